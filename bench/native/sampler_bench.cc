@@ -1,0 +1,399 @@
+// The sampler against the scalar reference and against what this machine's memory allows, measured
+// on the spot: everything runs interleaved in one process, times are CPU time of the thread,
+// medians.
+//
+//   sampler_bench [--nodes N] [--edges E] [--fanouts 15,10,5] [--batch B] [--rounds R] [--gcn]
+//   [--hash]
+//
+// The graph has Pareto-distributed degrees, endpoints drawn by degree and ids in random order,
+// which is the worst case for locality. Prints a table on stderr and one JSON object a line on
+// stdout.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/base/memfd.h"
+#include "core/sample/batch_seeds.h"
+#include "core/sample/huge_array.h"
+#include "core/sample/picks.h"
+#include "core/sample/reference.h"
+#include "core/sample/sampler.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint64_t kLineBytes = 64;
+
+struct Options {
+  uint32_t nodes = 2'400'000;
+  uint64_t edges = 124'000'000;
+  std::vector<int32_t> fanouts = {15, 10, 5};
+  uint32_t batch = 1024;
+  uint32_t rounds = 9;
+  bool gcn = false;
+  bool hash = false;
+};
+
+double Now() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+class Random {
+ public:
+  uint64_t Next() {  // splitmix64
+    uint64_t z = state_ += 0x9E3779B97F4A7C15;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+    return z ^ (z >> 31);
+  }
+  uint32_t Below(uint32_t bound) { return static_cast<uint32_t>(((Next() >> 32) * bound) >> 32); }
+  double Unit() { return (static_cast<double>(Next() >> 11) + 0.5) * 0x1.0p-53; }
+
+ private:
+  uint64_t state_ = 1;
+};
+
+struct Graph {
+  HugeArray<uint64_t> indptr;
+  HugeArray<uint32_t> indices;
+
+  TopologyView view() const {
+    return {{indptr.data(), indptr.size()}, {indices.data(), indices.size()}};
+  }
+};
+
+// Walker's alias table: draws a node with probability proportional to its weight.
+class AliasTable {
+ public:
+  explicit AliasTable(const std::vector<double>& weights) : entries_(weights.size()) {
+    double sum = 0;
+    for (const double weight : weights) sum += weight;
+    const double scale = static_cast<double>(weights.size()) / sum;
+    std::vector<double> left(weights.size());
+    std::vector<uint32_t> small;
+    std::vector<uint32_t> large;
+    for (uint32_t v = 0; v < weights.size(); ++v) {
+      left[v] = weights[v] * scale;
+      (left[v] < 1 ? small : large).push_back(v);
+    }
+    while (!small.empty() && !large.empty()) {
+      const uint32_t under = small.back();
+      const uint32_t over = large.back();
+      small.pop_back();
+      entries_[under] = {static_cast<float>(left[under]), over};
+      left[over] -= 1 - left[under];
+      if (left[over] >= 1) continue;
+      large.pop_back();
+      small.push_back(over);
+    }
+    for (const auto& rest : {small, large}) {
+      for (const uint32_t v : rest) entries_[v] = {1, v};
+    }
+  }
+  uint32_t Draw(Random* random) const {
+    const uint32_t v = random->Below(static_cast<uint32_t>(entries_.size()));
+    const auto [threshold, other] = entries_[v];
+    return random->Unit() < static_cast<double>(threshold) ? v : other;
+  }
+
+ private:
+  std::vector<std::pair<float, uint32_t>> entries_;
+};
+
+Graph PowerLawGraph(uint32_t num_nodes, uint64_t num_edges) {
+  constexpr double kShape = 1.95;  // median 36, size-biased mean 175 at mean 51.7
+  constexpr double kMaxOverMean = 390;
+  Random random;
+  std::vector<double> weights(num_nodes);
+  double sum = 0;
+  for (double& weight : weights) {
+    weight = std::min(std::pow(random.Unit(), -1 / kShape), kMaxOverMean * kShape / (kShape - 1));
+    sum += weight;
+  }
+  Graph graph{HugeArray<uint64_t>(uint64_t{num_nodes} + 1), HugeArray<uint32_t>(num_edges)};
+  double cumulated = 0;
+  for (uint32_t v = 0; v < num_nodes; ++v) {
+    cumulated += weights[v];
+    graph.indptr[v + 1] = std::min(
+        num_edges, static_cast<uint64_t>(cumulated / sum * static_cast<double>(num_edges)));
+  }
+  graph.indptr[num_nodes] = num_edges;
+  const AliasTable endpoints(weights);
+  for (uint64_t e = 0; e < num_edges; ++e) graph.indices[e] = endpoints.Draw(&random);
+  return graph;
+}
+
+// Nanoseconds per cache line of independent random reads from `bytes` bytes, prefetched: what the
+// core's line-fill buffers let through.
+double ProbeLine(const void* memory, uint64_t bytes, uint32_t reads) {
+  constexpr uint32_t kAhead = 32;
+  const auto* base = static_cast<const unsigned char*>(memory);
+  const uint64_t lines = bytes / kLineBytes;
+  const unsigned char* ring[kAhead];
+  static Random random;
+  const auto next = [&] {
+    const uint64_t line = ((random.Next() >> 32) * lines) >> 32;
+    __builtin_prefetch(base + line * kLineBytes);
+    return base + line * kLineBytes;
+  };
+  for (auto& address : ring) address = next();
+  uint64_t sum = 0;
+  const double start = Now();
+  for (uint32_t i = 0; i < reads; ++i) {
+    sum += *ring[i % kAhead];
+    ring[i % kAhead] = next();
+  }
+  const double elapsed = Now() - start;
+  // A sum that nobody uses would let the compiler leave the reads out.
+  asm volatile("" : : "r"(sum));
+  return elapsed / reads;
+}
+
+// Cache lines that a batch must touch, counted from its record.
+struct Lines {
+  uint64_t edges = 0;
+  uint64_t rows = 0;
+  uint64_t unique = 0;
+  uint64_t indices = 0;
+  uint64_t indptr = 0;
+};
+
+uint64_t CountDistinct(std::vector<uint64_t>* lines) {
+  std::sort(lines->begin(), lines->end());
+  return static_cast<uint64_t>(std::unique(lines->begin(), lines->end()) - lines->begin());
+}
+
+Lines CountLines(const TopologyView& topology, const Options& options, const RecordView& record) {
+  Lines lines;
+  lines.unique = record.nodes().size();
+  RowPicker picker(static_cast<uint32_t>(kMaxFanout));
+  std::vector<uint64_t> touched;
+  for (uint32_t hop = 0; hop < record.num_hops(); ++hop) {
+    const DrawStream stream = DrawStreamOf(record.key(), hop);
+    const BlockView block = record.block(hop);
+    for (uint32_t row = 0; row < block.num_dst; ++row) {
+      const uint32_t node = record.nodes()[row];
+      const uint64_t start = topology.indptr[node];
+      touched.resize(block.indptr[row + 1] - block.indptr[row]);
+      if (topology.degree(node) > touched.size()) {
+        picker.Pick(stream, node, topology.degree(node),
+                    static_cast<uint32_t>(options.fanouts[hop]), touched.data());
+      } else {
+        for (uint64_t j = 0; j < touched.size(); ++j) touched[j] = j;
+      }
+      for (uint64_t& edge : touched) edge = (start + edge) * sizeof(uint32_t) / kLineBytes;
+      lines.indices += CountDistinct(&touched);
+      lines.indptr += node * sizeof(uint64_t) % kLineBytes == kLineBytes - 8 ? 2 : 1;
+    }
+    lines.rows += block.num_dst;
+    lines.edges += block.src.size();
+  }
+  return lines;
+}
+
+struct Variant {
+  std::string name;
+  Sampler* sampler;  // null: the reference
+  std::vector<double> ns_per_edge;
+};
+
+// Runs all rounds; fills the variants' times and the probes' ns per line.
+class Bench {
+ public:
+  Bench(const Options& options, const Graph& graph)
+      : options_(options),
+        topology_(graph.view()),
+        weights_(options.gcn ? EdgeWeights::kGcn : EdgeWeights::kNone),
+        table_(uint64_t{options.nodes}) {
+    for (uint32_t v = 0; v < options.nodes; v += 10) train_nodes_.push_back(v);
+    std::memset(table_.data(), 1, table_.size() * sizeof(uint32_t));
+  }
+
+  void Run() {
+    const auto layout = RecordLayout::Of({topology_.num_nodes(), topology_.num_edges(),
+                                          options_.batch, options_.fanouts, options_.gcn});
+    GNND_CHECK(layout.ok());
+    const auto fd = CreateMemfd("sampler-bench", layout->slot_bytes());
+    GNND_CHECK(fd.ok());
+    const auto slot = Mapping::Map((*fd).get(), true);
+    GNND_CHECK(slot.ok());
+    std::vector<Sampler> samplers;
+    samplers.reserve(3);
+    variants_.push_back({"reference", nullptr, {}});
+    for (const auto set :
+         {InstructionSet::kScalar, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+      if (set > DetectInstructionSet()) continue;
+      const SamplerOptions sampler_options{options_.fanouts, weights_,
+                                           options_.hash ? 0 : uint64_t{1} << 40};
+      samplers.emplace_back(topology_, sampler_options, *layout, set);
+      variants_.push_back({NameOf(set), &samplers.back(), {}});
+    }
+    // Round 0 warms slots and tables and is not counted.
+    for (uint32_t round = 0; round <= options_.rounds; ++round) {
+      RunRound(round, {slot->data(), slot->size()});
+    }
+    Report();
+  }
+
+ private:
+  void RunRound(uint32_t round, std::span<std::byte> slot) {
+    constexpr uint32_t kReads = 2'000'000;
+    constexpr uint32_t kBatchesPerRound = 3;
+    const BatchKey key{42, 0, round};
+    std::vector<uint32_t> seeds;
+    SeedsOf(key, train_nodes_, options_.batch, &seeds);
+    const double probes[] = {
+        ProbeLine(topology_.indices.data(), topology_.indices.size_bytes(), kReads),
+        ProbeLine(topology_.indptr.data(), topology_.indptr.size_bytes(), kReads),
+        ProbeLine(table_.data(), table_.size() * sizeof(uint32_t), kReads)};
+    for (Variant& variant : variants_) {
+      double ns = 0;
+      uint64_t edges = 0;
+      const uint32_t batches = variant.sampler == nullptr ? 1 : kBatchesPerRound;
+      for (uint32_t i = 0; i < batches; ++i) {
+        const BatchKey batch_key{42, i, round};
+        SeedsOf(batch_key, train_nodes_, options_.batch, &seeds);
+        const double start = Now();
+        edges += SampleBy(variant, batch_key, seeds, slot);
+        ns += Now() - start;
+      }
+      if (round > 0) variant.ns_per_edge.push_back(ns / static_cast<double>(edges));
+    }
+    if (round == 0) {
+      const auto record = RecordView::Open(slot, true);
+      GNND_CHECK(record.ok());
+      lines_ = CountLines(topology_, options_, *record);
+      payload_bytes_ = record->payload_bytes();
+      return;
+    }
+    for (int i = 0; i < 3; ++i) probe_ns_[i].push_back(probes[i]);
+  }
+
+  uint64_t SampleBy(const Variant& variant, const BatchKey& key, std::span<const uint32_t> seeds,
+                    std::span<std::byte> slot) const {
+    if (variant.sampler == nullptr) {
+      uint64_t edges = 0;
+      for (const ReferenceBlock& block :
+           SampleReference(topology_, options_.fanouts, weights_, key, seeds).blocks) {
+        edges += block.src.size();
+      }
+      return edges;
+    }
+    GNND_CHECK(variant.sampler->Sample(key, seeds, slot).ok());
+    const auto record = RecordView::Open(slot);
+    GNND_CHECK(record.ok());
+    return record->num_edges();
+  }
+
+  void Report() const {
+    const auto edges = static_cast<double>(lines_.edges);
+    const double indices_ns = Median(probe_ns_[0]);
+    const double indptr_ns = Median(probe_ns_[1]);
+    const double table_ns = Median(probe_ns_[2]);
+    const double limit_ns = (static_cast<double>(lines_.indices) * indices_ns +
+                             static_cast<double>(lines_.indptr) * indptr_ns) /
+                                edges +
+                            table_ns;
+    const double reference_ns = Median(variants_[0].ns_per_edge);
+    std::fprintf(
+        stderr,
+        "%u nodes, %llu edges; batch %u: %llu edges, %llu unique nodes, %.1f MB\n"
+        "lines per edge: indices %.2f (%.1f ns each), indptr %.2f (%.1f ns), table 1 (%.1f "
+        "ns); line limit %.1f ns = %.1f M edges/s\n"
+        "%-10s %12s %10s %12s %12s\n",
+        options_.nodes, static_cast<unsigned long long>(options_.edges), options_.batch,
+        static_cast<unsigned long long>(lines_.edges),
+        static_cast<unsigned long long>(lines_.unique), static_cast<double>(payload_bytes_) * 1e-6,
+        static_cast<double>(lines_.indices) / edges, indices_ns,
+        static_cast<double>(lines_.indptr) / edges, indptr_ns, table_ns, limit_ns, 1e3 / limit_ns,
+        "sampler", "M edges/s", "ns/edge", "x reference", "of limit");
+    for (const Variant& variant : variants_) {
+      const double ns = Median(variant.ns_per_edge);
+      std::fprintf(stderr, "%-10s %12.1f %10.1f %12.1f %11.0f%%\n", variant.name.c_str(), 1e3 / ns,
+                   ns, reference_ns / ns, 100 * limit_ns / ns);
+      std::printf(
+          "{\"bench\":\"sampler\",\"variant\":\"%s\",\"nodes\":%u,\"edges\":%llu,"
+          "\"gcn\":%s,\"hash\":%s,\"edges_per_second\":%.0f,\"ratio_to_reference\":%.2f,"
+          "\"share_of_line_limit\":%.3f,\"line_limit_edges_per_second\":%.0f}\n",
+          variant.name.c_str(), options_.nodes, static_cast<unsigned long long>(options_.edges),
+          options_.gcn ? "true" : "false", options_.hash ? "true" : "false", 1e9 / ns,
+          reference_ns / ns, limit_ns / ns, 1e9 / limit_ns);
+    }
+  }
+
+  Options options_;
+  TopologyView topology_;
+  EdgeWeights weights_;
+  HugeArray<uint32_t> table_;  // as large as a dense relabel table, for the probe
+  std::vector<uint32_t> train_nodes_;
+  std::vector<Variant> variants_;
+  std::vector<double> probe_ns_[3];
+  Lines lines_;
+  uint64_t payload_bytes_ = 0;
+};
+
+std::vector<int32_t> ParseFanouts(const std::string& text) {
+  std::vector<int32_t> fanouts;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    fanouts.push_back(static_cast<int32_t>(std::stol(text.substr(begin, end - begin))));
+    begin = end + 1;
+  }
+  return fanouts;
+}
+
+Options ParseOptions(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--gcn" || name == "--hash") {
+      (name == "--gcn" ? options.gcn : options.hash) = true;
+      continue;
+    }
+    const char* value = i + 1 < argc ? argv[++i] : "";
+    if (name == "--fanouts") {
+      options.fanouts = ParseFanouts(value);
+      continue;
+    }
+    const auto number = static_cast<uint64_t>(std::strtoull(value, nullptr, 10));
+    if (name == "--nodes" && number > 0)
+      options.nodes = static_cast<uint32_t>(number);
+    else if (name == "--edges" && number > 0)
+      options.edges = number;
+    else if (name == "--batch" && number > 0)
+      options.batch = static_cast<uint32_t>(number);
+    else if (name == "--rounds" && number > 0)
+      options.rounds = static_cast<uint32_t>(number);
+    else {
+      std::fprintf(stderr, "%s %s: unknown option or bad value\n", name.c_str(), value);
+      std::exit(2);
+    }
+  }
+  return options;
+}
+
+}  // namespace
+}  // namespace gnnd
+
+int main(int argc, char** argv) {
+  const gnnd::Options options = gnnd::ParseOptions(argc, argv);
+  const gnnd::Graph graph = gnnd::PowerLawGraph(options.nodes, options.edges);
+  gnnd::Bench(options, graph).Run();
+  return 0;
+}

@@ -1,0 +1,7 @@
+file(GLOB benches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/native/*_bench.cc)
+foreach(source IN LISTS benches)
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/bench/native)
+  target_link_libraries(${name} PRIVATE gnnd_core)
+endforeach()

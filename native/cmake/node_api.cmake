@@ -1,0 +1,28 @@
+# The two addons. cmake-js passes CMAKE_JS_INC; without it the header packages are found here, so
+# that plain cmake works, too.
+if(NOT CMAKE_JS_INC)
+  set(CMAKE_JS_INC ${CMAKE_SOURCE_DIR}/node_modules/node-api-headers/include)
+endif()
+add_library(node_api INTERFACE)
+target_include_directories(node_api SYSTEM INTERFACE
+  ${CMAKE_JS_INC} ${CMAKE_SOURCE_DIR}/node_modules/node-addon-api)
+target_compile_definitions(node_api INTERFACE
+  NAPI_VERSION=9 NODE_ADDON_API_CPP_EXCEPTIONS NODE_ADDON_API_DISABLE_DEPRECATED)
+
+function(gnnd_addon name)
+  add_library(${name} MODULE ${ARGN})
+  set_target_properties(${name} PROPERTIES PREFIX "" SUFFIX ".node")
+  target_link_libraries(${name} PRIVATE node_api)
+endfunction()
+
+file(GLOB core_bindings CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/node/core/*.cc)
+gnnd_addon(gnnd_core_addon ${core_bindings})
+set_target_properties(gnnd_core_addon PROPERTIES OUTPUT_NAME gnnd_core)
+target_link_libraries(gnnd_core_addon PRIVATE gnnd_core)
+
+if(GNND_TRAIN)
+  file(GLOB train_bindings CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/node/train/*.cc)
+  gnnd_addon(gnnd_train_addon ${train_bindings})
+  set_target_properties(gnnd_train_addon PROPERTIES OUTPUT_NAME gnnd_train)
+  target_link_libraries(gnnd_train_addon PRIVATE gnnd_train)
+endif()

@@ -1,0 +1,13 @@
+# gnnd_options: what every target of ours compiles with.
+add_library(gnnd_options INTERFACE)
+target_include_directories(gnnd_options INTERFACE ${CMAKE_SOURCE_DIR}/native)
+target_compile_options(gnnd_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fvisibility=hidden
+  # Contracting a*b+c differs between call sites of one inline function; bits must not.
+  -ffp-contract=off)
+if(GNND_SANITIZE)
+  target_compile_options(gnnd_options INTERFACE
+    -fsanitize=${GNND_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -UNDEBUG)
+  target_link_options(gnnd_options INTERFACE -fsanitize=${GNND_SANITIZE})
+endif()
+target_link_libraries(gnnd_options INTERFACE Threads::Threads)

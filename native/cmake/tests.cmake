@@ -1,0 +1,18 @@
+# doctest.h comes from the system or from a folder that set-up names.
+find_path(DOCTEST_INCLUDE doctest/doctest.h REQUIRED)
+enable_testing()
+function(gnnd_test name)
+  add_executable(${name} ${CMAKE_SOURCE_DIR}/native/test/main.cc ${ARGN})
+  target_include_directories(${name} SYSTEM PRIVATE ${DOCTEST_INCLUDE})
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
+
+file(GLOB_RECURSE core_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/core/*_test.cc)
+gnnd_test(gnnd_core_test ${core_tests})
+target_link_libraries(gnnd_core_test PRIVATE gnnd_core)
+
+if(GNND_TRAIN)
+  file(GLOB_RECURSE train_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/train/*_test.cc)
+  gnnd_test(gnnd_train_test ${train_tests})
+  target_link_libraries(gnnd_train_test PRIVATE gnnd_train)
+endif()

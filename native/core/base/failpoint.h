@@ -1,0 +1,112 @@
+#pragma once
+
+// Places where a test kills a process, and rules that a test drops.
+//
+// Compiled in only with GNND_FAILPOINTS (CMake: -DGNND_FAILPOINTS=ON); otherwise both macros
+// vanish.
+//
+//   GNND_FAILPOINT("claim.after");             a named point
+//   if (!GNND_BROKEN("slot-window") && ...)    a rule that can be dropped
+//
+// From the environment:  GNND_FAILPOINT=name:nth   SIGKILLs the process at its nth visit (from 1)
+//                        GNND_BREAK=rule           drops that rule in this process
+// From a test:           failpoint::Arm(name, nth, callback), failpoint::Break(rule)
+
+#ifndef GNND_FAILPOINTS
+
+#define GNND_FAILPOINT(name) static_cast<void>(0)
+#define GNND_BROKEN(rule) false
+#define GNND_WAIT_CAP_NS(otherwise) (otherwise)
+
+#else
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace gnnd::failpoint {
+
+struct State {
+  std::mutex mutex;
+  std::string armed;
+  int visits_left = 0;
+  std::function<void()> action;  // empty = SIGKILL
+  std::string broken;
+  std::atomic<uint64_t> wait_cap_ns{0};  // 0 = the product's
+
+  State() {
+    if (const char* spec = std::getenv("GNND_FAILPOINT")) {
+      const std::string text(spec);
+      const size_t colon = text.rfind(':');
+      armed = text.substr(0, colon);
+      visits_left = colon == std::string::npos ? 1 : std::atoi(text.c_str() + colon + 1);
+    }
+    if (const char* rule = std::getenv("GNND_BREAK")) broken = rule;
+  }
+};
+
+inline State& TheState() {
+  static State state;
+  return state;
+}
+
+// Arms one point for this process; an empty name disarms. `action` runs without any lock held.
+inline void Arm(std::string name, int nth, std::function<void()> action = {}) {
+  State& state = TheState();
+  const std::lock_guard lock(state.mutex);
+  state.armed = std::move(name);
+  state.visits_left = nth;
+  state.action = std::move(action);
+}
+
+// Drops one rule in this process; an empty name restores all.
+inline void Break(std::string rule) {
+  State& state = TheState();
+  const std::lock_guard lock(state.mutex);
+  state.broken = std::move(rule);
+}
+
+// How long a loop sleeps at most before it looks again. A test that sets hours shows that no
+// wake-up is missing; one that sets milliseconds does not wait for what a dead process failed to
+// announce.
+inline void SetWaitCapNs(uint64_t ns) { TheState().wait_cap_ns.store(ns); }
+inline uint64_t WaitCapNs(uint64_t otherwise) {
+  const uint64_t cap = TheState().wait_cap_ns.load();
+  return cap == 0 ? otherwise : cap;
+}
+
+inline void Hit(const char* name) {
+  State& state = TheState();
+  std::function<void()> action;
+  {
+    const std::lock_guard lock(state.mutex);
+    if (state.armed != name || --state.visits_left != 0) return;
+    action = state.action;
+  }
+  if (action) {
+    action();
+  } else {
+    kill(getpid(), SIGKILL);
+  }
+}
+
+inline bool Broken(const char* rule) {
+  State& state = TheState();
+  const std::lock_guard lock(state.mutex);
+  return state.broken == rule;
+}
+
+}  // namespace gnnd::failpoint
+
+#define GNND_FAILPOINT(name) ::gnnd::failpoint::Hit(name)
+#define GNND_BROKEN(rule) ::gnnd::failpoint::Broken(rule)
+#define GNND_WAIT_CAP_NS(otherwise) ::gnnd::failpoint::WaitCapNs(otherwise)
+
+#endif

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+// How core reports what may fail. Nothing in core throws.
+
+namespace gnnd {
+
+// The codes are those of the daemon's ErrorCode; the Node border hands them on unchanged.
+enum class Code {
+  kOk,
+  kInvalidArgument,     // the caller asked for something that cannot be
+  kNotFound,            // a file or object is missing
+  kDatasetCorrupt,      // bytes on disk are not what the format says
+  kShmAllocationFailed, // the kernel refused shared memory
+  kShmCorrupted,        // a segment or record does not carry what it must
+  kIo,                  // a system call on a file failed
+  kAborted,             // the job was told to stop
+  kNumericDivergence,   // a loss or gradient is not finite
+  kInternal,            // an invariant of ours does not hold
+};
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  static Status Ok() { return Status(); }
+  bool ok() const { return code_ == Code::kOk; }
+  Code code() const { return code_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  Code code_ = Code::kOk;
+  std::string message_;
+};
+
+// A value or the Status that says why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}               // NOLINT: implicit by design
+  Result(Status status) : status_(std::move(status)) {}       // NOLINT: implicit by design
+
+  bool ok() const { return value_.has_value(); }
+  const Status& status() const { return status_; }
+  T& operator*() { return *value_; }
+  const T& operator*() const { return *value_; }
+  T* operator->() { return &*value_; }
+  const T* operator->() const { return &*value_; }
+
+ private:
+  std::optional<T> value_;
+  Status status_;
+};
+
+#define GNND_TRY(expression)                         \
+  do {                                               \
+    ::gnnd::Status gnnd_status = (expression);       \
+    if (!gnnd_status.ok()) return gnnd_status;       \
+  } while (false)
+
+}  // namespace gnnd

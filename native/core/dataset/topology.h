@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/memfd.h"
+#include "core/base/status.h"
+#include "core/dataset/dataset.h"
+#include "core/dataset/topology_view.h"
+
+// A host's one copy of a graph's topology: a sealed memfd that all Samplers map, on 2 MiB pages
+// where the kernel allows (sampling is 1.5 times faster there than on 4 KiB pages).
+
+namespace gnnd {
+
+inline constexpr uint64_t kTopologyMagic = 0x31504F54444E4E47;  // "GNNDTOP1", little-endian
+inline constexpr uint32_t kTopologyVersion = 1;
+
+// First 64 bytes of the memfd. Offsets count from its start and are multiples of 64; the memfd's
+// size is a multiple of 2 MiB, zero after the arrays.
+struct TopologyHeader {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t reserved;
+  uint64_t num_nodes;
+  uint64_t num_edges;
+  uint64_t indptr_at;   // uint64[num_nodes + 1]
+  uint64_t indices_at;  // uint32[num_edges]
+  uint64_t bytes;       // size of the memfd
+  uint64_t reserved2;
+};
+static_assert(sizeof(TopologyHeader) == 64);
+
+// Copies the topology of `dataset` into a memfd, checking every element on the way (they are read
+// anyway), and seals it: nobody can write, grow or shrink it any more. Puts it on 2 MiB pages.
+// kDatasetCorrupt names file, place and value; kShmAllocationFailed when memory runs out.
+Result<UniqueFd> CreateTopology(const Dataset& dataset);
+
+// A mapping of such a memfd. Move-only; views live as long as it does.
+class Topology {
+ public:
+  Topology() = default;
+
+  // Maps `fd` (which stays the caller's and may be closed afterwards) read-only and asks for 2 MiB
+  // pages in this mapping. kShmCorrupted when seals, magic, version or sizes are not what
+  // CreateTopology leaves; elements are not read again, the seals vouch for them.
+  static Result<Topology> Attach(int fd);
+
+  TopologyView view() const { return view_; }
+  uint64_t bytes() const { return mapping_.size(); }
+  uint64_t huge_bytes() const { return huge_bytes_; }  // how much of it lies on 2 MiB pages
+
+ private:
+  Mapping mapping_;
+  TopologyView view_;
+  uint64_t huge_bytes_ = 0;
+};
+
+}  // namespace gnnd

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace gnnd {
+
+// A graph in compressed sparse column form: row v lists the in-neighbours of node v.
+// Borrows its memory. Invariants: indptr has num_nodes + 1 entries, starts at 0, is monotone and
+// ends at indices.size(); every index is below num_nodes. Rows may be empty, hold self-loops and
+// repeat a neighbour.
+struct TopologyView {
+  std::span<const uint64_t> indptr;
+  std::span<const uint32_t> indices;
+
+  uint32_t num_nodes() const { return static_cast<uint32_t>(indptr.size() - 1); }
+  uint64_t num_edges() const { return indices.size(); }
+  uint64_t degree(uint32_t node) const { return indptr[node + 1] - indptr[node]; }
+};
+
+}  // namespace gnnd

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/status.h"
+#include "core/run/sampler_loop.h"
+#include "core/segment/batches.h"
+#include "core/segment/executor_log.h"
+#include "core/segment/segment.h"
+#include "core/segment/turn.h"
+
+// What the Sampler's and the Trainer's loop have in common: identity, commands, bounded waits.
+
+namespace gnnd {
+
+class Executor {
+ public:
+  Executor(Segment& segment, ExecutorId id);
+
+  Segment& segment() { return segment_; }
+  const JobShape& shape() const { return segment_.shape(); }
+  ExecutorLog& log() { return log_; }
+  Batches& batches() { return batches_; }
+  Turn& turn() { return turn_; }
+  ExecutorId id() const { return id_; }
+
+  // The row is ours and alive: from here on the daemon sees this process. kInternal otherwise.
+  Status Enter();
+  // Notes how the loop ended and hands its result on.
+  Result<LoopEnd> Leave(Result<LoopEnd> end);
+
+  // The stronger of the job's command and this executor's.
+  Command command() const;
+
+  // Sleeps until `event` moves on from `seen`, at most kMaxWaitNs. Consecutive waits for the same
+  // thing count as one blocked operation, which EndWait closes.
+  void Wait(EventWord& event, uint32_t seen, WaitSide side);
+  // The same while the job is paused, which is no wait on the queue.
+  void WaitPaused(EventWord& event, uint32_t seen);
+  void EndWait();
+
+  // Shows in the row what is being done, to which batch (counted over the job).
+  void Progress(Stage stage, uint64_t batch);
+
+ private:
+  Segment& segment_;
+  ExecutorId id_;
+  ExecutorLog log_;
+  Batches batches_;
+  Turn turn_;
+  uint64_t blocked_since_ns_ = 0;  // 0 = not blocked
+  WaitSide blocked_side_ = WaitSide::kEnqueue;
+};
+
+// Whether a standby Trainer may take a batch as far as policy and the profit rule say (design §8),
+// with so many batches READY. Called by the standby under the lock, by its Sampler as a forecast.
+bool StandbyMayTake(const Segment& segment, uint64_t depth);
+
+}  // namespace gnnd

@@ -1,0 +1,34 @@
+#include "core/run/khop_sample_work.h"
+
+#include <utility>
+
+#include "core/base/cpu.h"
+#include "core/sample/batch_seeds.h"
+
+namespace gnnd {
+
+KhopSampleWork::KhopSampleWork(Topology topology, Options options, const RecordLayout& layout)
+    : topology_(std::move(topology)),
+      options_(std::move(options)),
+      sampler_(topology_.view(), options_.sampler, layout, DetectInstructionSet()) {
+  seeds_.reserve(options_.batch_size);
+}
+
+Status KhopSampleWork::Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
+                              SampleReport* report) {
+  const BatchKey key{options_.random_seed, epoch, batch};
+  SeedsOf(key, options_.train_nodes, options_.batch_size, &seeds_);
+  GNND_TRY(sampler_.Sample(key, seeds_, slot));
+  const auto* header = reinterpret_cast<const RecordHeader*>(slot.data());
+  report->payload_bytes = header->payload_bytes;
+  report->extent_bytes = header->extent_bytes;
+  report->nodes = header->num_nodes;
+  report->seeds = header->num_seeds;
+  report->edges = 0;
+  for (uint32_t hop = 0; hop < header->num_hops; ++hop) {
+    report->edges += header->blocks[hop].num_edges;
+  }
+  return Status::Ok();
+}
+
+}  // namespace gnnd

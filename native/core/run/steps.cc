@@ -1,0 +1,177 @@
+#include "core/run/steps.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/clock.h"
+#include "core/base/failpoint.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint64_t kLockSliceNs = kNsPerSecond;
+
+// Whether a is the better validation accuracy; exact, and false for equals: the first one stays.
+bool Better(uint64_t correct_a, uint64_t nodes_a, uint64_t correct_b, uint64_t nodes_b) {
+  return static_cast<double>(correct_a) * static_cast<double>(nodes_b) >
+         static_cast<double>(correct_b) * static_cast<double>(nodes_a);
+}
+
+}  // namespace
+
+Steps::Steps(Executor& self, TrainWork& work) : self_(self), segment_(self.segment()), work_(work) {
+  gradients_.reserve(segment_.shape().group);
+}
+
+bool Steps::Lock(uint64_t timeout_ns) {
+  const LockResult result = segment_.header().mutex.Lock(timeout_ns);
+  if (result == LockResult::kOwnerDied) self_.log().Add(Counter::kLockOwnersDied, 1);
+  return result != LockResult::kTimedOut;
+}
+
+void Steps::Unlock() { segment_.header().mutex.Unlock(); }
+
+Status Steps::EnsureParameters() {
+  std::atomic<uint32_t>& ready = segment_.header().parameters_ready;
+  // Acquire: pairs with the release below, so that the parameters are visible.
+  while (ready.load(std::memory_order_acquire) == 0) {
+    GNND_TRY(segment_.AbortStatus());
+    self_.log().Heartbeat();
+    if (!Lock(kLockSliceNs)) continue;
+    if (ready.load(std::memory_order_acquire) == 0) {
+      work_.InitParameters(segment_.parameters(0));
+      GNND_FAILPOINT("init.before_ready");
+      ready.store(1, std::memory_order_release);
+    }
+    Unlock();
+  }
+  return Status::Ok();
+}
+
+std::span<const float> Steps::ParametersFor(uint64_t batch) const {
+  const JobShape& shape = segment_.shape();
+  return segment_.parameters(shape.RequiredVersion(shape.GroupOfBatch(batch)));
+}
+
+Result<bool> Steps::TryApply(uint64_t timeout_ns) {
+  if (!self_.batches().HeadGroupTrained(segment_.Version())) return false;
+  if (!Lock(timeout_ns)) return false;
+  GNND_FAILPOINT("apply.locked");
+  // Again, under the lock: a former owner may have committed it, and only then died or unlocked.
+  const uint64_t version = segment_.Version();
+  if (!self_.batches().HeadGroupTrained(version)) {
+    Unlock();
+    return false;
+  }
+  self_.Progress(Stage::kApply, segment_.shape().FirstBatch(version));
+  const uint64_t start_ns = MonotonicNs();
+  const Status applied = ApplyHeadGroup(version);
+  if (!applied.ok()) {
+    Unlock();
+    return applied;
+  }
+  GNND_FAILPOINT("apply.after_write_before_cas");
+  uint64_t expected = version;
+  // The commit. Release: parameters, optimizer state and sums; pairs with Segment::Version.
+  const bool committed = segment_.header().version.value.compare_exchange_strong(
+      expected, version + 1, std::memory_order_acq_rel, std::memory_order_relaxed);
+  GNND_FAILPOINT("apply.after_cas");
+  Unlock();
+  if (!committed) return Status(Code::kInternal, "a step was committed without the lock");
+  self_.log().AddStage(Stage::kApply, MonotonicNs() - start_ns);
+  self_.log().Add(Counter::kStepsApplied, 1);
+  GNND_FAILPOINT("apply.before_wake");
+  segment_.WakeAll();
+  return true;
+}
+
+Status Steps::ApplyHeadGroup(uint64_t version) {
+  const JobShape& shape = segment_.shape();
+  const uint64_t end = shape.FirstBatch(version + 1);
+  gradients_.clear();
+  for (uint64_t b = shape.FirstBatch(version); b < end; ++b) {
+    gradients_.push_back(segment_.gradient(shape.RingEntry(b)));
+  }
+  uint64_t step_seeds = 0;
+  EpochSums& sums = segment_.sums(version + 1);
+  GNND_TRY(FoldSums(version, &sums, &step_seeds));
+  work_.Apply(gradients_, step_seeds, version + 1, segment_.parameters(version),
+              segment_.optimizer(version), segment_.parameters(version + 1),
+              segment_.optimizer(version + 1));
+  if (end % shape.batches_per_epoch == 0) {
+    EpochEntry& epoch = segment_.epoch(shape.EpochOfGroup(version));
+    epoch.sums = sums;
+    epoch.end_ns = MonotonicNs();
+  }
+  return Status::Ok();
+}
+
+Status Steps::FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_seeds) {
+  const JobShape& shape = segment_.shape();
+  const uint64_t end = shape.FirstBatch(version + 1);
+  const uint64_t epoch = shape.EpochOfGroup(version);
+  const bool first_of_epoch = version % shape.GroupsPerEpoch() == 0;
+  *sums = first_of_epoch ? EpochSums{} : segment_.sums(version);
+  ++sums->steps;
+  for (uint64_t b = shape.FirstBatch(version); b < end; ++b) {
+    const HandIn& hand_in = segment_.hand_in(shape.RingEntry(b));
+    if (hand_in.batch != b || hand_in.device >= kMaxDevices) {
+      return Status(Code::kShmCorrupted, "the ring holds batch " + std::to_string(hand_in.batch) +
+                                             " where " + std::to_string(b) + " must be");
+    }
+    const uint64_t word = segment_.ledger(shape.IndexOfBatch(b)).load(std::memory_order_relaxed);
+    ++sums->batches;
+    sums->retries += LedgerWord::InEpoch(word, epoch).attempt;
+    sums->seeds += hand_in.seeds;
+    sums->correct += hand_in.correct;
+    sums->loss_sum += hand_in.loss_sum;
+    sums->digest = FoldLedgerDigest(sums->digest, segment_.EpochNumber(epoch),
+                                    shape.IndexOfBatch(hand_in.batch));
+    ++sums->device_batches[hand_in.device];
+    *step_seeds += hand_in.seeds;
+  }
+  return Status::Ok();
+}
+
+Result<bool> Steps::CommitEvaluation(uint64_t epoch, const EvalReport& report) {
+  if (!Lock(kLockSliceNs)) return false;
+  WriteEvaluation(epoch, report);
+  GNND_FAILPOINT("evaluate.before_commit");
+  // Release: the report and the best parameters; pairs with Segment::EvaluationCommitted.
+  const Status committed = self_.batches().CommitEvaluation(epoch);
+  GNND_FAILPOINT("evaluate.after_commit");
+  Unlock();
+  GNND_TRY(committed);
+  segment_.WakeAll();
+  return true;
+}
+
+void Steps::WriteEvaluation(uint64_t epoch, const EvalReport& report) {
+  EpochEntry& entry = segment_.epoch(epoch);
+  entry.val_loss_sum = report.val_loss_sum;
+  entry.val_nodes = report.val_nodes;
+  entry.val_correct = report.val_correct;
+  entry.test_nodes = report.test_nodes;
+  entry.test_correct = report.test_correct;
+  entry.eval_end_ns = MonotonicNs();
+  entry.eval_retries =
+      LedgerWord::Unpack(segment_.header().evaluation.value.load(std::memory_order_relaxed))
+          .attempt;
+  entry.best_epoch = static_cast<uint32_t>(epoch);
+  entry.best_buffer = 0;
+  if (epoch > 0 && segment_.EvaluationDue(epoch - 1)) {
+    const EpochEntry& before = segment_.epoch(epoch - 1);
+    const EpochEntry& best = segment_.epoch(before.best_epoch);
+    if (!Better(report.val_correct, report.val_nodes, best.val_correct, best.val_nodes)) {
+      entry.best_epoch = before.best_epoch;
+      entry.best_buffer = before.best_buffer;
+      return;
+    }
+    entry.best_buffer = 1 - before.best_buffer;
+  }
+  const uint64_t version = (epoch + 1) * segment_.shape().GroupsPerEpoch();
+  const std::span<const float> parameters = segment_.parameters(version);
+  std::copy(parameters.begin(), parameters.end(), segment_.best(entry.best_buffer).begin());
+}
+
+}  // namespace gnnd

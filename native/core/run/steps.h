@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/run/executor.h"
+#include "core/run/train_work.h"
+
+// Steps and evaluations: how the parameters move from version to version (design §4).
+//
+// Any Trainer applies the head group when it is complete. All of it happens under the segment's
+// robust mutex into memory that nobody reads (the next parameter buffer, the inactive optimizer
+// state, the inactive sums), and then counts by one compare-and-swap of the commit word. Whoever
+// dies before that has done nothing, whoever dies after it has done everything; the next owner does
+// it anew or finds it done. The same holds for the first parameters and for the evaluation's
+// report.
+
+namespace gnnd {
+
+class Steps {
+ public:
+  Steps(Executor& self, TrainWork& work);
+
+  // Version 0 is written, by us or by somebody else; kAborted when the job ends first.
+  Status EnsureParameters();
+
+  // Applies the head group if it is complete and unapplied. `timeout_ns` 0 only tries the lock.
+  // True if a step was committed by us. kShmCorrupted when a ring entry is another batch's.
+  Result<bool> TryApply(uint64_t timeout_ns);
+
+  // The parameters a batch's gradient is computed on. REQUIRES: the batch is due and taken by us.
+  std::span<const float> ParametersFor(uint64_t batch) const;
+
+  // Records an evaluation that this executor owns and keeps its parameters if they are the best so
+  // far. False when the lock was not to be had in time: try again.
+  Result<bool> CommitEvaluation(uint64_t epoch, const EvalReport& report);
+
+  // Locks within `timeout_ns`; false if not.
+  bool Lock(uint64_t timeout_ns);
+  void Unlock();
+
+ private:
+  Status ApplyHeadGroup(uint64_t version);
+  Status FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_seeds);
+  void WriteEvaluation(uint64_t epoch, const EvalReport& report);
+
+  Executor& self_;
+  Segment& segment_;
+  TrainWork& work_;
+  std::vector<std::span<const float>> gradients_;  // of the head group; kept to avoid allocating
+};
+
+}  // namespace gnnd

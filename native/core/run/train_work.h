@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "core/base/status.h"
+#include "core/sample/record.h"
+
+// What a Trainer computes, apart from when: the Trainer loop (trainer_loop.h) decides which batch is
+// due and what is committed; an implementation of this interface does the arithmetic. The product's
+// is train/torch_work.h; tests of the segment's rules use one that needs no torch.
+//
+// Every function is a pure function of its arguments and of what Extract read: the same inputs give
+// the same bits, whichever Trainer runs it. All calls come from one thread.
+
+namespace gnnd {
+
+struct BatchReport {
+  double loss_sum = 0;    // cross-entropy summed over the seeds
+  uint64_t seeds = 0;
+  uint64_t correct = 0;   // seeds whose arg-max is their label
+};
+
+struct EvalReport {
+  double val_loss_sum = 0;
+  uint64_t val_nodes = 0;
+  uint64_t val_correct = 0;
+  uint64_t test_nodes = 0;
+  uint64_t test_correct = 0;
+};
+
+class TrainWork {
+ public:
+  virtual ~TrainWork() = default;
+
+  // Version 0 of the parameters, from the job's random seed. Padding is set to zero.
+  virtual void InitParameters(std::span<float> parameters) = 0;
+
+  // E: reads the record's features and labels into memory of its own. The record may be released
+  // only after ComputeGradient of the same batch returned.
+  virtual Status Extract(const RecordView& record) = 0;
+
+  // T: gradient of the *sum* of the extracted batch's losses, written to every float of `gradient`
+  // (padding zero). kNumericDivergence when the loss is not finite.
+  virtual Status ComputeGradient(const RecordView& record, std::span<const float> parameters,
+                                 std::span<float> gradient, BatchReport* report) = 0;
+
+  // One optimizer step: the mean gradient is (sum of `gradients`, in order) / `num_seeds`. Reads
+  // parameters_in and optimizer_in, writes every float of the outputs. `step` counts from 1.
+  // The optimizer's memory is optimizer_floats() floats, all zero before the first step.
+  virtual void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds,
+                     uint64_t step, std::span<const float> parameters_in,
+                     std::span<const float> optimizer_in, std::span<float> parameters_out,
+                     std::span<float> optimizer_out) = 0;
+
+  // Exact evaluation on the validation and test nodes. Calls `alive` at least every 100 ms of work;
+  // when it returns false, gives up with kAborted.
+  virtual Status Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
+                          EvalReport* report) = 0;
+};
+
+}  // namespace gnnd

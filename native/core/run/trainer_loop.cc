@@ -1,0 +1,277 @@
+#include "core/run/trainer_loop.h"
+
+#include <optional>
+#include <string>
+
+#include "core/base/clock.h"
+#include "core/base/failpoint.h"
+#include "core/run/executor.h"
+#include "core/run/steps.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint64_t kLockSliceNs = kNsPerSecond;
+// While there may be other work: long enough to outlast a standby's take, not a step.
+constexpr uint64_t kBriefLockNs = kNsPerMs;
+
+class TrainerLoop {
+ public:
+  TrainerLoop(Segment& segment, ExecutorId id, TrainWork& work)
+      : self_(segment, id),
+        segment_(segment),
+        work_(work),
+        steps_(self_, work),
+        standby_(self_.log().role() == Role::kStandby) {}
+
+  Result<LoopEnd> Run() {
+    GNND_TRY(self_.Enter());
+    if (standby_) self_.turn().StandbyEnters();
+    const Result<LoopEnd> end = Loop();
+    // After an error the daemon gives the turn back, together with what this executor still holds.
+    if (standby_ && end.ok()) self_.turn().StandbyLeaves();
+    return self_.Leave(end);
+  }
+
+ private:
+  // What one look at the segment came to.
+  enum class Next { kLookAgain, kWait };
+
+  Result<LoopEnd> Loop() {
+    GNND_TRY(steps_.EnsureParameters());
+    EventWord& event = segment_.header().trainer_event.word;
+    while (true) {
+      const uint32_t seen = event.Load();
+      GNND_TRY(segment_.AbortStatus());
+      const Result<bool> applied = steps_.TryApply(kBriefLockNs);
+      if (!applied.ok()) return applied.status();
+      if (segment_.Complete()) return LoopEnd::kComplete;
+      const Command command = self_.command();
+      if (command == Command::kStop || (command == Command::kDrain && self_.batches().Drained())) {
+        GNND_TRY(PutDown());
+        return LoopEnd::kStopped;
+      }
+      const Result<Next> next = held_ ? Hold() : Look(command);
+      if (!next.ok()) return next.status();
+      if (*next == Next::kLookAgain) continue;
+      // Nothing else to do: whoever holds the lock is applying what we would, or is dead or
+      // stopped, and then we want to be the one that hears of it.
+      const Result<bool> late = steps_.TryApply(kLockSliceNs);
+      if (!late.ok()) return late.status();
+      if (*late) continue;
+      if (command == Command::kPause) {
+        self_.WaitPaused(event, seen);
+      } else {
+        self_.Wait(event, seen, WaitingFor());
+      }
+    }
+  }
+
+  WaitSide WaitingFor() {
+    if (held_) return WaitSide::kDue;
+    return MayWork() ? WaitSide::kDequeue : WaitSide::kTurn;
+  }
+
+  // Whether the device is ours to compute on.
+  bool MayWork() { return !standby_ || self_.turn().StandbyHolds(); }
+
+  // ---- without a batch ----------------------------------------------------------------------
+
+  Result<Next> Look(Command command) {
+    if (command == Command::kPause || !MayWork()) return Next::kWait;
+    if (standby_ && MustYield()) {
+      GNND_TRY(Yield());
+      return Next::kLookAgain;
+    }
+    if (command != Command::kDrain) {
+      const std::optional<uint64_t> epoch = self_.batches().OpenEvaluation();
+      if (epoch && self_.batches().TakeEvaluation(*epoch)) {
+        self_.EndWait();
+        GNND_TRY(Evaluate(*epoch));
+        return Next::kLookAgain;
+      }
+    }
+    const auto which = command == Command::kDrain ? Batches::Which::kDueOnly : Batches::Which::kAny;
+    const std::optional<uint64_t> batch =
+        standby_ ? TakeAsStandby(which) : self_.batches().Take(which);
+    if (!batch) return Next::kWait;
+    self_.EndWait();
+    self_.log().Add(Counter::kBatchesTaken, 1);
+    GNND_TRY(Extract(*batch));
+    held_ = batch;
+    return Next::kLookAgain;
+  }
+
+  // Design §8: before each take, a standby hands its device back when its Sampler has work and the
+  // queue runs low, or nothing that is READY is due, or the standby would not take anyway.
+  bool MustYield() {
+    if (self_.turn().SamplerGone()) return false;
+    Batches& batches = self_.batches();
+    const uint64_t depth = batches.Depth(segment_.shape().num_slots);
+    const bool may_take = StandbyMayTake(segment_, depth);
+    if (!batches.Claimable()) return false;
+    return !may_take || depth <= segment_.config().low_water || !batches.DueBatchReady();
+  }
+
+  Status Yield() {
+    GNND_FAILPOINT("turn.before_yield");
+    self_.EndWait();
+    if (self_.turn().StandbyYields()) self_.log().Add(Counter::kTurnSwitches, 1);
+    GNND_FAILPOINT("turn.after_yield");
+    return Status::Ok();
+  }
+
+  // The rule and the take under one lock, so that two standbys do not take on the same depth.
+  std::optional<uint64_t> TakeAsStandby(Batches::Which which) {
+    Batches& batches = self_.batches();
+    if (self_.turn().SamplerGone()) return batches.Take(which);  // an ordinary Trainer by now
+    if (batches.Depth(1) == 0 || !steps_.Lock(kLockSliceNs)) return std::nullopt;
+    std::optional<uint64_t> batch;
+    if (StandbyMayTake(segment_, batches.Depth(segment_.shape().num_slots))) {
+      batch = batches.Take(which);
+    } else {
+      self_.log().Add(Counter::kStandbyRefusals, 1);
+    }
+    GNND_FAILPOINT("standby.take_locked");
+    steps_.Unlock();
+    if (batch) self_.log().Add(Counter::kStandbyTakes, 1);
+    return batch;
+  }
+
+  // ---- with a batch -------------------------------------------------------------------------
+
+  Result<Next> Hold() {
+    const uint64_t batch = *held_;
+    Batches& batches = self_.batches();
+    if (batches.Due(batch)) {
+      self_.EndWait();
+      GNND_TRY(Train(batch));
+      held_.reset();
+      return Next::kLookAgain;
+    }
+    const bool lower = batches.ReadyBelow(batch) && !GNND_BROKEN("give-back-for-lower");
+    const bool evaluation =
+        batches.OpenEvaluation().has_value() && !GNND_BROKEN("give-back-for-evaluation");
+    if (lower || evaluation) {
+      GNND_TRY(PutDown());
+      return Next::kLookAgain;
+    }
+    if (standby_ && !self_.turn().SamplerGone() && batches.ClaimableBelow(batch) &&
+        !GNND_BROKEN("standby-gives-back-turn")) {
+      GNND_TRY(PutDown());
+      GNND_TRY(Yield());
+      return Next::kLookAgain;
+    }
+    return Next::kWait;
+  }
+
+  // Gives back what is held. Extract has returned, so we read the slot no more.
+  Status PutDown() {
+    if (!held_) return Status::Ok();
+    GNND_TRY(self_.batches().GiveBack(*held_));
+    self_.log().Add(Counter::kBatchesGivenBack, 1);
+    held_.reset();
+    return Status::Ok();
+  }
+
+  Status Extract(uint64_t batch) {
+    self_.Progress(Stage::kExtract, batch);
+    const uint64_t start_ns = MonotonicNs();
+    const Status checked = OpenRecord(batch);
+    if (!checked.ok()) {
+      self_.log().Add(Counter::kCorruptRecords, 1);
+      return checked;
+    }
+    GNND_TRY(work_.Extract(record_));
+    self_.log().AddStage(Stage::kExtract, MonotonicNs() - start_ns);
+    GNND_FAILPOINT("extract.after");
+    return Status::Ok();
+  }
+
+  // Opens the record of a taken batch and sees that it is the one the ledger means.
+  Status OpenRecord(uint64_t batch) {
+    const JobShape& shape = segment_.shape();
+    Result<RecordView> record = RecordView::Open(segment_.slot(shape.SlotOf(batch)));
+    if (!record.ok()) return record.status();
+    const uint32_t epoch = segment_.EpochNumber(shape.EpochOfBatch(batch));
+    const uint64_t index = shape.IndexOfBatch(batch);
+    if (record->key().epoch != epoch || record->key().batch != index) {
+      return Status(Code::kShmCorrupted, "slot " + std::to_string(shape.SlotOf(batch)) +
+                                             " holds batch " + std::to_string(record->key().batch) +
+                                             " of epoch " + std::to_string(record->key().epoch) +
+                                             " where batch " + std::to_string(index) +
+                                             " of epoch " + std::to_string(epoch) + " must be");
+    }
+    record_ = *record;
+    return Status::Ok();
+  }
+
+  Status Train(uint64_t batch) {
+    const uint64_t entry = segment_.shape().RingEntry(batch);
+    self_.Progress(Stage::kTrain, batch);
+    const uint64_t start_ns = MonotonicNs();
+    BatchReport report;
+    GNND_TRY(work_.ComputeGradient(record_, steps_.ParametersFor(batch), segment_.gradient(entry),
+                                   &report));
+    GNND_FAILPOINT("train.after");
+    HandIn& hand_in = segment_.hand_in(entry);
+    hand_in = HandIn{};
+    const JobShape& shape = segment_.shape();
+    hand_in.batch = shape.EpochOfBatch(batch) * shape.batches_per_epoch + record_.key().batch;
+    hand_in.seeds = report.seeds;
+    hand_in.correct = report.correct;
+    hand_in.loss_sum = report.loss_sum;
+    hand_in.device = self_.log().device();
+    hand_in.incarnation = self_.id().incarnation;
+    GNND_TRY(self_.batches().MarkTrained(batch));
+    self_.log().AddStage(Stage::kTrain, MonotonicNs() - start_ns);
+    self_.log().Add(Counter::kBatchesTrained, 1);
+    self_.log().Add(Counter::kSeeds, report.seeds);
+    return Status::Ok();
+  }
+
+  // ---- evaluation ---------------------------------------------------------------------------
+
+  Status Evaluate(uint64_t epoch) {
+    const uint64_t version = (epoch + 1) * segment_.shape().GroupsPerEpoch();
+    self_.Progress(Stage::kEvaluate, segment_.shape().CommittedBatches(version) - 1);
+    const uint64_t start_ns = MonotonicNs();
+    const auto alive = [this] {
+      self_.log().Heartbeat();
+      return segment_.AbortStatus().ok() && self_.command() != Command::kStop;
+    };
+    EvalReport report;
+    const Status evaluated = work_.Evaluate(segment_.parameters(version), alive, &report);
+    if (!evaluated.ok()) {
+      if (evaluated.code() != Code::kAborted) return evaluated;
+      return self_.batches().GiveBackEvaluation(epoch);
+    }
+    GNND_FAILPOINT("evaluate.after");
+    while (true) {
+      const Result<bool> committed = steps_.CommitEvaluation(epoch, report);
+      if (!committed.ok()) return committed.status();
+      if (*committed) break;
+      GNND_TRY(segment_.AbortStatus());
+      self_.log().Heartbeat();
+    }
+    self_.log().AddStage(Stage::kEvaluate, MonotonicNs() - start_ns);
+    self_.log().Add(Counter::kEvaluations, 1);
+    return Status::Ok();
+  }
+
+  Executor self_;
+  Segment& segment_;
+  TrainWork& work_;
+  Steps steps_;
+  const bool standby_;
+  std::optional<uint64_t> held_;  // taken and extracted, counted over the job
+  RecordView record_;             // of held_
+};
+
+}  // namespace
+
+Result<LoopEnd> RunTrainerLoop(Segment& segment, ExecutorId executor, TrainWork& work) {
+  return TrainerLoop(segment, executor, work).Run();
+}
+
+}  // namespace gnnd

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "core/base/status.h"
+#include "core/run/sampler_loop.h"
+#include "core/run/train_work.h"
+#include "core/segment/segment.h"
+
+namespace gnnd {
+
+// A Trainer's whole life: take, extract, wait until due, compute, hand in, apply; evaluate when an
+// evaluation has no owner. Ends when every batch is committed and the last evaluation is, and as
+// RunSamplerLoop does otherwise. A standby Trainer (role kStandby) does the same whenever the turn
+// of its device is its own, under the rules of design §2 and §8. kShmCorrupted when a record fails
+// RecordView::Open or is not the batch that the ledger says.
+Result<LoopEnd> RunTrainerLoop(Segment& segment, ExecutorId executor, TrainWork& work);
+
+}  // namespace gnnd

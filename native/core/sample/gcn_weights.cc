@@ -1,0 +1,35 @@
+#include "core/sample/gcn_weights.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gnnd {
+
+void GcnWeights::AddNodes(const TopologyView& topology, std::span<const uint32_t> nodes) {
+  constexpr uint32_t kAhead = 24;
+  const uint64_t* indptr = topology.indptr.data();
+  const auto count = static_cast<uint32_t>(nodes.size());
+  for (uint32_t i = known_; i < count; ++i) {
+    if (i + kAhead < count) __builtin_prefetch(indptr + nodes[i + kAhead]);
+    const auto degree = static_cast<double>(indptr[nodes[i] + 1] - indptr[nodes[i]]);
+    degree_[i] = degree;
+    inv_[i] = 1.0 / std::sqrt(degree + 1.0);
+  }
+  known_ = count;
+  touched_ = std::max<uint64_t>(touched_, count);
+}
+
+void GcnWeights::Fill(std::span<const uint32_t> indptr, const uint32_t* src, float* weight,
+                      float* self_weight) const {
+  const double* const inv = inv_.data();
+  for (size_t row = 0; row + 1 < indptr.size(); ++row) {
+    self_weight[row] = static_cast<float>(1.0 / (degree_[row] + 1.0));
+    const uint32_t begin = indptr[row];
+    const uint32_t end = indptr[row + 1];
+    if (begin == end) continue;
+    const double factor = inv[row] * (degree_[row] / static_cast<double>(end - begin));
+    for (uint32_t e = begin; e < end; ++e) weight[e] = static_cast<float>(inv[src[e]] * factor);
+  }
+}
+
+}  // namespace gnnd

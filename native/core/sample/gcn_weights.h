@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/dataset/topology_view.h"
+#include "core/sample/huge_array.h"
+
+// Edge weights of a graph convolution with symmetric normalisation and self-loops (Kipf & Welling,
+// ICLR 2017), from degrees of the full graph. Frozen, because it decides bits: in float64,
+//
+//   weight(u -> v) = inv(u) * (inv(v) * (d_v / taken_v)),  inv(x) = 1 / sqrt(d_x + 1)
+//   self_weight(v) = 1 / (d_v + 1)
+//
+// rounded to float32 once. taken_v = min(d_v, fanout) edges stand for all d_v of the row.
+
+namespace gnnd {
+
+// What the weights of one batch need to know of its nodes.
+class GcnWeights {
+ public:
+  // max_nodes 0 makes an object that is never used.
+  explicit GcnWeights(uint32_t max_nodes) : inv_(max_nodes), degree_(max_nodes) {}
+
+  // Starts a batch.
+  void Begin() { known_ = 0; }
+
+  // Reads the degrees of nodes not known yet; `nodes` are the batch's nodes so far.
+  void AddNodes(const TopologyView& topology, std::span<const uint32_t> nodes);
+
+  // Writes the weights of a block: indptr[num_dst + 1] and src[num_edges] in, weight[num_edges] and
+  // self_weight[num_dst] out. All its nodes must be known.
+  void Fill(std::span<const uint32_t> indptr, const uint32_t* src, float* weight,
+            float* self_weight) const;
+
+  // Memory touched so far.
+  uint64_t bytes() const { return touched_ * 2 * sizeof(double); }
+
+ private:
+  HugeArray<double> inv_;     // by local id
+  HugeArray<double> degree_;  // by local id
+  uint32_t known_ = 0;
+  uint64_t touched_ = 0;
+};
+
+}  // namespace gnnd

@@ -1,0 +1,83 @@
+#include "core/sample/picks.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "core/base/check.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint64_t kFree = std::numeric_limits<uint64_t>::max();
+
+void PickGroupScalar(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                     uint32_t fanout, uint32_t* picks) {
+  for (uint32_t row = 0; row < kGroupRows; ++row) {
+    uint32_t* out = picks + row;
+    if (degrees[row] <= fanout) {
+      for (uint32_t j = 0; j < fanout; ++j) out[j * kGroupRows] = j;
+      continue;
+    }
+    const uint32_t base = degrees[row] - fanout;
+    PhiloxWords words{};
+    for (uint32_t j = 0; j < fanout; ++j) {
+      if (j % 4 == 0) words = RowWords(stream, nodes[row], j / 4);
+      const uint32_t t = BoundedDraw(words.word[j % 4], base + j + 1);
+      bool taken = false;
+      for (uint32_t i = 0; i < j; ++i) taken |= out[i * kGroupRows] == t;
+      out[j * kGroupRows] = taken ? base + j : t;
+    }
+  }
+}
+
+}  // namespace
+
+PickGroupFn PickGroupFor(InstructionSet set) {
+#if defined(__x86_64__)
+  GNND_CHECK(set <= DetectInstructionSet());
+  if (set == InstructionSet::kAvx512) return PickGroupAvx512;
+  if (set == InstructionSet::kAvx2) return PickGroupAvx2;
+#else
+  GNND_CHECK(set == InstructionSet::kScalar);
+#endif
+  return PickGroupScalar;
+}
+
+RowPicker::RowPicker(uint32_t max_fanout)
+    : taken_(std::bit_ceil(uint64_t{2} * std::max(max_fanout, uint32_t{1})), kFree),
+      shift_(64 - static_cast<uint32_t>(std::countr_zero(taken_.size()))) {}
+
+bool RowPicker::Take(uint64_t position) {
+  constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;
+  const uint64_t mask = taken_.size() - 1;
+  for (uint64_t slot = (position * kGolden) >> shift_;; slot = (slot + 1) & mask) {
+    if (taken_[slot] == position) return false;
+    if (taken_[slot] != kFree) continue;
+    taken_[slot] = position;
+    return true;
+  }
+}
+
+void RowPicker::Pick(const DrawStream& stream, uint32_t node, uint64_t degree, uint32_t fanout,
+                     uint64_t* picks) {
+  const uint64_t base = degree - fanout;
+  const uint32_t words_per_draw = degree < kTwoWordDegree ? 1 : 2;
+  PhiloxWords words{};
+  for (uint32_t j = 0; j < fanout; ++j) {
+    const uint32_t first = j * words_per_draw;
+    if (first % 4 == 0) words = RowWords(stream, node, first / 4);
+    const uint32_t* word = words.word + first % 4;
+    const uint64_t bound = base + j + 1;
+    const uint64_t t = words_per_draw == 1 ? BoundedDraw(word[0], static_cast<uint32_t>(bound))
+                                           : WideBoundedDraw(word[0], word[1], bound);
+    picks[j] = t;
+    if (Take(t)) continue;
+    picks[j] = base + j;
+    // No earlier pick can be as large, so this one is new.
+    GNND_CHECK(Take(base + j));
+  }
+  std::fill(taken_.begin(), taken_.end(), kFree);
+}
+
+}  // namespace gnnd

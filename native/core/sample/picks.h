@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/cpu.h"
+#include "core/sample/draw.h"
+
+// Which positions of its row each node draws (draw.h), by two roads with one result: many rows at
+// once, a vector lane per row, for small fanouts and degrees; row by row for all others.
+
+namespace gnnd {
+
+// Rows that are drawn together and travel through the sampler as one group.
+inline constexpr uint32_t kGroupRows = 16;
+
+// Largest fanout of the road by groups; its work per row grows with the fanout's square.
+inline constexpr uint32_t kMaxGroupFanout = 32;
+
+// Draws for kGroupRows rows. In: node ids and degrees (below kTwoWordDegree), both 64-byte aligned,
+// fanout <= kMaxGroupFanout. Out: picks[j * kGroupRows + row] is pick j, a position in the row;
+// entries j >= degree mean nothing. 64-byte aligned.
+using PickGroupFn = void (*)(const DrawStream& stream, const uint32_t* nodes,
+                             const uint32_t* degrees, uint32_t fanout, uint32_t* picks);
+
+// The function for an instruction set; the machine must have it.
+PickGroupFn PickGroupFor(InstructionSet set);
+
+// Draws row by row, any degree and fanout.
+class RowPicker {
+ public:
+  explicit RowPicker(uint32_t max_fanout);
+
+  // Writes `fanout` positions of a row with degree > fanout.
+  void Pick(const DrawStream& stream, uint32_t node, uint64_t degree, uint32_t fanout,
+            uint64_t* picks);
+  uint64_t bytes() const { return taken_.size() * sizeof(uint64_t); }
+
+ private:
+  bool Take(uint64_t position);
+
+  std::vector<uint64_t> taken_;  // open addressing, at most half full; empty between rows
+  uint32_t shift_;
+};
+
+#if defined(__x86_64__)
+void PickGroupAvx2(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                   uint32_t fanout, uint32_t* picks);
+void PickGroupAvx512(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                     uint32_t fanout, uint32_t* picks);
+#endif
+
+}  // namespace gnnd

@@ -1,0 +1,94 @@
+#include "core/sample/picks.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+// Lane = row. A counter word lives in the low half of a 64-bit lane, where the widening multiply
+// wants it; what gathers in the high half is never read. Eight rows are two vectors, those at even
+// and those at odd places, so that their 32-bit results interleave by one shift and one blend.
+
+namespace gnnd {
+namespace {
+
+constexpr uint32_t kLanes = 8;
+constexpr int kOddLanes = 0xAA;
+
+struct Words {
+  __m256i word[4];
+};
+
+inline __attribute__((always_inline)) Words PhiloxLanes(PhiloxKey key, PhiloxCounter counter,
+                                                        __m256i nodes, uint32_t block) {
+  const __m256i mul0 = _mm256_set1_epi64x(0xD2511F53);
+  const __m256i mul1 = _mm256_set1_epi64x(0xCD9E8D57);
+  __m256i c0 = nodes;
+  __m256i c1 = _mm256_set1_epi64x(static_cast<int64_t>(counter.word[1] | block));
+  __m256i c2 = _mm256_set1_epi64x(static_cast<int64_t>(counter.word[2]));
+  __m256i c3 = _mm256_set1_epi64x(static_cast<int64_t>(counter.word[3]));
+  for (int round = 0; round < 10; ++round) {
+    const __m256i k0 = _mm256_set1_epi64x(static_cast<int64_t>(key.lo));
+    const __m256i k1 = _mm256_set1_epi64x(static_cast<int64_t>(key.hi));
+    const __m256i p0 = _mm256_mul_epu32(c0, mul0);
+    const __m256i p1 = _mm256_mul_epu32(c2, mul1);
+    c0 = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p1, 32), c1), k0);
+    c2 = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p0, 32), c3), k1);
+    c1 = p1;
+    c3 = p0;
+    key.lo += 0x9E3779B9U;
+    key.hi += 0xBB67AE85U;
+  }
+  return Words{{c0, c1, c2, c3}};
+}
+
+void PickLanes(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+               uint32_t fanout, uint32_t* picks) {
+  const __m256i node = _mm256_load_si256(reinterpret_cast<const __m256i*>(nodes));
+  const __m256i degree = _mm256_load_si256(reinterpret_cast<const __m256i*>(degrees));
+  // Degrees are below 2^20, so the signed compare is right.
+  const __m256i sampled = _mm256_cmpgt_epi32(degree, _mm256_set1_epi32(static_cast<int>(fanout)));
+  const auto store = [picks](uint32_t j, __m256i value) {
+    _mm256_store_si256(reinterpret_cast<__m256i*>(picks + j * kGroupRows), value);
+  };
+  if (_mm256_testz_si256(sampled, sampled) != 0) {
+    for (uint32_t j = 0; j < fanout; ++j) store(j, _mm256_set1_epi32(static_cast<int>(j)));
+    return;
+  }
+  const __m256i odd_node = _mm256_srli_epi64(node, 32);
+  const __m256i one = _mm256_set1_epi32(1);
+  __m256i last = _mm256_sub_epi32(degree, _mm256_set1_epi32(static_cast<int>(fanout)));
+  for (uint32_t block = 0; block * 4 < fanout; ++block) {
+    const Words even = PhiloxLanes(stream.key, stream.counter, node, block);
+    const Words odd = PhiloxLanes(stream.key, stream.counter, odd_node, block);
+#pragma GCC unroll 4
+    for (uint32_t w = 0; w < 4; ++w) {
+      const uint32_t j = block * 4 + w;
+      if (j == fanout) return;
+      const __m256i bound = _mm256_add_epi32(last, one);
+      const __m256i even_t = _mm256_srli_epi64(_mm256_mul_epu32(even.word[w], bound), 32);
+      const __m256i odd_t = _mm256_mul_epu32(odd.word[w], _mm256_srli_epi64(bound, 32));
+      const __m256i t = _mm256_blend_epi32(even_t, odd_t, kOddLanes);
+      __m256i taken = _mm256_setzero_si256();
+      for (uint32_t i = 0; i < j; ++i) {
+        const auto* earlier = reinterpret_cast<const __m256i*>(picks + i * kGroupRows);
+        taken = _mm256_or_si256(taken, _mm256_cmpeq_epi32(t, _mm256_load_si256(earlier)));
+      }
+      const __m256i pick = _mm256_blendv_epi8(t, last, taken);
+      store(j, _mm256_blendv_epi8(_mm256_set1_epi32(static_cast<int>(j)), pick, sampled));
+      last = bound;
+    }
+  }
+}
+
+}  // namespace
+
+void PickGroupAvx2(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                   uint32_t fanout, uint32_t* picks) {
+  for (uint32_t row = 0; row < kGroupRows; row += kLanes) {
+    PickLanes(stream, nodes + row, degrees + row, fanout, picks + row);
+  }
+}
+
+}  // namespace gnnd
+
+#endif  // defined(__x86_64__)

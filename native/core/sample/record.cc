@@ -1,0 +1,171 @@
+#include "core/sample/record.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <unordered_set>
+
+#include "core/sample/layout.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint32_t kMaxEpoch = 0xFFFFFF;
+
+Status Corrupted(const std::string& what) { return Status(Code::kShmCorrupted, "record: " + what); }
+
+Status CorruptedBlock(uint32_t hop, const std::string& what) {
+  return Corrupted("block " + std::to_string(hop) + ": " + what);
+}
+
+// Walks the sections in their order in the slot and adds up what they hold.
+class SectionWalk {
+ public:
+  explicit SectionWalk(uint64_t slot_bytes) : slot_bytes_(slot_bytes) {}
+
+  // False when the section does not start on a boundary behind its predecessor or leaves the slot.
+  bool Add(uint64_t at, uint64_t elements) {
+    const uint64_t bytes = elements * sizeof(uint32_t);  // elements <= 2^32
+    if (at % RecordLayout::kSectionAlignment != 0 || at < end_) return false;
+    if (at > slot_bytes_ || bytes > slot_bytes_ - at) return false;
+    end_ = at + bytes;
+    payload_ += bytes;
+    return true;
+  }
+  uint64_t end() const { return end_; }
+  uint64_t payload() const { return payload_; }
+
+ private:
+  uint64_t slot_bytes_;
+  uint64_t end_ = sizeof(RecordHeader);
+  uint64_t payload_ = sizeof(RecordHeader);
+};
+
+bool IsZero(const void* bytes, size_t size) {
+  const auto* first = static_cast<const unsigned char*>(bytes);
+  return std::all_of(first, first + size, [](unsigned char byte) { return byte == 0; });
+}
+
+const uint32_t* WordsAt(const std::byte* base, uint64_t at) {
+  return reinterpret_cast<const uint32_t*>(base + at);
+}
+
+Status CheckHeader(const RecordHeader& header) {
+  if (header.magic != kRecordMagic) return Corrupted("wrong magic");
+  if (header.version != kRecordVersion) {
+    return Corrupted("version " + std::to_string(header.version));
+  }
+  if (header.kind != static_cast<uint32_t>(RecordKind::kBlocks)) return Corrupted("unknown kind");
+  if (header.epoch > kMaxEpoch) return Corrupted("epoch needs more than 24 bits");
+  if (header.num_hops == 0 || header.num_hops > kMaxHops) return Corrupted("number of hops");
+  if (header.num_seeds == 0) return Corrupted("no seeds");
+  if (header.reserved != 0 || !IsZero(header.reserved2, sizeof header.reserved2)) {
+    return Corrupted("a reserved field is set");
+  }
+  const size_t unused = kMaxHops - header.num_hops;
+  if (!IsZero(header.blocks + header.num_hops, unused * sizeof(BlockHeader))) {
+    return Corrupted("a block beyond the last hop");
+  }
+  return Status::Ok();
+}
+
+// `num_dst` is what the hops before lead to.
+Status CheckBlock(const RecordHeader& header, uint32_t hop, uint32_t num_dst, const std::byte* base,
+                  SectionWalk* walk) {
+  const BlockHeader& block = header.blocks[hop];
+  const bool weighted = header.blocks[0].weight_at != 0;
+  if (block.num_dst != num_dst) return CorruptedBlock(hop, "number of destinations");
+  if (block.num_src < num_dst || block.num_src - num_dst > block.num_edges) {
+    return CorruptedBlock(hop, "number of sources");
+  }
+  if (block.reserved != 0) return CorruptedBlock(hop, "a reserved field is set");
+  if ((block.weight_at != 0) != weighted || (block.self_weight_at != 0) != weighted) {
+    return CorruptedBlock(hop, "edge weights in part of the record only");
+  }
+  if (!walk->Add(block.indptr_at, uint64_t{num_dst} + 1)) return CorruptedBlock(hop, "indptr_at");
+  if (!walk->Add(block.src_at, block.num_edges)) return CorruptedBlock(hop, "src_at");
+  if (weighted && !walk->Add(block.weight_at, block.num_edges)) {
+    return CorruptedBlock(hop, "weight_at");
+  }
+  if (weighted && !walk->Add(block.self_weight_at, num_dst)) {
+    return CorruptedBlock(hop, "self_weight_at");
+  }
+  const uint32_t* indptr = WordsAt(base, block.indptr_at);
+  if (indptr[0] != 0 || indptr[num_dst] != block.num_edges) {
+    return CorruptedBlock(hop, "indptr does not run from 0 to the number of edges");
+  }
+  return Status::Ok();
+}
+
+// Invariants 1 to 4, element by element.
+Status CheckElements(const RecordView& view) {
+  std::unordered_set<uint32_t> ids(view.nodes().begin(), view.nodes().end());
+  if (ids.size() != view.nodes().size()) return Corrupted("a node is listed twice");
+  for (uint32_t hop = 0; hop < view.num_hops(); ++hop) {
+    const BlockView block = view.block(hop);
+    if (!std::is_sorted(block.indptr.begin(), block.indptr.end())) {
+      return CorruptedBlock(hop, "indptr is not monotone");
+    }
+    uint32_t seen = block.num_dst;
+    for (const uint32_t source : block.src) {
+      if (source > seen) return CorruptedBlock(hop, "sources are not in order of first occurrence");
+      if (source == seen) ++seen;
+    }
+    if (seen != block.num_src) return CorruptedBlock(hop, "not every source is used");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<RecordView> RecordView::Open(std::span<const std::byte> slot, bool deep) {
+  if (slot.size() < sizeof(RecordHeader)) return Corrupted("the slot is smaller than a header");
+  if (reinterpret_cast<uintptr_t>(slot.data()) % alignof(RecordHeader) != 0) {
+    return Corrupted("the slot is not aligned");
+  }
+  RecordView view;
+  view.base_ = slot.data();
+  view.header_ = reinterpret_cast<const RecordHeader*>(slot.data());
+  const RecordHeader& header = *view.header_;
+  GNND_TRY(CheckHeader(header));
+  SectionWalk walk(slot.size());
+  if (!walk.Add(header.nodes_at, header.num_nodes)) return Corrupted("nodes_at");
+  uint32_t num_nodes = header.num_seeds;
+  for (uint32_t hop = 0; hop < header.num_hops; ++hop) {
+    GNND_TRY(CheckBlock(header, hop, num_nodes, view.base_, &walk));
+    num_nodes = header.blocks[hop].num_src;
+  }
+  if (header.num_nodes != num_nodes) return Corrupted("number of nodes");
+  if (header.payload_bytes != walk.payload()) return Corrupted("payload_bytes");
+  if (header.extent_bytes != walk.end()) return Corrupted("extent_bytes");
+  if (deep) GNND_TRY(CheckElements(view));
+  return view;
+}
+
+std::span<const uint32_t> RecordView::nodes() const {
+  return {WordsAt(base_, header_->nodes_at), header_->num_nodes};
+}
+
+BlockView RecordView::block(uint32_t hop) const {
+  const BlockHeader& header = header_->blocks[hop];
+  BlockView view;
+  view.num_dst = header.num_dst;
+  view.num_src = header.num_src;
+  view.indptr = {WordsAt(base_, header.indptr_at), size_t{header.num_dst} + 1};
+  view.src = {WordsAt(base_, header.src_at), header.num_edges};
+  if (header.weight_at != 0) {
+    const auto* weight = reinterpret_cast<const float*>(base_ + header.weight_at);
+    const auto* self_weight = reinterpret_cast<const float*>(base_ + header.self_weight_at);
+    view.weight = {weight, header.num_edges};
+    view.self_weight = {self_weight, header.num_dst};
+  }
+  return view;
+}
+
+uint64_t RecordView::num_edges() const {
+  uint64_t total = 0;
+  for (uint32_t hop = 0; hop < header_->num_hops; ++hop) total += header_->blocks[hop].num_edges;
+  return total;
+}
+
+}  // namespace gnnd

@@ -1,0 +1,166 @@
+#include "core/sample/sampler.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "core/base/check.h"
+
+namespace gnnd {
+namespace {
+
+uint32_t MaxFiniteFanout(const std::vector<int32_t>& fanouts) {
+  return static_cast<uint32_t>(std::max(0, *std::max_element(fanouts.begin(), fanouts.end())));
+}
+
+std::variant<DenseRelabel, HashRelabel> MakeTable(uint32_t num_nodes, uint32_t max_nodes,
+                                                  uint64_t max_dense_bytes) {
+  if (uint64_t{num_nodes} * sizeof(uint32_t) <= max_dense_bytes) return DenseRelabel(num_nodes);
+  return HashRelabel(max_nodes);
+}
+
+uint32_t* WordsAt(std::byte* slot, uint64_t at) { return reinterpret_cast<uint32_t*>(slot + at); }
+float* FloatsAt(std::byte* slot, uint64_t at) { return reinterpret_cast<float*>(slot + at); }
+
+Status BadSeeds(const std::string& what) {
+  return Status(Code::kInvalidArgument, "seeds: " + what);
+}
+
+// Adds up what the record's sections hold and where the last one ends.
+void FinishHeader(RecordHeader* header) {
+  const auto add = [header](uint64_t at, uint64_t elements) {
+    const uint64_t bytes = elements * sizeof(uint32_t);
+    header->payload_bytes += bytes;
+    header->extent_bytes = at + bytes;
+  };
+  header->payload_bytes = sizeof(RecordHeader);
+  add(header->nodes_at, header->num_nodes);
+  for (uint32_t hop = 0; hop < header->num_hops; ++hop) {
+    const BlockHeader& block = header->blocks[hop];
+    add(block.indptr_at, uint64_t{block.num_dst} + 1);
+    add(block.src_at, block.num_edges);
+    if (block.weight_at == 0) continue;
+    add(block.weight_at, block.num_edges);
+    add(block.self_weight_at, block.num_dst);
+  }
+}
+
+}  // namespace
+
+Sampler::Sampler(TopologyView topology, SamplerOptions options, const RecordLayout& layout,
+                 InstructionSet instruction_set)
+    : topology_(topology),
+      options_(std::move(options)),
+      layout_(layout),
+      pick_group_(PickGroupFor(instruction_set)),
+      buffers_(MaxFiniteFanout(options_.fanouts)),
+      gcn_weights_(options_.weights == EdgeWeights::kGcn ? layout.max_nodes() : 0),
+      table_(MakeTable(topology.num_nodes(), layout.max_nodes(), options_.max_dense_table_bytes)) {
+  GNND_CHECK(layout.num_hops() == options_.fanouts.size());
+  GNND_CHECK((layout.hop(0).weight_at != 0) == (options_.weights == EdgeWeights::kGcn));
+}
+
+Status Sampler::Sample(const BatchKey& key, std::span<const uint32_t> seeds,
+                       std::span<std::byte> slot) {
+  GNND_CHECK(slot.size() >= layout_.slot_bytes());
+  GNND_CHECK(reinterpret_cast<uintptr_t>(slot.data()) % alignof(RecordHeader) == 0);
+  if (seeds.empty() || seeds.size() > layout_.max_seeds()) {
+    return BadSeeds(std::to_string(seeds.size()) + " given, 1 to " +
+                    std::to_string(layout_.max_seeds()) + " expected");
+  }
+  return std::visit([&](auto& table) { return SampleWith(&table, key, seeds, slot.data()); },
+                    table_);
+}
+
+template <typename TableType>
+Status Sampler::SampleWith(TableType* table, const BatchKey& key, std::span<const uint32_t> seeds,
+                           std::byte* slot) {
+  RecordHeader header{};
+  header.version = kRecordVersion;
+  header.kind = static_cast<uint32_t>(RecordKind::kBlocks);
+  header.random_seed = key.random_seed;
+  header.epoch = key.epoch;
+  header.batch = key.batch;
+  header.num_hops = layout_.num_hops();
+  header.num_seeds = static_cast<uint32_t>(seeds.size());
+  header.nodes_at = layout_.nodes_at();
+
+  // A slot that is being written must not look like the record it held before.
+  std::memset(slot, 0, sizeof header);
+  table->Begin(layout_.max_nodes());
+  HopTask task{};
+  task.nodes = WordsAt(slot, layout_.nodes_at());
+  const Status inserted = InsertSeeds(table, seeds, task.nodes, &task.count);
+  if (inserted.ok()) {
+    gcn_weights_.Begin();
+    for (uint32_t hop = 0; hop < header.num_hops; ++hop) {
+      task.stream = DrawStreamOf(key, hop);
+      header.blocks[hop] = SampleHop(table, hop, slot, &task);
+    }
+  }
+  table->End(task.count);
+  if (!inserted.ok()) return inserted;
+
+  header.magic = kRecordMagic;
+  header.num_nodes = task.count;
+  FinishHeader(&header);
+  std::memcpy(slot, &header, sizeof header);
+  return Status::Ok();
+}
+
+template <typename TableType>
+Status Sampler::InsertSeeds(TableType* table, std::span<const uint32_t> seeds, uint32_t* nodes,
+                            uint32_t* count) {
+  constexpr size_t kChunk = ExpandBuffers::kChunkIds;
+  uint32_t local_ids[kChunk];
+  for (size_t begin = 0; begin < seeds.size(); begin += kChunk) {
+    const auto chunk = seeds.subspan(begin, std::min(kChunk, seeds.size() - begin));
+    for (const uint32_t seed : chunk) {
+      if (seed >= topology_.num_nodes()) {
+        return BadSeeds(std::to_string(seed) + " is not a node");
+      }
+      table->Prefetch(seed);
+    }
+    *count = table->InsertAll(chunk.data(), static_cast<uint32_t>(chunk.size()), nodes, *count,
+                              local_ids);
+    if (*count != begin + chunk.size()) return BadSeeds("a node stands twice");
+  }
+  return Status::Ok();
+}
+
+template <typename TableType>
+BlockHeader Sampler::SampleHop(TableType* table, uint32_t hop, std::byte* slot, HopTask* task) {
+  const HopLayout& place = layout_.hop(hop);
+  const int32_t fanout = options_.fanouts[hop];
+  // Every node so far is expanded.
+  task->num_dst = task->count;
+  task->indptr = WordsAt(slot, place.indptr_at);
+  task->src = WordsAt(slot, place.src_at);
+
+  BlockHeader block{};
+  block.num_dst = task->num_dst;
+  block.num_edges = fanout == kFullNeighbourhood
+                        ? ExpandFullRows(topology_, table, &buffers_, task)
+                        : SampledHop<TableType>(topology_, table, &buffers_, pick_group_,
+                                                static_cast<uint32_t>(fanout), task)
+                              .Run();
+  block.num_src = task->count;
+  block.indptr_at = place.indptr_at;
+  block.src_at = place.src_at;
+  if (options_.weights == EdgeWeights::kGcn) {
+    block.weight_at = place.weight_at;
+    block.self_weight_at = place.self_weight_at;
+    gcn_weights_.AddNodes(topology_, {task->nodes, task->count});
+    gcn_weights_.Fill({task->indptr, size_t{task->num_dst} + 1}, task->src,
+                      FloatsAt(slot, place.weight_at), FloatsAt(slot, place.self_weight_at));
+  }
+  return block;
+}
+
+uint64_t Sampler::workspace_bytes() const {
+  const uint64_t table = std::visit([](const auto& any) { return any.bytes(); }, table_);
+  return table + buffers_.bytes() + gcn_weights_.bytes();
+}
+
+}  // namespace gnnd

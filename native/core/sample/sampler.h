@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "core/base/cpu.h"
+#include "core/base/status.h"
+#include "core/dataset/topology_view.h"
+#include "core/sample/expand.h"
+#include "core/sample/gcn_weights.h"
+#include "core/sample/layout.h"
+#include "core/sample/record.h"
+#include "core/sample/relabel.h"
+
+// k-hop uniform neighbour sampling without replacement, deduplicated and relabelled, written
+// straight into a queue slot. A batch is a pure function of its key (draw.h): the same key, seeds
+// and graph give the same bytes on every instruction set and in every process.
+
+namespace gnnd {
+
+enum class EdgeWeights : uint32_t {
+  kNone = 0,
+  kGcn = 1,  // gcn_weights.h
+};
+
+struct SamplerOptions {
+  std::vector<int32_t> fanouts;  // hop 0 (at the seeds) first; kFullNeighbourhood takes all
+  EdgeWeights weights = EdgeWeights::kNone;
+  // Graphs whose table of one entry per node would be larger are relabelled by hashing.
+  uint64_t max_dense_table_bytes = 200'000'000;
+};
+
+// One thread's. Allocates when made and, as batches grow, when its hash table does; never else.
+class Sampler {
+ public:
+  // `layout` must be that of the same graph, fanouts and weights. Borrows the topology.
+  Sampler(TopologyView topology, SamplerOptions options, const RecordLayout& layout,
+          InstructionSet instruction_set);
+
+  // Writes the record of batch `key`, whose seeds are `seeds`, into `slot`: at least
+  // layout.slot_bytes() large, 8-byte aligned, of any content. kInvalidArgument, and no record,
+  // when there are no or too many seeds, a seed is not a node or stands twice.
+  Status Sample(const BatchKey& key, std::span<const uint32_t> seeds, std::span<std::byte> slot);
+
+  // Private memory in use: relabel table, ring, weights. Grows with the largest batch so far.
+  uint64_t workspace_bytes() const;
+
+ private:
+  using Table = std::variant<DenseRelabel, HashRelabel>;
+
+  template <typename TableType>
+  Status SampleWith(TableType* table, const BatchKey& key, std::span<const uint32_t> seeds,
+                    std::byte* slot);
+  template <typename TableType>
+  Status InsertSeeds(TableType* table, std::span<const uint32_t> seeds, uint32_t* nodes,
+                     uint32_t* count);
+  template <typename TableType>
+  BlockHeader SampleHop(TableType* table, uint32_t hop, std::byte* slot, HopTask* task);
+
+  TopologyView topology_;
+  SamplerOptions options_;
+  RecordLayout layout_;
+  PickGroupFn pick_group_;
+  ExpandBuffers buffers_;
+  GcnWeights gcn_weights_;
+  Table table_;
+};
+
+}  // namespace gnnd

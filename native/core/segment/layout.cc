@@ -1,0 +1,51 @@
+#include "core/segment/layout.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint64_t kLineBytes = 64;
+
+constexpr uint64_t RoundUp(uint64_t value, uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// Hands out consecutive places.
+class Cursor {
+ public:
+  uint64_t Take(uint64_t bytes, uint64_t alignment) {
+    const uint64_t at = RoundUp(next_, alignment);
+    next_ = at + bytes;
+    return at;
+  }
+
+ private:
+  uint64_t next_ = 0;
+};
+
+}  // namespace
+
+Layout Layout::Of(const SegmentConfig& config) {
+  const uint64_t ring = (uint64_t{config.staleness} + 1) * config.group;
+  Layout layout{};
+  layout.parameter_stride = RoundUp(config.parameter_floats * sizeof(float), kLineBytes);
+  layout.optimizer_stride = RoundUp(config.optimizer_floats * sizeof(float), kLineBytes);
+  Cursor cursor;
+  cursor.Take(sizeof(SegmentHeader), kLineBytes);
+  layout.devices_at = cursor.Take(config.num_devices * sizeof(DeviceEntry), kLineBytes);
+  layout.executors_at = cursor.Take(config.max_executors * sizeof(ExecutorRow), kLineBytes);
+  layout.epochs_at = cursor.Take(config.epochs * sizeof(EpochEntry), kLineBytes);
+  layout.sums_at = cursor.Take(2 * sizeof(EpochSums), kLineBytes);
+  layout.ledger_at = cursor.Take(config.batches_per_epoch * sizeof(uint64_t), kLineBytes);
+  layout.directory_at = cursor.Take(config.num_slots * sizeof(SlotEntry), kLineBytes);
+  layout.hand_ins_at = cursor.Take(ring * sizeof(HandIn), kLineBytes);
+  layout.parameters_at =
+      cursor.Take((uint64_t{config.staleness} + 2) * layout.parameter_stride, kPageBytes);
+  layout.optimizer_at = cursor.Take(2 * layout.optimizer_stride, kPageBytes);
+  layout.gradients_at = cursor.Take(ring * layout.parameter_stride, kPageBytes);
+  layout.best_at = cursor.Take(2 * layout.parameter_stride, kPageBytes);
+  layout.slots_at = cursor.Take(config.num_slots * config.slot_bytes, kPageBytes);
+  layout.total_bytes = layout.slots_at + config.num_slots * config.slot_bytes;
+  return layout;
+}
+
+}  // namespace gnnd

@@ -1,0 +1,266 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/base/futex.h"
+#include "core/base/robust_mutex.h"
+#include "core/segment/shape.h"
+
+// The bytes of a job segment. docs/formats/segment.md draws them; a change here changes kSegmentAbi
+// and that page. Offsets, never pointers; everything starts as zero bytes.
+
+namespace gnnd {
+
+inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
+inline constexpr uint32_t kSegmentAbi = 1;
+inline constexpr uint32_t kMaxDevices = 64;
+inline constexpr uint32_t kRecentDurations = 64;
+inline constexpr uint32_t kBuildIdBytes = 48;
+inline constexpr uint32_t kAbortMessageBytes = 440;
+inline constexpr uint64_t kPageBytes = 4096;
+
+enum class Stage : uint32_t {
+  kSample = 0,   // S
+  kMark = 1,     // M
+  kCopy = 2,     // C
+  kPrune = 3,    // P
+  kExtract = 4,  // E
+  kTrain = 5,    // T: forward and backward
+  kApply = 6,    // the step itself
+  kEvaluate = 7,
+};
+inline constexpr uint32_t kNumStages = 8;
+
+enum class WaitSide : uint32_t {
+  kEnqueue = 0,  // a Sampler waits for a batch it may claim
+  kDequeue = 1,  // a Trainer waits for a batch it may take
+  kDue = 2,      // a Trainer holds a batch and waits for its parameter version
+  kTurn = 3,     // the device is the other's
+};
+inline constexpr uint32_t kNumWaitSides = 4;
+
+enum class Counter : uint32_t {
+  kBatchesSampled = 0,
+  kBatchesTaken = 1,
+  kBatchesTrained = 2,
+  kBatchesGivenBack = 3,
+  kStepsApplied = 4,  // commits this executor made
+  kEvaluations = 5,
+  kNodes = 6,  // input nodes sampled
+  kEdges = 7,
+  kSeeds = 8,             // seeds trained
+  kQueueBytes = 9,        // payload bytes published
+  kTurnSwitches = 10,     // times this executor handed its device over
+  kStandbyTakes = 11,     // batches taken as a standby Trainer
+  kStandbyRefusals = 12,  // takes that the profit rule refused
+  kLockOwnersDied = 13,
+  kCorruptRecords = 14,
+  kSlotsTrimmed = 15,
+};
+inline constexpr uint32_t kNumCounters = 16;
+
+// Upper bounds of the histograms' buckets, in nanoseconds; one more bucket follows for the rest.
+inline constexpr uint64_t kStageBoundsNs[] = {
+    500'000,       1'000'000,     2'500'000,     5'000'000,      10'000'000,
+    25'000'000,    50'000'000,    100'000'000,   250'000'000,    500'000'000,
+    1'000'000'000, 2'500'000'000, 5'000'000'000, 10'000'000'000, 30'000'000'000};
+inline constexpr uint64_t kWaitBoundsNs[] = {
+    500'000,       1'000'000,      2'500'000,      5'000'000,      10'000'000,     25'000'000,
+    50'000'000,    100'000'000,    250'000'000,    500'000'000,    1'000'000'000,  2'500'000'000,
+    5'000'000'000, 10'000'000'000, 30'000'000'000, 60'000'000'000, 120'000'000'000};
+inline constexpr uint32_t kNumStageBuckets = sizeof(kStageBoundsNs) / sizeof(uint64_t) + 1;
+inline constexpr uint32_t kNumWaitBuckets = sizeof(kWaitBoundsNs) / sizeof(uint64_t) + 1;
+
+// What Create was told, frozen; every attacher computes the same Layout from it.
+struct SegmentConfig {
+  uint64_t batches_per_epoch;  // M of this run (after batch_limit)
+  uint32_t epochs;
+  uint32_t first_epoch;  // number of the segment's epoch 0 in batch keys
+  uint32_t group;
+  uint32_t staleness;
+  uint64_t num_slots;
+  uint64_t slot_bytes;  // a multiple of kPageBytes
+  uint64_t queue_max_bytes;
+  uint64_t parameter_floats;
+  uint64_t optimizer_floats;
+  uint32_t num_devices;
+  uint32_t max_executors;
+  uint64_t batch_size;
+  uint64_t train_nodes;
+  uint32_t evaluation;  // EvaluationPolicy
+  uint32_t low_water;
+};
+static_assert(sizeof(SegmentConfig) == 96);
+
+// One cache line per word that different processes write often.
+struct alignas(64) SharedEvent {
+  EventWord word;
+};
+struct alignas(64) SharedWord {
+  std::atomic<uint64_t> value;
+};
+static_assert(sizeof(SharedEvent) == 64 && sizeof(SharedWord) == 64);
+
+struct alignas(64) SegmentHeader {
+  uint64_t magic;
+  uint32_t abi;
+  uint32_t header_bytes;
+  char build_id[kBuildIdBytes];
+  uint64_t total_bytes;
+  SegmentConfig config;
+
+  alignas(64) RobustMutex mutex;  // apply, evaluation's commit, first parameters, standby takes
+
+  SharedEvent sampler_event;  // Samplers sleep here
+  SharedEvent trainer_event;  // Trainers sleep here
+  SharedWord version;         // the commit word: committed groups
+  SharedWord evaluation;      // ledger word of the evaluation
+  SharedWord claim_frontier;  // no batch from here on was ever claimed; grows only
+  SharedWord reclaims;        // how often entries were reclaimed; moves cursors back
+  SharedWord largest_record;  // payload bytes of the largest record published
+  SharedWord published;       // records published, and their payload bytes: what is usual
+  SharedWord published_bytes;
+
+  alignas(64) std::atomic<uint32_t> parameters_ready;  // version 0 is written
+  std::atomic<uint32_t> next_row;                      // executor rows handed out
+  std::atomic<uint32_t> next_incarnation;              // last incarnation handed out
+  std::atomic<uint32_t> command;                       // Command, for all
+  std::atomic<uint32_t> standby_policy;                // StandbyPolicy
+  std::atomic<uint32_t> standby_armed;
+  std::atomic<uint64_t> t_s_ns;  // estimates for the profit rule
+  std::atomic<uint64_t> t_t_ns;
+  std::atomic<uint64_t> t_t_prime_ns;
+  std::atomic<uint64_t> n_t;
+
+  // Abort: 0 = not aborted, 1 = the message is being written, else 2 + Code.
+  alignas(64) std::atomic<uint32_t> abort_code;
+  uint32_t reserved;
+  char abort_message[kAbortMessageBytes];
+};
+static_assert(std::is_standard_layout_v<SegmentHeader>);
+static_assert(offsetof(SegmentHeader, config) == 72);
+static_assert(offsetof(SegmentHeader, mutex) == 192);
+static_assert(offsetof(SegmentHeader, sampler_event) == 256);
+static_assert(offsetof(SegmentHeader, version) == 384);
+static_assert(offsetof(SegmentHeader, parameters_ready) == 832);
+static_assert(offsetof(SegmentHeader, abort_code) == 896);
+static_assert(sizeof(SegmentHeader) == 1344);
+
+struct alignas(64) DeviceEntry {
+  std::atomic<uint32_t> turn;  // bits of ledger.h
+  uint32_t reserved[15];
+};
+static_assert(sizeof(DeviceEntry) == 64);
+
+// Written by one executor, read by the daemon: relaxed atomics, no order between them is promised.
+struct StageTimes {
+  std::atomic<uint64_t> busy_ns;
+  std::atomic<uint64_t> count;
+  std::atomic<uint64_t> buckets[kNumStageBuckets];
+  std::atomic<uint64_t> recent_ns[kRecentDurations];  // duration i lies at i % kRecentDurations
+};
+static_assert(sizeof(StageTimes) == 8 * (2 + 16 + 64));
+
+struct WaitTimes {
+  std::atomic<uint64_t> wait_ns;
+  std::atomic<uint64_t> count;
+  std::atomic<uint64_t> buckets[kNumWaitBuckets];
+};
+static_assert(sizeof(WaitTimes) == 8 * (2 + 18));
+
+struct alignas(64) ExecutorRow {
+  std::atomic<uint32_t> incarnation;  // 0 = the row was never used
+  std::atomic<uint32_t> role;         // Role
+  std::atomic<uint32_t> device;
+  std::atomic<int32_t> pid;
+  std::atomic<uint32_t> phase;          // Phase
+  std::atomic<uint32_t> command;        // Command, for this executor
+  std::atomic<uint64_t> heartbeat_ns;   // last sign of life, waits included
+  std::atomic<uint64_t> progress_word;  // activity 8 | epoch 24 | batch 32
+  std::atomic<uint64_t> progress_ns;    // when progress_word last changed
+  std::atomic<uint64_t> registered_ns;
+  alignas(64) std::atomic<uint64_t> counters[kNumCounters];
+  StageTimes stages[kNumStages];
+  WaitTimes waits[kNumWaitSides];
+};
+static_assert(std::is_standard_layout_v<ExecutorRow>);
+static_assert(offsetof(ExecutorRow, counters) == 64);
+static_assert(sizeof(ExecutorRow) == 64 + 128 + kNumStages * 656 + kNumWaitSides * 160);
+
+struct SlotEntry {
+  std::atomic<uint64_t> bytes;       // reserved while CLAIMED, payload from READY on
+  std::atomic<uint64_t> peak_bytes;  // largest payload since the slot was last trimmed
+};
+static_assert(sizeof(SlotEntry) == 16);
+
+// What a Trainer says about a batch beside its gradient; one per ring entry.
+struct alignas(64) HandIn {
+  uint64_t batch;  // counted over the job: what the record said, checked again at apply
+  uint64_t seeds;
+  uint64_t correct;
+  double loss_sum;
+  uint32_t device;
+  uint32_t incarnation;
+  uint64_t reserved[3];
+};
+static_assert(sizeof(HandIn) == 64);
+
+// Sums over an epoch, kept twice like the optimizer's state: version v's are at v % 2.
+struct alignas(64) EpochSums {
+  uint64_t batches;
+  uint64_t steps;
+  uint64_t retries;  // attempts beyond the first, all batches
+  uint64_t seeds;
+  uint64_t correct;
+  double loss_sum;
+  uint64_t digest;  // ledger digest, batches folded in the order of commits
+  uint64_t reserved;
+  uint64_t device_batches[kMaxDevices];
+};
+static_assert(sizeof(EpochSums) == 64 + 8 * kMaxDevices);
+
+struct alignas(64) EpochEntry {
+  std::atomic<uint64_t> start_ns;  // first claim
+  uint64_t end_ns;                 // just before the last commit; valid once that is visible
+  EpochSums sums;                  // likewise
+  // Valid once the evaluation word says COMMITTED for this epoch:
+  double val_loss_sum;
+  uint64_t val_nodes;
+  uint64_t val_correct;
+  uint64_t test_nodes;
+  uint64_t test_correct;
+  uint64_t eval_end_ns;
+  uint32_t eval_retries;
+  uint32_t best_epoch;   // best validation accuracy so far, first of equals
+  uint32_t best_buffer;  // which of the two holds its parameters
+  uint32_t reserved[9];
+};
+static_assert(std::is_standard_layout_v<EpochEntry>);
+static_assert(sizeof(EpochEntry) == 64 + sizeof(EpochSums) + 128);
+
+// Where everything lies; bytes from the segment's start. A function of the config alone.
+struct Layout {
+  uint64_t devices_at;     // DeviceEntry[num_devices]
+  uint64_t executors_at;   // ExecutorRow[max_executors]
+  uint64_t epochs_at;      // EpochEntry[epochs]
+  uint64_t sums_at;        // EpochSums[2]
+  uint64_t ledger_at;      // atomic u64[batches_per_epoch]
+  uint64_t directory_at;   // SlotEntry[num_slots]
+  uint64_t hand_ins_at;    // HandIn[(S+1) * G]
+  uint64_t parameters_at;  // float[S+2][parameter_floats], each from a cache line on
+  uint64_t optimizer_at;   // float[2][optimizer_floats]
+  uint64_t gradients_at;   // float[(S+1) * G][parameter_floats]
+  uint64_t best_at;        // float[2][parameter_floats]
+  uint64_t slots_at;       // bytes[num_slots][slot_bytes], from a page on
+  uint64_t total_bytes;
+  uint64_t parameter_stride;  // bytes between parameter buffers and gradients
+  uint64_t optimizer_stride;
+
+  // REQUIRES: a config that ValidateSpec accepted.
+  static Layout Of(const SegmentConfig& config);
+};
+
+}  // namespace gnnd

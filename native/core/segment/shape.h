@@ -1,0 +1,63 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+// The arithmetic of a job's progress. Pure functions of the frozen shape and of one number, the
+// *version* (committed groups); everything about "where the job stands" follows from it.
+//
+// Batches b, groups g and epochs e count over the whole job here, from 0:
+// b = e * M + index in the epoch; groups never span epochs, so an epoch has ceil(M / G) of them.
+
+namespace gnnd {
+
+struct JobShape {
+  uint64_t batches_per_epoch;  // M
+  uint64_t epochs;
+  uint64_t group;      // G, batches averaged by one step
+  uint64_t staleness;  // S
+  uint64_t num_slots;
+
+  uint64_t GroupsPerEpoch() const { return (batches_per_epoch + group - 1) / group; }
+  uint64_t TotalGroups() const { return epochs * GroupsPerEpoch(); }
+  uint64_t TotalBatches() const { return epochs * batches_per_epoch; }
+
+  uint64_t EpochOfBatch(uint64_t batch) const { return batch / batches_per_epoch; }
+  uint64_t IndexOfBatch(uint64_t batch) const { return batch % batches_per_epoch; }
+  uint64_t GroupOfBatch(uint64_t batch) const {
+    return EpochOfBatch(batch) * GroupsPerEpoch() + IndexOfBatch(batch) / group;
+  }
+  uint64_t EpochOfGroup(uint64_t g) const { return g / GroupsPerEpoch(); }
+  // The first batch of group g; that of the next one is where g ends, also across epochs.
+  uint64_t FirstBatch(uint64_t g) const {
+    return EpochOfGroup(g) * batches_per_epoch + (g % GroupsPerEpoch()) * group;
+  }
+  uint64_t CommittedBatches(uint64_t version) const { return FirstBatch(version); }
+
+  // The version that group g is computed on: a fixed delay of S groups that restarts with each
+  // epoch (design §4). Not a bound that races: exactly this one.
+  uint64_t RequiredVersion(uint64_t g) const {
+    const uint64_t first = EpochOfGroup(g) * GroupsPerEpoch();
+    return std::max(first, g >= staleness ? g - staleness : 0);
+  }
+
+  // Batches from CommittedBatches(version) up to here (exclusive) may be claimed: their slots are
+  // free, and their epoch is open, that is, all batches of the one before are committed.
+  uint64_t ClaimEnd(uint64_t version) const {
+    if (version >= TotalGroups()) return TotalBatches();
+    const uint64_t epoch_end = (EpochOfGroup(version) + 1) * batches_per_epoch;
+    return std::min(CommittedBatches(version) + num_slots, epoch_end);
+  }
+
+  uint64_t SlotOf(uint64_t batch) const { return batch % num_slots; }
+  uint64_t ParameterBuffers() const { return staleness + 2; }
+  uint64_t ParameterBuffer(uint64_t version) const { return version % ParameterBuffers(); }
+  uint64_t RingEntries() const { return (staleness + 1) * group; }
+  // Where the gradient of a batch lies until its group is committed: fixed by its number alone.
+  uint64_t RingEntry(uint64_t batch) const {
+    const uint64_t g = GroupOfBatch(batch);
+    return (g % (staleness + 1)) * group + (batch - FirstBatch(g));
+  }
+};
+
+}  // namespace gnnd

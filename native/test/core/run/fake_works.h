@@ -1,0 +1,188 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/run/sample_work.h"
+#include "core/run/train_work.h"
+#include "core/sample/record.h"
+#include "core/segment/segment.h"
+
+// Work without graphs and without torch, for tests of the rules: cheap, deterministic, and so
+// touchy that a batch lost, repeated, swapped, or computed on another version ends in other
+// parameters.
+
+namespace gnnd::test {
+
+inline constexpr uint64_t kFakeFloats = 37;
+inline constexpr uint64_t kFakeSlotBytes = 4 * kPageBytes;
+
+inline uint64_t Mix(uint64_t x) {
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBULL;
+  return x ^ x >> 31;
+}
+
+// Who computes on a device at this moment, to see that a Sampler and a standby never do at once.
+struct DeviceWatch {
+  std::atomic<int> busy[kMaxDevices] = {};
+  std::atomic<int> collisions{0};
+
+  void Begin(uint32_t device) {
+    if (busy[device].fetch_add(1, std::memory_order_acq_rel) != 0) collisions.fetch_add(1);
+  }
+  void End(uint32_t device) { busy[device].fetch_sub(1, std::memory_order_acq_rel); }
+};
+
+// The input nodes of a batch, of which there are between one per seed and 40 more.
+inline std::vector<uint32_t> FakeNodes(uint32_t epoch, uint32_t batch, uint64_t seeds) {
+  const uint64_t key = Mix(uint64_t{epoch} << 32 | batch);
+  std::vector<uint32_t> nodes(seeds + 1 + key % 40);
+  for (size_t i = 0; i < nodes.size(); ++i) nodes[i] = static_cast<uint32_t>(Mix(key + i));
+  return nodes;
+}
+
+class FakeSampleWork final : public SampleWork {
+ public:
+  explicit FakeSampleWork(const Segment& segment, DeviceWatch* watch = nullptr, uint32_t device = 0)
+      : segment_(segment), watch_(watch), device_(device) {}
+
+  std::function<void(uint32_t epoch, uint32_t batch)> before;  // runs first
+
+  Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
+                SampleReport* report) override {
+    if (before) before(epoch, batch);
+    if (watch_ != nullptr) watch_->Begin(device_);
+    const uint64_t seeds = segment_.SeedsOfBatch(batch);
+    const std::vector<uint32_t> nodes = FakeNodes(epoch, batch, seeds);
+    const auto edges = static_cast<uint32_t>(nodes.size() - seeds);
+    auto* words = reinterpret_cast<uint32_t*>(slot.data());
+    const auto section = [&](uint64_t page) { return words + page * kPageBytes / 4; };
+    // The header goes last: a half made record is none.
+    std::copy(nodes.begin(), nodes.end(), section(1));
+    for (uint64_t d = 0; d <= seeds; ++d) section(2)[d] = d == 0 ? 0 : edges;
+    for (uint32_t e = 0; e < edges; ++e) section(3)[e] = static_cast<uint32_t>(seeds) + e;
+    RecordHeader header{};
+    header.magic = kRecordMagic;
+    header.version = kRecordVersion;
+    header.kind = static_cast<uint32_t>(RecordKind::kBlocks);
+    header.epoch = epoch;
+    header.batch = batch;
+    header.num_hops = 1;
+    header.num_seeds = static_cast<uint32_t>(seeds);
+    header.num_nodes = static_cast<uint32_t>(nodes.size());
+    header.nodes_at = kPageBytes;
+    header.blocks[0].num_dst = header.num_seeds;
+    header.blocks[0].num_src = header.num_nodes;
+    header.blocks[0].num_edges = edges;
+    header.blocks[0].indptr_at = 2 * kPageBytes;
+    header.blocks[0].src_at = 3 * kPageBytes;
+    header.payload_bytes = sizeof header + 4 * (nodes.size() + seeds + 1 + edges);
+    header.extent_bytes = 3 * kPageBytes + 4 * uint64_t{edges};
+    std::memcpy(slot.data(), &header, sizeof header);
+    *report =
+        SampleReport{header.payload_bytes, header.extent_bytes, nodes.size(), edges, seeds, 0};
+    if (watch_ != nullptr) watch_->End(device_);
+    return Status::Ok();
+  }
+
+ private:
+  const Segment& segment_;
+  DeviceWatch* watch_;
+  uint32_t device_;
+};
+
+class FakeTrainWork final : public TrainWork {
+ public:
+  explicit FakeTrainWork(DeviceWatch* watch = nullptr, uint32_t device = 0)
+      : watch_(watch), device_(device) {}
+
+  std::function<void(uint32_t epoch, uint32_t batch)> before_gradient;
+  std::function<void(uint32_t epoch, uint32_t batch)> during_gradient;  // the device is in use
+  std::function<void(const std::function<bool()>& alive)> during_evaluation;
+  int torn = 0;  // parameters or records that changed while they were read
+
+  void InitParameters(std::span<float> parameters) override {
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      parameters[i] = static_cast<float>(Mix(i + 1) % 1000) * 1e-3F - 0.5F;
+    }
+  }
+
+  Status Extract(const RecordView& record) override {
+    extracted_.assign(record.nodes().begin(), record.nodes().end());
+    return Status::Ok();
+  }
+
+  Status ComputeGradient(const RecordView& record, std::span<const float> parameters,
+                         std::span<float> gradient, BatchReport* report) override {
+    if (before_gradient) before_gradient(record.key().epoch, record.key().batch);
+    if (watch_ != nullptr) watch_->Begin(device_);
+    if (during_gradient) during_gradient(record.key().epoch, record.key().batch);
+    Gradient(extracted_, record.num_seeds(), parameters, gradient, report);
+    if (!std::equal(extracted_.begin(), extracted_.end(), record.nodes().begin(),
+                    record.nodes().end())) {
+      ++torn;
+    }
+    if (watch_ != nullptr) watch_->End(device_);
+    return Status::Ok();
+  }
+
+  static void Gradient(const std::vector<uint32_t>& nodes, uint64_t seeds,
+                       std::span<const float> parameters, std::span<float> gradient,
+                       BatchReport* report) {
+    // Signs and sizes vary with the nodes, and each float depends on another one.
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      float sum = 0;
+      for (const uint32_t node : nodes) {
+        const float x = static_cast<float>(Mix(node + i) % 2001) * 1e-3F - 1.0F;
+        sum += x * parameters[(i + node) % parameters.size()] + 0.01F * x;
+      }
+      gradient[i] = sum;
+    }
+    report->loss_sum = static_cast<double>(gradient[0]) + 1.5;
+    report->seeds = seeds;
+    report->correct = nodes.front() % (seeds + 1);
+  }
+
+  void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds, uint64_t step,
+             std::span<const float> parameters_in, std::span<const float> optimizer_in,
+             std::span<float> parameters_out, std::span<float> optimizer_out) override {
+    const float rate = 0.05F / static_cast<float>(1 + step % 7);
+    for (size_t i = 0; i < parameters_in.size(); ++i) {
+      float sum = 0;
+      for (const std::span<const float> gradient : gradients) sum += gradient[i];
+      sum /= static_cast<float>(num_seeds);
+      optimizer_out[i] = 0.5F * optimizer_in[i] + sum;
+      parameters_out[i] = parameters_in[i] - rate * optimizer_out[i];
+    }
+  }
+
+  Status Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
+                  EvalReport* report) override {
+    const std::vector<float> first(parameters.begin(), parameters.end());
+    if (during_evaluation) during_evaluation(alive);
+    if (!alive()) return Status(Code::kAborted, "evaluation given up");
+    if (!std::equal(first.begin(), first.end(), parameters.begin())) ++torn;
+    *report = ReportOf(first);
+    return Status::Ok();
+  }
+
+  static EvalReport ReportOf(const std::vector<float>& parameters) {
+    uint64_t digest = 0;
+    for (const float x : parameters) digest = Mix(digest + std::bit_cast<uint32_t>(x) + 1);
+    // Few distinct accuracies, so that equals occur.
+    return EvalReport{static_cast<double>(digest % 1000), 10, digest % 5, 10, digest / 5 % 10};
+  }
+
+ private:
+  DeviceWatch* watch_;
+  uint32_t device_;
+  std::vector<uint32_t> extracted_;
+};
+
+}  // namespace gnnd::test

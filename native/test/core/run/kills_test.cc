@@ -1,0 +1,242 @@
+#ifdef GNND_FAILPOINTS
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "process_crew.h"
+
+// A SIGKILL at every named point, then what the daemon does: the model must not notice.
+
+namespace gnnd::test {
+namespace {
+
+struct KillPoint {
+  Role role;
+  const char* name;
+  bool once = false;  // visited once in a job
+};
+
+// The points that one Sampler and one Trainer pass again and again.
+const KillPoint kPoints[] = {
+    {Role::kSampler, "claim.after"},
+    {Role::kSampler, "sample.after"},
+    {Role::kSampler, "publish.before"},
+    {Role::kSampler, "publish.before_wake"},
+    {Role::kSampler, "publish.after"},
+    {Role::kTrainer, "init.before_ready", true},
+    {Role::kTrainer, "take.after"},
+    {Role::kTrainer, "extract.after"},
+    {Role::kTrainer, "train.after"},
+    {Role::kTrainer, "hand_in.before"},
+    {Role::kTrainer, "hand_in.after"},
+    {Role::kTrainer, "apply.locked"},
+    {Role::kTrainer, "apply.after_write_before_cas"},
+    {Role::kTrainer, "apply.after_cas"},
+    {Role::kTrainer, "apply.before_wake"},
+    {Role::kTrainer, "evaluate.after_take"},
+    {Role::kTrainer, "evaluate.after"},
+    {Role::kTrainer, "evaluate.before_commit"},
+    {Role::kTrainer, "evaluate.after_commit"},
+};
+
+// Further points where a Sampler and a standby Trainer share one device.
+const KillPoint kTurnPoints[] = {
+    {Role::kSampler, "turn.before_handover"}, {Role::kSampler, "turn.after_handover"},
+    {Role::kStandby, "turn.before_yield"},    {Role::kStandby, "turn.after_yield"},
+    {Role::kStandby, "standby.take_locked"},  {Role::kStandby, "take.after"},
+    {Role::kStandby, "hand_in.before"},       {Role::kStandby, "apply.after_cas"},
+    {Role::kStandby, "evaluate.before_commit"}, {Role::kSampler, "claim.after"},
+};
+
+std::vector<FakeJob> Jobs() {
+  FakeJob strict;
+  strict.num_slots = 1;
+  FakeJob delayed;
+  delayed.group = 3;
+  delayed.staleness = 2;
+  return {strict, delayed};
+}
+
+void CheckUndisturbed(const Segment& segment, const FakeJob& job) {
+  CHECK(segment.Complete());
+  CHECK(EveryBatchOnce(segment));
+  CHECK(OutcomeOf(segment) == Expected(job));
+}
+
+}  // namespace
+
+TEST_CASE("a Sampler or Trainer killed at any named point leaves no trace in the model") {
+  const NoDeadlines none;
+  for (const FakeJob& job : Jobs()) {
+    for (const KillPoint& point : kPoints) {
+      for (const int nth : {1, 3}) {
+        if (point.once && nth > 1) continue;
+        INFO(point.name, ":", nth, " G=", job.group, " S=", job.staleness);
+        Segment segment = MakeSegment(job);
+        ProcessCrew crew(segment);
+        for (const Role role : {Role::kSampler, Role::kTrainer}) {
+          crew.Start(ChildPlan{role, role == Role::kSampler ? 0U : 1U,
+                               role == point.role ? point.name : "", nth});
+        }
+        REQUIRE(crew.Supervise());
+        CHECK(crew.kills() == 1);
+        CHECK(crew.failures() == 0);
+        CheckUndisturbed(segment, job);
+      }
+    }
+  }
+}
+
+TEST_CASE("where a Sampler and a standby share the device, a kill of either gives the turn on") {
+  const NoDeadlines none;
+  for (const FakeJob& job : Jobs()) {
+    for (const KillPoint& point : kTurnPoints) {
+      for (const int nth : {1, 2}) {
+        INFO(point.name, ":", nth, " G=", job.group, " S=", job.staleness);
+        Segment segment = MakeSegment(job);
+        segment.SetStandby(StandbyPolicy::kAuto, true);  // N_t = 0: always profitable
+        ProcessCrew crew(segment);
+        for (const Role role : {Role::kSampler, Role::kStandby}) {
+          crew.Start(ChildPlan{role, 0, role == point.role ? point.name : "", nth});
+        }
+        REQUIRE(crew.Supervise());
+        CHECK(crew.kills() == 1);
+        CHECK(crew.failures() == 0);
+        CheckUndisturbed(segment, job);
+      }
+    }
+  }
+}
+
+TEST_CASE("a Sampler and a Trainer that die in the same job are both replaced") {
+  const NoDeadlines none;
+  for (const FakeJob& job : Jobs()) {
+    Segment segment = MakeSegment(job);
+    segment.SetStandby(StandbyPolicy::kAlways, true);
+    ProcessCrew crew(segment);
+    crew.Start(ChildPlan{Role::kSampler, 0, "publish.before", 2});
+    crew.Start(ChildPlan{Role::kSampler, 1, "", 1});
+    crew.Start(ChildPlan{Role::kTrainer, 2, "apply.locked", 1});
+    crew.Start(ChildPlan{Role::kTrainer, 3, "", 1});
+    crew.Start(ChildPlan{Role::kStandby, 0, "", 1});
+    REQUIRE(crew.Supervise());
+    CHECK(crew.failures() == 0);
+    CheckUndisturbed(segment, job);
+  }
+}
+
+TEST_CASE("a Trainer stopped with the lock, a batch or an evaluation in hand is killed and replaced") {
+  const NoDeadlines none;
+  for (const char* point : {"apply.locked", "take.after", "train.after", "evaluate.after_take"}) {
+    for (const FakeJob& job : Jobs()) {
+      INFO(point);
+      Segment segment = MakeSegment(job);
+      ProcessCrew crew(segment);
+      ChildPlan plan{Role::kTrainer, 1, point, 2};
+      plan.stop_there = true;
+      crew.Start(ChildPlan{Role::kSampler, 0, "", 1});
+      crew.Start(plan);
+      REQUIRE(crew.Supervise());
+      CHECK(crew.kills() == 1);
+      CheckUndisturbed(segment, job);
+    }
+  }
+}
+
+TEST_CASE("an owner that was reclaimed but not reaped finds, when it wakes up, that it is dead") {
+  const FakeJob job;
+  for (const Role role : {Role::kSampler, Role::kTrainer}) {
+    Segment segment = MakeSegment(job);
+    ProcessCrew crew(segment);
+    ChildPlan plan{role, 0, role == Role::kSampler ? "sample.after" : "train.after", 2};
+    plan.stop_there = true;
+    // The rule broken: the daemon reclaims from a process that is stopped, not dead.
+    crew.on_stopped = [&](pid_t pid, ExecutorId id) {
+      const Result<ReclaimReport> report = segment.Reclaim(id.incarnation);
+      CHECK(report.ok());
+      CHECK(report->claimed + report->taken == 1);
+      kill(pid, SIGCONT);
+    };
+    crew.Start(plan);
+    crew.Start(ChildPlan{role == Role::kSampler ? Role::kTrainer : Role::kSampler, 1, "", 1});
+    REQUIRE(crew.Supervise());
+    CHECK(crew.failures() == 1);  // it was told, and ended
+    CheckUndisturbed(segment, job);
+  }
+}
+
+TEST_CASE("a Trainer killed while it gives a batch back loses nothing") {
+  const NoDeadlines none;
+  for (const char* point : {"give_back.before", "give_back.before_wake"}) {
+    INFO(point);
+    const FakeJob job;
+    Segment segment = MakeSegment(job);
+    ProcessCrew crew(segment);
+    // Batch 0 is published only once batch 1 is in a Trainer's hand.
+    ChildPlan late{Role::kSampler, 0, "", 1};
+    late.prepare = [](Segment& mine, FakeSampleWork* work, FakeTrainWork*) {
+      work->before = [&mine](uint32_t epoch, uint32_t batch) {
+        if (epoch == 0 && batch == 0) {
+          Eventually([&] { return CountIn(mine, BatchState::kTaken) > 0; });
+        }
+      };
+    };
+    crew.Start(late);
+    ChildPlan second = late;
+    second.device = 1;
+    crew.Start(second);
+    crew.Start(ChildPlan{Role::kTrainer, 2, point, 1});
+    REQUIRE(crew.Supervise());
+    CHECK(crew.kills() == 1);
+    CheckUndisturbed(segment, job);
+  }
+}
+
+TEST_CASE("random jobs with random crews and random deaths end like the straight line") {
+  const NoDeadlines none;
+  const char* given = std::getenv("GNND_SEED");
+  const uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
+  const uint64_t count = given != nullptr ? 1 : 150;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    INFO("GNND_SEED=", seed);
+    uint64_t state = seed;
+    const auto draw = [&](uint64_t bound) { return Mix(state += 0x9E3779B97F4A7C15ULL) % bound; };
+    FakeJob job;
+    job.batches = 1 + draw(14);
+    job.epochs = static_cast<uint32_t>(1 + draw(3));
+    job.group = static_cast<uint32_t>(1 + draw(4));
+    job.staleness = static_cast<uint32_t>(draw(4));
+    job.num_slots = job.group + draw(8);
+    job.queue_max_bytes = draw(2) == 0 ? uint64_t{1} << 40 : 1 + draw(3000);
+    job.low_water = static_cast<uint32_t>(draw(4));
+    Segment segment = MakeSegment(job);
+    segment.SetStandby(draw(2) == 0 ? StandbyPolicy::kAlways : StandbyPolicy::kAuto, true);
+    const uint64_t samplers = 1 + draw(3);
+    const uint64_t trainers = draw(3);
+    const uint64_t standbys = trainers == 0 ? samplers : draw(samplers + 1);
+    segment.SetEstimates(StandbyEstimates{1000, 1000, 1 + draw(4000), trainers});
+    ProcessCrew crew(segment);
+    const auto start = [&](Role role, uint64_t device) {
+      const size_t choice = draw(std::size(kPoints) + std::size(kTurnPoints));
+      const KillPoint& point = choice < std::size(kPoints)
+                                   ? kPoints[choice]
+                                   : kTurnPoints[choice - std::size(kPoints)];
+      crew.Start(ChildPlan{role, static_cast<uint32_t>(device), point.name,
+                           static_cast<int>(1 + draw(6)), draw(4) == 0});
+    };
+    for (uint64_t i = 0; i < samplers; ++i) start(Role::kSampler, i);
+    for (uint64_t i = 0; i < standbys; ++i) start(Role::kStandby, i);
+    for (uint64_t i = 0; i < trainers; ++i) start(Role::kTrainer, samplers + i);
+    REQUIRE(crew.Supervise());
+    CHECK(crew.failures() == 0);
+    CheckUndisturbed(segment, job);
+  }
+}
+
+}  // namespace gnnd::test
+
+#endif

@@ -1,0 +1,93 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "job_harness.h"
+
+namespace gnnd::test {
+namespace {
+
+struct Crew {
+  const char* name;
+  std::vector<uint32_t> samplers;  // by device
+  std::vector<uint32_t> trainers;
+  std::vector<uint32_t> standbys;
+};
+
+const Crew kCrews[] = {
+    {"1 Sampler + 1 Trainer", {0}, {1}, {}},
+    {"3 Samplers + 1 Trainer", {0, 1, 2}, {3}, {}},
+    {"1 Sampler + 3 Trainers", {0}, {1, 2, 3}, {}},
+    {"2 Samplers + 3 Trainers, standby ALWAYS", {0, 1}, {2, 3, 4}, {0, 1}},
+    {"one device alternating", {0}, {}, {0}},
+    {"two devices alternating", {0, 1}, {}, {0, 1}},
+};
+
+void RunCrew(const FakeJob& job, const Crew& crew, StandbyPolicy policy = StandbyPolicy::kAlways) {
+  INFO(crew.name, ", M=", job.batches, " G=", job.group, " S=", job.staleness,
+       " slots=", job.num_slots, " budget=", job.queue_max_bytes);
+  const NoDeadlines none;
+  Segment segment = MakeSegment(job);
+  segment.SetStandby(policy, true);
+  segment.SetEstimates(StandbyEstimates{1000, 1000, 1500, crew.trainers.size()});
+  ThreadCrew threads(segment);
+  for (const uint32_t device : crew.samplers) threads.AddSampler(device);
+  for (const uint32_t device : crew.trainers) threads.AddTrainer(Role::kTrainer, device);
+  for (const uint32_t device : crew.standbys) threads.AddTrainer(Role::kStandby, device);
+  REQUIRE(threads.Finish());
+  CHECK(threads.FirstError().message() == "");
+  CHECK(threads.AllEnded(LoopEnd::kComplete));
+  CHECK(segment.Complete());
+  CHECK(EveryBatchOnce(segment));
+  CHECK(OutcomeOf(segment) == Expected(job));
+  CHECK(threads.collisions() == 0);
+  CHECK(threads.torn() == 0);
+}
+
+}  // namespace
+
+TEST_CASE("one Sampler and one Trainer finish a job with the parameters of the straight line") {
+  RunCrew(FakeJob{}, kCrews[0]);
+}
+
+TEST_CASE("the final parameters are the same for every crew, staleness and group size") {
+  for (const uint32_t staleness : {0U, 2U}) {
+    for (const uint32_t group : {1U, 3U}) {
+      for (const uint64_t batches : {uint64_t{7}, uint64_t{9}, uint64_t{2}}) {
+        FakeJob job;
+        job.staleness = staleness;
+        job.group = group;
+        job.batches = batches;
+        for (const Crew& crew : kCrews) RunCrew(job, crew);
+      }
+    }
+  }
+}
+
+TEST_CASE("the smallest possible queue and a budget of one byte change nothing but speed") {
+  for (const uint32_t group : {1U, 3U}) {
+    for (const uint32_t staleness : {0U, 2U}) {
+      FakeJob job;
+      job.group = group;
+      job.staleness = staleness;
+      job.num_slots = group;
+      for (const Crew& crew : kCrews) RunCrew(job, crew);
+      job.num_slots = 0;
+      job.queue_max_bytes = 1;
+      for (const Crew& crew : kCrews) RunCrew(job, crew);
+    }
+  }
+}
+
+TEST_CASE("the policy and the estimates of standby Trainers never decide bits") {
+  for (const StandbyPolicy policy : {StandbyPolicy::kOff, StandbyPolicy::kAuto}) {
+    FakeJob job;
+    job.staleness = 2;
+    job.batches = 20;
+    RunCrew(job, kCrews[3], policy);
+  }
+  RunCrew(FakeJob{}, kCrews[4], StandbyPolicy::kAuto);
+}
+
+}  // namespace gnnd::test

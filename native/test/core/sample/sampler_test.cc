@@ -1,0 +1,254 @@
+#include "core/sample/sampler.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/sample/reference.h"
+#include "support/graphs.h"
+#include "support/sampling.h"
+
+namespace gnnd {
+namespace {
+
+using test::AvailableSets;
+using test::Graph;
+using test::SamplerUnderTest;
+
+constexpr int32_t kAll = kFullNeighbourhood;
+
+template <typename T>
+bool SameBits(std::span<const T> actual, const std::vector<T>& expected) {
+  return actual.size() == expected.size() &&
+         std::equal(actual.begin(), actual.end(), expected.begin());
+}
+
+// Samples by every instruction set and by both relabel tables; each must equal the reference.
+void CheckEqualsReference(const Graph& graph, const std::vector<int32_t>& fanouts,
+                          EdgeWeights weights, const std::vector<std::vector<uint32_t>>& batches,
+                          uint64_t random_seed) {
+  uint32_t batch_size = 1;
+  for (const auto& seeds : batches) {
+    batch_size = std::max(batch_size, static_cast<uint32_t>(seeds.size()));
+  }
+  for (const InstructionSet set : AvailableSets()) {
+    for (const uint64_t max_dense_table_bytes : {uint64_t{200'000'000}, uint64_t{0}}) {
+      CAPTURE(std::string(NameOf(set)));
+      CAPTURE(max_dense_table_bytes);
+      SamplerUnderTest sampler(graph.view(), {fanouts, weights, max_dense_table_bytes}, batch_size,
+                               set);
+      for (uint32_t batch = 0; batch < batches.size(); ++batch) {
+        const BatchKey key{random_seed, 3, batch};
+        const RecordView record = sampler.Sample(key, batches[batch]);
+        const ReferenceSample expected =
+            SampleReference(graph.view(), fanouts, weights, key, batches[batch]);
+        REQUIRE(SameBits(record.nodes(), expected.nodes));
+        REQUIRE(record.num_hops() == expected.blocks.size());
+        for (uint32_t hop = 0; hop < record.num_hops(); ++hop) {
+          CAPTURE(hop);
+          const BlockView block = record.block(hop);
+          REQUIRE(SameBits(block.indptr, expected.blocks[hop].indptr));
+          REQUIRE(SameBits(block.src, expected.blocks[hop].src));
+          REQUIRE(SameBits(block.weight, expected.blocks[hop].weight));
+          REQUIRE(SameBits(block.self_weight, expected.blocks[hop].self_weight));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the sampler equals the reference bit for bit on random graphs") {
+  const std::vector<std::vector<int32_t>> fanout_lists = {
+      {1},       {5, 10},   {10, 5}, {15, 10, 5}, {25, 3},  {40, 4},      {kAll},
+      {kAll, 5}, {5, kAll}, {32, 2}, {33, 2},     {3, 100}, {kAll, kAll}, {2, 2, 2, 2, 2, 2, 2, 2},
+  };
+  const uint64_t first_seed = test::RandomSeed(1);
+  for (uint64_t round = 0; round < 12; ++round) {
+    const uint64_t seed = first_seed + round;
+    CAPTURE(seed);
+    const auto num_nodes = static_cast<uint32_t>(1 + (seed * 7919) % 900);
+    const auto max_degree = static_cast<uint32_t>(1 + (seed * 104729) % 120);
+    const Graph graph = test::RandomGraph(seed, num_nodes, max_degree);
+    std::vector<std::vector<uint32_t>> batches;
+    for (const uint32_t size : {1U, 17U, 48U, 300U}) {
+      batches.push_back(test::RandomNodes(seed + size, num_nodes, std::min(size, num_nodes)));
+    }
+    for (const auto& fanouts : fanout_lists) {
+      CAPTURE(fanouts.size());
+      CAPTURE(fanouts[0]);
+      const EdgeWeights weights = round % 2 == 0 ? EdgeWeights::kGcn : EdgeWeights::kNone;
+      CheckEqualsReference(graph, fanouts, weights, batches, seed * 0x9E3779B97F4A7C15);
+    }
+  }
+}
+
+TEST_CASE("rows at the borders of each road equal the reference") {
+  // Degrees around the fanouts below, self-loops, one neighbour repeated, isolated nodes.
+  Graph graph;
+  constexpr uint32_t kNodes = 64;
+  for (uint32_t v = 0; v < kNodes; ++v) {
+    std::vector<uint32_t> row;
+    for (uint32_t j = 0; j < v; ++j) row.push_back(j % 3 == 0 ? v : (v * 31 + j * 7) % kNodes);
+    if (v % 13 == 5) row.assign(v, 9);
+    if (v % 17 == 3) row.clear();
+    graph.AddRow(row);
+  }
+  std::vector<uint32_t> all = test::RandomNodes(4, kNodes, kNodes);
+  for (const int32_t fanout : {1, 4, 5, 15, 16, 31, 32, 33, 40, 63, 64, 4096, kAll}) {
+    CAPTURE(fanout);
+    CheckEqualsReference(graph, {fanout, fanout}, EdgeWeights::kGcn, {all, {3}, {0, 1, 2}}, 99);
+  }
+}
+
+TEST_CASE("rows of two-word draws stand beside rows of one-word draws") {
+  // Node 0 is just above, node 1 at, node 2 just below the border.
+  Graph graph;
+  std::vector<uint32_t> row(kTwoWordDegree + 1);
+  for (uint32_t i = 0; i < row.size(); ++i) row[i] = (i * 2654435761U) % 4096;
+  graph.AddRow(row);
+  row.pop_back();
+  graph.AddRow(row);
+  row.pop_back();
+  graph.AddRow(row);
+  for (uint32_t v = 3; v < 4096; ++v) graph.AddRow({v - 1, 0, v - 2});
+  CheckEqualsReference(graph, {10, 2}, EdgeWeights::kGcn, {{5, 0, 2, 1}, {0}, {2, 3, 4, 1}}, 7);
+  CheckEqualsReference(graph, {50}, EdgeWeights::kNone, {{5, 0, 2, 1}}, 7);
+}
+
+TEST_CASE("a hash table that must grow within a batch gives the same result") {
+  constexpr uint32_t kNodes = 150'000;
+  Graph graph;
+  std::vector<uint32_t> row(100);
+  for (uint32_t v = 0; v < kNodes; ++v) {
+    for (uint32_t j = 0; j < row.size(); ++j) row[j] = (v * 101 + j * 7907) % kNodes;
+    if (v < 2000)
+      graph.AddRow(row);
+    else
+      graph.AddRow({});
+  }
+  const auto large = test::RandomNodes(1, 2000, 1500);
+  CheckEqualsReference(graph, {60}, EdgeWeights::kNone, {{7}, large, {8}, large}, 5);
+}
+
+TEST_CASE("a record passes the deep check and repeats exactly") {
+  const Graph graph = test::RandomGraph(11, 500, 60);
+  const auto seeds = test::RandomNodes(12, 500, 64);
+  SamplerUnderTest sampler(graph.view(), {{8, 8}, EdgeWeights::kGcn}, 64, DetectInstructionSet());
+  const BatchKey key{42, 1, 2};
+  sampler.Sample(key, seeds);
+  const std::vector<std::byte> first = sampler.slot();
+  sampler.Sample({42, 1, 3}, seeds);
+  const RecordView other = sampler.Sample(key, seeds);
+  CHECK(other.key().random_seed == 42);
+  CHECK(other.key().epoch == 1);
+  CHECK(other.key().batch == 2);
+  CHECK(RecordView::Open(sampler.slot(), true).ok());
+  const uint64_t hash = test::ContentHash(other);
+  const auto opened = RecordView::Open(first);
+  REQUIRE(opened.ok());
+  CHECK(hash == test::ContentHash(*opened));
+}
+
+TEST_CASE("picks are neighbours, distinct positions and as many as the fanout allows") {
+  constexpr uint32_t kNodes = 400;
+  Graph graph;  // rows without repeats, so that equal ids would mean a position drawn twice
+  for (uint32_t v = 0; v < kNodes; ++v) {
+    graph.AddRow(test::RandomNodes(v, kNodes, v % 90));
+  }
+  const auto seeds = test::RandomNodes(77, kNodes, kNodes);
+  SamplerUnderTest sampler(graph.view(), {{12}, EdgeWeights::kNone}, kNodes,
+                           DetectInstructionSet());
+  const RecordView record = sampler.Sample({5, 0, 0}, seeds);
+  const BlockView block = record.block(0);
+  for (uint32_t row = 0; row < block.num_dst; ++row) {
+    const uint32_t node = record.nodes()[row];
+    const auto begin = graph.indices.begin() + static_cast<int64_t>(graph.indptr[node]);
+    const std::set<uint32_t> neighbours(begin, begin + node % 90);
+    std::set<uint32_t> picked;
+    for (uint32_t e = block.indptr[row]; e < block.indptr[row + 1]; ++e) {
+      picked.insert(record.nodes()[block.src[e]]);
+    }
+    REQUIRE(picked.size() == block.indptr[row + 1] - block.indptr[row]);
+    REQUIRE(picked.size() == std::min<size_t>(12, neighbours.size()));
+    REQUIRE(std::includes(neighbours.begin(), neighbours.end(), picked.begin(), picked.end()));
+  }
+}
+
+TEST_CASE("weights of a full-neighbourhood block are the normalised adjacency") {
+  // 0 -> 1, 0 -> 2, 1 -> 2: in-degrees 0, 1, 2.
+  Graph graph;
+  graph.AddRow({});
+  graph.AddRow({0});
+  graph.AddRow({0, 1});
+  SamplerUnderTest sampler(graph.view(), {{kAll}, EdgeWeights::kGcn}, 3, InstructionSet::kScalar);
+  const RecordView record = sampler.Sample({1, 0, 0}, std::vector<uint32_t>{2, 1, 0});
+  const BlockView block = record.block(0);
+  REQUIRE(block.weight.size() == 3);
+  CHECK(block.weight[0] == doctest::Approx(1 / std::sqrt(1.0 * 3.0)));
+  CHECK(block.weight[1] == doctest::Approx(1 / std::sqrt(2.0 * 3.0)));
+  CHECK(block.weight[2] == doctest::Approx(1 / std::sqrt(1.0 * 2.0)));
+  CHECK(block.self_weight[0] == doctest::Approx(1.0 / 3.0));
+  CHECK(block.self_weight[1] == doctest::Approx(1.0 / 2.0));
+  CHECK(block.self_weight[2] == 1.0F);
+}
+
+TEST_CASE("a sampled row's weights stand for the whole row") {
+  Graph graph;
+  graph.AddRow({1, 2, 3, 4, 5, 6});
+  for (int i = 0; i < 6; ++i) graph.AddRow({});
+  SamplerUnderTest sampler(graph.view(), {{2}, EdgeWeights::kGcn}, 1, InstructionSet::kScalar);
+  const RecordView record = sampler.Sample({1, 0, 0}, std::vector<uint32_t>{0});
+  REQUIRE(record.block(0).weight.size() == 2);
+  for (const float weight : record.block(0).weight) {
+    CHECK(weight == doctest::Approx(3.0 / std::sqrt(7.0)));
+  }
+}
+
+TEST_CASE("bad seeds are refused, leave no record and do not disturb the next batch") {
+  const Graph graph = test::RandomGraph(3, 50, 9);
+  SamplerUnderTest sampler(graph.view(), {{4, 4}, EdgeWeights::kNone}, 8, DetectInstructionSet());
+  const std::vector<uint32_t> good = {4, 9, 11};
+  const uint64_t expected = test::ContentHash(sampler.Sample({1, 0, 0}, good));
+  const std::vector<std::vector<uint32_t>> bad = {
+      {}, {1, 2, 1}, {0, 50}, {0, 1, 2, 3, 4, 5, 6, 7, 8}};
+  for (const auto& seeds : bad) {
+    CAPTURE(seeds.size());
+    const Status status = sampler.TrySample({1, 0, 0}, seeds);
+    CHECK(status.code() == Code::kInvalidArgument);
+    CHECK(test::ContentHash(sampler.Sample({1, 0, 0}, good)) == expected);
+  }
+  REQUIRE_FALSE(sampler.TrySample({1, 0, 0}, bad[1]).ok());
+  CHECK_FALSE(RecordView::Open(sampler.slot()).ok());
+}
+
+TEST_CASE("the bits of a batch are those frozen in draw.h") {
+  const Graph graph = test::RandomGraph(2024, 5000, 80);
+  const auto seeds = test::RandomNodes(2025, 5000, 40);
+  for (const InstructionSet set : AvailableSets()) {
+    CAPTURE(std::string(NameOf(set)));
+    SamplerUnderTest sampler(graph.view(), {{15, 10, 5}, EdgeWeights::kGcn}, 40, set);
+    const RecordView record = sampler.Sample({0x0123456789ABCDEF, 7, 11}, seeds);
+    CHECK(record.nodes().size() == 4392);
+    CHECK(record.num_edges() == 11'611);
+    CHECK(test::ContentHash(record) == 12496885174438734673U);
+  }
+}
+
+TEST_CASE("workspace grows with the hash table and not with further batches") {
+  const Graph graph = test::RandomGraph(3, 800, 20);
+  const auto seeds = test::RandomNodes(1, 800, 100);
+  SamplerUnderTest sampler(graph.view(), {{5, 5}, EdgeWeights::kGcn, 0}, 100,
+                           DetectInstructionSet());
+  sampler.Sample({1, 0, 0}, seeds);
+  const uint64_t after_one = sampler.workspace_bytes();
+  sampler.Sample({1, 0, 0}, seeds);
+  CHECK(sampler.workspace_bytes() == after_one);
+  CHECK(after_one > 0);
+}
+
+}  // namespace
+}  // namespace gnnd

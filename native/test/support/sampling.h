@@ -1,0 +1,89 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/base/cpu.h"
+#include "core/sample/layout.h"
+#include "core/sample/record.h"
+#include "core/sample/sampler.h"
+#include "support/graphs.h"
+
+// A sampler with a slot of its own, and what tests ask of the records it makes.
+
+namespace gnnd::test {
+
+// Every instruction set that this machine has.
+inline std::vector<InstructionSet> AvailableSets() {
+  std::vector<InstructionSet> sets;
+  for (const auto set : {InstructionSet::kScalar, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+    if (set <= DetectInstructionSet()) sets.push_back(set);
+  }
+  return sets;
+}
+
+inline RecordLayout LayoutFor(const TopologyView& topology, const SamplerOptions& options,
+                              uint32_t batch_size) {
+  const Result<RecordLayout> layout =
+      RecordLayout::Of({topology.num_nodes(), topology.num_edges(), batch_size, options.fanouts,
+                        options.weights == EdgeWeights::kGcn});
+  REQUIRE_MESSAGE(layout.ok(), layout.status().message());
+  return *layout;
+}
+
+class SamplerUnderTest {
+ public:
+  SamplerUnderTest(TopologyView topology, const SamplerOptions& options, uint32_t batch_size,
+                   InstructionSet set)
+      : layout_(LayoutFor(topology, options, batch_size)),
+        sampler_(topology, options, layout_, set),
+        slot_(layout_.slot_bytes(), std::byte{0xA5}) {}
+
+  Status TrySample(const BatchKey& key, std::span<const uint32_t> seeds) {
+    return sampler_.Sample(key, seeds, slot_);
+  }
+  // The view is valid until the next call.
+  RecordView Sample(const BatchKey& key, std::span<const uint32_t> seeds) {
+    const Status status = TrySample(key, seeds);
+    REQUIRE_MESSAGE(status.ok(), status.message());
+    const Result<RecordView> record = RecordView::Open(slot_, true);
+    REQUIRE_MESSAGE(record.ok(), record.status().message());
+    return *record;
+  }
+  const std::vector<std::byte>& slot() const { return slot_; }
+  std::vector<std::byte>& slot() { return slot_; }
+  const RecordLayout& layout() const { return layout_; }
+  uint64_t workspace_bytes() const { return sampler_.workspace_bytes(); }
+
+ private:
+  RecordLayout layout_;
+  Sampler sampler_;
+  std::vector<std::byte> slot_;
+};
+
+// FNV-1a over everything a Trainer reads, offsets aside.
+inline uint64_t ContentHash(const RecordView& record) {
+  uint64_t hash = 0xCBF29CE484222325;
+  const auto add = [&hash](uint32_t word) { hash = (hash ^ word) * 0x100000001B3; };
+  const auto add_all = [&add](const auto& values) {
+    add(static_cast<uint32_t>(values.size()));
+    for (const auto value : values) add(std::bit_cast<uint32_t>(value));
+  };
+  add_all(record.nodes());
+  for (uint32_t hop = 0; hop < record.num_hops(); ++hop) {
+    const BlockView block = record.block(hop);
+    add_all(block.indptr);
+    add_all(block.src);
+    add_all(block.weight);
+    add_all(block.self_weight);
+  }
+  return hash;
+}
+
+}  // namespace gnnd::test

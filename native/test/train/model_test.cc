@@ -1,0 +1,266 @@
+#include "train/model.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "test/support/record_builder.h"
+#include "test/train/dense_reference.h"
+#include "train/adam.h"
+#include "train/loss.h"
+#include "train/torch_work.h"
+
+namespace gnnd {
+namespace {
+
+using test::DenseResult;
+using test::DenseStep;
+using test::RelativeError;
+using test::TestGraph;
+using test::TestRecord;
+
+constexpr uint32_t kNodes = 40;
+
+// In-neighbour lists with isolated nodes, self-loops and repeated edges.
+TestGraph OddGraph(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::vector<uint32_t>> rows(kNodes);
+  for (uint32_t v = 0; v < kNodes; ++v) {
+    if (v % 7 == 0) continue;  // no in-neighbours
+    const uint64_t degree = 1 + random() % 9;
+    for (uint64_t k = 0; k < degree; ++k) {
+      rows[v].push_back(static_cast<uint32_t>(random() % kNodes));
+    }
+    if (v % 3 == 0) rows[v].push_back(v);
+    if (v % 4 == 0) rows[v].push_back(rows[v][0]);
+  }
+  return test::GraphOf(rows);
+}
+
+struct Case {
+  ModelSpec spec;
+  std::vector<int32_t> fanouts;
+  uint64_t seed = 0;
+  std::string name;
+};
+
+// Both models, 1 to 3 layers, with and without dropout, sampled and full neighbourhoods, narrowing
+// and widening layers.
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  uint64_t seed = 100;
+  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn}) {
+    for (uint32_t layers = 1; layers <= 3; ++layers) {
+      for (const int32_t fanout : {-1, 3}) {
+        for (const bool narrowing : {false, true}) {
+          for (const float dropout : {0.0F, 0.3F}) {
+            Case c;
+            c.spec.type = type;
+            c.spec.num_layers = layers;
+            c.spec.in_dim = narrowing ? 67 : 5;
+            c.spec.hidden_dim = narrowing ? 6 : 19;
+            c.spec.out_dim = 4;
+            c.spec.dropout = dropout;
+            c.spec.input_dropout = dropout / 2;
+            c.fanouts.assign(layers, fanout);
+            c.seed = ++seed;
+            c.name = std::string(type == ModelType::kGcn ? "GCN" : "GraphSAGE") + " layers " +
+                     std::to_string(layers) + " fanout " + std::to_string(fanout) +
+                     (narrowing ? " narrowing" : " widening") + " dropout " +
+                     std::to_string(dropout);
+            cases.push_back(c);
+          }
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+// What a case trains on: a record, features of all nodes, labels, parameters with non-zero biases.
+struct Fixture {
+  explicit Fixture(const Case& c)
+      : graph(OddGraph(c.seed)),
+        record(graph,
+               {{c.seed, 2, 5}, {9, 0, 21, 33, 14}, c.fanouts, c.spec.type == ModelType::kGcn}),
+        manifest(*ManifestOf(c.spec)) {
+    std::mt19937_64 random(c.seed);
+    std::normal_distribution<float> normal;
+    features.resize(uint64_t{kNodes} * c.spec.in_dim);
+    for (float& value : features) value = normal(random);
+    for (uint32_t v = 0; v < kNodes; ++v)
+      labels.push_back(static_cast<int32_t>(v % c.spec.out_dim));
+    parameters.resize(manifest.num_floats);
+    InitGlorot(manifest, c.seed, parameters);
+    for (const ParameterTensor& tensor : manifest.tensors) {
+      if (!tensor.is_bias) continue;
+      for (uint64_t i = 0; i < tensor.size(); ++i) parameters[tensor.offset + i] = normal(random);
+    }
+  }
+
+  std::vector<at::Tensor> Parameters(at::ScalarType type) const {
+    std::vector<at::Tensor> tensors;
+    for (const ParameterTensor& t : manifest.tensors) {
+      const auto flat = at::from_blob(const_cast<float*>(parameters.data()) + t.offset,
+                                      {static_cast<int64_t>(t.size())}, at::kFloat);
+      const auto shaped = t.is_bias ? flat : flat.view({t.rows, t.cols});
+      tensors.push_back(shaped.to(type).clone().requires_grad_(true));
+    }
+    return tensors;
+  }
+
+  // Rows of the record's nodes.
+  at::Tensor X(at::ScalarType type) const {
+    const RecordView view = record.view();
+    const auto dim = static_cast<int64_t>(features.size() / kNodes);
+    at::Tensor x = at::empty({static_cast<int64_t>(view.nodes().size()), dim}, at::kFloat);
+    for (size_t r = 0; r < view.nodes().size(); ++r) {
+      std::copy_n(features.data() + view.nodes()[r] * static_cast<uint64_t>(dim), dim,
+                  x.data_ptr<float>() + static_cast<int64_t>(r) * dim);
+    }
+    return x.to(type);
+  }
+
+  at::Tensor SeedLabels() const {
+    const RecordView view = record.view();
+    at::Tensor seeds = at::empty({view.num_seeds()}, at::kLong);
+    for (uint32_t i = 0; i < view.num_seeds(); ++i) {
+      seeds.data_ptr<int64_t>()[i] = labels[view.nodes()[i]];
+    }
+    return seeds;
+  }
+
+  TestGraph graph;
+  TestRecord record;
+  ParameterManifest manifest;
+  std::vector<float> features;
+  std::vector<int32_t> labels;
+  std::vector<float> parameters;
+};
+
+void CheckModules(const Case& c, at::ScalarType type, double tolerance) {
+  INFO(c.name);
+  const Fixture fixture(c);
+  const RecordView record = fixture.record.view();
+  const DenseResult expected =
+      DenseStep(c.spec, fixture.Parameters(type), record, fixture.X(type), fixture.SeedLabels());
+  Workspace workspace;
+  const auto leaves = fixture.Parameters(type);
+  const at::Tensor mask =
+      test::MaskOf(record.key(), 0, record.nodes(), c.spec.in_dim, c.spec.input_dropout);
+  BottomInput input;
+  input.x = (fixture.X(type) * mask.to(type)).contiguous();
+  const at::Tensor logits = ForwardBlocks(c.spec, leaves, record, input, &workspace);
+  const at::Tensor loss =
+      at::cross_entropy_loss(logits, fixture.SeedLabels(), {}, at::Reduction::Sum);
+  const auto gradients = torch::autograd::grad({loss}, leaves);
+  CHECK((logits.scalar_type() == type));
+  CHECK(RelativeError(logits, expected.logits) < tolerance);
+  for (size_t t = 0; t < gradients.size(); ++t) {
+    INFO(fixture.manifest.tensors[t].name);
+    CHECK(RelativeError(gradients[t], expected.gradients[t]) < tolerance);
+  }
+}
+
+TEST_CASE("in float64 the modules equal the dense reference to 1e-10") {
+  for (const Case& c : Cases()) CheckModules(c, at::kDouble, 1e-10);
+}
+
+TEST_CASE("in float32 the modules equal the dense float64 reference to 1e-5") {
+  for (const Case& c : Cases()) CheckModules(c, at::kFloat, 1e-5);
+}
+
+TEST_CASE("a Trainer's gradient equals the dense float64 reference to 1e-5") {
+  for (const Case& c : Cases()) {
+    INFO(c.name);
+    const Fixture fixture(c);
+    TrainOptions options;
+    options.model = c.spec;
+    options.features = fixture.features;
+    options.labels = fixture.labels;
+    options.topology = fixture.graph.view();
+    auto work = TorchWork::Create(options);
+    REQUIRE(work.ok());
+    const RecordView record = fixture.record.view();
+    std::vector<float> gradient(fixture.manifest.num_floats, -1.0F);
+    BatchReport report;
+    REQUIRE((*work)->Extract(record).ok());
+    REQUIRE((*work)->ComputeGradient(record, fixture.parameters, gradient, &report).ok());
+
+    const DenseResult expected = DenseStep(c.spec, fixture.Parameters(at::kDouble), record,
+                                           fixture.X(at::kDouble), fixture.SeedLabels());
+    CHECK(report.seeds == 5);
+    CHECK(report.loss_sum == doctest::Approx(expected.loss_sum).epsilon(1e-5));
+    const auto right = expected.logits.argmax(1).eq(fixture.SeedLabels()).sum().item<int64_t>();
+    CHECK(report.correct == static_cast<uint64_t>(right));
+    std::vector<float> padding = gradient;
+    for (size_t t = 0; t < fixture.manifest.tensors.size(); ++t) {
+      const ParameterTensor& tensor = fixture.manifest.tensors[t];
+      INFO(tensor.name);
+      const auto size = static_cast<int64_t>(tensor.size());
+      const auto mine = at::from_blob(gradient.data() + tensor.offset, {size}, at::kFloat);
+      CHECK(RelativeError(mine, expected.gradients[t].flatten()) < 1e-5);
+      std::fill_n(padding.begin() + static_cast<int64_t>(tensor.offset), size, 0.0F);
+    }
+    CHECK(std::count(padding.begin(), padding.end(), 0.0F) == static_cast<int64_t>(padding.size()));
+  }
+}
+
+TEST_CASE("the cases cover both orders of transforming and aggregating") {
+  uint32_t transform_first = 0;
+  uint32_t layers = 0;
+  for (const Case& c : Cases()) {
+    const Fixture fixture(c);
+    for (uint32_t layer = 0; layer < c.spec.num_layers; ++layer) {
+      const BlockView block = fixture.record.view().block(c.spec.num_layers - 1 - layer);
+      const LayerShape shape = ShapeOf(c.spec, layer);
+      ++layers;
+      if (TransformFirst(block.num_dst, block.num_src, block.src.size(), shape.in, shape.out)) {
+        ++transform_first;
+      }
+    }
+  }
+  CHECK(transform_first > 10);
+  CHECK(layers - transform_first > 10);
+}
+
+TEST_CASE("aggregating straight from the feature store gives the bits of gathering rows first") {
+  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn}) {
+    Case c;
+    c.spec.type = type;
+    c.spec.num_layers = 1;
+    c.spec.in_dim = 37;
+    c.spec.out_dim = 4;
+    c.fanouts = {3};
+    const Fixture fixture(c);
+    const RecordView record = fixture.record.view();
+    const BlockView block = record.block(0);
+    std::vector<uint32_t> index;
+    for (const uint32_t s : block.src) index.push_back(record.nodes()[s]);
+    Workspace workspace;
+    const BlockOperand<float> operand(block, ReductionOf(c.spec), &workspace);
+    const at::Tensor gathered = operand.Aggregate(fixture.X(at::kFloat));
+    std::vector<float> fused(block.num_dst * c.spec.in_dim);
+    operand.AggregateFromTable(fixture.features.data(), c.spec.in_dim, index.data(),
+                               record.nodes().data(), fused.data());
+    CHECK(std::equal(fused.begin(), fused.end(), gathered.const_data_ptr<float>()));
+  }
+}
+
+TEST_CASE("loss and its gradient are those of softmax cross-entropy, also for large logits") {
+  const std::vector<double> logits = {1000.0, 998.0, -2000.0};
+  std::vector<double> grad(3);
+  const double loss = CrossEntropy<double>(logits, 1, grad.data());
+  CHECK(loss == doctest::Approx(2.0 + std::log1p(std::exp(-2.0))));
+  CHECK(grad[0] == doctest::Approx(1.0 / (1.0 + std::exp(-2.0))));
+  CHECK(grad[0] + grad[1] + grad[2] == doctest::Approx(0.0));
+  CHECK(std::isnan(CrossEntropy<float>(std::vector<float>{0.0F, std::nanf("")}, 0, nullptr)));
+  CHECK(ArgMax<float>(std::vector<float>{1.0F, 3.0F, 3.0F}) == 1);
+}
+
+}  // namespace
+}  // namespace gnnd

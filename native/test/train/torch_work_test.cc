@@ -1,0 +1,368 @@
+#include "train/torch_work.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "test/support/record_builder.h"
+
+namespace gnnd {
+namespace {
+
+using test::TestGraph;
+using test::TestRecord;
+
+// Nodes in equal groups; edges (both directions) mostly inside a group; features are noise with a
+// faint hint of the group, so that the graph is needed.
+struct Partition {
+  explicit Partition(uint32_t nodes, uint32_t groups, uint32_t dim, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<std::vector<uint32_t>> rows(nodes);
+    for (uint32_t v = 0; v < nodes; ++v) {
+      for (uint32_t k = 0; k < 4; ++k) {
+        const bool inside = random() % 10 != 0;
+        auto u = static_cast<uint32_t>(random() % nodes);
+        if (inside) u = u / groups * groups + v % groups;
+        if (u >= nodes || u == v) continue;
+        rows[v].push_back(u);
+        rows[u].push_back(v);
+      }
+      labels.push_back(static_cast<int32_t>(v % groups));
+      for (uint32_t c = 0; c < dim; ++c) {
+        features.push_back(normal(random) + (c == v % groups ? 1.0F : 0.0F));
+      }
+    }
+    graph = test::GraphOf(rows);
+    for (uint32_t v = 0; v < nodes; ++v) {
+      if (v % 5 == 3) val.push_back(v);
+      if (v % 5 == 4 || v % 50 == 3) test.push_back(v);
+      if (v % 5 < 3) train.push_back(v);
+    }
+  }
+
+  TrainOptions Options(ModelType type) const {
+    TrainOptions options;
+    options.model.type = type;
+    options.model.in_dim = static_cast<uint32_t>(features.size() / labels.size());
+    options.model.hidden_dim = 16;
+    options.model.out_dim = 4;
+    options.random_seed = 17;
+    options.learning_rate = 0.01;
+    options.features = features;
+    options.labels = labels;
+    options.topology = graph.view();
+    options.val_nodes = val;
+    options.test_nodes = test;
+    return options;
+  }
+
+  TestGraph graph;
+  std::vector<float> features;
+  std::vector<int32_t> labels;
+  std::vector<int64_t> val;
+  std::vector<int64_t> test;
+  std::vector<uint32_t> train;
+};
+
+// The segment's part of training, for one Trainer and G = 1.
+class Loop {
+ public:
+  explicit Loop(const TrainOptions& options) : options_(options) {
+    auto created = TorchWork::Create(options);
+    REQUIRE(created.ok());
+    work_ = std::move(*created);
+    const uint64_t floats = work_->manifest().num_floats;
+    parameters_.resize(floats);
+    work_->InitParameters(parameters_);
+    memory_.resize(work_->optimizer_floats());
+    gradient_.resize(floats);
+  }
+
+  BatchReport Step(const TestRecord& record) {
+    BatchReport report;
+    const RecordView view = record.view();
+    REQUIRE(work_->Extract(view).ok());
+    REQUIRE(work_->ComputeGradient(view, parameters_, gradient_, &report).ok());
+    std::vector<float> next_parameters(parameters_.size());
+    std::vector<float> next_memory(memory_.size());
+    const std::span<const float> gradients[] = {gradient_};
+    work_->Apply(gradients, report.seeds, ++step_, parameters_, memory_, next_parameters,
+                 next_memory);
+    parameters_ = std::move(next_parameters);
+    memory_ = std::move(next_memory);
+    return report;
+  }
+
+  EvalReport Evaluate() {
+    EvalReport report;
+    REQUIRE(work_->Evaluate(parameters_, [] { return true; }, &report).ok());
+    return report;
+  }
+
+  TorchWork& work() { return *work_; }
+  const std::vector<float>& parameters() const { return parameters_; }
+  const std::vector<float>& gradient() const { return gradient_; }
+
+ private:
+  TrainOptions options_;
+  std::unique_ptr<TorchWork> work_;
+  std::vector<float> parameters_;
+  std::vector<float> memory_;
+  std::vector<float> gradient_;
+  uint64_t step_ = 0;
+};
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST_CASE("full-batch GCN learns a planted partition") {
+  const Partition data(300, 4, 8, 1);
+  TrainOptions options = data.Options(ModelType::kGcn);
+  options.model.dropout = 0.3F;
+  options.model.input_dropout = 0.1F;
+  options.weight_decay = 5e-4;
+  options.weight_decay_first_layer_only = true;
+  Loop loop(options);
+  BatchReport report;
+  for (uint32_t epoch = 0; epoch < 100; ++epoch) {
+    report = loop.Step(TestRecord(data.graph, {{17, epoch, 0}, data.train, {-1, -1}, true}));
+  }
+  CHECK(report.seeds == data.train.size());
+  CHECK(static_cast<double>(report.correct) > 0.9 * static_cast<double>(report.seeds));
+  const EvalReport eval = loop.Evaluate();
+  CHECK(eval.test_nodes == data.test.size());
+  CHECK(static_cast<double>(eval.test_correct) > 0.9 * static_cast<double>(eval.test_nodes));
+}
+
+TEST_CASE("sampled GraphSAGE learns a planted partition") {
+  const Partition data(300, 4, 8, 2);
+  TrainOptions options = data.Options(ModelType::kGraphSage);
+  options.model.dropout = 0.3F;
+  Loop loop(options);
+  BatchReport report;
+  for (uint32_t epoch = 0; epoch < 30; ++epoch) {
+    for (uint32_t batch = 0; batch < 3; ++batch) {
+      const auto first = data.train.begin() + batch * 60;
+      report = loop.Step(
+          TestRecord(data.graph, {{17, epoch, batch}, {first, first + 60}, {5, 5}, false}));
+    }
+  }
+  CHECK(static_cast<double>(report.correct) > 0.9 * static_cast<double>(report.seeds));
+}
+
+TEST_CASE("two Trainers that see the same batches hold the same bits") {
+  const Partition data(200, 4, 40, 3);
+  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn}) {
+    TrainOptions options = data.Options(type);
+    options.model.dropout = 0.5F;
+    Loop one(options);
+    Loop other(options);
+    for (uint32_t batch = 0; batch < 5; ++batch) {
+      const TestRecord record(
+          data.graph, {{17, 0, batch}, {batch, 50 + batch, 90}, {4, 4}, type == ModelType::kGcn});
+      one.Step(record);
+      other.Step(record);
+      REQUIRE(SameBits(one.gradient(), other.gradient()));
+    }
+    CHECK(SameBits(one.parameters(), other.parameters()));
+    CHECK(one.Evaluate().val_loss_sum == other.Evaluate().val_loss_sum);
+  }
+}
+
+TEST_CASE("a gradient depends on its batch alone, not on batches before it") {
+  const Partition data(200, 4, 40, 4);
+  TrainOptions options = data.Options(ModelType::kGraphSage);
+  options.model.dropout = 0.5F;
+  const TestRecord small(data.graph, {{17, 0, 0}, {1, 2}, {2, 2}, false});
+  const TestRecord large(data.graph, {{17, 0, 1}, data.train, {-1, -1}, false});
+  std::vector<float> fresh;
+  {
+    Loop loop(options);
+    loop.Step(small);
+    fresh = loop.gradient();
+  }
+  Loop loop(options);
+  std::vector<float> parameters = loop.parameters();
+  std::vector<float> gradient(parameters.size());
+  BatchReport report;
+  for (const TestRecord* record : {&large, &small}) {
+    REQUIRE(loop.work().Extract(record->view()).ok());
+    REQUIRE(loop.work().ComputeGradient(record->view(), parameters, gradient, &report).ok());
+  }
+  CHECK(SameBits(gradient, fresh));
+}
+
+// Logits of every node by the models' formulas, in float64 over adjacency lists.
+std::vector<double> NaiveLogits(const Partition& data, const TrainOptions& options,
+                                const ParameterManifest& manifest,
+                                const std::vector<float>& parameters) {
+  const bool gcn = options.model.type == ModelType::kGcn;
+  const auto n = static_cast<uint32_t>(data.labels.size());
+  const TopologyView topology = data.graph.view();
+  std::vector<double> h(data.features.begin(), data.features.end());
+  uint32_t in = options.model.in_dim;
+  const uint32_t per_layer = gcn ? 2 : 3;
+  for (uint32_t layer = 0; layer < options.model.num_layers; ++layer) {
+    const ParameterTensor* tensors = &manifest.tensors[layer * per_layer];
+    const float* bias = parameters.data() + tensors[gcn ? 0 : 1].offset;
+    const float* weight = parameters.data() + tensors[gcn ? 1 : 0].offset;
+    const float* self_weight = gcn ? nullptr : parameters.data() + tensors[2].offset;
+    const uint32_t out = tensors[gcn ? 1 : 0].rows;
+    std::vector<double> next(uint64_t{n} * out);
+    for (uint32_t v = 0; v < n; ++v) {
+      std::vector<double> sum(in);
+      const auto degree = static_cast<double>(topology.degree(v));
+      for (uint64_t e = topology.indptr[v]; e < topology.indptr[v + 1]; ++e) {
+        const uint32_t u = topology.indices[e];
+        const auto other = static_cast<double>(topology.degree(u));
+        const double w = gcn ? 1 / std::sqrt((degree + 1) * (other + 1)) : 1 / degree;
+        for (uint32_t c = 0; c < in; ++c) sum[c] += w * h[uint64_t{u} * in + c];
+      }
+      const double* own = &h[uint64_t{v} * in];
+      if (gcn) {
+        for (uint32_t c = 0; c < in; ++c) sum[c] += own[c] / (degree + 1);
+      }
+      for (uint32_t o = 0; o < out; ++o) {
+        double value = static_cast<double>(bias[o]);
+        for (uint32_t c = 0; c < in; ++c) {
+          value += sum[c] * static_cast<double>(weight[o * in + c]);
+          if (!gcn) value += own[c] * static_cast<double>(self_weight[o * in + c]);
+        }
+        const bool relu = layer + 1 < options.model.num_layers;
+        next[uint64_t{v} * out + o] = relu ? std::max(value, 0.0) : value;
+      }
+    }
+    h = std::move(next);
+    in = out;
+  }
+  return h;
+}
+
+EvalReport NaiveEvaluation(const Partition& data, const std::vector<double>& logits) {
+  EvalReport report;
+  const auto right = [&](int64_t node) {
+    const double* row = &logits[static_cast<uint64_t>(node) * 4];
+    return std::max_element(row, row + 4) - row == data.labels[static_cast<uint64_t>(node)];
+  };
+  for (const int64_t node : data.val) {
+    const double* row = &logits[static_cast<uint64_t>(node) * 4];
+    double sum = 0;
+    for (uint32_t c = 0; c < 4; ++c) sum += std::exp(row[c]);
+    report.val_loss_sum += std::log(sum) - row[data.labels[static_cast<uint64_t>(node)]];
+    ++report.val_nodes;
+    report.val_correct += right(node);
+  }
+  for (const int64_t node : data.test) {
+    ++report.test_nodes;
+    report.test_correct += right(node);
+  }
+  return report;
+}
+
+TEST_CASE("exact evaluation equals the models' formulas, however little memory it may use") {
+  const Partition data(200, 4, 9, 5);
+  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn}) {
+    for (uint32_t layers = 1; layers <= 3; ++layers) {
+      for (const uint64_t memory : {uint64_t{0}, uint64_t{16000}, uint64_t{1}}) {
+        INFO("type ", static_cast<uint32_t>(type), " layers ", layers, " memory ", memory);
+        TrainOptions options = data.Options(type);
+        options.model.num_layers = layers;
+        options.model.dropout = 0.5F;  // must not matter
+        options.eval_memory_bytes = memory;
+        Loop loop(options);
+        const EvalReport expected = NaiveEvaluation(
+            data, NaiveLogits(data, options, loop.work().manifest(), loop.parameters()));
+        const EvalReport first = loop.Evaluate();
+        CHECK(first.val_nodes == expected.val_nodes);
+        CHECK(first.test_nodes == expected.test_nodes);
+        CHECK(first.val_correct == expected.val_correct);
+        CHECK(first.test_correct == expected.test_correct);
+        CHECK(first.val_loss_sum == doctest::Approx(expected.val_loss_sum).epsilon(1e-5));
+        const EvalReport second = loop.Evaluate();  // with what the first one kept
+        CHECK(second.val_loss_sum == first.val_loss_sum);
+        CHECK(second.test_correct == first.test_correct);
+      }
+    }
+  }
+}
+
+TEST_CASE("evaluation gives up when it is told to") {
+  const Partition data(100, 4, 8, 6);
+  Loop loop(data.Options(ModelType::kGraphSage));
+  EvalReport report;
+  const Status status = loop.work().Evaluate(loop.parameters(), [] { return false; }, &report);
+  CHECK(status.code() == Code::kAborted);
+  CHECK(loop.Evaluate().val_nodes == data.val.size());  // and can be asked again
+}
+
+TEST_CASE("a loss that is not finite is numeric divergence") {
+  const Partition data(100, 4, 8, 7);
+  Loop loop(data.Options(ModelType::kGraphSage));
+  const TestRecord record(data.graph, {{17, 0, 0}, {1, 2, 5}, {3, 3}, false});
+  std::vector<float> parameters = loop.parameters();
+  std::vector<float> gradient(parameters.size());
+  parameters[0] = std::numeric_limits<float>::quiet_NaN();
+  BatchReport report;
+  REQUIRE(loop.work().Extract(record.view()).ok());
+  const Status status = loop.work().ComputeGradient(record.view(), parameters, gradient, &report);
+  CHECK(status.code() == Code::kNumericDivergence);
+  EvalReport eval;
+  CHECK(loop.work()
+            .Evaluate(
+                parameters, [] { return true; }, &eval)
+            .code() == Code::kNumericDivergence);
+}
+
+TEST_CASE("a record that does not fit the model is refused") {
+  const Partition data(100, 4, 8, 8);
+  Loop sage(data.Options(ModelType::kGraphSage));
+  const TestRecord one_hop(data.graph, {{17, 0, 0}, {1, 2, 5}, {3}, false});
+  CHECK(sage.work().Extract(one_hop.view()).code() == Code::kShmCorrupted);
+  Loop gcn(data.Options(ModelType::kGcn));
+  const TestRecord unweighted(data.graph, {{17, 0, 0}, {1, 2, 5}, {3, 3}, false});
+  CHECK(gcn.work().Extract(unweighted.view()).code() == Code::kShmCorrupted);
+  const Partition larger(200, 4, 8, 9);
+  const TestRecord beyond(larger.graph, {{17, 0, 0}, {150}, {3, 3}, false});
+  CHECK(sage.work().Extract(beyond.view()).code() == Code::kShmCorrupted);
+}
+
+TEST_CASE("a training node without a label is a corrupt dataset") {
+  Partition data(100, 4, 8, 10);
+  data.labels[5] = -1;
+  Loop loop(data.Options(ModelType::kGraphSage));
+  const TestRecord record(data.graph, {{17, 0, 0}, {1, 2, 5}, {3, 3}, false});
+  CHECK(loop.work().Extract(record.view()).code() == Code::kDatasetCorrupt);
+}
+
+TEST_CASE("options that contradict each other are refused") {
+  const Partition data(100, 4, 8, 11);
+  const auto refused = [&data](auto&& change) {
+    TrainOptions options = data.Options(ModelType::kGcn);
+    change(options);
+    const auto work = TorchWork::Create(options);
+    return work.ok() ? Code::kOk : work.status().code();
+  };
+  CHECK(refused([](TrainOptions&) {}) == Code::kOk);
+  CHECK(refused([](TrainOptions& o) { o.learning_rate = 0; }) == Code::kInvalidArgument);
+  CHECK(refused([](TrainOptions& o) { o.beta2 = 1; }) == Code::kInvalidArgument);
+  CHECK(refused([](TrainOptions& o) { o.threads = 0; }) == Code::kInvalidArgument);
+  CHECK(refused([](TrainOptions& o) { o.weight_decay = -1; }) == Code::kInvalidArgument);
+  CHECK(refused([](TrainOptions& o) { o.model.in_dim = 9; }) == Code::kInvalidArgument);
+  CHECK(refused([](TrainOptions& o) { o.topology.indptr = o.topology.indptr.first(50); }) ==
+        Code::kInvalidArgument);
+  CHECK(refused([](TrainOptions& o) { o.model.out_dim = 2; }) == Code::kDatasetCorrupt);
+  const std::vector<int64_t> outside = {100};
+  CHECK(refused([&](TrainOptions& o) { o.val_nodes = outside; }) == Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace gnnd

@@ -1,0 +1,352 @@
+#include "train/ops.h"
+
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/sum.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <type_traits>
+
+#include "core/base/check.h"
+#include "train/gather_sum.h"
+#include "train/parallel.h"
+#include "train/transpose.h"
+
+namespace gnnd {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr uint32_t kGrainRows = 64;
+
+template <typename T>
+constexpr at::ScalarType kScalarType = at::kFloat;
+template <>
+constexpr at::ScalarType kScalarType<double> = at::kDouble;
+
+template <typename T>
+at::Tensor ViewAs(T* data, int64_t rows, int64_t columns) {
+  const auto options = at::TensorOptions().dtype(kScalarType<T>);
+  if (rows == 0) return at::from_blob(data, {columns}, options);
+  return at::from_blob(data, {rows, columns}, options);
+}
+
+template <typename T>
+void RunRows(const GatherSum<T>& op, uint32_t rows) {
+  ParallelRows(rows, kGrainRows,
+               [&op](uint32_t begin, uint32_t end) { RunGatherSum(op, begin, end); });
+}
+
+// The record's float32 weights in T: themselves, or a converted copy.
+const float* WeightsAs(std::span<const float> weights, Workspace*, const float*) {
+  return weights.data();
+}
+const double* WeightsAs(std::span<const float> weights, Workspace* workspace, const double*) {
+  double* copy = workspace->Get<double>(weights.size());
+  std::copy(weights.begin(), weights.end(), copy);
+  return copy;
+}
+
+}  // namespace
+
+at::Tensor ViewOf(float* data, int64_t rows, int64_t columns) {
+  return ViewAs(data, rows, columns);
+}
+
+at::Tensor ViewOf(double* data, int64_t rows, int64_t columns) {
+  return ViewAs(data, rows, columns);
+}
+
+at::Tensor EmptyIn(Workspace* workspace, const at::Tensor& like, int64_t rows, int64_t columns) {
+  const auto count = static_cast<uint64_t>((rows == 0 ? 1 : rows) * columns);
+  if (like.scalar_type() == at::kDouble) {
+    return ViewOf(workspace->Get<double>(count), rows, columns);
+  }
+  return ViewOf(workspace->Get<float>(count), rows, columns);
+}
+
+template <typename T>
+BlockOperand<T>::BlockOperand(const BlockView& block, Reduction reduction, Workspace* workspace)
+    : block_(block), reduction_(reduction), workspace_(workspace) {
+  if (reduction == Reduction::kWeightedSum) {
+    GNND_CHECK(block.self_weight.size() == block.num_dst);
+    edge_weight_ = WeightsAs(block.weight, workspace, static_cast<const T*>(nullptr));
+    self_weight_ = WeightsAs(block.self_weight, workspace, static_cast<const T*>(nullptr));
+    return;
+  }
+  inverse_degree_ = workspace->Get<T>(block.num_dst);
+  for (uint32_t d = 0; d < block.num_dst; ++d) {
+    const uint32_t degree = block.indptr[d + 1] - block.indptr[d];
+    inverse_degree_[d] = degree == 0 ? T{0} : T{1} / static_cast<T>(degree);
+  }
+}
+
+template <typename T>
+at::Tensor BlockOperand<T>::Aggregate(const at::Tensor& x) const {
+  const int64_t columns = x.size(1);
+  T* out =
+      workspace_->Get<T>(static_cast<uint64_t>(block_.num_dst) * static_cast<uint64_t>(columns));
+  AggregateFromTable(x.const_data_ptr<T>(), static_cast<uint64_t>(columns), block_.src.data(),
+                     nullptr, out);
+  return ViewAs(out, block_.num_dst, columns);
+}
+
+template <typename T>
+void BlockOperand<T>::AggregateFromTable(const T* table, uint64_t dim, const uint32_t* index,
+                                         const uint32_t* self_index, T* out) const {
+  GatherSum<T> op;
+  op.x = table;
+  op.x_stride = dim;
+  op.columns = static_cast<uint32_t>(dim);
+  op.indptr = block_.indptr.data();
+  op.index = index;
+  op.weight = edge_weight_;
+  if (self_weight_ != nullptr) {
+    op.self = table;
+    op.self_stride = dim;
+    op.self_index = self_index;
+    op.self_weight = self_weight_;
+    op.self_rows = block_.num_dst;
+  }
+  op.scale = inverse_degree_;
+  op.out = out;
+  op.out_stride = dim;
+  RunRows(op, block_.num_dst);
+}
+
+template <typename T>
+at::Tensor BlockOperand<T>::AggregateTransposed(const at::Tensor& grad,
+                                                const at::Tensor& grad_self) {
+  if (transposed_indptr_ == nullptr) Transpose();
+  const int64_t columns = grad.size(1);
+  GatherSum<T> op;
+  op.x = grad.const_data_ptr<T>();
+  op.x_stride = static_cast<uint64_t>(columns);
+  op.columns = static_cast<uint32_t>(columns);
+  op.indptr = transposed_indptr_;
+  op.index = transposed_dst_;
+  op.weight = transposed_weight_;
+  op.self_rows = block_.num_dst;
+  op.self_stride = op.x_stride;
+  if (self_weight_ != nullptr) {
+    GNND_CHECK(!grad_self.defined());  // the self term is in the weights already
+    op.self = op.x;
+    op.self_weight = self_weight_;
+  } else if (grad_self.defined()) {
+    op.self = grad_self.const_data_ptr<T>();
+  }
+  op.out = workspace_->Get<T>(static_cast<uint64_t>(block_.num_src) * op.x_stride);
+  op.out_stride = op.x_stride;
+  RunRows(op, block_.num_src);
+  return ViewAs(op.out, block_.num_src, columns);
+}
+
+template <typename T>
+void BlockOperand<T>::Transpose() {
+  transposed_indptr_ = workspace_->Get<uint32_t>(uint64_t{block_.num_src} + 1);
+  transposed_dst_ = workspace_->Get<uint32_t>(block_.src.size());
+  transposed_weight_ = workspace_->Get<T>(block_.src.size());
+  TransposeInput<T> input;
+  input.indptr = block_.indptr;
+  input.src = block_.src;
+  input.num_src = block_.num_src;
+  input.weight_per_destination = reduction_ == Reduction::kMean;
+  input.weight = input.weight_per_destination ? inverse_degree_ : edge_weight_;
+  TransposeBlock(input, transposed_indptr_, transposed_dst_, transposed_weight_);
+}
+
+template class BlockOperand<float>;
+template class BlockOperand<double>;
+
+namespace {
+
+template <typename T>
+class AggregateFunction : public torch::autograd::Function<AggregateFunction<T>> {
+ public:
+  static variable_list forward(AutogradContext* context, const at::Tensor& x,
+                               const c10::intrusive_ptr<BlockOperand<T>>& operand, bool with_self) {
+    context->saved_data["operand"] = c10::IValue::make_capsule(operand);
+    context->set_materialize_grads(false);
+    variable_list outputs = {operand->Aggregate(x)};
+    if (with_self) {
+      outputs.push_back(ViewAs(x.data_ptr<T>(), operand->block().num_dst, x.size(1)));
+    }
+    return outputs;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const auto capsule = context->saved_data["operand"].toCapsule();
+    auto* operand = static_cast<BlockOperand<T>*>(capsule.get());
+    const at::Tensor grad_self = grads.size() > 1 ? grads[1] : at::Tensor();
+    const at::Tensor grad = operand->AggregateTransposed(grads[0].contiguous(), grad_self);
+    return {grad, at::Tensor(), at::Tensor()};
+  }
+};
+
+// The workspace as autograd keeps it between forward and backward.
+struct WorkspaceHolder final : torch::CustomClassHolder {
+  explicit WorkspaceHolder(Workspace* w) : workspace(w) {}
+  Workspace* workspace;
+};
+
+void SaveWorkspace(AutogradContext* context, Workspace* workspace) {
+  context->saved_data["workspace"] =
+      c10::IValue::make_capsule(c10::make_intrusive<WorkspaceHolder>(workspace));
+}
+
+Workspace* SavedWorkspace(AutogradContext* context) {
+  const auto capsule = context->saved_data["workspace"].toCapsule();
+  return static_cast<WorkspaceHolder*>(capsule.get())->workspace;
+}
+
+at::Tensor Product(const at::Tensor& a, const at::Tensor& b, Workspace* workspace) {
+  at::Tensor out = EmptyIn(workspace, a, a.size(0), b.size(1));
+  at::mm_out(out, a, b);
+  return out;
+}
+
+class AffineFunction : public torch::autograd::Function<AffineFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& x_self,
+                            const std::optional<at::Tensor>& weight_self, const at::Tensor& bias,
+                            Workspace* workspace) {
+    SaveWorkspace(context, workspace);
+    variable_list operands = {x, weight};
+    if (x_self.has_value()) operands.insert(operands.end(), {*x_self, *weight_self});
+    context->save_for_backward(operands);
+    at::Tensor out = EmptyIn(workspace, x, x.size(0), weight.size(0));
+    at::addmm_out(out, bias, x, weight.t());
+    if (x_self.has_value()) out.addmm_(*x_self, weight_self->t());
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const variable_list saved = context->get_saved_variables();
+    Workspace* workspace = SavedWorkspace(context);
+    const at::Tensor grad = grads[0].contiguous();
+    variable_list result(6);
+    result[4] = EmptyIn(workspace, grad, 0, grad.size(1));
+    at::sum_out(result[4], grad, 0);
+    for (size_t operand = 0; operand < saved.size(); operand += 2) {
+      const at::Tensor& x = saved[operand];
+      result[operand + 1] = Product(grad.t(), x, workspace);
+      if (x.requires_grad()) result[operand] = Product(grad, saved[operand + 1], workspace);
+    }
+    return result;
+  }
+};
+
+template <typename T>
+void RunReluDropout(const at::Tensor& z, const DropoutSite& site) {
+  DropoutRows<T> op;
+  op.key = site.key;
+  op.nodes = site.nodes;
+  op.rows = z.data_ptr<T>();
+  op.stride = static_cast<uint64_t>(z.size(1));
+  op.columns = static_cast<uint32_t>(z.size(1));
+  op.threshold = DropoutThreshold(site.p);
+  op.scale = T{1} / (T{1} - static_cast<T>(site.p));
+  op.relu = true;
+  ParallelRows(static_cast<uint32_t>(z.size(0)), kGrainRows,
+               [&op](uint32_t begin, uint32_t end) { RunDropout(op, begin, end); });
+}
+
+// What was not positive or did not survive is 0 in the output, so the output is all that backward
+// needs: no mask is stored. Selecting by bits, the sign left out, makes a loop that vectorises; one
+// that branches is mispredicted at every other element.
+template <typename T>
+void ReluDropoutGradient(const T* __restrict out, const T* __restrict grad, uint64_t count, T scale,
+                         T* __restrict grad_in) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  for (uint64_t i = 0; i < count; ++i) {
+    const Bits survived = Bits{0} - static_cast<Bits>((std::bit_cast<Bits>(out[i]) << 1) != 0);
+    grad_in[i] = std::bit_cast<T>(std::bit_cast<Bits>(scale * grad[i]) & survived);
+  }
+}
+
+template <typename T>
+void RunReluDropoutBackward(const at::Tensor& out, const at::Tensor& grad, float p,
+                            const at::Tensor& grad_in) {
+  const T* value = out.const_data_ptr<T>();
+  const T* from = grad.const_data_ptr<T>();
+  T* to = grad_in.data_ptr<T>();
+  const T scale = T{1} / (T{1} - static_cast<T>(p));
+  const auto columns = static_cast<uint64_t>(out.size(1));
+  ParallelRows(static_cast<uint32_t>(out.size(0)), kGrainRows, [=](uint32_t begin, uint32_t end) {
+    const uint64_t at = begin * columns;
+    ReluDropoutGradient(value + at, from + at, (end - begin) * columns, scale, to + at);
+  });
+}
+
+class ReluDropoutFunction : public torch::autograd::Function<ReluDropoutFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, at::Tensor z, const DropoutSite& site,
+                            Workspace* workspace) {
+    SaveWorkspace(context, workspace);
+    context->saved_data["p"] = static_cast<double>(site.p);
+    if (z.scalar_type() == at::kDouble) {
+      RunReluDropout<double>(z, site);
+    } else {
+      RunReluDropout<float>(z, site);
+    }
+    context->mark_dirty({z});
+    context->save_for_backward({z});
+    return z;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const at::Tensor out = context->get_saved_variables()[0];
+    const at::Tensor grad = grads[0].contiguous();
+    const auto p = static_cast<float>(context->saved_data["p"].toDouble());
+    const at::Tensor grad_in = EmptyIn(SavedWorkspace(context), out, out.size(0), out.size(1));
+    if (out.scalar_type() == at::kDouble) {
+      RunReluDropoutBackward<double>(out, grad, p, grad_in);
+    } else {
+      RunReluDropoutBackward<float>(out, grad, p, grad_in);
+    }
+    return {grad_in, at::Tensor(), at::Tensor()};
+  }
+};
+
+template <typename T>
+std::pair<at::Tensor, at::Tensor> AggregateAs(const at::Tensor& x, const BlockView& block,
+                                              Reduction reduction, bool with_self,
+                                              Workspace* workspace) {
+  const auto operand = c10::make_intrusive<BlockOperand<T>>(block, reduction, workspace);
+  const variable_list outputs = AggregateFunction<T>::apply(x, operand, with_self);
+  return {outputs[0], with_self ? outputs[1] : at::Tensor()};
+}
+
+}  // namespace
+
+std::pair<at::Tensor, at::Tensor> Aggregate(const at::Tensor& x, const BlockView& block,
+                                            Reduction reduction, bool with_self,
+                                            Workspace* workspace) {
+  TORCH_CHECK(x.is_contiguous() && x.size(0) == block.num_src, "aggregation input has wrong shape");
+  if (x.scalar_type() == at::kDouble) {
+    return AggregateAs<double>(x, block, reduction, with_self, workspace);
+  }
+  return AggregateAs<float>(x, block, reduction, with_self, workspace);
+}
+
+at::Tensor Affine(const AffineInput& input, Workspace* workspace) {
+  std::optional<at::Tensor> x_self;
+  std::optional<at::Tensor> weight_self;
+  if (input.x_self.defined()) {
+    x_self = input.x_self;
+    weight_self = input.weight_self;
+  }
+  return AffineFunction::apply(input.x, input.weight, x_self, weight_self, input.bias, workspace);
+}
+
+at::Tensor ReluDropout(const at::Tensor& z, const DropoutSite& site, Workspace* workspace) {
+  return ReluDropoutFunction::apply(z, site, workspace);
+}
+
+}  // namespace gnnd

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "core/sample/record.h"
+#include "train/dropout.h"
+#include "train/workspace.h"
+
+// The differentiable operators that models over blocks are made of. Each is a
+// torch::autograd::Function whose outputs and gradients lie in the batch's workspace; all work in
+// float32 and in float64 (tests compare with dense references there).
+
+namespace gnnd {
+
+enum class Reduction : uint32_t {
+  kMean,         // mean over a destination's edges; 0 where it has none
+  kWeightedSum,  // sum of weight * x over edges, plus self_weight * x of the destination itself
+};
+
+// Memory as a tensor of [rows, columns], or [columns] when rows is 0. Does not own it.
+at::Tensor ViewOf(float* data, int64_t rows, int64_t columns);
+at::Tensor ViewOf(double* data, int64_t rows, int64_t columns);
+
+// An uninitialised [rows, columns] tensor in the workspace, with the element type of `like`.
+at::Tensor EmptyIn(Workspace* workspace, const at::Tensor& like, int64_t rows, int64_t columns);
+
+// One block as an operand of aggregation, in element type T: weights and, once a gradient asks for
+// it, the transposed CSC. Borrows the record; its arrays lie in the workspace.
+template <typename T>
+class BlockOperand final : public torch::CustomClassHolder {
+ public:
+  // kWeightedSum needs a block with weights.
+  BlockOperand(const BlockView& block, Reduction reduction, Workspace* workspace);
+
+  // [num_src, d] -> [num_dst, d].
+  at::Tensor Aggregate(const at::Tensor& x) const;
+
+  // Gradient of Aggregate in x: the transpose times `grad`, [num_dst, d] -> [num_src, d].
+  // `grad_self` ([num_dst, d] or undefined) is added to the destinations' own rows in the same
+  // pass.
+  at::Tensor AggregateTransposed(const at::Tensor& grad, const at::Tensor& grad_self);
+
+  // Forward for sources that lie in a table of rows: row `index[e]` for edge e, `self_index[d]` for
+  // destination d. The bottom layer reads the feature store through this.
+  void AggregateFromTable(const T* table, uint64_t dim, const uint32_t* index,
+                          const uint32_t* self_index, T* out) const;
+
+  const BlockView& block() const { return block_; }
+  Workspace* workspace() const { return workspace_; }
+
+ private:
+  void Transpose();
+
+  BlockView block_;
+  Reduction reduction_;
+  Workspace* workspace_;
+  const T* edge_weight_ = nullptr;  // null = 1
+  const T* self_weight_ = nullptr;  // null = no self term
+  T* inverse_degree_ = nullptr;     // kMean only
+  uint32_t* transposed_indptr_ = nullptr;
+  uint32_t* transposed_dst_ = nullptr;
+  T* transposed_weight_ = nullptr;
+};
+
+// {aggregated, self}: self is x's first num_dst rows (the same memory), so that backward joins both
+// gradients in one pass over the transposed block. Undefined when `with_self` is false.
+std::pair<at::Tensor, at::Tensor> Aggregate(const at::Tensor& x, const BlockView& block,
+                                            Reduction reduction, bool with_self,
+                                            Workspace* workspace);
+
+// x weight^T + x_self weight_self^T + bias; the second product only where x_self is defined.
+struct AffineInput {
+  at::Tensor x;            // [rows, in]
+  at::Tensor weight;       // [out, in]
+  at::Tensor x_self;       // [rows, in] or undefined
+  at::Tensor weight_self;  // [out, in] or undefined
+  at::Tensor bias;         // [out]
+};
+at::Tensor Affine(const AffineInput& input, Workspace* workspace);
+
+// Keyed dropout of probability `p` on relu(z), in place; `nodes` are the rows' global ids.
+struct DropoutSite {
+  DropoutKey key;
+  const uint32_t* nodes = nullptr;
+  float p = 0;
+};
+at::Tensor ReluDropout(const at::Tensor& z, const DropoutSite& site, Workspace* workspace);
+
+}  // namespace gnnd

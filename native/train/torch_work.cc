@@ -1,0 +1,357 @@
+#include "train/torch_work.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/dataset/features.h"
+#include "train/adam.h"
+#include "train/evaluator.h"
+#include "train/loss.h"
+#include "train/model.h"
+#include "train/ops.h"
+#include "train/parallel.h"
+#include "train/workspace.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint32_t kGrainRows = 256;
+constexpr uint64_t kDefaultEvalBytes = uint64_t{1} << 30;
+
+// Above so many edges per source the rows are gathered once instead of once per edge
+// (measured: reading the feature store per edge wins up to there).
+constexpr double kFuseEdgesPerSource = 1.5;
+
+Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
+
+// Runs `body`, turning what torch throws into a Status.
+template <typename Body>
+Status Guarded(const Body& body) {
+  try {
+    return body();
+  } catch (const c10::Error& error) {
+    return Status(Code::kInternal, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return Status(Code::kInternal, error.what());
+  }
+}
+
+Status CheckOptimizer(const TrainOptions& options) {
+  const auto in_unit = [](double value) { return value >= 0 && value < 1; };
+  if (!(options.learning_rate > 0) || !std::isfinite(options.learning_rate)) {
+    return Invalid("learning_rate must be positive");
+  }
+  if (!in_unit(options.beta1) || !in_unit(options.beta2)) return Invalid("betas must be in [0, 1)");
+  if (!(options.epsilon > 0)) return Invalid("epsilon must be positive");
+  if (!(options.weight_decay >= 0)) return Invalid("weight_decay must not be negative");
+  if (options.threads == 0) return Invalid("threads must be at least 1");
+  return Status::Ok();
+}
+
+Status CheckEvalNodes(const TrainOptions& options, std::span<const int64_t> nodes) {
+  for (const int64_t node : nodes) {
+    if (node < 0 || static_cast<uint64_t>(node) >= options.labels.size()) {
+      return Invalid("evaluation node " + std::to_string(node) + " is not in the graph");
+    }
+    const int32_t label = options.labels[static_cast<uint64_t>(node)];
+    if (label < 0 || static_cast<uint32_t>(label) >= options.model.out_dim) {
+      return Status(Code::kDatasetCorrupt, "evaluation node " + std::to_string(node) +
+                                               " has label " + std::to_string(label));
+    }
+  }
+  return Status::Ok();
+}
+
+Status CheckData(const TrainOptions& options) {
+  const uint64_t num_nodes = options.labels.size();
+  if (num_nodes == 0 || num_nodes > UINT32_MAX) return Invalid("number of nodes");
+  if (options.features.size() != num_nodes * options.model.in_dim) {
+    return Invalid("features are not [num_nodes, in_dim]");
+  }
+  if (options.topology.indptr.size() != num_nodes + 1) {
+    return Invalid("topology and labels differ in their number of nodes");
+  }
+  GNND_TRY(CheckEvalNodes(options, options.val_nodes));
+  return CheckEvalNodes(options, options.test_nodes);
+}
+
+EvalInput EvalInputOf(const TrainOptions& options) {
+  EvalInput input;
+  input.model = options.model;
+  input.features = options.features;
+  input.labels = options.labels;
+  input.topology = options.topology;
+  input.val_nodes = options.val_nodes;
+  input.test_nodes = options.test_nodes;
+  input.memory_bytes =
+      options.eval_memory_bytes == 0 ? kDefaultEvalBytes : options.eval_memory_bytes;
+  return input;
+}
+
+}  // namespace
+
+class TorchWork::Impl {
+ public:
+  Impl(const TrainOptions& options, ParameterManifest manifest)
+      : options_(options),
+        adam_{options.learning_rate, options.beta1,        options.beta2,
+              options.epsilon,       options.weight_decay, options.weight_decay_first_layer_only},
+        manifest_(std::move(manifest)),
+        evaluator_(EvalInputOf(options)) {}
+
+  Status Extract(const RecordView& record);
+  Status ComputeGradient(const RecordView& record, std::span<const float> parameters,
+                         std::span<float> gradient, BatchReport* report);
+  Status Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
+                  EvalReport* report);
+
+  const ParameterManifest& manifest() const { return manifest_; }
+  const AdamOptions& adam() const { return adam_; }
+  uint64_t random_seed() const { return options_.random_seed; }
+
+ private:
+  Status CheckRecord(const RecordView& record) const;
+  Status ReadLabels(const RecordView& record);
+  void ExtractFused(const RecordView& record, const BlockView& bottom);
+  void ExtractRows(const RecordView& record);
+  std::span<float> Gather(std::span<const uint32_t> nodes);
+  std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters) const;
+  void UseThreads();
+
+  TrainOptions options_;
+  AdamOptions adam_;
+  ParameterManifest manifest_;
+  Evaluator evaluator_;
+  std::thread::id thread_;  // whose torch thread count is set
+
+  Workspace extracted_;  // features of the extracted batch
+  BottomInput input_;
+  std::vector<uint32_t> seed_labels_;
+  BatchKey key_{};  // of the extracted batch
+
+  Workspace compute_;
+};
+
+void TorchWork::Impl::UseThreads() {
+  if (thread_ == std::this_thread::get_id()) return;
+  // The number of OpenMP threads is kept per thread, so the caller's thread must set it itself.
+  at::set_num_threads(static_cast<int>(options_.threads));
+  thread_ = std::this_thread::get_id();
+}
+
+Status TorchWork::Impl::CheckRecord(const RecordView& record) const {
+  if (record.num_hops() != options_.model.num_layers) {
+    return Status(Code::kShmCorrupted, "record has " + std::to_string(record.num_hops()) +
+                                           " blocks, the model " +
+                                           std::to_string(options_.model.num_layers) + " layers");
+  }
+  if (options_.model.type == ModelType::kGcn && record.block(0).self_weight.empty()) {
+    return Status(Code::kShmCorrupted, "record lacks the edge weights that GCN needs");
+  }
+  const std::span<const uint32_t> nodes = record.nodes();
+  if (*std::max_element(nodes.begin(), nodes.end()) >= options_.labels.size()) {
+    return Status(Code::kShmCorrupted, "record names a node beyond the graph");
+  }
+  return Status::Ok();
+}
+
+Status TorchWork::Impl::ReadLabels(const RecordView& record) {
+  seed_labels_.resize(record.num_seeds());
+  for (uint32_t i = 0; i < record.num_seeds(); ++i) {
+    const uint32_t node = record.nodes()[i];
+    const int32_t label = options_.labels[node];
+    if (label < 0 || static_cast<uint32_t>(label) >= options_.model.out_dim) {
+      return Status(Code::kDatasetCorrupt, "training node " + std::to_string(node) + " has label " +
+                                               std::to_string(label));
+    }
+    seed_labels_[i] = static_cast<uint32_t>(label);
+  }
+  return Status::Ok();
+}
+
+std::span<float> TorchWork::Impl::Gather(std::span<const uint32_t> nodes) {
+  const uint64_t dim = options_.model.in_dim;
+  const std::span<float> rows(extracted_.Get<float>(nodes.size() * dim), nodes.size() * dim);
+  ParallelRows(static_cast<uint32_t>(nodes.size()), kGrainRows, [&](uint32_t begin, uint32_t end) {
+    GatherRows(options_.features, dim, nodes.subspan(begin, end - begin),
+               rows.subspan(begin * dim, (end - begin) * dim));
+  });
+  return rows;
+}
+
+// Aggregates the bottom block straight from the feature store: only destinations' own rows (which
+// GraphSAGE multiplies by themselves) are ever copied.
+void TorchWork::Impl::ExtractFused(const RecordView& record, const BlockView& bottom) {
+  const std::span<const uint32_t> nodes = record.nodes();
+  const auto dim = static_cast<int64_t>(options_.model.in_dim);
+  uint32_t* index = extracted_.Get<uint32_t>(bottom.src.size());
+  for (uint64_t e = 0; e < bottom.src.size(); ++e) index[e] = nodes[bottom.src[e]];
+  float* sum = extracted_.Get<float>(uint64_t{bottom.num_dst} * options_.model.in_dim);
+  const BlockOperand<float> operand(bottom, ReductionOf(options_.model), &extracted_);
+  operand.AggregateFromTable(options_.features.data(), options_.model.in_dim, index, nodes.data(),
+                             sum);
+  input_.aggregated = ViewOf(sum, bottom.num_dst, dim);
+  if (options_.model.type == ModelType::kGraphSage) {
+    input_.self = ViewOf(Gather(nodes.first(bottom.num_dst)).data(), bottom.num_dst, dim);
+  }
+}
+
+void TorchWork::Impl::ExtractRows(const RecordView& record) {
+  const std::span<const uint32_t> nodes = record.nodes();
+  const std::span<float> rows = Gather(nodes);
+  DropoutRows<float> dropout;
+  dropout.key = {key_.random_seed, key_.epoch, key_.batch, /*layer=*/0};
+  dropout.nodes = nodes.data();
+  dropout.rows = rows.data();
+  dropout.stride = options_.model.in_dim;
+  dropout.columns = options_.model.in_dim;
+  dropout.threshold = DropoutThreshold(options_.model.input_dropout);
+  dropout.scale = 1.0F / (1.0F - options_.model.input_dropout);
+  ParallelRows(static_cast<uint32_t>(nodes.size()), kGrainRows,
+               [&dropout](uint32_t begin, uint32_t end) { RunDropout(dropout, begin, end); });
+  input_.x = ViewOf(rows.data(), static_cast<int64_t>(nodes.size()), options_.model.in_dim);
+}
+
+Status TorchWork::Impl::Extract(const RecordView& record) {
+  return Guarded([&] {
+    UseThreads();
+    input_ = BottomInput();
+    GNND_TRY(CheckRecord(record));
+    GNND_TRY(ReadLabels(record));
+    extracted_.Reset();
+    key_ = record.key();
+    const BlockView bottom = record.block(record.num_hops() - 1);
+    const LayerShape shape = ShapeOf(options_.model, 0);
+    const bool fuse =
+        options_.model.input_dropout == 0.0F &&
+        static_cast<double>(bottom.src.size()) <= kFuseEdgesPerSource * bottom.num_src &&
+        !TransformFirst(bottom.num_dst, bottom.num_src, bottom.src.size(), shape.in, shape.out);
+    if (fuse) {
+      ExtractFused(record, bottom);
+    } else {
+      ExtractRows(record);
+    }
+    return Status::Ok();
+  });
+}
+
+std::vector<at::Tensor> TorchWork::Impl::ParameterTensors(std::span<const float> parameters) const {
+  std::vector<at::Tensor> tensors;
+  tensors.reserve(manifest_.tensors.size());
+  for (const ParameterTensor& tensor : manifest_.tensors) {
+    // Torch has no view of constant memory; nothing writes to a parameter here.
+    float* data = const_cast<float*>(parameters.data()) + tensor.offset;
+    tensors.push_back(tensor.is_bias ? ViewOf(data, 0, tensor.rows)
+                                     : ViewOf(data, tensor.rows, tensor.cols));
+  }
+  return tensors;
+}
+
+Status TorchWork::Impl::ComputeGradient(const RecordView& record, std::span<const float> parameters,
+                                        std::span<float> gradient, BatchReport* report) {
+  GNND_CHECK(parameters.size() == manifest_.num_floats && gradient.size() == manifest_.num_floats);
+  GNND_CHECK(input_.x.defined() || input_.aggregated.defined());
+  GNND_CHECK(key_.epoch == record.key().epoch && key_.batch == record.key().batch);
+  return Guarded([&] {
+    UseThreads();
+    const c10::AutoGradMode with_gradients(true);
+    compute_.Reset();
+    std::vector<at::Tensor> leaves = ParameterTensors(parameters);
+    for (at::Tensor& leaf : leaves) leaf.requires_grad_(true);
+    const at::Tensor logits =
+        ForwardBlocks(options_.model, leaves, record, input_, &compute_).contiguous();
+
+    const uint32_t classes = options_.model.out_dim;
+    const at::Tensor grad_logits = EmptyIn(&compute_, logits, record.num_seeds(), classes);
+    *report = BatchReport();
+    for (uint32_t i = 0; i < record.num_seeds(); ++i) {
+      const std::span row(logits.const_data_ptr<float>() + uint64_t{i} * classes, classes);
+      float* grad_row = grad_logits.data_ptr<float>() + uint64_t{i} * classes;
+      report->loss_sum += CrossEntropy(row, seed_labels_[i], grad_row);
+      if (ArgMax(row) == seed_labels_[i]) ++report->correct;
+    }
+    report->seeds = record.num_seeds();
+    if (!std::isfinite(report->loss_sum)) {
+      return Status(Code::kNumericDivergence, "the training loss is not finite");
+    }
+
+    const auto grads = torch::autograd::grad({logits}, leaves, {grad_logits});
+    std::fill(gradient.begin(), gradient.end(), 0.0F);
+    for (size_t t = 0; t < grads.size(); ++t) {
+      const at::Tensor grad = grads[t].contiguous();
+      std::copy_n(grad.const_data_ptr<float>(), grad.numel(),
+                  gradient.begin() + static_cast<int64_t>(manifest_.tensors[t].offset));
+    }
+    return Status::Ok();
+  });
+}
+
+Status TorchWork::Impl::Evaluate(std::span<const float> parameters,
+                                 const std::function<bool()>& alive, EvalReport* report) {
+  GNND_CHECK(parameters.size() == manifest_.num_floats);
+  return Guarded([&] {
+    UseThreads();
+    const c10::AutoGradMode without_gradients(false);
+    return evaluator_.Run(ParameterTensors(parameters), alive, report);
+  });
+}
+
+TorchWork::TorchWork(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+TorchWork::~TorchWork() = default;
+
+Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& options) {
+  auto manifest = ManifestOf(options.model);
+  if (!manifest.ok()) return manifest.status();
+  GNND_TRY(CheckOptimizer(options));
+  GNND_TRY(CheckData(options));
+  std::unique_ptr<TorchWork> work;
+  GNND_TRY(Guarded([&] {
+    static std::once_flag interop;  // torch accepts this once per process, before any work
+    std::call_once(interop, [] { at::set_num_interop_threads(1); });
+    work.reset(new TorchWork(std::make_unique<Impl>(options, std::move(*manifest))));
+    return Status::Ok();
+  }));
+  return work;
+}
+
+const ParameterManifest& TorchWork::manifest() const { return impl_->manifest(); }
+
+uint64_t TorchWork::optimizer_floats() const { return AdamFloats(impl_->manifest()); }
+
+void TorchWork::InitParameters(std::span<float> parameters) {
+  InitGlorot(impl_->manifest(), impl_->random_seed(), parameters);
+}
+
+Status TorchWork::Extract(const RecordView& record) { return impl_->Extract(record); }
+
+Status TorchWork::ComputeGradient(const RecordView& record, std::span<const float> parameters,
+                                  std::span<float> gradient, BatchReport* report) {
+  return impl_->ComputeGradient(record, parameters, gradient, report);
+}
+
+void TorchWork::Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds,
+                      uint64_t step, std::span<const float> parameters_in,
+                      std::span<const float> optimizer_in, std::span<float> parameters_out,
+                      std::span<float> optimizer_out) {
+  RunAdam(impl_->manifest(), impl_->adam(),
+          {gradients, num_seeds, step, parameters_in, optimizer_in, parameters_out, optimizer_out});
+}
+
+Status TorchWork::Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
+                           EvalReport* report) {
+  return impl_->Evaluate(parameters, alive, report);
+}
+
+}  // namespace gnnd

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "core/base/status.h"
+#include "core/dataset/topology_view.h"
+#include "core/model/model_spec.h"
+#include "core/run/train_work.h"
+
+namespace gnnd {
+
+// All that decides what a Trainer computes. The spans and the topology are borrowed (mapped files)
+// and must outlive the TorchWork.
+struct TrainOptions {
+  ModelSpec model;
+  uint64_t random_seed = 0;
+
+  // Adam as in torch.optim.Adam: weight decay is added to the gradient.
+  double learning_rate = 0.003;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+  bool weight_decay_first_layer_only = false;
+
+  uint32_t threads = 1;             // of every operator; part of what decides bits
+  std::span<const float> features;  // [num_nodes, model.in_dim], row-major
+  std::span<const int32_t> labels;  // [num_nodes], -1 = none
+
+  // Exact evaluation.
+  TopologyView topology;
+  std::span<const int64_t> val_nodes;
+  std::span<const int64_t> test_nodes;
+  uint64_t eval_memory_bytes = 0;  // bound on evaluation's memory; 0 = 1 GiB
+};
+
+// A Trainer's arithmetic on libtorch: GraphSAGE and GCN over blocks, cross-entropy, Adam, exact
+// evaluation. Torch's exceptions end here, as kInternal with the one-line message.
+class TorchWork final : public TrainWork {
+ public:
+  // kInvalidArgument when options contradict each other (sizes, node ids, learning rate),
+  // kDatasetCorrupt when a validation or test node has no label of the model.
+  // Sets torch's thread counts, which belong to the whole process.
+  static Result<std::unique_ptr<TorchWork>> Create(const TrainOptions& options);
+  ~TorchWork() override;
+
+  const ParameterManifest& manifest() const;
+  // Floats of the optimizer's memory: first and second moments, each like the parameter vector.
+  uint64_t optimizer_floats() const;
+
+  void InitParameters(std::span<float> parameters) override;
+  Status Extract(const RecordView& record) override;
+  Status ComputeGradient(const RecordView& record, std::span<const float> parameters,
+                         std::span<float> gradient, BatchReport* report) override;
+  void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds, uint64_t step,
+             std::span<const float> parameters_in, std::span<const float> optimizer_in,
+             std::span<float> parameters_out, std::span<float> optimizer_out) override;
+  Status Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
+                  EvalReport* report) override;
+
+ private:
+  class Impl;
+  explicit TorchWork(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gnnd

@@ -1,0 +1,237 @@
+import type { Socket } from 'node:net';
+import * as grpc from '@grpc/grpc-js';
+import { type Clock, sleep as realSleep } from '../base/clock.ts';
+import { GnndError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import type { Datasets } from '../datasets/datasets.ts';
+import type { Jobs } from '../jobs/jobs.ts';
+import { datasetHandlers } from './dataset-handlers.ts';
+import { DatasetService, file_gnnd_v1_dataset_service } from './gen/gnnd/v1/dataset_service_pb.ts';
+import { file_gnnd_v1_host_service, HostService } from './gen/gnnd/v1/host_service_pb.ts';
+import { file_gnnd_v1_job_service, JobService } from './gen/gnnd/v1/job_service_pb.ts';
+import { file_google_rpc_error_details } from './gen/google/rpc/error_details_pb.ts';
+import { file_grpc_health_v1_health, Health } from './gen/grpc/health/v1/health_pb.ts';
+import {
+  file_grpc_reflection_v1_reflection,
+  ServerReflection,
+} from './gen/grpc/reflection/v1/reflection_pb.ts';
+import { createHealth } from './health.ts';
+import { type HostView, hostHandlers } from './host-handlers.ts';
+import { jobHandlers } from './job-handlers.ts';
+import { type Listener, listen } from './listen.ts';
+import { createPageTokens } from './pages.ts';
+import { createReflection, reflectionAlphaName } from './reflection.ts';
+import {
+  createRpcServer,
+  type RpcEvent,
+  type RpcMethod,
+  type RpcServer,
+  rpcMethod,
+} from './rpc.ts';
+import type { Sleep } from './wait.ts';
+
+/** What the API shows and acts on. */
+export interface ApiBackend {
+  readonly jobs: Jobs;
+  readonly datasets: Datasets;
+  readonly host: HostView;
+}
+
+export interface ApiOptions {
+  /** `unix:/path` or `host:port`; at least one. */
+  readonly listen: readonly string[];
+  readonly log: Log;
+  readonly clock: Clock;
+  /** The daemon's version. */
+  readonly version: string;
+  /** Told of every call's start, messages and end. */
+  readonly observe?: (event: RpcEvent) => void;
+  /** For tests: time that does not pass by itself. */
+  readonly sleep?: Sleep;
+}
+
+export interface ApiServer {
+  /** As gRPC clients take them, in the order of `listen`, with the ports that were bound. */
+  readonly addresses: readonly string[];
+  /** Open connections of all listeners. */
+  connectionCount(): number;
+  /** Job watches in progress. */
+  watchCount(): number;
+  /**
+   * False at first: health says NOT_SERVING and changes are refused with DAEMON_STARTING. False
+   * after true: the same with DAEMON_STOPPING, while reads and watches go on.
+   */
+  setReady(ready: boolean): void;
+  /**
+   * Refuses changes with DAEMON_STOPPING, ends streams, gives calls `deadlineMs` to finish, then
+   * cuts all connections. Idempotent; never rejects.
+   */
+  close(deadlineMs: number): Promise<void>;
+}
+
+const ownServices = [JobService, DatasetService, HostService] as const;
+
+/** Every method that is served, for metrics that start at 0. */
+export const rpcMethods: readonly RpcMethod[] = [
+  ...[...ownServices, Health, ServerReflection].map(
+    (service) => [service, service.typeName] as const,
+  ),
+  [ServerReflection, reflectionAlphaName] as const,
+].flatMap(([service, name]) => service.methods.map((method) => rpcMethod(method, name)));
+
+const messageBytesMax = 4 * 1024 * 1024;
+
+const serverOptions: grpc.ServerOptions = {
+  'grpc.max_receive_message_length': messageBytesMax,
+  'grpc.max_send_message_length': messageBytesMax,
+  // A peer that is gone without a word is noticed within 40 s.
+  'grpc.keepalive_time_ms': 30_000,
+  'grpc.keepalive_timeout_ms': 10_000,
+  // Makes clients resume their watches now and then, so that resuming is known to work.
+  'grpc.max_connection_age_ms': 30 * 60_000,
+  'grpc.max_connection_age_grace_ms': 60_000,
+  'grpc.max_concurrent_streams': 128,
+  // MiB a connection may hold in buffers.
+  'grpc-node.max_session_memory': 64,
+  'grpc.enable_channelz': 0,
+};
+
+/**
+ * Serves gnnd.v1, health and reflection. Throws an Error that says which address cannot be bound
+ * and why; then nothing is bound.
+ */
+export async function serve(backend: ApiBackend, options: ApiOptions): Promise<ApiServer> {
+  const sleep = options.sleep ?? realSleep;
+  const server = new grpc.Server(serverOptions);
+  const rpc = createRpcServer(server, {
+    log: options.log,
+    clock: options.clock,
+    observe: options.observe ?? (() => {}),
+  });
+  const gate = createGate();
+  const pages = createPageTokens();
+  const health = createHealth(
+    ownServices.map((service) => service.typeName),
+    sleep,
+  );
+  rpc.add(
+    JobService,
+    jobHandlers({ jobs: backend.jobs, pages, clock: options.clock, sleep, admit: gate.admit }),
+  );
+  rpc.add(
+    DatasetService,
+    datasetHandlers({ datasets: backend.datasets, pages, admit: gate.admit }),
+  );
+  rpc.add(HostService, hostHandlers({ host: backend.host, version: options.version }));
+  rpc.add(Health, health.handlers);
+  addReflection(rpc);
+
+  const connections = createConnections(server);
+  const listeners = await listenAll(options, connections.add);
+  let closing: Promise<void> | null = null;
+  return {
+    addresses: listeners.map((listener) => listener.address),
+    connectionCount: connections.count,
+    watchCount: () => rpc.count('WatchJob'),
+    setReady(ready) {
+      if (closing !== null) return;
+      gate.setReady(ready);
+      health.setServing(ready);
+    },
+    close(deadlineMs) {
+      closing ??= closeInOrder(deadlineMs);
+      return closing;
+    },
+  };
+
+  async function closeInOrder(deadlineMs: number): Promise<void> {
+    health.setServing(false);
+    gate.stop();
+    for (const listener of listeners) listener.close();
+    rpc.abortAll(stoppingError());
+    const drained = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+    const timer = new AbortController();
+    await Promise.race([drained, sleep(deadlineMs, timer.signal).catch(() => {})]);
+    timer.abort();
+    // tryShutdown alone would wait for a client that never reads.
+    server.forceShutdown();
+    connections.destroyAll();
+  }
+}
+
+/** Whether changes are taken: not before the daemon is ready, and not when it no longer is. */
+function createGate(): { admit(): void; setReady(ready: boolean): void; stop(): void } {
+  let state: 'STARTING' | 'OPEN' | 'STOPPING' = 'STARTING';
+  return {
+    admit() {
+      if (state === 'STARTING') {
+        throw new GnndError('DAEMON_STARTING', 'the daemon is starting; try again in a moment');
+      }
+      if (state === 'STOPPING') throw stoppingError();
+    },
+    setReady(ready) {
+      if (ready) state = 'OPEN';
+      else if (state === 'OPEN') state = 'STOPPING';
+    },
+    stop() {
+      state = 'STOPPING';
+    },
+  };
+}
+
+function stoppingError(): GnndError {
+  return new GnndError('DAEMON_STOPPING', 'the daemon is stopping; jobs go on when it is back');
+}
+
+function addReflection(rpc: RpcServer): void {
+  const handlers = createReflection([
+    file_gnnd_v1_job_service,
+    file_gnnd_v1_dataset_service,
+    file_gnnd_v1_host_service,
+    file_grpc_health_v1_health,
+    file_grpc_reflection_v1_reflection,
+    // Not a service's import: clients look these up to read the details of an error.
+    file_google_rpc_error_details,
+  ]);
+  rpc.add(ServerReflection, handlers);
+  rpc.add(ServerReflection, handlers, reflectionAlphaName);
+}
+
+interface Connections {
+  add(socket: Socket): void;
+  count(): number;
+  destroyAll(): void;
+}
+
+/** The sockets are ours, so that their number is known and none outlives the server. */
+function createConnections(server: grpc.Server): Connections {
+  const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
+  const sockets = new Set<Socket>();
+  return {
+    add(socket) {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+      injector.injectConnection(socket);
+    },
+    count: () => sockets.size,
+    destroyAll() {
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+async function listenAll(
+  options: ApiOptions,
+  onConnection: (socket: Socket) => void,
+): Promise<readonly Listener[]> {
+  const listeners: Listener[] = [];
+  try {
+    for (const address of options.listen) {
+      listeners.push(await listen(address, onConnection, options.log));
+    }
+    return listeners;
+  } catch (error) {
+    for (const listener of listeners) listener.close();
+    throw error;
+  }
+}

@@ -1,0 +1,86 @@
+import { create } from '@bufbuild/protobuf';
+import { anyPack } from '@bufbuild/protobuf/wkt';
+import type {
+  DatasetRecord,
+  ImportFormat,
+  OperationRecord,
+  Problem,
+} from '../spec/dataset-record.ts';
+import { int64, optionalTimestamp, timestamp } from './convert.ts';
+import * as pb from './gen/gnnd/v1/dataset_service_pb.ts';
+import { type Operation, OperationSchema } from './gen/gnnd/v1/types_pb.ts';
+import { codeOfReason } from './grpc-status.ts';
+
+/** Datasets and operations as messages. */
+
+export function datasetToProto(dataset: DatasetRecord): pb.Dataset {
+  return create(pb.DatasetSchema, {
+    name: `datasets/${dataset.id}`,
+    state: pb.DatasetState[dataset.state],
+    message: dataset.message,
+    digest: dataset.digest,
+    numNodes: int64(dataset.numNodes),
+    numEdges: int64(dataset.numEdges),
+    numFeatures: dataset.numFeatures,
+    numClasses: dataset.numClasses,
+    numTrain: int64(dataset.numTrain),
+    numVal: int64(dataset.numVal),
+    numTest: int64(dataset.numTest),
+    bytes: int64(dataset.bytes),
+    path: dataset.path,
+    createTime: timestamp(dataset.createAtMs),
+  });
+}
+
+/**
+ * `dataset` is what a finished import made; null for every other operation, also for an import that
+ * only checked its source: that is answered with what the check found.
+ */
+export function operationToProto(
+  operation: OperationRecord,
+  dataset: DatasetRecord | null,
+): Operation {
+  return create(OperationSchema, {
+    name: `operations/${operation.id}`,
+    kind: operation.kind,
+    target: `datasets/${operation.target}`,
+    done: operation.done,
+    progress: operation.progress,
+    message: operation.message,
+    createTime: timestamp(operation.createAtMs),
+    endTime: optionalTimestamp(operation.endAtMs),
+    result: resultOf(operation, dataset),
+  });
+}
+
+function resultOf(operation: OperationRecord, dataset: DatasetRecord | null): Operation['result'] {
+  if (!operation.done) return { case: undefined };
+  const { error } = operation;
+  if (error !== null) {
+    const { reason, message } = error;
+    const problems = error.problems.map(problemInit);
+    const value = { code: codeOfReason(reason), reason, message, problems };
+    return create(OperationSchema, { result: { case: 'error', value } }).result;
+  }
+  if (dataset !== null) {
+    return { case: 'response', value: anyPack(pb.DatasetSchema, datasetToProto(dataset)) };
+  }
+  const problems = operation.validation?.problems ?? [];
+  const validation = create(pb.DatasetValidationSchema, {
+    valid: problems.length === 0,
+    problems: problems.map(problemInit),
+    problemCount: int64(operation.validation?.problemCount ?? 0),
+  });
+  return { case: 'response', value: anyPack(pb.DatasetValidationSchema, validation) };
+}
+
+function problemInit(problem: Problem): { path: string; description: string } {
+  return { path: problem.path, description: problem.description };
+}
+
+/** Null when the source is to tell; undefined for a number that is no format of this version. */
+export function importFormatFromProto(value: pb.ImportFormat): ImportFormat | null | undefined {
+  if (value === pb.ImportFormat.UNSPECIFIED) return null;
+  const formats: readonly ImportFormat[] = ['NPY', 'NPZ', 'CSV', 'NPM_DEPS'];
+  return formats.find((format) => pb.ImportFormat[format] === value);
+}

@@ -1,0 +1,143 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import type {
+  Attempt,
+  EpochReport,
+  JobPlan,
+  JobProgress,
+  JobRecord,
+  JobState,
+} from '../spec/job-record.ts';
+import { jobStates } from '../spec/job-record.ts';
+import { int64, optionalTimestamp, timestamp } from './convert.ts';
+import { specToProto } from './convert-spec.ts';
+import * as pb from './gen/gnnd/v1/job_pb.ts';
+import { Reason } from './gen/gnnd/v1/types_pb.ts';
+
+/** Jobs, their progress and their plans as messages. */
+
+/** How much of a job's history a message carries. */
+export type JobView =
+  /** Everything; stays below the largest message whatever the job did. */
+  | 'FULL'
+  /** Without the logs of dead executors: for messages that are sent again and again. */
+  | 'WATCH'
+  /** Without epochs, too: for lists. */
+  | 'LIST';
+
+/** Epochs a message carries: a job may have a million. */
+const epochsMax = 1000;
+const attemptsMax = 20;
+const exitsMax = 20;
+
+/** `progress` is null unless the job is being worked on. */
+export function jobToProto(job: JobRecord, progress: JobProgress | null, view: JobView): pb.Job {
+  return create(pb.JobSchema, {
+    name: `jobs/${job.id}`,
+    uid: job.uid,
+    spec: specToProto(job.spec),
+    effectiveSpec: specToProto(job.effectiveSpec),
+    state: pb.JobState[job.state],
+    phase: job.phase === null ? pb.JobPhase.UNSPECIFIED : pb.JobPhase[job.phase],
+    intent: pb.JobIntent[job.intent],
+    reason: Reason[job.reason],
+    message: job.message,
+    progress: progress === null ? undefined : progressInit(progress),
+    attempts: job.attempts
+      .slice(-attemptsMax)
+      .map((attempt) => attemptInit(attempt, view === 'FULL')),
+    epochs: view === 'LIST' ? [] : job.epochs.slice(-epochsMax).map(epochInit),
+    result: job.result ?? undefined,
+    createTime: timestamp(job.createAtMs),
+    startTime: optionalTimestamp(job.startAtMs),
+    endTime: optionalTimestamp(job.endAtMs),
+    revision: int64(job.revision),
+    datasetDigest: job.datasetDigest,
+  });
+}
+
+function progressInit(progress: JobProgress): MessageInitShape<typeof pb.JobProgressSchema> {
+  return {
+    ...progress,
+    batchesCommitted: int64(progress.batchesCommitted),
+    batchesPerEpoch: int64(progress.batchesPerEpoch),
+    version: int64(progress.version),
+    remainingMs: int64(progress.remainingMs),
+    executors: progress.executors.map((executor) => ({
+      ...executor,
+      role: pb.ExecutorRole[executor.role],
+      batches: int64(executor.batches),
+    })),
+  };
+}
+
+function attemptInit(
+  attempt: Attempt,
+  withLogTails: boolean,
+): MessageInitShape<typeof pb.AttemptSchema> {
+  return {
+    number: attempt.number,
+    startTime: timestamp(attempt.startAtMs),
+    endTime: optionalTimestamp(attempt.endAtMs),
+    endReason: Reason[attempt.endReason],
+    message: attempt.message,
+    executorRestarts: attempt.executorRestarts,
+    exits: attempt.exits.slice(-exitsMax).map((exit) => ({
+      role: pb.ExecutorRole[exit.role],
+      device: exit.device,
+      pid: exit.pid,
+      exitCode: exit.exitCode ?? undefined,
+      signal: exit.signal ?? '',
+      reason: Reason[exit.reason],
+      logTail: withLogTails ? exit.logTail : '',
+    })),
+  };
+}
+
+function epochInit(epoch: EpochReport): MessageInitShape<typeof pb.EpochReportSchema> {
+  const batchesByDevice = Object.entries(epoch.batchesByDevice).map(
+    ([device, batches]) => [device, int64(batches)] as const,
+  );
+  return {
+    ...epoch,
+    batches: int64(epoch.batches),
+    steps: int64(epoch.steps),
+    retries: int64(epoch.retries),
+    durationMs: int64(epoch.durationMs),
+    version: int64(epoch.version),
+    batchesByDevice: Object.fromEntries(batchesByDevice),
+  };
+}
+
+/** `job` is the job's name; empty for a plan of a spec that was not created. */
+export function planToProto(job: string, plan: JobPlan): pb.JobPlan {
+  return create(pb.JobPlanSchema, {
+    job,
+    estimated: plan.estimated,
+    executors: plan.executors.map((executor) => ({
+      role: pb.ExecutorRole[executor.role],
+      device: executor.device,
+    })),
+    samplerBatchNs: int64(plan.samplerBatchNs),
+    trainerBatchNs: int64(plan.trainerBatchNs),
+    standbyBatchNs: int64(plan.standbyBatchNs),
+    k: plan.k,
+    choices: plan.choices.map((choice) => ({
+      policy: pb.PlacementPolicy[choice.policy],
+      samplers: choice.samplers,
+      trainers: choice.trainers,
+      batchNs: int64(choice.batchNs),
+    })),
+    policy: pb.PlacementPolicy[plan.policy],
+    standby: pb.StandbyPolicy[plan.standby],
+    timeSharingBatchNs: int64(plan.timeSharingBatchNs),
+    explanation: plan.explanation,
+    queueCapacity: plan.queueCapacity,
+    slotBytes: int64(plan.slotBytes),
+    parameterCount: int64(plan.parameterCount),
+  });
+}
+
+/** Undefined for a number that is no state of this version, 0 among them. */
+export function jobStateFromProto(value: pb.JobState): JobState | undefined {
+  return jobStates.find((state) => pb.JobState[state] === value);
+}

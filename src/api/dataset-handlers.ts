@@ -1,0 +1,102 @@
+import { isAbsolute } from 'node:path';
+import { create } from '@bufbuild/protobuf';
+import { GnndError } from '../base/errors.ts';
+import type { Datasets } from '../datasets/datasets.ts';
+import type { DatasetRecord, OperationRecord } from '../spec/dataset-record.ts';
+import { datasetToProto, importFormatFromProto, operationToProto } from './convert-dataset.ts';
+import {
+  type DatasetService,
+  type ImportDatasetRequest,
+  ListDatasetsResponseSchema,
+} from './gen/gnnd/v1/dataset_service_pb.ts';
+import type { Operation } from './gen/gnnd/v1/types_pb.ts';
+import type { PageTokens } from './pages.ts';
+import {
+  idOfName,
+  idViolation,
+  invalidRequest,
+  notNegative,
+  pageSizeOf,
+  requestIdOf,
+} from './requests.ts';
+import type { Handlers, MethodsOf } from './rpc.ts';
+
+export interface DatasetDeps {
+  readonly datasets: Datasets;
+  readonly pages: PageTokens;
+  /** Throws while the daemon takes no changes. */
+  readonly admit: () => void;
+}
+
+const waitDefaultMs = 10_000;
+const waitMaxMs = 60_000;
+const sourceLengthMax = 4096;
+
+export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof DatasetService>> {
+  const { datasets } = deps;
+  const answer = (operation: OperationRecord): Operation =>
+    operationToProto(operation, importedBy(datasets, operation));
+  return {
+    importDataset(request) {
+      deps.admit();
+      const requestId = requestIdOf(request.requestId);
+      const { datasetId, source, validateOnly } = request;
+      const format = checkImport(request);
+      return answer(datasets.import({ id: datasetId, source, format, validateOnly, requestId }));
+    },
+    getDataset: (request) => datasetToProto(datasets.get(idOfName('datasets', request.name))),
+    listDatasets(request) {
+      const limit = pageSizeOf(request.pageSize);
+      const afterId = deps.pages.open<string>('datasets', request.pageToken);
+      const page = datasets.list({ limit, afterId });
+      return create(ListDatasetsResponseSchema, {
+        datasets: page.datasets.map(datasetToProto),
+        nextPageToken: page.nextId === null ? '' : deps.pages.issue('datasets', page.nextId),
+      });
+    },
+    validateDataset(request) {
+      deps.admit();
+      return answer(datasets.validate(idOfName('datasets', request.name)));
+    },
+    getOperation: (request) => answer(datasets.operation(idOfName('operations', request.name))),
+    async waitOperation(request, call) {
+      const id = idOfName('operations', request.name);
+      const askedMs = Number(request.timeoutMs);
+      notNegative('timeout_ms', askedMs);
+      const timeoutMs = askedMs === 0 ? waitDefaultMs : Math.min(askedMs, waitMaxMs);
+      return answer(await datasets.waitOperation(id, timeoutMs, call.signal));
+    },
+  };
+}
+
+/** The format, when nothing is wrong with the request; else throws all that is. */
+function checkImport(request: ImportDatasetRequest) {
+  const format = importFormatFromProto(request.format);
+  const { source } = request;
+  const idProblem = idViolation('dataset_id', request.datasetId);
+  const violations = idProblem === null ? [] : [idProblem];
+  if (source.length > sourceLengthMax || source.includes('\0') || !isAbsolute(source)) {
+    const shown = JSON.stringify(source.slice(0, 80));
+    violations.push({
+      path: 'source',
+      description: `${shown}: expected an absolute path on the daemon's host`,
+    });
+  }
+  if (format === undefined) {
+    violations.push({ path: 'format', description: `${request.format}: unknown format` });
+  }
+  if (format === undefined || violations.length > 0) throw invalidRequest(violations);
+  return format;
+}
+
+/** What a finished import made; null for all else, also when only the source was checked. */
+function importedBy(datasets: Datasets, operation: OperationRecord): DatasetRecord | null {
+  const { kind, done, error, validation, target } = operation;
+  if (kind !== 'ImportDataset' || !done || error !== null || validation !== null) return null;
+  try {
+    return datasets.get(target);
+  } catch (cause) {
+    if (cause instanceof GnndError && cause.reason === 'DATASET_NOT_FOUND') return null;
+    throw cause;
+  }
+}

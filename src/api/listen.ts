@@ -1,0 +1,113 @@
+import { chmod, lstat, unlink } from 'node:fs/promises';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { messageOf } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+
+/** Where clients connect: a unix socket or a TCP port. */
+export interface Listener {
+  /** As gRPC clients take it: `unix:/path` or `host:port`, with the port that was bound. */
+  readonly address: string;
+  /** Takes no more connections; those it has live on. Removes the socket's file. */
+  close(): void;
+}
+
+/** Connections of one listener: more are refused at once. */
+const connectionsMax = 256;
+/** The members of the socket's group are the API's users. */
+const socketMode = 0o660;
+/** sun_path of Linux, less its final zero. */
+const socketPathBytesMax = 107;
+
+/**
+ * Listens on `unix:/path` or `host:port` (port 0: any). A socket file that nobody listens on any
+ * more is replaced. Throws an Error that names the address and what is wrong with it.
+ */
+export async function listen(
+  address: string,
+  onConnection: (socket: Socket) => void,
+  log: Log,
+): Promise<Listener> {
+  const server = createServer(onConnection);
+  server.maxConnections = connectionsMax;
+  server.on('drop', () => log.warn('api.connection_refused', { address, connectionsMax }));
+  try {
+    if (address.startsWith('unix:')) {
+      const path = address.slice('unix:'.length);
+      await clearStaleSocket(path);
+      await bind(server, { path });
+      await chmod(path, socketMode);
+      return { address, close: () => void server.close() };
+    }
+    const { host, port } = parseHostPort(address);
+    await bind(server, { host, port });
+    if (!isLoopback(host)) log.warn('api.listening_without_encryption', { address });
+    return { address: boundAddress(server, host), close: () => void server.close() };
+  } catch (cause) {
+    server.close();
+    throw new Error(`cannot listen on ${address}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+function bind(
+  server: Server,
+  where: { readonly path: string } | { readonly host: string; readonly port: number },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(where, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+/** Removes a socket file after a connect to it was refused, and nothing else. */
+async function clearStaleSocket(path: string): Promise<void> {
+  if (Buffer.byteLength(path) > socketPathBytesMax) {
+    throw new Error(`a socket's path has at most ${socketPathBytesMax} bytes`);
+  }
+  const stats = await lstat(path).catch((error: unknown) => {
+    if (isErrno(error, 'ENOENT')) return null;
+    throw error;
+  });
+  if (stats === null) return;
+  if (!stats.isSocket()) throw new Error('a file that is no socket is in the way');
+  if (await isListening(path)) throw new Error('another process listens there');
+  await unlink(path);
+}
+
+function isListening(path: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ path });
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', (error) => {
+      if (isErrno(error, 'ECONNREFUSED')) resolve(false);
+      else reject(error);
+    });
+  });
+}
+
+function isErrno(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}
+
+function parseHostPort(address: string): { host: string; port: number } {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):([0-9]{1,5})$/.exec(address);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3]);
+  if (host === undefined || port > 65_535) throw new Error('expected unix:/path or host:port');
+  return { host, port };
+}
+
+function boundAddress(server: Server, host: string): string {
+  const bound = server.address();
+  const port = bound !== null && typeof bound === 'object' ? bound.port : 0;
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host.startsWith('127.');
+}

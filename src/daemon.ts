@@ -1,0 +1,291 @@
+import { mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { hostname, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { serve } from './api/api.ts';
+import type { DeviceFacts, HostFacts } from './api/host-handlers.ts';
+import { systemClock } from './base/clock.ts';
+import { daemonExit } from './base/exit-codes.ts';
+import type { Log } from './base/log.ts';
+import { createDatasets } from './datasets/datasets.ts';
+import { createJobMetrics } from './jobs/job-metrics.ts';
+import { assertTransition } from './jobs/job-state.ts';
+import { createJobs } from './jobs/jobs.ts';
+import { Runner, type RunnerObserver } from './jobs/runner.ts';
+import { serveHttp } from './metrics/http.ts';
+import { createMetrics, type Metrics } from './metrics/metrics.ts';
+import { loadCore } from './native/load.ts';
+import type { DaemonConfig } from './spec/daemon-config.ts';
+import { terminalStates } from './spec/job-record.ts';
+import { openStore, type Store } from './store/store.ts';
+import type { CrewDevice } from './supervisor/crew.ts';
+import { cpuDevices } from './supervisor/devices.ts';
+
+/**
+ * The composition root: builds each part, wires it, starts and stops in order. Read this first.
+ *
+ *   start: lock, store, devices, datasets, runner, jobs, HTTP, gRPC, then jobs may run
+ *   stop:  not ready, executors stopped, gRPC, HTTP, imports, store; the lock goes with the process
+ */
+
+/** A failure to start that has an exit code of its own. */
+export class StartError extends Error {
+  readonly exitCode: number;
+
+  constructor(exitCode: number, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.exitCode = exitCode;
+  }
+}
+
+export interface Daemon {
+  /** gRPC addresses that are served. */
+  readonly listen: readonly string[];
+  /** `host:port` of the HTTP endpoint. */
+  readonly metrics: string;
+  /** Idempotent; resolves when nothing of ours runs any more. */
+  close(): Promise<void>;
+}
+
+export interface DaemonOptions {
+  readonly config: DaemonConfig;
+  readonly log: Log;
+  readonly version: string;
+  /** The store became unusable: the process must end, a restart reads what is on the disk. */
+  readonly onFatal: () => void;
+}
+
+/** Open calls may finish for so long when the daemon stops. */
+const apiDrainMs = 5000;
+
+export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
+  const { config, log, version } = options;
+  const clock = systemClock;
+  const native = loadCore();
+  takeStateDir(config.stateDir, native.hostLock);
+  const devices = devicesOf(native.hostCores(), config);
+  const metrics = createMetrics({
+    build: { version, commit: '', nodeVersion: process.versions.node, abi: '1' },
+    startAtMs: clock.wallMs(),
+    grpcMethods: [],
+  });
+  const store = openStore(join(config.stateDir, 'store', 'gnnd.db'), {
+    clock,
+    log,
+    assertTransition,
+    observe: (observation) => metrics.observeStore(observation),
+    onFatal: options.onFatal,
+  });
+  const datasets = createDatasets({ folder: config.datasetsDir, store, native, log, clock });
+  const jobMetrics = createJobMetrics(metrics);
+  const jobsFolder = join(config.stateDir, 'jobs');
+  const runner = new Runner({
+    store,
+    native,
+    clock,
+    log,
+    devices,
+    jobsFolder,
+    cacheFolder: join(config.cacheDir, 'features'),
+    random: Math.random,
+    observe: observerOf(metrics, jobMetrics),
+  });
+  const host = {
+    deviceNames: devices.map(({ name }) => name),
+    smallestDeviceCores: Math.min(...devices.map(({ cores }) => cores.length)),
+  };
+  const maxQueued = config.maxQueued;
+  const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
+
+  let ready = false;
+  const facts = { ...options, startAtMs: clock.wallMs(), isReady: () => ready };
+  const view = {
+    host: () => hostFacts(facts, store, devices, native.hostInstructionSet()),
+    devices: () => deviceFacts(devices, runner),
+  };
+  const http = await serveHttp({
+    listen: config.metricsListen,
+    metrics,
+    live: () => true,
+    ready: () => ready,
+    log,
+  });
+  const api = await serve(
+    { jobs, datasets, host: view },
+    {
+      listen: config.listen,
+      log,
+      clock,
+      version,
+      observe: (event) => {
+        metrics.observeGrpc(event);
+        if (event.kind === 'handled' && event.reason !== null) metrics.apiError(event.reason);
+      },
+    },
+  );
+  metrics.onScrape(() => {
+    updateHost(metrics, { store, devices, runner, ready, stateDir: config.stateDir });
+    jobMetrics.update(clock.monotonicMs(), (id) => store.getJob(id));
+  });
+  runner.start();
+  ready = true;
+  api.setReady(true);
+
+  let closing: Promise<void> | null = null;
+  const close = async () => {
+    ready = false;
+    api.setReady(false);
+    await runner.drain();
+    await api.close(apiDrainMs);
+    await http.close();
+    await datasets.close();
+    metrics.close();
+    store.close();
+  };
+  return {
+    listen: api.addresses,
+    metrics: `${http.host}:${http.port}`,
+    close: () => {
+      closing ??= close();
+      return closing;
+    },
+  };
+}
+
+function takeStateDir(stateDir: string, lock: (path: string) => number | null): void {
+  const path = join(stateDir, 'LOCK');
+  try {
+    mkdirSync(join(stateDir, 'store'), { recursive: true, mode: 0o750 });
+    if (lock(path) === null) {
+      const holder = readFileSync(path, 'utf8').trim();
+      throw new StartError(
+        daemonExit.STATE_DIR,
+        `another daemon (pid ${holder}) uses the state directory ${stateDir}`,
+      );
+    }
+    writeFileSync(path, `${process.pid}\n`);
+  } catch (error) {
+    if (error instanceof StartError) throw error;
+    const why = error instanceof Error ? error.message : String(error);
+    const message = `the state directory ${stateDir} cannot be used: ${why}`;
+    throw new StartError(daemonExit.STATE_DIR, message, error);
+  }
+}
+
+function devicesOf(cores: readonly number[], config: DaemonConfig): readonly CrewDevice[] {
+  try {
+    return cpuDevices(cores, config.cpuDevices, config.shareCores);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new StartError(daemonExit.CONFIGURATION, why, error);
+  }
+}
+
+function observerOf(
+  metrics: Metrics,
+  jobMetrics: ReturnType<typeof createJobMetrics>,
+): RunnerObserver {
+  return {
+    attemptStarted: (attempt) => jobMetrics.started(attempt),
+    attemptEnded: (attempt) => jobMetrics.ended(attempt),
+    executorExited: ({ role, reason }) => {
+      const outcome =
+        reason === 'NONE'
+          ? 'expected'
+          : reason === 'EXECUTOR_STALLED'
+            ? 'killed_watchdog'
+            : 'crashed';
+      metrics.executorExited({ role, outcome, reason });
+    },
+    epochEnded: (attempt, report) => jobMetrics.epochEnded(attempt, report.durationMs / 1000),
+    transitioned: (before, after) => {
+      if (before.state === after.state) return;
+      const nowMs = systemClock.wallMs();
+      const ended = terminalStates.has(after.state);
+      metrics.jobTransitioned({
+        to: after.state,
+        reason: after.reason,
+        pendingSeconds: before.state === 'PENDING' ? (nowMs - before.createAtMs) / 1000 : null,
+        durationSeconds: ended ? (nowMs - after.createAtMs) / 1000 : null,
+      });
+    },
+  };
+}
+
+/** Who has which device, from the scheduler's state. */
+function deviceFacts(devices: readonly CrewDevice[], runner: Runner): DeviceFacts[] {
+  return devices.map(({ name, cores }) => {
+    const { quarantine } = runner.state.devices.find((known) => known.name === name) ?? {};
+    const holder = [...runner.attempts.values()].find(({ input }) =>
+      input.devices.some((device) => device.name === name),
+    );
+    const isQuarantined = quarantine !== undefined && quarantine !== null;
+    return {
+      name,
+      kind: 'CPU',
+      state: isQuarantined ? 'QUARANTINED' : holder === undefined ? 'FREE' : 'ALLOCATED',
+      job: holder?.input.jobId ?? null,
+      cores,
+    };
+  });
+}
+
+interface HostInputs {
+  readonly config: DaemonConfig;
+  readonly startAtMs: number;
+  readonly isReady: () => boolean;
+}
+
+function hostFacts(
+  { config, startAtMs, isReady }: HostInputs,
+  store: Store,
+  devices: readonly CrewDevice[],
+  instructionSet: 'SCALAR' | 'AVX2' | 'AVX512',
+): HostFacts {
+  return {
+    hostname: hostname(),
+    pid: process.pid,
+    startAtMs,
+    cores: new Set(devices.flatMap(({ cores }) => cores)).size,
+    memoryBytes: totalmem(),
+    instructionSet,
+    ready: isReady(),
+    notes: ['no GPU plugin: jobs run on CPU devices'],
+    stateDir: config.stateDir,
+    jobs: store.countJobs(),
+  };
+}
+
+interface HostMetricsSources {
+  readonly store: Store;
+  readonly devices: readonly CrewDevice[];
+  readonly runner: Runner;
+  readonly ready: boolean;
+  readonly stateDir: string;
+}
+
+function updateHost(metrics: Metrics, sources: HostMetricsSources): void {
+  const { store, devices, runner, ready, stateDir } = sources;
+  const disk = statfsSync(stateDir);
+  const datasets = store.countDatasets();
+  metrics.updateHost({
+    ready,
+    store: { revision: store.revision(), ...store.sizes() },
+    stateDirFreeBytes: disk.bavail * disk.bsize,
+    watches: 0,
+    jobs: store.countJobs(),
+    datasets: datasets.byState,
+    datasetBytes: datasets.bytes,
+    segments: [...runner.attempts.values()].map(({ segmentBytes }) => ({
+      kind: 'JOB',
+      bytes: segmentBytes,
+    })),
+    devices: deviceFacts(devices, runner).map(({ name, state }) => ({
+      device: name,
+      kind: 'CPU',
+      uuid: '',
+      model: '',
+      driver: '',
+      state,
+    })),
+  });
+}

@@ -1,0 +1,35 @@
+import { createReadStream } from 'node:fs';
+import { type Duplex, pipeline, Readable } from 'node:stream';
+
+/**
+ * Streams of bytes as async iterables: nothing is opened before the first chunk is asked for, all is
+ * closed when iteration ends in whatever way, and errors come out of the iteration. (A bare stream
+ * that fails while nobody iterates it would end the process.)
+ */
+
+const chunkBytes = 1 << 18;
+
+/** The bytes of a file, or of the part from `start` to before `end`. */
+export async function* fileChunks(
+  path: string,
+  part: { readonly start: number; readonly end: number } | null = null,
+): AsyncGenerator<Uint8Array> {
+  const range = part === null ? {} : { start: part.start, end: part.end - 1 };
+  const file = createReadStream(path, { highWaterMark: chunkBytes, ...range });
+  yield* file as AsyncIterable<Buffer>;
+}
+
+/** What comes out of `transform` (such as gunzip) when `chunks` go in. */
+export async function* transformed(
+  chunks: AsyncIterable<Uint8Array>,
+  transform: Duplex,
+): AsyncGenerator<Uint8Array> {
+  // The callback is for errors, and those come out of the iteration.
+  const content = pipeline(Readable.from(chunks), transform, () => undefined);
+  yield* content as AsyncIterable<Buffer>;
+}
+
+/** An error of zlib about its input, as opposed to one of reading it. */
+export function isZlibError(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && String(error.code).startsWith('Z_');
+}

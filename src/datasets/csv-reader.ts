@@ -1,0 +1,195 @@
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { TextDecoder } from 'node:util';
+import { createGunzip } from 'node:zlib';
+import { messageOf } from '../base/errors.ts';
+import { fileChunks, isZlibError, transformed } from './byte-streams.ts';
+import { badFile } from './problems.ts';
+
+/** One record of a CSV file (RFC 4180), or why it is none. */
+export interface CsvRow {
+  /** Where it begins, from 1. */
+  readonly line: number;
+  readonly fields: readonly string[];
+  /** Null when the record is well formed. */
+  readonly problem: string | null;
+}
+
+/** Rows with many features are long; beyond this a quote was not closed. */
+const recordCharsMax = 16 << 20;
+const chunkBytes = 1 << 18;
+const byteOrderMark = '\ufeff';
+
+/** A CSV file, plain or (by its name's `.gz`) gzipped, that is read once from start to end. */
+export class CsvFile {
+  readonly name: string;
+  readonly #path: string;
+  readonly #bytes: number;
+  readonly #signal: AbortSignal;
+  #read = 0;
+
+  private constructor(path: string, bytes: number, signal: AbortSignal) {
+    this.name = basename(path);
+    this.#path = path;
+    this.#bytes = bytes;
+    this.#signal = signal;
+  }
+
+  static async open(path: string, signal: AbortSignal): Promise<CsvFile> {
+    return new CsvFile(path, (await stat(path)).size, signal);
+  }
+
+  /** How much of the file was read, of 1. */
+  get fraction(): number {
+    return this.#bytes === 0 ? 1 : this.#read / this.#bytes;
+  }
+
+  /**
+   * Its records, in batches of what one chunk holds; empty lines are skipped. Throws ImportFailure
+   * when the file cannot be read.
+   */
+  async *rows(): AsyncGenerator<CsvRow[]> {
+    const content = this.name.endsWith('.gz')
+      ? transformed(this.#chunks(), createGunzip({ chunkSize: chunkBytes }))
+      : this.#chunks();
+    const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+    const splitter = new CsvSplitter();
+    try {
+      for await (const chunk of content) {
+        const rows = splitter.push(this.#decode(decoder, chunk, splitter.line));
+        if (rows.length > 0) yield rows;
+      }
+    } catch (error) {
+      if (!isZlibError(error)) throw error;
+      throw badFile(this.name, `is not a whole gzip file: ${messageOf(error)}`);
+    }
+    const rest = splitter.push(this.#decode(decoder, null, splitter.line));
+    const last = [...rest, ...splitter.end()];
+    if (last.length > 0) yield last;
+  }
+
+  async *#chunks(): AsyncGenerator<Uint8Array> {
+    for await (const chunk of fileChunks(this.#path)) {
+      this.#signal.throwIfAborted();
+      this.#read += chunk.length;
+      yield chunk;
+    }
+  }
+
+  #decode(decoder: TextDecoder, bytes: Uint8Array | null, line: number): string {
+    try {
+      return bytes === null ? decoder.decode() : decoder.decode(bytes, { stream: true });
+    } catch {
+      throw badFile(`${this.name}:${line}`, 'is not UTF-8 text, at this line or soon after it');
+    }
+  }
+}
+
+/** Cuts text that comes in pieces into records. */
+export class CsvSplitter {
+  /** Of the record that is being read, from 1. */
+  line = 1;
+  #rest = '';
+  #isStart = true;
+
+  push(text: string): CsvRow[] {
+    const isFirst = this.#isStart && text !== '';
+    if (isFirst) this.#isStart = false;
+    const piece = isFirst && text.startsWith(byteOrderMark) ? text.slice(1) : text;
+    this.#rest += piece;
+    const rows: CsvRow[] = [];
+    let at = 0;
+    let quote = this.#rest.indexOf('"');
+    for (;;) {
+      // Looked for only when passed: most files have none, and each search reads to the end.
+      if (quote >= 0 && quote < at) quote = this.#rest.indexOf('"', at);
+      const end = this.#recordEnd(at, quote);
+      if (end < 0) break;
+      this.#take(this.#rest.slice(at, end), rows);
+      at = end + 1;
+    }
+    this.#rest = this.#rest.slice(at);
+    if (this.#rest.length > recordCharsMax) this.#giveUp(rows);
+    return rows;
+  }
+
+  /** The last record, when no newline ends it. */
+  end(): CsvRow[] {
+    const rows: CsvRow[] = [];
+    this.#take(this.#rest, rows);
+    this.#rest = '';
+    return rows;
+  }
+
+  /**
+   * Position of the newline that ends the record at `at`, outside of quotes; -1 when it is not here
+   * yet. `firstQuote` is the first one from `at` on, or -1.
+   */
+  #recordEnd(at: number, firstQuote: number): number {
+    let newline = this.#rest.indexOf('\n', at);
+    let quote = firstQuote;
+    while (newline >= 0 && quote >= 0 && quote < newline) {
+      const closing = this.#rest.indexOf('"', quote + 1);
+      if (closing < 0) return -1;
+      if (newline < closing) newline = this.#rest.indexOf('\n', closing + 1);
+      quote = this.#rest.indexOf('"', closing + 1);
+    }
+    return newline;
+  }
+
+  #take(text: string, rows: CsvRow[]): void {
+    const record = text.endsWith('\r') ? text.slice(0, -1) : text;
+    const { line } = this;
+    this.line += 1;
+    if (record === '') return;
+    if (!record.includes('"')) {
+      rows.push({ line, fields: record.split(','), problem: null });
+      return;
+    }
+    for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) this.line += 1;
+    rows.push({ line, ...splitQuoted(record) });
+  }
+
+  /** Takes the first line of an endless record as a bad one, and goes on after it. */
+  #giveUp(rows: CsvRow[]): void {
+    const newline = this.#rest.indexOf('\n');
+    const end = newline < 0 ? this.#rest.length : newline;
+    const problem = `is longer than ${recordCharsMax >> 20} MiB: is a quote not closed?`;
+    rows.push({ line: this.line, fields: [], problem });
+    this.line += 1;
+    this.#rest = this.#rest.slice(end + 1);
+  }
+}
+
+function splitQuoted(record: string): Pick<CsvRow, 'fields' | 'problem'> {
+  const fields: string[] = [];
+  let at = 0;
+  for (;;) {
+    if (record[at] === '"') {
+      const close = closingQuote(record, at);
+      if (close < 0) return { fields, problem: 'has a quote that is never closed' };
+      fields.push(record.slice(at + 1, close).replaceAll('""', '"'));
+      at = close + 1;
+      if (at < record.length && record[at] !== ',') {
+        return { fields, problem: `has text after the closing quote of field ${fields.length}` };
+      }
+    } else {
+      const comma = record.indexOf(',', at);
+      const field = record.slice(at, comma < 0 ? record.length : comma);
+      fields.push(field);
+      if (field.includes('"')) {
+        return { fields, problem: `has a quote inside of field ${fields.length}, which has none` };
+      }
+      at += field.length;
+    }
+    if (at >= record.length) return { fields, problem: null };
+    at += 1;
+  }
+}
+
+/** Of the quoted field that opens at `open`; doubled quotes are part of it. */
+function closingQuote(record: string, open: number): number {
+  let at = record.indexOf('"', open + 1);
+  while (at >= 0 && record[at + 1] === '"') at = record.indexOf('"', at + 2);
+  return at;
+}

@@ -1,0 +1,157 @@
+import { createHash } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { syncFolder } from '../base/atomic-file.ts';
+import type { DatasetManifest } from '../spec/dataset-record.ts';
+import { type NpyType, NpyWriter, type NpyWritten } from './npy.ts';
+
+/** The arrays of a dataset folder, in the order in which they are listed (docs/formats). */
+export const arrayTypes = {
+  indptr: 'int64',
+  indices: 'int32',
+  features: 'float32',
+  labels: 'int32',
+  train: 'int64',
+  val: 'int64',
+  test: 'int64',
+  edge_weights: 'float32',
+} as const satisfies Readonly<Record<string, NpyType>>;
+
+export type ArrayName = keyof typeof arrayTypes;
+
+export const arrayNames = Object.keys(arrayTypes) as readonly ArrayName[];
+
+/** What an importer knows that the arrays do not say. */
+export interface DatasetFacts {
+  /** 1 + the largest label, or more. */
+  readonly numClasses: number;
+  readonly numFeatures: number;
+  readonly undirected: boolean;
+  readonly classNames: readonly string[] | null;
+  /** Where it came from, for people; not a path of this host, since the digest covers it. */
+  readonly source: string;
+}
+
+/** A finished folder. */
+export interface DatasetWritten {
+  readonly manifest: DatasetManifest;
+  /** SHA-256 of dataset.json. */
+  readonly digest: string;
+  /** Of all files. */
+  readonly bytes: number;
+}
+
+/** Writes the files of one dataset into an existing, empty folder. */
+export class DatasetWriter {
+  readonly folder: string;
+  readonly #open = new Map<ArrayName, NpyWriter>();
+  readonly #written = new Map<ArrayName, NpyWritten>();
+  #namesBytes = 0;
+
+  constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  /** Begins an array. `columns` is null for all but the features. */
+  async begin(name: ArrayName, columns: number | null = null): Promise<NpyWriter> {
+    const path = join(this.folder, `${name}.npy`);
+    const writer = await NpyWriter.create(path, arrayTypes[name], columns);
+    this.#open.set(name, writer);
+    return writer;
+  }
+
+  /** Ends an array that was begun, and makes it durable. */
+  async end(name: ArrayName): Promise<NpyWritten> {
+    const writer = this.#open.get(name);
+    if (writer === undefined) throw new Error(`array ${name} was not begun`);
+    const written = await writer.finish();
+    this.#open.delete(name);
+    this.#written.set(name, written);
+    return written;
+  }
+
+  /** Writes a whole array that is in memory. */
+  async write(
+    name: ArrayName,
+    values: Int32Array | BigInt64Array | Float32Array,
+  ): Promise<NpyWritten> {
+    const writer = await this.begin(name);
+    await writer.append(values);
+    return await this.end(name);
+  }
+
+  /** `chunks` together are one name a line, in the order of the nodes. */
+  async writeNames(chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): Promise<void> {
+    this.#namesBytes = await this.#writeFile('names.txt', chunks);
+  }
+
+  /** What was written of an array, or null. */
+  written(name: ArrayName): NpyWritten | null {
+    return this.#written.get(name) ?? null;
+  }
+
+  /** Writes dataset.json; the folder is then whole and durable. */
+  async finish(datasetName: string, facts: DatasetFacts): Promise<DatasetWritten> {
+    const rows = (name: ArrayName) => this.#written.get(name)?.rows ?? 0;
+    const manifest: DatasetManifest = {
+      format: 'gnnd-dataset',
+      version: 1,
+      name: datasetName,
+      num_nodes: rows('labels'),
+      num_edges: rows('indices'),
+      num_features: facts.numFeatures,
+      num_classes: facts.numClasses,
+      undirected: facts.undirected,
+      split: { train: rows('train'), val: rows('val'), test: rows('test') },
+      sha256: Object.fromEntries([...this.#written].map(([n, { sha256 }]) => [`${n}.npy`, sha256])),
+      ...(facts.classNames === null ? {} : { class_names: facts.classNames }),
+      source: facts.source,
+    };
+    const text = Buffer.from(canonicalJson(manifest), 'utf8');
+    await this.#writeFile('dataset.json', [text]);
+    syncFolder(this.folder);
+    const arrays = [...this.#written.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+    return { manifest, digest: digestOf(text), bytes: arrays + this.#namesBytes + text.length };
+  }
+
+  /** Releases what is still open; for the way out of a failed import. */
+  async close(): Promise<void> {
+    for (const writer of this.#open.values()) await writer.close();
+    this.#open.clear();
+  }
+
+  async #writeFile(
+    name: string,
+    chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  ): Promise<number> {
+    const file = await open(join(this.folder, name), 'wx', 0o440);
+    let bytes = 0;
+    try {
+      for await (const chunk of chunks) {
+        await file.appendFile(chunk);
+        bytes += chunk.length;
+      }
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    return bytes;
+  }
+}
+
+/** The digest of a dataset: SHA-256 of the bytes of its dataset.json. */
+export function digestOf(manifestBytes: Uint8Array): string {
+  return createHash('sha256').update(manifestBytes).digest('hex');
+}
+
+/** JSON with the keys of every object sorted, so that equal values have equal bytes. */
+export function canonicalJson(value: unknown): string {
+  return `${JSON.stringify(sorted(value), null, 2)}\n`;
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, field]) => [key, sorted(field)]));
+}

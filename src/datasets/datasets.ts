@@ -1,0 +1,380 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { isAbsolute, join } from 'node:path';
+import { type Clock, sleep } from '../base/clock.ts';
+import { type ErrorReason, type FieldViolation, GnndError, messageOf } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import type {
+  DatasetRecord,
+  ImportFormat,
+  OperationFailure,
+  OperationRecord,
+} from '../spec/dataset-record.ts';
+import type { DatasetStore, OperationEnd, OperationStore, Store } from '../store/store.ts';
+import type { DatasetWritten } from './dataset-writer.ts';
+import { detectFormat } from './detect-format.ts';
+import type { ReportProgress } from './import-context.ts';
+import { createImportPool, type ImportPool } from './import-pool.ts';
+import { ImportFailure } from './problems.ts';
+import { type NativeValidator, prepareFolder, runImport } from './run-import.ts';
+import { validateDataset } from './validate-dataset.ts';
+
+/** What the user trains on: imported once, immutable once READY. */
+export interface Datasets {
+  /**
+   * Starts an import, after those that were asked for before; one runs at a time. A FAILED dataset
+   * may be imported again under its id. Throws SPEC_INVALID (all violations, paths `dataset_id` and
+   * `source`), DATASET_EXISTS, REQUEST_ID_REUSED, DAEMON_STOPPING.
+   */
+  import(request: ImportRequest): OperationRecord;
+  /** Throws DATASET_NOT_FOUND. */
+  get(id: string): DatasetRecord;
+  /** By id. `nextId` is the `afterId` of the next page, null on the last one. */
+  list(query: { readonly limit: number; readonly afterId: string | null }): DatasetPage;
+  /** Starts a full check of every file. Throws DATASET_NOT_FOUND, DATASET_NOT_READY. */
+  validate(id: string): OperationRecord;
+  /** Throws OPERATION_NOT_FOUND. */
+  operation(id: string): OperationRecord;
+  /** Where the operation is once it is done or `timeoutMs` passed. Throws OPERATION_NOT_FOUND. */
+  waitOperation(id: string, timeoutMs: number, signal: AbortSignal): Promise<OperationRecord>;
+  /** Ends what runs or waits (they fail with DAEMON_STOPPING); idempotent. */
+  close(): Promise<void>;
+}
+
+export interface ImportRequest {
+  readonly id: string;
+  /** An absolute path on this host. */
+  readonly source: string;
+  /** Null: told from the source. */
+  readonly format: ImportFormat | null;
+  /** Do all of it but keep nothing. */
+  readonly validateOnly: boolean;
+  /** The same request with the same id has one effect. */
+  readonly requestId: string | null;
+}
+
+export interface DatasetPage {
+  readonly datasets: readonly DatasetRecord[];
+  readonly nextId: string | null;
+}
+
+export interface DatasetsOptions {
+  /** Where datasets live; made when missing. Nobody else writes there. */
+  readonly folder: string;
+  readonly store: DatasetStore & OperationStore & Pick<Store, 'atomically' | 'findRequest'>;
+  readonly native: NativeValidator;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Where imports compute; one pool an import. Default: a thread per core. */
+  readonly createPool?: () => ImportPool;
+}
+
+/** An operation that waits for its turn. */
+interface Work {
+  readonly operation: OperationRecord;
+  /** Its failure is also that of the dataset. */
+  readonly makesDataset: boolean;
+  /** What it returns is called within the final transaction. */
+  readonly run: (progress: ReportProgress) => Promise<() => OperationEnd>;
+}
+
+const importMethod = 'ImportDataset';
+const idPattern = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const interrupted: OperationFailure = {
+  reason: 'DAEMON_STOPPING' satisfies ErrorReason,
+  message: 'the daemon stopped before it was done; start it again',
+  problems: [],
+};
+const noCounts = {
+  digest: '',
+  numNodes: 0,
+  numEdges: 0,
+  numFeatures: 0,
+  numClasses: 0,
+  numTrain: 0,
+  numVal: 0,
+  numTest: 0,
+  bytes: 0,
+};
+
+/** Opens the datasets of a daemon; what its predecessor left unfinished becomes FAILED. */
+export function createDatasets(options: DatasetsOptions): Datasets {
+  const service = new DatasetService(options);
+  service.recover();
+  return service;
+}
+
+class DatasetService implements Datasets {
+  readonly #options: DatasetsOptions;
+  readonly #stop = new AbortController();
+  /** Of the operations that wait or run: resolves when done. */
+  readonly #ends = new Map<string, Promise<void>>();
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(options: DatasetsOptions) {
+    this.#options = options;
+  }
+
+  recover(): void {
+    const { folder, store, log } = this.#options;
+    const swept = prepareFolder(folder);
+    for (const operation of store.unfinishedOperations()) {
+      store.updateOperation(operation.id, { end: { error: interrupted, validation: null } });
+      log.warn('dataset.operation-interrupted', { id: operation.id, target: operation.target });
+    }
+    const pageSize = 500;
+    let afterId: string | null = null;
+    do {
+      const { datasets, nextId }: DatasetPage = this.list({ limit: pageSize, afterId });
+      for (const { id } of datasets.filter(({ state }) => state === 'IMPORTING')) {
+        store.updateDataset(id, { state: 'FAILED', message: interrupted.message });
+        rmSync(join(folder, id), { recursive: true, force: true });
+      }
+      afterId = nextId;
+    } while (afterId !== null);
+    if (swept.length > 0) log.warn('dataset.folders-swept', { folders: swept });
+  }
+
+  import(request: ImportRequest): OperationRecord {
+    const { store } = this.#options;
+    const repeated = this.#findRepeated(request);
+    if (repeated !== null) return repeated;
+    this.#refuseWhenStopping();
+    const format = checkRequest(request);
+    const { id, validateOnly } = request;
+    const existing = store.getDataset(id);
+    if (existing !== null && existing.state !== 'FAILED') {
+      const resource = `datasets/${id}`;
+      throw new GnndError('DATASET_EXISTS', `dataset '${id}' exists already`, { resource });
+    }
+    const operation = store.atomically(() => {
+      if (!validateOnly) this.#insertImporting(id, existing !== null);
+      return store.insertOperation(
+        { id: randomUUID(), kind: 'ImportDataset', target: id },
+        ...requestKeys(request),
+      );
+    });
+    this.#enqueue({
+      operation,
+      makesDataset: !validateOnly,
+      run: (progress) => this.#import(request, format, progress),
+    });
+    return operation;
+  }
+
+  get(id: string): DatasetRecord {
+    const dataset = this.#options.store.getDataset(id);
+    if (dataset !== null) return dataset;
+    const resource = `datasets/${id}`;
+    throw new GnndError('DATASET_NOT_FOUND', `there is no dataset '${id}'`, { resource });
+  }
+
+  list(query: { readonly limit: number; readonly afterId: string | null }): DatasetPage {
+    const { limit, afterId } = query;
+    const found = this.#options.store.listDatasets({ limit: limit + 1, afterId });
+    const datasets = found.slice(0, limit);
+    return { datasets, nextId: found.length > limit ? (datasets.at(-1)?.id ?? null) : null };
+  }
+
+  validate(id: string): OperationRecord {
+    const { store, native } = this.#options;
+    this.#refuseWhenStopping();
+    const dataset = this.get(id);
+    if (dataset.state !== 'READY') {
+      const message = `dataset '${id}' is ${dataset.state}, expected READY`;
+      throw new GnndError('DATASET_NOT_READY', message, { resource: `datasets/${id}` });
+    }
+    const kind = 'ValidateDataset';
+    const operation = store.insertOperation({ id: randomUUID(), kind, target: id });
+    const run = async (progress: ReportProgress) => {
+      const { signal } = this.#stop;
+      const validation = await validateDataset({ dataset, native, progress, signal });
+      return () => ({ error: null, validation });
+    };
+    this.#enqueue({ operation, makesDataset: false, run });
+    return operation;
+  }
+
+  operation(id: string): OperationRecord {
+    const operation = this.#options.store.getOperation(id);
+    if (operation !== null) return operation;
+    const resource = `operations/${id}`;
+    throw new GnndError('OPERATION_NOT_FOUND', `there is no operation '${id}'`, { resource });
+  }
+
+  async waitOperation(
+    id: string,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<OperationRecord> {
+    const end = this.#ends.get(id);
+    if (this.operation(id).done || end === undefined) return this.operation(id);
+    const isOver = new AbortController();
+    const timeout = sleep(timeoutMs, AbortSignal.any([signal, isOver.signal]));
+    try {
+      await Promise.race([end, timeout]);
+    } finally {
+      isOver.abort();
+      timeout.catch(() => undefined);
+    }
+    return this.operation(id);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(new GnndError('DAEMON_STOPPING', interrupted.message));
+    await this.#last;
+  }
+
+  #refuseWhenStopping(): void {
+    if (!this.#stop.signal.aborted) return;
+    throw new GnndError('DAEMON_STOPPING', 'the daemon is stopping and takes no new work');
+  }
+
+  #findRepeated(request: ImportRequest): OperationRecord | null {
+    const { requestId } = request;
+    if (requestId === null) return null;
+    const stored = this.#options.store.findRequest(importMethod, requestId);
+    if (stored === null) return null;
+    if (stored.sha256 === digestOfRequest(request)) {
+      return this.operation(stored.resource.replace(/^operations\//, ''));
+    }
+    const message = `request id ${requestId} was used before, with another request`;
+    throw new GnndError('REQUEST_ID_REUSED', message, { resource: stored.resource });
+  }
+
+  #insertImporting(id: string, replace: boolean): void {
+    const { store, folder } = this.#options;
+    const fresh = { state: 'IMPORTING', message: '', path: join(folder, id), ...noCounts } as const;
+    if (replace) store.updateDataset(id, fresh);
+    else store.insertDataset({ id, ...fresh });
+  }
+
+  #enqueue(work: Work): void {
+    const { id } = work.operation;
+    const end = this.#last.then(() => this.#run(work)).finally(() => this.#ends.delete(id));
+    this.#ends.set(id, end);
+    this.#last = end;
+  }
+
+  async #run(work: Work): Promise<void> {
+    const { store, log, clock } = this.#options;
+    const { id, kind, target } = work.operation;
+    const startMs = clock.monotonicMs();
+    const fields = { id, kind, target };
+    const seconds = () => (clock.monotonicMs() - startMs) / 1000;
+    try {
+      this.#stop.signal.throwIfAborted();
+      log.info('dataset.operation-started', fields);
+      const end = await work.run((progress, message) => {
+        store.updateOperation(id, { progress, message });
+      });
+      store.atomically(() => store.updateOperation(id, { end: end() }));
+      log.info('dataset.operation-done', { ...fields, seconds: seconds() });
+    } catch (error) {
+      const failure = this.#stop.signal.aborted ? interrupted : failureOf(error);
+      log.error('dataset.operation-failed', { ...fields, seconds: seconds(), ...failure });
+      this.#fail(work, failure);
+    }
+  }
+
+  async #import(
+    request: ImportRequest,
+    format: ImportFormat,
+    progress: ReportProgress,
+  ): Promise<() => OperationEnd> {
+    const { folder, native } = this.#options;
+    const { id, source, validateOnly } = request;
+    const { signal } = this.#stop;
+    const pool = (this.#options.createPool ?? createImportPool)();
+    const endPool = () => void pool.close();
+    signal.addEventListener('abort', endPool, { once: true });
+    try {
+      const written = await runImport({
+        ...{ id, source, format, folder, validateOnly, pool, native, progress, signal },
+      });
+      return () => {
+        if (!validateOnly) this.#options.store.updateDataset(id, readyChange(written));
+        return { error: null, validation: null };
+      };
+    } finally {
+      signal.removeEventListener('abort', endPool);
+      await pool.close();
+    }
+  }
+
+  /** Must not throw: nobody awaits it. What cannot be stored now is repaired at the next start. */
+  #fail(work: Work, failure: OperationFailure): void {
+    const { store, log, folder } = this.#options;
+    const { id, target } = work.operation;
+    try {
+      store.atomically(() => {
+        if (work.makesDataset) {
+          rmSync(join(folder, target), { recursive: true, force: true });
+          store.updateDataset(target, { state: 'FAILED', message: failure.message });
+        }
+        store.updateOperation(id, { end: { error: failure, validation: null } });
+      });
+    } catch (error) {
+      log.error('dataset.failure-not-stored', { id, target, error: messageOf(error) });
+    }
+  }
+}
+
+/** The format to import; throws SPEC_INVALID with everything that is wrong. */
+function checkRequest(request: ImportRequest): ImportFormat {
+  const violations: FieldViolation[] = [];
+  if (!idPattern.test(request.id)) {
+    const expected = `expected 1 to 63 of a-z, 0-9 and -, a letter first, no - at the end`;
+    violations.push({ path: 'dataset_id', description: `'${request.id}' is no id: ${expected}` });
+  }
+  const { source } = request;
+  const detection = isAbsolute(source)
+    ? detectFormat(source, request.format)
+    : ({ kind: 'problem', description: 'expected an absolute path' } as const);
+  if (detection.kind === 'problem') {
+    violations.push({ path: 'source', description: `'${source}': ${detection.description}` });
+  }
+  if (detection.kind === 'format' && violations.length === 0) return detection.format;
+  const message = violations.map(({ path, description }) => `${path}: ${description}`).join('; ');
+  throw new GnndError('SPEC_INVALID', message, { violations });
+}
+
+function digestOfRequest({ id, source, format, validateOnly }: ImportRequest): string {
+  const text = JSON.stringify([id, source, format, validateOnly]);
+  return createHash('sha256').update(text).digest('hex');
+}
+
+function requestKeys(request: ImportRequest): Parameters<OperationStore['insertOperation']>[1][] {
+  const { requestId } = request;
+  if (requestId === null) return [];
+  return [{ method: importMethod, requestId, sha256: digestOfRequest(request) }];
+}
+
+function readyChange({ manifest, digest, bytes }: DatasetWritten): Partial<DatasetRecord> {
+  return {
+    state: 'READY',
+    message: '',
+    digest,
+    numNodes: manifest.num_nodes,
+    numEdges: manifest.num_edges,
+    numFeatures: manifest.num_features,
+    numClasses: manifest.num_classes,
+    numTrain: manifest.split.train,
+    numVal: manifest.split.val,
+    numTest: manifest.split.test,
+    bytes,
+  };
+}
+
+function failureOf(error: unknown): OperationFailure {
+  const message = messageOf(error);
+  if (error instanceof ImportFailure) {
+    return { reason: 'DATASET_CORRUPT', message, problems: error.problems };
+  }
+  const problems = [] as const;
+  if (error instanceof GnndError) return { reason: error.reason, message, problems };
+  const code = error instanceof Error && 'code' in error ? error.code : null;
+  const reason: ErrorReason =
+    code === 'ENOSPC' || code === 'EDQUOT' ? 'STATE_DISK_FULL' : 'INTERNAL';
+  return { reason, message, problems };
+}

@@ -1,0 +1,25 @@
+import type { DatasetFacts, DatasetWriter } from './dataset-writer.ts';
+import type { ImportPool } from './import-pool.ts';
+import type { ProblemList } from './problems.ts';
+
+/** Tells how far an import is: 0 to 1, and what it is doing, for people. */
+export type ReportProgress = (fraction: number, message: string) => void;
+
+/** What an importer works with. */
+export interface ImportContext {
+  /** A file or folder on this host. */
+  readonly source: string;
+  readonly writer: DatasetWriter;
+  /** Everything wrong with the source; when any is added the import fails. */
+  readonly problems: ProblemList;
+  readonly progress: ReportProgress;
+  readonly pool: ImportPool;
+  /** Abort rejects with the signal's reason. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Reads the source and writes the arrays. May return after it added problems (the caller checks),
+ * and throws ImportFailure for what makes it pointless to go on.
+ */
+export type Importer = (context: ImportContext) => Promise<DatasetFacts>;

@@ -1,0 +1,19 @@
+import { move, transferableSymbol, valueSymbol } from 'piscina';
+import { buffersOf, importTasks } from './import-tasks.ts';
+
+/** Entry point of a thread of the import pool; piscina calls these by name. */
+
+export const parseDependents = moving(importTasks.parseDependents);
+export const buildNpmGraph = moving(importTasks.buildNpmGraph);
+export const npmFeatures = moving(importTasks.npmFeatures);
+export const symmetricGraph = moving(importTasks.symmetricGraph);
+
+/** `task` with a result whose arrays are moved to the caller's thread instead of copied. */
+function moving<T, R extends object>(
+  task: (argument: T) => Promise<R>,
+): (argument: T) => Promise<unknown> {
+  return async (argument) => {
+    const result = await task(argument);
+    return move({ [transferableSymbol]: buffersOf(result), [valueSymbol]: result });
+  };
+}

@@ -1,0 +1,68 @@
+import { messageOf } from '../base/errors.ts';
+import { createLog } from '../base/log.ts';
+import type { LoopEnd, NativeCode } from '../native/contract.ts';
+import { loadCore, loadTrain, nativeCodeOf } from '../native/load.ts';
+import { type EndMessage, type StartMessage, startMessageOf } from './protocol.ts';
+
+/**
+ * An executor: a child process with one role on one device, for life. Its JavaScript parses the
+ * start message, starts the native loop and reports its end; no batch crosses into JavaScript.
+ * argv: the daemon's process id.
+ */
+
+/** Exit codes (proto/contract/exit-codes.yaml). */
+const exitCodes: Readonly<Record<NativeCode, number>> = {
+  SPEC_INVALID: 10,
+  DATASET_NOT_FOUND: 11,
+  DATASET_CORRUPT: 11,
+  SHM_ALLOCATION_FAILED: 15,
+  SHM_CORRUPTED: 15,
+  IO: 11,
+  ABORTED: 0,
+  NUMERIC_DIVERGENCE: 18,
+  INTERNAL: 1,
+};
+const exitParentGone = 19;
+const exitProtocol = 20;
+
+const log = createLog({ level: 'info' });
+// A terminal's Ctrl-C reaches the whole process group; the daemon stops its executors in order.
+process.on('SIGINT', () => {});
+
+function runRole(start: StartMessage): Promise<LoopEnd> {
+  return start.role === 'SAMPLER'
+    ? loadCore().samplerRun(start.options)
+    : loadTrain().trainerRun(start.options);
+}
+
+function finish(message: EndMessage, exitCode: number): void {
+  const exit = () => process.exit(exitCode);
+  if (process.connected === true) process.send?.(message, exit);
+  else exit();
+}
+
+async function run(start: StartMessage): Promise<void> {
+  const startedNs = process.hrtime.bigint();
+  try {
+    if (start.cores.length > 0) loadCore().hostPin(start.cores);
+    log.info('executor.started', { role: start.role, cores: start.cores });
+    const end = await runRole(start);
+    const seconds = Number(process.hrtime.bigint() - startedNs) / 1e9;
+    log.info('executor.ended', { end, seconds });
+    finish({ kind: 'ended', end }, 0);
+  } catch (error) {
+    const code = nativeCodeOf(error);
+    log.error('executor.failed', { code, message: messageOf(error) });
+    finish({ kind: 'failed', code, message: messageOf(error) }, exitCodes[code] ?? 1);
+  }
+}
+
+if (!loadCore().hostDieWithParent(Number(process.argv[2]))) process.exit(exitParentGone);
+process.once('message', (value) => {
+  const start = startMessageOf(value);
+  if (start === null) {
+    log.error('executor.protocol', { message: 'the first message is not a start of this version' });
+    process.exit(exitProtocol);
+  }
+  void run(start);
+});

@@ -1,0 +1,38 @@
+import { GnndError } from '../base/errors.ts';
+import { type JobState, terminalStates } from '../spec/job-record.ts';
+
+/**
+ * The state machine of a job: which state may follow which. Everything that moves a job goes
+ * through this table; a stay in one state is no transition.
+ *
+ * PENDING goes to FAILED when it waited too long or its plan cannot be met, and to CANCELLED at
+ * once, because it has no executors. PREPARING and RUNNING go back to PENDING to back off, and when
+ * the daemon stops or died. CANCELLING ends as SUCCEEDED when the final model was durable before
+ * the cancel could stop it; an executor's crash changes nothing there.
+ */
+const followers: Readonly<Record<JobState, readonly JobState[]>> = {
+  PENDING: ['PREPARING', 'FAILED', 'CANCELLED'],
+  PREPARING: ['PENDING', 'RUNNING', 'CANCELLING', 'FAILED'],
+  RUNNING: ['PENDING', 'CANCELLING', 'SUCCEEDED', 'FAILED'],
+  CANCELLING: ['SUCCEEDED', 'CANCELLED'],
+  SUCCEEDED: [],
+  FAILED: [],
+  CANCELLED: [],
+};
+
+export function canTransition(from: JobState, to: JobState): boolean {
+  return followers[from].includes(to);
+}
+
+/** Throws GnndError JOB_STATE_CONFLICT, whose metadata names the states that are allowed. */
+export function assertTransition(from: JobState, to: JobState): void {
+  if (canTransition(from, to)) return;
+  const allowed = followers[from];
+  throw new GnndError(
+    'JOB_STATE_CONFLICT',
+    terminalStates.has(from)
+      ? `a job that is ${from} cannot become ${to}: it has ended`
+      : `a job that is ${from} cannot become ${to}; expected one of ${allowed.join(', ')}`,
+    { metadata: { from, to, allowed: allowed.join(',') } },
+  );
+}

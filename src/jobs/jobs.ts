@@ -1,0 +1,320 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import { GnndError } from '../base/errors.ts';
+import { canonicalSha256, newUlid } from '../base/ids.ts';
+import type { CoreAddon } from '../native/contract.ts';
+import { makePlan } from '../scheduler/plan.ts';
+import type { DatasetRecord } from '../spec/dataset-record.ts';
+import type {
+  ExecutorRole,
+  JobPlan,
+  JobProgress,
+  JobRecord,
+  JobState,
+} from '../spec/job-record.ts';
+import { terminalStates } from '../spec/job-record.ts';
+import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
+import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts';
+import type { RequestKey, Store } from '../store/store.ts';
+import { jobSegment, layoutOf } from '../supervisor/job-layout.ts';
+import type { Runner } from './runner.ts';
+
+/** What the user owns: jobs and their history. Writes first, acts second. */
+export interface Jobs {
+  /**
+   * Checks everything, stores the job durably, then answers it.
+   * Throws GnndError SPEC_INVALID (all violations, paths from `spec`), JOB_EXISTS,
+   * REQUEST_ID_REUSED, DATASET_NOT_FOUND, DATASET_NOT_READY, JOB_QUEUE_FULL, DAEMON_STOPPING.
+   */
+  create(request: CreateJob): JobRecord;
+  /** Throws JOB_NOT_FOUND. */
+  get(id: string): JobRecord;
+  /** Newest first; `after` is the cursor of the page before. */
+  list(query: ListJobs): { readonly jobs: readonly JobRecord[]; readonly next: JobCursor | null };
+  /** Idempotent on CANCELLING and CANCELLED; JOB_STATE_CONFLICT on SUCCEEDED and FAILED. */
+  cancel(id: string, requestId: string | null): JobRecord;
+  /** The job as it was at each transition after `revision`, oldest first, at most `limit`. */
+  events(id: string, revision: number, limit: number): readonly JobEvent[];
+  /** Newest revision of the store. */
+  revision(): number;
+  /** Called after every committed change and every progress update; returns unsubscribe. */
+  onChange(listener: () => void): () => void;
+  /** Null unless the job is PREPARING or RUNNING. */
+  progress(id: string): JobProgress | null;
+  /** Estimated until calibrated. Throws JOB_NOT_FOUND. */
+  plan(id: string): JobPlan;
+  /** Log files of an attempt (0 = latest). Throws JOB_NOT_FOUND. */
+  logs(id: string, attempt: number): readonly LogFile[];
+}
+
+export interface CreateJob {
+  /** Null: the server makes one. */
+  readonly id: string | null;
+  readonly spec: JobSpecInput;
+  readonly validateOnly: boolean;
+  readonly requestId: string | null;
+}
+
+export interface ListJobs {
+  readonly limit: number;
+  readonly after: JobCursor | null;
+  /** Empty: all. */
+  readonly states: readonly JobState[];
+}
+
+export interface JobCursor {
+  readonly createAtMs: number;
+  readonly uid: string;
+}
+
+export interface JobEvent {
+  readonly revision: number;
+  readonly atMs: number;
+  readonly job: JobRecord;
+}
+
+export interface LogFile {
+  readonly role: ExecutorRole;
+  readonly device: string;
+  readonly path: string;
+}
+
+export interface JobsOptions {
+  readonly store: Store;
+  readonly runner: Runner;
+  readonly native: CoreAddon;
+  readonly clock: Clock;
+  /** The host's part of resolving a spec. */
+  readonly host: Pick<ResolveContext, 'deviceNames' | 'smallestDeviceCores'>;
+  readonly jobsFolder: string;
+  readonly maxQueued: number;
+}
+
+export function createJobs(options: JobsOptions): Jobs {
+  const { store, runner } = options;
+  const get = (id: string): JobRecord => {
+    const job = store.getJob(id);
+    if (job !== null) return job;
+    const details = { resource: `jobs/${id}` };
+    throw new GnndError('JOB_NOT_FOUND', `there is no job ${id}`, details);
+  };
+  return {
+    create: (request) => createJob(options, request),
+    get,
+    list: ({ limit, after, states }) => {
+      const jobs = store.listJobs({ limit: limit + 1, after, states });
+      const page = jobs.slice(0, limit);
+      const last = page.at(-1);
+      const more = jobs.length > limit && last !== undefined;
+      return { jobs: page, next: more ? { createAtMs: last.createAtMs, uid: last.uid } : null };
+    },
+    cancel: (id, requestId) => {
+      get(id);
+      const key = requestKey('CancelJob', requestId, { id });
+      const job = store.setIntent(id, 'CANCEL', ...optional(key));
+      if (!terminalStates.has(job.state)) runner.cancel(id);
+      return get(id);
+    },
+    events: (id, revision, limit) => store.events(id, revision, limit),
+    revision: () => store.revision(),
+    onChange: (listener) => {
+      const offs = [store.onCommit(listener), runner.onChange(listener)];
+      return () => {
+        for (const off of offs) off();
+      };
+    },
+    progress: (id) => runner.attempts.get(id)?.progress ?? null,
+    plan: (id) => planOf(options, get(id)),
+    logs: (id, attempt) => logFilesOf(options, get(id), attempt),
+  };
+}
+
+function createJob(options: JobsOptions, request: CreateJob): JobRecord {
+  const { store, runner, clock } = options;
+  const key = requestKey('CreateJob', request.requestId, { id: request.id, spec: request.spec });
+  const replayed = replayOf(store, key);
+  if (replayed !== null) return replayed;
+  if (runner.state.draining) {
+    throw new GnndError('DAEMON_STOPPING', 'the daemon is stopping and accepts no jobs');
+  }
+  const dataset = store.getDataset(request.spec.dataset ?? '');
+  const spec = resolveOrThrow(options, request.spec, dataset);
+  const ready = requireReady(spec.dataset, dataset);
+  checkLayout(options, spec, ready);
+  if (runner.state.jobs.length >= options.maxQueued) {
+    const message = `${options.maxQueued} jobs are queued or running already`;
+    throw new GnndError('JOB_QUEUE_FULL', message);
+  }
+  const newJob = {
+    id: request.id ?? `j-${newUlid(clock.wallMs())}`,
+    uid: randomUUID(),
+    spec: request.spec,
+    effectiveSpec: spec,
+    datasetDigest: ready.digest,
+  };
+  if (request.validateOnly) return previewOf(newJob, clock.wallMs());
+  const job = store.insertJob(newJob, ...optional(key));
+  runner.submit(job);
+  return store.getJob(job.id) ?? job;
+}
+
+/** The job that an earlier, equal request made; null when there was none. */
+function replayOf(store: Store, key: RequestKey | null): JobRecord | null {
+  if (key === null) return null;
+  const stored = store.findRequest(key.method, key.requestId);
+  if (stored === null) return null;
+  if (stored.sha256 !== key.sha256) {
+    const message = `request id ${key.requestId} was used for another request`;
+    throw new GnndError('REQUEST_ID_REUSED', message, { metadata: { resource: stored.resource } });
+  }
+  return store.getJob(stored.resource.replace(/^jobs\//, ''));
+}
+
+function resolveOrThrow(
+  options: JobsOptions,
+  input: JobSpecInput,
+  dataset: DatasetRecord | null,
+): JobSpec {
+  const trainNodes = dataset?.state === 'READY' ? dataset.numTrain : null;
+  const resolution = resolveJobSpec(input, { ...options.host, trainNodes });
+  if ('ok' in resolution) return resolution.ok;
+  const violations = [...resolution.violations];
+  if (input.dataset !== undefined && dataset === null && violations.length > 0) {
+    const description = `there is no dataset ${JSON.stringify(input.dataset)}`;
+    if (!violations.some(({ path }) => path === 'spec.dataset')) {
+      violations.push({ path: 'spec.dataset', description });
+    }
+  }
+  const fields = violations.length === 1 ? 'a field' : `${violations.length} fields`;
+  throw new GnndError('SPEC_INVALID', `the job spec has ${fields} that cannot be`, { violations });
+}
+
+function requireReady(id: string, dataset: DatasetRecord | null): DatasetRecord {
+  const resource = `datasets/${id}`;
+  if (dataset === null) {
+    throw new GnndError('DATASET_NOT_FOUND', `there is no dataset ${id}`, { resource });
+  }
+  if (dataset.state !== 'READY') {
+    const why = `dataset ${id} is ${dataset.state}, not READY`;
+    throw new GnndError('DATASET_NOT_READY', why, { resource });
+  }
+  return dataset;
+}
+
+/** Sizes that do not fit are refused now, not after loading. */
+function checkLayout(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord): void {
+  try {
+    layoutOf(options.native, spec, countsOf(dataset));
+  } catch (error) {
+    const description = error instanceof Error ? error.message : String(error);
+    throw new GnndError('SPEC_INVALID', 'the job does not fit its limits', {
+      violations: [{ path: 'spec.sampling.fanouts', description }],
+    });
+  }
+}
+
+function countsOf(dataset: DatasetRecord) {
+  return {
+    numNodes: dataset.numNodes,
+    numEdges: dataset.numEdges,
+    numFeatures: dataset.numFeatures,
+    numClasses: dataset.numClasses,
+    train: dataset.numTrain,
+    val: dataset.numVal,
+    test: dataset.numTest,
+  };
+}
+
+/** What `validate_only` answers: the job as it would be, without a name. */
+function previewOf(
+  job: Pick<JobRecord, 'spec' | 'effectiveSpec' | 'datasetDigest'>,
+  createAtMs: number,
+): JobRecord {
+  return {
+    ...job,
+    id: '',
+    uid: '',
+    state: 'PENDING',
+    phase: null,
+    intent: 'RUN',
+    reason: 'NONE',
+    message: '',
+    createAtMs,
+    startAtMs: null,
+    endAtMs: null,
+    nextAttemptAtMs: null,
+    revision: 0,
+    attempts: [],
+    epochs: [],
+    plan: null,
+    result: null,
+  };
+}
+
+function planOf(options: JobsOptions, job: JobRecord): JobPlan {
+  if (job.plan !== null && options.runner.planOf(job.id)?.estimated !== true) return job.plan;
+  const { effectiveSpec: spec } = job;
+  const dataset = requireReady(spec.dataset, options.store.getDataset(spec.dataset));
+  const names = spec.resources.deviceNames;
+  const devices =
+    names.length > 0 ? names : options.host.deviceNames.slice(0, spec.resources.devices);
+  const split =
+    options.runner.planOf(job.id) ??
+    makePlan({
+      devices,
+      policy: spec.placement.policy,
+      fixedSamplers: spec.placement.samplers,
+      standby: spec.placement.standby,
+      timings: null,
+      standbyRoom: [],
+      estimated: true,
+    });
+  if (split === null) {
+    throw new GnndError('PLAN_INFEASIBLE', 'no executor could train on the devices asked for');
+  }
+  const counts = countsOf(dataset);
+  const layout = layoutOf(options.native, spec, counts);
+  const segment = jobSegment(
+    options.native,
+    { spec, counts, layout, deviceCount: devices.length, executorCount: split.executors.length },
+    0,
+  );
+  return {
+    ...split,
+    queueCapacity: segment.numSlots,
+    slotBytes: layout.slotBytes,
+    parameterCount: layout.manifest.tensors.reduce(
+      (sum, { rows, cols }) => sum + rows * Math.max(1, cols),
+      0,
+    ),
+  };
+}
+
+/** Executor logs are named `<role>@<device>#<ordinal>`, with `_` for what a file name may not hold. */
+const logName = /^(sampler|trainer|standby)_(.+)_(\d+)\.log$/i;
+
+function logFilesOf(options: JobsOptions, job: JobRecord, attempt: number): readonly LogFile[] {
+  const number = attempt === 0 ? (job.attempts.at(-1)?.number ?? 0) : attempt;
+  const folder = join(options.jobsFolder, job.uid, 'attempts', String(number), 'log');
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .sort()
+    .flatMap((name) => {
+      const match = logName.exec(name);
+      if (match === null) return [];
+      const role = (match[1] ?? '').toUpperCase() as ExecutorRole;
+      const device = (match[2] ?? '').replace(/_(\d+)$/, ':$1');
+      return [{ role, device, path: join(folder, name) }];
+    });
+}
+
+function requestKey(method: string, requestId: string | null, request: unknown): RequestKey | null {
+  if (requestId === null) return null;
+  return { method, requestId, sha256: canonicalSha256(request) };
+}
+
+function optional<T>(value: T | null): [] | [T] {
+  return value === null ? [] : [value];
+}

@@ -1,0 +1,461 @@
+import { join } from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import { messageOf, unreachable } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import type { CoreAddon, DatasetCounts } from '../native/contract.ts';
+import type { DevicePlan } from '../scheduler/plan.ts';
+import { waitingFor } from '../scheduler/queue.ts';
+import { jobRequestOf } from '../scheduler/request.ts';
+import { freshTally } from '../scheduler/restart.ts';
+import { decide, initialState, nextWakeMs, planOf } from '../scheduler/scheduler.ts';
+import type { Command, SchedulerEvent, SchedulerState, Tally } from '../scheduler/state.ts';
+import type {
+  EpochReport,
+  ExecutorExit,
+  JobRecord,
+  JobResult,
+  Reason,
+} from '../spec/job-record.ts';
+import type { Store } from '../store/store.ts';
+import type { CrewDevice } from '../supervisor/crew.ts';
+import { type AttemptEvent, JobAttempt, type LaunchFacts } from '../supervisor/job-attempt.ts';
+
+/**
+ * The loop around the scheduler: hands it what happens, performs what it commands, and writes every
+ * transition before it shows. The scheduler's state lives here; what must survive is in the store.
+ */
+
+export interface RunnerOptions {
+  readonly store: Store;
+  readonly native: CoreAddon;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly devices: readonly CrewDevice[];
+  /** Folders of a job's attempts and checkpoint. */
+  readonly jobsFolder: string;
+  readonly cacheFolder: string;
+  /** Uniform in [0, 1): spreads back-offs. */
+  readonly random: () => number;
+  readonly observe: RunnerObserver;
+}
+
+/** What happens, for metrics; called after it was stored. */
+export interface RunnerObserver {
+  attemptStarted(attempt: JobAttempt): void;
+  attemptEnded(attempt: JobAttempt): void;
+  executorExited(exit: ExecutorExit): void;
+  epochEnded(attempt: JobAttempt, report: EpochReport): void;
+  transitioned(before: JobRecord, after: JobRecord): void;
+}
+
+type WithoutAttempt<E> = E extends unknown ? Omit<E, 'jobId' | 'attempt' | 'nowMs'> : never;
+type OwnEvent = WithoutAttempt<Extract<SchedulerEvent, { readonly attempt: number }>>;
+
+export class Runner {
+  readonly #options: RunnerOptions;
+  #state: SchedulerState = initialState;
+  readonly #attempts = new Map<string, JobAttempt>();
+  readonly #facts = new Map<string, LaunchFacts>();
+  readonly #results = new Map<string, JobResult>();
+  readonly #listeners = new Set<() => void>();
+  readonly #inbox: SchedulerEvent[] = [];
+  #deciding = false;
+  #timer: NodeJS.Timeout | null = null;
+  #drained: (() => void) | null = null;
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+  }
+
+  /** Takes up what an earlier daemon left, then lets jobs start. */
+  start(): void {
+    const { store } = this.#options;
+    const names = this.#options.devices.map(({ name }) => name);
+    this.#handle({ kind: 'devicesFound', names, nowMs: this.#nowMs() });
+    for (const job of store.nonTerminalJobs()) {
+      const left = this.#recover(job);
+      if (left !== null) this.submit(left);
+    }
+  }
+
+  get state(): SchedulerState {
+    return this.#state;
+  }
+
+  get attempts(): ReadonlyMap<string, JobAttempt> {
+    return this.#attempts;
+  }
+
+  /** Called after every change that a watcher could see. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  submit(job: JobRecord): void {
+    const delayMs = Math.max(0, (job.nextAttemptAtMs ?? 0) - this.#options.clock.wallMs());
+    const request = jobRequestOf({
+      jobId: job.id,
+      spec: job.effectiveSpec,
+      createdAtMs: job.createAtMs,
+      tally: this.#tallyOf(job),
+      delayMs,
+    });
+    this.#handle({ kind: 'submitted', job: request, nowMs: this.#nowMs() });
+  }
+
+  cancel(jobId: string): void {
+    this.#handle({ kind: 'cancelled', jobId, nowMs: this.#nowMs() });
+  }
+
+  planOf(jobId: string): DevicePlan | null {
+    return planOf(this.#state, jobId);
+  }
+
+  factsOf(jobId: string): LaunchFacts | null {
+    return this.#facts.get(jobId) ?? null;
+  }
+
+  /** Stops every attempt; jobs go back to PENDING. Resolves when no executor is left. */
+  drain(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#drained = resolve;
+      this.#handle({ kind: 'drain', nowMs: this.#nowMs() });
+    });
+  }
+
+  /** What a job has used up: a restart of the daemon resets nothing. */
+  #tallyOf(job: JobRecord): Tally {
+    const stored = this.#options.store.getMeta(tallyKey(job));
+    const tally: Tally = stored === null ? freshTally : JSON.parse(stored);
+    // An attempt that died with the daemon was never judged; its number is used up all the same.
+    return { ...tally, attempt: job.attempts.at(-1)?.number ?? 0 };
+  }
+
+  // A dead daemon's executors are dead: the job starts again from its beginning.
+  #recover(job: JobRecord): JobRecord | null {
+    const { store } = this.#options;
+    if (job.intent === 'CANCEL') {
+      this.#closeOpenAttempt(job, 'DAEMON_RESTARTED', 'the daemon died while it was cancelled');
+      if (job.state !== 'CANCELLING' && job.state !== 'PENDING') {
+        this.#transition(job.id, { state: 'CANCELLING' });
+      }
+      const message = 'cancelled by the user';
+      this.#transition(job.id, { state: 'CANCELLED', reason: 'USER_CANCELLED', message });
+      return null;
+    }
+    if (job.state === 'PENDING') return job;
+    const message = 'the daemon died while the job ran; it starts again from its beginning';
+    return store.atomically(() => {
+      this.#closeOpenAttempt(job, 'DAEMON_RESTARTED', message);
+      return this.#transition(job.id, { state: 'PENDING', reason: 'DAEMON_RESTARTED', message });
+    });
+  }
+
+  #closeOpenAttempt(job: JobRecord, reason: Reason, message: string): void {
+    const last = job.attempts.at(-1);
+    if (last === undefined || last.endAtMs !== null) return;
+    this.#options.store.closeAttempt(job.id, last.number, { reason, message });
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.monotonicMs();
+  }
+
+  /** Events that arrive while commands are performed wait for their turn. */
+  #handle(event: SchedulerEvent): void {
+    this.#inbox.push(event);
+    if (this.#deciding) return;
+    this.#deciding = true;
+    try {
+      for (let next = this.#inbox.shift(); next !== undefined; next = this.#inbox.shift()) {
+        const { state, commands } = decide(this.#state, next);
+        this.#state = state;
+        for (const command of commands) this.#performSafely(command);
+      }
+    } finally {
+      this.#deciding = false;
+    }
+    this.#noteWaiting();
+    this.#armTimer();
+    this.#notify();
+  }
+
+  #performSafely(command: Command): void {
+    try {
+      this.#perform(command);
+    } catch (error) {
+      this.#options.log.error('command.failed', { kind: command.kind, message: messageOf(error) });
+      if (!('jobId' in command)) return;
+      const { jobId, attempt } = command;
+      const failure = { reason: 'INTERNAL', message: messageOf(error) } as const;
+      const nowMs = this.#nowMs();
+      this.#inbox.push({ kind: 'attemptFailed', jobId, attempt, nowMs, ...failure });
+    }
+  }
+
+  #perform(command: Command): void {
+    switch (command.kind) {
+      case 'prepare':
+        this.#prepare(command.jobId, command.attempt, command.devices);
+        return;
+      case 'calibrate':
+        this.#attempts.get(command.jobId)?.calibrate(command.executors);
+        return;
+      case 'launch':
+        this.#launch(command);
+        return;
+      case 'begin':
+        this.#transition(command.jobId, { state: 'RUNNING', reason: 'NONE', message: '' });
+        this.#attempts.get(command.jobId)?.begin();
+        return;
+      case 'respawn':
+        this.#options.store.addExecutorRestart(command.jobId, command.attempt);
+        this.#attempts.get(command.jobId)?.respawn(command.seat);
+        return;
+      case 'stopExecutors':
+        this.#stop(command);
+        return;
+      case 'requeue':
+        this.#requeue(command);
+        return;
+      case 'finish':
+        this.#finish(command);
+        return;
+      case 'drained':
+        this.#drained?.();
+        return;
+      case 'releaseDevices':
+      case 'quarantineDevice':
+        // The scheduler's own state says who has which device; there is nothing to do on a CPU.
+        return;
+      default:
+        unreachable(command);
+    }
+  }
+
+  #prepare(jobId: string, number: number, deviceNames: readonly string[]): void {
+    const { store, devices, jobsFolder, cacheFolder } = this.#options;
+    const job = store.atomically(() => {
+      const attempt = store.openAttempt(jobId);
+      if (attempt.number !== number) {
+        throw new Error(`attempt ${number} of ${jobId} would be stored as ${attempt.number}`);
+      }
+      return this.#transition(jobId, { state: 'PREPARING', reason: 'NONE', message: '' });
+    });
+    const dataset = store.getDataset(job.effectiveSpec.dataset);
+    if (dataset === null) throw new Error(`dataset ${job.effectiveSpec.dataset} is gone`);
+    const counts: DatasetCounts = {
+      numNodes: dataset.numNodes,
+      numEdges: dataset.numEdges,
+      numFeatures: dataset.numFeatures,
+      numClasses: dataset.numClasses,
+      train: dataset.numTrain,
+      val: dataset.numVal,
+      test: dataset.numTest,
+    };
+    const folder = join(jobsFolder, job.uid);
+    const attempt: JobAttempt = new JobAttempt(
+      {
+        jobId,
+        uid: job.uid,
+        number,
+        spec: job.effectiveSpec,
+        dataset: { folder: dataset.path, counts },
+        datasetDigest: job.datasetDigest,
+        devices: deviceNames.map((name) => {
+          const device = devices.find((known) => known.name === name);
+          if (device === undefined) throw new Error(`device ${name} is unknown`);
+          return device;
+        }),
+        logFolder: join(folder, 'attempts', String(number), 'log'),
+        checkpointFolder: join(folder, 'checkpoint'),
+        cacheFolder,
+      },
+      {
+        native: this.#options.native,
+        clock: this.#options.clock,
+        log: this.#options.log.with({ job: jobId, attempt: number }),
+        emit: (event) => this.#attemptSaid(attempt, event),
+      },
+    );
+    this.#attempts.set(jobId, attempt);
+    this.#options.observe.attemptStarted(attempt);
+    attempt.prepare();
+  }
+
+  #launch({ jobId, plan, executors }: Extract<Command, { kind: 'launch' }>): void {
+    const attempt = this.#attempts.get(jobId);
+    if (attempt === undefined) return;
+    const { samplerBatchNs, trainerBatchNs, standbyBatchNs, standby } = plan;
+    const timings = { samplerBatchNs, trainerBatchNs, standbyBatchNs };
+    const facts = attempt.launch({ executors, standby, timings });
+    this.#facts.set(jobId, facts);
+    this.#transition(jobId, { plan: { ...plan, ...facts } });
+  }
+
+  #stop({ jobId, attempt, toCancel }: Extract<Command, { kind: 'stopExecutors' }>): void {
+    if (toCancel) {
+      this.#transition(jobId, {
+        state: 'CANCELLING',
+        reason: 'USER_CANCELLED',
+        message: 'executors are being stopped',
+      });
+    }
+    const running = this.#attempts.get(jobId);
+    if (running !== undefined) {
+      running.stop(running.input.spec.timeouts.cancelGraceMs);
+      return;
+    }
+    // Preparing failed before anything was started.
+    const stopped = { kind: 'stopped', jitter: this.#options.random() } as const;
+    this.#inbox.push({ ...stopped, jobId, attempt, nowMs: this.#nowMs() });
+  }
+
+  #requeue(command: Extract<Command, { kind: 'requeue' }>): void {
+    const { jobId, attempt, failure, delayMs, tally } = command;
+    const { store, clock } = this.#options;
+    const { reason, message } = failure;
+    store.atomically(() => {
+      store.setMeta(tallyKey(store.getJob(jobId)), JSON.stringify(tally));
+      store.closeAttempt(jobId, attempt, { reason, message });
+      this.#transition(jobId, {
+        state: 'PENDING',
+        reason: delayMs > 0 ? 'BACKOFF' : reason,
+        message,
+        nextAttemptAtMs: delayMs > 0 ? clock.wallMs() + delayMs : null,
+      });
+    });
+    this.#forget(jobId);
+  }
+
+  #finish(command: Extract<Command, { kind: 'finish' }>): void {
+    const { jobId, attempt, outcome, reason, message } = command;
+    const { store } = this.#options;
+    store.atomically(() => {
+      if (attempt > 0) {
+        const job = store.getJob(jobId);
+        if (job !== null) this.#closeOpenAttempt(job, reason, message);
+      }
+      const state = store.getJob(jobId)?.state;
+      // A cancel that met a queued job: no executors existed.
+      if (outcome === 'CANCELLED' && state !== 'CANCELLING' && state !== 'PENDING') {
+        this.#transition(jobId, { state: 'CANCELLING' });
+      }
+      const result = outcome === 'SUCCEEDED' ? (this.#results.get(jobId) ?? null) : null;
+      this.#transition(jobId, { state: outcome, reason, message, result });
+    });
+    this.#forget(jobId);
+  }
+
+  #forget(jobId: string): void {
+    const attempt = this.#attempts.get(jobId);
+    this.#attempts.delete(jobId);
+    this.#facts.delete(jobId);
+    this.#results.delete(jobId);
+    if (attempt !== undefined) this.#options.observe.attemptEnded(attempt);
+  }
+
+  #transition(jobId: string, change: Parameters<Store['transition']>[1]): JobRecord {
+    const { store, observe } = this.#options;
+    const before = store.getJob(jobId);
+    const after = store.transition(jobId, change);
+    if (before !== null) observe.transitioned(before, after);
+    return after;
+  }
+
+  #attemptSaid(attempt: JobAttempt, event: AttemptEvent): void {
+    try {
+      this.#store(attempt, event);
+    } catch (error) {
+      // A store that refuses to write ends the attempt; it must not end the daemon.
+      const message = messageOf(error);
+      this.#options.log.error('attempt.event', { kind: event.kind, message });
+      this.#tell(attempt, { kind: 'attemptFailed', reason: 'INTERNAL', message });
+    }
+  }
+
+  #store(attempt: JobAttempt, event: AttemptEvent): void {
+    const { store, observe } = this.#options;
+    const { jobId, number } = attempt.input;
+    if (this.#attempts.get(jobId) !== attempt) return;
+    switch (event.kind) {
+      case 'phase':
+        this.#transition(jobId, { phase: event.phase });
+        this.#notify();
+        return;
+      case 'calibrated':
+        this.#tell(attempt, { ...event, standbyRoom: [] });
+        return;
+      case 'executorExited': {
+        const { exit, executor, outcome } = event;
+        if (exit !== null) observe.executorExited(exit);
+        if (exit !== null && outcome.kind !== 'DONE') store.addExecutorExit(jobId, number, exit);
+        this.#tell(attempt, { kind: 'executorExited', executor, outcome });
+        return;
+      }
+      case 'epochEnded': {
+        const { report, timings } = event;
+        store.recordEpoch(jobId, number, report);
+        observe.epochEnded(attempt, report);
+        this.#tell(attempt, { kind: 'epochEnded', epoch: report.epoch, timings });
+        return;
+      }
+      case 'completed':
+        this.#results.set(jobId, event.result);
+        this.#tell(attempt, { kind: 'completed' });
+        return;
+      case 'stopped':
+        this.#tell(attempt, { kind: 'stopped', jitter: this.#options.random() });
+        return;
+      case 'prepared':
+      case 'executorReady':
+      case 'progress':
+      case 'attemptFailed':
+        this.#tell(attempt, event);
+        return;
+      default:
+        unreachable(event);
+    }
+  }
+
+  #tell(attempt: JobAttempt, event: OwnEvent): void {
+    const { jobId, number } = attempt.input;
+    this.#handle({ ...event, jobId, attempt: number, nowMs: this.#nowMs() } as SchedulerEvent);
+  }
+
+  /** A job that waits can always say for what. */
+  #noteWaiting(): void {
+    const { store } = this.#options;
+    for (const { request } of this.#state.jobs) {
+      const waiting = waitingFor(this.#state, request.jobId);
+      if (waiting === null) continue;
+      const job = store.getJob(request.jobId);
+      if (job === null || job.state !== 'PENDING' || job.intent !== 'RUN') continue;
+      const { reason, message } = waiting;
+      if (job.reason === reason && job.message === message) continue;
+      this.#transition(job.id, { reason, message });
+    }
+  }
+
+  #armTimer(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    const wakeMs = nextWakeMs(this.#state);
+    if (wakeMs === null) return;
+    const tick = () =>
+      this.#handle({ kind: 'tick', jitter: this.#options.random(), nowMs: this.#nowMs() });
+    const longestMs = 2 ** 31 - 1;
+    const delayMs = Math.min(longestMs, Math.max(1, Math.ceil(wakeMs - this.#nowMs())));
+    this.#timer = setTimeout(tick, delayMs);
+    this.#timer.unref();
+  }
+
+  #notify(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+function tallyKey(job: JobRecord | null): string {
+  return `tally:${job?.uid ?? ''}`;
+}

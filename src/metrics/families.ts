@@ -1,0 +1,256 @@
+import { errorReasons } from '../base/errors.ts';
+import { jobStates, reasons } from '../spec/job-record.ts';
+import {
+  batchEvents,
+  checkpointParts,
+  checkpointResults,
+  datasetStates,
+  deviceStates,
+  endStates,
+  executorOutcomes,
+  executorRoles,
+  grpcCodes,
+  grpcTypes,
+  jobPhases,
+  queueSides,
+  reclaimedStates,
+  segmentKinds,
+  splits,
+  stages,
+  standbyOutcomes,
+  storeErrorCodes,
+  storeOps,
+} from './labels.ts';
+
+/**
+ * Every metric family of ours: name, type, help, labels. A label either lists the values it may
+ * take, and then its series exist from the start, or is null: a device, a slot, a method.
+ * The list is part of the contract (proto/contract/metrics.yaml). `process_*` and `nodejs_*` come
+ * from prom-client.
+ */
+export interface FamilyDeclaration {
+  readonly type: 'counter' | 'gauge' | 'histogram' | 'summary';
+  readonly help: string;
+  readonly labels: LabelDeclarations;
+  /** Upper bounds of a histogram's buckets, ascending; one more bucket follows for the rest. */
+  readonly bounds: readonly number[];
+}
+
+export type LabelDeclarations = Readonly<Record<string, readonly string[] | null>>;
+
+/** Seconds; the same as `kStageBoundsNs` of the job segment. */
+export const stageBounds = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+];
+/** Seconds; the same as `kWaitBoundsNs` of the job segment. */
+export const waitBounds = [...stageBounds, 60, 120];
+const rpcBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const storeBounds = [0.0002, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
+const longBounds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600];
+
+function counter<const L extends LabelDeclarations>(help: string, labels: L) {
+  return { type: 'counter', help, labels, bounds: [] } as const;
+}
+
+function gauge<const L extends LabelDeclarations>(help: string, labels: L) {
+  return { type: 'gauge', help, labels, bounds: [] } as const;
+}
+
+function histogram<const L extends LabelDeclarations>(
+  help: string,
+  bounds: readonly number[],
+  labels: L,
+) {
+  return { type: 'histogram', help, labels, bounds } as const;
+}
+
+const slot = { job_slot: null } as const;
+const rpc = { grpc_service: null, grpc_method: null, grpc_type: grpcTypes } as const;
+
+/** Of the daemon, the host and the API; jobs are in them as numbers only. */
+export const daemonFamilies = {
+  gnnd_build_info: gauge('Always 1; the labels say what runs.', {
+    version: null,
+    commit: null,
+    node_version: null,
+    abi: null,
+  }),
+  gnnd_start_time_seconds: gauge('When the daemon started, in seconds since the epoch.', {}),
+  gnnd_ready: gauge('1 when the daemon takes jobs.', {}),
+  gnnd_event_loop_delay_seconds: {
+    type: 'summary',
+    help: 'How late the event loop ran its timers; quantiles since the last scrape.',
+    labels: {},
+    bounds: [],
+  },
+  gnnd_store_transaction_duration_seconds: histogram(
+    'From the begin of a store transaction to its durable commit.',
+    storeBounds,
+    { op: storeOps },
+  ),
+  gnnd_store_errors_total: counter('Store transactions that the database refused.', {
+    code: storeErrorCodes,
+  }),
+  gnnd_store_revision: gauge('Newest revision of the store.', {}),
+  gnnd_store_db_bytes: gauge('Size of the store file.', {}),
+  gnnd_store_wal_bytes: gauge('Size of the write-ahead log of the store.', {}),
+  gnnd_state_dir_free_bytes: gauge('Bytes that the state directory can still take.', {}),
+  gnnd_watches: gauge('Open WatchJob streams.', {}),
+
+  grpc_server_started_total: counter('Calls that arrived.', rpc),
+  grpc_server_msg_received_total: counter('Messages received.', rpc),
+  grpc_server_msg_sent_total: counter('Messages sent.', rpc),
+  grpc_server_handled_total: counter('Calls that ended, by code.', {
+    ...rpc,
+    grpc_code: grpcCodes,
+  }),
+  grpc_server_handling_seconds: histogram('Duration of unary calls.', rpcBounds, rpc),
+  gnnd_api_errors_total: counter('Calls that ended with an error, by reason.', {
+    reason: errorReasons,
+  }),
+  gnnd_api_replayed_requests_total: counter('Calls that repeated a request id.', { method: null }),
+
+  gnnd_jobs: gauge('Jobs in the store.', { state: jobStates }),
+  gnnd_job_transitions_total: counter('State changes of jobs.', { to: jobStates }),
+  gnnd_job_ends_total: counter('Jobs that ended.', { state: endStates, reason: reasons }),
+  gnnd_job_pending_seconds: histogram('How long jobs waited each time in PENDING.', longBounds, {}),
+  gnnd_job_duration_seconds: histogram('From the creation of a job to its end.', longBounds, {
+    state: endStates,
+  }),
+
+  gnnd_executor_starts_total: counter('Executors started.', { role: executorRoles }),
+  gnnd_executor_exits_total: counter('Executors that ended.', {
+    role: executorRoles,
+    outcome: executorOutcomes,
+  }),
+  gnnd_executor_exit_reasons_total: counter('Why executors ended.', { reason: reasons }),
+
+  gnnd_shm_segments: gauge('Shared memory segments.', { kind: segmentKinds }),
+  gnnd_shm_bytes: gauge('Bytes of shared memory segments that are in use.', {
+    kind: segmentKinds,
+  }),
+  gnnd_device_info: gauge('Always 1; the labels describe the device.', {
+    device: null,
+    uuid: null,
+    model: null,
+    driver: null,
+    kind: null,
+  }),
+  gnnd_device_state: gauge('1 for the current state of the device.', {
+    device: null,
+    state: deviceStates,
+  }),
+  gnnd_checkpoint_duration_seconds: histogram('Parts of writing a checkpoint.', longBounds, {
+    part: checkpointParts,
+  }),
+  gnnd_datasets: gauge('Datasets in the store.', { state: datasetStates }),
+  gnnd_dataset_bytes: gauge('Bytes of all datasets.', {}),
+} as const satisfies Readonly<Record<string, FamilyDeclaration>>;
+
+/** Of the job that holds a slot; all of them have the label job_slot and go when it is released. */
+export const slotFamilies = {
+  gnnd_job_info: gauge('Always 1; maps a slot to its job.', {
+    ...slot,
+    job: null,
+    uid: null,
+    dataset: null,
+    model: null,
+  }),
+  gnnd_job_state: gauge('1 for the current state.', { ...slot, state: jobStates }),
+  gnnd_job_phase: gauge('1 for the current phase.', { ...slot, phase: jobPhases }),
+  gnnd_job_attempt: gauge('Number of the current attempt.', slot),
+  gnnd_job_restart_budget_remaining: gauge('Attempts that may still fail.', slot),
+  gnnd_job_last_progress_timestamp_seconds: gauge('When a step was last committed.', slot),
+
+  gnnd_epoch: gauge('Epoch in progress, from 0.', slot),
+  gnnd_epochs_target: gauge('Epochs planned.', slot),
+  gnnd_epochs_total: counter('Epochs completed.', slot),
+  gnnd_epoch_duration_seconds: histogram('Duration of epochs.', longBounds, slot),
+  gnnd_batches_total: counter('Batches, by what happened to them.', {
+    ...slot,
+    event: batchEvents,
+  }),
+  gnnd_steps_total: counter('Parameter updates committed.', slot),
+  gnnd_parameter_version: gauge('Version of the parameters.', slot),
+  gnnd_sampled_edges_total: counter('Edges drawn.', slot),
+  gnnd_sampled_nodes_total: counter('Input nodes of samples.', slot),
+  gnnd_trained_seeds_total: counter('Training nodes of trained batches.', slot),
+  gnnd_stage_seconds_total: counter(
+    'Busy time: S sample, M mark, C copy, P prune, E extract, T train, A apply, V evaluate.',
+    { ...slot, device: null, stage: stages },
+  ),
+  gnnd_stage_duration_seconds: histogram('Duration of a stage for one batch.', stageBounds, {
+    ...slot,
+    stage: stages,
+  }),
+  gnnd_loss: gauge('Mean training loss, last value.', slot),
+  gnnd_eval_metric: gauge('Last evaluation; ACCURACY is a share from 0 to 1.', {
+    ...slot,
+    split: splits,
+    metric: ['ACCURACY'],
+  }),
+
+  gnnd_queue_depth_batches: gauge('READY batches.', slot),
+  gnnd_queue_capacity_batches: gauge('Slots of the queue.', slot),
+  gnnd_queue_inflight_batches: gauge('Batches claimed by Samplers or taken by Trainers.', {
+    ...slot,
+    side: queueSides,
+  }),
+  gnnd_queue_bytes: gauge('Bytes of the records in the queue.', slot),
+  gnnd_queue_slot_bytes: gauge('Largest record that fits a slot.', slot),
+  gnnd_queue_ops_total: counter('Batches put into the queue and taken from it.', {
+    ...slot,
+    side: queueSides,
+    result: ['OK'],
+  }),
+  gnnd_queue_wait_seconds: histogram('Blocked time per operation of the queue.', waitBounds, {
+    ...slot,
+    side: queueSides,
+  }),
+  gnnd_queue_reclaimed_slots_total: counter('Batches taken back from dead executors.', {
+    ...slot,
+    state: reclaimedStates,
+  }),
+  gnnd_queue_corrupt_slots_total: counter('Records that failed their checks.', slot),
+  gnnd_lock_owner_died_total: counter('Deaths of an executor that held the lock.', slot),
+
+  gnnd_placement_k: gauge('K = T_t / T_s.', slot),
+  gnnd_sampler_batch_seconds: gauge('T_s: a Sampler per batch.', slot),
+  gnnd_trainer_batch_seconds: gauge('T_t: a Trainer per batch.', slot),
+  gnnd_standby_batch_seconds: gauge('T_t_prime: a standby Trainer per batch.', slot),
+  gnnd_standby_profit_seconds: gauge('P = M_r * T_t / N_t - T_t_prime.', slot),
+  gnnd_executors: gauge('Executors alive.', { ...slot, role: executorRoles }),
+  gnnd_executor_role: gauge('1 for the role that has the device now.', {
+    ...slot,
+    device: null,
+    role: executorRoles,
+  }),
+  gnnd_role_switches_total: counter('Hand-overs of a device between Sampler and standby.', {
+    ...slot,
+    from: ['SAMPLER', 'STANDBY'],
+    to: ['SAMPLER', 'STANDBY'],
+  }),
+  gnnd_standby_wakeups_total: counter('Wake-ups of standby Trainers.', {
+    ...slot,
+    outcome: standbyOutcomes,
+  }),
+  gnnd_executor_resident_bytes: gauge('Memory of executors, sum by role.', {
+    ...slot,
+    role: executorRoles,
+  }),
+  gnnd_executor_cpu_seconds_total: counter('Processor time of executors.', {
+    ...slot,
+    role: executorRoles,
+  }),
+  gnnd_executor_heartbeat_age_seconds: gauge('Oldest heartbeat by role.', {
+    ...slot,
+    role: executorRoles,
+  }),
+  gnnd_checkpoints_total: counter('Checkpoints, by how writing them ended.', {
+    ...slot,
+    result: checkpointResults,
+    cause: ['FINAL'],
+  }),
+  gnnd_checkpoint_bytes: gauge('Size of the newest checkpoint.', slot),
+  gnnd_checkpoint_last_success_timestamp_seconds: gauge('When it was written.', slot),
+} as const satisfies Readonly<Record<string, FamilyDeclaration>>;

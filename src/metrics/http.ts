@@ -1,0 +1,175 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { messageOf } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import { contentTypes } from './exposition.ts';
+import type { Metrics, MetricsFormat } from './metrics.ts';
+
+/**
+ * What orchestrators and Prometheus ask over HTTP: `/metrics`, `/livez`, `/readyz`. It holds no
+ * secret and changes nothing; who may reach it is decided by the address it listens on.
+ */
+export interface HttpOptions {
+  /** `host:port` or `[v6]:port`; port 0 takes a free one. */
+  readonly listen: string;
+  readonly metrics: Pick<Metrics, 'render'>;
+  /** Whether the daemon should be left alone; must not depend on devices or disk space. */
+  readonly live: () => boolean;
+  /** Whether it takes jobs. */
+  readonly ready: () => boolean;
+  readonly log: Log;
+  readonly clock?: Clock;
+}
+
+export interface HttpServer {
+  readonly host: string;
+  readonly port: number;
+  /** Ends open connections. Idempotent. */
+  close(): Promise<void>;
+}
+
+const renderingMaxAgeMs = 500;
+const headersTimeoutMs = 5_000;
+const requestTimeoutMs = 10_000;
+const connectionsMax = 64;
+/** Below this, compressing costs more than it saves. */
+const gzipMinBytes = 1024;
+const gzipAsync = promisify(gzip);
+
+/** Rejects with the cause when `listen` cannot be parsed or bound. */
+export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
+  const { host, port } = parseListen(options.listen);
+  const renderings = new SharedRenderings(options.metrics, options.clock ?? systemClock);
+  const server = createServer((request, response) => {
+    answer(request, response, options, renderings).catch((error: unknown) => {
+      options.log.error('http.failed', { path: pathOf(request), err: messageOf(error) });
+      reply(response, 500, 'internal error\n');
+    });
+  });
+  server.headersTimeout = headersTimeoutMs;
+  server.requestTimeout = requestTimeoutMs;
+  server.maxConnections = connectionsMax;
+  const address = await listening(server, host, port);
+  return {
+    host: address.address,
+    port: address.port,
+    close: () => closing(server),
+  };
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: HttpOptions,
+  renderings: SharedRenderings,
+): Promise<void> {
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.setHeader('allow', 'GET, HEAD');
+    reply(response, 405, 'method not allowed\n');
+    return;
+  }
+  switch (pathOf(request)) {
+    case '/metrics': {
+      const accept = request.headers.accept ?? '';
+      const format = accept.includes('application/openmetrics-text') ? 'OPENMETRICS' : 'PROMETHEUS';
+      const text = await renderings.get(format);
+      await replyMetrics(request, response, text, format);
+      return;
+    }
+    case '/livez':
+      replyHealth(response, options.live());
+      return;
+    case '/readyz':
+      replyHealth(response, options.ready());
+      return;
+    default:
+      reply(response, 404, 'not found; try /metrics, /livez or /readyz\n');
+  }
+}
+
+/** Scrapes that come together, or soon after one another, get one rendering. */
+class SharedRenderings {
+  readonly #metrics: Pick<Metrics, 'render'>;
+  readonly #clock: Clock;
+  readonly #latest = new Map<MetricsFormat, { readonly text: Promise<string>; atMs: number }>();
+
+  constructor(metrics: Pick<Metrics, 'render'>, clock: Clock) {
+    this.#metrics = metrics;
+    this.#clock = clock;
+  }
+
+  get(format: MetricsFormat): Promise<string> {
+    const nowMs = this.#clock.monotonicMs();
+    const latest = this.#latest.get(format);
+    if (latest !== undefined && nowMs - latest.atMs < renderingMaxAgeMs) return latest.text;
+    const text = this.#metrics.render(format);
+    this.#latest.set(format, { text, atMs: nowMs });
+    return text;
+  }
+}
+
+async function replyMetrics(
+  request: IncomingMessage,
+  response: ServerResponse,
+  text: string,
+  format: MetricsFormat,
+): Promise<void> {
+  response.setHeader('content-type', contentTypes[format]);
+  response.setHeader('vary', 'accept, accept-encoding');
+  const takesGzip = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''));
+  if (!takesGzip || text.length < gzipMinBytes) {
+    response.writeHead(200).end(text);
+    return;
+  }
+  const compressed = await gzipAsync(text);
+  response.writeHead(200, { 'content-encoding': 'gzip' }).end(compressed);
+}
+
+function replyHealth(response: ServerResponse, good: boolean): void {
+  if (good) reply(response, 200, 'ok\n');
+  else reply(response, 503, 'not ok\n');
+}
+
+function reply(response: ServerResponse, status: number, text: string): void {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(text);
+}
+
+function pathOf(request: IncomingMessage): string {
+  return (request.url ?? '/').split('?', 1)[0] ?? '/';
+}
+
+function parseListen(listen: string): { readonly host: string; readonly port: number } {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(listen);
+  const port = Number(match?.[3]);
+  if (match === null || port > 65_535) {
+    throw new Error(`cannot listen on "${listen}": expected host:port, for example 127.0.0.1:9464`);
+  }
+  return { host: match[1] ?? match[2] ?? '', port };
+}
+
+function listening(server: Server, host: string, port: number): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port }, () => {
+      server.removeListener('error', reject);
+      const address = server.address();
+      if (address === null || typeof address === 'string') reject(new Error('no TCP address'));
+      else resolve(address);
+    });
+  });
+}
+
+function closing(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    // An error here only says that it was closed already.
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

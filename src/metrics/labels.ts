@@ -1,0 +1,115 @@
+import type { DatasetState } from '../spec/dataset-record.ts';
+import type { ExecutorRole, JobPhase } from '../spec/job-record.ts';
+
+/** The values that labels may take. */
+
+export const jobPhases = [
+  'LOADING_DATASET',
+  'CALIBRATING',
+  'STARTING',
+  'TRAINING',
+  'EVALUATING',
+  'FINALIZING',
+] as const satisfies readonly JobPhase[];
+
+export const endStates = ['SUCCEEDED', 'FAILED', 'CANCELLED'] as const;
+
+export const datasetStates = [
+  'IMPORTING',
+  'READY',
+  'FAILED',
+] as const satisfies readonly DatasetState[];
+
+export const batchEvents = [
+  'SAMPLED',
+  'EXTRACTED',
+  'TRAINED',
+  'COMMITTED',
+  'REPLAYED',
+  'DISCARDED',
+  'REDELIVERED',
+] as const;
+export type BatchEvent = (typeof batchEvents)[number];
+
+/** S sample, M mark, C copy; P prune, E extract, T train; A apply a step, V evaluate. */
+export const stages = ['S', 'M', 'C', 'P', 'E', 'T', 'A', 'V'] as const;
+export type Stage = (typeof stages)[number];
+
+export const splits = ['TRAIN', 'VAL', 'TEST'] as const;
+export type Split = (typeof splits)[number];
+
+export const queueSides = ['ENQUEUE', 'DEQUEUE'] as const;
+export type QueueSide = (typeof queueSides)[number];
+
+/** What a batch was when its dead owner's claim on it was taken back. */
+export const reclaimedStates = ['CLAIMED', 'TAKEN'] as const;
+export type ReclaimedState = (typeof reclaimedStates)[number];
+
+export const executorRoles = [
+  'SAMPLER',
+  'TRAINER',
+  'STANDBY',
+] as const satisfies readonly ExecutorRole[];
+
+/** USEFUL took a batch, EMPTY found none that the profit rule granted, TIMEOUT gave up waiting. */
+export const standbyOutcomes = ['USEFUL', 'EMPTY', 'TIMEOUT'] as const;
+export type StandbyOutcome = (typeof standbyOutcomes)[number];
+
+export const executorOutcomes = ['expected', 'crashed', 'killed_watchdog', 'unkillable'] as const;
+export type ExecutorOutcome = (typeof executorOutcomes)[number];
+
+/** JOB is a job's segment, GRAPH a topology. */
+export const segmentKinds = ['JOB', 'GRAPH'] as const;
+export type SegmentKind = (typeof segmentKinds)[number];
+
+export const deviceStates = ['FREE', 'ALLOCATED', 'QUARANTINED'] as const;
+export type DeviceState = (typeof deviceStates)[number];
+
+export const checkpointParts = ['WRITE', 'FSYNC', 'VERIFY'] as const;
+export type CheckpointPart = (typeof checkpointParts)[number];
+
+export const checkpointResults = ['OK', 'FAILED'] as const;
+export type CheckpointResult = (typeof checkpointResults)[number];
+
+/** What a store transaction was for; GROUP did several things at once. */
+export const storeOps = [
+  'INSERT_JOB',
+  'SET_INTENT',
+  'TRANSITION',
+  'ATTEMPT',
+  'EPOCH',
+  'DATASET',
+  'OPERATION',
+  'META',
+  'GROUP',
+] as const;
+export type StoreOp = (typeof storeOps)[number];
+
+export const storeErrorCodes = ['BUSY', 'FULL', 'IOERR', 'CORRUPT', 'OTHER'] as const;
+export type StoreErrorCode = (typeof storeErrorCodes)[number];
+
+export const grpcTypes = ['unary', 'client_stream', 'server_stream', 'bidi_stream'] as const;
+export type GrpcType = (typeof grpcTypes)[number];
+
+/** Spelled as the metrics of Go's gRPC middleware spell them, so that public dashboards fit. */
+export const grpcCodes = [
+  'OK',
+  'Canceled',
+  'Unknown',
+  'InvalidArgument',
+  'DeadlineExceeded',
+  'NotFound',
+  'AlreadyExists',
+  'PermissionDenied',
+  'ResourceExhausted',
+  'FailedPrecondition',
+  'Aborted',
+  'OutOfRange',
+  'Unimplemented',
+  'Internal',
+  'Unavailable',
+  'DataLoss',
+  'Unauthenticated',
+] as const;
+/** In the order of the numeric codes 0 to 16. */
+export type GrpcCode = (typeof grpcCodes)[number];

@@ -1,0 +1,180 @@
+import { jobStates } from '../spec/job-record.ts';
+import { slotFamilies, stageBounds } from './families.ts';
+import {
+  batchEvents,
+  executorRoles,
+  jobPhases,
+  queueSides,
+  reclaimedStates,
+  splits,
+  stages,
+  standbyOutcomes,
+} from './labels.ts';
+import type { JobMetricsInput } from './metrics.ts';
+import { SeriesTable } from './series.ts';
+
+/** The series of the job that holds a slot; thrown away as a whole when the slot is released. */
+export class SlotSeries {
+  readonly series = new SeriesTable(slotFamilies);
+  readonly #slot: { readonly job_slot: string };
+
+  constructor(slot: number) {
+    this.#slot = { job_slot: String(slot) };
+    this.series.initialize('gnnd_epoch_duration_seconds', this.#slot);
+  }
+
+  epochEnded(seconds: number): void {
+    this.series.observe('gnnd_epoch_duration_seconds', this.#slot, seconds);
+  }
+
+  update(input: JobMetricsInput): void {
+    // Devices and executors may have gone since the last update.
+    this.series.clearExcept('gnnd_epoch_duration_seconds');
+    this.#setJob(input);
+    this.#setTraining(input);
+    this.#setStages(input);
+    this.#setQueue(input.queue);
+    this.#setPlacement(input);
+    this.#setExecutors(input);
+    this.#setCheckpoints(input.checkpoints);
+  }
+
+  #setJob(input: JobMetricsInput): void {
+    const { series } = this;
+    const slot = this.#slot;
+    const { job, uid, dataset, model } = input;
+    series.set('gnnd_job_info', { ...slot, job, uid, dataset, model }, 1);
+    for (const state of jobStates) {
+      series.set('gnnd_job_state', { ...slot, state }, flag(state === input.state));
+    }
+    for (const phase of jobPhases) {
+      series.set('gnnd_job_phase', { ...slot, phase }, flag(phase === input.phase));
+    }
+    series.set('gnnd_job_attempt', slot, input.attempt);
+    series.set('gnnd_job_restart_budget_remaining', slot, input.restartBudgetRemaining);
+    if (input.lastProgressAtMs !== null) {
+      const seconds = input.lastProgressAtMs / 1000;
+      series.set('gnnd_job_last_progress_timestamp_seconds', slot, seconds);
+    }
+  }
+
+  #setTraining(input: JobMetricsInput): void {
+    const { series } = this;
+    const slot = this.#slot;
+    series.set('gnnd_epoch', slot, input.epoch);
+    series.set('gnnd_epochs_target', slot, input.epochsTarget);
+    series.set('gnnd_epochs_total', slot, input.epochsCompleted);
+    for (const event of batchEvents) {
+      series.set('gnnd_batches_total', { ...slot, event }, input.batches[event]);
+    }
+    series.set('gnnd_steps_total', slot, input.steps);
+    series.set('gnnd_parameter_version', slot, input.parameterVersion);
+    series.set('gnnd_sampled_edges_total', slot, input.sampledEdges);
+    series.set('gnnd_sampled_nodes_total', slot, input.sampledNodes);
+    series.set('gnnd_trained_seeds_total', slot, input.trainedSeeds);
+    if (input.loss !== null) series.set('gnnd_loss', slot, input.loss);
+    for (const split of splits) {
+      const accuracy = input.accuracy[split];
+      if (accuracy === undefined) continue;
+      series.set('gnnd_eval_metric', { ...slot, split, metric: 'ACCURACY' }, accuracy);
+    }
+  }
+
+  #setStages(input: JobMetricsInput): void {
+    for (const { device, stage, seconds } of input.stageSeconds) {
+      this.series.set('gnnd_stage_seconds_total', { ...this.#slot, device, stage }, seconds);
+    }
+    for (const stage of stages) {
+      const raw = input.stageDurations[stage] ?? noStageDurations;
+      this.series.setRaw('gnnd_stage_duration_seconds', { ...this.#slot, stage }, raw);
+    }
+  }
+
+  #setQueue(queue: JobMetricsInput['queue']): void {
+    const { series } = this;
+    const slot = this.#slot;
+    series.set('gnnd_queue_depth_batches', slot, queue.depth);
+    series.set('gnnd_queue_capacity_batches', slot, queue.capacity);
+    series.set('gnnd_queue_bytes', slot, queue.bytes);
+    series.set('gnnd_queue_slot_bytes', slot, queue.slotBytes);
+    for (const side of queueSides) {
+      series.set('gnnd_queue_inflight_batches', { ...slot, side }, queue.inflight[side]);
+      series.set('gnnd_queue_ops_total', { ...slot, side, result: 'OK' }, queue.ops[side]);
+      series.setRaw('gnnd_queue_wait_seconds', { ...slot, side }, queue.waits[side]);
+    }
+    for (const state of reclaimedStates) {
+      series.set('gnnd_queue_reclaimed_slots_total', { ...slot, state }, queue.reclaimed[state]);
+    }
+    series.set('gnnd_queue_corrupt_slots_total', slot, queue.corruptRecords);
+    series.set('gnnd_lock_owner_died_total', slot, queue.lockOwnersDied);
+  }
+
+  #setPlacement(input: JobMetricsInput): void {
+    const { series } = this;
+    const slot = this.#slot;
+    if (input.placement !== null) {
+      const { placement } = input;
+      series.set('gnnd_placement_k', slot, placement.k);
+      series.set('gnnd_sampler_batch_seconds', slot, placement.samplerBatchSeconds);
+      series.set('gnnd_trainer_batch_seconds', slot, placement.trainerBatchSeconds);
+      series.set('gnnd_standby_batch_seconds', slot, placement.standbyBatchSeconds);
+      series.set('gnnd_standby_profit_seconds', slot, placement.standbyProfitSeconds);
+    }
+    const { toStandby, toSampler } = input.switches;
+    const ways = [
+      { from: 'SAMPLER', to: 'STANDBY', count: toStandby },
+      { from: 'STANDBY', to: 'SAMPLER', count: toSampler },
+    ] as const;
+    for (const { from, to, count } of ways) {
+      series.set('gnnd_role_switches_total', { ...slot, from, to }, count);
+    }
+    for (const outcome of standbyOutcomes) {
+      const wakeups = input.standbyWakeups[outcome];
+      series.set('gnnd_standby_wakeups_total', { ...slot, outcome }, wakeups);
+    }
+  }
+
+  #setExecutors(input: JobMetricsInput): void {
+    const { series } = this;
+    const slot = this.#slot;
+    for (const role of executorRoles) {
+      const executors = input.executors.filter((executor) => executor.role === role);
+      const bytes = executors.reduce((sum, executor) => sum + executor.residentBytes, 0);
+      const age = Math.max(0, ...executors.map((executor) => executor.heartbeatAgeSeconds));
+      series.set('gnnd_executors', { ...slot, role }, executors.length);
+      series.set('gnnd_executor_resident_bytes', { ...slot, role }, bytes);
+      series.set('gnnd_executor_heartbeat_age_seconds', { ...slot, role }, age);
+      series.set('gnnd_executor_cpu_seconds_total', { ...slot, role }, input.cpuSeconds[role]);
+    }
+    for (const device of new Set(input.executors.map((executor) => executor.device))) {
+      for (const role of executorRoles) {
+        const holds = input.executors.some(
+          (executor) => executor.device === device && executor.role === role && executor.hasTurn,
+        );
+        series.set('gnnd_executor_role', { ...slot, device, role }, flag(holds));
+      }
+    }
+  }
+
+  #setCheckpoints(checkpoints: JobMetricsInput['checkpoints']): void {
+    const { series } = this;
+    const slot = this.#slot;
+    const written = { ...slot, cause: 'FINAL' } as const;
+    series.set('gnnd_checkpoints_total', { ...written, result: 'OK' }, checkpoints.ok);
+    series.set('gnnd_checkpoints_total', { ...written, result: 'FAILED' }, checkpoints.failed);
+    series.set('gnnd_checkpoint_bytes', slot, checkpoints.bytes);
+    if (checkpoints.lastSuccessAtMs !== null) {
+      const seconds = checkpoints.lastSuccessAtMs / 1000;
+      series.set('gnnd_checkpoint_last_success_timestamp_seconds', slot, seconds);
+    }
+  }
+}
+
+const noStageDurations = {
+  counts: new Array<number>(stageBounds.length + 1).fill(0),
+  sum: 0,
+};
+
+function flag(condition: boolean): number {
+  return condition ? 1 : 0;
+}

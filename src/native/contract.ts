@@ -1,0 +1,320 @@
+/**
+ * Everything the addons export, in the addons' order: the only declaration of native functions.
+ * Validation is TypeScript's: a wrong field here is a bug and throws a TypeError with its path.
+ * Native failures throw, or reject with, an Error whose `code` is a NativeCode.
+ * Numbers are integers up to 2^53 - 1 unless named a share, probability or rate.
+ */
+
+export type NativeCode =
+  | 'SPEC_INVALID'
+  | 'DATASET_NOT_FOUND'
+  | 'DATASET_CORRUPT'
+  | 'SHM_ALLOCATION_FAILED'
+  | 'SHM_CORRUPTED'
+  | 'IO'
+  | 'ABORTED'
+  | 'NUMERIC_DIVERGENCE'
+  | 'INTERNAL';
+
+export interface DatasetCounts {
+  readonly numNodes: number;
+  /** CSC entries. */
+  readonly numEdges: number;
+  readonly numFeatures: number;
+  readonly numClasses: number;
+  readonly train: number;
+  readonly val: number;
+  readonly test: number;
+}
+
+export interface DatasetLocation {
+  readonly folder: string;
+  readonly counts: DatasetCounts;
+  /** Empty: features.npy of the folder. */
+  readonly featuresPath: string;
+}
+
+export interface DatasetValidation {
+  readonly problems: readonly { readonly path: string; readonly description: string }[];
+  readonly problemCount: number;
+}
+
+export interface SamplingOptions {
+  readonly fanouts: readonly number[];
+  readonly batchSize: number;
+  /** Edge weights 1/sqrt((d_u+1)(d_v+1)) and self weights, for GCN. */
+  readonly gcnWeights: boolean;
+}
+
+export interface ModelOptions {
+  readonly type: 'GRAPHSAGE' | 'GCN';
+  readonly layers: number;
+  readonly inDim: number;
+  readonly hiddenDim: number;
+  readonly outDim: number;
+  readonly dropout: number;
+  readonly inputDropout: number;
+}
+
+export interface ParameterTensor {
+  readonly name: string;
+  readonly rows: number;
+  /** 0 for a vector. */
+  readonly cols: number;
+  /** In floats. */
+  readonly offset: number;
+}
+
+export interface ModelManifest {
+  readonly tensors: readonly ParameterTensor[];
+  /** Length of the parameter vector, padding included. */
+  readonly numFloats: number;
+}
+
+export type Role = 'SAMPLER' | 'TRAINER' | 'STANDBY';
+
+export interface SegmentSpec {
+  /** M. */
+  readonly batchesPerEpoch: number;
+  /** Only the first so many batches of each epoch; 0 = all. */
+  readonly batchLimit: number;
+  readonly epochs: number;
+  readonly firstEpoch: number;
+  /** G. */
+  readonly batchesPerStep: number;
+  /** S. */
+  readonly staleness: number;
+  readonly numSlots: number;
+  readonly slotBytes: number;
+  readonly queueMaxBytes: number;
+  readonly parameterFloats: number;
+  readonly optimizerFloats: number;
+  readonly numDevices: number;
+  readonly maxExecutors: number;
+  readonly batchSize: number;
+  readonly trainNodes: number;
+  readonly evaluation: 'NONE' | 'LAST_EPOCH' | 'EVERY_EPOCH';
+  readonly lowWater: number;
+}
+
+/** An open segment; closed explicitly. */
+export interface SegmentHandle {
+  readonly open: unknown;
+}
+
+export interface ExecutorId {
+  readonly row: number;
+  readonly incarnation: number;
+}
+
+/** Upper bounds of `Times.buckets` in seconds; one more bucket follows for the rest. */
+export const stageBoundsSeconds = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+] as const;
+export const waitBoundsSeconds = [...stageBoundsSeconds, 60, 120] as const;
+
+/** Index of `ExecutorSnapshot.stages`. */
+export const stages = [
+  'SAMPLE',
+  'MARK',
+  'COPY',
+  'PRUNE',
+  'EXTRACT',
+  'TRAIN',
+  'APPLY',
+  'EVALUATE',
+] as const;
+
+/** Index of `ExecutorSnapshot.waits`. */
+export const waitSides = ['ENQUEUE', 'DEQUEUE', 'DUE', 'TURN'] as const;
+
+/** Index of `ExecutorSnapshot.counters`. */
+export const counters = {
+  batchesSampled: 0,
+  batchesTaken: 1,
+  batchesTrained: 2,
+  batchesGivenBack: 3,
+  stepsApplied: 4,
+  evaluations: 5,
+  nodes: 6,
+  edges: 7,
+  seeds: 8,
+  queueBytes: 9,
+  turnSwitches: 10,
+  standbyTakes: 11,
+  standbyRefusals: 12,
+  lockOwnersDied: 13,
+  corruptRecords: 14,
+  slotsTrimmed: 15,
+} as const;
+
+export interface Times {
+  readonly totalNs: number;
+  readonly count: number;
+  readonly buckets: readonly number[];
+}
+
+export interface ExecutorSnapshot extends ExecutorId {
+  readonly role: Role;
+  readonly device: number;
+  readonly phase: 'REGISTERED' | 'LOADING' | 'RUNNING' | 'FINISHED' | 'FAILED' | 'REAPED';
+  readonly registeredNs: number;
+  /** CLOCK_MONOTONIC; 0 = no sign of life yet. */
+  readonly heartbeatNs: number;
+  readonly stage: string;
+  readonly progressNs: number;
+  readonly counters: readonly number[];
+  readonly stages: readonly (Times & { readonly medianNs: number })[];
+  readonly waits: readonly Times[];
+}
+
+export interface SegmentSnapshot {
+  /** Committed groups. */
+  readonly version: number;
+  readonly committedBatches: number;
+  readonly totalBatches: number;
+  readonly epoch: number;
+  readonly epochsCommitted: number;
+  /** All batches and the last evaluation. */
+  readonly complete: boolean;
+  readonly evaluating: boolean;
+  /** READY batches. */
+  readonly queueDepth: number;
+  readonly queueBytes: number;
+  /** Batches that Samplers and Trainers have in hand. */
+  readonly claimed: number;
+  readonly taken: number;
+  readonly numSlots: number;
+  readonly largestRecordBytes: number;
+  readonly reclaimed: number;
+  readonly standbyProfitNs: number;
+  /** The abort's message; null unless aborted. */
+  readonly aborted: string | null;
+  readonly executors: readonly ExecutorSnapshot[];
+}
+
+export interface SegmentEpoch {
+  readonly epoch: number;
+  readonly committed: boolean;
+  readonly startNs: number;
+  readonly endNs: number;
+  readonly batches: number;
+  readonly steps: number;
+  readonly retries: number;
+  readonly seeds: number;
+  readonly correct: number;
+  readonly lossSum: number;
+  /** Equal to expectedLedgerDigest iff each batch was committed exactly once, in order. */
+  readonly ledgerDigest: string;
+  readonly expectedLedgerDigest: string;
+  readonly finalVersion: number;
+  readonly deviceBatches: readonly number[];
+  readonly evaluation: {
+    readonly valNodes: number;
+    readonly valCorrect: number;
+    readonly testNodes: number;
+    readonly testCorrect: number;
+    readonly bestEpoch: number;
+    readonly endNs: number;
+  } | null;
+}
+
+/** What a dead executor held. */
+export interface ReclaimReport {
+  /** Batches whose record must be made again. */
+  readonly claimed: number;
+  /** Batches whose record is delivered again. */
+  readonly taken: number;
+  readonly evaluations: number;
+}
+
+export interface StandbyEstimates {
+  readonly samplerBatchNs: number;
+  readonly trainerBatchNs: number;
+  readonly standbyBatchNs: number;
+  /** N_t. */
+  readonly trainers: number;
+}
+
+export interface ExecutorOptions {
+  readonly dataset: DatasetLocation;
+  readonly sampling: SamplingOptions;
+  readonly randomSeed: bigint;
+  readonly segmentFd: number;
+  readonly topologyFd: number;
+  readonly executor: ExecutorId;
+}
+
+export interface TrainerOptions extends ExecutorOptions {
+  readonly model: ModelOptions;
+  readonly optimizer: {
+    readonly learningRate: number;
+    readonly beta1: number;
+    readonly beta2: number;
+    readonly epsilon: number;
+    readonly weightDecay: number;
+    readonly firstLayerOnly: boolean;
+  };
+  readonly threads: number;
+}
+
+export type LoopEnd = 'COMPLETE' | 'STOPPED';
+
+/** gnnd_core.node: no torch, no CUDA; for the daemon and Samplers. */
+export interface CoreAddon {
+  hostInstructionSet(): 'SCALAR' | 'AVX2' | 'AVX512';
+  /** Cores this process may run on. */
+  hostCores(): readonly number[];
+  hostPin(cores: readonly number[]): void;
+  /** SIGKILL this process when its parent dies; false when the parent is dead already. */
+  hostDieWithParent(parentPid: number): boolean;
+  /** A descriptor that holds the lock for the process's life; null when another holds it. */
+  hostLock(path: string): number | null;
+
+  datasetValidate(folder: string, counts: DatasetCounts): Promise<DatasetValidation>;
+  datasetStandardize(inputPath: string, outputPath: string): Promise<void>;
+  /** A sealed memfd with the topology; the caller closes it. */
+  topologyCreate(location: DatasetLocation): Promise<number>;
+
+  modelManifest(model: ModelOptions): ModelManifest;
+  recordSlotBytes(counts: DatasetCounts, sampling: SamplingOptions): number;
+
+  segmentDefaultSlots(options: {
+    readonly batchesPerStep: number;
+    readonly staleness: number;
+    readonly numDevices: number;
+    readonly batchesPerEpoch: number;
+    readonly queueMaxBytes: number;
+    /** 0 = unknown. */
+    readonly recordBytes: number;
+  }): number;
+  /** The caller closes both. */
+  segmentCreate(spec: SegmentSpec): { readonly segment: SegmentHandle; readonly fd: number };
+  segmentClose(segment: SegmentHandle): void;
+  segmentRegister(segment: SegmentHandle, role: Role, device: number): ExecutorId;
+  segmentSnapshot(segment: SegmentHandle): SegmentSnapshot;
+  segmentEpoch(segment: SegmentHandle, epochIndex: number): SegmentEpoch;
+  /** Frees what a dead executor held; it must have been reaped. */
+  segmentReclaim(segment: SegmentHandle, incarnation: number): Promise<ReclaimReport>;
+  segmentMarkSamplerGone(segment: SegmentHandle, device: number): void;
+  segmentCommand(segment: SegmentHandle, command: 'RUN' | 'PAUSE' | 'DRAIN' | 'STOP'): void;
+  segmentStandby(
+    segment: SegmentHandle,
+    policy: 'AUTO' | 'OFF' | 'ALWAYS',
+    armed: boolean,
+    estimates: StandbyEstimates,
+  ): void;
+  segmentAbort(segment: SegmentHandle, message: string): void;
+  /** `at` is the version (LAST) or the epoch (BEST) of the copy. */
+  segmentParameters(
+    segment: SegmentHandle,
+    which: 'LAST' | 'BEST',
+  ): { readonly at: number; readonly data: Float32Array };
+
+  samplerRun(options: ExecutorOptions): Promise<LoopEnd>;
+}
+
+/** gnnd_train.node: libtorch; for Trainers. */
+export interface TrainAddon {
+  trainerRun(options: TrainerOptions): Promise<LoopEnd>;
+}

@@ -1,0 +1,41 @@
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { CoreAddon, NativeCode, TrainAddon } from './contract.ts';
+
+/** The only place that loads addons. They lie in build/native, or in GNND_ADDON_DIR. */
+
+function addonFolder(): string {
+  const given = process.env['GNND_ADDON_DIR'];
+  if (given !== undefined && given !== '') return given;
+  // Two levels up both from src/native/ and from dist/native/.
+  return join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'build', 'native');
+}
+
+function loadAddon(name: string): unknown {
+  const path = join(addonFolder(), `${name}.node`);
+  if (!existsSync(path)) {
+    throw new Error(`${path} is missing: run "npm run setup" to build it`);
+  }
+  return createRequire(import.meta.url)(path);
+}
+
+let core: CoreAddon | null = null;
+
+/** Loads gnnd_core.node once. Throws a sentence with the command that builds it when missing. */
+export function loadCore(): CoreAddon {
+  core ??= loadAddon('gnnd_core') as CoreAddon;
+  return core;
+}
+
+/** Loads gnnd_train.node, and with it libtorch: for Trainer processes only. */
+export function loadTrain(): TrainAddon {
+  return loadAddon('gnnd_train') as TrainAddon;
+}
+
+/** The code of a native failure; INTERNAL for anything else that was thrown. */
+export function nativeCodeOf(error: unknown): NativeCode {
+  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined;
+  return typeof code === 'string' ? (code as NativeCode) : 'INTERNAL';
+}

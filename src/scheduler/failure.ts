@@ -1,0 +1,53 @@
+import type { Reason } from '../spec/job-record.ts';
+
+/** What each reason of a failed attempt means for the job's next one (a table, no code). */
+
+/** The reasons with which an attempt or an executor can fail. */
+export type FailureReason = Exclude<
+  Reason,
+  | 'NONE'
+  | 'COMPLETED'
+  | 'USER_CANCELLED'
+  | 'WAITING_FOR_DEVICES'
+  | 'BACKOFF'
+  | 'RESTART_BUDGET_EXHAUSTED'
+  | 'STARTUP_BUDGET_EXHAUSTED'
+>;
+
+/**
+ * NEVER: the job fails at once. ONCE: retried, and final the second time. BUDGET: retried while
+ * the budget lasts. FREE: retried at once, costs nothing.
+ */
+export type RetryClass = 'NEVER' | 'ONCE' | 'BUDGET' | 'FREE';
+
+export interface FailureRule {
+  readonly retry: RetryClass;
+  /** Whether the dead executor alone can be replaced while the attempt goes on. */
+  readonly respawn: boolean;
+}
+
+export const failureRules: Readonly<Record<FailureReason, FailureRule>> = {
+  SPEC_INVALID: { retry: 'NEVER', respawn: false },
+  DATASET_CORRUPT: { retry: 'NEVER', respawn: false },
+  PLAN_INFEASIBLE: { retry: 'NEVER', respawn: false },
+  NUMERIC_DIVERGENCE: { retry: 'NEVER', respawn: false },
+  PENDING_TIMEOUT: { retry: 'NEVER', respawn: false },
+  RUN_TIMEOUT: { retry: 'NEVER', respawn: false },
+  SHM_ALLOCATION_FAILED: { retry: 'ONCE', respawn: false },
+  INTERNAL: { retry: 'ONCE', respawn: false },
+  STARTUP_TIMEOUT: { retry: 'BUDGET', respawn: false },
+  EXECUTOR_CRASHED: { retry: 'BUDGET', respawn: true },
+  EXECUTOR_STALLED: { retry: 'BUDGET', respawn: true },
+  // Its segment is abandoned and its device quarantined, so nobody can step in for it.
+  EXECUTOR_UNKILLABLE: { retry: 'BUDGET', respawn: false },
+  SHM_CORRUPTED: { retry: 'BUDGET', respawn: false },
+  CHECKPOINT_WRITE_FAILED: { retry: 'BUDGET', respawn: false },
+  DAEMON_SHUTDOWN: { retry: 'FREE', respawn: false },
+  DAEMON_RESTARTED: { retry: 'FREE', respawn: false },
+};
+
+/** Why an attempt or an executor failed: a word for code and a sentence for people. */
+export interface Failure {
+  readonly reason: FailureReason;
+  readonly message: string;
+}

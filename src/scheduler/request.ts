@@ -1,0 +1,81 @@
+import type { JobSpec } from '../spec/job-spec.ts';
+import { isFixedSplit } from './allocate.ts';
+import type { DeviceRequest, JobRequest, Tally } from './state.ts';
+
+/** A job as the scheduler sees it, made from the job's spec. */
+
+const minuteMs = 60_000;
+
+/** Budgets that are not fields of the spec. */
+const startupFailures = 2;
+const restartWindowMs = 10 * minuteMs;
+const backoff = { initialMs: 5_000, factor: 2, maxMs: 5 * minuteMs, jitter: 0.2 };
+
+/** How long the supervisor may take to kill and reap after the grace, and some air. */
+const killMs = 30_000;
+const stopMarginMs = 15_000;
+
+export interface NewJob {
+  readonly jobId: string;
+  readonly spec: JobSpec;
+  readonly createdAtMs: number;
+  /** `freshTally` for a new job. */
+  readonly tally: Tally;
+  /** Back-off left; 0 for a new job. */
+  readonly delayMs: number;
+}
+
+export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJob): JobRequest {
+  const { deviceNames, devices } = spec.resources;
+  return {
+    jobId,
+    priority: spec.priority,
+    createdAtMs,
+    devices:
+      deviceNames.length > 0
+        ? { kind: 'names', names: deviceNames }
+        : { kind: 'count', count: devices },
+    placement: {
+      policy: spec.placement.policy,
+      fixedSamplers: spec.placement.samplers,
+      standby: spec.placement.standby,
+    },
+    restart: {
+      maxAttempts: spec.restart.maxAttempts,
+      startupFailures,
+      executorRestarts: spec.restart.executorRestarts,
+      windowMs: restartWindowMs,
+      backoff,
+    },
+    timeouts: {
+      pendingMs: spec.timeouts.pendingMs,
+      startupMs: spec.timeouts.startupMs,
+      runMs: spec.timeouts.runMs,
+      stopMs: spec.timeouts.cancelGraceMs + killMs + stopMarginMs,
+    },
+    tally,
+    delayMs,
+  };
+}
+
+/** How many devices a request asks for. */
+export function deviceCountOf(request: DeviceRequest): number {
+  return request.kind === 'count' ? request.count : request.names.length;
+}
+
+/** What makes a request impossible on any host; null when nothing does. */
+export function requestProblem({ devices, placement }: JobRequest): string | null {
+  const deviceCount = deviceCountOf(devices);
+  if (!Number.isSafeInteger(deviceCount) || deviceCount < 1) {
+    return `asks for ${deviceCount} devices, expected at least 1`;
+  }
+  if (devices.kind === 'names' && new Set(devices.names).size < deviceCount) {
+    return `names a device twice: ${devices.names.join(', ')}`;
+  }
+  if (placement.policy === 'FIXED' && !isFixedSplit(deviceCount, placement.fixedSamplers)) {
+    const most = Math.max(deviceCount - 1, 1);
+    const allowed = `${deviceCount} devices allow 1 to ${most}`;
+    return `asks for ${placement.fixedSamplers} Samplers, ${allowed}`;
+  }
+  return null;
+}

@@ -1,0 +1,54 @@
+import type { PlacementPolicy } from '../spec/job-spec.ts';
+import { allocate, predictBatchNs, type Timings } from './allocate.ts';
+import type { DevicePlan, Recommendation } from './plan.ts';
+
+/**
+ * Reconsiders a job's split at epoch ends. Running executors keep their roles for life, so the
+ * outcome is a recommendation; hysteresis keeps noise in the estimates from making it flicker.
+ */
+
+/** Evidence for another split, gathered at epoch ends. */
+export interface SplitWatch {
+  /** N_s that was predicted clearly better at the last epoch end; 0 if none was. */
+  readonly samplers: number;
+  /** At how many epoch ends in a row. */
+  readonly epochsInRow: number;
+  readonly recommendation: Recommendation | null;
+}
+
+export const noEvidence: SplitWatch = { samplers: 0, epochsInRow: 0, recommendation: null };
+
+/** A split must be predicted this much faster to be recommended, and stay so to remain it. */
+const recommendAtPercent = 10;
+const withdrawBelowPercent = 5;
+const epochsNeeded = 2;
+
+export interface EpochEvidence {
+  readonly plan: DevicePlan;
+  readonly policy: PlacementPolicy;
+  readonly epoch: number;
+  readonly timings: Timings;
+}
+
+/** The watch after one more epoch. A FIXED or alternating split is never questioned. */
+export function reconsiderSplit(watch: SplitWatch, evidence: EpochEvidence): SplitWatch {
+  const { plan, policy, timings } = evidence;
+  if (policy === 'FIXED' || plan.trainers === 0) return noEvidence;
+  const deviceCount = plan.samplers + plan.trainers;
+  const { samplers, trainers, batchNs } = allocate({
+    deviceCount,
+    policy,
+    fixedSamplers: 0,
+    timings,
+  });
+  const presentBatchNs = predictBatchNs({ deviceCount, samplers: plan.samplers, timings });
+  const standing = watch.recommendation !== null && watch.recommendation.samplers === samplers;
+  const neededPercent = standing ? withdrawBelowPercent : recommendAtPercent;
+  const gainful = presentBatchNs * 100 >= batchNs * (100 + neededPercent);
+  if (samplers === plan.samplers || !gainful) return noEvidence;
+  const epochsInRow = watch.samplers === samplers ? watch.epochsInRow + 1 : 1;
+  if (epochsInRow < epochsNeeded) return { samplers, epochsInRow, recommendation: null };
+  const sinceEpoch = standing ? (watch.recommendation?.sinceEpoch ?? 0) : evidence.epoch;
+  const recommendation = { samplers, trainers, batchNs, presentBatchNs, sinceEpoch };
+  return { samplers, epochsInRow, recommendation };
+}

@@ -1,0 +1,133 @@
+import type { LogLevel } from '../base/log.ts';
+
+/** What `gnnd serve` needs to know. Precedence: flags, environment (GNND_...), file, default. */
+export interface DaemonConfig {
+  readonly stateDir: string;
+  /** `unix:/path` or `host:port`. */
+  readonly listen: readonly string[];
+  /** `host:port` of /metrics, /livez, /readyz; port 0 takes a free one. */
+  readonly metricsListen: string;
+  readonly datasetsDir: string;
+  readonly cacheDir: string;
+  /** CPU devices; null = one per core, at most 8. */
+  readonly cpuDevices: number | null;
+  /** Lets CPU devices share cores when there are more devices than cores. */
+  readonly shareCores: boolean;
+  readonly maxQueued: number;
+  readonly logLevel: LogLevel;
+}
+
+/** A key of the configuration, as files, flags and the environment spell it. */
+export interface ConfigKey {
+  /** `state_dir` in a file, `--state-dir` as a flag, GNND_STATE_DIR in the environment. */
+  readonly name: string;
+  readonly help: string;
+}
+
+export const configKeys = [
+  { name: 'state_dir', help: 'jobs, store, logs and checkpoints' },
+  { name: 'listen', help: 'gRPC addresses, unix:/path or host:port, separated by commas' },
+  { name: 'metrics_listen', help: 'host:port of /metrics, /livez and /readyz' },
+  { name: 'datasets_dir', help: 'imported datasets (default: STATE_DIR/datasets)' },
+  { name: 'cache_dir', help: 'derived files (default: STATE_DIR/cache)' },
+  { name: 'cpu_devices', help: 'number of CPU devices (default: auto, one per core, at most 8)' },
+  { name: 'share_cores', help: 'true: more CPU devices than cores may share them' },
+  { name: 'max_queued', help: 'jobs that may wait or run' },
+  { name: 'log_level', help: 'debug, info, warn or error' },
+] as const satisfies readonly ConfigKey[];
+
+export type ConfigName = (typeof configKeys)[number]['name'];
+
+/** Values as written, by key; from one source or merged. */
+export type ConfigValues = Readonly<Partial<Record<ConfigName, unknown>>>;
+
+export interface ConfigDefaults {
+  readonly stateDir: string;
+  readonly runDir: string;
+}
+
+/** The configuration, or every sentence about what is wrong with it. */
+export function resolveConfig(
+  values: ConfigValues,
+  defaults: ConfigDefaults,
+): { readonly ok: DaemonConfig } | { readonly problems: readonly string[] } {
+  const problems: string[] = [];
+  const text = (name: ConfigName, fallback: string): string => {
+    const value = values[name];
+    if (value === undefined) return fallback;
+    if (typeof value === 'string' && value !== '') return value;
+    problems.push(`${name} must be a non-empty string, not ${JSON.stringify(value)}`);
+    return fallback;
+  };
+  const stateDir = text('state_dir', defaults.stateDir);
+  const listen = addresses(values['listen'], `unix:${defaults.runDir}/gnnd.sock`, problems);
+  const config: DaemonConfig = {
+    stateDir,
+    listen,
+    metricsListen: text('metrics_listen', '127.0.0.1:9464'),
+    datasetsDir: text('datasets_dir', `${stateDir}/datasets`),
+    cacheDir: text('cache_dir', `${stateDir}/cache`),
+    cpuDevices:
+      values['cpu_devices'] === undefined || values['cpu_devices'] === 'auto'
+        ? null
+        : integer('cpu_devices', values['cpu_devices'], { low: 1, high: 64 }, problems),
+    shareCores: flag('share_cores', values['share_cores'], problems),
+    maxQueued: integer(
+      'max_queued',
+      values['max_queued'] ?? 10_000,
+      { low: 1, high: 1e6 },
+      problems,
+    ),
+    logLevel: level(values['log_level'], problems),
+  };
+  return problems.length === 0 ? { ok: config } : { problems };
+}
+
+function addresses(value: unknown, fallback: string, problems: string[]): readonly string[] {
+  if (value === undefined) return [fallback];
+  const list = Array.isArray(value) ? value : String(value).split(',');
+  const texts = list.map((address) => String(address).trim());
+  for (const address of texts) {
+    if (!/^unix:.+|^\[?[\w.:-]+\]?:\d{1,5}$/.test(address)) {
+      problems.push(`listen: ${JSON.stringify(address)} is neither unix:/path nor host:port`);
+    }
+  }
+  return texts;
+}
+
+function integer(
+  name: string,
+  value: unknown,
+  { low, high }: { readonly low: number; readonly high: number },
+  problems: string[],
+): number {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+  if (typeof number === 'number' && Number.isInteger(number) && number >= low && number <= high) {
+    return number;
+  }
+  problems.push(`${name} must be an integer in ${low}..${high}, not ${JSON.stringify(value)}`);
+  return low;
+}
+
+function flag(name: string, value: unknown, problems: string[]): boolean {
+  if (value === undefined || value === false || value === 'false') return false;
+  if (value === true || value === 'true') return true;
+  problems.push(`${name} must be true or false, not ${JSON.stringify(value)}`);
+  return false;
+}
+
+function level(value: unknown, problems: string[]): LogLevel {
+  switch (value ?? 'info') {
+    case 'debug':
+      return 'debug';
+    case 'info':
+      return 'info';
+    case 'warn':
+      return 'warn';
+    case 'error':
+      return 'error';
+    default:
+      problems.push(`log_level must be debug, info, warn or error, not ${JSON.stringify(value)}`);
+      return 'info';
+  }
+}

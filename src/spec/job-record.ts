@@ -1,0 +1,186 @@
+import type { JobSpec, JobSpecInput } from './job-spec.ts';
+
+/** The nouns of a job as the daemon stores and shows them; data only. */
+
+export const jobStates = [
+  'PENDING',
+  'PREPARING',
+  'RUNNING',
+  'CANCELLING',
+  'SUCCEEDED',
+  'FAILED',
+  'CANCELLED',
+] as const;
+export type JobState = (typeof jobStates)[number];
+
+export const terminalStates: ReadonlySet<JobState> = new Set(['SUCCEEDED', 'FAILED', 'CANCELLED']);
+
+export type JobIntent = 'RUN' | 'CANCEL';
+
+export type JobPhase =
+  | 'LOADING_DATASET'
+  | 'CALIBRATING'
+  | 'STARTING'
+  | 'TRAINING'
+  | 'EVALUATING'
+  | 'FINALIZING';
+
+export type ExecutorRole = 'SAMPLER' | 'TRAINER' | 'STANDBY';
+
+/** Why something is in its state; the strings are those of `enum Reason` without the prefix. */
+export const reasons = [
+  'NONE',
+  'COMPLETED',
+  'USER_CANCELLED',
+  'WAITING_FOR_DEVICES',
+  'BACKOFF',
+  'DAEMON_SHUTDOWN',
+  'DAEMON_RESTARTED',
+  'SPEC_INVALID',
+  'DATASET_CORRUPT',
+  'PLAN_INFEASIBLE',
+  'PENDING_TIMEOUT',
+  'STARTUP_TIMEOUT',
+  'RUN_TIMEOUT',
+  'EXECUTOR_CRASHED',
+  'EXECUTOR_STALLED',
+  'EXECUTOR_UNKILLABLE',
+  'SHM_ALLOCATION_FAILED',
+  'SHM_CORRUPTED',
+  'CHECKPOINT_WRITE_FAILED',
+  'NUMERIC_DIVERGENCE',
+  'RESTART_BUDGET_EXHAUSTED',
+  'STARTUP_BUDGET_EXHAUSTED',
+  'INTERNAL',
+] as const;
+export type Reason = (typeof reasons)[number];
+
+export interface ExecutorExit {
+  readonly role: ExecutorRole;
+  readonly device: string;
+  readonly pid: number;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly reason: Reason;
+  /** Last lines of its log, at most 4 KiB. */
+  readonly logTail: string;
+}
+
+export interface Attempt {
+  readonly number: number;
+  readonly startAtMs: number;
+  readonly endAtMs: number | null;
+  readonly endReason: Reason;
+  readonly message: string;
+  readonly executorRestarts: number;
+  readonly exits: readonly ExecutorExit[];
+}
+
+export interface EpochReport {
+  readonly epoch: number;
+  readonly batches: number;
+  readonly steps: number;
+  readonly retries: number;
+  readonly loss: number;
+  readonly trainAccuracy: number;
+  readonly valAccuracy: number;
+  readonly testAccuracy: number;
+  readonly durationMs: number;
+  readonly version: number;
+  /** Empty when the parameters had moved on before they could be read. */
+  readonly parametersSha256: string;
+  readonly ledgerDigest: string;
+  readonly batchesByDevice: Readonly<Record<string, number>>;
+}
+
+export interface JobResult {
+  readonly parametersSha256: string;
+  readonly checkpointDir: string;
+  readonly testAccuracyLast: number;
+  readonly testAccuracyBest: number;
+  readonly bestEpoch: number;
+  readonly bestValAccuracy: number;
+}
+
+export interface ExecutorStatus {
+  readonly role: ExecutorRole;
+  readonly device: string;
+  readonly pid: number;
+  /** Share of the last second it was busy. */
+  readonly busy: number;
+  readonly batches: number;
+  readonly stage: string;
+}
+
+export interface JobProgress {
+  readonly epoch: number;
+  readonly epochs: number;
+  readonly batchesCommitted: number;
+  readonly batchesPerEpoch: number;
+  readonly version: number;
+  readonly loss: number;
+  readonly valAccuracy: number;
+  readonly seedsPerSecond: number;
+  readonly edgesPerSecond: number;
+  /** 0 = unknown. */
+  readonly remainingMs: number;
+  readonly queueDepth: number;
+  readonly queueCapacity: number;
+  readonly executors: readonly ExecutorStatus[];
+}
+
+export interface PlannedExecutor {
+  readonly role: ExecutorRole;
+  readonly device: string;
+}
+
+export interface PolicyChoice {
+  readonly policy: 'PAPER' | 'MINMAX' | 'FIXED';
+  readonly samplers: number;
+  readonly trainers: number;
+  readonly batchNs: number;
+}
+
+export interface JobPlan {
+  /** True before calibration. */
+  readonly estimated: boolean;
+  readonly executors: readonly PlannedExecutor[];
+  readonly samplerBatchNs: number;
+  readonly trainerBatchNs: number;
+  readonly standbyBatchNs: number;
+  readonly k: number;
+  readonly choices: readonly PolicyChoice[];
+  readonly policy: 'PAPER' | 'MINMAX' | 'FIXED';
+  readonly standby: 'AUTO' | 'OFF' | 'ALWAYS';
+  readonly timeSharingBatchNs: number;
+  readonly explanation: string;
+  readonly queueCapacity: number;
+  readonly slotBytes: number;
+  readonly parameterCount: number;
+}
+
+/** A job's row, as stored. */
+export interface JobRecord {
+  readonly id: string;
+  readonly uid: string;
+  readonly spec: JobSpecInput;
+  readonly effectiveSpec: JobSpec;
+  readonly datasetDigest: string;
+  readonly state: JobState;
+  readonly phase: JobPhase | null;
+  readonly intent: JobIntent;
+  readonly reason: Reason;
+  readonly message: string;
+  readonly createAtMs: number;
+  readonly startAtMs: number | null;
+  readonly endAtMs: number | null;
+  /** When the next attempt may start; null unless it backs off. */
+  readonly nextAttemptAtMs: number | null;
+  /** Store revision of its last transition. */
+  readonly revision: number;
+  readonly attempts: readonly Attempt[];
+  /** Of the current attempt. */
+  readonly epochs: readonly EpochReport[];
+  readonly plan: JobPlan | null;
+  readonly result: JobResult | null;
+}

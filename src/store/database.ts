@@ -1,0 +1,218 @@
+import { mkdirSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import type { Clock } from '../base/clock.ts';
+import { GnndError, messageOf } from '../base/errors.ts';
+import type { StoreErrorCode, StoreObservation, StoreOp, StoreSizes } from './store.ts';
+
+/** A value that a column takes or gives. */
+export type Cell = string | number | null;
+export type Row = Readonly<Record<string, unknown>>;
+export type Statement = Sqlite.Statement<Cell[], Row>;
+
+/** How long a statement may wait for another connection: nobody but a person's shell is one. */
+const busyTimeoutMs = 2_000;
+const journalSizeMaxBytes = 64 * 1024 * 1024;
+
+export interface DatabaseOptions {
+  readonly clock: Clock;
+  readonly observe: (observation: StoreObservation) => void;
+  readonly onFatal: (error: GnndError) => void;
+}
+
+/**
+ * One SQLite connection: transactions, and errors in our words. After an I/O error or corruption
+ * it refuses everything: what the failed sync left on the disk is unknown, and a second sync that
+ * succeeds would hide the loss.
+ */
+export class Database {
+  readonly #path: string;
+  readonly #connection: Sqlite.Database;
+  readonly #options: DatabaseOptions;
+  readonly #commitListeners = new Set<() => void>();
+  #fatal: GnndError | null = null;
+  #changed = false;
+
+  /** Throws STORE_UNAVAILABLE or STORE_CORRUPT. */
+  constructor(path: string, options: DatabaseOptions) {
+    this.#path = path;
+    this.#options = options;
+    mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+    let connection: Sqlite.Database | null = null;
+    try {
+      connection = new Sqlite(path, { timeout: busyTimeoutMs });
+      configure(connection);
+    } catch (error) {
+      connection?.close();
+      throw ownError(error);
+    }
+    this.#connection = connection;
+  }
+
+  prepare(sql: string): Statement {
+    return this.#translated(() => this.#connection.prepare<Cell[], Row>(sql));
+  }
+
+  all(statement: Statement, ...cells: readonly Cell[]): readonly Row[] {
+    return this.#translated(() => statement.all(...cells));
+  }
+
+  get(statement: Statement, ...cells: readonly Cell[]): Row | null {
+    return this.#translated(() => statement.get(...cells)) ?? null;
+  }
+
+  /** Number of rows changed. Only inside `write`. */
+  run(statement: Statement, ...cells: readonly Cell[]): number {
+    // A full disk ends the transaction under our feet; who caught that must not write on.
+    if (!this.#connection.inTransaction) throw new Error('a store write outside a transaction');
+    return this.#translated(() => statement.run(...cells)).changes;
+  }
+
+  /** For schema changes and pragmas. */
+  execute(sql: string): void {
+    this.#translated(() => this.#connection.exec(sql));
+  }
+
+  /** Changes the file's header: only for a file that is known to be ours. */
+  useWriteAheadLog(): void {
+    this.pragma('journal_mode = WAL');
+  }
+
+  pragma(source: string): unknown {
+    return this.#translated(() => this.#connection.pragma(source, { simple: true }));
+  }
+
+  /**
+   * Runs `work` in a transaction, or within the one that is open. `visible`: whether commit
+   * listeners should hear of it.
+   */
+  write<T>(op: StoreOp, visible: boolean, work: () => T): T {
+    if (this.#connection.inTransaction) {
+      // A savepoint: when `work` throws and the caller goes on, nothing of it stays.
+      const result = this.#connection.transaction(work)();
+      this.#changed ||= visible;
+      return result;
+    }
+    this.#changed = visible;
+    const result = this.#observed(op, () =>
+      this.#translated(() => this.#connection.transaction(work).immediate()),
+    );
+    if (this.#changed) {
+      for (const listener of this.#commitListeners) listener();
+    }
+    return result;
+  }
+
+  onCommit(listener: () => void): () => void {
+    this.#commitListeners.add(listener);
+    return () => {
+      this.#commitListeners.delete(listener);
+    };
+  }
+
+  sizes(): StoreSizes {
+    return {
+      dbBytes: sizeOf(this.#path),
+      walBytes: sizeOf(`${this.#path}-wal`),
+    };
+  }
+
+  /** Idempotent. */
+  close(): void {
+    this.#connection.close();
+  }
+
+  get isOpen(): boolean {
+    return this.#connection.open;
+  }
+
+  get isUsable(): boolean {
+    return this.#connection.open && this.#fatal === null;
+  }
+
+  #observed<T>(op: StoreOp, work: () => T): T {
+    const startMs = this.#options.clock.monotonicMs();
+    let error: StoreErrorCode | null = null;
+    try {
+      return work();
+    } catch (thrown) {
+      error = errorCodeOf(thrown);
+      throw thrown;
+    } finally {
+      const seconds = (this.#options.clock.monotonicMs() - startMs) / 1000;
+      this.#options.observe({ op, seconds, error });
+    }
+  }
+
+  #translated<T>(work: () => T): T {
+    if (this.#fatal !== null) throw this.#fatal;
+    if (!this.#connection.open) throw new GnndError('STORE_UNAVAILABLE', 'the store is closed');
+    try {
+      return work();
+    } catch (thrown) {
+      const error = ownError(thrown);
+      const code = errorCodeOf(thrown);
+      const isFatal = code === 'IOERR' || code === 'CORRUPT';
+      if (isFatal && this.#fatal === null && error instanceof GnndError) {
+        this.#fatal = error;
+        this.#options.onFatal(error);
+      }
+      throw error;
+    }
+  }
+}
+
+function configure(connection: Sqlite.Database): void {
+  // NORMAL would keep the file whole but could lose the last commits with the host's power.
+  connection.pragma('synchronous = FULL');
+  connection.pragma('foreign_keys = ON');
+  connection.pragma('trusted_schema = OFF');
+  connection.pragma('cell_size_check = ON');
+  connection.pragma(`journal_size_limit = ${journalSizeMaxBytes}`);
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** Null for an error that the database did not make. */
+export function errorCodeOf(error: unknown): StoreErrorCode | null {
+  if (error instanceof GnndError) return errorCodeOf(error.cause);
+  if (!(error instanceof Sqlite.SqliteError)) return null;
+  if (/^SQLITE_(BUSY|LOCKED)/.test(error.code)) return 'BUSY';
+  // The latter: no room for the index of the write-ahead log.
+  if (error.code === 'SQLITE_FULL' || error.code === 'SQLITE_IOERR_SHMSIZE') return 'FULL';
+  if (/^SQLITE_(IOERR|READONLY|CANTOPEN|PERM|AUTH)/.test(error.code)) return 'IOERR';
+  if (/^SQLITE_(CORRUPT|NOTADB)/.test(error.code)) return 'CORRUPT';
+  return 'OTHER';
+}
+
+/** A database error in our words; anything else as it is. */
+export function ownError(error: unknown): unknown {
+  if (error instanceof GnndError) return error;
+  switch (errorCodeOf(error)) {
+    case 'FULL':
+      return new GnndError('STATE_DISK_FULL', 'the disk of the state directory is full', {
+        cause: error,
+      });
+    case 'BUSY':
+    case 'IOERR':
+      return new GnndError('STORE_UNAVAILABLE', `the store cannot be used: ${messageOf(error)}`, {
+        cause: error,
+      });
+    case 'CORRUPT':
+      return new GnndError('STORE_CORRUPT', `the store is damaged: ${messageOf(error)}`, {
+        cause: error,
+      });
+    default:
+      return error;
+  }
+}
+
+/** Whether `error` says that a row with this key is there already. */
+export function isUniqueViolation(error: unknown): boolean {
+  return (
+    error instanceof Sqlite.SqliteError &&
+    (error.code === 'SQLITE_CONSTRAINT_UNIQUE' || error.code === 'SQLITE_CONSTRAINT_PRIMARYKEY')
+  );
+}

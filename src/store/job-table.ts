@@ -1,0 +1,277 @@
+import type { Clock } from '../base/clock.ts';
+import { GnndError } from '../base/errors.ts';
+import { type JobRecord, type JobState, jobStates } from '../spec/job-record.ts';
+import { type AttemptTable, attemptTable } from './attempt-table.ts';
+import { fromJson, integer, nullable, object, text, toJson } from './codec.ts';
+import { type Cell, type Database, isUniqueViolation, type Row } from './database.ts';
+import { type EventTable, type JobStatus, jobStatus } from './event-table.ts';
+import { changedIntent, changedStatus } from './job-status.ts';
+import type { RequestTable } from './request-table.ts';
+import { jobPlan, jobResult, jobSpec, jobSpecInput, jobState } from './shapes.ts';
+import type { JobStore, NewJob, RequestKey } from './store.ts';
+
+export interface JobTableParts {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly events: EventTable;
+  readonly requests: RequestTable;
+  readonly assertTransition: (from: JobState, to: JobState) => void;
+}
+
+/** What of a job never changes, with the number by which other tables know it. */
+interface Identity {
+  readonly seq: number;
+  readonly record: Pick<
+    JobRecord,
+    'id' | 'uid' | 'spec' | 'effectiveSpec' | 'datasetDigest' | 'createAtMs'
+  >;
+}
+
+/** All revisions are below it: shows the job as it is. */
+const now = Number.MAX_SAFE_INTEGER;
+
+const identityRow = object({
+  seq: integer,
+  id: text,
+  uid: text,
+  spec: fromJson(jobSpecInput),
+  effective_spec: fromJson(jobSpec),
+  dataset_digest: text,
+  create_at_ms: integer,
+});
+
+const freshStatus: JobStatus = {
+  intent: 'RUN',
+  state: 'PENDING',
+  phase: null,
+  reason: 'NONE',
+  message: '',
+  startAtMs: null,
+  endAtMs: null,
+  nextAttemptAtMs: null,
+  plan: null,
+  result: null,
+};
+
+export function jobTable(parts: JobTableParts): JobStore {
+  const { database, clock, events, requests } = parts;
+  const sql = statements(database);
+  const attempts = attemptTable(database);
+
+  const recordOf = (row: Row): JobRecord =>
+    assembled(attempts, identityOf(row), statusOf(row), revisionOf(row), now);
+
+  const needRow = (id: string): Row => {
+    const row = database.get(sql.byId, id);
+    if (row !== null) return row;
+    throw new GnndError('JOB_NOT_FOUND', `there is no job ${id}`, { resource: `jobs/${id}` });
+  };
+
+  const remember = (request: RequestKey | undefined, id: string): void => {
+    if (request !== undefined) requests.remember(request, `jobs/${id}`, events.revision());
+  };
+
+  /** Stores the status and its event; returns the job at the new revision. */
+  const advance = (row: Row, status: JobStatus): JobRecord => {
+    const identity = identityOf(row);
+    const revision = events.append(identity.seq, clock.wallMs(), status);
+    database.run(sql.update, ...statusCells(status), revision, identity.seq);
+    return assembled(attempts, identity, status, revision, now);
+  };
+
+  /** Something about an attempt, in a transaction of its own. */
+  const inAttempt = <T>(
+    op: 'ATTEMPT' | 'EPOCH',
+    id: string,
+    work: (jobSeq: number, revision: number) => T,
+  ): T => database.write(op, true, () => work(identityOf(needRow(id)).seq, events.revision()));
+
+  return {
+    insertJob: (job, request) =>
+      database.write('INSERT_JOB', true, () => {
+        insertRow(database, sql, job, clock.wallMs());
+        const record = advance(needRow(job.id), freshStatus);
+        remember(request, job.id);
+        return record;
+      }),
+    getJob: (id) => optional(database.get(sql.byId, id), recordOf),
+    getJobByUid: (uid) => optional(database.get(sql.byUid, uid), recordOf),
+    listJobs({ limit, after, states }) {
+      const before = [after?.createAtMs ?? Number.MAX_SAFE_INTEGER, after?.uid ?? ''];
+      const wanted = JSON.stringify(states.length === 0 ? jobStates : states);
+      return database.all(sql.list, ...before, wanted, limit).map(recordOf);
+    },
+    nonTerminalJobs: () => database.all(sql.live).map(recordOf),
+    countJobs: () => counted(database.all(sql.count)),
+    setIntent: (id, wanted, request) =>
+      database.write('SET_INTENT', true, () => {
+        const row = needRow(id);
+        const status = statusOf(row);
+        const record =
+          status.intent === wanted ? recordOf(row) : advance(row, changedIntent(status, wanted));
+        remember(request, id);
+        return record;
+      }),
+    transition: (id, change) =>
+      database.write('TRANSITION', true, () => {
+        const row = needRow(id);
+        const nowMs = clock.wallMs();
+        const next = changedStatus(statusOf(row), change, nowMs, parts.assertTransition);
+        return advance(row, next);
+      }),
+    openAttempt: (id) =>
+      inAttempt('ATTEMPT', id, (seq, revision) => attempts.open(seq, clock.wallMs(), revision)),
+    closeAttempt: (id, attempt, end) =>
+      inAttempt('ATTEMPT', id, (seq, revision) =>
+        attempts.close(seq, attempt, end, clock.wallMs(), revision),
+      ),
+    addExecutorExit: (id, attempt, exit) =>
+      inAttempt('ATTEMPT', id, (seq, revision) => attempts.addExit(seq, attempt, exit, revision)),
+    addExecutorRestart: (id, attempt) =>
+      inAttempt('ATTEMPT', id, (seq, revision) =>
+        attempts.addRestart(seq, attempt, clock.wallMs(), revision),
+      ),
+    recordEpoch: (id, attempt, report) =>
+      inAttempt('EPOCH', id, (seq, revision) =>
+        attempts.recordEpoch(seq, attempt, report, revision),
+      ),
+    events(id, afterRevision, limit) {
+      const identity = identityOf(needRow(id));
+      return events.after(identity.seq, afterRevision, limit).map(({ revision, atMs, status }) => ({
+        revision,
+        atMs,
+        job: assembled(attempts, identity, status, revision, revision),
+      }));
+    },
+  };
+}
+
+function statements(database: Database) {
+  return {
+    byId: database.prepare('SELECT * FROM jobs WHERE id = ?'),
+    byUid: database.prepare('SELECT * FROM jobs WHERE uid = ?'),
+    insert: database.prepare(
+      `INSERT INTO jobs (id, uid, spec, effective_spec, dataset_digest, create_at_ms,
+         intent, state, reason, message, revision)
+       VALUES (?, ?, ?, ?, ?, ?, 'RUN', 'PENDING', 'NONE', '', 0)`,
+    ),
+    update: database.prepare(
+      `UPDATE jobs SET intent = ?, state = ?, phase = ?, reason = ?, message = ?,
+         start_at_ms = ?, end_at_ms = ?, next_attempt_at_ms = ?, plan = ?, result = ?,
+         revision = ?
+       WHERE seq = ?`,
+    ),
+    list: database.prepare(
+      `SELECT * FROM jobs
+       WHERE (create_at_ms, uid) < (?, ?) AND state IN (SELECT value FROM json_each(?))
+       ORDER BY create_at_ms DESC, uid DESC LIMIT ?`,
+    ),
+    live: database.prepare(
+      `SELECT * FROM jobs WHERE state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED')
+       ORDER BY create_at_ms, uid`,
+    ),
+    count: database.prepare('SELECT state, count(*) AS n FROM jobs GROUP BY state'),
+  };
+}
+
+function insertRow(
+  database: Database,
+  sql: ReturnType<typeof statements>,
+  job: NewJob,
+  nowMs: number,
+): void {
+  const spec = toJson(job.spec, jobSpecInput, `spec of job ${job.id}`);
+  const effective = toJson(job.effectiveSpec, jobSpec, `effective spec of job ${job.id}`);
+  try {
+    database.run(sql.insert, job.id, job.uid, spec, effective, job.datasetDigest, nowMs);
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    throw new GnndError('JOB_EXISTS', `there is a job ${job.id} already`, {
+      resource: `jobs/${job.id}`,
+    });
+  }
+}
+
+function assembled(
+  attempts: AttemptTable,
+  { seq, record }: Identity,
+  status: JobStatus,
+  revision: number,
+  shownAt: number,
+): JobRecord {
+  const shown = attempts.list(seq, shownAt);
+  const current = shown.at(-1);
+  const epochs = current === undefined ? [] : attempts.epochs(seq, current.number, shownAt);
+  return { ...record, ...status, revision, attempts: shown, epochs };
+}
+
+function identityOf(row: Row): Identity {
+  const stored = identityRow(row, `job ${String(row['id'])}`);
+  return {
+    seq: stored.seq,
+    record: {
+      id: stored.id,
+      uid: stored.uid,
+      spec: stored.spec,
+      effectiveSpec: stored.effective_spec,
+      datasetDigest: stored.dataset_digest,
+      createAtMs: stored.create_at_ms,
+    },
+  };
+}
+
+function statusOf(row: Row): JobStatus {
+  const at = `job ${String(row['id'])}`;
+  return jobStatus(
+    {
+      intent: row['intent'],
+      state: row['state'],
+      phase: row['phase'],
+      reason: row['reason'],
+      message: row['message'],
+      startAtMs: row['start_at_ms'],
+      endAtMs: row['end_at_ms'],
+      nextAttemptAtMs: row['next_attempt_at_ms'],
+      plan: parsed(row['plan'], at),
+      result: parsed(row['result'], at),
+    },
+    at,
+  );
+}
+
+const parsed = nullable(fromJson((value) => value));
+
+/** In the order of the columns. */
+function statusCells(status: JobStatus): Cell[] {
+  const { plan, result } = status;
+  return [
+    ...[status.intent, status.state, status.phase, status.reason, status.message],
+    ...[status.startAtMs, status.endAtMs, status.nextAttemptAtMs],
+    plan === null ? null : toJson(plan, jobPlan, 'a plan'),
+    result === null ? null : toJson(result, jobResult, 'a result'),
+  ];
+}
+
+function revisionOf(row: Row): number {
+  return integer(row['revision'], `job ${String(row['id'])}`);
+}
+
+function counted(rows: readonly Row[]): Readonly<Record<JobState, number>> {
+  const counts = {
+    PENDING: 0,
+    PREPARING: 0,
+    RUNNING: 0,
+    CANCELLING: 0,
+    SUCCEEDED: 0,
+    FAILED: 0,
+    CANCELLED: 0,
+  };
+  for (const row of rows) {
+    counts[jobState(row['state'], 'jobs.state')] = integer(row['n'], 'jobs');
+  }
+  return counts;
+}
+
+function optional<T>(row: Row | null, decode: (row: Row) => T): T | null {
+  return row === null ? null : decode(row);
+}

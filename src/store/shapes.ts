@@ -1,0 +1,148 @@
+import type { OperationFailure, OperationRecord, Problem } from '../spec/dataset-record.ts';
+import {
+  type ExecutorRole,
+  type JobIntent,
+  type JobPhase,
+  type JobPlan,
+  type JobResult,
+  jobStates,
+  type PolicyChoice,
+  reasons,
+} from '../spec/job-record.ts';
+import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
+import {
+  bool,
+  type Decoder,
+  float,
+  integer,
+  list,
+  nullable,
+  object,
+  oneOf,
+  partial,
+  text,
+} from './codec.ts';
+
+/** How the values of our JSON and enumerated columns look. */
+
+export const jobState = oneOf(jobStates);
+export const reason = oneOf(reasons);
+export const intent: Decoder<JobIntent> = oneOf(['RUN', 'CANCEL']);
+export const phase: Decoder<JobPhase> = oneOf([
+  'LOADING_DATASET',
+  'CALIBRATING',
+  'STARTING',
+  'TRAINING',
+  'EVALUATING',
+  'FINALIZING',
+]);
+export const role: Decoder<ExecutorRole> = oneOf(['SAMPLER', 'TRAINER', 'STANDBY']);
+
+const model = {
+  type: oneOf(['GRAPHSAGE', 'GCN']),
+  layers: integer,
+  hiddenDim: integer,
+  dropout: float,
+  inputDropout: float,
+};
+const sampling = { fanouts: list(integer) };
+const features = { standardize: bool };
+const optimizer = {
+  learningRate: float,
+  beta1: float,
+  beta2: float,
+  epsilon: float,
+  weightDecay: float,
+  weightDecayScope: oneOf(['ALL', 'FIRST_LAYER']),
+};
+const training = {
+  epochs: integer,
+  batchSize: integer,
+  batchesPerStep: integer,
+  staleness: integer,
+  randomSeed: text,
+  threadsPerTrainer: integer,
+};
+const resources = { devices: integer, deviceNames: list(text) };
+const placement = {
+  policy: oneOf(['AUTO', 'PAPER', 'MINMAX', 'FIXED']),
+  samplers: integer,
+  standby: oneOf(['AUTO', 'OFF', 'ALWAYS']),
+};
+const queue = { capacity: integer, maxBytes: integer };
+const restart = { maxAttempts: integer, executorRestarts: integer };
+const timeouts = {
+  pendingMs: integer,
+  startupMs: integer,
+  stallMs: integer,
+  cancelGraceMs: integer,
+  runMs: integer,
+};
+
+export const jobSpec: Decoder<JobSpec> = object({
+  dataset: text,
+  model: object(model),
+  sampling: object(sampling),
+  features: object(features),
+  training: object({ ...training, optimizer: object(optimizer) }),
+  resources: object(resources),
+  placement: object(placement),
+  queue: object(queue),
+  restart: object(restart),
+  timeouts: object(timeouts),
+  priority: integer,
+});
+
+export const jobSpecInput: Decoder<JobSpecInput> = partial({
+  dataset: text,
+  model: partial(model),
+  sampling: partial(sampling),
+  features: partial(features),
+  training: partial({ ...training, optimizer: partial(optimizer) }),
+  resources: partial(resources),
+  placement: partial(placement),
+  queue: partial(queue),
+  restart: partial(restart),
+  timeouts: partial(timeouts),
+  priority: integer,
+});
+
+const policy: Decoder<PolicyChoice['policy']> = oneOf(['PAPER', 'MINMAX', 'FIXED']);
+
+export const jobPlan: Decoder<JobPlan> = object({
+  estimated: bool,
+  executors: list(object({ role, device: text })),
+  samplerBatchNs: float,
+  trainerBatchNs: float,
+  standbyBatchNs: float,
+  k: float,
+  choices: list(object({ policy, samplers: integer, trainers: integer, batchNs: float })),
+  policy,
+  standby: oneOf(['AUTO', 'OFF', 'ALWAYS']),
+  timeSharingBatchNs: float,
+  explanation: text,
+  queueCapacity: integer,
+  slotBytes: integer,
+  parameterCount: integer,
+});
+
+export const jobResult: Decoder<JobResult> = object({
+  parametersSha256: text,
+  checkpointDir: text,
+  testAccuracyLast: float,
+  testAccuracyBest: float,
+  bestEpoch: integer,
+  bestValAccuracy: float,
+});
+
+const problem: Decoder<Problem> = object({ path: text, description: text });
+
+export const operationFailure: Decoder<OperationFailure> = object({
+  reason: text,
+  message: text,
+  problems: list(problem),
+});
+
+export const operationValidation: Decoder<OperationRecord['validation']> = nullable(
+  object({ problems: list(problem), problemCount: integer }),
+);

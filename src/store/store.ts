@@ -1,0 +1,372 @@
+import type { Clock } from '../base/clock.ts';
+import { GnndError, messageOf } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+import type {
+  DatasetRecord,
+  DatasetState,
+  OperationFailure,
+  OperationRecord,
+} from '../spec/dataset-record.ts';
+import type {
+  Attempt,
+  EpochReport,
+  ExecutorExit,
+  JobIntent,
+  JobPhase,
+  JobPlan,
+  JobRecord,
+  JobResult,
+  JobState,
+  Reason,
+} from '../spec/job-record.ts';
+import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
+import { Database } from './database.ts';
+import { datasetTable } from './dataset-table.ts';
+import { eventTable } from './event-table.ts';
+import { jobTable } from './job-table.ts';
+import { type MetaTable, metaTable } from './meta-table.ts';
+import { operationTable } from './operation-table.ts';
+import { requestTable } from './request-table.ts';
+import { migrate, quickCheck, schemaVersion } from './schema.ts';
+
+/**
+ * What the store promises to the rest of the daemon. Every method that writes is one transaction
+ * (or part of the one that `atomically` opened) and is durable when it returns: a crash of the
+ * process or the host after that keeps the effect.
+ *
+ * Errors, as GnndError: STATE_DISK_FULL (nothing was written; the store stays usable),
+ * STORE_UNAVAILABLE (busy or I/O error) and STORE_CORRUPT. After an I/O error or corruption the
+ * store refuses everything and `StoreOptions.onFatal` has been called: only a restart, which reads
+ * what is really on the disk, can tell what was kept. JOB_NOT_FOUND, DATASET_NOT_FOUND and
+ * OPERATION_NOT_FOUND from methods that change something; those that read answer null.
+ */
+export interface Store extends JobStore, DatasetStore, OperationStore {
+  /** Counts the starts of a daemon on this store, from 1; never the same twice. */
+  readonly incarnation: number;
+  /** False when the daemon before this one did not close the store. True on a new store. */
+  readonly lastStopWasClean: boolean;
+
+  /**
+   * Runs `work` in one transaction: all that it writes is kept, or nothing. Nests. Listeners of
+   * `onCommit` run after the outermost one.
+   */
+  atomically<T>(work: () => T): T;
+  /** Called after every commit that changed a job, a dataset or an operation. */
+  onCommit(listener: () => void): () => void;
+  /** Newest revision, 0 on a new store. Revisions count job events without a gap. */
+  revision(): number;
+  sizes(): StoreSizes;
+  /** Small facts that the daemon keeps about itself. */
+  getMeta(key: string): string | null;
+  setMeta(key: string, value: string): void;
+  findRequest(method: string, requestId: string): StoredRequest | null;
+
+  /** Moves the log into the database file and marks the stop as clean. Idempotent. */
+  close(): void;
+}
+
+export interface JobStore {
+  /** Stores a PENDING job with intent RUN. Throws JOB_EXISTS, REQUEST_ID_REUSED. */
+  insertJob(job: NewJob, request?: RequestKey): JobRecord;
+  getJob(id: string): JobRecord | null;
+  getJobByUid(uid: string): JobRecord | null;
+  /** Newest first. */
+  listJobs(query: JobQuery): readonly JobRecord[];
+  /** Oldest first. */
+  nonTerminalJobs(): readonly JobRecord[];
+  /** Every state has an entry. */
+  countJobs(): Readonly<Record<JobState, number>>;
+  /**
+   * What the user wants from now on. An intent only moves from RUN to CANCEL, and not on a
+   * terminal job: JOB_STATE_CONFLICT. An intent that holds already is no change (no revision), but
+   * its request is remembered. Throws REQUEST_ID_REUSED.
+   */
+  setIntent(id: string, intent: JobIntent, request?: RequestKey): JobRecord;
+  /**
+   * Applies `change`, appends the event, and returns the job at its new revision. A state that the
+   * table forbids, and any change of a terminal job, throws JOB_STATE_CONFLICT and writes nothing.
+   * Fields that are left out stay, except: `phase` is null outside PREPARING and RUNNING,
+   * `nextAttemptAtMs` is null outside PENDING, `startAtMs` is set when the job first gets to
+   * PREPARING, `endAtMs` when it becomes terminal.
+   */
+  transition(id: string, change: JobChange): JobRecord;
+  /**
+   * The next attempt, numbered from 1. Attempts, exits, restarts and epochs have no revision of
+   * their own: they show in the events that follow, so record first and `transition` then (within
+   * `atomically` where the two must not part).
+   */
+  openAttempt(id: string): Attempt;
+  closeAttempt(id: string, attempt: number, end: AttemptEnd): void;
+  addExecutorExit(id: string, attempt: number, exit: ExecutorExit): void;
+  addExecutorRestart(id: string, attempt: number): void;
+  /**
+   * Repeating a stored report changes nothing. A report with the same number and another content,
+   * one that leaves a gap, or one of a closed attempt is refused with INTERNAL.
+   */
+  recordEpoch(id: string, attempt: number, report: EpochReport): void;
+  /** The job at each of its revisions after `afterRevision`, oldest first, at most `limit`. */
+  events(id: string, afterRevision: number, limit: number): readonly StoredJobEvent[];
+}
+
+export interface DatasetStore {
+  /** Throws DATASET_EXISTS. */
+  insertDataset(dataset: NewDataset): DatasetRecord;
+  updateDataset(id: string, change: DatasetChange): DatasetRecord;
+  getDataset(id: string): DatasetRecord | null;
+  /** By id, ascending; `afterId` is the last one of the page before. */
+  listDatasets(query: DatasetQuery): readonly DatasetRecord[];
+  countDatasets(): DatasetCounts;
+}
+
+export interface OperationStore {
+  /** Throws REQUEST_ID_REUSED. */
+  insertOperation(operation: NewOperation, request?: RequestKey): OperationRecord;
+  /**
+   * `progress` and `message` stay in memory until the operation ends: they are not worth a sync of
+   * the disk. With `end` everything is stored; an operation that has ended changes no more
+   * (INTERNAL).
+   */
+  updateOperation(id: string, change: OperationChange): OperationRecord;
+  getOperation(id: string): OperationRecord | null;
+  /** Those that have not ended; at the daemon's start their work died with the one before. */
+  unfinishedOperations(): readonly OperationRecord[];
+}
+
+export interface NewJob {
+  readonly id: string;
+  readonly uid: string;
+  readonly spec: JobSpecInput;
+  readonly effectiveSpec: JobSpec;
+  readonly datasetDigest: string;
+}
+
+/** Left out: stays as it is. */
+export interface JobChange {
+  readonly state?: JobState;
+  readonly phase?: JobPhase | null;
+  readonly reason?: Reason;
+  readonly message?: string;
+  readonly startAtMs?: number | null;
+  readonly endAtMs?: number | null;
+  readonly nextAttemptAtMs?: number | null;
+  readonly plan?: JobPlan | null;
+  readonly result?: JobResult | null;
+}
+
+export interface JobQuery {
+  readonly limit: number;
+  /** The last job of the page before. */
+  readonly after: { readonly createAtMs: number; readonly uid: string } | null;
+  /** Empty: all. */
+  readonly states: readonly JobState[];
+}
+
+export interface AttemptEnd {
+  readonly reason: Reason;
+  readonly message: string;
+}
+
+/** The job as it was at `revision`. */
+export interface StoredJobEvent {
+  readonly revision: number;
+  readonly atMs: number;
+  readonly job: JobRecord;
+}
+
+/** Identifies a call that may be repeated; stored together with the call's effect. */
+export interface RequestKey {
+  /** For example `CreateJob`. */
+  readonly method: string;
+  readonly requestId: string;
+  /** SHA-256 of the canonical request without its request id, in hex. */
+  readonly sha256: string;
+}
+
+export interface StoredRequest {
+  readonly sha256: string;
+  /** Name of what the call made or changed, for example `jobs/mine`. */
+  readonly resource: string;
+  /** The store's revision when the call was done. */
+  readonly revision: number;
+  readonly atMs: number;
+}
+
+export type NewDataset = Omit<DatasetRecord, 'createAtMs'>;
+
+/** Left out: stays as it is. */
+export type DatasetChange = Partial<Omit<DatasetRecord, 'id' | 'createAtMs'>>;
+
+export interface DatasetQuery {
+  readonly limit: number;
+  readonly afterId: string | null;
+}
+
+export interface DatasetCounts {
+  /** Every state has an entry. */
+  readonly byState: Readonly<Record<DatasetState, number>>;
+  readonly bytes: number;
+}
+
+export type NewOperation = Pick<OperationRecord, 'id' | 'kind' | 'target'>;
+/** Left out: stays as it is. */
+export interface OperationChange {
+  /** 0 to 1. */
+  readonly progress?: number;
+  readonly message?: string;
+  readonly end?: OperationEnd;
+}
+
+export interface OperationEnd {
+  /** Null when it succeeded. */
+  readonly error: OperationFailure | null;
+  readonly validation: OperationRecord['validation'];
+}
+
+export interface StoreSizes {
+  readonly dbBytes: number;
+  readonly walBytes: number;
+}
+
+export interface StoreOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The table of legal state changes: throws GnndError JOB_STATE_CONFLICT on any other. */
+  readonly assertTransition: (from: JobState, to: JobState) => void;
+  /** Told of every outermost writing transaction, also of those that failed. */
+  readonly observe?: (observation: StoreObservation) => void;
+  /**
+   * Called once, when the store has become unusable, from within the call that found out; the
+   * daemon must end soon (exit code 74).
+   */
+  readonly onFatal?: (error: GnndError) => void;
+}
+
+/** What a transaction was for; GROUP is one of `atomically`. */
+export type StoreOp =
+  | 'INSERT_JOB'
+  | 'SET_INTENT'
+  | 'TRANSITION'
+  | 'ATTEMPT'
+  | 'EPOCH'
+  | 'DATASET'
+  | 'OPERATION'
+  | 'META'
+  | 'GROUP';
+
+export type StoreErrorCode = 'BUSY' | 'FULL' | 'IOERR' | 'CORRUPT' | 'OTHER';
+
+export interface StoreObservation {
+  readonly op: StoreOp;
+  /** Begin to durable commit. */
+  readonly seconds: number;
+  /** Null when it was committed, or refused by a rule rather than by the database. */
+  readonly error: StoreErrorCode | null;
+}
+
+/**
+ * Opens the store at `path` and brings it to the newest schema; makes it where there is none. Only
+ * one daemon may have it open: whoever calls holds the lock of the state directory.
+ *
+ * Throws SchemaTooNew (exit code 65), and GnndError STORE_CORRUPT, STORE_UNAVAILABLE or
+ * STATE_DISK_FULL (exit code 74). After a stop that was not clean the whole file is checked first.
+ */
+export function openStore(path: string, options: StoreOptions): Store {
+  const { log } = options;
+  let isOpen = false;
+  const database = new Database(path, {
+    clock: options.clock,
+    observe: (observation) => options.observe?.(observation),
+    onFatal: (error) => {
+      // While it opens, the caller gets the error itself.
+      if (!isOpen) return;
+      log.error('store.failed', { reason: error.reason, err: error.message });
+      options.onFatal?.(error);
+    },
+  });
+  try {
+    const lastStopWasClean = recover(database, path, log);
+    const meta = metaTable(database);
+    const incarnation = beginIncarnation(database, meta);
+    log.info('store.opened', { path, incarnation, lastStopWasClean });
+    const store = storeOn(database, meta, options, { incarnation, lastStopWasClean });
+    isOpen = true;
+    return store;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+const cleanStopKey = 'clean_stop';
+const incarnationKey = 'incarnation';
+
+/** Checks and migrates; says whether the last stop was clean. */
+function recover(database: Database, path: string, log: Log): boolean {
+  const isNew = schemaVersion(database, path) === 0;
+  const wasClean = isNew || metaTable(database).get(cleanStopKey) === 'yes';
+  if (!wasClean) {
+    log.warn('store.unclean_stop', { path });
+    quickCheck(database, path);
+  }
+  database.useWriteAheadLog();
+  migrate(database, { path, log });
+  return wasClean;
+}
+
+function beginIncarnation(database: Database, meta: MetaTable): number {
+  return database.write('META', false, () => {
+    const incarnation = Number(meta.get(incarnationKey) ?? '0') + 1;
+    meta.set(incarnationKey, String(incarnation));
+    meta.set(cleanStopKey, 'no');
+    return incarnation;
+  });
+}
+
+function storeOn(
+  database: Database,
+  meta: MetaTable,
+  options: StoreOptions,
+  start: Pick<Store, 'incarnation' | 'lastStopWasClean'>,
+): Store {
+  const { clock, log, assertTransition } = options;
+  const events = eventTable(database);
+  const requests = requestTable(database, clock);
+  return {
+    ...start,
+    ...jobTable({ database, clock, events, requests, assertTransition }),
+    ...datasetTable(database, clock),
+    ...operationTable({ database, clock, events, requests }),
+    atomically: (work) => database.write('GROUP', false, work),
+    onCommit: (listener) =>
+      database.onCommit(() => {
+        try {
+          listener();
+        } catch (error) {
+          // The commit stands whatever a listener does, and the writer must hear that it does.
+          log.error('store.listener_failed', { err: messageOf(error) });
+        }
+      }),
+    revision: events.revision,
+    sizes: () => database.sizes(),
+    getMeta: (key) => meta.get(`user:${key}`),
+    setMeta: (key, value) => database.write('META', false, () => meta.set(`user:${key}`, value)),
+    findRequest: requests.find,
+    close: () => closeStore(database, meta, log),
+  };
+}
+
+function closeStore(database: Database, meta: MetaTable, log: Log): void {
+  if (!database.isOpen) return;
+  try {
+    if (database.isUsable) {
+      database.write('META', false, () => meta.set(cleanStopKey, 'yes'));
+      database.pragma('wal_checkpoint(TRUNCATE)');
+    }
+  } catch (error) {
+    // The next start checks the file instead; nothing that was acknowledged depends on it.
+    if (!(error instanceof GnndError)) throw error;
+    log.warn('store.close_unclean', { err: error.message });
+  } finally {
+    database.close();
+  }
+}

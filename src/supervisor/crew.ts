@@ -1,0 +1,256 @@
+import { closeSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { StartMessage } from '../executor/protocol.ts';
+import type {
+  CoreAddon,
+  DatasetLocation,
+  ExecutorOptions,
+  ExecutorSnapshot,
+  SegmentHandle,
+  SegmentSnapshot,
+  SegmentSpec,
+} from '../native/contract.ts';
+import type { ExecutorExit, ExecutorRole } from '../spec/job-record.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
+import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
+import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
+import type { JobLayout } from './job-layout.ts';
+
+/**
+ * A segment and the executors that share it: spawned, watched, killed when they stall, reaped, what
+ * they held reclaimed. A trial and a job's run are one crew each.
+ */
+
+/** One process to run, by the name that events call it. */
+export interface Seat {
+  readonly executor: string;
+  readonly role: ExecutorRole;
+  readonly device: string;
+}
+
+export interface CrewDevice {
+  readonly name: string;
+  readonly cores: readonly number[];
+}
+
+export interface CrewOptions {
+  readonly native: CoreAddon;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly segment: SegmentSpec;
+  readonly topologyFd: number;
+  readonly dataset: DatasetLocation;
+  readonly spec: JobSpec;
+  readonly layout: JobLayout;
+  /** All devices of the attempt; the index is the segment's device number. */
+  readonly devices: readonly CrewDevice[];
+  readonly logFolder: string;
+  readonly onReady: (executor: string) => void;
+  /** After the process was reaped and what it held was reclaimed. */
+  readonly onExited: (executor: string, outcome: ExecutorOutcome, exit: ExecutorExit) => void;
+}
+
+interface Member {
+  readonly seat: Seat;
+  readonly incarnation: number;
+  readonly process: ExecutorProcess;
+  ready: boolean;
+  stalledForMs: number | null;
+  gone: Promise<void>;
+}
+
+/** How long a SIGKILLed process may take to be reaped before it counts as unkillable. */
+const killDeadlineMs = 30_000;
+
+export class Crew {
+  readonly segment: SegmentHandle;
+  readonly #options: CrewOptions;
+  readonly #segmentFd: number;
+  readonly #members = new Map<string, Member>();
+  #reclaimed = { CLAIMED: 0, TAKEN: 0 };
+  #stopping = false;
+  #closed = false;
+
+  /** Throws with a NativeCode when the segment cannot be made. */
+  constructor(options: CrewOptions) {
+    this.#options = options;
+    const { segment, fd } = options.native.segmentCreate(options.segment);
+    this.segment = segment;
+    this.#segmentFd = fd;
+  }
+
+  /** Pids by incarnation. */
+  get pids(): ReadonlyMap<number, number> {
+    return new Map([...this.#members.values()].map((m) => [m.incarnation, m.process.pid]));
+  }
+
+  /** Batches taken back from dead executors so far. */
+  get reclaimed(): { readonly CLAIMED: number; readonly TAKEN: number } {
+    return this.#reclaimed;
+  }
+
+  look(): SegmentSnapshot {
+    return this.#options.native.segmentSnapshot(this.segment);
+  }
+
+  /** Registers and starts an executor; rejects when no process could be started. */
+  async spawn(seat: Seat): Promise<void> {
+    const { native, spec, devices } = this.#options;
+    const device = devices.findIndex(({ name }) => name === seat.device);
+    const id = native.segmentRegister(this.segment, seat.role, device);
+    const process = await spawnExecutor({
+      start: this.#startOf(seat, device, id),
+      logPath: join(this.#options.logFolder, `${seat.executor.replace(/[^\w.-]/g, '_')}.log`),
+      segmentFd: this.#segmentFd,
+      topologyFd: this.#options.topologyFd,
+      threads: spec.training.threadsPerTrainer,
+      instructionSet: native.hostInstructionSet(),
+    });
+    const member: Member = {
+      seat,
+      incarnation: id.incarnation,
+      process,
+      ready: false,
+      stalledForMs: null,
+      gone: Promise.resolve(),
+    };
+    this.#members.set(seat.executor, member);
+    this.#options.log.info('executor.spawned', { ...seat, pid: process.pid });
+    member.gone = this.#bury(member);
+    if (this.#stopping) process.kill();
+  }
+
+  /** One scan: who became ready, who stalled. */
+  watch(snapshot: SegmentSnapshot): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    for (const member of this.#members.values()) {
+      const row = snapshot.executors.find((e) => e.incarnation === member.incarnation);
+      if (row === undefined) continue;
+      if (!member.ready && row.phase === 'RUNNING') {
+        member.ready = true;
+        this.#options.onReady(member.seat.executor);
+      }
+      this.#killIfStalled(member, row, nowMs);
+    }
+  }
+
+  /** Asks everyone to stop, kills after `graceMs`. Resolves to those that could not be killed. */
+  async stop(graceMs: number): Promise<readonly Seat[]> {
+    this.#stopping = true;
+    const members = [...this.#members.values()];
+    if (!this.#closed) this.#options.native.segmentAbort(this.segment, 'the attempt was stopped');
+    const all = Promise.all(members.map((member) => member.gone));
+    if (await settlesWithin(all, graceMs)) return [];
+    for (const member of members) member.process.kill();
+    if (await settlesWithin(all, killDeadlineMs)) return [];
+    const left = await Promise.all(
+      members.map(async (m) => ((await settlesWithin(m.gone, 0)) ? null : m.seat)),
+    );
+    return left.filter((seat) => seat !== null);
+  }
+
+  /** Lets go of the segment; the kernel frees it with its last process. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#options.native.segmentClose(this.segment);
+    closeSync(this.#segmentFd);
+  }
+
+  #startOf(seat: Seat, device: number, executor: ExecutorOptions['executor']): StartMessage {
+    const { dataset, spec, layout, devices } = this.#options;
+    const options: ExecutorOptions = {
+      dataset,
+      sampling: layout.sampling,
+      randomSeed: BigInt(spec.training.randomSeed),
+      segmentFd: 3,
+      topologyFd: 4,
+      executor,
+    };
+    const cores = devices[device]?.cores ?? [];
+    if (seat.role === 'SAMPLER')
+      return { kind: 'start', version: 1, cores, role: seat.role, options };
+    const { learningRate, beta1, beta2, epsilon, weightDecay, weightDecayScope } =
+      spec.training.optimizer;
+    const firstLayerOnly = weightDecayScope === 'FIRST_LAYER';
+    return {
+      kind: 'start',
+      version: 1,
+      cores,
+      role: seat.role,
+      options: {
+        ...options,
+        model: layout.model,
+        optimizer: { learningRate, beta1, beta2, epsilon, weightDecay, firstLayerOnly },
+        threads: spec.training.threadsPerTrainer,
+      },
+    };
+  }
+
+  #killIfStalled(member: Member, row: ExecutorSnapshot, nowMs: number): void {
+    // Loading is bounded by the start-up timeout; a loop gives a sign of life every second.
+    if (row.phase !== 'RUNNING' || member.stalledForMs !== null) return;
+    const silentMs = nowMs - row.heartbeatNs / 1e6;
+    if (silentMs <= this.#options.spec.timeouts.stallMs) return;
+    member.stalledForMs = silentMs;
+    this.#options.log.warn('executor.stalled', { ...member.seat, silentMs });
+    member.process.kill();
+  }
+
+  /** Waits for the process to be reaped, frees what it held, tells. */
+  async #bury(member: Member): Promise<void> {
+    const status = await member.process.exited;
+    const { seat, process } = member;
+    if (!this.#closed) {
+      const held = await this.#options.native.segmentReclaim(this.segment, member.incarnation);
+      this.#reclaimed = {
+        CLAIMED: this.#reclaimed.CLAIMED + held.claimed,
+        TAKEN: this.#reclaimed.TAKEN + held.taken,
+      };
+    }
+    const outcome = outcomeOf({
+      role: seat.role,
+      device: seat.device,
+      pid: process.pid,
+      status,
+      stalledForMs: member.stalledForMs,
+      stopping: this.#stopping,
+    });
+    const reason =
+      outcome.kind === 'DONE'
+        ? 'NONE'
+        : outcome.kind === 'STALLED'
+          ? 'EXECUTOR_STALLED'
+          : outcome.reason;
+    this.#options.log.info('executor.exited', {
+      ...seat,
+      pid: process.pid,
+      code: status.code,
+      signal: status.signal,
+      reason,
+    });
+    this.#options.onExited(seat.executor, outcome, {
+      role: seat.role,
+      device: seat.device,
+      pid: process.pid,
+      exitCode: status.code,
+      signal: status.signal,
+      reason,
+      logTail: outcome.kind === 'DONE' ? '' : status.logTail,
+    });
+  }
+}
+
+async function settlesWithin(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), timeoutMs);
+  });
+  try {
+    return await Promise.race([promise.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

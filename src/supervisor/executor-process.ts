@@ -1,0 +1,124 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type EndMessage, endMessageOf, type StartMessage } from '../executor/protocol.ts';
+
+/**
+ * One child process: spawn, say start, hear its end, reap. Must be used from the main thread only:
+ * an executor is killed when the thread that spawned it ends (PR_SET_PDEATHSIG).
+ */
+
+export interface SpawnOptions {
+  readonly start: StartMessage;
+  /** Receives stdout and stderr; a file, so that no slow reader can ever block an executor. */
+  readonly logPath: string;
+  /** Become descriptors 3 and 4 of the child; stay the caller's. */
+  readonly segmentFd: number;
+  readonly topologyFd: number;
+  readonly threads: number;
+  readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512';
+}
+
+export interface ExitStatus {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** What it said at the end; null when it died without a word. */
+  readonly said: EndMessage | null;
+  readonly logTail: string;
+}
+
+export interface ExecutorProcess {
+  readonly pid: number;
+  readonly logPath: string;
+  /** Resolves when the process has been reaped; never rejects. */
+  readonly exited: Promise<ExitStatus>;
+  kill(): void;
+}
+
+const logTailBytes = 4096;
+
+/** Two levels up both from src/supervisor/ and from dist/supervisor/: the built executor. */
+const entry = fileURLToPath(new URL('../../dist/executor/main.js', import.meta.url));
+
+/** Spawns an executor. Throws when the process could not be started at all. */
+export function spawnExecutor(options: SpawnOptions): Promise<ExecutorProcess> {
+  mkdirSync(dirname(options.logPath), { recursive: true });
+  const log = openSync(options.logPath, 'a', 0o640);
+  const child = spawn(process.execPath, ['--no-warnings', entry, String(process.pid)], {
+    stdio: ['ignore', log, log, options.segmentFd, options.topologyFd, 'ipc'],
+    serialization: 'advanced',
+    env: executorEnvironment(options),
+  });
+  closeSync(log);
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('spawn', () => {
+      child.removeListener('error', reject);
+      // A failed send is a dead child: its exit tells more.
+      child.on('error', () => {});
+      resolve(watch(child, options));
+    });
+  });
+}
+
+function watch(child: ChildProcess, options: SpawnOptions): ExecutorProcess {
+  let said: EndMessage | null = null;
+  child.on('message', (value) => {
+    said ??= endMessageOf(value);
+  });
+  const exited = new Promise<ExitStatus>((resolve) => {
+    child.once('exit', (code, signal) => {
+      // Give a last message that is already in the channel its turn.
+      setImmediate(() => resolve({ code, signal, said, logTail: tailOf(options.logPath) }));
+    });
+  });
+  child.send(options.start, () => {});
+  return {
+    pid: child.pid ?? 0,
+    logPath: options.logPath,
+    exited,
+    kill: () => void child.kill('SIGKILL'),
+  };
+}
+
+/**
+ * Thread counts and instruction sets decide bits, and their libraries read them when they load, so
+ * they are set before the process starts. Nothing that would change them is inherited.
+ */
+function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(
+    ([name]) =>
+      !/^(OMP_|MKL_|KMP_|GOMP_|OPENBLAS_|ATEN_|TORCH_|NODE_OPTIONS|LD_PRELOAD)/.test(name),
+  );
+  const threads = String(options.threads);
+  return {
+    ...Object.fromEntries(kept),
+    OMP_NUM_THREADS: threads,
+    MKL_NUM_THREADS: threads,
+    // Spinning at barriers starves the executor that shares the core.
+    OMP_WAIT_POLICY: 'passive',
+    OMP_DYNAMIC: 'false',
+    MKL_DYNAMIC: 'false',
+    // Without it MKL may split a sum differently for another layout or thread count.
+    ...(options.instructionSet === 'SCALAR'
+      ? { MKL_CBWR: 'COMPATIBLE' }
+      : { MKL_CBWR: `${options.instructionSet},STRICT` }),
+  };
+}
+
+function tailOf(path: string): string {
+  try {
+    const fd = openSync(path, 'r');
+    try {
+      const { size } = fstatSync(fd);
+      const buffer = Buffer.alloc(Math.min(size, logTailBytes));
+      readSync(fd, buffer, 0, buffer.length, size - buffer.length);
+      return buffer.toString('utf8');
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    return '';
+  }
+}

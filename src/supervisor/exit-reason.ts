@@ -1,0 +1,59 @@
+import type { NativeCode } from '../native/contract.ts';
+import type { ExecutorRole, Reason } from '../spec/job-record.ts';
+import type { ExitStatus } from './executor-process.ts';
+
+/** One classifier for every way an executor can end. */
+
+export type ExecutorOutcome =
+  | { readonly kind: 'DONE' }
+  | { readonly kind: 'CRASHED'; readonly reason: CrashReason; readonly message: string }
+  | { readonly kind: 'STALLED'; readonly message: string };
+
+export type CrashReason = Extract<
+  Reason,
+  | 'EXECUTOR_CRASHED'
+  | 'SPEC_INVALID'
+  | 'DATASET_CORRUPT'
+  | 'SHM_ALLOCATION_FAILED'
+  | 'SHM_CORRUPTED'
+  | 'NUMERIC_DIVERGENCE'
+>;
+
+const reasonOfCode: Readonly<Partial<Record<NativeCode, CrashReason>>> = {
+  SPEC_INVALID: 'SPEC_INVALID',
+  DATASET_NOT_FOUND: 'DATASET_CORRUPT',
+  DATASET_CORRUPT: 'DATASET_CORRUPT',
+  IO: 'DATASET_CORRUPT',
+  SHM_ALLOCATION_FAILED: 'SHM_ALLOCATION_FAILED',
+  SHM_CORRUPTED: 'SHM_CORRUPTED',
+  NUMERIC_DIVERGENCE: 'NUMERIC_DIVERGENCE',
+};
+
+export interface ExitFacts {
+  readonly role: ExecutorRole;
+  readonly device: string;
+  readonly pid: number;
+  readonly status: ExitStatus;
+  /** Set before the watchdog's SIGKILL; null otherwise. */
+  readonly stalledForMs: number | null;
+  /** True once the attempt was told to stop: then any exit is an orderly one. */
+  readonly stopping: boolean;
+}
+
+export function outcomeOf(facts: ExitFacts): ExecutorOutcome {
+  const { status } = facts;
+  const who = `${facts.role} on ${facts.device} (pid ${facts.pid})`;
+  if (facts.stalledForMs !== null) {
+    const seconds = (facts.stalledForMs / 1000).toFixed(1);
+    return { kind: 'STALLED', message: `${who} gave no sign of life for ${seconds} s: killed` };
+  }
+  if (facts.stopping || status.said?.kind === 'ended') return { kind: 'DONE' };
+  if (status.said?.kind === 'failed') {
+    const { code, message } = status.said;
+    if (code === 'ABORTED') return { kind: 'DONE' };
+    const reason = reasonOfCode[code] ?? 'EXECUTOR_CRASHED';
+    return { kind: 'CRASHED', reason, message: `${who} failed: ${message}` };
+  }
+  const how = status.signal === null ? `exited with ${status.code}` : `died of ${status.signal}`;
+  return { kind: 'CRASHED', reason: 'EXECUTOR_CRASHED', message: `${who} ${how}` };
+}

@@ -1,0 +1,122 @@
+import type {
+  CoreAddon,
+  DatasetCounts,
+  ModelManifest,
+  ModelOptions,
+  SamplingOptions,
+  SegmentSpec,
+} from '../native/contract.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
+
+/** What a job's spec means in native terms: options, sizes, the segment to make. */
+
+/** Reserved epoch of trials (native/core/base/philox.h): they never see a batch of the job. */
+const trialEpoch = 0xffffff;
+
+/** Batches of a trial: enough for medians, few enough to take no notice of. */
+const trialBatches = 24;
+
+export interface JobLayout {
+  readonly model: ModelOptions;
+  readonly sampling: SamplingOptions;
+  readonly manifest: ModelManifest;
+  /** M. */
+  readonly batchesPerEpoch: number;
+  /** Virtual bytes of a slot: the largest record the job can make. */
+  readonly slotBytes: number;
+}
+
+/** Throws with native code SPEC_INVALID when a bound does not fit (docs/formats/record.md). */
+export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts): JobLayout {
+  const model: ModelOptions = {
+    type: spec.model.type,
+    layers: spec.model.layers,
+    inDim: counts.numFeatures,
+    hiddenDim: spec.model.hiddenDim,
+    outDim: counts.numClasses,
+    dropout: spec.model.dropout,
+    inputDropout: spec.model.inputDropout,
+  };
+  const sampling: SamplingOptions = {
+    fanouts: spec.sampling.fanouts,
+    batchSize: spec.training.batchSize,
+    gcnWeights: spec.model.type === 'GCN',
+  };
+  return {
+    model,
+    sampling,
+    manifest: native.modelManifest(model),
+    batchesPerEpoch: Math.ceil(counts.train / spec.training.batchSize),
+    slotBytes: native.recordSlotBytes(counts, sampling),
+  };
+}
+
+interface SegmentRequest {
+  readonly spec: JobSpec;
+  readonly counts: DatasetCounts;
+  readonly layout: JobLayout;
+  readonly deviceCount: number;
+  readonly executorCount: number;
+}
+
+/** The job's segment. `recordBytes` is what a trial saw a record take; 0 = unknown. */
+export function jobSegment(
+  native: CoreAddon,
+  request: SegmentRequest,
+  recordBytes: number,
+): SegmentSpec {
+  const { spec, layout, deviceCount } = request;
+  const { batchesPerStep, staleness } = spec.training;
+  const defaultSlots = native.segmentDefaultSlots({
+    batchesPerStep,
+    staleness,
+    numDevices: deviceCount,
+    batchesPerEpoch: layout.batchesPerEpoch,
+    queueMaxBytes: spec.queue.maxBytes,
+    recordBytes,
+  });
+  const numSlots = spec.queue.capacity === 0 ? defaultSlots : spec.queue.capacity;
+  return {
+    ...common(request),
+    batchLimit: 0,
+    epochs: spec.training.epochs,
+    firstEpoch: 0,
+    batchesPerStep,
+    staleness,
+    numSlots,
+    maxExecutors: request.executorCount + spec.restart.executorRestarts + 1,
+    evaluation: 'EVERY_EPOCH',
+    lowWater: Math.floor(numSlots / 4),
+  };
+}
+
+/** A trial's segment: the first batches of the reserved epoch, no evaluation, room for all. */
+export function trialSegment(request: SegmentRequest): SegmentSpec {
+  const batches = Math.min(trialBatches, request.layout.batchesPerEpoch);
+  return {
+    ...common(request),
+    batchLimit: batches,
+    epochs: 1,
+    firstEpoch: trialEpoch,
+    batchesPerStep: 1,
+    staleness: 0,
+    numSlots: batches,
+    maxExecutors: request.executorCount,
+    evaluation: 'NONE',
+    lowWater: 0,
+  };
+}
+
+function common({ spec, counts, layout, deviceCount }: SegmentRequest) {
+  return {
+    batchesPerEpoch: layout.batchesPerEpoch,
+    slotBytes: layout.slotBytes,
+    queueMaxBytes: spec.queue.maxBytes,
+    parameterFloats: layout.manifest.numFloats,
+    // Adam keeps two moments per parameter.
+    optimizerFloats: 2 * layout.manifest.numFloats,
+    numDevices: deviceCount,
+    batchSize: spec.training.batchSize,
+    trainNodes: counts.train,
+  };
+}

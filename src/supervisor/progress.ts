@@ -1,0 +1,119 @@
+import {
+  counters,
+  type ExecutorSnapshot,
+  type SegmentEpoch,
+  type SegmentSnapshot,
+} from '../native/contract.ts';
+import type { EpochReport, ExecutorStatus, JobProgress } from '../spec/job-record.ts';
+
+/** What people see of a running job, computed from two looks at its segment. Pure. */
+
+/** One look, with the pids the daemon knows and the time it was taken. */
+export interface Look {
+  readonly atMs: number;
+  readonly snapshot: SegmentSnapshot;
+}
+
+export interface ProgressInput {
+  /** About a second before `now`; null on the first look. */
+  readonly before: Look | null;
+  readonly now: Look;
+  readonly deviceNames: readonly string[];
+  readonly pids: ReadonlyMap<number, number>;
+  readonly epochs: number;
+  readonly batchesPerEpoch: number;
+  /** The epoch in progress and the last one that ended; null before. */
+  readonly current: SegmentEpoch;
+  readonly lastReport: EpochReport | null;
+  /** When the job began to train. */
+  readonly startedMs: number;
+}
+
+export function progressOf(input: ProgressInput): JobProgress {
+  const { snapshot, atMs } = input.now;
+  const before = input.before;
+  const elapsedSeconds = before === null ? 0 : (atMs - before.atMs) / 1000;
+  const rate = (counter: number) =>
+    before === null || elapsedSeconds <= 0
+      ? 0
+      : (sumOf(snapshot, counter) - sumOf(before.snapshot, counter)) / elapsedSeconds;
+  const total = input.epochs * input.batchesPerEpoch;
+  const done = snapshot.committedBatches;
+  const spentMs = atMs - input.startedMs;
+  const { current, lastReport } = input;
+  return {
+    epoch: snapshot.epoch,
+    epochs: input.epochs,
+    batchesCommitted: done - snapshot.epoch * input.batchesPerEpoch,
+    batchesPerEpoch: input.batchesPerEpoch,
+    version: snapshot.version,
+    loss: current.seeds > 0 ? current.lossSum / current.seeds : (lastReport?.loss ?? 0),
+    valAccuracy: lastReport?.valAccuracy ?? 0,
+    seedsPerSecond: rate(counters.seeds),
+    edgesPerSecond: rate(counters.edges),
+    remainingMs: done === 0 ? 0 : Math.round((spentMs / done) * (total - done)),
+    queueDepth: snapshot.queueDepth,
+    queueCapacity: snapshot.numSlots,
+    executors: snapshot.executors
+      .filter(isAlive)
+      .map((executor) => statusOf(executor, input, elapsedSeconds)),
+  };
+}
+
+export function isAlive(executor: ExecutorSnapshot): boolean {
+  return executor.phase !== 'REAPED';
+}
+
+function statusOf(
+  executor: ExecutorSnapshot,
+  input: ProgressInput,
+  elapsedSeconds: number,
+): ExecutorStatus {
+  const before = input.before?.snapshot.executors.find((e) => e.row === executor.row);
+  const busyNs = busyOf(executor) - (before === undefined ? 0 : busyOf(before));
+  const isSampler = executor.role === 'SAMPLER';
+  const batches = isSampler ? counters.batchesSampled : counters.batchesTrained;
+  return {
+    role: executor.role,
+    device: input.deviceNames[executor.device] ?? `device ${executor.device}`,
+    pid: input.pids.get(executor.incarnation) ?? 0,
+    busy: elapsedSeconds <= 0 ? 0 : Math.min(1, busyNs / 1e9 / elapsedSeconds),
+    batches: executor.counters[batches] ?? 0,
+    stage: executor.stage,
+  };
+}
+
+/** The report of an epoch that is over. `parametersSha256` may be empty. */
+export function epochReportOf(
+  epoch: SegmentEpoch,
+  deviceNames: readonly string[],
+  parametersSha256: string,
+): EpochReport {
+  const { evaluation } = epoch;
+  const share = (part: number, whole: number) => (whole === 0 ? 0 : part / whole);
+  return {
+    epoch: epoch.epoch,
+    batches: epoch.batches,
+    steps: epoch.steps,
+    retries: epoch.retries,
+    loss: share(epoch.lossSum, epoch.seeds),
+    trainAccuracy: share(epoch.correct, epoch.seeds),
+    valAccuracy: evaluation === null ? 0 : share(evaluation.valCorrect, evaluation.valNodes),
+    testAccuracy: evaluation === null ? 0 : share(evaluation.testCorrect, evaluation.testNodes),
+    durationMs: Math.round((epoch.endNs - epoch.startNs) / 1e6),
+    version: epoch.finalVersion,
+    parametersSha256,
+    ledgerDigest: epoch.ledgerDigest,
+    batchesByDevice: Object.fromEntries(
+      deviceNames.map((name, index) => [name, epoch.deviceBatches[index] ?? 0]),
+    ),
+  };
+}
+
+function sumOf(snapshot: SegmentSnapshot, counter: number): number {
+  return snapshot.executors.reduce((sum, e) => sum + (e.counters[counter] ?? 0), 0);
+}
+
+function busyOf(executor: ExecutorSnapshot): number {
+  return executor.stages.reduce((sum, stage) => sum + stage.totalNs, 0);
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env node
+// Everything that is judged without running gnnd: formatting, lint, types, structure, protos.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+const failures = [];
+const skipped = [];
+
+function run(name, command, args, options = {}) {
+  const { status, error } = spawnSync(command, args, { stdio: 'inherit', ...options });
+  process.stdout.write(`${status === 0 ? 'ok  ' : 'FAIL'}  ${name}\n`);
+  if (status !== 0) failures.push(error === undefined ? name : `${name} (${error.message})`);
+}
+
+function filesUnder(folder, ending) {
+  return readdirSync(folder, { recursive: true })
+    .map(String)
+    .filter((name) => ending.test(name))
+    .map((name) => join(folder, name))
+    .sort();
+}
+
+function has(command) {
+  return spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
+}
+
+const bin = (name) => join('node_modules/.bin', name);
+run('biome: format and lint', bin('biome'), ['check', '--error-on-warnings', '.']);
+run('tsc: strict types', bin('tsc'), ['--noEmit']);
+run('tidy: imports, includes, sizes, words', bin('vitest'), ['run', 'test/unit/tidy']);
+run('buf: lint', bin('buf'), ['lint'], { cwd: 'proto' });
+run('buf: format', bin('buf'), ['format', '--diff', '--exit-code'], { cwd: 'proto' });
+
+const clangFormat = ['.venv/bin/clang-format', 'clang-format'].find((path) => has(path));
+if (clangFormat === undefined) {
+  skipped.push('clang-format (python3 -m pip install clang-format==19.1.7)');
+} else {
+  const sources = [...filesUnder('native', /\.(h|cc)$/), ...filesUnder('bench', /\.(h|cc)$/)];
+  run('clang-format', clangFormat, ['--dry-run', '--Werror', ...sources]);
+}
+if (has('systemd-analyze')) {
+  run('systemd-analyze verify', 'node', ['deploy/verify-unit.mjs']);
+} else {
+  skipped.push('systemd-analyze (sudo apt-get install systemd)');
+}
+if (existsSync('deploy/gnnd.example.yaml') && existsSync('dist/main.js')) {
+  run('example configuration', 'node', [
+    ...['dist/main.js', 'config', 'check', '--config', 'deploy/gnnd.example.yaml'],
+  ]);
+}
+
+for (const what of skipped) process.stdout.write(`SKIPPED: ${what}\n`);
+if (failures.length > 0) {
+  process.stdout.write(`\nFAILED: ${failures.join(', ')}\n`);
+  process.exit(1);
+}
+process.stdout.write('\nAll checks passed.\n');

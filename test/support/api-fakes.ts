@@ -1,0 +1,256 @@
+import type { Clock } from '../../src/base/clock.ts';
+import { GnndError } from '../../src/base/errors.ts';
+import type { Log, LogFields } from '../../src/base/log.ts';
+import type { JobEvent, Jobs } from '../../src/jobs/jobs.ts';
+import type { DatasetRecord, OperationRecord } from '../../src/spec/dataset-record.ts';
+import type { JobPlan, JobProgress, JobRecord, JobState } from '../../src/spec/job-record.ts';
+import type { JobSpec } from '../../src/spec/job-spec.ts';
+import { resolveJobSpec } from '../../src/spec/resolve-job-spec.ts';
+
+/** Backends of the API that do as a test says, and time that passes when a test says so. */
+
+export function resolvedSpec(): JobSpec {
+  const context = { deviceNames: ['cpu:0', 'cpu:1'], smallestDeviceCores: 1, trainNodes: 140 };
+  const resolution = resolveJobSpec({ dataset: 'cora', training: { epochs: 3 } }, context);
+  if ('violations' in resolution) throw new Error(JSON.stringify(resolution.violations));
+  return resolution.ok;
+}
+
+export function jobRecord(changes: Partial<JobRecord> = {}): JobRecord {
+  return {
+    id: 'mine',
+    uid: '0b6c7d0e-6b0a-4a55-9a80-52f3a54bb001',
+    spec: { dataset: 'cora', training: { epochs: 3 } },
+    effectiveSpec: resolvedSpec(),
+    datasetDigest: 'd'.repeat(64),
+    state: 'PENDING',
+    phase: null,
+    intent: 'RUN',
+    reason: 'WAITING_FOR_DEVICES',
+    message: 'waits for 1 device',
+    createAtMs: 1_700_000_000_123,
+    startAtMs: null,
+    endAtMs: null,
+    nextAttemptAtMs: null,
+    revision: 1,
+    attempts: [],
+    epochs: [],
+    plan: null,
+    result: null,
+    ...changes,
+  };
+}
+
+export function jobProgress(changes: Partial<JobProgress> = {}): JobProgress {
+  return {
+    epoch: 1,
+    epochs: 3,
+    batchesCommitted: 4,
+    batchesPerEpoch: 9,
+    version: 13,
+    loss: 0.5,
+    valAccuracy: 0.75,
+    seedsPerSecond: 1000,
+    edgesPerSecond: 50_000,
+    remainingMs: 9000,
+    queueDepth: 2,
+    queueCapacity: 5,
+    executors: [
+      { role: 'SAMPLER', device: 'cpu:0', pid: 41, busy: 0.5, batches: 12, stage: 'SAMPLE' },
+    ],
+    ...changes,
+  };
+}
+
+export function jobPlan(): JobPlan {
+  return {
+    estimated: true,
+    executors: [
+      { role: 'SAMPLER', device: 'cpu:0' },
+      { role: 'TRAINER', device: 'cpu:1' },
+    ],
+    samplerBatchNs: 1_000_000,
+    trainerBatchNs: 3_000_000,
+    standbyBatchNs: 3_500_000,
+    k: 3,
+    choices: [{ policy: 'PAPER', samplers: 1, trainers: 1, batchNs: 3_000_000 }],
+    policy: 'PAPER',
+    standby: 'AUTO',
+    timeSharingBatchNs: 2_000_000,
+    explanation: 'two devices leave no choice',
+    queueCapacity: 5,
+    slotBytes: 2 ** 33,
+    parameterCount: 23_063,
+  };
+}
+
+/** One job whose past a test writes. */
+export interface FakeJobs extends Jobs {
+  /** Moves the job to a state in a new revision of the store. */
+  transition(state: JobState, changes?: Partial<JobRecord>): void;
+  /** A revision that belongs to another job. */
+  otherJobChanges(): void;
+  setProgress(progress: JobProgress | null): void;
+  /** Calls of `events` so far. */
+  readonly eventReads: number;
+  readonly listenerCount: number;
+}
+
+export function createFakeJobs(): FakeJobs {
+  let job = jobRecord();
+  let revision = job.revision;
+  let progress: JobProgress | null = null;
+  let eventReads = 0;
+  const events: JobEvent[] = [{ revision, atMs: 0, job }];
+  const listeners = new Set<() => void>();
+  const changed = () => {
+    for (const listener of listeners) listener();
+  };
+  const get = (id: string) => {
+    if (id === job.id) return job;
+    throw new GnndError('JOB_NOT_FOUND', `no job ${id}`, { resource: `jobs/${id}` });
+  };
+  return {
+    create: () => job,
+    get,
+    list: () => ({ jobs: [job], next: null }),
+    cancel: (id) => get(id),
+    events(id, after, limit) {
+      eventReads += 1;
+      get(id);
+      return events.filter((event) => event.revision > after).slice(0, limit);
+    },
+    revision: () => revision,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    progress: () => progress,
+    plan: jobPlan,
+    logs: () => [],
+    transition(state, changes = {}) {
+      revision += 1;
+      job = { ...job, state, revision, ...changes };
+      events.push({ revision, atMs: 0, job });
+      changed();
+    },
+    otherJobChanges() {
+      revision += 1;
+      changed();
+    },
+    setProgress(value) {
+      progress = value;
+      changed();
+    },
+    get eventReads() {
+      return eventReads;
+    },
+    get listenerCount() {
+      return listeners.size;
+    },
+  };
+}
+
+export function datasetRecord(changes: Partial<DatasetRecord> = {}): DatasetRecord {
+  return {
+    id: 'cora',
+    state: 'READY',
+    message: '',
+    digest: 'e'.repeat(64),
+    path: '/state/datasets/cora',
+    numNodes: 2708,
+    numEdges: 10_556,
+    numFeatures: 1433,
+    numClasses: 7,
+    numTrain: 140,
+    numVal: 500,
+    numTest: 1000,
+    bytes: 15_700_000,
+    createAtMs: 1_700_000_000_000,
+    ...changes,
+  };
+}
+
+export function operationRecord(changes: Partial<OperationRecord> = {}): OperationRecord {
+  return {
+    id: '01hf7yat00000000000000000a',
+    kind: 'ImportDataset',
+    target: 'cora',
+    done: false,
+    progress: 0.25,
+    message: 'reading edges',
+    createAtMs: 1_700_000_000_000,
+    endAtMs: null,
+    error: null,
+    validation: null,
+    ...changes,
+  };
+}
+
+/** Time that stands still until it is advanced; sleepers wake in the order of their times. */
+export interface VirtualTime {
+  readonly clock: Clock;
+  sleep(delayMs: number, signal?: AbortSignal): Promise<void>;
+  advance(byMs: number): Promise<void>;
+  readonly sleeperCount: number;
+}
+
+export function createVirtualTime(): VirtualTime {
+  let nowMs = 0;
+  let sleepers: { readonly atMs: number; readonly wake: () => void }[] = [];
+  return {
+    clock: { wallMs: () => 1_700_000_000_000 + nowMs, monotonicMs: () => nowMs },
+    sleep(delayMs, signal) {
+      return new Promise((resolve, reject) => {
+        if (signal?.aborted === true) {
+          reject(signal.reason);
+          return;
+        }
+        const sleeper = { atMs: nowMs + delayMs, wake: resolve };
+        sleepers.push(sleeper);
+        signal?.addEventListener('abort', () => {
+          sleepers = sleepers.filter((other) => other !== sleeper);
+          reject(signal.reason);
+        });
+      });
+    },
+    async advance(byMs) {
+      nowMs += byMs;
+      const due = sleepers.filter((sleeper) => sleeper.atMs <= nowMs);
+      sleepers = sleepers.filter((sleeper) => sleeper.atMs > nowMs);
+      for (const sleeper of due) sleeper.wake();
+      await settled();
+    },
+    get sleeperCount() {
+      return sleepers.length;
+    },
+  };
+}
+
+/** Lets everything that can go on without time or input go on. */
+export function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+export interface LogLine {
+  readonly level: string;
+  readonly msg: string;
+  readonly fields: LogFields;
+}
+
+/** A log that keeps its lines. */
+export function createMemoryLog(): { readonly log: Log; readonly lines: LogLine[] } {
+  const lines: LogLine[] = [];
+  const make = (fixed: LogFields): Log => {
+    const emit = (level: string) => (msg: string, fields?: LogFields) =>
+      void lines.push({ level, msg, fields: { ...fixed, ...fields } });
+    return {
+      debug: emit('debug'),
+      info: emit('info'),
+      warn: emit('warn'),
+      error: emit('error'),
+      with: (fields) => make({ ...fixed, ...fields }),
+    };
+  };
+  return { log: make({}), lines };
+}

@@ -1,0 +1,241 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from '@bufbuild/protobuf';
+import { Client, credentials, type ServiceError } from '@grpc/grpc-js';
+import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
+import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+
+/** A real daemon with real executors in a temporary folder, and a client of it. */
+
+export const repository = fileURLToPath(new URL('../../', import.meta.url));
+const entry = join(repository, 'dist', 'main.js');
+
+export interface DaemonOptions {
+  readonly cpuDevices?: number;
+  /** Kept between daemons of one test; made anew when left out. */
+  readonly folder?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export class TestDaemon {
+  readonly folder: string;
+  readonly process: ChildProcess;
+  readonly address: string;
+  readonly metrics: string;
+  readonly client: Client;
+
+  private constructor(folder: string, process: ChildProcess, ready: ReadyLine) {
+    this.folder = folder;
+    this.process = process;
+    this.address = ready.listen[0] ?? '';
+    this.metrics = ready.metrics;
+    this.client = new Client(this.address, credentials.createInsecure());
+  }
+
+  static async start(options: DaemonOptions = {}): Promise<TestDaemon> {
+    const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'gnnd-e2e-'));
+    mkdirSync(folder, { recursive: true });
+    const process = spawnDaemon(folder, options);
+    return new TestDaemon(folder, process, await readyOf(process, folder));
+  }
+
+  get pid(): number {
+    return this.process.pid ?? 0;
+  }
+
+  get logs(): string {
+    return readFileSync(join(this.folder, 'daemon.log'), 'utf8');
+  }
+
+  /** One unary call; rejects with grpc-js's ServiceError. */
+  call<I extends DescMessage, O extends DescMessage>(
+    method: DescMethod & { readonly input: I; readonly output: O },
+    request: MessageInitShape<I>,
+  ): Promise<MessageShape<O>> {
+    return new Promise((resolve, reject) => {
+      this.client.makeUnaryRequest<MessageShape<I>, MessageShape<O>>(
+        `/${method.parent.typeName}/${method.name}`,
+        (value) => Buffer.from(toBinary(method.input, value)),
+        (bytes) => fromBinary(method.output, bytes),
+        create(method.input, request),
+        { deadline: Date.now() + 60_000 },
+        (error: ServiceError | null, response) => {
+          if (error !== null) reject(error);
+          else if (response === undefined) reject(new Error('no response'));
+          else resolve(response);
+        },
+      );
+    });
+  }
+
+  async import(datasetId: string, source: string): Promise<void> {
+    const { importDataset, waitOperation } = DatasetService.method;
+    let operation = await this.call(importDataset, { datasetId, source });
+    while (!operation.done) {
+      operation = await this.call(waitOperation, { name: operation.name, timeoutMs: 10_000n });
+    }
+    if (operation.result.case === 'error') {
+      throw new Error(`import of ${source}: ${JSON.stringify(operation.result.value)}`);
+    }
+  }
+
+  job(id: string): Promise<Job> {
+    return this.call(JobService.method.getJob, { name: `jobs/${id}` });
+  }
+
+  createJob(
+    jobId: string,
+    spec: MessageInitShape<typeof JobService.method.createJob.input>['spec'],
+  ) {
+    return this.call(JobService.method.createJob, { jobId, spec });
+  }
+
+  /** Looks until `done` holds; throws with the job and the logs after `timeoutMs`. */
+  async until(id: string, done: (job: Job) => boolean, timeoutMs = 120_000): Promise<Job> {
+    const deadline = Date.now() + timeoutMs;
+    for (;;) {
+      const job = await this.job(id);
+      if (done(job)) return job;
+      if (isTerminal(job) || Date.now() > deadline) {
+        throw new Error(`${describe(job)}\n${this.logs.slice(-4000)}\n${this.executorLogs(job)}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  /** Waits for SUCCEEDED. */
+  succeeded(id: string, timeoutMs = 120_000): Promise<Job> {
+    return this.until(id, (job) => job.state === JobState.SUCCEEDED, timeoutMs);
+  }
+
+  devices() {
+    return this.call(HostService.method.listDevices, {});
+  }
+
+  async scrape(): Promise<string> {
+    const response = await fetch(`http://${this.metrics}/metrics`);
+    return response.text();
+  }
+
+  executorLogs(job: Job): string {
+    const folder = join(this.folder, 'state', 'jobs', job.uid);
+    try {
+      return readdirSync(folder, { recursive: true })
+        .map(String)
+        .filter((name) => name.endsWith('.log'))
+        .map((name) => `--- ${name}\n${readFileSync(join(folder, name), 'utf8').slice(-1500)}`)
+        .join('\n');
+    } catch {
+      return '(no executor logs)';
+    }
+  }
+
+  kill(signal: NodeJS.Signals): Promise<number | null> {
+    return new Promise((resolve) => {
+      if (this.process.exitCode !== null || this.process.signalCode !== null) {
+        resolve(this.process.exitCode);
+        return;
+      }
+      this.process.once('exit', (code) => resolve(code));
+      this.process.kill(signal);
+    });
+  }
+
+  /** SIGTERM; removes the folder unless it is to be `keep`t. Resolves to the exit code. */
+  async stop(keep = false): Promise<number | null> {
+    this.client.close();
+    const code = await this.kill('SIGTERM');
+    if (!keep) rmSync(this.folder, { recursive: true, force: true });
+    return code;
+  }
+}
+
+interface ReadyLine {
+  readonly listen: readonly string[];
+  readonly metrics: string;
+}
+
+/** Starts `gnnd serve` without waiting for it. */
+export function spawnDaemon(folder: string, options: DaemonOptions = {}): ChildProcess {
+  const args = [
+    ...['serve', '--state-dir', join(folder, 'state')],
+    ...['--listen', `unix:${join(folder, 'gnnd.sock')}`, '--metrics-listen', '127.0.0.1:0'],
+    ...['--cpu-devices', String(options.cpuDevices ?? 2), '--share-cores'],
+  ];
+  return spawn(process.execPath, [entry, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...options.env },
+  });
+}
+
+function readyOf(child: ChildProcess, folder: string): Promise<ReadyLine> {
+  return new Promise((resolve, reject) => {
+    let errors = '';
+    const log = join(folder, 'daemon.log');
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      errors += text;
+      appendLog(log, text);
+    });
+    child.once('exit', (code) => reject(new Error(`the daemon exited with ${code}: ${errors}`)));
+    if (child.stdout === null) return;
+    createInterface({ input: child.stdout }).once('line', (line) => resolve(JSON.parse(line)));
+  });
+}
+
+function appendLog(path: string, text: string): void {
+  try {
+    appendFileSync(path, text);
+  } catch {
+    // The folder was removed by a test's end.
+  }
+}
+
+export function isTerminal(job: Job): boolean {
+  return [JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED].includes(job.state);
+}
+
+function describe(job: Job): string {
+  const facts = {
+    state: JobState[job.state],
+    reason: job.reason,
+    message: job.message,
+    attempts: job.attempts.map(({ message, exits }) => ({
+      message,
+      exits: exits.map(({ device, signal, logTail }) => ({ device, signal, logTail })),
+    })),
+  };
+  return `job ${job.name}: ${JSON.stringify(facts, null, 1)}`;
+}
+
+/** Pids of living executors of a daemon, from /proc; zombies do not count. */
+export function executorPids(daemonPid: number): readonly number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => isExecutorOf(pid, daemonPid));
+}
+
+function isExecutorOf(pid: number, daemonPid: number): boolean {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    const isOurs = words.some((word) => word.endsWith('executor/main.js'));
+    const state = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /, '')[0];
+    return isOurs && words.includes(String(daemonPid)) && state !== 'Z';
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,294 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { anyUnpack, timestampMs } from '@bufbuild/protobuf/wkt';
+import { describe, expect, it } from 'vitest';
+import { datasetToProto, operationToProto } from '../../../src/api/convert-dataset.ts';
+import { jobStateFromProto, jobToProto, planToProto } from '../../../src/api/convert-job.ts';
+import { specFromProto, specToProto } from '../../../src/api/convert-spec.ts';
+import {
+  DatasetSchema,
+  DatasetState,
+  DatasetValidationSchema,
+} from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import {
+  ExecutorRole,
+  JobPlanSchema,
+  JobSchema,
+  JobSpecSchema,
+  JobState,
+} from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { OperationSchema, Reason } from '../../../src/api/gen/gnnd/v1/types_pb.ts';
+import { type EpochReport, jobStates, reasons } from '../../../src/spec/job-record.ts';
+import type { JobSpecInput } from '../../../src/spec/job-spec.ts';
+import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import {
+  datasetRecord,
+  jobPlan,
+  jobProgress,
+  jobRecord,
+  operationRecord,
+  resolvedSpec,
+} from '../../support/api-fakes.ts';
+import { forAll, type Random } from '../../support/random.ts';
+
+/** Through the wire and back, without what only says "absent". */
+function throughWire(spec: JobSpecInput): unknown {
+  const bytes = toBinary(JobSpecSchema, specToProto(spec));
+  return JSON.parse(JSON.stringify(specFromProto(fromBinary(JobSpecSchema, bytes))));
+}
+
+const fullSpec: JobSpecInput = {
+  dataset: 'npm',
+  model: { type: 'GCN', layers: 2, hiddenDim: 16, dropout: 0, inputDropout: 0.25 },
+  sampling: { fanouts: [-1, 4] },
+  features: { standardize: false },
+  training: {
+    epochs: 200,
+    batchSize: 140,
+    batchesPerStep: 3,
+    staleness: 0,
+    randomSeed: '18446744073709551615',
+    optimizer: {
+      learningRate: 0.01,
+      beta1: 0.8,
+      beta2: 0.99,
+      epsilon: 1e-7,
+      weightDecay: 5e-4,
+      weightDecayScope: 'FIRST_LAYER',
+    },
+    threadsPerTrainer: 1,
+  },
+  resources: { devices: 2, deviceNames: ['cpu:0', 'cpu:1'] },
+  placement: { policy: 'FIXED', samplers: 1, standby: 'ALWAYS' },
+  queue: { capacity: 0, maxBytes: 2 ** 40 },
+  restart: { maxAttempts: 1, executorRestarts: 0 },
+  timeouts: { pendingMs: 1, startupMs: 2, stallMs: 1000, cancelGraceMs: 0, runMs: 0 },
+  priority: 0,
+};
+
+describe('job specs', () => {
+  it('go to a message and back with every field', () => {
+    expect(throughWire(fullSpec)).toEqual(fullSpec);
+  });
+
+  it('go to a message and back when resolved', () => {
+    expect(throughWire(resolvedSpec())).toEqual(resolvedSpec());
+  });
+
+  it('keep what is unset apart from what is 0, false or empty', () => {
+    forAll(300, (random) => {
+      const spec = randomPart(random, fullSpec);
+      expect(throughWire(spec)).toEqual(spec);
+    });
+  });
+
+  it('hand an enum number of a later version to the check that refuses it by name', () => {
+    const message = create(JobSpecSchema, {
+      dataset: 'cora',
+      model: { type: 7 as number },
+      training: { epochs: 1 },
+    });
+    const wire = fromBinary(JobSpecSchema, toBinary(JobSpecSchema, message));
+    const context = { deviceNames: ['cpu:0'], smallestDeviceCores: 1, trainNodes: null };
+    expect(resolveJobSpec(specFromProto(wire), context)).toEqual({
+      violations: [{ path: 'spec.model.type', description: '"7": expected one of GRAPHSAGE, GCN' }],
+    });
+  });
+});
+
+/** Any subset of the fields of `full`; lists stay whole, since messages have no empty ones. */
+function randomPart(random: Random, full: JobSpecInput): JobSpecInput {
+  const keep = (value: object): object =>
+    Object.fromEntries(
+      Object.entries(value)
+        .filter(([, field]) => Array.isArray(field) || random.chance(0.6))
+        .map(([key, field]) => [
+          key,
+          typeof field === 'object' && !Array.isArray(field) ? keep(field) : field,
+        ]),
+    );
+  return keep(full);
+}
+
+function epochReport(epoch: number): EpochReport {
+  return {
+    epoch,
+    batches: 9,
+    steps: 3,
+    retries: 1,
+    loss: 0.5,
+    trainAccuracy: 0.5,
+    valAccuracy: 0.25,
+    testAccuracy: 0.125,
+    durationMs: 1234.5,
+    version: 3,
+    parametersSha256: 'a'.repeat(64),
+    ledgerDigest: 'b'.repeat(64),
+    batchesByDevice: { 'cpu:0': 4, 'cpu:1': 5 },
+  };
+}
+
+describe('jobs', () => {
+  it('say all that is known of them', () => {
+    const exit = {
+      role: 'TRAINER',
+      device: 'cpu:1',
+      pid: 42,
+      exitCode: null,
+      signal: 'SIGKILL',
+      reason: 'EXECUTOR_STALLED',
+      logTail: 'the last words',
+    } as const;
+    const job = jobRecord({
+      state: 'RUNNING',
+      phase: 'TRAINING',
+      reason: 'NONE',
+      startAtMs: 1_700_000_001_000,
+      revision: 7,
+      epochs: [epochReport(0)],
+      attempts: [
+        {
+          number: 1,
+          startAtMs: 1_700_000_001_000,
+          endAtMs: null,
+          endReason: 'NONE',
+          message: '',
+          executorRestarts: 1,
+          exits: [exit],
+        },
+      ],
+      result: {
+        parametersSha256: 'c'.repeat(64),
+        checkpointDir: '/state/jobs/mine/checkpoint',
+        testAccuracyLast: 0.5,
+        testAccuracyBest: 0.625,
+        bestEpoch: 2,
+        bestValAccuracy: 0.75,
+      },
+    });
+    const sent = jobToProto(job, jobProgress(), 'FULL');
+    const message = fromBinary(JobSchema, toBinary(JobSchema, sent));
+    expect(message.name).toBe('jobs/mine');
+    expect(JobState[message.state]).toBe('RUNNING');
+    expect(message.revision).toBe(7n);
+    expect(message.createTime && timestampMs(message.createTime)).toBe(1_700_000_000_123);
+    expect(message.endTime).toBeUndefined();
+    expect(message.effectiveSpec?.training?.batchSize).toBe(140);
+    expect(message.spec?.training?.batchSize).toBeUndefined();
+    expect(message.progress?.batchesCommitted).toBe(4n);
+    expect(message.progress?.executors[0]?.role).toBe(ExecutorRole.SAMPLER);
+    expect(message.epochs[0]?.batchesByDevice).toEqual({ 'cpu:0': 4n, 'cpu:1': 5n });
+    expect(message.epochs[0]?.durationMs).toBe(1235n);
+    expect(message.result?.bestEpoch).toBe(2);
+    const [sentExit] = message.attempts[0]?.exits ?? [];
+    expect(sentExit?.exitCode).toBeUndefined();
+    expect(sentExit?.signal).toBe('SIGKILL');
+    expect(Reason[sentExit?.reason ?? 0]).toBe('EXECUTOR_STALLED');
+    expect(sentExit?.logTail).toBe('the last words');
+    const repeated = jobToProto(job, null, 'WATCH');
+    expect(repeated.attempts[0]?.exits[0]?.logTail).toBe('');
+    expect(repeated.epochs).toHaveLength(1);
+    expect(jobToProto(job, null, 'LIST').epochs).toHaveLength(0);
+  });
+
+  it('fit the largest message after the longest history', () => {
+    const exit = {
+      role: 'TRAINER',
+      device: 'cpu:1',
+      pid: 42,
+      exitCode: 1,
+      signal: null,
+      reason: 'EXECUTOR_CRASHED',
+      logTail: 'x'.repeat(4096),
+    } as const;
+    const attempt = {
+      number: 1,
+      startAtMs: 0,
+      endAtMs: 1,
+      endReason: 'EXECUTOR_CRASHED',
+      message: 'm',
+      executorRestarts: 1000,
+      exits: Array(50).fill(exit),
+    } as const;
+    const job = jobRecord({
+      attempts: Array(100).fill(attempt),
+      epochs: Array.from({ length: 20_000 }, (_, epoch) => epochReport(epoch)),
+    });
+    const message = jobToProto(job, null, 'FULL');
+    expect(toBinary(JobSchema, message).length).toBeLessThan(4 * 1024 * 1024);
+    expect(message.epochs.at(-1)?.epoch).toBe(19_999);
+  });
+
+  it('have a state and a reason for each of ours, and none is lost', () => {
+    for (const state of jobStates) {
+      const message = jobToProto(jobRecord({ state }), null, 'LIST');
+      expect(jobStateFromProto(message.state)).toBe(state);
+    }
+    expect(jobStateFromProto(JobState.UNSPECIFIED)).toBeUndefined();
+    expect(jobStateFromProto(99 as number)).toBeUndefined();
+    for (const reason of reasons) {
+      const message = jobToProto(jobRecord({ reason }), null, 'LIST');
+      expect(Reason[message.reason]).toBe(reason);
+    }
+  });
+});
+
+describe('plans', () => {
+  it('keep every number', () => {
+    const sent = planToProto('jobs/mine', jobPlan());
+    const message = fromBinary(JobPlanSchema, toBinary(JobPlanSchema, sent));
+    expect(message).toMatchObject({ job: 'jobs/mine', estimated: true, k: 3, queueCapacity: 5 });
+    expect(message.slotBytes).toBe(2n ** 33n);
+    expect(message.choices[0]?.batchNs).toBe(3_000_000n);
+    expect(message.executors.map((executor) => executor.device)).toEqual(['cpu:0', 'cpu:1']);
+  });
+});
+
+describe('datasets and operations', () => {
+  it('keep every number', () => {
+    const message = datasetToProto(datasetRecord());
+    expect(fromBinary(DatasetSchema, toBinary(DatasetSchema, message))).toMatchObject({
+      name: 'datasets/cora',
+      state: DatasetState.READY,
+      numNodes: 2708n,
+      numTest: 1000n,
+    });
+  });
+
+  it('an operation in progress has no result', () => {
+    const message = operationToProto(operationRecord(), null);
+    expect(message).toMatchObject({ target: 'datasets/cora', done: false, progress: 0.25 });
+    expect(message.result.case).toBeUndefined();
+  });
+
+  it('a finished import answers the dataset', () => {
+    const done = operationRecord({ done: true, endAtMs: 1_700_000_001_000 });
+    const { result } = operationToProto(done, datasetRecord());
+    if (result.case !== 'response') throw new Error(`got ${result.case}`);
+    expect(anyUnpack(result.value, DatasetSchema)?.name).toBe('datasets/cora');
+  });
+
+  it('a finished check answers what it found', () => {
+    const problems = [{ path: 'indptr.npy', description: 'is empty' }];
+    const done = operationRecord({
+      kind: 'ValidateDataset',
+      done: true,
+      validation: { problems, problemCount: 37 },
+    });
+    const { result } = operationToProto(done, null);
+    if (result.case !== 'response') throw new Error(`got ${result.case}`);
+    const validation = anyUnpack(result.value, DatasetValidationSchema);
+    expect(validation).toMatchObject({ valid: false, problemCount: 37n });
+    expect(validation?.problems).toMatchObject(problems);
+  });
+
+  it('a failed operation says code, reason and all problems', () => {
+    const problems = [{ path: 'edges.csv:7', description: 'expected two columns' }];
+    const error = { reason: 'SPEC_INVALID', message: 'bad source', problems };
+    const message = operationToProto(operationRecord({ done: true, error }), null);
+    const { result } = fromBinary(OperationSchema, toBinary(OperationSchema, message));
+    expect(result).toMatchObject({
+      case: 'error',
+      value: { code: 3, reason: 'SPEC_INVALID', problems },
+    });
+  });
+});

@@ -1,0 +1,208 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import {
+  float32,
+  folderOf,
+  int32,
+  int64,
+  linesOf,
+  npy,
+  pathGraph,
+  tryImport,
+  zip,
+} from './workbench.ts';
+
+const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url));
+
+describe('the citation graphs of the fixtures', () => {
+  test('cora has the checksums that were published with it', async () => {
+    const { manifest, folder, bytes } = await tryImport('NPZ', fixture('cora.npz'));
+    expect(manifest).toEqual({
+      format: 'gnnd-dataset',
+      version: 1,
+      name: 'trial',
+      num_nodes: 2708,
+      num_edges: 10556,
+      num_features: 1433,
+      num_classes: 7,
+      undirected: false,
+      split: { train: 140, val: 500, test: 1000 },
+      sha256: {
+        'indptr.npy': '160900d9a3c7eadd93f1e3e6d6986869c782f20d990548aee5d7853ca26fdd1a',
+        'indices.npy': 'a0403267fbe197ec2a39cdecfb39e4cfbcf394b2591c5194cb94df127d9bb0db',
+        'features.npy': '1a213087243ca1ee26967d0809d04997d276f0911fe5f8d994f49b3aa873b675',
+        'labels.npy': '57ae1a50829808f8d6806f5ecc2e4889118d9d6c33f7c4ab8ec3592a68a3b94c',
+        'train.npy': 'a103a53f219cde44e3628ccf636c012fb99435a924ae2e947a3f04db437d03d0',
+        'val.npy': 'ade6bc10376e996ed21ae31286a4d8dfb651629945f2f5cea2437cd2f117d5f6',
+        'test.npy': '16680ae981534bf8b04697b2c29ae6aa105d20fb580182d87346c5a44cd58634',
+      },
+      source: 'npz file cora.npz',
+    });
+    const json = readFileSync(join(folder, 'dataset.json'));
+    expect(JSON.parse(json.toString())).toEqual(manifest);
+    expect(bytes).toBe(15_611_000 + json.length);
+  });
+
+  test('citeseer has its counts', async () => {
+    const { manifest } = await tryImport('NPZ', fixture('citeseer.npz'));
+    expect(manifest).toMatchObject({
+      num_nodes: 3327,
+      num_edges: 9104,
+      num_features: 3703,
+      num_classes: 6,
+      split: { train: 120, val: 500, test: 1000 },
+    });
+  });
+});
+
+describe('a folder of arrays', () => {
+  test('is taken as it is, counts from the arrays', async () => {
+    const imported = await tryImport('NPY', folderOf(pathGraph));
+    expect(imported.manifest).toMatchObject({
+      num_nodes: 3,
+      num_edges: 4,
+      num_features: 2,
+      num_classes: 2,
+      undirected: false,
+      split: { train: 1, val: 1, test: 0 },
+    });
+    for (const [name, bytes] of Object.entries(pathGraph)) {
+      expect(readFileSync(join(imported.folder, name))).toEqual(bytes);
+    }
+  });
+
+  test('equals the .npz file with the same arrays', async () => {
+    const folder = await tryImport('NPY', folderOf(pathGraph));
+    const file = folderOf({ 'graph.npz': zip(pathGraph) });
+    const archive = await tryImport('NPZ', join(file, 'graph.npz'));
+    expect(archive.manifest.sha256).toEqual(folder.manifest.sha256);
+  });
+
+  test('has other number types converted', async () => {
+    // 1.5, -2, the smallest float16 above 0, 65504, infinity's neighbour below, 0.
+    const halves = Uint16Array.of(0x3e00, 0xc000, 0x0001, 0x7bff, 0x8000, 0x3555);
+    const imported = await tryImport(
+      'NPY',
+      folderOf({
+        ...pathGraph,
+        'indptr.npy': int32(0, 1, 3, 4),
+        'indices.npy': int64(1, 0, 2, 1),
+        'labels.npy': int64(0, 1, -1),
+        'train.npy': int32(0),
+        'features.npy': npy('float16', [3, 2], halves),
+        'edge_weights.npy': npy('float64', [4], Float64Array.of(1, 0.1, 0.1, 2)),
+      }),
+    );
+    expect(imported.numbers('indptr.npy')).toEqual([0, 1, 3, 4]);
+    expect(imported.numbers('indices.npy')).toEqual([1, 0, 2, 1]);
+    expect(imported.numbers('labels.npy')).toEqual([0, 1, -1]);
+    expect(imported.numbers('train.npy')).toEqual([0]);
+    const features = [1.5, -2, 2 ** -24, 65504, -0, 0.333251953125];
+    expect(imported.numbers('features.npy')).toEqual(features);
+    const weights = [1, Math.fround(0.1), Math.fround(0.1), 2];
+    expect(imported.numbers('edge_weights.npy')).toEqual(weights);
+  });
+
+  test('with an id beyond int32 is refused', async () => {
+    const indices = int64(1, 0, 2 ** 31, 1);
+    const lines = await linesOf('NPY', folderOf({ ...pathGraph, 'indices.npy': indices }));
+    expect(lines).toEqual(['indices.npy: has 2147483648 at index 2, beyond int32']);
+  });
+
+  test('has all that is wrong with it listed at once', async () => {
+    const { 'test.npy': _, ...rest } = pathGraph;
+    const lines = await linesOf(
+      'NPY',
+      folderOf({
+        ...rest,
+        'indices.npy': pathGraph['indices.npy'].subarray(0, 130),
+        'features.npy': float32(1, 2, 3),
+        'labels.npy': float32(0, 1, 1),
+        'val.npy': '',
+      }),
+    );
+    expect(lines).toEqual([
+      'indices.npy: is truncated: its header promises shape (4) of int32, 16 bytes; ' +
+        '2 bytes follow it',
+      'features.npy: has shape (3), expected [nodes, features]',
+      'labels.npy: has dtype float32, expected int32 or int64',
+      'val.npy: is empty, expected a .npy array',
+      'test.npy: is missing',
+    ]);
+  });
+
+  test('whose arrays do not fit each other is refused', async () => {
+    const lines = await linesOf(
+      'NPY',
+      folderOf({ ...pathGraph, 'labels.npy': int32(0, 1), 'edge_weights.npy': float32(1) }),
+    );
+    expect(lines).toEqual([
+      'labels.npy: has 2 rows, expected 3 because indptr.npy has 4 rows',
+      'edge_weights.npy: has 1 rows, expected 4 because indices.npy has 4',
+    ]);
+  });
+});
+
+describe('a meta.json beside the arrays', () => {
+  const meta = {
+    num_nodes: 3,
+    num_edges: 4,
+    num_features: 2,
+    num_classes: 3,
+    undirected: true,
+    split: { train: 1, val: 1, test: 0 },
+    class_names: ['a', 'b', 'c'],
+  };
+
+  test('gives class names, the number of classes and symmetry', async () => {
+    const { manifest } = await tryImport(
+      'NPY',
+      folderOf({ ...pathGraph, 'meta.json': JSON.stringify(meta) }),
+    );
+    expect(manifest).toMatchObject({
+      num_classes: 3,
+      undirected: true,
+      class_names: ['a', 'b', 'c'],
+    });
+  });
+
+  test('must agree with them', async () => {
+    const wrong = {
+      ...meta,
+      num_nodes: 4,
+      split: { train: 2, val: 1, test: 0 },
+      sha256: { labels: '00', train: 'ff' },
+    };
+    const lines = await linesOf(
+      'NPY',
+      folderOf({ ...pathGraph, 'meta.json': JSON.stringify(wrong) }),
+    );
+    expect(lines).toEqual([
+      'meta.json: says num_nodes is 4, but labels.npy has 3',
+      'meta.json: says split.train is 2, but train.npy has 1',
+      expect.stringContaining('labels.npy: was changed: meta.json has SHA-256 00'),
+      expect.stringContaining('train.npy: was changed: meta.json has SHA-256 ff'),
+    ]);
+  });
+
+  test('must be JSON', async () => {
+    const lines = await linesOf('NPY', folderOf({ ...pathGraph, 'meta.json': '{' }));
+    expect(lines).toEqual([expect.stringContaining('meta.json: is not JSON')]);
+  });
+});
+
+describe('names.txt', () => {
+  test('is copied, also without a last newline', async () => {
+    for (const names of ['\nb\nc\n', 'a\nb\nc']) {
+      const { folder } = await tryImport('NPY', folderOf({ ...pathGraph, 'names.txt': names }));
+      expect(readFileSync(join(folder, 'names.txt'), 'utf8')).toBe(names);
+    }
+  });
+
+  test('must have a line for every node', async () => {
+    const lines = await linesOf('NPY', folderOf({ ...pathGraph, 'names.txt': 'a\nb\n' }));
+    expect(lines).toEqual(['names.txt: has 2 lines, expected one for each of the 3 nodes']);
+  });
+});

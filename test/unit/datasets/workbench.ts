@@ -1,0 +1,239 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
+import { afterEach } from 'vitest';
+import { createInlinePool, type ImportPool } from '../../../src/datasets/import-pool.ts';
+import { formatNpyHeader, type NpyType, type NpyValues } from '../../../src/datasets/npy.ts';
+import { ImportFailure } from '../../../src/datasets/problems.ts';
+import {
+  type NativeValidator,
+  prepareFolder,
+  runImport,
+} from '../../../src/datasets/run-import.ts';
+import type { DatasetCounts } from '../../../src/native/contract.ts';
+import type { DatasetManifest, ImportFormat, Problem } from '../../../src/spec/dataset-record.ts';
+
+/** What the tests of importers share: folders that go away, archives, and an import to try. */
+
+const folders: string[] = [];
+
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+/** An empty folder, removed after the test. */
+export function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gnnd-datasets-'));
+  folders.push(folder);
+  return folder;
+}
+
+/** A folder with these files. */
+export function folderOf(files: Readonly<Record<string, string | Uint8Array>>): string {
+  const folder = makeFolder();
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
+  return folder;
+}
+
+export const never = new AbortController().signal;
+
+/** The bytes of a .npy file. */
+export function npy(type: NpyType, shape: readonly number[], values: NpyValues): Buffer {
+  const data = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+  return Buffer.concat([formatNpyHeader({ type, shape }), data]);
+}
+
+export const int32 = (...values: number[]) =>
+  npy('int32', [values.length], Int32Array.from(values));
+export const int64 = (...values: number[]) =>
+  npy('int64', [values.length], BigInt64Array.from(values, BigInt));
+export const float32 = (...values: number[]) =>
+  npy('float32', [values.length], Float32Array.from(values));
+
+/** The path 0 - 1 - 2, with two features and two classes. */
+export const pathGraph = {
+  'indptr.npy': int64(0, 1, 3, 4),
+  'indices.npy': int32(1, 0, 2, 1),
+  'features.npy': npy('float32', [3, 2], Float32Array.of(1, 2, 3, 4, 5, 6)),
+  'labels.npy': int32(0, 1, -1),
+  'train.npy': int64(0),
+  'val.npy': int64(1),
+  'test.npy': int64(),
+} as const;
+
+export interface ZipOptions {
+  readonly stored?: boolean;
+  /** Put the sizes into ZIP64 fields, as archives of more than 4 GiB do. */
+  readonly zip64?: boolean;
+}
+
+/** A ZIP archive. */
+export function zip(files: Readonly<Record<string, Uint8Array>>, options: ZipOptions = {}): Buffer {
+  const method = options.stored === true ? 0 : 8;
+  const locals: Buffer[] = [];
+  const entries: Buffer[] = [];
+  let at = 0;
+  for (const [name, content] of Object.entries(files)) {
+    const packed = method === 0 ? content : deflateRawSync(content);
+    const sum = crc32(content);
+    const local = Buffer.alloc(30);
+    local.writeUInt32LE(0x04034b50, 0);
+    local.writeUInt16LE(method, 8);
+    local.writeUInt16LE(name.length, 26);
+    const entry = Buffer.alloc(46);
+    entry.writeUInt32LE(0x02014b50, 0);
+    entry.writeUInt16LE(method, 10);
+    entry.writeUInt32LE(sum, 16);
+    entry.writeUInt32LE(options.zip64 === true ? 0xffffffff : packed.length, 20);
+    entry.writeUInt32LE(options.zip64 === true ? 0xffffffff : content.length, 24);
+    entry.writeUInt16LE(name.length, 28);
+    entry.writeUInt32LE(options.zip64 === true ? 0xffffffff : at, 42);
+    const extra = Buffer.alloc(options.zip64 === true ? 28 : 0);
+    if (options.zip64 === true) {
+      extra.writeUInt16LE(1, 0);
+      extra.writeUInt16LE(24, 2);
+      extra.writeBigUInt64LE(BigInt(content.length), 4);
+      extra.writeBigUInt64LE(BigInt(packed.length), 12);
+      extra.writeBigUInt64LE(BigInt(at), 20);
+    }
+    entry.writeUInt16LE(extra.length, 30);
+    const body = Buffer.concat([local, Buffer.from(name), packed]);
+    locals.push(body);
+    entries.push(Buffer.concat([entry, Buffer.from(name), extra]));
+    at += body.length;
+  }
+  const directory = Buffer.concat(entries);
+  const end = Buffer.alloc(22);
+  end.writeUInt32LE(0x06054b50, 0);
+  end.writeUInt32LE(directory.length, 12);
+  end.writeUInt32LE(at, 16);
+  return Buffer.concat([...locals, directory, end]);
+}
+
+/** A tar archive in the ustar format; a name that ends with / is a folder. */
+export function tar(files: readonly (readonly [string, string | Uint8Array])[]): Buffer {
+  const blocks = files.flatMap(([name, content]) => {
+    const body = Buffer.from(content);
+    const header = Buffer.alloc(512);
+    header.write(name, 0, 'latin1');
+    header.write('0000644\0', 100);
+    header.write(`${body.length.toString(8).padStart(11, '0')}\0`, 124);
+    header.write(' '.repeat(8), 148);
+    header.write(name.endsWith('/') ? '5' : '0', 156);
+    header.write('ustar\x0000', 257);
+    const sum = header.reduce((total, byte) => total + byte, 0);
+    header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+    return [header, body, Buffer.alloc((512 - (body.length % 512)) % 512)];
+  });
+  return Buffer.concat([...blocks, Buffer.alloc(1024)]);
+}
+
+export type Dependents = Readonly<Record<string, unknown>>;
+
+/**
+ * An archive like the npm package dependent-packages: names by the package they depend on. A file of
+ * undefined is broken JSON.
+ */
+export function npmArchive(dependents: Dependents, devDependents: Dependents): Buffer {
+  const inner = (stem: string, files: Dependents) =>
+    gzipSync(
+      tar([
+        [`${stem}/`, ''],
+        ...Object.entries(files).map(
+          ([key, names]) => [`${stem}/${key}.json`, JSON.stringify(names) ?? '[oops'] as const,
+        ),
+      ]),
+    );
+  return gzipSync(
+    tar([
+      ['package/package.json', '{}'],
+      ['package/dependents.tgz', inner('dependents', dependents)],
+      ['package/devDependents.tgz', inner('devDependents', devDependents)],
+    ]),
+  );
+}
+
+/** A native validator that finds nothing wrong, and remembers what it was asked. */
+export function trustingValidator(): NativeValidator & { readonly asked: DatasetCounts[] } {
+  const asked: DatasetCounts[] = [];
+  return {
+    asked,
+    datasetValidate: async (_folder, counts) => {
+      asked.push(counts);
+      return { problems: [], problemCount: 0 };
+    },
+  };
+}
+
+export interface Imported {
+  readonly folder: string;
+  readonly manifest: DatasetManifest;
+  readonly digest: string;
+  readonly bytes: number;
+  /** Elements of an array. */
+  numbers(name: string): number[];
+}
+
+/** Imports `source` and keeps the result until the end of the test. */
+export async function tryImport(
+  format: ImportFormat,
+  source: string,
+  pool: ImportPool = createInlinePool(),
+): Promise<Imported> {
+  const folder = makeFolder();
+  prepareFolder(folder);
+  const result = await runImport({
+    id: 'trial',
+    source,
+    format,
+    folder,
+    validateOnly: false,
+    pool,
+    native: trustingValidator(),
+    progress: () => undefined,
+    signal: never,
+  });
+  const place = join(folder, 'trial');
+  return { ...result, folder: place, numbers: (name) => numbersOf(join(place, name)) };
+}
+
+/** The problems of an import that must fail, and that it left nothing behind. */
+export async function problemsOf(
+  format: ImportFormat,
+  source: string,
+): Promise<readonly Problem[]> {
+  const folder = makeFolder();
+  const signal = never;
+  const pool = createInlinePool();
+  const native = trustingValidator();
+  const progress = () => undefined;
+  try {
+    await runImport({
+      ...{ id: 'trial', source, format, folder, pool, native, progress, signal },
+      validateOnly: false,
+    });
+  } catch (error) {
+    const left = readdirSync(folder);
+    if (left.length > 0) throw new Error(`the import left ${left.join(', ')}`);
+    if (error instanceof ImportFailure) return error.problems;
+    throw error;
+  }
+  throw new Error('the import succeeded');
+}
+
+/** One line for each problem. */
+export async function linesOf(format: ImportFormat, source: string): Promise<string[]> {
+  return (await problemsOf(format, source)).map((found) => `${found.path}: ${found.description}`);
+}
+
+/** Elements of a file that one of our writers wrote. */
+function numbersOf(path: string): number[] {
+  const bytes = readFileSync(path);
+  const start = 10 + bytes.readUInt16LE(8);
+  const type = /'descr': '(...)'/.exec(bytes.toString('latin1', 10, start))?.[1];
+  const data = bytes.buffer.slice(bytes.byteOffset + start, bytes.byteOffset + bytes.length);
+  if (type === '<i4') return [...new Int32Array(data)];
+  if (type === '<f4') return [...new Float32Array(data)];
+  return [...new BigInt64Array(data)].map(Number);
+}

@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest';
+import { jobRequestOf, requestProblem } from '../../../src/scheduler/request.ts';
+import { freshTally } from '../../../src/scheduler/restart.ts';
+import type { JobSpec } from '../../../src/spec/job-spec.ts';
+import { plainRequest } from './script-language.ts';
+
+const spec: JobSpec = {
+  dataset: 'cora',
+  model: { type: 'GCN', layers: 2, hiddenDim: 16, dropout: 0.5, inputDropout: 0 },
+  sampling: { fanouts: [10, 10] },
+  features: { standardize: false },
+  training: {
+    epochs: 1,
+    batchSize: 32,
+    batchesPerStep: 1,
+    staleness: 0,
+    randomSeed: '0',
+    optimizer: {
+      learningRate: 0.01,
+      beta1: 0.9,
+      beta2: 0.999,
+      epsilon: 1e-8,
+      weightDecay: 0,
+      weightDecayScope: 'ALL',
+    },
+    threadsPerTrainer: 1,
+  },
+  resources: { devices: 3, deviceNames: [] },
+  placement: { policy: 'FIXED', samplers: 2, standby: 'OFF' },
+  queue: { capacity: 0, maxBytes: 1 },
+  restart: { maxAttempts: 5, executorRestarts: 7 },
+  timeouts: { pendingMs: 1, startupMs: 2, stallMs: 3, cancelGraceMs: 4000, runMs: 5 },
+  priority: 9,
+};
+
+const base = { jobId: 'a', createdAtMs: 8, tally: freshTally, delayMs: 0 };
+
+describe("a job's request", () => {
+  test('carries over what the spec says', () => {
+    expect(jobRequestOf({ ...base, spec })).toMatchObject({
+      jobId: 'a',
+      priority: 9,
+      createdAtMs: 8,
+      devices: { kind: 'count', count: 3 },
+      placement: { policy: 'FIXED', fixedSamplers: 2, standby: 'OFF' },
+      restart: { maxAttempts: 5, executorRestarts: 7, startupFailures: 2 },
+      timeouts: { pendingMs: 1, startupMs: 2, runMs: 5 },
+    });
+  });
+
+  test('waits for a stop longer than the supervisor may take for it', () => {
+    expect(jobRequestOf({ ...base, spec }).timeouts.stopMs).toBeGreaterThan(4000 + 30_000);
+  });
+
+  test('asks for devices by name where there are names', () => {
+    const named = { ...spec, resources: { devices: 2, deviceNames: ['cpu:1', 'cpu:0'] } };
+    expect(jobRequestOf({ ...base, spec: named }).devices).toEqual({
+      kind: 'names',
+      names: ['cpu:1', 'cpu:0'],
+    });
+  });
+
+  test.each([
+    [{ devices: { kind: 'count', count: 0 } }, 'at least 1'],
+    [{ devices: { kind: 'count', count: 1.5 } }, 'at least 1'],
+    [{ devices: { kind: 'names', names: [] } }, 'at least 1'],
+    [{ devices: { kind: 'names', names: ['x', 'x'] } }, 'twice'],
+    [{ placement: { policy: 'FIXED', fixedSamplers: 0, standby: 'OFF' } }, '0 Samplers'],
+    [{ placement: { policy: 'FIXED', fixedSamplers: 2, standby: 'OFF' } }, '2 Samplers'],
+  ] as const)('is impossible with %j', (change, problem) => {
+    expect(requestProblem(plainRequest)).toBeNull();
+    expect(requestProblem({ ...plainRequest, ...change })).toContain(problem);
+  });
+});

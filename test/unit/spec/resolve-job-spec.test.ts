@@ -1,0 +1,486 @@
+import { describe, expect, it } from 'vitest';
+import type { FieldViolation } from '../../../src/base/errors.ts';
+import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
+import { type ResolveContext, resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { forAll, type Random } from '../../support/random.ts';
+
+const context: ResolveContext = {
+  deviceNames: ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3'],
+  smallestDeviceCores: 2,
+  trainNodes: 34_693,
+};
+const least: JobSpecInput = { dataset: 'cora', training: { epochs: 1 } };
+
+function resolved(input: JobSpecInput, where: ResolveContext = context): JobSpec {
+  const resolution = resolveJobSpec(input, where);
+  if ('ok' in resolution) return resolution.ok;
+  throw new Error(JSON.stringify(resolution.violations));
+}
+
+function violations(
+  input: JobSpecInput,
+  where: ResolveContext = context,
+): readonly FieldViolation[] {
+  const resolution = resolveJobSpec(input, where);
+  return 'ok' in resolution ? [] : resolution.violations;
+}
+
+function paths(input: JobSpecInput, where: ResolveContext = context): readonly string[] {
+  return violations(input, where).map((violation) => violation.path);
+}
+
+/** The least spec with one more field, given by its path in camel case. */
+function withField(path: string, value: unknown): JobSpecInput {
+  const root: Record<string, unknown> = structuredClone({ ...least });
+  const keys = path.split('.');
+  const last = keys.pop() ?? '';
+  let parent = root;
+  for (const key of keys) {
+    const child = { ...(parent[key] as Record<string, unknown> | undefined) };
+    parent[key] = child;
+    parent = child;
+  }
+  parent[last] = value;
+  return root as JobSpecInput;
+}
+
+function fieldOf(spec: JobSpec, path: string): unknown {
+  return path
+    .split('.')
+    .reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], spec);
+}
+
+describe('resolveJobSpec', () => {
+  it('fills in every default of the least spec', () => {
+    expect(resolved(least)).toEqual({
+      dataset: 'cora',
+      model: { type: 'GRAPHSAGE', layers: 2, hiddenDim: 256, dropout: 0.5, inputDropout: 0 },
+      sampling: { fanouts: [10, 10] },
+      features: { standardize: false },
+      training: {
+        epochs: 1,
+        batchSize: 1024,
+        batchesPerStep: 1,
+        staleness: 0,
+        randomSeed: '0',
+        optimizer: {
+          learningRate: 0.003,
+          beta1: 0.9,
+          beta2: 0.999,
+          epsilon: 1e-8,
+          weightDecay: 0,
+          weightDecayScope: 'ALL',
+        },
+        threadsPerTrainer: 2,
+      },
+      resources: { devices: 1, deviceNames: [] },
+      placement: { policy: 'AUTO', samplers: 0, standby: 'AUTO' },
+      queue: { capacity: 0, maxBytes: 1_073_741_824 },
+      restart: { maxAttempts: 3, executorRestarts: 10 },
+      timeouts: {
+        pendingMs: 86_400_000,
+        startupMs: 600_000,
+        stallMs: 120_000,
+        cancelGraceMs: 5000,
+        runMs: 0,
+      },
+      priority: 100,
+    });
+  });
+
+  it.each([
+    [1, 0],
+    [2, 2],
+    [3, 3],
+    [4, 4],
+  ])(
+    'delays by the number of devices asked for: %i devices, staleness %i',
+    (devices, staleness) => {
+      expect(resolved({ ...least, resources: { devices } }).training.staleness).toBe(staleness);
+    },
+  );
+
+  it('delays by 8 steps at most unless told otherwise', () => {
+    const deviceNames = Array.from({ length: 12 }, (_, index) => `cpu:${index}`);
+    const wide = { ...context, deviceNames };
+    expect(resolved({ ...least, resources: { devices: 12 } }, wide).training.staleness).toBe(8);
+    expect(resolved({ ...least, resources: { deviceNames } }, wide).training.staleness).toBe(8);
+  });
+
+  it('counts the devices that are named', () => {
+    const { resources, training } = resolved({
+      ...least,
+      resources: { deviceNames: ['cpu:2', 'cpu:0'] },
+    });
+    expect(resources).toEqual({ devices: 2, deviceNames: ['cpu:2', 'cpu:0'] });
+    expect(training.staleness).toBe(2);
+  });
+
+  it('makes as many layers as there are fanouts', () => {
+    const { model } = resolved({ ...least, sampling: { fanouts: [15, 10, -1] } });
+    expect(model.layers).toBe(3);
+  });
+
+  it('cuts the batch size to the training nodes, when they are known', () => {
+    const small = { ...context, trainNodes: 140 };
+    expect(resolved(least, small).training.batchSize).toBe(140);
+    expect(resolved(withField('training.batchSize', 100), small).training.batchSize).toBe(100);
+    expect(resolved(least, { ...context, trainNodes: null }).training.batchSize).toBe(1024);
+  });
+
+  it('gives a Trainer the cores of the smallest device, within its limits', () => {
+    const threads = (smallestDeviceCores: number) =>
+      resolved(least, { ...context, smallestDeviceCores }).training.threadsPerTrainer;
+    expect([threads(1), threads(64), threads(1024), threads(0)]).toEqual([1, 64, 256, 1]);
+  });
+
+  it('takes 0 as a choice where it is in range, not as unset', () => {
+    for (const path of ['model.dropout', 'priority', 'restart.executorRestarts']) {
+      expect(fieldOf(resolved(withField(path, 0)), path)).toBe(0);
+    }
+    const twoDevices = { ...withField('training.staleness', 0), resources: { devices: 2 } };
+    expect(resolved(twoDevices).training.staleness).toBe(0);
+  });
+});
+
+/** path in camel case, path in the proto, lowest, highest. */
+const integerFields: readonly (readonly [string, string, number, number])[] = [
+  ['model.hiddenDim', 'spec.model.hidden_dim', 1, 4096],
+  ['training.epochs', 'spec.training.epochs', 1, 1_000_000],
+  ['training.batchesPerStep', 'spec.training.batches_per_step', 1, 64],
+  ['training.staleness', 'spec.training.staleness', 0, 8],
+  ['training.threadsPerTrainer', 'spec.training.threads_per_trainer', 1, 256],
+  ['resources.devices', 'spec.resources.devices', 1, 4],
+  ['queue.maxBytes', 'spec.queue.max_bytes', 1, 2 ** 42],
+  ['restart.maxAttempts', 'spec.restart.max_attempts', 1, 100],
+  ['restart.executorRestarts', 'spec.restart.executor_restarts', 0, 1000],
+  ['timeouts.pendingMs', 'spec.timeouts.pending_ms', 1, 2_147_483_647],
+  ['timeouts.startupMs', 'spec.timeouts.startup_ms', 1, 2_147_483_647],
+  ['timeouts.stallMs', 'spec.timeouts.stall_ms', 1000, 2_147_483_647],
+  ['timeouts.cancelGraceMs', 'spec.timeouts.cancel_grace_ms', 0, 2_147_483_647],
+  ['timeouts.runMs', 'spec.timeouts.run_ms', 0, 2_147_483_647],
+  ['priority', 'spec.priority', 0, 1000],
+];
+
+describe('integer fields', () => {
+  it.each(integerFields)('%s takes both ends of its range', (path, _proto, min, max) => {
+    expect(fieldOf(resolved(withField(path, min)), path)).toBe(min);
+    expect(fieldOf(resolved(withField(path, max)), path)).toBe(max);
+  });
+
+  it.each(integerFields)('%s refuses all else and says its range', (path, proto, min, max) => {
+    for (const value of [min - 1, max + 1, min + 0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(violations(withField(path, value))).toEqual([
+        {
+          path: proto,
+          description: `${value}: expected an integer from ${min} to ${max}`,
+        },
+      ]);
+    }
+  });
+
+  it('refuses a batch size beyond its limits, though larger ones than the dataset are cut', () => {
+    const batchSize = (value: number) => paths(withField('training.batchSize', value));
+    expect(batchSize(2 ** 20)).toEqual([]);
+    for (const value of [0, -1, 2 ** 20 + 1, 1.5]) {
+      expect(batchSize(value)).toEqual(['spec.training.batch_size']);
+    }
+  });
+});
+
+/** path in camel case, path in the proto, accepted values, refused values, interval shown. */
+const realFields: readonly (readonly [string, string, number[], number[], string])[] = [
+  ['model.dropout', 'spec.model.dropout', [0, 0.999], [-0.1, 1, 1 - 1e-12], '[0, 1)'],
+  ['model.inputDropout', 'spec.model.input_dropout', [0, 0.5], [-1e-9, 1], '[0, 1)'],
+  [
+    'training.optimizer.learningRate',
+    'spec.training.optimizer.learning_rate',
+    [1e-9, 10],
+    [0, -1],
+    'above 0',
+  ],
+  ['training.optimizer.beta1', 'spec.training.optimizer.beta1', [0, 0.99], [-1, 1], '[0, 1)'],
+  ['training.optimizer.beta2', 'spec.training.optimizer.beta2', [0, 0.9999], [-1, 1.5], '[0, 1)'],
+  [
+    'training.optimizer.epsilon',
+    'spec.training.optimizer.epsilon',
+    [1e-12, 1],
+    [0, -1e-8],
+    'above 0',
+  ],
+  [
+    'training.optimizer.weightDecay',
+    'spec.training.optimizer.weight_decay',
+    [0, 5e-4],
+    [-1e-9],
+    '0 or more',
+  ],
+];
+
+describe('real fields', () => {
+  it.each(realFields)('%s takes what lies in its interval', (path, _proto, accepted) => {
+    for (const value of accepted)
+      expect(fieldOf(resolved(withField(path, value)), path)).toBe(value);
+  });
+
+  it.each(realFields)(
+    '%s refuses all else and says its interval',
+    (path, proto, _ok, refused, shown) => {
+      for (const value of [...refused, Number.NaN, Number.POSITIVE_INFINITY]) {
+        expect(violations(withField(path, value))).toEqual([
+          { path: proto, description: `${value}: expected a finite number ${shown}` },
+        ]);
+      }
+    },
+  );
+});
+
+describe('enum fields', () => {
+  it.each([
+    ['model.type', 'spec.model.type', ['GRAPHSAGE', 'GCN']],
+    [
+      'training.optimizer.weightDecayScope',
+      'spec.training.optimizer.weight_decay_scope',
+      ['ALL', 'FIRST_LAYER'],
+    ],
+    ['placement.policy', 'spec.placement.policy', ['AUTO', 'PAPER', 'MINMAX']],
+    ['placement.standby', 'spec.placement.standby', ['AUTO', 'OFF', 'ALWAYS']],
+  ])('%s takes its names and no others', (path, proto, names) => {
+    for (const name of names) expect(fieldOf(resolved(withField(path, name)), path)).toBe(name);
+    for (const value of ['99', '', 'gcn']) {
+      const [violation, ...others] = violations(withField(path, value));
+      expect(others).toEqual([]);
+      expect(violation?.path).toBe(proto);
+      expect(violation?.description).toContain(`expected one of ${names.join(', ')}`);
+    }
+  });
+
+  it('refuses a standardize that is neither true nor false', () => {
+    expect(paths(withField('features.standardize', 'yes'))).toEqual(['spec.features.standardize']);
+  });
+});
+
+describe('required fields', () => {
+  it('are the dataset and the epochs', () => {
+    expect(violations({})).toEqual([
+      { path: 'spec.dataset', description: 'required: the id of a READY dataset' },
+      { path: 'spec.training.epochs', description: 'required: an integer from 1 to 1000000' },
+    ]);
+  });
+
+  it.each(['Cora', 'datasets/cora', '../cora', '-a', 'a-', 'a'.repeat(64), '9a', 'ä'])(
+    'the dataset %j is no id',
+    (dataset) => expect(paths({ ...least, dataset })).toEqual(['spec.dataset']),
+  );
+
+  it.each(['a', 'a-b-9', 'a'.repeat(63)])('the dataset %j is an id', (dataset) =>
+    expect(paths({ ...least, dataset })).toEqual([]),
+  );
+});
+
+describe('the random seed', () => {
+  it.each(['0', '42', '18446744073709551615'])('may be %s', (randomSeed) => {
+    expect(resolved(withField('training.randomSeed', randomSeed)).training.randomSeed).toBe(
+      randomSeed,
+    );
+  });
+
+  it.each(['18446744073709551616', '-1', '1.5', '0x10', '', '9'.repeat(100_000)])(
+    'may not be %.30s',
+    (randomSeed) =>
+      expect(paths(withField('training.randomSeed', randomSeed))).toEqual([
+        'spec.training.random_seed',
+      ]),
+  );
+
+  it('is written without leading zeros', () => {
+    expect(resolved(withField('training.randomSeed', '007')).training.randomSeed).toBe('7');
+  });
+});
+
+describe('fanouts', () => {
+  it('are 1 to 4096 or -1, and each wrong one is named by its place', () => {
+    expect(paths({ ...least, sampling: { fanouts: [1, 4096, -1] } })).toEqual([]);
+    expect(paths({ ...least, sampling: { fanouts: [0, 10, -2, 4097, 1.5, Number.NaN] } })).toEqual(
+      [0, 2, 3, 4, 5].map((hop) => `spec.sampling.fanouts[${hop}]`),
+    );
+  });
+
+  it('are at most 8', () => {
+    expect(paths({ ...least, sampling: { fanouts: Array(8).fill(5) } })).toEqual([]);
+    expect(paths({ ...least, sampling: { fanouts: Array(9).fill(5) } })).toEqual([
+      'spec.sampling.fanouts',
+    ]);
+  });
+
+  it('must be as many as the layers, if those are given', () => {
+    const spec = (layers: number, fanouts: number[]) => ({
+      ...least,
+      model: { layers },
+      sampling: { fanouts },
+    });
+    expect(paths(spec(3, [5, 5, 5]))).toEqual([]);
+    expect(violations(spec(3, [5, 5]))).toEqual([
+      { path: 'spec.model.layers', description: '3: expected 2, the number of sampling.fanouts' },
+    ]);
+    expect(paths({ ...least, model: { layers: 3 } })).toEqual(['spec.model.layers']);
+  });
+});
+
+describe('resources', () => {
+  it('name no unknown device and none twice', () => {
+    const deviceNames = ['cpu:0', 'gpu:0', 'cpu:0'];
+    expect(violations({ ...least, resources: { deviceNames } })).toEqual([
+      {
+        path: 'spec.resources.device_names[1]',
+        description: '"gpu:0": unknown; this host has cpu:0, cpu:1, cpu:2, cpu:3',
+      },
+      { path: 'spec.resources.device_names[2]', description: '"cpu:0": named twice' },
+    ]);
+  });
+
+  it('are a number or names; both only if they agree', () => {
+    const spec = (devices: number) => ({
+      ...least,
+      resources: { devices, deviceNames: ['cpu:0', 'cpu:1'] },
+    });
+    expect(paths(spec(2))).toEqual([]);
+    expect(paths(spec(3))).toEqual(['spec.resources.devices']);
+  });
+
+  it('cannot be had on a host without devices', () => {
+    expect(violations(least, { ...context, deviceNames: [] })).toEqual([
+      { path: 'spec.resources.devices', description: 'this host has no devices' },
+    ]);
+  });
+
+  it('refuse a huge list of names with one violation', () => {
+    const deviceNames = Array.from({ length: 100_000 }, () => 'x');
+    expect(paths({ ...least, resources: { deviceNames } })).toEqual([
+      'spec.resources.device_names',
+    ]);
+  });
+});
+
+describe('placement', () => {
+  const fixed = (devices: number, samplers?: number) => ({
+    ...least,
+    resources: { devices },
+    placement: { policy: 'FIXED' as const, samplers },
+  });
+
+  it('FIXED needs 1 to devices - 1 Samplers', () => {
+    expect(resolved(fixed(4, 1)).placement.samplers).toBe(1);
+    expect(resolved(fixed(4, 3)).placement.samplers).toBe(3);
+    for (const samplers of [0, 4, undefined, 1.5]) {
+      const [violation, ...others] = violations(fixed(4, samplers));
+      expect(others).toEqual([]);
+      expect(violation?.path).toBe('spec.placement.samplers');
+      expect(violation?.description).toContain('an integer from 1 to 3');
+    }
+  });
+
+  it('FIXED needs two devices', () => {
+    expect(paths(fixed(1, 1))).toEqual(['spec.placement.policy']);
+  });
+
+  it('Samplers are given for FIXED only', () => {
+    expect(paths(withField('placement.samplers', 1))).toEqual(['spec.placement.samplers']);
+    expect(paths(withField('placement.samplers', 0))).toEqual([]);
+  });
+});
+
+describe('the queue', () => {
+  it('holds at least the batches of a step', () => {
+    const spec = (capacity: number) => ({
+      ...least,
+      training: { epochs: 1, batchesPerStep: 4 },
+      queue: { capacity },
+    });
+    expect(paths(spec(4))).toEqual([]);
+    expect(violations(spec(3))[0]?.path).toBe('spec.queue.capacity');
+    expect(violations(spec(3))[0]?.description).toContain('at least 4');
+    expect(resolved(spec(0)).queue.capacity).toBe(0);
+    expect(paths(spec(65_536))).toEqual([]);
+    for (const capacity of [-1, 65_537, 4.5]) {
+      expect(paths(spec(capacity))).toEqual(['spec.queue.capacity']);
+    }
+  });
+});
+
+describe('a spec with several mistakes', () => {
+  it('is answered with all of them at once', () => {
+    const input = {
+      dataset: 'cora',
+      model: { dropout: 1.5 },
+      training: { epochs: 0, batchSize: -1, optimizer: { learningRate: Number.NaN } },
+      resources: { devices: 9 },
+      placement: { policy: 'FIXED' as const },
+    };
+    expect(paths(input)).toEqual([
+      'spec.model.dropout',
+      'spec.resources.devices',
+      'spec.training.batch_size',
+      'spec.training.epochs',
+      'spec.training.optimizer.learning_rate',
+    ]);
+  });
+
+  it('keeps its answer short where values are long', () => {
+    const [violation] = violations({ ...least, dataset: 'x'.repeat(1_000_000) });
+    expect(violation?.description.length).toBeLessThan(300);
+  });
+});
+
+describe('a resolved spec', () => {
+  it('resolves to itself', () => {
+    forAll(300, (random) => {
+      const spec = resolved(randomSpec(random));
+      expect(resolved(spec)).toEqual(spec);
+    });
+  });
+
+  it('survives being stored as JSON', () => {
+    forAll(100, (random) => {
+      const spec = resolved(randomSpec(random));
+      expect(resolved(JSON.parse(JSON.stringify(spec)))).toEqual(spec);
+    });
+  });
+});
+
+/** A valid spec with any of its fields. */
+function randomSpec(random: Random): JobSpecInput {
+  const maybe = <T>(make: () => T): T | undefined => (random.chance(0.5) ? make() : undefined);
+  const fanouts = Array.from({ length: random.integer(1, 8) }, () =>
+    random.chance(0.2) ? -1 : random.integer(1, 4096),
+  );
+  const devices = random.integer(1, 4);
+  const isFixed = devices > 1 && random.chance(0.3);
+  const batchesPerStep = random.integer(1, 64);
+  return {
+    dataset: 'cora',
+    model: maybe(() => ({
+      type: maybe(() => random.pick(['GRAPHSAGE', 'GCN'] as const)),
+      layers: maybe(() => fanouts.length),
+      hiddenDim: maybe(() => random.integer(1, 4096)),
+      dropout: maybe(() => random.unit() * 0.99),
+    })),
+    sampling: { fanouts },
+    features: maybe(() => ({ standardize: maybe(() => random.chance(0.5)) })),
+    training: {
+      epochs: random.integer(1, 1_000_000),
+      batchSize: maybe(() => random.integer(1, 2 ** 20)),
+      batchesPerStep,
+      staleness: maybe(() => random.integer(0, 8)),
+      randomSeed: maybe(() => String(random.integer(0, 2 ** 40))),
+      optimizer: maybe(() => ({ learningRate: maybe(() => random.unit() + 1e-6) })),
+    },
+    resources: random.chance(0.5)
+      ? { devices }
+      : { deviceNames: context.deviceNames.slice(0, devices) },
+    placement: isFixed ? { policy: 'FIXED', samplers: random.integer(1, devices - 1) } : undefined,
+    queue: maybe(() => ({ capacity: maybe(() => random.integer(batchesPerStep, 65_536)) })),
+    timeouts: maybe(() => ({ runMs: maybe(() => random.integer(0, 1_000_000)) })),
+    priority: maybe(() => random.integer(0, 1000)),
+  };
+}
