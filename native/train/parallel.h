@@ -13,7 +13,7 @@ namespace gnnd {
 // stretches of at least `grain` rows. A row belongs to one call, so that results do not depend on
 // the number of threads. `body` must not throw. Without OpenMP it is one call.
 template <typename Body>
-void ParallelRows(uint32_t rows, uint32_t grain, const Body& body) {
+void ParallelRows(uint32_t rows, [[maybe_unused]] uint32_t grain, const Body& body) {
 #if defined(_OPENMP)
   const auto useful = std::max<uint32_t>(1, rows / std::max<uint32_t>(1, grain));
   const auto threads = std::min(static_cast<uint32_t>(omp_get_max_threads()), useful);

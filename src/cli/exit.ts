@@ -53,7 +53,5 @@ export function exitCodeOfJob(state: JobState): number {
 }
 
 export function isTerminal(state: JobState): boolean {
-  return (
-    state === JobState.SUCCEEDED || state === JobState.FAILED || state === JobState.CANCELLED
-  );
+  return state === JobState.SUCCEEDED || state === JobState.FAILED || state === JobState.CANCELLED;
 }

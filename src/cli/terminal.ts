@@ -73,6 +73,7 @@ export function glyphsOf(env: Environment): Glyphs {
   return /utf-?8/i.test(locale) && !isPlainTerminal ? unicodeGlyphs : asciiGlyphs;
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colours start with one
 const escapes = /\u001b\[[0-9;?]*[A-Za-z]/g;
 
 /** Columns of a text of our own: one per character, none for colours. */
@@ -93,13 +94,18 @@ export function truncate(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   let result = '';
   let used = 0;
-  for (const [part] of text.matchAll(/\u001b\[[0-9;?]*[A-Za-z]|./gsu)) {
-    if (part.startsWith('\u001b[')) result += part;
-    else if (used < width) {
-      result += part;
-      used += 1;
-    }
+  let position = 0;
+  const take = (plain: string) => {
+    const fitting = [...plain].slice(0, width - used);
+    result += fitting.join('');
+    used += fitting.length;
+  };
+  for (const match of text.matchAll(escapes)) {
+    take(text.slice(position, match.index));
+    result += match[0];
+    position = match.index + match[0].length;
   }
+  take(text.slice(position));
   return result;
 }
 

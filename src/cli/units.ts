@@ -24,10 +24,9 @@ const binaryUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
 /** `512MiB`, `1.5GiB`, `100B` in whole bytes; null when it is none. Binary suffixes only. */
 export function parseBytes(text: string): number | null {
-  const match = /^(\d+(?:\.\d+)?) ?(B|KiB|MiB|GiB|TiB)$/.exec(text);
-  const [, amount, unit] = match ?? [];
-  if (amount === undefined || unit === undefined) return null;
-  const power = binaryUnits.findIndex((candidate) => candidate === unit);
+  const [, amount, unit = ''] = /^(\d+(?:\.\d+)?) ?([KMGT]i)?B$/.exec(text) ?? [];
+  if (amount === undefined) return null;
+  const power = ' KMGT'.indexOf(unit.charAt(0) || ' ');
   const bytes = Number(amount) * 1024 ** power;
   return Number.isSafeInteger(bytes) ? bytes : null;
 }

@@ -221,18 +221,28 @@ export function schemaVersion(
 
 /** Reads the whole file. Throws STORE_CORRUPT with what is wrong and what can be done. */
 export function quickCheck(database: Database, path: string): void {
-  const rows = database.all(database.prepare('PRAGMA quick_check(10)'));
-  const problems = rows.map((row) => String(row['quick_check']));
-  if (problems.length === 1 && problems[0] === 'ok') return;
+  const problems = problemsOf(database);
+  if (problems.length === 0) return;
   throw new GnndError(
     'STORE_CORRUPT',
-    `${path} is damaged: ${problems.join('; ')}. Nothing was changed. Restore it from a copy, or ` +
-      `save what can be read: sqlite3 ${path} .recover | sqlite3 ${path}.recovered`,
+    `${path} is damaged: ${problems.join('; ')}. Restore it from a copy, or save what can be ` +
+      `read: sqlite3 ${path} .recover | sqlite3 ${path}.recovered`,
   );
+}
+
+function problemsOf(database: Database): readonly string[] {
+  try {
+    const rows = database.all(database.prepare('PRAGMA quick_check(10)'));
+    return rows.map((row) => String(row['quick_check'])).filter((line) => line !== 'ok');
+  } catch (error) {
+    // Damage can be such that not even the check gets through.
+    if (error instanceof GnndError && error.reason === 'STORE_CORRUPT') return [error.message];
+    throw error;
+  }
 }
 
 function backUp(database: Database, target: string): void {
   // One that is left of a migration that failed would stop VACUUM INTO.
   rmSync(target, { force: true });
-  database.all(database.prepare(`VACUUM INTO '${target.replaceAll("'", "''")}'`));
+  database.execute(`VACUUM INTO '${target.replaceAll("'", "''")}'`);
 }

@@ -1,0 +1,159 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  ExecutorRole,
+  type Job,
+  JobState,
+  ModelType,
+  PlacementPolicy,
+  StandbyPolicy,
+} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { repository, TestDaemon } from '../support/daemon.ts';
+
+/**
+ * Elastic determinism (docs/architecture.md): the final parameters depend on the spec and the
+ * dataset, not on who sampled, who trained, who died or who helped out.
+ */
+
+let daemon: TestDaemon;
+
+beforeAll(async () => {
+  daemon = await TestDaemon.start({ cpuDevices: 5 });
+  await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+});
+
+afterAll(async () => {
+  await daemon.stop();
+});
+
+const epochs = 12;
+const trainNodes = 140;
+const batchSize = 4;
+const batches = Math.ceil(trainNodes / batchSize);
+
+interface Crew {
+  readonly devices: number;
+  readonly samplers: number;
+  readonly standby: StandbyPolicy;
+}
+
+interface Steps {
+  readonly staleness: number;
+  readonly batchesPerStep: number;
+}
+
+/** Everything that decides bits, and nothing else, is the same in every job. */
+function spec(crew: Crew, steps: Steps) {
+  return {
+    dataset: 'cora',
+    model: { type: ModelType.GRAPHSAGE, hiddenDim: 16, dropout: 0.5 },
+    sampling: { fanouts: [10, 5] },
+    training: { epochs, batchSize, ...steps, randomSeed: 7n, threadsPerTrainer: 1 },
+    resources: { devices: crew.devices },
+    placement: {
+      policy: crew.devices === 1 ? PlacementPolicy.AUTO : PlacementPolicy.FIXED,
+      ...(crew.devices === 1 ? {} : { samplers: crew.samplers }),
+      standby: crew.standby,
+    },
+    timeouts: { stallMs: 2000n },
+    restart: { executorRestarts: 20 },
+  };
+}
+
+const pair: Crew = { devices: 2, samplers: 1, standby: StandbyPolicy.OFF };
+const crews: Readonly<Record<string, Crew>> = {
+  '3 Samplers and 1 Trainer': { devices: 4, samplers: 3, standby: StandbyPolicy.OFF },
+  '1 Sampler and 3 Trainers': { devices: 4, samplers: 1, standby: StandbyPolicy.OFF },
+  '2 Samplers and 3 Trainers, standby ALWAYS': {
+    devices: 5,
+    samplers: 2,
+    standby: StandbyPolicy.ALWAYS,
+  },
+  'one device alternating': { devices: 1, samplers: 1, standby: StandbyPolicy.AUTO },
+};
+
+let serial = 0;
+
+async function run(
+  crew: Crew,
+  steps: Steps,
+  disturb?: (id: string) => Promise<void>,
+): Promise<Job> {
+  serial += 1;
+  const id = `job-${serial}`;
+  await daemon.createJob(id, spec(crew, steps));
+  await disturb?.(id);
+  const job = await daemon.succeeded(id);
+  expectEveryBatchOnce(job);
+  return job;
+}
+
+function expectEveryBatchOnce(job: Job): void {
+  expect(job.epochs.map(({ epoch }) => epoch)).toEqual([...Array(epochs).keys()]);
+  for (const report of job.epochs) {
+    expect(Number(report.batches)).toBe(batches);
+    const byDevice = Object.values(report.batchesByDevice).reduce((sum, n) => sum + Number(n), 0);
+    expect(byDevice).toBe(batches);
+  }
+}
+
+/** Waits until the job is in the middle of an epoch, then answers the pids by role. */
+async function midEpoch(id: string): Promise<ReadonlyMap<ExecutorRole, number>> {
+  const job = await daemon.until(
+    id,
+    ({ state, progress }) =>
+      state === JobState.RUNNING &&
+      progress !== undefined &&
+      progress.epoch >= 2 &&
+      progress.batchesCommitted > 0n &&
+      progress.executors.length === 2,
+  );
+  return new Map(job.progress?.executors.map(({ role, pid }) => [role, pid]) ?? []);
+}
+
+function signal(pid: number | undefined, name: NodeJS.Signals): void {
+  if (pid === undefined || pid <= 1) throw new Error('no such executor');
+  process.kill(pid, name);
+}
+
+describe.each([
+  ['S = 0', { staleness: 0, batchesPerStep: 1 }],
+  ['S = 2', { staleness: 2, batchesPerStep: 1 }],
+  ['G = 3', { staleness: 0, batchesPerStep: 3 }],
+] as const)('%s', (_, steps) => {
+  let expected = '';
+
+  beforeAll(async () => {
+    expected = (await run(pair, steps)).result?.parametersSha256 ?? '';
+    expect(expected).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  test.each(Object.entries(crews))('%s train the same model', async (_name, crew) => {
+    expect((await run(crew, steps)).result?.parametersSha256).toBe(expected);
+  });
+
+  test.each([
+    ['a Sampler', [ExecutorRole.SAMPLER]],
+    ['a Trainer', [ExecutorRole.TRAINER]],
+    ['both', [ExecutorRole.SAMPLER, ExecutorRole.TRAINER]],
+  ] as const)('kill -9 of %s in mid-epoch changes nothing', async (_name, roles) => {
+    const job = await run(pair, steps, async (id) => {
+      const pids = await midEpoch(id);
+      for (const role of roles) signal(pids.get(role), 'SIGKILL');
+    });
+    expect(job.attempts).toHaveLength(1);
+    expect(job.attempts[0]?.exits.map(({ signal: name }) => name)).toEqual(
+      roles.map(() => 'SIGKILL'),
+    );
+    expect(job.result?.parametersSha256).toBe(expected);
+  });
+
+  test('a Trainer that is stopped in mid-epoch is killed, replaced, and changes nothing', async () => {
+    const job = await run(pair, steps, async (id) => {
+      signal((await midEpoch(id)).get(ExecutorRole.TRAINER), 'SIGSTOP');
+    });
+    expect(job.attempts[0]?.exits[0]?.logTail).toContain('executor.started');
+    expect(job.attempts[0]?.executorRestarts).toBe(1);
+    expect(job.result?.parametersSha256).toBe(expected);
+  });
+});

@@ -1,0 +1,172 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { folderOf, linesOf, tryImport } from './workbench.ts';
+
+const nodes = [
+  'id,label,split,weight kg,height',
+  'ann,0,train,1.5,-2',
+  '"bob, jr.",1,val,.5,1e3',
+  'cyd,,,0,+4',
+  'dan,2,test,7,8',
+].join('\n');
+const edges = [
+  'source,target,weight',
+  'ann,cyd,0.5',
+  '"bob, jr.",ann,2',
+  'cyd,ann,0.5',
+  'dan,dan,1',
+  '',
+].join('\n');
+
+describe('tables of nodes and edges', () => {
+  test('become a symmetric graph with node ids in the order of nodes.csv', async () => {
+    const imported = await tryImport('CSV', folderOf({ 'nodes.csv': nodes, 'edges.csv': edges }));
+    expect(imported.manifest).toMatchObject({
+      num_nodes: 4,
+      num_edges: 4,
+      num_features: 2,
+      num_classes: 3,
+      undirected: true,
+      split: { train: 1, val: 1, test: 1 },
+    });
+    expect(imported.numbers('indptr.npy')).toEqual([0, 2, 3, 4, 4]);
+    expect(imported.numbers('indices.npy')).toEqual([1, 2, 0, 0]);
+    expect(imported.numbers('edge_weights.npy')).toEqual([2, 0.5, 2, 0.5]);
+    expect(imported.numbers('features.npy')).toEqual([1.5, -2, 0.5, 1000, 0, 4, 7, 8]);
+    expect(imported.numbers('labels.npy')).toEqual([0, 1, -1, 2]);
+    expect(imported.numbers('train.npy')).toEqual([0]);
+    expect(imported.numbers('val.npy')).toEqual([1]);
+    expect(imported.numbers('test.npy')).toEqual([3]);
+    const names = readFileSync(join(imported.folder, 'names.txt'), 'utf8');
+    expect(names).toBe('ann\nbob, jr.\ncyd\ndan\n');
+  });
+
+  test('may be gzipped, with columns in another order', async () => {
+    const plain = await tryImport('CSV', folderOf({ 'nodes.csv': nodes, 'edges.csv': edges }));
+    const turned = edges
+      .split('\n')
+      .map((line) => line.replace(/^("[^"]*"|[^,]*),("[^"]*"|[^,]*),(.*)$/, '$3,$2,$1'))
+      .join('\n');
+    expect(turned).toContain('weight,target,source');
+    const packed = folderOf({
+      'nodes.csv.gz': gzipSync(nodes),
+      'edges.csv.gz': gzipSync(turned),
+    });
+    const imported = await tryImport('CSV', packed);
+    expect(imported.manifest.sha256).toEqual(plain.manifest.sha256);
+  });
+
+  test('have no weights without a column of weights', async () => {
+    const folder = folderOf({ 'nodes.csv': nodes, 'edges.csv': 'source,target\nann,dan\n' });
+    const { manifest } = await tryImport('CSV', folder);
+    expect(manifest.sha256).not.toHaveProperty(['edge_weights.npy']);
+  });
+});
+
+describe('a bad line', () => {
+  test('of edges.csv is named by its number, and all of them at once', async () => {
+    const bad = [
+      'source,target,weight',
+      'ann,cyd,1',
+      'ann',
+      'ann,eve,1',
+      'zoe,cyd,1',
+      'cyd,dan,heavy',
+      'cyd,dan,-1',
+      '"cyd,dan,1',
+    ].join('\n');
+    const lines = await linesOf('CSV', folderOf({ 'nodes.csv': nodes, 'edges.csv': bad }));
+    expect(lines).toEqual([
+      'edges.csv:3: has 1 fields, expected the 3 of the header',
+      "edges.csv:4: has the target 'eve', which is no id of the nodes",
+      "edges.csv:5: has the source 'zoe', which is no id of the nodes",
+      "edges.csv:6: has the weight 'heavy', expected a number of 0 or more",
+      "edges.csv:7: has the weight '-1', expected a number of 0 or more",
+      'edges.csv:8: has a quote that is never closed',
+    ]);
+  });
+
+  test('of nodes.csv is named by its number', async () => {
+    const bad = [
+      'id,label,split,x',
+      'a,0,train,1',
+      'a,0,train,1',
+      'b,cat,train,1',
+      'c,0,validation,1',
+      'd,0,test,0x10',
+      'e,0,test,1e39',
+      'f,,train,1',
+      'g,-1,,1',
+      'h,0,,',
+    ].join('\n');
+    const folder = folderOf({ 'nodes.csv': bad, 'edges.csv': 'source,target\na,h\n' });
+    expect(await linesOf('CSV', folder)).toEqual([
+      "nodes.csv:3: has the id 'a' again, ids must be unique",
+      "nodes.csv:4: has the label 'cat', expected a class number from 0 or nothing",
+      "nodes.csv:5: has the split 'validation', expected train, val, test or nothing",
+      "nodes.csv:6: has '0x10' in column 'x', expected a float32 number",
+      "nodes.csv:7: has '1e39' in column 'x', expected a float32 number",
+      "nodes.csv:8: is in split 'train' but has no label",
+      "nodes.csv:9: has the label '-1', expected a class number from 0 or nothing",
+      "nodes.csv:10: has '' in column 'x', expected a float32 number",
+    ]);
+  });
+
+  test('shows at most 20 problems', async () => {
+    const bad = `source,target\n${'ann,nobody\n'.repeat(30)}`;
+    const folder = folderOf({ 'nodes.csv': nodes, 'edges.csv': bad });
+    const lines = await linesOf('CSV', folder);
+    expect(lines).toHaveLength(20);
+    await expect(tryImport('CSV', folder)).rejects.toMatchObject({
+      problemCount: 30,
+      message: expect.stringMatching(/^edges\.csv:2: .*\(and 29 more\)$/),
+    });
+  });
+
+  test('may repeat an edge, but not with another weight', async () => {
+    const twice = 'source,target,weight\nann,dan,1\ndan,ann,1\ndan,ann,2\n';
+    const folder = folderOf({ 'nodes.csv': nodes, 'edges.csv': twice });
+    expect(await linesOf('CSV', folder)).toEqual([
+      'edges.csv:4: lists the edge of line 2 again with another weight',
+    ]);
+  });
+});
+
+describe('a bad table', () => {
+  test('lacks a column, or has one too many', async () => {
+    const folder = folderOf({
+      'nodes.csv': 'id,label\na,0\n',
+      'edges.csv': 'from,target,colour\na,a,1\n',
+    });
+    expect(await linesOf('CSV', folder)).toEqual([
+      "nodes.csv:1: has no column 'split', its header is 'id', 'label'",
+      'nodes.csv:1: has no feature column',
+      "edges.csv:1: has no column 'source', its header is 'from', 'target', 'colour'",
+      "edges.csv:1: has the column 'from', expected source, target and perhaps weight",
+      "edges.csv:1: has the column 'colour', expected source, target and perhaps weight",
+    ]);
+  });
+
+  test('is missing, empty, or names a column twice', async () => {
+    const lines = (table: string) =>
+      linesOf('CSV', folderOf({ 'nodes.csv': table, 'edges.csv': edges }));
+    expect(await lines('')).toEqual(['nodes.csv: is empty, expected a header line']);
+    expect(await lines('id,label,split,id\n')).toEqual(["nodes.csv:1: has the column 'id' twice"]);
+    expect(await lines('id,label,split,x\n')).toContain('nodes.csv: has no node');
+    const alone = await linesOf('CSV', folderOf({ 'nodes.csv': nodes }));
+    expect(alone).toEqual([expect.stringContaining('edges.csv: is missing')]);
+  });
+
+  test('is no text, or a gzip file that was cut', async () => {
+    const latin = Buffer.from('id,label,split,x\ncaf\u00e9,0,train,1\n', 'latin1');
+    expect(await linesOf('CSV', folderOf({ 'nodes.csv': latin, 'edges.csv': edges }))).toEqual([
+      'nodes.csv:1: is not UTF-8 text, at this line or soon after it',
+    ]);
+    const cut = gzipSync(nodes).subarray(0, 60);
+    expect(await linesOf('CSV', folderOf({ 'nodes.csv.gz': cut, 'edges.csv': edges }))).toEqual([
+      expect.stringContaining('nodes.csv.gz: is not a whole gzip file'),
+    ]);
+  });
+});

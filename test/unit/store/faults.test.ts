@@ -1,0 +1,223 @@
+import { copyFileSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { GnndError } from '../../../src/base/errors.ts';
+import { Database, errorCodeOf, ownError } from '../../../src/store/database.ts';
+import { metaTable } from '../../../src/store/meta-table.ts';
+import { migrate } from '../../../src/store/schema.ts';
+import { openStore } from '../../../src/store/store.ts';
+import { newJob } from './job-values.ts';
+import {
+  countingClock,
+  openTestStore,
+  storeOptions,
+  temporaryFolder,
+  temporaryStorePath,
+} from './store-fixtures.ts';
+
+const pageBytes = 4096;
+
+function errorOf(work: () => unknown): GnndError {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof GnndError) return error;
+    throw error;
+  }
+  throw new Error('expected an error');
+}
+
+/** The page where the rows of `table` begin. */
+function rootPage(path: string, table: string): number {
+  const raw = new Sqlite(path, { readonly: true });
+  const row = raw.prepare('SELECT rootpage AS page FROM sqlite_schema WHERE name = ?').get(table);
+  raw.close();
+  return Number(Object(row).page);
+}
+
+function damage(path: string, page: number): void {
+  const bytes = readFileSync(path);
+  bytes.fill(0xff, (page - 1) * pageBytes, page * pageBytes);
+  writeFileSync(path, bytes);
+}
+
+/** What a crash at this moment would leave on the disk. */
+function crashImage(path: string): string {
+  const copy = join(temporaryFolder(), 'gnnd.db');
+  copyFileSync(path, copy);
+  if (existsSync(`${path}-wal`)) copyFileSync(`${path}-wal`, `${copy}-wal`);
+  return copy;
+}
+
+describe('a store that was not closed', () => {
+  test('has all that was acknowledged, says so, and counts the daemon', () => {
+    const path = temporaryStorePath();
+    const store = openTestStore(path);
+    expect([store.incarnation, store.lastStopWasClean]).toEqual([1, true]);
+    store.insertJob(newJob('a'));
+    const after = openTestStore(crashImage(path));
+    expect([after.incarnation, after.lastStopWasClean]).toEqual([2, false]);
+    expect(after.getJob('a')).toEqual(store.getJob('a'));
+    store.close();
+    const clean = openTestStore(path);
+    expect([clean.incarnation, clean.lastStopWasClean]).toEqual([2, true]);
+  });
+
+  test('holds a prefix of the commits wherever its log is cut', () => {
+    const path = temporaryStorePath();
+    const store = openTestStore(path);
+    for (let i = 0; i < 20; i++) store.insertJob(newJob(`j${i}`));
+    const walBytes = store.sizes().walBytes;
+    expect(walBytes).toBeGreaterThan(20 * pageBytes);
+    for (let cut = 0; cut <= 10; cut++) {
+      const image = crashImage(path);
+      truncateSync(`${image}-wal`, Math.floor((walBytes * cut) / 10));
+      const after = openTestStore(image);
+      const revisions = after
+        .nonTerminalJobs()
+        .flatMap((job) => after.events(job.id, 0, 9).map((event) => event.revision));
+      const kept = after.revision();
+      expect(revisions.sort((a, b) => a - b)).toEqual([...Array(kept).keys()].map((i) => i + 1));
+      expect(after.nonTerminalJobs().map((job) => job.id)).toEqual(
+        [...Array(kept).keys()].map((i) => `j${i}`),
+      );
+      if (cut === 10) expect(kept).toBe(20);
+      after.close();
+    }
+  });
+
+  test('is checked before it is used, and refused when it is damaged', () => {
+    const path = temporaryStorePath();
+    const store = openTestStore(path);
+    for (let i = 0; i < 20; i++) store.insertJob(newJob(`j${i}`));
+    store.close();
+    const second = openTestStore(path);
+    second.setMeta('x', 'y');
+    const image = crashImage(path);
+    damage(image, rootPage(image, 'epochs'));
+    const error = errorOf(() => openStore(image, storeOptions()));
+    expect(error.reason).toBe('STORE_CORRUPT');
+    expect(error.message).toMatch(/damaged.*\.recover/);
+  });
+});
+
+describe('a damaged store', () => {
+  test('a file that is no database is refused and left alone', () => {
+    const path = join(temporaryFolder(), 'gnnd.db');
+    const garbage = Buffer.alloc(8192, 'not a database ');
+    writeFileSync(path, garbage);
+    expect(errorOf(() => openStore(path, storeOptions())).reason).toBe('STORE_CORRUPT');
+    expect(readFileSync(path).equals(garbage)).toBe(true);
+  });
+
+  test('a page that turns out bad at run time ends all service, once and for all', () => {
+    const path = temporaryStorePath();
+    const store = openTestStore(path);
+    store.insertJob(newJob('a'));
+    store.close();
+    damage(path, rootPage(path, 'jobs'));
+    const fatal: string[] = [];
+    const broken = openTestStore(path, { onFatal: (error) => fatal.push(error.reason) });
+    expect(errorOf(() => broken.getJob('a')).reason).toBe('STORE_CORRUPT');
+    expect(errorOf(() => broken.setMeta('x', 'y')).reason).toBe('STORE_CORRUPT');
+    expect(errorOf(() => broken.revision()).reason).toBe('STORE_CORRUPT');
+    expect(fatal).toEqual(['STORE_CORRUPT']);
+    broken.close();
+    expect(errorOf(() => openStore(path, storeOptions())).message).toMatch(/\.recover/);
+  });
+
+  test('a value that is not what its column holds is named', () => {
+    const path = temporaryStorePath();
+    const store = openTestStore(path);
+    store.insertJob(newJob('a'));
+    store.close();
+    const raw = new Sqlite(path);
+    raw.exec("UPDATE jobs SET effective_spec = json_set(effective_spec, '$.model.layers', 'two')");
+    raw.close();
+    const error = errorOf(() => openTestStore(path).getJob('a'));
+    expect(error.reason).toBe('STORE_CORRUPT');
+    expect(error.message).toMatch(/holds "two" in job a\.effective_spec\.model\.layers/);
+  });
+});
+
+describe('a store in trouble', () => {
+  test('a full disk refuses the write, keeps what was there, and heals when there is room', () => {
+    const path = temporaryStorePath();
+    const fatal: string[] = [];
+    const database = new Database(path, {
+      clock: countingClock(),
+      observe: () => {},
+      onFatal: (error) => fatal.push(error.reason),
+    });
+    onTestFinished(() => database.close());
+    database.useWriteAheadLog();
+    migrate(database, { path, log: storeOptions().log });
+    const meta = metaTable(database);
+    const put = (key: string, bytes: number) =>
+      database.write('META', false, () => meta.set(key, 'x'.repeat(bytes)));
+    put('small', 10);
+    database.pragma(`max_page_count = ${Number(database.pragma('page_count'))}`);
+    expect(errorOf(() => put('large', 100_000)).reason).toBe('STATE_DISK_FULL');
+    expect(meta.get('large')).toBeNull();
+    expect(meta.get('small')).toHaveLength(10);
+    database.pragma('max_page_count = 100000');
+    put('large', 100_000);
+    expect(meta.get('large')).toHaveLength(100_000);
+    expect(fatal).toEqual([]);
+  });
+
+  test('nothing is written on after a full disk ended the transaction', () => {
+    const database = new Database(temporaryStorePath(), {
+      clock: countingClock(),
+      observe: () => {},
+      onFatal: () => {},
+    });
+    onTestFinished(() => database.close());
+    database.execute('CREATE TABLE t (x INTEGER)');
+    const insert = database.prepare('INSERT INTO t VALUES (1)');
+    expect(() => database.run(insert)).toThrow(/outside a transaction/);
+  });
+
+  test('errors of the database are told in the words of the API', () => {
+    const told = (code: string) => {
+      const own = ownError(new Sqlite.SqliteError('why', code));
+      return [errorCodeOf(own), own instanceof GnndError ? own.reason : 'itself'];
+    };
+    expect(told('SQLITE_FULL')).toEqual(['FULL', 'STATE_DISK_FULL']);
+    expect(told('SQLITE_IOERR_SHMSIZE')).toEqual(['FULL', 'STATE_DISK_FULL']);
+    expect(told('SQLITE_BUSY_SNAPSHOT')).toEqual(['BUSY', 'STORE_UNAVAILABLE']);
+    expect(told('SQLITE_IOERR_FSYNC')).toEqual(['IOERR', 'STORE_UNAVAILABLE']);
+    expect(told('SQLITE_READONLY_DBMOVED')).toEqual(['IOERR', 'STORE_UNAVAILABLE']);
+    expect(told('SQLITE_CORRUPT_INDEX')).toEqual(['CORRUPT', 'STORE_CORRUPT']);
+    expect(told('SQLITE_NOTADB')).toEqual(['CORRUPT', 'STORE_CORRUPT']);
+    expect(told('SQLITE_CONSTRAINT_CHECK')).toEqual(['OTHER', 'itself']);
+  });
+
+  test('a store that is closed says so', () => {
+    const store = openTestStore(temporaryStorePath());
+    store.close();
+    store.close();
+    expect(errorOf(() => store.getJob('a')).reason).toBe('STORE_UNAVAILABLE');
+  });
+
+  test('another connection sees what was acknowledged', () => {
+    const path = temporaryStorePath();
+    const store = openTestStore(path);
+    const other = new Sqlite(path, { readonly: true });
+    onTestFinished(() => void other.close());
+    for (let revision = 1; revision <= 5; revision++) {
+      store.insertJob(newJob(`j${revision}`));
+      expect(other.prepare('SELECT max(revision) AS r FROM events').get()).toEqual({ r: revision });
+    }
+  });
+
+  test('closing empties the log', () => {
+    const path = temporaryStorePath();
+    const store = openTestStore(path);
+    store.insertJob(newJob('a'));
+    expect(store.sizes().walBytes).toBeGreaterThan(0);
+    store.close();
+    expect(existsSync(`${path}-wal`)).toBe(false);
+  });
+});

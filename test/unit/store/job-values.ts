@@ -1,0 +1,113 @@
+import type { EpochReport, JobPlan, JobResult } from '../../../src/spec/job-record.ts';
+import type { JobSpec } from '../../../src/spec/job-spec.ts';
+import type { NewDataset, NewJob } from '../../../src/store/store.ts';
+
+export const someSpec: JobSpec = {
+  dataset: 'cora',
+  model: { type: 'GRAPHSAGE', layers: 2, hiddenDim: 16, dropout: 0.5, inputDropout: 0 },
+  sampling: { fanouts: [10, -1] },
+  features: { standardize: true },
+  training: {
+    epochs: 3,
+    batchSize: 64,
+    batchesPerStep: 1,
+    staleness: 0,
+    randomSeed: '18446744073709551615',
+    optimizer: {
+      learningRate: 0.003,
+      beta1: 0.9,
+      beta2: 0.999,
+      epsilon: 1e-8,
+      weightDecay: 0,
+      weightDecayScope: 'ALL',
+    },
+    threadsPerTrainer: 1,
+  },
+  resources: { devices: 2, deviceNames: [] },
+  placement: { policy: 'AUTO', samplers: 0, standby: 'AUTO' },
+  queue: { capacity: 0, maxBytes: 1 << 30 },
+  restart: { maxAttempts: 3, executorRestarts: 10 },
+  timeouts: {
+    pendingMs: 86_400_000,
+    startupMs: 600_000,
+    stallMs: 120_000,
+    cancelGraceMs: 5_000,
+    runMs: 0,
+  },
+  priority: 100,
+};
+
+export function newJob(id: string): NewJob {
+  return {
+    id,
+    uid: `uid-${id}`,
+    spec: { dataset: 'cora', model: { type: 'GRAPHSAGE' }, training: { epochs: 3 } },
+    effectiveSpec: someSpec,
+    datasetDigest: 'd1',
+  };
+}
+
+export const somePlan: JobPlan = {
+  estimated: false,
+  executors: [
+    { role: 'SAMPLER', device: 'cpu:0' },
+    { role: 'TRAINER', device: 'cpu:1' },
+  ],
+  samplerBatchNs: 1_000,
+  trainerBatchNs: 2_000,
+  standbyBatchNs: 2_500,
+  k: 2,
+  choices: [{ policy: 'MINMAX', samplers: 1, trainers: 1, batchNs: 2_000 }],
+  policy: 'MINMAX',
+  standby: 'AUTO',
+  timeSharingBatchNs: 3_000,
+  explanation: 'K = 2',
+  queueCapacity: 4,
+  slotBytes: 4096,
+  parameterCount: 1234,
+};
+
+export const someResult: JobResult = {
+  parametersSha256: 'ab',
+  checkpointDir: 'jobs/uid-a/final',
+  testAccuracyLast: 0.81,
+  testAccuracyBest: 0.82,
+  bestEpoch: 2,
+  bestValAccuracy: 0.83,
+};
+
+export function epochReport(epoch: number): EpochReport {
+  return {
+    epoch,
+    batches: 10,
+    steps: 10,
+    retries: 0,
+    loss: 1.5 / (epoch + 1),
+    trainAccuracy: 0.7,
+    valAccuracy: 0.6,
+    testAccuracy: 0.5,
+    durationMs: 12.5,
+    version: 10 * (epoch + 1),
+    parametersSha256: `sha-${epoch}`,
+    ledgerDigest: `ledger-${epoch}`,
+    batchesByDevice: { 'cpu:0': 4, 'cpu:1': 6 },
+  };
+}
+
+export function newDataset(id: string): NewDataset {
+  return {
+    id,
+    state: 'IMPORTING',
+    message: '',
+    digest: '',
+    path: `datasets/${id}`,
+    numNodes: 0,
+    numEdges: 0,
+    numFeatures: 0,
+    numClasses: 0,
+    numTrain: 0,
+    numVal: 0,
+    numTest: 0,
+    bytes: 0,
+  };
+}

@@ -1,0 +1,130 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createLog } from '../../../src/base/log.ts';
+import { Database } from '../../../src/store/database.ts';
+import { migrate, migrations, SchemaTooNew } from '../../../src/store/schema.ts';
+import { openStore } from '../../../src/store/store.ts';
+import { newJob } from './job-values.ts';
+import {
+  countingClock,
+  openTestStore,
+  storeOptions,
+  temporaryFolder,
+  temporaryStorePath,
+} from './store-fixtures.ts';
+
+const quiet = createLog({ level: 'error', write: () => {} });
+
+function database(path: string): Database {
+  const opened = new Database(path, {
+    clock: countingClock(),
+    observe: () => {},
+    onFatal: () => {},
+  });
+  onTestFinished(() => opened.close());
+  return opened;
+}
+
+function sqlite(path: string): Sqlite.Database {
+  const opened = new Sqlite(path);
+  onTestFinished(() => void opened.close());
+  return opened;
+}
+
+function schemaOf(path: string): unknown {
+  return sqlite(path).prepare('SELECT name, sql FROM sqlite_schema ORDER BY name').all();
+}
+
+describe('the schema of the store', () => {
+  test('opening a store again changes nothing of its schema', () => {
+    const path = temporaryStorePath();
+    openTestStore(path).close();
+    const before = schemaOf(path);
+    openTestStore(path).close();
+    expect(schemaOf(path)).toEqual(before);
+    expect(sqlite(path).pragma('user_version', { simple: true })).toBe(migrations.length);
+  });
+
+  test('a store syncs every commit and checks foreign keys', () => {
+    const opened = database(temporaryStorePath());
+    opened.useWriteAheadLog();
+    const settings = ['journal_mode', 'synchronous', 'foreign_keys', 'trusted_schema'];
+    expect(settings.map((name) => opened.pragma(name))).toEqual(['wal', 2, 1, 0]);
+  });
+
+  test('a store of a newer gnnd is refused by name and left alone', () => {
+    const path = temporaryStorePath();
+    const store = openTestStore(path);
+    store.insertJob(newJob('a'));
+    store.close();
+    const raw = sqlite(path);
+    raw.pragma(`user_version = ${migrations.length + 1}`);
+    raw.exec('DROP TABLE meta');
+    raw.close();
+    const before = readFileSync(path);
+    expect(() => openStore(path, storeOptions())).toThrow(SchemaTooNew);
+    expect(() => openStore(path, storeOptions())).toThrow(/start the gnnd that wrote it/);
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
+  test("another program's database is refused and left alone", () => {
+    const path = join(temporaryFolder(), 'other.db');
+    const raw = sqlite(path);
+    raw.exec('CREATE TABLE songs (title TEXT)');
+    raw.close();
+    const before = readFileSync(path);
+    expect(() => openStore(path, storeOptions())).toThrow(/not a store of gnnd/);
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
+  test('a migration keeps the rows and leaves a copy of what was before', () => {
+    const path = temporaryStorePath();
+    const store = openTestStore(path);
+    store.insertJob(newJob('a'));
+    store.close();
+    const steps = [...migrations, 'ALTER TABLE jobs ADD COLUMN note TEXT'];
+    const opened = database(path);
+    migrate(opened, { path, log: quiet, steps });
+    migrate(opened, { path, log: quiet, steps });
+    const row = opened.get(opened.prepare('SELECT id, note FROM jobs'));
+    expect(row).toEqual({ id: 'a', note: null });
+    const copy = `${path}.before-v${steps.length}`;
+    expect(sqlite(copy).prepare('SELECT id FROM jobs').all()).toEqual([{ id: 'a' }]);
+  });
+
+  test('a migration that fails leaves the old version', () => {
+    const path = temporaryStorePath();
+    openTestStore(path).close();
+    const opened = database(path);
+    const steps = [...migrations, 'CREATE TABLE extra (x INTEGER) STRICT; CREATE TABLE jobs (y)'];
+    expect(() => migrate(opened, { path, log: quiet, steps })).toThrow(/already exists/);
+    expect(opened.pragma('user_version')).toBe(migrations.length);
+    expect(opened.get(opened.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'extra'"))).toBe(
+      null,
+    );
+  });
+
+  test('a new store needs no copy', () => {
+    const path = temporaryStorePath();
+    openTestStore(path);
+    expect(existsSync(`${path}.before-v${migrations.length}`)).toBe(false);
+  });
+
+  test('events can be neither changed nor deleted', () => {
+    const path = temporaryStorePath();
+    const store = openTestStore(path);
+    store.insertJob(newJob('a'));
+    store.close();
+    const raw = sqlite(path);
+    expect(() => raw.exec("UPDATE events SET status = '{}'")).toThrow(/append-only/);
+    expect(() => raw.exec('DELETE FROM events')).toThrow(/append-only/);
+  });
+
+  test('an empty file, as a crash at the very start leaves it, becomes a store', () => {
+    const path = join(temporaryFolder(), 'gnnd.db');
+    writeFileSync(path, '');
+    expect(openTestStore(path).incarnation).toBe(1);
+  });
+});
