@@ -103,11 +103,12 @@ async function* readNew(
   }
 }
 
-/** How much of `bytes` can be sent now: up to the last line's end, or all that can never grow. */
+/** How much of `bytes` can be sent now: whole lines, and what can never grow into one. */
 function completeBytes(bytes: Buffer, isLast: boolean): number {
+  const isFull = bytes.length === chunkBytesMax;
+  if (isLast && !isFull) return bytes.length;
   const end = bytes.lastIndexOf(newline) + 1;
-  if (end > 0) return end;
-  return bytes.length === chunkBytesMax || isLast ? bytes.length : 0;
+  return end === 0 && isFull ? bytes.length : end;
 }
 
 function linesOf(bytes: Buffer): readonly string[] {

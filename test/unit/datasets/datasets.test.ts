@@ -74,7 +74,7 @@ function gatedValidator() {
 }
 
 function gateOf(): { readonly promise: Promise<void>; readonly open: () => void } {
-  let open = () => undefined as void;
+  let open: () => void = () => undefined;
   const promise = new Promise<void>((resolve) => {
     open = resolve;
   });
@@ -128,7 +128,10 @@ describe('an import', () => {
       reason: 'DATASET_CORRUPT',
       problems: [{ path: 'val.npy' }, { path: 'labels.npy' }],
     });
-    expect(datasets.get('path')).toMatchObject({ state: 'FAILED', message: /^val\.npy: is not a/ });
+    expect(datasets.get('path')).toMatchObject({
+      state: 'FAILED',
+      message: expect.stringMatching(/^val\.npy: is not a/),
+    });
     expect(readdirSync(folder)).toEqual([]);
     await ended(datasets, datasets.import(request('path', folderOf(pathGraph))));
     expect(datasets.get('path')).toMatchObject({ state: 'READY', message: '' });

@@ -70,7 +70,11 @@ TEST_CASE("a specification that cannot be is refused with the name of its field"
       {"first_epoch", [](SegmentSpec& s) { s.first_epoch = kTrialEpoch - 1; }},
       {"group", [](SegmentSpec& s) { s.group = 0; }},
       {"num_slots", [](SegmentSpec& s) { s.num_slots = 1; }},
-      {"num_slots", [](SegmentSpec& s) { s.num_slots = uint64_t{1} << 32; }},
+      {"num_slots",
+       [](SegmentSpec& s) {
+         s.num_slots = uint64_t{1} << 20;
+         s.slot_bytes = uint64_t{1} << 30;
+       }},
       {"slot_bytes", [](SegmentSpec& s) { s.slot_bytes = 0; }},
       {"queue_max_bytes", [](SegmentSpec& s) { s.queue_max_bytes = 0; }},
       {"parameter_floats", [](SegmentSpec& s) { s.parameter_floats = 0; }},

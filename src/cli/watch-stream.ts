@@ -1,0 +1,78 @@
+import { status } from '@grpc/grpc-js';
+import type { Job } from '../api/gen/gnnd/v1/job_pb.ts';
+import { JobService, type WatchJobResponse } from '../api/gen/gnnd/v1/job_service_pb.ts';
+import { sleep } from '../base/clock.ts';
+import { type ApiClient, ApiError } from './client.ts';
+import { isTerminal } from './exit.ts';
+
+/** What a watch tells: the server's events, and that the connection is gone for now. */
+export type WatchUpdate =
+  | { readonly kind: 'event'; readonly response: WatchJobResponse; readonly job: Job | null }
+  | { readonly kind: 'lost'; readonly attempt: number; readonly retryDelayMs: number };
+
+export interface WatchOptions {
+  readonly signal: AbortSignal;
+  /** Monotonic milliseconds. */
+  readonly nowMs: () => number;
+  /** How long a lost daemon is looked for. */
+  readonly retryLimitMs?: number;
+}
+
+const firstRetryDelayMs = 250;
+const retryDelayMsMax = 4000;
+const retryLimitDefaultMs = 120_000;
+
+/**
+ * A job's events until it is terminal, over as many connections as it takes: each continues after
+ * the last revision seen. A daemon that was never reached is an error at once; one that goes away
+ * is looked for with back-off up to a limit. Throws ApiError and the signal's reason.
+ */
+export async function* watchJob(
+  client: ApiClient,
+  name: string,
+  options: WatchOptions,
+): AsyncGenerator<WatchUpdate, void, void> {
+  const limitMs = options.retryLimitMs ?? retryLimitDefaultMs;
+  let revision = 0n;
+  let lost: { sinceMs: number; attempt: number } | null = null;
+  let hasBeenReached = false;
+  for (;;) {
+    let failure: ApiError | null = null;
+    try {
+      const request = { name, startRevision: revision, untilTerminal: true };
+      const events = client.stream(JobService.method.watchJob, request, { signal: options.signal });
+      for await (const response of events) {
+        lost = null;
+        hasBeenReached = true;
+        if (response.revision > revision) revision = response.revision;
+        const job = response.job ?? null;
+        yield { kind: 'event', response, job };
+        if (job !== null && isTerminal(job.state)) return;
+      }
+      // The server ended the stream, as it does with connections of some age.
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      failure = error;
+    }
+    if (failure !== null) {
+      if (failure.code === status.OUT_OF_RANGE && revision !== 0n) {
+        // The past was compacted, or it is another store: begin with what is now.
+        revision = 0n;
+        continue;
+      }
+      const mayReturn = hasBeenReached || failure.reason !== '';
+      if (!isPassing(failure.code) || !mayReturn) throw failure;
+    }
+    lost = { sinceMs: lost?.sinceMs ?? options.nowMs(), attempt: (lost?.attempt ?? 0) + 1 };
+    if (failure !== null && options.nowMs() - lost.sinceMs >= limitMs) throw failure;
+    const backOffMs = firstRetryDelayMs * 2 ** Math.min(lost.attempt - 1, 10);
+    const retryDelayMs = Math.min(backOffMs, retryDelayMsMax);
+    if (failure !== null) yield { kind: 'lost', attempt: lost.attempt, retryDelayMs };
+    await sleep(retryDelayMs, options.signal);
+  }
+}
+
+/** A daemon that dies in mid-stream ends it with any of these. */
+function isPassing(code: status): boolean {
+  return code === status.UNAVAILABLE || code === status.CANCELLED || code === status.INTERNAL;
+}

@@ -1,0 +1,369 @@
+import { status } from '@grpc/grpc-js';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ApiBackend } from '../../../src/api/api.ts';
+import {
+  DatasetService,
+  type ImportFormat,
+} from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import {
+  DeviceKind,
+  DeviceState,
+  HostService,
+} from '../../../src/api/gen/gnnd/v1/host_service_pb.ts';
+import { type ExecutorRole, JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { reasonStatuses } from '../../../src/api/grpc-status.ts';
+import { errorReasons, GnndError } from '../../../src/base/errors.ts';
+import type { CreateJob, ListJobs } from '../../../src/jobs/jobs.ts';
+import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { createFakeJobs, jobRecord } from '../../support/api-fakes.ts';
+import { type CallError, failureOf } from './client.ts';
+import { fakeDatasets, startApi, type TestApi } from './server.ts';
+
+let running: TestApi | null = null;
+afterEach(async () => {
+  await running?.close();
+  running = null;
+});
+async function start(changes: Partial<ApiBackend> = {}): Promise<TestApi> {
+  running = await startApi(changes);
+  return running;
+}
+
+const job = JobService.method;
+const dataset = DatasetService.method;
+const host = HostService.method;
+const operationName = { name: 'operations/op-1' };
+const uuid = '0b6c7d0e-6b0a-4a55-9a80-52f3a54bb001';
+
+/** A valid call of every method of gnnd.v1. */
+async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promise<unknown>>> {
+  const drain = async (stream: AsyncIterable<unknown>) => {
+    for await (const _ of stream);
+  };
+  const calls: [{ readonly name: string }, Promise<unknown>][] = [
+    [job.createJob, client.call(job.createJob, { spec: { dataset: 'cora' } })],
+    [job.getJob, client.call(job.getJob, { name: 'jobs/mine' })],
+    [job.listJobs, client.call(job.listJobs, {})],
+    [job.cancelJob, client.call(job.cancelJob, { name: 'jobs/mine' })],
+    [job.watchJob, drain(client.stream(job.watchJob, { name: 'jobs/mine', untilTerminal: true }))],
+    [job.streamLogs, drain(client.stream(job.streamLogs, { name: 'jobs/mine' }))],
+    [job.getJobPlan, client.call(job.getJobPlan, { name: 'jobs/mine' })],
+    [dataset.importDataset, client.call(dataset.importDataset, { datasetId: 'a', source: '/a' })],
+    [dataset.getDataset, client.call(dataset.getDataset, { name: 'datasets/cora' })],
+    [dataset.listDatasets, client.call(dataset.listDatasets, {})],
+    [dataset.validateDataset, client.call(dataset.validateDataset, { name: 'datasets/cora' })],
+    [dataset.getOperation, client.call(dataset.getOperation, operationName)],
+    [dataset.waitOperation, client.call(dataset.waitOperation, operationName)],
+    [host.getHost, client.call(host.getHost, {})],
+    [host.listDevices, client.call(host.listDevices, {})],
+  ];
+  const all = [JobService, DatasetService, HostService].flatMap((service) => service.methods);
+  expect(calls.map(([method]) => method)).toEqual(all);
+  return new Map(calls.map(([method, call]) => [method.name, call]));
+}
+
+/** A backend of which everything throws. */
+function throwing(error: unknown): ApiBackend {
+  const fail = () => {
+    throw error;
+  };
+  const handler = { get: () => fail };
+  return {
+    jobs: new Proxy(createFakeJobs(), handler),
+    datasets: new Proxy({} as ApiBackend['datasets'], handler),
+    host: new Proxy({} as ApiBackend['host'], handler),
+  };
+}
+
+describe('every handler', () => {
+  it('answers when all is well', async () => {
+    const api = await start();
+    api.jobs.transition('SUCCEEDED');
+    for (const [name, call] of await everyCall(api)) {
+      await expect(call, name).resolves.not.toThrow();
+    }
+    expect(
+      api.events.filter((event) => event.kind === 'handled').map((event) => event.code),
+    ).toEqual(Array(15).fill('OK'));
+  });
+
+  it.each(errorReasons)('tells a client %s with exactly one ErrorInfo', async (reason) => {
+    const error = new GnndError(reason, 'the message', { resource: 'jobs/mine' });
+    const api = await start(throwing(error));
+    for (const [name, call] of await everyCall(api)) {
+      const failure = await failureOf(call);
+      expect(failure.infos, name).toHaveLength(1);
+      expect(failure.infos[0], name).toMatchObject({ reason, domain: 'gnnd' });
+      expect(failure.code, name).toBe(reasonStatuses[reason].code);
+    }
+  });
+
+  it('leaks nothing of an unexpected exception and logs it', async () => {
+    const api = await start(throwing(new Error('the secret of SELECT')));
+    for (const [name, call] of await everyCall(api)) {
+      const failure = await failureOf(call);
+      expect(failure.code, name).toBe(status.INTERNAL);
+      expect(failure.message, name).not.toContain('secret');
+      const incidentId = failure.infos[0]?.metadata['incidentId'];
+      const line = api.logLines.find((logged) => logged.fields['incidentId'] === incidentId);
+      expect(line?.fields['method'], name).toContain(name);
+      expect(line?.fields['error'], name).toBe('the secret of SELECT');
+    }
+  });
+
+  it('says what is wrong with bytes that are no message', async () => {
+    const { client } = await start();
+    const failure = await failureOf(client.callRaw(job.getJob, Buffer.from([0x0a, 0xff, 0xff])));
+    expect(failure).toMatchObject({ code: status.INVALID_ARGUMENT, reason: 'SPEC_INVALID' });
+    expect(failure.message).toContain('gnnd.v1.GetJobRequest');
+  });
+});
+
+describe('CreateJob', () => {
+  /** Jobs that check a spec as the daemon does and keep what they were asked. */
+  function checkingJobs() {
+    const asked: CreateJob[] = [];
+    const context = { deviceNames: ['cpu:0'], smallestDeviceCores: 1, trainNodes: 140 };
+    const create = (request: CreateJob) => {
+      asked.push(request);
+      const resolution = resolveJobSpec(request.spec, context);
+      if ('ok' in resolution) {
+        return jobRecord({ spec: request.spec, effectiveSpec: resolution.ok });
+      }
+      const { violations } = resolution;
+      throw new GnndError('SPEC_INVALID', `${violations.length} violations`, { violations });
+    };
+    return { asked, jobs: { ...createFakeJobs(), create } };
+  }
+  const fieldsOf = (failure: CallError) =>
+    failure.fields?.fieldViolations.map((violation) => violation.field);
+  const spec = { dataset: 'cora', training: { epochs: 3, randomSeed: 2n ** 64n - 1n } };
+
+  it('hands the request over and answers the job with its effective spec', async () => {
+    const { asked, jobs } = checkingJobs();
+    const { client } = await start({ jobs });
+    const created = await client.call(job.createJob, {
+      jobId: 'mine',
+      spec,
+      requestId: uuid.toUpperCase(),
+    });
+    expect(created.name).toBe('jobs/mine');
+    expect(created.effectiveSpec?.training?.randomSeed).toBe(2n ** 64n - 1n);
+    expect(created.effectiveSpec?.training?.batchSize).toBe(140);
+    expect(created.spec?.training?.batchSize).toBeUndefined();
+    expect(asked).toMatchObject([{ id: 'mine', validateOnly: false, requestId: uuid }]);
+  });
+
+  it('answers a checked job without a name', async () => {
+    const { asked, jobs } = checkingJobs();
+    const { client } = await start({ jobs });
+    const checked = await client.call(job.createJob, { spec, validateOnly: true });
+    expect(checked).toMatchObject({ name: '', uid: '' });
+    expect(checked.effectiveSpec?.priority).toBe(100);
+    expect(asked).toMatchObject([{ id: null, validateOnly: true, requestId: null }]);
+  });
+
+  it('names three wrong fields at once, and a wrong id with them', async () => {
+    const { asked, jobs } = checkingJobs();
+    const { client } = await start({ jobs });
+    const wrong = {
+      dataset: 'cora',
+      model: { dropout: 2 },
+      training: { epochs: 0 },
+      resources: { devices: 99 },
+    };
+    const fields = ['spec.model.dropout', 'spec.resources.devices', 'spec.training.epochs'];
+    const failure = await failureOf(client.call(job.createJob, { spec: wrong }));
+    expect(failure).toMatchObject({ code: status.INVALID_ARGUMENT, reason: 'SPEC_INVALID' });
+    expect(fieldsOf(failure)).toEqual(fields);
+    expect(failure.fields?.fieldViolations[1]?.description).toBe(
+      '99: expected an integer from 1 to 1',
+    );
+    const both = await failureOf(client.call(job.createJob, { jobId: 'No Id', spec: wrong }));
+    expect(fieldsOf(both)).toEqual(['job_id', ...fields]);
+    expect(asked.every((request) => request.id === null)).toBe(true);
+    expect(asked[1]?.validateOnly).toBe(true);
+  });
+
+  it('creates nothing under a wrong id even when the spec is right', async () => {
+    const { asked, jobs } = checkingJobs();
+    const { client } = await start({ jobs });
+    const failure = await failureOf(client.call(job.createJob, { jobId: '9', spec }));
+    expect(fieldsOf(failure)).toEqual(['job_id']);
+    expect(asked.map((request) => request.validateOnly)).toEqual([true]);
+  });
+
+  it('says what is missing when there is no spec', async () => {
+    const { client } = await start({ jobs: checkingJobs().jobs });
+    const failure = await failureOf(client.call(job.createJob, {}));
+    expect(fieldsOf(failure)).toEqual(['spec.dataset', 'spec.training.epochs']);
+  });
+
+  it.each(['1', 'not-a-uuid', `${uuid}0`, uuid.replaceAll('-', '')])(
+    'refuses the request id %j',
+    async (requestId) => {
+      const { client } = await start();
+      const failure = await failureOf(client.call(job.createJob, { spec, requestId }));
+      expect(failure.reason).toBe('REQUEST_ID_INVALID');
+      expect(fieldsOf(failure)).toEqual(['request_id']);
+    },
+  );
+});
+
+describe('ListJobs', () => {
+  const jobOf = (index: number) => jobRecord({ id: `j-${index}`, uid: `uid-${index}` });
+
+  function pagedJobs(total: number) {
+    const asked: ListJobs[] = [];
+    const all = Array.from({ length: total }, (_, index) => jobOf(index));
+    const list = (query: ListJobs) => {
+      asked.push(query);
+      const start = all.findIndex((one) => one.uid === query.after?.uid) + 1;
+      const jobs = all.slice(start, start + query.limit);
+      const last = jobs.at(-1);
+      const isLastPage = start + query.limit >= total;
+      const next =
+        last === undefined || isLastPage ? null : { createAtMs: last.createAtMs, uid: last.uid };
+      return { jobs, next };
+    };
+    return { asked, jobs: { ...createFakeJobs(), list } };
+  }
+
+  it('walks all pages once', async () => {
+    const { client } = await start({ jobs: pagedJobs(7).jobs });
+    const names: string[] = [];
+    let pageToken = '';
+    do {
+      const page = await client.call(job.listJobs, { pageSize: 3, pageToken });
+      names.push(...page.jobs.map((one) => one.name));
+      pageToken = page.nextPageToken;
+    } while (pageToken !== '');
+    expect(names).toEqual(Array.from({ length: 7 }, (_, index) => `jobs/j-${index}`));
+  });
+
+  it('ends a page early rather than outgrow a message', async () => {
+    const message = 'm'.repeat(100_000);
+    const { jobs } = pagedJobs(60);
+    const list = (query: ListJobs) => {
+      const page = jobs.list(query);
+      return { ...page, jobs: page.jobs.map((one) => ({ ...one, message })) };
+    };
+    const { client } = await start({ jobs: { ...jobs, list } });
+    const names = new Set<string>();
+    let pageToken = '';
+    do {
+      const page = await client.call(job.listJobs, { pageSize: 500, pageToken });
+      for (const one of page.jobs) names.add(one.name);
+      pageToken = page.nextPageToken;
+    } while (pageToken !== '');
+    expect(names.size).toBe(60);
+  });
+
+  it('has 50 jobs a page, at most 500, and only the states asked for', async () => {
+    const { asked, jobs } = pagedJobs(1);
+    const { client } = await start({ jobs });
+    await client.call(job.listJobs, {});
+    await client.call(job.listJobs, { pageSize: 9999, states: [JobState.RUNNING] });
+    expect(asked).toEqual([
+      { limit: 50, after: null, states: [] },
+      { limit: 500, after: null, states: ['RUNNING'] },
+    ]);
+  });
+
+  it('refuses a token under another filter, a made-up one and a negative size', async () => {
+    const { client } = await start({ jobs: pagedJobs(7).jobs });
+    const { nextPageToken: pageToken } = await client.call(job.listJobs, { pageSize: 3 });
+    const states = [JobState.RUNNING];
+    for (const request of [{ pageToken, states }, { pageToken: 'AAAA' }]) {
+      const failure = await failureOf(client.call(job.listJobs, request));
+      expect(failure).toMatchObject({ reason: 'PAGE_TOKEN_INVALID' });
+    }
+    const other = await failureOf(client.call(dataset.listDatasets, { pageToken }));
+    expect(other.reason).toBe('PAGE_TOKEN_INVALID');
+    const negative = await failureOf(client.call(job.listJobs, { pageSize: -1 }));
+    expect(negative.fields?.fieldViolations[0]?.field).toBe('page_size');
+    const unknown = await failureOf(client.call(job.listJobs, { states: [99 as JobState] }));
+    expect(unknown.fields?.fieldViolations[0]?.field).toBe('states[0]');
+  });
+});
+
+describe('requests', () => {
+  it.each(['', 'mine', 'jobs/', 'jobs/a/b', 'datasets/mine', `jobs/${'a'.repeat(64)}`])(
+    'refuse the name %j',
+    async (name) => {
+      const { client } = await start();
+      const failure = await failureOf(client.call(job.getJob, { name }));
+      expect(failure.code).toBe(status.INVALID_ARGUMENT);
+      expect(failure.fields?.fieldViolations[0]?.field).toBe('name');
+    },
+  );
+
+  it('refuse negative numbers and unknown roles of streams', async () => {
+    const { client } = await start();
+    const first = async (stream: AsyncIterable<unknown>) => {
+      for await (const _ of stream);
+    };
+    const name = 'jobs/mine';
+    const wrong = [
+      first(client.stream(job.watchJob, { name, startRevision: -1n })),
+      first(client.stream(job.streamLogs, { name, tailLines: -1 })),
+      first(client.stream(job.streamLogs, { name, attempt: -1 })),
+      first(client.stream(job.streamLogs, { name, role: 9 as ExecutorRole })),
+      client.call(dataset.waitOperation, { ...operationName, timeoutMs: -1n }),
+    ];
+    const fields = ['start_revision', 'tail_lines', 'attempt', 'role', 'timeout_ms'];
+    for (const [index, call] of wrong.entries()) {
+      const failure = await failureOf(call);
+      expect(failure.fields?.fieldViolations[0]?.field).toBe(fields[index]);
+    }
+  });
+
+  it('of an import are checked in full before anything is read', async () => {
+    const { client } = await start();
+    const request = { datasetId: 'No', source: 'here', format: 99 as ImportFormat };
+    const failure = await failureOf(client.call(dataset.importDataset, request));
+    expect(failure.fields?.fieldViolations.map((violation) => violation.field)).toEqual([
+      'dataset_id',
+      'source',
+      'format',
+    ]);
+  });
+
+  it('wait for an operation 10 seconds unless told otherwise, a minute at most', async () => {
+    const waits: number[] = [];
+    const fake = fakeDatasets();
+    const waitOperation: typeof fake.waitOperation = (id, timeoutMs, signal) => {
+      waits.push(timeoutMs);
+      return fake.waitOperation(id, timeoutMs, signal);
+    };
+    const { client } = await start({ datasets: { ...fake, waitOperation } });
+    for (const timeoutMs of [0n, 5n, 10n ** 9n]) {
+      await client.call(dataset.waitOperation, { ...operationName, timeoutMs });
+    }
+    expect(waits).toEqual([10_000, 5, 60_000]);
+  });
+});
+
+describe('HostService', () => {
+  it('says what the host is and which devices it has', async () => {
+    const { client } = await start();
+    expect(await client.call(host.getHost, {})).toMatchObject({
+      hostname: 'here',
+      version: '1.2.3',
+      memoryBytes: 2n ** 34n,
+      instructionSet: 'AVX2',
+      jobs: { RUNNING: 1n },
+    });
+    expect((await client.call(host.listDevices, {})).devices).toMatchObject([
+      {
+        name: 'devices/cpu:0',
+        kind: DeviceKind.CPU,
+        state: DeviceState.ALLOCATED,
+        job: 'jobs/mine',
+        cores: [0],
+      },
+      { name: 'devices/cpu:1', state: DeviceState.FREE, job: '' },
+    ]);
+  });
+});

@@ -1,0 +1,90 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ApiBackend, type ApiServer, serve } from '../../../src/api/api.ts';
+import type { RpcEvent } from '../../../src/api/rpc.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import {
+  createFakeJobs,
+  createMemoryLog,
+  datasetRecord,
+  type FakeJobs,
+  type LogLine,
+  operationRecord,
+} from '../../support/api-fakes.ts';
+import { createTestClient, type TestClient } from './client.ts';
+
+/** A served API on a unix socket in a folder of its own. */
+export interface TestApi {
+  readonly api: ApiServer;
+  readonly client: TestClient;
+  readonly jobs: FakeJobs;
+  readonly folder: string;
+  readonly logLines: readonly LogLine[];
+  readonly events: readonly RpcEvent[];
+  close(): Promise<void>;
+}
+
+export const hostView: ApiBackend['host'] = {
+  host: () => ({
+    hostname: 'here',
+    pid: 41,
+    startAtMs: 1_700_000_000_000,
+    cores: 2,
+    memoryBytes: 2 ** 34,
+    instructionSet: 'AVX2',
+    ready: true,
+    notes: ['no GPU driver'],
+    stateDir: '/state',
+    jobs: { RUNNING: 1 },
+  }),
+  devices: () => [
+    { name: 'cpu:0', kind: 'CPU', state: 'ALLOCATED', job: 'mine', cores: [0] },
+    { name: 'cpu:1', kind: 'CPU', state: 'FREE', job: null, cores: [1] },
+  ],
+};
+
+export function fakeDatasets(): ApiBackend['datasets'] {
+  return {
+    import: () => operationRecord(),
+    get: () => datasetRecord(),
+    list: () => ({ datasets: [datasetRecord()], nextId: null }),
+    validate: () => operationRecord({ kind: 'ValidateDataset' }),
+    operation: () => operationRecord(),
+    waitOperation: async () => operationRecord({ done: true }),
+    close: async () => {},
+  };
+}
+
+export async function startApi(
+  changes: Partial<ApiBackend> = {},
+  listen: (folder: string) => string = (folder) => `unix:${join(folder, 'gnnd.sock')}`,
+): Promise<TestApi> {
+  const folder = mkdtempSync(join(tmpdir(), 'gnnd-api-'));
+  const jobs = createFakeJobs();
+  const { log, lines } = createMemoryLog();
+  const events: RpcEvent[] = [];
+  const backend = { jobs, datasets: fakeDatasets(), host: hostView, ...changes };
+  const api = await serve(backend, {
+    listen: [listen(folder)],
+    log,
+    clock: systemClock,
+    version: '1.2.3',
+    observe: (event) => void events.push(event),
+  });
+  api.setReady(true);
+  const client = createTestClient(api.addresses[0] ?? '');
+  return {
+    api,
+    client,
+    jobs,
+    folder,
+    logLines: lines,
+    events,
+    async close() {
+      client.close();
+      await api.close(2000);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
