@@ -29,7 +29,9 @@ if (folders.length > 0 || others.length > 0) {
   run('vitest', 'node_modules/.bin/vitest', ['run', ...folders, ...others]);
 }
 if (skippedNative) {
-  process.stdout.write('\nSKIPPED: native unit tests (no doctest: sudo apt-get install doctest-dev)\n');
+  process.stdout.write(
+    '\nSKIPPED: native unit tests (no doctest: sudo apt-get install doctest-dev)\n',
+  );
 }
 if (failures.length > 0) {
   process.stdout.write(`\nFAILED: ${failures.join(', ')}\n`);

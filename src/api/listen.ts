@@ -29,6 +29,11 @@ export async function listen(
 ): Promise<Listener> {
   const server = createServer(onConnection);
   server.maxConnections = connectionsMax;
+  server.on('error', (error) => {
+    // Before it listens this is reported by `bind`; afterwards a connection could not be taken,
+    // for example for want of file descriptors, and the next one may be.
+    if (server.listening) log.error('api.accept_failed', { address, error: messageOf(error) });
+  });
   server.on('drop', () => log.warn('api.connection_refused', { address, connectionsMax }));
   try {
     if (address.startsWith('unix:')) {

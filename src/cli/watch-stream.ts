@@ -34,7 +34,8 @@ export async function* watchJob(
 ): AsyncGenerator<WatchUpdate, void, void> {
   const limitMs = options.retryLimitMs ?? retryLimitDefaultMs;
   let revision = 0n;
-  let lost: { sinceMs: number; attempt: number } | null = null;
+  let lostAtMs = 0;
+  let attempt = 0;
   let hasBeenReached = false;
   for (;;) {
     let failure: ApiError | null = null;
@@ -42,7 +43,7 @@ export async function* watchJob(
       const request = { name, startRevision: revision, untilTerminal: true };
       const events = client.stream(JobService.method.watchJob, request, { signal: options.signal });
       for await (const response of events) {
-        lost = null;
+        attempt = 0;
         hasBeenReached = true;
         if (response.revision > revision) revision = response.revision;
         const job = response.job ?? null;
@@ -60,19 +61,20 @@ export async function* watchJob(
         revision = 0n;
         continue;
       }
-      const mayReturn = hasBeenReached || failure.reason !== '';
-      if (!isPassing(failure.code) || !mayReturn) throw failure;
+      if (!isPassing(failure) || !(hasBeenReached || failure.reason !== '')) throw failure;
     }
-    lost = { sinceMs: lost?.sinceMs ?? options.nowMs(), attempt: (lost?.attempt ?? 0) + 1 };
-    if (failure !== null && options.nowMs() - lost.sinceMs >= limitMs) throw failure;
-    const backOffMs = firstRetryDelayMs * 2 ** Math.min(lost.attempt - 1, 10);
+    attempt += 1;
+    if (attempt === 1) lostAtMs = options.nowMs();
+    if (failure !== null && options.nowMs() - lostAtMs >= limitMs) throw failure;
+    const backOffMs = firstRetryDelayMs * 2 ** Math.min(attempt - 1, 10);
     const retryDelayMs = Math.min(backOffMs, retryDelayMsMax);
-    if (failure !== null) yield { kind: 'lost', attempt: lost.attempt, retryDelayMs };
+    if (failure !== null) yield { kind: 'lost', attempt, retryDelayMs };
     await sleep(retryDelayMs, options.signal);
   }
 }
 
-/** A daemon that dies in mid-stream ends it with any of these. */
-function isPassing(code: status): boolean {
-  return code === status.UNAVAILABLE || code === status.CANCELLED || code === status.INTERNAL;
+/** A daemon that dies in mid-stream ends it with any of these; one that lives gives a reason. */
+function isPassing({ code, reason }: ApiError): boolean {
+  const isBroken = code === status.CANCELLED || code === status.INTERNAL || code === status.UNKNOWN;
+  return code === status.UNAVAILABLE || (isBroken && reason === '');
 }

@@ -2,9 +2,9 @@ import { createReadStream } from 'node:fs';
 import { type Duplex, pipeline, Readable } from 'node:stream';
 
 /**
- * Streams of bytes as async iterables: nothing is opened before the first chunk is asked for, all is
- * closed when iteration ends in whatever way, and errors come out of the iteration. (A bare stream
- * that fails while nobody iterates it would end the process.)
+ * Streams of bytes as async iterables: nothing is opened before the first chunk is asked for, all
+ * is closed when iteration ends in whatever way, and errors come out of the iteration. (A bare
+ * stream that fails while nobody iterates it would end the process.)
  */
 
 const chunkBytes = 1 << 18;

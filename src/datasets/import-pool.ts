@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
-import { buffersOf, type ImportTasks, importTasks } from './import-tasks.ts';
+import { buffersOf, type ImportTasks } from './import-tasks.ts';
 
 /** Where an import computes. */
 export interface ImportPool extends ImportTasks {
@@ -35,11 +35,6 @@ export function createImportPool(): ImportPool {
     symmetricGraph: (edges) => run('symmetricGraph', edges),
     close: () => piscina.destroy(),
   };
-}
-
-/** A pool without threads, for tests that need no build. */
-export function createInlinePool(): ImportPool {
-  return { ...importTasks, width: 2, close: async () => undefined };
 }
 
 /**

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { createGunzip } from 'node:zlib';
 import { messageOf } from '../base/errors.ts';
 import { fileChunks, isZlibError, transformed } from './byte-streams.ts';
-import type { ArrayName, DatasetFacts } from './dataset-writer.ts';
+import { arrayNames, type DatasetFacts } from './dataset-writer.ts';
 import type { ImportContext } from './import-context.ts';
 import { mapOrdered } from './import-pool.ts';
 import type { NameRows } from './import-tasks.ts';
@@ -207,8 +207,9 @@ function* nameRows(graph: NpmGraph): Generator<NameRows> {
 
 /** The published package has one right outcome. */
 function checkArrays(context: ImportContext): void {
-  for (const [name, expected] of Object.entries(npmDepsPackage.arrays)) {
-    const found = context.writer.written(name as ArrayName)?.sha256;
+  for (const name of arrayNames) {
+    const expected = npmDepsPackage.arrays[name];
+    const found = context.writer.written(name)?.sha256;
     if (found === expected) continue;
     context.problems.add(`${name}.npy`, `came out with SHA-256 ${found}, expected ${expected}`);
   }

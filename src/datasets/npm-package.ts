@@ -8,6 +8,16 @@ import { messageOf } from '../base/errors.ts';
 import { fileChunks } from './byte-streams.ts';
 import type { ArrayName } from './dataset-writer.ts';
 
+const arraySums: Readonly<Partial<Record<ArrayName, string>>> = {
+  indptr: 'b31b69241d9cb4dedb285d9df49bf0e79bdf9482a4ebf72771389378d306c93f',
+  indices: '87caa9ed0ea0710fa2f22b7d485cc7abca462e2ccb1d8ff678a5adf2114cc06d',
+  features: '36f2824c497fff657cc9b3dbfb45c22c735b524361ef2d56b030624407a684f0',
+  labels: '76d263779c5395c92f3a3fe45368740c846de566a253c98e3238c0d8cfb3bf14',
+  train: '6be4df37d05d29a637e7b328e2f3138843292ac7ae6ff8bb28a3409cb88999ef',
+  val: '9b4c8513dd131462335a709660be614ce7ab3d1e3ba509c03339a0a52604081a',
+  test: '5d50c44f2f568decff4632bd3cefef729ba4f886533e18e76c10c715f0a4a2fb',
+};
+
 /** The published package that the npm dependency graph is made of, and what it must become. */
 export const npmDepsPackage = {
   spec: 'dependent-packages@2.2.2',
@@ -16,15 +26,7 @@ export const npmDepsPackage = {
   /** Files in each of its two archives. */
   files: { dependents: 80_340, devDependents: 31_806 },
   /** Of the raw bytes of the arrays of the finished dataset. */
-  arrays: {
-    indptr: 'b31b69241d9cb4dedb285d9df49bf0e79bdf9482a4ebf72771389378d306c93f',
-    indices: '87caa9ed0ea0710fa2f22b7d485cc7abca462e2ccb1d8ff678a5adf2114cc06d',
-    features: '36f2824c497fff657cc9b3dbfb45c22c735b524361ef2d56b030624407a684f0',
-    labels: '76d263779c5395c92f3a3fe45368740c846de566a253c98e3238c0d8cfb3bf14',
-    train: '6be4df37d05d29a637e7b328e2f3138843292ac7ae6ff8bb28a3409cb88999ef',
-    val: '9b4c8513dd131462335a709660be614ce7ab3d1e3ba509c03339a0a52604081a',
-    test: '5d50c44f2f568decff4632bd3cefef729ba4f886533e18e76c10c715f0a4a2fb',
-  } satisfies Readonly<Partial<Record<ArrayName, string>>>,
+  arrays: arraySums,
 } as const;
 
 /** SHA-256 of a file, in hex. */

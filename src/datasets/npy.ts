@@ -27,7 +27,7 @@ export interface NpySource {
   /** For messages: the file, and the member where it is an archive. */
   readonly path: string;
   readonly header: NpyHeader;
-  /** A block is valid until the next one is asked for. Throws ImportFailure when data is missing. */
+  /** A block is valid until the next one is asked for. Throws ImportFailure when cut off. */
   blocks(): AsyncGenerator<NpyValues>;
   /** Releases the file; without effect once blocks() has ended. */
   close(): Promise<void>;

@@ -38,7 +38,7 @@ const inflateChunkBytes = 1 << 18;
 /** Directories of real archives are far smaller. */
 const directoryBytesMax = 64 << 20;
 
-/** The members of an archive, by name. Throws ImportFailure when it is damaged or not a ZIP file. */
+/** The members of an archive, by name. Throws ImportFailure when it is damaged or no ZIP file. */
 export async function readZipDirectory(path: string): Promise<ReadonlyMap<string, ZipMember>> {
   const name = basename(path);
   const file = await open(path, 'r').catch((error: unknown) => {

@@ -16,7 +16,7 @@ export interface TarEntry {
   stream(): AsyncGenerator<Uint8Array>;
 }
 
-/** The entries of an archive, in its order. Throws ImportFailure naming `path` when it is damaged. */
+/** The entries of an archive, in its order. Throws ImportFailure (with `path`) for damage. */
 export async function* readTar(
   chunks: AsyncIterable<Uint8Array>,
   path: string,

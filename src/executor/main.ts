@@ -1,4 +1,5 @@
 import { messageOf } from '../base/errors.ts';
+import { executorExit } from '../base/exit-codes.ts';
 import { createLog } from '../base/log.ts';
 import type { LoopEnd, NativeCode } from '../native/contract.ts';
 import { loadCore, loadTrain, nativeCodeOf } from '../native/load.ts';
@@ -10,20 +11,17 @@ import { type EndMessage, type StartMessage, startMessageOf } from './protocol.t
  * argv: the daemon's process id.
  */
 
-/** Exit codes (proto/contract/exit-codes.yaml). */
 const exitCodes: Readonly<Record<NativeCode, number>> = {
-  SPEC_INVALID: 10,
-  DATASET_NOT_FOUND: 11,
-  DATASET_CORRUPT: 11,
-  SHM_ALLOCATION_FAILED: 15,
-  SHM_CORRUPTED: 15,
-  IO: 11,
-  ABORTED: 0,
-  NUMERIC_DIVERGENCE: 18,
+  SPEC_INVALID: executorExit.SPEC,
+  DATASET_NOT_FOUND: executorExit.DATASET,
+  DATASET_CORRUPT: executorExit.DATASET,
+  IO: executorExit.DATASET,
+  SHM_ALLOCATION_FAILED: executorExit.SHM_CORRUPTED,
+  SHM_CORRUPTED: executorExit.SHM_CORRUPTED,
+  ABORTED: executorExit.OK,
+  NUMERIC_DIVERGENCE: executorExit.NUMERIC_DIVERGENCE,
   INTERNAL: 1,
 };
-const exitParentGone = 19;
-const exitProtocol = 20;
 
 const log = createLog({ level: 'info' });
 // A terminal's Ctrl-C reaches the whole process group; the daemon stops its executors in order.
@@ -57,12 +55,12 @@ async function run(start: StartMessage): Promise<void> {
   }
 }
 
-if (!loadCore().hostDieWithParent(Number(process.argv[2]))) process.exit(exitParentGone);
+if (!loadCore().hostDieWithParent(Number(process.argv[2]))) process.exit(executorExit.PARENT_GONE);
 process.once('message', (value) => {
   const start = startMessageOf(value);
   if (start === null) {
     log.error('executor.protocol', { message: 'the first message is not a start of this version' });
-    process.exit(exitProtocol);
+    process.exit(executorExit.PROTOCOL);
   }
   void run(start);
 });

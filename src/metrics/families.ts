@@ -23,8 +23,8 @@ import {
 } from './labels.ts';
 
 /**
- * Every metric family of ours: name, type, help, labels. A label either lists the values it may
- * take, and then its series exist from the start, or is null: a device, a slot, a method.
+ * Every metric family of ours: name, type, help, labels. A label lists the values it may take,
+ * or is null where the host or the job decides: a device, a slot, a method.
  * The list is part of the contract (proto/contract/metrics.yaml). `process_*` and `nodejs_*` come
  * from prom-client.
  */

@@ -1,3 +1,4 @@
+import { executorExit } from '../base/exit-codes.ts';
 import type { NativeCode } from '../native/contract.ts';
 import type { ExecutorRole, Reason } from '../spec/job-record.ts';
 import type { ExitStatus } from './executor-process.ts';
@@ -29,6 +30,14 @@ const reasonOfCode: Readonly<Partial<Record<NativeCode, CrashReason>>> = {
   NUMERIC_DIVERGENCE: 'NUMERIC_DIVERGENCE',
 };
 
+/** For a last message that was lost with the process. */
+const reasonOfExit: Readonly<Record<number, CrashReason>> = {
+  [executorExit.SPEC]: 'SPEC_INVALID',
+  [executorExit.DATASET]: 'DATASET_CORRUPT',
+  [executorExit.SHM_CORRUPTED]: 'SHM_CORRUPTED',
+  [executorExit.NUMERIC_DIVERGENCE]: 'NUMERIC_DIVERGENCE',
+};
+
 export interface ExitFacts {
   readonly role: ExecutorRole;
   readonly device: string;
@@ -47,7 +56,8 @@ export function outcomeOf(facts: ExitFacts): ExecutorOutcome {
     const seconds = (facts.stalledForMs / 1000).toFixed(1);
     return { kind: 'STALLED', message: `${who} gave no sign of life for ${seconds} s: killed` };
   }
-  if (facts.stopping || status.said?.kind === 'ended') return { kind: 'DONE' };
+  const isOrderly = status.said?.kind === 'ended' || status.code === executorExit.OK;
+  if (facts.stopping || isOrderly) return { kind: 'DONE' };
   if (status.said?.kind === 'failed') {
     const { code, message } = status.said;
     if (code === 'ABORTED') return { kind: 'DONE' };
@@ -55,5 +65,6 @@ export function outcomeOf(facts: ExitFacts): ExecutorOutcome {
     return { kind: 'CRASHED', reason, message: `${who} failed: ${message}` };
   }
   const how = status.signal === null ? `exited with ${status.code}` : `died of ${status.signal}`;
-  return { kind: 'CRASHED', reason: 'EXECUTOR_CRASHED', message: `${who} ${how}` };
+  const reason = reasonOfExit[status.code ?? -1] ?? 'EXECUTOR_CRASHED';
+  return { kind: 'CRASHED', reason, message: `${who} ${how}` };
 }

@@ -13,7 +13,7 @@
 #include "core/sample/layout.h"
 #include "core/sample/record.h"
 #include "core/sample/sampler.h"
-#include "support/graphs.h"
+#include "test/support/graphs.h"
 
 // A sampler with a slot of its own, and what tests ask of the records it makes.
 

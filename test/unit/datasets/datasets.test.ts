@@ -9,11 +9,19 @@ import {
   type Datasets,
   type ImportRequest,
 } from '../../../src/datasets/datasets.ts';
-import { createInlinePool, type ImportPool } from '../../../src/datasets/import-pool.ts';
+import type { ImportPool } from '../../../src/datasets/import-pool.ts';
 import type { NativeValidator } from '../../../src/datasets/run-import.ts';
 import type { OperationRecord } from '../../../src/spec/dataset-record.ts';
 import { MemoryStore } from './memory-store.ts';
-import { folderOf, int32, makeFolder, never, pathGraph, trustingValidator } from './workbench.ts';
+import {
+  createInlinePool,
+  folderOf,
+  int32,
+  makeFolder,
+  never,
+  pathGraph,
+  trustingValidator,
+} from './workbench.ts';
 
 interface Trial {
   readonly datasets: Datasets;
@@ -120,7 +128,7 @@ describe('an import', () => {
     expect(digests[0]).toBe(digests[1]);
   });
 
-  test('of a bad source fails with every problem, leaves nothing, and may be repeated', async () => {
+  test('of a bad source names every problem, leaves nothing, and may be repeated', async () => {
     const { datasets, folder } = trial();
     const source = folderOf({ ...pathGraph, 'labels.npy': int32(1), 'val.npy': 'x' });
     const operation = await ended(datasets, datasets.import(request('path', source)));

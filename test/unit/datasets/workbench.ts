@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
 import { afterEach } from 'vitest';
-import { createInlinePool, type ImportPool } from '../../../src/datasets/import-pool.ts';
+import type { ImportPool } from '../../../src/datasets/import-pool.ts';
+import { importTasks } from '../../../src/datasets/import-tasks.ts';
 import { formatNpyHeader, type NpyType, type NpyValues } from '../../../src/datasets/npy.ts';
 import { ImportFailure } from '../../../src/datasets/problems.ts';
 import {
@@ -132,8 +133,8 @@ export function tar(files: readonly (readonly [string, string | Uint8Array])[]):
 export type Dependents = Readonly<Record<string, unknown>>;
 
 /**
- * An archive like the npm package dependent-packages: names by the package they depend on. A file of
- * undefined is broken JSON.
+ * An archive like the npm package dependent-packages: names by the package they depend on. A file
+ * of undefined is broken JSON.
  */
 export function npmArchive(dependents: Dependents, devDependents: Dependents): Buffer {
   const inner = (stem: string, files: Dependents) =>
@@ -152,6 +153,11 @@ export function npmArchive(dependents: Dependents, devDependents: Dependents): B
       ['package/devDependents.tgz', inner('devDependents', devDependents)],
     ]),
   );
+}
+
+/** A pool without threads: needs no build. */
+export function createInlinePool(): ImportPool {
+  return { ...importTasks, width: 2, close: async () => undefined };
 }
 
 /** A native validator that finds nothing wrong, and remembers what it was asked. */

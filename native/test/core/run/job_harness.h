@@ -202,8 +202,8 @@ class ThreadCrew {
     });
   }
 
-  // Waits until all loops have ended. False, and the job is aborted, if a loop failed or if there was
-  // no progress for `patience`, which is a deadlock.
+  // Waits until all loops have ended. False, and the job is aborted, if a loop failed or if there
+  // was no progress for `patience`, which is a deadlock.
   bool Finish(std::chrono::milliseconds patience = std::chrono::seconds(20)) {
     std::unique_lock lock(mutex_);
     uint64_t seen = Progress();

@@ -45,10 +45,10 @@ const KillPoint kPoints[] = {
 
 // Further points where a Sampler and a standby Trainer share one device.
 const KillPoint kTurnPoints[] = {
-    {Role::kSampler, "turn.before_handover"}, {Role::kSampler, "turn.after_handover"},
-    {Role::kStandby, "turn.before_yield"},    {Role::kStandby, "turn.after_yield"},
-    {Role::kStandby, "standby.take_locked"},  {Role::kStandby, "take.after"},
-    {Role::kStandby, "hand_in.before"},       {Role::kStandby, "apply.after_cas"},
+    {Role::kSampler, "turn.before_handover"},   {Role::kSampler, "turn.after_handover"},
+    {Role::kStandby, "turn.before_yield"},      {Role::kStandby, "turn.after_yield"},
+    {Role::kStandby, "standby.take_locked"},    {Role::kStandby, "take.after"},
+    {Role::kStandby, "hand_in.before"},         {Role::kStandby, "apply.after_cas"},
     {Role::kStandby, "evaluate.before_commit"}, {Role::kSampler, "claim.after"},
 };
 
@@ -129,7 +129,8 @@ TEST_CASE("a Sampler and a Trainer that die in the same job are both replaced") 
   }
 }
 
-TEST_CASE("a Trainer stopped with the lock, a batch or an evaluation in hand is killed and replaced") {
+TEST_CASE(
+    "a Trainer stopped with the lock, a batch or an evaluation in hand is killed and replaced") {
   const NoDeadlines none;
   for (const char* point : {"apply.locked", "take.after", "train.after", "evaluate.after_take"}) {
     for (const FakeJob& job : Jobs()) {
@@ -222,9 +223,8 @@ TEST_CASE("random jobs with random crews and random deaths end like the straight
     ProcessCrew crew(segment);
     const auto start = [&](Role role, uint64_t device) {
       const size_t choice = draw(std::size(kPoints) + std::size(kTurnPoints));
-      const KillPoint& point = choice < std::size(kPoints)
-                                   ? kPoints[choice]
-                                   : kTurnPoints[choice - std::size(kPoints)];
+      const KillPoint& point =
+          choice < std::size(kPoints) ? kPoints[choice] : kTurnPoints[choice - std::size(kPoints)];
       crew.Start(ChildPlan{role, static_cast<uint32_t>(device), point.name,
                            static_cast<int>(1 + draw(6)), draw(4) == 0});
     };

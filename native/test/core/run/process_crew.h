@@ -20,9 +20,9 @@ namespace gnnd::test {
 struct ChildPlan {
   Role role = Role::kSampler;
   uint32_t device = 0;
-  const char* failpoint = "";     // where it dies ("" = nowhere); its successor does not
+  const char* failpoint = "";  // where it dies ("" = nowhere); its successor does not
   int nth = 1;
-  bool stop_there = false;        // SIGSTOP instead of SIGKILL; the parent kills it later
+  bool stop_there = false;  // SIGSTOP instead of SIGKILL; the parent kills it later
   std::function<void(Segment&, FakeSampleWork*, FakeTrainWork*)> prepare = {};
 };
 
@@ -87,8 +87,8 @@ class ProcessCrew {
     if (plan.stop_there) action = [] { raise(SIGSTOP); };
     failpoint::Arm(plan.failpoint, plan.nth, action);
     const bool samples = plan.role == Role::kSampler;
-    Result<Segment> mine = Segment::Attach(
-        segment_.fd(), samples ? Access::kReadWrite : Access::kSlotsReadOnly);
+    Result<Segment> mine =
+        Segment::Attach(segment_.fd(), samples ? Access::kReadWrite : Access::kSlotsReadOnly);
     if (!mine.ok()) return 3;
     if (samples) {
       FakeSampleWork work(*mine);

@@ -11,7 +11,8 @@
 #include "job_harness.h"
 
 // Each rule of design §2, kept and dropped: a situation that only the rule saves. With the rule the
-// job ends as it must; without it the test sees the deadlock, the lost batch or the torn parameters.
+// job ends as it must; without it the test sees the deadlock, the lost batch or the torn
+// parameters.
 
 namespace gnnd::test {
 namespace {
@@ -241,7 +242,8 @@ TEST_CASE("when a standby is reaped the daemon gives its turn to the Sampler") {
   }
 }
 
-TEST_CASE("a standby that waits gives back its batch and the turn when a lower batch is claimable") {
+TEST_CASE(
+    "a standby that waits gives back its batch and the turn when a lower batch is claimable") {
   for (const char* rule : {"", "standby-gives-back-turn"}) {
     const Broken broken(rule);
     FakeJob job;
@@ -279,9 +281,8 @@ TEST_CASE("a Trainer that waits takes an evaluation whose owner died") {
     crew.AddTrainer(Role::kTrainer, 1, [&](FakeTrainWork& work) {
       work.before_gradient = [&](uint32_t epoch, uint32_t batch) {
         if (epoch == 0 && batch + 1 == job.batches) {
-          failpoint::Arm("apply.before_wake", 1, [&] {
-            taken = Batches(segment, *dead).TakeEvaluation(0);
-          });
+          failpoint::Arm("apply.before_wake", 1,
+                         [&] { taken = Batches(segment, *dead).TakeEvaluation(0); });
         }
       };
     });

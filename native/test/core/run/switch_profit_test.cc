@@ -26,9 +26,9 @@ TEST_CASE("without normal Trainers a switch always pays") {
 }
 
 TEST_CASE("a quotient that is not whole keeps the sign of the exact profit") {
-  CHECK(SwitchIsProfitable(10, 1, 3, 3));        // 3.33 - 3
-  CHECK_FALSE(SwitchIsProfitable(9, 1, 3, 3));   // 3 - 3
-  CHECK_FALSE(SwitchIsProfitable(8, 1, 3, 3));   // 2.67 - 3
+  CHECK(SwitchIsProfitable(10, 1, 3, 3));       // 3.33 - 3
+  CHECK_FALSE(SwitchIsProfitable(9, 1, 3, 3));  // 3 - 3
+  CHECK_FALSE(SwitchIsProfitable(8, 1, 3, 3));  // 2.67 - 3
 }
 
 TEST_CASE("absurd inputs are clamped, not wrapped") {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "support/graphs.h"
-#include "support/sampling.h"
+#include "test/support/graphs.h"
+#include "test/support/sampling.h"
 
 namespace gnnd {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/sample/reference.h"
-#include "support/graphs.h"
-#include "support/sampling.h"
+#include "test/support/graphs.h"
+#include "test/support/sampling.h"
 
 namespace gnnd {
 namespace {

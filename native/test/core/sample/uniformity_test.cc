@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/sample/sampler.h"
-#include "support/graphs.h"
-#include "support/sampling.h"
+#include "test/support/graphs.h"
+#include "test/support/sampling.h"
 
 // Are the draws uniform? Each test is a chi-square at level 1e-6 with fixed keys: it always gives
 // the same answer, and the frozen draws pass it.

@@ -92,7 +92,8 @@ TEST_CASE("a specification that cannot be is refused with the name of its field"
   CHECK(ValidateSpec(SmallSpec()).ok());
 }
 
-TEST_CASE("the default number of slots covers S + 1 groups and the devices, and grows with the budget") {
+TEST_CASE(
+    "the default number of slots covers S + 1 groups and the devices, and grows with the budget") {
   CHECK(DefaultSlotCount(3, 2, 4, 100, 0, 0) == 13);
   CHECK(DefaultSlotCount(1, 0, 2, 100, 1000, 0) == 3);
   CHECK(DefaultSlotCount(1, 0, 2, 100, 1000, 20) == 50);
@@ -102,7 +103,7 @@ TEST_CASE("the default number of slots covers S + 1 groups and the devices, and 
 
 TEST_CASE("a segment is as large as its slots, and takes only the memory that is touched") {
   SegmentSpec spec = SmallSpec();
-  spec.slot_bytes = uint64_t{1} << 38;  // 256 GiB each
+  spec.slot_bytes = uint64_t{1} << 33;  // 8 GiB each
   Segment segment = Make(spec);
   std::span<std::byte> last = segment.slot(4);
   CHECK(last.size() == spec.slot_bytes);
@@ -199,9 +200,9 @@ TEST_CASE("durations land in the bucket of their bound, and the median is that o
   Segment segment = Make(SmallSpec());
   const ExecutorId id = *segment.RegisterExecutor(Role::kTrainer, 0);
   ExecutorLog log(segment, id);
-  log.AddStage(Stage::kTrain, 500'000);          // its bound is inclusive
+  log.AddStage(Stage::kTrain, 500'000);  // its bound is inclusive
   log.AddStage(Stage::kTrain, 500'001);
-  log.AddStage(Stage::kTrain, 40'000'000'000);   // beyond the last bound
+  log.AddStage(Stage::kTrain, 40'000'000'000);  // beyond the last bound
   for (int i = 0; i < 64; ++i) log.AddStage(Stage::kExtract, 1'000'000'000);
   for (int i = 0; i < 64; ++i) log.AddStage(Stage::kExtract, static_cast<uint64_t>(i));
   log.AddWait(WaitSide::kDequeue, 100'000'000'000);

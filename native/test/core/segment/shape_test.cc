@@ -28,12 +28,14 @@ TEST_CASE("the delay is S groups and restarts with each epoch") {
   for (uint64_t g = 0; g < 10; ++g) CHECK(shape.RequiredVersion(g) == required[g]);
 }
 
-TEST_CASE("no two batches that may be in flight together share a ring entry or a version's buffer") {
+TEST_CASE(
+    "no two batches that may be in flight together share a ring entry or a version's buffer") {
   for (uint64_t staleness = 0; staleness < 4; ++staleness) {
     for (uint64_t group = 1; group < 5; ++group) {
       const JobShape shape{11, 3, group, staleness, group};
       for (uint64_t version = 0; version < shape.TotalGroups(); ++version) {
-        // Groups that may be computed before `version` is overtaken: those whose delay it satisfies.
+        // Groups that may be computed before `version` is overtaken: those whose delay it
+        // satisfies.
         std::vector<bool> used(shape.RingEntries());
         for (uint64_t g = version; g < shape.TotalGroups(); ++g) {
           if (shape.RequiredVersion(g) > version) break;
@@ -56,7 +58,7 @@ TEST_CASE("batches may be claimed up to the free slots, within the epoch that is
   CHECK(shape.ClaimEnd(0) == 3);
   CHECK(shape.ClaimEnd(3) == 6);
   CHECK(shape.ClaimEnd(5) == 7);
-  CHECK(shape.ClaimEnd(6) == 7);   // epoch 1 opens when all of epoch 0 is committed
+  CHECK(shape.ClaimEnd(6) == 7);  // epoch 1 opens when all of epoch 0 is committed
   CHECK(shape.ClaimEnd(7) == 10);
   CHECK(shape.ClaimEnd(14) == 14);
 }

@@ -30,7 +30,7 @@ export type ImportDatasetRequest = Message<"gnnd.v1.ImportDatasetRequest"> & {
   datasetId: string;
 
   /**
-   * A path on the daemon's host. Required.
+   * An absolute path on the daemon's host. Required.
    *
    * @generated from field: string source = 2;
    */
@@ -455,7 +455,8 @@ export const DatasetStateSchema: GenEnum<DatasetState> = /*@__PURE__*/
  */
 export const DatasetService: GenService<{
   /**
-   * Starts an import; the operation's response is the Dataset.
+   * Starts an import; the operation's response is the Dataset, or with validate_only a
+   * DatasetValidation.
    *
    * @generated from rpc gnnd.v1.DatasetService.ImportDataset
    */

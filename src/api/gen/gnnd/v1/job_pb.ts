@@ -327,7 +327,7 @@ export const TrainingSpecSchema: GenMessage<TrainingSpec> = /*@__PURE__*/
  */
 export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
   /**
-   * Number of devices, 1 or more. Default 1. Excludes device_names.
+   * Number of devices, 1 to all of the host. Default 1. Beside device_names: unset or their number.
    *
    * @generated from field: optional int32 devices = 1;
    */
@@ -362,7 +362,7 @@ export type PlacementSpec = Message<"gnnd.v1.PlacementSpec"> & {
   policy: PlacementPolicy;
 
   /**
-   * Number of Samplers for FIXED, 1 to devices - 1.
+   * Number of Samplers for FIXED, 1 to devices - 1. With other policies 0, which is unset.
    *
    * @generated from field: optional int32 samplers = 2;
    */
@@ -390,14 +390,15 @@ export const PlacementSpecSchema: GenMessage<PlacementSpec> = /*@__PURE__*/
  */
 export type QueueSpec = Message<"gnnd.v1.QueueSpec"> & {
   /**
-   * Slots, at least batches_per_step. Default G * (S + 1) + devices, more while max_bytes allows.
+   * Slots, at least batches_per_step, at most 65,536. Default 0: the plan chooses
+   * G * (S + 1) + devices, more while max_bytes allows.
    *
    * @generated from field: optional int32 capacity = 1;
    */
   capacity?: number | undefined;
 
   /**
-   * Bytes of records that may wait. Default 1 GiB.
+   * Bytes of records that may wait, 1 to 4 TiB. Default 1 GiB.
    *
    * @generated from field: optional int64 max_bytes = 2;
    */
@@ -440,7 +441,7 @@ export const RestartSpecSchema: GenMessage<RestartSpec> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job, 9);
 
 /**
- * Limits on waiting and running, in milliseconds.
+ * Limits on waiting and running, in milliseconds, at most 2^31 - 1 (24.8 days) each.
  *
  * @generated from message gnnd.v1.TimeoutsSpec
  */
@@ -572,7 +573,7 @@ export type Job = Message<"gnnd.v1.Job"> & {
   attempts: Attempt[];
 
   /**
-   * Of the current attempt, one per finished epoch.
+   * Of the current attempt, one per finished epoch, last 1,000. Not in lists.
    *
    * @generated from field: repeated gnnd.v1.EpochReport epochs = 12;
    */
@@ -1006,7 +1007,7 @@ export type ExecutorExit = Message<"gnnd.v1.ExecutorExit"> & {
   reason: Reason;
 
   /**
-   * Last lines of its log, at most 4 KiB.
+   * Last lines of its log, at most 4 KiB. Not in lists and PROGRESS responses.
    *
    * @generated from field: string log_tail = 7;
    */

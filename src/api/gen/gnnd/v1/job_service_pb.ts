@@ -317,7 +317,7 @@ export type StreamLogsResponse = Message<"gnnd.v1.StreamLogsResponse"> & {
   device: string;
 
   /**
-   * Whole lines, at most 64 KiB.
+   * Whole lines, at most 64 KiB; pieces of lines that are longer.
    *
    * @generated from field: repeated string lines = 3;
    */
@@ -464,7 +464,7 @@ export const JobService: GenService<{
     output: typeof WatchJobResponseSchema;
   },
   /**
-   * Lines that executors logged.
+   * Lines that executors logged, file by file.
    *
    * @generated from rpc gnnd.v1.JobService.StreamLogs
    */

@@ -1,0 +1,128 @@
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  ExecutorRole,
+  type Job,
+  JobPhase,
+  JobPhaseSchema,
+  type JobSpec,
+  JobState,
+  JobStateSchema,
+  ModelTypeSchema,
+  PlacementPolicySchema,
+} from '../api/gen/gnnd/v1/job_pb.ts';
+import { Reason, ReasonSchema } from '../api/gen/gnnd/v1/types_pb.ts';
+import { shortName } from './enums.ts';
+import type { Style } from './terminal.ts';
+import { formatDuration, formatPercent } from './units.ts';
+
+/** Words for jobs, the same in tables, in the live view and in messages. */
+
+/** `jobs/mine` of `mine` or `jobs/mine`. */
+export function resourceName(collection: 'jobs' | 'datasets', given: string): string {
+  return given.startsWith(`${collection}/`) ? given : `${collection}/${given}`;
+}
+
+/** `mine` of `jobs/mine`. */
+export function idOf(name: string): string {
+  return name.slice(name.indexOf('/') + 1);
+}
+
+export function paintState(state: JobState, style: Style): string {
+  const text = shortName(JobStateSchema, state);
+  switch (state) {
+    case JobState.SUCCEEDED:
+      return style.green(text);
+    case JobState.FAILED:
+      return style.red(text);
+    case JobState.RUNNING:
+      return style.cyan(text);
+    default:
+      return style.yellow(text);
+  }
+}
+
+const phaseWords: Readonly<Partial<Record<JobPhase, string>>> = {
+  [JobPhase.LOADING_DATASET]: 'loading the dataset',
+  [JobPhase.CALIBRATING]: 'measuring trial batches',
+  [JobPhase.STARTING]: 'starting executors',
+  [JobPhase.TRAINING]: 'training',
+  [JobPhase.EVALUATING]: 'evaluating',
+  [JobPhase.FINALIZING]: 'writing the checkpoint',
+};
+
+/** Empty while a job neither prepares nor runs. */
+export function phaseText(phase: JobPhase): string {
+  if (phase === JobPhase.UNSPECIFIED) return '';
+  return phaseWords[phase] ?? shortName(JobPhaseSchema, phase).toLowerCase();
+}
+
+/** Empty for "nothing to say". */
+export function reasonText(reason: Reason): string {
+  const isSilent = reason === Reason.UNSPECIFIED || reason === Reason.NONE;
+  return isSilent ? '' : shortName(ReasonSchema, reason);
+}
+
+export function roleText(role: ExecutorRole): string {
+  switch (role) {
+    case ExecutorRole.SAMPLER:
+      return 'Sampler';
+    case ExecutorRole.TRAINER:
+      return 'Trainer';
+    case ExecutorRole.STANDBY:
+      return 'standby';
+    default:
+      return '?';
+  }
+}
+
+/** With defaults where the server has filled them in. */
+export function specOf(job: Job): JobSpec | undefined {
+  return job.effectiveSpec ?? job.spec;
+}
+
+/** `GRAPHSAGE 128, fanouts 10,10`. */
+export function modelText(spec: JobSpec | undefined): string {
+  if (spec === undefined) return '';
+  const { model, sampling } = spec;
+  const type = shortName(ModelTypeSchema, model?.type ?? 1);
+  const width = model?.hiddenDim === undefined ? '' : ` ${model.hiddenDim}`;
+  const fanouts = (sampling?.fanouts ?? []).map((fanout) => (fanout === -1 ? 'all' : fanout));
+  return fanouts.length === 0 ? type + width : `${type}${width}, fanouts ${fanouts.join(',')}`;
+}
+
+export function policyText(policy: number): string {
+  return shortName(PlacementPolicySchema, policy);
+}
+
+/** `3/10`; empty before the first epoch is known. */
+export function epochText(job: Job): string {
+  const epochs = job.progress?.epochs || specOf(job)?.training?.epochs || 0;
+  if (epochs === 0) return '';
+  const finished = job.epochs.length;
+  const current = job.state === JobState.RUNNING ? finished + 1 : finished;
+  return `${Math.min(current, epochs)}/${epochs}`;
+}
+
+/** Best validation accuracy so far; empty when nothing was evaluated. */
+export function bestAccuracyText(job: Job): string {
+  const best = Math.max(...job.epochs.map(({ valAccuracy }) => valAccuracy));
+  return job.epochs.length === 0 ? '' : formatPercent(best);
+}
+
+export function wallMs(time: Timestamp | undefined): number | null {
+  return time === undefined ? null : timestampMs(time);
+}
+
+/** RFC 3339, UTC; empty when unset. */
+export function isoTime(time: Timestamp | undefined): string {
+  const ms = wallMs(time);
+  return ms === null ? '' : new Date(ms).toISOString();
+}
+
+/** From the first grant of devices to the end, or to now; empty before. */
+export function runTimeText(job: Job, nowMs: number): string {
+  const startMs = wallMs(job.startTime);
+  if (startMs === null) return '';
+  return formatDuration(Math.max(0, (wallMs(job.endTime) ?? nowMs) - startMs));
+}

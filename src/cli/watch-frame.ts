@@ -1,0 +1,223 @@
+import {
+  type ExecutorStatus,
+  type Job,
+  type JobProgress,
+  JobState,
+} from '../api/gen/gnnd/v1/job_pb.ts';
+import { isTerminal } from './exit.ts';
+import {
+  idOf,
+  modelText,
+  paintState,
+  phaseText,
+  reasonText,
+  roleText,
+  runTimeText,
+  specOf,
+  wallMs,
+} from './job-text.ts';
+import {
+  bar,
+  type Glyphs,
+  padEnd,
+  padStart,
+  printable,
+  type Style,
+  sparkline,
+} from './terminal.ts';
+import { formatAge, formatDuration, formatPercent, formatRate } from './units.ts';
+
+/** How the live view of a job looks: pure text of what is known. */
+export interface FrameOptions {
+  /** Wall time. */
+  readonly nowMs: number;
+  readonly columns: number;
+  readonly style: Style;
+  readonly glyphs: Glyphs;
+  /** Something about the view itself, e.g. that the connection is lost. */
+  readonly notice: string | null;
+}
+
+/** The lines of one frame, at least one; wide lines are cut by whoever draws them. */
+export function renderFrame(job: Job, options: FrameOptions): readonly string[] {
+  const { progress } = job;
+  const isShown = progress !== undefined && progress.epochs > 0 && !isTerminal(job.state);
+  const sections = [
+    headLines(job, options),
+    isShown ? progressLines(job, progress, options) : [],
+    isShown ? executorLines(progress.executors, options) : [],
+    curveLines(job, options),
+    endLines(job, options),
+    options.notice === null ? [] : [options.style.yellow(options.notice)],
+  ];
+  return sections
+    .filter((lines) => lines.length > 0)
+    .flatMap((lines) => ['', ...lines])
+    .slice(1);
+}
+
+function headLines(job: Job, options: FrameOptions): readonly string[] {
+  const { style, glyphs, nowMs } = options;
+  const attempt = job.attempts.at(-1)?.number ?? 1;
+  const parts = [
+    [style.bold(idOf(job.name)), paintState(job.state, style), phaseText(job.phase)]
+      .filter((text) => text !== '')
+      .join('  '),
+    runTimeText(job, nowMs),
+    attempt > 1 ? style.yellow(`attempt ${attempt}`) : '',
+  ];
+  const spec = specOf(job);
+  const lines = [
+    parts.filter((text) => text !== '').join(` ${glyphs.dot} `),
+    style.dim([spec?.dataset ?? '', modelText(spec)].filter((text) => text !== '').join(', ')),
+  ];
+  if (job.state === JobState.PENDING || job.state === JobState.CANCELLING) {
+    const sinceMs = wallMs(job.createTime);
+    const since = sinceMs === null ? '' : ` (created ${formatAge(nowMs - sinceMs)} ago)`;
+    const why = job.message === '' ? reasonText(job.reason) : printable(job.message);
+    if (why !== '') lines.push(`${why}${since}`);
+  }
+  return lines.filter((line) => line !== '');
+}
+
+function progressLines(
+  job: Job,
+  progress: JobProgress,
+  { columns, style, glyphs }: FrameOptions,
+): readonly string[] {
+  const perEpoch = Math.max(1, Number(progress.batchesPerEpoch));
+  const inEpoch = Math.min(perEpoch, Number(progress.batchesCommitted));
+  const epochs = Math.max(1, progress.epochs);
+  const epoch = Math.min(progress.epoch, epochs - 1);
+  const share = Math.min(1, (epoch * perEpoch + inEpoch) / (epochs * perEpoch));
+  const remainingMs = Number(progress.remainingMs);
+  const left = remainingMs > 0 ? `${formatDuration(remainingMs)} left` : '';
+  const width = Math.max(10, Math.min(40, columns - 55));
+  const hasLoss = progress.version > 0n || job.epochs.length > 0;
+  const queueWidth = Math.min(10, Math.max(1, progress.queueCapacity));
+  const queueShare = progress.queueDepth / Math.max(1, progress.queueCapacity);
+  const facts = [
+    ['loss', hasLoss ? progress.loss.toFixed(4) : '-'],
+    ['val accuracy', job.epochs.length > 0 ? formatPercent(progress.valAccuracy) : '-'],
+    ['seeds/s', formatRate(progress.seedsPerSecond)],
+    ['edges/s', formatRate(progress.edgesPerSecond)],
+  ];
+  return [
+    [
+      `epoch ${padStart(String(epoch + 1), String(epochs).length)}/${epochs}`,
+      `${style.cyan(bar(share, width, glyphs))} ${padStart(formatPercent(share, 0), 5)}`,
+      `batch ${padStart(String(inEpoch), String(perEpoch).length)}/${perEpoch}`,
+      style.bold(left),
+    ]
+      .join('  ')
+      .trimEnd(),
+    facts.map(([title, text]) => `${style.dim(title ?? '')} ${text}`).join('   '),
+    `${style.dim('queue')} ${bar(queueShare, queueWidth, glyphs)} ` +
+      `${progress.queueDepth} of ${progress.queueCapacity} ready`,
+  ];
+}
+
+function executorLines(
+  executors: readonly ExecutorStatus[],
+  { style, glyphs }: FrameOptions,
+): readonly string[] {
+  if (executors.length === 0) return [];
+  const deviceWidth = Math.max(6, ...executors.map(({ device }) => device.length));
+  const busyWidth = 10;
+  const head = [
+    padEnd('device', deviceWidth),
+    padEnd('role', 7),
+    padEnd('stage', 8),
+    padEnd('busy', busyWidth + 6),
+    padStart('batches', 8),
+  ].join('  ');
+  const rows = executors.map(({ device, role, stage, busy, batches }) =>
+    [
+      padEnd(printable(device), deviceWidth),
+      padEnd(roleText(role), 7),
+      padEnd(printable(stage).toLowerCase(), 8),
+      `${bar(busy, busyWidth, glyphs)} ${padStart(formatPercent(busy, 0), 5)}`,
+      padStart(String(batches), 8),
+    ].join('  '),
+  );
+  return [style.dim(head), ...rows];
+}
+
+function curveLines(job: Job, { columns, style, glyphs }: FrameOptions): readonly string[] {
+  const { epochs } = job;
+  const [first, last] = [epochs[0], epochs.at(-1)];
+  if (first === undefined || last === undefined || epochs.length < 2) return [];
+  const width = Math.max(8, Math.min(30, columns - 45));
+  const curve = (title: string, values: readonly number[], text: (value: number) => string) => {
+    const line = sparkline(values, width, glyphs);
+    const ends = `${text(values[0] ?? 0)} ${glyphs.arrow} ${text(values.at(-1) ?? 0)}`;
+    return `${style.dim(padEnd(title, 12))}  ${style.cyan(line)}  ${ends}`;
+  };
+  const losses = epochs.map(({ loss }) => loss);
+  const accuracies = epochs.map(({ valAccuracy }) => valAccuracy);
+  return [
+    curve('loss', losses, (value) => value.toFixed(4)),
+    curve('val accuracy', accuracies, (value) => formatPercent(value)),
+  ];
+}
+
+function endLines(job: Job, { style, glyphs }: FrameOptions): readonly string[] {
+  if (!isTerminal(job.state)) return [];
+  const { result } = job;
+  if (job.state === JobState.SUCCEEDED && result !== undefined) {
+    const best = formatPercent(result.testAccuracyBest);
+    const last = formatPercent(result.testAccuracyLast);
+    return [
+      `${style.green(glyphs.check)} test accuracy ${style.bold(best)} at the best validation ` +
+        `(epoch ${result.bestEpoch + 1}), ${last} at the last`,
+      `  checkpoint ${printable(result.checkpointDir)}`,
+    ];
+  }
+  const reason = reasonText(job.reason);
+  const message = printable(job.message);
+  const why = [reason, message].filter((text) => text !== '').join(': ');
+  const exit = job.attempts.at(-1)?.exits.at(-1);
+  const tail = job.state === JobState.FAILED ? (exit?.logTail.trimEnd().split('\n') ?? []) : [];
+  return [
+    `${style.red(glyphs.cross)} ${why === '' ? 'ended' : why}`,
+    ...tail.slice(-5).map((line) => style.dim(`  ${printable(line)}`)),
+  ];
+}
+
+/** What a change is, for views that print a line for each. */
+export function changeKey(job: Job): string {
+  return [job.state, job.phase, job.reason, job.attempts.length, job.epochs.length].join(' ');
+}
+
+/** One line of a log of changes. */
+export function changeLine(job: Job, nowMs: number): string {
+  const time = new Date(nowMs).toISOString().slice(11, 19);
+  const state = [paintless(job), phaseText(job.phase)].filter((text) => text !== '').join(', ');
+  const last = job.epochs.at(-1);
+  const parts = [time, idOf(job.name), state];
+  if (last !== undefined && !isTerminal(job.state)) {
+    const epochs = job.progress?.epochs || specOf(job)?.training?.epochs || job.epochs.length;
+    const seconds = formatDuration(Number(last.durationMs));
+    parts.push(`epoch ${last.epoch + 1}/${epochs} done in ${seconds}`);
+    parts.push(`loss ${last.loss.toFixed(4)}`, `val accuracy ${formatPercent(last.valAccuracy)}`);
+  }
+  if (job.state === JobState.SUCCEEDED && job.result !== undefined) {
+    parts.push(`test accuracy ${formatPercent(job.result.testAccuracyBest)}`);
+  } else if (job.state !== JobState.RUNNING) {
+    parts.push(reasonText(job.reason), printable(job.message));
+  }
+  return parts.filter((part) => part !== '').join('  ');
+}
+
+const colourless: Style = {
+  bold: (text) => text,
+  dim: (text) => text,
+  red: (text) => text,
+  green: (text) => text,
+  yellow: (text) => text,
+  cyan: (text) => text,
+};
+
+function paintless(job: Job): string {
+  return paintState(job.state, colourless);
+}

@@ -1,0 +1,128 @@
+import { stageBounds, waitBounds } from '../../../src/metrics/families.ts';
+import { stages } from '../../../src/metrics/labels.ts';
+import type {
+  HostMetricsInput,
+  JobMetricsInput,
+  MetricsOptions,
+  RawHistogram,
+} from '../../../src/metrics/metrics.ts';
+
+export const options: MetricsOptions = {
+  build: { version: '0.1.0', commit: 'abc', nodeVersion: 'v20', abi: '1' },
+  startAtMs: 1_700_000_000_000,
+  grpcMethods: [
+    { service: 'gnnd.v1.JobService', method: 'CreateJob', type: 'unary' },
+    { service: 'gnnd.v1.JobService', method: 'WatchJob', type: 'server_stream' },
+  ],
+};
+
+export function deviceNames(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, i) => `cpu:${i}`);
+}
+
+function evenly(buckets: number): RawHistogram {
+  return { counts: new Array<number>(buckets).fill(1), sum: 3.5 };
+}
+
+/** A job with a Sampler and a standby Trainer on its first device and Trainers on the others. */
+export function jobInput(slot: number, devices: readonly string[]): JobMetricsInput {
+  return {
+    slot,
+    job: `job-${slot}`,
+    uid: `uid-${slot}`,
+    dataset: 'cora',
+    model: 'GRAPHSAGE',
+    state: 'RUNNING',
+    phase: 'TRAINING',
+    attempt: 1,
+    restartBudgetRemaining: 2,
+    lastProgressAtMs: 1_700_000_001_500,
+    epoch: 3,
+    epochsTarget: 10,
+    epochsCompleted: 3,
+    batches: {
+      SAMPLED: 31,
+      EXTRACTED: 30,
+      TRAINED: 30,
+      COMMITTED: 29,
+      REPLAYED: 1,
+      DISCARDED: 0,
+      REDELIVERED: 2,
+    },
+    steps: 29,
+    parameterVersion: 29,
+    sampledEdges: 12_345,
+    sampledNodes: 6_789,
+    trainedSeeds: 1_920,
+    stageSeconds: devices.flatMap((device) =>
+      stages.map((stage) => ({ device, stage, seconds: 1.25 })),
+    ),
+    stageDurations: { S: evenly(stageBounds.length + 1) },
+    loss: 0.75,
+    accuracy: { VAL: 0.5, TEST: 0.25 },
+    queue: {
+      depth: 2,
+      capacity: 4,
+      inflight: { ENQUEUE: 1, DEQUEUE: 2 },
+      bytes: 4096,
+      slotBytes: 65_536,
+      ops: { ENQUEUE: 31, DEQUEUE: 30 },
+      waits: { ENQUEUE: evenly(waitBounds.length + 1), DEQUEUE: evenly(waitBounds.length + 1) },
+      reclaimed: { CLAIMED: 1, TAKEN: 0 },
+      corruptRecords: 0,
+      lockOwnersDied: 0,
+    },
+    placement: {
+      k: 2,
+      samplerBatchSeconds: 0.01,
+      trainerBatchSeconds: 0.02,
+      standbyBatchSeconds: 0.025,
+      standbyProfitSeconds: Number.POSITIVE_INFINITY,
+    },
+    switches: { toStandby: 2, toSampler: 1 },
+    standbyWakeups: { USEFUL: 2, EMPTY: 1, TIMEOUT: 0 },
+    executors: devices.flatMap((device, i): JobMetricsInput['executors'] => {
+      const vital = { device, heartbeatAgeSeconds: 0.5 + i, residentBytes: 1000 };
+      if (i > 0) return [{ ...vital, role: 'TRAINER', hasTurn: true }];
+      return [
+        { ...vital, role: 'SAMPLER', hasTurn: false },
+        { ...vital, role: 'STANDBY', hasTurn: true },
+      ];
+    }),
+    cpuSeconds: { SAMPLER: 10, TRAINER: 20, STANDBY: 5 },
+    checkpoints: { ok: 1, failed: 0, bytes: 5000, lastSuccessAtMs: 1_700_000_002_000 },
+  };
+}
+
+export function hostInput(devices: readonly string[]): HostMetricsInput {
+  return {
+    ready: true,
+    store: { revision: 12, dbBytes: 4096, walBytes: 8192 },
+    stateDirFreeBytes: 1e9,
+    watches: 1,
+    jobs: {
+      PENDING: 1,
+      PREPARING: 0,
+      RUNNING: 1,
+      CANCELLING: 0,
+      SUCCEEDED: 3,
+      FAILED: 0,
+      CANCELLED: 0,
+    },
+    datasets: { IMPORTING: 0, READY: 2, FAILED: 0 },
+    datasetBytes: 123,
+    segments: [
+      { kind: 'JOB', bytes: 100 },
+      { kind: 'JOB', bytes: 50 },
+      { kind: 'GRAPH', bytes: 10 },
+    ],
+    devices: devices.map((device) => ({
+      device,
+      kind: 'CPU',
+      uuid: '',
+      model: 'a "quoted" \\ model',
+      driver: '',
+      state: 'ALLOCATED',
+    })),
+  };
+}

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { executorExit } from '../../../src/base/exit-codes.ts';
+import type { ExitStatus } from '../../../src/supervisor/executor-process.ts';
+import { type ExitFacts, outcomeOf } from '../../../src/supervisor/exit-reason.ts';
+
+const silent: ExitStatus = { code: null, signal: null, said: null, logTail: '' };
+
+function outcome(status: Partial<ExitStatus>, facts: Partial<ExitFacts> = {}) {
+  return outcomeOf({
+    role: 'TRAINER',
+    device: 'cpu:1',
+    pid: 42,
+    status: { ...silent, ...status },
+    stalledForMs: null,
+    stopping: false,
+    ...facts,
+  });
+}
+
+test('a signal is a crash that names the signal', () => {
+  for (const signal of ['SIGKILL', 'SIGSEGV', 'SIGABRT', 'SIGBUS', 'SIGTERM'] as const) {
+    expect(outcome({ signal })).toEqual({
+      kind: 'CRASHED',
+      reason: 'EXECUTOR_CRASHED',
+      message: `TRAINER on cpu:1 (pid 42) died of ${signal}`,
+    });
+  }
+});
+
+test('what the executor said last decides the reason', () => {
+  const said = { kind: 'failed', code: 'NUMERIC_DIVERGENCE', message: 'the loss is nan' } as const;
+  expect(outcome({ code: 18, said })).toMatchObject({
+    kind: 'CRASHED',
+    reason: 'NUMERIC_DIVERGENCE',
+    message: expect.stringContaining('the loss is nan'),
+  });
+});
+
+test('a last message that was lost is told by the exit code', () => {
+  expect(outcome({ code: executorExit.OK })).toEqual({ kind: 'DONE' });
+  expect(outcome({ code: executorExit.DATASET })).toMatchObject({ reason: 'DATASET_CORRUPT' });
+  expect(outcome({ code: 77 })).toMatchObject({ reason: 'EXECUTOR_CRASHED' });
+});
+
+test("the watchdog's kill is a stall, not a crash", () => {
+  expect(outcome({ signal: 'SIGKILL' }, { stalledForMs: 2500 })).toMatchObject({
+    kind: 'STALLED',
+    message: expect.stringContaining('2.5 s'),
+  });
+});
+
+test('any exit is orderly once the attempt was told to stop, and after an abort', () => {
+  expect(outcome({ signal: 'SIGKILL' }, { stopping: true })).toEqual({ kind: 'DONE' });
+  const said = { kind: 'failed', code: 'ABORTED', message: 'stopped' } as const;
+  expect(outcome({ code: 0, said })).toEqual({ kind: 'DONE' });
+});
