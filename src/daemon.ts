@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { hostname, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { serve } from './api/api.ts';
+import { rpcMethods, serve } from './api/api.ts';
 import type { DeviceFacts, HostFacts } from './api/host-handlers.ts';
 import { systemClock } from './base/clock.ts';
 import { daemonExit } from './base/exit-codes.ts';
@@ -66,7 +66,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const metrics = createMetrics({
     build: { version, commit: '', nodeVersion: process.versions.node, abi: '1' },
     startAtMs: clock.wallMs(),
-    grpcMethods: [],
+    grpcMethods: rpcMethods,
   });
   const store = openStore(join(config.stateDir, 'store', 'gnnd.db'), {
     clock,
@@ -123,7 +123,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     },
   );
   metrics.onScrape(() => {
-    updateHost(metrics, { store, devices, runner, ready, stateDir: config.stateDir });
+    updateHost(metrics, {
+      store,
+      devices,
+      runner,
+      ready,
+      stateDir: config.stateDir,
+      watches: api.watchCount(),
+    });
     jobMetrics.update(clock.monotonicMs(), (id) => store.getJob(id));
   });
   runner.start();
@@ -187,6 +194,7 @@ function observerOf(
   return {
     attemptStarted: (attempt) => jobMetrics.started(attempt),
     attemptEnded: (attempt) => jobMetrics.ended(attempt),
+    executorStarted: (role) => metrics.executorStarted(role),
     executorExited: ({ role, reason }) => {
       const outcome =
         reason === 'NONE'
@@ -261,17 +269,18 @@ interface HostMetricsSources {
   readonly runner: Runner;
   readonly ready: boolean;
   readonly stateDir: string;
+  readonly watches: number;
 }
 
 function updateHost(metrics: Metrics, sources: HostMetricsSources): void {
-  const { store, devices, runner, ready, stateDir } = sources;
+  const { store, devices, runner, ready, stateDir, watches } = sources;
   const disk = statfsSync(stateDir);
   const datasets = store.countDatasets();
   metrics.updateHost({
     ready,
     store: { revision: store.revision(), ...store.sizes() },
     stateDirFreeBytes: disk.bavail * disk.bsize,
-    watches: 0,
+    watches,
     jobs: store.countJobs(),
     datasets: datasets.byState,
     datasetBytes: datasets.bytes,

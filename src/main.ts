@@ -17,6 +17,7 @@ import {
   resolveConfig,
 } from './spec/daemon-config.ts';
 import { nearestOf } from './spec/nearest.ts';
+import { SchemaTooNew } from './store/schema.ts';
 
 /** gnnd: reads argv and configuration, runs the daemon, maps signals to its end. */
 
@@ -98,7 +99,8 @@ async function serveUntilSignal(flags: Flags): Promise<void> {
   const { config } = mergedConfig(flags);
   const log = createLog({ level: config.logLevel });
   try {
-    const onFatal = () => process.exit(daemonExit.STORE_IO);
+    // Called from inside the failing call: let it return first.
+    const onFatal = () => void setImmediate(() => process.exit(daemonExit.STORE_IO));
     const daemon = await startDaemon({ config, log, version, onFatal });
     const { listen, metrics } = daemon;
     // One line on stdout for whoever started us; logs go to stderr.
@@ -115,6 +117,7 @@ async function serveUntilSignal(flags: Flags): Promise<void> {
     process.on('SIGINT', stop);
   } catch (error) {
     if (error instanceof StartError) fail(error.exitCode, error.message);
+    if (error instanceof SchemaTooNew) fail(daemonExit.INCOMPATIBLE_DATA, error.message);
     if (error instanceof GnndError) fail(daemonExit.STORE_IO, error.message);
     fail(daemonExit.INTERNAL, messageOf(error));
   }

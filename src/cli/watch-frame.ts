@@ -18,6 +18,7 @@ import {
 } from './job-text.ts';
 import {
   bar,
+  createStyle,
   type Glyphs,
   padEnd,
   padStart,
@@ -192,7 +193,9 @@ export function changeKey(job: Job): string {
 /** One line of a log of changes. */
 export function changeLine(job: Job, nowMs: number): string {
   const time = new Date(nowMs).toISOString().slice(11, 19);
-  const state = [paintless(job), phaseText(job.phase)].filter((text) => text !== '').join(', ');
+  const state = [paintState(job.state, createStyle(false)), phaseText(job.phase)]
+    .filter((text) => text !== '')
+    .join(', ');
   const last = job.epochs.at(-1);
   const parts = [time, idOf(job.name), state];
   if (last !== undefined && !isTerminal(job.state)) {
@@ -207,17 +210,4 @@ export function changeLine(job: Job, nowMs: number): string {
     parts.push(reasonText(job.reason), printable(job.message));
   }
   return parts.filter((part) => part !== '').join('  ');
-}
-
-const colourless: Style = {
-  bold: (text) => text,
-  dim: (text) => text,
-  red: (text) => text,
-  green: (text) => text,
-  yellow: (text) => text,
-  cyan: (text) => text,
-};
-
-function paintless(job: Job): string {
-  return paintState(job.state, colourless);
 }

@@ -12,6 +12,7 @@ import type { Command, SchedulerEvent, SchedulerState, Tally } from '../schedule
 import type {
   EpochReport,
   ExecutorExit,
+  ExecutorRole,
   JobRecord,
   JobResult,
   Reason,
@@ -43,6 +44,7 @@ export interface RunnerOptions {
 export interface RunnerObserver {
   attemptStarted(attempt: JobAttempt): void;
   attemptEnded(attempt: JobAttempt): void;
+  executorStarted(role: ExecutorRole): void;
   executorExited(exit: ExecutorExit): void;
   epochEnded(attempt: JobAttempt, report: EpochReport): void;
   transitioned(before: JobRecord, after: JobRecord): void;
@@ -383,6 +385,9 @@ export class Runner {
       case 'phase':
         this.#transition(jobId, { phase: event.phase });
         this.#notify();
+        return;
+      case 'executorSpawned':
+        observe.executorStarted(event.role);
         return;
       case 'calibrated':
         this.#tell(attempt, { ...event, standbyRoom: [] });

@@ -296,8 +296,7 @@ export interface CoreAddon {
   segmentEpoch(segment: SegmentHandle, epochIndex: number): SegmentEpoch;
   /** Frees what a dead executor held; it must have been reaped. */
   segmentReclaim(segment: SegmentHandle, incarnation: number): Promise<ReclaimReport>;
-  segmentMarkSamplerGone(segment: SegmentHandle, device: number): void;
-  segmentCommand(segment: SegmentHandle, command: 'RUN' | 'PAUSE' | 'DRAIN' | 'STOP'): void;
+  segmentCommand(segment: SegmentHandle, command: 'RUN' | 'PAUSE'): void;
   segmentStandby(
     segment: SegmentHandle,
     policy: 'AUTO' | 'OFF' | 'ALWAYS',

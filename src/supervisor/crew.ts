@@ -47,6 +47,7 @@ export interface CrewOptions {
   /** All devices of the attempt; the index is the segment's device number. */
   readonly devices: readonly CrewDevice[];
   readonly logFolder: string;
+  readonly onSpawned: (role: ExecutorRole) => void;
   readonly onReady: (executor: string) => void;
   /** After the process was reaped and what it held was reclaimed. */
   readonly onExited: (executor: string, outcome: ExecutorOutcome, exit: ExecutorExit) => void;
@@ -118,6 +119,7 @@ export class Crew {
     };
     this.#members.set(seat.executor, member);
     this.#options.log.info('executor.spawned', { ...seat, pid: process.pid });
+    this.#options.onSpawned(seat.role);
     member.gone = this.#bury(member);
     if (this.#stopping) process.kill();
   }

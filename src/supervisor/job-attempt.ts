@@ -15,6 +15,7 @@ import { nativeCodeOf } from '../native/load.ts';
 import type {
   EpochReport,
   ExecutorExit,
+  ExecutorRole,
   JobPhase,
   JobProgress,
   JobResult,
@@ -54,6 +55,7 @@ export type AttemptEvent =
   | { readonly kind: 'phase'; readonly phase: JobPhase }
   | { readonly kind: 'prepared' }
   | { readonly kind: 'calibrated'; readonly timings: MeasuredTimings }
+  | { readonly kind: 'executorSpawned'; readonly role: ExecutorRole }
   | { readonly kind: 'executorReady'; readonly executor: string }
   | {
       readonly kind: 'executorExited';
@@ -349,6 +351,7 @@ export class JobAttempt {
       layout,
       devices,
       logFolder: join(logFolder, logSubfolder),
+      onSpawned: (role) => this.#deps.emit({ kind: 'executorSpawned', role }),
       onReady: (executor) => {
         if (!isTrial) this.#deps.emit({ kind: 'executorReady', executor });
       },

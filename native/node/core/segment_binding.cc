@@ -31,12 +31,6 @@ EvaluationPolicy EvaluationOf(const std::string& name) {
   return name == "LAST_EPOCH" ? EvaluationPolicy::kLastEpoch : EvaluationPolicy::kEveryEpoch;
 }
 
-Command CommandOf(const std::string& name) {
-  if (name == "PAUSE") return Command::kPause;
-  if (name == "DRAIN") return Command::kDrain;
-  return name == "STOP" ? Command::kStop : Command::kRun;
-}
-
 const char* NameOf(Role role) {
   switch (role) {
     case Role::kSampler: return "SAMPLER";
@@ -272,14 +266,10 @@ Napi::Value Reclaim(const Napi::CallbackInfo& info) {
       });
 }
 
-// segmentMarkSamplerGone(segment, device)
-void MarkSamplerGone(const Napi::CallbackInfo& info) {
-  SegmentOf(info)->MarkSamplerGone(info[1].As<Napi::Number>().Uint32Value());
-}
-
 // segmentCommand(segment, command)
 void SetCommand(const Napi::CallbackInfo& info) {
-  SegmentOf(info)->SetCommand(CommandOf(info[1].As<Napi::String>().Utf8Value()));
+  const bool pause = info[1].As<Napi::String>().Utf8Value() == "PAUSE";
+  SegmentOf(info)->SetCommand(pause ? Command::kPause : Command::kRun);
 }
 
 // segmentStandby(segment, policy, armed, estimates)
@@ -331,7 +321,6 @@ void DefineSegment(Napi::Env env, Napi::Object exports) {
   exports.Set("segmentSnapshot", Napi::Function::New(env, Snapshot));
   exports.Set("segmentEpoch", Napi::Function::New(env, Epoch));
   exports.Set("segmentReclaim", Napi::Function::New(env, Reclaim));
-  exports.Set("segmentMarkSamplerGone", Napi::Function::New(env, MarkSamplerGone));
   exports.Set("segmentCommand", Napi::Function::New(env, SetCommand));
   exports.Set("segmentStandby", Napi::Function::New(env, SetStandby));
   exports.Set("segmentAbort", Napi::Function::New(env, Abort));

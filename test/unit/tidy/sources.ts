@@ -1,0 +1,89 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The repository's own text, as the structure tests read it. */
+
+export interface Source {
+  /** From the repository's root, with forward slashes. */
+  readonly path: string;
+  readonly text: string;
+}
+
+/** One broken rule; `line` counts from 1, 0 means the file as a whole. */
+export interface Violation {
+  readonly path: string;
+  readonly line: number;
+  readonly message: string;
+}
+
+export const root = fileURLToPath(new URL('../../..', import.meta.url));
+
+/** Everything a person wrote lies here or directly in the root; the rest is made or fetched. */
+const ownFolders = ['.ci', 'bench', 'deploy', 'docs', 'native', 'proto', 'src', 'test'];
+const generated = /^src\/api\/gen\/|^test\/fixtures\/|(^|\/)(__pycache__|node_modules)\//;
+const binary = /\.(npz|npy|tgz|gz|png|node)$/;
+
+function filesUnder(folder: string): readonly string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true })
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .flatMap((entry) => {
+      const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
+      return entry.isDirectory() ? filesUnder(path) : entry.isFile() ? [path] : [];
+    });
+}
+
+/** All own files whose path matches; generated and binary ones left out. */
+export function readSources(pattern: RegExp): readonly Source[] {
+  const top = readdirSync(root).filter((name) => statSync(join(root, name)).isFile());
+  const all = ownFolders.filter((name) => existsSync(join(root, name))).flatMap(filesUnder);
+  return [...top, ...all]
+    .filter((path) => pattern.test(path) && !generated.test(path) && !binary.test(path))
+    .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
+}
+
+export function lineOf(text: string, offset: number): number {
+  return text.slice(0, offset).split('\n').length;
+}
+
+/** `path:line: message`, one a line: an empty list prints as nothing, which is what is expected. */
+export function listed(violations: readonly Violation[]): string {
+  return violations
+    .map(({ path, line, message }) => `${path}${line === 0 ? '' : `:${line}`}: ${message}`)
+    .sort()
+    .join('\n');
+}
+
+/**
+ * The text with comments and the insides of string, character and regular-expression literals
+ * replaced by spaces: same length, same lines, so that offsets fit the original. Knows enough of
+ * TypeScript and C++ for formatted code.
+ */
+export function codeOnly(text: string, language: 'ts' | 'cc'): string {
+  const pattern = language === 'ts' ? tsTokens : ccTokens;
+  return text.replace(pattern, (token: string, before: string | undefined) => {
+    const kept = before ?? '';
+    const literal = token.slice(kept.length);
+    if (/^\/[/*]/.test(literal)) return kept + blank(literal);
+    return kept + (literal[0] ?? '') + blank(literal.slice(1, -1)) + literal.slice(-1);
+  });
+}
+
+function blank(text: string): string {
+  return text.replace(/[^\n]/g, ' ');
+}
+
+const comment = /\/\/[^\n]*|\/\*[\s\S]*?\*\//.source;
+const quoted = /'(?:\\[\s\S]|[^'\\\n])*'|"(?:\\[\s\S]|[^"\\\n])*"/.source;
+// A template ends at the next backtick that is not inside `${...}`; two levels are enough.
+const template = /`(?:\\[\s\S]|\$\{(?:[^{}`]|`[^`]*`|\{[^{}]*\})*\}|[^`\\])*`/.source;
+// A slash begins a regular expression where no operand can end.
+const regex = /(?<=[(,=:[!&|?{};\n>]\s*|\breturn\s+)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\//
+  .source;
+const tsTokens = new RegExp(`()(?:${comment}|${template}|${quoted}|${regex})`, 'g');
+const rawString = /R"(\w*)\([\s\S]*?\)\2"/.source;
+// 1'000 is a number: an apostrophe after a digit or letter begins no literal.
+const ccTokens = new RegExp(
+  `()(?:${comment}|${rawString}|"(?:\\\\.|[^"\\\\\\n])*"|(?<![\\w])'(?:\\\\.|[^'\\\\\\n])+')`,
+  'g',
+);
