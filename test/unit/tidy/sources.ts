@@ -60,13 +60,11 @@ export function listed(violations: readonly Violation[]): string {
  * TypeScript and C++ for formatted code.
  */
 export function codeOnly(text: string, language: 'ts' | 'cc'): string {
-  const pattern = language === 'ts' ? tsTokens : ccTokens;
-  return text.replace(pattern, (token: string, before: string | undefined) => {
-    const kept = before ?? '';
-    const literal = token.slice(kept.length);
-    if (/^\/[/*]/.test(literal)) return kept + blank(literal);
-    return kept + (literal[0] ?? '') + blank(literal.slice(1, -1)) + literal.slice(-1);
-  });
+  return text.replace(language === 'ts' ? tsTokens : ccTokens, (token) =>
+    /^\/[/*]/.test(token)
+      ? blank(token)
+      : `${token.slice(0, 1)}${blank(token.slice(1, -1))}${token.slice(-1)}`,
+  );
 }
 
 function blank(text: string): string {
@@ -78,12 +76,14 @@ const quoted = /'(?:\\[\s\S]|[^'\\\n])*'|"(?:\\[\s\S]|[^"\\\n])*"/.source;
 // A template ends at the next backtick that is not inside `${...}`; two levels are enough.
 const template = /`(?:\\[\s\S]|\$\{(?:[^{}`]|`[^`]*`|\{[^{}]*\})*\}|[^`\\])*`/.source;
 // A slash begins a regular expression where no operand can end.
-const regex = /(?<=[(,=:[!&|?{};\n>]\s*|\breturn\s+)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\//
-  .source;
-const tsTokens = new RegExp(`()(?:${comment}|${template}|${quoted}|${regex})`, 'g');
-const rawString = /R"(\w*)\([\s\S]*?\)\2"/.source;
+const regex =
+  /(?<=[(,=:[!&|?{};\n>]\s*|\breturn\s+)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\//
+    .source;
+const tsTokens = new RegExp([comment, template, quoted, regex].join('|'), 'g');
+const rawString = /R"(\w*)\([\s\S]*?\)\1"/.source;
 // 1'000 is a number: an apostrophe after a digit or letter begins no literal.
+const character = /(?<!\w)'(?:\\.|[^'\\\n])+'/.source;
 const ccTokens = new RegExp(
-  `()(?:${comment}|${rawString}|"(?:\\\\.|[^"\\\\\\n])*"|(?<![\\w])'(?:\\\\.|[^'\\\\\\n])+')`,
+  [rawString, comment, /"(?:\\.|[^"\\\n])*"/.source, character].join('|'),
   'g',
 );

@@ -1,0 +1,87 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { repository } from './daemon.ts';
+
+/** Python for tests: an interpreter that has a module, and a client environment with our stubs. */
+
+const run = promisify(execFile);
+const outputBytesMax = 8 * 1024 * 1024;
+
+export const pythonScripts = join(repository, 'test', 'e2e', 'python');
+
+/** The first interpreter that can import `module`; null when none can. */
+export async function findPython(module: string): Promise<string | null> {
+  const candidates = [process.env['GNND_PYTHON'], join(repository, '.venv/bin/python'), 'python3'];
+  for (const python of candidates) {
+    if (python === undefined || python === '') continue;
+    try {
+      await runPython(python, ['-c', `import ${module}`]);
+      return python;
+    } catch {
+      // The next one may have it.
+    }
+  }
+  return null;
+}
+
+/** What the interpreter printed. Rejects with all it said when it fails. */
+export async function runPython(
+  python: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  try {
+    const { stdout } = await run(python, args, {
+      env: { ...process.env, ...env },
+      maxBuffer: outputBytesMax,
+    });
+    return stdout;
+  } catch (error) {
+    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
+    const said = `${stdout}${stderr}`.trim();
+    throw new Error(`${python} ${args.join(' ')}: ${said}`, { cause: error });
+  }
+}
+
+export interface PythonClient {
+  readonly python: string;
+  /** For PYTHONPATH: what grpcio-tools makes of proto/. */
+  readonly stubs: string;
+}
+
+/**
+ * A virtual environment with the packages of requirements.txt, and stubs generated from proto/.
+ * The environment is kept in .cache; the stubs are made anew each time. Rejects when pip cannot
+ * get the packages.
+ */
+export async function pythonClient(): Promise<PythonClient> {
+  const folder = join(repository, '.cache', 'python-client');
+  const python = await clientEnvironment(folder);
+  const stubs = join(folder, 'stubs');
+  rmSync(stubs, { recursive: true, force: true });
+  mkdirSync(stubs);
+  const protos = join(repository, 'proto');
+  const files = readdirSync(join(protos, 'gnnd', 'v1')).filter((name) => name.endsWith('.proto'));
+  const outputs = [`--python_out=${stubs}`, `--grpc_python_out=${stubs}`];
+  const sources = files.sort().map((name) => `gnnd/v1/${name}`);
+  await runPython(python, ['-m', 'grpc_tools.protoc', `-I${protos}`, ...outputs, ...sources]);
+  return { python, stubs };
+}
+
+async function clientEnvironment(folder: string): Promise<string> {
+  const requirements = join(pythonScripts, 'requirements.txt');
+  const environment = join(folder, 'venv');
+  const python = join(environment, 'bin', 'python');
+  const stamp = join(folder, 'installed');
+  const wanted = createHash('sha256').update(readFileSync(requirements)).digest('hex');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return python;
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  await runPython('python3', ['-m', 'venv', environment]);
+  await runPython(python, ['-m', 'pip', 'install', '--quiet', '-r', requirements]);
+  writeFileSync(stamp, wanted);
+  return python;
+}
