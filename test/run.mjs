@@ -18,7 +18,7 @@ function run(name, command, args) {
 }
 
 if (chosen.includes('native')) {
-  for (const binary of ['gnnd_core_test', 'gnnd_train_test']) {
+  for (const binary of ['gnnd_core_test', 'gnnd_fault_test', 'gnnd_train_test']) {
     const path = `build/native/${binary}`;
     if (existsSync(path)) run('native', path, []);
     else skippedNative = true;

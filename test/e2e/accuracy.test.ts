@@ -102,7 +102,9 @@ async function trainAll(name: Name, trainNodes: number): Promise<readonly Job[]>
   for (const [index, id] of ids.entries()) {
     await daemon.createJob(id, spec(name, trainNodes, randomSeeds[index] ?? 0));
   }
-  return Promise.all(ids.map((id) => daemon.succeeded(id, 230_000)));
+  const jobs: Job[] = [];
+  for (const id of ids) jobs.push(await daemon.succeeded(id, 230_000));
+  return jobs;
 }
 
 /** As the store has it: one epoch after the other, each with its one batch, and no other. */

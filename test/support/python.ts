@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { messageOf } from '../../src/base/errors.ts';
 import { repository } from './daemon.ts';
 
 /** Python for tests: an interpreter that has a module, and a client environment with our stubs. */
@@ -46,6 +47,9 @@ export async function runPython(
   }
 }
 
+/** This machine cannot make the environment: a reason to skip, where all else is a failure. */
+export class PythonMissing extends Error {}
+
 export interface PythonClient {
   readonly python: string;
   /** For PYTHONPATH: what grpcio-tools makes of proto/. */
@@ -54,8 +58,8 @@ export interface PythonClient {
 
 /**
  * A virtual environment with the packages of requirements.txt, and stubs generated from proto/.
- * The environment is kept in .cache; the stubs are made anew each time. Rejects when pip cannot
- * get the packages.
+ * The environment is kept in .cache; the stubs are made anew each time. Rejects with PythonMissing
+ * where there is no Python or pip cannot get the packages.
  */
 export async function pythonClient(): Promise<PythonClient> {
   const folder = join(repository, '.cache', 'python-client');
@@ -80,8 +84,12 @@ async function clientEnvironment(folder: string): Promise<string> {
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return python;
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  await runPython('python3', ['-m', 'venv', environment]);
-  await runPython(python, ['-m', 'pip', 'install', '--quiet', '-r', requirements]);
+  try {
+    await runPython('python3', ['-m', 'venv', environment]);
+    await runPython(python, ['-m', 'pip', 'install', '--quiet', '-r', requirements]);
+  } catch (error) {
+    throw new PythonMissing(messageOf(error), { cause: error });
+  }
   writeFileSync(stamp, wanted);
   return python;
 }

@@ -58,7 +58,7 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
   // looks at the machine (doctor) and starts a daemon of its own (demo).
   {
     module: /^node:child_process$/,
-    by: /^(supervisor\/|datasets\/npm-package\.ts$|cli\/(demo|doctor)[\w-]*\.ts$)/,
+    by: /^(supervisor\/|datasets\/npm-package\.ts$|cli\/(demo|doctor|npm-package)[\w-]*\.ts$)/,
   },
   { module: /^node:module$/, by: /^native\/load\.ts$/ },
   { module: /^node:(cluster|worker_threads|vm|inspector)$/, by: /^$/ },

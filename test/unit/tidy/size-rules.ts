@@ -41,7 +41,10 @@ function isOneLiteral(line: string): boolean {
 export interface FoundFunction {
   /** Where its body opens. */
   readonly line: number;
-  /** From the line of the opening brace to that of the closing one. */
+  /**
+   * From the line of the opening brace to that of the closing one, without the lines inside
+   * functions in it: a factory that lists its methods is a class in other words.
+   */
   readonly lines: number;
 }
 
@@ -51,25 +54,33 @@ export interface FoundFunction {
  */
 export function functionsOf({ path, text }: Source): readonly FoundFunction[] {
   const language = languageOf(path);
-  const code = codeOnly(text, language).replace(/^[ \t]*#.*(\\\n.*)*/gm, (directive) =>
-    directive.replace(/[^\n]/g, ' '),
-  );
+  const code = language === 'ts' ? codeOnly(text, 'ts') : withoutDirectives(codeOnly(text, 'cc'));
   const opensFunction = language === 'ts' ? opensTsFunction : opensCcFunction;
   const found: FoundFunction[] = [];
-  const open: number[] = [];
+  const open: { readonly start: number; nestedLines: number }[] = [];
   for (const { 0: brace, index } of code.matchAll(/[{}]/g)) {
     if (brace === '{') {
-      open.push(index);
+      open.push({ start: index, nestedLines: 0 });
       continue;
     }
-    const start = open.pop();
-    if (start === undefined) throw new Error(`${path}: braces do not match`);
-    if (!opensFunction(code, start)) continue;
-    const line = lineOf(code, start);
-    found.push({ line, lines: lineOf(code, index) - line + 1 });
+    const block = open.pop();
+    if (block === undefined) throw new Error(`${path}: braces do not match`);
+    const outer = open.at(-1) ?? block;
+    if (!opensFunction(code, block.start)) {
+      outer.nestedLines += block.nestedLines;
+      continue;
+    }
+    const line = lineOf(code, block.start);
+    const lines = lineOf(code, index) - line + 1;
+    found.push({ line, lines: lines - block.nestedLines });
+    outer.nestedLines += Math.max(0, lines - 2);
   }
   if (open.length > 0) throw new Error(`${path}: braces do not match`);
   return found;
+}
+
+function withoutDirectives(code: string): string {
+  return code.replace(/^[ \t]*#.*(\\\n.*)*/gm, (text) => text.replace(/[^\n]/g, ' '));
 }
 
 /** The formatter ends the line with the brace of any body that is longer than a line. */

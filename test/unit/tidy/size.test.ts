@@ -90,8 +90,16 @@ describe('the size rules', () => {
     expect(judge(path, `${opening}\n${filler(80)}\n}`)).toBe('');
   });
 
+  it('count the lines of a nested function as its own', () => {
+    const method = `  const inner = () => {\n${filler(40)}\n  };\n`;
+    expect(judge('src/a.ts', `function outer() {\n${method.repeat(3)}}\n`)).toBe('');
+    const text = `function outer() {\n${method}${filler(67)}\n}\n`;
+    expect(judge('src/a.ts', text)).toBe('src/a.ts:1: the function has 71 lines, at most 70');
+  });
+
   it('do not count braces in literals', () => {
-    const text = "function a() {\n  return ['{', `}${'{'}`, /[}/]{2}/];\n}\n";
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text that is judged.
+    const text = 'function a() {\n  return ["{", `}${`{${{ b: "}" }}`}{`, /[}/]{2}/];\n}\n';
     expect(functionsOf({ path: 'src/a.ts', text })).toEqual([{ line: 1, lines: 3 }]);
   });
 });
