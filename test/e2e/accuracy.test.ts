@@ -82,6 +82,7 @@ function spec(dataset: Name, batchSize: number, randomSeed: number) {
 
 test.for(references)(
   'GCN on $name reaches the reference of $accuracy % within 1.5 points',
+  { timeout: 240_000 },
   async ({ name, accuracy: reference, trainNodes }, { skip }) => {
     if (!sources.has(name)) {
       process.stderr.write(`SKIPPED: GCN on ${name} (no ../shared/data or no Python with numpy)\n`);
@@ -94,7 +95,6 @@ test.for(references)(
     expect(new Set(jobs.map(({ result }) => result?.parametersSha256)).size).toBe(jobs.length);
     expect(meanOf(accuracies)).toBeGreaterThanOrEqual(reference - tolerance);
   },
-  240_000,
 );
 
 async function trainAll(name: Name, trainNodes: number): Promise<readonly Job[]> {

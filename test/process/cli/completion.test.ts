@@ -53,10 +53,12 @@ test('the script for bash is bash, and completes what gnnctl answers', async () 
   const use = [
     'gnnctl() { printf \'%s\\n\' "$@"; }',
     script,
-    'COMP_WORDS=(gnnctl job wa); COMP_CWORD=2; _gnnctl; echo "${COMPREPLY[*]}"',
+    'COMP_WORDS=(gnnctl job wa); COMP_CWORD=2; _gnnctl; declare -p COMPREPLY',
   ].join('\n');
   const answered = spawnSync('bash', ['-c', use], { encoding: 'utf8' });
-  expect(answered.stdout).toBe('__complete -- job wa\n');
+  expect(answered.stdout).toBe(
+    'declare -a COMPREPLY=([0]="__complete" [1]="--" [2]="job" [3]="wa")\n',
+  );
 });
 
 const hasZsh = spawnSync('zsh', ['--version']).status === 0;

@@ -80,7 +80,10 @@ export class FakeDaemon {
   ): this {
     this.#server.register<MessageShape<I>, MessageShape<O>>(
       pathOf(method),
-      (call, callback) => {
+      (
+        call: grpc.ServerUnaryCall<MessageShape<I>, MessageShape<O>>,
+        callback: grpc.sendUnaryData<MessageShape<O>>,
+      ) => {
         try {
           callback(null, create(method.output, answer(call.request)));
         } catch (error) {
@@ -108,7 +111,7 @@ export class FakeDaemon {
         };
         answer(call.request, { send, cancelled }).then(
           () => call.end(),
-          (error: unknown) => call.destroy(error as FakeError),
+          (error: unknown) => void call.emit('error', error),
         );
       },
       (message) => Buffer.from(toBinary(method.output, message)),

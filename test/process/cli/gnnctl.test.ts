@@ -158,7 +158,7 @@ test('lists are tables for people and tab-separated for programs, over all pages
   const table = await gnnctl([...list, '-o', 'table'], { clock });
   expect(table.stdout).toBe(
     [
-      'JOB       STATE    EPOCH  VAL ACC  DATASET           TIME  AGE',
+      'JOB       STATE    EPOCH  VAL ACC  DATASET          TIME  AGE',
       'npm-sage  RUNNING   4/10   68.0 %  npm-deps-2016  2h 01m   2h',
       'b         RUNNING   4/10   68.0 %  npm-deps-2016  2h 01m   2h',
       '',
@@ -288,7 +288,7 @@ test('an import waits and shows its progress; the dataset is the data', async ()
       name,
       done: true,
       progress: 1,
-      result: { case: 'response', value: anyPack(DatasetSchema, dataset) },
+      result: { case: 'response' as const, value: anyPack(DatasetSchema, dataset) },
     }));
   await daemon.listen();
   const args = ['dataset', 'import', folder, '--id', 'npm', '--format', 'npm-deps'];
@@ -309,7 +309,7 @@ test('an import that fails lists every problem and ends by its code', async () =
     name: 'operations/1',
     done: true,
     result: {
-      case: 'error',
+      case: 'error' as const,
       value: {
         code: status.INVALID_ARGUMENT,
         message: '2 problems',
@@ -334,7 +334,7 @@ test('a damaged dataset is told file by file', async () => {
   daemon.unary(DatasetService.method.validateDataset, () => ({
     name: 'operations/1',
     done: true,
-    result: { case: 'response', value: anyPack(DatasetValidationSchema, validation) },
+    result: { case: 'response' as const, value: anyPack(DatasetValidationSchema, validation) },
   }));
   await daemon.listen();
   const { exitCode, stdout } = await gnnctl(['dataset', 'validate', 'npm', '-o', 'table']);
