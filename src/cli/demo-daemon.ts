@@ -60,7 +60,7 @@ async function readyOf(
 ): Promise<string> {
   const done = new AbortController();
   const failed = (what: string) => {
-    const tail = readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-10).join('\n');
+    const tail = readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-30).join('\n');
     return new Error(`the daemon ${what}; the end of ${logFile}:\n${tail}`);
   };
   const ready = new Promise<string>((resolve, reject) => {

@@ -2,6 +2,7 @@ import type { QueueSide, Stage } from '../metrics/labels.ts';
 import type { JobMetricsInput, Metrics, RawHistogram } from '../metrics/metrics.ts';
 import { counters, type ExecutorSnapshot, stages, waitSides } from '../native/contract.ts';
 import type { ExecutorRole, JobRecord } from '../spec/job-record.ts';
+import { ExecutorUsage } from '../supervisor/executor-usage.ts';
 import type { JobAttempt } from '../supervisor/job-attempt.ts';
 
 /**
@@ -17,39 +18,49 @@ export interface JobMetrics {
   ended(attempt: JobAttempt): void;
   epochEnded(attempt: JobAttempt, seconds: number): void;
   /** Brings the slots up to date; called before a scrape is rendered. */
-  update(nowMs: number, jobOf: (id: string) => JobRecord | null): void;
+  update(nowMs: number): void;
 }
 
-export function createJobMetrics(metrics: Metrics): JobMetrics {
-  const slots: (JobAttempt | null)[] = [];
+interface Slot {
+  readonly attempt: JobAttempt;
+  readonly usage: ExecutorUsage;
+}
+
+export function createJobMetrics(
+  metrics: Metrics,
+  jobOf: (id: string) => JobRecord | null,
+): JobMetrics {
+  const slots: (Slot | null)[] = [];
   const used = new Set<number>();
-  let jobOf: (id: string) => JobRecord | null = () => null;
-  const tell = (slot: number, attempt: JobAttempt, nowMs: number) => {
+  const indexOf = (attempt: JobAttempt) => slots.findIndex((slot) => slot?.attempt === attempt);
+  const tell = (index: number, { attempt, usage }: Slot, nowMs: number) => {
     const job = jobOf(attempt.input.jobId);
-    if (job !== null) metrics.updateJob(inputOf(slot, job, attempt, nowMs));
+    if (job !== null) metrics.updateJob(inputOf(index, job, attempt, usage, nowMs));
   };
   return {
     started: (attempt) => {
       const free = slots.indexOf(null);
       const slot = free === -1 ? slots.length : free;
       if (used.has(slot)) metrics.releaseSlot(slot);
-      slots[slot] = attempt;
+      slots[slot] = { attempt, usage: new ExecutorUsage() };
       used.add(slot);
     },
     ended: (attempt) => {
-      const slot = slots.indexOf(attempt);
-      if (slot === -1) return;
-      tell(slot, attempt, attempt.lastLookMs);
-      slots[slot] = null;
+      const index = indexOf(attempt);
+      const slot = slots[index] ?? null;
+      if (slot === null) return;
+      tell(index, slot, attempt.lastLookMs);
+      slots[index] = null;
     },
     epochEnded: (attempt, seconds) => {
-      const slot = slots.indexOf(attempt);
-      if (slot !== -1) metrics.epochEnded(slot, seconds);
+      const index = indexOf(attempt);
+      if (index !== -1) metrics.epochEnded(index, seconds);
     },
-    update: (nowMs, jobLookup) => {
-      jobOf = jobLookup;
-      slots.forEach((attempt, slot) => {
-        if (attempt !== null) tell(slot, attempt, nowMs);
+    update: (nowMs) => {
+      slots.forEach((slot, index) => {
+        if (slot === null) return;
+        slot.usage.look(slot.attempt.snapshot?.executors ?? []);
+        tell(index, slot, nowMs);
       });
     },
   };
@@ -59,6 +70,7 @@ function inputOf(
   slot: number,
   job: JobRecord,
   attempt: JobAttempt,
+  usage: ExecutorUsage,
   nowMs: number,
 ): JobMetricsInput {
   const { snapshot, progress, epochs } = attempt;
@@ -141,12 +153,12 @@ function inputOf(
       .map((executor) => ({
         role: executor.role,
         device: deviceName(executor.device),
-        hasTurn: true,
+        hasTurn: executor.hasTurn,
         heartbeatAgeSeconds:
           executor.heartbeatNs === 0 ? 0 : Math.max(0, nowMs / 1000 - executor.heartbeatNs / 1e9),
-        residentBytes: 0,
+        residentBytes: usage.residentBytes(executor),
       })),
-    cpuSeconds: { SAMPLER: 0, TRAINER: 0, STANDBY: 0 },
+    cpuSeconds: usage.cpuSeconds,
     checkpoints: attempt.checkpoints,
   };
 }

@@ -157,6 +157,10 @@ export interface Times {
 export interface ExecutorSnapshot extends ExecutorId {
   readonly role: Role;
   readonly device: number;
+  /** 0 until the process has entered. */
+  readonly pid: number;
+  /** Whether the device is its own now: a Sampler and a standby Trainer on one take turns. */
+  readonly hasTurn: boolean;
   readonly phase: 'REGISTERED' | 'LOADING' | 'RUNNING' | 'FINISHED' | 'FAILED' | 'REAPED';
   readonly registeredNs: number;
   /** CLOCK_MONOTONIC; 0 = no sign of life yet. */

@@ -144,12 +144,20 @@ Napi::Object TimesOf(Napi::Env env, uint64_t total_ns, uint64_t count, const uin
   return times;
 }
 
-Napi::Object ExecutorOf(Napi::Env env, const ExecutorSnapshot& executor) {
+// Only a device that a Sampler and a standby Trainer share has a turn.
+bool HasTurn(Role role, uint32_t turn) {
+  if (role == Role::kTrainer) return true;
+  return ((turn & kTurnStandbyHolds) != 0) == (role == Role::kStandby);
+}
+
+Napi::Object ExecutorOf(Napi::Env env, const ExecutorSnapshot& executor, uint32_t turn) {
   Napi::Object entry = Napi::Object::New(env);
   entry.Set("row", executor.id.row);
   entry.Set("incarnation", executor.id.incarnation);
   entry.Set("role", NameOf(executor.role));
   entry.Set("device", executor.device);
+  entry.Set("pid", executor.pid);
+  entry.Set("hasTurn", HasTurn(executor.role, turn));
   entry.Set("phase", NameOf(executor.phase));
   entry.Set("registeredNs", NumberOf(env, executor.registered_ns));
   entry.Set("heartbeatNs", NumberOf(env, executor.heartbeat_ns));
@@ -202,7 +210,8 @@ Napi::Value Snapshot(const Napi::CallbackInfo& info) {
                             : env.Null());
   Napi::Array executors = Napi::Array::New(env, snapshot.executors.size());
   for (uint32_t i = 0; i < snapshot.executors.size(); ++i) {
-    executors.Set(i, ExecutorOf(env, snapshot.executors[i]));
+    const ExecutorSnapshot& executor = snapshot.executors[i];
+    executors.Set(i, ExecutorOf(env, executor, snapshot.turns[executor.device]));
   }
   result.Set("executors", executors);
   return result;

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { JobPhase, JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { Reason } from '../../../src/api/gen/gnnd/v1/types_pb.ts';
 import { createStyle, glyphsOf } from '../../../src/cli/terminal.ts';
-import { changeLine, renderFrame } from '../../../src/cli/watch-frame.ts';
+import { changeLine, epochLine, renderFrame } from '../../../src/cli/watch-frame.ts';
 import { sampleJob, startMs } from './sample-job.ts';
 
 const options = {
@@ -99,9 +99,11 @@ test('a failed job shows its reason and the end of the log', () => {
   ]);
 });
 
-test('a change is one line', () => {
-  expect(changeLine(sampleJob(), startMs)).toBe(
-    '03:04:05  npm-sage  RUNNING, training  epoch 3/10 done in 5.2 s  loss 1.2000  ' +
-      'val accuracy 68.0 %',
+test('a change and a finished epoch are one line each', () => {
+  const job = sampleJob();
+  const [first] = job.epochs;
+  expect(changeLine(job, startMs)).toBe('03:04:05  npm-sage  RUNNING, training');
+  expect(first && epochLine(job, first, startMs)).toBe(
+    '03:04:05  npm-sage  epoch  1/10    5.2 s  loss 1.9000  val accuracy 60.0 %',
   );
 });

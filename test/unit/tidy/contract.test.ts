@@ -8,7 +8,7 @@ import { daemonExit, executorExit, gnnctlExit } from '../../../src/base/exit-cod
 import { reasons } from '../../../src/spec/job-record.ts';
 import { root } from './sources.ts';
 
-/** What gnnd promises stands in proto/contract; the code must say the same. Metrics have their own. */
+/** The promises of proto/contract, compared with the code. Metrics have a test of their own. */
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 
