@@ -160,7 +160,7 @@ async function betterSqlite() {
   cpSync(product, cached);
 }
 
-/** The Python whose PyTorch the Trainer links: the user's if it has one, else a pinned CPU build. */
+/** The Python whose PyTorch the Trainer links: the user's if it has one, else a pinned one. */
 async function python() {
   const { GNND_PYTHON, VIRTUAL_ENV, CONDA_PREFIX } = process.env;
   if (GNND_PYTHON && torchOf(GNND_PYTHON) === null) {

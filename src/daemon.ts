@@ -3,6 +3,7 @@ import { hostname, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { rpcMethods, serve } from './api/api.ts';
 import type { DeviceFacts, HostFacts } from './api/host-handlers.ts';
+import type { RpcEvent } from './api/rpc.ts';
 import { systemClock } from './base/clock.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import type { Log } from './base/log.ts';
@@ -102,35 +103,18 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     host: () => hostFacts(facts, store, devices, native.hostInstructionSet()),
     devices: () => deviceFacts(devices, runner),
   };
-  const http = await serveHttp({
-    listen: config.metricsListen,
-    metrics,
-    live: () => true,
-    ready: () => ready,
-    log,
-  });
-  const api = await serve(
-    { jobs, datasets, host: view },
-    {
-      listen: config.listen,
-      log,
-      clock,
-      version,
-      observe: (event) => {
-        metrics.observeGrpc(event);
-        if (event.kind === 'handled' && event.reason !== null) metrics.apiError(event.reason);
-      },
-    },
-  );
+  const listen = config.metricsListen;
+  const isReady = () => ready;
+  const http = await serveHttp({ listen, metrics, live: () => true, ready: isReady, log });
+  const observe = (event: RpcEvent) => {
+    metrics.observeGrpc(event);
+    if (event.kind === 'handled' && event.reason !== null) metrics.apiError(event.reason);
+  };
+  const backend = { jobs, datasets, host: view };
+  const api = await serve(backend, { listen: config.listen, log, clock, version, observe });
   metrics.onScrape(() => {
-    updateHost(metrics, {
-      store,
-      devices,
-      runner,
-      ready,
-      stateDir: config.stateDir,
-      watches: api.watchCount(),
-    });
+    const { stateDir } = config;
+    updateHost(metrics, { store, devices, runner, ready, stateDir, watches: api.watchCount() });
     jobMetrics.update(clock.monotonicMs());
   });
   runner.start();

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// All tests, by what they need: native (C++), unit (pure), process (real executors), e2e (daemon and
-// client). `npm test -- unit` runs some of them; set-up has been done by then.
+// All tests, by what they need: native (C++), unit (pure), process (real executors), e2e (daemon
+// and client). `npm test -- unit` runs some of them; set-up has been done by then.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 

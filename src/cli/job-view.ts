@@ -10,7 +10,7 @@ import {
 } from '../api/gen/gnnd/v1/job_pb.ts';
 import { shortName } from './enums.ts';
 import {
-  bestAccuracyText,
+  bestValAccuracy,
   epochText,
   idOf,
   isoTime,
@@ -56,8 +56,11 @@ export function jobColumns(session: Session): readonly Column<Job>[] {
     {
       title: 'VAL ACC',
       align: 'right',
-      shown: bestAccuracyText,
-      plain: ({ epochs }) => String(epochs.at(-1)?.valAccuracy ?? ''),
+      shown(job) {
+        const share = bestValAccuracy(job);
+        return share === null ? '' : formatPercent(share);
+      },
+      plain: (job) => String(bestValAccuracy(job) ?? ''),
     },
     { title: 'DATASET', shown: (job) => specOf(job)?.dataset ?? '' },
     { title: 'TIME', align: 'right', shown: (job) => runTimeText(job, nowMs) },

@@ -7,7 +7,7 @@ import type { JobAttempt } from '../supervisor/job-attempt.ts';
 
 /**
  * What `/metrics` says about running jobs: an attempt's segment, translated. An attempt holds a
- * slot; its last values stay until the slot is used again, so that a short job can still be scraped.
+ * slot; its last values stay until the slot is used again: a short job can still be scraped.
  */
 
 /** Letter of each stage, in the order of native `stages`. */
@@ -94,15 +94,7 @@ function inputOf(
     epoch: snapshot?.epoch ?? 0,
     epochsTarget: spec.training.epochs,
     epochsCompleted: epochs.length,
-    batches: {
-      SAMPLED: total('batchesSampled'),
-      EXTRACTED: total('batchesTaken'),
-      TRAINED: total('batchesTrained'),
-      COMMITTED: snapshot?.committedBatches ?? 0,
-      REPLAYED: 0,
-      REDELIVERED: total('batchesGivenBack'),
-      DISCARDED: snapshot?.reclaimed ?? 0,
-    },
+    batches: batchesOf(attempt),
     steps: snapshot?.version ?? 0,
     parameterVersion: snapshot?.version ?? 0,
     sampledEdges: total('edges'),
@@ -117,28 +109,8 @@ function inputOf(
       last === undefined
         ? {}
         : { TRAIN: last.trainAccuracy, VAL: last.valAccuracy, TEST: last.testAccuracy },
-    queue: {
-      depth: snapshot?.queueDepth ?? 0,
-      capacity: snapshot?.numSlots ?? 0,
-      inflight: { ENQUEUE: snapshot?.claimed ?? 0, DEQUEUE: snapshot?.taken ?? 0 },
-      bytes: snapshot?.queueBytes ?? 0,
-      slotBytes: snapshot?.largestRecordBytes ?? 0,
-      ops: { ENQUEUE: total('batchesSampled'), DEQUEUE: total('batchesTaken') },
-      waits: { ENQUEUE: waitsOf(executors, 'ENQUEUE'), DEQUEUE: waitsOf(executors, 'DEQUEUE') },
-      reclaimed: attempt.reclaimed,
-      corruptRecords: total('corruptRecords'),
-      lockOwnersDied: total('lockOwnersDied'),
-    },
-    placement:
-      job.plan === null
-        ? null
-        : {
-            k: job.plan.k,
-            samplerBatchSeconds: job.plan.samplerBatchNs / 1e9,
-            trainerBatchSeconds: job.plan.trainerBatchNs / 1e9,
-            standbyBatchSeconds: job.plan.standbyBatchNs / 1e9,
-            standbyProfitSeconds: (snapshot?.standbyProfitNs ?? 0) / 1e9,
-          },
+    queue: queueOf(attempt),
+    placement: placementOf(job, attempt),
     switches: {
       toStandby: sumOf(ofRole(executors, 'SAMPLER'), counters.turnSwitches),
       toSampler: sumOf(ofRole(executors, 'STANDBY'), counters.turnSwitches),
@@ -160,6 +132,49 @@ function inputOf(
       })),
     cpuSeconds: usage.cpuSeconds,
     checkpoints: attempt.checkpoints,
+  };
+}
+
+function batchesOf({ snapshot }: JobAttempt): JobMetricsInput['batches'] {
+  const executors = snapshot?.executors ?? [];
+  return {
+    SAMPLED: sumOf(executors, counters.batchesSampled),
+    EXTRACTED: sumOf(executors, counters.batchesTaken),
+    TRAINED: sumOf(executors, counters.batchesTrained),
+    COMMITTED: snapshot?.committedBatches ?? 0,
+    REPLAYED: 0,
+    REDELIVERED: sumOf(executors, counters.batchesGivenBack),
+    DISCARDED: snapshot?.reclaimed ?? 0,
+  };
+}
+
+function queueOf({ snapshot, reclaimed }: JobAttempt): JobMetricsInput['queue'] {
+  const executors = snapshot?.executors ?? [];
+  return {
+    depth: snapshot?.queueDepth ?? 0,
+    capacity: snapshot?.numSlots ?? 0,
+    inflight: { ENQUEUE: snapshot?.claimed ?? 0, DEQUEUE: snapshot?.taken ?? 0 },
+    bytes: snapshot?.queueBytes ?? 0,
+    slotBytes: snapshot?.largestRecordBytes ?? 0,
+    ops: {
+      ENQUEUE: sumOf(executors, counters.batchesSampled),
+      DEQUEUE: sumOf(executors, counters.batchesTaken),
+    },
+    waits: { ENQUEUE: waitsOf(executors, 'ENQUEUE'), DEQUEUE: waitsOf(executors, 'DEQUEUE') },
+    reclaimed,
+    corruptRecords: sumOf(executors, counters.corruptRecords),
+    lockOwnersDied: sumOf(executors, counters.lockOwnersDied),
+  };
+}
+
+function placementOf({ plan }: JobRecord, attempt: JobAttempt): JobMetricsInput['placement'] {
+  if (plan === null) return null;
+  return {
+    k: plan.k,
+    samplerBatchSeconds: plan.samplerBatchNs / 1e9,
+    trainerBatchSeconds: plan.trainerBatchNs / 1e9,
+    standbyBatchSeconds: plan.standbyBatchNs / 1e9,
+    standbyProfitSeconds: (attempt.snapshot?.standbyProfitNs ?? 0) / 1e9,
   };
 }
 

@@ -292,7 +292,7 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
   };
 }
 
-/** Executor logs are named `<role>@<device>#<ordinal>`, with `_` for what a file name may not hold. */
+/** Logs are named `<role>@<device>#<ordinal>`, with `_` for what a file name may not hold. */
 const logName = /^(sampler|trainer|standby)_(.+)_(\d+)\.log$/i;
 
 function logFilesOf(options: JobsOptions, job: JobRecord, attempt: number): readonly LogFile[] {

@@ -18,8 +18,9 @@ import type {
   Reason,
 } from '../spec/job-record.ts';
 import type { Store } from '../store/store.ts';
+import type { AttemptEvent, LaunchFacts } from '../supervisor/attempt-types.ts';
 import type { CrewDevice } from '../supervisor/crew.ts';
-import { type AttemptEvent, JobAttempt, type LaunchFacts } from '../supervisor/job-attempt.ts';
+import { JobAttempt } from '../supervisor/job-attempt.ts';
 
 /**
  * The loop around the scheduler: hands it what happens, performs what it commands, and writes every

@@ -3,105 +3,31 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import {
-  type CoreAddon,
-  type DatasetCounts,
-  type DatasetLocation,
-  type SegmentSnapshot,
-  type StandbyEstimates,
-  stages,
+import type {
+  CoreAddon,
+  DatasetLocation,
+  SegmentSnapshot,
+  StandbyEstimates,
 } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
+import type { EpochReport, JobProgress, JobResult } from '../spec/job-record.ts';
 import type {
-  EpochReport,
-  ExecutorExit,
-  ExecutorRole,
-  JobPhase,
-  JobProgress,
-  JobResult,
-  Reason,
-} from '../spec/job-record.ts';
-import type { JobSpec } from '../spec/job-spec.ts';
+  AttemptEvent,
+  AttemptFailure,
+  AttemptInput,
+  LaunchFacts,
+  LaunchPlan,
+} from './attempt-types.ts';
 import { parametersSha256, writeCheckpoint } from './checkpoint.ts';
-import { Crew, type CrewDevice, type Seat } from './crew.ts';
-import type { ExecutorOutcome } from './exit-reason.ts';
+import { Crew, type Seat } from './crew.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
 import { epochReportOf, type Look, progressOf } from './progress.ts';
+import { timingsOf } from './timings.ts';
 
 /**
  * One attempt at running a job: prepare, calibrate, launch, begin, watch, stop. It performs what it
  * is told and reports what happens; it decides nothing.
  */
-
-export interface AttemptInput {
-  readonly jobId: string;
-  readonly uid: string;
-  readonly number: number;
-  readonly spec: JobSpec;
-  readonly dataset: { readonly folder: string; readonly counts: DatasetCounts };
-  readonly datasetDigest: string;
-  /** In the order granted. */
-  readonly devices: readonly CrewDevice[];
-  /** Logs of this attempt. */
-  readonly logFolder: string;
-  /** The job's checkpoint. */
-  readonly checkpointFolder: string;
-  /** Derived files, keyed by their inputs. */
-  readonly cacheFolder: string;
-}
-
-/** What an attempt reports; times are the receiver's. */
-export type AttemptEvent =
-  | { readonly kind: 'phase'; readonly phase: JobPhase }
-  | { readonly kind: 'prepared' }
-  | { readonly kind: 'calibrated'; readonly timings: MeasuredTimings }
-  | { readonly kind: 'executorSpawned'; readonly role: ExecutorRole }
-  | { readonly kind: 'executorReady'; readonly executor: string }
-  | {
-      readonly kind: 'executorExited';
-      readonly executor: string;
-      readonly outcome: ExecutorOutcome | { readonly kind: 'UNKILLABLE'; readonly message: string };
-      readonly exit: ExecutorExit | null;
-    }
-  | { readonly kind: 'progress'; readonly committedBatches: number }
-  | { readonly kind: 'epochEnded'; readonly report: EpochReport; readonly timings: MeasuredTimings }
-  | { readonly kind: 'attemptFailed'; readonly reason: AttemptFailure; readonly message: string }
-  | { readonly kind: 'completed'; readonly result: JobResult }
-  | { readonly kind: 'stopped' };
-
-export type AttemptFailure = Extract<
-  Reason,
-  | 'SPEC_INVALID'
-  | 'DATASET_CORRUPT'
-  | 'PLAN_INFEASIBLE'
-  | 'SHM_ALLOCATION_FAILED'
-  | 'SHM_CORRUPTED'
-  | 'CHECKPOINT_WRITE_FAILED'
-  | 'EXECUTOR_STALLED'
-  | 'EXECUTOR_CRASHED'
-  | 'NUMERIC_DIVERGENCE'
-  | 'INTERNAL'
->;
-
-/** Medians per batch, nanoseconds: T_s, T_t, T_t'. */
-export interface MeasuredTimings {
-  readonly samplerBatchNs: number;
-  readonly trainerBatchNs: number;
-  readonly standbyBatchNs: number;
-}
-
-export interface LaunchPlan {
-  readonly executors: readonly Seat[];
-  readonly standby: 'AUTO' | 'OFF' | 'ALWAYS';
-  readonly timings: MeasuredTimings;
-}
-
-/** What the plan view shows beside the split. */
-export interface LaunchFacts {
-  readonly queueCapacity: number;
-  readonly slotBytes: number;
-  readonly parameterCount: number;
-}
 
 export interface CheckpointCounts {
   readonly ok: number;
@@ -525,28 +451,4 @@ function attemptFailureOf(error: unknown): AttemptFailure {
     default:
       return 'INTERNAL';
   }
-}
-
-/** T_s = S + M + C; T_t = E + T, as extraction does not overlap training; medians, 0 = not seen. */
-export function timingsOf(snapshot: SegmentSnapshot): MeasuredTimings {
-  const medianOf = (role: string, names: readonly (typeof stages)[number][]) => {
-    const sums = snapshot.executors
-      .filter((executor) => executor.role === role)
-      .map((executor) =>
-        names.reduce(
-          (sum, name) => sum + (executor.stages[stages.indexOf(name)]?.medianNs ?? 0),
-          0,
-        ),
-      )
-      .filter((sum) => sum > 0)
-      .sort((a, b) => a - b);
-    return sums[Math.floor(sums.length / 2)] ?? 0;
-  };
-  const trainer = medianOf('TRAINER', ['EXTRACT', 'TRAIN']);
-  const standby = medianOf('STANDBY', ['EXTRACT', 'TRAIN']);
-  return {
-    samplerBatchNs: medianOf('SAMPLER', ['SAMPLE', 'MARK', 'COPY']),
-    trainerBatchNs: trainer === 0 ? standby : trainer,
-    standbyBatchNs: standby === 0 ? trainer : standby,
-  };
 }

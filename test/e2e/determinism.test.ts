@@ -148,7 +148,7 @@ describe.each([
     expect(job.result?.parametersSha256).toBe(expected);
   });
 
-  test('a Trainer that is stopped in mid-epoch is killed, replaced, and changes nothing', async () => {
+  test('a Trainer stopped in mid-epoch is killed, replaced, and changes nothing', async () => {
     const job = await run(pair, steps, async (id) => {
       signal((await midEpoch(id)).get(ExecutorRole.TRAINER), 'SIGSTOP');
     });

@@ -7,9 +7,9 @@
 #include "core/base/status.h"
 #include "core/sample/record.h"
 
-// What a Trainer computes, apart from when: the Trainer loop (trainer_loop.h) decides which batch is
-// due and what is committed; an implementation of this interface does the arithmetic. The product's
-// is train/torch_work.h; tests of the segment's rules use one that needs no torch.
+// What a Trainer computes, apart from when: the Trainer loop (trainer_loop.h) decides which batch
+// is due and what is committed; an implementation of this interface does the arithmetic. The
+// product's is train/torch_work.h; tests of the segment's rules use one that needs no torch.
 //
 // Every function is a pure function of its arguments and of what Extract read: the same inputs give
 // the same bits, whichever Trainer runs it. All calls come from one thread.
@@ -17,9 +17,9 @@
 namespace gnnd {
 
 struct BatchReport {
-  double loss_sum = 0;    // cross-entropy summed over the seeds
+  double loss_sum = 0;  // cross-entropy summed over the seeds
   uint64_t seeds = 0;
-  uint64_t correct = 0;   // seeds whose arg-max is their label
+  uint64_t correct = 0;  // seeds whose arg-max is their label
 };
 
 struct EvalReport {

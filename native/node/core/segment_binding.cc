@@ -33,28 +33,37 @@ EvaluationPolicy EvaluationOf(const std::string& name) {
 
 const char* NameOf(Role role) {
   switch (role) {
-    case Role::kSampler: return "SAMPLER";
-    case Role::kTrainer: return "TRAINER";
-    case Role::kStandby: return "STANDBY";
+    case Role::kSampler:
+      return "SAMPLER";
+    case Role::kTrainer:
+      return "TRAINER";
+    case Role::kStandby:
+      return "STANDBY";
   }
   return "SAMPLER";
 }
 
 const char* NameOf(Phase phase) {
   switch (phase) {
-    case Phase::kRegistered: return "REGISTERED";
-    case Phase::kLoading: return "LOADING";
-    case Phase::kRunning: return "RUNNING";
-    case Phase::kFinished: return "FINISHED";
-    case Phase::kFailed: return "FAILED";
-    case Phase::kReaped: return "REAPED";
+    case Phase::kRegistered:
+      return "REGISTERED";
+    case Phase::kLoading:
+      return "LOADING";
+    case Phase::kRunning:
+      return "RUNNING";
+    case Phase::kFinished:
+      return "FINISHED";
+    case Phase::kFailed:
+      return "FAILED";
+    case Phase::kReaped:
+      return "REAPED";
   }
   return "REGISTERED";
 }
 
 // The stage names of ExecutorStatus.stage.
 const char* NameOfActivity(uint32_t activity) {
-  constexpr const char* kStages[kNumStages] = {"SAMPLE", "MARK",  "COPY",  "PRUNE",
+  constexpr const char* kStages[kNumStages] = {"SAMPLE",  "MARK",  "COPY",  "PRUNE",
                                                "EXTRACT", "TRAIN", "APPLY", "EVALUATE"};
   if (activity < kNumStages) return kStages[activity];
   return activity == static_cast<uint32_t>(Activity::kIdle) ? "IDLE" : "WAIT";
@@ -167,8 +176,7 @@ Napi::Object ExecutorOf(Napi::Env env, const ExecutorSnapshot& executor, uint32_
   Napi::Array stages = Napi::Array::New(env, kNumStages);
   for (uint32_t i = 0; i < kNumStages; ++i) {
     const StageSnapshot& stage = executor.stages[i];
-    Napi::Object times =
-        TimesOf(env, stage.busy_ns, stage.count, stage.buckets, kNumStageBuckets);
+    Napi::Object times = TimesOf(env, stage.busy_ns, stage.count, stage.buckets, kNumStageBuckets);
     times.Set("medianNs", NumberOf(env, stage.median_ns));
     stages.Set(i, times);
   }
@@ -196,14 +204,15 @@ Napi::Value Snapshot(const Napi::CallbackInfo& info) {
   result.Set("evaluating", snapshot.evaluation == BatchState::kTaken);
   result.Set("queueDepth", NumberOf(env, snapshot.queue_depth));
   result.Set("queueBytes", NumberOf(env, snapshot.queue_bytes));
-  result.Set("claimed", NumberOf(env, snapshot.states[static_cast<uint32_t>(BatchState::kClaimed)]));
+  result.Set("claimed",
+             NumberOf(env, snapshot.states[static_cast<uint32_t>(BatchState::kClaimed)]));
   result.Set("taken", NumberOf(env, snapshot.states[static_cast<uint32_t>(BatchState::kTaken)]));
   result.Set("numSlots", NumberOf(env, snapshot.num_slots));
   result.Set("largestRecordBytes", NumberOf(env, snapshot.largest_record_bytes));
   result.Set("reclaimed", NumberOf(env, snapshot.reclaimed));
   const StandbyEstimates& estimates = snapshot.estimates;
-  const int64_t profit_ns = SwitchProfitNs(snapshot.queue_depth, estimates.t_t_ns, estimates.n_t,
-                                           estimates.t_t_prime_ns);
+  const int64_t profit_ns =
+      SwitchProfitNs(snapshot.queue_depth, estimates.t_t_ns, estimates.n_t, estimates.t_t_prime_ns);
   result.Set("standbyProfitNs", Napi::Number::New(env, static_cast<double>(profit_ns)));
   result.Set("aborted", snapshot.aborted
                             ? Napi::Value(Napi::String::New(env, snapshot.abort_message))
@@ -238,8 +247,7 @@ Napi::Value EvaluationOf(Napi::Env env, const std::optional<EvaluationReport>& e
 // segmentEpoch(segment, epoch): SegmentEpoch
 Napi::Value Epoch(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  const EpochReport report =
-      SegmentOf(info)->ReportEpoch(info[1].As<Napi::Number>().Uint32Value());
+  const EpochReport report = SegmentOf(info)->ReportEpoch(info[1].As<Napi::Number>().Uint32Value());
   Napi::Object result = Napi::Object::New(env);
   result.Set("epoch", report.epoch);
   result.Set("committed", report.committed);

@@ -22,14 +22,15 @@ struct OptimizerOptions {
 };
 
 OptimizerOptions OptimizerOf(const Fields& fields) {
-  return {fields.Double("learningRate"), fields.Double("beta1"),       fields.Double("beta2"),
-          fields.Double("epsilon"),      fields.Double("weightDecay"), fields.Bool("firstLayerOnly")};
+  return {fields.Double("learningRate"), fields.Double("beta1"),
+          fields.Double("beta2"),        fields.Double("epsilon"),
+          fields.Double("weightDecay"),  fields.Bool("firstLayerOnly")};
 }
 
 Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const ModelSpec& model,
                            const OptimizerOptions& optimizer, uint32_t threads) {
-  Result<Dataset> dataset = Dataset::Open(options.dataset.folder, options.dataset.counts,
-                                          options.dataset.features_path);
+  Result<Dataset> dataset =
+      Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path);
   if (!dataset.ok()) return dataset.status();
   Result<Topology> topology = Topology::Attach(options.topology_fd);
   if (!topology.ok()) return topology.status();
@@ -64,8 +65,7 @@ Napi::Value TrainerRun(const Napi::CallbackInfo& info) {
   const OptimizerOptions optimizer = OptimizerOf(fields.Object("optimizer"));
   const uint32_t threads = fields.Uint32("threads");
   return RunOnThread<LoopEnd>(
-      info.Env(),
-      [=] { return RunTrainer(options, model, optimizer, threads); }, LoopEndOf);
+      info.Env(), [=] { return RunTrainer(options, model, optimizer, threads); }, LoopEndOf);
 }
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {

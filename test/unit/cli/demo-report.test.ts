@@ -24,7 +24,7 @@ test('series are summed by their labels', () => {
   expect(sumOfSeries(metrics, 'gnnd_other_total', {})).toBe(0);
 });
 
-test('the report says what was reached, how devices were split and why, and where things are', () => {
+test('the report says what was reached, how devices were split, and where things are', () => {
   const lines = demoReport({
     result: create(JobResultSchema, {
       testAccuracyBest: 0.7131,
