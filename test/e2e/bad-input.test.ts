@@ -1,23 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { type ServiceError, status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { DatasetService, DatasetState } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import {
+  DatasetService,
+  DatasetState,
+  DatasetValidationSchema,
+} from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { JobState, ModelType } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { type Operation, Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
@@ -28,8 +22,8 @@ import {
 } from '../../src/api/gen/google/rpc/error_details_pb.ts';
 import { StatusSchema } from '../../src/api/gen/google/rpc/status_pb.ts';
 import { gnnctlExit } from '../../src/base/exit-codes.ts';
-import { formatNpyHeader, type NpyValues } from '../../src/datasets/npy.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
+import { float32, folderOf, int32, int64, npy, pathGraph } from '../unit/datasets/workbench.ts';
 
 /**
  * What a user gets wrong is answered with the field or file it is about, and harms nobody: every
@@ -37,17 +31,14 @@ import { repository, TestDaemon } from '../support/daemon.ts';
  */
 
 let daemon: TestDaemon;
-let scratch = '';
 
 beforeAll(async () => {
-  scratch = mkdtempSync(join(tmpdir(), 'gnnd-bad-'));
   daemon = await TestDaemon.start({ tcp: true });
   await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
 });
 
 afterAll(async () => {
   await daemon.stop();
-  rmSync(scratch, { recursive: true, force: true });
 });
 
 type SpecInit = NonNullable<MessageInitShape<typeof JobService.method.createJob.input>['spec']>;
@@ -198,41 +189,6 @@ describe('a request id', () => {
   });
 });
 
-/** The path 0 - 1 - 2 - 3 with two features and two classes. */
-type Arrays = Record<string, { readonly values: NpyValues; readonly columns?: number }>;
-
-const goodArrays = (): Arrays => ({
-  indptr: { values: BigInt64Array.of(0n, 1n, 3n, 5n, 6n) },
-  indices: { values: Int32Array.of(1, 0, 2, 1, 3, 2) },
-  features: { values: Float32Array.of(1, 0, 0, 1, 1, 1, 0, 0), columns: 2 },
-  labels: { values: Int32Array.of(0, 1, 0, 1) },
-  train: { values: BigInt64Array.of(0n, 1n) },
-  val: { values: BigInt64Array.of(2n) },
-  test: { values: BigInt64Array.of(3n) },
-});
-
-function npyTypeOf(values: NpyValues) {
-  if (values instanceof BigInt64Array) return 'int64';
-  if (values instanceof Int32Array) return 'int32';
-  return values instanceof Float64Array ? 'float64' : 'float32';
-}
-
-let folders = 0;
-
-function folderOf(arrays: Arrays): string {
-  folders += 1;
-  const folder = join(scratch, `arrays-${folders}`);
-  mkdirSync(folder);
-  for (const [name, { values, columns }] of Object.entries(arrays)) {
-    const rows = values.length / (columns ?? 1);
-    const shape = columns === undefined ? [rows] : [rows, columns];
-    const header = formatNpyHeader({ type: npyTypeOf(values), shape });
-    const bytes = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
-    writeFileSync(join(folder, `${name}.npy`), Buffer.concat([header, bytes]));
-  }
-  return folder;
-}
-
 async function importing(datasetId: string, source: string): Promise<Operation> {
   const { importDataset, waitOperation } = DatasetService.method;
   let operation = await daemon.call(importDataset, { datasetId, source });
@@ -242,138 +198,103 @@ async function importing(datasetId: string, source: string): Promise<Operation> 
   return operation;
 }
 
+let imports = 0;
+
 /** The problems of an import that has to fail: `path: description` each. */
 async function problemsOf(source: string): Promise<readonly string[]> {
-  const { result } = await importing('broken', source);
+  imports += 1;
+  const id = `broken-${imports}`;
+  const { result } = await importing(id, source);
   if (result.case !== 'error') throw new Error('the import did not fail');
   const { message, problems } = result.value;
   expect(message).toContain(problems[0]?.path);
-  const dataset = await daemon.call(DatasetService.method.getDataset, { name: 'datasets/broken' });
+  const dataset = await daemon.call(DatasetService.method.getDataset, { name: `datasets/${id}` });
   expect(dataset.state).toBe(DatasetState.FAILED);
   expect(dataset.message).toBe(message);
   const left = readdirSync(join(daemon.folder, 'state', 'datasets'));
-  expect(left.filter((name) => name.includes('broken'))).toEqual([]);
+  expect(left.filter((name) => name.includes(id))).toEqual([]);
   return problems.map(({ path, description }) => `${path}: ${description}`);
 }
 
 describe('a folder of arrays', () => {
-  type Damage = (folder: string, arrays: Arrays) => void;
-  const damaged: readonly (readonly [string, string, RegExp, Damage])[] = [
-    ['truncated', 'indices.npy', /truncated/, (at) => truncateSync(`${at}/indices.npy`, 150)],
-    ['cut in its header', 'train.npy', /header/, (at) => truncateSync(`${at}/train.npy`, 40)],
-    ['empty', 'labels.npy', /empty/, (at) => truncateSync(`${at}/labels.npy`, 0)],
-    ['too long', 'val.npy', /too long/, (at) => writeFileSync(`${at}/val.npy`, 'x', { flag: 'a' })],
-    ['missing', 'test.npy', /missing/, (at) => rmSync(`${at}/test.npy`)],
-    ['text', 'indptr.npy', /not a .npy/, (at) => writeFileSync(`${at}/indptr.npy`, 'indptr')],
-  ];
-
-  test.each(damaged)(
-    'with a file that is %s is answered with %s',
-    async (_, file, what, damage) => {
-      const arrays = goodArrays();
-      const folder = folderOf(arrays);
-      damage(folder, arrays);
-      const problems = await problemsOf(folder);
-      expect(problems).toHaveLength(1);
-      expect(problems[0]).toMatch(new RegExp(`^${file.replace('.', '\\.')}: `));
-      expect(problems[0]).toMatch(what);
-    },
-  );
-
-  const wrong: readonly (readonly [string, string, RegExp, Arrays])[] = [
+  const good = pathGraph;
+  const cut = (file: keyof typeof good, bytes: number) => ({
+    [file]: good[file].subarray(0, bytes),
+  });
+  const damaged: readonly (readonly [string, string, RegExp, Record<string, Uint8Array>])[] = [
+    ['a truncated file', 'indices.npy', /is truncated/, cut('indices.npy', -2)],
+    ['a file cut in its header', 'train.npy', /truncated.*header/, cut('train.npy', 40)],
+    ['an empty file', 'labels.npy', /is empty/, cut('labels.npy', 0)],
+    [
+      'a file that is too long',
+      'val.npy',
+      /is too long/,
+      { 'val.npy': Buffer.concat([good['val.npy'], Buffer.of(0)]) },
+    ],
+    ['a text file', 'indptr.npy', /is not a \.npy/, { 'indptr.npy': Buffer.from('0 1 3 4') }],
     [
       'offsets of the wrong dtype',
       'indptr.npy',
-      /dtype float64/,
-      { indptr: { values: Float64Array.of(0, 1, 3, 5, 6) } },
+      /has dtype float64, expected/,
+      { 'indptr.npy': npy('float64', [4], Float64Array.of(0, 1, 3, 4)) },
     ],
     [
       'labels of the wrong dtype',
       'labels.npy',
-      /dtype float32/,
-      { labels: { values: Float32Array.of(0, 1, 0, 1) } },
+      /has dtype float32, expected/,
+      { 'labels.npy': float32(0, 1, 0) },
     ],
-    [
-      'features of one axis',
-      'features.npy',
-      /shape/,
-      { features: { values: new Float32Array(8) } },
-    ],
+    ['features of one axis', 'features.npy', /has shape/, { 'features.npy': float32(1, 2, 3) }],
     [
       'offsets that decrease',
       'indptr.npy',
       /must not decrease/,
-      { indptr: { values: BigInt64Array.of(0n, 3n, 1n, 5n, 6n) } },
+      { 'indptr.npy': int64(0, 3, 1, 4) },
     ],
-    [
-      'offsets beyond the entries',
-      'indptr.npy',
-      /must end at|entries/,
-      { indptr: { values: BigInt64Array.of(0n, 1n, 3n, 5n, 60n) } },
-    ],
+    ['offsets beyond the entries', 'indptr.npy', /found 40/, { 'indptr.npy': int64(0, 1, 3, 40) }],
     [
       'a neighbour out of range',
       'indices.npy',
-      /below the 4 nodes, found 4 at index 4/,
-      { indices: { values: Int32Array.of(1, 0, 2, 1, 4, 2) } },
+      /must be below the 3 nodes, found 3 at index 2/,
+      { 'indices.npy': int32(1, 0, 3, 1) },
     ],
-    [
-      'a negative neighbour',
-      'indices.npy',
-      /index 0/,
-      { indices: { values: Int32Array.of(-1, 0, 2, 1, 3, 2) } },
-    ],
-    [
-      'a split out of range',
-      'train.npy',
-      /found 4/,
-      { train: { values: BigInt64Array.of(0n, 4n) } },
-    ],
-    [
-      'a split out of order',
-      'train.npy',
-      /ascend/,
-      { train: { values: BigInt64Array.of(1n, 0n) } },
-    ],
-    ['splits that overlap', 'val.npy', /train/, { val: { values: BigInt64Array.of(1n) } }],
-    [
-      'a training node without label',
-      'train.npy',
-      /label/,
-      { labels: { values: Int32Array.of(-1, 1, 0, 1) } },
-    ],
+    ['a negative neighbour', 'indices.npy', /index 0/, { 'indices.npy': int32(-1, 0, 2, 1) }],
+    ['a split out of range', 'train.npy', /found 3/, { 'train.npy': int64(0, 3) }],
+    ['a split out of order', 'train.npy', /must ascend/, { 'train.npy': int64(1, 0) }],
+    ['splits that overlap', 'val.npy', /train/, { 'val.npy': int64(0) }],
+    ['a training node without label', 'train.npy', /label/, { 'train.npy': int64(2) }],
     [
       'a feature that is not finite',
       'features.npy',
-      /finite.*row 1, column 0/,
-      { features: { values: Float32Array.of(1, 0, Number.NaN, 1, 1, 1, 0, 0), columns: 2 } },
+      /must be finite.*row 1, column 0/,
+      { 'features.npy': npy('float32', [3, 2], Float32Array.of(1, 2, Number.NaN, 4, 5, 6)) },
     ],
   ];
 
-  test.each(wrong)('with %s is answered with %s', async (_, file, what, change) => {
-    const problems = await problemsOf(folderOf({ ...goodArrays(), ...change }));
-    const named = problems.filter((problem) => problem.startsWith(`${file}: `));
-    expect(named).toHaveLength(problems.length);
-    expect(problems.join('\n')).toMatch(what);
+  test.each(damaged)('with %s is answered with %s', async (_, file, what, change) => {
+    const problems = await problemsOf(folderOf({ ...good, ...change }));
+    const about = problems.filter((problem) => problem.startsWith(`${file}: `));
+    expect(about.join('\n')).toMatch(what);
   });
 
   test('with several bad files is answered with all of them', async () => {
-    const folder = folderOf({ ...goodArrays(), labels: { values: new Float32Array(4) } });
-    truncateSync(join(folder, 'indices.npy'), 0);
-    rmSync(join(folder, 'val.npy'));
-    const files = (await problemsOf(folder)).map((problem) => problem.split(':')[0]);
+    const { 'val.npy': _, ...rest } = good;
+    const bad = { ...rest, ...cut('indices.npy', 0), 'labels.npy': float32(0, 1, 0) };
+    const files = (await problemsOf(folderOf(bad))).map((problem) => problem.split(':')[0]);
     expect([...new Set(files)].sort()).toEqual(['indices.npy', 'labels.npy', 'val.npy']);
   });
 
-  test('that was mended is imported under the same id', async () => {
-    const { result } = await importing('broken', folderOf(goodArrays()));
-    expect(result.case).toBe('response');
-    await daemon.createJob('mended', { ...goodSpec, dataset: 'broken' });
+  test('that was mended is imported under the same id, and trains', async () => {
+    const folder = folderOf({ ...good, ...cut('indices.npy', 0) });
+    expect((await importing('mended', folder)).result.case).toBe('error');
+    writeFileSync(join(folder, 'indices.npy'), good['indices.npy']);
+    expect((await importing('mended', folder)).result.case).toBe('response');
+    await daemon.createJob('mended', { ...goodSpec, dataset: 'mended' });
     await daemon.succeeded('mended');
   });
 
   test('that is not there is answered with its path', async () => {
-    const source = join(scratch, 'nowhere');
+    const source = join(daemon.folder, 'nowhere');
     const request = { datasetId: 'unborn', source };
     const call = daemon.call(DatasetService.method.importDataset, request);
     expect(await refusalOf(call)).toMatchObject({
@@ -385,10 +306,10 @@ describe('a folder of arrays', () => {
 
 describe('a dataset that is damaged after its import', () => {
   beforeAll(async () => {
-    await importing('damaged', folderOf(goodArrays()));
+    expect((await importing('damaged', folderOf(pathGraph))).result.case).toBe('response');
     const path = join(daemon.folder, 'state', 'datasets', 'damaged', 'indices.npy');
     chmodSync(path, 0o640);
-    truncateSync(path, readFileSync(path).length - 4);
+    truncateSync(path, pathGraph['indices.npy'].length - 4);
   });
 
   test('fails a job with the name of the file', async () => {
@@ -398,27 +319,19 @@ describe('a dataset that is damaged after its import', () => {
     expect(job.attempts.at(-1)?.endReason).toBe(Reason.DATASET_CORRUPT);
   });
 
-  test('is found by validation, by the name of the file', async () => {
+  test('is found by validation, with the name of the file', async () => {
     const { validateDataset, waitOperation } = DatasetService.method;
     const { name } = await daemon.call(validateDataset, { name: 'datasets/damaged' });
-    const operation = await daemon.call(waitOperation, { name, timeoutMs: 20_000n });
-    expect(operation.done).toBe(true);
-    expect(JSON.stringify(operation, (_, v) => (typeof v === 'bigint' ? `${v}` : v))).toContain(
-      'DatasetValidation',
-    );
+    const { result } = await daemon.call(waitOperation, { name, timeoutMs: 15_000n });
+    const found =
+      result.case === 'response' ? anyUnpack(result.value, DatasetValidationSchema) : undefined;
+    expect(found?.valid).toBe(false);
+    expect(found?.problems.map(({ path }) => path)).toContain('indices.npy');
   });
 });
 
 describe('an edge list', () => {
   const nodes = 'id,label,split,x\na,0,train,1\nb,1,val,2\nc,0,test,3\n';
-  const tables = (edges: string) => {
-    folders += 1;
-    const folder = join(scratch, `tables-${folders}`);
-    mkdirSync(folder);
-    writeFileSync(join(folder, 'nodes.csv'), nodes);
-    writeFileSync(join(folder, 'edges.csv'), edges);
-    return folder;
-  };
 
   test.each([
     ['an unknown node', 'source,target\na,b\nb,z\n', /^edges\.csv:3: .*'z'/],
@@ -427,7 +340,9 @@ describe('an edge list', () => {
     ['an open quote', 'source,target\n"a,b\n', /^edges\.csv:2: .*quote/],
     ['no header', 'a,b\nb,c\n', /^edges\.csv:1: .*source/],
   ])('with %s is answered with the line', async (_, edges, expected) => {
-    expect((await problemsOf(tables(edges)))[0]).toMatch(expected);
+    expect((await problemsOf(folderOf({ 'nodes.csv': nodes, 'edges.csv': edges })))[0]).toMatch(
+      expected,
+    );
   });
 });
 
@@ -559,8 +474,8 @@ describe('gnnctl', () => {
   });
 
   test('names the file of an import that failed', async () => {
-    const folder = folderOf(goodArrays());
-    truncateSync(join(folder, 'features.npy'), 130);
+    const features = pathGraph['features.npy'].subarray(0, -3);
+    const folder = folderOf({ ...pathGraph, 'features.npy': features });
     const { exitCode, stderr } = await gnnctl(['dataset', 'import', folder, '--id', 'from-ctl']);
     expect(exitCode).not.toBe(gnnctlExit.OK);
     expect(stderr).toContain('features.npy');

@@ -3,7 +3,13 @@ import { functionsOf, limits, sizeViolations } from './size-rules.ts';
 import { listed, readSources, type Violation } from './sources.ts';
 
 /** What is longer for a reason. A waiver that nothing needs any more fails, too. */
-const waivers: readonly { path: string; what: RegExp; reason: string }[] = [];
+const waivers: readonly { path: string; what: RegExp; reason: string }[] = [
+  {
+    path: 'proto/grpc/reflection/v1/reflection.proto',
+    what: /columns/,
+    reason: 'buf format joins the line again',
+  },
+];
 
 const files = readSources(
   /^(src|test|bench|deploy|native|proto)\/.*\.(ts|mjs|h|cc|proto)$|^[\w.]+\.ts$/,
