@@ -119,7 +119,7 @@ const channelOptions: grpc.ChannelOptions = {
   'grpc.keepalive_time_ms': 30_000,
 };
 
-/** `address` is a gRPC target: unix:PATH or HOST:PORT. Nothing is connected before the first call. */
+/** `address` is a gRPC target: unix:PATH or HOST:PORT. The first call connects. */
 export function createApiClient(address: string): ApiClient {
   const client = new grpc.Client(address, grpc.credentials.createInsecure(), channelOptions);
   return {

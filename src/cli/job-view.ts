@@ -127,7 +127,8 @@ export function jobSections(session: Session, job: Job): readonly string[] {
   const exits = attempts.flatMap((attempt) => attempt.exits);
   for (const exit of exits.slice(-3)) {
     const how = exit.signal === '' ? `exit code ${exit.exitCode ?? '?'}` : exit.signal;
-    const head = `${roleText(exit.role)} on ${exit.device} ended: ${how}, ${reasonText(exit.reason)}`;
+    const who = `${roleText(exit.role)} on ${exit.device}`;
+    const head = `${who} ended: ${how}, ${reasonText(exit.reason)}`;
     const tail = exit.logTail.trimEnd().split('\n').slice(-10);
     sections.push([head, ...tail.map((line) => `  ${printable(line)}`)].join('\n').trimEnd());
   }

@@ -33,9 +33,9 @@ export function createJobMetrics(
   const slots: (Slot | null)[] = [];
   const used = new Set<number>();
   const indexOf = (attempt: JobAttempt) => slots.findIndex((slot) => slot?.attempt === attempt);
-  const tell = (index: number, { attempt, usage }: Slot, nowMs: number) => {
+  const inputNow = (index: number, { attempt, usage }: Slot, nowMs: number) => {
     const job = jobOf(attempt.input.jobId);
-    if (job !== null) metrics.updateJob(inputOf(index, job, attempt, usage, nowMs));
+    return job === null ? null : inputOf(index, job, attempt, usage, nowMs);
   };
   return {
     started: (attempt) => {
@@ -49,7 +49,9 @@ export function createJobMetrics(
       const index = indexOf(attempt);
       const slot = slots[index] ?? null;
       if (slot === null) return;
-      tell(index, slot, attempt.lastLookMs);
+      const input = inputNow(index, slot, attempt.lastLookMs);
+      // The last look was before the end: its sums hold, its executors are gone.
+      if (input !== null) metrics.updateJob({ ...input, executors: [] });
       slots[index] = null;
     },
     epochEnded: (attempt, seconds) => {
@@ -60,7 +62,8 @@ export function createJobMetrics(
       slots.forEach((slot, index) => {
         if (slot === null) return;
         slot.usage.look(slot.attempt.snapshot?.executors ?? []);
-        tell(index, slot, nowMs);
+        const input = inputNow(index, slot, nowMs);
+        if (input !== null) metrics.updateJob(input);
       });
     },
   };

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import {
   type Job,
@@ -14,6 +14,8 @@ import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
 
 /** What a scraper sees of a running job: numbers that move, and only promised series. */
+
+vi.setConfig({ testTimeout: 60_000 });
 
 let daemon: TestDaemon;
 
@@ -233,7 +235,7 @@ test('a device that a Sampler and a standby Trainer share changes its role', asy
   } finally {
     await cancelled('shared');
   }
-}, 40_000);
+});
 
 test("a job's last numbers stay until the next job takes its slot", async () => {
   const epochs = 3;
@@ -246,6 +248,8 @@ test("a job's last numbers stay until the next job takes its slot", async () => 
   expect(ended.value('gnnd_epochs_total{job_slot="0"}')).toBe(epochs);
   expect(ended.flags('gnnd_job_state')).toEqual(['state="SUCCEEDED"']);
   expect(ended.value('gnnd_jobs{state="SUCCEEDED"}')).toBe(1);
+  expect(ended.value('gnnd_executors{job_slot="0",role="TRAINER"}')).toBe(0);
+  expect(ended.flags('gnnd_executor_role')).toEqual([]);
   expect(ended.value('gnnd_checkpoints_total{job_slot="0",result="OK",cause="FINAL"}')).toBe(1);
 
   await running('second', StandbyPolicy.OFF);
@@ -255,7 +259,7 @@ test("a job's last numbers stay until the next job takes its slot", async () => 
   } finally {
     await cancelled('second');
   }
-}, 40_000);
+});
 
 test('a job that ended before the first scrape is shown', async () => {
   const unseen = await TestDaemon.start();

@@ -48,7 +48,7 @@ async function python({ skip }: Skipping, script: string, args: readonly string[
   return runPython(client.python, [script, ...args], { PYTHONPATH: client.stubs });
 }
 
-test('a client with generated stubs submits, watches, cancels and reads refusals', async (context) => {
+test('a client with stubs submits, watches, cancels and reads refusals', async (context) => {
   const script = join(pythonScripts, 'client.py');
   const seen = JSON.parse(await python(context, script, [daemon.address, 'cora']));
 
