@@ -32,9 +32,9 @@ run('tidy: imports, includes, sizes, words', bin('vitest'), ['run', 'test/unit/t
 run('buf: lint', bin('buf'), ['lint'], { cwd: 'proto' });
 run('buf: format', bin('buf'), ['format', '--diff', '--exit-code'], { cwd: 'proto' });
 
-const clangFormat = ['.venv/bin/clang-format', 'clang-format'].find((path) => has(path));
-if (clangFormat === undefined) {
-  skipped.push('clang-format (python3 -m pip install clang-format==19.1.7)');
+const clangFormat = '.cache/checkers/bin/clang-format';
+if (!has(clangFormat)) {
+  skipped.push('clang-format (node deploy/setup.mjs --check)');
 } else {
   const sources = [...filesUnder('native', /\.(h|cc)$/), ...filesUnder('bench', /\.(h|cc)$/)];
   run('clang-format', clangFormat, ['--dry-run', '--Werror', ...sources]);

@@ -3,7 +3,9 @@
 // of their own. `node test/sanitize.mjs thread` runs them under ThreadSanitizer instead. Torch is
 // not instrumented, so the Trainer's tests are not part of this.
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { cpus } from 'node:os';
+import { delimiter, resolve } from 'node:path';
 
 const kinds = { address: 'address,undefined', thread: 'thread' };
 const kind = process.argv[2] ?? 'address';
@@ -20,12 +22,19 @@ function run(command, args, env = {}) {
 }
 
 const folder = `build/sanitize-${kind}`;
-run('cmake', [
+const path = `${resolve('.cache/tools/bin')}${delimiter}${process.env.PATH}`;
+const doctest = resolve('.cache/doctest/usr/include');
+const tests = ['gnnd_core_test', 'gnnd_fault_test'];
+const configure = [
   ...['-G', 'Ninja', '-S', '.', '-B', folder, '-DGNND_ADDON=OFF', '-DGNND_TRAIN=OFF'],
   ...['-DGNND_TESTS=ON', `-DGNND_SANITIZE=${kinds[kind]}`],
-]);
-run('ninja', ['-C', folder, `-j${cpus().length}`, 'gnnd_core_test']);
-run(`${folder}/gnnd_core_test`, [], {
-  ASAN_OPTIONS: 'detect_stack_use_after_return=1',
-  UBSAN_OPTIONS: 'print_stacktrace=1',
-});
+];
+if (existsSync(doctest)) configure.push(`-DDOCTEST_INCLUDE=${doctest}`);
+run('cmake', configure, { PATH: path });
+run('ninja', ['-C', folder, `-j${cpus().length}`, ...tests], { PATH: path });
+for (const test of tests) {
+  run(`${folder}/${test}`, [], {
+    ASAN_OPTIONS: 'detect_stack_use_after_return=1',
+    UBSAN_OPTIONS: 'print_stacktrace=1',
+  });
+}

@@ -319,12 +319,11 @@ class DatasetService implements Datasets {
 
   /** Must not throw: nobody awaits it. What cannot be stored now is repaired at the next start. */
   #fail(work: Work, failure: OperationFailure): void {
-    const { store, log, folder } = this.#options;
+    const { store, log } = this.#options;
     const { id, target } = work.operation;
     try {
       store.atomically(() => {
         if (work.makesDataset) {
-          rmSync(join(folder, target), { recursive: true, force: true });
           store.updateDataset(target, { state: 'FAILED', message: failure.message });
         }
         store.updateOperation(id, { end: { error: failure, validation: null } });

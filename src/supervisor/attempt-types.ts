@@ -17,7 +17,10 @@ import type { MeasuredTimings } from './timings.ts';
 export interface AttemptInput {
   readonly jobId: string;
   readonly uid: string;
+  /** As stored: 1, 2, … without a gap. */
   readonly number: number;
+  /** The scheduler's number of it, which counts attempts that could not be stored, too. */
+  readonly ordinal: number;
   readonly spec: JobSpec;
   readonly dataset: { readonly folder: string; readonly counts: DatasetCounts };
   readonly datasetDigest: string;

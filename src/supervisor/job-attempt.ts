@@ -21,7 +21,7 @@ import type {
 import { parametersSha256, writeCheckpoint } from './checkpoint.ts';
 import { Crew, type Seat } from './crew.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
-import { epochReportOf, type Look, progressOf } from './progress.ts';
+import { epochReportOf, isAlive, type Look, progressOf } from './progress.ts';
 import { timingsOf } from './timings.ts';
 
 /**
@@ -57,6 +57,7 @@ export class JobAttempt {
   #topologyFd: number | null = null;
   #crew: Crew | null = null;
   #recordBytes = 0;
+  #plan: LaunchPlan | null = null;
   #timer: NodeJS.Timeout | null = null;
   #looks: Look[] = [];
   #reported: EpochReport[] = [];
@@ -119,7 +120,12 @@ export class JobAttempt {
       const { spec, dataset } = this.input;
       this.#layout = layoutOf(native, spec, dataset.counts);
       this.#dataset = { ...dataset, featuresPath: await this.#features() };
-      this.#topologyFd = await native.topologyCreate(this.#dataset);
+      const topologyFd = await native.topologyCreate(this.#dataset);
+      if (this.#ended || this.#stopping) {
+        closeSync(topologyFd);
+        return;
+      }
+      this.#topologyFd = topologyFd;
       this.#deps.emit({ kind: 'prepared' });
     });
   }
@@ -128,22 +134,28 @@ export class JobAttempt {
   calibrate(seats: readonly Seat[]): void {
     this.#perform(async () => {
       this.#deps.emit({ kind: 'phase', phase: 'CALIBRATING' });
-      const crew = this.#makeCrew('trial', seats.length, (request) => trialSegment(request));
-      try {
-        const anybody = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, trainers: 0 };
-        this.#deps.native.segmentStandby(crew.segment, 'ALWAYS', true, anybody);
-        for (const seat of seats) await crew.spawn(seat);
-        const snapshot = await this.#untilComplete(crew);
-        if (snapshot === null) return;
-        this.#recordBytes = snapshot.largestRecordBytes;
-        await crew.stop(this.input.spec.timeouts.cancelGraceMs);
-        this.#crew = null;
-        if (this.#stopping) return;
-        this.#deps.emit({ kind: 'calibrated', timings: timingsOf(snapshot) });
-      } finally {
-        if (this.#crew === null) crew.close();
-      }
+      const snapshot = await this.#measure(seats);
+      if (snapshot === null || this.#stopping) return;
+      this.#recordBytes = snapshot.largestRecordBytes;
+      this.#deps.emit({ kind: 'calibrated', timings: timingsOf(snapshot) });
     });
+  }
+
+  /** The end of a trial; null when the attempt was stopped before. */
+  async #measure(seats: readonly Seat[]): Promise<SegmentSnapshot | null> {
+    const crew = this.#makeCrew(true, seats.length, (request) => trialSegment(request));
+    try {
+      const anybody = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, trainers: 0 };
+      this.#deps.native.segmentStandby(crew.segment, 'ALWAYS', true, anybody);
+      for (const seat of seats) await crew.spawn(seat);
+      const snapshot = await this.#untilComplete(crew);
+      if (snapshot === null) return null;
+      this.#tellUnkillable(await crew.stop(this.input.spec.timeouts.cancelGraceMs));
+      return snapshot;
+    } finally {
+      crew.close();
+      if (this.#crew === crew) this.#crew = null;
+    }
   }
 
   /** Makes the job's segment and spawns its executors; nothing trains before `begin`. */
@@ -152,15 +164,18 @@ export class JobAttempt {
     const { native, clock } = this.#deps;
     const layout = this.#requireLayout();
     let numSlots = 0;
-    const crew = this.#makeCrew('', plan.executors.length, (request) => {
+    const crew = this.#makeCrew(false, plan.executors.length, (request) => {
       const segment = jobSegment(native, request, this.#recordBytes);
       numSlots = segment.numSlots;
       return segment;
     });
     native.segmentCommand(crew.segment, 'PAUSE');
     const trainers = plan.executors.filter(({ role }) => role === 'TRAINER').length;
-    const estimates: StandbyEstimates = { ...plan.timings, trainers };
-    native.segmentStandby(crew.segment, plan.standby, plan.standby !== 'OFF', estimates);
+    native.segmentStandby(crew.segment, plan.standby, plan.standby !== 'OFF', {
+      ...plan.timings,
+      trainers,
+    });
+    this.#plan = plan;
     this.#lastCommit = { batches: -1, atMs: clock.monotonicMs() };
     this.#timer = setInterval(() => this.#perform(async () => this.#tick()), lookEveryMs);
     this.#perform(async () => {
@@ -182,8 +197,10 @@ export class JobAttempt {
   }
 
   respawn(seat: Seat): void {
-    this.#perform(async () => {
-      await this.#crew?.spawn(seat);
+    this.#crew?.spawn(seat).catch((error: unknown) => {
+      if (this.#stopping || this.#ended) return;
+      const message = `${seat.executor} could not be started: ${messageOf(error)}`;
+      this.#deps.emit({ kind: 'attemptFailed', reason: 'EXECUTOR_CRASHED', message });
     });
   }
 
@@ -191,22 +208,24 @@ export class JobAttempt {
   stop(graceMs: number): void {
     if (this.#stopping) return;
     this.#stopping = true;
-    void (async () => {
-      const crew = this.#crew;
-      const unkillable = crew === null ? [] : await crew.stop(graceMs);
-      for (const seat of unkillable) {
-        const message = `${seat.role} on ${seat.device} could not be killed`;
-        const outcome = { kind: 'UNKILLABLE', message } as const;
-        this.#deps.emit({
-          kind: 'executorExited',
-          executor: seat.executor,
-          outcome,
-          exit: null,
-        });
+    const stopped = async () => {
+      try {
+        if (this.#crew !== null) this.#tellUnkillable(await this.#crew.stop(graceMs));
+        this.#end();
+      } catch (error) {
+        this.#deps.log.error('attempt.stop', { message: messageOf(error) });
       }
-      this.#end();
       this.#deps.emit({ kind: 'stopped' });
-    })();
+    };
+    void stopped();
+  }
+
+  #tellUnkillable(seats: readonly Seat[]): void {
+    for (const { executor, role, device } of seats) {
+      const message = `${role} on ${device} could not be killed`;
+      const outcome = { kind: 'UNKILLABLE', message } as const;
+      this.#deps.emit({ kind: 'executorExited', executor, outcome, exit: null });
+    }
   }
 
   #end(): void {
@@ -223,7 +242,7 @@ export class JobAttempt {
   /** Runs a step; what it throws becomes `attemptFailed`. */
   #perform(step: () => Promise<void>): void {
     step().catch((error: unknown) => {
-      if (this.#stopping) return;
+      if (this.#stopping || this.#ended) return;
       this.#deps.log.error('attempt.failed', { message: messageOf(error) });
       const reason = attemptFailureOf(error);
       this.#deps.emit({ kind: 'attemptFailed', reason, message: messageOf(error) });
@@ -248,7 +267,7 @@ export class JobAttempt {
   }
 
   #makeCrew(
-    logSubfolder: string,
+    isTrial: boolean,
     executorCount: number,
     segmentOf: (request: Parameters<typeof trialSegment>[0]) => ReturnType<typeof trialSegment>,
   ): Crew {
@@ -265,7 +284,6 @@ export class JobAttempt {
       deviceCount: devices.length,
       executorCount,
     });
-    const isTrial = logSubfolder !== '';
     this.#crew = new Crew({
       native: this.#deps.native,
       log: this.#deps.log,
@@ -276,7 +294,7 @@ export class JobAttempt {
       spec,
       layout,
       devices,
-      logFolder: join(logFolder, logSubfolder),
+      logFolder,
       onSpawned: (role) => this.#deps.emit({ kind: 'executorSpawned', role }),
       onReady: (executor) => {
         if (!isTrial) this.#deps.emit({ kind: 'executorReady', executor });
@@ -312,12 +330,28 @@ export class JobAttempt {
       this.#looks.shift();
     }
     this.#noteCommits(snapshot, nowMs);
+    this.#followEstimates(crew, snapshot);
     this.#reportEpochs(crew, snapshot);
     this.#noteProgress(crew, snapshot, nowMs);
     if (snapshot.complete && !this.#completing) {
       this.#completing = true;
       this.#perform(async () => this.#complete(crew));
     }
+  }
+
+  /** The profit rule works with what the run shows: medians, and the Trainers that live. */
+  #followEstimates(crew: Crew, snapshot: SegmentSnapshot): void {
+    const plan = this.#plan;
+    if (plan === null || plan.standby !== 'AUTO') return;
+    const seen = timingsOf(snapshot);
+    const or = (measured: number, planned: number) => (measured === 0 ? planned : measured);
+    const estimates: StandbyEstimates = {
+      samplerBatchNs: or(seen.samplerBatchNs, plan.timings.samplerBatchNs),
+      trainerBatchNs: or(seen.trainerBatchNs, plan.timings.trainerBatchNs),
+      standbyBatchNs: or(seen.standbyBatchNs, plan.timings.standbyBatchNs),
+      trainers: snapshot.executors.filter((e) => e.role === 'TRAINER' && isAlive(e)).length,
+    };
+    this.#deps.native.segmentStandby(crew.segment, plan.standby, true, estimates);
   }
 
   #noteCommits(snapshot: SegmentSnapshot, nowMs: number): void {
@@ -435,14 +469,14 @@ class CheckpointError extends Error {
   }
 }
 
-function attemptFailureOf(error: unknown): AttemptFailure {
+/** What a thrown error of a step means for the attempt. */
+export function attemptFailureOf(error: unknown): AttemptFailure {
   if (error instanceof CheckpointError) return 'CHECKPOINT_WRITE_FAILED';
   switch (nativeCodeOf(error)) {
     case 'SPEC_INVALID':
       return 'SPEC_INVALID';
     case 'DATASET_NOT_FOUND':
     case 'DATASET_CORRUPT':
-    case 'IO':
       return 'DATASET_CORRUPT';
     case 'SHM_ALLOCATION_FAILED':
       return 'SHM_ALLOCATION_FAILED';

@@ -10,6 +10,8 @@ import { repository } from './daemon.ts';
 
 const run = promisify(execFile);
 const outputBytesMax = 8 * 1024 * 1024;
+/** An index that does not answer is one that cannot be reached. */
+const installTimeoutMs = 240_000;
 
 export const pythonScripts = join(repository, 'test', 'e2e', 'python');
 
@@ -28,16 +30,18 @@ export async function findPython(module: string): Promise<string | null> {
   return null;
 }
 
-/** What the interpreter printed. Rejects with all it said when it fails. */
+/** What the interpreter printed. Rejects with all it said when it fails; 0 ms is no limit. */
 export async function runPython(
   python: string,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  timeoutMs = 0,
 ): Promise<string> {
   try {
     const { stdout } = await run(python, args, {
       env: { ...process.env, ...env },
       maxBuffer: outputBytesMax,
+      timeout: timeoutMs,
     });
     return stdout;
   } catch (error) {
@@ -86,7 +90,8 @@ async function clientEnvironment(folder: string): Promise<string> {
   mkdirSync(folder, { recursive: true });
   try {
     await runPython('python3', ['-m', 'venv', environment]);
-    await runPython(python, ['-m', 'pip', 'install', '--quiet', '-r', requirements]);
+    const install = ['-m', 'pip', 'install', '--quiet', '--retries', '1', '-r', requirements];
+    await runPython(python, install, {}, installTimeoutMs);
   } catch (error) {
     throw new PythonMissing(messageOf(error), { cause: error });
   }

@@ -25,7 +25,10 @@ const ready = 'console.log(JSON.stringify({msg: "daemon.ready", metrics: "127.0.
 test('a daemon is there once it says so, and stopped by SIGTERM', async () => {
   const daemon = await start(
     `import { writeFileSync } from 'node:fs';
-     process.on('SIGTERM', () => { writeFileSync(process.argv[3] + '/stopped', ''); process.exit(); });
+     process.on('SIGTERM', () => {
+      writeFileSync(process.argv[3] + '/stopped', '');
+      process.exit();
+    });
      console.log('no JSON');
      ${ready}
      setInterval(() => {}, 1000);`,
