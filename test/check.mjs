@@ -2,7 +2,7 @@
 // Everything that is judged without running gnnd: formatting, lint, types, structure, protos.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 
 const failures = [];
 const skipped = [];
@@ -25,7 +25,7 @@ function has(command) {
   return spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
 }
 
-const bin = (name) => join('node_modules/.bin', name);
+const bin = (name) => resolve('node_modules/.bin', name);
 run('biome: format and lint', bin('biome'), ['check', '--error-on-warnings', '.']);
 run('tsc: strict types', bin('tsc'), ['--noEmit']);
 run('tidy: imports, includes, sizes, words', bin('vitest'), ['run', 'test/unit/tidy']);
