@@ -220,6 +220,8 @@ export interface SegmentEpoch {
     readonly testCorrect: number;
     readonly bestEpoch: number;
     readonly endNs: number;
+    /** Of the parameters that were evaluated, padding left out; hex. */
+    readonly parametersSha256: string;
   } | null;
 }
 

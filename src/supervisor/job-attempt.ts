@@ -379,20 +379,11 @@ export class JobAttempt {
           `epoch ${epoch.epoch}: the ledger shows a batch not committed exactly once`,
         );
       }
-      const hash = snapshot.version === epoch.finalVersion ? this.#hashAt(epoch.finalVersion) : '';
       const names = this.input.devices.map(({ name }) => name);
-      const report = epochReportOf(epoch, names, hash);
+      const report = epochReportOf(epoch, names);
       this.#reported.push(report);
       this.#deps.emit({ kind: 'epochEnded', report, timings: timingsOf(snapshot) });
     }
-  }
-
-  /** SHA-256 of the newest parameters, or '' when they are not of `version` any more. */
-  #hashAt(version: number): string {
-    const crew = this.#crew;
-    if (crew === null) return '';
-    const { at, data } = this.#deps.native.segmentParameters(crew.segment, 'LAST');
-    return at === version ? parametersSha256(this.#requireLayout().manifest, data) : '';
   }
 
   #noteProgress(crew: Crew, snapshot: SegmentSnapshot, nowMs: number): void {

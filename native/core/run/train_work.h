@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 
+#include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "core/sample/record.h"
 
@@ -28,6 +29,7 @@ struct EvalReport {
   uint64_t val_correct = 0;
   uint64_t test_nodes = 0;
   uint64_t test_correct = 0;
+  Sha256Digest parameters_sha256{};  // of what was evaluated (model/parameter_digest.h)
 };
 
 class TrainWork {

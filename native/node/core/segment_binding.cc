@@ -241,6 +241,12 @@ Napi::Value EvaluationOf(Napi::Env env, const std::optional<EvaluationReport>& e
   entry.Set("testCorrect", NumberOf(env, evaluation->test_correct));
   entry.Set("bestEpoch", evaluation->best_epoch);
   entry.Set("endNs", NumberOf(env, evaluation->end_ns));
+  std::string sha256;
+  for (const uint8_t byte : evaluation->parameters_sha256) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    sha256 += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  entry.Set("parametersSha256", sha256);
   return entry;
 }
 
