@@ -59,7 +59,7 @@ test('the report says what was reached, how devices were split, and where things
   });
   expect(lines).toEqual([
     'Test accuracy    71.31 % at the best validation (epoch 9), 71.22 % at the last epoch',
-    '                 reference: 71.2 ± 0.3 %',
+    '                 reference: 71.2 ± 0.3 % (10 epochs, one process, S = 0)',
     '',
     'Devices          Sampler on cpu:0, Trainer on cpu:1, standby on cpu:0',
     '                 T_s 20.0 ms, T_t 130 ms a batch, K = T_t / T_s = 6.50',
