@@ -1,6 +1,13 @@
 import type { QueueSide, Stage } from '../metrics/labels.ts';
 import type { JobMetricsInput, Metrics, RawHistogram } from '../metrics/metrics.ts';
-import { counters, type ExecutorSnapshot, stages, waitSides } from '../native/contract.ts';
+import {
+  counters,
+  type ExecutorSnapshot,
+  stageBoundsSeconds,
+  stages,
+  waitBoundsSeconds,
+  waitSides,
+} from '../native/contract.ts';
 import type { ExecutorRole, JobRecord } from '../spec/job-record.ts';
 import { ExecutorUsage } from '../supervisor/executor-usage.ts';
 import type { JobAttempt } from '../supervisor/job-attempt.ts';
@@ -105,7 +112,7 @@ function inputOf(
     trainedSeeds: total('seeds'),
     stageSeconds: stageSecondsOf(executors, deviceName),
     stageDurations: Object.fromEntries(
-      stageLetters.map((letter, i) => [letter, mergedOf(executors.map((e) => e.stages[i]))]),
+      stageLetters.map((letter, i) => [letter, stageTimesOf(executors, i)]),
     ),
     loss: progress?.loss ?? last?.loss ?? null,
     accuracy:
@@ -209,13 +216,21 @@ function stageSecondsOf(
 
 function waitsOf(executors: readonly ExecutorSnapshot[], side: QueueSide): RawHistogram {
   const index = waitSides.indexOf(side);
-  return mergedOf(executors.map((executor) => executor.waits[index]));
+  const times = executors.map((executor) => executor.waits[index]);
+  return mergedOf(times, waitBoundsSeconds.length + 1);
 }
 
+function stageTimesOf(executors: readonly ExecutorSnapshot[], stage: number): RawHistogram {
+  const times = executors.map((executor) => executor.stages[stage]);
+  return mergedOf(times, stageBoundsSeconds.length + 1);
+}
+
+/** Sums over executors; of none, zeros in every bucket. */
 function mergedOf(
   times: readonly ({ totalNs: number; buckets: readonly number[] } | undefined)[],
+  buckets: number,
 ): RawHistogram {
-  const counts: number[] = [];
+  const counts: number[] = Array(buckets).fill(0);
   let sum = 0;
   for (const time of times) {
     if (time === undefined) continue;

@@ -41,7 +41,6 @@ type WithoutAttempt<E> = E extends unknown ? Omit<E, 'jobId' | 'attempt' | 'nowM
 type OwnEvent = WithoutAttempt<Extract<SchedulerEvent, { readonly attempt: number }>>;
 
 const storeRetryMs = 1000;
-
 export class Runner {
   readonly #options: RunnerOptions;
   #state: SchedulerState = initialState;
@@ -300,7 +299,7 @@ export class Runner {
       },
     );
     this.#attempts.set(jobId, attempt);
-    this.#options.observe.attemptStarted(attempt);
+    this.#observe((observer) => observer.attemptStarted(attempt));
     attempt.prepare();
   }
 
@@ -381,14 +380,23 @@ export class Runner {
     this.#attempts.delete(jobId);
     this.#facts.delete(jobId);
     this.#results.delete(jobId);
-    if (attempt !== undefined) this.#options.observe.attemptEnded(attempt);
+    if (attempt !== undefined) this.#observe((observer) => observer.attemptEnded(attempt));
+  }
+
+  /** What watches must not change what it watches. */
+  #observe(tell: (observer: RunnerObserver) => void): void {
+    try {
+      tell(this.#options.observe);
+    } catch (error) {
+      this.#options.log.error('observer.failed', { message: messageOf(error) });
+    }
   }
 
   #transition(jobId: string, change: Parameters<Store['transition']>[1]): JobRecord {
-    const { store, observe } = this.#options;
+    const { store } = this.#options;
     const before = store.getJob(jobId);
     const after = store.transition(jobId, change);
-    if (before !== null) observe.transitioned(before, after);
+    if (before !== null) this.#observe((observer) => observer.transitioned(before, after));
     return after;
   }
 
@@ -404,7 +412,7 @@ export class Runner {
   }
 
   #store(attempt: JobAttempt, event: AttemptEvent): void {
-    const { store, observe } = this.#options;
+    const { store } = this.#options;
     const { jobId, number } = attempt.input;
     if (this.#attempts.get(jobId) !== attempt) return;
     switch (event.kind) {
@@ -413,14 +421,14 @@ export class Runner {
         this.#notify();
         return;
       case 'executorSpawned':
-        observe.executorStarted(event.role);
+        this.#observe((observer) => observer.executorStarted(event.role));
         return;
       case 'calibrated':
         this.#tell(attempt, { ...event, standbyRoom: [] });
         return;
       case 'executorExited': {
         const { exit, executor, outcome } = event;
-        if (exit !== null) observe.executorExited(exit);
+        if (exit !== null) this.#observe((observer) => observer.executorExited(exit));
         if (exit !== null && outcome.kind !== 'DONE') store.addExecutorExit(jobId, number, exit);
         this.#tell(attempt, { kind: 'executorExited', executor, outcome });
         return;
@@ -428,7 +436,7 @@ export class Runner {
       case 'epochEnded': {
         const { report, timings } = event;
         store.recordEpoch(jobId, number, report);
-        observe.epochEnded(attempt, report);
+        this.#observe((observer) => observer.epochEnded(attempt, report));
         this.#tell(attempt, { kind: 'epochEnded', epoch: report.epoch, timings });
         return;
       }
