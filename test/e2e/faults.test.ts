@@ -1,0 +1,221 @@
+import { mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import {
+  ExecutorRole,
+  type Job,
+  JobPhase,
+  JobState,
+  ModelType,
+} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
+import { daemonExit } from '../../src/base/exit-codes.ts';
+import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
+
+/** Faults outside steady training: before it, at its end, and over several jobs. */
+
+let folder = '';
+let running: TestDaemon | null = null;
+
+afterEach(async () => {
+  await running?.stop(true);
+  running = null;
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function start(): Promise<TestDaemon> {
+  running = await TestDaemon.start(folder === '' ? {} : { folder });
+  folder = running.folder;
+  return running;
+}
+
+async function startWithCora(): Promise<TestDaemon> {
+  folder = '';
+  const daemon = await start();
+  await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+  return daemon;
+}
+
+function spec(epochs: number) {
+  return {
+    dataset: 'cora',
+    model: { type: ModelType.GRAPHSAGE, hiddenDim: 16 },
+    sampling: { fanouts: [10, 5] },
+    training: { epochs, batchSize: 4, staleness: 1, batchesPerStep: 1, threadsPerTrainer: 1 },
+    resources: { devices: 2 },
+  };
+}
+
+const isIn = (phase: JobPhase) => (job: Job) => job.phase === phase;
+const isTraining = ({ state, progress }: Job) =>
+  state === JobState.RUNNING && (progress?.executors.length ?? 0) > 0;
+
+/** Waits until the daemon has an executor; a calibration is in progress then or soon. */
+async function anExecutor(daemon: TestDaemon, id: string): Promise<number> {
+  let pid: number | undefined;
+  await daemon.until(id, () => {
+    pid = executorPids(daemon.pid)[0];
+    return pid !== undefined;
+  });
+  return pid ?? 0;
+}
+
+function cancel(daemon: TestDaemon, id: string) {
+  return daemon.call(JobService.method.cancelJob, { name: `jobs/${id}` });
+}
+
+const isCancelled = ({ state }: Job) => state === JobState.CANCELLED;
+
+/** What docs/operating.md lists, below the state directory; the rest is returned. */
+function unlistedFiles(): readonly string[] {
+  const listed = [
+    /^LOCK$/,
+    /^store\/gnnd\.db(-wal|-shm)?$/,
+    /^datasets\/cora\/[^/]+$/,
+    /^cache\/features\/[^/]+\.npy$/,
+    /^jobs\/[^/]+\/attempts\/\d+\/log\/[^/]+\.log$/,
+    /^jobs\/[^/]+\/checkpoint\/(model\.safetensors|best\.safetensors|MANIFEST\.json)$/,
+  ];
+  return readdirSync(join(folder, 'state'), { recursive: true, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name).slice(join(folder, 'state/').length))
+    .filter((name) => name.includes('.tmp-') || !listed.some((known) => known.test(name)));
+}
+
+function descriptors(pid: number): { readonly all: number; readonly memory: number } {
+  const targets = readdirSync(`/proc/${pid}/fd`).map((fd) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${fd}`);
+    } catch {
+      return '';
+    }
+  });
+  const memory = targets.filter((target) => target.includes('memfd:gnnd')).length;
+  return { all: targets.length, memory };
+}
+
+test.each([
+  ['CALIBRATING', JobPhase.CALIBRATING],
+  ['STARTING', JobPhase.STARTING],
+])('a cancel while %s stops the executors and frees the devices', async (_name, phase) => {
+  const daemon = await startWithCora();
+  await daemon.createJob('early', spec(10_000));
+  await daemon.until('early', isIn(phase));
+  await cancel(daemon, 'early');
+  const job = await daemon.until('early', isCancelled);
+  expect(job.reason).toBe(Reason.USER_CANCELLED);
+  expect(executorPids(daemon.pid)).toEqual([]);
+  expect(descriptors(daemon.pid).memory).toBe(0);
+  await daemon.createJob('next', spec(1));
+  await daemon.succeeded('next');
+});
+
+test.each([
+  ['at once', null],
+  ['during calibration', JobPhase.CALIBRATING],
+])('SIGTERM %s after a job came exits 0 and leaves nothing', async (_name, phase) => {
+  const daemon = await startWithCora();
+  await daemon.createJob('early', spec(10_000));
+  if (phase !== null) await daemon.until('early', isIn(phase));
+  daemon.client.close();
+  expect(await daemon.kill('SIGTERM')).toBe(daemonExit.OK);
+  expect(executorPids(daemon.pid)).toEqual([]);
+  expect(unlistedFiles()).toEqual([]);
+});
+
+test('a trial executor that dies costs an attempt, not the result', async () => {
+  const daemon = await startWithCora();
+  await daemon.createJob('undisturbed', spec(2));
+  const { result } = await daemon.succeeded('undisturbed');
+  await daemon.createJob('killed', spec(2));
+  process.kill(await anExecutor(daemon, 'killed'), 'SIGKILL');
+  const job = await daemon.succeeded('killed');
+  expect(job.attempts.at(-1)?.endReason).toBe(Reason.COMPLETED);
+  expect(job.attempts.flatMap(({ exits }) => exits).length).toBeGreaterThan(0);
+  expect(job.result?.parametersSha256).toBe(result?.parametersSha256);
+});
+
+test('an exhausted restart budget fails the job and names the last reason', async () => {
+  const daemon = await startWithCora();
+  const restart = { executorRestarts: 1, maxAttempts: 1 };
+  await daemon.createJob('doomed', { ...spec(10_000), restart });
+  const killed = new Set<number>();
+  const job = await daemon.until('doomed', (now) => {
+    if (isTraining(now)) {
+      for (const { role, pid } of now.progress?.executors ?? []) {
+        if (role !== ExecutorRole.TRAINER || pid === 0 || killed.has(pid)) continue;
+        killed.add(pid);
+        process.kill(pid, 'SIGKILL');
+      }
+    }
+    return now.state === JobState.FAILED;
+  });
+  expect(killed.size).toBe(2);
+  expect(job.reason).toBe(Reason.RESTART_BUDGET_EXHAUSTED);
+  expect(job.message).toMatch(/EXECUTOR_(KILLED|CRASHED|SIGNALED)/);
+  expect(job.attempts).toHaveLength(1);
+  expect(executorPids(daemon.pid)).toEqual([]);
+});
+
+test('after kill -9 in calibration the higher priority goes first; no file is left', async () => {
+  const first = await startWithCora();
+  await first.createJob('low', spec(2));
+  await first.createJob('high', { ...spec(2), priority: 500 });
+  const { uid } = await first.until('low', isIn(JobPhase.CALIBRATING));
+  first.client.close();
+  await first.kill('SIGKILL');
+  // As if it had died while the checkpoint was written.
+  const torn = join(folder, 'state', 'jobs', uid, `checkpoint.tmp-${first.pid}`);
+  mkdirSync(torn, { recursive: true });
+  writeFileSync(join(torn, 'model.safetensors'), 'torn');
+
+  const second = await start();
+  const low = await second.succeeded('low');
+  const high = await second.job('high');
+  expect(high.state).toBe(JobState.SUCCEEDED);
+  expect(high.revision).toBeLessThan(low.revision);
+  expect(low.attempts.map(({ endReason }) => endReason)).toEqual([
+    Reason.DAEMON_RESTARTED,
+    Reason.COMPLETED,
+  ]);
+  expect(low.result?.parametersSha256).toBe(high.result?.parametersSha256);
+  expect(unlistedFiles()).toEqual([]);
+});
+
+test('a checkpoint that cannot be written fails its job and not the daemon', async () => {
+  const daemon = await startWithCora();
+  await daemon.createJob('unwritable', { ...spec(20), restart: { maxAttempts: 1 } });
+  const { uid } = await daemon.until('unwritable', isTraining);
+  // A file where the job's folder must be: nothing can be made below it, not even by root.
+  const jobFolder = join(folder, 'state', 'jobs', uid);
+  rmSync(jobFolder, { recursive: true, force: true });
+  writeFileSync(jobFolder, '');
+  const job = await daemon.until('unwritable', ({ state }) => state === JobState.FAILED);
+  expect(job.reason).toBe(Reason.RESTART_BUDGET_EXHAUSTED);
+  expect(job.message).toContain('CHECKPOINT_WRITE_FAILED');
+  await daemon.createJob('next', spec(1));
+  await daemon.succeeded('next');
+});
+
+test('jobs and cancels leave no descriptor, segment or unlisted file behind', async () => {
+  const daemon = await startWithCora();
+  const run = async (id: string) => {
+    await daemon.createJob(id, spec(1));
+    await daemon.succeeded(id);
+  };
+  await run('warm-up');
+  const before = descriptors(daemon.pid);
+  for (let i = 0; i < 4; i++) await run(`job-${i}`);
+  const phases = [JobPhase.CALIBRATING, JobPhase.STARTING, JobPhase.TRAINING];
+  for (const [i, phase] of phases.entries()) {
+    await daemon.createJob(`cancelled-${i}`, spec(10_000));
+    await daemon.until(`cancelled-${i}`, isIn(phase));
+    await cancel(daemon, `cancelled-${i}`);
+    await daemon.until(`cancelled-${i}`, isCancelled);
+  }
+  const after = descriptors(daemon.pid);
+  expect(after.memory).toBe(0);
+  expect(after.all).toBeLessThanOrEqual(before.all);
+  expect(unlistedFiles()).toEqual([]);
+});
