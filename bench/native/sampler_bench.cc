@@ -226,8 +226,8 @@ class Bench {
   }
 
   void Run() {
-    const auto layout = RecordLayout::Of({topology_.num_nodes(), topology_.num_edges(),
-                                          options_.batch, options_.fanouts, options_.gcn});
+    const auto layout = RecordLayout::Of(LimitsOf(topology_.num_nodes(), topology_.num_edges(),
+                                                  options_.batch, {options_.fanouts, weights_}));
     GNND_CHECK(layout.ok());
     const auto fd = CreateMemfd("sampler-bench", layout->slot_bytes());
     GNND_CHECK(fd.ok());
@@ -290,7 +290,7 @@ class Bench {
     if (variant.sampler == nullptr) {
       uint64_t edges = 0;
       for (const ReferenceBlock& block :
-           SampleReference(topology_, options_.fanouts, weights_, key, seeds).blocks) {
+           SampleReference(topology_, {options_.fanouts, weights_}, key, seeds).blocks) {
         edges += block.src.size();
       }
       return edges;

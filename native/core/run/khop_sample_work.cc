@@ -24,10 +24,7 @@ Status KhopSampleWork::Sample(uint32_t epoch, uint32_t batch, std::span<std::byt
   report->extent_bytes = header->extent_bytes;
   report->nodes = header->num_nodes;
   report->seeds = header->num_seeds;
-  report->edges = 0;
-  for (uint32_t hop = 0; hop < header->num_hops; ++hop) {
-    report->edges += header->blocks[hop].num_edges;
-  }
+  report->edges = header->drawn_edges();
   return Status::Ok();
 }
 

@@ -31,17 +31,40 @@ void PickGroupScalar(const DrawStream& stream, const uint32_t* nodes, const uint
   }
 }
 
+void PickGroupReplaceScalar(const DrawStream& stream, const uint32_t* nodes,
+                            const uint32_t* degrees, uint32_t fanout, uint32_t* picks) {
+  for (uint32_t row = 0; row < kGroupRows; ++row) {
+    PhiloxWords words{};
+    for (uint32_t j = 0; j < fanout; ++j) {
+      if (j % 4 == 0) words = RowWords(stream, nodes[row], j / 4);
+      picks[j * kGroupRows + row] = BoundedDraw(words.word[j % 4], degrees[row]);
+    }
+  }
+}
+
+// Draw j of a row of any degree: uniform in [0, bound). `words` keeps the block in use.
+uint64_t DrawAt(const DrawStream& stream, uint32_t node, uint32_t words_per_draw, uint32_t j,
+                uint64_t bound, PhiloxWords* words) {
+  const uint32_t first = j * words_per_draw;
+  if (first % 4 == 0) *words = RowWords(stream, node, first / 4);
+  const uint32_t* word = words->word + first % 4;
+  return words_per_draw == 1 ? BoundedDraw(word[0], static_cast<uint32_t>(bound))
+                             : WideBoundedDraw(word[0], word[1], bound);
+}
+
+uint32_t WordsPerDraw(uint64_t degree) { return degree < kTwoWordDegree ? 1 : 2; }
+
 }  // namespace
 
-PickGroupFn PickGroupFor(InstructionSet set) {
+PickGroupFn PickGroupFor(InstructionSet set, bool replace) {
 #if defined(__x86_64__)
   GNND_CHECK(set <= DetectInstructionSet());
-  if (set == InstructionSet::kAvx512) return PickGroupAvx512;
-  if (set == InstructionSet::kAvx2) return PickGroupAvx2;
+  if (set == InstructionSet::kAvx512) return replace ? PickGroupReplaceAvx512 : PickGroupAvx512;
+  if (set == InstructionSet::kAvx2) return replace ? PickGroupReplaceAvx2 : PickGroupAvx2;
 #else
   GNND_CHECK(set == InstructionSet::kScalar);
 #endif
-  return PickGroupScalar;
+  return replace ? PickGroupReplaceScalar : PickGroupScalar;
 }
 
 RowPicker::RowPicker(uint32_t max_fanout)
@@ -62,15 +85,9 @@ bool RowPicker::Take(uint64_t position) {
 void RowPicker::Pick(const DrawStream& stream, uint32_t node, uint64_t degree, uint32_t fanout,
                      uint64_t* picks) {
   const uint64_t base = degree - fanout;
-  const uint32_t words_per_draw = degree < kTwoWordDegree ? 1 : 2;
   PhiloxWords words{};
   for (uint32_t j = 0; j < fanout; ++j) {
-    const uint32_t first = j * words_per_draw;
-    if (first % 4 == 0) words = RowWords(stream, node, first / 4);
-    const uint32_t* word = words.word + first % 4;
-    const uint64_t bound = base + j + 1;
-    const uint64_t t = words_per_draw == 1 ? BoundedDraw(word[0], static_cast<uint32_t>(bound))
-                                           : WideBoundedDraw(word[0], word[1], bound);
+    const uint64_t t = DrawAt(stream, node, WordsPerDraw(degree), j, base + j + 1, &words);
     picks[j] = t;
     if (Take(t)) continue;
     picks[j] = base + j;
@@ -78,6 +95,14 @@ void RowPicker::Pick(const DrawStream& stream, uint32_t node, uint64_t degree, u
     GNND_CHECK(Take(base + j));
   }
   std::fill(taken_.begin(), taken_.end(), kFree);
+}
+
+void RowPicker::PickWithReplacement(const DrawStream& stream, uint32_t node, uint64_t degree,
+                                    uint32_t fanout, uint64_t* picks) {
+  PhiloxWords words{};
+  for (uint32_t j = 0; j < fanout; ++j) {
+    picks[j] = DrawAt(stream, node, WordsPerDraw(degree), j, degree, &words);
+  }
 }
 
 }  // namespace gnnd

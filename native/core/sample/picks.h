@@ -19,12 +19,12 @@ inline constexpr uint32_t kMaxGroupFanout = 32;
 
 // Draws for kGroupRows rows. In: node ids and degrees (below kTwoWordDegree), both 64-byte aligned,
 // fanout <= kMaxGroupFanout. Out: picks[j * kGroupRows + row] is pick j, a position in the row;
-// entries j >= degree mean nothing. 64-byte aligned.
+// entries j >= degree mean nothing (with replacement: all of a row of degree 0). 64-byte aligned.
 using PickGroupFn = void (*)(const DrawStream& stream, const uint32_t* nodes,
                              const uint32_t* degrees, uint32_t fanout, uint32_t* picks);
 
-// The function for an instruction set; the machine must have it.
-PickGroupFn PickGroupFor(InstructionSet set);
+// The function for an instruction set, which the machine must have.
+PickGroupFn PickGroupFor(InstructionSet set, bool replace);
 
 // Draws row by row, any degree and fanout.
 class RowPicker {
@@ -34,6 +34,9 @@ class RowPicker {
   // Writes `fanout` positions of a row with degree > fanout.
   void Pick(const DrawStream& stream, uint32_t node, uint64_t degree, uint32_t fanout,
             uint64_t* picks);
+  // Writes `fanout` positions of a row with degree > 0, with replacement.
+  static void PickWithReplacement(const DrawStream& stream, uint32_t node, uint64_t degree,
+                                  uint32_t fanout, uint64_t* picks);
   uint64_t bytes() const { return taken_.size() * sizeof(uint64_t); }
 
  private:
@@ -46,8 +49,12 @@ class RowPicker {
 #if defined(__x86_64__)
 void PickGroupAvx2(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
                    uint32_t fanout, uint32_t* picks);
+void PickGroupReplaceAvx2(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                          uint32_t fanout, uint32_t* picks);
 void PickGroupAvx512(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
                      uint32_t fanout, uint32_t* picks);
+void PickGroupReplaceAvx512(const DrawStream& stream, const uint32_t* nodes,
+                            const uint32_t* degrees, uint32_t fanout, uint32_t* picks);
 #endif
 
 }  // namespace gnnd

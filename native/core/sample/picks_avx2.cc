@@ -80,7 +80,35 @@ void PickLanes(const DrawStream& stream, const uint32_t* nodes, const uint32_t* 
   }
 }
 
+void ReplaceLanes(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                  uint32_t fanout, uint32_t* picks) {
+  const __m256i node = _mm256_load_si256(reinterpret_cast<const __m256i*>(nodes));
+  const __m256i bound = _mm256_load_si256(reinterpret_cast<const __m256i*>(degrees));
+  const __m256i odd_node = _mm256_srli_epi64(node, 32);
+  const __m256i odd_bound = _mm256_srli_epi64(bound, 32);
+  for (uint32_t block = 0; block * 4 < fanout; ++block) {
+    const Words even = PhiloxLanes(stream.key, stream.counter, node, block);
+    const Words odd = PhiloxLanes(stream.key, stream.counter, odd_node, block);
+#pragma GCC unroll 4
+    for (uint32_t w = 0; w < 4; ++w) {
+      const uint32_t j = block * 4 + w;
+      if (j == fanout) return;
+      const __m256i even_t = _mm256_srli_epi64(_mm256_mul_epu32(even.word[w], bound), 32);
+      const __m256i odd_t = _mm256_mul_epu32(odd.word[w], odd_bound);
+      _mm256_store_si256(reinterpret_cast<__m256i*>(picks + j * kGroupRows),
+                         _mm256_blend_epi32(even_t, odd_t, kOddLanes));
+    }
+  }
+}
+
 }  // namespace
+
+void PickGroupReplaceAvx2(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                          uint32_t fanout, uint32_t* picks) {
+  for (uint32_t row = 0; row < kGroupRows; row += kLanes) {
+    ReplaceLanes(stream, nodes + row, degrees + row, fanout, picks + row);
+  }
+}
 
 void PickGroupAvx2(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
                    uint32_t fanout, uint32_t* picks) {

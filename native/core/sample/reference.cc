@@ -5,14 +5,36 @@
 #include <unordered_map>
 
 #include "core/base/philox.h"
+#include "core/sample/layout.h"
 
 namespace gnnd {
 namespace {
 
-// Word k of the row of `node`.
-uint32_t RowWord(const BatchKey& key, uint32_t hop, uint32_t node, uint32_t k) {
-  const PhiloxCounter counter = CounterOf(Purpose::kSample, key.epoch, key.batch, hop, node, k / 4);
-  return Philox(KeyOf(key.random_seed), counter).word[k % 4];
+// One row that is drawn.
+struct Row {
+  const TopologyView& topology;
+  const SamplerOptions& options;
+  BatchKey key;
+  uint32_t hop;
+  uint32_t node;
+
+  uint64_t degree() const { return topology.degree(node); }
+  uint32_t neighbour(uint64_t position) const {
+    return topology.indices[topology.indptr[node] + position];
+  }
+};
+
+// A neighbour of a row and the weight of the edge to it.
+struct Neighbour {
+  uint32_t node;
+  float weight;
+};
+
+// Word k of a stream of the row.
+uint32_t WordOf(const Row& row, Purpose purpose, uint32_t k) {
+  const PhiloxCounter counter =
+      CounterOf(purpose, row.key.epoch, row.key.batch, row.hop, row.node, k / 4);
+  return Philox(KeyOf(row.key.random_seed), counter).word[k % 4];
 }
 
 // High half of a 64 x 64-bit product, by halves.
@@ -26,36 +48,61 @@ uint64_t HighHalf(uint64_t a, uint64_t b) {
   return a_hi * b_hi + (middle >> 32) + carry;
 }
 
-// Draw j of a row: uniform in [0, bound).
-uint64_t Draw(const BatchKey& key, uint32_t hop, uint32_t node, uint64_t degree, uint32_t j,
-              uint64_t bound) {
-  constexpr uint64_t kTwoWords = 1'048'576;
-  if (degree < kTwoWords) return (RowWord(key, hop, node, j) * bound) >> 32;
-  const uint64_t low = RowWord(key, hop, node, 2 * j);
-  const uint64_t high = RowWord(key, hop, node, 2 * j + 1);
+// Words `at` and at + 1 as a draw in [0, bound).
+uint64_t WideDraw(const Row& row, Purpose purpose, uint32_t at, uint64_t bound) {
+  const uint64_t low = WordOf(row, purpose, at);
+  const uint64_t high = WordOf(row, purpose, at + 1);
   return HighHalf(high << 32 | low, bound);
 }
 
-// The positions that a row draws, in order (Floyd).
-std::vector<uint64_t> PickRow(const BatchKey& key, uint32_t hop, uint32_t node, uint64_t degree,
-                              int32_t fanout) {
+constexpr uint64_t kTwoWords = 1'048'576;
+
+// Uniform draw j of a row: in [0, bound).
+uint64_t UniformDraw(const Row& row, uint32_t j, uint64_t bound) {
+  if (row.degree() >= kTwoWords) return WideDraw(row, Purpose::kSample, 2 * j, bound);
+  return (WordOf(row, Purpose::kSample, j) * bound) >> 32;
+}
+
+std::vector<uint64_t> WholeRow(const Row& row) {
   std::vector<uint64_t> picks;
-  if (fanout == kFullNeighbourhood || degree <= static_cast<uint64_t>(fanout)) {
-    for (uint64_t position = 0; position < degree; ++position) picks.push_back(position);
+  for (uint64_t position = 0; position < row.degree(); ++position) picks.push_back(position);
+  return picks;
+}
+
+// The positions that a row draws uniformly, in order (Floyd).
+std::vector<uint64_t> PickUniform(const Row& row, uint32_t fanout) {
+  std::vector<uint64_t> picks;
+  const uint64_t degree = row.degree();
+  if (row.options.replace) {
+    for (uint32_t j = 0; j < fanout && degree > 0; ++j) {
+      picks.push_back(UniformDraw(row, j, degree));
+    }
     return picks;
   }
-  const auto f = static_cast<uint32_t>(fanout);
-  for (uint32_t j = 0; j < f; ++j) {
-    const uint64_t largest = degree - f + j;
-    const uint64_t t = Draw(key, hop, node, degree, j, largest + 1);
+  if (degree <= fanout) return WholeRow(row);
+  for (uint32_t j = 0; j < fanout; ++j) {
+    const uint64_t largest = degree - fanout + j;
+    const uint64_t t = UniformDraw(row, j, largest + 1);
     const bool taken = std::find(picks.begin(), picks.end(), t) != picks.end();
     picks.push_back(taken ? largest : t);
   }
   return picks;
 }
 
-void AddGcnWeights(const TopologyView& topology, const std::vector<uint32_t>& nodes,
-                   ReferenceBlock* block) {
+std::vector<Neighbour> NeighboursAt(const Row& row, const std::vector<uint64_t>& positions) {
+  std::vector<Neighbour> neighbours;
+  for (const uint64_t position : positions) neighbours.push_back({row.neighbour(position), 1});
+  return neighbours;
+}
+
+std::vector<Neighbour> NeighboursOf(const Row& row) {
+  const int32_t fanout = row.options.fanouts[row.hop];
+  if (fanout == kFullNeighbourhood) return NeighboursAt(row, WholeRow(row));
+  return NeighboursAt(row, PickUniform(row, static_cast<uint32_t>(fanout)));
+}
+
+void FillGcnWeights(const TopologyView& topology, const std::vector<uint32_t>& nodes,
+                    ReferenceBlock* block) {
   const auto degree = [&](uint32_t local) {
     return static_cast<double>(topology.degree(nodes[local]));
   };
@@ -64,7 +111,7 @@ void AddGcnWeights(const TopologyView& topology, const std::vector<uint32_t>& no
     const uint32_t taken = block->indptr[v + 1] - block->indptr[v];
     for (uint32_t e = block->indptr[v]; e < block->indptr[v + 1]; ++e) {
       const double scale = degree(v) / static_cast<double>(taken);
-      block->weight.push_back(static_cast<float>(inv(block->src[e]) * (inv(v) * scale)));
+      block->weight[e] = static_cast<float>(inv(block->src[e]) * (inv(v) * scale));
     }
     block->self_weight.push_back(static_cast<float>(1.0 / (degree(v) + 1.0)));
   }
@@ -72,9 +119,8 @@ void AddGcnWeights(const TopologyView& topology, const std::vector<uint32_t>& no
 
 }  // namespace
 
-ReferenceSample SampleReference(const TopologyView& topology, std::span<const int32_t> fanouts,
-                                EdgeWeights weights, const BatchKey& key,
-                                std::span<const uint32_t> seeds) {
+ReferenceSample SampleReference(const TopologyView& topology, const SamplerOptions& options,
+                                const BatchKey& key, std::span<const uint32_t> seeds) {
   ReferenceSample sample;
   std::unordered_map<uint32_t, uint32_t> local_ids;
   const auto local_id = [&](uint32_t node) {
@@ -85,19 +131,22 @@ ReferenceSample SampleReference(const TopologyView& topology, std::span<const in
   };
   for (const uint32_t seed : seeds) local_id(seed);
 
-  for (uint32_t hop = 0; hop < fanouts.size(); ++hop) {
-    ReferenceBlock block;
-    block.indptr.push_back(0);
+  ReferenceBlock block;
+  for (uint32_t hop = 0; hop < options.fanouts.size(); ++hop) {
+    if (hop == 0 || options.expansion == Expansion::kAll) block = ReferenceBlock{{0}, {}, {}, {}};
     const size_t num_dst = sample.nodes.size();
-    for (size_t v = 0; v < num_dst; ++v) {
-      const uint32_t node = sample.nodes[v];
-      for (const uint64_t position : PickRow(key, hop, node, topology.degree(node), fanouts[hop])) {
-        block.src.push_back(local_id(topology.indices[topology.indptr[node] + position]));
+    for (size_t v = block.indptr.size() - 1; v < num_dst; ++v) {
+      for (const auto& [node, weight] :
+           NeighboursOf({topology, options, key, hop, sample.nodes[v]})) {
+        block.src.push_back(local_id(node));
+        if (options.weights != EdgeWeights::kNone) block.weight.push_back(weight);
       }
       block.indptr.push_back(static_cast<uint32_t>(block.src.size()));
     }
-    if (weights == EdgeWeights::kGcn) AddGcnWeights(topology, sample.nodes, &block);
-    sample.blocks.push_back(std::move(block));
+    sample.blocks.push_back(block);
+    if (options.weights == EdgeWeights::kGcn) {
+      FillGcnWeights(topology, sample.nodes, &sample.blocks.back());
+    }
   }
   return sample;
 }
