@@ -235,11 +235,12 @@ class SampledHop : private HopRing<Table> {
   bool replace_;
 };
 
-// Expands one hop that takes whole rows. Rows are read in sequence, so only the table entries are
+// Expands one hop that takes whole rows: with `alias`, their entries of weight above 0. Rows are
+// read in sequence, so only the table entries are
 // random reads: chunks of ids lie between their prefetch and their use.
 template <typename Table>
 void ExpandFullRows(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
-                    HopTask* task) {
+                    const AliasEntry* alias, HopTask* task) {
   constexpr uint32_t kRowsAhead = 16;
   const uint64_t* graph_indptr = topology.indptr.data();
   const uint32_t* graph_indices = topology.indices.data();
@@ -265,13 +266,14 @@ void ExpandFullRows(const TopologyView& topology, Table* table, ExpandBuffers* b
     const uint64_t begin = graph_indptr[task->nodes[row]];
     const uint64_t end = graph_indptr[task->nodes[row] + 1];
     for (uint64_t e = begin; e < end; ++e) {
+      if (alias != nullptr && alias[e].threshold == 0) continue;
+      ++edges;
       filling->ids[filling->size] = graph_indices[e];
       table->Prefetch(graph_indices[e]);
       if (++filling->size < ExpandBuffers::kChunkIds) continue;
       insert_waiting();
       std::swap(filling, waiting);
     }
-    edges += static_cast<uint32_t>(end - begin);
     task->indptr[row + 1] = edges;
   }
   insert_waiting();

@@ -42,6 +42,32 @@ void PickGroupReplaceScalar(const DrawStream& stream, const uint32_t* nodes,
   }
 }
 
+void DrawAliasScalar(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                     uint32_t draws, uint32_t* slots, uint32_t* words) {
+  for (uint32_t row = 0; row < kGroupRows; ++row) {
+    PhiloxWords block{};
+    for (uint32_t j = 0; j < draws; ++j) {
+      if (j % 2 == 0) block = RowWords(stream, nodes[row], j / 2);
+      slots[j * kGroupRows + row] = BoundedDraw(block.word[j % 2 * 2], degrees[row]);
+      words[j * kGroupRows + row] = block.word[j % 2 * 2 + 1];
+    }
+  }
+}
+
+void FindRepeatsScalar(const uint32_t* picks, uint32_t draws, uint16_t* repeats) {
+  for (uint32_t j = 0; j < draws; ++j) {
+    uint32_t mask = 0;
+    for (uint32_t row = 0; row < kGroupRows; ++row) {
+      bool repeated = false;
+      for (uint32_t i = 0; i < j; ++i) {
+        repeated |= picks[i * kGroupRows + row] == picks[j * kGroupRows + row];
+      }
+      mask |= (repeated ? uint32_t{1} : 0) << row;
+    }
+    repeats[j] = static_cast<uint16_t>(mask);
+  }
+}
+
 // Draw j of a row of any degree: uniform in [0, bound). `words` keeps the block in use.
 uint64_t DrawAt(const DrawStream& stream, uint32_t node, uint32_t words_per_draw, uint32_t j,
                 uint64_t bound, PhiloxWords* words) {
@@ -65,6 +91,17 @@ PickGroupFn PickGroupFor(InstructionSet set, bool replace) {
   GNND_CHECK(set == InstructionSet::kScalar);
 #endif
   return replace ? PickGroupReplaceScalar : PickGroupScalar;
+}
+
+AliasKernels AliasKernelsFor(InstructionSet set) {
+#if defined(__x86_64__)
+  GNND_CHECK(set <= DetectInstructionSet());
+  if (set == InstructionSet::kAvx512) return {DrawAliasAvx512, FindRepeatsAvx512};
+  if (set == InstructionSet::kAvx2) return {DrawAliasAvx2, FindRepeatsAvx2};
+#else
+  GNND_CHECK(set == InstructionSet::kScalar);
+#endif
+  return {DrawAliasScalar, FindRepeatsScalar};
 }
 
 RowPicker::RowPicker(uint32_t max_fanout)

@@ -26,6 +26,21 @@ using PickGroupFn = void (*)(const DrawStream& stream, const uint32_t* nodes,
 // The function for an instruction set, which the machine must have.
 PickGroupFn PickGroupFor(InstructionSet set, bool replace);
 
+// Draws of a row by group with replacement from an alias table (weighted.h): of the largest fanout.
+inline constexpr uint32_t kMaxAliasDraws = kMaxGroupFanout + kMaxGroupFanout / 2;
+
+// Sampling by edge weight, kGroupRows rows at once.
+struct AliasKernels {
+  // Draws 0 to draws - 1 of rows with these degrees: slots[j * kGroupRows + row] and the word that
+  // goes against its threshold. All pointers 64-byte aligned.
+  void (*draw)(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+               uint32_t draws, uint32_t* slots, uint32_t* words);
+  // Bit r of repeats[j]: picks[j * kGroupRows + r] equals picks[i * kGroupRows + r], an i < j.
+  void (*find_repeats)(const uint32_t* picks, uint32_t draws, uint16_t* repeats);
+};
+
+AliasKernels AliasKernelsFor(InstructionSet set);
+
 // Draws row by row, any degree and fanout.
 class RowPicker {
  public:
@@ -47,10 +62,16 @@ class RowPicker {
 };
 
 #if defined(__x86_64__)
+void DrawAliasAvx2(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                   uint32_t draws, uint32_t* slots, uint32_t* words);
+void FindRepeatsAvx2(const uint32_t* picks, uint32_t draws, uint16_t* repeats);
 void PickGroupAvx2(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
                    uint32_t fanout, uint32_t* picks);
 void PickGroupReplaceAvx2(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
                           uint32_t fanout, uint32_t* picks);
+void DrawAliasAvx512(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                     uint32_t draws, uint32_t* slots, uint32_t* words);
+void FindRepeatsAvx512(const uint32_t* picks, uint32_t draws, uint16_t* repeats);
 void PickGroupAvx512(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
                      uint32_t fanout, uint32_t* picks);
 void PickGroupReplaceAvx512(const DrawStream& stream, const uint32_t* nodes,

@@ -89,16 +89,152 @@ std::vector<uint64_t> PickUniform(const Row& row, uint32_t fanout) {
   return picks;
 }
 
+// Draw j by the row's alias table: a position.
+uint64_t AliasDraw(const Row& row, uint32_t j) {
+  const auto table = row.topology.alias.subspan(row.topology.indptr[row.node], row.degree());
+  uint64_t slot = 0;
+  uint32_t word = 0;
+  if (row.degree() < kTwoWords) {
+    slot = (WordOf(row, Purpose::kWeighted, 2 * j) * row.degree()) >> 32;
+    word = WordOf(row, Purpose::kWeighted, 2 * j + 1);
+  } else {
+    slot = WideDraw(row, Purpose::kWeighted, 4 * j, row.degree());
+    word = WordOf(row, Purpose::kWeighted, 4 * j + 2);
+  }
+  return word < table[slot].threshold ? slot : table[slot].alias;
+}
+
+// What the table gives each position, in units of 2^-32 slots; all 0 for a row without weight.
+std::vector<uint64_t> MassOf(const Row& row) {
+  const auto table = row.topology.alias.subspan(row.topology.indptr[row.node], row.degree());
+  std::vector<uint64_t> mass(table.size(), 0);
+  for (uint64_t slot = 0; slot < table.size(); ++slot) {
+    if (table[slot].threshold == 0 && table[slot].alias == slot) continue;
+    const uint64_t own = table[slot].alias == slot ? 4'294'967'296 : table[slot].threshold;
+    mass[slot] += own;
+    mass[table[slot].alias] += 4'294'967'296 - own;
+  }
+  return mass;
+}
+
+// The positions that a row draws by weight, in order.
+std::vector<uint64_t> PickWeighted(const Row& row, uint32_t fanout) {
+  std::vector<uint64_t> mass = MassOf(row);
+  uint64_t left = 0;
+  for (const uint64_t units : mass) left += units;
+  std::vector<uint64_t> picks;
+  if (left == 0) return picks;
+  if (row.options.replace) {
+    for (uint32_t j = 0; j < fanout; ++j) picks.push_back(AliasDraw(row, j));
+    return picks;
+  }
+  if (row.degree() <= fanout) {
+    for (uint64_t position = 0; position < row.degree(); ++position) {
+      if (mass[position] > 0) picks.push_back(position);
+    }
+    return picks;
+  }
+  const auto take = [&](uint64_t position) {
+    picks.push_back(position);
+    left -= mass[position];
+    mass[position] = 0;
+  };
+  const uint32_t draws = 5 * ((3 * fanout + 1) / 2);
+  for (uint32_t j = 0; j < draws && picks.size() < fanout; ++j) {
+    const uint64_t position = AliasDraw(row, j);
+    if (mass[position] > 0) take(position);
+  }
+  for (uint32_t m = 0; picks.size() < fanout && left > 0; ++m) {
+    uint64_t target = WideDraw(row, Purpose::kWeighted, 4 * 32768 + 2 * m, left);
+    uint64_t position = 0;
+    while (target >= mass[position]) target -= mass[position++];
+    take(position);
+  }
+  return picks;
+}
+
 std::vector<Neighbour> NeighboursAt(const Row& row, const std::vector<uint64_t>& positions) {
   std::vector<Neighbour> neighbours;
   for (const uint64_t position : positions) neighbours.push_back({row.neighbour(position), 1});
   return neighbours;
 }
 
+// r_t of a node.
+uint32_t LaborNumberOf(const Row& row, uint32_t node) {
+  const uint32_t window = row.key.batch / row.options.labor_window;
+  const PhiloxWords key = Philox(KeyOf(row.key.random_seed),
+                                 CounterOf(Purpose::kLabor, row.key.epoch, window, row.hop, 0, 0));
+  uint32_t x = node ^ key.word[0];
+  x ^= x >> 16;
+  x *= 0x7FEB352D;
+  x ^= x >> 15;
+  x += key.word[1];
+  x *= 0x846CA68B;
+  x ^= x >> 16;
+  x *= 0x9E3779B1;
+  x ^= x >> 15;
+  return x;
+}
+
+std::vector<Neighbour> TakeByLabor(const Row& row, uint64_t fanout) {
+  std::vector<Neighbour> neighbours;
+  const uint64_t degree = row.degree();
+  for (uint64_t position = 0; position < degree; ++position) {
+    const uint32_t node = row.neighbour(position);
+    if (degree <= fanout) {
+      neighbours.push_back({node, 1});
+    } else if (LaborNumberOf(row, node) < (fanout << 32) / degree &&
+               neighbours.size() < 4 * fanout + 64) {
+      const double inverse = static_cast<double>(degree) / static_cast<double>(fanout);
+      neighbours.push_back({node, static_cast<float>(inverse)});
+    }
+  }
+  return neighbours;
+}
+
+std::vector<Neighbour> WalkFrom(const Row& row, uint32_t fanout) {
+  const WalkOptions& walk = row.options.walk;
+  std::vector<Neighbour> visited;  // in order of first visit
+  for (uint32_t w = 0; w < walk.walks; ++w) {
+    uint32_t at = row.node;
+    for (uint32_t s = 0; s < walk.length && row.topology.degree(at) > 0; ++s) {
+      const uint32_t word = 4 * (w * walk.length + s);
+      const uint64_t position = WideDraw(row, Purpose::kWalk, word, row.topology.degree(at));
+      at = row.topology.indices[row.topology.indptr[at] + position];
+      const auto known = std::find_if(visited.begin(), visited.end(),
+                                      [at](const Neighbour& other) { return other.node == at; });
+      if (known == visited.end()) {
+        visited.push_back({at, 1});
+      } else {
+        known->weight += 1;
+      }
+      if (WordOf(row, Purpose::kWalk, word + 2) < std::floor(walk.restart_prob * 4294967296.0)) {
+        break;
+      }
+    }
+  }
+  std::stable_sort(visited.begin(), visited.end(),
+                   [](const Neighbour& a, const Neighbour& b) { return a.weight > b.weight; });
+  if (visited.size() > fanout) visited.resize(fanout);
+  return visited;
+}
+
 std::vector<Neighbour> NeighboursOf(const Row& row) {
   const int32_t fanout = row.options.fanouts[row.hop];
+  const bool by_weight = row.options.algorithm == Algorithm::kWeighted;
+  if (fanout == kFullNeighbourhood && by_weight) {
+    std::vector<Neighbour> neighbours;
+    const std::vector<uint64_t> mass = MassOf(row);
+    for (uint64_t position = 0; position < mass.size(); ++position) {
+      if (mass[position] > 0) neighbours.push_back({row.neighbour(position), 1});
+    }
+    return neighbours;
+  }
   if (fanout == kFullNeighbourhood) return NeighboursAt(row, WholeRow(row));
-  return NeighboursAt(row, PickUniform(row, static_cast<uint32_t>(fanout)));
+  const auto f = static_cast<uint32_t>(fanout);
+  if (row.options.algorithm == Algorithm::kWalk) return WalkFrom(row, f);
+  if (row.options.algorithm == Algorithm::kLabor) return TakeByLabor(row, f);
+  return NeighboursAt(row, by_weight ? PickWeighted(row, f) : PickUniform(row, f));
 }
 
 void FillGcnWeights(const TopologyView& topology, const std::vector<uint32_t>& nodes,

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/sample/labor_hop.h"
+#include "core/sample/weighted_hop.h"
 
 namespace gnnd {
 namespace {
@@ -54,10 +56,23 @@ Sampler::Sampler(TopologyView topology, SamplerOptions options, const RecordLayo
       options_(std::move(options)),
       layout_(layout),
       pick_group_(PickGroupFor(instruction_set, options_.replace)),
+      alias_kernels_(AliasKernelsFor(instruction_set)),
+      labor_filter_(LaborFilterFor(instruction_set)),
       buffers_(MaxFiniteFanout(options_.fanouts)),
+      walk_buffers_(options_.algorithm == Algorithm::kWalk, options_.walk),
       gcn_weights_(options_.weights == EdgeWeights::kGcn ? layout.max_nodes() : 0),
       table_(MakeTable(topology.num_nodes(), layout.max_nodes(), options_.max_dense_table_bytes)) {
   GNND_CHECK(layout.num_hops() == options_.fanouts.size());
+  GNND_CHECK((options_.algorithm == Algorithm::kLabor) ==
+             (options_.weights == EdgeWeights::kInverse));
+  GNND_CHECK((options_.algorithm == Algorithm::kWalk) ==
+             (options_.weights == EdgeWeights::kVisits));
+  GNND_CHECK(options_.walk.walks >= 1 && options_.walk.walks <= kMaxWalks);
+  GNND_CHECK(options_.walk.length >= 1 && options_.walk.length <= kMaxWalkLength);
+  GNND_CHECK(options_.walk.restart_prob >= 0 && options_.walk.restart_prob < 1);
+  GNND_CHECK(options_.labor_window >= 1);
+  GNND_CHECK(options_.algorithm != Algorithm::kWeighted ||
+             topology.alias.size() == topology.num_edges());
   GNND_CHECK((layout.hop(0).weight_at != 0) == (options_.weights != EdgeWeights::kNone));
   GNND_CHECK((layout.hop(0).self_weight_at != 0) == (options_.weights == EdgeWeights::kGcn));
 }
@@ -163,20 +178,45 @@ BlockHeader Sampler::SampleHop(TableType* table, const BatchKey& key, uint32_t h
 
 template <typename TableType>
 void Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task) {
-  const int32_t fanout = options_.fanouts[hop];
-  if (fanout == kFullNeighbourhood) {
-    ExpandFullRows(topology_, table, &buffers_, task);
+  const auto fanout = static_cast<uint32_t>(options_.fanouts[hop]);
+  if (options_.fanouts[hop] == kFullNeighbourhood) {
+    const bool by_weight = options_.algorithm == Algorithm::kWeighted;
+    const uint32_t first_edge = task->num_edges;
+    ExpandFullRows(topology_, table, &buffers_, by_weight ? topology_.alias.data() : nullptr, task);
+    if (options_.algorithm == Algorithm::kLabor) {
+      std::fill(task->weight + first_edge, task->weight + task->num_edges, 1.0F);
+    }
     return;
   }
-  task->stream = DrawStreamOf(key, hop);
-  SampledHop<TableType>(topology_, table, &buffers_, pick_group_, static_cast<uint32_t>(fanout),
-                        options_.replace, task)
-      .Run();
+  switch (options_.algorithm) {
+    case Algorithm::kUniform:
+      task->stream = DrawStreamOf(key, hop);
+      SampledHop<TableType>(topology_, table, &buffers_, pick_group_, fanout, options_.replace,
+                            task)
+          .Run();
+      return;
+    case Algorithm::kWeighted:
+      task->stream = DrawStreamOf(key, hop, Purpose::kWeighted);
+      WeightedHop<TableType>(topology_, table, &buffers_, &weighted_picker_, alias_kernels_, fanout,
+                             options_.replace, task)
+          .Run();
+      return;
+    case Algorithm::kLabor:
+      LaborHop<TableType>(topology_, table, &buffers_, labor_filter_,
+                          LaborKeyOf(key, hop, options_.labor_window), fanout, task)
+          .Run();
+      return;
+    case Algorithm::kWalk:
+      task->stream = DrawStreamOf(key, hop, Purpose::kWalk);
+      WalkHop<TableType>(topology_, table, &buffers_, &walk_buffers_, fanout, task).Run();
+      return;
+  }
 }
 
 uint64_t Sampler::workspace_bytes() const {
   const uint64_t table = std::visit([](const auto& any) { return any.bytes(); }, table_);
-  return table + buffers_.bytes() + gcn_weights_.bytes();
+  return table + buffers_.bytes() + weighted_picker_.bytes() + walk_buffers_.bytes() +
+         gcn_weights_.bytes();
 }
 
 }  // namespace gnnd

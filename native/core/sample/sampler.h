@@ -11,10 +11,13 @@
 #include "core/dataset/topology_view.h"
 #include "core/sample/expand.h"
 #include "core/sample/gcn_weights.h"
+#include "core/sample/labor.h"
 #include "core/sample/layout.h"
 #include "core/sample/options.h"
 #include "core/sample/record.h"
 #include "core/sample/relabel.h"
+#include "core/sample/walk_hop.h"
+#include "core/sample/weighted.h"
 
 // Neighbour sampling by any algorithm of options.h, deduplicated and relabelled, written straight
 // into a queue slot. A batch is a pure function of its key (draw.h): the same key, seeds
@@ -25,7 +28,8 @@ namespace gnnd {
 // One thread's. Allocates when made and, as batches grow, when its hash table does; never else.
 class Sampler {
  public:
-  // `layout` must be that of the same graph and options. Borrows the topology.
+  // `layout` must be that of the same graph and options. Borrows the topology, which has alias
+  // tables where the algorithm is kWeighted.
   Sampler(TopologyView topology, SamplerOptions options, const RecordLayout& layout,
           InstructionSet instruction_set);
 
@@ -56,7 +60,11 @@ class Sampler {
   SamplerOptions options_;
   RecordLayout layout_;
   PickGroupFn pick_group_;
+  AliasKernels alias_kernels_;
+  LaborFilterFn labor_filter_;
   ExpandBuffers buffers_;
+  WeightedPicker weighted_picker_;
+  WalkBuffers walk_buffers_;
   GcnWeights gcn_weights_;
   Table table_;
 };
