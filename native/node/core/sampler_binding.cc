@@ -29,9 +29,7 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   for (const int64_t node : dataset->train()) {
     work_options.train_nodes.push_back(static_cast<uint32_t>(node));
   }
-  work_options.sampler.fanouts = options.sampling.fanouts;
-  work_options.sampler.weights =
-      options.sampling.gcn_weights ? EdgeWeights::kGcn : EdgeWeights::kNone;
+  work_options.sampler = options.sampling.sampler;
   KhopSampleWork work(std::move(*topology), std::move(work_options), *layout);
   return RunSamplerLoop(*segment, options.executor, work);
 }
