@@ -32,7 +32,8 @@ inline DatasetCounts CountsOf(const Fields& fields) {
 }
 
 inline DatasetLocation LocationOf(const Fields& fields) {
-  return {fields.String("folder"), CountsOf(fields.Object("counts")), fields.String("featuresPath")};
+  return {fields.String("folder"), CountsOf(fields.Object("counts")),
+          fields.String("featuresPath")};
 }
 
 // SamplingOptions
