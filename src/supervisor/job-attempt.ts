@@ -120,7 +120,8 @@ export class JobAttempt {
       const { spec, dataset } = this.input;
       this.#layout = layoutOf(native, spec, dataset.counts);
       this.#dataset = { ...dataset, featuresPath: await this.#features() };
-      const topologyFd = await native.topologyCreate(this.#dataset);
+      const byWeight = spec.sampling.algorithm === 'KHOP_WEIGHTED';
+      const topologyFd = await native.topologyCreate(this.#dataset, byWeight);
       if (this.#ended || this.#stopping) {
         closeSync(topologyFd);
         return;
