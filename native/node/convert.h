@@ -59,13 +59,15 @@ T ValueOrThrow(Napi::Env env, Result<T> result) {
   return std::move(*result);
 }
 
-// Reads the fields of a plain object, each of which must be there.
+// Reads the fields of a plain object; each one read must be there.
 class Fields {
  public:
   Fields(const Napi::Value& value, std::string path) : path_(std::move(path)) {
     if (!value.IsObject()) Fail(value.Env(), "", "an object");
     object_ = value.As<Napi::Object>();
   }
+
+  bool Has(const char* key) const { return object_.Has(key); }
 
   Fields Object(const char* key) const { return Fields(Get(key), path_ + "." + key); }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/dataset/dataset.h"
@@ -77,16 +79,56 @@ inline SampleLimits LimitsOf(const DatasetCounts& counts, const SamplingOptions&
                         sampling.batch_size, sampling.sampler);
 }
 
-// ModelOptions
+// The value of a name, or 0, which no option has and whatever checks the option refuses.
+template <typename Option, size_t kCount>
+Option OptionOf(const std::string& name, const std::pair<const char*, Option> (&names)[kCount]) {
+  for (const auto& [text, value] : names) {
+    if (name == text) return value;
+  }
+  return Option{};
+}
+
+inline ModelType ModelTypeOf(const std::string& name) {
+  return OptionOf<ModelType>(name, {{"GRAPHSAGE", ModelType::kGraphSage},
+                                    {"GCN", ModelType::kGcn},
+                                    {"GAT", ModelType::kGat},
+                                    {"GATV2", ModelType::kGatV2},
+                                    {"PINSAGE", ModelType::kPinSage}});
+}
+
+inline Activation ActivationOf(const std::string& name) {
+  return OptionOf<Activation>(name, {{"RELU", Activation::kRelu},
+                                     {"ELU", Activation::kElu},
+                                     {"LEAKY_RELU", Activation::kLeakyRelu}});
+}
+
+inline Normalization NormalizationOf(const std::string& name) {
+  return OptionOf<Normalization>(name, {{"NONE", Normalization::kNone},
+                                        {"L2", Normalization::kL2},
+                                        {"LAYER", Normalization::kLayer}});
+}
+
+// ModelOptions. Fields that came after the first models may be absent.
 inline ModelSpec ModelOf(const Fields& fields) {
   ModelSpec spec;
-  spec.type = fields.String("type") == "GCN" ? ModelType::kGcn : ModelType::kGraphSage;
+  spec.type = ModelTypeOf(fields.String("type"));
   spec.num_layers = fields.Uint32("layers");
   spec.in_dim = fields.Uint32("inDim");
   spec.hidden_dim = fields.Uint32("hiddenDim");
   spec.out_dim = fields.Uint32("outDim");
   spec.dropout = static_cast<float>(fields.Double("dropout"));
   spec.input_dropout = static_cast<float>(fields.Double("inputDropout"));
+  if (fields.Has("heads")) spec.heads = fields.Uint32("heads");
+  if (fields.Has("attentionDropout")) {
+    spec.attention_dropout = static_cast<float>(fields.Double("attentionDropout"));
+  }
+  if (fields.Has("activation")) {
+    spec.activation = ActivationOf(fields.String("activation"));
+  }
+  if (fields.Has("normalization")) {
+    spec.normalization = NormalizationOf(fields.String("normalization"));
+  }
+  if (fields.Has("residual")) spec.residual = fields.Bool("residual");
   return spec;
 }
 
