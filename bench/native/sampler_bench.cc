@@ -282,11 +282,13 @@ class LineCounter {
     for (uint32_t w = 0; w < walk.walks; ++w) {
       uint32_t at = node;
       for (uint32_t s = 0; s < walk.length && topology_.degree(at) > 0; ++s) {
-        const WalkStep step = WalkStepOf(stream, node, w * walk.length + s, topology_.degree(at));
-        reads->indices.push_back(topology_.indptr[at] + step.position);
+        const PhiloxWords words = RowWords(stream, node, w * walk.length + s);
+        reads->indices.push_back(topology_.indptr[at] + WideBoundedDraw(words.word[0],
+                                                                        words.word[1],
+                                                                        topology_.degree(at)));
         reads->bounds += s == 0 ? 0 : 1;
         at = topology_.indices[reads->indices.back()];
-        if (step.end_word < RestartThreshold(walk.restart_prob)) break;
+        if (words.word[2] < RestartThreshold(walk.restart_prob)) break;
       }
     }
   }

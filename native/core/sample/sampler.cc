@@ -58,6 +58,7 @@ Sampler::Sampler(TopologyView topology, SamplerOptions options, const RecordLayo
       pick_group_(PickGroupFor(instruction_set, options_.replace)),
       alias_kernels_(AliasKernelsFor(instruction_set)),
       labor_filter_(LaborFilterFor(instruction_set)),
+      walk_kernels_(WalkKernelsFor(instruction_set)),
       buffers_(MaxFiniteFanout(options_.fanouts)),
       walk_buffers_(options_.algorithm == Algorithm::kWalk, options_.walk),
       gcn_weights_(options_.weights == EdgeWeights::kGcn ? layout.max_nodes() : 0),
@@ -208,7 +209,8 @@ void Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTas
       return;
     case Algorithm::kWalk:
       task->stream = DrawStreamOf(key, hop, Purpose::kWalk);
-      WalkHop<TableType>(topology_, table, &buffers_, &walk_buffers_, fanout, task).Run();
+      WalkHop<TableType>(topology_, table, &buffers_, &walk_buffers_, walk_kernels_, fanout, task)
+          .Run();
       return;
   }
 }

@@ -62,6 +62,7 @@ class Sampler {
   PickGroupFn pick_group_;
   AliasKernels alias_kernels_;
   LaborFilterFn labor_filter_;
+  WalkKernels walk_kernels_;
   ExpandBuffers buffers_;
   WeightedPicker weighted_picker_;
   WalkBuffers walk_buffers_;

@@ -2,19 +2,39 @@
 
 #include <algorithm>
 
+#include "core/base/check.h"
+
 namespace gnnd {
 namespace {
 
 constexpr uint32_t kPlaceMask = 0xFFFF;
-// Up to here comparing all pairs is faster than sorting.
-constexpr uint32_t kMaxPairs = 64;
+void DrawWalksScalar(const DrawStream& stream, const uint32_t* nodes, const uint32_t* blocks,
+                     uint32_t count, WalkWords words) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const PhiloxWords drawn = RowWords(stream, nodes[i], blocks[i]);
+    words.low[i] = drawn.word[0];
+    words.high[i] = drawn.word[1];
+    words.end[i] = drawn.word[2];
+  }
+}
 
 }  // namespace
+
+WalkKernels WalkKernelsFor(InstructionSet set) {
+#if defined(__x86_64__)
+  GNND_CHECK(set <= DetectInstructionSet());
+  if (set == InstructionSet::kAvx512) return {DrawWalksAvx512, TopVisitsAvx512};
+  if (set == InstructionSet::kAvx2) return {DrawWalksAvx2, TopVisitsAvx2};
+#else
+  GNND_CHECK(set == InstructionSet::kScalar);
+#endif
+  return {DrawWalksScalar, nullptr};
+}
 
 VisitCounter::VisitCounter(uint32_t max_visits)
     : visited_(max_visits + 1),
       keys_(max_visits + 1),
-      sorted_(max_visits > kMaxPairs ? max_visits : 0) {}
+      sorted_(max_visits > kMaxPairVisits ? max_visits : 0) {}
 
 uint32_t VisitCounter::Top(const uint32_t* visits, uint32_t size, uint32_t most, uint32_t* nodes,
                            float* counts) {
@@ -23,7 +43,7 @@ uint32_t VisitCounter::Top(const uint32_t* visits, uint32_t size, uint32_t most,
     visited_[made] = visits[i];
     made += visits[i] == kNoVisit ? 0 : 1;
   }
-  if (made <= kMaxPairs) {
+  if (made <= kMaxPairVisits) {
     CountByPairs(made);
   } else {
     CountBySorting(made);

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/base/hd.h"
+#include "core/base/cpu.h"
 #include "core/sample/draw.h"
 #include "core/sample/options.h"
 
@@ -25,16 +25,31 @@ namespace gnnd {
 // No node has this id (dataset.h).
 inline constexpr uint32_t kNoVisit = 0xFFFFFFFF;
 
-struct WalkStep {
-  uint64_t position;  // of the next node in the row of the present one
-  uint32_t end_word;
+// Words 0 to 2 of walkers' blocks.
+struct WalkWords {
+  uint32_t* low;
+  uint32_t* high;
+  uint32_t* end;
 };
 
-GNND_HD WalkStep WalkStepOf(const DrawStream& stream, uint32_t node, uint32_t block,
-                            uint64_t degree) {
-  const PhiloxWords words = RowWords(stream, node, block);
-  return {WideBoundedDraw(words.word[0], words.word[1], degree), words.word[2]};
-}
+// Kernels work on so many elements at once; arrays are readable and writable up to a multiple of
+// it.
+inline constexpr uint32_t kWalkLanes = 16;
+
+// Up to so many visits a row comparing all of them beats sorting.
+inline constexpr uint32_t kMaxPairVisits = 64;
+
+struct WalkKernels {
+  // Draws for `count` walkers, each from a block of a row's stream.
+  void (*draw)(const DrawStream& stream, const uint32_t* nodes, const uint32_t* blocks,
+               uint32_t count, WalkWords words);
+  // VisitCounter::Top for `size` up to kMaxPairVisits, a multiple of kWalkLanes; null: there is
+  // none.
+  uint32_t (*top)(const uint32_t* visits, uint32_t size, uint32_t most, uint32_t* nodes,
+                  float* counts);
+};
+
+WalkKernels WalkKernelsFor(InstructionSet set);
 
 inline uint32_t RestartThreshold(double restart_prob) {
   return static_cast<uint32_t>(restart_prob * 0x1p32);
@@ -50,7 +65,9 @@ class VisitCounter {
   uint32_t Top(const uint32_t* visits, uint32_t size, uint32_t most, uint32_t* nodes,
                float* counts);
 
-  uint64_t bytes() const { return 2 * keys_.size() * sizeof(uint32_t); }
+  uint64_t bytes() const {
+    return 2 * keys_.size() * sizeof(uint32_t) + sorted_.size() * sizeof(uint64_t);
+  }
 
  private:
   void CountByPairs(uint32_t size);
@@ -60,5 +77,16 @@ class VisitCounter {
   std::vector<uint32_t> keys_;     // at a first visit: visits << 16 | 0xFFFF - place; else 0
   std::vector<uint64_t> sorted_;   // node << 32 | place
 };
+
+#if defined(__x86_64__)
+void DrawWalksAvx2(const DrawStream& stream, const uint32_t* nodes, const uint32_t* blocks,
+                   uint32_t count, WalkWords words);
+uint32_t TopVisitsAvx2(const uint32_t* visits, uint32_t size, uint32_t most, uint32_t* nodes,
+                       float* counts);
+void DrawWalksAvx512(const DrawStream& stream, const uint32_t* nodes, const uint32_t* blocks,
+                     uint32_t count, WalkWords words);
+uint32_t TopVisitsAvx512(const uint32_t* visits, uint32_t size, uint32_t most, uint32_t* nodes,
+                         float* counts);
+#endif
 
 }  // namespace gnnd
