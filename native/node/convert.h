@@ -67,8 +67,6 @@ class Fields {
     object_ = value.As<Napi::Object>();
   }
 
-  bool Has(const char* key) const { return object_.Has(key); }
-
   Fields Object(const char* key) const { return Fields(Get(key), path_ + "." + key); }
 
   std::string String(const char* key) const {

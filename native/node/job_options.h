@@ -108,7 +108,7 @@ inline Normalization NormalizationOf(const std::string& name) {
                                         {"LAYER", Normalization::kLayer}});
 }
 
-// ModelOptions. Fields that came after the first models may be absent.
+// ModelOptions
 inline ModelSpec ModelOf(const Fields& fields) {
   ModelSpec spec;
   spec.type = ModelTypeOf(fields.String("type"));
@@ -118,17 +118,11 @@ inline ModelSpec ModelOf(const Fields& fields) {
   spec.out_dim = fields.Uint32("outDim");
   spec.dropout = static_cast<float>(fields.Double("dropout"));
   spec.input_dropout = static_cast<float>(fields.Double("inputDropout"));
-  if (fields.Has("heads")) spec.heads = fields.Uint32("heads");
-  if (fields.Has("attentionDropout")) {
-    spec.attention_dropout = static_cast<float>(fields.Double("attentionDropout"));
-  }
-  if (fields.Has("activation")) {
-    spec.activation = ActivationOf(fields.String("activation"));
-  }
-  if (fields.Has("normalization")) {
-    spec.normalization = NormalizationOf(fields.String("normalization"));
-  }
-  if (fields.Has("residual")) spec.residual = fields.Bool("residual");
+  spec.heads = fields.Uint32("heads");
+  spec.attention_dropout = static_cast<float>(fields.Double("attentionDropout"));
+  spec.activation = ActivationOf(fields.String("activation"));
+  spec.normalization = NormalizationOf(fields.String("normalization"));
+  spec.residual = fields.Bool("residual");
   return spec;
 }
 

@@ -5,30 +5,16 @@ import * as pb from './gen/gnnd/v1/job_pb.ts';
 
 /** Job specs, both ways. What was absent stays absent: unset differs from 0. */
 
-type Optimizer = NonNullable<NonNullable<JobSpecInput['training']>['optimizer']>;
+type Training = NonNullable<JobSpecInput['training']>;
 
 /** A spec as the user sent it, unchecked. */
 export function specFromProto(spec: pb.JobSpec): JobSpecInput {
   return {
     dataset: spec.dataset,
-    model: spec.model && {
-      type: enumName(pb.ModelType, spec.model.type),
-      layers: spec.model.layers,
-      hiddenDim: spec.model.hiddenDim,
-      dropout: spec.model.dropout,
-      inputDropout: spec.model.inputDropout,
-    },
+    model: spec.model && modelFromProto(spec.model),
     sampling: spec.sampling && samplingFromProto(spec.sampling),
     features: spec.features && { standardize: spec.features.standardize },
-    training: spec.training && {
-      epochs: spec.training.epochs,
-      batchSize: spec.training.batchSize,
-      batchesPerStep: spec.training.batchesPerStep,
-      staleness: spec.training.staleness,
-      randomSeed: spec.training.randomSeed?.toString(),
-      optimizer: spec.training.optimizer && optimizerFromProto(spec.training.optimizer),
-      threadsPerTrainer: spec.training.threadsPerTrainer,
-    },
+    training: spec.training && trainingFromProto(spec.training),
     resources: spec.resources && {
       devices: spec.resources.devices,
       deviceNames: spec.resources.deviceNames,
@@ -51,6 +37,40 @@ export function specFromProto(spec: pb.JobSpec): JobSpecInput {
   };
 }
 
+function modelFromProto(model: pb.ModelSpec): NonNullable<JobSpecInput['model']> {
+  return {
+    type: enumName(pb.ModelType, model.type),
+    layers: model.layers,
+    hiddenDim: model.hiddenDim,
+    dropout: model.dropout,
+    inputDropout: model.inputDropout,
+    heads: model.heads,
+    activation: enumName(pb.Activation, model.activation),
+    normalization: enumName(pb.Normalization, model.normalization),
+    residual: model.residual,
+    attentionDropout: model.attentionDropout,
+  };
+}
+
+function trainingFromProto(training: pb.TrainingSpec): Training {
+  const { lrSchedule } = training;
+  return {
+    epochs: training.epochs,
+    batchSize: training.batchSize,
+    batchesPerStep: training.batchesPerStep,
+    staleness: training.staleness,
+    randomSeed: training.randomSeed?.toString(),
+    optimizer: training.optimizer && optimizerFromProto(training.optimizer),
+    lrSchedule: lrSchedule && {
+      type: enumName(pb.LrScheduleType, lrSchedule.type),
+      stepEpochs: lrSchedule.stepEpochs,
+      gamma: lrSchedule.gamma,
+      warmupEpochs: lrSchedule.warmupEpochs,
+    },
+    threadsPerTrainer: training.threadsPerTrainer,
+  };
+}
+
 function samplingFromProto(sampling: pb.SamplingSpec): NonNullable<JobSpecInput['sampling']> {
   const { walk, labor } = sampling;
   return {
@@ -68,14 +88,17 @@ function samplingFromProto(sampling: pb.SamplingSpec): NonNullable<JobSpecInput[
   };
 }
 
-function optimizerFromProto(optimizer: pb.OptimizerSpec): Optimizer {
+function optimizerFromProto(optimizer: pb.OptimizerSpec): NonNullable<Training['optimizer']> {
   return {
+    type: enumName(pb.OptimizerType, optimizer.type),
     learningRate: optimizer.learningRate,
     beta1: optimizer.beta1,
     beta2: optimizer.beta2,
     epsilon: optimizer.epsilon,
     weightDecay: optimizer.weightDecay,
     weightDecayScope: enumName(pb.WeightDecayScope, optimizer.weightDecayScope),
+    momentum: optimizer.momentum,
+    clipNorm: optimizer.clipNorm,
   };
 }
 
@@ -95,7 +118,12 @@ export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
   const { model, sampling, training, resources, placement, queue, timeouts } = input;
   return create(pb.JobSpecSchema, {
     dataset: input.dataset,
-    model: model && { ...model, type: numberOf(pb.ModelType, model.type) },
+    model: model && {
+      ...model,
+      type: numberOf(pb.ModelType, model.type),
+      activation: numberOf(pb.Activation, model.activation),
+      normalization: numberOf(pb.Normalization, model.normalization),
+    },
     sampling: sampling && {
       ...sampling,
       fanouts: [...(sampling.fanouts ?? [])],
@@ -108,7 +136,12 @@ export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
       randomSeed: training.randomSeed === undefined ? undefined : BigInt(training.randomSeed),
       optimizer: training.optimizer && {
         ...training.optimizer,
+        type: numberOf(pb.OptimizerType, training.optimizer.type),
         weightDecayScope: numberOf(pb.WeightDecayScope, training.optimizer.weightDecayScope),
+      },
+      lrSchedule: training.lrSchedule && {
+        ...training.lrSchedule,
+        type: numberOf(pb.LrScheduleType, training.lrSchedule.type),
       },
     },
     resources: resources && {

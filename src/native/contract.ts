@@ -59,13 +59,19 @@ export interface SamplingOptions {
 }
 
 export interface ModelOptions {
-  readonly type: 'GRAPHSAGE' | 'GCN';
+  readonly type: 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE';
   readonly layers: number;
   readonly inDim: number;
   readonly hiddenDim: number;
   readonly outDim: number;
   readonly dropout: number;
   readonly inputDropout: number;
+  /** 1 without attention. */
+  readonly heads: number;
+  readonly attentionDropout: number;
+  readonly activation: 'RELU' | 'ELU' | 'LEAKY_RELU';
+  readonly normalization: 'NONE' | 'L2' | 'LAYER';
+  readonly residual: boolean;
 }
 
 export interface ParameterTensor {
@@ -266,12 +272,26 @@ export interface ExecutorOptions {
 export interface TrainerOptions extends ExecutorOptions {
   readonly model: ModelOptions;
   readonly optimizer: {
+    readonly type: 'ADAM' | 'ADAMW' | 'SGD';
     readonly learningRate: number;
     readonly beta1: number;
     readonly beta2: number;
     readonly epsilon: number;
     readonly weightDecay: number;
     readonly firstLayerOnly: boolean;
+    /** Read for SGD only. */
+    readonly momentum: number;
+    /** 0 = none. */
+    readonly clipNorm: number;
+    readonly schedule: {
+      readonly type: 'CONSTANT' | 'STEP' | 'COSINE';
+      /** Read for STEP only, as gamma. */
+      readonly stepEpochs: number;
+      readonly gamma: number;
+      readonly warmupEpochs: number;
+      readonly stepsPerEpoch: number;
+      readonly epochs: number;
+    };
   };
   readonly threads: number;
 }

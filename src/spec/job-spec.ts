@@ -3,7 +3,11 @@
  * what a user sent; from then on it never changes. Names follow `proto/gnnd/v1/job.proto`.
  */
 
-export type ModelType = 'GRAPHSAGE' | 'GCN';
+export type ModelType = 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE';
+export type Activation = 'RELU' | 'ELU' | 'LEAKY_RELU';
+export type Normalization = 'NONE' | 'L2' | 'LAYER';
+export type OptimizerType = 'ADAM' | 'ADAMW' | 'SGD';
+export type LrScheduleType = 'CONSTANT' | 'STEP' | 'COSINE';
 export type WeightDecayScope = 'ALL' | 'FIRST_LAYER';
 export type SamplingAlgorithm = 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR';
 export type Expansion = 'ALL' | 'NEW';
@@ -18,6 +22,14 @@ export interface JobSpec {
     readonly hiddenDim: number;
     readonly dropout: number;
     readonly inputDropout: number;
+    /** 1 unless GAT or GATV2. */
+    readonly heads: number;
+    readonly activation: Activation;
+    /** L2 for PINSAGE. */
+    readonly normalization: Normalization;
+    readonly residual: boolean;
+    /** 0 unless GAT or GATV2. */
+    readonly attentionDropout: number;
   };
   readonly sampling: {
     /** From the seeds outward; -1 takes all neighbours. Empty for RANDOM_WALK. */
@@ -46,12 +58,24 @@ export interface JobSpec {
     /** 64 bits, as a decimal string: JSON has no such number. */
     readonly randomSeed: string;
     readonly optimizer: {
+      readonly type: OptimizerType;
       readonly learningRate: number;
       readonly beta1: number;
       readonly beta2: number;
       readonly epsilon: number;
       readonly weightDecay: number;
       readonly weightDecayScope: WeightDecayScope;
+      /** 0 unless SGD. */
+      readonly momentum: number;
+      /** 0 = none. */
+      readonly clipNorm: number;
+    };
+    readonly lrSchedule: {
+      readonly type: LrScheduleType;
+      /** 0 unless STEP, as gamma. */
+      readonly stepEpochs: number;
+      readonly gamma: number;
+      readonly warmupEpochs: number;
     };
     readonly threadsPerTrainer: number;
   };

@@ -25,6 +25,10 @@ export const integerLimits = {
   layers: { min: 1, max: 8 },
   /** A row of 4,096 floats is 16 KiB: two of them still fit a core's L1 and L2 caches. */
   hiddenDim: { min: 1, max: 4096 },
+  /** A layer's output has up to heads times classes columns before they are averaged. */
+  heads: { min: 1, max: 64 },
+  /** As epochs: a step that never comes is no mistake. */
+  stepEpochs: { min: 1, max: 1_000_000 },
   /** Fanouts: one per layer. Beyond 4,096 neighbours a node, "all" (-1) is what is meant. */
   fanout: { min: 1, max: 4096 },
   /** Walkers of one node go in lock-step; 64 are many times what PinSAGE uses. */
@@ -70,7 +74,17 @@ export const randomSeedMax = 2n ** 64n - 1n;
 export const deviceNamesMax = 1024;
 
 export const specDefaults = {
-  model: { type: 'GRAPHSAGE', hiddenDim: 256, dropout: 0.5, inputDropout: 0 },
+  model: {
+    type: 'GRAPHSAGE',
+    hiddenDim: 256,
+    dropout: 0.5,
+    inputDropout: 0,
+    heads: 4,
+    activation: 'RELU',
+    normalization: 'NONE',
+    residual: false,
+    attentionDropout: 0,
+  },
   fanouts: [10, 10],
   sampling: { algorithm: 'KHOP_UNIFORM', replace: false, expansion: 'ALL' },
   /** Those of PinSAGE in the GNNLab paper, table 2. */
@@ -79,13 +93,17 @@ export const specDefaults = {
   standardize: false,
   training: { batchSize: 1024, batchesPerStep: 1, randomSeed: '0' },
   optimizer: {
+    type: 'ADAM',
     learningRate: 0.003,
     beta1: 0.9,
     beta2: 0.999,
     epsilon: 1e-8,
     weightDecay: 0,
     weightDecayScope: 'ALL',
+    momentum: 0,
+    clipNorm: 0,
   },
+  lrSchedule: { type: 'CONSTANT', stepEpochs: 10, gamma: 0.1, warmupEpochs: 0 },
   devices: 1,
   placement: { policy: 'AUTO', standby: 'AUTO' },
   /** capacity 0: the plan chooses. */

@@ -8,15 +8,10 @@ import {
   randomSeedMax,
   specDefaults,
 } from './limits.ts';
-import { checkGcnSampling, resolveSampling } from './resolve-sampling.ts';
-import {
-  createSpecChecker,
-  notNegative,
-  positive,
-  type SpecChecker,
-  share,
-  show,
-} from './spec-checker.ts';
+import { resolveModel } from './resolve-model.ts';
+import { resolveLrSchedule, resolveOptimizer } from './resolve-optimizer.ts';
+import { resolveSampling } from './resolve-sampling.ts';
+import { createSpecChecker, type SpecChecker, show } from './spec-checker.ts';
 
 /** What the host and the dataset add to a spec. */
 export interface ResolveContext {
@@ -81,48 +76,6 @@ function resolveDataset(check: SpecChecker, dataset: string | undefined): string
     check.violate('spec.dataset', `${show(dataset)}: expected an id: ${idRule}`);
   }
   return dataset ?? '';
-}
-
-function resolveModel(
-  check: SpecChecker,
-  model: JobSpecInput['model'],
-  sampling: JobSpec['sampling'],
-): JobSpec['model'] {
-  const defaults = specDefaults.model;
-  const type = check.choice('spec.model.type', model?.type, ['GRAPHSAGE', 'GCN'], defaults.type);
-  if (type === 'GCN') checkGcnSampling(check, sampling);
-  return {
-    type,
-    layers: resolveLayers(check, model?.layers, sampling),
-    hiddenDim: check.integer(
-      'spec.model.hidden_dim',
-      model?.hiddenDim,
-      integerLimits.hiddenDim,
-      defaults.hiddenDim,
-    ),
-    dropout: check.real('spec.model.dropout', model?.dropout, share, defaults.dropout),
-    inputDropout: check.real(
-      'spec.model.input_dropout',
-      model?.inputDropout,
-      share,
-      defaults.inputDropout,
-    ),
-  };
-}
-
-function resolveLayers(
-  check: SpecChecker,
-  given: number | undefined,
-  { algorithm, fanouts }: JobSpec['sampling'],
-): number {
-  const path = 'spec.model.layers';
-  const walks = algorithm === 'RANDOM_WALK';
-  const hops = walks ? specDefaults.walk.layers : fanouts.length;
-  const layers = check.integer(path, given, integerLimits.layers, hops);
-  if (!walks && layers !== hops && !check.failed('spec.sampling.fanouts')) {
-    check.violate(path, `${layers}: expected ${hops}, the number of sampling.fanouts`);
-  }
-  return layers;
 }
 
 function resolveResources(
@@ -197,8 +150,9 @@ function resolveTraining(
     Math.max(context.smallestDeviceCores, limits.threadsPerTrainer.min),
     limits.threadsPerTrainer.max,
   );
+  const epochs = check.integer(path('epochs'), training?.epochs, limits.epochs, limits.epochs.min);
   return {
-    epochs: check.integer(path('epochs'), training?.epochs, limits.epochs, limits.epochs.min),
+    epochs,
     batchSize: Math.max(1, Math.min(batchSize, context.trainNodes ?? batchSize)),
     batchesPerStep: check.integer(
       path('batches_per_step'),
@@ -214,6 +168,7 @@ function resolveTraining(
     ),
     randomSeed: resolveRandomSeed(check, training?.randomSeed),
     optimizer: resolveOptimizer(check, training?.optimizer),
+    lrSchedule: resolveLrSchedule(check, training?.lrSchedule, epochs),
     threadsPerTrainer: check.integer(
       path('threads_per_trainer'),
       training?.threadsPerTrainer,
@@ -232,39 +187,6 @@ function resolveRandomSeed(check: SpecChecker, seed: string | undefined): string
     `${show(seed)}: expected an integer from 0 to ${randomSeedMax}`,
   );
   return specDefaults.training.randomSeed;
-}
-
-type OptimizerInput = NonNullable<JobSpecInput['training']>['optimizer'];
-
-function resolveOptimizer(
-  check: SpecChecker,
-  optimizer: OptimizerInput,
-): JobSpec['training']['optimizer'] {
-  const defaults = specDefaults.optimizer;
-  const path = (field: string) => `spec.training.optimizer.${field}`;
-  return {
-    learningRate: check.real(
-      path('learning_rate'),
-      optimizer?.learningRate,
-      positive,
-      defaults.learningRate,
-    ),
-    beta1: check.real(path('beta1'), optimizer?.beta1, share, defaults.beta1),
-    beta2: check.real(path('beta2'), optimizer?.beta2, share, defaults.beta2),
-    epsilon: check.real(path('epsilon'), optimizer?.epsilon, positive, defaults.epsilon),
-    weightDecay: check.real(
-      path('weight_decay'),
-      optimizer?.weightDecay,
-      notNegative,
-      defaults.weightDecay,
-    ),
-    weightDecayScope: check.choice(
-      path('weight_decay_scope'),
-      optimizer?.weightDecayScope,
-      ['ALL', 'FIRST_LAYER'],
-      defaults.weightDecayScope,
-    ),
-  };
 }
 
 function resolvePlacement(

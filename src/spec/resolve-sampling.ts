@@ -1,6 +1,6 @@
 import type { JobSpec, JobSpecInput } from './job-spec.ts';
 import { integerLimits, type Range, specDefaults } from './limits.ts';
-import { type SpecChecker, share, show } from './spec-checker.ts';
+import { type SpecChecker, share, show, unusedField } from './spec-checker.ts';
 
 type Sampling = JobSpec['sampling'];
 type SamplingInput = JobSpecInput['sampling'];
@@ -39,15 +39,6 @@ export function resolveSampling(
     walk: resolveWalk(check, sampling?.walk, algorithm === 'RANDOM_WALK'),
     labor: resolveLabor(check, sampling?.labor, algorithm === 'LABOR'),
   };
-}
-
-/** Coefficients of a graph convolution are known for uniform draws of distinct neighbours only. */
-export function checkGcnSampling(check: SpecChecker, { algorithm, replace }: Sampling): void {
-  if (algorithm !== 'KHOP_UNIFORM') {
-    check.violate('spec.sampling.algorithm', `${algorithm}: GCN needs KHOP_UNIFORM`);
-  } else if (replace) {
-    check.violate('spec.sampling.replace', 'true: GCN needs distinct neighbours');
-  }
 }
 
 function resolveFanouts(
@@ -90,7 +81,7 @@ function resolveWalk(
   const path = (field: string) => `spec.sampling.walk.${field}`;
   if (!isUsed) {
     const foreign = (field: string, value: number | undefined) =>
-      checkUnused(check, path(field), value, 'RANDOM_WALK');
+      unusedField(check, path(field), value, 0, 'algorithm RANDOM_WALK');
     return {
       walks: foreign('walks', walk?.walks),
       length: foreign('length', walk?.length),
@@ -116,21 +107,8 @@ function resolveLabor(
 ): Sampling['labor'] {
   const path = 'spec.sampling.labor.dependency_window';
   const given = labor?.dependencyWindow;
-  if (!isUsed) return { dependencyWindow: checkUnused(check, path, given, 'LABOR') };
+  if (!isUsed) return { dependencyWindow: unusedField(check, path, given, 0, 'algorithm LABOR') };
   const { dependencyWindow: fallback } = specDefaults.labor;
   const range = integerLimits.dependencyWindow;
   return { dependencyWindow: check.integer(path, given, range, fallback) };
-}
-
-/** A field of another algorithm: unset, or 0 as a resolved spec says it. */
-function checkUnused(
-  check: SpecChecker,
-  path: string,
-  value: number | undefined,
-  algorithm: Sampling['algorithm'],
-): number {
-  if (value !== undefined && value !== 0) {
-    check.violate(path, `${show(value)}: only for algorithm ${algorithm}`);
-  }
-  return 0;
 }

@@ -39,11 +39,16 @@ export const phase: Decoder<JobPhase> = oneOf([
 export const role: Decoder<ExecutorRole> = oneOf(['SAMPLER', 'TRAINER', 'STANDBY']);
 
 const model = {
-  type: oneOf(['GRAPHSAGE', 'GCN']),
+  type: oneOf(['GRAPHSAGE', 'GCN', 'GAT', 'GATV2', 'PINSAGE']),
   layers: integer,
   hiddenDim: integer,
   dropout: float,
   inputDropout: float,
+  heads: integer,
+  activation: oneOf(['RELU', 'ELU', 'LEAKY_RELU']),
+  normalization: oneOf(['NONE', 'L2', 'LAYER']),
+  residual: bool,
+  attentionDropout: float,
 };
 const sampling = {
   fanouts: list(integer),
@@ -55,12 +60,21 @@ const walk = { walks: integer, length: integer, restartProb: float, neighbors: i
 const labor = { dependencyWindow: integer };
 const features = { standardize: bool };
 const optimizer = {
+  type: oneOf(['ADAM', 'ADAMW', 'SGD']),
   learningRate: float,
   beta1: float,
   beta2: float,
   epsilon: float,
   weightDecay: float,
   weightDecayScope: oneOf(['ALL', 'FIRST_LAYER']),
+  momentum: float,
+  clipNorm: float,
+};
+const lrSchedule = {
+  type: oneOf(['CONSTANT', 'STEP', 'COSINE']),
+  stepEpochs: integer,
+  gamma: float,
+  warmupEpochs: integer,
 };
 const training = {
   epochs: integer,
@@ -91,7 +105,11 @@ export const jobSpec: Decoder<JobSpec> = object({
   model: object(model),
   sampling: object({ ...sampling, walk: object(walk), labor: object(labor) }),
   features: object(features),
-  training: object({ ...training, optimizer: object(optimizer) }),
+  training: object({
+    ...training,
+    optimizer: object(optimizer),
+    lrSchedule: object(lrSchedule),
+  }),
   resources: object(resources),
   placement: object(placement),
   queue: object(queue),
@@ -105,7 +123,11 @@ export const jobSpecInput: Decoder<JobSpecInput> = partial({
   model: partial(model),
   sampling: partial({ ...sampling, walk: partial(walk), labor: partial(labor) }),
   features: partial(features),
-  training: partial({ ...training, optimizer: partial(optimizer) }),
+  training: partial({
+    ...training,
+    optimizer: partial(optimizer),
+    lrSchedule: partial(lrSchedule),
+  }),
   resources: partial(resources),
   placement: partial(placement),
   queue: partial(queue),

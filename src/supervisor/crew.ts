@@ -17,7 +17,7 @@ import type { ExecutorExit, ExecutorRole } from '../spec/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
-import type { JobLayout } from './job-layout.ts';
+import { type JobLayout, optimizerOf } from './job-layout.ts';
 
 /**
  * A segment and the executors that share it: spawned, watched, killed when they stall, reaped, what
@@ -175,9 +175,6 @@ export class Crew {
     const cores = devices[device]?.cores ?? [];
     if (seat.role === 'SAMPLER')
       return { kind: 'start', version: 1, cores, role: seat.role, options };
-    const { learningRate, beta1, beta2, epsilon, weightDecay, weightDecayScope } =
-      spec.training.optimizer;
-    const firstLayerOnly = weightDecayScope === 'FIRST_LAYER';
     return {
       kind: 'start',
       version: 1,
@@ -186,7 +183,7 @@ export class Crew {
       options: {
         ...options,
         model: layout.model,
-        optimizer: { learningRate, beta1, beta2, epsilon, weightDecay, firstLayerOnly },
+        optimizer: optimizerOf(spec, layout),
         threads: spec.training.threadsPerTrainer,
       },
     };

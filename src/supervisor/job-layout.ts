@@ -5,6 +5,7 @@ import type {
   ModelOptions,
   SamplingOptions,
   SegmentSpec,
+  TrainerOptions,
 } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 
@@ -39,6 +40,11 @@ export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts
     outDim: counts.numClasses,
     dropout: spec.model.dropout,
     inputDropout: spec.model.inputDropout,
+    heads: spec.model.heads,
+    attentionDropout: spec.model.attentionDropout,
+    activation: spec.model.activation,
+    normalization: spec.model.normalization,
+    residual: spec.model.residual,
   };
   const sampling = samplingOf(spec);
   return {
@@ -62,6 +68,21 @@ function samplingOf(spec: JobSpec): SamplingOptions {
     walk: { walks: walk.walks, length: walk.length, restartProb: walk.restartProb },
     laborWindow: labor.dependencyWindow,
     gcnWeights: spec.model.type === 'GCN',
+  };
+}
+
+/** Schedules count epochs of the job, in a trial, too: its steps are thrown away. */
+export function optimizerOf(spec: JobSpec, layout: JobLayout): TrainerOptions['optimizer'] {
+  const { optimizer, lrSchedule, batchesPerStep, epochs } = spec.training;
+  const { weightDecayScope, ...rest } = optimizer;
+  return {
+    ...rest,
+    firstLayerOnly: weightDecayScope === 'FIRST_LAYER',
+    schedule: {
+      ...lrSchedule,
+      stepsPerEpoch: Math.ceil(layout.batchesPerEpoch / batchesPerStep),
+      epochs,
+    },
   };
 }
 
@@ -128,7 +149,7 @@ function common({ spec, counts, layout, deviceCount }: SegmentRequest) {
     slotBytes: layout.slotBytes,
     queueMaxBytes: spec.queue.maxBytes,
     parameterFloats: layout.manifest.numFloats,
-    // Adam keeps two moments per parameter.
+    // Adam keeps two moments per parameter; others leave a part unused.
     optimizerFloats: 2 * layout.manifest.numFloats,
     numDevices: deviceCount,
     batchSize: spec.training.batchSize,

@@ -28,15 +28,16 @@ ScheduleType ScheduleTypeOf(const std::string& name) {
 ScheduleOptions ScheduleOf(const Fields& fields) {
   ScheduleOptions schedule;
   schedule.type = ScheduleTypeOf(fields.String("type"));
-  schedule.step_epochs = fields.Uint32("stepEpochs");
-  schedule.gamma = fields.Double("gamma");
+  if (schedule.type == ScheduleType::kStep) {
+    schedule.step_epochs = fields.Uint32("stepEpochs");
+    schedule.gamma = fields.Double("gamma");
+  }
   schedule.warmup_epochs = fields.Uint32("warmupEpochs");
   schedule.steps_per_epoch = fields.Uint64("stepsPerEpoch");
   schedule.epochs = fields.Uint64("epochs");
   return schedule;
 }
 
-// Fields that came after Adam alone may be absent.
 OptimizerOptions OptimizerOf(const Fields& fields) {
   OptimizerOptions options;
   options.learning_rate = fields.Double("learningRate");
@@ -45,10 +46,10 @@ OptimizerOptions OptimizerOf(const Fields& fields) {
   options.epsilon = fields.Double("epsilon");
   options.weight_decay = fields.Double("weightDecay");
   options.weight_decay_first_layer_only = fields.Bool("firstLayerOnly");
-  if (fields.Has("type")) options.type = OptimizerTypeOf(fields.String("type"));
-  if (fields.Has("momentum")) options.momentum = fields.Double("momentum");
-  if (fields.Has("clipNorm")) options.clip_norm = fields.Double("clipNorm");
-  if (fields.Has("schedule")) options.schedule = ScheduleOf(fields.Object("schedule"));
+  options.type = OptimizerTypeOf(fields.String("type"));
+  options.momentum = fields.Double("momentum");
+  options.clip_norm = fields.Double("clipNorm");
+  options.schedule = ScheduleOf(fields.Object("schedule"));
   return options;
 }
 
@@ -70,6 +71,10 @@ Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const ModelSpec& mode
   train.features = dataset->features();
   train.labels = dataset->labels();
   train.topology = topology->view();
+  // Draws by edge weight estimate weighted means; evaluation takes those.
+  if (options.sampling.sampler.algorithm == Algorithm::kWeighted) {
+    train.edge_weights = dataset->edge_weights();
+  }
   train.val_nodes = dataset->val();
   train.test_nodes = dataset->test();
   Result<std::unique_ptr<TorchWork>> work = TorchWork::Create(train);

@@ -38,7 +38,18 @@ function throughWire(spec: JobSpecInput): unknown {
 
 const fullSpec: JobSpecInput = {
   dataset: 'npm',
-  model: { type: 'GCN', layers: 2, hiddenDim: 16, dropout: 0, inputDropout: 0.25 },
+  model: {
+    type: 'GATV2',
+    layers: 2,
+    hiddenDim: 16,
+    dropout: 0,
+    inputDropout: 0.25,
+    heads: 2,
+    activation: 'ELU',
+    normalization: 'LAYER',
+    residual: false,
+    attentionDropout: 0,
+  },
   sampling: {
     fanouts: [-1, 4],
     algorithm: 'RANDOM_WALK',
@@ -55,13 +66,17 @@ const fullSpec: JobSpecInput = {
     staleness: 0,
     randomSeed: '18446744073709551615',
     optimizer: {
+      type: 'SGD',
       learningRate: 0.01,
       beta1: 0.8,
       beta2: 0.99,
       epsilon: 1e-7,
       weightDecay: 5e-4,
       weightDecayScope: 'FIRST_LAYER',
+      momentum: 0,
+      clipNorm: 2.5,
     },
+    lrSchedule: { type: 'STEP', stepEpochs: 3, gamma: 0.5, warmupEpochs: 0 },
     threadsPerTrainer: 1,
   },
   resources: { devices: 2, deviceNames: ['cpu:0', 'cpu:1'] },
@@ -102,7 +117,12 @@ describe('job specs', () => {
       hasEdgeWeights: null,
     };
     expect(resolveJobSpec(specFromProto(wire), context)).toEqual({
-      violations: [{ path: 'spec.model.type', description: '"7": expected one of GRAPHSAGE, GCN' }],
+      violations: [
+        {
+          path: 'spec.model.type',
+          description: '"7": expected one of GRAPHSAGE, GCN, GAT, GATV2, PINSAGE',
+        },
+      ],
     });
   });
 });

@@ -6,7 +6,18 @@ import { plainRequest } from './script-language.ts';
 
 const spec: JobSpec = {
   dataset: 'cora',
-  model: { type: 'GCN', layers: 2, hiddenDim: 16, dropout: 0.5, inputDropout: 0 },
+  model: {
+    type: 'GCN',
+    layers: 2,
+    hiddenDim: 16,
+    dropout: 0.5,
+    inputDropout: 0,
+    heads: 1,
+    activation: 'RELU',
+    normalization: 'NONE',
+    residual: false,
+    attentionDropout: 0,
+  },
   sampling: {
     fanouts: [10, 10],
     algorithm: 'KHOP_UNIFORM',
@@ -23,13 +34,17 @@ const spec: JobSpec = {
     staleness: 0,
     randomSeed: '0',
     optimizer: {
+      type: 'ADAM',
       learningRate: 0.01,
       beta1: 0.9,
       beta2: 0.999,
       epsilon: 1e-8,
       weightDecay: 0,
       weightDecayScope: 'ALL',
+      momentum: 0,
+      clipNorm: 0,
     },
+    lrSchedule: { type: 'CONSTANT', stepEpochs: 0, gamma: 0, warmupEpochs: 0 },
     threadsPerTrainer: 1,
   },
   resources: { devices: 3, deviceNames: [] },

@@ -107,3 +107,27 @@ describe('sampling', () => {
     }
   });
 });
+
+describe('fanouts', () => {
+  it('are 1 to 4096 or -1, and each wrong one is named by its place', () => {
+    expect(paths({ fanouts: [1, 4096, -1] })).toEqual([]);
+    expect(paths({ fanouts: [0, 10, -2, 4097, 1.5, Number.NaN] })).toEqual(
+      [0, 2, 3, 4, 5].map((hop) => `spec.sampling.fanouts[${hop}]`),
+    );
+  });
+
+  it('are at most 8', () => {
+    expect(paths({ fanouts: Array(8).fill(5) })).toEqual([]);
+    expect(paths({ fanouts: Array(9).fill(5) })).toEqual(['spec.sampling.fanouts']);
+  });
+
+  it('must be as many as the layers, if those are given', () => {
+    expect(paths({ fanouts: [5, 5, 5] }, { layers: 3 })).toEqual([]);
+    expect(resolve({ fanouts: [5, 5] }, { layers: 3 })).toEqual({
+      violations: [
+        { path: 'spec.model.layers', description: '3: expected 2, the number of sampling.fanouts' },
+      ],
+    });
+    expect(paths(undefined, { layers: 3 })).toEqual(['spec.model.layers']);
+  });
+});

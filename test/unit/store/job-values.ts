@@ -4,7 +4,18 @@ import type { NewDataset, NewJob } from '../../../src/store/store.ts';
 
 export const someSpec: JobSpec = {
   dataset: 'cora',
-  model: { type: 'GRAPHSAGE', layers: 2, hiddenDim: 16, dropout: 0.5, inputDropout: 0 },
+  model: {
+    type: 'GRAPHSAGE',
+    layers: 2,
+    hiddenDim: 16,
+    dropout: 0.5,
+    inputDropout: 0,
+    heads: 1,
+    activation: 'RELU',
+    normalization: 'NONE',
+    residual: false,
+    attentionDropout: 0,
+  },
   sampling: {
     fanouts: [10, -1],
     algorithm: 'LABOR',
@@ -21,13 +32,17 @@ export const someSpec: JobSpec = {
     staleness: 0,
     randomSeed: '18446744073709551615',
     optimizer: {
+      type: 'ADAM',
       learningRate: 0.003,
       beta1: 0.9,
       beta2: 0.999,
       epsilon: 1e-8,
       weightDecay: 0,
       weightDecayScope: 'ALL',
+      momentum: 0,
+      clipNorm: 0,
     },
+    lrSchedule: { type: 'CONSTANT', stepEpochs: 0, gamma: 0, warmupEpochs: 0 },
     threadsPerTrainer: 1,
   },
   resources: { devices: 2, deviceNames: [] },
