@@ -76,7 +76,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     onFatal: options.onFatal,
   });
   const datasets = createDatasets({ folder: config.datasetsDir, store, native, log, clock });
-  const jobMetrics = createJobMetrics(metrics);
+  const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
   const jobsFolder = join(config.stateDir, 'jobs');
   const runner = new Runner({
     store,
@@ -131,7 +131,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       stateDir: config.stateDir,
       watches: api.watchCount(),
     });
-    jobMetrics.update(clock.monotonicMs(), (id) => store.getJob(id));
+    jobMetrics.update(clock.monotonicMs());
   });
   runner.start();
   ready = true;

@@ -40,10 +40,12 @@ struct SamplingOptions {
   std::vector<int32_t> fanouts;
   uint32_t batch_size;
   bool gcn_weights;
+  bool hot_ranks;
 };
 
 inline SamplingOptions SamplingOf(const Fields& fields) {
-  return {fields.Int32List("fanouts"), fields.Uint32("batchSize"), fields.Bool("gcnWeights")};
+  return {fields.Int32List("fanouts"), fields.Uint32("batchSize"), fields.Bool("gcnWeights"),
+          fields.Bool("hotRanks")};
 }
 
 inline SampleLimits LimitsOf(const DatasetCounts& counts, const SamplingOptions& sampling) {
@@ -53,6 +55,7 @@ inline SampleLimits LimitsOf(const DatasetCounts& counts, const SamplingOptions&
   limits.batch_size = sampling.batch_size;
   limits.fanouts = sampling.fanouts;
   limits.edge_weights = sampling.gcn_weights;
+  limits.hot_ranks = sampling.hot_ranks;
   return limits;
 }
 

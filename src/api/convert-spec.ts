@@ -20,6 +20,12 @@ export function specFromProto(spec: pb.JobSpec): JobSpecInput {
     },
     sampling: spec.sampling && { fanouts: spec.sampling.fanouts },
     features: spec.features && { standardize: spec.features.standardize },
+    cache: spec.cache && {
+      policy: enumName(pb.CachePolicy, spec.cache.policy),
+      presampleEpochs: spec.cache.presampleEpochs,
+      ratio: spec.cache.ratio,
+      standbyRatio: spec.cache.standbyRatio,
+    },
     training: spec.training && {
       epochs: spec.training.epochs,
       batchSize: spec.training.batchSize,
@@ -32,6 +38,8 @@ export function specFromProto(spec: pb.JobSpec): JobSpecInput {
     resources: spec.resources && {
       devices: spec.resources.devices,
       deviceNames: spec.resources.deviceNames,
+      deviceMemoryBytes: optionalNumber(spec.resources.deviceMemoryBytes),
+      hostMemoryBytes: optionalNumber(spec.resources.hostMemoryBytes),
     },
     placement: spec.placement && {
       policy: enumName(pb.PlacementPolicy, spec.placement.policy),
@@ -75,12 +83,13 @@ function timeoutsFromProto(timeouts: pb.TimeoutsSpec): NonNullable<JobSpecInput[
 /** A spec as a message; a resolved spec is one in which nothing is absent. */
 export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
   const input: JobSpecInput = spec;
-  const { model, training, resources, placement, queue, timeouts } = input;
+  const { model, cache, training, resources, placement, queue, timeouts } = input;
   return create(pb.JobSpecSchema, {
     dataset: input.dataset,
     model: model && { ...model, type: numberOf(pb.ModelType, model.type) },
     sampling: input.sampling && { fanouts: [...(input.sampling.fanouts ?? [])] },
     features: input.features,
+    cache: cache && { ...cache, policy: numberOf(pb.CachePolicy, cache.policy) },
     training: training && {
       ...training,
       randomSeed: training.randomSeed === undefined ? undefined : BigInt(training.randomSeed),
@@ -92,6 +101,8 @@ export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
     resources: resources && {
       devices: resources.devices,
       deviceNames: [...(resources.deviceNames ?? [])],
+      deviceMemoryBytes: optionalInt64(resources.deviceMemoryBytes),
+      hostMemoryBytes: optionalInt64(resources.hostMemoryBytes),
     },
     placement: placement && {
       policy: numberOf(pb.PlacementPolicy, placement.policy),

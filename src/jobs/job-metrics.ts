@@ -17,13 +17,15 @@ export interface JobMetrics {
   ended(attempt: JobAttempt): void;
   epochEnded(attempt: JobAttempt, seconds: number): void;
   /** Brings the slots up to date; called before a scrape is rendered. */
-  update(nowMs: number, jobOf: (id: string) => JobRecord | null): void;
+  update(nowMs: number): void;
 }
 
-export function createJobMetrics(metrics: Metrics): JobMetrics {
+export function createJobMetrics(
+  metrics: Metrics,
+  jobOf: (id: string) => JobRecord | null,
+): JobMetrics {
   const slots: (JobAttempt | null)[] = [];
   const used = new Set<number>();
-  let jobOf: (id: string) => JobRecord | null = () => null;
   const tell = (slot: number, attempt: JobAttempt, nowMs: number) => {
     const job = jobOf(attempt.input.jobId);
     if (job !== null) metrics.updateJob(inputOf(slot, job, attempt, nowMs));
@@ -46,8 +48,7 @@ export function createJobMetrics(metrics: Metrics): JobMetrics {
       const slot = slots.indexOf(attempt);
       if (slot !== -1) metrics.epochEnded(slot, seconds);
     },
-    update: (nowMs, jobLookup) => {
-      jobOf = jobLookup;
+    update: (nowMs) => {
       slots.forEach((attempt, slot) => {
         if (attempt !== null) tell(slot, attempt, nowMs);
       });
@@ -117,6 +118,7 @@ function inputOf(
       corruptRecords: total('corruptRecords'),
       lockOwnersDied: total('lockOwnersDied'),
     },
+    cache: cacheOf(attempt, executors),
     placement:
       job.plan === null
         ? null
@@ -148,6 +150,31 @@ function inputOf(
       })),
     cpuSeconds: { SAMPLER: 0, TRAINER: 0, STANDBY: 0 },
     checkpoints: attempt.checkpoints,
+  };
+}
+
+function cacheOf(
+  attempt: JobAttempt,
+  executors: readonly ExecutorSnapshot[],
+): JobMetricsInput['cache'] {
+  const total = (counter: keyof typeof counters) => sumOf(executors, counters[counter]);
+  const largest = (counter: number) =>
+    Math.max(0, ...executors.map((executor) => executor.counters[counter] ?? 0));
+  const device = { rows: total('deviceRows'), bytes: total('deviceBytes') };
+  const host = { rows: total('hostRows'), bytes: total('hostBytes') };
+  const disk = { rows: total('diskRows'), bytes: total('diskBytes') };
+  const behind = { rows: host.rows + disk.rows, bytes: host.bytes + disk.bytes };
+  const capacityRows = largest(counters.cacheRows);
+  return {
+    capacityRows,
+    ratio: capacityRows / attempt.input.dataset.counts.numNodes,
+    lookups: {
+      DEVICE: { HIT: device, MISS: behind },
+      HOST: { HIT: host, MISS: disk },
+      DISK: { HIT: disk, MISS: { rows: 0, bytes: 0 } },
+    },
+    fillSeconds: largest(counters.cacheFillNs) / 1e9,
+    presampleSeconds: attempt.cachePlan.rankMs / 1000,
   };
 }
 

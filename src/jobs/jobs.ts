@@ -289,6 +289,7 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
       (sum, { rows, cols }) => sum + rows * Math.max(1, cols),
       0,
     ),
+    cache: null,
   };
 }
 

@@ -41,6 +41,10 @@ export const integerLimits = {
   queueCapacity: { min: 1, max: 65_536 },
   /** Any budget works (the head group is exempt); 4 TiB is the largest segment that was tried. */
   queueMaxBytes: { min: 1, max: 2 ** 42 },
+  /** Each costs an epoch of sampling; past a few, hit rates do not change any more. */
+  presampleEpochs: { min: 1, max: 10 },
+  /** The largest that was tried, as for queue.max_bytes. */
+  memoryBytes: { min: 1, max: 2 ** 42 },
   maxAttempts: { min: 1, max: 100 },
   /** Bounds the time a job that keeps crashing can take. */
   executorRestarts: { min: 0, max: 1000 },
@@ -55,6 +59,9 @@ export const integerLimits = {
   priority: { min: 0, max: 1000 },
 } as const satisfies Readonly<Record<string, Range>>;
 
+/** `cache.ratio` of a cache that takes the memory there is. */
+export const automaticRatio = -1;
+
 /** Random seeds are keys of 64 bits. */
 export const randomSeedMax = 2n ** 64n - 1n;
 
@@ -65,6 +72,7 @@ export const specDefaults = {
   model: { type: 'GRAPHSAGE', hiddenDim: 256, dropout: 0.5, inputDropout: 0 },
   fanouts: [10, 10],
   standardize: false,
+  cache: { policy: 'COMBINED', presampleEpochs: 1 },
   training: { batchSize: 1024, batchesPerStep: 1, randomSeed: '0' },
   optimizer: {
     learningRate: 0.003,

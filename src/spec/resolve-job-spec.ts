@@ -1,6 +1,7 @@
 import type { FieldViolation } from '../base/errors.ts';
-import type { JobSpec, JobSpecInput } from './job-spec.ts';
+import { cachePolicies, type JobSpec, type JobSpecInput } from './job-spec.ts';
 import {
+  automaticRatio,
   deviceNamesMax,
   idPattern,
   idRule,
@@ -15,6 +16,7 @@ import {
   type SpecChecker,
   share,
   show,
+  wholeShare,
 } from './spec-checker.ts';
 
 /** What the host and the dataset add to a spec. */
@@ -55,6 +57,7 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
     model,
     sampling: { fanouts },
     features,
+    cache: resolveCache(check, input.cache),
     training,
     resources,
     placement: resolvePlacement(check, input.placement, resources.devices),
@@ -131,11 +134,50 @@ function resolveModel(
   };
 }
 
+function resolveCache(check: SpecChecker, cache: JobSpecInput['cache']): JobSpec['cache'] {
+  const defaults = specDefaults.cache;
+  const ratio = (path: string, value: number | undefined) => {
+    if (value === undefined || value === automaticRatio) return automaticRatio;
+    if (Number.isFinite(value) && wholeShare.holds(value)) return value;
+    check.violate(
+      path,
+      `${show(value)}: expected a finite number ${wholeShare.shown}, or -1 for automatic`,
+    );
+    return automaticRatio;
+  };
+  return {
+    policy: check.choice('spec.cache.policy', cache?.policy, cachePolicies, defaults.policy),
+    presampleEpochs: check.integer(
+      'spec.cache.presample_epochs',
+      cache?.presampleEpochs,
+      integerLimits.presampleEpochs,
+      defaults.presampleEpochs,
+    ),
+    ratio: ratio('spec.cache.ratio', cache?.ratio),
+    standbyRatio: ratio('spec.cache.standby_ratio', cache?.standbyRatio),
+  };
+}
+
 function resolveResources(
   check: SpecChecker,
   resources: JobSpecInput['resources'],
   hostDevices: readonly string[],
 ): JobSpec['resources'] {
+  // 0 is what a resolved spec says for "not set".
+  const memory = (path: string, value: number | undefined) =>
+    check.integer(path, value === 0 ? undefined : value, integerLimits.memoryBytes, 0);
+  return {
+    ...resolveDevices(check, resources, hostDevices),
+    deviceMemoryBytes: memory('spec.resources.device_memory_bytes', resources?.deviceMemoryBytes),
+    hostMemoryBytes: memory('spec.resources.host_memory_bytes', resources?.hostMemoryBytes),
+  };
+}
+
+function resolveDevices(
+  check: SpecChecker,
+  resources: JobSpecInput['resources'],
+  hostDevices: readonly string[],
+): Pick<JobSpec['resources'], 'devices' | 'deviceNames'> {
   const names = resources?.deviceNames ?? [];
   const path = 'spec.resources.devices';
   if (names.length === 0) {

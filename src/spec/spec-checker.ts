@@ -14,6 +14,10 @@ export const share: Interval = {
   shown: '[0, 1)',
 };
 export const positive: Interval = { holds: (value) => value > 0, shown: 'above 0' };
+export const wholeShare: Interval = {
+  holds: (value) => value >= 0 && value <= 1,
+  shown: 'in [0, 1]',
+};
 export const notNegative: Interval = { holds: (value) => value >= 0, shown: '0 or more' };
 
 /**

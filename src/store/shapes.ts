@@ -9,7 +9,7 @@ import {
   type PolicyChoice,
   reasons,
 } from '../spec/job-record.ts';
-import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
+import { cachePolicies, type JobSpec, type JobSpecInput } from '../spec/job-spec.ts';
 import {
   bool,
   type Decoder,
@@ -63,7 +63,19 @@ const training = {
   randomSeed: text,
   threadsPerTrainer: integer,
 };
-const resources = { devices: integer, deviceNames: list(text) };
+const cachePolicy = oneOf(cachePolicies);
+const cache = {
+  policy: cachePolicy,
+  presampleEpochs: integer,
+  ratio: float,
+  standbyRatio: float,
+};
+const resources = {
+  devices: integer,
+  deviceNames: list(text),
+  deviceMemoryBytes: integer,
+  hostMemoryBytes: integer,
+};
 const placement = {
   policy: oneOf(['AUTO', 'PAPER', 'MINMAX', 'FIXED']),
   samplers: integer,
@@ -84,6 +96,7 @@ export const jobSpec: Decoder<JobSpec> = object({
   model: object(model),
   sampling: object(sampling),
   features: object(features),
+  cache: object(cache),
   training: object({ ...training, optimizer: object(optimizer) }),
   resources: object(resources),
   placement: object(placement),
@@ -98,6 +111,7 @@ export const jobSpecInput: Decoder<JobSpecInput> = partial({
   model: partial(model),
   sampling: partial(sampling),
   features: partial(features),
+  cache: partial(cache),
   training: partial({ ...training, optimizer: partial(optimizer) }),
   resources: partial(resources),
   placement: partial(placement),
@@ -124,6 +138,16 @@ export const jobPlan: Decoder<JobPlan> = object({
   queueCapacity: integer,
   slotBytes: integer,
   parameterCount: integer,
+  cache: nullable(
+    object({
+      policy: cachePolicy,
+      trainerRows: integer,
+      standbyRows: integer,
+      rowBytes: integer,
+      rankMs: integer,
+      explanation: text,
+    }),
+  ),
 });
 
 export const jobResult: Decoder<JobResult> = object({

@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import { topologyFd as protocolTopologyFd } from '../executor/protocol.ts';
 import {
   type CoreAddon,
+  counters,
   type DatasetCounts,
   type DatasetLocation,
   type SegmentSnapshot,
@@ -12,7 +14,9 @@ import {
   stages,
 } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
+import { mayCache } from '../spec/cache-spec.ts';
 import type {
+  CachePlan,
   EpochReport,
   ExecutorExit,
   ExecutorRole,
@@ -22,9 +26,11 @@ import type {
   Reason,
 } from '../spec/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { cachePlanOf } from './cache-plan.ts';
 import { parametersSha256, writeCheckpoint } from './checkpoint.ts';
 import { Crew, type CrewDevice, type Seat } from './crew.ts';
 import type { ExecutorOutcome } from './exit-reason.ts';
+import { type HotOrder, prepareHotOrder } from './hot-order.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
 import { epochReportOf, type Look, progressOf } from './progress.ts';
 
@@ -101,6 +107,7 @@ export interface LaunchFacts {
   readonly queueCapacity: number;
   readonly slotBytes: number;
   readonly parameterCount: number;
+  readonly cache: CachePlan;
 }
 
 export interface CheckpointCounts {
@@ -131,6 +138,12 @@ export class JobAttempt {
   #topologyFd: number | null = null;
   #crew: Crew | null = null;
   #recordBytes = 0;
+  /** Of trial batches; 0 = not measured yet. */
+  #workBytes = 0;
+  #hotOrder: HotOrder = { path: '', rankMs: 0 };
+  /** Aborted to stop what prepares; `#preparing` settles once it has. */
+  readonly #abort = new AbortController();
+  #preparing: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | null = null;
   #looks: Look[] = [];
   #reported: EpochReport[] = [];
@@ -194,7 +207,53 @@ export class JobAttempt {
       this.#layout = layoutOf(native, spec, dataset.counts);
       this.#dataset = { ...dataset, featuresPath: await this.#features() };
       this.#topologyFd = await native.topologyCreate(this.#dataset);
-      this.#deps.emit({ kind: 'prepared' });
+      if (mayCache(spec)) {
+        const ranking = this.#rank(this.#dataset, this.#topologyFd);
+        this.#preparing = ranking.catch(() => {});
+        await ranking;
+      }
+      if (!this.#stopping) this.#deps.emit({ kind: 'prepared' });
+    });
+  }
+
+  async #rank(dataset: DatasetLocation, topologyFd: number): Promise<void> {
+    const { native, clock } = this.#deps;
+    const { spec, datasetDigest, cacheFolder, devices, logFolder } = this.input;
+    this.#hotOrder = await prepareHotOrder(
+      {
+        inputs: {
+          dataset,
+          sampling: this.#requireLayout().sampling,
+          randomSeed: BigInt(spec.training.randomSeed),
+          topologyFd: protocolTopologyFd,
+          policy: spec.cache.policy,
+          presampleEpochs: spec.cache.presampleEpochs,
+          epochs: spec.training.epochs,
+        },
+        datasetDigest,
+        folder: cacheFolder,
+        clock,
+      },
+      {
+        cores: devices[0]?.cores ?? [],
+        topologyFd,
+        logPath: join(logFolder, 'rank.log'),
+        instructionSet: native.hostInstructionSet(),
+        signal: this.#abort.signal,
+      },
+    );
+  }
+
+  /** What devices keep, as far as it is known. */
+  get cachePlan(): CachePlan {
+    const { spec, dataset } = this.input;
+    const { numNodes, numEdges } = dataset.counts;
+    return cachePlanOf(spec, {
+      counts: dataset.counts,
+      // 64-bit row starts, 32-bit neighbours.
+      topologyBytes: 8 * (numNodes + 1) + 4 * numEdges,
+      workBytes: this.#workBytes,
+      rankMs: this.#hotOrder.rankMs,
     });
   }
 
@@ -210,6 +269,9 @@ export class JobAttempt {
         const snapshot = await this.#untilComplete(crew);
         if (snapshot === null) return;
         this.#recordBytes = snapshot.largestRecordBytes;
+        this.#workBytes = Math.max(
+          ...snapshot.executors.map((executor) => executor.counters[counters.workBytes] ?? 0),
+        );
         await crew.stop(this.input.spec.timeouts.cancelGraceMs);
         this.#crew = null;
         if (this.#stopping) return;
@@ -244,7 +306,8 @@ export class JobAttempt {
       (sum, tensor) => sum + tensor.rows * Math.max(1, tensor.cols),
       0,
     );
-    return { queueCapacity: numSlots, slotBytes: layout.slotBytes, parameterCount };
+    const { slotBytes } = layout;
+    return { queueCapacity: numSlots, slotBytes, parameterCount, cache: this.cachePlan };
   }
 
   begin(): void {
@@ -265,7 +328,9 @@ export class JobAttempt {
   stop(graceMs: number): void {
     if (this.#stopping) return;
     this.#stopping = true;
+    this.#abort.abort();
     void (async () => {
+      await this.#preparing;
       const crew = this.#crew;
       const unkillable = crew === null ? [] : await crew.stop(graceMs);
       for (const seat of unkillable) {
@@ -349,6 +414,8 @@ export class JobAttempt {
       dataset: this.#dataset,
       spec,
       layout,
+      orderPath: this.#hotOrder.path,
+      cache: this.cachePlan,
       devices,
       logFolder: join(logFolder, logSubfolder),
       onSpawned: (role) => this.#deps.emit({ kind: 'executorSpawned', role }),

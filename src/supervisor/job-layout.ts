@@ -6,6 +6,7 @@ import type {
   SamplingOptions,
   SegmentSpec,
 } from '../native/contract.ts';
+import { mayCache } from '../spec/cache-spec.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 
 /** What a job's spec means in native terms: options, sizes, the segment to make. */
@@ -41,6 +42,7 @@ export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts
     fanouts: spec.sampling.fanouts,
     batchSize: spec.training.batchSize,
     gcnWeights: spec.model.type === 'GCN',
+    hotRanks: mayCache(spec),
   };
   return {
     model,

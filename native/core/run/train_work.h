@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/base/status.h"
+#include "core/cache/feature_store.h"
 #include "core/sample/record.h"
 
 // What a Trainer computes, apart from when: the Trainer loop (trainer_loop.h) decides which batch is
@@ -30,6 +31,14 @@ struct EvalReport {
   uint64_t test_correct = 0;
 };
 
+// What the last Extract did, and what there is to extract from.
+struct ExtractReport {
+  TierTraffic traffic;         // rows of the record's input nodes
+  uint64_t cache_rows = 0;     // of the Trainer's cache
+  uint64_t cache_fill_ns = 0;  // once, when it was made
+  uint64_t work_bytes = 0;     // memory that batches have taken so far, the cache aside
+};
+
 class TrainWork {
  public:
   virtual ~TrainWork() = default;
@@ -40,6 +49,9 @@ class TrainWork {
   // E: reads the record's features and labels into memory of its own. The record may be released
   // only after ComputeGradient of the same batch returned.
   virtual Status Extract(const RecordView& record) = 0;
+
+  // About the last Extract; zeros from an implementation that reads no features.
+  virtual ExtractReport extracted() const { return {}; }
 
   // T: gradient of the *sum* of the extracted batch's losses, written to every float of `gradient`
   // (padding zero). kNumericDivergence when the loss is not finite.

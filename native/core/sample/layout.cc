@@ -69,6 +69,8 @@ Result<RecordLayout> RecordLayout::Of(const SampleLimits& limits) {
     hop.weight_at = layout.AddSection(hop.max_edges);
     hop.self_weight_at = layout.AddSection(hop.max_dst);
   }
+  // Written after the sample is made (M stage), so it is the last section.
+  if (limits.hot_ranks) layout.ranks_at_ = layout.AddSection(nodes);
   return layout;
 }
 

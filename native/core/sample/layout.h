@@ -26,6 +26,7 @@ struct SampleLimits {
   uint32_t batch_size = 0;       // seeds
   std::vector<int32_t> fanouts;  // hop 0 (at the seeds) first; kFullNeighbourhood takes all
   bool edge_weights = false;     // sections for edge and self weights
+  bool hot_ranks = false;        // a section for the input nodes' hot ranks
 };
 
 // Bounds and section offsets (bytes from the record's start) of one hop's block.
@@ -55,6 +56,7 @@ class RecordLayout {
   uint32_t max_seeds() const { return hops_[0].max_dst; }
   uint32_t max_nodes() const { return max_nodes_; }
   uint64_t nodes_at() const { return nodes_at_; }
+  uint64_t ranks_at() const { return ranks_at_; }  // 0 without hot ranks
   const HopLayout& hop(uint32_t index) const { return hops_[index]; }
 
  private:
@@ -64,6 +66,7 @@ class RecordLayout {
   uint32_t num_hops_ = 0;
   uint32_t max_nodes_ = 0;
   uint64_t nodes_at_ = 0;
+  uint64_t ranks_at_ = 0;
   uint64_t slot_bytes_ = 0;
 };
 

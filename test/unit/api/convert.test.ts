@@ -41,6 +41,7 @@ const fullSpec: JobSpecInput = {
   model: { type: 'GCN', layers: 2, hiddenDim: 16, dropout: 0, inputDropout: 0.25 },
   sampling: { fanouts: [-1, 4] },
   features: { standardize: false },
+  cache: { policy: 'PRESC', presampleEpochs: 2, ratio: 0.25, standbyRatio: 0 },
   training: {
     epochs: 200,
     batchSize: 140,
@@ -57,7 +58,12 @@ const fullSpec: JobSpecInput = {
     },
     threadsPerTrainer: 1,
   },
-  resources: { devices: 2, deviceNames: ['cpu:0', 'cpu:1'] },
+  resources: {
+    devices: 2,
+    deviceNames: ['cpu:0', 'cpu:1'],
+    deviceMemoryBytes: 2 ** 33,
+    hostMemoryBytes: 0,
+  },
   placement: { policy: 'FIXED', samplers: 1, standby: 'ALWAYS' },
   queue: { capacity: 0, maxBytes: 2 ** 40 },
   restart: { maxAttempts: 1, executorRestarts: 0 },

@@ -72,6 +72,17 @@ export function jobInput(slot: number, devices: readonly string[]): JobMetricsIn
       corruptRecords: 0,
       lockOwnersDied: 0,
     },
+    cache: {
+      capacityRows: 270,
+      ratio: 0.1,
+      lookups: {
+        DEVICE: { HIT: { rows: 60, bytes: 600 }, MISS: { rows: 40, bytes: 400 } },
+        HOST: { HIT: { rows: 30, bytes: 300 }, MISS: { rows: 10, bytes: 100 } },
+        DISK: { HIT: { rows: 10, bytes: 100 }, MISS: { rows: 0, bytes: 0 } },
+      },
+      fillSeconds: 0.25,
+      presampleSeconds: 1.5,
+    },
     placement: {
       k: 2,
       samplerBatchSeconds: 0.01,

@@ -57,6 +57,7 @@ describe('resolveJobSpec', () => {
       model: { type: 'GRAPHSAGE', layers: 2, hiddenDim: 256, dropout: 0.5, inputDropout: 0 },
       sampling: { fanouts: [10, 10] },
       features: { standardize: false },
+      cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: -1, standbyRatio: -1 },
       training: {
         epochs: 1,
         batchSize: 1024,
@@ -73,7 +74,7 @@ describe('resolveJobSpec', () => {
         },
         threadsPerTrainer: 2,
       },
-      resources: { devices: 1, deviceNames: [] },
+      resources: { devices: 1, deviceNames: [], deviceMemoryBytes: 0, hostMemoryBytes: 0 },
       placement: { policy: 'AUTO', samplers: 0, standby: 'AUTO' },
       queue: { capacity: 0, maxBytes: 1_073_741_824 },
       restart: { maxAttempts: 3, executorRestarts: 10 },
@@ -112,7 +113,7 @@ describe('resolveJobSpec', () => {
       ...least,
       resources: { deviceNames: ['cpu:2', 'cpu:0'] },
     });
-    expect(resources).toEqual({ devices: 2, deviceNames: ['cpu:2', 'cpu:0'] });
+    expect(resources).toMatchObject({ devices: 2, deviceNames: ['cpu:2', 'cpu:0'] });
     expect(training.staleness).toBe(2);
   });
 
@@ -151,6 +152,7 @@ const integerFields: readonly (readonly [string, string, number, number])[] = [
   ['training.staleness', 'spec.training.staleness', 0, 8],
   ['training.threadsPerTrainer', 'spec.training.threads_per_trainer', 1, 256],
   ['resources.devices', 'spec.resources.devices', 1, 4],
+  ['cache.presampleEpochs', 'spec.cache.presample_epochs', 1, 10],
   ['queue.maxBytes', 'spec.queue.max_bytes', 1, 2 ** 42],
   ['restart.maxAttempts', 'spec.restart.max_attempts', 1, 100],
   ['restart.executorRestarts', 'spec.restart.executor_restarts', 0, 1000],
@@ -161,6 +163,42 @@ const integerFields: readonly (readonly [string, string, number, number])[] = [
   ['timeouts.runMs', 'spec.timeouts.run_ms', 0, 2_147_483_647],
   ['priority', 'spec.priority', 0, 1000],
 ];
+
+describe('cache ratios', () => {
+  const ratios = [
+    ['cache.ratio', 'spec.cache.ratio'],
+    ['cache.standbyRatio', 'spec.cache.standby_ratio'],
+  ] as const;
+
+  it.each(ratios)('%s takes a share, none and all of it included, or -1', (path) => {
+    for (const value of [0, 0.1, 1, -1]) {
+      expect(fieldOf(resolved(withField(path, value)), path)).toBe(value);
+    }
+  });
+
+  it.each(ratios)('%s refuses all else', (path, proto) => {
+    for (const value of [-0.1, 1.01, -2, Number.NaN, Number.POSITIVE_INFINITY]) {
+      const description = `${value}: expected a finite number in [0, 1], or -1 for automatic`;
+      expect(violations(withField(path, value))).toEqual([{ path: proto, description }]);
+    }
+  });
+});
+
+describe('memory budgets', () => {
+  const budgets = [
+    ['resources.deviceMemoryBytes', 'spec.resources.device_memory_bytes'],
+    ['resources.hostMemoryBytes', 'spec.resources.host_memory_bytes'],
+  ] as const;
+
+  it.each(budgets)('%s takes 0 as not set, else a number of bytes', (path, proto) => {
+    for (const value of [0, 1, 2 ** 42]) {
+      expect(fieldOf(resolved(withField(path, value)), path)).toBe(value);
+    }
+    for (const value of [-1, 2 ** 42 + 1, 0.5]) {
+      expect(violations(withField(path, value)).map(({ path: at }) => at)).toEqual([proto]);
+    }
+  });
+});
 
 describe('integer fields', () => {
   it.each(integerFields)('%s takes both ends of its range', (path, _proto, min, max) => {

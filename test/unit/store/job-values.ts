@@ -7,6 +7,7 @@ export const someSpec: JobSpec = {
   model: { type: 'GRAPHSAGE', layers: 2, hiddenDim: 16, dropout: 0.5, inputDropout: 0 },
   sampling: { fanouts: [10, -1] },
   features: { standardize: true },
+  cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: 0.25, standbyRatio: -1 },
   training: {
     epochs: 3,
     batchSize: 64,
@@ -23,7 +24,7 @@ export const someSpec: JobSpec = {
     },
     threadsPerTrainer: 1,
   },
-  resources: { devices: 2, deviceNames: [] },
+  resources: { devices: 2, deviceNames: [], deviceMemoryBytes: 1 << 20, hostMemoryBytes: 0 },
   placement: { policy: 'AUTO', samplers: 0, standby: 'AUTO' },
   queue: { capacity: 0, maxBytes: 1 << 30 },
   restart: { maxAttempts: 3, executorRestarts: 10 },
@@ -65,6 +66,14 @@ export const somePlan: JobPlan = {
   queueCapacity: 4,
   slotBytes: 4096,
   parameterCount: 1234,
+  cache: {
+    policy: 'COMBINED',
+    trainerRows: 100,
+    standbyRows: 50,
+    rowBytes: 512,
+    rankMs: 12,
+    explanation: '25.0 % of the rows, as asked for',
+  },
 };
 
 export const someResult: JobResult = {

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job.proto.
  */
 export const file_gnnd_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSK2AwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSJwoIdHJhaW5pbmcYBSABKAsyFS5nbm5kLnYxLlRyYWluaW5nU3BlYxIpCglyZXNvdXJjZXMYBiABKAsyFi5nbm5kLnYxLlJlc291cmNlc1NwZWMSKQoJcGxhY2VtZW50GAcgASgLMhYuZ25uZC52MS5QbGFjZW1lbnRTcGVjEiEKBXF1ZXVlGAggASgLMhIuZ25uZC52MS5RdWV1ZVNwZWMSJQoHcmVzdGFydBgJIAEoCzIULmdubmQudjEuUmVzdGFydFNwZWMSJwoIdGltZW91dHMYCiABKAsyFS5nbm5kLnYxLlRpbWVvdXRzU3BlYxIVCghwcmlvcml0eRgLIAEoBUgBiAEBQgoKCF9kYXRhc2V0QgsKCV9wcmlvcml0eSLFAQoJTW9kZWxTcGVjEiAKBHR5cGUYASABKA4yEi5nbm5kLnYxLk1vZGVsVHlwZRITCgZsYXllcnMYAiABKAVIAIgBARIXCgpoaWRkZW5fZGltGAMgASgFSAGIAQESFAoHZHJvcG91dBgEIAEoAUgCiAEBEhoKDWlucHV0X2Ryb3BvdXQYBSABKAFIA4gBAUIJCgdfbGF5ZXJzQg0KC19oaWRkZW5fZGltQgoKCF9kcm9wb3V0QhAKDl9pbnB1dF9kcm9wb3V0Ih8KDFNhbXBsaW5nU3BlYxIPCgdmYW5vdXRzGAEgAygFIjgKDEZlYXR1cmVzU3BlYxIYCgtzdGFuZGFyZGl6ZRgBIAEoCEgAiAEBQg4KDF9zdGFuZGFyZGl6ZSL+AQoNT3B0aW1pemVyU3BlYxIaCg1sZWFybmluZ19yYXRlGAEgASgBSACIAQESEgoFYmV0YTEYAiABKAFIAYgBARISCgViZXRhMhgDIAEoAUgCiAEBEhQKB2Vwc2lsb24YBCABKAFIA4gBARIZCgx3ZWlnaHRfZGVjYXkYBSABKAFIBIgBARI1ChJ3ZWlnaHRfZGVjYXlfc2NvcGUYBiABKA4yGS5nbm5kLnYxLldlaWdodERlY2F5U2NvcGVCEAoOX2xlYXJuaW5nX3JhdGVCCAoGX2JldGExQggKBl9iZXRhMkIKCghfZXBzaWxvbkIPCg1fd2VpZ2h0X2RlY2F5Ir8CCgxUcmFpbmluZ1NwZWMSEwoGZXBvY2hzGAEgASgFSACIAQESFwoKYmF0Y2hfc2l6ZRgCIAEoBUgBiAEBEh0KEGJhdGNoZXNfcGVyX3N0ZXAYAyABKAVIAogBARIWCglzdGFsZW5lc3MYBCABKAVIA4gBARIYCgtyYW5kb21fc2VlZBgFIAEoBEgEiAEBEikKCW9wdGltaXplchgGIAEoCzIWLmdubmQudjEuT3B0aW1pemVyU3BlYxIgChN0aHJlYWRzX3Blcl90cmFpbmVyGAcgASgFSAWIAQFCCQoHX2Vwb2Noc0INCgtfYmF0Y2hfc2l6ZUITChFfYmF0Y2hlc19wZXJfc3RlcEIMCgpfc3RhbGVuZXNzQg4KDF9yYW5kb21fc2VlZEIWChRfdGhyZWFkc19wZXJfdHJhaW5lciJHCg1SZXNvdXJjZXNTcGVjEhQKB2RldmljZXMYASABKAVIAIgBARIUCgxkZXZpY2VfbmFtZXMYAiADKAlCCgoIX2RldmljZXMihgEKDVBsYWNlbWVudFNwZWMSKAoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSFQoIc2FtcGxlcnMYAiABKAVIAIgBARInCgdzdGFuZGJ5GAMgASgOMhYuZ25uZC52MS5TdGFuZGJ5UG9saWN5QgsKCV9zYW1wbGVycyJVCglRdWV1ZVNwZWMSFQoIY2FwYWNpdHkYASABKAVIAIgBARIWCgltYXhfYnl0ZXMYAiABKANIAYgBAUILCglfY2FwYWNpdHlCDAoKX21heF9ieXRlcyJvCgtSZXN0YXJ0U3BlYxIZCgxtYXhfYXR0ZW1wdHMYASABKAVIAIgBARIeChFleGVjdXRvcl9yZXN0YXJ0cxgCIAEoBUgBiAEBQg8KDV9tYXhfYXR0ZW1wdHNCFAoSX2V4ZWN1dG9yX3Jlc3RhcnRzItQBCgxUaW1lb3V0c1NwZWMSFwoKcGVuZGluZ19tcxgBIAEoA0gAiAEBEhcKCnN0YXJ0dXBfbXMYAiABKANIAYgBARIVCghzdGFsbF9tcxgDIAEoA0gCiAEBEhwKD2NhbmNlbF9ncmFjZV9tcxgEIAEoA0gDiAEBEhMKBnJ1bl9tcxgFIAEoA0gEiAEBQg0KC19wZW5kaW5nX21zQg0KC19zdGFydHVwX21zQgsKCV9zdGFsbF9tc0ISChBfY2FuY2VsX2dyYWNlX21zQgkKB19ydW5fbXMi0wQKA0pvYhIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRIeCgRzcGVjGAMgASgLMhAuZ25uZC52MS5Kb2JTcGVjEigKDmVmZmVjdGl2ZV9zcGVjGAQgASgLMhAuZ25uZC52MS5Kb2JTcGVjEiAKBXN0YXRlGAUgASgOMhEuZ25uZC52MS5Kb2JTdGF0ZRIgCgVwaGFzZRgGIAEoDjIRLmdubmQudjEuSm9iUGhhc2USIgoGaW50ZW50GAcgASgOMhIuZ25uZC52MS5Kb2JJbnRlbnQSHwoGcmVhc29uGAggASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgJIAEoCRImCghwcm9ncmVzcxgKIAEoCzIULmdubmQudjEuSm9iUHJvZ3Jlc3MSIgoIYXR0ZW1wdHMYCyADKAsyEC5nbm5kLnYxLkF0dGVtcHQSJAoGZXBvY2hzGAwgAygLMhQuZ25uZC52MS5FcG9jaFJlcG9ydBIiCgZyZXN1bHQYDSABKAsyEi5nbm5kLnYxLkpvYlJlc3VsdBIvCgtjcmVhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKc3RhcnRfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGBEgASgDEhYKDmRhdGFzZXRfZGlnZXN0GBIgASgJIroCCgtKb2JQcm9ncmVzcxINCgVlcG9jaBgBIAEoBRIOCgZlcG9jaHMYAiABKAUSGQoRYmF0Y2hlc19jb21taXR0ZWQYAyABKAMSGQoRYmF0Y2hlc19wZXJfZXBvY2gYBCABKAMSDwoHdmVyc2lvbhgFIAEoAxIMCgRsb3NzGAYgASgBEhQKDHZhbF9hY2N1cmFjeRgHIAEoARIYChBzZWVkc19wZXJfc2Vjb25kGAggASgBEhgKEGVkZ2VzX3Blcl9zZWNvbmQYCSABKAESFAoMcmVtYWluaW5nX21zGAogASgDEhMKC3F1ZXVlX2RlcHRoGAsgASgFEhYKDnF1ZXVlX2NhcGFjaXR5GAwgASgFEioKCWV4ZWN1dG9ycxgNIAMoCzIXLmdubmQudjEuRXhlY3V0b3JTdGF0dXMigAEKDkV4ZWN1dG9yU3RhdHVzEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkSCwoDcGlkGAMgASgFEgwKBGJ1c3kYBCABKAESDwoHYmF0Y2hlcxgFIAEoAxINCgVzdGFnZRgGIAEoCSL2AgoLRXBvY2hSZXBvcnQSDQoFZXBvY2gYASABKAUSDwoHYmF0Y2hlcxgCIAEoAxINCgVzdGVwcxgDIAEoAxIPCgdyZXRyaWVzGAQgASgDEgwKBGxvc3MYBSABKAESFgoOdHJhaW5fYWNjdXJhY3kYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhUKDXRlc3RfYWNjdXJhY3kYCCABKAESEwoLZHVyYXRpb25fbXMYCSABKAMSDwoHdmVyc2lvbhgKIAEoAxIZChFwYXJhbWV0ZXJzX3NoYTI1NhgLIAEoCRIVCg1sZWRnZXJfZGlnZXN0GAwgASgJEkQKEWJhdGNoZXNfYnlfZGV2aWNlGA0gAygLMikuZ25uZC52MS5FcG9jaFJlcG9ydC5CYXRjaGVzQnlEZXZpY2VFbnRyeRo2ChRCYXRjaGVzQnlEZXZpY2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIu4BCgdBdHRlbXB0Eg4KBm51bWJlchgBIAEoBRIuCgpzdGFydF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIwoKZW5kX3JlYXNvbhgEIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYBSABKAkSGQoRZXhlY3V0b3JfcmVzdGFydHMYBiABKAUSJAoFZXhpdHMYByADKAsyFS5nbm5kLnYxLkV4ZWN1dG9yRXhpdCK5AQoMRXhlY3V0b3JFeGl0EiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkSCwoDcGlkGAMgASgFEhYKCWV4aXRfY29kZRgEIAEoBUgAiAEBEg4KBnNpZ25hbBgFIAEoCRIfCgZyZWFzb24YBiABKA4yDy5nbm5kLnYxLlJlYXNvbhIQCghsb2dfdGFpbBgHIAEoCUIMCgpfZXhpdF9jb2RlIqUBCglKb2JSZXN1bHQSGQoRcGFyYW1ldGVyc19zaGEyNTYYASABKAkSFgoOY2hlY2twb2ludF9kaXIYAiABKAkSGgoSdGVzdF9hY2N1cmFjeV9sYXN0GAMgASgBEhoKEnRlc3RfYWNjdXJhY3lfYmVzdBgEIAEoARISCgpiZXN0X2Vwb2NoGAUgASgFEhkKEWJlc3RfdmFsX2FjY3VyYWN5GAYgASgBIqMDCgdKb2JQbGFuEgsKA2pvYhgBIAEoCRIRCgllc3RpbWF0ZWQYAiABKAgSKwoJZXhlY3V0b3JzGAMgAygLMhguZ25uZC52MS5QbGFubmVkRXhlY3V0b3ISGAoQc2FtcGxlcl9iYXRjaF9ucxgEIAEoAxIYChB0cmFpbmVyX2JhdGNoX25zGAUgASgDEhgKEHN0YW5kYnlfYmF0Y2hfbnMYBiABKAMSCQoBaxgHIAEoARImCgdjaG9pY2VzGAggAygLMhUuZ25uZC52MS5Qb2xpY3lDaG9pY2USKAoGcG9saWN5GAkgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSJwoHc3RhbmRieRgKIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeRIdChV0aW1lX3NoYXJpbmdfYmF0Y2hfbnMYCyABKAMSEwoLZXhwbGFuYXRpb24YDCABKAkSFgoOcXVldWVfY2FwYWNpdHkYDSABKAUSEgoKc2xvdF9ieXRlcxgOIAEoAxIXCg9wYXJhbWV0ZXJfY291bnQYDyABKAMiRgoPUGxhbm5lZEV4ZWN1dG9yEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkibgoMUG9saWN5Q2hvaWNlEigKBnBvbGljeRgBIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EhAKCHNhbXBsZXJzGAIgASgFEhAKCHRyYWluZXJzGAMgASgFEhAKCGJhdGNoX25zGAQgASgDKlUKCU1vZGVsVHlwZRIaChZNT0RFTF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUTU9ERUxfVFlQRV9HUkFQSFNBR0UQARISCg5NT0RFTF9UWVBFX0dDThACKnYKEFdlaWdodERlY2F5U2NvcGUSIgoeV0VJR0hUX0RFQ0FZX1NDT1BFX1VOU1BFQ0lGSUVEEAASGgoWV0VJR0hUX0RFQ0FZX1NDT1BFX0FMTBABEiIKHldFSUdIVF9ERUNBWV9TQ09QRV9GSVJTVF9MQVlFUhACKqMBCg9QbGFjZW1lbnRQb2xpY3kSIAocUExBQ0VNRU5UX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFVBMQUNFTUVOVF9QT0xJQ1lfQVVUTxABEhoKFlBMQUNFTUVOVF9QT0xJQ1lfUEFQRVIQAhIbChdQTEFDRU1FTlRfUE9MSUNZX01JTk1BWBADEhoKFlBMQUNFTUVOVF9QT0xJQ1lfRklYRUQQBCp7Cg1TdGFuZGJ5UG9saWN5Eh4KGlNUQU5EQllfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFwoTU1RBTkRCWV9QT0xJQ1lfQVVUTxABEhYKElNUQU5EQllfUE9MSUNZX09GRhACEhkKFVNUQU5EQllfUE9MSUNZX0FMV0FZUxADKs4BCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFKT0JfU1RBVEVfUEVORElORxABEhcKE0pPQl9TVEFURV9QUkVQQVJJTkcQAhIVChFKT0JfU1RBVEVfUlVOTklORxADEhgKFEpPQl9TVEFURV9DQU5DRUxMSU5HEAQSFwoTSk9CX1NUQVRFX1NVQ0NFRURFRBAFEhQKEEpPQl9TVEFURV9GQUlMRUQQBhIXChNKT0JfU1RBVEVfQ0FOQ0VMTEVEEAcqUgoJSm9iSW50ZW50EhoKFkpPQl9JTlRFTlRfVU5TUEVDSUZJRUQQABISCg5KT0JfSU5URU5UX1JVThABEhUKEUpPQl9JTlRFTlRfQ0FOQ0VMEAIqwwEKCEpvYlBoYXNlEhkKFUpPQl9QSEFTRV9VTlNQRUNJRklFRBAAEh0KGUpPQl9QSEFTRV9MT0FESU5HX0RBVEFTRVQQARIZChVKT0JfUEhBU0VfQ0FMSUJSQVRJTkcQAhIWChJKT0JfUEhBU0VfU1RBUlRJTkcQAxIWChJKT0JfUEhBU0VfVFJBSU5JTkcQBBIYChRKT0JfUEhBU0VfRVZBTFVBVElORxAFEhgKFEpPQl9QSEFTRV9GSU5BTElaSU5HEAYqfgoMRXhlY3V0b3JSb2xlEh0KGUVYRUNVVE9SX1JPTEVfVU5TUEVDSUZJRUQQABIZChVFWEVDVVRPUl9ST0xFX1NBTVBMRVIQARIZChVFWEVDVVRPUl9ST0xFX1RSQUlORVIQAhIZChVFWEVDVVRPUl9ST0xFX1NUQU5EQlkQA2IGcHJvdG8z", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSLZAwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5IsUBCglNb2RlbFNwZWMSIAoEdHlwZRgBIAEoDjISLmdubmQudjEuTW9kZWxUeXBlEhMKBmxheWVycxgCIAEoBUgAiAEBEhcKCmhpZGRlbl9kaW0YAyABKAVIAYgBARIUCgdkcm9wb3V0GAQgASgBSAKIAQESGgoNaW5wdXRfZHJvcG91dBgFIAEoAUgDiAEBQgkKB19sYXllcnNCDQoLX2hpZGRlbl9kaW1CCgoIX2Ryb3BvdXRCEAoOX2lucHV0X2Ryb3BvdXQiHwoMU2FtcGxpbmdTcGVjEg8KB2Zhbm91dHMYASADKAUiOAoMRmVhdHVyZXNTcGVjEhgKC3N0YW5kYXJkaXplGAEgASgISACIAQFCDgoMX3N0YW5kYXJkaXplIrEBCglDYWNoZVNwZWMSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIdChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFSACIAQESEgoFcmF0aW8YAyABKAFIAYgBARIaCg1zdGFuZGJ5X3JhdGlvGAQgASgBSAKIAQFCEwoRX3ByZXNhbXBsZV9lcG9jaHNCCAoGX3JhdGlvQhAKDl9zdGFuZGJ5X3JhdGlvIv4BCg1PcHRpbWl6ZXJTcGVjEhoKDWxlYXJuaW5nX3JhdGUYASABKAFIAIgBARISCgViZXRhMRgCIAEoAUgBiAEBEhIKBWJldGEyGAMgASgBSAKIAQESFAoHZXBzaWxvbhgEIAEoAUgDiAEBEhkKDHdlaWdodF9kZWNheRgFIAEoAUgEiAEBEjUKEndlaWdodF9kZWNheV9zY29wZRgGIAEoDjIZLmdubmQudjEuV2VpZ2h0RGVjYXlTY29wZUIQCg5fbGVhcm5pbmdfcmF0ZUIICgZfYmV0YTFCCAoGX2JldGEyQgoKCF9lcHNpbG9uQg8KDV93ZWlnaHRfZGVjYXkivwIKDFRyYWluaW5nU3BlYxITCgZlcG9jaHMYASABKAVIAIgBARIXCgpiYXRjaF9zaXplGAIgASgFSAGIAQESHQoQYmF0Y2hlc19wZXJfc3RlcBgDIAEoBUgCiAEBEhYKCXN0YWxlbmVzcxgEIAEoBUgDiAEBEhgKC3JhbmRvbV9zZWVkGAUgASgESASIAQESKQoJb3B0aW1pemVyGAYgASgLMhYuZ25uZC52MS5PcHRpbWl6ZXJTcGVjEiAKE3RocmVhZHNfcGVyX3RyYWluZXIYByABKAVIBYgBAUIJCgdfZXBvY2hzQg0KC19iYXRjaF9zaXplQhMKEV9iYXRjaGVzX3Blcl9zdGVwQgwKCl9zdGFsZW5lc3NCDgoMX3JhbmRvbV9zZWVkQhYKFF90aHJlYWRzX3Blcl90cmFpbmVyIrcBCg1SZXNvdXJjZXNTcGVjEhQKB2RldmljZXMYASABKAVIAIgBARIUCgxkZXZpY2VfbmFtZXMYAiADKAkSIAoTZGV2aWNlX21lbW9yeV9ieXRlcxgDIAEoA0gBiAEBEh4KEWhvc3RfbWVtb3J5X2J5dGVzGAQgASgDSAKIAQFCCgoIX2RldmljZXNCFgoUX2RldmljZV9tZW1vcnlfYnl0ZXNCFAoSX2hvc3RfbWVtb3J5X2J5dGVzIoYBCg1QbGFjZW1lbnRTcGVjEigKBnBvbGljeRgBIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EhUKCHNhbXBsZXJzGAIgASgFSACIAQESJwoHc3RhbmRieRgDIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeUILCglfc2FtcGxlcnMiVQoJUXVldWVTcGVjEhUKCGNhcGFjaXR5GAEgASgFSACIAQESFgoJbWF4X2J5dGVzGAIgASgDSAGIAQFCCwoJX2NhcGFjaXR5QgwKCl9tYXhfYnl0ZXMibwoLUmVzdGFydFNwZWMSGQoMbWF4X2F0dGVtcHRzGAEgASgFSACIAQESHgoRZXhlY3V0b3JfcmVzdGFydHMYAiABKAVIAYgBAUIPCg1fbWF4X2F0dGVtcHRzQhQKEl9leGVjdXRvcl9yZXN0YXJ0cyLUAQoMVGltZW91dHNTcGVjEhcKCnBlbmRpbmdfbXMYASABKANIAIgBARIXCgpzdGFydHVwX21zGAIgASgDSAGIAQESFQoIc3RhbGxfbXMYAyABKANIAogBARIcCg9jYW5jZWxfZ3JhY2VfbXMYBCABKANIA4gBARITCgZydW5fbXMYBSABKANIBIgBAUINCgtfcGVuZGluZ19tc0INCgtfc3RhcnR1cF9tc0ILCglfc3RhbGxfbXNCEgoQX2NhbmNlbF9ncmFjZV9tc0IJCgdfcnVuX21zItMECgNKb2ISDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSHgoEc3BlYxgDIAEoCzIQLmdubmQudjEuSm9iU3BlYxIoCg5lZmZlY3RpdmVfc3BlYxgEIAEoCzIQLmdubmQudjEuSm9iU3BlYxIgCgVzdGF0ZRgFIAEoDjIRLmdubmQudjEuSm9iU3RhdGUSIAoFcGhhc2UYBiABKA4yES5nbm5kLnYxLkpvYlBoYXNlEiIKBmludGVudBgHIAEoDjISLmdubmQudjEuSm9iSW50ZW50Eh8KBnJlYXNvbhgIIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYCSABKAkSJgoIcHJvZ3Jlc3MYCiABKAsyFC5nbm5kLnYxLkpvYlByb2dyZXNzEiIKCGF0dGVtcHRzGAsgAygLMhAuZ25uZC52MS5BdHRlbXB0EiQKBmVwb2NocxgMIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQSIgoGcmVzdWx0GA0gASgLMhIuZ25uZC52MS5Kb2JSZXN1bHQSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgRIAEoAxIWCg5kYXRhc2V0X2RpZ2VzdBgSIAEoCSK6AgoLSm9iUHJvZ3Jlc3MSDQoFZXBvY2gYASABKAUSDgoGZXBvY2hzGAIgASgFEhkKEWJhdGNoZXNfY29tbWl0dGVkGAMgASgDEhkKEWJhdGNoZXNfcGVyX2Vwb2NoGAQgASgDEg8KB3ZlcnNpb24YBSABKAMSDAoEbG9zcxgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESGAoQc2VlZHNfcGVyX3NlY29uZBgIIAEoARIYChBlZGdlc19wZXJfc2Vjb25kGAkgASgBEhQKDHJlbWFpbmluZ19tcxgKIAEoAxITCgtxdWV1ZV9kZXB0aBgLIAEoBRIWCg5xdWV1ZV9jYXBhY2l0eRgMIAEoBRIqCglleGVjdXRvcnMYDSADKAsyFy5nbm5kLnYxLkV4ZWN1dG9yU3RhdHVzIpgBCg5FeGVjdXRvclN0YXR1cxIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIMCgRidXN5GAQgASgBEg8KB2JhdGNoZXMYBSABKAMSDQoFc3RhZ2UYBiABKAkSFgoOY2FjaGVfaGl0X3JhdGUYByABKAEi9gIKC0Vwb2NoUmVwb3J0Eg0KBWVwb2NoGAEgASgFEg8KB2JhdGNoZXMYAiABKAMSDQoFc3RlcHMYAyABKAMSDwoHcmV0cmllcxgEIAEoAxIMCgRsb3NzGAUgASgBEhYKDnRyYWluX2FjY3VyYWN5GAYgASgBEhQKDHZhbF9hY2N1cmFjeRgHIAEoARIVCg10ZXN0X2FjY3VyYWN5GAggASgBEhMKC2R1cmF0aW9uX21zGAkgASgDEg8KB3ZlcnNpb24YCiABKAMSGQoRcGFyYW1ldGVyc19zaGEyNTYYCyABKAkSFQoNbGVkZ2VyX2RpZ2VzdBgMIAEoCRJEChFiYXRjaGVzX2J5X2RldmljZRgNIAMoCzIpLmdubmQudjEuRXBvY2hSZXBvcnQuQmF0Y2hlc0J5RGV2aWNlRW50cnkaNgoUQmF0Y2hlc0J5RGV2aWNlRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASLuAQoHQXR0ZW1wdBIOCgZudW1iZXIYASABKAUSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKCmVuZF9yZWFzb24YBCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAUgASgJEhkKEWV4ZWN1dG9yX3Jlc3RhcnRzGAYgASgFEiQKBWV4aXRzGAcgAygLMhUuZ25uZC52MS5FeGVjdXRvckV4aXQiuQEKDEV4ZWN1dG9yRXhpdBIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIWCglleGl0X2NvZGUYBCABKAVIAIgBARIOCgZzaWduYWwYBSABKAkSHwoGcmVhc29uGAYgASgOMg8uZ25uZC52MS5SZWFzb24SEAoIbG9nX3RhaWwYByABKAlCDAoKX2V4aXRfY29kZSKlAQoJSm9iUmVzdWx0EhkKEXBhcmFtZXRlcnNfc2hhMjU2GAEgASgJEhYKDmNoZWNrcG9pbnRfZGlyGAIgASgJEhoKEnRlc3RfYWNjdXJhY3lfbGFzdBgDIAEoARIaChJ0ZXN0X2FjY3VyYWN5X2Jlc3QYBCABKAESEgoKYmVzdF9lcG9jaBgFIAEoBRIZChFiZXN0X3ZhbF9hY2N1cmFjeRgGIAEoASLGAwoHSm9iUGxhbhILCgNqb2IYASABKAkSEQoJZXN0aW1hdGVkGAIgASgIEisKCWV4ZWN1dG9ycxgDIAMoCzIYLmdubmQudjEuUGxhbm5lZEV4ZWN1dG9yEhgKEHNhbXBsZXJfYmF0Y2hfbnMYBCABKAMSGAoQdHJhaW5lcl9iYXRjaF9ucxgFIAEoAxIYChBzdGFuZGJ5X2JhdGNoX25zGAYgASgDEgkKAWsYByABKAESJgoHY2hvaWNlcxgIIAMoCzIVLmdubmQudjEuUG9saWN5Q2hvaWNlEigKBnBvbGljeRgJIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EicKB3N0YW5kYnkYCiABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3kSHQoVdGltZV9zaGFyaW5nX2JhdGNoX25zGAsgASgDEhMKC2V4cGxhbmF0aW9uGAwgASgJEhYKDnF1ZXVlX2NhcGFjaXR5GA0gASgFEhIKCnNsb3RfYnl0ZXMYDiABKAMSFwoPcGFyYW1ldGVyX2NvdW50GA8gASgDEiEKBWNhY2hlGBAgASgLMhIuZ25uZC52MS5DYWNoZVBsYW4ilgEKCUNhY2hlUGxhbhIkCgZwb2xpY3kYASABKA4yFC5nbm5kLnYxLkNhY2hlUG9saWN5EhQKDHRyYWluZXJfcm93cxgCIAEoAxIUCgxzdGFuZGJ5X3Jvd3MYAyABKAMSEQoJcm93X2J5dGVzGAQgASgDEg8KB3JhbmtfbXMYBSABKAMSEwoLZXhwbGFuYXRpb24YBiABKAkiRgoPUGxhbm5lZEV4ZWN1dG9yEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkibgoMUG9saWN5Q2hvaWNlEigKBnBvbGljeRgBIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EhAKCHNhbXBsZXJzGAIgASgFEhAKCHRyYWluZXJzGAMgASgFEhAKCGJhdGNoX25zGAQgASgDKlUKCU1vZGVsVHlwZRIaChZNT0RFTF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUTU9ERUxfVFlQRV9HUkFQSFNBR0UQARISCg5NT0RFTF9UWVBFX0dDThACKsgBCgtDYWNoZVBvbGljeRIcChhDQUNIRV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVDQUNIRV9QT0xJQ1lfQ09NQklORUQQARIWChJDQUNIRV9QT0xJQ1lfUFJFU0MQAhIcChhDQUNIRV9QT0xJQ1lfUFJPQkFCSUxJVFkQAxIXChNDQUNIRV9QT0xJQ1lfREVHUkVFEAQSFwoTQ0FDSEVfUE9MSUNZX1JBTkRPTRAFEhgKFENBQ0hFX1BPTElDWV9PUFRJTUFMEAYqdgoQV2VpZ2h0RGVjYXlTY29wZRIiCh5XRUlHSFRfREVDQVlfU0NPUEVfVU5TUEVDSUZJRUQQABIaChZXRUlHSFRfREVDQVlfU0NPUEVfQUxMEAESIgoeV0VJR0hUX0RFQ0FZX1NDT1BFX0ZJUlNUX0xBWUVSEAIqowEKD1BsYWNlbWVudFBvbGljeRIgChxQTEFDRU1FTlRfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGQoVUExBQ0VNRU5UX1BPTElDWV9BVVRPEAESGgoWUExBQ0VNRU5UX1BPTElDWV9QQVBFUhACEhsKF1BMQUNFTUVOVF9QT0xJQ1lfTUlOTUFYEAMSGgoWUExBQ0VNRU5UX1BPTElDWV9GSVhFRBAEKnsKDVN0YW5kYnlQb2xpY3kSHgoaU1RBTkRCWV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIXChNTVEFOREJZX1BPTElDWV9BVVRPEAESFgoSU1RBTkRCWV9QT0xJQ1lfT0ZGEAISGQoVU1RBTkRCWV9QT0xJQ1lfQUxXQVlTEAMqzgEKCEpvYlN0YXRlEhkKFUpPQl9TVEFURV9VTlNQRUNJRklFRBAAEhUKEUpPQl9TVEFURV9QRU5ESU5HEAESFwoTSk9CX1NUQVRFX1BSRVBBUklORxACEhUKEUpPQl9TVEFURV9SVU5OSU5HEAMSGAoUSk9CX1NUQVRFX0NBTkNFTExJTkcQBBIXChNKT0JfU1RBVEVfU1VDQ0VFREVEEAUSFAoQSk9CX1NUQVRFX0ZBSUxFRBAGEhcKE0pPQl9TVEFURV9DQU5DRUxMRUQQBypSCglKb2JJbnRlbnQSGgoWSk9CX0lOVEVOVF9VTlNQRUNJRklFRBAAEhIKDkpPQl9JTlRFTlRfUlVOEAESFQoRSk9CX0lOVEVOVF9DQU5DRUwQAirDAQoISm9iUGhhc2USGQoVSk9CX1BIQVNFX1VOU1BFQ0lGSUVEEAASHQoZSk9CX1BIQVNFX0xPQURJTkdfREFUQVNFVBABEhkKFUpPQl9QSEFTRV9DQUxJQlJBVElORxACEhYKEkpPQl9QSEFTRV9TVEFSVElORxADEhYKEkpPQl9QSEFTRV9UUkFJTklORxAEEhgKFEpPQl9QSEFTRV9FVkFMVUFUSU5HEAUSGAoUSk9CX1BIQVNFX0ZJTkFMSVpJTkcQBip+CgxFeGVjdXRvclJvbGUSHQoZRVhFQ1VUT1JfUk9MRV9VTlNQRUNJRklFRBAAEhkKFUVYRUNVVE9SX1JPTEVfU0FNUExFUhABEhkKFUVYRUNVVE9SX1JPTEVfVFJBSU5FUhACEhkKFUVYRUNVVE9SX1JPTEVfU1RBTkRCWRADYgZwcm90bzM", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * What to train and how. Every scalar is optional: unset differs from 0; defaults appear in
@@ -50,6 +50,13 @@ export type JobSpec = Message<"gnnd.v1.JobSpec"> & {
    * @generated from field: gnnd.v1.FeaturesSpec features = 4;
    */
   features?: FeaturesSpec | undefined;
+
+  /**
+   * Which feature rows devices keep.
+   *
+   * @generated from field: gnnd.v1.CacheSpec cache = 12;
+   */
+  cache?: CacheSpec | undefined;
 
   /**
    * Epochs, steps and optimizer.
@@ -201,6 +208,49 @@ export const FeaturesSpecSchema: GenMessage<FeaturesSpec> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job, 3);
 
 /**
+ * Which feature rows devices keep. Changes where rows are read from, never the trained model.
+ *
+ * @generated from message gnnd.v1.CacheSpec
+ */
+export type CacheSpec = Message<"gnnd.v1.CacheSpec"> & {
+  /**
+   * Default COMBINED.
+   *
+   * @generated from field: gnnd.v1.CachePolicy policy = 1;
+   */
+  policy: CachePolicy;
+
+  /**
+   * K: epochs sampled in advance for COMBINED and PRESC, 1 to 10. Default 1.
+   *
+   * @generated from field: optional int32 presample_epochs = 2;
+   */
+  presampleEpochs?: number | undefined;
+
+  /**
+   * Share of the dataset's rows that a Trainer keeps, 0 to 1, or -1: as many as
+   * resources.device_memory_bytes leaves room for, none where that is not set. Default -1.
+   *
+   * @generated from field: optional double ratio = 3;
+   */
+  ratio?: number | undefined;
+
+  /**
+   * The same for standby Trainers, beside the topology. Default -1: ratio where that is a share.
+   *
+   * @generated from field: optional double standby_ratio = 4;
+   */
+  standbyRatio?: number | undefined;
+};
+
+/**
+ * Describes the message gnnd.v1.CacheSpec.
+ * Use `create(CacheSpecSchema)` to create a new message.
+ */
+export const CacheSpecSchema: GenMessage<CacheSpec> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 4);
+
+/**
  * Adam (Kingma and Ba, 2015).
  *
  * @generated from message gnnd.v1.OptimizerSpec
@@ -254,7 +304,7 @@ export type OptimizerSpec = Message<"gnnd.v1.OptimizerSpec"> & {
  * Use `create(OptimizerSpecSchema)` to create a new message.
  */
 export const OptimizerSpecSchema: GenMessage<OptimizerSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 4);
+  messageDesc(file_gnnd_v1_job, 5);
 
 /**
  * Epochs, steps and optimizer.
@@ -318,7 +368,7 @@ export type TrainingSpec = Message<"gnnd.v1.TrainingSpec"> & {
  * Use `create(TrainingSpecSchema)` to create a new message.
  */
 export const TrainingSpecSchema: GenMessage<TrainingSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 5);
+  messageDesc(file_gnnd_v1_job, 6);
 
 /**
  * What the job asks for.
@@ -339,6 +389,22 @@ export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
    * @generated from field: repeated string device_names = 2;
    */
   deviceNames: string[];
+
+  /**
+   * Memory of each device that an executor may fill with cached rows and its own work, 1 to 2^42.
+   * Default 0, not set: caches have the size that cache.ratio says.
+   *
+   * @generated from field: optional int64 device_memory_bytes = 3;
+   */
+  deviceMemoryBytes?: bigint | undefined;
+
+  /**
+   * Memory of the host that features may take, 1 to 2^42. A larger feature file counts as read from
+   * disk. Default 0, not set: the file counts as in memory.
+   *
+   * @generated from field: optional int64 host_memory_bytes = 4;
+   */
+  hostMemoryBytes?: bigint | undefined;
 };
 
 /**
@@ -346,7 +412,7 @@ export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
  * Use `create(ResourcesSpecSchema)` to create a new message.
  */
 export const ResourcesSpecSchema: GenMessage<ResourcesSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 6);
+  messageDesc(file_gnnd_v1_job, 7);
 
 /**
  * Who samples and who trains.
@@ -381,7 +447,7 @@ export type PlacementSpec = Message<"gnnd.v1.PlacementSpec"> & {
  * Use `create(PlacementSpecSchema)` to create a new message.
  */
 export const PlacementSpecSchema: GenMessage<PlacementSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 7);
+  messageDesc(file_gnnd_v1_job, 8);
 
 /**
  * The queue between Samplers and Trainers.
@@ -410,7 +476,7 @@ export type QueueSpec = Message<"gnnd.v1.QueueSpec"> & {
  * Use `create(QueueSpecSchema)` to create a new message.
  */
 export const QueueSpecSchema: GenMessage<QueueSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 8);
+  messageDesc(file_gnnd_v1_job, 9);
 
 /**
  * What is survived.
@@ -438,7 +504,7 @@ export type RestartSpec = Message<"gnnd.v1.RestartSpec"> & {
  * Use `create(RestartSpecSchema)` to create a new message.
  */
 export const RestartSpecSchema: GenMessage<RestartSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 9);
+  messageDesc(file_gnnd_v1_job, 10);
 
 /**
  * Limits on waiting and running, in milliseconds, at most 2^31 - 1 (24.8 days) each.
@@ -487,7 +553,7 @@ export type TimeoutsSpec = Message<"gnnd.v1.TimeoutsSpec"> & {
  * Use `create(TimeoutsSpecSchema)` to create a new message.
  */
 export const TimeoutsSpecSchema: GenMessage<TimeoutsSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 10);
+  messageDesc(file_gnnd_v1_job, 11);
 
 /**
  * A job: spec, state, progress.
@@ -627,7 +693,7 @@ export type Job = Message<"gnnd.v1.Job"> & {
  * Use `create(JobSchema)` to create a new message.
  */
 export const JobSchema: GenMessage<Job> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 11);
+  messageDesc(file_gnnd_v1_job, 12);
 
 /**
  * Where a running job is. Coalesced; has no revision of its own.
@@ -732,7 +798,7 @@ export type JobProgress = Message<"gnnd.v1.JobProgress"> & {
  * Use `create(JobProgressSchema)` to create a new message.
  */
 export const JobProgressSchema: GenMessage<JobProgress> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 12);
+  messageDesc(file_gnnd_v1_job, 13);
 
 /**
  * One executor, now.
@@ -781,6 +847,13 @@ export type ExecutorStatus = Message<"gnnd.v1.ExecutorStatus"> & {
    * @generated from field: string stage = 6;
    */
   stage: string;
+
+  /**
+   * Share of the feature rows it read that its cache held, 0 to 1; 0 without a cache.
+   *
+   * @generated from field: double cache_hit_rate = 7;
+   */
+  cacheHitRate: number;
 };
 
 /**
@@ -788,7 +861,7 @@ export type ExecutorStatus = Message<"gnnd.v1.ExecutorStatus"> & {
  * Use `create(ExecutorStatusSchema)` to create a new message.
  */
 export const ExecutorStatusSchema: GenMessage<ExecutorStatus> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 13);
+  messageDesc(file_gnnd_v1_job, 14);
 
 /**
  * One epoch, as recorded in the store when it ended.
@@ -893,7 +966,7 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
  * Use `create(EpochReportSchema)` to create a new message.
  */
 export const EpochReportSchema: GenMessage<EpochReport> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 14);
+  messageDesc(file_gnnd_v1_job, 15);
 
 /**
  * One try at running the job.
@@ -956,7 +1029,7 @@ export type Attempt = Message<"gnnd.v1.Attempt"> & {
  * Use `create(AttemptSchema)` to create a new message.
  */
 export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 15);
+  messageDesc(file_gnnd_v1_job, 16);
 
 /**
  * How an executor ended.
@@ -1019,7 +1092,7 @@ export type ExecutorExit = Message<"gnnd.v1.ExecutorExit"> & {
  * Use `create(ExecutorExitSchema)` to create a new message.
  */
 export const ExecutorExitSchema: GenMessage<ExecutorExit> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 16);
+  messageDesc(file_gnnd_v1_job, 17);
 
 /**
  * What a SUCCEEDED job leaves.
@@ -1075,7 +1148,7 @@ export type JobResult = Message<"gnnd.v1.JobResult"> & {
  * Use `create(JobResultSchema)` to create a new message.
  */
 export const JobResultSchema: GenMessage<JobResult> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 17);
+  messageDesc(file_gnnd_v1_job, 18);
 
 /**
  * How devices are split, and why.
@@ -1187,6 +1260,13 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
    * @generated from field: int64 parameter_count = 15;
    */
   parameterCount: bigint;
+
+  /**
+   * What devices keep; not set before calibration.
+   *
+   * @generated from field: gnnd.v1.CachePlan cache = 16;
+   */
+  cache?: CachePlan | undefined;
 };
 
 /**
@@ -1194,7 +1274,63 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
  * Use `create(JobPlanSchema)` to create a new message.
  */
 export const JobPlanSchema: GenMessage<JobPlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 18);
+  messageDesc(file_gnnd_v1_job, 19);
+
+/**
+ * Which feature rows are kept, and why.
+ *
+ * @generated from message gnnd.v1.CachePlan
+ */
+export type CachePlan = Message<"gnnd.v1.CachePlan"> & {
+  /**
+   * What orders the nodes.
+   *
+   * @generated from field: gnnd.v1.CachePolicy policy = 1;
+   */
+  policy: CachePolicy;
+
+  /**
+   * Rows that each Trainer keeps.
+   *
+   * @generated from field: int64 trainer_rows = 2;
+   */
+  trainerRows: bigint;
+
+  /**
+   * Rows that each standby Trainer keeps.
+   *
+   * @generated from field: int64 standby_rows = 3;
+   */
+  standbyRows: bigint;
+
+  /**
+   * Bytes of a row.
+   *
+   * @generated from field: int64 row_bytes = 4;
+   */
+  rowBytes: bigint;
+
+  /**
+   * Milliseconds that ranking the nodes took; 0 when an earlier job's order was used.
+   *
+   * @generated from field: int64 rank_ms = 5;
+   */
+  rankMs: bigint;
+
+  /**
+   * One sentence: why so many.
+   *
+   * @generated from field: string explanation = 6;
+   */
+  explanation: string;
+};
+
+/**
+ * Describes the message gnnd.v1.CachePlan.
+ * Use `create(CachePlanSchema)` to create a new message.
+ */
+export const CachePlanSchema: GenMessage<CachePlan> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 20);
 
 /**
  * One executor of a plan.
@@ -1222,7 +1358,7 @@ export type PlannedExecutor = Message<"gnnd.v1.PlannedExecutor"> & {
  * Use `create(PlannedExecutorSchema)` to create a new message.
  */
 export const PlannedExecutorSchema: GenMessage<PlannedExecutor> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 19);
+  messageDesc(file_gnnd_v1_job, 21);
 
 /**
  * What one policy would choose.
@@ -1264,7 +1400,7 @@ export type PolicyChoice = Message<"gnnd.v1.PolicyChoice"> & {
  * Use `create(PolicyChoiceSchema)` to create a new message.
  */
 export const PolicyChoiceSchema: GenMessage<PolicyChoice> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 20);
+  messageDesc(file_gnnd_v1_job, 22);
 
 /**
  * Kinds of graph neural networks.
@@ -1301,6 +1437,69 @@ export const ModelTypeSchema: GenEnum<ModelType> = /*@__PURE__*/
   enumDesc(file_gnnd_v1_job, 0);
 
 /**
+ * How nodes are ordered for caching: by how many batches of an epoch are expected to read them.
+ *
+ * @generated from enum gnnd.v1.CachePolicy
+ */
+export enum CachePolicy {
+  /**
+   * Not set: COMBINED.
+   *
+   * @generated from enum value: CACHE_POLICY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * PRESC and PROBABILITY together: the mean of both, weighted by what each is worth.
+   *
+   * @generated from enum value: CACHE_POLICY_COMBINED = 1;
+   */
+  COMBINED = 1,
+
+  /**
+   * Counts of pre-sampling epochs (GNNLab, section 6.3).
+   *
+   * @generated from enum value: CACHE_POLICY_PRESC = 2;
+   */
+  PRESC = 2,
+
+  /**
+   * Inclusion probabilities, propagated through the hops of the sampler.
+   *
+   * @generated from enum value: CACHE_POLICY_PROBABILITY = 3;
+   */
+  PROBABILITY = 3,
+
+  /**
+   * Out-degree.
+   *
+   * @generated from enum value: CACHE_POLICY_DEGREE = 4;
+   */
+  DEGREE = 4,
+
+  /**
+   * Any order.
+   *
+   * @generated from enum value: CACHE_POLICY_RANDOM = 5;
+   */
+  RANDOM = 5,
+
+  /**
+   * What the job's own epochs will read, sampled in advance: an upper bound for comparisons, which
+   * costs as many epochs of sampling as the job has.
+   *
+   * @generated from enum value: CACHE_POLICY_OPTIMAL = 6;
+   */
+  OPTIMAL = 6,
+}
+
+/**
+ * Describes the enum gnnd.v1.CachePolicy.
+ */
+export const CachePolicySchema: GenEnum<CachePolicy> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 1);
+
+/**
  * Which parameters weight decay acts on.
  *
  * @generated from enum gnnd.v1.WeightDecayScope
@@ -1332,7 +1531,7 @@ export enum WeightDecayScope {
  * Describes the enum gnnd.v1.WeightDecayScope.
  */
 export const WeightDecayScopeSchema: GenEnum<WeightDecayScope> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 1);
+  enumDesc(file_gnnd_v1_job, 2);
 
 /**
  * How devices are split between Samplers and Trainers.
@@ -1380,7 +1579,7 @@ export enum PlacementPolicy {
  * Describes the enum gnnd.v1.PlacementPolicy.
  */
 export const PlacementPolicySchema: GenEnum<PlacementPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 2);
+  enumDesc(file_gnnd_v1_job, 3);
 
 /**
  * When a standby Trainer on a Sampler's device may train.
@@ -1421,7 +1620,7 @@ export enum StandbyPolicy {
  * Describes the enum gnnd.v1.StandbyPolicy.
  */
 export const StandbyPolicySchema: GenEnum<StandbyPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 3);
+  enumDesc(file_gnnd_v1_job, 4);
 
 /**
  * States of a job.
@@ -1490,7 +1689,7 @@ export enum JobState {
  * Describes the enum gnnd.v1.JobState.
  */
 export const JobStateSchema: GenEnum<JobState> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 4);
+  enumDesc(file_gnnd_v1_job, 5);
 
 /**
  * What the user wants, kept apart from what is.
@@ -1524,7 +1723,7 @@ export enum JobIntent {
  * Describes the enum gnnd.v1.JobIntent.
  */
 export const JobIntentSchema: GenEnum<JobIntent> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 5);
+  enumDesc(file_gnnd_v1_job, 6);
 
 /**
  * What a PREPARING or RUNNING job is doing.
@@ -1540,7 +1739,7 @@ export enum JobPhase {
   UNSPECIFIED = 0,
 
   /**
-   * Topology goes to shared memory, features are standardised.
+   * Topology goes to shared memory, features are standardised, nodes are ranked for the cache.
    *
    * @generated from enum value: JOB_PHASE_LOADING_DATASET = 1;
    */
@@ -1586,7 +1785,7 @@ export enum JobPhase {
  * Describes the enum gnnd.v1.JobPhase.
  */
 export const JobPhaseSchema: GenEnum<JobPhase> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 6);
+  enumDesc(file_gnnd_v1_job, 7);
 
 /**
  * Roles of executors.
@@ -1627,5 +1826,5 @@ export enum ExecutorRole {
  * Describes the enum gnnd.v1.ExecutorRole.
  */
 export const ExecutorRoleSchema: GenEnum<ExecutorRole> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 7);
+  enumDesc(file_gnnd_v1_job, 8);
 
