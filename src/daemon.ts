@@ -7,6 +7,7 @@ import { systemClock } from './base/clock.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import type { Log } from './base/log.ts';
 import { createDatasets } from './datasets/datasets.ts';
+import { createCacheReports } from './jobs/cache-reports.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
@@ -96,6 +97,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const maxQueued = config.maxQueued;
   const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
 
+  const logFolder = join(config.stateDir, 'log');
+  const cacheReports = createCacheReports({ store, native, host, logFolder });
+
   let ready = false;
   const facts = { ...options, startAtMs: clock.wallMs(), isReady: () => ready };
   const view = {
@@ -110,7 +114,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     log,
   });
   const api = await serve(
-    { jobs, datasets, host: view },
+    { jobs, datasets, cacheReports, host: view },
     {
       listen: config.listen,
       log,

@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { enumName, int64 } from './convert.ts';
 import * as pb from './gen/gnnd/v1/job_pb.ts';
@@ -18,7 +18,7 @@ export function specFromProto(spec: pb.JobSpec): JobSpecInput {
       dropout: spec.model.dropout,
       inputDropout: spec.model.inputDropout,
     },
-    sampling: spec.sampling && { fanouts: spec.sampling.fanouts },
+    sampling: spec.sampling && samplingFromProto(spec.sampling),
     features: spec.features && { standardize: spec.features.standardize },
     cache: spec.cache && {
       policy: enumName(pb.CachePolicy, spec.cache.policy),
@@ -59,6 +59,12 @@ export function specFromProto(spec: pb.JobSpec): JobSpecInput {
   };
 }
 
+export function samplingFromProto(
+  sampling: pb.SamplingSpec,
+): NonNullable<JobSpecInput['sampling']> {
+  return { fanouts: sampling.fanouts };
+}
+
 function optimizerFromProto(optimizer: pb.OptimizerSpec): Optimizer {
   return {
     learningRate: optimizer.learningRate,
@@ -87,7 +93,7 @@ export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
   return create(pb.JobSpecSchema, {
     dataset: input.dataset,
     model: model && { ...model, type: numberOf(pb.ModelType, model.type) },
-    sampling: input.sampling && { fanouts: [...(input.sampling.fanouts ?? [])] },
+    sampling: input.sampling && samplingToProto(input.sampling),
     features: input.features,
     cache: cache && { ...cache, policy: numberOf(pb.CachePolicy, cache.policy) },
     training: training && {
@@ -120,6 +126,12 @@ export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
     },
     priority: input.priority,
   });
+}
+
+export function samplingToProto(
+  sampling: NonNullable<JobSpecInput['sampling']>,
+): MessageInitShape<typeof pb.SamplingSpecSchema> {
+  return { fanouts: [...(sampling.fanouts ?? [])] };
 }
 
 /** An enum's number by name; 0, "not set", where the name is absent. */

@@ -191,7 +191,7 @@ function resolveOrThrow(
   throw new GnndError('SPEC_INVALID', `the job spec has ${fields} that cannot be`, { violations });
 }
 
-function requireReady(id: string, dataset: DatasetRecord | null): DatasetRecord {
+export function requireReady(id: string, dataset: DatasetRecord | null): DatasetRecord {
   const resource = `datasets/${id}`;
   if (dataset === null) {
     throw new GnndError('DATASET_NOT_FOUND', `there is no dataset ${id}`, { resource });
@@ -215,7 +215,7 @@ function checkLayout(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord
   }
 }
 
-function countsOf(dataset: DatasetRecord) {
+export function countsOf(dataset: DatasetRecord) {
   return {
     numNodes: dataset.numNodes,
     numEdges: dataset.numEdges,

@@ -67,8 +67,7 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
 
 /** Reading time anywhere else could not be replaced by a test's clock. */
 const timeReaders = /^base\/clock\.ts$/;
-const timeCalls =
-  /\bDate\.now\b|\bperformance\.(now|timeOrigin)\b|\bprocess\.hrtime\b|\bnew Date\(\s*\)/g;
+const timeCalls = /\bDate\.now\b|\bperformance\.(now|timeOrigin)\b|\bprocess\.hrtime\b|\bnew Date\(\s*\)/g;
 const timeWaivers: Readonly<Record<string, { call: RegExp; why: string }>> = {
   'executor/main.ts': { call: /^process\.hrtime$/, why: 'how long its own loop ran, for its log' },
 };
