@@ -1,9 +1,12 @@
 import { mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { hostname, totalmem } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { rpcMethods, serve } from './api/api.ts';
 import type { DeviceFacts, HostFacts } from './api/host-handlers.ts';
+import type { RpcEvent } from './api/rpc.ts';
+import { sweepTemporary } from './base/atomic-file.ts';
 import { systemClock } from './base/clock.ts';
+import { messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import type { Log } from './base/log.ts';
 import { createDatasets } from './datasets/datasets.ts';
@@ -11,7 +14,8 @@ import { createCacheReports } from './jobs/cache-reports.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
-import { Runner, type RunnerObserver } from './jobs/runner.ts';
+import { Runner } from './jobs/runner.ts';
+import type { RunnerObserver } from './jobs/runner-observer.ts';
 import { serveHttp } from './metrics/http.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import { loadCore } from './native/load.ts';
@@ -76,9 +80,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     observe: (observation) => metrics.observeStore(observation),
     onFatal: options.onFatal,
   });
+  const jobsFolder = join(config.stateDir, 'jobs');
+  const featuresFolder = join(config.cacheDir, 'features');
+  sweep([jobsFolder, featuresFolder], log);
   const datasets = createDatasets({ folder: config.datasetsDir, store, native, log, clock });
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
-  const jobsFolder = join(config.stateDir, 'jobs');
   const runner = new Runner({
     store,
     native,
@@ -86,14 +92,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     log,
     devices,
     jobsFolder,
-    cacheFolder: join(config.cacheDir, 'features'),
+    cacheFolder: featuresFolder,
     random: Math.random,
     observe: observerOf(metrics, jobMetrics),
   });
-  const host = {
-    deviceNames: devices.map(({ name }) => name),
-    smallestDeviceCores: Math.min(...devices.map(({ cores }) => cores.length)),
-  };
+  const host = hostLimits(devices);
   const maxQueued = config.maxQueued;
   const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
 
@@ -106,35 +109,19 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     host: () => hostFacts(facts, store, devices, native.hostInstructionSet()),
     devices: () => deviceFacts(devices, runner),
   };
-  const http = await serveHttp({
-    listen: config.metricsListen,
-    metrics,
-    live: () => true,
-    ready: () => ready,
-    log,
-  });
-  const api = await serve(
-    { jobs, datasets, cacheReports, host: view },
-    {
-      listen: config.listen,
-      log,
-      clock,
-      version,
-      observe: (event) => {
-        metrics.observeGrpc(event);
-        if (event.kind === 'handled' && event.reason !== null) metrics.apiError(event.reason);
-      },
-    },
+  const listen = config.metricsListen;
+  const http = await bound(listen, () =>
+    serveHttp({ listen, metrics, live: () => true, ready: () => ready, log }),
+  );
+  const observe = (event: RpcEvent) => observeRpc(metrics, event);
+  const backend = { jobs, datasets, cacheReports, host: view };
+  makeSocketFolders(config.listen);
+  const api = await bound(config.listen.join(', '), () =>
+    serve(backend, { listen: config.listen, log, clock, version, observe }),
   );
   metrics.onScrape(() => {
-    updateHost(metrics, {
-      store,
-      devices,
-      runner,
-      ready,
-      stateDir: config.stateDir,
-      watches: api.watchCount(),
-    });
+    const { stateDir } = config;
+    updateHost(metrics, { store, devices, runner, ready, stateDir, watches: api.watchCount() });
     jobMetrics.update(clock.monotonicMs());
   });
   runner.start();
@@ -162,6 +149,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   };
 }
 
+function hostLimits(devices: readonly CrewDevice[]) {
+  return {
+    deviceNames: devices.map(({ name }) => name),
+    smallestDeviceCores: Math.min(...devices.map(({ cores }) => cores.length)),
+  };
+}
+
 function takeStateDir(stateDir: string, lock: (path: string) => number | null): void {
   const path = join(stateDir, 'LOCK');
   try {
@@ -179,6 +173,39 @@ function takeStateDir(stateDir: string, lock: (path: string) => number | null): 
     const why = error instanceof Error ? error.message : String(error);
     const message = `the state directory ${stateDir} cannot be used: ${why}`;
     throw new StartError(daemonExit.STATE_DIR, message, error);
+  }
+}
+
+/** Removes what killed writers left; the state directory is ours by now. */
+function sweep(folders: readonly string[], log: Log): void {
+  const paths = folders.flatMap((folder) => sweepTemporary(folder, 2));
+  if (paths.length > 0) log.warn('daemon.swept', { paths });
+}
+
+function observeRpc(metrics: Metrics, event: RpcEvent): void {
+  metrics.observeGrpc(event);
+  if (event.kind === 'handled' && event.reason !== null) metrics.apiError(event.reason);
+}
+
+async function bound<T>(address: string, serveThere: () => Promise<T>): Promise<T> {
+  try {
+    return await serveThere();
+  } catch (error) {
+    const message = `cannot listen on ${address}: ${messageOf(error)}`;
+    throw new StartError(daemonExit.CONFIGURATION, message, error);
+  }
+}
+
+/** Unix sockets live in folders that need not exist yet, as $XDG_RUNTIME_DIR/gnnd. */
+function makeSocketFolders(listen: readonly string[]): void {
+  for (const address of listen.filter((text) => text.startsWith('unix:'))) {
+    const folder = dirname(address.slice('unix:'.length));
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o750 });
+    } catch (error) {
+      const message = `cannot make the folder of ${address}: ${messageOf(error)}`;
+      throw new StartError(daemonExit.CONFIGURATION, message, error);
+    }
   }
 }
 

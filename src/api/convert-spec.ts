@@ -62,7 +62,20 @@ export function specFromProto(spec: pb.JobSpec): JobSpecInput {
 export function samplingFromProto(
   sampling: pb.SamplingSpec,
 ): NonNullable<JobSpecInput['sampling']> {
-  return { fanouts: sampling.fanouts };
+  const { walk, labor } = sampling;
+  return {
+    fanouts: sampling.fanouts,
+    algorithm: enumName(pb.SamplingAlgorithm, sampling.algorithm),
+    replace: sampling.replace,
+    expansion: enumName(pb.Expansion, sampling.expansion),
+    walk: walk && {
+      walks: walk.walks,
+      length: walk.length,
+      restartProb: walk.restartProb,
+      neighbors: walk.neighbors,
+    },
+    labor: labor && { dependencyWindow: labor.dependencyWindow },
+  };
 }
 
 function optimizerFromProto(optimizer: pb.OptimizerSpec): Optimizer {
@@ -131,7 +144,12 @@ export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
 export function samplingToProto(
   sampling: NonNullable<JobSpecInput['sampling']>,
 ): MessageInitShape<typeof pb.SamplingSpecSchema> {
-  return { fanouts: [...(sampling.fanouts ?? [])] };
+  return {
+    ...sampling,
+    fanouts: [...(sampling.fanouts ?? [])],
+    algorithm: numberOf(pb.SamplingAlgorithm, sampling.algorithm),
+    expansion: numberOf(pb.Expansion, sampling.expansion),
+  };
 }
 
 /** An enum's number by name; 0, "not set", where the name is absent. */

@@ -9,7 +9,12 @@ import {
   type PolicyCacheReport,
   type SamplingCacheReport,
 } from '../api/gen/gnnd/v1/dataset_service_pb.ts';
-import { CachePolicy, CachePolicySchema } from '../api/gen/gnnd/v1/job_pb.ts';
+import {
+  CachePolicy,
+  CachePolicySchema,
+  SamplingAlgorithm,
+  SamplingAlgorithmSchema,
+} from '../api/gen/gnnd/v1/job_pb.ts';
 import { gnnctlExit } from '../base/exit-codes.ts';
 import { shortName } from './enums.ts';
 import { CliError } from './exit.ts';
@@ -17,6 +22,7 @@ import { idOf, resourceName } from './job-text.ts';
 import { type Column, factLines, printOne, tableOf } from './output.ts';
 import type { Run } from './run.ts';
 import type { Session } from './session.ts';
+import { readSpec } from './spec-file.ts';
 import { type Chart, svgOf } from './svg.ts';
 import { formatBytes, formatCount, formatNs } from './units.ts';
 
@@ -33,6 +39,7 @@ export function addCacheCommands(program: Command, run: Run): void {
     .description('say what caches of every policy and size would be worth')
     .argument('<dataset>')
     .option('--fanouts <list>', 'such as 10,10; give it again for another part', collect)
+    .option('--sampling <yaml>', "such as '{algorithm: RANDOM_WALK}'; likewise", collect)
     .option('--batch-size <n>', 'seeds a batch (default 1024)')
     .option('--epochs <n>', 'epochs to measure (default 10)')
     .option('--presample-epochs <list>', 'each K to show, such as 1,2 (default 1)')
@@ -45,6 +52,7 @@ export function addCacheCommands(program: Command, run: Run): void {
 
 interface ReportFlags {
   readonly fanouts?: readonly string[];
+  readonly sampling?: readonly string[];
   readonly batchSize?: string;
   readonly epochs?: string;
   readonly presampleEpochs?: string;
@@ -63,7 +71,10 @@ async function reportCache(session: Session, given: string, flags: ReportFlags):
     DatasetService.method.reportCache,
     {
       name,
-      samplings: (flags.fanouts ?? []).map((list) => ({ fanouts: numbersOf('--fanouts', list) })),
+      samplings: [
+        ...(flags.fanouts ?? []).map((list) => ({ fanouts: numbersOf('--fanouts', list) })),
+        ...(flags.sampling ?? []).map(samplingOf),
+      ],
       presampleEpochs: numbersOf('--presample-epochs', flags.presampleEpochs),
       ratios: numbersOf('--ratios', flags.ratios),
       dumpDir: flags.dumpDir === undefined ? '' : resolve(flags.dumpDir),
@@ -79,6 +90,13 @@ async function reportCache(session: Session, given: string, flags: ReportFlags):
   }
   printReport(session, report);
   return gnnctlExit.OK;
+}
+
+function samplingOf(yaml: string) {
+  const reading = readSpec(null, [`sampling=${yaml}`]);
+  if ('ok' in reading) return reading.ok.spec.sampling ?? {};
+  const details = reading.problems.map(({ path, description }) => `${path}: ${description}`);
+  throw new CliError(gnnctlExit.USAGE, '--sampling is not what a job spec has', details);
 }
 
 function numbersOf(option: string, list: string | undefined): number[] {
@@ -117,7 +135,12 @@ function policyName({ policy, presampleEpochs }: PolicyCacheReport): string {
 }
 
 function samplingName({ sampling }: SamplingCacheReport): string {
-  return `fanouts ${sampling?.fanouts.join(', ') ?? ''}`;
+  if (sampling === undefined) return '';
+  const name = shortName(SamplingAlgorithmSchema, sampling.algorithm);
+  const { walk } = sampling;
+  return sampling.algorithm === SamplingAlgorithm.RANDOM_WALK
+    ? `${name} ${walk?.walks} x ${walk?.length}`
+    : `${name} ${sampling.fanouts.join(', ')}`;
 }
 
 const percent = (share: number) => `${(100 * share).toFixed(1)} %`;

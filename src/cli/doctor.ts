@@ -148,13 +148,14 @@ function kernelFindings(): readonly Finding[] {
   return findings;
 }
 
-/** `setting` as the kernel shows it: the one in force stands in brackets. */
+/**
+ * `setting` as the kernel shows it: the one in force stands in brackets. Topology is put on huge
+ * pages explicitly (MADV_COLLAPSE), which any setting but `deny` allows.
+ */
 export function hugePageFinding(setting: string | null): Finding {
   const what = 'Huge pages';
   const current = /\[(\w+)\]/.exec(setting ?? '')?.[1] ?? null;
-  if (current !== null && ['always', 'advise', 'within_size', 'force'].includes(current)) {
-    return ok(what, `shared memory: ${current}`);
-  }
+  if (current !== null && current !== 'deny') return ok(what, 'offered for shared memory');
   const found = `shared memory: ${current ?? 'not offered'}; sampling works, somewhat slower`;
   if (current === null) return { what, verdict: 'advice', found, command: '' };
   const file = '/sys/kernel/mm/transparent_hugepage/shmem_enabled';

@@ -10,11 +10,12 @@ import {
   JobStateSchema,
   ModelTypeSchema,
   PlacementPolicySchema,
+  SamplingAlgorithmSchema,
 } from '../api/gen/gnnd/v1/job_pb.ts';
 import { Reason, ReasonSchema } from '../api/gen/gnnd/v1/types_pb.ts';
 import { shortName } from './enums.ts';
 import type { Style } from './terminal.ts';
-import { formatDuration, formatPercent } from './units.ts';
+import { formatDuration } from './units.ts';
 
 /** Words for jobs, the same in tables, in the live view and in messages. */
 
@@ -81,33 +82,39 @@ export function specOf(job: Job): JobSpec | undefined {
   return job.effectiveSpec ?? job.spec;
 }
 
-/** `GRAPHSAGE 128, fanouts 10,10`. */
+/** `GRAPHSAGE 128, fanouts 10,10`; `GRAPHSAGE 128, RANDOM_WALK`. */
 export function modelText(spec: JobSpec | undefined): string {
   if (spec === undefined) return '';
   const { model, sampling } = spec;
   const type = shortName(ModelTypeSchema, model?.type ?? 1);
   const width = model?.hiddenDim === undefined ? '' : ` ${model.hiddenDim}`;
+  const algorithm = sampling?.algorithm ?? 0;
+  const drawn = algorithm <= 1 ? '' : `, ${shortName(SamplingAlgorithmSchema, algorithm)}`;
   const fanouts = (sampling?.fanouts ?? []).map((fanout) => (fanout === -1 ? 'all' : fanout));
-  return fanouts.length === 0 ? type + width : `${type}${width}, fanouts ${fanouts.join(',')}`;
+  const hops = fanouts.length === 0 ? '' : `, fanouts ${fanouts.join(',')}`;
+  return `${type}${width}${drawn}${hops}`;
 }
 
 export function policyText(policy: number): string {
   return shortName(PlacementPolicySchema, policy);
 }
 
-/** `3/10`; empty before the first epoch is known. */
+/** `3/10`; empty before the first epoch is known. Lists leave out the reports of epochs. */
 export function epochText(job: Job): string {
   const epochs = job.progress?.epochs || specOf(job)?.training?.epochs || 0;
   if (epochs === 0) return '';
-  const finished = job.epochs.length;
+  if (job.state === JobState.SUCCEEDED) return `${epochs}/${epochs}`;
+  const finished = Math.max(job.epochs.length, job.progress?.epoch ?? 0);
   const current = job.state === JobState.RUNNING ? finished + 1 : finished;
   return `${Math.min(current, epochs)}/${epochs}`;
 }
 
-/** Best validation accuracy so far; empty when nothing was evaluated. */
-export function bestAccuracyText(job: Job): string {
-  const best = Math.max(...job.epochs.map(({ valAccuracy }) => valAccuracy));
-  return job.epochs.length === 0 ? '' : formatPercent(best);
+/** Best validation accuracy that is known, 0 to 1; null when nothing was evaluated. */
+export function bestValAccuracy(job: Job): number | null {
+  if (job.result !== undefined) return job.result.bestValAccuracy;
+  if (job.epochs.length > 0) return Math.max(...job.epochs.map((report) => report.valAccuracy));
+  const latest = job.progress?.valAccuracy ?? 0;
+  return latest > 0 ? latest : null;
 }
 
 export function wallMs(time: Timestamp | undefined): number | null {

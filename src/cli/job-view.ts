@@ -12,7 +12,7 @@ import {
 } from '../api/gen/gnnd/v1/job_pb.ts';
 import { shortName } from './enums.ts';
 import {
-  bestAccuracyText,
+  bestValAccuracy,
   epochText,
   idOf,
   isoTime,
@@ -58,8 +58,11 @@ export function jobColumns(session: Session): readonly Column<Job>[] {
     {
       title: 'VAL ACC',
       align: 'right',
-      shown: bestAccuracyText,
-      plain: ({ epochs }) => String(epochs.at(-1)?.valAccuracy ?? ''),
+      shown(job) {
+        const share = bestValAccuracy(job);
+        return share === null ? '' : formatPercent(share);
+      },
+      plain: (job) => String(bestValAccuracy(job) ?? ''),
     },
     { title: 'DATASET', shown: (job) => specOf(job)?.dataset ?? '' },
     { title: 'TIME', align: 'right', shown: (job) => runTimeText(job, nowMs) },
@@ -126,7 +129,8 @@ export function jobSections(session: Session, job: Job): readonly string[] {
   const exits = attempts.flatMap((attempt) => attempt.exits);
   for (const exit of exits.slice(-3)) {
     const how = exit.signal === '' ? `exit code ${exit.exitCode ?? '?'}` : exit.signal;
-    const head = `${roleText(exit.role)} on ${exit.device} ended: ${how}, ${reasonText(exit.reason)}`;
+    const who = `${roleText(exit.role)} on ${exit.device}`;
+    const head = `${who} ended: ${how}, ${reasonText(exit.reason)}`;
     const tail = exit.logTail.trimEnd().split('\n').slice(-10);
     sections.push([head, ...tail.map((line) => `  ${printable(line)}`)].join('\n').trimEnd());
   }

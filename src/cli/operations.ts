@@ -7,7 +7,7 @@ import { ApiError } from './client.ts';
 import { CliError, exitCodeOfStatus } from './exit.ts';
 import { waitFor } from './interrupt.ts';
 import type { Session } from './session.ts';
-import { bar, createLiveRegion, padEnd, padStart, printable } from './terminal.ts';
+import { bar, createLiveRegion, padStart, printable } from './terminal.ts';
 import { formatDuration, formatPercent } from './units.ts';
 
 /** Waiting for long work of the daemon, with its progress on stderr. */
@@ -99,7 +99,7 @@ function createProgress(session: Session, title: string): Progress {
     const spent = formatDuration(clock.monotonicMs() - startMs);
     const drawnBar = session.errorStyle.cyan(bar(share, width, session.glyphs));
     const percent = padStart(formatPercent(share, 0), 5);
-    region.draw([`${title}  ${drawnBar} ${percent}  ${padEnd(text, 30)}  ${spent}`]);
+    region.draw([`${title}  ${drawnBar} ${percent}  ${padStart(spent, 7)}  ${text}`]);
   };
   let share = 0;
   return {

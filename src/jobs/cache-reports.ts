@@ -12,7 +12,8 @@ import { show, wholeShare } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
 import { layoutOf } from '../supervisor/job-layout.ts';
 import { runTask } from '../supervisor/task.ts';
-import { countsOf, requireReady } from './jobs.ts';
+import { countsOf } from './dataset-counts.ts';
+import { hasEdgeWeights, requireReady } from './jobs.ts';
 
 /** What caches of every policy and size would be worth to jobs on a dataset. */
 
@@ -45,7 +46,7 @@ export interface CacheReports {
 export interface CacheReportsOptions {
   readonly store: Store;
   readonly native: CoreAddon;
-  readonly host: Omit<ResolveContext, 'trainNodes'>;
+  readonly host: Omit<ResolveContext, 'trainNodes' | 'hasEdgeWeights'>;
   /** Of the children's logs. */
   readonly logFolder: string;
 }
@@ -58,22 +59,18 @@ const defaults = { epochs: 10, presampleEpochs: [1], ratios: [0.05, 0.1, 0.15, 0
 export function createCacheReports(options: CacheReportsOptions): CacheReports {
   return {
     async report(request, signal) {
-      const { store, native } = options;
-      const dataset = requireReady(request.dataset, store.getDataset(request.dataset));
-      const specs = specsOf(request, { ...options.host, trainNodes: dataset.numTrain });
-      const counts = countsOf(dataset);
-      const location = { folder: dataset.path, counts, featuresPath: '' };
-      const fd = await native.topologyCreate(location);
-      try {
-        const samplings: { sampling: JobSpec['sampling']; report: CacheReport }[] = [];
-        for (const [index, spec] of specs.entries()) {
-          const report = await reportOf(options, { request, dataset, spec, index, fd, signal });
-          samplings.push({ sampling: spec.sampling, report });
-        }
-        return { dataset: dataset.id, digest: dataset.digest, samplings };
-      } finally {
-        closeSync(fd);
+      const dataset = requireReady(request.dataset, options.store.getDataset(request.dataset));
+      const specs = specsOf(request, {
+        ...options.host,
+        trainNodes: dataset.numTrain,
+        hasEdgeWeights: hasEdgeWeights(dataset),
+      });
+      const samplings: { sampling: JobSpec['sampling']; report: CacheReport }[] = [];
+      for (const [index, spec] of specs.entries()) {
+        const report = await reportOf(options, { request, dataset, spec, index, signal });
+        samplings.push({ sampling: spec.sampling, report });
       }
+      return { dataset: dataset.id, digest: dataset.digest, samplings };
     },
   };
 }
@@ -83,24 +80,25 @@ interface Part {
   readonly dataset: DatasetRecord;
   readonly spec: JobSpec;
   readonly index: number;
-  readonly fd: number;
   readonly signal: AbortSignal;
 }
 
 async function reportOf(
   { native, logFolder }: CacheReportsOptions,
-  { request, dataset, spec, index, fd, signal }: Part,
+  { request, dataset, spec, index, signal }: Part,
 ): Promise<CacheReport> {
-  const counts = countsOf(dataset);
+  const location = { folder: dataset.path, counts: countsOf(dataset), featuresPath: '' };
   const dumpFolder = request.dumpDir === '' ? '' : join(request.dumpDir, String(index));
+  let fd: number | null = null;
   try {
+    fd = await native.topologyCreate(location, spec.sampling.algorithm === 'KHOP_WEIGHTED');
     if (dumpFolder !== '') mkdirSync(dumpFolder, { recursive: true });
     const answer = await runTask(
       {
         role: 'CACHE_REPORT',
         options: {
-          dataset: { folder: dataset.path, counts, featuresPath: '' },
-          sampling: layoutOf(native, spec, counts).sampling,
+          dataset: location,
+          sampling: layoutOf(native, spec, location.counts).sampling,
           randomSeed: BigInt(spec.training.randomSeed),
           topologyFd,
           epochs: spec.training.epochs,
@@ -121,6 +119,8 @@ async function reportOf(
     throw new Error(`a cache report was answered with ${answer.role}`);
   } catch (error) {
     throw failureOf(error, index);
+  } finally {
+    if (fd !== null) closeSync(fd);
   }
 }
 

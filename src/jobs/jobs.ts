@@ -19,6 +19,7 @@ import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import type { RequestKey, Store } from '../store/store.ts';
 import { jobSegment, layoutOf } from '../supervisor/job-layout.ts';
+import { countsOf } from './dataset-counts.ts';
 import type { Runner } from './runner.ts';
 
 /** What the user owns: jobs and their history. Writes first, acts second. */
@@ -172,13 +173,21 @@ function replayOf(store: Store, key: RequestKey | null): JobRecord | null {
   return store.getJob(stored.resource.replace(/^jobs\//, ''));
 }
 
+export function hasEdgeWeights(dataset: DatasetRecord): boolean {
+  return existsSync(join(dataset.path, 'edge_weights.npy'));
+}
+
 function resolveOrThrow(
   options: JobsOptions,
   input: JobSpecInput,
   dataset: DatasetRecord | null,
 ): JobSpec {
   const trainNodes = dataset?.state === 'READY' ? dataset.numTrain : null;
-  const resolution = resolveJobSpec(input, { ...options.host, trainNodes });
+  const resolution = resolveJobSpec(input, {
+    ...options.host,
+    trainNodes,
+    hasEdgeWeights: dataset?.state === 'READY' ? hasEdgeWeights(dataset) : null,
+  });
   if ('ok' in resolution) return resolution.ok;
   const violations = [...resolution.violations];
   if (input.dataset !== undefined && dataset === null && violations.length > 0) {
@@ -213,18 +222,6 @@ function checkLayout(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord
       violations: [{ path: 'spec.sampling.fanouts', description }],
     });
   }
-}
-
-export function countsOf(dataset: DatasetRecord) {
-  return {
-    numNodes: dataset.numNodes,
-    numEdges: dataset.numEdges,
-    numFeatures: dataset.numFeatures,
-    numClasses: dataset.numClasses,
-    train: dataset.numTrain,
-    val: dataset.numVal,
-    test: dataset.numTest,
-  };
 }
 
 /** What `validate_only` answers: the job as it would be, without a name. */
@@ -293,7 +290,7 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
   };
 }
 
-/** Executor logs are named `<role>@<device>#<ordinal>`, with `_` for what a file name may not hold. */
+/** Logs are named `<role>@<device>#<ordinal>`, with `_` for what a file name may not hold. */
 const logName = /^(sampler|trainer|standby)_(.+)_(\d+)\.log$/i;
 
 function logFilesOf(options: JobsOptions, job: JobRecord, attempt: number): readonly LogFile[] {

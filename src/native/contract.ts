@@ -39,9 +39,21 @@ export interface DatasetValidation {
   readonly problemCount: number;
 }
 
+/** options.h; RANDOM_WALK has its number of neighbours as the fanout of each hop. */
 export interface SamplingOptions {
   readonly fanouts: readonly number[];
   readonly batchSize: number;
+  readonly algorithm: 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR';
+  readonly replace: boolean;
+  readonly expansion: 'ALL' | 'NEW';
+  /** Read for RANDOM_WALK only. */
+  readonly walk: {
+    readonly walks: number;
+    readonly length: number;
+    readonly restartProb: number;
+  };
+  /** Batches that share random numbers; read for LABOR only. */
+  readonly laborWindow: number;
   /** Edge weights 1/sqrt((d_u+1)(d_v+1)) and self weights, for GCN. */
   readonly gcnWeights: boolean;
   /** Records have room for hot ranks. */
@@ -170,6 +182,10 @@ export interface Times {
 export interface ExecutorSnapshot extends ExecutorId {
   readonly role: Role;
   readonly device: number;
+  /** 0 until the process has entered. */
+  readonly pid: number;
+  /** Whether the device is its own now: a Sampler and a standby Trainer on one take turns. */
+  readonly hasTurn: boolean;
   readonly phase: 'REGISTERED' | 'LOADING' | 'RUNNING' | 'FINISHED' | 'FAILED' | 'REAPED';
   readonly registeredNs: number;
   /** CLOCK_MONOTONIC; 0 = no sign of life yet. */
@@ -229,6 +245,8 @@ export interface SegmentEpoch {
     readonly testCorrect: number;
     readonly bestEpoch: number;
     readonly endNs: number;
+    /** Of the parameters that were evaluated, padding left out; hex. */
+    readonly parametersSha256: string;
   } | null;
 }
 
@@ -358,8 +376,11 @@ export interface CoreAddon {
 
   datasetValidate(folder: string, counts: DatasetCounts): Promise<DatasetValidation>;
   datasetStandardize(inputPath: string, outputPath: string): Promise<void>;
-  /** A sealed memfd with the topology; the caller closes it. */
-  topologyCreate(location: DatasetLocation): Promise<number>;
+  /**
+   * A sealed memfd with the topology, with `alias` also tables to sample by edge weight; the caller
+   * closes it.
+   */
+  topologyCreate(location: DatasetLocation, alias: boolean): Promise<number>;
 
   modelManifest(model: ModelOptions): ModelManifest;
   recordSlotBytes(counts: DatasetCounts, sampling: SamplingOptions): number;

@@ -14,6 +14,9 @@ import type { JobSpec } from '../spec/job-spec.ts';
 /** Reserved epoch of trials (native/core/base/philox.h): they never see a batch of the job. */
 const trialEpoch = 0xffffff;
 
+/** Rows for respawns of a long job; a row takes 6 KiB of the sparse segment once it is used. */
+const spareRows = 1000;
+
 /** Batches of a trial: enough for medians, few enough to take no notice of. */
 const trialBatches = 24;
 
@@ -38,18 +41,29 @@ export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts
     dropout: spec.model.dropout,
     inputDropout: spec.model.inputDropout,
   };
-  const sampling: SamplingOptions = {
-    fanouts: spec.sampling.fanouts,
-    batchSize: spec.training.batchSize,
-    gcnWeights: spec.model.type === 'GCN',
-    hotRanks: mayCache(spec),
-  };
+  const sampling = samplingOf(spec);
   return {
     model,
     sampling,
     manifest: native.modelManifest(model),
     batchesPerEpoch: Math.ceil(counts.train / spec.training.batchSize),
     slotBytes: native.recordSlotBytes(counts, sampling),
+  };
+}
+
+function samplingOf(spec: JobSpec): SamplingOptions {
+  const { algorithm, replace, expansion, walk, labor } = spec.sampling;
+  const walkHops = Array<number>(spec.model.layers).fill(walk.neighbors);
+  return {
+    fanouts: algorithm === 'RANDOM_WALK' ? walkHops : spec.sampling.fanouts,
+    batchSize: spec.training.batchSize,
+    algorithm,
+    replace,
+    expansion,
+    walk: { walks: walk.walks, length: walk.length, restartProb: walk.restartProb },
+    laborWindow: labor.dependencyWindow,
+    gcnWeights: spec.model.type === 'GCN',
+    hotRanks: mayCache(spec),
   };
 }
 
@@ -86,7 +100,8 @@ export function jobSegment(
     batchesPerStep,
     staleness,
     numSlots,
-    maxExecutors: request.executorCount + spec.restart.executorRestarts + 1,
+    // A row is never used twice. Respawns are bounded per time window, not in all.
+    maxExecutors: request.executorCount + spec.restart.executorRestarts + spareRows,
     evaluation: 'EVERY_EPOCH',
     lowWater: Math.floor(numSlots / 4),
   };

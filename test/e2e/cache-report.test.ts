@@ -32,11 +32,24 @@ function report(...args: readonly string[]) {
 }
 
 const sampled = ['--fanouts', '5,3', '--fanouts', '2,2,2', '--batch-size', '16', '--epochs', '4'];
+const others = [
+  '{algorithm: RANDOM_WALK}',
+  '{algorithm: LABOR, fanouts: [5, 3]}',
+  '{fanouts: [4, 4], replace: true, expansion: NEW}',
+].flatMap((sampling) => ['--sampling', sampling]);
 
 test('every cell is what NumPy makes of the dumped samples', async () => {
   const dump = join(folder, 'dump');
   const asked = ['--presample-epochs', '1,3', '--ratios', '0,0.1,0.3,1', '--random-seed', '77'];
-  const { stdout } = await report(...sampled, ...asked, '--dump-dir', dump, '-o', 'json');
+  const { stdout } = await report(
+    ...sampled,
+    ...others,
+    ...asked,
+    '--dump-dir',
+    dump,
+    '-o',
+    'json',
+  );
   const path = join(folder, 'report.json');
   writeFileSync(path, stdout);
   const dataset = await daemon.call(DatasetService.method.getDataset, {
@@ -45,8 +58,8 @@ test('every cell is what NumPy makes of the dumped samples', async () => {
   const script = join(repository, 'test', 'e2e', 'python', 'cache_report.py');
   const python = process.env['GNND_PYTHON'] ?? join(repository, '.venv', 'bin', 'python');
   const check = await exec(python, [script, dataset.path, dump, path, '77']);
-  // 2 samplings; OPTIMAL, 2 of PRESC, 2 of COMBINED, PROBABILITY, DEGREE, RANDOM; 4 ratios.
-  expect(check.stdout).toBe('64 cells recomputed, 0 differences\n');
+  // 5 samplings; OPTIMAL, 2 of PRESC, 2 of COMBINED, PROBABILITY, DEGREE, RANDOM; 4 ratios.
+  expect(check.stdout).toBe('160 cells recomputed, 0 differences\n');
 });
 
 test('the same report comes out as a table, as tab-separated text and as a plot', async () => {

@@ -6,6 +6,7 @@ import {
   type Job,
   ModelType,
   PlacementPolicy,
+  SamplingAlgorithm,
   StandbyPolicy,
 } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
@@ -114,6 +115,20 @@ describe.each([
     expect(hits).toBeGreaterThan(0);
     if (ratio === 1) expect(read.get('rows DEVICE MISS')).toBe(0);
   });
+});
+
+test('samples of any algorithm may be cached', async () => {
+  const sampling = { algorithm: SamplingAlgorithm.RANDOM_WALK };
+  const model = { type: ModelType.GRAPHSAGE, layers: 2, hiddenDim: 8 };
+  const hashes: (string | undefined)[] = [];
+  for (const ratio of [0, 0.2]) {
+    const id = `walks-${ratio * 10}`;
+    await daemon.createJob(id, { ...spec({ ratio }), sampling, model });
+    const job = await daemon.succeeded(id);
+    hashes.push(job.result?.parametersSha256);
+    if (ratio > 0) expect((await lookups(job)).get('rows DEVICE HIT')).toBeGreaterThan(0);
+  }
+  expect(hashes[1]).toBe(hashes[0]);
 });
 
 test('standby Trainers have a cache of their own size, and records serve both', async () => {

@@ -20,6 +20,14 @@ uint64_t RoundUp(uint64_t value, uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+// Advice is advice: a kernel that refuses reads as before.
+void AdviseOnPages(const float* from, uint64_t bytes, int advice) {
+  constexpr uintptr_t kPageBytes = 4096;
+  const auto address = reinterpret_cast<uintptr_t>(from);
+  const uintptr_t begin = address / kPageBytes * kPageBytes;
+  static_cast<void>(madvise(reinterpret_cast<void*>(begin), address - begin + bytes, advice));
+}
+
 Status CheckOptions(const FeatureStore::Options& options) {
   const auto invalid = [](const std::string& what) {
     return Status(Code::kInvalidArgument, "feature store: " + what);
@@ -51,6 +59,8 @@ Result<FeatureStore> FeatureStore::Create(const Options& options) {
   store.table_ = options.features;
   store.dim_ = options.dim;
   store.behind_ = options.on_disk ? Tier::kDisk : Tier::kHost;
+  if (options.on_disk)
+    AdviseOnPages(options.features.data(), options.features.size_bytes(), MADV_RANDOM);
   if (options.cache_rows == 0) return store;
   const Result<float*> cache = store.AllocateNearTable(options.cache_rows);
   if (!cache.ok()) return cache.status();
@@ -102,6 +112,7 @@ Result<float*> FeatureStore::AllocateNearTable(uint64_t rows) {
 std::span<const uint32_t> FeatureStore::Locate(std::span<const uint32_t> nodes,
                                                std::span<const uint32_t> ranks,
                                                uint32_t* scratch) const {
+  if (behind_ == Tier::kDisk) ReadAhead(nodes, ranks);
   if (cache_rows_ == 0) return nodes;
   GNND_CHECK(ranks.empty() || ranks.size() == nodes.size());
   if (ranks.empty()) {
@@ -113,6 +124,15 @@ std::span<const uint32_t> FeatureStore::Locate(std::span<const uint32_t> nodes,
     scratch[i] = ranks[i] < capacity ? first_cached_ + ranks[i] : first_host_ + nodes[i];
   }
   return {scratch, nodes.size()};
+}
+
+void FeatureStore::ReadAhead(std::span<const uint32_t> nodes,
+                             std::span<const uint32_t> ranks) const {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!ranks.empty() && ranks[i] < cache_rows_) continue;
+    AdviseOnPages(features_.data() + uint64_t{nodes[i]} * dim_, dim_ * sizeof(float),
+                  MADV_WILLNEED);
+  }
 }
 
 TierTraffic FeatureStore::TrafficOf(std::span<const uint32_t> nodes,

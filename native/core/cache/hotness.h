@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/dataset/topology_view.h"
+#include "core/sample/options.h"
 
 // Hotness of nodes (GNNLab, section 6): how many batches of an epoch are expected to have a node
 // among their inputs. Every policy is a function that gives one float per node; what a policy is
@@ -16,9 +17,9 @@ namespace gnnd {
 
 using Hotness = std::vector<float>;  // [num_nodes]
 
-// How uniform k-hop sampling without replacement reaches nodes, as the estimate needs it.
-struct KhopReach {
-  std::vector<int32_t> fanouts;  // hop 0 (at the seeds) first; -1 takes the whole row
+// How a job's batches reach nodes, as the estimate needs it.
+struct Reach {
+  SamplerOptions sampler;
   uint32_t batch_size = 0;
 };
 
@@ -29,16 +30,22 @@ Hotness DegreeHotness(const TopologyView& topology);
 Hotness RandomHotness(uint64_t random_seed, uint32_t num_nodes);
 
 // Expected number of batches of an epoch that contain a node, from inclusion probabilities
-// propagated through the hops (vertex inclusion probability of SALIENT++, here with every node so
-// far expanded at each hop): with p_0 = the batch's share of the training nodes,
+// propagated through the hops of the sampler (vertex inclusion probability of SALIENT++): with
+// p_0 = the batch's share of the training nodes and e_h(v) the probability that hop h expands v
+// (p_h, or what it added to p_{h-1} where only new nodes are expanded),
 //
-//   p_{h+1}(u) = 1 - (1 - p_h(u)) * product over rows v that list u of
-//                                   (1 - p_h(v) * min(1, fanout_h / degree(v))).
+//   p_{h+1}(u) = 1 - (1 - p_h(u)) * product over rows v that list u of (1 - e_h(v) * q_h(v, u)),
 //
-// Takes inclusions as independent, which they are not quite: hubs come out somewhat too hot.
-// `train_nodes` are distinct. Work: one pass over the topology per hop; 12 bytes per node.
+// where q is the probability that row v draws u: min(1, fanout / degree) for uniform draws and
+// LABOR; 1 - (1 - share of the row's weight)^fanout by weight or with replacement. A walk reaches u
+// 1 - exp(-visits) of the time, visits being expected and thinned to the neighbours that are kept.
+//
+// Takes inclusions as independent, which they are not quite: hubs come out somewhat too hot, and
+// LABOR's shared draws too spread. `train_nodes` are distinct; the topology has alias tables where
+// the sampler draws by weight. Work: one pass over the topology per hop (per step of walks);
+// 12 to 16 bytes per node.
 Hotness ProbabilityHotness(const TopologyView& topology, std::span<const uint32_t> train_nodes,
-                           const KhopReach& reach);
+                           const Reach& reach);
 
 // Footprints of `epochs` pre-sampling epochs, summed per node, as their mean: PreSC#K.
 Hotness PresampledHotness(std::span<const uint32_t> counts, uint32_t epochs);

@@ -19,7 +19,7 @@ struct CacheReportRequest {
   std::vector<double> alphas = {0.1};
   uint64_t random_seed = 0;
   uint64_t row_bytes = 0;
-  KhopReach reach;
+  Reach reach;
   // Folder that receives nodes.npy, the input nodes of every batch in a row, uint32, and
   // offsets.npy, where each batch starts, int64 [batches + 1]: the largest K pre-sampling epochs,
   // then the measured ones. Empty: no dump.

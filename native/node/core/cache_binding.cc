@@ -99,7 +99,7 @@ Napi::Value Rank(const Napi::CallbackInfo& info) {
   request.presample_epochs = fields.Uint32("presampleEpochs");
   request.epochs = fields.Uint32("epochs");
   request.random_seed = options.random_seed;
-  request.reach = {options.sampling.fanouts, options.sampling.batch_size};
+  request.reach = {options.sampling.sampler, options.sampling.batch_size};
   const std::string path = fields.String("orderPath");
   return RunOnThread<RankTimes>(
       info.Env(), [=] { return RankAndWrite(options, request, path); },
@@ -157,7 +157,7 @@ Napi::Value Report(const Napi::CallbackInfo& info) {
   request.alphas = fields.DoubleList("ratios");
   request.random_seed = options.random_seed;
   request.row_bytes = options.dataset.counts.num_features * sizeof(float);
-  request.reach = {options.sampling.fanouts, options.sampling.batch_size};
+  request.reach = {options.sampling.sampler, options.sampling.batch_size};
   request.dump_folder = fields.String("dumpFolder");
   return RunOnThread<CacheReport>(
       info.Env(),

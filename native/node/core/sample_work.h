@@ -6,7 +6,7 @@
 
 #include "core/dataset/dataset.h"
 #include "core/dataset/topology.h"
-#include "core/run/khop_sample_work.h"
+#include "core/run/graph_sample_work.h"
 #include "node/job_options.h"
 
 namespace gnnd::node {
@@ -16,15 +16,14 @@ namespace gnnd::node {
 inline std::unique_ptr<SampleWork> SampleWorkOf(const Dataset& dataset, Topology topology,
                                                 const SamplingOptions& sampling,
                                                 uint64_t random_seed, const RecordLayout& layout) {
-  KhopSampleWork::Options options;
+  GraphSampleWork::Options options;
   options.random_seed = random_seed;
   options.batch_size = sampling.batch_size;
   for (const int64_t node : dataset.train()) {
     options.train_nodes.push_back(static_cast<uint32_t>(node));
   }
-  options.sampler.fanouts = sampling.fanouts;
-  options.sampler.weights = sampling.gcn_weights ? EdgeWeights::kGcn : EdgeWeights::kNone;
-  return std::make_unique<KhopSampleWork>(std::move(topology), std::move(options), layout);
+  options.sampler = sampling.sampler;
+  return std::make_unique<GraphSampleWork>(std::move(topology), std::move(options), layout);
 }
 
 }  // namespace gnnd::node

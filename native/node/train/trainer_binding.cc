@@ -1,4 +1,5 @@
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "core/cache/hot_order.h"
@@ -13,24 +14,49 @@
 namespace gnnd::node {
 namespace {
 
-struct OptimizerOptions {
-  double learning_rate;
-  double beta1;
-  double beta2;
-  double epsilon;
-  double weight_decay;
-  bool first_layer_only;
-};
+OptimizerType OptimizerTypeOf(const std::string& name) {
+  return OptionOf<OptimizerType>(name, {{"ADAM", OptimizerType::kAdam},
+                                        {"ADAMW", OptimizerType::kAdamW},
+                                        {"SGD", OptimizerType::kSgd}});
+}
 
+ScheduleType ScheduleTypeOf(const std::string& name) {
+  return OptionOf<ScheduleType>(name, {{"CONSTANT", ScheduleType::kConstant},
+                                       {"STEP", ScheduleType::kStep},
+                                       {"COSINE", ScheduleType::kCosine}});
+}
+
+ScheduleOptions ScheduleOf(const Fields& fields) {
+  ScheduleOptions schedule;
+  schedule.type = ScheduleTypeOf(fields.String("type"));
+  schedule.step_epochs = fields.Uint32("stepEpochs");
+  schedule.gamma = fields.Double("gamma");
+  schedule.warmup_epochs = fields.Uint32("warmupEpochs");
+  schedule.steps_per_epoch = fields.Uint64("stepsPerEpoch");
+  schedule.epochs = fields.Uint64("epochs");
+  return schedule;
+}
+
+// Fields that came after Adam alone may be absent.
 OptimizerOptions OptimizerOf(const Fields& fields) {
-  return {fields.Double("learningRate"), fields.Double("beta1"),       fields.Double("beta2"),
-          fields.Double("epsilon"),      fields.Double("weightDecay"), fields.Bool("firstLayerOnly")};
+  OptimizerOptions options;
+  options.learning_rate = fields.Double("learningRate");
+  options.beta1 = fields.Double("beta1");
+  options.beta2 = fields.Double("beta2");
+  options.epsilon = fields.Double("epsilon");
+  options.weight_decay = fields.Double("weightDecay");
+  options.weight_decay_first_layer_only = fields.Bool("firstLayerOnly");
+  if (fields.Has("type")) options.type = OptimizerTypeOf(fields.String("type"));
+  if (fields.Has("momentum")) options.momentum = fields.Double("momentum");
+  if (fields.Has("clipNorm")) options.clip_norm = fields.Double("clipNorm");
+  if (fields.Has("schedule")) options.schedule = ScheduleOf(fields.Object("schedule"));
+  return options;
 }
 
 Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const ModelSpec& model,
                            const OptimizerOptions& optimizer, uint32_t threads) {
-  Result<Dataset> dataset = Dataset::Open(options.dataset.folder, options.dataset.counts,
-                                          options.dataset.features_path);
+  Result<Dataset> dataset =
+      Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path);
   if (!dataset.ok()) return dataset.status();
   Result<Topology> topology = Topology::Attach(options.topology_fd);
   if (!topology.ok()) return topology.status();
@@ -40,12 +66,7 @@ Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const ModelSpec& mode
   TrainOptions train;
   train.model = model;
   train.random_seed = options.random_seed;
-  train.learning_rate = optimizer.learning_rate;
-  train.beta1 = optimizer.beta1;
-  train.beta2 = optimizer.beta2;
-  train.epsilon = optimizer.epsilon;
-  train.weight_decay = optimizer.weight_decay;
-  train.weight_decay_first_layer_only = optimizer.first_layer_only;
+  train.optimizer = optimizer;
   train.threads = threads;
   train.features = dataset->features();
   train.labels = dataset->labels();
@@ -74,8 +95,7 @@ Napi::Value TrainerRun(const Napi::CallbackInfo& info) {
   const OptimizerOptions optimizer = OptimizerOf(fields.Object("optimizer"));
   const uint32_t threads = fields.Uint32("threads");
   return RunOnThread<LoopEnd>(
-      info.Env(),
-      [=] { return RunTrainer(options, model, optimizer, threads); }, LoopEndOf);
+      info.Env(), [=] { return RunTrainer(options, model, optimizer, threads); }, LoopEndOf);
 }
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {

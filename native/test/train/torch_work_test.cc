@@ -55,7 +55,7 @@ struct Partition {
     options.model.hidden_dim = 16;
     options.model.out_dim = 4;
     options.random_seed = 17;
-    options.learning_rate = 0.01;
+    options.optimizer.learning_rate = 0.01;
     options.features = features;
     options.labels = labels;
     options.topology = graph.view();
@@ -129,8 +129,8 @@ TEST_CASE("full-batch GCN learns a planted partition") {
   TrainOptions options = data.Options(ModelType::kGcn);
   options.model.dropout = 0.3F;
   options.model.input_dropout = 0.1F;
-  options.weight_decay = 5e-4;
-  options.weight_decay_first_layer_only = true;
+  options.optimizer.weight_decay = 5e-4;
+  options.optimizer.weight_decay_first_layer_only = true;
   Loop loop(options);
   BatchReport report;
   for (uint32_t epoch = 0; epoch < 100; ++epoch) {
@@ -352,10 +352,10 @@ TEST_CASE("options that contradict each other are refused") {
     return work.ok() ? Code::kOk : work.status().code();
   };
   CHECK(refused([](TrainOptions&) {}) == Code::kOk);
-  CHECK(refused([](TrainOptions& o) { o.learning_rate = 0; }) == Code::kInvalidArgument);
-  CHECK(refused([](TrainOptions& o) { o.beta2 = 1; }) == Code::kInvalidArgument);
+  CHECK(refused([](TrainOptions& o) { o.optimizer.learning_rate = 0; }) == Code::kInvalidArgument);
+  CHECK(refused([](TrainOptions& o) { o.optimizer.beta2 = 1; }) == Code::kInvalidArgument);
   CHECK(refused([](TrainOptions& o) { o.threads = 0; }) == Code::kInvalidArgument);
-  CHECK(refused([](TrainOptions& o) { o.weight_decay = -1; }) == Code::kInvalidArgument);
+  CHECK(refused([](TrainOptions& o) { o.optimizer.weight_decay = -1; }) == Code::kInvalidArgument);
   CHECK(refused([](TrainOptions& o) { o.model.in_dim = 9; }) == Code::kInvalidArgument);
   CHECK(refused([](TrainOptions& o) { o.topology.indptr = o.topology.indptr.first(50); }) ==
         Code::kInvalidArgument);

@@ -7,11 +7,13 @@ Prints one line for each cell that differs and exits with 1 when there is one.
 """
 
 import json
+import os
 import sys
 
 import numpy as np
 
 MASK = np.uint64(0xFFFFFFFF)
+LAYERS_OF_WALKS = 3  # model.layers of a job that walks and says nothing else
 
 
 def philox(counter, key):
@@ -31,17 +33,50 @@ def order_of(hotness):
     return np.lexsort((np.arange(len(hotness)), -hotness))
 
 
-def expected_batches(indptr, indices, train, fanouts, batches):
-    """SALIENT++'s inclusion probabilities, every node so far expanded at each hop."""
+def log_missed(probability):
+    return np.log1p(-np.minimum(probability, 1 - 1e-12))
+
+
+def drawn(sampling, fanout, degree, row, weights):
+    """Probability that an edge is drawn once its row is expanded; one value an edge."""
+    d = degree[row]
+    takes_all = np.full(len(row), fanout < 0) | ((d <= fanout) & (not sampling.get("replace", False)))
+    if sampling["algorithm"] == "SAMPLING_ALGORITHM_KHOP_WEIGHTED":
+        sums = np.bincount(row, weights=weights, minlength=len(degree))
+        q = 1 - (1 - weights / sums[row]) ** fanout
+    elif sampling.get("replace", False):
+        q = 1 - (1 - 1 / d) ** fanout
+    else:
+        q = np.minimum(1, fanout / d)
+    return np.where(takes_all, 1.0, q)
+
+
+def expected_batches(indptr, indices, weights, train, sampling, batches):
+    """SALIENT++'s inclusion probabilities through the hops of any sampler."""
     degree = np.diff(indptr)
     row = np.repeat(np.arange(len(degree)), degree)
     p = np.zeros(len(degree))
     p[train] = 1 / batches
-    for fanout in fanouts:
-        share = np.ones(len(degree)) if fanout < 0 else np.minimum(1, fanout / np.maximum(degree, 1))
-        missed = np.log1p(-np.minimum(p * share, 1 - 1e-12))
-        added = np.bincount(indices, weights=missed[row], minlength=len(degree))
-        p = -np.expm1(np.log1p(-np.minimum(p, 1 - 1e-12)) + added)
+    expanded = p
+    walk = sampling.get("walk") or {}
+    walks = sampling["algorithm"] == "SAMPLING_ALGORITHM_RANDOM_WALK"
+    for fanout in [walk["neighbors"]] * LAYERS_OF_WALKS if walks else sampling["fanouts"]:
+        missed = log_missed(p)
+        if walks:
+            goes_on = 1 - walk["restartProb"]
+            steps = sum(goes_on**t for t in range(walk["length"]))
+            kept = min(1, fanout / (walk["walks"] * steps))
+            walkers = expanded
+            for _ in range(walk["length"]):
+                places = np.bincount(indices, weights=(walkers / np.maximum(degree, 1))[row], minlength=len(degree))
+                missed = missed - kept * walk["walks"] * places
+                walkers = places * goes_on
+        else:
+            terms = log_missed(expanded[row] * drawn(sampling, fanout, degree, row, weights))
+            missed = missed + np.bincount(indices, weights=terms, minlength=len(degree))
+        now = -np.expm1(missed)
+        expanded = now - p if sampling["expansion"] == "EXPANSION_NEW" else now
+        p = now
     return p * batches
 
 
@@ -56,6 +91,8 @@ def check(part, folder, dump, seed):
     indptr = np.load(f"{folder}/indptr.npy")
     indices = np.load(f"{folder}/indices.npy").astype(np.int64)
     train = np.load(f"{folder}/train.npy")
+    weighted = os.path.exists(f"{folder}/edge_weights.npy")
+    weights = np.load(f"{folder}/edge_weights.npy").astype(float) if weighted else None
     row_bytes = 4 * np.load(f"{folder}/features.npy", mmap_mode="r").shape[1]
     nodes, offsets = np.load(f"{dump}/nodes.npy"), np.load(f"{dump}/offsets.npy")
     num_nodes = len(indptr) - 1
@@ -70,7 +107,7 @@ def check(part, folder, dump, seed):
 
     footprints = [counts(presampled + e, presampled + e + 1) for e in range(epochs)]
     optimal = np.sum(footprints, axis=0)
-    estimate = expected_batches(indptr, indices, train, part["sampling"]["fanouts"], batches)
+    estimate = expected_batches(indptr, indices, weights, train, part["sampling"], batches)
     zero = np.zeros(num_nodes, dtype=np.uint64)
     words = philox((np.arange(num_nodes), zero, zero, zero + np.uint64(32 << 24)), (seed & 0xFFFFFFFF, seed >> 32))
     hotness = {

@@ -128,7 +128,7 @@ describe('metrics of the daemon', () => {
     expect(info).toContain('model="a \\"quoted\\" \\\\ model"');
   });
 
-  test('scrape listeners run before each rendering, and the caller hears what they throw', async () => {
+  test('scrape listeners run before each rendering; the caller hears what they throw', async () => {
     const metrics = testMetrics();
     let watches = 0;
     const stop = metrics.onScrape(() =>

@@ -58,7 +58,7 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
   // looks at the machine (doctor) and starts a daemon of its own (demo).
   {
     module: /^node:child_process$/,
-    by: /^(supervisor\/|datasets\/npm-package\.ts$|cli\/(demo|doctor)[\w-]*\.ts$)/,
+    by: /^(supervisor\/|datasets\/npm-package\.ts$|cli\/(demo|doctor|npm-package)[\w-]*\.ts$)/,
   },
   { module: /^node:module$/, by: /^native\/load\.ts$/ },
   { module: /^node:(cluster|worker_threads|vm|inspector)$/, by: /^$/ },
@@ -67,7 +67,8 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
 
 /** Reading time anywhere else could not be replaced by a test's clock. */
 const timeReaders = /^base\/clock\.ts$/;
-const timeCalls = /\bDate\.now\b|\bperformance\.(now|timeOrigin)\b|\bprocess\.hrtime\b|\bnew Date\(\s*\)/g;
+const timeCalls =
+  /\bDate\.now\b|\bperformance\.(now|timeOrigin)\b|\bprocess\.hrtime\b|\bnew Date\(\s*\)/g;
 const timeWaivers: Readonly<Record<string, { call: RegExp; why: string }>> = {
   'executor/main.ts': { call: /^process\.hrtime$/, why: 'how long its own loop ran, for its log' },
 };

@@ -74,9 +74,9 @@ describe('the import rules', () => {
   });
 
   it('take no import from comments or strings', () => {
-    expect(judge('base/a.ts', "// import '../api/api.ts';", 'const x = "import \'../a.ts\'";')).toBe(
-      '',
-    );
+    expect(
+      judge('base/a.ts', "// import '../api/api.ts';", 'const x = "import \'../a.ts\'";'),
+    ).toBe('');
   });
 
   it('accept what is meant', () => {

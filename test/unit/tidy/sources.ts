@@ -60,30 +60,65 @@ export function listed(violations: readonly Violation[]): string {
  * TypeScript and C++ for formatted code.
  */
 export function codeOnly(text: string, language: 'ts' | 'cc'): string {
-  const pattern = language === 'ts' ? tsTokens : ccTokens;
-  return text.replace(pattern, (token: string, before: string | undefined) => {
-    const kept = before ?? '';
-    const literal = token.slice(kept.length);
-    if (/^\/[/*]/.test(literal)) return kept + blank(literal);
-    return kept + (literal[0] ?? '') + blank(literal.slice(1, -1)) + literal.slice(-1);
-  });
+  const parts: string[] = [];
+  // Braces open since each template's `${`, innermost last: at 0 its closing brace ends it.
+  const substitutions: number[] = [];
+  const tokens = language === 'ts' ? tsToken : ccToken;
+  for (let at = 0; at < text.length; ) {
+    tokens.lastIndex = at;
+    const [token = text.charAt(at)] = tokens.exec(text) ?? [];
+    const inner = substitutions.length - 1;
+    const isTemplate =
+      language === 'ts' && (token === '`' || (token === '}' && substitutions[inner] === 0));
+    if (isTemplate) {
+      if (token === '}') substitutions.pop();
+      const { piece, opens } = templatePiece(text, at);
+      if (opens) substitutions.push(0);
+      parts.push(token === '}' ? blank(piece) : keepEnds(piece));
+      at += piece.length;
+      continue;
+    }
+    if (inner >= 0) {
+      const depth = substitutions[inner] ?? 0;
+      substitutions[inner] = depth + (token === '{' ? 1 : token === '}' ? -1 : 0);
+    }
+    const isLiteral = /^(['"]|R"|\/.)/.test(token);
+    parts.push(/^\/[/*]/.test(token) ? blank(token) : isLiteral ? keepEnds(token) : token);
+    at += token.length;
+  }
+  return parts.join('');
+}
+
+/** Of a template, from its start or from the end of a substitution, up to the next or its end. */
+function templatePiece(text: string, start: number): { piece: string; opens: boolean } {
+  let end = start + 1;
+  while (end < text.length && text[end] !== '`' && !text.startsWith('${', end)) {
+    end += text[end] === '\\' ? 2 : 1;
+  }
+  const opens = text[end] === '$';
+  return { piece: text.slice(start, end + (opens ? 2 : 1)), opens };
 }
 
 function blank(text: string): string {
   return text.replace(/[^\n]/g, ' ');
 }
 
+/** A literal keeps its quotes; anything shorter is itself. Braces of `${` are no blocks. */
+function keepEnds(token: string): string {
+  if (token.length < 2) return token;
+  const last = token.slice(-1) === '{' ? ' ' : token.slice(-1);
+  return `${token.slice(0, 1)}${blank(token.slice(1, -1))}${last}`;
+}
+
 const comment = /\/\/[^\n]*|\/\*[\s\S]*?\*\//.source;
-const quoted = /'(?:\\[\s\S]|[^'\\\n])*'|"(?:\\[\s\S]|[^"\\\n])*"/.source;
-// A template ends at the next backtick that is not inside `${...}`; two levels are enough.
-const template = /`(?:\\[\s\S]|\$\{(?:[^{}`]|`[^`]*`|\{[^{}]*\})*\}|[^`\\])*`/.source;
+const double = /"(?:\\[\s\S]|[^"\\\n])*"/.source;
+const single = /'(?:\\[\s\S]|[^'\\\n])*'/.source;
 // A slash begins a regular expression where no operand can end.
-const regex = /(?<=[(,=:[!&|?{};\n>]\s*|\breturn\s+)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\//
-  .source;
-const tsTokens = new RegExp(`()(?:${comment}|${template}|${quoted}|${regex})`, 'g');
-const rawString = /R"(\w*)\([\s\S]*?\)\2"/.source;
+const regex =
+  /(?<=(?:[(,=:[!&|?{};\n]|=>|\breturn)\s*)\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\//.source;
+const tsToken = new RegExp([comment, double, single, regex, '[^\'"`/{}]+'].join('|'), 'y');
+const rawString = /R"(\w*)\([\s\S]*?\)\1"/.source;
 // 1'000 is a number: an apostrophe after a digit or letter begins no literal.
-const ccTokens = new RegExp(
-  `()(?:${comment}|${rawString}|"(?:\\\\.|[^"\\\\\\n])*"|(?<![\\w])'(?:\\\\.|[^'\\\\\\n])+')`,
-  'g',
-);
+const character = /(?<!\w)'(?:\\.|[^'\\\n])+'/.source;
+const ccPlain = /(?:(?!R")[^'"/{}])+/.source;
+const ccToken = new RegExp([rawString, comment, double, character, ccPlain].join('|'), 'y');

@@ -42,7 +42,7 @@ TEST_CASE("random hotness depends on the random seed and the node alone") {
 TEST_CASE("probability hotness of one hop is the expected number of batches, by hand") {
   // Training nodes 0 and 1 in two batches of one: each is a seed of one batch in two.
   const Hotness hotness =
-      ProbabilityHotness(HandMade().view(), std::vector<uint32_t>{0, 1}, {{2}, 1});
+      ProbabilityHotness(HandMade().view(), std::vector<uint32_t>{0, 1}, {{.fanouts = {2}}, 1});
   // Node 2: 0 always draws it, 1 draws it with probability 2 / 4.
   CHECK(hotness[2] == doctest::Approx(2 * (1 - (1 - 0.5) * (1 - 0.25))));
   // Node 1: a seed itself, and drawn by 0.
@@ -53,7 +53,7 @@ TEST_CASE("probability hotness of one hop is the expected number of batches, by 
 
 TEST_CASE("probability hotness goes on through the hops, every node so far expanded") {
   const Hotness hotness =
-      ProbabilityHotness(HandMade().view(), std::vector<uint32_t>{3}, {{-1, 1, 2}, 8});
+      ProbabilityHotness(HandMade().view(), std::vector<uint32_t>{3}, {{.fanouts = {-1, 1, 2}}, 8});
   // One batch: 3, then 0, then one of 1 and 2, then both with what 1 leads to.
   CHECK(hotness[3] == doctest::Approx(1));
   CHECK(hotness[0] == doctest::Approx(1));

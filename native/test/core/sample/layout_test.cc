@@ -39,7 +39,7 @@ TEST_CASE("a batch larger than the graph is bounded by it") {
 }
 
 TEST_CASE("sections are aligned, in order and far enough apart") {
-  const RecordLayout layout = LayoutOf({100'000, 1'000'000, 512, {7, 9}, true});
+  const RecordLayout layout = LayoutOf({100'000, 1'000'000, 512, {7, 9}, true, true});
   uint64_t end = sizeof(RecordHeader);
   const auto follows = [&end](uint64_t at, uint64_t elements) {
     CHECK(at % RecordLayout::kSectionAlignment == 0);
@@ -62,7 +62,7 @@ TEST_CASE("a record without edge weights has no room for them") {
   const RecordLayout layout = LayoutOf({1000, 5000, 10, {5}, false});
   CHECK(layout.hop(0).weight_at == 0);
   CHECK(layout.hop(0).self_weight_at == 0);
-  CHECK(layout.slot_bytes() < LayoutOf({1000, 5000, 10, {5}, true}).slot_bytes());
+  CHECK(layout.slot_bytes() < LayoutOf({1000, 5000, 10, {5}, true, true}).slot_bytes());
 }
 
 TEST_CASE("limits that cannot be are refused by name") {

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job.proto.
  */
 export const file_gnnd_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSLZAwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5IsUBCglNb2RlbFNwZWMSIAoEdHlwZRgBIAEoDjISLmdubmQudjEuTW9kZWxUeXBlEhMKBmxheWVycxgCIAEoBUgAiAEBEhcKCmhpZGRlbl9kaW0YAyABKAVIAYgBARIUCgdkcm9wb3V0GAQgASgBSAKIAQESGgoNaW5wdXRfZHJvcG91dBgFIAEoAUgDiAEBQgkKB19sYXllcnNCDQoLX2hpZGRlbl9kaW1CCgoIX2Ryb3BvdXRCEAoOX2lucHV0X2Ryb3BvdXQiHwoMU2FtcGxpbmdTcGVjEg8KB2Zhbm91dHMYASADKAUiOAoMRmVhdHVyZXNTcGVjEhgKC3N0YW5kYXJkaXplGAEgASgISACIAQFCDgoMX3N0YW5kYXJkaXplIrEBCglDYWNoZVNwZWMSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIdChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFSACIAQESEgoFcmF0aW8YAyABKAFIAYgBARIaCg1zdGFuZGJ5X3JhdGlvGAQgASgBSAKIAQFCEwoRX3ByZXNhbXBsZV9lcG9jaHNCCAoGX3JhdGlvQhAKDl9zdGFuZGJ5X3JhdGlvIv4BCg1PcHRpbWl6ZXJTcGVjEhoKDWxlYXJuaW5nX3JhdGUYASABKAFIAIgBARISCgViZXRhMRgCIAEoAUgBiAEBEhIKBWJldGEyGAMgASgBSAKIAQESFAoHZXBzaWxvbhgEIAEoAUgDiAEBEhkKDHdlaWdodF9kZWNheRgFIAEoAUgEiAEBEjUKEndlaWdodF9kZWNheV9zY29wZRgGIAEoDjIZLmdubmQudjEuV2VpZ2h0RGVjYXlTY29wZUIQCg5fbGVhcm5pbmdfcmF0ZUIICgZfYmV0YTFCCAoGX2JldGEyQgoKCF9lcHNpbG9uQg8KDV93ZWlnaHRfZGVjYXkivwIKDFRyYWluaW5nU3BlYxITCgZlcG9jaHMYASABKAVIAIgBARIXCgpiYXRjaF9zaXplGAIgASgFSAGIAQESHQoQYmF0Y2hlc19wZXJfc3RlcBgDIAEoBUgCiAEBEhYKCXN0YWxlbmVzcxgEIAEoBUgDiAEBEhgKC3JhbmRvbV9zZWVkGAUgASgESASIAQESKQoJb3B0aW1pemVyGAYgASgLMhYuZ25uZC52MS5PcHRpbWl6ZXJTcGVjEiAKE3RocmVhZHNfcGVyX3RyYWluZXIYByABKAVIBYgBAUIJCgdfZXBvY2hzQg0KC19iYXRjaF9zaXplQhMKEV9iYXRjaGVzX3Blcl9zdGVwQgwKCl9zdGFsZW5lc3NCDgoMX3JhbmRvbV9zZWVkQhYKFF90aHJlYWRzX3Blcl90cmFpbmVyIrcBCg1SZXNvdXJjZXNTcGVjEhQKB2RldmljZXMYASABKAVIAIgBARIUCgxkZXZpY2VfbmFtZXMYAiADKAkSIAoTZGV2aWNlX21lbW9yeV9ieXRlcxgDIAEoA0gBiAEBEh4KEWhvc3RfbWVtb3J5X2J5dGVzGAQgASgDSAKIAQFCCgoIX2RldmljZXNCFgoUX2RldmljZV9tZW1vcnlfYnl0ZXNCFAoSX2hvc3RfbWVtb3J5X2J5dGVzIoYBCg1QbGFjZW1lbnRTcGVjEigKBnBvbGljeRgBIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EhUKCHNhbXBsZXJzGAIgASgFSACIAQESJwoHc3RhbmRieRgDIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeUILCglfc2FtcGxlcnMiVQoJUXVldWVTcGVjEhUKCGNhcGFjaXR5GAEgASgFSACIAQESFgoJbWF4X2J5dGVzGAIgASgDSAGIAQFCCwoJX2NhcGFjaXR5QgwKCl9tYXhfYnl0ZXMibwoLUmVzdGFydFNwZWMSGQoMbWF4X2F0dGVtcHRzGAEgASgFSACIAQESHgoRZXhlY3V0b3JfcmVzdGFydHMYAiABKAVIAYgBAUIPCg1fbWF4X2F0dGVtcHRzQhQKEl9leGVjdXRvcl9yZXN0YXJ0cyLUAQoMVGltZW91dHNTcGVjEhcKCnBlbmRpbmdfbXMYASABKANIAIgBARIXCgpzdGFydHVwX21zGAIgASgDSAGIAQESFQoIc3RhbGxfbXMYAyABKANIAogBARIcCg9jYW5jZWxfZ3JhY2VfbXMYBCABKANIA4gBARITCgZydW5fbXMYBSABKANIBIgBAUINCgtfcGVuZGluZ19tc0INCgtfc3RhcnR1cF9tc0ILCglfc3RhbGxfbXNCEgoQX2NhbmNlbF9ncmFjZV9tc0IJCgdfcnVuX21zItMECgNKb2ISDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSHgoEc3BlYxgDIAEoCzIQLmdubmQudjEuSm9iU3BlYxIoCg5lZmZlY3RpdmVfc3BlYxgEIAEoCzIQLmdubmQudjEuSm9iU3BlYxIgCgVzdGF0ZRgFIAEoDjIRLmdubmQudjEuSm9iU3RhdGUSIAoFcGhhc2UYBiABKA4yES5nbm5kLnYxLkpvYlBoYXNlEiIKBmludGVudBgHIAEoDjISLmdubmQudjEuSm9iSW50ZW50Eh8KBnJlYXNvbhgIIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYCSABKAkSJgoIcHJvZ3Jlc3MYCiABKAsyFC5nbm5kLnYxLkpvYlByb2dyZXNzEiIKCGF0dGVtcHRzGAsgAygLMhAuZ25uZC52MS5BdHRlbXB0EiQKBmVwb2NocxgMIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQSIgoGcmVzdWx0GA0gASgLMhIuZ25uZC52MS5Kb2JSZXN1bHQSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgRIAEoAxIWCg5kYXRhc2V0X2RpZ2VzdBgSIAEoCSK6AgoLSm9iUHJvZ3Jlc3MSDQoFZXBvY2gYASABKAUSDgoGZXBvY2hzGAIgASgFEhkKEWJhdGNoZXNfY29tbWl0dGVkGAMgASgDEhkKEWJhdGNoZXNfcGVyX2Vwb2NoGAQgASgDEg8KB3ZlcnNpb24YBSABKAMSDAoEbG9zcxgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESGAoQc2VlZHNfcGVyX3NlY29uZBgIIAEoARIYChBlZGdlc19wZXJfc2Vjb25kGAkgASgBEhQKDHJlbWFpbmluZ19tcxgKIAEoAxITCgtxdWV1ZV9kZXB0aBgLIAEoBRIWCg5xdWV1ZV9jYXBhY2l0eRgMIAEoBRIqCglleGVjdXRvcnMYDSADKAsyFy5nbm5kLnYxLkV4ZWN1dG9yU3RhdHVzIpgBCg5FeGVjdXRvclN0YXR1cxIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIMCgRidXN5GAQgASgBEg8KB2JhdGNoZXMYBSABKAMSDQoFc3RhZ2UYBiABKAkSFgoOY2FjaGVfaGl0X3JhdGUYByABKAEi9gIKC0Vwb2NoUmVwb3J0Eg0KBWVwb2NoGAEgASgFEg8KB2JhdGNoZXMYAiABKAMSDQoFc3RlcHMYAyABKAMSDwoHcmV0cmllcxgEIAEoAxIMCgRsb3NzGAUgASgBEhYKDnRyYWluX2FjY3VyYWN5GAYgASgBEhQKDHZhbF9hY2N1cmFjeRgHIAEoARIVCg10ZXN0X2FjY3VyYWN5GAggASgBEhMKC2R1cmF0aW9uX21zGAkgASgDEg8KB3ZlcnNpb24YCiABKAMSGQoRcGFyYW1ldGVyc19zaGEyNTYYCyABKAkSFQoNbGVkZ2VyX2RpZ2VzdBgMIAEoCRJEChFiYXRjaGVzX2J5X2RldmljZRgNIAMoCzIpLmdubmQudjEuRXBvY2hSZXBvcnQuQmF0Y2hlc0J5RGV2aWNlRW50cnkaNgoUQmF0Y2hlc0J5RGV2aWNlRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASLuAQoHQXR0ZW1wdBIOCgZudW1iZXIYASABKAUSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKCmVuZF9yZWFzb24YBCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAUgASgJEhkKEWV4ZWN1dG9yX3Jlc3RhcnRzGAYgASgFEiQKBWV4aXRzGAcgAygLMhUuZ25uZC52MS5FeGVjdXRvckV4aXQiuQEKDEV4ZWN1dG9yRXhpdBIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIWCglleGl0X2NvZGUYBCABKAVIAIgBARIOCgZzaWduYWwYBSABKAkSHwoGcmVhc29uGAYgASgOMg8uZ25uZC52MS5SZWFzb24SEAoIbG9nX3RhaWwYByABKAlCDAoKX2V4aXRfY29kZSKlAQoJSm9iUmVzdWx0EhkKEXBhcmFtZXRlcnNfc2hhMjU2GAEgASgJEhYKDmNoZWNrcG9pbnRfZGlyGAIgASgJEhoKEnRlc3RfYWNjdXJhY3lfbGFzdBgDIAEoARIaChJ0ZXN0X2FjY3VyYWN5X2Jlc3QYBCABKAESEgoKYmVzdF9lcG9jaBgFIAEoBRIZChFiZXN0X3ZhbF9hY2N1cmFjeRgGIAEoASLGAwoHSm9iUGxhbhILCgNqb2IYASABKAkSEQoJZXN0aW1hdGVkGAIgASgIEisKCWV4ZWN1dG9ycxgDIAMoCzIYLmdubmQudjEuUGxhbm5lZEV4ZWN1dG9yEhgKEHNhbXBsZXJfYmF0Y2hfbnMYBCABKAMSGAoQdHJhaW5lcl9iYXRjaF9ucxgFIAEoAxIYChBzdGFuZGJ5X2JhdGNoX25zGAYgASgDEgkKAWsYByABKAESJgoHY2hvaWNlcxgIIAMoCzIVLmdubmQudjEuUG9saWN5Q2hvaWNlEigKBnBvbGljeRgJIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EicKB3N0YW5kYnkYCiABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3kSHQoVdGltZV9zaGFyaW5nX2JhdGNoX25zGAsgASgDEhMKC2V4cGxhbmF0aW9uGAwgASgJEhYKDnF1ZXVlX2NhcGFjaXR5GA0gASgFEhIKCnNsb3RfYnl0ZXMYDiABKAMSFwoPcGFyYW1ldGVyX2NvdW50GA8gASgDEiEKBWNhY2hlGBAgASgLMhIuZ25uZC52MS5DYWNoZVBsYW4ilgEKCUNhY2hlUGxhbhIkCgZwb2xpY3kYASABKA4yFC5nbm5kLnYxLkNhY2hlUG9saWN5EhQKDHRyYWluZXJfcm93cxgCIAEoAxIUCgxzdGFuZGJ5X3Jvd3MYAyABKAMSEQoJcm93X2J5dGVzGAQgASgDEg8KB3JhbmtfbXMYBSABKAMSEwoLZXhwbGFuYXRpb24YBiABKAkiRgoPUGxhbm5lZEV4ZWN1dG9yEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkibgoMUG9saWN5Q2hvaWNlEigKBnBvbGljeRgBIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EhAKCHNhbXBsZXJzGAIgASgFEhAKCHRyYWluZXJzGAMgASgFEhAKCGJhdGNoX25zGAQgASgDKlUKCU1vZGVsVHlwZRIaChZNT0RFTF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUTU9ERUxfVFlQRV9HUkFQSFNBR0UQARISCg5NT0RFTF9UWVBFX0dDThACKsgBCgtDYWNoZVBvbGljeRIcChhDQUNIRV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVDQUNIRV9QT0xJQ1lfQ09NQklORUQQARIWChJDQUNIRV9QT0xJQ1lfUFJFU0MQAhIcChhDQUNIRV9QT0xJQ1lfUFJPQkFCSUxJVFkQAxIXChNDQUNIRV9QT0xJQ1lfREVHUkVFEAQSFwoTQ0FDSEVfUE9MSUNZX1JBTkRPTRAFEhgKFENBQ0hFX1BPTElDWV9PUFRJTUFMEAYqdgoQV2VpZ2h0RGVjYXlTY29wZRIiCh5XRUlHSFRfREVDQVlfU0NPUEVfVU5TUEVDSUZJRUQQABIaChZXRUlHSFRfREVDQVlfU0NPUEVfQUxMEAESIgoeV0VJR0hUX0RFQ0FZX1NDT1BFX0ZJUlNUX0xBWUVSEAIqowEKD1BsYWNlbWVudFBvbGljeRIgChxQTEFDRU1FTlRfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGQoVUExBQ0VNRU5UX1BPTElDWV9BVVRPEAESGgoWUExBQ0VNRU5UX1BPTElDWV9QQVBFUhACEhsKF1BMQUNFTUVOVF9QT0xJQ1lfTUlOTUFYEAMSGgoWUExBQ0VNRU5UX1BPTElDWV9GSVhFRBAEKnsKDVN0YW5kYnlQb2xpY3kSHgoaU1RBTkRCWV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIXChNTVEFOREJZX1BPTElDWV9BVVRPEAESFgoSU1RBTkRCWV9QT0xJQ1lfT0ZGEAISGQoVU1RBTkRCWV9QT0xJQ1lfQUxXQVlTEAMqzgEKCEpvYlN0YXRlEhkKFUpPQl9TVEFURV9VTlNQRUNJRklFRBAAEhUKEUpPQl9TVEFURV9QRU5ESU5HEAESFwoTSk9CX1NUQVRFX1BSRVBBUklORxACEhUKEUpPQl9TVEFURV9SVU5OSU5HEAMSGAoUSk9CX1NUQVRFX0NBTkNFTExJTkcQBBIXChNKT0JfU1RBVEVfU1VDQ0VFREVEEAUSFAoQSk9CX1NUQVRFX0ZBSUxFRBAGEhcKE0pPQl9TVEFURV9DQU5DRUxMRUQQBypSCglKb2JJbnRlbnQSGgoWSk9CX0lOVEVOVF9VTlNQRUNJRklFRBAAEhIKDkpPQl9JTlRFTlRfUlVOEAESFQoRSk9CX0lOVEVOVF9DQU5DRUwQAirDAQoISm9iUGhhc2USGQoVSk9CX1BIQVNFX1VOU1BFQ0lGSUVEEAASHQoZSk9CX1BIQVNFX0xPQURJTkdfREFUQVNFVBABEhkKFUpPQl9QSEFTRV9DQUxJQlJBVElORxACEhYKEkpPQl9QSEFTRV9TVEFSVElORxADEhYKEkpPQl9QSEFTRV9UUkFJTklORxAEEhgKFEpPQl9QSEFTRV9FVkFMVUFUSU5HEAUSGAoUSk9CX1BIQVNFX0ZJTkFMSVpJTkcQBip+CgxFeGVjdXRvclJvbGUSHQoZRVhFQ1VUT1JfUk9MRV9VTlNQRUNJRklFRBAAEhkKFUVYRUNVVE9SX1JPTEVfU0FNUExFUhABEhkKFUVYRUNVVE9SX1JPTEVfVFJBSU5FUhACEhkKFUVYRUNVVE9SX1JPTEVfU1RBTkRCWRADYgZwcm90bzM", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSLZAwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5IsUBCglNb2RlbFNwZWMSIAoEdHlwZRgBIAEoDjISLmdubmQudjEuTW9kZWxUeXBlEhMKBmxheWVycxgCIAEoBUgAiAEBEhcKCmhpZGRlbl9kaW0YAyABKAVIAYgBARIUCgdkcm9wb3V0GAQgASgBSAKIAQESGgoNaW5wdXRfZHJvcG91dBgFIAEoAUgDiAEBQgkKB19sYXllcnNCDQoLX2hpZGRlbl9kaW1CCgoIX2Ryb3BvdXRCEAoOX2lucHV0X2Ryb3BvdXQimgEKCFdhbGtTcGVjEhIKBXdhbGtzGAEgASgFSACIAQESEwoGbGVuZ3RoGAIgASgFSAGIAQESGQoMcmVzdGFydF9wcm9iGAMgASgBSAKIAQESFgoJbmVpZ2hib3JzGAQgASgFSAOIAQFCCAoGX3dhbGtzQgkKB19sZW5ndGhCDwoNX3Jlc3RhcnRfcHJvYkIMCgpfbmVpZ2hib3JzIkEKCUxhYm9yU3BlYxIeChFkZXBlbmRlbmN5X3dpbmRvdxgBIAEoBUgAiAEBQhQKEl9kZXBlbmRlbmN5X3dpbmRvdyLbAQoMU2FtcGxpbmdTcGVjEg8KB2Zhbm91dHMYASADKAUSLQoJYWxnb3JpdGhtGAIgASgOMhouZ25uZC52MS5TYW1wbGluZ0FsZ29yaXRobRIUCgdyZXBsYWNlGAMgASgISACIAQESJQoJZXhwYW5zaW9uGAQgASgOMhIuZ25uZC52MS5FeHBhbnNpb24SHwoEd2FsaxgFIAEoCzIRLmdubmQudjEuV2Fsa1NwZWMSIQoFbGFib3IYBiABKAsyEi5nbm5kLnYxLkxhYm9yU3BlY0IKCghfcmVwbGFjZSI4CgxGZWF0dXJlc1NwZWMSGAoLc3RhbmRhcmRpemUYASABKAhIAIgBAUIOCgxfc3RhbmRhcmRpemUisQEKCUNhY2hlU3BlYxIkCgZwb2xpY3kYASABKA4yFC5nbm5kLnYxLkNhY2hlUG9saWN5Eh0KEHByZXNhbXBsZV9lcG9jaHMYAiABKAVIAIgBARISCgVyYXRpbxgDIAEoAUgBiAEBEhoKDXN0YW5kYnlfcmF0aW8YBCABKAFIAogBAUITChFfcHJlc2FtcGxlX2Vwb2Noc0IICgZfcmF0aW9CEAoOX3N0YW5kYnlfcmF0aW8i/gEKDU9wdGltaXplclNwZWMSGgoNbGVhcm5pbmdfcmF0ZRgBIAEoAUgAiAEBEhIKBWJldGExGAIgASgBSAGIAQESEgoFYmV0YTIYAyABKAFIAogBARIUCgdlcHNpbG9uGAQgASgBSAOIAQESGQoMd2VpZ2h0X2RlY2F5GAUgASgBSASIAQESNQoSd2VpZ2h0X2RlY2F5X3Njb3BlGAYgASgOMhkuZ25uZC52MS5XZWlnaHREZWNheVNjb3BlQhAKDl9sZWFybmluZ19yYXRlQggKBl9iZXRhMUIICgZfYmV0YTJCCgoIX2Vwc2lsb25CDwoNX3dlaWdodF9kZWNheSK/AgoMVHJhaW5pbmdTcGVjEhMKBmVwb2NocxgBIAEoBUgAiAEBEhcKCmJhdGNoX3NpemUYAiABKAVIAYgBARIdChBiYXRjaGVzX3Blcl9zdGVwGAMgASgFSAKIAQESFgoJc3RhbGVuZXNzGAQgASgFSAOIAQESGAoLcmFuZG9tX3NlZWQYBSABKARIBIgBARIpCglvcHRpbWl6ZXIYBiABKAsyFi5nbm5kLnYxLk9wdGltaXplclNwZWMSIAoTdGhyZWFkc19wZXJfdHJhaW5lchgHIAEoBUgFiAEBQgkKB19lcG9jaHNCDQoLX2JhdGNoX3NpemVCEwoRX2JhdGNoZXNfcGVyX3N0ZXBCDAoKX3N0YWxlbmVzc0IOCgxfcmFuZG9tX3NlZWRCFgoUX3RocmVhZHNfcGVyX3RyYWluZXIitwEKDVJlc291cmNlc1NwZWMSFAoHZGV2aWNlcxgBIAEoBUgAiAEBEhQKDGRldmljZV9uYW1lcxgCIAMoCRIgChNkZXZpY2VfbWVtb3J5X2J5dGVzGAMgASgDSAGIAQESHgoRaG9zdF9tZW1vcnlfYnl0ZXMYBCABKANIAogBAUIKCghfZGV2aWNlc0IWChRfZGV2aWNlX21lbW9yeV9ieXRlc0IUChJfaG9zdF9tZW1vcnlfYnl0ZXMihgEKDVBsYWNlbWVudFNwZWMSKAoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSFQoIc2FtcGxlcnMYAiABKAVIAIgBARInCgdzdGFuZGJ5GAMgASgOMhYuZ25uZC52MS5TdGFuZGJ5UG9saWN5QgsKCV9zYW1wbGVycyJVCglRdWV1ZVNwZWMSFQoIY2FwYWNpdHkYASABKAVIAIgBARIWCgltYXhfYnl0ZXMYAiABKANIAYgBAUILCglfY2FwYWNpdHlCDAoKX21heF9ieXRlcyJvCgtSZXN0YXJ0U3BlYxIZCgxtYXhfYXR0ZW1wdHMYASABKAVIAIgBARIeChFleGVjdXRvcl9yZXN0YXJ0cxgCIAEoBUgBiAEBQg8KDV9tYXhfYXR0ZW1wdHNCFAoSX2V4ZWN1dG9yX3Jlc3RhcnRzItQBCgxUaW1lb3V0c1NwZWMSFwoKcGVuZGluZ19tcxgBIAEoA0gAiAEBEhcKCnN0YXJ0dXBfbXMYAiABKANIAYgBARIVCghzdGFsbF9tcxgDIAEoA0gCiAEBEhwKD2NhbmNlbF9ncmFjZV9tcxgEIAEoA0gDiAEBEhMKBnJ1bl9tcxgFIAEoA0gEiAEBQg0KC19wZW5kaW5nX21zQg0KC19zdGFydHVwX21zQgsKCV9zdGFsbF9tc0ISChBfY2FuY2VsX2dyYWNlX21zQgkKB19ydW5fbXMi0wQKA0pvYhIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRIeCgRzcGVjGAMgASgLMhAuZ25uZC52MS5Kb2JTcGVjEigKDmVmZmVjdGl2ZV9zcGVjGAQgASgLMhAuZ25uZC52MS5Kb2JTcGVjEiAKBXN0YXRlGAUgASgOMhEuZ25uZC52MS5Kb2JTdGF0ZRIgCgVwaGFzZRgGIAEoDjIRLmdubmQudjEuSm9iUGhhc2USIgoGaW50ZW50GAcgASgOMhIuZ25uZC52MS5Kb2JJbnRlbnQSHwoGcmVhc29uGAggASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgJIAEoCRImCghwcm9ncmVzcxgKIAEoCzIULmdubmQudjEuSm9iUHJvZ3Jlc3MSIgoIYXR0ZW1wdHMYCyADKAsyEC5nbm5kLnYxLkF0dGVtcHQSJAoGZXBvY2hzGAwgAygLMhQuZ25uZC52MS5FcG9jaFJlcG9ydBIiCgZyZXN1bHQYDSABKAsyEi5nbm5kLnYxLkpvYlJlc3VsdBIvCgtjcmVhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKc3RhcnRfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGBEgASgDEhYKDmRhdGFzZXRfZGlnZXN0GBIgASgJIroCCgtKb2JQcm9ncmVzcxINCgVlcG9jaBgBIAEoBRIOCgZlcG9jaHMYAiABKAUSGQoRYmF0Y2hlc19jb21taXR0ZWQYAyABKAMSGQoRYmF0Y2hlc19wZXJfZXBvY2gYBCABKAMSDwoHdmVyc2lvbhgFIAEoAxIMCgRsb3NzGAYgASgBEhQKDHZhbF9hY2N1cmFjeRgHIAEoARIYChBzZWVkc19wZXJfc2Vjb25kGAggASgBEhgKEGVkZ2VzX3Blcl9zZWNvbmQYCSABKAESFAoMcmVtYWluaW5nX21zGAogASgDEhMKC3F1ZXVlX2RlcHRoGAsgASgFEhYKDnF1ZXVlX2NhcGFjaXR5GAwgASgFEioKCWV4ZWN1dG9ycxgNIAMoCzIXLmdubmQudjEuRXhlY3V0b3JTdGF0dXMimAEKDkV4ZWN1dG9yU3RhdHVzEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkSCwoDcGlkGAMgASgFEgwKBGJ1c3kYBCABKAESDwoHYmF0Y2hlcxgFIAEoAxINCgVzdGFnZRgGIAEoCRIWCg5jYWNoZV9oaXRfcmF0ZRgHIAEoASL2AgoLRXBvY2hSZXBvcnQSDQoFZXBvY2gYASABKAUSDwoHYmF0Y2hlcxgCIAEoAxINCgVzdGVwcxgDIAEoAxIPCgdyZXRyaWVzGAQgASgDEgwKBGxvc3MYBSABKAESFgoOdHJhaW5fYWNjdXJhY3kYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhUKDXRlc3RfYWNjdXJhY3kYCCABKAESEwoLZHVyYXRpb25fbXMYCSABKAMSDwoHdmVyc2lvbhgKIAEoAxIZChFwYXJhbWV0ZXJzX3NoYTI1NhgLIAEoCRIVCg1sZWRnZXJfZGlnZXN0GAwgASgJEkQKEWJhdGNoZXNfYnlfZGV2aWNlGA0gAygLMikuZ25uZC52MS5FcG9jaFJlcG9ydC5CYXRjaGVzQnlEZXZpY2VFbnRyeRo2ChRCYXRjaGVzQnlEZXZpY2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIu4BCgdBdHRlbXB0Eg4KBm51bWJlchgBIAEoBRIuCgpzdGFydF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIwoKZW5kX3JlYXNvbhgEIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYBSABKAkSGQoRZXhlY3V0b3JfcmVzdGFydHMYBiABKAUSJAoFZXhpdHMYByADKAsyFS5nbm5kLnYxLkV4ZWN1dG9yRXhpdCK5AQoMRXhlY3V0b3JFeGl0EiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkSCwoDcGlkGAMgASgFEhYKCWV4aXRfY29kZRgEIAEoBUgAiAEBEg4KBnNpZ25hbBgFIAEoCRIfCgZyZWFzb24YBiABKA4yDy5nbm5kLnYxLlJlYXNvbhIQCghsb2dfdGFpbBgHIAEoCUIMCgpfZXhpdF9jb2RlIqUBCglKb2JSZXN1bHQSGQoRcGFyYW1ldGVyc19zaGEyNTYYASABKAkSFgoOY2hlY2twb2ludF9kaXIYAiABKAkSGgoSdGVzdF9hY2N1cmFjeV9sYXN0GAMgASgBEhoKEnRlc3RfYWNjdXJhY3lfYmVzdBgEIAEoARISCgpiZXN0X2Vwb2NoGAUgASgFEhkKEWJlc3RfdmFsX2FjY3VyYWN5GAYgASgBIsYDCgdKb2JQbGFuEgsKA2pvYhgBIAEoCRIRCgllc3RpbWF0ZWQYAiABKAgSKwoJZXhlY3V0b3JzGAMgAygLMhguZ25uZC52MS5QbGFubmVkRXhlY3V0b3ISGAoQc2FtcGxlcl9iYXRjaF9ucxgEIAEoAxIYChB0cmFpbmVyX2JhdGNoX25zGAUgASgDEhgKEHN0YW5kYnlfYmF0Y2hfbnMYBiABKAMSCQoBaxgHIAEoARImCgdjaG9pY2VzGAggAygLMhUuZ25uZC52MS5Qb2xpY3lDaG9pY2USKAoGcG9saWN5GAkgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSJwoHc3RhbmRieRgKIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeRIdChV0aW1lX3NoYXJpbmdfYmF0Y2hfbnMYCyABKAMSEwoLZXhwbGFuYXRpb24YDCABKAkSFgoOcXVldWVfY2FwYWNpdHkYDSABKAUSEgoKc2xvdF9ieXRlcxgOIAEoAxIXCg9wYXJhbWV0ZXJfY291bnQYDyABKAMSIQoFY2FjaGUYECABKAsyEi5nbm5kLnYxLkNhY2hlUGxhbiKWAQoJQ2FjaGVQbGFuEiQKBnBvbGljeRgBIAEoDjIULmdubmQudjEuQ2FjaGVQb2xpY3kSFAoMdHJhaW5lcl9yb3dzGAIgASgDEhQKDHN0YW5kYnlfcm93cxgDIAEoAxIRCglyb3dfYnl0ZXMYBCABKAMSDwoHcmFua19tcxgFIAEoAxITCgtleHBsYW5hdGlvbhgGIAEoCSJGCg9QbGFubmVkRXhlY3V0b3ISIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCSJuCgxQb2xpY3lDaG9pY2USKAoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSEAoIc2FtcGxlcnMYAiABKAUSEAoIdHJhaW5lcnMYAyABKAUSEAoIYmF0Y2hfbnMYBCABKAMqVQoJTW9kZWxUeXBlEhoKFk1PREVMX1RZUEVfVU5TUEVDSUZJRUQQABIYChRNT0RFTF9UWVBFX0dSQVBIU0FHRRABEhIKDk1PREVMX1RZUEVfR0NOEAIqxAEKEVNhbXBsaW5nQWxnb3JpdGhtEiIKHlNBTVBMSU5HX0FMR09SSVRITV9VTlNQRUNJRklFRBAAEiMKH1NBTVBMSU5HX0FMR09SSVRITV9LSE9QX1VOSUZPUk0QARIkCiBTQU1QTElOR19BTEdPUklUSE1fS0hPUF9XRUlHSFRFRBACEiIKHlNBTVBMSU5HX0FMR09SSVRITV9SQU5ET01fV0FMSxADEhwKGFNBTVBMSU5HX0FMR09SSVRITV9MQUJPUhAEKkwKCUV4cGFuc2lvbhIZChVFWFBBTlNJT05fVU5TUEVDSUZJRUQQABIRCg1FWFBBTlNJT05fQUxMEAESEQoNRVhQQU5TSU9OX05FVxACKsgBCgtDYWNoZVBvbGljeRIcChhDQUNIRV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVDQUNIRV9QT0xJQ1lfQ09NQklORUQQARIWChJDQUNIRV9QT0xJQ1lfUFJFU0MQAhIcChhDQUNIRV9QT0xJQ1lfUFJPQkFCSUxJVFkQAxIXChNDQUNIRV9QT0xJQ1lfREVHUkVFEAQSFwoTQ0FDSEVfUE9MSUNZX1JBTkRPTRAFEhgKFENBQ0hFX1BPTElDWV9PUFRJTUFMEAYqdgoQV2VpZ2h0RGVjYXlTY29wZRIiCh5XRUlHSFRfREVDQVlfU0NPUEVfVU5TUEVDSUZJRUQQABIaChZXRUlHSFRfREVDQVlfU0NPUEVfQUxMEAESIgoeV0VJR0hUX0RFQ0FZX1NDT1BFX0ZJUlNUX0xBWUVSEAIqowEKD1BsYWNlbWVudFBvbGljeRIgChxQTEFDRU1FTlRfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGQoVUExBQ0VNRU5UX1BPTElDWV9BVVRPEAESGgoWUExBQ0VNRU5UX1BPTElDWV9QQVBFUhACEhsKF1BMQUNFTUVOVF9QT0xJQ1lfTUlOTUFYEAMSGgoWUExBQ0VNRU5UX1BPTElDWV9GSVhFRBAEKnsKDVN0YW5kYnlQb2xpY3kSHgoaU1RBTkRCWV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIXChNTVEFOREJZX1BPTElDWV9BVVRPEAESFgoSU1RBTkRCWV9QT0xJQ1lfT0ZGEAISGQoVU1RBTkRCWV9QT0xJQ1lfQUxXQVlTEAMqzgEKCEpvYlN0YXRlEhkKFUpPQl9TVEFURV9VTlNQRUNJRklFRBAAEhUKEUpPQl9TVEFURV9QRU5ESU5HEAESFwoTSk9CX1NUQVRFX1BSRVBBUklORxACEhUKEUpPQl9TVEFURV9SVU5OSU5HEAMSGAoUSk9CX1NUQVRFX0NBTkNFTExJTkcQBBIXChNKT0JfU1RBVEVfU1VDQ0VFREVEEAUSFAoQSk9CX1NUQVRFX0ZBSUxFRBAGEhcKE0pPQl9TVEFURV9DQU5DRUxMRUQQBypSCglKb2JJbnRlbnQSGgoWSk9CX0lOVEVOVF9VTlNQRUNJRklFRBAAEhIKDkpPQl9JTlRFTlRfUlVOEAESFQoRSk9CX0lOVEVOVF9DQU5DRUwQAirDAQoISm9iUGhhc2USGQoVSk9CX1BIQVNFX1VOU1BFQ0lGSUVEEAASHQoZSk9CX1BIQVNFX0xPQURJTkdfREFUQVNFVBABEhkKFUpPQl9QSEFTRV9DQUxJQlJBVElORxACEhYKEkpPQl9QSEFTRV9TVEFSVElORxADEhYKEkpPQl9QSEFTRV9UUkFJTklORxAEEhgKFEpPQl9QSEFTRV9FVkFMVUFUSU5HEAUSGAoUSk9CX1BIQVNFX0ZJTkFMSVpJTkcQBip+CgxFeGVjdXRvclJvbGUSHQoZRVhFQ1VUT1JfUk9MRV9VTlNQRUNJRklFRBAAEhkKFUVYRUNVVE9SX1JPTEVfU0FNUExFUhABEhkKFUVYRUNVVE9SX1JPTEVfVFJBSU5FUhACEhkKFUVYRUNVVE9SX1JPTEVfU1RBTkRCWRADYgZwcm90bzM", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * What to train and how. Every scalar is optional: unset differs from 0; defaults appear in
@@ -129,7 +129,7 @@ export type ModelSpec = Message<"gnnd.v1.ModelSpec"> & {
   type: ModelType;
 
   /**
-   * Number of layers, 1 to 8. Default: number of fanouts, and must equal it.
+   * Number of layers, 1 to 8. Default: number of fanouts, and must equal it; 3 for RANDOM_WALK.
    *
    * @generated from field: optional int32 layers = 2;
    */
@@ -165,6 +165,69 @@ export const ModelSpecSchema: GenMessage<ModelSpec> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job, 1);
 
 /**
+ * Random walks with restart, for RANDOM_WALK only; 0 elsewhere.
+ *
+ * @generated from message gnnd.v1.WalkSpec
+ */
+export type WalkSpec = Message<"gnnd.v1.WalkSpec"> & {
+  /**
+   * Walks from each node, 1 to 64. Default 4.
+   *
+   * @generated from field: optional int32 walks = 1;
+   */
+  walks?: number | undefined;
+
+  /**
+   * Steps of a walk at most, 1 to 64. Default 3.
+   *
+   * @generated from field: optional int32 length = 2;
+   */
+  length?: number | undefined;
+
+  /**
+   * Probability that a walk ends after a step, [0, 1). Default 0.5.
+   *
+   * @generated from field: optional double restart_prob = 3;
+   */
+  restartProb?: number | undefined;
+
+  /**
+   * Most visited nodes that become neighbours, 1 to 4096. Default 5.
+   *
+   * @generated from field: optional int32 neighbors = 4;
+   */
+  neighbors?: number | undefined;
+};
+
+/**
+ * Describes the message gnnd.v1.WalkSpec.
+ * Use `create(WalkSpecSchema)` to create a new message.
+ */
+export const WalkSpecSchema: GenMessage<WalkSpec> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 2);
+
+/**
+ * For LABOR only; 0 elsewhere.
+ *
+ * @generated from message gnnd.v1.LaborSpec
+ */
+export type LaborSpec = Message<"gnnd.v1.LaborSpec"> & {
+  /**
+   * Batches in a row that share their random numbers, 1 to 65,536. Default 1: independent.
+   *
+   * @generated from field: optional int32 dependency_window = 1;
+   */
+  dependencyWindow?: number | undefined;
+};
+
+/**
+ * Describes the message gnnd.v1.LaborSpec.
+ * Use `create(LaborSpecSchema)` to create a new message.
+ */
+export const LaborSpecSchema: GenMessage<LaborSpec> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 3);
+
+/**
  * How neighbourhoods are drawn.
  *
  * @generated from message gnnd.v1.SamplingSpec
@@ -172,11 +235,46 @@ export const ModelSpecSchema: GenMessage<ModelSpec> = /*@__PURE__*/
 export type SamplingSpec = Message<"gnnd.v1.SamplingSpec"> & {
   /**
    * Neighbours drawn per node and hop, from the seeds outward: 1 to 4096, or -1 for all.
-   * Default [10, 10]. At most 8 hops.
+   * Default [10, 10]. At most 8 hops. None for RANDOM_WALK.
    *
    * @generated from field: repeated int32 fanouts = 1;
    */
   fanouts: number[];
+
+  /**
+   * Default KHOP_UNIFORM.
+   *
+   * @generated from field: gnnd.v1.SamplingAlgorithm algorithm = 2;
+   */
+  algorithm: SamplingAlgorithm;
+
+  /**
+   * Whether a node may draw a neighbour again; KHOP only. Default false.
+   *
+   * @generated from field: optional bool replace = 3;
+   */
+  replace?: boolean | undefined;
+
+  /**
+   * Default ALL.
+   *
+   * @generated from field: gnnd.v1.Expansion expansion = 4;
+   */
+  expansion: Expansion;
+
+  /**
+   * Random walks.
+   *
+   * @generated from field: gnnd.v1.WalkSpec walk = 5;
+   */
+  walk?: WalkSpec | undefined;
+
+  /**
+   * LABOR.
+   *
+   * @generated from field: gnnd.v1.LaborSpec labor = 6;
+   */
+  labor?: LaborSpec | undefined;
 };
 
 /**
@@ -184,7 +282,7 @@ export type SamplingSpec = Message<"gnnd.v1.SamplingSpec"> & {
  * Use `create(SamplingSpecSchema)` to create a new message.
  */
 export const SamplingSpecSchema: GenMessage<SamplingSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 2);
+  messageDesc(file_gnnd_v1_job, 4);
 
 /**
  * What happens to features before training.
@@ -205,7 +303,7 @@ export type FeaturesSpec = Message<"gnnd.v1.FeaturesSpec"> & {
  * Use `create(FeaturesSpecSchema)` to create a new message.
  */
 export const FeaturesSpecSchema: GenMessage<FeaturesSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 3);
+  messageDesc(file_gnnd_v1_job, 5);
 
 /**
  * Which feature rows devices keep. Changes where rows are read from, never the trained model.
@@ -248,7 +346,7 @@ export type CacheSpec = Message<"gnnd.v1.CacheSpec"> & {
  * Use `create(CacheSpecSchema)` to create a new message.
  */
 export const CacheSpecSchema: GenMessage<CacheSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 4);
+  messageDesc(file_gnnd_v1_job, 6);
 
 /**
  * Adam (Kingma and Ba, 2015).
@@ -304,7 +402,7 @@ export type OptimizerSpec = Message<"gnnd.v1.OptimizerSpec"> & {
  * Use `create(OptimizerSpecSchema)` to create a new message.
  */
 export const OptimizerSpecSchema: GenMessage<OptimizerSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 5);
+  messageDesc(file_gnnd_v1_job, 7);
 
 /**
  * Epochs, steps and optimizer.
@@ -368,7 +466,7 @@ export type TrainingSpec = Message<"gnnd.v1.TrainingSpec"> & {
  * Use `create(TrainingSpecSchema)` to create a new message.
  */
 export const TrainingSpecSchema: GenMessage<TrainingSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 6);
+  messageDesc(file_gnnd_v1_job, 8);
 
 /**
  * What the job asks for.
@@ -412,7 +510,7 @@ export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
  * Use `create(ResourcesSpecSchema)` to create a new message.
  */
 export const ResourcesSpecSchema: GenMessage<ResourcesSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 7);
+  messageDesc(file_gnnd_v1_job, 9);
 
 /**
  * Who samples and who trains.
@@ -447,7 +545,7 @@ export type PlacementSpec = Message<"gnnd.v1.PlacementSpec"> & {
  * Use `create(PlacementSpecSchema)` to create a new message.
  */
 export const PlacementSpecSchema: GenMessage<PlacementSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 8);
+  messageDesc(file_gnnd_v1_job, 10);
 
 /**
  * The queue between Samplers and Trainers.
@@ -476,7 +574,7 @@ export type QueueSpec = Message<"gnnd.v1.QueueSpec"> & {
  * Use `create(QueueSpecSchema)` to create a new message.
  */
 export const QueueSpecSchema: GenMessage<QueueSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 9);
+  messageDesc(file_gnnd_v1_job, 11);
 
 /**
  * What is survived.
@@ -504,7 +602,7 @@ export type RestartSpec = Message<"gnnd.v1.RestartSpec"> & {
  * Use `create(RestartSpecSchema)` to create a new message.
  */
 export const RestartSpecSchema: GenMessage<RestartSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 10);
+  messageDesc(file_gnnd_v1_job, 12);
 
 /**
  * Limits on waiting and running, in milliseconds, at most 2^31 - 1 (24.8 days) each.
@@ -553,7 +651,7 @@ export type TimeoutsSpec = Message<"gnnd.v1.TimeoutsSpec"> & {
  * Use `create(TimeoutsSpecSchema)` to create a new message.
  */
 export const TimeoutsSpecSchema: GenMessage<TimeoutsSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 11);
+  messageDesc(file_gnnd_v1_job, 13);
 
 /**
  * A job: spec, state, progress.
@@ -693,7 +791,7 @@ export type Job = Message<"gnnd.v1.Job"> & {
  * Use `create(JobSchema)` to create a new message.
  */
 export const JobSchema: GenMessage<Job> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 12);
+  messageDesc(file_gnnd_v1_job, 14);
 
 /**
  * Where a running job is. Coalesced; has no revision of its own.
@@ -798,7 +896,7 @@ export type JobProgress = Message<"gnnd.v1.JobProgress"> & {
  * Use `create(JobProgressSchema)` to create a new message.
  */
 export const JobProgressSchema: GenMessage<JobProgress> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 13);
+  messageDesc(file_gnnd_v1_job, 15);
 
 /**
  * One executor, now.
@@ -861,7 +959,7 @@ export type ExecutorStatus = Message<"gnnd.v1.ExecutorStatus"> & {
  * Use `create(ExecutorStatusSchema)` to create a new message.
  */
 export const ExecutorStatusSchema: GenMessage<ExecutorStatus> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 14);
+  messageDesc(file_gnnd_v1_job, 16);
 
 /**
  * One epoch, as recorded in the store when it ended.
@@ -940,7 +1038,7 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
   version: bigint;
 
   /**
-   * SHA-256 of the parameters at its end, when read in time; else empty.
+   * SHA-256 of the parameters at its end.
    *
    * @generated from field: string parameters_sha256 = 11;
    */
@@ -966,7 +1064,7 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
  * Use `create(EpochReportSchema)` to create a new message.
  */
 export const EpochReportSchema: GenMessage<EpochReport> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 15);
+  messageDesc(file_gnnd_v1_job, 17);
 
 /**
  * One try at running the job.
@@ -1029,7 +1127,7 @@ export type Attempt = Message<"gnnd.v1.Attempt"> & {
  * Use `create(AttemptSchema)` to create a new message.
  */
 export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 16);
+  messageDesc(file_gnnd_v1_job, 18);
 
 /**
  * How an executor ended.
@@ -1092,7 +1190,7 @@ export type ExecutorExit = Message<"gnnd.v1.ExecutorExit"> & {
  * Use `create(ExecutorExitSchema)` to create a new message.
  */
 export const ExecutorExitSchema: GenMessage<ExecutorExit> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 17);
+  messageDesc(file_gnnd_v1_job, 19);
 
 /**
  * What a SUCCEEDED job leaves.
@@ -1148,7 +1246,7 @@ export type JobResult = Message<"gnnd.v1.JobResult"> & {
  * Use `create(JobResultSchema)` to create a new message.
  */
 export const JobResultSchema: GenMessage<JobResult> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 18);
+  messageDesc(file_gnnd_v1_job, 20);
 
 /**
  * How devices are split, and why.
@@ -1274,7 +1372,7 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
  * Use `create(JobPlanSchema)` to create a new message.
  */
 export const JobPlanSchema: GenMessage<JobPlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 19);
+  messageDesc(file_gnnd_v1_job, 21);
 
 /**
  * Which feature rows are kept, and why.
@@ -1330,7 +1428,7 @@ export type CachePlan = Message<"gnnd.v1.CachePlan"> & {
  * Use `create(CachePlanSchema)` to create a new message.
  */
 export const CachePlanSchema: GenMessage<CachePlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 20);
+  messageDesc(file_gnnd_v1_job, 22);
 
 /**
  * One executor of a plan.
@@ -1358,7 +1456,7 @@ export type PlannedExecutor = Message<"gnnd.v1.PlannedExecutor"> & {
  * Use `create(PlannedExecutorSchema)` to create a new message.
  */
 export const PlannedExecutorSchema: GenMessage<PlannedExecutor> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 21);
+  messageDesc(file_gnnd_v1_job, 23);
 
 /**
  * What one policy would choose.
@@ -1400,7 +1498,7 @@ export type PolicyChoice = Message<"gnnd.v1.PolicyChoice"> & {
  * Use `create(PolicyChoiceSchema)` to create a new message.
  */
 export const PolicyChoiceSchema: GenMessage<PolicyChoice> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 22);
+  messageDesc(file_gnnd_v1_job, 24);
 
 /**
  * Kinds of graph neural networks.
@@ -1435,6 +1533,88 @@ export enum ModelType {
  */
 export const ModelTypeSchema: GenEnum<ModelType> = /*@__PURE__*/
   enumDesc(file_gnnd_v1_job, 0);
+
+/**
+ * How neighbours are chosen (docs/sampling.md).
+ *
+ * @generated from enum gnnd.v1.SamplingAlgorithm
+ */
+export enum SamplingAlgorithm {
+  /**
+   * Not set: KHOP_UNIFORM.
+   *
+   * @generated from enum value: SAMPLING_ALGORITHM_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Every neighbour alike.
+   *
+   * @generated from enum value: SAMPLING_ALGORITHM_KHOP_UNIFORM = 1;
+   */
+  KHOP_UNIFORM = 1,
+
+  /**
+   * In proportion to edge weights, which the dataset must have.
+   *
+   * @generated from enum value: SAMPLING_ALGORITHM_KHOP_WEIGHTED = 2;
+   */
+  KHOP_WEIGHTED = 2,
+
+  /**
+   * The nodes that random walks visit most, weighted by visits (PinSAGE).
+   *
+   * @generated from enum value: SAMPLING_ALGORITHM_RANDOM_WALK = 3;
+   */
+  RANDOM_WALK = 3,
+
+  /**
+   * One random number per node, shared by all rows of a hop: fewer nodes for the same variance.
+   *
+   * @generated from enum value: SAMPLING_ALGORITHM_LABOR = 4;
+   */
+  LABOR = 4,
+}
+
+/**
+ * Describes the enum gnnd.v1.SamplingAlgorithm.
+ */
+export const SamplingAlgorithmSchema: GenEnum<SamplingAlgorithm> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 1);
+
+/**
+ * Which nodes a hop expands.
+ *
+ * @generated from enum gnnd.v1.Expansion
+ */
+export enum Expansion {
+  /**
+   * Not set: ALL.
+   *
+   * @generated from enum value: EXPANSION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Every node so far, drawn anew at each hop (as DGL).
+   *
+   * @generated from enum value: EXPANSION_ALL = 1;
+   */
+  ALL = 1,
+
+  /**
+   * Only the nodes that the hop before found (as PyG).
+   *
+   * @generated from enum value: EXPANSION_NEW = 2;
+   */
+  NEW = 2,
+}
+
+/**
+ * Describes the enum gnnd.v1.Expansion.
+ */
+export const ExpansionSchema: GenEnum<Expansion> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 2);
 
 /**
  * How nodes are ordered for caching: by how many batches of an epoch are expected to read them.
@@ -1497,7 +1677,7 @@ export enum CachePolicy {
  * Describes the enum gnnd.v1.CachePolicy.
  */
 export const CachePolicySchema: GenEnum<CachePolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 1);
+  enumDesc(file_gnnd_v1_job, 3);
 
 /**
  * Which parameters weight decay acts on.
@@ -1531,7 +1711,7 @@ export enum WeightDecayScope {
  * Describes the enum gnnd.v1.WeightDecayScope.
  */
 export const WeightDecayScopeSchema: GenEnum<WeightDecayScope> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 2);
+  enumDesc(file_gnnd_v1_job, 4);
 
 /**
  * How devices are split between Samplers and Trainers.
@@ -1579,7 +1759,7 @@ export enum PlacementPolicy {
  * Describes the enum gnnd.v1.PlacementPolicy.
  */
 export const PlacementPolicySchema: GenEnum<PlacementPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 3);
+  enumDesc(file_gnnd_v1_job, 5);
 
 /**
  * When a standby Trainer on a Sampler's device may train.
@@ -1620,7 +1800,7 @@ export enum StandbyPolicy {
  * Describes the enum gnnd.v1.StandbyPolicy.
  */
 export const StandbyPolicySchema: GenEnum<StandbyPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 4);
+  enumDesc(file_gnnd_v1_job, 6);
 
 /**
  * States of a job.
@@ -1689,7 +1869,7 @@ export enum JobState {
  * Describes the enum gnnd.v1.JobState.
  */
 export const JobStateSchema: GenEnum<JobState> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 5);
+  enumDesc(file_gnnd_v1_job, 7);
 
 /**
  * What the user wants, kept apart from what is.
@@ -1723,7 +1903,7 @@ export enum JobIntent {
  * Describes the enum gnnd.v1.JobIntent.
  */
 export const JobIntentSchema: GenEnum<JobIntent> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 6);
+  enumDesc(file_gnnd_v1_job, 8);
 
 /**
  * What a PREPARING or RUNNING job is doing.
@@ -1785,7 +1965,7 @@ export enum JobPhase {
  * Describes the enum gnnd.v1.JobPhase.
  */
 export const JobPhaseSchema: GenEnum<JobPhase> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 7);
+  enumDesc(file_gnnd_v1_job, 9);
 
 /**
  * Roles of executors.
@@ -1826,5 +2006,5 @@ export enum ExecutorRole {
  * Describes the enum gnnd.v1.ExecutorRole.
  */
 export const ExecutorRoleSchema: GenEnum<ExecutorRole> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 8);
+  enumDesc(file_gnnd_v1_job, 10);
 

@@ -30,8 +30,8 @@ class GraphWork final : public SampleWork {
   GraphWork(const TopologyView& topology, std::vector<uint32_t> train, uint32_t batch_size,
             SamplerOptions options, bool hot_ranks = false)
       : train_(std::move(train)), batch_size_(batch_size) {
-    SampleLimits limits{
-        topology.num_nodes(), topology.num_edges(), batch_size, options.fanouts, false, hot_ranks};
+    SampleLimits limits = LimitsOf(topology.num_nodes(), topology.num_edges(), batch_size, options);
+    limits.hot_ranks = hot_ranks;
     layout_ = *RecordLayout::Of(limits);
     sampler_ = std::make_unique<Sampler>(topology, options, layout_, DetectInstructionSet());
   }
@@ -71,7 +71,7 @@ TEST_CASE("pre-sampling counts a node once for each batch that contains it") {
   graph.AddRow({});
   graph.AddRow({0});
   graph.AddRow({});
-  GraphWork work(graph.view(), {0, 1}, 1, {{-1, -1}, EdgeWeights::kNone});
+  GraphWork work(graph.view(), {0, 1}, 1, {.fanouts = {-1, -1}});
   Presampler presampler = PresamplerOf(&work, graph.view());
   const Result<EpochFootprint> footprint = presampler.Presample(1);
   REQUIRE(footprint.ok());
@@ -82,7 +82,7 @@ TEST_CASE("pre-sampling counts a node once for each batch that contains it") {
 
 TEST_CASE("PreSC#2 is the mean of the two reserved epochs, and none of the job's is seen") {
   const test::Graph graph = test::RandomGraph(3, 400, 20);
-  GraphWork work(graph.view(), test::RandomNodes(4, 400, 90), 16, {{3, 3}, EdgeWeights::kNone});
+  GraphWork work(graph.view(), test::RandomNodes(4, 400, 90), 16, {.fanouts = {3, 3}});
   Presampler presampler = PresamplerOf(&work, graph.view());
   EpochFootprint first{std::vector<uint32_t>(400), 0, 0};
   EpochFootprint second = first;
@@ -104,7 +104,7 @@ TEST_CASE(
     "marks are the ranks of the record's nodes, and beyond the largest cache there are none") {
   const test::Graph graph = test::RandomGraph(5, 300, 12);
   auto inner = std::make_unique<GraphWork>(graph.view(), test::RandomNodes(6, 300, 64), 16,
-                                           SamplerOptions{{4, 4}, EdgeWeights::kNone}, true);
+                                           SamplerOptions{.fanouts = {4, 4}}, true);
   const RecordLayout layout = inner->layout();
   const std::vector<uint32_t> rank_of = test::RandomNodes(8, 300, 300);
   MarkedSampleWork work(std::move(inner), RankTable(rank_of, 50), layout.ranks_at());
@@ -151,14 +151,14 @@ TEST_CASE("on a skewed graph the oracle is best, random worst, and PreSC close t
   constexpr uint32_t kNodes = 20'000;
   const test::Graph graph = SkewedGraph(seed, kNodes);
   const std::vector<uint32_t> train = test::RandomNodes(seed + 1, kNodes, kNodes / 100);
-  GraphWork work(graph.view(), train, 16, {{5, 5}, EdgeWeights::kNone});
+  GraphWork work(graph.view(), train, 16, {.fanouts = {5, 5}});
   Presampler presampler = PresamplerOf(&work, graph.view());
   CacheReportRequest request;
   request.epochs = 6;
   request.presample_epochs = {1, 2};
   request.alphas = {0, 0.01, 0.1, 1};
   request.row_bytes = 40;
-  request.reach = {{5, 5}, 16};
+  request.reach = {{.fanouts = {5, 5}}, 16};
   const Result<CacheReport> report = ReportCache(request, graph.view(), train, &presampler);
   REQUIRE(report.ok());
   const auto rate = [&](CachePolicy policy, size_t cell, uint32_t epochs = 0) {
@@ -196,11 +196,11 @@ TEST_CASE("PreSC beats degree where degrees are flat and training nodes few") {
     graph.AddRow(row);
   }
   const std::vector<uint32_t> train = test::RandomNodes(2, kNodes, 200);
-  GraphWork work(graph.view(), train, 20, {{4, 4}, EdgeWeights::kNone});
+  GraphWork work(graph.view(), train, 20, {.fanouts = {4, 4}});
   Presampler presampler = PresamplerOf(&work, graph.view());
   CacheReportRequest request;
   request.epochs = 3;
-  request.reach = {{4, 4}, 20};
+  request.reach = {{.fanouts = {4, 4}}, 20};
   const Result<CacheReport> report = ReportCache(request, graph.view(), train, &presampler);
   REQUIRE(report.ok());
   CHECK(PolicyOf(*report, CachePolicy::kPresc, 1).cells[0].hit_rate >
@@ -210,10 +210,10 @@ TEST_CASE("PreSC beats degree where degrees are flat and training nodes few") {
 TEST_CASE("every policy ranks nodes as its report says") {
   const test::Graph graph = test::RandomGraph(12, 500, 15);
   const std::vector<uint32_t> train = test::RandomNodes(13, 500, 100);
-  GraphWork work(graph.view(), train, 10, {{3, 3}, EdgeWeights::kNone});
+  GraphWork work(graph.view(), train, 10, {.fanouts = {3, 3}});
   Presampler presampler = PresamplerOf(&work, graph.view());
   const auto ranked = [&](CachePolicy policy) {
-    RankRequest request{policy, 2, 3, 9, {{3, 3}, 10}};
+    RankRequest request{policy, 2, 3, 9, {{.fanouts = {3, 3}}, 10}};
     Result<RankResult> result = RankNodes(request, graph.view(), train, &presampler);
     REQUIRE(result.ok());
     return result->hotness;
@@ -221,7 +221,7 @@ TEST_CASE("every policy ranks nodes as its report says") {
   const Hotness presc = ranked(CachePolicy::kPresc);
   const Hotness estimate = ranked(CachePolicy::kProbability);
   CHECK(presc == PresampledHotness(presampler.Presample(2)->counts, 2));
-  CHECK(estimate == ProbabilityHotness(graph.view(), train, {{3, 3}, 10}));
+  CHECK(estimate == ProbabilityHotness(graph.view(), train, {{.fanouts = {3, 3}}, 10}));
   CHECK(ranked(CachePolicy::kCombined) ==
         CombinedHotness(presampler.Presample(2)->counts, 2, estimate));
   CHECK(ranked(CachePolicy::kDegree) == DegreeHotness(graph.view()));
