@@ -97,12 +97,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     observe: observerOf(metrics, jobMetrics),
   });
   const host = hostLimits(devices);
-  const maxQueued = config.maxQueued;
+  const { maxQueued } = config;
   const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
-
-  const logFolder = join(config.stateDir, 'log');
-  const cacheReports = createCacheReports({ store, native, host, logFolder });
-
+  const cacheReports = createCacheReports({ store, native, host, stateDir: config.stateDir });
   let ready = false;
   const facts = { ...options, startAtMs: clock.wallMs(), isReady: () => ready };
   const view = {

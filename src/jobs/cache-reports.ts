@@ -39,7 +39,7 @@ export interface DatasetCacheReport {
 }
 
 export interface CacheReports {
-  /** Throws a GnndError that names every wrong field. Stops early, with what it started, on `signal`. */
+  /** Throws a GnndError that names every wrong field. Stops early on `signal`, leaving nothing. */
   report(request: CacheReportRequest, signal: AbortSignal): Promise<DatasetCacheReport>;
 }
 
@@ -47,8 +47,8 @@ export interface CacheReportsOptions {
   readonly store: Store;
   readonly native: CoreAddon;
   readonly host: Omit<ResolveContext, 'trainNodes' | 'hasEdgeWeights'>;
-  /** Of the children's logs. */
-  readonly logFolder: string;
+  /** Its log folder takes the children's logs. */
+  readonly stateDir: string;
 }
 
 const samplingsMax = 16;
@@ -84,7 +84,7 @@ interface Part {
 }
 
 async function reportOf(
-  { native, logFolder }: CacheReportsOptions,
+  { native, stateDir }: CacheReportsOptions,
   { request, dataset, spec, index, signal }: Part,
 ): Promise<CacheReport> {
   const location = { folder: dataset.path, counts: countsOf(dataset), featuresPath: '' };
@@ -110,7 +110,7 @@ async function reportOf(
       {
         cores: [],
         topologyFd: fd,
-        logPath: join(logFolder, 'cache-report.log'),
+        logPath: join(stateDir, 'log', 'cache-report.log'),
         instructionSet: native.hostInstructionSet(),
         signal,
       },

@@ -3,16 +3,13 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { topologyFd as protocolTopologyFd } from '../executor/protocol.ts';
-import {
-  type CoreAddon,
-  counters,
-  type DatasetLocation,
-  type SegmentSnapshot,
-  type StandbyEstimates,
+import type {
+  CoreAddon,
+  DatasetLocation,
+  SegmentSnapshot,
+  StandbyEstimates,
 } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
-import { mayCache } from '../spec/cache-spec.ts';
 import type { CachePlan, EpochReport, JobProgress, JobResult } from '../spec/job-record.ts';
 import type {
   AttemptEvent,
@@ -21,10 +18,9 @@ import type {
   LaunchFacts,
   LaunchPlan,
 } from './attempt-types.ts';
-import { cachePlanOf } from './cache-plan.ts';
 import { parametersSha256, writeCheckpoint } from './checkpoint.ts';
 import { Crew, type Seat } from './crew.ts';
-import { type HotOrder, prepareHotOrder } from './hot-order.ts';
+import { JobCache } from './job-cache.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
 import { epochReportOf, isAlive, type Look, progressOf } from './progress.ts';
 import { timingsOf } from './timings.ts';
@@ -62,12 +58,7 @@ export class JobAttempt {
   #topologyFd: number | null = null;
   #crew: Crew | null = null;
   #recordBytes = 0;
-  /** Of trial batches; 0 = not measured yet. */
-  #workBytes = 0;
-  #hotOrder: HotOrder = { path: '', rankMs: 0 };
-  /** Aborted to stop what prepares; `#preparing` settles once it has. */
-  readonly #abort = new AbortController();
-  #preparing: Promise<void> = Promise.resolve();
+  readonly #cache: JobCache;
   #plan: LaunchPlan | null = null;
   #timer: NodeJS.Timeout | null = null;
   #looks: Look[] = [];
@@ -84,6 +75,12 @@ export class JobAttempt {
   constructor(input: AttemptInput, deps: Dependencies) {
     this.input = input;
     this.#deps = deps;
+    this.#cache = new JobCache(input, deps);
+  }
+
+  /** What devices keep, as far as it is known. */
+  get cachePlan(): CachePlan {
+    return this.#cache.plan;
   }
 
   get progress(): JobProgress | null {
@@ -138,54 +135,9 @@ export class JobAttempt {
         return;
       }
       this.#topologyFd = topologyFd;
-      if (mayCache(spec)) {
-        const ranking = this.#rank(this.#dataset, topologyFd);
-        this.#preparing = ranking.catch(() => {});
-        await ranking;
-        if (this.#stopping) return;
-      }
+      await this.#cache.prepare(this.#dataset, this.#layout.sampling, topologyFd);
+      if (this.#stopping) return;
       this.#deps.emit({ kind: 'prepared' });
-    });
-  }
-
-  async #rank(dataset: DatasetLocation, topologyFd: number): Promise<void> {
-    const { native, clock } = this.#deps;
-    const { spec, datasetDigest, cacheFolder, devices, logFolder } = this.input;
-    this.#hotOrder = await prepareHotOrder(
-      {
-        inputs: {
-          dataset,
-          sampling: this.#requireLayout().sampling,
-          randomSeed: BigInt(spec.training.randomSeed),
-          topologyFd: protocolTopologyFd,
-          policy: spec.cache.policy,
-          presampleEpochs: spec.cache.presampleEpochs,
-          epochs: spec.training.epochs,
-        },
-        datasetDigest,
-        folder: cacheFolder,
-        clock,
-      },
-      {
-        cores: devices[0]?.cores ?? [],
-        topologyFd,
-        logPath: join(logFolder, 'rank.log'),
-        instructionSet: native.hostInstructionSet(),
-        signal: this.#abort.signal,
-      },
-    );
-  }
-
-  /** What devices keep, as far as it is known. */
-  get cachePlan(): CachePlan {
-    const { spec, dataset } = this.input;
-    const { numNodes, numEdges } = dataset.counts;
-    return cachePlanOf(spec, {
-      counts: dataset.counts,
-      // 64-bit row starts, 32-bit neighbours.
-      topologyBytes: 8 * (numNodes + 1) + 4 * numEdges,
-      workBytes: this.#workBytes,
-      rankMs: this.#hotOrder.rankMs,
     });
   }
 
@@ -196,9 +148,7 @@ export class JobAttempt {
       const snapshot = await this.#measure(seats);
       if (snapshot === null || this.#stopping) return;
       this.#recordBytes = snapshot.largestRecordBytes;
-      this.#workBytes = Math.max(
-        ...snapshot.executors.map((executor) => executor.counters[counters.workBytes] ?? 0),
-      );
+      this.#cache.measured(snapshot);
       this.#deps.emit({ kind: 'calibrated', timings: timingsOf(snapshot) });
     });
   }
@@ -248,7 +198,7 @@ export class JobAttempt {
       0,
     );
     const { slotBytes } = layout;
-    return { queueCapacity: numSlots, slotBytes, parameterCount, cache: this.cachePlan };
+    return { queueCapacity: numSlots, slotBytes, parameterCount, cache: this.#cache.plan };
   }
 
   begin(): void {
@@ -271,10 +221,9 @@ export class JobAttempt {
   stop(graceMs: number): void {
     if (this.#stopping) return;
     this.#stopping = true;
-    this.#abort.abort();
     const stopped = async () => {
       try {
-        await this.#preparing;
+        await this.#cache.stop();
         if (this.#crew !== null) this.#tellUnkillable(await this.#crew.stop(graceMs));
         this.#end();
       } catch (error) {
@@ -358,8 +307,8 @@ export class JobAttempt {
       dataset: this.#dataset,
       spec,
       layout,
-      orderPath: this.#hotOrder.path,
-      cache: this.cachePlan,
+      orderPath: this.#cache.orderPath,
+      cache: this.#cache.plan,
       devices,
       logFolder,
       onSpawned: (role) => this.#deps.emit({ kind: 'executorSpawned', role }),

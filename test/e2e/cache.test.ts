@@ -140,7 +140,7 @@ test('standby Trainers have a cache of their own size, and records serve both', 
   expect(Number(cache?.standbyRows)).toBe(Math.floor(0.6 * numNodes));
 });
 
-test('tiers add up: every input row is looked for once, and moved bytes are its misses', async () => {
+test('tiers add up: each input row is looked for once, moved bytes are the misses', async () => {
   const off = await lookups(await run({ ratio: 0 }));
   const on = await lookups(await run({ ratio: 0.3 }));
   const rows = (tier: string, result: string) => on.get(`rows ${tier} ${result}`) ?? 0;

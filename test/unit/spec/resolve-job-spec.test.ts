@@ -172,42 +172,6 @@ const integerFields: readonly (readonly [string, string, number, number])[] = [
   ['priority', 'spec.priority', 0, 1000],
 ];
 
-describe('cache ratios', () => {
-  const ratios = [
-    ['cache.ratio', 'spec.cache.ratio'],
-    ['cache.standbyRatio', 'spec.cache.standby_ratio'],
-  ] as const;
-
-  it.each(ratios)('%s takes a share, none and all of it included, or -1', (path) => {
-    for (const value of [0, 0.1, 1, -1]) {
-      expect(fieldOf(resolved(withField(path, value)), path)).toBe(value);
-    }
-  });
-
-  it.each(ratios)('%s refuses all else', (path, proto) => {
-    for (const value of [-0.1, 1.01, -2, Number.NaN, Number.POSITIVE_INFINITY]) {
-      const description = `${value}: expected a finite number in [0, 1], or -1 for automatic`;
-      expect(violations(withField(path, value))).toEqual([{ path: proto, description }]);
-    }
-  });
-});
-
-describe('memory budgets', () => {
-  const budgets = [
-    ['resources.deviceMemoryBytes', 'spec.resources.device_memory_bytes'],
-    ['resources.hostMemoryBytes', 'spec.resources.host_memory_bytes'],
-  ] as const;
-
-  it.each(budgets)('%s takes 0 as not set, else a number of bytes', (path, proto) => {
-    for (const value of [0, 1, 2 ** 42]) {
-      expect(fieldOf(resolved(withField(path, value)), path)).toBe(value);
-    }
-    for (const value of [-1, 2 ** 42 + 1, 0.5]) {
-      expect(violations(withField(path, value)).map(({ path: at }) => at)).toEqual([proto]);
-    }
-  });
-});
-
 describe('integer fields', () => {
   it.each(integerFields)('%s takes both ends of its range', (path, _proto, min, max) => {
     expect(fieldOf(resolved(withField(path, min)), path)).toBe(min);

@@ -369,8 +369,9 @@ export type ReportCacheRequest = Message<"gnnd.v1.ReportCacheRequest"> & {
 
   /**
    * A folder on the daemon's host that receives what was sampled, one folder for each of samplings
-   * by its index: nodes.npy, the input nodes of every batch in a row, uint32, and offsets.npy, where
-   * each batch starts, int64: pre-sampling epochs, then measured ones. Default: nothing is kept.
+   * by its index: nodes.npy, the input nodes of every batch in a row, uint32, and offsets.npy,
+   * where each batch starts, int64; pre-sampling epochs first, then measured ones. Default: nothing
+   * is kept.
    *
    * @generated from field: string dump_dir = 8;
    */
@@ -752,8 +753,8 @@ export const DatasetService: GenService<{
     output: typeof OperationSchema;
   },
   /**
-   * Samples whole epochs and says what caches of every policy and size would be worth. Takes as long
-   * as the sampling does; nothing is left when the call is cancelled. NOT_FOUND.
+   * Samples whole epochs and says what caches of every policy and size would be worth. Takes as
+   * long as the sampling does; nothing is left when the call is cancelled. NOT_FOUND.
    *
    * @generated from rpc gnnd.v1.DatasetService.ReportCache
    */
