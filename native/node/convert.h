@@ -129,6 +129,19 @@ class Fields {
     return list;
   }
 
+  std::vector<double> DoubleList(const char* key) const {
+    const Napi::Value value = Get(key);
+    if (!value.IsArray()) Fail(value.Env(), key, "an array of numbers");
+    const auto array = value.As<Napi::Array>();
+    std::vector<double> list;
+    for (uint32_t i = 0; i < array.Length(); ++i) {
+      const Napi::Value element = array[i];
+      if (!element.IsNumber()) Fail(value.Env(), key, "an array of numbers");
+      list.push_back(element.As<Napi::Number>().DoubleValue());
+    }
+    return list;
+  }
+
  private:
   Napi::Value Get(const char* key) const {
     const Napi::Value value = object_.Get(key);

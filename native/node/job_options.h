@@ -42,6 +42,7 @@ inline DatasetLocation LocationOf(const Fields& fields) {
 struct SamplingOptions {
   SamplerOptions sampler;
   uint32_t batch_size = 0;
+  bool hot_ranks = false;
 };
 
 inline Algorithm AlgorithmOf(const std::string& name) {
@@ -60,6 +61,7 @@ inline EdgeWeights EdgeWeightsOf(Algorithm algorithm, bool gcn) {
 inline SamplingOptions SamplingOf(const Fields& fields) {
   SamplingOptions options;
   options.batch_size = fields.Uint32("batchSize");
+  options.hot_ranks = fields.Bool("hotRanks");
   SamplerOptions& sampler = options.sampler;
   sampler.fanouts = fields.Int32List("fanouts");
   sampler.algorithm = AlgorithmOf(fields.String("algorithm"));
@@ -75,8 +77,10 @@ inline SamplingOptions SamplingOf(const Fields& fields) {
 }
 
 inline SampleLimits LimitsOf(const DatasetCounts& counts, const SamplingOptions& sampling) {
-  return gnnd::LimitsOf(static_cast<uint32_t>(counts.num_nodes), counts.num_edges,
-                        sampling.batch_size, sampling.sampler);
+  SampleLimits limits = gnnd::LimitsOf(static_cast<uint32_t>(counts.num_nodes), counts.num_edges,
+                                       sampling.batch_size, sampling.sampler);
+  limits.hot_ranks = sampling.hot_ranks;
+  return limits;
 }
 
 // The value of a name, or 0, which no option has and whatever checks the option refuses.

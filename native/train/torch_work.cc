@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/clock.h"
+#include "core/cache/feature_store.h"
 #include "core/dataset/features.h"
 #include "core/model/parameter_digest.h"
 #include "train/evaluator.h"
@@ -100,8 +102,14 @@ EvalInput EvalInputOf(const TrainOptions& options) {
 
 class TorchWork::Impl {
  public:
-  explicit Impl(const TrainOptions& options)
-      : options_(options), model_(options.model), evaluator_(EvalInputOf(options), model_) {}
+  Impl(const TrainOptions& options, FeatureStore store, uint64_t cache_fill_ns)
+      : options_(options),
+        store_(std::move(store)),
+        model_(options.model),
+        evaluator_(EvalInputOf(options), model_) {
+    report_.cache_rows = store_.cache_rows();
+    report_.cache_fill_ns = cache_fill_ns;
+  }
 
   Status Extract(const RecordView& record);
   Status ComputeGradient(const RecordView& record, std::span<const float> parameters,
@@ -114,17 +122,20 @@ class TorchWork::Impl {
   const ParameterManifest& manifest() const { return model_.manifest; }
   const OptimizerOptions& optimizer() const { return options_.optimizer; }
   uint64_t random_seed() const { return options_.random_seed; }
+  const ExtractReport& extracted() const { return report_; }
 
  private:
   Status CheckRecord(const RecordView& record) const;
   Status ReadLabels(const RecordView& record);
-  void ExtractFused(const RecordView& record, const BlockView& bottom);
-  void ExtractRows(const RecordView& record);
-  std::span<float> Gather(std::span<const uint32_t> nodes);
+  void ExtractFused(const RecordView& record, const BlockView& bottom,
+                    std::span<const uint32_t> rows_at);
+  void ExtractRows(const RecordView& record, std::span<const uint32_t> rows_at);
+  std::span<float> Gather(std::span<const uint32_t> rows_at);
   std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters) const;
   void UseThreads();
 
   TrainOptions options_;
+  FeatureStore store_;
   Model model_;
   Evaluator evaluator_;
   std::thread::id thread_;  // whose torch thread count is set
@@ -133,6 +144,8 @@ class TorchWork::Impl {
   BottomInput input_;
   std::vector<uint32_t> seed_labels_;
   BatchKey key_{};  // of the extracted batch
+
+  ExtractReport report_;
 
   Workspace compute_;
 };
@@ -174,36 +187,39 @@ Status TorchWork::Impl::ReadLabels(const RecordView& record) {
   return Status::Ok();
 }
 
-std::span<float> TorchWork::Impl::Gather(std::span<const uint32_t> nodes) {
+// Rows of the feature store, copied: [rows_at.size(), in_dim].
+std::span<float> TorchWork::Impl::Gather(std::span<const uint32_t> rows_at) {
   const uint64_t dim = options_.model.in_dim;
-  const std::span<float> rows(extracted_.Get<float>(nodes.size() * dim), nodes.size() * dim);
-  ParallelRows(static_cast<uint32_t>(nodes.size()), kGrainRows, [&](uint32_t begin, uint32_t end) {
-    GatherRows(options_.features, dim, nodes.subspan(begin, end - begin),
-               rows.subspan(begin * dim, (end - begin) * dim));
-  });
+  const std::span<float> rows(extracted_.Get<float>(rows_at.size() * dim), rows_at.size() * dim);
+  ParallelRows(static_cast<uint32_t>(rows_at.size()), kGrainRows,
+               [&](uint32_t begin, uint32_t end) {
+                 GatherRows(store_.table(), dim, rows_at.subspan(begin, end - begin),
+                            rows.subspan(begin * dim, (end - begin) * dim));
+               });
   return rows;
 }
 
 // Aggregates the bottom block straight from the feature store: only destinations' own rows (which
 // GraphSAGE multiplies by themselves) are ever copied.
-void TorchWork::Impl::ExtractFused(const RecordView& record, const BlockView& bottom) {
-  const std::span<const uint32_t> nodes = record.nodes();
+void TorchWork::Impl::ExtractFused(const RecordView& record, const BlockView& bottom,
+                                   std::span<const uint32_t> rows_at) {
+  GNND_CHECK(rows_at.size() == record.nodes().size());
   const auto dim = static_cast<int64_t>(options_.model.in_dim);
   uint32_t* index = extracted_.Get<uint32_t>(bottom.src.size());
-  for (uint64_t e = 0; e < bottom.src.size(); ++e) index[e] = nodes[bottom.src[e]];
+  for (uint64_t e = 0; e < bottom.src.size(); ++e) index[e] = rows_at[bottom.src[e]];
   float* sum = extracted_.Get<float>(uint64_t{bottom.num_dst} * options_.model.in_dim);
   const BlockOperand<float> operand(bottom, ReductionOf(options_.model), &extracted_);
-  operand.AggregateFromTable(options_.features.data(), options_.model.in_dim, index, nodes.data(),
+  operand.AggregateFromTable(store_.table().data(), options_.model.in_dim, index, rows_at.data(),
                              sum);
   input_.aggregated = ViewOf(sum, bottom.num_dst, dim);
   if (options_.model.type == ModelType::kGraphSage) {
-    input_.self = ViewOf(Gather(nodes.first(bottom.num_dst)).data(), bottom.num_dst, dim);
+    input_.self = ViewOf(Gather(rows_at.first(bottom.num_dst)).data(), bottom.num_dst, dim);
   }
 }
 
-void TorchWork::Impl::ExtractRows(const RecordView& record) {
+void TorchWork::Impl::ExtractRows(const RecordView& record, std::span<const uint32_t> rows_at) {
   const std::span<const uint32_t> nodes = record.nodes();
-  const std::span<float> rows = Gather(nodes);
+  const std::span<float> rows = Gather(rows_at);
   DropoutRows<float> dropout;
   dropout.key = {key_.random_seed, key_.epoch, key_.batch, /*layer=*/0};
   dropout.nodes = nodes.data();
@@ -225,6 +241,10 @@ Status TorchWork::Impl::Extract(const RecordView& record) {
     GNND_TRY(ReadLabels(record));
     extracted_.Reset();
     key_ = record.key();
+    const std::span<const uint32_t> nodes = record.nodes();
+    const std::span<const uint32_t> rows_at =
+        store_.Locate(nodes, record.ranks(), extracted_.Get<uint32_t>(nodes.size()));
+    report_.traffic = store_.TrafficOf(nodes, record.ranks());
     const BlockView bottom = record.block(record.num_hops() - 1);
     const LayerShape shape = ShapeOf(options_.model, 0);
     const bool fuse =
@@ -232,10 +252,11 @@ Status TorchWork::Impl::Extract(const RecordView& record) {
         static_cast<double>(bottom.src.size()) <= kFuseEdgesPerSource * bottom.num_src &&
         !TransformFirst(bottom.num_dst, bottom.num_src, bottom.src.size(), shape.in, shape.out);
     if (fuse) {
-      ExtractFused(record, bottom);
+      ExtractFused(record, bottom, rows_at);
     } else {
-      ExtractRows(record);
+      ExtractRows(record, rows_at);
     }
+    report_.work_bytes = extracted_.reserved_bytes() + compute_.reserved_bytes();
     return Status::Ok();
   });
 }
@@ -322,11 +343,17 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& options
   GNND_TRY(CheckOptimizer(options.optimizer));
   if (options.threads == 0) return Invalid("threads must be at least 1");
   GNND_TRY(CheckData(options));
+  const uint64_t start_ns = MonotonicNs();
+  Result<FeatureStore> store =
+      FeatureStore::Create({options.features, options.model.in_dim, options.hot_order,
+                            options.cache_rows, options.features_on_disk});
+  if (!store.ok()) return store.status();
+  const uint64_t fill_ns = options.cache_rows == 0 ? 0 : MonotonicNs() - start_ns;
   std::unique_ptr<TorchWork> work;
   GNND_TRY(Guarded([&] {
     static std::once_flag interop;  // torch accepts this once per process, before any work
     std::call_once(interop, [] { at::set_num_interop_threads(1); });
-    work.reset(new TorchWork(std::make_unique<Impl>(options)));
+    work.reset(new TorchWork(std::make_unique<Impl>(options, std::move(*store), fill_ns)));
     return Status::Ok();
   }));
   return work;
@@ -341,6 +368,8 @@ void TorchWork::InitParameters(std::span<float> parameters) {
 }
 
 Status TorchWork::Extract(const RecordView& record) { return impl_->Extract(record); }
+
+ExtractReport TorchWork::extracted() const { return impl_->extracted(); }
 
 Status TorchWork::ComputeGradient(const RecordView& record, std::span<const float> parameters,
                                   std::span<float> gradient, BatchReport* report) {

@@ -21,9 +21,12 @@ struct TrainOptions {
 
   OptimizerOptions optimizer;
 
-  uint32_t threads = 1;             // of every operator; part of what decides bits
-  std::span<const float> features;  // [num_nodes, model.in_dim], row-major
-  std::span<const int32_t> labels;  // [num_nodes], -1 = none
+  uint32_t threads = 1;                 // of every operator; part of what decides bits
+  std::span<const float> features;      // [num_nodes, model.in_dim], row-major
+  std::span<const uint32_t> hot_order;  // node of each hot rank; read by Create only
+  uint64_t cache_rows = 0;              // rows of hot_order to cache; decides no bit
+  bool features_on_disk = false;        // the table does not fit the host's memory
+  std::span<const int32_t> labels;      // [num_nodes], -1 = none
 
   // Exact evaluation.
   TopologyView topology;
@@ -52,6 +55,7 @@ class TorchWork final : public TrainWork {
 
   void InitParameters(std::span<float> parameters) override;
   Status Extract(const RecordView& record) override;
+  ExtractReport extracted() const override;
   Status ComputeGradient(const RecordView& record, std::span<const float> parameters,
                          std::span<float> gradient, BatchReport* report) override;
   void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds, uint64_t step,

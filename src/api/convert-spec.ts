@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { enumName, int64 } from './convert.ts';
 import * as pb from './gen/gnnd/v1/job_pb.ts';
@@ -14,10 +14,18 @@ export function specFromProto(spec: pb.JobSpec): JobSpecInput {
     model: spec.model && modelFromProto(spec.model),
     sampling: spec.sampling && samplingFromProto(spec.sampling),
     features: spec.features && { standardize: spec.features.standardize },
+    cache: spec.cache && {
+      policy: enumName(pb.CachePolicy, spec.cache.policy),
+      presampleEpochs: spec.cache.presampleEpochs,
+      ratio: spec.cache.ratio,
+      standbyRatio: spec.cache.standbyRatio,
+    },
     training: spec.training && trainingFromProto(spec.training),
     resources: spec.resources && {
       devices: spec.resources.devices,
       deviceNames: spec.resources.deviceNames,
+      deviceMemoryBytes: optionalNumber(spec.resources.deviceMemoryBytes),
+      hostMemoryBytes: optionalNumber(spec.resources.hostMemoryBytes),
     },
     placement: spec.placement && {
       policy: enumName(pb.PlacementPolicy, spec.placement.policy),
@@ -71,7 +79,9 @@ function trainingFromProto(training: pb.TrainingSpec): Training {
   };
 }
 
-function samplingFromProto(sampling: pb.SamplingSpec): NonNullable<JobSpecInput['sampling']> {
+export function samplingFromProto(
+  sampling: pb.SamplingSpec,
+): NonNullable<JobSpecInput['sampling']> {
   const { walk, labor } = sampling;
   return {
     fanouts: sampling.fanouts,
@@ -115,7 +125,7 @@ function timeoutsFromProto(timeouts: pb.TimeoutsSpec): NonNullable<JobSpecInput[
 /** A spec as a message; a resolved spec is one in which nothing is absent. */
 export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
   const input: JobSpecInput = spec;
-  const { model, sampling, training, resources, placement, queue, timeouts } = input;
+  const { model, cache, training, resources, placement, queue, timeouts } = input;
   return create(pb.JobSpecSchema, {
     dataset: input.dataset,
     model: model && {
@@ -124,13 +134,9 @@ export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
       activation: numberOf(pb.Activation, model.activation),
       normalization: numberOf(pb.Normalization, model.normalization),
     },
-    sampling: sampling && {
-      ...sampling,
-      fanouts: [...(sampling.fanouts ?? [])],
-      algorithm: numberOf(pb.SamplingAlgorithm, sampling.algorithm),
-      expansion: numberOf(pb.Expansion, sampling.expansion),
-    },
+    sampling: input.sampling && samplingToProto(input.sampling),
     features: input.features,
+    cache: cache && { ...cache, policy: numberOf(pb.CachePolicy, cache.policy) },
     training: training && {
       ...training,
       randomSeed: training.randomSeed === undefined ? undefined : BigInt(training.randomSeed),
@@ -147,6 +153,8 @@ export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
     resources: resources && {
       devices: resources.devices,
       deviceNames: [...(resources.deviceNames ?? [])],
+      deviceMemoryBytes: optionalInt64(resources.deviceMemoryBytes),
+      hostMemoryBytes: optionalInt64(resources.hostMemoryBytes),
     },
     placement: placement && {
       policy: numberOf(pb.PlacementPolicy, placement.policy),
@@ -164,6 +172,17 @@ export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
     },
     priority: input.priority,
   });
+}
+
+export function samplingToProto(
+  sampling: NonNullable<JobSpecInput['sampling']>,
+): MessageInitShape<typeof pb.SamplingSpecSchema> {
+  return {
+    ...sampling,
+    fanouts: [...(sampling.fanouts ?? [])],
+    algorithm: numberOf(pb.SamplingAlgorithm, sampling.algorithm),
+    expansion: numberOf(pb.Expansion, sampling.expansion),
+  };
 }
 
 /** An enum's number by name; 0, "not set", where the name is absent. */

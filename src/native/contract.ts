@@ -56,6 +56,8 @@ export interface SamplingOptions {
   readonly laborWindow: number;
   /** Edge weights 1/sqrt((d_u+1)(d_v+1)) and self weights, for GCN. */
   readonly gcnWeights: boolean;
+  /** Records have room for hot ranks. */
+  readonly hotRanks: boolean;
 }
 
 export interface ModelOptions {
@@ -164,6 +166,17 @@ export const counters = {
   lockOwnersDied: 13,
   corruptRecords: 14,
   slotsTrimmed: 15,
+  deviceRows: 16,
+  hostRows: 17,
+  diskRows: 18,
+  deviceBytes: 19,
+  hostBytes: 20,
+  diskBytes: 21,
+  /** Of the cache. */
+  cacheRows: 22,
+  cacheFillNs: 23,
+  /** Memory that batches' work took at most. */
+  workBytes: 24,
 } as const;
 
 export interface Times {
@@ -260,6 +273,15 @@ export interface StandbyEstimates {
   readonly trainers: number;
 }
 
+export interface CacheOptions {
+  /** Of `cacheRank`; empty when nothing is cached. */
+  readonly orderPath: string;
+  /** For a Sampler those of the largest cache, for a Trainer those of its own. */
+  readonly rows: number;
+  /** The feature file is larger than the memory it may take. */
+  readonly featuresOnDisk: boolean;
+}
+
 export interface ExecutorOptions {
   readonly dataset: DatasetLocation;
   readonly sampling: SamplingOptions;
@@ -267,6 +289,7 @@ export interface ExecutorOptions {
   readonly segmentFd: number;
   readonly topologyFd: number;
   readonly executor: ExecutorId;
+  readonly cache: CacheOptions;
 }
 
 export interface TrainerOptions extends ExecutorOptions {
@@ -294,6 +317,68 @@ export interface TrainerOptions extends ExecutorOptions {
     };
   };
   readonly threads: number;
+}
+
+export type CachePolicyName =
+  | 'COMBINED'
+  | 'PRESC'
+  | 'PROBABILITY'
+  | 'DEGREE'
+  | 'RANDOM'
+  | 'OPTIMAL';
+
+/** A dataset, and how a job samples it. */
+export interface FootprintOptions {
+  readonly dataset: DatasetLocation;
+  readonly sampling: SamplingOptions;
+  readonly randomSeed: bigint;
+  readonly topologyFd: number;
+}
+
+export interface RankOptions extends FootprintOptions {
+  readonly policy: CachePolicyName;
+  /** K. */
+  readonly presampleEpochs: number;
+  /** Of the job, for OPTIMAL. */
+  readonly epochs: number;
+  /** Receives the order: .npy, uint32 [2, nodes]: the node of each rank, the rank of each node. */
+  readonly orderPath: string;
+}
+
+export interface RankTimes {
+  readonly presampleNs: number;
+  readonly estimateNs: number;
+}
+
+export interface CacheReportOptions extends FootprintOptions {
+  /** Measured, from 0. */
+  readonly epochs: number;
+  /** Each K that is to be shown. */
+  readonly presampleEpochs: readonly number[];
+  readonly ratios: readonly number[];
+  /** Receives nodes.npy and offsets.npy; empty: no dump. */
+  readonly dumpFolder: string;
+}
+
+/** Rates are shares; rows and bytes are means per epoch. */
+export interface CacheReport {
+  readonly batchesPerEpoch: number;
+  readonly inputRows: number;
+  readonly inputBytes: number;
+  readonly similarity: number;
+  readonly epochNs: number;
+  readonly policies: readonly {
+    readonly policy: CachePolicyName;
+    /** 0 for policies that sample nothing in advance. */
+    readonly presampleEpochs: number;
+    readonly rankNs: number;
+    readonly cells: readonly {
+      readonly ratio: number;
+      readonly cacheRows: number;
+      readonly hitRate: number;
+      readonly bytesMoved: number;
+    }[];
+  }[];
 }
 
 export type LoopEnd = 'COMPLETE' | 'STOPPED';
@@ -352,6 +437,10 @@ export interface CoreAddon {
   ): { readonly at: number; readonly data: Float32Array };
 
   samplerRun(options: ExecutorOptions): Promise<LoopEnd>;
+
+  /** Samples whole epochs: for child processes. */
+  cacheRank(options: RankOptions): Promise<RankTimes>;
+  cacheReport(options: CacheReportOptions): Promise<CacheReport>;
 }
 
 /** gnnd_train.node: libtorch; for Trainers. */

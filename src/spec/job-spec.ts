@@ -12,6 +12,15 @@ export type WeightDecayScope = 'ALL' | 'FIRST_LAYER';
 export type SamplingAlgorithm = 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR';
 export type Expansion = 'ALL' | 'NEW';
 export type PlacementPolicy = 'AUTO' | 'PAPER' | 'MINMAX' | 'FIXED';
+export const cachePolicies = [
+  'COMBINED',
+  'PRESC',
+  'PROBABILITY',
+  'DEGREE',
+  'RANDOM',
+  'OPTIMAL',
+] as const;
+export type CachePolicy = (typeof cachePolicies)[number];
 export type StandbyPolicy = 'AUTO' | 'OFF' | 'ALWAYS';
 
 export interface JobSpec {
@@ -48,6 +57,14 @@ export interface JobSpec {
     readonly labor: { readonly dependencyWindow: number };
   };
   readonly features: { readonly standardize: boolean };
+  readonly cache: {
+    readonly policy: CachePolicy;
+    /** K. */
+    readonly presampleEpochs: number;
+    /** Share of the rows, or `automaticRatio`. */
+    readonly ratio: number;
+    readonly standbyRatio: number;
+  };
   readonly training: {
     readonly epochs: number;
     readonly batchSize: number;
@@ -80,7 +97,14 @@ export interface JobSpec {
     readonly threadsPerTrainer: number;
   };
   /** Either a count (names empty) or names (count = their number). */
-  readonly resources: { readonly devices: number; readonly deviceNames: readonly string[] };
+  readonly resources: {
+    readonly devices: number;
+    readonly deviceNames: readonly string[];
+    /** Per device; 0 = not set. */
+    readonly deviceMemoryBytes: number;
+    /** For features; 0 = not set. */
+    readonly hostMemoryBytes: number;
+  };
   readonly placement: {
     readonly policy: PlacementPolicy;
     /** Number of Samplers for FIXED, else 0. */

@@ -53,6 +53,10 @@ export const integerLimits = {
   queueCapacity: { min: 1, max: 65_536 },
   /** Any budget works (the head group is exempt); 4 TiB is the largest segment that was tried. */
   queueMaxBytes: { min: 1, max: 2 ** 42 },
+  /** Each costs an epoch of sampling; past a few, hit rates do not change any more. */
+  presampleEpochs: { min: 1, max: 10 },
+  /** The largest that was tried, as for queue.max_bytes. */
+  memoryBytes: { min: 1, max: 2 ** 42 },
   maxAttempts: { min: 1, max: 100 },
   /** Bounds the time a job that keeps crashing can take. */
   executorRestarts: { min: 0, max: 1000 },
@@ -66,6 +70,9 @@ export const integerLimits = {
   runMs: { min: 0, max: timerMsMax },
   priority: { min: 0, max: 1000 },
 } as const satisfies Readonly<Record<string, Range>>;
+
+/** `cache.ratio` of a cache that takes the memory there is. */
+export const automaticRatio = -1;
 
 /** Random seeds are keys of 64 bits. */
 export const randomSeedMax = 2n ** 64n - 1n;
@@ -91,6 +98,7 @@ export const specDefaults = {
   walk: { walks: 4, length: 3, restartProb: 0.5, neighbors: 5, layers: 3 },
   labor: { dependencyWindow: 1 },
   standardize: false,
+  cache: { policy: 'COMBINED', presampleEpochs: 1 },
   training: { batchSize: 1024, batchesPerStep: 1, randomSeed: '0' },
   optimizer: {
     type: 'ADAM',

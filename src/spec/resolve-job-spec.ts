@@ -8,6 +8,7 @@ import {
   randomSeedMax,
   specDefaults,
 } from './limits.ts';
+import { resolveCache } from './resolve-cache.ts';
 import { resolveModel } from './resolve-model.ts';
 import { resolveLrSchedule, resolveOptimizer } from './resolve-optimizer.ts';
 import { resolveSampling } from './resolve-sampling.ts';
@@ -53,6 +54,7 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
     model,
     sampling,
     features,
+    cache: resolveCache(check, input.cache),
     training,
     resources,
     placement: resolvePlacement(check, input.placement, resources.devices),
@@ -83,6 +85,21 @@ function resolveResources(
   resources: JobSpecInput['resources'],
   hostDevices: readonly string[],
 ): JobSpec['resources'] {
+  // 0 is what a resolved spec says for "not set".
+  const memory = (path: string, value: number | undefined) =>
+    check.integer(path, value === 0 ? undefined : value, integerLimits.memoryBytes, 0);
+  return {
+    ...resolveDevices(check, resources, hostDevices),
+    deviceMemoryBytes: memory('spec.resources.device_memory_bytes', resources?.deviceMemoryBytes),
+    hostMemoryBytes: memory('spec.resources.host_memory_bytes', resources?.hostMemoryBytes),
+  };
+}
+
+function resolveDevices(
+  check: SpecChecker,
+  resources: JobSpecInput['resources'],
+  hostDevices: readonly string[],
+): Pick<JobSpec['resources'], 'devices' | 'deviceNames'> {
   const names = resources?.deviceNames ?? [];
   const path = 'spec.resources.devices';
   if (names.length === 0) {

@@ -18,6 +18,10 @@ export const decay: Interval = {
   holds: (value) => value > 0 && value <= 1,
   shown: 'in (0, 1]',
 };
+export const wholeShare: Interval = {
+  holds: (value) => value >= 0 && value <= 1,
+  shown: 'in [0, 1]',
+};
 export const notNegative: Interval = { holds: (value) => value >= 0, shown: '0 or more' };
 
 /**

@@ -9,7 +9,7 @@ import {
   type PolicyChoice,
   reasons,
 } from '../spec/job-record.ts';
-import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
+import { cachePolicies, type JobSpec, type JobSpecInput } from '../spec/job-spec.ts';
 import {
   bool,
   type Decoder,
@@ -84,7 +84,19 @@ const training = {
   randomSeed: text,
   threadsPerTrainer: integer,
 };
-const resources = { devices: integer, deviceNames: list(text) };
+const cachePolicy = oneOf(cachePolicies);
+const cache = {
+  policy: cachePolicy,
+  presampleEpochs: integer,
+  ratio: float,
+  standbyRatio: float,
+};
+const resources = {
+  devices: integer,
+  deviceNames: list(text),
+  deviceMemoryBytes: integer,
+  hostMemoryBytes: integer,
+};
 const placement = {
   policy: oneOf(['AUTO', 'PAPER', 'MINMAX', 'FIXED']),
   samplers: integer,
@@ -105,6 +117,7 @@ export const jobSpec: Decoder<JobSpec> = object({
   model: object(model),
   sampling: object({ ...sampling, walk: object(walk), labor: object(labor) }),
   features: object(features),
+  cache: object(cache),
   training: object({
     ...training,
     optimizer: object(optimizer),
@@ -123,6 +136,7 @@ export const jobSpecInput: Decoder<JobSpecInput> = partial({
   model: partial(model),
   sampling: partial({ ...sampling, walk: partial(walk), labor: partial(labor) }),
   features: partial(features),
+  cache: partial(cache),
   training: partial({
     ...training,
     optimizer: partial(optimizer),
@@ -153,6 +167,16 @@ export const jobPlan: Decoder<JobPlan> = object({
   queueCapacity: integer,
   slotBytes: integer,
   parameterCount: integer,
+  cache: nullable(
+    object({
+      policy: cachePolicy,
+      trainerRows: integer,
+      standbyRows: integer,
+      rowBytes: integer,
+      rankMs: integer,
+      explanation: text,
+    }),
+  ),
 });
 
 export const jobResult: Decoder<JobResult> = object({

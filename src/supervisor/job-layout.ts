@@ -7,6 +7,7 @@ import type {
   SegmentSpec,
   TrainerOptions,
 } from '../native/contract.ts';
+import { mayCache } from '../spec/cache-spec.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 
 /** What a job's spec means in native terms: options, sizes, the segment to make. */
@@ -68,6 +69,7 @@ function samplingOf(spec: JobSpec): SamplingOptions {
     walk: { walks: walk.walks, length: walk.length, restartProb: walk.restartProb },
     laborWindow: labor.dependencyWindow,
     gcnWeights: spec.model.type === 'GCN',
+    hotRanks: mayCache(spec),
   };
 }
 

@@ -114,6 +114,8 @@ Result<RecordLayout> RecordLayout::Of(const SampleLimits& limits) {
       hop.self_weight_at = first.self_weight_at;
     }
   }
+  // Written after the sample is made (M stage), so it is the last section.
+  if (limits.hot_ranks) layout.ranks_at_ = layout.AddSection(layout.max_nodes_);
   return layout;
 }
 

@@ -42,6 +42,7 @@ struct SampleLimits {
   bool self_weights = false;     // a section for them; only with edge weights
   RowBound rows = RowBound::kFanout;
   Expansion expansion = Expansion::kAll;
+  bool hot_ranks = false;  // a section for the input nodes' hot ranks
 };
 
 // Those of a sampler's records.
@@ -76,6 +77,7 @@ class RecordLayout {
   uint32_t max_seeds() const { return hops_[0].max_dst; }
   uint32_t max_nodes() const { return max_nodes_; }
   uint64_t nodes_at() const { return nodes_at_; }
+  uint64_t ranks_at() const { return ranks_at_; }  // 0 without hot ranks
   const HopLayout& hop(uint32_t index) const { return hops_[index]; }
 
  private:
@@ -87,6 +89,7 @@ class RecordLayout {
   uint32_t num_hops_ = 0;
   uint32_t max_nodes_ = 0;
   uint64_t nodes_at_ = 0;
+  uint64_t ranks_at_ = 0;
   uint64_t slot_bytes_ = 0;
 };
 

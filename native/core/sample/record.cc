@@ -164,6 +164,7 @@ Result<RecordView> RecordView::Open(std::span<const std::byte> slot, bool deep) 
     GNND_TRY(CheckIndptrEnds(header, hop, view.base_));
   }
   if (header.num_nodes != num_nodes) return Corrupted("number of nodes");
+  if (header.ranks_at != 0 && !walk.Add(header.ranks_at, num_nodes)) return Corrupted("ranks_at");
   if (header.payload_bytes != walk.payload()) return Corrupted("payload_bytes");
   if (header.extent_bytes != walk.end()) return Corrupted("extent_bytes");
   if (deep) GNND_TRY(CheckElements(view));
@@ -172,6 +173,11 @@ Result<RecordView> RecordView::Open(std::span<const std::byte> slot, bool deep) 
 
 std::span<const uint32_t> RecordView::nodes() const {
   return {WordsAt(base_, header_->nodes_at), header_->num_nodes};
+}
+
+std::span<const uint32_t> RecordView::ranks() const {
+  if (header_->ranks_at == 0) return {};
+  return {WordsAt(base_, header_->ranks_at), header_->num_nodes};
 }
 
 BlockView RecordView::block(uint32_t hop) const {

@@ -25,7 +25,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kRecordMagic = 0x31434552444E4E47;  // "GNNDREC1", little-endian
-inline constexpr uint32_t kRecordVersion = 1;
+inline constexpr uint32_t kRecordVersion = 2;
 inline constexpr uint32_t kMaxHops = 8;
 
 // Why a batch's content is what it is: all that a sample depends on beside the dataset and sampler.
@@ -62,7 +62,9 @@ struct RecordHeader {
   uint64_t nodes_at;       // uint32[num_nodes], global ids
   uint64_t payload_bytes;  // bytes written, all sections; what the queue's byte budget counts
   uint64_t extent_bytes;   // end of the last section touched; a slot beyond it is untouched
-  uint64_t reserved2[7];
+  uint64_t ranks_at;       // uint32[num_nodes], hot rank of each input node, 0xFFFFFFFF = in no
+                           // cache; 0 = the record has no ranks
+  uint64_t reserved2[6];
   BlockHeader blocks[kMaxHops];
 
   // All blocks are prefixes of the last one's rows.
@@ -100,6 +102,7 @@ class RecordView {
   uint32_t num_hops() const { return header_->num_hops; }
   uint32_t num_seeds() const { return header_->num_seeds; }
   std::span<const uint32_t> nodes() const;  // [num_nodes], global ids, seeds first
+  std::span<const uint32_t> ranks() const;  // [num_nodes], hot ranks, or empty
   BlockView block(uint32_t hop) const;      // hop 0 is at the seeds
   uint64_t payload_bytes() const { return header_->payload_bytes; }
   uint64_t num_edges() const;  // drawn, all hops

@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "core/cache/hot_order.h"
 #include "core/dataset/topology.h"
 #include "core/run/trainer_loop.h"
 #include "node/executor_options.h"
@@ -77,6 +78,15 @@ Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const ModelSpec& mode
   }
   train.val_nodes = dataset->val();
   train.test_nodes = dataset->test();
+  HotOrder hot;
+  if (options.cache.rows > 0) {
+    Result<HotOrder> opened = HotOrder::Open(options.cache.order_path, dataset->num_nodes());
+    if (!opened.ok()) return opened.status();
+    hot = std::move(*opened);
+    train.hot_order = hot.order();
+    train.cache_rows = options.cache.rows;
+  }
+  train.features_on_disk = options.cache.features_on_disk;
   Result<std::unique_ptr<TorchWork>> work = TorchWork::Create(train);
   if (!work.ok()) return work.status();
   return RunTrainerLoop(*segment, options.executor, **work);

@@ -59,6 +59,7 @@ const fullSpec: JobSpecInput = {
     labor: { dependencyWindow: 0 },
   },
   features: { standardize: false },
+  cache: { policy: 'PRESC', presampleEpochs: 2, ratio: 0.25, standbyRatio: 0 },
   training: {
     epochs: 200,
     batchSize: 140,
@@ -79,7 +80,12 @@ const fullSpec: JobSpecInput = {
     lrSchedule: { type: 'STEP', stepEpochs: 3, gamma: 0.5, warmupEpochs: 0 },
     threadsPerTrainer: 1,
   },
-  resources: { devices: 2, deviceNames: ['cpu:0', 'cpu:1'] },
+  resources: {
+    devices: 2,
+    deviceNames: ['cpu:0', 'cpu:1'],
+    deviceMemoryBytes: 2 ** 33,
+    hostMemoryBytes: 0,
+  },
   placement: { policy: 'FIXED', samplers: 1, standby: 'ALWAYS' },
   queue: { capacity: 0, maxBytes: 2 ** 40 },
   restart: { maxAttempts: 1, executorRestarts: 0 },

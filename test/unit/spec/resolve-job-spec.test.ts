@@ -76,6 +76,7 @@ describe('resolveJobSpec', () => {
         labor: { dependencyWindow: 0 },
       },
       features: { standardize: false },
+      cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: -1, standbyRatio: -1 },
       training: {
         epochs: 1,
         batchSize: 1024,
@@ -96,7 +97,7 @@ describe('resolveJobSpec', () => {
         lrSchedule: { type: 'CONSTANT', stepEpochs: 0, gamma: 0, warmupEpochs: 0 },
         threadsPerTrainer: 2,
       },
-      resources: { devices: 1, deviceNames: [] },
+      resources: { devices: 1, deviceNames: [], deviceMemoryBytes: 0, hostMemoryBytes: 0 },
       placement: { policy: 'AUTO', samplers: 0, standby: 'AUTO' },
       queue: { capacity: 0, maxBytes: 1_073_741_824 },
       restart: { maxAttempts: 3, executorRestarts: 10 },
@@ -135,7 +136,7 @@ describe('resolveJobSpec', () => {
       ...least,
       resources: { deviceNames: ['cpu:2', 'cpu:0'] },
     });
-    expect(resources).toEqual({ devices: 2, deviceNames: ['cpu:2', 'cpu:0'] });
+    expect(resources).toMatchObject({ devices: 2, deviceNames: ['cpu:2', 'cpu:0'] });
     expect(training.staleness).toBe(2);
   });
 
@@ -174,6 +175,7 @@ const integerFields: readonly (readonly [string, string, number, number])[] = [
   ['training.staleness', 'spec.training.staleness', 0, 8],
   ['training.threadsPerTrainer', 'spec.training.threads_per_trainer', 1, 256],
   ['resources.devices', 'spec.resources.devices', 1, 4],
+  ['cache.presampleEpochs', 'spec.cache.presample_epochs', 1, 10],
   ['queue.maxBytes', 'spec.queue.max_bytes', 1, 2 ** 42],
   ['restart.maxAttempts', 'spec.restart.max_attempts', 1, 100],
   ['restart.executorRestarts', 'spec.restart.executor_restarts', 0, 1000],

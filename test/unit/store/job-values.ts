@@ -25,6 +25,7 @@ export const someSpec: JobSpec = {
     labor: { dependencyWindow: 4 },
   },
   features: { standardize: true },
+  cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: 0.25, standbyRatio: -1 },
   training: {
     epochs: 3,
     batchSize: 64,
@@ -45,7 +46,7 @@ export const someSpec: JobSpec = {
     lrSchedule: { type: 'CONSTANT', stepEpochs: 0, gamma: 0, warmupEpochs: 0 },
     threadsPerTrainer: 1,
   },
-  resources: { devices: 2, deviceNames: [] },
+  resources: { devices: 2, deviceNames: [], deviceMemoryBytes: 1 << 20, hostMemoryBytes: 0 },
   placement: { policy: 'AUTO', samplers: 0, standby: 'AUTO' },
   queue: { capacity: 0, maxBytes: 1 << 30 },
   restart: { maxAttempts: 3, executorRestarts: 10 },
@@ -87,6 +88,14 @@ export const somePlan: JobPlan = {
   queueCapacity: 4,
   slotBytes: 4096,
   parameterCount: 1234,
+  cache: {
+    policy: 'COMBINED',
+    trainerRows: 100,
+    standbyRows: 50,
+    rowBytes: 512,
+    rankMs: 12,
+    explanation: '25.0 % of the rows, as asked for',
+  },
 };
 
 export const someResult: JobResult = {

@@ -91,7 +91,7 @@ TEST_CASE("a corrupted header field is refused") {
   refused("num_seeds", [](RecordHeader& h) { ++h.num_seeds; });
   refused("num_nodes", [](RecordHeader& h) { --h.num_nodes; });
   refused("reserved", [](RecordHeader& h) { h.reserved = 1; });
-  refused("reserved2", [](RecordHeader& h) { h.reserved2[6] = 1; });
+  refused("reserved2", [](RecordHeader& h) { h.reserved2[5] = 1; });
   refused("nodes_at unaligned", [](RecordHeader& h) { h.nodes_at += 4; });
   refused("nodes_at in the header", [](RecordHeader& h) { h.nodes_at = 0; });
   refused("nodes_at outside", [](RecordHeader& h) { h.nodes_at = uint64_t{1} << 40; });

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job.proto.
  */
 export const file_gnnd_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSK2AwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSJwoIdHJhaW5pbmcYBSABKAsyFS5nbm5kLnYxLlRyYWluaW5nU3BlYxIpCglyZXNvdXJjZXMYBiABKAsyFi5nbm5kLnYxLlJlc291cmNlc1NwZWMSKQoJcGxhY2VtZW50GAcgASgLMhYuZ25uZC52MS5QbGFjZW1lbnRTcGVjEiEKBXF1ZXVlGAggASgLMhIuZ25uZC52MS5RdWV1ZVNwZWMSJQoHcmVzdGFydBgJIAEoCzIULmdubmQudjEuUmVzdGFydFNwZWMSJwoIdGltZW91dHMYCiABKAsyFS5nbm5kLnYxLlRpbWVvdXRzU3BlYxIVCghwcmlvcml0eRgLIAEoBUgBiAEBQgoKCF9kYXRhc2V0QgsKCV9wcmlvcml0eSKVAwoJTW9kZWxTcGVjEiAKBHR5cGUYASABKA4yEi5nbm5kLnYxLk1vZGVsVHlwZRITCgZsYXllcnMYAiABKAVIAIgBARIXCgpoaWRkZW5fZGltGAMgASgFSAGIAQESFAoHZHJvcG91dBgEIAEoAUgCiAEBEhoKDWlucHV0X2Ryb3BvdXQYBSABKAFIA4gBARISCgVoZWFkcxgGIAEoBUgEiAEBEicKCmFjdGl2YXRpb24YByABKA4yEy5nbm5kLnYxLkFjdGl2YXRpb24SLQoNbm9ybWFsaXphdGlvbhgIIAEoDjIWLmdubmQudjEuTm9ybWFsaXphdGlvbhIVCghyZXNpZHVhbBgJIAEoCEgFiAEBEh4KEWF0dGVudGlvbl9kcm9wb3V0GAogASgBSAaIAQFCCQoHX2xheWVyc0INCgtfaGlkZGVuX2RpbUIKCghfZHJvcG91dEIQCg5faW5wdXRfZHJvcG91dEIICgZfaGVhZHNCCwoJX3Jlc2lkdWFsQhQKEl9hdHRlbnRpb25fZHJvcG91dCKaAQoIV2Fsa1NwZWMSEgoFd2Fsa3MYASABKAVIAIgBARITCgZsZW5ndGgYAiABKAVIAYgBARIZCgxyZXN0YXJ0X3Byb2IYAyABKAFIAogBARIWCgluZWlnaGJvcnMYBCABKAVIA4gBAUIICgZfd2Fsa3NCCQoHX2xlbmd0aEIPCg1fcmVzdGFydF9wcm9iQgwKCl9uZWlnaGJvcnMiQQoJTGFib3JTcGVjEh4KEWRlcGVuZGVuY3lfd2luZG93GAEgASgFSACIAQFCFAoSX2RlcGVuZGVuY3lfd2luZG93ItsBCgxTYW1wbGluZ1NwZWMSDwoHZmFub3V0cxgBIAMoBRItCglhbGdvcml0aG0YAiABKA4yGi5nbm5kLnYxLlNhbXBsaW5nQWxnb3JpdGhtEhQKB3JlcGxhY2UYAyABKAhIAIgBARIlCglleHBhbnNpb24YBCABKA4yEi5nbm5kLnYxLkV4cGFuc2lvbhIfCgR3YWxrGAUgASgLMhEuZ25uZC52MS5XYWxrU3BlYxIhCgVsYWJvchgGIAEoCzISLmdubmQudjEuTGFib3JTcGVjQgoKCF9yZXBsYWNlIjgKDEZlYXR1cmVzU3BlYxIYCgtzdGFuZGFyZGl6ZRgBIAEoCEgAiAEBQg4KDF9zdGFuZGFyZGl6ZSLuAgoNT3B0aW1pemVyU3BlYxIaCg1sZWFybmluZ19yYXRlGAEgASgBSACIAQESEgoFYmV0YTEYAiABKAFIAYgBARISCgViZXRhMhgDIAEoAUgCiAEBEhQKB2Vwc2lsb24YBCABKAFIA4gBARIZCgx3ZWlnaHRfZGVjYXkYBSABKAFIBIgBARI1ChJ3ZWlnaHRfZGVjYXlfc2NvcGUYBiABKA4yGS5nbm5kLnYxLldlaWdodERlY2F5U2NvcGUSJAoEdHlwZRgHIAEoDjIWLmdubmQudjEuT3B0aW1pemVyVHlwZRIVCghtb21lbnR1bRgIIAEoAUgFiAEBEhYKCWNsaXBfbm9ybRgJIAEoAUgGiAEBQhAKDl9sZWFybmluZ19yYXRlQggKBl9iZXRhMUIICgZfYmV0YTJCCgoIX2Vwc2lsb25CDwoNX3dlaWdodF9kZWNheUILCglfbW9tZW50dW1CDAoKX2NsaXBfbm9ybSKtAQoOTHJTY2hlZHVsZVNwZWMSJQoEdHlwZRgBIAEoDjIXLmdubmQudjEuTHJTY2hlZHVsZVR5cGUSGAoLc3RlcF9lcG9jaHMYAiABKAVIAIgBARISCgVnYW1tYRgDIAEoAUgBiAEBEhoKDXdhcm11cF9lcG9jaHMYBCABKAVIAogBAUIOCgxfc3RlcF9lcG9jaHNCCAoGX2dhbW1hQhAKDl93YXJtdXBfZXBvY2hzIu0CCgxUcmFpbmluZ1NwZWMSEwoGZXBvY2hzGAEgASgFSACIAQESFwoKYmF0Y2hfc2l6ZRgCIAEoBUgBiAEBEh0KEGJhdGNoZXNfcGVyX3N0ZXAYAyABKAVIAogBARIWCglzdGFsZW5lc3MYBCABKAVIA4gBARIYCgtyYW5kb21fc2VlZBgFIAEoBEgEiAEBEikKCW9wdGltaXplchgGIAEoCzIWLmdubmQudjEuT3B0aW1pemVyU3BlYxIsCgtscl9zY2hlZHVsZRgIIAEoCzIXLmdubmQudjEuTHJTY2hlZHVsZVNwZWMSIAoTdGhyZWFkc19wZXJfdHJhaW5lchgHIAEoBUgFiAEBQgkKB19lcG9jaHNCDQoLX2JhdGNoX3NpemVCEwoRX2JhdGNoZXNfcGVyX3N0ZXBCDAoKX3N0YWxlbmVzc0IOCgxfcmFuZG9tX3NlZWRCFgoUX3RocmVhZHNfcGVyX3RyYWluZXIiRwoNUmVzb3VyY2VzU3BlYxIUCgdkZXZpY2VzGAEgASgFSACIAQESFAoMZGV2aWNlX25hbWVzGAIgAygJQgoKCF9kZXZpY2VzIoYBCg1QbGFjZW1lbnRTcGVjEigKBnBvbGljeRgBIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EhUKCHNhbXBsZXJzGAIgASgFSACIAQESJwoHc3RhbmRieRgDIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeUILCglfc2FtcGxlcnMiVQoJUXVldWVTcGVjEhUKCGNhcGFjaXR5GAEgASgFSACIAQESFgoJbWF4X2J5dGVzGAIgASgDSAGIAQFCCwoJX2NhcGFjaXR5QgwKCl9tYXhfYnl0ZXMibwoLUmVzdGFydFNwZWMSGQoMbWF4X2F0dGVtcHRzGAEgASgFSACIAQESHgoRZXhlY3V0b3JfcmVzdGFydHMYAiABKAVIAYgBAUIPCg1fbWF4X2F0dGVtcHRzQhQKEl9leGVjdXRvcl9yZXN0YXJ0cyLUAQoMVGltZW91dHNTcGVjEhcKCnBlbmRpbmdfbXMYASABKANIAIgBARIXCgpzdGFydHVwX21zGAIgASgDSAGIAQESFQoIc3RhbGxfbXMYAyABKANIAogBARIcCg9jYW5jZWxfZ3JhY2VfbXMYBCABKANIA4gBARITCgZydW5fbXMYBSABKANIBIgBAUINCgtfcGVuZGluZ19tc0INCgtfc3RhcnR1cF9tc0ILCglfc3RhbGxfbXNCEgoQX2NhbmNlbF9ncmFjZV9tc0IJCgdfcnVuX21zItMECgNKb2ISDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSHgoEc3BlYxgDIAEoCzIQLmdubmQudjEuSm9iU3BlYxIoCg5lZmZlY3RpdmVfc3BlYxgEIAEoCzIQLmdubmQudjEuSm9iU3BlYxIgCgVzdGF0ZRgFIAEoDjIRLmdubmQudjEuSm9iU3RhdGUSIAoFcGhhc2UYBiABKA4yES5nbm5kLnYxLkpvYlBoYXNlEiIKBmludGVudBgHIAEoDjISLmdubmQudjEuSm9iSW50ZW50Eh8KBnJlYXNvbhgIIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYCSABKAkSJgoIcHJvZ3Jlc3MYCiABKAsyFC5nbm5kLnYxLkpvYlByb2dyZXNzEiIKCGF0dGVtcHRzGAsgAygLMhAuZ25uZC52MS5BdHRlbXB0EiQKBmVwb2NocxgMIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQSIgoGcmVzdWx0GA0gASgLMhIuZ25uZC52MS5Kb2JSZXN1bHQSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgRIAEoAxIWCg5kYXRhc2V0X2RpZ2VzdBgSIAEoCSK6AgoLSm9iUHJvZ3Jlc3MSDQoFZXBvY2gYASABKAUSDgoGZXBvY2hzGAIgASgFEhkKEWJhdGNoZXNfY29tbWl0dGVkGAMgASgDEhkKEWJhdGNoZXNfcGVyX2Vwb2NoGAQgASgDEg8KB3ZlcnNpb24YBSABKAMSDAoEbG9zcxgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESGAoQc2VlZHNfcGVyX3NlY29uZBgIIAEoARIYChBlZGdlc19wZXJfc2Vjb25kGAkgASgBEhQKDHJlbWFpbmluZ19tcxgKIAEoAxITCgtxdWV1ZV9kZXB0aBgLIAEoBRIWCg5xdWV1ZV9jYXBhY2l0eRgMIAEoBRIqCglleGVjdXRvcnMYDSADKAsyFy5nbm5kLnYxLkV4ZWN1dG9yU3RhdHVzIoABCg5FeGVjdXRvclN0YXR1cxIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIMCgRidXN5GAQgASgBEg8KB2JhdGNoZXMYBSABKAMSDQoFc3RhZ2UYBiABKAki9gIKC0Vwb2NoUmVwb3J0Eg0KBWVwb2NoGAEgASgFEg8KB2JhdGNoZXMYAiABKAMSDQoFc3RlcHMYAyABKAMSDwoHcmV0cmllcxgEIAEoAxIMCgRsb3NzGAUgASgBEhYKDnRyYWluX2FjY3VyYWN5GAYgASgBEhQKDHZhbF9hY2N1cmFjeRgHIAEoARIVCg10ZXN0X2FjY3VyYWN5GAggASgBEhMKC2R1cmF0aW9uX21zGAkgASgDEg8KB3ZlcnNpb24YCiABKAMSGQoRcGFyYW1ldGVyc19zaGEyNTYYCyABKAkSFQoNbGVkZ2VyX2RpZ2VzdBgMIAEoCRJEChFiYXRjaGVzX2J5X2RldmljZRgNIAMoCzIpLmdubmQudjEuRXBvY2hSZXBvcnQuQmF0Y2hlc0J5RGV2aWNlRW50cnkaNgoUQmF0Y2hlc0J5RGV2aWNlRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASLuAQoHQXR0ZW1wdBIOCgZudW1iZXIYASABKAUSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKCmVuZF9yZWFzb24YBCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAUgASgJEhkKEWV4ZWN1dG9yX3Jlc3RhcnRzGAYgASgFEiQKBWV4aXRzGAcgAygLMhUuZ25uZC52MS5FeGVjdXRvckV4aXQiuQEKDEV4ZWN1dG9yRXhpdBIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIWCglleGl0X2NvZGUYBCABKAVIAIgBARIOCgZzaWduYWwYBSABKAkSHwoGcmVhc29uGAYgASgOMg8uZ25uZC52MS5SZWFzb24SEAoIbG9nX3RhaWwYByABKAlCDAoKX2V4aXRfY29kZSKlAQoJSm9iUmVzdWx0EhkKEXBhcmFtZXRlcnNfc2hhMjU2GAEgASgJEhYKDmNoZWNrcG9pbnRfZGlyGAIgASgJEhoKEnRlc3RfYWNjdXJhY3lfbGFzdBgDIAEoARIaChJ0ZXN0X2FjY3VyYWN5X2Jlc3QYBCABKAESEgoKYmVzdF9lcG9jaBgFIAEoBRIZChFiZXN0X3ZhbF9hY2N1cmFjeRgGIAEoASKjAwoHSm9iUGxhbhILCgNqb2IYASABKAkSEQoJZXN0aW1hdGVkGAIgASgIEisKCWV4ZWN1dG9ycxgDIAMoCzIYLmdubmQudjEuUGxhbm5lZEV4ZWN1dG9yEhgKEHNhbXBsZXJfYmF0Y2hfbnMYBCABKAMSGAoQdHJhaW5lcl9iYXRjaF9ucxgFIAEoAxIYChBzdGFuZGJ5X2JhdGNoX25zGAYgASgDEgkKAWsYByABKAESJgoHY2hvaWNlcxgIIAMoCzIVLmdubmQudjEuUG9saWN5Q2hvaWNlEigKBnBvbGljeRgJIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EicKB3N0YW5kYnkYCiABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3kSHQoVdGltZV9zaGFyaW5nX2JhdGNoX25zGAsgASgDEhMKC2V4cGxhbmF0aW9uGAwgASgJEhYKDnF1ZXVlX2NhcGFjaXR5GA0gASgFEhIKCnNsb3RfYnl0ZXMYDiABKAMSFwoPcGFyYW1ldGVyX2NvdW50GA8gASgDIkYKD1BsYW5uZWRFeGVjdXRvchIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJIm4KDFBvbGljeUNob2ljZRIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIQCghzYW1wbGVycxgCIAEoBRIQCgh0cmFpbmVycxgDIAEoBRIQCghiYXRjaF9ucxgEIAEoAyqXAQoJTW9kZWxUeXBlEhoKFk1PREVMX1RZUEVfVU5TUEVDSUZJRUQQABIYChRNT0RFTF9UWVBFX0dSQVBIU0FHRRABEhIKDk1PREVMX1RZUEVfR0NOEAISEgoOTU9ERUxfVFlQRV9HQVQQAxIUChBNT0RFTF9UWVBFX0dBVFYyEAQSFgoSTU9ERUxfVFlQRV9QSU5TQUdFEAUqbAoKQWN0aXZhdGlvbhIaChZBQ1RJVkFUSU9OX1VOU1BFQ0lGSUVEEAASEwoPQUNUSVZBVElPTl9SRUxVEAESEgoOQUNUSVZBVElPTl9FTFUQAhIZChVBQ1RJVkFUSU9OX0xFQUtZX1JFTFUQAyp1Cg1Ob3JtYWxpemF0aW9uEh0KGU5PUk1BTElaQVRJT05fVU5TUEVDSUZJRUQQABIWChJOT1JNQUxJWkFUSU9OX05PTkUQARIUChBOT1JNQUxJWkFUSU9OX0wyEAISFwoTTk9STUFMSVpBVElPTl9MQVlFUhADKsQBChFTYW1wbGluZ0FsZ29yaXRobRIiCh5TQU1QTElOR19BTEdPUklUSE1fVU5TUEVDSUZJRUQQABIjCh9TQU1QTElOR19BTEdPUklUSE1fS0hPUF9VTklGT1JNEAESJAogU0FNUExJTkdfQUxHT1JJVEhNX0tIT1BfV0VJR0hURUQQAhIiCh5TQU1QTElOR19BTEdPUklUSE1fUkFORE9NX1dBTEsQAxIcChhTQU1QTElOR19BTEdPUklUSE1fTEFCT1IQBCpMCglFeHBhbnNpb24SGQoVRVhQQU5TSU9OX1VOU1BFQ0lGSUVEEAASEQoNRVhQQU5TSU9OX0FMTBABEhEKDUVYUEFOU0lPTl9ORVcQAip2ChBXZWlnaHREZWNheVNjb3BlEiIKHldFSUdIVF9ERUNBWV9TQ09QRV9VTlNQRUNJRklFRBAAEhoKFldFSUdIVF9ERUNBWV9TQ09QRV9BTEwQARIiCh5XRUlHSFRfREVDQVlfU0NPUEVfRklSU1RfTEFZRVIQAip6Cg1PcHRpbWl6ZXJUeXBlEh4KGk9QVElNSVpFUl9UWVBFX1VOU1BFQ0lGSUVEEAASFwoTT1BUSU1JWkVSX1RZUEVfQURBTRABEhgKFE9QVElNSVpFUl9UWVBFX0FEQU1XEAISFgoST1BUSU1JWkVSX1RZUEVfU0dEEAMqiQEKDkxyU2NoZWR1bGVUeXBlEiAKHExSX1NDSEVEVUxFX1RZUEVfVU5TUEVDSUZJRUQQABIdChlMUl9TQ0hFRFVMRV9UWVBFX0NPTlNUQU5UEAESGQoVTFJfU0NIRURVTEVfVFlQRV9TVEVQEAISGwoXTFJfU0NIRURVTEVfVFlQRV9DT1NJTkUQAyqjAQoPUGxhY2VtZW50UG9saWN5EiAKHFBMQUNFTUVOVF9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVQTEFDRU1FTlRfUE9MSUNZX0FVVE8QARIaChZQTEFDRU1FTlRfUE9MSUNZX1BBUEVSEAISGwoXUExBQ0VNRU5UX1BPTElDWV9NSU5NQVgQAxIaChZQTEFDRU1FTlRfUE9MSUNZX0ZJWEVEEAQqewoNU3RhbmRieVBvbGljeRIeChpTVEFOREJZX1BPTElDWV9VTlNQRUNJRklFRBAAEhcKE1NUQU5EQllfUE9MSUNZX0FVVE8QARIWChJTVEFOREJZX1BPTElDWV9PRkYQAhIZChVTVEFOREJZX1BPTElDWV9BTFdBWVMQAyrOAQoISm9iU3RhdGUSGQoVSk9CX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRSk9CX1NUQVRFX1BFTkRJTkcQARIXChNKT0JfU1RBVEVfUFJFUEFSSU5HEAISFQoRSk9CX1NUQVRFX1JVTk5JTkcQAxIYChRKT0JfU1RBVEVfQ0FOQ0VMTElORxAEEhcKE0pPQl9TVEFURV9TVUNDRUVERUQQBRIUChBKT0JfU1RBVEVfRkFJTEVEEAYSFwoTSk9CX1NUQVRFX0NBTkNFTExFRBAHKlIKCUpvYkludGVudBIaChZKT0JfSU5URU5UX1VOU1BFQ0lGSUVEEAASEgoOSk9CX0lOVEVOVF9SVU4QARIVChFKT0JfSU5URU5UX0NBTkNFTBACKsMBCghKb2JQaGFzZRIZChVKT0JfUEhBU0VfVU5TUEVDSUZJRUQQABIdChlKT0JfUEhBU0VfTE9BRElOR19EQVRBU0VUEAESGQoVSk9CX1BIQVNFX0NBTElCUkFUSU5HEAISFgoSSk9CX1BIQVNFX1NUQVJUSU5HEAMSFgoSSk9CX1BIQVNFX1RSQUlOSU5HEAQSGAoUSk9CX1BIQVNFX0VWQUxVQVRJTkcQBRIYChRKT0JfUEhBU0VfRklOQUxJWklORxAGKn4KDEV4ZWN1dG9yUm9sZRIdChlFWEVDVVRPUl9ST0xFX1VOU1BFQ0lGSUVEEAASGQoVRVhFQ1VUT1JfUk9MRV9TQU1QTEVSEAESGQoVRVhFQ1VUT1JfUk9MRV9UUkFJTkVSEAISGQoVRVhFQ1VUT1JfUk9MRV9TVEFOREJZEANiBnByb3RvMw", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSLZAwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5IpUDCglNb2RlbFNwZWMSIAoEdHlwZRgBIAEoDjISLmdubmQudjEuTW9kZWxUeXBlEhMKBmxheWVycxgCIAEoBUgAiAEBEhcKCmhpZGRlbl9kaW0YAyABKAVIAYgBARIUCgdkcm9wb3V0GAQgASgBSAKIAQESGgoNaW5wdXRfZHJvcG91dBgFIAEoAUgDiAEBEhIKBWhlYWRzGAYgASgFSASIAQESJwoKYWN0aXZhdGlvbhgHIAEoDjITLmdubmQudjEuQWN0aXZhdGlvbhItCg1ub3JtYWxpemF0aW9uGAggASgOMhYuZ25uZC52MS5Ob3JtYWxpemF0aW9uEhUKCHJlc2lkdWFsGAkgASgISAWIAQESHgoRYXR0ZW50aW9uX2Ryb3BvdXQYCiABKAFIBogBAUIJCgdfbGF5ZXJzQg0KC19oaWRkZW5fZGltQgoKCF9kcm9wb3V0QhAKDl9pbnB1dF9kcm9wb3V0QggKBl9oZWFkc0ILCglfcmVzaWR1YWxCFAoSX2F0dGVudGlvbl9kcm9wb3V0IpoBCghXYWxrU3BlYxISCgV3YWxrcxgBIAEoBUgAiAEBEhMKBmxlbmd0aBgCIAEoBUgBiAEBEhkKDHJlc3RhcnRfcHJvYhgDIAEoAUgCiAEBEhYKCW5laWdoYm9ycxgEIAEoBUgDiAEBQggKBl93YWxrc0IJCgdfbGVuZ3RoQg8KDV9yZXN0YXJ0X3Byb2JCDAoKX25laWdoYm9ycyJBCglMYWJvclNwZWMSHgoRZGVwZW5kZW5jeV93aW5kb3cYASABKAVIAIgBAUIUChJfZGVwZW5kZW5jeV93aW5kb3ci2wEKDFNhbXBsaW5nU3BlYxIPCgdmYW5vdXRzGAEgAygFEi0KCWFsZ29yaXRobRgCIAEoDjIaLmdubmQudjEuU2FtcGxpbmdBbGdvcml0aG0SFAoHcmVwbGFjZRgDIAEoCEgAiAEBEiUKCWV4cGFuc2lvbhgEIAEoDjISLmdubmQudjEuRXhwYW5zaW9uEh8KBHdhbGsYBSABKAsyES5nbm5kLnYxLldhbGtTcGVjEiEKBWxhYm9yGAYgASgLMhIuZ25uZC52MS5MYWJvclNwZWNCCgoIX3JlcGxhY2UiOAoMRmVhdHVyZXNTcGVjEhgKC3N0YW5kYXJkaXplGAEgASgISACIAQFCDgoMX3N0YW5kYXJkaXplIrEBCglDYWNoZVNwZWMSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIdChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFSACIAQESEgoFcmF0aW8YAyABKAFIAYgBARIaCg1zdGFuZGJ5X3JhdGlvGAQgASgBSAKIAQFCEwoRX3ByZXNhbXBsZV9lcG9jaHNCCAoGX3JhdGlvQhAKDl9zdGFuZGJ5X3JhdGlvIu4CCg1PcHRpbWl6ZXJTcGVjEhoKDWxlYXJuaW5nX3JhdGUYASABKAFIAIgBARISCgViZXRhMRgCIAEoAUgBiAEBEhIKBWJldGEyGAMgASgBSAKIAQESFAoHZXBzaWxvbhgEIAEoAUgDiAEBEhkKDHdlaWdodF9kZWNheRgFIAEoAUgEiAEBEjUKEndlaWdodF9kZWNheV9zY29wZRgGIAEoDjIZLmdubmQudjEuV2VpZ2h0RGVjYXlTY29wZRIkCgR0eXBlGAcgASgOMhYuZ25uZC52MS5PcHRpbWl6ZXJUeXBlEhUKCG1vbWVudHVtGAggASgBSAWIAQESFgoJY2xpcF9ub3JtGAkgASgBSAaIAQFCEAoOX2xlYXJuaW5nX3JhdGVCCAoGX2JldGExQggKBl9iZXRhMkIKCghfZXBzaWxvbkIPCg1fd2VpZ2h0X2RlY2F5QgsKCV9tb21lbnR1bUIMCgpfY2xpcF9ub3JtIq0BCg5MclNjaGVkdWxlU3BlYxIlCgR0eXBlGAEgASgOMhcuZ25uZC52MS5MclNjaGVkdWxlVHlwZRIYCgtzdGVwX2Vwb2NocxgCIAEoBUgAiAEBEhIKBWdhbW1hGAMgASgBSAGIAQESGgoNd2FybXVwX2Vwb2NocxgEIAEoBUgCiAEBQg4KDF9zdGVwX2Vwb2Noc0IICgZfZ2FtbWFCEAoOX3dhcm11cF9lcG9jaHMi7QIKDFRyYWluaW5nU3BlYxITCgZlcG9jaHMYASABKAVIAIgBARIXCgpiYXRjaF9zaXplGAIgASgFSAGIAQESHQoQYmF0Y2hlc19wZXJfc3RlcBgDIAEoBUgCiAEBEhYKCXN0YWxlbmVzcxgEIAEoBUgDiAEBEhgKC3JhbmRvbV9zZWVkGAUgASgESASIAQESKQoJb3B0aW1pemVyGAYgASgLMhYuZ25uZC52MS5PcHRpbWl6ZXJTcGVjEiwKC2xyX3NjaGVkdWxlGAggASgLMhcuZ25uZC52MS5MclNjaGVkdWxlU3BlYxIgChN0aHJlYWRzX3Blcl90cmFpbmVyGAcgASgFSAWIAQFCCQoHX2Vwb2Noc0INCgtfYmF0Y2hfc2l6ZUITChFfYmF0Y2hlc19wZXJfc3RlcEIMCgpfc3RhbGVuZXNzQg4KDF9yYW5kb21fc2VlZEIWChRfdGhyZWFkc19wZXJfdHJhaW5lciK3AQoNUmVzb3VyY2VzU3BlYxIUCgdkZXZpY2VzGAEgASgFSACIAQESFAoMZGV2aWNlX25hbWVzGAIgAygJEiAKE2RldmljZV9tZW1vcnlfYnl0ZXMYAyABKANIAYgBARIeChFob3N0X21lbW9yeV9ieXRlcxgEIAEoA0gCiAEBQgoKCF9kZXZpY2VzQhYKFF9kZXZpY2VfbWVtb3J5X2J5dGVzQhQKEl9ob3N0X21lbW9yeV9ieXRlcyKGAQoNUGxhY2VtZW50U3BlYxIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIVCghzYW1wbGVycxgCIAEoBUgAiAEBEicKB3N0YW5kYnkYAyABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3lCCwoJX3NhbXBsZXJzIlUKCVF1ZXVlU3BlYxIVCghjYXBhY2l0eRgBIAEoBUgAiAEBEhYKCW1heF9ieXRlcxgCIAEoA0gBiAEBQgsKCV9jYXBhY2l0eUIMCgpfbWF4X2J5dGVzIm8KC1Jlc3RhcnRTcGVjEhkKDG1heF9hdHRlbXB0cxgBIAEoBUgAiAEBEh4KEWV4ZWN1dG9yX3Jlc3RhcnRzGAIgASgFSAGIAQFCDwoNX21heF9hdHRlbXB0c0IUChJfZXhlY3V0b3JfcmVzdGFydHMi1AEKDFRpbWVvdXRzU3BlYxIXCgpwZW5kaW5nX21zGAEgASgDSACIAQESFwoKc3RhcnR1cF9tcxgCIAEoA0gBiAEBEhUKCHN0YWxsX21zGAMgASgDSAKIAQESHAoPY2FuY2VsX2dyYWNlX21zGAQgASgDSAOIAQESEwoGcnVuX21zGAUgASgDSASIAQFCDQoLX3BlbmRpbmdfbXNCDQoLX3N0YXJ0dXBfbXNCCwoJX3N0YWxsX21zQhIKEF9jYW5jZWxfZ3JhY2VfbXNCCQoHX3J1bl9tcyLTBAoDSm9iEgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJEh4KBHNwZWMYAyABKAsyEC5nbm5kLnYxLkpvYlNwZWMSKAoOZWZmZWN0aXZlX3NwZWMYBCABKAsyEC5nbm5kLnYxLkpvYlNwZWMSIAoFc3RhdGUYBSABKA4yES5nbm5kLnYxLkpvYlN0YXRlEiAKBXBoYXNlGAYgASgOMhEuZ25uZC52MS5Kb2JQaGFzZRIiCgZpbnRlbnQYByABKA4yEi5nbm5kLnYxLkpvYkludGVudBIfCgZyZWFzb24YCCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAkgASgJEiYKCHByb2dyZXNzGAogASgLMhQuZ25uZC52MS5Kb2JQcm9ncmVzcxIiCghhdHRlbXB0cxgLIAMoCzIQLmdubmQudjEuQXR0ZW1wdBIkCgZlcG9jaHMYDCADKAsyFC5nbm5kLnYxLkVwb2NoUmVwb3J0EiIKBnJlc3VsdBgNIAEoCzISLmdubmQudjEuSm9iUmVzdWx0Ei8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YESABKAMSFgoOZGF0YXNldF9kaWdlc3QYEiABKAkiugIKC0pvYlByb2dyZXNzEg0KBWVwb2NoGAEgASgFEg4KBmVwb2NocxgCIAEoBRIZChFiYXRjaGVzX2NvbW1pdHRlZBgDIAEoAxIZChFiYXRjaGVzX3Blcl9lcG9jaBgEIAEoAxIPCgd2ZXJzaW9uGAUgASgDEgwKBGxvc3MYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhgKEHNlZWRzX3Blcl9zZWNvbmQYCCABKAESGAoQZWRnZXNfcGVyX3NlY29uZBgJIAEoARIUCgxyZW1haW5pbmdfbXMYCiABKAMSEwoLcXVldWVfZGVwdGgYCyABKAUSFgoOcXVldWVfY2FwYWNpdHkYDCABKAUSKgoJZXhlY3V0b3JzGA0gAygLMhcuZ25uZC52MS5FeGVjdXRvclN0YXR1cyKYAQoORXhlY3V0b3JTdGF0dXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSDAoEYnVzeRgEIAEoARIPCgdiYXRjaGVzGAUgASgDEg0KBXN0YWdlGAYgASgJEhYKDmNhY2hlX2hpdF9yYXRlGAcgASgBIvYCCgtFcG9jaFJlcG9ydBINCgVlcG9jaBgBIAEoBRIPCgdiYXRjaGVzGAIgASgDEg0KBXN0ZXBzGAMgASgDEg8KB3JldHJpZXMYBCABKAMSDAoEbG9zcxgFIAEoARIWCg50cmFpbl9hY2N1cmFjeRgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESFQoNdGVzdF9hY2N1cmFjeRgIIAEoARITCgtkdXJhdGlvbl9tcxgJIAEoAxIPCgd2ZXJzaW9uGAogASgDEhkKEXBhcmFtZXRlcnNfc2hhMjU2GAsgASgJEhUKDWxlZGdlcl9kaWdlc3QYDCABKAkSRAoRYmF0Y2hlc19ieV9kZXZpY2UYDSADKAsyKS5nbm5kLnYxLkVwb2NoUmVwb3J0LkJhdGNoZXNCeURldmljZUVudHJ5GjYKFEJhdGNoZXNCeURldmljZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEi7gEKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEi4KCnN0YXJ0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIjCgplbmRfcmVhc29uGAQgASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFleGVjdXRvcl9yZXN0YXJ0cxgGIAEoBRIkCgVleGl0cxgHIAMoCzIVLmdubmQudjEuRXhlY3V0b3JFeGl0IrkBCgxFeGVjdXRvckV4aXQSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSFgoJZXhpdF9jb2RlGAQgASgFSACIAQESDgoGc2lnbmFsGAUgASgJEh8KBnJlYXNvbhgGIAEoDjIPLmdubmQudjEuUmVhc29uEhAKCGxvZ190YWlsGAcgASgJQgwKCl9leGl0X2NvZGUipQEKCUpvYlJlc3VsdBIZChFwYXJhbWV0ZXJzX3NoYTI1NhgBIAEoCRIWCg5jaGVja3BvaW50X2RpchgCIAEoCRIaChJ0ZXN0X2FjY3VyYWN5X2xhc3QYAyABKAESGgoSdGVzdF9hY2N1cmFjeV9iZXN0GAQgASgBEhIKCmJlc3RfZXBvY2gYBSABKAUSGQoRYmVzdF92YWxfYWNjdXJhY3kYBiABKAEixgMKB0pvYlBsYW4SCwoDam9iGAEgASgJEhEKCWVzdGltYXRlZBgCIAEoCBIrCglleGVjdXRvcnMYAyADKAsyGC5nbm5kLnYxLlBsYW5uZWRFeGVjdXRvchIYChBzYW1wbGVyX2JhdGNoX25zGAQgASgDEhgKEHRyYWluZXJfYmF0Y2hfbnMYBSABKAMSGAoQc3RhbmRieV9iYXRjaF9ucxgGIAEoAxIJCgFrGAcgASgBEiYKB2Nob2ljZXMYCCADKAsyFS5nbm5kLnYxLlBvbGljeUNob2ljZRIoCgZwb2xpY3kYCSABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRInCgdzdGFuZGJ5GAogASgOMhYuZ25uZC52MS5TdGFuZGJ5UG9saWN5Eh0KFXRpbWVfc2hhcmluZ19iYXRjaF9ucxgLIAEoAxITCgtleHBsYW5hdGlvbhgMIAEoCRIWCg5xdWV1ZV9jYXBhY2l0eRgNIAEoBRISCgpzbG90X2J5dGVzGA4gASgDEhcKD3BhcmFtZXRlcl9jb3VudBgPIAEoAxIhCgVjYWNoZRgQIAEoCzISLmdubmQudjEuQ2FjaGVQbGFuIpYBCglDYWNoZVBsYW4SJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIUCgx0cmFpbmVyX3Jvd3MYAiABKAMSFAoMc3RhbmRieV9yb3dzGAMgASgDEhEKCXJvd19ieXRlcxgEIAEoAxIPCgdyYW5rX21zGAUgASgDEhMKC2V4cGxhbmF0aW9uGAYgASgJIkYKD1BsYW5uZWRFeGVjdXRvchIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJIm4KDFBvbGljeUNob2ljZRIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIQCghzYW1wbGVycxgCIAEoBRIQCgh0cmFpbmVycxgDIAEoBRIQCghiYXRjaF9ucxgEIAEoAyqXAQoJTW9kZWxUeXBlEhoKFk1PREVMX1RZUEVfVU5TUEVDSUZJRUQQABIYChRNT0RFTF9UWVBFX0dSQVBIU0FHRRABEhIKDk1PREVMX1RZUEVfR0NOEAISEgoOTU9ERUxfVFlQRV9HQVQQAxIUChBNT0RFTF9UWVBFX0dBVFYyEAQSFgoSTU9ERUxfVFlQRV9QSU5TQUdFEAUqbAoKQWN0aXZhdGlvbhIaChZBQ1RJVkFUSU9OX1VOU1BFQ0lGSUVEEAASEwoPQUNUSVZBVElPTl9SRUxVEAESEgoOQUNUSVZBVElPTl9FTFUQAhIZChVBQ1RJVkFUSU9OX0xFQUtZX1JFTFUQAyp1Cg1Ob3JtYWxpemF0aW9uEh0KGU5PUk1BTElaQVRJT05fVU5TUEVDSUZJRUQQABIWChJOT1JNQUxJWkFUSU9OX05PTkUQARIUChBOT1JNQUxJWkFUSU9OX0wyEAISFwoTTk9STUFMSVpBVElPTl9MQVlFUhADKsQBChFTYW1wbGluZ0FsZ29yaXRobRIiCh5TQU1QTElOR19BTEdPUklUSE1fVU5TUEVDSUZJRUQQABIjCh9TQU1QTElOR19BTEdPUklUSE1fS0hPUF9VTklGT1JNEAESJAogU0FNUExJTkdfQUxHT1JJVEhNX0tIT1BfV0VJR0hURUQQAhIiCh5TQU1QTElOR19BTEdPUklUSE1fUkFORE9NX1dBTEsQAxIcChhTQU1QTElOR19BTEdPUklUSE1fTEFCT1IQBCpMCglFeHBhbnNpb24SGQoVRVhQQU5TSU9OX1VOU1BFQ0lGSUVEEAASEQoNRVhQQU5TSU9OX0FMTBABEhEKDUVYUEFOU0lPTl9ORVcQAirIAQoLQ2FjaGVQb2xpY3kSHAoYQ0FDSEVfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGQoVQ0FDSEVfUE9MSUNZX0NPTUJJTkVEEAESFgoSQ0FDSEVfUE9MSUNZX1BSRVNDEAISHAoYQ0FDSEVfUE9MSUNZX1BST0JBQklMSVRZEAMSFwoTQ0FDSEVfUE9MSUNZX0RFR1JFRRAEEhcKE0NBQ0hFX1BPTElDWV9SQU5ET00QBRIYChRDQUNIRV9QT0xJQ1lfT1BUSU1BTBAGKnYKEFdlaWdodERlY2F5U2NvcGUSIgoeV0VJR0hUX0RFQ0FZX1NDT1BFX1VOU1BFQ0lGSUVEEAASGgoWV0VJR0hUX0RFQ0FZX1NDT1BFX0FMTBABEiIKHldFSUdIVF9ERUNBWV9TQ09QRV9GSVJTVF9MQVlFUhACKnoKDU9wdGltaXplclR5cGUSHgoaT1BUSU1JWkVSX1RZUEVfVU5TUEVDSUZJRUQQABIXChNPUFRJTUlaRVJfVFlQRV9BREFNEAESGAoUT1BUSU1JWkVSX1RZUEVfQURBTVcQAhIWChJPUFRJTUlaRVJfVFlQRV9TR0QQAyqJAQoOTHJTY2hlZHVsZVR5cGUSIAocTFJfU0NIRURVTEVfVFlQRV9VTlNQRUNJRklFRBAAEh0KGUxSX1NDSEVEVUxFX1RZUEVfQ09OU1RBTlQQARIZChVMUl9TQ0hFRFVMRV9UWVBFX1NURVAQAhIbChdMUl9TQ0hFRFVMRV9UWVBFX0NPU0lORRADKqMBCg9QbGFjZW1lbnRQb2xpY3kSIAocUExBQ0VNRU5UX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFVBMQUNFTUVOVF9QT0xJQ1lfQVVUTxABEhoKFlBMQUNFTUVOVF9QT0xJQ1lfUEFQRVIQAhIbChdQTEFDRU1FTlRfUE9MSUNZX01JTk1BWBADEhoKFlBMQUNFTUVOVF9QT0xJQ1lfRklYRUQQBCp7Cg1TdGFuZGJ5UG9saWN5Eh4KGlNUQU5EQllfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFwoTU1RBTkRCWV9QT0xJQ1lfQVVUTxABEhYKElNUQU5EQllfUE9MSUNZX09GRhACEhkKFVNUQU5EQllfUE9MSUNZX0FMV0FZUxADKs4BCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFKT0JfU1RBVEVfUEVORElORxABEhcKE0pPQl9TVEFURV9QUkVQQVJJTkcQAhIVChFKT0JfU1RBVEVfUlVOTklORxADEhgKFEpPQl9TVEFURV9DQU5DRUxMSU5HEAQSFwoTSk9CX1NUQVRFX1NVQ0NFRURFRBAFEhQKEEpPQl9TVEFURV9GQUlMRUQQBhIXChNKT0JfU1RBVEVfQ0FOQ0VMTEVEEAcqUgoJSm9iSW50ZW50EhoKFkpPQl9JTlRFTlRfVU5TUEVDSUZJRUQQABISCg5KT0JfSU5URU5UX1JVThABEhUKEUpPQl9JTlRFTlRfQ0FOQ0VMEAIqwwEKCEpvYlBoYXNlEhkKFUpPQl9QSEFTRV9VTlNQRUNJRklFRBAAEh0KGUpPQl9QSEFTRV9MT0FESU5HX0RBVEFTRVQQARIZChVKT0JfUEhBU0VfQ0FMSUJSQVRJTkcQAhIWChJKT0JfUEhBU0VfU1RBUlRJTkcQAxIWChJKT0JfUEhBU0VfVFJBSU5JTkcQBBIYChRKT0JfUEhBU0VfRVZBTFVBVElORxAFEhgKFEpPQl9QSEFTRV9GSU5BTElaSU5HEAYqfgoMRXhlY3V0b3JSb2xlEh0KGUVYRUNVVE9SX1JPTEVfVU5TUEVDSUZJRUQQABIZChVFWEVDVVRPUl9ST0xFX1NBTVBMRVIQARIZChVFWEVDVVRPUl9ST0xFX1RSQUlORVIQAhIZChVFWEVDVVRPUl9ST0xFX1NUQU5EQlkQA2IGcHJvdG8z", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * What to train and how. Every scalar is optional: unset differs from 0; defaults appear in
@@ -50,6 +50,13 @@ export type JobSpec = Message<"gnnd.v1.JobSpec"> & {
    * @generated from field: gnnd.v1.FeaturesSpec features = 4;
    */
   features?: FeaturesSpec | undefined;
+
+  /**
+   * Which feature rows devices keep.
+   *
+   * @generated from field: gnnd.v1.CacheSpec cache = 12;
+   */
+  cache?: CacheSpec | undefined;
 
   /**
    * Epochs, steps and optimizer.
@@ -336,6 +343,49 @@ export const FeaturesSpecSchema: GenMessage<FeaturesSpec> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job, 5);
 
 /**
+ * Which feature rows devices keep. Changes where rows are read from, never the trained model.
+ *
+ * @generated from message gnnd.v1.CacheSpec
+ */
+export type CacheSpec = Message<"gnnd.v1.CacheSpec"> & {
+  /**
+   * Default COMBINED.
+   *
+   * @generated from field: gnnd.v1.CachePolicy policy = 1;
+   */
+  policy: CachePolicy;
+
+  /**
+   * K: epochs sampled in advance for COMBINED and PRESC, 1 to 10. Default 1.
+   *
+   * @generated from field: optional int32 presample_epochs = 2;
+   */
+  presampleEpochs?: number | undefined;
+
+  /**
+   * Share of the dataset's rows that a Trainer keeps, 0 to 1, or -1: as many as
+   * resources.device_memory_bytes leaves room for, none where that is not set. Default -1.
+   *
+   * @generated from field: optional double ratio = 3;
+   */
+  ratio?: number | undefined;
+
+  /**
+   * The same for standby Trainers, beside the topology. Default -1: ratio where that is a share.
+   *
+   * @generated from field: optional double standby_ratio = 4;
+   */
+  standbyRatio?: number | undefined;
+};
+
+/**
+ * Describes the message gnnd.v1.CacheSpec.
+ * Use `create(CacheSpecSchema)` to create a new message.
+ */
+export const CacheSpecSchema: GenMessage<CacheSpec> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 6);
+
+/**
  * The optimizer. The betas and epsilon are of ADAM and ADAMW.
  *
  * @generated from message gnnd.v1.OptimizerSpec
@@ -410,7 +460,7 @@ export type OptimizerSpec = Message<"gnnd.v1.OptimizerSpec"> & {
  * Use `create(OptimizerSpecSchema)` to create a new message.
  */
 export const OptimizerSpecSchema: GenMessage<OptimizerSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 6);
+  messageDesc(file_gnnd_v1_job, 7);
 
 /**
  * The learning rate over the job.
@@ -453,7 +503,7 @@ export type LrScheduleSpec = Message<"gnnd.v1.LrScheduleSpec"> & {
  * Use `create(LrScheduleSpecSchema)` to create a new message.
  */
 export const LrScheduleSpecSchema: GenMessage<LrScheduleSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 7);
+  messageDesc(file_gnnd_v1_job, 8);
 
 /**
  * Epochs, steps and optimizer.
@@ -524,7 +574,7 @@ export type TrainingSpec = Message<"gnnd.v1.TrainingSpec"> & {
  * Use `create(TrainingSpecSchema)` to create a new message.
  */
 export const TrainingSpecSchema: GenMessage<TrainingSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 8);
+  messageDesc(file_gnnd_v1_job, 9);
 
 /**
  * What the job asks for.
@@ -545,6 +595,22 @@ export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
    * @generated from field: repeated string device_names = 2;
    */
   deviceNames: string[];
+
+  /**
+   * Memory of each device that an executor may fill with cached rows and its own work, 1 to 2^42.
+   * Default 0, not set: caches have the size that cache.ratio says.
+   *
+   * @generated from field: optional int64 device_memory_bytes = 3;
+   */
+  deviceMemoryBytes?: bigint | undefined;
+
+  /**
+   * Memory of the host that features may take, 1 to 2^42. A larger feature file counts as read from
+   * disk. Default 0, not set: the file counts as in memory.
+   *
+   * @generated from field: optional int64 host_memory_bytes = 4;
+   */
+  hostMemoryBytes?: bigint | undefined;
 };
 
 /**
@@ -552,7 +618,7 @@ export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
  * Use `create(ResourcesSpecSchema)` to create a new message.
  */
 export const ResourcesSpecSchema: GenMessage<ResourcesSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 9);
+  messageDesc(file_gnnd_v1_job, 10);
 
 /**
  * Who samples and who trains.
@@ -587,7 +653,7 @@ export type PlacementSpec = Message<"gnnd.v1.PlacementSpec"> & {
  * Use `create(PlacementSpecSchema)` to create a new message.
  */
 export const PlacementSpecSchema: GenMessage<PlacementSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 10);
+  messageDesc(file_gnnd_v1_job, 11);
 
 /**
  * The queue between Samplers and Trainers.
@@ -616,7 +682,7 @@ export type QueueSpec = Message<"gnnd.v1.QueueSpec"> & {
  * Use `create(QueueSpecSchema)` to create a new message.
  */
 export const QueueSpecSchema: GenMessage<QueueSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 11);
+  messageDesc(file_gnnd_v1_job, 12);
 
 /**
  * What is survived.
@@ -644,7 +710,7 @@ export type RestartSpec = Message<"gnnd.v1.RestartSpec"> & {
  * Use `create(RestartSpecSchema)` to create a new message.
  */
 export const RestartSpecSchema: GenMessage<RestartSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 12);
+  messageDesc(file_gnnd_v1_job, 13);
 
 /**
  * Limits on waiting and running, in milliseconds, at most 2^31 - 1 (24.8 days) each.
@@ -693,7 +759,7 @@ export type TimeoutsSpec = Message<"gnnd.v1.TimeoutsSpec"> & {
  * Use `create(TimeoutsSpecSchema)` to create a new message.
  */
 export const TimeoutsSpecSchema: GenMessage<TimeoutsSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 13);
+  messageDesc(file_gnnd_v1_job, 14);
 
 /**
  * A job: spec, state, progress.
@@ -833,7 +899,7 @@ export type Job = Message<"gnnd.v1.Job"> & {
  * Use `create(JobSchema)` to create a new message.
  */
 export const JobSchema: GenMessage<Job> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 14);
+  messageDesc(file_gnnd_v1_job, 15);
 
 /**
  * Where a running job is. Coalesced; has no revision of its own.
@@ -938,7 +1004,7 @@ export type JobProgress = Message<"gnnd.v1.JobProgress"> & {
  * Use `create(JobProgressSchema)` to create a new message.
  */
 export const JobProgressSchema: GenMessage<JobProgress> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 15);
+  messageDesc(file_gnnd_v1_job, 16);
 
 /**
  * One executor, now.
@@ -987,6 +1053,13 @@ export type ExecutorStatus = Message<"gnnd.v1.ExecutorStatus"> & {
    * @generated from field: string stage = 6;
    */
   stage: string;
+
+  /**
+   * Share of the feature rows it read that its cache held, 0 to 1; 0 without a cache.
+   *
+   * @generated from field: double cache_hit_rate = 7;
+   */
+  cacheHitRate: number;
 };
 
 /**
@@ -994,7 +1067,7 @@ export type ExecutorStatus = Message<"gnnd.v1.ExecutorStatus"> & {
  * Use `create(ExecutorStatusSchema)` to create a new message.
  */
 export const ExecutorStatusSchema: GenMessage<ExecutorStatus> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 16);
+  messageDesc(file_gnnd_v1_job, 17);
 
 /**
  * One epoch, as recorded in the store when it ended.
@@ -1099,7 +1172,7 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
  * Use `create(EpochReportSchema)` to create a new message.
  */
 export const EpochReportSchema: GenMessage<EpochReport> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 17);
+  messageDesc(file_gnnd_v1_job, 18);
 
 /**
  * One try at running the job.
@@ -1162,7 +1235,7 @@ export type Attempt = Message<"gnnd.v1.Attempt"> & {
  * Use `create(AttemptSchema)` to create a new message.
  */
 export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 18);
+  messageDesc(file_gnnd_v1_job, 19);
 
 /**
  * How an executor ended.
@@ -1225,7 +1298,7 @@ export type ExecutorExit = Message<"gnnd.v1.ExecutorExit"> & {
  * Use `create(ExecutorExitSchema)` to create a new message.
  */
 export const ExecutorExitSchema: GenMessage<ExecutorExit> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 19);
+  messageDesc(file_gnnd_v1_job, 20);
 
 /**
  * What a SUCCEEDED job leaves.
@@ -1281,7 +1354,7 @@ export type JobResult = Message<"gnnd.v1.JobResult"> & {
  * Use `create(JobResultSchema)` to create a new message.
  */
 export const JobResultSchema: GenMessage<JobResult> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 20);
+  messageDesc(file_gnnd_v1_job, 21);
 
 /**
  * How devices are split, and why.
@@ -1393,6 +1466,13 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
    * @generated from field: int64 parameter_count = 15;
    */
   parameterCount: bigint;
+
+  /**
+   * What devices keep; not set before calibration.
+   *
+   * @generated from field: gnnd.v1.CachePlan cache = 16;
+   */
+  cache?: CachePlan | undefined;
 };
 
 /**
@@ -1400,7 +1480,63 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
  * Use `create(JobPlanSchema)` to create a new message.
  */
 export const JobPlanSchema: GenMessage<JobPlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 21);
+  messageDesc(file_gnnd_v1_job, 22);
+
+/**
+ * Which feature rows are kept, and why.
+ *
+ * @generated from message gnnd.v1.CachePlan
+ */
+export type CachePlan = Message<"gnnd.v1.CachePlan"> & {
+  /**
+   * What orders the nodes.
+   *
+   * @generated from field: gnnd.v1.CachePolicy policy = 1;
+   */
+  policy: CachePolicy;
+
+  /**
+   * Rows that each Trainer keeps.
+   *
+   * @generated from field: int64 trainer_rows = 2;
+   */
+  trainerRows: bigint;
+
+  /**
+   * Rows that each standby Trainer keeps.
+   *
+   * @generated from field: int64 standby_rows = 3;
+   */
+  standbyRows: bigint;
+
+  /**
+   * Bytes of a row.
+   *
+   * @generated from field: int64 row_bytes = 4;
+   */
+  rowBytes: bigint;
+
+  /**
+   * Milliseconds that ranking the nodes took; 0 when an earlier job's order was used.
+   *
+   * @generated from field: int64 rank_ms = 5;
+   */
+  rankMs: bigint;
+
+  /**
+   * One sentence: why so many.
+   *
+   * @generated from field: string explanation = 6;
+   */
+  explanation: string;
+};
+
+/**
+ * Describes the message gnnd.v1.CachePlan.
+ * Use `create(CachePlanSchema)` to create a new message.
+ */
+export const CachePlanSchema: GenMessage<CachePlan> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 23);
 
 /**
  * One executor of a plan.
@@ -1428,7 +1564,7 @@ export type PlannedExecutor = Message<"gnnd.v1.PlannedExecutor"> & {
  * Use `create(PlannedExecutorSchema)` to create a new message.
  */
 export const PlannedExecutorSchema: GenMessage<PlannedExecutor> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 22);
+  messageDesc(file_gnnd_v1_job, 24);
 
 /**
  * What one policy would choose.
@@ -1470,7 +1606,7 @@ export type PolicyChoice = Message<"gnnd.v1.PolicyChoice"> & {
  * Use `create(PolicyChoiceSchema)` to create a new message.
  */
 export const PolicyChoiceSchema: GenMessage<PolicyChoice> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 23);
+  messageDesc(file_gnnd_v1_job, 25);
 
 /**
  * Kinds of graph neural networks.
@@ -1692,6 +1828,69 @@ export const ExpansionSchema: GenEnum<Expansion> = /*@__PURE__*/
   enumDesc(file_gnnd_v1_job, 4);
 
 /**
+ * How nodes are ordered for caching: by how many batches of an epoch are expected to read them.
+ *
+ * @generated from enum gnnd.v1.CachePolicy
+ */
+export enum CachePolicy {
+  /**
+   * Not set: COMBINED.
+   *
+   * @generated from enum value: CACHE_POLICY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * PRESC and PROBABILITY together: the mean of both, weighted by what each is worth.
+   *
+   * @generated from enum value: CACHE_POLICY_COMBINED = 1;
+   */
+  COMBINED = 1,
+
+  /**
+   * Counts of pre-sampling epochs (GNNLab, section 6.3).
+   *
+   * @generated from enum value: CACHE_POLICY_PRESC = 2;
+   */
+  PRESC = 2,
+
+  /**
+   * Inclusion probabilities, propagated through the hops of the sampler.
+   *
+   * @generated from enum value: CACHE_POLICY_PROBABILITY = 3;
+   */
+  PROBABILITY = 3,
+
+  /**
+   * Out-degree.
+   *
+   * @generated from enum value: CACHE_POLICY_DEGREE = 4;
+   */
+  DEGREE = 4,
+
+  /**
+   * Any order.
+   *
+   * @generated from enum value: CACHE_POLICY_RANDOM = 5;
+   */
+  RANDOM = 5,
+
+  /**
+   * What the job's own epochs will read, sampled in advance: an upper bound for comparisons, which
+   * costs as many epochs of sampling as the job has.
+   *
+   * @generated from enum value: CACHE_POLICY_OPTIMAL = 6;
+   */
+  OPTIMAL = 6,
+}
+
+/**
+ * Describes the enum gnnd.v1.CachePolicy.
+ */
+export const CachePolicySchema: GenEnum<CachePolicy> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 5);
+
+/**
  * Which parameters weight decay acts on.
  *
  * @generated from enum gnnd.v1.WeightDecayScope
@@ -1723,7 +1922,7 @@ export enum WeightDecayScope {
  * Describes the enum gnnd.v1.WeightDecayScope.
  */
 export const WeightDecayScopeSchema: GenEnum<WeightDecayScope> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 5);
+  enumDesc(file_gnnd_v1_job, 6);
 
 /**
  * How a step follows from its gradient.
@@ -1764,7 +1963,7 @@ export enum OptimizerType {
  * Describes the enum gnnd.v1.OptimizerType.
  */
 export const OptimizerTypeSchema: GenEnum<OptimizerType> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 6);
+  enumDesc(file_gnnd_v1_job, 7);
 
 /**
  * How the learning rate goes on.
@@ -1805,7 +2004,7 @@ export enum LrScheduleType {
  * Describes the enum gnnd.v1.LrScheduleType.
  */
 export const LrScheduleTypeSchema: GenEnum<LrScheduleType> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 7);
+  enumDesc(file_gnnd_v1_job, 8);
 
 /**
  * How devices are split between Samplers and Trainers.
@@ -1853,7 +2052,7 @@ export enum PlacementPolicy {
  * Describes the enum gnnd.v1.PlacementPolicy.
  */
 export const PlacementPolicySchema: GenEnum<PlacementPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 8);
+  enumDesc(file_gnnd_v1_job, 9);
 
 /**
  * When a standby Trainer on a Sampler's device may train.
@@ -1894,7 +2093,7 @@ export enum StandbyPolicy {
  * Describes the enum gnnd.v1.StandbyPolicy.
  */
 export const StandbyPolicySchema: GenEnum<StandbyPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 9);
+  enumDesc(file_gnnd_v1_job, 10);
 
 /**
  * States of a job.
@@ -1963,7 +2162,7 @@ export enum JobState {
  * Describes the enum gnnd.v1.JobState.
  */
 export const JobStateSchema: GenEnum<JobState> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 10);
+  enumDesc(file_gnnd_v1_job, 11);
 
 /**
  * What the user wants, kept apart from what is.
@@ -1997,7 +2196,7 @@ export enum JobIntent {
  * Describes the enum gnnd.v1.JobIntent.
  */
 export const JobIntentSchema: GenEnum<JobIntent> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 11);
+  enumDesc(file_gnnd_v1_job, 12);
 
 /**
  * What a PREPARING or RUNNING job is doing.
@@ -2013,7 +2212,7 @@ export enum JobPhase {
   UNSPECIFIED = 0,
 
   /**
-   * Topology goes to shared memory, features are standardised.
+   * Topology goes to shared memory, features are standardised, nodes are ranked for the cache.
    *
    * @generated from enum value: JOB_PHASE_LOADING_DATASET = 1;
    */
@@ -2059,7 +2258,7 @@ export enum JobPhase {
  * Describes the enum gnnd.v1.JobPhase.
  */
 export const JobPhaseSchema: GenEnum<JobPhase> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 12);
+  enumDesc(file_gnnd_v1_job, 13);
 
 /**
  * Roles of executors.
@@ -2100,5 +2299,5 @@ export enum ExecutorRole {
  * Describes the enum gnnd.v1.ExecutorRole.
  */
 export const ExecutorRoleSchema: GenEnum<ExecutorRole> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 13);
+  enumDesc(file_gnnd_v1_job, 14);
 
