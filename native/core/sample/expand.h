@@ -53,7 +53,7 @@ class ExpandBuffers {
   explicit ExpandBuffers(uint32_t max_fanout) : row_picker(max_fanout) {
     const uint32_t edges = std::max(kMaxGroupEdges, max_fanout);
     for (Slot& slot : slots) {
-      slot.edge_at.resize(edges);
+      slot.edge_at.resize(edges + kMaxAliasDraws);  // the last row may write more than it keeps
       slot.ids.resize(edges);
     }
   }

@@ -9,9 +9,9 @@
 
 namespace gnnd {
 
-// Expands one hop by LABOR. Rows are read in sequence, all of them; the memory's own prefetcher
-// does the rest of a row once its first lines are asked for. Ids taken wait in a chunk between the
-// prefetch of their table entries and their use.
+// Expands one hop by LABOR. Rows are read whole: each chunk of a row is asked for some rows, or one
+// chunk, before it is looked at. Ids taken wait in a chunk of their own between the prefetch of
+// their table entries and their use.
 template <typename Table>
 class LaborHop {
  public:
@@ -47,13 +47,12 @@ class LaborHop {
  private:
   using Slot = ExpandBuffers::Slot;
   static constexpr uint32_t kChunkIds = ExpandBuffers::kChunkIds;
+  static constexpr uint64_t kIdsPerLine = 16;
   static_assert(2 * kChunkIds <= ExpandBuffers::kMaxGroupEdges);
 
   void Prefetch(uint32_t row) const {
     constexpr uint32_t kBoundsAhead = 24;
     constexpr uint32_t kRowsAhead = 8;
-    constexpr uint64_t kIdsPerLine = 16;
-    constexpr uint64_t kLines = 4;
     const uint32_t end = task_->num_dst;
     if (end - row > kBoundsAhead) {
       __builtin_prefetch(graph_indptr_ + task_->nodes[row + kBoundsAhead]);
@@ -61,7 +60,7 @@ class LaborHop {
     if (end - row <= kRowsAhead) return;
     const uint32_t node = task_->nodes[row + kRowsAhead];
     const uint64_t first = graph_indptr_[node];
-    const uint64_t last = std::min(graph_indptr_[node + 1], first + kLines * kIdsPerLine);
+    const uint64_t last = std::min(graph_indptr_[node + 1], first + kChunkIds);
     for (uint64_t e = first; e < last; e += kIdsPerLine) __builtin_prefetch(graph_indices_ + e);
   }
 
@@ -73,6 +72,8 @@ class LaborHop {
     uint32_t taken = 0;
     for (uint64_t from = 0; from < degree && taken < most; from += kChunkIds) {
       const auto size = static_cast<uint32_t>(std::min<uint64_t>(kChunkIds, degree - from));
+      const uint64_t next = std::min<uint64_t>(degree, from + 2 * kChunkIds);
+      for (uint64_t e = from + kChunkIds; e < next; e += kIdsPerLine) __builtin_prefetch(row + e);
       if (filling_->size + kChunkIds + kLaborSlack > filling_->ids.size()) Flush();
       uint32_t* kept = filling_->ids.data() + filling_->size;
       if (all) std::copy_n(row + from, size, kept);
