@@ -10,8 +10,8 @@
 #include "core/dataset/topology_view.h"
 #include "core/sample/huge_array.h"
 
-// The sampler benchmark's graph: Pareto-distributed degrees, endpoints drawn by degree, ids in
-// random order.
+// Graphs that benchmarks sample: Pareto-distributed degrees, endpoints drawn by degree, ids in
+// random order, which is the worst case for locality. The same on every host.
 
 namespace gnnd {
 
@@ -42,10 +42,10 @@ struct Graph {
   }
 };
 
-// Walker's alias table: draws a node with probability proportional to its weight.
-class AliasTable {
+// Draws a node with probability proportional to its weight.
+class EndpointTable {
  public:
-  explicit AliasTable(const std::vector<double>& weights) : entries_(weights.size()) {
+  explicit EndpointTable(const std::vector<double>& weights) : entries_(weights.size()) {
     double sum = 0;
     for (const double weight : weights) sum += weight;
     const double scale = static_cast<double>(weights.size()) / sum;
@@ -98,9 +98,22 @@ inline Graph PowerLawGraph(uint32_t num_nodes, uint64_t num_edges) {
         num_edges, static_cast<uint64_t>(cumulated / sum * static_cast<double>(num_edges)));
   }
   graph.indptr[num_nodes] = num_edges;
-  const AliasTable endpoints(weights);
+  const EndpointTable endpoints(weights);
   for (uint64_t e = 0; e < num_edges; ++e) graph.indices[e] = endpoints.Draw(&random);
   return graph;
+}
+
+// Edge weights uniform in 1 to 10, as alias tables.
+inline void AddAliasTables(Graph* graph) {
+  Random random;
+  AliasBuilder builder;
+  std::vector<float> weights;
+  graph->alias = HugeArray<AliasEntry>(graph->indices.size());
+  for (uint64_t v = 0; v + 1 < graph->indptr.size(); ++v) {
+    weights.resize(graph->indptr[v + 1] - graph->indptr[v]);
+    for (float& weight : weights) weight = static_cast<float>(1 + random.Below(10));
+    builder.Build(weights, graph->alias.data() + graph->indptr[v]);
+  }
 }
 
 }  // namespace gnnd

@@ -53,7 +53,7 @@ class ExpandBuffers {
   explicit ExpandBuffers(uint32_t max_fanout) : row_picker(max_fanout) {
     const uint32_t edges = std::max(kMaxGroupEdges, max_fanout);
     for (Slot& slot : slots) {
-      slot.edge_at.resize(edges);
+      slot.edge_at.resize(edges + kMaxAliasDraws);  // the last row may write more than it keeps
       slot.ids.resize(edges);
     }
   }
@@ -235,27 +235,62 @@ class SampledHop : private HopRing<Table> {
   bool replace_;
 };
 
-// Expands one hop that takes whole rows: with `alias`, their entries of weight above 0. Rows are
-// read in sequence, so only the table entries are
-// random reads: chunks of ids lie between their prefetch and their use.
+// Ids on their way into a sample where rows are read in sequence: chunks of them wait between the
+// prefetch of their table entries and their use.
+template <typename Table>
+class IdStream {
+ public:
+  IdStream(Table* table, ExpandBuffers* buffers, HopTask* task)
+      : table_(table), task_(task), filling_(&buffers->slots[0]), waiting_(&buffers->slots[1]) {
+    filling_->size = 0;
+    waiting_->size = 0;
+  }
+
+  // Where the next up to `size` ids go; at most ExpandBuffers::kMaxGroupEdges or the largest
+  // fanout.
+  uint32_t* Room(uint32_t size) {
+    if (filling_->size + size > filling_->ids.size()) Flush();
+    return filling_->ids.data() + filling_->size;
+  }
+
+  // Takes the first `size` ids that were written there.
+  void Append(uint32_t size) {
+    const uint32_t* ids = filling_->ids.data() + filling_->size;
+    for (uint32_t k = 0; k < size; ++k) table_->Prefetch(ids[k]);
+    filling_->size += size;
+  }
+
+  void Finish() {
+    Flush();
+    Flush();
+  }
+
+ private:
+  // Writes the chunk that waits; the one that was filled waits from now on.
+  void Flush() {
+    task_->count = table_->InsertAll(waiting_->ids.data(), waiting_->size, task_->nodes,
+                                     task_->count, task_->src + task_->num_edges);
+    task_->num_edges += waiting_->size;
+    waiting_->size = 0;
+    std::swap(filling_, waiting_);
+  }
+
+  Table* table_;
+  HopTask* task_;
+  ExpandBuffers::Slot* filling_;
+  ExpandBuffers::Slot* waiting_;
+};
+
+// Expands one hop that takes whole rows: with `alias`, their entries of weight above 0.
 template <typename Table>
 void ExpandFullRows(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
                     const AliasEntry* alias, HopTask* task) {
   constexpr uint32_t kRowsAhead = 16;
+  constexpr uint64_t kChunkIds = ExpandBuffers::kChunkIds;
   const uint64_t* graph_indptr = topology.indptr.data();
   const uint32_t* graph_indices = topology.indices.data();
-  ExpandBuffers::Slot* filling = &buffers->slots[0];
-  ExpandBuffers::Slot* waiting = &buffers->slots[1];
-  filling->size = 0;
-  waiting->size = 0;
-  uint32_t edges = task->num_edges;  // chosen; those that waited are written
-  const auto insert_waiting = [&] {
-    task->count = table->InsertAll(waiting->ids.data(), waiting->size, task->nodes, task->count,
-                                   task->src + task->num_edges);
-    task->num_edges += waiting->size;
-    waiting->size = 0;
-  };
-
+  IdStream<Table> ids(table, buffers, task);
+  uint32_t edges = task->num_edges;
   for (uint32_t row = task->first_row; row < task->num_dst; ++row) {
     const uint64_t row_ahead = uint64_t{row} + kRowsAhead;
     if (row_ahead < task->num_dst) __builtin_prefetch(graph_indptr + task->nodes[row_ahead]);
@@ -263,22 +298,21 @@ void ExpandFullRows(const TopologyView& topology, Table* table, ExpandBuffers* b
     if (next_row < task->num_dst) {
       __builtin_prefetch(graph_indices + graph_indptr[task->nodes[next_row]]);
     }
-    const uint64_t begin = graph_indptr[task->nodes[row]];
     const uint64_t end = graph_indptr[task->nodes[row] + 1];
-    for (uint64_t e = begin; e < end; ++e) {
-      if (alias != nullptr && alias[e].threshold == 0) continue;
-      ++edges;
-      filling->ids[filling->size] = graph_indices[e];
-      table->Prefetch(graph_indices[e]);
-      if (++filling->size < ExpandBuffers::kChunkIds) continue;
-      insert_waiting();
-      std::swap(filling, waiting);
+    for (uint64_t e = graph_indptr[task->nodes[row]]; e < end;) {
+      const uint64_t chunk_end = std::min(end, e + kChunkIds);
+      uint32_t* out = ids.Room(kChunkIds);
+      uint32_t size = 0;
+      for (; e < chunk_end; ++e) {
+        out[size] = graph_indices[e];
+        size += alias == nullptr || alias[e].threshold != 0 ? 1 : 0;
+      }
+      ids.Append(size);
+      edges += size;
     }
     task->indptr[row + 1] = edges;
   }
-  insert_waiting();
-  std::swap(filling, waiting);
-  insert_waiting();
+  ids.Finish();
 }
 
 }  // namespace gnnd

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "core/sample/expand.h"
@@ -59,9 +58,7 @@ class WalkHop {
           const WalkKernels& kernels, uint32_t fanout, HopTask* task)
       : graph_indptr_(topology.indptr.data()),
         graph_indices_(topology.indices.data()),
-        table_(table),
-        filling_(&ring->slots[0]),
-        waiting_(&ring->slots[1]),
+        ids_(table, ring, task),
         buffers_(buffers),
         kernels_(kernels),
         walk_(buffers->options),
@@ -70,8 +67,6 @@ class WalkHop {
         task_(task) {}
 
   void Run() {
-    filling_->size = 0;
-    waiting_->size = 0;
     chosen_ = task_->num_edges;
     PrefetchRows(task_->first_row);
     for (uint32_t begin = task_->first_row; begin < task_->num_dst;) {
@@ -85,12 +80,10 @@ class WalkHop {
       for (uint32_t r = 0; r < rows; ++r) Choose(begin, r);
       begin += rows;
     }
-    Flush();
-    Flush();
+    ids_.Finish();
   }
 
  private:
-  using Slot = ExpandBuffers::Slot;
   using Walkers = WalkBuffers::Walkers;
 
   // The bounds of a group's rows, while the group before it walks.
@@ -155,34 +148,21 @@ class WalkHop {
   }
 
   void Choose(uint32_t begin, uint32_t r) {
-    if (filling_->size + fanout_ > filling_->ids.size()) Flush();
-    uint32_t* ids = filling_->ids.data() + filling_->size;
+    uint32_t* ids = ids_.Room(fanout_);
     const uint32_t* visits = buffers_->visits.data() + size_t{r} * buffers_->visits_per_row;
     float* counts = task_->weight + chosen_;
     const uint32_t made = buffers_->visits_per_row;
     const uint32_t size = made <= kMaxPairVisits && kernels_.top != nullptr
                               ? kernels_.top(visits, made, fanout_, ids, counts)
                               : buffers_->counter.Top(visits, made, fanout_, ids, counts);
-    for (uint32_t k = 0; k < size; ++k) table_->Prefetch(ids[k]);
-    filling_->size += size;
+    ids_.Append(size);
     chosen_ += size;
     task_->indptr[begin + r + 1] = chosen_;
   }
 
-  // Writes the chunk that waits; the one that was filled waits from now on.
-  void Flush() {
-    task_->count = table_->InsertAll(waiting_->ids.data(), waiting_->size, task_->nodes,
-                                     task_->count, task_->src + task_->num_edges);
-    task_->num_edges += waiting_->size;
-    waiting_->size = 0;
-    std::swap(filling_, waiting_);
-  }
-
   const uint64_t* graph_indptr_;
   const uint32_t* graph_indices_;
-  Table* table_;
-  Slot* filling_;
-  Slot* waiting_;
+  IdStream<Table> ids_;
   WalkBuffers* buffers_;
   WalkKernels kernels_;
   WalkOptions walk_;

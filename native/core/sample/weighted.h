@@ -42,8 +42,11 @@ GNND_HD bool IsWeightless(AliasEntry entry, uint32_t slot) {
   return entry.threshold == 0 && entry.alias == slot;
 }
 
+// The slot itself where word < threshold, else the alias; without a branch, which would be a coin
+// toss.
 GNND_HD uint32_t ChosenOf(AliasEntry entry, uint32_t slot, uint32_t word) {
-  return word < entry.threshold ? slot : entry.alias;
+  const uint32_t takes_alias = uint32_t{0} - static_cast<uint32_t>(word >= entry.threshold);
+  return slot ^ ((slot ^ entry.alias) & takes_alias);
 }
 
 // Draws row by row, any degree and fanout: the definition above and nothing else.

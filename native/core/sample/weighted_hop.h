@@ -138,14 +138,15 @@ class WeightedHop : private HopRing<Table> {
   bool Append(const Drawn& drawn, const uint32_t* picks, const uint16_t* repeats, uint32_t r,
               Slot* slot) {
     uint64_t* edge_at = slot->edge_at.data() + slot->size;
-    uint32_t size = 0;
-    for (uint32_t j = 0; j < draws_ && size < fanout_; ++j) {
-      edge_at[size] = drawn.starts[r] + picks[j * kGroupRows + r];
-      size += (repeats[j] >> r & 1) == 0 ? 1 : 0;
+    uint32_t different = 0;
+    // All draws, whatever is found: a loop whose length is always the same.
+    for (uint32_t j = 0; j < draws_; ++j) {
+      edge_at[different] = drawn.starts[r] + picks[j * kGroupRows + r];
+      different += (repeats[j] >> r & 1) ^ 1;
     }
-    if (size < fanout_) return false;
-    for (uint32_t j = 0; j < size; ++j) __builtin_prefetch(this->graph_indices_ + edge_at[j]);
-    slot->size += size;
+    if (different < fanout_) return false;
+    for (uint32_t j = 0; j < fanout_; ++j) __builtin_prefetch(this->graph_indices_ + edge_at[j]);
+    slot->size += fanout_;
     return true;
   }
 

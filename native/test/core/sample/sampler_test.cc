@@ -268,6 +268,20 @@ TEST_CASE("the bits of a batch are those frozen in draw.h") {
   }
 }
 
+TEST_CASE("the bits of draws with replacement and of new nodes only are frozen, too") {
+  const Graph graph = test::RandomGraph(2024, 5000, 80);
+  const auto seeds = test::RandomNodes(2025, 5000, 40);
+  const auto hash = [&](bool replace, Expansion expansion) {
+    SamplerOptions options{{15, 10, 5}, EdgeWeights::kNone};
+    options.replace = replace;
+    options.expansion = expansion;
+    SamplerUnderTest sampler(graph.view(), options, 40, DetectInstructionSet());
+    return test::ContentHash(sampler.Sample({0x0123456789ABCDEF, 7, 11}, seeds));
+  };
+  CHECK(hash(true, Expansion::kAll) == 6201934481254734340U);
+  CHECK(hash(false, Expansion::kNew) == 580738422331313407U);
+}
+
 TEST_CASE("workspace grows with the hash table and not with further batches") {
   const Graph graph = test::RandomGraph(3, 800, 20);
   const auto seeds = test::RandomNodes(1, 800, 100);

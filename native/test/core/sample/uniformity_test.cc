@@ -29,12 +29,13 @@ test::Graph SameRows(uint32_t degree) {
 
 // Calls visit(picks) with the positions that each row of each batch drew.
 template <typename Visit>
-void ForEachRow(uint32_t degree, int32_t fanout, const Visit& visit) {
+void ForEachRow(uint32_t degree, int32_t fanout, const Visit& visit, bool replace = false) {
   const test::Graph graph = SameRows(degree);
   std::vector<uint32_t> seeds(kRows);
   for (uint32_t v = 0; v < kRows; ++v) seeds[v] = v;
-  test::SamplerUnderTest sampler(graph.view(), {{fanout}, EdgeWeights::kNone}, kRows,
-                                 DetectInstructionSet());
+  SamplerOptions options{{fanout}, EdgeWeights::kNone};
+  options.replace = replace;
+  test::SamplerUnderTest sampler(graph.view(), options, kRows, DetectInstructionSet());
   for (uint32_t batch = 0; batch < kBatches; ++batch) {
     const RecordView record = sampler.Sample({17, 4, batch}, seeds);
     const BlockView block = record.block(0);
@@ -71,6 +72,23 @@ TEST_CASE("every neighbour is drawn equally often (chi-square, level 1e-6)") {
     // variance share * (1 - share), and the last neighbour's follows from the others'.
     chi_square *= (c.degree - 1.0) / c.degree / (1.0 - share);
     CHECK(chi_square < test::ChiSquareLimit(c.degree - 1.0));
+  }
+}
+
+TEST_CASE("with replacement, every pair of draws is equally likely (chi-square, level 1e-6)") {
+  constexpr uint32_t kDegree = 9;
+  for (const int32_t fanout : {2, 40}) {  // by group and row by row
+    CAPTURE(fanout);
+    std::vector<double> times(kDegree * kDegree, 0);
+    ForEachRow(
+        kDegree, fanout,
+        [&](const std::vector<uint32_t>& picks) {
+          REQUIRE(picks.size() == static_cast<size_t>(fanout));
+          times[picks[0] * kDegree + picks.back()] += 1;
+        },
+        true);
+    const std::vector<double> expected(times.size(), kRows * kBatches / 81.0);
+    CHECK(test::ChiSquare(times, expected) < test::ChiSquareLimit(80));
   }
 }
 
