@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// One command per benchmark: `npm run bench -- sampler`. Each measures what it compares side by side
-// in one run, prints a table for people and one JSON line per figure (kept in build/bench/).
+// One command per benchmark: `npm run bench -- sampler`. Each measures what it compares side by
+// side in one run, prints a table for people and one JSON line per figure (kept in build/bench/).
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Sets up a clone of gnnd: packages, PyTorch, native build, TypeScript build. Needs Node only.
 //
-//   node deploy/setup.mjs [--tests] [--bench]
+//   node deploy/setup.mjs [--tests] [--bench] [--check]
 //
 // Every step says what it does and why, does nothing when its inputs did not change, needs no root,
 // and, when something is missing, prints the command that gets it. What it makes lies in
@@ -25,7 +25,11 @@ import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 process.chdir(root);
-const wants = { tests: process.argv.includes('--tests'), bench: process.argv.includes('--bench') };
+const wants = {
+  tests: process.argv.includes('--tests'),
+  bench: process.argv.includes('--bench'),
+  check: process.argv.includes('--check'),
+};
 const torchVersion = '2.13.0';
 const startedMs = Date.now();
 let announced = false;
@@ -104,10 +108,11 @@ function digestOf({ folders = [], files = [], words = [] }) {
   return hash.digest('hex');
 }
 
-/** Runs `work` unless `digest` is what it was when it last succeeded and `product` is there. */
-async function once(name, digest, product, work) {
+/** Runs `work` unless `digest` is what it was when it last succeeded and `products` are there. */
+async function once(name, digest, products, work) {
   const stamp = join(root, '.cache', `${name}.stamp`);
-  if (existsSync(product) && existsSync(stamp) && readFileSync(stamp, 'utf8') === digest) return;
+  const isThere = products.every(existsSync) && existsSync(stamp);
+  if (isThere && readFileSync(stamp, 'utf8') === digest) return;
   rmSync(stamp, { force: true });
   await work();
   mkdirSync(dirname(stamp), { recursive: true });
@@ -135,7 +140,7 @@ async function npmPackages() {
     files: ['package.json', 'package-lock.json'],
     words: [process.versions.modules],
   });
-  await once('npm', digest, 'node_modules/.bin/tsc', async () => {
+  await once('npm', digest, ['node_modules/.bin/tsc'], async () => {
     say('npm', 'installing packages at the exact versions of package-lock.json');
     await run('npm', 'npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund']);
     await betterSqlite();
@@ -160,7 +165,7 @@ async function betterSqlite() {
   cpSync(product, cached);
 }
 
-/** The Python whose PyTorch the Trainer links: the user's if it has one, else a pinned CPU build. */
+/** The Python whose PyTorch the Trainer links: the user's if it has one, else a pinned one. */
 async function python() {
   const { GNND_PYTHON, VIRTUAL_ENV, CONDA_PREFIX } = process.env;
   if (GNND_PYTHON && torchOf(GNND_PYTHON) === null) {
@@ -196,7 +201,7 @@ async function ownPython(path) {
 function torchOf(pythonPath) {
   const code = "import importlib.util as u;s=u.find_spec('torch');print(s.origin if s else '')";
   const origin = outputOf(pythonPath, ['-c', code]);
-  if (origin === null || origin === '') return null;
+  if (origin === null || !existsSync(join(dirname(origin), 'version.py'))) return null;
   const versionFile = readFileSync(join(dirname(origin), 'version.py'), 'utf8');
   return `${dirname(origin)} ${/__version__ = '([^']+)'/.exec(versionFile)?.[1]}`;
 }
@@ -263,10 +268,14 @@ async function nativeBuild({ path: pythonPath, torch }, searchPath) {
     files: ['CMakeLists.txt'],
     words: [torch, String(tests), String(bench)],
   });
-  await once('native', digest, 'build/native/gnnd_train.node', async () => {
+  const products = ['gnnd_core.node', 'gnnd_train.node'];
+  if (tests) products.push('gnnd_core_test', 'gnnd_fault_test', 'gnnd_train_test');
+  if (bench) products.push('sampler_bench', 'queue_bench');
+  const paths = products.map((name) => `build/native/${name}`);
+  await once('native', digest, paths, async () => {
     say('native', `building the C++ core and the Trainer (PyTorch ${torch.split(' ').at(-1)})`);
     const options = [
-      ...['build', '--out=build/native', '--config=RelWithDebInfo', '--generator=Ninja'],
+      ...['--out=build/native', '--config=RelWithDebInfo', '--generator=Ninja'],
       `--parallel=${Math.max(1, cpus().length)}`,
       `--CDGNND_PYTHON=${pythonPath}`,
       `--CDGNND_TESTS=${tests ? 'ON' : 'OFF'}`,
@@ -275,8 +284,21 @@ async function nativeBuild({ path: pythonPath, torch }, searchPath) {
     if (doctest !== null) options.push(`--CDDOCTEST_INCLUDE=${doctest}`);
     if (outputOf('ccache') !== null) options.push('--CDCMAKE_CXX_COMPILER_LAUNCHER=ccache');
     const builder = resolve('node_modules/.bin/cmake-js');
-    await run('native', builder, options, { env: { PATH: searchPath } });
+    // "build" alone would keep the options of the first time.
+    for (const step of ['configure', 'build']) {
+      await run('native', builder, [step, ...options], { env: { PATH: searchPath } });
+    }
   });
+}
+
+/** clang-format at the version whose output is committed. */
+async function checkers() {
+  const path = join(root, '.cache/checkers/bin');
+  if (!wants.check || existsSync(join(path, 'clang-format'))) return;
+  say('checkers', 'clang-format from PyPI, into .cache');
+  await run('checkers', 'python3', ['-m', 'venv', '.cache/checkers']);
+  const pip = ['-m', 'pip', 'install', '--quiet', 'clang-format==19.1.7'];
+  await run('checkers', join(path, 'python'), pip);
 }
 
 async function typescriptBuild() {
@@ -284,7 +306,7 @@ async function typescriptBuild() {
     folders: ['src'],
     files: ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json'],
   });
-  await once('typescript', digest, 'dist/main.js', async () => {
+  await once('typescript', digest, ['dist/main.js'], async () => {
     say('typescript', 'compiling the daemon and gnnctl to dist/');
     rmSync('dist', { recursive: true, force: true });
     rmSync('build/tsc.tsbuildinfo', { force: true });
@@ -307,6 +329,7 @@ async function main() {
   checkMachine();
   // npm compiles SQLite while pip unpacks PyTorch: one is bound by the processor, one by the disk.
   const [, pythonFacts] = await Promise.all([npmPackages(), python()]);
+  await checkers();
   await nativeBuild(pythonFacts, await buildTools());
   await typescriptBuild();
   if (announced) say('done', 'gnnd is set up');

@@ -1,16 +1,20 @@
 import { mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { hostname, totalmem } from 'node:os';
-import { join } from 'node:path';
-import { serve } from './api/api.ts';
+import { dirname, join } from 'node:path';
+import { rpcMethods, serve } from './api/api.ts';
 import type { DeviceFacts, HostFacts } from './api/host-handlers.ts';
+import type { RpcEvent } from './api/rpc.ts';
+import { sweepTemporary } from './base/atomic-file.ts';
 import { systemClock } from './base/clock.ts';
+import { messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import type { Log } from './base/log.ts';
 import { createDatasets } from './datasets/datasets.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
-import { Runner, type RunnerObserver } from './jobs/runner.ts';
+import { Runner } from './jobs/runner.ts';
+import type { RunnerObserver } from './jobs/runner-observer.ts';
 import { serveHttp } from './metrics/http.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import { loadCore } from './native/load.ts';
@@ -66,7 +70,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const metrics = createMetrics({
     build: { version, commit: '', nodeVersion: process.versions.node, abi: '1' },
     startAtMs: clock.wallMs(),
-    grpcMethods: [],
+    grpcMethods: rpcMethods,
   });
   const store = openStore(join(config.stateDir, 'store', 'gnnd.db'), {
     clock,
@@ -75,9 +79,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     observe: (observation) => metrics.observeStore(observation),
     onFatal: options.onFatal,
   });
-  const datasets = createDatasets({ folder: config.datasetsDir, store, native, log, clock });
-  const jobMetrics = createJobMetrics(metrics);
   const jobsFolder = join(config.stateDir, 'jobs');
+  const featuresFolder = join(config.cacheDir, 'features');
+  sweep([jobsFolder, featuresFolder], log);
+  const datasets = createDatasets({ folder: config.datasetsDir, store, native, log, clock });
+  const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
   const runner = new Runner({
     store,
     native,
@@ -85,14 +91,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     log,
     devices,
     jobsFolder,
-    cacheFolder: join(config.cacheDir, 'features'),
+    cacheFolder: featuresFolder,
     random: Math.random,
     observe: observerOf(metrics, jobMetrics),
   });
-  const host = {
-    deviceNames: devices.map(({ name }) => name),
-    smallestDeviceCores: Math.min(...devices.map(({ cores }) => cores.length)),
-  };
+  const host = hostLimits(devices);
   const maxQueued = config.maxQueued;
   const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
 
@@ -102,29 +105,20 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     host: () => hostFacts(facts, store, devices, native.hostInstructionSet()),
     devices: () => deviceFacts(devices, runner),
   };
-  const http = await serveHttp({
-    listen: config.metricsListen,
-    metrics,
-    live: () => true,
-    ready: () => ready,
-    log,
-  });
-  const api = await serve(
-    { jobs, datasets, host: view },
-    {
-      listen: config.listen,
-      log,
-      clock,
-      version,
-      observe: (event) => {
-        metrics.observeGrpc(event);
-        if (event.kind === 'handled' && event.reason !== null) metrics.apiError(event.reason);
-      },
-    },
+  const listen = config.metricsListen;
+  const http = await bound(listen, () =>
+    serveHttp({ listen, metrics, live: () => true, ready: () => ready, log }),
+  );
+  const observe = (event: RpcEvent) => observeRpc(metrics, event);
+  const backend = { jobs, datasets, host: view };
+  makeSocketFolders(config.listen);
+  const api = await bound(config.listen.join(', '), () =>
+    serve(backend, { listen: config.listen, log, clock, version, observe }),
   );
   metrics.onScrape(() => {
-    updateHost(metrics, { store, devices, runner, ready, stateDir: config.stateDir });
-    jobMetrics.update(clock.monotonicMs(), (id) => store.getJob(id));
+    const { stateDir } = config;
+    updateHost(metrics, { store, devices, runner, ready, stateDir, watches: api.watchCount() });
+    jobMetrics.update(clock.monotonicMs());
   });
   runner.start();
   ready = true;
@@ -151,6 +145,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   };
 }
 
+function hostLimits(devices: readonly CrewDevice[]) {
+  return {
+    deviceNames: devices.map(({ name }) => name),
+    smallestDeviceCores: Math.min(...devices.map(({ cores }) => cores.length)),
+  };
+}
+
 function takeStateDir(stateDir: string, lock: (path: string) => number | null): void {
   const path = join(stateDir, 'LOCK');
   try {
@@ -171,6 +172,39 @@ function takeStateDir(stateDir: string, lock: (path: string) => number | null): 
   }
 }
 
+/** Removes what killed writers left; the state directory is ours by now. */
+function sweep(folders: readonly string[], log: Log): void {
+  const paths = folders.flatMap((folder) => sweepTemporary(folder, 2));
+  if (paths.length > 0) log.warn('daemon.swept', { paths });
+}
+
+function observeRpc(metrics: Metrics, event: RpcEvent): void {
+  metrics.observeGrpc(event);
+  if (event.kind === 'handled' && event.reason !== null) metrics.apiError(event.reason);
+}
+
+async function bound<T>(address: string, serveThere: () => Promise<T>): Promise<T> {
+  try {
+    return await serveThere();
+  } catch (error) {
+    const message = `cannot listen on ${address}: ${messageOf(error)}`;
+    throw new StartError(daemonExit.CONFIGURATION, message, error);
+  }
+}
+
+/** Unix sockets live in folders that need not exist yet, as $XDG_RUNTIME_DIR/gnnd. */
+function makeSocketFolders(listen: readonly string[]): void {
+  for (const address of listen.filter((text) => text.startsWith('unix:'))) {
+    const folder = dirname(address.slice('unix:'.length));
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o750 });
+    } catch (error) {
+      const message = `cannot make the folder of ${address}: ${messageOf(error)}`;
+      throw new StartError(daemonExit.CONFIGURATION, message, error);
+    }
+  }
+}
+
 function devicesOf(cores: readonly number[], config: DaemonConfig): readonly CrewDevice[] {
   try {
     return cpuDevices(cores, config.cpuDevices, config.shareCores);
@@ -187,6 +221,7 @@ function observerOf(
   return {
     attemptStarted: (attempt) => jobMetrics.started(attempt),
     attemptEnded: (attempt) => jobMetrics.ended(attempt),
+    executorStarted: (role) => metrics.executorStarted(role),
     executorExited: ({ role, reason }) => {
       const outcome =
         reason === 'NONE'
@@ -261,17 +296,18 @@ interface HostMetricsSources {
   readonly runner: Runner;
   readonly ready: boolean;
   readonly stateDir: string;
+  readonly watches: number;
 }
 
 function updateHost(metrics: Metrics, sources: HostMetricsSources): void {
-  const { store, devices, runner, ready, stateDir } = sources;
+  const { store, devices, runner, ready, stateDir, watches } = sources;
   const disk = statfsSync(stateDir);
   const datasets = store.countDatasets();
   metrics.updateHost({
     ready,
     store: { revision: store.revision(), ...store.sizes() },
     stateDirFreeBytes: disk.bavail * disk.bsize,
-    watches: 0,
+    watches,
     jobs: store.countJobs(),
     datasets: datasets.byState,
     datasetBytes: datasets.bytes,

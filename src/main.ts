@@ -7,7 +7,7 @@ import { Command } from 'commander';
 import { parse } from 'yaml';
 import { GnndError, messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
-import { createLog } from './base/log.ts';
+import { createLog, type Log } from './base/log.ts';
 import { StartError, startDaemon } from './daemon.ts';
 import {
   type ConfigName,
@@ -17,6 +17,7 @@ import {
   resolveConfig,
 } from './spec/daemon-config.ts';
 import { nearestOf } from './spec/nearest.ts';
+import { SchemaTooNew } from './store/schema.ts';
 
 /** gnnd: reads argv and configuration, runs the daemon, maps signals to its end. */
 
@@ -94,27 +95,42 @@ function mergedConfig(flags: Flags): {
   return { config: resolved.ok, origins };
 }
 
+/** What nobody caught is a bug: executors die with us, the next daemon starts from the store. */
+function dieOnBugs(log: Log): void {
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+    process.on(event, (error: unknown) => {
+      const stack = error instanceof Error ? error.stack : undefined;
+      log.error('daemon.bug', { event, message: messageOf(error), stack });
+      process.exit(daemonExit.INTERNAL);
+    });
+  }
+}
+
 async function serveUntilSignal(flags: Flags): Promise<void> {
   const { config } = mergedConfig(flags);
   const log = createLog({ level: config.logLevel });
+  dieOnBugs(log);
+  // Before the first executor is spawned: a signal during the start is heeded after it.
+  const signalled = new Promise<NodeJS.Signals>((resolve) => {
+    process.once('SIGTERM', resolve);
+    process.once('SIGINT', resolve);
+  });
   try {
-    const onFatal = () => process.exit(daemonExit.STORE_IO);
+    // Called from inside the failing call: let it return first.
+    const onFatal = () => void setImmediate(() => process.exit(daemonExit.STORE_IO));
     const daemon = await startDaemon({ config, log, version, onFatal });
     const { listen, metrics } = daemon;
     // One line on stdout for whoever started us; logs go to stderr.
     process.stdout.write(`${JSON.stringify({ msg: 'daemon.ready', listen, metrics })}\n`);
     log.info('daemon.ready', { listen, metrics, pid: process.pid });
-    const stop = (signal: NodeJS.Signals) => {
-      log.info('daemon.stopping', { signal });
-      void daemon.close().then(() => {
-        log.info('daemon.stopped');
-        process.exit(daemonExit.OK);
-      });
-    };
-    process.on('SIGTERM', stop);
-    process.on('SIGINT', stop);
+    const signal = await signalled;
+    log.info('daemon.stopping', { signal });
+    await daemon.close();
+    log.info('daemon.stopped');
+    process.exit(daemonExit.OK);
   } catch (error) {
     if (error instanceof StartError) fail(error.exitCode, error.message);
+    if (error instanceof SchemaTooNew) fail(daemonExit.INCOMPATIBLE_DATA, error.message);
     if (error instanceof GnndError) fail(daemonExit.STORE_IO, error.message);
     fail(daemonExit.INTERNAL, messageOf(error));
   }

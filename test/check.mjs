@@ -2,7 +2,7 @@
 // Everything that is judged without running gnnd: formatting, lint, types, structure, protos.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 
 const failures = [];
 const skipped = [];
@@ -25,16 +25,16 @@ function has(command) {
   return spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
 }
 
-const bin = (name) => join('node_modules/.bin', name);
+const bin = (name) => resolve('node_modules/.bin', name);
 run('biome: format and lint', bin('biome'), ['check', '--error-on-warnings', '.']);
 run('tsc: strict types', bin('tsc'), ['--noEmit']);
 run('tidy: imports, includes, sizes, words', bin('vitest'), ['run', 'test/unit/tidy']);
 run('buf: lint', bin('buf'), ['lint'], { cwd: 'proto' });
 run('buf: format', bin('buf'), ['format', '--diff', '--exit-code'], { cwd: 'proto' });
 
-const clangFormat = ['.venv/bin/clang-format', 'clang-format'].find((path) => has(path));
-if (clangFormat === undefined) {
-  skipped.push('clang-format (python3 -m pip install clang-format==19.1.7)');
+const clangFormat = '.cache/checkers/bin/clang-format';
+if (!has(clangFormat)) {
+  skipped.push('clang-format (node deploy/setup.mjs --check)');
 } else {
   const sources = [...filesUnder('native', /\.(h|cc)$/), ...filesUnder('bench', /\.(h|cc)$/)];
   run('clang-format', clangFormat, ['--dry-run', '--Werror', ...sources]);

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// All tests, by what they need: native (C++), unit (pure), process (real executors), e2e (daemon and
-// client). `npm test -- unit` runs some of them; set-up has been done by then.
+// All tests, by what they need: native (C++), unit (pure), process (real executors), e2e (daemon
+// and client). `npm test -- unit` runs some of them; set-up has been done by then.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
@@ -18,7 +18,7 @@ function run(name, command, args) {
 }
 
 if (chosen.includes('native')) {
-  for (const binary of ['gnnd_core_test', 'gnnd_train_test']) {
+  for (const binary of ['gnnd_core_test', 'gnnd_fault_test', 'gnnd_train_test']) {
     const path = `build/native/${binary}`;
     if (existsSync(path)) run('native', path, []);
     else skippedNative = true;

@@ -14,3 +14,17 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     endif()
   endforeach()
 endif()
+
+# Attach refuses a segment of another build: what both sides must agree on is the shared layout.
+set(shared_layout segment/layout.h segment/ledger.h segment/shape.h sample/record.h)
+list(TRANSFORM shared_layout PREPEND ${CMAKE_SOURCE_DIR}/native/core/)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${shared_layout})
+set(layout_digests "")
+foreach(header IN LISTS shared_layout)
+  file(SHA256 ${header} digest)
+  string(APPEND layout_digests ${digest})
+endforeach()
+string(SHA256 layout_digest "${layout_digests}")
+string(SUBSTRING ${layout_digest} 0 16 GNND_BUILD_ID)
+set_property(SOURCE ${CMAKE_SOURCE_DIR}/native/core/segment/segment.cc
+  APPEND PROPERTY COMPILE_DEFINITIONS GNND_BUILD_ID="${GNND_BUILD_ID}")

@@ -11,7 +11,10 @@ target_compile_definitions(node_api INTERFACE
 
 function(gnnd_addon name)
   add_library(${name} MODULE ${ARGN})
-  set_target_properties(${name} PROPERTIES PREFIX "" SUFFIX ".node")
+  set_target_properties(${name} PROPERTIES
+    PREFIX "" SUFFIX ".node"
+    # One place for every way to build; cmake-js would add a folder for the configuration.
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
   target_link_libraries(${name} PRIVATE node_api)
 endfunction()
 

@@ -11,6 +11,20 @@ file(GLOB_RECURSE core_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/c
 gnnd_test(gnnd_core_test ${core_tests})
 target_link_libraries(gnnd_core_test PRIVATE gnnd_core)
 
+# The segment's protocol with its failpoints compiled in: executors die at named points, and rules are
+# dropped one at a time. It compiles the protocol anew and must not link gnnd_core.
+file(GLOB fault_sources CONFIGURE_DEPENDS
+  ${CMAKE_SOURCE_DIR}/native/core/segment/*.cc
+  ${CMAKE_SOURCE_DIR}/native/test/core/segment/*_test.cc
+  ${CMAKE_SOURCE_DIR}/native/test/core/run/*_test.cc)
+foreach(part base/memfd sample/record sample/layout run/executor run/steps run/sampler_loop
+        run/trainer_loop)
+  list(APPEND fault_sources ${CMAKE_SOURCE_DIR}/native/core/${part}.cc)
+endforeach()
+gnnd_test(gnnd_fault_test ${fault_sources})
+target_compile_definitions(gnnd_fault_test PRIVATE GNND_FAILPOINTS)
+target_link_libraries(gnnd_fault_test PRIVATE gnnd_options)
+
 if(GNND_TRAIN)
   file(GLOB_RECURSE train_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/train/*_test.cc)
   gnnd_test(gnnd_train_test ${train_tests})

@@ -12,23 +12,33 @@
 #include "core/base/status.h"
 
 // How JavaScript values become C++ values at the border, and back. A missing or mistyped field is a
-// TypeError that names its path: a bug of the caller, never a user's input error (those are judged in
-// TypeScript). A Status becomes an Error whose `code` is the Status's code.
+// TypeError that names its path: a bug of the caller, never a user's input error (those are judged
+// in TypeScript). A Status becomes an Error whose `code` is the Status's code.
 
 namespace gnnd::node {
 
 inline const char* NameOf(Code code) {
   switch (code) {
-    case Code::kOk: return "OK";
-    case Code::kInvalidArgument: return "SPEC_INVALID";
-    case Code::kNotFound: return "DATASET_NOT_FOUND";
-    case Code::kDatasetCorrupt: return "DATASET_CORRUPT";
-    case Code::kShmAllocationFailed: return "SHM_ALLOCATION_FAILED";
-    case Code::kShmCorrupted: return "SHM_CORRUPTED";
-    case Code::kIo: return "IO";
-    case Code::kAborted: return "ABORTED";
-    case Code::kNumericDivergence: return "NUMERIC_DIVERGENCE";
-    case Code::kInternal: return "INTERNAL";
+    case Code::kOk:
+      return "OK";
+    case Code::kInvalidArgument:
+      return "SPEC_INVALID";
+    case Code::kNotFound:
+      return "DATASET_NOT_FOUND";
+    case Code::kDatasetCorrupt:
+      return "DATASET_CORRUPT";
+    case Code::kShmAllocationFailed:
+      return "SHM_ALLOCATION_FAILED";
+    case Code::kShmCorrupted:
+      return "SHM_CORRUPTED";
+    case Code::kIo:
+      return "IO";
+    case Code::kAborted:
+      return "ABORTED";
+    case Code::kNumericDivergence:
+      return "NUMERIC_DIVERGENCE";
+    case Code::kInternal:
+      return "INTERNAL";
   }
   return "INTERNAL";
 }

@@ -24,7 +24,8 @@ Napi::Promise RunOnThread(Napi::Env env, std::function<Result<T>()> work,
     std::function<Napi::Value(Napi::Env, T&)> convert;
     std::unique_ptr<Result<T>> result;
   };
-  auto* call = new Call{Napi::Promise::Deferred::New(env), {}, std::move(work), std::move(convert), {}};
+  auto* call =
+      new Call{Napi::Promise::Deferred::New(env), {}, std::move(work), std::move(convert), {}};
   const Napi::Promise promise = call->deferred.Promise();
   call->done = Napi::ThreadSafeFunction::New(
       env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "gnnd", 1, 1);

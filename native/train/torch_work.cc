@@ -16,6 +16,7 @@
 
 #include "core/base/check.h"
 #include "core/dataset/features.h"
+#include "core/model/parameter_digest.h"
 #include "train/evaluator.h"
 #include "train/loss.h"
 #include "train/model.h"
@@ -357,7 +358,9 @@ void TorchWork::Apply(std::span<const std::span<const float>> gradients, uint64_
 
 Status TorchWork::Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
                            EvalReport* report) {
-  return impl_->Evaluate(parameters, alive, report);
+  GNND_TRY(impl_->Evaluate(parameters, alive, report));
+  report->parameters_sha256 = DigestOf(manifest(), parameters);
+  return Status::Ok();
 }
 
 Status TorchWork::Predict(std::span<const float> parameters, std::span<const int64_t> nodes,

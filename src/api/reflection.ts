@@ -76,7 +76,7 @@ function symbolsOf(file: DescFile): readonly string[] {
   return [...file.messages, ...file.enums, ...file.services].map((symbol) => symbol.typeName);
 }
 
-/** Nested types, methods and fields lie in the file of the first part of their name that is known. */
+/** Nested types, methods and fields lie in the file of the first known part of their name. */
 function findSymbol(bySymbol: ReadonlyMap<string, DescFile>, symbol: string): DescFile | undefined {
   for (let name = symbol; name !== ''; name = name.slice(0, Math.max(0, name.lastIndexOf('.')))) {
     const file = bySymbol.get(name);

@@ -103,112 +103,7 @@ type WritableCall = grpc.ServerWritableStream<Buffer, Uint8Array>;
 type DuplexCall = grpc.ServerDuplexStream<Buffer, Uint8Array>;
 
 export function createRpcServer(server: grpc.Server, options: RpcOptions): RpcServer {
-  const active = new Map<AbortController, RpcMethod>();
-  let stopReason: GnndError | null = null;
-
-  /** Runs one call: counts it, times it, gives it a signal, maps what it throws. */
-  const run = async (
-    rpc: RpcMethod,
-    call: SurfaceCall,
-    work: (context: CallContext) => Promise<void>,
-    fail: (status: grpc.StatusObject) => void,
-  ): Promise<void> => {
-    const startMs = options.clock.monotonicMs();
-    const controller = new AbortController();
-    active.set(controller, rpc);
-    if (stopReason !== null) controller.abort(stopReason);
-    call.on('cancelled', () => controller.abort(new ClientGone()));
-    options.observe({ kind: 'started', ...rpc });
-    let outcome = outcomeOk;
-    try {
-      await work({ signal: controller.signal });
-      if (call.cancelled) outcome = { code: goneCode(call, options.clock), reason: null };
-    } catch (error) {
-      if (call.cancelled) outcome = { code: goneCode(call, options.clock), reason: null };
-      else {
-        const status = statusOf(
-          error,
-          options.log.with({ method: `${rpc.service}/${rpc.method}` }),
-        );
-        outcome = { code: status.code, reason: status.reason };
-        fail(status);
-      }
-    } finally {
-      active.delete(controller);
-      const seconds = (options.clock.monotonicMs() - startMs) / 1000;
-      options.observe({
-        kind: 'handled',
-        ...rpc,
-        code: codeName(outcome.code),
-        reason: outcome.reason,
-        seconds,
-      });
-    }
-  };
-
-  const serveUnary =
-    (rpc: RpcMethod, method: DescMethod, handler: AnyHandler) =>
-    (call: UnaryCall, callback: grpc.sendUnaryData<Uint8Array>) =>
-      void run(
-        rpc,
-        call,
-        async (context) => {
-          const request = decode(method.input, call.request);
-          options.observe({ kind: 'received', ...rpc });
-          const response = await handler(request, context);
-          const bytes = encode(method.output, response);
-          callback(null, bytes);
-          options.observe({ kind: 'sent', ...rpc });
-        },
-        (status) => callback(status),
-      );
-
-  const sendAll = async (
-    rpc: RpcMethod,
-    method: DescMethod,
-    call: WritableCall | DuplexCall,
-    responses: AsyncIterable<unknown>,
-  ): Promise<void> => {
-    for await (const response of responses) {
-      if (call.cancelled) return;
-      const hasRoom = call.write(encode(method.output, response));
-      options.observe({ kind: 'sent', ...rpc });
-      if (!hasRoom) await drained(call);
-    }
-    call.end();
-  };
-
-  const serveServerStream =
-    (rpc: RpcMethod, method: DescMethod, handler: AnyHandler) => (call: WritableCall) =>
-      void run(
-        rpc,
-        call,
-        (context) => {
-          const request = decode(method.input, call.request);
-          options.observe({ kind: 'received', ...rpc });
-          return sendAll(rpc, method, call, handler(request, context) as AsyncIterable<unknown>);
-        },
-        (status) => call.emit('error', status),
-      );
-
-  const serveBidiStream =
-    (rpc: RpcMethod, method: DescMethod, handler: AnyHandler) => (call: DuplexCall) => {
-      async function* requests() {
-        // Without destroyOnReturn the end of the requests would cut off the responses.
-        for await (const bytes of call.iterator({ destroyOnReturn: false })) {
-          options.observe({ kind: 'received', ...rpc });
-          yield decode(method.input, bytes);
-        }
-      }
-      void run(
-        rpc,
-        call,
-        (context) =>
-          sendAll(rpc, method, call, handler(requests(), context) as AsyncIterable<unknown>),
-        (status) => call.emit('error', status),
-      );
-    };
-
+  const runner = createCallRunner(options);
   return {
     add(service, handlers, typeName = service.typeName) {
       const definition: Record<string, grpc.MethodDefinition<Uint8Array, Uint8Array>> = {};
@@ -217,15 +112,71 @@ export function createRpcServer(server: grpc.Server, options: RpcOptions): RpcSe
         const rpc = rpcMethod(method, typeName);
         // Handlers<S> has exactly the methods of the service, under their local names.
         const handler = handlers[method.localName] as AnyHandler;
+        const { observe } = options;
         definition[method.localName] = methodDefinition(rpc);
-        const serve = {
-          unary: serveUnary,
-          server_stream: serveServerStream,
-          bidi_stream: serveBidiStream,
-        };
-        implementation[method.localName] = serve[rpc.type](rpc, method, handler);
+        implementation[method.localName] = serveBy[rpc.type]({
+          rpc,
+          method,
+          handler,
+          observe,
+          run: (...call) => void runner.run(rpc, ...call),
+        });
       }
       server.addService(definition, implementation);
+    },
+    count: runner.count,
+    abortAll: runner.abortAll,
+  };
+}
+
+/** Runs one call: counts it, times it, gives it a signal, maps what it throws. */
+type Run = (
+  call: SurfaceCall,
+  work: (context: CallContext) => Promise<void>,
+  fail: (status: grpc.StatusObject) => void,
+) => void;
+
+interface CallRunner {
+  run(rpc: RpcMethod, ...call: Parameters<Run>): Promise<void>;
+  count(method: string): number;
+  abortAll(reason: GnndError): void;
+}
+
+function createCallRunner({ log, clock, observe }: RpcOptions): CallRunner {
+  const active = new Map<AbortController, RpcMethod>();
+  let stopReason: GnndError | null = null;
+
+  /** Answers how the call ended, after telling the client if it ended badly. */
+  const outcomeOf = async (
+    rpc: RpcMethod,
+    context: CallContext,
+    [call, work, fail]: Parameters<Run>,
+  ): Promise<Outcome> => {
+    try {
+      await work(context);
+      if (!call.cancelled) return outcomeOk;
+    } catch (error) {
+      if (!call.cancelled) {
+        const status = statusOf(error, log.with({ method: `${rpc.service}/${rpc.method}` }));
+        fail(status);
+        return { code: status.code, reason: status.reason };
+      }
+    }
+    return { code: goneCode(call, clock), reason: null };
+  };
+
+  return {
+    async run(rpc, ...parts) {
+      const startMs = clock.monotonicMs();
+      const controller = new AbortController();
+      active.set(controller, rpc);
+      if (stopReason !== null) controller.abort(stopReason);
+      parts[0].on('cancelled', () => controller.abort(new ClientGone()));
+      observe({ kind: 'started', ...rpc });
+      const { code, reason } = await outcomeOf(rpc, { signal: controller.signal }, parts);
+      active.delete(controller);
+      const seconds = (clock.monotonicMs() - startMs) / 1000;
+      observe({ kind: 'handled', ...rpc, code: codeName(code), reason, seconds });
     },
     count: (method) => [...active.values()].filter((rpc) => rpc.method === method).length,
     abortAll(reason) {
@@ -233,6 +184,83 @@ export function createRpcServer(server: grpc.Server, options: RpcOptions): RpcSe
       for (const controller of active.keys()) controller.abort(reason);
     },
   };
+}
+
+/** One method of a service on grpc-js. */
+interface Served {
+  readonly rpc: RpcMethod;
+  readonly method: DescMethod;
+  readonly handler: AnyHandler;
+  readonly observe: RpcOptions['observe'];
+  readonly run: Run;
+}
+
+const serveBy = {
+  unary: serveUnary,
+  server_stream: serveServerStream,
+  bidi_stream: serveBidiStream,
+} as const;
+
+function serveUnary({ rpc, method, handler, observe, run }: Served): grpc.UntypedHandleCall {
+  return (call: UnaryCall, callback: grpc.sendUnaryData<Uint8Array>) =>
+    run(
+      call,
+      async (context) => {
+        const request = decode(method.input, call.request);
+        observe({ kind: 'received', ...rpc });
+        const bytes = encode(method.output, await handler(request, context));
+        callback(null, bytes);
+        observe({ kind: 'sent', ...rpc });
+      },
+      (status) => callback(status),
+    );
+}
+
+function serveServerStream(served: Served): grpc.UntypedHandleCall {
+  const { rpc, method, handler, observe, run } = served;
+  return (call: WritableCall) =>
+    run(
+      call,
+      async (context) => {
+        const request = decode(method.input, call.request);
+        observe({ kind: 'received', ...rpc });
+        await sendAll(served, call, handler(request, context) as AsyncIterable<unknown>);
+      },
+      (status) => call.emit('error', status),
+    );
+}
+
+function serveBidiStream(served: Served): grpc.UntypedHandleCall {
+  const { rpc, method, handler, observe, run } = served;
+  async function* requestsOf(call: DuplexCall) {
+    // Without destroyOnReturn the end of the requests would cut off the responses.
+    for await (const bytes of call.iterator({ destroyOnReturn: false })) {
+      observe({ kind: 'received', ...rpc });
+      yield decode(method.input, bytes);
+    }
+  }
+  return (call: DuplexCall) =>
+    run(
+      call,
+      (context) =>
+        sendAll(served, call, handler(requestsOf(call), context) as AsyncIterable<unknown>),
+      (status) => call.emit('error', status),
+    );
+}
+
+/** Asks for the next response only when the client has room for it. */
+async function sendAll(
+  { rpc, method, observe }: Served,
+  call: WritableCall | DuplexCall,
+  responses: AsyncIterable<unknown>,
+): Promise<void> {
+  for await (const response of responses) {
+    if (call.cancelled) return;
+    const hasRoom = call.write(encode(method.output, response));
+    observe({ kind: 'sent', ...rpc });
+    if (!hasRoom) await drained(call);
+  }
+  call.end();
 }
 
 /** The reason of a call's signal when its client cancelled, vanished or ran out of time. */

@@ -1,5 +1,14 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
-import { dirname } from 'node:path';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 
 /**
  * Writes `chunks` to `path` so that a reader sees the old file or the new one, never a part: a
@@ -42,4 +51,20 @@ function writeAll(fd: number, chunk: string | Uint8Array): void {
   const bytes = typeof chunk === 'string' ? Buffer.from(chunk, 'utf8') : chunk;
   let at = 0;
   while (at < bytes.byteLength) at += writeSync(fd, bytes, at, bytes.byteLength - at);
+}
+
+/**
+ * Removes what killed writers left (names with `.tmp-`) in `folder` and down to `depth` levels of
+ * folders below it; answers the paths. Only for a folder that nobody else writes to now.
+ */
+export function sweepTemporary(folder: string, depth: number): string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.name.includes('.tmp-')) {
+      rmSync(path, { recursive: true, force: true });
+      return [path];
+    }
+    return entry.isDirectory() && depth > 0 ? sweepTemporary(path, depth - 1) : [];
+  });
 }

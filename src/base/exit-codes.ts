@@ -24,6 +24,8 @@ export const daemonExit = {
 /** An executor, to the daemon. */
 export const executorExit = {
   OK: 0,
+  /** An invariant of ours does not hold, or a system call failed. */
+  INTERNAL: 1,
   SPEC: 10,
   DATASET: 11,
   DEVICE_OUT_OF_MEMORY: 12,

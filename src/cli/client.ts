@@ -17,7 +17,7 @@ import {
   RetryInfoSchema,
 } from '../api/gen/google/rpc/error_details_pb.ts';
 import { StatusSchema } from '../api/gen/google/rpc/status_pb.ts';
-import { type Clock, systemClock } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import type { FieldViolation } from '../base/errors.ts';
 
 /**
@@ -119,11 +119,9 @@ const channelOptions: grpc.ChannelOptions = {
   'grpc.keepalive_time_ms': 30_000,
 };
 
-/** `address` is a gRPC target: unix:PATH or HOST:PORT. Nothing is connected before the first call. */
-export function createApiClient(address: string, clock: Clock = systemClock): ApiClient {
+/** `address` is a gRPC target: unix:PATH or HOST:PORT. The first call connects. */
+export function createApiClient(address: string): ApiClient {
   const client = new grpc.Client(address, grpc.credentials.createInsecure(), channelOptions);
-  const optionsOf = (options: CallOptions): grpc.CallOptions =>
-    options.timeoutMs === undefined ? {} : { deadline: clock.wallMs() + options.timeoutMs };
   return {
     address,
     unary(method, init, options = {}) {
@@ -172,6 +170,11 @@ export function createApiClient(address: string, clock: Clock = systemClock): Ap
     },
     close: () => client.close(),
   };
+}
+
+/** grpc-js takes deadlines in the machine's own wall time. */
+function optionsOf({ timeoutMs }: CallOptions): grpc.CallOptions {
+  return timeoutMs === undefined ? {} : { deadline: systemClock.wallMs() + timeoutMs };
 }
 
 function pathOf(method: DescMethod): string {

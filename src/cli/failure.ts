@@ -32,14 +32,12 @@ export function failureOf(error: unknown, session: Session | null): Failure {
   if (error.code === status.UNAVAILABLE && error.reason === '') {
     return { exitCode: gnnctlExit.UNAVAILABLE, ...unreachable(error.message, session.address) };
   }
-  const violations = error.violations.map(
-    ({ path, description }) => `${printable(path)}: ${printable(description)}`,
-  );
-  return {
-    exitCode: exitCodeOfStatus(error.code),
-    message: printable(error.message),
-    details: [...violations, ...adviceOf(error, session)],
-  };
+  const message = printable(error.message);
+  const violations = error.violations
+    .map(({ path, description }) => `${printable(path)}: ${printable(description)}`)
+    .filter((violation) => violation !== message);
+  const details = [...violations, ...adviceOf(error, session)];
+  return { exitCode: exitCodeOfStatus(error.code), message, details };
 }
 
 /** Commander has written its own message; help and version are no failures. */

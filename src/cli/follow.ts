@@ -11,7 +11,7 @@ import { jsonOf } from './output.ts';
 import type { Session } from './session.ts';
 import { createLiveRegion } from './terminal.ts';
 import { formatDuration } from './units.ts';
-import { changeKey, changeLine, renderFrame } from './watch-frame.ts';
+import { changeKey, changeLine, epochLine, renderFrame } from './watch-frame.ts';
 import { watchJob } from './watch-stream.ts';
 
 /** Following a job to its end, shown in one of several ways. */
@@ -86,13 +86,25 @@ function displayOf(session: Session, { view, output }: FollowOptions): Display {
   }
 }
 
+/** A line for each change of state and for each finished epoch. */
 function lineDisplay(session: Session, output: CliOutput): Display {
   let shownKey = '';
+  let shownAttempt = 0;
+  let shownEpochs = 0;
   return {
     event(_, job) {
-      if (job === null || changeKey(job) === shownKey) return;
+      if (job === null) return;
+      const nowMs = session.io.clock.wallMs();
+      // Another attempt begins with its first epoch again.
+      if (job.attempts.length !== shownAttempt) shownEpochs = 0;
+      shownAttempt = job.attempts.length;
+      for (const report of job.epochs.slice(shownEpochs)) {
+        output.write(`${epochLine(job, report, nowMs)}\n`);
+      }
+      shownEpochs = job.epochs.length;
+      if (changeKey(job) === shownKey) return;
       shownKey = changeKey(job);
-      output.write(`${changeLine(job, session.io.clock.wallMs())}\n`);
+      output.write(`${changeLine(job, nowMs)}\n`);
     },
     lost: (notice) => session.say(notice),
     close: async () => {},

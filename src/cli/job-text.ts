@@ -14,7 +14,7 @@ import {
 import { Reason, ReasonSchema } from '../api/gen/gnnd/v1/types_pb.ts';
 import { shortName } from './enums.ts';
 import type { Style } from './terminal.ts';
-import { formatDuration, formatPercent } from './units.ts';
+import { formatDuration } from './units.ts';
 
 /** Words for jobs, the same in tables, in the live view and in messages. */
 
@@ -95,19 +95,22 @@ export function policyText(policy: number): string {
   return shortName(PlacementPolicySchema, policy);
 }
 
-/** `3/10`; empty before the first epoch is known. */
+/** `3/10`; empty before the first epoch is known. Lists leave out the reports of epochs. */
 export function epochText(job: Job): string {
   const epochs = job.progress?.epochs || specOf(job)?.training?.epochs || 0;
   if (epochs === 0) return '';
-  const finished = job.epochs.length;
+  if (job.state === JobState.SUCCEEDED) return `${epochs}/${epochs}`;
+  const finished = Math.max(job.epochs.length, job.progress?.epoch ?? 0);
   const current = job.state === JobState.RUNNING ? finished + 1 : finished;
   return `${Math.min(current, epochs)}/${epochs}`;
 }
 
-/** Best validation accuracy so far; empty when nothing was evaluated. */
-export function bestAccuracyText(job: Job): string {
-  const best = Math.max(...job.epochs.map(({ valAccuracy }) => valAccuracy));
-  return job.epochs.length === 0 ? '' : formatPercent(best);
+/** Best validation accuracy that is known, 0 to 1; null when nothing was evaluated. */
+export function bestValAccuracy(job: Job): number | null {
+  if (job.result !== undefined) return job.result.bestValAccuracy;
+  if (job.epochs.length > 0) return Math.max(...job.epochs.map((report) => report.valAccuracy));
+  const latest = job.progress?.valAccuracy ?? 0;
+  return latest > 0 ? latest : null;
 }
 
 export function wallMs(time: Timestamp | undefined): number | null {

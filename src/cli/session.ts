@@ -67,7 +67,7 @@ export class Session {
   }
 
   get client(): ApiClient {
-    this.#client ??= createApiClient(this.address, this.io.clock);
+    this.#client ??= createApiClient(this.address);
     return this.#client;
   }
 

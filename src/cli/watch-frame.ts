@@ -1,4 +1,5 @@
 import {
+  type EpochReport,
   type ExecutorStatus,
   type Job,
   type JobProgress,
@@ -18,6 +19,7 @@ import {
 } from './job-text.ts';
 import {
   bar,
+  createStyle,
   type Glyphs,
   padEnd,
   padStart,
@@ -186,21 +188,13 @@ function endLines(job: Job, { style, glyphs }: FrameOptions): readonly string[] 
 
 /** What a change is, for views that print a line for each. */
 export function changeKey(job: Job): string {
-  return [job.state, job.phase, job.reason, job.attempts.length, job.epochs.length].join(' ');
+  return [job.state, job.phase, job.reason, job.attempts.length].join(' ');
 }
 
 /** One line of a log of changes. */
 export function changeLine(job: Job, nowMs: number): string {
-  const time = new Date(nowMs).toISOString().slice(11, 19);
-  const state = [paintless(job), phaseText(job.phase)].filter((text) => text !== '').join(', ');
-  const last = job.epochs.at(-1);
-  const parts = [time, idOf(job.name), state];
-  if (last !== undefined && !isTerminal(job.state)) {
-    const epochs = job.progress?.epochs || specOf(job)?.training?.epochs || job.epochs.length;
-    const seconds = formatDuration(Number(last.durationMs));
-    parts.push(`epoch ${last.epoch + 1}/${epochs} done in ${seconds}`);
-    parts.push(`loss ${last.loss.toFixed(4)}`, `val accuracy ${formatPercent(last.valAccuracy)}`);
-  }
+  const state = [paintState(job.state, createStyle(false)), phaseText(job.phase)];
+  const parts = [timeOf(nowMs), idOf(job.name), state.filter((text) => text !== '').join(', ')];
   if (job.state === JobState.SUCCEEDED && job.result !== undefined) {
     parts.push(`test accuracy ${formatPercent(job.result.testAccuracyBest)}`);
   } else if (job.state !== JobState.RUNNING) {
@@ -209,15 +203,19 @@ export function changeLine(job: Job, nowMs: number): string {
   return parts.filter((part) => part !== '').join('  ');
 }
 
-const colourless: Style = {
-  bold: (text) => text,
-  dim: (text) => text,
-  red: (text) => text,
-  green: (text) => text,
-  yellow: (text) => text,
-  cyan: (text) => text,
-};
+/** One line of the same log, for a finished epoch. */
+export function epochLine(job: Job, report: EpochReport, nowMs: number): string {
+  const epochs = job.progress?.epochs || specOf(job)?.training?.epochs || job.epochs.length;
+  return [
+    timeOf(nowMs),
+    idOf(job.name),
+    `epoch ${padStart(String(report.epoch + 1), String(epochs).length)}/${epochs}`,
+    padStart(formatDuration(Number(report.durationMs)), 7),
+    `loss ${report.loss.toFixed(4)}`,
+    `val accuracy ${formatPercent(report.valAccuracy)}`,
+  ].join('  ');
+}
 
-function paintless(job: Job): string {
-  return paintState(job.state, colourless);
+function timeOf(nowMs: number): string {
+  return new Date(nowMs).toISOString().slice(11, 19);
 }

@@ -11,6 +11,7 @@ import type {
   OperationRecord,
 } from '../spec/dataset-record.ts';
 import type { DatasetStore, OperationEnd, OperationStore, Store } from '../store/store.ts';
+import { findDatasets } from './adopt.ts';
 import type { DatasetWritten } from './dataset-writer.ts';
 import { detectFormat } from './detect-format.ts';
 import type { ReportProgress } from './import-context.ts';
@@ -133,6 +134,20 @@ class DatasetService implements Datasets {
       afterId = nextId;
     } while (afterId !== null);
     if (swept.length > 0) log.warn('dataset.folders-swept', { folders: swept });
+    this.#adopt();
+  }
+
+  /** Takes up folders of an earlier state directory: importing them again would find them there. */
+  #adopt(): void {
+    const { folder, store, log } = this.#options;
+    for (const { id, path, written } of findDatasets(
+      folder,
+      (id) => store.getDataset(id) !== null,
+    )) {
+      if (!idPattern.test(id)) continue;
+      store.insertDataset({ id, path, ...noCounts, ...readyChange(written) });
+      log.info('dataset.adopted', { id, path });
+    }
   }
 
   import(request: ImportRequest): OperationRecord {
@@ -304,12 +319,11 @@ class DatasetService implements Datasets {
 
   /** Must not throw: nobody awaits it. What cannot be stored now is repaired at the next start. */
   #fail(work: Work, failure: OperationFailure): void {
-    const { store, log, folder } = this.#options;
+    const { store, log } = this.#options;
     const { id, target } = work.operation;
     try {
       store.atomically(() => {
         if (work.makesDataset) {
-          rmSync(join(folder, target), { recursive: true, force: true });
           store.updateDataset(target, { state: 'FAILED', message: failure.message });
         }
         store.updateOperation(id, { end: { error: failure, validation: null } });
@@ -350,9 +364,9 @@ function requestKeys(request: ImportRequest): Parameters<OperationStore['insertO
   return [{ method: importMethod, requestId, sha256: digestOfRequest(request) }];
 }
 
-function readyChange({ manifest, digest, bytes }: DatasetWritten): Partial<DatasetRecord> {
+function readyChange({ manifest, digest, bytes }: DatasetWritten) {
   return {
-    state: 'READY',
+    state: 'READY' as const,
     message: '',
     digest,
     numNodes: manifest.num_nodes,

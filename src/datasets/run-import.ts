@@ -62,6 +62,8 @@ export async function runImport(options: ImportOptions): Promise<DatasetWritten>
     problems.throwIfAny();
     signal.throwIfAborted();
     if (!options.validateOnly) {
+      // What stands there is no dataset: one that the daemon knows is never imported over.
+      await rm(join(folder, id), { recursive: true, force: true });
       await rename(temporary, join(folder, id));
       syncFolder(folder);
     }

@@ -15,12 +15,12 @@ const exitCodes: Readonly<Record<NativeCode, number>> = {
   SPEC_INVALID: executorExit.SPEC,
   DATASET_NOT_FOUND: executorExit.DATASET,
   DATASET_CORRUPT: executorExit.DATASET,
-  IO: executorExit.DATASET,
+  IO: executorExit.INTERNAL,
   SHM_ALLOCATION_FAILED: executorExit.SHM_CORRUPTED,
   SHM_CORRUPTED: executorExit.SHM_CORRUPTED,
   ABORTED: executorExit.OK,
   NUMERIC_DIVERGENCE: executorExit.NUMERIC_DIVERGENCE,
-  INTERNAL: 1,
+  INTERNAL: executorExit.INTERNAL,
 };
 
 const log = createLog({ level: 'info' });

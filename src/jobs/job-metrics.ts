@@ -2,11 +2,12 @@ import type { QueueSide, Stage } from '../metrics/labels.ts';
 import type { JobMetricsInput, Metrics, RawHistogram } from '../metrics/metrics.ts';
 import { counters, type ExecutorSnapshot, stages, waitSides } from '../native/contract.ts';
 import type { ExecutorRole, JobRecord } from '../spec/job-record.ts';
+import { ExecutorUsage } from '../supervisor/executor-usage.ts';
 import type { JobAttempt } from '../supervisor/job-attempt.ts';
 
 /**
  * What `/metrics` says about running jobs: an attempt's segment, translated. An attempt holds a
- * slot; its last values stay until the slot is used again, so that a short job can still be scraped.
+ * slot; its last values stay until the slot is used again: a short job can still be scraped.
  */
 
 /** Letter of each stage, in the order of native `stages`. */
@@ -17,39 +18,52 @@ export interface JobMetrics {
   ended(attempt: JobAttempt): void;
   epochEnded(attempt: JobAttempt, seconds: number): void;
   /** Brings the slots up to date; called before a scrape is rendered. */
-  update(nowMs: number, jobOf: (id: string) => JobRecord | null): void;
+  update(nowMs: number): void;
 }
 
-export function createJobMetrics(metrics: Metrics): JobMetrics {
-  const slots: (JobAttempt | null)[] = [];
+interface Slot {
+  readonly attempt: JobAttempt;
+  readonly usage: ExecutorUsage;
+}
+
+export function createJobMetrics(
+  metrics: Metrics,
+  jobOf: (id: string) => JobRecord | null,
+): JobMetrics {
+  const slots: (Slot | null)[] = [];
   const used = new Set<number>();
-  let jobOf: (id: string) => JobRecord | null = () => null;
-  const tell = (slot: number, attempt: JobAttempt, nowMs: number) => {
+  const indexOf = (attempt: JobAttempt) => slots.findIndex((slot) => slot?.attempt === attempt);
+  const inputNow = (index: number, { attempt, usage }: Slot, nowMs: number) => {
     const job = jobOf(attempt.input.jobId);
-    if (job !== null) metrics.updateJob(inputOf(slot, job, attempt, nowMs));
+    return job === null ? null : inputOf(index, job, attempt, usage, nowMs);
   };
   return {
     started: (attempt) => {
       const free = slots.indexOf(null);
       const slot = free === -1 ? slots.length : free;
       if (used.has(slot)) metrics.releaseSlot(slot);
-      slots[slot] = attempt;
+      slots[slot] = { attempt, usage: new ExecutorUsage() };
       used.add(slot);
     },
     ended: (attempt) => {
-      const slot = slots.indexOf(attempt);
-      if (slot === -1) return;
-      tell(slot, attempt, attempt.lastLookMs);
-      slots[slot] = null;
+      const index = indexOf(attempt);
+      const slot = slots[index] ?? null;
+      if (slot === null) return;
+      const input = inputNow(index, slot, attempt.lastLookMs);
+      // The last look was before the end: its sums hold, its executors are gone.
+      if (input !== null) metrics.updateJob({ ...input, executors: [] });
+      slots[index] = null;
     },
     epochEnded: (attempt, seconds) => {
-      const slot = slots.indexOf(attempt);
-      if (slot !== -1) metrics.epochEnded(slot, seconds);
+      const index = indexOf(attempt);
+      if (index !== -1) metrics.epochEnded(index, seconds);
     },
-    update: (nowMs, jobLookup) => {
-      jobOf = jobLookup;
-      slots.forEach((attempt, slot) => {
-        if (attempt !== null) tell(slot, attempt, nowMs);
+    update: (nowMs) => {
+      slots.forEach((slot, index) => {
+        if (slot === null) return;
+        slot.usage.look(slot.attempt.snapshot?.executors ?? []);
+        const input = inputNow(index, slot, nowMs);
+        if (input !== null) metrics.updateJob(input);
       });
     },
   };
@@ -59,6 +73,7 @@ function inputOf(
   slot: number,
   job: JobRecord,
   attempt: JobAttempt,
+  usage: ExecutorUsage,
   nowMs: number,
 ): JobMetricsInput {
   const { snapshot, progress, epochs } = attempt;
@@ -82,15 +97,7 @@ function inputOf(
     epoch: snapshot?.epoch ?? 0,
     epochsTarget: spec.training.epochs,
     epochsCompleted: epochs.length,
-    batches: {
-      SAMPLED: total('batchesSampled'),
-      EXTRACTED: total('batchesTaken'),
-      TRAINED: total('batchesTrained'),
-      COMMITTED: snapshot?.committedBatches ?? 0,
-      REPLAYED: 0,
-      REDELIVERED: total('batchesGivenBack'),
-      DISCARDED: snapshot?.reclaimed ?? 0,
-    },
+    batches: batchesOf(attempt),
     steps: snapshot?.version ?? 0,
     parameterVersion: snapshot?.version ?? 0,
     sampledEdges: total('edges'),
@@ -105,28 +112,8 @@ function inputOf(
       last === undefined
         ? {}
         : { TRAIN: last.trainAccuracy, VAL: last.valAccuracy, TEST: last.testAccuracy },
-    queue: {
-      depth: snapshot?.queueDepth ?? 0,
-      capacity: snapshot?.numSlots ?? 0,
-      inflight: { ENQUEUE: snapshot?.claimed ?? 0, DEQUEUE: snapshot?.taken ?? 0 },
-      bytes: snapshot?.queueBytes ?? 0,
-      slotBytes: snapshot?.largestRecordBytes ?? 0,
-      ops: { ENQUEUE: total('batchesSampled'), DEQUEUE: total('batchesTaken') },
-      waits: { ENQUEUE: waitsOf(executors, 'ENQUEUE'), DEQUEUE: waitsOf(executors, 'DEQUEUE') },
-      reclaimed: attempt.reclaimed,
-      corruptRecords: total('corruptRecords'),
-      lockOwnersDied: total('lockOwnersDied'),
-    },
-    placement:
-      job.plan === null
-        ? null
-        : {
-            k: job.plan.k,
-            samplerBatchSeconds: job.plan.samplerBatchNs / 1e9,
-            trainerBatchSeconds: job.plan.trainerBatchNs / 1e9,
-            standbyBatchSeconds: job.plan.standbyBatchNs / 1e9,
-            standbyProfitSeconds: (snapshot?.standbyProfitNs ?? 0) / 1e9,
-          },
+    queue: queueOf(attempt),
+    placement: placementOf(job, attempt),
     switches: {
       toStandby: sumOf(ofRole(executors, 'SAMPLER'), counters.turnSwitches),
       toSampler: sumOf(ofRole(executors, 'STANDBY'), counters.turnSwitches),
@@ -141,13 +128,56 @@ function inputOf(
       .map((executor) => ({
         role: executor.role,
         device: deviceName(executor.device),
-        hasTurn: true,
+        hasTurn: executor.hasTurn,
         heartbeatAgeSeconds:
           executor.heartbeatNs === 0 ? 0 : Math.max(0, nowMs / 1000 - executor.heartbeatNs / 1e9),
-        residentBytes: 0,
+        residentBytes: usage.residentBytes(executor),
       })),
-    cpuSeconds: { SAMPLER: 0, TRAINER: 0, STANDBY: 0 },
+    cpuSeconds: usage.cpuSeconds,
     checkpoints: attempt.checkpoints,
+  };
+}
+
+function batchesOf({ snapshot }: JobAttempt): JobMetricsInput['batches'] {
+  const executors = snapshot?.executors ?? [];
+  return {
+    SAMPLED: sumOf(executors, counters.batchesSampled),
+    EXTRACTED: sumOf(executors, counters.batchesTaken),
+    TRAINED: sumOf(executors, counters.batchesTrained),
+    COMMITTED: snapshot?.committedBatches ?? 0,
+    REPLAYED: 0,
+    REDELIVERED: sumOf(executors, counters.batchesGivenBack),
+    DISCARDED: snapshot?.reclaimed ?? 0,
+  };
+}
+
+function queueOf({ snapshot, reclaimed }: JobAttempt): JobMetricsInput['queue'] {
+  const executors = snapshot?.executors ?? [];
+  return {
+    depth: snapshot?.queueDepth ?? 0,
+    capacity: snapshot?.numSlots ?? 0,
+    inflight: { ENQUEUE: snapshot?.claimed ?? 0, DEQUEUE: snapshot?.taken ?? 0 },
+    bytes: snapshot?.queueBytes ?? 0,
+    slotBytes: snapshot?.largestRecordBytes ?? 0,
+    ops: {
+      ENQUEUE: sumOf(executors, counters.batchesSampled),
+      DEQUEUE: sumOf(executors, counters.batchesTaken),
+    },
+    waits: { ENQUEUE: waitsOf(executors, 'ENQUEUE'), DEQUEUE: waitsOf(executors, 'DEQUEUE') },
+    reclaimed,
+    corruptRecords: sumOf(executors, counters.corruptRecords),
+    lockOwnersDied: sumOf(executors, counters.lockOwnersDied),
+  };
+}
+
+function placementOf({ plan }: JobRecord, attempt: JobAttempt): JobMetricsInput['placement'] {
+  if (plan === null) return null;
+  return {
+    k: plan.k,
+    samplerBatchSeconds: plan.samplerBatchNs / 1e9,
+    trainerBatchSeconds: plan.trainerBatchNs / 1e9,
+    standbyBatchSeconds: plan.standbyBatchNs / 1e9,
+    standbyProfitSeconds: (attempt.snapshot?.standbyProfitNs ?? 0) / 1e9,
   };
 }
 

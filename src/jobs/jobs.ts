@@ -19,6 +19,7 @@ import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import type { RequestKey, Store } from '../store/store.ts';
 import { jobSegment, layoutOf } from '../supervisor/job-layout.ts';
+import { countsOf } from './dataset-counts.ts';
 import type { Runner } from './runner.ts';
 
 /** What the user owns: jobs and their history. Writes first, acts second. */
@@ -215,18 +216,6 @@ function checkLayout(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord
   }
 }
 
-function countsOf(dataset: DatasetRecord) {
-  return {
-    numNodes: dataset.numNodes,
-    numEdges: dataset.numEdges,
-    numFeatures: dataset.numFeatures,
-    numClasses: dataset.numClasses,
-    train: dataset.numTrain,
-    val: dataset.numVal,
-    test: dataset.numTest,
-  };
-}
-
 /** What `validate_only` answers: the job as it would be, without a name. */
 function previewOf(
   job: Pick<JobRecord, 'spec' | 'effectiveSpec' | 'datasetDigest'>,
@@ -292,7 +281,7 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
   };
 }
 
-/** Executor logs are named `<role>@<device>#<ordinal>`, with `_` for what a file name may not hold. */
+/** Logs are named `<role>@<device>#<ordinal>`, with `_` for what a file name may not hold. */
 const logName = /^(sampler|trainer|standby)_(.+)_(\d+)\.log$/i;
 
 function logFilesOf(options: JobsOptions, job: JobRecord, attempt: number): readonly LogFile[] {

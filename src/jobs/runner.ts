@@ -2,23 +2,21 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { messageOf, unreachable } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import type { CoreAddon, DatasetCounts } from '../native/contract.ts';
+import type { CoreAddon } from '../native/contract.ts';
 import type { DevicePlan } from '../scheduler/plan.ts';
 import { waitingFor } from '../scheduler/queue.ts';
 import { jobRequestOf } from '../scheduler/request.ts';
 import { freshTally } from '../scheduler/restart.ts';
 import { decide, initialState, nextWakeMs, planOf } from '../scheduler/scheduler.ts';
 import type { Command, SchedulerEvent, SchedulerState, Tally } from '../scheduler/state.ts';
-import type {
-  EpochReport,
-  ExecutorExit,
-  JobRecord,
-  JobResult,
-  Reason,
-} from '../spec/job-record.ts';
+import type { JobRecord, JobResult, Reason } from '../spec/job-record.ts';
 import type { Store } from '../store/store.ts';
+import type { AttemptEvent, LaunchFacts } from '../supervisor/attempt-types.ts';
 import type { CrewDevice } from '../supervisor/crew.ts';
-import { type AttemptEvent, JobAttempt, type LaunchFacts } from '../supervisor/job-attempt.ts';
+import { attemptFailureOf, JobAttempt } from '../supervisor/job-attempt.ts';
+
+import { countsOf } from './dataset-counts.ts';
+import type { RunnerObserver } from './runner-observer.ts';
 
 /**
  * The loop around the scheduler: hands it what happens, performs what it commands, and writes every
@@ -39,17 +37,10 @@ export interface RunnerOptions {
   readonly observe: RunnerObserver;
 }
 
-/** What happens, for metrics; called after it was stored. */
-export interface RunnerObserver {
-  attemptStarted(attempt: JobAttempt): void;
-  attemptEnded(attempt: JobAttempt): void;
-  executorExited(exit: ExecutorExit): void;
-  epochEnded(attempt: JobAttempt, report: EpochReport): void;
-  transitioned(before: JobRecord, after: JobRecord): void;
-}
-
 type WithoutAttempt<E> = E extends unknown ? Omit<E, 'jobId' | 'attempt' | 'nowMs'> : never;
 type OwnEvent = WithoutAttempt<Extract<SchedulerEvent, { readonly attempt: number }>>;
+
+const storeRetryMs = 1000;
 
 export class Runner {
   readonly #options: RunnerOptions;
@@ -61,6 +52,9 @@ export class Runner {
   readonly #inbox: SchedulerEvent[] = [];
   #deciding = false;
   #timer: NodeJS.Timeout | null = null;
+  /** Ends of attempts that the store refused, and what was commanded for their jobs since. */
+  readonly #unstored: Command[] = [];
+  #retryTimer: NodeJS.Timeout | null = null;
   #drained: (() => void) | null = null;
 
   constructor(options: RunnerOptions) {
@@ -72,10 +66,15 @@ export class Runner {
     const { store } = this.#options;
     const names = this.#options.devices.map(({ name }) => name);
     this.#handle({ kind: 'devicesFound', names, nowMs: this.#nowMs() });
-    for (const job of store.nonTerminalJobs()) {
-      const left = this.#recover(job);
-      if (left !== null) this.submit(left);
-    }
+    const left = store
+      .nonTerminalJobs()
+      .map((job) => this.#recover(job))
+      .filter((job) => job !== null);
+    // In queue order: the first to be submitted finds the devices free.
+    left.sort(
+      (a, b) => b.effectiveSpec.priority - a.effectiveSpec.priority || a.createAtMs - b.createAtMs,
+    );
+    for (const job of left) this.submit(job);
   }
 
   get state(): SchedulerState {
@@ -136,12 +135,14 @@ export class Runner {
   #recover(job: JobRecord): JobRecord | null {
     const { store } = this.#options;
     if (job.intent === 'CANCEL') {
-      this.#closeOpenAttempt(job, 'DAEMON_RESTARTED', 'the daemon died while it was cancelled');
-      if (job.state !== 'CANCELLING' && job.state !== 'PENDING') {
-        this.#transition(job.id, { state: 'CANCELLING' });
-      }
-      const message = 'cancelled by the user';
-      this.#transition(job.id, { state: 'CANCELLED', reason: 'USER_CANCELLED', message });
+      store.atomically(() => {
+        this.#closeOpenAttempt(job, 'DAEMON_RESTARTED', 'the daemon died while it was cancelled');
+        if (job.state !== 'CANCELLING' && job.state !== 'PENDING') {
+          this.#transition(job.id, { state: 'CANCELLING' });
+        }
+        const message = 'cancelled by the user';
+        this.#transition(job.id, { state: 'CANCELLED', reason: 'USER_CANCELLED', message });
+      });
       return null;
     }
     if (job.state === 'PENDING') return job;
@@ -176,22 +177,52 @@ export class Runner {
     } finally {
       this.#deciding = false;
     }
-    this.#noteWaiting();
     this.#armTimer();
+    try {
+      this.#noteWaiting();
+    } catch (error) {
+      // A store that refuses to write (a full disk) delays a message; it must not end the daemon.
+      this.#options.log.error('waiting.unstored', { message: messageOf(error) });
+    }
     this.#notify();
   }
 
+  /** A job whose end could not be stored keeps its further commands until it is. */
   #performSafely(command: Command): void {
+    const isBehind = (other: Command) =>
+      'jobId' in other && 'jobId' in command && other.jobId === command.jobId;
+    if (this.#unstored.some(isBehind)) {
+      this.#unstored.push(command);
+      return;
+    }
     try {
       this.#perform(command);
     } catch (error) {
       this.#options.log.error('command.failed', { kind: command.kind, message: messageOf(error) });
-      if (!('jobId' in command)) return;
-      const { jobId, attempt } = command;
-      const failure = { reason: 'INTERNAL', message: messageOf(error) } as const;
-      const nowMs = this.#nowMs();
-      this.#inbox.push({ kind: 'attemptFailed', jobId, attempt, nowMs, ...failure });
+      this.#performFailed(command, error);
     }
+  }
+
+  #performFailed(command: Command, error: unknown): void {
+    if (command.kind === 'requeue' || command.kind === 'finish') {
+      this.#unstored.push(command);
+      this.#retryUnstored();
+      return;
+    }
+    if (!('jobId' in command)) return;
+    const { jobId, attempt } = command;
+    const failure = { reason: attemptFailureOf(error), message: messageOf(error) } as const;
+    this.#inbox.push({ kind: 'attemptFailed', jobId, attempt, nowMs: this.#nowMs(), ...failure });
+  }
+
+  #retryUnstored(): void {
+    if (this.#retryTimer !== null) return;
+    this.#retryTimer = setTimeout(() => {
+      this.#retryTimer = null;
+      const commands = this.#unstored.splice(0);
+      for (const command of commands) this.#performSafely(command);
+      this.#notify();
+    }, storeRetryMs);
   }
 
   #perform(command: Command): void {
@@ -210,8 +241,7 @@ export class Runner {
         this.#attempts.get(command.jobId)?.begin();
         return;
       case 'respawn':
-        this.#options.store.addExecutorRestart(command.jobId, command.attempt);
-        this.#attempts.get(command.jobId)?.respawn(command.seat);
+        this.#respawn(command);
         return;
       case 'stopExecutors':
         this.#stop(command);
@@ -234,34 +264,24 @@ export class Runner {
     }
   }
 
-  #prepare(jobId: string, number: number, deviceNames: readonly string[]): void {
+  #prepare(jobId: string, ordinal: number, deviceNames: readonly string[]): void {
     const { store, devices, jobsFolder, cacheFolder } = this.#options;
-    const job = store.atomically(() => {
-      const attempt = store.openAttempt(jobId);
-      if (attempt.number !== number) {
-        throw new Error(`attempt ${number} of ${jobId} would be stored as ${attempt.number}`);
-      }
-      return this.#transition(jobId, { state: 'PREPARING', reason: 'NONE', message: '' });
+    const { job, number } = store.atomically(() => {
+      const opened = store.openAttempt(jobId);
+      const change = { state: 'PREPARING', reason: 'NONE', message: '', plan: null } as const;
+      return { job: this.#transition(jobId, change), number: opened.number };
     });
     const dataset = store.getDataset(job.effectiveSpec.dataset);
     if (dataset === null) throw new Error(`dataset ${job.effectiveSpec.dataset} is gone`);
-    const counts: DatasetCounts = {
-      numNodes: dataset.numNodes,
-      numEdges: dataset.numEdges,
-      numFeatures: dataset.numFeatures,
-      numClasses: dataset.numClasses,
-      train: dataset.numTrain,
-      val: dataset.numVal,
-      test: dataset.numTest,
-    };
     const folder = join(jobsFolder, job.uid);
     const attempt: JobAttempt = new JobAttempt(
       {
         jobId,
         uid: job.uid,
         number,
+        ordinal,
         spec: job.effectiveSpec,
-        dataset: { folder: dataset.path, counts },
+        dataset: { folder: dataset.path, counts: countsOf(dataset) },
         datasetDigest: job.datasetDigest,
         devices: deviceNames.map((name) => {
           const device = devices.find((known) => known.name === name);
@@ -294,6 +314,13 @@ export class Runner {
     this.#transition(jobId, { plan: { ...plan, ...facts } });
   }
 
+  #respawn({ jobId, seat }: Extract<Command, { kind: 'respawn' }>): void {
+    const attempt = this.#attempts.get(jobId);
+    if (attempt === undefined) return;
+    this.#options.store.addExecutorRestart(jobId, attempt.input.number);
+    attempt.respawn(seat);
+  }
+
   #stop({ jobId, attempt, toCancel }: Extract<Command, { kind: 'stopExecutors' }>): void {
     if (toCancel) {
       this.#transition(jobId, {
@@ -313,12 +340,13 @@ export class Runner {
   }
 
   #requeue(command: Extract<Command, { kind: 'requeue' }>): void {
-    const { jobId, attempt, failure, delayMs, tally } = command;
+    const { jobId, failure, delayMs, tally } = command;
     const { store, clock } = this.#options;
     const { reason, message } = failure;
     store.atomically(() => {
-      store.setMeta(tallyKey(store.getJob(jobId)), JSON.stringify(tally));
-      store.closeAttempt(jobId, attempt, { reason, message });
+      const job = store.getJob(jobId);
+      store.setMeta(tallyKey(job), JSON.stringify(tally));
+      if (job !== null) this.#closeOpenAttempt(job, reason, message);
       this.#transition(jobId, {
         state: 'PENDING',
         reason: delayMs > 0 ? 'BACKOFF' : reason,
@@ -384,6 +412,9 @@ export class Runner {
         this.#transition(jobId, { phase: event.phase });
         this.#notify();
         return;
+      case 'executorSpawned':
+        observe.executorStarted(event.role);
+        return;
       case 'calibrated':
         this.#tell(attempt, { ...event, standbyRoom: [] });
         return;
@@ -420,8 +451,8 @@ export class Runner {
   }
 
   #tell(attempt: JobAttempt, event: OwnEvent): void {
-    const { jobId, number } = attempt.input;
-    this.#handle({ ...event, jobId, attempt: number, nowMs: this.#nowMs() } as SchedulerEvent);
+    const { jobId, ordinal } = attempt.input;
+    this.#handle({ ...event, jobId, attempt: ordinal, nowMs: this.#nowMs() } as SchedulerEvent);
   }
 
   /** A job that waits can always say for what. */

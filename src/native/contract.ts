@@ -157,6 +157,10 @@ export interface Times {
 export interface ExecutorSnapshot extends ExecutorId {
   readonly role: Role;
   readonly device: number;
+  /** 0 until the process has entered. */
+  readonly pid: number;
+  /** Whether the device is its own now: a Sampler and a standby Trainer on one take turns. */
+  readonly hasTurn: boolean;
   readonly phase: 'REGISTERED' | 'LOADING' | 'RUNNING' | 'FINISHED' | 'FAILED' | 'REAPED';
   readonly registeredNs: number;
   /** CLOCK_MONOTONIC; 0 = no sign of life yet. */
@@ -216,6 +220,8 @@ export interface SegmentEpoch {
     readonly testCorrect: number;
     readonly bestEpoch: number;
     readonly endNs: number;
+    /** Of the parameters that were evaluated, padding left out; hex. */
+    readonly parametersSha256: string;
   } | null;
 }
 
@@ -296,8 +302,7 @@ export interface CoreAddon {
   segmentEpoch(segment: SegmentHandle, epochIndex: number): SegmentEpoch;
   /** Frees what a dead executor held; it must have been reaped. */
   segmentReclaim(segment: SegmentHandle, incarnation: number): Promise<ReclaimReport>;
-  segmentMarkSamplerGone(segment: SegmentHandle, device: number): void;
-  segmentCommand(segment: SegmentHandle, command: 'RUN' | 'PAUSE' | 'DRAIN' | 'STOP'): void;
+  segmentCommand(segment: SegmentHandle, command: 'RUN' | 'PAUSE'): void;
   segmentStandby(
     segment: SegmentHandle,
     policy: 'AUTO' | 'OFF' | 'ALWAYS',

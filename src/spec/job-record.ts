@@ -87,7 +87,7 @@ export interface EpochReport {
   readonly testAccuracy: number;
   readonly durationMs: number;
   readonly version: number;
-  /** Empty when the parameters had moved on before they could be read. */
+  /** Of the parameters at its end. */
   readonly parametersSha256: string;
   readonly ledgerDigest: string;
   readonly batchesByDevice: Readonly<Record<string, number>>;

@@ -156,7 +156,8 @@ function statements(database: Database) {
        WHERE job_seq = ? AND number = ?`,
     ),
     selectExits: database.prepare(
-      'SELECT * FROM executor_exits WHERE job_seq = ? AND attempt = ? AND revision < ? ORDER BY seq',
+      `SELECT * FROM executor_exits
+       WHERE job_seq = ? AND attempt = ? AND revision < ? ORDER BY seq`,
     ),
     insertExit: database.prepare(
       'INSERT INTO executor_exits VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',

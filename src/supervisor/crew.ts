@@ -1,6 +1,7 @@
 import { closeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
+import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { StartMessage } from '../executor/protocol.ts';
 import type {
@@ -47,6 +48,7 @@ export interface CrewOptions {
   /** All devices of the attempt; the index is the segment's device number. */
   readonly devices: readonly CrewDevice[];
   readonly logFolder: string;
+  readonly onSpawned: (role: ExecutorRole) => void;
   readonly onReady: (executor: string) => void;
   /** After the process was reaped and what it held was reclaimed. */
   readonly onExited: (executor: string, outcome: ExecutorOutcome, exit: ExecutorExit) => void;
@@ -118,6 +120,7 @@ export class Crew {
     };
     this.#members.set(seat.executor, member);
     this.#options.log.info('executor.spawned', { ...seat, pid: process.pid });
+    this.#options.onSpawned(seat.role);
     member.gone = this.#bury(member);
     if (this.#stopping) process.kill();
   }
@@ -190,26 +193,36 @@ export class Crew {
   }
 
   #killIfStalled(member: Member, row: ExecutorSnapshot, nowMs: number): void {
-    // Loading is bounded by the start-up timeout; a loop gives a sign of life every second.
-    if (row.phase !== 'RUNNING' || member.stalledForMs !== null) return;
-    const silentMs = nowMs - row.heartbeatNs / 1e6;
-    if (silentMs <= this.#options.spec.timeouts.stallMs) return;
+    // A loop gives a sign of life every second; loading has as long as the whole start.
+    if (member.stalledForMs !== null || row.phase === 'REAPED') return;
+    const { stallMs, startupMs } = this.#options.spec.timeouts;
+    const isRunning = row.phase === 'RUNNING';
+    const silentMs = nowMs - (isRunning ? row.heartbeatNs : row.registeredNs) / 1e6;
+    if (silentMs <= (isRunning ? stallMs : startupMs)) return;
     member.stalledForMs = silentMs;
     this.#options.log.warn('executor.stalled', { ...member.seat, silentMs });
     member.process.kill();
+  }
+
+  async #reclaim({ seat, incarnation }: Member): Promise<void> {
+    if (this.#closed) return;
+    try {
+      const held = await this.#options.native.segmentReclaim(this.segment, incarnation);
+      this.#reclaimed = {
+        CLAIMED: this.#reclaimed.CLAIMED + held.claimed,
+        TAKEN: this.#reclaimed.TAKEN + held.taken,
+      };
+    } catch (error) {
+      // What it held stays held; the attempt makes no progress and is ended for that.
+      this.#options.log.error('executor.unreclaimed', { ...seat, message: messageOf(error) });
+    }
   }
 
   /** Waits for the process to be reaped, frees what it held, tells. */
   async #bury(member: Member): Promise<void> {
     const status = await member.process.exited;
     const { seat, process } = member;
-    if (!this.#closed) {
-      const held = await this.#options.native.segmentReclaim(this.segment, member.incarnation);
-      this.#reclaimed = {
-        CLAIMED: this.#reclaimed.CLAIMED + held.claimed,
-        TAKEN: this.#reclaimed.TAKEN + held.taken,
-      };
-    }
+    await this.#reclaim(member);
     const outcome = outcomeOf({
       role: seat.role,
       device: seat.device,

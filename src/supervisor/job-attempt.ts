@@ -3,103 +3,31 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import {
-  type CoreAddon,
-  type DatasetCounts,
-  type DatasetLocation,
-  type SegmentSnapshot,
-  type StandbyEstimates,
-  stages,
+import type {
+  CoreAddon,
+  DatasetLocation,
+  SegmentSnapshot,
+  StandbyEstimates,
 } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
+import type { EpochReport, JobProgress, JobResult } from '../spec/job-record.ts';
 import type {
-  EpochReport,
-  ExecutorExit,
-  JobPhase,
-  JobProgress,
-  JobResult,
-  Reason,
-} from '../spec/job-record.ts';
-import type { JobSpec } from '../spec/job-spec.ts';
+  AttemptEvent,
+  AttemptFailure,
+  AttemptInput,
+  LaunchFacts,
+  LaunchPlan,
+} from './attempt-types.ts';
 import { parametersSha256, writeCheckpoint } from './checkpoint.ts';
-import { Crew, type CrewDevice, type Seat } from './crew.ts';
-import type { ExecutorOutcome } from './exit-reason.ts';
+import { Crew, type Seat } from './crew.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
-import { epochReportOf, type Look, progressOf } from './progress.ts';
+import { epochReportOf, isAlive, type Look, progressOf } from './progress.ts';
+import { timingsOf } from './timings.ts';
 
 /**
  * One attempt at running a job: prepare, calibrate, launch, begin, watch, stop. It performs what it
  * is told and reports what happens; it decides nothing.
  */
-
-export interface AttemptInput {
-  readonly jobId: string;
-  readonly uid: string;
-  readonly number: number;
-  readonly spec: JobSpec;
-  readonly dataset: { readonly folder: string; readonly counts: DatasetCounts };
-  readonly datasetDigest: string;
-  /** In the order granted. */
-  readonly devices: readonly CrewDevice[];
-  /** Logs of this attempt. */
-  readonly logFolder: string;
-  /** The job's checkpoint. */
-  readonly checkpointFolder: string;
-  /** Derived files, keyed by their inputs. */
-  readonly cacheFolder: string;
-}
-
-/** What an attempt reports; times are the receiver's. */
-export type AttemptEvent =
-  | { readonly kind: 'phase'; readonly phase: JobPhase }
-  | { readonly kind: 'prepared' }
-  | { readonly kind: 'calibrated'; readonly timings: MeasuredTimings }
-  | { readonly kind: 'executorReady'; readonly executor: string }
-  | {
-      readonly kind: 'executorExited';
-      readonly executor: string;
-      readonly outcome: ExecutorOutcome | { readonly kind: 'UNKILLABLE'; readonly message: string };
-      readonly exit: ExecutorExit | null;
-    }
-  | { readonly kind: 'progress'; readonly committedBatches: number }
-  | { readonly kind: 'epochEnded'; readonly report: EpochReport; readonly timings: MeasuredTimings }
-  | { readonly kind: 'attemptFailed'; readonly reason: AttemptFailure; readonly message: string }
-  | { readonly kind: 'completed'; readonly result: JobResult }
-  | { readonly kind: 'stopped' };
-
-export type AttemptFailure = Extract<
-  Reason,
-  | 'SPEC_INVALID'
-  | 'DATASET_CORRUPT'
-  | 'PLAN_INFEASIBLE'
-  | 'SHM_ALLOCATION_FAILED'
-  | 'SHM_CORRUPTED'
-  | 'CHECKPOINT_WRITE_FAILED'
-  | 'EXECUTOR_STALLED'
-  | 'EXECUTOR_CRASHED'
-  | 'NUMERIC_DIVERGENCE'
-  | 'INTERNAL'
->;
-
-/** Medians per batch, nanoseconds: T_s, T_t, T_t'. */
-export interface MeasuredTimings {
-  readonly samplerBatchNs: number;
-  readonly trainerBatchNs: number;
-  readonly standbyBatchNs: number;
-}
-
-export interface LaunchPlan {
-  readonly executors: readonly Seat[];
-  readonly standby: 'AUTO' | 'OFF' | 'ALWAYS';
-  readonly timings: MeasuredTimings;
-}
-
-/** What the plan view shows beside the split. */
-export interface LaunchFacts {
-  readonly queueCapacity: number;
-  readonly slotBytes: number;
-  readonly parameterCount: number;
-}
 
 export interface CheckpointCounts {
   readonly ok: number;
@@ -129,6 +57,7 @@ export class JobAttempt {
   #topologyFd: number | null = null;
   #crew: Crew | null = null;
   #recordBytes = 0;
+  #plan: LaunchPlan | null = null;
   #timer: NodeJS.Timeout | null = null;
   #looks: Look[] = [];
   #reported: EpochReport[] = [];
@@ -191,7 +120,12 @@ export class JobAttempt {
       const { spec, dataset } = this.input;
       this.#layout = layoutOf(native, spec, dataset.counts);
       this.#dataset = { ...dataset, featuresPath: await this.#features() };
-      this.#topologyFd = await native.topologyCreate(this.#dataset);
+      const topologyFd = await native.topologyCreate(this.#dataset);
+      if (this.#ended || this.#stopping) {
+        closeSync(topologyFd);
+        return;
+      }
+      this.#topologyFd = topologyFd;
       this.#deps.emit({ kind: 'prepared' });
     });
   }
@@ -200,22 +134,28 @@ export class JobAttempt {
   calibrate(seats: readonly Seat[]): void {
     this.#perform(async () => {
       this.#deps.emit({ kind: 'phase', phase: 'CALIBRATING' });
-      const crew = this.#makeCrew('trial', seats.length, (request) => trialSegment(request));
-      try {
-        const anybody = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, trainers: 0 };
-        this.#deps.native.segmentStandby(crew.segment, 'ALWAYS', true, anybody);
-        for (const seat of seats) await crew.spawn(seat);
-        const snapshot = await this.#untilComplete(crew);
-        if (snapshot === null) return;
-        this.#recordBytes = snapshot.largestRecordBytes;
-        await crew.stop(this.input.spec.timeouts.cancelGraceMs);
-        this.#crew = null;
-        if (this.#stopping) return;
-        this.#deps.emit({ kind: 'calibrated', timings: timingsOf(snapshot) });
-      } finally {
-        if (this.#crew === null) crew.close();
-      }
+      const snapshot = await this.#measure(seats);
+      if (snapshot === null || this.#stopping) return;
+      this.#recordBytes = snapshot.largestRecordBytes;
+      this.#deps.emit({ kind: 'calibrated', timings: timingsOf(snapshot) });
     });
+  }
+
+  /** The end of a trial; null when the attempt was stopped before. */
+  async #measure(seats: readonly Seat[]): Promise<SegmentSnapshot | null> {
+    const crew = this.#makeCrew(true, seats.length, (request) => trialSegment(request));
+    try {
+      const anybody = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, trainers: 0 };
+      this.#deps.native.segmentStandby(crew.segment, 'ALWAYS', true, anybody);
+      for (const seat of seats) await crew.spawn(seat);
+      const snapshot = await this.#untilComplete(crew);
+      if (snapshot === null) return null;
+      this.#tellUnkillable(await crew.stop(this.input.spec.timeouts.cancelGraceMs));
+      return snapshot;
+    } finally {
+      crew.close();
+      if (this.#crew === crew) this.#crew = null;
+    }
   }
 
   /** Makes the job's segment and spawns its executors; nothing trains before `begin`. */
@@ -224,15 +164,18 @@ export class JobAttempt {
     const { native, clock } = this.#deps;
     const layout = this.#requireLayout();
     let numSlots = 0;
-    const crew = this.#makeCrew('', plan.executors.length, (request) => {
+    const crew = this.#makeCrew(false, plan.executors.length, (request) => {
       const segment = jobSegment(native, request, this.#recordBytes);
       numSlots = segment.numSlots;
       return segment;
     });
     native.segmentCommand(crew.segment, 'PAUSE');
     const trainers = plan.executors.filter(({ role }) => role === 'TRAINER').length;
-    const estimates: StandbyEstimates = { ...plan.timings, trainers };
-    native.segmentStandby(crew.segment, plan.standby, plan.standby !== 'OFF', estimates);
+    native.segmentStandby(crew.segment, plan.standby, plan.standby !== 'OFF', {
+      ...plan.timings,
+      trainers,
+    });
+    this.#plan = plan;
     this.#lastCommit = { batches: -1, atMs: clock.monotonicMs() };
     this.#timer = setInterval(() => this.#perform(async () => this.#tick()), lookEveryMs);
     this.#perform(async () => {
@@ -254,8 +197,10 @@ export class JobAttempt {
   }
 
   respawn(seat: Seat): void {
-    this.#perform(async () => {
-      await this.#crew?.spawn(seat);
+    this.#crew?.spawn(seat).catch((error: unknown) => {
+      if (this.#stopping || this.#ended) return;
+      const message = `${seat.executor} could not be started: ${messageOf(error)}`;
+      this.#deps.emit({ kind: 'attemptFailed', reason: 'EXECUTOR_CRASHED', message });
     });
   }
 
@@ -263,22 +208,24 @@ export class JobAttempt {
   stop(graceMs: number): void {
     if (this.#stopping) return;
     this.#stopping = true;
-    void (async () => {
-      const crew = this.#crew;
-      const unkillable = crew === null ? [] : await crew.stop(graceMs);
-      for (const seat of unkillable) {
-        const message = `${seat.role} on ${seat.device} could not be killed`;
-        const outcome = { kind: 'UNKILLABLE', message } as const;
-        this.#deps.emit({
-          kind: 'executorExited',
-          executor: seat.executor,
-          outcome,
-          exit: null,
-        });
+    const stopped = async () => {
+      try {
+        if (this.#crew !== null) this.#tellUnkillable(await this.#crew.stop(graceMs));
+        this.#end();
+      } catch (error) {
+        this.#deps.log.error('attempt.stop', { message: messageOf(error) });
       }
-      this.#end();
       this.#deps.emit({ kind: 'stopped' });
-    })();
+    };
+    void stopped();
+  }
+
+  #tellUnkillable(seats: readonly Seat[]): void {
+    for (const { executor, role, device } of seats) {
+      const message = `${role} on ${device} could not be killed`;
+      const outcome = { kind: 'UNKILLABLE', message } as const;
+      this.#deps.emit({ kind: 'executorExited', executor, outcome, exit: null });
+    }
   }
 
   #end(): void {
@@ -295,7 +242,7 @@ export class JobAttempt {
   /** Runs a step; what it throws becomes `attemptFailed`. */
   #perform(step: () => Promise<void>): void {
     step().catch((error: unknown) => {
-      if (this.#stopping) return;
+      if (this.#stopping || this.#ended) return;
       this.#deps.log.error('attempt.failed', { message: messageOf(error) });
       const reason = attemptFailureOf(error);
       this.#deps.emit({ kind: 'attemptFailed', reason, message: messageOf(error) });
@@ -320,7 +267,7 @@ export class JobAttempt {
   }
 
   #makeCrew(
-    logSubfolder: string,
+    isTrial: boolean,
     executorCount: number,
     segmentOf: (request: Parameters<typeof trialSegment>[0]) => ReturnType<typeof trialSegment>,
   ): Crew {
@@ -337,7 +284,6 @@ export class JobAttempt {
       deviceCount: devices.length,
       executorCount,
     });
-    const isTrial = logSubfolder !== '';
     this.#crew = new Crew({
       native: this.#deps.native,
       log: this.#deps.log,
@@ -348,7 +294,8 @@ export class JobAttempt {
       spec,
       layout,
       devices,
-      logFolder: join(logFolder, logSubfolder),
+      logFolder,
+      onSpawned: (role) => this.#deps.emit({ kind: 'executorSpawned', role }),
       onReady: (executor) => {
         if (!isTrial) this.#deps.emit({ kind: 'executorReady', executor });
       },
@@ -383,12 +330,28 @@ export class JobAttempt {
       this.#looks.shift();
     }
     this.#noteCommits(snapshot, nowMs);
+    this.#followEstimates(crew, snapshot);
     this.#reportEpochs(crew, snapshot);
     this.#noteProgress(crew, snapshot, nowMs);
     if (snapshot.complete && !this.#completing) {
       this.#completing = true;
       this.#perform(async () => this.#complete(crew));
     }
+  }
+
+  /** The profit rule works with what the run shows: medians, and the Trainers that live. */
+  #followEstimates(crew: Crew, snapshot: SegmentSnapshot): void {
+    const plan = this.#plan;
+    if (plan === null || plan.standby !== 'AUTO') return;
+    const seen = timingsOf(snapshot);
+    const or = (measured: number, planned: number) => (measured === 0 ? planned : measured);
+    const estimates: StandbyEstimates = {
+      samplerBatchNs: or(seen.samplerBatchNs, plan.timings.samplerBatchNs),
+      trainerBatchNs: or(seen.trainerBatchNs, plan.timings.trainerBatchNs),
+      standbyBatchNs: or(seen.standbyBatchNs, plan.timings.standbyBatchNs),
+      trainers: snapshot.executors.filter((e) => e.role === 'TRAINER' && isAlive(e)).length,
+    };
+    this.#deps.native.segmentStandby(crew.segment, plan.standby, true, estimates);
   }
 
   #noteCommits(snapshot: SegmentSnapshot, nowMs: number): void {
@@ -416,20 +379,11 @@ export class JobAttempt {
           `epoch ${epoch.epoch}: the ledger shows a batch not committed exactly once`,
         );
       }
-      const hash = snapshot.version === epoch.finalVersion ? this.#hashAt(epoch.finalVersion) : '';
       const names = this.input.devices.map(({ name }) => name);
-      const report = epochReportOf(epoch, names, hash);
+      const report = epochReportOf(epoch, names);
       this.#reported.push(report);
       this.#deps.emit({ kind: 'epochEnded', report, timings: timingsOf(snapshot) });
     }
-  }
-
-  /** SHA-256 of the newest parameters, or '' when they are not of `version` any more. */
-  #hashAt(version: number): string {
-    const crew = this.#crew;
-    if (crew === null) return '';
-    const { at, data } = this.#deps.native.segmentParameters(crew.segment, 'LAST');
-    return at === version ? parametersSha256(this.#requireLayout().manifest, data) : '';
   }
 
   #noteProgress(crew: Crew, snapshot: SegmentSnapshot, nowMs: number): void {
@@ -506,14 +460,14 @@ class CheckpointError extends Error {
   }
 }
 
-function attemptFailureOf(error: unknown): AttemptFailure {
+/** What a thrown error of a step means for the attempt. */
+export function attemptFailureOf(error: unknown): AttemptFailure {
   if (error instanceof CheckpointError) return 'CHECKPOINT_WRITE_FAILED';
   switch (nativeCodeOf(error)) {
     case 'SPEC_INVALID':
       return 'SPEC_INVALID';
     case 'DATASET_NOT_FOUND':
     case 'DATASET_CORRUPT':
-    case 'IO':
       return 'DATASET_CORRUPT';
     case 'SHM_ALLOCATION_FAILED':
       return 'SHM_ALLOCATION_FAILED';
@@ -522,28 +476,4 @@ function attemptFailureOf(error: unknown): AttemptFailure {
     default:
       return 'INTERNAL';
   }
-}
-
-/** T_s = S + M + C; T_t = E + T, as extraction does not overlap training; medians, 0 = not seen. */
-export function timingsOf(snapshot: SegmentSnapshot): MeasuredTimings {
-  const medianOf = (role: string, names: readonly (typeof stages)[number][]) => {
-    const sums = snapshot.executors
-      .filter((executor) => executor.role === role)
-      .map((executor) =>
-        names.reduce(
-          (sum, name) => sum + (executor.stages[stages.indexOf(name)]?.medianNs ?? 0),
-          0,
-        ),
-      )
-      .filter((sum) => sum > 0)
-      .sort((a, b) => a - b);
-    return sums[Math.floor(sums.length / 2)] ?? 0;
-  };
-  const trainer = medianOf('TRAINER', ['EXTRACT', 'TRAIN']);
-  const standby = medianOf('STANDBY', ['EXTRACT', 'TRAIN']);
-  return {
-    samplerBatchNs: medianOf('SAMPLER', ['SAMPLE', 'MARK', 'COPY']),
-    trainerBatchNs: trainer === 0 ? standby : trainer,
-    standbyBatchNs: standby === 0 ? trainer : standby,
-  };
 }

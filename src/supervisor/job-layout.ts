@@ -13,6 +13,9 @@ import type { JobSpec } from '../spec/job-spec.ts';
 /** Reserved epoch of trials (native/core/base/philox.h): they never see a batch of the job. */
 const trialEpoch = 0xffffff;
 
+/** Rows for respawns of a long job; a row takes 6 KiB of the sparse segment once it is used. */
+const spareRows = 1000;
+
 /** Batches of a trial: enough for medians, few enough to take no notice of. */
 const trialBatches = 24;
 
@@ -84,7 +87,8 @@ export function jobSegment(
     batchesPerStep,
     staleness,
     numSlots,
-    maxExecutors: request.executorCount + spec.restart.executorRestarts + 1,
+    // A row is never used twice. Respawns are bounded per time window, not in all.
+    maxExecutors: request.executorCount + spec.restart.executorRestarts + spareRows,
     evaluation: 'EVERY_EPOCH',
     lowWater: Math.floor(numSlots / 4),
   };

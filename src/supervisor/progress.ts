@@ -83,12 +83,8 @@ function statusOf(
   };
 }
 
-/** The report of an epoch that is over. `parametersSha256` may be empty. */
-export function epochReportOf(
-  epoch: SegmentEpoch,
-  deviceNames: readonly string[],
-  parametersSha256: string,
-): EpochReport {
+/** The report of an epoch that is over. */
+export function epochReportOf(epoch: SegmentEpoch, deviceNames: readonly string[]): EpochReport {
   const { evaluation } = epoch;
   const share = (part: number, whole: number) => (whole === 0 ? 0 : part / whole);
   return {
@@ -102,7 +98,7 @@ export function epochReportOf(
     testAccuracy: evaluation === null ? 0 : share(evaluation.testCorrect, evaluation.testNodes),
     durationMs: Math.round((epoch.endNs - epoch.startNs) / 1e6),
     version: epoch.finalVersion,
-    parametersSha256,
+    parametersSha256: evaluation?.parametersSha256 ?? '',
     ledgerDigest: epoch.ledgerDigest,
     batchesByDevice: Object.fromEntries(
       deviceNames.map((name, index) => [name, epoch.deviceBatches[index] ?? 0]),

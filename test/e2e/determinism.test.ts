@@ -26,7 +26,8 @@ afterAll(async () => {
   await daemon.stop();
 });
 
-const epochs = 12;
+// Enough to be caught in the middle on an idle machine, too.
+const epochs = 36;
 const trainNodes = 140;
 const batchSize = 4;
 const batches = Math.ceil(trainNodes / batchSize);
@@ -94,7 +95,14 @@ function expectEveryBatchOnce(job: Job): void {
     expect(Number(report.batches)).toBe(batches);
     const byDevice = Object.values(report.batchesByDevice).reduce((sum, n) => sum + Number(n), 0);
     expect(byDevice).toBe(batches);
+    expect(report.ledgerDigest).toMatch(/^[0-9a-f]{16}$/);
   }
+  expect(job.epochs.at(-1)?.parametersSha256).toBe(job.result?.parametersSha256);
+}
+
+/** What every epoch ended with: equal in all runs of one spec, not only at the end. */
+function modelsOf(job: Job): readonly string[] {
+  return job.epochs.map(({ parametersSha256 }) => parametersSha256);
 }
 
 /** Waits until the job is in the middle of an epoch, then answers the pids by role. */
@@ -121,15 +129,16 @@ describe.each([
   ['S = 2', { staleness: 2, batchesPerStep: 1 }],
   ['G = 3', { staleness: 0, batchesPerStep: 3 }],
 ] as const)('%s', (_, steps) => {
-  let expected = '';
+  let expected: readonly string[] = [];
 
   beforeAll(async () => {
-    expected = (await run(pair, steps)).result?.parametersSha256 ?? '';
-    expect(expected).toMatch(/^[0-9a-f]{64}$/);
+    expected = modelsOf(await run(pair, steps));
+    expect(new Set(expected).size).toBe(epochs);
+    for (const sha256 of expected) expect(sha256).toMatch(/^[0-9a-f]{64}$/);
   });
 
   test.each(Object.entries(crews))('%s train the same model', async (_name, crew) => {
-    expect((await run(crew, steps)).result?.parametersSha256).toBe(expected);
+    expect(modelsOf(await run(crew, steps))).toEqual(expected);
   });
 
   test.each([
@@ -145,15 +154,15 @@ describe.each([
     expect(job.attempts[0]?.exits.map(({ signal: name }) => name)).toEqual(
       roles.map(() => 'SIGKILL'),
     );
-    expect(job.result?.parametersSha256).toBe(expected);
+    expect(modelsOf(job)).toEqual(expected);
   });
 
-  test('a Trainer that is stopped in mid-epoch is killed, replaced, and changes nothing', async () => {
+  test('a Trainer stopped in mid-epoch is killed, replaced, and changes nothing', async () => {
     const job = await run(pair, steps, async (id) => {
       signal((await midEpoch(id)).get(ExecutorRole.TRAINER), 'SIGSTOP');
     });
     expect(job.attempts[0]?.exits[0]?.logTail).toContain('executor.started');
     expect(job.attempts[0]?.executorRestarts).toBe(1);
-    expect(job.result?.parametersSha256).toBe(expected);
+    expect(modelsOf(job)).toEqual(expected);
   });
 });

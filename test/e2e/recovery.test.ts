@@ -67,7 +67,7 @@ function processesWithSegments(): readonly string[] {
   });
 }
 
-test('kill -9 of the daemon leaves nothing behind, and the job runs again to the same end', async () => {
+test('kill -9 of the daemon leaves nothing; the job runs again to the same end', async () => {
   const first = await startWithCora();
   await first.createJob('undisturbed', spec(20));
   const undisturbed = await first.succeeded('undisturbed');

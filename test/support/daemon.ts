@@ -26,6 +26,8 @@ const entry = join(repository, 'dist', 'main.js');
 
 export interface DaemonOptions {
   readonly cpuDevices?: number;
+  /** Also listen for gRPC on a free TCP port of loopback. */
+  readonly tcp?: boolean;
   /** Kept between daemons of one test; made anew when left out. */
   readonly folder?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -35,6 +37,8 @@ export class TestDaemon {
   readonly folder: string;
   readonly process: ChildProcess;
   readonly address: string;
+  /** `host:port`; empty unless asked for. */
+  readonly tcpAddress: string;
   readonly metrics: string;
   readonly client: Client;
 
@@ -42,6 +46,7 @@ export class TestDaemon {
     this.folder = folder;
     this.process = process;
     this.address = ready.listen[0] ?? '';
+    this.tcpAddress = ready.listen[1] ?? '';
     this.metrics = ready.metrics;
     this.client = new Client(this.address, credentials.createInsecure());
   }
@@ -171,9 +176,10 @@ interface ReadyLine {
 
 /** Starts `gnnd serve` without waiting for it. */
 export function spawnDaemon(folder: string, options: DaemonOptions = {}): ChildProcess {
+  const listen = [`unix:${join(folder, 'gnnd.sock')}`, ...(options.tcp ? ['127.0.0.1:0'] : [])];
   const args = [
     ...['serve', '--state-dir', join(folder, 'state')],
-    ...['--listen', `unix:${join(folder, 'gnnd.sock')}`, '--metrics-listen', '127.0.0.1:0'],
+    ...['--listen', listen.join(','), '--metrics-listen', '127.0.0.1:0'],
     ...['--cpu-devices', String(options.cpuDevices ?? 2), '--share-cores'],
   ];
   return spawn(process.execPath, [entry, ...args], {

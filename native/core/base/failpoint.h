@@ -39,6 +39,7 @@ struct State {
   int visits_left = 0;
   std::function<void()> action;  // empty = SIGKILL
   std::string broken;
+  void (*every)() = nullptr;
   std::atomic<uint64_t> wait_cap_ns{0};  // 0 = the product's
 
   State() {
@@ -73,6 +74,13 @@ inline void Break(std::string rule) {
   state.broken = std::move(rule);
 }
 
+// Runs `action` at every point from now on: a test that shakes the schedule. nullptr ends it.
+inline void AtEvery(void (*action)()) {
+  State& state = TheState();
+  const std::lock_guard lock(state.mutex);
+  state.every = action;
+}
+
 // How long a loop sleeps at most before it looks again. A test that sets hours shows that no
 // wake-up is missing; one that sets milliseconds does not wait for what a dead process failed to
 // announce.
@@ -84,17 +92,17 @@ inline uint64_t WaitCapNs(uint64_t otherwise) {
 
 inline void Hit(const char* name) {
   State& state = TheState();
-  std::function<void()> action;
+  std::function<void()> action = [] { kill(getpid(), SIGKILL); };
+  void (*every)() = nullptr;
+  bool hit = false;
   {
     const std::lock_guard lock(state.mutex);
-    if (state.armed != name || --state.visits_left != 0) return;
-    action = state.action;
+    every = state.every;
+    hit = state.armed == name && --state.visits_left == 0;
+    if (hit && state.action) action = state.action;
   }
-  if (action) {
-    action();
-  } else {
-    kill(getpid(), SIGKILL);
-  }
+  if (every != nullptr) every();
+  if (hit) action();
 }
 
 inline bool Broken(const char* rule) {

@@ -65,7 +65,7 @@ Mapping::~Mapping() {
 }
 
 Result<Mapping> Mapping::Map(int fd, bool writable) {
-  struct stat info {};
+  struct stat info{};
   if (fstat(fd, &info) != 0) return SystemError(Code::kIo, "fstat");
   Mapping mapping;
   mapping.size_ = static_cast<uint64_t>(info.st_size);

@@ -11,15 +11,15 @@ namespace gnnd {
 // The codes are those of the daemon's ErrorCode; the Node border hands them on unchanged.
 enum class Code {
   kOk,
-  kInvalidArgument,     // the caller asked for something that cannot be
-  kNotFound,            // a file or object is missing
-  kDatasetCorrupt,      // bytes on disk are not what the format says
-  kShmAllocationFailed, // the kernel refused shared memory
-  kShmCorrupted,        // a segment or record does not carry what it must
-  kIo,                  // a system call on a file failed
-  kAborted,             // the job was told to stop
-  kNumericDivergence,   // a loss or gradient is not finite
-  kInternal,            // an invariant of ours does not hold
+  kInvalidArgument,      // the caller asked for something that cannot be
+  kNotFound,             // a file or object is missing
+  kDatasetCorrupt,       // bytes on disk are not what the format says
+  kShmAllocationFailed,  // the kernel refused shared memory
+  kShmCorrupted,         // a segment or record does not carry what it must
+  kIo,                   // a system call on a file failed
+  kAborted,              // the job was told to stop
+  kNumericDivergence,    // a loss or gradient is not finite
+  kInternal,             // an invariant of ours does not hold
 };
 
 class [[nodiscard]] Status {
@@ -41,8 +41,8 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}               // NOLINT: implicit by design
-  Result(Status status) : status_(std::move(status)) {}       // NOLINT: implicit by design
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit by design
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit by design
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
@@ -56,10 +56,10 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
-#define GNND_TRY(expression)                         \
-  do {                                               \
-    ::gnnd::Status gnnd_status = (expression);       \
-    if (!gnnd_status.ok()) return gnnd_status;       \
+#define GNND_TRY(expression)                   \
+  do {                                         \
+    ::gnnd::Status gnnd_status = (expression); \
+    if (!gnnd_status.ok()) return gnnd_status; \
   } while (false)
 
 }  // namespace gnnd

@@ -10,8 +10,8 @@
 
 namespace gnnd {
 
-// A Sampler's arithmetic: the seeds of a batch from the keyed permutation, its k-hop sample straight
-// into the slot. Owns its mapping of the topology.
+// A Sampler's arithmetic: the seeds of a batch from the keyed permutation, its k-hop sample
+// straight into the slot. Owns its mapping of the topology.
 class KhopSampleWork final : public SampleWork {
  public:
   struct Options {

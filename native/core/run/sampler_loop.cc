@@ -58,7 +58,9 @@ class SamplerLoop {
   }
 
   Status Make(uint64_t batch) {
+#ifdef GNND_FAILPOINTS
     if (GNND_BROKEN("room-before-claim")) GNND_TRY(WaitForRoom(batch));
+#endif
     const JobShape& shape = segment_.shape();
     const uint64_t slot = shape.SlotOf(batch);
     const uint64_t index = shape.IndexOfBatch(batch);
@@ -116,7 +118,8 @@ class SamplerLoop {
     GNND_FAILPOINT("turn.after_handover");
   }
 
-  // Only the broken rule comes here: waiting for room with a claim in hand.
+#ifdef GNND_FAILPOINTS
+  // The broken rule: waiting for room with a claim in hand.
   Status WaitForRoom(uint64_t batch) {
     EventWord& event = segment_.header().sampler_event.word;
     while (true) {
@@ -126,6 +129,7 @@ class SamplerLoop {
       self_.Wait(event, seen, WaitSide::kEnqueue);
     }
   }
+#endif
 
   Executor self_;
   Segment& segment_;

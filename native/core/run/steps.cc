@@ -153,6 +153,8 @@ void Steps::WriteEvaluation(uint64_t epoch, const EvalReport& report) {
   entry.val_correct = report.val_correct;
   entry.test_nodes = report.test_nodes;
   entry.test_correct = report.test_correct;
+  std::copy(report.parameters_sha256.begin(), report.parameters_sha256.end(),
+            entry.parameters_sha256);
   entry.eval_end_ns = MonotonicNs();
   entry.eval_retries =
       LedgerWord::Unpack(segment_.header().evaluation.value.load(std::memory_order_relaxed))

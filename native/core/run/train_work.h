@@ -4,12 +4,13 @@
 #include <functional>
 #include <span>
 
+#include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "core/sample/record.h"
 
-// What a Trainer computes, apart from when: the Trainer loop (trainer_loop.h) decides which batch is
-// due and what is committed; an implementation of this interface does the arithmetic. The product's
-// is train/torch_work.h; tests of the segment's rules use one that needs no torch.
+// What a Trainer computes, apart from when: the Trainer loop (trainer_loop.h) decides which batch
+// is due and what is committed; an implementation of this interface does the arithmetic. The
+// product's is train/torch_work.h; tests of the segment's rules use one that needs no torch.
 //
 // Every function is a pure function of its arguments and of what Extract read: the same inputs give
 // the same bits, whichever Trainer runs it. All calls come from one thread.
@@ -17,9 +18,9 @@
 namespace gnnd {
 
 struct BatchReport {
-  double loss_sum = 0;    // cross-entropy summed over the seeds
+  double loss_sum = 0;  // cross-entropy summed over the seeds
   uint64_t seeds = 0;
-  uint64_t correct = 0;   // seeds whose arg-max is their label
+  uint64_t correct = 0;  // seeds whose arg-max is their label
 };
 
 struct EvalReport {
@@ -28,6 +29,7 @@ struct EvalReport {
   uint64_t val_correct = 0;
   uint64_t test_nodes = 0;
   uint64_t test_correct = 0;
+  Sha256Digest parameters_sha256{};  // of what was evaluated (model/parameter_digest.h)
 };
 
 class TrainWork {

@@ -44,7 +44,7 @@ Result<ExecutorId> Segment::RegisterExecutor(Role role, uint32_t device_index) {
   entry.role.store(static_cast<uint32_t>(role), std::memory_order_relaxed);
   entry.device.store(device_index, std::memory_order_relaxed);
   entry.registered_ns.store(MonotonicNs(), std::memory_order_relaxed);
-  // Release: pairs with the acquire in Snapshot and FindRow; the row is complete once it has this.
+  // Release: pairs with the acquire in Snapshot and Reclaim; the row is complete once it has this.
   entry.incarnation.store(incarnation, std::memory_order_release);
   header_->next_incarnation.store(incarnation, std::memory_order_relaxed);
   header_->next_row.store(row + 1, std::memory_order_release);

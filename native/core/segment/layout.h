@@ -15,7 +15,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 1;
+inline constexpr uint32_t kSegmentAbi = 2;
 inline constexpr uint32_t kMaxDevices = 64;
 inline constexpr uint32_t kRecentDurations = 64;
 inline constexpr uint32_t kBuildIdBytes = 48;
@@ -236,7 +236,8 @@ struct alignas(64) EpochEntry {
   uint32_t eval_retries;
   uint32_t best_epoch;   // best validation accuracy so far, first of equals
   uint32_t best_buffer;  // which of the two holds its parameters
-  uint32_t reserved[9];
+  uint8_t parameters_sha256[32];
+  uint32_t reserved;
 };
 static_assert(std::is_standard_layout_v<EpochEntry>);
 static_assert(sizeof(EpochEntry) == 64 + sizeof(EpochSums) + 128);

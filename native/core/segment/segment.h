@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/memfd.h"
+#include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "core/segment/layout.h"
 #include "core/segment/ledger.h"
@@ -135,8 +136,9 @@ struct EvaluationReport {
   uint64_t test_correct = 0;
   uint64_t end_ns = 0;
   uint32_t retries = 0;
-  uint32_t best_epoch =
-      0;  // best validation accuracy up to here (first of equals), as in batch keys
+  // Of the best validation accuracy up to here (first of equals), as in batch keys.
+  uint32_t best_epoch = 0;
+  Sha256Digest parameters_sha256{};
 };
 
 // What is left of an epoch for the store. Complete once `batches` is the epoch's number of batches.

@@ -148,6 +148,8 @@ EpochReport Segment::ReportEpoch(uint32_t epoch_index) const {
     report.evaluation = EvaluationReport{
         entry.val_loss_sum, entry.val_nodes,   entry.val_correct,  entry.test_nodes,
         entry.test_correct, entry.eval_end_ns, entry.eval_retries, EpochNumber(entry.best_epoch)};
+    std::copy(std::begin(entry.parameters_sha256), std::end(entry.parameters_sha256),
+              report.evaluation->parameters_sha256.begin());
   }
   return report;
 }

@@ -24,9 +24,12 @@ Status SystemError(const std::string& what) {
 // hostInstructionSet(): 'SCALAR' | 'AVX2' | 'AVX512'
 Napi::Value InstructionSetName(const Napi::CallbackInfo& info) {
   switch (DetectInstructionSet()) {
-    case InstructionSet::kAvx512: return Napi::String::New(info.Env(), "AVX512");
-    case InstructionSet::kAvx2: return Napi::String::New(info.Env(), "AVX2");
-    case InstructionSet::kScalar: break;
+    case InstructionSet::kAvx512:
+      return Napi::String::New(info.Env(), "AVX512");
+    case InstructionSet::kAvx2:
+      return Napi::String::New(info.Env(), "AVX2");
+    case InstructionSet::kScalar:
+      break;
   }
   return Napi::String::New(info.Env(), "SCALAR");
 }

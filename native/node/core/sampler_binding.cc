@@ -39,8 +39,7 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
 // samplerRun(options): Promise<'COMPLETE' | 'STOPPED'>
 Napi::Value SamplerRun(const Napi::CallbackInfo& info) {
   const ExecutorOptions options = ExecutorOptionsOf(Fields(info[0], "options"));
-  return RunOnThread<LoopEnd>(
-      info.Env(), [options] { return RunSampler(options); }, LoopEndOf);
+  return RunOnThread<LoopEnd>(info.Env(), [options] { return RunSampler(options); }, LoopEndOf);
 }
 
 }  // namespace

@@ -31,36 +31,39 @@ EvaluationPolicy EvaluationOf(const std::string& name) {
   return name == "LAST_EPOCH" ? EvaluationPolicy::kLastEpoch : EvaluationPolicy::kEveryEpoch;
 }
 
-Command CommandOf(const std::string& name) {
-  if (name == "PAUSE") return Command::kPause;
-  if (name == "DRAIN") return Command::kDrain;
-  return name == "STOP" ? Command::kStop : Command::kRun;
-}
-
 const char* NameOf(Role role) {
   switch (role) {
-    case Role::kSampler: return "SAMPLER";
-    case Role::kTrainer: return "TRAINER";
-    case Role::kStandby: return "STANDBY";
+    case Role::kSampler:
+      return "SAMPLER";
+    case Role::kTrainer:
+      return "TRAINER";
+    case Role::kStandby:
+      return "STANDBY";
   }
   return "SAMPLER";
 }
 
 const char* NameOf(Phase phase) {
   switch (phase) {
-    case Phase::kRegistered: return "REGISTERED";
-    case Phase::kLoading: return "LOADING";
-    case Phase::kRunning: return "RUNNING";
-    case Phase::kFinished: return "FINISHED";
-    case Phase::kFailed: return "FAILED";
-    case Phase::kReaped: return "REAPED";
+    case Phase::kRegistered:
+      return "REGISTERED";
+    case Phase::kLoading:
+      return "LOADING";
+    case Phase::kRunning:
+      return "RUNNING";
+    case Phase::kFinished:
+      return "FINISHED";
+    case Phase::kFailed:
+      return "FAILED";
+    case Phase::kReaped:
+      return "REAPED";
   }
   return "REGISTERED";
 }
 
 // The stage names of ExecutorStatus.stage.
 const char* NameOfActivity(uint32_t activity) {
-  constexpr const char* kStages[kNumStages] = {"SAMPLE", "MARK",  "COPY",  "PRUNE",
+  constexpr const char* kStages[kNumStages] = {"SAMPLE",  "MARK",  "COPY",  "PRUNE",
                                                "EXTRACT", "TRAIN", "APPLY", "EVALUATE"};
   if (activity < kNumStages) return kStages[activity];
   return activity == static_cast<uint32_t>(Activity::kIdle) ? "IDLE" : "WAIT";
@@ -150,12 +153,20 @@ Napi::Object TimesOf(Napi::Env env, uint64_t total_ns, uint64_t count, const uin
   return times;
 }
 
-Napi::Object ExecutorOf(Napi::Env env, const ExecutorSnapshot& executor) {
+// Only a device that a Sampler and a standby Trainer share has a turn.
+bool HasTurn(Role role, uint32_t turn) {
+  if (role == Role::kTrainer) return true;
+  return ((turn & kTurnStandbyHolds) != 0) == (role == Role::kStandby);
+}
+
+Napi::Object ExecutorOf(Napi::Env env, const ExecutorSnapshot& executor, uint32_t turn) {
   Napi::Object entry = Napi::Object::New(env);
   entry.Set("row", executor.id.row);
   entry.Set("incarnation", executor.id.incarnation);
   entry.Set("role", NameOf(executor.role));
   entry.Set("device", executor.device);
+  entry.Set("pid", executor.pid);
+  entry.Set("hasTurn", HasTurn(executor.role, turn));
   entry.Set("phase", NameOf(executor.phase));
   entry.Set("registeredNs", NumberOf(env, executor.registered_ns));
   entry.Set("heartbeatNs", NumberOf(env, executor.heartbeat_ns));
@@ -165,8 +176,7 @@ Napi::Object ExecutorOf(Napi::Env env, const ExecutorSnapshot& executor) {
   Napi::Array stages = Napi::Array::New(env, kNumStages);
   for (uint32_t i = 0; i < kNumStages; ++i) {
     const StageSnapshot& stage = executor.stages[i];
-    Napi::Object times =
-        TimesOf(env, stage.busy_ns, stage.count, stage.buckets, kNumStageBuckets);
+    Napi::Object times = TimesOf(env, stage.busy_ns, stage.count, stage.buckets, kNumStageBuckets);
     times.Set("medianNs", NumberOf(env, stage.median_ns));
     stages.Set(i, times);
   }
@@ -194,21 +204,23 @@ Napi::Value Snapshot(const Napi::CallbackInfo& info) {
   result.Set("evaluating", snapshot.evaluation == BatchState::kTaken);
   result.Set("queueDepth", NumberOf(env, snapshot.queue_depth));
   result.Set("queueBytes", NumberOf(env, snapshot.queue_bytes));
-  result.Set("claimed", NumberOf(env, snapshot.states[static_cast<uint32_t>(BatchState::kClaimed)]));
+  result.Set("claimed",
+             NumberOf(env, snapshot.states[static_cast<uint32_t>(BatchState::kClaimed)]));
   result.Set("taken", NumberOf(env, snapshot.states[static_cast<uint32_t>(BatchState::kTaken)]));
   result.Set("numSlots", NumberOf(env, snapshot.num_slots));
   result.Set("largestRecordBytes", NumberOf(env, snapshot.largest_record_bytes));
   result.Set("reclaimed", NumberOf(env, snapshot.reclaimed));
   const StandbyEstimates& estimates = snapshot.estimates;
-  const int64_t profit_ns = SwitchProfitNs(snapshot.queue_depth, estimates.t_t_ns, estimates.n_t,
-                                           estimates.t_t_prime_ns);
+  const int64_t profit_ns =
+      SwitchProfitNs(snapshot.queue_depth, estimates.t_t_ns, estimates.n_t, estimates.t_t_prime_ns);
   result.Set("standbyProfitNs", Napi::Number::New(env, static_cast<double>(profit_ns)));
   result.Set("aborted", snapshot.aborted
                             ? Napi::Value(Napi::String::New(env, snapshot.abort_message))
                             : env.Null());
   Napi::Array executors = Napi::Array::New(env, snapshot.executors.size());
   for (uint32_t i = 0; i < snapshot.executors.size(); ++i) {
-    executors.Set(i, ExecutorOf(env, snapshot.executors[i]));
+    const ExecutorSnapshot& executor = snapshot.executors[i];
+    executors.Set(i, ExecutorOf(env, executor, snapshot.turns[executor.device]));
   }
   result.Set("executors", executors);
   return result;
@@ -229,14 +241,19 @@ Napi::Value EvaluationOf(Napi::Env env, const std::optional<EvaluationReport>& e
   entry.Set("testCorrect", NumberOf(env, evaluation->test_correct));
   entry.Set("bestEpoch", evaluation->best_epoch);
   entry.Set("endNs", NumberOf(env, evaluation->end_ns));
+  std::string sha256;
+  for (const uint8_t byte : evaluation->parameters_sha256) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    sha256 += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  entry.Set("parametersSha256", sha256);
   return entry;
 }
 
 // segmentEpoch(segment, epoch): SegmentEpoch
 Napi::Value Epoch(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  const EpochReport report =
-      SegmentOf(info)->ReportEpoch(info[1].As<Napi::Number>().Uint32Value());
+  const EpochReport report = SegmentOf(info)->ReportEpoch(info[1].As<Napi::Number>().Uint32Value());
   Napi::Object result = Napi::Object::New(env);
   result.Set("epoch", report.epoch);
   result.Set("committed", report.committed);
@@ -272,14 +289,10 @@ Napi::Value Reclaim(const Napi::CallbackInfo& info) {
       });
 }
 
-// segmentMarkSamplerGone(segment, device)
-void MarkSamplerGone(const Napi::CallbackInfo& info) {
-  SegmentOf(info)->MarkSamplerGone(info[1].As<Napi::Number>().Uint32Value());
-}
-
 // segmentCommand(segment, command)
 void SetCommand(const Napi::CallbackInfo& info) {
-  SegmentOf(info)->SetCommand(CommandOf(info[1].As<Napi::String>().Utf8Value()));
+  const bool pause = info[1].As<Napi::String>().Utf8Value() == "PAUSE";
+  SegmentOf(info)->SetCommand(pause ? Command::kPause : Command::kRun);
 }
 
 // segmentStandby(segment, policy, armed, estimates)
@@ -331,7 +344,6 @@ void DefineSegment(Napi::Env env, Napi::Object exports) {
   exports.Set("segmentSnapshot", Napi::Function::New(env, Snapshot));
   exports.Set("segmentEpoch", Napi::Function::New(env, Epoch));
   exports.Set("segmentReclaim", Napi::Function::New(env, Reclaim));
-  exports.Set("segmentMarkSamplerGone", Napi::Function::New(env, MarkSamplerGone));
   exports.Set("segmentCommand", Napi::Function::New(env, SetCommand));
   exports.Set("segmentStandby", Napi::Function::New(env, SetStandby));
   exports.Set("segmentAbort", Napi::Function::New(env, Abort));

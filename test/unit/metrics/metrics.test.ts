@@ -128,7 +128,7 @@ describe('metrics of the daemon', () => {
     expect(info).toContain('model="a \\"quoted\\" \\\\ model"');
   });
 
-  test('scrape listeners run before each rendering, and what they throw reaches the caller', async () => {
+  test('scrape listeners run before each rendering; the caller hears what they throw', async () => {
     const metrics = testMetrics();
     let watches = 0;
     const stop = metrics.onScrape(() =>
@@ -178,7 +178,7 @@ describe('metrics of a job', () => {
       expect([name, series.get(name)]).toEqual([name, value]);
   });
 
-  test('counts of executors become cumulative buckets, and a stage without any is at zero', async () => {
+  test('counts of executors become cumulative, and a stage without any is at zero', async () => {
     const metrics = testMetrics();
     metrics.updateJob(jobInput(0, ['cpu:0']));
     const series = await scrape(metrics);
@@ -273,7 +273,7 @@ describe('the text of metrics', () => {
     },
   );
 
-  test('OpenMetrics names the families of counters without their suffix and ends with EOF', async () => {
+  test('OpenMetrics names families of counters without suffix and ends with EOF', async () => {
     const text = await fullMetrics().render('OPENMETRICS');
     expect(text).toContain('# TYPE gnnd_steps counter\n');
     expect(text).toContain('\ngnnd_steps_total{job_slot="0"} 29\n');

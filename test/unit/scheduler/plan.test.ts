@@ -88,7 +88,7 @@ describe('reconsidering the split', () => {
     });
   });
 
-  test('keeps a recommendation that has become less clear, and drops it when it is hardly so', () => {
+  test('keeps a recommendation that has become less clear, and drops it when hardly so', () => {
     const once = reconsiderSplit(noEvidence, clearlyBetter);
     const twice = reconsiderSplit(once, { ...clearlyBetter, epoch: 2 });
     // 107 against 100 for 2 + 3: less than it takes to recommend, enough to remain so.

@@ -57,7 +57,7 @@ describe('arming standby Trainers', () => {
     expect(armStandby({ ...two, policy: 'ALWAYS' })?.mode).toBe('ALWAYS');
   });
 
-  test('without a normal Trainer they are armed whatever the job says, or the job is infeasible', () => {
+  test('without a normal Trainer they are armed anyway, or the job is infeasible', () => {
     const alone = { ...two, trainers: 0, samplerDevices: ['cpu:0'] };
     expect(armStandby({ ...alone, policy: 'OFF' })?.mode).toBe('AUTO');
     expect(armStandby({ ...alone, policy: 'OFF', samplerDevices: ['cpu:1'] })).toBeNull();

@@ -53,6 +53,28 @@ struct FakeJob {
   }
 };
 
+// Random numbers of a randomised test; its seed is printed on failure and taken from GNND_SEED.
+class Draws {
+ public:
+  explicit Draws(uint64_t seed) : state_(seed) {}
+  uint64_t operator()(uint64_t bound) { return Mix(state_ += 0x9E3779B97F4A7C15ULL) % bound; }
+
+ private:
+  uint64_t state_;
+};
+
+inline FakeJob RandomJob(Draws& draw) {
+  FakeJob job;
+  job.batches = 1 + draw(14);
+  job.epochs = static_cast<uint32_t>(1 + draw(3));
+  job.group = static_cast<uint32_t>(1 + draw(4));
+  job.staleness = static_cast<uint32_t>(draw(4));
+  job.num_slots = job.group + draw(8);
+  job.queue_max_bytes = draw(2) == 0 ? uint64_t{1} << 40 : 1 + draw(3000);
+  job.low_water = static_cast<uint32_t>(draw(4));
+  return job;
+}
+
 struct Outcome {
   std::vector<float> last;
   std::vector<float> best;
@@ -170,6 +192,25 @@ class NoDeadlines {
   ~NoDeadlines() { failpoint::SetWaitCapNs(0); }
 #else
   NoDeadlines() {}  // not a default: the object is there for its scope
+#endif
+};
+
+// While it lives, whoever passes a named point may lose the processor there, for a while.
+class ShakenSchedule {
+ public:
+#ifdef GNND_FAILPOINTS
+  ShakenSchedule() { failpoint::AtEvery(&Shake); }
+  ~ShakenSchedule() { failpoint::AtEvery(nullptr); }
+
+ private:
+  static void Shake() {
+    static std::atomic<uint64_t> state{1};
+    const uint64_t draw = Mix(state.fetch_add(0x9E3779B97F4A7C15ULL));
+    if (draw % 4 == 0) std::this_thread::yield();
+    if (draw % 16 == 1) std::this_thread::sleep_for(std::chrono::microseconds(draw / 16 % 100));
+  }
+#else
+  ShakenSchedule() {}
 #endif
 };
 

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,26 @@ TEST_CASE("the policy and the estimates of standby Trainers never decide bits") 
     RunCrew(job, kCrews[3], policy);
   }
   RunCrew(FakeJob{}, kCrews[4], StandbyPolicy::kAuto);
+}
+
+TEST_CASE("random jobs with random crews end alike under shaken schedules") {
+  const ShakenSchedule shaken;
+  const char* given = std::getenv("GNND_SEED");
+  const uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
+  const uint64_t count = given != nullptr ? 1 : 100;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    INFO("GNND_SEED=", seed);
+    Draws draw(seed);
+    const FakeJob job = RandomJob(draw);
+    Crew crew{"random", {}, {}, {}};
+    const auto samplers = static_cast<uint32_t>(1 + draw(3));
+    const auto trainers = static_cast<uint32_t>(draw(3));
+    const uint64_t standbys = trainers == 0 ? samplers : draw(samplers + 1);
+    for (uint32_t i = 0; i < samplers; ++i) crew.samplers.push_back(i);
+    for (uint32_t i = 0; i < standbys; ++i) crew.standbys.push_back(i);
+    for (uint32_t i = 0; i < trainers; ++i) crew.trainers.push_back(samplers + i);
+    RunCrew(job, crew, draw(2) == 0 ? StandbyPolicy::kAlways : StandbyPolicy::kAuto);
+  }
 }
 
 }  // namespace gnnd::test

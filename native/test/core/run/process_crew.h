@@ -86,6 +86,7 @@ class ProcessCrew {
     std::function<void()> action;
     if (plan.stop_there) action = [] { raise(SIGSTOP); };
     failpoint::Arm(plan.failpoint, plan.nth, action);
+    const ShakenSchedule shaken;
     const bool samples = plan.role == Role::kSampler;
     Result<Segment> mine =
         Segment::Attach(segment_.fd(), samples ? Access::kReadWrite : Access::kSlotsReadOnly);

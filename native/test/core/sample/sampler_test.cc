@@ -209,8 +209,9 @@ TEST_CASE("a sampled row's weights stand for the whole row") {
 }
 
 TEST_CASE("bad seeds are refused, leave no record and do not disturb the next batch") {
-  const Graph graph = test::RandomGraph(3, 50, 9);
-  SamplerUnderTest sampler(graph.view(), {{4, 4}, EdgeWeights::kNone}, 8, DetectInstructionSet());
+  // Dense enough that the good seeds lead to the bad ones.
+  const Graph graph = test::RandomGraph(3, 50, 60);
+  SamplerUnderTest sampler(graph.view(), {{40, 40}, EdgeWeights::kNone}, 8, DetectInstructionSet());
   const std::vector<uint32_t> good = {4, 9, 11};
   const uint64_t expected = test::ContentHash(sampler.Sample({1, 0, 0}, good));
   const std::vector<std::vector<uint32_t>> bad = {

@@ -867,7 +867,7 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
   version: bigint;
 
   /**
-   * SHA-256 of the parameters at its end, when read in time; else empty.
+   * SHA-256 of the parameters at its end.
    *
    * @generated from field: string parameters_sha256 = 11;
    */

@@ -1,0 +1,140 @@
+import { readFile } from 'node:fs/promises';
+import { status } from '@grpc/grpc-js';
+import { type Command, Option } from 'commander';
+import { type Job, JobSchema, JobSpecSchema } from '../api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../api/gen/gnnd/v1/job_service_pb.ts';
+import { messageOf } from '../base/errors.ts';
+import { gnnctlExit } from '../base/exit-codes.ts';
+import { ApiError } from './client.ts';
+import { CliError } from './exit.ts';
+import { idOf } from './job-text.ts';
+import { followToEnd } from './job-watch.ts';
+import { printOne, specYaml } from './output.ts';
+import type { Run } from './run.ts';
+import type { Session } from './session.ts';
+import { type Place, readSpec, type SpecFile, type SpecSource, showPlace } from './spec-file.ts';
+import { padEnd, printable } from './terminal.ts';
+
+interface CreateFlags {
+  readonly file?: string;
+  readonly id?: string;
+  readonly set: readonly string[];
+  readonly dryRun?: boolean;
+  readonly wait?: boolean;
+  readonly follow?: boolean;
+}
+
+/** `gnnctl job create`. */
+export function addJobCreate(job: Command, run: Run): void {
+  job
+    .command('create')
+    .description('create a job from a spec file')
+    .option('-f, --file <file>', 'spec in YAML or JSON; - reads stdin')
+    .option('--id <id>', 'id of the job; else metadata.name, else the server makes one')
+    .option(
+      '--set <path=value>',
+      'set a field over the file, e.g. training.epochs=3; again for more',
+      (value: string, before: readonly string[]) => [...before, value],
+      [],
+    )
+    .option('--dry-run', 'check everything and show the full spec; create nothing')
+    .addOption(new Option('--wait', 'wait for the end').conflicts('dryRun'))
+    .addOption(new Option('--follow', 'wait for the end and show progress').conflicts('dryRun'))
+    .action(run(createJob));
+}
+
+async function createJob(session: Session, flags: CreateFlags): Promise<number> {
+  const { spec, jobId, places } = await readSpecFile(session, flags);
+  const request = {
+    jobId: flags.id ?? jobId,
+    spec,
+    validateOnly: flags.dryRun === true,
+    requestId: session.requestId,
+  };
+  const created = await session
+    .call(JobService.method.createJob, request)
+    .catch((error: unknown) => {
+      throw withPlaces(error, places);
+    });
+  if (flags.dryRun === true) {
+    printDryRun(session, created);
+    return gnnctlExit.OK;
+  }
+  const isAwaited = flags.wait === true || flags.follow === true;
+  if (!isAwaited) {
+    printCreated(session, created);
+    session.say(`created; watch it with: gnnctl job watch ${idOf(created.name)}`);
+    return gnnctlExit.OK;
+  }
+  session.say(`created ${created.name}`);
+  return await followToEnd(session, created.name, flags.follow === true ? 'follow' : 'wait');
+}
+
+function printCreated(session: Session, job: Job): void {
+  const isForPeople = session.format === 'table' || session.format === 'wide';
+  if (isForPeople || session.format === 'plain') session.print(job.name);
+  else printOne(session, { schema: JobSchema, message: job, name: job.name, facts: () => [] });
+}
+
+/** The full spec is itself a spec file. */
+function printDryRun(session: Session, job: Job): void {
+  const isForPeople = session.format === 'table' || session.format === 'wide';
+  if (isForPeople || session.format === 'plain') {
+    if (job.effectiveSpec !== undefined) session.print(specYaml(JobSpecSchema, job.effectiveSpec));
+    session.say('valid; nothing was created');
+  } else printOne(session, { schema: JobSchema, message: job, name: '', facts: () => [] });
+}
+
+async function readSpecFile(session: Session, flags: CreateFlags): Promise<SpecFile> {
+  if (flags.file === undefined && flags.set.length === 0) {
+    throw new CliError(gnnctlExit.USAGE, 'nothing to create: name a spec file', [
+      'gnnctl job create -f job.yaml',
+      'gnnctl job create --set dataset=cora --set training.epochs=10',
+    ]);
+  }
+  const source = flags.file === undefined ? null : await readSource(session, flags.file);
+  const reading = readSpec(source, flags.set);
+  if ('ok' in reading) return reading.ok;
+  const { problems } = reading;
+  const many = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
+  const rows = problems.map((problem) => [
+    showPlace(problem),
+    [problem.path, problem.description].filter((text) => text !== '').join(': '),
+  ]);
+  throw new CliError(
+    gnnctlExit.INVALID_ARGUMENT,
+    `the spec has ${many}; nothing was created`,
+    aligned(rows),
+  );
+}
+
+async function readSource(session: Session, file: string): Promise<SpecSource> {
+  if (file === '-') return { file: '<stdin>', text: await session.io.readStdin() };
+  try {
+    return { file, text: await readFile(file, 'utf8') };
+  } catch (error) {
+    throw new CliError(gnnctlExit.USAGE, `cannot read the spec: ${messageOf(error)}`);
+  }
+}
+
+/** The server's violations beside the lines that they are about. */
+function withPlaces(error: unknown, places: ReadonlyMap<string, Place>): unknown {
+  if (!(error instanceof ApiError) || error.code !== status.INVALID_ARGUMENT) return error;
+  if (error.violations.length === 0) return error;
+  const rows = error.violations.map(({ path, description }) => {
+    const place = places.get(path);
+    return [place === undefined ? '' : showPlace(place), `${path}: ${description}`];
+  });
+  const more = error.metadata['truncated'] === 'true' ? ['(there are more; these come first)'] : [];
+  return new CliError(gnnctlExit.INVALID_ARGUMENT, 'the daemon does not accept the spec', [
+    ...aligned(rows),
+    ...more,
+  ]);
+}
+
+function aligned(rows: readonly (readonly string[])[]): readonly string[] {
+  const width = Math.max(...rows.map(([place = '']) => place.length));
+  return rows.map(([place = '', text = '']) =>
+    printable(width === 0 ? text : `${padEnd(place, width)}  ${text}`),
+  );
+}

@@ -1,0 +1,202 @@
+import {
+  type Attempt,
+  type EpochReport,
+  type Job,
+  JobPhaseSchema,
+  type JobPlan,
+  JobStateSchema,
+  type PolicyChoice,
+  StandbyPolicySchema,
+} from '../api/gen/gnnd/v1/job_pb.ts';
+import { shortName } from './enums.ts';
+import {
+  bestValAccuracy,
+  epochText,
+  idOf,
+  isoTime,
+  modelText,
+  paintState,
+  phaseText,
+  policyText,
+  reasonText,
+  roleText,
+  runTimeText,
+  specOf,
+  wallMs,
+} from './job-text.ts';
+import { type Column, type Fact, factLines, tableOf } from './output.ts';
+import type { Session } from './session.ts';
+import { printable } from './terminal.ts';
+import {
+  formatAge,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatNs,
+  formatPercent,
+} from './units.ts';
+
+/** How jobs and plans look in tables. */
+
+function ageText(job: Job, nowMs: number): string {
+  const createdMs = wallMs(job.createTime);
+  return createdMs === null ? '' : formatAge(nowMs - createdMs);
+}
+
+export function jobColumns(session: Session): readonly Column<Job>[] {
+  const nowMs = session.io.clock.wallMs();
+  return [
+    { title: 'JOB', shown: ({ name }) => idOf(name) },
+    {
+      title: 'STATE',
+      shown: ({ state }) => paintState(state, session.style),
+      plain: ({ state }) => shortName(JobStateSchema, state),
+    },
+    { title: 'EPOCH', align: 'right', shown: epochText },
+    {
+      title: 'VAL ACC',
+      align: 'right',
+      shown(job) {
+        const share = bestValAccuracy(job);
+        return share === null ? '' : formatPercent(share);
+      },
+      plain: (job) => String(bestValAccuracy(job) ?? ''),
+    },
+    { title: 'DATASET', shown: (job) => specOf(job)?.dataset ?? '' },
+    { title: 'TIME', align: 'right', shown: (job) => runTimeText(job, nowMs) },
+    {
+      title: 'AGE',
+      align: 'right',
+      shown: (job) => ageText(job, nowMs),
+      plain: ({ createTime }) => isoTime(createTime),
+    },
+    { title: 'MODEL', isWide: true, shown: (job) => modelText(specOf(job)) },
+    {
+      title: 'PRIORITY',
+      isWide: true,
+      align: 'right',
+      shown: (job) => `${specOf(job)?.priority ?? ''}`,
+    },
+    { title: 'REASON', isWide: true, shown: ({ reason }) => reasonText(reason) },
+    { title: 'MESSAGE', isWide: true, shown: ({ message }) => printable(message) },
+  ];
+}
+
+export function jobFacts(session: Session, job: Job): readonly Fact[] {
+  const { progress, result } = job;
+  const nowMs = session.io.clock.wallMs();
+  const percent = (title: string, share: number): Fact => [title, formatPercent(share), `${share}`];
+  const state = paintState(job.state, session.style);
+  const phase = phaseText(job.phase);
+  return [
+    ['Job', session.style.bold(idOf(job.name)), job.name],
+    ['State', phase === '' ? state : `${state}, ${phase}`, shortName(JobStateSchema, job.state)],
+    ['Phase', '', job.phase === 0 ? '' : shortName(JobPhaseSchema, job.phase)],
+    ['Reason', reasonText(job.reason)],
+    ['Message', printable(job.message)],
+    ['Dataset', specOf(job)?.dataset ?? ''],
+    ['Model', modelText(specOf(job))],
+    ['Created', `${ageText(job, nowMs)} ago`, isoTime(job.createTime)],
+    ['Ran for', runTimeText(job, nowMs)],
+    ['Ended', '', isoTime(job.endTime)],
+    ['Epochs', epochText(job)],
+    ...(progress === undefined || progress.epochs === 0
+      ? []
+      : ([['Loss', progress.loss.toFixed(4), String(progress.loss)]] as const)),
+    ...(result === undefined
+      ? []
+      : [
+          percent('Test accuracy', result.testAccuracyBest),
+          percent('Test accuracy last', result.testAccuracyLast),
+          ['Best epoch', String(result.bestEpoch + 1), String(result.bestEpoch)] as const,
+          ['Checkpoint', result.checkpointDir] as const,
+          ['Parameters SHA-256', result.parametersSha256] as const,
+        ]),
+  ];
+}
+
+export function jobSections(session: Session, job: Job): readonly string[] {
+  const sections: string[] = [];
+  const attempts = job.attempts.filter(
+    ({ endTime, exits }) => endTime !== undefined || exits.length > 0,
+  );
+  if (job.epochs.length > 0) sections.push(tableOf(session, epochColumns, job.epochs));
+  if (attempts.length > 0 && job.attempts.length > 1) {
+    sections.push(tableOf(session, attemptColumns, attempts));
+  }
+  const exits = attempts.flatMap((attempt) => attempt.exits);
+  for (const exit of exits.slice(-3)) {
+    const how = exit.signal === '' ? `exit code ${exit.exitCode ?? '?'}` : exit.signal;
+    const who = `${roleText(exit.role)} on ${exit.device}`;
+    const head = `${who} ended: ${how}, ${reasonText(exit.reason)}`;
+    const tail = exit.logTail.trimEnd().split('\n').slice(-10);
+    sections.push([head, ...tail.map((line) => `  ${printable(line)}`)].join('\n').trimEnd());
+  }
+  return sections;
+}
+
+const epochColumns: readonly Column<EpochReport>[] = [
+  { title: 'EPOCH', align: 'right', shown: ({ epoch }) => String(epoch + 1) },
+  { title: 'LOSS', align: 'right', shown: ({ loss }) => loss.toFixed(4) },
+  { title: 'TRAIN ACC', align: 'right', shown: (report) => formatPercent(report.trainAccuracy) },
+  { title: 'VAL ACC', align: 'right', shown: ({ valAccuracy }) => formatPercent(valAccuracy) },
+  { title: 'TEST ACC', align: 'right', shown: ({ testAccuracy }) => formatPercent(testAccuracy) },
+  { title: 'BATCHES', align: 'right', shown: ({ batches }) => formatCount(batches) },
+  { title: 'RETRIES', align: 'right', shown: ({ retries }) => formatCount(retries) },
+  { title: 'TIME', align: 'right', shown: ({ durationMs }) => formatDuration(Number(durationMs)) },
+];
+
+const attemptColumns: readonly Column<Attempt>[] = [
+  { title: 'ATTEMPT', align: 'right', shown: ({ number }) => String(number) },
+  { title: 'ENDED', shown: ({ endReason }) => reasonText(endReason) },
+  { title: 'RESPAWNS', align: 'right', shown: ({ executorRestarts }) => String(executorRestarts) },
+  { title: 'MESSAGE', shown: ({ message }) => printable(message) },
+];
+
+export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
+  const ns = (title: string, value: bigint): Fact => [
+    title,
+    value === 0n ? '' : `${formatNs(Number(value))} a batch`,
+    String(value),
+  ];
+  const devices = plan.executors.map(({ role, device }) => `${roleText(role)} ${device}`);
+  return [
+    ['Job', session.style.bold(idOf(plan.job)), plan.job],
+    [
+      'Based on',
+      plan.estimated
+        ? session.style.yellow('guesses, before calibration')
+        : 'measured trial batches',
+      plan.estimated ? 'estimated' : 'measured',
+    ],
+    ['Executors', devices.join(', ')],
+    ['Policy', policyText(plan.policy)],
+    ['Standby', shortName(StandbyPolicySchema, plan.standby)],
+    ns('T_s, Sampler', plan.samplerBatchNs),
+    ns('T_t, Trainer', plan.trainerBatchNs),
+    ns('T_t, standby', plan.standbyBatchNs),
+    ['K = T_t / T_s', plan.k === 0 ? '' : plan.k.toFixed(2), String(plan.k)],
+    ns('Time sharing', plan.timeSharingBatchNs),
+    ['Queue slots', String(plan.queueCapacity)],
+    ['Slot size', formatBytes(Number(plan.slotBytes)), String(plan.slotBytes)],
+    ['Parameters', formatCount(plan.parameterCount), String(plan.parameterCount)],
+    ['Why', printable(plan.explanation)],
+  ];
+}
+
+export function choiceColumns(plan: JobPlan): readonly Column<PolicyChoice>[] {
+  return [
+    { title: 'POLICY', shown: ({ policy }) => policyText(policy) },
+    { title: 'SAMPLERS', align: 'right', shown: ({ samplers }) => String(samplers) },
+    { title: 'TRAINERS', align: 'right', shown: ({ trainers }) => String(trainers) },
+    { title: 'PREDICTED', align: 'right', shown: ({ batchNs }) => formatNs(Number(batchNs)) },
+    { title: '', shown: ({ policy }) => (policy === plan.policy ? 'followed' : '') },
+  ];
+}
+
+/** What a plan says, for the command and the demo. */
+export function planText(session: Session, plan: JobPlan): string {
+  const sections = [factLines(session, planFacts(session, plan))];
+  if (plan.choices.length > 0) sections.push(tableOf(session, choiceColumns(plan), plan.choices));
+  return sections.join('\n\n');
+}

@@ -1,0 +1,113 @@
+import { status } from '@grpc/grpc-js';
+import { DatasetService } from '../api/gen/gnnd/v1/dataset_service_pb.ts';
+import type { Operation, OperationError } from '../api/gen/gnnd/v1/types_pb.ts';
+import { sleep } from '../base/clock.ts';
+import { gnnctlExit } from '../base/exit-codes.ts';
+import { ApiError } from './client.ts';
+import { CliError, exitCodeOfStatus } from './exit.ts';
+import { waitFor } from './interrupt.ts';
+import type { Session } from './session.ts';
+import { bar, createLiveRegion, padStart, printable } from './terminal.ts';
+import { formatDuration, formatPercent } from './units.ts';
+
+/** Waiting for long work of the daemon, with its progress on stderr. */
+
+const pollTimeoutMs = 500;
+const retryDelayMs = 1000;
+const retryLimitMs = 60_000;
+
+export interface OperationWait {
+  /** What is going on, e.g. `importing npm`. */
+  readonly title: string;
+  /** After Ctrl-C: one line each. */
+  readonly detached: readonly string[];
+}
+
+/** Resolves with the finished operation; throws a CliError with every problem when it failed. */
+export async function waitForOperation(
+  session: Session,
+  operation: Operation,
+  { title, detached }: OperationWait,
+): Promise<Operation> {
+  const progress = createProgress(session, title);
+  const finished = await waitFor(session, { detached }, async (signal) => {
+    try {
+      let current = operation;
+      let lostAtMs: number | null = null;
+      while (!current.done) {
+        progress.show(current);
+        signal.throwIfAborted();
+        try {
+          const request = { name: operation.name, timeoutMs: BigInt(pollTimeoutMs) };
+          current = await session.call(DatasetService.method.waitOperation, request, signal);
+          lostAtMs = null;
+        } catch (error) {
+          const nowMs = session.io.clock.monotonicMs();
+          lostAtMs ??= nowMs;
+          const isLost = error instanceof ApiError && error.code === status.UNAVAILABLE;
+          if (!isLost || nowMs - lostAtMs >= retryLimitMs) throw error;
+          progress.lost();
+          await sleep(retryDelayMs, signal);
+        }
+      }
+      progress.show(current);
+      return current;
+    } finally {
+      progress.close();
+    }
+  });
+  const { result } = finished;
+  if (result.case === 'error') throw operationFailure(title, result.value);
+  return finished;
+}
+
+function operationFailure(title: string, error: OperationError): CliError {
+  const details = error.problems.map(
+    ({ path, description }) => `${printable(path)}: ${printable(description)}`,
+  );
+  const exitCode = exitCodeOfStatus(error.code) || gnnctlExit.FAILURE;
+  return new CliError(exitCode, `${title} failed: ${printable(error.message)}`, details);
+}
+
+interface Progress {
+  show(operation: Operation): void;
+  lost(): void;
+  close(): void;
+}
+
+/** A bar on a terminal; else a line for each new message. */
+function createProgress(session: Session, title: string): Progress {
+  const { stderr, clock } = session.io;
+  if (session.isQuiet) return { show: () => {}, lost: () => {}, close: () => {} };
+  const startMs = clock.monotonicMs();
+  if (!stderr.isTty) {
+    let shown = '';
+    return {
+      show({ message, done }) {
+        const line = done ? `${title}: done` : `${title}: ${printable(message)}`;
+        if (line === shown || (message === '' && !done)) return;
+        shown = line;
+        session.say(line);
+      },
+      lost: () => session.say('connection to the daemon lost; trying again'),
+      close: () => {},
+    };
+  }
+  const region = createLiveRegion(stderr);
+  const draw = (share: number, text: string) => {
+    const width = Math.max(10, Math.min(30, stderr.columns() - 60));
+    const spent = formatDuration(clock.monotonicMs() - startMs);
+    const drawnBar = session.errorStyle.cyan(bar(share, width, session.glyphs));
+    const percent = padStart(formatPercent(share, 0), 5);
+    region.draw([`${title}  ${drawnBar} ${percent}  ${padStart(spent, 7)}  ${text}`]);
+  };
+  let share = 0;
+  return {
+    show({ progress, message, done, result }) {
+      share = done && result.case === 'response' ? 1 : progress;
+      draw(share, done ? '' : printable(message));
+    },
+    lost: () => draw(share, 'connection lost; trying again'),
+    close: () => region.close(),
+  };
+}

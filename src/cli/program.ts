@@ -1,0 +1,81 @@
+import { Command, Option } from 'commander';
+import { gnnctlExit } from '../base/exit-codes.ts';
+import { addCompletion } from './completion.ts';
+import { addDatasetCommands } from './dataset-commands.ts';
+import { addDoctor } from './doctor.ts';
+import { failureOf } from './failure.ts';
+import { addHostCommands } from './host-commands.ts';
+import type { CliIo } from './io.ts';
+import { addJobCommands } from './job-commands.ts';
+import type { Run } from './run.ts';
+import { colorModes, formats, type GlobalFlags, Session } from './session.ts';
+import { createStyle } from './terminal.ts';
+import { addVersion } from './version.ts';
+
+/** Runs gnnctl with `args`, those after its own name; resolves with the exit code. */
+export async function runCli(args: readonly string[], io: CliIo): Promise<number> {
+  let session: Session | null = null;
+  let exitCode: number = gnnctlExit.OK;
+  const program = globalOptions(new Command('gnnctl'));
+  const run: Run =
+    (work) =>
+    async (...given) => {
+      session = new Session(io, program.opts<GlobalFlags>());
+      exitCode = await work(session, ...given);
+    };
+  program
+    .description('Train graph neural networks with gnnd.')
+    .showHelpAfterError('(--help shows how)')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => io.stderr.write(text),
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    });
+  addJobCommands(program, run);
+  addDatasetCommands(program, run);
+  addHostCommands(program, run);
+  addDoctor(program, run);
+  addVersion(program, run);
+  addCompletion(program, run);
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    return report(error, session, io);
+  } finally {
+    closeSession(session);
+  }
+}
+
+/** A function of its own: the assignment in `run` is not seen by the compiler's narrowing. */
+function closeSession(session: Session | null): void {
+  session?.close();
+}
+
+function report(error: unknown, session: Session | null, io: CliIo): number {
+  const { exitCode, message, details } = failureOf(error, session);
+  if (message === '') return exitCode;
+  const style = session?.errorStyle ?? createStyle(false);
+  const isDetached = exitCode === gnnctlExit.INTERRUPTED;
+  const head = isDetached ? message : `${style.red('error:')} ${message}`;
+  io.stderr.write([head, ...details.map((line) => `  ${line}`), ''].join('\n'));
+  return exitCode;
+}
+
+function globalOptions(program: Command): Command {
+  return program
+    .option('--address <address>', 'of the daemon: unix:PATH or HOST:PORT (GNND_ADDRESS)')
+    .option('--timeout <duration>', 'for a call 10s; for a wait none')
+    .addOption(
+      new Option(
+        '-o, --output <format>',
+        'default: table on a terminal, plain (tab-separated) elsewhere',
+      ).choices(formats),
+    )
+    .option('--no-headers', 'tables without their first line')
+    .addOption(new Option('--color <when>').choices(colorModes).default('auto'))
+    .option('-q, --quiet', 'nothing but data and errors')
+    .option('--request-id <uuid>', 'makes repeating a change safe; default: a new one');
+}

@@ -1,0 +1,38 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { DatasetManifest } from '../spec/dataset-record.ts';
+import { type DatasetWritten, digestOf } from './dataset-writer.ts';
+
+/** A whole dataset folder that the store does not know. */
+export interface FoundDataset {
+  readonly id: string;
+  readonly path: string;
+  readonly written: DatasetWritten;
+}
+
+/**
+ * The dataset folders in `folder` that are not `known`: written by another daemon, or by this one
+ * before its state directory was replaced. A folder appears there whole (runImport), so a manifest
+ * that can be read is enough.
+ */
+export function findDatasets(folder: string, known: (id: string) => boolean): FoundDataset[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    if (!entry.isDirectory() || entry.name.startsWith('.') || known(entry.name)) return [];
+    const path = join(folder, entry.name);
+    const written = readWritten(path);
+    return written === null ? [] : [{ id: entry.name, path, written }];
+  });
+}
+
+function readWritten(path: string): DatasetWritten | null {
+  try {
+    const bytes = readFileSync(join(path, 'dataset.json'));
+    const manifest: DatasetManifest = JSON.parse(bytes.toString('utf8'));
+    if (manifest.format !== 'gnnd-dataset' || manifest.version !== 1) return null;
+    const sizes = readdirSync(path).map((name) => statSync(join(path, name)).size);
+    const total = sizes.reduce((sum, size) => sum + size, 0);
+    return { manifest, digest: digestOf(bytes), bytes: total };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,15 @@
+import type { DatasetCounts } from '../native/contract.ts';
+import type { DatasetRecord } from '../spec/dataset-record.ts';
+
+/** What native code needs to know of a stored dataset. */
+export function countsOf(dataset: DatasetRecord): DatasetCounts {
+  return {
+    numNodes: dataset.numNodes,
+    numEdges: dataset.numEdges,
+    numFeatures: dataset.numFeatures,
+    numClasses: dataset.numClasses,
+    train: dataset.numTrain,
+    val: dataset.numVal,
+    test: dataset.numTest,
+  };
+}

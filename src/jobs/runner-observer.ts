@@ -1,0 +1,12 @@
+import type { EpochReport, ExecutorExit, ExecutorRole, JobRecord } from '../spec/job-record.ts';
+import type { JobAttempt } from '../supervisor/job-attempt.ts';
+
+/** What happens, for metrics; called after it was stored. */
+export interface RunnerObserver {
+  attemptStarted(attempt: JobAttempt): void;
+  attemptEnded(attempt: JobAttempt): void;
+  executorStarted(role: ExecutorRole): void;
+  executorExited(exit: ExecutorExit): void;
+  epochEnded(attempt: JobAttempt, report: EpochReport): void;
+  transitioned(before: JobRecord, after: JobRecord): void;
+}

@@ -1,0 +1,81 @@
+import type { DatasetCounts } from '../native/contract.ts';
+import type {
+  EpochReport,
+  ExecutorExit,
+  ExecutorRole,
+  JobPhase,
+  JobResult,
+  Reason,
+} from '../spec/job-record.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
+import type { CrewDevice, Seat } from './crew.ts';
+import type { ExecutorOutcome } from './exit-reason.ts';
+import type { MeasuredTimings } from './timings.ts';
+
+/** What an attempt is told and what it reports. */
+
+export interface AttemptInput {
+  readonly jobId: string;
+  readonly uid: string;
+  /** As stored: 1, 2, … without a gap. */
+  readonly number: number;
+  /** The scheduler's number of it, which counts attempts that could not be stored, too. */
+  readonly ordinal: number;
+  readonly spec: JobSpec;
+  readonly dataset: { readonly folder: string; readonly counts: DatasetCounts };
+  readonly datasetDigest: string;
+  /** In the order granted. */
+  readonly devices: readonly CrewDevice[];
+  /** Logs of this attempt. */
+  readonly logFolder: string;
+  /** The job's checkpoint. */
+  readonly checkpointFolder: string;
+  /** Derived files, keyed by their inputs. */
+  readonly cacheFolder: string;
+}
+
+/** What an attempt reports; times are the receiver's. */
+export type AttemptEvent =
+  | { readonly kind: 'phase'; readonly phase: JobPhase }
+  | { readonly kind: 'prepared' }
+  | { readonly kind: 'calibrated'; readonly timings: MeasuredTimings }
+  | { readonly kind: 'executorSpawned'; readonly role: ExecutorRole }
+  | { readonly kind: 'executorReady'; readonly executor: string }
+  | {
+      readonly kind: 'executorExited';
+      readonly executor: string;
+      readonly outcome: ExecutorOutcome | { readonly kind: 'UNKILLABLE'; readonly message: string };
+      readonly exit: ExecutorExit | null;
+    }
+  | { readonly kind: 'progress'; readonly committedBatches: number }
+  | { readonly kind: 'epochEnded'; readonly report: EpochReport; readonly timings: MeasuredTimings }
+  | { readonly kind: 'attemptFailed'; readonly reason: AttemptFailure; readonly message: string }
+  | { readonly kind: 'completed'; readonly result: JobResult }
+  | { readonly kind: 'stopped' };
+
+export type AttemptFailure = Extract<
+  Reason,
+  | 'SPEC_INVALID'
+  | 'DATASET_CORRUPT'
+  | 'PLAN_INFEASIBLE'
+  | 'SHM_ALLOCATION_FAILED'
+  | 'SHM_CORRUPTED'
+  | 'CHECKPOINT_WRITE_FAILED'
+  | 'EXECUTOR_STALLED'
+  | 'EXECUTOR_CRASHED'
+  | 'NUMERIC_DIVERGENCE'
+  | 'INTERNAL'
+>;
+
+export interface LaunchPlan {
+  readonly executors: readonly Seat[];
+  readonly standby: 'AUTO' | 'OFF' | 'ALWAYS';
+  readonly timings: MeasuredTimings;
+}
+
+/** What the plan view shows beside the split. */
+export interface LaunchFacts {
+  readonly queueCapacity: number;
+  readonly slotBytes: number;
+  readonly parameterCount: number;
+}

@@ -1,0 +1,84 @@
+import { create } from '@bufbuild/protobuf';
+import { expect, test } from 'vitest';
+import {
+  EpochReportSchema,
+  ExecutorRole,
+  JobPlanSchema,
+  JobResultSchema,
+  PlacementPolicy,
+} from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { demoReport, sumOfSeries } from '../../../src/cli/demo-report.ts';
+
+const metrics = [
+  '# TYPE gnnd_role_switches_total counter',
+  'gnnd_role_switches_total{job_slot="0",from="SAMPLER",to="STANDBY"} 9',
+  'gnnd_role_switches_total{job_slot="0",from="STANDBY",to="SAMPLER"} 8',
+  'gnnd_standby_wakeups_total{job_slot="0",outcome="USEFUL"} 7',
+  'gnnd_standby_wakeups_total{job_slot="0",outcome="EMPTY"} 2',
+].join('\n');
+
+test('series are summed by their labels', () => {
+  expect(sumOfSeries(metrics, 'gnnd_standby_wakeups_total', {})).toBe(9);
+  expect(sumOfSeries(metrics, 'gnnd_standby_wakeups_total', { outcome: 'USEFUL' })).toBe(7);
+  expect(sumOfSeries('gnnd_ready 1\n', 'gnnd_ready', {})).toBe(1);
+  expect(sumOfSeries(metrics, 'gnnd_other_total', {})).toBe(0);
+});
+
+test('the report says what was reached, how devices were split, and where things are', () => {
+  const lines = demoReport({
+    result: create(JobResultSchema, {
+      testAccuracyBest: 0.7131,
+      testAccuracyLast: 0.7122,
+      bestEpoch: 8,
+    }),
+    epochs: [1, 2].map(() =>
+      create(EpochReportSchema, { batchesByDevice: { 'cpu:0': 4n, 'cpu:1': 30n } }),
+    ),
+    plan: create(JobPlanSchema, {
+      executors: [
+        { role: ExecutorRole.SAMPLER, device: 'cpu:0' },
+        { role: ExecutorRole.TRAINER, device: 'cpu:1' },
+        { role: ExecutorRole.STANDBY, device: 'cpu:0' },
+      ],
+      samplerBatchNs: 20_000_000n,
+      trainerBatchNs: 130_000_000n,
+      k: 6.5,
+      policy: PlacementPolicy.MINMAX,
+      choices: [
+        { policy: PlacementPolicy.PAPER, samplers: 1, trainers: 1, batchNs: 130_000_000n },
+        { policy: PlacementPolicy.MINMAX, samplers: 1, trainers: 1, batchNs: 130_000_000n },
+      ],
+      timeSharingBatchNs: 75_000_000n,
+      explanation: 'Both policies choose the same split.',
+    }),
+    metrics,
+    trainingMs: 61_000,
+    demoMs: 95_000,
+    checkpointFolder: '.cache/demo/checkpoint',
+    metricsFile: '.cache/demo/metrics.txt',
+  });
+  expect(lines).toEqual([
+    'Test accuracy    71.31 % at the best validation (epoch 9), 71.22 % at the last epoch',
+    '                 reference: 71.2 ± 0.3 % (10 epochs, one process, S = 0)',
+    '',
+    'Devices          Sampler on cpu:0, Trainer on cpu:1, standby on cpu:0',
+    '                 T_s 20.0 ms, T_t 130 ms a batch, K = T_t / T_s = 6.50',
+    '                 paper   1 Sampler(s) + 1 Trainer(s), predicted 130 ms a batch',
+    '                 minmax  1 Sampler(s) + 1 Trainer(s), predicted 130 ms a batch  <- followed',
+    '                 time sharing: 75.0 ms a batch',
+    '                 Both policies choose the same split.',
+    '',
+    'Batches trained  8 on cpu:0, 60 on cpu:1',
+    'Switches         Sampler to standby Trainer 9, back 8; 9 wake-ups of a standby, 7 useful',
+    'Wall time        training 1m 01s, whole demo 1m 35s',
+    '',
+    'Checkpoint       .cache/demo/checkpoint',
+    'Metrics          .cache/demo/metrics.txt',
+    '',
+    'The checkpoint in Python:',
+    '',
+    '    from safetensors.torch import load_file',
+    '    weights = load_file(".cache/demo/checkpoint/model.safetensors")',
+    '    print({name: tuple(tensor.shape) for name, tensor in weights.items()})',
+  ]);
+});

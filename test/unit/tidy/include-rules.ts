@@ -1,0 +1,73 @@
+import { codeOnly, lineOf, type Source, type Violation } from './sources.ts';
+
+/** Which part of native/ may include which; docs/architecture.md says why. */
+
+/** Rooms of core, from the top: a room includes those below it, never beside it. */
+export const coreRanks: Readonly<Record<string, number>> = {
+  run: 3,
+  sample: 2,
+  segment: 2,
+  model: 2,
+  dataset: 1,
+  base: 0,
+};
+
+/** Areas of native/ and whose headers they see beside their own; tests see more than they test. */
+const areas: Readonly<Record<string, readonly string[]>> = {
+  core: ['core'],
+  train: ['train', 'core'],
+  node: ['node', 'train', 'core'],
+  'test/core': ['test', 'core'],
+  'test/train': ['test', 'train', 'core'],
+  'test/support': ['test', 'core'],
+};
+
+/** Libraries that belong to one area, by the headers that bring them. */
+const libraries: readonly { header: RegExp; by: RegExp; name: string }[] = [
+  { header: /^(torch|ATen|c10|caffe2)\//, by: /^(train|test\/train)\//, name: 'libtorch' },
+  { header: /^(napi|node_api|js_native_api|uv|v8)(\.h|-)/, by: /^node\//, name: 'Node-API' },
+  { header: /^(cuda|cublas|cusparse|nccl)/, by: /^cuda\//, name: 'CUDA' },
+  { header: /^doctest\//, by: /^test\//, name: 'doctest' },
+];
+
+/** All violations of one file of native/; `path` counts from native/. */
+export function includeViolations({ path, text }: Source): readonly Violation[] {
+  const code = codeOnly(text, 'cc');
+  return [...code.matchAll(/^[ \t]*#\s*include\s*(?:"( *)"|<([^>\n]+)>)/gm)].flatMap((match) => {
+    const at = match.index + match[0].length - 1 - (match[1]?.length ?? match[2]?.length ?? 0);
+    const header = text.slice(at, match.index + match[0].length - 1);
+    const isOwn = match[1] !== undefined;
+    const message = isOwn ? judgeOwn(path, header) : judgeLibrary(path, header);
+    return message === null ? [] : [{ path, line: lineOf(text, match.index), message }];
+  });
+}
+
+function areaOf(path: string): string {
+  const [first = '', second = ''] = path.split('/');
+  return first === 'test' ? `test/${second}` : first;
+}
+
+function judgeOwn(path: string, header: string): string | null {
+  const seen = areas[areaOf(path)];
+  if (seen === undefined) return `${areaOf(path)} is no area of native/: add it to test/unit/tidy`;
+  const [area = '', room = ''] = header.split('/');
+  // Tests may name a header beside them; everything else is named from native/.
+  if (path.startsWith('test/') && (!header.includes('/') || area === 'support')) return null;
+  if (!['core', 'train', 'node', 'test'].includes(area)) {
+    return `includes ${header}: name it from native/`;
+  }
+  if (!seen.includes(area)) return `includes ${header}: upward`;
+  if (area !== 'core' || !path.startsWith('core/')) return null;
+  const own = path.split('/')[1] ?? '';
+  const [rank, otherRank] = [coreRanks[own], coreRanks[room]];
+  if (rank === undefined) return `core/${own} has no rank: give it one in test/unit/tidy`;
+  if (otherRank === undefined) return `includes ${header}: no room of core`;
+  if (own === room || otherRank < rank) return null;
+  return `includes ${header}: ${otherRank === rank ? 'sideways' : 'upward'}`;
+}
+
+function judgeLibrary(path: string, header: string): string | null {
+  const rule = libraries.find((library) => library.header.test(header));
+  if (rule === undefined || rule.by.test(path)) return null;
+  return `includes <${header}>: ${rule.name} is known to ${rule.by.source} only`;
+}

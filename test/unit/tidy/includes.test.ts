@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { coreRanks, includeViolations } from './include-rules.ts';
+import { listed, readSources } from './sources.ts';
+
+const files = readSources(/^native\/.*\.(h|cc)$/).map(({ path, text }) => ({
+  path: path.slice('native/'.length),
+  text,
+}));
+
+describe('includes of native/', () => {
+  it('go down the ranks, and libraries stay with their owner', () => {
+    expect(files.length).toBeGreaterThan(100);
+    // The binary's main function has no area.
+    const judged = files.filter(({ path }) => path !== 'test/main.cc');
+    expect(listed(judged.flatMap(includeViolations))).toBe('');
+  });
+
+  it('start from rooms of core that all have a rank', () => {
+    const rooms = new Set(
+      files.flatMap(({ path }) => (path.startsWith('core/') ? [path.split('/')[1]] : [])),
+    );
+    expect([...rooms].sort()).toEqual(Object.keys(coreRanks).sort());
+  });
+});
+
+function judge(path: string, ...lines: string[]): string {
+  return listed(includeViolations({ path, text: lines.join('\n') }));
+}
+
+describe('the include rules', () => {
+  it.each([
+    ['an upward include', 'core/dataset/a.cc', '#include "core/sample/record.h"', 'upward'],
+    ['a sideways one', 'core/sample/a.h', '#include "core/segment/segment.h"', 'sideways'],
+    ['train from core', 'core/run/a.cc', '#include "train/torch_work.h"', 'upward'],
+    ['the border from train', 'train/a.cc', '#include "node/convert.h"', 'upward'],
+    ['a relative path', 'core/run/a.cc', '#include "steps.h"', 'from native/'],
+    ['an unranked room', 'core/new/a.cc', '#include "core/base/status.h"', 'has no rank'],
+    ['torch in core', 'core/run/a.cc', '#include <torch/torch.h>', 'libtorch'],
+    ['ATen at the border', 'node/train/a.cc', '#include <ATen/ops/mm.h>', 'libtorch'],
+    ['Node-API in core', 'core/base/a.h', '#include <napi.h>', 'Node-API'],
+    ['Node-API in train', 'train/a.h', '#include <node_api.h>', 'Node-API'],
+    ['CUDA in train', 'train/a.cc', '#include <cuda_runtime.h>', 'CUDA'],
+    ['train in a test of core', 'test/core/a.cc', '#include "train/adam.h"', 'upward'],
+    ['a spaced directive', 'core/base/a.cc', '  #  include "core/run/steps.h"', 'upward'],
+  ])('refuse %s', (_, path, line, message) => {
+    expect(judge(path, '#pragma once', line)).toContain(message);
+  });
+
+  it('take no include from a comment', () => {
+    expect(judge('core/base/a.cc', '// #include <torch/torch.h>')).toBe('');
+  });
+
+  it('accept what is meant', () => {
+    const run = ['sample/record.h', 'segment/segment.h', 'base/status.h', 'run/steps.h'];
+    expect(judge('core/run/a.cc', ...run.map((name) => `#include "core/${name}"`))).toBe('');
+    expect(judge('train/a.cc', '#include <ATen/ops/mm.h>', '#include "core/run/executor.h"')).toBe(
+      '',
+    );
+    expect(judge('test/core/run/a.cc', '#include "job_harness.h"')).toBe('');
+  });
+});
