@@ -1,7 +1,5 @@
 #include "train/attention.h"
 
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -22,20 +20,35 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 constexpr uint32_t kGrainRows = 64;
-// The gradient of GATv2's attention vector is summed within groups of so many destinations, then
+// Gradients of attention vectors are summed within groups of so many rows, then
 // over groups, whatever the number of threads.
 constexpr uint32_t kGroupRows = 64;
 
-// [heads * columns, heads]: column h holds head h's vector in its own rows.
-at::Tensor BlockDiagonal(const at::Tensor& attention, Workspace* workspace) {
-  const int64_t heads = attention.size(0);
-  const int64_t columns = attention.size(1);
-  at::Tensor diagonal = EmptyIn(workspace, attention, heads * columns, heads);
-  diagonal.zero_();
-  for (int64_t h = 0; h < heads; ++h) {
-    diagonal.narrow(0, h * columns, columns).select(1, h).copy_(attention.select(0, h));
-  }
-  return diagonal;
+// The products with attention vectors are loops of our own: matrices with as few columns as there
+// are heads are slow in libraries, and their sums there depend on the number of threads.
+
+// scores[h][r] = attention[h] . rows[r][h], in eight partial sums that vectorise.
+template <typename T>
+void ScoreRows(const T* rows, const T* attention, const at::Tensor& shape, uint32_t num_rows,
+               T* scores) {
+  const auto heads = static_cast<uint32_t>(shape.size(0));
+  const auto columns = static_cast<uint32_t>(shape.size(1));
+  ParallelRows(num_rows, kGrainRows, [=](uint32_t begin, uint32_t end) {
+    for (uint32_t r = begin; r < end; ++r) {
+      for (uint32_t h = 0; h < heads; ++h) {
+        const T* __restrict x = rows + (uint64_t{r} * heads + h) * columns;
+        const T* __restrict vector = attention + uint64_t{h} * columns;
+        T sum[8] = {};
+        uint32_t c = 0;
+        for (; c + 8 <= columns; c += 8) {
+          for (uint32_t k = 0; k < 8; ++k) sum[k] += x[c + k] * vector[c + k];
+        }
+        for (; c < columns; ++c) sum[c % 8] += x[c] * vector[c];
+        scores[uint64_t{h} * num_rows + r] =
+            ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+      }
+    }
+  });
 }
 
 // out = alpha-weighted sums of source rows, one head after the other.
@@ -117,9 +130,8 @@ class AttentionOperand final : public torch::CustomClassHolder {
     const at::Tensor source_scores = SourceScoreGradients(source);
     const at::Tensor own_scores = OwnScoreGradients(source);
     const at::Tensor own = source.narrow(0, 0, block_.num_dst);
-    grad_source.addmm_(source_scores.t(), BlockDiagonal(saved[1], workspace_).t());
-    grad_source.narrow(0, 0, block_.num_dst)
-        .addmm_(own_scores.t(), BlockDiagonal(saved[2], workspace_).t());
+    AddOuter(source_scores, saved[1], op_.grad_source);
+    AddOuter(own_scores, saved[2], op_.grad_source);
     return {grad_source, AttentionGradient(source_scores, source),
             AttentionGradient(own_scores, own), at::Tensor()};
   }
@@ -218,11 +230,7 @@ class AttentionOperand final : public torch::CustomClassHolder {
     });
     RunPassParallel(op_, AttentionPass::kBackwardSrc, block_.num_src);
     at::Tensor grad_attention = EmptyIn(workspace_, source, op_.heads, op_.columns);
-    T* total = grad_attention.data_ptr<T>();
-    std::fill_n(total, width, T{0});
-    for (uint64_t g = 0; g < groups; ++g) {
-      for (uint64_t c = 0; c < width; ++c) total[c] += partial[g * width + c];
-    }
+    AddGroups(partial, groups, width, grad_attention.data_ptr<T>());
     return {grad_source, grad_attention, at::Tensor(), grad_destination};
   }
 
@@ -264,15 +272,56 @@ class AttentionOperand final : public torch::CustomClassHolder {
     return sums;
   }
 
-  // [heads, columns]: scores [heads, n] times rows [n, heads * columns], each head's own columns.
+  // to[r][h] += scores[h][r] * attention[h] for the rows that `scores` has.
+  void AddOuter(const at::Tensor& scores, const at::Tensor& attention, T* to) const {
+    const T* score = scores.const_data_ptr<T>();
+    const T* vectors = attention.const_data_ptr<T>();
+    const auto rows = static_cast<uint32_t>(scores.size(1));
+    ParallelRows(rows, kGrainRows, [&](uint32_t begin, uint32_t end) {
+      for (uint32_t r = begin; r < end; ++r) {
+        for (uint32_t h = 0; h < op_.heads; ++h) {
+          T* __restrict row = to + (uint64_t{r} * op_.heads + h) * op_.columns;
+          const T* __restrict vector = vectors + uint64_t{h} * op_.columns;
+          const T factor = score[uint64_t{h} * rows + r];
+          for (uint32_t c = 0; c < op_.columns; ++c) row[c] += factor * vector[c];
+        }
+      }
+    });
+  }
+
+  // [heads, columns]: sum over r of scores[h][r] * rows[r][h], within groups and then over them.
   at::Tensor AttentionGradient(const at::Tensor& scores, const at::Tensor& rows) {
-    at::Tensor all = EmptyIn(workspace_, rows, op_.heads, rows.size(1));
-    at::mm_out(all, scores, rows);
-    at::Tensor own = EmptyIn(workspace_, rows, op_.heads, op_.columns);
-    for (int64_t h = 0; h < op_.heads; ++h) {
-      own.select(0, h).copy_(all.select(0, h).narrow(0, h * op_.columns, op_.columns));
+    const T* score = scores.const_data_ptr<T>();
+    const T* values = rows.const_data_ptr<T>();
+    const auto count = static_cast<uint32_t>(scores.size(1));
+    const uint64_t width = uint64_t{op_.heads} * op_.columns;
+    const uint32_t groups = (count + kGroupRows - 1) / kGroupRows;
+    T* partial = workspace_->Get<T>(groups * width);
+    ParallelRows(groups, 1, [&](uint32_t begin, uint32_t end) {
+      for (uint32_t g = begin; g < end; ++g) {
+        T* sums = partial + g * width;
+        std::fill_n(sums, width, T{0});
+        for (uint32_t r = g * kGroupRows; r < std::min(count, (g + 1) * kGroupRows); ++r) {
+          for (uint32_t h = 0; h < op_.heads; ++h) {
+            const uint64_t at = uint64_t{h} * op_.columns;
+            const T* __restrict row = values + r * width + at;
+            T* __restrict sum = sums + at;
+            const T factor = score[uint64_t{h} * count + r];
+            for (uint32_t c = 0; c < op_.columns; ++c) sum[c] += factor * row[c];
+          }
+        }
+      }
+    });
+    at::Tensor total = EmptyIn(workspace_, rows, op_.heads, op_.columns);
+    AddGroups(partial, groups, width, total.data_ptr<T>());
+    return total;
+  }
+
+  static void AddGroups(const T* partial, uint64_t groups, uint64_t width, T* total) {
+    std::fill_n(total, width, T{0});
+    for (uint64_t g = 0; g < groups; ++g) {
+      for (uint64_t c = 0; c < width; ++c) total[c] += partial[g * width + c];
     }
-    return own;
   }
 
   BlockView block_;
@@ -321,7 +370,14 @@ at::Tensor AttendAs(const AttentionInput& input, const BlockView& block,
 at::Tensor AttentionScores(const at::Tensor& rows, const at::Tensor& attention,
                            Workspace* workspace) {
   at::Tensor scores = EmptyIn(workspace, rows, attention.size(0), rows.size(0));
-  at::mm_out(scores, BlockDiagonal(attention, workspace).t(), rows.t());
+  const auto num_rows = static_cast<uint32_t>(rows.size(0));
+  if (rows.scalar_type() == at::kDouble) {
+    ScoreRows(rows.const_data_ptr<double>(), attention.const_data_ptr<double>(), attention,
+              num_rows, scores.data_ptr<double>());
+  } else {
+    ScoreRows(rows.const_data_ptr<float>(), attention.const_data_ptr<float>(), attention, num_rows,
+              scores.data_ptr<float>());
+  }
   return scores;
 }
 

@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import {
+  type ExecutorSnapshot,
+  type Role,
+  type SegmentSnapshot,
+  stages,
+} from '../../../src/native/contract.ts';
+import { timingsOf } from '../../../src/supervisor/timings.ts';
+
+type Medians = Partial<Record<(typeof stages)[number], number>>;
+
+function executor(role: Role, medians: Medians): ExecutorSnapshot {
+  return {
+    row: 0,
+    incarnation: 1,
+    role,
+    device: 0,
+    pid: 1,
+    hasTurn: true,
+    phase: 'RUNNING',
+    registeredNs: 0,
+    heartbeatNs: 0,
+    stage: 'WAIT',
+    progressNs: 0,
+    counters: [],
+    stages: stages.map((name) => ({
+      totalNs: 0,
+      count: 0,
+      buckets: [],
+      medianNs: medians[name] ?? 0,
+    })),
+    waits: [],
+  };
+}
+
+function timings(...executors: readonly ExecutorSnapshot[]) {
+  return timingsOf({ executors } as unknown as SegmentSnapshot);
+}
+
+const sampler = executor('SAMPLER', { SAMPLE: 70, MARK: 20, COPY: 10 });
+const trainer = executor('TRAINER', { EXTRACT: 200, TRAIN: 300, APPLY: 999, EVALUATE: 999 });
+
+test('a batch costs S + M + C on a Sampler and E + T on a Trainer', () => {
+  expect(timings(sampler, trainer)).toEqual({
+    samplerBatchNs: 100,
+    trainerBatchNs: 500,
+    standbyBatchNs: 500,
+  });
+});
+
+test('a standby Trainer has its own time, and stands in for missing Trainers', () => {
+  const standby = executor('STANDBY', { EXTRACT: 400, TRAIN: 300 });
+  expect(timings(sampler, trainer, standby).standbyBatchNs).toBe(700);
+  expect(timings(sampler, standby).trainerBatchNs).toBe(700);
+});
+
+test('of several executors the middle one counts, of those with a batch', () => {
+  const others = [100, 900, 0].map((TRAIN) => executor('TRAINER', { TRAIN }));
+  expect(timings(trainer, ...others).trainerBatchNs).toBe(500);
+});
+
+test('nothing measured is 0', () => {
+  expect(timings()).toEqual({ samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0 });
+});
