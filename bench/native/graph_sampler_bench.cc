@@ -1,0 +1,247 @@
+// The Sampler on a graph from files, served to a driver that lets peers sample the same batches of
+// the same graph in turn (bench/peers/sampling.py).
+//
+//   graph_sampler_bench FOLDER [--fanouts 15,10,5] [--batch 1024] [--threads 1] [--slots 4]
+//                       [--random-seed 1]
+//
+// FOLDER holds indptr.npy (int64), indices.npy (int32) and seeds.npy (int64, node ids in the order
+// in which batches take them). Commands: `warm FIRST COUNT` samples the batches FIRST .. into slots
+// that were written before, as in the daemon; `fresh FIRST COUNT` into memory newly mapped for each
+// batch and given back after it. With more threads each has batches of its own. The answer holds
+// wall nanoseconds, edges and nodes of every batch, and the wall time of all of them.
+//
+// Before the clock starts, the first batch of each command is sampled once more and checked:
+// every row has min(fanout, degree) in-neighbours, no edge twice; the node list repeats nothing.
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/base/clock.h"
+#include "core/base/memfd.h"
+#include "core/sample/huge_array.h"
+#include "core/sample/sampler.h"
+#include "served_bench.h"
+
+namespace gnnd::bench {
+namespace {
+
+struct Options {
+  std::vector<int32_t> fanouts;
+  uint32_t batch_size = 0;
+  uint32_t slots = 0;
+  uint64_t random_seed = 0;
+};
+
+// A graph in private memory on 2 MiB pages, and the seeds of all batches.
+struct Graph {
+  HugeArray<uint64_t> indptr;
+  HugeArray<uint32_t> indices;
+  std::vector<uint32_t> seeds;
+
+  explicit Graph(const std::string& folder) {
+    const NpyArray indptr_file = OpenNpy(folder, "indptr.npy");
+    const auto offsets = indptr_file.values<int64_t>();
+    indptr = HugeArray<uint64_t>(offsets.size());
+    std::copy(offsets.begin(), offsets.end(), indptr.data());
+    const NpyArray indices_file = OpenNpy(folder, "indices.npy");
+    const auto ids = indices_file.values<uint32_t>();
+    indices = HugeArray<uint32_t>(ids.size());
+    std::copy(ids.begin(), ids.end(), indices.data());
+    const NpyArray seeds_file = OpenNpy(folder, "seeds.npy");
+    for (const int64_t node : seeds_file.values<int64_t>()) {
+      seeds.push_back(static_cast<uint32_t>(node));
+    }
+  }
+
+  TopologyView view() const {
+    return {{indptr.data(), indptr.size()}, {indices.data(), indices.size()}};
+  }
+
+  // Batches after the last full one start over.
+  std::span<const uint32_t> SeedsOf(uint32_t batch, uint32_t size) const {
+    const uint64_t batches = seeds.size() / size;
+    GNND_CHECK(batches > 0);
+    return std::span(seeds).subspan(batch % batches * size, size);
+  }
+};
+
+// A record's memory for one batch only: mapped, and given back at the end.
+class FreshSlot {
+ public:
+  explicit FreshSlot(uint64_t bytes) : bytes_(bytes) {
+    memory_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    GNND_CHECK(memory_ != MAP_FAILED);
+    static_cast<void>(madvise(memory_, bytes, MADV_HUGEPAGE));
+  }
+  FreshSlot(const FreshSlot&) = delete;
+  FreshSlot& operator=(const FreshSlot&) = delete;
+  ~FreshSlot() { munmap(memory_, bytes_); }
+
+  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(memory_), bytes_}; }
+
+ private:
+  void* memory_;
+  uint64_t bytes_;
+};
+
+struct BatchResult {
+  uint64_t ns = 0;
+  uint64_t edges = 0;
+  uint64_t nodes = 0;
+};
+
+// One thread's Sampler and slots.
+class Worker {
+ public:
+  Worker(const Graph& graph, const Options& options, const RecordLayout& layout)
+      : graph_(graph),
+        options_(options),
+        slot_bytes_(layout.slot_bytes()),
+        sampler_(graph.view(), {.fanouts = options.fanouts}, layout, DetectInstructionSet()) {
+    for (uint32_t i = 0; i < options.slots; ++i) {
+      const UniqueFd fd = Must(CreateMemfd("graph-sampler-bench", slot_bytes_));
+      slots_.push_back(Must(Mapping::Map(fd.get(), true)));
+    }
+  }
+
+  BatchResult Warm(uint32_t batch) {
+    const Mapping& slot = slots_[batch % slots_.size()];
+    const uint64_t start_ns = MonotonicNs();
+    Sample(batch, {slot.data(), slot.size()});
+    const uint64_t end_ns = MonotonicNs();
+    return ResultOf(slot.bytes(), end_ns - start_ns);
+  }
+
+  BatchResult Fresh(uint32_t batch) {
+    BatchResult result;
+    const uint64_t start_ns = MonotonicNs();
+    {
+      const FreshSlot slot(slot_bytes_);
+      Sample(batch, slot.bytes());
+      result = ResultOf(slot.bytes(), 0);
+    }
+    result.ns = MonotonicNs() - start_ns;
+    return result;
+  }
+
+  void Verify(uint32_t batch) {
+    const Mapping& slot = slots_[batch % slots_.size()];
+    Sample(batch, {slot.data(), slot.size()});
+    const RecordView record = Must(RecordView::Open(slot.bytes(), /*deep=*/true));
+    for (uint32_t hop = 0; hop < record.num_hops(); ++hop) VerifyHop(record, hop);
+  }
+
+ private:
+  void Sample(uint32_t batch, std::span<std::byte> slot) {
+    const BatchKey key{options_.random_seed, 0, batch};
+    Must(sampler_.Sample(key, graph_.SeedsOf(batch, options_.batch_size), slot));
+  }
+
+  static BatchResult ResultOf(std::span<const std::byte> slot, uint64_t ns) {
+    const RecordView record = Must(RecordView::Open(slot));
+    return {ns, record.num_edges(), record.nodes().size()};
+  }
+
+  // A neighbour may stand in a row as often as the graph's row holds it, never more often.
+  void VerifyHop(const RecordView& record, uint32_t hop) const {
+    const TopologyView topology = graph_.view();
+    const BlockView block = record.block(hop);
+    const auto fanout = static_cast<uint64_t>(options_.fanouts[hop]);  // -1: above any degree
+    std::vector<uint32_t> drawn;
+    std::vector<uint32_t> row;
+    for (uint32_t i = 0; i < block.num_dst; ++i) {
+      const uint32_t node = record.nodes()[i];
+      const auto ids = topology.indices.subspan(topology.indptr[node], topology.degree(node));
+      drawn.clear();
+      for (uint32_t e = block.indptr[i]; e < block.indptr[i + 1]; ++e) {
+        drawn.push_back(record.nodes()[block.src[e]]);
+      }
+      GNND_CHECK(drawn.size() == std::min<uint64_t>(fanout, ids.size()));
+      row.assign(ids.begin(), ids.end());
+      std::sort(row.begin(), row.end());
+      std::sort(drawn.begin(), drawn.end());
+      GNND_CHECK(std::includes(row.begin(), row.end(), drawn.begin(), drawn.end()));
+    }
+  }
+
+  const Graph& graph_;
+  const Options& options_;
+  uint64_t slot_bytes_;
+  Sampler sampler_;
+  std::vector<Mapping> slots_;
+};
+
+std::string Answer(std::vector<Worker>* workers, const std::vector<std::string>& words) {
+  GNND_CHECK(words.size() == 3 && (words[0] == "warm" || words[0] == "fresh"));
+  const bool fresh = words[0] == "fresh";
+  const auto first = static_cast<uint32_t>(std::stoul(words[1]));
+  const auto count = static_cast<uint32_t>(std::stoul(words[2]));
+  workers->front().Verify(first);
+  std::vector<BatchResult> results(count);
+  const auto work = [&](uint32_t thread) {
+    Worker& worker = (*workers)[thread];
+    for (uint32_t i = thread; i < count; i += static_cast<uint32_t>(workers->size())) {
+      results[i] = fresh ? worker.Fresh(first + i) : worker.Warm(first + i);
+    }
+  };
+  const uint64_t start_ns = MonotonicNs();
+  std::vector<std::thread> others;
+  for (uint32_t thread = 1; thread < workers->size(); ++thread) others.emplace_back(work, thread);
+  work(0);
+  for (std::thread& other : others) other.join();
+  const uint64_t wall_ns = MonotonicNs() - start_ns;
+  std::vector<uint64_t> ns;
+  std::vector<uint64_t> edges;
+  std::vector<uint64_t> nodes;
+  for (const BatchResult& result : results) {
+    ns.push_back(result.ns);
+    edges.push_back(result.edges);
+    nodes.push_back(result.nodes);
+  }
+  std::ostringstream answer;
+  answer << "{\"wall_ns\":" << wall_ns << ',' << JsonList("ns", ns) << ','
+         << JsonList("edges", edges) << ',' << JsonList("nodes", nodes) << '}';
+  return answer.str();
+}
+
+int Main(int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') {
+    std::fprintf(stderr, "usage: graph_sampler_bench FOLDER [OPTIONS]   (see the source's head)\n");
+    return 64;
+  }
+  const Options options{
+      FanoutsArgument(argc, argv, "15,10,5"), NumberArgument(argc, argv, "--batch", 1024),
+      NumberArgument(argc, argv, "--slots", 4), NumberArgument(argc, argv, "--random-seed", 1)};
+  const Graph graph(argv[1]);
+  const TopologyView topology = graph.view();
+  const RecordLayout layout = Must(RecordLayout::Of({.num_nodes = topology.num_nodes(),
+                                                     .num_edges = topology.num_edges(),
+                                                     .batch_size = options.batch_size,
+                                                     .fanouts = options.fanouts}));
+  std::vector<Worker> workers;
+  const uint32_t threads = NumberArgument(argc, argv, "--threads", 1);
+  workers.reserve(threads);
+  for (uint32_t i = 0; i < threads; ++i) workers.emplace_back(graph, options, layout);
+  for (Worker& worker : workers) {
+    for (uint32_t slot = 0; slot < options.slots; ++slot) worker.Warm(slot);
+  }
+  std::ostringstream ready;
+  ready << "{\"nodes\":" << topology.num_nodes() << ",\"edges\":" << topology.num_edges() << '}';
+  Serve(ready.str(),
+        [&](const std::vector<std::string>& words) { return Answer(&workers, words); });
+  return 0;
+}
+
+}  // namespace
+}  // namespace gnnd::bench
+
+int main(int argc, char** argv) { return gnnd::bench::Main(argc, argv); }
