@@ -95,8 +95,22 @@ class FreshSlot {
 
 struct BatchResult {
   uint64_t ns = 0;
+  uint64_t cpu_ns = 0;
   uint64_t edges = 0;
   uint64_t nodes = 0;
+};
+
+// Wall and CPU time of the calling thread since it was made.
+class Stopwatch {
+ public:
+  void ReadInto(BatchResult* result) const {
+    result->ns = MonotonicNs() - start_ns_;
+    result->cpu_ns = CpuNs(CLOCK_THREAD_CPUTIME_ID) - start_cpu_ns_;
+  }
+
+ private:
+  uint64_t start_cpu_ns_ = CpuNs(CLOCK_THREAD_CPUTIME_ID);
+  uint64_t start_ns_ = MonotonicNs();
 };
 
 // One thread's Sampler and slots.
@@ -115,21 +129,22 @@ class Worker {
 
   BatchResult Warm(uint32_t batch) {
     const Mapping& slot = slots_[batch % slots_.size()];
-    const uint64_t start_ns = MonotonicNs();
+    const Stopwatch stopwatch;
     Sample(batch, {slot.data(), slot.size()});
-    const uint64_t end_ns = MonotonicNs();
-    return ResultOf(slot.bytes(), end_ns - start_ns);
+    BatchResult result = ResultOf(slot.bytes());
+    stopwatch.ReadInto(&result);
+    return result;
   }
 
   BatchResult Fresh(uint32_t batch) {
     BatchResult result;
-    const uint64_t start_ns = MonotonicNs();
+    const Stopwatch stopwatch;
     {
       const FreshSlot slot(slot_bytes_);
       Sample(batch, slot.bytes());
-      result = ResultOf(slot.bytes(), 0);
+      result = ResultOf(slot.bytes());
     }
-    result.ns = MonotonicNs() - start_ns;
+    stopwatch.ReadInto(&result);
     return result;
   }
 
@@ -146,9 +161,9 @@ class Worker {
     Must(sampler_.Sample(key, graph_.SeedsOf(batch, options_.batch_size), slot));
   }
 
-  static BatchResult ResultOf(std::span<const std::byte> slot, uint64_t ns) {
+  static BatchResult ResultOf(std::span<const std::byte> slot) {
     const RecordView record = Must(RecordView::Open(slot));
-    return {ns, record.num_edges(), record.nodes().size()};
+    return {.edges = record.num_edges(), .nodes = record.nodes().size()};
   }
 
   // A neighbour may stand in a row as often as the graph's row holds it, never more often.
@@ -200,16 +215,19 @@ std::string Answer(std::vector<Worker>* workers, const std::vector<std::string>&
   for (std::thread& other : others) other.join();
   const uint64_t wall_ns = MonotonicNs() - start_ns;
   std::vector<uint64_t> ns;
+  std::vector<uint64_t> cpu_ns;
   std::vector<uint64_t> edges;
   std::vector<uint64_t> nodes;
   for (const BatchResult& result : results) {
     ns.push_back(result.ns);
+    cpu_ns.push_back(result.cpu_ns);
     edges.push_back(result.edges);
     nodes.push_back(result.nodes);
   }
   std::ostringstream answer;
   answer << "{\"wall_ns\":" << wall_ns << ',' << JsonList("ns", ns) << ','
-         << JsonList("edges", edges) << ',' << JsonList("nodes", nodes) << '}';
+         << JsonList("cpu_ns", cpu_ns) << ',' << JsonList("edges", edges) << ','
+         << JsonList("nodes", nodes) << '}';
   return answer.str();
 }
 

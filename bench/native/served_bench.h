@@ -1,5 +1,7 @@
 #pragma once
 
+#include <time.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/dataset/npy.h"
 
@@ -44,6 +47,13 @@ inline std::vector<int32_t> FanoutsArgument(int argc, char** argv, const std::st
   std::istringstream text(Argument(argc, argv, "--fanouts", fallback));
   for (std::string part; std::getline(text, part, ',');) fanouts.push_back(std::stoi(part));
   return fanouts;
+}
+
+// Processor time that this thread, or the whole process, has used.
+inline uint64_t CpuNs(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<uint64_t>(time.tv_sec) * kNsPerSecond + static_cast<uint64_t>(time.tv_nsec);
 }
 
 // Ends the program with the reason when `result` is an error.

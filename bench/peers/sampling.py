@@ -22,6 +22,11 @@ import sys
 import graphs
 import served
 
+# Each measure's ratio is to the peer that is best by that measure.
+RATIOS = {'million_edges_per_second': 'ratio_to_best_peer',
+          'million_edges_per_cpu_second': 'cpu_ratio_to_best_peer',
+          'batches_per_second': 'batch_ratio_to_best_peer'}
+
 
 def contestants_of(options, folder):
     binary = os.path.join(served.ROOT, 'build', 'native', 'graph_sampler_bench')
@@ -64,20 +69,22 @@ def run_rounds(options, gnnd, peers):
 
 def summary(answers, threads):
     batches = [batch for answer in answers
-               for batch in zip(answer['ns'], answer['edges'], answer['nodes'])]
+               for batch in zip(answer['ns'], answer['cpu_ns'], answer['edges'], answer['nodes'])]
     if threads == 1:
-        rates = [edges / ns * 1e3 for ns, edges, _ in batches]
-        batch_ms = [ns / 1e6 for ns, _, _ in batches]
+        rates = [edges / ns * 1e3 for ns, _, edges, _ in batches]
+        batch_ms = [ns / 1e6 for ns, _, _, _ in batches]
     else:
         rates = [sum(answer['edges']) / answer['wall_ns'] * 1e3 for answer in answers]
         batch_ms = [answer['wall_ns'] / 1e6 / len(answer['ns']) for answer in answers]
+    cpu_rates = [edges / cpu_ns * 1e3 for _, cpu_ns, edges, _ in batches]
     return {'million_edges_per_second': round(served.median(rates), 3),
+            'million_edges_per_cpu_second': round(served.median(cpu_rates), 3),
             'p5': round(served.quantile(rates, 0.05), 3),
             'p95': round(served.quantile(rates, 0.95), 3),
             'batches_per_second': round(1e3 / served.median(batch_ms), 2),
             'batches': len(batches),
-            'edges': round(sum(batch[1] for batch in batches) / len(batches)),
-            'nodes': round(sum(batch[2] for batch in batches) / len(batches))}
+            'edges': round(sum(batch[2] for batch in batches) / len(batches)),
+            'nodes': round(sum(batch[3] for batch in batches) / len(batches))}
 
 
 def check_same_work(options, lines):
@@ -96,22 +103,21 @@ def report(options, graph, answers):
     lines = [{**setting, 'name': name, **summary(found, options.threads)}
              for name, found in answers.items()]
     check_same_work(options, lines)
-    best = max((line for line in lines if not line['name'].startswith('gnnd')), default=None,
-               key=lambda line: line['million_edges_per_second'])
-    for line in lines:
-        if best is not None:
-            line['ratio_to_best_peer'] = round(
-                line['million_edges_per_second'] / best['million_edges_per_second'], 2)
-            line['batch_ratio_to_best_peer'] = round(
-                line['batches_per_second'] / best['batches_per_second'], 2)
+    peers = [line for line in lines if not line['name'].startswith('gnnd')]
+    for measure, ratio in RATIOS.items():
+        best = max((line[measure] for line in peers), default=1)
+        for line in lines:
+            line[ratio] = round(line[measure] / best, 2)
     print(f"\n{graph} {options.algorithm} [{options.fanouts}] x {options.batch}, "
           f"{options.threads} thread(s), {lines[0]['batches']} batches, load {setting['load']}")
     print(f"{'':30} {'M edges/s':>10} {'p5':>8} {'p95':>8} {'batches/s':>10} {'edges':>9} "
-          f"{'nodes':>9} {'x best peer':>12}")
+          f"{'nodes':>9} {'x best peer':>12} {'by batches':>11} {'by CPU time':>12}")
     for line in sorted(lines, key=lambda line: -line['million_edges_per_second']):
         print(f"{line['name']:30} {line['million_edges_per_second']:10.2f} {line['p5']:8.2f} "
               f"{line['p95']:8.2f} {line['batches_per_second']:10.1f} {line['edges']:9} "
-              f"{line['nodes']:9} {line.get('ratio_to_best_peer', 0):12.2f}", flush=True)
+              f"{line['nodes']:9} {line['ratio_to_best_peer']:12.2f} "
+              f"{line['batch_ratio_to_best_peer']:11.2f} {line['cpu_ratio_to_best_peer']:12.2f}",
+              flush=True)
     served.write_lines('peers-sampling', lines)
 
 

@@ -163,11 +163,11 @@ def main():
 
     def sample(index):
         seeds = graph.batch(index, batch_size)
-        begin = time.perf_counter_ns()
+        cpu, begin = time.thread_time_ns(), time.perf_counter_ns()
         blocks = made.sample(seeds)
         edges, nodes = made.edges(blocks), made.nodes(blocks)
         del blocks  # giving memory back is part of a batch
-        return time.perf_counter_ns() - begin, edges, nodes
+        return time.perf_counter_ns() - begin, time.thread_time_ns() - cpu, edges, nodes
 
     def answer(words):
         first, count = int(words[1]), int(words[2])
@@ -177,8 +177,8 @@ def main():
         indices = range(first, first + count)
         results = list((pool.map if calls else map)(sample, indices))
         wall = time.perf_counter_ns() - begin
-        ns, edges, nodes = zip(*results)
-        return {'wall_ns': wall, 'ns': ns, 'edges': edges, 'nodes': nodes}
+        ns, cpu_ns, edges, nodes = zip(*results)
+        return {'wall_ns': wall, 'ns': ns, 'cpu_ns': cpu_ns, 'edges': edges, 'nodes': nodes}
 
     answer(('run', 0, 2))
     served.serve({'peer': peer}, answer)
