@@ -52,7 +52,9 @@ class Net(torch.nn.Module):
 
 
 def dgl_batches(data, fanouts, batch_size, workers):
-    sampler = dgl.dataloading.NeighborSampler(fanouts[::-1])
+    # DGL's fused path (for two threads and more) corrupts the heap with 32-bit ids.
+    fused = data.indices.dtype == torch.int64
+    sampler = dgl.dataloading.NeighborSampler(fanouts[::-1], fused=fused)
     loader = dgl.dataloading.DataLoader(data.graph, data.splits['train'], sampler, shuffle=True,
                                         batch_size=batch_size, num_workers=workers)
     while True:
@@ -79,7 +81,7 @@ class Evaluation:
 
     def __init__(self, data, layers):
         self.nodes = torch.cat((data.splits['val'], data.splits['test']))
-        sampler = dgl.dataloading.MultiLayerFullNeighborSampler(layers)
+        sampler = dgl.dataloading.MultiLayerFullNeighborSampler(layers, fused=False)
         inputs, _, self.blocks = sampler.sample_blocks(data.graph, self.nodes)
         self.x = data.features[inputs.long()]
         self.labels = data.labels[self.nodes.long()]

@@ -3,13 +3,14 @@
 
 usage: sampling.py [--graphs power-law-124m,power-law-2m,npm-deps-2016] [--algorithm uniform]
                    [--fanouts 15,10,5] [--batch 1024] [--threads 1] [--rounds 9] [--batches 4]
-                   [--peers dgl,dgl-i32,graphbolt,graphbolt-i32] [--malloc tuned,default]
+                   [--peers dgl,dgl-i32,graphbolt,graphbolt-i32] [--settings tuned,default]
 
 All contestants sample the same seeds from the same CSC, in turns: each round every one of them does
 `batches` batches; the first round warms up and is not counted. Expansion is DGL's for all: every
 node so far is expanded at each hop. With --threads 2 gnnd samples two batches at once; peers do
 that (`calls`) and use two threads inside a batch (`inside`). Peers run with a malloc that keeps its
-memory and uses 2 MiB pages (`tuned`) and with glibc's defaults (`default`).
+memory and uses 2 MiB pages and with OpenMP threads that do not spin (`tuned`), and as they come
+(`default`).
 
 Two figures are gnnd's: into warm slots, as its Sampler runs in the daemon, and into memory newly
 mapped for every batch (`fresh`). Ratios are to the best peer of the row; where peers differ in id
@@ -34,15 +35,15 @@ def contestants_of(options, folder):
             '--threads', str(options.threads), *gnnd_algorithm(options.algorithm)]
     gnnd = served.Contestant('gnnd', ours, 1)
     peers = []
-    for malloc in options.malloc.split(','):
-        env = served.TUNED_MALLOC if malloc == 'tuned' else {}
+    for setting in options.settings.split(','):
+        env = served.TUNED if setting == 'tuned' else {}
         for peer in options.peers.split(','):
             for mode in ('calls', 'inside') if options.threads > 1 else ('',):
                 command = [served.peer_python('dgl'), os.path.join(served.HERE, 'sampling_peer.py'),
                            peer, folder, options.algorithm, options.fanouts, str(options.batch),
                            str(options.threads), *(['calls'] if mode == 'calls' else [])]
                 threads = 1 if mode == 'calls' else options.threads
-                name = ' '.join(part for part in (peer, mode, malloc) if part)
+                name = ' '.join(part for part in (peer, mode, setting) if part)
                 peers.append(served.Contestant(name, command, threads, env))
     return gnnd, peers
 
@@ -76,7 +77,8 @@ def summary(answers, threads):
     else:
         rates = [sum(answer['edges']) / answer['wall_ns'] * 1e3 for answer in answers]
         batch_ms = [answer['wall_ns'] / 1e6 / len(answer['ns']) for answer in answers]
-    cpu_rates = [edges / cpu_ns * 1e3 for _, cpu_ns, edges, _ in batches]
+    # Of the thread that samples: what threads inside a batch use is not in it.
+    cpu_rates = [edges / cpu_ns * 1e3 for _, cpu_ns, edges, _ in batches] if threads == 1 else [0]
     return {'million_edges_per_second': round(served.median(rates), 3),
             'million_edges_per_cpu_second': round(served.median(cpu_rates), 3),
             'p5': round(served.quantile(rates, 0.05), 3),
@@ -105,7 +107,7 @@ def report(options, graph, answers):
     check_same_work(options, lines)
     peers = [line for line in lines if not line['name'].startswith('gnnd')]
     for measure, ratio in RATIOS.items():
-        best = max((line[measure] for line in peers), default=1)
+        best = max((line[measure] for line in peers), default=1) or 1
         for line in lines:
             line[ratio] = round(line[measure] / best, 2)
     print(f"\n{graph} {options.algorithm} [{options.fanouts}] x {options.batch}, "
@@ -132,7 +134,7 @@ def main():
     parser.add_argument('--rounds', type=int, default=9)
     parser.add_argument('--batches', type=int, default=4)
     parser.add_argument('--peers', default='dgl,dgl-i32,graphbolt,graphbolt-i32')
-    parser.add_argument('--malloc', default='tuned,default')
+    parser.add_argument('--settings', default='tuned,default')
     options = parser.parse_args()
     for graph in options.graphs.split(','):
         gnnd, peers = contestants_of(options, graphs.folder_of(graph))

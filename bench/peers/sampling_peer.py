@@ -62,7 +62,9 @@ class Dgl:
             self.sampler = dgl.dataloading.LaborSampler(outermost_first)
         else:
             prob = 'w' if algorithm == 'weighted' else None
-            self.sampler = dgl.dataloading.NeighborSampler(outermost_first, prob=prob)
+            # DGL's fused path (for two threads and more) corrupts the heap with 32-bit ids.
+            fused = graph.dtype == torch.int64
+            self.sampler = dgl.dataloading.NeighborSampler(outermost_first, prob=prob, fused=fused)
         self.sample = self.sample_walk if algorithm == 'walk' else self.sample_blocks
 
     def sample_blocks(self, seeds):

@@ -6,6 +6,7 @@ work in turns, so that all see the same machine.
 """
 import json
 import os
+import select
 import statistics
 import subprocess
 import sys
@@ -13,12 +14,18 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HERE = os.path.join(ROOT, 'bench', 'peers')
 
-# glibc's malloc keeps what it has and asks for 2 MiB pages; PyTorch asks for them, too.
-TUNED_MALLOC = {
+# glibc's malloc keeps what it has and asks for 2 MiB pages; PyTorch asks for them, too. OpenMP's
+# threads sleep while they wait: spinning ones make a step 10 times slower on a machine that has not
+# all of its cores to itself.
+TUNED = {
     'GLIBC_TUNABLES': 'glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=17179869184:'
                       'glibc.malloc.trim_threshold=17179869184:glibc.malloc.arena_max=1',
     'THP_MEM_ALLOC_ENABLE': '1',
+    'OMP_WAIT_POLICY': 'passive',
 }
+
+
+ANSWER_SECONDS = 180
 
 
 def peer_python(name):
@@ -58,7 +65,8 @@ class Contestant:
         self.process.wait()
 
     def _read(self):
-        line = self.process.stdout.readline()
+        readable, _, _ = select.select([self.process.stdout], [], [], ANSWER_SECONDS)
+        line = self.process.stdout.readline() if readable else f'{ANSWER_SECONDS} s passed'
         if not line.startswith('{'):
             self.process.kill()
             raise RuntimeError(f'{self.name} gave no answer: {line!r}')

@@ -2,7 +2,7 @@
 """One training step of GraphSAGE on the same batches: gnnd beside DGL and torch_geometric.
 
 usage: step.py [--graphs npm-deps-2016] [--fanouts 10,10] [--batch 1024] [--hidden 256]
-               [--threads 1] [--rounds 12] [--batches 4] [--malloc tuned,default]
+               [--threads 1] [--rounds 12] [--batches 4] [--settings tuned,default]
                [--peers dgl,pyg-csr,pyg-edge-index,pyg-coo]
 
 step_bench samples the batches and draws the initial weights; all train on those, in turns, with
@@ -28,14 +28,14 @@ def start_all(options, folder, dump):
         '--batches', str(options.batches)], options.threads)
     gnnd.wait_until_ready()
     peers = []
-    for malloc in options.malloc.split(','):
+    for setting in options.settings.split(','):
         for peer in options.peers.split(','):
             command = [served.peer_python('dgl' if peer == 'dgl' else 'pyg'), '-W', 'ignore',
                        os.path.join(served.HERE, 'step_peer.py'), peer, folder, dump,
                        str(len(options.fanouts.split(','))), str(options.batches),
                        str(options.hidden), str(options.threads)]
-            peers.append(served.Contestant(f'{peer} {malloc}', command, options.threads,
-                                           served.TUNED_MALLOC if malloc == 'tuned' else {}))
+            peers.append(served.Contestant(f'{peer} {setting}', command, options.threads,
+                                           served.TUNED if setting == 'tuned' else {}))
     return [gnnd, *served.start(peers)]
 
 
@@ -101,7 +101,7 @@ def main():
     parser.add_argument('--rounds', type=int, default=12)
     parser.add_argument('--batches', type=int, default=4)
     parser.add_argument('--peers', default='dgl,pyg-csr,pyg-edge-index,pyg-coo')
-    parser.add_argument('--malloc', default='tuned,default')
+    parser.add_argument('--settings', default='tuned,default')
     options = parser.parse_args()
     for graph in options.graphs.split(','):
         with tempfile.TemporaryDirectory() as dump:
