@@ -32,28 +32,49 @@ inline DatasetCounts CountsOf(const Fields& fields) {
 }
 
 inline DatasetLocation LocationOf(const Fields& fields) {
-  return {fields.String("folder"), CountsOf(fields.Object("counts")), fields.String("featuresPath")};
+  return {fields.String("folder"), CountsOf(fields.Object("counts")),
+          fields.String("featuresPath")};
 }
 
 // SamplingOptions
 struct SamplingOptions {
-  std::vector<int32_t> fanouts;
-  uint32_t batch_size;
-  bool gcn_weights;
+  SamplerOptions sampler;
+  uint32_t batch_size = 0;
 };
 
+inline Algorithm AlgorithmOf(const std::string& name) {
+  if (name == "KHOP_WEIGHTED") return Algorithm::kWeighted;
+  if (name == "RANDOM_WALK") return Algorithm::kWalk;
+  if (name == "LABOR") return Algorithm::kLabor;
+  return Algorithm::kUniform;
+}
+
+inline EdgeWeights EdgeWeightsOf(Algorithm algorithm, bool gcn) {
+  if (algorithm == Algorithm::kWalk) return EdgeWeights::kVisits;
+  if (algorithm == Algorithm::kLabor) return EdgeWeights::kInverse;
+  return gcn ? EdgeWeights::kGcn : EdgeWeights::kNone;
+}
+
 inline SamplingOptions SamplingOf(const Fields& fields) {
-  return {fields.Int32List("fanouts"), fields.Uint32("batchSize"), fields.Bool("gcnWeights")};
+  SamplingOptions options;
+  options.batch_size = fields.Uint32("batchSize");
+  SamplerOptions& sampler = options.sampler;
+  sampler.fanouts = fields.Int32List("fanouts");
+  sampler.algorithm = AlgorithmOf(fields.String("algorithm"));
+  sampler.weights = EdgeWeightsOf(sampler.algorithm, fields.Bool("gcnWeights"));
+  sampler.replace = fields.Bool("replace");
+  sampler.expansion = fields.String("expansion") == "NEW" ? Expansion::kNew : Expansion::kAll;
+  if (sampler.algorithm == Algorithm::kWalk) {
+    const Fields walk = fields.Object("walk");
+    sampler.walk = {walk.Uint32("walks"), walk.Uint32("length"), walk.Double("restartProb")};
+  }
+  if (sampler.algorithm == Algorithm::kLabor) sampler.labor_window = fields.Uint32("laborWindow");
+  return options;
 }
 
 inline SampleLimits LimitsOf(const DatasetCounts& counts, const SamplingOptions& sampling) {
-  SampleLimits limits;
-  limits.num_nodes = static_cast<uint32_t>(counts.num_nodes);
-  limits.num_edges = counts.num_edges;
-  limits.batch_size = sampling.batch_size;
-  limits.fanouts = sampling.fanouts;
-  limits.edge_weights = sampling.gcn_weights;
-  return limits;
+  return gnnd::LimitsOf(static_cast<uint32_t>(counts.num_nodes), counts.num_edges,
+                        sampling.batch_size, sampling.sampler);
 }
 
 // ModelOptions

@@ -18,7 +18,7 @@ export function specFromProto(spec: pb.JobSpec): JobSpecInput {
       dropout: spec.model.dropout,
       inputDropout: spec.model.inputDropout,
     },
-    sampling: spec.sampling && { fanouts: spec.sampling.fanouts },
+    sampling: spec.sampling && samplingFromProto(spec.sampling),
     features: spec.features && { standardize: spec.features.standardize },
     training: spec.training && {
       epochs: spec.training.epochs,
@@ -51,6 +51,23 @@ export function specFromProto(spec: pb.JobSpec): JobSpecInput {
   };
 }
 
+function samplingFromProto(sampling: pb.SamplingSpec): NonNullable<JobSpecInput['sampling']> {
+  const { walk, labor } = sampling;
+  return {
+    fanouts: sampling.fanouts,
+    algorithm: enumName(pb.SamplingAlgorithm, sampling.algorithm),
+    replace: sampling.replace,
+    expansion: enumName(pb.Expansion, sampling.expansion),
+    walk: walk && {
+      walks: walk.walks,
+      length: walk.length,
+      restartProb: walk.restartProb,
+      neighbors: walk.neighbors,
+    },
+    labor: labor && { dependencyWindow: labor.dependencyWindow },
+  };
+}
+
 function optimizerFromProto(optimizer: pb.OptimizerSpec): Optimizer {
   return {
     learningRate: optimizer.learningRate,
@@ -75,11 +92,16 @@ function timeoutsFromProto(timeouts: pb.TimeoutsSpec): NonNullable<JobSpecInput[
 /** A spec as a message; a resolved spec is one in which nothing is absent. */
 export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
   const input: JobSpecInput = spec;
-  const { model, training, resources, placement, queue, timeouts } = input;
+  const { model, sampling, training, resources, placement, queue, timeouts } = input;
   return create(pb.JobSpecSchema, {
     dataset: input.dataset,
     model: model && { ...model, type: numberOf(pb.ModelType, model.type) },
-    sampling: input.sampling && { fanouts: [...(input.sampling.fanouts ?? [])] },
+    sampling: sampling && {
+      ...sampling,
+      fanouts: [...(sampling.fanouts ?? [])],
+      algorithm: numberOf(pb.SamplingAlgorithm, sampling.algorithm),
+      expansion: numberOf(pb.Expansion, sampling.expansion),
+    },
     features: input.features,
     training: training && {
       ...training,

@@ -178,7 +178,9 @@ function resolveOrThrow(
   dataset: DatasetRecord | null,
 ): JobSpec {
   const trainNodes = dataset?.state === 'READY' ? dataset.numTrain : null;
-  const resolution = resolveJobSpec(input, { ...options.host, trainNodes });
+  const hasEdgeWeights =
+    dataset?.state === 'READY' ? existsSync(join(dataset.path, 'edge_weights.npy')) : null;
+  const resolution = resolveJobSpec(input, { ...options.host, trainNodes, hasEdgeWeights });
   if ('ok' in resolution) return resolution.ok;
   const violations = [...resolution.violations];
   if (input.dataset !== undefined && dataset === null && violations.length > 0) {

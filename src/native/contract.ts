@@ -39,9 +39,21 @@ export interface DatasetValidation {
   readonly problemCount: number;
 }
 
+/** options.h; RANDOM_WALK has its number of neighbours as the fanout of each hop. */
 export interface SamplingOptions {
   readonly fanouts: readonly number[];
   readonly batchSize: number;
+  readonly algorithm: 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR';
+  readonly replace: boolean;
+  readonly expansion: 'ALL' | 'NEW';
+  /** Read for RANDOM_WALK only. */
+  readonly walk: {
+    readonly walks: number;
+    readonly length: number;
+    readonly restartProb: number;
+  };
+  /** Batches that share random numbers; read for LABOR only. */
+  readonly laborWindow: number;
   /** Edge weights 1/sqrt((d_u+1)(d_v+1)) and self weights, for GCN. */
   readonly gcnWeights: boolean;
 }
@@ -273,8 +285,11 @@ export interface CoreAddon {
 
   datasetValidate(folder: string, counts: DatasetCounts): Promise<DatasetValidation>;
   datasetStandardize(inputPath: string, outputPath: string): Promise<void>;
-  /** A sealed memfd with the topology; the caller closes it. */
-  topologyCreate(location: DatasetLocation): Promise<number>;
+  /**
+   * A sealed memfd with the topology, with `alias` also tables to sample by edge weight; the caller
+   * closes it.
+   */
+  topologyCreate(location: DatasetLocation, alias: boolean): Promise<number>;
 
   modelManifest(model: ModelOptions): ModelManifest;
   recordSlotBytes(counts: DatasetCounts, sampling: SamplingOptions): number;

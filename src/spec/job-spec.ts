@@ -5,6 +5,8 @@
 
 export type ModelType = 'GRAPHSAGE' | 'GCN';
 export type WeightDecayScope = 'ALL' | 'FIRST_LAYER';
+export type SamplingAlgorithm = 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR';
+export type Expansion = 'ALL' | 'NEW';
 export type PlacementPolicy = 'AUTO' | 'PAPER' | 'MINMAX' | 'FIXED';
 export type StandbyPolicy = 'AUTO' | 'OFF' | 'ALWAYS';
 
@@ -17,8 +19,22 @@ export interface JobSpec {
     readonly dropout: number;
     readonly inputDropout: number;
   };
-  /** From the seeds outward; -1 takes all neighbours. */
-  readonly sampling: { readonly fanouts: readonly number[] };
+  readonly sampling: {
+    /** From the seeds outward; -1 takes all neighbours. Empty for RANDOM_WALK. */
+    readonly fanouts: readonly number[];
+    readonly algorithm: SamplingAlgorithm;
+    readonly replace: boolean;
+    readonly expansion: Expansion;
+    /** All 0 unless RANDOM_WALK. */
+    readonly walk: {
+      readonly walks: number;
+      readonly length: number;
+      readonly restartProb: number;
+      readonly neighbors: number;
+    };
+    /** 0 unless LABOR. */
+    readonly labor: { readonly dependencyWindow: number };
+  };
   readonly features: { readonly standardize: boolean };
   readonly training: {
     readonly epochs: number;

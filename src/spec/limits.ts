@@ -27,6 +27,14 @@ export const integerLimits = {
   hiddenDim: { min: 1, max: 4096 },
   /** Fanouts: one per layer. Beyond 4,096 neighbours a node, "all" (-1) is what is meant. */
   fanout: { min: 1, max: 4096 },
+  /** Walkers of one node go in lock-step; 64 are many times what PinSAGE uses. */
+  walks: { min: 1, max: 64 },
+  /** Far beyond where a walk with restart has ended. */
+  walkLength: { min: 1, max: 64 },
+  /** As fanouts; 0 neighbours would be no layer. */
+  neighbors: { min: 1, max: 4096 },
+  /** Batches that share random numbers; beyond a few hundred an epoch repeats itself. */
+  dependencyWindow: { min: 1, max: 65_536 },
   /** The batch key keeps 24 bits for the epoch; a million leaves room for reserved epochs. */
   epochs: { min: 1, max: 1_000_000 },
   /** A million seeds with one hop already make records of gigabytes. */
@@ -64,6 +72,10 @@ export const deviceNamesMax = 1024;
 export const specDefaults = {
   model: { type: 'GRAPHSAGE', hiddenDim: 256, dropout: 0.5, inputDropout: 0 },
   fanouts: [10, 10],
+  sampling: { algorithm: 'KHOP_UNIFORM', replace: false, expansion: 'ALL' },
+  /** Those of PinSAGE in the GNNLab paper, table 2. */
+  walk: { walks: 4, length: 3, restartProb: 0.5, neighbors: 5, layers: 3 },
+  labor: { dependencyWindow: 1 },
   standardize: false,
   training: { batchSize: 1024, batchesPerStep: 1, randomSeed: '0' },
   optimizer: {

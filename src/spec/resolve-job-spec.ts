@@ -8,6 +8,7 @@ import {
   randomSeedMax,
   specDefaults,
 } from './limits.ts';
+import { checkGcnSampling, resolveSampling } from './resolve-sampling.ts';
 import {
   createSpecChecker,
   notNegative,
@@ -25,6 +26,8 @@ export interface ResolveContext {
   readonly smallestDeviceCores: number;
   /** Training nodes of the dataset; null when the dataset is not known. */
   readonly trainNodes: number | null;
+  /** Whether the dataset has edge weights; null when the dataset is not known. */
+  readonly hasEdgeWeights: boolean | null;
 }
 
 /** The spec with every default filled in, or everything that is wrong with it. */
@@ -39,8 +42,8 @@ export type Resolution =
 export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Resolution {
   const check = createSpecChecker();
   const dataset = resolveDataset(check, input.dataset);
-  const fanouts = resolveFanouts(check, input.sampling);
-  const model = resolveModel(check, input.model, fanouts.length);
+  const sampling = resolveSampling(check, input.sampling, context);
+  const model = resolveModel(check, input.model, sampling);
   const features = {
     standardize: check.flag(
       'spec.features.standardize',
@@ -53,7 +56,7 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
   const ok: JobSpec = {
     dataset,
     model,
-    sampling: { fanouts },
+    sampling,
     features,
     training,
     resources,
@@ -80,41 +83,17 @@ function resolveDataset(check: SpecChecker, dataset: string | undefined): string
   return dataset ?? '';
 }
 
-function resolveFanouts(check: SpecChecker, sampling: JobSpecInput['sampling']): readonly number[] {
-  const fanouts = sampling?.fanouts ?? [];
-  if (fanouts.length === 0) return specDefaults.fanouts;
-  const { min, max } = integerLimits.fanout;
-  const hopsMax = integerLimits.layers.max;
-  if (fanouts.length > hopsMax) {
-    check.violate('spec.sampling.fanouts', `${fanouts.length} hops: expected 1 to ${hopsMax}`);
-    return fanouts.slice(0, hopsMax);
-  }
-  fanouts.forEach((fanout, hop) => {
-    if (fanout === -1 || (Number.isInteger(fanout) && fanout >= min && fanout <= max)) return;
-    check.violate(
-      `spec.sampling.fanouts[${hop}]`,
-      `${show(fanout)}: expected an integer from ${min} to ${max}, or -1 for all neighbours`,
-    );
-  });
-  return fanouts;
-}
-
 function resolveModel(
   check: SpecChecker,
   model: JobSpecInput['model'],
-  hops: number,
+  sampling: JobSpec['sampling'],
 ): JobSpec['model'] {
   const defaults = specDefaults.model;
-  const layers = check.integer('spec.model.layers', model?.layers, integerLimits.layers, hops);
-  if (layers !== hops && !check.failed('spec.sampling.fanouts')) {
-    check.violate(
-      'spec.model.layers',
-      `${layers}: expected ${hops}, the number of sampling.fanouts`,
-    );
-  }
+  const type = check.choice('spec.model.type', model?.type, ['GRAPHSAGE', 'GCN'], defaults.type);
+  if (type === 'GCN') checkGcnSampling(check, sampling);
   return {
-    type: check.choice('spec.model.type', model?.type, ['GRAPHSAGE', 'GCN'], defaults.type),
-    layers,
+    type,
+    layers: resolveLayers(check, model?.layers, sampling),
     hiddenDim: check.integer(
       'spec.model.hidden_dim',
       model?.hiddenDim,
@@ -129,6 +108,21 @@ function resolveModel(
       defaults.inputDropout,
     ),
   };
+}
+
+function resolveLayers(
+  check: SpecChecker,
+  given: number | undefined,
+  { algorithm, fanouts }: JobSpec['sampling'],
+): number {
+  const path = 'spec.model.layers';
+  const walks = algorithm === 'RANDOM_WALK';
+  const hops = walks ? specDefaults.walk.layers : fanouts.length;
+  const layers = check.integer(path, given, integerLimits.layers, hops);
+  if (!walks && layers !== hops && !check.failed('spec.sampling.fanouts')) {
+    check.violate(path, `${layers}: expected ${hops}, the number of sampling.fanouts`);
+  }
+  return layers;
 }
 
 function resolveResources(

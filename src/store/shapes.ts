@@ -45,7 +45,14 @@ const model = {
   dropout: float,
   inputDropout: float,
 };
-const sampling = { fanouts: list(integer) };
+const sampling = {
+  fanouts: list(integer),
+  algorithm: oneOf(['KHOP_UNIFORM', 'KHOP_WEIGHTED', 'RANDOM_WALK', 'LABOR']),
+  replace: bool,
+  expansion: oneOf(['ALL', 'NEW']),
+};
+const walk = { walks: integer, length: integer, restartProb: float, neighbors: integer };
+const labor = { dependencyWindow: integer };
 const features = { standardize: bool };
 const optimizer = {
   learningRate: float,
@@ -82,7 +89,7 @@ const timeouts = {
 export const jobSpec: Decoder<JobSpec> = object({
   dataset: text,
   model: object(model),
-  sampling: object(sampling),
+  sampling: object({ ...sampling, walk: object(walk), labor: object(labor) }),
   features: object(features),
   training: object({ ...training, optimizer: object(optimizer) }),
   resources: object(resources),
@@ -96,7 +103,7 @@ export const jobSpec: Decoder<JobSpec> = object({
 export const jobSpecInput: Decoder<JobSpecInput> = partial({
   dataset: text,
   model: partial(model),
-  sampling: partial(sampling),
+  sampling: partial({ ...sampling, walk: partial(walk), labor: partial(labor) }),
   features: partial(features),
   training: partial({ ...training, optimizer: partial(optimizer) }),
   resources: partial(resources),

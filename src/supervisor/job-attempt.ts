@@ -193,7 +193,8 @@ export class JobAttempt {
       const { spec, dataset } = this.input;
       this.#layout = layoutOf(native, spec, dataset.counts);
       this.#dataset = { ...dataset, featuresPath: await this.#features() };
-      this.#topologyFd = await native.topologyCreate(this.#dataset);
+      const byWeight = spec.sampling.algorithm === 'KHOP_WEIGHTED';
+      this.#topologyFd = await native.topologyCreate(this.#dataset, byWeight);
       this.#deps.emit({ kind: 'prepared' });
     });
   }

@@ -37,17 +37,28 @@ export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts
     dropout: spec.model.dropout,
     inputDropout: spec.model.inputDropout,
   };
-  const sampling: SamplingOptions = {
-    fanouts: spec.sampling.fanouts,
-    batchSize: spec.training.batchSize,
-    gcnWeights: spec.model.type === 'GCN',
-  };
+  const sampling = samplingOf(spec);
   return {
     model,
     sampling,
     manifest: native.modelManifest(model),
     batchesPerEpoch: Math.ceil(counts.train / spec.training.batchSize),
     slotBytes: native.recordSlotBytes(counts, sampling),
+  };
+}
+
+function samplingOf(spec: JobSpec): SamplingOptions {
+  const { algorithm, replace, expansion, walk, labor } = spec.sampling;
+  const walkHops = Array<number>(spec.model.layers).fill(walk.neighbors);
+  return {
+    fanouts: algorithm === 'RANDOM_WALK' ? walkHops : spec.sampling.fanouts,
+    batchSize: spec.training.batchSize,
+    algorithm,
+    replace,
+    expansion,
+    walk: { walks: walk.walks, length: walk.length, restartProb: walk.restartProb },
+    laborWindow: labor.dependencyWindow,
+    gcnWeights: spec.model.type === 'GCN',
   };
 }
 

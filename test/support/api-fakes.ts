@@ -10,7 +10,12 @@ import { resolveJobSpec } from '../../src/spec/resolve-job-spec.ts';
 /** Backends of the API that do as a test says, and time that passes when a test says so. */
 
 export function resolvedSpec(): JobSpec {
-  const context = { deviceNames: ['cpu:0', 'cpu:1'], smallestDeviceCores: 1, trainNodes: 140 };
+  const context = {
+    deviceNames: ['cpu:0', 'cpu:1'],
+    smallestDeviceCores: 1,
+    trainNodes: 140,
+    hasEdgeWeights: null,
+  };
   const resolution = resolveJobSpec({ dataset: 'cora', training: { epochs: 3 } }, context);
   if ('violations' in resolution) throw new Error(JSON.stringify(resolution.violations));
   return resolution.ok;

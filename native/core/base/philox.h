@@ -26,6 +26,9 @@ enum class Purpose : uint32_t {
   kPermutation = 2,  // the epoch's order of training nodes
   kInit = 3,         // initial parameters
   kDropout = 4,      // dropout masks of hidden layers; "hop" is the layer
+  kWeighted = 16,    // neighbour picks by edge weight
+  kWalk = 17,        // random walks
+  kLabor = 18,       // keys of LABOR's draws
 };
 
 // Epochs are numbered from 0; this one is reserved for calibration and pre-sampling, so that they

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "core/dataset/topology.h"
-#include "core/run/khop_sample_work.h"
+#include "core/run/graph_sample_work.h"
 #include "core/run/sampler_loop.h"
 #include "node/core/bindings.h"
 #include "node/executor_options.h"
@@ -23,24 +23,21 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   Result<Segment> segment = Segment::Attach(options.segment_fd, Access::kReadWrite);
   if (!segment.ok()) return segment.status();
 
-  KhopSampleWork::Options work_options;
+  GraphSampleWork::Options work_options;
   work_options.random_seed = options.random_seed;
   work_options.batch_size = options.sampling.batch_size;
   for (const int64_t node : dataset->train()) {
     work_options.train_nodes.push_back(static_cast<uint32_t>(node));
   }
-  work_options.sampler.fanouts = options.sampling.fanouts;
-  work_options.sampler.weights =
-      options.sampling.gcn_weights ? EdgeWeights::kGcn : EdgeWeights::kNone;
-  KhopSampleWork work(std::move(*topology), std::move(work_options), *layout);
+  work_options.sampler = options.sampling.sampler;
+  GraphSampleWork work(std::move(*topology), std::move(work_options), *layout);
   return RunSamplerLoop(*segment, options.executor, work);
 }
 
 // samplerRun(options): Promise<'COMPLETE' | 'STOPPED'>
 Napi::Value SamplerRun(const Napi::CallbackInfo& info) {
   const ExecutorOptions options = ExecutorOptionsOf(Fields(info[0], "options"));
-  return RunOnThread<LoopEnd>(
-      info.Env(), [options] { return RunSampler(options); }, LoopEndOf);
+  return RunOnThread<LoopEnd>(info.Env(), [options] { return RunSampler(options); }, LoopEndOf);
 }
 
 }  // namespace

@@ -124,7 +124,12 @@ describe('CreateJob', () => {
   /** Jobs that check a spec as the daemon does and keep what they were asked. */
   function checkingJobs() {
     const asked: CreateJob[] = [];
-    const context = { deviceNames: ['cpu:0'], smallestDeviceCores: 1, trainNodes: 140 };
+    const context = {
+      deviceNames: ['cpu:0'],
+      smallestDeviceCores: 1,
+      trainNodes: 140,
+      hasEdgeWeights: null,
+    };
     const create = (request: CreateJob) => {
       asked.push(request);
       const resolution = resolveJobSpec(request.spec, context);

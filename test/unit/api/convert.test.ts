@@ -39,7 +39,14 @@ function throughWire(spec: JobSpecInput): unknown {
 const fullSpec: JobSpecInput = {
   dataset: 'npm',
   model: { type: 'GCN', layers: 2, hiddenDim: 16, dropout: 0, inputDropout: 0.25 },
-  sampling: { fanouts: [-1, 4] },
+  sampling: {
+    fanouts: [-1, 4],
+    algorithm: 'RANDOM_WALK',
+    replace: false,
+    expansion: 'NEW',
+    walk: { walks: 4, length: 3, restartProb: 0, neighbors: 5 },
+    labor: { dependencyWindow: 0 },
+  },
   features: { standardize: false },
   training: {
     epochs: 200,
@@ -88,7 +95,12 @@ describe('job specs', () => {
       training: { epochs: 1 },
     });
     const wire = fromBinary(JobSpecSchema, toBinary(JobSpecSchema, message));
-    const context = { deviceNames: ['cpu:0'], smallestDeviceCores: 1, trainNodes: null };
+    const context = {
+      deviceNames: ['cpu:0'],
+      smallestDeviceCores: 1,
+      trainNodes: null,
+      hasEdgeWeights: null,
+    };
     expect(resolveJobSpec(specFromProto(wire), context)).toEqual({
       violations: [{ path: 'spec.model.type', description: '"7": expected one of GRAPHSAGE, GCN' }],
     });

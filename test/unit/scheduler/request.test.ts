@@ -7,7 +7,14 @@ import { plainRequest } from './script-language.ts';
 const spec: JobSpec = {
   dataset: 'cora',
   model: { type: 'GCN', layers: 2, hiddenDim: 16, dropout: 0.5, inputDropout: 0 },
-  sampling: { fanouts: [10, 10] },
+  sampling: {
+    fanouts: [10, 10],
+    algorithm: 'KHOP_UNIFORM',
+    replace: false,
+    expansion: 'ALL',
+    walk: { walks: 0, length: 0, restartProb: 0, neighbors: 0 },
+    labor: { dependencyWindow: 0 },
+  },
   features: { standardize: false },
   training: {
     epochs: 1,

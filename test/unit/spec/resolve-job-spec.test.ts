@@ -8,6 +8,7 @@ const context: ResolveContext = {
   deviceNames: ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3'],
   smallestDeviceCores: 2,
   trainNodes: 34_693,
+  hasEdgeWeights: true,
 };
 const least: JobSpecInput = { dataset: 'cora', training: { epochs: 1 } };
 
@@ -55,7 +56,14 @@ describe('resolveJobSpec', () => {
     expect(resolved(least)).toEqual({
       dataset: 'cora',
       model: { type: 'GRAPHSAGE', layers: 2, hiddenDim: 256, dropout: 0.5, inputDropout: 0 },
-      sampling: { fanouts: [10, 10] },
+      sampling: {
+        fanouts: [10, 10],
+        algorithm: 'KHOP_UNIFORM',
+        replace: false,
+        expansion: 'ALL',
+        walk: { walks: 0, length: 0, restartProb: 0, neighbors: 0 },
+        labor: { dependencyWindow: 0 },
+      },
       features: { standardize: false },
       training: {
         epochs: 1,
@@ -465,7 +473,10 @@ function randomSpec(random: Random): JobSpecInput {
       hiddenDim: maybe(() => random.integer(1, 4096)),
       dropout: maybe(() => random.unit() * 0.99),
     })),
-    sampling: { fanouts },
+    sampling: {
+      fanouts,
+      expansion: maybe(() => random.pick(['ALL', 'NEW'] as const)),
+    },
     features: maybe(() => ({ standardize: maybe(() => random.chance(0.5)) })),
     training: {
       epochs: random.integer(1, 1_000_000),

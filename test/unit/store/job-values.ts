@@ -5,7 +5,14 @@ import type { NewDataset, NewJob } from '../../../src/store/store.ts';
 export const someSpec: JobSpec = {
   dataset: 'cora',
   model: { type: 'GRAPHSAGE', layers: 2, hiddenDim: 16, dropout: 0.5, inputDropout: 0 },
-  sampling: { fanouts: [10, -1] },
+  sampling: {
+    fanouts: [10, -1],
+    algorithm: 'LABOR',
+    replace: false,
+    expansion: 'NEW',
+    walk: { walks: 0, length: 0, restartProb: 0, neighbors: 0 },
+    labor: { dependencyWindow: 4 },
+  },
   features: { standardize: true },
   training: {
     epochs: 3,

@@ -1,10 +1,10 @@
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <map>
 #include <vector>
 
 #include "core/sample/sampler.h"
+#include "test/support/chi_square.h"
 #include "test/support/graphs.h"
 #include "test/support/sampling.h"
 
@@ -49,14 +49,6 @@ void ForEachRow(uint32_t degree, int32_t fanout, const Visit& visit) {
   }
 }
 
-// Quantile 1 - 1e-6 of chi-square by Wilson and Hilferty; within 1 % from 4 degrees on.
-double Limit(double degrees_of_freedom) {
-  constexpr double kNormalQuantile = 4.7534;
-  const double a = 2.0 / (9.0 * degrees_of_freedom);
-  const double root = 1.0 - a + kNormalQuantile * std::sqrt(a);
-  return 1.01 * degrees_of_freedom * root * root * root;
-}
-
 TEST_CASE("every neighbour is drawn equally often (chi-square, level 1e-6)") {
   struct Case {
     uint32_t degree;
@@ -78,7 +70,7 @@ TEST_CASE("every neighbour is drawn equally often (chi-square, level 1e-6)") {
     // Draws without replacement vary less than independent ones: an inclusion has
     // variance share * (1 - share), and the last neighbour's follows from the others'.
     chi_square *= (c.degree - 1.0) / c.degree / (1.0 - share);
-    CHECK(chi_square < Limit(c.degree - 1.0));
+    CHECK(chi_square < test::ChiSquareLimit(c.degree - 1.0));
   }
 }
 
@@ -95,7 +87,7 @@ TEST_CASE("every set of neighbours is drawn equally often (chi-square, level 1e-
   for (const auto& [set, observed] : times) {
     chi_square += (observed - kExpected) * (observed - kExpected) / kExpected;
   }
-  CHECK(chi_square < Limit(34));
+  CHECK(chi_square < test::ChiSquareLimit(34));
 }
 
 }  // namespace
