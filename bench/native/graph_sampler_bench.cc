@@ -2,16 +2,19 @@
 // the same graph in turn (bench/peers/sampling.py).
 //
 //   graph_sampler_bench FOLDER [--fanouts 15,10,5] [--batch 1024] [--threads 1] [--slots 4]
-//                       [--random-seed 1]
+//                       [--random-seed 1] [--algorithm uniform|weighted|labor|walk]
 //
 // FOLDER holds indptr.npy (int64), indices.npy (int32) and seeds.npy (int64, node ids in the order
-// in which batches take them). Commands: `warm FIRST COUNT` samples the batches FIRST .. into slots
-// that were written before, as in the daemon; `fresh FIRST COUNT` into memory newly mapped for each
-// batch and given back after it. With more threads each has batches of its own. The answer holds
-// wall nanoseconds, edges and nodes of every batch, and the wall time of all of them.
+// in which batches take them), for weighted sampling edge_weights.npy (float32). Walks are 8 of 3
+// steps with restart 0.5; their fanouts say how many of the most visited nodes are neighbours.
+// Commands: `warm FIRST COUNT` samples the batches FIRST .. into slots that were written before, as
+// in the daemon; `fresh FIRST COUNT` into memory newly mapped for each batch and given back after
+// it. With more threads each has batches of its own. The answer holds wall nanoseconds, edges and
+// nodes of every batch, and the wall time of all of them.
 //
 // Before the clock starts, the first batch of each command is sampled once more and checked:
 // every row has min(fanout, degree) in-neighbours, no edge twice; the node list repeats nothing.
+// LABOR's and walks' rows have sizes of their own, walks' rows also nodes further away.
 
 #include <sys/mman.h>
 
@@ -26,6 +29,7 @@
 #include "core/base/check.h"
 #include "core/base/clock.h"
 #include "core/base/memfd.h"
+#include "core/dataset/alias.h"
 #include "core/sample/huge_array.h"
 #include "core/sample/sampler.h"
 #include "served_bench.h"
@@ -34,7 +38,7 @@ namespace gnnd::bench {
 namespace {
 
 struct Options {
-  std::vector<int32_t> fanouts;
+  SamplerOptions sampler;
   uint32_t batch_size = 0;
   uint32_t slots = 0;
   uint64_t random_seed = 0;
@@ -44,9 +48,10 @@ struct Options {
 struct Graph {
   HugeArray<uint64_t> indptr;
   HugeArray<uint32_t> indices;
+  HugeArray<AliasEntry> alias;  // for weighted sampling
   std::vector<uint32_t> seeds;
 
-  explicit Graph(const std::string& folder) {
+  Graph(const std::string& folder, bool weighted) {
     const NpyArray indptr_file = OpenNpy(folder, "indptr.npy");
     const auto offsets = indptr_file.values<int64_t>();
     indptr = HugeArray<uint64_t>(offsets.size());
@@ -59,10 +64,24 @@ struct Graph {
     for (const int64_t node : seeds_file.values<int64_t>()) {
       seeds.push_back(static_cast<uint32_t>(node));
     }
+    if (weighted) MakeAliasTables(folder);
+  }
+
+  void MakeAliasTables(const std::string& folder) {
+    const NpyArray weights_file = OpenNpy(folder, "edge_weights.npy");
+    const auto weights = weights_file.values<float>();
+    alias = HugeArray<AliasEntry>(weights.size());
+    AliasBuilder builder;
+    for (uint64_t v = 0; v + 1 < indptr.size(); ++v) {
+      builder.Build(weights.subspan(indptr[v], indptr[v + 1] - indptr[v]),
+                    alias.data() + indptr[v]);
+    }
   }
 
   TopologyView view() const {
-    return {{indptr.data(), indptr.size()}, {indices.data(), indices.size()}};
+    return {{indptr.data(), indptr.size()},
+            {indices.data(), indices.size()},
+            {alias.data(), alias.size()}};
   }
 
   // Batches after the last full one start over.
@@ -120,7 +139,7 @@ class Worker {
       : graph_(graph),
         options_(options),
         slot_bytes_(layout.slot_bytes()),
-        sampler_(graph.view(), {.fanouts = options.fanouts}, layout, DetectInstructionSet()) {
+        sampler_(graph.view(), options.sampler, layout, DetectInstructionSet()) {
     for (uint32_t i = 0; i < options.slots; ++i) {
       const UniqueFd fd = Must(CreateMemfd("graph-sampler-bench", slot_bytes_));
       slots_.push_back(Must(Mapping::Map(fd.get(), true)));
@@ -170,7 +189,8 @@ class Worker {
   void VerifyHop(const RecordView& record, uint32_t hop) const {
     const TopologyView topology = graph_.view();
     const BlockView block = record.block(hop);
-    const auto fanout = static_cast<uint64_t>(options_.fanouts[hop]);  // -1: above any degree
+    const auto fanout = static_cast<uint64_t>(options_.sampler.fanouts[hop]);  // -1: no bound
+    const Algorithm algorithm = options_.sampler.algorithm;
     std::vector<uint32_t> drawn;
     std::vector<uint32_t> row;
     for (uint32_t i = 0; i < block.num_dst; ++i) {
@@ -180,10 +200,16 @@ class Worker {
       for (uint32_t e = block.indptr[i]; e < block.indptr[i + 1]; ++e) {
         drawn.push_back(record.nodes()[block.src[e]]);
       }
-      GNND_CHECK(drawn.size() == std::min<uint64_t>(fanout, ids.size()));
+      std::sort(drawn.begin(), drawn.end());
+      if (algorithm == Algorithm::kWalk) {
+        GNND_CHECK(drawn.size() <= fanout);
+        GNND_CHECK(std::adjacent_find(drawn.begin(), drawn.end()) == drawn.end());
+        continue;
+      }
+      const bool exact = algorithm != Algorithm::kLabor;
+      GNND_CHECK(!exact || drawn.size() == std::min<uint64_t>(fanout, ids.size()));
       row.assign(ids.begin(), ids.end());
       std::sort(row.begin(), row.end());
-      std::sort(drawn.begin(), drawn.end());
       GNND_CHECK(std::includes(row.begin(), row.end(), drawn.begin(), drawn.end()));
     }
   }
@@ -231,20 +257,38 @@ std::string Answer(std::vector<Worker>* workers, const std::vector<std::string>&
   return answer.str();
 }
 
+SamplerOptions SamplerOptionsOf(int argc, char** argv) {
+  SamplerOptions options;
+  options.fanouts = FanoutsArgument(argc, argv, "15,10,5");
+  options.walk = {.walks = 8, .length = 3, .restart_prob = 0.5};
+  const std::string name = Argument(argc, argv, "--algorithm", "uniform");
+  if (name == "weighted") {
+    options.algorithm = Algorithm::kWeighted;
+  } else if (name == "labor") {
+    options.algorithm = Algorithm::kLabor;
+    options.weights = EdgeWeights::kInverse;
+  } else if (name == "walk") {
+    options.algorithm = Algorithm::kWalk;
+    options.weights = EdgeWeights::kVisits;
+  } else if (name != "uniform") {
+    std::fprintf(stderr, "--algorithm %s: unknown\n", name.c_str());
+    std::exit(64);
+  }
+  return options;
+}
+
 int Main(int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') {
     std::fprintf(stderr, "usage: graph_sampler_bench FOLDER [OPTIONS]   (see the source's head)\n");
     return 64;
   }
-  const Options options{
-      FanoutsArgument(argc, argv, "15,10,5"), NumberArgument(argc, argv, "--batch", 1024),
-      NumberArgument(argc, argv, "--slots", 4), NumberArgument(argc, argv, "--random-seed", 1)};
-  const Graph graph(argv[1]);
+  const Options options{SamplerOptionsOf(argc, argv), NumberArgument(argc, argv, "--batch", 1024),
+                        NumberArgument(argc, argv, "--slots", 4),
+                        NumberArgument(argc, argv, "--random-seed", 1)};
+  const Graph graph(argv[1], options.sampler.algorithm == Algorithm::kWeighted);
   const TopologyView topology = graph.view();
-  const RecordLayout layout = Must(RecordLayout::Of({.num_nodes = topology.num_nodes(),
-                                                     .num_edges = topology.num_edges(),
-                                                     .batch_size = options.batch_size,
-                                                     .fanouts = options.fanouts}));
+  const RecordLayout layout = Must(RecordLayout::Of(
+      LimitsOf(topology.num_nodes(), topology.num_edges(), options.batch_size, options.sampler)));
   std::vector<Worker> workers;
   const uint32_t threads = NumberArgument(argc, argv, "--threads", 1);
   workers.reserve(threads);

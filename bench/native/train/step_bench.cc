@@ -55,7 +55,7 @@ struct Data {
     }
   }
 
-  TopologyView view() const { return {indptr, indices.values<uint32_t>()}; }
+  TopologyView view() const { return {indptr, indices.values<uint32_t>(), {}}; }
   uint32_t num_classes() const {
     const auto values = labels.values<int32_t>();
     return static_cast<uint32_t>(*std::max_element(values.begin(), values.end()) + 1);
@@ -69,11 +69,12 @@ struct Data {
 };
 
 std::vector<Mapping> SampleBatches(const Data& data, const Options& options) {
-  const RecordLayout layout = Must(RecordLayout::Of({.num_nodes = data.view().num_nodes(),
-                                                     .num_edges = data.view().num_edges(),
-                                                     .batch_size = options.batch_size,
-                                                     .fanouts = options.fanouts}));
-  Sampler sampler(data.view(), {.fanouts = options.fanouts}, layout, DetectInstructionSet());
+  const TopologyView topology = data.view();
+  SamplerOptions sampling;
+  sampling.fanouts = options.fanouts;
+  const RecordLayout layout = Must(RecordLayout::Of(
+      LimitsOf(topology.num_nodes(), topology.num_edges(), options.batch_size, sampling)));
+  Sampler sampler(topology, sampling, layout, DetectInstructionSet());
   std::vector<Mapping> slots;
   for (uint32_t batch = 0; batch < options.batches; ++batch) {
     GNND_CHECK((batch + 1) * uint64_t{options.batch_size} <= data.seeds.size());
