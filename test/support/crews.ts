@@ -11,7 +11,7 @@ import {
 } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import type { TestDaemon } from './daemon.ts';
 
-/** One spec trained by different crews, and with a death in the middle, on a daemon of 4 devices. */
+/** A spec trained by different crews, and with a death in the middle, on a daemon of 4 devices. */
 
 export type SpecInit = Exclude<MessageInitShape<typeof JobSpecSchema>, JobSpec>;
 

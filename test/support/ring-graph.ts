@@ -1,9 +1,9 @@
 import { int32, int64, npy } from '../unit/datasets/workbench.ts';
 
 /**
- * A ring of 200 nodes in two classes, even and odd ids. Every node is linked to the four next to it;
- * links within a class weigh 8, links across weigh 1. Features are noise around the class, too weak
- * to tell it from one node alone.
+ * A ring of 200 nodes in two classes, even and odd ids. Every node is linked to the four next to
+ * it; links within a class weigh 8, links across weigh 1. Features are noise around the class, too
+ * weak to tell it from one node alone.
  */
 
 const numNodes = 200;
