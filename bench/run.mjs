@@ -6,26 +6,50 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 
+// `script` benchmarks start contestants of their own and keep their own lines.
 const benches = {
-  sampler: 'k-hop sampling against the scalar reference and the line rate measured on the spot',
-  gather: 'feature gather against plain row copies and the line rate',
-  queue: 'hand-off bandwidth against memcpy, wake-up latency between processes',
+  sampler: { what: 'every sampler against the scalar reference and the line rate measured here' },
+  gather: { what: 'feature gather against plain row copies and the line rate' },
+  queue: { what: 'hand-off bandwidth against memcpy, wake-up latency between processes' },
+  'peers-sampling': {
+    what: 'sampling a batch beside DGL and GraphBolt',
+    script: ['.venv/bin/python', 'bench/peers/sampling.py'],
+  },
+  'peers-step': {
+    what: 'one training step beside DGL and torch_geometric',
+    script: ['.venv/bin/python', 'bench/peers/step.py'],
+  },
+  epoch: {
+    what: 'whole epochs through the daemon beside the loops of DGL and GraphBolt',
+    script: [process.execPath, 'bench/epoch/run.mjs'],
+  },
 };
 
 const [name, ...args] = process.argv.slice(2);
-if (name === undefined || !(name in benches)) {
+const bench = benches[name];
+if (bench === undefined) {
   process.stdout.write('usage: npm run bench -- NAME [ARGUMENTS]\n\n');
-  for (const [bench, what] of Object.entries(benches)) {
-    process.stdout.write(`  ${bench.padEnd(10)} ${what}\n`);
+  for (const [each, { what }] of Object.entries(benches)) {
+    process.stdout.write(`  ${each.padEnd(15)} ${what}\n`);
   }
   process.exit(name === undefined ? 0 : 2);
 }
 
-const binary = join('build/native', `${name}_bench`);
-if (!existsSync(binary)) {
-  process.stderr.write(`${binary} is missing: run node deploy/setup.mjs --bench\n`);
+function need(path, command) {
+  if (existsSync(path)) return;
+  process.stderr.write(`${path} is missing: run ${command}\n`);
   process.exit(1);
 }
+
+if (bench.script !== undefined) {
+  need('build/native/step_bench', 'node deploy/setup.mjs --bench');
+  need('.cache/peers/dgl/bin/python', 'bench/peers/setup.sh');
+  const [command, ...script] = bench.script;
+  process.exit(spawnSync(command, [...script, ...args], { stdio: 'inherit' }).status ?? 1);
+}
+
+const binary = join('build/native', `${name}_bench`);
+need(binary, 'node deploy/setup.mjs --bench');
 const commit = spawnSync('git', ['rev-parse', '--short', 'HEAD'], {
   encoding: 'utf8',
 }).stdout.trim();

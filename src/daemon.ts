@@ -10,6 +10,7 @@ import { messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import type { Log } from './base/log.ts';
 import { createDatasets } from './datasets/datasets.ts';
+import { createCacheReports } from './jobs/cache-reports.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
@@ -96,9 +97,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     observe: observerOf(metrics, jobMetrics),
   });
   const host = hostLimits(devices);
-  const maxQueued = config.maxQueued;
+  const { maxQueued } = config;
   const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
-
+  const cacheReports = createCacheReports({ store, native, host, stateDir: config.stateDir });
   let ready = false;
   const facts = { ...options, startAtMs: clock.wallMs(), isReady: () => ready };
   const view = {
@@ -110,7 +111,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     serveHttp({ listen, metrics, live: () => true, ready: () => ready, log }),
   );
   const observe = (event: RpcEvent) => observeRpc(metrics, event);
-  const backend = { jobs, datasets, host: view };
+  const backend = { jobs, datasets, cacheReports, host: view };
   makeSocketFolders(config.listen);
   const api = await bound(config.listen.join(', '), () =>
     serve(backend, { listen: config.listen, log, clock, version, observe }),

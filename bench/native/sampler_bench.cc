@@ -2,21 +2,26 @@
 // on the spot: everything runs interleaved in one process, times are CPU time of the thread,
 // medians.
 //
-//   sampler_bench [--nodes N] [--edges E] [--fanouts 15,10,5] [--batch B] [--rounds R] [--gcn]
-//   [--hash]
+//   sampler_bench [--algorithm uniform|weighted|walk|labor] [--replace] [--new] [--gcn] [--hash]
+//   [--nodes N] [--edges E] [--fanouts 15,10,5] [--batch B] [--rounds R] [--threads 2]
+//   [--walks W] [--length L] [--restart P]
 //
+// With --threads each thread samples batches of its own into a slot of its own; their rates add up.
+// Edge weights are uniform in 1 to 10. For walks, steps count beside edges.
 // The graph has Pareto-distributed degrees, endpoints drawn by degree and ids in random order,
 // which is the worst case for locality. Prints a table on stderr and one JSON object a line on
 // stdout.
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <map>
+#include <numeric>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,6 +32,7 @@
 #include "core/sample/picks.h"
 #include "core/sample/reference.h"
 #include "core/sample/sampler.h"
+#include "power_law_graph.h"
 
 namespace gnnd {
 namespace {
@@ -39,8 +45,11 @@ struct Options {
   std::vector<int32_t> fanouts = {15, 10, 5};
   uint32_t batch = 1024;
   uint32_t rounds = 9;
+  uint32_t threads = 1;
   bool gcn = false;
   bool hash = false;
+  std::string algorithm = "uniform";
+  SamplerOptions sampler;  // filled in from the above
 };
 
 double Now() {
@@ -52,91 +61,6 @@ double Now() {
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
-}
-
-class Random {
- public:
-  uint64_t Next() {  // splitmix64
-    uint64_t z = state_ += 0x9E3779B97F4A7C15;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-    return z ^ (z >> 31);
-  }
-  uint32_t Below(uint32_t bound) { return static_cast<uint32_t>(((Next() >> 32) * bound) >> 32); }
-  double Unit() { return (static_cast<double>(Next() >> 11) + 0.5) * 0x1.0p-53; }
-
- private:
-  uint64_t state_ = 1;
-};
-
-struct Graph {
-  HugeArray<uint64_t> indptr;
-  HugeArray<uint32_t> indices;
-
-  TopologyView view() const {
-    return {{indptr.data(), indptr.size()}, {indices.data(), indices.size()}};
-  }
-};
-
-// Walker's alias table: draws a node with probability proportional to its weight.
-class AliasTable {
- public:
-  explicit AliasTable(const std::vector<double>& weights) : entries_(weights.size()) {
-    double sum = 0;
-    for (const double weight : weights) sum += weight;
-    const double scale = static_cast<double>(weights.size()) / sum;
-    std::vector<double> left(weights.size());
-    std::vector<uint32_t> small;
-    std::vector<uint32_t> large;
-    for (uint32_t v = 0; v < weights.size(); ++v) {
-      left[v] = weights[v] * scale;
-      (left[v] < 1 ? small : large).push_back(v);
-    }
-    while (!small.empty() && !large.empty()) {
-      const uint32_t under = small.back();
-      const uint32_t over = large.back();
-      small.pop_back();
-      entries_[under] = {static_cast<float>(left[under]), over};
-      left[over] -= 1 - left[under];
-      if (left[over] >= 1) continue;
-      large.pop_back();
-      small.push_back(over);
-    }
-    for (const auto& rest : {small, large}) {
-      for (const uint32_t v : rest) entries_[v] = {1, v};
-    }
-  }
-  uint32_t Draw(Random* random) const {
-    const uint32_t v = random->Below(static_cast<uint32_t>(entries_.size()));
-    const auto [threshold, other] = entries_[v];
-    return random->Unit() < static_cast<double>(threshold) ? v : other;
-  }
-
- private:
-  std::vector<std::pair<float, uint32_t>> entries_;
-};
-
-Graph PowerLawGraph(uint32_t num_nodes, uint64_t num_edges) {
-  constexpr double kShape = 1.95;  // median 36, size-biased mean 175 at mean 51.7
-  constexpr double kMaxOverMean = 390;
-  Random random;
-  std::vector<double> weights(num_nodes);
-  double sum = 0;
-  for (double& weight : weights) {
-    weight = std::min(std::pow(random.Unit(), -1 / kShape), kMaxOverMean * kShape / (kShape - 1));
-    sum += weight;
-  }
-  Graph graph{HugeArray<uint64_t>(uint64_t{num_nodes} + 1), HugeArray<uint32_t>(num_edges)};
-  double cumulated = 0;
-  for (uint32_t v = 0; v < num_nodes; ++v) {
-    cumulated += weights[v];
-    graph.indptr[v + 1] = std::min(
-        num_edges, static_cast<uint64_t>(cumulated / sum * static_cast<double>(num_edges)));
-  }
-  graph.indptr[num_nodes] = num_edges;
-  const AliasTable endpoints(weights);
-  for (uint64_t e = 0; e < num_edges; ++e) graph.indices[e] = endpoints.Draw(&random);
-  return graph;
 }
 
 // Nanoseconds per cache line of independent random reads from `bytes` bytes, prefetched: what the
@@ -172,6 +96,7 @@ struct Lines {
   uint64_t unique = 0;
   uint64_t indices = 0;
   uint64_t indptr = 0;
+  uint64_t steps = 0;  // of walks
 };
 
 uint64_t CountDistinct(std::vector<uint64_t>* lines) {
@@ -179,33 +104,97 @@ uint64_t CountDistinct(std::vector<uint64_t>* lines) {
   return static_cast<uint64_t>(std::unique(lines->begin(), lines->end()) - lines->begin());
 }
 
-Lines CountLines(const TopologyView& topology, const Options& options, const RecordView& record) {
-  Lines lines;
-  lines.unique = record.nodes().size();
-  RowPicker picker(static_cast<uint32_t>(kMaxFanout));
-  std::vector<uint64_t> touched;
-  for (uint32_t hop = 0; hop < record.num_hops(); ++hop) {
-    const DrawStream stream = DrawStreamOf(record.key(), hop);
-    const BlockView block = record.block(hop);
-    for (uint32_t row = 0; row < block.num_dst; ++row) {
-      const uint32_t node = record.nodes()[row];
-      const uint64_t start = topology.indptr[node];
-      touched.resize(block.indptr[row + 1] - block.indptr[row]);
-      if (topology.degree(node) > touched.size()) {
-        picker.Pick(stream, node, topology.degree(node),
-                    static_cast<uint32_t>(options.fanouts[hop]), touched.data());
-      } else {
-        for (uint64_t j = 0; j < touched.size(); ++j) touched[j] = j;
+// What one row reads: positions in indices and in the alias tables, other nodes' bounds, steps.
+struct RowReads {
+  std::vector<uint64_t> indices;
+  std::vector<uint64_t> alias;
+  uint64_t bounds = 0;
+};
+
+class LineCounter {
+ public:
+  LineCounter(const TopologyView& topology, const SamplerOptions& options)
+      : topology_(topology), options_(options) {}
+
+  Lines Count(const RecordView& record) {
+    Lines lines;
+    lines.unique = record.nodes().size();
+    lines.edges = record.num_edges();
+    uint32_t first_row = 0;
+    for (uint32_t hop = 0; hop < record.num_hops(); ++hop) {
+      const BlockView block = record.block(hop);
+      if (options_.expansion == Expansion::kAll) first_row = 0;
+      for (uint32_t row = first_row; row < block.num_dst; ++row) {
+        RowReads reads = ReadsOf(record.key(), hop, record.nodes()[row]);
+        for (uint64_t& at : reads.indices) at = at * sizeof(uint32_t) / kLineBytes;
+        for (uint64_t& at : reads.alias) at = at * sizeof(AliasEntry) / kLineBytes;
+        if (options_.algorithm == Algorithm::kWalk) lines.steps += reads.indices.size();
+        lines.indices += CountDistinct(&reads.indices) + CountDistinct(&reads.alias);
+        lines.indptr += 1 + reads.bounds;
       }
-      for (uint64_t& edge : touched) edge = (start + edge) * sizeof(uint32_t) / kLineBytes;
-      lines.indices += CountDistinct(&touched);
-      lines.indptr += node * sizeof(uint64_t) % kLineBytes == kLineBytes - 8 ? 2 : 1;
+      lines.rows += block.num_dst - first_row;
+      first_row = block.num_dst;
     }
-    lines.rows += block.num_dst;
-    lines.edges += block.src.size();
+    return lines;
   }
-  return lines;
-}
+
+ private:
+  RowReads ReadsOf(const BatchKey& key, uint32_t hop, uint32_t node) {
+    const uint64_t start = topology_.indptr[node];
+    const uint64_t degree = topology_.degree(node);
+    const auto fanout = static_cast<uint32_t>(options_.fanouts[hop]);
+    RowReads reads;
+    if (options_.algorithm == Algorithm::kWalk) {
+      WalkFrom(DrawStreamOf(key, hop, Purpose::kWalk), node, &reads);
+    } else if (options_.algorithm == Algorithm::kLabor || degree <= fanout) {
+      for (uint64_t j = 0; j < degree; ++j) reads.indices.push_back(start + j);
+      if (options_.algorithm == Algorithm::kWeighted) reads.alias = reads.indices;
+    } else if (options_.algorithm == Algorithm::kWeighted) {
+      const DrawStream stream = DrawStreamOf(key, hop, Purpose::kWeighted);
+      const uint32_t draws = options_.replace ? fanout : WeightedCandidates(fanout);
+      for (uint32_t j = 0; j < draws; ++j) {
+        const PhiloxWords words = RowWords(stream, node, j / 2);
+        const uint32_t word = words.word[j % 2 * 2];
+        reads.alias.push_back(start + BoundedDraw(word, static_cast<uint32_t>(degree)));
+      }
+      reads.indices.resize(fanout);
+      reads.indices.resize(weighted_.Pick(stream, node, topology_.alias.data() + start, degree,
+                                          fanout, options_.replace, reads.indices.data()));
+      for (uint64_t& at : reads.indices) at += start;
+    } else {
+      reads.indices.resize(fanout);
+      const DrawStream stream = DrawStreamOf(key, hop);
+      if (options_.replace) {
+        RowPicker::PickWithReplacement(stream, node, degree, fanout, reads.indices.data());
+      } else {
+        picker_.Pick(stream, node, degree, fanout, reads.indices.data());
+      }
+      for (uint64_t& at : reads.indices) at += start;
+    }
+    return reads;
+  }
+
+  void WalkFrom(const DrawStream& stream, uint32_t node, RowReads* reads) const {
+    const WalkOptions& walk = options_.walk;
+    for (uint32_t w = 0; w < walk.walks; ++w) {
+      uint32_t at = node;
+      for (uint32_t s = 0; s < walk.length && topology_.degree(at) > 0; ++s) {
+        const PhiloxWords words = RowWords(stream, node, w * walk.length + s);
+        reads->indices.push_back(topology_.indptr[at] + WideBoundedDraw(words.word[0],
+                                                                        words.word[1],
+                                                                        topology_.degree(at)));
+        reads->bounds += s == 0 ? 0 : 1;
+        at = topology_.indices[reads->indices.back()];
+        if (words.word[2] < RestartThreshold(walk.restart_prob)) break;
+      }
+    }
+  }
+
+  TopologyView topology_;
+  SamplerOptions options_;
+  RowPicker picker_{static_cast<uint32_t>(kMaxFanout)};
+  WeightedPicker weighted_;
+};
 
 struct Variant {
   std::string name;
@@ -217,17 +206,14 @@ struct Variant {
 class Bench {
  public:
   Bench(const Options& options, const Graph& graph)
-      : options_(options),
-        topology_(graph.view()),
-        weights_(options.gcn ? EdgeWeights::kGcn : EdgeWeights::kNone),
-        table_(uint64_t{options.nodes}) {
+      : options_(options), topology_(graph.view()), table_(uint64_t{options.nodes}) {
     for (uint32_t v = 0; v < options.nodes; v += 10) train_nodes_.push_back(v);
     std::memset(table_.data(), 1, table_.size() * sizeof(uint32_t));
   }
 
   void Run() {
-    const auto layout = RecordLayout::Of({topology_.num_nodes(), topology_.num_edges(),
-                                          options_.batch, options_.fanouts, options_.gcn});
+    const auto layout = RecordLayout::Of(
+        LimitsOf(topology_.num_nodes(), topology_.num_edges(), options_.batch, options_.sampler));
     GNND_CHECK(layout.ok());
     const auto fd = CreateMemfd("sampler-bench", layout->slot_bytes());
     GNND_CHECK(fd.ok());
@@ -239,9 +225,7 @@ class Bench {
     for (const auto set :
          {InstructionSet::kScalar, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
       if (set > DetectInstructionSet()) continue;
-      const SamplerOptions sampler_options{options_.fanouts, weights_,
-                                           options_.hash ? 0 : uint64_t{1} << 40};
-      samplers.emplace_back(topology_, sampler_options, *layout, set);
+      samplers.emplace_back(topology_, options_.sampler, *layout, set);
       variants_.push_back({NameOf(set), &samplers.back(), {}});
     }
     // Round 0 warms slots and tables and is not counted.
@@ -249,9 +233,62 @@ class Bench {
       RunRound(round, {slot->data(), slot->size()});
     }
     Report();
+    if (options_.threads > 1) RunThreads(*layout);
   }
 
  private:
+  // One thread alone and all at once, in turns; a thread's rate is by its own CPU time.
+  void RunThreads(const RecordLayout& layout) const {
+    std::vector<double> alone;
+    std::vector<double> together;
+    for (uint32_t round = 0; round <= options_.rounds; ++round) {
+      const double one = RateOf(layout, 1, round);
+      const double all = RateOf(layout, options_.threads, round);
+      if (round == 0) continue;
+      alone.push_back(one);
+      together.push_back(all);
+    }
+    const double ratio = Median(together) / Median(alone);
+    std::fprintf(stderr, "%u threads: %.1f M edges/s, %.2f x one thread\n", options_.threads,
+                 Median(together) * 1e3, ratio);
+    std::printf(
+        "{\"bench\":\"sampler-threads\",\"algorithm\":\"%s\",\"threads\":%u,"
+        "\"edges_per_second\":%.0f,\"ratio_to_one_thread\":%.2f}\n",
+        options_.algorithm.c_str(), options_.threads, Median(together) * 1e9, ratio);
+  }
+
+  // Edges per nanosecond, all threads.
+  double RateOf(const RecordLayout& layout, uint32_t threads, uint32_t round) const {
+    std::vector<double> rates(threads, 0);
+    std::vector<std::thread> running;
+    for (uint32_t t = 0; t < threads; ++t) {
+      running.emplace_back([&, t] {
+        const auto fd = CreateMemfd("sampler-bench", layout.slot_bytes());
+        GNND_CHECK(fd.ok());
+        const auto slot = Mapping::Map((*fd).get(), true);
+        GNND_CHECK(slot.ok());
+        Sampler sampler(topology_, options_.sampler, layout, DetectInstructionSet());
+        std::vector<uint32_t> seeds;
+        double ns = 0;
+        uint64_t edges = 0;
+        constexpr uint32_t kBatches = 6;  // the first two warm slot and table
+        for (uint32_t i = 0; i < kBatches; ++i) {
+          const BatchKey key{42, t * kBatches + i, round};
+          SeedsOf(key, train_nodes_, options_.batch, &seeds);
+          const double start = Now();
+          const uint64_t made =
+              SampleBy({"", &sampler, {}}, key, seeds, {slot->data(), slot->size()});
+          if (i < 2) continue;
+          ns += Now() - start;
+          edges += made;
+        }
+        rates[t] = static_cast<double>(edges) / ns;
+      });
+    }
+    for (std::thread& thread : running) thread.join();
+    return std::accumulate(rates.begin(), rates.end(), 0.0);
+  }
+
   void RunRound(uint32_t round, std::span<std::byte> slot) {
     constexpr uint32_t kReads = 2'000'000;
     constexpr uint32_t kBatchesPerRound = 3;
@@ -278,7 +315,7 @@ class Bench {
     if (round == 0) {
       const auto record = RecordView::Open(slot, true);
       GNND_CHECK(record.ok());
-      lines_ = CountLines(topology_, options_, *record);
+      lines_ = LineCounter(topology_, options_.sampler).Count(*record);
       payload_bytes_ = record->payload_bytes();
       return;
     }
@@ -288,11 +325,10 @@ class Bench {
   uint64_t SampleBy(const Variant& variant, const BatchKey& key, std::span<const uint32_t> seeds,
                     std::span<std::byte> slot) const {
     if (variant.sampler == nullptr) {
+      const auto blocks = SampleReference(topology_, options_.sampler, key, seeds).blocks;
+      if (options_.sampler.expansion == Expansion::kNew) return blocks.back().src.size();
       uint64_t edges = 0;
-      for (const ReferenceBlock& block :
-           SampleReference(topology_, options_.fanouts, weights_, key, seeds).blocks) {
-        edges += block.src.size();
-      }
+      for (const ReferenceBlock& block : blocks) edges += block.src.size();
       return edges;
     }
     GNND_CHECK(variant.sampler->Sample(key, seeds, slot).ok());
@@ -323,15 +359,26 @@ class Bench {
         static_cast<double>(lines_.indices) / edges, indices_ns,
         static_cast<double>(lines_.indptr) / edges, indptr_ns, table_ns, limit_ns, 1e3 / limit_ns,
         "sampler", "M edges/s", "ns/edge", "x reference", "of limit");
+    if (lines_.steps > 0) {
+      const double steps = static_cast<double>(lines_.steps) / edges;
+      std::fprintf(stderr, "steps: %.2f per edge; %.1f M steps/s by %s\n", steps,
+                   1e3 * steps / Median(variants_.back().ns_per_edge),
+                   variants_.back().name.c_str());
+    }
     for (const Variant& variant : variants_) {
       const double ns = Median(variant.ns_per_edge);
       std::fprintf(stderr, "%-10s %12.1f %10.1f %12.1f %11.0f%%\n", variant.name.c_str(), 1e3 / ns,
                    ns, reference_ns / ns, 100 * limit_ns / ns);
       std::printf(
-          "{\"bench\":\"sampler\",\"variant\":\"%s\",\"nodes\":%u,\"edges\":%llu,"
+          "{\"bench\":\"sampler\",\"algorithm\":\"%s\",\"variant\":\"%s\",\"nodes\":%u,\"edges\":%"
+          "llu,"
+          "\"replace\":%s,\"new\":%s,"
           "\"gcn\":%s,\"hash\":%s,\"edges_per_second\":%.0f,\"ratio_to_reference\":%.2f,"
           "\"share_of_line_limit\":%.3f,\"line_limit_edges_per_second\":%.0f}\n",
-          variant.name.c_str(), options_.nodes, static_cast<unsigned long long>(options_.edges),
+          options_.algorithm.c_str(), variant.name.c_str(), options_.nodes,
+          static_cast<unsigned long long>(options_.edges),
+          options_.sampler.replace ? "true" : "false",
+          options_.sampler.expansion == Expansion::kNew ? "true" : "false",
           options_.gcn ? "true" : "false", options_.hash ? "true" : "false", 1e9 / ns,
           reference_ns / ns, limit_ns / ns, 1e9 / limit_ns);
     }
@@ -339,7 +386,6 @@ class Bench {
 
   Options options_;
   TopologyView topology_;
-  EdgeWeights weights_;
   HugeArray<uint32_t> table_;  // as large as a dense relabel table, for the probe
   std::vector<uint32_t> train_nodes_;
   std::vector<Variant> variants_;
@@ -358,33 +404,69 @@ std::vector<int32_t> ParseFanouts(const std::string& text) {
   return fanouts;
 }
 
+void FillSampler(Options* options) {
+  SamplerOptions& sampler = options->sampler;
+  sampler.fanouts = options->fanouts;
+  sampler.max_dense_table_bytes = options->hash ? 0 : uint64_t{1} << 40;
+  if (options->gcn) sampler.weights = EdgeWeights::kGcn;
+  if (options->algorithm == "weighted") sampler.algorithm = Algorithm::kWeighted;
+  if (options->algorithm == "walk") {
+    sampler.algorithm = Algorithm::kWalk;
+    sampler.weights = EdgeWeights::kVisits;
+  }
+  if (options->algorithm == "labor") {
+    sampler.algorithm = Algorithm::kLabor;
+    sampler.weights = EdgeWeights::kInverse;
+  }
+}
+
+// False when there is no such option or its value cannot be.
+bool ParseValue(const std::string& name, const std::string& value, Options* options) {
+  const auto number = static_cast<uint64_t>(std::strtoull(value.c_str(), nullptr, 10));
+  const std::map<std::string, uint32_t*> counts = {{"--nodes", &options->nodes},
+                                                   {"--batch", &options->batch},
+                                                   {"--rounds", &options->rounds},
+                                                   {"--threads", &options->threads},
+                                                   {"--walks", &options->sampler.walk.walks},
+                                                   {"--length", &options->sampler.walk.length}};
+  if (name == "--fanouts") {
+    options->fanouts = ParseFanouts(value);
+  } else if (name == "--algorithm") {
+    options->algorithm = value;
+    return value == "uniform" || value == "weighted" || value == "walk" || value == "labor";
+  } else if (name == "--restart") {
+    options->sampler.walk.restart_prob = std::strtod(value.c_str(), nullptr);
+  } else if (name == "--edges") {
+    options->edges = number;
+  } else if (counts.contains(name)) {
+    *counts.at(name) = static_cast<uint32_t>(number);
+    return number > 0;
+  } else {
+    return false;
+  }
+  return true;
+}
+
 Options ParseOptions(int argc, char** argv) {
   Options options;
+  const std::map<std::string, bool*> flags = {
+      {"--gcn", &options.gcn}, {"--hash", &options.hash}, {"--replace", &options.sampler.replace}};
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--gcn" || name == "--hash") {
-      (name == "--gcn" ? options.gcn : options.hash) = true;
+    if (flags.contains(name)) {
+      *flags.at(name) = true;
+      continue;
+    }
+    if (name == "--new") {
+      options.sampler.expansion = Expansion::kNew;
       continue;
     }
     const char* value = i + 1 < argc ? argv[++i] : "";
-    if (name == "--fanouts") {
-      options.fanouts = ParseFanouts(value);
-      continue;
-    }
-    const auto number = static_cast<uint64_t>(std::strtoull(value, nullptr, 10));
-    if (name == "--nodes" && number > 0)
-      options.nodes = static_cast<uint32_t>(number);
-    else if (name == "--edges" && number > 0)
-      options.edges = number;
-    else if (name == "--batch" && number > 0)
-      options.batch = static_cast<uint32_t>(number);
-    else if (name == "--rounds" && number > 0)
-      options.rounds = static_cast<uint32_t>(number);
-    else {
-      std::fprintf(stderr, "%s %s: unknown option or bad value\n", name.c_str(), value);
-      std::exit(2);
-    }
+    if (ParseValue(name, value, &options)) continue;
+    std::fprintf(stderr, "%s %s: unknown option or bad value\n", name.c_str(), value);
+    std::exit(2);
   }
+  FillSampler(&options);
   return options;
 }
 
@@ -393,7 +475,12 @@ Options ParseOptions(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const gnnd::Options options = gnnd::ParseOptions(argc, argv);
-  const gnnd::Graph graph = gnnd::PowerLawGraph(options.nodes, options.edges);
+  gnnd::Graph graph = gnnd::PowerLawGraph(options.nodes, options.edges);
+  if (options.algorithm == "weighted") {
+    const double start = gnnd::Now();
+    gnnd::AddAliasTables(&graph);
+    std::fprintf(stderr, "alias tables: %.1f s\n", (gnnd::Now() - start) * 1e-9);
+  }
   gnnd::Bench(options, graph).Run();
   return 0;
 }

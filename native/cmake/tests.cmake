@@ -29,4 +29,8 @@ if(GNND_TRAIN)
   file(GLOB_RECURSE train_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/train/*_test.cc)
   gnnd_test(gnnd_train_test ${train_tests})
   target_link_libraries(gnnd_train_test PRIVATE gnnd_train)
+
+  # Models for test/process/checkpoint, which loads them into torch_geometric.
+  add_executable(gnnd_pyg_export ${CMAKE_SOURCE_DIR}/native/test/train/pyg_export.cc)
+  target_link_libraries(gnnd_pyg_export PRIVATE gnnd_train)
 endif()

@@ -59,7 +59,7 @@ T ValueOrThrow(Napi::Env env, Result<T> result) {
   return std::move(*result);
 }
 
-// Reads the fields of a plain object, each of which must be there.
+// Reads the fields of a plain object; each one read must be there.
 class Fields {
  public:
   Fields(const Napi::Value& value, std::string path) : path_(std::move(path)) {
@@ -125,6 +125,19 @@ class Fields {
       const Napi::Value element = array[i];
       if (!element.IsNumber()) Fail(value.Env(), key, "an array of integers");
       list.push_back(element.As<Napi::Number>().Int32Value());
+    }
+    return list;
+  }
+
+  std::vector<double> DoubleList(const char* key) const {
+    const Napi::Value value = Get(key);
+    if (!value.IsArray()) Fail(value.Env(), key, "an array of numbers");
+    const auto array = value.As<Napi::Array>();
+    std::vector<double> list;
+    for (uint32_t i = 0; i < array.Length(); ++i) {
+      const Napi::Value element = array[i];
+      if (!element.IsNumber()) Fail(value.Env(), key, "an array of numbers");
+      list.push_back(element.As<Napi::Number>().DoubleValue());
     }
     return list;
   }

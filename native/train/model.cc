@@ -4,6 +4,11 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/mm.h>
 
+#include <utility>
+
+#include "core/base/check.h"
+#include "train/attention.h"
+#include "train/hidden.h"
 #include "train/ops.h"
 
 namespace gnnd {
@@ -13,34 +18,156 @@ namespace {
 // (0.2 to 0.5 ns against 0.03 to 0.05, by where the rows lie).
 constexpr uint64_t kMultiplyAddsPerGather = 8;
 
-at::Tensor ForwardTransformFirst(const ModelSpec& spec, const LayerParameters& parameters,
-                                 const BlockView& block, const at::Tensor& x,
-                                 Workspace* workspace) {
-  const at::Tensor transformed = x.mm(parameters.weight.t());
-  const at::Tensor sum =
-      Aggregate(transformed, block, ReductionOf(spec), /*with_self=*/false, workspace).first;
-  if (spec.type == ModelType::kGcn) return sum.add(parameters.bias);
-  const at::Tensor self = x.narrow(0, 0, block.num_dst);
-  return at::addmm(sum.add(parameters.bias), self, parameters.weight_self.t());
+// What one layer of one batch computes with.
+struct LayerContext {
+  const Model& model;
+  uint32_t layer;
+  LayerParameters parameters;
+  BlockView block;
+  BatchKey key;
+  const uint32_t* nodes;  // global ids of the record's nodes
+  Workspace* workspace;
+};
+
+at::Tensor OwnRows(const LayerContext& context, const at::Tensor& x) {
+  return x.narrow(0, 0, context.block.num_dst);
 }
 
-at::Tensor ForwardLayer(const ModelSpec& spec, const LayerParameters& parameters,
-                        const BlockView& block, const at::Tensor& x, Workspace* workspace) {
+at::Tensor TransformThenAggregate(const LayerContext& context, const at::Tensor& x) {
+  const LayerParameters& parameters = context.parameters;
+  const at::Tensor transformed = x.mm(parameters.weight.t());
+  const at::Tensor sum = Aggregate(transformed, context.block, ReductionOf(context.model.spec),
+                                   /*with_self=*/false, context.workspace)
+                             .first;
+  if (!parameters.weight_self.defined()) return sum.add(parameters.bias);
+  return at::addmm(sum.add(parameters.bias), OwnRows(context, x), parameters.weight_self.t());
+}
+
+// GraphSAGE and GCN.
+at::Tensor ConvolutionLayer(const LayerContext& context, const at::Tensor& x) {
+  const LayerParameters& parameters = context.parameters;
+  const BlockView& block = context.block;
   const auto in = static_cast<uint64_t>(parameters.weight.size(1));
   const auto out = static_cast<uint64_t>(parameters.weight.size(0));
   if (TransformFirst(block.num_dst, block.num_src, block.src.size(), in, out)) {
-    return ForwardTransformFirst(spec, parameters, block, x, workspace);
+    return TransformThenAggregate(context, x);
   }
-  const bool sage = spec.type == ModelType::kGraphSage;
-  const auto [aggregated, self] = Aggregate(x, block, ReductionOf(spec), sage, workspace);
+  const bool sage = parameters.weight_self.defined();
+  const auto [aggregated, self] =
+      Aggregate(x, block, ReductionOf(context.model.spec), sage, context.workspace);
   return Affine({aggregated, parameters.weight, self, parameters.weight_self, parameters.bias},
-                workspace);
+                context.workspace);
+}
+
+// Ying et al., KDD 2018, algorithm 1: neighbours are projected and rectified before their weighted
+// mean; a matrix over the concatenation with the row itself is two matrices.
+at::Tensor PinSageLayer(const LayerContext& context, const at::Tensor& x) {
+  const LayerParameters& parameters = context.parameters;
+  Workspace* workspace = context.workspace;
+  const at::Tensor affine =
+      Affine({x, parameters.projection, {}, {}, parameters.projection_bias}, workspace);
+  const at::Tensor projected = ReluDropout(affine, DropoutSite(), workspace);
+  const at::Tensor mean = Aggregate(projected, context.block, ReductionOf(context.model.spec),
+                                    /*with_self=*/false, workspace)
+                              .first;
+  return Affine(
+      {mean, parameters.weight, OwnRows(context, x), parameters.weight_self, parameters.bias},
+      workspace);
+}
+
+at::Tensor AttentionLayer(const LayerContext& context, const at::Tensor& x) {
+  const LayerParameters& parameters = context.parameters;
+  const ModelSpec& spec = context.model.spec;
+  Workspace* workspace = context.workspace;
+  const BatchKey& key = context.key;
+  AttentionInput input;
+  input.attention = parameters.attention_source;
+  if (spec.type == ModelType::kGat) {
+    input.source = Affine({x, parameters.weight, {}, {}, {}}, workspace);
+    input.attention_destination = parameters.attention_destination;
+  } else {
+    input.source = Affine({x, parameters.weight, {}, {}, parameters.weight_bias}, workspace);
+    input.destination =
+        Affine({OwnRows(context, x), parameters.weight_self, {}, {}, parameters.weight_self_bias},
+               workspace);
+  }
+  const AttentionDropout dropout{{key.random_seed, key.epoch, key.batch, context.layer},
+                                 context.nodes,
+                                 spec.attention_dropout};
+  at::Tensor out = Attend(input, context.block, dropout, workspace);
+  if (context.layer + 1 == spec.num_layers) {
+    out = out.view({context.block.num_dst, spec.heads, -1}).mean(1);
+  }
+  return out.add_(parameters.bias);
+}
+
+at::Tensor ForwardLayer(const LayerContext& context, const at::Tensor& x) {
+  switch (context.model.spec.type) {
+    case ModelType::kGat:
+    case ModelType::kGatV2:
+      return AttentionLayer(context, x);
+    case ModelType::kPinSage:
+      return PinSageLayer(context, x);
+    case ModelType::kGraphSage:
+    case ModelType::kGcn:
+      break;
+  }
+  return ConvolutionLayer(context, x);
+}
+
+// z plus the layer's own input rows, projected where the layer has a matrix for that.
+at::Tensor AddResidual(const LayerContext& context, const at::Tensor& own, const at::Tensor& z) {
+  const at::Tensor& projection = context.parameters.residual;
+  if (!projection.defined()) return z.add(own);
+  return at::addmm(z, own, projection.t());
+}
+
+at::Tensor* PlaceOf(TensorRole role, LayerParameters* parameters) {
+  switch (role) {
+    case TensorRole::kWeight:
+      return &parameters->weight;
+    case TensorRole::kBias:
+      return &parameters->bias;
+    case TensorRole::kWeightSelf:
+      return &parameters->weight_self;
+    case TensorRole::kWeightBias:
+      return &parameters->weight_bias;
+    case TensorRole::kWeightSelfBias:
+      return &parameters->weight_self_bias;
+    case TensorRole::kProjection:
+      return &parameters->projection;
+    case TensorRole::kProjectionBias:
+      return &parameters->projection_bias;
+    case TensorRole::kAttentionSource:
+      return &parameters->attention_source;
+    case TensorRole::kAttentionDestination:
+      return &parameters->attention_destination;
+    case TensorRole::kResidual:
+      return &parameters->residual;
+    case TensorRole::kNormScale:
+      return &parameters->norm_scale;
+    case TensorRole::kNormShift:
+      return &parameters->norm_shift;
+  }
+  GNND_CHECK(false);
+  return nullptr;
 }
 
 }  // namespace
 
+Model::Model(const ModelSpec& of) : spec(of) {
+  auto described = ManifestOf(of);
+  GNND_CHECK(described.ok());
+  manifest = std::move(*described);
+}
+
+bool AggregatesFeatures(const ModelSpec& spec) {
+  if (spec.type == ModelType::kGcn) return !spec.residual;  // else it needs own rows, too
+  return spec.type == ModelType::kGraphSage;
+}
+
 Reduction ReductionOf(const ModelSpec& spec) {
-  return spec.type == ModelType::kGraphSage ? Reduction::kMean : Reduction::kWeightedSum;
+  return spec.type == ModelType::kGcn ? Reduction::kWeightedSum : Reduction::kMean;
 }
 
 bool TransformFirst(uint64_t num_dst, uint64_t num_src, uint64_t num_edges, uint64_t in,
@@ -49,36 +176,40 @@ bool TransformFirst(uint64_t num_dst, uint64_t num_src, uint64_t num_edges, uint
   return num_src * in * out + gathers * out < num_dst * in * out + gathers * in;
 }
 
-LayerParameters ParametersOf(const ModelSpec& spec, std::span<const at::Tensor> parameters,
+LayerParameters ParametersOf(const Model& model, std::span<const at::Tensor> parameters,
                              uint32_t layer) {
-  if (spec.type == ModelType::kGraphSage) {
-    return {parameters[3 * layer], parameters[3 * layer + 1], parameters[3 * layer + 2]};
+  LayerParameters mine;
+  for (size_t t = 0; t < parameters.size(); ++t) {
+    const ParameterTensor& tensor = model.manifest.tensors[t];
+    if (tensor.layer == layer) *PlaceOf(tensor.role, &mine) = parameters[t];
   }
-  return {parameters[2 * layer + 1], parameters[2 * layer], at::Tensor()};
+  return mine;
 }
 
-LayerShape ShapeOf(const ModelSpec& spec, uint32_t layer) {
-  return {layer == 0 ? spec.in_dim : spec.hidden_dim,
-          layer + 1 == spec.num_layers ? spec.out_dim : spec.hidden_dim};
-}
-
-at::Tensor ForwardBlocks(const ModelSpec& spec, std::span<const at::Tensor> parameters,
+at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> parameters,
                          const RecordView& record, const BottomInput& input, Workspace* workspace) {
+  const ModelSpec& spec = model.spec;
   const BatchKey key = record.key();
   at::Tensor h = input.x;
   for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
-    const BlockView block = record.block(spec.num_layers - 1 - layer);
-    const LayerParameters mine = ParametersOf(spec, parameters, layer);
-    if (layer == 0 && input.aggregated.defined()) {
-      h = Affine({input.aggregated, mine.weight, input.self, mine.weight_self, mine.bias},
-                 workspace);
-    } else {
-      h = ForwardLayer(spec, mine, block, h, workspace);
-    }
-    if (layer + 1 == spec.num_layers) break;
+    const LayerContext context{model,
+                               layer,
+                               ParametersOf(model, parameters, layer),
+                               record.block(spec.num_layers - 1 - layer),
+                               key,
+                               record.nodes().data(),
+                               workspace};
+    const LayerParameters& mine = context.parameters;
+    const bool fused = layer == 0 && input.aggregated.defined();
+    at::Tensor z =
+        fused ? Affine({input.aggregated, mine.weight, input.self, mine.weight_self, mine.bias},
+                       workspace)
+              : ForwardLayer(context, h);
+    if (spec.residual) z = AddResidual(context, fused ? input.self : OwnRows(context, h), z);
+    if (layer + 1 == spec.num_layers) return z;
     const DropoutSite site{
         {key.random_seed, key.epoch, key.batch, layer + 1}, record.nodes().data(), spec.dropout};
-    h = ReluDropout(h, site, workspace);
+    h = FinishHidden(spec, z, mine.norm_scale, mine.norm_shift, site, workspace);
   }
   return h;
 }

@@ -9,8 +9,8 @@
 #include "train/ops.h"
 #include "train/workspace.h"
 
-// GraphSAGE and GCN over blocks. Layer 0 is nearest the input features and consumes the record's
-// last block; the last layer consumes block 0 and gives the seeds' logits.
+// The models over blocks. Layer 0 is nearest the input features and consumes the record's last
+// block; the last layer consumes block 0 and gives the seeds' logits.
 
 namespace gnnd {
 
@@ -22,34 +22,49 @@ struct BottomInput {
   at::Tensor self;        // GraphSAGE: the destinations' own rows, like `aggregated`
 };
 
+// Whether the bottom layer begins by aggregating raw features, so that BottomInput may be fused.
+bool AggregatesFeatures(const ModelSpec& spec);
+
 // Whether a layer multiplies by its weights before it aggregates. In sampled blocks, which have
 // many more sources than destinations, that almost never pays; with full neighbourhoods it can.
 bool TransformFirst(uint64_t num_dst, uint64_t num_src, uint64_t num_edges, uint64_t in,
                     uint64_t out);
 
-// Dimensions of layer `layer`'s weights.
-struct LayerShape {
-  uint32_t in;
-  uint32_t out;
-};
-LayerShape ShapeOf(const ModelSpec& spec, uint32_t layer);
-
-// One layer's tensors, out of the manifest's order.
+// One layer's tensors by their part (TensorRole); undefined where the model has none.
 struct LayerParameters {
-  at::Tensor weight;  // of neighbours (GraphSAGE) or of all (GCN)
+  at::Tensor weight;
   at::Tensor bias;
-  at::Tensor weight_self;  // GraphSAGE only
+  at::Tensor weight_self;
+  at::Tensor weight_bias;
+  at::Tensor weight_self_bias;
+  at::Tensor projection;
+  at::Tensor projection_bias;
+  at::Tensor attention_source;
+  at::Tensor attention_destination;
+  at::Tensor residual;
+  at::Tensor norm_scale;
+  at::Tensor norm_shift;
 };
-LayerParameters ParametersOf(const ModelSpec& spec, std::span<const at::Tensor> parameters,
+
+// A model's description with the places of its tensors.
+struct Model {
+  explicit Model(const ModelSpec& of);  // a spec that ManifestOf accepts
+
+  ModelSpec spec;
+  ParameterManifest manifest;
+};
+
+// `parameters` in manifest order.
+LayerParameters ParametersOf(const Model& model, std::span<const at::Tensor> parameters,
                              uint32_t layer);
 
-// How the model's layers aggregate.
+// How the model's layers aggregate, attention apart.
 Reduction ReductionOf(const ModelSpec& spec);
 
 // The seeds' logits, [num_seeds, out_dim]. `parameters` are the model's tensors in manifest order,
-// all of one element type, that of `input`. Hidden dropout is keyed by the record's batch key
-// (train/dropout.h). Tensors of the graph lie in `workspace` until its Reset.
-at::Tensor ForwardBlocks(const ModelSpec& spec, std::span<const at::Tensor> parameters,
+// all of one element type, that of `input`. Dropout is keyed by the record's batch key
+// (train/dropout.h, train/attention.h). Tensors of the graph lie in `workspace` until its Reset.
+at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> parameters,
                          const RecordView& record, const BottomInput& input, Workspace* workspace);
 
 }  // namespace gnnd

@@ -79,10 +79,16 @@ BlockOperand<T>::BlockOperand(const BlockView& block, Reduction reduction, Works
     self_weight_ = WeightsAs(block.self_weight, workspace, static_cast<const T*>(nullptr));
     return;
   }
-  inverse_degree_ = workspace->Get<T>(block.num_dst);
+  scale_ = workspace->Get<T>(block.num_dst);
+  if (!block.weight.empty()) {
+    edge_weight_ = WeightsAs(block.weight, workspace, static_cast<const T*>(nullptr));
+  }
   for (uint32_t d = 0; d < block.num_dst; ++d) {
-    const uint32_t degree = block.indptr[d + 1] - block.indptr[d];
-    inverse_degree_[d] = degree == 0 ? T{0} : T{1} / static_cast<T>(degree);
+    T sum = edge_weight_ == nullptr ? static_cast<T>(block.indptr[d + 1] - block.indptr[d]) : T{0};
+    for (uint32_t e = block.indptr[d]; edge_weight_ != nullptr && e < block.indptr[d + 1]; ++e) {
+      sum += edge_weight_[e];
+    }
+    scale_[d] = sum > T{0} ? T{1} / sum : T{0};
   }
 }
 
@@ -113,7 +119,7 @@ void BlockOperand<T>::AggregateFromTable(const T* table, uint64_t dim, const uin
     op.self_weight = self_weight_;
     op.self_rows = block_.num_dst;
   }
-  op.scale = inverse_degree_;
+  op.scale = scale_;
   op.out = out;
   op.out_stride = dim;
   RunRows(op, block_.num_dst);
@@ -155,9 +161,21 @@ void BlockOperand<T>::Transpose() {
   input.indptr = block_.indptr;
   input.src = block_.src;
   input.num_src = block_.num_src;
-  input.weight_per_destination = reduction_ == Reduction::kMean;
-  input.weight = input.weight_per_destination ? inverse_degree_ : edge_weight_;
+  input.weight_per_destination = edge_weight_ == nullptr;
+  input.weight = input.weight_per_destination ? scale_ : edge_weight_;
+  if (reduction_ == Reduction::kMean && edge_weight_ != nullptr) input.weight = ScaledWeights();
   TransposeBlock(input, transposed_indptr_, transposed_dst_, transposed_weight_);
+}
+
+template <typename T>
+const T* BlockOperand<T>::ScaledWeights() const {
+  T* scaled = workspace_->Get<T>(block_.src.size());
+  for (uint32_t d = 0; d < block_.num_dst; ++d) {
+    for (uint32_t e = block_.indptr[d]; e < block_.indptr[d + 1]; ++e) {
+      scaled[e] = scale_[d] * edge_weight_[e];
+    }
+  }
+  return scaled;
 }
 
 template class BlockOperand<float>;
@@ -214,14 +232,19 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& x_self,
-                            const std::optional<at::Tensor>& weight_self, const at::Tensor& bias,
-                            Workspace* workspace) {
+                            const std::optional<at::Tensor>& weight_self,
+                            const std::optional<at::Tensor>& bias, Workspace* workspace) {
     SaveWorkspace(context, workspace);
     variable_list operands = {x, weight};
     if (x_self.has_value()) operands.insert(operands.end(), {*x_self, *weight_self});
     context->save_for_backward(operands);
+    context->saved_data["bias"] = bias.has_value();
     at::Tensor out = EmptyIn(workspace, x, x.size(0), weight.size(0));
-    at::addmm_out(out, bias, x, weight.t());
+    if (bias.has_value()) {
+      at::addmm_out(out, *bias, x, weight.t());
+    } else {
+      at::mm_out(out, x, weight.t());
+    }
     if (x_self.has_value()) out.addmm_(*x_self, weight_self->t());
     return out;
   }
@@ -231,8 +254,10 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
     Workspace* workspace = SavedWorkspace(context);
     const at::Tensor grad = grads[0].contiguous();
     variable_list result(6);
-    result[4] = EmptyIn(workspace, grad, 0, grad.size(1));
-    at::sum_out(result[4], grad, 0);
+    if (context->saved_data["bias"].toBool()) {
+      result[4] = EmptyIn(workspace, grad, 0, grad.size(1));
+      at::sum_out(result[4], grad, 0);
+    }
     for (size_t operand = 0; operand < saved.size(); operand += 2) {
       const at::Tensor& x = saved[operand];
       result[operand + 1] = Product(grad.t(), x, workspace);
@@ -336,13 +361,11 @@ std::pair<at::Tensor, at::Tensor> Aggregate(const at::Tensor& x, const BlockView
 }
 
 at::Tensor Affine(const AffineInput& input, Workspace* workspace) {
-  std::optional<at::Tensor> x_self;
-  std::optional<at::Tensor> weight_self;
-  if (input.x_self.defined()) {
-    x_self = input.x_self;
-    weight_self = input.weight_self;
-  }
-  return AffineFunction::apply(input.x, input.weight, x_self, weight_self, input.bias, workspace);
+  const auto optional = [](const at::Tensor& tensor) {
+    return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
+  };
+  return AffineFunction::apply(input.x, input.weight, optional(input.x_self),
+                               optional(input.weight_self), optional(input.bias), workspace);
 }
 
 at::Tensor ReluDropout(const at::Tensor& z, const DropoutSite& site, Workspace* workspace) {

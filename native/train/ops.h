@@ -17,7 +17,8 @@
 namespace gnnd {
 
 enum class Reduction : uint32_t {
-  kMean,         // mean over a destination's edges; 0 where it has none
+  kMean,         // mean over a destination's edges, weighted where the block has weights: sum of
+                 // weight * x over sum of weights; 0 where there is nothing to divide by
   kWeightedSum,  // sum of weight * x over edges, plus self_weight * x of the destination itself
 };
 
@@ -54,13 +55,14 @@ class BlockOperand final : public torch::CustomClassHolder {
 
  private:
   void Transpose();
+  const T* ScaledWeights() const;
 
   BlockView block_;
   Reduction reduction_;
   Workspace* workspace_;
   const T* edge_weight_ = nullptr;  // null = 1
   const T* self_weight_ = nullptr;  // null = no self term
-  T* inverse_degree_ = nullptr;     // kMean only
+  T* scale_ = nullptr;              // kMean only: 1 / sum of weights
   uint32_t* transposed_indptr_ = nullptr;
   uint32_t* transposed_dst_ = nullptr;
   T* transposed_weight_ = nullptr;
@@ -72,13 +74,13 @@ std::pair<at::Tensor, at::Tensor> Aggregate(const at::Tensor& x, const BlockView
                                             Reduction reduction, bool with_self,
                                             Workspace* workspace);
 
-// x weight^T + x_self weight_self^T + bias; the second product only where x_self is defined.
+// x weight^T + x_self weight_self^T + bias; the second product and the bias only where defined.
 struct AffineInput {
   at::Tensor x;            // [rows, in]
   at::Tensor weight;       // [out, in]
   at::Tensor x_self;       // [rows, in] or undefined
   at::Tensor weight_self;  // [out, in] or undefined
-  at::Tensor bias;         // [out]
+  at::Tensor bias;         // [out] or undefined
 };
 at::Tensor Affine(const AffineInput& input, Workspace* workspace);
 

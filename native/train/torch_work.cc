@@ -15,13 +15,15 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/clock.h"
+#include "core/cache/feature_store.h"
 #include "core/dataset/features.h"
 #include "core/model/parameter_digest.h"
-#include "train/adam.h"
 #include "train/evaluator.h"
 #include "train/loss.h"
 #include "train/model.h"
 #include "train/ops.h"
+#include "train/optimizer.h"
 #include "train/parallel.h"
 #include "train/workspace.h"
 
@@ -49,23 +51,14 @@ Status Guarded(const Body& body) {
   }
 }
 
-Status CheckOptimizer(const TrainOptions& options) {
-  const auto in_unit = [](double value) { return value >= 0 && value < 1; };
-  if (!(options.learning_rate > 0) || !std::isfinite(options.learning_rate)) {
-    return Invalid("learning_rate must be positive");
-  }
-  if (!in_unit(options.beta1) || !in_unit(options.beta2)) return Invalid("betas must be in [0, 1)");
-  if (!(options.epsilon > 0)) return Invalid("epsilon must be positive");
-  if (!(options.weight_decay >= 0)) return Invalid("weight_decay must not be negative");
-  if (options.threads == 0) return Invalid("threads must be at least 1");
-  return Status::Ok();
+Status CheckInGraph(const TrainOptions& options, int64_t node) {
+  if (node >= 0 && static_cast<uint64_t>(node) < options.labels.size()) return Status::Ok();
+  return Invalid("evaluation node " + std::to_string(node) + " is not in the graph");
 }
 
 Status CheckEvalNodes(const TrainOptions& options, std::span<const int64_t> nodes) {
   for (const int64_t node : nodes) {
-    if (node < 0 || static_cast<uint64_t>(node) >= options.labels.size()) {
-      return Invalid("evaluation node " + std::to_string(node) + " is not in the graph");
-    }
+    GNND_TRY(CheckInGraph(options, node));
     const int32_t label = options.labels[static_cast<uint64_t>(node)];
     if (label < 0 || static_cast<uint32_t>(label) >= options.model.out_dim) {
       return Status(Code::kDatasetCorrupt, "evaluation node " + std::to_string(node) +
@@ -84,13 +77,17 @@ Status CheckData(const TrainOptions& options) {
   if (options.topology.indptr.size() != num_nodes + 1) {
     return Invalid("topology and labels differ in their number of nodes");
   }
+  if (!options.edge_weights.empty() &&
+      options.edge_weights.size() != options.topology.num_edges()) {
+    return Invalid("edge_weights are not [num_edges]");
+  }
   GNND_TRY(CheckEvalNodes(options, options.val_nodes));
   return CheckEvalNodes(options, options.test_nodes);
 }
 
 EvalInput EvalInputOf(const TrainOptions& options) {
   EvalInput input;
-  input.model = options.model;
+  input.edge_weights = options.edge_weights;
   input.features = options.features;
   input.labels = options.labels;
   input.topology = options.topology;
@@ -105,35 +102,41 @@ EvalInput EvalInputOf(const TrainOptions& options) {
 
 class TorchWork::Impl {
  public:
-  Impl(const TrainOptions& options, ParameterManifest manifest)
+  Impl(const TrainOptions& options, FeatureStore store, uint64_t cache_fill_ns)
       : options_(options),
-        adam_{options.learning_rate, options.beta1,        options.beta2,
-              options.epsilon,       options.weight_decay, options.weight_decay_first_layer_only},
-        manifest_(std::move(manifest)),
-        evaluator_(EvalInputOf(options)) {}
+        store_(std::move(store)),
+        model_(options.model),
+        evaluator_(EvalInputOf(options), model_) {
+    report_.cache_rows = store_.cache_rows();
+    report_.cache_fill_ns = cache_fill_ns;
+  }
 
   Status Extract(const RecordView& record);
   Status ComputeGradient(const RecordView& record, std::span<const float> parameters,
                          std::span<float> gradient, BatchReport* report);
   Status Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
                   EvalReport* report);
+  Status Predict(std::span<const float> parameters, std::span<const int64_t> nodes,
+                 const std::function<bool()>& alive, std::span<float> logits);
 
-  const ParameterManifest& manifest() const { return manifest_; }
-  const AdamOptions& adam() const { return adam_; }
+  const ParameterManifest& manifest() const { return model_.manifest; }
+  const OptimizerOptions& optimizer() const { return options_.optimizer; }
   uint64_t random_seed() const { return options_.random_seed; }
+  const ExtractReport& extracted() const { return report_; }
 
  private:
   Status CheckRecord(const RecordView& record) const;
   Status ReadLabels(const RecordView& record);
-  void ExtractFused(const RecordView& record, const BlockView& bottom);
-  void ExtractRows(const RecordView& record);
-  std::span<float> Gather(std::span<const uint32_t> nodes);
+  void ExtractFused(const RecordView& record, const BlockView& bottom,
+                    std::span<const uint32_t> rows_at);
+  void ExtractRows(const RecordView& record, std::span<const uint32_t> rows_at);
+  std::span<float> Gather(std::span<const uint32_t> rows_at);
   std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters) const;
   void UseThreads();
 
   TrainOptions options_;
-  AdamOptions adam_;
-  ParameterManifest manifest_;
+  FeatureStore store_;
+  Model model_;
   Evaluator evaluator_;
   std::thread::id thread_;  // whose torch thread count is set
 
@@ -141,6 +144,8 @@ class TorchWork::Impl {
   BottomInput input_;
   std::vector<uint32_t> seed_labels_;
   BatchKey key_{};  // of the extracted batch
+
+  ExtractReport report_;
 
   Workspace compute_;
 };
@@ -182,36 +187,39 @@ Status TorchWork::Impl::ReadLabels(const RecordView& record) {
   return Status::Ok();
 }
 
-std::span<float> TorchWork::Impl::Gather(std::span<const uint32_t> nodes) {
+// Rows of the feature store, copied: [rows_at.size(), in_dim].
+std::span<float> TorchWork::Impl::Gather(std::span<const uint32_t> rows_at) {
   const uint64_t dim = options_.model.in_dim;
-  const std::span<float> rows(extracted_.Get<float>(nodes.size() * dim), nodes.size() * dim);
-  ParallelRows(static_cast<uint32_t>(nodes.size()), kGrainRows, [&](uint32_t begin, uint32_t end) {
-    GatherRows(options_.features, dim, nodes.subspan(begin, end - begin),
-               rows.subspan(begin * dim, (end - begin) * dim));
-  });
+  const std::span<float> rows(extracted_.Get<float>(rows_at.size() * dim), rows_at.size() * dim);
+  ParallelRows(static_cast<uint32_t>(rows_at.size()), kGrainRows,
+               [&](uint32_t begin, uint32_t end) {
+                 GatherRows(store_.table(), dim, rows_at.subspan(begin, end - begin),
+                            rows.subspan(begin * dim, (end - begin) * dim));
+               });
   return rows;
 }
 
 // Aggregates the bottom block straight from the feature store: only destinations' own rows (which
 // GraphSAGE multiplies by themselves) are ever copied.
-void TorchWork::Impl::ExtractFused(const RecordView& record, const BlockView& bottom) {
-  const std::span<const uint32_t> nodes = record.nodes();
+void TorchWork::Impl::ExtractFused(const RecordView& record, const BlockView& bottom,
+                                   std::span<const uint32_t> rows_at) {
+  GNND_CHECK(rows_at.size() == record.nodes().size());
   const auto dim = static_cast<int64_t>(options_.model.in_dim);
   uint32_t* index = extracted_.Get<uint32_t>(bottom.src.size());
-  for (uint64_t e = 0; e < bottom.src.size(); ++e) index[e] = nodes[bottom.src[e]];
+  for (uint64_t e = 0; e < bottom.src.size(); ++e) index[e] = rows_at[bottom.src[e]];
   float* sum = extracted_.Get<float>(uint64_t{bottom.num_dst} * options_.model.in_dim);
   const BlockOperand<float> operand(bottom, ReductionOf(options_.model), &extracted_);
-  operand.AggregateFromTable(options_.features.data(), options_.model.in_dim, index, nodes.data(),
+  operand.AggregateFromTable(store_.table().data(), options_.model.in_dim, index, rows_at.data(),
                              sum);
   input_.aggregated = ViewOf(sum, bottom.num_dst, dim);
   if (options_.model.type == ModelType::kGraphSage) {
-    input_.self = ViewOf(Gather(nodes.first(bottom.num_dst)).data(), bottom.num_dst, dim);
+    input_.self = ViewOf(Gather(rows_at.first(bottom.num_dst)).data(), bottom.num_dst, dim);
   }
 }
 
-void TorchWork::Impl::ExtractRows(const RecordView& record) {
+void TorchWork::Impl::ExtractRows(const RecordView& record, std::span<const uint32_t> rows_at) {
   const std::span<const uint32_t> nodes = record.nodes();
-  const std::span<float> rows = Gather(nodes);
+  const std::span<float> rows = Gather(rows_at);
   DropoutRows<float> dropout;
   dropout.key = {key_.random_seed, key_.epoch, key_.batch, /*layer=*/0};
   dropout.nodes = nodes.data();
@@ -233,25 +241,30 @@ Status TorchWork::Impl::Extract(const RecordView& record) {
     GNND_TRY(ReadLabels(record));
     extracted_.Reset();
     key_ = record.key();
+    const std::span<const uint32_t> nodes = record.nodes();
+    const std::span<const uint32_t> rows_at =
+        store_.Locate(nodes, record.ranks(), extracted_.Get<uint32_t>(nodes.size()));
+    report_.traffic = store_.TrafficOf(nodes, record.ranks());
     const BlockView bottom = record.block(record.num_hops() - 1);
     const LayerShape shape = ShapeOf(options_.model, 0);
     const bool fuse =
-        options_.model.input_dropout == 0.0F &&
+        options_.model.input_dropout == 0.0F && AggregatesFeatures(options_.model) &&
         static_cast<double>(bottom.src.size()) <= kFuseEdgesPerSource * bottom.num_src &&
         !TransformFirst(bottom.num_dst, bottom.num_src, bottom.src.size(), shape.in, shape.out);
     if (fuse) {
-      ExtractFused(record, bottom);
+      ExtractFused(record, bottom, rows_at);
     } else {
-      ExtractRows(record);
+      ExtractRows(record, rows_at);
     }
+    report_.work_bytes = extracted_.reserved_bytes() + compute_.reserved_bytes();
     return Status::Ok();
   });
 }
 
 std::vector<at::Tensor> TorchWork::Impl::ParameterTensors(std::span<const float> parameters) const {
   std::vector<at::Tensor> tensors;
-  tensors.reserve(manifest_.tensors.size());
-  for (const ParameterTensor& tensor : manifest_.tensors) {
+  tensors.reserve(model_.manifest.tensors.size());
+  for (const ParameterTensor& tensor : model_.manifest.tensors) {
     // Torch has no view of constant memory; nothing writes to a parameter here.
     float* data = const_cast<float*>(parameters.data()) + tensor.offset;
     tensors.push_back(tensor.is_bias ? ViewOf(data, 0, tensor.rows)
@@ -262,7 +275,8 @@ std::vector<at::Tensor> TorchWork::Impl::ParameterTensors(std::span<const float>
 
 Status TorchWork::Impl::ComputeGradient(const RecordView& record, std::span<const float> parameters,
                                         std::span<float> gradient, BatchReport* report) {
-  GNND_CHECK(parameters.size() == manifest_.num_floats && gradient.size() == manifest_.num_floats);
+  GNND_CHECK(parameters.size() == model_.manifest.num_floats &&
+             gradient.size() == model_.manifest.num_floats);
   GNND_CHECK(input_.x.defined() || input_.aggregated.defined());
   GNND_CHECK(key_.epoch == record.key().epoch && key_.batch == record.key().batch);
   return Guarded([&] {
@@ -271,8 +285,7 @@ Status TorchWork::Impl::ComputeGradient(const RecordView& record, std::span<cons
     compute_.Reset();
     std::vector<at::Tensor> leaves = ParameterTensors(parameters);
     for (at::Tensor& leaf : leaves) leaf.requires_grad_(true);
-    const at::Tensor logits =
-        ForwardBlocks(options_.model, leaves, record, input_, &compute_).contiguous();
+    const at::Tensor logits = ForwardBlocks(model_, leaves, record, input_, &compute_).contiguous();
 
     const uint32_t classes = options_.model.out_dim;
     const at::Tensor grad_logits = EmptyIn(&compute_, logits, record.num_seeds(), classes);
@@ -293,7 +306,7 @@ Status TorchWork::Impl::ComputeGradient(const RecordView& record, std::span<cons
     for (size_t t = 0; t < grads.size(); ++t) {
       const at::Tensor grad = grads[t].contiguous();
       std::copy_n(grad.const_data_ptr<float>(), grad.numel(),
-                  gradient.begin() + static_cast<int64_t>(manifest_.tensors[t].offset));
+                  gradient.begin() + static_cast<int64_t>(model_.manifest.tensors[t].offset));
     }
     return Status::Ok();
   });
@@ -301,11 +314,23 @@ Status TorchWork::Impl::ComputeGradient(const RecordView& record, std::span<cons
 
 Status TorchWork::Impl::Evaluate(std::span<const float> parameters,
                                  const std::function<bool()>& alive, EvalReport* report) {
-  GNND_CHECK(parameters.size() == manifest_.num_floats);
+  GNND_CHECK(parameters.size() == model_.manifest.num_floats);
   return Guarded([&] {
     UseThreads();
     const c10::AutoGradMode without_gradients(false);
     return evaluator_.Run(ParameterTensors(parameters), alive, report);
+  });
+}
+
+Status TorchWork::Impl::Predict(std::span<const float> parameters, std::span<const int64_t> nodes,
+                                const std::function<bool()>& alive, std::span<float> logits) {
+  GNND_CHECK(parameters.size() == model_.manifest.num_floats);
+  GNND_CHECK(logits.size() == nodes.size() * options_.model.out_dim);
+  for (const int64_t node : nodes) GNND_TRY(CheckInGraph(options_, node));
+  return Guarded([&] {
+    UseThreads();
+    const c10::AutoGradMode without_gradients(false);
+    return evaluator_.Predict(ParameterTensors(parameters), nodes, alive, logits);
   });
 }
 
@@ -315,13 +340,20 @@ TorchWork::~TorchWork() = default;
 Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& options) {
   auto manifest = ManifestOf(options.model);
   if (!manifest.ok()) return manifest.status();
-  GNND_TRY(CheckOptimizer(options));
+  GNND_TRY(CheckOptimizer(options.optimizer));
+  if (options.threads == 0) return Invalid("threads must be at least 1");
   GNND_TRY(CheckData(options));
+  const uint64_t start_ns = MonotonicNs();
+  Result<FeatureStore> store =
+      FeatureStore::Create({options.features, options.model.in_dim, options.hot_order,
+                            options.cache_rows, options.features_on_disk});
+  if (!store.ok()) return store.status();
+  const uint64_t fill_ns = options.cache_rows == 0 ? 0 : MonotonicNs() - start_ns;
   std::unique_ptr<TorchWork> work;
   GNND_TRY(Guarded([&] {
     static std::once_flag interop;  // torch accepts this once per process, before any work
     std::call_once(interop, [] { at::set_num_interop_threads(1); });
-    work.reset(new TorchWork(std::make_unique<Impl>(options, std::move(*manifest))));
+    work.reset(new TorchWork(std::make_unique<Impl>(options, std::move(*store), fill_ns)));
     return Status::Ok();
   }));
   return work;
@@ -329,13 +361,15 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& options
 
 const ParameterManifest& TorchWork::manifest() const { return impl_->manifest(); }
 
-uint64_t TorchWork::optimizer_floats() const { return AdamFloats(impl_->manifest()); }
+uint64_t TorchWork::optimizer_floats() const { return OptimizerFloats(impl_->manifest()); }
 
 void TorchWork::InitParameters(std::span<float> parameters) {
   InitGlorot(impl_->manifest(), impl_->random_seed(), parameters);
 }
 
 Status TorchWork::Extract(const RecordView& record) { return impl_->Extract(record); }
+
+ExtractReport TorchWork::extracted() const { return impl_->extracted(); }
 
 Status TorchWork::ComputeGradient(const RecordView& record, std::span<const float> parameters,
                                   std::span<float> gradient, BatchReport* report) {
@@ -346,8 +380,9 @@ void TorchWork::Apply(std::span<const std::span<const float>> gradients, uint64_
                       uint64_t step, std::span<const float> parameters_in,
                       std::span<const float> optimizer_in, std::span<float> parameters_out,
                       std::span<float> optimizer_out) {
-  RunAdam(impl_->manifest(), impl_->adam(),
-          {gradients, num_seeds, step, parameters_in, optimizer_in, parameters_out, optimizer_out});
+  RunOptimizer(
+      impl_->manifest(), impl_->optimizer(),
+      {gradients, num_seeds, step, parameters_in, optimizer_in, parameters_out, optimizer_out});
 }
 
 Status TorchWork::Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
@@ -355,6 +390,11 @@ Status TorchWork::Evaluate(std::span<const float> parameters, const std::functio
   GNND_TRY(impl_->Evaluate(parameters, alive, report));
   report->parameters_sha256 = DigestOf(manifest(), parameters);
   return Status::Ok();
+}
+
+Status TorchWork::Predict(std::span<const float> parameters, std::span<const int64_t> nodes,
+                          const std::function<bool()>& alive, std::span<float> logits) {
+  return impl_->Predict(parameters, nodes, alive, logits);
 }
 
 }  // namespace gnnd

@@ -9,6 +9,7 @@
 #include "core/dataset/topology_view.h"
 #include "core/model/model_spec.h"
 #include "core/run/train_work.h"
+#include "train/optimizer.h"
 
 namespace gnnd {
 
@@ -18,27 +19,28 @@ struct TrainOptions {
   ModelSpec model;
   uint64_t random_seed = 0;
 
-  // Adam as in torch.optim.Adam: weight decay is added to the gradient.
-  double learning_rate = 0.003;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0;
-  bool weight_decay_first_layer_only = false;
+  OptimizerOptions optimizer;
 
-  uint32_t threads = 1;             // of every operator; part of what decides bits
-  std::span<const float> features;  // [num_nodes, model.in_dim], row-major
-  std::span<const int32_t> labels;  // [num_nodes], -1 = none
+  uint32_t threads = 1;                 // of every operator; part of what decides bits
+  std::span<const float> features;      // [num_nodes, model.in_dim], row-major
+  std::span<const uint32_t> hot_order;  // node of each hot rank; read by Create only
+  uint64_t cache_rows = 0;              // rows of hot_order to cache; decides no bit
+  bool features_on_disk = false;        // the table does not fit the host's memory
+  std::span<const int32_t> labels;      // [num_nodes], -1 = none
 
   // Exact evaluation.
   TopologyView topology;
+  // [num_edges] or empty. GraphSAGE and PinSAGE evaluate with means weighted by them, which is what
+  // sampling in proportion to them estimates; other models take no notice. Give none where records
+  // only carry weights that undo a sampler's bias (LABOR), or visit counts.
+  std::span<const float> edge_weights;
   std::span<const int64_t> val_nodes;
   std::span<const int64_t> test_nodes;
   uint64_t eval_memory_bytes = 0;  // bound on evaluation's memory; 0 = 1 GiB
 };
 
-// A Trainer's arithmetic on libtorch: GraphSAGE and GCN over blocks, cross-entropy, Adam, exact
-// evaluation. Torch's exceptions end here, as kInternal with the one-line message.
+// A Trainer's arithmetic on libtorch: models over blocks, cross-entropy, optimizers, exact
+// evaluation and prediction. Torch's exceptions end here, as kInternal with the one-line message.
 class TorchWork final : public TrainWork {
  public:
   // kInvalidArgument when options contradict each other (sizes, node ids, learning rate),
@@ -48,11 +50,12 @@ class TorchWork final : public TrainWork {
   ~TorchWork() override;
 
   const ParameterManifest& manifest() const;
-  // Floats of the optimizer's memory: first and second moments, each like the parameter vector.
+  // Floats of the optimizer's memory.
   uint64_t optimizer_floats() const;
 
   void InitParameters(std::span<float> parameters) override;
   Status Extract(const RecordView& record) override;
+  ExtractReport extracted() const override;
   Status ComputeGradient(const RecordView& record, std::span<const float> parameters,
                          std::span<float> gradient, BatchReport* report) override;
   void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds, uint64_t step,
@@ -60,6 +63,12 @@ class TorchWork final : public TrainWork {
              std::span<float> parameters_out, std::span<float> optimizer_out) override;
   Status Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
                   EvalReport* report) override;
+
+  // Logits of `nodes` (any order, repeats allowed) with full neighbourhoods and no dropout, as
+  // [nodes.size(), out_dim]. kInvalidArgument for a node that is not in the graph; kAborted when
+  // `alive`, called at least every 100 ms of work, returns false.
+  Status Predict(std::span<const float> parameters, std::span<const int64_t> nodes,
+                 const std::function<bool()>& alive, std::span<float> logits);
 
  private:
   class Impl;

@@ -4,6 +4,7 @@ import { type Clock, sleep as realSleep } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Datasets } from '../datasets/datasets.ts';
+import type { CacheReports } from '../jobs/cache-reports.ts';
 import type { Jobs } from '../jobs/jobs.ts';
 import { datasetHandlers } from './dataset-handlers.ts';
 import { DatasetService, file_gnnd_v1_dataset_service } from './gen/gnnd/v1/dataset_service_pb.ts';
@@ -34,6 +35,7 @@ import type { Sleep } from './wait.ts';
 export interface ApiBackend {
   readonly jobs: Jobs;
   readonly datasets: Datasets;
+  readonly cacheReports: CacheReports;
   readonly host: HostView;
 }
 
@@ -120,7 +122,12 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
   );
   rpc.add(
     DatasetService,
-    datasetHandlers({ datasets: backend.datasets, pages, admit: gate.admit }),
+    datasetHandlers({
+      datasets: backend.datasets,
+      cacheReports: backend.cacheReports,
+      pages,
+      admit: gate.admit,
+    }),
   );
   rpc.add(HostService, hostHandlers({ host: backend.host, version: options.version }));
   rpc.add(Health, health.handlers);

@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import type {
   Attempt,
+  CachePlan,
   EpochReport,
   JobPlan,
   JobProgress,
@@ -134,7 +135,19 @@ export function planToProto(job: string, plan: JobPlan): pb.JobPlan {
     queueCapacity: plan.queueCapacity,
     slotBytes: int64(plan.slotBytes),
     parameterCount: int64(plan.parameterCount),
+    cache: plan.cache === null ? undefined : cachePlanInit(plan.cache),
   });
+}
+
+function cachePlanInit(cache: CachePlan): MessageInitShape<typeof pb.CachePlanSchema> {
+  return {
+    policy: pb.CachePolicy[cache.policy],
+    trainerRows: int64(cache.trainerRows),
+    standbyRows: int64(cache.standbyRows),
+    rowBytes: int64(cache.rowBytes),
+    rankMs: int64(cache.rankMs),
+    explanation: cache.explanation,
+  };
 }
 
 /** Undefined for a number that is no state of this version, 0 among them. */

@@ -1,37 +1,31 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { enumName, int64 } from './convert.ts';
 import * as pb from './gen/gnnd/v1/job_pb.ts';
 
 /** Job specs, both ways. What was absent stays absent: unset differs from 0. */
 
-type Optimizer = NonNullable<NonNullable<JobSpecInput['training']>['optimizer']>;
+type Training = NonNullable<JobSpecInput['training']>;
 
 /** A spec as the user sent it, unchecked. */
 export function specFromProto(spec: pb.JobSpec): JobSpecInput {
   return {
     dataset: spec.dataset,
-    model: spec.model && {
-      type: enumName(pb.ModelType, spec.model.type),
-      layers: spec.model.layers,
-      hiddenDim: spec.model.hiddenDim,
-      dropout: spec.model.dropout,
-      inputDropout: spec.model.inputDropout,
-    },
-    sampling: spec.sampling && { fanouts: spec.sampling.fanouts },
+    model: spec.model && modelFromProto(spec.model),
+    sampling: spec.sampling && samplingFromProto(spec.sampling),
     features: spec.features && { standardize: spec.features.standardize },
-    training: spec.training && {
-      epochs: spec.training.epochs,
-      batchSize: spec.training.batchSize,
-      batchesPerStep: spec.training.batchesPerStep,
-      staleness: spec.training.staleness,
-      randomSeed: spec.training.randomSeed?.toString(),
-      optimizer: spec.training.optimizer && optimizerFromProto(spec.training.optimizer),
-      threadsPerTrainer: spec.training.threadsPerTrainer,
+    cache: spec.cache && {
+      policy: enumName(pb.CachePolicy, spec.cache.policy),
+      presampleEpochs: spec.cache.presampleEpochs,
+      ratio: spec.cache.ratio,
+      standbyRatio: spec.cache.standbyRatio,
     },
+    training: spec.training && trainingFromProto(spec.training),
     resources: spec.resources && {
       devices: spec.resources.devices,
       deviceNames: spec.resources.deviceNames,
+      deviceMemoryBytes: optionalNumber(spec.resources.deviceMemoryBytes),
+      hostMemoryBytes: optionalNumber(spec.resources.hostMemoryBytes),
     },
     placement: spec.placement && {
       policy: enumName(pb.PlacementPolicy, spec.placement.policy),
@@ -51,14 +45,70 @@ export function specFromProto(spec: pb.JobSpec): JobSpecInput {
   };
 }
 
-function optimizerFromProto(optimizer: pb.OptimizerSpec): Optimizer {
+function modelFromProto(model: pb.ModelSpec): NonNullable<JobSpecInput['model']> {
   return {
+    type: enumName(pb.ModelType, model.type),
+    layers: model.layers,
+    hiddenDim: model.hiddenDim,
+    dropout: model.dropout,
+    inputDropout: model.inputDropout,
+    heads: model.heads,
+    activation: enumName(pb.Activation, model.activation),
+    normalization: enumName(pb.Normalization, model.normalization),
+    residual: model.residual,
+    attentionDropout: model.attentionDropout,
+  };
+}
+
+function trainingFromProto(training: pb.TrainingSpec): Training {
+  const { lrSchedule } = training;
+  return {
+    epochs: training.epochs,
+    batchSize: training.batchSize,
+    batchesPerStep: training.batchesPerStep,
+    staleness: training.staleness,
+    randomSeed: training.randomSeed?.toString(),
+    optimizer: training.optimizer && optimizerFromProto(training.optimizer),
+    lrSchedule: lrSchedule && {
+      type: enumName(pb.LrScheduleType, lrSchedule.type),
+      stepEpochs: lrSchedule.stepEpochs,
+      gamma: lrSchedule.gamma,
+      warmupEpochs: lrSchedule.warmupEpochs,
+    },
+    threadsPerTrainer: training.threadsPerTrainer,
+  };
+}
+
+export function samplingFromProto(
+  sampling: pb.SamplingSpec,
+): NonNullable<JobSpecInput['sampling']> {
+  const { walk, labor } = sampling;
+  return {
+    fanouts: sampling.fanouts,
+    algorithm: enumName(pb.SamplingAlgorithm, sampling.algorithm),
+    replace: sampling.replace,
+    expansion: enumName(pb.Expansion, sampling.expansion),
+    walk: walk && {
+      walks: walk.walks,
+      length: walk.length,
+      restartProb: walk.restartProb,
+      neighbors: walk.neighbors,
+    },
+    labor: labor && { dependencyWindow: labor.dependencyWindow },
+  };
+}
+
+function optimizerFromProto(optimizer: pb.OptimizerSpec): NonNullable<Training['optimizer']> {
+  return {
+    type: enumName(pb.OptimizerType, optimizer.type),
     learningRate: optimizer.learningRate,
     beta1: optimizer.beta1,
     beta2: optimizer.beta2,
     epsilon: optimizer.epsilon,
     weightDecay: optimizer.weightDecay,
     weightDecayScope: enumName(pb.WeightDecayScope, optimizer.weightDecayScope),
+    momentum: optimizer.momentum,
+    clipNorm: optimizer.clipNorm,
   };
 }
 
@@ -75,23 +125,36 @@ function timeoutsFromProto(timeouts: pb.TimeoutsSpec): NonNullable<JobSpecInput[
 /** A spec as a message; a resolved spec is one in which nothing is absent. */
 export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
   const input: JobSpecInput = spec;
-  const { model, training, resources, placement, queue, timeouts } = input;
+  const { model, cache, training, resources, placement, queue, timeouts } = input;
   return create(pb.JobSpecSchema, {
     dataset: input.dataset,
-    model: model && { ...model, type: numberOf(pb.ModelType, model.type) },
-    sampling: input.sampling && { fanouts: [...(input.sampling.fanouts ?? [])] },
+    model: model && {
+      ...model,
+      type: numberOf(pb.ModelType, model.type),
+      activation: numberOf(pb.Activation, model.activation),
+      normalization: numberOf(pb.Normalization, model.normalization),
+    },
+    sampling: input.sampling && samplingToProto(input.sampling),
     features: input.features,
+    cache: cache && { ...cache, policy: numberOf(pb.CachePolicy, cache.policy) },
     training: training && {
       ...training,
       randomSeed: training.randomSeed === undefined ? undefined : BigInt(training.randomSeed),
       optimizer: training.optimizer && {
         ...training.optimizer,
+        type: numberOf(pb.OptimizerType, training.optimizer.type),
         weightDecayScope: numberOf(pb.WeightDecayScope, training.optimizer.weightDecayScope),
+      },
+      lrSchedule: training.lrSchedule && {
+        ...training.lrSchedule,
+        type: numberOf(pb.LrScheduleType, training.lrSchedule.type),
       },
     },
     resources: resources && {
       devices: resources.devices,
       deviceNames: [...(resources.deviceNames ?? [])],
+      deviceMemoryBytes: optionalInt64(resources.deviceMemoryBytes),
+      hostMemoryBytes: optionalInt64(resources.hostMemoryBytes),
     },
     placement: placement && {
       policy: numberOf(pb.PlacementPolicy, placement.policy),
@@ -109,6 +172,17 @@ export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
     },
     priority: input.priority,
   });
+}
+
+export function samplingToProto(
+  sampling: NonNullable<JobSpecInput['sampling']>,
+): MessageInitShape<typeof pb.SamplingSpecSchema> {
+  return {
+    ...sampling,
+    fanouts: [...(sampling.fanouts ?? [])],
+    algorithm: numberOf(pb.SamplingAlgorithm, sampling.algorithm),
+    expansion: numberOf(pb.Expansion, sampling.expansion),
+  };
 }
 
 /** An enum's number by name; 0, "not set", where the name is absent. */

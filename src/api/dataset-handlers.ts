@@ -2,7 +2,9 @@ import { isAbsolute } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { GnndError } from '../base/errors.ts';
 import type { Datasets } from '../datasets/datasets.ts';
+import type { CacheReports } from '../jobs/cache-reports.ts';
 import type { DatasetRecord, OperationRecord } from '../spec/dataset-record.ts';
+import { cacheReportToProto, cacheRequestFromProto } from './convert-cache-report.ts';
 import { datasetToProto, importFormatFromProto, operationToProto } from './convert-dataset.ts';
 import {
   type DatasetService,
@@ -23,6 +25,7 @@ import type { Handlers, MethodsOf } from './rpc.ts';
 
 export interface DatasetDeps {
   readonly datasets: Datasets;
+  readonly cacheReports: CacheReports;
   readonly pages: PageTokens;
   /** Throws while the daemon takes no changes. */
   readonly admit: () => void;
@@ -57,6 +60,11 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
     validateDataset(request) {
       deps.admit();
       return answer(datasets.validate(idOfName('datasets', request.name)));
+    },
+    async reportCache(request, call) {
+      deps.admit();
+      const asked = cacheRequestFromProto(request);
+      return cacheReportToProto(await deps.cacheReports.report(asked, call.signal));
     },
     getOperation: (request) => answer(datasets.operation(idOfName('operations', request.name))),
     async waitOperation(request, call) {

@@ -10,6 +10,7 @@ import {
   JobStateSchema,
   ModelTypeSchema,
   PlacementPolicySchema,
+  SamplingAlgorithmSchema,
 } from '../api/gen/gnnd/v1/job_pb.ts';
 import { Reason, ReasonSchema } from '../api/gen/gnnd/v1/types_pb.ts';
 import { shortName } from './enums.ts';
@@ -81,14 +82,17 @@ export function specOf(job: Job): JobSpec | undefined {
   return job.effectiveSpec ?? job.spec;
 }
 
-/** `GRAPHSAGE 128, fanouts 10,10`. */
+/** `GRAPHSAGE 128, fanouts 10,10`; `GRAPHSAGE 128, RANDOM_WALK`. */
 export function modelText(spec: JobSpec | undefined): string {
   if (spec === undefined) return '';
   const { model, sampling } = spec;
   const type = shortName(ModelTypeSchema, model?.type ?? 1);
   const width = model?.hiddenDim === undefined ? '' : ` ${model.hiddenDim}`;
+  const algorithm = sampling?.algorithm ?? 0;
+  const drawn = algorithm <= 1 ? '' : `, ${shortName(SamplingAlgorithmSchema, algorithm)}`;
   const fanouts = (sampling?.fanouts ?? []).map((fanout) => (fanout === -1 ? 'all' : fanout));
-  return fanouts.length === 0 ? type + width : `${type}${width}, fanouts ${fanouts.join(',')}`;
+  const hops = fanouts.length === 0 ? '' : `, fanouts ${fanouts.join(',')}`;
+  return `${type}${width}${drawn}${hops}`;
 }
 
 export function policyText(policy: number): string {

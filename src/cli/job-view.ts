@@ -1,5 +1,7 @@
 import {
   type Attempt,
+  type CachePlan,
+  CachePolicySchema,
   type EpochReport,
   type Job,
   JobPhaseSchema,
@@ -180,7 +182,23 @@ export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
     ['Queue slots', String(plan.queueCapacity)],
     ['Slot size', formatBytes(Number(plan.slotBytes)), String(plan.slotBytes)],
     ['Parameters', formatCount(plan.parameterCount), String(plan.parameterCount)],
+    ...cacheFacts(plan.cache),
     ['Why', printable(plan.explanation)],
+  ];
+}
+
+function cacheFacts(cache: CachePlan | undefined): readonly Fact[] {
+  if (cache === undefined) return [];
+  const rows = (title: string, count: bigint): Fact => [
+    title,
+    `${formatCount(count)} rows, ${formatBytes(Number(count * cache.rowBytes))}`,
+    String(count),
+  ];
+  return [
+    ['Cache order', shortName(CachePolicySchema, cache.policy)],
+    rows('Cache, Trainer', cache.trainerRows),
+    rows('Cache, standby', cache.standbyRows),
+    ['Cache, why', printable(cache.explanation)],
   ];
 }
 

@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
 import { gnnctlExit } from '../base/exit-codes.ts';
+import { addCacheCommands } from './cache-commands.ts';
 import { addCompletion } from './completion.ts';
 import { addDatasetCommands } from './dataset-commands.ts';
 import { addDoctor } from './doctor.ts';
@@ -35,6 +36,7 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<number
     });
   addJobCommands(program, run);
   addDatasetCommands(program, run);
+  addCacheCommands(program, run);
   addHostCommands(program, run);
   addDoctor(program, run);
   addVersion(program, run);

@@ -1,7 +1,7 @@
-import { messageOf } from '../base/errors.ts';
+import { messageOf, unreachable } from '../base/errors.ts';
 import { executorExit } from '../base/exit-codes.ts';
 import { createLog } from '../base/log.ts';
-import type { LoopEnd, NativeCode } from '../native/contract.ts';
+import type { NativeCode } from '../native/contract.ts';
 import { loadCore, loadTrain, nativeCodeOf } from '../native/load.ts';
 import { type EndMessage, type StartMessage, startMessageOf } from './protocol.ts';
 
@@ -27,10 +27,25 @@ const log = createLog({ level: 'info' });
 // A terminal's Ctrl-C reaches the whole process group; the daemon stops its executors in order.
 process.on('SIGINT', () => {});
 
-function runRole(start: StartMessage): Promise<LoopEnd> {
-  return start.role === 'SAMPLER'
-    ? loadCore().samplerRun(start.options)
-    : loadTrain().trainerRun(start.options);
+async function runRole(start: StartMessage): Promise<EndMessage> {
+  const core = loadCore();
+  switch (start.role) {
+    case 'SAMPLER':
+      return { kind: 'ended', end: await core.samplerRun(start.options) };
+    case 'TRAINER':
+    case 'STANDBY':
+      return { kind: 'ended', end: await loadTrain().trainerRun(start.options) };
+    case 'RANK': {
+      const value = await core.cacheRank(start.options);
+      return { kind: 'answered', answer: { role: start.role, value } };
+    }
+    case 'CACHE_REPORT': {
+      const value = await core.cacheReport(start.options);
+      return { kind: 'answered', answer: { role: start.role, value } };
+    }
+    default:
+      return unreachable(start);
+  }
 }
 
 function finish(message: EndMessage, exitCode: number): void {
@@ -46,8 +61,8 @@ async function run(start: StartMessage): Promise<void> {
     log.info('executor.started', { role: start.role, cores: start.cores });
     const end = await runRole(start);
     const seconds = Number(process.hrtime.bigint() - startedNs) / 1e9;
-    log.info('executor.ended', { end, seconds });
-    finish({ kind: 'ended', end }, 0);
+    log.info('executor.ended', { ...end, seconds });
+    finish(end, 0);
   } catch (error) {
     const code = nativeCodeOf(error);
     log.error('executor.failed', { code, message: messageOf(error) });

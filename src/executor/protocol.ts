@@ -1,4 +1,13 @@
-import type { ExecutorOptions, LoopEnd, NativeCode, TrainerOptions } from '../native/contract.ts';
+import type {
+  CacheReport,
+  CacheReportOptions,
+  ExecutorOptions,
+  LoopEnd,
+  NativeCode,
+  RankOptions,
+  RankTimes,
+  TrainerOptions,
+} from '../native/contract.ts';
 
 /**
  * What the daemon and an executor say to each other over their channel: few messages, one start and
@@ -6,11 +15,20 @@ import type { ExecutorOptions, LoopEnd, NativeCode, TrainerOptions } from '../na
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 1;
+export const protocolVersion = 2;
 
-/** Descriptors an executor inherits. */
+/** Descriptors an executor inherits; a task has no segment. */
 export const segmentFd = 3;
 export const topologyFd = 4;
+
+/** Work outside a job's crew: one function, one answer. */
+export type Task =
+  | { readonly role: 'RANK'; readonly options: RankOptions }
+  | { readonly role: 'CACHE_REPORT'; readonly options: CacheReportOptions };
+
+export type TaskAnswer =
+  | { readonly role: 'RANK'; readonly value: RankTimes }
+  | { readonly role: 'CACHE_REPORT'; readonly value: CacheReport };
 
 /** Down, once, as the first message. */
 export type StartMessage = {
@@ -20,18 +38,22 @@ export type StartMessage = {
 } & (
   | { readonly role: 'SAMPLER'; readonly options: ExecutorOptions }
   | { readonly role: 'TRAINER' | 'STANDBY'; readonly options: TrainerOptions }
+  | Task
 );
 
 /** Up, once, as the last message. */
 export type EndMessage =
   | { readonly kind: 'ended'; readonly end: LoopEnd }
+  | { readonly kind: 'answered'; readonly answer: TaskAnswer }
   | { readonly kind: 'failed'; readonly code: NativeCode; readonly message: string };
 
 /** Narrows what arrived on the channel; null for anything that is not an EndMessage. */
 export function endMessageOf(value: unknown): EndMessage | null {
   if (typeof value !== 'object' || value === null || !('kind' in value)) return null;
   const { kind } = value;
-  return kind === 'ended' || kind === 'failed' ? (value as EndMessage) : null;
+  return kind === 'ended' || kind === 'answered' || kind === 'failed'
+    ? (value as EndMessage)
+    : null;
 }
 
 /** Narrows what arrived on the channel; null for anything that is not a StartMessage of ours. */

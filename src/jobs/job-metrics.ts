@@ -120,6 +120,7 @@ function inputOf(
         ? {}
         : { TRAIN: last.trainAccuracy, VAL: last.valAccuracy, TEST: last.testAccuracy },
     queue: queueOf(attempt),
+    cache: cacheOf(attempt, executors),
     placement: placementOf(job, attempt),
     switches: {
       toStandby: sumOf(ofRole(executors, 'SAMPLER'), counters.turnSwitches),
@@ -142,6 +143,31 @@ function inputOf(
       })),
     cpuSeconds: usage.cpuSeconds,
     checkpoints: attempt.checkpoints,
+  };
+}
+
+function cacheOf(
+  attempt: JobAttempt,
+  executors: readonly ExecutorSnapshot[],
+): JobMetricsInput['cache'] {
+  const total = (counter: keyof typeof counters) => sumOf(executors, counters[counter]);
+  const largest = (counter: number) =>
+    Math.max(0, ...executors.map((executor) => executor.counters[counter] ?? 0));
+  const device = { rows: total('deviceRows'), bytes: total('deviceBytes') };
+  const host = { rows: total('hostRows'), bytes: total('hostBytes') };
+  const disk = { rows: total('diskRows'), bytes: total('diskBytes') };
+  const behind = { rows: host.rows + disk.rows, bytes: host.bytes + disk.bytes };
+  const capacityRows = largest(counters.cacheRows);
+  return {
+    capacityRows,
+    ratio: capacityRows / attempt.input.dataset.counts.numNodes,
+    lookups: {
+      DEVICE: { HIT: device, MISS: behind },
+      HOST: { HIT: host, MISS: disk },
+      DISK: { HIT: disk, MISS: { rows: 0, bytes: 0 } },
+    },
+    fillSeconds: largest(counters.cacheFillNs) / 1e9,
+    presampleSeconds: attempt.cachePlan.rankMs / 1000,
   };
 }
 

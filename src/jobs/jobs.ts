@@ -173,13 +173,21 @@ function replayOf(store: Store, key: RequestKey | null): JobRecord | null {
   return store.getJob(stored.resource.replace(/^jobs\//, ''));
 }
 
+export function hasEdgeWeights(dataset: DatasetRecord): boolean {
+  return existsSync(join(dataset.path, 'edge_weights.npy'));
+}
+
 function resolveOrThrow(
   options: JobsOptions,
   input: JobSpecInput,
   dataset: DatasetRecord | null,
 ): JobSpec {
   const trainNodes = dataset?.state === 'READY' ? dataset.numTrain : null;
-  const resolution = resolveJobSpec(input, { ...options.host, trainNodes });
+  const resolution = resolveJobSpec(input, {
+    ...options.host,
+    trainNodes,
+    hasEdgeWeights: dataset?.state === 'READY' ? hasEdgeWeights(dataset) : null,
+  });
   if ('ok' in resolution) return resolution.ok;
   const violations = [...resolution.violations];
   if (input.dataset !== undefined && dataset === null && violations.length > 0) {
@@ -192,7 +200,7 @@ function resolveOrThrow(
   throw new GnndError('SPEC_INVALID', `the job spec has ${fields} that cannot be`, { violations });
 }
 
-function requireReady(id: string, dataset: DatasetRecord | null): DatasetRecord {
+export function requireReady(id: string, dataset: DatasetRecord | null): DatasetRecord {
   const resource = `datasets/${id}`;
   if (dataset === null) {
     throw new GnndError('DATASET_NOT_FOUND', `there is no dataset ${id}`, { resource });
@@ -278,6 +286,7 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
       (sum, { rows, cols }) => sum + rows * Math.max(1, cols),
       0,
     ),
+    cache: null,
   };
 }
 

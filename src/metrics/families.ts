@@ -2,6 +2,8 @@ import { errorReasons } from '../base/errors.ts';
 import { jobStates, reasons } from '../spec/job-record.ts';
 import {
   batchEvents,
+  cacheResults,
+  cacheTiers,
   checkpointParts,
   checkpointResults,
   datasetStates,
@@ -213,6 +215,24 @@ export const slotFamilies = {
   }),
   gnnd_queue_corrupt_slots_total: counter('Records that failed their checks.', slot),
   gnnd_lock_owner_died_total: counter('Deaths of an executor that held the lock.', slot),
+
+  gnnd_cache_capacity_rows: gauge('Feature rows that the largest cache of a Trainer holds.', {
+    ...slot,
+    tier: ['DEVICE'],
+  }),
+  gnnd_cache_ratio: gauge('The same as a share of all rows.', { ...slot, tier: ['DEVICE'] }),
+  gnnd_cache_rows_total: counter('Feature rows that extraction looked for, by tier.', {
+    ...slot,
+    tier: cacheTiers,
+    result: cacheResults,
+  }),
+  gnnd_cache_bytes_total: counter('The same in bytes.', {
+    ...slot,
+    tier: cacheTiers,
+    result: cacheResults,
+  }),
+  gnnd_cache_fill_seconds: gauge('Filling the slowest cache.', slot),
+  gnnd_presample_seconds: gauge("Ranking the nodes; 0 when an earlier job's order was used.", slot),
 
   gnnd_placement_k: gauge('K = T_t / T_s.', slot),
   gnnd_sampler_batch_seconds: gauge('T_s: a Sampler per batch.', slot),

@@ -41,6 +41,12 @@ export type Split = (typeof splits)[number];
 export const queueSides = ['ENQUEUE', 'DEQUEUE'] as const;
 export type QueueSide = (typeof queueSides)[number];
 
+export const cacheTiers = ['DEVICE', 'HOST', 'DISK'] as const;
+export type CacheTier = (typeof cacheTiers)[number];
+
+export const cacheResults = ['HIT', 'MISS'] as const;
+export type CacheResult = (typeof cacheResults)[number];
+
 /** What a batch was when its dead owner's claim on it was taken back. */
 export const reclaimedStates = ['CLAIMED', 'TAKEN'] as const;
 export type ReclaimedState = (typeof reclaimedStates)[number];

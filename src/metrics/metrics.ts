@@ -6,6 +6,8 @@ import { daemonFamilies, slotFamilies } from './families.ts';
 import { setHost } from './host-series.ts';
 import type {
   BatchEvent,
+  CacheResult,
+  CacheTier,
   CheckpointPart,
   DeviceState,
   ExecutorOutcome,
@@ -147,6 +149,15 @@ export interface JobMetricsInput {
   /** Shares from 0 to 1, of the last evaluation. */
   readonly accuracy: Readonly<Partial<Record<Split, number>>>;
 
+  readonly cache: {
+    readonly capacityRows: number;
+    readonly ratio: number;
+    readonly lookups: Readonly<
+      Record<CacheTier, Readonly<Record<CacheResult, { rows: number; bytes: number }>>>
+    >;
+    readonly fillSeconds: number;
+    readonly presampleSeconds: number;
+  };
   readonly queue: {
     readonly depth: number;
     readonly capacity: number;

@@ -2,6 +2,8 @@ import { jobStates } from '../spec/job-record.ts';
 import { slotFamilies, stageBounds } from './families.ts';
 import {
   batchEvents,
+  cacheResults,
+  cacheTiers,
   executorRoles,
   jobPhases,
   queueSides,
@@ -34,6 +36,7 @@ export class SlotSeries {
     this.#setTraining(input);
     this.#setStages(input);
     this.#setQueue(input.queue);
+    this.#setCache(input.cache);
     this.#setPlacement(input);
     this.#setExecutors(input);
     this.#setCheckpoints(input.checkpoints);
@@ -107,6 +110,22 @@ export class SlotSeries {
     }
     series.set('gnnd_queue_corrupt_slots_total', slot, queue.corruptRecords);
     series.set('gnnd_lock_owner_died_total', slot, queue.lockOwnersDied);
+  }
+
+  #setCache(cache: JobMetricsInput['cache']): void {
+    const { series } = this;
+    const slot = this.#slot;
+    series.set('gnnd_cache_capacity_rows', { ...slot, tier: 'DEVICE' }, cache.capacityRows);
+    series.set('gnnd_cache_ratio', { ...slot, tier: 'DEVICE' }, cache.ratio);
+    for (const tier of cacheTiers) {
+      for (const result of cacheResults) {
+        const { rows, bytes } = cache.lookups[tier][result];
+        series.set('gnnd_cache_rows_total', { ...slot, tier, result }, rows);
+        series.set('gnnd_cache_bytes_total', { ...slot, tier, result }, bytes);
+      }
+    }
+    series.set('gnnd_cache_fill_seconds', slot, cache.fillSeconds);
+    series.set('gnnd_presample_seconds', slot, cache.presampleSeconds);
   }
 
   #setPlacement(input: JobMetricsInput): void {

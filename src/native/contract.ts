@@ -39,21 +39,41 @@ export interface DatasetValidation {
   readonly problemCount: number;
 }
 
+/** options.h; RANDOM_WALK has its number of neighbours as the fanout of each hop. */
 export interface SamplingOptions {
   readonly fanouts: readonly number[];
   readonly batchSize: number;
+  readonly algorithm: 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR';
+  readonly replace: boolean;
+  readonly expansion: 'ALL' | 'NEW';
+  /** Read for RANDOM_WALK only. */
+  readonly walk: {
+    readonly walks: number;
+    readonly length: number;
+    readonly restartProb: number;
+  };
+  /** Batches that share random numbers; read for LABOR only. */
+  readonly laborWindow: number;
   /** Edge weights 1/sqrt((d_u+1)(d_v+1)) and self weights, for GCN. */
   readonly gcnWeights: boolean;
+  /** Records have room for hot ranks. */
+  readonly hotRanks: boolean;
 }
 
 export interface ModelOptions {
-  readonly type: 'GRAPHSAGE' | 'GCN';
+  readonly type: 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE';
   readonly layers: number;
   readonly inDim: number;
   readonly hiddenDim: number;
   readonly outDim: number;
   readonly dropout: number;
   readonly inputDropout: number;
+  /** 1 without attention. */
+  readonly heads: number;
+  readonly attentionDropout: number;
+  readonly activation: 'RELU' | 'ELU' | 'LEAKY_RELU';
+  readonly normalization: 'NONE' | 'L2' | 'LAYER';
+  readonly residual: boolean;
 }
 
 export interface ParameterTensor {
@@ -146,6 +166,17 @@ export const counters = {
   lockOwnersDied: 13,
   corruptRecords: 14,
   slotsTrimmed: 15,
+  deviceRows: 16,
+  hostRows: 17,
+  diskRows: 18,
+  deviceBytes: 19,
+  hostBytes: 20,
+  diskBytes: 21,
+  /** Of the cache. */
+  cacheRows: 22,
+  cacheFillNs: 23,
+  /** Memory that batches' work took at most. */
+  workBytes: 24,
 } as const;
 
 export interface Times {
@@ -242,6 +273,15 @@ export interface StandbyEstimates {
   readonly trainers: number;
 }
 
+export interface CacheOptions {
+  /** Of `cacheRank`; empty when nothing is cached. */
+  readonly orderPath: string;
+  /** For a Sampler those of the largest cache, for a Trainer those of its own. */
+  readonly rows: number;
+  /** The feature file is larger than the memory it may take. */
+  readonly featuresOnDisk: boolean;
+}
+
 export interface ExecutorOptions {
   readonly dataset: DatasetLocation;
   readonly sampling: SamplingOptions;
@@ -249,19 +289,96 @@ export interface ExecutorOptions {
   readonly segmentFd: number;
   readonly topologyFd: number;
   readonly executor: ExecutorId;
+  readonly cache: CacheOptions;
 }
 
 export interface TrainerOptions extends ExecutorOptions {
   readonly model: ModelOptions;
   readonly optimizer: {
+    readonly type: 'ADAM' | 'ADAMW' | 'SGD';
     readonly learningRate: number;
     readonly beta1: number;
     readonly beta2: number;
     readonly epsilon: number;
     readonly weightDecay: number;
     readonly firstLayerOnly: boolean;
+    /** Read for SGD only. */
+    readonly momentum: number;
+    /** 0 = none. */
+    readonly clipNorm: number;
+    readonly schedule: {
+      readonly type: 'CONSTANT' | 'STEP' | 'COSINE';
+      /** Read for STEP only, as gamma. */
+      readonly stepEpochs: number;
+      readonly gamma: number;
+      readonly warmupEpochs: number;
+      readonly stepsPerEpoch: number;
+      readonly epochs: number;
+    };
   };
   readonly threads: number;
+}
+
+export type CachePolicyName =
+  | 'COMBINED'
+  | 'PRESC'
+  | 'PROBABILITY'
+  | 'DEGREE'
+  | 'RANDOM'
+  | 'OPTIMAL';
+
+/** A dataset, and how a job samples it. */
+export interface FootprintOptions {
+  readonly dataset: DatasetLocation;
+  readonly sampling: SamplingOptions;
+  readonly randomSeed: bigint;
+  readonly topologyFd: number;
+}
+
+export interface RankOptions extends FootprintOptions {
+  readonly policy: CachePolicyName;
+  /** K. */
+  readonly presampleEpochs: number;
+  /** Of the job, for OPTIMAL. */
+  readonly epochs: number;
+  /** Receives the order: .npy, uint32 [2, nodes]: the node of each rank, the rank of each node. */
+  readonly orderPath: string;
+}
+
+export interface RankTimes {
+  readonly presampleNs: number;
+  readonly estimateNs: number;
+}
+
+export interface CacheReportOptions extends FootprintOptions {
+  /** Measured, from 0. */
+  readonly epochs: number;
+  /** Each K that is to be shown. */
+  readonly presampleEpochs: readonly number[];
+  readonly ratios: readonly number[];
+  /** Receives nodes.npy and offsets.npy; empty: no dump. */
+  readonly dumpFolder: string;
+}
+
+/** Rates are shares; rows and bytes are means per epoch. */
+export interface CacheReport {
+  readonly batchesPerEpoch: number;
+  readonly inputRows: number;
+  readonly inputBytes: number;
+  readonly similarity: number;
+  readonly epochNs: number;
+  readonly policies: readonly {
+    readonly policy: CachePolicyName;
+    /** 0 for policies that sample nothing in advance. */
+    readonly presampleEpochs: number;
+    readonly rankNs: number;
+    readonly cells: readonly {
+      readonly ratio: number;
+      readonly cacheRows: number;
+      readonly hitRate: number;
+      readonly bytesMoved: number;
+    }[];
+  }[];
 }
 
 export type LoopEnd = 'COMPLETE' | 'STOPPED';
@@ -279,8 +396,11 @@ export interface CoreAddon {
 
   datasetValidate(folder: string, counts: DatasetCounts): Promise<DatasetValidation>;
   datasetStandardize(inputPath: string, outputPath: string): Promise<void>;
-  /** A sealed memfd with the topology; the caller closes it. */
-  topologyCreate(location: DatasetLocation): Promise<number>;
+  /**
+   * A sealed memfd with the topology, with `alias` also tables to sample by edge weight; the caller
+   * closes it.
+   */
+  topologyCreate(location: DatasetLocation, alias: boolean): Promise<number>;
 
   modelManifest(model: ModelOptions): ModelManifest;
   recordSlotBytes(counts: DatasetCounts, sampling: SamplingOptions): number;
@@ -317,6 +437,10 @@ export interface CoreAddon {
   ): { readonly at: number; readonly data: Float32Array };
 
   samplerRun(options: ExecutorOptions): Promise<LoopEnd>;
+
+  /** Samples whole epochs: for child processes. */
+  cacheRank(options: RankOptions): Promise<RankTimes>;
+  cacheReport(options: CacheReportOptions): Promise<CacheReport>;
 }
 
 /** gnnd_train.node: libtorch; for Trainers. */

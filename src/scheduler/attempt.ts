@@ -215,8 +215,8 @@ export function livingExecutors(job: ActiveJob): readonly Executor[] {
 }
 
 /** Whether the split or the standby rule depends on measured times. */
-function needsCalibration({ request: { placement } }: Job): boolean {
-  return placement.policy !== 'FIXED' || placement.standby === 'AUTO';
+function needsCalibration({ request: { placement, mustCalibrate } }: Job): boolean {
+  return mustCalibrate || placement.policy !== 'FIXED' || placement.standby === 'AUTO';
 }
 
 /** One executor of each kind, where such a one would run. */

@@ -1,3 +1,4 @@
+import { hasAutomaticCache } from '../spec/cache-spec.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { isFixedSplit } from './allocate.ts';
 import type { DeviceRequest, JobRequest, Tally } from './state.ts';
@@ -40,6 +41,7 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
       fixedSamplers: spec.placement.samplers,
       standby: spec.placement.standby,
     },
+    mustCalibrate: hasAutomaticCache(spec),
     restart: {
       maxAttempts: spec.restart.maxAttempts,
       startupFailures,

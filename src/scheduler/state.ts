@@ -92,6 +92,8 @@ export interface JobRequest {
   readonly createdAtMs: number;
   readonly devices: DeviceRequest;
   readonly placement: PlacementRequest;
+  /** Something beside the split depends on what trial batches take, such as a cache's size. */
+  readonly mustCalibrate: boolean;
   readonly restart: RestartPolicy;
   readonly timeouts: Timeouts;
   /** `freshTally` for a new job; what was stored for one that the daemon found at its start. */

@@ -1,4 +1,4 @@
-import type { JobSpec, JobSpecInput } from './job-spec.ts';
+import type { CachePolicy, JobSpec, JobSpecInput } from './job-spec.ts';
 
 /** The nouns of a job as the daemon stores and shows them; data only. */
 
@@ -110,6 +110,8 @@ export interface ExecutorStatus {
   readonly busy: number;
   readonly batches: number;
   readonly stage: string;
+  /** Share of the feature rows it read that its cache held; 0 without a cache. */
+  readonly cacheHitRate: number;
 }
 
 export interface JobProgress {
@@ -141,6 +143,17 @@ export interface PolicyChoice {
   readonly batchNs: number;
 }
 
+/** What devices keep of the features. */
+export interface CachePlan {
+  readonly policy: CachePolicy;
+  readonly trainerRows: number;
+  readonly standbyRows: number;
+  readonly rowBytes: number;
+  /** 0 when an earlier job's order was used, or none was needed. */
+  readonly rankMs: number;
+  readonly explanation: string;
+}
+
 export interface JobPlan {
   /** True before calibration. */
   readonly estimated: boolean;
@@ -157,6 +170,8 @@ export interface JobPlan {
   readonly queueCapacity: number;
   readonly slotBytes: number;
   readonly parameterCount: number;
+  /** Null before calibration. */
+  readonly cache: CachePlan | null;
 }
 
 /** A job's row, as stored. */

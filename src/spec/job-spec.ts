@@ -3,9 +3,24 @@
  * what a user sent; from then on it never changes. Names follow `proto/gnnd/v1/job.proto`.
  */
 
-export type ModelType = 'GRAPHSAGE' | 'GCN';
+export type ModelType = 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE';
+export type Activation = 'RELU' | 'ELU' | 'LEAKY_RELU';
+export type Normalization = 'NONE' | 'L2' | 'LAYER';
+export type OptimizerType = 'ADAM' | 'ADAMW' | 'SGD';
+export type LrScheduleType = 'CONSTANT' | 'STEP' | 'COSINE';
 export type WeightDecayScope = 'ALL' | 'FIRST_LAYER';
+export type SamplingAlgorithm = 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR';
+export type Expansion = 'ALL' | 'NEW';
 export type PlacementPolicy = 'AUTO' | 'PAPER' | 'MINMAX' | 'FIXED';
+export const cachePolicies = [
+  'COMBINED',
+  'PRESC',
+  'PROBABILITY',
+  'DEGREE',
+  'RANDOM',
+  'OPTIMAL',
+] as const;
+export type CachePolicy = (typeof cachePolicies)[number];
 export type StandbyPolicy = 'AUTO' | 'OFF' | 'ALWAYS';
 
 export interface JobSpec {
@@ -16,10 +31,40 @@ export interface JobSpec {
     readonly hiddenDim: number;
     readonly dropout: number;
     readonly inputDropout: number;
+    /** 1 unless GAT or GATV2. */
+    readonly heads: number;
+    readonly activation: Activation;
+    /** L2 for PINSAGE. */
+    readonly normalization: Normalization;
+    readonly residual: boolean;
+    /** 0 unless GAT or GATV2. */
+    readonly attentionDropout: number;
   };
-  /** From the seeds outward; -1 takes all neighbours. */
-  readonly sampling: { readonly fanouts: readonly number[] };
+  readonly sampling: {
+    /** From the seeds outward; -1 takes all neighbours. Empty for RANDOM_WALK. */
+    readonly fanouts: readonly number[];
+    readonly algorithm: SamplingAlgorithm;
+    readonly replace: boolean;
+    readonly expansion: Expansion;
+    /** All 0 unless RANDOM_WALK. */
+    readonly walk: {
+      readonly walks: number;
+      readonly length: number;
+      readonly restartProb: number;
+      readonly neighbors: number;
+    };
+    /** 0 unless LABOR. */
+    readonly labor: { readonly dependencyWindow: number };
+  };
   readonly features: { readonly standardize: boolean };
+  readonly cache: {
+    readonly policy: CachePolicy;
+    /** K. */
+    readonly presampleEpochs: number;
+    /** Share of the rows, or `automaticRatio`. */
+    readonly ratio: number;
+    readonly standbyRatio: number;
+  };
   readonly training: {
     readonly epochs: number;
     readonly batchSize: number;
@@ -30,17 +75,36 @@ export interface JobSpec {
     /** 64 bits, as a decimal string: JSON has no such number. */
     readonly randomSeed: string;
     readonly optimizer: {
+      readonly type: OptimizerType;
       readonly learningRate: number;
       readonly beta1: number;
       readonly beta2: number;
       readonly epsilon: number;
       readonly weightDecay: number;
       readonly weightDecayScope: WeightDecayScope;
+      /** 0 unless SGD. */
+      readonly momentum: number;
+      /** 0 = none. */
+      readonly clipNorm: number;
+    };
+    readonly lrSchedule: {
+      readonly type: LrScheduleType;
+      /** 0 unless STEP, as gamma. */
+      readonly stepEpochs: number;
+      readonly gamma: number;
+      readonly warmupEpochs: number;
     };
     readonly threadsPerTrainer: number;
   };
   /** Either a count (names empty) or names (count = their number). */
-  readonly resources: { readonly devices: number; readonly deviceNames: readonly string[] };
+  readonly resources: {
+    readonly devices: number;
+    readonly deviceNames: readonly string[];
+    /** Per device; 0 = not set. */
+    readonly deviceMemoryBytes: number;
+    /** For features; 0 = not set. */
+    readonly hostMemoryBytes: number;
+  };
   readonly placement: {
     readonly policy: PlacementPolicy;
     /** Number of Samplers for FIXED, else 0. */

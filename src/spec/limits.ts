@@ -25,8 +25,20 @@ export const integerLimits = {
   layers: { min: 1, max: 8 },
   /** A row of 4,096 floats is 16 KiB: two of them still fit a core's L1 and L2 caches. */
   hiddenDim: { min: 1, max: 4096 },
+  /** A layer's output has up to heads times classes columns before they are averaged. */
+  heads: { min: 1, max: 64 },
+  /** As epochs: a step that never comes is no mistake. */
+  stepEpochs: { min: 1, max: 1_000_000 },
   /** Fanouts: one per layer. Beyond 4,096 neighbours a node, "all" (-1) is what is meant. */
   fanout: { min: 1, max: 4096 },
+  /** Walkers of one node go in lock-step; 64 are many times what PinSAGE uses. */
+  walks: { min: 1, max: 64 },
+  /** Far beyond where a walk with restart has ended. */
+  walkLength: { min: 1, max: 64 },
+  /** As fanouts; 0 neighbours would be no layer. */
+  neighbors: { min: 1, max: 4096 },
+  /** Batches that share random numbers; beyond a few hundred an epoch repeats itself. */
+  dependencyWindow: { min: 1, max: 65_536 },
   /** The batch key keeps 24 bits for the epoch; a million leaves room for reserved epochs. */
   epochs: { min: 1, max: 1_000_000 },
   /** A million seeds with one hop already make records of gigabytes. */
@@ -41,6 +53,10 @@ export const integerLimits = {
   queueCapacity: { min: 1, max: 65_536 },
   /** Any budget works (the head group is exempt); 4 TiB is the largest segment that was tried. */
   queueMaxBytes: { min: 1, max: 2 ** 42 },
+  /** Each costs an epoch of sampling; past a few, hit rates do not change any more. */
+  presampleEpochs: { min: 1, max: 10 },
+  /** The largest that was tried, as for queue.max_bytes. */
+  memoryBytes: { min: 1, max: 2 ** 42 },
   maxAttempts: { min: 1, max: 100 },
   /** Bounds the time a job that keeps crashing can take. */
   executorRestarts: { min: 0, max: 1000 },
@@ -55,6 +71,9 @@ export const integerLimits = {
   priority: { min: 0, max: 1000 },
 } as const satisfies Readonly<Record<string, Range>>;
 
+/** `cache.ratio` of a cache that takes the memory there is. */
+export const automaticRatio = -1;
+
 /** Random seeds are keys of 64 bits. */
 export const randomSeedMax = 2n ** 64n - 1n;
 
@@ -62,18 +81,37 @@ export const randomSeedMax = 2n ** 64n - 1n;
 export const deviceNamesMax = 1024;
 
 export const specDefaults = {
-  model: { type: 'GRAPHSAGE', hiddenDim: 256, dropout: 0.5, inputDropout: 0 },
+  model: {
+    type: 'GRAPHSAGE',
+    hiddenDim: 256,
+    dropout: 0.5,
+    inputDropout: 0,
+    heads: 4,
+    activation: 'RELU',
+    normalization: 'NONE',
+    residual: false,
+    attentionDropout: 0,
+  },
   fanouts: [10, 10],
+  sampling: { algorithm: 'KHOP_UNIFORM', replace: false, expansion: 'ALL' },
+  /** Those of PinSAGE in the GNNLab paper, table 2. */
+  walk: { walks: 4, length: 3, restartProb: 0.5, neighbors: 5, layers: 3 },
+  labor: { dependencyWindow: 1 },
   standardize: false,
+  cache: { policy: 'COMBINED', presampleEpochs: 1 },
   training: { batchSize: 1024, batchesPerStep: 1, randomSeed: '0' },
   optimizer: {
+    type: 'ADAM',
     learningRate: 0.003,
     beta1: 0.9,
     beta2: 0.999,
     epsilon: 1e-8,
     weightDecay: 0,
     weightDecayScope: 'ALL',
+    momentum: 0,
+    clipNorm: 0,
   },
+  lrSchedule: { type: 'CONSTANT', stepEpochs: 10, gamma: 0.1, warmupEpochs: 0 },
   devices: 1,
   placement: { policy: 'AUTO', standby: 'AUTO' },
   /** capacity 0: the plan chooses. */

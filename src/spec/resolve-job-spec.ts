@@ -8,14 +8,11 @@ import {
   randomSeedMax,
   specDefaults,
 } from './limits.ts';
-import {
-  createSpecChecker,
-  notNegative,
-  positive,
-  type SpecChecker,
-  share,
-  show,
-} from './spec-checker.ts';
+import { resolveCache } from './resolve-cache.ts';
+import { resolveModel } from './resolve-model.ts';
+import { resolveLrSchedule, resolveOptimizer } from './resolve-optimizer.ts';
+import { resolveSampling } from './resolve-sampling.ts';
+import { createSpecChecker, type SpecChecker, show } from './spec-checker.ts';
 
 /** What the host and the dataset add to a spec. */
 export interface ResolveContext {
@@ -25,6 +22,8 @@ export interface ResolveContext {
   readonly smallestDeviceCores: number;
   /** Training nodes of the dataset; null when the dataset is not known. */
   readonly trainNodes: number | null;
+  /** Whether the dataset has edge weights; null when the dataset is not known. */
+  readonly hasEdgeWeights: boolean | null;
 }
 
 /** The spec with every default filled in, or everything that is wrong with it. */
@@ -39,8 +38,8 @@ export type Resolution =
 export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Resolution {
   const check = createSpecChecker();
   const dataset = resolveDataset(check, input.dataset);
-  const fanouts = resolveFanouts(check, input.sampling);
-  const model = resolveModel(check, input.model, fanouts.length);
+  const sampling = resolveSampling(check, input.sampling, context);
+  const model = resolveModel(check, input.model, sampling);
   const features = {
     standardize: check.flag(
       'spec.features.standardize',
@@ -53,8 +52,9 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
   const ok: JobSpec = {
     dataset,
     model,
-    sampling: { fanouts },
+    sampling,
     features,
+    cache: resolveCache(check, input.cache),
     training,
     resources,
     placement: resolvePlacement(check, input.placement, resources.devices),
@@ -80,62 +80,26 @@ function resolveDataset(check: SpecChecker, dataset: string | undefined): string
   return dataset ?? '';
 }
 
-function resolveFanouts(check: SpecChecker, sampling: JobSpecInput['sampling']): readonly number[] {
-  const fanouts = sampling?.fanouts ?? [];
-  if (fanouts.length === 0) return specDefaults.fanouts;
-  const { min, max } = integerLimits.fanout;
-  const hopsMax = integerLimits.layers.max;
-  if (fanouts.length > hopsMax) {
-    check.violate('spec.sampling.fanouts', `${fanouts.length} hops: expected 1 to ${hopsMax}`);
-    return fanouts.slice(0, hopsMax);
-  }
-  fanouts.forEach((fanout, hop) => {
-    if (fanout === -1 || (Number.isInteger(fanout) && fanout >= min && fanout <= max)) return;
-    check.violate(
-      `spec.sampling.fanouts[${hop}]`,
-      `${show(fanout)}: expected an integer from ${min} to ${max}, or -1 for all neighbours`,
-    );
-  });
-  return fanouts;
-}
-
-function resolveModel(
-  check: SpecChecker,
-  model: JobSpecInput['model'],
-  hops: number,
-): JobSpec['model'] {
-  const defaults = specDefaults.model;
-  const layers = check.integer('spec.model.layers', model?.layers, integerLimits.layers, hops);
-  if (layers !== hops && !check.failed('spec.sampling.fanouts')) {
-    check.violate(
-      'spec.model.layers',
-      `${layers}: expected ${hops}, the number of sampling.fanouts`,
-    );
-  }
-  return {
-    type: check.choice('spec.model.type', model?.type, ['GRAPHSAGE', 'GCN'], defaults.type),
-    layers,
-    hiddenDim: check.integer(
-      'spec.model.hidden_dim',
-      model?.hiddenDim,
-      integerLimits.hiddenDim,
-      defaults.hiddenDim,
-    ),
-    dropout: check.real('spec.model.dropout', model?.dropout, share, defaults.dropout),
-    inputDropout: check.real(
-      'spec.model.input_dropout',
-      model?.inputDropout,
-      share,
-      defaults.inputDropout,
-    ),
-  };
-}
-
 function resolveResources(
   check: SpecChecker,
   resources: JobSpecInput['resources'],
   hostDevices: readonly string[],
 ): JobSpec['resources'] {
+  // 0 is what a resolved spec says for "not set".
+  const memory = (path: string, value: number | undefined) =>
+    check.integer(path, value === 0 ? undefined : value, integerLimits.memoryBytes, 0);
+  return {
+    ...resolveDevices(check, resources, hostDevices),
+    deviceMemoryBytes: memory('spec.resources.device_memory_bytes', resources?.deviceMemoryBytes),
+    hostMemoryBytes: memory('spec.resources.host_memory_bytes', resources?.hostMemoryBytes),
+  };
+}
+
+function resolveDevices(
+  check: SpecChecker,
+  resources: JobSpecInput['resources'],
+  hostDevices: readonly string[],
+): Pick<JobSpec['resources'], 'devices' | 'deviceNames'> {
   const names = resources?.deviceNames ?? [];
   const path = 'spec.resources.devices';
   if (names.length === 0) {
@@ -203,8 +167,9 @@ function resolveTraining(
     Math.max(context.smallestDeviceCores, limits.threadsPerTrainer.min),
     limits.threadsPerTrainer.max,
   );
+  const epochs = check.integer(path('epochs'), training?.epochs, limits.epochs, limits.epochs.min);
   return {
-    epochs: check.integer(path('epochs'), training?.epochs, limits.epochs, limits.epochs.min),
+    epochs,
     batchSize: Math.max(1, Math.min(batchSize, context.trainNodes ?? batchSize)),
     batchesPerStep: check.integer(
       path('batches_per_step'),
@@ -220,6 +185,7 @@ function resolveTraining(
     ),
     randomSeed: resolveRandomSeed(check, training?.randomSeed),
     optimizer: resolveOptimizer(check, training?.optimizer),
+    lrSchedule: resolveLrSchedule(check, training?.lrSchedule, epochs),
     threadsPerTrainer: check.integer(
       path('threads_per_trainer'),
       training?.threadsPerTrainer,
@@ -238,39 +204,6 @@ function resolveRandomSeed(check: SpecChecker, seed: string | undefined): string
     `${show(seed)}: expected an integer from 0 to ${randomSeedMax}`,
   );
   return specDefaults.training.randomSeed;
-}
-
-type OptimizerInput = NonNullable<JobSpecInput['training']>['optimizer'];
-
-function resolveOptimizer(
-  check: SpecChecker,
-  optimizer: OptimizerInput,
-): JobSpec['training']['optimizer'] {
-  const defaults = specDefaults.optimizer;
-  const path = (field: string) => `spec.training.optimizer.${field}`;
-  return {
-    learningRate: check.real(
-      path('learning_rate'),
-      optimizer?.learningRate,
-      positive,
-      defaults.learningRate,
-    ),
-    beta1: check.real(path('beta1'), optimizer?.beta1, share, defaults.beta1),
-    beta2: check.real(path('beta2'), optimizer?.beta2, share, defaults.beta2),
-    epsilon: check.real(path('epsilon'), optimizer?.epsilon, positive, defaults.epsilon),
-    weightDecay: check.real(
-      path('weight_decay'),
-      optimizer?.weightDecay,
-      notNegative,
-      defaults.weightDecay,
-    ),
-    weightDecayScope: check.choice(
-      path('weight_decay_scope'),
-      optimizer?.weightDecayScope,
-      ['ALL', 'FIRST_LAYER'],
-      defaults.weightDecayScope,
-    ),
-  };
 }
 
 function resolvePlacement(

@@ -14,6 +14,14 @@ export const share: Interval = {
   shown: '[0, 1)',
 };
 export const positive: Interval = { holds: (value) => value > 0, shown: 'above 0' };
+export const decay: Interval = {
+  holds: (value) => value > 0 && value <= 1,
+  shown: 'in (0, 1]',
+};
+export const wholeShare: Interval = {
+  holds: (value) => value >= 0 && value <= 1,
+  shown: 'in [0, 1]',
+};
 export const notNegative: Interval = { holds: (value) => value >= 0, shown: '0 or more' };
 
 /**
@@ -79,6 +87,20 @@ export function createSpecChecker(): SpecChecker {
       return fallback;
     },
   };
+}
+
+/** A field that only `owner` reads: unset, or `neutral` as a resolved spec says it. */
+export function unusedField<T extends number>(
+  check: SpecChecker,
+  path: string,
+  value: number | undefined,
+  neutral: T,
+  owner: string,
+): T {
+  if (value !== undefined && value !== neutral) {
+    check.violate(path, `${show(value)}: only for ${owner}`);
+  }
+  return neutral;
 }
 
 /** A rejected value as people read it, cut where it would fill the screen. */

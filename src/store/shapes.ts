@@ -9,7 +9,7 @@ import {
   type PolicyChoice,
   reasons,
 } from '../spec/job-record.ts';
-import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
+import { cachePolicies, type JobSpec, type JobSpecInput } from '../spec/job-spec.ts';
 import {
   bool,
   type Decoder,
@@ -39,21 +39,42 @@ export const phase: Decoder<JobPhase> = oneOf([
 export const role: Decoder<ExecutorRole> = oneOf(['SAMPLER', 'TRAINER', 'STANDBY']);
 
 const model = {
-  type: oneOf(['GRAPHSAGE', 'GCN']),
+  type: oneOf(['GRAPHSAGE', 'GCN', 'GAT', 'GATV2', 'PINSAGE']),
   layers: integer,
   hiddenDim: integer,
   dropout: float,
   inputDropout: float,
+  heads: integer,
+  activation: oneOf(['RELU', 'ELU', 'LEAKY_RELU']),
+  normalization: oneOf(['NONE', 'L2', 'LAYER']),
+  residual: bool,
+  attentionDropout: float,
 };
-const sampling = { fanouts: list(integer) };
+const sampling = {
+  fanouts: list(integer),
+  algorithm: oneOf(['KHOP_UNIFORM', 'KHOP_WEIGHTED', 'RANDOM_WALK', 'LABOR']),
+  replace: bool,
+  expansion: oneOf(['ALL', 'NEW']),
+};
+const walk = { walks: integer, length: integer, restartProb: float, neighbors: integer };
+const labor = { dependencyWindow: integer };
 const features = { standardize: bool };
 const optimizer = {
+  type: oneOf(['ADAM', 'ADAMW', 'SGD']),
   learningRate: float,
   beta1: float,
   beta2: float,
   epsilon: float,
   weightDecay: float,
   weightDecayScope: oneOf(['ALL', 'FIRST_LAYER']),
+  momentum: float,
+  clipNorm: float,
+};
+const lrSchedule = {
+  type: oneOf(['CONSTANT', 'STEP', 'COSINE']),
+  stepEpochs: integer,
+  gamma: float,
+  warmupEpochs: integer,
 };
 const training = {
   epochs: integer,
@@ -63,7 +84,19 @@ const training = {
   randomSeed: text,
   threadsPerTrainer: integer,
 };
-const resources = { devices: integer, deviceNames: list(text) };
+const cachePolicy = oneOf(cachePolicies);
+const cache = {
+  policy: cachePolicy,
+  presampleEpochs: integer,
+  ratio: float,
+  standbyRatio: float,
+};
+const resources = {
+  devices: integer,
+  deviceNames: list(text),
+  deviceMemoryBytes: integer,
+  hostMemoryBytes: integer,
+};
 const placement = {
   policy: oneOf(['AUTO', 'PAPER', 'MINMAX', 'FIXED']),
   samplers: integer,
@@ -82,9 +115,14 @@ const timeouts = {
 export const jobSpec: Decoder<JobSpec> = object({
   dataset: text,
   model: object(model),
-  sampling: object(sampling),
+  sampling: object({ ...sampling, walk: object(walk), labor: object(labor) }),
   features: object(features),
-  training: object({ ...training, optimizer: object(optimizer) }),
+  cache: object(cache),
+  training: object({
+    ...training,
+    optimizer: object(optimizer),
+    lrSchedule: object(lrSchedule),
+  }),
   resources: object(resources),
   placement: object(placement),
   queue: object(queue),
@@ -96,9 +134,14 @@ export const jobSpec: Decoder<JobSpec> = object({
 export const jobSpecInput: Decoder<JobSpecInput> = partial({
   dataset: text,
   model: partial(model),
-  sampling: partial(sampling),
+  sampling: partial({ ...sampling, walk: partial(walk), labor: partial(labor) }),
   features: partial(features),
-  training: partial({ ...training, optimizer: partial(optimizer) }),
+  cache: partial(cache),
+  training: partial({
+    ...training,
+    optimizer: partial(optimizer),
+    lrSchedule: partial(lrSchedule),
+  }),
   resources: partial(resources),
   placement: partial(placement),
   queue: partial(queue),
@@ -124,6 +167,16 @@ export const jobPlan: Decoder<JobPlan> = object({
   queueCapacity: integer,
   slotBytes: integer,
   parameterCount: integer,
+  cache: nullable(
+    object({
+      policy: cachePolicy,
+      trainerRows: integer,
+      standbyRows: integer,
+      rowBytes: integer,
+      rankMs: integer,
+      explanation: text,
+    }),
+  ),
 });
 
 export const jobResult: Decoder<JobResult> = object({

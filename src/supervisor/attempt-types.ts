@@ -1,5 +1,6 @@
 import type { DatasetCounts } from '../native/contract.ts';
 import type {
+  CachePlan,
   EpochReport,
   ExecutorExit,
   ExecutorRole,
@@ -78,4 +79,5 @@ export interface LaunchFacts {
   readonly queueCapacity: number;
   readonly slotBytes: number;
   readonly parameterCount: number;
+  readonly cache: CachePlan;
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import type { StartMessage } from '../executor/protocol.ts';
+import { protocolVersion, type StartMessage } from '../executor/protocol.ts';
 import type {
   CoreAddon,
   DatasetLocation,
@@ -13,11 +13,12 @@ import type {
   SegmentSnapshot,
   SegmentSpec,
 } from '../native/contract.ts';
-import type { ExecutorExit, ExecutorRole } from '../spec/job-record.ts';
+import type { CachePlan, ExecutorExit, ExecutorRole } from '../spec/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { featuresOnDisk } from './cache-plan.ts';
 import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
-import type { JobLayout } from './job-layout.ts';
+import { type JobLayout, optimizerOf } from './job-layout.ts';
 
 /**
  * A segment and the executors that share it: spawned, watched, killed when they stall, reaped, what
@@ -45,6 +46,9 @@ export interface CrewOptions {
   readonly dataset: DatasetLocation;
   readonly spec: JobSpec;
   readonly layout: JobLayout;
+  /** Empty: no order was made and nothing is cached. */
+  readonly orderPath: string;
+  readonly cache: CachePlan;
   /** All devices of the attempt; the index is the segment's device number. */
   readonly devices: readonly CrewDevice[];
   readonly logFolder: string;
@@ -171,25 +175,33 @@ export class Crew {
       segmentFd: 3,
       topologyFd: 4,
       executor,
+      cache: {
+        orderPath: this.#options.orderPath,
+        rows: this.#cacheRowsOf(seat.role),
+        featuresOnDisk: featuresOnDisk(spec, dataset.counts),
+      },
     };
     const cores = devices[device]?.cores ?? [];
-    if (seat.role === 'SAMPLER')
-      return { kind: 'start', version: 1, cores, role: seat.role, options };
-    const { learningRate, beta1, beta2, epsilon, weightDecay, weightDecayScope } =
-      spec.training.optimizer;
-    const firstLayerOnly = weightDecayScope === 'FIRST_LAYER';
+    const start = { kind: 'start', version: protocolVersion, cores } as const;
+    if (seat.role === 'SAMPLER') return { ...start, role: seat.role, options };
     return {
-      kind: 'start',
-      version: 1,
-      cores,
+      ...start,
       role: seat.role,
       options: {
         ...options,
         model: layout.model,
-        optimizer: { learningRate, beta1, beta2, epsilon, weightDecay, firstLayerOnly },
+        optimizer: optimizerOf(spec, layout),
         threads: spec.training.threadsPerTrainer,
       },
     };
+  }
+
+  /** A Sampler marks for the largest cache. */
+  #cacheRowsOf(role: ExecutorRole): number {
+    const { trainerRows, standbyRows } = this.#options.cache;
+    if (this.#options.orderPath === '') return 0;
+    if (role === 'TRAINER') return trainerRows;
+    return role === 'STANDBY' ? standbyRows : Math.max(trainerRows, standbyRows);
   }
 
   #killIfStalled(member: Member, row: ExecutorSnapshot, nowMs: number): void {

@@ -13,8 +13,8 @@ export interface SpawnOptions {
   readonly start: StartMessage;
   /** Receives stdout and stderr; a file, so that no slow reader can ever block an executor. */
   readonly logPath: string;
-  /** Become descriptors 3 and 4 of the child; stay the caller's. */
-  readonly segmentFd: number;
+  /** Become descriptors 3 and 4 of the child; stay the caller's. A task has no segment. */
+  readonly segmentFd: number | null;
   readonly topologyFd: number;
   readonly threads: number;
   readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512';
@@ -46,7 +46,7 @@ export function spawnExecutor(options: SpawnOptions): Promise<ExecutorProcess> {
   mkdirSync(dirname(options.logPath), { recursive: true });
   const log = openSync(options.logPath, 'a', 0o640);
   const child = spawn(process.execPath, ['--no-warnings', entry, String(process.pid)], {
-    stdio: ['ignore', log, log, options.segmentFd, options.topologyFd, 'ipc'],
+    stdio: ['ignore', log, log, options.segmentFd ?? 'ignore', options.topologyFd, 'ipc'],
     serialization: 'advanced',
     env: executorEnvironment(options),
   });

@@ -10,7 +10,7 @@ import type {
   StandbyEstimates,
 } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
-import type { EpochReport, JobProgress, JobResult } from '../spec/job-record.ts';
+import type { CachePlan, EpochReport, JobProgress, JobResult } from '../spec/job-record.ts';
 import type {
   AttemptEvent,
   AttemptFailure,
@@ -20,6 +20,7 @@ import type {
 } from './attempt-types.ts';
 import { parametersSha256, writeCheckpoint } from './checkpoint.ts';
 import { Crew, type Seat } from './crew.ts';
+import { JobCache } from './job-cache.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
 import { epochReportOf, isAlive, type Look, progressOf } from './progress.ts';
 import { timingsOf } from './timings.ts';
@@ -57,6 +58,7 @@ export class JobAttempt {
   #topologyFd: number | null = null;
   #crew: Crew | null = null;
   #recordBytes = 0;
+  readonly #cache: JobCache;
   #plan: LaunchPlan | null = null;
   #timer: NodeJS.Timeout | null = null;
   #looks: Look[] = [];
@@ -73,6 +75,12 @@ export class JobAttempt {
   constructor(input: AttemptInput, deps: Dependencies) {
     this.input = input;
     this.#deps = deps;
+    this.#cache = new JobCache(input, deps);
+  }
+
+  /** What devices keep, as far as it is known. */
+  get cachePlan(): CachePlan {
+    return this.#cache.plan;
   }
 
   get progress(): JobProgress | null {
@@ -120,12 +128,15 @@ export class JobAttempt {
       const { spec, dataset } = this.input;
       this.#layout = layoutOf(native, spec, dataset.counts);
       this.#dataset = { ...dataset, featuresPath: await this.#features() };
-      const topologyFd = await native.topologyCreate(this.#dataset);
+      const byWeight = spec.sampling.algorithm === 'KHOP_WEIGHTED';
+      const topologyFd = await native.topologyCreate(this.#dataset, byWeight);
       if (this.#ended || this.#stopping) {
         closeSync(topologyFd);
         return;
       }
       this.#topologyFd = topologyFd;
+      await this.#cache.prepare(this.#dataset, this.#layout.sampling, topologyFd);
+      if (this.#stopping) return;
       this.#deps.emit({ kind: 'prepared' });
     });
   }
@@ -137,6 +148,7 @@ export class JobAttempt {
       const snapshot = await this.#measure(seats);
       if (snapshot === null || this.#stopping) return;
       this.#recordBytes = snapshot.largestRecordBytes;
+      this.#cache.measured(snapshot);
       this.#deps.emit({ kind: 'calibrated', timings: timingsOf(snapshot) });
     });
   }
@@ -185,7 +197,8 @@ export class JobAttempt {
       (sum, tensor) => sum + tensor.rows * Math.max(1, tensor.cols),
       0,
     );
-    return { queueCapacity: numSlots, slotBytes: layout.slotBytes, parameterCount };
+    const { slotBytes } = layout;
+    return { queueCapacity: numSlots, slotBytes, parameterCount, cache: this.#cache.plan };
   }
 
   begin(): void {
@@ -210,6 +223,7 @@ export class JobAttempt {
     this.#stopping = true;
     const stopped = async () => {
       try {
+        await this.#cache.stop();
         if (this.#crew !== null) this.#tellUnkillable(await this.#crew.stop(graceMs));
         this.#end();
       } catch (error) {
@@ -293,6 +307,8 @@ export class JobAttempt {
       dataset: this.#dataset,
       spec,
       layout,
+      orderPath: this.#cache.orderPath,
+      cache: this.#cache.plan,
       devices,
       logFolder,
       onSpawned: (role) => this.#deps.emit({ kind: 'executorSpawned', role }),

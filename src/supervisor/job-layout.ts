@@ -5,7 +5,9 @@ import type {
   ModelOptions,
   SamplingOptions,
   SegmentSpec,
+  TrainerOptions,
 } from '../native/contract.ts';
+import { mayCache } from '../spec/cache-spec.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 
 /** What a job's spec means in native terms: options, sizes, the segment to make. */
@@ -39,18 +41,50 @@ export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts
     outDim: counts.numClasses,
     dropout: spec.model.dropout,
     inputDropout: spec.model.inputDropout,
+    heads: spec.model.heads,
+    attentionDropout: spec.model.attentionDropout,
+    activation: spec.model.activation,
+    normalization: spec.model.normalization,
+    residual: spec.model.residual,
   };
-  const sampling: SamplingOptions = {
-    fanouts: spec.sampling.fanouts,
-    batchSize: spec.training.batchSize,
-    gcnWeights: spec.model.type === 'GCN',
-  };
+  const sampling = samplingOf(spec);
   return {
     model,
     sampling,
     manifest: native.modelManifest(model),
     batchesPerEpoch: Math.ceil(counts.train / spec.training.batchSize),
     slotBytes: native.recordSlotBytes(counts, sampling),
+  };
+}
+
+function samplingOf(spec: JobSpec): SamplingOptions {
+  const { algorithm, replace, expansion, walk, labor } = spec.sampling;
+  const walkHops = Array<number>(spec.model.layers).fill(walk.neighbors);
+  return {
+    fanouts: algorithm === 'RANDOM_WALK' ? walkHops : spec.sampling.fanouts,
+    batchSize: spec.training.batchSize,
+    algorithm,
+    replace,
+    expansion,
+    walk: { walks: walk.walks, length: walk.length, restartProb: walk.restartProb },
+    laborWindow: labor.dependencyWindow,
+    gcnWeights: spec.model.type === 'GCN',
+    hotRanks: mayCache(spec),
+  };
+}
+
+/** Schedules count epochs of the job, in a trial, too: its steps are thrown away. */
+export function optimizerOf(spec: JobSpec, layout: JobLayout): TrainerOptions['optimizer'] {
+  const { optimizer, lrSchedule, batchesPerStep, epochs } = spec.training;
+  const { weightDecayScope, ...rest } = optimizer;
+  return {
+    ...rest,
+    firstLayerOnly: weightDecayScope === 'FIRST_LAYER',
+    schedule: {
+      ...lrSchedule,
+      stepsPerEpoch: Math.ceil(layout.batchesPerEpoch / batchesPerStep),
+      epochs,
+    },
   };
 }
 
@@ -117,7 +151,7 @@ function common({ spec, counts, layout, deviceCount }: SegmentRequest) {
     slotBytes: layout.slotBytes,
     queueMaxBytes: spec.queue.maxBytes,
     parameterFloats: layout.manifest.numFloats,
-    // Adam keeps two moments per parameter.
+    // Adam keeps two moments per parameter; others leave a part unused.
     optimizerFloats: 2 * layout.manifest.numFloats,
     numDevices: deviceCount,
     batchSize: spec.training.batchSize,

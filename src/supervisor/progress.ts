@@ -80,7 +80,15 @@ function statusOf(
     busy: elapsedSeconds <= 0 ? 0 : Math.min(1, busyNs / 1e9 / elapsedSeconds),
     batches: executor.counters[batches] ?? 0,
     stage: executor.stage,
+    cacheHitRate: hitRateOf(executor),
   };
+}
+
+function hitRateOf(executor: ExecutorSnapshot): number {
+  const rows = (counter: number) => executor.counters[counter] ?? 0;
+  const hits = rows(counters.deviceRows);
+  const all = hits + rows(counters.hostRows) + rows(counters.diskRows);
+  return all === 0 ? 0 : hits / all;
 }
 
 /** The report of an epoch that is over. */

@@ -406,11 +406,11 @@ describe('gnnctl', () => {
   const specFile = (lines: readonly string[]) => ['dataset: cora', ...lines, ''].join('\n');
 
   test('names an unknown key, its line and the nearest known one', async () => {
-    const spec = specFile(['training:', '  epochs: 2', '  batch_sze: 32', '  lr: 0.1']);
+    const spec = specFile(['training:', '  epochs: 2', '  batch_sze: 32', '  wd: 0.1']);
     const { exitCode, stderr, stdout } = await gnnctl(['job', 'create', '-f', '-'], spec);
     expect(exitCode).toBe(gnnctlExit.INVALID_ARGUMENT);
     expect(stderr).toMatch(/:4:3 +spec\.training\.batch_sze: .*did you mean batch_size\?/);
-    expect(stderr).toMatch(/:5:3 .*did you mean spec\.training\.optimizer\.learning_rate\?/);
+    expect(stderr).toMatch(/:5:3 .*did you mean spec\.training\.optimizer\.weight_decay\?/);
     expect(stdout).toBe('');
   });
 

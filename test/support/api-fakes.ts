@@ -10,7 +10,12 @@ import { resolveJobSpec } from '../../src/spec/resolve-job-spec.ts';
 /** Backends of the API that do as a test says, and time that passes when a test says so. */
 
 export function resolvedSpec(): JobSpec {
-  const context = { deviceNames: ['cpu:0', 'cpu:1'], smallestDeviceCores: 1, trainNodes: 140 };
+  const context = {
+    deviceNames: ['cpu:0', 'cpu:1'],
+    smallestDeviceCores: 1,
+    trainNodes: 140,
+    hasEdgeWeights: null,
+  };
   const resolution = resolveJobSpec({ dataset: 'cora', training: { epochs: 3 } }, context);
   if ('violations' in resolution) throw new Error(JSON.stringify(resolution.violations));
   return resolution.ok;
@@ -56,7 +61,15 @@ export function jobProgress(changes: Partial<JobProgress> = {}): JobProgress {
     queueDepth: 2,
     queueCapacity: 5,
     executors: [
-      { role: 'SAMPLER', device: 'cpu:0', pid: 41, busy: 0.5, batches: 12, stage: 'SAMPLE' },
+      {
+        role: 'SAMPLER',
+        device: 'cpu:0',
+        pid: 41,
+        busy: 0.5,
+        batches: 12,
+        stage: 'SAMPLE',
+        cacheHitRate: 0,
+      },
     ],
     ...changes,
   };
@@ -81,6 +94,14 @@ export function jobPlan(): JobPlan {
     queueCapacity: 5,
     slotBytes: 2 ** 33,
     parameterCount: 23_063,
+    cache: {
+      policy: 'COMBINED',
+      trainerRows: 270,
+      standbyRows: 135,
+      rowBytes: 5732,
+      rankMs: 40,
+      explanation: '10.0 % of the rows, as asked for',
+    },
   };
 }
 

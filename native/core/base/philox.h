@@ -26,11 +26,17 @@ enum class Purpose : uint32_t {
   kPermutation = 2,  // the epoch's order of training nodes
   kInit = 3,         // initial parameters
   kDropout = 4,      // dropout masks of hidden layers; "hop" is the layer
+  kWeighted = 16,    // neighbour picks by edge weight
+  kWalk = 17,        // random walks
+  kLabor = 18,       // keys of LABOR's draws
+  kCacheOrder = 32,  // the RANDOM cache policy; decides no bit of a model
 };
 
-// Epochs are numbered from 0; this one is reserved for calibration and pre-sampling, so that they
-// never see a batch of the job.
+// Epochs are numbered from 0. Those at the end of the range are reserved, so that what runs before
+// the job never sees one of its batches: this one for calibration, those below it, counted
+// downward, for pre-sampling.
 inline constexpr uint32_t kTrialEpoch = 0xFFFFFF;
+inline constexpr uint32_t kFirstPresampleEpoch = kTrialEpoch - 1;
 
 struct PhiloxKey {
   uint32_t lo;

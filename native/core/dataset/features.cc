@@ -1,82 +1,17 @@
 #include "core/dataset/features.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "core/base/atomic_file.h"
 #include "core/base/check.h"
-#include "core/base/memfd.h"
 #include "core/dataset/npy.h"
 
 namespace gnnd {
 namespace {
-
-Status IoError(const std::string& what, int error) {
-  return Status(Code::kIo, what + ": " + std::strerror(error));
-}
-
-Status WriteAll(int fd, std::span<const std::byte> bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return IoError("writing " + path, errno);
-    bytes = bytes.subspan(static_cast<uint64_t>(written));
-  }
-  return Status::Ok();
-}
-
-// Makes a rename in the folder of `path` durable.
-Status SyncFolder(const std::string& path) {
-  const size_t slash = path.find_last_of('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid() || fsync(fd.get()) != 0) return IoError("syncing " + folder, errno);
-  return Status::Ok();
-}
-
-// A file that appears at `path` when committed and otherwise never was.
-class AtomicFile {
- public:
-  explicit AtomicFile(std::string path)
-      : path_(std::move(path)), temporary_(path_ + ".tmp-XXXXXX") {}
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
-  ~AtomicFile() {
-    if (fd_.valid() && !committed_) unlink(temporary_.c_str());
-  }
-
-  Status Create() {
-    fd_ = UniqueFd(mkostemp(temporary_.data(), O_CLOEXEC));
-    if (!fd_.valid()) return IoError("creating a file beside " + path_, errno);
-    return Status::Ok();
-  }
-
-  Status Write(std::span<const std::byte> bytes) { return WriteAll(fd_.get(), bytes, path_); }
-
-  Status Commit() {
-    if (fsync(fd_.get()) != 0) return IoError("syncing " + path_, errno);
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-      return IoError("renaming to " + path_, errno);
-    }
-    committed_ = true;
-    return SyncFolder(path_);
-  }
-
- private:
-  std::string path_;
-  std::string temporary_;
-  UniqueFd fd_;
-  bool committed_ = false;
-};
 
 struct ColumnMoments {
   std::vector<double> mean;   // [dim]

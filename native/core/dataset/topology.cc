@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/dataset/alias.h"
 
 namespace gnnd {
 namespace {
@@ -25,7 +27,7 @@ uint64_t RoundUp(uint64_t value, uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-TopologyHeader HeaderOf(uint64_t num_nodes, uint64_t num_edges) {
+TopologyHeader HeaderOf(uint64_t num_nodes, uint64_t num_edges, bool alias) {
   TopologyHeader header{};
   header.magic = kTopologyMagic;
   header.version = kTopologyVersion;
@@ -33,7 +35,12 @@ TopologyHeader HeaderOf(uint64_t num_nodes, uint64_t num_edges) {
   header.num_edges = num_edges;
   header.indptr_at = sizeof(TopologyHeader);
   header.indices_at = RoundUp(header.indptr_at + (num_nodes + 1) * sizeof(uint64_t), kAlignment);
-  header.bytes = RoundUp(header.indices_at + num_edges * sizeof(uint32_t), kHugePageBytes);
+  uint64_t end = header.indices_at + num_edges * sizeof(uint32_t);
+  if (alias) {
+    header.alias_at = RoundUp(end, kAlignment);
+    end = header.alias_at + num_edges * sizeof(AliasEntry);
+  }
+  header.bytes = RoundUp(end, kHugePageBytes);
   return header;
 }
 
@@ -106,18 +113,56 @@ Status WriteIndices(int fd, const Dataset& dataset, const TopologyHeader& header
   return WriteChecked(fd, dataset.indices(), header.indices_at, check);
 }
 
+// Row by row; the rows are checked already. Writes as much at once as fills a chunk.
+Status WriteAlias(int fd, const Dataset& dataset, const TopologyHeader& header) {
+  const auto indptr = dataset.indptr();
+  const auto weights = dataset.edge_weights();
+  AliasBuilder builder;
+  std::vector<AliasEntry> entries;
+  uint64_t at = header.alias_at;
+  const auto flush = [&] {
+    const Status written = WriteAt(fd, std::as_bytes(std::span(entries)), at);
+    at += entries.size() * sizeof(AliasEntry);
+    entries.clear();
+    return written;
+  };
+  for (uint32_t v = 0; v < dataset.num_nodes(); ++v) {
+    const auto begin = static_cast<uint64_t>(indptr[v]);
+    const auto row = weights.subspan(begin, static_cast<uint64_t>(indptr[v + 1]) - begin);
+    const auto bad = std::find_if(row.begin(), row.end(), [](float weight) {
+      return !(weight >= 0) || weight > std::numeric_limits<float>::max();
+    });
+    if (bad != row.end()) {
+      return Status(Code::kDatasetCorrupt,
+                    "edge_weights.npy: must be finite and not negative, found " +
+                        std::to_string(*bad) + " at index " +
+                        std::to_string(begin + static_cast<uint64_t>(bad - row.begin())));
+    }
+    const uint64_t size = entries.size();
+    entries.resize(size + row.size());
+    builder.Build(row, entries.data() + size);
+    if (entries.size() * sizeof(AliasEntry) >= kChunkBytes) GNND_TRY(flush());
+  }
+  return flush();
+}
+
 }  // namespace
 
-Result<UniqueFd> CreateTopology(const Dataset& dataset) {
-  const TopologyHeader header = HeaderOf(dataset.num_nodes(), dataset.num_edges());
+Result<UniqueFd> CreateTopology(const Dataset& dataset, bool alias) {
+  if (alias && dataset.edge_weights().size() != dataset.num_edges()) {
+    return Status(Code::kInvalidArgument, "the dataset has no edge weights");
+  }
+  const TopologyHeader header = HeaderOf(dataset.num_nodes(), dataset.num_edges(), alias);
   Result<UniqueFd> memfd = CreateMemfd("gnnd-topology", header.bytes);
   if (!memfd.ok()) return memfd.status();
   const int fd = memfd->get();
   GNND_TRY(WriteAt(fd, std::as_bytes(std::span(&header, 1)), 0));
   GNND_TRY(WriteIndptr(fd, dataset, header));
   GNND_TRY(WriteIndices(fd, dataset, header));
+  if (alias) GNND_TRY(WriteAlias(fd, dataset, header));
   // The rest of the last huge page: the kernel collapses only what is filled.
-  const uint64_t end = header.indices_at + dataset.num_edges() * sizeof(uint32_t);
+  const uint64_t end = alias ? header.alias_at + dataset.num_edges() * sizeof(AliasEntry)
+                             : header.indices_at + dataset.num_edges() * sizeof(uint32_t);
   GNND_TRY(WriteAt(fd, std::vector<std::byte>(header.bytes - end), end));
   GNND_TRY(SealReadOnly(fd));
   // Sealed first: the kernel refuses to seal what is already collapsed.
@@ -148,7 +193,8 @@ Result<Topology> Topology::Attach(int fd) {
   const bool bounded = header.num_nodes > 0 && header.num_nodes < bytes / sizeof(uint64_t) &&
                        header.num_edges <= bytes / sizeof(uint32_t);
   const TopologyHeader expected =
-      bounded ? HeaderOf(header.num_nodes, header.num_edges) : TopologyHeader{};
+      bounded ? HeaderOf(header.num_nodes, header.num_edges, header.alias_at != 0)
+              : TopologyHeader{};
   if (!bounded || header.bytes != bytes || std::memcmp(&expected, &header, sizeof header) != 0) {
     return corrupted("sizes do not fit its " + std::to_string(bytes) + " bytes");
   }
@@ -157,6 +203,10 @@ Result<Topology> Topology::Attach(int fd) {
                            header.num_nodes + 1};
   topology.view_.indices = {reinterpret_cast<const uint32_t*>(mapping->data() + header.indices_at),
                             header.num_edges};
+  if (header.alias_at != 0) {
+    topology.view_.alias = {reinterpret_cast<const AliasEntry*>(mapping->data() + header.alias_at),
+                            header.num_edges};
+  }
   if (topology.view_.indptr.front() != 0 || topology.view_.indptr.back() != header.num_edges) {
     return corrupted("its rows do not cover its edges");
   }

@@ -26,14 +26,16 @@ struct TopologyHeader {
   uint64_t indptr_at;   // uint64[num_nodes + 1]
   uint64_t indices_at;  // uint32[num_edges]
   uint64_t bytes;       // size of the memfd
-  uint64_t reserved2;
+  uint64_t alias_at;    // AliasEntry[num_edges], 0 = none
 };
 static_assert(sizeof(TopologyHeader) == 64);
 
 // Copies the topology of `dataset` into a memfd, checking every element on the way (they are read
-// anyway), and seals it: nobody can write, grow or shrink it any more. Puts it on 2 MiB pages.
-// kDatasetCorrupt names file, place and value; kShmAllocationFailed when memory runs out.
-Result<UniqueFd> CreateTopology(const Dataset& dataset);
+// anyway), and seals it: nobody can write, grow or shrink it any more. Puts it on 2 MiB pages. With
+// `alias`, builds the rows' alias tables from the edge weights, which the dataset must have
+// (kInvalidArgument). kDatasetCorrupt names file, place and value; kShmAllocationFailed when memory
+// runs out.
+Result<UniqueFd> CreateTopology(const Dataset& dataset, bool alias = false);
 
 // A mapping of such a memfd. Move-only; views live as long as it does.
 class Topology {

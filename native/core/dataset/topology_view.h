@@ -5,13 +5,20 @@
 
 namespace gnnd {
 
+// A slot of a row's alias table (alias.h).
+struct AliasEntry {
+  uint32_t threshold;
+  uint32_t alias;  // a position in the row
+};
+
 // A graph in compressed sparse column form: row v lists the in-neighbours of node v.
 // Borrows its memory. Invariants: indptr has num_nodes + 1 entries, starts at 0, is monotone and
 // ends at indices.size(); every index is below num_nodes. Rows may be empty, hold self-loops and
-// repeat a neighbour.
+// repeat a neighbour. `alias` has an entry for each index, or none at all.
 struct TopologyView {
   std::span<const uint64_t> indptr;
   std::span<const uint32_t> indices;
+  std::span<const AliasEntry> alias{};
 
   uint32_t num_nodes() const { return static_cast<uint32_t>(indptr.size() - 1); }
   uint64_t num_edges() const { return indices.size(); }

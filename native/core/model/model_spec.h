@@ -11,7 +11,14 @@
 
 namespace gnnd {
 
-enum class ModelType : uint32_t { kGraphSage = 1, kGcn = 2 };
+enum class ModelType : uint32_t { kGraphSage = 1, kGcn = 2, kGat = 3, kGatV2 = 4, kPinSage = 5 };
+
+// Follows every layer but the last. ELU has alpha 1, leaky ReLU slope 0.01.
+enum class Activation : uint32_t { kRelu = 1, kElu = 2, kLeakyRelu = 3 };
+
+// Of hidden layers' rows: layer normalisation before the activation, division by the Euclidean
+// norm after it. PinSAGE's hidden rows always have norm 1.
+enum class Normalization : uint32_t { kNone = 1, kL2 = 2, kLayer = 3 };
 
 struct ModelSpec {
   ModelType type = ModelType::kGraphSage;
@@ -21,16 +28,56 @@ struct ModelSpec {
   uint32_t out_dim = 0;        // classes
   float dropout = 0.0F;        // on hidden layers' outputs
   float input_dropout = 0.0F;  // on input features
+
+  // GAT and GATv2. Hidden layers concatenate their heads, hidden_dim / heads columns each; the last
+  // layer has as many heads of out_dim columns and averages them.
+  uint32_t heads = 1;
+  float attention_dropout = 0.0F;  // on attention coefficients
+
+  Activation activation = Activation::kRelu;
+  Normalization normalization = Normalization::kNone;
+  // Adds the layer's input to its output, through a projection where their widths differ, and
+  // always through one in GAT and GATv2 (as torch_geometric does there).
+  bool residual = false;
+};
+
+// The normalisation that the model's hidden layers really have.
+inline Normalization NormalizationOf(const ModelSpec& spec) {
+  return spec.type == ModelType::kPinSage ? Normalization::kL2 : spec.normalization;
+}
+
+inline bool IsAttention(ModelType type) {
+  return type == ModelType::kGat || type == ModelType::kGatV2;
+}
+
+// The part a tensor plays in its layer.
+enum class TensorRole : uint32_t {
+  kWeight,          // of neighbours (GraphSAGE, PinSAGE), of sources (GATv2) or of all (GCN, GAT)
+  kBias,            // of the layer
+  kWeightSelf,      // of the row itself (GraphSAGE, PinSAGE) or of the destination (GATv2)
+  kWeightBias,      // GATv2: of kWeight's product
+  kWeightSelfBias,  // GATv2: of kWeightSelf's product
+  kProjection,      // PinSAGE: of a neighbour's row before it is aggregated
+  kProjectionBias,
+  kAttentionSource,       // GAT; GATv2's one vector
+  kAttentionDestination,  // GAT
+  kResidual,
+  kNormScale,  // layer normalisation
+  kNormShift,
 };
 
 // One tensor of the model. Names and shapes are those of torch_geometric's models of the same kind,
 // so that a checkpoint loads with load_state_dict: weights are [out, in].
 struct ParameterTensor {
   std::string name;
-  uint32_t rows = 0;   // out; 1-d tensors have cols = 0
-  uint32_t cols = 0;   // in
-  uint32_t layer = 0;  // 0 is the layer nearest the input features
-  bool is_bias = false;
+  uint32_t rows = 0;         // out; 1-d tensors have cols = 0
+  uint32_t cols = 0;         // in
+  uint32_t layer = 0;        // 0 is the layer nearest the input features
+  bool is_bias = false;      // 1-d, and initially `fill` everywhere
+  bool leading_one = false;  // the state dict's shape is [1, rows, cols] (attention vectors)
+  TensorRole role = TensorRole::kWeight;
+  uint32_t fan = 0;     // fan-in + fan-out of its Glorot-uniform initial values; 0 for biases
+  float fill = 0.0F;    // initial value of a bias
   uint64_t offset = 0;  // in floats from the start of the parameter vector; a multiple of 16
 
   uint64_t size() const { return static_cast<uint64_t>(rows) * (cols == 0 ? 1 : cols); }
@@ -41,9 +88,19 @@ struct ParameterManifest {
   uint64_t num_floats = 0;  // padded total; padding is always zero
 };
 
-// GraphSAGE (mean): convs.{l}.lin_l.weight (neighbours), .lin_l.bias, .lin_r.weight (self).
-// GCN: convs.{l}.bias, convs.{l}.lin.weight.
-// kInvalidArgument when a dimension is 0 or num_layers is not in 1..8.
+// Dimensions of a layer's input and output; the output of heads that are averaged counts once.
+struct LayerShape {
+  uint32_t in;
+  uint32_t out;
+};
+LayerShape ShapeOf(const ModelSpec& spec, uint32_t layer);
+
+// Whether layer `layer` has a residual projection; a residual without one adds the input itself.
+bool HasResidualProjection(const ModelSpec& spec, uint32_t layer);
+
+// The tensors of docs/formats/checkpoint.md, layer by layer.
+// kInvalidArgument, naming the field, when a dimension is 0, num_layers is not in 1..8, hidden_dim
+// is not a multiple of heads, or an option does not belong to the model.
 Result<ParameterManifest> ManifestOf(const ModelSpec& spec);
 
 }  // namespace gnnd

@@ -6,6 +6,7 @@
 
 #include "core/base/sha256.h"
 #include "core/base/status.h"
+#include "core/cache/feature_store.h"
 #include "core/sample/record.h"
 
 // What a Trainer computes, apart from when: the Trainer loop (trainer_loop.h) decides which batch
@@ -32,6 +33,14 @@ struct EvalReport {
   Sha256Digest parameters_sha256{};  // of what was evaluated (model/parameter_digest.h)
 };
 
+// What the last Extract did, and what there is to extract from.
+struct ExtractReport {
+  TierTraffic traffic;         // rows of the record's input nodes
+  uint64_t cache_rows = 0;     // of the Trainer's cache
+  uint64_t cache_fill_ns = 0;  // once, when it was made
+  uint64_t work_bytes = 0;     // memory that batches have taken so far, the cache aside
+};
+
 class TrainWork {
  public:
   virtual ~TrainWork() = default;
@@ -42,6 +51,9 @@ class TrainWork {
   // E: reads the record's features and labels into memory of its own. The record may be released
   // only after ComputeGradient of the same batch returned.
   virtual Status Extract(const RecordView& record) = 0;
+
+  // About the last Extract; zeros from an implementation that reads no features.
+  virtual ExtractReport extracted() const { return {}; }
 
   // T: gradient of the *sum* of the extracted batch's losses, written to every float of `gradient`
   // (padding zero). kNumericDivergence when the loss is not finite.

@@ -184,8 +184,22 @@ class TrainerLoop {
     }
     GNND_TRY(work_.Extract(record_));
     self_.log().AddStage(Stage::kExtract, MonotonicNs() - start_ns);
+    CountExtracted(work_.extracted());
     GNND_FAILPOINT("extract.after");
     return Status::Ok();
+  }
+
+  void CountExtracted(const ExtractReport& report) {
+    ExecutorLog& log = self_.log();
+    constexpr Counter kRows[] = {Counter::kDeviceRows, Counter::kHostRows, Counter::kDiskRows};
+    constexpr Counter kBytes[] = {Counter::kDeviceBytes, Counter::kHostBytes, Counter::kDiskBytes};
+    for (uint32_t tier = 0; tier < kNumTiers; ++tier) {
+      log.Add(kRows[tier], report.traffic.rows[tier]);
+      log.Add(kBytes[tier], report.traffic.bytes[tier]);
+    }
+    log.Raise(Counter::kCacheRows, report.cache_rows);
+    log.Raise(Counter::kCacheFillNs, report.cache_fill_ns);
+    log.Raise(Counter::kWorkBytes, report.work_bytes);
   }
 
   // Opens the record of a taken batch and sees that it is the one the ledger means.

@@ -13,9 +13,12 @@
 //   else draw j of f is t, uniform in [0, d - f + j], and pick j is t, unless an earlier pick of
 //   the row is t already: then it is d - f + j.
 //
+// With replacement every row of degree d > 0 takes f, draw j uniform in [0, d).
+//
 // Word k of a row is word k % 4 of Philox block k / 4. Draw j is the high half of word j times
-// (d - f + j + 1). From degree kTwoWordDegree on, where that would show a bias, it is the high half
-// of the 64-bit number with low word 2 j and high word 2 j + 1 times (d - f + j + 1).
+// (d - f + j + 1), with replacement times d. From degree kTwoWordDegree on, where that would show a
+// bias, it is the high half of the 64-bit number with low word 2 j and high word 2 j + 1 times the
+// same.
 
 namespace gnnd {
 
@@ -27,9 +30,9 @@ struct DrawStream {
   PhiloxCounter counter;  // of node 0, block 0
 };
 
-GNND_HD DrawStream DrawStreamOf(const BatchKey& key, uint32_t hop) {
-  return DrawStream{KeyOf(key.random_seed),
-                    CounterOf(Purpose::kSample, key.epoch, key.batch, hop, 0, 0)};
+GNND_HD DrawStream DrawStreamOf(const BatchKey& key, uint32_t hop,
+                                Purpose purpose = Purpose::kSample) {
+  return DrawStream{KeyOf(key.random_seed), CounterOf(purpose, key.epoch, key.batch, hop, 0, 0)};
 }
 
 // Words 4 * block to 4 * block + 3 of the row of `node`.

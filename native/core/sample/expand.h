@@ -23,11 +23,14 @@ namespace gnnd {
 // What a hop reads and writes. Pointers lead into the record's slot.
 struct HopTask {
   DrawStream stream;
-  uint32_t num_dst;  // rows nodes[0 .. num_dst)
-  uint32_t* nodes;   // all nodes so far; grows
-  uint32_t count;    // of nodes
-  uint32_t* indptr;  // [num_dst + 1], out
-  uint32_t* src;     // [edges], out
+  uint32_t first_row;  // rows nodes[first_row .. num_dst) are drawn
+  uint32_t num_dst;
+  uint32_t* nodes;     // all nodes so far; grows
+  uint32_t count;      // of nodes
+  uint32_t* indptr;    // [num_dst + 1], out; entries up to first_row stand
+  uint32_t* src;       // [edges], out
+  float* weight;       // [edges], out, or null
+  uint32_t num_edges;  // written: at first those of the rows before first_row
 };
 
 // Buffers of the ring, owned by the sampler and sized once.
@@ -50,7 +53,7 @@ class ExpandBuffers {
   explicit ExpandBuffers(uint32_t max_fanout) : row_picker(max_fanout) {
     const uint32_t edges = std::max(kMaxGroupEdges, max_fanout);
     for (Slot& slot : slots) {
-      slot.edge_at.resize(edges);
+      slot.edge_at.resize(edges + kMaxAliasDraws);  // the last row may write more than it keeps
       slot.ids.resize(edges);
     }
   }
@@ -69,116 +72,40 @@ class ExpandBuffers {
   RowPicker row_picker;
 };
 
-// Expands one hop with a finite fanout. Table is DenseRelabel or HashRelabel.
+// What the roads by groups of rows share: the ring's first stage and its last two.
+// Table is DenseRelabel or HashRelabel.
 template <typename Table>
-class SampledHop {
- public:
-  SampledHop(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
-             PickGroupFn pick_group, uint32_t fanout, HopTask* task)
+class HopRing {
+ protected:
+  HopRing(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
+          uint32_t rows_per_group, HopTask* task)
       : graph_indptr_(topology.indptr.data()),
         graph_indices_(topology.indices.data()),
         table_(table),
         buffers_(buffers),
-        pick_group_(pick_group),
-        fanout_(fanout),
-        rows_per_group_(ExpandBuffers::RowsPerGroup(fanout)),
-        num_groups_((task->num_dst + rows_per_group_ - 1) / rows_per_group_),
-        task_(task) {}
+        task_(task),
+        rows_per_group_(rows_per_group),
+        num_groups_((task->num_dst - task->first_row + rows_per_group - 1) / rows_per_group),
+        drawn_(task->num_edges) {}
 
-  // Returns the number of edges.
-  uint32_t Run() {
-    task_->indptr[0] = 0;
-    PrefetchRows(0);
-    PrefetchRows(1);
-    for (uint32_t g = 0; g < num_groups_ + 2; ++g) {
-      PrefetchRows(g + 2);
-      // The oldest group first: its lines have arrived, and the loads behind it overlap with it.
-      if (g >= 2) Insert(SlotOf(g - 2));
-      if (g >= 1 && g <= num_groups_) Read(&SlotOf(g - 1));
-      if (g < num_groups_) Draw(g);
-    }
-    return inserted_;
-  }
-
- private:
   ExpandBuffers::Slot& SlotOf(uint32_t group) {
     return buffers_->slots[group % ExpandBuffers::kSlots];
   }
-  uint32_t RowsBefore(uint32_t group) const {
+  uint32_t FirstRow(uint32_t group) const {
     return static_cast<uint32_t>(
-        std::min<uint64_t>(uint64_t{group} * rows_per_group_, task_->num_dst));
+        std::min<uint64_t>(task_->first_row + uint64_t{group} * rows_per_group_, task_->num_dst));
   }
 
   void PrefetchRows(uint32_t group) const {
-    const uint32_t end = RowsBefore(group + 1);
-    for (uint32_t row = RowsBefore(group); row < end; ++row) {
+    const uint32_t end = FirstRow(group + 1);
+    for (uint32_t row = FirstRow(group); row < end; ++row) {
       __builtin_prefetch(graph_indptr_ + task_->nodes[row]);
     }
   }
 
-  void Draw(uint32_t group) {
-    ExpandBuffers::Slot& slot = SlotOf(group);
-    const uint32_t begin = RowsBefore(group);
-    const uint32_t rows = RowsBefore(group + 1) - begin;
-    slot.size = 0;
-    if (fanout_ <= kMaxGroupFanout) {
-      DrawGroup(begin, rows, &slot);
-    } else {
-      for (uint32_t row = begin; row < begin + rows; ++row) {
-        const uint32_t node = task_->nodes[row];
-        const uint64_t start = graph_indptr_[node];
-        DrawRow(node, start, graph_indptr_[node + 1] - start, &slot);
-        FinishRow(row, graph_indptr_[node + 1] - start, &slot);
-      }
-    }
-    drawn_ += slot.size;
-  }
-
-  void DrawGroup(uint32_t begin, uint32_t rows, ExpandBuffers::Slot* slot) {
-    alignas(64) uint32_t nodes[kGroupRows] = {};
-    alignas(64) uint32_t degrees[kGroupRows] = {};  // of rows that are drawn by group, else 0
-    alignas(64) uint32_t picks[kGroupRows * kMaxGroupFanout];
-    uint64_t starts[kGroupRows];
-    uint64_t lengths[kGroupRows];
-    for (uint32_t r = 0; r < rows; ++r) {
-      nodes[r] = task_->nodes[begin + r];
-      starts[r] = graph_indptr_[nodes[r]];
-      lengths[r] = graph_indptr_[nodes[r] + 1] - starts[r];
-      degrees[r] = lengths[r] < kTwoWordDegree ? static_cast<uint32_t>(lengths[r]) : 0;
-    }
-    pick_group_(task_->stream, nodes, degrees, fanout_, picks);
-    for (uint32_t r = 0; r < rows; ++r) {
-      if (lengths[r] >= kTwoWordDegree) [[unlikely]] {
-        DrawRow(nodes[r], starts[r], lengths[r], slot);
-      } else {
-        // All positions whatever the degree: a loop whose length is always the same.
-        uint64_t* edge_at = slot->edge_at.data() + slot->size;
-        for (uint32_t j = 0; j < fanout_; ++j) {
-          edge_at[j] = starts[r] + picks[j * kGroupRows + r];
-          __builtin_prefetch(graph_indices_ + edge_at[j]);
-        }
-      }
-      FinishRow(begin + r, lengths[r], slot);
-    }
-  }
-
-  void DrawRow(uint32_t node, uint64_t start, uint64_t degree, ExpandBuffers::Slot* slot) {
-    uint64_t* edge_at = slot->edge_at.data() + slot->size;
-    const auto size = static_cast<uint32_t>(std::min<uint64_t>(degree, fanout_));
-    if (degree > fanout_) {
-      buffers_->row_picker.Pick(task_->stream, node, degree, fanout_, edge_at);
-    } else {
-      for (uint32_t j = 0; j < size; ++j) edge_at[j] = j;
-    }
-    for (uint32_t j = 0; j < size; ++j) {
-      edge_at[j] += start;
-      __builtin_prefetch(graph_indices_ + edge_at[j]);
-    }
-  }
-
-  void FinishRow(uint32_t row, uint64_t degree, ExpandBuffers::Slot* slot) {
-    slot->size += static_cast<uint32_t>(std::min<uint64_t>(degree, fanout_));
-    task_->indptr[row + 1] = drawn_ + slot->size;
+  // Closes a row whose edges end the slot.
+  void FinishRow(uint32_t row, const ExpandBuffers::Slot& slot) {
+    task_->indptr[row + 1] = drawn_ + slot.size;
   }
 
   void Read(ExpandBuffers::Slot* slot) const {
@@ -192,68 +119,200 @@ class SampledHop {
 
   void Insert(const ExpandBuffers::Slot& slot) {
     task_->count = table_->InsertAll(slot.ids.data(), slot.size, task_->nodes, task_->count,
-                                     task_->src + inserted_);
-    inserted_ += slot.size;
+                                     task_->src + task_->num_edges);
+    task_->num_edges += slot.size;
   }
 
   const uint64_t* graph_indptr_;
   const uint32_t* graph_indices_;
   Table* table_;
   ExpandBuffers* buffers_;
-  PickGroupFn pick_group_;
-  uint32_t fanout_;
+  HopTask* task_;
   uint32_t rows_per_group_;
   uint32_t num_groups_;
-  HopTask* task_;
-  uint32_t drawn_ = 0;     // edges of the groups drawn
-  uint32_t inserted_ = 0;  // edges written to src
+  uint32_t drawn_;  // edges of the groups drawn
 };
 
-// Expands one hop that takes whole rows; returns the number of edges. Rows are read in sequence, so
-// only the table entries are random reads: chunks of ids lie between their prefetch and their use.
+// Uniform draws with a finite fanout.
 template <typename Table>
-uint32_t ExpandFullRows(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
-                        HopTask* task) {
+class SampledHop : private HopRing<Table> {
+ public:
+  SampledHop(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
+             PickGroupFn pick_group, uint32_t fanout, bool replace, HopTask* task)
+      : Ring(topology, table, buffers, ExpandBuffers::RowsPerGroup(fanout), task),
+        pick_group_(pick_group),
+        fanout_(fanout),
+        replace_(replace) {}
+
+  void Run() {
+    this->PrefetchRows(0);
+    this->PrefetchRows(1);
+    for (uint32_t g = 0; g < this->num_groups_ + 2; ++g) {
+      this->PrefetchRows(g + 2);
+      // The oldest group first: its lines have arrived, and the loads behind it overlap with it.
+      if (g >= 2) this->Insert(this->SlotOf(g - 2));
+      if (g >= 1 && g <= this->num_groups_) this->Read(&this->SlotOf(g - 1));
+      if (g < this->num_groups_) Draw(g);
+    }
+  }
+
+ private:
+  using Ring = HopRing<Table>;
+  using Slot = ExpandBuffers::Slot;
+
+  uint32_t RowSize(uint64_t degree) const {
+    if (replace_) return degree == 0 ? 0 : fanout_;
+    return static_cast<uint32_t>(std::min<uint64_t>(degree, fanout_));
+  }
+
+  void Draw(uint32_t group) {
+    Slot& slot = this->SlotOf(group);
+    const uint32_t begin = this->FirstRow(group);
+    const uint32_t rows = this->FirstRow(group + 1) - begin;
+    slot.size = 0;
+    if (fanout_ <= kMaxGroupFanout) {
+      DrawGroup(begin, rows, &slot);
+    } else {
+      for (uint32_t row = begin; row < begin + rows; ++row) {
+        const uint32_t node = this->task_->nodes[row];
+        const uint64_t start = this->graph_indptr_[node];
+        DrawRow(node, start, this->graph_indptr_[node + 1] - start, &slot);
+        this->FinishRow(row, slot);
+      }
+    }
+    this->drawn_ += slot.size;
+  }
+
+  void DrawGroup(uint32_t begin, uint32_t rows, Slot* slot) {
+    alignas(64) uint32_t nodes[kGroupRows] = {};
+    alignas(64) uint32_t degrees[kGroupRows] = {};  // of rows that are drawn by group, else 0
+    alignas(64) uint32_t picks[kGroupRows * kMaxGroupFanout];
+    uint64_t starts[kGroupRows];
+    uint64_t lengths[kGroupRows];
+    for (uint32_t r = 0; r < rows; ++r) {
+      nodes[r] = this->task_->nodes[begin + r];
+      starts[r] = this->graph_indptr_[nodes[r]];
+      lengths[r] = this->graph_indptr_[nodes[r] + 1] - starts[r];
+      degrees[r] = lengths[r] < kTwoWordDegree ? static_cast<uint32_t>(lengths[r]) : 0;
+    }
+    pick_group_(this->task_->stream, nodes, degrees, fanout_, picks);
+    for (uint32_t r = 0; r < rows; ++r) {
+      if (lengths[r] >= kTwoWordDegree) [[unlikely]] {
+        DrawRow(nodes[r], starts[r], lengths[r], slot);
+      } else {
+        // All positions whatever the degree: a loop whose length is always the same.
+        uint64_t* edge_at = slot->edge_at.data() + slot->size;
+        for (uint32_t j = 0; j < fanout_; ++j) {
+          edge_at[j] = starts[r] + picks[j * kGroupRows + r];
+          __builtin_prefetch(this->graph_indices_ + edge_at[j]);
+        }
+        slot->size += RowSize(lengths[r]);
+      }
+      this->FinishRow(begin + r, *slot);
+    }
+  }
+
+  void DrawRow(uint32_t node, uint64_t start, uint64_t degree, Slot* slot) {
+    uint64_t* edge_at = slot->edge_at.data() + slot->size;
+    const uint32_t size = RowSize(degree);
+    if (size == 0) return;
+    if (replace_) {
+      RowPicker::PickWithReplacement(this->task_->stream, node, degree, fanout_, edge_at);
+    } else if (degree > fanout_) {
+      this->buffers_->row_picker.Pick(this->task_->stream, node, degree, fanout_, edge_at);
+    } else {
+      for (uint32_t j = 0; j < size; ++j) edge_at[j] = j;
+    }
+    for (uint32_t j = 0; j < size; ++j) {
+      edge_at[j] += start;
+      __builtin_prefetch(this->graph_indices_ + edge_at[j]);
+    }
+    slot->size += size;
+  }
+
+  PickGroupFn pick_group_;
+  uint32_t fanout_;
+  bool replace_;
+};
+
+// Ids on their way into a sample where rows are read in sequence: chunks of them wait between the
+// prefetch of their table entries and their use.
+template <typename Table>
+class IdStream {
+ public:
+  IdStream(Table* table, ExpandBuffers* buffers, HopTask* task)
+      : table_(table), task_(task), filling_(&buffers->slots[0]), waiting_(&buffers->slots[1]) {
+    filling_->size = 0;
+    waiting_->size = 0;
+  }
+
+  // Where the next up to `size` ids go; at most ExpandBuffers::kMaxGroupEdges or the largest
+  // fanout.
+  uint32_t* Room(uint32_t size) {
+    if (filling_->size + size > filling_->ids.size()) Flush();
+    return filling_->ids.data() + filling_->size;
+  }
+
+  // Takes the first `size` ids that were written there.
+  void Append(uint32_t size) {
+    const uint32_t* ids = filling_->ids.data() + filling_->size;
+    for (uint32_t k = 0; k < size; ++k) table_->Prefetch(ids[k]);
+    filling_->size += size;
+  }
+
+  void Finish() {
+    Flush();
+    Flush();
+  }
+
+ private:
+  // Writes the chunk that waits; the one that was filled waits from now on.
+  void Flush() {
+    task_->count = table_->InsertAll(waiting_->ids.data(), waiting_->size, task_->nodes,
+                                     task_->count, task_->src + task_->num_edges);
+    task_->num_edges += waiting_->size;
+    waiting_->size = 0;
+    std::swap(filling_, waiting_);
+  }
+
+  Table* table_;
+  HopTask* task_;
+  ExpandBuffers::Slot* filling_;
+  ExpandBuffers::Slot* waiting_;
+};
+
+// Expands one hop that takes whole rows: with `alias`, their entries of weight above 0.
+template <typename Table>
+void ExpandFullRows(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
+                    const AliasEntry* alias, HopTask* task) {
   constexpr uint32_t kRowsAhead = 16;
+  constexpr uint64_t kChunkIds = ExpandBuffers::kChunkIds;
   const uint64_t* graph_indptr = topology.indptr.data();
   const uint32_t* graph_indices = topology.indices.data();
-  ExpandBuffers::Slot* filling = &buffers->slots[0];
-  ExpandBuffers::Slot* waiting = &buffers->slots[1];
-  filling->size = 0;
-  waiting->size = 0;
-  uint32_t inserted = 0;
-  const auto insert_waiting = [&] {
-    task->count = table->InsertAll(waiting->ids.data(), waiting->size, task->nodes, task->count,
-                                   task->src + inserted);
-    inserted += waiting->size;
-    waiting->size = 0;
-  };
-
-  uint64_t edges = 0;
-  task->indptr[0] = 0;
-  for (uint32_t row = 0; row < task->num_dst; ++row) {
+  IdStream<Table> ids(table, buffers, task);
+  uint32_t edges = task->num_edges;
+  for (uint32_t row = task->first_row; row < task->num_dst; ++row) {
     const uint64_t row_ahead = uint64_t{row} + kRowsAhead;
     if (row_ahead < task->num_dst) __builtin_prefetch(graph_indptr + task->nodes[row_ahead]);
     const uint64_t next_row = uint64_t{row} + kRowsAhead / 4;
     if (next_row < task->num_dst) {
       __builtin_prefetch(graph_indices + graph_indptr[task->nodes[next_row]]);
     }
-    const uint64_t begin = graph_indptr[task->nodes[row]];
     const uint64_t end = graph_indptr[task->nodes[row] + 1];
-    for (uint64_t e = begin; e < end; ++e) {
-      filling->ids[filling->size] = graph_indices[e];
-      table->Prefetch(graph_indices[e]);
-      if (++filling->size < ExpandBuffers::kChunkIds) continue;
-      insert_waiting();
-      std::swap(filling, waiting);
+    for (uint64_t e = graph_indptr[task->nodes[row]]; e < end;) {
+      const uint64_t chunk_end = std::min(end, e + kChunkIds);
+      uint32_t* out = ids.Room(kChunkIds);
+      uint32_t size = 0;
+      for (; e < chunk_end; ++e) {
+        out[size] = graph_indices[e];
+        size += alias == nullptr || alias[e].threshold != 0 ? 1 : 0;
+      }
+      ids.Append(size);
+      edges += size;
     }
-    edges += end - begin;
-    task->indptr[row + 1] = static_cast<uint32_t>(edges);
+    task->indptr[row + 1] = edges;
   }
-  insert_waiting();
-  std::swap(filling, waiting);
-  insert_waiting();
-  return inserted;
+  ids.Finish();
 }
 
 }  // namespace gnnd

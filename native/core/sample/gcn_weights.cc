@@ -19,10 +19,10 @@ void GcnWeights::AddNodes(const TopologyView& topology, std::span<const uint32_t
   touched_ = std::max<uint64_t>(touched_, count);
 }
 
-void GcnWeights::Fill(std::span<const uint32_t> indptr, const uint32_t* src, float* weight,
-                      float* self_weight) const {
+void GcnWeights::Fill(std::span<const uint32_t> indptr, uint32_t first_row, const uint32_t* src,
+                      float* weight, float* self_weight) const {
   const double* const inv = inv_.data();
-  for (size_t row = 0; row + 1 < indptr.size(); ++row) {
+  for (size_t row = first_row; row + 1 < indptr.size(); ++row) {
     self_weight[row] = static_cast<float>(1.0 / (degree_[row] + 1.0));
     const uint32_t begin = indptr[row];
     const uint32_t end = indptr[row + 1];

@@ -28,10 +28,10 @@ class GcnWeights {
   // Reads the degrees of nodes not known yet; `nodes` are the batch's nodes so far.
   void AddNodes(const TopologyView& topology, std::span<const uint32_t> nodes);
 
-  // Writes the weights of a block: indptr[num_dst + 1] and src[num_edges] in, weight[num_edges] and
-  // self_weight[num_dst] out. All its nodes must be known.
-  void Fill(std::span<const uint32_t> indptr, const uint32_t* src, float* weight,
-            float* self_weight) const;
+  // Writes the weights of rows first_row .. of a block: indptr[num_dst + 1] and src[num_edges] in,
+  // weight[num_edges] and self_weight[num_dst] out. All its nodes must be known.
+  void Fill(std::span<const uint32_t> indptr, uint32_t first_row, const uint32_t* src,
+            float* weight, float* self_weight) const;
 
   // Memory touched so far.
   uint64_t bytes() const { return touched_ * 2 * sizeof(double); }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/sample/options.h"
 #include "core/sample/record.h"
 
 // Where each section of a job's records lies (docs/formats/record.md). Computed once per job from
@@ -19,23 +20,44 @@ inline constexpr int32_t kFullNeighbourhood = -1;
 // Largest finite fanout: a group of 16 rows is in flight at once and must stay small.
 inline constexpr int32_t kMaxFanout = 4096;
 
+// What bounds the edges of a row beside its degree.
+enum class RowBound : uint32_t {
+  kFanout,   // at most fanout edges of the graph, each once
+  kRepeats,  // at most fanout, not bounded by the graph's edges
+  kLabor,    // at most MaxLaborRow(fanout) edges of the graph, each once
+};
+
+// Most neighbours that a LABOR row takes. Its size is a random number with mean min(degree,
+// fanout); the chance of one beyond this bound is below 1e-60 (Chernoff), and the row then ends
+// there.
+constexpr uint32_t MaxLaborRow(uint32_t fanout) { return 4 * fanout + 64; }
+
 // What bounds a sample.
 struct SampleLimits {
   uint32_t num_nodes = 0;
   uint64_t num_edges = 0;
   uint32_t batch_size = 0;       // seeds
   std::vector<int32_t> fanouts;  // hop 0 (at the seeds) first; kFullNeighbourhood takes all
-  bool edge_weights = false;     // sections for edge and self weights
+  bool edge_weights = false;     // a section for them
+  bool self_weights = false;     // a section for them; only with edge weights
+  RowBound rows = RowBound::kFanout;
+  Expansion expansion = Expansion::kAll;
+  bool hot_ranks = false;  // a section for the input nodes' hot ranks
 };
 
-// Bounds and section offsets (bytes from the record's start) of one hop's block.
+// Those of a sampler's records.
+SampleLimits LimitsOf(uint32_t num_nodes, uint64_t num_edges, uint32_t batch_size,
+                      const SamplerOptions& options);
+
+// Bounds and section offsets (bytes from the record's start) of one hop's block. With
+// Expansion::kNew all hops share the sections of hop 0 (record.h).
 struct HopLayout {
   uint32_t max_dst = 0;
   uint32_t max_edges = 0;
   uint64_t indptr_at = 0;
   uint64_t src_at = 0;
   uint64_t weight_at = 0;       // 0 without edge weights
-  uint64_t self_weight_at = 0;  // 0 without edge weights
+  uint64_t self_weight_at = 0;  // 0 without self weights
 };
 
 class RecordLayout {
@@ -55,15 +77,19 @@ class RecordLayout {
   uint32_t max_seeds() const { return hops_[0].max_dst; }
   uint32_t max_nodes() const { return max_nodes_; }
   uint64_t nodes_at() const { return nodes_at_; }
+  uint64_t ranks_at() const { return ranks_at_; }  // 0 without hot ranks
   const HopLayout& hop(uint32_t index) const { return hops_[index]; }
 
  private:
   uint64_t AddSection(uint64_t elements);
+  Status AddBounds(const SampleLimits& limits);
+  void AddBlock(const SampleLimits& limits, uint32_t max_dst, uint32_t max_edges, HopLayout* hop);
 
   std::array<HopLayout, kMaxHops> hops_{};
   uint32_t num_hops_ = 0;
   uint32_t max_nodes_ = 0;
   uint64_t nodes_at_ = 0;
+  uint64_t ranks_at_ = 0;
   uint64_t slot_bytes_ = 0;
 };
 

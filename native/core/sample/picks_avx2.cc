@@ -2,7 +2,7 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
+#include "core/sample/philox_avx2.h"
 
 // Lane = row. A counter word lives in the low half of a 64-bit lane, where the widening multiply
 // wants it; what gathers in the high half is never read. Eight rows are two vectors, those at even
@@ -11,35 +11,11 @@
 namespace gnnd {
 namespace {
 
+using avx2::PhiloxLanes;
+using avx2::Words;
+
 constexpr uint32_t kLanes = 8;
 constexpr int kOddLanes = 0xAA;
-
-struct Words {
-  __m256i word[4];
-};
-
-inline __attribute__((always_inline)) Words PhiloxLanes(PhiloxKey key, PhiloxCounter counter,
-                                                        __m256i nodes, uint32_t block) {
-  const __m256i mul0 = _mm256_set1_epi64x(0xD2511F53);
-  const __m256i mul1 = _mm256_set1_epi64x(0xCD9E8D57);
-  __m256i c0 = nodes;
-  __m256i c1 = _mm256_set1_epi64x(static_cast<int64_t>(counter.word[1] | block));
-  __m256i c2 = _mm256_set1_epi64x(static_cast<int64_t>(counter.word[2]));
-  __m256i c3 = _mm256_set1_epi64x(static_cast<int64_t>(counter.word[3]));
-  for (int round = 0; round < 10; ++round) {
-    const __m256i k0 = _mm256_set1_epi64x(static_cast<int64_t>(key.lo));
-    const __m256i k1 = _mm256_set1_epi64x(static_cast<int64_t>(key.hi));
-    const __m256i p0 = _mm256_mul_epu32(c0, mul0);
-    const __m256i p1 = _mm256_mul_epu32(c2, mul1);
-    c0 = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p1, 32), c1), k0);
-    c2 = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p0, 32), c3), k1);
-    c1 = p1;
-    c3 = p0;
-    key.lo += 0x9E3779B9U;
-    key.hi += 0xBB67AE85U;
-  }
-  return Words{{c0, c1, c2, c3}};
-}
 
 void PickLanes(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
                uint32_t fanout, uint32_t* picks) {
@@ -80,7 +56,85 @@ void PickLanes(const DrawStream& stream, const uint32_t* nodes, const uint32_t* 
   }
 }
 
+void ReplaceLanes(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                  uint32_t fanout, uint32_t* picks) {
+  const __m256i node = _mm256_load_si256(reinterpret_cast<const __m256i*>(nodes));
+  const __m256i bound = _mm256_load_si256(reinterpret_cast<const __m256i*>(degrees));
+  const __m256i odd_node = _mm256_srli_epi64(node, 32);
+  const __m256i odd_bound = _mm256_srli_epi64(bound, 32);
+  for (uint32_t block = 0; block * 4 < fanout; ++block) {
+    const Words even = PhiloxLanes(stream.key, stream.counter, node, block);
+    const Words odd = PhiloxLanes(stream.key, stream.counter, odd_node, block);
+#pragma GCC unroll 4
+    for (uint32_t w = 0; w < 4; ++w) {
+      const uint32_t j = block * 4 + w;
+      if (j == fanout) return;
+      const __m256i even_t = _mm256_srli_epi64(_mm256_mul_epu32(even.word[w], bound), 32);
+      const __m256i odd_t = _mm256_mul_epu32(odd.word[w], odd_bound);
+      _mm256_store_si256(reinterpret_cast<__m256i*>(picks + j * kGroupRows),
+                         _mm256_blend_epi32(even_t, odd_t, kOddLanes));
+    }
+  }
+}
+
+void AliasLanes(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                uint32_t draws, uint32_t* slots, uint32_t* words) {
+  const __m256i node = _mm256_load_si256(reinterpret_cast<const __m256i*>(nodes));
+  const __m256i bound = _mm256_load_si256(reinterpret_cast<const __m256i*>(degrees));
+  const __m256i odd_node = _mm256_srli_epi64(node, 32);
+  const __m256i odd_bound = _mm256_srli_epi64(bound, 32);
+  for (uint32_t block = 0; block * 2 < draws; ++block) {
+    const Words even = PhiloxLanes(stream.key, stream.counter, node, block);
+    const Words odd = PhiloxLanes(stream.key, stream.counter, odd_node, block);
+#pragma GCC unroll 2
+    for (uint32_t w = 0; w < 4; w += 2) {
+      const uint32_t j = block * 2 + w / 2;
+      if (j == draws) return;
+      const __m256i even_t = _mm256_srli_epi64(_mm256_mul_epu32(even.word[w], bound), 32);
+      const __m256i odd_t = _mm256_mul_epu32(odd.word[w], odd_bound);
+      const __m256i odd_word = _mm256_slli_epi64(odd.word[w + 1], 32);
+      _mm256_store_si256(reinterpret_cast<__m256i*>(slots + j * kGroupRows),
+                         _mm256_blend_epi32(even_t, odd_t, kOddLanes));
+      _mm256_store_si256(reinterpret_cast<__m256i*>(words + j * kGroupRows),
+                         _mm256_blend_epi32(even.word[w + 1], odd_word, kOddLanes));
+    }
+  }
+}
+
+uint32_t RepeatLanes(const uint32_t* picks, uint32_t j) {
+  const auto* at = reinterpret_cast<const __m256i*>(picks);
+  constexpr uint32_t kStride = kGroupRows / kLanes;
+  const __m256i pick = _mm256_load_si256(at + j * kStride);
+  __m256i repeated = _mm256_setzero_si256();
+  for (uint32_t i = 0; i < j; ++i) {
+    repeated =
+        _mm256_or_si256(repeated, _mm256_cmpeq_epi32(pick, _mm256_load_si256(at + i * kStride)));
+  }
+  return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(repeated)));
+}
+
 }  // namespace
+
+void DrawAliasAvx2(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                   uint32_t draws, uint32_t* slots, uint32_t* words) {
+  for (uint32_t row = 0; row < kGroupRows; row += kLanes) {
+    AliasLanes(stream, nodes + row, degrees + row, draws, slots + row, words + row);
+  }
+}
+
+void FindRepeatsAvx2(const uint32_t* picks, uint32_t draws, uint16_t* repeats) {
+  for (uint32_t j = 0; j < draws; ++j) {
+    repeats[j] =
+        static_cast<uint16_t>(RepeatLanes(picks, j) | RepeatLanes(picks + kLanes, j) << kLanes);
+  }
+}
+
+void PickGroupReplaceAvx2(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                          uint32_t fanout, uint32_t* picks) {
+  for (uint32_t row = 0; row < kGroupRows; row += kLanes) {
+    ReplaceLanes(stream, nodes + row, degrees + row, fanout, picks + row);
+  }
+}
 
 void PickGroupAvx2(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
                    uint32_t fanout, uint32_t* picks) {

@@ -2,9 +2,10 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
+#include "core/sample/philox_avx512.h"
 
 // GCC 12 takes the deliberately undefined operand inside its own intrinsics for a mistake of ours.
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 
 // As picks_avx2.cc, with all sixteen rows of a group in one vector of 32-bit results.
@@ -12,35 +13,10 @@
 namespace gnnd {
 namespace {
 
+using avx512::PhiloxLanes;
+using avx512::Words;
+
 constexpr __mmask16 kOddLanes = 0xAAAA;
-
-struct Words {
-  __m512i word[4];
-};
-
-inline __attribute__((always_inline)) Words PhiloxLanes(PhiloxKey key, PhiloxCounter counter,
-                                                        __m512i nodes, uint32_t block) {
-  constexpr int kXor3 = 0x96;
-  const __m512i mul0 = _mm512_set1_epi64(0xD2511F53);
-  const __m512i mul1 = _mm512_set1_epi64(0xCD9E8D57);
-  __m512i c0 = nodes;
-  __m512i c1 = _mm512_set1_epi64(static_cast<int64_t>(counter.word[1] | block));
-  __m512i c2 = _mm512_set1_epi64(static_cast<int64_t>(counter.word[2]));
-  __m512i c3 = _mm512_set1_epi64(static_cast<int64_t>(counter.word[3]));
-  for (int round = 0; round < 10; ++round) {
-    const __m512i k0 = _mm512_set1_epi64(static_cast<int64_t>(key.lo));
-    const __m512i k1 = _mm512_set1_epi64(static_cast<int64_t>(key.hi));
-    const __m512i p0 = _mm512_mul_epu32(c0, mul0);
-    const __m512i p1 = _mm512_mul_epu32(c2, mul1);
-    c0 = _mm512_ternarylogic_epi64(_mm512_srli_epi64(p1, 32), c1, k0, kXor3);
-    c2 = _mm512_ternarylogic_epi64(_mm512_srli_epi64(p0, 32), c3, k1, kXor3);
-    c1 = p1;
-    c3 = p0;
-    key.lo += 0x9E3779B9U;
-    key.hi += 0xBB67AE85U;
-  }
-  return Words{{c0, c1, c2, c3}};
-}
 
 }  // namespace
 
@@ -80,6 +56,60 @@ void PickGroupAvx512(const DrawStream& stream, const uint32_t* nodes, const uint
       store(j, _mm512_mask_mov_epi32(_mm512_set1_epi32(static_cast<int>(j)), sampled, pick));
       last = bound;
     }
+  }
+}
+
+void PickGroupReplaceAvx512(const DrawStream& stream, const uint32_t* nodes,
+                            const uint32_t* degrees, uint32_t fanout, uint32_t* picks) {
+  const __m512i node = _mm512_load_si512(nodes);
+  const __m512i bound = _mm512_load_si512(degrees);
+  const __m512i odd_node = _mm512_srli_epi64(node, 32);
+  const __m512i odd_bound = _mm512_srli_epi64(bound, 32);
+  for (uint32_t block = 0; block * 4 < fanout; ++block) {
+    const Words even = PhiloxLanes(stream.key, stream.counter, node, block);
+    const Words odd = PhiloxLanes(stream.key, stream.counter, odd_node, block);
+#pragma GCC unroll 4
+    for (uint32_t w = 0; w < 4; ++w) {
+      const uint32_t j = block * 4 + w;
+      if (j == fanout) return;
+      const __m512i even_t = _mm512_srli_epi64(_mm512_mul_epu32(even.word[w], bound), 32);
+      const __m512i odd_t = _mm512_mul_epu32(odd.word[w], odd_bound);
+      _mm512_store_si512(picks + j * kGroupRows, _mm512_mask_blend_epi32(kOddLanes, even_t, odd_t));
+    }
+  }
+}
+
+void DrawAliasAvx512(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                     uint32_t draws, uint32_t* slots, uint32_t* words) {
+  const __m512i node = _mm512_load_si512(nodes);
+  const __m512i bound = _mm512_load_si512(degrees);
+  const __m512i odd_node = _mm512_srli_epi64(node, 32);
+  const __m512i odd_bound = _mm512_srli_epi64(bound, 32);
+  for (uint32_t block = 0; block * 2 < draws; ++block) {
+    const Words even = PhiloxLanes(stream.key, stream.counter, node, block);
+    const Words odd = PhiloxLanes(stream.key, stream.counter, odd_node, block);
+#pragma GCC unroll 2
+    for (uint32_t w = 0; w < 4; w += 2) {
+      const uint32_t j = block * 2 + w / 2;
+      if (j == draws) return;
+      const __m512i even_t = _mm512_srli_epi64(_mm512_mul_epu32(even.word[w], bound), 32);
+      const __m512i odd_t = _mm512_mul_epu32(odd.word[w], odd_bound);
+      const __m512i odd_word = _mm512_slli_epi64(odd.word[w + 1], 32);
+      _mm512_store_si512(slots + j * kGroupRows, _mm512_mask_blend_epi32(kOddLanes, even_t, odd_t));
+      _mm512_store_si512(words + j * kGroupRows,
+                         _mm512_mask_blend_epi32(kOddLanes, even.word[w + 1], odd_word));
+    }
+  }
+}
+
+void FindRepeatsAvx512(const uint32_t* picks, uint32_t draws, uint16_t* repeats) {
+  for (uint32_t j = 0; j < draws; ++j) {
+    const __m512i pick = _mm512_load_si512(picks + j * kGroupRows);
+    uint32_t repeated = 0;
+    for (uint32_t i = 0; i < j; ++i) {
+      repeated |= _mm512_cmpeq_epi32_mask(pick, _mm512_load_si512(picks + i * kGroupRows));
+    }
+    repeats[j] = static_cast<uint16_t>(repeated);
   }
 }
 

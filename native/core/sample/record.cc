@@ -70,31 +70,51 @@ Status CheckHeader(const RecordHeader& header) {
 }
 
 // `num_dst` is what the hops before lead to.
-Status CheckBlock(const RecordHeader& header, uint32_t hop, uint32_t num_dst, const std::byte* base,
-                  SectionWalk* walk) {
+Status CheckBlock(const RecordHeader& header, uint32_t hop, uint32_t num_dst) {
   const BlockHeader& block = header.blocks[hop];
-  const bool weighted = header.blocks[0].weight_at != 0;
+  const BlockHeader& first = header.blocks[0];
   if (block.num_dst != num_dst) return CorruptedBlock(hop, "number of destinations");
   if (block.num_src < num_dst || block.num_src - num_dst > block.num_edges) {
     return CorruptedBlock(hop, "number of sources");
   }
   if (block.reserved != 0) return CorruptedBlock(hop, "a reserved field is set");
-  if ((block.weight_at != 0) != weighted || (block.self_weight_at != 0) != weighted) {
+  const bool weighted = block.weight_at != 0;
+  const bool self_weighted = block.self_weight_at != 0;
+  if (weighted != (first.weight_at != 0) || self_weighted != (first.self_weight_at != 0)) {
     return CorruptedBlock(hop, "edge weights in part of the record only");
   }
-  if (!walk->Add(block.indptr_at, uint64_t{num_dst} + 1)) return CorruptedBlock(hop, "indptr_at");
-  if (!walk->Add(block.src_at, block.num_edges)) return CorruptedBlock(hop, "src_at");
-  if (weighted && !walk->Add(block.weight_at, block.num_edges)) {
-    return CorruptedBlock(hop, "weight_at");
+  if (self_weighted && !weighted) return CorruptedBlock(hop, "self weights without edge weights");
+  if (!header.shares_rows()) return Status::Ok();
+  if (block.indptr_at != first.indptr_at || block.src_at != first.src_at ||
+      block.weight_at != first.weight_at || block.self_weight_at != first.self_weight_at) {
+    return CorruptedBlock(hop, "rows are shared in part of the record only");
   }
-  if (weighted && !walk->Add(block.self_weight_at, num_dst)) {
-    return CorruptedBlock(hop, "self_weight_at");
-  }
-  const uint32_t* indptr = WordsAt(base, block.indptr_at);
-  if (indptr[0] != 0 || indptr[num_dst] != block.num_edges) {
-    return CorruptedBlock(hop, "indptr does not run from 0 to the number of edges");
+  if (hop > 0 && block.num_edges < header.blocks[hop - 1].num_edges) {
+    return CorruptedBlock(hop, "fewer edges than the block before, whose rows it has");
   }
   return Status::Ok();
+}
+
+Status CheckSections(const RecordHeader& header, uint32_t hop, SectionWalk* walk) {
+  const BlockHeader& block = header.blocks[hop];
+  if (!walk->Add(block.indptr_at, uint64_t{block.num_dst} + 1)) {
+    return CorruptedBlock(hop, "indptr_at");
+  }
+  if (!walk->Add(block.src_at, block.num_edges)) return CorruptedBlock(hop, "src_at");
+  if (block.weight_at != 0 && !walk->Add(block.weight_at, block.num_edges)) {
+    return CorruptedBlock(hop, "weight_at");
+  }
+  if (block.self_weight_at != 0 && !walk->Add(block.self_weight_at, block.num_dst)) {
+    return CorruptedBlock(hop, "self_weight_at");
+  }
+  return Status::Ok();
+}
+
+Status CheckIndptrEnds(const RecordHeader& header, uint32_t hop, const std::byte* base) {
+  const BlockHeader& block = header.blocks[hop];
+  const uint32_t* indptr = WordsAt(base, block.indptr_at);
+  if (indptr[0] == 0 && indptr[block.num_dst] == block.num_edges) return Status::Ok();
+  return CorruptedBlock(hop, "indptr does not run from 0 to the number of edges");
 }
 
 // Invariants 1 to 4, element by element.
@@ -132,10 +152,19 @@ Result<RecordView> RecordView::Open(std::span<const std::byte> slot, bool deep) 
   if (!walk.Add(header.nodes_at, header.num_nodes)) return Corrupted("nodes_at");
   uint32_t num_nodes = header.num_seeds;
   for (uint32_t hop = 0; hop < header.num_hops; ++hop) {
-    GNND_TRY(CheckBlock(header, hop, num_nodes, view.base_, &walk));
+    GNND_TRY(CheckBlock(header, hop, num_nodes));
     num_nodes = header.blocks[hop].num_src;
+    // Shared sections are as long as the last block needs.
+    if (!header.shares_rows() || hop + 1 == header.num_hops) {
+      GNND_TRY(CheckSections(header, hop, &walk));
+    }
+  }
+  // All sections lie within the slot now.
+  for (uint32_t hop = 0; hop < header.num_hops; ++hop) {
+    GNND_TRY(CheckIndptrEnds(header, hop, view.base_));
   }
   if (header.num_nodes != num_nodes) return Corrupted("number of nodes");
+  if (header.ranks_at != 0 && !walk.Add(header.ranks_at, num_nodes)) return Corrupted("ranks_at");
   if (header.payload_bytes != walk.payload()) return Corrupted("payload_bytes");
   if (header.extent_bytes != walk.end()) return Corrupted("extent_bytes");
   if (deep) GNND_TRY(CheckElements(view));
@@ -146,6 +175,11 @@ std::span<const uint32_t> RecordView::nodes() const {
   return {WordsAt(base_, header_->nodes_at), header_->num_nodes};
 }
 
+std::span<const uint32_t> RecordView::ranks() const {
+  if (header_->ranks_at == 0) return {};
+  return {WordsAt(base_, header_->ranks_at), header_->num_nodes};
+}
+
 BlockView RecordView::block(uint32_t hop) const {
   const BlockHeader& header = header_->blocks[hop];
   BlockView view;
@@ -154,18 +188,15 @@ BlockView RecordView::block(uint32_t hop) const {
   view.indptr = {WordsAt(base_, header.indptr_at), size_t{header.num_dst} + 1};
   view.src = {WordsAt(base_, header.src_at), header.num_edges};
   if (header.weight_at != 0) {
-    const auto* weight = reinterpret_cast<const float*>(base_ + header.weight_at);
-    const auto* self_weight = reinterpret_cast<const float*>(base_ + header.self_weight_at);
-    view.weight = {weight, header.num_edges};
-    view.self_weight = {self_weight, header.num_dst};
+    view.weight = {reinterpret_cast<const float*>(base_ + header.weight_at), header.num_edges};
+  }
+  if (header.self_weight_at != 0) {
+    view.self_weight = {reinterpret_cast<const float*>(base_ + header.self_weight_at),
+                        header.num_dst};
   }
   return view;
 }
 
-uint64_t RecordView::num_edges() const {
-  uint64_t total = 0;
-  for (uint32_t hop = 0; hop < header_->num_hops; ++hop) total += header_->blocks[hop].num_edges;
-  return total;
-}
+uint64_t RecordView::num_edges() const { return header_->drawn_edges(); }
 
 }  // namespace gnnd

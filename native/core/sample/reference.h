@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/dataset/topology_view.h"
+#include "core/sample/options.h"
 #include "core/sample/record.h"
-#include "core/sample/sampler.h"
 
 // The sampler once more, written to be read: what Sampler must equal bit for bit, and what the
 // benchmark calls naive. One row after the other, no tables kept, no instruction sets.
@@ -25,9 +25,8 @@ struct ReferenceSample {
   std::vector<ReferenceBlock> blocks;  // hop 0 is at the seeds
 };
 
-// `seeds` are distinct nodes of the graph; `fanouts` as in SamplerOptions.
-ReferenceSample SampleReference(const TopologyView& topology, std::span<const int32_t> fanouts,
-                                EdgeWeights weights, const BatchKey& key,
-                                std::span<const uint32_t> seeds);
+// `seeds` are distinct nodes of the graph.
+ReferenceSample SampleReference(const TopologyView& topology, const SamplerOptions& options,
+                                const BatchKey& key, std::span<const uint32_t> seeds);
 
 }  // namespace gnnd

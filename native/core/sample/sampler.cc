@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/sample/labor_hop.h"
+#include "core/sample/weighted_hop.h"
 
 namespace gnnd {
 namespace {
@@ -36,13 +38,13 @@ void FinishHeader(RecordHeader* header) {
   };
   header->payload_bytes = sizeof(RecordHeader);
   add(header->nodes_at, header->num_nodes);
-  for (uint32_t hop = 0; hop < header->num_hops; ++hop) {
+  for (uint32_t hop = header->shares_rows() ? header->num_hops - 1 : 0; hop < header->num_hops;
+       ++hop) {
     const BlockHeader& block = header->blocks[hop];
     add(block.indptr_at, uint64_t{block.num_dst} + 1);
     add(block.src_at, block.num_edges);
-    if (block.weight_at == 0) continue;
-    add(block.weight_at, block.num_edges);
-    add(block.self_weight_at, block.num_dst);
+    if (block.weight_at != 0) add(block.weight_at, block.num_edges);
+    if (block.self_weight_at != 0) add(block.self_weight_at, block.num_dst);
   }
 }
 
@@ -53,12 +55,27 @@ Sampler::Sampler(TopologyView topology, SamplerOptions options, const RecordLayo
     : topology_(topology),
       options_(std::move(options)),
       layout_(layout),
-      pick_group_(PickGroupFor(instruction_set)),
+      pick_group_(PickGroupFor(instruction_set, options_.replace)),
+      alias_kernels_(AliasKernelsFor(instruction_set)),
+      labor_filter_(LaborFilterFor(instruction_set)),
+      walk_kernels_(WalkKernelsFor(instruction_set)),
       buffers_(MaxFiniteFanout(options_.fanouts)),
+      walk_buffers_(options_.algorithm == Algorithm::kWalk, options_.walk),
       gcn_weights_(options_.weights == EdgeWeights::kGcn ? layout.max_nodes() : 0),
       table_(MakeTable(topology.num_nodes(), layout.max_nodes(), options_.max_dense_table_bytes)) {
   GNND_CHECK(layout.num_hops() == options_.fanouts.size());
-  GNND_CHECK((layout.hop(0).weight_at != 0) == (options_.weights == EdgeWeights::kGcn));
+  GNND_CHECK((options_.algorithm == Algorithm::kLabor) ==
+             (options_.weights == EdgeWeights::kInverse));
+  GNND_CHECK((options_.algorithm == Algorithm::kWalk) ==
+             (options_.weights == EdgeWeights::kVisits));
+  GNND_CHECK(options_.walk.walks >= 1 && options_.walk.walks <= kMaxWalks);
+  GNND_CHECK(options_.walk.length >= 1 && options_.walk.length <= kMaxWalkLength);
+  GNND_CHECK(options_.walk.restart_prob >= 0 && options_.walk.restart_prob < 1);
+  GNND_CHECK(options_.labor_window >= 1);
+  GNND_CHECK(options_.algorithm != Algorithm::kWeighted ||
+             topology.alias.size() == topology.num_edges());
+  GNND_CHECK((layout.hop(0).weight_at != 0) == (options_.weights != EdgeWeights::kNone));
+  GNND_CHECK((layout.hop(0).self_weight_at != 0) == (options_.weights == EdgeWeights::kGcn));
 }
 
 Status Sampler::Sample(const BatchKey& key, std::span<const uint32_t> seeds,
@@ -95,8 +112,7 @@ Status Sampler::SampleWith(TableType* table, const BatchKey& key, std::span<cons
   if (inserted.ok()) {
     gcn_weights_.Begin();
     for (uint32_t hop = 0; hop < header.num_hops; ++hop) {
-      task.stream = DrawStreamOf(key, hop);
-      header.blocks[hop] = SampleHop(table, hop, slot, &task);
+      header.blocks[hop] = SampleHop(table, key, hop, slot, &task);
     }
   }
   table->End(task.count);
@@ -130,37 +146,79 @@ Status Sampler::InsertSeeds(TableType* table, std::span<const uint32_t> seeds, u
 }
 
 template <typename TableType>
-BlockHeader Sampler::SampleHop(TableType* table, uint32_t hop, std::byte* slot, HopTask* task) {
+BlockHeader Sampler::SampleHop(TableType* table, const BatchKey& key, uint32_t hop, std::byte* slot,
+                               HopTask* task) {
   const HopLayout& place = layout_.hop(hop);
-  const int32_t fanout = options_.fanouts[hop];
-  // Every node so far is expanded.
+  const bool appends = hop > 0 && options_.expansion == Expansion::kNew;
+  task->first_row = appends ? task->num_dst : 0;
   task->num_dst = task->count;
   task->indptr = WordsAt(slot, place.indptr_at);
   task->src = WordsAt(slot, place.src_at);
+  task->weight = place.weight_at == 0 ? nullptr : FloatsAt(slot, place.weight_at);
+  if (!appends) {
+    task->num_edges = 0;
+    task->indptr[0] = 0;
+  }
+  Expand(table, key, hop, task);
+  if (options_.weights == EdgeWeights::kGcn) {
+    gcn_weights_.AddNodes(topology_, {task->nodes, task->count});
+    gcn_weights_.Fill({task->indptr, size_t{task->num_dst} + 1}, task->first_row, task->src,
+                      task->weight, FloatsAt(slot, place.self_weight_at));
+  }
 
   BlockHeader block{};
   block.num_dst = task->num_dst;
-  block.num_edges = fanout == kFullNeighbourhood
-                        ? ExpandFullRows(topology_, table, &buffers_, task)
-                        : SampledHop<TableType>(topology_, table, &buffers_, pick_group_,
-                                                static_cast<uint32_t>(fanout), task)
-                              .Run();
+  block.num_edges = task->num_edges;
   block.num_src = task->count;
   block.indptr_at = place.indptr_at;
   block.src_at = place.src_at;
-  if (options_.weights == EdgeWeights::kGcn) {
-    block.weight_at = place.weight_at;
-    block.self_weight_at = place.self_weight_at;
-    gcn_weights_.AddNodes(topology_, {task->nodes, task->count});
-    gcn_weights_.Fill({task->indptr, size_t{task->num_dst} + 1}, task->src,
-                      FloatsAt(slot, place.weight_at), FloatsAt(slot, place.self_weight_at));
-  }
+  block.weight_at = place.weight_at;
+  block.self_weight_at = place.self_weight_at;
   return block;
+}
+
+template <typename TableType>
+void Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task) {
+  const auto fanout = static_cast<uint32_t>(options_.fanouts[hop]);
+  if (options_.fanouts[hop] == kFullNeighbourhood) {
+    const bool by_weight = options_.algorithm == Algorithm::kWeighted;
+    const uint32_t first_edge = task->num_edges;
+    ExpandFullRows(topology_, table, &buffers_, by_weight ? topology_.alias.data() : nullptr, task);
+    if (options_.algorithm == Algorithm::kLabor) {
+      std::fill(task->weight + first_edge, task->weight + task->num_edges, 1.0F);
+    }
+    return;
+  }
+  switch (options_.algorithm) {
+    case Algorithm::kUniform:
+      task->stream = DrawStreamOf(key, hop);
+      SampledHop<TableType>(topology_, table, &buffers_, pick_group_, fanout, options_.replace,
+                            task)
+          .Run();
+      return;
+    case Algorithm::kWeighted:
+      task->stream = DrawStreamOf(key, hop, Purpose::kWeighted);
+      WeightedHop<TableType>(topology_, table, &buffers_, &weighted_picker_, alias_kernels_, fanout,
+                             options_.replace, task)
+          .Run();
+      return;
+    case Algorithm::kLabor:
+      LaborHop<TableType>(topology_, table, &buffers_, labor_filter_,
+                          LaborKeyOf(key, hop, options_.labor_window), fanout, task)
+          .Run();
+      return;
+    case Algorithm::kWalk:
+      task->stream = DrawStreamOf(key, hop, Purpose::kWalk);
+      WalkHop<TableType>(topology_, table, &buffers_, &walk_buffers_, walk_kernels_, fanout, task)
+          .Run();
+      return;
+  }
 }
 
 uint64_t Sampler::workspace_bytes() const {
   const uint64_t table = std::visit([](const auto& any) { return any.bytes(); }, table_);
-  return table + buffers_.bytes() + gcn_weights_.bytes();
+  return table + buffers_.bytes() + weighted_picker_.bytes() + walk_buffers_.bytes() +
+         gcn_weights_.bytes();
 }
 
 }  // namespace gnnd

@@ -11,32 +11,25 @@
 #include "core/dataset/topology_view.h"
 #include "core/sample/expand.h"
 #include "core/sample/gcn_weights.h"
+#include "core/sample/labor.h"
 #include "core/sample/layout.h"
+#include "core/sample/options.h"
 #include "core/sample/record.h"
 #include "core/sample/relabel.h"
+#include "core/sample/walk_hop.h"
+#include "core/sample/weighted.h"
 
-// k-hop uniform neighbour sampling without replacement, deduplicated and relabelled, written
-// straight into a queue slot. A batch is a pure function of its key (draw.h): the same key, seeds
+// Neighbour sampling by any algorithm of options.h, deduplicated and relabelled, written straight
+// into a queue slot. A batch is a pure function of its key (draw.h): the same key, seeds
 // and graph give the same bytes on every instruction set and in every process.
 
 namespace gnnd {
 
-enum class EdgeWeights : uint32_t {
-  kNone = 0,
-  kGcn = 1,  // gcn_weights.h
-};
-
-struct SamplerOptions {
-  std::vector<int32_t> fanouts;  // hop 0 (at the seeds) first; kFullNeighbourhood takes all
-  EdgeWeights weights = EdgeWeights::kNone;
-  // Graphs whose table of one entry per node would be larger are relabelled by hashing.
-  uint64_t max_dense_table_bytes = 200'000'000;
-};
-
 // One thread's. Allocates when made and, as batches grow, when its hash table does; never else.
 class Sampler {
  public:
-  // `layout` must be that of the same graph, fanouts and weights. Borrows the topology.
+  // `layout` must be that of the same graph and options. Borrows the topology, which has alias
+  // tables where the algorithm is kWeighted.
   Sampler(TopologyView topology, SamplerOptions options, const RecordLayout& layout,
           InstructionSet instruction_set);
 
@@ -58,13 +51,21 @@ class Sampler {
   Status InsertSeeds(TableType* table, std::span<const uint32_t> seeds, uint32_t* nodes,
                      uint32_t* count);
   template <typename TableType>
-  BlockHeader SampleHop(TableType* table, uint32_t hop, std::byte* slot, HopTask* task);
+  BlockHeader SampleHop(TableType* table, const BatchKey& key, uint32_t hop, std::byte* slot,
+                        HopTask* task);
+  template <typename TableType>
+  void Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task);
 
   TopologyView topology_;
   SamplerOptions options_;
   RecordLayout layout_;
   PickGroupFn pick_group_;
+  AliasKernels alias_kernels_;
+  LaborFilterFn labor_filter_;
+  WalkKernels walk_kernels_;
   ExpandBuffers buffers_;
+  WeightedPicker weighted_picker_;
+  WalkBuffers walk_buffers_;
   GcnWeights gcn_weights_;
   Table table_;
 };

@@ -50,6 +50,11 @@ void ExecutorLog::Add(Counter counter, uint64_t amount) {
   AddTo(row_.counters[static_cast<uint32_t>(counter)], amount);
 }
 
+void ExecutorLog::Raise(Counter counter, uint64_t value) {
+  std::atomic<uint64_t>& word = row_.counters[static_cast<uint32_t>(counter)];
+  if (value > word.load(std::memory_order_relaxed)) word.store(value, std::memory_order_relaxed);
+}
+
 void ExecutorLog::AddStage(Stage stage, uint64_t ns) {
   StageTimes& times = row_.stages[static_cast<uint32_t>(stage)];
   const uint64_t count = times.count.load(std::memory_order_relaxed);

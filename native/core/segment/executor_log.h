@@ -31,6 +31,8 @@ class ExecutorLog {
   void Progress(uint32_t activity, uint32_t epoch, uint32_t batch);
 
   void Add(Counter counter, uint64_t amount);
+  // For counters that hold a value instead of a sum: sets it, unless it is larger already.
+  void Raise(Counter counter, uint64_t value);
   void AddStage(Stage stage, uint64_t ns);
   // One operation on the queue that was blocked for `ns`.
   void AddWait(WaitSide side, uint64_t ns);

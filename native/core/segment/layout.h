@@ -59,8 +59,17 @@ enum class Counter : uint32_t {
   kLockOwnersDied = 13,
   kCorruptRecords = 14,
   kSlotsTrimmed = 15,
+  kDeviceRows = 16,  // input rows that extraction read, by tier
+  kHostRows = 17,
+  kDiskRows = 18,
+  kDeviceBytes = 19,  // the same in bytes
+  kHostBytes = 20,
+  kDiskBytes = 21,
+  kCacheRows = 22,    // rows the cache holds; set once
+  kCacheFillNs = 23,  // time to fill it; set once
+  kWorkBytes = 24,    // memory that a batch's work takes; its largest value
 };
-inline constexpr uint32_t kNumCounters = 16;
+inline constexpr uint32_t kNumCounters = 32;  // a multiple of 8, a cache line's worth
 
 // Upper bounds of the histograms' buckets, in nanoseconds; one more bucket follows for the rest.
 inline constexpr uint64_t kStageBoundsNs[] = {
@@ -188,7 +197,8 @@ struct alignas(64) ExecutorRow {
 };
 static_assert(std::is_standard_layout_v<ExecutorRow>);
 static_assert(offsetof(ExecutorRow, counters) == 64);
-static_assert(sizeof(ExecutorRow) == 64 + 128 + kNumStages * 656 + kNumWaitSides * 160);
+static_assert(sizeof(ExecutorRow) ==
+              64 + 8 * kNumCounters + kNumStages * 656 + kNumWaitSides * 160);
 
 struct SlotEntry {
   std::atomic<uint64_t> bytes;       // reserved while CLAIMED, payload from READY on

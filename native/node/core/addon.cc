@@ -8,6 +8,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   gnnd::node::DefineModel(env, exports);
   gnnd::node::DefineSegment(env, exports);
   gnnd::node::DefineSampler(env, exports);
+  gnnd::node::DefineCache(env, exports);
   return exports;
 }
 

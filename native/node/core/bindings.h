@@ -15,5 +15,6 @@ void DefineDataset(Napi::Env env, Napi::Object exports);
 void DefineModel(Napi::Env env, Napi::Object exports);
 void DefineSegment(Napi::Env env, Napi::Object exports);
 void DefineSampler(Napi::Env env, Napi::Object exports);
+void DefineCache(Napi::Env env, Napi::Object exports);
 
 }  // namespace gnnd::node

@@ -43,15 +43,16 @@ Napi::Value Standardize(const Napi::CallbackInfo& info) {
   return RunOnThread(info.Env(), [input, output] { return StandardizeFeatures(input, output); });
 }
 
-// topologyCreate(location): Promise<number>: a sealed memfd for all Samplers of the host
+// topologyCreate(location, alias): Promise<number>: a sealed memfd for all Samplers of the host
 Napi::Value MakeTopology(const Napi::CallbackInfo& info) {
   const DatasetLocation location = LocationOf(Fields(info[0], "location"));
+  const bool alias = info[1].As<Napi::Boolean>().Value();
   return RunOnThread<UniqueFd>(
       info.Env(),
-      [location]() -> Result<UniqueFd> {
+      [location, alias]() -> Result<UniqueFd> {
         Result<Dataset> dataset = Dataset::Open(location.folder, location.counts);
         if (!dataset.ok()) return dataset.status();
-        return CreateTopology(*dataset);
+        return CreateTopology(*dataset, alias);
       },
       [](Napi::Env env, UniqueFd& fd) -> Napi::Value {
         return Napi::Number::New(env, fd.Release());

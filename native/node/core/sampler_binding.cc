@@ -1,10 +1,12 @@
 #include <memory>
 #include <utility>
 
+#include "core/cache/hot_order.h"
 #include "core/dataset/topology.h"
-#include "core/run/khop_sample_work.h"
+#include "core/run/marked_sample_work.h"
 #include "core/run/sampler_loop.h"
 #include "node/core/bindings.h"
+#include "node/core/sample_work.h"
 #include "node/executor_options.h"
 
 // A Sampler's life: mirrors `samplerRun` of contract.ts.
@@ -23,17 +25,15 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   Result<Segment> segment = Segment::Attach(options.segment_fd, Access::kReadWrite);
   if (!segment.ok()) return segment.status();
 
-  KhopSampleWork::Options work_options;
-  work_options.random_seed = options.random_seed;
-  work_options.batch_size = options.sampling.batch_size;
-  for (const int64_t node : dataset->train()) {
-    work_options.train_nodes.push_back(static_cast<uint32_t>(node));
+  std::unique_ptr<SampleWork> work = SampleWorkOf(*dataset, std::move(*topology), options.sampling,
+                                                  options.random_seed, *layout);
+  if (options.cache.rows > 0) {
+    const Result<HotOrder> hot = HotOrder::Open(options.cache.order_path, dataset->num_nodes());
+    if (!hot.ok()) return hot.status();
+    work = std::make_unique<MarkedSampleWork>(
+        std::move(work), RankTable(hot->ranks(), options.cache.rows), layout->ranks_at());
   }
-  work_options.sampler.fanouts = options.sampling.fanouts;
-  work_options.sampler.weights =
-      options.sampling.gcn_weights ? EdgeWeights::kGcn : EdgeWeights::kNone;
-  KhopSampleWork work(std::move(*topology), std::move(work_options), *layout);
-  return RunSamplerLoop(*segment, options.executor, work);
+  return RunSamplerLoop(*segment, options.executor, *work);
 }
 
 // samplerRun(options): Promise<'COMPLETE' | 'STOPPED'>

@@ -1,6 +1,8 @@
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "core/cache/hot_order.h"
 #include "core/dataset/topology.h"
 #include "core/run/trainer_loop.h"
 #include "node/executor_options.h"
@@ -12,19 +14,44 @@
 namespace gnnd::node {
 namespace {
 
-struct OptimizerOptions {
-  double learning_rate;
-  double beta1;
-  double beta2;
-  double epsilon;
-  double weight_decay;
-  bool first_layer_only;
-};
+OptimizerType OptimizerTypeOf(const std::string& name) {
+  return OptionOf<OptimizerType>(name, {{"ADAM", OptimizerType::kAdam},
+                                        {"ADAMW", OptimizerType::kAdamW},
+                                        {"SGD", OptimizerType::kSgd}});
+}
+
+ScheduleType ScheduleTypeOf(const std::string& name) {
+  return OptionOf<ScheduleType>(name, {{"CONSTANT", ScheduleType::kConstant},
+                                       {"STEP", ScheduleType::kStep},
+                                       {"COSINE", ScheduleType::kCosine}});
+}
+
+ScheduleOptions ScheduleOf(const Fields& fields) {
+  ScheduleOptions schedule;
+  schedule.type = ScheduleTypeOf(fields.String("type"));
+  if (schedule.type == ScheduleType::kStep) {
+    schedule.step_epochs = fields.Uint32("stepEpochs");
+    schedule.gamma = fields.Double("gamma");
+  }
+  schedule.warmup_epochs = fields.Uint32("warmupEpochs");
+  schedule.steps_per_epoch = fields.Uint64("stepsPerEpoch");
+  schedule.epochs = fields.Uint64("epochs");
+  return schedule;
+}
 
 OptimizerOptions OptimizerOf(const Fields& fields) {
-  return {fields.Double("learningRate"), fields.Double("beta1"),
-          fields.Double("beta2"),        fields.Double("epsilon"),
-          fields.Double("weightDecay"),  fields.Bool("firstLayerOnly")};
+  OptimizerOptions options;
+  options.learning_rate = fields.Double("learningRate");
+  options.beta1 = fields.Double("beta1");
+  options.beta2 = fields.Double("beta2");
+  options.epsilon = fields.Double("epsilon");
+  options.weight_decay = fields.Double("weightDecay");
+  options.weight_decay_first_layer_only = fields.Bool("firstLayerOnly");
+  options.type = OptimizerTypeOf(fields.String("type"));
+  options.momentum = fields.Double("momentum");
+  options.clip_norm = fields.Double("clipNorm");
+  options.schedule = ScheduleOf(fields.Object("schedule"));
+  return options;
 }
 
 Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const ModelSpec& model,
@@ -40,18 +67,26 @@ Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const ModelSpec& mode
   TrainOptions train;
   train.model = model;
   train.random_seed = options.random_seed;
-  train.learning_rate = optimizer.learning_rate;
-  train.beta1 = optimizer.beta1;
-  train.beta2 = optimizer.beta2;
-  train.epsilon = optimizer.epsilon;
-  train.weight_decay = optimizer.weight_decay;
-  train.weight_decay_first_layer_only = optimizer.first_layer_only;
+  train.optimizer = optimizer;
   train.threads = threads;
   train.features = dataset->features();
   train.labels = dataset->labels();
   train.topology = topology->view();
+  // Draws by edge weight estimate weighted means; evaluation takes those.
+  if (options.sampling.sampler.algorithm == Algorithm::kWeighted) {
+    train.edge_weights = dataset->edge_weights();
+  }
   train.val_nodes = dataset->val();
   train.test_nodes = dataset->test();
+  HotOrder hot;
+  if (options.cache.rows > 0) {
+    Result<HotOrder> opened = HotOrder::Open(options.cache.order_path, dataset->num_nodes());
+    if (!opened.ok()) return opened.status();
+    hot = std::move(*opened);
+    train.hot_order = hot.order();
+    train.cache_rows = options.cache.rows;
+  }
+  train.features_on_disk = options.cache.features_on_disk;
   Result<std::unique_ptr<TorchWork>> work = TorchWork::Create(train);
   if (!work.ok()) return work.status();
   return RunTrainerLoop(*segment, options.executor, **work);

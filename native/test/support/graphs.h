@@ -1,12 +1,15 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/dataset/alias.h"
 #include "core/dataset/topology_view.h"
 
 // Small random graphs for tests. Everything follows from the random seed that a test names; a
@@ -24,13 +27,38 @@ inline uint64_t RandomSeed(uint64_t fallback) {
 struct Graph {
   std::vector<uint64_t> indptr{0};
   std::vector<uint32_t> indices;
+  std::vector<AliasEntry> alias;  // empty until SetWeights
 
-  TopologyView view() const { return {indptr, indices}; }
+  TopologyView view() const { return {indptr, indices, alias}; }
   void AddRow(const std::vector<uint32_t>& neighbours) {
     indices.insert(indices.end(), neighbours.begin(), neighbours.end());
     indptr.push_back(indices.size());
   }
+  void SetWeights(const std::vector<float>& weights) {
+    alias.resize(indices.size());
+    AliasBuilder builder;
+    for (size_t v = 0; v + 1 < indptr.size(); ++v) {
+      builder.Build(std::span(weights).subspan(indptr[v], indptr[v + 1] - indptr[v]),
+                    alias.data() + indptr[v]);
+    }
+  }
 };
+
+// Edge weights that differ by orders of magnitude; one in eight is 0, and so is a whole row now and
+// then.
+inline std::vector<float> RandomWeights(uint64_t random_seed, const Graph& graph) {
+  std::mt19937_64 generator(random_seed);
+  std::vector<float> weights(graph.indices.size());
+  for (size_t v = 0; v + 1 < graph.indptr.size(); ++v) {
+    const bool weightless = generator() % 16 == 0;
+    for (uint64_t e = graph.indptr[v]; e < graph.indptr[v + 1]; ++e) {
+      const float weight = std::ldexp(1.0F + static_cast<float>(generator() % 1024) / 1024.0F,
+                                      static_cast<int>(generator() % 12));
+      weights[e] = weightless || generator() % 8 == 0 ? 0.0F : weight;
+    }
+  }
+  return weights;
+}
 
 // Row lengths from 0 to `max_degree`, skewed to small ones; neighbours are uniform, so that
 // self-loops and repeated neighbours occur. About one row in eight is empty.

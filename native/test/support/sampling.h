@@ -31,8 +31,7 @@ inline std::vector<InstructionSet> AvailableSets() {
 inline RecordLayout LayoutFor(const TopologyView& topology, const SamplerOptions& options,
                               uint32_t batch_size) {
   const Result<RecordLayout> layout =
-      RecordLayout::Of({topology.num_nodes(), topology.num_edges(), batch_size, options.fanouts,
-                        options.weights == EdgeWeights::kGcn});
+      RecordLayout::Of(LimitsOf(topology.num_nodes(), topology.num_edges(), batch_size, options));
   REQUIRE_MESSAGE(layout.ok(), layout.status().message());
   return *layout;
 }

@@ -2,11 +2,14 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
 #include "core/base/philox.h"
+#include "train/attention_rows.h"
 #include "train/dropout.h"
+#include "train/exp.h"
 #include "train/gather_sum.h"
 #include "train/transpose.h"
 
@@ -211,6 +214,109 @@ TEST_CASE("the transpose lists each source's destinations in ascending order wit
   input.weight_per_destination = true;
   TransposeBlock(input, transposed.data(), dst.data(), carried.data());
   CHECK(carried == std::vector<float>{10, 30, 30, 10, 10});
+}
+
+struct AttentionCase {
+  uint32_t heads;
+  uint32_t columns;
+  bool v2;
+};
+
+// Everything the passes of one variant write, on a fixed random operand.
+std::vector<float> RunAttentionCase(const AttentionCase& c, InstructionSet set) {
+  constexpr uint32_t kDst = 11;
+  constexpr uint32_t kSrc = 31;
+  const uint32_t width = c.heads * c.columns;
+  std::mt19937_64 random(width);
+  std::vector<uint32_t> indptr = {0};
+  std::vector<uint32_t> index;
+  for (uint32_t r = 0; r < kDst; ++r) {
+    const uint64_t degree = r % 4 == 0 ? 0 : random() % 20;
+    for (uint64_t k = 0; k < degree; ++k) index.push_back(static_cast<uint32_t>(random() % kSrc));
+    if (r % 3 == 1) index.push_back(r);  // does not count beside the row itself
+    indptr.push_back(static_cast<uint32_t>(index.size()));
+  }
+  std::vector<uint32_t> edge(index.size());
+  for (uint32_t e = 0; e < edge.size(); ++e) edge[e] = e;
+  std::vector<uint32_t> transposed_indptr(kSrc + 1);
+  std::vector<uint32_t> transposed_dst(index.size());
+  std::vector<uint32_t> transposed_edge(index.size());
+  TransposeInput<uint32_t> transpose;
+  transpose.indptr = indptr;
+  transpose.src = index;
+  transpose.num_src = kSrc;
+  transpose.weight = edge.data();
+  TransposeBlock(transpose, transposed_indptr.data(), transposed_dst.data(),
+                 transposed_edge.data());
+  const auto source = RandomFloats(kSrc * width, 1);
+  const auto destination = RandomFloats(kDst * width, 2);
+  const auto attention = RandomFloats(width, 3);
+  const auto source_score = RandomFloats(kSrc * c.heads, 4);
+  const auto destination_score = RandomFloats(kDst * c.heads, 5);
+  const auto grad_out = RandomFloats(kDst * width, 6);
+
+  AttentionRows<float> op;
+  op.indptr = indptr.data();
+  op.index = index.data();
+  op.num_dst = kDst;
+  op.num_edges = index.size();
+  op.num_src = kSrc;
+  op.heads = c.heads;
+  op.columns = c.columns;
+  op.source = source.data();
+  const uint64_t scores = c.heads * op.stride();
+  std::vector<float> out(2 * scores + (kDst + 1 + kSrc) * width, 0.0F);
+  op.alpha = out.data();
+  op.weight = op.alpha;
+  op.grad_score = op.alpha + scores;
+  op.grad_out = grad_out.data();
+  op.grad_destination = op.grad_score + scores;
+  op.grad_attention = op.grad_destination + kDst * width;
+  op.grad_source = op.grad_attention + width;
+  op.transposed_indptr = transposed_indptr.data();
+  op.transposed_dst = transposed_dst.data();
+  op.transposed_edge = transposed_edge.data();
+  if (c.v2) {
+    op.destination = destination.data();
+    op.attention = attention.data();
+  } else {
+    op.source_score = source_score.data();
+    op.destination_score = destination_score.data();
+  }
+  const AttentionFunction run = AttentionVariant(set);
+  for (const AttentionPass pass : {AttentionPass::kForward, AttentionPass::kBackward}) {
+    run(op, pass, 0, 4);  // in two stretches, as two threads would
+    run(op, pass, 4, kDst);
+  }
+  if (c.v2) run(op, AttentionPass::kBackwardSrc, 0, kSrc);
+  return out;
+}
+
+TEST_CASE("every variant of the attention kernels gives the same bits") {
+  for (const bool v2 : {false, true}) {
+    for (const uint32_t heads : {1U, 3U, 8U}) {
+      for (const uint32_t columns : {1U, 7U, 8U, 19U, 32U}) {
+        const AttentionCase c{heads, columns, v2};
+        const auto expected = RunAttentionCase(c, InstructionSet::kScalar);
+        for (const InstructionSet set : SetsOfThisMachine()) {
+          INFO(NameOf(set), " heads ", heads, " columns ", columns, " v2 ", v2);
+          REQUIRE(SameBits(RunAttentionCase(c, set), expected));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "attention's exponential is that of the C library to a few ulp, 0 far below, NaN for NaN") {
+  for (float x = 0; x > -87.0F; x -= 0.0137F) {
+    const double exact = std::exp(static_cast<double>(x));
+    REQUIRE(std::abs(static_cast<double>(ExpOfNonPositive(x)) - exact) <= 4e-7 * exact);
+  }
+  CHECK(ExpOfNonPositive(0.0F) == 1.0F);
+  CHECK(ExpOfNonPositive(-88.0F) == 0.0F);
+  CHECK(ExpOfNonPositive(-std::numeric_limits<float>::infinity()) == 0.0F);
+  CHECK(std::isnan(ExpOfNonPositive(std::nanf(""))));
 }
 
 }  // namespace

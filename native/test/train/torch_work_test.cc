@@ -55,7 +55,7 @@ struct Partition {
     options.model.hidden_dim = 16;
     options.model.out_dim = 4;
     options.random_seed = 17;
-    options.learning_rate = 0.01;
+    options.optimizer.learning_rate = 0.01;
     options.features = features;
     options.labels = labels;
     options.topology = graph.view();
@@ -129,8 +129,8 @@ TEST_CASE("full-batch GCN learns a planted partition") {
   TrainOptions options = data.Options(ModelType::kGcn);
   options.model.dropout = 0.3F;
   options.model.input_dropout = 0.1F;
-  options.weight_decay = 5e-4;
-  options.weight_decay_first_layer_only = true;
+  options.optimizer.weight_decay = 5e-4;
+  options.optimizer.weight_decay_first_layer_only = true;
   Loop loop(options);
   BatchReport report;
   for (uint32_t epoch = 0; epoch < 100; ++epoch) {
@@ -161,8 +161,13 @@ TEST_CASE("sampled GraphSAGE learns a planted partition") {
 
 TEST_CASE("two Trainers that see the same batches hold the same bits") {
   const Partition data(200, 4, 40, 3);
-  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn}) {
+  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
+                               ModelType::kGatV2, ModelType::kPinSage}) {
     TrainOptions options = data.Options(type);
+    if (IsAttention(type)) {
+      options.model.heads = 4;
+      options.model.attention_dropout = 0.2F;
+    }
     options.model.dropout = 0.5F;
     Loop one(options);
     Loop other(options);
@@ -176,6 +181,44 @@ TEST_CASE("two Trainers that see the same batches hold the same bits") {
     CHECK(SameBits(one.parameters(), other.parameters()));
     CHECK(one.Evaluate().val_loss_sum == other.Evaluate().val_loss_sum);
   }
+}
+
+TEST_CASE("sampled attention and PinSAGE learn a planted partition") {
+  const Partition data(300, 4, 8, 12);
+  for (const ModelType type : {ModelType::kGat, ModelType::kGatV2, ModelType::kPinSage}) {
+    TrainOptions options = data.Options(type);
+    options.optimizer.type = OptimizerType::kAdamW;
+    options.optimizer.weight_decay = 1e-3;
+    options.optimizer.clip_norm = 5;
+    options.optimizer.schedule = {ScheduleType::kCosine, 1, 0.1, 2, 3, 30};
+    options.model.activation = Activation::kElu;
+    if (IsAttention(type)) options.model.heads = 4;
+    Loop loop(options);
+    BatchReport report;
+    for (uint32_t epoch = 0; epoch < 30; ++epoch) {
+      for (uint32_t batch = 0; batch < 3; ++batch) {
+        const auto first = data.train.begin() + batch * 60;
+        report = loop.Step(
+            TestRecord(data.graph, {{17, epoch, batch}, {first, first + 60}, {5, 5}, false}));
+      }
+    }
+    INFO(static_cast<uint32_t>(type));
+    CHECK(static_cast<double>(report.correct) > 0.85 * static_cast<double>(report.seeds));
+  }
+}
+
+TEST_CASE("prediction refuses nodes that are not in the graph and gives up when told to") {
+  const Partition data(100, 4, 8, 13);
+  Loop loop(data.Options(ModelType::kGraphSage));
+  std::vector<float> logits(4);
+  const auto predict = [&](int64_t node, bool alive) {
+    const std::vector<int64_t> nodes = {node};
+    return loop.work().Predict(loop.parameters(), nodes, [alive] { return alive; }, logits).code();
+  };
+  CHECK(predict(100, true) == Code::kInvalidArgument);
+  CHECK(predict(-1, true) == Code::kInvalidArgument);
+  CHECK(predict(3, false) == Code::kAborted);
+  CHECK(predict(3, true) == Code::kOk);
 }
 
 TEST_CASE("a gradient depends on its batch alone, not on batches before it") {
@@ -352,10 +395,10 @@ TEST_CASE("options that contradict each other are refused") {
     return work.ok() ? Code::kOk : work.status().code();
   };
   CHECK(refused([](TrainOptions&) {}) == Code::kOk);
-  CHECK(refused([](TrainOptions& o) { o.learning_rate = 0; }) == Code::kInvalidArgument);
-  CHECK(refused([](TrainOptions& o) { o.beta2 = 1; }) == Code::kInvalidArgument);
+  CHECK(refused([](TrainOptions& o) { o.optimizer.learning_rate = 0; }) == Code::kInvalidArgument);
+  CHECK(refused([](TrainOptions& o) { o.optimizer.beta2 = 1; }) == Code::kInvalidArgument);
   CHECK(refused([](TrainOptions& o) { o.threads = 0; }) == Code::kInvalidArgument);
-  CHECK(refused([](TrainOptions& o) { o.weight_decay = -1; }) == Code::kInvalidArgument);
+  CHECK(refused([](TrainOptions& o) { o.optimizer.weight_decay = -1; }) == Code::kInvalidArgument);
   CHECK(refused([](TrainOptions& o) { o.model.in_dim = 9; }) == Code::kInvalidArgument);
   CHECK(refused([](TrainOptions& o) { o.topology.indptr = o.topology.indptr.first(50); }) ==
         Code::kInvalidArgument);

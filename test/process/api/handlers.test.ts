@@ -53,6 +53,7 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [dataset.getDataset, client.call(dataset.getDataset, { name: 'datasets/cora' })],
     [dataset.listDatasets, client.call(dataset.listDatasets, {})],
     [dataset.validateDataset, client.call(dataset.validateDataset, { name: 'datasets/cora' })],
+    [dataset.reportCache, client.call(dataset.reportCache, { name: 'datasets/cora' })],
     [dataset.getOperation, client.call(dataset.getOperation, operationName)],
     [dataset.waitOperation, client.call(dataset.waitOperation, operationName)],
     [host.getHost, client.call(host.getHost, {})],
@@ -72,6 +73,7 @@ function throwing(error: unknown): ApiBackend {
   return {
     jobs: new Proxy(createFakeJobs(), handler),
     datasets: new Proxy({} as ApiBackend['datasets'], handler),
+    cacheReports: new Proxy({} as ApiBackend['cacheReports'], handler),
     host: new Proxy({} as ApiBackend['host'], handler),
   };
 }
@@ -85,7 +87,7 @@ describe('every handler', () => {
     }
     expect(
       api.events.filter((event) => event.kind === 'handled').map((event) => event.code),
-    ).toEqual(Array(15).fill('OK'));
+    ).toEqual(Array(16).fill('OK'));
   });
 
   it.each(errorReasons)('tells a client %s with exactly one ErrorInfo', async (reason) => {
@@ -124,7 +126,12 @@ describe('CreateJob', () => {
   /** Jobs that check a spec as the daemon does and keep what they were asked. */
   function checkingJobs() {
     const asked: CreateJob[] = [];
-    const context = { deviceNames: ['cpu:0'], smallestDeviceCores: 1, trainNodes: 140 };
+    const context = {
+      deviceNames: ['cpu:0'],
+      smallestDeviceCores: 1,
+      trainNodes: 140,
+      hasEdgeWeights: null,
+    };
     const create = (request: CreateJob) => {
       asked.push(request);
       const resolution = resolveJobSpec(request.spec, context);

@@ -44,6 +44,10 @@ export const hostView: ApiBackend['host'] = {
   ],
 };
 
+const emptyCacheReports: ApiBackend['cacheReports'] = {
+  report: ({ dataset }) => Promise.resolve({ dataset, digest: '', samplings: [] }),
+};
+
 export function fakeDatasets(): ApiBackend['datasets'] {
   return {
     import: () => operationRecord(),
@@ -64,7 +68,13 @@ export async function startApi(
   const jobs = createFakeJobs();
   const { log, lines } = createMemoryLog();
   const events: RpcEvent[] = [];
-  const backend = { jobs, datasets: fakeDatasets(), host: hostView, ...changes };
+  const backend = {
+    jobs,
+    datasets: fakeDatasets(),
+    cacheReports: emptyCacheReports,
+    host: hostView,
+    ...changes,
+  };
   const api = await serve(backend, {
     listen: [listen(folder)],
     log,

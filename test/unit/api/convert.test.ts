@@ -38,9 +38,28 @@ function throughWire(spec: JobSpecInput): unknown {
 
 const fullSpec: JobSpecInput = {
   dataset: 'npm',
-  model: { type: 'GCN', layers: 2, hiddenDim: 16, dropout: 0, inputDropout: 0.25 },
-  sampling: { fanouts: [-1, 4] },
+  model: {
+    type: 'GATV2',
+    layers: 2,
+    hiddenDim: 16,
+    dropout: 0,
+    inputDropout: 0.25,
+    heads: 2,
+    activation: 'ELU',
+    normalization: 'LAYER',
+    residual: false,
+    attentionDropout: 0,
+  },
+  sampling: {
+    fanouts: [-1, 4],
+    algorithm: 'RANDOM_WALK',
+    replace: false,
+    expansion: 'NEW',
+    walk: { walks: 4, length: 3, restartProb: 0, neighbors: 5 },
+    labor: { dependencyWindow: 0 },
+  },
   features: { standardize: false },
+  cache: { policy: 'PRESC', presampleEpochs: 2, ratio: 0.25, standbyRatio: 0 },
   training: {
     epochs: 200,
     batchSize: 140,
@@ -48,16 +67,25 @@ const fullSpec: JobSpecInput = {
     staleness: 0,
     randomSeed: '18446744073709551615',
     optimizer: {
+      type: 'SGD',
       learningRate: 0.01,
       beta1: 0.8,
       beta2: 0.99,
       epsilon: 1e-7,
       weightDecay: 5e-4,
       weightDecayScope: 'FIRST_LAYER',
+      momentum: 0,
+      clipNorm: 2.5,
     },
+    lrSchedule: { type: 'STEP', stepEpochs: 3, gamma: 0.5, warmupEpochs: 0 },
     threadsPerTrainer: 1,
   },
-  resources: { devices: 2, deviceNames: ['cpu:0', 'cpu:1'] },
+  resources: {
+    devices: 2,
+    deviceNames: ['cpu:0', 'cpu:1'],
+    deviceMemoryBytes: 2 ** 33,
+    hostMemoryBytes: 0,
+  },
   placement: { policy: 'FIXED', samplers: 1, standby: 'ALWAYS' },
   queue: { capacity: 0, maxBytes: 2 ** 40 },
   restart: { maxAttempts: 1, executorRestarts: 0 },
@@ -88,9 +116,19 @@ describe('job specs', () => {
       training: { epochs: 1 },
     });
     const wire = fromBinary(JobSpecSchema, toBinary(JobSpecSchema, message));
-    const context = { deviceNames: ['cpu:0'], smallestDeviceCores: 1, trainNodes: null };
+    const context = {
+      deviceNames: ['cpu:0'],
+      smallestDeviceCores: 1,
+      trainNodes: null,
+      hasEdgeWeights: null,
+    };
     expect(resolveJobSpec(specFromProto(wire), context)).toEqual({
-      violations: [{ path: 'spec.model.type', description: '"7": expected one of GRAPHSAGE, GCN' }],
+      violations: [
+        {
+          path: 'spec.model.type',
+          description: '"7": expected one of GRAPHSAGE, GCN, GAT, GATV2, PINSAGE',
+        },
+      ],
     });
   });
 });

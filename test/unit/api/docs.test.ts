@@ -31,7 +31,12 @@ describe('docs/job-spec.md', () => {
   it('has examples that are valid specs', () => {
     const examples = [...jobSpec.matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => text ?? '');
     expect(examples).toHaveLength(2);
-    const context = { deviceNames: ['cpu:0', 'cpu:1'], smallestDeviceCores: 1, trainNodes: null };
+    const context = {
+      deviceNames: ['cpu:0', 'cpu:1'],
+      smallestDeviceCores: 1,
+      trainNodes: null,
+      hasEdgeWeights: null,
+    };
     for (const text of examples) {
       const reading = readSpec({ file: 'job-spec.md', text });
       if ('problems' in reading) throw new Error(JSON.stringify(reading.problems));

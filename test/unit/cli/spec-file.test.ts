@@ -74,12 +74,12 @@ test('every problem is found at once, each with its line, path and what was mean
   ].join('\n');
   expect(problemsOf(text)).toEqual([
     'job.yaml:1:10 | spec.dataset | 7: expected text (in quotes, where it looks like a number)',
-    'job.yaml:2:15 | spec.model.type | "GCNN": expected one of GRAPHSAGE, GCN; did you mean GCN?',
+    'job.yaml:2:15 | spec.model.type | "GCNN": expected one of GRAPHSAGE, GCN, GAT, GATV2, PINSAGE; did you mean GCN?',
     'job.yaml:2:21 | spec.model.hiddn_dim | unknown key; did you mean hidden_dim?',
     'job.yaml:3:26 | spec.sampling.fanouts[1] | "ten": expected an integer',
     'job.yaml:5:11 | spec.training.epochs | 2.5: expected an integer',
     'job.yaml:6:3 | spec.training.seed | unknown key; did you mean random_seed?',
-    'job.yaml:7:3 | spec.training.lr | unknown key; did you mean spec.training.optimizer.learning_rate?',
+    'job.yaml:7:3 | spec.training.lr | unknown key; did you mean lr_schedule?',
     'job.yaml:8:20 | spec.queue.max_bytes | "512MB": expected a size such as 512MiB or 8GiB; did you mean 512MiB?',
     'job.yaml:9:22 | spec.timeouts.stall_ms | "90x": expected a duration such as 90s, 5m or 2h',
     'job.yaml:10:11 | spec.features | a list: expected a map of standardize',

@@ -24,6 +24,18 @@ function evenly(buckets: number): RawHistogram {
   return { counts: new Array<number>(buckets).fill(1), sum: 3.5 };
 }
 
+const cache: JobMetricsInput['cache'] = {
+  capacityRows: 270,
+  ratio: 0.1,
+  lookups: {
+    DEVICE: { HIT: { rows: 60, bytes: 600 }, MISS: { rows: 40, bytes: 400 } },
+    HOST: { HIT: { rows: 30, bytes: 300 }, MISS: { rows: 10, bytes: 100 } },
+    DISK: { HIT: { rows: 10, bytes: 100 }, MISS: { rows: 0, bytes: 0 } },
+  },
+  fillSeconds: 0.25,
+  presampleSeconds: 1.5,
+};
+
 /** A job with a Sampler and a standby Trainer on its first device and Trainers on the others. */
 export function jobInput(slot: number, devices: readonly string[]): JobMetricsInput {
   return {
@@ -72,6 +84,7 @@ export function jobInput(slot: number, devices: readonly string[]): JobMetricsIn
       corruptRecords: 0,
       lockOwnersDied: 0,
     },
+    cache,
     placement: {
       k: 2,
       samplerBatchSeconds: 0.01,

@@ -6,8 +6,26 @@ import { plainRequest } from './script-language.ts';
 
 const spec: JobSpec = {
   dataset: 'cora',
-  model: { type: 'GCN', layers: 2, hiddenDim: 16, dropout: 0.5, inputDropout: 0 },
-  sampling: { fanouts: [10, 10] },
+  model: {
+    type: 'GCN',
+    layers: 2,
+    hiddenDim: 16,
+    dropout: 0.5,
+    inputDropout: 0,
+    heads: 1,
+    activation: 'RELU',
+    normalization: 'NONE',
+    residual: false,
+    attentionDropout: 0,
+  },
+  sampling: {
+    fanouts: [10, 10],
+    algorithm: 'KHOP_UNIFORM',
+    replace: false,
+    expansion: 'ALL',
+    walk: { walks: 0, length: 0, restartProb: 0, neighbors: 0 },
+    labor: { dependencyWindow: 0 },
+  },
   features: { standardize: false },
   training: {
     epochs: 1,
@@ -16,16 +34,21 @@ const spec: JobSpec = {
     staleness: 0,
     randomSeed: '0',
     optimizer: {
+      type: 'ADAM',
       learningRate: 0.01,
       beta1: 0.9,
       beta2: 0.999,
       epsilon: 1e-8,
       weightDecay: 0,
       weightDecayScope: 'ALL',
+      momentum: 0,
+      clipNorm: 0,
     },
+    lrSchedule: { type: 'CONSTANT', stepEpochs: 0, gamma: 0, warmupEpochs: 0 },
     threadsPerTrainer: 1,
   },
-  resources: { devices: 3, deviceNames: [] },
+  cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: -1, standbyRatio: -1 },
+  resources: { devices: 3, deviceNames: [], deviceMemoryBytes: 0, hostMemoryBytes: 0 },
   placement: { policy: 'FIXED', samplers: 2, standby: 'OFF' },
   queue: { capacity: 0, maxBytes: 1 },
   restart: { maxAttempts: 5, executorRestarts: 7 },
@@ -43,9 +66,19 @@ describe("a job's request", () => {
       createdAtMs: 8,
       devices: { kind: 'count', count: 3 },
       placement: { policy: 'FIXED', fixedSamplers: 2, standby: 'OFF' },
+      mustCalibrate: false,
       restart: { maxAttempts: 5, executorRestarts: 7, startupFailures: 2 },
       timeouts: { pendingMs: 1, startupMs: 2, runMs: 5 },
     });
+  });
+
+  test('has to calibrate where a cache takes what a device has left', () => {
+    const resources = { ...spec.resources, deviceMemoryBytes: 1 };
+    expect(jobRequestOf({ ...base, spec: { ...spec, resources } }).mustCalibrate).toBe(true);
+    const cache = { ...spec.cache, ratio: 0.5 };
+    expect(jobRequestOf({ ...base, spec: { ...spec, resources, cache } }).mustCalibrate).toBe(
+      false,
+    );
   });
 
   test('waits for a stop longer than the supervisor may take for it', () => {
@@ -53,7 +86,8 @@ describe("a job's request", () => {
   });
 
   test('asks for devices by name where there are names', () => {
-    const named = { ...spec, resources: { devices: 2, deviceNames: ['cpu:1', 'cpu:0'] } };
+    const resources = { ...spec.resources, devices: 2, deviceNames: ['cpu:1', 'cpu:0'] };
+    const named = { ...spec, resources };
     expect(jobRequestOf({ ...base, spec: named }).devices).toEqual({
       kind: 'names',
       names: ['cpu:1', 'cpu:0'],

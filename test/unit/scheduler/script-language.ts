@@ -18,6 +18,7 @@ export const plainRequest: JobRequest = {
   createdAtMs: 0,
   devices: { kind: 'count', count: 2 },
   placement: { policy: 'AUTO', fixedSamplers: 0, standby: 'AUTO' },
+  mustCalibrate: false,
   restart: {
     maxAttempts: 3,
     startupFailures: 2,
@@ -183,6 +184,7 @@ function parseRequest(words: readonly string[]): JobRequest {
       fixedSamplers: Number(samplers),
       standby: (take('standby') ?? placement.standby) as JobRequest['placement']['standby'],
     },
+    mustCalibrate: false,
     restart: {
       ...restart,
       maxAttempts: number('attempts', restart.maxAttempts),

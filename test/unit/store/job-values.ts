@@ -4,9 +4,28 @@ import type { NewDataset, NewJob } from '../../../src/store/store.ts';
 
 export const someSpec: JobSpec = {
   dataset: 'cora',
-  model: { type: 'GRAPHSAGE', layers: 2, hiddenDim: 16, dropout: 0.5, inputDropout: 0 },
-  sampling: { fanouts: [10, -1] },
+  model: {
+    type: 'GRAPHSAGE',
+    layers: 2,
+    hiddenDim: 16,
+    dropout: 0.5,
+    inputDropout: 0,
+    heads: 1,
+    activation: 'RELU',
+    normalization: 'NONE',
+    residual: false,
+    attentionDropout: 0,
+  },
+  sampling: {
+    fanouts: [10, -1],
+    algorithm: 'LABOR',
+    replace: false,
+    expansion: 'NEW',
+    walk: { walks: 0, length: 0, restartProb: 0, neighbors: 0 },
+    labor: { dependencyWindow: 4 },
+  },
   features: { standardize: true },
+  cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: 0.25, standbyRatio: -1 },
   training: {
     epochs: 3,
     batchSize: 64,
@@ -14,16 +33,20 @@ export const someSpec: JobSpec = {
     staleness: 0,
     randomSeed: '18446744073709551615',
     optimizer: {
+      type: 'ADAM',
       learningRate: 0.003,
       beta1: 0.9,
       beta2: 0.999,
       epsilon: 1e-8,
       weightDecay: 0,
       weightDecayScope: 'ALL',
+      momentum: 0,
+      clipNorm: 0,
     },
+    lrSchedule: { type: 'CONSTANT', stepEpochs: 0, gamma: 0, warmupEpochs: 0 },
     threadsPerTrainer: 1,
   },
-  resources: { devices: 2, deviceNames: [] },
+  resources: { devices: 2, deviceNames: [], deviceMemoryBytes: 1 << 20, hostMemoryBytes: 0 },
   placement: { policy: 'AUTO', samplers: 0, standby: 'AUTO' },
   queue: { capacity: 0, maxBytes: 1 << 30 },
   restart: { maxAttempts: 3, executorRestarts: 10 },
@@ -65,6 +88,14 @@ export const somePlan: JobPlan = {
   queueCapacity: 4,
   slotBytes: 4096,
   parameterCount: 1234,
+  cache: {
+    policy: 'COMBINED',
+    trainerRows: 100,
+    standbyRows: 50,
+    rowBytes: 512,
+    rankMs: 12,
+    explanation: '25.0 % of the rows, as asked for',
+  },
 };
 
 export const someResult: JobResult = {

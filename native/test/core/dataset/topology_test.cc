@@ -6,11 +6,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/dataset/alias.h"
 #include "test/support/npy_files.h"
 
 namespace gnnd {
@@ -53,6 +57,51 @@ void CheckSame(const TopologyView& view, const TinyDataset& tiny) {
                            [](uint64_t a, int64_t b) { return a == static_cast<uint64_t>(b); }));
   CHECK(std::ranges::equal(view.indices, tiny.indices,
                            [](uint32_t a, int32_t b) { return a == static_cast<uint32_t>(b); }));
+}
+
+TEST_CASE("alias tables lie beside the topology when they are asked for") {
+  const TempFolder folder;
+  const TinyDataset tiny = PathOfSix();
+  tiny.WriteTo(folder);
+  const Result<Dataset> dataset = Dataset::Open(folder.path(), tiny.counts());
+  REQUIRE(dataset.ok());
+  const Result<UniqueFd> fd = CreateTopology(*dataset, true);
+  REQUIRE_MESSAGE(fd.ok(), fd.status().message());
+  const Result<Topology> topology = Topology::Attach(fd->get());
+  REQUIRE_MESSAGE(topology.ok(), topology.status().message());
+  CheckSame(topology->view(), tiny);
+  REQUIRE(topology->view().alias.size() == tiny.edge_weights.size());
+  AliasBuilder builder;
+  for (size_t v = 0; v + 1 < tiny.indptr.size(); ++v) {
+    const auto begin = static_cast<size_t>(tiny.indptr[v]);
+    const auto row = std::span(tiny.edge_weights)
+                         .subspan(begin, static_cast<size_t>(tiny.indptr[v + 1]) - begin);
+    std::vector<AliasEntry> expected(row.size());
+    builder.Build(row, expected.data());
+    for (size_t i = 0; i < row.size(); ++i) {
+      CHECK(topology->view().alias[begin + i].threshold == expected[i].threshold);
+      CHECK(topology->view().alias[begin + i].alias == expected[i].alias);
+    }
+  }
+}
+
+TEST_CASE("alias tables need edge weights that are finite and not negative") {
+  const auto refused = [](const TinyDataset& tiny) {
+    const TempFolder folder;
+    tiny.WriteTo(folder);
+    const Result<Dataset> dataset = Dataset::Open(folder.path(), tiny.counts());
+    REQUIRE(dataset.ok());
+    return CreateTopology(*dataset, true).status();
+  };
+  TinyDataset tiny = PathOfSix();
+  for (const float bad : {-1.0F, std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    tiny.edge_weights[3] = bad;
+    const Status status = refused(tiny);
+    CHECK(status.code() == Code::kDatasetCorrupt);
+    CHECK(status.message().find("at index 3") != std::string::npos);
+  }
+  tiny.edge_weights.clear();
+  CHECK(refused(tiny).code() == Code::kInvalidArgument);
 }
 
 // Attaches the bytes of a good topology in a new memfd of `bytes`, changed by `change`, sealed when

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <string>
+#include <vector>
 
 namespace gnnd {
 namespace {
@@ -46,6 +48,67 @@ TEST_CASE("a GCN layer has a bias and weights") {
   CHECK(manifest->tensors[5].rows == 3);
 }
 
+// "name [rows, cols]" of every tensor; cols of vectors are left out.
+std::vector<std::string> TensorsOf(const ModelSpec& spec) {
+  const auto manifest = ManifestOf(spec);
+  REQUIRE(manifest.ok());
+  std::vector<std::string> list;
+  for (const ParameterTensor& tensor : manifest->tensors) {
+    std::string shape = (tensor.leading_one ? "1, " : "") + std::to_string(tensor.rows);
+    if (tensor.cols != 0) shape += ", " + std::to_string(tensor.cols);
+    list.push_back(tensor.name + " [" + shape + "]");
+  }
+  return list;
+}
+
+TEST_CASE("GAT concatenates heads in hidden layers and averages wide ones in the last") {
+  ModelSpec spec = SpecOf(ModelType::kGat, 2);
+  spec.hidden_dim = 8;
+  spec.heads = 4;
+  const std::vector<std::string> expected = {
+      "convs.0.att_src [1, 4, 2]",  "convs.0.att_dst [1, 4, 2]", "convs.0.bias [8]",
+      "convs.0.lin.weight [8, 10]", "convs.1.att_src [1, 4, 3]", "convs.1.att_dst [1, 4, 3]",
+      "convs.1.bias [3]",           "convs.1.lin.weight [12, 8]"};
+  CHECK(TensorsOf(spec) == expected);
+}
+
+TEST_CASE("GATv2 has weights and biases for sources and destinations, and its own residual") {
+  ModelSpec spec = SpecOf(ModelType::kGatV2, 1);
+  spec.heads = 2;
+  spec.residual = true;
+  const std::vector<std::string> expected = {
+      "convs.0.att [1, 2, 3]",        "convs.0.bias [3]",
+      "convs.0.lin_l.weight [6, 10]", "convs.0.lin_l.bias [6]",
+      "convs.0.lin_r.weight [6, 10]", "convs.0.lin_r.bias [6]",
+      "convs.0.res.weight [3, 10]"};
+  CHECK(TensorsOf(spec) == expected);
+}
+
+TEST_CASE("PinSAGE projects neighbours; residuals project only where widths differ") {
+  ModelSpec spec = SpecOf(ModelType::kPinSage, 2);
+  spec.hidden_dim = 10;
+  spec.residual = true;
+  const std::vector<std::string> expected = {
+      "convs.0.lin.weight [10, 10]",   "convs.0.lin.bias [10]",
+      "convs.0.lin_l.weight [10, 10]", "convs.0.lin_l.bias [10]",
+      "convs.0.lin_r.weight [10, 10]", "convs.1.lin.weight [10, 10]",
+      "convs.1.lin.bias [10]",         "convs.1.lin_l.weight [3, 10]",
+      "convs.1.lin_l.bias [3]",        "convs.1.lin_r.weight [3, 10]",
+      "convs.1.res.weight [3, 10]"};
+  CHECK(TensorsOf(spec) == expected);
+}
+
+TEST_CASE("layer normalisation has a scale that starts at one and a shift, but not at the logits") {
+  ModelSpec spec = SpecOf(ModelType::kGcn, 2);
+  spec.normalization = Normalization::kLayer;
+  const std::vector<std::string> expected = {"convs.0.bias [7]",   "convs.0.lin.weight [7, 10]",
+                                             "norms.0.weight [7]", "norms.0.bias [7]",
+                                             "convs.1.bias [3]",   "convs.1.lin.weight [3, 7]"};
+  CHECK(TensorsOf(spec) == expected);
+  CHECK(ManifestOf(spec)->tensors[2].fill == 1.0F);
+  CHECK(ManifestOf(spec)->tensors[3].fill == 0.0F);
+}
+
 TEST_CASE("tensors start on cache lines and do not overlap") {
   const auto manifest = ManifestOf(SpecOf(ModelType::kGraphSage, 8));
   REQUIRE(manifest.ok());
@@ -83,6 +146,28 @@ TEST_CASE("a model that cannot be is refused with the field's name") {
               }),
               "input_dropout"));
   CHECK(names(message([](ModelSpec& spec) { spec.type = static_cast<ModelType>(7); }), "type"));
+  CHECK(names(message([](ModelSpec& spec) { spec.heads = 2; }), "heads"));
+  CHECK(
+      names(message([](ModelSpec& spec) { spec.attention_dropout = 0.1F; }), "attention_dropout"));
+  CHECK(names(message([](ModelSpec& spec) {
+                spec.type = ModelType::kGat;
+                spec.heads = 3;
+              }),
+              "hidden_dim"));
+  CHECK(names(message([](ModelSpec& spec) {
+                spec.type = ModelType::kGat;
+                spec.heads = 0;
+              }),
+              "heads"));
+  CHECK(names(message([](ModelSpec& spec) { spec.activation = static_cast<Activation>(0); }),
+              "activation"));
+  CHECK(names(message([](ModelSpec& spec) { spec.normalization = static_cast<Normalization>(0); }),
+              "normalization"));
+  CHECK(names(message([](ModelSpec& spec) {
+                spec.type = ModelType::kPinSage;
+                spec.normalization = Normalization::kLayer;
+              }),
+              "normalization"));
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST_CASE("a batch larger than the graph is bounded by it") {
 }
 
 TEST_CASE("sections are aligned, in order and far enough apart") {
-  const RecordLayout layout = LayoutOf({100'000, 1'000'000, 512, {7, 9}, true});
+  const RecordLayout layout = LayoutOf({100'000, 1'000'000, 512, {7, 9}, true, true});
   uint64_t end = sizeof(RecordHeader);
   const auto follows = [&end](uint64_t at, uint64_t elements) {
     CHECK(at % RecordLayout::kSectionAlignment == 0);
@@ -62,7 +62,37 @@ TEST_CASE("a record without edge weights has no room for them") {
   const RecordLayout layout = LayoutOf({1000, 5000, 10, {5}, false});
   CHECK(layout.hop(0).weight_at == 0);
   CHECK(layout.hop(0).self_weight_at == 0);
-  CHECK(layout.slot_bytes() < LayoutOf({1000, 5000, 10, {5}, true}).slot_bytes());
+  CHECK(layout.slot_bytes() < LayoutOf({1000, 5000, 10, {5}, true, true}).slot_bytes());
+}
+
+TEST_CASE("where a node has one row, a hop adds rows for what the hop before found") {
+  SampleLimits limits{1'000'000, 50'000'000, 10, {15, 10, 5}, true, true};
+  limits.expansion = Expansion::kNew;
+  const RecordLayout layout = LayoutOf(limits);
+  CHECK(layout.hop(0).max_edges == 150);
+  CHECK(layout.hop(1).max_dst == 160);
+  CHECK(layout.hop(1).max_edges == 150 + 1500);
+  CHECK(layout.hop(2).max_dst == 1660);
+  CHECK(layout.hop(2).max_edges == 1650 + 7500);
+  CHECK(layout.max_nodes() == 9160);
+  CHECK(layout.hop(2).indptr_at == layout.hop(0).indptr_at);
+  CHECK(layout.hop(1).src_at == layout.hop(0).src_at);
+  CHECK(layout.hop(0).src_at >= layout.hop(0).indptr_at + 4 * 1661);
+  CHECK(layout.hop(0).weight_at >= layout.hop(0).src_at + 4 * 9150);
+  CHECK(layout.hop(2).self_weight_at >= layout.hop(0).weight_at + 4 * 9150);
+}
+
+TEST_CASE("edges that repeat are not bounded by the graph's") {
+  SampleLimits limits{1000, 50, 10, {15}};
+  CHECK(LayoutOf(limits).hop(0).max_edges == 50);
+  limits.rows = RowBound::kRepeats;
+  CHECK(LayoutOf(limits).hop(0).max_edges == 150);
+}
+
+TEST_CASE("a row of LABOR has room for more than its fanout") {
+  SampleLimits limits{1000, 100'000, 10, {15}};
+  limits.rows = RowBound::kLabor;
+  CHECK(LayoutOf(limits).hop(0).max_edges == 10 * (4 * 15 + 64));
 }
 
 TEST_CASE("limits that cannot be are refused by name") {

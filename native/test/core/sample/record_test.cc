@@ -15,9 +15,9 @@ namespace {
 // A weighted two-hop record, of which tests change one field.
 class RecordToBreak {
  public:
-  RecordToBreak()
+  explicit RecordToBreak(Expansion expansion = Expansion::kAll)
       : graph_(test::RandomGraph(8, 300, 30)),
-        sampler_(graph_.view(), {{4, 6}, EdgeWeights::kGcn}, 20, DetectInstructionSet()) {
+        sampler_(graph_.view(), OptionsOf(expansion), 20, DetectInstructionSet()) {
     sampler_.Sample({1, 2, 3}, test::RandomNodes(9, 300, 20));
     std::memcpy(&header, sampler_.slot().data(), sizeof header);
   }
@@ -45,6 +45,12 @@ class RecordToBreak {
   RecordHeader header{};
 
  private:
+  static SamplerOptions OptionsOf(Expansion expansion) {
+    SamplerOptions options{{4, 6}, EdgeWeights::kGcn};
+    options.expansion = expansion;
+    return options;
+  }
+
   test::Graph graph_;
   test::SamplerUnderTest sampler_;
 };
@@ -85,7 +91,7 @@ TEST_CASE("a corrupted header field is refused") {
   refused("num_seeds", [](RecordHeader& h) { ++h.num_seeds; });
   refused("num_nodes", [](RecordHeader& h) { --h.num_nodes; });
   refused("reserved", [](RecordHeader& h) { h.reserved = 1; });
-  refused("reserved2", [](RecordHeader& h) { h.reserved2[6] = 1; });
+  refused("reserved2", [](RecordHeader& h) { h.reserved2[5] = 1; });
   refused("nodes_at unaligned", [](RecordHeader& h) { h.nodes_at += 4; });
   refused("nodes_at in the header", [](RecordHeader& h) { h.nodes_at = 0; });
   refused("nodes_at outside", [](RecordHeader& h) { h.nodes_at = uint64_t{1} << 40; });
@@ -96,8 +102,11 @@ TEST_CASE("a corrupted header field is refused") {
 }
 
 TEST_CASE("a corrupted block field is refused") {
-  RecordToBreak record;
-  for (uint32_t hop = 0; hop < 2; ++hop) {
+  for (const uint32_t variant : {0U, 1U, 2U, 3U}) {
+    const uint32_t hop = variant % 2;
+    RecordToBreak record(variant < 2 ? Expansion::kAll : Expansion::kNew);
+    CHECK(record.header.shares_rows() == (variant >= 2));
+    CAPTURE(variant);
     const auto refused = [&record, hop](const std::string& field, const auto& change) {
       CAPTURE(hop);
       CAPTURE(field);

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "core/sample/reference.h"
+#include "test/support/equals_reference.h"
 #include "test/support/graphs.h"
 #include "test/support/sampling.h"
 
@@ -16,50 +17,11 @@ namespace gnnd {
 namespace {
 
 using test::AvailableSets;
+using test::CheckEqualsReference;
 using test::Graph;
 using test::SamplerUnderTest;
 
 constexpr int32_t kAll = kFullNeighbourhood;
-
-template <typename T>
-bool SameBits(std::span<const T> actual, const std::vector<T>& expected) {
-  return actual.size() == expected.size() &&
-         std::equal(actual.begin(), actual.end(), expected.begin());
-}
-
-// Samples by every instruction set and by both relabel tables; each must equal the reference.
-void CheckEqualsReference(const Graph& graph, const std::vector<int32_t>& fanouts,
-                          EdgeWeights weights, const std::vector<std::vector<uint32_t>>& batches,
-                          uint64_t random_seed) {
-  uint32_t batch_size = 1;
-  for (const auto& seeds : batches) {
-    batch_size = std::max(batch_size, static_cast<uint32_t>(seeds.size()));
-  }
-  for (const InstructionSet set : AvailableSets()) {
-    for (const uint64_t max_dense_table_bytes : {uint64_t{200'000'000}, uint64_t{0}}) {
-      CAPTURE(std::string(NameOf(set)));
-      CAPTURE(max_dense_table_bytes);
-      SamplerUnderTest sampler(graph.view(), {fanouts, weights, max_dense_table_bytes}, batch_size,
-                               set);
-      for (uint32_t batch = 0; batch < batches.size(); ++batch) {
-        const BatchKey key{random_seed, 3, batch};
-        const RecordView record = sampler.Sample(key, batches[batch]);
-        const ReferenceSample expected =
-            SampleReference(graph.view(), fanouts, weights, key, batches[batch]);
-        REQUIRE(SameBits(record.nodes(), expected.nodes));
-        REQUIRE(record.num_hops() == expected.blocks.size());
-        for (uint32_t hop = 0; hop < record.num_hops(); ++hop) {
-          CAPTURE(hop);
-          const BlockView block = record.block(hop);
-          REQUIRE(SameBits(block.indptr, expected.blocks[hop].indptr));
-          REQUIRE(SameBits(block.src, expected.blocks[hop].src));
-          REQUIRE(SameBits(block.weight, expected.blocks[hop].weight));
-          REQUIRE(SameBits(block.self_weight, expected.blocks[hop].self_weight));
-        }
-      }
-    }
-  }
-}
 
 TEST_CASE("the sampler equals the reference bit for bit on random graphs") {
   const std::vector<std::vector<int32_t>> fanout_lists = {
@@ -81,9 +43,67 @@ TEST_CASE("the sampler equals the reference bit for bit on random graphs") {
       CAPTURE(fanouts.size());
       CAPTURE(fanouts[0]);
       const EdgeWeights weights = round % 2 == 0 ? EdgeWeights::kGcn : EdgeWeights::kNone;
-      CheckEqualsReference(graph, fanouts, weights, batches, seed * 0x9E3779B97F4A7C15);
+      CheckEqualsReference(graph.view(), {fanouts, weights}, batches, seed * 0x9E3779B97F4A7C15);
     }
   }
+}
+
+TEST_CASE("every option of the uniform sampler equals the reference bit for bit") {
+  const uint64_t seed = test::RandomSeed(91);
+  CAPTURE(seed);
+  const Graph graph = test::RandomGraph(seed, 700, 90);
+  const std::vector<std::vector<uint32_t>> batches = {
+      test::RandomNodes(seed, 700, 40), {3}, test::RandomNodes(seed + 1, 700, 200)};
+  for (const auto& fanouts : std::vector<std::vector<int32_t>>{
+           {3, 2, 2}, {10, 4}, {1}, {40, 3}, {kAll, 2}, {2, kAll}, {kAll, kAll}}) {
+    for (const Expansion expansion : {Expansion::kAll, Expansion::kNew}) {
+      for (const bool replace : {false, true}) {
+        for (const EdgeWeights weights : {EdgeWeights::kNone, EdgeWeights::kGcn}) {
+          CAPTURE(fanouts);
+          CAPTURE(static_cast<int>(expansion));
+          CAPTURE(replace);
+          SamplerOptions options{fanouts, weights};
+          options.replace = replace;
+          options.expansion = expansion;
+          CheckEqualsReference(graph.view(), options, batches, seed);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("with new nodes only, every node has one row, which all later blocks repeat") {
+  const Graph graph = test::RandomGraph(19, 3000, 30);
+  SamplerOptions options{{4, 4, 4}, EdgeWeights::kNone};
+  options.expansion = Expansion::kNew;
+  SamplerUnderTest sampler(graph.view(), options, 16, DetectInstructionSet());
+  const RecordView record = sampler.Sample({6, 0, 0}, test::RandomNodes(20, 3000, 16));
+  REQUIRE(record.num_hops() == 3);
+  CHECK(record.num_edges() == record.block(2).src.size());
+  for (uint32_t hop = 0; hop < 3; ++hop) {
+    const BlockView block = record.block(hop);
+    const BlockView last = record.block(2);
+    CHECK(block.indptr.data() == last.indptr.data());
+    CHECK(block.src.data() == last.src.data());
+    CHECK(block.num_dst == (hop == 0 ? 16 : record.block(hop - 1).num_src));
+  }
+  // Counted once: the header, nodes, indptr, src.
+  CHECK(record.payload_bytes() ==
+        sizeof(RecordHeader) +
+            4 * (record.nodes().size() + record.block(2).indptr.size() + record.num_edges()));
+}
+
+TEST_CASE("with new nodes only, the first hop is that of the other rule") {
+  const Graph graph = test::RandomGraph(23, 500, 40);
+  const auto seeds = test::RandomNodes(24, 500, 30);
+  SamplerOptions options{{7, 7}, EdgeWeights::kNone};
+  SamplerUnderTest all(graph.view(), options, 30, DetectInstructionSet());
+  options.expansion = Expansion::kNew;
+  SamplerUnderTest fresh(graph.view(), options, 30, DetectInstructionSet());
+  const BlockView of_all = all.Sample({8, 1, 2}, seeds).block(0);
+  const BlockView of_fresh = fresh.Sample({8, 1, 2}, seeds).block(0);
+  CHECK(std::ranges::equal(of_all.indptr, of_fresh.indptr));
+  CHECK(std::ranges::equal(of_all.src, of_fresh.src));
 }
 
 TEST_CASE("rows at the borders of each road equal the reference") {
@@ -100,7 +120,11 @@ TEST_CASE("rows at the borders of each road equal the reference") {
   std::vector<uint32_t> all = test::RandomNodes(4, kNodes, kNodes);
   for (const int32_t fanout : {1, 4, 5, 15, 16, 31, 32, 33, 40, 63, 64, 4096, kAll}) {
     CAPTURE(fanout);
-    CheckEqualsReference(graph, {fanout, fanout}, EdgeWeights::kGcn, {all, {3}, {0, 1, 2}}, 99);
+    for (const bool replace : {false, true}) {
+      SamplerOptions options{{fanout, fanout}, EdgeWeights::kGcn};
+      options.replace = replace;
+      CheckEqualsReference(graph.view(), options, {all, {3}, {0, 1, 2}}, 99);
+    }
   }
 }
 
@@ -115,8 +139,13 @@ TEST_CASE("rows of two-word draws stand beside rows of one-word draws") {
   row.pop_back();
   graph.AddRow(row);
   for (uint32_t v = 3; v < 4096; ++v) graph.AddRow({v - 1, 0, v - 2});
-  CheckEqualsReference(graph, {10, 2}, EdgeWeights::kGcn, {{5, 0, 2, 1}, {0}, {2, 3, 4, 1}}, 7);
-  CheckEqualsReference(graph, {50}, EdgeWeights::kNone, {{5, 0, 2, 1}}, 7);
+  for (const bool replace : {false, true}) {
+    SamplerOptions options{{10, 2}, EdgeWeights::kGcn};
+    options.replace = replace;
+    CheckEqualsReference(graph.view(), options, {{5, 0, 2, 1}, {0}, {2, 3, 4, 1}}, 7);
+    options.fanouts = {50};
+    CheckEqualsReference(graph.view(), options, {{5, 0, 2, 1}}, 7);
+  }
 }
 
 TEST_CASE("a hash table that must grow within a batch gives the same result") {
@@ -131,7 +160,7 @@ TEST_CASE("a hash table that must grow within a batch gives the same result") {
       graph.AddRow({});
   }
   const auto large = test::RandomNodes(1, 2000, 1500);
-  CheckEqualsReference(graph, {60}, EdgeWeights::kNone, {{7}, large, {8}, large}, 5);
+  CheckEqualsReference(graph.view(), {{60}, EdgeWeights::kNone}, {{7}, large, {8}, large}, 5);
 }
 
 TEST_CASE("a record passes the deep check and repeats exactly") {
@@ -237,6 +266,20 @@ TEST_CASE("the bits of a batch are those frozen in draw.h") {
     CHECK(record.num_edges() == 11'611);
     CHECK(test::ContentHash(record) == 12496885174438734673U);
   }
+}
+
+TEST_CASE("the bits of draws with replacement and of new nodes only are frozen, too") {
+  const Graph graph = test::RandomGraph(2024, 5000, 80);
+  const auto seeds = test::RandomNodes(2025, 5000, 40);
+  const auto hash = [&](bool replace, Expansion expansion) {
+    SamplerOptions options{{15, 10, 5}, EdgeWeights::kNone};
+    options.replace = replace;
+    options.expansion = expansion;
+    SamplerUnderTest sampler(graph.view(), options, 40, DetectInstructionSet());
+    return test::ContentHash(sampler.Sample({0x0123456789ABCDEF, 7, 11}, seeds));
+  };
+  CHECK(hash(true, Expansion::kAll) == 6201934481254734340U);
+  CHECK(hash(false, Expansion::kNew) == 580738422331313407U);
 }
 
 TEST_CASE("workspace grows with the hash table and not with further batches") {

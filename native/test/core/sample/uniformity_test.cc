@@ -1,10 +1,10 @@
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <map>
 #include <vector>
 
 #include "core/sample/sampler.h"
+#include "test/support/chi_square.h"
 #include "test/support/graphs.h"
 #include "test/support/sampling.h"
 
@@ -29,12 +29,13 @@ test::Graph SameRows(uint32_t degree) {
 
 // Calls visit(picks) with the positions that each row of each batch drew.
 template <typename Visit>
-void ForEachRow(uint32_t degree, int32_t fanout, const Visit& visit) {
+void ForEachRow(uint32_t degree, int32_t fanout, const Visit& visit, bool replace = false) {
   const test::Graph graph = SameRows(degree);
   std::vector<uint32_t> seeds(kRows);
   for (uint32_t v = 0; v < kRows; ++v) seeds[v] = v;
-  test::SamplerUnderTest sampler(graph.view(), {{fanout}, EdgeWeights::kNone}, kRows,
-                                 DetectInstructionSet());
+  SamplerOptions options{{fanout}, EdgeWeights::kNone};
+  options.replace = replace;
+  test::SamplerUnderTest sampler(graph.view(), options, kRows, DetectInstructionSet());
   for (uint32_t batch = 0; batch < kBatches; ++batch) {
     const RecordView record = sampler.Sample({17, 4, batch}, seeds);
     const BlockView block = record.block(0);
@@ -47,14 +48,6 @@ void ForEachRow(uint32_t degree, int32_t fanout, const Visit& visit) {
       visit(picks);
     }
   }
-}
-
-// Quantile 1 - 1e-6 of chi-square by Wilson and Hilferty; within 1 % from 4 degrees on.
-double Limit(double degrees_of_freedom) {
-  constexpr double kNormalQuantile = 4.7534;
-  const double a = 2.0 / (9.0 * degrees_of_freedom);
-  const double root = 1.0 - a + kNormalQuantile * std::sqrt(a);
-  return 1.01 * degrees_of_freedom * root * root * root;
 }
 
 TEST_CASE("every neighbour is drawn equally often (chi-square, level 1e-6)") {
@@ -78,7 +71,24 @@ TEST_CASE("every neighbour is drawn equally often (chi-square, level 1e-6)") {
     // Draws without replacement vary less than independent ones: an inclusion has
     // variance share * (1 - share), and the last neighbour's follows from the others'.
     chi_square *= (c.degree - 1.0) / c.degree / (1.0 - share);
-    CHECK(chi_square < Limit(c.degree - 1.0));
+    CHECK(chi_square < test::ChiSquareLimit(c.degree - 1.0));
+  }
+}
+
+TEST_CASE("with replacement, every pair of draws is equally likely (chi-square, level 1e-6)") {
+  constexpr uint32_t kDegree = 9;
+  for (const int32_t fanout : {2, 40}) {  // by group and row by row
+    CAPTURE(fanout);
+    std::vector<double> times(kDegree * kDegree, 0);
+    ForEachRow(
+        kDegree, fanout,
+        [&](const std::vector<uint32_t>& picks) {
+          REQUIRE(picks.size() == static_cast<size_t>(fanout));
+          times[picks[0] * kDegree + picks.back()] += 1;
+        },
+        true);
+    const std::vector<double> expected(times.size(), kRows * kBatches / 81.0);
+    CHECK(test::ChiSquare(times, expected) < test::ChiSquareLimit(80));
   }
 }
 
@@ -95,7 +105,7 @@ TEST_CASE("every set of neighbours is drawn equally often (chi-square, level 1e-
   for (const auto& [set, observed] : times) {
     chi_square += (observed - kExpected) * (observed - kExpected) / kExpected;
   }
-  CHECK(chi_square < Limit(34));
+  CHECK(chi_square < test::ChiSquareLimit(34));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { CachePolicy, SamplingSpec } from "./job_pb.ts";
+import { file_gnnd_v1_job } from "./job_pb.ts";
 import type { OperationSchema, Problem } from "./types_pb.ts";
 import { file_gnnd_v1_types } from "./types_pb.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
@@ -14,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/dataset_service.proto.
  */
 export const file_gnnd_v1_dataset_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch1nbm5kL3YxL2RhdGFzZXRfc2VydmljZS5wcm90bxIHZ25uZC52MSKMAQoUSW1wb3J0RGF0YXNldFJlcXVlc3QSEgoKZGF0YXNldF9pZBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSJQoGZm9ybWF0GAMgASgOMhUuZ25uZC52MS5JbXBvcnRGb3JtYXQSFQoNdmFsaWRhdGVfb25seRgEIAEoCBISCgpyZXF1ZXN0X2lkGAUgASgJIrMCCgdEYXRhc2V0EgwKBG5hbWUYASABKAkSJAoFc3RhdGUYAiABKA4yFS5nbm5kLnYxLkRhdGFzZXRTdGF0ZRIPCgdtZXNzYWdlGAMgASgJEg4KBmRpZ2VzdBgEIAEoCRIRCgludW1fbm9kZXMYBSABKAMSEQoJbnVtX2VkZ2VzGAYgASgDEhQKDG51bV9mZWF0dXJlcxgHIAEoBRITCgtudW1fY2xhc3NlcxgIIAEoBRIRCgludW1fdHJhaW4YCSABKAMSDwoHbnVtX3ZhbBgKIAEoAxIQCghudW1fdGVzdBgLIAEoAxINCgVieXRlcxgMIAEoAxIMCgRwYXRoGA0gASgJEi8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIhChFHZXREYXRhc2V0UmVxdWVzdBIMCgRuYW1lGAEgASgJIjwKE0xpc3REYXRhc2V0c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiUwoUTGlzdERhdGFzZXRzUmVzcG9uc2USIgoIZGF0YXNldHMYASADKAsyEC5nbm5kLnYxLkRhdGFzZXQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiYKFlZhbGlkYXRlRGF0YXNldFJlcXVlc3QSDAoEbmFtZRgBIAEoCSJdChFEYXRhc2V0VmFsaWRhdGlvbhINCgV2YWxpZBgBIAEoCBIiCghwcm9ibGVtcxgCIAMoCzIQLmdubmQudjEuUHJvYmxlbRIVCg1wcm9ibGVtX2NvdW50GAMgASgDIiMKE0dldE9wZXJhdGlvblJlcXVlc3QSDAoEbmFtZRgBIAEoCSI4ChRXYWl0T3BlcmF0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnRpbWVvdXRfbXMYAiABKAMqjgEKDEltcG9ydEZvcm1hdBIdChlJTVBPUlRfRk9STUFUX1VOU1BFQ0lGSUVEEAASFQoRSU1QT1JUX0ZPUk1BVF9OUFkQARIVChFJTVBPUlRfRk9STUFUX05QWhACEhUKEUlNUE9SVF9GT1JNQVRfQ1NWEAMSGgoWSU1QT1JUX0ZPUk1BVF9OUE1fREVQUxAEKn0KDERhdGFzZXRTdGF0ZRIdChlEQVRBU0VUX1NUQVRFX1VOU1BFQ0lGSUVEEAASGwoXREFUQVNFVF9TVEFURV9JTVBPUlRJTkcQARIXChNEQVRBU0VUX1NUQVRFX1JFQURZEAISGAoUREFUQVNFVF9TVEFURV9GQUlMRUQQAzKrAwoORGF0YXNldFNlcnZpY2USQgoNSW1wb3J0RGF0YXNldBIdLmdubmQudjEuSW1wb3J0RGF0YXNldFJlcXVlc3QaEi5nbm5kLnYxLk9wZXJhdGlvbhI6CgpHZXREYXRhc2V0EhouZ25uZC52MS5HZXREYXRhc2V0UmVxdWVzdBoQLmdubmQudjEuRGF0YXNldBJLCgxMaXN0RGF0YXNldHMSHC5nbm5kLnYxLkxpc3REYXRhc2V0c1JlcXVlc3QaHS5nbm5kLnYxLkxpc3REYXRhc2V0c1Jlc3BvbnNlEkYKD1ZhbGlkYXRlRGF0YXNldBIfLmdubmQudjEuVmFsaWRhdGVEYXRhc2V0UmVxdWVzdBoSLmdubmQudjEuT3BlcmF0aW9uEkAKDEdldE9wZXJhdGlvbhIcLmdubmQudjEuR2V0T3BlcmF0aW9uUmVxdWVzdBoSLmdubmQudjEuT3BlcmF0aW9uEkIKDVdhaXRPcGVyYXRpb24SHS5nbm5kLnYxLldhaXRPcGVyYXRpb25SZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb25iBnByb3RvMw", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("Ch1nbm5kL3YxL2RhdGFzZXRfc2VydmljZS5wcm90bxIHZ25uZC52MSKMAQoUSW1wb3J0RGF0YXNldFJlcXVlc3QSEgoKZGF0YXNldF9pZBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSJQoGZm9ybWF0GAMgASgOMhUuZ25uZC52MS5JbXBvcnRGb3JtYXQSFQoNdmFsaWRhdGVfb25seRgEIAEoCBISCgpyZXF1ZXN0X2lkGAUgASgJIrMCCgdEYXRhc2V0EgwKBG5hbWUYASABKAkSJAoFc3RhdGUYAiABKA4yFS5nbm5kLnYxLkRhdGFzZXRTdGF0ZRIPCgdtZXNzYWdlGAMgASgJEg4KBmRpZ2VzdBgEIAEoCRIRCgludW1fbm9kZXMYBSABKAMSEQoJbnVtX2VkZ2VzGAYgASgDEhQKDG51bV9mZWF0dXJlcxgHIAEoBRITCgtudW1fY2xhc3NlcxgIIAEoBRIRCgludW1fdHJhaW4YCSABKAMSDwoHbnVtX3ZhbBgKIAEoAxIQCghudW1fdGVzdBgLIAEoAxINCgVieXRlcxgMIAEoAxIMCgRwYXRoGA0gASgJEi8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIhChFHZXREYXRhc2V0UmVxdWVzdBIMCgRuYW1lGAEgASgJIjwKE0xpc3REYXRhc2V0c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiUwoUTGlzdERhdGFzZXRzUmVzcG9uc2USIgoIZGF0YXNldHMYASADKAsyEC5nbm5kLnYxLkRhdGFzZXQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiYKFlZhbGlkYXRlRGF0YXNldFJlcXVlc3QSDAoEbmFtZRgBIAEoCSJdChFEYXRhc2V0VmFsaWRhdGlvbhINCgV2YWxpZBgBIAEoCBIiCghwcm9ibGVtcxgCIAMoCzIQLmdubmQudjEuUHJvYmxlbRIVCg1wcm9ibGVtX2NvdW50GAMgASgDIvoBChJSZXBvcnRDYWNoZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIoCglzYW1wbGluZ3MYAiADKAsyFS5nbm5kLnYxLlNhbXBsaW5nU3BlYxIXCgpiYXRjaF9zaXplGAMgASgFSACIAQESEwoGZXBvY2hzGAQgASgFSAGIAQESGAoQcHJlc2FtcGxlX2Vwb2NocxgFIAMoBRIOCgZyYXRpb3MYBiADKAESGAoLcmFuZG9tX3NlZWQYByABKARIAogBARIQCghkdW1wX2RpchgIIAEoCUINCgtfYmF0Y2hfc2l6ZUIJCgdfZXBvY2hzQg4KDF9yYW5kb21fc2VlZCJfCgtDYWNoZVJlcG9ydBIPCgdkYXRhc2V0GAEgASgJEg4KBmRpZ2VzdBgCIAEoCRIvCglzYW1wbGluZ3MYAyADKAsyHC5nbm5kLnYxLlNhbXBsaW5nQ2FjaGVSZXBvcnQi1gEKE1NhbXBsaW5nQ2FjaGVSZXBvcnQSJwoIc2FtcGxpbmcYASABKAsyFS5nbm5kLnYxLlNhbXBsaW5nU3BlYxIZChFiYXRjaGVzX3Blcl9lcG9jaBgCIAEoAxISCgppbnB1dF9yb3dzGAMgASgBEhMKC2lucHV0X2J5dGVzGAQgASgBEhIKCnNpbWlsYXJpdHkYBSABKAESEAoIZXBvY2hfbnMYBiABKAMSLAoIcG9saWNpZXMYByADKAsyGi5nbm5kLnYxLlBvbGljeUNhY2hlUmVwb3J0IocBChFQb2xpY3lDYWNoZVJlcG9ydBIkCgZwb2xpY3kYASABKA4yFC5nbm5kLnYxLkNhY2hlUG9saWN5EhgKEHByZXNhbXBsZV9lcG9jaHMYAiABKAUSDwoHcmFua19ucxgDIAEoAxIhCgVjZWxscxgEIAMoCzISLmdubmQudjEuQ2FjaGVDZWxsIk8KCUNhY2hlQ2VsbBINCgVyYXRpbxgBIAEoARIMCgRyb3dzGAIgASgDEhAKCGhpdF9yYXRlGAMgASgBEhMKC2J5dGVzX21vdmVkGAQgASgBIiMKE0dldE9wZXJhdGlvblJlcXVlc3QSDAoEbmFtZRgBIAEoCSI4ChRXYWl0T3BlcmF0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnRpbWVvdXRfbXMYAiABKAMqjgEKDEltcG9ydEZvcm1hdBIdChlJTVBPUlRfRk9STUFUX1VOU1BFQ0lGSUVEEAASFQoRSU1QT1JUX0ZPUk1BVF9OUFkQARIVChFJTVBPUlRfRk9STUFUX05QWhACEhUKEUlNUE9SVF9GT1JNQVRfQ1NWEAMSGgoWSU1QT1JUX0ZPUk1BVF9OUE1fREVQUxAEKn0KDERhdGFzZXRTdGF0ZRIdChlEQVRBU0VUX1NUQVRFX1VOU1BFQ0lGSUVEEAASGwoXREFUQVNFVF9TVEFURV9JTVBPUlRJTkcQARIXChNEQVRBU0VUX1NUQVRFX1JFQURZEAISGAoUREFUQVNFVF9TVEFURV9GQUlMRUQQAzLtAwoORGF0YXNldFNlcnZpY2USQgoNSW1wb3J0RGF0YXNldBIdLmdubmQudjEuSW1wb3J0RGF0YXNldFJlcXVlc3QaEi5nbm5kLnYxLk9wZXJhdGlvbhI6CgpHZXREYXRhc2V0EhouZ25uZC52MS5HZXREYXRhc2V0UmVxdWVzdBoQLmdubmQudjEuRGF0YXNldBJLCgxMaXN0RGF0YXNldHMSHC5nbm5kLnYxLkxpc3REYXRhc2V0c1JlcXVlc3QaHS5nbm5kLnYxLkxpc3REYXRhc2V0c1Jlc3BvbnNlEkYKD1ZhbGlkYXRlRGF0YXNldBIfLmdubmQudjEuVmFsaWRhdGVEYXRhc2V0UmVxdWVzdBoSLmdubmQudjEuT3BlcmF0aW9uEkAKC1JlcG9ydENhY2hlEhsuZ25uZC52MS5SZXBvcnRDYWNoZVJlcXVlc3QaFC5nbm5kLnYxLkNhY2hlUmVwb3J0EkAKDEdldE9wZXJhdGlvbhIcLmdubmQudjEuR2V0T3BlcmF0aW9uUmVxdWVzdBoSLmdubmQudjEuT3BlcmF0aW9uEkIKDVdhaXRPcGVyYXRpb24SHS5nbm5kLnYxLldhaXRPcGVyYXRpb25SZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb25iBnByb3RvMw", [file_gnnd_v1_job, file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * What to import.
@@ -311,6 +313,261 @@ export const DatasetValidationSchema: GenMessage<DatasetValidation> = /*@__PURE_
   messageDesc(file_gnnd_v1_dataset_service, 6);
 
 /**
+ * Which jobs the report is about.
+ *
+ * @generated from message gnnd.v1.ReportCacheRequest
+ */
+export type ReportCacheRequest = Message<"gnnd.v1.ReportCacheRequest"> & {
+  /**
+   * datasets/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Ways to sample, each a part of the report, at most 16. Default: one with its defaults.
+   *
+   * @generated from field: repeated gnnd.v1.SamplingSpec samplings = 2;
+   */
+  samplings: SamplingSpec[];
+
+  /**
+   * As training.batch_size. Default 1024.
+   *
+   * @generated from field: optional int32 batch_size = 3;
+   */
+  batchSize?: number | undefined;
+
+  /**
+   * Epochs that are measured, 1 to 100. Default 10.
+   *
+   * @generated from field: optional int32 epochs = 4;
+   */
+  epochs?: number | undefined;
+
+  /**
+   * K of PRESC and COMBINED, each its own rows; 1 to 10 each, at most 10. Default 1.
+   *
+   * @generated from field: repeated int32 presample_epochs = 5;
+   */
+  presampleEpochs: number[];
+
+  /**
+   * Shares of the rows that are cached, 0 to 1, at most 100. Default 0.05 to 0.3 in steps of 0.05.
+   *
+   * @generated from field: repeated double ratios = 6;
+   */
+  ratios: number[];
+
+  /**
+   * Default 0.
+   *
+   * @generated from field: optional uint64 random_seed = 7;
+   */
+  randomSeed?: bigint | undefined;
+
+  /**
+   * A folder on the daemon's host that receives what was sampled, one folder for each of samplings
+   * by its index: nodes.npy, the input nodes of every batch in a row, uint32, and offsets.npy,
+   * where each batch starts, int64; pre-sampling epochs first, then measured ones. Default: nothing
+   * is kept.
+   *
+   * @generated from field: string dump_dir = 8;
+   */
+  dumpDir: string;
+};
+
+/**
+ * Describes the message gnnd.v1.ReportCacheRequest.
+ * Use `create(ReportCacheRequestSchema)` to create a new message.
+ */
+export const ReportCacheRequestSchema: GenMessage<ReportCacheRequest> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_dataset_service, 7);
+
+/**
+ * What caches would be worth.
+ *
+ * @generated from message gnnd.v1.CacheReport
+ */
+export type CacheReport = Message<"gnnd.v1.CacheReport"> & {
+  /**
+   * datasets/{id}.
+   *
+   * @generated from field: string dataset = 1;
+   */
+  dataset: string;
+
+  /**
+   * SHA-256 of its dataset.json.
+   *
+   * @generated from field: string digest = 2;
+   */
+  digest: string;
+
+  /**
+   * One for each of samplings.
+   *
+   * @generated from field: repeated gnnd.v1.SamplingCacheReport samplings = 3;
+   */
+  samplings: SamplingCacheReport[];
+};
+
+/**
+ * Describes the message gnnd.v1.CacheReport.
+ * Use `create(CacheReportSchema)` to create a new message.
+ */
+export const CacheReportSchema: GenMessage<CacheReport> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_dataset_service, 8);
+
+/**
+ * What caches would be worth with one way to sample.
+ *
+ * @generated from message gnnd.v1.SamplingCacheReport
+ */
+export type SamplingCacheReport = Message<"gnnd.v1.SamplingCacheReport"> & {
+  /**
+   * With defaults filled in.
+   *
+   * @generated from field: gnnd.v1.SamplingSpec sampling = 1;
+   */
+  sampling?: SamplingSpec | undefined;
+
+  /**
+   * Batches an epoch.
+   *
+   * @generated from field: int64 batches_per_epoch = 2;
+   */
+  batchesPerEpoch: bigint;
+
+  /**
+   * Input rows an epoch, each batch for itself; mean over the measured epochs.
+   *
+   * @generated from field: double input_rows = 3;
+   */
+  inputRows: number;
+
+  /**
+   * The same in bytes.
+   *
+   * @generated from field: double input_bytes = 4;
+   */
+  inputBytes: number;
+
+  /**
+   * Of the footprints of adjacent epochs, mean, 0 to 1 (GNNLab, section 6.2).
+   *
+   * @generated from field: double similarity = 5;
+   */
+  similarity: number;
+
+  /**
+   * Nanoseconds of sampling one measured epoch, median.
+   *
+   * @generated from field: int64 epoch_ns = 6;
+   */
+  epochNs: bigint;
+
+  /**
+   * OPTIMAL first; it is the oracle of the measured epochs.
+   *
+   * @generated from field: repeated gnnd.v1.PolicyCacheReport policies = 7;
+   */
+  policies: PolicyCacheReport[];
+};
+
+/**
+ * Describes the message gnnd.v1.SamplingCacheReport.
+ * Use `create(SamplingCacheReportSchema)` to create a new message.
+ */
+export const SamplingCacheReportSchema: GenMessage<SamplingCacheReport> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_dataset_service, 9);
+
+/**
+ * What caches of one policy would be worth.
+ *
+ * @generated from message gnnd.v1.PolicyCacheReport
+ */
+export type PolicyCacheReport = Message<"gnnd.v1.PolicyCacheReport"> & {
+  /**
+   * The policy.
+   *
+   * @generated from field: gnnd.v1.CachePolicy policy = 1;
+   */
+  policy: CachePolicy;
+
+  /**
+   * K; 0 for policies that sample nothing in advance.
+   *
+   * @generated from field: int32 presample_epochs = 2;
+   */
+  presampleEpochs: number;
+
+  /**
+   * Nanoseconds of pre-sampling and of estimating; 0 for OPTIMAL.
+   *
+   * @generated from field: int64 rank_ns = 3;
+   */
+  rankNs: bigint;
+
+  /**
+   * One for each of ratios.
+   *
+   * @generated from field: repeated gnnd.v1.CacheCell cells = 4;
+   */
+  cells: CacheCell[];
+};
+
+/**
+ * Describes the message gnnd.v1.PolicyCacheReport.
+ * Use `create(PolicyCacheReportSchema)` to create a new message.
+ */
+export const PolicyCacheReportSchema: GenMessage<PolicyCacheReport> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_dataset_service, 10);
+
+/**
+ * One cache.
+ *
+ * @generated from message gnnd.v1.CacheCell
+ */
+export type CacheCell = Message<"gnnd.v1.CacheCell"> & {
+  /**
+   * Share of the rows that it holds.
+   *
+   * @generated from field: double ratio = 1;
+   */
+  ratio: number;
+
+  /**
+   * The same in rows.
+   *
+   * @generated from field: int64 rows = 2;
+   */
+  rows: bigint;
+
+  /**
+   * Share of the input rows that it held, 0 to 1.
+   *
+   * @generated from field: double hit_rate = 3;
+   */
+  hitRate: number;
+
+  /**
+   * Bytes an epoch that it did not hold.
+   *
+   * @generated from field: double bytes_moved = 4;
+   */
+  bytesMoved: number;
+};
+
+/**
+ * Describes the message gnnd.v1.CacheCell.
+ * Use `create(CacheCellSchema)` to create a new message.
+ */
+export const CacheCellSchema: GenMessage<CacheCell> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_dataset_service, 11);
+
+/**
  * Which operation.
  *
  * @generated from message gnnd.v1.GetOperationRequest
@@ -329,7 +586,7 @@ export type GetOperationRequest = Message<"gnnd.v1.GetOperationRequest"> & {
  * Use `create(GetOperationRequestSchema)` to create a new message.
  */
 export const GetOperationRequestSchema: GenMessage<GetOperationRequest> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 7);
+  messageDesc(file_gnnd_v1_dataset_service, 12);
 
 /**
  * Which operation, and how long to wait.
@@ -357,7 +614,7 @@ export type WaitOperationRequest = Message<"gnnd.v1.WaitOperationRequest"> & {
  * Use `create(WaitOperationRequestSchema)` to create a new message.
  */
 export const WaitOperationRequestSchema: GenMessage<WaitOperationRequest> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 8);
+  messageDesc(file_gnnd_v1_dataset_service, 13);
 
 /**
  * Where an import reads from.
@@ -494,6 +751,17 @@ export const DatasetService: GenService<{
     methodKind: "unary";
     input: typeof ValidateDatasetRequestSchema;
     output: typeof OperationSchema;
+  },
+  /**
+   * Samples whole epochs and says what caches of every policy and size would be worth. Takes as
+   * long as the sampling does; nothing is left when the call is cancelled. NOT_FOUND.
+   *
+   * @generated from rpc gnnd.v1.DatasetService.ReportCache
+   */
+  reportCache: {
+    methodKind: "unary";
+    input: typeof ReportCacheRequestSchema;
+    output: typeof CacheReportSchema;
   },
   /**
    * Where an operation is. NOT_FOUND.

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job.proto.
  */
 export const file_gnnd_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSK2AwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSJwoIdHJhaW5pbmcYBSABKAsyFS5nbm5kLnYxLlRyYWluaW5nU3BlYxIpCglyZXNvdXJjZXMYBiABKAsyFi5nbm5kLnYxLlJlc291cmNlc1NwZWMSKQoJcGxhY2VtZW50GAcgASgLMhYuZ25uZC52MS5QbGFjZW1lbnRTcGVjEiEKBXF1ZXVlGAggASgLMhIuZ25uZC52MS5RdWV1ZVNwZWMSJQoHcmVzdGFydBgJIAEoCzIULmdubmQudjEuUmVzdGFydFNwZWMSJwoIdGltZW91dHMYCiABKAsyFS5nbm5kLnYxLlRpbWVvdXRzU3BlYxIVCghwcmlvcml0eRgLIAEoBUgBiAEBQgoKCF9kYXRhc2V0QgsKCV9wcmlvcml0eSLFAQoJTW9kZWxTcGVjEiAKBHR5cGUYASABKA4yEi5nbm5kLnYxLk1vZGVsVHlwZRITCgZsYXllcnMYAiABKAVIAIgBARIXCgpoaWRkZW5fZGltGAMgASgFSAGIAQESFAoHZHJvcG91dBgEIAEoAUgCiAEBEhoKDWlucHV0X2Ryb3BvdXQYBSABKAFIA4gBAUIJCgdfbGF5ZXJzQg0KC19oaWRkZW5fZGltQgoKCF9kcm9wb3V0QhAKDl9pbnB1dF9kcm9wb3V0Ih8KDFNhbXBsaW5nU3BlYxIPCgdmYW5vdXRzGAEgAygFIjgKDEZlYXR1cmVzU3BlYxIYCgtzdGFuZGFyZGl6ZRgBIAEoCEgAiAEBQg4KDF9zdGFuZGFyZGl6ZSL+AQoNT3B0aW1pemVyU3BlYxIaCg1sZWFybmluZ19yYXRlGAEgASgBSACIAQESEgoFYmV0YTEYAiABKAFIAYgBARISCgViZXRhMhgDIAEoAUgCiAEBEhQKB2Vwc2lsb24YBCABKAFIA4gBARIZCgx3ZWlnaHRfZGVjYXkYBSABKAFIBIgBARI1ChJ3ZWlnaHRfZGVjYXlfc2NvcGUYBiABKA4yGS5nbm5kLnYxLldlaWdodERlY2F5U2NvcGVCEAoOX2xlYXJuaW5nX3JhdGVCCAoGX2JldGExQggKBl9iZXRhMkIKCghfZXBzaWxvbkIPCg1fd2VpZ2h0X2RlY2F5Ir8CCgxUcmFpbmluZ1NwZWMSEwoGZXBvY2hzGAEgASgFSACIAQESFwoKYmF0Y2hfc2l6ZRgCIAEoBUgBiAEBEh0KEGJhdGNoZXNfcGVyX3N0ZXAYAyABKAVIAogBARIWCglzdGFsZW5lc3MYBCABKAVIA4gBARIYCgtyYW5kb21fc2VlZBgFIAEoBEgEiAEBEikKCW9wdGltaXplchgGIAEoCzIWLmdubmQudjEuT3B0aW1pemVyU3BlYxIgChN0aHJlYWRzX3Blcl90cmFpbmVyGAcgASgFSAWIAQFCCQoHX2Vwb2Noc0INCgtfYmF0Y2hfc2l6ZUITChFfYmF0Y2hlc19wZXJfc3RlcEIMCgpfc3RhbGVuZXNzQg4KDF9yYW5kb21fc2VlZEIWChRfdGhyZWFkc19wZXJfdHJhaW5lciJHCg1SZXNvdXJjZXNTcGVjEhQKB2RldmljZXMYASABKAVIAIgBARIUCgxkZXZpY2VfbmFtZXMYAiADKAlCCgoIX2RldmljZXMihgEKDVBsYWNlbWVudFNwZWMSKAoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSFQoIc2FtcGxlcnMYAiABKAVIAIgBARInCgdzdGFuZGJ5GAMgASgOMhYuZ25uZC52MS5TdGFuZGJ5UG9saWN5QgsKCV9zYW1wbGVycyJVCglRdWV1ZVNwZWMSFQoIY2FwYWNpdHkYASABKAVIAIgBARIWCgltYXhfYnl0ZXMYAiABKANIAYgBAUILCglfY2FwYWNpdHlCDAoKX21heF9ieXRlcyJvCgtSZXN0YXJ0U3BlYxIZCgxtYXhfYXR0ZW1wdHMYASABKAVIAIgBARIeChFleGVjdXRvcl9yZXN0YXJ0cxgCIAEoBUgBiAEBQg8KDV9tYXhfYXR0ZW1wdHNCFAoSX2V4ZWN1dG9yX3Jlc3RhcnRzItQBCgxUaW1lb3V0c1NwZWMSFwoKcGVuZGluZ19tcxgBIAEoA0gAiAEBEhcKCnN0YXJ0dXBfbXMYAiABKANIAYgBARIVCghzdGFsbF9tcxgDIAEoA0gCiAEBEhwKD2NhbmNlbF9ncmFjZV9tcxgEIAEoA0gDiAEBEhMKBnJ1bl9tcxgFIAEoA0gEiAEBQg0KC19wZW5kaW5nX21zQg0KC19zdGFydHVwX21zQgsKCV9zdGFsbF9tc0ISChBfY2FuY2VsX2dyYWNlX21zQgkKB19ydW5fbXMi0wQKA0pvYhIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRIeCgRzcGVjGAMgASgLMhAuZ25uZC52MS5Kb2JTcGVjEigKDmVmZmVjdGl2ZV9zcGVjGAQgASgLMhAuZ25uZC52MS5Kb2JTcGVjEiAKBXN0YXRlGAUgASgOMhEuZ25uZC52MS5Kb2JTdGF0ZRIgCgVwaGFzZRgGIAEoDjIRLmdubmQudjEuSm9iUGhhc2USIgoGaW50ZW50GAcgASgOMhIuZ25uZC52MS5Kb2JJbnRlbnQSHwoGcmVhc29uGAggASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgJIAEoCRImCghwcm9ncmVzcxgKIAEoCzIULmdubmQudjEuSm9iUHJvZ3Jlc3MSIgoIYXR0ZW1wdHMYCyADKAsyEC5nbm5kLnYxLkF0dGVtcHQSJAoGZXBvY2hzGAwgAygLMhQuZ25uZC52MS5FcG9jaFJlcG9ydBIiCgZyZXN1bHQYDSABKAsyEi5nbm5kLnYxLkpvYlJlc3VsdBIvCgtjcmVhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKc3RhcnRfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGBEgASgDEhYKDmRhdGFzZXRfZGlnZXN0GBIgASgJIroCCgtKb2JQcm9ncmVzcxINCgVlcG9jaBgBIAEoBRIOCgZlcG9jaHMYAiABKAUSGQoRYmF0Y2hlc19jb21taXR0ZWQYAyABKAMSGQoRYmF0Y2hlc19wZXJfZXBvY2gYBCABKAMSDwoHdmVyc2lvbhgFIAEoAxIMCgRsb3NzGAYgASgBEhQKDHZhbF9hY2N1cmFjeRgHIAEoARIYChBzZWVkc19wZXJfc2Vjb25kGAggASgBEhgKEGVkZ2VzX3Blcl9zZWNvbmQYCSABKAESFAoMcmVtYWluaW5nX21zGAogASgDEhMKC3F1ZXVlX2RlcHRoGAsgASgFEhYKDnF1ZXVlX2NhcGFjaXR5GAwgASgFEioKCWV4ZWN1dG9ycxgNIAMoCzIXLmdubmQudjEuRXhlY3V0b3JTdGF0dXMigAEKDkV4ZWN1dG9yU3RhdHVzEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkSCwoDcGlkGAMgASgFEgwKBGJ1c3kYBCABKAESDwoHYmF0Y2hlcxgFIAEoAxINCgVzdGFnZRgGIAEoCSL2AgoLRXBvY2hSZXBvcnQSDQoFZXBvY2gYASABKAUSDwoHYmF0Y2hlcxgCIAEoAxINCgVzdGVwcxgDIAEoAxIPCgdyZXRyaWVzGAQgASgDEgwKBGxvc3MYBSABKAESFgoOdHJhaW5fYWNjdXJhY3kYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhUKDXRlc3RfYWNjdXJhY3kYCCABKAESEwoLZHVyYXRpb25fbXMYCSABKAMSDwoHdmVyc2lvbhgKIAEoAxIZChFwYXJhbWV0ZXJzX3NoYTI1NhgLIAEoCRIVCg1sZWRnZXJfZGlnZXN0GAwgASgJEkQKEWJhdGNoZXNfYnlfZGV2aWNlGA0gAygLMikuZ25uZC52MS5FcG9jaFJlcG9ydC5CYXRjaGVzQnlEZXZpY2VFbnRyeRo2ChRCYXRjaGVzQnlEZXZpY2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIu4BCgdBdHRlbXB0Eg4KBm51bWJlchgBIAEoBRIuCgpzdGFydF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIwoKZW5kX3JlYXNvbhgEIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYBSABKAkSGQoRZXhlY3V0b3JfcmVzdGFydHMYBiABKAUSJAoFZXhpdHMYByADKAsyFS5nbm5kLnYxLkV4ZWN1dG9yRXhpdCK5AQoMRXhlY3V0b3JFeGl0EiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkSCwoDcGlkGAMgASgFEhYKCWV4aXRfY29kZRgEIAEoBUgAiAEBEg4KBnNpZ25hbBgFIAEoCRIfCgZyZWFzb24YBiABKA4yDy5nbm5kLnYxLlJlYXNvbhIQCghsb2dfdGFpbBgHIAEoCUIMCgpfZXhpdF9jb2RlIqUBCglKb2JSZXN1bHQSGQoRcGFyYW1ldGVyc19zaGEyNTYYASABKAkSFgoOY2hlY2twb2ludF9kaXIYAiABKAkSGgoSdGVzdF9hY2N1cmFjeV9sYXN0GAMgASgBEhoKEnRlc3RfYWNjdXJhY3lfYmVzdBgEIAEoARISCgpiZXN0X2Vwb2NoGAUgASgFEhkKEWJlc3RfdmFsX2FjY3VyYWN5GAYgASgBIqMDCgdKb2JQbGFuEgsKA2pvYhgBIAEoCRIRCgllc3RpbWF0ZWQYAiABKAgSKwoJZXhlY3V0b3JzGAMgAygLMhguZ25uZC52MS5QbGFubmVkRXhlY3V0b3ISGAoQc2FtcGxlcl9iYXRjaF9ucxgEIAEoAxIYChB0cmFpbmVyX2JhdGNoX25zGAUgASgDEhgKEHN0YW5kYnlfYmF0Y2hfbnMYBiABKAMSCQoBaxgHIAEoARImCgdjaG9pY2VzGAggAygLMhUuZ25uZC52MS5Qb2xpY3lDaG9pY2USKAoGcG9saWN5GAkgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSJwoHc3RhbmRieRgKIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeRIdChV0aW1lX3NoYXJpbmdfYmF0Y2hfbnMYCyABKAMSEwoLZXhwbGFuYXRpb24YDCABKAkSFgoOcXVldWVfY2FwYWNpdHkYDSABKAUSEgoKc2xvdF9ieXRlcxgOIAEoAxIXCg9wYXJhbWV0ZXJfY291bnQYDyABKAMiRgoPUGxhbm5lZEV4ZWN1dG9yEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkibgoMUG9saWN5Q2hvaWNlEigKBnBvbGljeRgBIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EhAKCHNhbXBsZXJzGAIgASgFEhAKCHRyYWluZXJzGAMgASgFEhAKCGJhdGNoX25zGAQgASgDKlUKCU1vZGVsVHlwZRIaChZNT0RFTF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUTU9ERUxfVFlQRV9HUkFQSFNBR0UQARISCg5NT0RFTF9UWVBFX0dDThACKnYKEFdlaWdodERlY2F5U2NvcGUSIgoeV0VJR0hUX0RFQ0FZX1NDT1BFX1VOU1BFQ0lGSUVEEAASGgoWV0VJR0hUX0RFQ0FZX1NDT1BFX0FMTBABEiIKHldFSUdIVF9ERUNBWV9TQ09QRV9GSVJTVF9MQVlFUhACKqMBCg9QbGFjZW1lbnRQb2xpY3kSIAocUExBQ0VNRU5UX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFVBMQUNFTUVOVF9QT0xJQ1lfQVVUTxABEhoKFlBMQUNFTUVOVF9QT0xJQ1lfUEFQRVIQAhIbChdQTEFDRU1FTlRfUE9MSUNZX01JTk1BWBADEhoKFlBMQUNFTUVOVF9QT0xJQ1lfRklYRUQQBCp7Cg1TdGFuZGJ5UG9saWN5Eh4KGlNUQU5EQllfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFwoTU1RBTkRCWV9QT0xJQ1lfQVVUTxABEhYKElNUQU5EQllfUE9MSUNZX09GRhACEhkKFVNUQU5EQllfUE9MSUNZX0FMV0FZUxADKs4BCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFKT0JfU1RBVEVfUEVORElORxABEhcKE0pPQl9TVEFURV9QUkVQQVJJTkcQAhIVChFKT0JfU1RBVEVfUlVOTklORxADEhgKFEpPQl9TVEFURV9DQU5DRUxMSU5HEAQSFwoTSk9CX1NUQVRFX1NVQ0NFRURFRBAFEhQKEEpPQl9TVEFURV9GQUlMRUQQBhIXChNKT0JfU1RBVEVfQ0FOQ0VMTEVEEAcqUgoJSm9iSW50ZW50EhoKFkpPQl9JTlRFTlRfVU5TUEVDSUZJRUQQABISCg5KT0JfSU5URU5UX1JVThABEhUKEUpPQl9JTlRFTlRfQ0FOQ0VMEAIqwwEKCEpvYlBoYXNlEhkKFUpPQl9QSEFTRV9VTlNQRUNJRklFRBAAEh0KGUpPQl9QSEFTRV9MT0FESU5HX0RBVEFTRVQQARIZChVKT0JfUEhBU0VfQ0FMSUJSQVRJTkcQAhIWChJKT0JfUEhBU0VfU1RBUlRJTkcQAxIWChJKT0JfUEhBU0VfVFJBSU5JTkcQBBIYChRKT0JfUEhBU0VfRVZBTFVBVElORxAFEhgKFEpPQl9QSEFTRV9GSU5BTElaSU5HEAYqfgoMRXhlY3V0b3JSb2xlEh0KGUVYRUNVVE9SX1JPTEVfVU5TUEVDSUZJRUQQABIZChVFWEVDVVRPUl9ST0xFX1NBTVBMRVIQARIZChVFWEVDVVRPUl9ST0xFX1RSQUlORVIQAhIZChVFWEVDVVRPUl9ST0xFX1NUQU5EQlkQA2IGcHJvdG8z", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSLZAwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5IpUDCglNb2RlbFNwZWMSIAoEdHlwZRgBIAEoDjISLmdubmQudjEuTW9kZWxUeXBlEhMKBmxheWVycxgCIAEoBUgAiAEBEhcKCmhpZGRlbl9kaW0YAyABKAVIAYgBARIUCgdkcm9wb3V0GAQgASgBSAKIAQESGgoNaW5wdXRfZHJvcG91dBgFIAEoAUgDiAEBEhIKBWhlYWRzGAYgASgFSASIAQESJwoKYWN0aXZhdGlvbhgHIAEoDjITLmdubmQudjEuQWN0aXZhdGlvbhItCg1ub3JtYWxpemF0aW9uGAggASgOMhYuZ25uZC52MS5Ob3JtYWxpemF0aW9uEhUKCHJlc2lkdWFsGAkgASgISAWIAQESHgoRYXR0ZW50aW9uX2Ryb3BvdXQYCiABKAFIBogBAUIJCgdfbGF5ZXJzQg0KC19oaWRkZW5fZGltQgoKCF9kcm9wb3V0QhAKDl9pbnB1dF9kcm9wb3V0QggKBl9oZWFkc0ILCglfcmVzaWR1YWxCFAoSX2F0dGVudGlvbl9kcm9wb3V0IpoBCghXYWxrU3BlYxISCgV3YWxrcxgBIAEoBUgAiAEBEhMKBmxlbmd0aBgCIAEoBUgBiAEBEhkKDHJlc3RhcnRfcHJvYhgDIAEoAUgCiAEBEhYKCW5laWdoYm9ycxgEIAEoBUgDiAEBQggKBl93YWxrc0IJCgdfbGVuZ3RoQg8KDV9yZXN0YXJ0X3Byb2JCDAoKX25laWdoYm9ycyJBCglMYWJvclNwZWMSHgoRZGVwZW5kZW5jeV93aW5kb3cYASABKAVIAIgBAUIUChJfZGVwZW5kZW5jeV93aW5kb3ci2wEKDFNhbXBsaW5nU3BlYxIPCgdmYW5vdXRzGAEgAygFEi0KCWFsZ29yaXRobRgCIAEoDjIaLmdubmQudjEuU2FtcGxpbmdBbGdvcml0aG0SFAoHcmVwbGFjZRgDIAEoCEgAiAEBEiUKCWV4cGFuc2lvbhgEIAEoDjISLmdubmQudjEuRXhwYW5zaW9uEh8KBHdhbGsYBSABKAsyES5nbm5kLnYxLldhbGtTcGVjEiEKBWxhYm9yGAYgASgLMhIuZ25uZC52MS5MYWJvclNwZWNCCgoIX3JlcGxhY2UiOAoMRmVhdHVyZXNTcGVjEhgKC3N0YW5kYXJkaXplGAEgASgISACIAQFCDgoMX3N0YW5kYXJkaXplIrEBCglDYWNoZVNwZWMSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIdChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFSACIAQESEgoFcmF0aW8YAyABKAFIAYgBARIaCg1zdGFuZGJ5X3JhdGlvGAQgASgBSAKIAQFCEwoRX3ByZXNhbXBsZV9lcG9jaHNCCAoGX3JhdGlvQhAKDl9zdGFuZGJ5X3JhdGlvIu4CCg1PcHRpbWl6ZXJTcGVjEhoKDWxlYXJuaW5nX3JhdGUYASABKAFIAIgBARISCgViZXRhMRgCIAEoAUgBiAEBEhIKBWJldGEyGAMgASgBSAKIAQESFAoHZXBzaWxvbhgEIAEoAUgDiAEBEhkKDHdlaWdodF9kZWNheRgFIAEoAUgEiAEBEjUKEndlaWdodF9kZWNheV9zY29wZRgGIAEoDjIZLmdubmQudjEuV2VpZ2h0RGVjYXlTY29wZRIkCgR0eXBlGAcgASgOMhYuZ25uZC52MS5PcHRpbWl6ZXJUeXBlEhUKCG1vbWVudHVtGAggASgBSAWIAQESFgoJY2xpcF9ub3JtGAkgASgBSAaIAQFCEAoOX2xlYXJuaW5nX3JhdGVCCAoGX2JldGExQggKBl9iZXRhMkIKCghfZXBzaWxvbkIPCg1fd2VpZ2h0X2RlY2F5QgsKCV9tb21lbnR1bUIMCgpfY2xpcF9ub3JtIq0BCg5MclNjaGVkdWxlU3BlYxIlCgR0eXBlGAEgASgOMhcuZ25uZC52MS5MclNjaGVkdWxlVHlwZRIYCgtzdGVwX2Vwb2NocxgCIAEoBUgAiAEBEhIKBWdhbW1hGAMgASgBSAGIAQESGgoNd2FybXVwX2Vwb2NocxgEIAEoBUgCiAEBQg4KDF9zdGVwX2Vwb2Noc0IICgZfZ2FtbWFCEAoOX3dhcm11cF9lcG9jaHMi7QIKDFRyYWluaW5nU3BlYxITCgZlcG9jaHMYASABKAVIAIgBARIXCgpiYXRjaF9zaXplGAIgASgFSAGIAQESHQoQYmF0Y2hlc19wZXJfc3RlcBgDIAEoBUgCiAEBEhYKCXN0YWxlbmVzcxgEIAEoBUgDiAEBEhgKC3JhbmRvbV9zZWVkGAUgASgESASIAQESKQoJb3B0aW1pemVyGAYgASgLMhYuZ25uZC52MS5PcHRpbWl6ZXJTcGVjEiwKC2xyX3NjaGVkdWxlGAggASgLMhcuZ25uZC52MS5MclNjaGVkdWxlU3BlYxIgChN0aHJlYWRzX3Blcl90cmFpbmVyGAcgASgFSAWIAQFCCQoHX2Vwb2Noc0INCgtfYmF0Y2hfc2l6ZUITChFfYmF0Y2hlc19wZXJfc3RlcEIMCgpfc3RhbGVuZXNzQg4KDF9yYW5kb21fc2VlZEIWChRfdGhyZWFkc19wZXJfdHJhaW5lciK3AQoNUmVzb3VyY2VzU3BlYxIUCgdkZXZpY2VzGAEgASgFSACIAQESFAoMZGV2aWNlX25hbWVzGAIgAygJEiAKE2RldmljZV9tZW1vcnlfYnl0ZXMYAyABKANIAYgBARIeChFob3N0X21lbW9yeV9ieXRlcxgEIAEoA0gCiAEBQgoKCF9kZXZpY2VzQhYKFF9kZXZpY2VfbWVtb3J5X2J5dGVzQhQKEl9ob3N0X21lbW9yeV9ieXRlcyKGAQoNUGxhY2VtZW50U3BlYxIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIVCghzYW1wbGVycxgCIAEoBUgAiAEBEicKB3N0YW5kYnkYAyABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3lCCwoJX3NhbXBsZXJzIlUKCVF1ZXVlU3BlYxIVCghjYXBhY2l0eRgBIAEoBUgAiAEBEhYKCW1heF9ieXRlcxgCIAEoA0gBiAEBQgsKCV9jYXBhY2l0eUIMCgpfbWF4X2J5dGVzIm8KC1Jlc3RhcnRTcGVjEhkKDG1heF9hdHRlbXB0cxgBIAEoBUgAiAEBEh4KEWV4ZWN1dG9yX3Jlc3RhcnRzGAIgASgFSAGIAQFCDwoNX21heF9hdHRlbXB0c0IUChJfZXhlY3V0b3JfcmVzdGFydHMi1AEKDFRpbWVvdXRzU3BlYxIXCgpwZW5kaW5nX21zGAEgASgDSACIAQESFwoKc3RhcnR1cF9tcxgCIAEoA0gBiAEBEhUKCHN0YWxsX21zGAMgASgDSAKIAQESHAoPY2FuY2VsX2dyYWNlX21zGAQgASgDSAOIAQESEwoGcnVuX21zGAUgASgDSASIAQFCDQoLX3BlbmRpbmdfbXNCDQoLX3N0YXJ0dXBfbXNCCwoJX3N0YWxsX21zQhIKEF9jYW5jZWxfZ3JhY2VfbXNCCQoHX3J1bl9tcyLTBAoDSm9iEgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJEh4KBHNwZWMYAyABKAsyEC5nbm5kLnYxLkpvYlNwZWMSKAoOZWZmZWN0aXZlX3NwZWMYBCABKAsyEC5nbm5kLnYxLkpvYlNwZWMSIAoFc3RhdGUYBSABKA4yES5nbm5kLnYxLkpvYlN0YXRlEiAKBXBoYXNlGAYgASgOMhEuZ25uZC52MS5Kb2JQaGFzZRIiCgZpbnRlbnQYByABKA4yEi5nbm5kLnYxLkpvYkludGVudBIfCgZyZWFzb24YCCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAkgASgJEiYKCHByb2dyZXNzGAogASgLMhQuZ25uZC52MS5Kb2JQcm9ncmVzcxIiCghhdHRlbXB0cxgLIAMoCzIQLmdubmQudjEuQXR0ZW1wdBIkCgZlcG9jaHMYDCADKAsyFC5nbm5kLnYxLkVwb2NoUmVwb3J0EiIKBnJlc3VsdBgNIAEoCzISLmdubmQudjEuSm9iUmVzdWx0Ei8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YESABKAMSFgoOZGF0YXNldF9kaWdlc3QYEiABKAkiugIKC0pvYlByb2dyZXNzEg0KBWVwb2NoGAEgASgFEg4KBmVwb2NocxgCIAEoBRIZChFiYXRjaGVzX2NvbW1pdHRlZBgDIAEoAxIZChFiYXRjaGVzX3Blcl9lcG9jaBgEIAEoAxIPCgd2ZXJzaW9uGAUgASgDEgwKBGxvc3MYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhgKEHNlZWRzX3Blcl9zZWNvbmQYCCABKAESGAoQZWRnZXNfcGVyX3NlY29uZBgJIAEoARIUCgxyZW1haW5pbmdfbXMYCiABKAMSEwoLcXVldWVfZGVwdGgYCyABKAUSFgoOcXVldWVfY2FwYWNpdHkYDCABKAUSKgoJZXhlY3V0b3JzGA0gAygLMhcuZ25uZC52MS5FeGVjdXRvclN0YXR1cyKYAQoORXhlY3V0b3JTdGF0dXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSDAoEYnVzeRgEIAEoARIPCgdiYXRjaGVzGAUgASgDEg0KBXN0YWdlGAYgASgJEhYKDmNhY2hlX2hpdF9yYXRlGAcgASgBIvYCCgtFcG9jaFJlcG9ydBINCgVlcG9jaBgBIAEoBRIPCgdiYXRjaGVzGAIgASgDEg0KBXN0ZXBzGAMgASgDEg8KB3JldHJpZXMYBCABKAMSDAoEbG9zcxgFIAEoARIWCg50cmFpbl9hY2N1cmFjeRgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESFQoNdGVzdF9hY2N1cmFjeRgIIAEoARITCgtkdXJhdGlvbl9tcxgJIAEoAxIPCgd2ZXJzaW9uGAogASgDEhkKEXBhcmFtZXRlcnNfc2hhMjU2GAsgASgJEhUKDWxlZGdlcl9kaWdlc3QYDCABKAkSRAoRYmF0Y2hlc19ieV9kZXZpY2UYDSADKAsyKS5nbm5kLnYxLkVwb2NoUmVwb3J0LkJhdGNoZXNCeURldmljZUVudHJ5GjYKFEJhdGNoZXNCeURldmljZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEi7gEKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEi4KCnN0YXJ0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIjCgplbmRfcmVhc29uGAQgASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFleGVjdXRvcl9yZXN0YXJ0cxgGIAEoBRIkCgVleGl0cxgHIAMoCzIVLmdubmQudjEuRXhlY3V0b3JFeGl0IrkBCgxFeGVjdXRvckV4aXQSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSFgoJZXhpdF9jb2RlGAQgASgFSACIAQESDgoGc2lnbmFsGAUgASgJEh8KBnJlYXNvbhgGIAEoDjIPLmdubmQudjEuUmVhc29uEhAKCGxvZ190YWlsGAcgASgJQgwKCl9leGl0X2NvZGUipQEKCUpvYlJlc3VsdBIZChFwYXJhbWV0ZXJzX3NoYTI1NhgBIAEoCRIWCg5jaGVja3BvaW50X2RpchgCIAEoCRIaChJ0ZXN0X2FjY3VyYWN5X2xhc3QYAyABKAESGgoSdGVzdF9hY2N1cmFjeV9iZXN0GAQgASgBEhIKCmJlc3RfZXBvY2gYBSABKAUSGQoRYmVzdF92YWxfYWNjdXJhY3kYBiABKAEixgMKB0pvYlBsYW4SCwoDam9iGAEgASgJEhEKCWVzdGltYXRlZBgCIAEoCBIrCglleGVjdXRvcnMYAyADKAsyGC5nbm5kLnYxLlBsYW5uZWRFeGVjdXRvchIYChBzYW1wbGVyX2JhdGNoX25zGAQgASgDEhgKEHRyYWluZXJfYmF0Y2hfbnMYBSABKAMSGAoQc3RhbmRieV9iYXRjaF9ucxgGIAEoAxIJCgFrGAcgASgBEiYKB2Nob2ljZXMYCCADKAsyFS5nbm5kLnYxLlBvbGljeUNob2ljZRIoCgZwb2xpY3kYCSABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRInCgdzdGFuZGJ5GAogASgOMhYuZ25uZC52MS5TdGFuZGJ5UG9saWN5Eh0KFXRpbWVfc2hhcmluZ19iYXRjaF9ucxgLIAEoAxITCgtleHBsYW5hdGlvbhgMIAEoCRIWCg5xdWV1ZV9jYXBhY2l0eRgNIAEoBRISCgpzbG90X2J5dGVzGA4gASgDEhcKD3BhcmFtZXRlcl9jb3VudBgPIAEoAxIhCgVjYWNoZRgQIAEoCzISLmdubmQudjEuQ2FjaGVQbGFuIpYBCglDYWNoZVBsYW4SJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIUCgx0cmFpbmVyX3Jvd3MYAiABKAMSFAoMc3RhbmRieV9yb3dzGAMgASgDEhEKCXJvd19ieXRlcxgEIAEoAxIPCgdyYW5rX21zGAUgASgDEhMKC2V4cGxhbmF0aW9uGAYgASgJIkYKD1BsYW5uZWRFeGVjdXRvchIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJIm4KDFBvbGljeUNob2ljZRIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIQCghzYW1wbGVycxgCIAEoBRIQCgh0cmFpbmVycxgDIAEoBRIQCghiYXRjaF9ucxgEIAEoAyqXAQoJTW9kZWxUeXBlEhoKFk1PREVMX1RZUEVfVU5TUEVDSUZJRUQQABIYChRNT0RFTF9UWVBFX0dSQVBIU0FHRRABEhIKDk1PREVMX1RZUEVfR0NOEAISEgoOTU9ERUxfVFlQRV9HQVQQAxIUChBNT0RFTF9UWVBFX0dBVFYyEAQSFgoSTU9ERUxfVFlQRV9QSU5TQUdFEAUqbAoKQWN0aXZhdGlvbhIaChZBQ1RJVkFUSU9OX1VOU1BFQ0lGSUVEEAASEwoPQUNUSVZBVElPTl9SRUxVEAESEgoOQUNUSVZBVElPTl9FTFUQAhIZChVBQ1RJVkFUSU9OX0xFQUtZX1JFTFUQAyp1Cg1Ob3JtYWxpemF0aW9uEh0KGU5PUk1BTElaQVRJT05fVU5TUEVDSUZJRUQQABIWChJOT1JNQUxJWkFUSU9OX05PTkUQARIUChBOT1JNQUxJWkFUSU9OX0wyEAISFwoTTk9STUFMSVpBVElPTl9MQVlFUhADKsQBChFTYW1wbGluZ0FsZ29yaXRobRIiCh5TQU1QTElOR19BTEdPUklUSE1fVU5TUEVDSUZJRUQQABIjCh9TQU1QTElOR19BTEdPUklUSE1fS0hPUF9VTklGT1JNEAESJAogU0FNUExJTkdfQUxHT1JJVEhNX0tIT1BfV0VJR0hURUQQAhIiCh5TQU1QTElOR19BTEdPUklUSE1fUkFORE9NX1dBTEsQAxIcChhTQU1QTElOR19BTEdPUklUSE1fTEFCT1IQBCpMCglFeHBhbnNpb24SGQoVRVhQQU5TSU9OX1VOU1BFQ0lGSUVEEAASEQoNRVhQQU5TSU9OX0FMTBABEhEKDUVYUEFOU0lPTl9ORVcQAirIAQoLQ2FjaGVQb2xpY3kSHAoYQ0FDSEVfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGQoVQ0FDSEVfUE9MSUNZX0NPTUJJTkVEEAESFgoSQ0FDSEVfUE9MSUNZX1BSRVNDEAISHAoYQ0FDSEVfUE9MSUNZX1BST0JBQklMSVRZEAMSFwoTQ0FDSEVfUE9MSUNZX0RFR1JFRRAEEhcKE0NBQ0hFX1BPTElDWV9SQU5ET00QBRIYChRDQUNIRV9QT0xJQ1lfT1BUSU1BTBAGKnYKEFdlaWdodERlY2F5U2NvcGUSIgoeV0VJR0hUX0RFQ0FZX1NDT1BFX1VOU1BFQ0lGSUVEEAASGgoWV0VJR0hUX0RFQ0FZX1NDT1BFX0FMTBABEiIKHldFSUdIVF9ERUNBWV9TQ09QRV9GSVJTVF9MQVlFUhACKnoKDU9wdGltaXplclR5cGUSHgoaT1BUSU1JWkVSX1RZUEVfVU5TUEVDSUZJRUQQABIXChNPUFRJTUlaRVJfVFlQRV9BREFNEAESGAoUT1BUSU1JWkVSX1RZUEVfQURBTVcQAhIWChJPUFRJTUlaRVJfVFlQRV9TR0QQAyqJAQoOTHJTY2hlZHVsZVR5cGUSIAocTFJfU0NIRURVTEVfVFlQRV9VTlNQRUNJRklFRBAAEh0KGUxSX1NDSEVEVUxFX1RZUEVfQ09OU1RBTlQQARIZChVMUl9TQ0hFRFVMRV9UWVBFX1NURVAQAhIbChdMUl9TQ0hFRFVMRV9UWVBFX0NPU0lORRADKqMBCg9QbGFjZW1lbnRQb2xpY3kSIAocUExBQ0VNRU5UX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFVBMQUNFTUVOVF9QT0xJQ1lfQVVUTxABEhoKFlBMQUNFTUVOVF9QT0xJQ1lfUEFQRVIQAhIbChdQTEFDRU1FTlRfUE9MSUNZX01JTk1BWBADEhoKFlBMQUNFTUVOVF9QT0xJQ1lfRklYRUQQBCp7Cg1TdGFuZGJ5UG9saWN5Eh4KGlNUQU5EQllfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFwoTU1RBTkRCWV9QT0xJQ1lfQVVUTxABEhYKElNUQU5EQllfUE9MSUNZX09GRhACEhkKFVNUQU5EQllfUE9MSUNZX0FMV0FZUxADKs4BCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFKT0JfU1RBVEVfUEVORElORxABEhcKE0pPQl9TVEFURV9QUkVQQVJJTkcQAhIVChFKT0JfU1RBVEVfUlVOTklORxADEhgKFEpPQl9TVEFURV9DQU5DRUxMSU5HEAQSFwoTSk9CX1NUQVRFX1NVQ0NFRURFRBAFEhQKEEpPQl9TVEFURV9GQUlMRUQQBhIXChNKT0JfU1RBVEVfQ0FOQ0VMTEVEEAcqUgoJSm9iSW50ZW50EhoKFkpPQl9JTlRFTlRfVU5TUEVDSUZJRUQQABISCg5KT0JfSU5URU5UX1JVThABEhUKEUpPQl9JTlRFTlRfQ0FOQ0VMEAIqwwEKCEpvYlBoYXNlEhkKFUpPQl9QSEFTRV9VTlNQRUNJRklFRBAAEh0KGUpPQl9QSEFTRV9MT0FESU5HX0RBVEFTRVQQARIZChVKT0JfUEhBU0VfQ0FMSUJSQVRJTkcQAhIWChJKT0JfUEhBU0VfU1RBUlRJTkcQAxIWChJKT0JfUEhBU0VfVFJBSU5JTkcQBBIYChRKT0JfUEhBU0VfRVZBTFVBVElORxAFEhgKFEpPQl9QSEFTRV9GSU5BTElaSU5HEAYqfgoMRXhlY3V0b3JSb2xlEh0KGUVYRUNVVE9SX1JPTEVfVU5TUEVDSUZJRUQQABIZChVFWEVDVVRPUl9ST0xFX1NBTVBMRVIQARIZChVFWEVDVVRPUl9ST0xFX1RSQUlORVIQAhIZChVFWEVDVVRPUl9ST0xFX1NUQU5EQlkQA2IGcHJvdG8z", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * What to train and how. Every scalar is optional: unset differs from 0; defaults appear in
@@ -50,6 +50,13 @@ export type JobSpec = Message<"gnnd.v1.JobSpec"> & {
    * @generated from field: gnnd.v1.FeaturesSpec features = 4;
    */
   features?: FeaturesSpec | undefined;
+
+  /**
+   * Which feature rows devices keep.
+   *
+   * @generated from field: gnnd.v1.CacheSpec cache = 12;
+   */
+  cache?: CacheSpec | undefined;
 
   /**
    * Epochs, steps and optimizer.
@@ -122,7 +129,7 @@ export type ModelSpec = Message<"gnnd.v1.ModelSpec"> & {
   type: ModelType;
 
   /**
-   * Number of layers, 1 to 8. Default: number of fanouts, and must equal it.
+   * Number of layers, 1 to 8. Default: number of fanouts, and must equal it; 3 for RANDOM_WALK.
    *
    * @generated from field: optional int32 layers = 2;
    */
@@ -148,6 +155,43 @@ export type ModelSpec = Message<"gnnd.v1.ModelSpec"> & {
    * @generated from field: optional double input_dropout = 5;
    */
   inputDropout?: number | undefined;
+
+  /**
+   * Attention heads, 1 to 64, for GAT and GATV2, whose hidden_dim they divide; 1 elsewhere.
+   * Default 4.
+   *
+   * @generated from field: optional int32 heads = 6;
+   */
+  heads?: number | undefined;
+
+  /**
+   * Default RELU.
+   *
+   * @generated from field: gnnd.v1.Activation activation = 7;
+   */
+  activation: Activation;
+
+  /**
+   * Default NONE. PINSAGE: L2 only.
+   *
+   * @generated from field: gnnd.v1.Normalization normalization = 8;
+   */
+  normalization: Normalization;
+
+  /**
+   * Whether a layer's input is added to its output, projected where widths differ. Default false.
+   *
+   * @generated from field: optional bool residual = 9;
+   */
+  residual?: boolean | undefined;
+
+  /**
+   * Share of attention coefficients dropped in training, [0, 1), for GAT and GATV2; 0 elsewhere.
+   * Default 0.
+   *
+   * @generated from field: optional double attention_dropout = 10;
+   */
+  attentionDropout?: number | undefined;
 };
 
 /**
@@ -158,6 +202,69 @@ export const ModelSpecSchema: GenMessage<ModelSpec> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job, 1);
 
 /**
+ * Random walks with restart, for RANDOM_WALK only; 0 elsewhere.
+ *
+ * @generated from message gnnd.v1.WalkSpec
+ */
+export type WalkSpec = Message<"gnnd.v1.WalkSpec"> & {
+  /**
+   * Walks from each node, 1 to 64. Default 4.
+   *
+   * @generated from field: optional int32 walks = 1;
+   */
+  walks?: number | undefined;
+
+  /**
+   * Steps of a walk at most, 1 to 64. Default 3.
+   *
+   * @generated from field: optional int32 length = 2;
+   */
+  length?: number | undefined;
+
+  /**
+   * Probability that a walk ends after a step, [0, 1). Default 0.5.
+   *
+   * @generated from field: optional double restart_prob = 3;
+   */
+  restartProb?: number | undefined;
+
+  /**
+   * Most visited nodes that become neighbours, 1 to 4096. Default 5.
+   *
+   * @generated from field: optional int32 neighbors = 4;
+   */
+  neighbors?: number | undefined;
+};
+
+/**
+ * Describes the message gnnd.v1.WalkSpec.
+ * Use `create(WalkSpecSchema)` to create a new message.
+ */
+export const WalkSpecSchema: GenMessage<WalkSpec> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 2);
+
+/**
+ * For LABOR only; 0 elsewhere.
+ *
+ * @generated from message gnnd.v1.LaborSpec
+ */
+export type LaborSpec = Message<"gnnd.v1.LaborSpec"> & {
+  /**
+   * Batches in a row that share their random numbers, 1 to 65,536. Default 1: independent.
+   *
+   * @generated from field: optional int32 dependency_window = 1;
+   */
+  dependencyWindow?: number | undefined;
+};
+
+/**
+ * Describes the message gnnd.v1.LaborSpec.
+ * Use `create(LaborSpecSchema)` to create a new message.
+ */
+export const LaborSpecSchema: GenMessage<LaborSpec> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 3);
+
+/**
  * How neighbourhoods are drawn.
  *
  * @generated from message gnnd.v1.SamplingSpec
@@ -165,11 +272,46 @@ export const ModelSpecSchema: GenMessage<ModelSpec> = /*@__PURE__*/
 export type SamplingSpec = Message<"gnnd.v1.SamplingSpec"> & {
   /**
    * Neighbours drawn per node and hop, from the seeds outward: 1 to 4096, or -1 for all.
-   * Default [10, 10]. At most 8 hops.
+   * Default [10, 10]. At most 8 hops. None for RANDOM_WALK.
    *
    * @generated from field: repeated int32 fanouts = 1;
    */
   fanouts: number[];
+
+  /**
+   * Default KHOP_UNIFORM.
+   *
+   * @generated from field: gnnd.v1.SamplingAlgorithm algorithm = 2;
+   */
+  algorithm: SamplingAlgorithm;
+
+  /**
+   * Whether a node may draw a neighbour again; KHOP only. Default false.
+   *
+   * @generated from field: optional bool replace = 3;
+   */
+  replace?: boolean | undefined;
+
+  /**
+   * Default ALL.
+   *
+   * @generated from field: gnnd.v1.Expansion expansion = 4;
+   */
+  expansion: Expansion;
+
+  /**
+   * Random walks.
+   *
+   * @generated from field: gnnd.v1.WalkSpec walk = 5;
+   */
+  walk?: WalkSpec | undefined;
+
+  /**
+   * LABOR.
+   *
+   * @generated from field: gnnd.v1.LaborSpec labor = 6;
+   */
+  labor?: LaborSpec | undefined;
 };
 
 /**
@@ -177,7 +319,7 @@ export type SamplingSpec = Message<"gnnd.v1.SamplingSpec"> & {
  * Use `create(SamplingSpecSchema)` to create a new message.
  */
 export const SamplingSpecSchema: GenMessage<SamplingSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 2);
+  messageDesc(file_gnnd_v1_job, 4);
 
 /**
  * What happens to features before training.
@@ -198,10 +340,53 @@ export type FeaturesSpec = Message<"gnnd.v1.FeaturesSpec"> & {
  * Use `create(FeaturesSpecSchema)` to create a new message.
  */
 export const FeaturesSpecSchema: GenMessage<FeaturesSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 3);
+  messageDesc(file_gnnd_v1_job, 5);
 
 /**
- * Adam (Kingma and Ba, 2015).
+ * Which feature rows devices keep. Changes where rows are read from, never the trained model.
+ *
+ * @generated from message gnnd.v1.CacheSpec
+ */
+export type CacheSpec = Message<"gnnd.v1.CacheSpec"> & {
+  /**
+   * Default COMBINED.
+   *
+   * @generated from field: gnnd.v1.CachePolicy policy = 1;
+   */
+  policy: CachePolicy;
+
+  /**
+   * K: epochs sampled in advance for COMBINED and PRESC, 1 to 10. Default 1.
+   *
+   * @generated from field: optional int32 presample_epochs = 2;
+   */
+  presampleEpochs?: number | undefined;
+
+  /**
+   * Share of the dataset's rows that a Trainer keeps, 0 to 1, or -1: as many as
+   * resources.device_memory_bytes leaves room for, none where that is not set. Default -1.
+   *
+   * @generated from field: optional double ratio = 3;
+   */
+  ratio?: number | undefined;
+
+  /**
+   * The same for standby Trainers, beside the topology. Default -1: ratio where that is a share.
+   *
+   * @generated from field: optional double standby_ratio = 4;
+   */
+  standbyRatio?: number | undefined;
+};
+
+/**
+ * Describes the message gnnd.v1.CacheSpec.
+ * Use `create(CacheSpecSchema)` to create a new message.
+ */
+export const CacheSpecSchema: GenMessage<CacheSpec> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 6);
+
+/**
+ * The optimizer. The betas and epsilon are of ADAM and ADAMW.
  *
  * @generated from message gnnd.v1.OptimizerSpec
  */
@@ -235,7 +420,7 @@ export type OptimizerSpec = Message<"gnnd.v1.OptimizerSpec"> & {
   epsilon?: number | undefined;
 
   /**
-   * L2 penalty added to gradients, >= 0. Default 0.
+   * L2 penalty added to gradients, decoupled for ADAMW, >= 0. Default 0.
    *
    * @generated from field: optional double weight_decay = 5;
    */
@@ -247,6 +432,27 @@ export type OptimizerSpec = Message<"gnnd.v1.OptimizerSpec"> & {
    * @generated from field: gnnd.v1.WeightDecayScope weight_decay_scope = 6;
    */
   weightDecayScope: WeightDecayScope;
+
+  /**
+   * Default ADAM.
+   *
+   * @generated from field: gnnd.v1.OptimizerType type = 7;
+   */
+  type: OptimizerType;
+
+  /**
+   * Momentum, [0, 1), for SGD; 0 elsewhere. Default 0.
+   *
+   * @generated from field: optional double momentum = 8;
+   */
+  momentum?: number | undefined;
+
+  /**
+   * Bound on the Euclidean norm of a step's mean gradient, >= 0; 0 = none. Default 0.
+   *
+   * @generated from field: optional double clip_norm = 9;
+   */
+  clipNorm?: number | undefined;
 };
 
 /**
@@ -254,7 +460,50 @@ export type OptimizerSpec = Message<"gnnd.v1.OptimizerSpec"> & {
  * Use `create(OptimizerSpecSchema)` to create a new message.
  */
 export const OptimizerSpecSchema: GenMessage<OptimizerSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 4);
+  messageDesc(file_gnnd_v1_job, 7);
+
+/**
+ * The learning rate over the job.
+ *
+ * @generated from message gnnd.v1.LrScheduleSpec
+ */
+export type LrScheduleSpec = Message<"gnnd.v1.LrScheduleSpec"> & {
+  /**
+   * Default CONSTANT.
+   *
+   * @generated from field: gnnd.v1.LrScheduleType type = 1;
+   */
+  type: LrScheduleType;
+
+  /**
+   * Epochs between two steps, 1 to 1,000,000, for STEP; 0 elsewhere. Default 10.
+   *
+   * @generated from field: optional int32 step_epochs = 2;
+   */
+  stepEpochs?: number | undefined;
+
+  /**
+   * What a step multiplies the rate by, (0, 1], for STEP; 0 elsewhere. Default 0.1.
+   *
+   * @generated from field: optional double gamma = 3;
+   */
+  gamma?: number | undefined;
+
+  /**
+   * Epochs over which the rate rises linearly to learning_rate, 0 to epochs. The schedule counts
+   * from there. Default 0.
+   *
+   * @generated from field: optional int32 warmup_epochs = 4;
+   */
+  warmupEpochs?: number | undefined;
+};
+
+/**
+ * Describes the message gnnd.v1.LrScheduleSpec.
+ * Use `create(LrScheduleSpecSchema)` to create a new message.
+ */
+export const LrScheduleSpecSchema: GenMessage<LrScheduleSpec> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 8);
 
 /**
  * Epochs, steps and optimizer.
@@ -306,6 +555,13 @@ export type TrainingSpec = Message<"gnnd.v1.TrainingSpec"> & {
   optimizer?: OptimizerSpec | undefined;
 
   /**
+   * The learning rate over the job.
+   *
+   * @generated from field: gnnd.v1.LrScheduleSpec lr_schedule = 8;
+   */
+  lrSchedule?: LrScheduleSpec | undefined;
+
+  /**
    * Threads a Trainer computes with, 1 to 256; decides bits. Default: cores of the smallest device.
    *
    * @generated from field: optional int32 threads_per_trainer = 7;
@@ -318,7 +574,7 @@ export type TrainingSpec = Message<"gnnd.v1.TrainingSpec"> & {
  * Use `create(TrainingSpecSchema)` to create a new message.
  */
 export const TrainingSpecSchema: GenMessage<TrainingSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 5);
+  messageDesc(file_gnnd_v1_job, 9);
 
 /**
  * What the job asks for.
@@ -339,6 +595,22 @@ export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
    * @generated from field: repeated string device_names = 2;
    */
   deviceNames: string[];
+
+  /**
+   * Memory of each device that an executor may fill with cached rows and its own work, 1 to 2^42.
+   * Default 0, not set: caches have the size that cache.ratio says.
+   *
+   * @generated from field: optional int64 device_memory_bytes = 3;
+   */
+  deviceMemoryBytes?: bigint | undefined;
+
+  /**
+   * Memory of the host that features may take, 1 to 2^42. A larger feature file counts as read from
+   * disk. Default 0, not set: the file counts as in memory.
+   *
+   * @generated from field: optional int64 host_memory_bytes = 4;
+   */
+  hostMemoryBytes?: bigint | undefined;
 };
 
 /**
@@ -346,7 +618,7 @@ export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
  * Use `create(ResourcesSpecSchema)` to create a new message.
  */
 export const ResourcesSpecSchema: GenMessage<ResourcesSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 6);
+  messageDesc(file_gnnd_v1_job, 10);
 
 /**
  * Who samples and who trains.
@@ -381,7 +653,7 @@ export type PlacementSpec = Message<"gnnd.v1.PlacementSpec"> & {
  * Use `create(PlacementSpecSchema)` to create a new message.
  */
 export const PlacementSpecSchema: GenMessage<PlacementSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 7);
+  messageDesc(file_gnnd_v1_job, 11);
 
 /**
  * The queue between Samplers and Trainers.
@@ -410,7 +682,7 @@ export type QueueSpec = Message<"gnnd.v1.QueueSpec"> & {
  * Use `create(QueueSpecSchema)` to create a new message.
  */
 export const QueueSpecSchema: GenMessage<QueueSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 8);
+  messageDesc(file_gnnd_v1_job, 12);
 
 /**
  * What is survived.
@@ -438,7 +710,7 @@ export type RestartSpec = Message<"gnnd.v1.RestartSpec"> & {
  * Use `create(RestartSpecSchema)` to create a new message.
  */
 export const RestartSpecSchema: GenMessage<RestartSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 9);
+  messageDesc(file_gnnd_v1_job, 13);
 
 /**
  * Limits on waiting and running, in milliseconds, at most 2^31 - 1 (24.8 days) each.
@@ -487,7 +759,7 @@ export type TimeoutsSpec = Message<"gnnd.v1.TimeoutsSpec"> & {
  * Use `create(TimeoutsSpecSchema)` to create a new message.
  */
 export const TimeoutsSpecSchema: GenMessage<TimeoutsSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 10);
+  messageDesc(file_gnnd_v1_job, 14);
 
 /**
  * A job: spec, state, progress.
@@ -627,7 +899,7 @@ export type Job = Message<"gnnd.v1.Job"> & {
  * Use `create(JobSchema)` to create a new message.
  */
 export const JobSchema: GenMessage<Job> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 11);
+  messageDesc(file_gnnd_v1_job, 15);
 
 /**
  * Where a running job is. Coalesced; has no revision of its own.
@@ -732,7 +1004,7 @@ export type JobProgress = Message<"gnnd.v1.JobProgress"> & {
  * Use `create(JobProgressSchema)` to create a new message.
  */
 export const JobProgressSchema: GenMessage<JobProgress> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 12);
+  messageDesc(file_gnnd_v1_job, 16);
 
 /**
  * One executor, now.
@@ -781,6 +1053,13 @@ export type ExecutorStatus = Message<"gnnd.v1.ExecutorStatus"> & {
    * @generated from field: string stage = 6;
    */
   stage: string;
+
+  /**
+   * Share of the feature rows it read that its cache held, 0 to 1; 0 without a cache.
+   *
+   * @generated from field: double cache_hit_rate = 7;
+   */
+  cacheHitRate: number;
 };
 
 /**
@@ -788,7 +1067,7 @@ export type ExecutorStatus = Message<"gnnd.v1.ExecutorStatus"> & {
  * Use `create(ExecutorStatusSchema)` to create a new message.
  */
 export const ExecutorStatusSchema: GenMessage<ExecutorStatus> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 13);
+  messageDesc(file_gnnd_v1_job, 17);
 
 /**
  * One epoch, as recorded in the store when it ended.
@@ -893,7 +1172,7 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
  * Use `create(EpochReportSchema)` to create a new message.
  */
 export const EpochReportSchema: GenMessage<EpochReport> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 14);
+  messageDesc(file_gnnd_v1_job, 18);
 
 /**
  * One try at running the job.
@@ -956,7 +1235,7 @@ export type Attempt = Message<"gnnd.v1.Attempt"> & {
  * Use `create(AttemptSchema)` to create a new message.
  */
 export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 15);
+  messageDesc(file_gnnd_v1_job, 19);
 
 /**
  * How an executor ended.
@@ -1019,7 +1298,7 @@ export type ExecutorExit = Message<"gnnd.v1.ExecutorExit"> & {
  * Use `create(ExecutorExitSchema)` to create a new message.
  */
 export const ExecutorExitSchema: GenMessage<ExecutorExit> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 16);
+  messageDesc(file_gnnd_v1_job, 20);
 
 /**
  * What a SUCCEEDED job leaves.
@@ -1075,7 +1354,7 @@ export type JobResult = Message<"gnnd.v1.JobResult"> & {
  * Use `create(JobResultSchema)` to create a new message.
  */
 export const JobResultSchema: GenMessage<JobResult> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 17);
+  messageDesc(file_gnnd_v1_job, 21);
 
 /**
  * How devices are split, and why.
@@ -1187,6 +1466,13 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
    * @generated from field: int64 parameter_count = 15;
    */
   parameterCount: bigint;
+
+  /**
+   * What devices keep; not set before calibration.
+   *
+   * @generated from field: gnnd.v1.CachePlan cache = 16;
+   */
+  cache?: CachePlan | undefined;
 };
 
 /**
@@ -1194,7 +1480,63 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
  * Use `create(JobPlanSchema)` to create a new message.
  */
 export const JobPlanSchema: GenMessage<JobPlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 18);
+  messageDesc(file_gnnd_v1_job, 22);
+
+/**
+ * Which feature rows are kept, and why.
+ *
+ * @generated from message gnnd.v1.CachePlan
+ */
+export type CachePlan = Message<"gnnd.v1.CachePlan"> & {
+  /**
+   * What orders the nodes.
+   *
+   * @generated from field: gnnd.v1.CachePolicy policy = 1;
+   */
+  policy: CachePolicy;
+
+  /**
+   * Rows that each Trainer keeps.
+   *
+   * @generated from field: int64 trainer_rows = 2;
+   */
+  trainerRows: bigint;
+
+  /**
+   * Rows that each standby Trainer keeps.
+   *
+   * @generated from field: int64 standby_rows = 3;
+   */
+  standbyRows: bigint;
+
+  /**
+   * Bytes of a row.
+   *
+   * @generated from field: int64 row_bytes = 4;
+   */
+  rowBytes: bigint;
+
+  /**
+   * Milliseconds that ranking the nodes took; 0 when an earlier job's order was used.
+   *
+   * @generated from field: int64 rank_ms = 5;
+   */
+  rankMs: bigint;
+
+  /**
+   * One sentence: why so many.
+   *
+   * @generated from field: string explanation = 6;
+   */
+  explanation: string;
+};
+
+/**
+ * Describes the message gnnd.v1.CachePlan.
+ * Use `create(CachePlanSchema)` to create a new message.
+ */
+export const CachePlanSchema: GenMessage<CachePlan> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 23);
 
 /**
  * One executor of a plan.
@@ -1222,7 +1564,7 @@ export type PlannedExecutor = Message<"gnnd.v1.PlannedExecutor"> & {
  * Use `create(PlannedExecutorSchema)` to create a new message.
  */
 export const PlannedExecutorSchema: GenMessage<PlannedExecutor> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 19);
+  messageDesc(file_gnnd_v1_job, 24);
 
 /**
  * What one policy would choose.
@@ -1264,7 +1606,7 @@ export type PolicyChoice = Message<"gnnd.v1.PolicyChoice"> & {
  * Use `create(PolicyChoiceSchema)` to create a new message.
  */
 export const PolicyChoiceSchema: GenMessage<PolicyChoice> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 20);
+  messageDesc(file_gnnd_v1_job, 25);
 
 /**
  * Kinds of graph neural networks.
@@ -1292,6 +1634,27 @@ export enum ModelType {
    * @generated from enum value: MODEL_TYPE_GCN = 2;
    */
   GCN = 2,
+
+  /**
+   * Graph attention (Velickovic et al., 2018).
+   *
+   * @generated from enum value: MODEL_TYPE_GAT = 3;
+   */
+  GAT = 3,
+
+  /**
+   * Graph attention whose ranking depends on the destination (Brody et al., 2022).
+   *
+   * @generated from enum value: MODEL_TYPE_GATV2 = 4;
+   */
+  GATV2 = 4,
+
+  /**
+   * Weighted means over projected neighbours (Ying et al., 2018); needs RANDOM_WALK.
+   *
+   * @generated from enum value: MODEL_TYPE_PINSAGE = 5;
+   */
+  PINSAGE = 5,
 }
 
 /**
@@ -1299,6 +1662,233 @@ export enum ModelType {
  */
 export const ModelTypeSchema: GenEnum<ModelType> = /*@__PURE__*/
   enumDesc(file_gnnd_v1_job, 0);
+
+/**
+ * What follows every layer but the last.
+ *
+ * @generated from enum gnnd.v1.Activation
+ */
+export enum Activation {
+  /**
+   * Not set: RELU.
+   *
+   * @generated from enum value: ACTIVATION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * max(x, 0).
+   *
+   * @generated from enum value: ACTIVATION_RELU = 1;
+   */
+  RELU = 1,
+
+  /**
+   * Exponential linear unit, alpha 1.
+   *
+   * @generated from enum value: ACTIVATION_ELU = 2;
+   */
+  ELU = 2,
+
+  /**
+   * Slope 0.01 below 0.
+   *
+   * @generated from enum value: ACTIVATION_LEAKY_RELU = 3;
+   */
+  LEAKY_RELU = 3,
+}
+
+/**
+ * Describes the enum gnnd.v1.Activation.
+ */
+export const ActivationSchema: GenEnum<Activation> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 1);
+
+/**
+ * Normalisation of hidden layers' rows.
+ *
+ * @generated from enum gnnd.v1.Normalization
+ */
+export enum Normalization {
+  /**
+   * Not set: NONE; L2 for PINSAGE.
+   *
+   * @generated from enum value: NORMALIZATION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * None.
+   *
+   * @generated from enum value: NORMALIZATION_NONE = 1;
+   */
+  NONE = 1,
+
+  /**
+   * Division by the Euclidean norm, after the activation.
+   *
+   * @generated from enum value: NORMALIZATION_L2 = 2;
+   */
+  L2 = 2,
+
+  /**
+   * Layer normalisation, before the activation.
+   *
+   * @generated from enum value: NORMALIZATION_LAYER = 3;
+   */
+  LAYER = 3,
+}
+
+/**
+ * Describes the enum gnnd.v1.Normalization.
+ */
+export const NormalizationSchema: GenEnum<Normalization> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 2);
+
+/**
+ * How neighbours are chosen (docs/sampling.md).
+ *
+ * @generated from enum gnnd.v1.SamplingAlgorithm
+ */
+export enum SamplingAlgorithm {
+  /**
+   * Not set: KHOP_UNIFORM.
+   *
+   * @generated from enum value: SAMPLING_ALGORITHM_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Every neighbour alike.
+   *
+   * @generated from enum value: SAMPLING_ALGORITHM_KHOP_UNIFORM = 1;
+   */
+  KHOP_UNIFORM = 1,
+
+  /**
+   * In proportion to edge weights, which the dataset must have.
+   *
+   * @generated from enum value: SAMPLING_ALGORITHM_KHOP_WEIGHTED = 2;
+   */
+  KHOP_WEIGHTED = 2,
+
+  /**
+   * The nodes that random walks visit most, weighted by visits (PinSAGE).
+   *
+   * @generated from enum value: SAMPLING_ALGORITHM_RANDOM_WALK = 3;
+   */
+  RANDOM_WALK = 3,
+
+  /**
+   * One random number per node, shared by all rows of a hop: fewer nodes for the same variance.
+   *
+   * @generated from enum value: SAMPLING_ALGORITHM_LABOR = 4;
+   */
+  LABOR = 4,
+}
+
+/**
+ * Describes the enum gnnd.v1.SamplingAlgorithm.
+ */
+export const SamplingAlgorithmSchema: GenEnum<SamplingAlgorithm> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 3);
+
+/**
+ * Which nodes a hop expands.
+ *
+ * @generated from enum gnnd.v1.Expansion
+ */
+export enum Expansion {
+  /**
+   * Not set: ALL.
+   *
+   * @generated from enum value: EXPANSION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Every node so far, drawn anew at each hop (as DGL).
+   *
+   * @generated from enum value: EXPANSION_ALL = 1;
+   */
+  ALL = 1,
+
+  /**
+   * Only the nodes that the hop before found (as PyG).
+   *
+   * @generated from enum value: EXPANSION_NEW = 2;
+   */
+  NEW = 2,
+}
+
+/**
+ * Describes the enum gnnd.v1.Expansion.
+ */
+export const ExpansionSchema: GenEnum<Expansion> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 4);
+
+/**
+ * How nodes are ordered for caching: by how many batches of an epoch are expected to read them.
+ *
+ * @generated from enum gnnd.v1.CachePolicy
+ */
+export enum CachePolicy {
+  /**
+   * Not set: COMBINED.
+   *
+   * @generated from enum value: CACHE_POLICY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * PRESC and PROBABILITY together: the mean of both, weighted by what each is worth.
+   *
+   * @generated from enum value: CACHE_POLICY_COMBINED = 1;
+   */
+  COMBINED = 1,
+
+  /**
+   * Counts of pre-sampling epochs (GNNLab, section 6.3).
+   *
+   * @generated from enum value: CACHE_POLICY_PRESC = 2;
+   */
+  PRESC = 2,
+
+  /**
+   * Inclusion probabilities, propagated through the hops of the sampler.
+   *
+   * @generated from enum value: CACHE_POLICY_PROBABILITY = 3;
+   */
+  PROBABILITY = 3,
+
+  /**
+   * Out-degree.
+   *
+   * @generated from enum value: CACHE_POLICY_DEGREE = 4;
+   */
+  DEGREE = 4,
+
+  /**
+   * Any order.
+   *
+   * @generated from enum value: CACHE_POLICY_RANDOM = 5;
+   */
+  RANDOM = 5,
+
+  /**
+   * What the job's own epochs will read, sampled in advance: an upper bound for comparisons, which
+   * costs as many epochs of sampling as the job has.
+   *
+   * @generated from enum value: CACHE_POLICY_OPTIMAL = 6;
+   */
+  OPTIMAL = 6,
+}
+
+/**
+ * Describes the enum gnnd.v1.CachePolicy.
+ */
+export const CachePolicySchema: GenEnum<CachePolicy> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 5);
 
 /**
  * Which parameters weight decay acts on.
@@ -1332,7 +1922,89 @@ export enum WeightDecayScope {
  * Describes the enum gnnd.v1.WeightDecayScope.
  */
 export const WeightDecayScopeSchema: GenEnum<WeightDecayScope> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 1);
+  enumDesc(file_gnnd_v1_job, 6);
+
+/**
+ * How a step follows from its gradient.
+ *
+ * @generated from enum gnnd.v1.OptimizerType
+ */
+export enum OptimizerType {
+  /**
+   * Not set: ADAM.
+   *
+   * @generated from enum value: OPTIMIZER_TYPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Adam (Kingma and Ba, 2015).
+   *
+   * @generated from enum value: OPTIMIZER_TYPE_ADAM = 1;
+   */
+  ADAM = 1,
+
+  /**
+   * Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
+   *
+   * @generated from enum value: OPTIMIZER_TYPE_ADAMW = 2;
+   */
+  ADAMW = 2,
+
+  /**
+   * Gradient descent, with momentum if asked for.
+   *
+   * @generated from enum value: OPTIMIZER_TYPE_SGD = 3;
+   */
+  SGD = 3,
+}
+
+/**
+ * Describes the enum gnnd.v1.OptimizerType.
+ */
+export const OptimizerTypeSchema: GenEnum<OptimizerType> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 7);
+
+/**
+ * How the learning rate goes on.
+ *
+ * @generated from enum gnnd.v1.LrScheduleType
+ */
+export enum LrScheduleType {
+  /**
+   * Not set: CONSTANT.
+   *
+   * @generated from enum value: LR_SCHEDULE_TYPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Stays.
+   *
+   * @generated from enum value: LR_SCHEDULE_TYPE_CONSTANT = 1;
+   */
+  CONSTANT = 1,
+
+  /**
+   * Times gamma after every step_epochs epochs.
+   *
+   * @generated from enum value: LR_SCHEDULE_TYPE_STEP = 2;
+   */
+  STEP = 2,
+
+  /**
+   * Down to 0 after the last epoch, along half a cosine.
+   *
+   * @generated from enum value: LR_SCHEDULE_TYPE_COSINE = 3;
+   */
+  COSINE = 3,
+}
+
+/**
+ * Describes the enum gnnd.v1.LrScheduleType.
+ */
+export const LrScheduleTypeSchema: GenEnum<LrScheduleType> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 8);
 
 /**
  * How devices are split between Samplers and Trainers.
@@ -1380,7 +2052,7 @@ export enum PlacementPolicy {
  * Describes the enum gnnd.v1.PlacementPolicy.
  */
 export const PlacementPolicySchema: GenEnum<PlacementPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 2);
+  enumDesc(file_gnnd_v1_job, 9);
 
 /**
  * When a standby Trainer on a Sampler's device may train.
@@ -1421,7 +2093,7 @@ export enum StandbyPolicy {
  * Describes the enum gnnd.v1.StandbyPolicy.
  */
 export const StandbyPolicySchema: GenEnum<StandbyPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 3);
+  enumDesc(file_gnnd_v1_job, 10);
 
 /**
  * States of a job.
@@ -1490,7 +2162,7 @@ export enum JobState {
  * Describes the enum gnnd.v1.JobState.
  */
 export const JobStateSchema: GenEnum<JobState> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 4);
+  enumDesc(file_gnnd_v1_job, 11);
 
 /**
  * What the user wants, kept apart from what is.
@@ -1524,7 +2196,7 @@ export enum JobIntent {
  * Describes the enum gnnd.v1.JobIntent.
  */
 export const JobIntentSchema: GenEnum<JobIntent> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 5);
+  enumDesc(file_gnnd_v1_job, 12);
 
 /**
  * What a PREPARING or RUNNING job is doing.
@@ -1540,7 +2212,7 @@ export enum JobPhase {
   UNSPECIFIED = 0,
 
   /**
-   * Topology goes to shared memory, features are standardised.
+   * Topology goes to shared memory, features are standardised, nodes are ranked for the cache.
    *
    * @generated from enum value: JOB_PHASE_LOADING_DATASET = 1;
    */
@@ -1586,7 +2258,7 @@ export enum JobPhase {
  * Describes the enum gnnd.v1.JobPhase.
  */
 export const JobPhaseSchema: GenEnum<JobPhase> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 6);
+  enumDesc(file_gnnd_v1_job, 13);
 
 /**
  * Roles of executors.
@@ -1627,5 +2299,5 @@ export enum ExecutorRole {
  * Describes the enum gnnd.v1.ExecutorRole.
  */
 export const ExecutorRoleSchema: GenEnum<ExecutorRole> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 7);
+  enumDesc(file_gnnd_v1_job, 14);
 

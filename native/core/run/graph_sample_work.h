@@ -12,7 +12,7 @@ namespace gnnd {
 
 // A Sampler's arithmetic: the seeds of a batch from the keyed permutation, its k-hop sample
 // straight into the slot. Owns its mapping of the topology.
-class KhopSampleWork final : public SampleWork {
+class GraphSampleWork final : public SampleWork {
  public:
   struct Options {
     uint64_t random_seed = 0;
@@ -22,7 +22,7 @@ class KhopSampleWork final : public SampleWork {
   };
 
   // REQUIRES: `layout` is that of this graph and these options.
-  KhopSampleWork(Topology topology, Options options, const RecordLayout& layout);
+  GraphSampleWork(Topology topology, Options options, const RecordLayout& layout);
 
   Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
                 SampleReport* report) override;

@@ -1,4 +1,4 @@
-#include "core/run/khop_sample_work.h"
+#include "core/run/graph_sample_work.h"
 
 #include <utility>
 
@@ -7,15 +7,15 @@
 
 namespace gnnd {
 
-KhopSampleWork::KhopSampleWork(Topology topology, Options options, const RecordLayout& layout)
+GraphSampleWork::GraphSampleWork(Topology topology, Options options, const RecordLayout& layout)
     : topology_(std::move(topology)),
       options_(std::move(options)),
       sampler_(topology_.view(), options_.sampler, layout, DetectInstructionSet()) {
   seeds_.reserve(options_.batch_size);
 }
 
-Status KhopSampleWork::Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
-                              SampleReport* report) {
+Status GraphSampleWork::Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
+                               SampleReport* report) {
   const BatchKey key{options_.random_seed, epoch, batch};
   SeedsOf(key, options_.train_nodes, options_.batch_size, &seeds_);
   GNND_TRY(sampler_.Sample(key, seeds_, slot));
@@ -24,10 +24,7 @@ Status KhopSampleWork::Sample(uint32_t epoch, uint32_t batch, std::span<std::byt
   report->extent_bytes = header->extent_bytes;
   report->nodes = header->num_nodes;
   report->seeds = header->num_seeds;
-  report->edges = 0;
-  for (uint32_t hop = 0; hop < header->num_hops; ++hop) {
-    report->edges += header->blocks[hop].num_edges;
-  }
+  report->edges = header->drawn_edges();
   return Status::Ok();
 }
 

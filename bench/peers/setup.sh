@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Installs the systems that bench/peers measures gnnd against, from PyPI, each in a virtual
+# environment of its own under .cache/peers:
+#
+#   dgl   DGL 2.1.0 with GraphBolt on PyTorch 2.2.1 (the one GraphBolt's library is bound to)
+#   pyg   torch_geometric 2.8.1 on the project's own PyTorch (.venv, made by deploy/setup.mjs)
+#
+# usage: bench/peers/setup.sh [--with-torch-sparse]
+#
+#   --with-torch-sparse   also builds torch-scatter and torch-sparse from source: PyG's only sampler
+#                         that PyPI has (pyg-lib is not there). 20 to 30 minutes on two cores.
+#
+# Idempotent: what is there and imports is left alone. Needs python3 with venv, gcc, readelf and
+# about 2 GB of disk; about 4 minutes.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+here="$root/bench/peers"
+peers="$root/.cache/peers"
+say() { printf '%-8s %s\n' "$1" "$2"; }
+
+with_torch_sparse=false
+for argument in "$@"; do
+  case "$argument" in
+    --with-torch-sparse) with_torch_sparse=true ;;
+    *) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+  esac
+done
+
+# pip_in NAME ARGUMENTS...: pip of that environment, quiet, told nothing about where to look.
+pip_in() {
+  local name=$1
+  shift
+  "$peers/$name/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+make_venv() {
+  [ -x "$peers/$1/bin/python" ] || python3 -m venv "$peers/$1"
+}
+
+# PyTorch 2.2.1 for Linux exists on PyPI as a CUDA build only. Its CUDA libraries weigh 2.5 GB and
+# are never called on a CPU: three small ones are installed, the others are replaced by libraries
+# whose functions trap (stub_cuda.py).
+setup_dgl() {
+  make_venv dgl
+  if imports_dgl; then
+    say dgl 'is there'
+    return
+  fi
+  say dgl 'installing what PyTorch and DGL need of Python'
+  pip_in dgl 'numpy<2' pandas scipy pydantic pyyaml requests tqdm psutil networkx jinja2 sympy \
+    filelock fsspec typing_extensions setuptools
+  say dgl 'installing PyTorch 2.2.1 without its CUDA libraries (760 MB to fetch)'
+  pip_in dgl --no-deps torch==2.2.1
+  pip_in dgl --no-deps nvidia-cuda-runtime-cu12==12.1.105 nvidia-nvtx-cu12==12.1.105 \
+    nvidia-cuda-cupti-cu12==12.1.105
+  say dgl 'installing DGL 2.1.0 with GraphBolt'
+  pip_in dgl --no-deps dgl==2.1.0 torchdata==0.7.1
+  say dgl 'making libraries in place of the CUDA ones that a CPU never calls'
+  "$peers/dgl/bin/python" "$here/stub_cuda.py"
+  imports_dgl || { say dgl 'does not import; the error:'; import_dgl; }
+}
+
+import_dgl() {
+  "$peers/dgl/bin/python" -c 'import torch, dgl, dgl.graphbolt; print("DGL", dgl.__version__)'
+}
+imports_dgl() { import_dgl >/dev/null 2>&1; }
+
+# The project's PyTorch, seen through a path file: the same build for both sides of a comparison.
+setup_pyg() {
+  local torch_folder
+  if ! torch_folder=$("$root/.venv/bin/python" -c \
+    'import sysconfig, torch; print(sysconfig.get_path("purelib"))'); then
+    say pyg 'needs the project'\''s PyTorch: run node deploy/setup.mjs first'
+    exit 1
+  fi
+  make_venv pyg
+  printf '%s\n' "$torch_folder" >"$("$peers/pyg/bin/python" -c \
+    'import sysconfig; print(sysconfig.get_path("purelib"))')/project-torch.pth"
+  if "$peers/pyg/bin/python" -c 'import torch_geometric' 2>/dev/null; then
+    say pyg 'is there'
+  else
+    say pyg 'installing torch_geometric 2.8.1'
+    pip_in pyg torch_geometric==2.8.1
+  fi
+  if $with_torch_sparse; then
+    setup_torch_sparse
+  elif ! imports_torch_sparse; then
+    say pyg 'without torch-sparse: PyG cannot sample here, its training step is measured'
+  fi
+}
+
+imports_torch_sparse() { "$peers/pyg/bin/python" -c 'import torch_sparse' 2>/dev/null; }
+
+setup_torch_sparse() {
+  if imports_torch_sparse; then
+    say pyg 'torch-sparse is there'
+    return
+  fi
+  pip_in pyg ninja 'setuptools<81' wheel scipy
+  local package
+  for package in torch-scatter==2.1.2 torch-sparse==0.6.18; do
+    say pyg "compiling $package (10 to 20 minutes)"
+    PATH="$peers/pyg/bin:$PATH" FORCE_ONLY_CPU=1 WITH_METIS=0 CFLAGS=-g0 CXXFLAGS=-g0 MAX_JOBS=1 \
+      pip_in pyg --no-build-isolation --no-deps "$package"
+  done
+}
+
+mkdir -p "$peers"
+setup_dgl
+setup_pyg

@@ -1,0 +1,151 @@
+#include "core/cache/feature_store.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "core/base/check.h"
+#include "core/dataset/features.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+
+uint64_t RoundUp(uint64_t value, uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// Advice is advice: a kernel that refuses reads as before.
+void AdviseOnPages(const float* from, uint64_t bytes, int advice) {
+  constexpr uintptr_t kPageBytes = 4096;
+  const auto address = reinterpret_cast<uintptr_t>(from);
+  const uintptr_t begin = address / kPageBytes * kPageBytes;
+  static_cast<void>(madvise(reinterpret_cast<void*>(begin), address - begin + bytes, advice));
+}
+
+Status CheckOptions(const FeatureStore::Options& options) {
+  const auto invalid = [](const std::string& what) {
+    return Status(Code::kInvalidArgument, "feature store: " + what);
+  };
+  if (options.dim == 0 || options.features.size() % options.dim != 0) {
+    return invalid("features are not rows of dim floats");
+  }
+  const uint64_t num_nodes = options.features.size() / options.dim;
+  if (num_nodes > std::numeric_limits<uint32_t>::max()) return invalid("too many nodes");
+  if (options.cache_rows > options.order.size() || options.cache_rows > num_nodes) {
+    return invalid("a cache of " + std::to_string(options.cache_rows) + " rows for " +
+                   std::to_string(options.order.size()) + " ranks and " +
+                   std::to_string(num_nodes) + " nodes");
+  }
+  for (const uint32_t node : options.order.first(options.cache_rows)) {
+    if (node >= num_nodes) return invalid("node " + std::to_string(node) + " is not in the graph");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+void UnmapPages::operator()(std::byte* address) const { munmap(address, bytes); }
+
+Result<FeatureStore> FeatureStore::Create(const Options& options) {
+  GNND_TRY(CheckOptions(options));
+  FeatureStore store;
+  store.features_ = options.features;
+  store.table_ = options.features;
+  store.dim_ = options.dim;
+  store.behind_ = options.on_disk ? Tier::kDisk : Tier::kHost;
+  if (options.on_disk)
+    AdviseOnPages(options.features.data(), options.features.size_bytes(), MADV_RANDOM);
+  if (options.cache_rows == 0) return store;
+  const Result<float*> cache = store.AllocateNearTable(options.cache_rows);
+  if (!cache.ok()) return cache.status();
+  if (*cache == nullptr) return store;
+  GatherRows(options.features, options.dim, options.order.first(options.cache_rows),
+             {*cache, options.cache_rows * options.dim});
+  store.cache_rows_ = options.cache_rows;
+  return store;
+}
+
+Result<float*> FeatureStore::AllocateNearTable(uint64_t rows) {
+  const uint64_t row_bytes = dim_ * sizeof(float);
+  // Room to move the start to a huge page, then to a whole number of rows from the table.
+  const uint64_t bytes = RoundUp(rows * row_bytes + row_bytes + kHugePageBytes, kHugePageBytes);
+  const auto host = reinterpret_cast<uintptr_t>(features_.data());
+  // A hint: just below the table, where the kernel puts the next mapping anyway.
+  const uintptr_t wish =
+      host > 2 * bytes ? (host - 2 * bytes) / kHugePageBytes * kHugePageBytes : 0;
+  void* address = mmap(reinterpret_cast<void*>(wish), bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) {
+    return Status(Code::kShmAllocationFailed,
+                  "a cache of " + std::to_string(bytes) + " bytes: " + std::strerror(errno));
+  }
+  memory_ =
+      std::unique_ptr<std::byte, UnmapPages>(static_cast<std::byte*>(address), UnmapPages{bytes});
+  // A refusal leaves 4 KiB pages, which work as well.
+  static_cast<void>(madvise(address, bytes, MADV_HUGEPAGE));
+  const auto begin = RoundUp(reinterpret_cast<uintptr_t>(address), kHugePageBytes);
+  // The first place from `begin` on that is a whole number of rows away from the table.
+  const bool below = begin < host;
+  const uintptr_t skew =
+      below ? (host - begin) % row_bytes : (row_bytes - (begin - host) % row_bytes) % row_bytes;
+  const uintptr_t start = begin + skew;
+  const uint64_t distance = (below ? host - start : start - host) / row_bytes;
+  const uint64_t num_nodes = features_.size() / dim_;
+  const uint64_t end = distance + (below ? num_nodes : rows);
+  if (end > std::numeric_limits<uint32_t>::max()) {
+    memory_.reset();
+    return nullptr;
+  }
+  first_cached_ = below ? 0 : static_cast<uint32_t>(distance);
+  first_host_ = below ? static_cast<uint32_t>(distance) : 0;
+  auto* cache = reinterpret_cast<float*>(start);
+  table_ = {below ? static_cast<const float*>(cache) : features_.data(), end * dim_};
+  return cache;
+}
+
+std::span<const uint32_t> FeatureStore::Locate(std::span<const uint32_t> nodes,
+                                               std::span<const uint32_t> ranks,
+                                               uint32_t* scratch) const {
+  if (behind_ == Tier::kDisk) ReadAhead(nodes, ranks);
+  if (cache_rows_ == 0) return nodes;
+  GNND_CHECK(ranks.empty() || ranks.size() == nodes.size());
+  if (ranks.empty()) {
+    for (size_t i = 0; i < nodes.size(); ++i) scratch[i] = first_host_ + nodes[i];
+    return {scratch, nodes.size()};
+  }
+  const auto capacity = static_cast<uint32_t>(cache_rows_);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    scratch[i] = ranks[i] < capacity ? first_cached_ + ranks[i] : first_host_ + nodes[i];
+  }
+  return {scratch, nodes.size()};
+}
+
+void FeatureStore::ReadAhead(std::span<const uint32_t> nodes,
+                             std::span<const uint32_t> ranks) const {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!ranks.empty() && ranks[i] < cache_rows_) continue;
+    AdviseOnPages(features_.data() + uint64_t{nodes[i]} * dim_, dim_ * sizeof(float),
+                  MADV_WILLNEED);
+  }
+}
+
+TierTraffic FeatureStore::TrafficOf(std::span<const uint32_t> nodes,
+                                    std::span<const uint32_t> ranks) const {
+  const auto hits = static_cast<uint64_t>(std::count_if(
+      ranks.begin(), ranks.end(), [this](uint32_t rank) { return rank < cache_rows_; }));
+  TierTraffic traffic;
+  traffic.rows[static_cast<uint32_t>(Tier::kDevice)] = hits;
+  traffic.rows[static_cast<uint32_t>(behind_)] = nodes.size() - hits;
+  for (uint32_t tier = 0; tier < kNumTiers; ++tier) {
+    traffic.bytes[tier] = traffic.rows[tier] * dim_ * sizeof(float);
+  }
+  return traffic;
+}
+
+}  // namespace gnnd

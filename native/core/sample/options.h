@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+// What a sampler is asked for: everything beside the graph, the seeds and the batch key that
+// decides a sample (docs/sampling.md).
+
+namespace gnnd {
+
+enum class Algorithm : uint32_t {
+  kUniform = 0,   // every in-neighbour alike (draw.h)
+  kWeighted = 1,  // in proportion to edge weights (weighted.h)
+  kWalk = 2,      // the nodes most visited by random walks (walk.h)
+  kLabor = 3,     // one draw a node, shared by all rows of a hop (labor.h)
+};
+
+// Which nodes a hop expands.
+enum class Expansion : uint32_t {
+  kAll = 0,  // every node so far, drawn anew at each hop (as DGL)
+  kNew = 1,  // only those that the hop before found; each node has one row in a sample (as PyG)
+};
+
+// Weights that a record carries.
+enum class EdgeWeights : uint32_t {
+  kNone = 0,
+  kGcn = 1,      // gcn_weights.h; for uniform draws without replacement
+  kVisits = 2,   // how often the walks of a node came by; walks only
+  kInverse = 3,  // one over the probability of being taken; LABOR only
+};
+
+struct WalkOptions {
+  uint32_t walks = 4;         // from each node
+  uint32_t length = 3;        // steps at most
+  double restart_prob = 0.5;  // in [0, 1): that a walk ends after a step
+};
+
+inline constexpr uint32_t kMaxWalks = 64;
+inline constexpr uint32_t kMaxWalkLength = 64;
+
+struct SamplerOptions {
+  // Hop 0 (at the seeds) first: neighbours a row, kFullNeighbourhood takes all. Walks: how many of
+  // the most visited nodes are neighbours; never kFullNeighbourhood.
+  std::vector<int32_t> fanouts;
+  EdgeWeights weights = EdgeWeights::kNone;
+  // Graphs whose table of one entry per node would be larger are relabelled by hashing.
+  uint64_t max_dense_table_bytes = 200'000'000;
+  Algorithm algorithm = Algorithm::kUniform;
+  bool replace = false;  // kUniform and kWeighted: a row may draw a neighbour again
+  Expansion expansion = Expansion::kAll;
+  WalkOptions walk{};
+  uint32_t labor_window = 1;  // batches in a row that share their draws, at least 1
+};
+
+}  // namespace gnnd

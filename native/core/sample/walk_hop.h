@@ -1,0 +1,176 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/sample/expand.h"
+#include "core/sample/walk.h"
+
+namespace gnnd {
+
+// What the walks of a group of rows share. Sized once.
+class WalkBuffers {
+ public:
+  // In lock-step: enough to keep the memory busy, few enough to stay in the near caches.
+  static constexpr uint32_t kMaxWalkers = 512;
+
+  // Those that still walk; element i of each array is one walker's.
+  struct Walkers {
+    alignas(64) uint32_t at[kMaxWalkers];        // present node
+    alignas(64) uint32_t start[kMaxWalkers];     // the row's node
+    alignas(64) uint32_t block[kMaxWalkers];     // of the next step's words
+    alignas(64) uint32_t visit_at[kMaxWalkers];  // where the next step's visit goes
+    alignas(64) uint32_t low[kMaxWalkers];       // the step's words
+    alignas(64) uint32_t high[kMaxWalkers];
+    alignas(64) uint32_t end[kMaxWalkers];
+    alignas(64) uint64_t edge_at[kMaxWalkers];
+  };
+  static_assert(kMaxWalkers % kWalkLanes == 0 && kMaxWalkers >= kMaxWalks);
+
+  WalkBuffers(bool used, const WalkOptions& walk)
+      : options(walk),
+        rows_per_group(kMaxWalkers / walk.walks),
+        visits_per_row((walk.walks * walk.length + kWalkLanes - 1) / kWalkLanes * kWalkLanes),
+        counter(used ? visits_per_row : 0),
+        visits(used ? size_t{rows_per_group} * visits_per_row : 0),
+        walkers(used ? std::make_unique<Walkers>() : nullptr) {}
+
+  uint64_t bytes() const {
+    return visits.size() * sizeof(uint32_t) + counter.bytes() + (walkers ? sizeof(Walkers) : 0);
+  }
+
+  WalkOptions options;
+  uint32_t rows_per_group;
+  uint32_t visits_per_row;  // at w * length + s, filled up to whole vectors
+  VisitCounter counter;
+  std::vector<uint32_t> visits;  // of the group's rows
+  std::unique_ptr<Walkers> walkers;
+};
+
+// Expands one hop by random walks. All walkers of a group take a step together, in two passes, each
+// of which asks for what the next one reads.
+template <typename Table>
+class WalkHop {
+ public:
+  WalkHop(const TopologyView& topology, Table* table, ExpandBuffers* ring, WalkBuffers* buffers,
+          const WalkKernels& kernels, uint32_t fanout, HopTask* task)
+      : graph_indptr_(topology.indptr.data()),
+        graph_indices_(topology.indices.data()),
+        ids_(table, ring, task),
+        buffers_(buffers),
+        kernels_(kernels),
+        walk_(buffers->options),
+        end_below_(RestartThreshold(buffers->options.restart_prob)),
+        fanout_(std::min(fanout, buffers->visits_per_row)),
+        task_(task) {}
+
+  void Run() {
+    chosen_ = task_->num_edges;
+    PrefetchRows(task_->first_row);
+    for (uint32_t begin = task_->first_row; begin < task_->num_dst;) {
+      const uint32_t rows = std::min(buffers_->rows_per_group, task_->num_dst - begin);
+      Start(begin, rows);
+      PrefetchRows(begin + rows);
+      for (uint32_t step = 0; step < walk_.length && walking_ > 0; ++step) {
+        Draw();
+        Move();
+      }
+      for (uint32_t r = 0; r < rows; ++r) Choose(begin, r);
+      begin += rows;
+    }
+    ids_.Finish();
+  }
+
+ private:
+  using Walkers = WalkBuffers::Walkers;
+
+  // The bounds of a group's rows, while the group before it walks.
+  void PrefetchRows(uint32_t begin) const {
+    const uint32_t end = begin + std::min(buffers_->rows_per_group, task_->num_dst - begin);
+    for (uint32_t row = begin; row < end; ++row) {
+      __builtin_prefetch(graph_indptr_ + task_->nodes[row]);
+    }
+  }
+
+  void Start(uint32_t begin, uint32_t rows) {
+    std::fill_n(buffers_->visits.begin(), size_t{rows} * buffers_->visits_per_row, kNoVisit);
+    Walkers& walkers = *buffers_->walkers;
+    walking_ = 0;
+    for (uint32_t r = 0; r < rows; ++r) {
+      const uint32_t node = task_->nodes[begin + r];
+      for (uint32_t w = 0; w < walk_.walks; ++w) {
+        walkers.at[walking_] = node;
+        walkers.start[walking_] = node;
+        walkers.block[walking_] = w * walk_.length;
+        walkers.visit_at[walking_] = r * buffers_->visits_per_row + w * walk_.length;
+        ++walking_;
+      }
+    }
+  }
+
+  // Walkers that have somewhere to go draw where.
+  void Draw() {
+    Walkers& walkers = *buffers_->walkers;
+    kernels_.draw(task_->stream, walkers.start, walkers.block, walking_,
+                  {walkers.low, walkers.high, walkers.end});
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < walking_; ++i) {
+      const uint64_t start = graph_indptr_[walkers.at[i]];
+      const uint64_t degree = graph_indptr_[walkers.at[i] + 1] - start;
+      const uint64_t edge = start + WideBoundedDraw(walkers.low[i], walkers.high[i], degree);
+      __builtin_prefetch(graph_indices_ + edge);
+      walkers.start[kept] = walkers.start[i];
+      walkers.block[kept] = walkers.block[i];
+      walkers.visit_at[kept] = walkers.visit_at[i];
+      walkers.end[kept] = walkers.end[i];
+      walkers.edge_at[kept] = edge;
+      kept += degree == 0 ? 0 : 1;
+    }
+    walking_ = kept;
+  }
+
+  void Move() {
+    Walkers& walkers = *buffers_->walkers;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < walking_; ++i) {
+      const uint32_t node = graph_indices_[walkers.edge_at[i]];
+      __builtin_prefetch(graph_indptr_ + node);
+      buffers_->visits[walkers.visit_at[i]] = node;
+      walkers.at[kept] = node;
+      walkers.start[kept] = walkers.start[i];
+      walkers.block[kept] = walkers.block[i] + 1;
+      walkers.visit_at[kept] = walkers.visit_at[i] + 1;
+      kept += walkers.end[i] < end_below_ ? 0 : 1;
+    }
+    walking_ = kept;
+  }
+
+  void Choose(uint32_t begin, uint32_t r) {
+    uint32_t* ids = ids_.Room(fanout_);
+    const uint32_t* visits = buffers_->visits.data() + size_t{r} * buffers_->visits_per_row;
+    float* counts = task_->weight + chosen_;
+    const uint32_t made = buffers_->visits_per_row;
+    const uint32_t size = made <= kMaxPairVisits && kernels_.top != nullptr
+                              ? kernels_.top(visits, made, fanout_, ids, counts)
+                              : buffers_->counter.Top(visits, made, fanout_, ids, counts);
+    ids_.Append(size);
+    chosen_ += size;
+    task_->indptr[begin + r + 1] = chosen_;
+  }
+
+  const uint64_t* graph_indptr_;
+  const uint32_t* graph_indices_;
+  IdStream<Table> ids_;
+  WalkBuffers* buffers_;
+  WalkKernels kernels_;
+  WalkOptions walk_;
+  uint32_t end_below_;
+  uint32_t fanout_;
+  HopTask* task_;
+  uint32_t walking_ = 0;  // walkers
+  uint32_t chosen_ = 0;   // edges
+};
+
+}  // namespace gnnd

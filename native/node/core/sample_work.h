@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "core/dataset/dataset.h"
+#include "core/dataset/topology.h"
+#include "core/run/graph_sample_work.h"
+#include "node/job_options.h"
+
+namespace gnnd::node {
+
+// The sampler that `sampling` asks for: the same for a job's Samplers, for pre-sampling and for the
+// cache report. `layout` is that of this dataset and sampling.
+inline std::unique_ptr<SampleWork> SampleWorkOf(const Dataset& dataset, Topology topology,
+                                                const SamplingOptions& sampling,
+                                                uint64_t random_seed, const RecordLayout& layout) {
+  GraphSampleWork::Options options;
+  options.random_seed = random_seed;
+  options.batch_size = sampling.batch_size;
+  for (const int64_t node : dataset.train()) {
+    options.train_nodes.push_back(static_cast<uint32_t>(node));
+  }
+  options.sampler = sampling.sampler;
+  return std::make_unique<GraphSampleWork>(std::move(topology), std::move(options), layout);
+}
+
+}  // namespace gnnd::node

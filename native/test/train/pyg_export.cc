@@ -1,0 +1,217 @@
+// Writes models with random parameters as torch_geometric would load them, and the logits that
+// exact prediction gives on a small random graph.
+//
+//   gnnd_pyg_export OUT_DIR
+//
+// OUT_DIR/graph gets indptr.npy, indices.npy and features.npy (in-neighbours by row); every other
+// folder is a model: model.safetensors, logits.npy and model.json. test/process/checkpoint has the
+// other side.
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.h"
+#include "test/support/record_builder.h"
+#include "train/torch_work.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint32_t kNodes = 60;
+constexpr uint32_t kFeatures = 13;
+constexpr uint32_t kClasses = 5;
+
+using Folder = std::filesystem::path;
+
+// .npy format 1.0, little-endian, C order.
+template <typename T>
+void WriteNpy(const Folder& path, const char* type, std::span<const T> values, uint64_t columns) {
+  std::string shape = std::to_string(values.size() / (columns == 0 ? 1 : columns)) + ",";
+  if (columns != 0) shape += std::to_string(columns);
+  std::string header =
+      std::string("{'descr': '") + type + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 10, ' ');
+  header.back() = '\n';
+  const auto length = static_cast<uint16_t>(header.size());
+  std::ofstream file(path, std::ios::binary);
+  file.write("\x93NUMPY\x01\x00", 8);
+  file.write(reinterpret_cast<const char*>(&length), sizeof length);
+  file << header;
+  file.write(reinterpret_cast<const char*>(values.data()),
+             static_cast<std::streamsize>(values.size_bytes()));
+  GNND_CHECK(file.good());
+}
+
+void WriteSafetensors(const Folder& path, const ParameterManifest& manifest,
+                      std::span<const float> parameters) {
+  std::string header = "{";
+  uint64_t at = 0;
+  for (const ParameterTensor& tensor : manifest.tensors) {
+    std::string shape = tensor.leading_one ? "1," : "";
+    shape += std::to_string(tensor.rows);
+    if (tensor.cols != 0) shape.append(",").append(std::to_string(tensor.cols));
+    const uint64_t end = at + tensor.size() * sizeof(float);
+    if (at != 0) header += ",";
+    header += "\"" + tensor.name + "\":{\"dtype\":\"F32\",\"shape\":[" + shape +
+              "],\"data_offsets\":[" + std::to_string(at) + "," + std::to_string(end) + "]}";
+    at = end;
+  }
+  header += "}";
+  const uint64_t length = header.size();
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(&length), sizeof length);
+  file << header;
+  for (const ParameterTensor& tensor : manifest.tensors) {
+    file.write(reinterpret_cast<const char*>(parameters.data() + tensor.offset),
+               static_cast<std::streamsize>(tensor.size() * sizeof(float)));
+  }
+  GNND_CHECK(file.good());
+}
+
+struct Export {
+  std::string name;
+  std::string kind;  // the class in torch_geometric.nn.models
+  ModelSpec spec;
+};
+
+std::vector<Export> Exports() {
+  std::vector<Export> exports;
+  const auto add = [&exports](const char* name, const char* kind, ModelType type, auto&& change) {
+    ModelSpec spec;
+    spec.type = type;
+    spec.in_dim = kFeatures;
+    spec.hidden_dim = 24;
+    spec.out_dim = kClasses;
+    spec.dropout = 0.5F;  // must not matter
+    change(&spec);
+    exports.push_back({name, kind, spec});
+  };
+  const auto plain = [](ModelSpec*) {};
+  const auto heads = [](ModelSpec* spec) { spec->heads = 4; };
+  const auto everything = [](ModelSpec* spec) {
+    spec->heads = 3;
+    spec->num_layers = 3;
+    spec->activation = Activation::kElu;
+    spec->normalization = Normalization::kLayer;
+    spec->residual = true;
+  };
+  const auto normalised = [](ModelSpec* spec) {
+    spec->num_layers = 3;
+    spec->activation = Activation::kLeakyRelu;
+    spec->normalization = Normalization::kLayer;
+  };
+  const auto unit = [](ModelSpec* spec) { spec->normalization = Normalization::kL2; };
+  add("graphsage", "GraphSAGE", ModelType::kGraphSage, plain);
+  add("graphsage-layer-norm", "GraphSAGE", ModelType::kGraphSage, normalised);
+  add("graphsage-l2", "GraphSAGE", ModelType::kGraphSage, unit);
+  add("gcn", "GCN", ModelType::kGcn, plain);
+  add("gcn-layer-norm", "GCN", ModelType::kGcn, normalised);
+  add("gat", "GAT", ModelType::kGat, heads);
+  add("gat-one-layer", "GAT", ModelType::kGat, [](ModelSpec* spec) {
+    spec->heads = 2;
+    spec->num_layers = 1;
+  });
+  add("gat-all-options", "GAT", ModelType::kGat, everything);
+  add("gatv2", "GAT", ModelType::kGatV2, heads);
+  add("gatv2-all-options", "GAT", ModelType::kGatV2, everything);
+  add("pinsage", "GraphSAGE", ModelType::kPinSage, plain);
+  return exports;
+}
+
+// What the Python side builds its model from.
+void WriteModelJson(const Folder& path, const Export& model) {
+  static constexpr const char* kActivations[] = {"", "relu", "elu", "leaky_relu"};
+  static constexpr const char* kNormalizations[] = {"", "none", "l2", "layer"};
+  const ModelSpec& spec = model.spec;
+  std::ofstream file(path);
+  file << "{\"class\":\"" << model.kind << "\",\"in\":" << spec.in_dim
+       << ",\"hidden\":" << spec.hidden_dim << ",\"layers\":" << spec.num_layers
+       << ",\"out\":" << spec.out_dim << ",\"heads\":" << spec.heads << ",\"act\":\""
+       << kActivations[static_cast<uint32_t>(spec.activation)] << "\",\"norm\":\""
+       << kNormalizations[static_cast<uint32_t>(NormalizationOf(spec))]
+       << "\",\"residual\":" << (spec.residual ? "true" : "false")
+       << ",\"v2\":" << (spec.type == ModelType::kGatV2 ? "true" : "false")
+       << ",\"project\":" << (spec.type == ModelType::kPinSage ? "true" : "false") << "}\n";
+  GNND_CHECK(file.good());
+}
+
+// Isolated nodes and repeated edges, but no self-loops: torch_geometric's GCN takes those for the
+// ones that it adds.
+test::TestGraph RandomGraph(std::mt19937_64* random) {
+  std::vector<std::vector<uint32_t>> rows(kNodes);
+  for (uint32_t v = 0; v < kNodes; ++v) {
+    const uint64_t degree = v % 9 == 0 ? 0 : 1 + (*random)() % 8;
+    for (uint64_t k = 0; k < degree; ++k) {
+      const auto u = static_cast<uint32_t>((*random)() % kNodes);
+      if (u != v) rows[v].push_back(u);
+    }
+  }
+  return test::GraphOf(rows);
+}
+
+Status ExportModel(const Folder& folder, const Export& model, const TrainOptions& data,
+                   std::mt19937_64* random) {
+  TrainOptions options = data;
+  options.model = model.spec;
+  options.random_seed = (*random)();
+  auto work = TorchWork::Create(options);
+  if (!work.ok()) return work.status();
+  const ParameterManifest& manifest = (*work)->manifest();
+  std::vector<float> parameters(manifest.num_floats);
+  (*work)->InitParameters(parameters);
+  std::normal_distribution<float> normal;
+  for (const ParameterTensor& tensor : manifest.tensors) {
+    if (!tensor.is_bias) continue;
+    for (uint64_t i = 0; i < tensor.size(); ++i) parameters[tensor.offset + i] += normal(*random);
+  }
+  std::vector<int64_t> nodes(kNodes);
+  for (uint32_t v = 0; v < kNodes; ++v) nodes[v] = v;
+  std::vector<float> logits(uint64_t{kNodes} * kClasses);
+  GNND_TRY((*work)->Predict(parameters, nodes, [] { return true; }, logits));
+  std::filesystem::create_directories(folder);
+  WriteSafetensors(folder / "model.safetensors", manifest, parameters);
+  WriteNpy<float>(folder / "logits.npy", "<f4", logits, kClasses);
+  WriteModelJson(folder / "model.json", model);
+  return Status::Ok();
+}
+
+Status ExportAll(const Folder& folder) {
+  std::mt19937_64 random(20);
+  std::normal_distribution<float> normal;
+  const test::TestGraph graph = RandomGraph(&random);
+  std::vector<float> features(uint64_t{kNodes} * kFeatures);
+  for (float& value : features) value = normal(random);
+  const std::vector<int32_t> labels(kNodes, 0);
+  std::filesystem::create_directories(folder / "graph");
+  WriteNpy<uint64_t>(folder / "graph" / "indptr.npy", "<u8", graph.indptr, 0);
+  WriteNpy<uint32_t>(folder / "graph" / "indices.npy", "<u4", graph.indices, 0);
+  WriteNpy<float>(folder / "graph" / "features.npy", "<f4", features, kFeatures);
+  TrainOptions data;
+  data.features = features;
+  data.labels = labels;
+  data.topology = graph.view();
+  for (const Export& model : Exports()) {
+    GNND_TRY(ExportModel(folder / model.name, model, data, &random));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace gnnd
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: gnnd_pyg_export OUT_DIR\n");
+    return 2;
+  }
+  const gnnd::Status status = gnnd::ExportAll(argv[1]);
+  if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
+  return status.ok() ? 0 : 1;
+}

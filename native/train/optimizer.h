@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/base/status.h"
+#include "core/model/model_spec.h"
+
+// Version 0 of the parameters and the optimizer's step, as loops over the flat parameter vector.
+// A step depends on its arguments and its number alone.
+
+namespace gnnd {
+
+// As torch.optim's classes of these names.
+enum class OptimizerType : uint32_t { kAdam = 1, kAdamW = 2, kSgd = 3 };
+
+enum class ScheduleType : uint32_t {
+  kConstant = 1,
+  kStep = 2,    // times gamma after every step_epochs epochs (torch's StepLR)
+  kCosine = 3,  // down to 0 after the last epoch along half a cosine (torch's CosineAnnealingLR)
+};
+
+// The learning rate over the job. For warmup_epochs it rises linearly with the step number, ending
+// at the full rate; the schedule counts its epochs from there.
+struct ScheduleOptions {
+  ScheduleType type = ScheduleType::kConstant;
+  uint32_t step_epochs = 1;
+  double gamma = 0.1;
+  uint32_t warmup_epochs = 0;
+  uint64_t steps_per_epoch = 1;  // parameter updates; constant over the job
+  uint64_t epochs = 1;           // of the job
+};
+
+struct OptimizerOptions {
+  OptimizerType type = OptimizerType::kAdam;
+  double learning_rate = 0.003;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double momentum = 0;      // SGD
+  double weight_decay = 0;  // added to the gradient; AdamW: decoupled
+  bool weight_decay_first_layer_only = false;
+  double clip_norm = 0;  // bound on the Euclidean norm of the mean gradient; 0 = none
+  ScheduleOptions schedule;
+};
+
+// kInvalidArgument, naming the field.
+Status CheckOptimizer(const OptimizerOptions& options);
+
+// The learning rate of update `step` (counts from 1).
+double LearningRateAt(const OptimizerOptions& options, uint64_t step);
+
+// The optimizer's memory is two vectors laid out like the parameters, whatever its type: Adam's
+// first and second moments; SGD's momentum and zeros.
+inline uint64_t OptimizerFloats(const ParameterManifest& manifest) {
+  return 2 * manifest.num_floats;
+}
+
+// Weights Glorot-uniform (Glorot and Bengio, AISTATS 2010) from the keyed generator, over the fan
+// that the manifest gives each; biases their fill and padding zero. Element i of tensor t (its
+// place in the manifest) takes word i % 4 of the draw with node i / 4 and batch t under
+// Purpose::kInit.
+void InitGlorot(const ParameterManifest& manifest, uint64_t random_seed,
+                std::span<float> parameters);
+
+// Arguments of one step; all spans have manifest.num_floats floats, memory twice as many.
+struct OptimizerStep {
+  std::span<const std::span<const float>> gradients;  // each a sum over seeds; added in this order
+  uint64_t num_seeds = 0;                             // their total
+  uint64_t step = 0;                                  // counts from 1
+  std::span<const float> parameters_in;
+  std::span<const float> memory_in;
+  std::span<float> parameters_out;
+  std::span<float> memory_out;
+};
+
+// Writes every float of the outputs; padding becomes zero.
+void RunOptimizer(const ParameterManifest& manifest, const OptimizerOptions& options,
+                  const OptimizerStep& step);
+
+}  // namespace gnnd

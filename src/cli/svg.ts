@@ -1,0 +1,133 @@
+/** Just enough SVG for charts of lines and bars: light, no scripts, readable in any browser. */
+
+export interface Series {
+  readonly name: string;
+  readonly points: readonly { readonly x: number; readonly y: number }[];
+}
+
+export interface LineChart {
+  readonly kind: 'lines';
+  readonly title: string;
+  readonly xTitle: string;
+  readonly series: readonly Series[];
+}
+
+export interface BarChart {
+  readonly kind: 'bars';
+  readonly title: string;
+  readonly groups: readonly {
+    readonly name: string;
+    readonly bars: readonly { readonly name: string; readonly y: number }[];
+  }[];
+}
+
+/** Values are percent, 0 to 100. */
+export type Chart = LineChart | BarChart;
+
+const size = { width: 560, height: 320, left: 52, right: 150, top: 34, bottom: 44 } as const;
+const plot = {
+  width: size.width - size.left - size.right,
+  height: size.height - size.top - size.bottom,
+} as const;
+
+/** Told apart also without colour vision (Okabe and Ito). */
+const colours = [
+  '#000000',
+  '#0072b2',
+  '#d55e00',
+  '#009e73',
+  '#cc79a7',
+  '#e69f00',
+  '#56b4e9',
+  '#999999',
+] as const;
+
+/** The charts below one another, as one document. */
+export function svgOf(charts: readonly Chart[]): string {
+  const height = size.height * charts.length;
+  const parts = charts.map(
+    (chart, i) => `<g transform="translate(0 ${i * size.height})">\n${chartOf(chart)}\n</g>`,
+  );
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${size.width}" height="${height}" ` +
+      `viewBox="0 0 ${size.width} ${height}" font-family="sans-serif" font-size="12">`,
+    `<rect width="${size.width}" height="${height}" fill="white"/>`,
+    ...parts,
+    '</svg>\n',
+  ].join('\n');
+}
+
+function chartOf(chart: Chart): string {
+  const body = chart.kind === 'lines' ? linesOf(chart) : barsOf(chart);
+  return [text(size.left, 20, chart.title, 'font-weight="bold"'), ...yAxis(), ...body].join('\n');
+}
+
+function yAxis(): readonly string[] {
+  return [0, 20, 40, 60, 80, 100].flatMap((value) => [
+    `<path d="M${size.left} ${yOf(value)}h${plot.width}" stroke="#ddd"/>`,
+    text(size.left - 6, yOf(value) + 4, `${value} %`, 'text-anchor="end"'),
+  ]);
+}
+
+function linesOf({ series, xTitle }: LineChart): readonly string[] {
+  const xs = [...new Set(series.flatMap(({ points }) => points.map(({ x }) => x)))];
+  const low = Math.min(...xs);
+  const span = Math.max(...xs) - low || 1;
+  const xOf = (x: number) => round(size.left + ((x - low) / span) * plot.width);
+  const lines = series.flatMap(({ name, points }, i) => {
+    const path = points.map(({ x, y }, k) => `${k === 0 ? 'M' : 'L'}${xOf(x)} ${yOf(y)}`).join('');
+    const stroke = `stroke="${colourOf(i)}"`;
+    const dots = points.map(
+      ({ x, y }) => `<circle cx="${xOf(x)}" cy="${yOf(y)}" r="2.5" fill="${colourOf(i)}"/>`,
+    );
+    return [`<path d="${path}" fill="none" ${stroke} stroke-width="1.5"/>`, ...dots, key(name, i)];
+  });
+  const ticks = xs.map((x) => text(xOf(x), yOf(0) + 16, `${round(x)} %`, 'text-anchor="middle"'));
+  const title = text(size.left + plot.width / 2, size.height - 8, xTitle, 'text-anchor="middle"');
+  return [...ticks, title, ...lines];
+}
+
+function barsOf({ groups }: BarChart): readonly string[] {
+  const groupWidth = plot.width / Math.max(1, groups.length);
+  const bars = groups.flatMap((group, g) => {
+    const left = size.left + g * groupWidth;
+    const width = (groupWidth * 0.8) / Math.max(1, group.bars.length);
+    const label = text(left + groupWidth / 2, yOf(0) + 16, group.name, 'text-anchor="middle"');
+    const boxes = group.bars.map(({ y }, i) => {
+      const x = round(left + groupWidth * 0.1 + i * width);
+      const height = round(yOf(0) - yOf(y));
+      return (
+        `<rect x="${x}" y="${yOf(y)}" width="${round(width * 0.9)}" height="${height}" ` +
+        `fill="${colourOf(i)}"/>`
+      );
+    });
+    return [label, ...boxes];
+  });
+  return [...bars, ...(groups[0]?.bars ?? []).map(({ name }, i) => key(name, i))];
+}
+
+function key(name: string, index: number): string {
+  const x = size.left + plot.width + 12;
+  const y = size.top + 6 + index * 18;
+  return [
+    `<rect x="${x}" y="${y}" width="10" height="10" fill="${colourOf(index)}"/>`,
+    text(x + 16, y + 9, name),
+  ].join('\n');
+}
+
+function colourOf(index: number): string {
+  return colours[index % colours.length] ?? colours[0];
+}
+
+function yOf(percent: number): number {
+  return round(size.top + plot.height * (1 - percent / 100));
+}
+
+function text(x: number, y: number, content: string, attributes = ''): string {
+  const escaped = content.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return `<text x="${round(x)}" y="${round(y)}" ${attributes}>${escaped}</text>`;
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
+}

@@ -1,0 +1,28 @@
+import { cachePolicies, type JobSpec, type JobSpecInput } from './job-spec.ts';
+import { automaticRatio, integerLimits, specDefaults } from './limits.ts';
+import { type SpecChecker, show, wholeShare } from './spec-checker.ts';
+
+/** Which feature rows devices keep. */
+export function resolveCache(check: SpecChecker, cache: JobSpecInput['cache']): JobSpec['cache'] {
+  const defaults = specDefaults.cache;
+  const ratio = (path: string, value: number | undefined) => {
+    if (value === undefined || value === automaticRatio) return automaticRatio;
+    if (Number.isFinite(value) && wholeShare.holds(value)) return value;
+    check.violate(
+      path,
+      `${show(value)}: expected a finite number ${wholeShare.shown}, or -1 for automatic`,
+    );
+    return automaticRatio;
+  };
+  return {
+    policy: check.choice('spec.cache.policy', cache?.policy, cachePolicies, defaults.policy),
+    presampleEpochs: check.integer(
+      'spec.cache.presample_epochs',
+      cache?.presampleEpochs,
+      integerLimits.presampleEpochs,
+      defaults.presampleEpochs,
+    ),
+    ratio: ratio('spec.cache.ratio', cache?.ratio),
+    standbyRatio: ratio('spec.cache.standby_ratio', cache?.standbyRatio),
+  };
+}

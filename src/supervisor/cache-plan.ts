@@ -1,0 +1,80 @@
+import type { DatasetCounts } from '../native/contract.ts';
+import type { CachePlan } from '../spec/job-record.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
+import { automaticRatio } from '../spec/limits.ts';
+
+/** How many rows devices keep (docs/caching.md): a function of the spec and what was measured. */
+
+export interface CacheFacts {
+  readonly counts: DatasetCounts;
+  /** Of the topology in memory: a standby Trainer's device holds it, too. */
+  readonly topologyBytes: number;
+  /** Memory that the work of trial batches took at most; 0 = not measured yet. */
+  readonly workBytes: number;
+  /** Milliseconds that ranking took. */
+  readonly rankMs: number;
+}
+
+/** Larger batches than the trial's are to be expected. */
+const workMargin = 1.1;
+
+const floatBytes = 4;
+
+/** Whether features count as read from disk. */
+export function featuresOnDisk({ resources }: JobSpec, counts: DatasetCounts): boolean {
+  const bytes = counts.numNodes * rowBytesOf(counts);
+  return resources.hostMemoryBytes > 0 && bytes > resources.hostMemoryBytes;
+}
+
+/** Automatic sizes are 0 until the work was measured. */
+export function cachePlanOf(spec: JobSpec, facts: CacheFacts): CachePlan {
+  const { ratio, standbyRatio, policy } = spec.cache;
+  const { counts, topologyBytes, rankMs } = facts;
+  const rowBytes = rowBytesOf(counts);
+  const given = (share: number) => Math.floor(share * counts.numNodes);
+  const automatic = (residentBytes: number) => {
+    const budgetBytes = spec.resources.deviceMemoryBytes;
+    if (budgetBytes === 0 || facts.workBytes === 0) return 0;
+    const leftBytes = budgetBytes - residentBytes - workMargin * facts.workBytes;
+    return Math.min(counts.numNodes, Math.max(0, Math.floor(leftBytes / rowBytes)));
+  };
+  const trainerRows = ratio === automaticRatio ? automatic(0) : given(ratio);
+  const standbyRows =
+    standbyRatio !== automaticRatio
+      ? given(standbyRatio)
+      : ratio === automaticRatio
+        ? automatic(topologyBytes)
+        : trainerRows;
+  return {
+    policy,
+    trainerRows,
+    standbyRows,
+    rowBytes,
+    rankMs,
+    explanation: explanationOf(spec, facts, trainerRows),
+  };
+}
+
+function rowBytesOf({ numFeatures }: DatasetCounts): number {
+  return numFeatures * floatBytes;
+}
+
+function explanationOf(
+  { cache, resources }: JobSpec,
+  { counts, workBytes }: CacheFacts,
+  rows: number,
+): string {
+  const percent = ((100 * rows) / counts.numNodes).toFixed(1);
+  if (cache.ratio !== automaticRatio) return `${percent} % of the rows, as asked for`;
+  if (resources.deviceMemoryBytes === 0) {
+    return (
+      'none: cache and host memory are the same memory on a CPU device; ' +
+      'set cache.ratio or resources.device_memory_bytes to have one'
+    );
+  }
+  if (workBytes === 0) return 'not known before the work of a batch was measured';
+  return (
+    `${percent} % of the rows fit ${resources.deviceMemoryBytes} bytes ` +
+    `beside ${workBytes} bytes of work and a margin of a tenth`
+  );
+}

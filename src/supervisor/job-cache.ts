@@ -1,0 +1,98 @@
+import { join } from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import { topologyFd as taskTopologyFd } from '../executor/protocol.ts';
+import {
+  type CoreAddon,
+  counters,
+  type DatasetLocation,
+  type SamplingOptions,
+  type SegmentSnapshot,
+} from '../native/contract.ts';
+import { mayCache } from '../spec/cache-spec.ts';
+import type { CachePlan } from '../spec/job-record.ts';
+import type { AttemptInput } from './attempt-types.ts';
+import { cachePlanOf } from './cache-plan.ts';
+import { type HotOrder, prepareHotOrder } from './hot-order.ts';
+
+/** What an attempt knows about its caches: the order of nodes, and how many rows devices keep. */
+export class JobCache {
+  readonly #input: AttemptInput;
+  readonly #native: CoreAddon;
+  readonly #clock: Clock;
+  readonly #abort = new AbortController();
+  #ranking: Promise<unknown> = Promise.resolve();
+  #order: HotOrder = { path: '', rankMs: 0 };
+  /** Of trial batches; 0 = not measured yet. */
+  #workBytes = 0;
+
+  constructor(input: AttemptInput, { native, clock }: { native: CoreAddon; clock: Clock }) {
+    this.#input = input;
+    this.#native = native;
+    this.#clock = clock;
+  }
+
+  /** Empty: no order was made and nothing is cached. */
+  get orderPath(): string {
+    return this.#order.path;
+  }
+
+  /** As far as it is known. */
+  get plan(): CachePlan {
+    const { spec, dataset } = this.#input;
+    const { numNodes, numEdges } = dataset.counts;
+    return cachePlanOf(spec, {
+      counts: dataset.counts,
+      // 64-bit row starts, 32-bit neighbours.
+      topologyBytes: 8 * (numNodes + 1) + 4 * numEdges,
+      workBytes: this.#workBytes,
+      rankMs: this.#order.rankMs,
+    });
+  }
+
+  /** Ranks the nodes, where anything may be cached. Rejects with a TaskError. */
+  async prepare(
+    dataset: DatasetLocation,
+    sampling: SamplingOptions,
+    topologyFd: number,
+  ): Promise<void> {
+    if (!mayCache(this.#input.spec)) return;
+    const ranking = this.#rank(dataset, sampling, topologyFd);
+    this.#ranking = ranking.catch(() => {});
+    this.#order = await ranking;
+  }
+
+  /** Notes what the work of trial batches took. */
+  measured({ executors }: SegmentSnapshot): void {
+    const workBytes = executors.map((executor) => executor.counters[counters.workBytes] ?? 0);
+    this.#workBytes = Math.max(0, ...workBytes);
+  }
+
+  /** Resolves when no process of ours is left. */
+  async stop(): Promise<void> {
+    this.#abort.abort();
+    await this.#ranking;
+  }
+
+  #rank(dataset: DatasetLocation, sampling: SamplingOptions, topologyFd: number) {
+    const { spec, datasetDigest, cacheFolder, devices, logFolder } = this.#input;
+    const inputs = {
+      dataset,
+      sampling,
+      randomSeed: BigInt(spec.training.randomSeed),
+      topologyFd: taskTopologyFd,
+      policy: spec.cache.policy,
+      presampleEpochs: spec.cache.presampleEpochs,
+      epochs: spec.training.epochs,
+    };
+    return prepareHotOrder(
+      { inputs, datasetDigest, folder: cacheFolder, clock: this.#clock },
+      {
+        cores: devices[0]?.cores ?? [],
+        topologyFd,
+        logPath: join(logFolder, 'rank.log'),
+        instructionSet: this.#native.hostInstructionSet(),
+        signal: this.#abort.signal,
+      },
+    );
+  }
+}

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest';
+import { hasAutomaticCache, mayCache } from '../../../src/spec/cache-spec.ts';
+import type { JobSpec } from '../../../src/spec/job-spec.ts';
+import { cachePlanOf, featuresOnDisk } from '../../../src/supervisor/cache-plan.ts';
+import { someSpec } from '../store/job-values.ts';
+
+const counts = {
+  numNodes: 1000,
+  numEdges: 5000,
+  numFeatures: 25,
+  numClasses: 3,
+  train: 10,
+  val: 10,
+  test: 10,
+};
+const rowBytes = 100;
+
+function spec(cache: Partial<JobSpec['cache']>, deviceMemoryBytes = 0, hostMemoryBytes = 0) {
+  const resources = { ...someSpec.resources, deviceMemoryBytes, hostMemoryBytes };
+  const automatic = { ...someSpec.cache, ratio: -1, standbyRatio: -1 };
+  return { ...someSpec, resources, cache: { ...automatic, ...cache } };
+}
+
+function rowsOf(asked: JobSpec, workBytes = 2000, topologyBytes = 4000) {
+  const plan = cachePlanOf(asked, { counts, topologyBytes, workBytes, rankMs: 0 });
+  return [plan.trainerRows, plan.standbyRows];
+}
+
+describe('the size of a cache', () => {
+  test.each([
+    [0, 0],
+    [0.1, 100],
+    [0.0999, 99],
+    [1, 1000],
+  ])('%d of the rows are %d, for standby Trainers, too', (ratio, rows) => {
+    expect(rowsOf(spec({ ratio }))).toEqual([rows, rows]);
+  });
+
+  test('is its own for standby Trainers where that is asked for', () => {
+    expect(rowsOf(spec({ ratio: 0.5, standbyRatio: 0 }))).toEqual([500, 0]);
+    expect(rowsOf(spec({ standbyRatio: 0.2 }))).toEqual([0, 200]);
+  });
+
+  test('is what the budget leaves of whole rows, beside the work and its margin', () => {
+    // 30,000 - 1.1 * 2000 = 27,800; a standby Trainer also has 4000 bytes of topology.
+    expect(rowsOf(spec({}, 30_000))).toEqual([278, 238]);
+    expect(rowsOf(spec({}, 2200 + 10 * rowBytes - 1))).toEqual([9, 0]);
+    expect(rowsOf(spec({}, 10_000_000))).toEqual([1000, 1000]);
+    expect(rowsOf(spec({}, 1))).toEqual([0, 0]);
+  });
+
+  test('is none without a budget, or before the work was measured', () => {
+    expect(rowsOf(spec({}))).toEqual([0, 0]);
+    expect(rowsOf(spec({}, 30_000), 0)).toEqual([0, 0]);
+  });
+
+  test('is told with its reason', () => {
+    const why = (asked: JobSpec, workBytes = 2000) =>
+      cachePlanOf(asked, { counts, topologyBytes: 0, workBytes, rankMs: 0 }).explanation;
+    expect(why(spec({ ratio: 0.25 }))).toBe('25.0 % of the rows, as asked for');
+    expect(why(spec({}))).toContain('same memory on a CPU device');
+    expect(why(spec({}, 30_000))).toContain('27.8 % of the rows fit 30000 bytes');
+    expect(why(spec({}, 30_000), 0)).toContain('not known before');
+  });
+});
+
+describe('a job', () => {
+  test.each([
+    [spec({ ratio: 0 }), false, false],
+    [spec({}), false, false],
+    [spec({ ratio: 0.1 }), true, false],
+    [spec({ ratio: 0, standbyRatio: 0.1 }), true, false],
+    [spec({}, 1000), true, true],
+    [spec({ ratio: 0 }, 1000), false, false],
+    [spec({ ratio: 0.5 }, 1000), true, false],
+  ])('ranks nodes only when something could be cached: %#', (asked, may, automatic) => {
+    expect(mayCache(asked)).toBe(may);
+    expect(hasAutomaticCache(asked)).toBe(automatic);
+  });
+
+  test('reads features from disk when they are larger than the memory for them', () => {
+    expect(featuresOnDisk(spec({}), counts)).toBe(false);
+    expect(featuresOnDisk(spec({}, 0, 1000 * rowBytes), counts)).toBe(false);
+    expect(featuresOnDisk(spec({}, 0, 1000 * rowBytes - 1), counts)).toBe(true);
+  });
+});
