@@ -4,10 +4,10 @@
 //   node bench/epoch/run.mjs [--rounds 3] [--epochs 6] [--fanouts 10,10] [--batch 1024]
 //                            [--hidden 256] [--peers dgl,dgl-i32,graphbolt,graphbolt-i32]
 //
-// npm-deps-2016, GraphSAGE, dropout 0.5, Adam 0.003; every contestant has both cores. gnnd: a job on
-// two CPU devices, strict determinism (the only mode there is). Peers: two threads in one process,
-// and one thread beside one worker process that samples. Every round each trains a new model for
-// `epochs` epochs; the first epoch of each is warm-up and is not counted. Accuracy is exact (full
+// npm-deps-2016, GraphSAGE, dropout 0.5, Adam 0.003; every contestant has both cores. gnnd: a job
+// on two CPU devices, strict determinism (the only mode there is). Peers: two threads in one
+// process, and one thread beside one worker process that samples. Every round each trains a new
+// model for `epochs` epochs; the first is warm-up and is not counted. Accuracy is exact (full
 // neighbourhoods) for all: if a peer's last validation accuracy is more than 3 points from gnnd's
 // in the median, the run says so and fails.
 //
