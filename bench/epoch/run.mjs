@@ -44,8 +44,8 @@ function output(command, args) {
 
 /** A child that answers with lines of JSON. */
 class LineChild {
-  constructor(command, args, env) {
-    const stdio = ['pipe', 'pipe', 'inherit'];
+  constructor(command, args, env = {}, stderr = 'inherit') {
+    const stdio = ['pipe', 'pipe', stderr];
     this.process = spawn(command, args, { stdio, env: { ...process.env, ...env } });
     this.lines = createInterface({ input: this.process.stdout })[Symbol.asyncIterator]();
   }
@@ -79,7 +79,7 @@ class Gnnd {
     const args = ['serve', '--state-dir', join(folder, 'state'), '--cpu-devices', '2'];
     this.address = `unix:${join(folder, 'gnnd.sock')}`;
     args.push('--listen', this.address, '--metrics-listen', '127.0.0.1:0');
-    this.daemon = new LineChild(process.execPath, ['dist/main.js', ...args]);
+    this.daemon = new LineChild(process.execPath, ['dist/main.js', ...args], {}, 'ignore');
     this.metrics = (await this.daemon.next()).metrics;
     this.gnnctl('dataset', 'import', '--id', 'npm', '--quiet', dataset);
   }
