@@ -2,14 +2,15 @@
 // Whole epochs through the daemon beside the training loops of DGL and GraphBolt, in turns.
 //
 //   node bench/epoch/run.mjs [--rounds 3] [--epochs 6] [--fanouts 10,10] [--batch 1024]
-//                            [--hidden 256] [--peers dgl,dgl-i32,graphbolt,graphbolt-i32]
+//                            [--hidden 256] [--staleness S]
+//                            [--peers dgl,dgl-i32,graphbolt,graphbolt-i32]
 //
-// npm-deps-2016, GraphSAGE, dropout 0.5, Adam 0.003; every contestant has both cores. gnnd: a job
-// on two CPU devices, strict determinism (the only mode there is). Peers: two threads in one
-// process, and one thread beside one worker process that samples. Every round each trains a new
-// model for `epochs` epochs; the first is warm-up and is not counted. Accuracy is exact (full
-// neighbourhoods) for all: if a peer's last validation accuracy is more than 3 points from gnnd's
-// in the median, the run says so and fails.
+// npm-deps-2016, GraphSAGE, dropout 0.5, Adam 0.003; every contestant has both cores. gnnd: a job on
+// two CPU devices, strict determinism (the only mode there is), its default staleness unless given;
+// peers have none. Peers: two threads in one process, and one thread beside one worker process that
+// samples. Every round each trains a new model for `epochs` epochs; the first epoch of each is
+// warm-up and is not counted. Accuracy is exact (full neighbourhoods) for all: if a peer's last
+// validation accuracy is more than 3 points from gnnd's in the median, the run says so and fails.
 //
 // gnnd evaluates after every epoch and no batch of the next is trained meanwhile, so two figures
 // are compared: an epoch with its evaluation, and without (less the evaluation's own time).
@@ -28,6 +29,7 @@ const { values: options } = parseArgs({
     fanouts: { type: 'string', default: '10,10' },
     batch: { type: 'string', default: '1024' },
     hidden: { type: 'string', default: '256' },
+    staleness: { type: 'string' },
     peers: { type: 'string', default: 'dgl,dgl-i32,graphbolt,graphbolt-i32' },
   },
 });
@@ -44,8 +46,8 @@ function output(command, args) {
 
 /** A child that answers with lines of JSON. */
 class LineChild {
-  constructor(command, args, env) {
-    const stdio = ['pipe', 'pipe', 'inherit'];
+  constructor(command, args, env = {}, stderr = 'inherit') {
+    const stdio = ['pipe', 'pipe', stderr];
     this.process = spawn(command, args, { stdio, env: { ...process.env, ...env } });
     this.lines = createInterface({ input: this.process.stdout })[Symbol.asyncIterator]();
   }
@@ -66,6 +68,7 @@ class LineChild {
   }
 
   end() {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
     const ended = new Promise((done) => this.process.once('exit', done));
     this.process.kill('SIGTERM');
     return ended;
@@ -79,7 +82,7 @@ class Gnnd {
     const args = ['serve', '--state-dir', join(folder, 'state'), '--cpu-devices', '2'];
     this.address = `unix:${join(folder, 'gnnd.sock')}`;
     args.push('--listen', this.address, '--metrics-listen', '127.0.0.1:0');
-    this.daemon = new LineChild(process.execPath, ['dist/main.js', ...args]);
+    this.daemon = new LineChild(process.execPath, ['dist/main.js', ...args], {}, 'ignore');
     this.metrics = (await this.daemon.next()).metrics;
     this.gnnctl('dataset', 'import', '--id', 'npm', '--quiet', dataset);
   }
@@ -104,6 +107,7 @@ class Gnnd {
       training: { epochs, batch_size: Number(options.batch), random_seed: round },
       resources: { devices: 2 },
     };
+    if (options.staleness !== undefined) spec.training.staleness = Number(options.staleness);
     const file = join(folder, `${id}.json`);
     const job = { api_version: 'gnnd/v1', kind: 'Job', metadata: { name: id }, spec };
     writeFileSync(file, JSON.stringify(job));
@@ -135,8 +139,8 @@ class Gnnd {
     };
   }
 
-  end() {
-    return this.daemon.end();
+  async end() {
+    await this.daemon?.end();
   }
 }
 
@@ -246,6 +250,13 @@ async function main() {
     ...names.map((name) => new Peer(name, dataset, 2, 0)),
     ...names.map((name) => new Peer(name, dataset, 1, 1)),
   ];
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.once(signal, async () => {
+      await Promise.all(contestants.map((contestant) => contestant.end()));
+      rmSync(folder, { recursive: true, force: true });
+      process.exit(1);
+    });
+  }
   const answers = new Map();
   try {
     for (const contestant of contestants) {

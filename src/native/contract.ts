@@ -81,6 +81,8 @@ export interface ParameterTensor {
   readonly rows: number;
   /** 0 for a vector. */
   readonly cols: number;
+  /** The shape in PyTorch starts with a further 1 (attention vectors). */
+  readonly leadingOne: boolean;
   /** In floats. */
   readonly offset: number;
 }

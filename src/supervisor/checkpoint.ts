@@ -27,7 +27,8 @@ export function safetensorsOf(
   let at = 0;
   for (const tensor of manifest.tensors) {
     const bytes = 4 * tensor.rows * Math.max(1, tensor.cols);
-    const shape = tensor.cols === 0 ? [tensor.rows] : [tensor.rows, tensor.cols];
+    const matrix = tensor.cols === 0 ? [tensor.rows] : [tensor.rows, tensor.cols];
+    const shape = tensor.leadingOne ? [1, ...matrix] : matrix;
     header[tensor.name] = { dtype: 'F32', shape, data_offsets: [at, at + bytes] };
     at += bytes;
   }

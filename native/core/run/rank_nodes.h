@@ -27,7 +27,7 @@ struct RankRequest {
   uint32_t presample_epochs = 1;  // K, for kCombined and kPresc
   uint32_t epochs = 1;            // of the job, for kOptimal
   uint64_t random_seed = 0;       // for kRandom
-  Reach reach;                // for kCombined and kProbability
+  Reach reach;                    // for kCombined and kProbability
 };
 
 struct RankResult {

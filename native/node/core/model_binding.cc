@@ -19,6 +19,7 @@ Napi::Value Manifest(const Napi::CallbackInfo& info) {
     entry.Set("name", tensor.name);
     entry.Set("rows", tensor.rows);
     entry.Set("cols", tensor.cols);
+    entry.Set("leadingOne", tensor.leading_one);
     entry.Set("offset", NumberOf(env, tensor.offset));
     tensors.Set(tensors.Length(), entry);
   }
