@@ -6,7 +6,7 @@
 //                            [--peers dgl,dgl-i32,graphbolt,graphbolt-i32]
 //
 // npm-deps-2016, GraphSAGE, dropout 0.5, Adam 0.003; every contestant has both cores. gnnd: a job
-// on two CPU devices, strict determinism (the only mode there is), its default staleness unless given;
+// on two CPU devices, strict determinism (its only mode), its default staleness unless given;
 // peers have none. Peers: two threads in one process, and one thread beside one worker process that
 // samples. Every round each trains a new model for `epochs` epochs; the first epoch of each is
 // warm-up and is not counted. Accuracy is exact (full neighbourhoods) for all: if a peer's last
