@@ -88,6 +88,8 @@ function spec(epochs: number, standby: StandbyPolicy) {
     training: { epochs, batchSize: 4, threadsPerTrainer: 1 },
     resources: { devices: 2 },
     placement: { policy: PlacementPolicy.FIXED, samplers: 1, standby },
+    // One slot makes Sampler and Trainer wait for each other at every batch, however fast they are.
+    ...(standby === StandbyPolicy.OFF ? { queue: { capacity: 1 } } : {}),
   };
 }
 
