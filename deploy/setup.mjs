@@ -31,6 +31,7 @@ const wants = {
   check: process.argv.includes('--check'),
 };
 const torchVersion = '2.13.0';
+const openblasVersion = '0.3.34.481.3';
 const startedMs = Date.now();
 let announced = false;
 
@@ -165,22 +166,26 @@ async function betterSqlite() {
   cpSync(product, cached);
 }
 
-/** The Python whose PyTorch the Trainer links: the user's if it has one, else a pinned one. */
+/**
+ * The Python whose PyTorch and OpenBLAS the Trainer links: the user's if it has both, else one of
+ * our own with both pinned.
+ */
 async function python() {
   const { GNND_PYTHON, VIRTUAL_ENV, CONDA_PREFIX } = process.env;
-  if (GNND_PYTHON && torchOf(GNND_PYTHON) === null) {
-    const hint = `${GNND_PYTHON} -m pip install torch==${torchVersion}`;
-    throw new SetupError(`GNND_PYTHON is ${GNND_PYTHON}, but that Python has no torch.`, hint);
+  if (GNND_PYTHON && librariesOf(GNND_PYTHON) === null) {
+    const packages = `torch==${torchVersion} scipy-openblas32==${openblasVersion}`;
+    const missing = `GNND_PYTHON is ${GNND_PYTHON}, but that Python lacks torch or scipy-openblas32.`;
+    throw new SetupError(missing, `${GNND_PYTHON} -m pip install ${packages}`);
   }
   const environments = [VIRTUAL_ENV, CONDA_PREFIX].filter(Boolean);
   const candidates = [GNND_PYTHON, ...environments.map((folder) => join(folder, 'bin/python'))];
   for (const path of candidates.filter(Boolean)) {
-    const torch = torchOf(path);
-    if (torch !== null) return { path, torch };
+    const libraries = librariesOf(path);
+    if (libraries !== null) return { path, libraries };
   }
   const own = join(root, '.venv/bin/python');
-  if (torchOf(own) === null) await ownPython(own);
-  return { path: own, torch: torchOf(own) };
+  if (librariesOf(own) === null) await ownPython(own);
+  return { path: own, libraries: librariesOf(own) };
 }
 
 async function ownPython(path) {
@@ -190,20 +195,25 @@ async function ownPython(path) {
       throw new SetupError('python3 has no venv module.', 'sudo apt-get install python3-venv');
     });
   }
-  const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', 'numpy==2.4.6'];
+  const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
+  pip.push('numpy==2.4.6', `scipy-openblas32==${openblasVersion}`);
   // The CPU build by its own name where the index has it, the plain version otherwise.
   await run('python', path, [...pip, `torch==${torchVersion}+cpu`]).catch(() =>
     run('python', path, [...pip, `torch==${torchVersion}`]),
   );
 }
 
-/** `<folder> <version>` of a Python's torch, read without importing it; null when it has none. */
-function torchOf(pythonPath) {
-  const code = "import importlib.util as u;s=u.find_spec('torch');print(s.origin if s else '')";
-  const origin = outputOf(pythonPath, ['-c', code]);
-  if (origin === null || !existsSync(join(dirname(origin), 'version.py'))) return null;
-  const versionFile = readFileSync(join(dirname(origin), 'version.py'), 'utf8');
-  return `${dirname(origin)} ${/__version__ = '([^']+)'/.exec(versionFile)?.[1]}`;
+/**
+ * The versions and the folder of a Python's torch and OpenBLAS, read without importing them; null
+ * when it lacks one.
+ */
+function librariesOf(pythonPath) {
+  const code = `import importlib.metadata as m
+import importlib.util as u
+facts = m.version('scipy-openblas32'), m.version('torch'), u.find_spec('torch').origin
+print(*facts, sep='\\n')`;
+  const [openblas, torch, origin] = (outputOf(pythonPath, ['-c', code]) ?? '').split('\n');
+  return origin === undefined ? null : { openblas, torch, folder: dirname(origin) };
 }
 
 /** cmake and ninja from the system, else from PyPI. Returns the PATH to build with. */
@@ -253,7 +263,7 @@ async function doctestFolder() {
   }
 }
 
-async function nativeBuild({ path: pythonPath, torch }, searchPath) {
+async function nativeBuild({ path: pythonPath, libraries }, searchPath) {
   const doctest = wants.tests ? await doctestFolder() : null;
   if (wants.tests && doctest === null) {
     say('native', 'WITHOUT native unit tests; to get them: sudo apt-get install doctest-dev');
@@ -266,14 +276,14 @@ async function nativeBuild({ path: pythonPath, torch }, searchPath) {
   const digest = digestOf({
     folders: ['native', 'bench/native'],
     files: ['CMakeLists.txt'],
-    words: [torch, String(tests), String(bench)],
+    words: [...Object.values(libraries), String(tests), String(bench)],
   });
   const products = ['gnnd_core.node', 'gnnd_train.node'];
   if (tests) products.push('gnnd_core_test', 'gnnd_fault_test', 'gnnd_train_test');
   if (bench) products.push('sampler_bench', 'queue_bench');
   const paths = products.map((name) => `build/native/${name}`);
   await once('native', digest, paths, async () => {
-    say('native', `building the C++ core and the Trainer (PyTorch ${torch.split(' ').at(-1)})`);
+    say('native', `building the C++ core and the Trainer (PyTorch ${libraries.torch})`);
     const options = [
       ...['--out=build/native', '--config=RelWithDebInfo', '--generator=Ninja'],
       `--parallel=${Math.max(1, cpus().length)}`,

@@ -47,9 +47,12 @@ class Contestant:
         limits = {key: str(threads) for key in ('OMP_NUM_THREADS', 'MKL_NUM_THREADS')}
         # DGL keeps a configuration file in the home folder: not in the user's.
         quiet = {'DGLBACKEND': 'pytorch', 'DGLDEFAULTDIR': os.path.join(ROOT, '.cache', 'dgl')}
+        # OpenBLAS chooses its kernels itself, whatever this shell was told.
+        inherited = {key: value for key, value in os.environ.items()
+                     if not key.startswith('OPENBLAS_')}
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, **limits, **quiet, **(env or {})})
+            env={**inherited, **limits, **quiet, **(env or {})})
         self.ready = None
 
     def wait_until_ready(self):

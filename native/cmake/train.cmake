@@ -9,6 +9,12 @@ list(GET torch_facts 0 torch_dir)
 list(GET torch_facts 1 torch_version)
 message(STATUS "PyTorch ${torch_version} in ${torch_dir}")
 
+# OpenBLAS (train/matmul.h) from the wheel beside it.
+execute_process(
+  COMMAND ${GNND_PYTHON} -c
+    "import importlib.util,os;print(os.path.dirname(importlib.util.find_spec('scipy_openblas32').origin))"
+  OUTPUT_VARIABLE openblas_dir OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+
 add_library(torch_wheel INTERFACE)
 target_include_directories(torch_wheel SYSTEM INTERFACE
   ${torch_dir}/include ${torch_dir}/include/torch/csrc/api/include)
@@ -19,8 +25,13 @@ target_link_options(torch_wheel INTERFACE -Wl,--disable-new-dtags -Wl,-rpath,${t
 set(CMAKE_SKIP_BUILD_RPATH ON)
 
 file(GLOB_RECURSE train_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/train/*.cc)
+add_library(openblas_wheel INTERFACE)
+target_include_directories(openblas_wheel SYSTEM INTERFACE ${openblas_dir}/include)
+target_link_libraries(openblas_wheel INTERFACE ${openblas_dir}/lib/libscipy_openblas.so)
+target_link_options(openblas_wheel INTERFACE -Wl,-rpath,${openblas_dir}/lib)
+
 add_library(gnnd_train STATIC ${train_sources})
-target_link_libraries(gnnd_train PUBLIC gnnd_core torch_wheel)
+target_link_libraries(gnnd_train PUBLIC gnnd_core torch_wheel openblas_wheel)
 # Our loops run on torch's own OpenMP threads: its libgomp has the soname that -fopenmp links, and
 # the RPATH above finds it first.
 target_compile_options(gnnd_train PRIVATE -fopenmp)

@@ -1,6 +1,5 @@
 #include "train/eval_layer.h"
 
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/mm.h>
 
@@ -12,6 +11,7 @@
 #include "train/attention.h"
 #include "train/gather_sum.h"
 #include "train/hidden.h"
+#include "train/matmul.h"
 #include "train/parallel.h"
 
 namespace gnnd {
@@ -31,11 +31,8 @@ at::Tensor RowsOf(const float* data, uint64_t rows, uint64_t columns) {
 // out = x weight^T + bias, where there is one.
 void AffineInto(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                 at::Tensor* out) {
-  if (bias.defined()) {
-    at::addmm_out(*out, bias, x, weight.t());
-  } else {
-    at::mm_out(*out, x, weight.t());
-  }
+  if (bias.defined()) out->copy_(bias.expand_as(*out));
+  MatMul(x, weight.t(), /*add=*/bias.defined(), *out);
 }
 
 }  // namespace
@@ -214,7 +211,9 @@ void EvalLayer::RunConvolution(const EvalChunk& chunk, at::Tensor* out) {
     aggregated = to;
   }
   AffineInto(RowsOf(aggregated, rows, in), mine.weight, mine.bias, out);
-  if (mine.weight_self.defined()) out->addmm_(OwnInput(chunk.nodes), mine.weight_self.t());
+  if (mine.weight_self.defined()) {
+    MatMul(OwnInput(chunk.nodes), mine.weight_self.t(), /*add=*/true, *out);
+  }
 }
 
 void EvalLayer::RunAttention(const EvalChunk& chunk, at::Tensor* out) {
@@ -269,7 +268,7 @@ void EvalLayer::Run(const EvalChunk& chunk) {
     RunConvolution(chunk, &out);
   }
   if (mine.residual.defined()) {
-    out.addmm_(OwnInput(chunk.nodes), mine.residual.t());
+    MatMul(OwnInput(chunk.nodes), mine.residual.t(), /*add=*/true, out);
   } else if (spec.residual) {
     out.add_(OwnInput(chunk.nodes));
   }

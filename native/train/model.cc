@@ -1,7 +1,6 @@
 #include "train/model.h"
 
 #include <ATen/ops/add.h>
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/mm.h>
 
 #include <utility>
@@ -35,12 +34,20 @@ at::Tensor OwnRows(const LayerContext& context, const at::Tensor& x) {
 
 at::Tensor TransformThenAggregate(const LayerContext& context, const at::Tensor& x) {
   const LayerParameters& parameters = context.parameters;
-  const at::Tensor transformed = x.mm(parameters.weight.t());
+  AffineInput transform;
+  transform.x = x;
+  transform.weight = parameters.weight;
+  const at::Tensor transformed = Affine(transform, context.workspace);
   const at::Tensor sum = Aggregate(transformed, context.block, ReductionOf(context.model.spec),
                                    /*with_self=*/false, context.workspace)
                              .first;
   if (!parameters.weight_self.defined()) return sum.add(parameters.bias);
-  return at::addmm(sum.add(parameters.bias), OwnRows(context, x), parameters.weight_self.t());
+  AffineInput own;
+  own.x = OwnRows(context, x);
+  own.weight = parameters.weight_self;
+  own.bias = parameters.bias;
+  own.addend = sum;
+  return Affine(own, context.workspace);
 }
 
 // GraphSAGE and GCN.
@@ -119,7 +126,11 @@ at::Tensor ForwardLayer(const LayerContext& context, const at::Tensor& x) {
 at::Tensor AddResidual(const LayerContext& context, const at::Tensor& own, const at::Tensor& z) {
   const at::Tensor& projection = context.parameters.residual;
   if (!projection.defined()) return z.add(own);
-  return at::addmm(z, own, projection.t());
+  AffineInput input;
+  input.x = own;
+  input.weight = projection;
+  input.addend = z;
+  return Affine(input, context.workspace);
 }
 
 at::Tensor* PlaceOf(TensorRole role, LayerParameters* parameters) {

@@ -1,8 +1,6 @@
 #include "train/ops.h"
 
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/sum.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -13,6 +11,7 @@
 
 #include "core/base/check.h"
 #include "train/gather_sum.h"
+#include "train/matmul.h"
 #include "train/parallel.h"
 #include "train/transpose.h"
 
@@ -223,8 +222,8 @@ Workspace* SavedWorkspace(AutogradContext* context) {
 }
 
 at::Tensor Product(const at::Tensor& a, const at::Tensor& b, Workspace* workspace) {
-  at::Tensor out = EmptyIn(workspace, a, a.size(0), b.size(1));
-  at::mm_out(out, a, b);
+  const at::Tensor out = EmptyIn(workspace, a, a.size(0), b.size(1));
+  MatMul(a, b, /*add=*/false, out);
   return out;
 }
 
@@ -233,19 +232,24 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& x_self,
                             const std::optional<at::Tensor>& weight_self,
-                            const std::optional<at::Tensor>& bias, Workspace* workspace) {
+                            const std::optional<at::Tensor>& bias,
+                            const std::optional<at::Tensor>& addend, Workspace* workspace) {
     SaveWorkspace(context, workspace);
     variable_list operands = {x, weight};
     if (x_self.has_value()) operands.insert(operands.end(), {*x_self, *weight_self});
     context->save_for_backward(operands);
     context->saved_data["bias"] = bias.has_value();
+    context->saved_data["addend"] = addend.has_value();
     at::Tensor out = EmptyIn(workspace, x, x.size(0), weight.size(0));
-    if (bias.has_value()) {
-      at::addmm_out(out, *bias, x, weight.t());
-    } else {
-      at::mm_out(out, x, weight.t());
+    const bool starts = addend.has_value() || bias.has_value();
+    if (addend.has_value()) {
+      out.copy_(*addend);
+      if (bias.has_value()) out.add_(*bias);
+    } else if (bias.has_value()) {
+      out.copy_(bias->expand_as(out));
     }
-    if (x_self.has_value()) out.addmm_(*x_self, weight_self->t());
+    MatMul(x, weight.t(), /*add=*/starts, out);
+    if (x_self.has_value()) MatMul(*x_self, weight_self->t(), /*add=*/true, out);
     return out;
   }
 
@@ -253,11 +257,12 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
     const variable_list saved = context->get_saved_variables();
     Workspace* workspace = SavedWorkspace(context);
     const at::Tensor grad = grads[0].contiguous();
-    variable_list result(6);
+    variable_list result(7);
     if (context->saved_data["bias"].toBool()) {
       result[4] = EmptyIn(workspace, grad, 0, grad.size(1));
       at::sum_out(result[4], grad, 0);
     }
+    if (context->saved_data["addend"].toBool()) result[5] = grad;
     for (size_t operand = 0; operand < saved.size(); operand += 2) {
       const at::Tensor& x = saved[operand];
       result[operand + 1] = Product(grad.t(), x, workspace);
@@ -365,7 +370,8 @@ at::Tensor Affine(const AffineInput& input, Workspace* workspace) {
     return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
   };
   return AffineFunction::apply(input.x, input.weight, optional(input.x_self),
-                               optional(input.weight_self), optional(input.bias), workspace);
+                               optional(input.weight_self), optional(input.bias),
+                               optional(input.addend), workspace);
 }
 
 at::Tensor ReluDropout(const at::Tensor& z, const DropoutSite& site, Workspace* workspace) {

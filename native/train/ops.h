@@ -74,13 +74,14 @@ std::pair<at::Tensor, at::Tensor> Aggregate(const at::Tensor& x, const BlockView
                                             Reduction reduction, bool with_self,
                                             Workspace* workspace);
 
-// x weight^T + x_self weight_self^T + bias; the second product and the bias only where defined.
+// x weight^T + x_self weight_self^T + bias + addend; all but the first product where defined.
 struct AffineInput {
   at::Tensor x;            // [rows, in]
   at::Tensor weight;       // [out, in]
   at::Tensor x_self;       // [rows, in] or undefined
   at::Tensor weight_self;  // [out, in] or undefined
   at::Tensor bias;         // [out] or undefined
+  at::Tensor addend = {};  // [rows, out] or undefined
 };
 at::Tensor Affine(const AffineInput& input, Workspace* workspace);
 

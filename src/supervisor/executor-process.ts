@@ -104,8 +104,14 @@ function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
     ...(options.instructionSet === 'SCALAR'
       ? { MKL_CBWR: 'COMPATIBLE' }
       : { MKL_CBWR: `${options.instructionSet},STRICT` }),
+    // The Trainer's matrix products (native/train/matmul.h), on its own OpenMP threads.
+    OPENBLAS_CORETYPE: openblasCores[options.instructionSet],
+    OPENBLAS_NUM_THREADS: '1',
   };
 }
+
+/** OpenBLAS's names for the kernels of an instruction set, whoever made the processor. */
+const openblasCores = { SCALAR: 'Nehalem', AVX2: 'Haswell', AVX512: 'SkylakeX' } as const;
 
 function tailOf(path: string): string {
   try {
