@@ -121,7 +121,8 @@ Measured Measure(std::span<const float> table, uint64_t dim, int rounds) {
   std::vector<double> copy;
   std::vector<double> probe;
   for (int round = 0; round < rounds; ++round) {
-    gather.push_back(TimeOf([&](uint64_t call) { gnnd::GatherRows(table, dim, part(call), out); }));
+    gather.push_back(
+        TimeOf([&](uint64_t call) { gnnd::GatherRows({table, dim}, part(call), out); }));
     copy.push_back(TimeOf([&](uint64_t call) { CopyRows(table, dim, part(call), out); }));
     probe.push_back(TimeOf([&](uint64_t call) { TouchLines(table, lines[call]); }));
   }
