@@ -6,8 +6,8 @@ import type { DatasetManifest, FeatureDtype } from '../spec/dataset-record.ts';
 import { type NpyType, NpyWriter, type NpyWritten } from './npy.ts';
 
 /**
- * The arrays of a dataset folder, in the order in which they are listed (docs/formats). Features may
- * be float16, too.
+ * The arrays of a dataset folder, in the order in which they are listed (docs/formats). Features
+ * may be float16, too.
  */
 export const arrayTypes = {
   indptr: 'int64',

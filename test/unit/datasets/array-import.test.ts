@@ -185,8 +185,8 @@ describe('features in float16', () => {
       'graph.npz': zip({ ...pathGraph, 'features.npy': npy('float32', [3, 2], values) }),
     });
     expect(await linesOf('NPZ', join(file, 'graph.npz'), 'float16')).toEqual([
-      'graph.npz/features.npy: has -70000 at row 0, column 1 and 2 more, beyond 65504, the largest ' +
-        'float16: import the features as float32',
+      'graph.npz/features.npy: has -70000 at row 0, column 1 and 2 more, beyond 65504, ' +
+        'the largest float16: import the features as float32',
     ]);
   });
 });

@@ -60,9 +60,9 @@ export type ImportDatasetRequest = Message<"gnnd.v1.ImportDatasetRequest"> & {
   requestId: string;
 
   /**
-   * Stores the features so. Numbers that float16 lacks are rounded to the nearest, ties to even; one
-   * beyond 65504 fails the import. Default: float16 for arrays of float16, so that nothing is lost
-   * and no byte added; else float32.
+   * Stores the features so. Numbers that float16 lacks are rounded to the nearest, ties to even;
+   * one beyond 65504 fails the import. Default: float16 for arrays of float16, so that nothing is
+   * lost and no byte added; else float32.
    *
    * @generated from field: gnnd.v1.FeatureDtype feature_dtype = 6;
    */
