@@ -103,7 +103,7 @@ template <bool kAllLines, typename Put>
 void Gather(const RowTable& table, std::span<const uint32_t> rows, const Put& put) {
   const uint64_t row_bytes = table.row_bytes();
   constexpr uint64_t kRowsAhead = kAllLines ? 2 : 8;
-  const auto prefetch = [&](uint32_t row) {
+  const auto prefetch = [&](uint32_t row) __attribute__((always_inline)) {
     const std::byte* first = table.row(row);
     if constexpr (kAllLines) {
       const uint64_t skew = reinterpret_cast<uintptr_t>(first) % kLineBytes;
