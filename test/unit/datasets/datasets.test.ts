@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -135,6 +135,25 @@ describe('an import', () => {
     const dtypes = ['as-it-is', 'asked', 'wide'].map((id) => datasets.get(id).featureDtype);
     expect(dtypes).toEqual(['float16', 'float16', 'float32']);
     expect(native.asked.map(({ featureDtype }) => featureDtype)).toEqual(dtypes);
+  });
+
+  test('is found by a daemon that does not know it, also one of an earlier version', async () => {
+    const { datasets, folder } = trial();
+    for (const id of ['plain', 'half', 'strange']) {
+      await ended(datasets, datasets.import(request(id, folderOf(pathGraph))));
+    }
+    const dtypes = { plain: undefined, half: 'float16', strange: 'bfloat16' };
+    for (const [id, dtype] of Object.entries(dtypes)) {
+      const path = join(folder, id, 'dataset.json');
+      const manifest = { ...JSON.parse(readFileSync(path, 'utf8')), feature_dtype: dtype };
+      rmSync(path);
+      writeFileSync(path, JSON.stringify(manifest));
+    }
+    const found = trial({ folder }).datasets.list({ limit: 10, afterId: null }).datasets;
+    expect(found.map(({ id, featureDtype }) => [id, featureDtype])).toEqual([
+      ['half', 'float16'],
+      ['plain', 'float32'],
+    ]);
   });
 
   test('gives the same digest for the same name and content', async () => {
