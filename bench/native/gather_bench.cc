@@ -4,9 +4,9 @@
 //
 // Random rows of a table on 2 MiB pages, into one output of 16,384 rows. "memcpy" copies row by row
 // without prefetching. "probe" touches the lines of the same rows in the same order and copies
-// nothing, with the processor's miss buffers kept full: the floor for a gather. All three are
-// measured in turn, in the same rounds; the median round counts. A table for people, then one line
-// of JSON.
+// nothing, with the processor's miss buffers kept full: the floor for a gather. "float16" gathers
+// rows of as many columns in float16 and widens them. All four are measured in turn, in the same
+// rounds; the median round counts. A table for people, then one line of JSON.
 
 #include <sys/mman.h>
 
@@ -93,6 +93,7 @@ struct Measured {
   double lines_per_row = 0;
   double gather = 0;  // seconds a row
   double copy = 0;    // seconds a row
+  double half = 0;    // seconds a row in float16
   double probe = 0;   // seconds a line
 };
 
@@ -119,15 +120,23 @@ Measured Measure(std::span<const float> table, uint64_t dim, int rounds) {
   };
   std::vector<double> gather;
   std::vector<double> copy;
+  std::vector<double> half;
   std::vector<double> probe;
+  const uint64_t elements = table.size() / dim * dim;
+  const gnnd::RowTable floats(table.first(elements), dim);
+  // The first half of the memory, as float16: as many rows of as many columns.
+  const gnnd::RowTable halves(gnnd::FeatureType::kFloat16,
+                              std::as_bytes(table).first(elements * sizeof(gnnd::Half)), dim);
   for (int round = 0; round < rounds; ++round) {
-    gather.push_back(TimeOf([&](uint64_t call) { gnnd::GatherRows(table, dim, part(call), out); }));
+    gather.push_back(TimeOf([&](uint64_t call) { gnnd::GatherRows(floats, part(call), out); }));
+    half.push_back(TimeOf([&](uint64_t call) { gnnd::GatherRows(halves, part(call), out); }));
     copy.push_back(TimeOf([&](uint64_t call) { CopyRows(table, dim, part(call), out); }));
     probe.push_back(TimeOf([&](uint64_t call) { TouchLines(table, lines[call]); }));
   }
   const auto count = static_cast<double>(rows.size());
   measured.gather = Median(gather) / count;
   measured.copy = Median(copy) / count;
+  measured.half = Median(half) / count;
   measured.probe = Median(probe) / static_cast<double>(num_lines);
   return measured;
 }
@@ -144,24 +153,26 @@ int main(int argc, char** argv) {
   const std::span<float> table = MakeTable(table_mb << 20);
   std::printf("table %lu MB, %lu random rows, median of %d rounds\n\n", table_mb,
               kRowsPerCall * kCalls, rounds);
-  std::printf("%9s %10s %14s %14s %9s %12s %12s %10s\n", "row bytes", "lines/row", "gather Mrow/s",
-              "memcpy Mrow/s", "speed-up", "gather ns/ln", "probe ns/ln", "of limit");
+  std::printf("%9s %10s %14s %14s %14s %9s %12s %12s %10s\n", "row bytes", "lines/row",
+              "gather Mrow/s", "float16 Mrow/s", "memcpy Mrow/s", "speed-up", "gather ns/ln",
+              "probe ns/ln", "of limit");
   std::string json = "{\"bench\":\"gather\",\"table_mb\":" + std::to_string(table_mb) +
                      ",\"rounds\":" + std::to_string(rounds) + ",\"rows\":[";
   bool first = true;
   for (const uint64_t dim : {uint64_t{100}, uint64_t{128}, uint64_t{256}, uint64_t{602}}) {
     const Measured m = Measure(table, dim, rounds);
     const double line = m.gather / m.lines_per_row;
-    std::printf("%9lu %10.2f %14.2f %14.2f %8.2fx %12.1f %12.1f %9.0f%%\n", m.row_bytes,
-                m.lines_per_row, 1e-6 / m.gather, 1e-6 / m.copy, m.copy / m.gather, line * 1e9,
-                m.probe * 1e9, 100 * m.probe / line);
-    std::array<char, 256> text{};
-    std::snprintf(text.data(), text.size(),
-                  "%s{\"row_bytes\":%lu,\"lines_per_row\":%.3f,\"gather_rows_per_s\":%.0f,"
-                  "\"memcpy_rows_per_s\":%.0f,\"gather_ns_per_line\":%.2f,"
-                  "\"probe_ns_per_line\":%.2f}",
-                  first ? "" : ",", m.row_bytes, m.lines_per_row, 1 / m.gather, 1 / m.copy,
-                  line * 1e9, m.probe * 1e9);
+    std::printf("%9lu %10.2f %14.2f %14.2f %14.2f %8.2fx %12.1f %12.1f %9.0f%%\n", m.row_bytes,
+                m.lines_per_row, 1e-6 / m.gather, 1e-6 / m.half, 1e-6 / m.copy, m.copy / m.gather,
+                line * 1e9, m.probe * 1e9, 100 * m.probe / line);
+    std::array<char, 320> text{};
+    std::snprintf(
+        text.data(), text.size(),
+        "%s{\"row_bytes\":%lu,\"lines_per_row\":%.3f,\"gather_rows_per_s\":%.0f,"
+        "\"float16_rows_per_s\":%.0f,\"memcpy_rows_per_s\":%.0f,\"gather_ns_per_line\":%.2f,"
+        "\"probe_ns_per_line\":%.2f}",
+        first ? "" : ",", m.row_bytes, m.lines_per_row, 1 / m.gather, 1 / m.half, 1 / m.copy,
+        line * 1e9, m.probe * 1e9);
     json += text.data();
     first = false;
   }

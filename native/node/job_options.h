@@ -21,6 +21,10 @@ struct DatasetLocation {
   std::string features_path;  // empty: the imported features
 };
 
+inline FeatureType FeatureTypeOf(const std::string& name) {
+  return name == "float16" ? FeatureType::kFloat16 : FeatureType::kFloat32;
+}
+
 inline DatasetCounts CountsOf(const Fields& fields) {
   DatasetCounts counts;
   counts.num_nodes = fields.Uint64("numNodes");
@@ -30,6 +34,7 @@ inline DatasetCounts CountsOf(const Fields& fields) {
   counts.train = fields.Uint64("train");
   counts.val = fields.Uint64("val");
   counts.test = fields.Uint64("test");
+  counts.feature_type = FeatureTypeOf(fields.String("featureDtype"));
   return counts;
 }
 

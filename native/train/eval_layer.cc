@@ -85,8 +85,9 @@ void EvalLayer::Transform(uint64_t begin, uint64_t end) {
   const auto first = static_cast<int64_t>(begin);
   const auto count = static_cast<int64_t>(end - begin);
   const uint64_t in = ShapeOf(spec, task_.layer).in;
-  const at::Tensor x = task_.layer == 0 ? OwnInput(task_.sources.subspan(begin, end - begin))
-                                        : RowsOf(task_.in.data() + begin * in, end - begin, in);
+  const at::Tensor x = task_.layer == 0
+                           ? OwnInput(task_.sources.subspan(begin, end - begin))
+                           : RowsOf(task_.in.values<float>().data() + begin * in, end - begin, in);
   at::Tensor out = table_.narrow(0, first, count);
   if (spec.type == ModelType::kPinSage) {
     AffineInto(x, mine.projection, mine.projection_bias, &out);
@@ -144,7 +145,7 @@ at::Tensor EvalLayer::OwnInput(std::span<const uint32_t> nodes) {
   uint32_t* own = chunk_.Get<uint32_t>(nodes.size());
   for (uint64_t r = 0; r < nodes.size(); ++r) own[r] = InputRow(nodes[r]);
   float* rows = chunk_.Get<float>(nodes.size() * columns);
-  GatherRows(task_.in, columns, {own, nodes.size()}, {rows, nodes.size() * columns});
+  GatherRows(task_.in, {own, nodes.size()}, {rows, nodes.size() * columns});
   return RowsOf(rows, nodes.size(), columns);
 }
 
@@ -173,15 +174,25 @@ void EvalLayer::Weigh(std::span<const uint32_t> nodes, const Neighbourhoods& blo
 }
 
 void EvalLayer::Aggregate(std::span<const uint32_t> nodes, float* out) {
+  if (table_.defined()) {
+    Gather(nodes, table_.const_data_ptr<float>(), out);
+  } else {
+    task_.in.Visited([&](auto elements) { Gather(nodes, elements.data(), out); });
+  }
+}
+
+// Aggregates rows of `x`: the transformed rows, or the layer's input.
+template <typename Element>
+void EvalLayer::Gather(std::span<const uint32_t> nodes, const Element* x, float* out) {
   const Neighbourhoods block = NeighbourhoodsOf(nodes);
   const bool gcn = model_.spec.type == ModelType::kGcn;
   const bool weighted = gcn || !input_.edge_weights.empty();
   float* weight = weighted ? chunk_.Get<float>(block.indptr[block.rows]) : nullptr;
   float* scale = chunk_.Get<float>(block.rows);
   Weigh(nodes, block, weight, scale);
-  GatherSum<float> op;
+  GatherSum<float, Element> op;
   op.columns = ShapeOf(model_.spec, task_.layer).in;
-  op.x = table_.defined() ? table_.const_data_ptr<float>() : task_.in.data();
+  op.x = x;
   op.x_stride = op.columns;
   op.indptr = block.indptr;
   op.index = block.index;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/dataset/row_table.h"
 #include "core/dataset/topology_view.h"
 #include "train/model.h"
 #include "train/workspace.h"
@@ -18,7 +19,7 @@ namespace gnnd {
 
 // Borrowed; must outlive the evaluator.
 struct EvalInput {
-  std::span<const float> features;      // [num_nodes, in_dim]
+  RowTable features;                    // [num_nodes, in_dim]
   std::span<const int32_t> labels;      // [num_nodes]
   std::span<const float> edge_weights;  // [num_edges] or empty: of means over neighbours
   TopologyView topology;
@@ -38,7 +39,7 @@ inline Status EvaluationAborted() { return Status(Code::kAborted, "evaluation wa
 struct LayerTask {
   uint32_t layer = 0;
   LayerParameters parameters;
-  std::span<const float> in;          // layer 0: features by node id; else rows of `sources`
+  RowTable in;                        // layer 0: features by node id; else rows of `sources`
   std::span<const uint32_t> sources;  // ids of all rows that are read; layer 0 needs them only
                                       // where rows are transformed
   std::span<const uint32_t> nodes;    // ids of the rows to compute
@@ -81,6 +82,8 @@ class EvalLayer {
   void Weigh(std::span<const uint32_t> nodes, const Neighbourhoods& block, float* weight,
              float* scale) const;
   void Aggregate(std::span<const uint32_t> nodes, float* out);
+  template <typename Element>
+  void Gather(std::span<const uint32_t> nodes, const Element* x, float* out);
   void RunConvolution(const EvalChunk& chunk, at::Tensor* out);
   void RunAttention(const EvalChunk& chunk, at::Tensor* out);
 

@@ -125,7 +125,7 @@ Status Evaluator::Predict(std::span<const at::Tensor> parameters, std::span<cons
 Status Evaluator::RunPlan(const EvalPlan& plan, bool keep, std::span<const at::Tensor> parameters,
                           const std::function<bool()>& alive, const Consumer& consume) {
   layers_.Reset();
-  std::span<const float> in = input_.features;
+  RowTable in = input_.features;
   for (uint32_t layer = 0; layer < model_.spec.num_layers; ++layer) {
     LayerTask task;
     task.layer = layer;
@@ -137,12 +137,13 @@ Status Evaluator::RunPlan(const EvalPlan& plan, bool keep, std::span<const at::T
       task.sources = plan.outputs[layer - 1];
     }
     task.nodes = OutputsOf(plan, layer);
-    const uint64_t floats = task.nodes.size() * ShapeOf(model_.spec, layer).out;
-    float* out = layers_.Get<float>(floats);
-    GNND_TRY(RunLayer(task, keep && layer == 0, alive, out));
-    in = {out, floats};
+    const uint64_t columns = ShapeOf(model_.spec, layer).out;
+    const std::span out(layers_.Get<float>(task.nodes.size() * columns),
+                        task.nodes.size() * columns);
+    GNND_TRY(RunLayer(task, keep && layer == 0, alive, out.data()));
+    in = RowTable(std::span<const float>(out), columns);
   }
-  consume(OutputsOf(plan, model_.spec.num_layers - 1), in.data());
+  consume(OutputsOf(plan, model_.spec.num_layers - 1), in.values<float>().data());
   return Status::Ok();
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/base/cpu.h"
+#include "core/base/half.h"
 
 // The aggregation kernel: sums of gathered rows. Forward aggregation is one over a block's CSC,
 // backward one over its transpose; bottom-layer aggregation straight from the feature store is one
@@ -10,16 +11,17 @@
 
 namespace gnnd {
 
-// One such operation on rows of T (float or double). For every row r:
+// One such operation in T (float or double), on rows of Element: T, or Half for float, which is
+// widened as it is read. For every row r:
 //
 //   out[r] = scale[r] * (self_weight[r] * self[r] + sum over e of weight[e] * x[index[e]])
 //
 // with e from indptr[r] to indptr[r + 1] in that order, the self term first and only where
 // r < self_rows. Each column is summed by itself with one rounding per operation (never fused), so
 // every variant of the kernel and any split of the rows give the same bits.
-template <typename T>
+template <typename T, typename Element = T>
 struct GatherSum {
-  const T* x = nullptr;  // rows of `x_stride` elements; the first `columns` are read
+  const Element* x = nullptr;  // rows of `x_stride` elements; the first `columns` are read
   uint64_t x_stride = 0;
   uint32_t columns = 0;
 
@@ -27,7 +29,7 @@ struct GatherSum {
   const uint32_t* index = nullptr;   // [indptr[rows]], rows of x
   const T* weight = nullptr;         // [indptr[rows]]; null = 1
 
-  const T* self = nullptr;  // null = no self term
+  const Element* self = nullptr;  // null = no self term
   uint64_t self_stride = 0;
   const uint32_t* self_index = nullptr;  // [self_rows], rows of self; null = r itself
   const T* self_weight = nullptr;        // [self_rows]; null = 1
@@ -41,15 +43,21 @@ struct GatherSum {
 
 // Rows [begin, end) of the operation, with the best variant this machine has.
 void RunGatherSum(const GatherSum<float>& op, uint32_t begin, uint32_t end);
+void RunGatherSum(const GatherSum<float, Half>& op, uint32_t begin, uint32_t end);
 void RunGatherSum(const GatherSum<double>& op, uint32_t begin, uint32_t end);
 
-using GatherSumRows = void (*)(const GatherSum<float>& op, uint32_t begin, uint32_t end);
+template <typename Element>
+using GatherSumRows = void (*)(const GatherSum<float, Element>& op, uint32_t begin, uint32_t end);
 
 // The variant for `set`, which the machine must support; the scalar one where none was compiled.
-GatherSumRows GatherSumVariant(InstructionSet set);
+// Element is float or Half.
+template <typename Element>
+GatherSumRows<Element> GatherSumVariant(InstructionSet set);
 
 // Defined in the files compiled for each set.
 void GatherSumAvx2(const GatherSum<float>& op, uint32_t begin, uint32_t end);
+void GatherSumAvx2(const GatherSum<float, Half>& op, uint32_t begin, uint32_t end);
 void GatherSumAvx512(const GatherSum<float>& op, uint32_t begin, uint32_t end);
+void GatherSumAvx512(const GatherSum<float, Half>& op, uint32_t begin, uint32_t end);
 
 }  // namespace gnnd

@@ -2,6 +2,9 @@
 
 #include <immintrin.h>
 
+#include <bit>
+#include <cstring>
+
 #include "train/gather_sum_simd.h"
 
 namespace gnnd {
@@ -17,6 +20,16 @@ struct Avx2 {
   static Reg Broadcast(float value) { return _mm256_set1_ps(value); }
   static Reg Load(const float* from) { return _mm256_loadu_ps(from); }
   static Reg LoadMasked(const float* from, Mask mask) { return _mm256_maskload_ps(from, mask); }
+  static Reg Load(const Half* from) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
+  static Reg LoadMasked(const Half* from, Mask mask) {
+    // There is no masked load of 16-bit lanes, and what lies behind the last row may not be read.
+    const auto lanes = static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(mask)));
+    __m128i halves = _mm_setzero_si128();
+    std::memcpy(&halves, from, static_cast<uint32_t>(std::popcount(lanes)) * sizeof(Half));
+    return _mm256_cvtph_ps(halves);
+  }
   static void Store(float* to, Reg reg) { _mm256_storeu_ps(to, reg); }
   static void StoreMasked(float* to, Mask mask, Reg reg) { _mm256_maskstore_ps(to, mask, reg); }
   static Reg Mul(Reg a, Reg b) { return _mm256_mul_ps(a, b); }
@@ -30,6 +43,10 @@ struct Avx2 {
 }  // namespace
 
 void GatherSumAvx2(const GatherSum<float>& op, uint32_t begin, uint32_t end) {
+  GatherSumSimd<Avx2>(op, begin, end);
+}
+
+void GatherSumAvx2(const GatherSum<float, Half>& op, uint32_t begin, uint32_t end) {
   GatherSumSimd<Avx2>(op, begin, end);
 }
 

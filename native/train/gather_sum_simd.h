@@ -20,8 +20,8 @@ namespace gnnd {
 // buffers busy without running far ahead.
 inline constexpr uint32_t kPrefetchEdges = 6;
 
-template <typename S, uint32_t kRegs>
-inline __attribute__((always_inline)) void LoadRegs(const float* from, typename S::Mask tail,
+template <typename S, uint32_t kRegs, typename Element>
+inline __attribute__((always_inline)) void LoadRegs(const Element* from, typename S::Mask tail,
                                                     typename S::Reg (&regs)[kRegs]) {
 #pragma GCC unroll 16
   for (uint32_t k = 0; k + 1 < kRegs; ++k) regs[k] = S::Load(from + k * S::kLanes);
@@ -35,18 +35,19 @@ inline __attribute__((always_inline)) void ScaleRegs(float factor, typename S::R
   for (uint32_t k = 0; k < kRegs; ++k) regs[k] = S::Mul(wide, regs[k]);
 }
 
-template <typename S, uint32_t kRegs>
-GNND_PREFETCHES void PrefetchRegs(const float* row) {
+template <typename S, uint32_t kRegs, typename Element>
+GNND_PREFETCHES void PrefetchRegs(const Element* row) {
+  constexpr uint32_t kLine = 64 / sizeof(Element);
 #pragma GCC unroll 16
-  for (uint32_t at = 0; at < kRegs * S::kLanes; at += 16) __builtin_prefetch(row + at);
+  for (uint32_t at = 0; at < kRegs * S::kLanes; at += kLine) __builtin_prefetch(row + at);
 }
 
 // Columns [column, column + kRegs * kLanes) of rows [begin, end); `tail` masks the last register.
-template <typename S, uint32_t kRegs, bool kWeighted>
-void GatherSumColumns(const GatherSum<float>& op, uint32_t column, typename S::Mask tail,
+template <typename S, typename Element, uint32_t kRegs, bool kWeighted>
+void GatherSumColumns(const GatherSum<float, Element>& op, uint32_t column, typename S::Mask tail,
                       uint32_t begin, uint32_t end) {
   using Reg = typename S::Reg;
-  const float* const x = op.x + column;
+  const Element* const x = op.x + column;
   const uint32_t last_edge = op.indptr[end];
   for (uint32_t row = begin; row < end; ++row) {
     Reg sum[kRegs];
@@ -76,18 +77,19 @@ void GatherSumColumns(const GatherSum<float>& op, uint32_t column, typename S::M
   }
 }
 
-template <typename S>
-using ColumnsFunction = void (*)(const GatherSum<float>&, uint32_t, typename S::Mask, uint32_t,
-                                 uint32_t);
+template <typename S, typename Element>
+using ColumnsFunction = void (*)(const GatherSum<float, Element>&, uint32_t, typename S::Mask,
+                                 uint32_t, uint32_t);
 
-template <typename S, bool kWeighted, uint32_t... kIndex>
-ColumnsFunction<S> ColumnsFor(uint32_t regs, std::integer_sequence<uint32_t, kIndex...>) {
-  static constexpr ColumnsFunction<S> kTable[] = {GatherSumColumns<S, kIndex + 1, kWeighted>...};
+template <typename S, typename Element, bool kWeighted, uint32_t... kIndex>
+ColumnsFunction<S, Element> ColumnsFor(uint32_t regs, std::integer_sequence<uint32_t, kIndex...>) {
+  static constexpr ColumnsFunction<S, Element> kTable[] = {
+      GatherSumColumns<S, Element, kIndex + 1, kWeighted>...};
   return kTable[regs - 1];
 }
 
-template <typename S>
-void GatherSumSimd(const GatherSum<float>& op, uint32_t begin, uint32_t end) {
+template <typename S, typename Element>
+void GatherSumSimd(const GatherSum<float, Element>& op, uint32_t begin, uint32_t end) {
   using Indices = std::make_integer_sequence<uint32_t, S::kMaxRegs>;
   for (uint32_t column = 0; column < op.columns;) {
     const uint32_t left = op.columns - column;
@@ -96,8 +98,8 @@ void GatherSumSimd(const GatherSum<float>& op, uint32_t begin, uint32_t end) {
     const uint32_t before_last = (regs - 1) * S::kLanes;
     const uint32_t in_last = left - before_last;
     const auto tail = S::FirstLanes(in_last < S::kLanes ? in_last : S::kLanes);
-    const auto columns = op.weight == nullptr ? ColumnsFor<S, false>(regs, Indices())
-                                              : ColumnsFor<S, true>(regs, Indices());
+    const auto columns = op.weight == nullptr ? ColumnsFor<S, Element, false>(regs, Indices())
+                                              : ColumnsFor<S, Element, true>(regs, Indices());
     columns(op, column, tail, begin, end);
     column += regs * S::kLanes;
   }

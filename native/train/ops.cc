@@ -35,8 +35,8 @@ at::Tensor ViewAs(T* data, int64_t rows, int64_t columns) {
   return at::from_blob(data, {rows, columns}, options);
 }
 
-template <typename T>
-void RunRows(const GatherSum<T>& op, uint32_t rows) {
+template <typename T, typename Element>
+void RunRows(const GatherSum<T, Element>& op, uint32_t rows) {
   ParallelRows(rows, kGrainRows,
                [&op](uint32_t begin, uint32_t end) { RunGatherSum(op, begin, end); });
 }
@@ -96,31 +96,40 @@ at::Tensor BlockOperand<T>::Aggregate(const at::Tensor& x) const {
   const int64_t columns = x.size(1);
   T* out =
       workspace_->Get<T>(static_cast<uint64_t>(block_.num_dst) * static_cast<uint64_t>(columns));
-  AggregateFromTable(x.const_data_ptr<T>(), static_cast<uint64_t>(columns), block_.src.data(),
-                     nullptr, out);
+  Gather(x.const_data_ptr<T>(), static_cast<uint64_t>(columns), block_.src.data(), nullptr, out);
   return ViewAs(out, block_.num_dst, columns);
 }
 
 template <typename T>
-void BlockOperand<T>::AggregateFromTable(const T* table, uint64_t dim, const uint32_t* index,
-                                         const uint32_t* self_index, T* out) const {
-  GatherSum<T> op;
-  op.x = table;
-  op.x_stride = dim;
-  op.columns = static_cast<uint32_t>(dim);
+void BlockOperand<T>::AggregateFromTable(const RowTable& table, const uint32_t* index,
+                                         const uint32_t* self_index, T* out) const
+  requires std::same_as<T, float>
+{
+  table.Visited(
+      [&](auto elements) { Gather(elements.data(), table.dim(), index, self_index, out); });
+}
+
+template <typename T>
+template <typename Element>
+void BlockOperand<T>::Gather(const Element* x, uint64_t columns, const uint32_t* index,
+                             const uint32_t* self_index, T* out) const {
+  GatherSum<T, Element> op;
+  op.x = x;
+  op.x_stride = columns;
+  op.columns = static_cast<uint32_t>(columns);
   op.indptr = block_.indptr.data();
   op.index = index;
   op.weight = edge_weight_;
   if (self_weight_ != nullptr) {
-    op.self = table;
-    op.self_stride = dim;
+    op.self = x;
+    op.self_stride = columns;
     op.self_index = self_index;
     op.self_weight = self_weight_;
     op.self_rows = block_.num_dst;
   }
   op.scale = scale_;
   op.out = out;
-  op.out_stride = dim;
+  op.out_stride = columns;
   RunRows(op, block_.num_dst);
 }
 

@@ -3,9 +3,11 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <concepts>
 #include <cstdint>
 #include <utility>
 
+#include "core/dataset/row_table.h"
 #include "core/sample/record.h"
 #include "train/dropout.h"
 #include "train/workspace.h"
@@ -47,13 +49,17 @@ class BlockOperand final : public torch::CustomClassHolder {
 
   // Forward for sources that lie in a table of rows: row `index[e]` for edge e, `self_index[d]` for
   // destination d. The bottom layer reads the feature store through this.
-  void AggregateFromTable(const T* table, uint64_t dim, const uint32_t* index,
-                          const uint32_t* self_index, T* out) const;
+  void AggregateFromTable(const RowTable& table, const uint32_t* index, const uint32_t* self_index,
+                          T* out) const
+    requires std::same_as<T, float>;
 
   const BlockView& block() const { return block_; }
   Workspace* workspace() const { return workspace_; }
 
  private:
+  template <typename Element>
+  void Gather(const Element* x, uint64_t columns, const uint32_t* index, const uint32_t* self_index,
+              T* out) const;
   void Transpose();
   const T* ScaledWeights() const;
 

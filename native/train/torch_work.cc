@@ -71,7 +71,7 @@ Status CheckEvalNodes(const TrainOptions& options, std::span<const int64_t> node
 Status CheckData(const TrainOptions& options) {
   const uint64_t num_nodes = options.labels.size();
   if (num_nodes == 0 || num_nodes > UINT32_MAX) return Invalid("number of nodes");
-  if (options.features.size() != num_nodes * options.model.in_dim) {
+  if (options.features.num_rows() != num_nodes || options.features.dim() != options.model.in_dim) {
     return Invalid("features are not [num_nodes, in_dim]");
   }
   if (options.topology.indptr.size() != num_nodes + 1) {
@@ -193,7 +193,7 @@ std::span<float> TorchWork::Impl::Gather(std::span<const uint32_t> rows_at) {
   const std::span<float> rows(extracted_.Get<float>(rows_at.size() * dim), rows_at.size() * dim);
   ParallelRows(static_cast<uint32_t>(rows_at.size()), kGrainRows,
                [&](uint32_t begin, uint32_t end) {
-                 GatherRows(store_.table(), dim, rows_at.subspan(begin, end - begin),
+                 GatherRows(store_.table(), rows_at.subspan(begin, end - begin),
                             rows.subspan(begin * dim, (end - begin) * dim));
                });
   return rows;
@@ -209,8 +209,7 @@ void TorchWork::Impl::ExtractFused(const RecordView& record, const BlockView& bo
   for (uint64_t e = 0; e < bottom.src.size(); ++e) index[e] = rows_at[bottom.src[e]];
   float* sum = extracted_.Get<float>(uint64_t{bottom.num_dst} * options_.model.in_dim);
   const BlockOperand<float> operand(bottom, ReductionOf(options_.model), &extracted_);
-  operand.AggregateFromTable(store_.table().data(), options_.model.in_dim, index, rows_at.data(),
-                             sum);
+  operand.AggregateFromTable(store_.table(), index, rows_at.data(), sum);
   input_.aggregated = ViewOf(sum, bottom.num_dst, dim);
   if (options_.model.type == ModelType::kGraphSage) {
     input_.self = ViewOf(Gather(rows_at.first(bottom.num_dst)).data(), bottom.num_dst, dim);
@@ -344,9 +343,8 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& options
   if (options.threads == 0) return Invalid("threads must be at least 1");
   GNND_TRY(CheckData(options));
   const uint64_t start_ns = MonotonicNs();
-  Result<FeatureStore> store =
-      FeatureStore::Create({options.features, options.model.in_dim, options.hot_order,
-                            options.cache_rows, options.features_on_disk});
+  Result<FeatureStore> store = FeatureStore::Create(
+      {options.features, options.hot_order, options.cache_rows, options.features_on_disk});
   if (!store.ok()) return store.status();
   const uint64_t fill_ns = options.cache_rows == 0 ? 0 : MonotonicNs() - start_ns;
   std::unique_ptr<TorchWork> work;

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/base/status.h"
+#include "core/dataset/row_table.h"
 #include "core/dataset/topology_view.h"
 #include "core/model/model_spec.h"
 #include "core/run/train_work.h"
@@ -22,7 +23,7 @@ struct TrainOptions {
   OptimizerOptions optimizer;
 
   uint32_t threads = 1;                 // of every operator; part of what decides bits
-  std::span<const float> features;      // [num_nodes, model.in_dim], row-major
+  RowTable features;                    // [num_nodes, model.in_dim]
   std::span<const uint32_t> hot_order;  // node of each hot rank; read by Create only
   uint64_t cache_rows = 0;              // rows of hot_order to cache; decides no bit
   bool features_on_disk = false;        // the table does not fit the host's memory

@@ -1,10 +1,12 @@
 import { create } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
-import type {
-  DatasetRecord,
-  ImportFormat,
-  OperationRecord,
-  Problem,
+import {
+  type DatasetRecord,
+  type FeatureDtype,
+  featureDtypes,
+  type ImportFormat,
+  type OperationRecord,
+  type Problem,
 } from '../spec/dataset-record.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
 import * as pb from './gen/gnnd/v1/dataset_service_pb.ts';
@@ -29,6 +31,7 @@ export function datasetToProto(dataset: DatasetRecord): pb.Dataset {
     bytes: int64(dataset.bytes),
     path: dataset.path,
     createTime: timestamp(dataset.createAtMs),
+    featureDtype: featureDtypeToProto[dataset.featureDtype],
   });
 }
 
@@ -83,4 +86,15 @@ export function importFormatFromProto(value: pb.ImportFormat): ImportFormat | nu
   if (value === pb.ImportFormat.UNSPECIFIED) return null;
   const formats: readonly ImportFormat[] = ['NPY', 'NPZ', 'CSV', 'NPM_DEPS'];
   return formats.find((format) => pb.ImportFormat[format] === value);
+}
+
+const featureDtypeToProto: Readonly<Record<FeatureDtype, pb.FeatureDtype>> = {
+  float32: pb.FeatureDtype.FLOAT32,
+  float16: pb.FeatureDtype.FLOAT16,
+};
+
+/** Null when the source is to tell; undefined for a number that is no type of this version. */
+export function featureDtypeFromProto(value: pb.FeatureDtype): FeatureDtype | null | undefined {
+  if (value === pb.FeatureDtype.UNSPECIFIED) return null;
+  return featureDtypes.find((dtype) => featureDtypeToProto[dtype] === value);
 }

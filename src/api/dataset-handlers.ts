@@ -1,11 +1,16 @@
 import { isAbsolute } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { GnndError } from '../base/errors.ts';
-import type { Datasets } from '../datasets/datasets.ts';
+import type { Datasets, ImportRequest } from '../datasets/datasets.ts';
 import type { CacheReports } from '../jobs/cache-reports.ts';
 import type { DatasetRecord, OperationRecord } from '../spec/dataset-record.ts';
 import { cacheReportToProto, cacheRequestFromProto } from './convert-cache-report.ts';
-import { datasetToProto, importFormatFromProto, operationToProto } from './convert-dataset.ts';
+import {
+  datasetToProto,
+  featureDtypeFromProto,
+  importFormatFromProto,
+  operationToProto,
+} from './convert-dataset.ts';
 import {
   type DatasetService,
   type ImportDatasetRequest,
@@ -44,8 +49,10 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
       deps.admit();
       const requestId = requestIdOf(request.requestId);
       const { datasetId, source, validateOnly } = request;
-      const format = checkImport(request);
-      return answer(datasets.import({ id: datasetId, source, format, validateOnly, requestId }));
+      const checked = checkImport(request);
+      return answer(
+        datasets.import({ id: datasetId, source, validateOnly, requestId, ...checked }),
+      );
     },
     getDataset: (request) => datasetToProto(datasets.get(idOfName('datasets', request.name))),
     listDatasets(request) {
@@ -77,9 +84,12 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
   };
 }
 
-/** The format, when nothing is wrong with the request; else throws all that is. */
-function checkImport(request: ImportDatasetRequest) {
+/** Its options, when nothing is wrong with the request; else throws all that is. */
+function checkImport(
+  request: ImportDatasetRequest,
+): Pick<ImportRequest, 'format' | 'featureDtype'> {
   const format = importFormatFromProto(request.format);
+  const featureDtype = featureDtypeFromProto(request.featureDtype);
   const { source } = request;
   const idProblem = idViolation('dataset_id', request.datasetId);
   const violations = idProblem === null ? [] : [idProblem];
@@ -93,8 +103,14 @@ function checkImport(request: ImportDatasetRequest) {
   if (format === undefined) {
     violations.push({ path: 'format', description: `${request.format}: unknown format` });
   }
-  if (format === undefined || violations.length > 0) throw invalidRequest(violations);
-  return format;
+  if (featureDtype === undefined) {
+    const description = `${request.featureDtype}: unknown type of features`;
+    violations.push({ path: 'feature_dtype', description });
+  }
+  if (format === undefined || featureDtype === undefined || violations.length > 0) {
+    throw invalidRequest(violations);
+  }
+  return { format, featureDtype };
 }
 
 /** What a finished import made; null for all else, also when only the source was checked. */

@@ -10,6 +10,7 @@ import {
   DatasetState,
   DatasetStateSchema,
   DatasetValidationSchema,
+  FeatureDtypeSchema,
   ImportFormatSchema,
   ListDatasetsResponseSchema,
 } from '../api/gen/gnnd/v1/dataset_service_pb.ts';
@@ -37,6 +38,12 @@ export function addDatasetCommands(program: Command, run: Run): void {
     .addOption(
       new Option('--format <format>', 'default: told from the source').choices(formatNames),
     )
+    .addOption(
+      new Option(
+        '--feature-dtype <dtype>',
+        'store features so; default: float16 for arrays of float16, else float32',
+      ).choices(shortNames(FeatureDtypeSchema).map(optionOfEnum)),
+    )
     .option('--validate-only', 'check the source, import nothing')
     .option('--wait', 'wait for the end and show progress (default)')
     .option('--no-wait', 'answer at once with the operation')
@@ -62,6 +69,7 @@ function optionOfEnum(name: string): string {
 interface ImportFlags {
   readonly id: string;
   readonly format?: string;
+  readonly featureDtype?: string;
   readonly validateOnly?: boolean;
   readonly wait?: boolean;
 }
@@ -76,6 +84,7 @@ async function importDataset(
     datasetId: flags.id,
     source: hostPath(session, source),
     format: numberOf(ImportFormatSchema, format) ?? 0,
+    featureDtype: numberOf(FeatureDtypeSchema, flags.featureDtype ?? '') ?? 0,
     validateOnly: flags.validateOnly === true,
     requestId: session.requestId,
   });
@@ -146,6 +155,7 @@ function printDataset(session: Session, dataset: Dataset): void {
       count('Nodes', dataset.numNodes),
       count('Edges', dataset.numEdges),
       count('Features', dataset.numFeatures),
+      ['Feature dtype', dtypeText(dataset)],
       count('Classes', dataset.numClasses),
       count('Train', dataset.numTrain),
       count('Validation', dataset.numVal),
@@ -156,6 +166,10 @@ function printDataset(session: Session, dataset: Dataset): void {
       ['Created', ageText(session, dataset), isoTime(dataset.createTime)],
     ],
   });
+}
+
+function dtypeText({ featureDtype }: Dataset): string {
+  return shortName(FeatureDtypeSchema, featureDtype).toLowerCase();
 }
 
 function stateText(state: DatasetState): string {
@@ -216,6 +230,7 @@ function datasetColumns(session: Session): readonly Column<Dataset>[] {
       shown: ({ bytes }) => formatBytes(Number(bytes)),
       plain: ({ bytes }) => String(bytes),
     },
+    { title: 'FEATURE DTYPE', isWide: true, shown: dtypeText },
     { title: 'PATH', isWide: true, shown: ({ path }) => path },
     { title: 'DIGEST', isWide: true, shown: ({ digest }) => digest },
     { title: 'MESSAGE', isWide: true, shown: ({ message }) => printable(message) },

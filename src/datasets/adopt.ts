@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { DatasetManifest } from '../spec/dataset-record.ts';
+import { type DatasetManifest, featureDtypes } from '../spec/dataset-record.ts';
 import { type DatasetWritten, digestOf } from './dataset-writer.ts';
 
 /** A whole dataset folder that the store does not know. */
@@ -29,6 +29,7 @@ function readWritten(path: string): DatasetWritten | null {
     const bytes = readFileSync(join(path, 'dataset.json'));
     const manifest: DatasetManifest = JSON.parse(bytes.toString('utf8'));
     if (manifest.format !== 'gnnd-dataset' || manifest.version !== 1) return null;
+    if (!featureDtypes.includes(manifest.feature_dtype ?? 'float32')) return null;
     const sizes = readdirSync(path).map((name) => statSync(join(path, name)).size);
     const total = sizes.reduce((sum, size) => sum + size, 0);
     return { manifest, digest: digestOf(bytes), bytes: total };

@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { messageOf } from '../base/errors.ts';
 import { fileChunks } from './byte-streams.ts';
 import { type ArrayName, arrayNames, arrayTypes, type DatasetFacts } from './dataset-writer.ts';
+import { float16Max, float16Widener, roundToFloat16 } from './float16.ts';
 import type { ImportContext } from './import-context.ts';
 import {
   elementCount,
@@ -80,6 +82,7 @@ export async function importNpzFile(context: ImportContext): Promise<DatasetFact
 async function importArrays(context: ImportContext, set: ArraySet): Promise<DatasetFacts> {
   const { problems, signal } = context;
   const headers = new Map<ArrayName, NpyHeader>();
+  const sums = new Map<ArrayName, string>();
   const labels = new LabelRange();
   const progress = new ByteProgress(context, arrayNames.filter(set.has).length);
   for (const name of arrayNames) {
@@ -93,10 +96,11 @@ async function importArrays(context: ImportContext, set: ArraySet): Promise<Data
         checkHeader(name, source);
         headers.set(name, source.header);
         progress.begin(source);
-        await copyArray(context, name, source, (values) => {
+        const sum = await copyArray(context, name, source, (values) => {
           if (name === 'labels') labels.see(values);
           progress.advance(values.length);
         });
+        sums.set(name, sum);
       } finally {
         await source.close();
       }
@@ -108,6 +112,7 @@ async function importArrays(context: ImportContext, set: ArraySet): Promise<Data
   }
   checkCounts(context, set, headers);
   checkMeta(context, set, headers);
+  checkSums(context, set, sums);
   problems.throwIfAny();
   return {
     numClasses: Math.max(set.meta?.counts.get('num_classes') ?? 0, labels.largest + 1),
@@ -161,36 +166,77 @@ function checkHeader(name: ArrayName, source: NpySource): void {
   }
 }
 
+/** Answers the SHA-256 of the source's elements. */
 async function copyArray(
   context: ImportContext,
   name: ArrayName,
   source: NpySource,
   onBlock: (written: NpyValues) => void,
-): Promise<void> {
+): Promise<string> {
   const { writer } = context;
-  const columns = name === 'features' ? (source.header.shape[1] ?? 0) : null;
-  const target = await writer.begin(name, columns);
-  const convert = converterOf(source.header.type, arrayTypes[name]);
-  let done = 0;
+  const { type, shape } = source.header;
+  const columns = shape[1] ?? 0;
+  const dtype = context.featureDtype ?? (type === 'float16' ? type : 'float32');
+  const isFeatures = name === 'features';
+  const target = isFeatures ? await writer.beginFeatures(columns, dtype) : await writer.begin(name);
+  const targetType = isFeatures ? dtype : arrayTypes[name];
+  const convert = converterOf(type, targetType);
+  const hash = type === targetType ? null : createHash('sha256');
+  const outside = new OutOfRange();
   for await (const block of source.blocks()) {
-    const values = convert(block, (index, value) => {
-      throw badFile(source.path, `has ${value} at index ${done + index}, beyond int32`);
-    });
+    hash?.update(block);
+    const values = convert(block, (index, value) => outside.see(index, value));
     await target.append(values);
-    done += values.length;
+    outside.advance(values.length);
     onBlock(values);
   }
-  await writer.end(name);
+  const written = await writer.end(name);
+  if (outside.count === 0) return hash?.digest('hex') ?? written.sha256;
+  throw badFile(source.path, outside.describe(isFeatures ? columns : null));
 }
 
-type OutOfRange = (index: number, value: bigint) => void;
-type Converter = (block: NpyValues, outOfRange: OutOfRange) => NpyValues;
+/** Elements that the type of a dataset has no room for: the first one, and how many. */
+class OutOfRange {
+  count = 0;
+  #done = 0;
+  #at = 0;
+  #value: number | bigint = 0;
+
+  see(index: number, value: number | bigint): void {
+    if (this.count === 0) {
+      this.#at = this.#done + index;
+      this.#value = value;
+    }
+    this.count += 1;
+  }
+
+  advance(elements: number): void {
+    this.#done += elements;
+  }
+
+  /** `columns` is null for a vector, which is one of int32. */
+  describe(columns: number | null): string {
+    const more = this.count > 1 ? ` and ${formatCount(this.count - 1)} more` : '';
+    if (columns === null) return `has ${this.#value} at index ${this.#at}, beyond int32${more}`;
+    const place = `row ${Math.floor(this.#at / columns)}, column ${this.#at % columns}`;
+    return (
+      `has ${this.#value} at ${place}${more}, beyond ${float16Max}, the largest float16: ` +
+      'import the features as float32'
+    );
+  }
+}
+
+type OnOutOfRange = (index: number, value: number | bigint) => void;
+type Converter = (block: NpyValues, onOutOfRange: OnOutOfRange) => NpyValues;
 
 function converterOf(from: NpyType, to: NpyType): Converter {
   if (from === to) return (block) => block;
+  if (to === 'float16') {
+    return (block, outside) => roundToFloat16(block as Float32Array | Float64Array, outside);
+  }
   if (from === 'float16') {
-    const table = float16Values();
-    return (block) => Float32Array.from(block as Uint16Array, (bits) => table[bits] ?? 0);
+    const widenFloat16 = float16Widener();
+    return (block) => widenFloat16(block as Uint16Array);
   }
   if (from === 'float64') return (block) => new Float32Array(block as Float64Array);
   return from === 'int32' ? widen : narrow;
@@ -207,29 +253,17 @@ function widen(block: NpyValues): BigInt64Array {
   return new BigInt64Array(words.buffer);
 }
 
-function narrow(block: NpyValues, outOfRange: OutOfRange): Int32Array {
+function narrow(block: NpyValues, onOutOfRange: OnOutOfRange): Int32Array {
   const words = new Int32Array(block.buffer, block.byteOffset, 2 * block.length);
   const values = new Int32Array(block.length);
   for (let index = 0; index < values.length; index += 1) {
     const low = words[2 * index] ?? 0;
     if (words[2 * index + 1] !== low >> 31) {
-      outOfRange(index, (block as BigInt64Array)[index] ?? 0n);
+      onOutOfRange(index, (block as BigInt64Array)[index] ?? 0n);
     }
     values[index] = low;
   }
   return values;
-}
-
-/** The value of every float16, by its bits (IEEE 754 binary16). */
-function float16Values(): Float32Array {
-  return Float32Array.from({ length: 1 << 16 }, (_, bits) => {
-    const sign = bits >> 15 === 0 ? 1 : -1;
-    const exponent = (bits >> 10) & 31;
-    const fraction = bits & 1023;
-    if (exponent === 0) return sign * fraction * 2 ** -24;
-    if (exponent === 31) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
-    return sign * (1024 + fraction) * 2 ** (exponent - 25);
-  });
 }
 
 class LabelRange {
@@ -267,7 +301,7 @@ function checkCounts(
   }
 }
 
-/** The counts and checksums of meta.json against what was read. */
+/** The counts of meta.json against what was read. */
 function checkMeta(
   context: ImportContext,
   set: ArraySet,
@@ -289,12 +323,19 @@ function checkMeta(
     const counts = `${formatCount(promised)}, but ${set.pathOf(name)} has ${formatCount(found)}`;
     context.problems.add('meta.json', `says ${key} is ${counts}`);
   }
-  for (const name of arrayNames) {
-    const promised = set.meta.sha256.get(name);
-    const written = context.writer.written(name);
-    if (promised === undefined || written === null || written.sha256 === promised) continue;
-    const found = `the one of the array is ${written.sha256}`;
-    context.problems.add(`${name}.npy`, `was changed: meta.json has SHA-256 ${promised}, ${found}`);
+}
+
+/** The checksums of meta.json against those of the arrays beside it. */
+function checkSums(
+  { problems }: ImportContext,
+  set: ArraySet,
+  sums: ReadonlyMap<ArrayName, string>,
+): void {
+  for (const [name, sum] of sums) {
+    const promised = set.meta?.sha256.get(name);
+    if (promised === undefined || promised === sum) continue;
+    const found = `the one of the array is ${sum}`;
+    problems.add(`${name}.npy`, `was changed: meta.json has SHA-256 ${promised}, ${found}`);
   }
 }
 

@@ -1,8 +1,11 @@
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import type { FeatureDtype } from '../spec/dataset-record.ts';
 import { CsvFile, type CsvRow } from './csv-reader.ts';
 import type { DatasetFacts } from './dataset-writer.ts';
+import { featuresAs, float16Max } from './float16.ts';
 import type { ImportContext } from './import-context.ts';
+import type { NpyWriter } from './npy.ts';
 import { NumberList } from './number-list.ts';
 import { badFile, formatCount, type ProblemList } from './problems.ts';
 
@@ -163,7 +166,8 @@ async function readNodes(context: ImportContext): Promise<Nodes> {
     test: new NumberList((capacity) => new Uint32Array(capacity)),
   };
   let largestLabel = -1;
-  const features = new FeatureRows(await writer.begin('features', featuresAt.length));
+  const dtype = context.featureDtype ?? 'float32';
+  const features = new FeatureRows(await writer.beginFeatures(featuresAt.length, dtype), dtype);
   for await (const rows of table.batches()) {
     for (const row of rows) {
       const node = addId(table, row, row.fields[idAt], ids);
@@ -172,7 +176,7 @@ async function readNodes(context: ImportContext): Promise<Nodes> {
       if (split !== null && label === -1 && row.fields[labelAt] === '') {
         table.problem(row, `is in split '${split}' but has no label`);
       }
-      for (const at of featuresAt) features.push(parseFeature(table, row, at));
+      for (const at of featuresAt) features.push(parseFeature(table, row, { at, dtype }));
       if (node === null) continue;
       labels.push(label);
       if (split !== null) splits[split].push(node);
@@ -190,11 +194,13 @@ async function readNodes(context: ImportContext): Promise<Nodes> {
 
 /** Gathers features into blocks for the writer. */
 class FeatureRows {
-  readonly #target: { append(values: Float32Array): Promise<void> };
+  readonly #target: NpyWriter;
+  readonly #dtype: FeatureDtype;
   #values = new NumberList((capacity) => new Float32Array(capacity));
 
-  constructor(target: { append(values: Float32Array): Promise<void> }) {
+  constructor(target: NpyWriter, dtype: FeatureDtype) {
     this.#target = target;
+    this.#dtype = dtype;
   }
 
   push(value: number): void {
@@ -204,7 +210,7 @@ class FeatureRows {
   /** Writes what there is when it is more than `keep` values. */
   async flush(keep: number): Promise<void> {
     if (this.#values.length <= keep) return;
-    await this.#target.append(this.#values.toArray());
+    await this.#target.append(featuresAs(this.#values.toArray(), this.#dtype));
     this.#values = new NumberList((capacity) => new Float32Array(capacity));
   }
 }
@@ -242,12 +248,16 @@ function parseSplit(table: CsvTable, row: CsvRow, text: string | undefined): Spl
   return null;
 }
 
-function parseFeature(table: CsvTable, row: CsvRow, at: number): number {
+function parseFeature(
+  table: CsvTable,
+  row: CsvRow,
+  { at, dtype }: { readonly at: number; readonly dtype: FeatureDtype },
+): number {
   const text = row.fields[at] ?? '';
   const value = parseNumber(text);
-  if (value !== null) return value;
+  if (value !== null && (dtype === 'float32' || Math.abs(value) <= float16Max)) return value;
   const column = shown(table.columns[at] ?? '');
-  table.problem(row, `has '${shown(text)}' in column '${column}', expected a float32 number`);
+  table.problem(row, `has '${shown(text)}' in column '${column}', expected a ${dtype} number`);
   return 0;
 }
 

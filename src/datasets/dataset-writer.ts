@@ -2,10 +2,13 @@ import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder } from '../base/atomic-file.ts';
-import type { DatasetManifest } from '../spec/dataset-record.ts';
+import type { DatasetManifest, FeatureDtype } from '../spec/dataset-record.ts';
 import { type NpyType, NpyWriter, type NpyWritten } from './npy.ts';
 
-/** The arrays of a dataset folder, in the order in which they are listed (docs/formats). */
+/**
+ * The arrays of a dataset folder, in the order in which they are listed (docs/formats). Features
+ * may be float16, too.
+ */
 export const arrayTypes = {
   indptr: 'int64',
   indices: 'int32',
@@ -46,16 +49,27 @@ export class DatasetWriter {
   readonly folder: string;
   readonly #open = new Map<ArrayName, NpyWriter>();
   readonly #written = new Map<ArrayName, NpyWritten>();
+  #featureDtype: FeatureDtype = 'float32';
   #namesBytes = 0;
 
   constructor(folder: string) {
     this.folder = folder;
   }
 
-  /** Begins an array. `columns` is null for all but the features. */
-  async begin(name: ArrayName, columns: number | null = null): Promise<NpyWriter> {
+  /** Begins an array other than the features. */
+  async begin(name: Exclude<ArrayName, 'features'>): Promise<NpyWriter> {
+    return await this.#begin(name, arrayTypes[name], null);
+  }
+
+  /** Begins the features; what is appended must be of `dtype`. */
+  async beginFeatures(columns: number, dtype: FeatureDtype): Promise<NpyWriter> {
+    this.#featureDtype = dtype;
+    return await this.#begin('features', dtype, columns);
+  }
+
+  async #begin(name: ArrayName, type: NpyType, columns: number | null): Promise<NpyWriter> {
     const path = join(this.folder, `${name}.npy`);
-    const writer = await NpyWriter.create(path, arrayTypes[name], columns);
+    const writer = await NpyWriter.create(path, type, columns);
     this.#open.set(name, writer);
     return writer;
   }
@@ -72,7 +86,7 @@ export class DatasetWriter {
 
   /** Writes a whole array that is in memory. */
   async write(
-    name: ArrayName,
+    name: Exclude<ArrayName, 'features'>,
     values: Int32Array | BigInt64Array | Float32Array,
   ): Promise<NpyWritten> {
     const writer = await this.begin(name);
@@ -100,6 +114,7 @@ export class DatasetWriter {
       num_nodes: rows('labels'),
       num_edges: rows('indices'),
       num_features: facts.numFeatures,
+      feature_dtype: this.#featureDtype,
       num_classes: facts.numClasses,
       undirected: facts.undirected,
       split: { train: rows('train'), val: rows('val'), test: rows('test') },

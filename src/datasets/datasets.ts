@@ -6,6 +6,7 @@ import { type ErrorReason, type FieldViolation, GnndError, messageOf } from '../
 import type { Log } from '../base/log.ts';
 import type {
   DatasetRecord,
+  FeatureDtype,
   ImportFormat,
   OperationFailure,
   OperationRecord,
@@ -48,6 +49,8 @@ export interface ImportRequest {
   readonly source: string;
   /** Null: told from the source. */
   readonly format: ImportFormat | null;
+  /** Of the stored features; null: that of the source where it has one, else float32. */
+  readonly featureDtype: FeatureDtype | null;
   /** Do all of it but keep nothing. */
   readonly validateOnly: boolean;
   /** The same request with the same id has one effect. */
@@ -91,12 +94,13 @@ const noCounts = {
   numNodes: 0,
   numEdges: 0,
   numFeatures: 0,
+  featureDtype: 'float32',
   numClasses: 0,
   numTrain: 0,
   numVal: 0,
   numTest: 0,
   bytes: 0,
-};
+} as const;
 
 /** Opens the datasets of a daemon; what its predecessor left unfinished becomes FAILED. */
 export function createDatasets(options: DatasetsOptions): Datasets {
@@ -298,14 +302,15 @@ class DatasetService implements Datasets {
     progress: ReportProgress,
   ): Promise<() => OperationEnd> {
     const { folder, native } = this.#options;
-    const { id, source, validateOnly } = request;
+    const { id, source, featureDtype, validateOnly } = request;
     const { signal } = this.#stop;
     const pool = (this.#options.createPool ?? createImportPool)();
     const endPool = () => void pool.close();
     signal.addEventListener('abort', endPool, { once: true });
     try {
       const written = await runImport({
-        ...{ id, source, format, folder, validateOnly, pool, native, progress, signal },
+        ...{ id, source, format, featureDtype, folder, validateOnly },
+        ...{ pool, native, progress, signal },
       });
       return () => {
         if (!validateOnly) this.#options.store.updateDataset(id, readyChange(written));
@@ -353,8 +358,9 @@ function checkRequest(request: ImportRequest): ImportFormat {
   throw new GnndError('SPEC_INVALID', message, { violations });
 }
 
-function digestOfRequest({ id, source, format, validateOnly }: ImportRequest): string {
-  const text = JSON.stringify([id, source, format, validateOnly]);
+function digestOfRequest(request: ImportRequest): string {
+  const { id, source, format, validateOnly, featureDtype } = request;
+  const text = JSON.stringify([id, source, format, validateOnly, featureDtype]);
   return createHash('sha256').update(text).digest('hex');
 }
 
@@ -372,6 +378,7 @@ function readyChange({ manifest, digest, bytes }: DatasetWritten) {
     numNodes: manifest.num_nodes,
     numEdges: manifest.num_edges,
     numFeatures: manifest.num_features,
+    featureDtype: manifest.feature_dtype ?? 'float32',
     numClasses: manifest.num_classes,
     numTrain: manifest.split.train,
     numVal: manifest.split.val,

@@ -1,3 +1,4 @@
+import type { FeatureDtype } from '../spec/dataset-record.ts';
 import type { DatasetFacts, DatasetWriter } from './dataset-writer.ts';
 import type { ImportPool } from './import-pool.ts';
 import type { ProblemList } from './problems.ts';
@@ -9,6 +10,8 @@ export type ReportProgress = (fraction: number, message: string) => void;
 export interface ImportContext {
   /** A file or folder on this host. */
   readonly source: string;
+  /** Of the features that are written; null: that of the source where it has one, else float32. */
+  readonly featureDtype: FeatureDtype | null;
   readonly writer: DatasetWriter;
   /** Everything wrong with the source; when any is added the import fails. */
   readonly problems: ProblemList;

@@ -3,6 +3,7 @@ import { createGunzip } from 'node:zlib';
 import { messageOf } from '../base/errors.ts';
 import { fileChunks, isZlibError, transformed } from './byte-streams.ts';
 import { arrayNames, type DatasetFacts } from './dataset-writer.ts';
+import { featuresAs } from './float16.ts';
 import type { ImportContext } from './import-context.ts';
 import { mapOrdered } from './import-pool.ts';
 import type { NameRows } from './import-tasks.ts';
@@ -179,11 +180,12 @@ async function writeGraph(context: ImportContext, graph: NpmGraph): Promise<void
 async function writeFeatures(context: ImportContext, graph: NpmGraph): Promise<void> {
   const { writer, progress, pool, signal } = context;
   const nodes = graph.labels.length;
-  const features = await writer.begin('features', npmFeatureColumns);
+  const dtype = context.featureDtype ?? 'float32';
+  const features = await writer.beginFeatures(npmFeatureColumns, dtype);
   let done = 0;
   for await (const rows of mapOrdered(nameRows(graph), pool.width, pool.npmFeatures)) {
     signal.throwIfAborted();
-    await features.append(rows);
+    await features.append(featuresAs(rows, dtype));
     done += rows.length / npmFeatureColumns;
     progress(
       shares.graph + ((shares.features - shares.graph) * done) / nodes,
@@ -205,9 +207,10 @@ function* nameRows(graph: NpmGraph): Generator<NameRows> {
   }
 }
 
-/** The published package has one right outcome. */
+/** The published package has one right outcome, which has features in float32. */
 function checkArrays(context: ImportContext): void {
   for (const name of arrayNames) {
+    if (name === 'features' && context.featureDtype === 'float16') continue;
     const expected = npmDepsPackage.arrays[name];
     const found = context.writer.written(name)?.sha256;
     if (found === expected) continue;

@@ -3,7 +3,7 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder } from '../base/atomic-file.ts';
 import type { DatasetCounts, DatasetValidation } from '../native/contract.ts';
-import type { DatasetManifest, ImportFormat } from '../spec/dataset-record.ts';
+import type { DatasetManifest, FeatureDtype, ImportFormat } from '../spec/dataset-record.ts';
 import { DatasetWriter, type DatasetWritten } from './dataset-writer.ts';
 import { importers } from './detect-format.ts';
 import type { ReportProgress } from './import-context.ts';
@@ -20,6 +20,8 @@ export interface ImportOptions {
   /** A file or folder. */
   readonly source: string;
   readonly format: ImportFormat;
+  /** Null: that of the source where it has one, else float32. */
+  readonly featureDtype: FeatureDtype | null;
   /** Where datasets live; the dataset becomes its subfolder `id`. */
   readonly folder: string;
   /** Do everything but keep the result. */
@@ -48,6 +50,7 @@ export async function runImport(options: ImportOptions): Promise<DatasetWritten>
   try {
     const facts = await importers[options.format]({
       source,
+      featureDtype: options.featureDtype,
       writer,
       problems,
       progress: (fraction, message) => progress(importShare * fraction, message),
@@ -84,6 +87,7 @@ export function countsOf(manifest: DatasetManifest): DatasetCounts {
     train: manifest.split.train,
     val: manifest.split.val,
     test: manifest.split.test,
+    featureDtype: manifest.feature_dtype ?? 'float32',
   };
 }
 

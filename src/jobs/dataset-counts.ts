@@ -11,5 +11,6 @@ export function countsOf(dataset: DatasetRecord): DatasetCounts {
     train: dataset.numTrain,
     val: dataset.numVal,
     test: dataset.numTest,
+    featureDtype: dataset.featureDtype,
   };
 }

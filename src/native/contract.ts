@@ -25,6 +25,8 @@ export interface DatasetCounts {
   readonly train: number;
   readonly val: number;
   readonly test: number;
+  /** Of features.npy; derived features are float32. */
+  readonly featureDtype: 'float32' | 'float16';
 }
 
 export interface DatasetLocation {

@@ -4,6 +4,13 @@ export type DatasetState = 'IMPORTING' | 'READY' | 'FAILED';
 
 export type ImportFormat = 'NPY' | 'NPZ' | 'CSV' | 'NPM_DEPS';
 
+/** Element types of feature rows on disk, as NumPy names them. */
+export const featureDtypes = ['float32', 'float16'] as const;
+export type FeatureDtype = (typeof featureDtypes)[number];
+
+/** Bytes of one feature. */
+export const featureBytes: Readonly<Record<FeatureDtype, number>> = { float32: 4, float16: 2 };
+
 /** `dataset.json` of a dataset folder (docs/formats/dataset.md). */
 export interface DatasetManifest {
   readonly format: 'gnnd-dataset';
@@ -12,6 +19,8 @@ export interface DatasetManifest {
   readonly num_nodes: number;
   readonly num_edges: number;
   readonly num_features: number;
+  /** Absent in folders of earlier versions: float32. */
+  readonly feature_dtype?: FeatureDtype;
   readonly num_classes: number;
   readonly undirected: boolean;
   readonly split: { readonly train: number; readonly val: number; readonly test: number };
@@ -33,6 +42,7 @@ export interface DatasetRecord {
   readonly numNodes: number;
   readonly numEdges: number;
   readonly numFeatures: number;
+  readonly featureDtype: FeatureDtype;
   readonly numClasses: number;
   readonly numTrain: number;
   readonly numVal: number;

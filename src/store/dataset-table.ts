@@ -1,10 +1,11 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
-import type { DatasetRecord } from '../spec/dataset-record.ts';
+import { type DatasetRecord, featureDtypes } from '../spec/dataset-record.ts';
 import { integer, object, oneOf, text } from './codec.ts';
 import { type Cell, type Database, isUniqueViolation, type Row } from './database.ts';
 import type { DatasetCounts, DatasetStore } from './store.ts';
 
+const featureDtype = oneOf(featureDtypes);
 const datasetState = oneOf(['IMPORTING', 'READY', 'FAILED']);
 
 const datasetRow = object({
@@ -22,6 +23,7 @@ const datasetRow = object({
   num_test: integer,
   bytes: integer,
   create_at_ms: integer,
+  feature_dtype: featureDtype,
 });
 
 export function datasetTable(database: Database, clock: Clock): DatasetStore {
@@ -30,7 +32,7 @@ export function datasetTable(database: Database, clock: Clock): DatasetStore {
   const count = database.prepare(
     'SELECT state, count(*) AS n, sum(bytes) AS bytes FROM datasets GROUP BY state',
   );
-  const places = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)';
+  const places = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)';
   const insert = database.prepare(`INSERT INTO datasets VALUES ${places}`);
   const replace = database.prepare(`REPLACE INTO datasets VALUES ${places}`);
 
@@ -78,6 +80,7 @@ function cellsOf(record: DatasetRecord): Cell[] {
     ...[record.id, record.state, record.message, record.digest, record.path],
     ...[record.numNodes, record.numEdges, record.numFeatures, record.numClasses],
     ...[record.numTrain, record.numVal, record.numTest, record.bytes, record.createAtMs],
+    record.featureDtype,
   ];
 }
 
@@ -92,6 +95,7 @@ function recordOf(row: Row): DatasetRecord {
     numNodes: stored.num_nodes,
     numEdges: stored.num_edges,
     numFeatures: stored.num_features,
+    featureDtype: stored.feature_dtype,
     numClasses: stored.num_classes,
     numTrain: stored.num_train,
     numVal: stored.num_val,

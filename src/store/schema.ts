@@ -174,6 +174,7 @@ export const migrations: readonly string[] = [
     validation TEXT
   ) STRICT, WITHOUT ROWID;
   `,
+  "ALTER TABLE datasets ADD COLUMN feature_dtype TEXT NOT NULL DEFAULT 'float32'",
 ];
 
 export interface SchemaOptions {

@@ -1,4 +1,5 @@
 import type { DatasetCounts } from '../native/contract.ts';
+import { featureBytes } from '../spec/dataset-record.ts';
 import type { CachePlan } from '../spec/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
@@ -18,11 +19,10 @@ export interface CacheFacts {
 /** Larger batches than the trial's are to be expected. */
 const workMargin = 1.1;
 
-const floatBytes = 4;
-
 /** Whether features count as read from disk. */
-export function featuresOnDisk({ resources }: JobSpec, counts: DatasetCounts): boolean {
-  const bytes = counts.numNodes * rowBytesOf(counts);
+export function featuresOnDisk(spec: JobSpec, counts: DatasetCounts): boolean {
+  const { resources } = spec;
+  const bytes = counts.numNodes * rowBytesOf(spec, counts);
   return resources.hostMemoryBytes > 0 && bytes > resources.hostMemoryBytes;
 }
 
@@ -30,7 +30,7 @@ export function featuresOnDisk({ resources }: JobSpec, counts: DatasetCounts): b
 export function cachePlanOf(spec: JobSpec, facts: CacheFacts): CachePlan {
   const { ratio, standbyRatio, policy } = spec.cache;
   const { counts, topologyBytes, rankMs } = facts;
-  const rowBytes = rowBytesOf(counts);
+  const rowBytes = rowBytesOf(spec, counts);
   const given = (share: number) => Math.floor(share * counts.numNodes);
   const automatic = (residentBytes: number) => {
     const budgetBytes = spec.resources.deviceMemoryBytes;
@@ -55,8 +55,9 @@ export function cachePlanOf(spec: JobSpec, facts: CacheFacts): CachePlan {
   };
 }
 
-function rowBytesOf({ numFeatures }: DatasetCounts): number {
-  return numFeatures * floatBytes;
+/** Of a feature row as the job reads it; standardised features are a float32 file of their own. */
+function rowBytesOf({ features }: JobSpec, { numFeatures, featureDtype }: DatasetCounts): number {
+  return numFeatures * featureBytes[features.standardize ? 'float32' : featureDtype];
 }
 
 function explanationOf(

@@ -182,6 +182,7 @@ export function datasetRecord(changes: Partial<DatasetRecord> = {}): DatasetReco
     numNodes: 2708,
     numEdges: 10_556,
     numFeatures: 1433,
+    featureDtype: 'float32',
     numClasses: 7,
     numTrain: 140,
     numVal: 500,

@@ -14,7 +14,7 @@ import {
   toBinary,
 } from '@bufbuild/protobuf';
 import { Client, credentials, type ServiceError } from '@grpc/grpc-js';
-import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import { DatasetService, type FeatureDtype } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
@@ -87,9 +87,13 @@ export class TestDaemon {
     });
   }
 
-  async import(datasetId: string, source: string): Promise<void> {
+  async import(
+    datasetId: string,
+    source: string,
+    more: { readonly featureDtype?: FeatureDtype } = {},
+  ): Promise<void> {
     const { importDataset, waitOperation } = DatasetService.method;
-    let operation = await this.call(importDataset, { datasetId, source });
+    let operation = await this.call(importDataset, { datasetId, source, ...more });
     while (!operation.done) {
       operation = await this.call(waitOperation, { name: operation.name, timeoutMs: 10_000n });
     }

@@ -43,6 +43,11 @@ at::Tensor Ids(std::span<const uint32_t> values) {
   return ids;
 }
 
+RowTable TableOf(const at::Tensor& x) {
+  const auto elements = static_cast<uint64_t>(x.numel());
+  return {std::span(x.const_data_ptr<float>(), elements), static_cast<uint64_t>(x.size(1))};
+}
+
 // A block in the forms that torch wants.
 struct TorchBlock {
   explicit TorchBlock(const BlockView& block)
@@ -148,9 +153,8 @@ void Forward(const char* name, const BlockView& block, const TorchBlock& torch, 
                        warm.Reset();
                        at::Tensor out = at::empty({block.num_dst, columns});
                        BlockOperand<float>(block, Reduction::kMean, &warm)
-                           .AggregateFromTable(x.const_data_ptr<float>(),
-                                               static_cast<uint64_t>(columns), block.src.data(),
-                                               nullptr, out.data_ptr<float>());
+                           .AggregateFromTable(TableOf(x), block.src.data(), nullptr,
+                                               out.data_ptr<float>());
                        return out;
                      }});
   entries.push_back({"probe", [&] {

@@ -65,7 +65,7 @@ void RunModel(const Data& data, const Candidate& candidate, uint32_t rounds) {
   options.model.out_dim = kClasses;
   options.model.heads = candidate.heads;
   options.model.dropout = 0.3F;
-  options.features = data.features;
+  options.features = RowTable(data.features, options.model.in_dim);
   options.labels = data.labels;
   options.topology = data.graph.view();
   options.val_nodes = data.eval;

@@ -184,7 +184,7 @@ TrainOptions TrainOptionsOf(const Data& data, const Options& options) {
   train.model.out_dim = data.num_classes();
   train.random_seed = options.random_seed;
   train.threads = options.threads;
-  train.features = data.features.values<float>();
+  train.features = RowTable(data.features.values<float>(), train.model.in_dim);
   train.labels = data.labels.values<int32_t>();
   train.topology = data.view();
   return train;

@@ -10,7 +10,7 @@ namespace gnnd {
 // Ordered: a processor that has one has all before it.
 enum class InstructionSet : uint32_t {
   kScalar = 0,  // nothing beyond the compiler's baseline
-  kAvx2 = 1,    // AVX2, FMA, BMI2
+  kAvx2 = 1,    // AVX2, FMA, BMI2, F16C
   kAvx512 = 2,  // AVX-512 F, BW, DQ, VL
 };
 

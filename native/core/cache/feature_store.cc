@@ -21,7 +21,7 @@ uint64_t RoundUp(uint64_t value, uint64_t multiple) {
 }
 
 // Advice is advice: a kernel that refuses reads as before.
-void AdviseOnPages(const float* from, uint64_t bytes, int advice) {
+void AdviseOnPages(const std::byte* from, uint64_t bytes, int advice) {
   constexpr uintptr_t kPageBytes = 4096;
   const auto address = reinterpret_cast<uintptr_t>(from);
   const uintptr_t begin = address / kPageBytes * kPageBytes;
@@ -32,10 +32,8 @@ Status CheckOptions(const FeatureStore::Options& options) {
   const auto invalid = [](const std::string& what) {
     return Status(Code::kInvalidArgument, "feature store: " + what);
   };
-  if (options.dim == 0 || options.features.size() % options.dim != 0) {
-    return invalid("features are not rows of dim floats");
-  }
-  const uint64_t num_nodes = options.features.size() / options.dim;
+  const uint64_t num_nodes = options.features.num_rows();
+  if (num_nodes == 0) return invalid("no features");
   if (num_nodes > std::numeric_limits<uint32_t>::max()) return invalid("too many nodes");
   if (options.cache_rows > options.order.size() || options.cache_rows > num_nodes) {
     return invalid("a cache of " + std::to_string(options.cache_rows) + " rows for " +
@@ -57,25 +55,25 @@ Result<FeatureStore> FeatureStore::Create(const Options& options) {
   FeatureStore store;
   store.features_ = options.features;
   store.table_ = options.features;
-  store.dim_ = options.dim;
   store.behind_ = options.on_disk ? Tier::kDisk : Tier::kHost;
-  if (options.on_disk)
-    AdviseOnPages(options.features.data(), options.features.size_bytes(), MADV_RANDOM);
+  if (options.on_disk) {
+    const std::span<const std::byte> bytes = options.features.bytes();
+    AdviseOnPages(bytes.data(), bytes.size(), MADV_RANDOM);
+  }
   if (options.cache_rows == 0) return store;
-  const Result<float*> cache = store.AllocateNearTable(options.cache_rows);
+  const Result<std::byte*> cache = store.AllocateNearTable(options.cache_rows);
   if (!cache.ok()) return cache.status();
   if (*cache == nullptr) return store;
-  GatherRows(options.features, options.dim, options.order.first(options.cache_rows),
-             {*cache, options.cache_rows * options.dim});
+  CopyRows(options.features, options.order.first(options.cache_rows), *cache);
   store.cache_rows_ = options.cache_rows;
   return store;
 }
 
-Result<float*> FeatureStore::AllocateNearTable(uint64_t rows) {
-  const uint64_t row_bytes = dim_ * sizeof(float);
+Result<std::byte*> FeatureStore::AllocateNearTable(uint64_t rows) {
+  const uint64_t row_bytes = features_.row_bytes();
   // Room to move the start to a huge page, then to a whole number of rows from the table.
   const uint64_t bytes = RoundUp(rows * row_bytes + row_bytes + kHugePageBytes, kHugePageBytes);
-  const auto host = reinterpret_cast<uintptr_t>(features_.data());
+  const auto host = reinterpret_cast<uintptr_t>(features_.row(0));
   // A hint: just below the table, where the kernel puts the next mapping anyway.
   const uintptr_t wish =
       host > 2 * bytes ? (host - 2 * bytes) / kHugePageBytes * kHugePageBytes : 0;
@@ -96,7 +94,7 @@ Result<float*> FeatureStore::AllocateNearTable(uint64_t rows) {
       below ? (host - begin) % row_bytes : (row_bytes - (begin - host) % row_bytes) % row_bytes;
   const uintptr_t start = begin + skew;
   const uint64_t distance = (below ? host - start : start - host) / row_bytes;
-  const uint64_t num_nodes = features_.size() / dim_;
+  const uint64_t num_nodes = features_.num_rows();
   const uint64_t end = distance + (below ? num_nodes : rows);
   if (end > std::numeric_limits<uint32_t>::max()) {
     memory_.reset();
@@ -104,8 +102,9 @@ Result<float*> FeatureStore::AllocateNearTable(uint64_t rows) {
   }
   first_cached_ = below ? 0 : static_cast<uint32_t>(distance);
   first_host_ = below ? static_cast<uint32_t>(distance) : 0;
-  auto* cache = reinterpret_cast<float*>(start);
-  table_ = {below ? static_cast<const float*>(cache) : features_.data(), end * dim_};
+  auto* cache = reinterpret_cast<std::byte*>(start);
+  const std::byte* first = below ? cache : features_.row(0);
+  table_ = RowTable(features_.type(), {first, end * row_bytes}, features_.dim());
   return cache;
 }
 
@@ -130,8 +129,7 @@ void FeatureStore::ReadAhead(std::span<const uint32_t> nodes,
                              std::span<const uint32_t> ranks) const {
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (!ranks.empty() && ranks[i] < cache_rows_) continue;
-    AdviseOnPages(features_.data() + uint64_t{nodes[i]} * dim_, dim_ * sizeof(float),
-                  MADV_WILLNEED);
+    AdviseOnPages(features_.row(nodes[i]), features_.row_bytes(), MADV_WILLNEED);
   }
 }
 
@@ -143,7 +141,7 @@ TierTraffic FeatureStore::TrafficOf(std::span<const uint32_t> nodes,
   traffic.rows[static_cast<uint32_t>(Tier::kDevice)] = hits;
   traffic.rows[static_cast<uint32_t>(behind_)] = nodes.size() - hits;
   for (uint32_t tier = 0; tier < kNumTiers; ++tier) {
-    traffic.bytes[tier] = traffic.rows[tier] * dim_ * sizeof(float);
+    traffic.bytes[tier] = traffic.rows[tier] * features_.row_bytes();
   }
   return traffic;
 }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/base/status.h"
+#include "core/dataset/row_table.h"
 
 // The only door to a batch's input rows. A row lies in a tier: the device's cache, which holds the
 // hottest rows, or behind it the whole table in the host's memory or on disk. Which tier a row
@@ -27,15 +28,14 @@ struct UnmapPages {
   void operator()(std::byte* address) const;
 };
 
-// A CPU device's store. Its cache is a private, dense copy of the hottest rows in rank order on
-// 2 MiB pages, in the same range of addresses as the mapped table and a whole number of rows away
-// from it: one base and one 32-bit row number reach both, so that kernels which gather by row
-// number read through the cache without knowing of it.
+// A CPU device's store. Its cache is a private, dense copy of the hottest rows in rank order, in
+// the element type of the table, on 2 MiB pages, in the same range of addresses as the mapped table
+// and a whole number of rows away from it: one base and one 32-bit row number reach both, so that
+// kernels which gather by row number read through the cache without knowing of it.
 class FeatureStore {
  public:
   struct Options {
-    std::span<const float> features;  // [num_nodes, dim], borrowed: must outlive the store
-    uint64_t dim = 0;
+    RowTable features;  // a row a node, borrowed: must outlive the store
     // Node of each rank, needed while Create runs; cache_rows of them are cached.
     std::span<const uint32_t> order;
     uint64_t cache_rows = 0;
@@ -51,13 +51,11 @@ class FeatureStore {
   // store works without a cache: cache_rows() is 0.
   static Result<FeatureStore> Create(const Options& options);
 
-  std::span<const float> features() const { return features_; }
-  uint64_t dim() const { return dim_; }
   uint64_t cache_rows() const { return cache_rows_; }
-  uint64_t cache_bytes() const { return cache_rows_ * dim_ * sizeof(float); }
+  uint64_t cache_bytes() const { return cache_rows_ * features_.row_bytes(); }
 
   // Rows of the cache and of the table behind it.
-  std::span<const float> table() const { return table_; }
+  const RowTable& table() const { return table_; }
 
   // Row number within table() of each node (which is read next, so that a table on disk is asked
   // for now), given its rank (or an empty `ranks`: all miss). `scratch` has nodes.size() elements;
@@ -74,11 +72,10 @@ class FeatureStore {
   void ReadAhead(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks) const;
 
   // Null when no addresses within reach of the table are free.
-  Result<float*> AllocateNearTable(uint64_t rows);
+  Result<std::byte*> AllocateNearTable(uint64_t rows);
 
-  std::span<const float> features_;
-  std::span<const float> table_;
-  uint64_t dim_ = 0;
+  RowTable features_;
+  RowTable table_;
   uint64_t cache_rows_ = 0;
   uint32_t first_cached_ = 0;  // row number of rank 0
   uint32_t first_host_ = 0;    // row number of node 0

@@ -6,6 +6,10 @@
 namespace gnnd {
 namespace {
 
+NpyType TypeOfFile(FeatureType type) {
+  return type == FeatureType::kFloat16 ? NpyType::kFloat16 : NpyType::kFloat32;
+}
+
 Status ExpectFile(const NpyArray& array, DatasetFile file, const DatasetCounts& counts) {
   constexpr uint64_t kInt32Ids = uint64_t{1} << 31;
   switch (file) {
@@ -16,7 +20,8 @@ Status ExpectFile(const NpyArray& array, DatasetFile file, const DatasetCounts& 
       if (counts.num_nodes > kInt32Ids) return array.Expect({NpyType::kUint32}, {counts.num_edges});
       return array.Expect({NpyType::kInt32, NpyType::kUint32}, {counts.num_edges});
     case DatasetFile::kFeatures:
-      return array.Expect({NpyType::kFloat32}, {counts.num_nodes, counts.num_features});
+      return array.Expect({TypeOfFile(counts.feature_type)},
+                          {counts.num_nodes, counts.num_features});
     case DatasetFile::kLabels:
       return array.Expect({NpyType::kInt32}, {counts.num_nodes});
     case DatasetFile::kTrain:
@@ -88,8 +93,10 @@ Result<Dataset> Dataset::Open(const std::string& folder, const DatasetCounts& co
   dataset.counts_ = counts;
   const auto open = [&](DatasetFile file, NpyArray* into) {
     const bool derived = file == DatasetFile::kFeatures && !features_path.empty();
+    DatasetCounts expected = counts;
+    if (derived) expected.feature_type = FeatureType::kFloat32;
     Result<NpyArray> array =
-        OpenDatasetFile(file, derived ? features_path : folder + "/" + FileName(file), counts);
+        OpenDatasetFile(file, derived ? features_path : folder + "/" + FileName(file), expected);
     if (array.ok()) *into = std::move(*array);
     return array.status();
   };
@@ -103,6 +110,12 @@ Result<Dataset> Dataset::Open(const std::string& folder, const DatasetCounts& co
   const Status weights = open(DatasetFile::kEdgeWeights, &dataset.edge_weights_);
   if (weights.code() != Code::kNotFound) GNND_TRY(weights);
   return dataset;
+}
+
+RowTable Dataset::features() const {
+  const uint64_t dim = counts_.num_features;
+  if (features_.type() == NpyType::kFloat16) return {features_.values<Half>(), dim};
+  return {features_.values<float>(), dim};
 }
 
 }  // namespace gnnd

@@ -6,6 +6,7 @@
 
 #include "core/base/status.h"
 #include "core/dataset/npy.h"
+#include "core/dataset/row_table.h"
 
 // A dataset: a folder with the topology (CSC by destination), features, labels and splits of one
 // graph as .npy files (docs/formats/dataset.md). Immutable once imported; mapped, never copied.
@@ -21,6 +22,7 @@ struct DatasetCounts {
   uint64_t train = 0;
   uint64_t val = 0;
   uint64_t test = 0;
+  FeatureType feature_type = FeatureType::kFloat32;  // of features.npy
 };
 
 // kInvalidArgument when no dataset can have these counts: no nodes, 2^32 - 1 nodes or more (ids are
@@ -53,7 +55,7 @@ class Dataset {
   Dataset() = default;
 
   // Maps the files of `folder`. `features_path`, when not empty, names a derived feature file to be
-  // used in place of features.npy (StandardizeFeatures); it has the same type and shape.
+  // used in place of features.npy (StandardizeFeatures); it is float32 and has the same shape.
   // Errors: those of NpyArray::Open and CheckCounts; the first one found is returned.
   static Result<Dataset> Open(const std::string& folder, const DatasetCounts& counts,
                               const std::string& features_path = "");
@@ -66,9 +68,7 @@ class Dataset {
 
   std::span<const int64_t> indptr() const { return indptr_.values<int64_t>(); }  // [num_nodes + 1]
   std::span<const uint32_t> indices() const { return indices_.values<uint32_t>(); }  // [num_edges]
-  std::span<const float> features() const {
-    return features_.values<float>();
-  }  // [nodes, features]
+  RowTable features() const;  // [nodes, features]
   std::span<const int32_t> labels() const { return labels_.values<int32_t>(); }  // -1 = none
   std::span<const int64_t> train() const { return train_.values<int64_t>(); }    // ascending ids
   std::span<const int64_t> val() const { return val_.values<int64_t>(); }

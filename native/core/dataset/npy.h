@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/half.h"
 #include "core/base/memfd.h"
 #include "core/base/status.h"
 
@@ -16,9 +17,9 @@
 
 namespace gnnd {
 
-enum class NpyType { kInt32, kUint32, kInt64, kFloat32 };
+enum class NpyType { kInt32, kUint32, kInt64, kFloat32, kFloat16 };
 
-// "int32", "uint32", "int64", "float32".
+// "int32", "uint32", "int64", "float32", "float16".
 std::string_view NameOf(NpyType type);
 uint64_t BytesOf(NpyType type);
 
@@ -39,6 +40,10 @@ struct NpyTypeOf<int64_t> {
 template <>
 struct NpyTypeOf<float> {
   static constexpr NpyType kType = NpyType::kFloat32;
+};
+template <>
+struct NpyTypeOf<Half> {
+  static constexpr NpyType kType = NpyType::kFloat16;
 };
 
 // One mapped array. Move-only; spans taken from it live as long as it does.

@@ -42,6 +42,12 @@ bool IsFinite(float value) {
   return (std::bit_cast<uint32_t>(value) & kExponent) != kExponent;
 }
 
+bool IsFinite(Half value) {
+  return (static_cast<uint32_t>(value) & kHalfExponentBits) != kHalfExponentBits;
+}
+
+std::string FloatText(Half value) { return FloatText(ToFloat(value)); }
+
 class Validator {
  public:
   Validator(const std::string& folder, const DatasetCounts& counts,
@@ -174,9 +180,17 @@ class Validator {
   void CheckFeatures() {
     const NpyArray* array = Find(DatasetFile::kFeatures);
     if (array == nullptr) return;
-    const auto features = array->values<float>();
+    if (array->type() == NpyType::kFloat16) {
+      CheckFeatures(*array, array->values<Half>());
+    } else {
+      CheckFeatures(*array, array->values<float>());
+    }
+  }
+
+  template <typename T>
+  void CheckFeatures(const NpyArray& array, std::span<const T> features) {
     Rule finite{"must be finite", "", 0};
-    ForRanges(*array, [&](uint64_t from, uint64_t to) {
+    ForRanges(array, [&](uint64_t from, uint64_t to) {
       Apply(
           &finite, from, to, [&](uint64_t i) { return !IsFinite(features[i]); },
           [&](uint64_t i) {

@@ -156,7 +156,8 @@ Napi::Value Report(const Napi::CallbackInfo& info) {
   }
   request.alphas = fields.DoubleList("ratios");
   request.random_seed = options.random_seed;
-  request.row_bytes = options.dataset.counts.num_features * sizeof(float);
+  const DatasetCounts& counts = options.dataset.counts;
+  request.row_bytes = counts.num_features * BytesOf(counts.feature_type);
   request.reach = {options.sampling.sampler, options.sampling.batch_size};
   request.dump_folder = fields.String("dumpFolder");
   return RunOnThread<CacheReport>(

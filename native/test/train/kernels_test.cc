@@ -4,9 +4,11 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "core/base/philox.h"
+#include "test/support/halves.h"
 #include "train/attention_rows.h"
 #include "train/dropout.h"
 #include "train/exp.h"
@@ -44,7 +46,20 @@ struct GatherCase {
   bool scale;
 };
 
+// The same numbers in either type.
+template <typename Element>
+std::vector<Element> RandomRows(size_t count, uint64_t seed) {
+  const std::vector<Half> halves = test::RandomHalves(count, seed);
+  if constexpr (std::is_same_v<Element, Half>) {
+    return halves;
+  } else {
+    return test::Widened(halves);
+  }
+}
+
 // The result of one variant on a fixed random operand; guards catch stores beyond a row.
+// Rows are of Element, float or Half, with the values of float16 numbers.
+template <typename Element>
 std::vector<float> RunGatherCase(const GatherCase& c, InstructionSet set) {
   constexpr uint32_t kRows = 13;
   constexpr uint32_t kSources = 29;
@@ -60,14 +75,14 @@ std::vector<float> RunGatherCase(const GatherCase& c, InstructionSet set) {
   }
   std::vector<uint32_t> self_index(kRows);
   for (uint32_t& s : self_index) s = static_cast<uint32_t>(random() % kSources);
-  const auto x = RandomFloats(kSources * stride, 1);
-  const auto self = RandomFloats(kSources * stride, 2);
+  const auto x = RandomRows<Element>(kSources * stride, 1);
+  const auto self = RandomRows<Element>(kSources * stride, 2);
   const auto weight = RandomFloats(index.size(), 3);
   const auto self_weight = RandomFloats(kRows, 4);
   const auto scale = RandomFloats(kRows, 5);
   std::vector<float> out(kRows * stride, -7.0F);
 
-  GatherSum<float> op;
+  GatherSum<float, Element> op;
   op.x = x.data();
   op.x_stride = stride;
   op.columns = c.columns;
@@ -82,20 +97,21 @@ std::vector<float> RunGatherCase(const GatherCase& c, InstructionSet set) {
   if (c.scale) op.scale = scale.data();
   op.out = out.data();
   op.out_stride = stride;
-  GatherSumVariant(set)(op, 0, 5);  // in two stretches, as two threads would
-  GatherSumVariant(set)(op, 5, kRows);
+  GatherSumVariant<Element>(set)(op, 0, 5);  // in two stretches, as two threads would
+  GatherSumVariant<Element>(set)(op, 5, kRows);
   return out;
 }
 
-TEST_CASE("every variant of the aggregation kernel gives the same bits and stays in its columns") {
+TEST_CASE("every variant and row type of the aggregation kernel gives the same bits") {
   for (uint32_t columns = 1; columns <= 300; columns += columns < 70 ? 1 : 23) {
     for (uint32_t flags = 0; flags < 32; ++flags) {
       const GatherCase c{columns,          (flags & 1) != 0, (flags & 2) != 0,
                          (flags & 4) != 0, (flags & 8) != 0, (flags & 16) != 0};
-      const auto expected = RunGatherCase(c, InstructionSet::kScalar);
+      const auto expected = RunGatherCase<float>(c, InstructionSet::kScalar);
       for (const InstructionSet set : SetsOfThisMachine()) {
         INFO(NameOf(set), " columns ", columns, " flags ", flags);
-        REQUIRE(SameBits(RunGatherCase(c, set), expected));
+        REQUIRE(SameBits(RunGatherCase<float>(c, set), expected));
+        REQUIRE(SameBits(RunGatherCase<Half>(c, set), expected));
       }
       for (size_t row = 0; row < expected.size(); row += columns + 3) {
         REQUIRE(expected[row + columns] == -7.0F);

@@ -246,7 +246,7 @@ TEST_CASE("a Trainer's gradient equals the dense float64 reference to 1e-5") {
     const Fixture fixture(c);
     TrainOptions options;
     options.model = c.spec;
-    options.features = fixture.features;
+    options.features = RowTable(fixture.features, c.spec.in_dim);
     options.labels = fixture.labels;
     options.topology = fixture.graph.view();
     auto work = TorchWork::Create(options);
@@ -305,7 +305,7 @@ TEST_CASE("prediction equals the dense reference on full neighbourhoods, however
     const auto edge_weights = EdgeWeightsOf(fixture.graph);
     TrainOptions options;
     options.model = c.spec;
-    options.features = fixture.features;
+    options.features = RowTable(fixture.features, c.spec.in_dim);
     options.labels = fixture.labels;
     options.topology = fixture.graph.view();
     if (c.weighted) options.edge_weights = edge_weights;
@@ -361,8 +361,8 @@ TEST_CASE("aggregating straight from the feature store gives the bits of gatheri
     const BlockOperand<float> operand(block, ReductionOf(c.spec), &workspace);
     const at::Tensor gathered = operand.Aggregate(fixture.X(at::kFloat));
     std::vector<float> fused(block.num_dst * c.spec.in_dim);
-    operand.AggregateFromTable(fixture.features.data(), c.spec.in_dim, index.data(),
-                               record.nodes().data(), fused.data());
+    const RowTable table(fixture.features, c.spec.in_dim);
+    operand.AggregateFromTable(table, index.data(), record.nodes().data(), fused.data());
     CHECK(std::equal(fused.begin(), fused.end(), gathered.const_data_ptr<float>()));
   }
 }

@@ -194,7 +194,7 @@ Status ExportAll(const Folder& folder) {
   WriteNpy<uint32_t>(folder / "graph" / "indices.npy", "<u4", graph.indices, 0);
   WriteNpy<float>(folder / "graph" / "features.npy", "<f4", features, kFeatures);
   TrainOptions data;
-  data.features = features;
+  data.features = RowTable(features, kFeatures);
   data.labels = labels;
   data.topology = graph.view();
   for (const Export& model : Exports()) {

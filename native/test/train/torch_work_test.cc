@@ -7,10 +7,12 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "test/support/halves.h"
 #include "test/support/record_builder.h"
 
 namespace gnnd {
@@ -56,7 +58,7 @@ struct Partition {
     options.model.out_dim = 4;
     options.random_seed = 17;
     options.optimizer.learning_rate = 0.01;
-    options.features = features;
+    options.features = RowTable(features, options.model.in_dim);
     options.labels = labels;
     options.topology = graph.view();
     options.val_nodes = val;
@@ -180,6 +182,56 @@ TEST_CASE("two Trainers that see the same batches hold the same bits") {
     }
     CHECK(SameBits(one.parameters(), other.parameters()));
     CHECK(one.Evaluate().val_loss_sum == other.Evaluate().val_loss_sum);
+  }
+}
+
+// Records whose bottom block is aggregated from the table, and others whose rows are gathered.
+std::vector<TestRecord> SparseAndDense(const Partition& data, bool gcn) {
+  std::vector<TestRecord> records;
+  for (uint32_t batch = 0; batch < 3; ++batch) {
+    for (const int32_t fanout : {1, -1}) {
+      records.emplace_back(
+          data.graph,
+          test::RecordRequest{{17, 0, batch}, {batch, 50 + batch, 90}, {2, fanout}, gcn});
+    }
+  }
+  return records;
+}
+
+TEST_CASE("features in float16 give the bits of float32 features of the same values") {
+  Partition data(200, 4, 37, 21);
+  const std::vector<Half> halves = test::RandomHalves(data.features.size(), 22);
+  data.features = test::Widened(halves);
+  std::vector<uint32_t> order(data.labels.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  std::vector<int64_t> nodes(data.labels.size());
+  std::iota(nodes.begin(), nodes.end(), 0);
+  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
+                               ModelType::kGatV2, ModelType::kPinSage}) {
+    for (const float input_dropout : {0.0F, 0.25F}) {
+      TrainOptions options = data.Options(type);
+      options.model.input_dropout = input_dropout;
+      options.model.residual = type == ModelType::kGcn;
+      if (IsAttention(type)) options.model.heads = 4;
+      Loop in_float(options);
+      options.features = RowTable(halves, options.model.in_dim);
+      options.hot_order = order;
+      options.cache_rows = 70;
+      Loop in_half(options);
+      for (const TestRecord& record : SparseAndDense(data, type == ModelType::kGcn)) {
+        in_float.Step(record);
+        in_half.Step(record);
+        REQUIRE(SameBits(in_half.gradient(), in_float.gradient()));
+      }
+      CHECK(SameBits(in_half.parameters(), in_float.parameters()));
+      CHECK(in_half.Evaluate().val_loss_sum == in_float.Evaluate().val_loss_sum);
+      std::vector<float> logits[2] = {std::vector<float>(nodes.size() * 4),
+                                      std::vector<float>(nodes.size() * 4)};
+      const auto alive = [] { return true; };
+      REQUIRE(in_float.work().Predict(in_float.parameters(), nodes, alive, logits[0]).ok());
+      REQUIRE(in_half.work().Predict(in_half.parameters(), nodes, alive, logits[1]).ok());
+      CHECK(SameBits(logits[0], logits[1]));
+    }
   }
 }
 

@@ -93,7 +93,7 @@ def check(part, folder, dump, seed):
     train = np.load(f"{folder}/train.npy")
     weighted = os.path.exists(f"{folder}/edge_weights.npy")
     weights = np.load(f"{folder}/edge_weights.npy").astype(float) if weighted else None
-    row_bytes = 4 * np.load(f"{folder}/features.npy", mmap_mode="r").shape[1]
+    row_bytes = np.load(f"{folder}/features.npy", mmap_mode="r")[0].nbytes
     nodes, offsets = np.load(f"{dump}/nodes.npy"), np.load(f"{dump}/offsets.npy")
     num_nodes = len(indptr) - 1
     batches = int(part["batchesPerEpoch"])

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { ApiBackend } from '../../../src/api/api.ts';
 import {
   DatasetService,
+  type FeatureDtype,
   type ImportFormat,
 } from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import {
@@ -328,12 +329,14 @@ describe('requests', () => {
 
   it('of an import are checked in full before anything is read', async () => {
     const { client } = await start();
-    const request = { datasetId: 'No', source: 'here', format: 99 as ImportFormat };
+    const formats = { format: 99 as ImportFormat, featureDtype: 98 as FeatureDtype };
+    const request = { datasetId: 'No', source: 'here', ...formats };
     const failure = await failureOf(client.call(dataset.importDataset, request));
     expect(failure.fields?.fieldViolations.map((violation) => violation.field)).toEqual([
       'dataset_id',
       'source',
       'format',
+      'feature_dtype',
     ]);
   });
 

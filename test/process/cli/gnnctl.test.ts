@@ -10,6 +10,7 @@ import {
   DatasetService,
   DatasetState,
   DatasetValidationSchema,
+  FeatureDtype,
   ImportFormat,
 } from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import {
@@ -275,13 +276,15 @@ const dataset = create(DatasetSchema, {
   name: 'datasets/npm',
   state: DatasetState.READY,
   numNodes: 304_031n,
+  featureDtype: FeatureDtype.FLOAT16,
   bytes: 2n ** 30n,
 });
 
 test('an import waits and shows its progress; the dataset is the data', async () => {
   daemon
-    .unary(DatasetService.method.importDataset, ({ source, datasetId, format }) => {
+    .unary(DatasetService.method.importDataset, ({ source, datasetId, format, featureDtype }) => {
       expect([source, datasetId, format]).toEqual([folder, 'npm', ImportFormat.NPM_DEPS]);
+      expect(featureDtype).toBe(FeatureDtype.FLOAT16);
       return { name: 'operations/1', progress: 0.1, message: 'reading' };
     })
     .unary(DatasetService.method.waitOperation, ({ name }) => ({
@@ -291,10 +294,12 @@ test('an import waits and shows its progress; the dataset is the data', async ()
       result: { case: 'response' as const, value: anyPack(DatasetSchema, dataset) },
     }));
   await daemon.listen();
-  const args = ['dataset', 'import', folder, '--id', 'npm', '--format', 'npm-deps'];
+  const formats = ['--format', 'npm-deps', '--feature-dtype', 'float16'];
+  const args = ['dataset', 'import', folder, '--id', 'npm', ...formats];
   const piped = await gnnctl(args);
   expect(piped.exitCode).toBe(0);
   expect(piped.stdout).toContain('nodes\t304031\n');
+  expect(piped.stdout).toContain('feature_dtype\tfloat16\n');
   expect(piped.stderr).toBe('importing npm: reading\nimporting npm: done\n');
   const terminal = await gnnctl(args, { isTty: true });
   expect(terminal.stderr).toContain('importing npm');

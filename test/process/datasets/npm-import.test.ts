@@ -27,7 +27,7 @@ afterAll(() => pool.close());
 
 test('threads give the same dataset as the caller alone', async () => {
   const source = join(folderOf({ 'package.tgz': madeUpArchive() }), 'package.tgz');
-  const threads = await tryImport('NPM_DEPS', source, pool);
+  const threads = await tryImport('NPM_DEPS', source, { pool });
   const alone = await tryImport('NPM_DEPS', source);
   expect(threads.manifest).toEqual(alone.manifest);
   expect(threads.digest).toBe(alone.digest);
@@ -38,7 +38,7 @@ test('edges of tables are sorted in a thread', async () => {
     'nodes.csv': 'id,label,split,x\na,0,train,1\nb,1,val,2\n',
     'edges.csv': 'source,target,weight\na,b,3\n',
   });
-  const threads = await tryImport('CSV', folder, pool);
+  const threads = await tryImport('CSV', folder, { pool });
   expect(threads.manifest).toEqual((await tryImport('CSV', folder)).manifest);
 });
 
@@ -60,7 +60,7 @@ describe.skipIf(!isRealRun)('the real package', () => {
     mkdirSync(cacheFolder, { recursive: true });
     const source = await fetchNpmDeps(cacheFolder, never);
     expect(await sha256OfFile(source, never)).toBe(npmDepsPackage.sha256);
-    const { manifest } = await tryImport('NPM_DEPS', source, pool);
+    const { manifest } = await tryImport('NPM_DEPS', source, { pool });
     expect(manifest).toMatchObject({
       num_nodes: 304_031,
       num_edges: 2 * 2_330_240,

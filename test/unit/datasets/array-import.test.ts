@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import type { NpyValues } from '../../../src/datasets/npy.ts';
 import {
   float32,
   folderOf,
@@ -26,6 +27,7 @@ describe('the citation graphs of the fixtures', () => {
       num_nodes: 2708,
       num_edges: 10556,
       num_features: 1433,
+      feature_dtype: 'float32',
       num_classes: 7,
       undirected: false,
       split: { train: 140, val: 500, test: 1000 },
@@ -81,8 +83,6 @@ describe('a folder of arrays', () => {
   });
 
   test('has other number types converted', async () => {
-    // 1.5, -2, the smallest float16 above 0, 65504, infinity's neighbour below, 0.
-    const halves = Uint16Array.of(0x3e00, 0xc000, 0x0001, 0x7bff, 0x8000, 0x3555);
     const imported = await tryImport(
       'NPY',
       folderOf({
@@ -91,7 +91,7 @@ describe('a folder of arrays', () => {
         'indices.npy': int64(1, 0, 2, 1),
         'labels.npy': int64(0, 1, -1),
         'train.npy': int32(0),
-        'features.npy': npy('float16', [3, 2], halves),
+        'features.npy': npy('float64', [3, 2], Float64Array.of(1, 0.1, -2, 3, 4, 5)),
         'edge_weights.npy': npy('float64', [4], Float64Array.of(1, 0.1, 0.1, 2)),
       }),
     );
@@ -99,8 +99,8 @@ describe('a folder of arrays', () => {
     expect(imported.numbers('indices.npy')).toEqual([1, 0, 2, 1]);
     expect(imported.numbers('labels.npy')).toEqual([0, 1, -1]);
     expect(imported.numbers('train.npy')).toEqual([0]);
-    const features = [1.5, -2, 2 ** -24, 65504, -0, 0.333251953125];
-    expect(imported.numbers('features.npy')).toEqual(features);
+    expect(imported.numbers('features.npy')).toEqual([1, Math.fround(0.1), -2, 3, 4, 5]);
+    expect(imported.manifest.feature_dtype).toBe('float32');
     const weights = [1, Math.fround(0.1), Math.fround(0.1), 2];
     expect(imported.numbers('edge_weights.npy')).toEqual(weights);
   });
@@ -145,6 +145,52 @@ describe('a folder of arrays', () => {
   });
 });
 
+describe('features in float16', () => {
+  // 1.5, -2, the smallest above 0, the largest, -0, nearly a third.
+  const halves = Uint16Array.of(0x3e00, 0xc000, 0x0001, 0x7bff, 0x8000, 0x3555);
+  const numbers = [1.5, -2, 2 ** -24, 65504, -0, 0.333251953125];
+  const withFeatures = (type: 'float16' | 'float32' | 'float64', values: NpyValues) =>
+    folderOf({ ...pathGraph, 'features.npy': npy(type, [3, 2], values) });
+
+  test('are taken as they are', async () => {
+    const source = withFeatures('float16', halves);
+    const imported = await tryImport('NPY', source);
+    expect(imported.manifest.feature_dtype).toBe('float16');
+    expect(imported.numbers('features.npy')).toEqual([...halves]);
+    const sums = imported.manifest.sha256;
+    const again = await tryImport('NPY', source, { featureDtype: 'float16' });
+    expect(again.manifest.sha256).toEqual(sums);
+  });
+
+  test('become float32 where that is asked for', async () => {
+    const source = withFeatures('float16', halves);
+    const imported = await tryImport('NPY', source, { featureDtype: 'float32' });
+    expect(imported.manifest.feature_dtype).toBe('float32');
+    expect(imported.numbers('features.npy')).toEqual(numbers);
+  });
+
+  test('are made of wider ones where that is asked for, by rounding', async () => {
+    const featureDtype = 'float16';
+    const exact = withFeatures('float32', Float32Array.from(numbers));
+    const imported = await tryImport('NPY', exact, { featureDtype });
+    expect(imported.numbers('features.npy')).toEqual([...halves]);
+    const third = withFeatures('float64', Float64Array.of(1.5, -2, 2 ** -24, 65504, -0, 1 / 3));
+    const rounded = await tryImport('NPY', third, { featureDtype });
+    expect(rounded.manifest.sha256).toEqual(imported.manifest.sha256);
+  });
+
+  test('have no room for large numbers, which are named', async () => {
+    const values = Float32Array.of(1, -70000, 3, 65504, 65505, 1e9);
+    const file = folderOf({
+      'graph.npz': zip({ ...pathGraph, 'features.npy': npy('float32', [3, 2], values) }),
+    });
+    expect(await linesOf('NPZ', join(file, 'graph.npz'), 'float16')).toEqual([
+      'graph.npz/features.npy: has -70000 at row 0, column 1 and 2 more, beyond 65504, ' +
+        'the largest float16: import the features as float32',
+    ]);
+  });
+});
+
 describe('a meta.json beside the arrays', () => {
   const meta = {
     num_nodes: 3,
@@ -184,6 +230,21 @@ describe('a meta.json beside the arrays', () => {
       'meta.json: says split.train is 2, but train.npy has 1',
       expect.stringContaining('labels.npy: was changed: meta.json has SHA-256 00'),
       expect.stringContaining('train.npy: was changed: meta.json has SHA-256 ff'),
+    ]);
+  });
+
+  test('gives checksums of what is there, whatever it is stored as', async () => {
+    const { manifest } = await tryImport('NPY', folderOf(pathGraph));
+    const sha256 = { features: manifest.sha256['features.npy'] ?? '' };
+    const source = (sums: object) =>
+      folderOf({ ...pathGraph, 'meta.json': JSON.stringify({ ...meta, sha256: sums }) });
+    const rounded = await tryImport('NPY', source(sha256), { featureDtype: 'float16' });
+    expect(rounded.numbers('features.npy')).toEqual([
+      0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600,
+    ]);
+    expect(rounded.manifest.sha256['features.npy']).not.toBe(sha256.features);
+    expect(await linesOf('NPY', source({ features: '00' }), 'float16')).toEqual([
+      expect.stringContaining(`the one of the array is ${sha256.features}`),
     ]);
   });
 

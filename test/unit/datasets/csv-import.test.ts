@@ -114,6 +114,20 @@ describe('a bad line', () => {
     ]);
   });
 
+  test('that float16 has no room for is named, others are rounded', async () => {
+    const edges = 'source,target\na,b\n';
+    const good = 'id,label,split,x\na,0,train,0.1\nb,1,val,65504\n';
+    const rounded = await tryImport('CSV', folderOf({ 'nodes.csv': good, 'edges.csv': edges }), {
+      featureDtype: 'float16',
+    });
+    expect(rounded.numbers('features.npy')).toEqual([0x2e66, 0x7bff]);
+    const bad = good.replace('0.1', '-65505');
+    const folder = folderOf({ 'nodes.csv': bad, 'edges.csv': edges });
+    expect(await linesOf('CSV', folder, 'float16')).toEqual([
+      "nodes.csv:2: has '-65505' in column 'x', expected a float16 number",
+    ]);
+  });
+
   test('shows at most 20 problems', async () => {
     const bad = `source,target\n${'ann,nobody\n'.repeat(30)}`;
     const folder = folderOf({ 'nodes.csv': nodes, 'edges.csv': bad });

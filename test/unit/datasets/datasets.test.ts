@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -19,6 +19,7 @@ import {
   int32,
   makeFolder,
   never,
+  npy,
   pathGraph,
   trustingValidator,
 } from './workbench.ts';
@@ -51,7 +52,8 @@ function trial(options: TrialOptions = {}): Trial {
 }
 
 function request(id: string, source: string, more: Partial<ImportRequest> = {}): ImportRequest {
-  return { id, source, format: null, validateOnly: false, requestId: null, ...more };
+  const asked = { format: null, featureDtype: null, validateOnly: false, requestId: null };
+  return { id, source, ...asked, ...more };
 }
 
 const ended = (datasets: Datasets, operation: OperationRecord) =>
@@ -104,6 +106,7 @@ describe('an import', () => {
       numNodes: 3,
       numEdges: 4,
       numFeatures: 2,
+      featureDtype: 'float32',
       numClasses: 2,
       numTrain: 1,
       numVal: 1,
@@ -113,7 +116,43 @@ describe('an import', () => {
     expect(dataset.bytes).toBeGreaterThan(7 * 128);
     expect(readdirSync(folder)).toEqual(['path']);
     expect(native.asked).toEqual([
-      ...[{ numNodes: 3, numEdges: 4, numFeatures: 2, numClasses: 2, train: 1, val: 1, test: 0 }],
+      {
+        ...{ numNodes: 3, numEdges: 4, numFeatures: 2, featureDtype: 'float32' },
+        ...{ numClasses: 2, train: 1, val: 1, test: 0 },
+      },
+    ]);
+  });
+
+  test('keeps features in float16 where asked to, or where the source has them so', async () => {
+    const native = trustingValidator();
+    const { datasets } = trial({ native });
+    const halves = npy('float16', [3, 2], Uint16Array.of(1, 2, 3, 4, 5, 6));
+    const source = folderOf({ ...pathGraph, 'features.npy': halves });
+    await ended(datasets, datasets.import(request('as-it-is', source)));
+    const asked = request('asked', folderOf(pathGraph), { featureDtype: 'float16' });
+    await ended(datasets, datasets.import(asked));
+    await ended(datasets, datasets.import(request('wide', source, { featureDtype: 'float32' })));
+    const dtypes = ['as-it-is', 'asked', 'wide'].map((id) => datasets.get(id).featureDtype);
+    expect(dtypes).toEqual(['float16', 'float16', 'float32']);
+    expect(native.asked.map(({ featureDtype }) => featureDtype)).toEqual(dtypes);
+  });
+
+  test('is found by a daemon that does not know it, also one of an earlier version', async () => {
+    const { datasets, folder } = trial();
+    for (const id of ['plain', 'half', 'strange']) {
+      await ended(datasets, datasets.import(request(id, folderOf(pathGraph))));
+    }
+    const dtypes = { plain: undefined, half: 'float16', strange: 'bfloat16' };
+    for (const [id, dtype] of Object.entries(dtypes)) {
+      const path = join(folder, id, 'dataset.json');
+      const manifest = { ...JSON.parse(readFileSync(path, 'utf8')), feature_dtype: dtype };
+      rmSync(path);
+      writeFileSync(path, JSON.stringify(manifest));
+    }
+    const found = trial({ folder }).datasets.list({ limit: 10, afterId: null }).datasets;
+    expect(found.map(({ id, featureDtype }) => [id, featureDtype])).toEqual([
+      ['half', 'float16'],
+      ['plain', 'float32'],
     ]);
   });
 

@@ -13,7 +13,12 @@ import {
   runImport,
 } from '../../../src/datasets/run-import.ts';
 import type { DatasetCounts } from '../../../src/native/contract.ts';
-import type { DatasetManifest, ImportFormat, Problem } from '../../../src/spec/dataset-record.ts';
+import type {
+  DatasetManifest,
+  FeatureDtype,
+  ImportFormat,
+  Problem,
+} from '../../../src/spec/dataset-record.ts';
 
 /** What the tests of importers share: folders that go away, archives, and an import to try. */
 
@@ -177,7 +182,7 @@ export interface Imported {
   readonly manifest: DatasetManifest;
   readonly digest: string;
   readonly bytes: number;
-  /** Elements of an array. */
+  /** Elements of an array; those of float16 are its bits. */
   numbers(name: string): number[];
 }
 
@@ -185,7 +190,10 @@ export interface Imported {
 export async function tryImport(
   format: ImportFormat,
   source: string,
-  pool: ImportPool = createInlinePool(),
+  {
+    pool = createInlinePool(),
+    featureDtype = null,
+  }: { readonly pool?: ImportPool; readonly featureDtype?: FeatureDtype | null } = {},
 ): Promise<Imported> {
   const folder = makeFolder();
   prepareFolder(folder);
@@ -193,6 +201,7 @@ export async function tryImport(
     id: 'trial',
     source,
     format,
+    featureDtype,
     folder,
     validateOnly: false,
     pool,
@@ -208,6 +217,7 @@ export async function tryImport(
 export async function problemsOf(
   format: ImportFormat,
   source: string,
+  featureDtype: FeatureDtype | null = null,
 ): Promise<readonly Problem[]> {
   const folder = makeFolder();
   const signal = never;
@@ -216,7 +226,7 @@ export async function problemsOf(
   const progress = () => undefined;
   try {
     await runImport({
-      ...{ id: 'trial', source, format, folder, pool, native, progress, signal },
+      ...{ id: 'trial', source, format, featureDtype, folder, pool, native, progress, signal },
       validateOnly: false,
     });
   } catch (error) {
@@ -229,8 +239,13 @@ export async function problemsOf(
 }
 
 /** One line for each problem. */
-export async function linesOf(format: ImportFormat, source: string): Promise<string[]> {
-  return (await problemsOf(format, source)).map((found) => `${found.path}: ${found.description}`);
+export async function linesOf(
+  format: ImportFormat,
+  source: string,
+  featureDtype: FeatureDtype | null = null,
+): Promise<string[]> {
+  const problems = await problemsOf(format, source, featureDtype);
+  return problems.map((found) => `${found.path}: ${found.description}`);
 }
 
 /** Elements of a file that one of our writers wrote. */
@@ -241,5 +256,6 @@ function numbersOf(path: string): number[] {
   const data = bytes.buffer.slice(bytes.byteOffset + start, bytes.byteOffset + bytes.length);
   if (type === '<i4') return [...new Int32Array(data)];
   if (type === '<f4') return [...new Float32Array(data)];
+  if (type === '<f2') return [...new Uint16Array(data)];
   return [...new BigInt64Array(data)].map(Number);
 }

@@ -135,6 +135,7 @@ export function newDataset(id: string): NewDataset {
     numNodes: 0,
     numEdges: 0,
     numFeatures: 0,
+    featureDtype: 'float32',
     numClasses: 0,
     numTrain: 0,
     numVal: 0,

@@ -94,6 +94,22 @@ describe('the schema of the store', () => {
     expect(sqlite(copy).prepare('SELECT id FROM jobs').all()).toEqual([{ id: 'a' }]);
   });
 
+  test('datasets of the first version have features in float32', () => {
+    const path = temporaryStorePath();
+    const first = database(path);
+    migrate(first, { path, log: quiet, steps: migrations.slice(0, 1) });
+    first.write('DATASET', true, () =>
+      first.execute(
+        "INSERT INTO datasets VALUES ('old', 'READY', '', 'd', '/d', 3, 4, 2, 2, 1, 1, 1, 99, 7)",
+      ),
+    );
+    first.close();
+    const store = openTestStore(path);
+    expect(store.getDataset('old')).toMatchObject({ featureDtype: 'float32', createAtMs: 7 });
+    store.updateDataset('old', { featureDtype: 'float16' });
+    expect(store.getDataset('old')?.featureDtype).toBe('float16');
+  });
+
   test('a migration that fails leaves the old version', () => {
     const path = temporaryStorePath();
     openTestStore(path).close();

@@ -8,6 +8,7 @@ const counts = {
   numNodes: 1000,
   numEdges: 5000,
   numFeatures: 25,
+  featureDtype: 'float32' as const,
   numClasses: 3,
   train: 10,
   val: 10,
@@ -52,6 +53,23 @@ describe('the size of a cache', () => {
   test('is none without a budget, or before the work was measured', () => {
     expect(rowsOf(spec({}))).toEqual([0, 0]);
     expect(rowsOf(spec({}, 30_000), 0)).toEqual([0, 0]);
+  });
+
+  test('counts rows as they lie on disk', () => {
+    const halves = { ...counts, featureDtype: 'float16' as const };
+    const facts = { counts: halves, topologyBytes: 4000, workBytes: 2000, rankMs: 0 };
+    const raw = (...given: Parameters<typeof spec>) => ({
+      ...spec(...given),
+      features: { standardize: false },
+    });
+    const plan = cachePlanOf(raw({}, 30_000), facts);
+    expect([plan.trainerRows, plan.standbyRows, plan.rowBytes]).toEqual([556, 476, rowBytes / 2]);
+    // Standardised features are float32.
+    const standardized = (asked: JobSpec) => ({ ...asked, features: { standardize: true } });
+    expect(cachePlanOf(standardized(raw({}, 30_000)), facts).trainerRows).toBe(278);
+    expect(featuresOnDisk(raw({}, 0, 500 * rowBytes), halves)).toBe(false);
+    expect(featuresOnDisk(raw({}, 0, 500 * rowBytes - 1), halves)).toBe(true);
+    expect(featuresOnDisk(standardized(raw({}, 0, 500 * rowBytes)), halves)).toBe(true);
   });
 
   test('is told with its reason', () => {

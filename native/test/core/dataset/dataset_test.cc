@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "test/support/halves.h"
 #include "test/support/npy_files.h"
 
 namespace gnnd {
@@ -27,7 +28,7 @@ TEST_CASE("dataset: opens with every array in its place") {
   CHECK(dataset->num_classes() == 3);
   CHECK(std::ranges::equal(dataset->indptr(), tiny.indptr));
   CHECK(std::ranges::equal(dataset->indices(), tiny.indices));
-  CHECK(std::ranges::equal(dataset->features(), tiny.features));
+  CHECK(std::ranges::equal(dataset->features().values<float>(), tiny.features));
   CHECK(std::ranges::equal(dataset->labels(), tiny.labels));
   CHECK(std::ranges::equal(dataset->train(), tiny.train));
   CHECK(std::ranges::equal(dataset->val(), tiny.val));
@@ -64,11 +65,35 @@ TEST_CASE("dataset: derived features take the place of the imported ones") {
   const Result<Dataset> dataset =
       Dataset::Open(folder.path(), tiny.counts(), folder / "derived.npy");
   REQUIRE_MESSAGE(dataset.ok(), dataset.status().message());
-  CHECK(std::ranges::equal(dataset->features(), derived));
+  CHECK(std::ranges::equal(dataset->features().values<float>(), derived));
 
   WriteNpy(folder / "derived.npy", derived, {4, 3});
   CHECK(Dataset::Open(folder.path(), tiny.counts(), folder / "derived.npy").status().message() ==
         "derived.npy: expected float32 (6, 2), found float32 (4, 3)");
+}
+
+TEST_CASE("dataset: features may be float16, and must be what the counts say") {
+  const TempFolder folder;
+  const TinyDataset tiny = PathOfSix();
+  tiny.WriteTo(folder);
+  const std::vector<Half> halves = test::RandomHalves(12, 1);
+  WriteNpy(folder / "features.npy", halves, {6, 2});
+  DatasetCounts counts = tiny.counts();
+  CHECK(Dataset::Open(folder.path(), counts).status().message() ==
+        "features.npy: expected float32 (6, 2), found float16 (6, 2)");
+  counts.feature_type = FeatureType::kFloat16;
+  const Result<Dataset> dataset = Dataset::Open(folder.path(), counts);
+  REQUIRE_MESSAGE(dataset.ok(), dataset.status().message());
+  const RowTable features = dataset->features();
+  CHECK(features.num_rows() == 6);
+  CHECK(features.row_bytes() == 4);
+  CHECK(std::ranges::equal(features.values<Half>(), halves));
+
+  // Derived features are float32, whatever those of the dataset are.
+  WriteNpy(folder / "derived.npy", std::vector<float>(12, 0.5F), {6, 2});
+  const Result<Dataset> derived = Dataset::Open(folder.path(), counts, folder / "derived.npy");
+  REQUIRE_MESSAGE(derived.ok(), derived.status().message());
+  CHECK(derived->features().type() == FeatureType::kFloat32);
 }
 
 TEST_CASE("dataset: a missing folder or file is not found, and named") {

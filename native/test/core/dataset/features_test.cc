@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "test/support/halves.h"
 #include "test/support/npy_files.h"
 
 namespace gnnd {
@@ -70,6 +71,16 @@ TEST_CASE("standardize: equals a column-wise float64 computation, bit for bit") 
   }
 }
 
+TEST_CASE("standardize: float16 gives the float32 file of the same values") {
+  const TempFolder folder;
+  const std::vector<Half> halves = test::RandomHalves(5000 * 129, 3);
+  WriteNpy(folder / "half.npy", halves, {5000, 129});
+  WriteNpy(folder / "float.npy", test::Widened(halves), {5000, 129});
+  REQUIRE(StandardizeFeatures(folder / "half.npy", folder / "from_half.npy").ok());
+  REQUIRE(StandardizeFeatures(folder / "float.npy", folder / "from_float.npy").ok());
+  CHECK(ReadFile(folder / "from_half.npy") == ReadFile(folder / "from_float.npy"));
+}
+
 TEST_CASE("standardize: a constant column becomes zero, others get mean 0 and deviation 1") {
   const TempFolder folder;
   WriteNpy<float>(folder / "in.npy", {5, 1, 5, 2, 5, 3, 5, 4}, {4, 2});
@@ -101,7 +112,7 @@ TEST_CASE("standardize: names the column of a value that is not finite, and writ
   }
 }
 
-TEST_CASE("standardize: refuses what is no matrix of float32") {
+TEST_CASE("standardize: refuses what is no matrix of floats") {
   const TempFolder folder;
   CHECK(StandardizeFeatures(folder / "in.npy", folder / "out.npy").code() == Code::kNotFound);
   WriteNpy<int32_t>(folder / "in.npy", {1, 2}, {2, 1});
@@ -151,8 +162,32 @@ TEST_CASE("gather: equals the naive copy for every row size around lines and the
                     expected.begin() + static_cast<int64_t>(i * dim));
       }
       std::vector<float> out(wanted * dim, -1.0F);
-      GatherRows(table, dim, rows, out);
+      GatherRows(RowTable(table, dim), rows, out);
       CHECK(out == expected);
+    }
+  }
+}
+
+TEST_CASE("gather: rows of float16 come out as their float32 values, or as they are") {
+  constexpr uint64_t kRows = 300;
+  std::mt19937 random(kSeed);
+  for (const uint64_t dim : {1, 3, 15, 16, 17, 100, 256, 511, 512, 513, 1433}) {
+    const std::vector<Half> table = test::RandomHalves(kRows * dim, dim);
+    const std::vector<float> widened = test::Widened(table);
+    for (const uint64_t wanted : {0, 1, 3, 9, 1000}) {
+      CAPTURE(dim);
+      CAPTURE(wanted);
+      std::vector<uint32_t> rows(wanted);
+      for (uint32_t& row : rows) row = static_cast<uint32_t>(random() % kRows);
+      if (wanted > 2) rows[1] = kRows - 1;
+      std::vector<float> out(wanted * dim, -1.0F);
+      std::vector<float> expected(wanted * dim);
+      std::vector<Half> copy(wanted * dim);
+      GatherRows(RowTable(widened, dim), rows, expected);
+      GatherRows(RowTable(table, dim), rows, out);
+      CHECK(out == expected);
+      CopyRows(RowTable(table, dim), rows, reinterpret_cast<std::byte*>(copy.data()));
+      CHECK(test::Widened(copy) == expected);
     }
   }
 }

@@ -54,6 +54,7 @@ TEST_CASE("npy: every supported type is read back as it was written") {
   CheckRoundTrip<uint32_t>({1, 0xFFFFFFFF}, {2});
   CheckRoundTrip<int64_t>({-1, int64_t{1} << 40}, {2});
   CheckRoundTrip<float>({1.5F, -0.0F, 3.0F, 4.0F, 5.0F, 6.0F}, {2, 3});
+  CheckRoundTrip<Half>({Half{0x3C00}, Half{0x8000}, Half{0xFFFF}}, {3, 1});
   CheckRoundTrip<int64_t>({}, {0});
   CheckRoundTrip<float>({}, {0, 7});
 }

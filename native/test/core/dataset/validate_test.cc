@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "test/support/halves.h"
 #include "test/support/npy_files.h"
 
 namespace gnnd {
@@ -181,6 +182,25 @@ TEST_CASE("validate: offenders are counted across ranges of a long array") {
   tiny.WriteTo(folder);
   CHECK(ProblemsIn(folder, tiny.counts()) ==
         Lines{"features.npy: must be finite, found inf at row 4, column 5 and 1 more"});
+}
+
+TEST_CASE("validate: values of float16 must be finite, too") {
+  const TempFolder folder;
+  const TinyDataset tiny = PathOfSix();
+  tiny.WriteTo(folder);
+  DatasetCounts counts = tiny.counts();
+  counts.feature_type = FeatureType::kFloat16;
+  std::vector<Half> features = test::RandomHalves(12, 2);
+  features[1] = Half{0x7BFF};  // 65504, the largest
+  test::WriteNpy(folder / "features.npy", features, {6, 2});
+  CHECK(ProblemsIn(folder, counts) == Lines{});
+  features[3] = Half{0xFC00};
+  features[9] = Half{0x7C01};
+  test::WriteNpy(folder / "features.npy", features, {6, 2});
+  CHECK(ProblemsIn(folder, counts) ==
+        Lines{"features.npy: must be finite, found -inf at row 1, column 1 and 1 more"});
+  CHECK(ProblemsIn(folder, tiny.counts()) ==
+        Lines{"features.npy: expected float32 (6, 2), found float16 (6, 2)"});
 }
 
 TEST_CASE("validate: order is checked across ranges of a long array") {

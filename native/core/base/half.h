@@ -1,0 +1,49 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "core/base/cpu.h"
+
+// IEEE 754 binary16: a type to store numbers in, not to compute with. Every one of its values is a
+// binary32, so widening is exact and all variants below give the same bits.
+
+namespace gnnd {
+
+enum class Half : uint16_t {};  // the bits
+
+inline constexpr uint32_t kHalfExponentBits = 0x7C00;  // all set: infinite or not a number
+
+// A signalling NaN becomes quiet, as with the processor's instruction.
+constexpr float ToFloat(Half half) {
+  const auto bits = static_cast<uint32_t>(half);
+  const uint32_t sign = (bits & 0x8000) << 16;
+  const uint32_t exponent = (bits & kHalfExponentBits) >> 10;
+  const uint32_t fraction = bits & 0x3FF;
+  if (exponent == 0) {  // fraction * 2^-24, exact in float32
+    const float magnitude = static_cast<float>(fraction) * 0x1p-24F;
+    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
+  }
+  if (exponent == 31) {
+    const uint32_t quiet = fraction == 0 ? 0 : 0x400000;
+    return std::bit_cast<float>(sign | 0x7F800000 | quiet | fraction << 13);
+  }
+  return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
+}
+
+// to[i] = from[i] for `count` elements, which must not overlap.
+using WidenFn = void (*)(const Half* from, uint64_t count, float* to);
+
+// The function for an instruction set, which the machine must have.
+WidenFn WidenFor(InstructionSet set);
+
+// With the best variant that this machine has.
+void Widen(const Half* from, uint64_t count, float* to);
+
+#if defined(__x86_64__)
+// Defined in the files compiled for each set.
+void WidenAvx2(const Half* from, uint64_t count, float* to);
+void WidenAvx512(const Half* from, uint64_t count, float* to);
+#endif
+
+}  // namespace gnnd
