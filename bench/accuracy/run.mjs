@@ -8,13 +8,14 @@
 // Sampled training on two CPU devices with staleness 0, so the models do not depend on who trains
 // them. What the reference fixes is as there: 2 layers of 128, fanouts 10 and 10, batches of 1,024,
 // Adam 0.003, dropout 0.3, standardised features, its number of epochs. `models` below says what
-// each model has of its own; it was chosen by validation accuracy. --epochs and --set (a field of
-// the job spec, as in gnnctl job create) change all models, for trying things out.
+// each model has of its own, chosen by validation accuracy. --epochs and --set (a field of the job
+// spec, as in gnnctl job create) change all models, for trying things out.
 //
-// A row's accuracy is the test accuracy at the epoch of the best validation accuracy, mean and sample
-// standard deviation over random seeds 1 to N. The reference is GraphSAGE with the same samples and
-// steps in plain PyTorch (shared/data/README.md: reference.py, 3 seeds). Fails when GraphSAGE is
-// more than a point below it or no model reaches it; with --set and --epochs it only tells.
+// A row's accuracy is the test accuracy at the epoch of the best validation accuracy, mean and
+// sample standard deviation over random seeds 1 to N. The reference is GraphSAGE with the same
+// samples and steps in plain PyTorch (shared/data/README.md: reference.py, 3 seeds). Fails when
+// GraphSAGE is more than a point below it or no model reaches it; with --set and --epochs it only
+// tells.
 //
 // Needs the folder of the shared data sets: $GNND_SHARED, else ../shared beside the clone.
 // One JSON line per row in build/bench/accuracy.jsonl.
