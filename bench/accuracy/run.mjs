@@ -246,4 +246,7 @@ async function main() {
   if (short.length > 0 && !isTrial) process.exitCode = 1;
 }
 
-await main();
+await main().catch(({ message }) => {
+  process.stderr.write(`${message}\n`);
+  process.exitCode = 1;
+});
