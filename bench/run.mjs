@@ -24,6 +24,11 @@ const benches = {
     what: 'whole epochs through the daemon beside the loops of DGL and GraphBolt',
     script: [process.execPath, 'bench/epoch/run.mjs'],
   },
+  accuracy: {
+    what: "accuracies of all models through the daemon beside the reference's",
+    script: [process.execPath, 'bench/accuracy/run.mjs'],
+    hasPeers: false,
+  },
 };
 
 const [name, ...args] = process.argv.slice(2);
@@ -43,8 +48,10 @@ function need(path, command) {
 }
 
 if (bench.script !== undefined) {
-  need('build/native/step_bench', 'node deploy/setup.mjs --bench');
-  need('.cache/peers/dgl/bin/python', 'bench/peers/setup.sh');
+  if (bench.hasPeers !== false) {
+    need('build/native/step_bench', 'node deploy/setup.mjs --bench');
+    need('.cache/peers/dgl/bin/python', 'bench/peers/setup.sh');
+  }
   const [command, ...script] = bench.script;
   process.exit(spawnSync(command, [...script, ...args], { stdio: 'inherit' }).status ?? 1);
 }

@@ -11,6 +11,7 @@ import { daemonExit } from './base/exit-codes.ts';
 import type { Log } from './base/log.ts';
 import { createDatasets } from './datasets/datasets.ts';
 import { createCacheReports } from './jobs/cache-reports.ts';
+import { createCheckpoints } from './jobs/checkpoints.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
@@ -97,27 +98,26 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     observe: observerOf(metrics, jobMetrics),
   });
   const host = hostLimits(devices);
-  const { maxQueued } = config;
+  const { maxQueued, stateDir, metricsListen } = config;
   const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
-  const cacheReports = createCacheReports({ store, native, host, stateDir: config.stateDir });
+  const cacheReports = createCacheReports({ store, native, host, stateDir });
+  const checkpoints = createCheckpoints({ store, native, featuresFolder, stateDir });
   let ready = false;
   const facts = { ...options, startAtMs: clock.wallMs(), isReady: () => ready };
   const view = {
     host: () => hostFacts(facts, store, devices, native.hostInstructionSet()),
     devices: () => deviceFacts(devices, runner),
   };
-  const listen = config.metricsListen;
-  const http = await bound(listen, () =>
-    serveHttp({ listen, metrics, live: () => true, ready: () => ready, log }),
+  const http = await bound(metricsListen, () =>
+    serveHttp({ listen: metricsListen, metrics, live: () => true, ready: () => ready, log }),
   );
   const observe = (event: RpcEvent) => observeRpc(metrics, event);
-  const backend = { jobs, datasets, cacheReports, host: view };
+  const backend = { jobs, checkpoints, datasets, cacheReports, host: view };
   makeSocketFolders(config.listen);
   const api = await bound(config.listen.join(', '), () =>
     serve(backend, { listen: config.listen, log, clock, version, observe }),
   );
   metrics.onScrape(() => {
-    const { stateDir } = config;
     updateHost(metrics, { store, devices, runner, ready, stateDir, watches: api.watchCount() });
     jobMetrics.update(clock.monotonicMs());
   });

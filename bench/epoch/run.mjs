@@ -15,12 +15,12 @@
 // gnnd evaluates after every epoch and no batch of the next is trained meanwhile, so two figures
 // are compared: an epoch with its evaluation, and without (less the evaluation's own time).
 // One JSON line per contestant in build/bench/epoch.jsonl.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
+import { Daemon, LineChild, output } from '../daemon.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -35,65 +35,20 @@ const { values: options } = parseArgs({
 });
 const epochs = Number(options.epochs);
 const accuracyTolerance = 3;
-const answerTimeoutMs = 180_000;
 const folder = mkdtempSync(join(tmpdir(), 'gnnd-bench-epoch-'));
-
-function output(command, args) {
-  const result = spawnSync(command, args, { encoding: 'utf8', maxBuffer: 1 << 26 });
-  if (result.status !== 0) throw new Error(`${command} ${args.join(' ')}: ${result.stderr}`);
-  return result.stdout.trim();
-}
-
-/** A child that answers with lines of JSON. */
-class LineChild {
-  constructor(command, args, env = {}, stderr = 'inherit') {
-    const stdio = ['pipe', 'pipe', stderr];
-    this.process = spawn(command, args, { stdio, env: { ...process.env, ...env } });
-    this.lines = createInterface({ input: this.process.stdout })[Symbol.asyncIterator]();
-  }
-
-  async next() {
-    let timer;
-    const late = new Promise((_, fail) => {
-      timer = setTimeout(() => fail(new Error('no answer in time')), answerTimeoutMs);
-    });
-    const line = await Promise.race([this.lines.next(), late]).finally(() => clearTimeout(timer));
-    if (line.done) throw new Error('ended without an answer');
-    return JSON.parse(line.value);
-  }
-
-  ask(command) {
-    this.process.stdin.write(`${command}\n`);
-    return this.next();
-  }
-
-  end() {
-    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
-    const ended = new Promise((done) => this.process.once('exit', done));
-    this.process.kill('SIGTERM');
-    return ended;
-  }
-}
 
 class Gnnd {
   name = 'gnnd';
+  daemon = new Daemon();
 
   async start(dataset) {
-    const args = ['serve', '--state-dir', join(folder, 'state'), '--cpu-devices', '2'];
-    this.address = `unix:${join(folder, 'gnnd.sock')}`;
-    args.push('--listen', this.address, '--metrics-listen', '127.0.0.1:0');
-    this.daemon = new LineChild(process.execPath, ['dist/main.js', ...args], {}, 'ignore');
-    this.metrics = (await this.daemon.next()).metrics;
-    this.gnnctl('dataset', 'import', '--id', 'npm', '--quiet', dataset);
-  }
-
-  gnnctl(...args) {
-    return output(process.execPath, ['dist/cli/main.js', '--address', this.address, ...args]);
+    await this.daemon.start(folder);
+    this.daemon.gnnctl('dataset', 'import', '--id', 'npm', '--quiet', dataset);
   }
 
   /** Seconds of evaluation so far, all Trainers; the series go with the job. */
   async evaluationSeconds() {
-    const text = await (await fetch(`http://${this.metrics}/metrics`)).text();
+    const text = await (await fetch(`http://${this.daemon.metrics}/metrics`)).text();
     const series = text.matchAll(/^gnnd_stage_seconds_total\{[^}]*stage="V"[^}]*\} (\S+)/gm);
     return [...series].reduce((sum, [, value]) => sum + Number(value), 0);
   }
@@ -111,8 +66,8 @@ class Gnnd {
     const file = join(folder, `${id}.json`);
     const job = { api_version: 'gnnd/v1', kind: 'Job', metadata: { name: id }, spec };
     writeFileSync(file, JSON.stringify(job));
-    this.gnnctl('job', 'create', '-f', file, '--quiet');
-    const wait = ['dist/cli/main.js', '--address', this.address, 'job', 'wait', id, '--quiet'];
+    this.daemon.gnnctl('job', 'create', '-f', file, '--quiet');
+    const wait = this.daemon.command('job', 'wait', id, '--quiet');
     const waiting = spawn(process.execPath, wait, { stdio: 'ignore' });
     let ended = false;
     const end = new Promise((done) => waiting.once('exit', done)).then(() => (ended = true));
@@ -125,8 +80,7 @@ class Gnnd {
   }
 
   #answerOf(id, evaluationSeconds) {
-    const job = JSON.parse(this.gnnctl('job', 'get', id, '--output', 'json'));
-    if (job.state !== 'JOB_STATE_SUCCEEDED') throw new Error(`${id}: ${job.state} ${job.message}`);
+    const job = this.daemon.succeeded(id);
     // An epoch lasts from its first claim, which is at the end of the epoch before, to its last
     // commit: from the second on it holds the evaluation of the one before.
     const seconds = job.epochs.map(({ durationMs }) => Number(durationMs) / 1000);
@@ -140,7 +94,7 @@ class Gnnd {
   }
 
   async end() {
-    await this.daemon?.end();
+    await this.daemon.end();
   }
 }
 

@@ -129,6 +129,17 @@ class Fields {
     return list;
   }
 
+  // A copy of a Float32Array.
+  std::vector<float> Floats(const char* key) const {
+    const Napi::Value value = Get(key);
+    if (!value.IsTypedArray() ||
+        value.As<Napi::TypedArray>().TypedArrayType() != napi_float32_array) {
+      Fail(value.Env(), key, "a Float32Array");
+    }
+    const auto array = value.As<Napi::Float32Array>();
+    return {array.Data(), array.Data() + array.ElementLength()};
+  }
+
   std::vector<double> DoubleList(const char* key) const {
     const Napi::Value value = Get(key);
     if (!value.IsArray()) Fail(value.Env(), key, "an array of numbers");

@@ -77,7 +77,9 @@ Status Evaluator::PlanParts(Targets* targets, const std::function<bool()>& alive
 }
 
 Status Evaluator::RunParts(Targets* targets, std::span<const at::Tensor> parameters,
-                           const std::function<bool()>& alive, const Consumer& consume) {
+                           const std::function<bool()>& alive, const LogitsConsumer& consume) {
+  progress_ = 0;
+  num_targets_ = static_cast<double>(targets->nodes.size());
   if (targets->bounds.empty()) GNND_TRY(PlanParts(targets, alive));
   const std::vector<uint64_t>& bounds = targets->bounds;
   if (bounds.size() == 2) {
@@ -99,6 +101,7 @@ Status Evaluator::Run(std::span<const at::Tensor> parameters, const std::functio
   GNND_TRY(RunParts(&targets_, parameters, alive,
                     [&](std::span<const uint32_t> targets, const float* logits) {
                       Count(targets, logits, report);
+                      return Status::Ok();
                     }));
   if (!std::isfinite(report->val_loss_sum)) {
     return Status(Code::kNumericDivergence, "the validation loss is not finite");
@@ -106,24 +109,21 @@ Status Evaluator::Run(std::span<const at::Tensor> parameters, const std::functio
   return Status::Ok();
 }
 
-Status Evaluator::Predict(std::span<const at::Tensor> parameters, std::span<const int64_t> nodes,
-                          const std::function<bool()>& alive, std::span<float> logits) {
-  const uint32_t classes = model_.spec.out_dim;
+Status Evaluator::Predict(std::span<const at::Tensor> parameters, std::span<const uint32_t> nodes,
+                          const std::function<bool()>& alive, const LogitsConsumer& consume) {
   Targets targets;
-  targets.nodes = SortedOnce({nodes.begin(), nodes.end()});
-  return RunParts(
-      &targets, parameters, alive, [&](std::span<const uint32_t> part, const float* rows) {
-        for (size_t i = 0; i < nodes.size(); ++i) {
-          const auto id = static_cast<uint32_t>(nodes[i]);
-          const auto at = std::lower_bound(part.begin(), part.end(), id);
-          if (at == part.end() || *at != id) continue;  // in another part
-          std::copy_n(rows + (at - part.begin()) * classes, classes, logits.data() + i * classes);
-        }
-      });
+  targets.nodes.assign(nodes.begin(), nodes.end());
+  return RunParts(&targets, parameters, alive, consume);
 }
 
 Status Evaluator::RunPlan(const EvalPlan& plan, bool keep, std::span<const at::Tensor> parameters,
-                          const std::function<bool()>& alive, const Consumer& consume) {
+                          const std::function<bool()>& alive, const LogitsConsumer& consume) {
+  uint64_t rows = 0;
+  for (uint32_t layer = 0; layer < model_.spec.num_layers; ++layer) {
+    rows += OutputsOf(plan, layer).size();
+  }
+  const double share = static_cast<double>(plan.outputs.back().size()) / num_targets_;
+  progress_per_row_ = share / static_cast<double>(rows);
   layers_.Reset();
   RowTable in = input_.features;
   for (uint32_t layer = 0; layer < model_.spec.num_layers; ++layer) {
@@ -143,8 +143,7 @@ Status Evaluator::RunPlan(const EvalPlan& plan, bool keep, std::span<const at::T
     GNND_TRY(RunLayer(task, keep && layer == 0, alive, out.data()));
     in = RowTable(std::span<const float>(out), columns);
   }
-  consume(OutputsOf(plan, model_.spec.num_layers - 1), in.values<float>().data());
-  return Status::Ok();
+  return consume(OutputsOf(plan, model_.spec.num_layers - 1), in.values<float>().data());
 }
 
 Status Evaluator::RunLayer(const LayerTask& task, bool keep, const std::function<bool()>& alive,
@@ -165,6 +164,7 @@ Status Evaluator::RunLayer(const LayerTask& task, bool keep, const std::function
     if (keep_to != nullptr) chunk.keep_to = keep_to + begin * shape.in;
     chunk.out = out + begin * shape.out;
     layer_.Run(chunk);
+    progress_ += progress_per_row_ * static_cast<double>(chunk.nodes.size());
     begin = end;
   }
   if (keep_to != nullptr) kept_aggregates_ = keep_to;

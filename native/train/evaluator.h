@@ -13,6 +13,7 @@
 #include "core/run/train_work.h"
 #include "train/eval_layer.h"
 #include "train/eval_plan.h"
+#include "train/logits_consumer.h"
 #include "train/workspace.h"
 
 namespace gnnd {
@@ -20,7 +21,9 @@ namespace gnnd {
 // Exact evaluation: layer by layer with full neighbourhoods, no dropout, over the nodes that the
 // targets reach. Hidden layers' outputs lie in memory whole; where they would exceed memory_bytes
 // the targets are halved until they fit (a single target is computed anyway). What the first layer
-// aggregates from raw features does not depend on parameters: it is kept where it fits.
+// aggregates from raw features does not depend on parameters: it is kept where it fits. How rows
+// fall into parts and chunks shows in the last bits of logits: matrix products round by their
+// height.
 class Evaluator {
  public:
   // `model` is borrowed, too.
@@ -32,9 +35,12 @@ class Evaluator {
   Status Run(std::span<const at::Tensor> parameters, const std::function<bool()>& alive,
              EvalReport* report);
 
-  // Logits of `nodes`, which may repeat and come in any order, as [nodes.size(), out_dim].
-  Status Predict(std::span<const at::Tensor> parameters, std::span<const int64_t> nodes,
-                 const std::function<bool()>& alive, std::span<float> logits);
+  // Logits of `nodes` (ascending, each once), in parts.
+  Status Predict(std::span<const at::Tensor> parameters, std::span<const uint32_t> nodes,
+                 const std::function<bool()>& alive, const LogitsConsumer& consume);
+
+  // Share of the running evaluation or prediction that is done, 0 to 1; for its `alive`.
+  double progress() const { return progress_; }
 
  private:
   // Nodes to compute the logits of, in parts that fit into memory.
@@ -44,17 +50,14 @@ class Evaluator {
     EvalPlan plan;                 // of all, where they are one part
     bool keeps_aggregates = false;
   };
-  // The logits of a part: [targets.size(), out_dim].
-  using Consumer = std::function<void(std::span<const uint32_t> targets, const float* logits)>;
-
   static std::vector<uint32_t> SortedOnce(std::vector<uint32_t> nodes);
   Result<EvalPlan> PlanOf(std::span<const uint32_t> targets,
                           const std::function<bool()>& alive) const;
   Status PlanParts(Targets* targets, const std::function<bool()>& alive) const;
   Status RunParts(Targets* targets, std::span<const at::Tensor> parameters,
-                  const std::function<bool()>& alive, const Consumer& consume);
+                  const std::function<bool()>& alive, const LogitsConsumer& consume);
   Status RunPlan(const EvalPlan& plan, bool keep, std::span<const at::Tensor> parameters,
-                 const std::function<bool()>& alive, const Consumer& consume);
+                 const std::function<bool()>& alive, const LogitsConsumer& consume);
   Status RunLayer(const LayerTask& task, bool keep, const std::function<bool()>& alive, float* out);
   void Count(std::span<const uint32_t> targets, const float* logits, EvalReport* report) const;
   uint64_t BytesOf(const EvalPlan& plan) const;
@@ -66,8 +69,11 @@ class Evaluator {
   const Model& model_;
   Targets targets_;  // validation and test nodes
   EvalLayer layer_;
-  Workspace layers_;  // outputs of layers
-  Workspace kept_;    // the first layer's aggregates
+  double progress_ = 0;
+  double progress_per_row_ = 0;  // of the part that is computed
+  double num_targets_ = 0;       // of the run
+  Workspace layers_;             // outputs of layers
+  Workspace kept_;               // the first layer's aggregates
   float* kept_aggregates_ = nullptr;
 };
 

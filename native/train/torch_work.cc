@@ -116,8 +116,9 @@ class TorchWork::Impl {
                          std::span<float> gradient, BatchReport* report);
   Status Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
                   EvalReport* report);
-  Status Predict(std::span<const float> parameters, std::span<const int64_t> nodes,
-                 const std::function<bool()>& alive, std::span<float> logits);
+  Status Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,
+                 const std::function<bool()>& alive, const LogitsConsumer& consume);
+  double progress() const { return evaluator_.progress(); }
 
   const ParameterManifest& manifest() const { return model_.manifest; }
   const OptimizerOptions& optimizer() const { return options_.optimizer; }
@@ -321,15 +322,17 @@ Status TorchWork::Impl::Evaluate(std::span<const float> parameters,
   });
 }
 
-Status TorchWork::Impl::Predict(std::span<const float> parameters, std::span<const int64_t> nodes,
-                                const std::function<bool()>& alive, std::span<float> logits) {
+Status TorchWork::Impl::Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,
+                                const std::function<bool()>& alive, const LogitsConsumer& consume) {
   GNND_CHECK(parameters.size() == model_.manifest.num_floats);
-  GNND_CHECK(logits.size() == nodes.size() * options_.model.out_dim);
-  for (const int64_t node : nodes) GNND_TRY(CheckInGraph(options_, node));
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    GNND_TRY(CheckInGraph(options_, nodes[i]));
+    if (i > 0 && nodes[i - 1] >= nodes[i]) return Invalid("nodes to predict are not ascending");
+  }
   return Guarded([&] {
     UseThreads();
     const c10::AutoGradMode without_gradients(false);
-    return evaluator_.Predict(ParameterTensors(parameters), nodes, alive, logits);
+    return evaluator_.Predict(ParameterTensors(parameters), nodes, alive, consume);
   });
 }
 
@@ -390,9 +393,11 @@ Status TorchWork::Evaluate(std::span<const float> parameters, const std::functio
   return Status::Ok();
 }
 
-Status TorchWork::Predict(std::span<const float> parameters, std::span<const int64_t> nodes,
-                          const std::function<bool()>& alive, std::span<float> logits) {
-  return impl_->Predict(parameters, nodes, alive, logits);
+Status TorchWork::Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,
+                          const std::function<bool()>& alive, const LogitsConsumer& consume) {
+  return impl_->Predict(parameters, nodes, alive, consume);
 }
+
+double TorchWork::predicted() const { return impl_->progress(); }
 
 }  // namespace gnnd

@@ -10,6 +10,7 @@
 #include "core/dataset/topology_view.h"
 #include "core/model/model_spec.h"
 #include "core/run/train_work.h"
+#include "train/logits_consumer.h"
 #include "train/optimizer.h"
 
 namespace gnnd {
@@ -65,11 +66,13 @@ class TorchWork final : public TrainWork {
   Status Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
                   EvalReport* report) override;
 
-  // Logits of `nodes` (any order, repeats allowed) with full neighbourhoods and no dropout, as
-  // [nodes.size(), out_dim]. kInvalidArgument for a node that is not in the graph; kAborted when
-  // `alive`, called at least every 100 ms of work, returns false.
-  Status Predict(std::span<const float> parameters, std::span<const int64_t> nodes,
-                 const std::function<bool()>& alive, std::span<float> logits);
+  // Logits of `nodes` (ascending, each once) with full neighbourhoods and no dropout, in order and
+  // in parts that keep eval_memory_bytes. kInvalidArgument for nodes in another order or not in the
+  // graph; kAborted when `alive`, called at least every 100 ms of work, returns false.
+  Status Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,
+                 const std::function<bool()>& alive, const LogitsConsumer& consume);
+  // Share of the running prediction that is done, 0 to 1; for its `alive`.
+  double predicted() const;
 
  private:
   class Impl;

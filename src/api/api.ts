@@ -5,8 +5,14 @@ import { GnndError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Datasets } from '../datasets/datasets.ts';
 import type { CacheReports } from '../jobs/cache-reports.ts';
+import type { Checkpoints } from '../jobs/checkpoints.ts';
 import type { Jobs } from '../jobs/jobs.ts';
+import { checkpointHandlers } from './checkpoint-handlers.ts';
 import { datasetHandlers } from './dataset-handlers.ts';
+import {
+  CheckpointService,
+  file_gnnd_v1_checkpoint_service,
+} from './gen/gnnd/v1/checkpoint_service_pb.ts';
 import { DatasetService, file_gnnd_v1_dataset_service } from './gen/gnnd/v1/dataset_service_pb.ts';
 import { file_gnnd_v1_host_service, HostService } from './gen/gnnd/v1/host_service_pb.ts';
 import { file_gnnd_v1_job_service, JobService } from './gen/gnnd/v1/job_service_pb.ts';
@@ -34,6 +40,7 @@ import type { Sleep } from './wait.ts';
 /** What the API shows and acts on. */
 export interface ApiBackend {
   readonly jobs: Jobs;
+  readonly checkpoints: Checkpoints;
   readonly datasets: Datasets;
   readonly cacheReports: CacheReports;
   readonly host: HostView;
@@ -71,7 +78,7 @@ export interface ApiServer {
   close(deadlineMs: number): Promise<void>;
 }
 
-const ownServices = [JobService, DatasetService, HostService] as const;
+const ownServices = [JobService, CheckpointService, DatasetService, HostService] as const;
 
 /** Every method that is served, for metrics that start at 0. */
 export const rpcMethods: readonly RpcMethod[] = [
@@ -119,6 +126,10 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
   rpc.add(
     JobService,
     jobHandlers({ jobs: backend.jobs, pages, clock: options.clock, sleep, admit: gate.admit }),
+  );
+  rpc.add(
+    CheckpointService,
+    checkpointHandlers({ checkpoints: backend.checkpoints, admit: gate.admit }),
   );
   rpc.add(
     DatasetService,
@@ -193,6 +204,7 @@ function stoppingError(): GnndError {
 function addReflection(rpc: RpcServer): void {
   const handlers = createReflection([
     file_gnnd_v1_job_service,
+    file_gnnd_v1_checkpoint_service,
     file_gnnd_v1_dataset_service,
     file_gnnd_v1_host_service,
     file_grpc_health_v1_health,

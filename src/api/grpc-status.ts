@@ -54,6 +54,7 @@ export const reasonStatuses: Readonly<Record<ErrorReason, ReasonStatus>> = {
   REQUEST_ID_REUSED: { code: status.ALREADY_EXISTS, detail: none },
   JOB_STATE_CONFLICT: { code: status.FAILED_PRECONDITION, detail: precondition },
   DATASET_NOT_READY: { code: status.FAILED_PRECONDITION, detail: precondition },
+  DATASET_CHANGED: { code: status.FAILED_PRECONDITION, detail: precondition },
   PLAN_INFEASIBLE: { code: status.FAILED_PRECONDITION, detail: precondition },
   REVISION_COMPACTED: { code: status.OUT_OF_RANGE, detail: none },
   REVISION_IN_FUTURE: { code: status.OUT_OF_RANGE, detail: none },

@@ -6,9 +6,9 @@ import { gnnctlExit } from '../base/exit-codes.ts';
 import { ApiError } from './client.ts';
 import { CliError, exitCodeOfStatus } from './exit.ts';
 import { waitFor } from './interrupt.ts';
+import { createProgress } from './progress.ts';
 import type { Session } from './session.ts';
-import { bar, createLiveRegion, padStart, printable } from './terminal.ts';
-import { formatDuration, formatPercent } from './units.ts';
+import { printable } from './terminal.ts';
 
 /** Waiting for long work of the daemon, with its progress on stderr. */
 
@@ -35,7 +35,7 @@ export async function waitForOperation(
       let current = operation;
       let lostAtMs: number | null = null;
       while (!current.done) {
-        progress.show(current);
+        progress.show(current.progress, current.message);
         signal.throwIfAborted();
         try {
           const request = { name: operation.name, timeoutMs: BigInt(pollTimeoutMs) };
@@ -50,7 +50,7 @@ export async function waitForOperation(
           await sleep(retryDelayMs, signal);
         }
       }
-      progress.show(current);
+      progress.done(current.result.case === 'response');
       return current;
     } finally {
       progress.close();
@@ -67,47 +67,4 @@ function operationFailure(title: string, error: OperationError): CliError {
   );
   const exitCode = exitCodeOfStatus(error.code) || gnnctlExit.FAILURE;
   return new CliError(exitCode, `${title} failed: ${printable(error.message)}`, details);
-}
-
-interface Progress {
-  show(operation: Operation): void;
-  lost(): void;
-  close(): void;
-}
-
-/** A bar on a terminal; else a line for each new message. */
-function createProgress(session: Session, title: string): Progress {
-  const { stderr, clock } = session.io;
-  if (session.isQuiet) return { show: () => {}, lost: () => {}, close: () => {} };
-  const startMs = clock.monotonicMs();
-  if (!stderr.isTty) {
-    let shown = '';
-    return {
-      show({ message, done }) {
-        const line = done ? `${title}: done` : `${title}: ${printable(message)}`;
-        if (line === shown || (message === '' && !done)) return;
-        shown = line;
-        session.say(line);
-      },
-      lost: () => session.say('connection to the daemon lost; trying again'),
-      close: () => {},
-    };
-  }
-  const region = createLiveRegion(stderr);
-  const draw = (share: number, text: string) => {
-    const width = Math.max(10, Math.min(30, stderr.columns() - 60));
-    const spent = formatDuration(clock.monotonicMs() - startMs);
-    const drawnBar = session.errorStyle.cyan(bar(share, width, session.glyphs));
-    const percent = padStart(formatPercent(share, 0), 5);
-    region.draw([`${title}  ${drawnBar} ${percent}  ${padStart(spent, 7)}  ${text}`]);
-  };
-  let share = 0;
-  return {
-    show({ progress, message, done, result }) {
-      share = done && result.case === 'response' ? 1 : progress;
-      draw(share, done ? '' : printable(message));
-    },
-    lost: () => draw(share, 'connection lost; trying again'),
-    close: () => region.close(),
-  };
 }

@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
 import { gnnctlExit } from '../base/exit-codes.ts';
 import { addCacheCommands } from './cache-commands.ts';
+import { addCheckpointCommands } from './checkpoint-commands.ts';
 import { addCompletion } from './completion.ts';
 import { addDatasetCommands } from './dataset-commands.ts';
 import { addDoctor } from './doctor.ts';
@@ -37,6 +38,7 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<number
   addJobCommands(program, run);
   addDatasetCommands(program, run);
   addCacheCommands(program, run);
+  addCheckpointCommands(program, run);
   addHostCommands(program, run);
   addDoctor(program, run);
   addVersion(program, run);

@@ -4,6 +4,7 @@ import type {
   ExecutorOptions,
   LoopEnd,
   NativeCode,
+  PredictOptions,
   RankOptions,
   RankTimes,
   TrainerOptions,
@@ -15,20 +16,23 @@ import type {
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 2;
+export const protocolVersion = 3;
 
-/** Descriptors an executor inherits; a task has no segment. */
+/** Descriptors an executor inherits; a task has no segment, but may have an output. */
 export const segmentFd = 3;
+export const outputFd = 3;
 export const topologyFd = 4;
 
 /** Work outside a job's crew: one function, one answer. */
 export type Task =
   | { readonly role: 'RANK'; readonly options: RankOptions }
-  | { readonly role: 'CACHE_REPORT'; readonly options: CacheReportOptions };
+  | { readonly role: 'CACHE_REPORT'; readonly options: CacheReportOptions }
+  | { readonly role: 'PREDICT'; readonly options: PredictOptions };
 
 export type TaskAnswer =
   | { readonly role: 'RANK'; readonly value: RankTimes }
-  | { readonly role: 'CACHE_REPORT'; readonly value: CacheReport };
+  | { readonly role: 'CACHE_REPORT'; readonly value: CacheReport }
+  | { readonly role: 'PREDICT' };
 
 /** Down, once, as the first message. */
 export type StartMessage = {

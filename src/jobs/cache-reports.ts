@@ -111,6 +111,7 @@ async function reportOf(
         cores: [],
         topologyFd: fd,
         logPath: join(stateDir, 'log', 'cache-report.log'),
+        threads: 1,
         instructionSet: native.hostInstructionSet(),
         signal,
       },

@@ -385,6 +385,22 @@ export interface CacheReport {
   }[];
 }
 
+export interface PredictOptions {
+  readonly dataset: DatasetLocation;
+  readonly model: ModelOptions;
+  /** In manifest order, padding included. */
+  readonly parameters: Float32Array;
+  readonly nodes: 'ALL' | 'VAL' | 'TEST';
+  /** Means over neighbours are weighted by the dataset's edge weights. */
+  readonly weightedMeans: boolean;
+  readonly threads: number;
+  /** Bound on hidden layers' rows; 0 = 1 GiB. */
+  readonly memoryBytes: number;
+  readonly topologyFd: number;
+  /** Receives frames (native/train/prediction_stream.h). */
+  readonly outputFd: number;
+}
+
 export type LoopEnd = 'COMPLETE' | 'STOPPED';
 
 /** gnnd_core.node: no torch, no CUDA; for the daemon and Samplers. */
@@ -450,4 +466,7 @@ export interface CoreAddon {
 /** gnnd_train.node: libtorch; for Trainers. */
 export interface TrainAddon {
   trainerRun(options: TrainerOptions): Promise<LoopEnd>;
+
+  /** Logits and classes of nodes with full neighbourhoods. ABORTED when nobody reads them. */
+  modelPredict(options: PredictOptions): Promise<void>;
 }

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
-import type { ModelManifest } from '../native/contract.ts';
+import { messageOf } from '../base/errors.ts';
+import type { ModelManifest, ModelOptions, ParameterTensor } from '../native/contract.ts';
 
 /**
  * Checkpoints (docs/formats/checkpoint.md): a folder with model.safetensors (last epoch),
@@ -27,9 +29,11 @@ export function safetensorsOf(
   let at = 0;
   for (const tensor of manifest.tensors) {
     const bytes = 4 * tensor.rows * Math.max(1, tensor.cols);
-    const matrix = tensor.cols === 0 ? [tensor.rows] : [tensor.rows, tensor.cols];
-    const shape = tensor.leadingOne ? [1, ...matrix] : matrix;
-    header[tensor.name] = { dtype: 'F32', shape, data_offsets: [at, at + bytes] };
+    header[tensor.name] = {
+      dtype: 'F32',
+      shape: shapeOf(tensor),
+      data_offsets: [at, at + bytes],
+    };
     at += bytes;
   }
   const json = JSON.stringify(header);
@@ -43,7 +47,8 @@ export function safetensorsOf(
 export interface CheckpointFiles {
   readonly last: Float32Array;
   readonly best: Float32Array;
-  /** What MANIFEST.json says beside the files' digests. */
+  readonly model: ModelOptions;
+  /** What MANIFEST.json says beside the model and the files' digests. */
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
@@ -71,7 +76,11 @@ export function writeCheckpoint(
         parametersSha256: parametersSha256(manifest, data),
       };
     }
-    const text = JSON.stringify({ format: 1, ...files.facts, files: digests }, null, 2);
+    const text = JSON.stringify(
+      { format: 1, ...files.facts, model: files.model, files: digests },
+      null,
+      2,
+    );
     writeFileAtomic(join(temporary, 'MANIFEST.json'), [`${text}\n`]);
     rmSync(folder, { recursive: true, force: true });
     renameSync(temporary, folder);
@@ -80,6 +89,81 @@ export function writeCheckpoint(
     rmSync(temporary, { recursive: true, force: true });
     throw error;
   }
+}
+
+/** Which epoch's parameters: that of the best validation accuracy, or the last one. */
+export type CheckpointKind = 'BEST' | 'LAST';
+
+/** One file of a checkpoint folder, whole and checked. */
+export interface CheckpointFile {
+  readonly path: string;
+  readonly bytes: Buffer;
+  readonly sha256: string;
+  readonly parametersSha256: string;
+  readonly model: ModelOptions;
+  /** In the order of the file. */
+  readonly tensors: readonly { readonly name: string; readonly shape: readonly number[] }[];
+}
+
+/** Throws a sentence that names the file when it is missing, or not what was written there. */
+export async function readCheckpoint(
+  folder: string,
+  kind: CheckpointKind,
+): Promise<CheckpointFile> {
+  const name = kind === 'BEST' ? 'best.safetensors' : 'model.safetensors';
+  const path = join(folder, name);
+  try {
+    const facts: CheckpointFacts = JSON.parse(
+      await readFile(join(folder, 'MANIFEST.json'), 'utf8'),
+    );
+    const written = facts.files[name];
+    const bytes = await readFile(path);
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    if (written?.sha256 !== sha256) throw new Error('its SHA-256 is not the one in MANIFEST.json');
+    const { tensors } = splitSafetensors(bytes);
+    const { parametersSha256 } = written;
+    return { path, bytes, sha256, parametersSha256, model: facts.model, tensors };
+  } catch (error) {
+    throw new Error(`the checkpoint ${path} cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** What this module reads of MANIFEST.json. */
+interface CheckpointFacts {
+  readonly model: ModelOptions;
+  readonly files: Readonly<Record<string, { sha256: string; parametersSha256: string }>>;
+}
+
+/** The parameter vector; throws when the file's tensors are not those of the manifest. */
+export function parametersOf(manifest: ModelManifest, { path, bytes }: CheckpointFile) {
+  const vector = new Float32Array(manifest.numFloats);
+  const { tensors, data } = splitSafetensors(bytes);
+  const wanted = manifest.tensors.map((tensor) => ({ name: tensor.name, shape: shapeOf(tensor) }));
+  if (JSON.stringify(tensors) !== JSON.stringify(wanted)) {
+    throw new Error(`the checkpoint ${path} does not hold the tensors of its job's model`);
+  }
+  let at = 0;
+  for (const target of tensorBytes(manifest, vector)) {
+    target.set(data.subarray(at, at + target.length));
+    at += target.length;
+  }
+  return vector;
+}
+
+/** Of a file that safetensorsOf wrote: tensors lie in the header's order. */
+function splitSafetensors(bytes: Buffer) {
+  const dataAt = 8 + Number(bytes.readBigUInt64LE(0));
+  const header: Record<string, { shape: readonly number[] }> = JSON.parse(
+    bytes.toString('utf8', 8, dataAt),
+  );
+  const { __metadata__: _, ...entries } = header;
+  const tensors = Object.entries(entries).map(([name, { shape }]) => ({ name, shape }));
+  return { tensors, data: bytes.subarray(dataAt) };
+}
+
+function shapeOf({ rows, cols, leadingOne }: ParameterTensor): readonly number[] {
+  const matrix = cols === 0 ? [rows] : [rows, cols];
+  return leadingOne ? [1, ...matrix] : matrix;
 }
 
 function tensorBytes(manifest: ModelManifest, parameters: Float32Array): readonly Uint8Array[] {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { type EndMessage, endMessageOf, type StartMessage } from '../executor/protocol.ts';
 
@@ -13,8 +14,11 @@ export interface SpawnOptions {
   readonly start: StartMessage;
   /** Receives stdout and stderr; a file, so that no slow reader can ever block an executor. */
   readonly logPath: string;
-  /** Become descriptors 3 and 4 of the child; stay the caller's. A task has no segment. */
-  readonly segmentFd: number | null;
+  /**
+   * Become descriptors 3 and 4 of the child; stay the caller's. A task has no segment; OUTPUT gives
+   * it a socket to write to.
+   */
+  readonly segmentFd: number | 'OUTPUT' | null;
   readonly topologyFd: number;
   readonly threads: number;
   readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512';
@@ -31,6 +35,8 @@ export interface ExitStatus {
 export interface ExecutorProcess {
   readonly pid: number;
   readonly logPath: string;
+  /** What it writes to its OUTPUT; null without one. */
+  readonly output: Readable | null;
   /** Resolves when the process has been reaped; never rejects. */
   readonly exited: Promise<ExitStatus>;
   kill(): void;
@@ -45,8 +51,9 @@ const entry = fileURLToPath(new URL('../../dist/executor/main.js', import.meta.u
 export function spawnExecutor(options: SpawnOptions): Promise<ExecutorProcess> {
   mkdirSync(dirname(options.logPath), { recursive: true });
   const log = openSync(options.logPath, 'a', 0o640);
+  const third = options.segmentFd === 'OUTPUT' ? 'pipe' : (options.segmentFd ?? 'ignore');
   const child = spawn(process.execPath, ['--no-warnings', entry, String(process.pid)], {
-    stdio: ['ignore', log, log, options.segmentFd ?? 'ignore', options.topologyFd, 'ipc'],
+    stdio: ['ignore', log, log, third, options.topologyFd, 'ipc'],
     serialization: 'advanced',
     env: executorEnvironment(options),
   });
@@ -77,6 +84,7 @@ function watch(child: ChildProcess, options: SpawnOptions): ExecutorProcess {
   return {
     pid: child.pid ?? 0,
     logPath: options.logPath,
+    output: options.segmentFd === 'OUTPUT' ? (child.stdio[3] as Readable) : null,
     exited,
     kill: () => void child.kill('SIGKILL'),
   };

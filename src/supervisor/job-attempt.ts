@@ -1,5 +1,4 @@
-import { closeSync, existsSync, mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -20,6 +19,7 @@ import type {
 } from './attempt-types.ts';
 import { parametersSha256, writeCheckpoint } from './checkpoint.ts';
 import { Crew, type Seat } from './crew.ts';
+import { prepareFeatures } from './features.ts';
 import { JobCache } from './job-cache.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
 import { epochReportOf, isAlive, type Look, progressOf } from './progress.ts';
@@ -127,7 +127,14 @@ export class JobAttempt {
       const { native } = this.#deps;
       const { spec, dataset } = this.input;
       this.#layout = layoutOf(native, spec, dataset.counts);
-      this.#dataset = { ...dataset, featuresPath: await this.#features() };
+      const { datasetDigest, cacheFolder } = this.input;
+      const featuresPath = await prepareFeatures(native, {
+        standardize: spec.features.standardize,
+        datasetFolder: dataset.folder,
+        datasetDigest,
+        folder: cacheFolder,
+      });
+      this.#dataset = { ...dataset, featuresPath };
       const byWeight = spec.sampling.algorithm === 'KHOP_WEIGHTED';
       const topologyFd = await native.topologyCreate(this.#dataset, byWeight);
       if (this.#ended || this.#stopping) {
@@ -266,18 +273,6 @@ export class JobAttempt {
   #requireLayout(): JobLayout {
     if (this.#layout === null) throw new Error('the attempt was not prepared');
     return this.#layout;
-  }
-
-  /** Path of the standardised features, made when it is not there yet; '' for the raw ones. */
-  async #features(): Promise<string> {
-    const { spec, dataset, datasetDigest, cacheFolder } = this.input;
-    if (!spec.features.standardize) return '';
-    mkdirSync(cacheFolder, { recursive: true });
-    const path = join(cacheFolder, `${datasetDigest.slice(0, 32)}-standardized.npy`);
-    if (!existsSync(path)) {
-      await this.#deps.native.datasetStandardize(join(dataset.folder, 'features.npy'), path);
-    }
-    return path;
   }
 
   #makeCrew(
@@ -446,9 +441,11 @@ export class JobAttempt {
     const { jobId, uid, spec, datasetDigest, checkpointFolder } = this.input;
     const { testAccuracyLast, testAccuracyBest, bestEpoch, bestValAccuracy } = result;
     try {
-      writeCheckpoint(checkpointFolder, this.#requireLayout().manifest, {
+      const { manifest, model } = this.#requireLayout();
+      writeCheckpoint(checkpointFolder, manifest, {
         last,
         best,
+        model,
         facts: {
           job: jobId,
           uid,

@@ -90,6 +90,7 @@ export class JobCache {
         cores: devices[0]?.cores ?? [],
         topologyFd,
         logPath: join(logFolder, 'rank.log'),
+        threads: 1,
         instructionSet: this.#native.hostInstructionSet(),
         signal: this.#abort.signal,
       },

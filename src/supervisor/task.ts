@@ -1,6 +1,6 @@
 import { protocolVersion, type Task, type TaskAnswer } from '../executor/protocol.ts';
 import type { NativeCode } from '../native/contract.ts';
-import { spawnExecutor } from './executor-process.ts';
+import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 
 /** One piece of native work in a child process of its own: started, heard, reaped. */
 
@@ -8,6 +8,8 @@ export interface TaskOptions {
   readonly cores: readonly number[];
   readonly topologyFd: number;
   readonly logPath: string;
+  /** Of libraries that read it when they load. */
+  readonly threads: number;
   readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512';
   /** Kills the process; the task then rejects with code ABORTED. */
   readonly signal: AbortSignal;
@@ -25,24 +27,71 @@ export class TaskError extends Error {
 
 /** Resolves or rejects (with a TaskError) once the process has been reaped. */
 export async function runTask(task: Task, options: TaskOptions): Promise<TaskAnswer> {
-  const aborted = () => new TaskError('ABORTED', `${task.role} was stopped`);
-  if (options.signal.aborted) throw aborted();
-  const process = await spawnExecutor({
-    start: { kind: 'start', version: protocolVersion, cores: options.cores, ...task },
-    logPath: options.logPath,
-    segmentFd: null,
-    topologyFd: options.topologyFd,
-    threads: 1,
-    instructionSet: options.instructionSet,
+  const process = await spawnTask(task, options, null);
+  return await answerOf(task, process, options.signal);
+}
+
+/**
+ * What the task writes to its output, as it comes; nothing is read ahead of the consumer. Ends or
+ * throws as `runTask` does; a consumer that leaves earlier has the process killed and reaped.
+ */
+export async function* streamTask(
+  task: Task,
+  options: TaskOptions,
+): AsyncGenerator<Buffer, void, void> {
+  const process = await spawnTask(task, options, 'OUTPUT');
+  const answer = answerOf(task, process, options.signal);
+  // Awaited below; until then a failure is no unhandled one.
+  answer.catch(() => {});
+  try {
+    try {
+      if (process.output !== null) yield* process.output;
+    } catch (error) {
+      // A broken stream is a dead process: why it died is the answer's to say.
+      await answer;
+      throw error;
+    }
+    await answer;
+  } finally {
+    process.kill();
+    await process.exited;
+  }
+}
+
+function spawnTask(
+  task: Task,
+  { cores, logPath, topologyFd, threads, instructionSet, signal }: TaskOptions,
+  segmentFd: 'OUTPUT' | null,
+): Promise<ExecutorProcess> {
+  if (signal.aborted) throw stopped(task);
+  return spawnExecutor({
+    start: { kind: 'start', version: protocolVersion, cores, ...task },
+    logPath,
+    segmentFd,
+    topologyFd,
+    threads,
+    instructionSet,
   });
+}
+
+/** Kills the process when `signal` says so. */
+async function answerOf(
+  task: Task,
+  process: ExecutorProcess,
+  signal: AbortSignal,
+): Promise<TaskAnswer> {
   const kill = () => process.kill();
-  options.signal.addEventListener('abort', kill);
-  if (options.signal.aborted) kill();
-  const { said, code, signal, logTail } = await process.exited;
-  options.signal.removeEventListener('abort', kill);
+  signal.addEventListener('abort', kill);
+  if (signal.aborted) kill();
+  const { said, code, signal: deadly, logTail } = await process.exited;
+  signal.removeEventListener('abort', kill);
   if (said?.kind === 'answered') return said.answer;
-  if (options.signal.aborted) throw aborted();
+  if (signal.aborted) throw stopped(task);
   if (said?.kind === 'failed') throw new TaskError(said.code, said.message);
-  const how = signal === null ? `exited with ${code}` : `died of ${signal}`;
+  const how = deadly === null ? `exited with ${code}` : `died of ${deadly}`;
   throw new TaskError('INTERNAL', `${task.role} (pid ${process.pid}) ${how}: ${logTail}`);
+}
+
+function stopped(task: Task): TaskError {
+  return new TaskError('ABORTED', `${task.role} was stopped`);
 }

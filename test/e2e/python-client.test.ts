@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { CheckpointService } from '../../src/api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
@@ -87,7 +88,7 @@ test('a generic client lists the services by reflection and calls one', async (c
   const script = join(pythonScripts, 'generic_client.py');
   const args = [daemon.address, HostService.typeName, 'ListDevices', '{}'];
   const seen = JSON.parse(await python(context, script, args));
-  const ours = [JobService, DatasetService, HostService];
+  const ours = [JobService, CheckpointService, DatasetService, HostService];
   expect(seen.services).toEqual(
     expect.arrayContaining([
       ...ours.map(({ typeName }) => typeName),

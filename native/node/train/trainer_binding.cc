@@ -7,6 +7,7 @@
 #include "core/run/trainer_loop.h"
 #include "node/executor_options.h"
 #include "node/run_on_thread.h"
+#include "node/train/bindings.h"
 #include "train/torch_work.h"
 
 // A Trainer's life: mirrors `trainerRun` of contract.ts.
@@ -105,6 +106,7 @@ Napi::Value TrainerRun(const Napi::CallbackInfo& info) {
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("trainerRun", Napi::Function::New(env, TrainerRun));
+  DefinePredict(env, exports);
   return exports;
 }
 

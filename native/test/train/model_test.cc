@@ -309,14 +309,26 @@ TEST_CASE("prediction equals the dense reference on full neighbourhoods, however
     options.labels = fixture.labels;
     options.topology = fixture.graph.view();
     if (c.weighted) options.edge_weights = edge_weights;
-    const std::vector<int64_t> nodes = {14, 0, 33, 9, 21, 33};
-    const std::vector<int64_t> rows = {4, 1, 3, 0, 2, 3};  // of the record's seeds
+    const std::vector<uint32_t> nodes = {0, 9, 14, 21, 33};
+    const std::vector<int64_t> rows = {1, 0, 4, 2, 3};  // of the record's seeds
     for (const uint64_t memory : {uint64_t{0}, uint64_t{6000}, uint64_t{1}}) {
       options.eval_memory_bytes = memory;
       auto work = TorchWork::Create(options);
       REQUIRE(work.ok());
-      std::vector<float> logits(nodes.size() * c.spec.out_dim);
-      REQUIRE((*work)->Predict(fixture.parameters, nodes, [] { return true; }, logits).ok());
+      std::vector<float> logits;
+      double progress = 0;
+      const auto alive = [&] {
+        CHECK((*work)->predicted() >= progress);
+        progress = (*work)->predicted();
+        return true;
+      };
+      const auto append = [&](std::span<const uint32_t> part, const float* part_logits) {
+        logits.insert(logits.end(), part_logits, part_logits + part.size() * c.spec.out_dim);
+        return Status::Ok();
+      };
+      REQUIRE((*work)->Predict(fixture.parameters, nodes, alive, append).ok());
+      REQUIRE(logits.size() == nodes.size() * c.spec.out_dim);
+      CHECK((*work)->predicted() == doctest::Approx(1));
       const auto mine = at::from_blob(
           logits.data(), {static_cast<int64_t>(nodes.size()), c.spec.out_dim}, at::kFloat);
       const auto order = at::tensor(rows, at::kLong);

@@ -171,10 +171,14 @@ Status ExportModel(const Folder& folder, const Export& model, const TrainOptions
     if (!tensor.is_bias) continue;
     for (uint64_t i = 0; i < tensor.size(); ++i) parameters[tensor.offset + i] += normal(*random);
   }
-  std::vector<int64_t> nodes(kNodes);
+  std::vector<uint32_t> nodes(kNodes);
   for (uint32_t v = 0; v < kNodes; ++v) nodes[v] = v;
-  std::vector<float> logits(uint64_t{kNodes} * kClasses);
-  GNND_TRY((*work)->Predict(parameters, nodes, [] { return true; }, logits));
+  std::vector<float> logits;
+  const auto append = [&](std::span<const uint32_t> part, const float* part_logits) {
+    logits.insert(logits.end(), part_logits, part_logits + part.size() * kClasses);
+    return Status::Ok();
+  };
+  GNND_TRY((*work)->Predict(parameters, nodes, [] { return true; }, append));
   std::filesystem::create_directories(folder);
   WriteSafetensors(folder / "model.safetensors", manifest, parameters);
   WriteNpy<float>(folder / "logits.npy", "<f4", logits, kClasses);

@@ -262,15 +262,18 @@ TEST_CASE("sampled attention and PinSAGE learn a planted partition") {
 TEST_CASE("prediction refuses nodes that are not in the graph and gives up when told to") {
   const Partition data(100, 4, 8, 13);
   Loop loop(data.Options(ModelType::kGraphSage));
-  std::vector<float> logits(4);
-  const auto predict = [&](int64_t node, bool alive) {
-    const std::vector<int64_t> nodes = {node};
-    return loop.work().Predict(loop.parameters(), nodes, [alive] { return alive; }, logits).code();
+  Code taken = Code::kOk;
+  const auto predict = [&](std::vector<uint32_t> nodes, bool alive) {
+    const auto take = [&](std::span<const uint32_t>, const float*) { return Status(taken, ""); };
+    return loop.work().Predict(loop.parameters(), nodes, [alive] { return alive; }, take).code();
   };
-  CHECK(predict(100, true) == Code::kInvalidArgument);
-  CHECK(predict(-1, true) == Code::kInvalidArgument);
-  CHECK(predict(3, false) == Code::kAborted);
-  CHECK(predict(3, true) == Code::kOk);
+  CHECK(predict({100}, true) == Code::kInvalidArgument);
+  CHECK(predict({3, 3}, true) == Code::kInvalidArgument);
+  CHECK(predict({4, 3}, true) == Code::kInvalidArgument);
+  CHECK(predict({3}, false) == Code::kAborted);
+  CHECK(predict({3}, true) == Code::kOk);
+  taken = Code::kIo;
+  CHECK(predict({3}, true) == Code::kIo);
 }
 
 TEST_CASE("a gradient depends on its batch alone, not on batches before it") {

@@ -2,6 +2,11 @@ import { status } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ApiBackend } from '../../../src/api/api.ts';
 import {
+  type CheckpointKind,
+  CheckpointService,
+  type PredictionNodes,
+} from '../../../src/api/gen/gnnd/v1/checkpoint_service_pb.ts';
+import {
   DatasetService,
   type FeatureDtype,
   type ImportFormat,
@@ -19,7 +24,7 @@ import type { CreateJob, ListJobs } from '../../../src/jobs/jobs.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import { createFakeJobs, jobRecord } from '../../support/api-fakes.ts';
 import { type CallError, failureOf } from './client.ts';
-import { fakeDatasets, startApi, type TestApi } from './server.ts';
+import { fakeCheckpoints, fakeDatasets, startApi, type TestApi } from './server.ts';
 
 let running: TestApi | null = null;
 afterEach(async () => {
@@ -32,6 +37,7 @@ async function start(changes: Partial<ApiBackend> = {}): Promise<TestApi> {
 }
 
 const job = JobService.method;
+const checkpoint = CheckpointService.method;
 const dataset = DatasetService.method;
 const host = HostService.method;
 const operationName = { name: 'operations/op-1' };
@@ -50,6 +56,11 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [job.watchJob, drain(client.stream(job.watchJob, { name: 'jobs/mine', untilTerminal: true }))],
     [job.streamLogs, drain(client.stream(job.streamLogs, { name: 'jobs/mine' }))],
     [job.getJobPlan, client.call(job.getJobPlan, { name: 'jobs/mine' })],
+    [checkpoint.listCheckpoints, client.call(checkpoint.listCheckpoints, { name: 'jobs/mine' })],
+    [
+      checkpoint.exportCheckpoint,
+      drain(client.stream(checkpoint.exportCheckpoint, { name: 'jobs/mine' })),
+    ],
     [dataset.importDataset, client.call(dataset.importDataset, { datasetId: 'a', source: '/a' })],
     [dataset.getDataset, client.call(dataset.getDataset, { name: 'datasets/cora' })],
     [dataset.listDatasets, client.call(dataset.listDatasets, {})],
@@ -60,7 +71,9 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [host.getHost, client.call(host.getHost, {})],
     [host.listDevices, client.call(host.listDevices, {})],
   ];
-  const all = [JobService, DatasetService, HostService].flatMap((service) => service.methods);
+  const all = [JobService, CheckpointService, DatasetService, HostService].flatMap(
+    (service) => service.methods,
+  );
   expect(calls.map(([method]) => method)).toEqual(all);
   return new Map(calls.map(([method, call]) => [method.name, call]));
 }
@@ -73,6 +86,7 @@ function throwing(error: unknown): ApiBackend {
   const handler = { get: () => fail };
   return {
     jobs: new Proxy(createFakeJobs(), handler),
+    checkpoints: new Proxy({} as ApiBackend['checkpoints'], handler),
     datasets: new Proxy({} as ApiBackend['datasets'], handler),
     cacheReports: new Proxy({} as ApiBackend['cacheReports'], handler),
     host: new Proxy({} as ApiBackend['host'], handler),
@@ -88,7 +102,7 @@ describe('every handler', () => {
     }
     expect(
       api.events.filter((event) => event.kind === 'handled').map((event) => event.code),
-    ).toEqual(Array(16).fill('OK'));
+    ).toEqual(Array(18).fill('OK'));
   });
 
   it.each(errorReasons)('tells a client %s with exactly one ErrorInfo', async (reason) => {
@@ -327,6 +341,23 @@ describe('requests', () => {
     }
   });
 
+  it('of an export name every unknown number', async () => {
+    const { client } = await start();
+    const request = {
+      name: 'jobs/mine',
+      kind: 7 as CheckpointKind,
+      predictions: 8 as PredictionNodes,
+    };
+    const call = (async () => {
+      for await (const _ of client.stream(checkpoint.exportCheckpoint, request));
+    })();
+    const failure = await failureOf(call);
+    expect(failure.fields?.fieldViolations.map((violation) => violation.field)).toEqual([
+      'kind',
+      'predictions',
+    ]);
+  });
+
   it('of an import are checked in full before anything is read', async () => {
     const { client } = await start();
     const formats = { format: 99 as ImportFormat, featureDtype: 98 as FeatureDtype };
@@ -352,6 +383,58 @@ describe('requests', () => {
       await client.call(dataset.waitOperation, { ...operationName, timeoutMs });
     }
     expect(waits).toEqual([10_000, 5, 60_000]);
+  });
+});
+
+describe('CheckpointService', () => {
+  it('tells all of a checkpoint', async () => {
+    const { client } = await start();
+    const { checkpoints } = await client.call(checkpoint.listCheckpoints, { name: 'jobs/mine' });
+    expect(checkpoints).toMatchObject([
+      {
+        job: 'jobs/mine',
+        kind: 1,
+        epoch: 2,
+        valAccuracy: 0.5,
+        testAccuracy: 0.25,
+        path: '/state/best.safetensors',
+        bytes: 3n,
+        sha256: 'a'.repeat(64),
+        parametersSha256: 'b'.repeat(64),
+        tensors: [{ name: 'convs.0.att', shape: [1n, 2n, 4n] }],
+      },
+    ]);
+  });
+
+  it('asks for the best model alone unless told otherwise, and streams what it gets', async () => {
+    const asked: unknown[] = [];
+    const fake = fakeCheckpoints();
+    const exportNoted: typeof fake.export = (request, signal) => {
+      asked.push(request);
+      return fake.export(request, signal);
+    };
+    const { client } = await start({ checkpoints: { ...fake, export: exportNoted } });
+    const parts: unknown[] = [];
+    const requests = [
+      { name: 'jobs/mine' },
+      { name: 'jobs/mine', kind: 2, predictions: 4, memoryBytes: 2n ** 33n },
+    ];
+    for (const request of requests) {
+      const stream = client.stream(checkpoint.exportCheckpoint, request);
+      for await (const { part } of stream) parts.push(part);
+    }
+    expect(asked).toEqual([
+      { jobId: 'mine', kind: 'BEST', predictions: 'NONE', memoryBytes: 0 },
+      { jobId: 'mine', kind: 'LAST', predictions: 'TEST', memoryBytes: 2 ** 33 },
+    ]);
+    expect(parts.slice(0, 6)).toMatchObject([
+      { case: 'checkpoint', value: { job: 'jobs/mine' } },
+      { case: 'file', value: { name: 'model.safetensors', bytes: 3n } },
+      { case: 'data', value: Buffer.from('abc') },
+      { case: 'progress', value: { progress: 0.5, message: 'predicting all nodes' } },
+      { case: 'file', value: { name: 'export.json', bytes: 2n } },
+      { case: 'data', value: Buffer.from('{}') },
+    ]);
   });
 });
 

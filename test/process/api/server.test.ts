@@ -110,7 +110,8 @@ describe('WatchJob', () => {
 });
 
 describe('health', () => {
-  const services = ['', 'gnnd.v1.JobService', 'gnnd.v1.DatasetService', 'gnnd.v1.HostService'];
+  const names = ['JobService', 'CheckpointService', 'DatasetService', 'HostService'];
+  const services = ['', ...names.map((name) => `gnnd.v1.${name}`)];
   const { check, watch } = Health.method;
 
   it('serves when the daemon is ready, and not before or after', async () => {
@@ -164,6 +165,7 @@ describe('reflection', () => {
       if (response?.case !== 'listServicesResponse') throw new Error(`got ${response?.case}`);
       expect(response.value.service.map((one) => one.name)).toEqual([
         'gnnd.v1.JobService',
+        'gnnd.v1.CheckpointService',
         'gnnd.v1.DatasetService',
         'gnnd.v1.HostService',
         'grpc.health.v1.Health',
@@ -392,7 +394,7 @@ describe('metrics of calls', () => {
       { kind: 'handled', ...common, code: 'NotFound', reason: 'JOB_NOT_FOUND' },
     ]);
     expect(rpcMethods).toContainEqual(common);
-    expect(rpcMethods).toHaveLength(16 + 2 + 2);
+    expect(rpcMethods).toHaveLength(18 + 2 + 2);
   });
 
   it('tell a passed deadline apart from a cancelled call', async () => {

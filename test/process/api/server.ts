@@ -48,6 +48,49 @@ const emptyCacheReports: ApiBackend['cacheReports'] = {
   report: ({ dataset }) => Promise.resolve({ dataset, digest: '', samplings: [] }),
 };
 
+/** A checkpoint of one tensor, and an export of two files. */
+export function fakeCheckpoints(): ApiBackend['checkpoints'] {
+  const checkpoint = {
+    jobId: 'mine',
+    kind: 'BEST',
+    epoch: 2,
+    valAccuracy: 0.5,
+    testAccuracy: 0.25,
+    file: {
+      path: '/state/best.safetensors',
+      size: 3,
+      sha256: 'a'.repeat(64),
+      parametersSha256: 'b'.repeat(64),
+      model: {
+        type: 'GRAPHSAGE',
+        layers: 2,
+        inDim: 4,
+        hiddenDim: 8,
+        outDim: 2,
+        dropout: 0,
+        inputDropout: 0,
+        heads: 1,
+        attentionDropout: 0,
+        activation: 'RELU',
+        normalization: 'NONE',
+        residual: false,
+      },
+      tensors: [{ name: 'convs.0.att', shape: [1, 2, 4] }],
+    },
+  } as const;
+  return {
+    list: () => Promise.resolve([checkpoint]),
+    async *export() {
+      yield { kind: 'checkpoint', checkpoint };
+      yield { kind: 'file', name: 'model.safetensors', bytes: 3 };
+      yield { kind: 'data', bytes: Buffer.from('abc') };
+      yield { kind: 'progress', share: 0.5, message: 'predicting all nodes' };
+      yield { kind: 'file', name: 'export.json', bytes: 2 };
+      yield { kind: 'data', bytes: Buffer.from('{}') };
+    },
+  };
+}
+
 export function fakeDatasets(): ApiBackend['datasets'] {
   return {
     import: () => operationRecord(),
@@ -70,6 +113,7 @@ export async function startApi(
   const events: RpcEvent[] = [];
   const backend = {
     jobs,
+    checkpoints: fakeCheckpoints(),
     datasets: fakeDatasets(),
     cacheReports: emptyCacheReports,
     host: hostView,

@@ -14,7 +14,8 @@ import { afterAll, describe, expect, it } from 'vitest';
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const exporter = process.env['GNND_PYG_EXPORT'] ?? join(root, 'build/native/gnnd_pyg_export');
 const python = process.env['GNND_PYTHON'] ?? join(root, '.venv/bin/python');
-const environment = { ...process.env, PYTHONPATH: join(root, '.cache/pyg') };
+const packages = process.env['GNND_PYG'] ?? join(root, '.cache/pyg');
+const environment = { ...process.env, PYTHONPATH: packages };
 
 function missing(): string | undefined {
   if (!existsSync(exporter)) return `${exporter} is not built`;

@@ -1,6 +1,8 @@
 """Loads checkpoints into torch_geometric's models and compares logits.
 
-usage: pyg_compat.py DIR        DIR as gnnd_pyg_export writes it
+usage: pyg_compat.py DIR                    DIR as gnnd_pyg_export writes it
+       pyg_compat.py DATASET EXPORT...      a dataset's folder, and exports of all its nodes as
+                                            gnnctl checkpoint export writes them
 
 Prints one JSON line a model: {"name", "error"}, the largest absolute difference of a logit. Exits
 with 1 when one exceeds 1e-4 or a state dict does not fit.
@@ -29,7 +31,9 @@ def load_safetensors(path):
     data = path.read_bytes()
     start = 8 + int.from_bytes(data[:8], "little")
     state = {}
-    for name, entry in json.loads(data[8:start]).items():
+    header = json.loads(data[8:start])
+    header.pop("__metadata__", None)
+    for name, entry in header.items():
         begin, end = (start + offset for offset in entry["data_offsets"])
         values = np.frombuffer(data[begin:end], dtype="<f4").reshape(entry["shape"])
         state[name] = torch.from_numpy(values.copy())
@@ -50,23 +54,74 @@ def build(spec):
     return kind(spec["in"], spec["hidden"], spec["layers"], spec["out"], **options).eval()
 
 
-def main(folder):
-    indptr = np.load(folder / "graph" / "indptr.npy").astype(np.int64)
-    sources = np.load(folder / "graph" / "indices.npy").astype(np.int64)
-    targets = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    edge_index = torch.from_numpy(np.stack([sources, targets]))
-    x = torch.from_numpy(np.load(folder / "graph" / "features.npy"))
-    failed = False
-    for path in sorted(folder.glob("*/model.json")):
-        model = build(json.loads(path.read_text()))
-        model.load_state_dict(load_safetensors(path.parent / "model.safetensors"))
+CLASSES = {
+    "GRAPHSAGE": "GraphSAGE",
+    "PINSAGE": "GraphSAGE",
+    "GCN": "GCN",
+    "GAT": "GAT",
+    "GATV2": "GAT",
+}
+
+
+def spec_of(export):
+    """What `build` takes, from export.json."""
+    model = export["model"]
+    return {
+        "class": CLASSES[model["type"]],
+        "in": model["in_dim"],
+        "hidden": model["hidden_dim"],
+        "layers": model["layers"],
+        "out": model["out_dim"],
+        "heads": model["heads"],
+        "act": model["activation"].lower(),
+        "norm": model["normalization"].lower(),
+        "residual": model["residual"],
+        "v2": model["type"] == "GATV2",
+        "project": model["type"] == "PINSAGE",
+    }
+
+
+def standardized(x):
+    """Every column with mean 0 and deviation 1, in float64."""
+    wide = x.astype(np.float64)
+    return ((wide - wide.mean(axis=0)) / (wide.std(axis=0) + 1e-12)).astype(np.float32)
+
+
+class Graph:
+    """indptr.npy, indices.npy (in-neighbours by row) and features.npy of a folder."""
+
+    def __init__(self, folder):
+        indptr = np.load(folder / "indptr.npy").astype(np.int64)
+        sources = np.load(folder / "indices.npy").astype(np.int64)
+        targets = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        self.edge_index = torch.from_numpy(np.stack([sources, targets]))
+        self.features = np.load(folder / "features.npy")
+
+    def compare(self, folder, spec, standardize=False):
+        """Prints the model's line; answers whether it agrees."""
+        model = build(spec)
+        model.load_state_dict(load_safetensors(folder / "model.safetensors"))
+        x = standardized(self.features) if standardize else self.features
         with torch.no_grad():
-            expected = model(x, edge_index).numpy()
-        error = float(np.abs(np.load(path.parent / "logits.npy") - expected).max())
-        failed = failed or not error <= TOLERANCE
-        print(json.dumps({"name": path.parent.name, "error": error}))
-    return 1 if failed else 0
+            expected = model(torch.from_numpy(x), self.edge_index).numpy()
+        error = float(np.abs(np.load(folder / "logits.npy") - expected).max())
+        print(json.dumps({"name": folder.name, "error": error}))
+        return error <= TOLERANCE
+
+
+def main(folder, *exports):
+    agree = []
+    if exports:
+        graph = Graph(folder)
+        for path in exports:
+            export = json.loads((path / "export.json").read_text())
+            agree.append(graph.compare(path, spec_of(export), export["standardized_features"]))
+    else:
+        graph = Graph(folder / "graph")
+        for path in sorted(folder.glob("*/model.json")):
+            agree.append(graph.compare(path.parent, json.loads(path.read_text())))
+    return 0 if all(agree) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1])))
+    sys.exit(main(*map(pathlib.Path, sys.argv[1:])))

@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import {
+  parametersOf,
   parametersSha256,
+  readCheckpoint,
   safetensorsOf,
   writeCheckpoint,
 } from '../../../src/supervisor/checkpoint.ts';
@@ -16,6 +18,20 @@ const manifest = {
   ],
   numFloats: 32,
 };
+const model = {
+  type: 'GRAPHSAGE',
+  layers: 1,
+  inDim: 3,
+  hiddenDim: 4,
+  outDim: 2,
+  dropout: 0,
+  inputDropout: 0,
+  heads: 1,
+  attentionDropout: 0,
+  activation: 'RELU',
+  normalization: 'NONE',
+  residual: false,
+} as const;
 // Padding between tensors holds rubbish: it must not reach a file or a digest.
 const parameters = Float32Array.from({ length: 32 }, (_, i) => i + 0.5);
 
@@ -64,7 +80,12 @@ test('the digest of parameters is that of the tensors alone', () => {
 test('a checkpoint folder appears whole and replaces an older one', () => {
   const target = join(folder, 'checkpoint');
   for (const job of ['one', 'two']) {
-    writeCheckpoint(target, manifest, { last: parameters, best: parameters, facts: { job } });
+    writeCheckpoint(target, manifest, {
+      last: parameters,
+      best: parameters,
+      model,
+      facts: { job },
+    });
   }
   expect(readdirSync(target).sort()).toEqual([
     'MANIFEST.json',
@@ -84,12 +105,47 @@ test('a checkpoint that cannot be written leaves nothing behind', () => {
   writeCheckpoint(join(folder, 'not-a-folder'), manifest, {
     last: parameters,
     best: parameters,
+    model,
     facts: {},
   });
   // A file stands where a folder is needed.
   const blocked = join(folder, 'not-a-folder', 'MANIFEST.json', 'checkpoint');
   expect(() =>
-    writeCheckpoint(blocked, manifest, { last: parameters, best: parameters, facts: {} }),
+    writeCheckpoint(blocked, manifest, { last: parameters, best: parameters, model, facts: {} }),
   ).toThrow(/ENOTDIR/);
   expect(existsSync(target)).toBe(false);
+});
+
+test('a checkpoint is read as it was written, and its parameters without the padding', async () => {
+  const last = parameters.map((value) => -value);
+  writeCheckpoint(folder, manifest, { last, best: parameters, model, facts: {} });
+  for (const [kind, written] of [
+    ['BEST', parameters],
+    ['LAST', last],
+  ] as const) {
+    const file = await readCheckpoint(folder, kind);
+    expect(file.bytes).toEqual(readFileSync(file.path));
+    expect(file.parametersSha256).toBe(parametersSha256(manifest, written));
+    expect(file.model).toEqual(model);
+    expect(file.tensors).toEqual([
+      { name: 'a.weight', shape: [2, 3] },
+      { name: 'a.bias', shape: [2] },
+    ]);
+    const read = parametersOf(manifest, file);
+    const tensors = (vector: Float32Array) => [...vector.slice(0, 6), ...vector.slice(16, 18)];
+    expect(tensors(read)).toEqual(tensors(written));
+    expect([...read.slice(6, 16), ...read.slice(18)].every((value) => value === 0)).toBe(true);
+  }
+});
+
+test('a checkpoint that is missing, damaged or of another model is refused by name', async () => {
+  await expect(readCheckpoint(folder, 'BEST')).rejects.toThrow(/best.safetensors.*ENOENT/);
+  writeCheckpoint(folder, manifest, { last: parameters, best: parameters, model, facts: {} });
+  const other = { ...manifest, tensors: manifest.tensors.slice(0, 1) };
+  const file = await readCheckpoint(folder, 'LAST');
+  expect(() => parametersOf(other, file)).toThrow(/model.safetensors does not hold the tensors/);
+  const bytes = readFileSync(file.path);
+  bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
+  writeFileSync(file.path, bytes);
+  await expect(readCheckpoint(folder, 'LAST')).rejects.toThrow(/model.safetensors.*SHA-256/);
 });

@@ -1,0 +1,80 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+// Processes that benchmarks talk to, and a daemon of their own.
+
+const answerTimeoutMs = 180_000;
+
+/** What a command prints, trimmed; throws with its errors when it fails. */
+export function output(command, args) {
+  const result = spawnSync(command, args, { encoding: 'utf8', maxBuffer: 1 << 26 });
+  if (result.status !== 0) throw new Error(`${command} ${args.join(' ')}: ${result.stderr}`);
+  return result.stdout.trim();
+}
+
+/** A child that answers with lines of JSON. */
+export class LineChild {
+  constructor(command, args, env = {}, stderr = 'inherit') {
+    const stdio = ['pipe', 'pipe', stderr];
+    this.process = spawn(command, args, { stdio, env: { ...process.env, ...env } });
+    this.lines = createInterface({ input: this.process.stdout })[Symbol.asyncIterator]();
+  }
+
+  /** The next line; throws when there is none in time. */
+  async next() {
+    let timer;
+    const late = new Promise((_, fail) => {
+      timer = setTimeout(() => fail(new Error('no answer in time')), answerTimeoutMs);
+    });
+    const line = await Promise.race([this.lines.next(), late]).finally(() => clearTimeout(timer));
+    if (line.done) throw new Error('ended without an answer');
+    return JSON.parse(line.value);
+  }
+
+  ask(command) {
+    this.process.stdin.write(`${command}\n`);
+    return this.next();
+  }
+
+  end() {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
+    const ended = new Promise((done) => this.process.once('exit', done));
+    this.process.kill('SIGTERM');
+    return ended;
+  }
+}
+
+/** `gnnd serve` on two CPU devices, with its state in a folder of the caller's. */
+export class Daemon {
+  /** Resolves when it takes jobs. */
+  async start(folder) {
+    if (!existsSync('dist/main.js')) throw new Error('dist/main.js is missing: npm run setup');
+    const args = ['serve', '--state-dir', join(folder, 'state'), '--cpu-devices', '2'];
+    this.address = `unix:${join(folder, 'gnnd.sock')}`;
+    args.push('--listen', this.address, '--metrics-listen', '127.0.0.1:0');
+    this.child = new LineChild(process.execPath, ['dist/main.js', ...args], {}, 'ignore');
+    this.metrics = (await this.child.next()).metrics;
+  }
+
+  /** Arguments of `node` that run gnnctl on this daemon. */
+  command(...args) {
+    return ['dist/cli/main.js', '--address', this.address, ...args];
+  }
+
+  gnnctl(...args) {
+    return output(process.execPath, this.command(...args));
+  }
+
+  /** A job that SUCCEEDED, as proto JSON. */
+  succeeded(id) {
+    const job = JSON.parse(this.gnnctl('job', 'get', id, '--output', 'json'));
+    if (job.state !== 'JOB_STATE_SUCCEEDED') throw new Error(`${id}: ${job.state} ${job.message}`);
+    return job;
+  }
+
+  async end() {
+    await this.child?.end();
+  }
+}
