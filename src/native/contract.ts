@@ -117,6 +117,10 @@ export interface SegmentSpec {
   readonly trainNodes: number;
   readonly evaluation: 'NONE' | 'LAST_EPOCH' | 'EVERY_EPOCH';
   readonly lowWater: number;
+  /** Evaluations without improvement that end the job; 0 = never. Needs EVERY_EPOCH. */
+  readonly stopPatience: number;
+  /** Share by which an accuracy must exceed the reference (early_stop.h). */
+  readonly stopMinDelta: number;
 }
 
 /** An open segment; closed explicitly. */
@@ -209,10 +213,13 @@ export interface SegmentSnapshot {
   /** Committed groups. */
   readonly version: number;
   readonly committedBatches: number;
+  /** Of `epochsToTrain`. */
   readonly totalBatches: number;
+  /** All epochs, or fewer once an evaluation has stopped the job. */
+  readonly epochsToTrain: number;
   readonly epoch: number;
   readonly epochsCommitted: number;
-  /** All batches and the last evaluation. */
+  /** All batches that are to be trained and the last evaluation. */
   readonly complete: boolean;
   readonly evaluating: boolean;
   /** READY batches. */

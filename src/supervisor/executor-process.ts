@@ -3,6 +3,7 @@ import { closeSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type EndMessage, endMessageOf, type StartMessage } from '../executor/protocol.ts';
+import type { Determinism } from '../spec/job-spec.ts';
 
 /**
  * One child process: spawn, say start, hear its end, reap. Must be used from the main thread only:
@@ -18,6 +19,7 @@ export interface SpawnOptions {
   readonly topologyFd: number;
   readonly threads: number;
   readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512';
+  readonly determinism: Determinism;
 }
 
 export interface ExitStatus {
@@ -100,11 +102,14 @@ function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
     OMP_WAIT_POLICY: 'passive',
     OMP_DYNAMIC: 'false',
     MKL_DYNAMIC: 'false',
-    // Without it MKL may split a sum differently for another layout or thread count.
-    ...(options.instructionSet === 'SCALAR'
-      ? { MKL_CBWR: 'COMPATIBLE' }
-      : { MKL_CBWR: `${options.instructionSet},STRICT` }),
+    ...(options.determinism === 'RELAXED' ? {} : reproducibleMkl(options.instructionSet)),
   };
+}
+
+/** Without it MKL may split a sum differently for another layout or thread count. */
+function reproducibleMkl(instructionSet: SpawnOptions['instructionSet']): { MKL_CBWR: string } {
+  if (instructionSet === 'SCALAR') return { MKL_CBWR: 'COMPATIBLE' };
+  return { MKL_CBWR: `${instructionSet},STRICT` };
 }
 
 function tailOf(path: string): string {

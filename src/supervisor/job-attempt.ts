@@ -387,7 +387,7 @@ export class JobAttempt {
 
   #reportEpochs(crew: Crew, snapshot: SegmentSnapshot): void {
     const { native } = this.#deps;
-    while (this.#reported.length < this.input.spec.training.epochs) {
+    while (this.#reported.length < snapshot.epochsToTrain) {
       const epoch = native.segmentEpoch(crew.segment, this.#reported.length);
       if (!epoch.committed || epoch.evaluation === null) return;
       if (epoch.ledgerDigest !== epoch.expectedLedgerDigest) {
@@ -413,7 +413,7 @@ export class JobAttempt {
       pids: crew.pids,
       epochs,
       batchesPerEpoch: this.#requireLayout().batchesPerEpoch,
-      current: this.#deps.native.segmentEpoch(crew.segment, Math.min(snapshot.epoch, epochs - 1)),
+      current: this.#deps.native.segmentEpoch(crew.segment, snapshot.epoch),
       lastReport: this.#reported.at(-1) ?? null,
       startedMs: this.#startedMs,
     });
@@ -437,6 +437,7 @@ export class JobAttempt {
       testAccuracyBest: bestReport.testAccuracy,
       bestEpoch: best.at,
       bestValAccuracy: bestReport.valAccuracy,
+      epochs: this.#reported.length,
     };
     this.#writeCheckpoint(last.data, best.data, result);
     this.#deps.emit({ kind: 'completed', result });
@@ -444,7 +445,7 @@ export class JobAttempt {
 
   #writeCheckpoint(last: Float32Array, best: Float32Array, result: JobResult): void {
     const { jobId, uid, spec, datasetDigest, checkpointFolder } = this.input;
-    const { testAccuracyLast, testAccuracyBest, bestEpoch, bestValAccuracy } = result;
+    const { testAccuracyLast, testAccuracyBest, bestEpoch, bestValAccuracy, epochs } = result;
     try {
       writeCheckpoint(checkpointFolder, this.#requireLayout().manifest, {
         last,
@@ -458,6 +459,7 @@ export class JobAttempt {
           testAccuracyBest,
           bestEpoch,
           bestValAccuracy,
+          epochs,
         },
       });
       const bytes = 2 * last.byteLength;

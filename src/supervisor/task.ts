@@ -34,6 +34,7 @@ export async function runTask(task: Task, options: TaskOptions): Promise<TaskAns
     topologyFd: options.topologyFd,
     threads: 1,
     instructionSet: options.instructionSet,
+    determinism: 'STRICT',
   });
   const kill = () => process.kill();
   options.signal.addEventListener('abort', kill);
