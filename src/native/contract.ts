@@ -52,7 +52,7 @@ export interface SamplingOptions {
     readonly length: number;
     readonly restartProb: number;
   };
-  /** Batches that share random numbers; read for LABOR only. */
+  /** Batches for which a node keeps its random number; read for LABOR only. */
   readonly laborWindow: number;
   /** Edge weights 1/sqrt((d_u+1)(d_v+1)) and self weights, for GCN. */
   readonly gcnWeights: boolean;

@@ -37,7 +37,7 @@ export const integerLimits = {
   walkLength: { min: 1, max: 64 },
   /** As fanouts; 0 neighbours would be no layer. */
   neighbors: { min: 1, max: 4096 },
-  /** Batches that share random numbers; beyond a few hundred an epoch repeats itself. */
+  /** Batches that a random number lasts; beyond a few hundred an epoch repeats itself. */
   dependencyWindow: { min: 1, max: 65_536 },
   /** The batch key keeps 24 bits for the epoch; a million leaves room for reserved epochs. */
   epochs: { min: 1, max: 1_000_000 },

@@ -250,7 +250,8 @@ export const WalkSpecSchema: GenMessage<WalkSpec> = /*@__PURE__*/
  */
 export type LaborSpec = Message<"gnnd.v1.LaborSpec"> & {
   /**
-   * Batches in a row that share their random numbers, 1 to 65,536. Default 1: independent.
+   * Batches for which a node keeps its random number, 1 to 65,536; a share of one over it of the
+   * nodes finds another with each batch. Default 1: batches are independent.
    *
    * @generated from field: optional int32 dependency_window = 1;
    */
@@ -1016,7 +1017,7 @@ export type JobProgress = Message<"gnnd.v1.JobProgress"> & {
   edgesPerSecond: number;
 
   /**
-   * Expected milliseconds to the end; 0 = unknown.
+   * Expected milliseconds to the end of all planned epochs; 0 = unknown.
    *
    * @generated from field: int64 remaining_ms = 10;
    */
