@@ -8,10 +8,11 @@
 // npm-deps-2016, GraphSAGE, dropout 0.5, Adam 0.003; every contestant has both cores. gnnd: a job
 // on two CPU devices, its default staleness unless given, in strict determinism, which is what is
 // compared, and relaxed, to see what strictness costs; peers promise neither and have no staleness.
-// Every other round goes in reverse order. Peers: two threads in one process, and one thread beside one worker process that
-// samples. Every round each trains a new model for `epochs` epochs; the first epoch of each is
-// warm-up and is not counted. Accuracy is exact (full neighbourhoods) for all: if a peer's last
-// validation accuracy is more than 3 points from gnnd's in the median, the run says so and fails.
+// Peers: two threads in one process, and one thread beside one worker process that samples. Every
+// round each trains a new model for `epochs` epochs, every other round in reverse order; the first
+// epoch of each is warm-up and is not counted. Accuracy is exact (full neighbourhoods) for all: if
+// another's last validation accuracy is more than 3 points from strict gnnd's in the median, the
+// run says so and fails.
 //
 // gnnd evaluates after every epoch and no batch of the next is trained meanwhile, so two figures
 // are compared: an epoch with its evaluation, and without (less the evaluation's own time).

@@ -135,7 +135,7 @@ test.each([
   expect(modelsOf(job)).toEqual(modelsOf(undisturbed));
 });
 
-test('Samplers and Trainers killed on the way, also while they evaluate, change no end', async () => {
+test('executors killed on the way, also while they evaluate, change no end', async () => {
   await daemon.createJob('killed', spec(crew(2, 2)));
   const killed = new Set<number>();
   const kill = (role: ExecutorRole, pid: number) => {

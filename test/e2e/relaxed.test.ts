@@ -72,7 +72,7 @@ function expectEveryBatchOnce(job: Job): void {
   }
 }
 
-test('a relaxed job leaves MKL its choice, commits every batch once and learns as well', async () => {
+test('a relaxed job leaves MKL its choice, commits each batch once, learns as well', async () => {
   const strict = await run('strict');
   const relaxed = await run('relaxed', Determinism.RELAXED);
   expect(strict.job.effectiveSpec?.training?.determinism).toBe(Determinism.STRICT);
