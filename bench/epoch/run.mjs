@@ -3,14 +3,16 @@
 //
 //   node bench/epoch/run.mjs [--rounds 3] [--epochs 6] [--fanouts 10,10] [--batch 1024]
 //                            [--hidden 256] [--staleness S]
-//                            [--peers dgl,dgl-i32,graphbolt,graphbolt-i32]
+//                            [--peers dgl,dgl-i32,graphbolt,graphbolt-i32 | none]
 //
 // npm-deps-2016, GraphSAGE, dropout 0.5, Adam 0.003; every contestant has both cores. gnnd: a job
-// on two CPU devices, strict determinism (its only mode), its default staleness unless given;
-// peers have none. Peers: two threads in one process, and one thread beside one worker process that
-// samples. Every round each trains a new model for `epochs` epochs; the first epoch of each is
-// warm-up and is not counted. Accuracy is exact (full neighbourhoods) for all: if a peer's last
-// validation accuracy is more than 3 points from gnnd's in the median, the run says so and fails.
+// on two CPU devices, its default staleness unless given, in strict determinism, which is what is
+// compared, and relaxed, to see what strictness costs; peers promise neither and have no staleness.
+// Peers: two threads in one process, and one thread beside one worker process that samples. Every
+// round each trains a new model for `epochs` epochs, every other round in reverse order; the first
+// epoch of each is warm-up and is not counted. Accuracy is exact (full neighbourhoods) for all: if
+// another's last validation accuracy is more than 3 points from strict gnnd's in the median, the
+// run says so and fails.
 //
 // gnnd evaluates after every epoch and no batch of the next is trained meanwhile, so two figures
 // are compared: an epoch with its evaluation, and without (less the evaluation's own time).
@@ -37,64 +39,93 @@ const epochs = Number(options.epochs);
 const accuracyTolerance = 3;
 const folder = mkdtempSync(join(tmpdir(), 'gnnd-bench-epoch-'));
 
-class Gnnd {
-  name = 'gnnd';
-  daemon = new Daemon();
-
+/** The daemon that both modes share. */
+class WatchedDaemon extends Daemon {
   async start(dataset) {
-    await this.daemon.start(folder);
-    this.daemon.gnnctl('dataset', 'import', '--id', 'npm', '--quiet', dataset);
+    if (this.child !== undefined) return;
+    await super.start(folder);
+    this.gnnctl('dataset', 'import', '--id', 'npm', '--quiet', dataset);
   }
 
-  /** Seconds of evaluation so far, all Trainers; the series go with the job. */
-  async evaluationSeconds() {
-    const text = await (await fetch(`http://${this.daemon.metrics}/metrics`)).text();
-    const series = text.matchAll(/^gnnd_stage_seconds_total\{[^}]*stage="V"[^}]*\} (\S+)/gm);
-    return [...series].reduce((sum, [, value]) => sum + Number(value), 0);
+  /** What the job has taken so far, all executors; null before and after, when it has no series. */
+  async look() {
+    const text = await (await fetch(`http://${this.metrics}/metrics`)).text();
+    const sum = (series) =>
+      [...text.matchAll(series)].reduce((total, [, value]) => total + Number(value), 0);
+    const finished = sum(/^gnnd_epochs_total\{[^}]*\} (\S+)/gm);
+    if (finished === 0) return null;
+    return {
+      finished,
+      evaluation: sum(/^gnnd_stage_seconds_total\{[^}]*stage="V"[^}]*\} (\S+)/gm),
+      cpu: sum(/^gnnd_executor_cpu_seconds_total\{[^}]*\} (\S+)/gm),
+    };
+  }
+
+  /** Once, though both modes end it: a second signal would cut its orderly end short. */
+  end() {
+    this.ended ??= super.end();
+    return this.ended;
+  }
+}
+
+/** Jobs on the daemon that both modes share. */
+class Gnnd {
+  constructor(daemon, determinism) {
+    this.daemon = daemon;
+    this.determinism = determinism;
+    this.name = `gnnd, ${determinism.toLowerCase()}`;
+  }
+
+  start(dataset) {
+    return this.daemon.start(dataset);
   }
 
   async run(round) {
-    const id = `epoch-${round}`;
+    const { daemon, determinism } = this;
+    const id = `${determinism.toLowerCase()}-${round}`;
     const spec = {
       dataset: 'npm',
       model: { type: 'GRAPHSAGE', hidden_dim: Number(options.hidden), dropout: 0.5 },
       sampling: { fanouts: options.fanouts.split(',').map(Number) },
-      training: { epochs, batch_size: Number(options.batch), random_seed: round },
+      training: { epochs, batch_size: Number(options.batch), random_seed: round, determinism },
       resources: { devices: 2 },
     };
     if (options.staleness !== undefined) spec.training.staleness = Number(options.staleness);
     const file = join(folder, `${id}.json`);
     const job = { api_version: 'gnnd/v1', kind: 'Job', metadata: { name: id }, spec };
     writeFileSync(file, JSON.stringify(job));
-    this.daemon.gnnctl('job', 'create', '-f', file, '--quiet');
-    const wait = this.daemon.command('job', 'wait', id, '--quiet');
+    daemon.gnnctl('job', 'create', '-f', file, '--quiet');
+    const wait = daemon.command('job', 'wait', id, '--quiet');
     const waiting = spawn(process.execPath, wait, { stdio: 'ignore' });
     let ended = false;
     const end = new Promise((done) => waiting.once('exit', done)).then(() => (ended = true));
-    let evaluationSeconds = 0;
+    const looks = [];
     while (!ended) {
-      evaluationSeconds = Math.max(evaluationSeconds, await this.evaluationSeconds());
+      looks.push(await daemon.look());
       await Promise.race([end, new Promise((done) => setTimeout(done, 100))]);
     }
-    return this.#answerOf(id, evaluationSeconds);
+    const seen = looks.filter((look) => look !== null);
+    return this.#answerOf(id, seen[0], seen.at(-1));
   }
 
-  #answerOf(id, evaluationSeconds) {
+  #answerOf(id, first, last) {
     const job = this.daemon.succeeded(id);
     // An epoch lasts from its first claim, which is at the end of the epoch before, to its last
     // commit: from the second on it holds the evaluation of the one before.
     const seconds = job.epochs.map(({ durationMs }) => Number(durationMs) / 1000);
-    const evaluation = evaluationSeconds / epochs;
+    const evaluation = last.evaluation / last.finished;
     return {
       epoch_s: seconds.map((value) => value - evaluation),
       evaluation_s: seconds.map(() => evaluation),
+      // Processor time with evaluations, which another process's load changes least.
+      cpu_s: (last.cpu - first.cpu) / (last.finished - first.finished),
       val: job.epochs.map(({ valAccuracy }) => valAccuracy * 100),
       test: job.epochs.map(({ testAccuracy }) => testAccuracy * 100),
     };
   }
 
-  async end() {
-    await this.daemon.end();
+  end() {
+    return this.daemon.end();
   }
 }
 
@@ -149,6 +180,8 @@ function lineOf(name, answers) {
     epoch_s: median(counted('epoch_s')),
     evaluation_s: median(counted('evaluation_s')),
     epoch_with_evaluation_s: median(withEvaluation),
+    // Peers do not tell.
+    cpu_s: answers[0].cpu_s === undefined ? null : median(answers.map(({ cpu_s: cpu }) => cpu)),
     val_accuracy: median(answers.map(({ val }) => val.at(-1))),
     test_accuracy: median(answers.map(({ test }) => test.at(-1))),
     machine: `${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} cores`,
@@ -158,10 +191,11 @@ function lineOf(name, answers) {
 }
 
 function report(lines) {
-  const [gnnd, ...peers] = lines;
-  const best = (key) => Math.min(...peers.map((line) => line[key]));
-  gnnd.speed_up = best('epoch_s') / gnnd.epoch_s;
-  gnnd.speed_up_with_evaluation = best('epoch_with_evaluation_s') / gnnd.epoch_with_evaluation_s;
+  const [gnnd, relaxed, ...peers] = lines;
+  gnnd.strict_cost = gnnd.epoch_s / relaxed.epoch_s - 1;
+  gnnd.strict_cost_with_evaluation =
+    gnnd.epoch_with_evaluation_s / relaxed.epoch_with_evaluation_s - 1;
+  gnnd.strict_cost_cpu = gnnd.cpu_s / relaxed.cpu_s - 1;
   const print = (cells) =>
     process.stdout.write(
       `${cells[0].padEnd(36)}${cells
@@ -169,38 +203,55 @@ function report(lines) {
         .map((c) => c.padStart(12))
         .join('')}\n`,
     );
-  print(['', 'epoch s', 'evaluation', 'both', 'val %', 'test %']);
+  print(['', 'epoch s', 'evaluation', 'both', 'CPU s', 'val %', 'test %']);
   for (const line of lines) {
-    const numbers = [line.epoch_s, line.evaluation_s, line.epoch_with_evaluation_s];
+    const numbers = [line.epoch_s, line.evaluation_s, line.epoch_with_evaluation_s, line.cpu_s];
     const accuracies = [line.val_accuracy, line.test_accuracy].map((value) => value.toFixed(1));
-    print([line.name, ...numbers.map((value) => value.toFixed(3)), ...accuracies]);
+    print([line.name, ...numbers.map((value) => value?.toFixed(3) ?? '-'), ...accuracies]);
   }
+  const percent = (share) => `${(100 * share).toFixed(1)} %`;
   process.stdout.write(
-    `gnnd against the best peer: ${gnnd.speed_up.toFixed(2)} x, with evaluation ` +
-      `${gnnd.speed_up_with_evaluation.toFixed(2)} x; ${gnnd.epochs_counted} epochs each, strict ` +
-      `determinism; ${gnnd.machine}, commit ${gnnd.commit}, load ${gnnd.load}\n`,
+    `strictness costs ${percent(gnnd.strict_cost)} of a relaxed epoch, with evaluation ` +
+      `${percent(gnnd.strict_cost_with_evaluation)}, in processor time ` +
+      `${percent(gnnd.strict_cost_cpu)} (goal: at most 5 %); ` +
+      `${gnnd.epochs_counted} epochs each; ${gnnd.machine}, commit ${gnnd.commit}, ` +
+      `load ${gnnd.load}\n`,
   );
+  if (peers.length > 0) reportPeers(gnnd, peers);
   mkdirSync('build/bench', { recursive: true });
   appendFileSync(
     'build/bench/epoch.jsonl',
     lines.map((line) => `${JSON.stringify(line)}\n`).join(''),
   );
-  const apart = peers.filter(
+  const apart = [relaxed, ...peers].filter(
     (line) => Math.abs(line.val_accuracy - gnnd.val_accuracy) > accuracyTolerance,
   );
   for (const line of apart) process.stdout.write(`${line.name} does not learn the same\n`);
   return apart.length === 0;
 }
 
+function reportPeers(gnnd, peers) {
+  const best = (key) => Math.min(...peers.map((line) => line[key]));
+  gnnd.speed_up = best('epoch_s') / gnnd.epoch_s;
+  gnnd.speed_up_with_evaluation = best('epoch_with_evaluation_s') / gnnd.epoch_with_evaluation_s;
+  process.stdout.write(
+    `gnnd, strict, against the best peer: ${gnnd.speed_up.toFixed(2)} x, with evaluation ` +
+      `${gnnd.speed_up_with_evaluation.toFixed(2)} x\n`,
+  );
+}
+
 async function main() {
-  for (const needed of ['dist/main.js', '.cache/peers/dgl/bin/python']) {
+  const names = options.peers === 'none' ? [] : options.peers.split(',');
+  const python = names.length === 0 ? [] : ['.cache/peers/dgl/bin/python'];
+  for (const needed of ['dist/main.js', ...python]) {
     if (existsSync(needed)) continue;
     throw new Error(`${needed} is missing: node deploy/setup.mjs --bench; bench/peers/setup.sh`);
   }
   const dataset = output('python3', ['bench/peers/graphs.py', 'npm-deps-2016']);
-  const names = options.peers.split(',');
+  const daemon = new WatchedDaemon();
   const contestants = [
-    new Gnnd(),
+    new Gnnd(daemon, 'STRICT'),
+    new Gnnd(daemon, 'RELAXED'),
     ...names.map((name) => new Peer(name, dataset, 2, 0)),
     ...names.map((name) => new Peer(name, dataset, 1, 1)),
   ];
@@ -216,14 +267,19 @@ async function main() {
     for (const contestant of contestants) {
       await contestant.start(dataset).then(
         () => answers.set(contestant, []),
-        (error) => process.stderr.write(`left out: ${contestant.name}: ${error.message}\n`),
+        (error) => {
+          if (contestant instanceof Gnnd) throw error;
+          process.stderr.write(`left out: ${contestant.name}: ${error.message}\n`);
+        },
       );
     }
     for (let round = 1; round <= Number(options.rounds); round++) {
-      for (const [contestant, found] of answers) {
+      const turns = [...answers];
+      for (const [contestant, found] of round % 2 === 1 ? turns : turns.reverse()) {
         try {
           found.push(await contestant.run(round));
         } catch (error) {
+          if (contestant instanceof Gnnd) throw error;
           process.stderr.write(`left out: ${contestant.name}: ${error.message}\n`);
           answers.delete(contestant);
         }

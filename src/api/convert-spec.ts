@@ -76,6 +76,11 @@ function trainingFromProto(training: pb.TrainingSpec): Training {
       warmupEpochs: lrSchedule.warmupEpochs,
     },
     threadsPerTrainer: training.threadsPerTrainer,
+    earlyStop: training.earlyStop && {
+      patienceEpochs: training.earlyStop.patienceEpochs,
+      minDelta: training.earlyStop.minDelta,
+    },
+    determinism: enumName(pb.Determinism, training.determinism),
   };
 }
 
@@ -149,6 +154,7 @@ export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
         ...training.lrSchedule,
         type: numberOf(pb.LrScheduleType, training.lrSchedule.type),
       },
+      determinism: numberOf(pb.Determinism, training.determinism),
     },
     resources: resources && {
       devices: resources.devices,

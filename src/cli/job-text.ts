@@ -99,11 +99,14 @@ export function policyText(policy: number): string {
   return shortName(PlacementPolicySchema, policy);
 }
 
-/** `3/10`; empty before the first epoch is known. Lists leave out the reports of epochs. */
+/**
+ * `3/10`; empty before the first epoch is known; `7/10` of a job that stopped early. Lists leave
+ * out the reports of epochs.
+ */
 export function epochText(job: Job): string {
   const epochs = job.progress?.epochs || specOf(job)?.training?.epochs || 0;
   if (epochs === 0) return '';
-  if (job.state === JobState.SUCCEEDED) return `${epochs}/${epochs}`;
+  if (job.state === JobState.SUCCEEDED) return `${job.result?.epochs ?? epochs}/${epochs}`;
   const finished = Math.max(job.epochs.length, job.progress?.epoch ?? 0);
   const current = job.state === JobState.RUNNING ? finished + 1 : finished;
   return `${Math.min(current, epochs)}/${epochs}`;

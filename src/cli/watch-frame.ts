@@ -172,6 +172,7 @@ function endLines(job: Job, { style, glyphs }: FrameOptions): readonly string[] 
     return [
       `${style.green(glyphs.check)} test accuracy ${style.bold(best)} at the best validation ` +
         `(epoch ${result.bestEpoch + 1}), ${last} at the last`,
+      ...(job.message === '' ? [] : [`  ${printable(job.message)}`]),
       `  checkpoint ${printable(result.checkpointDir)}`,
     ];
   }
@@ -196,7 +197,8 @@ export function changeLine(job: Job, nowMs: number): string {
   const state = [paintState(job.state, createStyle(false)), phaseText(job.phase)];
   const parts = [timeOf(nowMs), idOf(job.name), state.filter((text) => text !== '').join(', ')];
   if (job.state === JobState.SUCCEEDED && job.result !== undefined) {
-    parts.push(`test accuracy ${formatPercent(job.result.testAccuracyBest)}`);
+    const accuracy = formatPercent(job.result.testAccuracyBest);
+    parts.push(`test accuracy ${accuracy}`, printable(job.message));
   } else if (job.state !== JobState.RUNNING) {
     parts.push(reasonText(job.reason), printable(job.message));
   }

@@ -46,7 +46,7 @@ export interface CacheReports {
 export interface CacheReportsOptions {
   readonly store: Store;
   readonly native: CoreAddon;
-  readonly host: Omit<ResolveContext, 'trainNodes' | 'hasEdgeWeights'>;
+  readonly host: Pick<ResolveContext, 'deviceNames' | 'smallestDeviceCores'>;
   /** Its log folder takes the children's logs. */
   readonly stateDir: string;
 }
@@ -63,6 +63,7 @@ export function createCacheReports(options: CacheReportsOptions): CacheReports {
       const specs = specsOf(request, {
         ...options.host,
         trainNodes: dataset.numTrain,
+        valNodes: dataset.numVal,
         hasEdgeWeights: hasEdgeWeights(dataset),
       });
       const samplings: { sampling: JobSpec['sampling']; report: CacheReport }[] = [];

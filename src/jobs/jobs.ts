@@ -182,11 +182,12 @@ function resolveOrThrow(
   input: JobSpecInput,
   dataset: DatasetRecord | null,
 ): JobSpec {
-  const trainNodes = dataset?.state === 'READY' ? dataset.numTrain : null;
+  const ready = dataset?.state === 'READY' ? dataset : null;
   const resolution = resolveJobSpec(input, {
     ...options.host,
-    trainNodes,
-    hasEdgeWeights: dataset?.state === 'READY' ? hasEdgeWeights(dataset) : null,
+    trainNodes: ready?.numTrain ?? null,
+    valNodes: ready?.numVal ?? null,
+    hasEdgeWeights: ready === null ? null : hasEdgeWeights(ready),
   });
   if ('ok' in resolution) return resolution.ok;
   const violations = [...resolution.violations];

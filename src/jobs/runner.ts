@@ -14,7 +14,7 @@ import type { Store } from '../store/store.ts';
 import type { AttemptEvent, LaunchFacts } from '../supervisor/attempt-types.ts';
 import type { CrewDevice } from '../supervisor/crew.ts';
 import { attemptFailureOf, JobAttempt } from '../supervisor/job-attempt.ts';
-
+import { completionMessage } from './completion.ts';
 import { countsOf } from './dataset-counts.ts';
 import type { RunnerObserver } from './runner-observer.ts';
 
@@ -357,19 +357,19 @@ export class Runner {
   }
 
   #finish(command: Extract<Command, { kind: 'finish' }>): void {
-    const { jobId, attempt, outcome, reason, message } = command;
+    const { jobId, attempt, outcome, reason } = command;
     const { store } = this.#options;
+    const result = outcome === 'SUCCEEDED' ? (this.#results.get(jobId) ?? null) : null;
     store.atomically(() => {
-      if (attempt > 0) {
-        const job = store.getJob(jobId);
-        if (job !== null) this.#closeOpenAttempt(job, reason, message);
-      }
-      const state = store.getJob(jobId)?.state;
+      const job = store.getJob(jobId);
+      const training = job?.effectiveSpec.training;
+      const completed = training && result && completionMessage(training, result);
+      const message = completed ?? command.message;
+      if (attempt > 0 && job !== null) this.#closeOpenAttempt(job, reason, message);
       // A cancel that met a queued job: no executors existed.
-      if (outcome === 'CANCELLED' && state !== 'CANCELLING' && state !== 'PENDING') {
+      if (outcome === 'CANCELLED' && job?.state !== 'CANCELLING' && job?.state !== 'PENDING') {
         this.#transition(jobId, { state: 'CANCELLING' });
       }
-      const result = outcome === 'SUCCEEDED' ? (this.#results.get(jobId) ?? null) : null;
       this.#transition(jobId, { state: outcome, reason, message, result });
     });
     this.#forget(jobId);

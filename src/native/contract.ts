@@ -54,7 +54,7 @@ export interface SamplingOptions {
     readonly length: number;
     readonly restartProb: number;
   };
-  /** Batches that share random numbers; read for LABOR only. */
+  /** Batches for which a node keeps its random number; read for LABOR only. */
   readonly laborWindow: number;
   /** Edge weights 1/sqrt((d_u+1)(d_v+1)) and self weights, for GCN. */
   readonly gcnWeights: boolean;
@@ -119,6 +119,10 @@ export interface SegmentSpec {
   readonly trainNodes: number;
   readonly evaluation: 'NONE' | 'LAST_EPOCH' | 'EVERY_EPOCH';
   readonly lowWater: number;
+  /** Evaluations without improvement that end the job; 0 = never. Needs EVERY_EPOCH. */
+  readonly stopPatience: number;
+  /** Share by which an accuracy must exceed the reference (early_stop.h). */
+  readonly stopMinDelta: number;
 }
 
 /** An open segment; closed explicitly. */
@@ -211,10 +215,13 @@ export interface SegmentSnapshot {
   /** Committed groups. */
   readonly version: number;
   readonly committedBatches: number;
+  /** Of `epochsToTrain`. */
   readonly totalBatches: number;
+  /** All epochs, or fewer once an evaluation has stopped the job. */
+  readonly epochsToTrain: number;
   readonly epoch: number;
   readonly epochsCommitted: number;
-  /** All batches and the last evaluation. */
+  /** All batches that are to be trained and the last evaluation. */
   readonly complete: boolean;
   readonly evaluating: boolean;
   /** READY batches. */

@@ -100,6 +100,8 @@ export interface JobResult {
   readonly testAccuracyBest: number;
   readonly bestEpoch: number;
   readonly bestValAccuracy: number;
+  /** Trained; fewer than planned when the job stopped early. */
+  readonly epochs: number;
 }
 
 export interface ExecutorStatus {

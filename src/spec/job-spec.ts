@@ -8,6 +8,7 @@ export type Activation = 'RELU' | 'ELU' | 'LEAKY_RELU';
 export type Normalization = 'NONE' | 'L2' | 'LAYER';
 export type OptimizerType = 'ADAM' | 'ADAMW' | 'SGD';
 export type LrScheduleType = 'CONSTANT' | 'STEP' | 'COSINE';
+export type Determinism = 'STRICT' | 'RELAXED';
 export type WeightDecayScope = 'ALL' | 'FIRST_LAYER';
 export type SamplingAlgorithm = 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR';
 export type Expansion = 'ALL' | 'NEW';
@@ -95,6 +96,13 @@ export interface JobSpec {
       readonly warmupEpochs: number;
     };
     readonly threadsPerTrainer: number;
+    readonly earlyStop: {
+      /** Evaluations, one an epoch, without improvement; 0 = the job never stops early. */
+      readonly patienceEpochs: number;
+      /** 0 without patience. */
+      readonly minDelta: number;
+    };
+    readonly determinism: Determinism;
   };
   /** Either a count (names empty) or names (count = their number). */
   readonly resources: {

@@ -37,10 +37,12 @@ export const integerLimits = {
   walkLength: { min: 1, max: 64 },
   /** As fanouts; 0 neighbours would be no layer. */
   neighbors: { min: 1, max: 4096 },
-  /** Batches that share random numbers; beyond a few hundred an epoch repeats itself. */
+  /** Batches that a random number lasts; beyond a few hundred an epoch repeats itself. */
   dependencyWindow: { min: 1, max: 65_536 },
   /** The batch key keeps 24 bits for the epoch; a million leaves room for reserved epochs. */
   epochs: { min: 1, max: 1_000_000 },
+  /** As epochs: patience that never runs out is no mistake. */
+  patienceEpochs: { min: 1, max: 1_000_000 },
   /** A million seeds with one hop already make records of gigabytes. */
   batchSize: { min: 1, max: 2 ** 20 },
   /** The segment holds (S + 1) * G gradients; 64 * 9 of a large model are gigabytes. */
@@ -99,7 +101,8 @@ export const specDefaults = {
   labor: { dependencyWindow: 1 },
   standardize: false,
   cache: { policy: 'COMBINED', presampleEpochs: 1 },
-  training: { batchSize: 1024, batchesPerStep: 1, randomSeed: '0' },
+  training: { batchSize: 1024, batchesPerStep: 1, randomSeed: '0', determinism: 'STRICT' },
+  earlyStop: { patienceEpochs: 0, minDelta: 0 },
   optimizer: {
     type: 'ADAM',
     learningRate: 0.003,

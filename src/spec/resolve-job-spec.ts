@@ -9,6 +9,7 @@ import {
   specDefaults,
 } from './limits.ts';
 import { resolveCache } from './resolve-cache.ts';
+import { resolveEarlyStop } from './resolve-early-stop.ts';
 import { resolveModel } from './resolve-model.ts';
 import { resolveLrSchedule, resolveOptimizer } from './resolve-optimizer.ts';
 import { resolveSampling } from './resolve-sampling.ts';
@@ -22,6 +23,8 @@ export interface ResolveContext {
   readonly smallestDeviceCores: number;
   /** Training nodes of the dataset; null when the dataset is not known. */
   readonly trainNodes: number | null;
+  /** Validation nodes, likewise. */
+  readonly valNodes: number | null;
   /** Whether the dataset has edge weights; null when the dataset is not known. */
   readonly hasEdgeWeights: boolean | null;
 }
@@ -191,6 +194,13 @@ function resolveTraining(
       training?.threadsPerTrainer,
       limits.threadsPerTrainer,
       threadsDefault,
+    ),
+    earlyStop: resolveEarlyStop(check, training?.earlyStop, context),
+    determinism: check.choice(
+      path('determinism'),
+      training?.determinism,
+      ['STRICT', 'RELAXED'],
+      defaults.determinism,
     ),
   };
 }

@@ -83,7 +83,9 @@ const training = {
   staleness: integer,
   randomSeed: text,
   threadsPerTrainer: integer,
+  determinism: oneOf(['STRICT', 'RELAXED']),
 };
+const earlyStop = { patienceEpochs: integer, minDelta: float };
 const cachePolicy = oneOf(cachePolicies);
 const cache = {
   policy: cachePolicy,
@@ -122,6 +124,7 @@ export const jobSpec: Decoder<JobSpec> = object({
     ...training,
     optimizer: object(optimizer),
     lrSchedule: object(lrSchedule),
+    earlyStop: object(earlyStop),
   }),
   resources: object(resources),
   placement: object(placement),
@@ -141,6 +144,7 @@ export const jobSpecInput: Decoder<JobSpecInput> = partial({
     ...training,
     optimizer: partial(optimizer),
     lrSchedule: partial(lrSchedule),
+    earlyStop: partial(earlyStop),
   }),
   resources: partial(resources),
   placement: partial(placement),
@@ -186,6 +190,7 @@ export const jobResult: Decoder<JobResult> = object({
   testAccuracyBest: float,
   bestEpoch: integer,
   bestValAccuracy: float,
+  epochs: integer,
 });
 
 const problem: Decoder<Problem> = object({ path: text, description: text });

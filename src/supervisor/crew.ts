@@ -113,6 +113,7 @@ export class Crew {
       topologyFd: this.#options.topologyFd,
       threads: spec.training.threadsPerTrainer,
       instructionSet: native.hostInstructionSet(),
+      determinism: spec.training.determinism,
     });
     const member: Member = {
       seat,

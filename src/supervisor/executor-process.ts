@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { type EndMessage, endMessageOf, type StartMessage } from '../executor/protocol.ts';
+import type { Determinism } from '../spec/job-spec.ts';
 
 /**
  * One child process: spawn, say start, hear its end, reap. Must be used from the main thread only:
@@ -22,6 +23,7 @@ export interface SpawnOptions {
   readonly topologyFd: number;
   readonly threads: number;
   readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512';
+  readonly determinism: Determinism;
 }
 
 export interface ExitStatus {
@@ -108,10 +110,7 @@ function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
     OMP_WAIT_POLICY: 'passive',
     OMP_DYNAMIC: 'false',
     MKL_DYNAMIC: 'false',
-    // Without it MKL may split a sum differently for another layout or thread count.
-    ...(options.instructionSet === 'SCALAR'
-      ? { MKL_CBWR: 'COMPATIBLE' }
-      : { MKL_CBWR: `${options.instructionSet},STRICT` }),
+    ...(options.determinism === 'RELAXED' ? {} : reproducibleMkl(options.instructionSet)),
     // The Trainer's matrix products (native/train/matmul.h), on its own OpenMP threads.
     OPENBLAS_CORETYPE: openblasCores[options.instructionSet],
     OPENBLAS_NUM_THREADS: '1',
@@ -120,6 +119,12 @@ function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
 
 /** OpenBLAS's names for the kernels of an instruction set, whoever made the processor. */
 const openblasCores = { SCALAR: 'Nehalem', AVX2: 'Haswell', AVX512: 'SkylakeX' } as const;
+
+/** Without it MKL may split a sum differently for another layout or thread count. */
+function reproducibleMkl(instructionSet: SpawnOptions['instructionSet']): { MKL_CBWR: string } {
+  if (instructionSet === 'SCALAR') return { MKL_CBWR: 'COMPATIBLE' };
+  return { MKL_CBWR: `${instructionSet},STRICT` };
+}
 
 function tailOf(path: string): string {
   try {

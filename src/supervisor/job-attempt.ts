@@ -382,7 +382,7 @@ export class JobAttempt {
 
   #reportEpochs(crew: Crew, snapshot: SegmentSnapshot): void {
     const { native } = this.#deps;
-    while (this.#reported.length < this.input.spec.training.epochs) {
+    while (this.#reported.length < snapshot.epochsToTrain) {
       const epoch = native.segmentEpoch(crew.segment, this.#reported.length);
       if (!epoch.committed || epoch.evaluation === null) return;
       if (epoch.ledgerDigest !== epoch.expectedLedgerDigest) {
@@ -408,7 +408,7 @@ export class JobAttempt {
       pids: crew.pids,
       epochs,
       batchesPerEpoch: this.#requireLayout().batchesPerEpoch,
-      current: this.#deps.native.segmentEpoch(crew.segment, Math.min(snapshot.epoch, epochs - 1)),
+      current: this.#deps.native.segmentEpoch(crew.segment, snapshot.epoch),
       lastReport: this.#reported.at(-1) ?? null,
       startedMs: this.#startedMs,
     });
@@ -432,6 +432,7 @@ export class JobAttempt {
       testAccuracyBest: bestReport.testAccuracy,
       bestEpoch: best.at,
       bestValAccuracy: bestReport.valAccuracy,
+      epochs: this.#reported.length,
     };
     this.#writeCheckpoint(last.data, best.data, result);
     this.#deps.emit({ kind: 'completed', result });
@@ -439,7 +440,7 @@ export class JobAttempt {
 
   #writeCheckpoint(last: Float32Array, best: Float32Array, result: JobResult): void {
     const { jobId, uid, spec, datasetDigest, checkpointFolder } = this.input;
-    const { testAccuracyLast, testAccuracyBest, bestEpoch, bestValAccuracy } = result;
+    const { testAccuracyLast, testAccuracyBest, bestEpoch, bestValAccuracy, epochs } = result;
     try {
       const { manifest, model } = this.#requireLayout();
       writeCheckpoint(checkpointFolder, manifest, {
@@ -455,6 +456,7 @@ export class JobAttempt {
           testAccuracyBest,
           bestEpoch,
           bestValAccuracy,
+          epochs,
         },
       });
       const bytes = 2 * last.byteLength;

@@ -125,6 +125,8 @@ export function jobSegment(
     maxExecutors: request.executorCount + spec.restart.executorRestarts + spareRows,
     evaluation: 'EVERY_EPOCH',
     lowWater: Math.floor(numSlots / 4),
+    stopPatience: spec.training.earlyStop.patienceEpochs,
+    stopMinDelta: spec.training.earlyStop.minDelta,
   };
 }
 
@@ -142,6 +144,8 @@ export function trialSegment(request: SegmentRequest): SegmentSpec {
     maxExecutors: request.executorCount,
     evaluation: 'NONE',
     lowWater: 0,
+    stopPatience: 0,
+    stopMinDelta: 0,
   };
 }
 

@@ -20,6 +20,7 @@ export interface ProgressInput {
   readonly now: Look;
   readonly deviceNames: readonly string[];
   readonly pids: ReadonlyMap<number, number>;
+  /** Planned. */
   readonly epochs: number;
   readonly batchesPerEpoch: number;
   /** The epoch in progress and the last one that ended; null before. */
@@ -37,7 +38,7 @@ export function progressOf(input: ProgressInput): JobProgress {
     before === null || elapsedSeconds <= 0
       ? 0
       : (sumOf(snapshot, counter) - sumOf(before.snapshot, counter)) / elapsedSeconds;
-  const total = input.epochs * input.batchesPerEpoch;
+  const total = snapshot.totalBatches;
   const done = snapshot.committedBatches;
   const spentMs = atMs - input.startedMs;
   const { current, lastReport } = input;

@@ -71,6 +71,7 @@ function spawnTask(
     topologyFd,
     threads,
     instructionSet,
+    determinism: 'STRICT',
   });
 }
 

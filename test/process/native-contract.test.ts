@@ -35,13 +35,21 @@ const spec = {
   trainNodes: 8,
   evaluation: 'EVERY_EPOCH',
   lowWater: 1,
+  stopPatience: 2,
+  stopMinDelta: 0.01,
 } as const;
 
 test('a segment counts what it was made for', () => {
   const core = loadCore();
   const { segment } = core.segmentCreate(spec);
   const snapshot = core.segmentSnapshot(segment);
-  expect(snapshot).toMatchObject({ version: 0, totalBatches: 8, complete: false, executors: [] });
+  expect(snapshot).toMatchObject({
+    version: 0,
+    totalBatches: 8,
+    epochsToTrain: 2,
+    complete: false,
+    executors: [],
+  });
   expect(core.segmentEpoch(segment, 1)).toMatchObject({ epoch: 1, committed: false, batches: 0 });
   core.segmentClose(segment);
 });

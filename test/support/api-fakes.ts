@@ -14,6 +14,7 @@ export function resolvedSpec(): JobSpec {
     deviceNames: ['cpu:0', 'cpu:1'],
     smallestDeviceCores: 1,
     trainNodes: 140,
+    valNodes: 500,
     hasEdgeWeights: null,
   };
   const resolution = resolveJobSpec({ dataset: 'cora', training: { epochs: 3 } }, context);

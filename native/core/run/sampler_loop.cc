@@ -35,7 +35,7 @@ class SamplerLoop {
     while (true) {
       const uint32_t seen = event.Load();
       GNND_TRY(segment_.AbortStatus());
-      if (segment_.Version() == segment_.shape().TotalGroups()) return LoopEnd::kComplete;
+      if (segment_.TrainingDone()) return LoopEnd::kComplete;
       const Command command = self_.command();
       if (command >= Command::kDrain) return LoopEnd::kStopped;
       if (command == Command::kPause) {

@@ -5,17 +5,14 @@
 
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
+#include "core/segment/early_stop.h"
 
 namespace gnnd {
 namespace {
 
 constexpr uint64_t kLockSliceNs = kNsPerSecond;
 
-// Whether a is the better validation accuracy; exact, and false for equals: the first one stays.
-bool Better(uint64_t correct_a, uint64_t nodes_a, uint64_t correct_b, uint64_t nodes_b) {
-  return static_cast<double>(correct_a) * static_cast<double>(nodes_b) >
-         static_cast<double>(correct_b) * static_cast<double>(nodes_a);
-}
+Accuracy AccuracyOf(const EpochEntry& epoch) { return {epoch.val_correct, epoch.val_nodes}; }
 
 }  // namespace
 
@@ -159,21 +156,33 @@ void Steps::WriteEvaluation(uint64_t epoch, const EvalReport& report) {
   entry.eval_retries =
       LedgerWord::Unpack(segment_.header().evaluation.value.load(std::memory_order_relaxed))
           .attempt;
+  const bool is_first = epoch == 0 || !segment_.EvaluationDue(epoch - 1);
+  const EpochEntry* before = is_first ? nullptr : &segment_.epoch(epoch - 1);
+  WriteStop(epoch, before, &entry);
   entry.best_epoch = static_cast<uint32_t>(epoch);
   entry.best_buffer = 0;
-  if (epoch > 0 && segment_.EvaluationDue(epoch - 1)) {
-    const EpochEntry& before = segment_.epoch(epoch - 1);
-    const EpochEntry& best = segment_.epoch(before.best_epoch);
-    if (!Better(report.val_correct, report.val_nodes, best.val_correct, best.val_nodes)) {
-      entry.best_epoch = before.best_epoch;
-      entry.best_buffer = before.best_buffer;
+  if (before != nullptr) {
+    if (!Exceeds(AccuracyOf(entry), AccuracyOf(segment_.epoch(before->best_epoch)))) {
+      entry.best_epoch = before->best_epoch;
+      entry.best_buffer = before->best_buffer;
       return;
     }
-    entry.best_buffer = 1 - before.best_buffer;
+    entry.best_buffer = 1 - before->best_buffer;
   }
   const uint64_t version = (epoch + 1) * segment_.shape().GroupsPerEpoch();
   const std::span<const float> parameters = segment_.parameters(version);
   std::copy(parameters.begin(), parameters.end(), segment_.best(entry.best_buffer).begin());
+}
+
+void Steps::WriteStop(uint64_t epoch, const EpochEntry* before, EpochEntry* entry) {
+  const EarlyStop rule{segment_.config().stop_patience, segment_.config().stop_min_delta};
+  uint64_t reference = epoch;
+  if (before != nullptr) {
+    reference = NextReference(rule, epoch, AccuracyOf(*entry), before->stop_reference,
+                              AccuracyOf(segment_.epoch(before->stop_reference)));
+  }
+  entry->stop_reference = static_cast<uint32_t>(reference);
+  entry->stops = StopsAfter(rule, epoch, reference) ? 1 : 0;
 }
 
 }  // namespace gnnd

@@ -33,8 +33,9 @@ class Steps {
   // The parameters a batch's gradient is computed on. REQUIRES: the batch is due and taken by us.
   std::span<const float> ParametersFor(uint64_t batch) const;
 
-  // Records an evaluation that this executor owns and keeps its parameters if they are the best so
-  // far. False when the lock was not to be had in time: try again.
+  // Records an evaluation that this executor owns, keeps its parameters if they are the best so far
+  // and decides whether the job ends with this epoch. False when the lock was not to be had in
+  // time: try again.
   Result<bool> CommitEvaluation(uint64_t epoch, const EvalReport& report);
 
   // Locks within `timeout_ns`; false if not.
@@ -45,6 +46,8 @@ class Steps {
   Status ApplyHeadGroup(uint64_t version);
   Status FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_seeds);
   void WriteEvaluation(uint64_t epoch, const EvalReport& report);
+  // Whether the job ends with this epoch; `before` is the entry of the evaluation before, if any.
+  void WriteStop(uint64_t epoch, const EpochEntry* before, EpochEntry* entry);
 
   Executor& self_;
   Segment& segment_;

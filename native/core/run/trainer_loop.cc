@@ -45,7 +45,11 @@ class TrainerLoop {
       GNND_TRY(segment_.AbortStatus());
       const Result<bool> applied = steps_.TryApply(kBriefLockNs);
       if (!applied.ok()) return applied.status();
-      if (segment_.Complete()) return LoopEnd::kComplete;
+      if (segment_.Complete()) {
+        // What is held is of an epoch that will not be trained: the job has stopped early.
+        GNND_TRY(PutDown());
+        return LoopEnd::kComplete;
+      }
       const Command command = self_.command();
       if (command == Command::kStop || (command == Command::kDrain && self_.batches().Drained())) {
         GNND_TRY(PutDown());
@@ -143,6 +147,7 @@ class TrainerLoop {
   Result<Next> Hold() {
     const uint64_t batch = *held_;
     Batches& batches = self_.batches();
+    GNND_FAILPOINT("hold.before_due");
     if (batches.Due(batch)) {
       self_.EndWait();
       GNND_TRY(Train(batch));

@@ -65,8 +65,10 @@ class ExpandBuffers {
   }
 
   uint64_t bytes() const {
-    constexpr uint64_t kEdgeBytes = sizeof(uint64_t) + sizeof(uint32_t);
-    return kSlots * slots[0].ids.size() * kEdgeBytes + row_picker.bytes();
+    const Slot& slot = slots[0];
+    const uint64_t slot_bytes =
+        slot.edge_at.size() * sizeof(uint64_t) + slot.ids.size() * sizeof(uint32_t);
+    return kSlots * slot_bytes + row_picker.bytes();
   }
 
   std::array<Slot, kSlots> slots;

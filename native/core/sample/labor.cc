@@ -5,12 +5,12 @@
 namespace gnnd {
 namespace {
 
-uint32_t LaborFilterScalar(LaborKey key, uint32_t threshold, const uint32_t* ids, uint32_t size,
-                           uint32_t* kept) {
+uint32_t LaborFilterScalar(const LaborKeys& keys, uint32_t threshold, const uint32_t* ids,
+                           uint32_t size, uint32_t* kept) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < size; ++i) {
     kept[count] = ids[i];
-    count += LaborNumber(key, ids[i]) < threshold ? 1 : 0;
+    count += LaborNumber(keys, ids[i]) < threshold ? 1 : 0;
   }
   return count;
 }

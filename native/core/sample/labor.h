@@ -16,9 +16,16 @@
 //   r_t is a 32-bit number; a row with d > f takes t iff r_t < floor(f * 2^32 / d), in row order,
 //   up to MaxLaborRow(f); a row with d <= f takes all. A neighbour listed twice is taken twice.
 //
+//   Dependent minibatches: a node keeps its number for `window` batches and finds another then, and
+//   nodes do so at different times, 1 / window of them with each batch, so that consecutive batches
+//   find many of the same nodes and no two that are `window` apart share a number. With
+//   w = floor(batch / window) and c = batch mod window, node t has the number of window w + 1
+//   already if s_t < floor(c * 2^32 / window), else that of window w, where
+//   s_t = (t ^ k2) * 0x9E3779B1 and k2 is word 0 of Philox (Purpose::kLabor, the hop, node 0, block
+//   1, batch 0). Window 1 makes batches independent.
+//
 //   (k0, k1) are words 0 and 1 of Philox (Purpose::kLabor, the hop, node 0, block 0), whose batch
-//   is floor(batch / window): the batches of a window share their numbers, so that they find many
-//   of the same nodes (dependent minibatches); window 1 makes batches independent.
+//   is the window's number.
 //
 //   x = t ^ k0;  x ^= x >> 16;  x *= 0x7FEB352D;  x ^= x >> 15;  x += k1;
 //   x *= 0x846CA68B;  x ^= x >> 16;  x *= 0x9E3779B1;  r_t = x ^ (x >> 15)
@@ -33,15 +40,39 @@
 
 namespace gnnd {
 
+// Of the numbers of one window.
 struct LaborKey {
   uint32_t k0;
   uint32_t k1;
 };
 
-GNND_HD LaborKey LaborKeyOf(const BatchKey& key, uint32_t hop, uint32_t window) {
-  const PhiloxWords words = Philox(
-      KeyOf(key.random_seed), CounterOf(Purpose::kLabor, key.epoch, key.batch / window, hop, 0, 0));
+// Of the numbers of one batch.
+struct LaborKeys {
+  LaborKey now;           // of the batch's window
+  LaborKey next;          // of the window after
+  uint32_t switch_key;    // k2
+  uint32_t switch_below;  // nodes with s_t below have their next number; 0 = none, so `now` is all
+};
+
+// `number` is the window's.
+GNND_HD LaborKey LaborKeyOf(const BatchKey& key, uint32_t hop, uint32_t number) {
+  const PhiloxWords words =
+      Philox(KeyOf(key.random_seed), CounterOf(Purpose::kLabor, key.epoch, number, hop, 0, 0));
   return {words.word[0], words.word[1]};
+}
+
+GNND_HD LaborKeys LaborKeysOf(const BatchKey& key, uint32_t hop, uint32_t window) {
+  const uint32_t number = key.batch / window;
+  const uint64_t age = key.batch % window;
+  const PhiloxWords switches =
+      Philox(KeyOf(key.random_seed), CounterOf(Purpose::kLabor, key.epoch, 0, hop, 0, 1));
+  return {LaborKeyOf(key, hop, number), LaborKeyOf(key, hop, number + 1), switches.word[0],
+          static_cast<uint32_t>((age << 32) / window)};
+}
+
+// s_t: when, within a window, a node's number changes.
+GNND_HD uint32_t LaborSwitch(uint32_t switch_key, uint32_t node) {
+  return (node ^ switch_key) * 0x9E3779B1U;
 }
 
 GNND_HD uint32_t LaborNumber(LaborKey key, uint32_t node) {
@@ -50,6 +81,11 @@ GNND_HD uint32_t LaborNumber(LaborKey key, uint32_t node) {
   x = ((x ^ x >> 15) + key.k1) * 0x846CA68BU;
   x = (x ^ x >> 16) * 0x9E3779B1U;
   return x ^ x >> 15;
+}
+
+GNND_HD uint32_t LaborNumber(const LaborKeys& keys, uint32_t node) {
+  const bool switched = LaborSwitch(keys.switch_key, node) < keys.switch_below;
+  return LaborNumber(switched ? keys.next : keys.now, node);
 }
 
 // REQUIRES: degree > fanout.
@@ -65,16 +101,16 @@ GNND_HD float LaborWeight(uint32_t fanout, uint64_t degree) {
 // Copies those of `size` ids whose number is below the threshold to `kept`, in order, and returns
 // how many. May write kLaborSlack more.
 inline constexpr uint32_t kLaborSlack = 16;
-using LaborFilterFn = uint32_t (*)(LaborKey key, uint32_t threshold, const uint32_t* ids,
+using LaborFilterFn = uint32_t (*)(const LaborKeys& keys, uint32_t threshold, const uint32_t* ids,
                                    uint32_t size, uint32_t* kept);
 
 LaborFilterFn LaborFilterFor(InstructionSet set);
 
 #if defined(__x86_64__)
-uint32_t LaborFilterAvx2(LaborKey key, uint32_t threshold, const uint32_t* ids, uint32_t size,
-                         uint32_t* kept);
-uint32_t LaborFilterAvx512(LaborKey key, uint32_t threshold, const uint32_t* ids, uint32_t size,
-                           uint32_t* kept);
+uint32_t LaborFilterAvx2(const LaborKeys& keys, uint32_t threshold, const uint32_t* ids,
+                         uint32_t size, uint32_t* kept);
+uint32_t LaborFilterAvx512(const LaborKeys& keys, uint32_t threshold, const uint32_t* ids,
+                           uint32_t size, uint32_t* kept);
 #endif
 
 }  // namespace gnnd

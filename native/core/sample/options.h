@@ -49,7 +49,7 @@ struct SamplerOptions {
   bool replace = false;  // kUniform and kWeighted: a row may draw a neighbour again
   Expansion expansion = Expansion::kAll;
   WalkOptions walk{};
-  uint32_t labor_window = 1;  // batches in a row that share their draws, at least 1
+  uint32_t labor_window = 1;  // batches for which a node keeps its number, at least 1
 };
 
 }  // namespace gnnd

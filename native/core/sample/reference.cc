@@ -161,9 +161,15 @@ std::vector<Neighbour> NeighboursAt(const Row& row, const std::vector<uint64_t>&
 
 // r_t of a node.
 uint32_t LaborNumberOf(const Row& row, uint32_t node) {
-  const uint32_t window = row.key.batch / row.options.labor_window;
-  const PhiloxWords key = Philox(KeyOf(row.key.random_seed),
-                                 CounterOf(Purpose::kLabor, row.key.epoch, window, row.hop, 0, 0));
+  const auto words = [&row](uint32_t batch, uint32_t block) {
+    return Philox(KeyOf(row.key.random_seed),
+                  CounterOf(Purpose::kLabor, row.key.epoch, batch, row.hop, 0, block));
+  };
+  uint32_t window = row.key.batch / row.options.labor_window;
+  const uint64_t age = row.key.batch - window * row.options.labor_window;
+  const uint32_t switch_at = (node ^ words(0, 1).word[0]) * 0x9E3779B1;
+  if (switch_at < (age << 32) / row.options.labor_window) ++window;
+  const PhiloxWords key = words(window, 0);
   uint32_t x = node ^ key.word[0];
   x ^= x >> 16;
   x *= 0x7FEB352D;

@@ -204,7 +204,7 @@ void Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTas
       return;
     case Algorithm::kLabor:
       LaborHop<TableType>(topology_, table, &buffers_, labor_filter_,
-                          LaborKeyOf(key, hop, options_.labor_window), fanout, task)
+                          LaborKeysOf(key, hop, options_.labor_window), fanout, task)
           .Run();
       return;
     case Algorithm::kWalk:

@@ -38,7 +38,9 @@ class Sampler {
   // when there are no or too many seeds, a seed is not a node or stands twice.
   Status Sample(const BatchKey& key, std::span<const uint32_t> seeds, std::span<std::byte> slot);
 
-  // Private memory in use: relabel table, ring, weights. Grows with the largest batch so far.
+  // Private memory in use: relabel table, ring, weights. Grows with the largest batch so far, up to
+  // 1 MiB + 16 bytes per node of the graph + 64 bytes per edge of that batch, each seed counted as
+  // one more edge (docs/sampling.md; rows that name a neighbour again and again may exceed it).
   uint64_t workspace_bytes() const;
 
  private:

@@ -66,7 +66,7 @@ class VisitCounter {
                float* counts);
 
   uint64_t bytes() const {
-    return 2 * keys_.size() * sizeof(uint32_t) + sorted_.size() * sizeof(uint64_t);
+    return (visited_.size() + keys_.size()) * sizeof(uint32_t) + sorted_.size() * sizeof(uint64_t);
   }
 
  private:

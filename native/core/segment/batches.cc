@@ -30,7 +30,7 @@ uint64_t QueueBytes(const Segment& segment) {
   const uint64_t version = segment.Version();
   const uint64_t end =
       std::min(segment.header().claim_frontier.value.load(std::memory_order_acquire),
-               shape.ClaimEnd(version));
+               segment.ClaimEnd(version));
   uint64_t bytes = 0;
   for (uint64_t b = shape.CommittedBatches(version); b < end; ++b) {
     const uint64_t word = segment.ledger(shape.IndexOfBatch(b)).load(std::memory_order_acquire);
@@ -63,7 +63,7 @@ std::optional<uint64_t> Batches::FirstPending() {
   if (reclaims != reclaims_seen_) cursor_ = head;
   reclaims_seen_ = reclaims;
   cursor_ = std::max(cursor_, head);
-  uint64_t end = shape_.ClaimEnd(version);
+  uint64_t end = segment_.ClaimEnd(version);
   if (GNND_BROKEN("slot-window") && version < shape_.TotalGroups()) {
     end = (shape_.EpochOfGroup(version) + 1) * shape_.batches_per_epoch;
   }
@@ -192,7 +192,9 @@ bool Batches::Due(uint64_t batch) const {
   if (version < shape_.RequiredVersion(shape_.GroupOfBatch(batch)) && !GNND_BROKEN("due-version")) {
     return false;
   }
-  return epoch == 0 || segment_.EvaluationCommitted(epoch - 1) || GNND_BROKEN("evaluation-barrier");
+  if (epoch == 0 || GNND_BROKEN("evaluation-barrier")) return true;
+  if (!segment_.EvaluationCommitted(epoch - 1)) return false;
+  return epoch < segment_.EpochsToTrain() || GNND_BROKEN("stop-ends-training");
 }
 
 bool Batches::ReadyBelow(uint64_t batch) const {

@@ -45,7 +45,7 @@ class Batches {
   // The gradient and HandIn of a taken batch lie in its ring entry.
   Status MarkTrained(uint64_t batch);
   // Whether its gradient may be computed now: the version it is computed on is committed, and so is
-  // the evaluation of the epoch before.
+  // the evaluation of the epoch before, which did not stop the job.
   bool Due(uint64_t batch) const;
   bool ReadyBelow(uint64_t batch) const;
   // A PENDING batch below this one that a Sampler could claim.
@@ -86,7 +86,8 @@ class Batches {
 };
 
 // Bytes of all records that are claimed and not committed, from the slot directory; never counted
-// up and down, so no death can make it wrong.
+// up and down, so no death can make it wrong. 0 once the job has stopped early: what was sampled
+// beyond is waste.
 uint64_t QueueBytes(const Segment& segment);
 
 // The owner that stands in ledger words for an executor.

@@ -15,7 +15,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 2;
+inline constexpr uint32_t kSegmentAbi = 3;
 inline constexpr uint32_t kMaxDevices = 64;
 inline constexpr uint32_t kRecentDurations = 64;
 inline constexpr uint32_t kBuildIdBytes = 48;
@@ -101,8 +101,11 @@ struct SegmentConfig {
   uint64_t train_nodes;
   uint32_t evaluation;  // EvaluationPolicy
   uint32_t low_water;
+  double stop_min_delta;   // of EarlyStop (early_stop.h), as the next
+  uint32_t stop_patience;  // 0 = the job never stops early
+  uint32_t reserved;
 };
-static_assert(sizeof(SegmentConfig) == 96);
+static_assert(sizeof(SegmentConfig) == 112);
 
 // One cache line per word that different processes write often.
 struct alignas(64) SharedEvent {
@@ -247,7 +250,8 @@ struct alignas(64) EpochEntry {
   uint32_t best_epoch;   // best validation accuracy so far, first of equals
   uint32_t best_buffer;  // which of the two holds its parameters
   uint8_t parameters_sha256[32];
-  uint32_t reserved;
+  uint32_t stop_reference;  // reference epoch of early_stop.h
+  uint32_t stops;           // 1: no epoch follows
 };
 static_assert(std::is_standard_layout_v<EpochEntry>);
 static_assert(sizeof(EpochEntry) == 64 + sizeof(EpochSums) + 128);

@@ -39,6 +39,8 @@ SegmentConfig ConfigOf(const SegmentSpec& spec) {
   config.train_nodes = spec.train_nodes;
   config.evaluation = static_cast<uint32_t>(spec.evaluation);
   config.low_water = spec.low_water;
+  config.stop_patience = spec.early_stop.patience;
+  config.stop_min_delta = spec.early_stop.min_delta;
   return config;
 }
 
@@ -139,8 +141,25 @@ bool Segment::EvaluationCommitted(uint64_t epoch_index) const {
   return LedgerWord::InEpoch(word, epoch_index).state == BatchState::kCommitted;
 }
 
+uint64_t Segment::EpochsToTrain() const {
+  if (config().stop_patience == 0) return shape_.epochs;
+  // Acquire: pairs with CommitEvaluation's release. No evaluation follows one that stops the job.
+  const LedgerWord last =
+      LedgerWord::Unpack(header_->evaluation.value.load(std::memory_order_acquire));
+  if (last.state != BatchState::kCommitted || epoch(last.epoch).stops == 0) return shape_.epochs;
+  return uint64_t{last.epoch} + 1;
+}
+
+uint64_t Segment::ClaimEnd(uint64_t version) const {
+  return std::min(shape_.ClaimEnd(version), EpochsToTrain() * shape_.batches_per_epoch);
+}
+
+bool Segment::TrainingDone() const {
+  return Version() == EpochsToTrain() * shape_.GroupsPerEpoch();
+}
+
 bool Segment::Complete() const {
-  return Version() == shape_.TotalGroups() && EvaluationCommitted(shape_.epochs - 1);
+  return TrainingDone() && EvaluationCommitted(EpochsToTrain() - 1);
 }
 
 Status Segment::AbortStatus() const {

@@ -10,6 +10,7 @@
 #include "core/base/memfd.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
+#include "core/segment/early_stop.h"
 #include "core/segment/layout.h"
 #include "core/segment/ledger.h"
 #include "core/segment/shape.h"
@@ -73,6 +74,7 @@ struct SegmentSpec {
   uint64_t train_nodes = 0;       // M = ceil(train_nodes / batch_size)
   EvaluationPolicy evaluation = EvaluationPolicy::kEveryEpoch;
   uint32_t low_water = 0;  // READY batches at or below which a standby hands its device back
+  EarlyStop early_stop;    // needs an evaluation after every epoch
 };
 
 // kInvalidArgument naming the first field that cannot be, and why.
@@ -171,8 +173,9 @@ uint64_t FoldLedgerDigest(uint64_t digest, uint32_t epoch, uint64_t index);
 struct SegmentSnapshot {
   uint64_t version = 0;
   uint64_t committed_batches = 0;
-  uint64_t total_batches = 0;
-  uint32_t epoch = 0;  // in progress, as in batch keys; the last one when complete
+  uint64_t total_batches = 0;    // of epochs_to_train
+  uint32_t epochs_to_train = 0;  // all, or fewer once an evaluation has stopped the job
+  uint32_t epoch = 0;            // in progress, as in batch keys; the last one when complete
   uint32_t epochs_committed = 0;
   bool complete = false;                  // all batches and the last evaluation
   uint64_t states[kNumBatchStates] = {};  // batches of the epoch in progress, by BatchState
@@ -272,6 +275,14 @@ class Segment {
   bool EvaluationDue(uint64_t epoch_index) const;        // does the policy ask for one?
   bool EvaluationCommitted(uint64_t epoch_index) const;  // done, or none is asked for
   std::optional<uint64_t> LastEvaluated() const;  // the latest epoch whose evaluation is committed
+  // All epochs, or fewer once the evaluation of the last of them, which is then committed, has
+  // stopped the job. Batches of later epochs that were sampled already are never trained.
+  uint64_t EpochsToTrain() const;
+  // Batches from CommittedBatches(version) up to here (exclusive) may be claimed.
+  uint64_t ClaimEnd(uint64_t version) const;
+  // Every batch that is to be trained is committed.
+  bool TrainingDone() const;
+  // That, and the last evaluation is.
   bool Complete() const;
   // Ok, or kAborted with the reason of Abort.
   Status AbortStatus() const;

@@ -56,7 +56,8 @@ ExecutorSnapshot ReadExecutor(uint32_t row, const ExecutorRow& entry) {
 void CountStates(const Segment& segment, SegmentSnapshot* snapshot) {
   const JobShape& shape = segment.shape();
   const uint64_t groups = shape.GroupsPerEpoch();
-  const uint64_t epoch = std::min(snapshot->version / groups, shape.epochs - 1);
+  const uint64_t epoch =
+      std::min<uint64_t>(snapshot->version / groups, snapshot->epochs_to_train - 1);
   const uint64_t first = epoch * shape.batches_per_epoch;
   for (uint64_t index = 0; index < shape.batches_per_epoch; ++index) {
     BatchState state = BatchState::kCommitted;
@@ -90,7 +91,8 @@ SegmentSnapshot Segment::Snapshot() const {
   const SegmentHeader& header = *header_;
   snapshot.version = Version();
   snapshot.committed_batches = shape_.CommittedBatches(snapshot.version);
-  snapshot.total_batches = shape_.TotalBatches();
+  snapshot.epochs_to_train = static_cast<uint32_t>(EpochsToTrain());
+  snapshot.total_batches = snapshot.epochs_to_train * shape_.batches_per_epoch;
   snapshot.epochs_committed = static_cast<uint32_t>(snapshot.version / shape_.GroupsPerEpoch());
   snapshot.complete = Complete();
   CountStates(*this, &snapshot);

@@ -36,6 +36,18 @@ Status CheckEpochs(const SegmentSpec& spec) {
   return CheckRange("first_epoch", spec.first_epoch, 0, kTrialEpoch - spec.epochs);
 }
 
+Status CheckEarlyStop(const SegmentSpec& spec) {
+  const EarlyStop& rule = spec.early_stop;
+  if (rule.patience > 0 && spec.evaluation != EvaluationPolicy::kEveryEpoch) {
+    return Invalid("early_stop.patience", "needs an evaluation after every epoch");
+  }
+  if (!(rule.min_delta >= 0 && rule.min_delta < 1)) {
+    return Invalid("early_stop.min_delta",
+                   "must be in [0, 1), is " + std::to_string(rule.min_delta));
+  }
+  return Status::Ok();
+}
+
 Status CheckBatches(const SegmentSpec& spec) {
   GNND_TRY(CheckRange("batches_per_epoch", spec.batches_per_epoch, 1, kMaxBatches));
   GNND_TRY(CheckRange("batch_size", spec.batch_size, 1, kMaxBatches));
@@ -77,6 +89,7 @@ Status CheckSizes(const SegmentSpec& spec) {
 Status ValidateSpec(const SegmentSpec& spec) {
   GNND_TRY(CheckBatches(spec));
   GNND_TRY(CheckEpochs(spec));
+  GNND_TRY(CheckEarlyStop(spec));
   GNND_TRY(CheckRange("group", spec.group, 1, kMaxGroup));
   GNND_TRY(CheckRange("staleness", spec.staleness, 0, kMaxStaleness));
   // A group is committed as a whole, and slots are freed by commits alone: fewer slots than its

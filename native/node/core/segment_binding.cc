@@ -88,6 +88,7 @@ SegmentSpec SpecOf(const Fields& fields) {
   spec.train_nodes = fields.Uint64("trainNodes");
   spec.evaluation = EvaluationOf(fields.String("evaluation"));
   spec.low_water = fields.Uint32("lowWater");
+  spec.early_stop = {fields.Uint32("stopPatience"), fields.Double("stopMinDelta")};
   return spec;
 }
 
@@ -198,6 +199,7 @@ Napi::Value Snapshot(const Napi::CallbackInfo& info) {
   result.Set("version", NumberOf(env, snapshot.version));
   result.Set("committedBatches", NumberOf(env, snapshot.committed_batches));
   result.Set("totalBatches", NumberOf(env, snapshot.total_batches));
+  result.Set("epochsToTrain", snapshot.epochs_to_train);
   result.Set("epoch", snapshot.epoch);
   result.Set("epochsCommitted", snapshot.epochs_committed);
   result.Set("complete", snapshot.complete);

@@ -145,6 +145,7 @@ describe('CreateJob', () => {
       deviceNames: ['cpu:0'],
       smallestDeviceCores: 1,
       trainNodes: 140,
+      valNodes: 500,
       hasEdgeWeights: null,
     };
     const create = (request: CreateJob) => {

@@ -79,6 +79,8 @@ const fullSpec: JobSpecInput = {
     },
     lrSchedule: { type: 'STEP', stepEpochs: 3, gamma: 0.5, warmupEpochs: 0 },
     threadsPerTrainer: 1,
+    earlyStop: { patienceEpochs: 10, minDelta: 0 },
+    determinism: 'RELAXED',
   },
   resources: {
     devices: 2,
@@ -120,6 +122,7 @@ describe('job specs', () => {
       deviceNames: ['cpu:0'],
       smallestDeviceCores: 1,
       trainNodes: null,
+      valNodes: null,
       hasEdgeWeights: null,
     };
     expect(resolveJobSpec(specFromProto(wire), context)).toEqual({
@@ -201,6 +204,7 @@ describe('jobs', () => {
         testAccuracyBest: 0.625,
         bestEpoch: 2,
         bestValAccuracy: 0.75,
+        epochs: 3,
       },
     });
     const sent = jobToProto(job, jobProgress(), 'FULL');
@@ -217,6 +221,7 @@ describe('jobs', () => {
     expect(message.epochs[0]?.batchesByDevice).toEqual({ 'cpu:0': 4n, 'cpu:1': 5n });
     expect(message.epochs[0]?.durationMs).toBe(1235n);
     expect(message.result?.bestEpoch).toBe(2);
+    expect(message.result?.epochs).toBe(3);
     const [sentExit] = message.attempts[0]?.exits ?? [];
     expect(sentExit?.exitCode).toBeUndefined();
     expect(sentExit?.signal).toBe('SIGKILL');

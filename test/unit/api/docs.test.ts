@@ -35,6 +35,7 @@ describe('docs/job-spec.md', () => {
       deviceNames: ['cpu:0', 'cpu:1'],
       smallestDeviceCores: 1,
       trainNodes: null,
+      valNodes: null,
       hasEdgeWeights: null,
     };
     for (const text of examples) {

@@ -2,6 +2,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { expect, test } from 'vitest';
 import { JobPhase, JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { Reason } from '../../../src/api/gen/gnnd/v1/types_pb.ts';
+import { epochText } from '../../../src/cli/job-text.ts';
 import { createStyle, glyphsOf } from '../../../src/cli/terminal.ts';
 import { changeLine, epochLine, renderFrame } from '../../../src/cli/watch-frame.ts';
 import { sampleJob, startMs } from './sample-job.ts';
@@ -83,6 +84,25 @@ test('a finished job shows what it reached and where its checkpoint is', () => {
     '✓ test accuracy 71.3 % at the best validation (epoch 9), 71.2 % at the last',
     '  checkpoint /state/jobs/1/checkpoint',
   ]);
+});
+
+test('a job that stopped early says after which epoch and why', () => {
+  const message =
+    'stopped early after epoch 7: no better validation accuracy for 3 epochs; best epoch 4';
+  const job = sampleJob({
+    state: JobState.SUCCEEDED,
+    phase: JobPhase.UNSPECIFIED,
+    message,
+    result: { testAccuracyBest: 0.7131, testAccuracyLast: 0.7122, bestEpoch: 3, epochs: 7 },
+  });
+  expect(renderFrame(job, options).slice(-3, -1)).toEqual([
+    '✓ test accuracy 71.3 % at the best validation (epoch 4), 71.2 % at the last',
+    `  ${message}`,
+  ]);
+  expect(changeLine(job, startMs)).toBe(
+    `03:04:05  npm-sage  SUCCEEDED  test accuracy 71.3 %  ${message}`,
+  );
+  expect(epochText(job)).toBe('7/10');
 });
 
 test('a failed job shows its reason and the end of the log', () => {

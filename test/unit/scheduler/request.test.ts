@@ -46,6 +46,8 @@ const spec: JobSpec = {
     },
     lrSchedule: { type: 'CONSTANT', stepEpochs: 0, gamma: 0, warmupEpochs: 0 },
     threadsPerTrainer: 1,
+    earlyStop: { patienceEpochs: 0, minDelta: 0 },
+    determinism: 'STRICT',
   },
   cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: -1, standbyRatio: -1 },
   resources: { devices: 3, deviceNames: [], deviceMemoryBytes: 0, hostMemoryBytes: 0 },

@@ -5,6 +5,7 @@ const context = {
   deviceNames: ['cpu:0'],
   smallestDeviceCores: 1,
   trainNodes: null,
+  valNodes: null,
   hasEdgeWeights: null,
 };
 

@@ -8,6 +8,7 @@ const context: ResolveContext = {
   deviceNames: ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3'],
   smallestDeviceCores: 2,
   trainNodes: 34_693,
+  valNodes: 500,
   hasEdgeWeights: true,
 };
 const least: JobSpecInput = { dataset: 'cora', training: { epochs: 1 } };
@@ -96,6 +97,8 @@ describe('resolveJobSpec', () => {
         },
         lrSchedule: { type: 'CONSTANT', stepEpochs: 0, gamma: 0, warmupEpochs: 0 },
         threadsPerTrainer: 2,
+        earlyStop: { patienceEpochs: 0, minDelta: 0 },
+        determinism: 'STRICT',
       },
       resources: { devices: 1, deviceNames: [], deviceMemoryBytes: 0, hostMemoryBytes: 0 },
       placement: { policy: 'AUTO', samplers: 0, standby: 'AUTO' },
@@ -267,6 +270,7 @@ describe('enum fields', () => {
       'spec.training.optimizer.weight_decay_scope',
       ['ALL', 'FIRST_LAYER'],
     ],
+    ['training.determinism', 'spec.training.determinism', ['STRICT', 'RELAXED']],
     ['placement.policy', 'spec.placement.policy', ['AUTO', 'PAPER', 'MINMAX']],
     ['placement.standby', 'spec.placement.standby', ['AUTO', 'OFF', 'ALWAYS']],
   ])('%s takes its names and no others', (path, proto, names) => {
@@ -472,6 +476,11 @@ function randomSpec(random: Random): JobSpecInput {
       staleness: maybe(() => random.integer(0, 8)),
       randomSeed: maybe(() => String(random.integer(0, 2 ** 40))),
       optimizer: maybe(() => ({ learningRate: maybe(() => random.unit() + 1e-6) })),
+      earlyStop: maybe(() => ({
+        patienceEpochs: random.integer(1, 100),
+        minDelta: maybe(() => random.unit() * 0.9),
+      })),
+      determinism: maybe(() => random.pick(['STRICT', 'RELAXED'] as const)),
     },
     resources: random.chance(0.5)
       ? { devices }

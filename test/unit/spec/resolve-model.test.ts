@@ -9,6 +9,7 @@ const context = {
   deviceNames: ['cpu:0'],
   smallestDeviceCores: 1,
   trainNodes: 140,
+  valNodes: 500,
   hasEdgeWeights: true,
 };
 const walks = { algorithm: 'RANDOM_WALK' } as const;

@@ -8,6 +8,7 @@ const context = {
   deviceNames: ['cpu:0'],
   smallestDeviceCores: 1,
   trainNodes: 140,
+  valNodes: 500,
   hasEdgeWeights: true as boolean | null,
 };
 

@@ -45,6 +45,8 @@ export const someSpec: JobSpec = {
     },
     lrSchedule: { type: 'CONSTANT', stepEpochs: 0, gamma: 0, warmupEpochs: 0 },
     threadsPerTrainer: 1,
+    earlyStop: { patienceEpochs: 2, minDelta: 0.001 },
+    determinism: 'STRICT',
   },
   resources: { devices: 2, deviceNames: [], deviceMemoryBytes: 1 << 20, hostMemoryBytes: 0 },
   placement: { policy: 'AUTO', samplers: 0, standby: 'AUTO' },
@@ -105,6 +107,7 @@ export const someResult: JobResult = {
   testAccuracyBest: 0.82,
   bestEpoch: 2,
   bestValAccuracy: 0.83,
+  epochs: 10,
 };
 
 export function epochReport(epoch: number): EpochReport {

@@ -29,6 +29,7 @@ struct FakeJob {
   uint64_t queue_max_bytes = uint64_t{1} << 40;
   uint32_t low_water = 1;
   EvaluationPolicy evaluation = EvaluationPolicy::kEveryEpoch;
+  EarlyStop early_stop;
   uint32_t devices = 6;
 
   SegmentSpec Spec() const {
@@ -48,6 +49,7 @@ struct FakeJob {
     spec.batch_size = 3;
     spec.train_nodes = 3 * batches - 1;  // the last batch is short
     spec.evaluation = evaluation;
+    spec.early_stop = early_stop;
     spec.low_water = low_water;
     return spec;
   }
@@ -72,6 +74,10 @@ inline FakeJob RandomJob(Draws& draw) {
   job.num_slots = job.group + draw(8);
   job.queue_max_bytes = draw(2) == 0 ? uint64_t{1} << 40 : 1 + draw(3000);
   job.low_water = static_cast<uint32_t>(draw(4));
+  if (draw(2) == 0) {
+    job.epochs = static_cast<uint32_t>(2 + draw(6));
+    job.early_stop = {static_cast<uint32_t>(1 + draw(2)), draw(2) == 0 ? 0 : 0.15};
+  }
   return job;
 }
 
@@ -93,6 +99,8 @@ inline Outcome Expected(const FakeJob& job) {
   work.InitParameters(versions[0]);
   Outcome outcome;
   uint64_t best_correct = 0;
+  double to_exceed = 0;  // correct nodes, of ten
+  uint32_t waited = 0;
   for (uint32_t e = 0; e < job.epochs; ++e) {
     double loss_sum = 0;
     for (uint64_t g = 0; g < groups; ++g) {
@@ -123,9 +131,20 @@ inline Outcome Expected(const FakeJob& job) {
       outcome.best = versions.back();
       outcome.best_epoch = e;
     }
+    const bool improves = e == 0 || static_cast<double>(correct) > to_exceed;
+    if (improves) to_exceed = static_cast<double>(correct) + 10 * job.early_stop.min_delta;
+    waited = improves ? 0 : waited + 1;
+    if (job.early_stop.patience > 0 && waited == job.early_stop.patience) break;
   }
   outcome.last = versions.back();
   return outcome;
+}
+
+// Like `job`, with a number of batches that makes it stop before its last epoch.
+inline FakeJob StoppingEarly(FakeJob job, EarlyStop rule) {
+  job.early_stop = rule;
+  while (Expected(job).loss_sums.size() == job.epochs) ++job.batches;
+  return job;
 }
 
 inline Outcome OutcomeOf(const Segment& segment) {
@@ -137,17 +156,22 @@ inline Outcome OutcomeOf(const Segment& segment) {
   const Result<uint32_t> best = segment.CopyBestParameters(outcome.best);
   GNND_CHECK(best.ok());
   outcome.best_epoch = *best;
-  for (uint32_t e = 0; e < segment.config().epochs; ++e) {
+  for (uint32_t e = 0; e < segment.EpochsToTrain(); ++e) {
     outcome.loss_sums.push_back(segment.ReportEpoch(e).loss_sum);
   }
   return outcome;
 }
 
-// Whether the epoch records show every batch of every epoch committed exactly once.
+// Whether the epoch records show every batch of every epoch that was to be trained committed
+// exactly once, and none of any other.
 inline bool EveryBatchOnce(const Segment& segment) {
   const SegmentConfig& config = segment.config();
   for (uint32_t e = 0; e < config.epochs; ++e) {
     const EpochReport report = segment.ReportEpoch(e);
+    if (e >= segment.EpochsToTrain()) {
+      if (report.committed || report.batches != 0) return false;
+      continue;
+    }
     uint64_t on_devices = 0;
     for (const uint64_t batches : report.device_batches) on_devices += batches;
     if (!report.committed || report.batches != config.batches_per_epoch ||

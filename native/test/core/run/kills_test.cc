@@ -31,6 +31,7 @@ const KillPoint kPoints[] = {
     {Role::kTrainer, "init.before_ready", true},
     {Role::kTrainer, "take.after"},
     {Role::kTrainer, "extract.after"},
+    {Role::kTrainer, "hold.before_due"},
     {Role::kTrainer, "train.after"},
     {Role::kTrainer, "hand_in.before"},
     {Role::kTrainer, "hand_in.after"},
@@ -59,7 +60,10 @@ std::vector<FakeJob> Jobs() {
   FakeJob delayed;
   delayed.group = 3;
   delayed.staleness = 2;
-  return {strict, delayed};
+  FakeJob stopping;
+  stopping.epochs = 9;
+  stopping.staleness = 1;
+  return {strict, delayed, StoppingEarly(stopping, {2, 0})};
 }
 
 void CheckUndisturbed(const Segment& segment, const FakeJob& job) {

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -80,6 +81,13 @@ TEST_CASE("a specification that cannot be is refused with the name of its field"
       {"parameter_floats", [](SegmentSpec& s) { s.parameter_floats = 0; }},
       {"num_devices", [](SegmentSpec& s) { s.num_devices = kMaxDevices + 1; }},
       {"max_executors", [](SegmentSpec& s) { s.max_executors = 0; }},
+      {"early_stop.patience",
+       [](SegmentSpec& s) {
+         s.early_stop.patience = 1;
+         s.evaluation = EvaluationPolicy::kLastEpoch;
+       }},
+      {"early_stop.min_delta", [](SegmentSpec& s) { s.early_stop.min_delta = 1; }},
+      {"early_stop.min_delta", [](SegmentSpec& s) { s.early_stop.min_delta = std::nan(""); }},
   };
   for (const auto& [field, change] : cases) {
     SegmentSpec spec = SmallSpec();

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job.proto.
  */
 export const file_gnnd_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSLZAwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5IpUDCglNb2RlbFNwZWMSIAoEdHlwZRgBIAEoDjISLmdubmQudjEuTW9kZWxUeXBlEhMKBmxheWVycxgCIAEoBUgAiAEBEhcKCmhpZGRlbl9kaW0YAyABKAVIAYgBARIUCgdkcm9wb3V0GAQgASgBSAKIAQESGgoNaW5wdXRfZHJvcG91dBgFIAEoAUgDiAEBEhIKBWhlYWRzGAYgASgFSASIAQESJwoKYWN0aXZhdGlvbhgHIAEoDjITLmdubmQudjEuQWN0aXZhdGlvbhItCg1ub3JtYWxpemF0aW9uGAggASgOMhYuZ25uZC52MS5Ob3JtYWxpemF0aW9uEhUKCHJlc2lkdWFsGAkgASgISAWIAQESHgoRYXR0ZW50aW9uX2Ryb3BvdXQYCiABKAFIBogBAUIJCgdfbGF5ZXJzQg0KC19oaWRkZW5fZGltQgoKCF9kcm9wb3V0QhAKDl9pbnB1dF9kcm9wb3V0QggKBl9oZWFkc0ILCglfcmVzaWR1YWxCFAoSX2F0dGVudGlvbl9kcm9wb3V0IpoBCghXYWxrU3BlYxISCgV3YWxrcxgBIAEoBUgAiAEBEhMKBmxlbmd0aBgCIAEoBUgBiAEBEhkKDHJlc3RhcnRfcHJvYhgDIAEoAUgCiAEBEhYKCW5laWdoYm9ycxgEIAEoBUgDiAEBQggKBl93YWxrc0IJCgdfbGVuZ3RoQg8KDV9yZXN0YXJ0X3Byb2JCDAoKX25laWdoYm9ycyJBCglMYWJvclNwZWMSHgoRZGVwZW5kZW5jeV93aW5kb3cYASABKAVIAIgBAUIUChJfZGVwZW5kZW5jeV93aW5kb3ci2wEKDFNhbXBsaW5nU3BlYxIPCgdmYW5vdXRzGAEgAygFEi0KCWFsZ29yaXRobRgCIAEoDjIaLmdubmQudjEuU2FtcGxpbmdBbGdvcml0aG0SFAoHcmVwbGFjZRgDIAEoCEgAiAEBEiUKCWV4cGFuc2lvbhgEIAEoDjISLmdubmQudjEuRXhwYW5zaW9uEh8KBHdhbGsYBSABKAsyES5nbm5kLnYxLldhbGtTcGVjEiEKBWxhYm9yGAYgASgLMhIuZ25uZC52MS5MYWJvclNwZWNCCgoIX3JlcGxhY2UiOAoMRmVhdHVyZXNTcGVjEhgKC3N0YW5kYXJkaXplGAEgASgISACIAQFCDgoMX3N0YW5kYXJkaXplIrEBCglDYWNoZVNwZWMSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIdChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFSACIAQESEgoFcmF0aW8YAyABKAFIAYgBARIaCg1zdGFuZGJ5X3JhdGlvGAQgASgBSAKIAQFCEwoRX3ByZXNhbXBsZV9lcG9jaHNCCAoGX3JhdGlvQhAKDl9zdGFuZGJ5X3JhdGlvIu4CCg1PcHRpbWl6ZXJTcGVjEhoKDWxlYXJuaW5nX3JhdGUYASABKAFIAIgBARISCgViZXRhMRgCIAEoAUgBiAEBEhIKBWJldGEyGAMgASgBSAKIAQESFAoHZXBzaWxvbhgEIAEoAUgDiAEBEhkKDHdlaWdodF9kZWNheRgFIAEoAUgEiAEBEjUKEndlaWdodF9kZWNheV9zY29wZRgGIAEoDjIZLmdubmQudjEuV2VpZ2h0RGVjYXlTY29wZRIkCgR0eXBlGAcgASgOMhYuZ25uZC52MS5PcHRpbWl6ZXJUeXBlEhUKCG1vbWVudHVtGAggASgBSAWIAQESFgoJY2xpcF9ub3JtGAkgASgBSAaIAQFCEAoOX2xlYXJuaW5nX3JhdGVCCAoGX2JldGExQggKBl9iZXRhMkIKCghfZXBzaWxvbkIPCg1fd2VpZ2h0X2RlY2F5QgsKCV9tb21lbnR1bUIMCgpfY2xpcF9ub3JtIq0BCg5MclNjaGVkdWxlU3BlYxIlCgR0eXBlGAEgASgOMhcuZ25uZC52MS5MclNjaGVkdWxlVHlwZRIYCgtzdGVwX2Vwb2NocxgCIAEoBUgAiAEBEhIKBWdhbW1hGAMgASgBSAGIAQESGgoNd2FybXVwX2Vwb2NocxgEIAEoBUgCiAEBQg4KDF9zdGVwX2Vwb2Noc0IICgZfZ2FtbWFCEAoOX3dhcm11cF9lcG9jaHMi7QIKDFRyYWluaW5nU3BlYxITCgZlcG9jaHMYASABKAVIAIgBARIXCgpiYXRjaF9zaXplGAIgASgFSAGIAQESHQoQYmF0Y2hlc19wZXJfc3RlcBgDIAEoBUgCiAEBEhYKCXN0YWxlbmVzcxgEIAEoBUgDiAEBEhgKC3JhbmRvbV9zZWVkGAUgASgESASIAQESKQoJb3B0aW1pemVyGAYgASgLMhYuZ25uZC52MS5PcHRpbWl6ZXJTcGVjEiwKC2xyX3NjaGVkdWxlGAggASgLMhcuZ25uZC52MS5MclNjaGVkdWxlU3BlYxIgChN0aHJlYWRzX3Blcl90cmFpbmVyGAcgASgFSAWIAQFCCQoHX2Vwb2Noc0INCgtfYmF0Y2hfc2l6ZUITChFfYmF0Y2hlc19wZXJfc3RlcEIMCgpfc3RhbGVuZXNzQg4KDF9yYW5kb21fc2VlZEIWChRfdGhyZWFkc19wZXJfdHJhaW5lciK3AQoNUmVzb3VyY2VzU3BlYxIUCgdkZXZpY2VzGAEgASgFSACIAQESFAoMZGV2aWNlX25hbWVzGAIgAygJEiAKE2RldmljZV9tZW1vcnlfYnl0ZXMYAyABKANIAYgBARIeChFob3N0X21lbW9yeV9ieXRlcxgEIAEoA0gCiAEBQgoKCF9kZXZpY2VzQhYKFF9kZXZpY2VfbWVtb3J5X2J5dGVzQhQKEl9ob3N0X21lbW9yeV9ieXRlcyKGAQoNUGxhY2VtZW50U3BlYxIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIVCghzYW1wbGVycxgCIAEoBUgAiAEBEicKB3N0YW5kYnkYAyABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3lCCwoJX3NhbXBsZXJzIlUKCVF1ZXVlU3BlYxIVCghjYXBhY2l0eRgBIAEoBUgAiAEBEhYKCW1heF9ieXRlcxgCIAEoA0gBiAEBQgsKCV9jYXBhY2l0eUIMCgpfbWF4X2J5dGVzIm8KC1Jlc3RhcnRTcGVjEhkKDG1heF9hdHRlbXB0cxgBIAEoBUgAiAEBEh4KEWV4ZWN1dG9yX3Jlc3RhcnRzGAIgASgFSAGIAQFCDwoNX21heF9hdHRlbXB0c0IUChJfZXhlY3V0b3JfcmVzdGFydHMi1AEKDFRpbWVvdXRzU3BlYxIXCgpwZW5kaW5nX21zGAEgASgDSACIAQESFwoKc3RhcnR1cF9tcxgCIAEoA0gBiAEBEhUKCHN0YWxsX21zGAMgASgDSAKIAQESHAoPY2FuY2VsX2dyYWNlX21zGAQgASgDSAOIAQESEwoGcnVuX21zGAUgASgDSASIAQFCDQoLX3BlbmRpbmdfbXNCDQoLX3N0YXJ0dXBfbXNCCwoJX3N0YWxsX21zQhIKEF9jYW5jZWxfZ3JhY2VfbXNCCQoHX3J1bl9tcyLTBAoDSm9iEgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJEh4KBHNwZWMYAyABKAsyEC5nbm5kLnYxLkpvYlNwZWMSKAoOZWZmZWN0aXZlX3NwZWMYBCABKAsyEC5nbm5kLnYxLkpvYlNwZWMSIAoFc3RhdGUYBSABKA4yES5nbm5kLnYxLkpvYlN0YXRlEiAKBXBoYXNlGAYgASgOMhEuZ25uZC52MS5Kb2JQaGFzZRIiCgZpbnRlbnQYByABKA4yEi5nbm5kLnYxLkpvYkludGVudBIfCgZyZWFzb24YCCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAkgASgJEiYKCHByb2dyZXNzGAogASgLMhQuZ25uZC52MS5Kb2JQcm9ncmVzcxIiCghhdHRlbXB0cxgLIAMoCzIQLmdubmQudjEuQXR0ZW1wdBIkCgZlcG9jaHMYDCADKAsyFC5nbm5kLnYxLkVwb2NoUmVwb3J0EiIKBnJlc3VsdBgNIAEoCzISLmdubmQudjEuSm9iUmVzdWx0Ei8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YESABKAMSFgoOZGF0YXNldF9kaWdlc3QYEiABKAkiugIKC0pvYlByb2dyZXNzEg0KBWVwb2NoGAEgASgFEg4KBmVwb2NocxgCIAEoBRIZChFiYXRjaGVzX2NvbW1pdHRlZBgDIAEoAxIZChFiYXRjaGVzX3Blcl9lcG9jaBgEIAEoAxIPCgd2ZXJzaW9uGAUgASgDEgwKBGxvc3MYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhgKEHNlZWRzX3Blcl9zZWNvbmQYCCABKAESGAoQZWRnZXNfcGVyX3NlY29uZBgJIAEoARIUCgxyZW1haW5pbmdfbXMYCiABKAMSEwoLcXVldWVfZGVwdGgYCyABKAUSFgoOcXVldWVfY2FwYWNpdHkYDCABKAUSKgoJZXhlY3V0b3JzGA0gAygLMhcuZ25uZC52MS5FeGVjdXRvclN0YXR1cyKYAQoORXhlY3V0b3JTdGF0dXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSDAoEYnVzeRgEIAEoARIPCgdiYXRjaGVzGAUgASgDEg0KBXN0YWdlGAYgASgJEhYKDmNhY2hlX2hpdF9yYXRlGAcgASgBIvYCCgtFcG9jaFJlcG9ydBINCgVlcG9jaBgBIAEoBRIPCgdiYXRjaGVzGAIgASgDEg0KBXN0ZXBzGAMgASgDEg8KB3JldHJpZXMYBCABKAMSDAoEbG9zcxgFIAEoARIWCg50cmFpbl9hY2N1cmFjeRgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESFQoNdGVzdF9hY2N1cmFjeRgIIAEoARITCgtkdXJhdGlvbl9tcxgJIAEoAxIPCgd2ZXJzaW9uGAogASgDEhkKEXBhcmFtZXRlcnNfc2hhMjU2GAsgASgJEhUKDWxlZGdlcl9kaWdlc3QYDCABKAkSRAoRYmF0Y2hlc19ieV9kZXZpY2UYDSADKAsyKS5nbm5kLnYxLkVwb2NoUmVwb3J0LkJhdGNoZXNCeURldmljZUVudHJ5GjYKFEJhdGNoZXNCeURldmljZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEi7gEKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEi4KCnN0YXJ0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIjCgplbmRfcmVhc29uGAQgASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFleGVjdXRvcl9yZXN0YXJ0cxgGIAEoBRIkCgVleGl0cxgHIAMoCzIVLmdubmQudjEuRXhlY3V0b3JFeGl0IrkBCgxFeGVjdXRvckV4aXQSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSFgoJZXhpdF9jb2RlGAQgASgFSACIAQESDgoGc2lnbmFsGAUgASgJEh8KBnJlYXNvbhgGIAEoDjIPLmdubmQudjEuUmVhc29uEhAKCGxvZ190YWlsGAcgASgJQgwKCl9leGl0X2NvZGUipQEKCUpvYlJlc3VsdBIZChFwYXJhbWV0ZXJzX3NoYTI1NhgBIAEoCRIWCg5jaGVja3BvaW50X2RpchgCIAEoCRIaChJ0ZXN0X2FjY3VyYWN5X2xhc3QYAyABKAESGgoSdGVzdF9hY2N1cmFjeV9iZXN0GAQgASgBEhIKCmJlc3RfZXBvY2gYBSABKAUSGQoRYmVzdF92YWxfYWNjdXJhY3kYBiABKAEixgMKB0pvYlBsYW4SCwoDam9iGAEgASgJEhEKCWVzdGltYXRlZBgCIAEoCBIrCglleGVjdXRvcnMYAyADKAsyGC5nbm5kLnYxLlBsYW5uZWRFeGVjdXRvchIYChBzYW1wbGVyX2JhdGNoX25zGAQgASgDEhgKEHRyYWluZXJfYmF0Y2hfbnMYBSABKAMSGAoQc3RhbmRieV9iYXRjaF9ucxgGIAEoAxIJCgFrGAcgASgBEiYKB2Nob2ljZXMYCCADKAsyFS5nbm5kLnYxLlBvbGljeUNob2ljZRIoCgZwb2xpY3kYCSABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRInCgdzdGFuZGJ5GAogASgOMhYuZ25uZC52MS5TdGFuZGJ5UG9saWN5Eh0KFXRpbWVfc2hhcmluZ19iYXRjaF9ucxgLIAEoAxITCgtleHBsYW5hdGlvbhgMIAEoCRIWCg5xdWV1ZV9jYXBhY2l0eRgNIAEoBRISCgpzbG90X2J5dGVzGA4gASgDEhcKD3BhcmFtZXRlcl9jb3VudBgPIAEoAxIhCgVjYWNoZRgQIAEoCzISLmdubmQudjEuQ2FjaGVQbGFuIpYBCglDYWNoZVBsYW4SJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIUCgx0cmFpbmVyX3Jvd3MYAiABKAMSFAoMc3RhbmRieV9yb3dzGAMgASgDEhEKCXJvd19ieXRlcxgEIAEoAxIPCgdyYW5rX21zGAUgASgDEhMKC2V4cGxhbmF0aW9uGAYgASgJIkYKD1BsYW5uZWRFeGVjdXRvchIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJIm4KDFBvbGljeUNob2ljZRIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIQCghzYW1wbGVycxgCIAEoBRIQCgh0cmFpbmVycxgDIAEoBRIQCghiYXRjaF9ucxgEIAEoAyqXAQoJTW9kZWxUeXBlEhoKFk1PREVMX1RZUEVfVU5TUEVDSUZJRUQQABIYChRNT0RFTF9UWVBFX0dSQVBIU0FHRRABEhIKDk1PREVMX1RZUEVfR0NOEAISEgoOTU9ERUxfVFlQRV9HQVQQAxIUChBNT0RFTF9UWVBFX0dBVFYyEAQSFgoSTU9ERUxfVFlQRV9QSU5TQUdFEAUqbAoKQWN0aXZhdGlvbhIaChZBQ1RJVkFUSU9OX1VOU1BFQ0lGSUVEEAASEwoPQUNUSVZBVElPTl9SRUxVEAESEgoOQUNUSVZBVElPTl9FTFUQAhIZChVBQ1RJVkFUSU9OX0xFQUtZX1JFTFUQAyp1Cg1Ob3JtYWxpemF0aW9uEh0KGU5PUk1BTElaQVRJT05fVU5TUEVDSUZJRUQQABIWChJOT1JNQUxJWkFUSU9OX05PTkUQARIUChBOT1JNQUxJWkFUSU9OX0wyEAISFwoTTk9STUFMSVpBVElPTl9MQVlFUhADKsQBChFTYW1wbGluZ0FsZ29yaXRobRIiCh5TQU1QTElOR19BTEdPUklUSE1fVU5TUEVDSUZJRUQQABIjCh9TQU1QTElOR19BTEdPUklUSE1fS0hPUF9VTklGT1JNEAESJAogU0FNUExJTkdfQUxHT1JJVEhNX0tIT1BfV0VJR0hURUQQAhIiCh5TQU1QTElOR19BTEdPUklUSE1fUkFORE9NX1dBTEsQAxIcChhTQU1QTElOR19BTEdPUklUSE1fTEFCT1IQBCpMCglFeHBhbnNpb24SGQoVRVhQQU5TSU9OX1VOU1BFQ0lGSUVEEAASEQoNRVhQQU5TSU9OX0FMTBABEhEKDUVYUEFOU0lPTl9ORVcQAirIAQoLQ2FjaGVQb2xpY3kSHAoYQ0FDSEVfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGQoVQ0FDSEVfUE9MSUNZX0NPTUJJTkVEEAESFgoSQ0FDSEVfUE9MSUNZX1BSRVNDEAISHAoYQ0FDSEVfUE9MSUNZX1BST0JBQklMSVRZEAMSFwoTQ0FDSEVfUE9MSUNZX0RFR1JFRRAEEhcKE0NBQ0hFX1BPTElDWV9SQU5ET00QBRIYChRDQUNIRV9QT0xJQ1lfT1BUSU1BTBAGKnYKEFdlaWdodERlY2F5U2NvcGUSIgoeV0VJR0hUX0RFQ0FZX1NDT1BFX1VOU1BFQ0lGSUVEEAASGgoWV0VJR0hUX0RFQ0FZX1NDT1BFX0FMTBABEiIKHldFSUdIVF9ERUNBWV9TQ09QRV9GSVJTVF9MQVlFUhACKnoKDU9wdGltaXplclR5cGUSHgoaT1BUSU1JWkVSX1RZUEVfVU5TUEVDSUZJRUQQABIXChNPUFRJTUlaRVJfVFlQRV9BREFNEAESGAoUT1BUSU1JWkVSX1RZUEVfQURBTVcQAhIWChJPUFRJTUlaRVJfVFlQRV9TR0QQAyqJAQoOTHJTY2hlZHVsZVR5cGUSIAocTFJfU0NIRURVTEVfVFlQRV9VTlNQRUNJRklFRBAAEh0KGUxSX1NDSEVEVUxFX1RZUEVfQ09OU1RBTlQQARIZChVMUl9TQ0hFRFVMRV9UWVBFX1NURVAQAhIbChdMUl9TQ0hFRFVMRV9UWVBFX0NPU0lORRADKqMBCg9QbGFjZW1lbnRQb2xpY3kSIAocUExBQ0VNRU5UX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFVBMQUNFTUVOVF9QT0xJQ1lfQVVUTxABEhoKFlBMQUNFTUVOVF9QT0xJQ1lfUEFQRVIQAhIbChdQTEFDRU1FTlRfUE9MSUNZX01JTk1BWBADEhoKFlBMQUNFTUVOVF9QT0xJQ1lfRklYRUQQBCp7Cg1TdGFuZGJ5UG9saWN5Eh4KGlNUQU5EQllfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFwoTU1RBTkRCWV9QT0xJQ1lfQVVUTxABEhYKElNUQU5EQllfUE9MSUNZX09GRhACEhkKFVNUQU5EQllfUE9MSUNZX0FMV0FZUxADKs4BCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFKT0JfU1RBVEVfUEVORElORxABEhcKE0pPQl9TVEFURV9QUkVQQVJJTkcQAhIVChFKT0JfU1RBVEVfUlVOTklORxADEhgKFEpPQl9TVEFURV9DQU5DRUxMSU5HEAQSFwoTSk9CX1NUQVRFX1NVQ0NFRURFRBAFEhQKEEpPQl9TVEFURV9GQUlMRUQQBhIXChNKT0JfU1RBVEVfQ0FOQ0VMTEVEEAcqUgoJSm9iSW50ZW50EhoKFkpPQl9JTlRFTlRfVU5TUEVDSUZJRUQQABISCg5KT0JfSU5URU5UX1JVThABEhUKEUpPQl9JTlRFTlRfQ0FOQ0VMEAIqwwEKCEpvYlBoYXNlEhkKFUpPQl9QSEFTRV9VTlNQRUNJRklFRBAAEh0KGUpPQl9QSEFTRV9MT0FESU5HX0RBVEFTRVQQARIZChVKT0JfUEhBU0VfQ0FMSUJSQVRJTkcQAhIWChJKT0JfUEhBU0VfU1RBUlRJTkcQAxIWChJKT0JfUEhBU0VfVFJBSU5JTkcQBBIYChRKT0JfUEhBU0VfRVZBTFVBVElORxAFEhgKFEpPQl9QSEFTRV9GSU5BTElaSU5HEAYqfgoMRXhlY3V0b3JSb2xlEh0KGUVYRUNVVE9SX1JPTEVfVU5TUEVDSUZJRUQQABIZChVFWEVDVVRPUl9ST0xFX1NBTVBMRVIQARIZChVFWEVDVVRPUl9ST0xFX1RSQUlORVIQAhIZChVFWEVDVVRPUl9ST0xFX1NUQU5EQlkQA2IGcHJvdG8z", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSLZAwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5IpUDCglNb2RlbFNwZWMSIAoEdHlwZRgBIAEoDjISLmdubmQudjEuTW9kZWxUeXBlEhMKBmxheWVycxgCIAEoBUgAiAEBEhcKCmhpZGRlbl9kaW0YAyABKAVIAYgBARIUCgdkcm9wb3V0GAQgASgBSAKIAQESGgoNaW5wdXRfZHJvcG91dBgFIAEoAUgDiAEBEhIKBWhlYWRzGAYgASgFSASIAQESJwoKYWN0aXZhdGlvbhgHIAEoDjITLmdubmQudjEuQWN0aXZhdGlvbhItCg1ub3JtYWxpemF0aW9uGAggASgOMhYuZ25uZC52MS5Ob3JtYWxpemF0aW9uEhUKCHJlc2lkdWFsGAkgASgISAWIAQESHgoRYXR0ZW50aW9uX2Ryb3BvdXQYCiABKAFIBogBAUIJCgdfbGF5ZXJzQg0KC19oaWRkZW5fZGltQgoKCF9kcm9wb3V0QhAKDl9pbnB1dF9kcm9wb3V0QggKBl9oZWFkc0ILCglfcmVzaWR1YWxCFAoSX2F0dGVudGlvbl9kcm9wb3V0IpoBCghXYWxrU3BlYxISCgV3YWxrcxgBIAEoBUgAiAEBEhMKBmxlbmd0aBgCIAEoBUgBiAEBEhkKDHJlc3RhcnRfcHJvYhgDIAEoAUgCiAEBEhYKCW5laWdoYm9ycxgEIAEoBUgDiAEBQggKBl93YWxrc0IJCgdfbGVuZ3RoQg8KDV9yZXN0YXJ0X3Byb2JCDAoKX25laWdoYm9ycyJBCglMYWJvclNwZWMSHgoRZGVwZW5kZW5jeV93aW5kb3cYASABKAVIAIgBAUIUChJfZGVwZW5kZW5jeV93aW5kb3ci2wEKDFNhbXBsaW5nU3BlYxIPCgdmYW5vdXRzGAEgAygFEi0KCWFsZ29yaXRobRgCIAEoDjIaLmdubmQudjEuU2FtcGxpbmdBbGdvcml0aG0SFAoHcmVwbGFjZRgDIAEoCEgAiAEBEiUKCWV4cGFuc2lvbhgEIAEoDjISLmdubmQudjEuRXhwYW5zaW9uEh8KBHdhbGsYBSABKAsyES5nbm5kLnYxLldhbGtTcGVjEiEKBWxhYm9yGAYgASgLMhIuZ25uZC52MS5MYWJvclNwZWNCCgoIX3JlcGxhY2UiOAoMRmVhdHVyZXNTcGVjEhgKC3N0YW5kYXJkaXplGAEgASgISACIAQFCDgoMX3N0YW5kYXJkaXplIrEBCglDYWNoZVNwZWMSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIdChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFSACIAQESEgoFcmF0aW8YAyABKAFIAYgBARIaCg1zdGFuZGJ5X3JhdGlvGAQgASgBSAKIAQFCEwoRX3ByZXNhbXBsZV9lcG9jaHNCCAoGX3JhdGlvQhAKDl9zdGFuZGJ5X3JhdGlvIu4CCg1PcHRpbWl6ZXJTcGVjEhoKDWxlYXJuaW5nX3JhdGUYASABKAFIAIgBARISCgViZXRhMRgCIAEoAUgBiAEBEhIKBWJldGEyGAMgASgBSAKIAQESFAoHZXBzaWxvbhgEIAEoAUgDiAEBEhkKDHdlaWdodF9kZWNheRgFIAEoAUgEiAEBEjUKEndlaWdodF9kZWNheV9zY29wZRgGIAEoDjIZLmdubmQudjEuV2VpZ2h0RGVjYXlTY29wZRIkCgR0eXBlGAcgASgOMhYuZ25uZC52MS5PcHRpbWl6ZXJUeXBlEhUKCG1vbWVudHVtGAggASgBSAWIAQESFgoJY2xpcF9ub3JtGAkgASgBSAaIAQFCEAoOX2xlYXJuaW5nX3JhdGVCCAoGX2JldGExQggKBl9iZXRhMkIKCghfZXBzaWxvbkIPCg1fd2VpZ2h0X2RlY2F5QgsKCV9tb21lbnR1bUIMCgpfY2xpcF9ub3JtIq0BCg5MclNjaGVkdWxlU3BlYxIlCgR0eXBlGAEgASgOMhcuZ25uZC52MS5MclNjaGVkdWxlVHlwZRIYCgtzdGVwX2Vwb2NocxgCIAEoBUgAiAEBEhIKBWdhbW1hGAMgASgBSAGIAQESGgoNd2FybXVwX2Vwb2NocxgEIAEoBUgCiAEBQg4KDF9zdGVwX2Vwb2Noc0IICgZfZ2FtbWFCEAoOX3dhcm11cF9lcG9jaHMiZwoNRWFybHlTdG9wU3BlYxIcCg9wYXRpZW5jZV9lcG9jaHMYASABKAVIAIgBARIWCgltaW5fZGVsdGEYAiABKAFIAYgBAUISChBfcGF0aWVuY2VfZXBvY2hzQgwKCl9taW5fZGVsdGEixAMKDFRyYWluaW5nU3BlYxITCgZlcG9jaHMYASABKAVIAIgBARIXCgpiYXRjaF9zaXplGAIgASgFSAGIAQESHQoQYmF0Y2hlc19wZXJfc3RlcBgDIAEoBUgCiAEBEhYKCXN0YWxlbmVzcxgEIAEoBUgDiAEBEhgKC3JhbmRvbV9zZWVkGAUgASgESASIAQESKQoJb3B0aW1pemVyGAYgASgLMhYuZ25uZC52MS5PcHRpbWl6ZXJTcGVjEiwKC2xyX3NjaGVkdWxlGAggASgLMhcuZ25uZC52MS5MclNjaGVkdWxlU3BlYxIgChN0aHJlYWRzX3Blcl90cmFpbmVyGAcgASgFSAWIAQESKgoKZWFybHlfc3RvcBgJIAEoCzIWLmdubmQudjEuRWFybHlTdG9wU3BlYxIpCgtkZXRlcm1pbmlzbRgKIAEoDjIULmdubmQudjEuRGV0ZXJtaW5pc21CCQoHX2Vwb2Noc0INCgtfYmF0Y2hfc2l6ZUITChFfYmF0Y2hlc19wZXJfc3RlcEIMCgpfc3RhbGVuZXNzQg4KDF9yYW5kb21fc2VlZEIWChRfdGhyZWFkc19wZXJfdHJhaW5lciK3AQoNUmVzb3VyY2VzU3BlYxIUCgdkZXZpY2VzGAEgASgFSACIAQESFAoMZGV2aWNlX25hbWVzGAIgAygJEiAKE2RldmljZV9tZW1vcnlfYnl0ZXMYAyABKANIAYgBARIeChFob3N0X21lbW9yeV9ieXRlcxgEIAEoA0gCiAEBQgoKCF9kZXZpY2VzQhYKFF9kZXZpY2VfbWVtb3J5X2J5dGVzQhQKEl9ob3N0X21lbW9yeV9ieXRlcyKGAQoNUGxhY2VtZW50U3BlYxIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIVCghzYW1wbGVycxgCIAEoBUgAiAEBEicKB3N0YW5kYnkYAyABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3lCCwoJX3NhbXBsZXJzIlUKCVF1ZXVlU3BlYxIVCghjYXBhY2l0eRgBIAEoBUgAiAEBEhYKCW1heF9ieXRlcxgCIAEoA0gBiAEBQgsKCV9jYXBhY2l0eUIMCgpfbWF4X2J5dGVzIm8KC1Jlc3RhcnRTcGVjEhkKDG1heF9hdHRlbXB0cxgBIAEoBUgAiAEBEh4KEWV4ZWN1dG9yX3Jlc3RhcnRzGAIgASgFSAGIAQFCDwoNX21heF9hdHRlbXB0c0IUChJfZXhlY3V0b3JfcmVzdGFydHMi1AEKDFRpbWVvdXRzU3BlYxIXCgpwZW5kaW5nX21zGAEgASgDSACIAQESFwoKc3RhcnR1cF9tcxgCIAEoA0gBiAEBEhUKCHN0YWxsX21zGAMgASgDSAKIAQESHAoPY2FuY2VsX2dyYWNlX21zGAQgASgDSAOIAQESEwoGcnVuX21zGAUgASgDSASIAQFCDQoLX3BlbmRpbmdfbXNCDQoLX3N0YXJ0dXBfbXNCCwoJX3N0YWxsX21zQhIKEF9jYW5jZWxfZ3JhY2VfbXNCCQoHX3J1bl9tcyLTBAoDSm9iEgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJEh4KBHNwZWMYAyABKAsyEC5nbm5kLnYxLkpvYlNwZWMSKAoOZWZmZWN0aXZlX3NwZWMYBCABKAsyEC5nbm5kLnYxLkpvYlNwZWMSIAoFc3RhdGUYBSABKA4yES5nbm5kLnYxLkpvYlN0YXRlEiAKBXBoYXNlGAYgASgOMhEuZ25uZC52MS5Kb2JQaGFzZRIiCgZpbnRlbnQYByABKA4yEi5nbm5kLnYxLkpvYkludGVudBIfCgZyZWFzb24YCCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAkgASgJEiYKCHByb2dyZXNzGAogASgLMhQuZ25uZC52MS5Kb2JQcm9ncmVzcxIiCghhdHRlbXB0cxgLIAMoCzIQLmdubmQudjEuQXR0ZW1wdBIkCgZlcG9jaHMYDCADKAsyFC5nbm5kLnYxLkVwb2NoUmVwb3J0EiIKBnJlc3VsdBgNIAEoCzISLmdubmQudjEuSm9iUmVzdWx0Ei8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YESABKAMSFgoOZGF0YXNldF9kaWdlc3QYEiABKAkiugIKC0pvYlByb2dyZXNzEg0KBWVwb2NoGAEgASgFEg4KBmVwb2NocxgCIAEoBRIZChFiYXRjaGVzX2NvbW1pdHRlZBgDIAEoAxIZChFiYXRjaGVzX3Blcl9lcG9jaBgEIAEoAxIPCgd2ZXJzaW9uGAUgASgDEgwKBGxvc3MYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhgKEHNlZWRzX3Blcl9zZWNvbmQYCCABKAESGAoQZWRnZXNfcGVyX3NlY29uZBgJIAEoARIUCgxyZW1haW5pbmdfbXMYCiABKAMSEwoLcXVldWVfZGVwdGgYCyABKAUSFgoOcXVldWVfY2FwYWNpdHkYDCABKAUSKgoJZXhlY3V0b3JzGA0gAygLMhcuZ25uZC52MS5FeGVjdXRvclN0YXR1cyKYAQoORXhlY3V0b3JTdGF0dXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSDAoEYnVzeRgEIAEoARIPCgdiYXRjaGVzGAUgASgDEg0KBXN0YWdlGAYgASgJEhYKDmNhY2hlX2hpdF9yYXRlGAcgASgBIvYCCgtFcG9jaFJlcG9ydBINCgVlcG9jaBgBIAEoBRIPCgdiYXRjaGVzGAIgASgDEg0KBXN0ZXBzGAMgASgDEg8KB3JldHJpZXMYBCABKAMSDAoEbG9zcxgFIAEoARIWCg50cmFpbl9hY2N1cmFjeRgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESFQoNdGVzdF9hY2N1cmFjeRgIIAEoARITCgtkdXJhdGlvbl9tcxgJIAEoAxIPCgd2ZXJzaW9uGAogASgDEhkKEXBhcmFtZXRlcnNfc2hhMjU2GAsgASgJEhUKDWxlZGdlcl9kaWdlc3QYDCABKAkSRAoRYmF0Y2hlc19ieV9kZXZpY2UYDSADKAsyKS5nbm5kLnYxLkVwb2NoUmVwb3J0LkJhdGNoZXNCeURldmljZUVudHJ5GjYKFEJhdGNoZXNCeURldmljZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEi7gEKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEi4KCnN0YXJ0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIjCgplbmRfcmVhc29uGAQgASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFleGVjdXRvcl9yZXN0YXJ0cxgGIAEoBRIkCgVleGl0cxgHIAMoCzIVLmdubmQudjEuRXhlY3V0b3JFeGl0IrkBCgxFeGVjdXRvckV4aXQSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSFgoJZXhpdF9jb2RlGAQgASgFSACIAQESDgoGc2lnbmFsGAUgASgJEh8KBnJlYXNvbhgGIAEoDjIPLmdubmQudjEuUmVhc29uEhAKCGxvZ190YWlsGAcgASgJQgwKCl9leGl0X2NvZGUitQEKCUpvYlJlc3VsdBIZChFwYXJhbWV0ZXJzX3NoYTI1NhgBIAEoCRIWCg5jaGVja3BvaW50X2RpchgCIAEoCRIaChJ0ZXN0X2FjY3VyYWN5X2xhc3QYAyABKAESGgoSdGVzdF9hY2N1cmFjeV9iZXN0GAQgASgBEhIKCmJlc3RfZXBvY2gYBSABKAUSGQoRYmVzdF92YWxfYWNjdXJhY3kYBiABKAESDgoGZXBvY2hzGAcgASgFIsYDCgdKb2JQbGFuEgsKA2pvYhgBIAEoCRIRCgllc3RpbWF0ZWQYAiABKAgSKwoJZXhlY3V0b3JzGAMgAygLMhguZ25uZC52MS5QbGFubmVkRXhlY3V0b3ISGAoQc2FtcGxlcl9iYXRjaF9ucxgEIAEoAxIYChB0cmFpbmVyX2JhdGNoX25zGAUgASgDEhgKEHN0YW5kYnlfYmF0Y2hfbnMYBiABKAMSCQoBaxgHIAEoARImCgdjaG9pY2VzGAggAygLMhUuZ25uZC52MS5Qb2xpY3lDaG9pY2USKAoGcG9saWN5GAkgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSJwoHc3RhbmRieRgKIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeRIdChV0aW1lX3NoYXJpbmdfYmF0Y2hfbnMYCyABKAMSEwoLZXhwbGFuYXRpb24YDCABKAkSFgoOcXVldWVfY2FwYWNpdHkYDSABKAUSEgoKc2xvdF9ieXRlcxgOIAEoAxIXCg9wYXJhbWV0ZXJfY291bnQYDyABKAMSIQoFY2FjaGUYECABKAsyEi5nbm5kLnYxLkNhY2hlUGxhbiKWAQoJQ2FjaGVQbGFuEiQKBnBvbGljeRgBIAEoDjIULmdubmQudjEuQ2FjaGVQb2xpY3kSFAoMdHJhaW5lcl9yb3dzGAIgASgDEhQKDHN0YW5kYnlfcm93cxgDIAEoAxIRCglyb3dfYnl0ZXMYBCABKAMSDwoHcmFua19tcxgFIAEoAxITCgtleHBsYW5hdGlvbhgGIAEoCSJGCg9QbGFubmVkRXhlY3V0b3ISIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCSJuCgxQb2xpY3lDaG9pY2USKAoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSEAoIc2FtcGxlcnMYAiABKAUSEAoIdHJhaW5lcnMYAyABKAUSEAoIYmF0Y2hfbnMYBCABKAMqlwEKCU1vZGVsVHlwZRIaChZNT0RFTF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUTU9ERUxfVFlQRV9HUkFQSFNBR0UQARISCg5NT0RFTF9UWVBFX0dDThACEhIKDk1PREVMX1RZUEVfR0FUEAMSFAoQTU9ERUxfVFlQRV9HQVRWMhAEEhYKEk1PREVMX1RZUEVfUElOU0FHRRAFKmwKCkFjdGl2YXRpb24SGgoWQUNUSVZBVElPTl9VTlNQRUNJRklFRBAAEhMKD0FDVElWQVRJT05fUkVMVRABEhIKDkFDVElWQVRJT05fRUxVEAISGQoVQUNUSVZBVElPTl9MRUFLWV9SRUxVEAMqdQoNTm9ybWFsaXphdGlvbhIdChlOT1JNQUxJWkFUSU9OX1VOU1BFQ0lGSUVEEAASFgoSTk9STUFMSVpBVElPTl9OT05FEAESFAoQTk9STUFMSVpBVElPTl9MMhACEhcKE05PUk1BTElaQVRJT05fTEFZRVIQAyrEAQoRU2FtcGxpbmdBbGdvcml0aG0SIgoeU0FNUExJTkdfQUxHT1JJVEhNX1VOU1BFQ0lGSUVEEAASIwofU0FNUExJTkdfQUxHT1JJVEhNX0tIT1BfVU5JRk9STRABEiQKIFNBTVBMSU5HX0FMR09SSVRITV9LSE9QX1dFSUdIVEVEEAISIgoeU0FNUExJTkdfQUxHT1JJVEhNX1JBTkRPTV9XQUxLEAMSHAoYU0FNUExJTkdfQUxHT1JJVEhNX0xBQk9SEAQqTAoJRXhwYW5zaW9uEhkKFUVYUEFOU0lPTl9VTlNQRUNJRklFRBAAEhEKDUVYUEFOU0lPTl9BTEwQARIRCg1FWFBBTlNJT05fTkVXEAIqyAEKC0NhY2hlUG9saWN5EhwKGENBQ0hFX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFUNBQ0hFX1BPTElDWV9DT01CSU5FRBABEhYKEkNBQ0hFX1BPTElDWV9QUkVTQxACEhwKGENBQ0hFX1BPTElDWV9QUk9CQUJJTElUWRADEhcKE0NBQ0hFX1BPTElDWV9ERUdSRUUQBBIXChNDQUNIRV9QT0xJQ1lfUkFORE9NEAUSGAoUQ0FDSEVfUE9MSUNZX09QVElNQUwQBip2ChBXZWlnaHREZWNheVNjb3BlEiIKHldFSUdIVF9ERUNBWV9TQ09QRV9VTlNQRUNJRklFRBAAEhoKFldFSUdIVF9ERUNBWV9TQ09QRV9BTEwQARIiCh5XRUlHSFRfREVDQVlfU0NPUEVfRklSU1RfTEFZRVIQAip6Cg1PcHRpbWl6ZXJUeXBlEh4KGk9QVElNSVpFUl9UWVBFX1VOU1BFQ0lGSUVEEAASFwoTT1BUSU1JWkVSX1RZUEVfQURBTRABEhgKFE9QVElNSVpFUl9UWVBFX0FEQU1XEAISFgoST1BUSU1JWkVSX1RZUEVfU0dEEAMqiQEKDkxyU2NoZWR1bGVUeXBlEiAKHExSX1NDSEVEVUxFX1RZUEVfVU5TUEVDSUZJRUQQABIdChlMUl9TQ0hFRFVMRV9UWVBFX0NPTlNUQU5UEAESGQoVTFJfU0NIRURVTEVfVFlQRV9TVEVQEAISGwoXTFJfU0NIRURVTEVfVFlQRV9DT1NJTkUQAypbCgtEZXRlcm1pbmlzbRIbChdERVRFUk1JTklTTV9VTlNQRUNJRklFRBAAEhYKEkRFVEVSTUlOSVNNX1NUUklDVBABEhcKE0RFVEVSTUlOSVNNX1JFTEFYRUQQAiqjAQoPUGxhY2VtZW50UG9saWN5EiAKHFBMQUNFTUVOVF9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVQTEFDRU1FTlRfUE9MSUNZX0FVVE8QARIaChZQTEFDRU1FTlRfUE9MSUNZX1BBUEVSEAISGwoXUExBQ0VNRU5UX1BPTElDWV9NSU5NQVgQAxIaChZQTEFDRU1FTlRfUE9MSUNZX0ZJWEVEEAQqewoNU3RhbmRieVBvbGljeRIeChpTVEFOREJZX1BPTElDWV9VTlNQRUNJRklFRBAAEhcKE1NUQU5EQllfUE9MSUNZX0FVVE8QARIWChJTVEFOREJZX1BPTElDWV9PRkYQAhIZChVTVEFOREJZX1BPTElDWV9BTFdBWVMQAyrOAQoISm9iU3RhdGUSGQoVSk9CX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRSk9CX1NUQVRFX1BFTkRJTkcQARIXChNKT0JfU1RBVEVfUFJFUEFSSU5HEAISFQoRSk9CX1NUQVRFX1JVTk5JTkcQAxIYChRKT0JfU1RBVEVfQ0FOQ0VMTElORxAEEhcKE0pPQl9TVEFURV9TVUNDRUVERUQQBRIUChBKT0JfU1RBVEVfRkFJTEVEEAYSFwoTSk9CX1NUQVRFX0NBTkNFTExFRBAHKlIKCUpvYkludGVudBIaChZKT0JfSU5URU5UX1VOU1BFQ0lGSUVEEAASEgoOSk9CX0lOVEVOVF9SVU4QARIVChFKT0JfSU5URU5UX0NBTkNFTBACKsMBCghKb2JQaGFzZRIZChVKT0JfUEhBU0VfVU5TUEVDSUZJRUQQABIdChlKT0JfUEhBU0VfTE9BRElOR19EQVRBU0VUEAESGQoVSk9CX1BIQVNFX0NBTElCUkFUSU5HEAISFgoSSk9CX1BIQVNFX1NUQVJUSU5HEAMSFgoSSk9CX1BIQVNFX1RSQUlOSU5HEAQSGAoUSk9CX1BIQVNFX0VWQUxVQVRJTkcQBRIYChRKT0JfUEhBU0VfRklOQUxJWklORxAGKn4KDEV4ZWN1dG9yUm9sZRIdChlFWEVDVVRPUl9ST0xFX1VOU1BFQ0lGSUVEEAASGQoVRVhFQ1VUT1JfUk9MRV9TQU1QTEVSEAESGQoVRVhFQ1VUT1JfUk9MRV9UUkFJTkVSEAISGQoVRVhFQ1VUT1JfUk9MRV9TVEFOREJZEANiBnByb3RvMw", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * What to train and how. Every scalar is optional: unset differs from 0; defaults appear in
@@ -250,7 +250,8 @@ export const WalkSpecSchema: GenMessage<WalkSpec> = /*@__PURE__*/
  */
 export type LaborSpec = Message<"gnnd.v1.LaborSpec"> & {
   /**
-   * Batches in a row that share their random numbers, 1 to 65,536. Default 1: independent.
+   * Batches for which a node keeps its random number, 1 to 65,536; a share of one over it of the
+   * nodes finds another with each batch. Default 1: batches are independent.
    *
    * @generated from field: optional int32 dependency_window = 1;
    */
@@ -506,13 +507,44 @@ export const LrScheduleSpecSchema: GenMessage<LrScheduleSpec> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job, 8);
 
 /**
+ * A job that ends once its validation accuracy has stopped rising. The learning rate's schedule
+ * counts all planned epochs. Needs validation nodes.
+ *
+ * @generated from message gnnd.v1.EarlyStopSpec
+ */
+export type EarlyStopSpec = Message<"gnnd.v1.EarlyStopSpec"> & {
+  /**
+   * Epochs in a row, each of which ends with an evaluation, without a validation accuracy better
+   * than the one to exceed: 1 to 1,000,000. Default 0, not set: the job trains all its epochs.
+   *
+   * @generated from field: optional int32 patience_epochs = 1;
+   */
+  patienceEpochs?: number | undefined;
+
+  /**
+   * By how much an accuracy must exceed the last one that did, [0, 1). 0 without patience_epochs.
+   * Default 0.
+   *
+   * @generated from field: optional double min_delta = 2;
+   */
+  minDelta?: number | undefined;
+};
+
+/**
+ * Describes the message gnnd.v1.EarlyStopSpec.
+ * Use `create(EarlyStopSpecSchema)` to create a new message.
+ */
+export const EarlyStopSpecSchema: GenMessage<EarlyStopSpec> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 9);
+
+/**
  * Epochs, steps and optimizer.
  *
  * @generated from message gnnd.v1.TrainingSpec
  */
 export type TrainingSpec = Message<"gnnd.v1.TrainingSpec"> & {
   /**
-   * Times every training node is a seed, 1 to 1,000,000. Required.
+   * Times every training node is a seed, at most, 1 to 1,000,000. Required.
    *
    * @generated from field: optional int32 epochs = 1;
    */
@@ -567,6 +599,20 @@ export type TrainingSpec = Message<"gnnd.v1.TrainingSpec"> & {
    * @generated from field: optional int32 threads_per_trainer = 7;
    */
   threadsPerTrainer?: number | undefined;
+
+  /**
+   * When to stop before the last epoch. Not set: never.
+   *
+   * @generated from field: gnnd.v1.EarlyStopSpec early_stop = 9;
+   */
+  earlyStop?: EarlyStopSpec | undefined;
+
+  /**
+   * Default STRICT.
+   *
+   * @generated from field: gnnd.v1.Determinism determinism = 10;
+   */
+  determinism: Determinism;
 };
 
 /**
@@ -574,7 +620,7 @@ export type TrainingSpec = Message<"gnnd.v1.TrainingSpec"> & {
  * Use `create(TrainingSpecSchema)` to create a new message.
  */
 export const TrainingSpecSchema: GenMessage<TrainingSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 9);
+  messageDesc(file_gnnd_v1_job, 10);
 
 /**
  * What the job asks for.
@@ -618,7 +664,7 @@ export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
  * Use `create(ResourcesSpecSchema)` to create a new message.
  */
 export const ResourcesSpecSchema: GenMessage<ResourcesSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 10);
+  messageDesc(file_gnnd_v1_job, 11);
 
 /**
  * Who samples and who trains.
@@ -653,7 +699,7 @@ export type PlacementSpec = Message<"gnnd.v1.PlacementSpec"> & {
  * Use `create(PlacementSpecSchema)` to create a new message.
  */
 export const PlacementSpecSchema: GenMessage<PlacementSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 11);
+  messageDesc(file_gnnd_v1_job, 12);
 
 /**
  * The queue between Samplers and Trainers.
@@ -682,7 +728,7 @@ export type QueueSpec = Message<"gnnd.v1.QueueSpec"> & {
  * Use `create(QueueSpecSchema)` to create a new message.
  */
 export const QueueSpecSchema: GenMessage<QueueSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 12);
+  messageDesc(file_gnnd_v1_job, 13);
 
 /**
  * What is survived.
@@ -710,7 +756,7 @@ export type RestartSpec = Message<"gnnd.v1.RestartSpec"> & {
  * Use `create(RestartSpecSchema)` to create a new message.
  */
 export const RestartSpecSchema: GenMessage<RestartSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 13);
+  messageDesc(file_gnnd_v1_job, 14);
 
 /**
  * Limits on waiting and running, in milliseconds, at most 2^31 - 1 (24.8 days) each.
@@ -759,7 +805,7 @@ export type TimeoutsSpec = Message<"gnnd.v1.TimeoutsSpec"> & {
  * Use `create(TimeoutsSpecSchema)` to create a new message.
  */
 export const TimeoutsSpecSchema: GenMessage<TimeoutsSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 14);
+  messageDesc(file_gnnd_v1_job, 15);
 
 /**
  * A job: spec, state, progress.
@@ -899,7 +945,7 @@ export type Job = Message<"gnnd.v1.Job"> & {
  * Use `create(JobSchema)` to create a new message.
  */
 export const JobSchema: GenMessage<Job> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 15);
+  messageDesc(file_gnnd_v1_job, 16);
 
 /**
  * Where a running job is. Coalesced; has no revision of its own.
@@ -971,7 +1017,7 @@ export type JobProgress = Message<"gnnd.v1.JobProgress"> & {
   edgesPerSecond: number;
 
   /**
-   * Expected milliseconds to the end; 0 = unknown.
+   * Expected milliseconds to the end of all planned epochs; 0 = unknown.
    *
    * @generated from field: int64 remaining_ms = 10;
    */
@@ -1004,7 +1050,7 @@ export type JobProgress = Message<"gnnd.v1.JobProgress"> & {
  * Use `create(JobProgressSchema)` to create a new message.
  */
 export const JobProgressSchema: GenMessage<JobProgress> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 16);
+  messageDesc(file_gnnd_v1_job, 17);
 
 /**
  * One executor, now.
@@ -1067,7 +1113,7 @@ export type ExecutorStatus = Message<"gnnd.v1.ExecutorStatus"> & {
  * Use `create(ExecutorStatusSchema)` to create a new message.
  */
 export const ExecutorStatusSchema: GenMessage<ExecutorStatus> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 17);
+  messageDesc(file_gnnd_v1_job, 18);
 
 /**
  * One epoch, as recorded in the store when it ended.
@@ -1172,7 +1218,7 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
  * Use `create(EpochReportSchema)` to create a new message.
  */
 export const EpochReportSchema: GenMessage<EpochReport> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 18);
+  messageDesc(file_gnnd_v1_job, 19);
 
 /**
  * One try at running the job.
@@ -1235,7 +1281,7 @@ export type Attempt = Message<"gnnd.v1.Attempt"> & {
  * Use `create(AttemptSchema)` to create a new message.
  */
 export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 19);
+  messageDesc(file_gnnd_v1_job, 20);
 
 /**
  * How an executor ended.
@@ -1298,7 +1344,7 @@ export type ExecutorExit = Message<"gnnd.v1.ExecutorExit"> & {
  * Use `create(ExecutorExitSchema)` to create a new message.
  */
 export const ExecutorExitSchema: GenMessage<ExecutorExit> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 20);
+  messageDesc(file_gnnd_v1_job, 21);
 
 /**
  * What a SUCCEEDED job leaves.
@@ -1347,6 +1393,13 @@ export type JobResult = Message<"gnnd.v1.JobResult"> & {
    * @generated from field: double best_val_accuracy = 6;
    */
   bestValAccuracy: number;
+
+  /**
+   * Epochs trained: training.epochs, fewer when the job stopped early (its message says so).
+   *
+   * @generated from field: int32 epochs = 7;
+   */
+  epochs: number;
 };
 
 /**
@@ -1354,7 +1407,7 @@ export type JobResult = Message<"gnnd.v1.JobResult"> & {
  * Use `create(JobResultSchema)` to create a new message.
  */
 export const JobResultSchema: GenMessage<JobResult> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 21);
+  messageDesc(file_gnnd_v1_job, 22);
 
 /**
  * How devices are split, and why.
@@ -1480,7 +1533,7 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
  * Use `create(JobPlanSchema)` to create a new message.
  */
 export const JobPlanSchema: GenMessage<JobPlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 22);
+  messageDesc(file_gnnd_v1_job, 23);
 
 /**
  * Which feature rows are kept, and why.
@@ -1536,7 +1589,7 @@ export type CachePlan = Message<"gnnd.v1.CachePlan"> & {
  * Use `create(CachePlanSchema)` to create a new message.
  */
 export const CachePlanSchema: GenMessage<CachePlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 23);
+  messageDesc(file_gnnd_v1_job, 24);
 
 /**
  * One executor of a plan.
@@ -1564,7 +1617,7 @@ export type PlannedExecutor = Message<"gnnd.v1.PlannedExecutor"> & {
  * Use `create(PlannedExecutorSchema)` to create a new message.
  */
 export const PlannedExecutorSchema: GenMessage<PlannedExecutor> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 24);
+  messageDesc(file_gnnd_v1_job, 25);
 
 /**
  * What one policy would choose.
@@ -1606,7 +1659,7 @@ export type PolicyChoice = Message<"gnnd.v1.PolicyChoice"> & {
  * Use `create(PolicyChoiceSchema)` to create a new message.
  */
 export const PolicyChoiceSchema: GenMessage<PolicyChoice> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 25);
+  messageDesc(file_gnnd_v1_job, 26);
 
 /**
  * Kinds of graph neural networks.
@@ -2007,6 +2060,41 @@ export const LrScheduleTypeSchema: GenEnum<LrScheduleType> = /*@__PURE__*/
   enumDesc(file_gnnd_v1_job, 8);
 
 /**
+ * What is promised of two trainings of one spec.
+ *
+ * @generated from enum gnnd.v1.Determinism
+ */
+export enum Determinism {
+  /**
+   * Not set: STRICT.
+   *
+   * @generated from enum value: DETERMINISM_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The same bits, whoever samples, trains or dies.
+   *
+   * @generated from enum value: DETERMINISM_STRICT = 1;
+   */
+  STRICT = 1,
+
+  /**
+   * The same batches, each committed once, in the same order, and an accuracy as good; libraries
+   * choose their fastest kernels, whose sums may round differently.
+   *
+   * @generated from enum value: DETERMINISM_RELAXED = 2;
+   */
+  RELAXED = 2,
+}
+
+/**
+ * Describes the enum gnnd.v1.Determinism.
+ */
+export const DeterminismSchema: GenEnum<Determinism> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 9);
+
+/**
  * How devices are split between Samplers and Trainers.
  *
  * @generated from enum gnnd.v1.PlacementPolicy
@@ -2052,7 +2140,7 @@ export enum PlacementPolicy {
  * Describes the enum gnnd.v1.PlacementPolicy.
  */
 export const PlacementPolicySchema: GenEnum<PlacementPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 9);
+  enumDesc(file_gnnd_v1_job, 10);
 
 /**
  * When a standby Trainer on a Sampler's device may train.
@@ -2093,7 +2181,7 @@ export enum StandbyPolicy {
  * Describes the enum gnnd.v1.StandbyPolicy.
  */
 export const StandbyPolicySchema: GenEnum<StandbyPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 10);
+  enumDesc(file_gnnd_v1_job, 11);
 
 /**
  * States of a job.
@@ -2162,7 +2250,7 @@ export enum JobState {
  * Describes the enum gnnd.v1.JobState.
  */
 export const JobStateSchema: GenEnum<JobState> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 11);
+  enumDesc(file_gnnd_v1_job, 12);
 
 /**
  * What the user wants, kept apart from what is.
@@ -2196,7 +2284,7 @@ export enum JobIntent {
  * Describes the enum gnnd.v1.JobIntent.
  */
 export const JobIntentSchema: GenEnum<JobIntent> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 12);
+  enumDesc(file_gnnd_v1_job, 13);
 
 /**
  * What a PREPARING or RUNNING job is doing.
@@ -2258,7 +2346,7 @@ export enum JobPhase {
  * Describes the enum gnnd.v1.JobPhase.
  */
 export const JobPhaseSchema: GenEnum<JobPhase> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 13);
+  enumDesc(file_gnnd_v1_job, 14);
 
 /**
  * Roles of executors.
@@ -2299,5 +2387,5 @@ export enum ExecutorRole {
  * Describes the enum gnnd.v1.ExecutorRole.
  */
 export const ExecutorRoleSchema: GenEnum<ExecutorRole> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 14);
+  enumDesc(file_gnnd_v1_job, 15);
 

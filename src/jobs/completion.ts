@@ -1,0 +1,16 @@
+import type { JobResult } from '../spec/job-record.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
+
+/** What a SUCCEEDED job's message says: empty unless it stopped early. Epochs count from 1. */
+export function completionMessage(
+  { epochs, earlyStop: { patienceEpochs, minDelta } }: JobSpec['training'],
+  result: Pick<JobResult, 'epochs' | 'bestEpoch'>,
+): string {
+  if (result.epochs >= epochs) return '';
+  const better = minDelta === 0 ? '' : ` by more than ${minDelta}`;
+  const waited = patienceEpochs === 1 ? '1 epoch' : `${patienceEpochs} epochs`;
+  return (
+    `stopped early after epoch ${result.epochs}: no better validation accuracy${better} ` +
+    `for ${waited}; best epoch ${result.bestEpoch + 1}`
+  );
+}
