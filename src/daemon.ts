@@ -14,6 +14,7 @@ import { createCacheReports } from './jobs/cache-reports.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
+import { pluginFilesIn } from './jobs/plugin-files.ts';
 import { Runner } from './jobs/runner.ts';
 import type { RunnerObserver } from './jobs/runner-observer.ts';
 import { serveHttp } from './metrics/http.ts';
@@ -96,7 +97,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     random: Math.random,
     observe: observerOf(metrics, jobMetrics),
   });
-  const host = hostLimits(devices);
+  const host = { ...hostLimits(devices), pluginFile: pluginFilesIn(config.pluginsDir) };
   const { maxQueued } = config;
   const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
   const cacheReports = createCacheReports({ store, native, host, stateDir: config.stateDir });

@@ -82,7 +82,7 @@ function trainingFromProto(training: pb.TrainingSpec): Training {
 export function samplingFromProto(
   sampling: pb.SamplingSpec,
 ): NonNullable<JobSpecInput['sampling']> {
-  const { walk, labor } = sampling;
+  const { walk, labor, plugin } = sampling;
   return {
     fanouts: sampling.fanouts,
     algorithm: enumName(pb.SamplingAlgorithm, sampling.algorithm),
@@ -95,6 +95,12 @@ export function samplingFromProto(
       neighbors: walk.neighbors,
     },
     labor: labor && { dependencyWindow: labor.dependencyWindow },
+    plugin: plugin && {
+      path: plugin.path,
+      options: plugin.options,
+      weights: plugin.weights,
+      sha256: plugin.sha256,
+    },
   };
 }
 

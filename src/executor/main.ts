@@ -20,6 +20,7 @@ const exitCodes: Readonly<Record<NativeCode, number>> = {
   SHM_CORRUPTED: executorExit.SHM_CORRUPTED,
   ABORTED: executorExit.OK,
   NUMERIC_DIVERGENCE: executorExit.NUMERIC_DIVERGENCE,
+  PLUGIN_FAILED: executorExit.PLUGIN,
   INTERNAL: executorExit.INTERNAL,
 };
 

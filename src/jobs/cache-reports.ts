@@ -129,6 +129,7 @@ function failureOf(error: unknown, index: number): unknown {
   const description = messageOf(error);
   switch (nativeCodeOf(error)) {
     case 'SPEC_INVALID':
+    case 'PLUGIN_FAILED':
       return invalid([{ path: `samplings[${index}]`, description }]);
     case 'DATASET_CORRUPT':
     case 'DATASET_NOT_FOUND':

@@ -14,6 +14,7 @@ export type NativeCode =
   | 'IO'
   | 'ABORTED'
   | 'NUMERIC_DIVERGENCE'
+  | 'PLUGIN_FAILED'
   | 'INTERNAL';
 
 export interface DatasetCounts {
@@ -43,7 +44,7 @@ export interface DatasetValidation {
 export interface SamplingOptions {
   readonly fanouts: readonly number[];
   readonly batchSize: number;
-  readonly algorithm: 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR';
+  readonly algorithm: 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR' | 'KHOP_PLUGIN';
   readonly replace: boolean;
   readonly expansion: 'ALL' | 'NEW';
   /** Read for RANDOM_WALK only. */
@@ -54,6 +55,13 @@ export interface SamplingOptions {
   };
   /** Batches that share random numbers; read for LABOR only. */
   readonly laborWindow: number;
+  /** Read for KHOP_PLUGIN only. */
+  readonly plugin: {
+    readonly path: string;
+    readonly sha256: string;
+    readonly options: string;
+    readonly weights: boolean;
+  };
   /** Edge weights 1/sqrt((d_u+1)(d_v+1)) and self weights, for GCN. */
   readonly gcnWeights: boolean;
   /** Records have room for hot ranks. */
@@ -78,11 +86,8 @@ export interface ModelOptions {
 
 export interface ParameterTensor {
   readonly name: string;
-  readonly rows: number;
-  /** 0 for a vector. */
-  readonly cols: number;
-  /** The shape in PyTorch starts with a further 1 (attention vectors). */
-  readonly leadingOne: boolean;
+  /** As PyTorch has it. */
+  readonly shape: readonly number[];
   /** In floats. */
   readonly offset: number;
 }

@@ -9,7 +9,12 @@ export type Normalization = 'NONE' | 'L2' | 'LAYER';
 export type OptimizerType = 'ADAM' | 'ADAMW' | 'SGD';
 export type LrScheduleType = 'CONSTANT' | 'STEP' | 'COSINE';
 export type WeightDecayScope = 'ALL' | 'FIRST_LAYER';
-export type SamplingAlgorithm = 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR';
+export type SamplingAlgorithm =
+  | 'KHOP_UNIFORM'
+  | 'KHOP_WEIGHTED'
+  | 'RANDOM_WALK'
+  | 'LABOR'
+  | 'KHOP_PLUGIN';
 export type Expansion = 'ALL' | 'NEW';
 export type PlacementPolicy = 'AUTO' | 'PAPER' | 'MINMAX' | 'FIXED';
 export const cachePolicies = [
@@ -55,6 +60,14 @@ export interface JobSpec {
     };
     /** 0 unless LABOR. */
     readonly labor: { readonly dependencyWindow: number };
+    /** All empty unless KHOP_PLUGIN. */
+    readonly plugin: {
+      readonly path: string;
+      readonly options: string;
+      readonly weights: boolean;
+      /** Of the file; lower-case hex. */
+      readonly sha256: string;
+    };
   };
   readonly features: { readonly standardize: boolean };
   readonly cache: {

@@ -11,6 +11,7 @@ import {
 import { resolveCache } from './resolve-cache.ts';
 import { resolveModel } from './resolve-model.ts';
 import { resolveLrSchedule, resolveOptimizer } from './resolve-optimizer.ts';
+import type { PluginLookup } from './resolve-plugin.ts';
 import { resolveSampling } from './resolve-sampling.ts';
 import { createSpecChecker, type SpecChecker, show } from './spec-checker.ts';
 
@@ -24,6 +25,8 @@ export interface ResolveContext {
   readonly trainNodes: number | null;
   /** Whether the dataset has edge weights; null when the dataset is not known. */
   readonly hasEdgeWeights: boolean | null;
+  /** Looks at files that the spec wants loaded. */
+  readonly pluginFile: PluginLookup;
 }
 
 /** The spec with every default filled in, or everything that is wrong with it. */
@@ -54,7 +57,7 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
     model,
     sampling,
     features,
-    cache: resolveCache(check, input.cache),
+    cache: resolveCache(check, input.cache, sampling),
     training,
     resources,
     placement: resolvePlacement(check, input.placement, resources.devices),

@@ -52,12 +52,13 @@ const model = {
 };
 const sampling = {
   fanouts: list(integer),
-  algorithm: oneOf(['KHOP_UNIFORM', 'KHOP_WEIGHTED', 'RANDOM_WALK', 'LABOR']),
+  algorithm: oneOf(['KHOP_UNIFORM', 'KHOP_WEIGHTED', 'RANDOM_WALK', 'LABOR', 'KHOP_PLUGIN']),
   replace: bool,
   expansion: oneOf(['ALL', 'NEW']),
 };
 const walk = { walks: integer, length: integer, restartProb: float, neighbors: integer };
 const labor = { dependencyWindow: integer };
+const plugin = { path: text, options: text, weights: bool, sha256: text };
 const features = { standardize: bool };
 const optimizer = {
   type: oneOf(['ADAM', 'ADAMW', 'SGD']),
@@ -115,7 +116,12 @@ const timeouts = {
 export const jobSpec: Decoder<JobSpec> = object({
   dataset: text,
   model: object(model),
-  sampling: object({ ...sampling, walk: object(walk), labor: object(labor) }),
+  sampling: object({
+    ...sampling,
+    walk: object(walk),
+    labor: object(labor),
+    plugin: object(plugin),
+  }),
   features: object(features),
   cache: object(cache),
   training: object({
@@ -134,7 +140,12 @@ export const jobSpec: Decoder<JobSpec> = object({
 export const jobSpecInput: Decoder<JobSpecInput> = partial({
   dataset: text,
   model: partial(model),
-  sampling: partial({ ...sampling, walk: partial(walk), labor: partial(labor) }),
+  sampling: partial({
+    ...sampling,
+    walk: partial(walk),
+    labor: partial(labor),
+    plugin: partial(plugin),
+  }),
   features: partial(features),
   cache: partial(cache),
   training: partial({

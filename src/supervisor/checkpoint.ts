@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
-import type { ModelManifest } from '../native/contract.ts';
+import type { ModelManifest, ParameterTensor } from '../native/contract.ts';
 
 /**
  * Checkpoints (docs/formats/checkpoint.md): a folder with model.safetensors (last epoch),
@@ -26,10 +26,9 @@ export function safetensorsOf(
   const header: Record<string, unknown> = { __metadata__: metadata };
   let at = 0;
   for (const tensor of manifest.tensors) {
-    const bytes = 4 * tensor.rows * Math.max(1, tensor.cols);
-    const matrix = tensor.cols === 0 ? [tensor.rows] : [tensor.rows, tensor.cols];
-    const shape = tensor.leadingOne ? [1, ...matrix] : matrix;
-    header[tensor.name] = { dtype: 'F32', shape, data_offsets: [at, at + bytes] };
+    const { name, shape } = tensor;
+    const bytes = 4 * elementsOf(tensor);
+    header[name] = { dtype: 'F32', shape, data_offsets: [at, at + bytes] };
     at += bytes;
   }
   const json = JSON.stringify(header);
@@ -83,8 +82,17 @@ export function writeCheckpoint(
 }
 
 function tensorBytes(manifest: ModelManifest, parameters: Float32Array): readonly Uint8Array[] {
-  return manifest.tensors.map(({ rows, cols, offset }) => {
-    const count = rows * Math.max(1, cols);
-    return new Uint8Array(parameters.buffer, parameters.byteOffset + 4 * offset, 4 * count);
+  return manifest.tensors.map((tensor) => {
+    const at = parameters.byteOffset + 4 * tensor.offset;
+    return new Uint8Array(parameters.buffer, at, 4 * elementsOf(tensor));
   });
+}
+
+function elementsOf({ shape }: ParameterTensor): number {
+  return shape.reduce((product, size) => product * size, 1);
+}
+
+/** Floats of the model, padding left out. */
+export function parameterCountOf({ tensors }: ModelManifest): number {
+  return tensors.reduce((sum, tensor) => sum + elementsOf(tensor), 0);
 }

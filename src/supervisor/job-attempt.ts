@@ -18,7 +18,7 @@ import type {
   LaunchFacts,
   LaunchPlan,
 } from './attempt-types.ts';
-import { parametersSha256, writeCheckpoint } from './checkpoint.ts';
+import { parameterCountOf, parametersSha256, writeCheckpoint } from './checkpoint.ts';
 import { Crew, type Seat } from './crew.ts';
 import { JobCache } from './job-cache.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
@@ -193,10 +193,7 @@ export class JobAttempt {
     this.#perform(async () => {
       for (const seat of plan.executors) await crew.spawn(seat);
     });
-    const parameterCount = layout.manifest.tensors.reduce(
-      (sum, tensor) => sum + tensor.rows * Math.max(1, tensor.cols),
-      0,
-    );
+    const parameterCount = parameterCountOf(layout.manifest);
     const { slotBytes } = layout;
     return { queueCapacity: numSlots, slotBytes, parameterCount, cache: this.#cache.plan };
   }
@@ -489,6 +486,8 @@ export function attemptFailureOf(error: unknown): AttemptFailure {
       return 'SHM_ALLOCATION_FAILED';
     case 'SHM_CORRUPTED':
       return 'SHM_CORRUPTED';
+    case 'PLUGIN_FAILED':
+      return 'PLUGIN_FAILED';
     default:
       return 'INTERNAL';
   }

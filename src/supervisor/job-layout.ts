@@ -58,7 +58,7 @@ export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts
 }
 
 function samplingOf(spec: JobSpec): SamplingOptions {
-  const { algorithm, replace, expansion, walk, labor } = spec.sampling;
+  const { algorithm, replace, expansion, walk, labor, plugin } = spec.sampling;
   const walkHops = Array<number>(spec.model.layers).fill(walk.neighbors);
   return {
     fanouts: algorithm === 'RANDOM_WALK' ? walkHops : spec.sampling.fanouts,
@@ -68,6 +68,7 @@ function samplingOf(spec: JobSpec): SamplingOptions {
     expansion,
     walk: { walks: walk.walks, length: walk.length, restartProb: walk.restartProb },
     laborWindow: labor.dependencyWindow,
+    plugin,
     gcnWeights: spec.model.type === 'GCN',
     hotRanks: mayCache(spec),
   };

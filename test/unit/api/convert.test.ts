@@ -28,6 +28,7 @@ import {
   operationRecord,
   resolvedSpec,
 } from '../../support/api-fakes.ts';
+import { noPlugins } from '../../support/plugins.ts';
 import { forAll, type Random } from '../../support/random.ts';
 
 /** Through the wire and back, without what only says "absent". */
@@ -57,6 +58,7 @@ const fullSpec: JobSpecInput = {
     expansion: 'NEW',
     walk: { walks: 4, length: 3, restartProb: 0, neighbors: 5 },
     labor: { dependencyWindow: 0 },
+    plugin: { path: '/p/a.so', options: 'k=1', weights: false, sha256: 'ab' },
   },
   features: { standardize: false },
   cache: { policy: 'PRESC', presampleEpochs: 2, ratio: 0.25, standbyRatio: 0 },
@@ -121,6 +123,7 @@ describe('job specs', () => {
       smallestDeviceCores: 1,
       trainNodes: null,
       hasEdgeWeights: null,
+      pluginFile: noPlugins,
     };
     expect(resolveJobSpec(specFromProto(wire), context)).toEqual({
       violations: [

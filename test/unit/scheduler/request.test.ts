@@ -25,6 +25,7 @@ const spec: JobSpec = {
     expansion: 'ALL',
     walk: { walks: 0, length: 0, restartProb: 0, neighbors: 0 },
     labor: { dependencyWindow: 0 },
+    plugin: { path: '', options: '', weights: false, sha256: '' },
   },
   features: { standardize: false },
   training: {

@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { noPlugins } from '../../support/plugins.ts';
 
 const context = {
   deviceNames: ['cpu:0'],
   smallestDeviceCores: 1,
   trainNodes: null,
   hasEdgeWeights: null,
+  pluginFile: noPlugins,
 };
 
 function resolve(fields: object) {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { FieldViolation } from '../../../src/base/errors.ts';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { type ResolveContext, resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { noPlugins } from '../../support/plugins.ts';
 import { forAll, type Random } from '../../support/random.ts';
 
 const context: ResolveContext = {
@@ -9,6 +10,7 @@ const context: ResolveContext = {
   smallestDeviceCores: 2,
   trainNodes: 34_693,
   hasEdgeWeights: true,
+  pluginFile: noPlugins,
 };
 const least: JobSpecInput = { dataset: 'cora', training: { epochs: 1 } };
 
@@ -74,6 +76,7 @@ describe('resolveJobSpec', () => {
         expansion: 'ALL',
         walk: { walks: 0, length: 0, restartProb: 0, neighbors: 0 },
         labor: { dependencyWindow: 0 },
+        plugin: { path: '', options: '', weights: false, sha256: '' },
       },
       features: { standardize: false },
       cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: -1, standbyRatio: -1 },

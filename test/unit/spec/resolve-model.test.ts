@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { noPlugins } from '../../support/plugins.ts';
 
 type ModelInput = NonNullable<JobSpecInput['model']>;
 type TrainingInput = NonNullable<JobSpecInput['training']>;
@@ -10,6 +11,7 @@ const context = {
   smallestDeviceCores: 1,
   trainNodes: 140,
   hasEdgeWeights: true,
+  pluginFile: noPlugins,
 };
 const walks = { algorithm: 'RANDOM_WALK' } as const;
 
