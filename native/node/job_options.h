@@ -105,7 +105,8 @@ inline ModelType ModelTypeOf(const std::string& name) {
                                     {"GCN", ModelType::kGcn},
                                     {"GAT", ModelType::kGat},
                                     {"GATV2", ModelType::kGatV2},
-                                    {"PINSAGE", ModelType::kPinSage}});
+                                    {"PINSAGE", ModelType::kPinSage},
+                                    {"TORCHSCRIPT", ModelType::kScript}});
 }
 
 inline Activation ActivationOf(const std::string& name) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -23,12 +24,12 @@ namespace gnnd {
 // aggregates from raw features does not depend on parameters: it is kept where it fits.
 class Evaluator {
  public:
-  // `model` is borrowed, too.
-  Evaluator(const EvalInput& input, const Model& model);
+  // `model` is borrowed, too; `layer` computes its layers.
+  Evaluator(const EvalInput& input, const Model& model, std::unique_ptr<LayerRunner> layer);
 
   // Loss and hits on the validation and test nodes. `parameters` in manifest order, float32, none
-  // requiring a gradient. kAborted when `alive` returns false; kNumericDivergence when the
-  // validation loss is not finite.
+  // requiring a gradient; empty where the model is a script, which has them. kAborted when `alive`
+  // returns false; kNumericDivergence when the validation loss is not finite.
   Status Run(std::span<const at::Tensor> parameters, const std::function<bool()>& alive,
              EvalReport* report);
 
@@ -65,7 +66,7 @@ class Evaluator {
   EvalInput input_;
   const Model& model_;
   Targets targets_;  // validation and test nodes
-  EvalLayer layer_;
+  std::unique_ptr<LayerRunner> layer_;
   Workspace layers_;  // outputs of layers
   Workspace kept_;    // the first layer's aggregates
   float* kept_aggregates_ = nullptr;

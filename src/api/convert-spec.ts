@@ -57,6 +57,7 @@ function modelFromProto(model: pb.ModelSpec): NonNullable<JobSpecInput['model']>
     normalization: enumName(pb.Normalization, model.normalization),
     residual: model.residual,
     attentionDropout: model.attentionDropout,
+    script: model.script && { path: model.script.path, sha256: model.script.sha256 },
   };
 }
 

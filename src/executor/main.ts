@@ -36,6 +36,10 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
     case 'TRAINER':
     case 'STANDBY':
       return { kind: 'ended', end: await loadTrain().trainerRun(start.options) };
+    case 'PROBE': {
+      const value = await loadTrain().modelProbe(start.options);
+      return { kind: 'answered', answer: { role: start.role, value } };
+    }
     case 'RANK': {
       const value = await core.cacheRank(start.options);
       return { kind: 'answered', answer: { role: start.role, value } };

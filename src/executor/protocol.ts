@@ -3,7 +3,9 @@ import type {
   CacheReportOptions,
   ExecutorOptions,
   LoopEnd,
+  ModelManifest,
   NativeCode,
+  ProbeOptions,
   RankOptions,
   RankTimes,
   TrainerOptions,
@@ -15,7 +17,7 @@ import type {
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 2;
+export const protocolVersion = 3;
 
 /** Descriptors an executor inherits; a task has no segment. */
 export const segmentFd = 3;
@@ -23,10 +25,12 @@ export const topologyFd = 4;
 
 /** Work outside a job's crew: one function, one answer. */
 export type Task =
+  | { readonly role: 'PROBE'; readonly options: ProbeOptions }
   | { readonly role: 'RANK'; readonly options: RankOptions }
   | { readonly role: 'CACHE_REPORT'; readonly options: CacheReportOptions };
 
 export type TaskAnswer =
+  | { readonly role: 'PROBE'; readonly value: ModelManifest }
   | { readonly role: 'RANK'; readonly value: RankTimes }
   | { readonly role: 'CACHE_REPORT'; readonly value: CacheReport };
 

@@ -69,7 +69,7 @@ export interface SamplingOptions {
 }
 
 export interface ModelOptions {
-  readonly type: 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE';
+  readonly type: 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE' | 'TORCHSCRIPT';
   readonly layers: number;
   readonly inDim: number;
   readonly hiddenDim: number;
@@ -82,6 +82,8 @@ export interface ModelOptions {
   readonly activation: 'RELU' | 'ELU' | 'LEAKY_RELU';
   readonly normalization: 'NONE' | 'L2' | 'LAYER';
   readonly residual: boolean;
+  /** Read for TORCHSCRIPT only, which reads nothing else but layers, inDim and outDim. */
+  readonly script: { readonly path: string; readonly sha256: string };
 }
 
 export interface ParameterTensor {
@@ -326,6 +328,13 @@ export interface TrainerOptions extends ExecutorOptions {
   readonly threads: number;
 }
 
+/** A model of the user's. */
+export interface ProbeOptions {
+  readonly model: ModelOptions;
+  /** Whether the job's records carry edge weights. */
+  readonly weighted: boolean;
+}
+
 export type CachePolicyName =
   | 'COMBINED'
   | 'PRESC'
@@ -409,6 +418,7 @@ export interface CoreAddon {
    */
   topologyCreate(location: DatasetLocation, alias: boolean): Promise<number>;
 
+  /** Not for TORCHSCRIPT: `modelProbe`. */
   modelManifest(model: ModelOptions): ModelManifest;
   recordSlotBytes(counts: DatasetCounts, sampling: SamplingOptions): number;
 
@@ -452,5 +462,7 @@ export interface CoreAddon {
 
 /** gnnd_train.node: libtorch; for Trainers. */
 export interface TrainAddon {
+  /** Loads a user's model and tries it on a tiny block of each layer: for child processes. */
+  modelProbe(options: ProbeOptions): Promise<ModelManifest>;
   trainerRun(options: TrainerOptions): Promise<LoopEnd>;
 }

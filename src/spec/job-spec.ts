@@ -3,7 +3,14 @@
  * what a user sent; from then on it never changes. Names follow `proto/gnnd/v1/job.proto`.
  */
 
-export type ModelType = 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE';
+/** A file of the user's that executors load: by its path, frozen by its digest. */
+export interface PluginFile {
+  readonly path: string;
+  /** Lower-case hex. */
+  readonly sha256: string;
+}
+
+export type ModelType = 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE' | 'TORCHSCRIPT';
 export type Activation = 'RELU' | 'ELU' | 'LEAKY_RELU';
 export type Normalization = 'NONE' | 'L2' | 'LAYER';
 export type OptimizerType = 'ADAM' | 'ADAMW' | 'SGD';
@@ -33,6 +40,7 @@ export interface JobSpec {
   readonly model: {
     readonly type: ModelType;
     readonly layers: number;
+    /** 0 for TORCHSCRIPT, whose file says everything but the number of layers. */
     readonly hiddenDim: number;
     readonly dropout: number;
     readonly inputDropout: number;
@@ -44,6 +52,8 @@ export interface JobSpec {
     readonly residual: boolean;
     /** 0 unless GAT or GATV2. */
     readonly attentionDropout: number;
+    /** Empty unless TORCHSCRIPT. */
+    readonly script: PluginFile;
   };
   readonly sampling: {
     /** From the seeds outward; -1 takes all neighbours. Empty for RANDOM_WALK. */
@@ -61,13 +71,7 @@ export interface JobSpec {
     /** 0 unless LABOR. */
     readonly labor: { readonly dependencyWindow: number };
     /** All empty unless KHOP_PLUGIN. */
-    readonly plugin: {
-      readonly path: string;
-      readonly options: string;
-      readonly weights: boolean;
-      /** Of the file; lower-case hex. */
-      readonly sha256: string;
-    };
+    readonly plugin: PluginFile & { readonly options: string; readonly weights: boolean };
   };
   readonly features: { readonly standardize: boolean };
   readonly cache: {

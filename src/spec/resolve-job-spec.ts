@@ -42,7 +42,8 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
   const check = createSpecChecker();
   const dataset = resolveDataset(check, input.dataset);
   const sampling = resolveSampling(check, input.sampling, context);
-  const model = resolveModel(check, input.model, sampling);
+  const { pluginFile } = context;
+  const model = resolveModel(check, input.model, { sampling, pluginFile });
   const features = {
     standardize: check.flag(
       'spec.features.standardize',
@@ -71,6 +72,10 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
       specDefaults.priority,
     ),
   };
+  if (model.type === 'TORCHSCRIPT' && training.optimizer.weightDecayScope === 'FIRST_LAYER') {
+    const path = 'spec.training.optimizer.weight_decay_scope';
+    check.violate(path, 'FIRST_LAYER: which parameters that is only models of gnnd tell');
+  }
   return check.violations.length === 0 ? { ok } : { violations: check.violations };
 }
 

@@ -1,11 +1,5 @@
+import type { PluginFile } from './job-spec.ts';
 import { type SpecChecker, show } from './spec-checker.ts';
-
-/** A file of the user's that executors load: by its path, frozen by its digest. */
-export interface PluginFile {
-  readonly path: string;
-  /** Lower-case hex. */
-  readonly sha256: string;
-}
 
 /** As a user sent it. */
 interface PluginFileInput {

@@ -39,7 +39,7 @@ export const phase: Decoder<JobPhase> = oneOf([
 export const role: Decoder<ExecutorRole> = oneOf(['SAMPLER', 'TRAINER', 'STANDBY']);
 
 const model = {
-  type: oneOf(['GRAPHSAGE', 'GCN', 'GAT', 'GATV2', 'PINSAGE']),
+  type: oneOf(['GRAPHSAGE', 'GCN', 'GAT', 'GATV2', 'PINSAGE', 'TORCHSCRIPT']),
   layers: integer,
   hiddenDim: integer,
   dropout: float,
@@ -50,6 +50,7 @@ const model = {
   residual: bool,
   attentionDropout: float,
 };
+const script = { path: text, sha256: text };
 const sampling = {
   fanouts: list(integer),
   algorithm: oneOf(['KHOP_UNIFORM', 'KHOP_WEIGHTED', 'RANDOM_WALK', 'LABOR', 'KHOP_PLUGIN']),
@@ -58,7 +59,7 @@ const sampling = {
 };
 const walk = { walks: integer, length: integer, restartProb: float, neighbors: integer };
 const labor = { dependencyWindow: integer };
-const plugin = { path: text, options: text, weights: bool, sha256: text };
+const plugin = { ...script, options: text, weights: bool };
 const features = { standardize: bool };
 const optimizer = {
   type: oneOf(['ADAM', 'ADAMW', 'SGD']),
@@ -115,7 +116,7 @@ const timeouts = {
 
 export const jobSpec: Decoder<JobSpec> = object({
   dataset: text,
-  model: object(model),
+  model: object({ ...model, script: object(script) }),
   sampling: object({
     ...sampling,
     walk: object(walk),
@@ -139,7 +140,7 @@ export const jobSpec: Decoder<JobSpec> = object({
 
 export const jobSpecInput: Decoder<JobSpecInput> = partial({
   dataset: text,
-  model: partial(model),
+  model: partial({ ...model, script: partial(script) }),
   sampling: partial({
     ...sampling,
     walk: partial(walk),

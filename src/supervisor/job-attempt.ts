@@ -22,6 +22,7 @@ import { parameterCountOf, parametersSha256, writeCheckpoint } from './checkpoin
 import { Crew, type Seat } from './crew.ts';
 import { JobCache } from './job-cache.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
+import { ModelProbe } from './model-probe.ts';
 import { epochReportOf, isAlive, type Look, progressOf } from './progress.ts';
 import { timingsOf } from './timings.ts';
 
@@ -59,6 +60,7 @@ export class JobAttempt {
   #crew: Crew | null = null;
   #recordBytes = 0;
   readonly #cache: JobCache;
+  readonly #probe = new ModelProbe();
   #plan: LaunchPlan | null = null;
   #timer: NodeJS.Timeout | null = null;
   #looks: Look[] = [];
@@ -135,6 +137,8 @@ export class JobAttempt {
         return;
       }
       this.#topologyFd = topologyFd;
+      const layout = this.#layout;
+      this.#layout = await this.#probe.complete(layout, { input: this.input, native, topologyFd });
       await this.#cache.prepare(this.#dataset, this.#layout.sampling, topologyFd);
       if (this.#stopping) return;
       this.#deps.emit({ kind: 'prepared' });
@@ -220,7 +224,7 @@ export class JobAttempt {
     this.#stopping = true;
     const stopped = async () => {
       try {
-        await this.#cache.stop();
+        await Promise.all([this.#cache.stop(), this.#probe.stop()]);
         if (this.#crew !== null) this.#tellUnkillable(await this.#crew.stop(graceMs));
         this.#end();
       } catch (error) {

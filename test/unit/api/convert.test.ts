@@ -50,6 +50,7 @@ const fullSpec: JobSpecInput = {
     normalization: 'LAYER',
     residual: false,
     attentionDropout: 0,
+    script: { path: '/p/m.pt', sha256: 'cd' },
   },
   sampling: {
     fanouts: [-1, 4],
@@ -129,7 +130,7 @@ describe('job specs', () => {
       violations: [
         {
           path: 'spec.model.type',
-          description: '"7": expected one of GRAPHSAGE, GCN, GAT, GATV2, PINSAGE',
+          description: '"7": expected one of GRAPHSAGE, GCN, GAT, GATV2, PINSAGE, TORCHSCRIPT',
         },
       ],
     });

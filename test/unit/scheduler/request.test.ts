@@ -17,6 +17,7 @@ const spec: JobSpec = {
     normalization: 'NONE',
     residual: false,
     attentionDropout: 0,
+    script: { path: '', sha256: '' },
   },
   sampling: {
     fanouts: [10, 10],

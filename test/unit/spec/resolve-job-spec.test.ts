@@ -68,6 +68,7 @@ describe('resolveJobSpec', () => {
         normalization: 'NONE',
         residual: false,
         attentionDropout: 0,
+        script: { path: '', sha256: '' },
       },
       sampling: {
         fanouts: [10, 10],

@@ -15,6 +15,7 @@ export const someSpec: JobSpec = {
     normalization: 'NONE',
     residual: false,
     attentionDropout: 0,
+    script: { path: '', sha256: '' },
   },
   sampling: {
     fanouts: [10, -1],
