@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/base/prefetch.h"
 #include "core/sample/expand.h"
 #include "core/sample/plugin.h"
 
@@ -45,7 +46,7 @@ class PluginHop : private HopRing<Table> {
   using Ring = HopRing<Table>;
   using Slot = ExpandBuffers::Slot;
 
-  void PrefetchNeighbours(uint32_t group) const {
+  GNND_PREFETCHES void PrefetchNeighbours(uint32_t group) const {
     const uint32_t end = this->FirstRow(group + 1);
     for (uint32_t row = this->FirstRow(group); row < end; ++row) {
       __builtin_prefetch(this->graph_indices_ + this->graph_indptr_[this->task_->nodes[row]]);
