@@ -15,6 +15,7 @@ import { createCheckpoints } from './jobs/checkpoints.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
+import { pluginFilesIn } from './jobs/plugin-files.ts';
 import { Runner } from './jobs/runner.ts';
 import type { RunnerObserver } from './jobs/runner-observer.ts';
 import { serveHttp } from './metrics/http.ts';
@@ -97,7 +98,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     random: Math.random,
     observe: observerOf(metrics, jobMetrics),
   });
-  const host = hostLimits(devices);
+  const host = { ...hostLimits(devices), pluginFile: pluginFilesIn(config.pluginsDir) };
   const { maxQueued, stateDir, metricsListen } = config;
   const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
   const cacheReports = createCacheReports({ store, native, host, stateDir });

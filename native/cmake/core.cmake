@@ -1,7 +1,7 @@
 # gnnd_core: graphs, samples, segments. No torch, no Node.
 file(GLOB_RECURSE core_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/core/*.cc)
 add_library(gnnd_core STATIC ${core_sources})
-target_link_libraries(gnnd_core PUBLIC gnnd_options)
+target_link_libraries(gnnd_core PUBLIC gnnd_options ${CMAKE_DL_LIBS})
 
 # Files named for an instruction set are compiled for it; the rest run on any x86-64 and dispatch.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

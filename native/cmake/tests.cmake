@@ -11,6 +11,21 @@ file(GLOB_RECURSE core_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/c
 gnnd_test(gnnd_core_test ${core_tests})
 target_link_libraries(gnnd_core_test PRIVATE gnnd_core)
 
+# Samplers as users write them, in C11 and with nothing but the public header.
+enable_language(C)
+file(GLOB plugin_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/plugins/*.c)
+foreach(source IN LISTS plugin_sources)
+  get_filename_component(name ${source} NAME_WE)
+  add_library(gnnd_plugin_${name} MODULE ${source})
+  set_target_properties(gnnd_plugin_${name} PROPERTIES
+    PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/plugins
+    C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+  target_include_directories(gnnd_plugin_${name} PRIVATE ${CMAKE_SOURCE_DIR}/native/include)
+  target_compile_options(gnnd_plugin_${name} PRIVATE
+    -Wall -Wextra -Wpedantic -Wconversion -Werror -fvisibility=hidden)
+  add_dependencies(gnnd_core_test gnnd_plugin_${name})
+endforeach()
+
 # The segment's protocol with its failpoints compiled in: executors die at named points, and rules are
 # dropped one at a time. It compiles the protocol anew and must not link gnnd_core.
 file(GLOB fault_sources CONFIGURE_DEPENDS

@@ -37,6 +37,8 @@ inline const char* NameOf(Code code) {
       return "ABORTED";
     case Code::kNumericDivergence:
       return "NUMERIC_DIVERGENCE";
+    case Code::kPluginFailed:
+      return "PLUGIN_FAILED";
     case Code::kInternal:
       return "INTERNAL";
   }

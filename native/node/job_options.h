@@ -8,6 +8,7 @@
 #include "core/dataset/dataset.h"
 #include "core/model/model_spec.h"
 #include "core/sample/layout.h"
+#include "core/sample/plugin.h"
 #include "node/convert.h"
 
 // The structs of contract.ts that more than one binding reads.
@@ -48,12 +49,14 @@ struct SamplingOptions {
   SamplerOptions sampler;
   uint32_t batch_size = 0;
   bool hot_ranks = false;
+  PluginSource plugin;  // read for kPlugin only
 };
 
 inline Algorithm AlgorithmOf(const std::string& name) {
   if (name == "KHOP_WEIGHTED") return Algorithm::kWeighted;
   if (name == "RANDOM_WALK") return Algorithm::kWalk;
   if (name == "LABOR") return Algorithm::kLabor;
+  if (name == "KHOP_PLUGIN") return Algorithm::kPlugin;
   return Algorithm::kUniform;
 }
 
@@ -78,6 +81,11 @@ inline SamplingOptions SamplingOf(const Fields& fields) {
     sampler.walk = {walk.Uint32("walks"), walk.Uint32("length"), walk.Double("restartProb")};
   }
   if (sampler.algorithm == Algorithm::kLabor) sampler.labor_window = fields.Uint32("laborWindow");
+  if (sampler.algorithm == Algorithm::kPlugin) {
+    const Fields plugin = fields.Object("plugin");
+    options.plugin = {plugin.String("path"), plugin.String("sha256"), plugin.String("options")};
+    if (plugin.Bool("weights")) sampler.weights = EdgeWeights::kGiven;
+  }
   return options;
 }
 
@@ -102,7 +110,8 @@ inline ModelType ModelTypeOf(const std::string& name) {
                                     {"GCN", ModelType::kGcn},
                                     {"GAT", ModelType::kGat},
                                     {"GATV2", ModelType::kGatV2},
-                                    {"PINSAGE", ModelType::kPinSage}});
+                                    {"PINSAGE", ModelType::kPinSage},
+                                    {"TORCHSCRIPT", ModelType::kScript}});
 }
 
 inline Activation ActivationOf(const std::string& name) {

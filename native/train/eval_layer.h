@@ -52,17 +52,28 @@ struct EvalChunk {
   float* out = nullptr;         // [nodes.size(), out]
 };
 
-class EvalLayer {
+// What computes a layer.
+class LayerRunner {
+ public:
+  virtual ~LayerRunner() = default;
+
+  // Makes `task` the layer that Run computes, transforming input rows first where the model does.
+  virtual Status Begin(const LayerTask& task, const std::function<bool()>& alive) = 0;
+
+  // The end of a chunk of task.nodes from `begin` that takes some 10 ms.
+  virtual uint64_t ChunkEnd(uint64_t begin) const = 0;
+
+  virtual void Run(const EvalChunk& chunk) = 0;
+};
+
+// Our own models' layers. Borrows the model.
+class EvalLayer final : public LayerRunner {
  public:
   EvalLayer(const EvalInput& input, const Model& model) : input_(input), model_(model) {}
 
-  // Makes `task` the layer that Run computes, transforming input rows first where the model does.
-  Status Begin(const LayerTask& task, const std::function<bool()>& alive);
-
-  // The end of a chunk of task.nodes from `begin` that takes some 10 ms.
-  uint64_t ChunkEnd(uint64_t begin) const;
-
-  void Run(const EvalChunk& chunk);
+  Status Begin(const LayerTask& task, const std::function<bool()>& alive) override;
+  uint64_t ChunkEnd(uint64_t begin) const override;
+  void Run(const EvalChunk& chunk) override;
 
  private:
   // The chunk's full neighbourhoods as a block whose sources are rows of the layer's input, or of

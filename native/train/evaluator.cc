@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 #include "train/loss.h"
 
 namespace gnnd {
 
-Evaluator::Evaluator(const EvalInput& input, const Model& model)
-    : input_(input), model_(model), layer_(input, model) {
+Evaluator::Evaluator(const EvalInput& input, const Model& model, std::unique_ptr<LayerRunner> layer)
+    : input_(input), model_(model), layer_(std::move(layer)) {
   std::vector<uint32_t> targets;
   for (const auto nodes : {input.val_nodes, input.test_nodes}) {
     std::transform(nodes.begin(), nodes.end(), std::back_inserter(targets),
@@ -66,7 +67,7 @@ Status Evaluator::PlanParts(Targets* targets, const std::function<bool()>& alive
     if (part.size() == nodes.size()) {
       const uint64_t kept = OutputsOf(*plan, 0).size() * model_.spec.in_dim * sizeof(float);
       targets->keeps_aggregates =
-          !TransformsInput(model_.spec) && bytes + kept <= input_.memory_bytes;
+          AggregatesFeatures(model_.spec) && bytes + kept <= input_.memory_bytes;
       targets->plan = std::move(*plan);
     }
     bounds.push_back(end);
@@ -154,16 +155,16 @@ Status Evaluator::RunLayer(const LayerTask& task, bool keep, const std::function
     kept_.Reset();
     keep_to = kept_.Get<float>(task.nodes.size() * shape.in);
   }
-  GNND_TRY(layer_.Begin(task, alive));
+  GNND_TRY(layer_->Begin(task, alive));
   for (uint64_t begin = 0; begin < task.nodes.size();) {
     if (!alive()) return EvaluationAborted();
-    const uint64_t end = layer_.ChunkEnd(begin);
+    const uint64_t end = layer_->ChunkEnd(begin);
     EvalChunk chunk;
     chunk.nodes = task.nodes.subspan(begin, end - begin);
     if (keep && kept_aggregates_ != nullptr) chunk.kept = kept_aggregates_ + begin * shape.in;
     if (keep_to != nullptr) chunk.keep_to = keep_to + begin * shape.in;
     chunk.out = out + begin * shape.out;
-    layer_.Run(chunk);
+    layer_->Run(chunk);
     progress_ += progress_per_row_ * static_cast<double>(chunk.nodes.size());
     begin = end;
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -26,12 +27,12 @@ namespace gnnd {
 // height.
 class Evaluator {
  public:
-  // `model` is borrowed, too.
-  Evaluator(const EvalInput& input, const Model& model);
+  // `model` is borrowed, too; `layer` computes its layers.
+  Evaluator(const EvalInput& input, const Model& model, std::unique_ptr<LayerRunner> layer);
 
   // Loss and hits on the validation and test nodes. `parameters` in manifest order, float32, none
-  // requiring a gradient. kAborted when `alive` returns false; kNumericDivergence when the
-  // validation loss is not finite.
+  // requiring a gradient; empty where the model is a script, which has them. kAborted when `alive`
+  // returns false; kNumericDivergence when the validation loss is not finite.
   Status Run(std::span<const at::Tensor> parameters, const std::function<bool()>& alive,
              EvalReport* report);
 
@@ -68,7 +69,7 @@ class Evaluator {
   EvalInput input_;
   const Model& model_;
   Targets targets_;  // validation and test nodes
-  EvalLayer layer_;
+  std::unique_ptr<LayerRunner> layer_;
   double progress_ = 0;
   double progress_per_row_ = 0;  // of the part that is computed
   double num_targets_ = 0;       // of the run

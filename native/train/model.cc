@@ -117,9 +117,12 @@ at::Tensor ForwardLayer(const LayerContext& context, const at::Tensor& x) {
       return PinSageLayer(context, x);
     case ModelType::kGraphSage:
     case ModelType::kGcn:
-      break;
+      return ConvolutionLayer(context, x);
+    case ModelType::kScript:
+      break;  // has a forward of its own
   }
-  return ConvolutionLayer(context, x);
+  GNND_CHECK(false);
+  return x;
 }
 
 // z plus the layer's own input rows, projected where the layer has a matrix for that.

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <span>
+#include <utility>
 
 #include "core/model/model_spec.h"
 #include "core/sample/record.h"
@@ -49,6 +50,8 @@ struct LayerParameters {
 // A model's description with the places of its tensors.
 struct Model {
   explicit Model(const ModelSpec& of);  // a spec that ManifestOf accepts
+  Model(ModelSpec of, ParameterManifest tensors)
+      : spec(std::move(of)), manifest(std::move(tensors)) {}
 
   ModelSpec spec;
   ParameterManifest manifest;

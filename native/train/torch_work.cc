@@ -25,6 +25,8 @@
 #include "train/ops.h"
 #include "train/optimizer.h"
 #include "train/parallel.h"
+#include "train/script_eval_layer.h"
+#include "train/script_model.h"
 #include "train/workspace.h"
 
 namespace gnnd {
@@ -39,15 +41,17 @@ constexpr double kFuseEdgesPerSource = 1.5;
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
-// Runs `body`, turning what torch throws into a Status.
+// Runs `body`, turning what torch throws into a Status of code `thrown`.
 template <typename Body>
-Status Guarded(const Body& body) {
+Status Guarded(const Body& body, Code thrown = Code::kInternal) {
   try {
     return body();
+  } catch (const ScriptError& error) {
+    return Status(Code::kPluginFailed, error.what());
   } catch (const c10::Error& error) {
-    return Status(Code::kInternal, error.what_without_backtrace());
+    return Status(thrown, error.what_without_backtrace());
   } catch (const std::exception& error) {
-    return Status(Code::kInternal, error.what());
+    return Status(thrown, error.what());
   }
 }
 
@@ -102,11 +106,13 @@ EvalInput EvalInputOf(const TrainOptions& options) {
 
 class TorchWork::Impl {
  public:
-  Impl(const TrainOptions& options, FeatureStore store, uint64_t cache_fill_ns)
+  Impl(const TrainOptions& options, FeatureStore store, uint64_t cache_fill_ns,
+       std::unique_ptr<ScriptModel> script)
       : options_(options),
         store_(std::move(store)),
-        model_(options.model),
-        evaluator_(EvalInputOf(options), model_) {
+        script_(std::move(script)),
+        model_(script_ ? Model(script_->spec(), script_->manifest()) : Model(options.model)),
+        evaluator_(EvalInputOf(options), model_, LayerRunnerOf(EvalInputOf(options))) {
     report_.cache_rows = store_.cache_rows();
     report_.cache_fill_ns = cache_fill_ns;
   }
@@ -122,7 +128,7 @@ class TorchWork::Impl {
 
   const ParameterManifest& manifest() const { return model_.manifest; }
   const OptimizerOptions& optimizer() const { return options_.optimizer; }
-  uint64_t random_seed() const { return options_.random_seed; }
+  void InitParameters(std::span<float> parameters) const;
   const ExtractReport& extracted() const { return report_; }
 
  private:
@@ -133,10 +139,15 @@ class TorchWork::Impl {
   void ExtractRows(const RecordView& record, std::span<const uint32_t> rows_at);
   std::span<float> Gather(std::span<const uint32_t> rows_at);
   std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters) const;
+  std::vector<at::Tensor> TensorsToEvaluate(std::span<const float> parameters);
+  std::vector<at::Tensor> TensorsToTrain(std::span<const float> parameters);
+  std::unique_ptr<LayerRunner> LayerRunnerOf(const EvalInput& input);
+  Code ThrownCode() const { return script_ ? Code::kPluginFailed : Code::kInternal; }
   void UseThreads();
 
   TrainOptions options_;
   FeatureStore store_;
+  std::unique_ptr<ScriptModel> script_;  // null: the model is one of ours
   Model model_;
   Evaluator evaluator_;
   std::thread::id thread_;  // whose torch thread count is set
@@ -273,53 +284,91 @@ std::vector<at::Tensor> TorchWork::Impl::ParameterTensors(std::span<const float>
   return tensors;
 }
 
+std::unique_ptr<LayerRunner> TorchWork::Impl::LayerRunnerOf(const EvalInput& input) {
+  if (script_) return std::make_unique<ScriptEvalLayer>(input, script_.get());
+  return std::make_unique<EvalLayer>(input, model_);
+}
+
+std::vector<at::Tensor> TorchWork::Impl::TensorsToTrain(std::span<const float> parameters) {
+  if (script_) {
+    script_->SetParameters(parameters);
+    script_->BeginBatch(key_);
+    return {script_->parameters().begin(), script_->parameters().end()};
+  }
+  std::vector<at::Tensor> leaves = ParameterTensors(parameters);
+  for (at::Tensor& leaf : leaves) leaf.requires_grad_(true);
+  return leaves;
+}
+
+std::vector<at::Tensor> TorchWork::Impl::TensorsToEvaluate(std::span<const float> parameters) {
+  if (!script_) return ParameterTensors(parameters);
+  script_->SetParameters(parameters);
+  script_->BeginEvaluation();
+  return {};
+}
+
+void TorchWork::Impl::InitParameters(std::span<float> parameters) const {
+  if (!script_) return InitGlorot(model_.manifest, options_.random_seed, parameters);
+  std::copy(script_->initial_parameters().begin(), script_->initial_parameters().end(),
+            parameters.begin());
+}
+
 Status TorchWork::Impl::ComputeGradient(const RecordView& record, std::span<const float> parameters,
                                         std::span<float> gradient, BatchReport* report) {
   GNND_CHECK(parameters.size() == model_.manifest.num_floats &&
              gradient.size() == model_.manifest.num_floats);
   GNND_CHECK(input_.x.defined() || input_.aggregated.defined());
   GNND_CHECK(key_.epoch == record.key().epoch && key_.batch == record.key().batch);
-  return Guarded([&] {
-    UseThreads();
-    const c10::AutoGradMode with_gradients(true);
-    compute_.Reset();
-    std::vector<at::Tensor> leaves = ParameterTensors(parameters);
-    for (at::Tensor& leaf : leaves) leaf.requires_grad_(true);
-    const at::Tensor logits = ForwardBlocks(model_, leaves, record, input_, &compute_).contiguous();
+  return Guarded(
+      [&] {
+        UseThreads();
+        const c10::AutoGradMode with_gradients(true);
+        compute_.Reset();
+        const std::vector<at::Tensor> leaves = TensorsToTrain(parameters);
+        const at::Tensor given = script_ ? script_->Forward(record, input_.x)
+                                         : ForwardBlocks(model_, leaves, record, input_, &compute_);
+        const at::Tensor logits = given.contiguous();
 
-    const uint32_t classes = options_.model.out_dim;
-    const at::Tensor grad_logits = EmptyIn(&compute_, logits, record.num_seeds(), classes);
-    *report = BatchReport();
-    for (uint32_t i = 0; i < record.num_seeds(); ++i) {
-      const std::span row(logits.const_data_ptr<float>() + uint64_t{i} * classes, classes);
-      float* grad_row = grad_logits.data_ptr<float>() + uint64_t{i} * classes;
-      report->loss_sum += CrossEntropy(row, seed_labels_[i], grad_row);
-      if (ArgMax(row) == seed_labels_[i]) ++report->correct;
-    }
-    report->seeds = record.num_seeds();
-    if (!std::isfinite(report->loss_sum)) {
-      return Status(Code::kNumericDivergence, "the training loss is not finite");
-    }
+        const uint32_t classes = options_.model.out_dim;
+        const at::Tensor grad_logits = EmptyIn(&compute_, logits, record.num_seeds(), classes);
+        *report = BatchReport();
+        for (uint32_t i = 0; i < record.num_seeds(); ++i) {
+          const std::span row(logits.const_data_ptr<float>() + uint64_t{i} * classes, classes);
+          float* grad_row = grad_logits.data_ptr<float>() + uint64_t{i} * classes;
+          report->loss_sum += CrossEntropy(row, seed_labels_[i], grad_row);
+          if (ArgMax(row) == seed_labels_[i]) ++report->correct;
+        }
+        report->seeds = record.num_seeds();
+        if (!std::isfinite(report->loss_sum)) {
+          return Status(Code::kNumericDivergence, "the training loss is not finite");
+        }
 
-    const auto grads = torch::autograd::grad({logits}, leaves, {grad_logits});
-    std::fill(gradient.begin(), gradient.end(), 0.0F);
-    for (size_t t = 0; t < grads.size(); ++t) {
-      const at::Tensor grad = grads[t].contiguous();
-      std::copy_n(grad.const_data_ptr<float>(), grad.numel(),
-                  gradient.begin() + static_cast<int64_t>(model_.manifest.tensors[t].offset));
-    }
-    return Status::Ok();
-  });
+        const auto grads =
+            torch::autograd::grad({logits}, leaves, {grad_logits}, std::nullopt, false,
+                                  /*allow_unused=*/true);
+        std::fill(gradient.begin(), gradient.end(), 0.0F);
+        for (size_t t = 0; t < grads.size(); ++t) {
+          if (!grads[t].defined())
+            continue;  // a script need not use every parameter in every batch
+          const at::Tensor grad = grads[t].contiguous();
+          std::copy_n(grad.const_data_ptr<float>(), grad.numel(),
+                      gradient.begin() + static_cast<int64_t>(model_.manifest.tensors[t].offset));
+        }
+        return Status::Ok();
+      },
+      ThrownCode());
 }
 
 Status TorchWork::Impl::Evaluate(std::span<const float> parameters,
                                  const std::function<bool()>& alive, EvalReport* report) {
   GNND_CHECK(parameters.size() == model_.manifest.num_floats);
-  return Guarded([&] {
-    UseThreads();
-    const c10::AutoGradMode without_gradients(false);
-    return evaluator_.Run(ParameterTensors(parameters), alive, report);
-  });
+  return Guarded(
+      [&] {
+        UseThreads();
+        const c10::AutoGradMode without_gradients(false);
+        return evaluator_.Run(TensorsToEvaluate(parameters), alive, report);
+      },
+      ThrownCode());
 }
 
 Status TorchWork::Impl::Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,
@@ -329,19 +378,29 @@ Status TorchWork::Impl::Predict(std::span<const float> parameters, std::span<con
     GNND_TRY(CheckInGraph(options_, nodes[i]));
     if (i > 0 && nodes[i - 1] >= nodes[i]) return Invalid("nodes to predict are not ascending");
   }
-  return Guarded([&] {
-    UseThreads();
-    const c10::AutoGradMode without_gradients(false);
-    return evaluator_.Predict(ParameterTensors(parameters), nodes, alive, consume);
-  });
+  return Guarded(
+      [&] {
+        UseThreads();
+        const c10::AutoGradMode without_gradients(false);
+        return evaluator_.Predict(TensorsToEvaluate(parameters), nodes, alive, consume);
+      },
+      ThrownCode());
 }
 
 TorchWork::TorchWork(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 TorchWork::~TorchWork() = default;
 
-Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& options) {
-  auto manifest = ManifestOf(options.model);
-  if (!manifest.ok()) return manifest.status();
+Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) {
+  TrainOptions options = given;
+  std::unique_ptr<ScriptModel> script;
+  if (options.model.type == ModelType::kScript) {
+    auto loaded = ScriptModel::Load(options.script);
+    if (!loaded.ok()) return loaded.status();
+    script = std::move(*loaded);
+    options.model = script->spec();
+  } else if (auto manifest = ManifestOf(options.model); !manifest.ok()) {
+    return manifest.status();
+  }
   GNND_TRY(CheckOptimizer(options.optimizer));
   if (options.threads == 0) return Invalid("threads must be at least 1");
   GNND_TRY(CheckData(options));
@@ -354,7 +413,8 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& options
   GNND_TRY(Guarded([&] {
     static std::once_flag interop;  // torch accepts this once per process, before any work
     std::call_once(interop, [] { at::set_num_interop_threads(1); });
-    work.reset(new TorchWork(std::make_unique<Impl>(options, std::move(*store), fill_ns)));
+    work.reset(new TorchWork(
+        std::make_unique<Impl>(options, std::move(*store), fill_ns, std::move(script))));
     return Status::Ok();
   }));
   return work;
@@ -364,9 +424,7 @@ const ParameterManifest& TorchWork::manifest() const { return impl_->manifest();
 
 uint64_t TorchWork::optimizer_floats() const { return OptimizerFloats(impl_->manifest()); }
 
-void TorchWork::InitParameters(std::span<float> parameters) {
-  InitGlorot(impl_->manifest(), impl_->random_seed(), parameters);
-}
+void TorchWork::InitParameters(std::span<float> parameters) { impl_->InitParameters(parameters); }
 
 Status TorchWork::Extract(const RecordView& record) { return impl_->Extract(record); }
 

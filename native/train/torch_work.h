@@ -12,13 +12,15 @@
 #include "core/run/train_work.h"
 #include "train/logits_consumer.h"
 #include "train/optimizer.h"
+#include "train/script_options.h"
 
 namespace gnnd {
 
 // All that decides what a Trainer computes. The spans and the topology are borrowed (mapped files)
 // and must outlive the TorchWork.
 struct TrainOptions {
-  ModelSpec model;
+  ModelSpec model;       // kScript: the type alone is read, and `script` says the rest
+  ScriptOptions script;  // read for kScript only
   uint64_t random_seed = 0;
 
   OptimizerOptions optimizer;
@@ -42,10 +44,12 @@ struct TrainOptions {
 };
 
 // A Trainer's arithmetic on libtorch: models over blocks, cross-entropy, optimizers, exact
-// evaluation and prediction. Torch's exceptions end here, as kInternal with the one-line message.
+// evaluation and prediction. Torch's exceptions end here, with their one line: as
+// kInternal, or as kPluginFailed where the model is a user's script.
 class TorchWork final : public TrainWork {
  public:
   // kInvalidArgument when options contradict each other (sizes, node ids, learning rate),
+  // kPluginFailed when a script cannot be loaded or is against its contract,
   // kDatasetCorrupt when a validation or test node has no label of the model.
   // Sets torch's thread counts, which belong to the whole process.
   static Result<std::unique_ptr<TorchWork>> Create(const TrainOptions& options);

@@ -57,6 +57,7 @@ function modelFromProto(model: pb.ModelSpec): NonNullable<JobSpecInput['model']>
     normalization: enumName(pb.Normalization, model.normalization),
     residual: model.residual,
     attentionDropout: model.attentionDropout,
+    script: model.script && { path: model.script.path, sha256: model.script.sha256 },
   };
 }
 
@@ -87,7 +88,7 @@ function trainingFromProto(training: pb.TrainingSpec): Training {
 export function samplingFromProto(
   sampling: pb.SamplingSpec,
 ): NonNullable<JobSpecInput['sampling']> {
-  const { walk, labor } = sampling;
+  const { walk, labor, plugin } = sampling;
   return {
     fanouts: sampling.fanouts,
     algorithm: enumName(pb.SamplingAlgorithm, sampling.algorithm),
@@ -100,6 +101,12 @@ export function samplingFromProto(
       neighbors: walk.neighbors,
     },
     labor: labor && { dependencyWindow: labor.dependencyWindow },
+    plugin: plugin && {
+      path: plugin.path,
+      options: plugin.options,
+      weights: plugin.weights,
+      sha256: plugin.sha256,
+    },
   };
 }
 

@@ -39,6 +39,8 @@ export const executorExit = {
   /** The daemon had gone before this process was up. */
   PARENT_GONE: 19,
   PROTOCOL: 20,
+  /** Code of the user's cannot be loaded or broke its contract. */
+  PLUGIN: 21,
 } as const;
 
 /** `gnnctl`, for scripts. */

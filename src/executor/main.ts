@@ -21,6 +21,7 @@ const exitCodes: Readonly<Record<NativeCode, number>> = {
   SHM_CORRUPTED: executorExit.SHM_CORRUPTED,
   ABORTED: executorExit.OK,
   NUMERIC_DIVERGENCE: executorExit.NUMERIC_DIVERGENCE,
+  PLUGIN_FAILED: executorExit.PLUGIN,
   INTERNAL: executorExit.INTERNAL,
 };
 
@@ -36,6 +37,10 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
     case 'TRAINER':
     case 'STANDBY':
       return { kind: 'ended', end: await loadTrain().trainerRun(start.options) };
+    case 'PROBE': {
+      const value = await loadTrain().modelProbe(start.options);
+      return { kind: 'answered', answer: { role: start.role, value } };
+    }
     case 'RANK': {
       const value = await core.cacheRank(start.options);
       return { kind: 'answered', answer: { role: start.role, value } };

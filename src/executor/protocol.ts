@@ -3,8 +3,10 @@ import type {
   CacheReportOptions,
   ExecutorOptions,
   LoopEnd,
+  ModelManifest,
   NativeCode,
   PredictOptions,
+  ProbeOptions,
   RankOptions,
   RankTimes,
   TrainerOptions,
@@ -25,11 +27,13 @@ export const topologyFd = 4;
 
 /** Work outside a job's crew: one function, one answer. */
 export type Task =
+  | { readonly role: 'PROBE'; readonly options: ProbeOptions }
   | { readonly role: 'RANK'; readonly options: RankOptions }
   | { readonly role: 'CACHE_REPORT'; readonly options: CacheReportOptions }
   | { readonly role: 'PREDICT'; readonly options: PredictOptions };
 
 export type TaskAnswer =
+  | { readonly role: 'PROBE'; readonly value: ModelManifest }
   | { readonly role: 'RANK'; readonly value: RankTimes }
   | { readonly role: 'CACHE_REPORT'; readonly value: CacheReport }
   | { readonly role: 'PREDICT' };

@@ -46,7 +46,7 @@ export interface CacheReports {
 export interface CacheReportsOptions {
   readonly store: Store;
   readonly native: CoreAddon;
-  readonly host: Pick<ResolveContext, 'deviceNames' | 'smallestDeviceCores'>;
+  readonly host: Pick<ResolveContext, 'deviceNames' | 'smallestDeviceCores' | 'pluginFile'>;
   /** Its log folder takes the children's logs. */
   readonly stateDir: string;
 }
@@ -131,6 +131,7 @@ function failureOf(error: unknown, index: number): unknown {
   const description = messageOf(error);
   switch (nativeCodeOf(error)) {
     case 'SPEC_INVALID':
+    case 'PLUGIN_FAILED':
       return invalid([{ path: `samplings[${index}]`, description }]);
     case 'DATASET_CORRUPT':
     case 'DATASET_NOT_FOUND':

@@ -180,6 +180,7 @@ async function prepare(
   { nodes, memoryBytes }: { nodes: PredictOptions['nodes']; memoryBytes: number },
 ): Promise<Prediction> {
   const { effectiveSpec: spec } = job;
+  refuseScript(job);
   const dataset = requireReady(spec.dataset, store.getDataset(spec.dataset));
   const manifest = await unchangedManifest(job, dataset);
   try {
@@ -188,6 +189,17 @@ async function prepare(
   } catch (cause) {
     throw corrupt(job, cause);
   }
+}
+
+/** A script has its own code beside the parameters, which only its job's executors have loaded. */
+function refuseScript({ id, effectiveSpec }: JobRecord): void {
+  if (effectiveSpec.model.type !== 'TORCHSCRIPT') return;
+  const description =
+    `job ${id} trained a TorchScript model: expected NONE; ` +
+    'load model.safetensors into your module to predict with it';
+  throw new GnndError('SPEC_INVALID', 'invalid request: predictions', {
+    violations: [{ path: 'predictions', description }],
+  });
 }
 
 /** dataset.json vouches for the arrays; `dataset validate` reads all of them. */

@@ -18,6 +18,7 @@ import { terminalStates } from '../spec/job-record.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import type { RequestKey, Store } from '../store/store.ts';
+import { parameterCountOf } from '../supervisor/checkpoint.ts';
 import { jobSegment, layoutOf } from '../supervisor/job-layout.ts';
 import { countsOf } from './dataset-counts.ts';
 import type { Runner } from './runner.ts';
@@ -88,7 +89,7 @@ export interface JobsOptions {
   readonly native: CoreAddon;
   readonly clock: Clock;
   /** The host's part of resolving a spec. */
-  readonly host: Pick<ResolveContext, 'deviceNames' | 'smallestDeviceCores'>;
+  readonly host: Pick<ResolveContext, 'deviceNames' | 'smallestDeviceCores' | 'pluginFile'>;
   readonly jobsFolder: string;
   readonly maxQueued: number;
 }
@@ -283,10 +284,7 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
     ...split,
     queueCapacity: segment.numSlots,
     slotBytes: layout.slotBytes,
-    parameterCount: layout.manifest.tensors.reduce(
-      (sum, { rows, cols }) => sum + rows * Math.max(1, cols),
-      0,
-    ),
+    parameterCount: parameterCountOf(layout.manifest),
     cache: null,
   };
 }

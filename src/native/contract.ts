@@ -14,6 +14,7 @@ export type NativeCode =
   | 'IO'
   | 'ABORTED'
   | 'NUMERIC_DIVERGENCE'
+  | 'PLUGIN_FAILED'
   | 'INTERNAL';
 
 export interface DatasetCounts {
@@ -45,7 +46,7 @@ export interface DatasetValidation {
 export interface SamplingOptions {
   readonly fanouts: readonly number[];
   readonly batchSize: number;
-  readonly algorithm: 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR';
+  readonly algorithm: 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR' | 'KHOP_PLUGIN';
   readonly replace: boolean;
   readonly expansion: 'ALL' | 'NEW';
   /** Read for RANDOM_WALK only. */
@@ -56,6 +57,13 @@ export interface SamplingOptions {
   };
   /** Batches for which a node keeps its random number; read for LABOR only. */
   readonly laborWindow: number;
+  /** Read for KHOP_PLUGIN only. */
+  readonly plugin: {
+    readonly path: string;
+    readonly sha256: string;
+    readonly options: string;
+    readonly weights: boolean;
+  };
   /** Edge weights 1/sqrt((d_u+1)(d_v+1)) and self weights, for GCN. */
   readonly gcnWeights: boolean;
   /** Records have room for hot ranks. */
@@ -63,7 +71,7 @@ export interface SamplingOptions {
 }
 
 export interface ModelOptions {
-  readonly type: 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE';
+  readonly type: 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE' | 'TORCHSCRIPT';
   readonly layers: number;
   readonly inDim: number;
   readonly hiddenDim: number;
@@ -76,15 +84,14 @@ export interface ModelOptions {
   readonly activation: 'RELU' | 'ELU' | 'LEAKY_RELU';
   readonly normalization: 'NONE' | 'L2' | 'LAYER';
   readonly residual: boolean;
+  /** Read for TORCHSCRIPT only, which reads nothing else but layers, inDim and outDim. */
+  readonly script: { readonly path: string; readonly sha256: string };
 }
 
 export interface ParameterTensor {
   readonly name: string;
-  readonly rows: number;
-  /** 0 for a vector. */
-  readonly cols: number;
-  /** The shape in PyTorch starts with a further 1 (attention vectors). */
-  readonly leadingOne: boolean;
+  /** As PyTorch has it. */
+  readonly shape: readonly number[];
   /** In floats. */
   readonly offset: number;
 }
@@ -330,6 +337,13 @@ export interface TrainerOptions extends ExecutorOptions {
   readonly threads: number;
 }
 
+/** A model of the user's. */
+export interface ProbeOptions {
+  readonly model: ModelOptions;
+  /** Whether the job's records carry edge weights. */
+  readonly weighted: boolean;
+}
+
 export type CachePolicyName =
   | 'COMBINED'
   | 'PRESC'
@@ -429,6 +443,7 @@ export interface CoreAddon {
    */
   topologyCreate(location: DatasetLocation, alias: boolean): Promise<number>;
 
+  /** Not for TORCHSCRIPT: `modelProbe`. */
   modelManifest(model: ModelOptions): ModelManifest;
   recordSlotBytes(counts: DatasetCounts, sampling: SamplingOptions): number;
 
@@ -472,6 +487,8 @@ export interface CoreAddon {
 
 /** gnnd_train.node: libtorch; for Trainers. */
 export interface TrainAddon {
+  /** Loads a user's model and tries it on a tiny block of each layer: for child processes. */
+  modelProbe(options: ProbeOptions): Promise<ModelManifest>;
   trainerRun(options: TrainerOptions): Promise<LoopEnd>;
 
   /** Logits and classes of nodes with full neighbourhoods. ABORTED when nobody reads them. */

@@ -31,6 +31,7 @@ export const failureRules: Readonly<Record<FailureReason, FailureRule>> = {
   DATASET_CORRUPT: { retry: 'NEVER', respawn: false },
   PLAN_INFEASIBLE: { retry: 'NEVER', respawn: false },
   NUMERIC_DIVERGENCE: { retry: 'NEVER', respawn: false },
+  PLUGIN_FAILED: { retry: 'NEVER', respawn: false },
   PENDING_TIMEOUT: { retry: 'NEVER', respawn: false },
   RUN_TIMEOUT: { retry: 'NEVER', respawn: false },
   SHM_ALLOCATION_FAILED: { retry: 'ONCE', respawn: false },

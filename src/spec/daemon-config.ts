@@ -9,6 +9,8 @@ export interface DaemonConfig {
   readonly metricsListen: string;
   readonly datasetsDir: string;
   readonly cacheDir: string;
+  /** Of samplers and models that jobs may load; empty: they may load none. */
+  readonly pluginsDir: string;
   /** CPU devices; null = one per core, at most 8. */
   readonly cpuDevices: number | null;
   /** Lets CPU devices share cores when there are more devices than cores. */
@@ -30,6 +32,7 @@ export const configKeys = [
   { name: 'metrics_listen', help: 'host:port of /metrics, /livez and /readyz' },
   { name: 'datasets_dir', help: 'imported datasets (default: STATE_DIR/datasets)' },
   { name: 'cache_dir', help: 'derived files (default: STATE_DIR/cache)' },
+  { name: 'plugins_dir', help: 'samplers and models that jobs may load (default: none may)' },
   { name: 'cpu_devices', help: 'number of CPU devices (default: auto, one per core, at most 8)' },
   { name: 'share_cores', help: 'true: more CPU devices than cores may share them' },
   { name: 'max_queued', help: 'jobs that may wait or run' },
@@ -67,6 +70,7 @@ export function resolveConfig(
     metricsListen: text('metrics_listen', '127.0.0.1:9464'),
     datasetsDir: text('datasets_dir', `${stateDir}/datasets`),
     cacheDir: text('cache_dir', `${stateDir}/cache`),
+    pluginsDir: text('plugins_dir', ''),
     cpuDevices:
       values['cpu_devices'] === undefined || values['cpu_devices'] === 'auto'
         ? null

@@ -52,6 +52,7 @@ export const reasons = [
   'RESTART_BUDGET_EXHAUSTED',
   'STARTUP_BUDGET_EXHAUSTED',
   'INTERNAL',
+  'PLUGIN_FAILED',
 ] as const;
 export type Reason = (typeof reasons)[number];
 

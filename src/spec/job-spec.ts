@@ -3,14 +3,26 @@
  * what a user sent; from then on it never changes. Names follow `proto/gnnd/v1/job.proto`.
  */
 
-export type ModelType = 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE';
+/** A file of the user's that executors load: by its path, frozen by its digest. */
+export interface PluginFile {
+  readonly path: string;
+  /** Lower-case hex. */
+  readonly sha256: string;
+}
+
+export type ModelType = 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE' | 'TORCHSCRIPT';
 export type Activation = 'RELU' | 'ELU' | 'LEAKY_RELU';
 export type Normalization = 'NONE' | 'L2' | 'LAYER';
 export type OptimizerType = 'ADAM' | 'ADAMW' | 'SGD';
 export type LrScheduleType = 'CONSTANT' | 'STEP' | 'COSINE';
 export type Determinism = 'STRICT' | 'RELAXED';
 export type WeightDecayScope = 'ALL' | 'FIRST_LAYER';
-export type SamplingAlgorithm = 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR';
+export type SamplingAlgorithm =
+  | 'KHOP_UNIFORM'
+  | 'KHOP_WEIGHTED'
+  | 'RANDOM_WALK'
+  | 'LABOR'
+  | 'KHOP_PLUGIN';
 export type Expansion = 'ALL' | 'NEW';
 export type PlacementPolicy = 'AUTO' | 'PAPER' | 'MINMAX' | 'FIXED';
 export const cachePolicies = [
@@ -29,6 +41,7 @@ export interface JobSpec {
   readonly model: {
     readonly type: ModelType;
     readonly layers: number;
+    /** 0 for TORCHSCRIPT, whose file says everything but the number of layers. */
     readonly hiddenDim: number;
     readonly dropout: number;
     readonly inputDropout: number;
@@ -40,6 +53,8 @@ export interface JobSpec {
     readonly residual: boolean;
     /** 0 unless GAT or GATV2. */
     readonly attentionDropout: number;
+    /** Empty unless TORCHSCRIPT. */
+    readonly script: PluginFile;
   };
   readonly sampling: {
     /** From the seeds outward; -1 takes all neighbours. Empty for RANDOM_WALK. */
@@ -56,6 +71,8 @@ export interface JobSpec {
     };
     /** 0 unless LABOR. */
     readonly labor: { readonly dependencyWindow: number };
+    /** All empty unless KHOP_PLUGIN. */
+    readonly plugin: PluginFile & { readonly options: string; readonly weights: boolean };
   };
   readonly features: { readonly standardize: boolean };
   readonly cache: {

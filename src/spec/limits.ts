@@ -82,6 +82,9 @@ export const randomSeedMax = 2n ** 64n - 1n;
 /** More names than any host has devices; a longer list is refused without looking at it. */
 export const deviceNamesMax = 1024;
 
+/** A line of settings, in characters; a larger table belongs into the file itself. */
+export const pluginOptionsMax = 4096;
+
 export const specDefaults = {
   model: {
     type: 'GRAPHSAGE',

@@ -1,9 +1,13 @@
-import { cachePolicies, type JobSpec, type JobSpecInput } from './job-spec.ts';
+import { type CachePolicy, cachePolicies, type JobSpec, type JobSpecInput } from './job-spec.ts';
 import { automaticRatio, integerLimits, specDefaults } from './limits.ts';
 import { type SpecChecker, show, wholeShare } from './spec-checker.ts';
 
 /** Which feature rows devices keep. */
-export function resolveCache(check: SpecChecker, cache: JobSpecInput['cache']): JobSpec['cache'] {
+export function resolveCache(
+  check: SpecChecker,
+  cache: JobSpecInput['cache'],
+  { algorithm }: Pick<JobSpec['sampling'], 'algorithm'>,
+): JobSpec['cache'] {
   const defaults = specDefaults.cache;
   const ratio = (path: string, value: number | undefined) => {
     if (value === undefined || value === automaticRatio) return automaticRatio;
@@ -15,7 +19,7 @@ export function resolveCache(check: SpecChecker, cache: JobSpecInput['cache']): 
     return automaticRatio;
   };
   return {
-    policy: check.choice('spec.cache.policy', cache?.policy, cachePolicies, defaults.policy),
+    policy: resolvePolicy(check, cache?.policy, algorithm),
     presampleEpochs: check.integer(
       'spec.cache.presample_epochs',
       cache?.presampleEpochs,
@@ -25,4 +29,21 @@ export function resolveCache(check: SpecChecker, cache: JobSpecInput['cache']): 
     ratio: ratio('spec.cache.ratio', cache?.ratio),
     standbyRatio: ratio('spec.cache.standby_ratio', cache?.standbyRatio),
   };
+}
+
+/** How likely a plug-in is to reach a node can be counted, not computed. */
+function resolvePolicy(
+  check: SpecChecker,
+  given: CachePolicy | undefined,
+  algorithm: JobSpec['sampling']['algorithm'],
+): CachePolicy {
+  const path = 'spec.cache.policy';
+  if (algorithm !== 'KHOP_PLUGIN') {
+    return check.choice(path, given, cachePolicies, specDefaults.cache.policy);
+  }
+  const policy = check.choice(path, given, cachePolicies, 'PRESC');
+  if (policy === 'COMBINED' || policy === 'PROBABILITY') {
+    check.violate(path, `${policy}: what KHOP_PLUGIN draws has no known probabilities; use PRESC`);
+  }
+  return policy;
 }

@@ -12,6 +12,7 @@ import { resolveCache } from './resolve-cache.ts';
 import { resolveEarlyStop } from './resolve-early-stop.ts';
 import { resolveModel } from './resolve-model.ts';
 import { resolveLrSchedule, resolveOptimizer } from './resolve-optimizer.ts';
+import type { PluginLookup } from './resolve-plugin.ts';
 import { resolveSampling } from './resolve-sampling.ts';
 import { createSpecChecker, type SpecChecker, show } from './spec-checker.ts';
 
@@ -27,6 +28,8 @@ export interface ResolveContext {
   readonly valNodes: number | null;
   /** Whether the dataset has edge weights; null when the dataset is not known. */
   readonly hasEdgeWeights: boolean | null;
+  /** Looks at files that the spec wants loaded. */
+  readonly pluginFile: PluginLookup;
 }
 
 /** The spec with every default filled in, or everything that is wrong with it. */
@@ -42,7 +45,8 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
   const check = createSpecChecker();
   const dataset = resolveDataset(check, input.dataset);
   const sampling = resolveSampling(check, input.sampling, context);
-  const model = resolveModel(check, input.model, sampling);
+  const { pluginFile } = context;
+  const model = resolveModel(check, input.model, { sampling, pluginFile });
   const features = {
     standardize: check.flag(
       'spec.features.standardize',
@@ -57,7 +61,7 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
     model,
     sampling,
     features,
-    cache: resolveCache(check, input.cache),
+    cache: resolveCache(check, input.cache, sampling),
     training,
     resources,
     placement: resolvePlacement(check, input.placement, resources.devices),
@@ -71,6 +75,10 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
       specDefaults.priority,
     ),
   };
+  if (model.type === 'TORCHSCRIPT' && training.optimizer.weightDecayScope === 'FIRST_LAYER') {
+    const path = 'spec.training.optimizer.weight_decay_scope';
+    check.violate(path, 'FIRST_LAYER: which parameters that is only models of gnnd tell');
+  }
   return check.violations.length === 0 ? { ok } : { violations: check.violations };
 }
 

@@ -1,5 +1,6 @@
 import type { JobSpec, JobSpecInput, ModelType } from './job-spec.ts';
 import { integerLimits, specDefaults } from './limits.ts';
+import { type PluginLookup, resolvePluginFile, unusedPluginFile } from './resolve-plugin.ts';
 import { type SpecChecker, share, show, unusedField } from './spec-checker.ts';
 
 type Model = JobSpec['model'];
@@ -10,15 +11,16 @@ type Sampling = JobSpec['sampling'];
 export function resolveModel(
   check: SpecChecker,
   model: JobSpecInput['model'],
-  sampling: Sampling,
+  { sampling, pluginFile }: { readonly sampling: Sampling; readonly pluginFile: PluginLookup },
 ): Model {
   const defaults = specDefaults.model;
   const type = check.choice(
     'spec.model.type',
     model?.type,
-    ['GRAPHSAGE', 'GCN', 'GAT', 'GATV2', 'PINSAGE'],
+    ['GRAPHSAGE', 'GCN', 'GAT', 'GATV2', 'PINSAGE', 'TORCHSCRIPT'],
     defaults.type,
   );
+  if (type === 'TORCHSCRIPT') return resolveScript(check, model, { sampling, pluginFile });
   if (type === 'GCN') checkGcnSampling(check, sampling);
   if (type === 'PINSAGE') checkPinSageSampling(check, sampling);
   const hiddenDim = check.integer(
@@ -44,6 +46,41 @@ export function resolveModel(
     ),
     normalization: resolveNormalization(check, model?.normalization, type),
     residual: check.flag('spec.model.residual', model?.residual, defaults.residual),
+    script: unusedPluginFile(check, 'spec.model.script', model?.script, 'type TORCHSCRIPT'),
+  };
+}
+
+/** What a module does between and inside its layers is its own. */
+function resolveScript(
+  check: SpecChecker,
+  model: JobSpecInput['model'],
+  { sampling, pluginFile }: { readonly sampling: Sampling; readonly pluginFile: PluginLookup },
+): Model {
+  const owner = 'models of gnnd: a TORCHSCRIPT module does without';
+  const foreign = <T extends number>(field: string, value: number | undefined, neutral: T) =>
+    unusedField(check, `spec.model.${field}`, value, neutral, owner);
+  const { activation, normalization, residual } = specDefaults.model;
+  const unset = <T>(field: string, value: T | undefined, neutral: T): T => {
+    if (value !== undefined && value !== neutral) {
+      check.violate(`spec.model.${field}`, `${show(value)}: only for ${owner}`);
+    }
+    return neutral;
+  };
+  return {
+    type: 'TORCHSCRIPT',
+    layers: resolveLayers(check, model?.layers, sampling),
+    hiddenDim: foreign('hidden_dim', model?.hiddenDim, 0),
+    dropout: foreign('dropout', model?.dropout, 0),
+    inputDropout: foreign('input_dropout', model?.inputDropout, 0),
+    heads: foreign('heads', model?.heads, 1),
+    attentionDropout: foreign('attention_dropout', model?.attentionDropout, 0),
+    activation: unset('activation', model?.activation, activation),
+    normalization: unset('normalization', model?.normalization, normalization),
+    residual: unset('residual', model?.residual, residual),
+    script: resolvePluginFile(check, 'spec.model.script', model?.script, {
+      lookup: pluginFile,
+      owner: 'type TORCHSCRIPT',
+    }),
   };
 }
 

@@ -1,5 +1,11 @@
 import type { JobSpec, JobSpecInput } from './job-spec.ts';
-import { integerLimits, type Range, specDefaults } from './limits.ts';
+import { integerLimits, pluginOptionsMax, type Range, specDefaults } from './limits.ts';
+import {
+  type PluginLookup,
+  resolvePluginFile,
+  unusedPluginFile,
+  unusedText,
+} from './resolve-plugin.ts';
 import { type SpecChecker, share, show, unusedField } from './spec-checker.ts';
 
 type Sampling = JobSpec['sampling'];
@@ -9,21 +15,21 @@ type SamplingInput = JobSpecInput['sampling'];
 export function resolveSampling(
   check: SpecChecker,
   sampling: SamplingInput,
-  { hasEdgeWeights }: { readonly hasEdgeWeights: boolean | null },
+  context: { readonly hasEdgeWeights: boolean | null; readonly pluginFile: PluginLookup },
 ): Sampling {
   const defaults = specDefaults.sampling;
   const path = 'spec.sampling.algorithm';
   const algorithm = check.choice(
     path,
     sampling?.algorithm,
-    ['KHOP_UNIFORM', 'KHOP_WEIGHTED', 'RANDOM_WALK', 'LABOR'],
+    ['KHOP_UNIFORM', 'KHOP_WEIGHTED', 'RANDOM_WALK', 'LABOR', 'KHOP_PLUGIN'],
     defaults.algorithm,
   );
-  if (algorithm === 'KHOP_WEIGHTED' && hasEdgeWeights === false) {
+  if (algorithm === 'KHOP_WEIGHTED' && context.hasEdgeWeights === false) {
     check.violate(path, 'KHOP_WEIGHTED: the dataset has no edge weights');
   }
   const replace = check.flag('spec.sampling.replace', sampling?.replace, defaults.replace);
-  if (replace && (algorithm === 'LABOR' || algorithm === 'RANDOM_WALK')) {
+  if (replace && algorithm !== 'KHOP_UNIFORM' && algorithm !== 'KHOP_WEIGHTED') {
     check.violate('spec.sampling.replace', `true: not with algorithm ${algorithm}`);
   }
   return {
@@ -38,6 +44,7 @@ export function resolveSampling(
     ),
     walk: resolveWalk(check, sampling?.walk, algorithm === 'RANDOM_WALK'),
     labor: resolveLabor(check, sampling?.labor, algorithm === 'LABOR'),
+    plugin: resolvePlugin(check, sampling?.plugin, algorithm, context.pluginFile),
   };
 }
 
@@ -98,6 +105,28 @@ function resolveWalk(
     restartProb: check.real(path('restart_prob'), walk?.restartProb, share, defaults.restartProb),
     neighbors: integer('neighbors', walk?.neighbors, integerLimits.neighbors, defaults.neighbors),
   };
+}
+
+function resolvePlugin(
+  check: SpecChecker,
+  plugin: NonNullable<SamplingInput>['plugin'],
+  algorithm: Sampling['algorithm'],
+  lookup: PluginLookup,
+): Sampling['plugin'] {
+  const at = 'spec.sampling.plugin';
+  const owner = 'algorithm KHOP_PLUGIN';
+  const weights = check.flag(`${at}.weights`, plugin?.weights, false);
+  const options = plugin?.options ?? '';
+  if (algorithm !== 'KHOP_PLUGIN') {
+    unusedText(check, `${at}.options`, options, owner);
+    if (weights) check.violate(`${at}.weights`, `true: only for ${owner}`);
+    return { ...unusedPluginFile(check, at, plugin, owner), options: '', weights: false };
+  }
+  if (options.length > pluginOptionsMax || options.includes('\0')) {
+    const expected = `at most ${pluginOptionsMax} characters, none of them NUL`;
+    check.violate(`${at}.options`, `${options.length} characters: expected ${expected}`);
+  }
+  return { ...resolvePluginFile(check, at, plugin, { lookup, owner }), options, weights };
 }
 
 function resolveLabor(

@@ -39,7 +39,7 @@ export const phase: Decoder<JobPhase> = oneOf([
 export const role: Decoder<ExecutorRole> = oneOf(['SAMPLER', 'TRAINER', 'STANDBY']);
 
 const model = {
-  type: oneOf(['GRAPHSAGE', 'GCN', 'GAT', 'GATV2', 'PINSAGE']),
+  type: oneOf(['GRAPHSAGE', 'GCN', 'GAT', 'GATV2', 'PINSAGE', 'TORCHSCRIPT']),
   layers: integer,
   hiddenDim: integer,
   dropout: float,
@@ -50,14 +50,16 @@ const model = {
   residual: bool,
   attentionDropout: float,
 };
+const script = { path: text, sha256: text };
 const sampling = {
   fanouts: list(integer),
-  algorithm: oneOf(['KHOP_UNIFORM', 'KHOP_WEIGHTED', 'RANDOM_WALK', 'LABOR']),
+  algorithm: oneOf(['KHOP_UNIFORM', 'KHOP_WEIGHTED', 'RANDOM_WALK', 'LABOR', 'KHOP_PLUGIN']),
   replace: bool,
   expansion: oneOf(['ALL', 'NEW']),
 };
 const walk = { walks: integer, length: integer, restartProb: float, neighbors: integer };
 const labor = { dependencyWindow: integer };
+const plugin = { ...script, options: text, weights: bool };
 const features = { standardize: bool };
 const optimizer = {
   type: oneOf(['ADAM', 'ADAMW', 'SGD']),
@@ -116,8 +118,13 @@ const timeouts = {
 
 export const jobSpec: Decoder<JobSpec> = object({
   dataset: text,
-  model: object(model),
-  sampling: object({ ...sampling, walk: object(walk), labor: object(labor) }),
+  model: object({ ...model, script: object(script) }),
+  sampling: object({
+    ...sampling,
+    walk: object(walk),
+    labor: object(labor),
+    plugin: object(plugin),
+  }),
   features: object(features),
   cache: object(cache),
   training: object({
@@ -136,8 +143,13 @@ export const jobSpec: Decoder<JobSpec> = object({
 
 export const jobSpecInput: Decoder<JobSpecInput> = partial({
   dataset: text,
-  model: partial(model),
-  sampling: partial({ ...sampling, walk: partial(walk), labor: partial(labor) }),
+  model: partial({ ...model, script: partial(script) }),
+  sampling: partial({
+    ...sampling,
+    walk: partial(walk),
+    labor: partial(labor),
+    plugin: partial(plugin),
+  }),
   features: partial(features),
   cache: partial(cache),
   training: partial({

@@ -65,6 +65,7 @@ export type AttemptFailure = Extract<
   | 'EXECUTOR_STALLED'
   | 'EXECUTOR_CRASHED'
   | 'NUMERIC_DIVERGENCE'
+  | 'PLUGIN_FAILED'
   | 'INTERNAL'
 >;
 

@@ -28,12 +28,9 @@ export function safetensorsOf(
   const header: Record<string, unknown> = { __metadata__: metadata };
   let at = 0;
   for (const tensor of manifest.tensors) {
-    const bytes = 4 * tensor.rows * Math.max(1, tensor.cols);
-    header[tensor.name] = {
-      dtype: 'F32',
-      shape: shapeOf(tensor),
-      data_offsets: [at, at + bytes],
-    };
+    const { name, shape } = tensor;
+    const bytes = 4 * elementsOf(tensor);
+    header[name] = { dtype: 'F32', shape, data_offsets: [at, at + bytes] };
     at += bytes;
   }
   const json = JSON.stringify(header);
@@ -138,7 +135,7 @@ interface CheckpointFacts {
 export function parametersOf(manifest: ModelManifest, { path, bytes }: CheckpointFile) {
   const vector = new Float32Array(manifest.numFloats);
   const { tensors, data } = splitSafetensors(bytes);
-  const wanted = manifest.tensors.map((tensor) => ({ name: tensor.name, shape: shapeOf(tensor) }));
+  const wanted = manifest.tensors.map(({ name, shape }) => ({ name, shape }));
   if (JSON.stringify(tensors) !== JSON.stringify(wanted)) {
     throw new Error(`the checkpoint ${path} does not hold the tensors of its job's model`);
   }
@@ -161,14 +158,18 @@ function splitSafetensors(bytes: Buffer) {
   return { tensors, data: bytes.subarray(dataAt) };
 }
 
-function shapeOf({ rows, cols, leadingOne }: ParameterTensor): readonly number[] {
-  const matrix = cols === 0 ? [rows] : [rows, cols];
-  return leadingOne ? [1, ...matrix] : matrix;
+function tensorBytes(manifest: ModelManifest, parameters: Float32Array): readonly Uint8Array[] {
+  return manifest.tensors.map((tensor) => {
+    const at = parameters.byteOffset + 4 * tensor.offset;
+    return new Uint8Array(parameters.buffer, at, 4 * elementsOf(tensor));
+  });
 }
 
-function tensorBytes(manifest: ModelManifest, parameters: Float32Array): readonly Uint8Array[] {
-  return manifest.tensors.map(({ rows, cols, offset }) => {
-    const count = rows * Math.max(1, cols);
-    return new Uint8Array(parameters.buffer, parameters.byteOffset + 4 * offset, 4 * count);
-  });
+function elementsOf({ shape }: ParameterTensor): number {
+  return shape.reduce((product, size) => product * size, 1);
+}
+
+/** Floats of the model, padding left out. */
+export function parameterCountOf({ tensors }: ModelManifest): number {
+  return tensors.reduce((sum, tensor) => sum + elementsOf(tensor), 0);
 }

@@ -18,6 +18,7 @@ export type CrashReason = Extract<
   | 'SHM_ALLOCATION_FAILED'
   | 'SHM_CORRUPTED'
   | 'NUMERIC_DIVERGENCE'
+  | 'PLUGIN_FAILED'
 >;
 
 const reasonOfCode: Readonly<Partial<Record<NativeCode, CrashReason>>> = {
@@ -27,6 +28,7 @@ const reasonOfCode: Readonly<Partial<Record<NativeCode, CrashReason>>> = {
   SHM_ALLOCATION_FAILED: 'SHM_ALLOCATION_FAILED',
   SHM_CORRUPTED: 'SHM_CORRUPTED',
   NUMERIC_DIVERGENCE: 'NUMERIC_DIVERGENCE',
+  PLUGIN_FAILED: 'PLUGIN_FAILED',
 };
 
 /** For a last message that was lost with the process. */
@@ -35,6 +37,7 @@ const reasonOfExit: Readonly<Record<number, CrashReason>> = {
   [executorExit.DATASET]: 'DATASET_CORRUPT',
   [executorExit.SHM_CORRUPTED]: 'SHM_CORRUPTED',
   [executorExit.NUMERIC_DIVERGENCE]: 'NUMERIC_DIVERGENCE',
+  [executorExit.PLUGIN]: 'PLUGIN_FAILED',
 };
 
 export interface ExitFacts {

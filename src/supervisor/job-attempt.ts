@@ -17,11 +17,12 @@ import type {
   LaunchFacts,
   LaunchPlan,
 } from './attempt-types.ts';
-import { parametersSha256, writeCheckpoint } from './checkpoint.ts';
+import { parameterCountOf, parametersSha256, writeCheckpoint } from './checkpoint.ts';
 import { Crew, type Seat } from './crew.ts';
 import { prepareFeatures } from './features.ts';
 import { JobCache } from './job-cache.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
+import { ModelProbe } from './model-probe.ts';
 import { epochReportOf, isAlive, type Look, progressOf } from './progress.ts';
 import { timingsOf } from './timings.ts';
 
@@ -59,6 +60,7 @@ export class JobAttempt {
   #crew: Crew | null = null;
   #recordBytes = 0;
   readonly #cache: JobCache;
+  readonly #probe = new ModelProbe();
   #plan: LaunchPlan | null = null;
   #timer: NodeJS.Timeout | null = null;
   #looks: Look[] = [];
@@ -142,6 +144,8 @@ export class JobAttempt {
         return;
       }
       this.#topologyFd = topologyFd;
+      const layout = this.#layout;
+      this.#layout = await this.#probe.complete(layout, { input: this.input, native, topologyFd });
       await this.#cache.prepare(this.#dataset, this.#layout.sampling, topologyFd);
       if (this.#stopping) return;
       this.#deps.emit({ kind: 'prepared' });
@@ -200,10 +204,7 @@ export class JobAttempt {
     this.#perform(async () => {
       for (const seat of plan.executors) await crew.spawn(seat);
     });
-    const parameterCount = layout.manifest.tensors.reduce(
-      (sum, tensor) => sum + tensor.rows * Math.max(1, tensor.cols),
-      0,
-    );
+    const parameterCount = parameterCountOf(layout.manifest);
     const { slotBytes } = layout;
     return { queueCapacity: numSlots, slotBytes, parameterCount, cache: this.#cache.plan };
   }
@@ -230,7 +231,7 @@ export class JobAttempt {
     this.#stopping = true;
     const stopped = async () => {
       try {
-        await this.#cache.stop();
+        await Promise.all([this.#cache.stop(), this.#probe.stop()]);
         if (this.#crew !== null) this.#tellUnkillable(await this.#crew.stop(graceMs));
         this.#end();
       } catch (error) {
@@ -488,6 +489,8 @@ export function attemptFailureOf(error: unknown): AttemptFailure {
       return 'SHM_ALLOCATION_FAILED';
     case 'SHM_CORRUPTED':
       return 'SHM_CORRUPTED';
+    case 'PLUGIN_FAILED':
+      return 'PLUGIN_FAILED';
     default:
       return 'INTERNAL';
   }

@@ -24,12 +24,15 @@ const trialBatches = 24;
 export interface JobLayout {
   readonly model: ModelOptions;
   readonly sampling: SamplingOptions;
+  /** Without tensors for a TORCHSCRIPT that was not probed yet. */
   readonly manifest: ModelManifest;
   /** M. */
   readonly batchesPerEpoch: number;
   /** Virtual bytes of a slot: the largest record the job can make. */
   readonly slotBytes: number;
 }
+
+const unknownManifest: ModelManifest = { tensors: [], numFloats: 0 };
 
 /** Throws with native code SPEC_INVALID when a bound does not fit (docs/formats/record.md). */
 export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts): JobLayout {
@@ -46,19 +49,21 @@ export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts
     activation: spec.model.activation,
     normalization: spec.model.normalization,
     residual: spec.model.residual,
+    script: spec.model.script,
   };
   const sampling = samplingOf(spec);
+  const isScript = spec.model.type === 'TORCHSCRIPT';
   return {
     model,
     sampling,
-    manifest: native.modelManifest(model),
+    manifest: isScript ? unknownManifest : native.modelManifest(model),
     batchesPerEpoch: Math.ceil(counts.train / spec.training.batchSize),
     slotBytes: native.recordSlotBytes(counts, sampling),
   };
 }
 
 function samplingOf(spec: JobSpec): SamplingOptions {
-  const { algorithm, replace, expansion, walk, labor } = spec.sampling;
+  const { algorithm, replace, expansion, walk, labor, plugin } = spec.sampling;
   const walkHops = Array<number>(spec.model.layers).fill(walk.neighbors);
   return {
     fanouts: algorithm === 'RANDOM_WALK' ? walkHops : spec.sampling.fanouts,
@@ -68,6 +73,7 @@ function samplingOf(spec: JobSpec): SamplingOptions {
     expansion,
     walk: { walks: walk.walks, length: walk.length, restartProb: walk.restartProb },
     laborWindow: labor.dependencyWindow,
+    plugin,
     gcnWeights: spec.model.type === 'GCN',
     hotRanks: mayCache(spec),
   };

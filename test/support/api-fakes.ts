@@ -6,6 +6,7 @@ import type { DatasetRecord, OperationRecord } from '../../src/spec/dataset-reco
 import type { JobPlan, JobProgress, JobRecord, JobState } from '../../src/spec/job-record.ts';
 import type { JobSpec } from '../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../src/spec/resolve-job-spec.ts';
+import { noPlugins } from './plugins.ts';
 
 /** Backends of the API that do as a test says, and time that passes when a test says so. */
 
@@ -16,6 +17,7 @@ export function resolvedSpec(): JobSpec {
     trainNodes: 140,
     valNodes: 500,
     hasEdgeWeights: null,
+    pluginFile: noPlugins,
   };
   const resolution = resolveJobSpec({ dataset: 'cora', training: { epochs: 3 } }, context);
   if ('violations' in resolution) throw new Error(JSON.stringify(resolution.violations));

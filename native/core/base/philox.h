@@ -29,6 +29,9 @@ enum class Purpose : uint32_t {
   kWeighted = 16,    // neighbour picks by edge weight
   kWalk = 17,        // random walks
   kLabor = 18,       // keys of LABOR's draws
+  kPlugin = 19,      // a user's sampler; its block has 28 bits, the upper 12 where node ids above
+                     // 32 bits would be
+  kScript = 20,      // where torch's own generator starts in a batch of a user's model
   kCacheOrder = 32,  // the RANDOM cache policy; decides no bit of a model
 };
 

@@ -19,6 +19,7 @@ enum class Code {
   kIo,                   // a system call on a file failed
   kAborted,              // the job was told to stop
   kNumericDivergence,    // a loss or gradient is not finite
+  kPluginFailed,         // code of the user's cannot be loaded or broke its contract
   kInternal,             // an invariant of ours does not hold
 };
 

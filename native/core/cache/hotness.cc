@@ -117,7 +117,7 @@ Hotness RandomHotness(uint64_t random_seed, uint32_t num_nodes) {
 
 Hotness ProbabilityHotness(const TopologyView& topology, std::span<const uint32_t> train_nodes,
                            const Reach& reach) {
-  GNND_CHECK(reach.batch_size > 0);
+  GNND_CHECK(reach.batch_size > 0 && HasEstimate(reach.sampler));
   const SamplerOptions& sampler = reach.sampler;
   const uint32_t num_nodes = topology.num_nodes();
   const double batches =

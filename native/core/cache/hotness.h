@@ -29,6 +29,11 @@ Hotness DegreeHotness(const TopologyView& topology);
 // Independent uniform values, keyed by the random seed.
 Hotness RandomHotness(uint64_t random_seed, uint32_t num_nodes);
 
+// Whether there is such an estimate: nothing is known of what a plug-in draws.
+inline bool HasEstimate(const SamplerOptions& sampler) {
+  return sampler.algorithm != Algorithm::kPlugin;
+}
+
 // Expected number of batches of an epoch that contain a node, from inclusion probabilities
 // propagated through the hops of the sampler (vertex inclusion probability of SALIENT++): with
 // p_0 = the batch's share of the training nodes and e_h(v) the probability that hop h expands v
@@ -44,6 +49,7 @@ Hotness RandomHotness(uint64_t random_seed, uint32_t num_nodes);
 // LABOR's shared draws too spread. `train_nodes` are distinct; the topology has alias tables where
 // the sampler draws by weight. Work: one pass over the topology per hop (per step of walks);
 // 12 to 16 bytes per node.
+// REQUIRES: HasEstimate(reach.sampler).
 Hotness ProbabilityHotness(const TopologyView& topology, std::span<const uint32_t> train_nodes,
                            const Reach& reach);
 

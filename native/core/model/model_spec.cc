@@ -24,6 +24,7 @@ Status CheckDropout(const char* name, float value) {
 }
 
 Status CheckEnums(const ModelSpec& spec) {
+  if (spec.type == ModelType::kScript) return Invalid("the tensors of a script stand in its file");
   if (spec.type < ModelType::kGraphSage || spec.type > ModelType::kPinSage) {
     return Invalid("unknown model type");
   }
@@ -87,7 +88,7 @@ class ManifestBuilder {
   void Attention(uint32_t layer, const char* suffix, TensorRole role, uint32_t heads,
                  uint32_t columns) {
     ParameterTensor& tensor = Add(layer, "convs.", suffix, role, heads, columns);
-    tensor.leading_one = true;
+    tensor.shape = {1, heads, columns};
     tensor.fan = heads + columns;
   }
 
@@ -108,10 +109,9 @@ class ManifestBuilder {
     tensor.cols = cols;
     tensor.layer = layer;
     tensor.role = role;
-    tensor.offset = manifest_.num_floats;
-    const uint64_t end = tensor.offset + tensor.size();
-    manifest_.num_floats = (end + kAlignmentFloats - 1) / kAlignmentFloats * kAlignmentFloats;
-    manifest_.tensors.push_back(std::move(tensor));
+    tensor.shape = {rows};
+    if (cols != 0) tensor.shape.push_back(cols);
+    Append(std::move(tensor), &manifest_);
     return manifest_.tensors.back();
   }
 
@@ -162,6 +162,8 @@ void AddLayer(const ModelSpec& spec, uint32_t layer, ManifestBuilder* manifest) 
     case ModelType::kGatV2:
       AddAttentionLayer(spec, layer, manifest);
       break;
+    case ModelType::kScript:
+      break;  // refused by CheckEnums
   }
   if (HasResidualProjection(spec, layer)) {
     manifest->Weight(layer, "res.weight", TensorRole::kResidual, shape, shape.in + shape.out);
@@ -170,7 +172,17 @@ void AddLayer(const ModelSpec& spec, uint32_t layer, ManifestBuilder* manifest) 
 
 }  // namespace
 
+void Append(ParameterTensor tensor, ParameterManifest* manifest) {
+  tensor.offset = manifest->num_floats;
+  const uint64_t end = tensor.offset + tensor.size();
+  manifest->num_floats = (end + kAlignmentFloats - 1) / kAlignmentFloats * kAlignmentFloats;
+  manifest->tensors.push_back(std::move(tensor));
+}
+
 LayerShape ShapeOf(const ModelSpec& spec, uint32_t layer) {
+  if (spec.type == ModelType::kScript) {
+    return {layer == 0 ? spec.in_dim : spec.widths[layer - 1], spec.widths[layer]};
+  }
   return {layer == 0 ? spec.in_dim : spec.hidden_dim,
           layer + 1 == spec.num_layers ? spec.out_dim : spec.hidden_dim};
 }

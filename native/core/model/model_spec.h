@@ -11,7 +11,14 @@
 
 namespace gnnd {
 
-enum class ModelType : uint32_t { kGraphSage = 1, kGcn = 2, kGat = 3, kGatV2 = 4, kPinSage = 5 };
+enum class ModelType : uint32_t {
+  kGraphSage = 1,
+  kGcn = 2,
+  kGat = 3,
+  kGatV2 = 4,
+  kPinSage = 5,
+  kScript = 6,  // a user's TorchScript module (train/script_model.h), which brings its own tensors
+};
 
 // Follows every layer but the last. ELU has alpha 1, leaky ReLU slope 0.01.
 enum class Activation : uint32_t { kRelu = 1, kElu = 2, kLeakyRelu = 3 };
@@ -39,6 +46,9 @@ struct ModelSpec {
   // Adds the layer's input to its output, through a projection where their widths differ, and
   // always through one in GAT and GATv2 (as torch_geometric does there).
   bool residual = false;
+
+  // kScript: columns that each layer gives, the last out_dim; no other option is read.
+  std::vector<uint32_t> widths{};
 };
 
 // The normalisation that the model's hidden layers really have.
@@ -70,11 +80,11 @@ enum class TensorRole : uint32_t {
 // so that a checkpoint loads with load_state_dict: weights are [out, in].
 struct ParameterTensor {
   std::string name;
-  uint32_t rows = 0;         // out; 1-d tensors have cols = 0
-  uint32_t cols = 0;         // in
-  uint32_t layer = 0;        // 0 is the layer nearest the input features
-  bool is_bias = false;      // 1-d, and initially `fill` everywhere
-  bool leading_one = false;  // the state dict's shape is [1, rows, cols] (attention vectors)
+  uint32_t rows = 0;            // out; 1-d tensors have cols = 0
+  uint32_t cols = 0;            // in
+  uint32_t layer = 0;           // 0 is the layer nearest the input features
+  bool is_bias = false;         // 1-d, and initially `fill` everywhere
+  std::vector<uint32_t> shape;  // in the state dict; rows * cols elements
   TensorRole role = TensorRole::kWeight;
   uint32_t fan = 0;     // fan-in + fan-out of its Glorot-uniform initial values; 0 for biases
   float fill = 0.0F;    // initial value of a bias
@@ -88,6 +98,9 @@ struct ParameterManifest {
   uint64_t num_floats = 0;  // padded total; padding is always zero
 };
 
+// Appends a tensor, which has name and rows, cols or shape, on the next cache line.
+void Append(ParameterTensor tensor, ParameterManifest* manifest);
+
 // Dimensions of a layer's input and output; the output of heads that are averaged counts once.
 struct LayerShape {
   uint32_t in;
@@ -100,7 +113,8 @@ bool HasResidualProjection(const ModelSpec& spec, uint32_t layer);
 
 // The tensors of docs/formats/checkpoint.md, layer by layer.
 // kInvalidArgument, naming the field, when a dimension is 0, num_layers is not in 1..8, hidden_dim
-// is not a multiple of heads, or an option does not belong to the model.
+// is not a multiple of heads, an option does not belong to the model, or the model is a script,
+// whose tensors stand in its file.
 Result<ParameterManifest> ManifestOf(const ModelSpec& spec);
 
 }  // namespace gnnd

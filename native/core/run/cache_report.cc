@@ -55,7 +55,9 @@ class Reporter {
     GNND_TRY(Measure());
     AddOptimal();
     for (const uint32_t epochs : request_.presample_epochs) AddPresampled(epochs);
-    AddStatic(CachePolicy::kProbability, estimate_ns_, estimate_);
+    if (HasEstimate(request_.reach.sampler)) {
+      AddStatic(CachePolicy::kProbability, estimate_ns_, estimate_);
+    }
     AddStatic(CachePolicy::kDegree, [this] { return DegreeHotness(topology_); });
     AddStatic(CachePolicy::kRandom,
               [this] { return RandomHotness(request_.random_seed, topology_.num_nodes()); });
@@ -78,6 +80,7 @@ class Reporter {
       presampled_.push_back(NewFootprint());
       GNND_TRY(presampler_->AddEpoch(kFirstPresampleEpoch - k, &presampled_.back(), on_batch_));
     }
+    if (!HasEstimate(request_.reach.sampler)) return Status::Ok();
     const uint64_t start_ns = MonotonicNs();
     estimate_ = ProbabilityHotness(topology_, train_nodes_, request_.reach);
     estimate_ns_ = MonotonicNs() - start_ns;
@@ -129,6 +132,7 @@ class Reporter {
     PolicyReport presc{CachePolicy::kPresc, epochs, presample_ns, {}};
     AddCells(PresampledHotness(sum.counts, epochs), &presc);
     report_.policies.push_back(std::move(presc));
+    if (!HasEstimate(request_.reach.sampler)) return;
     PolicyReport combined{CachePolicy::kCombined, epochs, presample_ns + estimate_ns_, {}};
     AddCells(CombinedHotness(sum.counts, epochs, estimate_), &combined);
     report_.policies.push_back(std::move(combined));

@@ -46,7 +46,7 @@ struct CacheReport {
   double input_bytes = 0;  // per epoch
   double similarity = 0;   // of adjacent measured epochs, mean; 1 where there is only one
   uint64_t epoch_ns = 0;   // sampling one measured epoch, median
-  std::vector<PolicyReport> policies;
+  std::vector<PolicyReport> policies;  // without those that need an estimate where there is none
 };
 
 Result<CacheReport> ReportCache(const CacheReportRequest& request, const TopologyView& topology,

@@ -6,11 +6,35 @@
 #include "core/sample/batch_seeds.h"
 
 namespace gnnd {
+namespace {
+
+TopologyView ViewOf(const Topology& topology, std::span<const float> edge_weights) {
+  TopologyView view = topology.view();
+  view.edge_weight = edge_weights;
+  return view;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SampleWork>> GraphSampleWork::Create(Topology topology, Options options,
+                                                            const RecordLayout& layout,
+                                                            const PluginSource* plugin) {
+  if (plugin != nullptr) {
+    auto loaded = SamplerPlugin::Load(*plugin, ViewOf(topology, options.edge_weights),
+                                      options.sampler.fanouts,
+                                      options.sampler.weights == EdgeWeights::kGiven);
+    if (!loaded.ok()) return loaded.status();
+    options.sampler.plugin = std::move(*loaded);
+  }
+  return std::unique_ptr<SampleWork>(
+      new GraphSampleWork(std::move(topology), std::move(options), layout));
+}
 
 GraphSampleWork::GraphSampleWork(Topology topology, Options options, const RecordLayout& layout)
     : topology_(std::move(topology)),
       options_(std::move(options)),
-      sampler_(topology_.view(), options_.sampler, layout, DetectInstructionSet()) {
+      sampler_(ViewOf(topology_, options_.edge_weights), options_.sampler, layout,
+               DetectInstructionSet()) {
   seeds_.reserve(options_.batch_size);
 }
 

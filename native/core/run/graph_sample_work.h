@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "core/dataset/topology.h"
 #include "core/run/sample_work.h"
+#include "core/sample/plugin.h"
 #include "core/sample/sampler.h"
 
 namespace gnnd {
@@ -19,15 +21,21 @@ class GraphSampleWork final : public SampleWork {
     uint32_t batch_size = 0;
     std::vector<uint32_t> train_nodes;
     SamplerOptions sampler;
+    std::span<const float> edge_weights{};  // [num_edges] or empty, borrowed; for plug-ins
   };
 
-  // REQUIRES: `layout` is that of this graph and these options.
-  GraphSampleWork(Topology topology, Options options, const RecordLayout& layout);
+  // `layout` is that of this graph and these options. With `plugin`, loads it as what draws:
+  // kPluginFailed when that cannot be.
+  static Result<std::unique_ptr<SampleWork>> Create(Topology topology, Options options,
+                                                    const RecordLayout& layout,
+                                                    const PluginSource* plugin = nullptr);
 
   Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
                 SampleReport* report) override;
 
  private:
+  GraphSampleWork(Topology topology, Options options, const RecordLayout& layout);
+
   Topology topology_;
   Options options_;
   Sampler sampler_;

@@ -42,7 +42,10 @@ SampleLimits LimitsOf(uint32_t num_nodes, uint64_t num_edges, uint32_t batch_siz
   limits.edge_weights = options.weights != EdgeWeights::kNone;
   limits.self_weights = options.weights == EdgeWeights::kGcn;
   if (options.algorithm == Algorithm::kLabor) limits.rows = RowBound::kLabor;
-  if (options.replace || options.algorithm == Algorithm::kWalk) limits.rows = RowBound::kRepeats;
+  if (options.replace || options.algorithm == Algorithm::kWalk ||
+      options.algorithm == Algorithm::kPlugin) {
+    limits.rows = RowBound::kRepeats;
+  }
   limits.expansion = options.expansion;
   return limits;
 }

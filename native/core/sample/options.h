@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 // What a sampler is asked for: everything beside the graph, the seeds and the batch key that
@@ -8,11 +9,14 @@
 
 namespace gnnd {
 
+class SamplerPlugin;
+
 enum class Algorithm : uint32_t {
   kUniform = 0,   // every in-neighbour alike (draw.h)
   kWeighted = 1,  // in proportion to edge weights (weighted.h)
   kWalk = 2,      // the nodes most visited by random walks (walk.h)
   kLabor = 3,     // one draw a node, shared by all rows of a hop (labor.h)
+  kPlugin = 4,    // a user's shared object (include/gnnd/sampler_plugin.h)
 };
 
 // Which nodes a hop expands.
@@ -27,6 +31,7 @@ enum class EdgeWeights : uint32_t {
   kGcn = 1,      // gcn_weights.h; for uniform draws without replacement
   kVisits = 2,   // how often the walks of a node came by; walks only
   kInverse = 3,  // one over the probability of being taken; LABOR only
+  kGiven = 4,    // what the plug-in says; plug-ins only
 };
 
 struct WalkOptions {
@@ -50,6 +55,8 @@ struct SamplerOptions {
   Expansion expansion = Expansion::kAll;
   WalkOptions walk{};
   uint32_t labor_window = 1;  // batches for which a node keeps its number, at least 1
+  // kPlugin: what draws. Null where a sampler is only described, not run.
+  std::shared_ptr<SamplerPlugin> plugin{};
 };
 
 }  // namespace gnnd

@@ -7,6 +7,7 @@
 
 #include "core/base/check.h"
 #include "core/sample/labor_hop.h"
+#include "core/sample/plugin_hop.h"
 #include "core/sample/weighted_hop.h"
 
 namespace gnnd {
@@ -68,6 +69,8 @@ Sampler::Sampler(TopologyView topology, SamplerOptions options, const RecordLayo
              (options_.weights == EdgeWeights::kInverse));
   GNND_CHECK((options_.algorithm == Algorithm::kWalk) ==
              (options_.weights == EdgeWeights::kVisits));
+  GNND_CHECK((options_.algorithm == Algorithm::kPlugin) == (options_.plugin != nullptr));
+  GNND_CHECK(options_.algorithm == Algorithm::kPlugin || options_.weights != EdgeWeights::kGiven);
   GNND_CHECK(options_.walk.walks >= 1 && options_.walk.walks <= kMaxWalks);
   GNND_CHECK(options_.walk.length >= 1 && options_.walk.length <= kMaxWalkLength);
   GNND_CHECK(options_.walk.restart_prob >= 0 && options_.walk.restart_prob < 1);
@@ -108,15 +111,13 @@ Status Sampler::SampleWith(TableType* table, const BatchKey& key, std::span<cons
   table->Begin(layout_.max_nodes());
   HopTask task{};
   task.nodes = WordsAt(slot, layout_.nodes_at());
-  const Status inserted = InsertSeeds(table, seeds, task.nodes, &task.count);
-  if (inserted.ok()) {
-    gcn_weights_.Begin();
-    for (uint32_t hop = 0; hop < header.num_hops; ++hop) {
-      header.blocks[hop] = SampleHop(table, key, hop, slot, &task);
-    }
+  Status status = InsertSeeds(table, seeds, task.nodes, &task.count);
+  gcn_weights_.Begin();
+  for (uint32_t hop = 0; hop < header.num_hops && status.ok(); ++hop) {
+    status = SampleHop(table, key, hop, slot, &task, &header.blocks[hop]);
   }
   table->End(task.count);
-  if (!inserted.ok()) return inserted;
+  if (!status.ok()) return status;
 
   header.magic = kRecordMagic;
   header.num_nodes = task.count;
@@ -146,8 +147,8 @@ Status Sampler::InsertSeeds(TableType* table, std::span<const uint32_t> seeds, u
 }
 
 template <typename TableType>
-BlockHeader Sampler::SampleHop(TableType* table, const BatchKey& key, uint32_t hop, std::byte* slot,
-                               HopTask* task) {
+Status Sampler::SampleHop(TableType* table, const BatchKey& key, uint32_t hop, std::byte* slot,
+                          HopTask* task, BlockHeader* block) {
   const HopLayout& place = layout_.hop(hop);
   const bool appends = hop > 0 && options_.expansion == Expansion::kNew;
   task->first_row = appends ? task->num_dst : 0;
@@ -159,35 +160,34 @@ BlockHeader Sampler::SampleHop(TableType* table, const BatchKey& key, uint32_t h
     task->num_edges = 0;
     task->indptr[0] = 0;
   }
-  Expand(table, key, hop, task);
+  GNND_TRY(Expand(table, key, hop, task));
   if (options_.weights == EdgeWeights::kGcn) {
     gcn_weights_.AddNodes(topology_, {task->nodes, task->count});
     gcn_weights_.Fill({task->indptr, size_t{task->num_dst} + 1}, task->first_row, task->src,
                       task->weight, FloatsAt(slot, place.self_weight_at));
   }
 
-  BlockHeader block{};
-  block.num_dst = task->num_dst;
-  block.num_edges = task->num_edges;
-  block.num_src = task->count;
-  block.indptr_at = place.indptr_at;
-  block.src_at = place.src_at;
-  block.weight_at = place.weight_at;
-  block.self_weight_at = place.self_weight_at;
-  return block;
+  block->num_dst = task->num_dst;
+  block->num_edges = task->num_edges;
+  block->num_src = task->count;
+  block->indptr_at = place.indptr_at;
+  block->src_at = place.src_at;
+  block->weight_at = place.weight_at;
+  block->self_weight_at = place.self_weight_at;
+  return Status::Ok();
 }
 
 template <typename TableType>
-void Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task) {
+Status Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task) {
   const auto fanout = static_cast<uint32_t>(options_.fanouts[hop]);
   if (options_.fanouts[hop] == kFullNeighbourhood) {
     const bool by_weight = options_.algorithm == Algorithm::kWeighted;
     const uint32_t first_edge = task->num_edges;
     ExpandFullRows(topology_, table, &buffers_, by_weight ? topology_.alias.data() : nullptr, task);
-    if (options_.algorithm == Algorithm::kLabor) {
+    if (options_.weights == EdgeWeights::kInverse || options_.weights == EdgeWeights::kGiven) {
       std::fill(task->weight + first_edge, task->weight + task->num_edges, 1.0F);
     }
-    return;
+    return Status::Ok();
   }
   switch (options_.algorithm) {
     case Algorithm::kUniform:
@@ -195,24 +195,30 @@ void Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTas
       SampledHop<TableType>(topology_, table, &buffers_, pick_group_, fanout, options_.replace,
                             task)
           .Run();
-      return;
+      return Status::Ok();
     case Algorithm::kWeighted:
       task->stream = DrawStreamOf(key, hop, Purpose::kWeighted);
       WeightedHop<TableType>(topology_, table, &buffers_, &weighted_picker_, alias_kernels_, fanout,
                              options_.replace, task)
           .Run();
-      return;
+      return Status::Ok();
     case Algorithm::kLabor:
       LaborHop<TableType>(topology_, table, &buffers_, labor_filter_,
                           LaborKeysOf(key, hop, options_.labor_window), fanout, task)
           .Run();
-      return;
+      return Status::Ok();
     case Algorithm::kWalk:
       task->stream = DrawStreamOf(key, hop, Purpose::kWalk);
       WalkHop<TableType>(topology_, table, &buffers_, &walk_buffers_, walk_kernels_, fanout, task)
           .Run();
-      return;
+      return Status::Ok();
+    case Algorithm::kPlugin:
+      task->stream = DrawStreamOf(key, hop, Purpose::kPlugin);
+      return PluginHop<TableType>(topology_, table, &buffers_, options_.plugin.get(), hop, fanout,
+                                  task)
+          .Run();
   }
+  return Status(Code::kInternal, "unknown sampling algorithm");
 }
 
 uint64_t Sampler::workspace_bytes() const {

@@ -35,7 +35,8 @@ class Sampler {
 
   // Writes the record of batch `key`, whose seeds are `seeds`, into `slot`: at least
   // layout.slot_bytes() large, 8-byte aligned, of any content. kInvalidArgument, and no record,
-  // when there are no or too many seeds, a seed is not a node or stands twice.
+  // when there are no or too many seeds, a seed is not a node or stands twice; kPluginFailed when a
+  // plug-in's answer is against the rules.
   Status Sample(const BatchKey& key, std::span<const uint32_t> seeds, std::span<std::byte> slot);
 
   // Private memory in use: relabel table, ring, weights. Grows with the largest batch so far, up to
@@ -53,10 +54,10 @@ class Sampler {
   Status InsertSeeds(TableType* table, std::span<const uint32_t> seeds, uint32_t* nodes,
                      uint32_t* count);
   template <typename TableType>
-  BlockHeader SampleHop(TableType* table, const BatchKey& key, uint32_t hop, std::byte* slot,
-                        HopTask* task);
+  Status SampleHop(TableType* table, const BatchKey& key, uint32_t hop, std::byte* slot,
+                   HopTask* task, BlockHeader* block);
   template <typename TableType>
-  void Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task);
+  Status Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task);
 
   TopologyView topology_;
   SamplerOptions options_;

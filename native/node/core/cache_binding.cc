@@ -44,12 +44,15 @@ class Bench {
     if (!layout.ok()) return layout.status();
     topology_ = std::move(*topology);
     for (const int64_t node : dataset->train()) train_.push_back(static_cast<uint32_t>(node));
-    work_ = SampleWorkOf(*dataset, std::move(*for_sampler), options.sampling, options.random_seed,
-                         *layout);
+    dataset_ = std::move(*dataset);
+    Result<std::unique_ptr<SampleWork>> work = SampleWorkOf(
+        dataset_, std::move(*for_sampler), options.sampling, options.random_seed, *layout);
+    if (!work.ok()) return work.status();
+    work_ = std::move(*work);
     const uint32_t batches =
         NumBatches(static_cast<uint32_t>(train_.size()), options.sampling.batch_size);
     presampler_ = std::make_unique<Presampler>(work_.get(), layout->slot_bytes(),
-                                               dataset->num_nodes(), batches);
+                                               dataset_.num_nodes(), batches);
     return Status::Ok();
   }
 
@@ -58,6 +61,7 @@ class Bench {
   Presampler* presampler() { return presampler_.get(); }
 
  private:
+  Dataset dataset_;
   Topology topology_;
   std::vector<uint32_t> train_;
   std::unique_ptr<SampleWork> work_;

@@ -2,6 +2,7 @@
 #include "core/sample/layout.h"
 #include "node/core/bindings.h"
 #include "node/job_options.h"
+#include "node/manifest_value.h"
 
 // Sizes that follow from a spec: mirrors `modelManifest` and `recordSlotBytes` of contract.ts.
 
@@ -13,20 +14,7 @@ Napi::Value Manifest(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const ParameterManifest manifest =
       ValueOrThrow(env, ManifestOf(ModelOf(Fields(info[0], "model"))));
-  Napi::Array tensors = Napi::Array::New(env);
-  for (const ParameterTensor& tensor : manifest.tensors) {
-    Napi::Object entry = Napi::Object::New(env);
-    entry.Set("name", tensor.name);
-    entry.Set("rows", tensor.rows);
-    entry.Set("cols", tensor.cols);
-    entry.Set("leadingOne", tensor.leading_one);
-    entry.Set("offset", NumberOf(env, tensor.offset));
-    tensors.Set(tensors.Length(), entry);
-  }
-  Napi::Object result = Napi::Object::New(env);
-  result.Set("tensors", tensors);
-  result.Set("numFloats", NumberOf(env, manifest.num_floats));
-  return result;
+  return ManifestValue(env, manifest);
 }
 
 // recordSlotBytes(counts, sampling): number: virtual bytes of the largest possible record

@@ -12,10 +12,11 @@
 namespace gnnd::node {
 
 // The sampler that `sampling` asks for: the same for a job's Samplers, for pre-sampling and for the
-// cache report. `layout` is that of this dataset and sampling.
-inline std::unique_ptr<SampleWork> SampleWorkOf(const Dataset& dataset, Topology topology,
-                                                const SamplingOptions& sampling,
-                                                uint64_t random_seed, const RecordLayout& layout) {
+// cache report. `layout` is that of this dataset (which must outlive the sampler) and sampling.
+inline Result<std::unique_ptr<SampleWork>> SampleWorkOf(const Dataset& dataset, Topology topology,
+                                                        const SamplingOptions& sampling,
+                                                        uint64_t random_seed,
+                                                        const RecordLayout& layout) {
   GraphSampleWork::Options options;
   options.random_seed = random_seed;
   options.batch_size = sampling.batch_size;
@@ -23,7 +24,10 @@ inline std::unique_ptr<SampleWork> SampleWorkOf(const Dataset& dataset, Topology
     options.train_nodes.push_back(static_cast<uint32_t>(node));
   }
   options.sampler = sampling.sampler;
-  return std::make_unique<GraphSampleWork>(std::move(topology), std::move(options), layout);
+  options.edge_weights = dataset.edge_weights();
+  const bool by_plugin = sampling.sampler.algorithm == Algorithm::kPlugin;
+  return GraphSampleWork::Create(std::move(topology), std::move(options), layout,
+                                 by_plugin ? &sampling.plugin : nullptr);
 }
 
 }  // namespace gnnd::node

@@ -25,8 +25,10 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   Result<Segment> segment = Segment::Attach(options.segment_fd, Access::kReadWrite);
   if (!segment.ok()) return segment.status();
 
-  std::unique_ptr<SampleWork> work =
+  Result<std::unique_ptr<SampleWork>> made =
       SampleWorkOf(*dataset, std::move(*topology), options.sampling, options.random_seed, *layout);
+  if (!made.ok()) return made.status();
+  std::unique_ptr<SampleWork> work = std::move(*made);
   if (options.cache.rows > 0) {
     const Result<HotOrder> hot = HotOrder::Open(options.cache.order_path, dataset->num_nodes());
     if (!hot.ok()) return hot.status();

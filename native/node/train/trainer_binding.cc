@@ -6,8 +6,10 @@
 #include "core/dataset/topology.h"
 #include "core/run/trainer_loop.h"
 #include "node/executor_options.h"
+#include "node/manifest_value.h"
 #include "node/run_on_thread.h"
 #include "node/train/bindings.h"
+#include "train/script_model.h"
 #include "train/torch_work.h"
 
 // A Trainer's life: mirrors `trainerRun` of contract.ts.
@@ -55,8 +57,22 @@ OptimizerOptions OptimizerOf(const Fields& fields) {
   return options;
 }
 
-Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const ModelSpec& model,
-                           const OptimizerOptions& optimizer, uint32_t threads) {
+// The user's model that ModelOptions name, where they do.
+ScriptOptions ScriptOf(const Fields& model, bool weighted) {
+  const Fields script = model.Object("script");
+  return {script.String("path"), script.String("sha256"), model.Uint32("layers"),
+          model.Uint32("inDim"), model.Uint32("outDim"),  weighted};
+}
+
+// How a Trainer computes.
+struct Computing {
+  ModelSpec model;
+  ScriptOptions script;
+  OptimizerOptions optimizer;
+  uint32_t threads = 1;
+};
+
+Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const Computing& computing) {
   Result<Dataset> dataset =
       Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path);
   if (!dataset.ok()) return dataset.status();
@@ -66,10 +82,11 @@ Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const ModelSpec& mode
   if (!segment.ok()) return segment.status();
 
   TrainOptions train;
-  train.model = model;
+  train.model = computing.model;
+  train.script = computing.script;
   train.random_seed = options.random_seed;
-  train.optimizer = optimizer;
-  train.threads = threads;
+  train.optimizer = computing.optimizer;
+  train.threads = computing.threads;
   train.features = dataset->features();
   train.labels = dataset->labels();
   train.topology = topology->view();
@@ -97,14 +114,30 @@ Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const ModelSpec& mode
 Napi::Value TrainerRun(const Napi::CallbackInfo& info) {
   const Fields fields(info[0], "options");
   const ExecutorOptions options = ExecutorOptionsOf(fields);
-  const ModelSpec model = ModelOf(fields.Object("model"));
-  const OptimizerOptions optimizer = OptimizerOf(fields.Object("optimizer"));
-  const uint32_t threads = fields.Uint32("threads");
+  const Fields model = fields.Object("model");
+  const bool weighted = options.sampling.sampler.weights != EdgeWeights::kNone;
+  const Computing computing{ModelOf(model), ScriptOf(model, weighted),
+                            OptimizerOf(fields.Object("optimizer")), fields.Uint32("threads")};
   return RunOnThread<LoopEnd>(
-      info.Env(), [=] { return RunTrainer(options, model, optimizer, threads); }, LoopEndOf);
+      info.Env(), [=] { return RunTrainer(options, computing); }, LoopEndOf);
+}
+
+// modelProbe(options): Promise<ModelManifest>
+Napi::Value ModelProbe(const Napi::CallbackInfo& info) {
+  const Fields fields(info[0], "options");
+  const ScriptOptions script = ScriptOf(fields.Object("model"), fields.Bool("weighted"));
+  return RunOnThread<ParameterManifest>(
+      info.Env(),
+      [script]() -> Result<ParameterManifest> {
+        auto model = ScriptModel::Load(script);
+        if (!model.ok()) return model.status();
+        return (*model)->manifest();
+      },
+      [](Napi::Env env, ParameterManifest& manifest) { return ManifestValue(env, manifest); });
 }
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
+  exports.Set("modelProbe", Napi::Function::New(env, ModelProbe));
   exports.Set("trainerRun", Napi::Function::New(env, TrainerRun));
   DefinePredict(env, exports);
   return exports;

@@ -59,6 +59,8 @@ const char* NameOfType(ModelType type) {
       return "GCN";
     case ModelType::kGat:
       return "GAT";
+    case ModelType::kScript:
+      break;
     case ModelType::kGatV2:
       return "GATv2";
     case ModelType::kPinSage:

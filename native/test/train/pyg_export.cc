@@ -54,9 +54,10 @@ void WriteSafetensors(const Folder& path, const ParameterManifest& manifest,
   std::string header = "{";
   uint64_t at = 0;
   for (const ParameterTensor& tensor : manifest.tensors) {
-    std::string shape = tensor.leading_one ? "1," : "";
-    shape += std::to_string(tensor.rows);
-    if (tensor.cols != 0) shape.append(",").append(std::to_string(tensor.cols));
+    std::string shape;
+    for (const uint32_t size : tensor.shape) {
+      shape.append(shape.empty() ? "" : ",").append(std::to_string(size));
+    }
     const uint64_t end = at + tensor.size() * sizeof(float);
     if (at != 0) header += ",";
     header += "\"" + tensor.name + "\":{\"dtype\":\"F32\",\"shape\":[" + shape +

@@ -23,6 +23,7 @@ import { errorReasons, GnndError } from '../../../src/base/errors.ts';
 import type { CreateJob, ListJobs } from '../../../src/jobs/jobs.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import { createFakeJobs, jobRecord } from '../../support/api-fakes.ts';
+import { noPlugins } from '../../support/plugins.ts';
 import { type CallError, failureOf } from './client.ts';
 import { fakeCheckpoints, fakeDatasets, startApi, type TestApi } from './server.ts';
 
@@ -147,6 +148,7 @@ describe('CreateJob', () => {
       trainNodes: 140,
       valNodes: 500,
       hasEdgeWeights: null,
+      pluginFile: noPlugins,
     };
     const create = (request: CreateJob) => {
       asked.push(request);

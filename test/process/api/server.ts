@@ -63,6 +63,7 @@ export function fakeCheckpoints(): ApiBackend['checkpoints'] {
       parametersSha256: 'b'.repeat(64),
       model: {
         type: 'GRAPHSAGE',
+        script: { path: '', sha256: '' },
         layers: 2,
         inDim: 4,
         hiddenDim: 8,

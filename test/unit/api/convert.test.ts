@@ -28,6 +28,7 @@ import {
   operationRecord,
   resolvedSpec,
 } from '../../support/api-fakes.ts';
+import { noPlugins } from '../../support/plugins.ts';
 import { forAll, type Random } from '../../support/random.ts';
 
 /** Through the wire and back, without what only says "absent". */
@@ -49,6 +50,7 @@ const fullSpec: JobSpecInput = {
     normalization: 'LAYER',
     residual: false,
     attentionDropout: 0,
+    script: { path: '/p/m.pt', sha256: 'cd' },
   },
   sampling: {
     fanouts: [-1, 4],
@@ -57,6 +59,7 @@ const fullSpec: JobSpecInput = {
     expansion: 'NEW',
     walk: { walks: 4, length: 3, restartProb: 0, neighbors: 5 },
     labor: { dependencyWindow: 0 },
+    plugin: { path: '/p/a.so', options: 'k=1', weights: false, sha256: 'ab' },
   },
   features: { standardize: false },
   cache: { policy: 'PRESC', presampleEpochs: 2, ratio: 0.25, standbyRatio: 0 },
@@ -124,12 +127,13 @@ describe('job specs', () => {
       trainNodes: null,
       valNodes: null,
       hasEdgeWeights: null,
+      pluginFile: noPlugins,
     };
     expect(resolveJobSpec(specFromProto(wire), context)).toEqual({
       violations: [
         {
           path: 'spec.model.type',
-          description: '"7": expected one of GRAPHSAGE, GCN, GAT, GATV2, PINSAGE',
+          description: '"7": expected one of GRAPHSAGE, GCN, GAT, GATV2, PINSAGE, TORCHSCRIPT',
         },
       ],
     });

@@ -8,6 +8,7 @@ import { codeOfReason, reasonStatuses } from '../../../src/api/grpc-status.ts';
 import { errorReasons } from '../../../src/base/errors.ts';
 import { readSpec } from '../../../src/cli/spec-file.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { noPlugins } from '../../support/plugins.ts';
 
 const read = (name: string) =>
   readFileSync(new URL(`../../../docs/${name}`, import.meta.url), 'utf8');
@@ -37,6 +38,7 @@ describe('docs/job-spec.md', () => {
       trainNodes: null,
       valNodes: null,
       hasEdgeWeights: null,
+      pluginFile: noPlugins,
     };
     for (const text of examples) {
       const reading = readSpec({ file: 'job-spec.md', text });

@@ -17,6 +17,7 @@ const spec: JobSpec = {
     normalization: 'NONE',
     residual: false,
     attentionDropout: 0,
+    script: { path: '', sha256: '' },
   },
   sampling: {
     fanouts: [10, 10],
@@ -25,6 +26,7 @@ const spec: JobSpec = {
     expansion: 'ALL',
     walk: { walks: 0, length: 0, restartProb: 0, neighbors: 0 },
     labor: { dependencyWindow: 0 },
+    plugin: { path: '', options: '', weights: false, sha256: '' },
   },
   features: { standardize: false },
   training: {

@@ -72,7 +72,13 @@ describe('the verdict on a failed attempt', () => {
   });
 
   test('is final for what no second attempt would mend', () => {
-    for (const reason of ['SPEC_INVALID', 'DATASET_CORRUPT', 'NUMERIC_DIVERGENCE'] as const) {
+    const final = [
+      'SPEC_INVALID',
+      'DATASET_CORRUPT',
+      'NUMERIC_DIVERGENCE',
+      'PLUGIN_FAILED',
+    ] as const;
+    for (const reason of final) {
       const { ending } = judge({ ...running, tally: freshTally, failure: failure(reason) });
       expect(ending).toEqual({ kind: 'FAIL', reason, message: 'bad luck' });
     }

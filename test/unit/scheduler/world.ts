@@ -34,6 +34,7 @@ const failureReasons: readonly FailureReason[] = [
   'SHM_CORRUPTED',
   'SHM_ALLOCATION_FAILED',
   'NUMERIC_DIVERGENCE',
+  'PLUGIN_FAILED',
   'CHECKPOINT_WRITE_FAILED',
   'INTERNAL',
 ];

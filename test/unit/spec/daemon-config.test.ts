@@ -12,6 +12,7 @@ test('everything has a default', () => {
       metricsListen: '127.0.0.1:9464',
       datasetsDir: '/state/datasets',
       cacheDir: '/state/cache',
+      pluginsDir: '',
       cpuDevices: null,
       shareCores: false,
       maxQueued: 10_000,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { noPlugins } from '../../support/plugins.ts';
 
 const context = {
   deviceNames: ['cpu:0'],
@@ -7,6 +8,7 @@ const context = {
   trainNodes: null,
   valNodes: null,
   hasEdgeWeights: null,
+  pluginFile: noPlugins,
 };
 
 function resolve(fields: object) {

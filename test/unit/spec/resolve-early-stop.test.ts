@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { noPlugins } from '../../support/plugins.ts';
 
 type EarlyStop = NonNullable<JobSpecInput['training']>['earlyStop'];
 
@@ -12,6 +13,7 @@ function resolve(earlyStop: EarlyStop, valNodes: number | null = 500) {
     trainNodes: 140,
     valNodes,
     hasEdgeWeights: false,
+    pluginFile: noPlugins,
   });
 }
 

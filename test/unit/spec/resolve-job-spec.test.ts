@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { FieldViolation } from '../../../src/base/errors.ts';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { type ResolveContext, resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { noPlugins } from '../../support/plugins.ts';
 import { forAll, type Random } from '../../support/random.ts';
 
 const context: ResolveContext = {
@@ -10,6 +11,7 @@ const context: ResolveContext = {
   trainNodes: 34_693,
   valNodes: 500,
   hasEdgeWeights: true,
+  pluginFile: noPlugins,
 };
 const least: JobSpecInput = { dataset: 'cora', training: { epochs: 1 } };
 
@@ -67,6 +69,7 @@ describe('resolveJobSpec', () => {
         normalization: 'NONE',
         residual: false,
         attentionDropout: 0,
+        script: { path: '', sha256: '' },
       },
       sampling: {
         fanouts: [10, 10],
@@ -75,6 +78,7 @@ describe('resolveJobSpec', () => {
         expansion: 'ALL',
         walk: { walks: 0, length: 0, restartProb: 0, neighbors: 0 },
         labor: { dependencyWindow: 0 },
+        plugin: { path: '', options: '', weights: false, sha256: '' },
       },
       features: { standardize: false },
       cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: -1, standbyRatio: -1 },

@@ -1,16 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import type { PluginLookup } from '../../../src/spec/resolve-plugin.ts';
 
 type ModelInput = NonNullable<JobSpecInput['model']>;
 type TrainingInput = NonNullable<JobSpecInput['training']>;
 
+const digest = 'ab'.repeat(32);
 const context = {
   deviceNames: ['cpu:0'],
   smallestDeviceCores: 1,
   trainNodes: 140,
   valNodes: 500,
   hasEdgeWeights: true,
+  pluginFile: ((path) =>
+    path === '/plugins/mine.pt' ? { sha256: digest } : { problem: 'is not there' }) as PluginLookup,
 };
 const walks = { algorithm: 'RANDOM_WALK' } as const;
 
@@ -41,6 +45,66 @@ function paths(...given: Parameters<typeof resolve>): readonly string[] {
 const training = (part: TrainingInput) => [{}, {}, part] as const;
 const optimizer = (part: TrainingInput['optimizer']) => training({ optimizer: part });
 const schedule = (part: TrainingInput['lrSchedule']) => training({ lrSchedule: part });
+
+describe('a TorchScript model', () => {
+  const mine = { type: 'TORCHSCRIPT', script: { path: '/plugins/mine.pt' } } as const;
+
+  it('is frozen with its digest, and says everything else itself', () => {
+    const once = resolved(mine, { fanouts: [5, 5, 5] });
+    expect(once.model).toEqual({
+      type: 'TORCHSCRIPT',
+      layers: 3,
+      hiddenDim: 0,
+      dropout: 0,
+      inputDropout: 0,
+      heads: 1,
+      attentionDropout: 0,
+      activation: 'RELU',
+      normalization: 'NONE',
+      residual: false,
+      script: { path: '/plugins/mine.pt', sha256: digest },
+    });
+    expect(resolveJobSpec(once, context)).toEqual({ ok: once });
+  });
+
+  it('must name a file that may be loaded and is the one that was meant', () => {
+    expect(paths({ type: 'TORCHSCRIPT' })).toEqual(['spec.model.script.path']);
+    expect(paths({ type: 'TORCHSCRIPT', script: { path: '/a.pt' } })).toEqual([
+      'spec.model.script.path',
+    ]);
+    expect(paths({ ...mine, script: { ...mine.script, sha256: 'cd' } })).toEqual([
+      'spec.model.script.sha256',
+    ]);
+  });
+
+  it('leaves no choice to fields of other models, nor its own to them', () => {
+    const foreign = {
+      hiddenDim: 16,
+      dropout: 0.5,
+      inputDropout: 0.1,
+      heads: 2,
+      attentionDropout: 0.1,
+      activation: 'ELU',
+      normalization: 'L2',
+      residual: true,
+    } as const;
+    expect(paths({ ...mine, ...foreign })).toHaveLength(8);
+    expect(paths({ script: { ...mine.script, sha256: digest } })).toEqual([
+      'spec.model.script.path',
+      'spec.model.script.sha256',
+    ]);
+  });
+
+  it('is fed by every sampler, and decays all of its parameters or none', () => {
+    for (const algorithm of ['KHOP_UNIFORM', 'KHOP_WEIGHTED', 'RANDOM_WALK', 'LABOR'] as const) {
+      expect(
+        paths({ ...mine, layers: algorithm === 'RANDOM_WALK' ? 3 : 2 }, { algorithm }),
+      ).toEqual([]);
+    }
+    const optimizer = { weightDecayScope: 'FIRST_LAYER' } as const;
+    expect(paths(mine, {}, { optimizer })).toEqual(['spec.training.optimizer.weight_decay_scope']);
+  });
+});
 
 describe('the model', () => {
   it.each(['GAT', 'GATV2'] as const)('%s has four heads unless told otherwise', (type) => {

@@ -1,15 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import type { PluginLookup } from '../../../src/spec/resolve-plugin.ts';
 
 type SamplingInput = JobSpecInput['sampling'];
 
+const digest = 'ab'.repeat(32);
 const context = {
   deviceNames: ['cpu:0'],
   smallestDeviceCores: 1,
   trainNodes: 140,
   valNodes: 500,
   hasEdgeWeights: true as boolean | null,
+  pluginFile: ((path) =>
+    path === '/plugins/mine.so' ? { sha256: digest } : { problem: 'is not there' }) as PluginLookup,
 };
 
 function resolve(sampling: SamplingInput, model?: JobSpecInput['model'], where = context) {
@@ -38,6 +42,7 @@ describe('sampling', () => {
       expansion: 'ALL',
       walk: { walks: 4, length: 3, restartProb: 0.5, neighbors: 5 },
       labor: { dependencyWindow: 0 },
+      plugin: { path: '', options: '', weights: false, sha256: '' },
     });
     expect(resolved({ algorithm: 'RANDOM_WALK' }, { layers: 2 }).model.layers).toBe(2);
   });
@@ -105,6 +110,67 @@ describe('sampling', () => {
     expect(paths({ replace: true }, gcn)).toEqual(['spec.sampling.replace']);
     for (const algorithm of ['KHOP_WEIGHTED', 'LABOR', 'RANDOM_WALK'] as const) {
       expect(paths({ algorithm }, gcn)).toEqual(['spec.sampling.algorithm']);
+    }
+  });
+});
+
+describe('a plug-in sampler', () => {
+  const mine = { path: '/plugins/mine.so' };
+  const by = (plugin: object, rest: object = {}) =>
+    ({ algorithm: 'KHOP_PLUGIN', plugin, ...rest }) as const;
+
+  it('is frozen with its digest, and nodes are ranked by counting', () => {
+    const once = resolved(by(mine));
+    expect(once.sampling.plugin).toEqual({
+      path: '/plugins/mine.so',
+      options: '',
+      weights: false,
+      sha256: digest,
+    });
+    expect(once.cache.policy).toBe('PRESC');
+    expect(resolved(once.sampling, once.model)).toEqual(once);
+    expect(resolved(by({ ...mine, sha256: digest.toUpperCase() }))).toEqual(once);
+  });
+
+  it('must name a file that may be loaded and is the one that was meant', () => {
+    expect(paths(by({}))).toEqual(['spec.sampling.plugin.path']);
+    expect(paths(by({ path: '/etc/passwd' }))).toEqual(['spec.sampling.plugin.path']);
+    const other = { ...mine, sha256: 'cd'.repeat(32) };
+    expect(paths(by(other))).toEqual(['spec.sampling.plugin.sha256']);
+  });
+
+  it('takes a line of options', () => {
+    const options = (text: string) => paths(by({ ...mine, options: text }));
+    expect(options('k=1;temperature=0.5')).toEqual([]);
+    expect(options('x'.repeat(4096))).toEqual([]);
+    for (const wrong of ['x'.repeat(4097), 'a\0b']) {
+      expect(options(wrong)).toEqual(['spec.sampling.plugin.options']);
+    }
+  });
+
+  it('decides by itself about repeats, and feeds models that take any neighbours', () => {
+    expect(paths(by(mine, { replace: true }))).toEqual(['spec.sampling.replace']);
+    expect(paths(by(mine), { type: 'GAT' })).toEqual([]);
+    for (const type of ['GCN', 'PINSAGE'] as const) {
+      expect(paths(by(mine), { type })).toEqual(['spec.sampling.algorithm']);
+    }
+  });
+
+  it('has no place in other algorithms', () => {
+    expect(paths({ plugin: { ...mine, options: 'a', weights: true, sha256: digest } })).toEqual([
+      'spec.sampling.plugin.options',
+      'spec.sampling.plugin.weights',
+      'spec.sampling.plugin.path',
+      'spec.sampling.plugin.sha256',
+    ]);
+  });
+
+  it('is not ranked by probabilities, which nobody knows', () => {
+    for (const policy of ['COMBINED', 'PROBABILITY'] as const) {
+      const spec = { dataset: 'cora', training: { epochs: 1 }, cache: { policy } };
+      expect(resolveJobSpec({ ...spec, sampling: by(mine) }, context)).toMatchObject({
+        violations: [{ path: 'spec.cache.policy' }],
+      });
     }
   });
 });

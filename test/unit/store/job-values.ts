@@ -15,6 +15,7 @@ export const someSpec: JobSpec = {
     normalization: 'NONE',
     residual: false,
     attentionDropout: 0,
+    script: { path: '', sha256: '' },
   },
   sampling: {
     fanouts: [10, -1],
@@ -23,6 +24,7 @@ export const someSpec: JobSpec = {
     expansion: 'NEW',
     walk: { walks: 0, length: 0, restartProb: 0, neighbors: 0 },
     labor: { dependencyWindow: 4 },
+    plugin: { path: '', options: '', weights: false, sha256: '' },
   },
   features: { standardize: true },
   cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: 0.25, standbyRatio: -1 },

@@ -13,13 +13,14 @@ import {
 
 const manifest = {
   tensors: [
-    { name: 'a.weight', rows: 2, cols: 3, leadingOne: false, offset: 0 },
-    { name: 'a.bias', rows: 2, cols: 0, leadingOne: false, offset: 16 },
+    { name: 'a.weight', shape: [2, 3], offset: 0 },
+    { name: 'a.bias', shape: [2], offset: 16 },
   ],
   numFloats: 32,
 };
 const model = {
   type: 'GRAPHSAGE',
+  script: { path: '', sha256: '' },
   layers: 1,
   inDim: 3,
   hiddenDim: 4,
@@ -55,15 +56,19 @@ test('a safetensors file has a padded header and the tensors in order, without p
   expect([...new Float32Array(data.buffer)]).toEqual([0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 16.5, 17.5]);
 });
 
-test('an attention vector keeps the leading 1 of its shape in PyTorch', () => {
+test('tensors keep the shapes that PyTorch has, also scalars', () => {
   const attention = {
-    tensors: [{ name: 'convs.0.att_src', rows: 4, cols: 2, leadingOne: true, offset: 0 }],
+    tensors: [
+      { name: 'convs.0.att_src', shape: [1, 4, 2], offset: 0 },
+      { name: 'scale', shape: [], offset: 16 },
+    ],
     numFloats: 16,
   };
   const file = Buffer.concat([...safetensorsOf(attention, parameters, {})]);
   const length = Number(file.readBigUInt64LE(0));
   const header = JSON.parse(file.subarray(8, 8 + length).toString());
   expect(header['convs.0.att_src'].shape).toEqual([1, 4, 2]);
+  expect(header.scale).toEqual({ dtype: 'F32', shape: [], data_offsets: [32, 36] });
 });
 
 test('the digest of parameters is that of the tensors alone', () => {

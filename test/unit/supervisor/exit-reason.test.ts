@@ -39,6 +39,7 @@ test('what the executor said last decides the reason', () => {
 test('a last message that was lost is told by the exit code', () => {
   expect(outcome({ code: executorExit.OK })).toEqual({ kind: 'DONE' });
   expect(outcome({ code: executorExit.DATASET })).toMatchObject({ reason: 'DATASET_CORRUPT' });
+  expect(outcome({ code: executorExit.PLUGIN })).toMatchObject({ reason: 'PLUGIN_FAILED' });
   expect(outcome({ code: 77 })).toMatchObject({ reason: 'EXECUTOR_CRASHED' });
 });
 

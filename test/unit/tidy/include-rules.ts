@@ -15,10 +15,12 @@ export const coreRanks: Readonly<Record<string, number>> = {
 
 /** Areas of native/ and whose headers they see beside their own; tests see more than they test. */
 const areas: Readonly<Record<string, readonly string[]>> = {
-  core: ['core'],
+  // What users' code includes.
+  include: ['include'],
+  core: ['core', 'include'],
   train: ['train', 'core'],
   node: ['node', 'train', 'core'],
-  'test/core': ['test', 'core'],
+  'test/core': ['test', 'core', 'include'],
   'test/train': ['test', 'train', 'core'],
   'test/support': ['test', 'core'],
 };
@@ -54,7 +56,7 @@ function judgeOwn(path: string, header: string): string | null {
   const [area = '', room = ''] = header.split('/');
   // Tests may name a header beside them; everything else is named from native/.
   if (path.startsWith('test/') && (!header.includes('/') || area === 'support')) return null;
-  if (!['core', 'train', 'node', 'test'].includes(area)) {
+  if (!['include', 'core', 'train', 'node', 'test'].includes(area)) {
     return `includes ${header}: name it from native/`;
   }
   if (!seen.includes(area)) return `includes ${header}: upward`;

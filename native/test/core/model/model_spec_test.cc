@@ -54,8 +54,10 @@ std::vector<std::string> TensorsOf(const ModelSpec& spec) {
   REQUIRE(manifest.ok());
   std::vector<std::string> list;
   for (const ParameterTensor& tensor : manifest->tensors) {
-    std::string shape = (tensor.leading_one ? "1, " : "") + std::to_string(tensor.rows);
-    if (tensor.cols != 0) shape += ", " + std::to_string(tensor.cols);
+    std::string shape;
+    for (const uint32_t size : tensor.shape) {
+      shape.append(shape.empty() ? "" : ", ").append(std::to_string(size));
+    }
     list.push_back(tensor.name + " [" + shape + "]");
   }
   return list;

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job.proto.
  */
 export const file_gnnd_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSLZAwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5IpUDCglNb2RlbFNwZWMSIAoEdHlwZRgBIAEoDjISLmdubmQudjEuTW9kZWxUeXBlEhMKBmxheWVycxgCIAEoBUgAiAEBEhcKCmhpZGRlbl9kaW0YAyABKAVIAYgBARIUCgdkcm9wb3V0GAQgASgBSAKIAQESGgoNaW5wdXRfZHJvcG91dBgFIAEoAUgDiAEBEhIKBWhlYWRzGAYgASgFSASIAQESJwoKYWN0aXZhdGlvbhgHIAEoDjITLmdubmQudjEuQWN0aXZhdGlvbhItCg1ub3JtYWxpemF0aW9uGAggASgOMhYuZ25uZC52MS5Ob3JtYWxpemF0aW9uEhUKCHJlc2lkdWFsGAkgASgISAWIAQESHgoRYXR0ZW50aW9uX2Ryb3BvdXQYCiABKAFIBogBAUIJCgdfbGF5ZXJzQg0KC19oaWRkZW5fZGltQgoKCF9kcm9wb3V0QhAKDl9pbnB1dF9kcm9wb3V0QggKBl9oZWFkc0ILCglfcmVzaWR1YWxCFAoSX2F0dGVudGlvbl9kcm9wb3V0IpoBCghXYWxrU3BlYxISCgV3YWxrcxgBIAEoBUgAiAEBEhMKBmxlbmd0aBgCIAEoBUgBiAEBEhkKDHJlc3RhcnRfcHJvYhgDIAEoAUgCiAEBEhYKCW5laWdoYm9ycxgEIAEoBUgDiAEBQggKBl93YWxrc0IJCgdfbGVuZ3RoQg8KDV9yZXN0YXJ0X3Byb2JCDAoKX25laWdoYm9ycyJBCglMYWJvclNwZWMSHgoRZGVwZW5kZW5jeV93aW5kb3cYASABKAVIAIgBAUIUChJfZGVwZW5kZW5jeV93aW5kb3ci2wEKDFNhbXBsaW5nU3BlYxIPCgdmYW5vdXRzGAEgAygFEi0KCWFsZ29yaXRobRgCIAEoDjIaLmdubmQudjEuU2FtcGxpbmdBbGdvcml0aG0SFAoHcmVwbGFjZRgDIAEoCEgAiAEBEiUKCWV4cGFuc2lvbhgEIAEoDjISLmdubmQudjEuRXhwYW5zaW9uEh8KBHdhbGsYBSABKAsyES5nbm5kLnYxLldhbGtTcGVjEiEKBWxhYm9yGAYgASgLMhIuZ25uZC52MS5MYWJvclNwZWNCCgoIX3JlcGxhY2UiOAoMRmVhdHVyZXNTcGVjEhgKC3N0YW5kYXJkaXplGAEgASgISACIAQFCDgoMX3N0YW5kYXJkaXplIrEBCglDYWNoZVNwZWMSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIdChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFSACIAQESEgoFcmF0aW8YAyABKAFIAYgBARIaCg1zdGFuZGJ5X3JhdGlvGAQgASgBSAKIAQFCEwoRX3ByZXNhbXBsZV9lcG9jaHNCCAoGX3JhdGlvQhAKDl9zdGFuZGJ5X3JhdGlvIu4CCg1PcHRpbWl6ZXJTcGVjEhoKDWxlYXJuaW5nX3JhdGUYASABKAFIAIgBARISCgViZXRhMRgCIAEoAUgBiAEBEhIKBWJldGEyGAMgASgBSAKIAQESFAoHZXBzaWxvbhgEIAEoAUgDiAEBEhkKDHdlaWdodF9kZWNheRgFIAEoAUgEiAEBEjUKEndlaWdodF9kZWNheV9zY29wZRgGIAEoDjIZLmdubmQudjEuV2VpZ2h0RGVjYXlTY29wZRIkCgR0eXBlGAcgASgOMhYuZ25uZC52MS5PcHRpbWl6ZXJUeXBlEhUKCG1vbWVudHVtGAggASgBSAWIAQESFgoJY2xpcF9ub3JtGAkgASgBSAaIAQFCEAoOX2xlYXJuaW5nX3JhdGVCCAoGX2JldGExQggKBl9iZXRhMkIKCghfZXBzaWxvbkIPCg1fd2VpZ2h0X2RlY2F5QgsKCV9tb21lbnR1bUIMCgpfY2xpcF9ub3JtIq0BCg5MclNjaGVkdWxlU3BlYxIlCgR0eXBlGAEgASgOMhcuZ25uZC52MS5MclNjaGVkdWxlVHlwZRIYCgtzdGVwX2Vwb2NocxgCIAEoBUgAiAEBEhIKBWdhbW1hGAMgASgBSAGIAQESGgoNd2FybXVwX2Vwb2NocxgEIAEoBUgCiAEBQg4KDF9zdGVwX2Vwb2Noc0IICgZfZ2FtbWFCEAoOX3dhcm11cF9lcG9jaHMiZwoNRWFybHlTdG9wU3BlYxIcCg9wYXRpZW5jZV9lcG9jaHMYASABKAVIAIgBARIWCgltaW5fZGVsdGEYAiABKAFIAYgBAUISChBfcGF0aWVuY2VfZXBvY2hzQgwKCl9taW5fZGVsdGEixAMKDFRyYWluaW5nU3BlYxITCgZlcG9jaHMYASABKAVIAIgBARIXCgpiYXRjaF9zaXplGAIgASgFSAGIAQESHQoQYmF0Y2hlc19wZXJfc3RlcBgDIAEoBUgCiAEBEhYKCXN0YWxlbmVzcxgEIAEoBUgDiAEBEhgKC3JhbmRvbV9zZWVkGAUgASgESASIAQESKQoJb3B0aW1pemVyGAYgASgLMhYuZ25uZC52MS5PcHRpbWl6ZXJTcGVjEiwKC2xyX3NjaGVkdWxlGAggASgLMhcuZ25uZC52MS5MclNjaGVkdWxlU3BlYxIgChN0aHJlYWRzX3Blcl90cmFpbmVyGAcgASgFSAWIAQESKgoKZWFybHlfc3RvcBgJIAEoCzIWLmdubmQudjEuRWFybHlTdG9wU3BlYxIpCgtkZXRlcm1pbmlzbRgKIAEoDjIULmdubmQudjEuRGV0ZXJtaW5pc21CCQoHX2Vwb2Noc0INCgtfYmF0Y2hfc2l6ZUITChFfYmF0Y2hlc19wZXJfc3RlcEIMCgpfc3RhbGVuZXNzQg4KDF9yYW5kb21fc2VlZEIWChRfdGhyZWFkc19wZXJfdHJhaW5lciK3AQoNUmVzb3VyY2VzU3BlYxIUCgdkZXZpY2VzGAEgASgFSACIAQESFAoMZGV2aWNlX25hbWVzGAIgAygJEiAKE2RldmljZV9tZW1vcnlfYnl0ZXMYAyABKANIAYgBARIeChFob3N0X21lbW9yeV9ieXRlcxgEIAEoA0gCiAEBQgoKCF9kZXZpY2VzQhYKFF9kZXZpY2VfbWVtb3J5X2J5dGVzQhQKEl9ob3N0X21lbW9yeV9ieXRlcyKGAQoNUGxhY2VtZW50U3BlYxIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIVCghzYW1wbGVycxgCIAEoBUgAiAEBEicKB3N0YW5kYnkYAyABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3lCCwoJX3NhbXBsZXJzIlUKCVF1ZXVlU3BlYxIVCghjYXBhY2l0eRgBIAEoBUgAiAEBEhYKCW1heF9ieXRlcxgCIAEoA0gBiAEBQgsKCV9jYXBhY2l0eUIMCgpfbWF4X2J5dGVzIm8KC1Jlc3RhcnRTcGVjEhkKDG1heF9hdHRlbXB0cxgBIAEoBUgAiAEBEh4KEWV4ZWN1dG9yX3Jlc3RhcnRzGAIgASgFSAGIAQFCDwoNX21heF9hdHRlbXB0c0IUChJfZXhlY3V0b3JfcmVzdGFydHMi1AEKDFRpbWVvdXRzU3BlYxIXCgpwZW5kaW5nX21zGAEgASgDSACIAQESFwoKc3RhcnR1cF9tcxgCIAEoA0gBiAEBEhUKCHN0YWxsX21zGAMgASgDSAKIAQESHAoPY2FuY2VsX2dyYWNlX21zGAQgASgDSAOIAQESEwoGcnVuX21zGAUgASgDSASIAQFCDQoLX3BlbmRpbmdfbXNCDQoLX3N0YXJ0dXBfbXNCCwoJX3N0YWxsX21zQhIKEF9jYW5jZWxfZ3JhY2VfbXNCCQoHX3J1bl9tcyLTBAoDSm9iEgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJEh4KBHNwZWMYAyABKAsyEC5nbm5kLnYxLkpvYlNwZWMSKAoOZWZmZWN0aXZlX3NwZWMYBCABKAsyEC5nbm5kLnYxLkpvYlNwZWMSIAoFc3RhdGUYBSABKA4yES5nbm5kLnYxLkpvYlN0YXRlEiAKBXBoYXNlGAYgASgOMhEuZ25uZC52MS5Kb2JQaGFzZRIiCgZpbnRlbnQYByABKA4yEi5nbm5kLnYxLkpvYkludGVudBIfCgZyZWFzb24YCCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAkgASgJEiYKCHByb2dyZXNzGAogASgLMhQuZ25uZC52MS5Kb2JQcm9ncmVzcxIiCghhdHRlbXB0cxgLIAMoCzIQLmdubmQudjEuQXR0ZW1wdBIkCgZlcG9jaHMYDCADKAsyFC5nbm5kLnYxLkVwb2NoUmVwb3J0EiIKBnJlc3VsdBgNIAEoCzISLmdubmQudjEuSm9iUmVzdWx0Ei8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YESABKAMSFgoOZGF0YXNldF9kaWdlc3QYEiABKAkiugIKC0pvYlByb2dyZXNzEg0KBWVwb2NoGAEgASgFEg4KBmVwb2NocxgCIAEoBRIZChFiYXRjaGVzX2NvbW1pdHRlZBgDIAEoAxIZChFiYXRjaGVzX3Blcl9lcG9jaBgEIAEoAxIPCgd2ZXJzaW9uGAUgASgDEgwKBGxvc3MYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhgKEHNlZWRzX3Blcl9zZWNvbmQYCCABKAESGAoQZWRnZXNfcGVyX3NlY29uZBgJIAEoARIUCgxyZW1haW5pbmdfbXMYCiABKAMSEwoLcXVldWVfZGVwdGgYCyABKAUSFgoOcXVldWVfY2FwYWNpdHkYDCABKAUSKgoJZXhlY3V0b3JzGA0gAygLMhcuZ25uZC52MS5FeGVjdXRvclN0YXR1cyKYAQoORXhlY3V0b3JTdGF0dXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSDAoEYnVzeRgEIAEoARIPCgdiYXRjaGVzGAUgASgDEg0KBXN0YWdlGAYgASgJEhYKDmNhY2hlX2hpdF9yYXRlGAcgASgBIvYCCgtFcG9jaFJlcG9ydBINCgVlcG9jaBgBIAEoBRIPCgdiYXRjaGVzGAIgASgDEg0KBXN0ZXBzGAMgASgDEg8KB3JldHJpZXMYBCABKAMSDAoEbG9zcxgFIAEoARIWCg50cmFpbl9hY2N1cmFjeRgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESFQoNdGVzdF9hY2N1cmFjeRgIIAEoARITCgtkdXJhdGlvbl9tcxgJIAEoAxIPCgd2ZXJzaW9uGAogASgDEhkKEXBhcmFtZXRlcnNfc2hhMjU2GAsgASgJEhUKDWxlZGdlcl9kaWdlc3QYDCABKAkSRAoRYmF0Y2hlc19ieV9kZXZpY2UYDSADKAsyKS5nbm5kLnYxLkVwb2NoUmVwb3J0LkJhdGNoZXNCeURldmljZUVudHJ5GjYKFEJhdGNoZXNCeURldmljZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEi7gEKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEi4KCnN0YXJ0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIjCgplbmRfcmVhc29uGAQgASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFleGVjdXRvcl9yZXN0YXJ0cxgGIAEoBRIkCgVleGl0cxgHIAMoCzIVLmdubmQudjEuRXhlY3V0b3JFeGl0IrkBCgxFeGVjdXRvckV4aXQSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSFgoJZXhpdF9jb2RlGAQgASgFSACIAQESDgoGc2lnbmFsGAUgASgJEh8KBnJlYXNvbhgGIAEoDjIPLmdubmQudjEuUmVhc29uEhAKCGxvZ190YWlsGAcgASgJQgwKCl9leGl0X2NvZGUitQEKCUpvYlJlc3VsdBIZChFwYXJhbWV0ZXJzX3NoYTI1NhgBIAEoCRIWCg5jaGVja3BvaW50X2RpchgCIAEoCRIaChJ0ZXN0X2FjY3VyYWN5X2xhc3QYAyABKAESGgoSdGVzdF9hY2N1cmFjeV9iZXN0GAQgASgBEhIKCmJlc3RfZXBvY2gYBSABKAUSGQoRYmVzdF92YWxfYWNjdXJhY3kYBiABKAESDgoGZXBvY2hzGAcgASgFIsYDCgdKb2JQbGFuEgsKA2pvYhgBIAEoCRIRCgllc3RpbWF0ZWQYAiABKAgSKwoJZXhlY3V0b3JzGAMgAygLMhguZ25uZC52MS5QbGFubmVkRXhlY3V0b3ISGAoQc2FtcGxlcl9iYXRjaF9ucxgEIAEoAxIYChB0cmFpbmVyX2JhdGNoX25zGAUgASgDEhgKEHN0YW5kYnlfYmF0Y2hfbnMYBiABKAMSCQoBaxgHIAEoARImCgdjaG9pY2VzGAggAygLMhUuZ25uZC52MS5Qb2xpY3lDaG9pY2USKAoGcG9saWN5GAkgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSJwoHc3RhbmRieRgKIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeRIdChV0aW1lX3NoYXJpbmdfYmF0Y2hfbnMYCyABKAMSEwoLZXhwbGFuYXRpb24YDCABKAkSFgoOcXVldWVfY2FwYWNpdHkYDSABKAUSEgoKc2xvdF9ieXRlcxgOIAEoAxIXCg9wYXJhbWV0ZXJfY291bnQYDyABKAMSIQoFY2FjaGUYECABKAsyEi5nbm5kLnYxLkNhY2hlUGxhbiKWAQoJQ2FjaGVQbGFuEiQKBnBvbGljeRgBIAEoDjIULmdubmQudjEuQ2FjaGVQb2xpY3kSFAoMdHJhaW5lcl9yb3dzGAIgASgDEhQKDHN0YW5kYnlfcm93cxgDIAEoAxIRCglyb3dfYnl0ZXMYBCABKAMSDwoHcmFua19tcxgFIAEoAxITCgtleHBsYW5hdGlvbhgGIAEoCSJGCg9QbGFubmVkRXhlY3V0b3ISIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCSJuCgxQb2xpY3lDaG9pY2USKAoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSEAoIc2FtcGxlcnMYAiABKAUSEAoIdHJhaW5lcnMYAyABKAUSEAoIYmF0Y2hfbnMYBCABKAMqlwEKCU1vZGVsVHlwZRIaChZNT0RFTF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUTU9ERUxfVFlQRV9HUkFQSFNBR0UQARISCg5NT0RFTF9UWVBFX0dDThACEhIKDk1PREVMX1RZUEVfR0FUEAMSFAoQTU9ERUxfVFlQRV9HQVRWMhAEEhYKEk1PREVMX1RZUEVfUElOU0FHRRAFKmwKCkFjdGl2YXRpb24SGgoWQUNUSVZBVElPTl9VTlNQRUNJRklFRBAAEhMKD0FDVElWQVRJT05fUkVMVRABEhIKDkFDVElWQVRJT05fRUxVEAISGQoVQUNUSVZBVElPTl9MRUFLWV9SRUxVEAMqdQoNTm9ybWFsaXphdGlvbhIdChlOT1JNQUxJWkFUSU9OX1VOU1BFQ0lGSUVEEAASFgoSTk9STUFMSVpBVElPTl9OT05FEAESFAoQTk9STUFMSVpBVElPTl9MMhACEhcKE05PUk1BTElaQVRJT05fTEFZRVIQAyrEAQoRU2FtcGxpbmdBbGdvcml0aG0SIgoeU0FNUExJTkdfQUxHT1JJVEhNX1VOU1BFQ0lGSUVEEAASIwofU0FNUExJTkdfQUxHT1JJVEhNX0tIT1BfVU5JRk9STRABEiQKIFNBTVBMSU5HX0FMR09SSVRITV9LSE9QX1dFSUdIVEVEEAISIgoeU0FNUExJTkdfQUxHT1JJVEhNX1JBTkRPTV9XQUxLEAMSHAoYU0FNUExJTkdfQUxHT1JJVEhNX0xBQk9SEAQqTAoJRXhwYW5zaW9uEhkKFUVYUEFOU0lPTl9VTlNQRUNJRklFRBAAEhEKDUVYUEFOU0lPTl9BTEwQARIRCg1FWFBBTlNJT05fTkVXEAIqyAEKC0NhY2hlUG9saWN5EhwKGENBQ0hFX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFUNBQ0hFX1BPTElDWV9DT01CSU5FRBABEhYKEkNBQ0hFX1BPTElDWV9QUkVTQxACEhwKGENBQ0hFX1BPTElDWV9QUk9CQUJJTElUWRADEhcKE0NBQ0hFX1BPTElDWV9ERUdSRUUQBBIXChNDQUNIRV9QT0xJQ1lfUkFORE9NEAUSGAoUQ0FDSEVfUE9MSUNZX09QVElNQUwQBip2ChBXZWlnaHREZWNheVNjb3BlEiIKHldFSUdIVF9ERUNBWV9TQ09QRV9VTlNQRUNJRklFRBAAEhoKFldFSUdIVF9ERUNBWV9TQ09QRV9BTEwQARIiCh5XRUlHSFRfREVDQVlfU0NPUEVfRklSU1RfTEFZRVIQAip6Cg1PcHRpbWl6ZXJUeXBlEh4KGk9QVElNSVpFUl9UWVBFX1VOU1BFQ0lGSUVEEAASFwoTT1BUSU1JWkVSX1RZUEVfQURBTRABEhgKFE9QVElNSVpFUl9UWVBFX0FEQU1XEAISFgoST1BUSU1JWkVSX1RZUEVfU0dEEAMqiQEKDkxyU2NoZWR1bGVUeXBlEiAKHExSX1NDSEVEVUxFX1RZUEVfVU5TUEVDSUZJRUQQABIdChlMUl9TQ0hFRFVMRV9UWVBFX0NPTlNUQU5UEAESGQoVTFJfU0NIRURVTEVfVFlQRV9TVEVQEAISGwoXTFJfU0NIRURVTEVfVFlQRV9DT1NJTkUQAypbCgtEZXRlcm1pbmlzbRIbChdERVRFUk1JTklTTV9VTlNQRUNJRklFRBAAEhYKEkRFVEVSTUlOSVNNX1NUUklDVBABEhcKE0RFVEVSTUlOSVNNX1JFTEFYRUQQAiqjAQoPUGxhY2VtZW50UG9saWN5EiAKHFBMQUNFTUVOVF9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVQTEFDRU1FTlRfUE9MSUNZX0FVVE8QARIaChZQTEFDRU1FTlRfUE9MSUNZX1BBUEVSEAISGwoXUExBQ0VNRU5UX1BPTElDWV9NSU5NQVgQAxIaChZQTEFDRU1FTlRfUE9MSUNZX0ZJWEVEEAQqewoNU3RhbmRieVBvbGljeRIeChpTVEFOREJZX1BPTElDWV9VTlNQRUNJRklFRBAAEhcKE1NUQU5EQllfUE9MSUNZX0FVVE8QARIWChJTVEFOREJZX1BPTElDWV9PRkYQAhIZChVTVEFOREJZX1BPTElDWV9BTFdBWVMQAyrOAQoISm9iU3RhdGUSGQoVSk9CX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRSk9CX1NUQVRFX1BFTkRJTkcQARIXChNKT0JfU1RBVEVfUFJFUEFSSU5HEAISFQoRSk9CX1NUQVRFX1JVTk5JTkcQAxIYChRKT0JfU1RBVEVfQ0FOQ0VMTElORxAEEhcKE0pPQl9TVEFURV9TVUNDRUVERUQQBRIUChBKT0JfU1RBVEVfRkFJTEVEEAYSFwoTSk9CX1NUQVRFX0NBTkNFTExFRBAHKlIKCUpvYkludGVudBIaChZKT0JfSU5URU5UX1VOU1BFQ0lGSUVEEAASEgoOSk9CX0lOVEVOVF9SVU4QARIVChFKT0JfSU5URU5UX0NBTkNFTBACKsMBCghKb2JQaGFzZRIZChVKT0JfUEhBU0VfVU5TUEVDSUZJRUQQABIdChlKT0JfUEhBU0VfTE9BRElOR19EQVRBU0VUEAESGQoVSk9CX1BIQVNFX0NBTElCUkFUSU5HEAISFgoSSk9CX1BIQVNFX1NUQVJUSU5HEAMSFgoSSk9CX1BIQVNFX1RSQUlOSU5HEAQSGAoUSk9CX1BIQVNFX0VWQUxVQVRJTkcQBRIYChRKT0JfUEhBU0VfRklOQUxJWklORxAGKn4KDEV4ZWN1dG9yUm9sZRIdChlFWEVDVVRPUl9ST0xFX1VOU1BFQ0lGSUVEEAASGQoVRVhFQ1VUT1JfUk9MRV9TQU1QTEVSEAESGQoVRVhFQ1VUT1JfUk9MRV9UUkFJTkVSEAISGQoVRVhFQ1VUT1JfUk9MRV9TVEFOREJZEANiBnByb3RvMw", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSLZAwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5Ik0KD01vZGVsU2NyaXB0U3BlYxIRCgRwYXRoGAEgASgJSACIAQESEwoGc2hhMjU2GAIgASgJSAGIAQFCBwoFX3BhdGhCCQoHX3NoYTI1NiK/AwoJTW9kZWxTcGVjEiAKBHR5cGUYASABKA4yEi5nbm5kLnYxLk1vZGVsVHlwZRITCgZsYXllcnMYAiABKAVIAIgBARIXCgpoaWRkZW5fZGltGAMgASgFSAGIAQESFAoHZHJvcG91dBgEIAEoAUgCiAEBEhoKDWlucHV0X2Ryb3BvdXQYBSABKAFIA4gBARISCgVoZWFkcxgGIAEoBUgEiAEBEicKCmFjdGl2YXRpb24YByABKA4yEy5nbm5kLnYxLkFjdGl2YXRpb24SLQoNbm9ybWFsaXphdGlvbhgIIAEoDjIWLmdubmQudjEuTm9ybWFsaXphdGlvbhIVCghyZXNpZHVhbBgJIAEoCEgFiAEBEh4KEWF0dGVudGlvbl9kcm9wb3V0GAogASgBSAaIAQESKAoGc2NyaXB0GAsgASgLMhguZ25uZC52MS5Nb2RlbFNjcmlwdFNwZWNCCQoHX2xheWVyc0INCgtfaGlkZGVuX2RpbUIKCghfZHJvcG91dEIQCg5faW5wdXRfZHJvcG91dEIICgZfaGVhZHNCCwoJX3Jlc2lkdWFsQhQKEl9hdHRlbnRpb25fZHJvcG91dCKaAQoIV2Fsa1NwZWMSEgoFd2Fsa3MYASABKAVIAIgBARITCgZsZW5ndGgYAiABKAVIAYgBARIZCgxyZXN0YXJ0X3Byb2IYAyABKAFIAogBARIWCgluZWlnaGJvcnMYBCABKAVIA4gBAUIICgZfd2Fsa3NCCQoHX2xlbmd0aEIPCg1fcmVzdGFydF9wcm9iQgwKCl9uZWlnaGJvcnMiQQoJTGFib3JTcGVjEh4KEWRlcGVuZGVuY3lfd2luZG93GAEgASgFSACIAQFCFAoSX2RlcGVuZGVuY3lfd2luZG93IpMBChFTYW1wbGVyUGx1Z2luU3BlYxIRCgRwYXRoGAEgASgJSACIAQESFAoHb3B0aW9ucxgCIAEoCUgBiAEBEhQKB3dlaWdodHMYAyABKAhIAogBARITCgZzaGEyNTYYBCABKAlIA4gBAUIHCgVfcGF0aEIKCghfb3B0aW9uc0IKCghfd2VpZ2h0c0IJCgdfc2hhMjU2IocCCgxTYW1wbGluZ1NwZWMSDwoHZmFub3V0cxgBIAMoBRItCglhbGdvcml0aG0YAiABKA4yGi5nbm5kLnYxLlNhbXBsaW5nQWxnb3JpdGhtEhQKB3JlcGxhY2UYAyABKAhIAIgBARIlCglleHBhbnNpb24YBCABKA4yEi5nbm5kLnYxLkV4cGFuc2lvbhIfCgR3YWxrGAUgASgLMhEuZ25uZC52MS5XYWxrU3BlYxIhCgVsYWJvchgGIAEoCzISLmdubmQudjEuTGFib3JTcGVjEioKBnBsdWdpbhgHIAEoCzIaLmdubmQudjEuU2FtcGxlclBsdWdpblNwZWNCCgoIX3JlcGxhY2UiOAoMRmVhdHVyZXNTcGVjEhgKC3N0YW5kYXJkaXplGAEgASgISACIAQFCDgoMX3N0YW5kYXJkaXplIrEBCglDYWNoZVNwZWMSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIdChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFSACIAQESEgoFcmF0aW8YAyABKAFIAYgBARIaCg1zdGFuZGJ5X3JhdGlvGAQgASgBSAKIAQFCEwoRX3ByZXNhbXBsZV9lcG9jaHNCCAoGX3JhdGlvQhAKDl9zdGFuZGJ5X3JhdGlvIu4CCg1PcHRpbWl6ZXJTcGVjEhoKDWxlYXJuaW5nX3JhdGUYASABKAFIAIgBARISCgViZXRhMRgCIAEoAUgBiAEBEhIKBWJldGEyGAMgASgBSAKIAQESFAoHZXBzaWxvbhgEIAEoAUgDiAEBEhkKDHdlaWdodF9kZWNheRgFIAEoAUgEiAEBEjUKEndlaWdodF9kZWNheV9zY29wZRgGIAEoDjIZLmdubmQudjEuV2VpZ2h0RGVjYXlTY29wZRIkCgR0eXBlGAcgASgOMhYuZ25uZC52MS5PcHRpbWl6ZXJUeXBlEhUKCG1vbWVudHVtGAggASgBSAWIAQESFgoJY2xpcF9ub3JtGAkgASgBSAaIAQFCEAoOX2xlYXJuaW5nX3JhdGVCCAoGX2JldGExQggKBl9iZXRhMkIKCghfZXBzaWxvbkIPCg1fd2VpZ2h0X2RlY2F5QgsKCV9tb21lbnR1bUIMCgpfY2xpcF9ub3JtIq0BCg5MclNjaGVkdWxlU3BlYxIlCgR0eXBlGAEgASgOMhcuZ25uZC52MS5MclNjaGVkdWxlVHlwZRIYCgtzdGVwX2Vwb2NocxgCIAEoBUgAiAEBEhIKBWdhbW1hGAMgASgBSAGIAQESGgoNd2FybXVwX2Vwb2NocxgEIAEoBUgCiAEBQg4KDF9zdGVwX2Vwb2Noc0IICgZfZ2FtbWFCEAoOX3dhcm11cF9lcG9jaHMiZwoNRWFybHlTdG9wU3BlYxIcCg9wYXRpZW5jZV9lcG9jaHMYASABKAVIAIgBARIWCgltaW5fZGVsdGEYAiABKAFIAYgBAUISChBfcGF0aWVuY2VfZXBvY2hzQgwKCl9taW5fZGVsdGEixAMKDFRyYWluaW5nU3BlYxITCgZlcG9jaHMYASABKAVIAIgBARIXCgpiYXRjaF9zaXplGAIgASgFSAGIAQESHQoQYmF0Y2hlc19wZXJfc3RlcBgDIAEoBUgCiAEBEhYKCXN0YWxlbmVzcxgEIAEoBUgDiAEBEhgKC3JhbmRvbV9zZWVkGAUgASgESASIAQESKQoJb3B0aW1pemVyGAYgASgLMhYuZ25uZC52MS5PcHRpbWl6ZXJTcGVjEiwKC2xyX3NjaGVkdWxlGAggASgLMhcuZ25uZC52MS5MclNjaGVkdWxlU3BlYxIgChN0aHJlYWRzX3Blcl90cmFpbmVyGAcgASgFSAWIAQESKgoKZWFybHlfc3RvcBgJIAEoCzIWLmdubmQudjEuRWFybHlTdG9wU3BlYxIpCgtkZXRlcm1pbmlzbRgKIAEoDjIULmdubmQudjEuRGV0ZXJtaW5pc21CCQoHX2Vwb2Noc0INCgtfYmF0Y2hfc2l6ZUITChFfYmF0Y2hlc19wZXJfc3RlcEIMCgpfc3RhbGVuZXNzQg4KDF9yYW5kb21fc2VlZEIWChRfdGhyZWFkc19wZXJfdHJhaW5lciK3AQoNUmVzb3VyY2VzU3BlYxIUCgdkZXZpY2VzGAEgASgFSACIAQESFAoMZGV2aWNlX25hbWVzGAIgAygJEiAKE2RldmljZV9tZW1vcnlfYnl0ZXMYAyABKANIAYgBARIeChFob3N0X21lbW9yeV9ieXRlcxgEIAEoA0gCiAEBQgoKCF9kZXZpY2VzQhYKFF9kZXZpY2VfbWVtb3J5X2J5dGVzQhQKEl9ob3N0X21lbW9yeV9ieXRlcyKGAQoNUGxhY2VtZW50U3BlYxIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIVCghzYW1wbGVycxgCIAEoBUgAiAEBEicKB3N0YW5kYnkYAyABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3lCCwoJX3NhbXBsZXJzIlUKCVF1ZXVlU3BlYxIVCghjYXBhY2l0eRgBIAEoBUgAiAEBEhYKCW1heF9ieXRlcxgCIAEoA0gBiAEBQgsKCV9jYXBhY2l0eUIMCgpfbWF4X2J5dGVzIm8KC1Jlc3RhcnRTcGVjEhkKDG1heF9hdHRlbXB0cxgBIAEoBUgAiAEBEh4KEWV4ZWN1dG9yX3Jlc3RhcnRzGAIgASgFSAGIAQFCDwoNX21heF9hdHRlbXB0c0IUChJfZXhlY3V0b3JfcmVzdGFydHMi1AEKDFRpbWVvdXRzU3BlYxIXCgpwZW5kaW5nX21zGAEgASgDSACIAQESFwoKc3RhcnR1cF9tcxgCIAEoA0gBiAEBEhUKCHN0YWxsX21zGAMgASgDSAKIAQESHAoPY2FuY2VsX2dyYWNlX21zGAQgASgDSAOIAQESEwoGcnVuX21zGAUgASgDSASIAQFCDQoLX3BlbmRpbmdfbXNCDQoLX3N0YXJ0dXBfbXNCCwoJX3N0YWxsX21zQhIKEF9jYW5jZWxfZ3JhY2VfbXNCCQoHX3J1bl9tcyLTBAoDSm9iEgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJEh4KBHNwZWMYAyABKAsyEC5nbm5kLnYxLkpvYlNwZWMSKAoOZWZmZWN0aXZlX3NwZWMYBCABKAsyEC5nbm5kLnYxLkpvYlNwZWMSIAoFc3RhdGUYBSABKA4yES5nbm5kLnYxLkpvYlN0YXRlEiAKBXBoYXNlGAYgASgOMhEuZ25uZC52MS5Kb2JQaGFzZRIiCgZpbnRlbnQYByABKA4yEi5nbm5kLnYxLkpvYkludGVudBIfCgZyZWFzb24YCCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAkgASgJEiYKCHByb2dyZXNzGAogASgLMhQuZ25uZC52MS5Kb2JQcm9ncmVzcxIiCghhdHRlbXB0cxgLIAMoCzIQLmdubmQudjEuQXR0ZW1wdBIkCgZlcG9jaHMYDCADKAsyFC5nbm5kLnYxLkVwb2NoUmVwb3J0EiIKBnJlc3VsdBgNIAEoCzISLmdubmQudjEuSm9iUmVzdWx0Ei8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YESABKAMSFgoOZGF0YXNldF9kaWdlc3QYEiABKAkiugIKC0pvYlByb2dyZXNzEg0KBWVwb2NoGAEgASgFEg4KBmVwb2NocxgCIAEoBRIZChFiYXRjaGVzX2NvbW1pdHRlZBgDIAEoAxIZChFiYXRjaGVzX3Blcl9lcG9jaBgEIAEoAxIPCgd2ZXJzaW9uGAUgASgDEgwKBGxvc3MYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhgKEHNlZWRzX3Blcl9zZWNvbmQYCCABKAESGAoQZWRnZXNfcGVyX3NlY29uZBgJIAEoARIUCgxyZW1haW5pbmdfbXMYCiABKAMSEwoLcXVldWVfZGVwdGgYCyABKAUSFgoOcXVldWVfY2FwYWNpdHkYDCABKAUSKgoJZXhlY3V0b3JzGA0gAygLMhcuZ25uZC52MS5FeGVjdXRvclN0YXR1cyKYAQoORXhlY3V0b3JTdGF0dXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSDAoEYnVzeRgEIAEoARIPCgdiYXRjaGVzGAUgASgDEg0KBXN0YWdlGAYgASgJEhYKDmNhY2hlX2hpdF9yYXRlGAcgASgBIvYCCgtFcG9jaFJlcG9ydBINCgVlcG9jaBgBIAEoBRIPCgdiYXRjaGVzGAIgASgDEg0KBXN0ZXBzGAMgASgDEg8KB3JldHJpZXMYBCABKAMSDAoEbG9zcxgFIAEoARIWCg50cmFpbl9hY2N1cmFjeRgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESFQoNdGVzdF9hY2N1cmFjeRgIIAEoARITCgtkdXJhdGlvbl9tcxgJIAEoAxIPCgd2ZXJzaW9uGAogASgDEhkKEXBhcmFtZXRlcnNfc2hhMjU2GAsgASgJEhUKDWxlZGdlcl9kaWdlc3QYDCABKAkSRAoRYmF0Y2hlc19ieV9kZXZpY2UYDSADKAsyKS5nbm5kLnYxLkVwb2NoUmVwb3J0LkJhdGNoZXNCeURldmljZUVudHJ5GjYKFEJhdGNoZXNCeURldmljZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEi7gEKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEi4KCnN0YXJ0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIjCgplbmRfcmVhc29uGAQgASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFleGVjdXRvcl9yZXN0YXJ0cxgGIAEoBRIkCgVleGl0cxgHIAMoCzIVLmdubmQudjEuRXhlY3V0b3JFeGl0IrkBCgxFeGVjdXRvckV4aXQSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSFgoJZXhpdF9jb2RlGAQgASgFSACIAQESDgoGc2lnbmFsGAUgASgJEh8KBnJlYXNvbhgGIAEoDjIPLmdubmQudjEuUmVhc29uEhAKCGxvZ190YWlsGAcgASgJQgwKCl9leGl0X2NvZGUitQEKCUpvYlJlc3VsdBIZChFwYXJhbWV0ZXJzX3NoYTI1NhgBIAEoCRIWCg5jaGVja3BvaW50X2RpchgCIAEoCRIaChJ0ZXN0X2FjY3VyYWN5X2xhc3QYAyABKAESGgoSdGVzdF9hY2N1cmFjeV9iZXN0GAQgASgBEhIKCmJlc3RfZXBvY2gYBSABKAUSGQoRYmVzdF92YWxfYWNjdXJhY3kYBiABKAESDgoGZXBvY2hzGAcgASgFIsYDCgdKb2JQbGFuEgsKA2pvYhgBIAEoCRIRCgllc3RpbWF0ZWQYAiABKAgSKwoJZXhlY3V0b3JzGAMgAygLMhguZ25uZC52MS5QbGFubmVkRXhlY3V0b3ISGAoQc2FtcGxlcl9iYXRjaF9ucxgEIAEoAxIYChB0cmFpbmVyX2JhdGNoX25zGAUgASgDEhgKEHN0YW5kYnlfYmF0Y2hfbnMYBiABKAMSCQoBaxgHIAEoARImCgdjaG9pY2VzGAggAygLMhUuZ25uZC52MS5Qb2xpY3lDaG9pY2USKAoGcG9saWN5GAkgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSJwoHc3RhbmRieRgKIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeRIdChV0aW1lX3NoYXJpbmdfYmF0Y2hfbnMYCyABKAMSEwoLZXhwbGFuYXRpb24YDCABKAkSFgoOcXVldWVfY2FwYWNpdHkYDSABKAUSEgoKc2xvdF9ieXRlcxgOIAEoAxIXCg9wYXJhbWV0ZXJfY291bnQYDyABKAMSIQoFY2FjaGUYECABKAsyEi5nbm5kLnYxLkNhY2hlUGxhbiKWAQoJQ2FjaGVQbGFuEiQKBnBvbGljeRgBIAEoDjIULmdubmQudjEuQ2FjaGVQb2xpY3kSFAoMdHJhaW5lcl9yb3dzGAIgASgDEhQKDHN0YW5kYnlfcm93cxgDIAEoAxIRCglyb3dfYnl0ZXMYBCABKAMSDwoHcmFua19tcxgFIAEoAxITCgtleHBsYW5hdGlvbhgGIAEoCSJGCg9QbGFubmVkRXhlY3V0b3ISIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCSJuCgxQb2xpY3lDaG9pY2USKAoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSEAoIc2FtcGxlcnMYAiABKAUSEAoIdHJhaW5lcnMYAyABKAUSEAoIYmF0Y2hfbnMYBCABKAMqswEKCU1vZGVsVHlwZRIaChZNT0RFTF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUTU9ERUxfVFlQRV9HUkFQSFNBR0UQARISCg5NT0RFTF9UWVBFX0dDThACEhIKDk1PREVMX1RZUEVfR0FUEAMSFAoQTU9ERUxfVFlQRV9HQVRWMhAEEhYKEk1PREVMX1RZUEVfUElOU0FHRRAFEhoKFk1PREVMX1RZUEVfVE9SQ0hTQ1JJUFQQBipsCgpBY3RpdmF0aW9uEhoKFkFDVElWQVRJT05fVU5TUEVDSUZJRUQQABITCg9BQ1RJVkFUSU9OX1JFTFUQARISCg5BQ1RJVkFUSU9OX0VMVRACEhkKFUFDVElWQVRJT05fTEVBS1lfUkVMVRADKnUKDU5vcm1hbGl6YXRpb24SHQoZTk9STUFMSVpBVElPTl9VTlNQRUNJRklFRBAAEhYKEk5PUk1BTElaQVRJT05fTk9ORRABEhQKEE5PUk1BTElaQVRJT05fTDIQAhIXChNOT1JNQUxJWkFUSU9OX0xBWUVSEAMq6AEKEVNhbXBsaW5nQWxnb3JpdGhtEiIKHlNBTVBMSU5HX0FMR09SSVRITV9VTlNQRUNJRklFRBAAEiMKH1NBTVBMSU5HX0FMR09SSVRITV9LSE9QX1VOSUZPUk0QARIkCiBTQU1QTElOR19BTEdPUklUSE1fS0hPUF9XRUlHSFRFRBACEiIKHlNBTVBMSU5HX0FMR09SSVRITV9SQU5ET01fV0FMSxADEhwKGFNBTVBMSU5HX0FMR09SSVRITV9MQUJPUhAEEiIKHlNBTVBMSU5HX0FMR09SSVRITV9LSE9QX1BMVUdJThAFKkwKCUV4cGFuc2lvbhIZChVFWFBBTlNJT05fVU5TUEVDSUZJRUQQABIRCg1FWFBBTlNJT05fQUxMEAESEQoNRVhQQU5TSU9OX05FVxACKsgBCgtDYWNoZVBvbGljeRIcChhDQUNIRV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVDQUNIRV9QT0xJQ1lfQ09NQklORUQQARIWChJDQUNIRV9QT0xJQ1lfUFJFU0MQAhIcChhDQUNIRV9QT0xJQ1lfUFJPQkFCSUxJVFkQAxIXChNDQUNIRV9QT0xJQ1lfREVHUkVFEAQSFwoTQ0FDSEVfUE9MSUNZX1JBTkRPTRAFEhgKFENBQ0hFX1BPTElDWV9PUFRJTUFMEAYqdgoQV2VpZ2h0RGVjYXlTY29wZRIiCh5XRUlHSFRfREVDQVlfU0NPUEVfVU5TUEVDSUZJRUQQABIaChZXRUlHSFRfREVDQVlfU0NPUEVfQUxMEAESIgoeV0VJR0hUX0RFQ0FZX1NDT1BFX0ZJUlNUX0xBWUVSEAIqegoNT3B0aW1pemVyVHlwZRIeChpPUFRJTUlaRVJfVFlQRV9VTlNQRUNJRklFRBAAEhcKE09QVElNSVpFUl9UWVBFX0FEQU0QARIYChRPUFRJTUlaRVJfVFlQRV9BREFNVxACEhYKEk9QVElNSVpFUl9UWVBFX1NHRBADKokBCg5MclNjaGVkdWxlVHlwZRIgChxMUl9TQ0hFRFVMRV9UWVBFX1VOU1BFQ0lGSUVEEAASHQoZTFJfU0NIRURVTEVfVFlQRV9DT05TVEFOVBABEhkKFUxSX1NDSEVEVUxFX1RZUEVfU1RFUBACEhsKF0xSX1NDSEVEVUxFX1RZUEVfQ09TSU5FEAMqWwoLRGV0ZXJtaW5pc20SGwoXREVURVJNSU5JU01fVU5TUEVDSUZJRUQQABIWChJERVRFUk1JTklTTV9TVFJJQ1QQARIXChNERVRFUk1JTklTTV9SRUxBWEVEEAIqowEKD1BsYWNlbWVudFBvbGljeRIgChxQTEFDRU1FTlRfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGQoVUExBQ0VNRU5UX1BPTElDWV9BVVRPEAESGgoWUExBQ0VNRU5UX1BPTElDWV9QQVBFUhACEhsKF1BMQUNFTUVOVF9QT0xJQ1lfTUlOTUFYEAMSGgoWUExBQ0VNRU5UX1BPTElDWV9GSVhFRBAEKnsKDVN0YW5kYnlQb2xpY3kSHgoaU1RBTkRCWV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIXChNTVEFOREJZX1BPTElDWV9BVVRPEAESFgoSU1RBTkRCWV9QT0xJQ1lfT0ZGEAISGQoVU1RBTkRCWV9QT0xJQ1lfQUxXQVlTEAMqzgEKCEpvYlN0YXRlEhkKFUpPQl9TVEFURV9VTlNQRUNJRklFRBAAEhUKEUpPQl9TVEFURV9QRU5ESU5HEAESFwoTSk9CX1NUQVRFX1BSRVBBUklORxACEhUKEUpPQl9TVEFURV9SVU5OSU5HEAMSGAoUSk9CX1NUQVRFX0NBTkNFTExJTkcQBBIXChNKT0JfU1RBVEVfU1VDQ0VFREVEEAUSFAoQSk9CX1NUQVRFX0ZBSUxFRBAGEhcKE0pPQl9TVEFURV9DQU5DRUxMRUQQBypSCglKb2JJbnRlbnQSGgoWSk9CX0lOVEVOVF9VTlNQRUNJRklFRBAAEhIKDkpPQl9JTlRFTlRfUlVOEAESFQoRSk9CX0lOVEVOVF9DQU5DRUwQAirDAQoISm9iUGhhc2USGQoVSk9CX1BIQVNFX1VOU1BFQ0lGSUVEEAASHQoZSk9CX1BIQVNFX0xPQURJTkdfREFUQVNFVBABEhkKFUpPQl9QSEFTRV9DQUxJQlJBVElORxACEhYKEkpPQl9QSEFTRV9TVEFSVElORxADEhYKEkpPQl9QSEFTRV9UUkFJTklORxAEEhgKFEpPQl9QSEFTRV9FVkFMVUFUSU5HEAUSGAoUSk9CX1BIQVNFX0ZJTkFMSVpJTkcQBip+CgxFeGVjdXRvclJvbGUSHQoZRVhFQ1VUT1JfUk9MRV9VTlNQRUNJRklFRBAAEhkKFUVYRUNVVE9SX1JPTEVfU0FNUExFUhABEhkKFUVYRUNVVE9SX1JPTEVfVFJBSU5FUhACEhkKFUVYRUNVVE9SX1JPTEVfU1RBTkRCWRADYgZwcm90bzM", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * What to train and how. Every scalar is optional: unset differs from 0; defaults appear in
@@ -116,7 +116,37 @@ export const JobSpecSchema: GenMessage<JobSpec> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job, 0);
 
 /**
- * The network.
+ * A model in a TorchScript file, for TORCHSCRIPT only; empty elsewhere.
+ *
+ * @generated from message gnnd.v1.ModelScriptSpec
+ */
+export type ModelScriptSpec = Message<"gnnd.v1.ModelScriptSpec"> & {
+  /**
+   * Absolute path of a file in the daemon's plugins_dir. Required.
+   *
+   * @generated from field: optional string path = 1;
+   */
+  path?: string | undefined;
+
+  /**
+   * SHA-256 of the file, 64 hexadecimal digits. Default: the file's when the job is created; every
+   * executor checks it.
+   *
+   * @generated from field: optional string sha256 = 2;
+   */
+  sha256?: string | undefined;
+};
+
+/**
+ * Describes the message gnnd.v1.ModelScriptSpec.
+ * Use `create(ModelScriptSpecSchema)` to create a new message.
+ */
+export const ModelScriptSpecSchema: GenMessage<ModelScriptSpec> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 1);
+
+/**
+ * The network. A TORCHSCRIPT module says everything but the number of layers itself: of the other
+ * fields none is set for it, and hidden_dim is 0.
  *
  * @generated from message gnnd.v1.ModelSpec
  */
@@ -192,6 +222,13 @@ export type ModelSpec = Message<"gnnd.v1.ModelSpec"> & {
    * @generated from field: optional double attention_dropout = 10;
    */
   attentionDropout?: number | undefined;
+
+  /**
+   * The user's model.
+   *
+   * @generated from field: gnnd.v1.ModelScriptSpec script = 11;
+   */
+  script?: ModelScriptSpec | undefined;
 };
 
 /**
@@ -199,7 +236,7 @@ export type ModelSpec = Message<"gnnd.v1.ModelSpec"> & {
  * Use `create(ModelSpecSchema)` to create a new message.
  */
 export const ModelSpecSchema: GenMessage<ModelSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 1);
+  messageDesc(file_gnnd_v1_job, 2);
 
 /**
  * Random walks with restart, for RANDOM_WALK only; 0 elsewhere.
@@ -241,7 +278,7 @@ export type WalkSpec = Message<"gnnd.v1.WalkSpec"> & {
  * Use `create(WalkSpecSchema)` to create a new message.
  */
 export const WalkSpecSchema: GenMessage<WalkSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 2);
+  messageDesc(file_gnnd_v1_job, 3);
 
 /**
  * For LABOR only; 0 elsewhere.
@@ -263,7 +300,50 @@ export type LaborSpec = Message<"gnnd.v1.LaborSpec"> & {
  * Use `create(LaborSpecSchema)` to create a new message.
  */
 export const LaborSpecSchema: GenMessage<LaborSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 3);
+  messageDesc(file_gnnd_v1_job, 4);
+
+/**
+ * A sampler in a shared object, for KHOP_PLUGIN only; empty elsewhere.
+ *
+ * @generated from message gnnd.v1.SamplerPluginSpec
+ */
+export type SamplerPluginSpec = Message<"gnnd.v1.SamplerPluginSpec"> & {
+  /**
+   * Absolute path of a file in the daemon's plugins_dir. Required.
+   *
+   * @generated from field: optional string path = 1;
+   */
+  path?: string | undefined;
+
+  /**
+   * Handed to the plug-in as it is, at most 4,096 bytes. Default empty.
+   *
+   * @generated from field: optional string options = 2;
+   */
+  options?: string | undefined;
+
+  /**
+   * Whether the plug-in gives every pick a weight, which models with means weigh by. Default false.
+   *
+   * @generated from field: optional bool weights = 3;
+   */
+  weights?: boolean | undefined;
+
+  /**
+   * SHA-256 of the file, 64 hexadecimal digits. Default: the file's when the job is created; every
+   * executor checks it.
+   *
+   * @generated from field: optional string sha256 = 4;
+   */
+  sha256?: string | undefined;
+};
+
+/**
+ * Describes the message gnnd.v1.SamplerPluginSpec.
+ * Use `create(SamplerPluginSpecSchema)` to create a new message.
+ */
+export const SamplerPluginSpecSchema: GenMessage<SamplerPluginSpec> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 5);
 
 /**
  * How neighbourhoods are drawn.
@@ -313,6 +393,13 @@ export type SamplingSpec = Message<"gnnd.v1.SamplingSpec"> & {
    * @generated from field: gnnd.v1.LaborSpec labor = 6;
    */
   labor?: LaborSpec | undefined;
+
+  /**
+   * The user's sampler.
+   *
+   * @generated from field: gnnd.v1.SamplerPluginSpec plugin = 7;
+   */
+  plugin?: SamplerPluginSpec | undefined;
 };
 
 /**
@@ -320,7 +407,7 @@ export type SamplingSpec = Message<"gnnd.v1.SamplingSpec"> & {
  * Use `create(SamplingSpecSchema)` to create a new message.
  */
 export const SamplingSpecSchema: GenMessage<SamplingSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 4);
+  messageDesc(file_gnnd_v1_job, 6);
 
 /**
  * What happens to features before training.
@@ -341,7 +428,7 @@ export type FeaturesSpec = Message<"gnnd.v1.FeaturesSpec"> & {
  * Use `create(FeaturesSpecSchema)` to create a new message.
  */
 export const FeaturesSpecSchema: GenMessage<FeaturesSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 5);
+  messageDesc(file_gnnd_v1_job, 7);
 
 /**
  * Which feature rows devices keep. Changes where rows are read from, never the trained model.
@@ -350,7 +437,7 @@ export const FeaturesSpecSchema: GenMessage<FeaturesSpec> = /*@__PURE__*/
  */
 export type CacheSpec = Message<"gnnd.v1.CacheSpec"> & {
   /**
-   * Default COMBINED.
+   * Default COMBINED; PRESC for KHOP_PLUGIN, which has no COMBINED and no PROBABILITY.
    *
    * @generated from field: gnnd.v1.CachePolicy policy = 1;
    */
@@ -384,7 +471,7 @@ export type CacheSpec = Message<"gnnd.v1.CacheSpec"> & {
  * Use `create(CacheSpecSchema)` to create a new message.
  */
 export const CacheSpecSchema: GenMessage<CacheSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 6);
+  messageDesc(file_gnnd_v1_job, 8);
 
 /**
  * The optimizer. The betas and epsilon are of ADAM and ADAMW.
@@ -461,7 +548,7 @@ export type OptimizerSpec = Message<"gnnd.v1.OptimizerSpec"> & {
  * Use `create(OptimizerSpecSchema)` to create a new message.
  */
 export const OptimizerSpecSchema: GenMessage<OptimizerSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 7);
+  messageDesc(file_gnnd_v1_job, 9);
 
 /**
  * The learning rate over the job.
@@ -504,7 +591,7 @@ export type LrScheduleSpec = Message<"gnnd.v1.LrScheduleSpec"> & {
  * Use `create(LrScheduleSpecSchema)` to create a new message.
  */
 export const LrScheduleSpecSchema: GenMessage<LrScheduleSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 8);
+  messageDesc(file_gnnd_v1_job, 10);
 
 /**
  * A job that ends once its validation accuracy has stopped rising. The learning rate's schedule
@@ -535,7 +622,7 @@ export type EarlyStopSpec = Message<"gnnd.v1.EarlyStopSpec"> & {
  * Use `create(EarlyStopSpecSchema)` to create a new message.
  */
 export const EarlyStopSpecSchema: GenMessage<EarlyStopSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 9);
+  messageDesc(file_gnnd_v1_job, 11);
 
 /**
  * Epochs, steps and optimizer.
@@ -620,7 +707,7 @@ export type TrainingSpec = Message<"gnnd.v1.TrainingSpec"> & {
  * Use `create(TrainingSpecSchema)` to create a new message.
  */
 export const TrainingSpecSchema: GenMessage<TrainingSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 10);
+  messageDesc(file_gnnd_v1_job, 12);
 
 /**
  * What the job asks for.
@@ -664,7 +751,7 @@ export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
  * Use `create(ResourcesSpecSchema)` to create a new message.
  */
 export const ResourcesSpecSchema: GenMessage<ResourcesSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 11);
+  messageDesc(file_gnnd_v1_job, 13);
 
 /**
  * Who samples and who trains.
@@ -699,7 +786,7 @@ export type PlacementSpec = Message<"gnnd.v1.PlacementSpec"> & {
  * Use `create(PlacementSpecSchema)` to create a new message.
  */
 export const PlacementSpecSchema: GenMessage<PlacementSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 12);
+  messageDesc(file_gnnd_v1_job, 14);
 
 /**
  * The queue between Samplers and Trainers.
@@ -728,7 +815,7 @@ export type QueueSpec = Message<"gnnd.v1.QueueSpec"> & {
  * Use `create(QueueSpecSchema)` to create a new message.
  */
 export const QueueSpecSchema: GenMessage<QueueSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 13);
+  messageDesc(file_gnnd_v1_job, 15);
 
 /**
  * What is survived.
@@ -756,7 +843,7 @@ export type RestartSpec = Message<"gnnd.v1.RestartSpec"> & {
  * Use `create(RestartSpecSchema)` to create a new message.
  */
 export const RestartSpecSchema: GenMessage<RestartSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 14);
+  messageDesc(file_gnnd_v1_job, 16);
 
 /**
  * Limits on waiting and running, in milliseconds, at most 2^31 - 1 (24.8 days) each.
@@ -805,7 +892,7 @@ export type TimeoutsSpec = Message<"gnnd.v1.TimeoutsSpec"> & {
  * Use `create(TimeoutsSpecSchema)` to create a new message.
  */
 export const TimeoutsSpecSchema: GenMessage<TimeoutsSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 15);
+  messageDesc(file_gnnd_v1_job, 17);
 
 /**
  * A job: spec, state, progress.
@@ -945,7 +1032,7 @@ export type Job = Message<"gnnd.v1.Job"> & {
  * Use `create(JobSchema)` to create a new message.
  */
 export const JobSchema: GenMessage<Job> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 16);
+  messageDesc(file_gnnd_v1_job, 18);
 
 /**
  * Where a running job is. Coalesced; has no revision of its own.
@@ -1050,7 +1137,7 @@ export type JobProgress = Message<"gnnd.v1.JobProgress"> & {
  * Use `create(JobProgressSchema)` to create a new message.
  */
 export const JobProgressSchema: GenMessage<JobProgress> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 17);
+  messageDesc(file_gnnd_v1_job, 19);
 
 /**
  * One executor, now.
@@ -1113,7 +1200,7 @@ export type ExecutorStatus = Message<"gnnd.v1.ExecutorStatus"> & {
  * Use `create(ExecutorStatusSchema)` to create a new message.
  */
 export const ExecutorStatusSchema: GenMessage<ExecutorStatus> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 18);
+  messageDesc(file_gnnd_v1_job, 20);
 
 /**
  * One epoch, as recorded in the store when it ended.
@@ -1218,7 +1305,7 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
  * Use `create(EpochReportSchema)` to create a new message.
  */
 export const EpochReportSchema: GenMessage<EpochReport> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 19);
+  messageDesc(file_gnnd_v1_job, 21);
 
 /**
  * One try at running the job.
@@ -1281,7 +1368,7 @@ export type Attempt = Message<"gnnd.v1.Attempt"> & {
  * Use `create(AttemptSchema)` to create a new message.
  */
 export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 20);
+  messageDesc(file_gnnd_v1_job, 22);
 
 /**
  * How an executor ended.
@@ -1344,7 +1431,7 @@ export type ExecutorExit = Message<"gnnd.v1.ExecutorExit"> & {
  * Use `create(ExecutorExitSchema)` to create a new message.
  */
 export const ExecutorExitSchema: GenMessage<ExecutorExit> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 21);
+  messageDesc(file_gnnd_v1_job, 23);
 
 /**
  * What a SUCCEEDED job leaves.
@@ -1407,7 +1494,7 @@ export type JobResult = Message<"gnnd.v1.JobResult"> & {
  * Use `create(JobResultSchema)` to create a new message.
  */
 export const JobResultSchema: GenMessage<JobResult> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 22);
+  messageDesc(file_gnnd_v1_job, 24);
 
 /**
  * How devices are split, and why.
@@ -1533,7 +1620,7 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
  * Use `create(JobPlanSchema)` to create a new message.
  */
 export const JobPlanSchema: GenMessage<JobPlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 23);
+  messageDesc(file_gnnd_v1_job, 25);
 
 /**
  * Which feature rows are kept, and why.
@@ -1589,7 +1676,7 @@ export type CachePlan = Message<"gnnd.v1.CachePlan"> & {
  * Use `create(CachePlanSchema)` to create a new message.
  */
 export const CachePlanSchema: GenMessage<CachePlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 24);
+  messageDesc(file_gnnd_v1_job, 26);
 
 /**
  * One executor of a plan.
@@ -1617,7 +1704,7 @@ export type PlannedExecutor = Message<"gnnd.v1.PlannedExecutor"> & {
  * Use `create(PlannedExecutorSchema)` to create a new message.
  */
 export const PlannedExecutorSchema: GenMessage<PlannedExecutor> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 25);
+  messageDesc(file_gnnd_v1_job, 27);
 
 /**
  * What one policy would choose.
@@ -1659,7 +1746,7 @@ export type PolicyChoice = Message<"gnnd.v1.PolicyChoice"> & {
  * Use `create(PolicyChoiceSchema)` to create a new message.
  */
 export const PolicyChoiceSchema: GenMessage<PolicyChoice> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 26);
+  messageDesc(file_gnnd_v1_job, 28);
 
 /**
  * Kinds of graph neural networks.
@@ -1708,6 +1795,13 @@ export enum ModelType {
    * @generated from enum value: MODEL_TYPE_PINSAGE = 5;
    */
   PINSAGE = 5,
+
+  /**
+   * A TorchScript module of the user's (docs/plugins.md).
+   *
+   * @generated from enum value: MODEL_TYPE_TORCHSCRIPT = 6;
+   */
+  TORCHSCRIPT = 6,
 }
 
 /**
@@ -1838,6 +1932,13 @@ export enum SamplingAlgorithm {
    * @generated from enum value: SAMPLING_ALGORITHM_LABOR = 4;
    */
   LABOR = 4,
+
+  /**
+   * What a shared object of the user's draws (docs/plugins.md).
+   *
+   * @generated from enum value: SAMPLING_ALGORITHM_KHOP_PLUGIN = 5;
+   */
+  KHOP_PLUGIN = 5,
 }
 
 /**

@@ -1,0 +1,49 @@
+#include "core/base/checked_file.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <span>
+
+#include "core/base/sha256.h"
+
+namespace gnnd {
+namespace {
+
+std::string HexOf(const Sha256Digest& digest) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string hex;
+  for (const uint8_t byte : digest) {
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
+}
+
+}  // namespace
+
+Result<std::string> ReadFrozenFile(const std::string& path, const std::string& sha256) {
+  const auto failed = [&path](const std::string& why) {
+    return Status(Code::kPluginFailed, path + ": " + why);
+  };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"),
+                                                             std::fclose);
+  if (file == nullptr) return failed(std::string("cannot be opened: ") + std::strerror(errno));
+  std::string bytes;
+  std::array<char, 65536> chunk;
+  for (size_t got = chunk.size(); got == chunk.size();) {
+    got = std::fread(chunk.data(), 1, chunk.size(), file.get());
+    bytes.append(chunk.data(), got);
+  }
+  if (std::ferror(file.get()) != 0) return failed("cannot be read");
+  const std::string found =
+      HexOf(Sha256().Add(std::as_bytes(std::span(bytes.data(), bytes.size()))).Finish());
+  if (found != sha256) {
+    return failed("its SHA-256 is " + found + "; the job was created with " + sha256);
+  }
+  return bytes;
+}
+
+}  // namespace gnnd

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/memfd.h"
+#include "core/base/status.h"
+#include "core/dataset/topology_view.h"
+#include "core/sample/draw.h"
+#include "include/gnnd/sampler_plugin.h"
+
+// The other side of include/gnnd/sampler_plugin.h: a user's sampler, loaded and watched. It is only
+// ever loaded by executors; the daemon reads its bytes and nothing more.
+
+namespace gnnd {
+
+// Which plug-in, as the job's spec says.
+struct PluginSource {
+  std::string path;
+  std::string sha256;   // lower-case hex
+  std::string options;  // handed to create
+};
+
+// An array that ends at memory which nobody may touch: whoever writes past it ends the process
+// there and then, before anything of ours is overwritten.
+template <typename T>
+class GuardedArray {
+ public:
+  // `count` elements, a multiple of a page.
+  explicit GuardedArray(uint64_t count);
+  GuardedArray(const GuardedArray&) = delete;
+  GuardedArray& operator=(const GuardedArray&) = delete;
+  ~GuardedArray();
+
+  T* data() const { return data_; }
+
+ private:
+  T* data_;
+  uint64_t bytes_;
+};
+
+// One Sampler's. Not thread-safe.
+class SamplerPlugin {
+ public:
+  // Picks of a row; valid until the next Pick.
+  struct Picks {
+    std::span<const uint64_t> positions;
+    const float* weights = nullptr;  // one a pick, or null
+  };
+
+  // Loads the file and creates its state for this graph (borrowed). kPluginFailed, naming the file:
+  // not the frozen bytes, no shared object, no such symbol, another ABI version, create refused.
+  static Result<std::shared_ptr<SamplerPlugin>> Load(const PluginSource& source,
+                                                     const TopologyView& topology,
+                                                     const std::vector<int32_t>& fanouts,
+                                                     bool weighted);
+  SamplerPlugin(const SamplerPlugin&) = delete;
+  SamplerPlugin& operator=(const SamplerPlugin&) = delete;
+  ~SamplerPlugin();
+
+  // Asks for a row of degree >= 1. kPluginFailed, naming file, node and hop, when the answer is
+  // against the rules of the interface.
+  Status Pick(const DrawStream& stream, uint32_t node, uint32_t hop, uint32_t fanout, Picks* picks);
+
+ private:
+  SamplerPlugin(std::string path, const TopologyView& topology, bool weighted);
+
+  Status Open(const std::string& bytes);
+  Status Create(const std::vector<int32_t>& fanouts, const std::string& options);
+  Status Failed(const std::string& why) const;
+  Status CheckPicks(const gnnd_sampler_row& row, int64_t count) const;
+
+  std::string path_;
+  TopologyView topology_;
+  bool weighted_;
+  std::vector<int32_t> fanouts_;
+  std::string options_;
+  const gnnd_sampler_plugin* functions_ = nullptr;
+  void* state_ = nullptr;
+  bool created_ = false;
+  GuardedArray<uint64_t> positions_;
+  GuardedArray<float> weights_;
+};
+
+}  // namespace gnnd

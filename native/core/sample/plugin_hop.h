@@ -1,0 +1,93 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/base/prefetch.h"
+#include "core/sample/expand.h"
+#include "core/sample/plugin.h"
+
+namespace gnnd {
+
+// Expands one hop with a finite fanout by a plug-in. What a row draws is the plug-in's; the stages
+// around it are those of SampledHop, with one more ahead:
+//
+//   group g + 2   prefetch the rows' bounds
+//   group g + 1   read bounds, prefetch the start of the rows
+//   group g       ask for positions, prefetch the drawn neighbours
+//   group g - 1   read neighbours, prefetch their table entries
+//   group g - 2   look up or insert, write local ids
+template <typename Table>
+class PluginHop : private HopRing<Table> {
+ public:
+  PluginHop(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
+            SamplerPlugin* plugin, uint32_t hop, uint32_t fanout, HopTask* task)
+      : Ring(topology, table, buffers, ExpandBuffers::RowsPerGroup(fanout), task),
+        plugin_(plugin),
+        hop_(hop),
+        fanout_(fanout) {}
+
+  // The first failure of the plug-in ends the hop; the task is then of no use.
+  Status Run() {
+    this->PrefetchRows(0);
+    this->PrefetchRows(1);
+    PrefetchNeighbours(0);
+    for (uint32_t g = 0; g < this->num_groups_ + 2; ++g) {
+      this->PrefetchRows(g + 2);
+      PrefetchNeighbours(g + 1);
+      if (g >= 2) this->Insert(this->SlotOf(g - 2));
+      if (g >= 1 && g <= this->num_groups_) this->Read(&this->SlotOf(g - 1));
+      if (g < this->num_groups_) GNND_TRY(Draw(g));
+    }
+    return Status::Ok();
+  }
+
+ private:
+  using Ring = HopRing<Table>;
+  using Slot = ExpandBuffers::Slot;
+
+  GNND_PREFETCHES void PrefetchNeighbours(uint32_t group) const {
+    const uint32_t end = this->FirstRow(group + 1);
+    for (uint32_t row = this->FirstRow(group); row < end; ++row) {
+      __builtin_prefetch(this->graph_indices_ + this->graph_indptr_[this->task_->nodes[row]]);
+    }
+  }
+
+  Status Draw(uint32_t group) {
+    Slot& slot = this->SlotOf(group);
+    slot.size = 0;
+    const uint32_t end = this->FirstRow(group + 1);
+    for (uint32_t row = this->FirstRow(group); row < end; ++row) {
+      const uint32_t node = this->task_->nodes[row];
+      if (this->graph_indptr_[node] != this->graph_indptr_[node + 1]) {
+        GNND_TRY(DrawRow(node, &slot));
+      }
+      this->FinishRow(row, slot);
+    }
+    this->drawn_ += slot.size;
+    return Status::Ok();
+  }
+
+  Status DrawRow(uint32_t node, Slot* slot) {
+    SamplerPlugin::Picks picks;
+    GNND_TRY(plugin_->Pick(this->task_->stream, node, hop_, fanout_, &picks));
+    const uint64_t start = this->graph_indptr_[node];
+    uint64_t* edge_at = slot->edge_at.data() + slot->size;
+    for (size_t k = 0; k < picks.positions.size(); ++k) {
+      edge_at[k] = start + picks.positions[k];
+      __builtin_prefetch(this->graph_indices_ + edge_at[k]);
+    }
+    if (picks.weights != nullptr) {
+      std::copy_n(picks.weights, picks.positions.size(),
+                  this->task_->weight + this->drawn_ + slot->size);
+    }
+    slot->size += static_cast<uint32_t>(picks.positions.size());
+    return Status::Ok();
+  }
+
+  SamplerPlugin* plugin_;
+  uint32_t hop_;
+  uint32_t fanout_;
+};
+
+}  // namespace gnnd

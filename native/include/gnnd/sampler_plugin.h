@@ -1,0 +1,145 @@
+/* gnnd: the interface of samplers in shared objects (docs/plugins.md is the tutorial). C11 and C++.
+ *
+ * A sampler plug-in decides one thing: which neighbours a row draws. A row is one node's list of
+ * in-neighbours; a hop draws a row for every node that it expands. Seeds, hops, deduplication,
+ * renumbering, records, the queue and recovery stay gnnd's.
+ *
+ * The shared object exports one function:
+ *
+ *   GNND_PLUGIN_EXPORT const gnnd_sampler_plugin* gnnd_sampler_plugin_get(void);
+ *
+ * Duties. What a row draws is a function of its gnnd_sampler_row and of the gnnd_sampler_config
+ * alone: no clock, no file, no counter, no random numbers but those below. Then a batch is the same
+ * in every process, and again after a crash, and so is the model. All calls come from one thread of
+ * one process per Sampler; several processes load the object at the same time. No C++ exception may
+ * leave a function.
+ *
+ * The file must stand alone: it is loaded from a copy in memory whose SHA-256 was checked, so it
+ * has no folder of its own to find other libraries in. It runs with the rights of the daemon's
+ * user.
+ */
+#ifndef GNND_SAMPLER_PLUGIN_H
+#define GNND_SAMPLER_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Changes when a struct or a rule of this file changes; equality is asked for. */
+#define GNND_SAMPLER_ABI_VERSION 1u
+
+#define GNND_PLUGIN_EXPORT __attribute__((visibility("default")))
+
+/* Keyed random numbers: Philox 4x32-10 (Salmon et al., SC'11) at a counter that holds the batch and
+ * the hop. Stateless: the same arguments give the same words. */
+typedef struct gnnd_random {
+  uint32_t key[2];
+  uint32_t counter[4]; /* of node 0, block 0 */
+} gnnd_random;
+
+/* Given once, to create. Pointers stay valid until destroy. */
+typedef struct gnnd_sampler_config {
+  uint32_t abi_version; /* of the caller */
+  uint32_t num_hops;
+  const int32_t* fanouts; /* [num_hops], hop 0 is at the seeds; -1: the hop takes whole rows and
+                             asks nobody */
+  uint32_t num_nodes;
+  uint32_t weighted; /* 1: sampling.plugin.weights is true, pick gives every pick a weight */
+  uint64_t num_edges;
+  const uint64_t* indptr;   /* [num_nodes + 1]: where rows start and end in indices */
+  const uint32_t* indices;  /* [num_edges]: in-neighbours; rows in the order of the dataset */
+  const float* edge_weight; /* [num_edges], or NULL where the dataset has no edge weights */
+  const char* options;      /* sampling.plugin.options, "" when not set */
+} gnnd_sampler_config;
+
+/* One row that is to be drawn. */
+typedef struct gnnd_sampler_row {
+  uint32_t node;
+  uint32_t hop;
+  uint32_t fanout; /* 1 to 4096: most picks */
+  uint32_t reserved;
+  uint64_t degree;            /* at least 1: empty rows stay empty and ask nobody */
+  const uint32_t* neighbours; /* [degree] */
+  const float* edge_weight;   /* [degree], or NULL */
+  gnnd_random random;         /* of the batch and hop */
+} gnnd_sampler_row;
+
+/* What gnnd_sampler_plugin_get answers; lives as long as the process. */
+typedef struct gnnd_sampler_plugin {
+  uint32_t abi_version; /* GNND_SAMPLER_ABI_VERSION */
+  uint32_t reserved;    /* 0 */
+
+  /* Makes what pick works with. 0 is success; else `error` (error_bytes large) takes a sentence
+   * that ends the job. NULL: there is no state, and no options are taken. */
+  int (*create)(const gnnd_sampler_config* config, void** state, char* error, size_t error_bytes);
+
+  /* Writes the positions that the row draws, each below row->degree, at most row->fanout of them,
+   * in the order in which they shall stand; a position may repeat. `weights` is NULL unless
+   * sampling.plugin.weights is true; then every pick has one, finite and at least 0: models take
+   * weighted means. Returns how many were drawn, 0 for an empty row; a negative number ends the
+   * job. Anything against these rules ends the job, too. */
+  int64_t (*pick)(const void* state, const gnnd_sampler_row* row, uint64_t* positions,
+                  float* weights);
+
+  /* Frees the state. May be NULL. */
+  void (*destroy)(void* state);
+} gnnd_sampler_plugin;
+
+/* The one symbol that is looked up. */
+#define GNND_SAMPLER_PLUGIN_SYMBOL "gnnd_sampler_plugin_get"
+typedef const gnnd_sampler_plugin* (*gnnd_sampler_plugin_get_fn)(void);
+
+/* Four words for a node: of the row's own, or of a neighbour where rows shall agree on something.
+ * `block` is below 2^28. */
+static inline void gnnd_random_block(const gnnd_random* random, uint32_t node, uint32_t block,
+                                     uint32_t words[4]) {
+  uint32_t c0 = node;
+  uint32_t c1 = random->counter[1] | (block & 0xFFFFu) | (block >> 16) << 20;
+  uint32_t c2 = random->counter[2];
+  uint32_t c3 = random->counter[3];
+  uint32_t k0 = random->key[0];
+  uint32_t k1 = random->key[1];
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = (uint64_t)0xD2511F53u * c0;
+    const uint64_t p1 = (uint64_t)0xCD9E8D57u * c2;
+    const uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+    const uint32_t n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+    c1 = (uint32_t)p1;
+    c3 = (uint32_t)p0;
+    c0 = n0;
+    c2 = n2;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  words[0] = c0;
+  words[1] = c1;
+  words[2] = c2;
+  words[3] = c3;
+}
+
+/* 32 random bits: draw `draw` of the row, below 2^30. */
+static inline uint32_t gnnd_random_word(const gnnd_sampler_row* row, uint32_t draw) {
+  uint32_t words[4];
+  gnnd_random_block(&row->random, row->node, draw / 4, words);
+  return words[draw % 4];
+}
+
+/* Uniform in [0, bound), from one word; bias below bound / 2^32. */
+static inline uint32_t gnnd_random_below(const gnnd_sampler_row* row, uint32_t draw,
+                                         uint32_t bound) {
+  return (uint32_t)(((uint64_t)gnnd_random_word(row, draw) * bound) >> 32);
+}
+
+/* Uniform in [0, 1), 24 bits, exact in float. */
+static inline float gnnd_random_unit(const gnnd_sampler_row* row, uint32_t draw) {
+  return (float)(gnnd_random_word(row, draw) >> 8) * (1.0f / 16777216.0f);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

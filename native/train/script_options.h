@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gnnd {
+
+// Which user's model (script_model.h), and what it must fit.
+struct ScriptOptions {
+  std::string path;
+  std::string sha256;  // lower-case hex
+  uint32_t num_layers = 0;
+  uint32_t in_dim = 0;
+  uint32_t out_dim = 0;
+  bool weighted = false;  // records of the job carry edge weights
+};
+
+}  // namespace gnnd

@@ -1,0 +1,50 @@
+import { createHash } from 'node:crypto';
+import { closeSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import { isAbsolute, relative, sep } from 'node:path';
+import { messageOf } from '../base/errors.ts';
+import type { PluginLookup } from '../spec/resolve-plugin.ts';
+
+/**
+ * Files of users that executors load and run. The daemon reads their bytes, never more: code of a
+ * user's runs in executors only.
+ */
+
+/** The daemon reads a file whole while it creates a job. */
+const fileBytesMax = 2 ** 28;
+const chunkBytes = 2 ** 20;
+
+/** Allows regular files in `folder`, also by links from elsewhere; none where it is empty. */
+export function pluginFilesIn(folder: string): PluginLookup {
+  return (path) => {
+    if (folder === '') return { problem: "this daemon's plugins_dir is not set: it loads none" };
+    if (!isAbsolute(path) || path.includes('\0')) return { problem: 'expected an absolute path' };
+    try {
+      const real = realpathSync(path);
+      const inside = relative(realpathSync(folder), real);
+      if (inside === '' || inside === '..' || inside.startsWith(`..${sep}`)) {
+        return { problem: `is not in ${folder}, the daemon's plugins_dir` };
+      }
+      const { size } = statSync(real);
+      if (!statSync(real).isFile()) return { problem: 'is not a regular file' };
+      if (size > fileBytesMax) return { problem: `${size} bytes, at most ${fileBytesMax}` };
+      return { sha256: sha256Of(real) };
+    } catch (error) {
+      return { problem: messageOf(error) };
+    }
+  };
+}
+
+function sha256Of(path: string): string {
+  const hash = createHash('sha256');
+  const chunk = Buffer.alloc(chunkBytes);
+  const fd = openSync(path, 'r');
+  try {
+    for (let got = -1; got !== 0; ) {
+      got = readSync(fd, chunk);
+      hash.update(chunk.subarray(0, got));
+    }
+  } finally {
+    closeSync(fd);
+  }
+  return hash.digest('hex');
+}

@@ -1,0 +1,51 @@
+import { join } from 'node:path';
+import type { CoreAddon } from '../native/contract.ts';
+import type { AttemptInput } from './attempt-types.ts';
+import type { JobLayout } from './job-layout.ts';
+import { runTask } from './task.ts';
+
+/**
+ * What only a user's model itself knows: its tensors, and whether it keeps its contract. Asked in a
+ * child process, because that runs code of the user's.
+ */
+export class ModelProbe {
+  readonly #abort = new AbortController();
+  #asking: Promise<unknown> = Promise.resolve();
+
+  /** `layout` with the model's tensors; as it is for a model of ours. Rejects with a TaskError. */
+  async complete(
+    layout: JobLayout,
+    { input, native, topologyFd }: ProbeContext,
+  ): Promise<JobLayout> {
+    if (layout.model.type !== 'TORCHSCRIPT') return layout;
+    const { algorithm, plugin } = layout.sampling;
+    const weighted = algorithm === 'RANDOM_WALK' || algorithm === 'LABOR' || plugin.weights;
+    const asking = runTask(
+      { role: 'PROBE', options: { model: layout.model, weighted } },
+      {
+        cores: input.devices[0]?.cores ?? [],
+        topologyFd,
+        threads: 1,
+        logPath: join(input.logFolder, 'probe.log'),
+        instructionSet: native.hostInstructionSet(),
+        signal: this.#abort.signal,
+      },
+    );
+    this.#asking = asking.catch(() => {});
+    const answer = await asking;
+    if (answer.role === 'PROBE') return { ...layout, manifest: answer.value };
+    throw new Error(`a probe was answered with ${answer.role}`);
+  }
+
+  /** Resolves when no process of ours is left. */
+  async stop(): Promise<void> {
+    this.#abort.abort();
+    await this.#asking;
+  }
+}
+
+interface ProbeContext {
+  readonly input: AttemptInput;
+  readonly native: CoreAddon;
+  readonly topologyFd: number;
+}

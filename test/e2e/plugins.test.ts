@@ -1,0 +1,187 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  CachePolicy,
+  type Job,
+  JobState,
+  ModelType,
+  PlacementPolicy,
+  SamplingAlgorithm,
+} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
+import { expectSameModels, type SpecInit } from '../support/crews.ts';
+import { repository, TestDaemon } from '../support/daemon.ts';
+import { refusalOf } from '../support/refusal.ts';
+
+/** Code of users: the sampler of docs/plugins.md, and those that break their contract. */
+
+const folder = mkdtempSync(join(tmpdir(), 'gnnd-plugins-'));
+const pluginsDir = join(folder, 'plugins');
+let daemon: TestDaemon;
+
+/** Compiles as docs/plugins.md says. */
+function compile(source: string, name: string): string {
+  const path = join(pluginsDir, name);
+  const include = join(repository, 'native', 'include');
+  execFileSync('cc', ['-std=c11', '-O2', '-shared', '-fPIC', '-I', include, source, '-o', path]);
+  return path;
+}
+
+beforeAll(async () => {
+  mkdirSync(pluginsDir);
+  const tutorial = readFileSync(join(repository, 'docs', 'plugins.md'), 'utf8');
+  writeFileSync(join(folder, 'few_hubs.c'), /```c\n(.*?)```/s.exec(tutorial)?.[1] ?? '');
+  compile(join(folder, 'few_hubs.c'), 'few_hubs.so');
+  for (const name of ['broken', 'wrong_abi', 'no_symbol']) {
+    compile(join(repository, 'native', 'test', 'plugins', `${name}.c`), `${name}.so`);
+  }
+  daemon = await TestDaemon.start({ cpuDevices: 4, env: { GNND_PLUGINS_DIR: pluginsDir } });
+  await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+});
+
+afterAll(async () => {
+  await daemon.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+type Plugin = NonNullable<NonNullable<SpecInit['sampling']>['plugin']>;
+
+function spec(file: string, plugin: Omit<Plugin, '$typeName'> = {}): SpecInit {
+  return {
+    dataset: 'cora',
+    model: { type: ModelType.GRAPHSAGE, layers: 2, hiddenDim: 16 },
+    sampling: {
+      algorithm: SamplingAlgorithm.KHOP_PLUGIN,
+      fanouts: [10, 5],
+      plugin: { path: join(pluginsDir, file), ...plugin },
+    },
+    training: {
+      // Enough to be caught in the middle.
+      epochs: 12,
+      batchSize: 10,
+      staleness: 2,
+      randomSeed: 5n,
+      threadsPerTrainer: 1,
+      optimizer: { learningRate: 0.01 },
+    },
+    timeouts: { stallMs: 10_000n },
+    restart: { maxAttempts: 2, executorRestarts: 1 },
+  };
+}
+
+/** How a job that cannot succeed ends. */
+function failureOf(id: string): Promise<Job> {
+  return daemon.until(id, ({ state }) => state === JobState.FAILED);
+}
+
+test('a sampler of the user learns, the same with every crew', async () => {
+  const hubs = { options: 'cap=4', weights: true };
+  const job = await expectSameModels(daemon, 'hubs', {
+    ...spec('few_hubs.so', hubs),
+    restart: { executorRestarts: 10 },
+  });
+  // The largest of the seven classes has 30 % of the nodes.
+  expect(job.result?.testAccuracyBest).toBeGreaterThan(0.5);
+  expect(job.effectiveSpec?.sampling?.plugin).toMatchObject({
+    ...hubs,
+    sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+  });
+
+  // Its options decide bits.
+  await daemon.createJob('hubs-other', spec('few_hubs.so', { options: 'cap=5', weights: true }));
+  const other = await daemon.succeeded('hubs-other');
+  expect(other.result?.parametersSha256).not.toBe(job.result?.parametersSha256);
+});
+
+test('nodes are ranked for a cache by what the plug-in draws, which changes no bit', async () => {
+  const plain = spec('few_hubs.so', { options: 'cap=4' });
+  await daemon.createJob('plain', plain);
+  await daemon.createJob('cached', { ...plain, cache: { ratio: 0.2 } });
+  const [without, cached] = [await daemon.succeeded('plain'), await daemon.succeeded('cached')];
+  expect(cached.effectiveSpec?.cache?.policy).toBe(CachePolicy.PRESC);
+  expect(cached.result?.parametersSha256).toBe(without.result?.parametersSha256);
+});
+
+describe('a plug-in that breaks its contract ends the job with a sentence', () => {
+  test.each([
+    ['no_symbol', '', /no_symbol\.so: exports no function gnnd_sampler_plugin_get/],
+    ['wrong_abi', '', /wrong_abi\.so: was built for version 2/],
+    ['broken', 'refuse', /broken\.so: create refused: no graph of 2708 nodes, please/],
+    ['broken', 'position', /broken\.so: node \d+ at hop 0: position \d+ in a row of \d+/],
+    ['broken', 'many', /broken\.so: node \d+ at hop 0: 11 picks, the fanout is 10/],
+  ])('%s %s', async (name, options, message) => {
+    const id = `${name.replace('_', '-')}-${options || 'none'}`;
+    await daemon.createJob(id, spec(`${name}.so`, { options }));
+    const job = await failureOf(id);
+    expect(job.reason).toBe(Reason.PLUGIN_FAILED);
+    expect(job.message).toMatch(message);
+    expect(job.attempts).toHaveLength(1);
+  });
+
+  test('also where nodes are ranked before anything is trained', async () => {
+    const wrong = { ...spec('broken.so', { options: 'negative' }), cache: { ratio: 0.2 } };
+    await daemon.createJob('broken-rank', wrong);
+    const job = await failureOf('broken-rank');
+    expect(job.reason).toBe(Reason.PLUGIN_FAILED);
+    expect(job.message).toMatch(/pick returned -7/);
+  });
+});
+
+test('a plug-in that crashes ends executors, then the job, never the daemon', async () => {
+  await daemon.createJob('crash', spec('broken.so', { options: 'crash' }));
+  const job = await failureOf('crash');
+  expect([Reason.RESTART_BUDGET_EXHAUSTED, Reason.STARTUP_BUDGET_EXHAUSTED]).toContain(job.reason);
+  expect(job.message).toContain('SIGABRT');
+  expect(daemon.process.exitCode).toBe(null);
+});
+
+test('a file that changed after the job was created is not loaded', async () => {
+  copyFileSync(join(pluginsDir, 'few_hubs.so'), join(pluginsDir, 'changing.so'));
+  const all = { resources: { devices: 4 }, placement: { policy: PlacementPolicy.AUTO } };
+  const long = spec('few_hubs.so', { options: 'cap=4' });
+  await daemon.createJob('holds', {
+    ...long,
+    ...all,
+    training: { ...long.training, epochs: 10_000 },
+  });
+  await daemon.createJob('waits', { ...spec('changing.so', { options: 'cap=4' }), ...all });
+  copyFileSync(join(pluginsDir, 'broken.so'), join(pluginsDir, 'changing.so'));
+  await daemon.call(JobService.method.cancelJob, { name: 'jobs/holds' });
+  const job = await failureOf('waits');
+  expect(job.reason).toBe(Reason.PLUGIN_FAILED);
+  expect(job.message).toMatch(
+    /changing\.so: its SHA-256 is [0-9a-f]{64}; the job was created with/,
+  );
+});
+
+describe('a plug-in that may not be loaded is refused with its field', () => {
+  const path = 'spec.sampling.plugin.path';
+  test.each([
+    ['elsewhere', '../few_hubs.c', path, /is not in/],
+    ['that is not there', 'none.so', path, /ENOENT/],
+    ['that is a folder', '.', path, /is not in/],
+  ])('one %s', async (_, file, field, problem) => {
+    const { code, fields } = await refusalOf(daemon.createJob('wrong', spec(file)));
+    expect(code).toBe(status.INVALID_ARGUMENT);
+    expect(fields[field]).toMatch(problem);
+  });
+
+  test('another one than was meant', async () => {
+    const wrong = spec('few_hubs.so', { sha256: '0'.repeat(64) });
+    const { fields } = await refusalOf(daemon.createJob('wrong', wrong));
+    expect(fields['spec.sampling.plugin.sha256']).toMatch(/the file has [0-9a-f]{64}/);
+  });
+});
+
+test('a daemon without plugins_dir loads none', async () => {
+  const other = await TestDaemon.start();
+  await other.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+  const { fields } = await refusalOf(other.createJob('any', spec('few_hubs.so')));
+  expect(fields['spec.sampling.plugin.path']).toMatch(/plugins_dir is not set/);
+  await other.stop();
+});

@@ -1,0 +1,133 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  type Job,
+  JobState,
+  ModelType,
+  SamplingAlgorithm,
+} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
+import { expectSameModels, type SpecInit } from '../support/crews.ts';
+import { repository, TestDaemon } from '../support/daemon.ts';
+import { findPython, pythonScripts, runPython } from '../support/python.ts';
+import { refusalOf } from '../support/refusal.ts';
+
+/** Models of users: the one of docs/plugins.md, and those that break their contract. */
+
+const python = await findPython('torch');
+if (python === null) console.warn('SKIPPED models of users: no Python has torch');
+
+const folder = mkdtempSync(join(tmpdir(), 'gnnd-scripts-'));
+const pluginsDir = join(folder, 'plugins');
+const module = join(folder, 'sage.py');
+// Cora's columns and classes.
+const sizes = ['1433', '16', '7', '2'];
+let daemon: TestDaemon;
+
+async function save(source: string, file: string, args: readonly string[]): Promise<void> {
+  await runPython(python ?? '', [source, ...args, join(pluginsDir, file)]);
+}
+
+/** The tutorial's model with another line in it. */
+async function saveChanged(file: string, line: string, instead: string): Promise<void> {
+  const source = join(folder, `${file}.py`);
+  const text = readFileSync(module, 'utf8');
+  if (!text.includes(line)) throw new Error(`the tutorial has no line ${line}`);
+  writeFileSync(source, text.replace(line, instead));
+  await save(source, file, sizes);
+}
+
+function spec(file: string, sampling: SpecInit['sampling'] = { fanouts: [10, 5] }): SpecInit {
+  return {
+    dataset: 'cora',
+    model: { type: ModelType.TORCHSCRIPT, layers: 2, script: { path: join(pluginsDir, file) } },
+    sampling,
+    training: {
+      epochs: 12,
+      batchSize: 10,
+      staleness: 2,
+      randomSeed: 5n,
+      threadsPerTrainer: 1,
+      optimizer: { learningRate: 0.01 },
+    },
+    timeouts: { stallMs: 10_000n },
+  };
+}
+
+function failureOf(id: string): Promise<Job> {
+  return daemon.until(id, ({ state }) => state === JobState.FAILED);
+}
+
+describe.skipIf(python === null)('a model of the user', () => {
+  beforeAll(async () => {
+    mkdirSync(pluginsDir);
+    const tutorial = readFileSync(join(repository, 'docs', 'plugins.md'), 'utf8');
+    writeFileSync(module, /```python\n(.*?)```/s.exec(tutorial)?.[1] ?? '');
+    await save(module, 'sage.pt', sizes);
+    await save(module, 'three.pt', ['1433', '16', '7', '3']);
+    await save(module, 'classes.pt', ['1433', '16', '6', '2']);
+    await save(module, 'columns.pt', ['1432', '16', '7', '2']);
+    const rows = '        rows = indptr.numel() - 1\n';
+    const fail = `${rows}        if rows > 2:\n            raise ValueError("too many rows")\n`;
+    await saveChanged('raises.pt', rows, fail);
+    writeFileSync(join(pluginsDir, 'text.pt'), 'this is no archive');
+    daemon = await TestDaemon.start({ cpuDevices: 4, env: { GNND_PLUGINS_DIR: pluginsDir } });
+    await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+  }, 120_000);
+
+  afterAll(async () => {
+    await daemon.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test('learns, the same with every crew, and its checkpoint loads in Python', async () => {
+    const job = await expectSameModels(daemon, 'sage', spec('sage.pt'));
+    const ours = {
+      ...spec('sage.pt'),
+      model: { type: ModelType.GRAPHSAGE, layers: 2, hiddenDim: 16 },
+    };
+    await daemon.createJob('ours', ours);
+    const builtIn = (await daemon.succeeded('ours')).result;
+    // Other initial values and dropout masks: some percent of cora's thousand test nodes.
+    expect(job.result?.testAccuracyBest).toBeGreaterThan((builtIn?.testAccuracyBest ?? 1) - 0.05);
+    expect(job.effectiveSpec?.model?.script?.sha256).toMatch(/^[0-9a-f]{64}$/);
+    const plan = await daemon.call(JobService.method.getJobPlan, { name: 'jobs/sage' });
+    expect(plan.parameterCount).toBe(BigInt(2 * 1433 * 16 + 16 + 2 * 16 * 7 + 7));
+
+    const checkpoint = join(job.result?.checkpointDir ?? '', 'model.safetensors');
+    const dataset = join(daemon.folder, 'state', 'datasets', 'cora');
+    const script = join(pythonScripts, 'script_checkpoint.py');
+    const said = await runPython(python ?? '', [script, module, checkpoint, dataset, ...sizes]);
+    expect(Number(said)).toBeCloseTo(job.result?.testAccuracyLast ?? 0, 2);
+  });
+
+  test('takes the weights that a sampler gives', async () => {
+    await daemon.createJob('labor', spec('sage.pt', { algorithm: SamplingAlgorithm.LABOR }));
+    const job = await daemon.succeeded('labor');
+    expect(job.result?.testAccuracyBest).toBeGreaterThan(0.5);
+  });
+
+  test.each([
+    ['three', /num_layers is 3, the job has 2 hops/],
+    ['classes', /layer 1 gave 6 columns, the dataset has 7 classes/],
+    ['columns', /layer 0: .*mat1 and mat2 shapes cannot be multiplied/],
+    ['raises', /layer 0: .*too many rows/],
+    ['text', /text\.pt: cannot be loaded/],
+  ])('against the contract ends the job with a sentence: %s', async (name, message) => {
+    await daemon.createJob(name, spec(`${name}.pt`));
+    const job = await failureOf(name);
+    expect(job.reason).toBe(Reason.PLUGIN_FAILED);
+    expect(job.message).toMatch(message);
+    expect(job.attempts).toHaveLength(1);
+  });
+
+  test('that may not be loaded is refused with its field', async () => {
+    const { code, fields } = await refusalOf(daemon.createJob('none', spec('none.pt')));
+    expect(code).toBe(status.INVALID_ARGUMENT);
+    expect(fields['spec.model.script.path']).toMatch(/ENOENT/);
+  });
+});

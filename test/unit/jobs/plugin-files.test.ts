@@ -1,0 +1,46 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { pluginFilesIn } from '../../../src/jobs/plugin-files.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'gnnd-plugins-'));
+const folder = join(root, 'plugins');
+mkdirSync(join(folder, 'sub'), { recursive: true });
+writeFileSync(join(folder, 'sub', 'mine.so'), 'bytes');
+writeFileSync(join(root, 'outside.so'), 'bytes');
+symlinkSync(join(root, 'outside.so'), join(folder, 'leads-out.so'));
+symlinkSync(join(folder, 'sub', 'mine.so'), join(root, 'leads-in.so'));
+writeFileSync(join(folder, 'large.so'), '');
+truncateSync(join(folder, 'large.so'), 2 ** 28 + 1);
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const lookup = pluginFilesIn(folder);
+const sha256 = createHash('sha256').update('bytes').digest('hex');
+
+test('a regular file in the folder is answered with its digest, also by a link to it', () => {
+  expect(lookup(join(folder, 'sub', 'mine.so'))).toEqual({ sha256 });
+  expect(lookup(join(folder, '..', 'plugins', 'sub', 'mine.so'))).toEqual({ sha256 });
+  expect(lookup(join(root, 'leads-in.so'))).toEqual({ sha256 });
+});
+
+test.each([
+  ['a relative path', 'sub/mine.so', /expected an absolute path/],
+  ['a file elsewhere', join(root, 'outside.so'), /is not in .*plugins_dir/],
+  ['a way out of the folder', join(folder, '..', 'outside.so'), /is not in/],
+  ['a link that leads out', join(folder, 'leads-out.so'), /is not in/],
+  ['a folder', join(folder, 'sub'), /is not a regular file/],
+  ['the folder itself', folder, /is not in/],
+  ['a device', '/dev/zero', /is not in/],
+  ['nothing', join(folder, 'none.so'), /ENOENT/],
+  ['a file too large to be read at creation', join(folder, 'large.so'), /at most 268435456/],
+])('%s is refused', (_, path, problem) => {
+  expect(lookup(path)).toEqual({ problem: expect.stringMatching(problem) });
+});
+
+test('without a folder nothing may be loaded', () => {
+  expect(pluginFilesIn('')(join(folder, 'sub', 'mine.so'))).toEqual({
+    problem: expect.stringContaining('plugins_dir is not set'),
+  });
+});
