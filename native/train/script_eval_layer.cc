@@ -64,7 +64,7 @@ void ScriptEvalLayer::Run(const EvalChunk& chunk) {
   const uint64_t columns = ShapeOf(script_->spec(), task_.layer).in;
   for (uint32_t s = 0; task_.layer > 0 && s < count; ++s) sources[s] = row_of_[sources[s]];
   float* x = chunk_.Get<float>(count * columns);
-  GatherRows(task_.in, columns, {sources, count}, {x, count * columns});
+  GatherRows(task_.in, {sources, count}, {x, count * columns});
   const at::Tensor out =
       script_
           ->Layer(task_.layer,
