@@ -51,7 +51,7 @@ enum class Activity : uint32_t {
   kWaitEnqueue = 17,
   kWaitDequeue = 18,
   kWaitDue = 19,
-  kWaitTurn = 20,
+  kWaitTurn = 20,  // waiting for one's own extraction is Stage::kExtract
   kPaused = 21,
 };
 

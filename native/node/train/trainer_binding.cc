@@ -55,7 +55,7 @@ OptimizerOptions OptimizerOf(const Fields& fields) {
 }
 
 Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const ModelSpec& model,
-                           const OptimizerOptions& optimizer, uint32_t threads) {
+                           const OptimizerOptions& optimizer, uint32_t threads, bool prefetch) {
   Result<Dataset> dataset =
       Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path);
   if (!dataset.ok()) return dataset.status();
@@ -89,7 +89,7 @@ Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const ModelSpec& mode
   train.features_on_disk = options.cache.features_on_disk;
   Result<std::unique_ptr<TorchWork>> work = TorchWork::Create(train);
   if (!work.ok()) return work.status();
-  return RunTrainerLoop(*segment, options.executor, **work);
+  return RunTrainerLoop(*segment, options.executor, **work, prefetch);
 }
 
 // trainerRun(options): Promise<'COMPLETE' | 'STOPPED'>
@@ -99,8 +99,10 @@ Napi::Value TrainerRun(const Napi::CallbackInfo& info) {
   const ModelSpec model = ModelOf(fields.Object("model"));
   const OptimizerOptions optimizer = OptimizerOf(fields.Object("optimizer"));
   const uint32_t threads = fields.Uint32("threads");
+  const bool prefetch = fields.Bool("prefetch");
   return RunOnThread<LoopEnd>(
-      info.Env(), [=] { return RunTrainer(options, model, optimizer, threads); }, LoopEndOf);
+      info.Env(), [=] { return RunTrainer(options, model, optimizer, threads, prefetch); },
+      LoopEndOf);
 }
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {

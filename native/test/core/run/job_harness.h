@@ -233,11 +233,13 @@ class ThreadCrew {
     });
   }
 
+  bool prefetch = false;  // of Trainers that are added from now on
+
   void AddTrainer(Role role, uint32_t device, std::function<void(FakeTrainWork&)> prepare = {}) {
-    Start(role, device, [=, this](Segment& mine, ExecutorId id) {
+    Start(role, device, [=, this, ahead = prefetch](Segment& mine, ExecutorId id) {
       FakeTrainWork work(&watch_, device);
       if (prepare) prepare(work);
-      Result<LoopEnd> end = RunTrainerLoop(mine, id, work);
+      Result<LoopEnd> end = RunTrainerLoop(mine, id, work, ahead);
       torn_.fetch_add(work.torn);
       return end;
     });
