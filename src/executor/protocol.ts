@@ -15,7 +15,7 @@ import type {
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 2;
+export const protocolVersion = 3;
 
 /** Descriptors an executor inherits; a task has no segment. */
 export const segmentFd = 3;

@@ -1,8 +1,8 @@
-import { cachePolicies, type JobSpec, type JobSpecInput } from './job-spec.ts';
+import { cachePolicies, type JobSpec, type JobSpecInput, prefetchModes } from './job-spec.ts';
 import { automaticRatio, integerLimits, specDefaults } from './limits.ts';
 import { type SpecChecker, show, wholeShare } from './spec-checker.ts';
 
-/** Which feature rows devices keep. */
+/** Which feature rows devices keep, and how they are read. */
 export function resolveCache(check: SpecChecker, cache: JobSpecInput['cache']): JobSpec['cache'] {
   const defaults = specDefaults.cache;
   const ratio = (path: string, value: number | undefined) => {
@@ -24,5 +24,11 @@ export function resolveCache(check: SpecChecker, cache: JobSpecInput['cache']): 
     ),
     ratio: ratio('spec.cache.ratio', cache?.ratio),
     standbyRatio: ratio('spec.cache.standby_ratio', cache?.standbyRatio),
+    prefetch: check.choice(
+      'spec.cache.prefetch',
+      cache?.prefetch,
+      prefetchModes,
+      defaults.prefetch,
+    ),
   };
 }

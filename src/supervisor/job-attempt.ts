@@ -20,10 +20,11 @@ import type {
 } from './attempt-types.ts';
 import { parametersSha256, writeCheckpoint } from './checkpoint.ts';
 import { Crew, type Seat } from './crew.ts';
+import { ExecutorTimer } from './executor-times.ts';
 import { JobCache } from './job-cache.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
 import { epochReportOf, isAlive, type Look, progressOf } from './progress.ts';
-import { timingsOf } from './timings.ts';
+import { type MeasuredTimings, timingsOf } from './timings.ts';
 
 /**
  * One attempt at running a job: prepare, calibrate, launch, begin, watch, stop. It performs what it
@@ -63,6 +64,8 @@ export class JobAttempt {
   #timer: NodeJS.Timeout | null = null;
   #looks: Look[] = [];
   #reported: EpochReport[] = [];
+  readonly #deviceNames: readonly string[];
+  readonly #epochTimer: ExecutorTimer;
   #progress: JobProgress | null = null;
   #startedMs = 0;
   #lastCommit = { batches: -1, atMs: 0 };
@@ -76,6 +79,8 @@ export class JobAttempt {
     this.input = input;
     this.#deps = deps;
     this.#cache = new JobCache(input, deps);
+    this.#deviceNames = input.devices.map(({ name }) => name);
+    this.#epochTimer = new ExecutorTimer(this.#deviceNames);
   }
 
   /** What devices keep, as far as it is known. */
@@ -149,7 +154,7 @@ export class JobAttempt {
       if (snapshot === null || this.#stopping) return;
       this.#recordBytes = snapshot.largestRecordBytes;
       this.#cache.measured(snapshot);
-      this.#deps.emit({ kind: 'calibrated', timings: timingsOf(snapshot) });
+      this.#deps.emit({ kind: 'calibrated', timings: this.#timingsOf(snapshot) });
     });
   }
 
@@ -204,6 +209,7 @@ export class JobAttempt {
   begin(): void {
     if (this.#crew === null) return;
     this.#startedMs = this.#deps.clock.monotonicMs();
+    this.#epochTimer.start({ atMs: this.#startedMs, snapshot: this.#crew.look() });
     this.#lastCommit = { batches: -1, atMs: this.#startedMs };
     this.#deps.emit({ kind: 'phase', phase: 'TRAINING' });
     this.#deps.native.segmentCommand(this.#crew.segment, 'RUN');
@@ -347,7 +353,7 @@ export class JobAttempt {
     }
     this.#noteCommits(snapshot, nowMs);
     this.#followEstimates(crew, snapshot);
-    this.#reportEpochs(crew, snapshot);
+    this.#reportEpochs(crew, { atMs: nowMs, snapshot });
     this.#noteProgress(crew, snapshot, nowMs);
     if (snapshot.complete && !this.#completing) {
       this.#completing = true;
@@ -359,7 +365,7 @@ export class JobAttempt {
   #followEstimates(crew: Crew, snapshot: SegmentSnapshot): void {
     const plan = this.#plan;
     if (plan === null || plan.standby !== 'AUTO') return;
-    const seen = timingsOf(snapshot);
+    const seen = this.#timingsOf(snapshot);
     const or = (measured: number, planned: number) => (measured === 0 ? planned : measured);
     const estimates: StandbyEstimates = {
       samplerBatchNs: or(seen.samplerBatchNs, plan.timings.samplerBatchNs),
@@ -385,21 +391,19 @@ export class JobAttempt {
     this.#deps.emit({ kind: 'attemptFailed', reason: 'EXECUTOR_STALLED', message });
   }
 
-  #reportEpochs(crew: Crew, snapshot: SegmentSnapshot): void {
+  #reportEpochs(crew: Crew, look: Look): void {
     const { native } = this.#deps;
     while (this.#reported.length < this.input.spec.training.epochs) {
       const epoch = native.segmentEpoch(crew.segment, this.#reported.length);
       if (!epoch.committed || epoch.evaluation === null) return;
-      if (epoch.ledgerDigest !== epoch.expectedLedgerDigest) {
-        throw new Error(
-          `epoch ${epoch.epoch}: the ledger shows a batch not committed exactly once`,
-        );
-      }
-      const names = this.input.devices.map(({ name }) => name);
-      const report = epochReportOf(epoch, names);
+      const report = epochReportOf(epoch, this.#deviceNames, this.#epochTimer.lap(look));
       this.#reported.push(report);
-      this.#deps.emit({ kind: 'epochEnded', report, timings: timingsOf(snapshot) });
+      this.#deps.emit({ kind: 'epochEnded', report, timings: this.#timingsOf(look.snapshot) });
     }
+  }
+
+  #timingsOf(snapshot: SegmentSnapshot): MeasuredTimings {
+    return timingsOf(snapshot, this.#cache.plan.prefetch);
   }
 
   #noteProgress(crew: Crew, snapshot: SegmentSnapshot, nowMs: number): void {
@@ -409,7 +413,7 @@ export class JobAttempt {
     this.#progress = progressOf({
       before,
       now: { atMs: nowMs, snapshot },
-      deviceNames: this.input.devices.map(({ name }) => name),
+      deviceNames: this.#deviceNames,
       pids: crew.pids,
       epochs,
       batchesPerEpoch: this.#requireLayout().batchesPerEpoch,

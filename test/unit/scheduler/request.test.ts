@@ -47,7 +47,7 @@ const spec: JobSpec = {
     lrSchedule: { type: 'CONSTANT', stepEpochs: 0, gamma: 0, warmupEpochs: 0 },
     threadsPerTrainer: 1,
   },
-  cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: -1, standbyRatio: -1 },
+  cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: -1, standbyRatio: -1, prefetch: 'AUTO' },
   resources: { devices: 3, deviceNames: [], deviceMemoryBytes: 0, hostMemoryBytes: 0 },
   placement: { policy: 'FIXED', samplers: 2, standby: 'OFF' },
   queue: { capacity: 0, maxBytes: 1 },

@@ -76,7 +76,13 @@ describe('resolveJobSpec', () => {
         labor: { dependencyWindow: 0 },
       },
       features: { standardize: false },
-      cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: -1, standbyRatio: -1 },
+      cache: {
+        policy: 'COMBINED',
+        presampleEpochs: 1,
+        ratio: -1,
+        standbyRatio: -1,
+        prefetch: 'AUTO',
+      },
       training: {
         epochs: 1,
         batchSize: 1024,

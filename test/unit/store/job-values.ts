@@ -1,4 +1,9 @@
-import type { EpochReport, JobPlan, JobResult } from '../../../src/spec/job-record.ts';
+import type {
+  EpochReport,
+  ExecutorTimes,
+  JobPlan,
+  JobResult,
+} from '../../../src/spec/job-record.ts';
 import type { JobSpec } from '../../../src/spec/job-spec.ts';
 import type { NewDataset, NewJob } from '../../../src/store/store.ts';
 
@@ -25,7 +30,7 @@ export const someSpec: JobSpec = {
     labor: { dependencyWindow: 4 },
   },
   features: { standardize: true },
-  cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: 0.25, standbyRatio: -1 },
+  cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: 0.25, standbyRatio: -1, prefetch: 'ON' },
   training: {
     epochs: 3,
     batchSize: 64,
@@ -95,6 +100,8 @@ export const somePlan: JobPlan = {
     rowBytes: 512,
     rankMs: 12,
     explanation: '25.0 % of the rows, as asked for',
+    prefetch: true,
+    prefetchExplanation: 'as asked for',
   },
 };
 
@@ -105,6 +112,24 @@ export const someResult: JobResult = {
   testAccuracyBest: 0.82,
   bestEpoch: 2,
   bestValAccuracy: 0.83,
+};
+
+export const someTimes: ExecutorTimes = {
+  role: 'TRAINER',
+  device: 'cpu:1',
+  durationNs: 1_000_000_000,
+  sampleNs: 0,
+  markNs: 0,
+  copyNs: 0,
+  extractNs: 400_000_000,
+  trainNs: 500_000_000,
+  applyNs: 50_000_000,
+  evaluateNs: 100_000_000,
+  waitEnqueueNs: 0,
+  waitDequeueNs: 50_000_000,
+  waitDueNs: 150_000_000,
+  waitTurnNs: 0,
+  waitExtractNs: 100_000_000,
 };
 
 export function epochReport(epoch: number): EpochReport {
@@ -122,6 +147,7 @@ export function epochReport(epoch: number): EpochReport {
     parametersSha256: `sha-${epoch}`,
     ledgerDigest: `ledger-${epoch}`,
     batchesByDevice: { 'cpu:0': 4, 'cpu:1': 6 },
+    executorTimes: [someTimes],
   };
 }
 

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job.proto.
  */
 export const file_gnnd_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSLZAwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5IpUDCglNb2RlbFNwZWMSIAoEdHlwZRgBIAEoDjISLmdubmQudjEuTW9kZWxUeXBlEhMKBmxheWVycxgCIAEoBUgAiAEBEhcKCmhpZGRlbl9kaW0YAyABKAVIAYgBARIUCgdkcm9wb3V0GAQgASgBSAKIAQESGgoNaW5wdXRfZHJvcG91dBgFIAEoAUgDiAEBEhIKBWhlYWRzGAYgASgFSASIAQESJwoKYWN0aXZhdGlvbhgHIAEoDjITLmdubmQudjEuQWN0aXZhdGlvbhItCg1ub3JtYWxpemF0aW9uGAggASgOMhYuZ25uZC52MS5Ob3JtYWxpemF0aW9uEhUKCHJlc2lkdWFsGAkgASgISAWIAQESHgoRYXR0ZW50aW9uX2Ryb3BvdXQYCiABKAFIBogBAUIJCgdfbGF5ZXJzQg0KC19oaWRkZW5fZGltQgoKCF9kcm9wb3V0QhAKDl9pbnB1dF9kcm9wb3V0QggKBl9oZWFkc0ILCglfcmVzaWR1YWxCFAoSX2F0dGVudGlvbl9kcm9wb3V0IpoBCghXYWxrU3BlYxISCgV3YWxrcxgBIAEoBUgAiAEBEhMKBmxlbmd0aBgCIAEoBUgBiAEBEhkKDHJlc3RhcnRfcHJvYhgDIAEoAUgCiAEBEhYKCW5laWdoYm9ycxgEIAEoBUgDiAEBQggKBl93YWxrc0IJCgdfbGVuZ3RoQg8KDV9yZXN0YXJ0X3Byb2JCDAoKX25laWdoYm9ycyJBCglMYWJvclNwZWMSHgoRZGVwZW5kZW5jeV93aW5kb3cYASABKAVIAIgBAUIUChJfZGVwZW5kZW5jeV93aW5kb3ci2wEKDFNhbXBsaW5nU3BlYxIPCgdmYW5vdXRzGAEgAygFEi0KCWFsZ29yaXRobRgCIAEoDjIaLmdubmQudjEuU2FtcGxpbmdBbGdvcml0aG0SFAoHcmVwbGFjZRgDIAEoCEgAiAEBEiUKCWV4cGFuc2lvbhgEIAEoDjISLmdubmQudjEuRXhwYW5zaW9uEh8KBHdhbGsYBSABKAsyES5nbm5kLnYxLldhbGtTcGVjEiEKBWxhYm9yGAYgASgLMhIuZ25uZC52MS5MYWJvclNwZWNCCgoIX3JlcGxhY2UiOAoMRmVhdHVyZXNTcGVjEhgKC3N0YW5kYXJkaXplGAEgASgISACIAQFCDgoMX3N0YW5kYXJkaXplIrEBCglDYWNoZVNwZWMSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIdChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFSACIAQESEgoFcmF0aW8YAyABKAFIAYgBARIaCg1zdGFuZGJ5X3JhdGlvGAQgASgBSAKIAQFCEwoRX3ByZXNhbXBsZV9lcG9jaHNCCAoGX3JhdGlvQhAKDl9zdGFuZGJ5X3JhdGlvIu4CCg1PcHRpbWl6ZXJTcGVjEhoKDWxlYXJuaW5nX3JhdGUYASABKAFIAIgBARISCgViZXRhMRgCIAEoAUgBiAEBEhIKBWJldGEyGAMgASgBSAKIAQESFAoHZXBzaWxvbhgEIAEoAUgDiAEBEhkKDHdlaWdodF9kZWNheRgFIAEoAUgEiAEBEjUKEndlaWdodF9kZWNheV9zY29wZRgGIAEoDjIZLmdubmQudjEuV2VpZ2h0RGVjYXlTY29wZRIkCgR0eXBlGAcgASgOMhYuZ25uZC52MS5PcHRpbWl6ZXJUeXBlEhUKCG1vbWVudHVtGAggASgBSAWIAQESFgoJY2xpcF9ub3JtGAkgASgBSAaIAQFCEAoOX2xlYXJuaW5nX3JhdGVCCAoGX2JldGExQggKBl9iZXRhMkIKCghfZXBzaWxvbkIPCg1fd2VpZ2h0X2RlY2F5QgsKCV9tb21lbnR1bUIMCgpfY2xpcF9ub3JtIq0BCg5MclNjaGVkdWxlU3BlYxIlCgR0eXBlGAEgASgOMhcuZ25uZC52MS5MclNjaGVkdWxlVHlwZRIYCgtzdGVwX2Vwb2NocxgCIAEoBUgAiAEBEhIKBWdhbW1hGAMgASgBSAGIAQESGgoNd2FybXVwX2Vwb2NocxgEIAEoBUgCiAEBQg4KDF9zdGVwX2Vwb2Noc0IICgZfZ2FtbWFCEAoOX3dhcm11cF9lcG9jaHMi7QIKDFRyYWluaW5nU3BlYxITCgZlcG9jaHMYASABKAVIAIgBARIXCgpiYXRjaF9zaXplGAIgASgFSAGIAQESHQoQYmF0Y2hlc19wZXJfc3RlcBgDIAEoBUgCiAEBEhYKCXN0YWxlbmVzcxgEIAEoBUgDiAEBEhgKC3JhbmRvbV9zZWVkGAUgASgESASIAQESKQoJb3B0aW1pemVyGAYgASgLMhYuZ25uZC52MS5PcHRpbWl6ZXJTcGVjEiwKC2xyX3NjaGVkdWxlGAggASgLMhcuZ25uZC52MS5MclNjaGVkdWxlU3BlYxIgChN0aHJlYWRzX3Blcl90cmFpbmVyGAcgASgFSAWIAQFCCQoHX2Vwb2Noc0INCgtfYmF0Y2hfc2l6ZUITChFfYmF0Y2hlc19wZXJfc3RlcEIMCgpfc3RhbGVuZXNzQg4KDF9yYW5kb21fc2VlZEIWChRfdGhyZWFkc19wZXJfdHJhaW5lciK3AQoNUmVzb3VyY2VzU3BlYxIUCgdkZXZpY2VzGAEgASgFSACIAQESFAoMZGV2aWNlX25hbWVzGAIgAygJEiAKE2RldmljZV9tZW1vcnlfYnl0ZXMYAyABKANIAYgBARIeChFob3N0X21lbW9yeV9ieXRlcxgEIAEoA0gCiAEBQgoKCF9kZXZpY2VzQhYKFF9kZXZpY2VfbWVtb3J5X2J5dGVzQhQKEl9ob3N0X21lbW9yeV9ieXRlcyKGAQoNUGxhY2VtZW50U3BlYxIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIVCghzYW1wbGVycxgCIAEoBUgAiAEBEicKB3N0YW5kYnkYAyABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3lCCwoJX3NhbXBsZXJzIlUKCVF1ZXVlU3BlYxIVCghjYXBhY2l0eRgBIAEoBUgAiAEBEhYKCW1heF9ieXRlcxgCIAEoA0gBiAEBQgsKCV9jYXBhY2l0eUIMCgpfbWF4X2J5dGVzIm8KC1Jlc3RhcnRTcGVjEhkKDG1heF9hdHRlbXB0cxgBIAEoBUgAiAEBEh4KEWV4ZWN1dG9yX3Jlc3RhcnRzGAIgASgFSAGIAQFCDwoNX21heF9hdHRlbXB0c0IUChJfZXhlY3V0b3JfcmVzdGFydHMi1AEKDFRpbWVvdXRzU3BlYxIXCgpwZW5kaW5nX21zGAEgASgDSACIAQESFwoKc3RhcnR1cF9tcxgCIAEoA0gBiAEBEhUKCHN0YWxsX21zGAMgASgDSAKIAQESHAoPY2FuY2VsX2dyYWNlX21zGAQgASgDSAOIAQESEwoGcnVuX21zGAUgASgDSASIAQFCDQoLX3BlbmRpbmdfbXNCDQoLX3N0YXJ0dXBfbXNCCwoJX3N0YWxsX21zQhIKEF9jYW5jZWxfZ3JhY2VfbXNCCQoHX3J1bl9tcyLTBAoDSm9iEgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJEh4KBHNwZWMYAyABKAsyEC5nbm5kLnYxLkpvYlNwZWMSKAoOZWZmZWN0aXZlX3NwZWMYBCABKAsyEC5nbm5kLnYxLkpvYlNwZWMSIAoFc3RhdGUYBSABKA4yES5nbm5kLnYxLkpvYlN0YXRlEiAKBXBoYXNlGAYgASgOMhEuZ25uZC52MS5Kb2JQaGFzZRIiCgZpbnRlbnQYByABKA4yEi5nbm5kLnYxLkpvYkludGVudBIfCgZyZWFzb24YCCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAkgASgJEiYKCHByb2dyZXNzGAogASgLMhQuZ25uZC52MS5Kb2JQcm9ncmVzcxIiCghhdHRlbXB0cxgLIAMoCzIQLmdubmQudjEuQXR0ZW1wdBIkCgZlcG9jaHMYDCADKAsyFC5nbm5kLnYxLkVwb2NoUmVwb3J0EiIKBnJlc3VsdBgNIAEoCzISLmdubmQudjEuSm9iUmVzdWx0Ei8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YESABKAMSFgoOZGF0YXNldF9kaWdlc3QYEiABKAkiugIKC0pvYlByb2dyZXNzEg0KBWVwb2NoGAEgASgFEg4KBmVwb2NocxgCIAEoBRIZChFiYXRjaGVzX2NvbW1pdHRlZBgDIAEoAxIZChFiYXRjaGVzX3Blcl9lcG9jaBgEIAEoAxIPCgd2ZXJzaW9uGAUgASgDEgwKBGxvc3MYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhgKEHNlZWRzX3Blcl9zZWNvbmQYCCABKAESGAoQZWRnZXNfcGVyX3NlY29uZBgJIAEoARIUCgxyZW1haW5pbmdfbXMYCiABKAMSEwoLcXVldWVfZGVwdGgYCyABKAUSFgoOcXVldWVfY2FwYWNpdHkYDCABKAUSKgoJZXhlY3V0b3JzGA0gAygLMhcuZ25uZC52MS5FeGVjdXRvclN0YXR1cyKYAQoORXhlY3V0b3JTdGF0dXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSDAoEYnVzeRgEIAEoARIPCgdiYXRjaGVzGAUgASgDEg0KBXN0YWdlGAYgASgJEhYKDmNhY2hlX2hpdF9yYXRlGAcgASgBIvYCCgtFcG9jaFJlcG9ydBINCgVlcG9jaBgBIAEoBRIPCgdiYXRjaGVzGAIgASgDEg0KBXN0ZXBzGAMgASgDEg8KB3JldHJpZXMYBCABKAMSDAoEbG9zcxgFIAEoARIWCg50cmFpbl9hY2N1cmFjeRgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESFQoNdGVzdF9hY2N1cmFjeRgIIAEoARITCgtkdXJhdGlvbl9tcxgJIAEoAxIPCgd2ZXJzaW9uGAogASgDEhkKEXBhcmFtZXRlcnNfc2hhMjU2GAsgASgJEhUKDWxlZGdlcl9kaWdlc3QYDCABKAkSRAoRYmF0Y2hlc19ieV9kZXZpY2UYDSADKAsyKS5nbm5kLnYxLkVwb2NoUmVwb3J0LkJhdGNoZXNCeURldmljZUVudHJ5GjYKFEJhdGNoZXNCeURldmljZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEi7gEKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEi4KCnN0YXJ0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIjCgplbmRfcmVhc29uGAQgASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFleGVjdXRvcl9yZXN0YXJ0cxgGIAEoBRIkCgVleGl0cxgHIAMoCzIVLmdubmQudjEuRXhlY3V0b3JFeGl0IrkBCgxFeGVjdXRvckV4aXQSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSFgoJZXhpdF9jb2RlGAQgASgFSACIAQESDgoGc2lnbmFsGAUgASgJEh8KBnJlYXNvbhgGIAEoDjIPLmdubmQudjEuUmVhc29uEhAKCGxvZ190YWlsGAcgASgJQgwKCl9leGl0X2NvZGUipQEKCUpvYlJlc3VsdBIZChFwYXJhbWV0ZXJzX3NoYTI1NhgBIAEoCRIWCg5jaGVja3BvaW50X2RpchgCIAEoCRIaChJ0ZXN0X2FjY3VyYWN5X2xhc3QYAyABKAESGgoSdGVzdF9hY2N1cmFjeV9iZXN0GAQgASgBEhIKCmJlc3RfZXBvY2gYBSABKAUSGQoRYmVzdF92YWxfYWNjdXJhY3kYBiABKAEixgMKB0pvYlBsYW4SCwoDam9iGAEgASgJEhEKCWVzdGltYXRlZBgCIAEoCBIrCglleGVjdXRvcnMYAyADKAsyGC5nbm5kLnYxLlBsYW5uZWRFeGVjdXRvchIYChBzYW1wbGVyX2JhdGNoX25zGAQgASgDEhgKEHRyYWluZXJfYmF0Y2hfbnMYBSABKAMSGAoQc3RhbmRieV9iYXRjaF9ucxgGIAEoAxIJCgFrGAcgASgBEiYKB2Nob2ljZXMYCCADKAsyFS5nbm5kLnYxLlBvbGljeUNob2ljZRIoCgZwb2xpY3kYCSABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRInCgdzdGFuZGJ5GAogASgOMhYuZ25uZC52MS5TdGFuZGJ5UG9saWN5Eh0KFXRpbWVfc2hhcmluZ19iYXRjaF9ucxgLIAEoAxITCgtleHBsYW5hdGlvbhgMIAEoCRIWCg5xdWV1ZV9jYXBhY2l0eRgNIAEoBRISCgpzbG90X2J5dGVzGA4gASgDEhcKD3BhcmFtZXRlcl9jb3VudBgPIAEoAxIhCgVjYWNoZRgQIAEoCzISLmdubmQudjEuQ2FjaGVQbGFuIpYBCglDYWNoZVBsYW4SJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIUCgx0cmFpbmVyX3Jvd3MYAiABKAMSFAoMc3RhbmRieV9yb3dzGAMgASgDEhEKCXJvd19ieXRlcxgEIAEoAxIPCgdyYW5rX21zGAUgASgDEhMKC2V4cGxhbmF0aW9uGAYgASgJIkYKD1BsYW5uZWRFeGVjdXRvchIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJIm4KDFBvbGljeUNob2ljZRIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIQCghzYW1wbGVycxgCIAEoBRIQCgh0cmFpbmVycxgDIAEoBRIQCghiYXRjaF9ucxgEIAEoAyqXAQoJTW9kZWxUeXBlEhoKFk1PREVMX1RZUEVfVU5TUEVDSUZJRUQQABIYChRNT0RFTF9UWVBFX0dSQVBIU0FHRRABEhIKDk1PREVMX1RZUEVfR0NOEAISEgoOTU9ERUxfVFlQRV9HQVQQAxIUChBNT0RFTF9UWVBFX0dBVFYyEAQSFgoSTU9ERUxfVFlQRV9QSU5TQUdFEAUqbAoKQWN0aXZhdGlvbhIaChZBQ1RJVkFUSU9OX1VOU1BFQ0lGSUVEEAASEwoPQUNUSVZBVElPTl9SRUxVEAESEgoOQUNUSVZBVElPTl9FTFUQAhIZChVBQ1RJVkFUSU9OX0xFQUtZX1JFTFUQAyp1Cg1Ob3JtYWxpemF0aW9uEh0KGU5PUk1BTElaQVRJT05fVU5TUEVDSUZJRUQQABIWChJOT1JNQUxJWkFUSU9OX05PTkUQARIUChBOT1JNQUxJWkFUSU9OX0wyEAISFwoTTk9STUFMSVpBVElPTl9MQVlFUhADKsQBChFTYW1wbGluZ0FsZ29yaXRobRIiCh5TQU1QTElOR19BTEdPUklUSE1fVU5TUEVDSUZJRUQQABIjCh9TQU1QTElOR19BTEdPUklUSE1fS0hPUF9VTklGT1JNEAESJAogU0FNUExJTkdfQUxHT1JJVEhNX0tIT1BfV0VJR0hURUQQAhIiCh5TQU1QTElOR19BTEdPUklUSE1fUkFORE9NX1dBTEsQAxIcChhTQU1QTElOR19BTEdPUklUSE1fTEFCT1IQBCpMCglFeHBhbnNpb24SGQoVRVhQQU5TSU9OX1VOU1BFQ0lGSUVEEAASEQoNRVhQQU5TSU9OX0FMTBABEhEKDUVYUEFOU0lPTl9ORVcQAirIAQoLQ2FjaGVQb2xpY3kSHAoYQ0FDSEVfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGQoVQ0FDSEVfUE9MSUNZX0NPTUJJTkVEEAESFgoSQ0FDSEVfUE9MSUNZX1BSRVNDEAISHAoYQ0FDSEVfUE9MSUNZX1BST0JBQklMSVRZEAMSFwoTQ0FDSEVfUE9MSUNZX0RFR1JFRRAEEhcKE0NBQ0hFX1BPTElDWV9SQU5ET00QBRIYChRDQUNIRV9QT0xJQ1lfT1BUSU1BTBAGKnYKEFdlaWdodERlY2F5U2NvcGUSIgoeV0VJR0hUX0RFQ0FZX1NDT1BFX1VOU1BFQ0lGSUVEEAASGgoWV0VJR0hUX0RFQ0FZX1NDT1BFX0FMTBABEiIKHldFSUdIVF9ERUNBWV9TQ09QRV9GSVJTVF9MQVlFUhACKnoKDU9wdGltaXplclR5cGUSHgoaT1BUSU1JWkVSX1RZUEVfVU5TUEVDSUZJRUQQABIXChNPUFRJTUlaRVJfVFlQRV9BREFNEAESGAoUT1BUSU1JWkVSX1RZUEVfQURBTVcQAhIWChJPUFRJTUlaRVJfVFlQRV9TR0QQAyqJAQoOTHJTY2hlZHVsZVR5cGUSIAocTFJfU0NIRURVTEVfVFlQRV9VTlNQRUNJRklFRBAAEh0KGUxSX1NDSEVEVUxFX1RZUEVfQ09OU1RBTlQQARIZChVMUl9TQ0hFRFVMRV9UWVBFX1NURVAQAhIbChdMUl9TQ0hFRFVMRV9UWVBFX0NPU0lORRADKqMBCg9QbGFjZW1lbnRQb2xpY3kSIAocUExBQ0VNRU5UX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFVBMQUNFTUVOVF9QT0xJQ1lfQVVUTxABEhoKFlBMQUNFTUVOVF9QT0xJQ1lfUEFQRVIQAhIbChdQTEFDRU1FTlRfUE9MSUNZX01JTk1BWBADEhoKFlBMQUNFTUVOVF9QT0xJQ1lfRklYRUQQBCp7Cg1TdGFuZGJ5UG9saWN5Eh4KGlNUQU5EQllfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFwoTU1RBTkRCWV9QT0xJQ1lfQVVUTxABEhYKElNUQU5EQllfUE9MSUNZX09GRhACEhkKFVNUQU5EQllfUE9MSUNZX0FMV0FZUxADKs4BCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFKT0JfU1RBVEVfUEVORElORxABEhcKE0pPQl9TVEFURV9QUkVQQVJJTkcQAhIVChFKT0JfU1RBVEVfUlVOTklORxADEhgKFEpPQl9TVEFURV9DQU5DRUxMSU5HEAQSFwoTSk9CX1NUQVRFX1NVQ0NFRURFRBAFEhQKEEpPQl9TVEFURV9GQUlMRUQQBhIXChNKT0JfU1RBVEVfQ0FOQ0VMTEVEEAcqUgoJSm9iSW50ZW50EhoKFkpPQl9JTlRFTlRfVU5TUEVDSUZJRUQQABISCg5KT0JfSU5URU5UX1JVThABEhUKEUpPQl9JTlRFTlRfQ0FOQ0VMEAIqwwEKCEpvYlBoYXNlEhkKFUpPQl9QSEFTRV9VTlNQRUNJRklFRBAAEh0KGUpPQl9QSEFTRV9MT0FESU5HX0RBVEFTRVQQARIZChVKT0JfUEhBU0VfQ0FMSUJSQVRJTkcQAhIWChJKT0JfUEhBU0VfU1RBUlRJTkcQAxIWChJKT0JfUEhBU0VfVFJBSU5JTkcQBBIYChRKT0JfUEhBU0VfRVZBTFVBVElORxAFEhgKFEpPQl9QSEFTRV9GSU5BTElaSU5HEAYqfgoMRXhlY3V0b3JSb2xlEh0KGUVYRUNVVE9SX1JPTEVfVU5TUEVDSUZJRUQQABIZChVFWEVDVVRPUl9ST0xFX1NBTVBMRVIQARIZChVFWEVDVVRPUl9ST0xFX1RSQUlORVIQAhIZChVFWEVDVVRPUl9ST0xFX1NUQU5EQlkQA2IGcHJvdG8z", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSLZAwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5IpUDCglNb2RlbFNwZWMSIAoEdHlwZRgBIAEoDjISLmdubmQudjEuTW9kZWxUeXBlEhMKBmxheWVycxgCIAEoBUgAiAEBEhcKCmhpZGRlbl9kaW0YAyABKAVIAYgBARIUCgdkcm9wb3V0GAQgASgBSAKIAQESGgoNaW5wdXRfZHJvcG91dBgFIAEoAUgDiAEBEhIKBWhlYWRzGAYgASgFSASIAQESJwoKYWN0aXZhdGlvbhgHIAEoDjITLmdubmQudjEuQWN0aXZhdGlvbhItCg1ub3JtYWxpemF0aW9uGAggASgOMhYuZ25uZC52MS5Ob3JtYWxpemF0aW9uEhUKCHJlc2lkdWFsGAkgASgISAWIAQESHgoRYXR0ZW50aW9uX2Ryb3BvdXQYCiABKAFIBogBAUIJCgdfbGF5ZXJzQg0KC19oaWRkZW5fZGltQgoKCF9kcm9wb3V0QhAKDl9pbnB1dF9kcm9wb3V0QggKBl9oZWFkc0ILCglfcmVzaWR1YWxCFAoSX2F0dGVudGlvbl9kcm9wb3V0IpoBCghXYWxrU3BlYxISCgV3YWxrcxgBIAEoBUgAiAEBEhMKBmxlbmd0aBgCIAEoBUgBiAEBEhkKDHJlc3RhcnRfcHJvYhgDIAEoAUgCiAEBEhYKCW5laWdoYm9ycxgEIAEoBUgDiAEBQggKBl93YWxrc0IJCgdfbGVuZ3RoQg8KDV9yZXN0YXJ0X3Byb2JCDAoKX25laWdoYm9ycyJBCglMYWJvclNwZWMSHgoRZGVwZW5kZW5jeV93aW5kb3cYASABKAVIAIgBAUIUChJfZGVwZW5kZW5jeV93aW5kb3ci2wEKDFNhbXBsaW5nU3BlYxIPCgdmYW5vdXRzGAEgAygFEi0KCWFsZ29yaXRobRgCIAEoDjIaLmdubmQudjEuU2FtcGxpbmdBbGdvcml0aG0SFAoHcmVwbGFjZRgDIAEoCEgAiAEBEiUKCWV4cGFuc2lvbhgEIAEoDjISLmdubmQudjEuRXhwYW5zaW9uEh8KBHdhbGsYBSABKAsyES5nbm5kLnYxLldhbGtTcGVjEiEKBWxhYm9yGAYgASgLMhIuZ25uZC52MS5MYWJvclNwZWNCCgoIX3JlcGxhY2UiOAoMRmVhdHVyZXNTcGVjEhgKC3N0YW5kYXJkaXplGAEgASgISACIAQFCDgoMX3N0YW5kYXJkaXplItYBCglDYWNoZVNwZWMSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIdChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFSACIAQESEgoFcmF0aW8YAyABKAFIAYgBARIaCg1zdGFuZGJ5X3JhdGlvGAQgASgBSAKIAQESIwoIcHJlZmV0Y2gYBSABKA4yES5nbm5kLnYxLlByZWZldGNoQhMKEV9wcmVzYW1wbGVfZXBvY2hzQggKBl9yYXRpb0IQCg5fc3RhbmRieV9yYXRpbyLuAgoNT3B0aW1pemVyU3BlYxIaCg1sZWFybmluZ19yYXRlGAEgASgBSACIAQESEgoFYmV0YTEYAiABKAFIAYgBARISCgViZXRhMhgDIAEoAUgCiAEBEhQKB2Vwc2lsb24YBCABKAFIA4gBARIZCgx3ZWlnaHRfZGVjYXkYBSABKAFIBIgBARI1ChJ3ZWlnaHRfZGVjYXlfc2NvcGUYBiABKA4yGS5nbm5kLnYxLldlaWdodERlY2F5U2NvcGUSJAoEdHlwZRgHIAEoDjIWLmdubmQudjEuT3B0aW1pemVyVHlwZRIVCghtb21lbnR1bRgIIAEoAUgFiAEBEhYKCWNsaXBfbm9ybRgJIAEoAUgGiAEBQhAKDl9sZWFybmluZ19yYXRlQggKBl9iZXRhMUIICgZfYmV0YTJCCgoIX2Vwc2lsb25CDwoNX3dlaWdodF9kZWNheUILCglfbW9tZW50dW1CDAoKX2NsaXBfbm9ybSKtAQoOTHJTY2hlZHVsZVNwZWMSJQoEdHlwZRgBIAEoDjIXLmdubmQudjEuTHJTY2hlZHVsZVR5cGUSGAoLc3RlcF9lcG9jaHMYAiABKAVIAIgBARISCgVnYW1tYRgDIAEoAUgBiAEBEhoKDXdhcm11cF9lcG9jaHMYBCABKAVIAogBAUIOCgxfc3RlcF9lcG9jaHNCCAoGX2dhbW1hQhAKDl93YXJtdXBfZXBvY2hzIu0CCgxUcmFpbmluZ1NwZWMSEwoGZXBvY2hzGAEgASgFSACIAQESFwoKYmF0Y2hfc2l6ZRgCIAEoBUgBiAEBEh0KEGJhdGNoZXNfcGVyX3N0ZXAYAyABKAVIAogBARIWCglzdGFsZW5lc3MYBCABKAVIA4gBARIYCgtyYW5kb21fc2VlZBgFIAEoBEgEiAEBEikKCW9wdGltaXplchgGIAEoCzIWLmdubmQudjEuT3B0aW1pemVyU3BlYxIsCgtscl9zY2hlZHVsZRgIIAEoCzIXLmdubmQudjEuTHJTY2hlZHVsZVNwZWMSIAoTdGhyZWFkc19wZXJfdHJhaW5lchgHIAEoBUgFiAEBQgkKB19lcG9jaHNCDQoLX2JhdGNoX3NpemVCEwoRX2JhdGNoZXNfcGVyX3N0ZXBCDAoKX3N0YWxlbmVzc0IOCgxfcmFuZG9tX3NlZWRCFgoUX3RocmVhZHNfcGVyX3RyYWluZXIitwEKDVJlc291cmNlc1NwZWMSFAoHZGV2aWNlcxgBIAEoBUgAiAEBEhQKDGRldmljZV9uYW1lcxgCIAMoCRIgChNkZXZpY2VfbWVtb3J5X2J5dGVzGAMgASgDSAGIAQESHgoRaG9zdF9tZW1vcnlfYnl0ZXMYBCABKANIAogBAUIKCghfZGV2aWNlc0IWChRfZGV2aWNlX21lbW9yeV9ieXRlc0IUChJfaG9zdF9tZW1vcnlfYnl0ZXMihgEKDVBsYWNlbWVudFNwZWMSKAoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSFQoIc2FtcGxlcnMYAiABKAVIAIgBARInCgdzdGFuZGJ5GAMgASgOMhYuZ25uZC52MS5TdGFuZGJ5UG9saWN5QgsKCV9zYW1wbGVycyJVCglRdWV1ZVNwZWMSFQoIY2FwYWNpdHkYASABKAVIAIgBARIWCgltYXhfYnl0ZXMYAiABKANIAYgBAUILCglfY2FwYWNpdHlCDAoKX21heF9ieXRlcyJvCgtSZXN0YXJ0U3BlYxIZCgxtYXhfYXR0ZW1wdHMYASABKAVIAIgBARIeChFleGVjdXRvcl9yZXN0YXJ0cxgCIAEoBUgBiAEBQg8KDV9tYXhfYXR0ZW1wdHNCFAoSX2V4ZWN1dG9yX3Jlc3RhcnRzItQBCgxUaW1lb3V0c1NwZWMSFwoKcGVuZGluZ19tcxgBIAEoA0gAiAEBEhcKCnN0YXJ0dXBfbXMYAiABKANIAYgBARIVCghzdGFsbF9tcxgDIAEoA0gCiAEBEhwKD2NhbmNlbF9ncmFjZV9tcxgEIAEoA0gDiAEBEhMKBnJ1bl9tcxgFIAEoA0gEiAEBQg0KC19wZW5kaW5nX21zQg0KC19zdGFydHVwX21zQgsKCV9zdGFsbF9tc0ISChBfY2FuY2VsX2dyYWNlX21zQgkKB19ydW5fbXMi0wQKA0pvYhIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRIeCgRzcGVjGAMgASgLMhAuZ25uZC52MS5Kb2JTcGVjEigKDmVmZmVjdGl2ZV9zcGVjGAQgASgLMhAuZ25uZC52MS5Kb2JTcGVjEiAKBXN0YXRlGAUgASgOMhEuZ25uZC52MS5Kb2JTdGF0ZRIgCgVwaGFzZRgGIAEoDjIRLmdubmQudjEuSm9iUGhhc2USIgoGaW50ZW50GAcgASgOMhIuZ25uZC52MS5Kb2JJbnRlbnQSHwoGcmVhc29uGAggASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgJIAEoCRImCghwcm9ncmVzcxgKIAEoCzIULmdubmQudjEuSm9iUHJvZ3Jlc3MSIgoIYXR0ZW1wdHMYCyADKAsyEC5nbm5kLnYxLkF0dGVtcHQSJAoGZXBvY2hzGAwgAygLMhQuZ25uZC52MS5FcG9jaFJlcG9ydBIiCgZyZXN1bHQYDSABKAsyEi5nbm5kLnYxLkpvYlJlc3VsdBIvCgtjcmVhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKc3RhcnRfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGBEgASgDEhYKDmRhdGFzZXRfZGlnZXN0GBIgASgJIroCCgtKb2JQcm9ncmVzcxINCgVlcG9jaBgBIAEoBRIOCgZlcG9jaHMYAiABKAUSGQoRYmF0Y2hlc19jb21taXR0ZWQYAyABKAMSGQoRYmF0Y2hlc19wZXJfZXBvY2gYBCABKAMSDwoHdmVyc2lvbhgFIAEoAxIMCgRsb3NzGAYgASgBEhQKDHZhbF9hY2N1cmFjeRgHIAEoARIYChBzZWVkc19wZXJfc2Vjb25kGAggASgBEhgKEGVkZ2VzX3Blcl9zZWNvbmQYCSABKAESFAoMcmVtYWluaW5nX21zGAogASgDEhMKC3F1ZXVlX2RlcHRoGAsgASgFEhYKDnF1ZXVlX2NhcGFjaXR5GAwgASgFEioKCWV4ZWN1dG9ycxgNIAMoCzIXLmdubmQudjEuRXhlY3V0b3JTdGF0dXMimAEKDkV4ZWN1dG9yU3RhdHVzEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkSCwoDcGlkGAMgASgFEgwKBGJ1c3kYBCABKAESDwoHYmF0Y2hlcxgFIAEoAxINCgVzdGFnZRgGIAEoCRIWCg5jYWNoZV9oaXRfcmF0ZRgHIAEoASKmAwoLRXBvY2hSZXBvcnQSDQoFZXBvY2gYASABKAUSDwoHYmF0Y2hlcxgCIAEoAxINCgVzdGVwcxgDIAEoAxIPCgdyZXRyaWVzGAQgASgDEgwKBGxvc3MYBSABKAESFgoOdHJhaW5fYWNjdXJhY3kYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhUKDXRlc3RfYWNjdXJhY3kYCCABKAESEwoLZHVyYXRpb25fbXMYCSABKAMSDwoHdmVyc2lvbhgKIAEoAxIZChFwYXJhbWV0ZXJzX3NoYTI1NhgLIAEoCRIVCg1sZWRnZXJfZGlnZXN0GAwgASgJEkQKEWJhdGNoZXNfYnlfZGV2aWNlGA0gAygLMikuZ25uZC52MS5FcG9jaFJlcG9ydC5CYXRjaGVzQnlEZXZpY2VFbnRyeRIuCg5leGVjdXRvcl90aW1lcxgOIAMoCzIWLmdubmQudjEuRXhlY3V0b3JUaW1lcxo2ChRCYXRjaGVzQnlEZXZpY2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBItECCg1FeGVjdXRvclRpbWVzEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkSEwoLZHVyYXRpb25fbnMYAyABKAMSEQoJc2FtcGxlX25zGAQgASgDEg8KB21hcmtfbnMYBSABKAMSDwoHY29weV9ucxgGIAEoAxISCgpleHRyYWN0X25zGAcgASgDEhAKCHRyYWluX25zGAggASgDEhAKCGFwcGx5X25zGAkgASgDEhMKC2V2YWx1YXRlX25zGAogASgDEhcKD3dhaXRfZW5xdWV1ZV9ucxgLIAEoAxIXCg93YWl0X2RlcXVldWVfbnMYDCABKAMSEwoLd2FpdF9kdWVfbnMYDSABKAMSFAoMd2FpdF90dXJuX25zGA4gASgDEhcKD3dhaXRfZXh0cmFjdF9ucxgPIAEoAyLuAQoHQXR0ZW1wdBIOCgZudW1iZXIYASABKAUSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKCmVuZF9yZWFzb24YBCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAUgASgJEhkKEWV4ZWN1dG9yX3Jlc3RhcnRzGAYgASgFEiQKBWV4aXRzGAcgAygLMhUuZ25uZC52MS5FeGVjdXRvckV4aXQiuQEKDEV4ZWN1dG9yRXhpdBIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIWCglleGl0X2NvZGUYBCABKAVIAIgBARIOCgZzaWduYWwYBSABKAkSHwoGcmVhc29uGAYgASgOMg8uZ25uZC52MS5SZWFzb24SEAoIbG9nX3RhaWwYByABKAlCDAoKX2V4aXRfY29kZSKlAQoJSm9iUmVzdWx0EhkKEXBhcmFtZXRlcnNfc2hhMjU2GAEgASgJEhYKDmNoZWNrcG9pbnRfZGlyGAIgASgJEhoKEnRlc3RfYWNjdXJhY3lfbGFzdBgDIAEoARIaChJ0ZXN0X2FjY3VyYWN5X2Jlc3QYBCABKAESEgoKYmVzdF9lcG9jaBgFIAEoBRIZChFiZXN0X3ZhbF9hY2N1cmFjeRgGIAEoASLGAwoHSm9iUGxhbhILCgNqb2IYASABKAkSEQoJZXN0aW1hdGVkGAIgASgIEisKCWV4ZWN1dG9ycxgDIAMoCzIYLmdubmQudjEuUGxhbm5lZEV4ZWN1dG9yEhgKEHNhbXBsZXJfYmF0Y2hfbnMYBCABKAMSGAoQdHJhaW5lcl9iYXRjaF9ucxgFIAEoAxIYChBzdGFuZGJ5X2JhdGNoX25zGAYgASgDEgkKAWsYByABKAESJgoHY2hvaWNlcxgIIAMoCzIVLmdubmQudjEuUG9saWN5Q2hvaWNlEigKBnBvbGljeRgJIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EicKB3N0YW5kYnkYCiABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3kSHQoVdGltZV9zaGFyaW5nX2JhdGNoX25zGAsgASgDEhMKC2V4cGxhbmF0aW9uGAwgASgJEhYKDnF1ZXVlX2NhcGFjaXR5GA0gASgFEhIKCnNsb3RfYnl0ZXMYDiABKAMSFwoPcGFyYW1ldGVyX2NvdW50GA8gASgDEiEKBWNhY2hlGBAgASgLMhIuZ25uZC52MS5DYWNoZVBsYW4ixgEKCUNhY2hlUGxhbhIkCgZwb2xpY3kYASABKA4yFC5nbm5kLnYxLkNhY2hlUG9saWN5EhQKDHRyYWluZXJfcm93cxgCIAEoAxIUCgxzdGFuZGJ5X3Jvd3MYAyABKAMSEQoJcm93X2J5dGVzGAQgASgDEg8KB3JhbmtfbXMYBSABKAMSEwoLZXhwbGFuYXRpb24YBiABKAkSEAoIcHJlZmV0Y2gYByABKAgSHAoUcHJlZmV0Y2hfZXhwbGFuYXRpb24YCCABKAkiRgoPUGxhbm5lZEV4ZWN1dG9yEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkibgoMUG9saWN5Q2hvaWNlEigKBnBvbGljeRgBIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EhAKCHNhbXBsZXJzGAIgASgFEhAKCHRyYWluZXJzGAMgASgFEhAKCGJhdGNoX25zGAQgASgDKpcBCglNb2RlbFR5cGUSGgoWTU9ERUxfVFlQRV9VTlNQRUNJRklFRBAAEhgKFE1PREVMX1RZUEVfR1JBUEhTQUdFEAESEgoOTU9ERUxfVFlQRV9HQ04QAhISCg5NT0RFTF9UWVBFX0dBVBADEhQKEE1PREVMX1RZUEVfR0FUVjIQBBIWChJNT0RFTF9UWVBFX1BJTlNBR0UQBSpsCgpBY3RpdmF0aW9uEhoKFkFDVElWQVRJT05fVU5TUEVDSUZJRUQQABITCg9BQ1RJVkFUSU9OX1JFTFUQARISCg5BQ1RJVkFUSU9OX0VMVRACEhkKFUFDVElWQVRJT05fTEVBS1lfUkVMVRADKnUKDU5vcm1hbGl6YXRpb24SHQoZTk9STUFMSVpBVElPTl9VTlNQRUNJRklFRBAAEhYKEk5PUk1BTElaQVRJT05fTk9ORRABEhQKEE5PUk1BTElaQVRJT05fTDIQAhIXChNOT1JNQUxJWkFUSU9OX0xBWUVSEAMqxAEKEVNhbXBsaW5nQWxnb3JpdGhtEiIKHlNBTVBMSU5HX0FMR09SSVRITV9VTlNQRUNJRklFRBAAEiMKH1NBTVBMSU5HX0FMR09SSVRITV9LSE9QX1VOSUZPUk0QARIkCiBTQU1QTElOR19BTEdPUklUSE1fS0hPUF9XRUlHSFRFRBACEiIKHlNBTVBMSU5HX0FMR09SSVRITV9SQU5ET01fV0FMSxADEhwKGFNBTVBMSU5HX0FMR09SSVRITV9MQUJPUhAEKkwKCUV4cGFuc2lvbhIZChVFWFBBTlNJT05fVU5TUEVDSUZJRUQQABIRCg1FWFBBTlNJT05fQUxMEAESEQoNRVhQQU5TSU9OX05FVxACKsgBCgtDYWNoZVBvbGljeRIcChhDQUNIRV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVDQUNIRV9QT0xJQ1lfQ09NQklORUQQARIWChJDQUNIRV9QT0xJQ1lfUFJFU0MQAhIcChhDQUNIRV9QT0xJQ1lfUFJPQkFCSUxJVFkQAxIXChNDQUNIRV9QT0xJQ1lfREVHUkVFEAQSFwoTQ0FDSEVfUE9MSUNZX1JBTkRPTRAFEhgKFENBQ0hFX1BPTElDWV9PUFRJTUFMEAYqWgoIUHJlZmV0Y2gSGAoUUFJFRkVUQ0hfVU5TUEVDSUZJRUQQABIRCg1QUkVGRVRDSF9BVVRPEAESDwoLUFJFRkVUQ0hfT04QAhIQCgxQUkVGRVRDSF9PRkYQAyp2ChBXZWlnaHREZWNheVNjb3BlEiIKHldFSUdIVF9ERUNBWV9TQ09QRV9VTlNQRUNJRklFRBAAEhoKFldFSUdIVF9ERUNBWV9TQ09QRV9BTEwQARIiCh5XRUlHSFRfREVDQVlfU0NPUEVfRklSU1RfTEFZRVIQAip6Cg1PcHRpbWl6ZXJUeXBlEh4KGk9QVElNSVpFUl9UWVBFX1VOU1BFQ0lGSUVEEAASFwoTT1BUSU1JWkVSX1RZUEVfQURBTRABEhgKFE9QVElNSVpFUl9UWVBFX0FEQU1XEAISFgoST1BUSU1JWkVSX1RZUEVfU0dEEAMqiQEKDkxyU2NoZWR1bGVUeXBlEiAKHExSX1NDSEVEVUxFX1RZUEVfVU5TUEVDSUZJRUQQABIdChlMUl9TQ0hFRFVMRV9UWVBFX0NPTlNUQU5UEAESGQoVTFJfU0NIRURVTEVfVFlQRV9TVEVQEAISGwoXTFJfU0NIRURVTEVfVFlQRV9DT1NJTkUQAyqjAQoPUGxhY2VtZW50UG9saWN5EiAKHFBMQUNFTUVOVF9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVQTEFDRU1FTlRfUE9MSUNZX0FVVE8QARIaChZQTEFDRU1FTlRfUE9MSUNZX1BBUEVSEAISGwoXUExBQ0VNRU5UX1BPTElDWV9NSU5NQVgQAxIaChZQTEFDRU1FTlRfUE9MSUNZX0ZJWEVEEAQqewoNU3RhbmRieVBvbGljeRIeChpTVEFOREJZX1BPTElDWV9VTlNQRUNJRklFRBAAEhcKE1NUQU5EQllfUE9MSUNZX0FVVE8QARIWChJTVEFOREJZX1BPTElDWV9PRkYQAhIZChVTVEFOREJZX1BPTElDWV9BTFdBWVMQAyrOAQoISm9iU3RhdGUSGQoVSk9CX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRSk9CX1NUQVRFX1BFTkRJTkcQARIXChNKT0JfU1RBVEVfUFJFUEFSSU5HEAISFQoRSk9CX1NUQVRFX1JVTk5JTkcQAxIYChRKT0JfU1RBVEVfQ0FOQ0VMTElORxAEEhcKE0pPQl9TVEFURV9TVUNDRUVERUQQBRIUChBKT0JfU1RBVEVfRkFJTEVEEAYSFwoTSk9CX1NUQVRFX0NBTkNFTExFRBAHKlIKCUpvYkludGVudBIaChZKT0JfSU5URU5UX1VOU1BFQ0lGSUVEEAASEgoOSk9CX0lOVEVOVF9SVU4QARIVChFKT0JfSU5URU5UX0NBTkNFTBACKsMBCghKb2JQaGFzZRIZChVKT0JfUEhBU0VfVU5TUEVDSUZJRUQQABIdChlKT0JfUEhBU0VfTE9BRElOR19EQVRBU0VUEAESGQoVSk9CX1BIQVNFX0NBTElCUkFUSU5HEAISFgoSSk9CX1BIQVNFX1NUQVJUSU5HEAMSFgoSSk9CX1BIQVNFX1RSQUlOSU5HEAQSGAoUSk9CX1BIQVNFX0VWQUxVQVRJTkcQBRIYChRKT0JfUEhBU0VfRklOQUxJWklORxAGKn4KDEV4ZWN1dG9yUm9sZRIdChlFWEVDVVRPUl9ST0xFX1VOU1BFQ0lGSUVEEAASGQoVRVhFQ1VUT1JfUk9MRV9TQU1QTEVSEAESGQoVRVhFQ1VUT1JfUk9MRV9UUkFJTkVSEAISGQoVRVhFQ1VUT1JfUk9MRV9TVEFOREJZEANiBnByb3RvMw", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * What to train and how. Every scalar is optional: unset differs from 0; defaults appear in
@@ -343,7 +343,7 @@ export const FeaturesSpecSchema: GenMessage<FeaturesSpec> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job, 5);
 
 /**
- * Which feature rows devices keep. Changes where rows are read from, never the trained model.
+ * How feature rows reach Trainers. Changes where and when rows are read, never the trained model.
  *
  * @generated from message gnnd.v1.CacheSpec
  */
@@ -376,6 +376,13 @@ export type CacheSpec = Message<"gnnd.v1.CacheSpec"> & {
    * @generated from field: optional double standby_ratio = 4;
    */
   standbyRatio?: number | undefined;
+
+  /**
+   * Default AUTO.
+   *
+   * @generated from field: gnnd.v1.Prefetch prefetch = 5;
+   */
+  prefetch: Prefetch;
 };
 
 /**
@@ -1048,7 +1055,7 @@ export type ExecutorStatus = Message<"gnnd.v1.ExecutorStatus"> & {
   batches: bigint;
 
   /**
-   * The stage it is in: SAMPLE, COPY, EXTRACT, TRAIN, EVALUATE, WAIT.
+   * The stage it is in: SAMPLE, COPY, EXTRACT (which it waits for), TRAIN, EVALUATE, WAIT.
    *
    * @generated from field: string stage = 6;
    */
@@ -1165,6 +1172,13 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
    * @generated from field: map<string, int64> batches_by_device = 13;
    */
   batchesByDevice: { [key: string]: bigint };
+
+  /**
+   * Where the executors' time went; only in GetJob, of the last 100 epochs.
+   *
+   * @generated from field: repeated gnnd.v1.ExecutorTimes executor_times = 14;
+   */
+  executorTimes: ExecutorTimes[];
 };
 
 /**
@@ -1173,6 +1187,127 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
  */
 export const EpochReportSchema: GenMessage<EpochReport> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job, 18);
+
+/**
+ * Where an executor's time went from one epoch's report to the next. What it waited for and its
+ * stages, extraction left out, add up to its duration but for a few percent: extraction may run
+ * beside training, and counts there as far as it was waited for.
+ *
+ * @generated from message gnnd.v1.ExecutorTimes
+ */
+export type ExecutorTimes = Message<"gnnd.v1.ExecutorTimes"> & {
+  /**
+   * Its role.
+   *
+   * @generated from field: gnnd.v1.ExecutorRole role = 1;
+   */
+  role: ExecutorRole;
+
+  /**
+   * Its device.
+   *
+   * @generated from field: string device = 2;
+   */
+  device: string;
+
+  /**
+   * Wall time in nanoseconds, as the others; from its start, if it was started in between.
+   *
+   * @generated from field: int64 duration_ns = 3;
+   */
+  durationNs: bigint;
+
+  /**
+   * Sampling.
+   *
+   * @generated from field: int64 sample_ns = 4;
+   */
+  sampleNs: bigint;
+
+  /**
+   * Marking hot ranks.
+   *
+   * @generated from field: int64 mark_ns = 5;
+   */
+  markNs: bigint;
+
+  /**
+   * Publishing records.
+   *
+   * @generated from field: int64 copy_ns = 6;
+   */
+  copyNs: bigint;
+
+  /**
+   * Extraction, whether or not beside training.
+   *
+   * @generated from field: int64 extract_ns = 7;
+   */
+  extractNs: bigint;
+
+  /**
+   * Forward and backward.
+   *
+   * @generated from field: int64 train_ns = 8;
+   */
+  trainNs: bigint;
+
+  /**
+   * Steps.
+   *
+   * @generated from field: int64 apply_ns = 9;
+   */
+  applyNs: bigint;
+
+  /**
+   * Evaluation.
+   *
+   * @generated from field: int64 evaluate_ns = 10;
+   */
+  evaluateNs: bigint;
+
+  /**
+   * A Sampler: for a batch that may be claimed.
+   *
+   * @generated from field: int64 wait_enqueue_ns = 11;
+   */
+  waitEnqueueNs: bigint;
+
+  /**
+   * A Trainer: for a batch to take.
+   *
+   * @generated from field: int64 wait_dequeue_ns = 12;
+   */
+  waitDequeueNs: bigint;
+
+  /**
+   * A Trainer that has one: for the parameter version that it is computed on.
+   *
+   * @generated from field: int64 wait_due_ns = 13;
+   */
+  waitDueNs: bigint;
+
+  /**
+   * For the device that a Sampler and a standby Trainer share.
+   *
+   * @generated from field: int64 wait_turn_ns = 14;
+   */
+  waitTurnNs: bigint;
+
+  /**
+   * A Trainer: for its own extraction; the rest of extract_ns was hidden behind training.
+   *
+   * @generated from field: int64 wait_extract_ns = 15;
+   */
+  waitExtractNs: bigint;
+};
+
+/**
+ * Describes the message gnnd.v1.ExecutorTimes.
+ * Use `create(ExecutorTimesSchema)` to create a new message.
+ */
+export const ExecutorTimesSchema: GenMessage<ExecutorTimes> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 19);
 
 /**
  * One try at running the job.
@@ -1235,7 +1370,7 @@ export type Attempt = Message<"gnnd.v1.Attempt"> & {
  * Use `create(AttemptSchema)` to create a new message.
  */
 export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 19);
+  messageDesc(file_gnnd_v1_job, 20);
 
 /**
  * How an executor ended.
@@ -1298,7 +1433,7 @@ export type ExecutorExit = Message<"gnnd.v1.ExecutorExit"> & {
  * Use `create(ExecutorExitSchema)` to create a new message.
  */
 export const ExecutorExitSchema: GenMessage<ExecutorExit> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 20);
+  messageDesc(file_gnnd_v1_job, 21);
 
 /**
  * What a SUCCEEDED job leaves.
@@ -1354,7 +1489,7 @@ export type JobResult = Message<"gnnd.v1.JobResult"> & {
  * Use `create(JobResultSchema)` to create a new message.
  */
 export const JobResultSchema: GenMessage<JobResult> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 21);
+  messageDesc(file_gnnd_v1_job, 22);
 
 /**
  * How devices are split, and why.
@@ -1391,7 +1526,7 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
   samplerBatchNs: bigint;
 
   /**
-   * Time of a Trainer per batch, nanoseconds.
+   * Time of a Trainer per batch, nanoseconds: max(E, T) where it prefetches, else E + T.
    *
    * @generated from field: int64 trainer_batch_ns = 5;
    */
@@ -1480,10 +1615,10 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
  * Use `create(JobPlanSchema)` to create a new message.
  */
 export const JobPlanSchema: GenMessage<JobPlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 22);
+  messageDesc(file_gnnd_v1_job, 23);
 
 /**
- * Which feature rows are kept, and why.
+ * Which feature rows are kept, how they are read, and why.
  *
  * @generated from message gnnd.v1.CachePlan
  */
@@ -1529,6 +1664,20 @@ export type CachePlan = Message<"gnnd.v1.CachePlan"> & {
    * @generated from field: string explanation = 6;
    */
   explanation: string;
+
+  /**
+   * Whether Trainers extract the next batch while they compute the present one.
+   *
+   * @generated from field: bool prefetch = 7;
+   */
+  prefetch: boolean;
+
+  /**
+   * One sentence: why.
+   *
+   * @generated from field: string prefetch_explanation = 8;
+   */
+  prefetchExplanation: string;
 };
 
 /**
@@ -1536,7 +1685,7 @@ export type CachePlan = Message<"gnnd.v1.CachePlan"> & {
  * Use `create(CachePlanSchema)` to create a new message.
  */
 export const CachePlanSchema: GenMessage<CachePlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 23);
+  messageDesc(file_gnnd_v1_job, 24);
 
 /**
  * One executor of a plan.
@@ -1564,7 +1713,7 @@ export type PlannedExecutor = Message<"gnnd.v1.PlannedExecutor"> & {
  * Use `create(PlannedExecutorSchema)` to create a new message.
  */
 export const PlannedExecutorSchema: GenMessage<PlannedExecutor> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 24);
+  messageDesc(file_gnnd_v1_job, 25);
 
 /**
  * What one policy would choose.
@@ -1606,7 +1755,7 @@ export type PolicyChoice = Message<"gnnd.v1.PolicyChoice"> & {
  * Use `create(PolicyChoiceSchema)` to create a new message.
  */
 export const PolicyChoiceSchema: GenMessage<PolicyChoice> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 25);
+  messageDesc(file_gnnd_v1_job, 26);
 
 /**
  * Kinds of graph neural networks.
@@ -1891,6 +2040,47 @@ export const CachePolicySchema: GenEnum<CachePolicy> = /*@__PURE__*/
   enumDesc(file_gnnd_v1_job, 5);
 
 /**
+ * Whether Trainers extract the next batch while they compute the present one.
+ *
+ * @generated from enum gnnd.v1.Prefetch
+ */
+export enum Prefetch {
+  /**
+   * Not set: AUTO.
+   *
+   * @generated from enum value: PREFETCH_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Where there is something to gain: features are read from disk, or devices have several cores.
+   *
+   * @generated from enum value: PREFETCH_AUTO = 1;
+   */
+  AUTO = 1,
+
+  /**
+   * Whenever a batch is ready that no other Trainer lacks.
+   *
+   * @generated from enum value: PREFETCH_ON = 2;
+   */
+  ON = 2,
+
+  /**
+   * Never: one batch after the other.
+   *
+   * @generated from enum value: PREFETCH_OFF = 3;
+   */
+  OFF = 3,
+}
+
+/**
+ * Describes the enum gnnd.v1.Prefetch.
+ */
+export const PrefetchSchema: GenEnum<Prefetch> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 6);
+
+/**
  * Which parameters weight decay acts on.
  *
  * @generated from enum gnnd.v1.WeightDecayScope
@@ -1922,7 +2112,7 @@ export enum WeightDecayScope {
  * Describes the enum gnnd.v1.WeightDecayScope.
  */
 export const WeightDecayScopeSchema: GenEnum<WeightDecayScope> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 6);
+  enumDesc(file_gnnd_v1_job, 7);
 
 /**
  * How a step follows from its gradient.
@@ -1963,7 +2153,7 @@ export enum OptimizerType {
  * Describes the enum gnnd.v1.OptimizerType.
  */
 export const OptimizerTypeSchema: GenEnum<OptimizerType> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 7);
+  enumDesc(file_gnnd_v1_job, 8);
 
 /**
  * How the learning rate goes on.
@@ -2004,7 +2194,7 @@ export enum LrScheduleType {
  * Describes the enum gnnd.v1.LrScheduleType.
  */
 export const LrScheduleTypeSchema: GenEnum<LrScheduleType> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 8);
+  enumDesc(file_gnnd_v1_job, 9);
 
 /**
  * How devices are split between Samplers and Trainers.
@@ -2052,7 +2242,7 @@ export enum PlacementPolicy {
  * Describes the enum gnnd.v1.PlacementPolicy.
  */
 export const PlacementPolicySchema: GenEnum<PlacementPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 9);
+  enumDesc(file_gnnd_v1_job, 10);
 
 /**
  * When a standby Trainer on a Sampler's device may train.
@@ -2093,7 +2283,7 @@ export enum StandbyPolicy {
  * Describes the enum gnnd.v1.StandbyPolicy.
  */
 export const StandbyPolicySchema: GenEnum<StandbyPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 10);
+  enumDesc(file_gnnd_v1_job, 11);
 
 /**
  * States of a job.
@@ -2162,7 +2352,7 @@ export enum JobState {
  * Describes the enum gnnd.v1.JobState.
  */
 export const JobStateSchema: GenEnum<JobState> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 11);
+  enumDesc(file_gnnd_v1_job, 12);
 
 /**
  * What the user wants, kept apart from what is.
@@ -2196,7 +2386,7 @@ export enum JobIntent {
  * Describes the enum gnnd.v1.JobIntent.
  */
 export const JobIntentSchema: GenEnum<JobIntent> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 12);
+  enumDesc(file_gnnd_v1_job, 13);
 
 /**
  * What a PREPARING or RUNNING job is doing.
@@ -2258,7 +2448,7 @@ export enum JobPhase {
  * Describes the enum gnnd.v1.JobPhase.
  */
 export const JobPhaseSchema: GenEnum<JobPhase> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 13);
+  enumDesc(file_gnnd_v1_job, 14);
 
 /**
  * Roles of executors.
@@ -2299,5 +2489,5 @@ export enum ExecutorRole {
  * Describes the enum gnnd.v1.ExecutorRole.
  */
 export const ExecutorRoleSchema: GenEnum<ExecutorRole> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 14);
+  enumDesc(file_gnnd_v1_job, 15);
 
