@@ -11,6 +11,9 @@ const benches = {
   sampler: { what: 'every sampler against the scalar reference and the line rate measured here' },
   gather: { what: 'feature gather against plain row copies and the line rate' },
   queue: { what: 'hand-off bandwidth against memcpy, wake-up latency between processes' },
+  prefetch: {
+    what: 'a Trainer that extracts ahead and one that does not, features in memory and on disk',
+  },
   'peers-sampling': {
     what: 'sampling a batch beside DGL and GraphBolt',
     script: ['.venv/bin/python', 'bench/peers/sampling.py'],
