@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/base/prefetch.h"
 #include "train/attention_rows.h"
 #include "train/exp.h"
 
@@ -101,7 +102,7 @@ inline void AddScoreGradient(T grad, const T* attention, const T* a, const T* b,
 inline constexpr uint64_t kPrefetchRows = 5;
 
 template <typename T>
-inline void PrefetchRow(const T* row, uint64_t columns) {
+GNND_PREFETCHES void PrefetchRow(const T* row, uint64_t columns) {
   const auto* bytes = reinterpret_cast<const char*>(row);
   for (uint64_t at = 0; at < columns * sizeof(T); at += 64) __builtin_prefetch(bytes + at);
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/base/prefetch.h"
 #include "train/gather_sum.h"
 
 // The vector form of GatherSum, written once over a trait of the instruction set and included only
@@ -35,7 +36,7 @@ inline __attribute__((always_inline)) void ScaleRegs(float factor, typename S::R
 }
 
 template <typename S, uint32_t kRegs>
-inline __attribute__((always_inline)) void PrefetchRegs(const float* row) {
+GNND_PREFETCHES void PrefetchRegs(const float* row) {
 #pragma GCC unroll 16
   for (uint32_t at = 0; at < kRegs * S::kLanes; at += 16) __builtin_prefetch(row + at);
 }

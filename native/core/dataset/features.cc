@@ -65,7 +65,7 @@ void Gather(std::span<const std::byte> table, uint64_t row_bytes, std::span<cons
             std::byte* out) {
   [[maybe_unused]] const uint64_t num_rows = table.size() / row_bytes;
   constexpr uint64_t kRowsAhead = kAllLines ? 2 : 8;
-  const auto prefetch = [&](uint32_t row) {
+  const auto prefetch = [&](uint32_t row) __attribute__((always_inline)) {
     const std::byte* first = table.data() + row * row_bytes;
     if constexpr (kAllLines) {
       const uint64_t skew = reinterpret_cast<uintptr_t>(first) % kLineBytes;

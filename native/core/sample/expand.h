@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/prefetch.h"
 #include "core/dataset/topology_view.h"
 #include "core/sample/picks.h"
 
@@ -96,7 +97,7 @@ class HopRing {
         std::min<uint64_t>(task_->first_row + uint64_t{group} * rows_per_group_, task_->num_dst));
   }
 
-  void PrefetchRows(uint32_t group) const {
+  GNND_PREFETCHES void PrefetchRows(uint32_t group) const {
     const uint32_t end = FirstRow(group + 1);
     for (uint32_t row = FirstRow(group); row < end; ++row) {
       __builtin_prefetch(graph_indptr_ + task_->nodes[row]);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/base/prefetch.h"
 #include "core/sample/expand.h"
 #include "core/sample/labor.h"
 
@@ -43,7 +44,7 @@ class LaborHop {
   static constexpr uint64_t kIdsPerLine = 16;
   static_assert(kChunkIds + kLaborSlack <= ExpandBuffers::kMaxGroupEdges);
 
-  void Prefetch(uint32_t row) const {
+  GNND_PREFETCHES void Prefetch(uint32_t row) const {
     constexpr uint32_t kBoundsAhead = 24;
     constexpr uint32_t kRowsAhead = 8;
     const uint32_t end = task_->num_dst;
@@ -54,7 +55,10 @@ class LaborHop {
     const uint32_t node = task_->nodes[row + kRowsAhead];
     const uint64_t first = graph_indptr_[node];
     const uint64_t last = std::min(graph_indptr_[node + 1], first + kChunkIds);
-    for (uint64_t e = first; e < last; e += kIdsPerLine) __builtin_prefetch(graph_indices_ + e);
+    // From the start of the first line: a row that begins inside one ends in one more.
+    for (uint64_t e = first - first % kIdsPerLine; e < last; e += kIdsPerLine) {
+      __builtin_prefetch(graph_indices_ + e);
+    }
   }
 
   // Returns how many neighbours the row takes.

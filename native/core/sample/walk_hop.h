@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/prefetch.h"
 #include "core/sample/expand.h"
 #include "core/sample/walk.h"
 
@@ -87,7 +88,7 @@ class WalkHop {
   using Walkers = WalkBuffers::Walkers;
 
   // The bounds of a group's rows, while the group before it walks.
-  void PrefetchRows(uint32_t begin) const {
+  GNND_PREFETCHES void PrefetchRows(uint32_t begin) const {
     const uint32_t end = begin + std::min(buffers_->rows_per_group, task_->num_dst - begin);
     for (uint32_t row = begin; row < end; ++row) {
       __builtin_prefetch(graph_indptr_ + task_->nodes[row]);
