@@ -116,7 +116,7 @@ describe.each([
     expect(value(waited)).toBeGreaterThanOrEqual(value(extracted));
   });
 
-  test('the same model with the next batch extracted ahead, and some of that is hidden', async () => {
+  test('extracting ahead changes no model, and some of it is hidden', async () => {
     const job = await run({ ...steps, prefetch: Prefetch.ON });
     expect(modelsOf(job)).toEqual(expected);
     expect((await planOf(job)).cache?.prefetch).toBe(true);
@@ -162,7 +162,7 @@ describe.each([
   });
 });
 
-test('AUTO prefetches features that count as read from disk, and none on devices of one core', async () => {
+test('AUTO prefetches from disk, and nothing on devices of one core', async () => {
   const inMemory = await run({ prefetch: Prefetch.AUTO });
   expect((await planOf(inMemory)).cache?.prefetchExplanation).toContain('one core');
   expect((await metricsOf(inMemory))(ahead)).toBe(0);

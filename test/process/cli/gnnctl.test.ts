@@ -178,7 +178,7 @@ test('lists are tables for people and tab-separated for programs, over all pages
   ).toEqual(['jobs/npm-sage', 'jobs/b']);
 });
 
-test('a job shows where the time of its last epoch went, and how much of extraction was hidden', async () => {
+test('a job shows where the time of its last epoch went', async () => {
   const trainer = {
     role: ExecutorRole.TRAINER,
     device: 'cpu:1',
