@@ -45,13 +45,14 @@ enum class Phase : uint32_t {
   kReaped = 5,      // the daemon has reaped the process and reclaimed what it held
 };
 
-// What an executor is doing right now; the first eight are the stages.
+// What an executor is doing right now; the first eight are the stages. One that waits for its own
+// extraction is in that stage.
 enum class Activity : uint32_t {
   kIdle = 16,
   kWaitEnqueue = 17,
   kWaitDequeue = 18,
   kWaitDue = 19,
-  kWaitTurn = 20,  // waiting for one's own extraction is Stage::kExtract
+  kWaitTurn = 20,
   kPaused = 21,
 };
 
