@@ -12,6 +12,9 @@ const benches = {
   gather: { what: 'feature gather against plain row copies and the line rate' },
   disk: { what: 'feature rows of a file that is not in memory: ways to read them' },
   queue: { what: 'hand-off bandwidth against memcpy, wake-up latency between processes' },
+  prefetch: {
+    what: 'a Trainer that extracts ahead and one that does not, features in memory and on disk',
+  },
   'peers-sampling': {
     what: 'sampling a batch beside DGL and GraphBolt',
     script: ['.venv/bin/python', 'bench/peers/sampling.py'],

@@ -9,6 +9,14 @@
 
 namespace gnnd {
 
+// Bounds the teams of ParallelRows that the calling thread starts. OpenMP keeps a team for each
+// thread that starts one, and this number, too.
+inline void UseTeamOf([[maybe_unused]] uint32_t threads) {
+#if defined(_OPENMP)
+  omp_set_num_threads(static_cast<int>(threads));
+#endif
+}
+
 // Runs body(begin, end) over [0, rows) on torch's threads (the same OpenMP runtime), in equal
 // stretches of at least `grain` rows. A row belongs to one call, so that results do not depend on
 // the number of threads. `body` must not throw. Without OpenMP it is one call.

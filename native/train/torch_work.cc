@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <exception>
 #include <mutex>
@@ -104,22 +105,29 @@ EvalInput EvalInputOf(const TrainOptions& options) {
 
 }  // namespace
 
+// What Extract read of one batch, until its gradient is computed.
+struct ExtractBuffer {
+  Workspace memory;  // that `input` views
+  BottomInput input;
+  std::vector<uint32_t> seed_labels;
+  BatchKey key{};
+};
+
 class TorchWork::Impl {
  public:
   Impl(const TrainOptions& options, FeatureStore store, uint64_t cache_fill_ns,
        std::unique_ptr<ScriptModel> script)
       : options_(options),
         store_(std::move(store)),
+        cache_fill_ns_(cache_fill_ns),
         script_(std::move(script)),
         model_(script_ ? Model(script_->spec(), script_->manifest()) : Model(options.model)),
-        evaluator_(EvalInputOf(options), model_, LayerRunnerOf(EvalInputOf(options))) {
-    report_.cache_rows = store_.cache_rows();
-    report_.cache_fill_ns = cache_fill_ns;
-  }
+        evaluator_(EvalInputOf(options), model_, LayerRunnerOf(EvalInputOf(options))) {}
 
-  Status Extract(const RecordView& record);
-  Status ComputeGradient(const RecordView& record, std::span<const float> parameters,
-                         std::span<float> gradient, BatchReport* report);
+  Status Extract(const RecordView& record, ExtractBuffer* buffer, ExtractReport* report);
+  Status ComputeGradient(const RecordView& record, const ExtractBuffer& extracted,
+                         std::span<const float> parameters, std::span<float> gradient,
+                         BatchReport* report);
   Status Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
                   EvalReport* report);
   Status Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,
@@ -129,37 +137,37 @@ class TorchWork::Impl {
   const ParameterManifest& manifest() const { return model_.manifest; }
   const OptimizerOptions& optimizer() const { return options_.optimizer; }
   void InitParameters(std::span<float> parameters) const;
-  const ExtractReport& extracted() const { return report_; }
+  ExtractBuffer& buffer(uint32_t index) {
+    GNND_CHECK(index < kExtractBuffers);
+    return buffers_[index];
+  }
 
  private:
   Status CheckRecord(const RecordView& record) const;
-  Status ReadLabels(const RecordView& record);
-  void ExtractFused(const RecordView& record, const BlockView& bottom,
-                    std::span<const uint32_t> rows_at);
-  void ExtractRows(const RecordView& record, std::span<const uint32_t> rows_at);
-  std::span<float> Gather(std::span<const uint32_t> rows_at);
+  Status ReadLabels(const RecordView& record, ExtractBuffer* buffer) const;
+  void ExtractFused(const BlockView& bottom, std::span<const uint32_t> rows_at,
+                    ExtractBuffer* buffer) const;
+  void ExtractRows(const RecordView& record, std::span<const uint32_t> rows_at,
+                   ExtractBuffer* buffer) const;
+  std::span<float> Gather(std::span<const uint32_t> rows_at, ExtractBuffer* buffer) const;
   std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters) const;
   std::vector<at::Tensor> TensorsToEvaluate(std::span<const float> parameters);
-  std::vector<at::Tensor> TensorsToTrain(std::span<const float> parameters);
+  std::vector<at::Tensor> TensorsToTrain(const BatchKey& key, std::span<const float> parameters);
   std::unique_ptr<LayerRunner> LayerRunnerOf(const EvalInput& input);
   Code ThrownCode() const { return script_ ? Code::kPluginFailed : Code::kInternal; }
   void UseThreads();
 
   TrainOptions options_;
   FeatureStore store_;
+  uint64_t cache_fill_ns_;
   std::unique_ptr<ScriptModel> script_;  // null: the model is one of ours
   Model model_;
   Evaluator evaluator_;
   std::thread::id thread_;  // whose torch thread count is set
 
-  Workspace extracted_;  // features of the extracted batch
-  BottomInput input_;
-  std::vector<uint32_t> seed_labels_;
-  BatchKey key_{};  // of the extracted batch
-
-  ExtractReport report_;
-
+  ExtractBuffer buffers_[kExtractBuffers];
   Workspace compute_;
+  std::atomic<uint64_t> compute_bytes_{0};  // of compute_, for an Extract on another thread
 };
 
 void TorchWork::Impl::UseThreads() {
@@ -185,8 +193,8 @@ Status TorchWork::Impl::CheckRecord(const RecordView& record) const {
   return Status::Ok();
 }
 
-Status TorchWork::Impl::ReadLabels(const RecordView& record) {
-  seed_labels_.resize(record.num_seeds());
+Status TorchWork::Impl::ReadLabels(const RecordView& record, ExtractBuffer* buffer) const {
+  buffer->seed_labels.resize(record.num_seeds());
   for (uint32_t i = 0; i < record.num_seeds(); ++i) {
     const uint32_t node = record.nodes()[i];
     const int32_t label = options_.labels[node];
@@ -194,15 +202,17 @@ Status TorchWork::Impl::ReadLabels(const RecordView& record) {
       return Status(Code::kDatasetCorrupt, "training node " + std::to_string(node) + " has label " +
                                                std::to_string(label));
     }
-    seed_labels_[i] = static_cast<uint32_t>(label);
+    buffer->seed_labels[i] = static_cast<uint32_t>(label);
   }
   return Status::Ok();
 }
 
 // Rows of the feature store, copied: [rows_at.size(), in_dim].
-std::span<float> TorchWork::Impl::Gather(std::span<const uint32_t> rows_at) {
+std::span<float> TorchWork::Impl::Gather(std::span<const uint32_t> rows_at,
+                                         ExtractBuffer* buffer) const {
   const uint64_t dim = options_.model.in_dim;
-  const std::span<float> rows(extracted_.Get<float>(rows_at.size() * dim), rows_at.size() * dim);
+  const uint64_t floats = rows_at.size() * dim;
+  const std::span<float> rows(buffer->memory.Get<float>(floats), floats);
   ParallelRows(static_cast<uint32_t>(rows_at.size()), kGrainRows,
                [&](uint32_t begin, uint32_t end) {
                  GatherRows(store_.table(), rows_at.subspan(begin, end - begin),
@@ -213,26 +223,29 @@ std::span<float> TorchWork::Impl::Gather(std::span<const uint32_t> rows_at) {
 
 // Aggregates the bottom block straight from the feature store: only destinations' own rows (which
 // GraphSAGE multiplies by themselves) are ever copied.
-void TorchWork::Impl::ExtractFused(const RecordView& record, const BlockView& bottom,
-                                   std::span<const uint32_t> rows_at) {
-  GNND_CHECK(rows_at.size() == record.nodes().size());
+void TorchWork::Impl::ExtractFused(const BlockView& bottom, std::span<const uint32_t> rows_at,
+                                   ExtractBuffer* buffer) const {
+  GNND_CHECK(rows_at.size() == bottom.num_src);
   const auto dim = static_cast<int64_t>(options_.model.in_dim);
-  uint32_t* index = extracted_.Get<uint32_t>(bottom.src.size());
+  uint32_t* index = buffer->memory.Get<uint32_t>(bottom.src.size());
   for (uint64_t e = 0; e < bottom.src.size(); ++e) index[e] = rows_at[bottom.src[e]];
-  float* sum = extracted_.Get<float>(uint64_t{bottom.num_dst} * options_.model.in_dim);
-  const BlockOperand<float> operand(bottom, ReductionOf(options_.model), &extracted_);
+  float* sum = buffer->memory.Get<float>(uint64_t{bottom.num_dst} * options_.model.in_dim);
+  const BlockOperand<float> operand(bottom, ReductionOf(options_.model), &buffer->memory);
   operand.AggregateFromTable(store_.table(), index, rows_at.data(), sum);
-  input_.aggregated = ViewOf(sum, bottom.num_dst, dim);
+  buffer->input.aggregated = ViewOf(sum, bottom.num_dst, dim);
   if (options_.model.type == ModelType::kGraphSage) {
-    input_.self = ViewOf(Gather(rows_at.first(bottom.num_dst)).data(), bottom.num_dst, dim);
+    const std::span<float> self = Gather(rows_at.first(bottom.num_dst), buffer);
+    buffer->input.self = ViewOf(self.data(), bottom.num_dst, dim);
   }
 }
 
-void TorchWork::Impl::ExtractRows(const RecordView& record, std::span<const uint32_t> rows_at) {
+void TorchWork::Impl::ExtractRows(const RecordView& record, std::span<const uint32_t> rows_at,
+                                  ExtractBuffer* buffer) const {
   const std::span<const uint32_t> nodes = record.nodes();
-  const std::span<float> rows = Gather(rows_at);
+  const std::span<float> rows = Gather(rows_at, buffer);
+  const BatchKey& key = buffer->key;
   DropoutRows<float> dropout;
-  dropout.key = {key_.random_seed, key_.epoch, key_.batch, /*layer=*/0};
+  dropout.key = {key.random_seed, key.epoch, key.batch, /*layer=*/0};
   dropout.nodes = nodes.data();
   dropout.rows = rows.data();
   dropout.stride = options_.model.in_dim;
@@ -241,21 +254,24 @@ void TorchWork::Impl::ExtractRows(const RecordView& record, std::span<const uint
   dropout.scale = 1.0F / (1.0F - options_.model.input_dropout);
   ParallelRows(static_cast<uint32_t>(nodes.size()), kGrainRows,
                [&dropout](uint32_t begin, uint32_t end) { RunDropout(dropout, begin, end); });
-  input_.x = ViewOf(rows.data(), static_cast<int64_t>(nodes.size()), options_.model.in_dim);
+  buffer->input.x = ViewOf(rows.data(), static_cast<int64_t>(nodes.size()), options_.model.in_dim);
 }
 
-Status TorchWork::Impl::Extract(const RecordView& record) {
+Status TorchWork::Impl::Extract(const RecordView& record, ExtractBuffer* buffer,
+                                ExtractReport* report) {
   return Guarded([&] {
-    UseThreads();
-    input_ = BottomInput();
+    // Torch's operators are not used here, only our loops on OpenMP's threads: of the calling
+    // thread's own team, so that extraction never waits for a team that computes.
+    UseTeamOf(options_.threads);
+    buffer->input = BottomInput();
     GNND_TRY(CheckRecord(record));
-    GNND_TRY(ReadLabels(record));
-    extracted_.Reset();
-    key_ = record.key();
+    GNND_TRY(ReadLabels(record, buffer));
+    buffer->memory.Reset();
+    buffer->key = record.key();
     const std::span<const uint32_t> nodes = record.nodes();
     const std::span<const uint32_t> rows_at =
-        store_.Locate(nodes, record.ranks(), extracted_.Get<uint32_t>(nodes.size()));
-    report_.traffic = store_.TrafficOf(nodes, record.ranks());
+        store_.Locate(nodes, record.ranks(), buffer->memory.Get<uint32_t>(nodes.size()));
+    report->traffic = store_.TrafficOf(nodes, record.ranks());
     const BlockView bottom = record.block(record.num_hops() - 1);
     const LayerShape shape = ShapeOf(options_.model, 0);
     const bool fuse =
@@ -263,11 +279,14 @@ Status TorchWork::Impl::Extract(const RecordView& record) {
         static_cast<double>(bottom.src.size()) <= kFuseEdgesPerSource * bottom.num_src &&
         !TransformFirst(bottom.num_dst, bottom.num_src, bottom.src.size(), shape.in, shape.out);
     if (fuse) {
-      ExtractFused(record, bottom, rows_at);
+      ExtractFused(bottom, rows_at, buffer);
     } else {
-      ExtractRows(record, rows_at);
+      ExtractRows(record, rows_at, buffer);
     }
-    report_.work_bytes = extracted_.reserved_bytes() + compute_.reserved_bytes();
+    report->cache_rows = store_.cache_rows();
+    report->cache_fill_ns = cache_fill_ns_;
+    report->work_bytes = compute_bytes_.load(std::memory_order_relaxed);
+    for (const ExtractBuffer& each : buffers_) report->work_bytes += each.memory.reserved_bytes();
     return Status::Ok();
   });
 }
@@ -289,10 +308,11 @@ std::unique_ptr<LayerRunner> TorchWork::Impl::LayerRunnerOf(const EvalInput& inp
   return std::make_unique<EvalLayer>(input, model_);
 }
 
-std::vector<at::Tensor> TorchWork::Impl::TensorsToTrain(std::span<const float> parameters) {
+std::vector<at::Tensor> TorchWork::Impl::TensorsToTrain(const BatchKey& key,
+                                                        std::span<const float> parameters) {
   if (script_) {
     script_->SetParameters(parameters);
-    script_->BeginBatch(key_);
+    script_->BeginBatch(key);
     return {script_->parameters().begin(), script_->parameters().end()};
   }
   std::vector<at::Tensor> leaves = ParameterTensors(parameters);
@@ -313,20 +333,23 @@ void TorchWork::Impl::InitParameters(std::span<float> parameters) const {
             parameters.begin());
 }
 
-Status TorchWork::Impl::ComputeGradient(const RecordView& record, std::span<const float> parameters,
+Status TorchWork::Impl::ComputeGradient(const RecordView& record, const ExtractBuffer& extracted,
+                                        std::span<const float> parameters,
                                         std::span<float> gradient, BatchReport* report) {
   GNND_CHECK(parameters.size() == model_.manifest.num_floats &&
              gradient.size() == model_.manifest.num_floats);
-  GNND_CHECK(input_.x.defined() || input_.aggregated.defined());
-  GNND_CHECK(key_.epoch == record.key().epoch && key_.batch == record.key().batch);
+  const BottomInput& input = extracted.input;
+  GNND_CHECK(input.x.defined() || input.aggregated.defined());
+  GNND_CHECK(extracted.key.epoch == record.key().epoch &&
+             extracted.key.batch == record.key().batch);
   return Guarded(
       [&] {
         UseThreads();
         const c10::AutoGradMode with_gradients(true);
         compute_.Reset();
-        const std::vector<at::Tensor> leaves = TensorsToTrain(parameters);
-        const at::Tensor given = script_ ? script_->Forward(record, input_.x)
-                                         : ForwardBlocks(model_, leaves, record, input_, &compute_);
+        const std::vector<at::Tensor> leaves = TensorsToTrain(extracted.key, parameters);
+        const at::Tensor given = script_ ? script_->Forward(record, input.x)
+                                         : ForwardBlocks(model_, leaves, record, input, &compute_);
         const at::Tensor logits = given.contiguous();
 
         const uint32_t classes = options_.model.out_dim;
@@ -335,8 +358,8 @@ Status TorchWork::Impl::ComputeGradient(const RecordView& record, std::span<cons
         for (uint32_t i = 0; i < record.num_seeds(); ++i) {
           const std::span row(logits.const_data_ptr<float>() + uint64_t{i} * classes, classes);
           float* grad_row = grad_logits.data_ptr<float>() + uint64_t{i} * classes;
-          report->loss_sum += CrossEntropy(row, seed_labels_[i], grad_row);
-          if (ArgMax(row) == seed_labels_[i]) ++report->correct;
+          report->loss_sum += CrossEntropy(row, extracted.seed_labels[i], grad_row);
+          if (ArgMax(row) == extracted.seed_labels[i]) ++report->correct;
         }
         report->seeds = record.num_seeds();
         if (!std::isfinite(report->loss_sum)) {
@@ -346,6 +369,7 @@ Status TorchWork::Impl::ComputeGradient(const RecordView& record, std::span<cons
         const auto grads =
             torch::autograd::grad({logits}, leaves, {grad_logits}, std::nullopt, false,
                                   /*allow_unused=*/true);
+        compute_bytes_.store(compute_.reserved_bytes(), std::memory_order_relaxed);
         std::fill(gradient.begin(), gradient.end(), 0.0F);
         for (size_t t = 0; t < grads.size(); ++t) {
           if (!grads[t].defined())
@@ -426,13 +450,14 @@ uint64_t TorchWork::optimizer_floats() const { return OptimizerFloats(impl_->man
 
 void TorchWork::InitParameters(std::span<float> parameters) { impl_->InitParameters(parameters); }
 
-Status TorchWork::Extract(const RecordView& record) { return impl_->Extract(record); }
+Status TorchWork::Extract(const RecordView& record, uint32_t buffer, ExtractReport* report) {
+  return impl_->Extract(record, &impl_->buffer(buffer), report);
+}
 
-ExtractReport TorchWork::extracted() const { return impl_->extracted(); }
-
-Status TorchWork::ComputeGradient(const RecordView& record, std::span<const float> parameters,
-                                  std::span<float> gradient, BatchReport* report) {
-  return impl_->ComputeGradient(record, parameters, gradient, report);
+Status TorchWork::ComputeGradient(const RecordView& record, uint32_t buffer,
+                                  std::span<const float> parameters, std::span<float> gradient,
+                                  BatchReport* report) {
+  return impl_->ComputeGradient(record, impl_->buffer(buffer), parameters, gradient, report);
 }
 
 void TorchWork::Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds,

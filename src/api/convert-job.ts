@@ -3,6 +3,7 @@ import type {
   Attempt,
   CachePlan,
   EpochReport,
+  ExecutorTimes,
   JobPlan,
   JobProgress,
   JobRecord,
@@ -27,6 +28,8 @@ export type JobView =
 
 /** Epochs a message carries: a job may have a million. */
 const epochsMax = 1000;
+/** Of those, epochs with the times of executors. */
+const epochTimesMax = 100;
 const attemptsMax = 20;
 const exitsMax = 20;
 
@@ -46,7 +49,7 @@ export function jobToProto(job: JobRecord, progress: JobProgress | null, view: J
     attempts: job.attempts
       .slice(-attemptsMax)
       .map((attempt) => attemptInit(attempt, view === 'FULL')),
-    epochs: view === 'LIST' ? [] : job.epochs.slice(-epochsMax).map(epochInit),
+    epochs: view === 'LIST' ? [] : epochsInit(job.epochs.slice(-epochsMax), view === 'FULL'),
     result: job.result ?? undefined,
     createTime: timestamp(job.createAtMs),
     startTime: optionalTimestamp(job.startAtMs),
@@ -94,7 +97,38 @@ function attemptInit(
   };
 }
 
-function epochInit(epoch: EpochReport): MessageInitShape<typeof pb.EpochReportSchema> {
+function epochsInit(
+  epochs: readonly EpochReport[],
+  withTimes: boolean,
+): MessageInitShape<typeof pb.EpochReportSchema>[] {
+  const first = withTimes ? epochs.length - epochTimesMax : epochs.length;
+  return epochs.map((epoch, index) => epochInit(epoch, index >= first ? epoch.executorTimes : []));
+}
+
+function executorTimesInit(times: ExecutorTimes): MessageInitShape<typeof pb.ExecutorTimesSchema> {
+  return {
+    role: pb.ExecutorRole[times.role],
+    device: times.device,
+    durationNs: int64(times.durationNs),
+    sampleNs: int64(times.sampleNs),
+    markNs: int64(times.markNs),
+    copyNs: int64(times.copyNs),
+    extractNs: int64(times.extractNs),
+    trainNs: int64(times.trainNs),
+    applyNs: int64(times.applyNs),
+    evaluateNs: int64(times.evaluateNs),
+    waitEnqueueNs: int64(times.waitEnqueueNs),
+    waitDequeueNs: int64(times.waitDequeueNs),
+    waitDueNs: int64(times.waitDueNs),
+    waitTurnNs: int64(times.waitTurnNs),
+    waitExtractNs: int64(times.waitExtractNs),
+  };
+}
+
+function epochInit(
+  epoch: EpochReport,
+  executorTimes: readonly ExecutorTimes[],
+): MessageInitShape<typeof pb.EpochReportSchema> {
   const batchesByDevice = Object.entries(epoch.batchesByDevice).map(
     ([device, batches]) => [device, int64(batches)] as const,
   );
@@ -106,6 +140,7 @@ function epochInit(epoch: EpochReport): MessageInitShape<typeof pb.EpochReportSc
     durationMs: int64(epoch.durationMs),
     version: int64(epoch.version),
     batchesByDevice: Object.fromEntries(batchesByDevice),
+    executorTimes: executorTimes.map(executorTimesInit),
   };
 }
 
@@ -147,6 +182,8 @@ function cachePlanInit(cache: CachePlan): MessageInitShape<typeof pb.CachePlanSc
     rowBytes: int64(cache.rowBytes),
     rankMs: int64(cache.rankMs),
     explanation: cache.explanation,
+    prefetch: cache.prefetch,
+    prefetchExplanation: cache.prefetchExplanation,
   };
 }
 

@@ -19,6 +19,7 @@ export function specFromProto(spec: pb.JobSpec): JobSpecInput {
       presampleEpochs: spec.cache.presampleEpochs,
       ratio: spec.cache.ratio,
       standbyRatio: spec.cache.standbyRatio,
+      prefetch: enumName(pb.Prefetch, spec.cache.prefetch),
     },
     training: spec.training && trainingFromProto(spec.training),
     resources: spec.resources && {
@@ -148,7 +149,11 @@ export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
     },
     sampling: input.sampling && samplingToProto(input.sampling),
     features: input.features,
-    cache: cache && { ...cache, policy: numberOf(pb.CachePolicy, cache.policy) },
+    cache: cache && {
+      ...cache,
+      policy: numberOf(pb.CachePolicy, cache.policy),
+      prefetch: numberOf(pb.Prefetch, cache.prefetch),
+    },
     training: training && {
       ...training,
       randomSeed: training.randomSeed === undefined ? undefined : BigInt(training.randomSeed),

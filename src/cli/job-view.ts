@@ -3,6 +3,7 @@ import {
   type CachePlan,
   CachePolicySchema,
   type EpochReport,
+  type ExecutorTimes,
   type Job,
   JobPhaseSchema,
   type JobPlan,
@@ -123,6 +124,11 @@ export function jobSections(session: Session, job: Job): readonly string[] {
     ({ endTime, exits }) => endTime !== undefined || exits.length > 0,
   );
   if (job.epochs.length > 0) sections.push(tableOf(session, epochColumns, job.epochs));
+  const times = job.epochs.findLast(({ executorTimes }) => executorTimes.length > 0);
+  if (times !== undefined) {
+    const title = `Where the time of epoch ${times.epoch + 1} went`;
+    sections.push(`${title}\n${tableOf(session, timesColumns, times.executorTimes)}`);
+  }
   if (attempts.length > 0 && job.attempts.length > 1) {
     sections.push(tableOf(session, attemptColumns, attempts));
   }
@@ -146,6 +152,41 @@ const epochColumns: readonly Column<EpochReport>[] = [
   { title: 'BATCHES', align: 'right', shown: ({ batches }) => formatCount(batches) },
   { title: 'RETRIES', align: 'right', shown: ({ retries }) => formatCount(retries) },
   { title: 'TIME', align: 'right', shown: ({ durationMs }) => formatDuration(Number(durationMs)) },
+];
+
+function shareColumn(
+  title: string,
+  partOf: (times: ExecutorTimes) => bigint,
+  wholeOf: (times: ExecutorTimes) => bigint = ({ durationNs }) => durationNs,
+): Column<ExecutorTimes> {
+  return {
+    title,
+    align: 'right',
+    shown(times) {
+      const [part, whole] = [Number(partOf(times)), Number(wholeOf(times))];
+      return part <= 0 || whole === 0 ? '' : formatPercent(part / whole);
+    },
+  };
+}
+
+/** Shares of an executor's time; HIDDEN is the share of its extraction that ran beside training. */
+const timesColumns: readonly Column<ExecutorTimes>[] = [
+  { title: 'ROLE', shown: ({ role }) => roleText(role) },
+  { title: 'DEVICE', shown: ({ device }) => printable(device) },
+  shareColumn('SAMPLE', ({ sampleNs }) => sampleNs),
+  shareColumn('MARK', ({ markNs }) => markNs),
+  shareColumn('EXTRACT', ({ extractNs }) => extractNs),
+  shareColumn(
+    'HIDDEN',
+    ({ extractNs, waitExtractNs }) => extractNs - waitExtractNs,
+    ({ extractNs }) => extractNs,
+  ),
+  shareColumn('TRAIN', ({ trainNs }) => trainNs),
+  shareColumn('APPLY', ({ applyNs }) => applyNs),
+  shareColumn('EVALUATE', ({ evaluateNs }) => evaluateNs),
+  shareColumn('WAIT', (times) => times.waitEnqueueNs + times.waitDequeueNs),
+  shareColumn('WAIT DUE', ({ waitDueNs }) => waitDueNs),
+  shareColumn('WAIT TURN', ({ waitTurnNs }) => waitTurnNs),
 ];
 
 const attemptColumns: readonly Column<Attempt>[] = [
@@ -199,6 +240,7 @@ function cacheFacts(cache: CachePlan | undefined): readonly Fact[] {
     rows('Cache, Trainer', cache.trainerRows),
     rows('Cache, standby', cache.standbyRows),
     ['Cache, why', printable(cache.explanation)],
+    ['Prefetch', `${cache.prefetch ? 'on' : 'off'}: ${printable(cache.prefetchExplanation)}`],
   ];
 }
 

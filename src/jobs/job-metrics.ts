@@ -4,7 +4,6 @@ import {
   counters,
   type ExecutorSnapshot,
   stageBoundsSeconds,
-  stages,
   waitBoundsSeconds,
   waitSides,
 } from '../native/contract.ts';
@@ -110,7 +109,13 @@ function inputOf(
     sampledEdges: total('edges'),
     sampledNodes: total('nodes'),
     trainedSeeds: total('seeds'),
-    stageSeconds: stageSecondsOf(executors, deviceName),
+    stageSeconds: secondsOf(executors, 'stages', stageLetters, deviceName).map(
+      ({ name, ...rest }) => ({ ...rest, stage: name }),
+    ),
+    waitSeconds: secondsOf(executors, 'waits', waitSides, deviceName).map(({ name, ...rest }) => ({
+      ...rest,
+      wait: name,
+    })),
     stageDurations: Object.fromEntries(
       stageLetters.map((letter, i) => [letter, stageTimesOf(executors, i)]),
     ),
@@ -176,6 +181,7 @@ function batchesOf({ snapshot }: JobAttempt): JobMetricsInput['batches'] {
   return {
     SAMPLED: sumOf(executors, counters.batchesSampled),
     EXTRACTED: sumOf(executors, counters.batchesTaken),
+    PREFETCHED: sumOf(executors, counters.batchesAhead),
     TRAINED: sumOf(executors, counters.batchesTrained),
     COMMITTED: snapshot?.committedBatches ?? 0,
     REPLAYED: 0,
@@ -222,22 +228,23 @@ function ofRole(executors: readonly ExecutorSnapshot[], role: ExecutorRole) {
   return executors.filter((executor) => executor.role === role);
 }
 
-function stageSecondsOf(
+/** Sums by device and name; `names` are those of the times, in their order. */
+function secondsOf<N extends string>(
   executors: readonly ExecutorSnapshot[],
+  times: 'stages' | 'waits',
+  names: readonly N[],
   deviceName: (index: number) => string,
-): JobMetricsInput['stageSeconds'] {
-  const seconds = new Map<string, number>();
-  for (const executor of executors) {
-    stages.forEach((_, i) => {
-      const key = `${executor.device} ${i}`;
-      const busy = (executor.stages[i]?.totalNs ?? 0) / 1e9;
-      seconds.set(key, (seconds.get(key) ?? 0) + busy);
-    });
-  }
-  return [...seconds].map(([key, value]) => {
-    const [device = 0, stage = 0] = key.split(' ').map(Number);
-    return { device: deviceName(device), stage: stageLetters[stage] ?? 'S', seconds: value };
-  });
+): { readonly device: string; readonly name: N; readonly seconds: number }[] {
+  const devices = new Set(executors.map(({ device }) => device));
+  return [...devices].flatMap((device) =>
+    names.map((name, i) => ({
+      device: deviceName(device),
+      name,
+      seconds: executors
+        .filter((executor) => executor.device === device)
+        .reduce((sum, executor) => sum + (executor[times][i]?.totalNs ?? 0) / 1e9, 0),
+    })),
+  );
 }
 
 function waitsOf(executors: readonly ExecutorSnapshot[], side: QueueSide): RawHistogram {

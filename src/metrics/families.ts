@@ -22,6 +22,7 @@ import {
   standbyOutcomes,
   storeErrorCodes,
   storeOps,
+  waits,
 } from './labels.ts';
 
 /**
@@ -180,6 +181,10 @@ export const slotFamilies = {
   gnnd_stage_seconds_total: counter(
     'Busy time: S sample, M mark, C copy, P prune, E extract, T train, A apply, V evaluate.',
     { ...slot, device: null, stage: stages },
+  ),
+  gnnd_wait_seconds_total: counter(
+    'Waiting; EXTRACT is the part of stage E that training waited for, the rest was hidden.',
+    { ...slot, device: null, wait: waits },
   ),
   gnnd_stage_duration_seconds: histogram('Duration of a stage for one batch.', stageBounds, {
     ...slot,

@@ -23,6 +23,7 @@ export const datasetStates = [
 export const batchEvents = [
   'SAMPLED',
   'EXTRACTED',
+  'PREFETCHED',
   'TRAINED',
   'COMMITTED',
   'REPLAYED',
@@ -34,6 +35,13 @@ export type BatchEvent = (typeof batchEvents)[number];
 /** S sample, M mark, C copy; P prune, E extract, T train; A apply a step, V evaluate. */
 export const stages = ['S', 'M', 'C', 'P', 'E', 'T', 'A', 'V'] as const;
 export type Stage = (typeof stages)[number];
+
+/**
+ * What executors wait for: a batch to claim, one to take, its parameter version, the device's turn,
+ * their own extraction.
+ */
+export const waits = ['ENQUEUE', 'DEQUEUE', 'DUE', 'TURN', 'EXTRACT'] as const;
+export type Wait = (typeof waits)[number];
 
 export const splits = ['TRAIN', 'VAL', 'TEST'] as const;
 export type Split = (typeof splits)[number];

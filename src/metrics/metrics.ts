@@ -21,6 +21,7 @@ import type {
   StandbyOutcome,
   StoreErrorCode,
   StoreOp,
+  Wait,
 } from './labels.ts';
 import { EventLoopDelay, ProcessMetrics } from './process-metrics.ts';
 import { SeriesTable } from './series.ts';
@@ -140,6 +141,11 @@ export interface JobMetricsInput {
   readonly stageSeconds: readonly {
     readonly device: string;
     readonly stage: Stage;
+    readonly seconds: number;
+  }[];
+  readonly waitSeconds: readonly {
+    readonly device: string;
+    readonly wait: Wait;
     readonly seconds: number;
   }[];
   /** Per batch, in `stageBounds`; stages that are left out have no observation. */

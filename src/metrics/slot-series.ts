@@ -87,6 +87,9 @@ export class SlotSeries {
     for (const { device, stage, seconds } of input.stageSeconds) {
       this.series.set('gnnd_stage_seconds_total', { ...this.#slot, device, stage }, seconds);
     }
+    for (const { device, wait, seconds } of input.waitSeconds) {
+      this.series.set('gnnd_wait_seconds_total', { ...this.#slot, device, wait }, seconds);
+    }
     for (const stage of stages) {
       const raw = input.stageDurations[stage] ?? noStageDurations;
       this.series.setRaw('gnnd_stage_duration_seconds', { ...this.#slot, stage }, raw);

@@ -161,7 +161,7 @@ export const stages = [
 ] as const;
 
 /** Index of `ExecutorSnapshot.waits`. */
-export const waitSides = ['ENQUEUE', 'DEQUEUE', 'DUE', 'TURN'] as const;
+export const waitSides = ['ENQUEUE', 'DEQUEUE', 'DUE', 'TURN', 'EXTRACT'] as const;
 
 /** Index of `ExecutorSnapshot.counters`. */
 export const counters = {
@@ -192,6 +192,8 @@ export const counters = {
   cacheFillNs: 23,
   /** Memory that batches' work took at most. */
   workBytes: 24,
+  /** Taken to be extracted while another one was computed. */
+  batchesAhead: 25,
 } as const;
 
 export interface Times {
@@ -335,6 +337,8 @@ export interface TrainerOptions extends ExecutorOptions {
     };
   };
   readonly threads: number;
+  /** Extract the next batch while the present one is computed. */
+  readonly prefetch: boolean;
 }
 
 /** A model of the user's. */

@@ -92,6 +92,32 @@ export interface EpochReport {
   readonly parametersSha256: string;
   readonly ledgerDigest: string;
   readonly batchesByDevice: Readonly<Record<string, number>>;
+  readonly executorTimes: readonly ExecutorTimes[];
+}
+
+/**
+ * Where an executor's time went from one epoch's report to the next, in nanoseconds. Waits and
+ * stages, extraction left out, add up to its duration but for a few percent.
+ */
+export interface ExecutorTimes {
+  readonly role: ExecutorRole;
+  readonly device: string;
+  /** Wall time; from its start, if it was started in between. */
+  readonly durationNs: number;
+  readonly sampleNs: number;
+  readonly markNs: number;
+  readonly copyNs: number;
+  /** Whether or not beside training. */
+  readonly extractNs: number;
+  readonly trainNs: number;
+  readonly applyNs: number;
+  readonly evaluateNs: number;
+  readonly waitEnqueueNs: number;
+  readonly waitDequeueNs: number;
+  readonly waitDueNs: number;
+  readonly waitTurnNs: number;
+  /** For its own extraction; the rest of `extractNs` was hidden behind training. */
+  readonly waitExtractNs: number;
 }
 
 export interface JobResult {
@@ -155,6 +181,9 @@ export interface CachePlan {
   /** 0 when an earlier job's order was used, or none was needed. */
   readonly rankMs: number;
   readonly explanation: string;
+  /** Whether Trainers extract the next batch while they compute the present one. */
+  readonly prefetch: boolean;
+  readonly prefetchExplanation: string;
 }
 
 export interface JobPlan {

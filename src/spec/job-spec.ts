@@ -34,6 +34,8 @@ export const cachePolicies = [
   'OPTIMAL',
 ] as const;
 export type CachePolicy = (typeof cachePolicies)[number];
+export const prefetchModes = ['AUTO', 'ON', 'OFF'] as const;
+export type Prefetch = (typeof prefetchModes)[number];
 export type StandbyPolicy = 'AUTO' | 'OFF' | 'ALWAYS';
 
 export interface JobSpec {
@@ -82,6 +84,7 @@ export interface JobSpec {
     /** Share of the rows, or `automaticRatio`. */
     readonly ratio: number;
     readonly standbyRatio: number;
+    readonly prefetch: Prefetch;
   };
   readonly training: {
     readonly epochs: number;

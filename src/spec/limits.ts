@@ -103,7 +103,7 @@ export const specDefaults = {
   walk: { walks: 4, length: 3, restartProb: 0.5, neighbors: 5, layers: 3 },
   labor: { dependencyWindow: 1 },
   standardize: false,
-  cache: { policy: 'COMBINED', presampleEpochs: 1 },
+  cache: { policy: 'COMBINED', presampleEpochs: 1, prefetch: 'AUTO' },
   training: { batchSize: 1024, batchesPerStep: 1, randomSeed: '0', determinism: 'STRICT' },
   earlyStop: { patienceEpochs: 0, minDelta: 0 },
   optimizer: {

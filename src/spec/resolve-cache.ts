@@ -1,8 +1,14 @@
-import { type CachePolicy, cachePolicies, type JobSpec, type JobSpecInput } from './job-spec.ts';
+import {
+  type CachePolicy,
+  cachePolicies,
+  type JobSpec,
+  type JobSpecInput,
+  prefetchModes,
+} from './job-spec.ts';
 import { automaticRatio, integerLimits, specDefaults } from './limits.ts';
 import { type SpecChecker, show, wholeShare } from './spec-checker.ts';
 
-/** Which feature rows devices keep. */
+/** Which feature rows devices keep, and how they are read. */
 export function resolveCache(
   check: SpecChecker,
   cache: JobSpecInput['cache'],
@@ -28,6 +34,12 @@ export function resolveCache(
     ),
     ratio: ratio('spec.cache.ratio', cache?.ratio),
     standbyRatio: ratio('spec.cache.standby_ratio', cache?.standbyRatio),
+    prefetch: check.choice(
+      'spec.cache.prefetch',
+      cache?.prefetch,
+      prefetchModes,
+      defaults.prefetch,
+    ),
   };
 }
 

@@ -2,7 +2,7 @@ import { GnndError } from '../base/errors.ts';
 import type { Attempt, EpochReport, ExecutorExit } from '../spec/job-record.ts';
 import { dictionary, float, fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import type { Cell, Database, Row } from './database.ts';
-import { reason, role } from './shapes.ts';
+import { executorTimes, reason, role } from './shapes.ts';
 import type { AttemptEnd } from './store.ts';
 
 /** Attempts of jobs: their executors' exits and restarts, and their epochs' reports. */
@@ -56,6 +56,7 @@ const epochRow = object({
   parameters_sha256: text,
   ledger_digest: text,
   batches_by_device: fromJson(batchesByDevice),
+  executor_times: fromJson(executorTimes),
 });
 
 export function attemptTable(database: Database): AttemptTable {
@@ -177,7 +178,7 @@ function statements(database: Database) {
       'SELECT count(*) AS n FROM epochs WHERE job_seq = ? AND attempt = ?',
     ),
     insertEpoch: database.prepare(
-      'INSERT INTO epochs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+      'INSERT INTO epochs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
     ),
   };
 }
@@ -191,6 +192,7 @@ function epochCells(report: EpochReport): Cell[] {
     ...[report.loss, report.trainAccuracy, report.valAccuracy, report.testAccuracy].map(nanAsNull),
     ...[nanAsNull(report.durationMs), report.version, parametersSha256, ledgerDigest],
     toJson(sortedByKey(report.batchesByDevice), batchesByDevice, 'batches by device'),
+    toJson(report.executorTimes, executorTimes, 'executor times'),
   ];
 }
 
@@ -218,6 +220,7 @@ function reportOf(row: Row): EpochReport {
     parametersSha256: stored.parameters_sha256,
     ledgerDigest: stored.ledger_digest,
     batchesByDevice: stored.batches_by_device,
+    executorTimes: stored.executor_times,
   };
 }
 

@@ -115,6 +115,7 @@ export const migrations: readonly string[] = [
     parameters_sha256 TEXT NOT NULL,
     ledger_digest TEXT NOT NULL,
     batches_by_device TEXT NOT NULL,
+    executor_times TEXT NOT NULL,
     revision INTEGER NOT NULL,
     PRIMARY KEY (job_seq, attempt, epoch),
     FOREIGN KEY (job_seq, attempt) REFERENCES attempts (job_seq, number)

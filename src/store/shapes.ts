@@ -1,5 +1,6 @@
 import type { OperationFailure, OperationRecord, Problem } from '../spec/dataset-record.ts';
 import {
+  type EpochReport,
   type ExecutorRole,
   type JobIntent,
   type JobPhase,
@@ -9,7 +10,7 @@ import {
   type PolicyChoice,
   reasons,
 } from '../spec/job-record.ts';
-import { cachePolicies, type JobSpec, type JobSpecInput } from '../spec/job-spec.ts';
+import { cachePolicies, type JobSpec, type JobSpecInput, prefetchModes } from '../spec/job-spec.ts';
 import {
   bool,
   type Decoder,
@@ -94,6 +95,7 @@ const cache = {
   presampleEpochs: integer,
   ratio: float,
   standbyRatio: float,
+  prefetch: oneOf(prefetchModes),
 };
 const resources = {
   devices: integer,
@@ -191,6 +193,8 @@ export const jobPlan: Decoder<JobPlan> = object({
       rowBytes: integer,
       rankMs: integer,
       explanation: text,
+      prefetch: bool,
+      prefetchExplanation: text,
     }),
   ),
 });
@@ -204,6 +208,26 @@ export const jobResult: Decoder<JobResult> = object({
   bestValAccuracy: float,
   epochs: integer,
 });
+
+export const executorTimes: Decoder<EpochReport['executorTimes']> = list(
+  object({
+    role,
+    device: text,
+    durationNs: integer,
+    sampleNs: integer,
+    markNs: integer,
+    copyNs: integer,
+    extractNs: integer,
+    trainNs: integer,
+    applyNs: integer,
+    evaluateNs: integer,
+    waitEnqueueNs: integer,
+    waitDequeueNs: integer,
+    waitDueNs: integer,
+    waitTurnNs: integer,
+    waitExtractNs: integer,
+  }),
+);
 
 const problem: Decoder<Problem> = object({ path: text, description: text });
 

@@ -4,7 +4,10 @@ import type { CachePlan } from '../spec/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
 
-/** How many rows devices keep (docs/caching.md): a function of the spec and what was measured. */
+/**
+ * How many rows devices keep, and whether they are read ahead (docs/caching.md): a function of the
+ * spec, the devices and what was measured.
+ */
 
 export interface CacheFacts {
   readonly counts: DatasetCounts;
@@ -14,6 +17,8 @@ export interface CacheFacts {
   readonly workBytes: number;
   /** Milliseconds that ranking took. */
   readonly rankMs: number;
+  /** Of the job's smallest device. */
+  readonly deviceCores: number;
 }
 
 /** Larger batches than the trial's are to be expected. */
@@ -52,6 +57,27 @@ export function cachePlanOf(spec: JobSpec, facts: CacheFacts): CachePlan {
     rowBytes,
     rankMs,
     explanation: explanationOf(spec, facts, trainerRows),
+    ...prefetchOf(spec, facts),
+  };
+}
+
+/** Why AUTO is as it is: docs/decisions/0006-extraction-ahead.md. */
+function prefetchOf(
+  spec: JobSpec,
+  { counts, deviceCores }: CacheFacts,
+): Pick<CachePlan, 'prefetch' | 'prefetchExplanation'> {
+  if (spec.cache.prefetch !== 'AUTO') {
+    return { prefetch: spec.cache.prefetch === 'ON', prefetchExplanation: 'as asked for' };
+  }
+  if (featuresOnDisk(spec, counts)) {
+    return { prefetch: true, prefetchExplanation: 'features are read from disk' };
+  }
+  if (deviceCores > 1) {
+    return { prefetch: true, prefetchExplanation: 'devices have several cores' };
+  }
+  return {
+    prefetch: false,
+    prefetchExplanation: 'devices have one core, which training keeps busy',
   };
 }
 

@@ -193,6 +193,7 @@ export class Crew {
         model: layout.model,
         optimizer: optimizerOf(spec, layout),
         threads: spec.training.threadsPerTrainer,
+        prefetch: this.#options.cache.prefetch,
       },
     };
   }

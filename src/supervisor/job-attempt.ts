@@ -19,12 +19,13 @@ import type {
 } from './attempt-types.ts';
 import { parameterCountOf, parametersSha256, writeCheckpoint } from './checkpoint.ts';
 import { Crew, type Seat } from './crew.ts';
+import { ExecutorTimer } from './executor-times.ts';
 import { prepareFeatures } from './features.ts';
 import { JobCache } from './job-cache.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
 import { ModelProbe } from './model-probe.ts';
 import { epochReportOf, isAlive, type Look, progressOf } from './progress.ts';
-import { timingsOf } from './timings.ts';
+import { type MeasuredTimings, timingsOf } from './timings.ts';
 
 /**
  * One attempt at running a job: prepare, calibrate, launch, begin, watch, stop. It performs what it
@@ -65,6 +66,8 @@ export class JobAttempt {
   #timer: NodeJS.Timeout | null = null;
   #looks: Look[] = [];
   #reported: EpochReport[] = [];
+  readonly #deviceNames: readonly string[];
+  readonly #epochTimer: ExecutorTimer;
   #progress: JobProgress | null = null;
   #startedMs = 0;
   #lastCommit = { batches: -1, atMs: 0 };
@@ -78,6 +81,8 @@ export class JobAttempt {
     this.input = input;
     this.#deps = deps;
     this.#cache = new JobCache(input, deps);
+    this.#deviceNames = input.devices.map(({ name }) => name);
+    this.#epochTimer = new ExecutorTimer(this.#deviceNames);
   }
 
   /** What devices keep, as far as it is known. */
@@ -160,7 +165,7 @@ export class JobAttempt {
       if (snapshot === null || this.#stopping) return;
       this.#recordBytes = snapshot.largestRecordBytes;
       this.#cache.measured(snapshot);
-      this.#deps.emit({ kind: 'calibrated', timings: timingsOf(snapshot) });
+      this.#deps.emit({ kind: 'calibrated', timings: this.#timingsOf(snapshot) });
     });
   }
 
@@ -212,6 +217,7 @@ export class JobAttempt {
   begin(): void {
     if (this.#crew === null) return;
     this.#startedMs = this.#deps.clock.monotonicMs();
+    this.#epochTimer.start({ atMs: this.#startedMs, snapshot: this.#crew.look() });
     this.#lastCommit = { batches: -1, atMs: this.#startedMs };
     this.#deps.emit({ kind: 'phase', phase: 'TRAINING' });
     this.#deps.native.segmentCommand(this.#crew.segment, 'RUN');
@@ -343,7 +349,7 @@ export class JobAttempt {
     }
     this.#noteCommits(snapshot, nowMs);
     this.#followEstimates(crew, snapshot);
-    this.#reportEpochs(crew, snapshot);
+    this.#reportEpochs(crew, { atMs: nowMs, snapshot });
     this.#noteProgress(crew, snapshot, nowMs);
     if (snapshot.complete && !this.#completing) {
       this.#completing = true;
@@ -355,7 +361,7 @@ export class JobAttempt {
   #followEstimates(crew: Crew, snapshot: SegmentSnapshot): void {
     const plan = this.#plan;
     if (plan === null || plan.standby !== 'AUTO') return;
-    const seen = timingsOf(snapshot);
+    const seen = this.#timingsOf(snapshot);
     const or = (measured: number, planned: number) => (measured === 0 ? planned : measured);
     const estimates: StandbyEstimates = {
       samplerBatchNs: or(seen.samplerBatchNs, plan.timings.samplerBatchNs),
@@ -381,21 +387,19 @@ export class JobAttempt {
     this.#deps.emit({ kind: 'attemptFailed', reason: 'EXECUTOR_STALLED', message });
   }
 
-  #reportEpochs(crew: Crew, snapshot: SegmentSnapshot): void {
+  #reportEpochs(crew: Crew, look: Look): void {
     const { native } = this.#deps;
-    while (this.#reported.length < snapshot.epochsToTrain) {
+    while (this.#reported.length < look.snapshot.epochsToTrain) {
       const epoch = native.segmentEpoch(crew.segment, this.#reported.length);
       if (!epoch.committed || epoch.evaluation === null) return;
-      if (epoch.ledgerDigest !== epoch.expectedLedgerDigest) {
-        throw new Error(
-          `epoch ${epoch.epoch}: the ledger shows a batch not committed exactly once`,
-        );
-      }
-      const names = this.input.devices.map(({ name }) => name);
-      const report = epochReportOf(epoch, names);
+      const report = epochReportOf(epoch, this.#deviceNames, this.#epochTimer.lap(look));
       this.#reported.push(report);
-      this.#deps.emit({ kind: 'epochEnded', report, timings: timingsOf(snapshot) });
+      this.#deps.emit({ kind: 'epochEnded', report, timings: this.#timingsOf(look.snapshot) });
     }
+  }
+
+  #timingsOf(snapshot: SegmentSnapshot): MeasuredTimings {
+    return timingsOf(snapshot, this.#cache.plan.prefetch);
   }
 
   #noteProgress(crew: Crew, snapshot: SegmentSnapshot, nowMs: number): void {
@@ -405,7 +409,7 @@ export class JobAttempt {
     this.#progress = progressOf({
       before,
       now: { atMs: nowMs, snapshot },
-      deviceNames: this.input.devices.map(({ name }) => name),
+      deviceNames: this.#deviceNames,
       pids: crew.pids,
       epochs,
       batchesPerEpoch: this.#requireLayout().batchesPerEpoch,
@@ -479,18 +483,16 @@ class CheckpointError extends Error {
 /** What a thrown error of a step means for the attempt. */
 export function attemptFailureOf(error: unknown): AttemptFailure {
   if (error instanceof CheckpointError) return 'CHECKPOINT_WRITE_FAILED';
-  switch (nativeCodeOf(error)) {
+  const code = nativeCodeOf(error);
+  switch (code) {
     case 'SPEC_INVALID':
-      return 'SPEC_INVALID';
-    case 'DATASET_NOT_FOUND':
     case 'DATASET_CORRUPT':
-      return 'DATASET_CORRUPT';
     case 'SHM_ALLOCATION_FAILED':
-      return 'SHM_ALLOCATION_FAILED';
     case 'SHM_CORRUPTED':
-      return 'SHM_CORRUPTED';
     case 'PLUGIN_FAILED':
-      return 'PLUGIN_FAILED';
+      return code;
+    case 'DATASET_NOT_FOUND':
+      return 'DATASET_CORRUPT';
     default:
       return 'INTERNAL';
   }

@@ -38,7 +38,7 @@ export class JobCache {
 
   /** As far as it is known. */
   get plan(): CachePlan {
-    const { spec, dataset } = this.#input;
+    const { spec, dataset, devices } = this.#input;
     const { numNodes, numEdges } = dataset.counts;
     return cachePlanOf(spec, {
       counts: dataset.counts,
@@ -46,6 +46,7 @@ export class JobCache {
       topologyBytes: 8 * (numNodes + 1) + 4 * numEdges,
       workBytes: this.#workBytes,
       rankMs: this.#order.rankMs,
+      deviceCores: Math.min(...devices.map(({ cores }) => cores.length)),
     });
   }
 

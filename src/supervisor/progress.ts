@@ -3,8 +3,15 @@ import {
   type ExecutorSnapshot,
   type SegmentEpoch,
   type SegmentSnapshot,
+  stages,
+  waitSides,
 } from '../native/contract.ts';
-import type { EpochReport, ExecutorStatus, JobProgress } from '../spec/job-record.ts';
+import type {
+  EpochReport,
+  ExecutorStatus,
+  ExecutorTimes,
+  JobProgress,
+} from '../spec/job-record.ts';
 
 /** What people see of a running job, computed from two looks at its segment. Pure. */
 
@@ -92,9 +99,16 @@ function hitRateOf(executor: ExecutorSnapshot): number {
   return all === 0 ? 0 : hits / all;
 }
 
-/** The report of an epoch that is over. */
-export function epochReportOf(epoch: SegmentEpoch, deviceNames: readonly string[]): EpochReport {
+/** The report of an epoch that is over. Throws when its ledger is not as it must be. */
+export function epochReportOf(
+  epoch: SegmentEpoch,
+  deviceNames: readonly string[],
+  executorTimes: readonly ExecutorTimes[],
+): EpochReport {
   const { evaluation } = epoch;
+  if (epoch.ledgerDigest !== epoch.expectedLedgerDigest) {
+    throw new Error(`epoch ${epoch.epoch}: the ledger shows a batch not committed exactly once`);
+  }
   const share = (part: number, whole: number) => (whole === 0 ? 0 : part / whole);
   return {
     epoch: epoch.epoch,
@@ -112,6 +126,7 @@ export function epochReportOf(epoch: SegmentEpoch, deviceNames: readonly string[
     batchesByDevice: Object.fromEntries(
       deviceNames.map((name, index) => [name, epoch.deviceBatches[index] ?? 0]),
     ),
+    executorTimes,
   };
 }
 
@@ -119,6 +134,10 @@ function sumOf(snapshot: SegmentSnapshot, counter: number): number {
   return snapshot.executors.reduce((sum, e) => sum + (e.counters[counter] ?? 0), 0);
 }
 
+/** Extraction counts as long as it was waited for: beside training the process is busy anyway. */
 function busyOf(executor: ExecutorSnapshot): number {
-  return executor.stages.reduce((sum, stage) => sum + stage.totalNs, 0);
+  const all = executor.stages.reduce((sum, stage) => sum + stage.totalNs, 0);
+  const extractNs = executor.stages[stages.indexOf('EXTRACT')]?.totalNs ?? 0;
+  const waitedNs = executor.waits[waitSides.indexOf('EXTRACT')]?.totalNs ?? 0;
+  return all - extractNs + waitedNs;
 }

@@ -7,25 +7,33 @@ export interface MeasuredTimings {
   readonly standbyBatchNs: number;
 }
 
-/** T_s = S + M + C; T_t = E + T, as extraction does not overlap training; medians, 0 = not seen. */
-export function timingsOf(snapshot: SegmentSnapshot): MeasuredTimings {
-  const medianOf = (role: string, names: readonly (typeof stages)[number][]) => {
-    const sums = snapshot.executors
+const sum = (a: number, b: number) => a + b;
+
+/**
+ * T_s = S + M + C; T_t = max(E, T) where Trainers `prefetch`, else E + T, as always for T_t': a
+ * standby Trainer takes nothing ahead. Medians; 0 = not seen.
+ */
+export function timingsOf(snapshot: SegmentSnapshot, prefetch: boolean): MeasuredTimings {
+  const medianOf = (
+    role: string,
+    names: readonly (typeof stages)[number][],
+    join: (a: number, b: number) => number,
+  ) => {
+    const times = snapshot.executors
       .filter((executor) => executor.role === role)
       .map((executor) =>
-        names.reduce(
-          (sum, name) => sum + (executor.stages[stages.indexOf(name)]?.medianNs ?? 0),
-          0,
-        ),
+        names
+          .map((name) => executor.stages[stages.indexOf(name)]?.medianNs ?? 0)
+          .reduce((a, b) => join(a, b)),
       )
-      .filter((sum) => sum > 0)
+      .filter((time) => time > 0)
       .sort((a, b) => a - b);
-    return sums[Math.floor(sums.length / 2)] ?? 0;
+    return times[Math.floor(times.length / 2)] ?? 0;
   };
-  const trainer = medianOf('TRAINER', ['EXTRACT', 'TRAIN']);
-  const standby = medianOf('STANDBY', ['EXTRACT', 'TRAIN']);
+  const trainer = medianOf('TRAINER', ['EXTRACT', 'TRAIN'], prefetch ? Math.max : sum);
+  const standby = medianOf('STANDBY', ['EXTRACT', 'TRAIN'], sum);
   return {
-    samplerBatchNs: medianOf('SAMPLER', ['SAMPLE', 'MARK', 'COPY']),
+    samplerBatchNs: medianOf('SAMPLER', ['SAMPLE', 'MARK', 'COPY'], sum),
     trainerBatchNs: trainer === 0 ? standby : trainer,
     standbyBatchNs: standby === 0 ? trainer : standby,
   };

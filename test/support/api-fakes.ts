@@ -104,6 +104,8 @@ export function jobPlan(): JobPlan {
       rowBytes: 5732,
       rankMs: 40,
       explanation: '10.0 % of the rows, as asked for',
+      prefetch: true,
+      prefetchExplanation: 'as asked for',
     },
   };
 }

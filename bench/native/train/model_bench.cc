@@ -86,10 +86,11 @@ void RunModel(const Data& data, const Candidate& candidate, uint32_t rounds) {
                                                candidate.type == ModelType::kGcn});
     const RecordView view = record.view();
     BatchReport report;
+    ExtractReport extract;
     const double start = Milliseconds();
-    GNND_CHECK((*work)->Extract(view).ok());
+    GNND_CHECK((*work)->Extract(view, 0, &extract).ok());
     const double extracted = Milliseconds();
-    GNND_CHECK((*work)->ComputeGradient(view, parameters, gradient, &report).ok());
+    GNND_CHECK((*work)->ComputeGradient(view, 0, parameters, gradient, &report).ok());
     const double computed = Milliseconds();
     const std::span<const float> gradients[] = {gradient};
     (*work)->Apply(gradients, report.seeds, batch + 1, parameters, memory, next_parameters,

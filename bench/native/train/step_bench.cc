@@ -140,11 +140,12 @@ class Steps {
       const Buffers& now = buffers_[step_ % 2];
       Buffers& next = buffers_[(step_ + 1) % 2];
       BatchReport report;
+      ExtractReport extract;
       const uint64_t start_cpu_ns = CpuNs(CLOCK_PROCESS_CPUTIME_ID);
       const uint64_t start_ns = MonotonicNs();
-      Must(work_->Extract(record));
+      Must(work_->Extract(record, 0, &extract));
       const uint64_t extracted_ns = MonotonicNs();
-      Must(work_->ComputeGradient(record, now.parameters, gradient_, &report));
+      Must(work_->ComputeGradient(record, 0, now.parameters, gradient_, &report));
       const uint64_t computed_ns = MonotonicNs();
       const std::span<const float> gradients[] = {gradient_};
       work_->Apply(gradients, report.seeds, ++step_, now.parameters, now.optimizer, next.parameters,

@@ -60,6 +60,7 @@ Result<bool> Steps::TryApply(uint64_t timeout_ns) {
     Unlock();
     return false;
   }
+  self_.EndWait();  // what follows is work, and counted once
   self_.Progress(Stage::kApply, segment_.shape().FirstBatch(version));
   const uint64_t start_ns = MonotonicNs();
   const Status applied = ApplyHeadGroup(version);

@@ -14,7 +14,9 @@
 // product's is train/torch_work.h; tests of the segment's rules use one that needs no torch.
 //
 // Every function is a pure function of its arguments and of what Extract read: the same inputs give
-// the same bits, whichever Trainer runs it. All calls come from one thread.
+// the same bits, whichever Trainer and whichever thread runs it. All calls come from one thread,
+// except that Extract may come from a second one: one Extract at a time, and never into the buffer
+// that a ComputeGradient is reading.
 
 namespace gnnd {
 
@@ -33,7 +35,10 @@ struct EvalReport {
   Sha256Digest parameters_sha256{};  // of what was evaluated (model/parameter_digest.h)
 };
 
-// What the last Extract did, and what there is to extract from.
+// Batches that an implementation holds extracted: the present one and the next one.
+inline constexpr uint32_t kExtractBuffers = 2;
+
+// What an Extract did, and what there is to extract from.
 struct ExtractReport {
   TierTraffic traffic;         // rows of the record's input nodes
   uint64_t cache_rows = 0;     // of the Trainer's cache
@@ -48,17 +53,17 @@ class TrainWork {
   // Version 0 of the parameters, from the job's random seed. Padding is set to zero.
   virtual void InitParameters(std::span<float> parameters) = 0;
 
-  // E: reads the record's features and labels into memory of its own. The record may be released
-  // only after ComputeGradient of the same batch returned.
-  virtual Status Extract(const RecordView& record) = 0;
+  // E: reads the record's features and labels into memory of its own, the buffer of this number
+  // (below kExtractBuffers), in place of what that held. The record may be released only after
+  // ComputeGradient of the same batch returned. `report` stays as it is where no feature is read.
+  virtual Status Extract(const RecordView& record, uint32_t buffer, ExtractReport* report) = 0;
 
-  // About the last Extract; zeros from an implementation that reads no features.
-  virtual ExtractReport extracted() const { return {}; }
-
-  // T: gradient of the *sum* of the extracted batch's losses, written to every float of `gradient`
-  // (padding zero). kNumericDivergence when the loss is not finite.
-  virtual Status ComputeGradient(const RecordView& record, std::span<const float> parameters,
-                                 std::span<float> gradient, BatchReport* report) = 0;
+  // T: gradient of the *sum* of the losses of the batch that `buffer` holds, which is the record's,
+  // written to every float of `gradient` (padding zero). kNumericDivergence when the loss is not
+  // finite.
+  virtual Status ComputeGradient(const RecordView& record, uint32_t buffer,
+                                 std::span<const float> parameters, std::span<float> gradient,
+                                 BatchReport* report) = 0;
 
   // One optimizer step: the mean gradient is (sum of `gradients`, in order) / `num_seeds`. Reads
   // parameters_in and optimizer_in, writes every float of the outputs. `step` counts from 1.

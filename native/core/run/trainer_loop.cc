@@ -1,11 +1,12 @@
 #include "core/run/trainer_loop.h"
 
+#include <algorithm>
 #include <optional>
-#include <string>
 
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
 #include "core/run/executor.h"
+#include "core/run/extractor.h"
 #include "core/run/steps.h"
 
 namespace gnnd {
@@ -17,12 +18,13 @@ constexpr uint64_t kBriefLockNs = kNsPerMs;
 
 class TrainerLoop {
  public:
-  TrainerLoop(Segment& segment, ExecutorId id, TrainWork& work)
+  TrainerLoop(Segment& segment, ExecutorId id, TrainWork& work, bool prefetch)
       : self_(segment, id),
         segment_(segment),
         work_(work),
         steps_(self_, work),
-        standby_(self_.log().role() == Role::kStandby) {}
+        standby_(self_.log().role() == Role::kStandby),
+        extractor_(segment, work, prefetch) {}
 
   Result<LoopEnd> Run() {
     GNND_TRY(self_.Enter());
@@ -55,7 +57,7 @@ class TrainerLoop {
         GNND_TRY(PutDown());
         return LoopEnd::kStopped;
       }
-      const Result<Next> next = held_ ? Hold() : Look(command);
+      const Result<Next> next = held_ ? Hold(command) : Look(command);
       if (!next.ok()) return next.status();
       if (*next == Next::kLookAgain) continue;
       // Nothing else to do: whoever holds the lock is applying what we would, or is dead or
@@ -101,8 +103,8 @@ class TrainerLoop {
     if (!batch) return Next::kWait;
     self_.EndWait();
     self_.log().Add(Counter::kBatchesTaken, 1);
-    GNND_TRY(Extract(*batch));
     held_ = batch;
+    GNND_TRY(extractor_.Start(*batch));
     return Next::kLookAgain;
   }
 
@@ -144,20 +146,21 @@ class TrainerLoop {
 
   // ---- with a batch -------------------------------------------------------------------------
 
-  Result<Next> Hold() {
+  Result<Next> Hold(Command command) {
     const uint64_t batch = *held_;
     Batches& batches = self_.batches();
+    if (extractor_.started()) GNND_TRY(FinishExtraction(batch));
     GNND_FAILPOINT("hold.before_due");
     if (batches.Due(batch)) {
       self_.EndWait();
       GNND_TRY(Train(batch));
-      held_.reset();
       return Next::kLookAgain;
     }
     const bool lower = batches.ReadyBelow(batch) && !GNND_BROKEN("give-back-for-lower");
     const bool evaluation =
         batches.OpenEvaluation().has_value() && !GNND_BROKEN("give-back-for-evaluation");
-    if (lower || evaluation) {
+    // A drain ends although what comes before this batch is never sampled.
+    if (lower || evaluation || command == Command::kDrain) {
       GNND_TRY(PutDown());
       return Next::kLookAgain;
     }
@@ -170,28 +173,51 @@ class TrainerLoop {
     return Next::kWait;
   }
 
-  // Gives back what is held. Extract has returned, so we read the slot no more.
+  // Gives back what is held, once we read its slot no more.
   Status PutDown() {
     if (!held_) return Status::Ok();
+    extractor_.Discard();
     GNND_TRY(self_.batches().GiveBack(*held_));
     self_.log().Add(Counter::kBatchesGivenBack, 1);
     held_.reset();
     return Status::Ok();
   }
 
-  Status Extract(uint64_t batch) {
+  // Waits until the held batch is extracted. That is a stage and no wait for others: an extraction
+  // that hangs shows no sign of life, so that the daemon ends it.
+  Status FinishExtraction(uint64_t batch) {
+    self_.EndWait();
     self_.Progress(Stage::kExtract, batch);
     const uint64_t start_ns = MonotonicNs();
-    const Status checked = OpenRecord(batch);
-    if (!checked.ok()) {
-      self_.log().Add(Counter::kCorruptRecords, 1);
-      return checked;
+    const Result<Extracted> extracted = extractor_.Finish();
+    self_.log().AddWait(WaitSide::kExtract, MonotonicNs() - start_ns);
+    if (!extracted.ok()) {
+      if (extracted.status().code() == Code::kShmCorrupted) {
+        self_.log().Add(Counter::kCorruptRecords, 1);
+      }
+      return extracted.status();
     }
-    GNND_TRY(work_.Extract(record_));
-    self_.log().AddStage(Stage::kExtract, MonotonicNs() - start_ns);
-    CountExtracted(work_.extracted());
-    GNND_FAILPOINT("extract.after");
+    extracted_ = *extracted;
+    self_.log().AddStage(Stage::kExtract, extracted_.busy_ns);
+    CountExtracted(extracted_.report);
     return Status::Ok();
+  }
+
+  // Takes the batch that is extracted while another one is computed, unless that could leave
+  // another Trainer without: as many are READY as there are Trainers. None is taken ahead on a
+  // device that its Sampler may want back, nor once the job is to stand still.
+  std::optional<uint64_t> TakeAhead() {
+    if (!extractor_.ahead() || self_.command() != Command::kRun) return std::nullopt;
+    if (standby_ && !self_.turn().SamplerGone()) return std::nullopt;
+    const uint64_t trainers =
+        std::max<uint64_t>(1, segment_.header().n_t.load(std::memory_order_relaxed));
+    if (self_.batches().Depth(trainers) < trainers) return std::nullopt;
+    const std::optional<uint64_t> batch = self_.batches().Take(Batches::Which::kAny);
+    if (!batch) return std::nullopt;
+    GNND_FAILPOINT("ahead.after_take");
+    self_.log().Add(Counter::kBatchesTaken, 1);
+    self_.log().Add(Counter::kBatchesAhead, 1);
+    return batch;
   }
 
   void CountExtracted(const ExtractReport& report) {
@@ -207,42 +233,30 @@ class TrainerLoop {
     log.Raise(Counter::kWorkBytes, report.work_bytes);
   }
 
-  // Opens the record of a taken batch and sees that it is the one the ledger means.
-  Status OpenRecord(uint64_t batch) {
-    const JobShape& shape = segment_.shape();
-    Result<RecordView> record = RecordView::Open(segment_.slot(shape.SlotOf(batch)));
-    if (!record.ok()) return record.status();
-    const uint32_t epoch = segment_.EpochNumber(shape.EpochOfBatch(batch));
-    const uint64_t index = shape.IndexOfBatch(batch);
-    if (record->key().epoch != epoch || record->key().batch != index) {
-      return Status(Code::kShmCorrupted, "slot " + std::to_string(shape.SlotOf(batch)) +
-                                             " holds batch " + std::to_string(record->key().batch) +
-                                             " of epoch " + std::to_string(record->key().epoch) +
-                                             " where batch " + std::to_string(index) +
-                                             " of epoch " + std::to_string(epoch) + " must be");
-    }
-    record_ = *record;
-    return Status::Ok();
-  }
-
+  // Computes and hands in the held batch. What is held afterwards is the batch taken ahead, if any:
+  // two are held only while one of them is computed, which waits for nobody.
   Status Train(uint64_t batch) {
+    const std::optional<uint64_t> ahead = TakeAhead();
+    if (ahead) GNND_TRY(extractor_.Start(*ahead));
+    const RecordView& record = extracted_.record;
     const uint64_t entry = segment_.shape().RingEntry(batch);
     self_.Progress(Stage::kTrain, batch);
     const uint64_t start_ns = MonotonicNs();
     BatchReport report;
-    GNND_TRY(work_.ComputeGradient(record_, steps_.ParametersFor(batch), segment_.gradient(entry),
-                                   &report));
+    GNND_TRY(work_.ComputeGradient(record, extracted_.buffer, steps_.ParametersFor(batch),
+                                   segment_.gradient(entry), &report));
     GNND_FAILPOINT("train.after");
     HandIn& hand_in = segment_.hand_in(entry);
     hand_in = HandIn{};
     const JobShape& shape = segment_.shape();
-    hand_in.batch = shape.EpochOfBatch(batch) * shape.batches_per_epoch + record_.key().batch;
+    hand_in.batch = shape.EpochOfBatch(batch) * shape.batches_per_epoch + record.key().batch;
     hand_in.seeds = report.seeds;
     hand_in.correct = report.correct;
     hand_in.loss_sum = report.loss_sum;
     hand_in.device = self_.log().device();
     hand_in.incarnation = self_.id().incarnation;
     GNND_TRY(self_.batches().MarkTrained(batch));
+    held_ = ahead;
     self_.log().AddStage(Stage::kTrain, MonotonicNs() - start_ns);
     self_.log().Add(Counter::kBatchesTrained, 1);
     self_.log().Add(Counter::kSeeds, report.seeds);
@@ -283,14 +297,17 @@ class TrainerLoop {
   TrainWork& work_;
   Steps steps_;
   const bool standby_;
-  std::optional<uint64_t> held_;  // taken and extracted, counted over the job
-  RecordView record_;             // of held_
+  std::optional<uint64_t> held_;  // taken, counted over the job
+  Extracted extracted_;           // of held_, once its extraction is finished
+  // Last, so that its thread ends first.
+  Extractor extractor_;
 };
 
 }  // namespace
 
-Result<LoopEnd> RunTrainerLoop(Segment& segment, ExecutorId executor, TrainWork& work) {
-  return TrainerLoop(segment, executor, work).Run();
+Result<LoopEnd> RunTrainerLoop(Segment& segment, ExecutorId executor, TrainWork& work,
+                               bool prefetch) {
+  return TrainerLoop(segment, executor, work, prefetch).Run();
 }
 
 }  // namespace gnnd

@@ -39,8 +39,9 @@ enum class WaitSide : uint32_t {
   kDequeue = 1,  // a Trainer waits for a batch it may take
   kDue = 2,      // a Trainer holds a batch and waits for its parameter version
   kTurn = 3,     // the device is the other's
+  kExtract = 4,  // a Trainer waits for its own extraction; what it does not wait for is hidden
 };
-inline constexpr uint32_t kNumWaitSides = 4;
+inline constexpr uint32_t kNumWaitSides = 5;
 
 enum class Counter : uint32_t {
   kBatchesSampled = 0,
@@ -65,9 +66,10 @@ enum class Counter : uint32_t {
   kDeviceBytes = 19,  // the same in bytes
   kHostBytes = 20,
   kDiskBytes = 21,
-  kCacheRows = 22,    // rows the cache holds; set once
-  kCacheFillNs = 23,  // time to fill it; set once
-  kWorkBytes = 24,    // memory that a batch's work takes; its largest value
+  kCacheRows = 22,     // rows the cache holds; set once
+  kCacheFillNs = 23,   // time to fill it; set once
+  kWorkBytes = 24,     // memory that a batch's work takes; its largest value
+  kBatchesAhead = 25,  // batches taken to be extracted while another one was computed
 };
 inline constexpr uint32_t kNumCounters = 32;  // a multiple of 8, a cache line's worth
 
@@ -197,11 +199,12 @@ struct alignas(64) ExecutorRow {
   alignas(64) std::atomic<uint64_t> counters[kNumCounters];
   StageTimes stages[kNumStages];
   WaitTimes waits[kNumWaitSides];
+  uint64_t reserved[4];
 };
 static_assert(std::is_standard_layout_v<ExecutorRow>);
 static_assert(offsetof(ExecutorRow, counters) == 64);
 static_assert(sizeof(ExecutorRow) ==
-              64 + 8 * kNumCounters + kNumStages * 656 + kNumWaitSides * 160);
+              64 + 8 * kNumCounters + kNumStages * 656 + kNumWaitSides * 160 + 32);
 
 struct SlotEntry {
   std::atomic<uint64_t> bytes;       // reserved while CLAIMED, payload from READY on

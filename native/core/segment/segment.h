@@ -46,7 +46,8 @@ enum class Phase : uint32_t {
   kReaped = 5,      // the daemon has reaped the process and reclaimed what it held
 };
 
-// What an executor is doing right now; the first eight are the stages.
+// What an executor is doing right now; the first eight are the stages. One that waits for its own
+// extraction is in that stage.
 enum class Activity : uint32_t {
   kIdle = 16,
   kWaitEnqueue = 17,

@@ -70,6 +70,7 @@ struct Computing {
   ScriptOptions script;
   OptimizerOptions optimizer;
   uint32_t threads = 1;
+  bool prefetch = false;
 };
 
 Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const Computing& computing) {
@@ -107,7 +108,7 @@ Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const Computing& comp
   train.features_on_disk = options.cache.features_on_disk;
   Result<std::unique_ptr<TorchWork>> work = TorchWork::Create(train);
   if (!work.ok()) return work.status();
-  return RunTrainerLoop(*segment, options.executor, **work);
+  return RunTrainerLoop(*segment, options.executor, **work, computing.prefetch);
 }
 
 // trainerRun(options): Promise<'COMPLETE' | 'STOPPED'>
@@ -117,7 +118,8 @@ Napi::Value TrainerRun(const Napi::CallbackInfo& info) {
   const Fields model = fields.Object("model");
   const bool weighted = options.sampling.sampler.weights != EdgeWeights::kNone;
   const Computing computing{ModelOf(model), ScriptOf(model, weighted),
-                            OptimizerOf(fields.Object("optimizer")), fields.Uint32("threads")};
+                            OptimizerOf(fields.Object("optimizer")), fields.Uint32("threads"),
+                            fields.Bool("prefetch")};
   return RunOnThread<LoopEnd>(
       info.Env(), [=] { return RunTrainer(options, computing); }, LoopEndOf);
 }

@@ -256,8 +256,9 @@ TEST_CASE("a Trainer's gradient equals the dense float64 reference to 1e-5") {
     const RecordView record = fixture.record.view();
     std::vector<float> gradient(fixture.manifest.num_floats, -1.0F);
     BatchReport report;
-    REQUIRE((*work)->Extract(record).ok());
-    REQUIRE((*work)->ComputeGradient(record, fixture.parameters, gradient, &report).ok());
+    ExtractReport extracted;
+    REQUIRE((*work)->Extract(record, 0, &extracted).ok());
+    REQUIRE((*work)->ComputeGradient(record, 0, fixture.parameters, gradient, &report).ok());
 
     const DenseResult expected = DenseStep(c.spec, fixture.Parameters(at::kDouble), record,
                                            fixture.X(at::kDouble), fixture.SeedLabels());

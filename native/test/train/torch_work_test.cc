@@ -10,6 +10,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "partition.h"
@@ -38,19 +39,30 @@ class Loop {
   }
 
   BatchReport Step(const TestRecord& record) {
-    BatchReport report;
     const RecordView view = record.view();
-    REQUIRE(work_->Extract(view).ok());
-    REQUIRE(work_->ComputeGradient(view, parameters_, gradient_, &report).ok());
-    std::vector<float> next_parameters(parameters_.size());
-    std::vector<float> next_memory(memory_.size());
-    const std::span<const float> gradients[] = {gradient_};
-    work_->Apply(gradients, report.seeds, ++step_, parameters_, memory_, next_parameters,
-                 next_memory);
-    parameters_ = std::move(next_parameters);
-    memory_ = std::move(next_memory);
-    return report;
+    const auto buffer = static_cast<uint32_t>(step_ % kExtractBuffers);
+    REQUIRE(work_->Extract(view, buffer, &extracted_).ok());
+    return Compute(view, buffer);
   }
+
+  // Every record in turn; each but the first is extracted on a thread of its own while the gradient
+  // of the one before is computed.
+  void StepAhead(const std::vector<const TestRecord*>& records) {
+    REQUIRE(work_->Extract(records[0]->view(), 0, &extracted_).ok());
+    for (size_t i = 0; i < records.size(); ++i) {
+      Status status;
+      std::thread ahead([&] {
+        if (i + 1 == records.size()) return;
+        const auto buffer = static_cast<uint32_t>((i + 1) % kExtractBuffers);
+        status = work_->Extract(records[i + 1]->view(), buffer, &extracted_);
+      });
+      Compute(records[i]->view(), static_cast<uint32_t>(i % kExtractBuffers));
+      ahead.join();
+      REQUIRE(status.ok());
+    }
+  }
+
+  const ExtractReport& extracted() const { return extracted_; }
 
   EvalReport Evaluate() {
     EvalReport report;
@@ -63,11 +75,25 @@ class Loop {
   const std::vector<float>& gradient() const { return gradient_; }
 
  private:
+  BatchReport Compute(const RecordView& view, uint32_t buffer) {
+    BatchReport report;
+    REQUIRE(work_->ComputeGradient(view, buffer, parameters_, gradient_, &report).ok());
+    std::vector<float> next_parameters(parameters_.size());
+    std::vector<float> next_memory(memory_.size());
+    const std::span<const float> gradients[] = {gradient_};
+    work_->Apply(gradients, report.seeds, ++step_, parameters_, memory_, next_parameters,
+                 next_memory);
+    parameters_ = std::move(next_parameters);
+    memory_ = std::move(next_memory);
+    return report;
+  }
+
   TrainOptions options_;
   std::unique_ptr<TorchWork> work_;
   std::vector<float> parameters_;
   std::vector<float> memory_;
   std::vector<float> gradient_;
+  ExtractReport extracted_;
   uint64_t step_ = 0;
 };
 
@@ -241,11 +267,45 @@ TEST_CASE("a gradient depends on its batch alone, not on batches before it") {
   std::vector<float> parameters = loop.parameters();
   std::vector<float> gradient(parameters.size());
   BatchReport report;
+  ExtractReport extracted;
   for (const TestRecord* record : {&large, &small}) {
-    REQUIRE(loop.work().Extract(record->view()).ok());
-    REQUIRE(loop.work().ComputeGradient(record->view(), parameters, gradient, &report).ok());
+    REQUIRE(loop.work().Extract(record->view(), 0, &extracted).ok());
+    REQUIRE(loop.work().ComputeGradient(record->view(), 0, parameters, gradient, &report).ok());
   }
   CHECK(SameBits(gradient, fresh));
+}
+
+TEST_CASE("a batch extracted while another one is computed leaves the same bits") {
+  const Partition data(2000, 4, 33, 5);
+  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat}) {
+    for (const float input_dropout : {0.0F, 0.4F}) {
+      for (const uint32_t threads : {1U, 2U}) {
+        INFO("model ", static_cast<int>(type), " input dropout ", input_dropout, " threads ",
+             threads);
+        TrainOptions options = data.Options(type);
+        options.model.input_dropout = input_dropout;
+        options.threads = threads;
+        const bool gcn = type == ModelType::kGcn;
+        std::vector<std::unique_ptr<TestRecord>> records;
+        std::vector<const TestRecord*> order;
+        // Few edges per source (aggregated while they are read) and many (gathered once).
+        for (uint32_t batch = 0; batch < 8; ++batch) {
+          const std::vector<int32_t> fanouts =
+              batch % 2 == 0 ? std::vector<int32_t>{2, 1} : std::vector<int32_t>{-1, 9};
+          records.push_back(std::make_unique<TestRecord>(
+              data.graph, test::RecordRequest{{17, 0, batch}, data.train, fanouts, gcn}));
+          order.push_back(records.back().get());
+        }
+        Loop plain(options);
+        for (const TestRecord* record : order) plain.Step(*record);
+        Loop ahead(options);
+        ahead.StepAhead(order);
+        CHECK(SameBits(ahead.gradient(), plain.gradient()));
+        CHECK(SameBits(ahead.parameters(), plain.parameters()));
+        CHECK(plain.extracted().work_bytes > 0);
+      }
+    }
+  }
 }
 
 // Logits of every node by the models' formulas, in float64 over adjacency lists.
@@ -359,8 +419,10 @@ TEST_CASE("a loss that is not finite is numeric divergence") {
   std::vector<float> gradient(parameters.size());
   parameters[0] = std::numeric_limits<float>::quiet_NaN();
   BatchReport report;
-  REQUIRE(loop.work().Extract(record.view()).ok());
-  const Status status = loop.work().ComputeGradient(record.view(), parameters, gradient, &report);
+  ExtractReport extracted;
+  REQUIRE(loop.work().Extract(record.view(), 1, &extracted).ok());
+  const Status status =
+      loop.work().ComputeGradient(record.view(), 1, parameters, gradient, &report);
   CHECK(status.code() == Code::kNumericDivergence);
   EvalReport eval;
   CHECK(loop.work()
@@ -371,23 +433,25 @@ TEST_CASE("a loss that is not finite is numeric divergence") {
 
 TEST_CASE("a record that does not fit the model is refused") {
   const Partition data(100, 4, 8, 8);
+  ExtractReport extracted;
   Loop sage(data.Options(ModelType::kGraphSage));
   const TestRecord one_hop(data.graph, {{17, 0, 0}, {1, 2, 5}, {3}, false});
-  CHECK(sage.work().Extract(one_hop.view()).code() == Code::kShmCorrupted);
+  CHECK(sage.work().Extract(one_hop.view(), 0, &extracted).code() == Code::kShmCorrupted);
   Loop gcn(data.Options(ModelType::kGcn));
   const TestRecord unweighted(data.graph, {{17, 0, 0}, {1, 2, 5}, {3, 3}, false});
-  CHECK(gcn.work().Extract(unweighted.view()).code() == Code::kShmCorrupted);
+  CHECK(gcn.work().Extract(unweighted.view(), 0, &extracted).code() == Code::kShmCorrupted);
   const Partition larger(200, 4, 8, 9);
   const TestRecord beyond(larger.graph, {{17, 0, 0}, {150}, {3, 3}, false});
-  CHECK(sage.work().Extract(beyond.view()).code() == Code::kShmCorrupted);
+  CHECK(sage.work().Extract(beyond.view(), 0, &extracted).code() == Code::kShmCorrupted);
 }
 
 TEST_CASE("a training node without a label is a corrupt dataset") {
   Partition data(100, 4, 8, 10);
   data.labels[5] = -1;
+  ExtractReport extracted;
   Loop loop(data.Options(ModelType::kGraphSage));
   const TestRecord record(data.graph, {{17, 0, 0}, {1, 2, 5}, {3, 3}, false});
-  CHECK(loop.work().Extract(record.view()).code() == Code::kDatasetCorrupt);
+  CHECK(loop.work().Extract(record.view(), 0, &extracted).code() == Code::kDatasetCorrupt);
 }
 
 TEST_CASE("options that contradict each other are refused") {

@@ -179,6 +179,29 @@ test('lists are tables for people and tab-separated for programs, over all pages
   ).toEqual(['jobs/npm-sage', 'jobs/b']);
 });
 
+test('a job shows where the time of its last epoch went', async () => {
+  const trainer = {
+    role: ExecutorRole.TRAINER,
+    device: 'cpu:1',
+    durationNs: 1_000_000_000n,
+    extractNs: 400_000_000n,
+    trainNs: 500_000_000n,
+    waitDueNs: 300_000_000n,
+    waitExtractNs: 100_000_000n,
+  };
+  daemon.unary(getJob, ({ name }) =>
+    sampleJob({ name, epochs: [{ epoch: 0, executorTimes: [trainer] }, { epoch: 1 }] }),
+  );
+  await daemon.listen();
+  const { stdout } = await gnnctl(['job', 'get', 'mine', '-o', 'table']);
+  expect(stdout).toContain('Where the time of epoch 1 went\n');
+  const head = stdout.split('\n').find((line) => line.includes('HIDDEN'));
+  expect(head?.split(/ {2,}/).slice(0, 7)).toEqual([
+    ...['ROLE', 'DEVICE', 'SAMPLE', 'MARK', 'EXTRACT', 'HIDDEN', 'TRAIN'],
+  ]);
+  expect(stdout).toMatch(/Trainer +cpu:1 +40\.0 % +75\.0 % +50\.0 % +30\.0 %\n/);
+});
+
 test.each([
   ['NOT_FOUND', 4],
   ['FAILED_PRECONDITION', 5],

@@ -30,6 +30,7 @@ import {
 } from '../../support/api-fakes.ts';
 import { noPlugins } from '../../support/plugins.ts';
 import { forAll, type Random } from '../../support/random.ts';
+import { someTimes } from '../store/job-values.ts';
 
 /** Through the wire and back, without what only says "absent". */
 function throughWire(spec: JobSpecInput): unknown {
@@ -62,7 +63,7 @@ const fullSpec: JobSpecInput = {
     plugin: { path: '/p/a.so', options: 'k=1', weights: false, sha256: 'ab' },
   },
   features: { standardize: false },
-  cache: { policy: 'PRESC', presampleEpochs: 2, ratio: 0.25, standbyRatio: 0 },
+  cache: { policy: 'PRESC', presampleEpochs: 2, ratio: 0.25, standbyRatio: 0, prefetch: 'OFF' },
   training: {
     epochs: 200,
     batchSize: 140,
@@ -154,7 +155,7 @@ function randomPart(random: Random, full: JobSpecInput): JobSpecInput {
   return keep(full);
 }
 
-function epochReport(epoch: number): EpochReport {
+function epochReport(epoch: number, executors = 1): EpochReport {
   return {
     epoch,
     batches: 9,
@@ -169,6 +170,7 @@ function epochReport(epoch: number): EpochReport {
     parametersSha256: 'a'.repeat(64),
     ledgerDigest: 'b'.repeat(64),
     batchesByDevice: { 'cpu:0': 4, 'cpu:1': 5 },
+    executorTimes: Array(executors).fill(someTimes),
   };
 }
 
@@ -224,6 +226,11 @@ describe('jobs', () => {
     expect(message.progress?.executors[0]?.role).toBe(ExecutorRole.SAMPLER);
     expect(message.epochs[0]?.batchesByDevice).toEqual({ 'cpu:0': 4n, 'cpu:1': 5n });
     expect(message.epochs[0]?.durationMs).toBe(1235n);
+    const [sentTimes] = message.epochs[0]?.executorTimes ?? [];
+    expect(sentTimes?.role).toBe(ExecutorRole.TRAINER);
+    const { role: _, device, ...numbers } = someTimes;
+    const inBigints = Object.entries(numbers).map(([field, ns]) => [field, BigInt(ns)] as const);
+    expect(sentTimes).toMatchObject({ device, ...Object.fromEntries(inBigints) });
     expect(message.result?.bestEpoch).toBe(2);
     expect(message.result?.epochs).toBe(3);
     const [sentExit] = message.attempts[0]?.exits ?? [];
@@ -234,6 +241,7 @@ describe('jobs', () => {
     const repeated = jobToProto(job, null, 'WATCH');
     expect(repeated.attempts[0]?.exits[0]?.logTail).toBe('');
     expect(repeated.epochs).toHaveLength(1);
+    expect(repeated.epochs[0]?.executorTimes).toEqual([]);
     expect(jobToProto(job, null, 'LIST').epochs).toHaveLength(0);
   });
 
@@ -258,11 +266,15 @@ describe('jobs', () => {
     } as const;
     const job = jobRecord({
       attempts: Array(100).fill(attempt),
-      epochs: Array.from({ length: 20_000 }, (_, epoch) => epochReport(epoch)),
+      epochs: Array.from({ length: 20_000 }, (_, epoch) => epochReport(epoch, 128)),
     });
     const message = jobToProto(job, null, 'FULL');
     expect(toBinary(JobSchema, message).length).toBeLessThan(4 * 1024 * 1024);
     expect(message.epochs.at(-1)?.epoch).toBe(19_999);
+    expect(message.epochs.map(({ executorTimes }) => executorTimes.length)).toEqual([
+      ...Array(900).fill(0),
+      ...Array(100).fill(128),
+    ]);
   });
 
   it('have a state and a reason for each of ours, and none is lost', () => {

@@ -1,5 +1,5 @@
 import { stageBounds, waitBounds } from '../../../src/metrics/families.ts';
-import { stages } from '../../../src/metrics/labels.ts';
+import { stages, waits } from '../../../src/metrics/labels.ts';
 import type {
   HostMetricsInput,
   JobMetricsInput,
@@ -55,6 +55,7 @@ export function jobInput(slot: number, devices: readonly string[]): JobMetricsIn
     batches: {
       SAMPLED: 31,
       EXTRACTED: 30,
+      PREFETCHED: 12,
       TRAINED: 30,
       COMMITTED: 29,
       REPLAYED: 1,
@@ -69,6 +70,7 @@ export function jobInput(slot: number, devices: readonly string[]): JobMetricsIn
     stageSeconds: devices.flatMap((device) =>
       stages.map((stage) => ({ device, stage, seconds: 1.25 })),
     ),
+    waitSeconds: devices.flatMap((device) => waits.map((wait) => ({ device, wait, seconds: 0.5 }))),
     stageDurations: { S: evenly(stageBounds.length + 1) },
     loss: 0.75,
     accuracy: { VAL: 0.5, TEST: 0.25 },

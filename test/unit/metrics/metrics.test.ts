@@ -159,6 +159,8 @@ describe('metrics of a job', () => {
       'gnnd_job_phase{job_slot="1",phase="TRAINING"}': '1',
       'gnnd_job_last_progress_timestamp_seconds{job_slot="1"}': '1700000001.5',
       'gnnd_batches_total{job_slot="1",event="REDELIVERED"}': '2',
+      'gnnd_batches_total{job_slot="1",event="PREFETCHED"}': '12',
+      'gnnd_wait_seconds_total{job_slot="1",device="cpu:0",wait="EXTRACT"}': '0.5',
       'gnnd_sampled_nodes_total{job_slot="1"}': '6789',
       'gnnd_stage_seconds_total{job_slot="1",device="cpu:1",stage="T"}': '1.25',
       'gnnd_epoch_duration_seconds_bucket{job_slot="1",le="20.0"}': '1',

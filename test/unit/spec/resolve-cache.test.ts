@@ -42,6 +42,17 @@ describe('cache ratios', () => {
   });
 });
 
+describe('prefetch', () => {
+  it.each(['AUTO', 'ON', 'OFF'] as const)('may be %s', (prefetch) => {
+    expect(resolve({ cache: { prefetch } })).toMatchObject({ ok: { cache: { prefetch } } });
+  });
+
+  it('refuses a value that is none of ours', () => {
+    const [violation] = violationsOf({ cache: { prefetch: 'SOMETIMES' } });
+    expect(violation?.path).toBe('spec.cache.prefetch');
+  });
+});
+
 describe('memory budgets', () => {
   const budgets = [
     ['deviceMemoryBytes', 'spec.resources.device_memory_bytes'],

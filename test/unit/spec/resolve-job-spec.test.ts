@@ -81,7 +81,13 @@ describe('resolveJobSpec', () => {
         plugin: { path: '', options: '', weights: false, sha256: '' },
       },
       features: { standardize: false },
-      cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: -1, standbyRatio: -1 },
+      cache: {
+        policy: 'COMBINED',
+        presampleEpochs: 1,
+        ratio: -1,
+        standbyRatio: -1,
+        prefetch: 'AUTO',
+      },
       training: {
         epochs: 1,
         batchSize: 1024,

@@ -1,4 +1,9 @@
-import type { EpochReport, JobPlan, JobResult } from '../../../src/spec/job-record.ts';
+import type {
+  EpochReport,
+  ExecutorTimes,
+  JobPlan,
+  JobResult,
+} from '../../../src/spec/job-record.ts';
 import type { JobSpec } from '../../../src/spec/job-spec.ts';
 import type { NewDataset, NewJob } from '../../../src/store/store.ts';
 
@@ -27,7 +32,7 @@ export const someSpec: JobSpec = {
     plugin: { path: '', options: '', weights: false, sha256: '' },
   },
   features: { standardize: true },
-  cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: 0.25, standbyRatio: -1 },
+  cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: 0.25, standbyRatio: -1, prefetch: 'ON' },
   training: {
     epochs: 3,
     batchSize: 64,
@@ -99,6 +104,8 @@ export const somePlan: JobPlan = {
     rowBytes: 512,
     rankMs: 12,
     explanation: '25.0 % of the rows, as asked for',
+    prefetch: true,
+    prefetchExplanation: 'as asked for',
   },
 };
 
@@ -110,6 +117,24 @@ export const someResult: JobResult = {
   bestEpoch: 2,
   bestValAccuracy: 0.83,
   epochs: 10,
+};
+
+export const someTimes: ExecutorTimes = {
+  role: 'TRAINER',
+  device: 'cpu:1',
+  durationNs: 1_000_000_000,
+  sampleNs: 0,
+  markNs: 0,
+  copyNs: 0,
+  extractNs: 400_000_000,
+  trainNs: 500_000_000,
+  applyNs: 50_000_000,
+  evaluateNs: 100_000_000,
+  waitEnqueueNs: 0,
+  waitDequeueNs: 50_000_000,
+  waitDueNs: 150_000_000,
+  waitTurnNs: 0,
+  waitExtractNs: 100_000_000,
 };
 
 export function epochReport(epoch: number): EpochReport {
@@ -127,6 +152,7 @@ export function epochReport(epoch: number): EpochReport {
     parametersSha256: `sha-${epoch}`,
     ledgerDigest: `ledger-${epoch}`,
     batchesByDevice: { 'cpu:0': 4, 'cpu:1': 6 },
+    executorTimes: [someTimes],
   };
 }
 

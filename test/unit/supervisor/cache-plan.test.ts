@@ -23,7 +23,7 @@ function spec(cache: Partial<JobSpec['cache']>, deviceMemoryBytes = 0, hostMemor
 }
 
 function rowsOf(asked: JobSpec, workBytes = 2000, topologyBytes = 4000) {
-  const plan = cachePlanOf(asked, { counts, topologyBytes, workBytes, rankMs: 0 });
+  const plan = cachePlanOf(asked, { counts, topologyBytes, workBytes, rankMs: 0, deviceCores: 1 });
   return [plan.trainerRows, plan.standbyRows];
 }
 
@@ -57,7 +57,13 @@ describe('the size of a cache', () => {
 
   test('counts rows as they lie on disk', () => {
     const halves = { ...counts, featureDtype: 'float16' as const };
-    const facts = { counts: halves, topologyBytes: 4000, workBytes: 2000, rankMs: 0 };
+    const facts = {
+      counts: halves,
+      topologyBytes: 4000,
+      workBytes: 2000,
+      rankMs: 0,
+      deviceCores: 1,
+    };
     const raw = (...given: Parameters<typeof spec>) => ({
       ...spec(...given),
       features: { standardize: false },
@@ -74,7 +80,8 @@ describe('the size of a cache', () => {
 
   test('is told with its reason', () => {
     const why = (asked: JobSpec, workBytes = 2000) =>
-      cachePlanOf(asked, { counts, topologyBytes: 0, workBytes, rankMs: 0 }).explanation;
+      cachePlanOf(asked, { counts, topologyBytes: 0, workBytes, rankMs: 0, deviceCores: 1 })
+        .explanation;
     expect(why(spec({ ratio: 0.25 }))).toBe('25.0 % of the rows, as asked for');
     expect(why(spec({}))).toContain('same memory on a CPU device');
     expect(why(spec({}, 30_000))).toContain('27.8 % of the rows fit 30000 bytes');
@@ -100,5 +107,28 @@ describe('a job', () => {
     expect(featuresOnDisk(spec({}), counts)).toBe(false);
     expect(featuresOnDisk(spec({}, 0, 1000 * rowBytes), counts)).toBe(false);
     expect(featuresOnDisk(spec({}, 0, 1000 * rowBytes - 1), counts)).toBe(true);
+  });
+});
+
+describe('prefetching', () => {
+  function planned(asked: JobSpec, deviceCores: number) {
+    const facts = { counts, topologyBytes: 0, workBytes: 0, rankMs: 0, deviceCores };
+    const { prefetch, prefetchExplanation } = cachePlanOf(asked, facts);
+    return [prefetch, prefetchExplanation];
+  }
+
+  test('is what was asked for, whatever the devices', () => {
+    for (const cores of [1, 8]) {
+      expect(planned(spec({ prefetch: 'ON' }), cores)).toEqual([true, 'as asked for']);
+      expect(planned(spec({ prefetch: 'OFF' }), cores)).toEqual([false, 'as asked for']);
+    }
+  });
+
+  test('is on by default where there is something to gain', () => {
+    const inMemory = spec({ prefetch: 'AUTO' });
+    const onDisk = spec({ prefetch: 'AUTO' }, 0, counts.numNodes * rowBytes - 1);
+    expect(planned(inMemory, 1)[0]).toBe(false);
+    expect(planned(inMemory, 2)).toEqual([true, 'devices have several cores']);
+    expect(planned(onDisk, 1)).toEqual([true, 'features are read from disk']);
   });
 });

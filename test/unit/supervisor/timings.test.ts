@@ -34,7 +34,7 @@ function executor(role: Role, medians: Medians): ExecutorSnapshot {
 }
 
 function timings(...executors: readonly ExecutorSnapshot[]) {
-  return timingsOf({ executors } as unknown as SegmentSnapshot);
+  return timingsOf({ executors } as unknown as SegmentSnapshot, false);
 }
 
 const sampler = executor('SAMPLER', { SAMPLE: 70, MARK: 20, COPY: 10 });
@@ -52,6 +52,19 @@ test('a standby Trainer has its own time, and stands in for missing Trainers', (
   const standby = executor('STANDBY', { EXTRACT: 400, TRAIN: 300 });
   expect(timings(sampler, trainer, standby).standbyBatchNs).toBe(700);
   expect(timings(sampler, standby).trainerBatchNs).toBe(700);
+});
+
+test('where Trainers prefetch, max(E, T) counts; for standby Trainers still the sum', () => {
+  const standby = executor('STANDBY', { EXTRACT: 400, TRAIN: 300 });
+  const longExtract = executor('TRAINER', { EXTRACT: 600, TRAIN: 300 });
+  const prefetching = (...executors: readonly ExecutorSnapshot[]) =>
+    timingsOf({ executors } as unknown as SegmentSnapshot, true);
+  expect(prefetching(sampler, trainer, standby)).toEqual({
+    samplerBatchNs: 100,
+    trainerBatchNs: 300,
+    standbyBatchNs: 700,
+  });
+  expect(prefetching(longExtract).trainerBatchNs).toBe(600);
 });
 
 test('of several executors the middle one counts, of those with a batch', () => {

@@ -95,6 +95,30 @@ TEST_CASE("a drain trains what is ready and due, and leaves nothing in anybody's
   }
 }
 
+TEST_CASE("a drain ends although what comes before a held batch is never sampled") {
+  const NoDeadlines none;
+  for (const bool prefetch : {false, true}) {
+    const FakeJob job;
+    Segment segment = MakeSegment(job);
+    const ExecutorId dead = *segment.RegisterExecutor(Role::kSampler, 5);
+    REQUIRE(Batches(segment, dead).Claim() == uint64_t{0});
+    ThreadCrew crew(segment);
+    crew.prefetch = prefetch;
+    crew.AddSampler(0);
+    crew.AddTrainer(Role::kTrainer, 1);
+    // It holds batch 1, which is not due before batch 0.
+    REQUIRE(Eventually([&] {
+      return ActivityOf(segment, crew.id(1)) == static_cast<uint32_t>(Activity::kWaitDue);
+    }));
+    segment.SetCommand(Command::kDrain);
+    CHECK(segment.Reclaim(dead.incarnation)->claimed == 1);
+    CHECK(crew.Finish());
+    CHECK(crew.AllEnded(LoopEnd::kStopped));
+    CHECK(CountIn(segment, BatchState::kTaken) == 0);
+    CHECK(segment.Version() == 0);
+  }
+}
+
 TEST_CASE("one executor can be stopped alone") {
   const NoDeadlines none;
   const FakeJob job;

@@ -28,15 +28,19 @@ inline uint64_t Mix(uint64_t x) {
   return x ^ x >> 31;
 }
 
-// Who computes on a device at this moment, to see that a Sampler and a standby never do at once.
+// Who works on a device at this moment, to see that a Sampler and a standby never do at once.
 struct DeviceWatch {
-  std::atomic<int> busy[kMaxDevices] = {};
+  enum Side { kSamples = 0, kTrains = 1 };
+
+  std::atomic<int> busy[kMaxDevices][2] = {};
   std::atomic<int> collisions{0};
 
-  void Begin(uint32_t device) {
-    if (busy[device].fetch_add(1, std::memory_order_acq_rel) != 0) collisions.fetch_add(1);
+  // Sequentially consistent: of two that begin at once at least one sees the other.
+  void Begin(uint32_t device, Side side) {
+    busy[device][side].fetch_add(1);
+    if (busy[device][1 - side].load() != 0) collisions.fetch_add(1);
   }
-  void End(uint32_t device) { busy[device].fetch_sub(1, std::memory_order_acq_rel); }
+  void End(uint32_t device, Side side) { busy[device][side].fetch_sub(1); }
 };
 
 // The input nodes of a batch, of which there are between one per seed and 40 more.
@@ -57,7 +61,7 @@ class FakeSampleWork final : public SampleWork {
   Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
                 SampleReport* report) override {
     if (before) before(epoch, batch);
-    if (watch_ != nullptr) watch_->Begin(device_);
+    if (watch_ != nullptr) watch_->Begin(device_, DeviceWatch::kSamples);
     const uint64_t seeds = segment_.SeedsOfBatch(batch);
     const std::vector<uint32_t> nodes = FakeNodes(epoch, batch, seeds);
     const auto edges = static_cast<uint32_t>(nodes.size() - seeds);
@@ -87,7 +91,7 @@ class FakeSampleWork final : public SampleWork {
     std::memcpy(slot.data(), &header, sizeof header);
     *report =
         SampleReport{header.payload_bytes, header.extent_bytes, nodes.size(), edges, seeds, 0};
-    if (watch_ != nullptr) watch_->End(device_);
+    if (watch_ != nullptr) watch_->End(device_, DeviceWatch::kSamples);
     return Status::Ok();
   }
 
@@ -104,8 +108,9 @@ class FakeTrainWork final : public TrainWork {
 
   std::function<void(uint32_t epoch, uint32_t batch)> before_gradient;
   std::function<void(uint32_t epoch, uint32_t batch)> during_gradient;  // the device is in use
+  std::function<void(uint32_t epoch, uint32_t batch)> during_extract;   // on the extracting thread
   std::function<void(const std::function<bool()>& alive)> during_evaluation;
-  int torn = 0;  // parameters or records that changed while they were read
+  std::atomic<int> torn{0};  // parameters or records that changed while they were read
 
   void InitParameters(std::span<float> parameters) override {
     for (size_t i = 0; i < parameters.size(); ++i) {
@@ -113,22 +118,27 @@ class FakeTrainWork final : public TrainWork {
     }
   }
 
-  Status Extract(const RecordView& record) override {
-    extracted_.assign(record.nodes().begin(), record.nodes().end());
+  Status Extract(const RecordView& record, uint32_t buffer, ExtractReport* report) override {
+    if (watch_ != nullptr) watch_->Begin(device_, DeviceWatch::kTrains);
+    Extracted& extracted = extracted_[buffer];
+    extracted.key = record.key();
+    extracted.nodes.assign(record.nodes().begin(), record.nodes().end());
+    if (during_extract) during_extract(extracted.key.epoch, extracted.key.batch);
+    if (!Holds(extracted, record)) ++torn;
+    *report = ExtractReport{};
+    if (watch_ != nullptr) watch_->End(device_, DeviceWatch::kTrains);
     return Status::Ok();
   }
 
-  Status ComputeGradient(const RecordView& record, std::span<const float> parameters,
-                         std::span<float> gradient, BatchReport* report) override {
+  Status ComputeGradient(const RecordView& record, uint32_t buffer,
+                         std::span<const float> parameters, std::span<float> gradient,
+                         BatchReport* report) override {
     if (before_gradient) before_gradient(record.key().epoch, record.key().batch);
-    if (watch_ != nullptr) watch_->Begin(device_);
+    if (watch_ != nullptr) watch_->Begin(device_, DeviceWatch::kTrains);
     if (during_gradient) during_gradient(record.key().epoch, record.key().batch);
-    Gradient(extracted_, record.num_seeds(), parameters, gradient, report);
-    if (!std::equal(extracted_.begin(), extracted_.end(), record.nodes().begin(),
-                    record.nodes().end())) {
-      ++torn;
-    }
-    if (watch_ != nullptr) watch_->End(device_);
+    Gradient(extracted_[buffer].nodes, record.num_seeds(), parameters, gradient, report);
+    if (!Holds(extracted_[buffer], record)) ++torn;
+    if (watch_ != nullptr) watch_->End(device_, DeviceWatch::kTrains);
     return Status::Ok();
   }
 
@@ -180,9 +190,20 @@ class FakeTrainWork final : public TrainWork {
   }
 
  private:
+  struct Extracted {
+    BatchKey key{};
+    std::vector<uint32_t> nodes;
+  };
+
+  static bool Holds(const Extracted& extracted, const RecordView& record) {
+    return extracted.key.epoch == record.key().epoch && extracted.key.batch == record.key().batch &&
+           std::equal(extracted.nodes.begin(), extracted.nodes.end(), record.nodes().begin(),
+                      record.nodes().end());
+  }
+
   DeviceWatch* watch_;
   uint32_t device_;
-  std::vector<uint32_t> extracted_;
+  Extracted extracted_[kExtractBuffers];
 };
 
 }  // namespace gnnd::test

@@ -257,11 +257,13 @@ class ThreadCrew {
     });
   }
 
+  bool prefetch = false;  // of Trainers that are added from now on
+
   void AddTrainer(Role role, uint32_t device, std::function<void(FakeTrainWork&)> prepare = {}) {
-    Start(role, device, [=, this](Segment& mine, ExecutorId id) {
+    Start(role, device, [=, this, ahead = prefetch](Segment& mine, ExecutorId id) {
       FakeTrainWork work(&watch_, device);
       if (prepare) prepare(work);
-      Result<LoopEnd> end = RunTrainerLoop(mine, id, work);
+      Result<LoopEnd> end = RunTrainerLoop(mine, id, work, ahead);
       torn_.fetch_add(work.torn);
       return end;
     });
@@ -306,6 +308,8 @@ class ThreadCrew {
   int collisions() const { return watch_.collisions.load(); }
   int torn() const { return torn_.load(); }
   ExecutorId id(size_t index) const { return ids_[index]; }
+  // Wall time of a loop that has ended.
+  uint64_t loop_ns(size_t index) const { return *loop_ns_[index]; }
 
  private:
   uint64_t Progress() const {
@@ -330,17 +334,22 @@ class ThreadCrew {
       ++running_;
     }
     auto* end = ends_.back().get();
+    loop_ns_.push_back(std::make_unique<uint64_t>(0));
+    auto* loop_ns = loop_ns_.back().get();
     const auto access = role == Role::kSampler ? Access::kReadWrite : Access::kSlotsReadOnly;
-    threads_.emplace_back([this, id = *id, access, end, loop = std::move(loop)] {
+    threads_.emplace_back([this, id = *id, access, end, loop_ns, loop = std::move(loop)] {
 #ifdef __SANITIZE_THREAD__
       // ThreadSanitizer knows memory by its address: one mapping for all, or it sees no race.
       static_cast<void>(access);
+      const uint64_t start_ns = MonotonicNs();
       Result<LoopEnd> result = loop(segment_, id);
 #else
       Result<Segment> mine = Segment::Attach(segment_.fd(), access);
       GNND_CHECK(mine.ok());
+      const uint64_t start_ns = MonotonicNs();
       Result<LoopEnd> result = loop(*mine, id);
 #endif
+      *loop_ns = MonotonicNs() - start_ns;
       if (!result.ok()) segment_.Abort(result.status().code(), result.status().message());
       const std::lock_guard lock(mutex_);
       end->emplace(std::move(result));
@@ -363,6 +372,7 @@ class ThreadCrew {
   int running_ = 0;
   std::vector<ExecutorId> ids_;
   std::vector<std::unique_ptr<std::optional<Result<LoopEnd>>>> ends_;
+  std::vector<std::unique_ptr<uint64_t>> loop_ns_;
   std::vector<std::thread> threads_;
 };
 

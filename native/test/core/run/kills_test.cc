@@ -72,26 +72,73 @@ void CheckUndisturbed(const Segment& segment, const FakeJob& job) {
   CHECK(OutcomeOf(segment) == Expected(job));
 }
 
+void KillAt(const FakeJob& job, const KillPoint& point, int nth, bool prefetch) {
+  INFO(point.name, ":", nth, " G=", job.group, " S=", job.staleness, " prefetch=", prefetch);
+  const NoDeadlines none;
+  Segment segment = MakeSegment(job);
+  ProcessCrew crew(segment);
+  crew.prefetch = prefetch;
+  for (const Role role : {Role::kSampler, Role::kTrainer}) {
+    crew.Start(ChildPlan{role, role == Role::kSampler ? 0U : 1U,
+                         role == point.role ? point.name : "", nth});
+  }
+  REQUIRE(crew.Supervise());
+  CHECK(crew.kills() == 1);
+  CHECK(crew.failures() == 0);
+  CheckUndisturbed(segment, job);
+}
+
 }  // namespace
 
 TEST_CASE("a Sampler or Trainer killed at any named point leaves no trace in the model") {
-  const NoDeadlines none;
   for (const FakeJob& job : Jobs()) {
     for (const KillPoint& point : kPoints) {
       for (const int nth : {1, 3}) {
         if (point.once && nth > 1) continue;
-        INFO(point.name, ":", nth, " G=", job.group, " S=", job.staleness);
-        Segment segment = MakeSegment(job);
-        ProcessCrew crew(segment);
-        for (const Role role : {Role::kSampler, Role::kTrainer}) {
-          crew.Start(ChildPlan{role, role == Role::kSampler ? 0U : 1U,
-                               role == point.role ? point.name : "", nth});
-        }
-        REQUIRE(crew.Supervise());
-        CHECK(crew.kills() == 1);
-        CHECK(crew.failures() == 0);
-        CheckUndisturbed(segment, job);
+        for (const bool prefetch : {false, true}) KillAt(job, point, nth, prefetch);
       }
+    }
+  }
+}
+
+TEST_CASE("a Trainer killed with a batch held ahead gives two back") {
+  const NoDeadlines none;
+  struct Point {
+    const char* name;
+    int nth;
+    uint32_t taken;  // batches in its hands when it dies
+  };
+  const Point points[] = {{"ahead.after_take", 1, 2}, {"extract.after", 2, 2},
+                          {"train.after", 1, 2},      {"hand_in.before", 1, 2},
+                          {"hand_in.after", 1, 1},    {"apply.locked", 1, 1}};
+  for (const Point& point : points) {
+    for (const bool stop : {false, true}) {
+      INFO(point.name, ":", point.nth, stop ? " stopped first" : "");
+      FakeJob job;
+      job.num_slots = 4;
+      Segment segment = MakeSegment(job);
+      ProcessCrew crew(segment);
+      crew.prefetch = true;
+      ChildPlan plan{Role::kTrainer, 1, point.name, point.nth, stop};
+      plan.prepare = [&](Segment& mine, FakeSampleWork*, FakeTrainWork* work) {
+        work->during_extract = [&mine](uint32_t epoch, uint32_t batch) {
+          // So that there is one to take ahead.
+          if (epoch > 0 || batch > 0) return;
+          Eventually([&] { return CountIn(mine, BatchState::kReady) > 0; });
+        };
+        work->during_gradient = [&mine, &point](uint32_t epoch, uint32_t batch) {
+          // The extraction of the next batch ends first, and with it the process.
+          if (std::string(point.name) != "extract.after" || epoch > 0 || batch > 0) return;
+          Eventually([&] { return mine.Snapshot().executors.size() > 2; });
+        };
+      };
+      crew.Start(ChildPlan{Role::kSampler, 0, "", 1});
+      crew.Start(plan);
+      REQUIRE(crew.Supervise());
+      CHECK(crew.kills() == 1);
+      CHECK(crew.failures() == 0);
+      CHECK(crew.reclaimed().taken == point.taken);
+      CheckUndisturbed(segment, job);
     }
   }
 }
@@ -105,6 +152,7 @@ TEST_CASE("where a Sampler and a standby share the device, a kill of either give
         Segment segment = MakeSegment(job);
         segment.SetStandby(StandbyPolicy::kAuto, true);  // N_t = 0: always profitable
         ProcessCrew crew(segment);
+        crew.prefetch = nth == 2;
         for (const Role role : {Role::kSampler, Role::kStandby}) {
           crew.Start(ChildPlan{role, 0, role == point.role ? point.name : "", nth});
         }
@@ -123,6 +171,7 @@ TEST_CASE("a Sampler and a Trainer that die in the same job are both replaced") 
     Segment segment = MakeSegment(job);
     segment.SetStandby(StandbyPolicy::kAlways, true);
     ProcessCrew crew(segment);
+    crew.prefetch = true;
     crew.Start(ChildPlan{Role::kSampler, 0, "publish.before", 2});
     crew.Start(ChildPlan{Role::kSampler, 1, "", 1});
     crew.Start(ChildPlan{Role::kTrainer, 2, "apply.locked", 1});
@@ -182,6 +231,7 @@ TEST_CASE("a Trainer killed while it gives a batch back loses nothing") {
     const FakeJob job;
     Segment segment = MakeSegment(job);
     ProcessCrew crew(segment);
+    crew.prefetch = true;
     // Batch 0 is published only once batch 1 is in a Trainer's hand.
     ChildPlan late{Role::kSampler, 0, "", 1};
     late.prepare = [](Segment& mine, FakeSampleWork* work, FakeTrainWork*) {
@@ -222,8 +272,11 @@ TEST_CASE("random jobs with random crews and random deaths end like the straight
       const size_t choice = draw(std::size(kPoints) + std::size(kTurnPoints));
       const KillPoint& point =
           choice < std::size(kPoints) ? kPoints[choice] : kTurnPoints[choice - std::size(kPoints)];
-      crew.Start(ChildPlan{role, static_cast<uint32_t>(device), point.name,
-                           static_cast<int>(1 + draw(6)), draw(4) == 0});
+      const bool ahead = draw(8) == 0;
+      crew.prefetch = draw(2) == 0;
+      crew.Start(ChildPlan{role, static_cast<uint32_t>(device),
+                           ahead ? "ahead.after_take" : point.name, static_cast<int>(1 + draw(6)),
+                           draw(4) == 0});
     };
     for (uint64_t i = 0; i < samplers; ++i) start(Role::kSampler, i);
     for (uint64_t i = 0; i < standbys; ++i) start(Role::kStandby, i);

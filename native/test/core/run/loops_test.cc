@@ -25,14 +25,15 @@ const Crew kCrews[] = {
     {"two devices alternating", {0, 1}, {}, {0, 1}},
 };
 
-void RunCrew(const FakeJob& job, const Crew& crew, StandbyPolicy policy = StandbyPolicy::kAlways) {
+void RunOnce(const FakeJob& job, const Crew& crew, StandbyPolicy policy, bool prefetch) {
   INFO(crew.name, ", M=", job.batches, " G=", job.group, " S=", job.staleness,
-       " slots=", job.num_slots, " budget=", job.queue_max_bytes);
+       " slots=", job.num_slots, " budget=", job.queue_max_bytes, " prefetch=", prefetch);
   const NoDeadlines none;
   Segment segment = MakeSegment(job);
   segment.SetStandby(policy, true);
   segment.SetEstimates(StandbyEstimates{1000, 1000, 1500, crew.trainers.size()});
   ThreadCrew threads(segment);
+  threads.prefetch = prefetch;
   for (const uint32_t device : crew.samplers) threads.AddSampler(device);
   for (const uint32_t device : crew.trainers) threads.AddTrainer(Role::kTrainer, device);
   for (const uint32_t device : crew.standbys) threads.AddTrainer(Role::kStandby, device);
@@ -46,13 +47,17 @@ void RunCrew(const FakeJob& job, const Crew& crew, StandbyPolicy policy = Standb
   CHECK(threads.torn() == 0);
 }
 
+void RunCrew(const FakeJob& job, const Crew& crew, StandbyPolicy policy = StandbyPolicy::kAlways) {
+  for (const bool prefetch : {false, true}) RunOnce(job, crew, policy, prefetch);
+}
+
 }  // namespace
 
 TEST_CASE("one Sampler and one Trainer finish a job with the parameters of the straight line") {
   RunCrew(FakeJob{}, kCrews[0]);
 }
 
-TEST_CASE("the final parameters are the same for every crew, staleness and group size") {
+TEST_CASE("the final parameters are the same for every crew, staleness, group size and prefetch") {
   for (const uint32_t staleness : {0U, 2U}) {
     for (const uint32_t group : {1U, 3U}) {
       for (const uint64_t batches : {uint64_t{7}, uint64_t{9}, uint64_t{2}}) {
@@ -108,6 +113,55 @@ TEST_CASE("random jobs with random crews end alike under shaken schedules") {
     for (uint32_t i = 0; i < standbys; ++i) crew.standbys.push_back(i);
     for (uint32_t i = 0; i < trainers; ++i) crew.trainers.push_back(samplers + i);
     RunCrew(job, crew, draw(2) == 0 ? StandbyPolicy::kAlways : StandbyPolicy::kAuto);
+  }
+}
+
+TEST_CASE("a batch is taken ahead only where every other Trainer would find one, too") {
+  for (const uint64_t trainers : {uint64_t{0}, uint64_t{1}, uint64_t{2}}) {
+    INFO(trainers, " Trainers");
+    FakeJob job;
+    job.num_slots = 2;
+    Segment segment = MakeSegment(job);
+    segment.SetEstimates(StandbyEstimates{1000, 1000, 1500, trainers});
+    ThreadCrew crew(segment);
+    crew.prefetch = true;
+    crew.AddSampler(0);
+    // One batch in hand leaves one: enough for the only Trainer, not for one of two.
+    REQUIRE(Eventually([&] { return CountIn(segment, BatchState::kReady) == 2; }));
+    std::atomic<uint64_t> in_hand{0};
+    crew.AddTrainer(Role::kTrainer, 1, [&](FakeTrainWork& work) {
+      work.during_gradient = [&](uint32_t epoch, uint32_t batch) {
+        if (epoch == 0 && batch == 0) in_hand = CountIn(segment, BatchState::kTaken);
+      };
+    });
+    CHECK(crew.Finish());
+    CHECK(in_hand == (trainers == 2 ? 1 : 2));
+    const ExecutorSnapshot trainer = segment.Snapshot().executors[crew.id(1).row];
+    const uint64_t ahead = trainer.counters[static_cast<uint32_t>(Counter::kBatchesAhead)];
+    CHECK((ahead > 0) == (trainers < 2));
+    CHECK(OutcomeOf(segment) == Expected(job));
+  }
+}
+
+TEST_CASE("a standby takes nothing ahead while its Sampler may want the device back") {
+  const NoDeadlines none;
+  for (const bool gone : {false, true}) {
+    const FakeJob job;
+    Segment segment = MakeSegment(job);
+    segment.SetStandby(StandbyPolicy::kAlways, true);
+    ThreadCrew crew(segment);
+    crew.prefetch = true;
+    crew.AddTrainer(Role::kStandby, 0);
+    crew.AddSampler(gone ? 1 : 0, [&](uint32_t, uint32_t batch) {
+      // With a Sampler on another device: only once there is something to take ahead.
+      if (gone && batch + 1 == job.batches) segment.MarkSamplerGone(0);
+    });
+    CHECK(crew.Finish());
+    const ExecutorSnapshot standby = segment.Snapshot().executors[crew.id(0).row];
+    const uint64_t ahead = standby.counters[static_cast<uint32_t>(Counter::kBatchesAhead)];
+    CHECK((ahead > 0) == gone);
+    CHECK(crew.collisions() == 0);
+    CHECK(OutcomeOf(segment) == Expected(job));
   }
 }
 

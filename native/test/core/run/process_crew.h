@@ -70,6 +70,7 @@ class ProcessCrew {
   int failures() const { return failures_; }  // loops that returned an error
   ReclaimReport reclaimed() const { return reclaimed_; }
   bool respawn = true;
+  bool prefetch = false;  // of Trainers that are started from now on
   // What happens to a stopped child: the default kills it.
   std::function<void(pid_t, ExecutorId)> on_stopped = [](pid_t pid, ExecutorId) {
     kill(pid, SIGKILL);
@@ -98,7 +99,7 @@ class ProcessCrew {
     }
     FakeTrainWork work;
     if (plan.prepare) plan.prepare(*mine, nullptr, &work);
-    return RunTrainerLoop(*mine, id, work).ok() && work.torn == 0 ? 0 : 2;
+    return RunTrainerLoop(*mine, id, work, prefetch).ok() && work.torn == 0 ? 0 : 2;
   }
 
   // Deals with one child that ended or stopped, if there is one.

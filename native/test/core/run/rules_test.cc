@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <string>
@@ -43,6 +44,16 @@ ExecutorId DeadOwnerOfBatchZero(Segment& segment) {
   return *id;
 }
 
+struct Variant {
+  const char* rule;  // dropped; "" = none
+  bool prefetch;
+};
+
+// A rule kept and dropped, with Trainers that extract ahead and such that do not.
+std::array<Variant, 4> KeptAndDropped(const char* rule) {
+  return {{{"", false}, {"", true}, {rule, false}, {rule, true}}};
+}
+
 struct Verdict {
   bool finished = false;
   bool right = false;  // the outcome is that of the straight line, every batch once, nothing torn
@@ -61,13 +72,14 @@ Verdict Judge(Segment& segment, const FakeJob& job, ThreadCrew& crew, millisecon
 }  // namespace
 
 TEST_CASE("a slot is claimed again only when its last batch is committed") {
-  for (const char* rule : {"", "slot-window"}) {
+  for (const auto& [rule, prefetch] : KeptAndDropped("slot-window")) {
     const Broken broken(rule);
     FakeJob job;
     job.batches = 9;
     job.num_slots = 2;
     Segment segment = MakeSegment(job);
     ThreadCrew crew(segment);
+    crew.prefetch = prefetch;
     crew.AddSampler(0);
     crew.AddTrainer(Role::kTrainer, 1, [&](FakeTrainWork& work) {
       work.before_gradient = [&](uint32_t epoch, uint32_t batch) {
@@ -136,11 +148,12 @@ TEST_CASE("a Sampler waits for room before it claims, and the head group needs n
 }
 
 TEST_CASE("a gradient is computed on exactly the version that its group's delay says") {
-  for (const char* rule : {"", "due-version"}) {
+  for (const auto& [rule, prefetch] : KeptAndDropped("due-version")) {
     const Broken broken(rule);
     const FakeJob job;
     Segment segment = MakeSegment(job);
     ThreadCrew crew(segment);
+    crew.prefetch = prefetch;
     crew.AddSampler(0);
     std::atomic<int> gradients{0};
     for (const uint32_t device : {1U, 2U}) {
@@ -158,11 +171,12 @@ TEST_CASE("a gradient is computed on exactly the version that its group's delay 
 }
 
 TEST_CASE("no batch of the next epoch is computed while an evaluation runs") {
-  for (const char* rule : {"", "evaluation-barrier"}) {
+  for (const auto& [rule, prefetch] : KeptAndDropped("evaluation-barrier")) {
     const Broken broken(rule);
     const FakeJob job;
     Segment segment = MakeSegment(job);
     ThreadCrew crew(segment);
+    crew.prefetch = prefetch;
     crew.AddSampler(0);
     for (const uint32_t device : {1U, 2U}) {
       crew.AddTrainer(Role::kTrainer, device, [&](FakeTrainWork& work) {
@@ -180,11 +194,12 @@ TEST_CASE("no batch of the next epoch is computed while an evaluation runs") {
 }
 
 TEST_CASE("a Trainer that waits gives its batch back when a lower one is ready") {
-  for (const char* rule : {"", "give-back-for-lower"}) {
+  for (const auto& [rule, prefetch] : KeptAndDropped("give-back-for-lower")) {
     const Broken broken(rule);
     const FakeJob job;
     Segment segment = MakeSegment(job);
     ThreadCrew crew(segment);
+    crew.prefetch = prefetch;
     // Batch 0 is published only once the Trainer holds another one.
     for (const uint32_t device : {0U, 1U}) {
       crew.AddSampler(device, [&](uint32_t epoch, uint32_t batch) {
@@ -197,6 +212,41 @@ TEST_CASE("a Trainer that waits gives its batch back when a lower one is ready")
     CHECK(verdict.right == (*rule == 0));
     CHECK(verdict.finished == (*rule == 0));
     if (*rule == 0) CHECK(CounterOf(segment, crew.id(2), Counter::kBatchesGivenBack) > 0);
+  }
+}
+
+TEST_CASE("a batch is given back only when its extraction reads the slot no more") {
+  for (const char* rule : {"", "give-back-after-reads"}) {
+    const Broken broken(rule);
+    FakeJob job;
+    job.batches = 9;
+    job.num_slots = 2;
+    Segment segment = MakeSegment(job);
+    ThreadCrew crew(segment);
+    crew.prefetch = true;
+    crew.AddSampler(0);
+    REQUIRE(Eventually([&] { return CountIn(segment, BatchState::kReady) == 2; }));
+    std::atomic<bool> reading{false};
+    // It is told to stop while it extracts batch 1 and computes batch 0.
+    crew.AddTrainer(Role::kTrainer, 1, [&](FakeTrainWork& work) {
+      work.during_extract = [&](uint32_t epoch, uint32_t batch) {
+        if (epoch > 0 || batch != 1) return;
+        segment.SetExecutorCommand(crew.id(1).row, Command::kStop);
+        reading = true;
+        // Long enough for another Trainer to bring other batches into the slot.
+        Eventually([&] { return segment.Version() >= 4; }, kPatience);
+      };
+      work.during_gradient = [&](uint32_t, uint32_t) {
+        Eventually([&] { return reading.load(); });
+      };
+    });
+    REQUIRE(Eventually([&] { return reading.load(); }));
+    crew.AddTrainer(Role::kTrainer, 2);
+    const Verdict verdict = Judge(segment, job, crew, kLong);
+    CHECK(verdict.finished);
+    CHECK(verdict.right == (*rule == 0));
+    CHECK((crew.torn() > 0) == (*rule != 0));
+    CHECK(CounterOf(segment, crew.id(1), Counter::kBatchesGivenBack) == 1);
   }
 }
 
@@ -269,12 +319,13 @@ TEST_CASE(
 }
 
 TEST_CASE("a Trainer that waits takes an evaluation whose owner died") {
-  for (const char* rule : {"", "give-back-for-evaluation"}) {
+  for (const auto& [rule, prefetch] : KeptAndDropped("give-back-for-evaluation")) {
     const Broken broken(rule);
     FakeJob job;
     job.epochs = 2;
     Segment segment = MakeSegment(job);
     ThreadCrew crew(segment);
+    crew.prefetch = prefetch;
     const Result<ExecutorId> dead = segment.RegisterExecutor(Role::kTrainer, 5);
     REQUIRE(dead.ok());
     std::atomic<bool> taken{false};

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job.proto.
  */
 export const file_gnnd_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSLZAwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5Ik0KD01vZGVsU2NyaXB0U3BlYxIRCgRwYXRoGAEgASgJSACIAQESEwoGc2hhMjU2GAIgASgJSAGIAQFCBwoFX3BhdGhCCQoHX3NoYTI1NiK/AwoJTW9kZWxTcGVjEiAKBHR5cGUYASABKA4yEi5nbm5kLnYxLk1vZGVsVHlwZRITCgZsYXllcnMYAiABKAVIAIgBARIXCgpoaWRkZW5fZGltGAMgASgFSAGIAQESFAoHZHJvcG91dBgEIAEoAUgCiAEBEhoKDWlucHV0X2Ryb3BvdXQYBSABKAFIA4gBARISCgVoZWFkcxgGIAEoBUgEiAEBEicKCmFjdGl2YXRpb24YByABKA4yEy5nbm5kLnYxLkFjdGl2YXRpb24SLQoNbm9ybWFsaXphdGlvbhgIIAEoDjIWLmdubmQudjEuTm9ybWFsaXphdGlvbhIVCghyZXNpZHVhbBgJIAEoCEgFiAEBEh4KEWF0dGVudGlvbl9kcm9wb3V0GAogASgBSAaIAQESKAoGc2NyaXB0GAsgASgLMhguZ25uZC52MS5Nb2RlbFNjcmlwdFNwZWNCCQoHX2xheWVyc0INCgtfaGlkZGVuX2RpbUIKCghfZHJvcG91dEIQCg5faW5wdXRfZHJvcG91dEIICgZfaGVhZHNCCwoJX3Jlc2lkdWFsQhQKEl9hdHRlbnRpb25fZHJvcG91dCKaAQoIV2Fsa1NwZWMSEgoFd2Fsa3MYASABKAVIAIgBARITCgZsZW5ndGgYAiABKAVIAYgBARIZCgxyZXN0YXJ0X3Byb2IYAyABKAFIAogBARIWCgluZWlnaGJvcnMYBCABKAVIA4gBAUIICgZfd2Fsa3NCCQoHX2xlbmd0aEIPCg1fcmVzdGFydF9wcm9iQgwKCl9uZWlnaGJvcnMiQQoJTGFib3JTcGVjEh4KEWRlcGVuZGVuY3lfd2luZG93GAEgASgFSACIAQFCFAoSX2RlcGVuZGVuY3lfd2luZG93IpMBChFTYW1wbGVyUGx1Z2luU3BlYxIRCgRwYXRoGAEgASgJSACIAQESFAoHb3B0aW9ucxgCIAEoCUgBiAEBEhQKB3dlaWdodHMYAyABKAhIAogBARITCgZzaGEyNTYYBCABKAlIA4gBAUIHCgVfcGF0aEIKCghfb3B0aW9uc0IKCghfd2VpZ2h0c0IJCgdfc2hhMjU2IocCCgxTYW1wbGluZ1NwZWMSDwoHZmFub3V0cxgBIAMoBRItCglhbGdvcml0aG0YAiABKA4yGi5nbm5kLnYxLlNhbXBsaW5nQWxnb3JpdGhtEhQKB3JlcGxhY2UYAyABKAhIAIgBARIlCglleHBhbnNpb24YBCABKA4yEi5nbm5kLnYxLkV4cGFuc2lvbhIfCgR3YWxrGAUgASgLMhEuZ25uZC52MS5XYWxrU3BlYxIhCgVsYWJvchgGIAEoCzISLmdubmQudjEuTGFib3JTcGVjEioKBnBsdWdpbhgHIAEoCzIaLmdubmQudjEuU2FtcGxlclBsdWdpblNwZWNCCgoIX3JlcGxhY2UiOAoMRmVhdHVyZXNTcGVjEhgKC3N0YW5kYXJkaXplGAEgASgISACIAQFCDgoMX3N0YW5kYXJkaXplIrEBCglDYWNoZVNwZWMSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIdChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFSACIAQESEgoFcmF0aW8YAyABKAFIAYgBARIaCg1zdGFuZGJ5X3JhdGlvGAQgASgBSAKIAQFCEwoRX3ByZXNhbXBsZV9lcG9jaHNCCAoGX3JhdGlvQhAKDl9zdGFuZGJ5X3JhdGlvIu4CCg1PcHRpbWl6ZXJTcGVjEhoKDWxlYXJuaW5nX3JhdGUYASABKAFIAIgBARISCgViZXRhMRgCIAEoAUgBiAEBEhIKBWJldGEyGAMgASgBSAKIAQESFAoHZXBzaWxvbhgEIAEoAUgDiAEBEhkKDHdlaWdodF9kZWNheRgFIAEoAUgEiAEBEjUKEndlaWdodF9kZWNheV9zY29wZRgGIAEoDjIZLmdubmQudjEuV2VpZ2h0RGVjYXlTY29wZRIkCgR0eXBlGAcgASgOMhYuZ25uZC52MS5PcHRpbWl6ZXJUeXBlEhUKCG1vbWVudHVtGAggASgBSAWIAQESFgoJY2xpcF9ub3JtGAkgASgBSAaIAQFCEAoOX2xlYXJuaW5nX3JhdGVCCAoGX2JldGExQggKBl9iZXRhMkIKCghfZXBzaWxvbkIPCg1fd2VpZ2h0X2RlY2F5QgsKCV9tb21lbnR1bUIMCgpfY2xpcF9ub3JtIq0BCg5MclNjaGVkdWxlU3BlYxIlCgR0eXBlGAEgASgOMhcuZ25uZC52MS5MclNjaGVkdWxlVHlwZRIYCgtzdGVwX2Vwb2NocxgCIAEoBUgAiAEBEhIKBWdhbW1hGAMgASgBSAGIAQESGgoNd2FybXVwX2Vwb2NocxgEIAEoBUgCiAEBQg4KDF9zdGVwX2Vwb2Noc0IICgZfZ2FtbWFCEAoOX3dhcm11cF9lcG9jaHMiZwoNRWFybHlTdG9wU3BlYxIcCg9wYXRpZW5jZV9lcG9jaHMYASABKAVIAIgBARIWCgltaW5fZGVsdGEYAiABKAFIAYgBAUISChBfcGF0aWVuY2VfZXBvY2hzQgwKCl9taW5fZGVsdGEixAMKDFRyYWluaW5nU3BlYxITCgZlcG9jaHMYASABKAVIAIgBARIXCgpiYXRjaF9zaXplGAIgASgFSAGIAQESHQoQYmF0Y2hlc19wZXJfc3RlcBgDIAEoBUgCiAEBEhYKCXN0YWxlbmVzcxgEIAEoBUgDiAEBEhgKC3JhbmRvbV9zZWVkGAUgASgESASIAQESKQoJb3B0aW1pemVyGAYgASgLMhYuZ25uZC52MS5PcHRpbWl6ZXJTcGVjEiwKC2xyX3NjaGVkdWxlGAggASgLMhcuZ25uZC52MS5MclNjaGVkdWxlU3BlYxIgChN0aHJlYWRzX3Blcl90cmFpbmVyGAcgASgFSAWIAQESKgoKZWFybHlfc3RvcBgJIAEoCzIWLmdubmQudjEuRWFybHlTdG9wU3BlYxIpCgtkZXRlcm1pbmlzbRgKIAEoDjIULmdubmQudjEuRGV0ZXJtaW5pc21CCQoHX2Vwb2Noc0INCgtfYmF0Y2hfc2l6ZUITChFfYmF0Y2hlc19wZXJfc3RlcEIMCgpfc3RhbGVuZXNzQg4KDF9yYW5kb21fc2VlZEIWChRfdGhyZWFkc19wZXJfdHJhaW5lciK3AQoNUmVzb3VyY2VzU3BlYxIUCgdkZXZpY2VzGAEgASgFSACIAQESFAoMZGV2aWNlX25hbWVzGAIgAygJEiAKE2RldmljZV9tZW1vcnlfYnl0ZXMYAyABKANIAYgBARIeChFob3N0X21lbW9yeV9ieXRlcxgEIAEoA0gCiAEBQgoKCF9kZXZpY2VzQhYKFF9kZXZpY2VfbWVtb3J5X2J5dGVzQhQKEl9ob3N0X21lbW9yeV9ieXRlcyKGAQoNUGxhY2VtZW50U3BlYxIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIVCghzYW1wbGVycxgCIAEoBUgAiAEBEicKB3N0YW5kYnkYAyABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3lCCwoJX3NhbXBsZXJzIlUKCVF1ZXVlU3BlYxIVCghjYXBhY2l0eRgBIAEoBUgAiAEBEhYKCW1heF9ieXRlcxgCIAEoA0gBiAEBQgsKCV9jYXBhY2l0eUIMCgpfbWF4X2J5dGVzIm8KC1Jlc3RhcnRTcGVjEhkKDG1heF9hdHRlbXB0cxgBIAEoBUgAiAEBEh4KEWV4ZWN1dG9yX3Jlc3RhcnRzGAIgASgFSAGIAQFCDwoNX21heF9hdHRlbXB0c0IUChJfZXhlY3V0b3JfcmVzdGFydHMi1AEKDFRpbWVvdXRzU3BlYxIXCgpwZW5kaW5nX21zGAEgASgDSACIAQESFwoKc3RhcnR1cF9tcxgCIAEoA0gBiAEBEhUKCHN0YWxsX21zGAMgASgDSAKIAQESHAoPY2FuY2VsX2dyYWNlX21zGAQgASgDSAOIAQESEwoGcnVuX21zGAUgASgDSASIAQFCDQoLX3BlbmRpbmdfbXNCDQoLX3N0YXJ0dXBfbXNCCwoJX3N0YWxsX21zQhIKEF9jYW5jZWxfZ3JhY2VfbXNCCQoHX3J1bl9tcyLTBAoDSm9iEgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJEh4KBHNwZWMYAyABKAsyEC5nbm5kLnYxLkpvYlNwZWMSKAoOZWZmZWN0aXZlX3NwZWMYBCABKAsyEC5nbm5kLnYxLkpvYlNwZWMSIAoFc3RhdGUYBSABKA4yES5nbm5kLnYxLkpvYlN0YXRlEiAKBXBoYXNlGAYgASgOMhEuZ25uZC52MS5Kb2JQaGFzZRIiCgZpbnRlbnQYByABKA4yEi5nbm5kLnYxLkpvYkludGVudBIfCgZyZWFzb24YCCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAkgASgJEiYKCHByb2dyZXNzGAogASgLMhQuZ25uZC52MS5Kb2JQcm9ncmVzcxIiCghhdHRlbXB0cxgLIAMoCzIQLmdubmQudjEuQXR0ZW1wdBIkCgZlcG9jaHMYDCADKAsyFC5nbm5kLnYxLkVwb2NoUmVwb3J0EiIKBnJlc3VsdBgNIAEoCzISLmdubmQudjEuSm9iUmVzdWx0Ei8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YESABKAMSFgoOZGF0YXNldF9kaWdlc3QYEiABKAkiugIKC0pvYlByb2dyZXNzEg0KBWVwb2NoGAEgASgFEg4KBmVwb2NocxgCIAEoBRIZChFiYXRjaGVzX2NvbW1pdHRlZBgDIAEoAxIZChFiYXRjaGVzX3Blcl9lcG9jaBgEIAEoAxIPCgd2ZXJzaW9uGAUgASgDEgwKBGxvc3MYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhgKEHNlZWRzX3Blcl9zZWNvbmQYCCABKAESGAoQZWRnZXNfcGVyX3NlY29uZBgJIAEoARIUCgxyZW1haW5pbmdfbXMYCiABKAMSEwoLcXVldWVfZGVwdGgYCyABKAUSFgoOcXVldWVfY2FwYWNpdHkYDCABKAUSKgoJZXhlY3V0b3JzGA0gAygLMhcuZ25uZC52MS5FeGVjdXRvclN0YXR1cyKYAQoORXhlY3V0b3JTdGF0dXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSDAoEYnVzeRgEIAEoARIPCgdiYXRjaGVzGAUgASgDEg0KBXN0YWdlGAYgASgJEhYKDmNhY2hlX2hpdF9yYXRlGAcgASgBIvYCCgtFcG9jaFJlcG9ydBINCgVlcG9jaBgBIAEoBRIPCgdiYXRjaGVzGAIgASgDEg0KBXN0ZXBzGAMgASgDEg8KB3JldHJpZXMYBCABKAMSDAoEbG9zcxgFIAEoARIWCg50cmFpbl9hY2N1cmFjeRgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESFQoNdGVzdF9hY2N1cmFjeRgIIAEoARITCgtkdXJhdGlvbl9tcxgJIAEoAxIPCgd2ZXJzaW9uGAogASgDEhkKEXBhcmFtZXRlcnNfc2hhMjU2GAsgASgJEhUKDWxlZGdlcl9kaWdlc3QYDCABKAkSRAoRYmF0Y2hlc19ieV9kZXZpY2UYDSADKAsyKS5nbm5kLnYxLkVwb2NoUmVwb3J0LkJhdGNoZXNCeURldmljZUVudHJ5GjYKFEJhdGNoZXNCeURldmljZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEi7gEKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEi4KCnN0YXJ0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIjCgplbmRfcmVhc29uGAQgASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFleGVjdXRvcl9yZXN0YXJ0cxgGIAEoBRIkCgVleGl0cxgHIAMoCzIVLmdubmQudjEuRXhlY3V0b3JFeGl0IrkBCgxFeGVjdXRvckV4aXQSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSFgoJZXhpdF9jb2RlGAQgASgFSACIAQESDgoGc2lnbmFsGAUgASgJEh8KBnJlYXNvbhgGIAEoDjIPLmdubmQudjEuUmVhc29uEhAKCGxvZ190YWlsGAcgASgJQgwKCl9leGl0X2NvZGUitQEKCUpvYlJlc3VsdBIZChFwYXJhbWV0ZXJzX3NoYTI1NhgBIAEoCRIWCg5jaGVja3BvaW50X2RpchgCIAEoCRIaChJ0ZXN0X2FjY3VyYWN5X2xhc3QYAyABKAESGgoSdGVzdF9hY2N1cmFjeV9iZXN0GAQgASgBEhIKCmJlc3RfZXBvY2gYBSABKAUSGQoRYmVzdF92YWxfYWNjdXJhY3kYBiABKAESDgoGZXBvY2hzGAcgASgFIsYDCgdKb2JQbGFuEgsKA2pvYhgBIAEoCRIRCgllc3RpbWF0ZWQYAiABKAgSKwoJZXhlY3V0b3JzGAMgAygLMhguZ25uZC52MS5QbGFubmVkRXhlY3V0b3ISGAoQc2FtcGxlcl9iYXRjaF9ucxgEIAEoAxIYChB0cmFpbmVyX2JhdGNoX25zGAUgASgDEhgKEHN0YW5kYnlfYmF0Y2hfbnMYBiABKAMSCQoBaxgHIAEoARImCgdjaG9pY2VzGAggAygLMhUuZ25uZC52MS5Qb2xpY3lDaG9pY2USKAoGcG9saWN5GAkgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSJwoHc3RhbmRieRgKIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeRIdChV0aW1lX3NoYXJpbmdfYmF0Y2hfbnMYCyABKAMSEwoLZXhwbGFuYXRpb24YDCABKAkSFgoOcXVldWVfY2FwYWNpdHkYDSABKAUSEgoKc2xvdF9ieXRlcxgOIAEoAxIXCg9wYXJhbWV0ZXJfY291bnQYDyABKAMSIQoFY2FjaGUYECABKAsyEi5nbm5kLnYxLkNhY2hlUGxhbiKWAQoJQ2FjaGVQbGFuEiQKBnBvbGljeRgBIAEoDjIULmdubmQudjEuQ2FjaGVQb2xpY3kSFAoMdHJhaW5lcl9yb3dzGAIgASgDEhQKDHN0YW5kYnlfcm93cxgDIAEoAxIRCglyb3dfYnl0ZXMYBCABKAMSDwoHcmFua19tcxgFIAEoAxITCgtleHBsYW5hdGlvbhgGIAEoCSJGCg9QbGFubmVkRXhlY3V0b3ISIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCSJuCgxQb2xpY3lDaG9pY2USKAoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSEAoIc2FtcGxlcnMYAiABKAUSEAoIdHJhaW5lcnMYAyABKAUSEAoIYmF0Y2hfbnMYBCABKAMqswEKCU1vZGVsVHlwZRIaChZNT0RFTF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUTU9ERUxfVFlQRV9HUkFQSFNBR0UQARISCg5NT0RFTF9UWVBFX0dDThACEhIKDk1PREVMX1RZUEVfR0FUEAMSFAoQTU9ERUxfVFlQRV9HQVRWMhAEEhYKEk1PREVMX1RZUEVfUElOU0FHRRAFEhoKFk1PREVMX1RZUEVfVE9SQ0hTQ1JJUFQQBipsCgpBY3RpdmF0aW9uEhoKFkFDVElWQVRJT05fVU5TUEVDSUZJRUQQABITCg9BQ1RJVkFUSU9OX1JFTFUQARISCg5BQ1RJVkFUSU9OX0VMVRACEhkKFUFDVElWQVRJT05fTEVBS1lfUkVMVRADKnUKDU5vcm1hbGl6YXRpb24SHQoZTk9STUFMSVpBVElPTl9VTlNQRUNJRklFRBAAEhYKEk5PUk1BTElaQVRJT05fTk9ORRABEhQKEE5PUk1BTElaQVRJT05fTDIQAhIXChNOT1JNQUxJWkFUSU9OX0xBWUVSEAMq6AEKEVNhbXBsaW5nQWxnb3JpdGhtEiIKHlNBTVBMSU5HX0FMR09SSVRITV9VTlNQRUNJRklFRBAAEiMKH1NBTVBMSU5HX0FMR09SSVRITV9LSE9QX1VOSUZPUk0QARIkCiBTQU1QTElOR19BTEdPUklUSE1fS0hPUF9XRUlHSFRFRBACEiIKHlNBTVBMSU5HX0FMR09SSVRITV9SQU5ET01fV0FMSxADEhwKGFNBTVBMSU5HX0FMR09SSVRITV9MQUJPUhAEEiIKHlNBTVBMSU5HX0FMR09SSVRITV9LSE9QX1BMVUdJThAFKkwKCUV4cGFuc2lvbhIZChVFWFBBTlNJT05fVU5TUEVDSUZJRUQQABIRCg1FWFBBTlNJT05fQUxMEAESEQoNRVhQQU5TSU9OX05FVxACKsgBCgtDYWNoZVBvbGljeRIcChhDQUNIRV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVDQUNIRV9QT0xJQ1lfQ09NQklORUQQARIWChJDQUNIRV9QT0xJQ1lfUFJFU0MQAhIcChhDQUNIRV9QT0xJQ1lfUFJPQkFCSUxJVFkQAxIXChNDQUNIRV9QT0xJQ1lfREVHUkVFEAQSFwoTQ0FDSEVfUE9MSUNZX1JBTkRPTRAFEhgKFENBQ0hFX1BPTElDWV9PUFRJTUFMEAYqdgoQV2VpZ2h0RGVjYXlTY29wZRIiCh5XRUlHSFRfREVDQVlfU0NPUEVfVU5TUEVDSUZJRUQQABIaChZXRUlHSFRfREVDQVlfU0NPUEVfQUxMEAESIgoeV0VJR0hUX0RFQ0FZX1NDT1BFX0ZJUlNUX0xBWUVSEAIqegoNT3B0aW1pemVyVHlwZRIeChpPUFRJTUlaRVJfVFlQRV9VTlNQRUNJRklFRBAAEhcKE09QVElNSVpFUl9UWVBFX0FEQU0QARIYChRPUFRJTUlaRVJfVFlQRV9BREFNVxACEhYKEk9QVElNSVpFUl9UWVBFX1NHRBADKokBCg5MclNjaGVkdWxlVHlwZRIgChxMUl9TQ0hFRFVMRV9UWVBFX1VOU1BFQ0lGSUVEEAASHQoZTFJfU0NIRURVTEVfVFlQRV9DT05TVEFOVBABEhkKFUxSX1NDSEVEVUxFX1RZUEVfU1RFUBACEhsKF0xSX1NDSEVEVUxFX1RZUEVfQ09TSU5FEAMqWwoLRGV0ZXJtaW5pc20SGwoXREVURVJNSU5JU01fVU5TUEVDSUZJRUQQABIWChJERVRFUk1JTklTTV9TVFJJQ1QQARIXChNERVRFUk1JTklTTV9SRUxBWEVEEAIqowEKD1BsYWNlbWVudFBvbGljeRIgChxQTEFDRU1FTlRfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGQoVUExBQ0VNRU5UX1BPTElDWV9BVVRPEAESGgoWUExBQ0VNRU5UX1BPTElDWV9QQVBFUhACEhsKF1BMQUNFTUVOVF9QT0xJQ1lfTUlOTUFYEAMSGgoWUExBQ0VNRU5UX1BPTElDWV9GSVhFRBAEKnsKDVN0YW5kYnlQb2xpY3kSHgoaU1RBTkRCWV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIXChNTVEFOREJZX1BPTElDWV9BVVRPEAESFgoSU1RBTkRCWV9QT0xJQ1lfT0ZGEAISGQoVU1RBTkRCWV9QT0xJQ1lfQUxXQVlTEAMqzgEKCEpvYlN0YXRlEhkKFUpPQl9TVEFURV9VTlNQRUNJRklFRBAAEhUKEUpPQl9TVEFURV9QRU5ESU5HEAESFwoTSk9CX1NUQVRFX1BSRVBBUklORxACEhUKEUpPQl9TVEFURV9SVU5OSU5HEAMSGAoUSk9CX1NUQVRFX0NBTkNFTExJTkcQBBIXChNKT0JfU1RBVEVfU1VDQ0VFREVEEAUSFAoQSk9CX1NUQVRFX0ZBSUxFRBAGEhcKE0pPQl9TVEFURV9DQU5DRUxMRUQQBypSCglKb2JJbnRlbnQSGgoWSk9CX0lOVEVOVF9VTlNQRUNJRklFRBAAEhIKDkpPQl9JTlRFTlRfUlVOEAESFQoRSk9CX0lOVEVOVF9DQU5DRUwQAirDAQoISm9iUGhhc2USGQoVSk9CX1BIQVNFX1VOU1BFQ0lGSUVEEAASHQoZSk9CX1BIQVNFX0xPQURJTkdfREFUQVNFVBABEhkKFUpPQl9QSEFTRV9DQUxJQlJBVElORxACEhYKEkpPQl9QSEFTRV9TVEFSVElORxADEhYKEkpPQl9QSEFTRV9UUkFJTklORxAEEhgKFEpPQl9QSEFTRV9FVkFMVUFUSU5HEAUSGAoUSk9CX1BIQVNFX0ZJTkFMSVpJTkcQBip+CgxFeGVjdXRvclJvbGUSHQoZRVhFQ1VUT1JfUk9MRV9VTlNQRUNJRklFRBAAEhkKFUVYRUNVVE9SX1JPTEVfU0FNUExFUhABEhkKFUVYRUNVVE9SX1JPTEVfVFJBSU5FUhACEhkKFUVYRUNVVE9SX1JPTEVfU1RBTkRCWRADYgZwcm90bzM", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSLZAwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5Ik0KD01vZGVsU2NyaXB0U3BlYxIRCgRwYXRoGAEgASgJSACIAQESEwoGc2hhMjU2GAIgASgJSAGIAQFCBwoFX3BhdGhCCQoHX3NoYTI1NiK/AwoJTW9kZWxTcGVjEiAKBHR5cGUYASABKA4yEi5nbm5kLnYxLk1vZGVsVHlwZRITCgZsYXllcnMYAiABKAVIAIgBARIXCgpoaWRkZW5fZGltGAMgASgFSAGIAQESFAoHZHJvcG91dBgEIAEoAUgCiAEBEhoKDWlucHV0X2Ryb3BvdXQYBSABKAFIA4gBARISCgVoZWFkcxgGIAEoBUgEiAEBEicKCmFjdGl2YXRpb24YByABKA4yEy5nbm5kLnYxLkFjdGl2YXRpb24SLQoNbm9ybWFsaXphdGlvbhgIIAEoDjIWLmdubmQudjEuTm9ybWFsaXphdGlvbhIVCghyZXNpZHVhbBgJIAEoCEgFiAEBEh4KEWF0dGVudGlvbl9kcm9wb3V0GAogASgBSAaIAQESKAoGc2NyaXB0GAsgASgLMhguZ25uZC52MS5Nb2RlbFNjcmlwdFNwZWNCCQoHX2xheWVyc0INCgtfaGlkZGVuX2RpbUIKCghfZHJvcG91dEIQCg5faW5wdXRfZHJvcG91dEIICgZfaGVhZHNCCwoJX3Jlc2lkdWFsQhQKEl9hdHRlbnRpb25fZHJvcG91dCKaAQoIV2Fsa1NwZWMSEgoFd2Fsa3MYASABKAVIAIgBARITCgZsZW5ndGgYAiABKAVIAYgBARIZCgxyZXN0YXJ0X3Byb2IYAyABKAFIAogBARIWCgluZWlnaGJvcnMYBCABKAVIA4gBAUIICgZfd2Fsa3NCCQoHX2xlbmd0aEIPCg1fcmVzdGFydF9wcm9iQgwKCl9uZWlnaGJvcnMiQQoJTGFib3JTcGVjEh4KEWRlcGVuZGVuY3lfd2luZG93GAEgASgFSACIAQFCFAoSX2RlcGVuZGVuY3lfd2luZG93IpMBChFTYW1wbGVyUGx1Z2luU3BlYxIRCgRwYXRoGAEgASgJSACIAQESFAoHb3B0aW9ucxgCIAEoCUgBiAEBEhQKB3dlaWdodHMYAyABKAhIAogBARITCgZzaGEyNTYYBCABKAlIA4gBAUIHCgVfcGF0aEIKCghfb3B0aW9uc0IKCghfd2VpZ2h0c0IJCgdfc2hhMjU2IocCCgxTYW1wbGluZ1NwZWMSDwoHZmFub3V0cxgBIAMoBRItCglhbGdvcml0aG0YAiABKA4yGi5nbm5kLnYxLlNhbXBsaW5nQWxnb3JpdGhtEhQKB3JlcGxhY2UYAyABKAhIAIgBARIlCglleHBhbnNpb24YBCABKA4yEi5nbm5kLnYxLkV4cGFuc2lvbhIfCgR3YWxrGAUgASgLMhEuZ25uZC52MS5XYWxrU3BlYxIhCgVsYWJvchgGIAEoCzISLmdubmQudjEuTGFib3JTcGVjEioKBnBsdWdpbhgHIAEoCzIaLmdubmQudjEuU2FtcGxlclBsdWdpblNwZWNCCgoIX3JlcGxhY2UiOAoMRmVhdHVyZXNTcGVjEhgKC3N0YW5kYXJkaXplGAEgASgISACIAQFCDgoMX3N0YW5kYXJkaXplItYBCglDYWNoZVNwZWMSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIdChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFSACIAQESEgoFcmF0aW8YAyABKAFIAYgBARIaCg1zdGFuZGJ5X3JhdGlvGAQgASgBSAKIAQESIwoIcHJlZmV0Y2gYBSABKA4yES5nbm5kLnYxLlByZWZldGNoQhMKEV9wcmVzYW1wbGVfZXBvY2hzQggKBl9yYXRpb0IQCg5fc3RhbmRieV9yYXRpbyLuAgoNT3B0aW1pemVyU3BlYxIaCg1sZWFybmluZ19yYXRlGAEgASgBSACIAQESEgoFYmV0YTEYAiABKAFIAYgBARISCgViZXRhMhgDIAEoAUgCiAEBEhQKB2Vwc2lsb24YBCABKAFIA4gBARIZCgx3ZWlnaHRfZGVjYXkYBSABKAFIBIgBARI1ChJ3ZWlnaHRfZGVjYXlfc2NvcGUYBiABKA4yGS5nbm5kLnYxLldlaWdodERlY2F5U2NvcGUSJAoEdHlwZRgHIAEoDjIWLmdubmQudjEuT3B0aW1pemVyVHlwZRIVCghtb21lbnR1bRgIIAEoAUgFiAEBEhYKCWNsaXBfbm9ybRgJIAEoAUgGiAEBQhAKDl9sZWFybmluZ19yYXRlQggKBl9iZXRhMUIICgZfYmV0YTJCCgoIX2Vwc2lsb25CDwoNX3dlaWdodF9kZWNheUILCglfbW9tZW50dW1CDAoKX2NsaXBfbm9ybSKtAQoOTHJTY2hlZHVsZVNwZWMSJQoEdHlwZRgBIAEoDjIXLmdubmQudjEuTHJTY2hlZHVsZVR5cGUSGAoLc3RlcF9lcG9jaHMYAiABKAVIAIgBARISCgVnYW1tYRgDIAEoAUgBiAEBEhoKDXdhcm11cF9lcG9jaHMYBCABKAVIAogBAUIOCgxfc3RlcF9lcG9jaHNCCAoGX2dhbW1hQhAKDl93YXJtdXBfZXBvY2hzImcKDUVhcmx5U3RvcFNwZWMSHAoPcGF0aWVuY2VfZXBvY2hzGAEgASgFSACIAQESFgoJbWluX2RlbHRhGAIgASgBSAGIAQFCEgoQX3BhdGllbmNlX2Vwb2Noc0IMCgpfbWluX2RlbHRhIsQDCgxUcmFpbmluZ1NwZWMSEwoGZXBvY2hzGAEgASgFSACIAQESFwoKYmF0Y2hfc2l6ZRgCIAEoBUgBiAEBEh0KEGJhdGNoZXNfcGVyX3N0ZXAYAyABKAVIAogBARIWCglzdGFsZW5lc3MYBCABKAVIA4gBARIYCgtyYW5kb21fc2VlZBgFIAEoBEgEiAEBEikKCW9wdGltaXplchgGIAEoCzIWLmdubmQudjEuT3B0aW1pemVyU3BlYxIsCgtscl9zY2hlZHVsZRgIIAEoCzIXLmdubmQudjEuTHJTY2hlZHVsZVNwZWMSIAoTdGhyZWFkc19wZXJfdHJhaW5lchgHIAEoBUgFiAEBEioKCmVhcmx5X3N0b3AYCSABKAsyFi5nbm5kLnYxLkVhcmx5U3RvcFNwZWMSKQoLZGV0ZXJtaW5pc20YCiABKA4yFC5nbm5kLnYxLkRldGVybWluaXNtQgkKB19lcG9jaHNCDQoLX2JhdGNoX3NpemVCEwoRX2JhdGNoZXNfcGVyX3N0ZXBCDAoKX3N0YWxlbmVzc0IOCgxfcmFuZG9tX3NlZWRCFgoUX3RocmVhZHNfcGVyX3RyYWluZXIitwEKDVJlc291cmNlc1NwZWMSFAoHZGV2aWNlcxgBIAEoBUgAiAEBEhQKDGRldmljZV9uYW1lcxgCIAMoCRIgChNkZXZpY2VfbWVtb3J5X2J5dGVzGAMgASgDSAGIAQESHgoRaG9zdF9tZW1vcnlfYnl0ZXMYBCABKANIAogBAUIKCghfZGV2aWNlc0IWChRfZGV2aWNlX21lbW9yeV9ieXRlc0IUChJfaG9zdF9tZW1vcnlfYnl0ZXMihgEKDVBsYWNlbWVudFNwZWMSKAoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSFQoIc2FtcGxlcnMYAiABKAVIAIgBARInCgdzdGFuZGJ5GAMgASgOMhYuZ25uZC52MS5TdGFuZGJ5UG9saWN5QgsKCV9zYW1wbGVycyJVCglRdWV1ZVNwZWMSFQoIY2FwYWNpdHkYASABKAVIAIgBARIWCgltYXhfYnl0ZXMYAiABKANIAYgBAUILCglfY2FwYWNpdHlCDAoKX21heF9ieXRlcyJvCgtSZXN0YXJ0U3BlYxIZCgxtYXhfYXR0ZW1wdHMYASABKAVIAIgBARIeChFleGVjdXRvcl9yZXN0YXJ0cxgCIAEoBUgBiAEBQg8KDV9tYXhfYXR0ZW1wdHNCFAoSX2V4ZWN1dG9yX3Jlc3RhcnRzItQBCgxUaW1lb3V0c1NwZWMSFwoKcGVuZGluZ19tcxgBIAEoA0gAiAEBEhcKCnN0YXJ0dXBfbXMYAiABKANIAYgBARIVCghzdGFsbF9tcxgDIAEoA0gCiAEBEhwKD2NhbmNlbF9ncmFjZV9tcxgEIAEoA0gDiAEBEhMKBnJ1bl9tcxgFIAEoA0gEiAEBQg0KC19wZW5kaW5nX21zQg0KC19zdGFydHVwX21zQgsKCV9zdGFsbF9tc0ISChBfY2FuY2VsX2dyYWNlX21zQgkKB19ydW5fbXMi0wQKA0pvYhIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRIeCgRzcGVjGAMgASgLMhAuZ25uZC52MS5Kb2JTcGVjEigKDmVmZmVjdGl2ZV9zcGVjGAQgASgLMhAuZ25uZC52MS5Kb2JTcGVjEiAKBXN0YXRlGAUgASgOMhEuZ25uZC52MS5Kb2JTdGF0ZRIgCgVwaGFzZRgGIAEoDjIRLmdubmQudjEuSm9iUGhhc2USIgoGaW50ZW50GAcgASgOMhIuZ25uZC52MS5Kb2JJbnRlbnQSHwoGcmVhc29uGAggASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgJIAEoCRImCghwcm9ncmVzcxgKIAEoCzIULmdubmQudjEuSm9iUHJvZ3Jlc3MSIgoIYXR0ZW1wdHMYCyADKAsyEC5nbm5kLnYxLkF0dGVtcHQSJAoGZXBvY2hzGAwgAygLMhQuZ25uZC52MS5FcG9jaFJlcG9ydBIiCgZyZXN1bHQYDSABKAsyEi5nbm5kLnYxLkpvYlJlc3VsdBIvCgtjcmVhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKc3RhcnRfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGBEgASgDEhYKDmRhdGFzZXRfZGlnZXN0GBIgASgJIroCCgtKb2JQcm9ncmVzcxINCgVlcG9jaBgBIAEoBRIOCgZlcG9jaHMYAiABKAUSGQoRYmF0Y2hlc19jb21taXR0ZWQYAyABKAMSGQoRYmF0Y2hlc19wZXJfZXBvY2gYBCABKAMSDwoHdmVyc2lvbhgFIAEoAxIMCgRsb3NzGAYgASgBEhQKDHZhbF9hY2N1cmFjeRgHIAEoARIYChBzZWVkc19wZXJfc2Vjb25kGAggASgBEhgKEGVkZ2VzX3Blcl9zZWNvbmQYCSABKAESFAoMcmVtYWluaW5nX21zGAogASgDEhMKC3F1ZXVlX2RlcHRoGAsgASgFEhYKDnF1ZXVlX2NhcGFjaXR5GAwgASgFEioKCWV4ZWN1dG9ycxgNIAMoCzIXLmdubmQudjEuRXhlY3V0b3JTdGF0dXMimAEKDkV4ZWN1dG9yU3RhdHVzEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkSCwoDcGlkGAMgASgFEgwKBGJ1c3kYBCABKAESDwoHYmF0Y2hlcxgFIAEoAxINCgVzdGFnZRgGIAEoCRIWCg5jYWNoZV9oaXRfcmF0ZRgHIAEoASKmAwoLRXBvY2hSZXBvcnQSDQoFZXBvY2gYASABKAUSDwoHYmF0Y2hlcxgCIAEoAxINCgVzdGVwcxgDIAEoAxIPCgdyZXRyaWVzGAQgASgDEgwKBGxvc3MYBSABKAESFgoOdHJhaW5fYWNjdXJhY3kYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhUKDXRlc3RfYWNjdXJhY3kYCCABKAESEwoLZHVyYXRpb25fbXMYCSABKAMSDwoHdmVyc2lvbhgKIAEoAxIZChFwYXJhbWV0ZXJzX3NoYTI1NhgLIAEoCRIVCg1sZWRnZXJfZGlnZXN0GAwgASgJEkQKEWJhdGNoZXNfYnlfZGV2aWNlGA0gAygLMikuZ25uZC52MS5FcG9jaFJlcG9ydC5CYXRjaGVzQnlEZXZpY2VFbnRyeRIuCg5leGVjdXRvcl90aW1lcxgOIAMoCzIWLmdubmQudjEuRXhlY3V0b3JUaW1lcxo2ChRCYXRjaGVzQnlEZXZpY2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBItECCg1FeGVjdXRvclRpbWVzEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkSEwoLZHVyYXRpb25fbnMYAyABKAMSEQoJc2FtcGxlX25zGAQgASgDEg8KB21hcmtfbnMYBSABKAMSDwoHY29weV9ucxgGIAEoAxISCgpleHRyYWN0X25zGAcgASgDEhAKCHRyYWluX25zGAggASgDEhAKCGFwcGx5X25zGAkgASgDEhMKC2V2YWx1YXRlX25zGAogASgDEhcKD3dhaXRfZW5xdWV1ZV9ucxgLIAEoAxIXCg93YWl0X2RlcXVldWVfbnMYDCABKAMSEwoLd2FpdF9kdWVfbnMYDSABKAMSFAoMd2FpdF90dXJuX25zGA4gASgDEhcKD3dhaXRfZXh0cmFjdF9ucxgPIAEoAyLuAQoHQXR0ZW1wdBIOCgZudW1iZXIYASABKAUSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKCmVuZF9yZWFzb24YBCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAUgASgJEhkKEWV4ZWN1dG9yX3Jlc3RhcnRzGAYgASgFEiQKBWV4aXRzGAcgAygLMhUuZ25uZC52MS5FeGVjdXRvckV4aXQiuQEKDEV4ZWN1dG9yRXhpdBIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIWCglleGl0X2NvZGUYBCABKAVIAIgBARIOCgZzaWduYWwYBSABKAkSHwoGcmVhc29uGAYgASgOMg8uZ25uZC52MS5SZWFzb24SEAoIbG9nX3RhaWwYByABKAlCDAoKX2V4aXRfY29kZSK1AQoJSm9iUmVzdWx0EhkKEXBhcmFtZXRlcnNfc2hhMjU2GAEgASgJEhYKDmNoZWNrcG9pbnRfZGlyGAIgASgJEhoKEnRlc3RfYWNjdXJhY3lfbGFzdBgDIAEoARIaChJ0ZXN0X2FjY3VyYWN5X2Jlc3QYBCABKAESEgoKYmVzdF9lcG9jaBgFIAEoBRIZChFiZXN0X3ZhbF9hY2N1cmFjeRgGIAEoARIOCgZlcG9jaHMYByABKAUixgMKB0pvYlBsYW4SCwoDam9iGAEgASgJEhEKCWVzdGltYXRlZBgCIAEoCBIrCglleGVjdXRvcnMYAyADKAsyGC5nbm5kLnYxLlBsYW5uZWRFeGVjdXRvchIYChBzYW1wbGVyX2JhdGNoX25zGAQgASgDEhgKEHRyYWluZXJfYmF0Y2hfbnMYBSABKAMSGAoQc3RhbmRieV9iYXRjaF9ucxgGIAEoAxIJCgFrGAcgASgBEiYKB2Nob2ljZXMYCCADKAsyFS5nbm5kLnYxLlBvbGljeUNob2ljZRIoCgZwb2xpY3kYCSABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRInCgdzdGFuZGJ5GAogASgOMhYuZ25uZC52MS5TdGFuZGJ5UG9saWN5Eh0KFXRpbWVfc2hhcmluZ19iYXRjaF9ucxgLIAEoAxITCgtleHBsYW5hdGlvbhgMIAEoCRIWCg5xdWV1ZV9jYXBhY2l0eRgNIAEoBRISCgpzbG90X2J5dGVzGA4gASgDEhcKD3BhcmFtZXRlcl9jb3VudBgPIAEoAxIhCgVjYWNoZRgQIAEoCzISLmdubmQudjEuQ2FjaGVQbGFuIsYBCglDYWNoZVBsYW4SJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIUCgx0cmFpbmVyX3Jvd3MYAiABKAMSFAoMc3RhbmRieV9yb3dzGAMgASgDEhEKCXJvd19ieXRlcxgEIAEoAxIPCgdyYW5rX21zGAUgASgDEhMKC2V4cGxhbmF0aW9uGAYgASgJEhAKCHByZWZldGNoGAcgASgIEhwKFHByZWZldGNoX2V4cGxhbmF0aW9uGAggASgJIkYKD1BsYW5uZWRFeGVjdXRvchIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJIm4KDFBvbGljeUNob2ljZRIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIQCghzYW1wbGVycxgCIAEoBRIQCgh0cmFpbmVycxgDIAEoBRIQCghiYXRjaF9ucxgEIAEoAyqzAQoJTW9kZWxUeXBlEhoKFk1PREVMX1RZUEVfVU5TUEVDSUZJRUQQABIYChRNT0RFTF9UWVBFX0dSQVBIU0FHRRABEhIKDk1PREVMX1RZUEVfR0NOEAISEgoOTU9ERUxfVFlQRV9HQVQQAxIUChBNT0RFTF9UWVBFX0dBVFYyEAQSFgoSTU9ERUxfVFlQRV9QSU5TQUdFEAUSGgoWTU9ERUxfVFlQRV9UT1JDSFNDUklQVBAGKmwKCkFjdGl2YXRpb24SGgoWQUNUSVZBVElPTl9VTlNQRUNJRklFRBAAEhMKD0FDVElWQVRJT05fUkVMVRABEhIKDkFDVElWQVRJT05fRUxVEAISGQoVQUNUSVZBVElPTl9MRUFLWV9SRUxVEAMqdQoNTm9ybWFsaXphdGlvbhIdChlOT1JNQUxJWkFUSU9OX1VOU1BFQ0lGSUVEEAASFgoSTk9STUFMSVpBVElPTl9OT05FEAESFAoQTk9STUFMSVpBVElPTl9MMhACEhcKE05PUk1BTElaQVRJT05fTEFZRVIQAyroAQoRU2FtcGxpbmdBbGdvcml0aG0SIgoeU0FNUExJTkdfQUxHT1JJVEhNX1VOU1BFQ0lGSUVEEAASIwofU0FNUExJTkdfQUxHT1JJVEhNX0tIT1BfVU5JRk9STRABEiQKIFNBTVBMSU5HX0FMR09SSVRITV9LSE9QX1dFSUdIVEVEEAISIgoeU0FNUExJTkdfQUxHT1JJVEhNX1JBTkRPTV9XQUxLEAMSHAoYU0FNUExJTkdfQUxHT1JJVEhNX0xBQk9SEAQSIgoeU0FNUExJTkdfQUxHT1JJVEhNX0tIT1BfUExVR0lOEAUqTAoJRXhwYW5zaW9uEhkKFUVYUEFOU0lPTl9VTlNQRUNJRklFRBAAEhEKDUVYUEFOU0lPTl9BTEwQARIRCg1FWFBBTlNJT05fTkVXEAIqyAEKC0NhY2hlUG9saWN5EhwKGENBQ0hFX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFUNBQ0hFX1BPTElDWV9DT01CSU5FRBABEhYKEkNBQ0hFX1BPTElDWV9QUkVTQxACEhwKGENBQ0hFX1BPTElDWV9QUk9CQUJJTElUWRADEhcKE0NBQ0hFX1BPTElDWV9ERUdSRUUQBBIXChNDQUNIRV9QT0xJQ1lfUkFORE9NEAUSGAoUQ0FDSEVfUE9MSUNZX09QVElNQUwQBipaCghQcmVmZXRjaBIYChRQUkVGRVRDSF9VTlNQRUNJRklFRBAAEhEKDVBSRUZFVENIX0FVVE8QARIPCgtQUkVGRVRDSF9PThACEhAKDFBSRUZFVENIX09GRhADKnYKEFdlaWdodERlY2F5U2NvcGUSIgoeV0VJR0hUX0RFQ0FZX1NDT1BFX1VOU1BFQ0lGSUVEEAASGgoWV0VJR0hUX0RFQ0FZX1NDT1BFX0FMTBABEiIKHldFSUdIVF9ERUNBWV9TQ09QRV9GSVJTVF9MQVlFUhACKnoKDU9wdGltaXplclR5cGUSHgoaT1BUSU1JWkVSX1RZUEVfVU5TUEVDSUZJRUQQABIXChNPUFRJTUlaRVJfVFlQRV9BREFNEAESGAoUT1BUSU1JWkVSX1RZUEVfQURBTVcQAhIWChJPUFRJTUlaRVJfVFlQRV9TR0QQAyqJAQoOTHJTY2hlZHVsZVR5cGUSIAocTFJfU0NIRURVTEVfVFlQRV9VTlNQRUNJRklFRBAAEh0KGUxSX1NDSEVEVUxFX1RZUEVfQ09OU1RBTlQQARIZChVMUl9TQ0hFRFVMRV9UWVBFX1NURVAQAhIbChdMUl9TQ0hFRFVMRV9UWVBFX0NPU0lORRADKlsKC0RldGVybWluaXNtEhsKF0RFVEVSTUlOSVNNX1VOU1BFQ0lGSUVEEAASFgoSREVURVJNSU5JU01fU1RSSUNUEAESFwoTREVURVJNSU5JU01fUkVMQVhFRBACKqMBCg9QbGFjZW1lbnRQb2xpY3kSIAocUExBQ0VNRU5UX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFVBMQUNFTUVOVF9QT0xJQ1lfQVVUTxABEhoKFlBMQUNFTUVOVF9QT0xJQ1lfUEFQRVIQAhIbChdQTEFDRU1FTlRfUE9MSUNZX01JTk1BWBADEhoKFlBMQUNFTUVOVF9QT0xJQ1lfRklYRUQQBCp7Cg1TdGFuZGJ5UG9saWN5Eh4KGlNUQU5EQllfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFwoTU1RBTkRCWV9QT0xJQ1lfQVVUTxABEhYKElNUQU5EQllfUE9MSUNZX09GRhACEhkKFVNUQU5EQllfUE9MSUNZX0FMV0FZUxADKs4BCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFKT0JfU1RBVEVfUEVORElORxABEhcKE0pPQl9TVEFURV9QUkVQQVJJTkcQAhIVChFKT0JfU1RBVEVfUlVOTklORxADEhgKFEpPQl9TVEFURV9DQU5DRUxMSU5HEAQSFwoTSk9CX1NUQVRFX1NVQ0NFRURFRBAFEhQKEEpPQl9TVEFURV9GQUlMRUQQBhIXChNKT0JfU1RBVEVfQ0FOQ0VMTEVEEAcqUgoJSm9iSW50ZW50EhoKFkpPQl9JTlRFTlRfVU5TUEVDSUZJRUQQABISCg5KT0JfSU5URU5UX1JVThABEhUKEUpPQl9JTlRFTlRfQ0FOQ0VMEAIqwwEKCEpvYlBoYXNlEhkKFUpPQl9QSEFTRV9VTlNQRUNJRklFRBAAEh0KGUpPQl9QSEFTRV9MT0FESU5HX0RBVEFTRVQQARIZChVKT0JfUEhBU0VfQ0FMSUJSQVRJTkcQAhIWChJKT0JfUEhBU0VfU1RBUlRJTkcQAxIWChJKT0JfUEhBU0VfVFJBSU5JTkcQBBIYChRKT0JfUEhBU0VfRVZBTFVBVElORxAFEhgKFEpPQl9QSEFTRV9GSU5BTElaSU5HEAYqfgoMRXhlY3V0b3JSb2xlEh0KGUVYRUNVVE9SX1JPTEVfVU5TUEVDSUZJRUQQABIZChVFWEVDVVRPUl9ST0xFX1NBTVBMRVIQARIZChVFWEVDVVRPUl9ST0xFX1RSQUlORVIQAhIZChVFWEVDVVRPUl9ST0xFX1NUQU5EQlkQA2IGcHJvdG8z", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * What to train and how. Every scalar is optional: unset differs from 0; defaults appear in
@@ -431,7 +431,7 @@ export const FeaturesSpecSchema: GenMessage<FeaturesSpec> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job, 7);
 
 /**
- * Which feature rows devices keep. Changes where rows are read from, never the trained model.
+ * How feature rows reach Trainers. Changes where and when rows are read, never the trained model.
  *
  * @generated from message gnnd.v1.CacheSpec
  */
@@ -464,6 +464,13 @@ export type CacheSpec = Message<"gnnd.v1.CacheSpec"> & {
    * @generated from field: optional double standby_ratio = 4;
    */
   standbyRatio?: number | undefined;
+
+  /**
+   * Default AUTO.
+   *
+   * @generated from field: gnnd.v1.Prefetch prefetch = 5;
+   */
+  prefetch: Prefetch;
 };
 
 /**
@@ -1181,7 +1188,7 @@ export type ExecutorStatus = Message<"gnnd.v1.ExecutorStatus"> & {
   batches: bigint;
 
   /**
-   * The stage it is in: SAMPLE, COPY, EXTRACT, TRAIN, EVALUATE, WAIT.
+   * The stage it is in: SAMPLE, COPY, EXTRACT (which it waits for), TRAIN, EVALUATE, WAIT.
    *
    * @generated from field: string stage = 6;
    */
@@ -1298,6 +1305,13 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
    * @generated from field: map<string, int64> batches_by_device = 13;
    */
   batchesByDevice: { [key: string]: bigint };
+
+  /**
+   * Where the executors' time went; only in GetJob, of the last 100 epochs.
+   *
+   * @generated from field: repeated gnnd.v1.ExecutorTimes executor_times = 14;
+   */
+  executorTimes: ExecutorTimes[];
 };
 
 /**
@@ -1306,6 +1320,127 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
  */
 export const EpochReportSchema: GenMessage<EpochReport> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job, 21);
+
+/**
+ * Where an executor's time went from one epoch's report to the next. What it waited for and its
+ * stages, extraction left out, add up to its duration but for a few percent: extraction may run
+ * beside training, and counts there as far as it was waited for.
+ *
+ * @generated from message gnnd.v1.ExecutorTimes
+ */
+export type ExecutorTimes = Message<"gnnd.v1.ExecutorTimes"> & {
+  /**
+   * Its role.
+   *
+   * @generated from field: gnnd.v1.ExecutorRole role = 1;
+   */
+  role: ExecutorRole;
+
+  /**
+   * Its device.
+   *
+   * @generated from field: string device = 2;
+   */
+  device: string;
+
+  /**
+   * Wall time in nanoseconds, as the others; from its start, if it was started in between.
+   *
+   * @generated from field: int64 duration_ns = 3;
+   */
+  durationNs: bigint;
+
+  /**
+   * Sampling.
+   *
+   * @generated from field: int64 sample_ns = 4;
+   */
+  sampleNs: bigint;
+
+  /**
+   * Marking hot ranks.
+   *
+   * @generated from field: int64 mark_ns = 5;
+   */
+  markNs: bigint;
+
+  /**
+   * Publishing records.
+   *
+   * @generated from field: int64 copy_ns = 6;
+   */
+  copyNs: bigint;
+
+  /**
+   * Extraction, whether or not beside training.
+   *
+   * @generated from field: int64 extract_ns = 7;
+   */
+  extractNs: bigint;
+
+  /**
+   * Forward and backward.
+   *
+   * @generated from field: int64 train_ns = 8;
+   */
+  trainNs: bigint;
+
+  /**
+   * Steps.
+   *
+   * @generated from field: int64 apply_ns = 9;
+   */
+  applyNs: bigint;
+
+  /**
+   * Evaluation.
+   *
+   * @generated from field: int64 evaluate_ns = 10;
+   */
+  evaluateNs: bigint;
+
+  /**
+   * A Sampler: for a batch that may be claimed.
+   *
+   * @generated from field: int64 wait_enqueue_ns = 11;
+   */
+  waitEnqueueNs: bigint;
+
+  /**
+   * A Trainer: for a batch to take.
+   *
+   * @generated from field: int64 wait_dequeue_ns = 12;
+   */
+  waitDequeueNs: bigint;
+
+  /**
+   * A Trainer that has one: for the parameter version that it is computed on.
+   *
+   * @generated from field: int64 wait_due_ns = 13;
+   */
+  waitDueNs: bigint;
+
+  /**
+   * For the device that a Sampler and a standby Trainer share.
+   *
+   * @generated from field: int64 wait_turn_ns = 14;
+   */
+  waitTurnNs: bigint;
+
+  /**
+   * A Trainer: for its own extraction; the rest of extract_ns was hidden behind training.
+   *
+   * @generated from field: int64 wait_extract_ns = 15;
+   */
+  waitExtractNs: bigint;
+};
+
+/**
+ * Describes the message gnnd.v1.ExecutorTimes.
+ * Use `create(ExecutorTimesSchema)` to create a new message.
+ */
+export const ExecutorTimesSchema: GenMessage<ExecutorTimes> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 22);
 
 /**
  * One try at running the job.
@@ -1368,7 +1503,7 @@ export type Attempt = Message<"gnnd.v1.Attempt"> & {
  * Use `create(AttemptSchema)` to create a new message.
  */
 export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 22);
+  messageDesc(file_gnnd_v1_job, 23);
 
 /**
  * How an executor ended.
@@ -1431,7 +1566,7 @@ export type ExecutorExit = Message<"gnnd.v1.ExecutorExit"> & {
  * Use `create(ExecutorExitSchema)` to create a new message.
  */
 export const ExecutorExitSchema: GenMessage<ExecutorExit> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 23);
+  messageDesc(file_gnnd_v1_job, 24);
 
 /**
  * What a SUCCEEDED job leaves.
@@ -1494,7 +1629,7 @@ export type JobResult = Message<"gnnd.v1.JobResult"> & {
  * Use `create(JobResultSchema)` to create a new message.
  */
 export const JobResultSchema: GenMessage<JobResult> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 24);
+  messageDesc(file_gnnd_v1_job, 25);
 
 /**
  * How devices are split, and why.
@@ -1531,7 +1666,7 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
   samplerBatchNs: bigint;
 
   /**
-   * Time of a Trainer per batch, nanoseconds.
+   * Time of a Trainer per batch, nanoseconds: max(E, T) where it prefetches, else E + T.
    *
    * @generated from field: int64 trainer_batch_ns = 5;
    */
@@ -1620,10 +1755,10 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
  * Use `create(JobPlanSchema)` to create a new message.
  */
 export const JobPlanSchema: GenMessage<JobPlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 25);
+  messageDesc(file_gnnd_v1_job, 26);
 
 /**
- * Which feature rows are kept, and why.
+ * Which feature rows are kept, how they are read, and why.
  *
  * @generated from message gnnd.v1.CachePlan
  */
@@ -1669,6 +1804,20 @@ export type CachePlan = Message<"gnnd.v1.CachePlan"> & {
    * @generated from field: string explanation = 6;
    */
   explanation: string;
+
+  /**
+   * Whether Trainers extract the next batch while they compute the present one.
+   *
+   * @generated from field: bool prefetch = 7;
+   */
+  prefetch: boolean;
+
+  /**
+   * One sentence: why.
+   *
+   * @generated from field: string prefetch_explanation = 8;
+   */
+  prefetchExplanation: string;
 };
 
 /**
@@ -1676,7 +1825,7 @@ export type CachePlan = Message<"gnnd.v1.CachePlan"> & {
  * Use `create(CachePlanSchema)` to create a new message.
  */
 export const CachePlanSchema: GenMessage<CachePlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 26);
+  messageDesc(file_gnnd_v1_job, 27);
 
 /**
  * One executor of a plan.
@@ -1704,7 +1853,7 @@ export type PlannedExecutor = Message<"gnnd.v1.PlannedExecutor"> & {
  * Use `create(PlannedExecutorSchema)` to create a new message.
  */
 export const PlannedExecutorSchema: GenMessage<PlannedExecutor> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 27);
+  messageDesc(file_gnnd_v1_job, 28);
 
 /**
  * What one policy would choose.
@@ -1746,7 +1895,7 @@ export type PolicyChoice = Message<"gnnd.v1.PolicyChoice"> & {
  * Use `create(PolicyChoiceSchema)` to create a new message.
  */
 export const PolicyChoiceSchema: GenMessage<PolicyChoice> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 28);
+  messageDesc(file_gnnd_v1_job, 29);
 
 /**
  * Kinds of graph neural networks.
@@ -2045,6 +2194,47 @@ export const CachePolicySchema: GenEnum<CachePolicy> = /*@__PURE__*/
   enumDesc(file_gnnd_v1_job, 5);
 
 /**
+ * Whether Trainers extract the next batch while they compute the present one.
+ *
+ * @generated from enum gnnd.v1.Prefetch
+ */
+export enum Prefetch {
+  /**
+   * Not set: AUTO.
+   *
+   * @generated from enum value: PREFETCH_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Where there is something to gain: features are read from disk, or devices have several cores.
+   *
+   * @generated from enum value: PREFETCH_AUTO = 1;
+   */
+  AUTO = 1,
+
+  /**
+   * Whenever a batch is ready that no other Trainer lacks.
+   *
+   * @generated from enum value: PREFETCH_ON = 2;
+   */
+  ON = 2,
+
+  /**
+   * Never: one batch after the other.
+   *
+   * @generated from enum value: PREFETCH_OFF = 3;
+   */
+  OFF = 3,
+}
+
+/**
+ * Describes the enum gnnd.v1.Prefetch.
+ */
+export const PrefetchSchema: GenEnum<Prefetch> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 6);
+
+/**
  * Which parameters weight decay acts on.
  *
  * @generated from enum gnnd.v1.WeightDecayScope
@@ -2076,7 +2266,7 @@ export enum WeightDecayScope {
  * Describes the enum gnnd.v1.WeightDecayScope.
  */
 export const WeightDecayScopeSchema: GenEnum<WeightDecayScope> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 6);
+  enumDesc(file_gnnd_v1_job, 7);
 
 /**
  * How a step follows from its gradient.
@@ -2117,7 +2307,7 @@ export enum OptimizerType {
  * Describes the enum gnnd.v1.OptimizerType.
  */
 export const OptimizerTypeSchema: GenEnum<OptimizerType> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 7);
+  enumDesc(file_gnnd_v1_job, 8);
 
 /**
  * How the learning rate goes on.
@@ -2158,7 +2348,7 @@ export enum LrScheduleType {
  * Describes the enum gnnd.v1.LrScheduleType.
  */
 export const LrScheduleTypeSchema: GenEnum<LrScheduleType> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 8);
+  enumDesc(file_gnnd_v1_job, 9);
 
 /**
  * What is promised of two trainings of one spec.
@@ -2193,7 +2383,7 @@ export enum Determinism {
  * Describes the enum gnnd.v1.Determinism.
  */
 export const DeterminismSchema: GenEnum<Determinism> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 9);
+  enumDesc(file_gnnd_v1_job, 10);
 
 /**
  * How devices are split between Samplers and Trainers.
@@ -2241,7 +2431,7 @@ export enum PlacementPolicy {
  * Describes the enum gnnd.v1.PlacementPolicy.
  */
 export const PlacementPolicySchema: GenEnum<PlacementPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 10);
+  enumDesc(file_gnnd_v1_job, 11);
 
 /**
  * When a standby Trainer on a Sampler's device may train.
@@ -2282,7 +2472,7 @@ export enum StandbyPolicy {
  * Describes the enum gnnd.v1.StandbyPolicy.
  */
 export const StandbyPolicySchema: GenEnum<StandbyPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 11);
+  enumDesc(file_gnnd_v1_job, 12);
 
 /**
  * States of a job.
@@ -2351,7 +2541,7 @@ export enum JobState {
  * Describes the enum gnnd.v1.JobState.
  */
 export const JobStateSchema: GenEnum<JobState> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 12);
+  enumDesc(file_gnnd_v1_job, 13);
 
 /**
  * What the user wants, kept apart from what is.
@@ -2385,7 +2575,7 @@ export enum JobIntent {
  * Describes the enum gnnd.v1.JobIntent.
  */
 export const JobIntentSchema: GenEnum<JobIntent> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 13);
+  enumDesc(file_gnnd_v1_job, 14);
 
 /**
  * What a PREPARING or RUNNING job is doing.
@@ -2447,7 +2637,7 @@ export enum JobPhase {
  * Describes the enum gnnd.v1.JobPhase.
  */
 export const JobPhaseSchema: GenEnum<JobPhase> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 14);
+  enumDesc(file_gnnd_v1_job, 15);
 
 /**
  * Roles of executors.
@@ -2488,5 +2678,5 @@ export enum ExecutorRole {
  * Describes the enum gnnd.v1.ExecutorRole.
  */
 export const ExecutorRoleSchema: GenEnum<ExecutorRole> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 15);
+  enumDesc(file_gnnd_v1_job, 16);
 

@@ -1,0 +1,108 @@
+#include "core/run/extractor.h"
+
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/clock.h"
+#include "core/base/failpoint.h"
+
+namespace gnnd {
+
+Extractor::~Extractor() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+Status Extractor::Start(uint64_t batch) {
+  GNND_CHECK(!started_);
+  batch_ = batch;
+  out_.buffer = (out_.buffer + 1) % kExtractBuffers;
+  started_ = true;
+  if (!ahead_) return Status::Ok();
+  if (!thread_.joinable()) {
+    try {
+      thread_ = std::thread([this] { Run(); });
+    } catch (const std::system_error& error) {
+      return Status(Code::kInternal, std::string("starting a thread to extract: ") + error.what());
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    under_way_ = true;
+  }
+  changed_.notify_all();
+  return Status::Ok();
+}
+
+Result<Extracted> Extractor::Finish() {
+  GNND_CHECK(started_);
+  if (ahead_) {
+    Wait();
+  } else {
+    status_ = Extract();
+  }
+  started_ = false;
+  if (!status_.ok()) return status_;
+  return out_;
+}
+
+void Extractor::Discard() {
+  if (started_ && ahead_ && !GNND_BROKEN("give-back-after-reads")) Wait();
+  started_ = false;
+}
+
+void Extractor::Wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !under_way_; });
+}
+
+void Extractor::Run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return under_way_ || ending_; });
+    if (!under_way_) return;
+    lock.unlock();
+    Status status = Extract();
+    lock.lock();
+    status_ = std::move(status);
+    under_way_ = false;
+    changed_.notify_all();
+  }
+}
+
+Status Extractor::Extract() {
+  const uint64_t start_ns = MonotonicNs();
+  const Result<RecordView> record = OpenRecord(batch_);
+  if (!record.ok()) return record.status();
+  out_.record = *record;
+  out_.report = ExtractReport{};
+  GNND_TRY(work_.Extract(out_.record, out_.buffer, &out_.report));
+  out_.busy_ns = MonotonicNs() - start_ns;
+  GNND_FAILPOINT("extract.after");
+  return Status::Ok();
+}
+
+Result<RecordView> Extractor::OpenRecord(uint64_t batch) const {
+  const JobShape& shape = segment_.shape();
+  Result<RecordView> record = RecordView::Open(segment_.slot(shape.SlotOf(batch)));
+  if (!record.ok()) return record.status();
+  const uint32_t epoch = segment_.EpochNumber(shape.EpochOfBatch(batch));
+  const uint64_t index = shape.IndexOfBatch(batch);
+  if (record->key().epoch != epoch || record->key().batch != index) {
+    return Status(Code::kShmCorrupted, "slot " + std::to_string(shape.SlotOf(batch)) +
+                                           " holds batch " + std::to_string(record->key().batch) +
+                                           " of epoch " + std::to_string(record->key().epoch) +
+                                           " where batch " + std::to_string(index) + " of epoch " +
+                                           std::to_string(epoch) + " must be");
+  }
+  return record;
+}
+
+}  // namespace gnnd

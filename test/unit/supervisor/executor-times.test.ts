@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest';
+import {
+  type ExecutorSnapshot,
+  type SegmentSnapshot,
+  stages,
+  waitSides,
+} from '../../../src/native/contract.ts';
+import { ExecutorTimer } from '../../../src/supervisor/executor-times.ts';
+import type { Look } from '../../../src/supervisor/progress.ts';
+
+type Totals = Partial<
+  Record<(typeof stages)[number] | `WAIT_${(typeof waitSides)[number]}`, number>
+>;
+
+function executor(incarnation: number, totals: Totals, more: Partial<ExecutorSnapshot> = {}) {
+  const times = (totalNs = 0) => ({ totalNs, count: 0, buckets: [], medianNs: 0 });
+  return {
+    incarnation,
+    role: 'TRAINER',
+    device: 1,
+    phase: 'RUNNING',
+    registeredNs: 0,
+    stages: stages.map((name) => times(totals[name])),
+    waits: waitSides.map((name) => times(totals[`WAIT_${name}`])),
+    ...more,
+  };
+}
+
+function look(atMs: number, ...executors: ReturnType<typeof executor>[]): Look {
+  return { atMs, snapshot: { executors } as unknown as SegmentSnapshot };
+}
+
+const devices = ['cpu:0', 'cpu:1'];
+
+test('a lap has what was added since the one before, and its wall time', () => {
+  const timer = new ExecutorTimer(devices);
+  timer.start(look(1000, executor(1, { EXTRACT: 5, TRAIN: 100 })));
+  const now = executor(1, { EXTRACT: 25, TRAIN: 400, WAIT_EXTRACT: 7, WAIT_DUE: 9 });
+  const [times, ...others] = timer.lap(look(3000, now));
+  expect(others).toEqual([]);
+  expect(times).toMatchObject({
+    role: 'TRAINER',
+    device: 'cpu:1',
+    durationNs: 2_000_000_000,
+    extractNs: 20,
+    trainNs: 300,
+    waitExtractNs: 7,
+    waitDueNs: 9,
+    sampleNs: 0,
+  });
+  expect(timer.lap(look(3500, now))[0]).toMatchObject({ durationNs: 500_000_000, trainNs: 0 });
+});
+
+test('epochs that end together share no time: the first one has all', () => {
+  const timer = new ExecutorTimer(devices);
+  timer.start(look(0, executor(1, {})));
+  const now = look(100, executor(1, { TRAIN: 5 }));
+  expect(timer.lap(now)).toHaveLength(1);
+  expect(timer.lap(now)).toEqual([]);
+});
+
+test('one that died has its last lap, its successor one since its start', () => {
+  const timer = new ExecutorTimer(devices);
+  timer.start(look(1000, executor(1, {})));
+  const dead = executor(1, { TRAIN: 40 }, { phase: 'REAPED' });
+  const successor = executor(2, { TRAIN: 60 }, { registeredNs: 1.5e9 });
+  const lap = timer.lap(look(2000, dead, successor));
+  expect(lap.map(({ trainNs, durationNs }) => [trainNs, durationNs])).toEqual([
+    [40, 1e9],
+    [60, 5e8],
+  ]);
+  expect(timer.lap(look(3000, dead, successor))).toHaveLength(1);
+});
