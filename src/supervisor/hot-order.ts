@@ -14,7 +14,7 @@ export interface HotOrder {
 }
 
 /** Changes when the same inputs would give another order. */
-const orderVersion = 1;
+const orderVersion = 2;
 
 type RankInputs = Omit<RankOptions, 'orderPath'>;
 

@@ -11,7 +11,7 @@ enum class LoopEnd {
   kStopped,   // a command word said stop, or drain and there was nothing left to drain
 };
 
-// The Sampler's whole life: claim, sample, publish, until every batch of the job is committed.
+// The Sampler's whole life: claim, sample, publish, until no batch is left to be trained.
 // Blocks the calling thread; one call per executor row. Ends when
 //   - the job is complete or a command says so: LoopEnd; nothing is left in hand;
 //   - the job was aborted: kAborted with the reason;
