@@ -45,7 +45,7 @@ function spec(setting: Setting) {
   const { devices = 2, samplers = 1, standby = StandbyPolicy.OFF } = setting;
   return {
     dataset: 'cora',
-    model: { type: ModelType.GRAPHSAGE, hiddenDim: 512, dropout: 0.5, inputDropout: 0.1 },
+    model: { type: ModelType.GRAPHSAGE, hiddenDim: 256, dropout: 0.5, inputDropout: 0.1 },
     sampling: { fanouts: [-1, -1] },
     cache: { prefetch: setting.prefetch, ratio: 0.1 },
     training: {
