@@ -246,6 +246,26 @@ TEST_CASE("a batch's gradient is the same bits whatever ran before it, dropout i
   CHECK(calm_report.val_loss_sum == report.val_loss_sum);
 }
 
+TEST_CASE("two threads give the same bits each time") {
+  const Partition data(6000, 4, kIn, 5);
+  // Large enough for torch to split it; the gradient of x[src] adds rows up by index.
+  std::string indexed = kSage;
+  const std::string select = "x.index_select(0, src)";
+  indexed.replace(indexed.find(select), select.size(), "x[src]");
+  const File file(Module(indexed, 2));
+  TrainOptions options = ScriptOptionsOf(data, file);
+  options.threads = 2;
+  const auto work = WorkOf(options);
+  std::vector<float> parameters(work->manifest().num_floats);
+  work->InitParameters(parameters);
+  const TestRecord record(data.graph, {{17, 0, 0}, data.train, {8, 8}, false});
+  REQUIRE(record.view().num_edges() * kIn > 100'000);
+  const std::vector<float> first = GradientOf(*work, record, parameters);
+  for (uint32_t run = 0; run < 10; ++run) {
+    REQUIRE(GradientOf(*work, record, parameters) == first);
+  }
+}
+
 TEST_CASE("a script against its contract is refused before anything is trained, in one line") {
   const std::string head =
       "def layer(self, index: int, x: Tensor, indptr: Tensor, src: Tensor, weight: "
