@@ -199,8 +199,9 @@ class Bench {
     train.model.out_dim = kClasses;
     train.random_seed = 1;
     train.threads = way.cores;
-    train.features = {reinterpret_cast<const float*>(mapped.data()),
-                      uint64_t{options_.nodes} * options_.dim};
+    const std::span floats(reinterpret_cast<const float*>(mapped.data()),
+                           uint64_t{options_.nodes} * options_.dim);
+    train.features = RowTable(floats, options_.dim);
     train.features_on_disk = way.on_disk;
     train.labels = labels_;
     train.topology = graph_.view();

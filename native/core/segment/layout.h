@@ -15,7 +15,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 3;
+inline constexpr uint32_t kSegmentAbi = 4;
 inline constexpr uint32_t kMaxDevices = 64;
 inline constexpr uint32_t kRecentDurations = 64;
 inline constexpr uint32_t kBuildIdBytes = 48;

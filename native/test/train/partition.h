@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "test/support/record_builder.h"
@@ -61,5 +62,18 @@ struct Partition {
   std::vector<int64_t> test;
   std::vector<uint32_t> train;
 };
+
+// Logits of the four groups, of ascending nodes with full neighbourhoods.
+inline std::vector<float> LogitsOf(TorchWork& work, std::span<const float> parameters,
+                                   const std::vector<uint32_t>& nodes) {
+  std::vector<float> logits;
+  const auto append = [&](std::span<const uint32_t> part, const float* values) {
+    logits.insert(logits.end(), values, values + part.size() * 4);
+    return Status::Ok();
+  };
+  REQUIRE(work.Predict(parameters, nodes, [] { return true; }, append).ok());
+  REQUIRE(logits.size() == nodes.size() * 4);
+  return logits;
+}
 
 }  // namespace gnnd::test

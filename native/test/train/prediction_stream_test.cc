@@ -37,7 +37,7 @@ struct Trained {
     options.model.in_dim = 4;
     options.model.hidden_dim = 8;
     options.model.out_dim = kClasses;
-    options.features = features;
+    options.features = RowTable(features, options.model.in_dim);
     options.labels = labels;
     options.topology = graph.view();
     options.eval_memory_bytes = 1000;  // several parts

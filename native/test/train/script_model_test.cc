@@ -131,8 +131,9 @@ std::vector<float> GradientOf(TorchWork& work, const TestRecord& record,
   std::vector<float> gradient(parameters.size());
   BatchReport report;
   const RecordView view = record.view();
-  REQUIRE(work.Extract(view).ok());
-  const Status status = work.ComputeGradient(view, parameters, gradient, &report);
+  ExtractReport extracted;
+  REQUIRE(work.Extract(view, 0, &extracted).ok());
+  const Status status = work.ComputeGradient(view, 0, parameters, gradient, &report);
   REQUIRE_MESSAGE(status.ok(), status.message());
   CHECK(report.seeds == view.num_seeds());
   return gradient;
@@ -180,12 +181,8 @@ TEST_CASE("a script with GraphSAGE's formula has its gradients, evaluation and l
   CHECK(of_script.val_loss_sum == doctest::Approx(of_ours.val_loss_sum).epsilon(1e-4));
   CHECK(of_script.parameters_sha256 == of_ours.parameters_sha256);
 
-  const std::vector<int64_t> nodes = {7, 3, 299, 7};
-  std::vector<float> logits(nodes.size() * kClasses);
-  std::vector<float> expected(logits.size());
-  REQUIRE(script->Predict(parameters, nodes, alive, logits).ok());
-  REQUIRE(ours->Predict(parameters, nodes, alive, expected).ok());
-  CheckClose(logits, expected);
+  const std::vector<uint32_t> nodes = {3, 7, 299};
+  CheckClose(test::LogitsOf(*script, parameters, nodes), test::LogitsOf(*ours, parameters, nodes));
 }
 
 TEST_CASE(
@@ -322,8 +319,9 @@ TEST_CASE("a script that fails in the middle of training ends the batch with its
   BatchReport report;
   const TestRecord record = Batch(data, 0);
   const RecordView view = record.view();
-  REQUIRE(work->Extract(view).ok());
-  const Status status = work->ComputeGradient(view, parameters, gradient, &report);
+  ExtractReport extracted;
+  REQUIRE(work->Extract(view, 0, &extracted).ok());
+  const Status status = work->ComputeGradient(view, 0, parameters, gradient, &report);
   CHECK(status.code() == Code::kPluginFailed);
   Contains(status.message(), "too many rows");
   EvalReport eval;

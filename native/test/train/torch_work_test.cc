@@ -179,7 +179,7 @@ TEST_CASE("features in float16 give the bits of float32 features of the same val
   data.features = test::Widened(halves);
   std::vector<uint32_t> order(data.labels.size());
   std::iota(order.rbegin(), order.rend(), 0);
-  std::vector<int64_t> nodes(data.labels.size());
+  std::vector<uint32_t> nodes(data.labels.size());
   std::iota(nodes.begin(), nodes.end(), 0);
   for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
                                ModelType::kGatV2, ModelType::kPinSage}) {
@@ -200,12 +200,8 @@ TEST_CASE("features in float16 give the bits of float32 features of the same val
       }
       CHECK(SameBits(in_half.parameters(), in_float.parameters()));
       CHECK(in_half.Evaluate().val_loss_sum == in_float.Evaluate().val_loss_sum);
-      std::vector<float> logits[2] = {std::vector<float>(nodes.size() * 4),
-                                      std::vector<float>(nodes.size() * 4)};
-      const auto alive = [] { return true; };
-      REQUIRE(in_float.work().Predict(in_float.parameters(), nodes, alive, logits[0]).ok());
-      REQUIRE(in_half.work().Predict(in_half.parameters(), nodes, alive, logits[1]).ok());
-      CHECK(SameBits(logits[0], logits[1]));
+      CHECK(SameBits(test::LogitsOf(in_float.work(), in_float.parameters(), nodes),
+                     test::LogitsOf(in_half.work(), in_half.parameters(), nodes)));
     }
   }
 }
