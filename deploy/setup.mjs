@@ -174,8 +174,9 @@ async function python() {
   const { GNND_PYTHON, VIRTUAL_ENV, CONDA_PREFIX } = process.env;
   if (GNND_PYTHON && librariesOf(GNND_PYTHON) === null) {
     const packages = `torch==${torchVersion} scipy-openblas32==${openblasVersion}`;
-    const missing = `GNND_PYTHON is ${GNND_PYTHON}, but that Python lacks torch or scipy-openblas32.`;
-    throw new SetupError(missing, `${GNND_PYTHON} -m pip install ${packages}`);
+    const missing = 'but that Python lacks torch or scipy-openblas32.';
+    const hint = `${GNND_PYTHON} -m pip install ${packages}`;
+    throw new SetupError(`GNND_PYTHON is ${GNND_PYTHON}, ${missing}`, hint);
   }
   const environments = [VIRTUAL_ENV, CONDA_PREFIX].filter(Boolean);
   const candidates = [GNND_PYTHON, ...environments.map((folder) => join(folder, 'bin/python'))];

@@ -486,10 +486,7 @@ function randomSpec(random: Random): JobSpecInput {
       staleness: maybe(() => random.integer(0, 8)),
       randomSeed: maybe(() => String(random.integer(0, 2 ** 40))),
       optimizer: maybe(() => ({ learningRate: maybe(() => random.unit() + 1e-6) })),
-      earlyStop: maybe(() => ({
-        patienceEpochs: random.integer(1, 100),
-        minDelta: maybe(() => random.unit() * 0.9),
-      })),
+      earlyStop: maybe(() => ({ patienceEpochs: random.integer(1, 100), minDelta: 0.1 })),
       determinism: maybe(() => random.pick(['STRICT', 'RELAXED'] as const)),
     },
     resources: random.chance(0.5)
