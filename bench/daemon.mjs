@@ -46,12 +46,12 @@ export class LineChild {
   }
 }
 
-/** `gnnd serve` on two CPU devices, with its state in a folder of the caller's. */
+/** `gnnd serve` on two CPU devices unless told, with its state in a folder of the caller's. */
 export class Daemon {
   /** Resolves when it takes jobs. */
-  async start(folder) {
+  async start(folder, devices = 2) {
     if (!existsSync('dist/main.js')) throw new Error('dist/main.js is missing: npm run setup');
-    const args = ['serve', '--state-dir', join(folder, 'state'), '--cpu-devices', '2'];
+    const args = ['serve', '--state-dir', join(folder, 'state'), '--cpu-devices', String(devices)];
     this.address = `unix:${join(folder, 'gnnd.sock')}`;
     args.push('--listen', this.address, '--metrics-listen', '127.0.0.1:0');
     this.child = new LineChild(process.execPath, ['dist/main.js', ...args], {}, 'ignore');

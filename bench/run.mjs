@@ -23,6 +23,11 @@ const benches = {
     what: 'one training step beside DGL and torch_geometric',
     script: ['.venv/bin/python', 'bench/peers/step.py'],
   },
+  sharing: {
+    what: 'factored against time-shared training, and what the plan chooses',
+    script: [process.execPath, 'bench/sharing/run.mjs'],
+    hasPeers: false,
+  },
   epoch: {
     what: 'whole epochs through the daemon beside the loops of DGL and GraphBolt',
     script: [process.execPath, 'bench/epoch/run.mjs'],

@@ -30,6 +30,11 @@ const wants = {
   bench: process.argv.includes('--bench'),
   check: process.argv.includes('--check'),
 };
+const unknown = process.argv.slice(2).find((word) => !(word.replace(/^--/, '') in wants));
+if (unknown !== undefined) {
+  process.stderr.write(`${unknown}?\nusage: node deploy/setup.mjs [--tests] [--bench] [--check]\n`);
+  process.exit(64);
+}
 const torchVersion = '2.13.0';
 const openblasVersion = '0.3.34.481.3';
 const startedMs = Date.now();
