@@ -178,7 +178,10 @@ function statements(database: Database) {
       'SELECT count(*) AS n FROM epochs WHERE job_seq = ? AND attempt = ?',
     ),
     insertEpoch: database.prepare(
-      'INSERT INTO epochs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+      `INSERT INTO epochs (job_seq, attempt, epoch, batches, steps, retries, loss, train_accuracy,
+         val_accuracy, test_accuracy, duration_ms, version, parameters_sha256, ledger_digest,
+         batches_by_device, executor_times, revision)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
   };
 }

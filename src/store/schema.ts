@@ -115,7 +115,6 @@ export const migrations: readonly string[] = [
     parameters_sha256 TEXT NOT NULL,
     ledger_digest TEXT NOT NULL,
     batches_by_device TEXT NOT NULL,
-    executor_times TEXT NOT NULL,
     revision INTEGER NOT NULL,
     PRIMARY KEY (job_seq, attempt, epoch),
     FOREIGN KEY (job_seq, attempt) REFERENCES attempts (job_seq, number)
@@ -176,6 +175,32 @@ export const migrations: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   `,
   "ALTER TABLE datasets ADD COLUMN feature_dtype TEXT NOT NULL DEFAULT 'float32'",
+  // What specs, plans and results of version 2 could not say, and what held all the same.
+  `
+  ALTER TABLE epochs ADD COLUMN executor_times TEXT NOT NULL DEFAULT '[]';
+
+  DROP TRIGGER events_stay_as_they_are;
+  UPDATE events SET status = json_set(status,
+    '$.plan.cache.prefetch', json('false'),
+    '$.plan.cache.prefetchExplanation', '',
+    '$.result.epochs', (SELECT json_extract(effective_spec, '$.training.epochs')
+                        FROM jobs WHERE seq = job_seq));
+  CREATE TRIGGER events_stay_as_they_are BEFORE UPDATE ON events
+  BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
+
+  UPDATE jobs SET
+    plan = json_set(plan,
+      '$.cache.prefetch', json('false'),
+      '$.cache.prefetchExplanation', ''),
+    result = json_set(result,
+      '$.epochs', json_extract(effective_spec, '$.training.epochs')),
+    effective_spec = json_set(effective_spec,
+      '$.model.script', json('{"path":"","sha256":""}'),
+      '$.sampling.plugin', json('{"path":"","sha256":"","options":"","weights":false}'),
+      '$.cache.prefetch', 'AUTO',
+      '$.training.earlyStop', json('{"patienceEpochs":0,"minDelta":0}'),
+      '$.training.determinism', 'STRICT');
+  `,
 ];
 
 export interface SchemaOptions {

@@ -6,7 +6,7 @@ import { createLog } from '../../../src/base/log.ts';
 import { Database } from '../../../src/store/database.ts';
 import { migrate, migrations, SchemaTooNew } from '../../../src/store/schema.ts';
 import { openStore } from '../../../src/store/store.ts';
-import { newJob } from './job-values.ts';
+import { newJob, somePlan, someResult, someSpec } from './job-values.ts';
 import {
   countingClock,
   openTestStore,
@@ -108,6 +108,54 @@ describe('the schema of the store', () => {
     expect(store.getDataset('old')).toMatchObject({ featureDtype: 'float32', createAtMs: 7 });
     store.updateDataset('old', { featureDtype: 'float16' });
     expect(store.getDataset('old')?.featureDtype).toBe('float16');
+  });
+
+  test('jobs and events of the first version are read as if they had asked for nothing new', () => {
+    const path = temporaryStorePath();
+    const first = database(path);
+    migrate(first, { path, log: quiet, steps: migrations.slice(0, 1) });
+    const { script: _script, ...model } = someSpec.model;
+    const { plugin: _plugin, ...sampling } = someSpec.sampling;
+    const { prefetch: _prefetch, ...cache } = someSpec.cache;
+    const { earlyStop: _stop, determinism: _bits, ...training } = someSpec.training;
+    const { prefetch: _on, prefetchExplanation: _why, ...cachePlan } = somePlan.cache ?? {};
+    const { epochs: _epochs, ...result } = someResult;
+    const plan = { ...somePlan, cache: cachePlan };
+    const status = { intent: 'RUN', state: 'SUCCEEDED', phase: null, reason: 'NONE', message: '' };
+    const times = { startAtMs: 2, endAtMs: 3, nextAttemptAtMs: null };
+    const json = (value: unknown) => `'${JSON.stringify(value)}'`;
+    first.write('CREATE_JOB', true, () =>
+      first.execute(`
+        INSERT INTO jobs VALUES (1, 'old', 'u', '{}',
+          ${json({ ...someSpec, model, sampling, cache, training })}, 'd', 1, 'RUN', 'SUCCEEDED',
+          NULL, 'NONE', '', 2, 3, NULL, ${json(plan)}, ${json(result)}, 2);
+        INSERT INTO events VALUES (1, 1, 1, ${json({ ...status, ...times, plan: null, result: null })});
+        INSERT INTO events VALUES (2, 1, 3, ${json({ ...status, ...times, plan, result })});
+        INSERT INTO attempts VALUES (1, 1, 2, 3, 'NONE', '', 0, 2);
+        INSERT INTO epochs VALUES (1, 1, 0, 9, 9, 0, 1, 1, 1, 1, 1, 9, 'p', 'l', '{}', 1);
+      `),
+    );
+    first.close();
+    const store = openTestStore(path);
+    const job = store.getJob('old');
+    expect(job?.effectiveSpec).toEqual({
+      ...someSpec,
+      model: { ...model, script: { path: '', sha256: '' } },
+      sampling: { ...sampling, plugin: { path: '', sha256: '', options: '', weights: false } },
+      cache: { ...cache, prefetch: 'AUTO' },
+      training: {
+        ...training,
+        earlyStop: { patienceEpochs: 0, minDelta: 0 },
+        determinism: 'STRICT',
+      },
+    });
+    expect(job?.plan?.cache).toMatchObject({ prefetch: false, prefetchExplanation: '' });
+    expect(job?.result?.epochs).toBe(someSpec.training.epochs);
+    expect(job?.epochs).toMatchObject([{ epoch: 0, executorTimes: [] }]);
+    const raw = sqlite(path);
+    const results = raw.prepare("SELECT json_extract(status, '$.result.epochs') AS n FROM events");
+    expect(results.pluck().all()).toEqual([null, someSpec.training.epochs]);
+    expect(() => raw.exec("UPDATE events SET status = '{}'")).toThrow(/append-only/);
   });
 
   test('a migration that fails leaves the old version', () => {
