@@ -12,7 +12,7 @@ struct ScriptOptions {
   uint32_t num_layers = 0;
   uint32_t in_dim = 0;
   uint32_t out_dim = 0;
-  bool weighted = false;  // records of the job carry edge weights
+  bool weighted = false;  // the job calls it with edge weights, in batches or in evaluations
 };
 
 }  // namespace gnnd

@@ -344,7 +344,7 @@ export interface TrainerOptions extends ExecutorOptions {
 /** A model of the user's. */
 export interface ProbeOptions {
   readonly model: ModelOptions;
-  /** Whether the job's records carry edge weights. */
+  /** Whether the job calls it with edge weights, in batches or in evaluations. */
   readonly weighted: boolean;
 }
 

@@ -18,10 +18,8 @@ export class ModelProbe {
     { input, native, topologyFd }: ProbeContext,
   ): Promise<JobLayout> {
     if (layout.model.type !== 'TORCHSCRIPT') return layout;
-    const { algorithm, plugin } = layout.sampling;
-    const weighted = algorithm === 'RANDOM_WALK' || algorithm === 'LABOR' || plugin.weights;
     const asking = runTask(
-      { role: 'PROBE', options: { model: layout.model, weighted } },
+      { role: 'PROBE', options: { model: layout.model, weighted: meetsWeights(layout) } },
       {
         cores: input.devices[0]?.cores ?? [],
         topologyFd,
@@ -42,6 +40,11 @@ export class ModelProbe {
     this.#abort.abort();
     await this.#asking;
   }
+}
+
+/** Records carry weights for all but KHOP_WEIGHTED, whose evaluations take the dataset's. */
+function meetsWeights({ sampling: { algorithm, plugin } }: JobLayout): boolean {
+  return plugin.weights || ['RANDOM_WALK', 'LABOR', 'KHOP_WEIGHTED'].includes(algorithm);
 }
 
 interface ProbeContext {

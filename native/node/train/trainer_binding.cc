@@ -116,7 +116,9 @@ Napi::Value TrainerRun(const Napi::CallbackInfo& info) {
   const Fields fields(info[0], "options");
   const ExecutorOptions options = ExecutorOptionsOf(fields);
   const Fields model = fields.Object("model");
-  const bool weighted = options.sampling.sampler.weights != EdgeWeights::kNone;
+  const SamplerOptions& sampler = options.sampling.sampler;
+  const bool weighted =
+      sampler.weights != EdgeWeights::kNone || sampler.algorithm == Algorithm::kWeighted;
   const Computing computing{ModelOf(model), ScriptOf(model, weighted),
                             OptimizerOf(fields.Object("optimizer")), fields.Uint32("threads"),
                             fields.Bool("prefetch")};
