@@ -85,9 +85,12 @@ export function createCheckpoints(options: CheckpointsOptions): Checkpoints {
       checkRequest(request);
       const found = trainedJob(options.store, request.jobId);
       const { record, file } = await fileOf(found, request.kind);
+      const model = modelOf(found, file);
       const { predictions: nodes, memoryBytes } = request;
       const prediction =
-        nodes === 'NONE' ? null : await prepare(options, found, file, { nodes, memoryBytes });
+        nodes === 'NONE'
+          ? null
+          : await prepare(options, found, file, { model, nodes, memoryBytes });
       const ledger = createLedger();
       yield { kind: 'checkpoint', checkpoint: record };
       yield* ledger.noting(modelParts(file));
@@ -103,7 +106,7 @@ export function createCheckpoints(options: CheckpointsOptions): Checkpoints {
           leave();
         }
       }
-      yield* summaryParts(record, found.job, prediction, ledger.files());
+      yield* summaryParts({ record, model, job: found.job, prediction }, ledger.files());
     },
   };
 }
@@ -162,6 +165,14 @@ function corrupt(job: JobRecord, cause: unknown): GnndError {
   return new GnndError('CHECKPOINT_CORRUPT', messageOf(cause), details);
 }
 
+function modelOf({ job }: TrainedJob, { path, model }: CheckpointFile): ModelOptions {
+  if (model !== null) return model;
+  throw corrupt(
+    job,
+    new Error(`${path} was written by an earlier gnnd, without its model's shape`),
+  );
+}
+
 /** All that a prediction needs, checked. */
 interface Prediction {
   readonly job: JobRecord;
@@ -177,15 +188,15 @@ async function prepare(
   { store, native }: CheckpointsOptions,
   { job }: TrainedJob,
   file: CheckpointFile,
-  { nodes, memoryBytes }: { nodes: PredictOptions['nodes']; memoryBytes: number },
+  wanted: Pick<Prediction, 'model' | 'nodes' | 'memoryBytes'>,
 ): Promise<Prediction> {
   const { effectiveSpec: spec } = job;
   refuseScript(job);
   const dataset = requireReady(spec.dataset, store.getDataset(spec.dataset));
   const manifest = await unchangedManifest(job, dataset);
   try {
-    const parameters = parametersOf(native.modelManifest(file.model), file);
-    return { job, dataset, manifest, model: file.model, parameters, nodes, memoryBytes };
+    const parameters = parametersOf(native.modelManifest(wanted.model), file);
+    return { job, dataset, manifest, parameters, ...wanted };
   } catch (cause) {
     throw corrupt(job, cause);
   }
@@ -315,14 +326,18 @@ function createLedger() {
   };
 }
 
+interface Exported {
+  readonly record: CheckpointRecord;
+  readonly model: ModelOptions;
+  readonly job: JobRecord;
+  readonly prediction: Prediction | null;
+}
+
 /** export.json (docs/formats/checkpoint.md): the same bytes whenever the same is exported. */
 function* summaryParts(
-  record: CheckpointRecord,
-  job: JobRecord,
-  prediction: Prediction | null,
+  { record, model, job, prediction }: Exported,
   files: Readonly<Record<string, LedgerEntry>>,
 ): Generator<ExportPart, void, void> {
-  const { model } = record.file;
   const summary = {
     format: 1,
     job: job.id,

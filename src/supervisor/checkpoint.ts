@@ -97,7 +97,8 @@ export interface CheckpointFile {
   readonly bytes: Buffer;
   readonly sha256: string;
   readonly parametersSha256: string;
-  readonly model: ModelOptions;
+  /** Null in folders of earlier versions, which do not say it. */
+  readonly model: ModelOptions | null;
   /** In the order of the file. */
   readonly tensors: readonly { readonly name: string; readonly shape: readonly number[] }[];
 }
@@ -119,7 +120,7 @@ export async function readCheckpoint(
     if (written?.sha256 !== sha256) throw new Error('its SHA-256 is not the one in MANIFEST.json');
     const { tensors } = splitSafetensors(bytes);
     const { parametersSha256 } = written;
-    return { path, bytes, sha256, parametersSha256, model: facts.model, tensors };
+    return { path, bytes, sha256, parametersSha256, model: facts.model ?? null, tensors };
   } catch (error) {
     throw new Error(`the checkpoint ${path} cannot be read: ${messageOf(error)}`, { cause: error });
   }
@@ -127,7 +128,7 @@ export async function readCheckpoint(
 
 /** What this module reads of MANIFEST.json. */
 interface CheckpointFacts {
-  readonly model: ModelOptions;
+  readonly model?: ModelOptions;
   readonly files: Readonly<Record<string, { sha256: string; parametersSha256: string }>>;
 }
 

@@ -121,6 +121,16 @@ test('a checkpoint that cannot be written leaves nothing behind', () => {
   expect(existsSync(target)).toBe(false);
 });
 
+test('a checkpoint of an earlier version is read, without its model', async () => {
+  writeCheckpoint(folder, manifest, { last: parameters, best: parameters, model, facts: {} });
+  const path = join(folder, 'MANIFEST.json');
+  const { model: _model, ...older } = JSON.parse(readFileSync(path, 'utf8'));
+  writeFileSync(path, JSON.stringify(older));
+  const file = await readCheckpoint(folder, 'BEST');
+  expect(file.model).toBe(null);
+  expect(file.parametersSha256).toBe(parametersSha256(manifest, parameters));
+});
+
 test('a checkpoint is read as it was written, and its parameters without the padding', async () => {
   const last = parameters.map((value) => -value);
   writeCheckpoint(folder, manifest, { last, best: parameters, model, facts: {} });
