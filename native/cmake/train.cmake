@@ -24,12 +24,12 @@ target_link_libraries(torch_wheel INTERFACE torch_cpu c10)
 target_link_options(torch_wheel INTERFACE -Wl,--disable-new-dtags -Wl,-rpath,${torch_dir}/lib)
 set(CMAKE_SKIP_BUILD_RPATH ON)
 
-file(GLOB_RECURSE train_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/train/*.cc)
 add_library(openblas_wheel INTERFACE)
 target_include_directories(openblas_wheel SYSTEM INTERFACE ${openblas_dir}/include)
 target_link_libraries(openblas_wheel INTERFACE ${openblas_dir}/lib/libscipy_openblas.so)
 target_link_options(openblas_wheel INTERFACE -Wl,-rpath,${openblas_dir}/lib)
 
+file(GLOB_RECURSE train_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/train/*.cc)
 add_library(gnnd_train STATIC ${train_sources})
 target_link_libraries(gnnd_train PUBLIC gnnd_core torch_wheel openblas_wheel)
 # Our loops run on torch's own OpenMP threads: its libgomp has the soname that -fopenmp links, and

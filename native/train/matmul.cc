@@ -26,6 +26,8 @@ struct Operand {
     TORCH_CHECK(matrix.stride(across) == 1 || matrix.size(across) == 1,
                 "a matrix has neither contiguous rows nor contiguous columns");
     const int64_t least = std::max<int64_t>(1, matrix.size(across));
+    TORCH_CHECK(matrix.stride(1 - across) >= least || matrix.size(1 - across) <= 1,
+                "a matrix has rows or columns that overlap");
     stride = static_cast<blasint>(std::max(matrix.stride(1 - across), least));
   }
 

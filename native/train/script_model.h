@@ -22,7 +22,7 @@
 // which makes one row from each destination of a block: x is [sources, columns], float32, the
 // destinations' own rows first; indptr int64 [destinations + 1], src int64 [edges], rows of x;
 // weight float32 [edges] or None. Layer 0 gets the features, the last gives [destinations,
-// classes]. Training on blocks, evaluation and prediction call the same method.
+// classes]. Training on blocks and evaluation call the same method.
 
 namespace gnnd {
 
