@@ -123,14 +123,15 @@ describe('the schema of the store', () => {
     const plan = { ...somePlan, cache: cachePlan };
     const status = { intent: 'RUN', state: 'SUCCEEDED', phase: null, reason: 'NONE', message: '' };
     const times = { startAtMs: 2, endAtMs: 3, nextAttemptAtMs: null };
+    const event = { ...status, ...times, plan: null, result: null };
     const json = (value: unknown) => `'${JSON.stringify(value)}'`;
-    first.write('CREATE_JOB', true, () =>
+    first.write('META', true, () =>
       first.execute(`
         INSERT INTO jobs VALUES (1, 'old', 'u', '{}',
           ${json({ ...someSpec, model, sampling, cache, training })}, 'd', 1, 'RUN', 'SUCCEEDED',
           NULL, 'NONE', '', 2, 3, NULL, ${json(plan)}, ${json(result)}, 2);
-        INSERT INTO events VALUES (1, 1, 1, ${json({ ...status, ...times, plan: null, result: null })});
-        INSERT INTO events VALUES (2, 1, 3, ${json({ ...status, ...times, plan, result })});
+        INSERT INTO events VALUES (1, 1, 1, ${json(event)});
+        INSERT INTO events VALUES (2, 1, 3, ${json({ ...event, plan, result })});
         INSERT INTO attempts VALUES (1, 1, 2, 3, 'NONE', '', 0, 2);
         INSERT INTO epochs VALUES (1, 1, 0, 9, 9, 0, 1, 1, 1, 1, 1, 9, 'p', 'l', '{}', 1);
       `),

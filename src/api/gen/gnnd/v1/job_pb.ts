@@ -316,7 +316,7 @@ export type SamplerPluginSpec = Message<"gnnd.v1.SamplerPluginSpec"> & {
   path?: string | undefined;
 
   /**
-   * Handed to the plug-in as it is, at most 4,096 bytes. Default empty.
+   * Handed to the plug-in as it is, at most 4,096 characters. Default empty.
    *
    * @generated from field: optional string options = 2;
    */
