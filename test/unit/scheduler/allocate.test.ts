@@ -200,6 +200,25 @@ describe('allocate', () => {
     expect(large).toMatchObject({ batchNs: 30, timeSharingBatchNs: 50, timeSharingFaster: false });
   });
 
+  // Tables 1, 4 and 5: S+M+C, E + T of a Trainer and E + T of a device that samples, too, without
+  // prefetching. PR fits one device whole; on PA such a device caches 7 % of the rows, not 21 %.
+  test.each([
+    ['GCN/PR', 39, 19 + 118, 19 + 118, true],
+    ['GraphSAGE/PR', 20, 10 + 24, 10 + 24, true],
+    ['PinSAGE/PR', 20, 10 + 172, 10 + 172, true],
+    ['GCN/PA', 96, 61 + 381, 362 + 400, false],
+  ])('%s on 8 devices: the faster way is the one that GNNLab measured', (_name, ...row) => {
+    const [sample, train, shared, timeSharingFaster] = row;
+    const times = timings(sample * hundredthNs, train * hundredthNs);
+    const found = allocate({
+      deviceCount: 8,
+      policy: 'AUTO',
+      fixedSamplers: 0,
+      timings: { ...times, standbyBatchNs: shared * hundredthNs },
+    });
+    expect(found.timeSharingFaster).toBe(timeSharingFaster);
+  });
+
   test.each([
     [0, 1, 10, 10],
     [4, 0, 10, 10],

@@ -207,6 +207,24 @@ describe('for any times, splits and queue lengths', () => {
     });
   });
 
+  test('from 1 to 8 Samplers and 1 to 8 Trainers train every batch exactly once', () => {
+    const batches = 50;
+    for (let samplers = 1; samplers <= 8; samplers += 1) {
+      for (let trainers = 1; trainers <= 8; trainers += 1) {
+        for (const standby of [false, true]) {
+          const epoch = timeline({
+            batches,
+            times: [3, 7, 9],
+            split: [samplers, trainers],
+            standby,
+          });
+          const { timesTrained } = simulateEpoch(epoch);
+          expect(timesTrained, `${samplers} + ${trainers}`).toEqual(new Array(batches).fill(1));
+        }
+      }
+    }
+  });
+
   test('the predicted time per batch is what a long epoch without switching shows', () => {
     forAll(40, (random) => {
       const timings = {

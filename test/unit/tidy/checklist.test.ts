@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { readSources, root } from './sources.ts';
+
+/** docs/gnnlab-checklist.md names tests by file and name; a renamed test shows here. */
+
+const page = readFileSync(join(root, 'docs', 'gnnlab-checklist.md'), 'utf8');
+const tests = new Map(
+  readSources(/^(native\/)?test\/.*_?test\.(ts|cc)$/).map(({ path, text }) => [path, text]),
+);
+
+/** [file, names behind it] of a text that says: `file` "name", "name"; `file` "name". */
+function references(text: string): readonly (readonly [string, readonly string[]])[] {
+  return text
+    .split(/`(?=(?:native\/)?test\/)/)
+    .slice(1)
+    .map((part) => {
+      const [path = '', ...rest] = part.split('`');
+      return [path, [...rest.join('`').matchAll(/"([^"\n]+)"/g)].map(([, name]) => name ?? '')];
+    });
+}
+
+function missingFrom(text: string): readonly string[] {
+  return references(text).flatMap(([path, names]) => {
+    const source = tests.get(path);
+    const isThere = (name: string) =>
+      ["'", '"'].some((quote) => source?.includes(`${quote}${name}${quote}`));
+    return source === undefined ? [path] : names.filter((name) => !isThere(name));
+  });
+}
+
+describe('the checklist of GNNLab', () => {
+  it('has the items 1 to 32', () => {
+    const numbers = [...page.matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
+    expect(numbers).toEqual(Array.from({ length: 32 }, (_, index) => index + 1));
+  });
+
+  it('names tests that exist', () => {
+    expect(references(page).length).toBeGreaterThan(50);
+    expect(missingFrom(page)).toEqual([]);
+  });
+
+  it('would show a file and a name that do not', () => {
+    const text = '`test/unit/none.test.ts` "a"; `native/test/core/sample/walk_test.cc` "walks"';
+    expect(missingFrom(text)).toEqual(['test/unit/none.test.ts', 'walks']);
+  });
+});
