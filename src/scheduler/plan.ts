@@ -104,7 +104,11 @@ export function makePlan(request: PlanRequest): DevicePlan | null {
     standby: arming.mode,
     timeSharingBatchNs: measured ? timeSharingBatchNs : 0,
     timeSharingFaster: measured && allocation.timeSharingFaster,
-    explanation: `${explainSplit(request, allocation)}; ${explainStandby(arming)}`,
+    explanation: [
+      explainSplit(request, allocation),
+      explainStandby(arming),
+      ...(measured ? explainSharing(allocation) : []),
+    ].join('; '),
     recommendation: null,
   };
 }
@@ -141,6 +145,13 @@ function explainStandby({ mode, explanation }: StandbyArming): string {
     ALWAYS: 'standby Trainers always on',
   } as const;
   return `${names[mode]}: ${explanation}`;
+}
+
+/** The paper's Table 4: where all fits one device, splitting roles need not pay. */
+function explainSharing({ timeSharingFaster, ...allocation }: Allocation): readonly string[] {
+  const predicted = milliseconds(allocation.timeSharingBatchNs);
+  if (!timeSharingFaster || predicted === milliseconds(allocation.batchNs)) return [];
+  return [`time sharing would be faster, predicted ${predicted} per batch`];
 }
 
 function count(number: number, noun: string): string {

@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { FeatureDtype } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import {
   type Job,
   JobState,
   ModelType,
+  Prefetch,
   SamplingAlgorithm,
 } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
@@ -103,6 +105,19 @@ describe.skipIf(python === null)('a model of the user', () => {
     const script = join(pythonScripts, 'script_checkpoint.py');
     const said = await runPython(python ?? '', [script, module, checkpoint, dataset, ...sizes]);
     expect(Number(said)).toBeCloseTo(job.result?.testAccuracyLast ?? 0, 2);
+  });
+
+  test('ends the same when features in float16 are extracted ahead', async () => {
+    const cora = join(repository, 'test', 'fixtures', 'cora.npz');
+    await daemon.import('halves', cora, { featureDtype: FeatureDtype.FLOAT16 });
+    const found: string[] = [];
+    for (const prefetch of [Prefetch.ON, Prefetch.OFF]) {
+      const id = `halves-${found.length}`;
+      await daemon.createJob(id, { ...spec('sage.pt'), dataset: 'halves', cache: { prefetch } });
+      found.push((await daemon.succeeded(id)).result?.parametersSha256 ?? '');
+    }
+    expect(found[0]).toMatch(/^[0-9a-f]{64}$/);
+    expect(found[0]).toBe(found[1]);
   });
 
   test('takes the weights that a sampler gives', async () => {

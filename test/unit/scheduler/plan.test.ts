@@ -37,6 +37,18 @@ describe('the plan', () => {
     );
   });
 
+  test('says when devices that do both in turn would be faster', () => {
+    const timings = { samplerBatchNs: 20e6, trainerBatchNs: 30e6, standbyBatchNs: 20e6 };
+    const sentence = makePlan({ ...request, devices: ['a', 'b'], timings })?.explanation;
+    expect(sentence).toContain('; time sharing would be faster, predicted 20 ms per batch');
+    const slower = makePlan({
+      ...request,
+      devices: ['a', 'b'],
+      timings: { ...timings, standbyBatchNs: 50e6 },
+    });
+    expect(slower?.explanation).not.toContain('time sharing');
+  });
+
   test('shows no times and says so before anything was measured', () => {
     const plan = makePlan({ ...request, timings: null, estimated: true });
     expect(plan).toMatchObject({ estimated: true, samplers: 3, k: 0, batchNs: 0 });
