@@ -102,7 +102,7 @@ constexpr uint64_t kStreamedRowBytes = 1024;
 template <bool kAllLines, typename Put>
 void Gather(const RowTable& table, std::span<const uint32_t> rows, const Put& put) {
   const uint64_t row_bytes = table.row_bytes();
-  constexpr uint64_t kRowsAhead = kAllLines ? 2 : 8;
+  constexpr uint64_t kRowsAhead = kAllLines ? 6 : 8;  // measured: 2 loses a quarter of the rate
   const auto prefetch = [&](uint32_t row) __attribute__((always_inline)) {
     const std::byte* first = table.row(row);
     if constexpr (kAllLines) {
