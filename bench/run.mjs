@@ -10,6 +10,7 @@ import { join } from 'node:path';
 const benches = {
   sampler: { what: 'every sampler against the scalar reference and the line rate measured here' },
   gather: { what: 'feature gather against plain row copies and the line rate' },
+  aggregate: { what: "aggregation over sampled blocks against torch's formulations" },
   disk: { what: 'feature rows of a file that is not in memory: ways to read them' },
   queue: { what: 'hand-off bandwidth against memcpy, wake-up latency between processes' },
   prefetch: {
