@@ -45,6 +45,14 @@ void* operator new(size_t size, std::align_val_t alignment) {
   const auto to = static_cast<size_t>(alignment);
   return Counted(std::aligned_alloc(to, (size + to - 1) / to * to));
 }
+// std::stable_sort asks by this one; left out, a sanitizer would answer it with memory of its own.
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return ::operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept { Freed(memory); }
 void operator delete(void* memory, size_t) noexcept { Freed(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { Freed(memory); }
