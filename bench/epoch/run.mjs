@@ -23,6 +23,7 @@ import { cpus, loadavg, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Daemon, LineChild, output } from '../daemon.mjs';
+import { median } from '../median.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -158,12 +159,6 @@ class Peer {
   end() {
     return this.child.end();
   }
-}
-
-function median(numbers) {
-  const sorted = [...numbers].sort((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
 function lineOf(name, answers) {

@@ -21,6 +21,7 @@ import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Daemon, output } from '../daemon.mjs';
+import { median } from '../median.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -76,11 +77,6 @@ function run(daemon, folder, way, setting) {
     .slice(1)
     .map(({ durationMs }) => Number(durationMs) / 1000 - evaluationSeconds);
   return { seconds, cacheRows: Number(plan.cache?.trainerRows ?? 0), plan };
-}
-
-function median(numbers) {
-  const sorted = [...numbers].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)];
 }
 
 async function main() {
