@@ -22,6 +22,12 @@ export function specFromProto(spec: pb.JobSpec): JobSpecInput {
       prefetch: enumName(pb.Prefetch, spec.cache.prefetch),
     },
     training: spec.training && trainingFromProto(spec.training),
+    evaluation: spec.evaluation && {
+      everyEpochs: spec.evaluation.everyEpochs,
+      method: enumName(pb.EvaluationMethod, spec.evaluation.method),
+      fanouts: spec.evaluation.fanouts,
+      maxBytes: optionalNumber(spec.evaluation.maxBytes),
+    },
     resources: spec.resources && {
       devices: spec.resources.devices,
       deviceNames: spec.resources.deviceNames,
@@ -138,7 +144,7 @@ function timeoutsFromProto(timeouts: pb.TimeoutsSpec): NonNullable<JobSpecInput[
 /** A spec as a message; a resolved spec is one in which nothing is absent. */
 export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
   const input: JobSpecInput = spec;
-  const { model, cache, training, resources, placement, queue, timeouts } = input;
+  const { model, cache, training, evaluation, resources, placement, queue, timeouts } = input;
   return create(pb.JobSpecSchema, {
     dataset: input.dataset,
     model: model && {
@@ -167,6 +173,12 @@ export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
         type: numberOf(pb.LrScheduleType, training.lrSchedule.type),
       },
       determinism: numberOf(pb.Determinism, training.determinism),
+    },
+    evaluation: evaluation && {
+      everyEpochs: evaluation.everyEpochs,
+      method: numberOf(pb.EvaluationMethod, evaluation.method),
+      fanouts: [...(evaluation.fanouts ?? [])],
+      maxBytes: optionalInt64(evaluation.maxBytes),
     },
     resources: resources && {
       devices: resources.devices,

@@ -63,6 +63,7 @@ export function createCacheReports(options: CacheReportsOptions): CacheReports {
       const specs = specsOf(request, {
         ...options.host,
         trainNodes: dataset.numTrain,
+        numNodes: dataset.numNodes,
         valNodes: dataset.numVal,
         hasEdgeWeights: hasEdgeWeights(dataset),
       });

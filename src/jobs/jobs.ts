@@ -186,6 +186,7 @@ function resolveOrThrow(
   const ready = dataset?.state === 'READY' ? dataset : null;
   const resolution = resolveJobSpec(input, {
     ...options.host,
+    numNodes: ready?.numNodes ?? null,
     trainNodes: ready?.numTrain ?? null,
     valNodes: ready?.numVal ?? null,
     hasEdgeWeights: ready === null ? null : hasEdgeWeights(ready),

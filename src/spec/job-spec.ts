@@ -16,6 +16,8 @@ export type Normalization = 'NONE' | 'L2' | 'LAYER';
 export type OptimizerType = 'ADAM' | 'ADAMW' | 'SGD';
 export type LrScheduleType = 'CONSTANT' | 'STEP' | 'COSINE';
 export type Determinism = 'STRICT' | 'RELAXED';
+export const evaluationMethods = ['EXACT', 'SAMPLED'] as const;
+export type EvaluationMethod = (typeof evaluationMethods)[number];
 export type WeightDecayScope = 'ALL' | 'FIRST_LAYER';
 export type SamplingAlgorithm =
   | 'KHOP_UNIFORM'
@@ -117,12 +119,22 @@ export interface JobSpec {
     };
     readonly threadsPerTrainer: number;
     readonly earlyStop: {
-      /** Evaluations, one an epoch, without improvement; 0 = the job never stops early. */
+      /** Evaluations in a row without improvement; 0 = the job never stops early. */
       readonly patienceEpochs: number;
       /** 0 without patience. */
       readonly minDelta: number;
     };
     readonly determinism: Determinism;
+  };
+  readonly evaluation: {
+    /** 0 = at the end only; the last epoch is evaluated whatever this is. */
+    readonly everyEpochs: number;
+    /** What AUTO came to. */
+    readonly method: EvaluationMethod;
+    /** One a layer, -1 takes all neighbours; empty for EXACT and for RANDOM_WALK. */
+    readonly fanouts: readonly number[];
+    /** For hidden rows of an exact evaluation. */
+    readonly maxBytes: number;
   };
   /** Either a count (names empty) or names (count = their number). */
   readonly resources: {
@@ -159,5 +171,11 @@ type DeepPartial<T> = T extends readonly (infer U)[]
     ? { readonly [K in keyof T]?: DeepPartial<T[K]> | undefined }
     : T;
 
+type Unresolved = Omit<JobSpec, 'evaluation'> & {
+  readonly evaluation: Omit<JobSpec['evaluation'], 'method'> & {
+    readonly method: EvaluationMethod | 'AUTO';
+  };
+};
+
 /** What a user sent: any field may be missing. */
-export type JobSpecInput = DeepPartial<JobSpec>;
+export type JobSpecInput = DeepPartial<Unresolved>;

@@ -43,6 +43,8 @@ export const integerLimits = {
   epochs: { min: 1, max: 1_000_000 },
   /** As epochs: patience that never runs out is no mistake. */
   patienceEpochs: { min: 1, max: 1_000_000 },
+  /** As epochs; 0 is "at the end only". */
+  everyEpochs: { min: 0, max: 1_000_000 },
   /** A million seeds with one hop already make records of gigabytes. */
   batchSize: { min: 1, max: 2 ** 20 },
   /** The segment holds (S + 1) * G gradients; 64 * 9 of a large model are gigabytes. */
@@ -57,7 +59,7 @@ export const integerLimits = {
   queueMaxBytes: { min: 1, max: 2 ** 42 },
   /** Each costs an epoch of sampling; past a few, hit rates do not change any more. */
   presampleEpochs: { min: 1, max: 10 },
-  /** The largest that was tried, as for queue.max_bytes. */
+  /** The largest that was tried, as for queue.max_bytes; also of evaluation.max_bytes. */
   memoryBytes: { min: 1, max: 2 ** 42 },
   maxAttempts: { min: 1, max: 100 },
   /** Bounds the time a job that keeps crashing can take. */
@@ -106,6 +108,8 @@ export const specDefaults = {
   cache: { policy: 'COMBINED', presampleEpochs: 1, prefetch: 'AUTO' },
   training: { batchSize: 1024, batchesPerStep: 1, randomSeed: '0', determinism: 'STRICT' },
   earlyStop: { patienceEpochs: 0, minDelta: 0 },
+  /** maxBytes: two hidden layers of 256 for up to 4.1 million nodes. */
+  evaluation: { everyEpochs: 1, method: 'AUTO', maxBytes: 2 ** 33 },
   optimizer: {
     type: 'ADAM',
     learningRate: 0.003,

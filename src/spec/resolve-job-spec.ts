@@ -10,6 +10,7 @@ import {
 } from './limits.ts';
 import { resolveCache } from './resolve-cache.ts';
 import { resolveEarlyStop } from './resolve-early-stop.ts';
+import { resolveEvaluation } from './resolve-evaluation.ts';
 import { resolveModel } from './resolve-model.ts';
 import { resolveLrSchedule, resolveOptimizer } from './resolve-optimizer.ts';
 import type { PluginLookup } from './resolve-plugin.ts';
@@ -22,7 +23,9 @@ export interface ResolveContext {
   readonly deviceNames: readonly string[];
   /** Cores of the host's smallest device. */
   readonly smallestDeviceCores: number;
-  /** Training nodes of the dataset; null when the dataset is not known. */
+  /** Nodes of the dataset; null when the dataset is not known. */
+  readonly numNodes: number | null;
+  /** Training nodes, likewise. */
   readonly trainNodes: number | null;
   /** Validation nodes, likewise. */
   readonly valNodes: number | null;
@@ -63,6 +66,7 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
     features,
     cache: resolveCache(check, input.cache, sampling),
     training,
+    evaluation: resolveEvaluation(check, input.evaluation, { model, sampling, training, context }),
     resources,
     placement: resolvePlacement(check, input.placement, resources.devices),
     queue: resolveQueue(check, input.queue, training.batchesPerStep),

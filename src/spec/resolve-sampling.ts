@@ -64,20 +64,24 @@ function resolveFanouts(
     return [];
   }
   if (fanouts.length === 0) return specDefaults.fanouts;
-  const { min, max } = integerLimits.fanout;
   const hopsMax = integerLimits.layers.max;
   if (fanouts.length > hopsMax) {
     check.violate('spec.sampling.fanouts', `${fanouts.length} hops: expected 1 to ${hopsMax}`);
     return fanouts.slice(0, hopsMax);
   }
+  checkFanouts(check, 'spec.sampling.fanouts', fanouts);
+  return fanouts;
+}
+
+export function checkFanouts(check: SpecChecker, path: string, fanouts: readonly number[]): void {
+  const { min, max } = integerLimits.fanout;
   fanouts.forEach((fanout, hop) => {
     if (fanout === -1 || (Number.isInteger(fanout) && fanout >= min && fanout <= max)) return;
     check.violate(
-      `spec.sampling.fanouts[${hop}]`,
+      `${path}[${hop}]`,
       `${show(fanout)}: expected an integer from ${min} to ${max}, or -1 for all neighbours`,
     );
   });
-  return fanouts;
 }
 
 function resolveWalk(

@@ -201,6 +201,11 @@ export const migrations: readonly string[] = [
       '$.training.earlyStop', json('{"patienceEpochs":0,"minDelta":0}'),
       '$.training.determinism', 'STRICT');
   `,
+  // Jobs of version 3 were evaluated exactly, after every epoch.
+  `
+  UPDATE jobs SET effective_spec = json_set(effective_spec, '$.evaluation',
+    json('{"everyEpochs":1,"method":"EXACT","fanouts":[],"maxBytes":8589934592}'));
+  `,
 ];
 
 export interface SchemaOptions {

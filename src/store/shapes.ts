@@ -10,7 +10,13 @@ import {
   type PolicyChoice,
   reasons,
 } from '../spec/job-record.ts';
-import { cachePolicies, type JobSpec, type JobSpecInput, prefetchModes } from '../spec/job-spec.ts';
+import {
+  cachePolicies,
+  evaluationMethods,
+  type JobSpec,
+  type JobSpecInput,
+  prefetchModes,
+} from '../spec/job-spec.ts';
 import {
   bool,
   type Decoder,
@@ -89,6 +95,7 @@ const training = {
   determinism: oneOf(['STRICT', 'RELAXED']),
 };
 const earlyStop = { patienceEpochs: integer, minDelta: float };
+const evaluation = { everyEpochs: integer, fanouts: list(integer), maxBytes: integer };
 const cachePolicy = oneOf(cachePolicies);
 const cache = {
   policy: cachePolicy,
@@ -135,6 +142,7 @@ export const jobSpec: Decoder<JobSpec> = object({
     lrSchedule: object(lrSchedule),
     earlyStop: object(earlyStop),
   }),
+  evaluation: object({ ...evaluation, method: oneOf(evaluationMethods) }),
   resources: object(resources),
   placement: object(placement),
   queue: object(queue),
@@ -160,6 +168,7 @@ export const jobSpecInput: Decoder<JobSpecInput> = partial({
     lrSchedule: partial(lrSchedule),
     earlyStop: partial(earlyStop),
   }),
+  evaluation: partial({ ...evaluation, method: oneOf(['AUTO', ...evaluationMethods]) }),
   resources: partial(resources),
   placement: partial(placement),
   queue: partial(queue),

@@ -14,6 +14,7 @@ export function resolvedSpec(): JobSpec {
   const context = {
     deviceNames: ['cpu:0', 'cpu:1'],
     smallestDeviceCores: 1,
+    numNodes: 2708,
     trainNodes: 140,
     valNodes: 500,
     hasEdgeWeights: null,

@@ -145,6 +145,7 @@ describe('CreateJob', () => {
     const context = {
       deviceNames: ['cpu:0'],
       smallestDeviceCores: 1,
+      numNodes: 2708,
       trainNodes: 140,
       valNodes: 500,
       hasEdgeWeights: null,

@@ -86,6 +86,7 @@ const fullSpec: JobSpecInput = {
     earlyStop: { patienceEpochs: 10, minDelta: 0 },
     determinism: 'RELAXED',
   },
+  evaluation: { everyEpochs: 0, method: 'AUTO', fanouts: [-1, 7], maxBytes: 2 ** 40 },
   resources: {
     devices: 2,
     deviceNames: ['cpu:0', 'cpu:1'],
@@ -125,6 +126,7 @@ describe('job specs', () => {
     const context = {
       deviceNames: ['cpu:0'],
       smallestDeviceCores: 1,
+      numNodes: null,
       trainNodes: null,
       valNodes: null,
       hasEdgeWeights: null,

@@ -35,6 +35,7 @@ describe('docs/job-spec.md', () => {
     const context = {
       deviceNames: ['cpu:0', 'cpu:1'],
       smallestDeviceCores: 1,
+      numNodes: null,
       trainNodes: null,
       valNodes: null,
       hasEdgeWeights: null,

@@ -51,6 +51,7 @@ const spec: JobSpec = {
     earlyStop: { patienceEpochs: 0, minDelta: 0 },
     determinism: 'STRICT',
   },
+  evaluation: { everyEpochs: 1, method: 'EXACT', fanouts: [], maxBytes: 1 },
   cache: { policy: 'COMBINED', presampleEpochs: 1, ratio: -1, standbyRatio: -1, prefetch: 'AUTO' },
   resources: { devices: 3, deviceNames: [], deviceMemoryBytes: 0, hostMemoryBytes: 0 },
   placement: { policy: 'FIXED', samplers: 2, standby: 'OFF' },

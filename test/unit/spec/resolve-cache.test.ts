@@ -5,6 +5,7 @@ import { noPlugins } from '../../support/plugins.ts';
 const context = {
   deviceNames: ['cpu:0'],
   smallestDeviceCores: 1,
+  numNodes: null,
   trainNodes: null,
   valNodes: null,
   hasEdgeWeights: null,

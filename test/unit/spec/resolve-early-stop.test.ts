@@ -10,6 +10,7 @@ function resolve(earlyStop: EarlyStop, valNodes: number | null = 500) {
   return resolveJobSpec(input, {
     deviceNames: ['cpu:0'],
     smallestDeviceCores: 1,
+    numNodes: 2708,
     trainNodes: 140,
     valNodes,
     hasEdgeWeights: false,

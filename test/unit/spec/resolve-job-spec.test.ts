@@ -3,11 +3,13 @@ import type { FieldViolation } from '../../../src/base/errors.ts';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { type ResolveContext, resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import { noPlugins } from '../../support/plugins.ts';
-import { forAll, type Random } from '../../support/random.ts';
+import { forAll } from '../../support/random.ts';
+import { randomSpec } from '../../support/random-spec.ts';
 
 const context: ResolveContext = {
   deviceNames: ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3'],
   smallestDeviceCores: 2,
+  numNodes: 100_000,
   trainNodes: 34_693,
   valNodes: 500,
   hasEdgeWeights: true,
@@ -110,6 +112,7 @@ describe('resolveJobSpec', () => {
         earlyStop: { patienceEpochs: 0, minDelta: 0 },
         determinism: 'STRICT',
       },
+      evaluation: { everyEpochs: 1, method: 'EXACT', fanouts: [], maxBytes: 8_589_934_592 },
       resources: { devices: 1, deviceNames: [], deviceMemoryBytes: 0, hostMemoryBytes: 0 },
       placement: { policy: 'AUTO', samplers: 0, standby: 'AUTO' },
       queue: { capacity: 0, maxBytes: 1_073_741_824 },
@@ -444,57 +447,15 @@ describe('a spec with several mistakes', () => {
 describe('a resolved spec', () => {
   it('resolves to itself', () => {
     forAll(300, (random) => {
-      const spec = resolved(randomSpec(random));
+      const spec = resolved(randomSpec(random, context.deviceNames));
       expect(resolved(spec)).toEqual(spec);
     });
   });
 
   it('survives being stored as JSON', () => {
     forAll(100, (random) => {
-      const spec = resolved(randomSpec(random));
+      const spec = resolved(randomSpec(random, context.deviceNames));
       expect(resolved(JSON.parse(JSON.stringify(spec)))).toEqual(spec);
     });
   });
 });
-
-/** A valid spec with any of its fields. */
-function randomSpec(random: Random): JobSpecInput {
-  const maybe = <T>(make: () => T): T | undefined => (random.chance(0.5) ? make() : undefined);
-  const fanouts = Array.from({ length: random.integer(1, 8) }, () =>
-    random.chance(0.2) ? -1 : random.integer(1, 4096),
-  );
-  const devices = random.integer(1, 4);
-  const isFixed = devices > 1 && random.chance(0.3);
-  const batchesPerStep = random.integer(1, 64);
-  return {
-    dataset: 'cora',
-    model: maybe(() => ({
-      type: maybe(() => random.pick(['GRAPHSAGE', 'GCN'] as const)),
-      layers: maybe(() => fanouts.length),
-      hiddenDim: maybe(() => random.integer(1, 4096)),
-      dropout: maybe(() => random.unit() * 0.99),
-    })),
-    sampling: {
-      fanouts,
-      expansion: maybe(() => random.pick(['ALL', 'NEW'] as const)),
-    },
-    features: maybe(() => ({ standardize: maybe(() => random.chance(0.5)) })),
-    training: {
-      epochs: random.integer(1, 1_000_000),
-      batchSize: maybe(() => random.integer(1, 2 ** 20)),
-      batchesPerStep,
-      staleness: maybe(() => random.integer(0, 8)),
-      randomSeed: maybe(() => String(random.integer(0, 2 ** 40))),
-      optimizer: maybe(() => ({ learningRate: maybe(() => random.unit() + 1e-6) })),
-      earlyStop: maybe(() => ({ patienceEpochs: random.integer(1, 100), minDelta: 0.1 })),
-      determinism: maybe(() => random.pick(['STRICT', 'RELAXED'] as const)),
-    },
-    resources: random.chance(0.5)
-      ? { devices }
-      : { deviceNames: context.deviceNames.slice(0, devices) },
-    placement: isFixed ? { policy: 'FIXED', samplers: random.integer(1, devices - 1) } : undefined,
-    queue: maybe(() => ({ capacity: maybe(() => random.integer(batchesPerStep, 65_536)) })),
-    timeouts: maybe(() => ({ runMs: maybe(() => random.integer(0, 1_000_000)) })),
-    priority: maybe(() => random.integer(0, 1000)),
-  };
-}

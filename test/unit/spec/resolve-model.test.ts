@@ -10,6 +10,7 @@ const digest = 'ab'.repeat(32);
 const context = {
   deviceNames: ['cpu:0'],
   smallestDeviceCores: 1,
+  numNodes: 2708,
   trainNodes: 140,
   valNodes: 500,
   hasEdgeWeights: true,

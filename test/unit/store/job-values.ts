@@ -55,6 +55,7 @@ export const someSpec: JobSpec = {
     earlyStop: { patienceEpochs: 2, minDelta: 0.001 },
     determinism: 'STRICT',
   },
+  evaluation: { everyEpochs: 1, method: 'EXACT', fanouts: [], maxBytes: 2 ** 33 },
   resources: { devices: 2, deviceNames: [], deviceMemoryBytes: 1 << 20, hostMemoryBytes: 0 },
   placement: { policy: 'AUTO', samplers: 0, standby: 'AUTO' },
   queue: { capacity: 0, maxBytes: 1 << 30 },

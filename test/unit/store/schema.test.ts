@@ -118,6 +118,7 @@ describe('the schema of the store', () => {
     const { plugin: _plugin, ...sampling } = someSpec.sampling;
     const { prefetch: _prefetch, ...cache } = someSpec.cache;
     const { earlyStop: _stop, determinism: _bits, ...training } = someSpec.training;
+    const { evaluation: _evaluation, ...spec } = someSpec;
     const { prefetch: _on, prefetchExplanation: _why, ...cachePlan } = somePlan.cache ?? {};
     const { epochs: _epochs, ...result } = someResult;
     const plan = { ...somePlan, cache: cachePlan };
@@ -128,7 +129,7 @@ describe('the schema of the store', () => {
     first.write('META', true, () =>
       first.execute(`
         INSERT INTO jobs VALUES (1, 'old', 'u', '{}',
-          ${json({ ...someSpec, model, sampling, cache, training })}, 'd', 1, 'RUN', 'SUCCEEDED',
+          ${json({ ...spec, model, sampling, cache, training })}, 'd', 1, 'RUN', 'SUCCEEDED',
           NULL, 'NONE', '', 2, 3, NULL, ${json(plan)}, ${json(result)}, 2);
         INSERT INTO events VALUES (1, 1, 1, ${json(event)});
         INSERT INTO events VALUES (2, 1, 3, ${json({ ...event, plan, result })});
@@ -149,6 +150,7 @@ describe('the schema of the store', () => {
         earlyStop: { patienceEpochs: 0, minDelta: 0 },
         determinism: 'STRICT',
       },
+      evaluation: { everyEpochs: 1, method: 'EXACT', fanouts: [], maxBytes: 2 ** 33 },
     });
     expect(job?.plan?.cache).toMatchObject({ prefetch: false, prefetchExplanation: '' });
     expect(job?.result?.epochs).toBe(someSpec.training.epochs);

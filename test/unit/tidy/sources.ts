@@ -35,7 +35,10 @@ function filesUnder(folder: string): readonly string[] {
 
 /** All own files whose path matches; generated and binary ones left out. */
 export function readSources(pattern: RegExp): readonly Source[] {
-  const top = readdirSync(root).filter((name) => statSync(join(root, name)).isFile());
+  // In a worktree .git is a file, which nobody wrote.
+  const top = readdirSync(root).filter(
+    (name) => name !== '.git' && statSync(join(root, name)).isFile(),
+  );
   const all = ownFolders.filter((name) => existsSync(join(root, name))).flatMap(filesUnder);
   return [...top, ...all]
     .filter((path) => pattern.test(path) && !generated.test(path) && !binary.test(path))

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job.proto.
  */
 export const file_gnnd_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSLZAwoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5Ik0KD01vZGVsU2NyaXB0U3BlYxIRCgRwYXRoGAEgASgJSACIAQESEwoGc2hhMjU2GAIgASgJSAGIAQFCBwoFX3BhdGhCCQoHX3NoYTI1NiK/AwoJTW9kZWxTcGVjEiAKBHR5cGUYASABKA4yEi5nbm5kLnYxLk1vZGVsVHlwZRITCgZsYXllcnMYAiABKAVIAIgBARIXCgpoaWRkZW5fZGltGAMgASgFSAGIAQESFAoHZHJvcG91dBgEIAEoAUgCiAEBEhoKDWlucHV0X2Ryb3BvdXQYBSABKAFIA4gBARISCgVoZWFkcxgGIAEoBUgEiAEBEicKCmFjdGl2YXRpb24YByABKA4yEy5nbm5kLnYxLkFjdGl2YXRpb24SLQoNbm9ybWFsaXphdGlvbhgIIAEoDjIWLmdubmQudjEuTm9ybWFsaXphdGlvbhIVCghyZXNpZHVhbBgJIAEoCEgFiAEBEh4KEWF0dGVudGlvbl9kcm9wb3V0GAogASgBSAaIAQESKAoGc2NyaXB0GAsgASgLMhguZ25uZC52MS5Nb2RlbFNjcmlwdFNwZWNCCQoHX2xheWVyc0INCgtfaGlkZGVuX2RpbUIKCghfZHJvcG91dEIQCg5faW5wdXRfZHJvcG91dEIICgZfaGVhZHNCCwoJX3Jlc2lkdWFsQhQKEl9hdHRlbnRpb25fZHJvcG91dCKaAQoIV2Fsa1NwZWMSEgoFd2Fsa3MYASABKAVIAIgBARITCgZsZW5ndGgYAiABKAVIAYgBARIZCgxyZXN0YXJ0X3Byb2IYAyABKAFIAogBARIWCgluZWlnaGJvcnMYBCABKAVIA4gBAUIICgZfd2Fsa3NCCQoHX2xlbmd0aEIPCg1fcmVzdGFydF9wcm9iQgwKCl9uZWlnaGJvcnMiQQoJTGFib3JTcGVjEh4KEWRlcGVuZGVuY3lfd2luZG93GAEgASgFSACIAQFCFAoSX2RlcGVuZGVuY3lfd2luZG93IpMBChFTYW1wbGVyUGx1Z2luU3BlYxIRCgRwYXRoGAEgASgJSACIAQESFAoHb3B0aW9ucxgCIAEoCUgBiAEBEhQKB3dlaWdodHMYAyABKAhIAogBARITCgZzaGEyNTYYBCABKAlIA4gBAUIHCgVfcGF0aEIKCghfb3B0aW9uc0IKCghfd2VpZ2h0c0IJCgdfc2hhMjU2IocCCgxTYW1wbGluZ1NwZWMSDwoHZmFub3V0cxgBIAMoBRItCglhbGdvcml0aG0YAiABKA4yGi5nbm5kLnYxLlNhbXBsaW5nQWxnb3JpdGhtEhQKB3JlcGxhY2UYAyABKAhIAIgBARIlCglleHBhbnNpb24YBCABKA4yEi5nbm5kLnYxLkV4cGFuc2lvbhIfCgR3YWxrGAUgASgLMhEuZ25uZC52MS5XYWxrU3BlYxIhCgVsYWJvchgGIAEoCzISLmdubmQudjEuTGFib3JTcGVjEioKBnBsdWdpbhgHIAEoCzIaLmdubmQudjEuU2FtcGxlclBsdWdpblNwZWNCCgoIX3JlcGxhY2UiOAoMRmVhdHVyZXNTcGVjEhgKC3N0YW5kYXJkaXplGAEgASgISACIAQFCDgoMX3N0YW5kYXJkaXplItYBCglDYWNoZVNwZWMSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIdChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFSACIAQESEgoFcmF0aW8YAyABKAFIAYgBARIaCg1zdGFuZGJ5X3JhdGlvGAQgASgBSAKIAQESIwoIcHJlZmV0Y2gYBSABKA4yES5nbm5kLnYxLlByZWZldGNoQhMKEV9wcmVzYW1wbGVfZXBvY2hzQggKBl9yYXRpb0IQCg5fc3RhbmRieV9yYXRpbyLuAgoNT3B0aW1pemVyU3BlYxIaCg1sZWFybmluZ19yYXRlGAEgASgBSACIAQESEgoFYmV0YTEYAiABKAFIAYgBARISCgViZXRhMhgDIAEoAUgCiAEBEhQKB2Vwc2lsb24YBCABKAFIA4gBARIZCgx3ZWlnaHRfZGVjYXkYBSABKAFIBIgBARI1ChJ3ZWlnaHRfZGVjYXlfc2NvcGUYBiABKA4yGS5nbm5kLnYxLldlaWdodERlY2F5U2NvcGUSJAoEdHlwZRgHIAEoDjIWLmdubmQudjEuT3B0aW1pemVyVHlwZRIVCghtb21lbnR1bRgIIAEoAUgFiAEBEhYKCWNsaXBfbm9ybRgJIAEoAUgGiAEBQhAKDl9sZWFybmluZ19yYXRlQggKBl9iZXRhMUIICgZfYmV0YTJCCgoIX2Vwc2lsb25CDwoNX3dlaWdodF9kZWNheUILCglfbW9tZW50dW1CDAoKX2NsaXBfbm9ybSKtAQoOTHJTY2hlZHVsZVNwZWMSJQoEdHlwZRgBIAEoDjIXLmdubmQudjEuTHJTY2hlZHVsZVR5cGUSGAoLc3RlcF9lcG9jaHMYAiABKAVIAIgBARISCgVnYW1tYRgDIAEoAUgBiAEBEhoKDXdhcm11cF9lcG9jaHMYBCABKAVIAogBAUIOCgxfc3RlcF9lcG9jaHNCCAoGX2dhbW1hQhAKDl93YXJtdXBfZXBvY2hzImcKDUVhcmx5U3RvcFNwZWMSHAoPcGF0aWVuY2VfZXBvY2hzGAEgASgFSACIAQESFgoJbWluX2RlbHRhGAIgASgBSAGIAQFCEgoQX3BhdGllbmNlX2Vwb2Noc0IMCgpfbWluX2RlbHRhIsQDCgxUcmFpbmluZ1NwZWMSEwoGZXBvY2hzGAEgASgFSACIAQESFwoKYmF0Y2hfc2l6ZRgCIAEoBUgBiAEBEh0KEGJhdGNoZXNfcGVyX3N0ZXAYAyABKAVIAogBARIWCglzdGFsZW5lc3MYBCABKAVIA4gBARIYCgtyYW5kb21fc2VlZBgFIAEoBEgEiAEBEikKCW9wdGltaXplchgGIAEoCzIWLmdubmQudjEuT3B0aW1pemVyU3BlYxIsCgtscl9zY2hlZHVsZRgIIAEoCzIXLmdubmQudjEuTHJTY2hlZHVsZVNwZWMSIAoTdGhyZWFkc19wZXJfdHJhaW5lchgHIAEoBUgFiAEBEioKCmVhcmx5X3N0b3AYCSABKAsyFi5nbm5kLnYxLkVhcmx5U3RvcFNwZWMSKQoLZGV0ZXJtaW5pc20YCiABKA4yFC5nbm5kLnYxLkRldGVybWluaXNtQgkKB19lcG9jaHNCDQoLX2JhdGNoX3NpemVCEwoRX2JhdGNoZXNfcGVyX3N0ZXBCDAoKX3N0YWxlbmVzc0IOCgxfcmFuZG9tX3NlZWRCFgoUX3RocmVhZHNfcGVyX3RyYWluZXIitwEKDVJlc291cmNlc1NwZWMSFAoHZGV2aWNlcxgBIAEoBUgAiAEBEhQKDGRldmljZV9uYW1lcxgCIAMoCRIgChNkZXZpY2VfbWVtb3J5X2J5dGVzGAMgASgDSAGIAQESHgoRaG9zdF9tZW1vcnlfYnl0ZXMYBCABKANIAogBAUIKCghfZGV2aWNlc0IWChRfZGV2aWNlX21lbW9yeV9ieXRlc0IUChJfaG9zdF9tZW1vcnlfYnl0ZXMihgEKDVBsYWNlbWVudFNwZWMSKAoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSFQoIc2FtcGxlcnMYAiABKAVIAIgBARInCgdzdGFuZGJ5GAMgASgOMhYuZ25uZC52MS5TdGFuZGJ5UG9saWN5QgsKCV9zYW1wbGVycyJVCglRdWV1ZVNwZWMSFQoIY2FwYWNpdHkYASABKAVIAIgBARIWCgltYXhfYnl0ZXMYAiABKANIAYgBAUILCglfY2FwYWNpdHlCDAoKX21heF9ieXRlcyJvCgtSZXN0YXJ0U3BlYxIZCgxtYXhfYXR0ZW1wdHMYASABKAVIAIgBARIeChFleGVjdXRvcl9yZXN0YXJ0cxgCIAEoBUgBiAEBQg8KDV9tYXhfYXR0ZW1wdHNCFAoSX2V4ZWN1dG9yX3Jlc3RhcnRzItQBCgxUaW1lb3V0c1NwZWMSFwoKcGVuZGluZ19tcxgBIAEoA0gAiAEBEhcKCnN0YXJ0dXBfbXMYAiABKANIAYgBARIVCghzdGFsbF9tcxgDIAEoA0gCiAEBEhwKD2NhbmNlbF9ncmFjZV9tcxgEIAEoA0gDiAEBEhMKBnJ1bl9tcxgFIAEoA0gEiAEBQg0KC19wZW5kaW5nX21zQg0KC19zdGFydHVwX21zQgsKCV9zdGFsbF9tc0ISChBfY2FuY2VsX2dyYWNlX21zQgkKB19ydW5fbXMi0wQKA0pvYhIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRIeCgRzcGVjGAMgASgLMhAuZ25uZC52MS5Kb2JTcGVjEigKDmVmZmVjdGl2ZV9zcGVjGAQgASgLMhAuZ25uZC52MS5Kb2JTcGVjEiAKBXN0YXRlGAUgASgOMhEuZ25uZC52MS5Kb2JTdGF0ZRIgCgVwaGFzZRgGIAEoDjIRLmdubmQudjEuSm9iUGhhc2USIgoGaW50ZW50GAcgASgOMhIuZ25uZC52MS5Kb2JJbnRlbnQSHwoGcmVhc29uGAggASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgJIAEoCRImCghwcm9ncmVzcxgKIAEoCzIULmdubmQudjEuSm9iUHJvZ3Jlc3MSIgoIYXR0ZW1wdHMYCyADKAsyEC5nbm5kLnYxLkF0dGVtcHQSJAoGZXBvY2hzGAwgAygLMhQuZ25uZC52MS5FcG9jaFJlcG9ydBIiCgZyZXN1bHQYDSABKAsyEi5nbm5kLnYxLkpvYlJlc3VsdBIvCgtjcmVhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKc3RhcnRfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGBEgASgDEhYKDmRhdGFzZXRfZGlnZXN0GBIgASgJIroCCgtKb2JQcm9ncmVzcxINCgVlcG9jaBgBIAEoBRIOCgZlcG9jaHMYAiABKAUSGQoRYmF0Y2hlc19jb21taXR0ZWQYAyABKAMSGQoRYmF0Y2hlc19wZXJfZXBvY2gYBCABKAMSDwoHdmVyc2lvbhgFIAEoAxIMCgRsb3NzGAYgASgBEhQKDHZhbF9hY2N1cmFjeRgHIAEoARIYChBzZWVkc19wZXJfc2Vjb25kGAggASgBEhgKEGVkZ2VzX3Blcl9zZWNvbmQYCSABKAESFAoMcmVtYWluaW5nX21zGAogASgDEhMKC3F1ZXVlX2RlcHRoGAsgASgFEhYKDnF1ZXVlX2NhcGFjaXR5GAwgASgFEioKCWV4ZWN1dG9ycxgNIAMoCzIXLmdubmQudjEuRXhlY3V0b3JTdGF0dXMimAEKDkV4ZWN1dG9yU3RhdHVzEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkSCwoDcGlkGAMgASgFEgwKBGJ1c3kYBCABKAESDwoHYmF0Y2hlcxgFIAEoAxINCgVzdGFnZRgGIAEoCRIWCg5jYWNoZV9oaXRfcmF0ZRgHIAEoASKmAwoLRXBvY2hSZXBvcnQSDQoFZXBvY2gYASABKAUSDwoHYmF0Y2hlcxgCIAEoAxINCgVzdGVwcxgDIAEoAxIPCgdyZXRyaWVzGAQgASgDEgwKBGxvc3MYBSABKAESFgoOdHJhaW5fYWNjdXJhY3kYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhUKDXRlc3RfYWNjdXJhY3kYCCABKAESEwoLZHVyYXRpb25fbXMYCSABKAMSDwoHdmVyc2lvbhgKIAEoAxIZChFwYXJhbWV0ZXJzX3NoYTI1NhgLIAEoCRIVCg1sZWRnZXJfZGlnZXN0GAwgASgJEkQKEWJhdGNoZXNfYnlfZGV2aWNlGA0gAygLMikuZ25uZC52MS5FcG9jaFJlcG9ydC5CYXRjaGVzQnlEZXZpY2VFbnRyeRIuCg5leGVjdXRvcl90aW1lcxgOIAMoCzIWLmdubmQudjEuRXhlY3V0b3JUaW1lcxo2ChRCYXRjaGVzQnlEZXZpY2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBItECCg1FeGVjdXRvclRpbWVzEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkSEwoLZHVyYXRpb25fbnMYAyABKAMSEQoJc2FtcGxlX25zGAQgASgDEg8KB21hcmtfbnMYBSABKAMSDwoHY29weV9ucxgGIAEoAxISCgpleHRyYWN0X25zGAcgASgDEhAKCHRyYWluX25zGAggASgDEhAKCGFwcGx5X25zGAkgASgDEhMKC2V2YWx1YXRlX25zGAogASgDEhcKD3dhaXRfZW5xdWV1ZV9ucxgLIAEoAxIXCg93YWl0X2RlcXVldWVfbnMYDCABKAMSEwoLd2FpdF9kdWVfbnMYDSABKAMSFAoMd2FpdF90dXJuX25zGA4gASgDEhcKD3dhaXRfZXh0cmFjdF9ucxgPIAEoAyLuAQoHQXR0ZW1wdBIOCgZudW1iZXIYASABKAUSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKCmVuZF9yZWFzb24YBCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAUgASgJEhkKEWV4ZWN1dG9yX3Jlc3RhcnRzGAYgASgFEiQKBWV4aXRzGAcgAygLMhUuZ25uZC52MS5FeGVjdXRvckV4aXQiuQEKDEV4ZWN1dG9yRXhpdBIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIWCglleGl0X2NvZGUYBCABKAVIAIgBARIOCgZzaWduYWwYBSABKAkSHwoGcmVhc29uGAYgASgOMg8uZ25uZC52MS5SZWFzb24SEAoIbG9nX3RhaWwYByABKAlCDAoKX2V4aXRfY29kZSK1AQoJSm9iUmVzdWx0EhkKEXBhcmFtZXRlcnNfc2hhMjU2GAEgASgJEhYKDmNoZWNrcG9pbnRfZGlyGAIgASgJEhoKEnRlc3RfYWNjdXJhY3lfbGFzdBgDIAEoARIaChJ0ZXN0X2FjY3VyYWN5X2Jlc3QYBCABKAESEgoKYmVzdF9lcG9jaBgFIAEoBRIZChFiZXN0X3ZhbF9hY2N1cmFjeRgGIAEoARIOCgZlcG9jaHMYByABKAUixgMKB0pvYlBsYW4SCwoDam9iGAEgASgJEhEKCWVzdGltYXRlZBgCIAEoCBIrCglleGVjdXRvcnMYAyADKAsyGC5nbm5kLnYxLlBsYW5uZWRFeGVjdXRvchIYChBzYW1wbGVyX2JhdGNoX25zGAQgASgDEhgKEHRyYWluZXJfYmF0Y2hfbnMYBSABKAMSGAoQc3RhbmRieV9iYXRjaF9ucxgGIAEoAxIJCgFrGAcgASgBEiYKB2Nob2ljZXMYCCADKAsyFS5nbm5kLnYxLlBvbGljeUNob2ljZRIoCgZwb2xpY3kYCSABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRInCgdzdGFuZGJ5GAogASgOMhYuZ25uZC52MS5TdGFuZGJ5UG9saWN5Eh0KFXRpbWVfc2hhcmluZ19iYXRjaF9ucxgLIAEoAxITCgtleHBsYW5hdGlvbhgMIAEoCRIWCg5xdWV1ZV9jYXBhY2l0eRgNIAEoBRISCgpzbG90X2J5dGVzGA4gASgDEhcKD3BhcmFtZXRlcl9jb3VudBgPIAEoAxIhCgVjYWNoZRgQIAEoCzISLmdubmQudjEuQ2FjaGVQbGFuIsYBCglDYWNoZVBsYW4SJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIUCgx0cmFpbmVyX3Jvd3MYAiABKAMSFAoMc3RhbmRieV9yb3dzGAMgASgDEhEKCXJvd19ieXRlcxgEIAEoAxIPCgdyYW5rX21zGAUgASgDEhMKC2V4cGxhbmF0aW9uGAYgASgJEhAKCHByZWZldGNoGAcgASgIEhwKFHByZWZldGNoX2V4cGxhbmF0aW9uGAggASgJIkYKD1BsYW5uZWRFeGVjdXRvchIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJIm4KDFBvbGljeUNob2ljZRIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIQCghzYW1wbGVycxgCIAEoBRIQCgh0cmFpbmVycxgDIAEoBRIQCghiYXRjaF9ucxgEIAEoAyqzAQoJTW9kZWxUeXBlEhoKFk1PREVMX1RZUEVfVU5TUEVDSUZJRUQQABIYChRNT0RFTF9UWVBFX0dSQVBIU0FHRRABEhIKDk1PREVMX1RZUEVfR0NOEAISEgoOTU9ERUxfVFlQRV9HQVQQAxIUChBNT0RFTF9UWVBFX0dBVFYyEAQSFgoSTU9ERUxfVFlQRV9QSU5TQUdFEAUSGgoWTU9ERUxfVFlQRV9UT1JDSFNDUklQVBAGKmwKCkFjdGl2YXRpb24SGgoWQUNUSVZBVElPTl9VTlNQRUNJRklFRBAAEhMKD0FDVElWQVRJT05fUkVMVRABEhIKDkFDVElWQVRJT05fRUxVEAISGQoVQUNUSVZBVElPTl9MRUFLWV9SRUxVEAMqdQoNTm9ybWFsaXphdGlvbhIdChlOT1JNQUxJWkFUSU9OX1VOU1BFQ0lGSUVEEAASFgoSTk9STUFMSVpBVElPTl9OT05FEAESFAoQTk9STUFMSVpBVElPTl9MMhACEhcKE05PUk1BTElaQVRJT05fTEFZRVIQAyroAQoRU2FtcGxpbmdBbGdvcml0aG0SIgoeU0FNUExJTkdfQUxHT1JJVEhNX1VOU1BFQ0lGSUVEEAASIwofU0FNUExJTkdfQUxHT1JJVEhNX0tIT1BfVU5JRk9STRABEiQKIFNBTVBMSU5HX0FMR09SSVRITV9LSE9QX1dFSUdIVEVEEAISIgoeU0FNUExJTkdfQUxHT1JJVEhNX1JBTkRPTV9XQUxLEAMSHAoYU0FNUExJTkdfQUxHT1JJVEhNX0xBQk9SEAQSIgoeU0FNUExJTkdfQUxHT1JJVEhNX0tIT1BfUExVR0lOEAUqTAoJRXhwYW5zaW9uEhkKFUVYUEFOU0lPTl9VTlNQRUNJRklFRBAAEhEKDUVYUEFOU0lPTl9BTEwQARIRCg1FWFBBTlNJT05fTkVXEAIqyAEKC0NhY2hlUG9saWN5EhwKGENBQ0hFX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFUNBQ0hFX1BPTElDWV9DT01CSU5FRBABEhYKEkNBQ0hFX1BPTElDWV9QUkVTQxACEhwKGENBQ0hFX1BPTElDWV9QUk9CQUJJTElUWRADEhcKE0NBQ0hFX1BPTElDWV9ERUdSRUUQBBIXChNDQUNIRV9QT0xJQ1lfUkFORE9NEAUSGAoUQ0FDSEVfUE9MSUNZX09QVElNQUwQBipaCghQcmVmZXRjaBIYChRQUkVGRVRDSF9VTlNQRUNJRklFRBAAEhEKDVBSRUZFVENIX0FVVE8QARIPCgtQUkVGRVRDSF9PThACEhAKDFBSRUZFVENIX09GRhADKnYKEFdlaWdodERlY2F5U2NvcGUSIgoeV0VJR0hUX0RFQ0FZX1NDT1BFX1VOU1BFQ0lGSUVEEAASGgoWV0VJR0hUX0RFQ0FZX1NDT1BFX0FMTBABEiIKHldFSUdIVF9ERUNBWV9TQ09QRV9GSVJTVF9MQVlFUhACKnoKDU9wdGltaXplclR5cGUSHgoaT1BUSU1JWkVSX1RZUEVfVU5TUEVDSUZJRUQQABIXChNPUFRJTUlaRVJfVFlQRV9BREFNEAESGAoUT1BUSU1JWkVSX1RZUEVfQURBTVcQAhIWChJPUFRJTUlaRVJfVFlQRV9TR0QQAyqJAQoOTHJTY2hlZHVsZVR5cGUSIAocTFJfU0NIRURVTEVfVFlQRV9VTlNQRUNJRklFRBAAEh0KGUxSX1NDSEVEVUxFX1RZUEVfQ09OU1RBTlQQARIZChVMUl9TQ0hFRFVMRV9UWVBFX1NURVAQAhIbChdMUl9TQ0hFRFVMRV9UWVBFX0NPU0lORRADKlsKC0RldGVybWluaXNtEhsKF0RFVEVSTUlOSVNNX1VOU1BFQ0lGSUVEEAASFgoSREVURVJNSU5JU01fU1RSSUNUEAESFwoTREVURVJNSU5JU01fUkVMQVhFRBACKqMBCg9QbGFjZW1lbnRQb2xpY3kSIAocUExBQ0VNRU5UX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFVBMQUNFTUVOVF9QT0xJQ1lfQVVUTxABEhoKFlBMQUNFTUVOVF9QT0xJQ1lfUEFQRVIQAhIbChdQTEFDRU1FTlRfUE9MSUNZX01JTk1BWBADEhoKFlBMQUNFTUVOVF9QT0xJQ1lfRklYRUQQBCp7Cg1TdGFuZGJ5UG9saWN5Eh4KGlNUQU5EQllfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFwoTU1RBTkRCWV9QT0xJQ1lfQVVUTxABEhYKElNUQU5EQllfUE9MSUNZX09GRhACEhkKFVNUQU5EQllfUE9MSUNZX0FMV0FZUxADKs4BCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFKT0JfU1RBVEVfUEVORElORxABEhcKE0pPQl9TVEFURV9QUkVQQVJJTkcQAhIVChFKT0JfU1RBVEVfUlVOTklORxADEhgKFEpPQl9TVEFURV9DQU5DRUxMSU5HEAQSFwoTSk9CX1NUQVRFX1NVQ0NFRURFRBAFEhQKEEpPQl9TVEFURV9GQUlMRUQQBhIXChNKT0JfU1RBVEVfQ0FOQ0VMTEVEEAcqUgoJSm9iSW50ZW50EhoKFkpPQl9JTlRFTlRfVU5TUEVDSUZJRUQQABISCg5KT0JfSU5URU5UX1JVThABEhUKEUpPQl9JTlRFTlRfQ0FOQ0VMEAIqwwEKCEpvYlBoYXNlEhkKFUpPQl9QSEFTRV9VTlNQRUNJRklFRBAAEh0KGUpPQl9QSEFTRV9MT0FESU5HX0RBVEFTRVQQARIZChVKT0JfUEhBU0VfQ0FMSUJSQVRJTkcQAhIWChJKT0JfUEhBU0VfU1RBUlRJTkcQAxIWChJKT0JfUEhBU0VfVFJBSU5JTkcQBBIYChRKT0JfUEhBU0VfRVZBTFVBVElORxAFEhgKFEpPQl9QSEFTRV9GSU5BTElaSU5HEAYqfgoMRXhlY3V0b3JSb2xlEh0KGUVYRUNVVE9SX1JPTEVfVU5TUEVDSUZJRUQQABIZChVFWEVDVVRPUl9ST0xFX1NBTVBMRVIQARIZChVFWEVDVVRPUl9ST0xFX1RSQUlORVIQAhIZChVFWEVDVVRPUl9ST0xFX1NUQU5EQlkQA2IGcHJvdG8z", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSKGBAoHSm9iU3BlYxIUCgdkYXRhc2V0GAEgASgJSACIAQESIQoFbW9kZWwYAiABKAsyEi5nbm5kLnYxLk1vZGVsU3BlYxInCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEicKCGZlYXR1cmVzGAQgASgLMhUuZ25uZC52MS5GZWF0dXJlc1NwZWMSIQoFY2FjaGUYDCABKAsyEi5nbm5kLnYxLkNhY2hlU3BlYxInCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjEisKCmV2YWx1YXRpb24YDSABKAsyFy5nbm5kLnYxLkV2YWx1YXRpb25TcGVjEikKCXJlc291cmNlcxgGIAEoCzIWLmdubmQudjEuUmVzb3VyY2VzU3BlYxIpCglwbGFjZW1lbnQYByABKAsyFi5nbm5kLnYxLlBsYWNlbWVudFNwZWMSIQoFcXVldWUYCCABKAsyEi5nbm5kLnYxLlF1ZXVlU3BlYxIlCgdyZXN0YXJ0GAkgASgLMhQuZ25uZC52MS5SZXN0YXJ0U3BlYxInCgh0aW1lb3V0cxgKIAEoCzIVLmdubmQudjEuVGltZW91dHNTcGVjEhUKCHByaW9yaXR5GAsgASgFSAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5Ik0KD01vZGVsU2NyaXB0U3BlYxIRCgRwYXRoGAEgASgJSACIAQESEwoGc2hhMjU2GAIgASgJSAGIAQFCBwoFX3BhdGhCCQoHX3NoYTI1NiK/AwoJTW9kZWxTcGVjEiAKBHR5cGUYASABKA4yEi5nbm5kLnYxLk1vZGVsVHlwZRITCgZsYXllcnMYAiABKAVIAIgBARIXCgpoaWRkZW5fZGltGAMgASgFSAGIAQESFAoHZHJvcG91dBgEIAEoAUgCiAEBEhoKDWlucHV0X2Ryb3BvdXQYBSABKAFIA4gBARISCgVoZWFkcxgGIAEoBUgEiAEBEicKCmFjdGl2YXRpb24YByABKA4yEy5nbm5kLnYxLkFjdGl2YXRpb24SLQoNbm9ybWFsaXphdGlvbhgIIAEoDjIWLmdubmQudjEuTm9ybWFsaXphdGlvbhIVCghyZXNpZHVhbBgJIAEoCEgFiAEBEh4KEWF0dGVudGlvbl9kcm9wb3V0GAogASgBSAaIAQESKAoGc2NyaXB0GAsgASgLMhguZ25uZC52MS5Nb2RlbFNjcmlwdFNwZWNCCQoHX2xheWVyc0INCgtfaGlkZGVuX2RpbUIKCghfZHJvcG91dEIQCg5faW5wdXRfZHJvcG91dEIICgZfaGVhZHNCCwoJX3Jlc2lkdWFsQhQKEl9hdHRlbnRpb25fZHJvcG91dCKaAQoIV2Fsa1NwZWMSEgoFd2Fsa3MYASABKAVIAIgBARITCgZsZW5ndGgYAiABKAVIAYgBARIZCgxyZXN0YXJ0X3Byb2IYAyABKAFIAogBARIWCgluZWlnaGJvcnMYBCABKAVIA4gBAUIICgZfd2Fsa3NCCQoHX2xlbmd0aEIPCg1fcmVzdGFydF9wcm9iQgwKCl9uZWlnaGJvcnMiQQoJTGFib3JTcGVjEh4KEWRlcGVuZGVuY3lfd2luZG93GAEgASgFSACIAQFCFAoSX2RlcGVuZGVuY3lfd2luZG93IpMBChFTYW1wbGVyUGx1Z2luU3BlYxIRCgRwYXRoGAEgASgJSACIAQESFAoHb3B0aW9ucxgCIAEoCUgBiAEBEhQKB3dlaWdodHMYAyABKAhIAogBARITCgZzaGEyNTYYBCABKAlIA4gBAUIHCgVfcGF0aEIKCghfb3B0aW9uc0IKCghfd2VpZ2h0c0IJCgdfc2hhMjU2IocCCgxTYW1wbGluZ1NwZWMSDwoHZmFub3V0cxgBIAMoBRItCglhbGdvcml0aG0YAiABKA4yGi5nbm5kLnYxLlNhbXBsaW5nQWxnb3JpdGhtEhQKB3JlcGxhY2UYAyABKAhIAIgBARIlCglleHBhbnNpb24YBCABKA4yEi5nbm5kLnYxLkV4cGFuc2lvbhIfCgR3YWxrGAUgASgLMhEuZ25uZC52MS5XYWxrU3BlYxIhCgVsYWJvchgGIAEoCzISLmdubmQudjEuTGFib3JTcGVjEioKBnBsdWdpbhgHIAEoCzIaLmdubmQudjEuU2FtcGxlclBsdWdpblNwZWNCCgoIX3JlcGxhY2UiOAoMRmVhdHVyZXNTcGVjEhgKC3N0YW5kYXJkaXplGAEgASgISACIAQFCDgoMX3N0YW5kYXJkaXplItYBCglDYWNoZVNwZWMSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIdChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFSACIAQESEgoFcmF0aW8YAyABKAFIAYgBARIaCg1zdGFuZGJ5X3JhdGlvGAQgASgBSAKIAQESIwoIcHJlZmV0Y2gYBSABKA4yES5nbm5kLnYxLlByZWZldGNoQhMKEV9wcmVzYW1wbGVfZXBvY2hzQggKBl9yYXRpb0IQCg5fc3RhbmRieV9yYXRpbyLuAgoNT3B0aW1pemVyU3BlYxIaCg1sZWFybmluZ19yYXRlGAEgASgBSACIAQESEgoFYmV0YTEYAiABKAFIAYgBARISCgViZXRhMhgDIAEoAUgCiAEBEhQKB2Vwc2lsb24YBCABKAFIA4gBARIZCgx3ZWlnaHRfZGVjYXkYBSABKAFIBIgBARI1ChJ3ZWlnaHRfZGVjYXlfc2NvcGUYBiABKA4yGS5nbm5kLnYxLldlaWdodERlY2F5U2NvcGUSJAoEdHlwZRgHIAEoDjIWLmdubmQudjEuT3B0aW1pemVyVHlwZRIVCghtb21lbnR1bRgIIAEoAUgFiAEBEhYKCWNsaXBfbm9ybRgJIAEoAUgGiAEBQhAKDl9sZWFybmluZ19yYXRlQggKBl9iZXRhMUIICgZfYmV0YTJCCgoIX2Vwc2lsb25CDwoNX3dlaWdodF9kZWNheUILCglfbW9tZW50dW1CDAoKX2NsaXBfbm9ybSKtAQoOTHJTY2hlZHVsZVNwZWMSJQoEdHlwZRgBIAEoDjIXLmdubmQudjEuTHJTY2hlZHVsZVR5cGUSGAoLc3RlcF9lcG9jaHMYAiABKAVIAIgBARISCgVnYW1tYRgDIAEoAUgBiAEBEhoKDXdhcm11cF9lcG9jaHMYBCABKAVIAogBAUIOCgxfc3RlcF9lcG9jaHNCCAoGX2dhbW1hQhAKDl93YXJtdXBfZXBvY2hzImcKDUVhcmx5U3RvcFNwZWMSHAoPcGF0aWVuY2VfZXBvY2hzGAEgASgFSACIAQESFgoJbWluX2RlbHRhGAIgASgBSAGIAQFCEgoQX3BhdGllbmNlX2Vwb2Noc0IMCgpfbWluX2RlbHRhIsQDCgxUcmFpbmluZ1NwZWMSEwoGZXBvY2hzGAEgASgFSACIAQESFwoKYmF0Y2hfc2l6ZRgCIAEoBUgBiAEBEh0KEGJhdGNoZXNfcGVyX3N0ZXAYAyABKAVIAogBARIWCglzdGFsZW5lc3MYBCABKAVIA4gBARIYCgtyYW5kb21fc2VlZBgFIAEoBEgEiAEBEikKCW9wdGltaXplchgGIAEoCzIWLmdubmQudjEuT3B0aW1pemVyU3BlYxIsCgtscl9zY2hlZHVsZRgIIAEoCzIXLmdubmQudjEuTHJTY2hlZHVsZVNwZWMSIAoTdGhyZWFkc19wZXJfdHJhaW5lchgHIAEoBUgFiAEBEioKCmVhcmx5X3N0b3AYCSABKAsyFi5nbm5kLnYxLkVhcmx5U3RvcFNwZWMSKQoLZGV0ZXJtaW5pc20YCiABKA4yFC5nbm5kLnYxLkRldGVybWluaXNtQgkKB19lcG9jaHNCDQoLX2JhdGNoX3NpemVCEwoRX2JhdGNoZXNfcGVyX3N0ZXBCDAoKX3N0YWxlbmVzc0IOCgxfcmFuZG9tX3NlZWRCFgoUX3RocmVhZHNfcGVyX3RyYWluZXIingEKDkV2YWx1YXRpb25TcGVjEhkKDGV2ZXJ5X2Vwb2NocxgBIAEoBUgAiAEBEikKBm1ldGhvZBgCIAEoDjIZLmdubmQudjEuRXZhbHVhdGlvbk1ldGhvZBIPCgdmYW5vdXRzGAMgAygFEhYKCW1heF9ieXRlcxgEIAEoA0gBiAEBQg8KDV9ldmVyeV9lcG9jaHNCDAoKX21heF9ieXRlcyK3AQoNUmVzb3VyY2VzU3BlYxIUCgdkZXZpY2VzGAEgASgFSACIAQESFAoMZGV2aWNlX25hbWVzGAIgAygJEiAKE2RldmljZV9tZW1vcnlfYnl0ZXMYAyABKANIAYgBARIeChFob3N0X21lbW9yeV9ieXRlcxgEIAEoA0gCiAEBQgoKCF9kZXZpY2VzQhYKFF9kZXZpY2VfbWVtb3J5X2J5dGVzQhQKEl9ob3N0X21lbW9yeV9ieXRlcyKGAQoNUGxhY2VtZW50U3BlYxIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIVCghzYW1wbGVycxgCIAEoBUgAiAEBEicKB3N0YW5kYnkYAyABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3lCCwoJX3NhbXBsZXJzIlUKCVF1ZXVlU3BlYxIVCghjYXBhY2l0eRgBIAEoBUgAiAEBEhYKCW1heF9ieXRlcxgCIAEoA0gBiAEBQgsKCV9jYXBhY2l0eUIMCgpfbWF4X2J5dGVzIm8KC1Jlc3RhcnRTcGVjEhkKDG1heF9hdHRlbXB0cxgBIAEoBUgAiAEBEh4KEWV4ZWN1dG9yX3Jlc3RhcnRzGAIgASgFSAGIAQFCDwoNX21heF9hdHRlbXB0c0IUChJfZXhlY3V0b3JfcmVzdGFydHMi1AEKDFRpbWVvdXRzU3BlYxIXCgpwZW5kaW5nX21zGAEgASgDSACIAQESFwoKc3RhcnR1cF9tcxgCIAEoA0gBiAEBEhUKCHN0YWxsX21zGAMgASgDSAKIAQESHAoPY2FuY2VsX2dyYWNlX21zGAQgASgDSAOIAQESEwoGcnVuX21zGAUgASgDSASIAQFCDQoLX3BlbmRpbmdfbXNCDQoLX3N0YXJ0dXBfbXNCCwoJX3N0YWxsX21zQhIKEF9jYW5jZWxfZ3JhY2VfbXNCCQoHX3J1bl9tcyLTBAoDSm9iEgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJEh4KBHNwZWMYAyABKAsyEC5nbm5kLnYxLkpvYlNwZWMSKAoOZWZmZWN0aXZlX3NwZWMYBCABKAsyEC5nbm5kLnYxLkpvYlNwZWMSIAoFc3RhdGUYBSABKA4yES5nbm5kLnYxLkpvYlN0YXRlEiAKBXBoYXNlGAYgASgOMhEuZ25uZC52MS5Kb2JQaGFzZRIiCgZpbnRlbnQYByABKA4yEi5nbm5kLnYxLkpvYkludGVudBIfCgZyZWFzb24YCCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAkgASgJEiYKCHByb2dyZXNzGAogASgLMhQuZ25uZC52MS5Kb2JQcm9ncmVzcxIiCghhdHRlbXB0cxgLIAMoCzIQLmdubmQudjEuQXR0ZW1wdBIkCgZlcG9jaHMYDCADKAsyFC5nbm5kLnYxLkVwb2NoUmVwb3J0EiIKBnJlc3VsdBgNIAEoCzISLmdubmQudjEuSm9iUmVzdWx0Ei8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YESABKAMSFgoOZGF0YXNldF9kaWdlc3QYEiABKAkiugIKC0pvYlByb2dyZXNzEg0KBWVwb2NoGAEgASgFEg4KBmVwb2NocxgCIAEoBRIZChFiYXRjaGVzX2NvbW1pdHRlZBgDIAEoAxIZChFiYXRjaGVzX3Blcl9lcG9jaBgEIAEoAxIPCgd2ZXJzaW9uGAUgASgDEgwKBGxvc3MYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhgKEHNlZWRzX3Blcl9zZWNvbmQYCCABKAESGAoQZWRnZXNfcGVyX3NlY29uZBgJIAEoARIUCgxyZW1haW5pbmdfbXMYCiABKAMSEwoLcXVldWVfZGVwdGgYCyABKAUSFgoOcXVldWVfY2FwYWNpdHkYDCABKAUSKgoJZXhlY3V0b3JzGA0gAygLMhcuZ25uZC52MS5FeGVjdXRvclN0YXR1cyKYAQoORXhlY3V0b3JTdGF0dXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSDAoEYnVzeRgEIAEoARIPCgdiYXRjaGVzGAUgASgDEg0KBXN0YWdlGAYgASgJEhYKDmNhY2hlX2hpdF9yYXRlGAcgASgBIqYDCgtFcG9jaFJlcG9ydBINCgVlcG9jaBgBIAEoBRIPCgdiYXRjaGVzGAIgASgDEg0KBXN0ZXBzGAMgASgDEg8KB3JldHJpZXMYBCABKAMSDAoEbG9zcxgFIAEoARIWCg50cmFpbl9hY2N1cmFjeRgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESFQoNdGVzdF9hY2N1cmFjeRgIIAEoARITCgtkdXJhdGlvbl9tcxgJIAEoAxIPCgd2ZXJzaW9uGAogASgDEhkKEXBhcmFtZXRlcnNfc2hhMjU2GAsgASgJEhUKDWxlZGdlcl9kaWdlc3QYDCABKAkSRAoRYmF0Y2hlc19ieV9kZXZpY2UYDSADKAsyKS5nbm5kLnYxLkVwb2NoUmVwb3J0LkJhdGNoZXNCeURldmljZUVudHJ5Ei4KDmV4ZWN1dG9yX3RpbWVzGA4gAygLMhYuZ25uZC52MS5FeGVjdXRvclRpbWVzGjYKFEJhdGNoZXNCeURldmljZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEi0QIKDUV4ZWN1dG9yVGltZXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRITCgtkdXJhdGlvbl9ucxgDIAEoAxIRCglzYW1wbGVfbnMYBCABKAMSDwoHbWFya19ucxgFIAEoAxIPCgdjb3B5X25zGAYgASgDEhIKCmV4dHJhY3RfbnMYByABKAMSEAoIdHJhaW5fbnMYCCABKAMSEAoIYXBwbHlfbnMYCSABKAMSEwoLZXZhbHVhdGVfbnMYCiABKAMSFwoPd2FpdF9lbnF1ZXVlX25zGAsgASgDEhcKD3dhaXRfZGVxdWV1ZV9ucxgMIAEoAxITCgt3YWl0X2R1ZV9ucxgNIAEoAxIUCgx3YWl0X3R1cm5fbnMYDiABKAMSFwoPd2FpdF9leHRyYWN0X25zGA8gASgDIu4BCgdBdHRlbXB0Eg4KBm51bWJlchgBIAEoBRIuCgpzdGFydF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIwoKZW5kX3JlYXNvbhgEIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYBSABKAkSGQoRZXhlY3V0b3JfcmVzdGFydHMYBiABKAUSJAoFZXhpdHMYByADKAsyFS5nbm5kLnYxLkV4ZWN1dG9yRXhpdCK5AQoMRXhlY3V0b3JFeGl0EiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkSCwoDcGlkGAMgASgFEhYKCWV4aXRfY29kZRgEIAEoBUgAiAEBEg4KBnNpZ25hbBgFIAEoCRIfCgZyZWFzb24YBiABKA4yDy5nbm5kLnYxLlJlYXNvbhIQCghsb2dfdGFpbBgHIAEoCUIMCgpfZXhpdF9jb2RlIrUBCglKb2JSZXN1bHQSGQoRcGFyYW1ldGVyc19zaGEyNTYYASABKAkSFgoOY2hlY2twb2ludF9kaXIYAiABKAkSGgoSdGVzdF9hY2N1cmFjeV9sYXN0GAMgASgBEhoKEnRlc3RfYWNjdXJhY3lfYmVzdBgEIAEoARISCgpiZXN0X2Vwb2NoGAUgASgFEhkKEWJlc3RfdmFsX2FjY3VyYWN5GAYgASgBEg4KBmVwb2NocxgHIAEoBSLGAwoHSm9iUGxhbhILCgNqb2IYASABKAkSEQoJZXN0aW1hdGVkGAIgASgIEisKCWV4ZWN1dG9ycxgDIAMoCzIYLmdubmQudjEuUGxhbm5lZEV4ZWN1dG9yEhgKEHNhbXBsZXJfYmF0Y2hfbnMYBCABKAMSGAoQdHJhaW5lcl9iYXRjaF9ucxgFIAEoAxIYChBzdGFuZGJ5X2JhdGNoX25zGAYgASgDEgkKAWsYByABKAESJgoHY2hvaWNlcxgIIAMoCzIVLmdubmQudjEuUG9saWN5Q2hvaWNlEigKBnBvbGljeRgJIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EicKB3N0YW5kYnkYCiABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3kSHQoVdGltZV9zaGFyaW5nX2JhdGNoX25zGAsgASgDEhMKC2V4cGxhbmF0aW9uGAwgASgJEhYKDnF1ZXVlX2NhcGFjaXR5GA0gASgFEhIKCnNsb3RfYnl0ZXMYDiABKAMSFwoPcGFyYW1ldGVyX2NvdW50GA8gASgDEiEKBWNhY2hlGBAgASgLMhIuZ25uZC52MS5DYWNoZVBsYW4ixgEKCUNhY2hlUGxhbhIkCgZwb2xpY3kYASABKA4yFC5nbm5kLnYxLkNhY2hlUG9saWN5EhQKDHRyYWluZXJfcm93cxgCIAEoAxIUCgxzdGFuZGJ5X3Jvd3MYAyABKAMSEQoJcm93X2J5dGVzGAQgASgDEg8KB3JhbmtfbXMYBSABKAMSEwoLZXhwbGFuYXRpb24YBiABKAkSEAoIcHJlZmV0Y2gYByABKAgSHAoUcHJlZmV0Y2hfZXhwbGFuYXRpb24YCCABKAkiRgoPUGxhbm5lZEV4ZWN1dG9yEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkibgoMUG9saWN5Q2hvaWNlEigKBnBvbGljeRgBIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EhAKCHNhbXBsZXJzGAIgASgFEhAKCHRyYWluZXJzGAMgASgFEhAKCGJhdGNoX25zGAQgASgDKrMBCglNb2RlbFR5cGUSGgoWTU9ERUxfVFlQRV9VTlNQRUNJRklFRBAAEhgKFE1PREVMX1RZUEVfR1JBUEhTQUdFEAESEgoOTU9ERUxfVFlQRV9HQ04QAhISCg5NT0RFTF9UWVBFX0dBVBADEhQKEE1PREVMX1RZUEVfR0FUVjIQBBIWChJNT0RFTF9UWVBFX1BJTlNBR0UQBRIaChZNT0RFTF9UWVBFX1RPUkNIU0NSSVBUEAYqbAoKQWN0aXZhdGlvbhIaChZBQ1RJVkFUSU9OX1VOU1BFQ0lGSUVEEAASEwoPQUNUSVZBVElPTl9SRUxVEAESEgoOQUNUSVZBVElPTl9FTFUQAhIZChVBQ1RJVkFUSU9OX0xFQUtZX1JFTFUQAyp1Cg1Ob3JtYWxpemF0aW9uEh0KGU5PUk1BTElaQVRJT05fVU5TUEVDSUZJRUQQABIWChJOT1JNQUxJWkFUSU9OX05PTkUQARIUChBOT1JNQUxJWkFUSU9OX0wyEAISFwoTTk9STUFMSVpBVElPTl9MQVlFUhADKugBChFTYW1wbGluZ0FsZ29yaXRobRIiCh5TQU1QTElOR19BTEdPUklUSE1fVU5TUEVDSUZJRUQQABIjCh9TQU1QTElOR19BTEdPUklUSE1fS0hPUF9VTklGT1JNEAESJAogU0FNUExJTkdfQUxHT1JJVEhNX0tIT1BfV0VJR0hURUQQAhIiCh5TQU1QTElOR19BTEdPUklUSE1fUkFORE9NX1dBTEsQAxIcChhTQU1QTElOR19BTEdPUklUSE1fTEFCT1IQBBIiCh5TQU1QTElOR19BTEdPUklUSE1fS0hPUF9QTFVHSU4QBSpMCglFeHBhbnNpb24SGQoVRVhQQU5TSU9OX1VOU1BFQ0lGSUVEEAASEQoNRVhQQU5TSU9OX0FMTBABEhEKDUVYUEFOU0lPTl9ORVcQAirIAQoLQ2FjaGVQb2xpY3kSHAoYQ0FDSEVfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGQoVQ0FDSEVfUE9MSUNZX0NPTUJJTkVEEAESFgoSQ0FDSEVfUE9MSUNZX1BSRVNDEAISHAoYQ0FDSEVfUE9MSUNZX1BST0JBQklMSVRZEAMSFwoTQ0FDSEVfUE9MSUNZX0RFR1JFRRAEEhcKE0NBQ0hFX1BPTElDWV9SQU5ET00QBRIYChRDQUNIRV9QT0xJQ1lfT1BUSU1BTBAGKloKCFByZWZldGNoEhgKFFBSRUZFVENIX1VOU1BFQ0lGSUVEEAASEQoNUFJFRkVUQ0hfQVVUTxABEg8KC1BSRUZFVENIX09OEAISEAoMUFJFRkVUQ0hfT0ZGEAMqdgoQV2VpZ2h0RGVjYXlTY29wZRIiCh5XRUlHSFRfREVDQVlfU0NPUEVfVU5TUEVDSUZJRUQQABIaChZXRUlHSFRfREVDQVlfU0NPUEVfQUxMEAESIgoeV0VJR0hUX0RFQ0FZX1NDT1BFX0ZJUlNUX0xBWUVSEAIqegoNT3B0aW1pemVyVHlwZRIeChpPUFRJTUlaRVJfVFlQRV9VTlNQRUNJRklFRBAAEhcKE09QVElNSVpFUl9UWVBFX0FEQU0QARIYChRPUFRJTUlaRVJfVFlQRV9BREFNVxACEhYKEk9QVElNSVpFUl9UWVBFX1NHRBADKokBCg5MclNjaGVkdWxlVHlwZRIgChxMUl9TQ0hFRFVMRV9UWVBFX1VOU1BFQ0lGSUVEEAASHQoZTFJfU0NIRURVTEVfVFlQRV9DT05TVEFOVBABEhkKFUxSX1NDSEVEVUxFX1RZUEVfU1RFUBACEhsKF0xSX1NDSEVEVUxFX1RZUEVfQ09TSU5FEAMqWwoLRGV0ZXJtaW5pc20SGwoXREVURVJNSU5JU01fVU5TUEVDSUZJRUQQABIWChJERVRFUk1JTklTTV9TVFJJQ1QQARIXChNERVRFUk1JTklTTV9SRUxBWEVEEAIqjQEKEEV2YWx1YXRpb25NZXRob2QSIQodRVZBTFVBVElPTl9NRVRIT0RfVU5TUEVDSUZJRUQQABIaChZFVkFMVUFUSU9OX01FVEhPRF9BVVRPEAESGwoXRVZBTFVBVElPTl9NRVRIT0RfRVhBQ1QQAhIdChlFVkFMVUFUSU9OX01FVEhPRF9TQU1QTEVEEAMqowEKD1BsYWNlbWVudFBvbGljeRIgChxQTEFDRU1FTlRfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGQoVUExBQ0VNRU5UX1BPTElDWV9BVVRPEAESGgoWUExBQ0VNRU5UX1BPTElDWV9QQVBFUhACEhsKF1BMQUNFTUVOVF9QT0xJQ1lfTUlOTUFYEAMSGgoWUExBQ0VNRU5UX1BPTElDWV9GSVhFRBAEKnsKDVN0YW5kYnlQb2xpY3kSHgoaU1RBTkRCWV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIXChNTVEFOREJZX1BPTElDWV9BVVRPEAESFgoSU1RBTkRCWV9QT0xJQ1lfT0ZGEAISGQoVU1RBTkRCWV9QT0xJQ1lfQUxXQVlTEAMqzgEKCEpvYlN0YXRlEhkKFUpPQl9TVEFURV9VTlNQRUNJRklFRBAAEhUKEUpPQl9TVEFURV9QRU5ESU5HEAESFwoTSk9CX1NUQVRFX1BSRVBBUklORxACEhUKEUpPQl9TVEFURV9SVU5OSU5HEAMSGAoUSk9CX1NUQVRFX0NBTkNFTExJTkcQBBIXChNKT0JfU1RBVEVfU1VDQ0VFREVEEAUSFAoQSk9CX1NUQVRFX0ZBSUxFRBAGEhcKE0pPQl9TVEFURV9DQU5DRUxMRUQQBypSCglKb2JJbnRlbnQSGgoWSk9CX0lOVEVOVF9VTlNQRUNJRklFRBAAEhIKDkpPQl9JTlRFTlRfUlVOEAESFQoRSk9CX0lOVEVOVF9DQU5DRUwQAirDAQoISm9iUGhhc2USGQoVSk9CX1BIQVNFX1VOU1BFQ0lGSUVEEAASHQoZSk9CX1BIQVNFX0xPQURJTkdfREFUQVNFVBABEhkKFUpPQl9QSEFTRV9DQUxJQlJBVElORxACEhYKEkpPQl9QSEFTRV9TVEFSVElORxADEhYKEkpPQl9QSEFTRV9UUkFJTklORxAEEhgKFEpPQl9QSEFTRV9FVkFMVUFUSU5HEAUSGAoUSk9CX1BIQVNFX0ZJTkFMSVpJTkcQBip+CgxFeGVjdXRvclJvbGUSHQoZRVhFQ1VUT1JfUk9MRV9VTlNQRUNJRklFRBAAEhkKFUVYRUNVVE9SX1JPTEVfU0FNUExFUhABEhkKFUVYRUNVVE9SX1JPTEVfVFJBSU5FUhACEhkKFUVYRUNVVE9SX1JPTEVfU1RBTkRCWRADYgZwcm90bzM", [file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * What to train and how. Every scalar is optional: unset differs from 0; defaults appear in
@@ -64,6 +64,13 @@ export type JobSpec = Message<"gnnd.v1.JobSpec"> & {
    * @generated from field: gnnd.v1.TrainingSpec training = 5;
    */
   training?: TrainingSpec | undefined;
+
+  /**
+   * How often, and on which neighbourhoods, accuracy is measured.
+   *
+   * @generated from field: gnnd.v1.EvaluationSpec evaluation = 13;
+   */
+  evaluation?: EvaluationSpec | undefined;
 
   /**
    * What the job asks for.
@@ -602,14 +609,14 @@ export const LrScheduleSpecSchema: GenMessage<LrScheduleSpec> = /*@__PURE__*/
 
 /**
  * A job that ends once its validation accuracy has stopped rising. The learning rate's schedule
- * counts all planned epochs. Needs validation nodes.
+ * counts all planned epochs. Needs validation nodes and evaluation.every_epochs of 1 or more.
  *
  * @generated from message gnnd.v1.EarlyStopSpec
  */
 export type EarlyStopSpec = Message<"gnnd.v1.EarlyStopSpec"> & {
   /**
-   * Epochs in a row, each of which ends with an evaluation, without a validation accuracy better
-   * than the one to exceed: 1 to 1,000,000. Default 0, not set: the job trains all its epochs.
+   * Evaluations in a row (epochs, where evaluation.every_epochs is 1) without a validation accuracy
+   * better than the one to exceed: 1 to 1,000,000. Default 0, not set: the job trains all epochs.
    *
    * @generated from field: optional int32 patience_epochs = 1;
    */
@@ -717,6 +724,52 @@ export const TrainingSpecSchema: GenMessage<TrainingSpec> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job, 12);
 
 /**
+ * How often, and on which neighbourhoods, accuracy is measured: of the validation nodes each time,
+ * of the test nodes at the end. Decides which parameters are the best and when a job stops early.
+ *
+ * @generated from message gnnd.v1.EvaluationSpec
+ */
+export type EvaluationSpec = Message<"gnnd.v1.EvaluationSpec"> & {
+  /**
+   * Epochs from one evaluation to the next, 0 to 1,000,000; the last epoch always has one. 0: at
+   * the end only, which early_stop cannot do with. Default 1.
+   *
+   * @generated from field: optional int32 every_epochs = 1;
+   */
+  everyEpochs?: number | undefined;
+
+  /**
+   * Default AUTO.
+   *
+   * @generated from field: gnnd.v1.EvaluationMethod method = 2;
+   */
+  method: EvaluationMethod;
+
+  /**
+   * Neighbours drawn per node and hop for SAMPLED, from the evaluated nodes outward, one for each
+   * layer: 1 to 4096, or -1 for all. Default sampling.fanouts. Empty for EXACT, and for
+   * RANDOM_WALK, whose walks are training's.
+   *
+   * @generated from field: repeated int32 fanouts = 3;
+   */
+  fanouts: number[];
+
+  /**
+   * Memory that an exact evaluation's hidden rows may take, 1 to 2^42 bytes. Default 8 GiB.
+   *
+   * @generated from field: optional int64 max_bytes = 4;
+   */
+  maxBytes?: bigint | undefined;
+};
+
+/**
+ * Describes the message gnnd.v1.EvaluationSpec.
+ * Use `create(EvaluationSpecSchema)` to create a new message.
+ */
+export const EvaluationSpecSchema: GenMessage<EvaluationSpec> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 13);
+
+/**
  * What the job asks for.
  *
  * @generated from message gnnd.v1.ResourcesSpec
@@ -758,7 +811,7 @@ export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
  * Use `create(ResourcesSpecSchema)` to create a new message.
  */
 export const ResourcesSpecSchema: GenMessage<ResourcesSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 13);
+  messageDesc(file_gnnd_v1_job, 14);
 
 /**
  * Who samples and who trains.
@@ -793,7 +846,7 @@ export type PlacementSpec = Message<"gnnd.v1.PlacementSpec"> & {
  * Use `create(PlacementSpecSchema)` to create a new message.
  */
 export const PlacementSpecSchema: GenMessage<PlacementSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 14);
+  messageDesc(file_gnnd_v1_job, 15);
 
 /**
  * The queue between Samplers and Trainers.
@@ -822,7 +875,7 @@ export type QueueSpec = Message<"gnnd.v1.QueueSpec"> & {
  * Use `create(QueueSpecSchema)` to create a new message.
  */
 export const QueueSpecSchema: GenMessage<QueueSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 15);
+  messageDesc(file_gnnd_v1_job, 16);
 
 /**
  * What is survived.
@@ -850,7 +903,7 @@ export type RestartSpec = Message<"gnnd.v1.RestartSpec"> & {
  * Use `create(RestartSpecSchema)` to create a new message.
  */
 export const RestartSpecSchema: GenMessage<RestartSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 16);
+  messageDesc(file_gnnd_v1_job, 17);
 
 /**
  * Limits on waiting and running, in milliseconds, at most 2^31 - 1 (24.8 days) each.
@@ -899,7 +952,7 @@ export type TimeoutsSpec = Message<"gnnd.v1.TimeoutsSpec"> & {
  * Use `create(TimeoutsSpecSchema)` to create a new message.
  */
 export const TimeoutsSpecSchema: GenMessage<TimeoutsSpec> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 17);
+  messageDesc(file_gnnd_v1_job, 18);
 
 /**
  * A job: spec, state, progress.
@@ -1039,7 +1092,7 @@ export type Job = Message<"gnnd.v1.Job"> & {
  * Use `create(JobSchema)` to create a new message.
  */
 export const JobSchema: GenMessage<Job> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 18);
+  messageDesc(file_gnnd_v1_job, 19);
 
 /**
  * Where a running job is. Coalesced; has no revision of its own.
@@ -1144,7 +1197,7 @@ export type JobProgress = Message<"gnnd.v1.JobProgress"> & {
  * Use `create(JobProgressSchema)` to create a new message.
  */
 export const JobProgressSchema: GenMessage<JobProgress> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 19);
+  messageDesc(file_gnnd_v1_job, 20);
 
 /**
  * One executor, now.
@@ -1207,7 +1260,7 @@ export type ExecutorStatus = Message<"gnnd.v1.ExecutorStatus"> & {
  * Use `create(ExecutorStatusSchema)` to create a new message.
  */
 export const ExecutorStatusSchema: GenMessage<ExecutorStatus> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 20);
+  messageDesc(file_gnnd_v1_job, 21);
 
 /**
  * One epoch, as recorded in the store when it ended.
@@ -1319,7 +1372,7 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
  * Use `create(EpochReportSchema)` to create a new message.
  */
 export const EpochReportSchema: GenMessage<EpochReport> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 21);
+  messageDesc(file_gnnd_v1_job, 22);
 
 /**
  * Where an executor's time went from one epoch's report to the next. What it waited for and its
@@ -1440,7 +1493,7 @@ export type ExecutorTimes = Message<"gnnd.v1.ExecutorTimes"> & {
  * Use `create(ExecutorTimesSchema)` to create a new message.
  */
 export const ExecutorTimesSchema: GenMessage<ExecutorTimes> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 22);
+  messageDesc(file_gnnd_v1_job, 23);
 
 /**
  * One try at running the job.
@@ -1503,7 +1556,7 @@ export type Attempt = Message<"gnnd.v1.Attempt"> & {
  * Use `create(AttemptSchema)` to create a new message.
  */
 export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 23);
+  messageDesc(file_gnnd_v1_job, 24);
 
 /**
  * How an executor ended.
@@ -1566,7 +1619,7 @@ export type ExecutorExit = Message<"gnnd.v1.ExecutorExit"> & {
  * Use `create(ExecutorExitSchema)` to create a new message.
  */
 export const ExecutorExitSchema: GenMessage<ExecutorExit> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 24);
+  messageDesc(file_gnnd_v1_job, 25);
 
 /**
  * What a SUCCEEDED job leaves.
@@ -1629,7 +1682,7 @@ export type JobResult = Message<"gnnd.v1.JobResult"> & {
  * Use `create(JobResultSchema)` to create a new message.
  */
 export const JobResultSchema: GenMessage<JobResult> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 25);
+  messageDesc(file_gnnd_v1_job, 26);
 
 /**
  * How devices are split, and why.
@@ -1755,7 +1808,7 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
  * Use `create(JobPlanSchema)` to create a new message.
  */
 export const JobPlanSchema: GenMessage<JobPlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 26);
+  messageDesc(file_gnnd_v1_job, 27);
 
 /**
  * Which feature rows are kept, how they are read, and why.
@@ -1825,7 +1878,7 @@ export type CachePlan = Message<"gnnd.v1.CachePlan"> & {
  * Use `create(CachePlanSchema)` to create a new message.
  */
 export const CachePlanSchema: GenMessage<CachePlan> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 27);
+  messageDesc(file_gnnd_v1_job, 28);
 
 /**
  * One executor of a plan.
@@ -1853,7 +1906,7 @@ export type PlannedExecutor = Message<"gnnd.v1.PlannedExecutor"> & {
  * Use `create(PlannedExecutorSchema)` to create a new message.
  */
 export const PlannedExecutorSchema: GenMessage<PlannedExecutor> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 28);
+  messageDesc(file_gnnd_v1_job, 29);
 
 /**
  * What one policy would choose.
@@ -1895,7 +1948,7 @@ export type PolicyChoice = Message<"gnnd.v1.PolicyChoice"> & {
  * Use `create(PolicyChoiceSchema)` to create a new message.
  */
 export const PolicyChoiceSchema: GenMessage<PolicyChoice> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 29);
+  messageDesc(file_gnnd_v1_job, 30);
 
 /**
  * Kinds of graph neural networks.
@@ -2386,6 +2439,50 @@ export const DeterminismSchema: GenEnum<Determinism> = /*@__PURE__*/
   enumDesc(file_gnnd_v1_job, 10);
 
 /**
+ * On which neighbourhoods nodes are evaluated.
+ *
+ * @generated from enum gnnd.v1.EvaluationMethod
+ */
+export enum EvaluationMethod {
+  /**
+   * Not set: AUTO.
+   *
+   * @generated from enum value: EVALUATION_METHOD_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * EXACT, unless hidden rows would take more than max_bytes: nodes of the dataset * 4 bytes * the
+   * sum of the two widest consecutive hidden layers' widths. That sum is 0 with one layer,
+   * hidden_dim with two, twice hidden_dim with more (256 for TORCHSCRIPT, whose widths are not
+   * known). Decided when the job is created; effective_spec says EXACT or SAMPLED.
+   *
+   * @generated from enum value: EVALUATION_METHOD_AUTO = 1;
+   */
+  AUTO = 1,
+
+  /**
+   * Full neighbourhoods: each hidden layer is computed once for all nodes that are reached.
+   *
+   * @generated from enum value: EVALUATION_METHOD_EXACT = 2;
+   */
+  EXACT = 2,
+
+  /**
+   * Sampled neighbourhoods, drawn from the job's random seed.
+   *
+   * @generated from enum value: EVALUATION_METHOD_SAMPLED = 3;
+   */
+  SAMPLED = 3,
+}
+
+/**
+ * Describes the enum gnnd.v1.EvaluationMethod.
+ */
+export const EvaluationMethodSchema: GenEnum<EvaluationMethod> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job, 11);
+
+/**
  * How devices are split between Samplers and Trainers.
  *
  * @generated from enum gnnd.v1.PlacementPolicy
@@ -2431,7 +2528,7 @@ export enum PlacementPolicy {
  * Describes the enum gnnd.v1.PlacementPolicy.
  */
 export const PlacementPolicySchema: GenEnum<PlacementPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 11);
+  enumDesc(file_gnnd_v1_job, 12);
 
 /**
  * When a standby Trainer on a Sampler's device may train.
@@ -2472,7 +2569,7 @@ export enum StandbyPolicy {
  * Describes the enum gnnd.v1.StandbyPolicy.
  */
 export const StandbyPolicySchema: GenEnum<StandbyPolicy> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 12);
+  enumDesc(file_gnnd_v1_job, 13);
 
 /**
  * States of a job.
@@ -2541,7 +2638,7 @@ export enum JobState {
  * Describes the enum gnnd.v1.JobState.
  */
 export const JobStateSchema: GenEnum<JobState> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 13);
+  enumDesc(file_gnnd_v1_job, 14);
 
 /**
  * What the user wants, kept apart from what is.
@@ -2575,7 +2672,7 @@ export enum JobIntent {
  * Describes the enum gnnd.v1.JobIntent.
  */
 export const JobIntentSchema: GenEnum<JobIntent> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 14);
+  enumDesc(file_gnnd_v1_job, 15);
 
 /**
  * What a PREPARING or RUNNING job is doing.
@@ -2637,7 +2734,7 @@ export enum JobPhase {
  * Describes the enum gnnd.v1.JobPhase.
  */
 export const JobPhaseSchema: GenEnum<JobPhase> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 15);
+  enumDesc(file_gnnd_v1_job, 16);
 
 /**
  * Roles of executors.
@@ -2678,5 +2775,5 @@ export enum ExecutorRole {
  * Describes the enum gnnd.v1.ExecutorRole.
  */
 export const ExecutorRoleSchema: GenEnum<ExecutorRole> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_job, 16);
+  enumDesc(file_gnnd_v1_job, 17);
 
