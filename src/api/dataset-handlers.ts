@@ -48,10 +48,10 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
     importDataset(request) {
       deps.admit();
       const requestId = requestIdOf(request.requestId);
-      const { datasetId, source, validateOnly } = request;
+      const { datasetId, source, directed, validateOnly } = request;
       const checked = checkImport(request);
       return answer(
-        datasets.import({ id: datasetId, source, validateOnly, requestId, ...checked }),
+        datasets.import({ id: datasetId, source, directed, validateOnly, requestId, ...checked }),
       );
     },
     getDataset: (request) => datasetToProto(datasets.get(idOfName('datasets', request.name))),

@@ -44,6 +44,7 @@ export function addDatasetCommands(program: Command, run: Run): void {
         'store features so; default: float16 for arrays of float16, else float32',
       ).choices(shortNames(FeatureDtypeSchema).map(optionOfEnum)),
     )
+    .option('--directed', 'tables: nodes learn along edges only, from source to target')
     .option('--validate-only', 'check the source, import nothing')
     .option('--wait', 'wait for the end and show progress (default)')
     .option('--no-wait', 'answer at once with the operation')
@@ -70,6 +71,7 @@ interface ImportFlags {
   readonly id: string;
   readonly format?: string;
   readonly featureDtype?: string;
+  readonly directed?: boolean;
   readonly validateOnly?: boolean;
   readonly wait?: boolean;
 }
@@ -85,6 +87,7 @@ async function importDataset(
     source: hostPath(session, source),
     format: numberOf(ImportFormatSchema, format) ?? 0,
     featureDtype: numberOf(FeatureDtypeSchema, flags.featureDtype ?? '') ?? 0,
+    directed: flags.directed === true,
     validateOnly: flags.validateOnly === true,
     requestId: session.requestId,
   });
@@ -151,7 +154,7 @@ function printDataset(session: Session, dataset: Dataset): void {
     facts: () => [
       ['Dataset', session.style.bold(idOf(dataset.name)), dataset.name],
       ['State', paintState(dataset.state, session.style), stateText(dataset.state)],
-      ['Message', printable(dataset.message)],
+      ...messageFacts(dataset),
       count('Nodes', dataset.numNodes),
       count('Edges', dataset.numEdges),
       count('Features', dataset.numFeatures),
@@ -166,6 +169,13 @@ function printDataset(session: Session, dataset: Dataset): void {
       ['Created', ageText(session, dataset), isoTime(dataset.createTime)],
     ],
   });
+}
+
+/** Why an import failed, or what it has to say, a line each. */
+function messageFacts({ state, message }: Dataset): readonly Fact[] {
+  if (state !== DatasetState.READY) return [['Message', printable(message)]];
+  const notices = message.split('\n').filter((line) => line !== '');
+  return notices.map((line): Fact => ['Notice', printable(line)]);
 }
 
 function dtypeText({ featureDtype }: Dataset): string {

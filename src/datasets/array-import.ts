@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readFile, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
-import { messageOf } from '../base/errors.ts';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type ArrayRole, type ArraySet, folderArrays, npzArrays } from './array-set.ts';
 import { fileChunks } from './byte-streams.ts';
+import { converterOf, OutOfRange } from './convert-array.ts';
 import { type ArrayName, arrayNames, arrayTypes, type DatasetFacts } from './dataset-writer.ts';
-import { float16Max, float16Widener, roundToFloat16 } from './float16.ts';
 import type { ImportContext } from './import-context.ts';
 import {
   elementCount,
@@ -13,94 +13,93 @@ import {
   type NpySource,
   type NpyType,
   type NpyValues,
-  openNpyFile,
-  openNpyStream,
+  npyIntegers,
 } from './npy.ts';
-import { readZipDirectory, readZipMember } from './npz.ts';
+import { OrientationCheck } from './orientation.ts';
 import { badFile, formatCount, ImportFailure } from './problems.ts';
 
-/** A set of arrays by name: a folder of .npy files, or an .npz file. */
-interface ArraySet {
-  /** For people. */
-  readonly source: string;
-  has(name: ArrayName): boolean;
-  /** How messages call an array of this set. */
-  pathOf(name: ArrayName): string;
-  open(name: ArrayName): Promise<NpySource>;
-  readonly meta: Meta | null;
-}
-
-/** What a meta.json beside the arrays says; all of it is checked against them. */
-interface Meta {
-  readonly counts: ReadonlyMap<string, number>;
-  readonly undirected: boolean;
-  readonly classNames: readonly string[] | null;
-  readonly sha256: ReadonlyMap<string, string>;
-}
-
-const optionalArrays: ReadonlySet<ArrayName> = new Set(['edge_weights']);
-const acceptedTypes: Readonly<Record<'int32' | 'int64' | 'float32', readonly NpyType[]>> = {
-  int32: ['int32', 'int64'],
-  int64: ['int32', 'int64'],
-  float32: ['float16', 'float32', 'float64'],
-};
+const splits = ['train', 'val', 'test'] as const;
+type SplitName = (typeof splits)[number];
 
 /** Imports a folder of .npy files, with or without a meta.json. */
 export async function importNpyFolder(context: ImportContext): Promise<DatasetFacts> {
-  const { source: folder, signal } = context;
-  const names = join(folder, 'names.txt');
-  const facts = await importArrays(context, {
-    source: `npy folder ${basename(folder)}`,
-    has: (name) => existsSync(join(folder, `${name}.npy`)),
-    pathOf: (name) => `${name}.npy`,
-    open: (name) => openNpyFile(join(folder, `${name}.npy`), signal),
-    meta: await readMeta(context),
-  });
+  const names = join(context.source, 'names.txt');
+  const facts = await new ArrayImport(context, await folderArrays(context)).run();
   if (existsSync(names)) await copyNames(context, names);
   return facts;
 }
 
 /** Imports one .npz file with the arrays of a folder as members. */
 export async function importNpzFile(context: ImportContext): Promise<DatasetFacts> {
-  const { source: path, signal } = context;
-  const file = basename(path);
-  const members = await readZipDirectory(path);
-  return await importArrays(context, {
-    source: `npz file ${file}`,
-    has: (name) => members.has(`${name}.npy`),
-    pathOf: (name) => `${file}/${name}.npy`,
-    open: (name) => {
-      const member = members.get(`${name}.npy`);
-      if (member === undefined) throw badFile(`${file}/${name}.npy`, 'is missing');
-      const chunks = readZipMember(path, member, signal);
-      return openNpyStream(`${file}/${name}.npy`, member.bytes, chunks, signal);
-    },
-    meta: null,
-  });
+  return await new ArrayImport(context, await npzArrays(context)).run();
 }
 
-async function importArrays(context: ImportContext, set: ArraySet): Promise<DatasetFacts> {
-  const { problems, signal } = context;
-  const headers = new Map<ArrayName, NpyHeader>();
-  const sums = new Map<ArrayName, string>();
-  const labels = new LabelRange();
-  const progress = new ByteProgress(context, arrayNames.filter(set.has).length);
-  for (const name of arrayNames) {
-    if (!set.has(name)) {
-      if (!optionalArrays.has(name)) problems.add(set.pathOf(name), 'is missing');
-      continue;
+class ArrayImport {
+  readonly #context: ImportContext;
+  readonly #set: ArraySet;
+  /** Of the arrays that could be read. */
+  readonly #headers = new Map<ArrayRole, NpyHeader>();
+  /** SHA-256 of the elements as the source has them. */
+  readonly #sums = new Map<ArrayRole, string>();
+  readonly #orientation = new OrientationCheck();
+  readonly #progress: ByteProgress;
+  #largestLabel = -1;
+
+  constructor(context: ImportContext, set: ArraySet) {
+    this.#context = context;
+    this.#set = set;
+    this.#progress = new ByteProgress(context, set.names.length);
+  }
+
+  async run(): Promise<DatasetFacts> {
+    const { problems, notices } = this.#context;
+    this.#checkPresence();
+    const byEdgeIndex = this.#set.nameOf('edge_index') !== null;
+    for (const name of arrayNames) {
+      if (byEdgeIndex && (name === 'indptr' || name === 'indices')) continue;
+      if (byEdgeIndex && name === 'edge_weights') continue;
+      if (this.#set.nameOf(name) === null) continue;
+      if (name === 'train' || name === 'val' || name === 'test') await this.#copySplit(name);
+      else await this.#copy(name);
     }
+    if (byEdgeIndex) await this.#copyEdgeIndex();
+    if (this.#set.nameOf('test') === null) await this.#context.writer.write('test', noIds);
+    this.#checkCounts();
+    this.#checkMeta();
+    problems.throwIfAny();
+    const warning = this.#orientation.warning();
+    if (warning !== null) notices.add(warning);
+    const { meta, source } = this.#set;
+    return {
+      numClasses: Math.max(meta?.counts.get('num_classes') ?? 0, this.#largestLabel + 1),
+      numFeatures: this.#headers.get('features')?.shape[1] ?? 0,
+      undirected: meta?.undirected ?? false,
+      classNames: meta?.classNames ?? null,
+      source,
+    };
+  }
+
+  #checkPresence(): void {
+    const { problems, notices } = this.#context;
+    const hasEdges = this.#set.nameOf('edge_index') !== null;
+    for (const name of arrayNames) {
+      if (this.#set.nameOf(name) !== null || name === 'edge_weights') continue;
+      if (hasEdges && (name === 'indptr' || name === 'indices')) continue;
+      if (name !== 'test') problems.add(this.#set.pathOf(name), 'is missing');
+      else notices.add('there is no test split: jobs report validation accuracy only');
+    }
+  }
+
+  /** Runs `work` on an opened array; what is wrong with the array becomes problems. */
+  async #opened(role: ArrayRole, work: (source: NpySource) => Promise<void>): Promise<void> {
+    const { problems, signal } = this.#context;
     try {
-      const source = await set.open(name);
+      const source = await this.#set.open(role);
       try {
-        checkHeader(name, source);
-        headers.set(name, source.header);
-        progress.begin(source);
-        const sum = await copyArray(context, name, source, (values) => {
-          if (name === 'labels') labels.see(values);
-          progress.advance(values.length);
-        });
-        sums.set(name, sum);
+        checkHeader(role, source);
+        this.#progress.begin(source);
+        await work(source);
+        this.#headers.set(role, source.header);
       } finally {
         await source.close();
       }
@@ -110,17 +109,188 @@ async function importArrays(context: ImportContext, set: ArraySet): Promise<Data
       problems.addAll(error.problems, error.problemCount);
     }
   }
-  checkCounts(context, set, headers);
-  checkMeta(context, set, headers);
-  checkSums(context, set, sums);
-  problems.throwIfAny();
-  return {
-    numClasses: Math.max(set.meta?.counts.get('num_classes') ?? 0, labels.largest + 1),
-    numFeatures: headers.get('features')?.shape[1] ?? 0,
-    undirected: set.meta?.undirected ?? false,
-    classNames: set.meta?.classNames ?? null,
-    source: set.source,
-  };
+
+  async #copy(name: Exclude<ArrayName, SplitName>): Promise<void> {
+    const { writer } = this.#context;
+    await this.#opened(name, async (source) => {
+      const { type, shape } = source.header;
+      const dtype = this.#context.featureDtype ?? (type === 'float16' ? type : 'float32');
+      const isFeatures = name === 'features';
+      const columns = shape[1] ?? 0;
+      const target = isFeatures
+        ? await writer.beginFeatures(columns, dtype)
+        : await writer.begin(name);
+      const convert = converterOf(type, isFeatures ? dtype : arrayTypes[name]);
+      const hash = createHash('sha256');
+      const outside = new OutOfRange();
+      for await (const block of source.blocks()) {
+        hash.update(block);
+        const values = convert(block, (index, value) => outside.see(index, value));
+        await target.append(values);
+        outside.advance(values.length);
+        this.#see(name, values);
+        this.#progress.advance(values.length);
+      }
+      await writer.end(name);
+      if (outside.count > 0) {
+        throw badFile(source.path, outside.describe(isFeatures ? columns : null));
+      }
+      this.#sums.set(name, hash.digest('hex'));
+    });
+  }
+
+  #see(name: ArrayName, values: NpyValues): void {
+    if (name === 'indptr') this.#orientation.seeIndptr(values as BigInt64Array);
+    if (name === 'indices') this.#orientation.seeIndices(values as Int32Array);
+    if (name !== 'labels') return;
+    for (const label of values as Int32Array) {
+      if (label > this.#largestLabel) this.#largestLabel = label;
+    }
+  }
+
+  /** A list of ids in any order, or a mask with an element for each node. */
+  async #copySplit(name: SplitName): Promise<void> {
+    await this.#opened(name, async (source) => {
+      const { type, shape } = source.header;
+      const hash = createHash('sha256');
+      const ids = new BigInt64Array(type === 'bool' ? 0 : elementCount(shape));
+      const marked: number[] = [];
+      const convert = converterOf(type, 'int64');
+      let at = 0;
+      for await (const block of source.blocks()) {
+        hash.update(block);
+        if (type === 'bool') {
+          for (const [index, isIn] of (block as Uint8Array).entries()) {
+            if (isIn !== 0) marked.push(at + index);
+          }
+        } else ids.set(convert(block, () => undefined) as BigInt64Array, at);
+        at += block.length;
+        this.#progress.advance(block.length);
+      }
+      const found = type === 'bool' ? BigInt64Array.from(marked, BigInt) : ids.sort();
+      this.#orientation.seeSplit(found);
+      await this.#context.writer.write(name, found);
+      this.#sums.set(name, hash.digest('hex'));
+    });
+  }
+
+  /** PyTorch Geometric's [2, edges]: a column (source, target) becomes source in target's row. */
+  async #copyEdgeIndex(): Promise<void> {
+    const { writer, pool, problems } = this.#context;
+    const numNodes = this.#headers.get('labels')?.shape[0];
+    const weights = await this.#readEdgeWeights();
+    await this.#opened('edge_index', async (source) => {
+      const numEdges = source.header.shape[1] ?? 0;
+      const ends = new Uint32Array(2 * numEdges);
+      const convert = converterOf(source.header.type, 'int32');
+      let at = 0;
+      for await (const block of source.blocks()) {
+        const values = convert(block, (_, value) => problems.add(source.path, beyond(value)));
+        ends.set(values as Int32Array, at);
+        at += values.length;
+        this.#progress.advance(values.length);
+      }
+      if (numNodes === undefined) return;
+      const outside = ends.findIndex((id) => id >= numNodes);
+      if (outside >= 0) {
+        const expected = `expected ids below the ${formatCount(numNodes)} nodes`;
+        const found = `${(ends[outside] ?? 0) | 0} ${placeOf(outside, numEdges)}`;
+        throw badFile(source.path, `has ${found}, ${expected}`);
+      }
+      if (weights !== null && weights.length !== numEdges) return;
+      const sources = ends.slice(0, numEdges);
+      const targets = ends.slice(numEdges);
+      const graph = await pool.inNeighbours({ numNodes, sources, targets, weights });
+      this.#orientation.seeIndptr(graph.indptr);
+      this.#orientation.seeIndices(graph.indices);
+      await writer.write('indptr', graph.indptr);
+      await writer.write('indices', graph.indices);
+      if (graph.weights !== null) await writer.write('edge_weights', graph.weights);
+    });
+  }
+
+  async #readEdgeWeights(): Promise<Float32Array | null> {
+    if (this.#set.nameOf('edge_weights') === null) return null;
+    let weights: Float32Array | null = null;
+    await this.#opened('edge_weights', async (source) => {
+      const all = new Float32Array(elementCount(source.header.shape));
+      const convert = converterOf(source.header.type, 'float32');
+      let at = 0;
+      for await (const block of source.blocks()) {
+        all.set(convert(block, () => undefined) as Float32Array, at);
+        at += block.length;
+        this.#progress.advance(block.length);
+      }
+      weights = all;
+    });
+    return weights;
+  }
+
+  /** The lengths of the arrays against each other; what their elements say is the validator's. */
+  #checkCounts(): void {
+    const { problems } = this.#context;
+    const rows = (role: ArrayRole) => this.#headers.get(role)?.shape[0];
+    const pathOf = (role: ArrayRole) => this.#set.pathOf(role);
+    const expect = (role: ArrayRole, count: number, because: string) => {
+      const found = rows(role);
+      if (found === undefined || found === count) return;
+      const lengths = `has ${formatCount(found)} rows, expected ${formatCount(count)}`;
+      problems.add(pathOf(role), `${lengths} because ${because}`);
+    };
+    const indptrRows = rows('indptr');
+    const ruler = indptrRows === undefined ? 'labels' : 'indptr';
+    const nodes = indptrRows === undefined ? rows('labels') : indptrRows - 1;
+    if (nodes !== undefined) {
+      const because = `${pathOf(ruler)} has ${formatCount(rows(ruler) ?? 0)} rows`;
+      if (nodes < 1) problems.add(pathOf(ruler), 'has no node');
+      expect('labels', nodes, because);
+      expect('features', nodes, because);
+      const masks = splits.filter((name) => this.#headers.get(name)?.type === 'bool');
+      for (const name of masks) expect(name, nodes, because);
+    }
+    const edges = rows('indices') ?? this.#headers.get('edge_index')?.shape[1];
+    if (edges === undefined) return;
+    const graph = rows('indices') === undefined ? 'edge_index' : 'indices';
+    expect('edge_weights', edges, `${pathOf(graph)} has ${formatCount(edges)}`);
+  }
+
+  /** The counts and checksums of meta.json against what was read. */
+  #checkMeta(): void {
+    const { problems } = this.#context;
+    const { meta } = this.#set;
+    if (meta === null) return;
+    const rowsOf: readonly [string, ArrayName, number][] = [
+      ['num_nodes', 'labels', 0],
+      ['num_edges', 'indices', 0],
+      ['num_features', 'features', 1],
+      ['split.train', 'train', 0],
+      ['split.val', 'val', 0],
+      ['split.test', 'test', 0],
+    ];
+    for (const [key, name, axis] of rowsOf) {
+      const promised = meta.counts.get(key);
+      const found = this.#headers.get(name)?.shape[axis];
+      if (promised === undefined || found === undefined || promised === found) continue;
+      const counts = `${formatCount(promised)}, but ${this.#set.pathOf(name)} has`;
+      problems.add('meta.json', `says ${key} is ${counts} ${formatCount(found)}`);
+    }
+    for (const [name, sum] of this.#sums) {
+      const promised = meta.sha256.get(name);
+      if (promised === undefined || promised === sum) continue;
+      const found = `the one of the array is ${sum}`;
+      problems.add(`${name}.npy`, `was changed: meta.json has SHA-256 ${promised}, ${found}`);
+    }
+  }
+}
+
+const noIds = new BigInt64Array(0);
+
+function beyond(value: number | bigint): string {
+  return `has ${value}, beyond int32`;
+}
+
+function placeOf(at: number, numEdges: number): string {
+  return `at row ${at < numEdges ? 0 : 1}, column ${at % numEdges}`;
 }
 
 /** Maps the bytes read to progress; every array counts alike, since only open ones have a size. */
@@ -153,228 +323,43 @@ class ByteProgress {
   }
 }
 
-function checkHeader(name: ArrayName, source: NpySource): void {
+const floats: readonly NpyType[] = ['float16', 'float32', 'float64'];
+
+function checkHeader(role: ArrayRole, source: NpySource): void {
   const { type, shape } = source.header;
-  const accepted = acceptedTypes[arrayTypes[name]];
-  if (!accepted.includes(type)) {
-    throw badFile(source.path, `has dtype ${type}, expected ${accepted.join(' or ')}`);
-  }
-  const axes = name === 'features' ? 2 : 1;
-  if (shape.length !== axes) {
-    const expected = axes === 2 ? '[nodes, features]' : 'one axis';
-    throw badFile(source.path, `has shape (${shape.join(', ')}), expected ${expected}`);
-  }
+  const isFloat = floats.includes(type);
+  const refuse = (expected: string) => {
+    throw badFile(source.path, `has dtype ${type}, expected ${expected}`);
+  };
+  if (role === 'labels') checkLabels(source);
+  else if (role === 'edge_weights') {
+    if (!isFloat) refuse(floats.join(', '));
+  } else if (role === 'train' || role === 'val' || role === 'test') {
+    if (isFloat) refuse('node ids (integers) or a mask (bool)');
+  } else if (role !== 'features' && (isFloat || type === 'bool')) refuse(npyIntegers.join(', '));
+  const axes = role === 'features' || role === 'edge_index' ? 2 : 1;
+  const isColumn = shape.length === 2 && shape[1] === 1 && axes === 1;
+  const isShort = role === 'edge_index' && shape[0] !== 2;
+  if ((shape.length === axes || isColumn) && !isShort) return;
+  const names = { features: '[nodes, features]', edge_index: '[2, edges]' } as const;
+  const expected = role === 'features' || role === 'edge_index' ? names[role] : 'one axis';
+  throw badFile(source.path, `has shape (${shape.join(', ')}), expected ${expected}`);
 }
 
-/** Answers the SHA-256 of the source's elements. */
-async function copyArray(
-  context: ImportContext,
-  name: ArrayName,
-  source: NpySource,
-  onBlock: (written: NpyValues) => void,
-): Promise<string> {
-  const { writer } = context;
-  const { type, shape } = source.header;
-  const columns = shape[1] ?? 0;
-  const dtype = context.featureDtype ?? (type === 'float16' ? type : 'float32');
-  const isFeatures = name === 'features';
-  const target = isFeatures ? await writer.beginFeatures(columns, dtype) : await writer.begin(name);
-  const targetType = isFeatures ? dtype : arrayTypes[name];
-  const convert = converterOf(type, targetType);
-  const hash = type === targetType ? null : createHash('sha256');
-  const outside = new OutOfRange();
-  for await (const block of source.blocks()) {
-    hash?.update(block);
-    const values = convert(block, (index, value) => outside.see(index, value));
-    await target.append(values);
-    outside.advance(values.length);
-    onBlock(values);
+/** What gnnd learns is one class a node: says so to those who bring something else. */
+function checkLabels({ path, header: { type, shape } }: NpySource): void {
+  if (floats.includes(type)) {
+    const what = `has dtype ${type}, expected class numbers (integers, -1 for none)`;
+    const remedy = 'for classes kept as floats: labels.astype("int64")';
+    throw badFile(path, `${what}: regression on node values is not there; ${remedy}`);
   }
-  const written = await writer.end(name);
-  if (outside.count === 0) return hash?.digest('hex') ?? written.sha256;
-  throw badFile(source.path, outside.describe(isFeatures ? columns : null));
-}
-
-/** Elements that the type of a dataset has no room for: the first one, and how many. */
-class OutOfRange {
-  count = 0;
-  #done = 0;
-  #at = 0;
-  #value: number | bigint = 0;
-
-  see(index: number, value: number | bigint): void {
-    if (this.count === 0) {
-      this.#at = this.#done + index;
-      this.#value = value;
-    }
-    this.count += 1;
-  }
-
-  advance(elements: number): void {
-    this.#done += elements;
-  }
-
-  /** `columns` is null for a vector, which is one of int32. */
-  describe(columns: number | null): string {
-    const more = this.count > 1 ? ` and ${formatCount(this.count - 1)} more` : '';
-    if (columns === null) return `has ${this.#value} at index ${this.#at}, beyond int32${more}`;
-    const place = `row ${Math.floor(this.#at / columns)}, column ${this.#at % columns}`;
-    return (
-      `has ${this.#value} at ${place}${more}, beyond ${float16Max}, the largest float16: ` +
-      'import the features as float32'
+  if (shape.length === 2 && shape[1] !== 1) {
+    const what = `has shape (${shape.join(', ')}), expected one class a node`;
+    throw badFile(
+      path,
+      `${what}: several labels a node are not there; train a job for each column`,
     );
   }
-}
-
-type OnOutOfRange = (index: number, value: number | bigint) => void;
-type Converter = (block: NpyValues, onOutOfRange: OnOutOfRange) => NpyValues;
-
-function converterOf(from: NpyType, to: NpyType): Converter {
-  if (from === to) return (block) => block;
-  if (to === 'float16') {
-    return (block, outside) => roundToFloat16(block as Float32Array | Float64Array, outside);
-  }
-  if (from === 'float16') {
-    const widenFloat16 = float16Widener();
-    return (block) => widenFloat16(block as Uint16Array);
-  }
-  if (from === 'float64') return (block) => new Float32Array(block as Float64Array);
-  return from === 'int32' ? widen : narrow;
-}
-
-/** int32 to int64, without a BigInt per element. */
-function widen(block: NpyValues): BigInt64Array {
-  const values = block as Int32Array;
-  const words = new Int32Array(2 * values.length);
-  for (const [index, value] of values.entries()) {
-    words[2 * index] = value;
-    words[2 * index + 1] = value >> 31;
-  }
-  return new BigInt64Array(words.buffer);
-}
-
-function narrow(block: NpyValues, onOutOfRange: OnOutOfRange): Int32Array {
-  const words = new Int32Array(block.buffer, block.byteOffset, 2 * block.length);
-  const values = new Int32Array(block.length);
-  for (let index = 0; index < values.length; index += 1) {
-    const low = words[2 * index] ?? 0;
-    if (words[2 * index + 1] !== low >> 31) {
-      onOutOfRange(index, (block as BigInt64Array)[index] ?? 0n);
-    }
-    values[index] = low;
-  }
-  return values;
-}
-
-class LabelRange {
-  largest = -1;
-
-  see(values: NpyValues): void {
-    for (const value of values as Int32Array) if (value > this.largest) this.largest = value;
-  }
-}
-
-/** The lengths of the arrays against each other; what their elements say is the validator's. */
-function checkCounts(
-  context: ImportContext,
-  set: ArraySet,
-  headers: ReadonlyMap<ArrayName, NpyHeader>,
-): void {
-  const rows = (name: ArrayName) => headers.get(name)?.shape[0];
-  const expect = (name: ArrayName, count: number, because: string) => {
-    const found = rows(name);
-    if (found === undefined || found === count) return;
-    const lengths = `has ${formatCount(found)} rows, expected ${formatCount(count)}`;
-    context.problems.add(set.pathOf(name), `${lengths} because ${because}`);
-  };
-  const indptrRows = rows('indptr');
-  if (indptrRows !== undefined) {
-    const nodes = indptrRows - 1;
-    const because = `${set.pathOf('indptr')} has ${formatCount(indptrRows)} rows`;
-    if (nodes < 1) context.problems.add(set.pathOf('indptr'), 'has no node');
-    expect('labels', nodes, because);
-    expect('features', nodes, because);
-  }
-  const edges = rows('indices');
-  if (edges !== undefined) {
-    expect('edge_weights', edges, `${set.pathOf('indices')} has ${formatCount(edges)}`);
-  }
-}
-
-/** The counts of meta.json against what was read. */
-function checkMeta(
-  context: ImportContext,
-  set: ArraySet,
-  headers: ReadonlyMap<ArrayName, NpyHeader>,
-): void {
-  if (set.meta === null) return;
-  const rowsOf: readonly [string, ArrayName, number][] = [
-    ['num_nodes', 'labels', 0],
-    ['num_edges', 'indices', 0],
-    ['num_features', 'features', 1],
-    ['split.train', 'train', 0],
-    ['split.val', 'val', 0],
-    ['split.test', 'test', 0],
-  ];
-  for (const [key, name, axis] of rowsOf) {
-    const promised = set.meta.counts.get(key);
-    const found = headers.get(name)?.shape[axis];
-    if (promised === undefined || found === undefined || promised === found) continue;
-    const counts = `${formatCount(promised)}, but ${set.pathOf(name)} has ${formatCount(found)}`;
-    context.problems.add('meta.json', `says ${key} is ${counts}`);
-  }
-}
-
-/** The checksums of meta.json against those of the arrays beside it. */
-function checkSums(
-  { problems }: ImportContext,
-  set: ArraySet,
-  sums: ReadonlyMap<ArrayName, string>,
-): void {
-  for (const [name, sum] of sums) {
-    const promised = set.meta?.sha256.get(name);
-    if (promised === undefined || promised === sum) continue;
-    const found = `the one of the array is ${sum}`;
-    problems.add(`${name}.npy`, `was changed: meta.json has SHA-256 ${promised}, ${found}`);
-  }
-}
-
-async function readMeta(context: ImportContext): Promise<Meta | null> {
-  const path = join(context.source, 'meta.json');
-  if (!existsSync(path)) return null;
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(await readFile(path, 'utf8'));
-  } catch (error) {
-    throw badFile('meta.json', `is not JSON: ${messageOf(error)}`);
-  }
-  const root = fieldsOf(parsed);
-  const split = fieldsOf(root.get('split'));
-  const numbers: [string, unknown][] = [
-    ...root,
-    ...[...split].map(([key, value]): [string, unknown] => [`split.${key}`, value]),
-  ];
-  const classNames = root.get('class_names');
-  const isNames = (names: unknown): names is string[] =>
-    Array.isArray(names) && names.every((name) => typeof name === 'string');
-  return {
-    counts: new Map(numbers.filter((entry): entry is [string, number] => isCount(entry[1]))),
-    undirected: root.get('undirected') === true,
-    classNames: isNames(classNames) ? classNames : null,
-    sha256: new Map(
-      [...fieldsOf(root.get('sha256'))].filter(
-        (entry): entry is [string, string] => typeof entry[1] === 'string',
-      ),
-    ),
-  };
-}
-
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
-}
-
-function fieldsOf(value: unknown): ReadonlyMap<string, unknown> {
-  return new Map(typeof value === 'object' && value !== null ? Object.entries(value) : []);
 }
 
 async function copyNames(context: ImportContext, path: string): Promise<void> {

@@ -1,17 +1,15 @@
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { FeatureDtype } from '../spec/dataset-record.ts';
+import { FeatureColumns, FeatureRows, LabelColumn, parseNumber, shown } from './csv-columns.ts';
 import { CsvFile, type CsvRow } from './csv-reader.ts';
 import type { DatasetFacts } from './dataset-writer.ts';
-import { featuresAs, float16Max } from './float16.ts';
 import type { ImportContext } from './import-context.ts';
-import type { NpyWriter } from './npy.ts';
 import { NumberList } from './number-list.ts';
 import { badFile, formatCount, type ProblemList } from './problems.ts';
 
 /**
  * Imports a graph from two tables, `nodes.csv` (id, label, split, and the features) and `edges.csv`
- * (source, target, and perhaps weight), either of them gzipped. Edges are undirected.
+ * (source, target, and perhaps weight), either of them gzipped.
  */
 
 const splitNames = ['train', 'val', 'test'] as const;
@@ -19,10 +17,8 @@ type SplitName = (typeof splitNames)[number];
 
 /** Rows of features gathered before they are written. */
 const featureBlockValues = 1 << 18;
-/** A problem shows at most this much of a field. */
-const fieldCharsShown = 40;
-const labelMax = 2 ** 31 - 2;
-const decimalPattern = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
+/** Of the features that a notice names. */
+const columnsShown = 20;
 /** Where each file ends, of 1. */
 const shares = { nodes: 0.45, edges: 0.9 } as const;
 
@@ -31,17 +27,18 @@ export async function importCsvFolder(context: ImportContext): Promise<DatasetFa
   const nodes = await readNodes(context);
   const edges = await readEdges(context, nodes.ids);
   problems.throwIfAny();
-  await writer.write('labels', nodes.labels.toArray());
+  const { labels, classNames, numClasses } = nodes.labels.finish();
+  await writer.write('labels', labels);
   for (const name of splitNames) {
     await writer.write(name, BigInt64Array.from(nodes.splits[name].toArray(), BigInt));
   }
   await writer.writeNames(nodeNames(nodes.ids));
   await writeGraph(context, nodes.ids.size, edges);
   return {
-    numClasses: nodes.largestLabel + 1,
+    numClasses,
     numFeatures: nodes.numFeatures,
-    undirected: true,
-    classNames: null,
+    undirected: !context.directed,
+    classNames,
     source: `csv folder ${basename(context.source)}`,
   };
 }
@@ -143,14 +140,13 @@ class CsvTable {
 interface Nodes {
   /** Node id of every name, in order. */
   readonly ids: ReadonlyMap<string, number>;
-  readonly labels: NumberList<Int32Array>;
+  readonly labels: LabelColumn;
   readonly splits: Readonly<Record<SplitName, NumberList<Uint32Array>>>;
   readonly numFeatures: number;
-  readonly largestLabel: number;
 }
 
 async function readNodes(context: ImportContext): Promise<Nodes> {
-  const { writer, progress, problems } = context;
+  const { writer, progress, problems, notices } = context;
   const table = await CsvTable.open(context, 'nodes');
   const idAt = table.column('id');
   const labelAt = table.column('label');
@@ -159,28 +155,26 @@ async function readNodes(context: ImportContext): Promise<Nodes> {
   const featuresAt = table.columns.map((_, at) => at).filter((at) => !named.has(at));
   if (featuresAt.length === 0) problems.add(`${table.file}:1`, 'has no feature column');
   const ids = new Map<string, number>();
-  const labels = new NumberList((capacity) => new Int32Array(capacity));
+  const labels = new LabelColumn();
   const splits = {
     train: new NumberList((capacity) => new Uint32Array(capacity)),
     val: new NumberList((capacity) => new Uint32Array(capacity)),
     test: new NumberList((capacity) => new Uint32Array(capacity)),
   };
-  let largestLabel = -1;
   const dtype = context.featureDtype ?? 'float32';
+  const columns = new FeatureColumns(table, dtype);
   const features = new FeatureRows(await writer.beginFeatures(featuresAt.length, dtype), dtype);
   for await (const rows of table.batches()) {
     for (const row of rows) {
       const node = addId(table, row, row.fields[idAt], ids);
-      const label = parseLabel(table, row, row.fields[labelAt]);
       const split = parseSplit(table, row, row.fields[splitAt]);
-      if (split !== null && label === -1 && row.fields[labelAt] === '') {
+      if (split !== null && row.fields[labelAt] === '') {
         table.problem(row, `is in split '${split}' but has no label`);
       }
-      for (const at of featuresAt) features.push(parseFeature(table, row, { at, dtype }));
+      for (const at of featuresAt) features.push(columns.parse(row, at));
       if (node === null) continue;
-      labels.push(label);
+      labels.push(table, row, row.fields[labelAt] ?? '');
       if (split !== null) splits[split].push(node);
-      largestLabel = Math.max(largestLabel, label);
     }
     await features.flush(featureBlockValues);
     const done = shares.nodes * table.fraction;
@@ -188,31 +182,12 @@ async function readNodes(context: ImportContext): Promise<Nodes> {
   }
   await features.flush(0);
   await writer.end('features');
+  columns.addProblems();
+  const names = featuresAt.map((at) => shown(table.columns[at] ?? ''));
+  const more = names.length > columnsShown ? `, and ${names.length - columnsShown} more` : '';
+  notices.add(`features are the columns ${names.slice(0, columnsShown).join(', ')}${more}`);
   if (ids.size === 0) problems.add(table.file, 'has no node');
-  return { ids, labels, splits, numFeatures: featuresAt.length, largestLabel };
-}
-
-/** Gathers features into blocks for the writer. */
-class FeatureRows {
-  readonly #target: NpyWriter;
-  readonly #dtype: FeatureDtype;
-  #values = new NumberList((capacity) => new Float32Array(capacity));
-
-  constructor(target: NpyWriter, dtype: FeatureDtype) {
-    this.#target = target;
-    this.#dtype = dtype;
-  }
-
-  push(value: number): void {
-    this.#values.push(value);
-  }
-
-  /** Writes what there is when it is more than `keep` values. */
-  async flush(keep: number): Promise<void> {
-    if (this.#values.length <= keep) return;
-    await this.#target.append(featuresAs(this.#values.toArray(), this.#dtype));
-    this.#values = new NumberList((capacity) => new Float32Array(capacity));
-  }
+  return { ids, labels, splits, numFeatures: featuresAt.length };
 }
 
 function addId(
@@ -232,44 +207,12 @@ function addId(
   return node;
 }
 
-function parseLabel(table: CsvTable, row: CsvRow, text: string | undefined): number {
-  if (text === undefined || text === '') return -1;
-  const label = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
-  if (label <= labelMax) return label;
-  table.problem(row, `has the label '${shown(text)}', expected a class number from 0 or nothing`);
-  return -1;
-}
-
 function parseSplit(table: CsvTable, row: CsvRow, text: string | undefined): SplitName | null {
   if (text === undefined || text === '') return null;
   const split = splitNames.find((name) => name === text);
   if (split !== undefined) return split;
   table.problem(row, `has the split '${shown(text)}', expected train, val, test or nothing`);
   return null;
-}
-
-function parseFeature(
-  table: CsvTable,
-  row: CsvRow,
-  { at, dtype }: { readonly at: number; readonly dtype: FeatureDtype },
-): number {
-  const text = row.fields[at] ?? '';
-  const value = parseNumber(text);
-  if (value !== null && (dtype === 'float32' || Math.abs(value) <= float16Max)) return value;
-  const column = shown(table.columns[at] ?? '');
-  table.problem(row, `has '${shown(text)}' in column '${column}', expected a ${dtype} number`);
-  return 0;
-}
-
-/** A decimal number that is finite in float32, or null. */
-function parseNumber(text: string): number | null {
-  if (!decimalPattern.test(text)) return null;
-  const value = Math.fround(Number(text));
-  return Number.isFinite(value) ? value : null;
-}
-
-function shown(text: string): string {
-  return text.length <= fieldCharsShown ? text : `${text.slice(0, fieldCharsShown)}...`;
 }
 
 interface Edges {
@@ -349,13 +292,15 @@ function* nodeNames(ids: ReadonlyMap<string, number>): Generator<Uint8Array> {
 }
 
 async function writeGraph(context: ImportContext, numNodes: number, edges: Edges): Promise<void> {
-  const { writer, progress, problems, pool } = context;
-  progress(shares.edges, `building the graph of ${formatCount(edges.sources.length)} edges`);
-  const graph = await pool.symmetricGraph({
+  const { writer, progress, problems, notices, pool, directed } = context;
+  const listed = formatCount(edges.sources.length);
+  progress(shares.edges, `building the graph of ${listed} edges`);
+  const graph = await pool.storedGraph({
     numNodes,
     sources: edges.sources.toArray(),
     targets: edges.targets.toArray(),
     weights: edges.weights?.toArray() ?? null,
+    directed,
   });
   for (let at = 0; at < graph.conflicts.length; at += 2) {
     const first = edges.lines.at(graph.conflicts[at] ?? 0);
@@ -364,6 +309,16 @@ async function writeGraph(context: ImportContext, numNodes: number, edges: Edges
     problems.add(path, `lists the edge of line ${first} again with another weight`);
   }
   problems.throwIfAny();
+  const entries = formatCount(graph.indices.length);
+  const way = directed
+    ? 'one entry each, in the row of its target'
+    : 'in both directions; --directed keeps theirs';
+  notices.add(`${listed} edges listed, ${entries} entries stored: ${way}`);
+  const dropped = [
+    ...(graph.selfLoops === 0 ? [] : [`${formatCount(graph.selfLoops)} self-loops`]),
+    ...(graph.duplicates === 0 ? [] : [`${formatCount(graph.duplicates)} repeated edges`]),
+  ];
+  if (dropped.length > 0) notices.add(`left out of the graph: ${dropped.join(' and ')}`);
   await writer.write('indptr', graph.indptr);
   await writer.write('indices', graph.indices);
   if (graph.weights !== null) await writer.write('edge_weights', graph.weights);

@@ -105,7 +105,11 @@ export class DatasetWriter {
   }
 
   /** Writes dataset.json; the folder is then whole and durable. */
-  async finish(datasetName: string, facts: DatasetFacts): Promise<DatasetWritten> {
+  async finish(
+    datasetName: string,
+    facts: DatasetFacts,
+    notices: readonly string[],
+  ): Promise<DatasetWritten> {
     const rows = (name: ArrayName) => this.#written.get(name)?.rows ?? 0;
     const manifest: DatasetManifest = {
       format: 'gnnd-dataset',
@@ -121,6 +125,7 @@ export class DatasetWriter {
       sha256: Object.fromEntries([...this.#written].map(([n, { sha256 }]) => [`${n}.npy`, sha256])),
       ...(facts.classNames === null ? {} : { class_names: facts.classNames }),
       source: facts.source,
+      ...(notices.length === 0 ? {} : { notices }),
     };
     const text = Buffer.from(canonicalJson(manifest), 'utf8');
     await this.#writeFile('dataset.json', [text]);

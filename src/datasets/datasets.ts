@@ -51,6 +51,8 @@ export interface ImportRequest {
   readonly format: ImportFormat | null;
   /** Of the stored features; null: that of the source where it has one, else float32. */
   readonly featureDtype: FeatureDtype | null;
+  /** CSV only: an edge stands in the row of its target, not in that of its source, too. */
+  readonly directed: boolean;
   /** Do all of it but keep nothing. */
   readonly validateOnly: boolean;
   /** The same request with the same id has one effect. */
@@ -302,14 +304,14 @@ class DatasetService implements Datasets {
     progress: ReportProgress,
   ): Promise<() => OperationEnd> {
     const { folder, native } = this.#options;
-    const { id, source, featureDtype, validateOnly } = request;
+    const { id, source, featureDtype, directed, validateOnly } = request;
     const { signal } = this.#stop;
     const pool = (this.#options.createPool ?? createImportPool)();
     const endPool = () => void pool.close();
     signal.addEventListener('abort', endPool, { once: true });
     try {
       const written = await runImport({
-        ...{ id, source, format, featureDtype, folder, validateOnly },
+        ...{ id, source, format, featureDtype, directed, folder, validateOnly },
         ...{ pool, native, progress, signal },
       });
       return () => {
@@ -353,14 +355,19 @@ function checkRequest(request: ImportRequest): ImportFormat {
   if (detection.kind === 'problem') {
     violations.push({ path: 'source', description: `'${source}': ${detection.description}` });
   }
+  if (request.directed && detection.kind === 'format' && detection.format !== 'CSV') {
+    const why = 'arrays say their direction themselves';
+    const description = `is for tables (format CSV), and this is ${detection.format}: ${why}`;
+    violations.push({ path: 'directed', description });
+  }
   if (detection.kind === 'format' && violations.length === 0) return detection.format;
   const message = violations.map(({ path, description }) => `${path}: ${description}`).join('; ');
   throw new GnndError('SPEC_INVALID', message, { violations });
 }
 
 function digestOfRequest(request: ImportRequest): string {
-  const { id, source, format, validateOnly, featureDtype } = request;
-  const text = JSON.stringify([id, source, format, validateOnly, featureDtype]);
+  const { id, source, format, validateOnly, featureDtype, directed } = request;
+  const text = JSON.stringify([id, source, format, validateOnly, featureDtype, directed]);
   return createHash('sha256').update(text).digest('hex');
 }
 
@@ -373,7 +380,7 @@ function requestKeys(request: ImportRequest): Parameters<OperationStore['insertO
 function readyChange({ manifest, digest, bytes }: DatasetWritten) {
   return {
     state: 'READY' as const,
-    message: '',
+    message: (manifest.notices ?? []).join('\n'),
     digest,
     numNodes: manifest.num_nodes,
     numEdges: manifest.num_edges,

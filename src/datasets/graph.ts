@@ -2,14 +2,14 @@
 
 export interface EdgeList {
   readonly numNodes: number;
-  /** [edges] node ids, each below numNodes; an edge is undirected. */
+  /** [edges] node ids, each below numNodes. */
   readonly sources: Uint32Array;
   readonly targets: Uint32Array;
   /** [edges], or null where edges have no weights. */
   readonly weights: Float32Array | null;
 }
 
-export interface SymmetricGraph {
+export interface StoredGraph {
   /** int64 [numNodes + 1]. */
   readonly indptr: BigInt64Array;
   /** [entries] ascending within a row. */
@@ -17,21 +17,58 @@ export interface SymmetricGraph {
   /** [entries], or null. */
   readonly weights: Float32Array | null;
   readonly selfLoops: number;
-  /** Edges that were listed before, in either direction, with the same weight. */
+  /** Edges that were listed before (in either direction unless directed), with equal weights. */
   readonly duplicates: number;
   /** [pairs, 2] positions in the list of edges that were listed twice with unequal weights. */
   readonly conflicts: Uint32Array;
 }
 
+/** A list of edges of which each is to be stored once, or in both directions. */
+export interface EdgeTable extends EdgeList {
+  /** An edge stands in the row of its target only. */
+  readonly directed: boolean;
+}
+
+/** A list of edges by target, nothing left out: row v holds the sources of v's edges as listed. */
+export interface InNeighbours {
+  /** int64 [numNodes + 1]. */
+  readonly indptr: BigInt64Array;
+  readonly indices: Int32Array;
+  readonly weights: Float32Array | null;
+}
+
+/** Linear in nodes and edges: one counting sort. */
+export function inNeighbours({ numNodes, sources, targets, weights }: EdgeList): InNeighbours {
+  const next = new Float64Array(numNodes + 1);
+  for (const target of targets) next[target + 1] = (next[target + 1] ?? 0) + 1;
+  for (let node = 0; node < numNodes; node += 1) {
+    next[node + 1] = (next[node + 1] ?? 0) + (next[node] ?? 0);
+  }
+  const indptr = BigInt64Array.from(next, BigInt);
+  const indices = new Int32Array(targets.length);
+  const ordered = weights === null ? null : new Float32Array(targets.length);
+  for (let edge = 0; edge < targets.length; edge += 1) {
+    const target = targets[edge] ?? 0;
+    const place = next[target] ?? 0;
+    indices[place] = sources[edge] ?? 0;
+    if (ordered !== null && weights !== null) ordered[place] = weights[edge] ?? 0;
+    next[target] = place + 1;
+  }
+  return { indptr, indices, weights: ordered };
+}
+
 /**
- * Stores every edge in both directions, drops self-loops, keeps one of equal edges. Time and memory
- * are linear in nodes and edges: two counting sorts, by column and then by row.
+ * Stores every edge in the row of its target, and in that of its source unless directed; drops
+ * self-loops, keeps one of equal edges. Time and memory are linear in nodes and edges: two counting
+ * sorts, by column and then by row.
  */
-export function symmetricGraph(edges: EdgeList): SymmetricGraph {
-  const { numNodes, sources, targets, weights } = edges;
+export function storedGraph(edges: EdgeTable): StoredGraph {
+  const { numNodes, sources, targets, directed } = edges;
   const numEdges = sources.length;
   let selfLoops = 0;
-  const starts = new Float64Array(numNodes + 1);
+  const rowStarts = new Float64Array(numNodes + 1);
+  // Of a symmetric graph rows and columns have the same sizes.
+  const columnStarts = directed ? new Float64Array(numNodes + 1) : rowStarts;
   for (let edge = 0; edge < numEdges; edge += 1) {
     const source = sources[edge] ?? 0;
     const target = targets[edge] ?? 0;
@@ -39,23 +76,23 @@ export function symmetricGraph(edges: EdgeList): SymmetricGraph {
       selfLoops += 1;
       continue;
     }
-    starts[source + 1] = (starts[source + 1] ?? 0) + 1;
-    starts[target + 1] = (starts[target + 1] ?? 0) + 1;
+    columnStarts[source + 1] = (columnStarts[source + 1] ?? 0) + 1;
+    rowStarts[target + 1] = (rowStarts[target + 1] ?? 0) + 1;
   }
-  for (let node = 0; node < numNodes; node += 1) {
-    starts[node + 1] = (starts[node + 1] ?? 0) + (starts[node] ?? 0);
+  for (const starts of new Set([rowStarts, columnStarts])) {
+    for (let node = 0; node < numNodes; node += 1) {
+      starts[node + 1] = (starts[node + 1] ?? 0) + (starts[node] ?? 0);
+    }
   }
-  const byColumn = sortByColumn(edges, starts);
-  const { columns, origin } = sortByRow(edges, starts, byColumn);
-  return { ...compact(numNodes, starts, columns, origin, weights), selfLoops };
+  const byColumn = sortByColumn(edges, columnStarts);
+  const rows = sortByRow(edges, rowStarts, byColumn);
+  const { repeated, ...graph } = compact(edges, rowStarts, rows);
+  return { ...graph, duplicates: directed ? repeated : repeated / 2, selfLoops };
 }
 
-/**
- * Entry 2e is edge e in the row of its target, entry 2e + 1 the one in the row of its source. The
- * graph is symmetric, so rows and columns have the same sizes.
- */
-function sortByColumn(edges: EdgeList, starts: Float64Array): Float64Array {
-  const { sources, targets } = edges;
+/** Entry 2e is edge e in the row of its target, entry 2e + 1 the one in the row of its source. */
+function sortByColumn(edges: EdgeTable, starts: Float64Array): Float64Array {
+  const { sources, targets, directed } = edges;
   const next = starts.slice();
   const order = new Float64Array(starts.at(-1) ?? 0);
   for (let edge = 0; edge < sources.length; edge += 1) {
@@ -65,6 +102,7 @@ function sortByColumn(edges: EdgeList, starts: Float64Array): Float64Array {
     const sourceAt = next[source] ?? 0;
     order[sourceAt] = 2 * edge;
     next[source] = sourceAt + 1;
+    if (directed) continue;
     const targetAt = next[target] ?? 0;
     order[targetAt] = 2 * edge + 1;
     next[target] = targetAt + 1;
@@ -97,13 +135,12 @@ function sortByRow(edges: EdgeList, starts: Float64Array, byColumn: Float64Array
   return { columns, origin };
 }
 
+/** Of a symmetric graph each conflict shows in two rows; that of the smaller node reports it. */
 function compact(
-  numNodes: number,
+  { numNodes, weights, directed }: EdgeTable,
   starts: Float64Array,
-  columns: Int32Array,
-  origin: Uint32Array,
-  weights: Float32Array | null,
-): Omit<SymmetricGraph, 'selfLoops'> {
+  { columns, origin }: Rows,
+): Omit<StoredGraph, 'selfLoops' | 'duplicates'> & { readonly repeated: number } {
   const indptr = new BigInt64Array(numNodes + 1);
   const keptWeights = weights === null ? null : new Float32Array(columns.length);
   const conflicts: number[] = [];
@@ -119,8 +156,7 @@ function compact(
       if (column === previous) {
         const equal = weights === null || weights[first] === weights[edge];
         if (equal) repeated += 1;
-        // Each conflict shows in both rows; the one of the smaller node reports it.
-        else if (row < column) conflicts.push(first, edge);
+        else if (directed || row < column) conflicts.push(first, edge);
         continue;
       }
       previous = column;
@@ -135,7 +171,7 @@ function compact(
     indptr,
     indices: columns.slice(0, kept),
     weights: keptWeights?.slice(0, kept) ?? null,
-    duplicates: repeated / 2,
+    repeated,
     conflicts: Uint32Array.from(conflicts),
   };
 }

@@ -1,6 +1,7 @@
 import type { FeatureDtype } from '../spec/dataset-record.ts';
 import type { DatasetFacts, DatasetWriter } from './dataset-writer.ts';
 import type { ImportPool } from './import-pool.ts';
+import type { NoticeList } from './notices.ts';
 import type { ProblemList } from './problems.ts';
 
 /** Tells how far an import is: 0 to 1, and what it is doing, for people. */
@@ -12,9 +13,13 @@ export interface ImportContext {
   readonly source: string;
   /** Of the features that are written; null: that of the source where it has one, else float32. */
   readonly featureDtype: FeatureDtype | null;
+  /** Tables only: an edge stands in the row of its target, not in that of its source, too. */
+  readonly directed: boolean;
   readonly writer: DatasetWriter;
   /** Everything wrong with the source; when any is added the import fails. */
   readonly problems: ProblemList;
+  /** What a user should know although nothing is wrong. */
+  readonly notices: NoticeList;
   readonly progress: ReportProgress;
   readonly pool: ImportPool;
   /** Abort rejects with the signal's reason. */

@@ -32,7 +32,8 @@ export function createImportPool(): ImportPool {
     parseDependents: (files) => run('parseDependents', files),
     buildNpmGraph: (parts) => run('buildNpmGraph', parts),
     npmFeatures: (rows) => run('npmFeatures', rows),
-    symmetricGraph: (edges) => run('symmetricGraph', edges),
+    storedGraph: (edges) => run('storedGraph', edges),
+    inNeighbours: (edges) => run('inNeighbours', edges),
     close: () => piscina.destroy(),
   };
 }

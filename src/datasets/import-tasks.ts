@@ -1,4 +1,11 @@
-import { type EdgeList, type SymmetricGraph, symmetricGraph } from './graph.ts';
+import {
+  type EdgeList,
+  type EdgeTable,
+  type InNeighbours,
+  inNeighbours,
+  type StoredGraph,
+  storedGraph,
+} from './graph.ts';
 import {
   buildNpmGraph,
   type DependentFiles,
@@ -23,7 +30,8 @@ export interface ImportTasks {
   buildNpmGraph(parts: readonly NamedPairs[]): Promise<NpmGraph>;
   /** float32 [names, npmFeatureColumns]. */
   npmFeatures(rows: NameRows): Promise<Float32Array>;
-  symmetricGraph(edges: EdgeList): Promise<SymmetricGraph>;
+  storedGraph(edges: EdgeTable): Promise<StoredGraph>;
+  inNeighbours(edges: EdgeList): Promise<InNeighbours>;
 }
 
 /** The tasks on the caller's thread. */
@@ -31,7 +39,8 @@ export const importTasks: ImportTasks = {
   parseDependents: async (files) => parseDependents(files),
   buildNpmGraph: async (parts) => buildNpmGraph(parts),
   npmFeatures: async (rows) => featuresOf(splitNames(rows.names, rows.numNames), rows.classNames),
-  symmetricGraph: async (edges) => symmetricGraph(edges),
+  storedGraph: async (edges) => storedGraph(edges),
+  inNeighbours: async (edges) => inNeighbours(edges),
 };
 
 /** The memory behind all arrays within `value`: what can be moved between threads. */

@@ -6,7 +6,8 @@ import { buffersOf, importTasks } from './import-tasks.ts';
 export const parseDependents = moving(importTasks.parseDependents);
 export const buildNpmGraph = moving(importTasks.buildNpmGraph);
 export const npmFeatures = moving(importTasks.npmFeatures);
-export const symmetricGraph = moving(importTasks.symmetricGraph);
+export const storedGraph = moving(importTasks.storedGraph);
+export const inNeighbours = moving(importTasks.inNeighbours);
 
 /** `task` with a result whose arrays are moved to the caller's thread instead of copied. */
 function moving<T, R extends object>(

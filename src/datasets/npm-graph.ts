@@ -1,5 +1,5 @@
 import type { Problem } from '../spec/dataset-record.ts';
-import { symmetricGraph } from './graph.ts';
+import { storedGraph } from './graph.ts';
 import { classNamesOf, labelOf, type Split, splitOf } from './npm-names.ts';
 
 /**
@@ -147,11 +147,12 @@ export function buildNpmGraph(parts: readonly NamedPairs[]): NpmGraph {
     for (let pair = 0; pair < ids.length; pair += 1) ids[pair] = ranks[ids[pair] ?? 0] ?? 0;
     return ids;
   };
-  const { indptr, indices } = symmetricGraph({
+  const { indptr, indices } = storedGraph({
     numNodes: names.length,
     sources: toRanks(sources),
     targets: toRanks(targets),
     weights: null,
+    directed: false,
   });
   return { indptr, indices, ...labelNames(names) };
 }

@@ -11,10 +11,25 @@ import { badFile, formatCount } from './problems.ts';
  * memory.
  */
 
-export type NpyType = 'float16' | 'float32' | 'float64' | 'int32' | 'int64';
+/** The integers that number and label nodes, or count things. */
+export const npyIntegers = [
+  ...(['int8', 'int16', 'int32', 'int64'] as const),
+  ...(['uint8', 'uint16', 'uint32'] as const),
+] as const;
+export type NpyInteger = (typeof npyIntegers)[number];
+export type NpyType = 'bool' | NpyInteger | 'float16' | 'float32' | 'float64';
 
-/** What the elements of a block are in memory; float16 as its bits. */
-export type NpyValues = Uint16Array | Float32Array | Float64Array | Int32Array | BigInt64Array;
+/** What the elements of a block are in memory; float16 as its bits, bool as 0 and 1. */
+export type NpyValues =
+  | Int8Array
+  | Int16Array
+  | Int32Array
+  | BigInt64Array
+  | Uint8Array
+  | Uint16Array
+  | Uint32Array
+  | Float32Array
+  | Float64Array;
 
 export interface NpyHeader {
   readonly type: NpyType;
@@ -34,19 +49,31 @@ export interface NpySource {
 }
 
 const elementBytes: Readonly<Record<NpyType, number>> = {
+  bool: 1,
+  int8: 1,
+  int16: 2,
+  int32: 4,
+  int64: 8,
+  uint8: 1,
+  uint16: 2,
+  uint32: 4,
   float16: 2,
   float32: 4,
   float64: 8,
-  int32: 4,
-  int64: 8,
 };
 
 const typeOfDescr: ReadonlyMap<string, NpyType> = new Map([
+  ['|b1', 'bool'],
+  ['|i1', 'int8'],
+  ['<i2', 'int16'],
+  ['<i4', 'int32'],
+  ['<i8', 'int64'],
+  ['|u1', 'uint8'],
+  ['<u2', 'uint16'],
+  ['<u4', 'uint32'],
   ['<f2', 'float16'],
   ['<f4', 'float32'],
   ['<f8', 'float64'],
-  ['<i4', 'int32'],
-  ['<i8', 'int64'],
 ]);
 
 const magic = Buffer.from('\x93NUMPY', 'latin1');
@@ -236,8 +263,18 @@ async function* readBlocks(
 function valuesOf(type: NpyType, buffer: ArrayBuffer, bytes: number): NpyValues {
   const length = bytes / elementBytes[type];
   switch (type) {
+    case 'bool':
+    case 'uint8':
+      return new Uint8Array(buffer, 0, length);
+    case 'int8':
+      return new Int8Array(buffer, 0, length);
+    case 'int16':
+      return new Int16Array(buffer, 0, length);
+    case 'uint16':
     case 'float16':
       return new Uint16Array(buffer, 0, length);
+    case 'uint32':
+      return new Uint32Array(buffer, 0, length);
     case 'float32':
       return new Float32Array(buffer, 0, length);
     case 'float64':

@@ -8,6 +8,7 @@ import { DatasetWriter, type DatasetWritten } from './dataset-writer.ts';
 import { importers } from './detect-format.ts';
 import type { ReportProgress } from './import-context.ts';
 import type { ImportPool } from './import-pool.ts';
+import { NoticeList } from './notices.ts';
 import { ProblemList } from './problems.ts';
 
 /** The native check of every element of a dataset. */
@@ -22,6 +23,8 @@ export interface ImportOptions {
   readonly format: ImportFormat;
   /** Null: that of the source where it has one, else float32. */
   readonly featureDtype: FeatureDtype | null;
+  /** Tables only: an edge stands in the row of its target, not in that of its source, too. */
+  readonly directed: boolean;
   /** Where datasets live; the dataset becomes its subfolder `id`. */
   readonly folder: string;
   /** Do everything but keep the result. */
@@ -46,19 +49,22 @@ export async function runImport(options: ImportOptions): Promise<DatasetWritten>
   const temporary = join(folder, `${temporaryPrefix}${id}-${process.pid}`);
   await mkdir(temporary, { mode: 0o750 });
   const problems = new ProblemList();
+  const notices = new NoticeList();
   const writer = new DatasetWriter(temporary);
   try {
     const facts = await importers[options.format]({
       source,
       featureDtype: options.featureDtype,
+      directed: options.directed,
       writer,
       problems,
+      notices,
       progress: (fraction, message) => progress(importShare * fraction, message),
       pool: options.pool,
       signal,
     });
     problems.throwIfAny();
-    const written = await writer.finish(id, facts);
+    const written = await writer.finish(id, facts, notices.kept);
     progress(importShare, 'checking every element');
     const found = await options.native.datasetValidate(temporary, countsOf(written.manifest));
     problems.addAll(found.problems, found.problemCount);

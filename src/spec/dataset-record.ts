@@ -29,12 +29,15 @@ export interface DatasetManifest {
   readonly class_names?: readonly string[];
   /** Where it came from, for people. */
   readonly source?: string;
+  /** What a user should know of the import, a sentence each. */
+  readonly notices?: readonly string[];
 }
 
 /** A dataset's row, as stored. Counts are 0 until READY. */
 export interface DatasetRecord {
   readonly id: string;
   readonly state: DatasetState;
+  /** Why, when FAILED; the notices of its import, a line each, when READY. */
   readonly message: string;
   /** SHA-256 of dataset.json. */
   readonly digest: string;

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { NpyValues } from '../../../src/datasets/npy.ts';
 import {
+  bool,
   float32,
   folderOf,
   int32,
@@ -112,11 +113,10 @@ describe('a folder of arrays', () => {
   });
 
   test('has all that is wrong with it listed at once', async () => {
-    const { 'test.npy': _, ...rest } = pathGraph;
     const lines = await linesOf(
       'NPY',
       folderOf({
-        ...rest,
+        ...pathGraph,
         'indices.npy': pathGraph['indices.npy'].subarray(0, 130),
         'features.npy': float32(1, 2, 3),
         'labels.npy': float32(0, 1, 1),
@@ -127,9 +127,9 @@ describe('a folder of arrays', () => {
       'indices.npy: is truncated: its header promises shape (4) of int32, 16 bytes; ' +
         '2 bytes follow it',
       'features.npy: has shape (3), expected [nodes, features]',
-      'labels.npy: has dtype float32, expected int32 or int64',
+      'labels.npy: has dtype float32, expected class numbers (integers, -1 for none): regression ' +
+        'on node values is not there; for classes kept as floats: labels.astype("int64")',
       'val.npy: is empty, expected a .npy array',
-      'test.npy: is missing',
     ]);
   });
 
@@ -142,6 +142,145 @@ describe('a folder of arrays', () => {
       'labels.npy: has 2 rows, expected 3 because indptr.npy has 4 rows',
       'edge_weights.npy: has 1 rows, expected 4 because indices.npy has 4',
     ]);
+  });
+});
+
+describe('what users of other libraries bring', () => {
+  const { 'indptr.npy': _, 'indices.npy': __, ...nodes } = pathGraph;
+  const edgeIndex = (...ends: number[]) =>
+    npy('int64', [2, ends.length / 2], BigInt64Array.from(ends, BigInt));
+
+  test('edge_index: a column (source, target) puts the source into row target', async () => {
+    const archive = zip({
+      'x.npy': pathGraph['features.npy'],
+      'y.npy': int64(0, 1, -1),
+      'edge_index.npy': edgeIndex(0, 2, 1, 0, /* to */ 1, 1, 0, 0),
+      'edge_weight.npy': float32(1, 2, 3, 4),
+      'train_mask.npy': bool(true, false, false),
+      'val_mask.npy': bool(false, true, false),
+      'test_mask.npy': bool(false, false, false),
+    });
+    const file = folderOf({ 'graph.npz': archive });
+    const imported = await tryImport('NPZ', join(file, 'graph.npz'));
+    expect(imported.numbers('indptr.npy')).toEqual([0, 2, 4, 4]);
+    expect(imported.numbers('indices.npy')).toEqual([1, 0, 0, 2]);
+    expect(imported.numbers('edge_weights.npy')).toEqual([3, 4, 1, 2]);
+    expect(imported.numbers('labels.npy')).toEqual([0, 1, -1]);
+    expect(imported.numbers('train.npy')).toEqual([0]);
+    expect(imported.numbers('val.npy')).toEqual([1]);
+    expect(imported.manifest.split).toEqual({ train: 1, val: 1, test: 0 });
+    expect(imported.manifest.notices).toBeUndefined();
+  });
+
+  test('edge_index beyond the nodes, or of another shape, is refused', async () => {
+    const beyond = folderOf({ ...nodes, 'edge_index.npy': edgeIndex(0, 1, 2, 3) });
+    expect(await linesOf('NPY', beyond)).toEqual([
+      'edge_index.npy: has 3 at row 1, column 1, expected ids below the 3 nodes',
+    ]);
+    const rows = npy('int64', [3, 2], BigInt64Array.of(0n, 1n, 1n, 2n, 2n, 0n));
+    expect(await linesOf('NPY', folderOf({ ...nodes, 'edge_index.npy': rows }))).toEqual([
+      'edge_index.npy: has shape (3, 2), expected [2, edges]',
+    ]);
+  });
+
+  test('masks must have an element for each node', async () => {
+    const source = folderOf({ ...pathGraph, 'train.npy': bool(true, false) });
+    expect(await linesOf('NPY', source)).toEqual([
+      'train.npy: has 2 rows, expected 3 because indptr.npy has 4 rows',
+    ]);
+  });
+
+  test('ids of a split come in any order', async () => {
+    const { 'train.npy': _train, ...rest } = pathGraph;
+    const source = folderOf({ ...rest, 'train_idx.npy': int64(2, 0), 'val.npy': int32(1) });
+    const { numbers } = await tryImport('NPY', source);
+    expect(numbers('train.npy')).toEqual([0, 2]);
+  });
+
+  test('integers are features, and small ones labels', async () => {
+    const source = folderOf({
+      ...pathGraph,
+      'features.npy': npy('uint8', [3, 2], Uint8Array.of(0, 1, 2, 3, 4, 255)),
+      'labels.npy': npy('int8', [3, 1], Int8Array.of(0, 1, -1)),
+      'indices.npy': npy('uint32', [4], Uint32Array.of(1, 0, 2, 1)),
+    });
+    const { numbers } = await tryImport('NPY', source);
+    expect(numbers('features.npy')).toEqual([0, 1, 2, 3, 4, 255]);
+    expect(numbers('labels.npy')).toEqual([0, 1, -1]);
+    expect(numbers('indices.npy')).toEqual([1, 0, 2, 1]);
+  });
+
+  test('a graph without a test split is taken, with a notice', async () => {
+    const { 'test.npy': _test, ...rest } = pathGraph;
+    const { manifest, numbers } = await tryImport('NPY', folderOf(rest));
+    expect(numbers('test.npy')).toEqual([]);
+    expect(manifest.notices).toEqual([
+      'there is no test split: jobs report validation accuracy only',
+    ]);
+  });
+
+  test('arrays that are not used are named', async () => {
+    const source = folderOf({ ...pathGraph, 'edge_attr.npy': 'x', 'extra.npy': 'x' });
+    const { manifest } = await tryImport('NPY', source);
+    expect(manifest.notices).toEqual([
+      'edge_attr.npy is not used: models here read no edge features; a weight per edge is ' +
+        'edge_weights',
+      'extra.npy is not used',
+    ]);
+  });
+
+  test('two arrays for one thing are refused', async () => {
+    const source = folderOf({ ...pathGraph, 'x.npy': pathGraph['features.npy'] });
+    expect(await linesOf('NPY', source)).toEqual([
+      'x.npy: is the same as features.npy, expected one of them',
+    ]);
+  });
+
+  test('several labels a node are refused with what is there instead', async () => {
+    const labels = npy('int64', [3, 2], BigInt64Array.of(0n, 1n, 1n, 0n, 1n, 1n));
+    expect(await linesOf('NPY', folderOf({ ...pathGraph, 'labels.npy': labels }))).toEqual([
+      'labels.npy: has shape (3, 2), expected one class a node: several labels a node are not ' +
+        'there; train a job for each column',
+    ]);
+  });
+
+  test('a file of torch.save is one problem that says how to convert it', async () => {
+    const file = folderOf({ 'data.pt': zip({ 'data/data.pkl': Buffer.from('x') }) });
+    const lines = await linesOf('NPZ', join(file, 'data.pt'));
+    expect(lines).toEqual([
+      expect.stringMatching(/^data\.pt: is a file of torch\.save.*numpy\.savez.*datasets\.md/),
+    ]);
+  });
+});
+
+describe('a graph that looks transposed', () => {
+  // Papers 4 … 9 cite 0 … 3; the labelled papers are the ones that cite.
+  const nodes = {
+    'features.npy': npy('float32', [10, 1], new Float32Array(10)),
+    'labels.npy': int32(-1, -1, -1, -1, 0, 1, 0, 1, 0, 1),
+    'train.npy': int64(4, 5, 6, 7),
+    'val.npy': int64(8, 9),
+    'test.npy': int64(),
+  };
+  const learns = {
+    'indptr.npy': int64(0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6),
+    'indices.npy': int32(0, 1, 2, 3, 0, 1),
+  };
+  const transposed = {
+    'indptr.npy': int64(0, 2, 4, 5, 6, 6, 6, 6, 6, 6, 6),
+    'indices.npy': int32(4, 8, 5, 9, 6, 7),
+  };
+
+  test('is told with the shares that make it look so', async () => {
+    const { manifest } = await tryImport('NPY', folderOf({ ...nodes, ...transposed }));
+    expect(manifest.notices).toEqual([
+      expect.stringMatching(/^the graph looks transposed: 100 % of the nodes .* 0 % are nobody's/),
+    ]);
+  });
+
+  test('is not seen in one whose labelled nodes have neighbours', async () => {
+    const { manifest } = await tryImport('NPY', folderOf({ ...nodes, ...learns }));
+    expect(manifest.notices).toBeUndefined();
   });
 });
 

@@ -63,6 +63,62 @@ describe('tables of nodes and edges', () => {
     const { manifest } = await tryImport('CSV', folder);
     expect(manifest.sha256).not.toHaveProperty(['edge_weights.npy']);
   });
+
+  test('keep their direction where that is asked for', async () => {
+    const folder = folderOf({ 'nodes.csv': nodes, 'edges.csv': edges });
+    const imported = await tryImport('CSV', folder, { directed: true });
+    // Rows are in-neighbours: ann learns from bob and cyd, cyd from ann.
+    expect(imported.numbers('indptr.npy')).toEqual([0, 2, 2, 3, 3]);
+    expect(imported.numbers('indices.npy')).toEqual([1, 2, 0]);
+    expect(imported.manifest.undirected).toBe(false);
+  });
+
+  test('say what became features and what became of the edges', async () => {
+    const folder = folderOf({ 'nodes.csv': nodes, 'edges.csv': edges });
+    expect((await tryImport('CSV', folder)).manifest.notices).toEqual([
+      'features are the columns weight kg, height',
+      '4 edges listed, 4 entries stored: in both directions; --directed keeps theirs',
+      'left out of the graph: 1 self-loops and 1 repeated edges',
+    ]);
+    expect((await tryImport('CSV', folder, { directed: true })).manifest.notices).toContain(
+      '4 edges listed, 3 entries stored: one entry each, in the row of its target',
+    );
+  });
+
+  test('have classes named by texts, numbered in their order', async () => {
+    const named = 'id,label,split,x\na,dog,train,1\nb,cat,val,2\nc,,,3\nd,dog,test,4\n';
+    const folder = folderOf({ 'nodes.csv': named, 'edges.csv': 'source,target\na,b\n' });
+    const { manifest, numbers } = await tryImport('CSV', folder);
+    expect(numbers('labels.npy')).toEqual([1, 0, -1, 1]);
+    expect(manifest).toMatchObject({ num_classes: 2, class_names: ['cat', 'dog'] });
+  });
+});
+
+describe('a column that cannot be used', () => {
+  const rowsOf = (label: string, x: (row: number) => string, rows = 300) =>
+    ['id,label,split,x']
+      .concat(Array.from({ length: rows }, (_, row) => `n${row},${label},,${x(row)}`))
+      .join('\n');
+
+  test('of texts is four problems, not one a row', async () => {
+    const tables = { 'nodes.csv': rowsOf('0', () => 'Berlin'), 'edges.csv': 'source,target\n' };
+    const lines = await linesOf('CSV', folderOf(tables));
+    expect(lines).toEqual([
+      ...[2, 3, 4].map(
+        (line) => `nodes.csv:${line}: has 'Berlin' in column 'x', expected a float32 number`,
+      ),
+      "nodes.csv:301: is the last of 300 of 300 rows that have no number in column 'x': leave " +
+        'the column out, or turn its texts into numbers',
+    ]);
+  });
+
+  test('of labels that are values says that regression is not there', async () => {
+    const tables = { 'nodes.csv': rowsOf('0.5', () => '1', 1), 'edges.csv': 'source,target\n' };
+    expect(await linesOf('CSV', folderOf(tables))).toEqual([
+      "nodes.csv:2: has the label '0.5', expected a class number from 0 or nothing; regression " +
+        'on node values is not there',
+    ]);
+  });
 });
 
 describe('a bad line', () => {

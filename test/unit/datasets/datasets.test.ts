@@ -52,7 +52,10 @@ function trial(options: TrialOptions = {}): Trial {
 }
 
 function request(id: string, source: string, more: Partial<ImportRequest> = {}): ImportRequest {
-  const asked = { format: null, featureDtype: null, validateOnly: false, requestId: null };
+  const asked = {
+    ...{ format: null, featureDtype: null, directed: false },
+    ...{ validateOnly: false, requestId: null },
+  };
   return { id, source, ...asked, ...more };
 }
 
@@ -207,7 +210,7 @@ describe('an import', () => {
     const bad = datasets.import(
       request('path', folderOf({ 'indptr.npy': '' }), { validateOnly: true }),
     );
-    expect((await ended(datasets, bad)).error?.problems).toHaveLength(7);
+    expect((await ended(datasets, bad)).error?.problems).toHaveLength(6);
     expect(store.datasets.size).toBe(0);
     expect(readdirSync(folder)).toEqual([]);
   });

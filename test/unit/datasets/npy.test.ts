@@ -121,7 +121,7 @@ describe('reading', () => {
       [Buffer.concat([good, good]), 'labels.npy: is too long: its header promises shape (3)'],
       [
         header("{'descr': '>i4', 'fortran_order': False, 'shape': (3,), }"),
-        'labels.npy: has dtype >i4, expected one of float16',
+        'labels.npy: has dtype >i4, expected one of bool, int8',
       ],
       [
         header("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 1), }"),

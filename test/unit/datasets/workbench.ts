@@ -54,6 +54,8 @@ export const int32 = (...values: number[]) =>
   npy('int32', [values.length], Int32Array.from(values));
 export const int64 = (...values: number[]) =>
   npy('int64', [values.length], BigInt64Array.from(values, BigInt));
+export const bool = (...values: boolean[]) =>
+  npy('bool', [values.length], Uint8Array.from(values, Number));
 export const float32 = (...values: number[]) =>
   npy('float32', [values.length], Float32Array.from(values));
 
@@ -193,7 +195,12 @@ export async function tryImport(
   {
     pool = createInlinePool(),
     featureDtype = null,
-  }: { readonly pool?: ImportPool; readonly featureDtype?: FeatureDtype | null } = {},
+    directed = false,
+  }: {
+    readonly pool?: ImportPool;
+    readonly featureDtype?: FeatureDtype | null;
+    readonly directed?: boolean;
+  } = {},
 ): Promise<Imported> {
   const folder = makeFolder();
   prepareFolder(folder);
@@ -202,6 +209,7 @@ export async function tryImport(
     source,
     format,
     featureDtype,
+    directed,
     folder,
     validateOnly: false,
     pool,
@@ -227,7 +235,7 @@ export async function problemsOf(
   try {
     await runImport({
       ...{ id: 'trial', source, format, featureDtype, folder, pool, native, progress, signal },
-      validateOnly: false,
+      ...{ directed: false, validateOnly: false },
     });
   } catch (error) {
     const left = readdirSync(folder);

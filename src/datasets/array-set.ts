@@ -1,0 +1,181 @@
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { messageOf } from '../base/errors.ts';
+import type { ImportContext } from './import-context.ts';
+import { type NpySource, openNpyFile, openNpyStream } from './npy.ts';
+import { readZipDirectory, readZipMember } from './npz.ts';
+import { badFile } from './problems.ts';
+
+/** The arrays of a source by what they mean, whether files of a folder or members of an .npz. */
+export interface ArraySet {
+  /** For people. */
+  readonly source: string;
+  /** Names of all arrays there are, without .npy. */
+  readonly names: readonly string[];
+  /** The name of the array that is `role` here, or null. */
+  nameOf(role: ArrayRole): string | null;
+  /** How messages call the array of a role, also of one that is missing. */
+  pathOf(role: ArrayRole): string;
+  /** REQUIRES: the role has an array. */
+  open(role: ArrayRole): Promise<NpySource>;
+  readonly meta: Meta | null;
+}
+
+/**
+ * What an array may be to a dataset, and the names it goes by: ours first, then those of PyTorch
+ * Geometric, OGB and DGL.
+ */
+const aliases = {
+  indptr: ['indptr'],
+  indices: ['indices'],
+  edge_index: ['edge_index'],
+  features: ['features', 'x', 'feat'],
+  labels: ['labels', 'y', 'label'],
+  train: ['train', 'train_idx', 'train_mask'],
+  val: ['val', 'val_idx', 'val_mask', 'valid', 'valid_idx', 'valid_mask'],
+  test: ['test', 'test_idx', 'test_mask'],
+  edge_weights: ['edge_weights', 'edge_weight'],
+} as const satisfies Readonly<Record<string, readonly [string, ...string[]]>>;
+
+export type ArrayRole = keyof typeof aliases;
+const roles = Object.keys(aliases) as readonly ArrayRole[];
+
+/** Arrays that PyTorch Geometric saves and gnnd has no use for, and why. */
+const unusedBecause: ReadonlyMap<string, string> = new Map([
+  ['edge_attr', 'models here read no edge features; a weight per edge is edge_weights'],
+  ['edge_type', 'graphs here have one type of edge'],
+  ['node_type', 'graphs here have one type of node'],
+  ['pos', 'append its columns to the features to use them'],
+  ['batch', 'a dataset here is one graph'],
+]);
+
+/** What a meta.json beside the arrays says; all of it is checked against them. */
+export interface Meta {
+  readonly counts: ReadonlyMap<string, number>;
+  readonly undirected: boolean;
+  readonly classNames: readonly string[] | null;
+  readonly sha256: ReadonlyMap<string, string>;
+}
+
+/** A folder of .npy files, with or without a meta.json. */
+export async function folderArrays(context: ImportContext): Promise<ArraySet> {
+  const { source: folder, signal } = context;
+  const files = (await readdir(folder)).filter((name) => name.endsWith('.npy'));
+  return arraySet(context, {
+    source: `npy folder ${basename(folder)}`,
+    names: files.map(stemOf),
+    pathOf: (name) => `${name}.npy`,
+    open: (name) => openNpyFile(join(folder, `${name}.npy`), signal),
+    meta: await readMeta(folder),
+  });
+}
+
+/** One .npz file. Throws ImportFailure for a ZIP archive of something else. */
+export async function npzArrays(context: ImportContext): Promise<ArraySet> {
+  const { source: path, signal } = context;
+  const file = basename(path);
+  const members = await readZipDirectory(path);
+  const names = [...members.keys()];
+  const arrays = names.filter((name) => name.endsWith('.npy'));
+  if (arrays.length === 0) throw badFile(file, notArrays(names));
+  return arraySet(context, {
+    source: `npz file ${file}`,
+    names: arrays.map(stemOf),
+    pathOf: (name) => `${file}/${name}.npy`,
+    open: (name) => {
+      const member = members.get(`${name}.npy`);
+      if (member === undefined) throw badFile(`${file}/${name}.npy`, 'is missing');
+      const chunks = readZipMember(path, member, signal);
+      return openNpyStream(`${file}/${name}.npy`, member.bytes, chunks, signal);
+    },
+    meta: null,
+  });
+}
+
+function notArrays(members: readonly string[]): string {
+  const isTorch = members.some((name) => name.endsWith('/data.pkl') || name === 'data.pkl');
+  if (!isTorch) return 'is a ZIP archive without a .npy array: numpy.savez makes what is read';
+  const lines = 'numpy.savez("graph.npz", x=data.x, y=data.y, edge_index=data.edge_index, …)';
+  return `is a file of torch.save, which is not read; ${lines} (docs/datasets.md) makes what is`;
+}
+
+interface NamedArrays {
+  readonly source: string;
+  readonly names: readonly string[];
+  readonly pathOf: (name: string) => string;
+  readonly open: (name: string) => Promise<NpySource>;
+  readonly meta: Meta | null;
+}
+
+function arraySet({ problems, notices }: ImportContext, arrays: NamedArrays): ArraySet {
+  const { source, names, pathOf, open, meta } = arrays;
+  const byRole = new Map<ArrayRole, string>();
+  for (const role of roles) {
+    const [name, ...others] = aliases[role].filter((alias) => names.includes(alias));
+    if (name === undefined) continue;
+    byRole.set(role, name);
+    for (const other of others) {
+      problems.add(pathOf(other), `is the same as ${pathOf(name)}, expected one of them`);
+    }
+  }
+  if (byRole.has('edge_index') && byRole.has('indptr')) {
+    problems.add(pathOf('edge_index'), `is the same graph as ${pathOf('indptr')}, expected one`);
+  }
+  const used = new Set<string>(Object.values(aliases).flat());
+  for (const name of names.filter((each) => !used.has(each)).sort()) {
+    const why = unusedBecause.get(name);
+    notices.add(`${pathOf(name)} is not used${why === undefined ? '' : `: ${why}`}`);
+  }
+  const nameOf = (role: ArrayRole): string | null => byRole.get(role) ?? null;
+  return {
+    source,
+    names,
+    nameOf,
+    pathOf: (role) => pathOf(byRole.get(role) ?? role),
+    open: (role) => open(byRole.get(role) ?? role),
+    meta,
+  };
+}
+
+function stemOf(file: string): string {
+  return file.slice(0, -'.npy'.length);
+}
+
+async function readMeta(folder: string): Promise<Meta | null> {
+  const path = join(folder, 'meta.json');
+  if (!existsSync(path)) return null;
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(await readFile(path, 'utf8'));
+  } catch (error) {
+    throw badFile('meta.json', `is not JSON: ${messageOf(error)}`);
+  }
+  const root = fieldsOf(parsed);
+  const split = fieldsOf(root.get('split'));
+  const numbers: [string, unknown][] = [
+    ...root,
+    ...[...split].map(([key, value]): [string, unknown] => [`split.${key}`, value]),
+  ];
+  const classNames = root.get('class_names');
+  const isNames = (names: unknown): names is string[] =>
+    Array.isArray(names) && names.every((name) => typeof name === 'string');
+  return {
+    counts: new Map(numbers.filter((entry): entry is [string, number] => isCount(entry[1]))),
+    undirected: root.get('undirected') === true,
+    classNames: isNames(classNames) ? classNames : null,
+    sha256: new Map(
+      [...fieldsOf(root.get('sha256'))].filter(
+        (entry): entry is [string, string] => typeof entry[1] === 'string',
+      ),
+    ),
+  };
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+}
+
+function fieldsOf(value: unknown): ReadonlyMap<string, unknown> {
+  return new Map(typeof value === 'object' && value !== null ? Object.entries(value) : []);
+}
