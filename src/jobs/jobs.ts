@@ -22,6 +22,7 @@ import { parameterCountOf } from '../supervisor/checkpoint.ts';
 import { jobSegment, layoutOf } from '../supervisor/job-layout.ts';
 import { countsOf } from './dataset-counts.ts';
 import type { Runner } from './runner.ts';
+import { createWaitingJobs } from './waiting.ts';
 
 /** What the user owns: jobs and their history. Writes first, acts second. */
 export interface Jobs {
@@ -96,18 +97,19 @@ export interface JobsOptions {
 
 export function createJobs(options: JobsOptions): Jobs {
   const { store, runner } = options;
+  const waiting = createWaitingJobs(() => runner.state);
   const get = (id: string): JobRecord => {
     const job = store.getJob(id);
-    if (job !== null) return job;
+    if (job !== null) return waiting.shown(job);
     const details = { resource: `jobs/${id}` };
     throw new GnndError('JOB_NOT_FOUND', `there is no job ${id}`, details);
   };
   return {
-    create: (request) => createJob(options, request),
+    create: (request) => waiting.shown(createJob(options, request)),
     get,
     list: ({ limit, after, states }) => {
       const jobs = store.listJobs({ limit: limit + 1, after, states });
-      const page = jobs.slice(0, limit);
+      const page = jobs.slice(0, limit).map(waiting.shown);
       const last = page.at(-1);
       const more = jobs.length > limit && last !== undefined;
       return { jobs: page, next: more ? { createAtMs: last.createAtMs, uid: last.uid } : null };
@@ -145,7 +147,7 @@ function createJob(options: JobsOptions, request: CreateJob): JobRecord {
   const spec = resolveOrThrow(options, request.spec, dataset);
   const ready = requireReady(spec.dataset, dataset);
   checkLayout(options, spec, ready);
-  if (runner.state.jobs.length >= options.maxQueued) {
+  if (runner.state.queue.length + runner.state.running.length >= options.maxQueued) {
     const message = `${options.maxQueued} jobs are queued or running already`;
     throw new GnndError('JOB_QUEUE_FULL', message);
   }
@@ -158,7 +160,7 @@ function createJob(options: JobsOptions, request: CreateJob): JobRecord {
   };
   if (request.validateOnly) return previewOf(newJob, clock.wallMs());
   const job = store.insertJob(newJob, ...optional(key));
-  runner.submit(job);
+  runner.submit([job]);
   return store.getJob(job.id) ?? job;
 }
 

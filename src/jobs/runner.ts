@@ -4,7 +4,6 @@ import { messageOf, unreachable } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { CoreAddon } from '../native/contract.ts';
 import type { DevicePlan } from '../scheduler/plan.ts';
-import { waitingFor } from '../scheduler/queue.ts';
 import { jobRequestOf } from '../scheduler/request.ts';
 import { freshTally } from '../scheduler/restart.ts';
 import { decide, initialState, nextWakeMs, planOf } from '../scheduler/scheduler.ts';
@@ -69,11 +68,7 @@ export class Runner {
       .nonTerminalJobs()
       .map((job) => this.#recover(job))
       .filter((job) => job !== null);
-    // In queue order: the first to be submitted finds the devices free.
-    left.sort(
-      (a, b) => b.effectiveSpec.priority - a.effectiveSpec.priority || a.createAtMs - b.createAtMs,
-    );
-    for (const job of left) this.submit(job);
+    this.submit(left);
   }
 
   get state(): SchedulerState {
@@ -90,16 +85,17 @@ export class Runner {
     return () => this.#listeners.delete(listener);
   }
 
-  submit(job: JobRecord): void {
-    const delayMs = Math.max(0, (job.nextAttemptAtMs ?? 0) - this.#options.clock.wallMs());
-    const request = jobRequestOf({
-      jobId: job.id,
-      spec: job.effectiveSpec,
-      createdAtMs: job.createAtMs,
-      tally: this.#tallyOf(job),
-      delayMs,
-    });
-    this.#handle({ kind: 'submitted', job: request, nowMs: this.#nowMs() });
+  submit(jobs: readonly JobRecord[]): void {
+    const requests = jobs.map((job) =>
+      jobRequestOf({
+        jobId: job.id,
+        spec: job.effectiveSpec,
+        createdAtMs: job.createAtMs,
+        tally: this.#tallyOf(job),
+        delayMs: Math.max(0, (job.nextAttemptAtMs ?? 0) - this.#options.clock.wallMs()),
+      }),
+    );
+    this.#handle({ kind: 'submitted', jobs: requests, nowMs: this.#nowMs() });
   }
 
   cancel(jobId: string): void {
@@ -177,12 +173,6 @@ export class Runner {
       this.#deciding = false;
     }
     this.#armTimer();
-    try {
-      this.#noteWaiting();
-    } catch (error) {
-      // A store that refuses to write (a full disk) delays a message; it must not end the daemon.
-      this.#options.log.error('waiting.unstored', { message: messageOf(error) });
-    }
     this.#notify();
   }
 
@@ -461,20 +451,6 @@ export class Runner {
   #tell(attempt: JobAttempt, event: OwnEvent): void {
     const { jobId, ordinal } = attempt.input;
     this.#handle({ ...event, jobId, attempt: ordinal, nowMs: this.#nowMs() } as SchedulerEvent);
-  }
-
-  /** A job that waits can always say for what. */
-  #noteWaiting(): void {
-    const { store } = this.#options;
-    for (const { request } of this.#state.jobs) {
-      const waiting = waitingFor(this.#state, request.jobId);
-      if (waiting === null) continue;
-      const job = store.getJob(request.jobId);
-      if (job === null || job.state !== 'PENDING' || job.intent !== 'RUN') continue;
-      const { reason, message } = waiting;
-      if (job.reason === reason && job.message === message) continue;
-      this.#transition(job.id, { reason, message });
-    }
   }
 
   #armTimer(): void {

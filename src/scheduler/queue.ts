@@ -1,15 +1,16 @@
 import { deviceCountOf } from './request.ts';
-import { type Device, isActive, type Job, type QueuedJob, type SchedulerState } from './state.ts';
+import type { DeviceRequest, Job, QueuedJob, SchedulerState } from './state.ts';
 
 /**
- * Who gets devices, and what everyone else waits for.
+ * Who gets devices: the one walk through the queue. What the others wait for is in waiting.ts.
  *
  * The rule. Jobs are visited in queue order: higher priority, then older, then smaller id. A job
  * is granted all the devices it asks for, or none. One that has to wait *keeps* every free device
  * that it could use from all jobs behind it: with a count that is every device, with names those.
  * So no job starts before an earlier one that wants the same devices, and a named job passes
  * earlier ones that want others. Two kinds of job keep nothing: those that back off, and those
- * that not even all healthy devices could satisfy.
+ * that not even all healthy devices could satisfy. Once every device is out of reach nobody further
+ * back can get one, so granting stops there however long the queue is.
  */
 
 /** Sort order of the queue: negative when `left` goes first. */
@@ -29,159 +30,100 @@ export interface Grant {
   readonly devices: readonly string[];
 }
 
-/** Why a queued job has no devices. */
-export interface Waiting {
-  readonly reason: 'WAITING_FOR_DEVICES' | 'BACKOFF' | 'DAEMON_SHUTDOWN';
-  /** A sentence that names the devices and jobs below. */
-  readonly message: string;
-  /** Jobs that hold or keep what it needs, in queue order. */
-  readonly jobs: readonly string[];
-  /** The devices it needs and cannot have, in host order. */
-  readonly devices: readonly string[];
-  /** When its back-off ends; null unless it backs off. */
-  readonly untilMs: number | null;
-}
-
 /** The grants that are possible now, in queue order. */
 export function grants(state: SchedulerState): readonly Grant[] {
   if (state.draining) return [];
-  return visitQueue(state).flatMap(({ job, devices }) =>
-    devices === null ? [] : [{ job, devices }],
-  );
-}
-
-/** What a queued job waits for; null when the job is unknown, has devices or may get them now. */
-export function waitingFor(state: SchedulerState, jobId: string): Waiting | null {
-  const job = state.jobs.find((candidate) => candidate.request.jobId === jobId);
-  if (job === undefined || isActive(job)) return null;
-  const nothing = { jobs: [], devices: [], untilMs: null };
-  if (state.draining) {
-    return { ...nothing, reason: 'DAEMON_SHUTDOWN', message: 'the daemon is stopping' };
+  const walk = beginWalk(state);
+  const found: Grant[] = [];
+  for (const job of state.queue) {
+    if (walk.open === 0) break;
+    const visit = visitJob(walk, job);
+    if (visit.kind === 'GRANTED') found.push({ job, devices: visit.devices });
   }
-  const { notBeforeMs, lastFailure } = job.stage;
-  if (notBeforeMs !== null) {
-    const after = lastFailure === null ? '' : `: ${lastFailure.reason}, ${lastFailure.message}`;
-    const message = `waits before attempt ${job.tally.attempt + 1}${after}`;
-    return { ...nothing, reason: 'BACKOFF', message, untilMs: notBeforeMs };
-  }
-  return visitQueue(state).find((visit) => visit.job.request.jobId === jobId)?.waiting ?? null;
-}
-
-/** What the walk through the queue found for one job: devices, or what it waits for. */
-interface Visit {
-  readonly job: QueuedJob;
-  readonly devices: readonly string[] | null;
-  readonly waiting: Waiting | null;
+  return found;
 }
 
 /** Who has a device out of reach, and whether it runs there or only comes first. */
-interface Claim {
+export interface Claim {
   readonly jobId: string;
   readonly held: boolean;
 }
 
-/** What earlier jobs leave to the next one. */
-interface Walk {
-  readonly claims: Map<string, Claim>;
-  /** Jobs that wait, with the devices they could use. */
-  readonly ahead: { readonly jobId: string; readonly usable: readonly string[] }[];
+/** Requests that could use the same devices. */
+export interface Peers {
+  /** The healthy devices that would do, in host order. */
+  readonly usable: readonly string[];
+  /** Places of those that wait, ascending. */
+  readonly places: number[];
 }
 
-function visitQueue(state: SchedulerState): readonly Visit[] {
+/** A walk in progress; `visitJob` moves it on. */
+export interface Walk {
+  readonly healthy: readonly string[];
+  readonly peers: Map<string, Peers>;
+  /** Never changed, only replaced: whoever waits keeps the claims that it found. */
+  claims: ReadonlyMap<string, Claim>;
+  /** Healthy devices without a claim. */
+  open: number;
+  /** Jobs that wait for devices so far. */
+  waiting: number;
+}
+
+export type Visit =
+  | { readonly kind: 'GRANTED'; readonly devices: readonly string[] }
+  | { readonly kind: 'BACKING_OFF' | 'OUT_OF_REACH' }
+  | {
+      readonly kind: 'WAITS';
+      readonly claims: ReadonlyMap<string, Claim>;
+      readonly peers: Peers;
+      /** Among those that wait for devices, from 0. */
+      readonly place: number;
+    };
+
+export function beginWalk({ devices, running }: SchedulerState): Walk {
   const claims = new Map<string, Claim>();
-  const walk: Walk = { claims, ahead: [] };
-  for (const { request, stage } of state.jobs.filter(isActive)) {
+  for (const { request, stage } of running) {
     for (const device of stage.devices) claims.set(device, { jobId: request.jobId, held: true });
   }
-  const visits: Visit[] = [];
-  for (const job of state.jobs) {
-    if (isActive(job) || job.stage.notBeforeMs !== null) continue;
-    visits.push(visitJob(state, job, walk));
-  }
-  return visits;
+  const healthy = devices.flatMap(({ name, quarantine }) => (quarantine === null ? [name] : []));
+  const open = healthy.filter((name) => !claims.has(name)).length;
+  return { healthy, peers: new Map(), claims, open, waiting: 0 };
 }
 
-/** Visits one job; adds what it takes or keeps to the walk. */
-function visitJob(state: SchedulerState, job: QueuedJob, { claims, ahead }: Walk): Visit {
-  const { jobId } = job.request;
-  const needed = deviceCountOf(job.request.devices);
-  const usable = usableDevices(state, job);
-  if (usable.length < needed) return { job, devices: null, waiting: outOfReach(state, job) };
-  const free = usable.filter((device) => !claims.has(device));
+/** Visits the next job of the queue; adds what it takes or keeps to the walk. */
+export function visitJob(walk: Walk, job: QueuedJob): Visit {
+  if (job.stage.notBeforeMs !== null) return { kind: 'BACKING_OFF' };
+  const { jobId, devices: wanted } = job.request;
+  const needed = deviceCountOf(wanted);
+  const peers = peersOf(walk, wanted);
+  if (peers.usable.length < needed) return { kind: 'OUT_OF_REACH' };
+  const { claims } = walk;
+  const free = walk.open === 0 ? [] : peers.usable.filter((device) => !claims.has(device));
   if (free.length >= needed) {
     const devices = free.slice(0, needed);
-    for (const device of devices) claims.set(device, { jobId, held: true });
-    return { job, devices, waiting: null };
+    claim(walk, devices, { jobId, held: true });
+    return { kind: 'GRANTED', devices };
   }
-  const waiting = behind(state, job, { claims, ahead });
-  for (const device of free) claims.set(device, { jobId, held: false });
-  ahead.push({ jobId, usable });
-  return { job, devices: null, waiting };
+  claim(walk, free, { jobId, held: false });
+  const place = walk.waiting;
+  walk.waiting += 1;
+  peers.places.push(place);
+  return { kind: 'WAITS', claims, peers, place };
 }
 
-/** The healthy devices that would do for a job, in host order. */
-function usableDevices(state: SchedulerState, { request }: Job): readonly string[] {
-  const wanted = request.devices;
-  return state.devices
-    .filter(({ quarantine }) => quarantine === null)
-    .map(({ name }) => name)
-    .filter((name) => wanted.kind === 'count' || wanted.names.includes(name));
+function claim(walk: Walk, devices: readonly string[], by: Claim): void {
+  if (devices.length === 0) return;
+  walk.claims = new Map([...walk.claims, ...devices.map((device) => [device, by] as const)]);
+  walk.open -= devices.length;
 }
 
-function outOfReach(state: SchedulerState, job: Job): Waiting {
-  const wanted = job.request.devices;
-  const unhealthy = state.devices.filter(({ quarantine }) => quarantine !== null);
-  const waiting = { reason: 'WAITING_FOR_DEVICES', jobs: [], untilMs: null } as const;
-  if (wanted.kind === 'count') {
-    const healthy = state.devices.length - unhealthy.length;
-    const quarantined = unhealthy.map(describeUnhealthy).join(', ');
-    const message =
-      `needs ${devicesWord(wanted.count)}, this host has ${healthy}` +
-      (quarantined === '' ? '' : `: ${quarantined}`);
-    return { ...waiting, message, devices: unhealthy.map(({ name }) => name) };
-  }
-  const missing = wanted.names.flatMap((name) => {
-    const device = state.devices.find((candidate) => candidate.name === name);
-    if (device === undefined) return [{ name, why: `${name} is not a device of this host` }];
-    return device.quarantine === null ? [] : [{ name, why: describeUnhealthy(device) }];
-  });
-  const message = `needs ${wanted.names.join(', ')}: ${missing.map(({ why }) => why).join(', ')}`;
-  return { ...waiting, message, devices: missing.map(({ name }) => name) };
-}
-
-function behind(state: SchedulerState, job: Job, { claims, ahead }: Walk): Waiting {
-  const wanted = job.request.devices;
-  const usable = usableDevices(state, job);
-  const taken = usable.flatMap((device) => {
-    const claim = claims.get(device);
-    return claim === undefined ? [] : [{ device, claim }];
-  });
-  const first = ahead
-    .filter((other) => other.usable.some((device) => usable.includes(device)))
-    .map(({ jobId }) => jobId);
-  const blockers = new Set([...taken.map(({ claim }) => claim.jobId), ...first]);
-  const needs =
-    wanted.kind === 'count'
-      ? `needs ${devicesWord(wanted.count)}, ${usable.length - taken.length} of ` +
-        `${usable.length} free`
-      : `needs ${wanted.names.join(', ')}`;
-  const why = taken.map(
-    ({ device, claim }) => `${device} is ${claim.held ? 'held by' : 'kept for'} ${claim.jobId}`,
-  );
-  const turn = first.length === 0 ? '' : `; ahead of it: ${first.join(', ')}`;
-  return {
-    reason: 'WAITING_FOR_DEVICES',
-    message: `${needs}: ${why.join(', ')}${turn}`,
-    jobs: state.jobs.map(({ request }) => request.jobId).filter((jobId) => blockers.has(jobId)),
-    devices: taken.map(({ device }) => device),
-    untilMs: null,
-  };
-}
-
-function describeUnhealthy({ name, quarantine }: Device): string {
-  return `${name} is quarantined (${quarantine})`;
-}
-
-function devicesWord(count: number): string {
-  return `${count} device${count === 1 ? '' : 's'}`;
+function peersOf({ healthy, peers }: Walk, wanted: DeviceRequest): Peers {
+  const key = wanted.kind === 'count' ? '' : wanted.names.join(' ');
+  const known = peers.get(key);
+  if (known !== undefined) return known;
+  const usable =
+    wanted.kind === 'count' ? healthy : healthy.filter((name) => wanted.names.includes(name));
+  const added = { usable, places: [] };
+  peers.set(key, added);
+  return added;
 }

@@ -16,7 +16,7 @@ import {
   openAttempt,
 } from './attempt.ts';
 import { type DevicePlan, makePlan } from './plan.ts';
-import { compareJobs, grants, waitingFor } from './queue.ts';
+import { compareJobs, grants } from './queue.ts';
 import { deviceCountOf, requestProblem } from './request.ts';
 import { backoffDelayMs } from './restart.ts';
 import {
@@ -31,6 +31,7 @@ import {
   type SchedulerEvent,
   type SchedulerState,
 } from './state.ts';
+import { type QueueView, viewQueue } from './waiting.ts';
 
 /**
  * What should run where, now: one pure function of what is known and what has just happened. It
@@ -40,7 +41,8 @@ import {
 /** Before anything is known. */
 export const initialState: SchedulerState = {
   devices: [],
-  jobs: [],
+  running: [],
+  queue: [],
   draining: false,
   drained: false,
 };
@@ -50,7 +52,7 @@ export const initialState: SchedulerState = {
  * is decided.
  *
  * Ignored, with the very same state object and no command: an event of an unknown job or of
- * another attempt than the present one; `submitted` of a known job; `cancelled` and `completed`
+ * another attempt than the present one; `submitted` of known jobs; `cancelled` and `completed`
  * that come after a success was decided, or again; an executor that is unknown or has left
  * already; an event whose stage has passed (`prepared`, `calibrated`, `executorReady`,
  * `progress`, `epochEnded`, `attemptFailed` while STOPPING, and so on); `progress` that is not
@@ -59,13 +61,31 @@ export const initialState: SchedulerState = {
  */
 export function decide(state: SchedulerState, event: SchedulerEvent): Decision {
   const decision = apply(state, event);
-  return decision.state === state ? decision : settle(decision, event.nowMs);
+  return decision.state === state ? decision : settle(state, decision, event.nowMs);
 }
 
 /** The next time at which a `tick` may change something, in ms; null if none will. */
-export function nextWakeMs(state: SchedulerState): number | null {
-  const deadlines = state.jobs.map(deadlineMs).filter((atMs) => atMs !== null);
-  return deadlines.length === 0 ? null : Math.min(...deadlines);
+export function nextWakeMs({ running, queue }: SchedulerState): number | null {
+  const atMs = Math.min(earliestMs(running), queueWakeMs(queue));
+  return atMs === never ? null : atMs;
+}
+
+const never = Number.POSITIVE_INFINITY;
+const wakeOfQueue = new WeakMap<readonly QueuedJob[], number>();
+
+/** Found once for each queue: steps of running jobs do not change it. */
+function queueWakeMs(queue: readonly QueuedJob[]): number {
+  const known = wakeOfQueue.get(queue);
+  if (known !== undefined) return known;
+  const atMs = earliestMs(queue);
+  wakeOfQueue.set(queue, atMs);
+  return atMs;
+}
+
+function earliestMs(jobs: readonly Job[]): number {
+  let earliest = never;
+  for (const job of jobs) earliest = Math.min(earliest, deadlineMs(job) ?? never);
+  return earliest;
 }
 
 /**
@@ -108,10 +128,8 @@ function apply(state: SchedulerState, event: SchedulerEvent): Decision {
     case 'tick':
       return tick(state, event);
     default: {
-      const job = findJob(state, event.jobId);
-      if (job === null || !isActive(job) || job.stage.attempt !== event.attempt) {
-        return { state, commands: [] };
-      }
+      const job = findRunning(state, event.jobId);
+      if (job === null || job.stage.attempt !== event.attempt) return { state, commands: [] };
       return applyToAttempt(state, job, event);
     }
   }
@@ -155,13 +173,24 @@ function applyToAttempt(state: SchedulerState, job: ActiveJob, event: AttemptEve
 }
 
 /** Grants what has become free, and says so when a drain is over. */
-function settle({ state, commands }: Decision, nowMs: number): Decision {
+function settle(before: SchedulerState, { state, commands }: Decision, nowMs: number): Decision {
   let settled: Decision = { state, commands };
-  for (const { job, devices } of grants(state)) {
-    settled = append(settled, put(settled.state, job, openAttempt(job, devices, nowMs)));
+  if (mayGrant(before, state)) {
+    for (const { job, devices } of grants(state)) {
+      settled = append(settled, put(settled.state, job, openAttempt(job, devices, nowMs)));
+    }
   }
-  if (!state.draining || state.drained || state.jobs.some(isActive)) return settled;
+  if (!state.draining || state.drained || state.running.length > 0) return settled;
   return append(settled, { state: { ...state, drained: true }, commands: [{ kind: 'drained' }] });
+}
+
+/** Whether somebody came, left, or a device did: nothing else frees a device or asks for one. */
+function mayGrant(before: SchedulerState, after: SchedulerState): boolean {
+  return (
+    before.queue !== after.queue ||
+    before.devices !== after.devices ||
+    before.running.length !== after.running.length
+  );
 }
 
 function addDevices(state: SchedulerState, names: readonly string[]): Decision {
@@ -180,7 +209,7 @@ type EventOf<Kind extends SchedulerEvent['kind']> = Extract<
 function loseDevice(state: SchedulerState, event: EventOf<'deviceLost'>): Decision {
   const { device, message, nowMs } = event;
   const lost = quarantine({ state, commands: [] }, [device], message);
-  const job = state.jobs.filter(isActive).find(({ stage }) => stage.devices.includes(device));
+  const job = state.running.find(({ stage }) => stage.devices.includes(device));
   if (lost.state === state || job === undefined) return lost;
   const failure = { reason: 'EXECUTOR_CRASHED', message: `lost ${device}: ${message}` } as const;
   return append(lost, put(lost.state, job, failAttempt(job, failure, nowMs)));
@@ -202,66 +231,80 @@ function quarantine(decision: Decision, names: readonly string[], message: strin
   return append(decision, { state: { ...state, devices }, commands });
 }
 
-function submit(state: SchedulerState, { job: request, nowMs }: EventOf<'submitted'>): Decision {
-  const { jobId, tally, delayMs } = request;
-  if (findJob(state, jobId) !== null) return { state, commands: [] };
-  const problem = requestProblem(request);
-  if (problem !== null) {
-    const { attempt } = tally;
+function submit(state: SchedulerState, { jobs, nowMs }: EventOf<'submitted'>): Decision {
+  const queue = [...state.queue];
+  const commands: Command[] = [];
+  for (const request of jobs) {
+    const { jobId, tally, delayMs } = request;
+    const problem = requestProblem(request);
+    const notBeforeMs = delayMs > 0 ? nowMs + delayMs : null;
+    const stage: Queued = { kind: 'QUEUED', sinceMs: nowMs, notBeforeMs, lastFailure: null };
+    const job: QueuedJob = { request, tally, timings: null, stage };
+    const place = placeOf(queue, job);
+    if (queue[place]?.request.jobId === jobId || findRunning(state, jobId) !== null) continue;
+    if (problem === null) {
+      queue.splice(place, 0, job);
+      continue;
+    }
     const failed = { kind: 'finish', outcome: 'FAILED', reason: 'PLAN_INFEASIBLE' } as const;
-    return { state, commands: [{ ...failed, jobId, attempt, message: problem }] };
+    commands.push({ ...failed, jobId, attempt: tally.attempt, message: problem });
   }
-  const notBeforeMs = delayMs > 0 ? nowMs + delayMs : null;
-  const stage: Queued = { kind: 'QUEUED', sinceMs: nowMs, notBeforeMs, lastFailure: null };
-  const job: QueuedJob = { request, tally, timings: null, stage };
-  return { state: { ...state, jobs: [...state.jobs, job].sort(compareJobs) }, commands: [] };
+  if (queue.length === state.queue.length) return { state, commands };
+  return { state: { ...state, queue }, commands };
 }
 
 function cancel(state: SchedulerState, { jobId, nowMs }: EventOf<'cancelled'>): Decision {
-  const job = findJob(state, jobId);
-  if (job === null) return { state, commands: [] };
-  if (isActive(job)) return put(state, job, cancelAttempt(job, nowMs));
-  return finish(state, job, { kind: 'CANCEL' });
+  const running = findRunning(state, jobId);
+  if (running !== null) return put(state, running, cancelAttempt(running, nowMs));
+  const queued = state.queue.find(({ request }) => request.jobId === jobId);
+  return queued === undefined ? { state, commands: [] } : finish(state, queued, { kind: 'CANCEL' });
 }
 
 function drain(state: SchedulerState, nowMs: number): Decision {
   if (state.draining) return { state, commands: [] };
   const failure = { reason: 'DAEMON_SHUTDOWN', message: 'the daemon is stopping' } as const;
   let decision: Decision = { state: { ...state, draining: true }, commands: [] };
-  for (const job of state.jobs.filter(isActive)) {
+  for (const job of state.running) {
     decision = append(decision, put(decision.state, job, failAttempt(job, failure, nowMs)));
   }
   return decision;
 }
 
+/** Queued jobs that one tick ends: each is a write of its own, and the next tick is due at once. */
+const expiredAtOnce = 32;
+
 function tick(state: SchedulerState, { nowMs, jitter }: EventOf<'tick'>): Decision {
   let decision: Decision = { state, commands: [] };
-  for (const job of state.jobs) {
-    const dueMs = deadlineMs(job);
-    if (dueMs === null || nowMs < dueMs) continue;
-    decision = append(decision, expire(decision.state, job, { nowMs, jitter }));
+  for (const job of state.running) {
+    if (isDue(job, nowMs)) decision = append(decision, expire(decision.state, job, nowMs, jitter));
   }
+  if (nowMs < queueWakeMs(state.queue)) return decision;
+  const view = viewQueue(state);
+  const due = state.queue.filter((job) => isDue(job, nowMs)).slice(0, expiredAtOnce);
+  for (const job of due) decision = append(decision, wake(decision.state, job, view, nowMs));
   return decision;
 }
 
-interface Moment {
-  readonly nowMs: number;
-  readonly jitter: number;
+function isDue(job: Job, nowMs: number): boolean {
+  const dueMs = deadlineMs(job);
+  return dueMs !== null && nowMs >= dueMs;
 }
 
-/** Does what is due for a job whose deadline has passed. */
-function expire(state: SchedulerState, job: Job, { nowMs, jitter }: Moment): Decision {
-  if (isActive(job)) {
-    const { ending } = job.stage;
-    if (ending === null) return put(state, job, failOverdue(job, nowMs));
-    const message = 'an executor was not reaped in time';
-    const stuck = livingExecutors(job).map(({ device }) => device);
-    const quarantined = quarantine({ state, commands: [] }, stuck, message);
-    return append(quarantined, closeAttempt(quarantined.state, job, { ending, nowMs, jitter }));
-  }
+/** Ends an attempt whose deadline has passed. */
+function expire(state: SchedulerState, job: ActiveJob, nowMs: number, jitter: number): Decision {
+  const { ending } = job.stage;
+  if (ending === null) return put(state, job, failOverdue(job, nowMs));
+  const message = 'an executor was not reaped in time';
+  const stuck = livingExecutors(job).map(({ device }) => device);
+  const quarantined = quarantine({ state, commands: [] }, stuck, message);
+  return append(quarantined, closeAttempt(quarantined.state, job, { ending, nowMs, jitter }));
+}
+
+/** Does what is due for a job that waits: its back-off is over, or its patience. */
+function wake(state: SchedulerState, job: QueuedJob, view: QueueView, nowMs: number): Decision {
   const { pendingMs } = job.request.timeouts;
   if (pendingMs > 0 && nowMs >= job.stage.sinceMs + pendingMs) {
-    const why = waitingFor(state, job.request.jobId)?.message ?? 'its turn had come';
+    const why = view.waitingFor(job.request.jobId)?.message ?? 'its turn had come';
     const message = `got no devices within ${pendingMs / 1000} s: ${why}`;
     return finish(state, job, { kind: 'FAIL', reason: 'PENDING_TIMEOUT', message });
   }
@@ -279,8 +322,10 @@ function deadlineMs(job: Job): number | null {
   return Math.min(pendingAtMs, stage.notBeforeMs);
 }
 
-interface Closing extends Moment {
+interface Closing {
   readonly ending: Ending;
+  readonly nowMs: number;
+  readonly jitter: number;
 }
 
 /** Nothing of the attempt is left: its devices are free, and the job goes its way. */
@@ -317,9 +362,8 @@ function finish(
 ): Decision {
   const { jobId } = job.request;
   const { attempt } = job.tally;
-  const jobs = state.jobs.filter((other) => other !== job);
   const command = { kind: 'finish', jobId, attempt, ...outcomeOf(ending) } as const;
-  return { state: { ...state, jobs }, commands: [command] };
+  return { state: without(state, job), commands: [command] };
 }
 
 function outcomeOf(ending: Exclude<Ending, { readonly kind: 'RETRY' }>) {
@@ -340,16 +384,54 @@ function outcomeOf(ending: Exclude<Ending, { readonly kind: 'RETRY' }>) {
 }
 
 /** Puts a job's next form in the place of the present one. */
-function put(state: SchedulerState, job: Job, step: JobStep): Decision {
-  if (step.job === job) return { state, commands: step.commands };
-  const jobs = state.jobs.map((other) => (other === job ? step.job : other));
-  return { state: { ...state, jobs }, commands: step.commands };
+function put(state: SchedulerState, job: Job, { job: next, commands }: JobStep): Decision {
+  if (next === job) return { state, commands };
+  if (isActive(job) && isActive(next)) {
+    const running = state.running.map((other) => (other === job ? next : other));
+    return { state: { ...state, running }, commands };
+  }
+  const rest = without(state, job);
+  if (isActive(next)) {
+    const running = [...rest.running, next].sort(compareJobs);
+    return { state: { ...rest, running }, commands };
+  }
+  const queue = rest.queue.toSpliced(placeOf(rest.queue, next), 0, next);
+  return { state: { ...rest, queue }, commands };
+}
+
+function without(state: SchedulerState, job: Job): SchedulerState {
+  if (isActive(job)) {
+    return { ...state, running: state.running.filter((other) => other !== job) };
+  }
+  const queue = [...state.queue];
+  const place = placeOf(queue, job);
+  if (queue[place] === job) queue.splice(place, 1);
+  return { ...state, queue };
+}
+
+/** Where a job stands, or would stand. */
+function placeOf(queue: readonly QueuedJob[], job: Job): number {
+  let low = 0;
+  let high = queue.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const other = queue[middle];
+    if (other !== undefined && compareJobs(other, job) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 function append(first: Decision, next: Decision): Decision {
   return { state: next.state, commands: [...first.commands, ...next.commands] };
 }
 
+function findRunning(state: SchedulerState, jobId: string): ActiveJob | null {
+  return state.running.find(({ request }) => request.jobId === jobId) ?? null;
+}
+
 function findJob(state: SchedulerState, jobId: string): Job | null {
-  return state.jobs.find(({ request }) => request.jobId === jobId) ?? null;
+  return (
+    findRunning(state, jobId) ?? state.queue.find(({ request }) => request.jobId === jobId) ?? null
+  );
 }

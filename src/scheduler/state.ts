@@ -107,8 +107,13 @@ export interface JobRequest {
 export interface SchedulerState {
   /** In the host's order; devices are granted first to last. */
   readonly devices: readonly Device[];
-  /** Every job that has not ended, in queue order (priority, age, id). */
-  readonly jobs: readonly Job[];
+  /** Jobs with an attempt, at most one a device, in queue order. */
+  readonly running: readonly ActiveJob[];
+  /**
+   * Jobs that wait, in queue order (priority, age, id). What happens to a running job leaves this
+   * very array as it is: with 10,000 waiting, a step of one that runs touches none of them.
+   */
+  readonly queue: readonly QueuedJob[];
   /** Nothing new starts once true. */
   readonly draining: boolean;
   /** Whether the command `drained` has been given. */
@@ -210,7 +215,8 @@ export type SchedulerEvent =
   /** Adds devices that are not known yet; known ones stay as they are. */
   | (AtTime & { readonly kind: 'devicesFound'; readonly names: readonly string[] })
   | (AtTime & { readonly kind: 'deviceLost'; readonly device: string; readonly message: string })
-  | (AtTime & { readonly kind: 'submitted'; readonly job: JobRequest })
+  /** Many at once after a restart, and when many calls came in together. */
+  | (AtTime & { readonly kind: 'submitted'; readonly jobs: readonly JobRequest[] })
   | (AtTime & { readonly kind: 'cancelled'; readonly jobId: string })
   | (OfAttempt & { readonly kind: 'prepared' })
   | (OfAttempt & {

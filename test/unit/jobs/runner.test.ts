@@ -85,7 +85,7 @@ function workbench(code: NativeCode, observed: () => void = () => {}): Workbench
 test('an end that the store refuses is tried again until it is stored', async () => {
   const { store, runner, stored, refused, refusals } = workbench('SPEC_INVALID');
   refused.add('FAILED');
-  runner.submit(store.insertJob(newJob('a')));
+  runner.submit([store.insertJob(newJob('a'))]);
   await vi.advanceTimersByTimeAsync(3500);
   expect(refusals()).toBeGreaterThanOrEqual(3);
   expect(store.getJob('a')?.state).toBe('PREPARING');
@@ -102,7 +102,7 @@ test('an end that the store refuses is tried again until it is stored', async ()
 test('the next attempt waits until the end of the one before is stored', async () => {
   const { store, runner, stored, refused, refusals } = workbench('INTERNAL');
   refused.add('PENDING');
-  runner.submit(store.insertJob(newJob('a')));
+  runner.submit([store.insertJob(newJob('a'))]);
   // Longer than the back-off: the scheduler has ordered the next attempt by now.
   await vi.advanceTimersByTimeAsync(20_000);
   expect(refusals()).toBeGreaterThanOrEqual(10);
@@ -118,9 +118,9 @@ test('the next attempt waits until the end of the one before is stored', async (
 test('a job whose end is not stored yet keeps no other job from ending', async () => {
   const { store, runner, refused } = workbench('SPEC_INVALID');
   refused.add('FAILED');
-  runner.submit(store.insertJob(newJob('a')));
+  runner.submit([store.insertJob(newJob('a'))]);
   await vi.advanceTimersByTimeAsync(1500);
-  runner.submit(store.insertJob(newJob('b')));
+  runner.submit([store.insertJob(newJob('b'))]);
   await vi.advanceTimersByTimeAsync(1500);
   expect(store.getJob('b')?.state).toBe('PREPARING');
   refused.clear();
@@ -133,8 +133,18 @@ test('an observer that throws changes nothing of what it observes', async () => 
   const { store, runner, stored } = workbench('SPEC_INVALID', () => {
     throw new Error('made to fail');
   });
-  runner.submit(store.insertJob(newJob('a')));
+  runner.submit([store.insertJob(newJob('a'))]);
   await vi.advanceTimersByTimeAsync(3500);
   expect(stored).toEqual(['PREPARING', 'FAILED']);
   expect(store.getJob('a')?.attempts).toHaveLength(1);
+});
+
+test('what jobs wait for is not written: a long queue costs a start no transition', () => {
+  const { store, runner, stored } = workbench('INTERNAL');
+  const jobs = Array.from({ length: 100 }, (_, index) => store.insertJob(newJob(`j${index}`)));
+  const before = store.revision();
+  runner.submit(jobs);
+  // The first gets the devices and its phase; nothing is written about the others.
+  expect(store.revision() - before).toBe(2);
+  expect(stored).toEqual(['PREPARING']);
 });

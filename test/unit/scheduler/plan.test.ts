@@ -69,7 +69,7 @@ describe('the plan', () => {
 
   test('is estimated for a job that waits, even for more devices than there are', () => {
     const devices = { kind: 'count', count: 3 } as const;
-    const event = { kind: 'submitted', nowMs: 0, job: { ...plainRequest, devices } } as const;
+    const event = { kind: 'submitted', nowMs: 0, jobs: [{ ...plainRequest, devices }] } as const;
     const { state } = decide(initialState, event);
     expect(planOf(state, 'job')).toMatchObject({ estimated: true, samplers: 2, trainers: 1 });
     expect(planOf(state, 'nobody')).toBeNull();

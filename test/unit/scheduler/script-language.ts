@@ -4,6 +4,7 @@ import {
   type Command,
   type Executor,
   isActive,
+  type Job,
   type JobRequest,
   type SchedulerEvent,
   type SchedulerState,
@@ -31,6 +32,11 @@ export const plainRequest: JobRequest = {
   delayMs: 0,
 };
 
+/** Every job that has not ended. */
+export function jobsOf({ running, queue }: SchedulerState): readonly Job[] {
+  return [...running, ...queue];
+}
+
 /** Reads one event line; `ready JOB all` stands for several. */
 export function parseEvents(
   line: string,
@@ -44,7 +50,7 @@ export function parseEvents(
     case 'lost':
       return [{ kind: 'deviceLost', nowMs, device: word(words, 0), message: rest(words, 1) }];
     case 'submit':
-      return [{ kind: 'submitted', nowMs, job: parseRequest(words) }];
+      return [{ kind: 'submitted', nowMs, jobs: [parseRequest(words)] }];
     case 'cancel':
       return [{ kind: 'cancelled', nowMs, jobId: word(words, 0) }];
     case 'tick':
@@ -68,7 +74,7 @@ function parseAttemptEvents(
   { nowMs, state }: Scene,
 ): readonly SchedulerEvent[] {
   const [jobId = '', number] = word(words, 0).split('/');
-  const job = state.jobs.find(({ request }) => request.jobId === jobId);
+  const job = jobsOf(state).find(({ request }) => request.jobId === jobId);
   const attempt = number === undefined ? (job?.tally.attempt ?? 0) : Number(number);
   const head = { jobId, attempt, nowMs };
   const executors = job !== undefined && isActive(job) ? job.stage.executors : [];

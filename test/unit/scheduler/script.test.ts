@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { waitingFor } from '../../../src/scheduler/queue.ts';
 import { decide, initialState, nextWakeMs, planOf } from '../../../src/scheduler/scheduler.ts';
 import type { SchedulerState } from '../../../src/scheduler/state.ts';
+import { waitingFor } from '../../../src/scheduler/waiting.ts';
 import { formatCommand, parseEvents } from './script-language.ts';
 
 /**

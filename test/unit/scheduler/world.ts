@@ -1,15 +1,14 @@
 import type { FailureReason } from '../../../src/scheduler/failure.ts';
 import { decide, initialState, nextWakeMs } from '../../../src/scheduler/scheduler.ts';
-import {
-  type Command,
-  type Decision,
-  isActive,
-  type JobRequest,
-  type SchedulerEvent,
-  type SchedulerState,
+import type {
+  Command,
+  Decision,
+  JobRequest,
+  SchedulerEvent,
+  SchedulerState,
 } from '../../../src/scheduler/state.ts';
 import type { Random } from '../../support/random.ts';
-import { plainRequest } from './script-language.ts';
+import { jobsOf, plainRequest } from './script-language.ts';
 
 /**
  * A made-up host that performs the scheduler's commands badly: whatever may go wrong does so now
@@ -83,13 +82,13 @@ class World {
     if (wakeMs !== null && wakeMs <= this.#nowMs) return this.#tick();
     if (random.chance(this.#trouble)) return this.#mischief();
     const job = random.chance(0.3) ? this.#unborn.shift() : undefined;
-    if (job !== undefined) return { kind: 'submitted', nowMs: this.#nowMs, job };
+    if (job !== undefined) return { kind: 'submitted', nowMs: this.#nowMs, jobs: [job] };
     const running = random.chance(0.5) ? this.#step() : null;
     if (running !== null) return running;
     const [event] = this.#soon.splice(random.integer(0, this.#soon.length - 1), 1);
     if (event !== undefined) return { ...event, nowMs: this.#nowMs };
     const last = this.#unborn.shift();
-    if (last !== undefined) return { kind: 'submitted', nowMs: this.#nowMs, job: last };
+    if (last !== undefined) return { kind: 'submitted', nowMs: this.#nowMs, jobs: [last] };
     const idle = this.#step();
     if (idle !== null || wakeMs === null) return idle;
     this.#nowMs = wakeMs;
@@ -103,9 +102,7 @@ class World {
   /** One running attempt moves: a batch, a death, or its end. Null when none runs. */
   #step(): SchedulerEvent | null {
     const random = this.#random;
-    const running = this.#state.jobs
-      .filter(isActive)
-      .filter(({ stage }) => stage.kind === 'RUNNING');
+    const running = this.#state.running.filter(({ stage }) => stage.kind === 'RUNNING');
     if (running.length === 0) return null;
     const { request, stage } = random.pick(running);
     const { jobId } = request;
@@ -168,13 +165,13 @@ class World {
       case 8:
         return { kind: 'stopped', nowMs, jobId, attempt: 0, jitter: 0 };
       default:
-        return { kind: 'submitted', nowMs, job: random.pick(this.#known()) };
+        return { kind: 'submitted', nowMs, jobs: [random.pick(this.#known())] };
     }
   }
 
   /** Jobs that submitting again does not change, or else one that no host could run. */
   #known(): readonly JobRequest[] {
-    const known = this.#state.jobs.map(({ request }) => request);
+    const known = jobsOf(this.#state).map(({ request }) => request);
     return known.length > 0
       ? known
       : [{ ...plainRequest, jobId: 'misfit', devices: { kind: 'count', count: 0 } }];
@@ -186,8 +183,10 @@ class World {
     this.#turns.push({ before, event, decision });
     this.#state = decision.state;
     if (event.kind === 'submitted') {
-      const at = this.#unborn.indexOf(event.job);
-      if (at >= 0) this.#unborn.splice(at, 1);
+      for (const job of event.jobs) {
+        const at = this.#unborn.indexOf(job);
+        if (at >= 0) this.#unborn.splice(at, 1);
+      }
     }
     for (const command of decision.commands) this.#perform(command);
   }
