@@ -10,6 +10,8 @@ import type {
   JobState,
 } from '../spec/job-record.ts';
 import { jobStates } from '../spec/job-record.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
+import { warningsOf } from '../spec/spec-warnings.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
 import { specToProto } from './convert-spec.ts';
 import * as pb from './gen/gnnd/v1/job_pb.ts';
@@ -56,6 +58,7 @@ export function jobToProto(job: JobRecord, progress: JobProgress | null, view: J
     endTime: optionalTimestamp(job.endAtMs),
     revision: int64(job.revision),
     datasetDigest: job.datasetDigest,
+    warnings: view === 'LIST' ? [] : [...warningsOf(job.effectiveSpec)],
   });
 }
 
@@ -145,9 +148,11 @@ function epochInit(
 }
 
 /** `job` is the job's name; empty for a plan of a spec that was not created. */
-export function planToProto(job: string, plan: JobPlan): pb.JobPlan {
+export function planToProto(job: string, plan: JobPlan, spec: JobSpec): pb.JobPlan {
   return create(pb.JobPlanSchema, {
     job,
+    staleness: spec.training.staleness,
+    warnings: [...warningsOf(spec)],
     estimated: plan.estimated,
     executors: plan.executors.map((executor) => ({
       role: pb.ExecutorRole[executor.role],

@@ -96,7 +96,7 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
     },
     getJobPlan(request) {
       const id = idOfName('jobs', request.name);
-      return planToProto(`jobs/${id}`, jobs.plan(id));
+      return planToProto(`jobs/${id}`, jobs.plan(id), jobs.get(id).effectiveSpec);
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { EpochReport, JobPlan, JobResult } from '../api/gen/gnnd/v1/job_pb.ts';
 import { policyText, roleText } from './job-text.ts';
-import { printable } from './terminal.ts';
+import { printable, wrap } from './terminal.ts';
 import { formatDuration, formatNs, formatPercent } from './units.ts';
 
 /** What the demo says at its end; pure text of what was measured. */
@@ -61,7 +61,7 @@ function splitLines(plan: JobPlan): readonly string[] {
       `K = T_t / T_s = ${plan.k.toFixed(2)}`,
     ...choices,
     ...(sharing === 0n ? [] : [`                 time sharing: ${ns(sharing)} a batch`]),
-    `                 ${printable(plan.explanation)}`,
+    ...wrap(printable(plan.explanation), 83).map((line) => `                 ${line}`),
   ];
 }
 

@@ -7,7 +7,7 @@ import { messageOf } from '../base/errors.ts';
 import { gnnctlExit } from '../base/exit-codes.ts';
 import { ApiError } from './client.ts';
 import { CliError } from './exit.ts';
-import { idOf } from './job-text.ts';
+import { idOf, modelText, specOf, stalenessText } from './job-text.ts';
 import { followToEnd } from './job-watch.ts';
 import { printOne, specYaml } from './output.ts';
 import type { Run } from './run.ts';
@@ -56,6 +56,9 @@ async function createJob(session: Session, flags: CreateFlags): Promise<number> 
     .catch((error: unknown) => {
       throw withPlaces(error, places);
     });
+  for (const warning of created.warnings) {
+    session.say(`${session.errorStyle.yellow('warning:')} ${printable(warning)}`);
+  }
   if (flags.dryRun === true) {
     printDryRun(session, created);
     return gnnctlExit.OK;
@@ -63,11 +66,25 @@ async function createJob(session: Session, flags: CreateFlags): Promise<number> 
   const isAwaited = flags.wait === true || flags.follow === true;
   if (!isAwaited) {
     printCreated(session, created);
-    session.say(`created; watch it with: gnnctl job watch ${idOf(created.name)}`);
+    session.say(`created: ${summaryOf(created)}`);
+    session.say(`watch it with: gnnctl job watch ${idOf(created.name)}`);
     return gnnctlExit.OK;
   }
-  session.say(`created ${created.name}`);
+  session.say(`created ${created.name}: ${summaryOf(created)}`);
   return await followToEnd(session, created.name, flags.follow === true ? 'follow' : 'wait');
+}
+
+/** `GRAPHSAGE 256, fanouts 10,10 on npm; 10 epochs, 2 devices, S = 0`. */
+function summaryOf(job: Job): string {
+  const spec = specOf(job);
+  const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
+  const rest = [
+    counted(spec?.training?.epochs ?? 0, 'epoch'),
+    counted(spec?.resources?.devices ?? 1, 'device'),
+    stalenessText(spec),
+  ];
+  const what = `${modelText(spec)} on ${spec?.dataset ?? ''}`;
+  return `${what}; ${rest.filter((text) => text !== '').join(', ')}`;
 }
 
 function printCreated(session: Session, job: Job): void {

@@ -1,6 +1,7 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  EvaluationMethodSchema,
   ExecutorRole,
   type Job,
   JobPhase,
@@ -90,9 +91,34 @@ export function modelText(spec: JobSpec | undefined): string {
   const width = model?.hiddenDim === undefined ? '' : ` ${model.hiddenDim}`;
   const algorithm = sampling?.algorithm ?? 0;
   const drawn = algorithm <= 1 ? '' : `, ${shortName(SamplingAlgorithmSchema, algorithm)}`;
-  const fanouts = (sampling?.fanouts ?? []).map((fanout) => (fanout === -1 ? 'all' : fanout));
-  const hops = fanouts.length === 0 ? '' : `, fanouts ${fanouts.join(',')}`;
+  const fanouts = fanoutsText(sampling?.fanouts ?? []);
+  const hops = fanouts === '' ? '' : `, fanouts ${fanouts}`;
   return `${type}${width}${drawn}${hops}`;
+}
+
+/** `S = 2`: the delay of the parameters that a batch is computed on, in steps. */
+export function stalenessText(spec: JobSpec | undefined): string {
+  const staleness = spec?.training?.staleness;
+  return staleness === undefined ? '' : `S = ${staleness}`;
+}
+
+/** `EXACT, every 2 epochs`; `SAMPLED 15,10,5, at the end`. */
+export function evaluationText(spec: JobSpec | undefined): string {
+  const evaluation = spec?.evaluation;
+  if (evaluation === undefined) return '';
+  const { everyEpochs = 1, fanouts } = evaluation;
+  const method = [shortName(EvaluationMethodSchema, evaluation.method), fanoutsText(fanouts)];
+  const when =
+    everyEpochs === 0
+      ? 'at the end'
+      : everyEpochs === 1
+        ? 'every epoch'
+        : `every ${everyEpochs} epochs`;
+  return `${method.filter((text) => text !== '').join(' ')}, ${when}`;
+}
+
+function fanoutsText(fanouts: readonly number[]): string {
+  return fanouts.map((fanout) => (fanout === -1 ? 'all' : fanout)).join(',');
 }
 
 export function policyText(policy: number): string {

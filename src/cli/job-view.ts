@@ -15,6 +15,7 @@ import { shortName } from './enums.ts';
 import {
   bestValAccuracy,
   epochText,
+  evaluationText,
   idOf,
   isoTime,
   modelText,
@@ -25,6 +26,7 @@ import {
   roleText,
   runTimeText,
   specOf,
+  stalenessText,
   wallMs,
 } from './job-text.ts';
 import { type Column, type Fact, factLines, tableOf } from './output.ts';
@@ -75,6 +77,12 @@ export function jobColumns(session: Session): readonly Column<Job>[] {
     },
     { title: 'MODEL', isWide: true, shown: (job) => modelText(specOf(job)) },
     {
+      title: 'S',
+      isWide: true,
+      align: 'right',
+      shown: (job) => `${specOf(job)?.training?.staleness ?? ''}`,
+    },
+    {
       title: 'PRIORITY',
       isWide: true,
       align: 'right',
@@ -99,6 +107,8 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
     ['Message', printable(job.message)],
     ['Dataset', specOf(job)?.dataset ?? ''],
     ['Model', modelText(specOf(job))],
+    ['Staleness', stalenessText(specOf(job)), `${specOf(job)?.training?.staleness ?? ''}`],
+    ['Evaluation', evaluationText(specOf(job))],
     ['Created', `${ageText(job, nowMs)} ago`, isoTime(job.createTime)],
     ['Ran for', runTimeText(job, nowMs)],
     ['Ended', '', isoTime(job.endTime)],
@@ -115,6 +125,7 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
           ['Checkpoint', result.checkpointDir] as const,
           ['Parameters SHA-256', result.parametersSha256] as const,
         ]),
+    ...warningFacts(session, job.warnings),
   ];
 }
 
@@ -224,8 +235,17 @@ export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
     ['Slot size', formatBytes(Number(plan.slotBytes)), String(plan.slotBytes)],
     ['Parameters', formatCount(plan.parameterCount), String(plan.parameterCount)],
     ...cacheFacts(plan.cache),
+    ['Staleness', `S = ${plan.staleness}`, String(plan.staleness)],
     ['Why', printable(plan.explanation)],
+    ...warningFacts(session, plan.warnings),
   ];
+}
+
+function warningFacts(session: Session, warnings: readonly string[]): readonly Fact[] {
+  return warnings.map((warning): Fact => {
+    const text = printable(warning);
+    return ['Warning', session.style.yellow(text), text];
+  });
 }
 
 function cacheFacts(cache: CachePlan | undefined): readonly Fact[] {

@@ -12,7 +12,7 @@ import { stringify } from 'yaml';
 import { DatasetSchema, DatasetValidationSchema } from '../api/gen/gnnd/v1/dataset_service_pb.ts';
 import { shortName } from './enums.ts';
 import type { Session } from './session.ts';
-import { padEnd } from './terminal.ts';
+import { padEnd, wrap } from './terminal.ts';
 
 /** The formats of `-o`. The JSON ones are proto JSON, the contract for scripts. */
 
@@ -138,10 +138,21 @@ export function printOne<D extends DescMessage>(session: Session, view: OneView<
   }
 }
 
+const narrowestColumn = 20;
+
+/** `title  text` a line; on a terminal long texts go on in their column. */
 export function factLines(session: Session, facts: readonly Fact[]): string {
   const shown = facts.filter(([, text]) => text !== '');
   const width = Math.max(0, ...shown.map(([title]) => title.length)) + 2;
-  return shown.map(([title, text]) => session.style.dim(padEnd(title, width)) + text).join('\n');
+  const { stdout } = session.io;
+  // A pipe has no width; a window too narrow for a column of words breaks them as it likes.
+  const room = stdout.isTty ? stdout.columns() - width : 0;
+  return shown
+    .map(([title, text]) => {
+      const lines = room < narrowestColumn ? [text] : wrap(text, room);
+      return session.style.dim(padEnd(title, width)) + lines.join(`\n${' '.repeat(width)}`);
+    })
+    .join('\n');
 }
 
 function document(format: 'json' | 'yaml', json: JsonValue): string {

@@ -109,6 +109,20 @@ export function truncate(text: string, width: number): string {
   return result;
 }
 
+/** Lines of at most `width` columns, broken between words; a word that is wider stays whole. */
+export function wrap(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (line !== '' && widthOf(longer) > width) {
+      lines.push(line);
+      line = word;
+    } else line = longer;
+  }
+  return [...lines, line];
+}
+
 /** Text of others, without what would move the cursor or repaint the screen. */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is removed

@@ -107,7 +107,7 @@ export function makePlan(request: PlanRequest): DevicePlan | null {
     explanation: [
       explainSplit(request, allocation),
       explainStandby(arming),
-      ...(measured ? explainSharing(allocation) : []),
+      ...(measured ? explainSharing(allocation, arming.mode) : []),
     ].join('; '),
     recommendation: null,
   };
@@ -148,10 +148,20 @@ function explainStandby({ mode, explanation }: StandbyArming): string {
 }
 
 /** The paper's Table 4: where all fits one device, splitting roles need not pay. */
-function explainSharing({ timeSharingFaster, ...allocation }: Allocation): readonly string[] {
+function explainSharing(
+  { timeSharingFaster, ...allocation }: Allocation,
+  standby: StandbyPolicy,
+): readonly string[] {
   const predicted = milliseconds(allocation.timeSharingBatchNs);
   if (!timeSharingFaster || predicted === milliseconds(allocation.batchNs)) return [];
-  return [`time sharing would be faster, predicted ${predicted} per batch`];
+  const turns =
+    standby === 'OFF'
+      ? 'standby Trainers, which take turns with Samplers, are off'
+      : 'only standby Trainers take turns with Samplers, which no time here counts';
+  return [
+    `time sharing would be faster, predicted ${predicted} per batch; it is not followed, because ` +
+      `every device has one role: ${turns}`,
+  ];
 }
 
 function count(number: number, noun: string): string {

@@ -196,7 +196,7 @@ function resolveTraining(
       path('staleness'),
       training?.staleness,
       limits.staleness,
-      devices <= 1 ? 0 : Math.min(devices, limits.staleness.max),
+      defaultStaleness(devices),
     ),
     randomSeed: resolveRandomSeed(check, training?.randomSeed),
     optimizer: resolveOptimizer(check, training?.optimizer),
@@ -215,6 +215,11 @@ function resolveTraining(
       defaults.determinism,
     ),
   };
+}
+
+/** S of a job that says none (docs/decisions/0014-staleness-default.md). */
+export function defaultStaleness(devices: number): number {
+  return devices <= 1 ? 0 : Math.min(devices, integerLimits.staleness.max);
 }
 
 function resolveRandomSeed(check: SpecChecker, seed: string | undefined): string {

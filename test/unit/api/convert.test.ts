@@ -1,6 +1,6 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { anyUnpack, timestampMs } from '@bufbuild/protobuf/wkt';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { datasetToProto, operationToProto } from '../../../src/api/convert-dataset.ts';
 import { jobStateFromProto, jobToProto, planToProto } from '../../../src/api/convert-job.ts';
 import { specFromProto, specToProto } from '../../../src/api/convert-spec.ts';
@@ -20,6 +20,7 @@ import { OperationSchema, Reason } from '../../../src/api/gen/gnnd/v1/types_pb.t
 import { type EpochReport, jobStates, reasons } from '../../../src/spec/job-record.ts';
 import type { JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { warningsOf } from '../../../src/spec/spec-warnings.ts';
 import {
   datasetRecord,
   jobPlan,
@@ -293,10 +294,22 @@ describe('jobs', () => {
   });
 });
 
+test('a job says what its author should know, but not in lists', () => {
+  const { training, ...spec } = resolvedSpec();
+  const job = jobRecord({ effectiveSpec: { ...spec, training: { ...training, staleness: 8 } } });
+  expect(jobToProto(job, null, 'FULL').warnings).toEqual(warningsOf(job.effectiveSpec));
+  expect(jobToProto(job, null, 'LIST').warnings).toEqual([]);
+  expect(jobToProto(jobRecord(), null, 'FULL').warnings).toEqual([]);
+});
+
 describe('plans', () => {
   it('keep every number', () => {
-    const sent = planToProto('jobs/mine', jobPlan());
+    const { training, ...spec } = resolvedSpec();
+    const stale = { ...spec, training: { ...training, staleness: 3 } };
+    const sent = planToProto('jobs/mine', jobPlan(), stale);
     const message = fromBinary(JobPlanSchema, toBinary(JobPlanSchema, sent));
+    expect(message).toMatchObject({ staleness: 3, warnings: warningsOf(stale) });
+    expect(message.warnings).toHaveLength(1);
     expect(message).toMatchObject({ job: 'jobs/mine', estimated: true, k: 3, queueCapacity: 5 });
     expect(message.slotBytes).toBe(2n ** 33n);
     expect(message.choices[0]?.batchNs).toBe(3_000_000n);

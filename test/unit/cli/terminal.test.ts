@@ -8,6 +8,7 @@ import {
   sparkline,
   truncate,
   widthOf,
+  wrap,
 } from '../../../src/cli/terminal.ts';
 
 const unicode = glyphsOf({ LANG: 'C.UTF-8' });
@@ -101,4 +102,12 @@ test('lines are cut to the window, and after a resize the wrapped rows are clear
   region.draw(['x']);
   // The first line now fills two rows of the narrower window.
   expect(take()).toContain('\u001b[5A\r');
+});
+
+test('text is broken between words only', () => {
+  expect(wrap('one two three', 7)).toEqual(['one two', 'three']);
+  expect(wrap('one two three', 13)).toEqual(['one two three']);
+  expect(wrap('a superlong b', 5)).toEqual(['a', 'superlong', 'b']);
+  expect(wrap('', 5)).toEqual(['']);
+  expect(wrap(createStyle(true).yellow('one two'), 7)).toEqual(['\u001b[33mone two\u001b[39m']);
 });

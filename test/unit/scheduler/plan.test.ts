@@ -40,7 +40,13 @@ describe('the plan', () => {
   test('says when devices that do both in turn would be faster', () => {
     const timings = { samplerBatchNs: 20e6, trainerBatchNs: 30e6, standbyBatchNs: 20e6 };
     const sentence = makePlan({ ...request, devices: ['a', 'b'], timings })?.explanation;
-    expect(sentence).toContain('; time sharing would be faster, predicted 20 ms per batch');
+    const fact = '; time sharing would be faster, predicted 20 ms per batch; it is not followed, ';
+    const why = 'because every device has one role: ';
+    const counted = 'only standby Trainers take turns with Samplers, which no time here counts';
+    expect(sentence).toContain(`${fact}${why}${counted}`);
+    const alone = makePlan({ ...request, devices: ['a', 'b'], timings, standby: 'OFF' });
+    const off = 'standby Trainers, which take turns with Samplers, are off';
+    expect(alone?.explanation).toContain(`${fact}${why}${off}`);
     const slower = makePlan({
       ...request,
       devices: ['a', 'b'],

@@ -1,0 +1,89 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { EvaluationMethod, type Job } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { runCli } from '../../../src/cli/program.ts';
+import { sampleJob } from '../../unit/cli/sample-job.ts';
+import { createTestIo, type TestIoOptions } from '../../unit/cli/test-io.ts';
+import { FakeDaemon } from './fake-daemon.ts';
+
+let daemon: FakeDaemon;
+
+beforeEach(() => {
+  daemon = new FakeDaemon();
+});
+afterEach(() => daemon.close());
+
+async function gnnctl(args: readonly string[], options: TestIoOptions = {}) {
+  const test = createTestIo(options);
+  const exitCode = await runCli(['--address', daemon.address, ...args], test.io);
+  return { exitCode, stdout: test.stdout(), stderr: test.stderr() };
+}
+
+const { createJob, getJob, listJobs, getJobPlan } = JobService.method;
+const warning = 'training.staleness is 2, the default 0: it costs accuracy';
+
+function staleJob(name: string): Job {
+  return sampleJob({
+    name,
+    warnings: [warning],
+    effectiveSpec: {
+      dataset: 'npm',
+      training: { epochs: 10, staleness: 2 },
+      evaluation: { everyEpochs: 2, method: EvaluationMethod.SAMPLED, fanouts: [15, -1] },
+      resources: { devices: 2 },
+    },
+  });
+}
+
+test('a new job says in a line what it is and how stale its parameters may be', async () => {
+  daemon.unary(createJob, ({ jobId }) => staleJob(`jobs/${jobId}`));
+  await daemon.listen();
+  const created = await gnnctl(['job', 'create', '--id', 'a', '--set', 'dataset=npm']);
+  expect(created.stdout).toBe('jobs/a\n');
+  expect(created.stderr.split('\n')).toEqual([
+    `warning: ${warning}`,
+    'created: GRAPHSAGE on npm; 10 epochs, 2 devices, S = 2',
+    'watch it with: gnnctl job watch a',
+    '',
+  ]);
+  const dry = await gnnctl(['job', 'create', '--set', 'dataset=npm', '--dry-run']);
+  expect(dry.stderr).toContain(`warning: ${warning}\n`);
+  expect(dry.stdout).toContain('  staleness: 2\n');
+});
+
+test('a job and a list of jobs show their staleness', async () => {
+  daemon
+    .unary(getJob, ({ name }) => staleJob(name))
+    .unary(listJobs, () => ({ jobs: [staleJob('jobs/a')] }));
+  await daemon.listen();
+  const { stdout } = await gnnctl(['job', 'get', 'a', '-o', 'table']);
+  expect(stdout).toMatch(/^Staleness +S = 2$/m);
+  expect(stdout).toMatch(/^Evaluation +SAMPLED 15,all, every 2 epochs$/m);
+  expect(stdout).toContain(warning);
+  expect((await gnnctl(['job', 'get', 'a'])).stdout).toContain('\nstaleness\t2\n');
+  const wide = await gnnctl(['job', 'list', '-o', 'wide']);
+  const [head = '', row = ''] = wide.stdout.split('\n');
+  expect(row.charAt(head.search(/\bS\b/))).toBe('2');
+});
+
+test('a plan says why, in lines that a terminal need not break within words', async () => {
+  const explanation =
+    '1 Sampler and 1 Trainer, predicted 5.72 ms per batch, as PAPER and MINMAX agree; standby ' +
+    'Trainers armed: they take batches when that empties the queue sooner';
+  daemon.unary(getJobPlan, ({ name }) => ({
+    job: name,
+    explanation,
+    staleness: 2,
+    warnings: [warning],
+  }));
+  await daemon.listen();
+  const plan = async (options: TestIoOptions) =>
+    (await gnnctl(['job', 'plan', 'a', '-o', 'table', '--color', 'never'], options)).stdout;
+  const narrow = await plan({ isTty: true, columns: 80 });
+  expect(Math.max(...narrow.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+  expect(narrow.replaceAll(/\n +/g, ' ')).toMatch(new RegExp(`^Why +${explanation}$`, 'm'));
+  expect(narrow).toMatch(/^Staleness +S = 2$/m);
+  expect(narrow).toContain('training.staleness is 2');
+  expect(await plan({})).toContain(explanation);
+  expect(await plan({ isTty: true, columns: 25 })).toContain(explanation);
+});

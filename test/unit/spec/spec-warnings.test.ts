@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import { defaultStaleness } from '../../../src/spec/resolve-job-spec.ts';
+import { warningsOf } from '../../../src/spec/spec-warnings.ts';
+import { resolvedSpec } from '../../support/api-fakes.ts';
+
+function warnings(devices: number, staleness: number): readonly string[] {
+  const { training, resources, ...rest } = resolvedSpec();
+  return warningsOf({
+    ...rest,
+    training: { ...training, staleness },
+    resources: { ...resources, devices },
+  });
+}
+
+test('a delay above the default says what it costs', () => {
+  for (const devices of [1, 2, 4]) {
+    const usual = defaultStaleness(devices);
+    const [warning, ...more] = warnings(devices, usual + 1);
+    expect(more).toEqual([]);
+    expect(warning).toContain(`training.staleness is ${usual + 1}, the default ${usual}: `);
+    expect(warning).toContain('costs accuracy');
+  }
+});
+
+test('the default and what lies below it need no words', () => {
+  for (const devices of [1, 2, 4]) {
+    for (let staleness = 0; staleness <= defaultStaleness(devices); staleness += 1) {
+      expect(warnings(devices, staleness)).toEqual([]);
+    }
+  }
+});
