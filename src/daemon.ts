@@ -80,6 +80,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     log,
     assertTransition,
     observe: (observation) => metrics.observeStore(observation),
+    onReplay: (method) => metrics.requestReplayed(method),
     onFatal: options.onFatal,
   });
   const jobsFolder = join(config.stateDir, 'jobs');

@@ -87,7 +87,8 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
       };
       for await (const chunk of streamLogs(deps, query, call.signal)) {
         yield create(StreamLogsResponseSchema, {
-          role: ExecutorRole[chunk.role],
+          log: chunk.log,
+          role: chunk.role === null ? ExecutorRole.UNSPECIFIED : ExecutorRole[chunk.role],
           device: chunk.device,
           lines: [...chunk.lines],
           readTime: timestamp(deps.clock.wallMs()),

@@ -3,10 +3,8 @@ import type { Jobs, LogFile } from '../jobs/jobs.ts';
 import { type ExecutorRole, terminalStates } from '../spec/job-record.ts';
 import type { Sleep } from './wait.ts';
 
-/** Whole lines of one executor's log. */
-export interface LogChunk {
-  readonly role: ExecutorRole;
-  readonly device: string;
+/** Whole lines of one log. */
+export interface LogChunk extends Pick<LogFile, 'log' | 'role' | 'device'> {
   readonly lines: readonly string[];
 }
 
@@ -52,7 +50,7 @@ export async function* streamLogs(
     for (const file of selected(deps.jobs.logs(query.id, query.attempt), query)) {
       const tailLines = isFirstPass ? query.tailLines : 0;
       for await (const lines of readNew(file.path, offsets, tailLines, isLast)) {
-        yield { role: file.role, device: file.device, lines };
+        yield { log: file.log, role: file.role, device: file.device, lines };
         signal.throwIfAborted();
       }
     }

@@ -17,7 +17,7 @@ import { numberOf, shortName, shortNames } from './enums.ts';
 import { CliError } from './exit.ts';
 import { waitFor } from './interrupt.ts';
 import { addJobCreate } from './job-create.ts';
-import { idOf, resourceName, roleText } from './job-text.ts';
+import { idOf, resourceName } from './job-text.ts';
 import { choiceColumns, jobColumns, jobFacts, jobSections, planFacts } from './job-view.ts';
 import { addJobWatch } from './job-watch.ts';
 import { jsonOf, printList, printOne, tableOf } from './output.ts';
@@ -160,6 +160,9 @@ async function logsOfJob(session: Session, given: string, flags: LogFlags): Prom
   return gnnctlExit.OK;
 }
 
+/** `trial-standby@cpu:10#1` fits. */
+const logWidth = 22;
+
 function logPrinter(session: Session): (chunk: StreamLogsResponse) => void {
   const { format, style } = session;
   if (format === 'yaml' || format === 'name') {
@@ -169,7 +172,7 @@ function logPrinter(session: Session): (chunk: StreamLogsResponse) => void {
     return (chunk) => session.print(JSON.stringify(jsonOf(StreamLogsResponseSchema, chunk)));
   }
   return (chunk) => {
-    const origin = `${padEnd(roleText(chunk.role), 7)} ${chunk.device}`;
+    const origin = padEnd(chunk.log, logWidth);
     for (const line of chunk.lines) {
       const text = format === 'plain' ? line : printable(line);
       session.print(format === 'plain' ? text : `${style.dim(`${origin} |`)} ${text}`);

@@ -11,7 +11,13 @@ import type {
   OperationFailure,
   OperationRecord,
 } from '../spec/dataset-record.ts';
-import type { DatasetStore, OperationEnd, OperationStore, Store } from '../store/store.ts';
+import type {
+  DatasetStore,
+  OperationEnd,
+  OperationStore,
+  RequestKey,
+  Store,
+} from '../store/store.ts';
 import { findDatasets } from './adopt.ts';
 import type { DatasetWritten } from './dataset-writer.ts';
 import { detectFormat } from './detect-format.ts';
@@ -67,7 +73,7 @@ export interface DatasetPage {
 export interface DatasetsOptions {
   /** Where datasets live; made when missing. Nobody else writes there. */
   readonly folder: string;
-  readonly store: DatasetStore & OperationStore & Pick<Store, 'atomically' | 'findRequest'>;
+  readonly store: DatasetStore & OperationStore & Pick<Store, 'atomically' | 'replayOf'>;
   readonly native: NativeValidator;
   readonly log: Log;
   readonly clock: Clock;
@@ -158,8 +164,9 @@ class DatasetService implements Datasets {
 
   import(request: ImportRequest): OperationRecord {
     const { store } = this.#options;
-    const repeated = this.#findRepeated(request);
-    if (repeated !== null) return repeated;
+    const [key] = requestKeys(request);
+    const first = key === undefined ? null : store.replayOf(key);
+    if (first !== null) return this.operation(first.resource.replace(/^operations\//, ''));
     this.#refuseWhenStopping();
     const format = checkRequest(request);
     const { id, validateOnly } = request;
@@ -170,10 +177,7 @@ class DatasetService implements Datasets {
     }
     const operation = store.atomically(() => {
       if (!validateOnly) this.#insertImporting(id, existing !== null);
-      return store.insertOperation(
-        { id: randomUUID(), kind: 'ImportDataset', target: id },
-        ...requestKeys(request),
-      );
+      return store.insertOperation({ id: randomUUID(), kind: 'ImportDataset', target: id }, key);
     });
     this.#enqueue({
       operation,
@@ -249,18 +253,6 @@ class DatasetService implements Datasets {
   #refuseWhenStopping(): void {
     if (!this.#stop.signal.aborted) return;
     throw new GnndError('DAEMON_STOPPING', 'the daemon is stopping and takes no new work');
-  }
-
-  #findRepeated(request: ImportRequest): OperationRecord | null {
-    const { requestId } = request;
-    if (requestId === null) return null;
-    const stored = this.#options.store.findRequest(importMethod, requestId);
-    if (stored === null) return null;
-    if (stored.sha256 === digestOfRequest(request)) {
-      return this.operation(stored.resource.replace(/^operations\//, ''));
-    }
-    const message = `request id ${requestId} was used before, with another request`;
-    throw new GnndError('REQUEST_ID_REUSED', message, { resource: stored.resource });
   }
 
   #insertImporting(id: string, replace: boolean): void {
@@ -371,7 +363,7 @@ function digestOfRequest(request: ImportRequest): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-function requestKeys(request: ImportRequest): Parameters<OperationStore['insertOperation']>[1][] {
+function requestKeys(request: ImportRequest): RequestKey[] {
   const { requestId } = request;
   if (requestId === null) return [];
   return [{ method: importMethod, requestId, sha256: digestOfRequest(request) }];

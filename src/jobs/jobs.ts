@@ -36,7 +36,10 @@ export interface Jobs {
   get(id: string): JobRecord;
   /** Newest first; `after` is the cursor of the page before. */
   list(query: ListJobs): { readonly jobs: readonly JobRecord[]; readonly next: JobCursor | null };
-  /** Idempotent on CANCELLING and CANCELLED; JOB_STATE_CONFLICT on SUCCEEDED and FAILED. */
+  /**
+   * Idempotent on CANCELLING and CANCELLED; JOB_STATE_CONFLICT on SUCCEEDED and FAILED. A repeated
+   * request has no second effect, whatever the job is by then. Throws REQUEST_ID_REUSED.
+   */
   cancel(id: string, requestId: string | null): JobRecord;
   /** The job as it was at each transition after `revision`, oldest first, at most `limit`. */
   events(id: string, revision: number, limit: number): readonly JobEvent[];
@@ -79,7 +82,11 @@ export interface JobEvent {
 }
 
 export interface LogFile {
-  readonly role: ExecutorRole;
+  /** `trainer@cpu:1#1`; `trial-sampler@cpu:0#1` of a calibration; `probe`, `rank` of a task. */
+  readonly log: string;
+  /** Null for a task. */
+  readonly role: ExecutorRole | null;
+  /** Empty for a task. */
   readonly device: string;
   readonly path: string;
 }
@@ -115,8 +122,9 @@ export function createJobs(options: JobsOptions): Jobs {
       return { jobs: page, next: more ? { createAtMs: last.createAtMs, uid: last.uid } : null };
     },
     cancel: (id, requestId) => {
-      get(id);
       const key = requestKey('CancelJob', requestId, { id });
+      if (key !== null && store.replayOf(key) !== null) return get(id);
+      get(id);
       const job = store.setIntent(id, 'CANCEL', ...optional(key));
       if (!terminalStates.has(job.state)) runner.cancel(id);
       return get(id);
@@ -138,8 +146,9 @@ export function createJobs(options: JobsOptions): Jobs {
 function createJob(options: JobsOptions, request: CreateJob): JobRecord {
   const { store, runner, clock } = options;
   const key = requestKey('CreateJob', request.requestId, { id: request.id, spec: request.spec });
-  const replayed = replayOf(store, key);
-  if (replayed !== null) return replayed;
+  const first = key === null ? null : store.replayOf(key);
+  const made = first === null ? null : store.getJob(first.resource.replace(/^jobs\//, ''));
+  if (made !== null) return made;
   if (runner.state.draining) {
     throw new GnndError('DAEMON_STOPPING', 'the daemon is stopping and accepts no jobs');
   }
@@ -162,18 +171,6 @@ function createJob(options: JobsOptions, request: CreateJob): JobRecord {
   const job = store.insertJob(newJob, ...optional(key));
   runner.submit([job]);
   return store.getJob(job.id) ?? job;
-}
-
-/** The job that an earlier, equal request made; null when there was none. */
-function replayOf(store: Store, key: RequestKey | null): JobRecord | null {
-  if (key === null) return null;
-  const stored = store.findRequest(key.method, key.requestId);
-  if (stored === null) return null;
-  if (stored.sha256 !== key.sha256) {
-    const message = `request id ${key.requestId} was used for another request`;
-    throw new GnndError('REQUEST_ID_REUSED', message, { metadata: { resource: stored.resource } });
-  }
-  return store.getJob(stored.resource.replace(/^jobs\//, ''));
 }
 
 export function hasEdgeWeights(dataset: DatasetRecord): boolean {
@@ -292,22 +289,32 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
   };
 }
 
-/** Logs are named `<role>@<device>#<ordinal>`, with `_` for what a file name may not hold. */
-const logName = /^(sampler|trainer|standby)_(.+)_(\d+)\.log$/i;
+/** Executors' logs have their names, with `_` for what a file name may not hold. */
+const executorLog = /^(trial-)?(sampler|trainer|standby)_(.+)_(\d+)_(\d+)\.log$/;
 
 function logFilesOf(options: JobsOptions, job: JobRecord, attempt: number): readonly LogFile[] {
   const number = attempt === 0 ? (job.attempts.at(-1)?.number ?? 0) : attempt;
   const folder = join(options.jobsFolder, job.uid, 'attempts', String(number), 'log');
   if (!existsSync(folder)) return [];
-  return readdirSync(folder)
-    .sort()
-    .flatMap((name) => {
-      const match = logName.exec(name);
-      if (match === null) return [];
-      const role = (match[1] ?? '').toUpperCase() as ExecutorRole;
-      const device = (match[2] ?? '').replace(/_(\d+)$/, ':$1');
-      return [{ role, device, path: join(folder, name) }];
-    });
+  const files = readdirSync(folder)
+    .filter((name) => name.endsWith('.log'))
+    .map((name) => logFileOf(name, join(folder, name)));
+  return files.sort((a, b) => stageOf(a) - stageOf(b) || (a.log < b.log ? -1 : 1));
+}
+
+function logFileOf(name: string, path: string): LogFile {
+  const [, trial = '', role, kind, index, ordinal] = executorLog.exec(name) ?? [];
+  if (role === undefined)
+    return { log: name.slice(0, -'.log'.length), role: null, device: '', path };
+  const device = `${kind}:${index}`;
+  const log = `${trial}${role}@${device}#${ordinal}`;
+  return { log, role: role.toUpperCase() as ExecutorRole, device, path };
+}
+
+/** In the order of an attempt: what prepares it, its calibration, its run. */
+function stageOf({ log, role }: LogFile): number {
+  if (role === null) return 0;
+  return log.startsWith('trial-') ? 1 : 2;
 }
 
 function requestKey(method: string, requestId: string | null, request: unknown): RequestKey | null {

@@ -7,6 +7,8 @@ import type { RequestKey, StoredRequest } from './store.ts';
 /** Which calls were done, so that a repeated one has its effect only once. */
 export interface RequestTable {
   find(method: string, requestId: string): StoredRequest | null;
+  /** Null when there was none. Throws REQUEST_ID_REUSED when it was another request. */
+  replayOf(key: RequestKey): StoredRequest | null;
   /**
    * Only in the transaction of the call's effect. Throws REQUEST_ID_REUSED. Forgets what is older
    * than a day, except about jobs that have not ended.
@@ -38,6 +40,11 @@ export function requestTable(database: Database, clock: Clock): RequestTable {
   };
   return {
     find,
+    replayOf({ method, requestId, sha256 }) {
+      const first = find(method, requestId);
+      if (first !== null && first.sha256 !== sha256) throw reused(requestId, first);
+      return first;
+    },
     remember({ method, requestId, sha256 }, resource, revision) {
       const nowMs = clock.wallMs();
       database.run(forget, nowMs - keptMs);

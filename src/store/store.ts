@@ -60,6 +60,12 @@ export interface Store extends JobStore, DatasetStore, OperationStore {
   getMeta(key: string): string | null;
   setMeta(key: string, value: string): void;
   findRequest(method: string, requestId: string): StoredRequest | null;
+  /**
+   * What an equal call before this one made; null when this is the first. Every call with a request
+   * id asks this before it looks at anything else. Throws REQUEST_ID_REUSED when the id was used for
+   * another request.
+   */
+  replayOf(request: RequestKey): StoredRequest | null;
 
   /** Moves the log into the database file and marks the stop as clean. Idempotent. */
   close(): void;
@@ -234,6 +240,8 @@ export interface StoreOptions {
   readonly assertTransition: (from: JobState, to: JobState) => void;
   /** Told of every outermost writing transaction, also of those that failed. */
   readonly observe?: (observation: StoreObservation) => void;
+  /** Told of every call that `replayOf` found to be a repeated one. */
+  readonly onReplay?: (method: string) => void;
   /**
    * Called once, when the store has become unusable, from within the call that found out; the
    * daemon must end soon (exit code 74).
@@ -351,6 +359,11 @@ function storeOn(
     getMeta: (key) => meta.get(`user:${key}`),
     setMeta: (key, value) => database.write('META', false, () => meta.set(`user:${key}`, value)),
     findRequest: requests.find,
+    replayOf: (request) => {
+      const first = requests.replayOf(request);
+      if (first !== null) options.onReplay?.(request.method);
+      return first;
+    },
     close: () => closeStore(database, meta, log),
   };
 }

@@ -264,13 +264,14 @@ test('usage errors end with 2 and say what is wrong', async () => {
 test('logs carry their origin for people only', async () => {
   daemon.stream(streamLogs, async ({ role, tailLines, follow }, { send }) => {
     expect([role, tailLines, follow]).toEqual([ExecutorRole.TRAINER, 5, true]);
-    send({ role, device: 'cpu:1', lines: ['one', '\u001b[2Jtwo'] });
+    const log = 'trainer@cpu:1#1';
+    send({ role, device: 'cpu:1', log, lines: ['one', '\u001b[2Jtwo'] });
   });
   await daemon.listen();
   const args = ['job', 'logs', 'mine', '-f', '--role', 'trainer', '--tail', '5'];
   expect((await gnnctl(args)).stdout).toBe('one\n\u001b[2Jtwo\n');
   expect((await gnnctl([...args, '-o', 'table'])).stdout).toBe(
-    'Trainer cpu:1 | one\nTrainer cpu:1 | two\n',
+    'trainer@cpu:1#1        | one\ntrainer@cpu:1#1        | two\n',
   );
 });
 

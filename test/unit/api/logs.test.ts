@@ -22,9 +22,10 @@ const all: LogQuery = {
 };
 
 function logFile(role: LogFile['role'], device: string, text?: string): LogFile {
-  const path = join(folder, `${role}-${device}.log`);
+  const log = `${role}@${device}#1`;
+  const path = join(folder, `${log}.log`);
   if (text !== undefined) writeFileSync(path, text);
-  return { role, device, path };
+  return { log, role, device, path };
 }
 
 /** Reads a job's logs; `onPoll` runs each time the reader waits for more. */
@@ -53,8 +54,8 @@ describe('StreamLogs', () => {
       logFile('TRAINER', 'cpu:1', 'three\nfour'),
     ];
     expect(await read(files, {})).toEqual([
-      { role: 'SAMPLER', device: 'cpu:0', lines: ['one', 'two'] },
-      { role: 'TRAINER', device: 'cpu:1', lines: ['three', 'four'] },
+      { log: 'SAMPLER@cpu:0#1', role: 'SAMPLER', device: 'cpu:0', lines: ['one', 'two'] },
+      { log: 'TRAINER@cpu:1#1', role: 'TRAINER', device: 'cpu:1', lines: ['three', 'four'] },
     ]);
   });
 

@@ -11,9 +11,10 @@ export class MemoryStore {
 
   readonly face: DatasetsOptions['store'] = {
     atomically: (work) => work(),
-    findRequest: (method, requestId) => {
+    replayOf: ({ method, requestId, sha256 }) => {
       const found = this.requests.get(`${method} ${requestId}`);
       if (found === undefined) return null;
+      if (found.key.sha256 !== sha256) throw new GnndError('REQUEST_ID_REUSED', requestId);
       return { sha256: found.key.sha256, resource: found.resource, revision: 0, atMs: 0 };
     },
     insertDataset: (dataset) => {

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job_service.proto.
  */
 export const file_gnnd_v1_job_service: GenFile = /*@__PURE__*/
-  fileDesc("Chlnbm5kL3YxL2pvYl9zZXJ2aWNlLnByb3RvEgdnbm5kLnYxIm0KEENyZWF0ZUpvYlJlcXVlc3QSDgoGam9iX2lkGAEgASgJEh4KBHNwZWMYAiABKAsyEC5nbm5kLnYxLkpvYlNwZWMSFQoNdmFsaWRhdGVfb25seRgDIAEoCBISCgpyZXF1ZXN0X2lkGAQgASgJIh0KDUdldEpvYlJlcXVlc3QSDAoEbmFtZRgBIAEoCSJbCg9MaXN0Sm9ic1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSIQoGc3RhdGVzGAMgAygOMhEuZ25uZC52MS5Kb2JTdGF0ZSJHChBMaXN0Sm9ic1Jlc3BvbnNlEhoKBGpvYnMYASADKAsyDC5nbm5kLnYxLkpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNAoQQ2FuY2VsSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkiTwoPV2F0Y2hKb2JSZXF1ZXN0EgwKBG5hbWUYASABKAkSFgoOc3RhcnRfcmV2aXNpb24YAiABKAMSFgoOdW50aWxfdGVybWluYWwYAyABKAgiYQoQV2F0Y2hKb2JSZXNwb25zZRIgCgR0eXBlGAEgASgOMhIuZ25uZC52MS5XYXRjaFR5cGUSEAoIcmV2aXNpb24YAiABKAMSGQoDam9iGAMgASgLMgwuZ25uZC52MS5Kb2IiiwEKEVN0cmVhbUxvZ3NSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRIjCgRyb2xlGAMgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAQgASgJEhIKCnRhaWxfbGluZXMYBSABKAUSDgoGZm9sbG93GAYgASgIIocBChJTdHJlYW1Mb2dzUmVzcG9uc2USIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRINCgVsaW5lcxgDIAMoCRItCglyZWFkX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIiEKEUdldEpvYlBsYW5SZXF1ZXN0EgwKBG5hbWUYASABKAkqigEKCVdhdGNoVHlwZRIaChZXQVRDSF9UWVBFX1VOU1BFQ0lGSUVEEAASFwoTV0FUQ0hfVFlQRV9TTkFQU0hPVBABEhYKEldBVENIX1RZUEVfQ0hBTkdFRBACEhcKE1dBVENIX1RZUEVfUFJPR1JFU1MQAxIXChNXQVRDSF9UWVBFX0JPT0tNQVJLEAQysQMKCkpvYlNlcnZpY2USNAoJQ3JlYXRlSm9iEhkuZ25uZC52MS5DcmVhdGVKb2JSZXF1ZXN0GgwuZ25uZC52MS5Kb2ISLgoGR2V0Sm9iEhYuZ25uZC52MS5HZXRKb2JSZXF1ZXN0GgwuZ25uZC52MS5Kb2ISPwoITGlzdEpvYnMSGC5nbm5kLnYxLkxpc3RKb2JzUmVxdWVzdBoZLmdubmQudjEuTGlzdEpvYnNSZXNwb25zZRI0CglDYW5jZWxKb2ISGS5nbm5kLnYxLkNhbmNlbEpvYlJlcXVlc3QaDC5nbm5kLnYxLkpvYhJBCghXYXRjaEpvYhIYLmdubmQudjEuV2F0Y2hKb2JSZXF1ZXN0GhkuZ25uZC52MS5XYXRjaEpvYlJlc3BvbnNlMAESRwoKU3RyZWFtTG9ncxIaLmdubmQudjEuU3RyZWFtTG9nc1JlcXVlc3QaGy5nbm5kLnYxLlN0cmVhbUxvZ3NSZXNwb25zZTABEjoKCkdldEpvYlBsYW4SGi5nbm5kLnYxLkdldEpvYlBsYW5SZXF1ZXN0GhAuZ25uZC52MS5Kb2JQbGFuYgZwcm90bzM", [file_gnnd_v1_job, file_google_protobuf_timestamp]);
+  fileDesc("Chlnbm5kL3YxL2pvYl9zZXJ2aWNlLnByb3RvEgdnbm5kLnYxIm0KEENyZWF0ZUpvYlJlcXVlc3QSDgoGam9iX2lkGAEgASgJEh4KBHNwZWMYAiABKAsyEC5nbm5kLnYxLkpvYlNwZWMSFQoNdmFsaWRhdGVfb25seRgDIAEoCBISCgpyZXF1ZXN0X2lkGAQgASgJIh0KDUdldEpvYlJlcXVlc3QSDAoEbmFtZRgBIAEoCSJbCg9MaXN0Sm9ic1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSIQoGc3RhdGVzGAMgAygOMhEuZ25uZC52MS5Kb2JTdGF0ZSJHChBMaXN0Sm9ic1Jlc3BvbnNlEhoKBGpvYnMYASADKAsyDC5nbm5kLnYxLkpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNAoQQ2FuY2VsSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkiTwoPV2F0Y2hKb2JSZXF1ZXN0EgwKBG5hbWUYASABKAkSFgoOc3RhcnRfcmV2aXNpb24YAiABKAMSFgoOdW50aWxfdGVybWluYWwYAyABKAgiYQoQV2F0Y2hKb2JSZXNwb25zZRIgCgR0eXBlGAEgASgOMhIuZ25uZC52MS5XYXRjaFR5cGUSEAoIcmV2aXNpb24YAiABKAMSGQoDam9iGAMgASgLMgwuZ25uZC52MS5Kb2IiiwEKEVN0cmVhbUxvZ3NSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRIjCgRyb2xlGAMgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAQgASgJEhIKCnRhaWxfbGluZXMYBSABKAUSDgoGZm9sbG93GAYgASgIIpQBChJTdHJlYW1Mb2dzUmVzcG9uc2USIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRINCgVsaW5lcxgDIAMoCRItCglyZWFkX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2xvZxgFIAEoCSIhChFHZXRKb2JQbGFuUmVxdWVzdBIMCgRuYW1lGAEgASgJKooBCglXYXRjaFR5cGUSGgoWV0FUQ0hfVFlQRV9VTlNQRUNJRklFRBAAEhcKE1dBVENIX1RZUEVfU05BUFNIT1QQARIWChJXQVRDSF9UWVBFX0NIQU5HRUQQAhIXChNXQVRDSF9UWVBFX1BST0dSRVNTEAMSFwoTV0FUQ0hfVFlQRV9CT09LTUFSSxAEMrEDCgpKb2JTZXJ2aWNlEjQKCUNyZWF0ZUpvYhIZLmdubmQudjEuQ3JlYXRlSm9iUmVxdWVzdBoMLmdubmQudjEuSm9iEi4KBkdldEpvYhIWLmdubmQudjEuR2V0Sm9iUmVxdWVzdBoMLmdubmQudjEuSm9iEj8KCExpc3RKb2JzEhguZ25uZC52MS5MaXN0Sm9ic1JlcXVlc3QaGS5nbm5kLnYxLkxpc3RKb2JzUmVzcG9uc2USNAoJQ2FuY2VsSm9iEhkuZ25uZC52MS5DYW5jZWxKb2JSZXF1ZXN0GgwuZ25uZC52MS5Kb2ISQQoIV2F0Y2hKb2ISGC5nbm5kLnYxLldhdGNoSm9iUmVxdWVzdBoZLmdubmQudjEuV2F0Y2hKb2JSZXNwb25zZTABEkcKClN0cmVhbUxvZ3MSGi5nbm5kLnYxLlN0cmVhbUxvZ3NSZXF1ZXN0GhsuZ25uZC52MS5TdHJlYW1Mb2dzUmVzcG9uc2UwARI6CgpHZXRKb2JQbGFuEhouZ25uZC52MS5HZXRKb2JQbGFuUmVxdWVzdBoQLmdubmQudjEuSm9iUGxhbmIGcHJvdG8z", [file_gnnd_v1_job, file_google_protobuf_timestamp]);
 
 /**
  * A job to create.
@@ -261,7 +261,8 @@ export type StreamLogsRequest = Message<"gnnd.v1.StreamLogsRequest"> & {
   attempt: number;
 
   /**
-   * Only of this role, e.g. SAMPLER; unset: all.
+   * Only of this role, e.g. SAMPLER, its trials included; unset: all, tasks of the preparation
+   * included.
    *
    * @generated from field: gnnd.v1.ExecutorRole role = 3;
    */
@@ -297,20 +298,20 @@ export const StreamLogsRequestSchema: GenMessage<StreamLogsRequest> = /*@__PURE_
   messageDesc(file_gnnd_v1_job_service, 7);
 
 /**
- * Log lines of one executor.
+ * Log lines of one process of an attempt.
  *
  * @generated from message gnnd.v1.StreamLogsResponse
  */
 export type StreamLogsResponse = Message<"gnnd.v1.StreamLogsResponse"> & {
   /**
-   * The executor's role.
+   * The executor's role; unset for work before the run, such as ranking nodes.
    *
    * @generated from field: gnnd.v1.ExecutorRole role = 1;
    */
   role: ExecutorRole;
 
   /**
-   * The executor's device.
+   * The executor's device; empty where role is unset.
    *
    * @generated from field: string device = 2;
    */
@@ -329,6 +330,14 @@ export type StreamLogsResponse = Message<"gnnd.v1.StreamLogsResponse"> & {
    * @generated from field: google.protobuf.Timestamp read_time = 4;
    */
   readTime?: Timestamp | undefined;
+
+  /**
+   * Name of the log: an executor's, such as trainer@cpu:1#1; with trial- before it, that of a
+   * calibration; or a task's, such as probe or rank.
+   *
+   * @generated from field: string log = 5;
+   */
+  log: string;
 };
 
 /**
