@@ -6,6 +6,12 @@ import type { DeviceFacts, HostFacts } from './api/host-handlers.ts';
 import type { RpcEvent } from './api/rpc.ts';
 import { sweepTemporary } from './base/atomic-file.ts';
 import { systemClock } from './base/clock.ts';
+import {
+  type ConnectionLimits,
+  descriptorFacts,
+  isScarcity,
+  shareDescriptors,
+} from './base/descriptors.ts';
 import { messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import type { Log } from './base/log.ts';
@@ -68,8 +74,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { config, log, version } = options;
   const clock = systemClock;
   const native = loadCore();
-  takeStateDir(config.stateDir, native.hostLock);
   const devices = devicesOf(native.hostCores(), config);
+  const connections = connectionLimits(devices.length);
+  takeStateDir(config.stateDir, native.hostLock);
   const metrics = createMetrics({
     build: { version, commit: '', nodeVersion: process.versions.node, abi: '1' },
     startAtMs: clock.wallMs(),
@@ -111,13 +118,24 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     devices: () => deviceFacts(devices, runner),
   };
   const http = await bound(metricsListen, () =>
-    serveHttp({ listen: metricsListen, metrics, live: () => true, ready: () => ready, log }),
+    serveHttp({
+      listen: metricsListen,
+      connectionsMax: connections.http,
+      metrics,
+      live: () => true,
+      ready: () => ready,
+      log,
+    }),
   );
   const observe = (event: RpcEvent) => observeRpc(metrics, event);
   const backend = { jobs, checkpoints, datasets, cacheReports, host: view };
   makeSocketFolders(config.listen);
   const api = await bound(config.listen.join(', '), () =>
-    serve(backend, { listen: config.listen, log, clock, version, observe }),
+    serve(backend, {
+      listen: config.listen,
+      connectionsMax: connections.grpc,
+      ...{ log, clock, version, observe },
+    }),
   );
   metrics.onScrape(() => {
     updateHost(metrics, { store, devices, runner, ready, stateDir, watches: api.watchCount() });
@@ -191,7 +209,27 @@ async function bound<T>(address: string, serveThere: () => Promise<T>): Promise<
     return await serveThere();
   } catch (error) {
     const message = `cannot listen on ${address}: ${messageOf(error)}`;
-    throw new StartError(daemonExit.CONFIGURATION, message, error);
+    throw new StartError(listenExit(error), message, error);
+  }
+}
+
+/** An address that is in use, or not there yet, may be had at the next start; a wrong one never. */
+function listenExit(error: unknown): number {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const code = 'code' in at ? at.code : null;
+    if (code === 'EADDRINUSE' || code === 'EADDRNOTAVAIL' || isScarcity(at)) {
+      return daemonExit.OS_RESOURCE;
+    }
+    if (code === 'EACCES' || code === 'EPERM') return daemonExit.PERMISSION;
+  }
+  return daemonExit.CONFIGURATION;
+}
+
+function connectionLimits(devices: number): ConnectionLimits {
+  try {
+    return shareDescriptors({ ...descriptorFacts(), devices });
+  } catch (error) {
+    throw new StartError(daemonExit.OS_RESOURCE, messageOf(error), error);
   }
 }
 

@@ -49,6 +49,8 @@ export interface ApiBackend {
 export interface ApiOptions {
   /** `unix:/path` or `host:port`; at least one. */
   readonly listen: readonly string[];
+  /** Connections of all listeners together. */
+  readonly connectionsMax: number;
   readonly log: Log;
   readonly clock: Clock;
   /** The daemon's version. */
@@ -144,7 +146,7 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
   rpc.add(Health, health.handlers);
   addReflection(rpc);
 
-  const connections = createConnections(server);
+  const connections = createConnections(server, options);
   const listeners = await listenAll(options, connections.add);
   let closing: Promise<void> | null = null;
   return {
@@ -223,11 +225,28 @@ interface Connections {
 }
 
 /** The sockets are ours, so that their number is known and none outlives the server. */
-function createConnections(server: grpc.Server): Connections {
+function createConnections(
+  server: grpc.Server,
+  { connectionsMax, log }: Pick<ApiOptions, 'connectionsMax' | 'log'>,
+): Connections {
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
   const sockets = new Set<Socket>();
+  /** Makes room for one more: whoever has never said a word goes first, the oldest of them. */
+  const hasRoom = () => {
+    if (sockets.size < connectionsMax) return true;
+    const silent = [...sockets].find(({ bytesRead }) => bytesRead === 0);
+    if (silent === undefined) return false;
+    sockets.delete(silent);
+    silent.destroy();
+    return true;
+  };
   return {
     add(socket) {
+      if (!hasRoom()) {
+        log.warn('api.connection_refused', { connectionsMax });
+        socket.destroy();
+        return;
+      }
       sockets.add(socket);
       socket.once('close', () => sockets.delete(socket));
       injector.injectConnection(socket);

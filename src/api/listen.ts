@@ -11,8 +11,6 @@ export interface Listener {
   close(): void;
 }
 
-/** Connections of one listener: more are refused at once. */
-const connectionsMax = 256;
 /** The members of the socket's group are the API's users. */
 const socketMode = 0o660;
 /** sun_path of Linux, less its final zero. */
@@ -28,13 +26,11 @@ export async function listen(
   log: Log,
 ): Promise<Listener> {
   const server = createServer(onConnection);
-  server.maxConnections = connectionsMax;
   server.on('error', (error) => {
     // Before it listens this is reported by `bind`; afterwards a connection could not be taken,
     // for example for want of file descriptors, and the next one may be.
     if (server.listening) log.error('api.accept_failed', { address, error: messageOf(error) });
   });
-  server.on('drop', () => log.warn('api.connection_refused', { address, connectionsMax }));
   try {
     if (address.startsWith('unix:')) {
       const path = address.slice('unix:'.length);
@@ -77,7 +73,9 @@ async function clearStaleSocket(path: string): Promise<void> {
   });
   if (stats === null) return;
   if (!stats.isSocket()) throw new Error('a file that is no socket is in the way');
-  if (await isListening(path)) throw new Error('another process listens there');
+  if (await isListening(path)) {
+    throw Object.assign(new Error('another process listens there'), { code: 'EADDRINUSE' });
+  }
   await unlink(path);
 }
 

@@ -11,7 +11,7 @@ export const daemonExit = {
   INCOMPATIBLE_DATA: 65,
   /** An invariant of ours does not hold. */
   INTERNAL: 70,
-  /** The host refused memory, descriptors or processes. */
+  /** The host refused memory, descriptors, processes or an address; a restart may help. */
   OS_RESOURCE: 71,
   /** The state directory cannot be used, or another daemon has it. */
   STATE_DIR: 73,

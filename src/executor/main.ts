@@ -26,8 +26,9 @@ const exitCodes: Readonly<Record<NativeCode, number>> = {
 };
 
 const log = createLog({ level: 'info' });
-// A terminal's Ctrl-C reaches the whole process group; the daemon stops its executors in order.
-process.on('SIGINT', () => {});
+// What a terminal sends (Ctrl-C, its end) reaches the whole process group; the daemon stops its
+// executors in order.
+for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {});
 
 async function runRole(start: StartMessage): Promise<EndMessage> {
   const core = loadCore();

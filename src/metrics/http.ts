@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type Clock, systemClock } from '../base/clock.ts';
@@ -20,6 +20,8 @@ export interface HttpOptions {
   readonly live: () => boolean;
   /** Whether it takes jobs. */
   readonly ready: () => boolean;
+  /** Beyond it the connection that has been idle or half-sent for longest is ended. */
+  readonly connectionsMax: number;
   readonly log: Log;
   readonly clock?: Clock;
 }
@@ -34,7 +36,8 @@ export interface HttpServer {
 const renderingMaxAgeMs = 500;
 const headersTimeoutMs = 5_000;
 const requestTimeoutMs = 10_000;
-const connectionsMax = 64;
+/** How often the two above are looked at; Node's default of 30 s would let nobody in until then. */
+const checkPeriodMs = 1_000;
 /** Below this, compressing costs more than it saves. */
 const gzipMinBytes = 1024;
 const gzipAsync = promisify(gzip);
@@ -43,21 +46,58 @@ const gzipAsync = promisify(gzip);
 export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const { host, port } = parseListen(options.listen);
   const renderings = new SharedRenderings(options.metrics, options.clock ?? systemClock);
-  const server = createServer((request, response) => {
-    answer(request, response, options, renderings).catch((error: unknown) => {
-      options.log.error('http.failed', { path: pathOf(request), err: messageOf(error) });
-      reply(response, 500, 'internal error\n');
-    });
-  });
+  const crowd = new Crowd(options.connectionsMax);
+  const server = createServer(
+    { connectionsCheckingInterval: checkPeriodMs },
+    (request, response) => {
+      crowd.answering(request.socket, response);
+      answer(request, response, options, renderings).catch((error: unknown) => {
+        options.log.error('http.failed', { path: pathOf(request), err: messageOf(error) });
+        reply(response, 500, 'internal error\n');
+      });
+    },
+  );
   server.headersTimeout = headersTimeoutMs;
   server.requestTimeout = requestTimeoutMs;
-  server.maxConnections = connectionsMax;
+  server.on('connection', (socket) => crowd.add(socket));
   const address = await listening(server, host, port);
   return {
     host: address.address,
     port: address.port,
     close: () => closing(server),
   };
+}
+
+/** The open connections. Those without a whole request give way to new ones, oldest first. */
+class Crowd {
+  readonly #max: number;
+  /** In the order of their last request, or of their coming. */
+  readonly #idle = new Set<Socket>();
+  #answering = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  add(socket: Socket): void {
+    this.#idle.add(socket);
+    socket.once('close', () => this.#idle.delete(socket));
+    while (this.#idle.size + this.#answering > this.#max && this.#idle.size > 0) {
+      const [oldest] = this.#idle;
+      if (oldest === undefined) return;
+      this.#idle.delete(oldest);
+      oldest.destroy();
+    }
+  }
+
+  answering(socket: Socket, response: ServerResponse): void {
+    if (!this.#idle.delete(socket)) return;
+    this.#answering += 1;
+    response.once('close', () => {
+      this.#answering -= 1;
+      if (!socket.destroyed) this.#idle.add(socket);
+    });
+  }
 }
 
 async function answer(

@@ -28,7 +28,7 @@ export interface ConfigKey {
 
 export const configKeys = [
   { name: 'state_dir', help: 'jobs, store, logs and checkpoints' },
-  { name: 'listen', help: 'gRPC addresses, unix:/path or host:port, separated by commas' },
+  { name: 'listen', help: 'gRPC addresses, unix:/path or host:port; several with commas or flags' },
   { name: 'metrics_listen', help: 'host:port of /metrics, /livez and /readyz' },
   { name: 'datasets_dir', help: 'imported datasets (default: STATE_DIR/datasets)' },
   { name: 'cache_dir', help: 'derived files (default: STATE_DIR/cache)' },
@@ -89,8 +89,12 @@ export function resolveConfig(
 
 function addresses(value: unknown, fallback: string, problems: string[]): readonly string[] {
   if (value === undefined) return [fallback];
-  const list = Array.isArray(value) ? value : String(value).split(',');
-  const texts = list.map((address) => String(address).trim());
+  const list: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const texts = list.flatMap((item) =>
+    String(item)
+      .split(',')
+      .map((address) => address.trim()),
+  );
   for (const address of texts) {
     if (!/^unix:.+|^\[?[\w.:-]+\]?:\d{1,5}$/.test(address)) {
       problems.push(`listen: ${JSON.stringify(address)} is neither unix:/path nor host:port`);

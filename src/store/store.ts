@@ -62,8 +62,8 @@ export interface Store extends JobStore, DatasetStore, OperationStore {
   findRequest(method: string, requestId: string): StoredRequest | null;
   /**
    * What an equal call before this one made; null when this is the first. Every call with a request
-   * id asks this before it looks at anything else. Throws REQUEST_ID_REUSED when the id was used for
-   * another request.
+   * id asks this before it looks at anything else. Throws REQUEST_ID_REUSED when the id was used
+   * for another request.
    */
   replayOf(request: RequestKey): StoredRequest | null;
 

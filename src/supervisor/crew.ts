@@ -76,7 +76,8 @@ export class Crew {
   readonly #segmentFd: number;
   readonly #members = new Map<string, Member>();
   #reclaimed = { CLAIMED: 0, TAKEN: 0 };
-  #stopping = false;
+  readonly #spawning = new Set<Promise<void>>();
+  readonly #stop = new AbortController();
   #closed = false;
 
   /** Throws with a NativeCode when the segment cannot be made. */
@@ -102,7 +103,13 @@ export class Crew {
   }
 
   /** Registers and starts an executor; rejects when no process could be started. */
-  async spawn(seat: Seat): Promise<void> {
+  spawn(seat: Seat): Promise<void> {
+    const spawning = this.#spawn(seat).finally(() => this.#spawning.delete(spawning));
+    this.#spawning.add(spawning);
+    return spawning;
+  }
+
+  async #spawn(seat: Seat): Promise<void> {
     const { native, spec, devices } = this.#options;
     const device = devices.findIndex(({ name }) => name === seat.device);
     const id = native.segmentRegister(this.segment, seat.role, device);
@@ -114,6 +121,7 @@ export class Crew {
       threads: spec.training.threadsPerTrainer,
       instructionSet: native.hostInstructionSet(),
       determinism: spec.training.determinism,
+      signal: this.#stop.signal,
     });
     const member: Member = {
       seat,
@@ -127,7 +135,7 @@ export class Crew {
     this.#options.log.info('executor.spawned', { ...seat, pid: process.pid });
     this.#options.onSpawned(seat.role);
     member.gone = this.#bury(member);
-    if (this.#stopping) process.kill();
+    if (this.#stop.signal.aborted) process.kill();
   }
 
   /** One scan: who became ready, who stalled. */
@@ -146,7 +154,9 @@ export class Crew {
 
   /** Asks everyone to stop, kills after `graceMs`. Resolves to those that could not be killed. */
   async stop(graceMs: number): Promise<readonly Seat[]> {
-    this.#stopping = true;
+    this.#stop.abort();
+    // Who is half-way up becomes a member first, or its process would outlive the attempt.
+    await Promise.allSettled(this.#spawning);
     const members = [...this.#members.values()];
     if (!this.#closed) this.#options.native.segmentAbort(this.segment, 'the attempt was stopped');
     const all = Promise.all(members.map((member) => member.gone));
@@ -243,7 +253,7 @@ export class Crew {
       pid: process.pid,
       status,
       stalledForMs: member.stalledForMs,
-      stopping: this.#stopping,
+      stopping: this.#stop.signal.aborted,
     });
     const reason =
       outcome.kind === 'DONE'

@@ -3,6 +3,8 @@ import { closeSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { sleep } from '../base/clock.ts';
+import { isScarcity } from '../base/descriptors.ts';
 import { type EndMessage, endMessageOf, type StartMessage } from '../executor/protocol.ts';
 import type { Determinism } from '../spec/job-spec.ts';
 
@@ -24,6 +26,8 @@ export interface SpawnOptions {
   readonly threads: number;
   readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512';
   readonly determinism: Determinism;
+  /** Ends the wait for descriptors or processes that the host refuses for now. */
+  readonly signal: AbortSignal;
 }
 
 export interface ExitStatus {
@@ -49,18 +53,40 @@ const logTailBytes = 4096;
 /** Two levels up both from src/supervisor/ and from dist/supervisor/: the built executor. */
 const entry = fileURLToPath(new URL('../../dist/executor/main.js', import.meta.url));
 
-/** Spawns an executor. Throws when the process could not be started at all. */
-export function spawnExecutor(options: SpawnOptions): Promise<ExecutorProcess> {
+const spawnRetryMs = 250;
+
+/**
+ * Spawns an executor. While the host refuses descriptors, processes or memory it waits, until the
+ * signal aborts: that is no fault of the job. Throws when the process cannot be started at all.
+ */
+export async function spawnExecutor(options: SpawnOptions): Promise<ExecutorProcess> {
+  for (;;) {
+    try {
+      return await spawnOnce(options);
+    } catch (error) {
+      if (!isScarcity(error)) throw error;
+    }
+    await sleep(spawnRetryMs, options.signal);
+  }
+}
+
+async function spawnOnce(options: SpawnOptions): Promise<ExecutorProcess> {
   mkdirSync(dirname(options.logPath), { recursive: true });
   const log = openSync(options.logPath, 'a', 0o640);
   const third = options.segmentFd === 'OUTPUT' ? 'pipe' : (options.segmentFd ?? 'ignore');
-  const child = spawn(process.execPath, ['--no-warnings', entry, String(process.pid)], {
-    stdio: ['ignore', log, log, third, options.topologyFd, 'ipc'],
-    serialization: 'advanced',
-    env: executorEnvironment(options),
-  });
-  closeSync(log);
-  return new Promise((resolve, reject) => {
+  const args = ['--no-warnings', entry, String(process.pid)];
+  const env = executorEnvironment(options);
+  let child: ChildProcess;
+  try {
+    child = spawn(process.execPath, args, {
+      stdio: ['ignore', log, log, third, options.topologyFd, 'ipc'],
+      serialization: 'advanced',
+      env,
+    });
+  } finally {
+    closeSync(log);
+  }
+  return await new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('spawn', () => {
       child.removeListener('error', reject);

@@ -58,13 +58,13 @@ export async function* streamTask(
   }
 }
 
-function spawnTask(
+async function spawnTask(
   task: Task,
   { cores, logPath, topologyFd, threads, instructionSet, signal }: TaskOptions,
   segmentFd: 'OUTPUT' | null,
 ): Promise<ExecutorProcess> {
   if (signal.aborted) throw stopped(task);
-  return spawnExecutor({
+  const spawning = spawnExecutor({
     start: { kind: 'start', version: protocolVersion, cores, ...task },
     logPath,
     segmentFd,
@@ -72,6 +72,10 @@ function spawnTask(
     threads,
     instructionSet,
     determinism: 'STRICT',
+    signal,
+  });
+  return await spawning.catch((error: unknown) => {
+    throw signal.aborted ? stopped(task) : error;
   });
 }
 

@@ -31,6 +31,10 @@ export interface DaemonOptions {
   /** Kept between daemons of one test; made anew when left out. */
   readonly folder?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Of the daemon and its children: how many files each may have open. */
+  readonly openFilesMax?: number;
+  /** Further flags of `gnnd serve`. */
+  readonly flags?: readonly string[];
 }
 
 export class TestDaemon {
@@ -185,8 +189,12 @@ export function spawnDaemon(folder: string, options: DaemonOptions = {}): ChildP
     ...['serve', '--state-dir', join(folder, 'state')],
     ...['--listen', listen.join(','), '--metrics-listen', '127.0.0.1:0'],
     ...['--cpu-devices', String(options.cpuDevices ?? 2), '--share-cores'],
+    ...(options.flags ?? []),
   ];
-  return spawn(process.execPath, [entry, ...args], {
+  const { openFilesMax } = options;
+  const limited = openFilesMax === undefined ? '' : `ulimit -n ${openFilesMax}; `;
+  // The shell becomes the daemon: it has the child's pid.
+  return spawn('bash', ['-c', `${limited}exec "$@"`, 'bash', process.execPath, entry, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...options.env },
   });

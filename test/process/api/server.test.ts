@@ -34,6 +34,26 @@ async function start(...options: Parameters<typeof startApi>): Promise<TestApi> 
 const job = JobService.method;
 const mine = { name: 'jobs/mine' };
 
+describe('connections', () => {
+  it('that never said a word give way to one that may', async () => {
+    const path = (folder: string) => join(folder, 'gnnd.sock');
+    const { client, api, folder, events } = await start({}, (where) => `unix:${path(where)}`, 20);
+    await client.call(job.getJob, mine);
+    const silent = Array.from({ length: 60 }, () => connect({ path: path(folder) }));
+    const ends = silent.map((socket) => once(socket.on('error', () => {}).resume(), 'close'));
+    // 20 stay: the client, which spoke, and the youngest of the silent ones.
+    await Promise.all(ends.slice(0, 41));
+    const next = connect({ path: path(folder) });
+    await once(next, 'data');
+    expect(silent.slice(0, 41).every(({ destroyed }) => destroyed)).toBe(true);
+    expect(silent.slice(42).some(({ destroyed }) => destroyed)).toBe(false);
+    expect(api.connectionCount()).toBe(20);
+    await client.call(job.getJob, mine);
+    expect(events.filter(({ kind }) => kind === 'handled')).toHaveLength(2);
+    for (const socket of [...silent, next]) socket.destroy();
+  });
+});
+
 describe('WatchJob', () => {
   it('tells a job from its snapshot to its end', async () => {
     const { client, jobs } = await start();

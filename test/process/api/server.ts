@@ -107,6 +107,7 @@ export function fakeDatasets(): ApiBackend['datasets'] {
 export async function startApi(
   changes: Partial<ApiBackend> = {},
   listen: (folder: string) => string = (folder) => `unix:${join(folder, 'gnnd.sock')}`,
+  connectionsMax = 256,
 ): Promise<TestApi> {
   const folder = mkdtempSync(join(tmpdir(), 'gnnd-api-'));
   const jobs = createFakeJobs();
@@ -122,6 +123,7 @@ export async function startApi(
   };
   const api = await serve(backend, {
     listen: [listen(folder)],
+    connectionsMax,
     log,
     clock: systemClock,
     version: '1.2.3',

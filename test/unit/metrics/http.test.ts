@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createLog } from '../../../src/base/log.ts';
@@ -36,6 +38,7 @@ function ask(
 async function serve(changes: Partial<Parameters<typeof serveHttp>[0]> = {}): Promise<HttpServer> {
   const server = await serveHttp({
     listen: '127.0.0.1:0',
+    connectionsMax: 64,
     metrics: { render: async (format) => `in ${format} ${'x'.repeat(2000)}\n` },
     live: () => true,
     ready: () => true,
@@ -117,6 +120,43 @@ describe('the HTTP server', () => {
     expect([failed.status, failed.body.toString()]).toEqual([500, 'internal error\n']);
     expect(lines.join()).toContain('secret path');
     expect((await ask(server, '/livez')).status).toBe(200);
+  });
+
+  test('half-sent requests shut nobody out: the oldest of them give way', async () => {
+    const server = await serve({ connectionsMax: 64 });
+    const { host, port } = server;
+    const halves = Array.from({ length: 80 }, () => {
+      const socket = connect({ host, port });
+      socket.on('error', () => {});
+      socket.write('GET /livez HTTP/1.1\r\nhost: x\r\n');
+      return socket;
+    });
+    onTestFinished(() => {
+      for (const socket of halves) socket.destroy();
+    });
+    const ended = new Set<number>();
+    halves.forEach((socket, i) => {
+      socket.once('close', () => ended.add(i));
+      socket.resume();
+    });
+    await Promise.all(halves.map((socket) => once(socket, 'connect')));
+    for (const path of ['/livez', '/readyz', '/metrics']) {
+      expect((await ask(server, path)).status).toBe(200);
+    }
+    // 64 may stay, two of those who asked were idle by then: 83 - 64 had to go, the oldest.
+    expect([...ended].sort((a, b) => a - b)).toEqual([...Array(19).keys()]);
+  });
+
+  test('a request that is being answered gives way to nobody', async () => {
+    let answer = (_: string) => {};
+    const text = new Promise<string>((resolve) => {
+      answer = resolve;
+    });
+    const server = await serve({ connectionsMax: 2, metrics: { render: () => text } });
+    const first = ask(server, '/metrics');
+    for (let i = 0; i < 5; i++) expect((await ask(server, '/livez')).status).toBe(200);
+    answer('done\n');
+    expect((await first).body.toString()).toBe('done\n');
   });
 
   test('an address that cannot be used is refused', async () => {

@@ -17,7 +17,8 @@ export const ranks: Readonly<Record<string, number>> = {
   jobs: 6,
   api: 7,
   'daemon.ts': 8,
-  'main.ts': 9,
+  'serve.ts': 9,
+  'main.ts': 10,
 };
 
 /** Rooms that see fewer others than their rank would allow. */
@@ -51,8 +52,8 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
   { module: /^piscina$/, by: /^datasets\// },
   { module: /^@grpc\/grpc-js$/, by: /^(api|cli)\// },
   { module: /^@bufbuild\/protobuf(\/|$)/, by: /^(api|cli)\// },
-  { module: /^yaml$/, by: /^(cli\/|main\.ts$)/ },
-  { module: /^commander$/, by: /^(cli\/|main\.ts$)/ },
+  { module: /^yaml$/, by: /^(cli\/|serve\.ts$)/ },
+  { module: /^commander$/, by: /^(cli\/|serve\.ts$)/ },
   { module: /^cli-table3$/, by: /^cli\// },
   // Children of the daemon are the supervisor's. npm fetches a package for an importer; the client
   // looks at the machine (doctor) and starts a daemon of its own (demo).

@@ -1,0 +1,170 @@
+import { readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Command } from 'commander';
+import { parse } from 'yaml';
+import { isScarcity } from './base/descriptors.ts';
+import { GnndError, messageOf } from './base/errors.ts';
+import { daemonExit } from './base/exit-codes.ts';
+import { createLog, type Log } from './base/log.ts';
+import { StartError, startDaemon } from './daemon.ts';
+import {
+  type ConfigName,
+  type ConfigValues,
+  configKeys,
+  type DaemonConfig,
+  resolveConfig,
+} from './spec/daemon-config.ts';
+import { nearestOf } from './spec/nearest.ts';
+import { SchemaTooNew } from './store/schema.ts';
+
+/** gnnd: reads argv and configuration, runs the daemon, maps signals to its end. */
+
+const version: string = JSON.parse(
+  readFileSync(fileURLToPath(new URL('../package.json', import.meta.url)), 'utf8'),
+).version;
+
+type Flags = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
+type Origin = 'flag' | 'environment' | 'file' | 'default';
+
+const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+const kebab = (name: string) => name.replaceAll('_', '-');
+
+/** Of a flag that may be given several times. */
+function collected(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value];
+}
+
+function withConfigFlags(command: Command): Command {
+  command.option('--config <file>', 'YAML file with the keys below in snake_case');
+  for (const { name, help } of configKeys) {
+    const flag = `--${kebab(name)}`;
+    if (name === 'share_cores') command.option(flag, help);
+    else if (name === 'listen') command.option(`${flag} <value>`, help, collected);
+    else command.option(`${flag} <value>`, help);
+  }
+  return command;
+}
+
+function fail(exitCode: number, message: string): never {
+  process.stderr.write(`gnnd: ${message}\n`);
+  process.exit(exitCode);
+}
+
+function readFileConfig(path: string): ConfigValues {
+  let values: unknown;
+  try {
+    values = parse(readFileSync(path, 'utf8')) ?? {};
+  } catch (error) {
+    fail(daemonExit.CONFIGURATION, `${path}: ${messageOf(error)}`);
+  }
+  if (typeof values !== 'object' || values === null || Array.isArray(values)) {
+    fail(daemonExit.CONFIGURATION, `${path}: expected keys and values`);
+  }
+  const known = configKeys.map(({ name }) => name as string);
+  const unknown = Object.keys(values).filter((key) => !known.includes(key));
+  if (unknown.length > 0) {
+    const lines = unknown.map((key) => {
+      const nearest = nearestOf(key, known);
+      return `unknown key ${key}${nearest === null ? '' : `; did you mean ${nearest}?`}`;
+    });
+    fail(daemonExit.CONFIGURATION, `${path}: ${lines.join('\n  ')}`);
+  }
+  return values as ConfigValues;
+}
+
+function mergedConfig(flags: Flags): {
+  readonly config: DaemonConfig;
+  readonly origins: ReadonlyMap<ConfigName, Origin>;
+} {
+  const path = flags['config'] ?? process.env['GNND_CONFIG'];
+  const file = typeof path === 'string' ? readFileConfig(path) : {};
+  const values: Partial<Record<ConfigName, unknown>> = {};
+  const origins = new Map<ConfigName, Origin>();
+  for (const { name } of configKeys) {
+    const sources: readonly [Origin, unknown][] = [
+      ['flag', flags[camel(name)]],
+      ['environment', process.env[`GNND_${name.toUpperCase()}`]],
+      ['file', file[name]],
+    ];
+    const [origin, value] = sources.find(([, candidate]) => candidate !== undefined) ?? ['default'];
+    origins.set(name, origin);
+    if (value !== undefined) values[name] = value;
+  }
+  const stateHome = process.env['XDG_STATE_HOME'] ?? join(homedir(), '.local', 'state');
+  const runtime = process.env['XDG_RUNTIME_DIR'];
+  const resolved = resolveConfig(values, {
+    stateDir: join(stateHome, 'gnnd'),
+    runDir: runtime === undefined || runtime === '' ? '/run/gnnd' : join(runtime, 'gnnd'),
+  });
+  if ('problems' in resolved) fail(daemonExit.CONFIGURATION, resolved.problems.join('\n      '));
+  return { config: resolved.ok, origins };
+}
+
+/** What nobody caught is a bug: executors die with us, the next daemon starts from the store. */
+function dieOnBugs(log: Log): void {
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+    process.on(event, (error: unknown) => {
+      const stack = error instanceof Error ? error.stack : undefined;
+      log.error('daemon.bug', { event, message: messageOf(error), stack });
+      process.exit(daemonExit.INTERNAL);
+    });
+  }
+}
+
+async function serveUntilSignal(flags: Flags): Promise<void> {
+  const { config } = mergedConfig(flags);
+  const log = createLog({ level: config.logLevel });
+  dieOnBugs(log);
+  // Before the first executor is spawned: a signal during the start is heeded after it.
+  const signalled = new Promise<NodeJS.Signals>((resolve) => {
+    // SIGHUP is a terminal that was closed: there is no configuration to read again.
+    for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(name, resolve);
+  });
+  try {
+    // Called from inside the failing call: let it return first.
+    const onFatal = () => void setImmediate(() => process.exit(daemonExit.STORE_IO));
+    const daemon = await startDaemon({ config, log, version, onFatal });
+    const { listen, metrics } = daemon;
+    // One line on stdout for whoever started us; logs go to stderr.
+    process.stdout.write(`${JSON.stringify({ msg: 'daemon.ready', listen, metrics })}\n`);
+    log.info('daemon.ready', { listen, metrics, pid: process.pid });
+    const signal = await signalled;
+    log.info('daemon.stopping', { signal });
+    await daemon.close();
+    log.info('daemon.stopped');
+    process.exit(daemonExit.OK);
+  } catch (error) {
+    if (error instanceof StartError) fail(error.exitCode, error.message);
+    if (error instanceof SchemaTooNew) fail(daemonExit.INCOMPATIBLE_DATA, error.message);
+    if (error instanceof GnndError) fail(daemonExit.STORE_IO, error.message);
+    if (isScarcity(error)) fail(daemonExit.OS_RESOURCE, messageOf(error));
+    fail(daemonExit.INTERNAL, messageOf(error));
+  }
+}
+
+function printConfig(flags: Flags): void {
+  const { config, origins } = mergedConfig(flags);
+  for (const { name } of configKeys) {
+    const value = config[camel(name) as keyof DaemonConfig] ?? 'auto';
+    const text = Array.isArray(value) ? value.join(',') : String(value);
+    process.stdout.write(`${name}: ${text}  # ${origins.get(name)}\n`);
+  }
+}
+
+const program = new Command('gnnd')
+  .description('trains graph neural networks on one machine; talk to it with gnnctl')
+  .version(version)
+  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : daemonExit.USAGE));
+withConfigFlags(program.command('serve').description('run the daemon in the foreground')).action(
+  (flags: Flags) => serveUntilSignal(flags),
+);
+const config = program.command('config').description('show or check the configuration');
+withConfigFlags(config.command('print').description('every key, its value and its origin')).action(
+  (flags: Flags) => printConfig(flags),
+);
+withConfigFlags(config.command('check').description('exit 78 when something is wrong')).action(
+  (flags: Flags) => void mergedConfig(flags),
+);
+await program.parseAsync();
