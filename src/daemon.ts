@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { hostname, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
-import { rpcMethods, serve } from './api/api.ts';
+import { type ApiBackend, type ApiServer, rpcMethods, serve } from './api/api.ts';
 import type { DeviceFacts, HostFacts } from './api/host-handlers.ts';
 import type { RpcEvent } from './api/rpc.ts';
 import { sweepTemporary } from './base/atomic-file.ts';
@@ -24,7 +24,7 @@ import { createJobs } from './jobs/jobs.ts';
 import { pluginFilesIn } from './jobs/plugin-files.ts';
 import { Runner } from './jobs/runner.ts';
 import type { RunnerObserver } from './jobs/runner-observer.ts';
-import { serveHttp } from './metrics/http.ts';
+import { type HttpServer, serveHttp } from './metrics/http.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import { loadCore } from './native/load.ts';
 import type { DaemonConfig } from './spec/daemon-config.ts';
@@ -107,7 +107,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     observe: observerOf(metrics, jobMetrics),
   });
   const host = { ...hostLimits(devices), pluginFile: pluginFilesIn(config.pluginsDir) };
-  const { maxQueued, stateDir, metricsListen } = config;
+  const { maxQueued, stateDir } = config;
   const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
   const cacheReports = createCacheReports({ store, native, host, stateDir });
   const checkpoints = createCheckpoints({ store, native, featuresFolder, stateDir });
@@ -117,26 +117,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     host: () => hostFacts(facts, store, devices, native.hostInstructionSet()),
     devices: () => deviceFacts(devices, runner),
   };
-  const http = await bound(metricsListen, () =>
-    serveHttp({
-      listen: metricsListen,
-      connectionsMax: connections.http,
-      metrics,
-      live: () => true,
-      ready: () => ready,
-      log,
-    }),
-  );
-  const observe = (event: RpcEvent) => observeRpc(metrics, event);
   const backend = { jobs, checkpoints, datasets, cacheReports, host: view };
-  makeSocketFolders(config.listen);
-  const api = await bound(config.listen.join(', '), () =>
-    serve(backend, {
-      listen: config.listen,
-      connectionsMax: connections.grpc,
-      ...{ log, clock, version, observe },
-    }),
-  );
+  const served = { backend, metrics, connections, ready: () => ready };
+  const { http, api } = await openServers(options, served);
   metrics.onScrape(() => {
     updateHost(metrics, { store, devices, runner, ready, stateDir, watches: api.watchCount() });
     jobMetrics.update(clock.monotonicMs());
@@ -164,6 +147,35 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       return closing;
     },
   };
+}
+
+interface Served {
+  readonly backend: ApiBackend;
+  readonly metrics: Metrics;
+  readonly connections: ConnectionLimits;
+  readonly ready: () => boolean;
+}
+
+/** HTTP first: whoever finds gRPC open can ask for health, too. */
+async function openServers(
+  { config, log, version }: DaemonOptions,
+  { backend, metrics, connections, ready }: Served,
+): Promise<{ readonly http: HttpServer; readonly api: ApiServer }> {
+  const listen = config.metricsListen;
+  const connectionsMax = connections.http;
+  const http = await bound(listen, () =>
+    serveHttp({ listen, connectionsMax, metrics, live: () => true, ready, log }),
+  );
+  const observe = (event: RpcEvent) => observeRpc(metrics, event);
+  makeSocketFolders(config.listen);
+  const api = await bound(config.listen.join(', '), () =>
+    serve(backend, {
+      listen: config.listen,
+      connectionsMax: connections.grpc,
+      ...{ log, clock: systemClock, version, observe },
+    }),
+  );
+  return { http, api };
 }
 
 function hostLimits(devices: readonly CrewDevice[]) {

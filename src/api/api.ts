@@ -7,6 +7,7 @@ import type { Datasets } from '../datasets/datasets.ts';
 import type { CacheReports } from '../jobs/cache-reports.ts';
 import type { Checkpoints } from '../jobs/checkpoints.ts';
 import type { Jobs } from '../jobs/jobs.ts';
+import { requestBytesMax } from './bounds.ts';
 import { checkpointHandlers } from './checkpoint-handlers.ts';
 import { datasetHandlers } from './dataset-handlers.ts';
 import {
@@ -90,11 +91,11 @@ export const rpcMethods: readonly RpcMethod[] = [
   [ServerReflection, reflectionAlphaName] as const,
 ].flatMap(([service, name]) => service.methods.map((method) => rpcMethod(method, name)));
 
-const messageBytesMax = 4 * 1024 * 1024;
+const responseBytesMax = 4 * 1024 * 1024;
 
 const serverOptions: grpc.ServerOptions = {
-  'grpc.max_receive_message_length': messageBytesMax,
-  'grpc.max_send_message_length': messageBytesMax,
+  'grpc.max_receive_message_length': requestBytesMax,
+  'grpc.max_send_message_length': responseBytesMax,
   // A peer that is gone without a word is noticed within 40 s.
   'grpc.keepalive_time_ms': 30_000,
   'grpc.keepalive_timeout_ms': 10_000,

@@ -130,7 +130,10 @@ function expected(error: GnndError): RpcStatus {
     const info = pack(ErrorInfoSchema, {
       reason: error.reason,
       domain: 'gnnd',
-      metadata: { ...shortened(error.metadata), ...(truncated ? { truncated: 'true' } : {}) },
+      metadata: {
+        ...shortened(error.metadata),
+        ...(truncated ? { truncated: 'true', violations: String(error.violations.length) } : {}),
+      },
     });
     const further = furtherDetail(error, message, detail, violations);
     const details = further === null ? [info] : [info, further];

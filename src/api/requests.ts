@@ -1,12 +1,12 @@
-import { type FieldViolation, GnndError } from '../base/errors.ts';
+import { type FieldViolation, GnndError, someOf } from '../base/errors.ts';
 import { idPattern, idRule } from '../spec/limits.ts';
 
 /** What all handlers ask of a request's fields. */
 
 /** A request that can be refused before any work: INVALID_ARGUMENT with all violations. */
 export function invalidRequest(violations: readonly FieldViolation[]): GnndError {
-  const paths = violations.map((violation) => violation.path).join(', ');
-  return new GnndError('SPEC_INVALID', `invalid request: ${paths}`, { violations });
+  const message = `invalid request: ${someOf(violations.map(({ path }) => path))}`;
+  return new GnndError('SPEC_INVALID', message, { violations });
 }
 
 /** What is wrong with the id of a new resource; null when nothing is. */

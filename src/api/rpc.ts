@@ -6,7 +6,9 @@ import type { Clock } from '../base/clock.ts';
 import { type ErrorReason, GnndError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { GrpcCode } from '../metrics/labels.ts';
+import { longLists } from './bounds.ts';
 import { codeName, statusOf } from './grpc-status.ts';
+import { invalidRequest } from './requests.ts';
 
 /**
  * Protobuf-es services on grpc-js. Handlers are plain functions of messages: unary ones answer a
@@ -307,8 +309,16 @@ function methodDefinition(rpc: RpcMethod): grpc.MethodDefinition<Uint8Array, Uin
 }
 
 function decode(schema: DescMessage, bytes: Uint8Array): unknown {
+  const message = parsed(schema, bytes);
+  const violations = longLists(schema, message);
+  if (violations.length > 0) throw invalidRequest(violations);
+  return message;
+}
+
+function parsed(schema: DescMessage, bytes: Uint8Array): MessageShape<DescMessage> {
   try {
-    return fromBinary(schema, bytes);
+    // Fields that nobody knows are not kept: each would cost more than its bytes.
+    return fromBinary(schema, bytes, { readUnknownFields: false });
   } catch (cause) {
     throw new GnndError('SPEC_INVALID', `the request is not a ${schema.typeName} message`, {
       cause,

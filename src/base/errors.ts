@@ -70,6 +70,14 @@ export class GnndError extends Error {
   }
 }
 
+const namedMax = 5;
+
+/** The first few of many names, and how many more there are. */
+export function someOf(names: readonly string[]): string {
+  const shown = names.slice(0, namedMax).join(', ');
+  return names.length > namedMax ? `${shown} and ${names.length - namedMax} more` : shown;
+}
+
 /** A sentence of any thrown value, for logs and wrapped messages. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

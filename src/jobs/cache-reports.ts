@@ -1,6 +1,6 @@
 import { closeSync, mkdirSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
-import { type FieldViolation, GnndError, messageOf } from '../base/errors.ts';
+import { type FieldViolation, GnndError, messageOf, someOf } from '../base/errors.ts';
 import { topologyFd } from '../executor/protocol.ts';
 import type { CacheReport, CoreAddon } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
@@ -145,6 +145,8 @@ function failureOf(error: unknown, index: number): unknown {
 /** Each part as the spec of a job that samples so. */
 function specsOf(request: CacheReportRequest, context: ResolveContext): readonly JobSpec[] {
   const violations = [...violationsOf(request)];
+  // One resolution a sampling: not before their number is known to be a small one.
+  if (request.samplings.length > samplingsMax) throw invalid(violations);
   const samplings = request.samplings.length === 0 ? [{}] : request.samplings;
   const specs = samplings.flatMap((sampling, index) => {
     const resolution = resolveJobSpec(
@@ -189,10 +191,10 @@ function violationsOf(request: CacheReportRequest): readonly FieldViolation[] {
   atMost('presample_epochs', presampleEpochs, integerLimits.presampleEpochs.max);
   atMost('ratios', ratios, ratiosMax);
   if (request.epochs !== undefined) within('epochs', request.epochs, epochsRange);
-  presampleEpochs.forEach((epochs, i) => {
+  presampleEpochs.slice(0, integerLimits.presampleEpochs.max).forEach((epochs, i) => {
     within(`presample_epochs[${i}]`, epochs, integerLimits.presampleEpochs);
   });
-  ratios.forEach((ratio, i) => {
+  ratios.slice(0, ratiosMax).forEach((ratio, i) => {
     if (wholeShare.holds(ratio)) return;
     violate(`ratios[${i}]`, `${show(ratio)}: expected a finite number ${wholeShare.shown}`);
   });
@@ -203,8 +205,8 @@ function violationsOf(request: CacheReportRequest): readonly FieldViolation[] {
 }
 
 function invalid(violations: readonly FieldViolation[]): GnndError {
-  const paths = violations.map(({ path }) => path).join(', ');
-  return new GnndError('SPEC_INVALID', `invalid request: ${paths}`, { violations });
+  const message = `invalid request: ${someOf(violations.map(({ path }) => path))}`;
+  return new GnndError('SPEC_INVALID', message, { violations });
 }
 
 function orDefault<T>(given: readonly T[], fallback: readonly T[]): readonly T[] {
