@@ -5,6 +5,7 @@ import { GnndError } from '../../../src/base/errors.ts';
 import { createJobs, type Jobs } from '../../../src/jobs/jobs.ts';
 import type { Runner } from '../../../src/jobs/runner.ts';
 import type { CoreAddon } from '../../../src/native/contract.ts';
+import { initialState } from '../../../src/scheduler/scheduler.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { noPlugins } from '../../support/plugins.ts';
 import { newDataset, newJob } from '../store/job-values.ts';
@@ -28,7 +29,10 @@ function bench(): Bench {
   });
   store.insertDataset(newDataset('cora'));
   const cancelled: string[] = [];
-  const runner = { cancel: (id: string) => cancelled.push(id) } as unknown as Runner;
+  const runner = {
+    state: initialState,
+    cancel: (id: string) => cancelled.push(id),
+  } as unknown as Runner;
   const jobsFolder = join(folder, 'jobs');
   const jobs = createJobs({
     store,
