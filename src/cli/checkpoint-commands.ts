@@ -77,11 +77,13 @@ function accuracy(title: string, read: (row: Checkpoint) => number): Column<Chec
 
 const columns: readonly Column<Checkpoint>[] = [
   { title: 'CHECKPOINT', shown: kindText },
-  { title: 'EPOCH', align: 'right', shown: ({ epoch }) => String(epoch) },
+  // From 1, as wherever gnnctl names an epoch; messages count from 0.
+  { title: 'EPOCH', align: 'right', shown: ({ epoch }) => String(epoch + 1) },
   accuracy('VAL ACCURACY', ({ valAccuracy }) => valAccuracy),
   accuracy('TEST ACCURACY', ({ testAccuracy }) => testAccuracy),
   {
     title: 'SIZE',
+    plainTitle: 'BYTES',
     align: 'right',
     shown: ({ bytes }) => formatBytes(Number(bytes)),
     plain: ({ bytes }) => String(bytes),
@@ -135,7 +137,11 @@ async function exportCheckpoint(
     name: folder.path,
     facts: () => [
       ['Job', idOf(checkpoint.job), checkpoint.job],
-      ['Checkpoint', `${kindText(checkpoint)}, epoch ${checkpoint.epoch}`, kindText(checkpoint)],
+      [
+        'Checkpoint',
+        `${kindText(checkpoint)}, epoch ${checkpoint.epoch + 1}`,
+        kindText(checkpoint),
+      ],
       ...columns
         .slice(2, 4)
         .map(

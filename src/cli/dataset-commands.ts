@@ -163,10 +163,10 @@ function printDataset(session: Session, dataset: Dataset): void {
       count('Train', dataset.numTrain),
       count('Validation', dataset.numVal),
       count('Test', dataset.numTest),
-      ['Size', formatBytes(Number(dataset.bytes)), String(dataset.bytes)],
+      ['Size', formatBytes(Number(dataset.bytes)), String(dataset.bytes), 'bytes'],
       ['Path', dataset.path],
       ['Digest', dataset.digest],
-      ['Created', ageText(session, dataset), isoTime(dataset.createTime)],
+      ['Created', ageText(session, dataset), isoTime(dataset.createTime), 'create_time'],
     ],
   });
 }
@@ -236,6 +236,7 @@ function datasetColumns(session: Session): readonly Column<Dataset>[] {
     count('TRAIN', ({ numTrain }) => numTrain),
     {
       title: 'SIZE',
+      plainTitle: 'BYTES',
       align: 'right',
       shown: ({ bytes }) => formatBytes(Number(bytes)),
       plain: ({ bytes }) => String(bytes),

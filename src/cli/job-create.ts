@@ -12,7 +12,14 @@ import { followToEnd } from './job-watch.ts';
 import { printOne, specYaml } from './output.ts';
 import type { Run } from './run.ts';
 import type { Session } from './session.ts';
-import { type Place, readSpec, type SpecFile, type SpecSource, showPlace } from './spec-file.ts';
+import {
+  type Place,
+  placeOf,
+  readSpec,
+  type SpecFile,
+  type SpecSource,
+  showPlace,
+} from './spec-file.ts';
 import { padEnd, printable } from './terminal.ts';
 
 interface CreateFlags {
@@ -139,14 +146,27 @@ function withPlaces(error: unknown, places: ReadonlyMap<string, Place>): unknown
   if (!(error instanceof ApiError) || error.code !== status.INVALID_ARGUMENT) return error;
   if (error.violations.length === 0) return error;
   const rows = error.violations.map(({ path, description }) => {
-    const place = places.get(path);
-    return [place === undefined ? '' : showPlace(place), `${path}: ${description}`];
+    const place = placeOf(places, path);
+    const also = settingsNamedIn(description, places).filter((setting) => setting !== place?.file);
+    const why = also.length === 0 ? '' : ` (${also.join(', ')})`;
+    return [place === undefined ? '' : showPlace(place), `${path}: ${description}${why}`];
   });
   const more = error.metadata['truncated'] === 'true' ? ['(there are more; these come first)'] : [];
   return new CliError(gnnctlExit.INVALID_ARGUMENT, 'the daemon does not accept the spec', [
     ...aligned(rows),
     ...more,
   ]);
+}
+
+/** A field may be wrong because of another one: settings of those that a description names. */
+function settingsNamedIn(
+  description: string,
+  places: ReadonlyMap<string, Place>,
+): readonly string[] {
+  const named = [...places].filter(
+    ([path, { line }]) => line === 0 && description.includes(path.replace(/^spec\./, '')),
+  );
+  return [...new Set(named.map(([, place]) => place.file))];
 }
 
 function aligned(rows: readonly (readonly string[])[]): readonly string[] {

@@ -88,7 +88,8 @@ export function modelText(spec: JobSpec | undefined): string {
   if (spec === undefined) return '';
   const { model, sampling } = spec;
   const type = shortName(ModelTypeSchema, model?.type ?? 1);
-  const width = model?.hiddenDim === undefined ? '' : ` ${model.hiddenDim}`;
+  // 0: a TorchScript module says its widths itself.
+  const width = (model?.hiddenDim ?? 0) === 0 ? '' : ` ${model?.hiddenDim}`;
   const algorithm = sampling?.algorithm ?? 0;
   const drawn = algorithm <= 1 ? '' : `, ${shortName(SamplingAlgorithmSchema, algorithm)}`;
   const fanouts = fanoutsText(sampling?.fanouts ?? []);
@@ -156,9 +157,13 @@ export function isoTime(time: Timestamp | undefined): string {
   return ms === null ? '' : new Date(ms).toISOString();
 }
 
-/** From the first grant of devices to the end, or to now; empty before. */
-export function runTimeText(job: Job, nowMs: number): string {
+/** From the first grant of devices to the end, or to now; null before. */
+export function runMs(job: Job, nowMs: number): number | null {
   const startMs = wallMs(job.startTime);
-  if (startMs === null) return '';
-  return formatDuration(Math.max(0, (wallMs(job.endTime) ?? nowMs) - startMs));
+  return startMs === null ? null : Math.max(0, (wallMs(job.endTime) ?? nowMs) - startMs);
+}
+
+export function runTimeText(job: Job, nowMs: number): string {
+  const ms = runMs(job, nowMs);
+  return ms === null ? '' : formatDuration(ms);
 }

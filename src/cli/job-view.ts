@@ -24,6 +24,7 @@ import {
   policyText,
   reasonText,
   roleText,
+  runMs,
   runTimeText,
   specOf,
   stalenessText,
@@ -68,9 +69,16 @@ export function jobColumns(session: Session): readonly Column<Job>[] {
       plain: (job) => String(bestValAccuracy(job) ?? ''),
     },
     { title: 'DATASET', shown: (job) => specOf(job)?.dataset ?? '' },
-    { title: 'TIME', align: 'right', shown: (job) => runTimeText(job, nowMs) },
+    {
+      title: 'TIME',
+      plainTitle: 'RUN MS',
+      align: 'right',
+      shown: (job) => runTimeText(job, nowMs),
+      plain: (job) => `${runMs(job, nowMs) ?? ''}`,
+    },
     {
       title: 'AGE',
+      plainTitle: 'CREATED',
       align: 'right',
       shown: (job) => ageText(job, nowMs),
       plain: ({ createTime }) => isoTime(createTime),
@@ -109,9 +117,9 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
     ['Model', modelText(specOf(job))],
     ['Staleness', stalenessText(specOf(job)), `${specOf(job)?.training?.staleness ?? ''}`],
     ['Evaluation', evaluationText(specOf(job))],
-    ['Created', `${ageText(job, nowMs)} ago`, isoTime(job.createTime)],
-    ['Ran for', runTimeText(job, nowMs)],
-    ['Ended', '', isoTime(job.endTime)],
+    ['Created', `${ageText(job, nowMs)} ago`, isoTime(job.createTime), 'create_time'],
+    ['Ran for', runTimeText(job, nowMs), `${runMs(job, nowMs) ?? ''}`, 'run_ms'],
+    ['Ended', '', isoTime(job.endTime), 'end_time'],
     ['Epochs', epochText(job)],
     ...(progress === undefined || progress.epochs === 0
       ? []
@@ -121,9 +129,9 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
       : [
           percent('Test accuracy', result.testAccuracyBest),
           percent('Test accuracy last', result.testAccuracyLast),
-          ['Best epoch', String(result.bestEpoch + 1), String(result.bestEpoch)] as const,
+          ['Best epoch', String(result.bestEpoch + 1)] as const,
           ['Checkpoint', result.checkpointDir] as const,
-          ['Parameters SHA-256', result.parametersSha256] as const,
+          parametersFact(result.parametersSha256),
         ]),
     ...warningFacts(session, job.warnings),
   ];
@@ -208,10 +216,11 @@ const attemptColumns: readonly Column<Attempt>[] = [
 ];
 
 export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
-  const ns = (title: string, value: bigint): Fact => [
+  const ns = (title: string, value: bigint, key: string): Fact => [
     title,
     value === 0n ? '' : `${formatNs(Number(value))} a batch`,
     String(value),
+    key,
   ];
   const devices = plan.executors.map(({ role, device }) => `${roleText(role)} ${device}`);
   return [
@@ -226,19 +235,23 @@ export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
     ['Executors', devices.join(', ')],
     ['Policy', policyText(plan.policy)],
     ['Standby', shortName(StandbyPolicySchema, plan.standby)],
-    ns('T_s, Sampler', plan.samplerBatchNs),
-    ns('T_t, Trainer', plan.trainerBatchNs),
-    ns('T_t, standby', plan.standbyBatchNs),
-    ['K = T_t / T_s', plan.k === 0 ? '' : plan.k.toFixed(2), String(plan.k)],
-    ns('Time sharing', plan.timeSharingBatchNs),
+    ns('T_s, Sampler', plan.samplerBatchNs, 'sampler_batch_ns'),
+    ns('T_t, Trainer', plan.trainerBatchNs, 'trainer_batch_ns'),
+    ns('T_t, standby', plan.standbyBatchNs, 'standby_batch_ns'),
+    ['K = T_t / T_s', plan.k === 0 ? '' : plan.k.toFixed(2), String(plan.k), 'k'],
+    ns('Time sharing', plan.timeSharingBatchNs, 'time_sharing_batch_ns'),
     ['Queue slots', String(plan.queueCapacity)],
-    ['Slot size', formatBytes(Number(plan.slotBytes)), String(plan.slotBytes)],
+    ['Slot size', formatBytes(Number(plan.slotBytes)), String(plan.slotBytes), 'slot_bytes'],
     ['Parameters', formatCount(plan.parameterCount), String(plan.parameterCount)],
     ...cacheFacts(plan.cache),
     ['Staleness', `S = ${plan.staleness}`, String(plan.staleness)],
     ['Why', printable(plan.explanation)],
     ...warningFacts(session, plan.warnings),
   ];
+}
+
+function parametersFact(sha256: string): Fact {
+  return ['Parameters SHA-256', sha256, sha256, 'parameters_sha256'];
 }
 
 function warningFacts(session: Session, warnings: readonly string[]): readonly Fact[] {
@@ -250,16 +263,18 @@ function warningFacts(session: Session, warnings: readonly string[]): readonly F
 
 function cacheFacts(cache: CachePlan | undefined): readonly Fact[] {
   if (cache === undefined) return [];
-  const rows = (title: string, count: bigint): Fact => [
+  const rows = (title: string, count: bigint, key: string): Fact => [
     title,
     `${formatCount(count)} rows, ${formatBytes(Number(count * cache.rowBytes))}`,
     String(count),
+    key,
   ];
+  const why = printable(cache.explanation);
   return [
     ['Cache order', shortName(CachePolicySchema, cache.policy)],
-    rows('Cache, Trainer', cache.trainerRows),
-    rows('Cache, standby', cache.standbyRows),
-    ['Cache, why', printable(cache.explanation)],
+    rows('Cache, Trainer', cache.trainerRows, 'cache_trainer_rows'),
+    rows('Cache, standby', cache.standbyRows, 'cache_standby_rows'),
+    ['Cache, why', why, why, 'cache_why'],
     ['Prefetch', `${cache.prefetch ? 'on' : 'off'}: ${printable(cache.prefetchExplanation)}`],
   ];
 }

@@ -27,6 +27,8 @@ export function jsonOf<D extends DescMessage>(schema: D, message: MessageShape<D
 /** A column of a list: for people, and for programs that cut at tabs. */
 export interface Column<T> {
   readonly title: string;
+  /** The title for programs, where exact text is something else: `BYTES`, not `SIZE`. */
+  readonly plainTitle?: string;
   readonly align?: 'right';
   /** Only with `-o wide`. */
   readonly isWide?: boolean;
@@ -64,7 +66,9 @@ export function printList<D extends DescMessage, R extends DescMessage>(
       for (const row of rows) session.print(view.nameOf(row));
       return;
     case 'plain':
-      if (session.hasHeaders) session.print(columns.map(({ title }) => title).join('\t'));
+      if (session.hasHeaders) {
+        session.print(columns.map(({ title, plainTitle }) => plainTitle ?? title).join('\t'));
+      }
       for (const row of rows) session.print(columns.map((column) => exact(column, row)).join('\t'));
       return;
     default: {
@@ -102,8 +106,11 @@ export function tableOf<T>(
   return lines.map((line) => line.trimEnd()).join('\n');
 }
 
-/** A property of one thing: title, text for people, exact text. */
-export type Fact = readonly [title: string, shown: string, plain?: string];
+/**
+ * A property of one thing: title, text for people, exact text, and the key for programs, which ends
+ * in the unit where there is one. Unless given, the key is the title in snake_case.
+ */
+export type Fact = readonly [title: string, shown: string, plain?: string, key?: string];
 
 export interface OneView<D extends DescMessage> {
   readonly schema: D;
@@ -128,9 +135,9 @@ export function printOne<D extends DescMessage>(session: Session, view: OneView<
       session.print(view.name);
       return;
     case 'plain':
-      for (const [title, shown, plain] of view.facts()) {
-        const key = title.toLowerCase().replaceAll(' ', '_');
-        session.print(`${key}\t${(plain ?? shown).replaceAll(/[\t\n\r]/g, ' ')}`);
+      for (const [title, shown, plain, key] of view.facts()) {
+        const name = key ?? title.toLowerCase().replaceAll(' ', '_');
+        session.print(`${name}\t${(plain ?? shown).replaceAll(/[\t\n\r]/g, ' ')}`);
       }
       return;
     default:

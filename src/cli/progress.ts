@@ -54,7 +54,10 @@ function createLines(session: Session, title: string): Progress {
     show(_, message) {
       if (message !== '') say(`${title}: ${printable(message)}`);
     },
-    done: () => say(`${title}: done`),
+    // What failed is said by the error that follows.
+    done: (isSuccess) => {
+      if (isSuccess) say(`${title}: done`);
+    },
     lost: () => session.say('connection to the daemon lost; trying again'),
     close: () => {},
   };

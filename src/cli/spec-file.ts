@@ -182,8 +182,13 @@ function applySetting(
   if (reader.problems.length > 0) return unplaced(reader.problems);
   const keys = rawPath.split('.');
   if (keys[0] === 'spec') keys.shift();
-  setField(reader, { json, desc: JobSpecSchema, path: 'spec' }, keys, document.contents);
-  places.set(join('spec', keys.join('.')), { file: `--set ${setting}`, line: 0, column: 0 });
+  const top: Target = { json, desc: JobSpecSchema, path: 'spec' };
+  const path = setField(reader, top, keys, document.contents);
+  if (path !== null) {
+    for (const before of places.keys()) if (before.startsWith(`${path}.`)) places.delete(before);
+    const place = { file: `--set ${setting}`, line: 0, column: 0 };
+    for (const written of [path, ...reader.places.keys()]) places.set(written, place);
+  }
   return unplaced(reader.problems);
 }
 
@@ -193,25 +198,30 @@ interface Target {
   readonly path: string;
 }
 
+/** Answers the path of the field that was set, as the proto spells it; null where there is none. */
 function setField(
   reader: SpecReader,
   { json, desc, path }: Target,
   keys: readonly string[],
   node: unknown,
-): void {
+): string | null {
   const [key = '', ...below] = keys;
-  const fieldPath = join(path, key);
-  const field = reader.resolve(desc, key, fieldPath);
-  if (field === undefined) return;
+  const field = reader.resolve(desc, key, join(path, key));
+  if (field === undefined) return null;
+  const fieldPath = join(path, field.name);
   if (below.length === 0) {
     const value = reader.value(field, node, fieldPath);
     if (value === undefined) delete json[field.jsonName];
     else json[field.jsonName] = value;
-  } else if (field.fieldKind === 'message') {
+    return fieldPath;
+  }
+  if (field.fieldKind === 'message') {
     const inner = objectOf(json[field.jsonName]);
     json[field.jsonName] = inner;
-    setField(reader, { json: inner, desc: field.message, path: fieldPath }, below, node);
-  } else reader.problem(node, fieldPath, 'has no fields below it');
+    return setField(reader, { json: inner, desc: field.message, path: fieldPath }, below, node);
+  }
+  reader.problem(node, fieldPath, 'has no fields below it');
+  return null;
 }
 
 function objectOf(value: JsonValue | undefined): JsonObject {
@@ -222,6 +232,15 @@ function objectOf(value: JsonValue | undefined): JsonObject {
 /** A setting is one line of a command: its place is the setting itself. */
 function unplaced(problems: readonly SpecProblem[]): readonly SpecProblem[] {
   return problems.map((problem) => ({ ...problem, line: 0, column: 0 }));
+}
+
+/** Of a field, else of what encloses it: the list of `fanouts[1]`, the map that lacks a field. */
+export function placeOf(places: ReadonlyMap<string, Place>, path: string): Place | undefined {
+  for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.search(/(\.[^.[]*|\[\d+\])$/)))) {
+    const place = places.get(at);
+    if (place !== undefined) return place;
+  }
+  return undefined;
 }
 
 /** `job.yaml:12:3`, or the setting itself. */

@@ -13,6 +13,7 @@ import {
 } from 'yaml';
 import { fullName, shortNames } from './enums.ts';
 import { nearest } from './nearest.ts';
+import { hintForValue, meaningOfKey } from './spec-hints.ts';
 import { parseBytes, parseDurationMs } from './units.ts';
 
 /** Where in which file, both from 1; column 0 where there is no place to name. */
@@ -161,8 +162,18 @@ export class SpecReader {
     return invalid;
   }
 
-  /** What the user may have meant: a key here, else a key of the same name elsewhere. */
+  /**
+   * What the user may have meant: what other libraries mean by the word, else a key here, else a
+   * key of the same name elsewhere.
+   */
   #suggest(desc: DescMessage, key: string): string {
+    const meaning = meaningOfKey(key);
+    if (meaning !== undefined) {
+      if ('missing' in meaning) return meaning.missing;
+      const last = meaning.field.slice(meaning.field.lastIndexOf('.') + 1);
+      const isHere = messageOf(this.#root, meaning.field) === desc;
+      return `did you mean ${isHere ? last : `spec.${meaning.field}`}?`;
+    }
     const here = nearest(key, keysOf(desc));
     if (here !== null) return `did you mean ${here}?`;
     const elsewhere = pathsTo(this.#root, (field) => fieldIs(field, key));
@@ -193,6 +204,8 @@ function expectationOf(field: DescField & { fieldKind: 'scalar' | 'enum' | 'list
       shown: `one of ${shortNames(schema).join(', ')}`,
       read: ({ value }) => (typeof value === 'string' ? fullName(schema, value) : null),
       hint(text) {
+        const known = hintForValue(schema.name, text);
+        if (known !== undefined) return `; ${known}`;
         const meant = nearest(text, shortNames(schema));
         return meant === null ? '' : `; did you mean ${meant}?`;
       },
@@ -290,6 +303,16 @@ function pathsTo(desc: DescMessage, accepts: (field: DescField) => boolean): rea
         : [];
     return accepts(field) ? [field.name, ...below] : below;
   });
+}
+
+/** The message that the field at `path` belongs to. */
+function messageOf(root: DescMessage, path: string): DescMessage | undefined {
+  let desc: DescMessage | undefined = root;
+  for (const key of path.split('.').slice(0, -1)) {
+    const field: DescField | undefined = desc === undefined ? undefined : fieldOf(desc, key);
+    desc = field?.fieldKind === 'message' ? field.message : undefined;
+  }
+  return desc;
 }
 
 export function join(path: string, key: string): string {

@@ -59,7 +59,7 @@ const defaults = { epochs: 10, presampleEpochs: [1], ratios: [0.05, 0.1, 0.15, 0
 export function createCacheReports(options: CacheReportsOptions): CacheReports {
   return {
     async report(request, signal) {
-      const dataset = requireReady(request.dataset, options.store.getDataset(request.dataset));
+      const dataset = requireReady(options.store, request.dataset);
       const specs = specsOf(request, {
         ...options.host,
         trainNodes: dataset.numTrain,

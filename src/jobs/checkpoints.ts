@@ -192,7 +192,7 @@ async function prepare(
 ): Promise<Prediction> {
   const { effectiveSpec: spec } = job;
   refuseScript(job);
-  const dataset = requireReady(spec.dataset, store.getDataset(spec.dataset));
+  const dataset = requireReady(store, spec.dataset);
   const manifest = await unchangedManifest(job, dataset);
   try {
     const parameters = parametersOf(native.modelManifest(wanted.model), file);

@@ -16,6 +16,7 @@ import type {
 } from '../spec/job-record.ts';
 import { terminalStates } from '../spec/job-record.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
+import { nearestOf } from '../spec/nearest.ts';
 import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import type { RequestKey, Store } from '../store/store.ts';
 import { parameterCountOf } from '../supervisor/checkpoint.ts';
@@ -154,7 +155,7 @@ function createJob(options: JobsOptions, request: CreateJob): JobRecord {
   }
   const dataset = store.getDataset(request.spec.dataset ?? '');
   const spec = resolveOrThrow(options, request.spec, dataset);
-  const ready = requireReady(spec.dataset, dataset);
+  const ready = requireReady(store, spec.dataset);
   checkLayout(options, spec, ready);
   if (runner.state.queue.length + runner.state.running.length >= options.maxQueued) {
     const message = `${options.maxQueued} jobs are queued or running already`;
@@ -193,7 +194,7 @@ function resolveOrThrow(
   if ('ok' in resolution) return resolution.ok;
   const violations = [...resolution.violations];
   if (input.dataset !== undefined && dataset === null && violations.length > 0) {
-    const description = `there is no dataset ${JSON.stringify(input.dataset)}`;
+    const description = noDatasetText(options.store, input.dataset);
     if (!violations.some(({ path }) => path === 'spec.dataset')) {
       violations.push({ path: 'spec.dataset', description });
     }
@@ -202,16 +203,29 @@ function resolveOrThrow(
   throw new GnndError('SPEC_INVALID', `the job spec has ${fields} that cannot be`, { violations });
 }
 
-export function requireReady(id: string, dataset: DatasetRecord | null): DatasetRecord {
+/** Throws DATASET_NOT_FOUND, with the nearest id, and DATASET_NOT_READY. */
+export function requireReady(store: Store, id: string): DatasetRecord {
   const resource = `datasets/${id}`;
+  const dataset = store.getDataset(id);
   if (dataset === null) {
-    throw new GnndError('DATASET_NOT_FOUND', `there is no dataset ${id}`, { resource });
+    throw new GnndError('DATASET_NOT_FOUND', noDatasetText(store, id), { resource });
   }
   if (dataset.state !== 'READY') {
     const why = `dataset ${id} is ${dataset.state}, not READY`;
     throw new GnndError('DATASET_NOT_READY', why, { resource });
   }
   return dataset;
+}
+
+/** Datasets among which a mistyped id is looked for. */
+const lookedThroughMax = 1000;
+
+function noDatasetText(store: Store, id: string): string {
+  const known = store.listDatasets({ limit: lookedThroughMax, afterId: null });
+  const ready = known.filter(({ state }) => state === 'READY').map((dataset) => dataset.id);
+  const meant = nearestOf(id, ready);
+  const hint = meant === null ? '' : `; did you mean ${meant}?`;
+  return `there is no dataset ${id.slice(0, 80)}${hint}`;
 }
 
 /** Sizes that do not fit are refused now, not after loading. */
@@ -255,7 +269,7 @@ function previewOf(
 function planOf(options: JobsOptions, job: JobRecord): JobPlan {
   if (job.plan !== null && options.runner.planOf(job.id)?.estimated !== true) return job.plan;
   const { effectiveSpec: spec } = job;
-  const dataset = requireReady(spec.dataset, options.store.getDataset(spec.dataset));
+  const dataset = requireReady(options.store, spec.dataset);
   const names = spec.resources.deviceNames;
   const devices =
     names.length > 0 ? names : options.host.deviceNames.slice(0, spec.resources.devices);

@@ -1,10 +1,11 @@
+import { status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { EvaluationMethod, type Job } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { runCli } from '../../../src/cli/program.ts';
 import { sampleJob } from '../../unit/cli/sample-job.ts';
 import { createTestIo, type TestIoOptions } from '../../unit/cli/test-io.ts';
-import { FakeDaemon } from './fake-daemon.ts';
+import { FakeDaemon, FakeError } from './fake-daemon.ts';
 
 let daemon: FakeDaemon;
 
@@ -49,6 +50,28 @@ test('a new job says in a line what it is and how stale its parameters may be', 
   const dry = await gnnctl(['job', 'create', '--set', 'dataset=npm', '--dry-run']);
   expect(dry.stderr).toContain(`warning: ${warning}\n`);
   expect(dry.stdout).toContain('  staleness: 2\n');
+});
+
+test('what the daemon refuses because of a setting is not blamed on the file alone', async () => {
+  daemon.unary(createJob, () => {
+    throw new FakeError(status.INVALID_ARGUMENT, 'spec invalid', {
+      reason: 'SPEC_INVALID',
+      violations: [
+        ['spec.model.layers', '3: expected 1, the number of sampling.fanouts'],
+        ['spec.training.batch_size', '0: expected an integer from 1 to 1048576'],
+      ],
+    });
+  });
+  await daemon.listen();
+  const stdin = 'dataset: a\nmodel: {layers: 3}\ntraining: {epochs: 1, batch_size: 8}\n';
+  const settings = ['--set', 'sampling.fanouts=[5]', '--set', 'training.batchSize=0'];
+  const { stderr } = await gnnctl(['job', 'create', '-f', '-', ...settings], { stdin });
+  const lines = stderr.split('\n').map((line) => line.trim().replaceAll(/ {2,}/g, '  '));
+  expect(lines.slice(1, 3)).toEqual([
+    '<stdin>:2:9  spec.model.layers: 3: expected 1, the number of sampling.fanouts ' +
+      '(--set sampling.fanouts=[5])',
+    '--set training.batchSize=0  spec.training.batch_size: 0: expected an integer from 1 to 1048576',
+  ]);
 });
 
 test('a job and a list of jobs show their staleness', async () => {

@@ -2,7 +2,7 @@ import { toJson } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { JobSpecSchema, ModelType } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { specYaml } from '../../../src/cli/output.ts';
-import { readSpec, showPlace } from '../../../src/cli/spec-file.ts';
+import { placeOf, readSpec, showPlace } from '../../../src/cli/spec-file.ts';
 
 function read(text: string, settings: readonly string[] = []) {
   const reading = readSpec({ file: 'job.yaml', text }, settings);
@@ -34,6 +34,11 @@ test('a spec is read with or without its envelope, in snake_case or camelCase', 
 test('JSON is read, too', () => {
   const { spec } = read('{"dataset": "cora", "queue": {"maxBytes": "1024"}}');
   expect(spec.queue?.maxBytes).toBe(1024n);
+  const enums = (type: string, algorithm: string) =>
+    read(JSON.stringify({ model: { type }, sampling: { algorithm } })).spec;
+  const named = enums('MODEL_TYPE_GCN', 'SAMPLING_ALGORITHM_LABOR');
+  expect(named.model?.type).toBe(ModelType.GCN);
+  expect(enums('GCN', 'LABOR')).toEqual(named);
 });
 
 test('unset differs from 0 and from false', () => {
@@ -79,7 +84,7 @@ test('every problem is found at once, each with its line, path and what was mean
     'job.yaml:3:26 | spec.sampling.fanouts[1] | "ten": expected an integer',
     'job.yaml:5:11 | spec.training.epochs | 2.5: expected an integer',
     'job.yaml:6:3 | spec.training.seed | unknown key; did you mean random_seed?',
-    'job.yaml:7:3 | spec.training.lr | unknown key; did you mean lr_schedule?',
+    'job.yaml:7:3 | spec.training.lr | unknown key; did you mean spec.training.optimizer.learning_rate?',
     'job.yaml:8:20 | spec.queue.max_bytes | "512MB": expected a size such as 512MiB or 8GiB; did you mean 512MiB?',
     'job.yaml:9:22 | spec.timeouts.stall_ms | "90x": expected a duration such as 90s, 5m or 2h',
     'job.yaml:10:11 | spec.features | a list: expected a map of standardize',
@@ -135,6 +140,30 @@ test('settings come after the file, and need none', () => {
   expect(places.get('spec.training.batch_size')).toMatchObject({ line: 2, column: 23 });
   const alone = readSpec(null, ['dataset=cora']);
   expect('ok' in alone && alone.ok.spec.dataset).toBe('cora');
+});
+
+test('a value belongs to the setting that wrote it, whatever stood in the file', () => {
+  const text =
+    'training: {epochs: 1, batch_size: 8, optimizer: {learning_rate: 1}}\n' +
+    'sampling: {fanouts: [5, 5]}\n';
+  const settings = [
+    'training.batchSize=0',
+    'training.optimizer={type: SGD}',
+    'sampling.fanouts=[5]',
+  ];
+  const { places } = read(text, settings);
+  const shown = (path: string) => {
+    const place = placeOf(places, path);
+    return place === undefined ? '' : showPlace(place);
+  };
+  expect(shown('spec.training.epochs')).toBe('job.yaml:1:12');
+  expect(shown('spec.training.batch_size')).toBe('--set training.batchSize=0');
+  expect(shown('spec.training.optimizer.type')).toBe('--set training.optimizer={type: SGD}');
+  // A setting replaces: what the file had below it is gone.
+  expect(shown('spec.training.optimizer.learning_rate')).toBe(shown('spec.training.optimizer'));
+  expect(shown('spec.sampling.fanouts[0]')).toBe('--set sampling.fanouts=[5]');
+  expect(shown('spec.training.staleness')).toBe('job.yaml:1:1');
+  expect(shown('spec.dataset')).toBe('');
 });
 
 test('wrong settings are problems beside those of the file', () => {

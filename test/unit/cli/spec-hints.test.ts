@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import { readSpec } from '../../../src/cli/spec-file.ts';
+import { foreignFields } from '../../../src/cli/spec-hints.ts';
+
+/** What is said of the last line of a file. */
+function saidOf(text: string): string {
+  const reading = readSpec({ file: 'job.yaml', text });
+  if ('ok' in reading) throw new Error(`${text}: accepted`);
+  return reading.problems.map(({ description }) => description).join(' | ');
+}
+
+test.each([
+  ['training: {lr: 0.1}', 'spec.training.optimizer.learning_rate'],
+  ['training: {optimizer: {lr: 0.1}}', 'learning_rate'],
+  ['lr: 0.1', 'spec.training.optimizer.learning_rate'],
+  ['sampling: {num_neighbors: [10]}', 'fanouts'],
+  ['num_neighbors: [15, 10]', 'spec.sampling.fanouts'],
+  ['model: {hidden_channels: 64}', 'hidden_dim'],
+  ['model: {hiddenChannels: 64}', 'hidden_dim'],
+  ['model: {num_layers: 2}', 'layers'],
+  ['training: {num_epochs: 2}', 'epochs'],
+  ['training: {seed: 3}', 'random_seed'],
+  ['training: {patience: 3}', 'spec.training.early_stop.patience_epochs'],
+])('%s means %s', (text, meant) => {
+  expect(saidOf(text)).toBe(`unknown key; did you mean ${meant}?`);
+});
+
+test.each([
+  ['task: LINK_PREDICTION', 'one class a node (cross entropy); link prediction, regression'],
+  ['training: {loss: mse}', 'regression'],
+  ['model: {aggr: sum}', 'GRAPHSAGE takes the mean'],
+  ['model: {edge_dim: 4}', 'no edge features'],
+  ['num_classes: 7', 'follows from the dataset'],
+  ['resources: {gpus: 2}', 'resources.devices'],
+])('%s is not there, and what is said leads on', (text, said) => {
+  expect(saidOf(text)).toContain(said);
+  expect(saidOf(text)).not.toContain('did you mean');
+});
+
+test.each([
+  ['model: {type: SAGE}', '; did you mean GRAPHSAGE?'],
+  ['model: {type: GCNConv}', '; did you mean GCN?'],
+  ['model: {type: GIN}', '; not there; nearest is GRAPHSAGE'],
+  ['model: {type: RGCN}', '; not there: graphs have one type of node'],
+  ['model: {normalization: batch_norm}', '; not there; nearest is LAYER'],
+  ['sampling: {algorithm: uniform}', '; did you mean KHOP_UNIFORM?'],
+  ['training: {optimizer: {type: RMSprop}}', '; not there; nearest is ADAM'],
+  ['model: {type: GCNN}', '; did you mean GCN?'],
+])('%s: %s', (text, said) => {
+  expect(saidOf(text)).toContain(said);
+});
+
+test('every field that a hint names is one of the spec', () => {
+  expect(foreignFields.length).toBeGreaterThan(15);
+  for (const path of foreignFields) {
+    const reading = readSpec(null, [`${path}=`]);
+    expect('ok' in reading, path).toBe(true);
+  }
+});
