@@ -18,6 +18,7 @@ import type { Log } from './base/log.ts';
 import { createDatasets } from './datasets/datasets.ts';
 import { createCacheReports } from './jobs/cache-reports.ts';
 import { createCheckpoints } from './jobs/checkpoints.ts';
+import { createDeletion } from './jobs/deletion.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
@@ -82,14 +83,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     startAtMs: clock.wallMs(),
     grpcMethods: rpcMethods,
   });
-  const store = openStore(join(config.stateDir, 'store', 'gnnd.db'), {
-    clock,
-    log,
-    assertTransition,
-    observe: (observation) => metrics.observeStore(observation),
-    onReplay: (method) => metrics.requestReplayed(method),
-    onFatal: options.onFatal,
-  });
+  const store = openStoreOf(options, metrics);
   const jobsFolder = join(config.stateDir, 'jobs');
   const featuresFolder = join(config.cacheDir, 'features');
   sweep([jobsFolder, featuresFolder], log);
@@ -109,6 +103,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const host = { ...hostLimits(devices), pluginFile: pluginFilesIn(config.pluginsDir) };
   const { maxQueued, stateDir } = config;
   const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
+  const deletion = createDeletion({ store, runner, jobsFolder, log });
   const cacheReports = createCacheReports({ store, native, host, stateDir });
   const checkpoints = createCheckpoints({ store, native, featuresFolder, stateDir });
   let ready = false;
@@ -117,7 +112,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     host: () => hostFacts(facts, store, devices, native.hostInstructionSet()),
     devices: () => deviceFacts(devices, runner),
   };
-  const backend = { jobs, checkpoints, datasets, cacheReports, host: view };
+  const backend = { jobs, deletion, checkpoints, datasets, cacheReports, host: view };
   const served = { backend, metrics, connections, ready: () => ready };
   const { http, api } = await openServers(options, served);
   metrics.onScrape(() => {
@@ -125,6 +120,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     jobMetrics.update(clock.monotonicMs());
   });
   runner.start();
+  void deletion.settle();
   ready = true;
   api.setReady(true);
 
@@ -136,6 +132,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     await api.close(apiDrainMs);
     await http.close();
     await datasets.close();
+    await deletion.close();
     metrics.close();
     store.close();
   };
@@ -176,6 +173,17 @@ async function openServers(
     }),
   );
   return { http, api };
+}
+
+function openStoreOf({ config, log, onFatal }: DaemonOptions, metrics: Metrics): Store {
+  return openStore(join(config.stateDir, 'store', 'gnnd.db'), {
+    clock: systemClock,
+    log,
+    assertTransition,
+    observe: (observation) => metrics.observeStore(observation),
+    onReplay: (method) => metrics.requestReplayed(method),
+    onFatal,
+  });
 }
 
 function hostLimits(devices: readonly CrewDevice[]) {

@@ -6,6 +6,7 @@ import type { Log } from '../base/log.ts';
 import type { Datasets } from '../datasets/datasets.ts';
 import type { CacheReports } from '../jobs/cache-reports.ts';
 import type { Checkpoints } from '../jobs/checkpoints.ts';
+import type { Deletion } from '../jobs/deletion.ts';
 import type { Jobs } from '../jobs/jobs.ts';
 import { requestBytesMax } from './bounds.ts';
 import { checkpointHandlers } from './checkpoint-handlers.ts';
@@ -41,6 +42,7 @@ import type { Sleep } from './wait.ts';
 /** What the API shows and acts on. */
 export interface ApiBackend {
   readonly jobs: Jobs;
+  readonly deletion: Pick<Deletion, 'delete'>;
   readonly checkpoints: Checkpoints;
   readonly datasets: Datasets;
   readonly cacheReports: CacheReports;
@@ -128,7 +130,14 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
   );
   rpc.add(
     JobService,
-    jobHandlers({ jobs: backend.jobs, pages, clock: options.clock, sleep, admit: gate.admit }),
+    jobHandlers({
+      jobs: backend.jobs,
+      deletion: backend.deletion,
+      pages,
+      clock: options.clock,
+      sleep,
+      admit: gate.admit,
+    }),
   );
   rpc.add(
     CheckpointService,

@@ -4,6 +4,7 @@ import { GnndError } from '../base/errors.ts';
 import type { Datasets, ImportRequest } from '../datasets/datasets.ts';
 import type { CacheReports } from '../jobs/cache-reports.ts';
 import type { DatasetRecord, OperationRecord } from '../spec/dataset-record.ts';
+import { int64 } from './convert.ts';
 import { cacheReportToProto, cacheRequestFromProto } from './convert-cache-report.ts';
 import {
   datasetToProto,
@@ -13,6 +14,7 @@ import {
 } from './convert-dataset.ts';
 import {
   type DatasetService,
+  DeleteDatasetResponseSchema,
   type ImportDatasetRequest,
   ListDatasetsResponseSchema,
 } from './gen/gnnd/v1/dataset_service_pb.ts';
@@ -67,6 +69,15 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
     validateDataset(request) {
       deps.admit();
       return answer(datasets.validate(idOfName('datasets', request.name)));
+    },
+    deleteDataset(request) {
+      deps.admit();
+      const bytes = datasets.delete({
+        id: idOfName('datasets', request.name),
+        allowMissing: request.allowMissing,
+        requestId: requestIdOf(request.requestId),
+      });
+      return create(DeleteDatasetResponseSchema, { bytes: int64(bytes) });
     },
     async reportCache(request, call) {
       deps.admit();

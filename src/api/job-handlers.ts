@@ -1,6 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import type { Clock } from '../base/clock.ts';
 import { type FieldViolation, GnndError } from '../base/errors.ts';
+import type { Deletion } from '../jobs/deletion.ts';
 import type { CreateJob, JobCursor, Jobs } from '../jobs/jobs.ts';
 import type { JobRecord, JobState } from '../spec/job-record.ts';
 import { timestamp } from './convert.ts';
@@ -9,6 +10,7 @@ import { specFromProto } from './convert-spec.ts';
 import { ExecutorRole, type Job, JobSchema } from './gen/gnnd/v1/job_pb.ts';
 import {
   type CreateJobRequest,
+  DeleteJobResponseSchema,
   type JobService,
   type ListJobsRequest,
   ListJobsResponseSchema,
@@ -32,6 +34,7 @@ import { watchJob } from './watch.ts';
 
 export interface JobDeps {
   readonly jobs: Jobs;
+  readonly deletion: Pick<Deletion, 'delete'>;
   readonly pages: PageTokens;
   readonly clock: Clock;
   readonly sleep: Sleep;
@@ -58,6 +61,20 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
       deps.admit();
       const requestId = requestIdOf(request.requestId);
       return full(jobs.cancel(idOfName('jobs', request.name), requestId));
+    },
+    deleteJob(request) {
+      deps.admit();
+      const { isPending, keptCheckpoint } = deps.deletion.delete({
+        id: idOfName('jobs', request.name),
+        force: request.force,
+        keepCheckpoint: request.keepCheckpoint,
+        allowMissing: request.allowMissing,
+        requestId: requestIdOf(request.requestId),
+      });
+      return create(DeleteJobResponseSchema, {
+        pending: isPending,
+        keptCheckpoint: keptCheckpoint ?? '',
+      });
     },
     async *watchJob(request, call) {
       const startRevision = Number(request.startRevision);
@@ -102,7 +119,7 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
   };
 }
 
-function viewOf(kind: 'SNAPSHOT' | 'CHANGED' | 'PROGRESS'): 'FULL' | 'WATCH' {
+function viewOf(kind: 'SNAPSHOT' | 'CHANGED' | 'PROGRESS' | 'DELETED'): 'FULL' | 'WATCH' {
   return kind === 'PROGRESS' ? 'WATCH' : 'FULL';
 }
 

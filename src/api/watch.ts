@@ -12,7 +12,7 @@ import { createBell, pause, type Sleep } from './wait.ts';
 /** One event of a watch, before it becomes a message. */
 export type WatchEvent =
   | {
-      readonly kind: 'SNAPSHOT' | 'CHANGED' | 'PROGRESS';
+      readonly kind: 'SNAPSHOT' | 'CHANGED' | 'PROGRESS' | 'DELETED';
       readonly revision: number;
       readonly job: JobRecord;
       readonly progress: JobProgress | null;
@@ -42,9 +42,9 @@ const bookmarkPeriodMs = 10_000;
  * queue: the next event is looked up when the reader asks for it, so a reader that stalls costs
  * nothing, misses no transition, and finds only the latest progress.
  *
- * Ends after the terminal transition when that was asked for; throws the signal's reason once it
- * aborts, after a last bookmark when the server stops. Throws JOB_NOT_FOUND, REVISION_IN_FUTURE,
- * REVISION_COMPACTED.
+ * Ends after the job's deletion, and after the terminal transition when that was asked for; throws
+ * the signal's reason once it aborts, after a last bookmark when the server stops. Throws
+ * JOB_NOT_FOUND, REVISION_IN_FUTURE, REVISION_COMPACTED.
  */
 export async function* watchJob(
   deps: WatchDeps,
@@ -66,6 +66,12 @@ export async function* watchJob(
     for (;;) {
       const rung = bell.next();
       const newest = jobs.revision();
+      requireKept(jobs, query.id, cursor);
+      const deletion = newest > cursor ? jobs.deletion(query.id, cursor) : null;
+      if (deletion !== null) {
+        yield { kind: 'DELETED', revision: deletion.revision, job: deletion.job, progress: null };
+        return;
+      }
       const page = newest > cursor ? jobs.events(query.id, cursor, eventsPageLimit) : [];
       for (const event of page) {
         cursor = event.revision;
@@ -100,13 +106,35 @@ export async function* watchJob(
 }
 
 function startCursor(jobs: Jobs, query: WatchQuery): number {
-  jobs.get(query.id);
   const current = jobs.revision();
+  const { id, startRevision } = query;
+  // One who comes back learns that the job was deleted meanwhile.
+  const isDeleted = startRevision > 0 && jobs.deletion(id, startRevision) !== null;
+  if (!isDeleted) jobs.get(id);
+  if (startRevision > 0) requireKept(jobs, id, startRevision);
   if (query.startRevision <= current) return query.startRevision;
   throw new GnndError(
     'REVISION_IN_FUTURE',
     `start_revision ${query.startRevision} is newer than the newest revision, ${current}`,
     { resource: `jobs/${query.id}`, metadata: { currentRevision: String(current) } },
+  );
+}
+
+/** Throws REVISION_COMPACTED when transitions after `cursor` may be gone. */
+function requireKept(jobs: Jobs, id: string, cursor: number): void {
+  const compacted = jobs.compactedRevision();
+  if (cursor >= compacted) return;
+  throw new GnndError(
+    'REVISION_COMPACTED',
+    `the transitions after revision ${cursor} are not kept any longer, those after ${compacted} ` +
+      'are; start again at 0, with the current state',
+    {
+      resource: `jobs/${id}`,
+      metadata: {
+        compactRevision: String(compacted),
+        currentRevision: String(jobs.revision()),
+      },
+    },
   );
 }
 

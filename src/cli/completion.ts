@@ -102,7 +102,9 @@ async function candidatesAt(
   const isHidden = (name: string) => name.startsWith('__');
   const names = command.commands.map((below) => below.name()).filter((name) => !isHidden(name));
   if (names.length > 0) return names;
-  const argument = command.registeredArguments[argumentCount];
+  const { registeredArguments: known } = command;
+  const last = known.at(-1);
+  const argument = known[argumentCount] ?? (last?.variadic === true ? last : undefined);
   switch (argument?.name()) {
     case 'job':
       return await jobIds(session);

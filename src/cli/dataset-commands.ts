@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { create } from '@bufbuild/protobuf';
@@ -56,6 +57,13 @@ export function addDatasetCommands(program: Command, run: Run): void {
     .action(run(getDataset));
   dataset.command('list').alias('ls').description('list datasets').action(run(listDatasets));
   dataset
+    .command('delete')
+    .alias('rm')
+    .description('delete datasets with their files; refused while jobs use them')
+    .argument('<dataset...>')
+    .option('--allow-missing', 'no error when there is no such dataset')
+    .action(run(deleteDatasets));
+  dataset
     .command('validate')
     .description('check every file of a dataset')
     .argument('<dataset>')
@@ -105,6 +113,21 @@ async function importDataset(
     session.say(isCheck ? 'the source is valid; nothing was imported' : 'done');
     printOperation(session, finished);
   } else printDataset(session, made);
+  return gnnctlExit.OK;
+}
+
+async function deleteDatasets(
+  session: Session,
+  given: readonly string[],
+  flags: { readonly allowMissing?: boolean },
+): Promise<number> {
+  for (const name of given.map((one) => resourceName('datasets', one))) {
+    const requestId = given.length === 1 ? session.requestId : randomUUID();
+    const allowMissing = flags.allowMissing === true;
+    const request = { name, allowMissing, requestId };
+    const { bytes } = await session.call(DatasetService.method.deleteDataset, request);
+    session.say(`deleted ${name} (${formatBytes(Number(bytes))})`);
+  }
   return gnnctlExit.OK;
 }
 

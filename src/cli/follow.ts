@@ -2,6 +2,7 @@ import type { Job } from '../api/gen/gnnd/v1/job_pb.ts';
 import {
   type WatchJobResponse,
   WatchJobResponseSchema,
+  WatchType,
 } from '../api/gen/gnnd/v1/job_service_pb.ts';
 import { sleep } from '../base/clock.ts';
 import { gnnctlExit } from '../base/exit-codes.ts';
@@ -54,6 +55,7 @@ export async function followJob(
       }
       if (update.job !== null) options.onJob?.(update.job);
       display.event(update.response, update.job);
+      if (update.response.type === WatchType.DELETED) session.say(`${name} was deleted`);
       const { job } = update;
       if (job !== null && (isTerminal(job.state) || options.until?.(job) === true)) return job;
     }

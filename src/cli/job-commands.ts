@@ -17,6 +17,7 @@ import { numberOf, shortName, shortNames } from './enums.ts';
 import { CliError } from './exit.ts';
 import { waitFor } from './interrupt.ts';
 import { addJobCreate } from './job-create.ts';
+import { addJobDelete } from './job-delete.ts';
 import { idOf, resourceName } from './job-text.ts';
 import { choiceColumns, jobColumns, jobFacts, jobSections, planFacts } from './job-view.ts';
 import { addJobWatch } from './job-watch.ts';
@@ -43,6 +44,7 @@ export function addJobCommands(program: Command, run: Run): void {
     .option('--limit <count>', 'at most this many; 0: all', countOf, 50)
     .action(run(listJobs));
   addJobWatch(job, run);
+  addJobDelete(job, run);
   job.command('cancel').description('end a job').argument('<job>').action(run(cancelJob));
   job
     .command('logs')

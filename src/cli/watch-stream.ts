@@ -1,6 +1,6 @@
 import { status } from '@grpc/grpc-js';
 import type { Job } from '../api/gen/gnnd/v1/job_pb.ts';
-import { JobService, type WatchJobResponse } from '../api/gen/gnnd/v1/job_service_pb.ts';
+import { JobService, type WatchJobResponse, WatchType } from '../api/gen/gnnd/v1/job_service_pb.ts';
 import { sleep } from '../base/clock.ts';
 import { type ApiClient, ApiError } from './client.ts';
 import { isTerminal } from './exit.ts';
@@ -23,9 +23,10 @@ const retryDelayMsMax = 4000;
 const retryLimitDefaultMs = 120_000;
 
 /**
- * A job's events until it is terminal, over as many connections as it takes: each continues after
- * the last revision seen. A daemon that was never reached is an error at once; one that goes away
- * is looked for with back-off up to a limit. Throws ApiError and the signal's reason.
+ * A job's events until it is terminal or deleted, over as many connections as it takes: each
+ * continues after the last revision seen. A daemon that was never reached is an error at once; one
+ * that goes away is looked for with back-off up to a limit. Throws ApiError and the signal's
+ * reason.
  */
 export async function* watchJob(
   client: ApiClient,
@@ -48,6 +49,7 @@ export async function* watchJob(
         if (response.revision > revision) revision = response.revision;
         const job = response.job ?? null;
         yield { kind: 'event', response, job };
+        if (response.type === WatchType.DELETED) return;
         if (job !== null && isTerminal(job.state)) return;
       }
       // The server ended the stream, as it does with connections of some age.

@@ -24,7 +24,8 @@ export function findDatasets(folder: string, known: (id: string) => boolean): Fo
   });
 }
 
-function readWritten(path: string): DatasetWritten | null {
+/** Null: no folder of a dataset. */
+export function readWritten(path: string): DatasetWritten | null {
   try {
     const bytes = readFileSync(join(path, 'dataset.json'));
     const manifest: DatasetManifest = JSON.parse(bytes.toString('utf8'));

@@ -20,6 +20,14 @@ import type {
 } from '../store/store.ts';
 import { findDatasets } from './adopt.ts';
 import type { DatasetWritten } from './dataset-writer.ts';
+import {
+  type DeleteDataset,
+  type DeletionStore,
+  deleteDataset,
+  presenceChange,
+  removeFiles,
+  undoUnstored,
+} from './delete-dataset.ts';
 import { detectFormat } from './detect-format.ts';
 import type { ReportProgress } from './import-context.ts';
 import { createImportPool, type ImportPool } from './import-pool.ts';
@@ -41,6 +49,11 @@ export interface Datasets {
   list(query: { readonly limit: number; readonly afterId: string | null }): DatasetPage;
   /** Starts a full check of every file. Throws DATASET_NOT_FOUND, DATASET_NOT_READY. */
   validate(id: string): OperationRecord;
+  /**
+   * Frees the id and answers how many bytes its files have, which go afterwards. Throws
+   * DATASET_NOT_FOUND, DATASET_IN_USE, REQUEST_ID_REUSED.
+   */
+  delete(request: DeleteDataset): number;
   /** Throws OPERATION_NOT_FOUND. */
   operation(id: string): OperationRecord;
   /** Where the operation is once it is done or `timeoutMs` passed. Throws OPERATION_NOT_FOUND. */
@@ -73,7 +86,7 @@ export interface DatasetPage {
 export interface DatasetsOptions {
   /** Where datasets live; made when missing. Nobody else writes there. */
   readonly folder: string;
-  readonly store: DatasetStore & OperationStore & Pick<Store, 'atomically' | 'replayOf'>;
+  readonly store: DatasetStore & OperationStore & DeletionStore & Pick<Store, 'atomically'>;
   readonly native: NativeValidator;
   readonly log: Log;
   readonly clock: Clock;
@@ -123,6 +136,8 @@ class DatasetService implements Datasets {
   /** Of the operations that wait or run: resolves when done. */
   readonly #ends = new Map<string, Promise<void>>();
   #last: Promise<void> = Promise.resolve();
+  /** Files of deleted datasets that are being removed. */
+  #removals: Promise<void> = Promise.resolve();
 
   constructor(options: DatasetsOptions) {
     this.#options = options;
@@ -131,6 +146,7 @@ class DatasetService implements Datasets {
   recover(): void {
     const { folder, store, log } = this.#options;
     const swept = prepareFolder(folder);
+    for (const aside of undoUnstored(folder, store, log)) this.#removeFiles(aside);
     for (const operation of store.unfinishedOperations()) {
       store.updateOperation(operation.id, { end: { error: interrupted, validation: null } });
       log.warn('dataset.operation-interrupted', { id: operation.id, target: operation.target });
@@ -143,6 +159,7 @@ class DatasetService implements Datasets {
         store.updateDataset(id, { state: 'FAILED', message: interrupted.message });
         rmSync(join(folder, id), { recursive: true, force: true });
       }
+      for (const dataset of datasets) this.#lookFor(dataset);
       afterId = nextId;
     } while (afterId !== null);
     if (swept.length > 0) log.warn('dataset.folders-swept', { folders: swept });
@@ -160,6 +177,27 @@ class DatasetService implements Datasets {
       store.insertDataset({ id, path, ...noCounts, ...readyChange(written) });
       log.info('dataset.adopted', { id, path });
     }
+  }
+
+  #lookFor(dataset: DatasetRecord): void {
+    const change = presenceChange(dataset);
+    if (change === null) return;
+    this.#options.store.updateDataset(dataset.id, change);
+    this.#options.log.warn('dataset.presence-changed', { id: dataset.id, ...change });
+  }
+
+  #removeFiles(aside: string): void {
+    const removal = removeFiles(aside, this.#options.log);
+    this.#removals = Promise.all([this.#removals, removal]).then(() => {});
+  }
+
+  delete(request: DeleteDataset): number {
+    const deleted = deleteDataset(this.#options.store, request);
+    if (deleted === null) return 0;
+    const { dataset, aside } = deleted;
+    if (aside !== null) this.#removeFiles(aside);
+    this.#options.log.info('dataset.deleted', { id: dataset.id, path: dataset.path });
+    return aside === null ? 0 : dataset.bytes;
   }
 
   import(request: ImportRequest): OperationRecord {
@@ -248,6 +286,7 @@ class DatasetService implements Datasets {
   async close(): Promise<void> {
     this.#stop.abort(new GnndError('DAEMON_STOPPING', interrupted.message));
     await this.#last;
+    await this.#removals;
   }
 
   #refuseWhenStopping(): void {

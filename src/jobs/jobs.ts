@@ -46,6 +46,10 @@ export interface Jobs {
   events(id: string, revision: number, limit: number): readonly JobEvent[];
   /** Newest revision of the store. */
   revision(): number;
+  /** The events up to this revision are gone. */
+  compactedRevision(): number;
+  /** The first deletion of a job of this id after `revision`, as its last event. */
+  deletion(id: string, revision: number): JobEvent | null;
   /** Called after every committed change and every progress update; returns unsubscribe. */
   onChange(listener: () => void): () => void;
   /** Null unless the job is PREPARING or RUNNING. */
@@ -132,6 +136,8 @@ export function createJobs(options: JobsOptions): Jobs {
     },
     events: (id, revision, limit) => store.events(id, revision, limit),
     revision: () => store.revision(),
+    compactedRevision: () => store.compactedRevision(),
+    deletion: (id, revision) => store.deletionOf(id, revision),
     onChange: (listener) => {
       const offs = [store.onCommit(listener), runner.onChange(listener)];
       return () => {

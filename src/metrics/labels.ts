@@ -94,6 +94,7 @@ export const storeOps = [
   'EPOCH',
   'DATASET',
   'OPERATION',
+  'RETENTION',
   'META',
   'GROUP',
 ] as const;

@@ -19,7 +19,7 @@ export interface JobTableParts {
 }
 
 /** What of a job never changes, with the number by which other tables know it. */
-interface Identity {
+export interface Identity {
   readonly seq: number;
   readonly record: Pick<
     JobRecord,
@@ -167,10 +167,12 @@ function statements(database: Database) {
        ORDER BY create_at_ms DESC, uid DESC LIMIT ?`,
     ),
     live: database.prepare(
-      `SELECT * FROM jobs WHERE state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED')
+      `SELECT * FROM jobs WHERE state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED', 'DELETED')
        ORDER BY create_at_ms, uid`,
     ),
-    count: database.prepare('SELECT state, count(*) AS n FROM jobs GROUP BY state'),
+    count: database.prepare(
+      "SELECT state, count(*) AS n FROM jobs WHERE state <> 'DELETED' GROUP BY state",
+    ),
   };
 }
 
@@ -205,7 +207,7 @@ function assembled(
   return { ...record, ...status, revision, attempts: shown, epochs };
 }
 
-function identityOf(row: Row): Identity {
+export function identityOf(row: Row): Identity {
   const stored = identityRow(row, `job ${String(row['id'])}`);
   return {
     seq: stored.seq,
@@ -220,7 +222,7 @@ function identityOf(row: Row): Identity {
   };
 }
 
-function statusOf(row: Row): JobStatus {
+export function statusOf(row: Row): JobStatus {
   const at = `job ${String(row['id'])}`;
   return jobStatus(
     {

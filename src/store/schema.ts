@@ -206,6 +206,28 @@ export const migrations: readonly string[] = [
   UPDATE jobs SET effective_spec = json_set(effective_spec, '$.evaluation',
     json('{"everyEpochs":1,"method":"EXACT","fanouts":[],"maxBytes":8589934592}'));
   `,
+  // A deleted job's row stays, in state DELETED and under no id that a user could ask for, as long
+  // as its events do; `removals` says how far its removal is.
+  `
+  CREATE TABLE removals (
+    job_seq INTEGER PRIMARY KEY REFERENCES jobs (seq),
+    job_id TEXT NOT NULL,
+    job_uid TEXT NOT NULL,
+    keep_checkpoint INTEGER NOT NULL,
+    stage TEXT NOT NULL,
+    revision INTEGER
+  ) STRICT;
+  CREATE INDEX removals_by_id ON removals (job_id, revision);
+  CREATE INDEX removals_by_stage ON removals (stage);
+  CREATE INDEX jobs_by_end ON jobs (end_at_ms);
+
+  -- Events go from the oldest on, and only what was declared as compacted first.
+  INSERT INTO meta VALUES ('compacted_revision', '0');
+  DROP TRIGGER events_stay;
+  CREATE TRIGGER events_stay BEFORE DELETE ON events
+  WHEN OLD.revision > (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'compacted_revision')
+  BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
+  `,
 ];
 
 export interface SchemaOptions {

@@ -27,6 +27,7 @@ import { jobTable } from './job-table.ts';
 import { type MetaTable, metaTable } from './meta-table.ts';
 import { operationTable } from './operation-table.ts';
 import { requestTable } from './request-table.ts';
+import { type RetentionStore, retentionTable } from './retention-table.ts';
 import { migrate, quickCheck, schemaVersion } from './schema.ts';
 
 /**
@@ -40,7 +41,7 @@ import { migrate, quickCheck, schemaVersion } from './schema.ts';
  * what is really on the disk, can tell what was kept. JOB_NOT_FOUND, DATASET_NOT_FOUND and
  * OPERATION_NOT_FOUND from methods that change something; those that read answer null.
  */
-export interface Store extends JobStore, DatasetStore, OperationStore {
+export interface Store extends JobStore, DatasetStore, OperationStore, RetentionStore {
   /** Counts the starts of a daemon on this store, from 1; never the same twice. */
   readonly incarnation: number;
   /** False when the daemon before this one did not close the store. True on a new store. */
@@ -53,7 +54,10 @@ export interface Store extends JobStore, DatasetStore, OperationStore {
   atomically<T>(work: () => T): T;
   /** Called after every commit that changed a job, a dataset or an operation. */
   onCommit(listener: () => void): () => void;
-  /** Newest revision, 0 on a new store. Revisions count job events without a gap. */
+  /**
+   * Newest revision, 0 on a new store. Revisions count job events without a gap; the events up to
+   * `compactedRevision` are gone.
+   */
   revision(): number;
   sizes(): StoreSizes;
   /** Small facts that the daemon keeps about itself. */
@@ -197,6 +201,8 @@ export interface StoredRequest {
   readonly atMs: number;
 }
 
+export type { Removal } from './retention-table.ts';
+
 export type NewDataset = Omit<DatasetRecord, 'createAtMs'>;
 
 /** Left out: stays as it is. */
@@ -258,6 +264,7 @@ export type StoreOp =
   | 'EPOCH'
   | 'DATASET'
   | 'OPERATION'
+  | 'RETENTION'
   | 'META'
   | 'GROUP';
 
@@ -344,6 +351,7 @@ function storeOn(
     ...jobTable({ database, clock, events, requests, assertTransition }),
     ...datasetTable(database, clock),
     ...operationTable({ database, clock, events, requests }),
+    ...retentionTable({ database, meta, clock, events, requests }),
     atomically: (work) => database.write('GROUP', false, work),
     onCommit: (listener) =>
       database.onCommit(() => {

@@ -118,6 +118,10 @@ export interface FakeJobs extends Jobs {
   /** A revision that belongs to another job. */
   otherJobChanges(): void;
   setProgress(progress: JobProgress | null): void;
+  /** As a daemon that deletes the job. */
+  remove(): void;
+  /** As a daemon that forgets the events up to this revision. */
+  compact(revision: number): void;
   /** Calls of `events` so far. */
   readonly eventReads: number;
   readonly listenerCount: number;
@@ -128,13 +132,15 @@ export function createFakeJobs(): FakeJobs {
   let revision = job.revision;
   let progress: JobProgress | null = null;
   let eventReads = 0;
+  let compacted = 0;
+  let deletion: JobEvent | null = null;
   const events: JobEvent[] = [{ revision, atMs: 0, job }];
   const listeners = new Set<() => void>();
   const changed = () => {
     for (const listener of listeners) listener();
   };
   const get = (id: string) => {
-    if (id === job.id) return job;
+    if (id === job.id && deletion === null) return job;
     throw new GnndError('JOB_NOT_FOUND', `no job ${id}`, { resource: `jobs/${id}` });
   };
   return {
@@ -148,6 +154,8 @@ export function createFakeJobs(): FakeJobs {
       return events.filter((event) => event.revision > after).slice(0, limit);
     },
     revision: () => revision,
+    compactedRevision: () => compacted,
+    deletion: (_, after) => (deletion !== null && deletion.revision > after ? deletion : null),
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
@@ -160,6 +168,14 @@ export function createFakeJobs(): FakeJobs {
       job = { ...job, state, revision, ...changes };
       events.push({ revision, atMs: 0, job });
       changed();
+    },
+    remove() {
+      revision += 1;
+      deletion = { revision, atMs: 0, job };
+      changed();
+    },
+    compact(upTo) {
+      compacted = upTo;
     },
     otherJobChanges() {
       revision += 1;

@@ -1,11 +1,11 @@
 #include "core/run/extractor.h"
 
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "core/base/check.h"
 #include "core/base/clock.h"
-#include "core/base/contain.h"
 #include "core/base/failpoint.h"
 
 namespace gnnd {
@@ -27,10 +27,11 @@ Status Extractor::Start(uint64_t batch) {
   started_ = true;
   if (!ahead_) return Status::Ok();
   if (!thread_.joinable()) {
-    GNND_TRY(Contained([this] {
+    try {
       thread_ = std::thread([this] { Run(); });
-      return Status::Ok();
-    }));
+    } catch (const std::system_error& error) {
+      return Status(Code::kInternal, std::string("starting a thread to extract: ") + error.what());
+    }
   }
   {
     const std::lock_guard lock(mutex_);
@@ -68,7 +69,7 @@ void Extractor::Run() {
     changed_.wait(lock, [this] { return under_way_ || ending_; });
     if (!under_way_) return;
     lock.unlock();
-    Status status = Contained([this] { return Extract(); });
+    Status status = Extract();
     lock.lock();
     status_ = std::move(status);
     under_way_ = false;

@@ -54,6 +54,7 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [job.getJob, client.call(job.getJob, { name: 'jobs/mine' })],
     [job.listJobs, client.call(job.listJobs, {})],
     [job.cancelJob, client.call(job.cancelJob, { name: 'jobs/mine' })],
+    [job.deleteJob, client.call(job.deleteJob, { name: 'jobs/mine' })],
     [job.watchJob, drain(client.stream(job.watchJob, { name: 'jobs/mine', untilTerminal: true }))],
     [job.streamLogs, drain(client.stream(job.streamLogs, { name: 'jobs/mine' }))],
     [job.getJobPlan, client.call(job.getJobPlan, { name: 'jobs/mine' })],
@@ -66,6 +67,7 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [dataset.getDataset, client.call(dataset.getDataset, { name: 'datasets/cora' })],
     [dataset.listDatasets, client.call(dataset.listDatasets, {})],
     [dataset.validateDataset, client.call(dataset.validateDataset, { name: 'datasets/cora' })],
+    [dataset.deleteDataset, client.call(dataset.deleteDataset, { name: 'datasets/cora' })],
     [dataset.reportCache, client.call(dataset.reportCache, { name: 'datasets/cora' })],
     [dataset.getOperation, client.call(dataset.getOperation, operationName)],
     [dataset.waitOperation, client.call(dataset.waitOperation, operationName)],
@@ -87,6 +89,7 @@ function throwing(error: unknown): ApiBackend {
   const handler = { get: () => fail };
   return {
     jobs: new Proxy(createFakeJobs(), handler),
+    deletion: new Proxy({} as ApiBackend['deletion'], handler),
     checkpoints: new Proxy({} as ApiBackend['checkpoints'], handler),
     datasets: new Proxy({} as ApiBackend['datasets'], handler),
     cacheReports: new Proxy({} as ApiBackend['cacheReports'], handler),

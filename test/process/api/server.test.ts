@@ -327,6 +327,8 @@ describe('the gate', () => {
     const changes = [
       () => client.call(job.createJob, { spec: {} }),
       () => client.call(job.cancelJob, mine),
+      () => client.call(job.deleteJob, mine),
+      () => client.call(DatasetService.method.deleteDataset, { name: 'datasets/a' }),
       () => client.call(DatasetService.method.importDataset, { datasetId: 'a', source: '/a' }),
       () => client.call(DatasetService.method.validateDataset, { name: 'datasets/a' }),
     ];
@@ -414,7 +416,7 @@ describe('metrics of calls', () => {
       { kind: 'handled', ...common, code: 'NotFound', reason: 'JOB_NOT_FOUND' },
     ]);
     expect(rpcMethods).toContainEqual(common);
-    expect(rpcMethods).toHaveLength(18 + 2 + 2);
+    expect(rpcMethods).toHaveLength(20 + 2 + 2);
   });
 
   it('tell a passed deadline apart from a cancelled call', async () => {

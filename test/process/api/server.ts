@@ -97,6 +97,7 @@ export function fakeDatasets(): ApiBackend['datasets'] {
     import: () => operationRecord(),
     get: () => datasetRecord(),
     list: () => ({ datasets: [datasetRecord()], nextId: null }),
+    delete: () => 3,
     validate: () => operationRecord({ kind: 'ValidateDataset' }),
     operation: () => operationRecord(),
     waitOperation: async () => operationRecord({ done: true }),
@@ -115,6 +116,7 @@ export async function startApi(
   const events: RpcEvent[] = [];
   const backend = {
     jobs,
+    deletion: { delete: () => ({ isPending: false, keptCheckpoint: null }) },
     checkpoints: fakeCheckpoints(),
     datasets: fakeDatasets(),
     cacheReports: emptyCacheReports,

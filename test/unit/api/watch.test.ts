@@ -222,3 +222,60 @@ describe('a reader that stalls', () => {
     expect(watch.jobs.listenerCount).toBe(0);
   });
 });
+
+describe('a watch of a job that is deleted', () => {
+  it('ends with its deletion', async () => {
+    const watch = watching();
+    void watch.readAll();
+    await settled();
+    watch.jobs.transition('CANCELLED');
+    watch.jobs.remove();
+    await settled();
+    expect(kinds(watch.seen)).toEqual(['SNAPSHOT', 'DELETED']);
+    expect(watch.seen.at(-1)?.revision).toBe(3);
+    expect(watch.end()).toBe('ok');
+    expect(watch.jobs.listenerCount).toBe(0);
+  });
+
+  it('that comes back after the deletion is told of it; a new one finds no job', async () => {
+    const watch = watching({ startRevision: 1 });
+    watch.jobs.transition('CANCELLED');
+    watch.jobs.remove();
+    void watch.readAll();
+    await settled();
+    expect(kinds(watch.seen)).toEqual(['DELETED']);
+    const late = watching();
+    late.jobs.remove();
+    void late.readAll();
+    await settled();
+    expect(late.end()).toMatchObject({ reason: 'JOB_NOT_FOUND' });
+  });
+});
+
+describe('a watch whose past was compacted', () => {
+  it('is refused at its start, with the revision from which it could go on', async () => {
+    const watch = watching({ startRevision: 1 });
+    for (let i = 0; i < 5; i++) watch.jobs.transition('RUNNING');
+    watch.jobs.compact(4);
+    void watch.readAll();
+    await settled();
+    expect(watch.end()).toMatchObject({
+      reason: 'REVISION_COMPACTED',
+      metadata: { compactRevision: '4', currentRevision: '6' },
+    });
+    const enough = watching({ startRevision: 4 });
+    for (let i = 0; i < 5; i++) enough.jobs.transition('RUNNING');
+    enough.jobs.compact(4);
+    void enough.readAll();
+    await settled();
+    expect(enough.seen.map(({ revision }) => revision)).toEqual([5, 6]);
+  });
+
+  it('is refused while a slow reader falls behind', async () => {
+    const watch = watching();
+    await watch.events.next();
+    for (let i = 0; i < 5; i++) watch.jobs.transition('RUNNING');
+    watch.jobs.compact(3);
+    await expect(watch.events.next()).rejects.toMatchObject({ reason: 'REVISION_COMPACTED' });
+  });
+});

@@ -9,6 +9,9 @@ export class MemoryStore {
   readonly operations = new Map<string, OperationRecord>();
   readonly requests = new Map<string, { key: RequestKey; resource: string }>();
 
+  /** Those that have not ended. */
+  readonly jobs: { readonly id: string; readonly dataset: string }[] = [];
+
   readonly face: DatasetsOptions['store'] = {
     atomically: (work) => work(),
     replayOf: ({ method, requestId, sha256 }) => {
@@ -32,6 +35,12 @@ export class MemoryStore {
         .filter(({ id }) => afterId === null || id > afterId)
         .sort((a, b) => (a.id < b.id ? -1 : 1))
         .slice(0, limit),
+    jobsUsing: (id) => this.jobs.filter((job) => job.dataset === id).map((job) => job.id),
+    deleteDataset: (id, key) => {
+      this.datasets.delete(id);
+      const resource = `datasets/${id}`;
+      if (key !== undefined) this.requests.set(`${key.method} ${key.requestId}`, { key, resource });
+    },
     countDatasets: () => ({ byState: { IMPORTING: 0, READY: 0, FAILED: 0 }, bytes: 0 }),
     insertOperation: (operation, key) => {
       const resource = `operations/${operation.id}`;

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -10,6 +10,7 @@ import { openStore } from '../../../src/store/store.ts';
 import { newJob } from './job-values.ts';
 import {
   countingClock,
+  crashImage,
   openTestStore,
   storeOptions,
   temporaryFolder,
@@ -40,14 +41,6 @@ function damage(path: string, page: number): void {
   const bytes = readFileSync(path);
   bytes.fill(0xff, (page - 1) * pageBytes, page * pageBytes);
   writeFileSync(path, bytes);
-}
-
-/** What a crash at this moment would leave on the disk. */
-function crashImage(path: string): string {
-  const copy = join(temporaryFolder(), 'gnnd.db');
-  copyFileSync(path, copy);
-  if (existsSync(`${path}-wal`)) copyFileSync(`${path}-wal`, `${copy}-wal`);
-  return copy;
 }
 
 describe('a store that was not closed', () => {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -16,6 +16,14 @@ export function temporaryFolder(): string {
 
 export function temporaryStorePath(): string {
   return join(temporaryFolder(), 'store', 'gnnd.db');
+}
+
+/** What a crash at this moment would leave on the disk. */
+export function crashImage(path: string): string {
+  const copy = join(temporaryFolder(), 'gnnd.db');
+  copyFileSync(path, copy);
+  if (existsSync(`${path}-wal`)) copyFileSync(`${path}-wal`, `${copy}-wal`);
+  return copy;
 }
 
 /** Every reading is one ms later than the one before. */

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/dataset_service.proto.
  */
 export const file_gnnd_v1_dataset_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch1nbm5kL3YxL2RhdGFzZXRfc2VydmljZS5wcm90bxIHZ25uZC52MSLMAQoUSW1wb3J0RGF0YXNldFJlcXVlc3QSEgoKZGF0YXNldF9pZBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSJQoGZm9ybWF0GAMgASgOMhUuZ25uZC52MS5JbXBvcnRGb3JtYXQSFQoNdmFsaWRhdGVfb25seRgEIAEoCBISCgpyZXF1ZXN0X2lkGAUgASgJEiwKDWZlYXR1cmVfZHR5cGUYBiABKA4yFS5nbm5kLnYxLkZlYXR1cmVEdHlwZRIQCghkaXJlY3RlZBgHIAEoCCLhAgoHRGF0YXNldBIMCgRuYW1lGAEgASgJEiQKBXN0YXRlGAIgASgOMhUuZ25uZC52MS5EYXRhc2V0U3RhdGUSDwoHbWVzc2FnZRgDIAEoCRIOCgZkaWdlc3QYBCABKAkSEQoJbnVtX25vZGVzGAUgASgDEhEKCW51bV9lZGdlcxgGIAEoAxIUCgxudW1fZmVhdHVyZXMYByABKAUSEwoLbnVtX2NsYXNzZXMYCCABKAUSEQoJbnVtX3RyYWluGAkgASgDEg8KB251bV92YWwYCiABKAMSEAoIbnVtX3Rlc3QYCyABKAMSDQoFYnl0ZXMYDCABKAMSDAoEcGF0aBgNIAEoCRIvCgtjcmVhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoNZmVhdHVyZV9kdHlwZRgPIAEoDjIVLmdubmQudjEuRmVhdHVyZUR0eXBlIiEKEUdldERhdGFzZXRSZXF1ZXN0EgwKBG5hbWUYASABKAkiPAoTTGlzdERhdGFzZXRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJTChRMaXN0RGF0YXNldHNSZXNwb25zZRIiCghkYXRhc2V0cxgBIAMoCzIQLmdubmQudjEuRGF0YXNldBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJgoWVmFsaWRhdGVEYXRhc2V0UmVxdWVzdBIMCgRuYW1lGAEgASgJIl0KEURhdGFzZXRWYWxpZGF0aW9uEg0KBXZhbGlkGAEgASgIEiIKCHByb2JsZW1zGAIgAygLMhAuZ25uZC52MS5Qcm9ibGVtEhUKDXByb2JsZW1fY291bnQYAyABKAMi+gEKElJlcG9ydENhY2hlUmVxdWVzdBIMCgRuYW1lGAEgASgJEigKCXNhbXBsaW5ncxgCIAMoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEhcKCmJhdGNoX3NpemUYAyABKAVIAIgBARITCgZlcG9jaHMYBCABKAVIAYgBARIYChBwcmVzYW1wbGVfZXBvY2hzGAUgAygFEg4KBnJhdGlvcxgGIAMoARIYCgtyYW5kb21fc2VlZBgHIAEoBEgCiAEBEhAKCGR1bXBfZGlyGAggASgJQg0KC19iYXRjaF9zaXplQgkKB19lcG9jaHNCDgoMX3JhbmRvbV9zZWVkIl8KC0NhY2hlUmVwb3J0Eg8KB2RhdGFzZXQYASABKAkSDgoGZGlnZXN0GAIgASgJEi8KCXNhbXBsaW5ncxgDIAMoCzIcLmdubmQudjEuU2FtcGxpbmdDYWNoZVJlcG9ydCLWAQoTU2FtcGxpbmdDYWNoZVJlcG9ydBInCghzYW1wbGluZxgBIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEhkKEWJhdGNoZXNfcGVyX2Vwb2NoGAIgASgDEhIKCmlucHV0X3Jvd3MYAyABKAESEwoLaW5wdXRfYnl0ZXMYBCABKAESEgoKc2ltaWxhcml0eRgFIAEoARIQCghlcG9jaF9ucxgGIAEoAxIsCghwb2xpY2llcxgHIAMoCzIaLmdubmQudjEuUG9saWN5Q2FjaGVSZXBvcnQihwEKEVBvbGljeUNhY2hlUmVwb3J0EiQKBnBvbGljeRgBIAEoDjIULmdubmQudjEuQ2FjaGVQb2xpY3kSGAoQcHJlc2FtcGxlX2Vwb2NocxgCIAEoBRIPCgdyYW5rX25zGAMgASgDEiEKBWNlbGxzGAQgAygLMhIuZ25uZC52MS5DYWNoZUNlbGwiTwoJQ2FjaGVDZWxsEg0KBXJhdGlvGAEgASgBEgwKBHJvd3MYAiABKAMSEAoIaGl0X3JhdGUYAyABKAESEwoLYnl0ZXNfbW92ZWQYBCABKAEiIwoTR2V0T3BlcmF0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJIjgKFFdhaXRPcGVyYXRpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKdGltZW91dF9tcxgCIAEoAyqOAQoMSW1wb3J0Rm9ybWF0Eh0KGUlNUE9SVF9GT1JNQVRfVU5TUEVDSUZJRUQQABIVChFJTVBPUlRfRk9STUFUX05QWRABEhUKEUlNUE9SVF9GT1JNQVRfTlBaEAISFQoRSU1QT1JUX0ZPUk1BVF9DU1YQAxIaChZJTVBPUlRfRk9STUFUX05QTV9ERVBTEAQqYwoMRmVhdHVyZUR0eXBlEh0KGUZFQVRVUkVfRFRZUEVfVU5TUEVDSUZJRUQQABIZChVGRUFUVVJFX0RUWVBFX0ZMT0FUMzIQARIZChVGRUFUVVJFX0RUWVBFX0ZMT0FUMTYQAip9CgxEYXRhc2V0U3RhdGUSHQoZREFUQVNFVF9TVEFURV9VTlNQRUNJRklFRBAAEhsKF0RBVEFTRVRfU1RBVEVfSU1QT1JUSU5HEAESFwoTREFUQVNFVF9TVEFURV9SRUFEWRACEhgKFERBVEFTRVRfU1RBVEVfRkFJTEVEEAMy7QMKDkRhdGFzZXRTZXJ2aWNlEkIKDUltcG9ydERhdGFzZXQSHS5nbm5kLnYxLkltcG9ydERhdGFzZXRSZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb24SOgoKR2V0RGF0YXNldBIaLmdubmQudjEuR2V0RGF0YXNldFJlcXVlc3QaEC5nbm5kLnYxLkRhdGFzZXQSSwoMTGlzdERhdGFzZXRzEhwuZ25uZC52MS5MaXN0RGF0YXNldHNSZXF1ZXN0Gh0uZ25uZC52MS5MaXN0RGF0YXNldHNSZXNwb25zZRJGCg9WYWxpZGF0ZURhdGFzZXQSHy5nbm5kLnYxLlZhbGlkYXRlRGF0YXNldFJlcXVlc3QaEi5nbm5kLnYxLk9wZXJhdGlvbhJACgtSZXBvcnRDYWNoZRIbLmdubmQudjEuUmVwb3J0Q2FjaGVSZXF1ZXN0GhQuZ25uZC52MS5DYWNoZVJlcG9ydBJACgxHZXRPcGVyYXRpb24SHC5nbm5kLnYxLkdldE9wZXJhdGlvblJlcXVlc3QaEi5nbm5kLnYxLk9wZXJhdGlvbhJCCg1XYWl0T3BlcmF0aW9uEh0uZ25uZC52MS5XYWl0T3BlcmF0aW9uUmVxdWVzdBoSLmdubmQudjEuT3BlcmF0aW9uYgZwcm90bzM", [file_gnnd_v1_job, file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("Ch1nbm5kL3YxL2RhdGFzZXRfc2VydmljZS5wcm90bxIHZ25uZC52MSLMAQoUSW1wb3J0RGF0YXNldFJlcXVlc3QSEgoKZGF0YXNldF9pZBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSJQoGZm9ybWF0GAMgASgOMhUuZ25uZC52MS5JbXBvcnRGb3JtYXQSFQoNdmFsaWRhdGVfb25seRgEIAEoCBISCgpyZXF1ZXN0X2lkGAUgASgJEiwKDWZlYXR1cmVfZHR5cGUYBiABKA4yFS5nbm5kLnYxLkZlYXR1cmVEdHlwZRIQCghkaXJlY3RlZBgHIAEoCCLhAgoHRGF0YXNldBIMCgRuYW1lGAEgASgJEiQKBXN0YXRlGAIgASgOMhUuZ25uZC52MS5EYXRhc2V0U3RhdGUSDwoHbWVzc2FnZRgDIAEoCRIOCgZkaWdlc3QYBCABKAkSEQoJbnVtX25vZGVzGAUgASgDEhEKCW51bV9lZGdlcxgGIAEoAxIUCgxudW1fZmVhdHVyZXMYByABKAUSEwoLbnVtX2NsYXNzZXMYCCABKAUSEQoJbnVtX3RyYWluGAkgASgDEg8KB251bV92YWwYCiABKAMSEAoIbnVtX3Rlc3QYCyABKAMSDQoFYnl0ZXMYDCABKAMSDAoEcGF0aBgNIAEoCRIvCgtjcmVhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoNZmVhdHVyZV9kdHlwZRgPIAEoDjIVLmdubmQudjEuRmVhdHVyZUR0eXBlIiEKEUdldERhdGFzZXRSZXF1ZXN0EgwKBG5hbWUYASABKAkiPAoTTGlzdERhdGFzZXRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJTChRMaXN0RGF0YXNldHNSZXNwb25zZRIiCghkYXRhc2V0cxgBIAMoCzIQLmdubmQudjEuRGF0YXNldBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJgoWVmFsaWRhdGVEYXRhc2V0UmVxdWVzdBIMCgRuYW1lGAEgASgJIk8KFERlbGV0ZURhdGFzZXRSZXF1ZXN0EgwKBG5hbWUYASABKAkSFQoNYWxsb3dfbWlzc2luZxgCIAEoCBISCgpyZXF1ZXN0X2lkGAMgASgJIiYKFURlbGV0ZURhdGFzZXRSZXNwb25zZRINCgVieXRlcxgBIAEoAyJdChFEYXRhc2V0VmFsaWRhdGlvbhINCgV2YWxpZBgBIAEoCBIiCghwcm9ibGVtcxgCIAMoCzIQLmdubmQudjEuUHJvYmxlbRIVCg1wcm9ibGVtX2NvdW50GAMgASgDIvoBChJSZXBvcnRDYWNoZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIoCglzYW1wbGluZ3MYAiADKAsyFS5nbm5kLnYxLlNhbXBsaW5nU3BlYxIXCgpiYXRjaF9zaXplGAMgASgFSACIAQESEwoGZXBvY2hzGAQgASgFSAGIAQESGAoQcHJlc2FtcGxlX2Vwb2NocxgFIAMoBRIOCgZyYXRpb3MYBiADKAESGAoLcmFuZG9tX3NlZWQYByABKARIAogBARIQCghkdW1wX2RpchgIIAEoCUINCgtfYmF0Y2hfc2l6ZUIJCgdfZXBvY2hzQg4KDF9yYW5kb21fc2VlZCJfCgtDYWNoZVJlcG9ydBIPCgdkYXRhc2V0GAEgASgJEg4KBmRpZ2VzdBgCIAEoCRIvCglzYW1wbGluZ3MYAyADKAsyHC5nbm5kLnYxLlNhbXBsaW5nQ2FjaGVSZXBvcnQi1gEKE1NhbXBsaW5nQ2FjaGVSZXBvcnQSJwoIc2FtcGxpbmcYASABKAsyFS5nbm5kLnYxLlNhbXBsaW5nU3BlYxIZChFiYXRjaGVzX3Blcl9lcG9jaBgCIAEoAxISCgppbnB1dF9yb3dzGAMgASgBEhMKC2lucHV0X2J5dGVzGAQgASgBEhIKCnNpbWlsYXJpdHkYBSABKAESEAoIZXBvY2hfbnMYBiABKAMSLAoIcG9saWNpZXMYByADKAsyGi5nbm5kLnYxLlBvbGljeUNhY2hlUmVwb3J0IocBChFQb2xpY3lDYWNoZVJlcG9ydBIkCgZwb2xpY3kYASABKA4yFC5nbm5kLnYxLkNhY2hlUG9saWN5EhgKEHByZXNhbXBsZV9lcG9jaHMYAiABKAUSDwoHcmFua19ucxgDIAEoAxIhCgVjZWxscxgEIAMoCzISLmdubmQudjEuQ2FjaGVDZWxsIk8KCUNhY2hlQ2VsbBINCgVyYXRpbxgBIAEoARIMCgRyb3dzGAIgASgDEhAKCGhpdF9yYXRlGAMgASgBEhMKC2J5dGVzX21vdmVkGAQgASgBIiMKE0dldE9wZXJhdGlvblJlcXVlc3QSDAoEbmFtZRgBIAEoCSI4ChRXYWl0T3BlcmF0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnRpbWVvdXRfbXMYAiABKAMqjgEKDEltcG9ydEZvcm1hdBIdChlJTVBPUlRfRk9STUFUX1VOU1BFQ0lGSUVEEAASFQoRSU1QT1JUX0ZPUk1BVF9OUFkQARIVChFJTVBPUlRfRk9STUFUX05QWhACEhUKEUlNUE9SVF9GT1JNQVRfQ1NWEAMSGgoWSU1QT1JUX0ZPUk1BVF9OUE1fREVQUxAEKmMKDEZlYXR1cmVEdHlwZRIdChlGRUFUVVJFX0RUWVBFX1VOU1BFQ0lGSUVEEAASGQoVRkVBVFVSRV9EVFlQRV9GTE9BVDMyEAESGQoVRkVBVFVSRV9EVFlQRV9GTE9BVDE2EAIqfQoMRGF0YXNldFN0YXRlEh0KGURBVEFTRVRfU1RBVEVfVU5TUEVDSUZJRUQQABIbChdEQVRBU0VUX1NUQVRFX0lNUE9SVElORxABEhcKE0RBVEFTRVRfU1RBVEVfUkVBRFkQAhIYChREQVRBU0VUX1NUQVRFX0ZBSUxFRBADMr0ECg5EYXRhc2V0U2VydmljZRJCCg1JbXBvcnREYXRhc2V0Eh0uZ25uZC52MS5JbXBvcnREYXRhc2V0UmVxdWVzdBoSLmdubmQudjEuT3BlcmF0aW9uEjoKCkdldERhdGFzZXQSGi5nbm5kLnYxLkdldERhdGFzZXRSZXF1ZXN0GhAuZ25uZC52MS5EYXRhc2V0EksKDExpc3REYXRhc2V0cxIcLmdubmQudjEuTGlzdERhdGFzZXRzUmVxdWVzdBodLmdubmQudjEuTGlzdERhdGFzZXRzUmVzcG9uc2USRgoPVmFsaWRhdGVEYXRhc2V0Eh8uZ25uZC52MS5WYWxpZGF0ZURhdGFzZXRSZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb24STgoNRGVsZXRlRGF0YXNldBIdLmdubmQudjEuRGVsZXRlRGF0YXNldFJlcXVlc3QaHi5nbm5kLnYxLkRlbGV0ZURhdGFzZXRSZXNwb25zZRJACgtSZXBvcnRDYWNoZRIbLmdubmQudjEuUmVwb3J0Q2FjaGVSZXF1ZXN0GhQuZ25uZC52MS5DYWNoZVJlcG9ydBJACgxHZXRPcGVyYXRpb24SHC5nbm5kLnYxLkdldE9wZXJhdGlvblJlcXVlc3QaEi5nbm5kLnYxLk9wZXJhdGlvbhJCCg1XYWl0T3BlcmF0aW9uEh0uZ25uZC52MS5XYWl0T3BlcmF0aW9uUmVxdWVzdBoSLmdubmQudjEuT3BlcmF0aW9uYgZwcm90bzM", [file_gnnd_v1_job, file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * What to import.
@@ -303,6 +303,62 @@ export const ValidateDatasetRequestSchema: GenMessage<ValidateDatasetRequest> = 
   messageDesc(file_gnnd_v1_dataset_service, 5);
 
 /**
+ * Which dataset to delete.
+ *
+ * @generated from message gnnd.v1.DeleteDatasetRequest
+ */
+export type DeleteDatasetRequest = Message<"gnnd.v1.DeleteDatasetRequest"> & {
+  /**
+   * datasets/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * No error when there is no such dataset.
+   *
+   * @generated from field: bool allow_missing = 2;
+   */
+  allowMissing: boolean;
+
+  /**
+   * UUID; the same request with the same id has one effect.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message gnnd.v1.DeleteDatasetRequest.
+ * Use `create(DeleteDatasetRequestSchema)` to create a new message.
+ */
+export const DeleteDatasetRequestSchema: GenMessage<DeleteDatasetRequest> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_dataset_service, 6);
+
+/**
+ * It is deleted; its files go after the answer.
+ *
+ * @generated from message gnnd.v1.DeleteDatasetResponse
+ */
+export type DeleteDatasetResponse = Message<"gnnd.v1.DeleteDatasetResponse"> & {
+  /**
+   * Bytes of its files.
+   *
+   * @generated from field: int64 bytes = 1;
+   */
+  bytes: bigint;
+};
+
+/**
+ * Describes the message gnnd.v1.DeleteDatasetResponse.
+ * Use `create(DeleteDatasetResponseSchema)` to create a new message.
+ */
+export const DeleteDatasetResponseSchema: GenMessage<DeleteDatasetResponse> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_dataset_service, 7);
+
+/**
  * What a check found.
  *
  * @generated from message gnnd.v1.DatasetValidation
@@ -335,7 +391,7 @@ export type DatasetValidation = Message<"gnnd.v1.DatasetValidation"> & {
  * Use `create(DatasetValidationSchema)` to create a new message.
  */
 export const DatasetValidationSchema: GenMessage<DatasetValidation> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 6);
+  messageDesc(file_gnnd_v1_dataset_service, 8);
 
 /**
  * Which jobs the report is about.
@@ -408,7 +464,7 @@ export type ReportCacheRequest = Message<"gnnd.v1.ReportCacheRequest"> & {
  * Use `create(ReportCacheRequestSchema)` to create a new message.
  */
 export const ReportCacheRequestSchema: GenMessage<ReportCacheRequest> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 7);
+  messageDesc(file_gnnd_v1_dataset_service, 9);
 
 /**
  * What caches would be worth.
@@ -443,7 +499,7 @@ export type CacheReport = Message<"gnnd.v1.CacheReport"> & {
  * Use `create(CacheReportSchema)` to create a new message.
  */
 export const CacheReportSchema: GenMessage<CacheReport> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 8);
+  messageDesc(file_gnnd_v1_dataset_service, 10);
 
 /**
  * What caches would be worth with one way to sample.
@@ -506,7 +562,7 @@ export type SamplingCacheReport = Message<"gnnd.v1.SamplingCacheReport"> & {
  * Use `create(SamplingCacheReportSchema)` to create a new message.
  */
 export const SamplingCacheReportSchema: GenMessage<SamplingCacheReport> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 9);
+  messageDesc(file_gnnd_v1_dataset_service, 11);
 
 /**
  * What caches of one policy would be worth.
@@ -548,7 +604,7 @@ export type PolicyCacheReport = Message<"gnnd.v1.PolicyCacheReport"> & {
  * Use `create(PolicyCacheReportSchema)` to create a new message.
  */
 export const PolicyCacheReportSchema: GenMessage<PolicyCacheReport> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 10);
+  messageDesc(file_gnnd_v1_dataset_service, 12);
 
 /**
  * One cache.
@@ -590,7 +646,7 @@ export type CacheCell = Message<"gnnd.v1.CacheCell"> & {
  * Use `create(CacheCellSchema)` to create a new message.
  */
 export const CacheCellSchema: GenMessage<CacheCell> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 11);
+  messageDesc(file_gnnd_v1_dataset_service, 13);
 
 /**
  * Which operation.
@@ -611,7 +667,7 @@ export type GetOperationRequest = Message<"gnnd.v1.GetOperationRequest"> & {
  * Use `create(GetOperationRequestSchema)` to create a new message.
  */
 export const GetOperationRequestSchema: GenMessage<GetOperationRequest> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 12);
+  messageDesc(file_gnnd_v1_dataset_service, 14);
 
 /**
  * Which operation, and how long to wait.
@@ -639,7 +695,7 @@ export type WaitOperationRequest = Message<"gnnd.v1.WaitOperationRequest"> & {
  * Use `create(WaitOperationRequestSchema)` to create a new message.
  */
 export const WaitOperationRequestSchema: GenMessage<WaitOperationRequest> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 13);
+  messageDesc(file_gnnd_v1_dataset_service, 15);
 
 /**
  * Where an import reads from.
@@ -811,6 +867,18 @@ export const DatasetService: GenService<{
     methodKind: "unary";
     input: typeof ValidateDatasetRequestSchema;
     output: typeof OperationSchema;
+  },
+  /**
+   * Deletes a dataset with its files, READY or FAILED; its id is free afterwards.
+   * FAILED_PRECONDITION DATASET_IN_USE while jobs that have not ended name it, or while it is being
+   * imported or checked.
+   *
+   * @generated from rpc gnnd.v1.DatasetService.DeleteDataset
+   */
+  deleteDataset: {
+    methodKind: "unary";
+    input: typeof DeleteDatasetRequestSchema;
+    output: typeof DeleteDatasetResponseSchema;
   },
   /**
    * Samples whole epochs and says what caches of every policy and size would be worth. Takes as

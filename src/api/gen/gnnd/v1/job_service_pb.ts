@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job_service.proto.
  */
 export const file_gnnd_v1_job_service: GenFile = /*@__PURE__*/
-  fileDesc("Chlnbm5kL3YxL2pvYl9zZXJ2aWNlLnByb3RvEgdnbm5kLnYxIm0KEENyZWF0ZUpvYlJlcXVlc3QSDgoGam9iX2lkGAEgASgJEh4KBHNwZWMYAiABKAsyEC5nbm5kLnYxLkpvYlNwZWMSFQoNdmFsaWRhdGVfb25seRgDIAEoCBISCgpyZXF1ZXN0X2lkGAQgASgJIh0KDUdldEpvYlJlcXVlc3QSDAoEbmFtZRgBIAEoCSJbCg9MaXN0Sm9ic1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSIQoGc3RhdGVzGAMgAygOMhEuZ25uZC52MS5Kb2JTdGF0ZSJHChBMaXN0Sm9ic1Jlc3BvbnNlEhoKBGpvYnMYASADKAsyDC5nbm5kLnYxLkpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNAoQQ2FuY2VsSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkiTwoPV2F0Y2hKb2JSZXF1ZXN0EgwKBG5hbWUYASABKAkSFgoOc3RhcnRfcmV2aXNpb24YAiABKAMSFgoOdW50aWxfdGVybWluYWwYAyABKAgiYQoQV2F0Y2hKb2JSZXNwb25zZRIgCgR0eXBlGAEgASgOMhIuZ25uZC52MS5XYXRjaFR5cGUSEAoIcmV2aXNpb24YAiABKAMSGQoDam9iGAMgASgLMgwuZ25uZC52MS5Kb2IiiwEKEVN0cmVhbUxvZ3NSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRIjCgRyb2xlGAMgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAQgASgJEhIKCnRhaWxfbGluZXMYBSABKAUSDgoGZm9sbG93GAYgASgIIpQBChJTdHJlYW1Mb2dzUmVzcG9uc2USIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRINCgVsaW5lcxgDIAMoCRItCglyZWFkX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2xvZxgFIAEoCSIhChFHZXRKb2JQbGFuUmVxdWVzdBIMCgRuYW1lGAEgASgJKooBCglXYXRjaFR5cGUSGgoWV0FUQ0hfVFlQRV9VTlNQRUNJRklFRBAAEhcKE1dBVENIX1RZUEVfU05BUFNIT1QQARIWChJXQVRDSF9UWVBFX0NIQU5HRUQQAhIXChNXQVRDSF9UWVBFX1BST0dSRVNTEAMSFwoTV0FUQ0hfVFlQRV9CT09LTUFSSxAEMrEDCgpKb2JTZXJ2aWNlEjQKCUNyZWF0ZUpvYhIZLmdubmQudjEuQ3JlYXRlSm9iUmVxdWVzdBoMLmdubmQudjEuSm9iEi4KBkdldEpvYhIWLmdubmQudjEuR2V0Sm9iUmVxdWVzdBoMLmdubmQudjEuSm9iEj8KCExpc3RKb2JzEhguZ25uZC52MS5MaXN0Sm9ic1JlcXVlc3QaGS5nbm5kLnYxLkxpc3RKb2JzUmVzcG9uc2USNAoJQ2FuY2VsSm9iEhkuZ25uZC52MS5DYW5jZWxKb2JSZXF1ZXN0GgwuZ25uZC52MS5Kb2ISQQoIV2F0Y2hKb2ISGC5nbm5kLnYxLldhdGNoSm9iUmVxdWVzdBoZLmdubmQudjEuV2F0Y2hKb2JSZXNwb25zZTABEkcKClN0cmVhbUxvZ3MSGi5nbm5kLnYxLlN0cmVhbUxvZ3NSZXF1ZXN0GhsuZ25uZC52MS5TdHJlYW1Mb2dzUmVzcG9uc2UwARI6CgpHZXRKb2JQbGFuEhouZ25uZC52MS5HZXRKb2JQbGFuUmVxdWVzdBoQLmdubmQudjEuSm9iUGxhbmIGcHJvdG8z", [file_gnnd_v1_job, file_google_protobuf_timestamp]);
+  fileDesc("Chlnbm5kL3YxL2pvYl9zZXJ2aWNlLnByb3RvEgdnbm5kLnYxIm0KEENyZWF0ZUpvYlJlcXVlc3QSDgoGam9iX2lkGAEgASgJEh4KBHNwZWMYAiABKAsyEC5nbm5kLnYxLkpvYlNwZWMSFQoNdmFsaWRhdGVfb25seRgDIAEoCBISCgpyZXF1ZXN0X2lkGAQgASgJIh0KDUdldEpvYlJlcXVlc3QSDAoEbmFtZRgBIAEoCSJbCg9MaXN0Sm9ic1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSIQoGc3RhdGVzGAMgAygOMhEuZ25uZC52MS5Kb2JTdGF0ZSJHChBMaXN0Sm9ic1Jlc3BvbnNlEhoKBGpvYnMYASADKAsyDC5nbm5kLnYxLkpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNAoQQ2FuY2VsSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkicwoQRGVsZXRlSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEg0KBWZvcmNlGAIgASgIEhcKD2tlZXBfY2hlY2twb2ludBgDIAEoCBIVCg1hbGxvd19taXNzaW5nGAQgASgIEhIKCnJlcXVlc3RfaWQYBSABKAkiPQoRRGVsZXRlSm9iUmVzcG9uc2USDwoHcGVuZGluZxgBIAEoCBIXCg9rZXB0X2NoZWNrcG9pbnQYAiABKAkiTwoPV2F0Y2hKb2JSZXF1ZXN0EgwKBG5hbWUYASABKAkSFgoOc3RhcnRfcmV2aXNpb24YAiABKAMSFgoOdW50aWxfdGVybWluYWwYAyABKAgiYQoQV2F0Y2hKb2JSZXNwb25zZRIgCgR0eXBlGAEgASgOMhIuZ25uZC52MS5XYXRjaFR5cGUSEAoIcmV2aXNpb24YAiABKAMSGQoDam9iGAMgASgLMgwuZ25uZC52MS5Kb2IiiwEKEVN0cmVhbUxvZ3NSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRIjCgRyb2xlGAMgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAQgASgJEhIKCnRhaWxfbGluZXMYBSABKAUSDgoGZm9sbG93GAYgASgIIpQBChJTdHJlYW1Mb2dzUmVzcG9uc2USIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRINCgVsaW5lcxgDIAMoCRItCglyZWFkX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2xvZxgFIAEoCSIhChFHZXRKb2JQbGFuUmVxdWVzdBIMCgRuYW1lGAEgASgJKqIBCglXYXRjaFR5cGUSGgoWV0FUQ0hfVFlQRV9VTlNQRUNJRklFRBAAEhcKE1dBVENIX1RZUEVfU05BUFNIT1QQARIWChJXQVRDSF9UWVBFX0NIQU5HRUQQAhIXChNXQVRDSF9UWVBFX1BST0dSRVNTEAMSFwoTV0FUQ0hfVFlQRV9CT09LTUFSSxAEEhYKEldBVENIX1RZUEVfREVMRVRFRBAFMvUDCgpKb2JTZXJ2aWNlEjQKCUNyZWF0ZUpvYhIZLmdubmQudjEuQ3JlYXRlSm9iUmVxdWVzdBoMLmdubmQudjEuSm9iEi4KBkdldEpvYhIWLmdubmQudjEuR2V0Sm9iUmVxdWVzdBoMLmdubmQudjEuSm9iEj8KCExpc3RKb2JzEhguZ25uZC52MS5MaXN0Sm9ic1JlcXVlc3QaGS5nbm5kLnYxLkxpc3RKb2JzUmVzcG9uc2USNAoJQ2FuY2VsSm9iEhkuZ25uZC52MS5DYW5jZWxKb2JSZXF1ZXN0GgwuZ25uZC52MS5Kb2ISQgoJRGVsZXRlSm9iEhkuZ25uZC52MS5EZWxldGVKb2JSZXF1ZXN0GhouZ25uZC52MS5EZWxldGVKb2JSZXNwb25zZRJBCghXYXRjaEpvYhIYLmdubmQudjEuV2F0Y2hKb2JSZXF1ZXN0GhkuZ25uZC52MS5XYXRjaEpvYlJlc3BvbnNlMAESRwoKU3RyZWFtTG9ncxIaLmdubmQudjEuU3RyZWFtTG9nc1JlcXVlc3QaGy5nbm5kLnYxLlN0cmVhbUxvZ3NSZXNwb25zZTABEjoKCkdldEpvYlBsYW4SGi5nbm5kLnYxLkdldEpvYlBsYW5SZXF1ZXN0GhAuZ25uZC52MS5Kb2JQbGFuYgZwcm90bzM", [file_gnnd_v1_job, file_google_protobuf_timestamp]);
 
 /**
  * A job to create.
@@ -171,6 +171,83 @@ export const CancelJobRequestSchema: GenMessage<CancelJobRequest> = /*@__PURE__*
   messageDesc(file_gnnd_v1_job_service, 4);
 
 /**
+ * Which job to delete.
+ *
+ * @generated from message gnnd.v1.DeleteJobRequest
+ */
+export type DeleteJobRequest = Message<"gnnd.v1.DeleteJobRequest"> & {
+  /**
+   * jobs/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Cancel the job first when it has not ended.
+   *
+   * @generated from field: bool force = 2;
+   */
+  force: boolean;
+
+  /**
+   * Leave the folder of its checkpoints where it is, for the user to take.
+   *
+   * @generated from field: bool keep_checkpoint = 3;
+   */
+  keepCheckpoint: boolean;
+
+  /**
+   * No error when there is no such job.
+   *
+   * @generated from field: bool allow_missing = 4;
+   */
+  allowMissing: boolean;
+
+  /**
+   * UUID; the same request with the same id has one effect.
+   *
+   * @generated from field: string request_id = 5;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message gnnd.v1.DeleteJobRequest.
+ * Use `create(DeleteJobRequestSchema)` to create a new message.
+ */
+export const DeleteJobRequestSchema: GenMessage<DeleteJobRequest> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job_service, 5);
+
+/**
+ * What became of it.
+ *
+ * @generated from message gnnd.v1.DeleteJobResponse
+ */
+export type DeleteJobResponse = Message<"gnnd.v1.DeleteJobResponse"> & {
+  /**
+   * True when the job is being cancelled first: it is deleted as soon as its executors have ended.
+   *
+   * @generated from field: bool pending = 1;
+   */
+  pending: boolean;
+
+  /**
+   * Folder on the daemon's host that keep_checkpoint left; empty when there is none.
+   *
+   * @generated from field: string kept_checkpoint = 2;
+   */
+  keptCheckpoint: string;
+};
+
+/**
+ * Describes the message gnnd.v1.DeleteJobResponse.
+ * Use `create(DeleteJobResponseSchema)` to create a new message.
+ */
+export const DeleteJobResponseSchema: GenMessage<DeleteJobResponse> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job_service, 6);
+
+/**
  * What to watch.
  *
  * @generated from message gnnd.v1.WatchJobRequest
@@ -203,7 +280,7 @@ export type WatchJobRequest = Message<"gnnd.v1.WatchJobRequest"> & {
  * Use `create(WatchJobRequestSchema)` to create a new message.
  */
 export const WatchJobRequestSchema: GenMessage<WatchJobRequest> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 5);
+  messageDesc(file_gnnd_v1_job_service, 7);
 
 /**
  * One event of a watch.
@@ -226,7 +303,8 @@ export type WatchJobResponse = Message<"gnnd.v1.WatchJobResponse"> & {
   revision: bigint;
 
   /**
-   * The job at that revision; absent in bookmarks.
+   * The job at that revision; absent in bookmarks. One that was deleted has neither attempts nor
+   * epochs.
    *
    * @generated from field: gnnd.v1.Job job = 3;
    */
@@ -238,7 +316,7 @@ export type WatchJobResponse = Message<"gnnd.v1.WatchJobResponse"> & {
  * Use `create(WatchJobResponseSchema)` to create a new message.
  */
 export const WatchJobResponseSchema: GenMessage<WatchJobResponse> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 6);
+  messageDesc(file_gnnd_v1_job_service, 8);
 
 /**
  * Which log lines.
@@ -295,7 +373,7 @@ export type StreamLogsRequest = Message<"gnnd.v1.StreamLogsRequest"> & {
  * Use `create(StreamLogsRequestSchema)` to create a new message.
  */
 export const StreamLogsRequestSchema: GenMessage<StreamLogsRequest> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 7);
+  messageDesc(file_gnnd_v1_job_service, 9);
 
 /**
  * Log lines of one process of an attempt.
@@ -345,7 +423,7 @@ export type StreamLogsResponse = Message<"gnnd.v1.StreamLogsResponse"> & {
  * Use `create(StreamLogsResponseSchema)` to create a new message.
  */
 export const StreamLogsResponseSchema: GenMessage<StreamLogsResponse> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 8);
+  messageDesc(file_gnnd_v1_job_service, 10);
 
 /**
  * Which plan.
@@ -366,7 +444,7 @@ export type GetJobPlanRequest = Message<"gnnd.v1.GetJobPlanRequest"> & {
  * Use `create(GetJobPlanRequestSchema)` to create a new message.
  */
 export const GetJobPlanRequestSchema: GenMessage<GetJobPlanRequest> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 9);
+  messageDesc(file_gnnd_v1_job_service, 11);
 
 /**
  * Kinds of watch responses.
@@ -408,6 +486,13 @@ export enum WatchType {
    * @generated from enum value: WATCH_TYPE_BOOKMARK = 4;
    */
   BOOKMARK = 4,
+
+  /**
+   * The job was deleted: a new revision, and the last response.
+   *
+   * @generated from enum value: WATCH_TYPE_DELETED = 5;
+   */
+  DELETED = 5,
 }
 
 /**
@@ -461,6 +546,17 @@ export const JobService: GenService<{
     methodKind: "unary";
     input: typeof CancelJobRequestSchema;
     output: typeof JobSchema;
+  },
+  /**
+   * Deletes a job that has ended: it is gone from every answer when this one arrives; its files and
+   * records follow, also after a crash. FAILED_PRECONDITION JOB_NOT_TERMINAL unless force is set.
+   *
+   * @generated from rpc gnnd.v1.JobService.DeleteJob
+   */
+  deleteJob: {
+    methodKind: "unary";
+    input: typeof DeleteJobRequestSchema;
+    output: typeof DeleteJobResponseSchema;
   },
   /**
    * Transitions from a revision on, and coalesced progress.

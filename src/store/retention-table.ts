@@ -1,0 +1,368 @@
+import type { Clock } from '../base/clock.ts';
+import { GnndError } from '../base/errors.ts';
+import type { JobRecord, JobState } from '../spec/job-record.ts';
+import { integer, object, oneOf, text } from './codec.ts';
+import type { Database, Row, Statement } from './database.ts';
+import type { EventTable } from './event-table.ts';
+import { identityOf, statusOf } from './job-table.ts';
+import type { MetaTable } from './meta-table.ts';
+import type { RequestTable } from './request-table.ts';
+import { jobState } from './shapes.ts';
+import type { RequestKey } from './store.ts';
+
+/**
+ * What goes: jobs that are deleted, datasets, operations, and events behind a horizon. A job is
+ * deleted in one transaction, which hides it from every other method and frees its id; its files
+ * and rows go afterwards in slices, stage by stage, and whoever opens the store finds how far that
+ * was. Every method takes a limit and does no more work than that.
+ */
+export interface RetentionStore {
+  /**
+   * Deletes an ended job: its last event, of the revision that is answered, says so. With `force` a
+   * job that lives is noted, to be deleted once it has ended (null; the caller cancels it). Throws
+   * JOB_NOT_FOUND, JOB_NOT_TERMINAL, REQUEST_ID_REUSED.
+   */
+  deleteJob(id: string, how: DeleteHow, request?: RequestKey): number | null;
+  /** The first deletion of a job of this id after `afterRevision`. */
+  deletionOf(id: string, afterRevision: number): StoredDeletion | null;
+  /** Jobs that were noted for deletion and have ended since. */
+  endedRemovals(limit: number): readonly Removal[];
+  /** Jobs noted for deletion that live, or deleted jobs of which files, or rows, are left. */
+  removalsAt(stage: 'WAITING' | 'FILES' | 'ROWS', limit: number): readonly Removal[];
+  filesRemoved(removals: readonly Removal[]): void;
+  /** Removes at most `limit` rows of a deleted job; answers how many. Fewer: none is left. */
+  removeRows(removal: Removal, limit: number): number;
+
+  /** Ended jobs, the last to end first, after `before`. */
+  endedJobs(before: EndedCursor | null, limit: number): readonly EndedJob[];
+
+  /** Events up to this revision are gone; 0: none is. */
+  compactedRevision(): number;
+  /**
+   * How far events could be compacted, looking at the `limit` oldest after `after` only. The
+   * newest event always stays.
+   */
+  compactable(after: number, horizon: EventHorizon, limit: number): CompactableEvents;
+  /** Removes the events up to `revision`, at most `limit`; says how many. Fewer: all are gone. */
+  compactEvents(revision: number, limit: number): number;
+
+  /** Ids of jobs that have not ended and name this dataset. */
+  jobsUsing(dataset: string, limit: number): readonly string[];
+  /** Throws DATASET_NOT_FOUND, REQUEST_ID_REUSED. */
+  deleteDataset(id: string, request?: RequestKey): void;
+  /** How many operations ended before that time, counting at most `limit`. */
+  countOperations(endedBeforeMs: number, limit: number): number;
+  /** Forgets at most `limit` operations that ended before that time; answers how many. */
+  forgetOperations(endedBeforeMs: number, limit: number): number;
+}
+
+export interface DeleteHow {
+  readonly force: boolean;
+  readonly keepCheckpoint: boolean;
+}
+
+export interface StoredDeletion {
+  readonly revision: number;
+  readonly atMs: number;
+  /** As it was at last, without attempts and epochs. */
+  readonly job: JobRecord;
+  readonly keepCheckpoint: boolean;
+}
+
+/** A job that is deleted, or will be when it has ended. */
+export interface Removal {
+  readonly seq: number;
+  /** The id and uid that it had. */
+  readonly id: string;
+  readonly uid: string;
+  readonly keepCheckpoint: boolean;
+}
+
+export interface EndedCursor {
+  readonly endAtMs: number;
+  readonly seq: number;
+}
+
+export interface EndedJob extends EndedCursor {
+  readonly id: string;
+  readonly uid: string;
+  readonly state: JobState;
+}
+
+/** An event goes when it is older than that, or when there are more newer ones than that. */
+export interface EventHorizon {
+  readonly beforeMs: number;
+  readonly keep: number;
+}
+
+export interface CompactableEvents {
+  /** Newest revision that may go; `after` when none may. */
+  readonly through: number;
+  readonly events: number;
+  readonly bytes: number;
+}
+
+export interface RetentionTableParts {
+  readonly database: Database;
+  readonly meta: MetaTable;
+  readonly clock: Clock;
+  readonly events: EventTable;
+  readonly requests: RequestTable;
+}
+
+const compactedKey = 'compacted_revision';
+const ended = "('SUCCEEDED', 'FAILED', 'CANCELLED')";
+
+/**
+ * WAITING until the job has ended, FILES and ROWS while those are left, HIDDEN while only its
+ * events and its row are.
+ */
+const removalRow = object({
+  job_seq: integer,
+  job_id: text,
+  job_uid: text,
+  keep_checkpoint: integer,
+  stage: oneOf(['WAITING', 'FILES', 'ROWS', 'HIDDEN']),
+});
+
+const endedRow = object({
+  seq: integer,
+  id: text,
+  uid: text,
+  state: jobState,
+  end_at_ms: integer,
+});
+
+export function retentionTable(parts: RetentionTableParts): RetentionStore {
+  const { database, meta } = parts;
+  const sql = statements(database);
+  let compacted = Number(meta.get(compactedKey) ?? '0');
+  const removals = (statement: Statement, ...cells: readonly (string | number)[]) =>
+    database.all(statement, ...cells).map(removalOf);
+  return {
+    deleteJob: (id, how, request) =>
+      database.write('RETENTION', true, () => deleteJob(parts, sql, { id, ...how }, request)),
+    deletionOf: (id, afterRevision) => deletionOf(parts, sql, id, afterRevision),
+    endedRemovals: (limit) => removals(sql.endedRemovals, limit),
+    removalsAt: (stage, limit) => removals(sql.removalsAt, stage, limit),
+    filesRemoved: (done) =>
+      database.write('RETENTION', false, () => {
+        for (const { seq } of done) database.run(sql.setStage, 'ROWS', seq);
+      }),
+    removeRows: (removal, limit) =>
+      database.write('RETENTION', false, () => removeRows(database, sql, removal, limit)),
+    endedJobs(before, limit) {
+      const { endAtMs, seq } = before ?? { endAtMs: Number.MAX_SAFE_INTEGER, seq: 0 };
+      return database.all(sql.endedJobs, endAtMs, seq, limit).map((row) => {
+        const { end_at_ms: at, ...job } = endedRow(row, `job ${String(row['id'])}`);
+        return { ...job, endAtMs: at };
+      });
+    },
+    compactedRevision: () => compacted,
+    compactable: (after, horizon, limit) => compactable(parts, sql, { after, horizon, limit }),
+    compactEvents(revision, limit) {
+      const last = Math.min(revision, parts.events.revision() - 1);
+      const through = Math.min(last, compacted + limit);
+      if (through <= compacted) return 0;
+      const removed = database.write('RETENTION', false, () => {
+        meta.set(compactedKey, String(through));
+        const events = database.run(sql.compact, through);
+        for (const row of database.all(sql.forgotten, through)) {
+          database.run(sql.forgetRemoval, integer(row['job_seq'], 'removals'));
+          database.run(sql.forgetJob, integer(row['job_seq'], 'removals'));
+        }
+        return events;
+      });
+      compacted = through;
+      return removed;
+    },
+    jobsUsing: (dataset, limit) =>
+      database.all(sql.jobsUsing, dataset, limit).map((row) => text(row['id'], 'jobs.id')),
+    deleteDataset: (id, request) =>
+      database.write('RETENTION', true, () => {
+        const resource = `datasets/${id}`;
+        if (database.run(sql.deleteDataset, id) === 0) {
+          throw new GnndError('DATASET_NOT_FOUND', `there is no dataset ${id}`, { resource });
+        }
+        if (request === undefined) return;
+        parts.requests.remember(request, resource, parts.events.revision());
+      }),
+    countOperations: (endedBeforeMs, limit) =>
+      integer(database.get(sql.countOperations, endedBeforeMs, limit)?.['n'], 'operations'),
+    forgetOperations: (endedBeforeMs, limit) =>
+      database.write('RETENTION', false, () =>
+        database.run(sql.forgetOperations, endedBeforeMs, limit),
+      ),
+  };
+}
+
+type Statements = ReturnType<typeof statements>;
+
+function statements(database: Database) {
+  return { ...removalStatements(database), ...otherStatements(database) };
+}
+
+function removalStatements(database: Database) {
+  const limited = (table: string, key: string) =>
+    database.prepare(
+      `DELETE FROM ${table} WHERE job_seq = ? AND (${key}) IN
+         (SELECT ${key} FROM ${table} WHERE job_seq = ? LIMIT ?)`,
+    );
+  return {
+    byId: database.prepare('SELECT * FROM jobs WHERE id = ?'),
+    note: database.prepare(
+      `INSERT INTO removals (job_seq, job_id, job_uid, keep_checkpoint, stage, revision)
+       VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET keep_checkpoint = excluded.keep_checkpoint,
+         stage = excluded.stage, revision = excluded.revision`,
+    ),
+    // The ids of jobs have no '#': nobody can ask for this one.
+    hide: database.prepare(
+      `UPDATE jobs SET id = '#' || seq, uid = '#' || seq, state = 'DELETED', plan = NULL,
+         result = NULL, revision = ? WHERE seq = ?`,
+    ),
+    endedRemovals: database.prepare(
+      `SELECT removals.* FROM removals JOIN jobs ON seq = job_seq
+       WHERE stage = 'WAITING' AND state IN ${ended} LIMIT ?`,
+    ),
+    removalsAt: database.prepare('SELECT * FROM removals WHERE stage = ? LIMIT ?'),
+    setStage: database.prepare('UPDATE removals SET stage = ? WHERE job_seq = ?'),
+    deletion: database.prepare(
+      `SELECT removals.revision AS deleted_at, removals.*, jobs.* FROM removals
+       JOIN jobs ON seq = job_seq
+       WHERE job_id = ? AND removals.revision > ? ORDER BY removals.revision LIMIT 1`,
+    ),
+    // In the order in which one may go before the other.
+    rows: [
+      limited('executor_exits', 'seq'),
+      limited('executor_restarts', 'seq'),
+      limited('epochs', 'attempt, epoch'),
+      limited('attempts', 'number'),
+    ],
+    forgetTally: database.prepare('DELETE FROM meta WHERE key = ?'),
+  };
+}
+
+function otherStatements(database: Database) {
+  return {
+    endedJobs: database.prepare(
+      `SELECT seq, id, uid, state, end_at_ms FROM jobs
+       WHERE state IN ${ended} AND (end_at_ms, seq) < (?, ?)
+       ORDER BY end_at_ms DESC, seq DESC LIMIT ?`,
+    ),
+    firstKept: database.prepare(
+      `SELECT revision FROM events WHERE revision > ? AND revision <= ? AND at_ms >= ?
+       ORDER BY revision LIMIT 1`,
+    ),
+    measure: database.prepare(
+      `SELECT count(*) AS n, coalesce(sum(length(status)), 0) AS bytes FROM events
+       WHERE revision > ? AND revision <= ?`,
+    ),
+    compact: database.prepare('DELETE FROM events WHERE revision <= ?'),
+    forgotten: database.prepare(
+      "SELECT job_seq FROM removals WHERE stage = 'HIDDEN' AND revision <= ?",
+    ),
+    forgetRemoval: database.prepare('DELETE FROM removals WHERE job_seq = ?'),
+    forgetJob: database.prepare('DELETE FROM jobs WHERE seq = ?'),
+    jobsUsing: database.prepare(
+      `SELECT id FROM jobs WHERE state IN ('PENDING', 'PREPARING', 'RUNNING', 'CANCELLING')
+       AND json_extract(effective_spec, '$.dataset') = ? ORDER BY seq LIMIT ?`,
+    ),
+    deleteDataset: database.prepare('DELETE FROM datasets WHERE id = ?'),
+    countOperations: database.prepare(
+      `SELECT count(*) AS n FROM
+         (SELECT 1 FROM operations WHERE done = 1 AND end_at_ms < ? LIMIT ?)`,
+    ),
+    forgetOperations: database.prepare(
+      `DELETE FROM operations WHERE id IN
+         (SELECT id FROM operations WHERE done = 1 AND end_at_ms < ? LIMIT ?)`,
+    ),
+  };
+}
+
+/** In a transaction. */
+function deleteJob(
+  { database, clock, events, requests }: RetentionTableParts,
+  sql: Statements,
+  { id, force, keepCheckpoint }: DeleteHow & { readonly id: string },
+  request: RequestKey | undefined,
+): number | null {
+  const resource = `jobs/${id}`;
+  const row = database.get(sql.byId, id);
+  if (row === null) throw new GnndError('JOB_NOT_FOUND', `there is no job ${id}`, { resource });
+  const status = statusOf(row);
+  const isLive = !['SUCCEEDED', 'FAILED', 'CANCELLED'].includes(status.state);
+  if (isLive && !force) {
+    const message = `job ${id} is ${status.state}: cancel it first, or delete it by force`;
+    throw new GnndError('JOB_NOT_TERMINAL', message, { resource });
+  }
+  const { seq, record } = identityOf(row);
+  const revision = isLive ? null : events.append(seq, clock.wallMs(), status);
+  const stage = isLive ? 'WAITING' : 'FILES';
+  database.run(sql.note, seq, id, record.uid, keepCheckpoint ? 1 : 0, stage, revision);
+  if (revision !== null) database.run(sql.hide, revision, seq);
+  if (request !== undefined) requests.remember(request, resource, events.revision());
+  return revision;
+}
+
+function deletionOf(
+  { database, events }: RetentionTableParts,
+  sql: Statements,
+  id: string,
+  afterRevision: number,
+): StoredDeletion | null {
+  const row = database.get(sql.deletion, id, afterRevision);
+  if (row === null) return null;
+  const { seq, record } = identityOf(row);
+  const revision = integer(row['deleted_at'], `removal of job ${id}`);
+  const event = events.after(seq, revision - 1, 1)[0];
+  if (event === undefined) return null;
+  const { job_id: was, job_uid: uid, keep_checkpoint: kept } = removalRow(row, `removal of ${id}`);
+  const job = { ...record, id: was, uid, ...event.status, revision, attempts: [], epochs: [] };
+  return { revision, atMs: event.atMs, job, keepCheckpoint: kept !== 0 };
+}
+
+function removeRows(
+  database: Database,
+  sql: Statements,
+  { seq, uid }: Removal,
+  limit: number,
+): number {
+  let removed = 0;
+  for (const statement of sql.rows) {
+    removed += database.run(statement, seq, seq, limit - removed);
+    if (removed >= limit) return removed;
+  }
+  database.run(sql.forgetTally, `user:tally:${uid}`);
+  database.run(sql.setStage, 'HIDDEN', seq);
+  return removed;
+}
+
+function compactable(
+  { database, events }: RetentionTableParts,
+  sql: Statements,
+  asked: { readonly after: number; readonly horizon: EventHorizon; readonly limit: number },
+): CompactableEvents {
+  const { after, horizon, limit } = asked;
+  const newest = events.revision();
+  const last = Math.min(newest - 1, after + limit);
+  const firstKept = database.get(sql.firstKept, after, last, horizon.beforeMs);
+  const byAge = firstKept === null ? last : integer(firstKept['revision'], 'events') - 1;
+  const through = Math.max(after, byAge, Math.min(last, newest - horizon.keep));
+  const measured = database.get(sql.measure, after, through);
+  return {
+    through,
+    events: integer(measured?.['n'], 'events'),
+    bytes: integer(measured?.['bytes'], 'events'),
+  };
+}
+
+function removalOf(row: Row): Removal {
+  const stored = removalRow(row, `removal ${String(row['job_seq'])}`);
+  return {
+    seq: stored.job_seq,
+    id: stored.job_id,
+    uid: stored.job_uid,
+    keepCheckpoint: stored.keep_checkpoint !== 0,
+  };
+}
