@@ -3,11 +3,12 @@ import type { JobMetricsInput, Metrics, RawHistogram } from '../metrics/metrics.
 import {
   counters,
   type ExecutorSnapshot,
+  type SegmentSnapshot,
   stageBoundsSeconds,
   waitBoundsSeconds,
   waitSides,
 } from '../native/contract.ts';
-import type { ExecutorRole, JobRecord } from '../spec/job-record.ts';
+import type { ExecutorRole, JobProgress, JobRecord } from '../spec/job-record.ts';
 import { ExecutorUsage } from '../supervisor/executor-usage.ts';
 import type { JobAttempt } from '../supervisor/job-attempt.ts';
 
@@ -100,6 +101,7 @@ function inputOf(
     restartBudgetRemaining:
       spec.restart.executorRestarts - (job.attempts.at(-1)?.executorRestarts ?? 0),
     lastProgressAtMs: attempt.lastCommitWallMs,
+    remainingSeconds: remainingSecondsOf(job, progress),
     epoch: snapshot?.epoch ?? 0,
     epochsTarget: spec.training.epochs,
     epochsCompleted: epochs.length,
@@ -210,14 +212,34 @@ function queueOf({ snapshot, reclaimed }: JobAttempt): JobMetricsInput['queue'] 
 }
 
 function placementOf({ plan }: JobRecord, attempt: JobAttempt): JobMetricsInput['placement'] {
-  if (plan === null) return null;
+  // Before it is calibrated a plan has no times.
+  if (plan === null || plan.estimated) return null;
   return {
     k: plan.k,
     samplerBatchSeconds: plan.samplerBatchNs / 1e9,
     trainerBatchSeconds: plan.trainerBatchNs / 1e9,
     standbyBatchSeconds: plan.standbyBatchNs / 1e9,
-    standbyProfitSeconds: (attempt.snapshot?.standbyProfitNs ?? 0) / 1e9,
+    standbyProfitSeconds: standbyProfitOf(attempt.snapshot),
   };
+}
+
+/** The API's estimate; 0 there is "unknown". */
+function remainingSecondsOf({ state }: JobRecord, progress: JobProgress | null): number | null {
+  const ms = progress?.remainingMs ?? 0;
+  return state === 'RUNNING' && ms > 0 ? ms / 1000 : null;
+}
+
+/** The segment says INT64_MAX where no normal Trainer drains the queue: no number to draw. */
+const unboundedNs = 2 ** 63;
+
+export function standbyProfitOf(
+  snapshot: Pick<SegmentSnapshot, 'executors' | 'standbyProfitNs'> | null,
+): number | null {
+  const hasStandby = snapshot?.executors.some(
+    ({ role, phase }) => role === 'STANDBY' && phase !== 'REAPED',
+  );
+  if (hasStandby !== true || snapshot === null) return null;
+  return snapshot.standbyProfitNs >= unboundedNs ? null : snapshot.standbyProfitNs / 1e9;
 }
 
 function sumOf(executors: readonly ExecutorSnapshot[], counter: number): number {

@@ -154,7 +154,8 @@ export const daemonFamilies = {
 export const slotFamilies = {
   gnnd_job_info: gauge('Always 1; maps a slot to its job.', {
     ...slot,
-    job: null,
+    // Not `job`: scrapers have a label of that name, for the job that scrapes.
+    gnnd_job: null,
     uid: null,
     dataset: null,
     model: null,
@@ -164,6 +165,10 @@ export const slotFamilies = {
   gnnd_job_attempt: gauge('Number of the current attempt.', slot),
   gnnd_job_restart_budget_remaining: gauge('Attempts that may still fail.', slot),
   gnnd_job_last_progress_timestamp_seconds: gauge('When a step was last committed.', slot),
+  gnnd_job_remaining_seconds: gauge(
+    'Expected time to the end of all planned epochs; absent while unknown.',
+    slot,
+  ),
 
   gnnd_epoch: gauge('Epoch in progress, from 0.', slot),
   gnnd_epochs_target: gauge('Epochs planned.', slot),
@@ -243,7 +248,10 @@ export const slotFamilies = {
   gnnd_sampler_batch_seconds: gauge('T_s: a Sampler per batch.', slot),
   gnnd_trainer_batch_seconds: gauge('T_t: a Trainer per batch.', slot),
   gnnd_standby_batch_seconds: gauge('T_t_prime: a standby Trainer per batch.', slot),
-  gnnd_standby_profit_seconds: gauge('P = M_r * T_t / N_t - T_t_prime.', slot),
+  gnnd_standby_profit_seconds: gauge(
+    'P = M_r * T_t / N_t - T_t_prime; absent without standby Trainers and while it has no bound.',
+    slot,
+  ),
   gnnd_executors: gauge('Executors alive.', { ...slot, role: executorRoles }),
   gnnd_executor_role: gauge('1 for the role that has the device now.', {
     ...slot,

@@ -127,6 +127,8 @@ export interface JobMetricsInput {
   readonly restartBudgetRemaining: number;
   /** Of the last commit; null before the first. */
   readonly lastProgressAtMs: number | null;
+  /** To the end of all planned epochs; null while unknown. */
+  readonly remainingSeconds: number | null;
 
   /** In progress, from 0. */
   readonly epoch: number;
@@ -184,7 +186,8 @@ export interface JobMetricsInput {
     readonly samplerBatchSeconds: number;
     readonly trainerBatchSeconds: number;
     readonly standbyBatchSeconds: number;
-    readonly standbyProfitSeconds: number;
+    /** Null without standby Trainers, and where it has no bound. */
+    readonly standbyProfitSeconds: number | null;
   } | null;
   readonly switches: { readonly toStandby: number; readonly toSampler: number };
   readonly standbyWakeups: Readonly<Record<StandbyOutcome, number>>;

@@ -46,7 +46,7 @@ export class SlotSeries {
     const { series } = this;
     const slot = this.#slot;
     const { job, uid, dataset, model } = input;
-    series.set('gnnd_job_info', { ...slot, job, uid, dataset, model }, 1);
+    series.set('gnnd_job_info', { ...slot, gnnd_job: job, uid, dataset, model }, 1);
     for (const state of jobStates) {
       series.set('gnnd_job_state', { ...slot, state }, flag(state === input.state));
     }
@@ -58,6 +58,9 @@ export class SlotSeries {
     if (input.lastProgressAtMs !== null) {
       const seconds = input.lastProgressAtMs / 1000;
       series.set('gnnd_job_last_progress_timestamp_seconds', slot, seconds);
+    }
+    if (input.remainingSeconds !== null) {
+      series.set('gnnd_job_remaining_seconds', slot, input.remainingSeconds);
     }
   }
 
@@ -140,7 +143,9 @@ export class SlotSeries {
       series.set('gnnd_sampler_batch_seconds', slot, placement.samplerBatchSeconds);
       series.set('gnnd_trainer_batch_seconds', slot, placement.trainerBatchSeconds);
       series.set('gnnd_standby_batch_seconds', slot, placement.standbyBatchSeconds);
-      series.set('gnnd_standby_profit_seconds', slot, placement.standbyProfitSeconds);
+      if (placement.standbyProfitSeconds !== null) {
+        series.set('gnnd_standby_profit_seconds', slot, placement.standbyProfitSeconds);
+      }
     }
     const { toStandby, toSampler } = input.switches;
     const ways = [

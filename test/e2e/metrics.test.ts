@@ -185,7 +185,7 @@ describe('while a Sampler and a Trainer work', () => {
 
   test('state, loss and accuracy are those of the job', () => {
     expect(after.flags('gnnd_job_state')).toEqual(['state="RUNNING"']);
-    expect(after.flags('gnnd_job_info')).toEqual([expect.stringContaining('job="measured"')]);
+    expect(after.flags('gnnd_job_info')).toEqual([expect.stringContaining('gnnd_job="measured"')]);
     expect(after.value('gnnd_loss{job_slot="0"}')).toBeGreaterThan(0);
     const accuracy = after.value('gnnd_eval_metric{job_slot="0",split="VAL",metric="ACCURACY"}');
     expect(accuracy).toBeGreaterThan(0);
@@ -256,7 +256,7 @@ test("a job's last numbers stay until the next job takes its slot", async () => 
 
   await running('second', StandbyPolicy.OFF);
   try {
-    const next = await scrapeUntil((seen) => seen.text.includes('job="second"'));
+    const next = await scrapeUntil((seen) => seen.text.includes('gnnd_job="second"'));
     expect(next.text.includes(`uid="${first.uid}"`)).toBe(false);
   } finally {
     await cancelled('second');

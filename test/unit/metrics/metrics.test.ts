@@ -153,7 +153,8 @@ describe('metrics of a job', () => {
     metrics.updateJob(jobInput(1, deviceNames(2)));
     const series = await scrape(metrics);
     const values = {
-      'gnnd_job_info{job_slot="1",job="job-1",uid="uid-1",dataset="cora",model="GRAPHSAGE"}': '1',
+      'gnnd_job_info{job_slot="1",gnnd_job="job-1",uid="uid-1",dataset="cora",model="GRAPHSAGE"}':
+        '1',
       'gnnd_job_state{job_slot="1",state="RUNNING"}': '1',
       'gnnd_job_state{job_slot="1",state="PENDING"}': '0',
       'gnnd_job_phase{job_slot="1",phase="TRAINING"}': '1',
@@ -167,7 +168,8 @@ describe('metrics of a job', () => {
       'gnnd_epoch_duration_seconds_count{job_slot="1"}': '1',
       'gnnd_eval_metric{job_slot="1",split="VAL",metric="ACCURACY"}': '0.5',
       'gnnd_queue_ops_total{job_slot="1",side="DEQUEUE",result="OK"}': '30',
-      'gnnd_standby_profit_seconds{job_slot="1"}': '+Inf',
+      'gnnd_standby_profit_seconds{job_slot="1"}': '0.375',
+      'gnnd_job_remaining_seconds{job_slot="1"}': '90',
       'gnnd_executors{job_slot="1",role="TRAINER"}': '1',
       'gnnd_executor_role{job_slot="1",device="cpu:0",role="STANDBY"}': '1',
       'gnnd_executor_role{job_slot="1",device="cpu:0",role="SAMPLER"}': '0',
@@ -206,12 +208,20 @@ describe('metrics of a job', () => {
     metrics.updateJob({
       ...jobInput(0, []),
       lastProgressAtMs: null,
+      remainingSeconds: null,
       loss: null,
       accuracy: {},
       placement: null,
     });
     const names = ofSlot(await scrape(metrics), 0);
-    const absent = ['last_progress', 'gnnd_loss', 'gnnd_eval_metric', 'gnnd_placement_k', 'profit'];
+    const absent = [
+      'last_progress',
+      'remaining_seconds',
+      'gnnd_loss',
+      'gnnd_eval_metric',
+      'gnnd_placement_k',
+      'profit',
+    ];
     for (const part of absent) expect(names.filter((name) => name.includes(part))).toEqual([]);
   });
 
