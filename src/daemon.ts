@@ -23,6 +23,7 @@ import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
 import { pluginFilesIn } from './jobs/plugin-files.ts';
+import { createRetention } from './jobs/retention.ts';
 import { Runner } from './jobs/runner.ts';
 import type { RunnerObserver } from './jobs/runner-observer.ts';
 import { type HttpServer, serveHttp } from './metrics/http.ts';
@@ -84,8 +85,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     grpcMethods: rpcMethods,
   });
   const store = openStoreOf(options, metrics);
-  const jobsFolder = join(config.stateDir, 'jobs');
-  const featuresFolder = join(config.cacheDir, 'features');
+  const { jobsFolder, featuresFolder } = foldersOf(config);
   sweep([jobsFolder, featuresFolder], log);
   const datasets = createDatasets({ folder: config.datasetsDir, store, native, log, clock });
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
@@ -103,7 +103,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const host = { ...hostLimits(devices), pluginFile: pluginFilesIn(config.pluginsDir) };
   const { maxQueued, stateDir } = config;
   const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
-  const deletion = createDeletion({ store, runner, jobsFolder, log });
+  const { deletion, retention } = createKeepers(options, metrics, { store, runner });
   const cacheReports = createCacheReports({ store, native, host, stateDir });
   const checkpoints = createCheckpoints({ store, native, featuresFolder, stateDir });
   let ready = false;
@@ -111,6 +111,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const view = {
     host: () => hostFacts(facts, store, devices, native.hostInstructionSet()),
     devices: () => deviceFacts(devices, runner),
+    collectGarbage: retention.collect,
   };
   const backend = { jobs, deletion, checkpoints, datasets, cacheReports, host: view };
   const served = { backend, metrics, connections, ready: () => ready };
@@ -120,7 +121,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     jobMetrics.update(clock.monotonicMs());
   });
   runner.start();
-  void deletion.settle();
+  retention.start();
   ready = true;
   api.setReady(true);
 
@@ -132,7 +133,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     await api.close(apiDrainMs);
     await http.close();
     await datasets.close();
-    await deletion.close();
+    await retention.close();
     metrics.close();
     store.close();
   };
@@ -173,6 +174,30 @@ async function openServers(
     }),
   );
   return { http, api };
+}
+
+function foldersOf({ stateDir, cacheDir }: DaemonConfig) {
+  return { jobsFolder: join(stateDir, 'jobs'), featuresFolder: join(cacheDir, 'features') };
+}
+
+/** Who removes what is deleted, and what is not kept any longer. */
+function createKeepers(
+  { config, log }: DaemonOptions,
+  metrics: Metrics,
+  parts: { readonly store: Store; readonly runner: Runner },
+) {
+  const { jobsFolder, featuresFolder } = foldersOf(config);
+  const deletion = createDeletion({ ...parts, jobsFolder, log });
+  const retention = createRetention({
+    ...{ ...parts, deletion, jobsFolder, log },
+    limits: config.retention,
+    derivedFolder: featuresFolder,
+    clock: systemClock,
+    observe: (removed) => {
+      for (const { kind, bytes } of removed) metrics.removed(kind, bytes);
+    },
+  });
+  return { deletion, retention };
 }
 
 function openStoreOf({ config, log, onFatal }: DaemonOptions, metrics: Metrics): Store {

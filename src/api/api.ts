@@ -152,7 +152,10 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
       admit: gate.admit,
     }),
   );
-  rpc.add(HostService, hostHandlers({ host: backend.host, version: options.version }));
+  rpc.add(
+    HostService,
+    hostHandlers({ host: backend.host, version: options.version, admit: gate.admit }),
+  );
   rpc.add(Health, health.handlers);
   addReflection(rpc);
 

@@ -1,8 +1,11 @@
 import { create } from '@bufbuild/protobuf';
+import type { GarbageItem } from '../jobs/retention.ts';
 import { int64, timestamp } from './convert.ts';
 import {
+  CollectGarbageResponseSchema,
   DeviceKind,
   DeviceState,
+  GarbageKind,
   HostSchema,
   type HostService,
   ListDevicesResponseSchema,
@@ -14,6 +17,8 @@ export interface HostView {
   host(): HostFacts;
   /** By name. */
   devices(): readonly DeviceFacts[];
+  /** What was removed, or would be. */
+  collectGarbage(how: { readonly dryRun: boolean }): Promise<readonly GarbageItem[]>;
 }
 
 export interface HostFacts {
@@ -49,9 +54,14 @@ export interface DeviceFacts {
 
 export interface HostDeps {
   readonly host: HostView;
+  /** Throws while the daemon takes no changes. */
+  readonly admit: () => void;
   /** The daemon's version. */
   readonly version: string;
 }
+
+/** A message holds no more. */
+const itemsMax = 1000;
 
 export function hostHandlers(deps: HostDeps): Handlers<MethodsOf<typeof HostService>> {
   return {
@@ -77,6 +87,19 @@ export function hostHandlers(deps: HostDeps): Handlers<MethodsOf<typeof HostServ
         cores: [...device.cores],
       }));
       return create(ListDevicesResponseSchema, { devices });
+    },
+    async collectGarbage({ dryRun }) {
+      if (!dryRun) deps.admit();
+      const items = await deps.host.collectGarbage({ dryRun });
+      return create(CollectGarbageResponseSchema, {
+        items: items.slice(0, itemsMax).map(({ kind, bytes, ...item }) => ({
+          ...item,
+          kind: GarbageKind[kind],
+          bytes: int64(bytes),
+        })),
+        itemCount: int64(items.length),
+        bytes: int64(items.reduce((sum, { bytes }) => sum + bytes, 0)),
+      });
     },
   };
 }

@@ -6,6 +6,7 @@ import { addCompletion } from './completion.ts';
 import { addDatasetCommands } from './dataset-commands.ts';
 import { addDoctor } from './doctor.ts';
 import { failureOf } from './failure.ts';
+import { addGc } from './gc.ts';
 import { addHostCommands } from './host-commands.ts';
 import type { CliIo } from './io.ts';
 import { addJobCommands } from './job-commands.ts';
@@ -40,6 +41,7 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<number
   addCacheCommands(program, run);
   addCheckpointCommands(program, run);
   addHostCommands(program, run);
+  addGc(program, run);
   addDoctor(program, run);
   addVersion(program, run);
   addCompletion(program, run);

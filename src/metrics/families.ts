@@ -1,5 +1,6 @@
 import { errorReasons } from '../base/errors.ts';
 import { jobStates, reasons } from '../spec/job-record.ts';
+import { garbageKinds } from '../spec/retention-limits.ts';
 import {
   batchEvents,
   cacheResults,
@@ -112,6 +113,10 @@ export const daemonFamilies = {
     reason: errorReasons,
   }),
   gnnd_api_replayed_requests_total: counter('Calls that repeated a request id.', { method: null }),
+  gnnd_retention_removed_total: counter('Things removed because a limit was reached.', {
+    kind: garbageKinds,
+  }),
+  gnnd_retention_removed_bytes_total: counter('Their bytes.', { kind: garbageKinds }),
 
   gnnd_jobs: gauge('Jobs in the store.', { state: jobStates }),
   gnnd_job_transitions_total: counter('State changes of jobs.', { to: jobStates }),

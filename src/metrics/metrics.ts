@@ -1,6 +1,7 @@
 import { type ErrorReason, unreachable } from '../base/errors.ts';
 import type { DatasetState } from '../spec/dataset-record.ts';
 import type { ExecutorRole, JobPhase, JobState, Reason } from '../spec/job-record.ts';
+import type { GarbageKind } from '../spec/retention-limits.ts';
 import { writeExposition } from './exposition.ts';
 import { daemonFamilies, slotFamilies } from './families.ts';
 import { setHost } from './host-series.ts';
@@ -53,6 +54,7 @@ export interface Metrics {
   observeGrpc(event: GrpcEvent): void;
   apiError(reason: ErrorReason): void;
   requestReplayed(method: string): void;
+  removed(kind: GarbageKind, bytes: number): void;
 
   /** `listener` runs before each rendering, to update the host and the jobs. */
   onScrape(listener: () => void): () => void;
@@ -345,6 +347,11 @@ class DaemonMetrics implements Metrics {
 
   requestReplayed(method: string): void {
     this.#daemon.add('gnnd_api_replayed_requests_total', { method });
+  }
+
+  removed(kind: GarbageKind, bytes: number): void {
+    this.#daemon.add('gnnd_retention_removed_total', { kind });
+    this.#daemon.add('gnnd_retention_removed_bytes_total', { kind }, bytes);
   }
 
   onScrape(listener: () => void): () => void {

@@ -1,4 +1,5 @@
 import type { LogLevel } from '../base/log.ts';
+import { type RetentionLimits, retentionKeys, retentionLimitsOf } from './retention-limits.ts';
 
 /** What `gnnd serve` needs to know. Precedence: flags, environment (GNND_...), file, default. */
 export interface DaemonConfig {
@@ -16,6 +17,7 @@ export interface DaemonConfig {
   /** Lets CPU devices share cores when there are more devices than cores. */
   readonly shareCores: boolean;
   readonly maxQueued: number;
+  readonly retention: RetentionLimits;
   readonly logLevel: LogLevel;
 }
 
@@ -36,6 +38,7 @@ export const configKeys = [
   { name: 'cpu_devices', help: 'number of CPU devices (default: auto, one per core, at most 8)' },
   { name: 'share_cores', help: 'true: more CPU devices than cores may share them' },
   { name: 'max_queued', help: 'jobs that may wait or run' },
+  ...retentionKeys,
   { name: 'log_level', help: 'debug, info, warn or error' },
 ] as const satisfies readonly ConfigKey[];
 
@@ -82,6 +85,7 @@ export function resolveConfig(
       { low: 1, high: 1e6 },
       problems,
     ),
+    retention: retentionLimitsOf(values, problems),
     logLevel: level(values['log_level'], problems),
   };
   return problems.length === 0 ? { ok: config } : { problems };

@@ -33,8 +33,9 @@ export interface RetentionStore {
   /** Removes at most `limit` rows of a deleted job; answers how many. Fewer: none is left. */
   removeRows(removal: Removal, limit: number): number;
 
-  /** Ended jobs, the last to end first, after `before`. */
-  endedJobs(before: EndedCursor | null, limit: number): readonly EndedJob[];
+  /** Jobs that ended, in this state unless it is null, the first to end first, after `after`. */
+  endedJobs(state: EndState | null, after: EndedCursor | null, limit: number): readonly EndedJob[];
+  countEnded(state: EndState | null): number;
 
   /** Events up to this revision are gone; 0: none is. */
   compactedRevision(): number;
@@ -77,6 +78,8 @@ export interface Removal {
   readonly uid: string;
   readonly keepCheckpoint: boolean;
 }
+
+export type EndState = 'SUCCEEDED' | 'FAILED' | 'CANCELLED';
 
 export interface EndedCursor {
   readonly endAtMs: number;
@@ -151,12 +154,22 @@ export function retentionTable(parts: RetentionTableParts): RetentionStore {
       }),
     removeRows: (removal, limit) =>
       database.write('RETENTION', false, () => removeRows(database, sql, removal, limit)),
-    endedJobs(before, limit) {
-      const { endAtMs, seq } = before ?? { endAtMs: Number.MAX_SAFE_INTEGER, seq: 0 };
-      return database.all(sql.endedJobs, endAtMs, seq, limit).map((row) => {
+    endedJobs(state, after, limit) {
+      const { endAtMs, seq } = after ?? { endAtMs: -1, seq: 0 };
+      const rows =
+        state === null
+          ? database.all(sql.endedJobs, endAtMs, seq, limit)
+          : database.all(sql.endedIn, state, endAtMs, seq, limit);
+      return rows.map((row) => {
         const { end_at_ms: at, ...job } = endedRow(row, `job ${String(row['id'])}`);
         return { ...job, endAtMs: at };
       });
+    },
+    countEnded(state) {
+      const states = state === null ? (['SUCCEEDED', 'FAILED', 'CANCELLED'] as const) : [state];
+      return states
+        .map((one) => integer(database.get(sql.countIn, one)?.['n'], 'jobs'))
+        .reduce((sum, n) => sum + n, 0);
     },
     compactedRevision: () => compacted,
     compactable: (after, horizon, limit) => compactable(parts, sql, { after, horizon, limit }),
@@ -218,8 +231,8 @@ function removalStatements(database: Database) {
     ),
     // The ids of jobs have no '#': nobody can ask for this one.
     hide: database.prepare(
-      `UPDATE jobs SET id = '#' || seq, uid = '#' || seq, state = 'DELETED', plan = NULL,
-         result = NULL, revision = ? WHERE seq = ?`,
+      `UPDATE jobs SET id = '#' || seq, uid = '#' || seq, state = 'DELETED', end_at_ms = NULL,
+         plan = NULL, result = NULL, revision = ? WHERE seq = ?`,
     ),
     endedRemovals: database.prepare(
       `SELECT removals.* FROM removals JOIN jobs ON seq = job_seq
@@ -247,9 +260,13 @@ function otherStatements(database: Database) {
   return {
     endedJobs: database.prepare(
       `SELECT seq, id, uid, state, end_at_ms FROM jobs
-       WHERE state IN ${ended} AND (end_at_ms, seq) < (?, ?)
-       ORDER BY end_at_ms DESC, seq DESC LIMIT ?`,
+       WHERE (end_at_ms, seq) > (?, ?) ORDER BY end_at_ms, seq LIMIT ?`,
     ),
+    endedIn: database.prepare(
+      `SELECT seq, id, uid, state, end_at_ms FROM jobs
+       WHERE state = ? AND (end_at_ms, seq) > (?, ?) ORDER BY end_at_ms, seq LIMIT ?`,
+    ),
+    countIn: database.prepare('SELECT count(*) AS n FROM jobs WHERE state = ?'),
     firstKept: database.prepare(
       `SELECT revision FROM events WHERE revision > ? AND revision <= ? AND at_ms >= ?
        ORDER BY revision LIMIT 1`,

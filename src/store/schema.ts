@@ -228,6 +228,7 @@ export const migrations: readonly string[] = [
   WHEN OLD.revision > (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'compacted_revision')
   BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
   `,
+  'CREATE INDEX jobs_by_state_and_end ON jobs (state, end_at_ms)',
 ];
 
 export interface SchemaOptions {

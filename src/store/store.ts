@@ -201,7 +201,7 @@ export interface StoredRequest {
   readonly atMs: number;
 }
 
-export type { Removal } from './retention-table.ts';
+export type { EndedJob, Removal } from './retention-table.ts';
 
 export type NewDataset = Omit<DatasetRecord, 'createAtMs'>;
 

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { markUsed } from '../base/files.ts';
 import type { CoreAddon } from '../native/contract.ts';
 
 /** Features as a job reads them: the imported ones, or a preparation kept under its inputs. */
@@ -21,7 +22,8 @@ export async function prepareFeatures(
   mkdirSync(folder, { recursive: true });
   const path = join(folder, `${datasetDigest.slice(0, 32)}-standardized.npy`);
   // Two at once write the same bytes, each to a temporary file of its own.
-  if (!existsSync(path)) {
+  if (existsSync(path)) markUsed(path);
+  else {
     await native.datasetStandardize(join(datasetFolder, 'features.npy'), path);
   }
   return path;

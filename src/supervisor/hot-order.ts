@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
+import { markUsed } from '../base/files.ts';
 import type { RankOptions } from '../native/contract.ts';
 import { runTask, type TaskOptions } from './task.ts';
 
@@ -29,7 +30,10 @@ export async function prepareHotOrder(
 ): Promise<HotOrder> {
   const { inputs, datasetDigest, folder, clock } = request;
   const path = join(folder, `${datasetDigest.slice(0, 32)}-${keyOf(inputs)}-order.npy`);
-  if (existsSync(path)) return { path, rankMs: 0 };
+  if (existsSync(path)) {
+    markUsed(path);
+    return { path, rankMs: 0 };
+  }
   mkdirSync(folder, { recursive: true });
   const startMs = clock.monotonicMs();
   await runTask({ role: 'RANK', options: { ...inputs, orderPath: path } }, options);

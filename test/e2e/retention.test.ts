@@ -1,8 +1,11 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobService, WatchType } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { createApiClient } from '../../src/cli/client.ts';
 import { runCli } from '../../src/cli/program.ts';
+import { watchJob } from '../../src/cli/watch-stream.ts';
 import type { SpecInit } from '../support/crews.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
 import { createTestIo } from '../unit/cli/test-io.ts';
@@ -27,11 +30,13 @@ function spec(epochs: number): SpecInit {
   };
 }
 
-async function gnnctl(...args: readonly string[]) {
+async function gnnctlOf({ address }: TestDaemon, ...args: readonly string[]) {
   const io = createTestIo({});
-  const exitCode = await runCli(['--address', daemon.address, ...args], io.io);
+  const exitCode = await runCli(['--address', address, ...args], io.io);
   return { exitCode, stdout: io.stdout(), stderr: io.stderr() };
 }
+
+const gnnctl = (...args: readonly string[]) => gnnctlOf(daemon, ...args);
 
 const jobFolders = () => readdirSync(join(daemon.folder, 'state', 'jobs'));
 
@@ -98,3 +103,78 @@ test('a daemon killed right after a deletion was acknowledged has no such job', 
   await until(() => !jobFolders().includes(uid));
   expect((await gnnctl('job', 'get', 'mine')).exitCode).toBe(0);
 }, 120_000);
+
+describe('a daemon with limits', () => {
+  let limited: TestDaemon;
+
+  beforeAll(async () => {
+    const env = { GNND_JOBS_RETAIN_COUNT: '1', GNND_EVENTS_RETAIN_COUNT: '1' };
+    limited = await TestDaemon.start({ cpuDevices: 2, env });
+    await limited.import('cora', join(repository, 'test/fixtures/cora.npz'));
+  }, 120_000);
+
+  afterAll(() => limited?.stop());
+
+  const ids = async () => {
+    const { stdout } = await gnnctlOf(limited, 'job', 'list', '-o', 'name');
+    return stdout.trim().split('\n');
+  };
+
+  test('gc --dry-run removes nothing; gc removes exactly what it said', async () => {
+    for (const id of ['first', 'second']) {
+      await limited.createJob(id, spec(1));
+      await limited.succeeded(id);
+    }
+    const said = await gnnctlOf(limited, 'gc', '--dry-run');
+    expect(said.exitCode).toBe(0);
+    expect(said.stdout).toMatch(/^JOB\tjobs\/first\t\d+\tthe last 1 jobs ended stay/m);
+    expect(said.stdout).toMatch(/^EVENTS\t\d+ events, up to revision \d+\t\d+\t/m);
+    expect(said.stderr).toMatch(/^2 things, .+; nothing was removed\n$/);
+    expect(await ids()).toEqual(['jobs/second', 'jobs/first']);
+    const done = await gnnctlOf(limited, 'gc');
+    expect(done.stdout).toBe(said.stdout);
+    expect(done.stderr).toMatch(/^removed 2 things/);
+    expect(await ids()).toEqual(['jobs/second']);
+    expect(readdirSync(join(limited.folder, 'state', 'jobs'))).toHaveLength(1);
+    expect(await limited.scrape()).toContain('gnnd_retention_removed_total{kind="JOB"} 1');
+  }, 120_000);
+
+  test('a watch that resumes before the horizon begins anew, by itself', async () => {
+    const real = createApiClient(limited.address);
+    const asked: bigint[] = [];
+    const client: typeof real = {
+      ...real,
+      async *stream(method, request, options) {
+        asked.push((request as { readonly startRevision: bigint }).startRevision);
+        if (asked.length === 2) {
+          // While the connection is lost, others make history.
+          await limited.createJob('third', spec(1));
+          await limited.succeeded('third');
+          expect((await gnnctlOf(limited, 'gc')).exitCode).toBe(0);
+        }
+        for await (const event of real.stream(method, request, options)) {
+          yield event;
+          if (asked.length === 1) return;
+        }
+      },
+    };
+    await limited.createJob('long', spec(100_000));
+    const abort = new AbortController();
+    const watch = watchJob(client, 'jobs/long', { signal: abort.signal, nowMs: () => 0 });
+    const kinds: string[] = [];
+    for await (const update of watch) {
+      if (update.kind !== 'event') throw new Error('the watch was lost');
+      kinds.push(WatchType[update.response.type]);
+      if (kinds.length === 2) break;
+    }
+    expect(kinds).toEqual(['SNAPSHOT', 'SNAPSHOT']);
+    expect(asked).toEqual([0n, expect.any(BigInt), 0n]);
+    expect(asked[1]).toBeGreaterThan(0n);
+    const call = { name: 'jobs/long', startRevision: asked[1] ?? 0n };
+    const refused = real.stream(JobService.method.watchJob, call, { signal: abort.signal });
+    await expect(refused[Symbol.asyncIterator]().next()).rejects.toMatchObject({
+      reason: 'REVISION_COMPACTED',
+    });
+    real.close();
+  }, 120_000);
+});

@@ -73,6 +73,7 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [dataset.waitOperation, client.call(dataset.waitOperation, operationName)],
     [host.getHost, client.call(host.getHost, {})],
     [host.listDevices, client.call(host.listDevices, {})],
+    [host.collectGarbage, client.call(host.collectGarbage, {})],
   ];
   const all = [JobService, CheckpointService, DatasetService, HostService].flatMap(
     (service) => service.methods,
@@ -106,7 +107,7 @@ describe('every handler', () => {
     }
     expect(
       api.events.filter((event) => event.kind === 'handled').map((event) => event.code),
-    ).toEqual(Array(18).fill('OK'));
+    ).toEqual(Array(21).fill('OK'));
   });
 
   it.each(errorReasons)('tells a client %s with exactly one ErrorInfo', async (reason) => {

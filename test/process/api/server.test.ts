@@ -9,6 +9,7 @@ import { status } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
 import { rpcMethods } from '../../../src/api/api.ts';
 import { DatasetService } from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import { HostService } from '../../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService, WatchType } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import {
@@ -328,6 +329,7 @@ describe('the gate', () => {
       () => client.call(job.createJob, { spec: {} }),
       () => client.call(job.cancelJob, mine),
       () => client.call(job.deleteJob, mine),
+      () => client.call(HostService.method.collectGarbage, {}),
       () => client.call(DatasetService.method.deleteDataset, { name: 'datasets/a' }),
       () => client.call(DatasetService.method.importDataset, { datasetId: 'a', source: '/a' }),
       () => client.call(DatasetService.method.validateDataset, { name: 'datasets/a' }),
@@ -416,7 +418,7 @@ describe('metrics of calls', () => {
       { kind: 'handled', ...common, code: 'NotFound', reason: 'JOB_NOT_FOUND' },
     ]);
     expect(rpcMethods).toContainEqual(common);
-    expect(rpcMethods).toHaveLength(20 + 2 + 2);
+    expect(rpcMethods).toHaveLength(21 + 2 + 2);
   });
 
   it('tell a passed deadline apart from a cancelled call', async () => {

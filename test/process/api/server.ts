@@ -42,6 +42,7 @@ export const hostView: ApiBackend['host'] = {
     { name: 'cpu:0', kind: 'CPU', state: 'ALLOCATED', job: 'mine', cores: [0] },
     { name: 'cpu:1', kind: 'CPU', state: 'FREE', job: null, cores: [1] },
   ],
+  collectGarbage: async () => [{ kind: 'JOB', name: 'jobs/old', bytes: 5, reason: 'it is old' }],
 };
 
 const emptyCacheReports: ApiBackend['cacheReports'] = {

@@ -16,6 +16,15 @@ test('everything has a default', () => {
       cpuDevices: null,
       shareCores: false,
       maxQueued: 10_000,
+      retention: {
+        jobsDays: null,
+        jobsCount: null,
+        eventsDays: 7,
+        eventsCount: 100_000,
+        jobLogsBytes: 64 * 2 ** 20,
+        logsBytes: 2 ** 30,
+        derivedBytes: null,
+      },
       logLevel: 'info',
     },
   });
@@ -30,6 +39,32 @@ test('folders follow the state directory; lists may be written with commas', () 
       cpuDevices: 4,
     },
   });
+});
+
+test('limits of what is kept take days, numbers and bytes with binary units', () => {
+  const values = {
+    jobs_retain_days: '30',
+    jobs_retain_count: 100,
+    logs_max_bytes: '1.5GiB',
+    cache_max_bytes: 2 ** 30,
+  };
+  expect(resolveConfig(values, defaults)).toMatchObject({
+    ok: {
+      retention: {
+        jobsDays: 30,
+        jobsCount: 100,
+        logsBytes: 1.5 * 2 ** 30,
+        derivedBytes: 2 ** 30,
+      },
+    },
+  });
+  const wrong = { jobs_retain_days: 0, logs_max_bytes: '5GB', cache_max_bytes: '3' };
+  const resolution = resolveConfig(wrong, defaults);
+  expect('problems' in resolution ? resolution.problems : []).toEqual([
+    'jobs_retain_days must be an integer in 1..36500, not 0',
+    'logs_max_bytes must be a number of bytes such as 512MiB, of at least 1MiB, not "5GB"',
+    'cache_max_bytes must be a number of bytes such as 512MiB, of at least 1MiB, not "3"',
+  ]);
 });
 
 test('all problems are told at once', () => {

@@ -77,7 +77,7 @@ describe('a deleted job', () => {
     expect(store.listJobs(all).map(({ id }) => id)).toEqual(['b']);
     expect(store.nonTerminalJobs()).toEqual([]);
     expect(store.countJobs().FAILED).toBe(1);
-    expect(store.endedJobs(null, 10).map(({ id }) => id)).toEqual(['b']);
+    expect(store.endedJobs(null, null, 10).map(({ id }) => id)).toEqual(['b']);
     const deletion = store.deletionOf('a', 1);
     expect(deletion?.job).toEqual({ ...was, revision: before + 1, attempts: [], epochs: [] });
     expect(store.deletionOf('a', before + 1)).toBeNull();
@@ -238,6 +238,22 @@ describe('compaction', () => {
     onTestFinished(() => void raw.close());
     expect(() => raw.exec('DELETE FROM events')).toThrow('append-only');
   });
+});
+
+test('ended jobs are told from the first to end, page by page, and by state', () => {
+  const store = openTestStore(temporaryStorePath());
+  for (let i = 0; i < 5; i++) endedJob(store, `f${i}`, 0);
+  store.insertJob(newJob('c'));
+  store.transition('c', { state: 'CANCELLED' });
+  store.insertJob(newJob('live'));
+  endedJob(store, 'deleted', 0);
+  store.deleteJob('deleted', keep);
+  const first = store.endedJobs(null, null, 4);
+  const rest = store.endedJobs(null, first.at(-1) ?? null, 4);
+  expect([...first, ...rest].map(({ id }) => id)).toEqual(['f0', 'f1', 'f2', 'f3', 'f4', 'c']);
+  expect(store.endedJobs('FAILED', null, 9).map(({ id }) => id)).toHaveLength(5);
+  const states = [null, 'SUCCEEDED', 'FAILED', 'CANCELLED'] as const;
+  expect(states.map((state) => store.countEnded(state))).toEqual([6, 0, 5, 1]);
 });
 
 describe('a dataset', () => {

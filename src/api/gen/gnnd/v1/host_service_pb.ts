@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/host_service.proto.
  */
 export const file_gnnd_v1_host_service: GenFile = /*@__PURE__*/
-  fileDesc("Chpnbm5kL3YxL2hvc3Rfc2VydmljZS5wcm90bxIHZ25uZC52MSIQCg5HZXRIb3N0UmVxdWVzdCKpAgoESG9zdBIQCghob3N0bmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgsKA3BpZBgDIAEoBRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3JlcxgFIAEoBRIUCgxtZW1vcnlfYnl0ZXMYBiABKAMSFwoPaW5zdHJ1Y3Rpb25fc2V0GAcgASgJEg0KBXJlYWR5GAggASgIEg0KBW5vdGVzGAkgAygJEhEKCXN0YXRlX2RpchgKIAEoCRIlCgRqb2JzGAsgAygLMhcuZ25uZC52MS5Ib3N0LkpvYnNFbnRyeRorCglKb2JzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASJ6CgZEZXZpY2USDAoEbmFtZRgBIAEoCRIhCgRraW5kGAIgASgOMhMuZ25uZC52MS5EZXZpY2VLaW5kEiMKBXN0YXRlGAMgASgOMhQuZ25uZC52MS5EZXZpY2VTdGF0ZRILCgNqb2IYBCABKAkSDQoFY29yZXMYBSADKAUiFAoSTGlzdERldmljZXNSZXF1ZXN0IjcKE0xpc3REZXZpY2VzUmVzcG9uc2USIAoHZGV2aWNlcxgBIAMoCzIPLmdubmQudjEuRGV2aWNlKlMKCkRldmljZUtpbmQSGwoXREVWSUNFX0tJTkRfVU5TUEVDSUZJRUQQABITCg9ERVZJQ0VfS0lORF9DUFUQARITCg9ERVZJQ0VfS0lORF9HUFUQAip8CgtEZXZpY2VTdGF0ZRIcChhERVZJQ0VfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFERVZJQ0VfU1RBVEVfRlJFRRABEhoKFkRFVklDRV9TVEFURV9BTExPQ0FURUQQAhIcChhERVZJQ0VfU1RBVEVfUVVBUkFOVElORUQQAzKKAQoLSG9zdFNlcnZpY2USMQoHR2V0SG9zdBIXLmdubmQudjEuR2V0SG9zdFJlcXVlc3QaDS5nbm5kLnYxLkhvc3QSSAoLTGlzdERldmljZXMSGy5nbm5kLnYxLkxpc3REZXZpY2VzUmVxdWVzdBocLmdubmQudjEuTGlzdERldmljZXNSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("Chpnbm5kL3YxL2hvc3Rfc2VydmljZS5wcm90bxIHZ25uZC52MSIQCg5HZXRIb3N0UmVxdWVzdCKpAgoESG9zdBIQCghob3N0bmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgsKA3BpZBgDIAEoBRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3JlcxgFIAEoBRIUCgxtZW1vcnlfYnl0ZXMYBiABKAMSFwoPaW5zdHJ1Y3Rpb25fc2V0GAcgASgJEg0KBXJlYWR5GAggASgIEg0KBW5vdGVzGAkgAygJEhEKCXN0YXRlX2RpchgKIAEoCRIlCgRqb2JzGAsgAygLMhcuZ25uZC52MS5Ib3N0LkpvYnNFbnRyeRorCglKb2JzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASJ6CgZEZXZpY2USDAoEbmFtZRgBIAEoCRIhCgRraW5kGAIgASgOMhMuZ25uZC52MS5EZXZpY2VLaW5kEiMKBXN0YXRlGAMgASgOMhQuZ25uZC52MS5EZXZpY2VTdGF0ZRILCgNqb2IYBCABKAkSDQoFY29yZXMYBSADKAUiFAoSTGlzdERldmljZXNSZXF1ZXN0IjcKE0xpc3REZXZpY2VzUmVzcG9uc2USIAoHZGV2aWNlcxgBIAMoCzIPLmdubmQudjEuRGV2aWNlIigKFUNvbGxlY3RHYXJiYWdlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIl4KC0dhcmJhZ2VJdGVtEiIKBGtpbmQYASABKA4yFC5nbm5kLnYxLkdhcmJhZ2VLaW5kEgwKBG5hbWUYAiABKAkSDQoFYnl0ZXMYAyABKAMSDgoGcmVhc29uGAQgASgJImAKFkNvbGxlY3RHYXJiYWdlUmVzcG9uc2USIwoFaXRlbXMYASADKAsyFC5nbm5kLnYxLkdhcmJhZ2VJdGVtEhIKCml0ZW1fY291bnQYAiABKAMSDQoFYnl0ZXMYAyABKAMqUwoKRGV2aWNlS2luZBIbChdERVZJQ0VfS0lORF9VTlNQRUNJRklFRBAAEhMKD0RFVklDRV9LSU5EX0NQVRABEhMKD0RFVklDRV9LSU5EX0dQVRACKnwKC0RldmljZVN0YXRlEhwKGERFVklDRV9TVEFURV9VTlNQRUNJRklFRBAAEhUKEURFVklDRV9TVEFURV9GUkVFEAESGgoWREVWSUNFX1NUQVRFX0FMTE9DQVRFRBACEhwKGERFVklDRV9TVEFURV9RVUFSQU5USU5FRBADKqwBCgtHYXJiYWdlS2luZBIcChhHQVJCQUdFX0tJTkRfVU5TUEVDSUZJRUQQABIUChBHQVJCQUdFX0tJTkRfSk9CEAESFAoQR0FSQkFHRV9LSU5EX0xPRxACEh0KGUdBUkJBR0VfS0lORF9ERVJJVkVEX0ZJTEUQAxIXChNHQVJCQUdFX0tJTkRfRVZFTlRTEAQSGwoXR0FSQkFHRV9LSU5EX09QRVJBVElPTlMQBTLdAQoLSG9zdFNlcnZpY2USMQoHR2V0SG9zdBIXLmdubmQudjEuR2V0SG9zdFJlcXVlc3QaDS5nbm5kLnYxLkhvc3QSSAoLTGlzdERldmljZXMSGy5nbm5kLnYxLkxpc3REZXZpY2VzUmVxdWVzdBocLmdubmQudjEuTGlzdERldmljZXNSZXNwb25zZRJRCg5Db2xsZWN0R2FyYmFnZRIeLmdubmQudjEuQ29sbGVjdEdhcmJhZ2VSZXF1ZXN0Gh8uZ25uZC52MS5Db2xsZWN0R2FyYmFnZVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * Nothing to say.
@@ -206,6 +206,104 @@ export const ListDevicesResponseSchema: GenMessage<ListDevicesResponse> = /*@__P
   messageDesc(file_gnnd_v1_host_service, 4);
 
 /**
+ * What is not kept any longer.
+ *
+ * @generated from message gnnd.v1.CollectGarbageRequest
+ */
+export type CollectGarbageRequest = Message<"gnnd.v1.CollectGarbageRequest"> & {
+  /**
+   * Remove nothing, answer all the same.
+   *
+   * @generated from field: bool dry_run = 1;
+   */
+  dryRun: boolean;
+};
+
+/**
+ * Describes the message gnnd.v1.CollectGarbageRequest.
+ * Use `create(CollectGarbageRequestSchema)` to create a new message.
+ */
+export const CollectGarbageRequestSchema: GenMessage<CollectGarbageRequest> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_host_service, 5);
+
+/**
+ * One thing that is not kept.
+ *
+ * @generated from message gnnd.v1.GarbageItem
+ */
+export type GarbageItem = Message<"gnnd.v1.GarbageItem"> & {
+  /**
+   * What it is.
+   *
+   * @generated from field: gnnd.v1.GarbageKind kind = 1;
+   */
+  kind: GarbageKind;
+
+  /**
+   * jobs/{id}, a path on the daemon's host, or what the records are.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * About how many bytes it takes.
+   *
+   * @generated from field: int64 bytes = 3;
+   */
+  bytes: bigint;
+
+  /**
+   * Which limit it is beyond.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message gnnd.v1.GarbageItem.
+ * Use `create(GarbageItemSchema)` to create a new message.
+ */
+export const GarbageItemSchema: GenMessage<GarbageItem> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_host_service, 6);
+
+/**
+ * What was removed, or would be.
+ *
+ * @generated from message gnnd.v1.CollectGarbageResponse
+ */
+export type CollectGarbageResponse = Message<"gnnd.v1.CollectGarbageResponse"> & {
+  /**
+   * At most 1,000, in the order of removal.
+   *
+   * @generated from field: repeated gnnd.v1.GarbageItem items = 1;
+   */
+  items: GarbageItem[];
+
+  /**
+   * How many there are in all.
+   *
+   * @generated from field: int64 item_count = 2;
+   */
+  itemCount: bigint;
+
+  /**
+   * Their bytes in all.
+   *
+   * @generated from field: int64 bytes = 3;
+   */
+  bytes: bigint;
+};
+
+/**
+ * Describes the message gnnd.v1.CollectGarbageResponse.
+ * Use `create(CollectGarbageResponseSchema)` to create a new message.
+ */
+export const CollectGarbageResponseSchema: GenMessage<CollectGarbageResponse> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_host_service, 7);
+
+/**
  * Kinds of devices.
  *
  * @generated from enum gnnd.v1.DeviceKind
@@ -281,6 +379,61 @@ export const DeviceStateSchema: GenEnum<DeviceState> = /*@__PURE__*/
   enumDesc(file_gnnd_v1_host_service, 1);
 
 /**
+ * Kinds of what is not kept.
+ *
+ * @generated from enum gnnd.v1.GarbageKind
+ */
+export enum GarbageKind {
+  /**
+   * Not set.
+   *
+   * @generated from enum value: GARBAGE_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * An ended job, with its logs and checkpoints.
+   *
+   * @generated from enum value: GARBAGE_KIND_JOB = 1;
+   */
+  JOB = 1,
+
+  /**
+   * An executor's log, or its beginning.
+   *
+   * @generated from enum value: GARBAGE_KIND_LOG = 2;
+   */
+  LOG = 2,
+
+  /**
+   * A file that can be made again: hot orders, standardised features.
+   *
+   * @generated from enum value: GARBAGE_KIND_DERIVED_FILE = 3;
+   */
+  DERIVED_FILE = 3,
+
+  /**
+   * Events older than the horizon: watches cannot resume before it.
+   *
+   * @generated from enum value: GARBAGE_KIND_EVENTS = 4;
+   */
+  EVENTS = 4,
+
+  /**
+   * Records of finished operations.
+   *
+   * @generated from enum value: GARBAGE_KIND_OPERATIONS = 5;
+   */
+  OPERATIONS = 5,
+}
+
+/**
+ * Describes the enum gnnd.v1.GarbageKind.
+ */
+export const GarbageKindSchema: GenEnum<GarbageKind> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_host_service, 2);
+
+/**
  * The machine the daemon runs on.
  *
  * @generated from service gnnd.v1.HostService
@@ -305,6 +458,17 @@ export const HostService: GenService<{
     methodKind: "unary";
     input: typeof ListDevicesRequestSchema;
     output: typeof ListDevicesResponseSchema;
+  },
+  /**
+   * Removes now what the daemon's limits no longer keep, as it does by itself every so often; with
+   * dry_run says what that would be.
+   *
+   * @generated from rpc gnnd.v1.HostService.CollectGarbage
+   */
+  collectGarbage: {
+    methodKind: "unary";
+    input: typeof CollectGarbageRequestSchema;
+    output: typeof CollectGarbageResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_gnnd_v1_host_service, 0);

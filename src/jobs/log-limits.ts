@@ -1,0 +1,182 @@
+import { open, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { entriesOf, filesBelow, type SizedFile } from '../base/files.ts';
+
+/**
+ * Logs of executors within their bytes. Executors append to files that are theirs and never wait:
+ * who writes too much finds its file cut by its beginning, under its feet.
+ */
+
+/** One log, or its beginning, that goes. */
+export interface LogCut {
+  readonly path: string;
+  /** What goes. */
+  readonly bytes: number;
+  /** What stays of it, its end; 0: the file goes. */
+  readonly keep: number;
+  readonly reason: string;
+}
+
+export interface LogSweep {
+  /** Jobs whose executors run, by uid, and the attempt that they belong to. */
+  readonly live: ReadonlyMap<string, number>;
+  /** Uids of jobs that are being deleted. */
+  readonly gone: ReadonlySet<string>;
+  /** False: only those of live jobs, which may grow. */
+  readonly allLogs: boolean;
+}
+
+export interface LogLimits {
+  readonly jobLogsBytes: number;
+  readonly logsBytes: number;
+}
+
+interface LogFile extends SizedFile {
+  readonly isLive: boolean;
+}
+
+interface JobLogs {
+  /** Of the folder of attempts: changes with each new one. */
+  readonly atMs: number;
+  readonly files: readonly LogFile[];
+}
+
+/** Of a log that is cut while it is written, never more than this stays: it is copied. */
+const keptMax = 8 * 2 ** 20;
+
+/** The logs below a folder of jobs; looks again only at jobs that could have logged. */
+export class LogFolder {
+  readonly #jobsFolder: string;
+  readonly #ended = new Map<string, JobLogs>();
+
+  constructor(jobsFolder: string) {
+    this.#jobsFolder = jobsFolder;
+  }
+
+  /** What is beyond the limits, oldest first. */
+  async plan(limits: LogLimits, { live, gone, allLogs }: LogSweep): Promise<readonly LogCut[]> {
+    const uids = allLogs ? await this.#uids() : [...live.keys()];
+    const cuts: LogCut[] = [];
+    const kept: LogFile[] = [];
+    for (const uid of uids) {
+      if (gone.has(uid)) continue;
+      const cut = beyondOfJob(await this.#logsOf(uid, live.get(uid)), limits.jobLogsBytes);
+      cuts.push(...cut.cuts);
+      kept.push(...cut.kept);
+    }
+    return allLogs ? [...cuts, ...beyondInAll(kept, limits.logsBytes)] : cuts;
+  }
+
+  async #uids(): Promise<readonly string[]> {
+    const entries = await entriesOf(this.#jobsFolder);
+    const uids = new Set(entries.filter((one) => one.isDirectory()).map(({ name }) => name));
+    for (const uid of this.#ended.keys()) if (!uids.has(uid)) this.#ended.delete(uid);
+    return [...uids];
+  }
+
+  /** False when there was nothing to do any more. */
+  async apply({ path, keep }: LogCut): Promise<boolean> {
+    this.#ended.delete(uidOf(this.#jobsFolder, path));
+    if (keep > 0) return await cutBeginning(path, keep);
+    return await rm(path).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async #logsOf(uid: string, liveAttempt: number | undefined): Promise<readonly LogFile[]> {
+    const folder = join(this.#jobsFolder, uid, 'attempts');
+    const atMs = (await stat(folder).catch(() => null))?.mtimeMs ?? 0;
+    const known = this.#ended.get(uid);
+    if (liveAttempt === undefined && known?.atMs === atMs) return known.files;
+    const liveFolder = join(folder, String(liveAttempt ?? 'none'), 'log');
+    const files = (await filesBelow(folder))
+      .filter(({ path }) => path.endsWith('.log'))
+      .map((file) => ({ ...file, isLive: join(file.path, '..') === liveFolder }));
+    if (liveAttempt === undefined) this.#ended.set(uid, { atMs, files });
+    else this.#ended.delete(uid);
+    return files;
+  }
+}
+
+function uidOf(jobsFolder: string, path: string): string {
+  return path.slice(jobsFolder.length + 1).split('/')[0] ?? '';
+}
+
+/** Whole files of ended attempts go first; then the files that are written are cut. */
+function beyondOfJob(
+  files: readonly LogFile[],
+  maxBytes: number,
+): { readonly cuts: readonly LogCut[]; readonly kept: readonly LogFile[] } {
+  const reason = `the logs of one job may take ${maxBytes} bytes (job_logs_max_bytes)`;
+  let total = totalOf(files);
+  const cuts: LogCut[] = [];
+  const kept: LogFile[] = [];
+  const shareBytes = Math.min(keptMax, Math.floor(maxBytes / 2 / Math.max(1, files.length)));
+  for (const file of oldestFirst(files)) {
+    if (total <= maxBytes) {
+      kept.push(file);
+      continue;
+    }
+    // The last of a job's logs is worth more than the room that it takes.
+    const isLast = total === file.bytes;
+    const keep = file.isLive || isLast ? Math.min(file.bytes, shareBytes) : 0;
+    if (keep < file.bytes) cuts.push({ path: file.path, bytes: file.bytes - keep, keep, reason });
+    if (keep > 0) kept.push({ ...file, bytes: keep });
+    total -= file.bytes - keep;
+  }
+  return { cuts, kept };
+}
+
+function beyondInAll(files: readonly LogFile[], maxBytes: number): readonly LogCut[] {
+  const reason = `all logs may take ${maxBytes} bytes (logs_max_bytes)`;
+  let total = totalOf(files);
+  const cuts: LogCut[] = [];
+  for (const { path, bytes } of oldestFirst(files.filter(({ isLive }) => !isLive))) {
+    if (total <= maxBytes) break;
+    cuts.push({ path, bytes, keep: 0, reason });
+    total -= bytes;
+  }
+  return cuts;
+}
+
+function totalOf(files: readonly LogFile[]): number {
+  return files.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+/** Those that are written come last: each line of theirs is newer. */
+function oldestFirst(files: readonly LogFile[]): readonly LogFile[] {
+  return [...files].sort(
+    (a, b) => Number(a.isLive) - Number(b.isLive) || a.atMs - b.atMs || (a.path < b.path ? -1 : 1),
+  );
+}
+
+/**
+ * Leaves the last `keep` bytes, from the beginning of a line on. Executors have the file open for
+ * appending, so it is emptied and filled again in place; a line that is written in that instant may
+ * be lost.
+ */
+async function cutBeginning(path: string, keep: number): Promise<boolean> {
+  const handle = await open(path, 'r+').catch(() => null);
+  if (handle === null) return false;
+  try {
+    const { size } = await handle.stat();
+    if (size <= keep) return false;
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(keep), 0, keep, size - keep);
+    const end = buffer.subarray(0, bytesRead);
+    const line = end.subarray(end.indexOf('\n') + 1);
+    const notice = Buffer.from(
+      `[gnnd removed the first ${size - line.length} bytes of this log]\n`,
+    );
+    await handle.truncate(0);
+    const appending = await open(path, 'a');
+    try {
+      await appending.write(Buffer.concat([notice, line]));
+    } finally {
+      await appending.close();
+    }
+    return true;
+  } finally {
+    await handle.close();
+  }
+}
