@@ -3,6 +3,7 @@ import { closeSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute, relative, sep } from 'node:path';
 import { messageOf } from '../base/errors.ts';
 import type { PluginLookup } from '../spec/resolve-plugin.ts';
+import { scriptProblem } from './script-file.ts';
 
 /**
  * Files of users that executors load and run. The daemon reads their bytes, never more: code of a
@@ -15,7 +16,7 @@ const chunkBytes = 2 ** 20;
 
 /** Allows regular files in `folder`, also by links from elsewhere; none where it is empty. */
 export function pluginFilesIn(folder: string): PluginLookup {
-  return (path) => {
+  return (path, kind) => {
     if (folder === '') return { problem: "this daemon's plugins_dir is not set: it loads none" };
     if (!isAbsolute(path) || path.includes('\0')) return { problem: 'expected an absolute path' };
     try {
@@ -27,7 +28,8 @@ export function pluginFilesIn(folder: string): PluginLookup {
       const { size } = statSync(real);
       if (!statSync(real).isFile()) return { problem: 'is not a regular file' };
       if (size > fileBytesMax) return { problem: `${size} bytes, at most ${fileBytesMax}` };
-      return { sha256: sha256Of(real) };
+      const problem = kind === 'MODEL' ? scriptProblem(real) : null;
+      return problem === null ? { sha256: sha256Of(real) } : { problem };
     } catch (error) {
       return { problem: messageOf(error) };
     }

@@ -79,6 +79,7 @@ function resolveScript(
     residual: unset('residual', model?.residual, residual),
     script: resolvePluginFile(check, 'spec.model.script', model?.script, {
       lookup: pluginFile,
+      kind: 'MODEL',
       owner: 'type TORCHSCRIPT',
     }),
   };

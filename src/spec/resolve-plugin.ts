@@ -7,9 +7,13 @@ interface PluginFileInput {
   readonly sha256?: string | undefined;
 }
 
+/** What a file is loaded as: a sampler is a shared object, a model a TorchScript module. */
+export type PluginKind = 'SAMPLER' | 'MODEL';
+
 /** Looks at a path: the file's digest, or why a job may not have it. */
 export type PluginLookup = (
   path: string,
+  kind: PluginKind,
 ) => { readonly sha256: string } | { readonly problem: string };
 
 /** `at` is the path of the message that holds the file, `owner` the choice that needs it. */
@@ -17,14 +21,18 @@ export function resolvePluginFile(
   check: SpecChecker,
   at: string,
   given: PluginFileInput | undefined,
-  { lookup, owner }: { readonly lookup: PluginLookup; readonly owner: string },
+  {
+    lookup,
+    kind,
+    owner,
+  }: { readonly lookup: PluginLookup; readonly kind: PluginKind; readonly owner: string },
 ): PluginFile {
   const { path = '', sha256 = '' } = given ?? {};
   if (path === '') {
     check.violate(`${at}.path`, `required for ${owner}: a file in the daemon's plugins_dir`);
     return { path, sha256 };
   }
-  const found = lookup(path);
+  const found = lookup(path, kind);
   if ('problem' in found) {
     check.violate(`${at}.path`, `${show(path)}: ${found.problem}`);
     return { path, sha256 };

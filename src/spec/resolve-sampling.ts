@@ -130,7 +130,11 @@ function resolvePlugin(
     const expected = `at most ${pluginOptionsMax} characters, none of them NUL`;
     check.violate(`${at}.options`, `${options.length} characters: expected ${expected}`);
   }
-  return { ...resolvePluginFile(check, at, plugin, { lookup, owner }), options, weights };
+  return {
+    ...resolvePluginFile(check, at, plugin, { lookup, kind: 'SAMPLER', owner }),
+    options,
+    weights,
+  };
 }
 
 function resolveLabor(

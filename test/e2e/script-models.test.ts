@@ -26,6 +26,15 @@ if (python === null) console.warn('SKIPPED models of users: no Python has torch'
 const folder = mkdtempSync(join(tmpdir(), 'gnnd-scripts-'));
 const pluginsDir = join(folder, 'plugins');
 const module = join(folder, 'sage.py');
+/** What people save who have not read the contract. */
+const plainSource = `
+import sys, torch
+model = torch.nn.Linear(3, 2)
+if sys.argv[1] == "state":
+    torch.save(model.state_dict(), sys.argv[2])
+else:
+    torch.jit.script(model).save(sys.argv[2])
+`;
 // Cora's columns and classes.
 const sizes = ['1433', '16', '7', '2'];
 let daemon: TestDaemon;
@@ -77,6 +86,10 @@ describe.skipIf(python === null)('a model of the user', () => {
     const fail = `${rows}        if rows > 2:\n            raise ValueError("too many rows")\n`;
     await saveChanged('raises.pt', rows, fail);
     writeFileSync(join(pluginsDir, 'text.pt'), 'this is no archive');
+    const plain = join(folder, 'plain.py');
+    writeFileSync(plain, plainSource);
+    await save(plain, 'state.pt', ['state']);
+    await save(plain, 'linear.pt', ['linear']);
     daemon = await TestDaemon.start({ cpuDevices: 4, env: { GNND_PLUGINS_DIR: pluginsDir } });
     await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
   }, 120_000);
@@ -131,7 +144,6 @@ describe.skipIf(python === null)('a model of the user', () => {
     ['classes', /layer 1 gave 6 columns, the dataset has 7 classes/],
     ['columns', /layer 0: .*mat1 and mat2 shapes cannot be multiplied/],
     ['raises', /layer 0: .*too many rows/],
-    ['text', /text\.pt: cannot be loaded/],
   ])('against the contract ends the job with a sentence: %s', async (name, message) => {
     await daemon.createJob(name, spec(`${name}.pt`));
     const job = await failureOf(name);
@@ -144,5 +156,14 @@ describe.skipIf(python === null)('a model of the user', () => {
     const { code, fields } = await refusalOf(daemon.createJob('none', spec('none.pt')));
     expect(code).toBe(status.INVALID_ARGUMENT);
     expect(fields['spec.model.script.path']).toMatch(/ENOENT/);
+  });
+
+  test.each([
+    ['text', /is no file that torch\.jit\.save wrote/],
+    ['state', /holds no program.*torch\.jit\.script\(model\)\.save/],
+    ['linear', /modules of torch alone, which have no method layer/],
+  ])('that is none is refused at creation: %s', async (name, message) => {
+    const { fields } = await refusalOf(daemon.createJob(name, spec(`${name}.pt`)));
+    expect(fields['spec.model.script.path']).toMatch(message);
   });
 });

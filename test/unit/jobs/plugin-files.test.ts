@@ -16,7 +16,8 @@ writeFileSync(join(folder, 'large.so'), '');
 truncateSync(join(folder, 'large.so'), 2 ** 28 + 1);
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-const lookup = pluginFilesIn(folder);
+const find = pluginFilesIn(folder);
+const lookup = (path: string) => find(path, 'SAMPLER');
 const sha256 = createHash('sha256').update('bytes').digest('hex');
 
 test('a regular file in the folder is answered with its digest, also by a link to it', () => {
@@ -40,7 +41,41 @@ test.each([
 });
 
 test('without a folder nothing may be loaded', () => {
-  expect(pluginFilesIn('')(join(folder, 'sub', 'mine.so'))).toEqual({
+  expect(pluginFilesIn('')(join(folder, 'sub', 'mine.so'), 'SAMPLER')).toEqual({
     problem: expect.stringContaining('plugins_dir is not set'),
+  });
+});
+
+/** The parts of a ZIP archive that are looked at: its first bytes, and names in its directory. */
+function archive(name: string, members: readonly string[]): string {
+  const path = join(folder, name);
+  const directory = members.map((member) => {
+    const entry = Buffer.alloc(46);
+    entry.write('PK\x01\x02', 'latin1');
+    entry.writeUInt16LE(member.length, 28);
+    return Buffer.concat([entry, Buffer.from(member)]);
+  });
+  writeFileSync(path, Buffer.concat([Buffer.from('PK\x03\x04data', 'latin1'), ...directory]));
+  return path;
+}
+
+test('a model is a TorchScript module of the user, as far as that shows without running it', () => {
+  const rest = ['m/data.pkl', 'm/data/0', 'm/version'];
+  const linear = 'm/code/__torch__/torch/nn/modules/linear.py';
+  const own = archive('own.pt', [...rest, 'm/code/__torch__.py', linear, `${linear}.debug_pkl`]);
+  expect(find(own, 'MODEL')).toEqual({ sha256: expect.any(String) });
+  const problems = (path: string) => find(path, 'MODEL');
+  expect(problems(archive('state.pt', rest))).toEqual({
+    problem: expect.stringContaining('a state_dict'),
+  });
+  expect(problems(archive('linear.pt', [...rest, linear, `${linear}.debug_pkl`]))).toEqual({
+    problem: expect.stringContaining('have no method layer'),
+  });
+  expect(problems(join(folder, 'sub', 'mine.so'))).toEqual({
+    problem: 'is no file that torch.jit.save wrote',
+  });
+  writeFileSync(join(folder, 'empty.pt'), '');
+  expect(problems(join(folder, 'empty.pt'))).toEqual({
+    problem: expect.stringContaining('no file'),
   });
 });
