@@ -241,7 +241,7 @@ class Rounds {
       const found = store.compactable(through, horizon, retentionSlice.events);
       events += found.events;
       bytes += found.bytes;
-      const isMore = found.through - through === retentionSlice.events && !this.#closed;
+      const isMore = found.events === retentionSlice.events && !this.#closed;
       through = found.through;
       if (!isMore) break;
       await yieldToLoop();

@@ -40,8 +40,8 @@ export interface RetentionStore {
   /** Events up to this revision are gone; 0: none is. */
   compactedRevision(): number;
   /**
-   * How far events could be compacted, looking at the `limit` oldest after `after` only. The
-   * newest event always stays.
+   * How far events could be compacted, looking at the first `limit` after `after` only. The newest
+   * event always stays.
    */
   compactable(after: number, horizon: EventHorizon, limit: number): CompactableEvents;
   /** Removes the events up to `revision`, at most `limit`; says how many. Fewer: all are gone. */
@@ -101,6 +101,7 @@ export interface EventHorizon {
 export interface CompactableEvents {
   /** Newest revision that may go; `after` when none may. */
   readonly through: number;
+  /** As many as were looked at: there may be more. */
   readonly events: number;
   readonly bytes: number;
 }
@@ -127,6 +128,8 @@ const removalRow = object({
   keep_checkpoint: integer,
   stage: oneOf(['WAITING', 'FILES', 'ROWS', 'HIDDEN']),
 });
+
+const eventRow = object({ revision: integer, at_ms: integer, bytes: integer });
 
 const endedRow = object({
   seq: integer,
@@ -174,9 +177,10 @@ export function retentionTable(parts: RetentionTableParts): RetentionStore {
     compactedRevision: () => compacted,
     compactable: (after, horizon, limit) => compactable(parts, sql, { after, horizon, limit }),
     compactEvents(revision, limit) {
-      const last = Math.min(revision, parts.events.revision() - 1);
-      const through = Math.min(last, compacted + limit);
-      if (through <= compacted) return 0;
+      const oldest = database.all(sql.oldest, compacted, limit);
+      const going = oldest.map(eventOf).filter((event) => event.revision <= revision);
+      const through = going.at(-1)?.revision;
+      if (through === undefined) return 0;
       const removed = database.write('RETENTION', false, () => {
         meta.set(compactedKey, String(through));
         const events = database.run(sql.compact, through);
@@ -267,13 +271,10 @@ function otherStatements(database: Database) {
        WHERE state = ? AND (end_at_ms, seq) > (?, ?) ORDER BY end_at_ms, seq LIMIT ?`,
     ),
     countIn: database.prepare('SELECT count(*) AS n FROM jobs WHERE state = ?'),
-    firstKept: database.prepare(
-      `SELECT revision FROM events WHERE revision > ? AND revision <= ? AND at_ms >= ?
-       ORDER BY revision LIMIT 1`,
-    ),
-    measure: database.prepare(
-      `SELECT count(*) AS n, coalesce(sum(length(status)), 0) AS bytes FROM events
-       WHERE revision > ? AND revision <= ?`,
+    oldest: database.prepare(
+      `SELECT revision, at_ms, length(status) AS bytes FROM events
+       WHERE revision > ? AND revision < (SELECT max(revision) FROM events)
+       ORDER BY revision LIMIT ?`,
     ),
     compact: database.prepare('DELETE FROM events WHERE revision <= ?'),
     forgotten: database.prepare(
@@ -362,16 +363,20 @@ function compactable(
 ): CompactableEvents {
   const { after, horizon, limit } = asked;
   const newest = events.revision();
-  const last = Math.min(newest - 1, after + limit);
-  const firstKept = database.get(sql.firstKept, after, last, horizon.beforeMs);
-  const byAge = firstKept === null ? last : integer(firstKept['revision'], 'events') - 1;
-  const through = Math.max(after, byAge, Math.min(last, newest - horizon.keep));
-  const measured = database.get(sql.measure, after, through);
+  const oldest = database.all(sql.oldest, after, limit).map(eventOf);
+  const isKept = ({ revision, at_ms: atMs }: ReturnType<typeof eventOf>) =>
+    atMs >= horizon.beforeMs && revision > newest - horizon.keep;
+  const firstKept = oldest.findIndex(isKept);
+  const going = firstKept < 0 ? oldest : oldest.slice(0, firstKept);
   return {
-    through,
-    events: integer(measured?.['n'], 'events'),
-    bytes: integer(measured?.['bytes'], 'events'),
+    through: going.at(-1)?.revision ?? after,
+    events: going.length,
+    bytes: going.reduce((sum, { bytes }) => sum + bytes, 0),
   };
+}
+
+function eventOf(row: Row) {
+  return eventRow(row, `event ${String(row['revision'])}`);
 }
 
 function removalOf(row: Row): Removal {
