@@ -130,6 +130,13 @@ export class Database {
     return this.#connection.open && this.#fatal === null;
   }
 
+  /** Refuses everything from now on, because of what somebody else found out. */
+  fail(error: GnndError): void {
+    if (this.#fatal !== null || !this.isOpen) return;
+    this.#fatal = error;
+    this.#options.onFatal(error);
+  }
+
   #observed<T>(op: StoreOp, work: () => T): T {
     const startMs = this.#options.clock.monotonicMs();
     let error: StoreErrorCode | null = null;

@@ -23,12 +23,19 @@ import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { Database } from './database.ts';
 import { datasetTable } from './dataset-table.ts';
 import { eventTable } from './event-table.ts';
+import {
+  checkAtOpen,
+  checkAtOpenMaxBytes,
+  checkInBackground,
+  type FileCheck,
+  noCheck,
+} from './file-check.ts';
 import { jobTable } from './job-table.ts';
 import { type MetaTable, metaTable } from './meta-table.ts';
 import { operationTable } from './operation-table.ts';
 import { requestTable } from './request-table.ts';
 import { type RetentionStore, retentionTable } from './retention-table.ts';
-import { migrate, quickCheck, schemaVersion } from './schema.ts';
+import { migrate, migrations, schemaVersion } from './schema.ts';
 
 /**
  * What the store promises to the rest of the daemon. Every method that writes is one transaction
@@ -71,7 +78,12 @@ export interface Store extends JobStore, DatasetStore, OperationStore, Retention
    */
   replayOf(request: RequestKey): StoredRequest | null;
 
-  /** Moves the log into the database file and marks the stop as clean. Idempotent. */
+  /** Resolves when the file has been read after a stop that was not clean. */
+  readonly checked: Promise<void>;
+  /**
+   * Moves the log into the database file and marks the stop as clean, if the file was found to be
+   * whole. Idempotent.
+   */
   close(): void;
 }
 
@@ -253,6 +265,8 @@ export interface StoreOptions {
    * daemon must end soon (exit code 74).
    */
   readonly onFatal?: (error: GnndError) => void;
+  /** A larger file is checked by a thread, after the store is open. */
+  readonly checkAtOpenMaxBytes?: number;
 }
 
 /** What a transaction was for; GROUP is one of `atomically`. */
@@ -283,7 +297,8 @@ export interface StoreObservation {
  * one daemon may have it open: whoever calls holds the lock of the state directory.
  *
  * Throws SchemaTooNew (exit code 65), and GnndError STORE_CORRUPT, STORE_UNAVAILABLE or
- * STATE_DISK_FULL (exit code 74). After a stop that was not clean the whole file is checked first.
+ * STATE_DISK_FULL (exit code 74). After a stop that was not clean the whole file is checked, a
+ * large one in the background: damage that is found then is told by `StoreOptions.onFatal`.
  */
 export function openStore(path: string, options: StoreOptions): Store {
   const { log } = options;
@@ -299,11 +314,11 @@ export function openStore(path: string, options: StoreOptions): Store {
     },
   });
   try {
-    const lastStopWasClean = recover(database, path, log);
+    const { lastStopWasClean, check } = recover(database, path, options);
     const meta = metaTable(database);
     const incarnation = beginIncarnation(database, meta);
     log.info('store.opened', { path, incarnation, lastStopWasClean });
-    const store = storeOn(database, meta, options, { incarnation, lastStopWasClean });
+    const store = storeOn(database, meta, options, { incarnation, lastStopWasClean, check });
     isOpen = true;
     return store;
   } catch (error) {
@@ -316,16 +331,25 @@ const cleanStopKey = 'clean_stop';
 const incarnationKey = 'incarnation';
 
 /** Checks and migrates; says whether the last stop was clean. */
-function recover(database: Database, path: string, log: Log): boolean {
-  const isNew = schemaVersion(database, path) === 0;
-  const wasClean = isNew || metaTable(database).get(cleanStopKey) === 'yes';
-  if (!wasClean) {
+function recover(database: Database, path: string, options: StoreOptions) {
+  const { log } = options;
+  const version = schemaVersion(database, path);
+  const lastStopWasClean = version === 0 || metaTable(database).get(cleanStopKey) === 'yes';
+  let check = noCheck;
+  if (!lastStopWasClean) {
     log.warn('store.unclean_stop', { path });
-    quickCheck(database, path);
+    // What is migrated is rewritten, and copied whole anyway.
+    const isCurrent = version === migrations.length;
+    const maxBytes = options.checkAtOpenMaxBytes ?? checkAtOpenMaxBytes;
+    const atOpenMaxBytes = isCurrent ? maxBytes : Number.POSITIVE_INFINITY;
+    const onDamage = (error: GnndError) => database.fail(error);
+    if (checkAtOpen(database, { path, log, atOpenMaxBytes }) === 'LATER') {
+      check = checkInBackground({ path, log, atOpenMaxBytes, onDamage });
+    }
   }
   database.useWriteAheadLog();
   migrate(database, { path, log });
-  return wasClean;
+  return { lastStopWasClean, check };
 }
 
 function beginIncarnation(database: Database, meta: MetaTable): number {
@@ -341,7 +365,7 @@ function storeOn(
   database: Database,
   meta: MetaTable,
   options: StoreOptions,
-  start: Pick<Store, 'incarnation' | 'lastStopWasClean'>,
+  { check, ...start }: Pick<Store, 'incarnation' | 'lastStopWasClean'> & { check: FileCheck },
 ): Store {
   const { clock, log, assertTransition } = options;
   const events = eventTable(database);
@@ -372,15 +396,21 @@ function storeOn(
       if (first !== null) options.onReplay?.(request.method);
       return first;
     },
-    close: () => closeStore(database, meta, log),
+    checked: check.ended,
+    close: () => closeStore(database, meta, { log, check }),
   };
 }
 
-function closeStore(database: Database, meta: MetaTable, log: Log): void {
+function closeStore(
+  database: Database,
+  meta: MetaTable,
+  { log, check }: { readonly log: Log; readonly check: FileCheck },
+): void {
   if (!database.isOpen) return;
+  check.stop();
   try {
     if (database.isUsable) {
-      database.write('META', false, () => meta.set(cleanStopKey, 'yes'));
+      if (check.isDone()) database.write('META', false, () => meta.set(cleanStopKey, 'yes'));
       database.pragma('wal_checkpoint(TRUNCATE)');
     }
   } catch (error) {

@@ -95,6 +95,52 @@ describe('a store that was not closed', () => {
   });
 });
 
+describe('a large store that was not closed', () => {
+  /** 20 jobs and an epoch, as a crash left them; any file counts as large. */
+  function largeImage(): string {
+    const path = temporaryStorePath();
+    const store = openTestStore(path);
+    for (let i = 0; i < 20; i++) store.insertJob(newJob(`j${i}`));
+    store.close();
+    openTestStore(path).setMeta('x', 'y');
+    return crashImage(path);
+  }
+  const large = { checkAtOpenMaxBytes: 0 } as const;
+
+  test('is there before it has been read, and read in the background', async () => {
+    const image = largeImage();
+    const store = openTestStore(image, large);
+    expect(store.lastStopWasClean).toBe(false);
+    expect(store.countJobs().PENDING).toBe(20);
+    await store.checked;
+    store.close();
+    expect(openTestStore(image, large).lastStopWasClean).toBe(true);
+  });
+
+  test('that is damaged ends all service; the next start finds it first', async () => {
+    const image = largeImage();
+    damage(image, rootPage(image, 'epochs'));
+    const fatal: GnndError[] = [];
+    const store = openTestStore(image, { ...large, onFatal: (error) => fatal.push(error) });
+    store.insertJob(newJob('more'));
+    await store.checked;
+    expect(fatal.map(({ reason }) => reason)).toEqual(['STORE_CORRUPT']);
+    expect(fatal[0]?.message).toContain('is damaged: ');
+    expect(errorOf(() => store.getJob('more')).reason).toBe('STORE_CORRUPT');
+    store.close();
+    const next = errorOf(() => openStore(image, storeOptions(large)));
+    expect(next.message).toMatch(/damaged.*\.recover/);
+  });
+
+  test('that is closed before it was read is read by the next daemon', async () => {
+    const image = largeImage();
+    openTestStore(image, large).close();
+    const store = openTestStore(image, large);
+    expect(store.lastStopWasClean).toBe(false);
+    await store.checked;
+  });
+});
+
 describe('a damaged store', () => {
   test('a file that is no database is refused and left alone', () => {
     const path = join(temporaryFolder(), 'gnnd.db');

@@ -62,7 +62,9 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
     by: /^(supervisor\/|datasets\/npm-package\.ts$|cli\/(demo|doctor|npm-package)[\w-]*\.ts$)/,
   },
   { module: /^node:module$/, by: /^native\/load\.ts$/ },
-  { module: /^node:(cluster|worker_threads|vm|inspector)$/, by: /^$/ },
+  // Reading a large store's file to its end would hold the daemon up.
+  { module: /^node:worker_threads$/, by: /^store\/(file-check|check-worker)\.ts$/ },
+  { module: /^node:(cluster|vm|inspector)$/, by: /^$/ },
   { module: /^node:/, by: /^(?!scheduler\/|spec\/)/ },
 ];
 
