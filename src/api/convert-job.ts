@@ -19,24 +19,28 @@ import { Reason } from './gen/gnnd/v1/types_pb.ts';
 
 /** Jobs, their progress and their plans as messages. */
 
-/** How much of a job's history a message carries. */
+/** How much of a job a message carries; it stays far below the largest one either way. */
 export type JobView =
-  /** Everything; stays below the largest message whatever the job did. */
+  /** With the logs of dead executors. */
   | 'FULL'
-  /** Without the logs of dead executors: for messages that are sent again and again. */
-  | 'WATCH'
-  /** Without epochs, too: for lists. */
+  /** Without them: for lists, and for messages that are sent again and again. */
   | 'LIST';
 
-/** Epochs a message carries: a job may have a million. */
-const epochsMax = 1000;
-/** Of those, epochs with the times of executors. */
-const epochTimesMax = 100;
 const attemptsMax = 20;
 const exitsMax = 20;
 
-/** `progress` is null unless the job is being worked on. */
-export function jobToProto(job: JobRecord, progress: JobProgress | null, view: JobView): pb.Job {
+/** What is told with a job and is no part of its record. */
+export interface BesideJob {
+  /** Null unless the job is being worked on. */
+  readonly progress: JobProgress | null;
+  /** That ended in its attempt. */
+  readonly numEpochs: number;
+  /** The last of them, as many as are to be shown. */
+  readonly epochs: readonly EpochReport[];
+}
+
+export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb.Job {
+  const { progress, numEpochs, epochs } = beside;
   return create(pb.JobSchema, {
     name: `jobs/${job.id}`,
     uid: job.uid,
@@ -51,7 +55,8 @@ export function jobToProto(job: JobRecord, progress: JobProgress | null, view: J
     attempts: job.attempts
       .slice(-attemptsMax)
       .map((attempt) => attemptInit(attempt, view === 'FULL')),
-    epochs: view === 'LIST' ? [] : epochsInit(job.epochs.slice(-epochsMax), view === 'FULL'),
+    epochs: epochs.map((report) => epochInit(report, report.executorTimes)),
+    numEpochs,
     result: job.result ?? undefined,
     createTime: timestamp(job.createAtMs),
     startTime: optionalTimestamp(job.startAtMs),
@@ -100,14 +105,6 @@ function attemptInit(
   };
 }
 
-function epochsInit(
-  epochs: readonly EpochReport[],
-  withTimes: boolean,
-): MessageInitShape<typeof pb.EpochReportSchema>[] {
-  const first = withTimes ? epochs.length - epochTimesMax : epochs.length;
-  return epochs.map((epoch, index) => epochInit(epoch, index >= first ? epoch.executorTimes : []));
-}
-
 function executorTimesInit(times: ExecutorTimes): MessageInitShape<typeof pb.ExecutorTimesSchema> {
   return {
     role: pb.ExecutorRole[times.role],
@@ -128,7 +125,8 @@ function executorTimesInit(times: ExecutorTimes): MessageInitShape<typeof pb.Exe
   };
 }
 
-function epochInit(
+/** `executorTimes` may be left out where they would be too much. */
+export function epochInit(
   epoch: EpochReport,
   executorTimes: readonly ExecutorTimes[],
 ): MessageInitShape<typeof pb.EpochReportSchema> {

@@ -5,18 +5,24 @@ import type { Deletion } from '../jobs/deletion.ts';
 import type { CreateJob, JobCursor, Jobs } from '../jobs/jobs.ts';
 import type { JobRecord, JobState } from '../spec/job-record.ts';
 import { timestamp } from './convert.ts';
-import { jobStateFromProto, jobToProto, planToProto } from './convert-job.ts';
+import {
+  type BesideJob,
+  epochInit,
+  jobStateFromProto,
+  jobToProto,
+  planToProto,
+} from './convert-job.ts';
 import { specFromProto } from './convert-spec.ts';
 import { ExecutorRole, type Job, JobSchema } from './gen/gnnd/v1/job_pb.ts';
 import {
   type CreateJobRequest,
   DeleteJobResponseSchema,
   type JobService,
+  type ListEpochsRequest,
+  ListEpochsResponseSchema,
   type ListJobsRequest,
   ListJobsResponseSchema,
   StreamLogsResponseSchema,
-  WatchJobResponseSchema,
-  WatchType,
 } from './gen/gnnd/v1/job_service_pb.ts';
 import { type LogQuery, streamLogs } from './logs.ts';
 import type { PageTokens } from './pages.ts';
@@ -31,6 +37,7 @@ import {
 import type { Handlers, MethodsOf } from './rpc.ts';
 import type { Sleep } from './wait.ts';
 import { watchJob } from './watch.ts';
+import { createWatchMessages } from './watch-messages.ts';
 
 export interface JobDeps {
   readonly jobs: Jobs;
@@ -44,19 +51,30 @@ export interface JobDeps {
 
 /** A page ends early rather than outgrow the largest message. */
 const pageBytesMax = 2 * 1024 * 1024;
+/** The last epochs that a job shows; `ListEpochs` has the others. */
+const epochsShown = 100;
+const nothingBeside: BesideJob = { progress: null, numEpochs: 0, epochs: [] };
 
 export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService>> {
   const { jobs } = deps;
-  const full = (job: JobRecord): Job => jobToProto(job, jobs.progress(job.id), 'FULL');
+  const messages = createWatchMessages(jobs);
+  const full = (job: JobRecord): Job => {
+    const beside = besideOf(jobs, job);
+    const attempt = job.attempts.at(-1)?.number ?? 0;
+    const first = Math.max(0, beside.numEpochs - epochsShown);
+    const epochs = jobs.epochs(job.id, attempt, first, epochsShown).map(({ report }) => report);
+    return jobToProto(job, { ...beside, epochs }, 'FULL');
+  };
   return {
     createJob(request) {
       deps.admit();
       const job = createChecked(jobs, request);
       if (!request.validateOnly) return full(job);
-      return { ...jobToProto(job, null, 'FULL'), name: '', uid: '' };
+      return { ...jobToProto(job, nothingBeside, 'FULL'), name: '', uid: '' };
     },
     getJob: (request) => full(jobs.get(idOfName('jobs', request.name))),
     listJobs: (request) => listJobs(deps, request),
+    listEpochs: (request) => listEpochs(deps, request),
     cancelJob(request) {
       deps.admit();
       const requestId = requestIdOf(request.requestId);
@@ -81,14 +99,8 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
       notNegative('start_revision', startRevision);
       const id = idOfName('jobs', request.name);
       const query = { id, startRevision, untilTerminal: request.untilTerminal };
-      for await (const event of watchJob(deps, query, call.signal)) {
-        yield create(WatchJobResponseSchema, {
-          type: WatchType[event.kind],
-          revision: BigInt(event.revision),
-          ...(event.kind === 'BOOKMARK'
-            ? {}
-            : { job: jobToProto(event.job, event.progress, viewOf(event.kind)) }),
-        });
+      for await (const event of watchJob({ ...deps, messages }, query, call.signal)) {
+        yield messages.encode(event);
       }
     },
     async *streamLogs(request, call) {
@@ -119,8 +131,8 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
   };
 }
 
-function viewOf(kind: 'SNAPSHOT' | 'CHANGED' | 'PROGRESS' | 'DELETED'): 'FULL' | 'WATCH' {
-  return kind === 'PROGRESS' ? 'WATCH' : 'FULL';
+function besideOf(jobs: Jobs, job: JobRecord): BesideJob {
+  return { progress: jobs.progress(job.id), numEpochs: jobs.epochCount(job), epochs: [] };
 }
 
 /**
@@ -159,7 +171,7 @@ function listJobs(deps: JobDeps, request: ListJobsRequest) {
   let bytes = 0;
   let next = page.next;
   for (const job of page.jobs) {
-    const message = jobToProto(job, deps.jobs.progress(job.id), 'LIST');
+    const message = jobToProto(job, besideOf(deps.jobs, job), 'LIST');
     bytes += toBinary(JobSchema, message).length;
     const previous = page.jobs[messages.length - 1];
     if (bytes > pageBytesMax && previous !== undefined) {
@@ -170,6 +182,19 @@ function listJobs(deps: JobDeps, request: ListJobsRequest) {
   }
   const nextPageToken = next === null ? '' : deps.pages.issue(list, next);
   return create(ListJobsResponseSchema, { jobs: messages, nextPageToken });
+}
+
+function listEpochs({ jobs, pages }: JobDeps, request: ListEpochsRequest) {
+  notNegative('attempt', request.attempt);
+  const limit = pageSizeOf(request.pageSize);
+  const job = jobs.get(idOfName('jobs', request.name));
+  const attempt = request.attempt === 0 ? (job.attempts.at(-1)?.number ?? 0) : request.attempt;
+  const list = `epochs ${job.uid} ${attempt}`;
+  const first = pages.open<number>(list, request.pageToken) ?? 0;
+  const found = jobs.epochs(job.id, attempt, first, limit + 1);
+  const epochs = found.slice(0, limit).map(({ report }) => epochInit(report, report.executorTimes));
+  const nextPageToken = found.length > limit ? pages.issue(list, first + limit) : '';
+  return create(ListEpochsResponseSchema, { attempt, epochs, nextPageToken });
 }
 
 function statesOf(request: ListJobsRequest): readonly JobState[] {

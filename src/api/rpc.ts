@@ -13,7 +13,8 @@ import { invalidRequest } from './requests.ts';
 /**
  * Protobuf-es services on grpc-js. Handlers are plain functions of messages: unary ones answer a
  * message, streaming ones are async generators that are asked for the next message only when the
- * client has room for it. Whatever they throw leaves as a google.rpc.Status.
+ * client has room for it, and may answer one that is encoded already. Whatever they throw leaves as
+ * a google.rpc.Status.
  */
 
 export interface CallContext {
@@ -29,7 +30,7 @@ type Handler<M> = M extends {
   ? Kind extends 'unary'
     ? (request: MessageShape<I>, call: CallContext) => MessageShape<O> | Promise<MessageShape<O>>
     : Kind extends 'server_streaming'
-      ? (request: MessageShape<I>, call: CallContext) => AsyncIterable<MessageShape<O>>
+      ? (request: MessageShape<I>, call: CallContext) => AsyncIterable<MessageShape<O> | Uint8Array>
       : Kind extends 'bidi_streaming'
         ? (
             requests: AsyncIterable<MessageShape<I>>,
@@ -327,6 +328,7 @@ function parsed(schema: DescMessage, bytes: Uint8Array): MessageShape<DescMessag
 }
 
 function encode(schema: DescMessage, message: unknown): Uint8Array {
+  if (message instanceof Uint8Array) return message;
   return toBinary(schema, message as MessageShape<DescMessage>);
 }
 

@@ -1,46 +1,64 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
-import type { Jobs } from '../jobs/jobs.ts';
+import type { JobEvent, Jobs } from '../jobs/jobs.ts';
 import {
   type JobProgress,
   type JobRecord,
   type JobState,
   terminalStates,
 } from '../spec/job-record.ts';
+import { type EpochSlice, epochsPerPage, type WatchedJob } from './epoch-pages.ts';
 import { createBell, pause, type Sleep } from './wait.ts';
+import type { CurrentJob, WatchMessages } from './watch-messages.ts';
+
+interface JobShown {
+  readonly revision: number;
+  readonly job: JobRecord;
+  /** That ended in its attempt. */
+  readonly numEpochs: number;
+  readonly progress: JobProgress | null;
+}
+
+interface EpochsShown {
+  readonly revision: number;
+  readonly attempt: number;
+  readonly epochs: readonly EpochSlice[];
+}
 
 /** One event of a watch, before it becomes a message. */
 export type WatchEvent =
-  | {
-      readonly kind: 'SNAPSHOT' | 'CHANGED' | 'PROGRESS' | 'DELETED';
-      readonly revision: number;
-      readonly job: JobRecord;
-      readonly progress: JobProgress | null;
-    }
+  | ({ readonly kind: 'SNAPSHOT' } & JobShown & EpochsShown)
+  | ({ readonly kind: 'CHANGED' | 'PROGRESS' | 'DELETED' } & JobShown)
+  | ({ readonly kind: 'EPOCHS' } & EpochsShown)
   | { readonly kind: 'BOOKMARK'; readonly revision: number };
 
 export interface WatchQuery {
   readonly id: string;
-  /** Transitions after this one; 0 asks for the current state first. */
+  /** Transitions and epochs after this one; 0 asks for the current state first. */
   readonly startRevision: number;
   readonly untilTerminal: boolean;
 }
 
 export interface WatchDeps {
   readonly jobs: Jobs;
+  readonly messages: Pick<WatchMessages, 'current' | 'epochs'>;
   readonly clock: Clock;
   readonly sleep: Sleep;
 }
 
 /** Transitions read at once: what a slow reader can hold of the store's past. */
 const eventsPageLimit = 100;
+/** Progress, and epochs that do not fill a page, are told so often; some air for timers. */
 const progressPeriodMs = 1000;
+const earlyMs = 100;
 const bookmarkPeriodMs = 10_000;
 
 /**
- * A job's transitions from a revision on, with progress between them. The watch is a cursor and no
- * queue: the next event is looked up when the reader asks for it, so a reader that stalls costs
- * nothing, misses no transition, and finds only the latest progress.
+ * A job's transitions and epochs from a revision on, in the order of their revisions, with progress
+ * between them. The watch is a cursor and no queue: the next event is looked up when the reader
+ * asks for it, so a reader that stalls costs nothing, misses no transition and no epoch, and finds
+ * only the latest progress. Transitions wake it; for the rest it looks once a second while the job
+ * runs.
  *
  * Ends after the job's deletion, and after the terminal transition when that was asked for; throws
  * the signal's reason once it aborts, after a last bookmark when the server stops. Throws
@@ -51,57 +69,150 @@ export async function* watchJob(
   query: WatchQuery,
   signal: AbortSignal,
 ): AsyncGenerator<WatchEvent, void, void> {
-  const { jobs, clock, sleep } = deps;
+  const { jobs } = deps;
   const bell = createBell();
-  const unsubscribe = jobs.onChange(bell.ring);
+  const unsubscribe = jobs.onChange(query.id, bell.ring);
   try {
-    let cursor = startCursor(jobs, query);
-    const pacer = createPacer(clock.monotonicMs());
-    if (query.startRevision === 0) {
-      cursor = jobs.revision();
-      const progress = jobs.progress(query.id);
-      pacer.sent('SNAPSHOT', clock.monotonicMs(), progress);
-      yield { kind: 'SNAPSHOT', revision: cursor, job: jobs.get(query.id), progress };
+    const startRevision = startCursor(jobs, query);
+    const gone = startRevision === 0 ? null : deletionAfter(jobs, query.id, startRevision);
+    if (gone !== null) {
+      yield gone;
+      return;
     }
+    const watch = new Watch(deps, query);
+    if (startRevision === 0) yield watch.snapshot();
     for (;;) {
       const rung = bell.next();
-      const newest = jobs.revision();
-      requireKept(jobs, query.id, cursor);
-      const deletion = newest > cursor ? jobs.deletion(query.id, cursor) : null;
-      if (deletion !== null) {
-        yield { kind: 'DELETED', revision: deletion.revision, job: deletion.job, progress: null };
-        return;
-      }
-      const page = newest > cursor ? jobs.events(query.id, cursor, eventsPageLimit) : [];
-      for (const event of page) {
-        cursor = event.revision;
-        const progress = isLatest(jobs, query.id, event.revision) ? jobs.progress(query.id) : null;
-        pacer.sent('CHANGED', clock.monotonicMs(), progress);
-        yield { kind: 'CHANGED', revision: cursor, job: event.job, progress };
-        if (query.untilTerminal && isTerminal(event.job.state)) return;
-      }
-      if (page.length > 0) continue;
-      // Nothing of this job lies between the cursor and the newest revision, so skip to that.
-      cursor = Math.max(cursor, newest);
-      const job = jobs.get(query.id);
-      if (query.untilTerminal && isTerminal(job.state)) return;
-      if (signal.aborted) {
-        yield { kind: 'BOOKMARK', revision: cursor };
-        throw signal.reason;
-      }
-      const nowMs = clock.monotonicMs();
-      const progress = jobs.progress(query.id);
-      const due = pacer.due(nowMs, progress);
-      if (due === null) {
-        await pause(rung, pacer.delayMs(nowMs, progress), sleep, signal);
+      const event = watch.next();
+      if (event !== null) {
+        yield event;
+        if (watch.isOver) return;
         continue;
       }
-      pacer.sent(due, nowMs, progress);
-      if (due === 'BOOKMARK') yield { kind: due, revision: cursor };
-      else yield { kind: due, revision: cursor, job, progress };
+      if (watch.isOver) return;
+      if (signal.aborted) {
+        yield watch.bookmark();
+        throw signal.reason;
+      }
+      const due = watch.due();
+      if (due === null) await pause(rung, watch.delayMs(), deps.sleep, signal);
+      else yield due;
     }
   } finally {
     unsubscribe();
+  }
+}
+
+/** Where a watch stands, and what comes next. */
+class Watch {
+  readonly #deps: WatchDeps;
+  readonly #query: WatchQuery;
+  readonly #epochs: EpochCursor;
+  readonly #pacer: Pacer;
+  /** Everything of the job up to here was told. */
+  #cursor: number;
+  /** Transitions that were read and not yet told. */
+  #read: JobEvent[] = [];
+  #isOver = false;
+
+  constructor(deps: WatchDeps, query: WatchQuery) {
+    this.#deps = deps;
+    this.#query = query;
+    this.#cursor = query.startRevision;
+    this.#epochs = createEpochCursor(deps, query);
+    this.#pacer = createPacer(deps.clock.monotonicMs());
+  }
+
+  /** Nothing comes after the event that was told last. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  snapshot(): WatchEvent {
+    const { jobs } = this.#deps;
+    this.#cursor = jobs.revision();
+    const now = this.#now();
+    const last = this.#epochs.takeLast();
+    this.#sent(now);
+    const numEpochs = this.#epochs.numEpochs();
+    return { kind: 'SNAPSHOT', revision: this.#cursor, ...now, numEpochs, ...last };
+  }
+
+  /** The next transition or epochs, a deletion; null when there is nothing new. */
+  next(): WatchEvent | null {
+    const { jobs } = this.#deps;
+    const { id, untilTerminal } = this.#query;
+    const newest = jobs.revision();
+    requireKept(jobs, id, this.#cursor);
+    if (newest <= this.#cursor) {
+      this.#isOver = untilTerminal && isTerminal(this.#now().job.state);
+      return null;
+    }
+    const deleted = deletionAfter(jobs, id, this.#cursor);
+    if (deleted !== null) {
+      this.#isOver = true;
+      return deleted;
+    }
+    if (this.#read.length === 0) this.#read = [...jobs.events(id, this.#cursor, eventsPageLimit)];
+    const event = this.#read[0];
+    const slice = this.#epochs.peek(event?.revision ?? Number.POSITIVE_INFINITY);
+    if (slice !== null) {
+      const isDue = event !== undefined || slice.endsPage;
+      return isDue || this.#pacer.epochsAreDue(this.#nowMs()) ? this.#tellEpochs(slice) : null;
+    }
+    if (event !== undefined) return this.#tellTransition(event);
+    // Nothing of this job lies between the cursor and the newest revision, so skip to that.
+    this.#cursor = newest;
+    this.#isOver = untilTerminal && isTerminal(this.#now().job.state);
+    return null;
+  }
+
+  /** Progress or a bookmark, if it is time for one. */
+  due(): WatchEvent | null {
+    const now = this.#now();
+    const due = this.#pacer.due(this.#nowMs(), now);
+    if (due === null) return null;
+    if (due === 'BOOKMARK') return this.bookmark();
+    this.#sent(now);
+    return { kind: due, revision: this.#cursor, ...now };
+  }
+
+  bookmark(): WatchEvent {
+    this.#sent('BOOKMARK');
+    return { kind: 'BOOKMARK', revision: this.#cursor };
+  }
+
+  /** Until something may be due, if no transition comes. */
+  delayMs(): number {
+    return this.#pacer.delayMs(this.#nowMs(), this.#now().job.state);
+  }
+
+  #tellEpochs(slice: EpochSlice): WatchEvent {
+    this.#cursor = slice.revision;
+    this.#sent(slice.endsPage ? 'PAGE' : 'SOME_EPOCHS');
+    return this.#epochs.step(slice);
+  }
+
+  #tellTransition({ revision, job }: JobEvent): WatchEvent {
+    this.#read.shift();
+    this.#cursor = revision;
+    this.#epochs.enter(job);
+    const shown = latestOr(this.#now(), { job, numEpochs: this.#epochs.numEpochs() });
+    this.#sent(shown);
+    this.#isOver = this.#query.untilTerminal && isTerminal(job.state);
+    return { kind: 'CHANGED', revision, ...shown };
+  }
+
+  #now(): CurrentJob {
+    return this.#deps.messages.current(this.#query.id);
+  }
+
+  #nowMs(): number {
+    return this.#deps.clock.monotonicMs();
+  }
+
+  #sent(what: Parameters<Pacer['sent']>[1]): void {
+    this.#pacer.sent(this.#nowMs(), what);
   }
 }
 
@@ -118,6 +229,13 @@ function startCursor(jobs: Jobs, query: WatchQuery): number {
     `start_revision ${query.startRevision} is newer than the newest revision, ${current}`,
     { resource: `jobs/${query.id}`, metadata: { currentRevision: String(current) } },
   );
+}
+
+function deletionAfter(jobs: Jobs, id: string, cursor: number): WatchEvent | null {
+  const deletion = jobs.deletion(id, cursor);
+  if (deletion === null) return null;
+  const { revision, job } = deletion;
+  return { kind: 'DELETED', revision, job, numEpochs: 0, progress: null };
 }
 
 /** Throws REVISION_COMPACTED when transitions after `cursor` may be gone. */
@@ -142,42 +260,109 @@ function isTerminal(state: JobState): boolean {
   return terminalStates.has(state);
 }
 
-/** Progress belongs to what the job is now, not to what it was at an older transition. */
-function isLatest(jobs: Jobs, id: string, revision: number): boolean {
-  return jobs.get(id).revision === revision;
+/**
+ * Progress, and what a job waits for, belong to what it is now and not to what it was at an older
+ * transition.
+ */
+function latestOr(now: CurrentJob, then: Omit<CurrentJob, 'progress'>): CurrentJob {
+  return now.job.revision === then.job.revision
+    ? { ...now, numEpochs: then.numEpochs }
+    : { ...then, progress: null };
 }
 
-/** Decides what is due between transitions: new progress once a second, else a bookmark. */
+/** Where a watch stands among the epochs. */
+interface EpochCursor {
+  /** The last page's worth of the current attempt. */
+  takeLast(): Pick<EpochsShown, 'attempt' | 'epochs'>;
+  /** The next ones that are older than `before`, not yet taken. */
+  peek(before: number): EpochSlice | null;
+  step(slice: EpochSlice): Extract<WatchEvent, { readonly kind: 'EPOCHS' }>;
+  /** A transition may have begun another attempt. */
+  enter(job: JobRecord): void;
+  numEpochs(): number;
+}
+
+function createEpochCursor({ jobs, messages }: WatchDeps, query: WatchQuery): EpochCursor {
+  const { id, startRevision } = query;
+  const job = jobs.get(id);
+  let at: WatchedJob = { id, uid: job.uid, attempt: job.attempts.at(-1)?.number ?? 0 };
+  let next = 0;
+  if (startRevision > 0) {
+    const place = jobs.epochPlaceAfter(id, startRevision);
+    at = { ...at, attempt: place.attempt };
+    next = place.epoch;
+  }
+  const sliceBefore = (before: number) => messages.epochs.slice(at, next, before);
+  const step: EpochCursor['step'] = (slice) => {
+    next += slice.count;
+    return { kind: 'EPOCHS', revision: slice.revision, attempt: at.attempt, epochs: [slice] };
+  };
+  return {
+    takeLast() {
+      next = Math.max(0, jobs.epochCount(job) - epochsPerPage);
+      const epochs: EpochSlice[] = [];
+      for (let slice = sliceBefore(Infinity); slice !== null; slice = sliceBefore(Infinity)) {
+        epochs.push(slice);
+        step(slice);
+      }
+      return { attempt: at.attempt, epochs };
+    },
+    peek: sliceBefore,
+    step,
+    enter({ attempts }) {
+      const attempt = attempts.at(-1)?.number ?? 0;
+      if (attempt <= at.attempt) return;
+      at = { ...at, attempt };
+      next = 0;
+    },
+    numEpochs: () => next,
+  };
+}
+
+/** Decides what is due between transitions: news once a second, else a bookmark. */
 interface Pacer {
-  sent(kind: WatchEvent['kind'], nowMs: number, progress: JobProgress | null): void;
-  due(nowMs: number, progress: JobProgress | null): 'PROGRESS' | 'BOOKMARK' | null;
-  /** Until something is due, if nothing changes. */
-  delayMs(nowMs: number, progress: JobProgress | null): number;
+  sent(nowMs: number, what: CurrentJob | 'PAGE' | 'SOME_EPOCHS' | 'BOOKMARK'): void;
+  /** Epochs that do not fill a page. */
+  epochsAreDue(nowMs: number): boolean;
+  due(nowMs: number, now: CurrentJob): 'PROGRESS' | 'BOOKMARK' | null;
+  /** Until something may be due, if no transition comes. */
+  delayMs(nowMs: number, state: JobState): number;
 }
 
+/**
+ * Looks fall on whole seconds after the watch's own start, so that many watches of one job do not
+ * look all at once.
+ */
 function createPacer(startMs: number): Pacer {
   let sentAtMs = startMs;
-  let progressAtMs = Number.NEGATIVE_INFINITY;
-  let progressText = '';
-  const isNew = (progress: JobProgress | null) =>
-    progress !== null && JSON.stringify(progress) !== progressText;
+  let newsAtMs = Number.NEGATIVE_INFINITY;
+  let epochsAtMs = Number.NEGATIVE_INFINITY;
+  let told = '';
+  const isDue = (lastMs: number, nowMs: number) => nowMs - lastMs >= progressPeriodMs - earlyMs;
   return {
-    sent(kind, nowMs, progress) {
+    sent(nowMs, what) {
       sentAtMs = nowMs;
-      if (kind === 'BOOKMARK' || progress === null) return;
-      progressAtMs = nowMs;
-      progressText = JSON.stringify(progress);
+      if (what === 'SOME_EPOCHS') epochsAtMs = nowMs;
+      if (typeof what === 'string') return;
+      newsAtMs = nowMs;
+      told = newsOf(what);
     },
-    due(nowMs, progress) {
-      if (nowMs - progressAtMs >= progressPeriodMs && isNew(progress)) return 'PROGRESS';
+    epochsAreDue: (nowMs) => isDue(epochsAtMs, nowMs),
+    due(nowMs, now) {
+      const news = isDue(newsAtMs, nowMs) ? newsOf(now) : '';
+      if (news !== '' && news !== told) return 'PROGRESS';
       return nowMs - sentAtMs >= bookmarkPeriodMs ? 'BOOKMARK' : null;
     },
-    delayMs(nowMs, progress) {
-      const bookmarkAtMs = sentAtMs + bookmarkPeriodMs;
-      const dueAtMs = isNew(progress)
-        ? Math.min(progressAtMs + progressPeriodMs, bookmarkAtMs)
-        : bookmarkAtMs;
-      return Math.max(0, dueAtMs - nowMs);
+    delayMs(nowMs, state) {
+      const bookmarkMs = sentAtMs + bookmarkPeriodMs - nowMs;
+      const toNextSecondMs = progressPeriodMs - ((nowMs - startMs) % progressPeriodMs);
+      return Math.max(0, isTerminal(state) ? bookmarkMs : Math.min(bookmarkMs, toNextSecondMs));
     },
   };
+}
+
+/** What PROGRESS tells, as text; empty for nothing. */
+function newsOf({ job, progress }: CurrentJob): string {
+  if (job.state === 'PENDING') return `${job.reason} ${job.message}`;
+  return progress === null ? '' : JSON.stringify(progress);
 }

@@ -91,19 +91,11 @@ function displayOf(session: Session, { view, output }: FollowOptions): Display {
 /** A line for each change of state and for each finished epoch. */
 function lineDisplay(session: Session, output: CliOutput): Display {
   let shownKey = '';
-  let shownAttempt = 0;
-  let shownEpochs = 0;
   return {
-    event(_, job) {
+    event({ epochs }, job) {
       if (job === null) return;
       const nowMs = session.io.clock.wallMs();
-      // Another attempt begins with its first epoch again.
-      if (job.attempts.length !== shownAttempt) shownEpochs = 0;
-      shownAttempt = job.attempts.length;
-      for (const report of job.epochs.slice(shownEpochs)) {
-        output.write(`${epochLine(job, report, nowMs)}\n`);
-      }
-      shownEpochs = job.epochs.length;
+      for (const report of epochs) output.write(`${epochLine(job, report, nowMs)}\n`);
       if (changeKey(job) === shownKey) return;
       shownKey = changeKey(job);
       output.write(`${changeLine(job, nowMs)}\n`);

@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import {
+  EpochReportSchema,
   ExecutorRoleSchema,
   JobPlanSchema,
   JobSchema,
@@ -8,6 +9,7 @@ import {
 } from '../api/gen/gnnd/v1/job_pb.ts';
 import {
   JobService,
+  ListEpochsResponseSchema,
   ListJobsResponseSchema,
   type StreamLogsResponse,
   StreamLogsResponseSchema,
@@ -19,7 +21,14 @@ import { waitFor } from './interrupt.ts';
 import { addJobCreate } from './job-create.ts';
 import { addJobDelete } from './job-delete.ts';
 import { idOf, resourceName } from './job-text.ts';
-import { choiceColumns, jobColumns, jobFacts, jobSections, planFacts } from './job-view.ts';
+import {
+  choiceColumns,
+  epochColumns,
+  jobColumns,
+  jobFacts,
+  jobSections,
+  planFacts,
+} from './job-view.ts';
 import { addJobWatch } from './job-watch.ts';
 import { jsonOf, printList, printOne, tableOf } from './output.ts';
 import { collectPages } from './pages.ts';
@@ -45,6 +54,13 @@ export function addJobCommands(program: Command, run: Run): void {
     .action(run(listJobs));
   addJobWatch(job, run);
   addJobDelete(job, run);
+  job
+    .command('epochs')
+    .description('list the epochs of a job, oldest first')
+    .argument('<job>')
+    .option('--attempt <number>', 'of this attempt; default: the latest', countOf, 0)
+    .option('--limit <count>', 'at most this many; 0: all', countOf, 0)
+    .action(run(epochsOfJob));
   job.command('cancel').description('end a job').argument('<job>').action(run(cancelJob));
   job
     .command('logs')
@@ -90,6 +106,32 @@ async function getJob(session: Session, given: string): Promise<number> {
     facts: () => jobFacts(session, job),
     sections: () => jobSections(session, job),
   });
+  return gnnctlExit.OK;
+}
+
+async function epochsOfJob(
+  session: Session,
+  given: string,
+  flags: { readonly attempt: number; readonly limit: number },
+): Promise<number> {
+  const name = resourceName('jobs', given);
+  let { attempt } = flags;
+  const { items, hasMore } = await collectPages(flags.limit, async (pageSize, pageToken) => {
+    const request = { name, attempt, pageSize, pageToken };
+    const page = await session.call(JobService.method.listEpochs, request);
+    // The latest of the first page stays the one that is listed.
+    attempt = page.attempt;
+    return { items: page.epochs, nextToken: page.nextPageToken };
+  });
+  printList(session, {
+    schema: ListEpochsResponseSchema,
+    message: create(ListEpochsResponseSchema, { attempt, epochs: items }),
+    rowSchema: EpochReportSchema,
+    rows: items,
+    columns: epochColumns,
+    nameOf: ({ epoch }) => String(epoch),
+  });
+  if (hasMore) session.say(`the first ${items.length}; --limit 0 shows all`);
   return gnnctlExit.OK;
 }
 

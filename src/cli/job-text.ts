@@ -134,7 +134,7 @@ export function epochText(job: Job): string {
   const epochs = job.progress?.epochs || specOf(job)?.training?.epochs || 0;
   if (epochs === 0) return '';
   if (job.state === JobState.SUCCEEDED) return `${job.result?.epochs ?? epochs}/${epochs}`;
-  const finished = Math.max(job.epochs.length, job.progress?.epoch ?? 0);
+  const finished = Math.max(job.numEpochs, job.progress?.epoch ?? 0);
   const current = job.state === JobState.RUNNING ? finished + 1 : finished;
   return `${Math.min(current, epochs)}/${epochs}`;
 }

@@ -143,6 +143,12 @@ export function jobSections(session: Session, job: Job): readonly string[] {
     ({ endTime, exits }) => endTime !== undefined || exits.length > 0,
   );
   if (job.epochs.length > 0) sections.push(tableOf(session, epochColumns, job.epochs));
+  if (job.numEpochs > job.epochs.length) {
+    const id = idOf(job.name);
+    sections.push(
+      `the last ${job.epochs.length} of ${job.numEpochs} epochs: gnnctl job epochs ${id}`,
+    );
+  }
   const times = job.epochs.findLast(({ executorTimes }) => executorTimes.length > 0);
   if (times !== undefined) {
     const title = `Where the time of epoch ${times.epoch + 1} went`;
@@ -162,7 +168,7 @@ export function jobSections(session: Session, job: Job): readonly string[] {
   return sections;
 }
 
-const epochColumns: readonly Column<EpochReport>[] = [
+export const epochColumns: readonly Column<EpochReport>[] = [
   { title: 'EPOCH', align: 'right', shown: ({ epoch }) => String(epoch + 1) },
   { title: 'LOSS', align: 'right', shown: ({ loss }) => loss.toFixed(4) },
   { title: 'TRAIN ACC', align: 'right', shown: (report) => formatPercent(report.trainAccuracy) },

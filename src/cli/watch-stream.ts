@@ -1,5 +1,5 @@
 import { status } from '@grpc/grpc-js';
-import type { Job } from '../api/gen/gnnd/v1/job_pb.ts';
+import type { EpochReport, Job } from '../api/gen/gnnd/v1/job_pb.ts';
 import { JobService, type WatchJobResponse, WatchType } from '../api/gen/gnnd/v1/job_service_pb.ts';
 import { sleep } from '../base/clock.ts';
 import { type ApiClient, ApiError } from './client.ts';
@@ -7,7 +7,12 @@ import { isTerminal } from './exit.ts';
 
 /** What a watch tells: the server's events, and that the connection is gone for now. */
 export type WatchUpdate =
-  | { readonly kind: 'event'; readonly response: WatchJobResponse; readonly job: Job | null }
+  | {
+      readonly kind: 'event';
+      readonly response: WatchJobResponse;
+      /** The job as it is known now, with the epochs seen of its attempt; null before the first. */
+      readonly job: Job | null;
+    }
   | { readonly kind: 'lost'; readonly attempt: number; readonly retryDelayMs: number };
 
 export interface WatchOptions {
@@ -21,6 +26,8 @@ export interface WatchOptions {
 const firstRetryDelayMs = 250;
 const retryDelayMsMax = 4000;
 const retryLimitDefaultMs = 120_000;
+/** Epochs that the job of an update carries, for a curve; each comes in a response of its own. */
+const epochsKept = 1000;
 
 /**
  * A job's events until it is terminal or deleted, over as many connections as it takes: each
@@ -34,6 +41,7 @@ export async function* watchJob(
   options: WatchOptions,
 ): AsyncGenerator<WatchUpdate, void, void> {
   const limitMs = options.retryLimitMs ?? retryLimitDefaultMs;
+  const known = new KnownJob();
   let revision = 0n;
   let lostAtMs = 0;
   let attempt = 0;
@@ -47,7 +55,7 @@ export async function* watchJob(
         attempt = 0;
         hasBeenReached = true;
         if (response.revision > revision) revision = response.revision;
-        const job = response.job ?? null;
+        const job = known.after(response);
         yield { kind: 'event', response, job };
         if (response.type === WatchType.DELETED) return;
         if (job !== null && isTerminal(job.state)) return;
@@ -72,6 +80,23 @@ export async function* watchJob(
     const retryDelayMs = Math.min(backOffMs, retryDelayMsMax);
     if (failure !== null) yield { kind: 'lost', attempt, retryDelayMs };
     await sleep(retryDelayMs, options.signal);
+  }
+}
+
+/** The job that responses tell of in parts. */
+class KnownJob {
+  #job: Job | null = null;
+  #epochs: readonly EpochReport[] = [];
+  #attempt = 0;
+
+  after({ type, job, attempt, epochs }: WatchJobResponse): Job | null {
+    this.#job = job ?? this.#job;
+    const newest = epochs.length > 0 ? attempt : (job?.attempts.at(-1)?.number ?? this.#attempt);
+    // Another attempt begins with its first epoch again.
+    if (type === WatchType.SNAPSHOT || newest !== this.#attempt) this.#epochs = [];
+    this.#attempt = newest;
+    if (epochs.length > 0) this.#epochs = [...this.#epochs, ...epochs].slice(-epochsKept);
+    return this.#job === null ? null : { ...this.#job, epochs: [...this.#epochs] };
   }
 }
 

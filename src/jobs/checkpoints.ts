@@ -7,7 +7,7 @@ import { GnndError, messageOf } from '../base/errors.ts';
 import type { CoreAddon, ModelOptions, PredictOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
 import type { DatasetManifest, DatasetRecord } from '../spec/dataset-record.ts';
-import type { JobRecord, JobResult } from '../spec/job-record.ts';
+import type { EpochReport, JobRecord, JobResult } from '../spec/job-record.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
 import {
@@ -123,6 +123,7 @@ function checkRequest({ memoryBytes }: ExportRequest): void {
 interface TrainedJob {
   readonly job: JobRecord;
   readonly result: JobResult;
+  readonly last: EpochReport | null;
 }
 
 function trainedJob(store: Store, id: string): TrainedJob {
@@ -130,20 +131,23 @@ function trainedJob(store: Store, id: string): TrainedJob {
   const job = store.getJob(id);
   if (job === null) throw new GnndError('JOB_NOT_FOUND', `there is no job ${id}`, { resource });
   const { result, state } = job;
-  if (result !== null && state === 'SUCCEEDED') return { job, result };
+  if (result !== null && state === 'SUCCEEDED') {
+    const attempt = job.attempts.at(-1)?.number ?? 0;
+    const [last] = store.epochs(id, attempt, Math.max(0, result.epochs - 1), 1);
+    return { job, result, last: last?.report ?? null };
+  }
   const message = `job ${id} is ${state}: only a job that SUCCEEDED has checkpoints`;
   throw new GnndError('JOB_STATE_CONFLICT', message, { resource });
 }
 
 async function fileOf(
-  { job, result }: TrainedJob,
+  { job, result, last }: TrainedJob,
   kind: CheckpointKind,
 ): Promise<{ readonly record: CheckpointRecord; readonly file: CheckpointFile }> {
   const file = await readCheckpoint(result.checkpointDir, kind).catch((cause: unknown) => {
     throw corrupt(job, cause);
   });
   const { bytes, ...facts } = file;
-  const last = job.epochs.at(-1);
   const accuracies =
     kind === 'BEST'
       ? {

@@ -45,7 +45,7 @@ export interface DeletedJob {
 
 export interface DeletionOptions {
   readonly store: Store;
-  readonly runner: Pick<Runner, 'attempts' | 'cancel' | 'onChange'>;
+  readonly runner: Pick<Runner, 'attempts' | 'cancel'>;
   readonly jobsFolder: string;
   readonly log: Log;
 }

@@ -86,7 +86,7 @@ function inputOf(
   const { snapshot, progress, epochs } = attempt;
   const executors = snapshot?.executors ?? [];
   const total = (counter: keyof typeof counters) => sumOf(executors, counters[counter]);
-  const last = epochs.at(-1);
+  const last = epochs.last;
   const deviceName = (index: number) => attempt.input.devices[index]?.name ?? String(index);
   const spec = job.effectiveSpec;
   return {
@@ -104,7 +104,7 @@ function inputOf(
     remainingSeconds: remainingSecondsOf(job, progress),
     epoch: snapshot?.epoch ?? 0,
     epochsTarget: spec.training.epochs,
-    epochsCompleted: epochs.length,
+    epochsCompleted: epochs.count,
     batches: batchesOf(attempt),
     steps: snapshot?.version ?? 0,
     parameterVersion: snapshot?.version ?? 0,
@@ -123,7 +123,7 @@ function inputOf(
     ),
     loss: progress?.loss ?? last?.loss ?? null,
     accuracy:
-      last === undefined
+      last === null
         ? {}
         : { TRAIN: last.trainAccuracy, VAL: last.valAccuracy, TEST: last.testAccuracy },
     queue: queueOf(attempt),

@@ -18,10 +18,11 @@ import { terminalStates } from '../spec/job-record.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { nearestOf } from '../spec/nearest.ts';
 import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts';
-import type { RequestKey, Store } from '../store/store.ts';
+import type { EpochPlace, RequestKey, Store, StoredEpoch } from '../store/store.ts';
 import { parameterCountOf } from '../supervisor/checkpoint.ts';
 import { jobSegment, layoutOf } from '../supervisor/job-layout.ts';
 import { countsOf } from './dataset-counts.ts';
+import { createJobBells } from './job-bells.ts';
 import type { Runner } from './runner.ts';
 import { createWaitingJobs } from './waiting.ts';
 
@@ -50,8 +51,17 @@ export interface Jobs {
   compactedRevision(): number;
   /** The first deletion of a job of this id after `revision`, as its last event. */
   deletion(id: string, revision: number): JobEvent | null;
-  /** Called after every committed change and every progress update; returns unsubscribe. */
-  onChange(listener: () => void): () => void;
+  /**
+   * Called after every transition of the job, and when what it waits for may be another; not for
+   * its progress and its epochs. Returns unsubscribe.
+   */
+  onChange(id: string, listener: () => void): () => void;
+  /** Reports of an attempt from epoch `first` on, at most `limit`. Throws JOB_NOT_FOUND. */
+  epochs(id: string, attempt: number, first: number, limit: number): readonly StoredEpoch[];
+  /** How many epochs of its attempt have ended. */
+  epochCount(job: JobRecord): number;
+  /** Where the epochs after `revision` begin. Throws JOB_NOT_FOUND. */
+  epochPlaceAfter(id: string, revision: number): EpochPlace;
   /** Null unless the job is PREPARING or RUNNING. */
   progress(id: string): JobProgress | null;
   /** Estimated until calibrated. Throws JOB_NOT_FOUND. */
@@ -110,6 +120,9 @@ export interface JobsOptions {
 export function createJobs(options: JobsOptions): Jobs {
   const { store, runner } = options;
   const waiting = createWaitingJobs(() => runner.state);
+  const bells = createJobBells();
+  store.onCommit(bells.ring);
+  runner.onQueueChange(() => bells.ringWhere((id) => !runner.attempts.has(id)));
   const get = (id: string): JobRecord => {
     const job = store.getJob(id);
     if (job !== null) return waiting.shown(job);
@@ -138,12 +151,13 @@ export function createJobs(options: JobsOptions): Jobs {
     revision: () => store.revision(),
     compactedRevision: () => store.compactedRevision(),
     deletion: (id, revision) => store.deletionOf(id, revision),
-    onChange: (listener) => {
-      const offs = [store.onCommit(listener), runner.onChange(listener)];
-      return () => {
-        for (const off of offs) off();
-      };
+    onChange: bells.listen,
+    epochs: (id, attempt, first, limit) => store.epochs(id, attempt, first, limit),
+    epochCount: ({ id, attempts }) => {
+      const attempt = attempts.at(-1)?.number ?? 0;
+      return attempt === 0 ? 0 : store.epochCount(id, attempt);
     },
+    epochPlaceAfter: (id, revision) => store.epochPlaceAfter(id, revision),
     progress: (id) => runner.attempts.get(id)?.progress ?? null,
     plan: (id) => planOf(options, get(id)),
     logs: (id, attempt) => logFilesOf(options, get(id), attempt),
@@ -266,7 +280,6 @@ function previewOf(
     nextAttemptAtMs: null,
     revision: 0,
     attempts: [],
-    epochs: [],
     plan: null,
     result: null,
   };

@@ -16,6 +16,7 @@ import { attemptFailureOf, JobAttempt } from '../supervisor/job-attempt.ts';
 import { completionMessage } from './completion.ts';
 import { countsOf } from './dataset-counts.ts';
 import type { RunnerObserver } from './runner-observer.ts';
+import { isSameQueue } from './waiting.ts';
 
 /**
  * The loop around the scheduler: hands it what happens, performs what it commands, and writes every
@@ -79,8 +80,8 @@ export class Runner {
     return this.#attempts;
   }
 
-  /** Called after every change that a watcher could see. */
-  onChange(listener: () => void): () => void {
+  /** Called when somebody has come into the queue or left it, got devices or given them back. */
+  onQueueChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -163,6 +164,7 @@ export class Runner {
     this.#inbox.push(event);
     if (this.#deciding) return;
     this.#deciding = true;
+    const before = this.#state;
     try {
       for (let next = this.#inbox.shift(); next !== undefined; next = this.#inbox.shift()) {
         const { state, commands } = decide(this.#state, next);
@@ -173,7 +175,8 @@ export class Runner {
       this.#deciding = false;
     }
     this.#armTimer();
-    this.#notify();
+    if (isSameQueue(before, this.#state)) return;
+    for (const listener of this.#listeners) listener();
   }
 
   /** A job whose end could not be stored keeps its further commands until it is. */
@@ -210,7 +213,6 @@ export class Runner {
       this.#retryTimer = null;
       const commands = this.#unstored.splice(0);
       for (const command of commands) this.#performSafely(command);
-      this.#notify();
     }, storeRetryMs);
   }
 
@@ -408,7 +410,6 @@ export class Runner {
     switch (event.kind) {
       case 'phase':
         this.#transition(jobId, { phase: event.phase });
-        this.#notify();
         return;
       case 'executorSpawned':
         this.#observe((observer) => observer.executorStarted(event.role));
@@ -423,11 +424,15 @@ export class Runner {
         this.#tell(attempt, { kind: 'executorExited', executor, outcome });
         return;
       }
-      case 'epochEnded': {
-        const { report, timings } = event;
-        store.recordEpoch(jobId, number, report);
-        this.#observe((observer) => observer.epochEnded(attempt, report));
-        this.#tell(attempt, { kind: 'epochEnded', epoch: report.epoch, timings });
+      case 'epochsEnded': {
+        const { reports, timings } = event;
+        store.recordEpochs(jobId, number, reports);
+        for (const report of reports) {
+          this.#observe((observer) => observer.epochEnded(attempt, report));
+        }
+        // One look, one piece of evidence, however many epochs it saw.
+        const epoch = reports.at(-1)?.epoch ?? 0;
+        this.#tell(attempt, { kind: 'epochEnded', epoch, timings });
         return;
       }
       case 'completed':
@@ -464,10 +469,6 @@ export class Runner {
     const delayMs = Math.min(longestMs, Math.max(1, Math.ceil(wakeMs - this.#nowMs())));
     this.#timer = setTimeout(tick, delayMs);
     this.#timer.unref();
-  }
-
-  #notify(): void {
-    for (const listener of this.#listeners) listener();
   }
 }
 

@@ -31,7 +31,7 @@ export function createWaitingJobs(stateNow: () => SchedulerState): WaitingJobs {
 }
 
 /** Whether the same jobs hold and want the same devices: steps of running jobs change neither. */
-function isSameQueue(one: SchedulerState, other: SchedulerState): boolean {
+export function isSameQueue(one: SchedulerState, other: SchedulerState): boolean {
   return (
     one.queue === other.queue &&
     one.devices === other.devices &&

@@ -206,7 +206,7 @@ export interface JobPlan {
   readonly cache: CachePlan | null;
 }
 
-/** A job's row, as stored. */
+/** A job's status, as stored. Its epochs are history, which is read apart and in pages. */
 export interface JobRecord {
   readonly id: string;
   readonly uid: string;
@@ -226,8 +226,6 @@ export interface JobRecord {
   /** Store revision of its last transition. */
   readonly revision: number;
   readonly attempts: readonly Attempt[];
-  /** Of the current attempt. */
-  readonly epochs: readonly EpochReport[];
   readonly plan: JobPlan | null;
   readonly result: JobResult | null;
 }

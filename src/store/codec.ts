@@ -72,13 +72,15 @@ type Decoded<S extends Shape> = { readonly [K in keyof S]: ReturnType<S[K]> };
 
 /** All members of `shape` must be there; others are ignored. */
 export function object<S extends Shape>(shape: S): Decoder<Decoded<S>> {
+  const entries = Object.entries(shape);
   return (value, at) => {
     const given = members(value, at);
-    const decoded = Object.entries(shape).map(([key, decode]) => {
+    const decoded: Record<string, unknown> = {};
+    for (const [key, decode] of entries) {
       if (!(key in given)) throw corrupt(at, `a member ${key}`, value);
-      return [key, decode(given[key], `${at}.${key}`)];
-    });
-    return Object.fromEntries(decoded) as Decoded<S>;
+      decoded[key] = decode(given[key], `${at}.${key}`);
+    }
+    return decoded as Decoded<S>;
   };
 }
 
@@ -122,5 +124,5 @@ function members(value: unknown, at: string): Readonly<Record<string, unknown>> 
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw corrupt(at, 'an object', value);
   }
-  return Object.fromEntries(Object.entries(value));
+  return value as Readonly<Record<string, unknown>>;
 }

@@ -10,6 +10,9 @@ export type Cell = string | number | null;
 export type Row = Readonly<Record<string, unknown>>;
 export type Statement = Sqlite.Statement<Cell[], Row>;
 
+/** Whom a commit concerns: some jobs by their ids, or everybody who listens. */
+export type Changed = ReadonlySet<string> | 'ALL';
+
 /** How long a statement may wait for another connection: nobody but a person's shell is one. */
 const busyTimeoutMs = 2_000;
 const journalSizeMaxBytes = 64 * 1024 * 1024;
@@ -29,9 +32,11 @@ export class Database {
   readonly #path: string;
   readonly #connection: Sqlite.Database;
   readonly #options: DatabaseOptions;
-  readonly #commitListeners = new Set<() => void>();
+  readonly #commitListeners = new Set<(changed: Changed) => void>();
   #fatal: GnndError | null = null;
-  #changed = false;
+  /** Of the transaction that is open; an id of a part that was taken back does no harm. */
+  #changed = new Set<string>();
+  #changedAll = false;
 
   /** Throws STORE_UNAVAILABLE or STORE_CORRUPT. */
   constructor(path: string, options: DatabaseOptions) {
@@ -83,27 +88,35 @@ export class Database {
   }
 
   /**
-   * Runs `work` in a transaction, or within the one that is open. `visible`: whether commit
-   * listeners should hear of it.
+   * Runs `work` in a transaction, or within the one that is open. `changes`: the job that commit
+   * listeners should look at again, `ALL` where that is no single job, null for none.
    */
-  write<T>(op: StoreOp, visible: boolean, work: () => T): T {
+  write<T>(op: StoreOp, changes: { readonly job: string } | 'ALL' | null, work: () => T): T {
     if (this.#connection.inTransaction) {
       // A savepoint: when `work` throws and the caller goes on, nothing of it stays.
       const result = this.#connection.transaction(work)();
-      this.#changed ||= visible;
+      this.#note(changes);
       return result;
     }
-    this.#changed = visible;
+    this.#changed = new Set();
+    this.#changedAll = false;
+    this.#note(changes);
     const result = this.#observed(op, () =>
       this.#translated(() => this.#connection.transaction(work).immediate()),
     );
-    if (this.#changed) {
-      for (const listener of this.#commitListeners) listener();
+    const changed = this.#changedAll ? 'ALL' : this.#changed;
+    if (changed === 'ALL' || changed.size > 0) {
+      for (const listener of this.#commitListeners) listener(changed);
     }
     return result;
   }
 
-  onCommit(listener: () => void): () => void {
+  #note(changes: { readonly job: string } | 'ALL' | null): void {
+    if (changes === 'ALL') this.#changedAll = true;
+    else if (changes !== null) this.#changed.add(changes.job);
+  }
+
+  onCommit(listener: (changed: Changed) => void): () => void {
     this.#commitListeners.add(listener);
     return () => {
       this.#commitListeners.delete(listener);

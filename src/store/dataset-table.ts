@@ -43,7 +43,7 @@ export function datasetTable(database: Database, clock: Clock): DatasetStore {
 
   return {
     insertDataset: (dataset) =>
-      database.write('DATASET', true, () => {
+      database.write('DATASET', 'ALL', () => {
         const record = { ...dataset, createAtMs: clock.wallMs() };
         try {
           database.run(insert, ...cellsOf(record));
@@ -56,7 +56,7 @@ export function datasetTable(database: Database, clock: Clock): DatasetStore {
         return record;
       }),
     updateDataset: (id, change) =>
-      database.write('DATASET', true, () => {
+      database.write('DATASET', 'ALL', () => {
         const current = get(id);
         if (current === null) {
           throw new GnndError('DATASET_NOT_FOUND', `there is no dataset ${id}`, {

@@ -1,6 +1,7 @@
 import type { JobRecord } from '../spec/job-record.ts';
 import { type Decoder, fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import type { Database } from './database.ts';
+import type { MetaTable } from './meta-table.ts';
 import { intent, jobPlan, jobResult, jobState, phase, reason } from './shapes.ts';
 
 /** What of a job changes from event to event. */
@@ -38,25 +39,35 @@ export interface StatusEvent {
 }
 
 export interface EventTable {
-  /** Newest revision; 0 before the first event. */
+  /** Newest revision; 0 before the first. */
   revision(): number;
+  /** Only inside a transaction. Takes the next revision, for what is no event but has its order. */
+  advance(): number;
   /** Only inside a transaction. Returns the new revision. */
   append(jobSeq: number, atMs: number, status: JobStatus): number;
   after(jobSeq: number, revision: number, limit: number): readonly StatusEvent[];
 }
 
-export function eventTable(database: Database): EventTable {
-  const newest = database.prepare('SELECT max(revision) AS revision FROM events');
+const revisionKey = 'revision';
+
+export function eventTable(database: Database, meta: MetaTable): EventTable {
   const insert = database.prepare('INSERT INTO events VALUES (?, ?, ?, ?)');
   const select = database.prepare(
     `SELECT revision, at_ms, status FROM events
      WHERE job_seq = ? AND revision > ? ORDER BY revision LIMIT ?`,
   );
-  const revision = () => nullable(integer)(database.get(newest)?.['revision'], 'events') ?? 0;
+  // Kept as a number of its own: it goes on when the newest events are gone.
+  const revision = () => integer(Number(meta.get(revisionKey)), 'meta.revision');
+  const advance = () => {
+    const next = revision() + 1;
+    meta.set(revisionKey, String(next));
+    return next;
+  };
   return {
     revision,
+    advance,
     append(jobSeq, atMs, status) {
-      const next = revision() + 1;
+      const next = advance();
       database.run(insert, next, jobSeq, atMs, toJson(status, jobStatus, 'a job status'));
       return next;
     },

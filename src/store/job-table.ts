@@ -1,9 +1,10 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
-import { type JobRecord, type JobState, jobStates } from '../spec/job-record.ts';
+import type { JobRecord, JobState } from '../spec/job-record.ts';
 import { type AttemptTable, attemptTable } from './attempt-table.ts';
 import { fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import { type Cell, type Database, isUniqueViolation, type Row } from './database.ts';
+import { epochTable } from './epoch-table.ts';
 import { type EventTable, type JobStatus, jobStatus } from './event-table.ts';
 import { changedIntent, changedStatus } from './job-status.ts';
 import type { RequestTable } from './request-table.ts';
@@ -57,15 +58,19 @@ export function jobTable(parts: JobTableParts): JobStore {
   const { database, clock, events, requests } = parts;
   const sql = statements(database);
   const attempts = attemptTable(database);
+  const epochs = epochTable(database, attempts);
 
   const recordOf = (row: Row): JobRecord =>
     assembled(attempts, identityOf(row), statusOf(row), revisionOf(row), now);
 
-  const needRow = (id: string): Row => {
-    const row = database.get(sql.byId, id);
+  const needRow = (id: string, statement = sql.byId): Row => {
+    const row = database.get(statement, id);
     if (row !== null) return row;
     throw new GnndError('JOB_NOT_FOUND', `there is no job ${id}`, { resource: `jobs/${id}` });
   };
+
+  /** The number alone: what is written many times does not decode a spec each time. */
+  const needSeq = (id: string): number => integer(needRow(id, sql.seqById)['seq'], 'jobs.seq');
 
   const remember = (request: RequestKey | undefined, id: string): void => {
     if (request !== undefined) requests.remember(request, `jobs/${id}`, events.revision());
@@ -79,16 +84,16 @@ export function jobTable(parts: JobTableParts): JobStore {
     return assembled(attempts, identity, status, revision, now);
   };
 
-  /** Something about an attempt, in a transaction of its own. */
+  /** Something about an attempt, in a transaction of its own, which is news with the next event. */
   const inAttempt = <T>(
     op: 'ATTEMPT' | 'EPOCH',
     id: string,
     work: (jobSeq: number, revision: number) => T,
-  ): T => database.write(op, true, () => work(identityOf(needRow(id)).seq, events.revision()));
+  ): T => database.write(op, null, () => work(needSeq(id), events.revision()));
 
   return {
     insertJob: (job, request) =>
-      database.write('INSERT_JOB', true, () => {
+      database.write('INSERT_JOB', { job: job.id }, () => {
         insertRow(database, sql, job, clock.wallMs());
         const record = advance(needRow(job.id), freshStatus);
         remember(request, job.id);
@@ -98,13 +103,18 @@ export function jobTable(parts: JobTableParts): JobStore {
     getJobByUid: (uid) => optional(database.get(sql.byUid, uid), recordOf),
     listJobs({ limit, after, states }) {
       const before = [after?.createAtMs ?? Number.MAX_SAFE_INTEGER, after?.uid ?? ''];
-      const wanted = JSON.stringify(states.length === 0 ? jobStates : states);
-      return database.all(sql.list, ...before, wanted, limit).map(recordOf);
+      if (states.length === 0) return database.all(sql.list, ...before, limit).map(recordOf);
+      // A page of each state by its index, and of those the newest: no other job is read.
+      return [...new Set(states)]
+        .flatMap((state) => database.all(sql.listState, state, ...before, limit))
+        .sort((left, right) => newestFirst(left, right))
+        .slice(0, limit)
+        .map(recordOf);
     },
     nonTerminalJobs: () => database.all(sql.live).map(recordOf),
     countJobs: () => counted(database.all(sql.count)),
     setIntent: (id, wanted, request) =>
-      database.write('SET_INTENT', true, () => {
+      database.write('SET_INTENT', { job: id }, () => {
         const row = needRow(id);
         const status = statusOf(row);
         const record =
@@ -113,7 +123,7 @@ export function jobTable(parts: JobTableParts): JobStore {
         return record;
       }),
     transition: (id, change) =>
-      database.write('TRANSITION', true, () => {
+      database.write('TRANSITION', { job: id }, () => {
         const row = needRow(id);
         const nowMs = clock.wallMs();
         const next = changedStatus(statusOf(row), change, nowMs, parts.assertTransition);
@@ -131,13 +141,16 @@ export function jobTable(parts: JobTableParts): JobStore {
       inAttempt('ATTEMPT', id, (seq, revision) =>
         attempts.addRestart(seq, attempt, clock.wallMs(), revision),
       ),
-    recordEpoch: (id, attempt, report) =>
-      inAttempt('EPOCH', id, (seq, revision) =>
-        attempts.recordEpoch(seq, attempt, report, revision),
-      ),
+    recordEpochs: (id, attempt, reports) =>
+      inAttempt('EPOCH', id, (seq) => epochs.record(seq, attempt, reports, events.advance)),
+    epochs: (id, attempt, first, limit) => epochs.list(needSeq(id), attempt, first, limit),
+    epochCount: (id, attempt) => epochs.count(needSeq(id), attempt),
+    epochPlaceAfter: (id, revision) => epochs.placeAfter(needSeq(id), revision),
     events(id, afterRevision, limit) {
+      const found = events.after(needSeq(id), afterRevision, limit);
+      if (found.length === 0) return [];
       const identity = identityOf(needRow(id));
-      return events.after(identity.seq, afterRevision, limit).map(({ revision, atMs, status }) => ({
+      return found.map(({ revision, atMs, status }) => ({
         revision,
         atMs,
         job: assembled(attempts, identity, status, revision, revision),
@@ -149,6 +162,7 @@ export function jobTable(parts: JobTableParts): JobStore {
 function statements(database: Database) {
   return {
     byId: database.prepare('SELECT * FROM jobs WHERE id = ?'),
+    seqById: database.prepare('SELECT seq FROM jobs WHERE id = ?'),
     byUid: database.prepare('SELECT * FROM jobs WHERE uid = ?'),
     insert: database.prepare(
       `INSERT INTO jobs (id, uid, spec, effective_spec, dataset_digest, create_at_ms,
@@ -162,12 +176,15 @@ function statements(database: Database) {
        WHERE seq = ?`,
     ),
     list: database.prepare(
-      `SELECT * FROM jobs
-       WHERE (create_at_ms, uid) < (?, ?) AND state IN (SELECT value FROM json_each(?))
+      `SELECT * FROM jobs WHERE (create_at_ms, uid) < (?, ?) AND state <> 'DELETED'
+       ORDER BY create_at_ms DESC, uid DESC LIMIT ?`,
+    ),
+    listState: database.prepare(
+      `SELECT * FROM jobs WHERE state = ? AND (create_at_ms, uid) < (?, ?)
        ORDER BY create_at_ms DESC, uid DESC LIMIT ?`,
     ),
     live: database.prepare(
-      `SELECT * FROM jobs WHERE state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED', 'DELETED')
+      `SELECT * FROM jobs WHERE state IN ('PENDING', 'PREPARING', 'RUNNING', 'CANCELLING')
        ORDER BY create_at_ms, uid`,
     ),
     count: database.prepare(
@@ -201,10 +218,7 @@ function assembled(
   revision: number,
   shownAt: number,
 ): JobRecord {
-  const shown = attempts.list(seq, shownAt);
-  const current = shown.at(-1);
-  const epochs = current === undefined ? [] : attempts.epochs(seq, current.number, shownAt);
-  return { ...record, ...status, revision, attempts: shown, epochs };
+  return { ...record, ...status, revision, attempts: attempts.list(seq, shownAt) };
 }
 
 export function identityOf(row: Row): Identity {
@@ -252,6 +266,12 @@ function statusCells(status: JobStatus): Cell[] {
     plan === null ? null : toJson(plan, jobPlan, 'a plan'),
     result === null ? null : toJson(result, jobResult, 'a result'),
   ];
+}
+
+function newestFirst(left: Row, right: Row): number {
+  const age = Number(right['create_at_ms']) - Number(left['create_at_ms']);
+  if (age !== 0) return age;
+  return String(left['uid']) < String(right['uid']) ? 1 : -1;
 }
 
 function revisionOf(row: Row): number {

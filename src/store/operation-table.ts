@@ -62,7 +62,7 @@ export function operationTable(parts: OperationTableParts): OperationStore {
 
   const end = (id: string, { progress, message }: Progress, how: OperationEnd): void => {
     const { error, validation } = how;
-    database.write('OPERATION', true, () =>
+    database.write('OPERATION', 'ALL', () =>
       database.run(
         finish,
         ...[error === null ? 1 : progress, message, clock.wallMs()],
@@ -77,7 +77,7 @@ export function operationTable(parts: OperationTableParts): OperationStore {
 
   return {
     insertOperation: ({ id, kind, target }, request) =>
-      database.write('OPERATION', true, () => {
+      database.write('OPERATION', 'ALL', () => {
         database.run(insert, id, kind, target, clock.wallMs());
         if (request !== undefined) {
           requests.remember(request, `operations/${id}`, events.revision());

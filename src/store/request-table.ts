@@ -17,6 +17,8 @@ export interface RequestTable {
 }
 
 const keptMs = 24 * 60 * 60 * 1000;
+/** Looking for old ones meets all that jobs in the queue were made by, so it is done seldom. */
+const forgottenEveryMs = 60 * 60 * 1000;
 
 const storedRequest = object({ sha256: text, resource: text, revision: integer, at_ms: integer });
 
@@ -32,6 +34,7 @@ export function requestTable(database: Database, clock: Clock): RequestTable {
        AND state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED')
      )`,
   );
+  let forgottenAtMs = Number.NEGATIVE_INFINITY;
   const find: RequestTable['find'] = (method, requestId) => {
     const row = database.get(select, method, requestId);
     if (row === null) return null;
@@ -47,7 +50,10 @@ export function requestTable(database: Database, clock: Clock): RequestTable {
     },
     remember({ method, requestId, sha256 }, resource, revision) {
       const nowMs = clock.wallMs();
-      database.run(forget, nowMs - keptMs);
+      if (nowMs - forgottenAtMs >= forgottenEveryMs) {
+        database.run(forget, nowMs - keptMs);
+        forgottenAtMs = nowMs;
+      }
       const first = find(method, requestId);
       if (first !== null) throw reused(requestId, first);
       database.run(insert, method, requestId, sha256, resource, revision, nowMs);

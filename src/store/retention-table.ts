@@ -147,16 +147,16 @@ export function retentionTable(parts: RetentionTableParts): RetentionStore {
     database.all(statement, ...cells).map(removalOf);
   return {
     deleteJob: (id, how, request) =>
-      database.write('RETENTION', true, () => deleteJob(parts, sql, { id, ...how }, request)),
+      database.write('RETENTION', 'ALL', () => deleteJob(parts, sql, { id, ...how }, request)),
     deletionOf: (id, afterRevision) => deletionOf(parts, sql, id, afterRevision),
     endedRemovals: (limit) => removals(sql.endedRemovals, limit),
     removalsAt: (stage, limit) => removals(sql.removalsAt, stage, limit),
     filesRemoved: (done) =>
-      database.write('RETENTION', false, () => {
+      database.write('RETENTION', null, () => {
         for (const { seq } of done) database.run(sql.setStage, 'ROWS', seq);
       }),
     removeRows: (removal, limit) =>
-      database.write('RETENTION', false, () => removeRows(database, sql, removal, limit)),
+      database.write('RETENTION', null, () => removeRows(database, sql, removal, limit)),
     endedJobs(state, after, limit) {
       const { endAtMs, seq } = after ?? { endAtMs: -1, seq: 0 };
       const rows =
@@ -181,7 +181,7 @@ export function retentionTable(parts: RetentionTableParts): RetentionStore {
       const going = oldest.map(eventOf).filter((event) => event.revision <= revision);
       const through = going.at(-1)?.revision;
       if (through === undefined) return 0;
-      const removed = database.write('RETENTION', false, () => {
+      const removed = database.write('RETENTION', null, () => {
         meta.set(compactedKey, String(through));
         const events = database.run(sql.compact, through);
         for (const row of database.all(sql.forgotten, through)) {
@@ -196,7 +196,7 @@ export function retentionTable(parts: RetentionTableParts): RetentionStore {
     jobsUsing: (dataset, limit) =>
       database.all(sql.jobsUsing, dataset, limit).map((row) => text(row['id'], 'jobs.id')),
     deleteDataset: (id, request) =>
-      database.write('RETENTION', true, () => {
+      database.write('RETENTION', 'ALL', () => {
         const resource = `datasets/${id}`;
         if (database.run(sql.deleteDataset, id) === 0) {
           throw new GnndError('DATASET_NOT_FOUND', `there is no dataset ${id}`, { resource });
@@ -207,7 +207,7 @@ export function retentionTable(parts: RetentionTableParts): RetentionStore {
     countOperations: (endedBeforeMs, limit) =>
       integer(database.get(sql.countOperations, endedBeforeMs, limit)?.['n'], 'operations'),
     forgetOperations: (endedBeforeMs, limit) =>
-      database.write('RETENTION', false, () =>
+      database.write('RETENTION', null, () =>
         database.run(sql.forgetOperations, endedBeforeMs, limit),
       ),
   };
@@ -336,7 +336,7 @@ function deletionOf(
   const event = events.after(seq, revision - 1, 1)[0];
   if (event === undefined) return null;
   const { job_id: was, job_uid: uid, keep_checkpoint: kept } = removalRow(row, `removal of ${id}`);
-  const job = { ...record, id: was, uid, ...event.status, revision, attempts: [], epochs: [] };
+  const job = { ...record, id: was, uid, ...event.status, revision, attempts: [] };
   return { revision, atMs: event.atMs, job, keepCheckpoint: kept !== 0 };
 }
 

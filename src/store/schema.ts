@@ -229,6 +229,12 @@ export const migrations: readonly string[] = [
   BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
   `,
   'CREATE INDEX jobs_by_state_and_end ON jobs (state, end_at_ms)',
+  // Revisions are counted apart, because epochs have one, too; lists by state page by an index.
+  `
+  INSERT INTO meta SELECT 'revision', CAST(coalesce(max(revision), 0) AS TEXT) FROM events;
+  DROP INDEX jobs_by_state;
+  CREATE INDEX jobs_by_state ON jobs (state, create_at_ms, uid);
+  `,
 ];
 
 export interface SchemaOptions {
@@ -246,7 +252,7 @@ export function migrate(database: Database, options: SchemaOptions): void {
   const found = schemaVersion(database, options.path, steps.length);
   if (found === steps.length) return;
   if (found > 0) backUp(database, `${options.path}.before-v${steps.length}`);
-  database.write('META', false, () => {
+  database.write('META', null, () => {
     for (const step of steps.slice(found)) database.execute(step);
     database.pragma(`application_id = ${applicationId}`);
     database.pragma(`user_version = ${steps.length}`);

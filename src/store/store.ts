@@ -20,7 +20,7 @@ import type {
   Reason,
 } from '../spec/job-record.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
-import { Database } from './database.ts';
+import { type Changed, Database } from './database.ts';
 import { datasetTable } from './dataset-table.ts';
 import { eventTable } from './event-table.ts';
 import {
@@ -59,11 +59,11 @@ export interface Store extends JobStore, DatasetStore, OperationStore, Retention
    * `onCommit` run after the outermost one.
    */
   atomically<T>(work: () => T): T;
-  /** Called after every commit that changed a job, a dataset or an operation. */
-  onCommit(listener: () => void): () => void;
+  /** Called after every commit that changed a job, a dataset or an operation: whom it concerns. */
+  onCommit(listener: (changed: Changed) => void): () => void;
   /**
-   * Newest revision, 0 on a new store. Revisions count job events without a gap; the events up to
-   * `compactedRevision` are gone.
+   * Newest revision, 0 on a new store. Revisions count jobs' events and epochs without a gap; the
+   * events up to `compactedRevision` are gone.
    */
   revision(): number;
   sizes(): StoreSizes;
@@ -113,8 +113,8 @@ export interface JobStore {
    */
   transition(id: string, change: JobChange): JobRecord;
   /**
-   * The next attempt, numbered from 1. Attempts, exits, restarts and epochs have no revision of
-   * their own: they show in the events that follow, so record first and `transition` then (within
+   * The next attempt, numbered from 1. Attempts, exits and restarts have no revision of their own:
+   * they show in the events that follow, so record first and `transition` then (within
    * `atomically` where the two must not part).
    */
   openAttempt(id: string): Attempt;
@@ -122,10 +122,17 @@ export interface JobStore {
   addExecutorExit(id: string, attempt: number, exit: ExecutorExit): void;
   addExecutorRestart(id: string, attempt: number): void;
   /**
-   * Repeating a stored report changes nothing. A report with the same number and another content,
-   * one that leaves a gap, or one of a closed attempt is refused with INTERNAL.
+   * Epochs that ended, in order; each takes a revision. Repeating a stored report changes nothing.
+   * A report with the same number and another content, one that leaves a gap, or one of a closed
+   * attempt is refused with INTERNAL, and none is stored.
    */
-  recordEpoch(id: string, attempt: number, report: EpochReport): void;
+  recordEpochs(id: string, attempt: number, reports: readonly EpochReport[]): void;
+  /** Reports of an attempt from epoch `first` on, at most `limit`. Throws JOB_NOT_FOUND. */
+  epochs(id: string, attempt: number, first: number, limit: number): readonly StoredEpoch[];
+  /** How many epochs of an attempt have ended. Throws JOB_NOT_FOUND. */
+  epochCount(id: string, attempt: number): number;
+  /** Where the epochs after `revision` begin. Throws JOB_NOT_FOUND. */
+  epochPlaceAfter(id: string, revision: number): EpochPlace;
   /** The job at each of its revisions after `afterRevision`, oldest first, at most `limit`. */
   events(id: string, afterRevision: number, limit: number): readonly StoredJobEvent[];
 }
@@ -186,6 +193,17 @@ export interface JobQuery {
 export interface AttemptEnd {
   readonly reason: Reason;
   readonly message: string;
+}
+
+export interface StoredEpoch {
+  readonly revision: number;
+  readonly report: EpochReport;
+}
+
+/** An epoch that has ended, or the next one that will. */
+export interface EpochPlace {
+  readonly attempt: number;
+  readonly epoch: number;
 }
 
 /** The job as it was at `revision`. */
@@ -353,7 +371,7 @@ function recover(database: Database, path: string, options: StoreOptions) {
 }
 
 function beginIncarnation(database: Database, meta: MetaTable): number {
-  return database.write('META', false, () => {
+  return database.write('META', null, () => {
     const incarnation = Number(meta.get(incarnationKey) ?? '0') + 1;
     meta.set(incarnationKey, String(incarnation));
     meta.set(cleanStopKey, 'no');
@@ -368,7 +386,7 @@ function storeOn(
   { check, ...start }: Pick<Store, 'incarnation' | 'lastStopWasClean'> & { check: FileCheck },
 ): Store {
   const { clock, log, assertTransition } = options;
-  const events = eventTable(database);
+  const events = eventTable(database, meta);
   const requests = requestTable(database, clock);
   return {
     ...start,
@@ -376,11 +394,11 @@ function storeOn(
     ...datasetTable(database, clock),
     ...operationTable({ database, clock, events, requests }),
     ...retentionTable({ database, meta, clock, events, requests }),
-    atomically: (work) => database.write('GROUP', false, work),
+    atomically: (work) => database.write('GROUP', null, work),
     onCommit: (listener) =>
-      database.onCommit(() => {
+      database.onCommit((changed) => {
         try {
-          listener();
+          listener(changed);
         } catch (error) {
           // The commit stands whatever a listener does, and the writer must hear that it does.
           log.error('store.listener_failed', { err: messageOf(error) });
@@ -389,7 +407,7 @@ function storeOn(
     revision: events.revision,
     sizes: () => database.sizes(),
     getMeta: (key) => meta.get(`user:${key}`),
-    setMeta: (key, value) => database.write('META', false, () => meta.set(`user:${key}`, value)),
+    setMeta: (key, value) => database.write('META', null, () => meta.set(`user:${key}`, value)),
     findRequest: requests.find,
     replayOf: (request) => {
       const first = requests.replayOf(request);
@@ -410,7 +428,7 @@ function closeStore(
   check.stop();
   try {
     if (database.isUsable) {
-      if (check.isDone()) database.write('META', false, () => meta.set(cleanStopKey, 'yes'));
+      if (check.isDone()) database.write('META', null, () => meta.set(cleanStopKey, 'yes'));
       database.pragma('wal_checkpoint(TRUNCATE)');
     }
   } catch (error) {

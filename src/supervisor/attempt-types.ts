@@ -49,7 +49,12 @@ export type AttemptEvent =
       readonly exit: ExecutorExit | null;
     }
   | { readonly kind: 'progress'; readonly committedBatches: number }
-  | { readonly kind: 'epochEnded'; readonly report: EpochReport; readonly timings: MeasuredTimings }
+  /** In order, at least one. */
+  | {
+      readonly kind: 'epochsEnded';
+      readonly reports: readonly EpochReport[];
+      readonly timings: MeasuredTimings;
+    }
   | { readonly kind: 'attemptFailed'; readonly reason: AttemptFailure; readonly message: string }
   | { readonly kind: 'completed'; readonly result: JobResult }
   | { readonly kind: 'stopped' };

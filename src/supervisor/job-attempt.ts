@@ -9,7 +9,7 @@ import type {
   StandbyEstimates,
 } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
-import type { CachePlan, EpochReport, JobProgress, JobResult } from '../spec/job-record.ts';
+import type { CachePlan, JobProgress, JobResult } from '../spec/job-record.ts';
 import type {
   AttemptEvent,
   AttemptFailure,
@@ -19,12 +19,12 @@ import type {
 } from './attempt-types.ts';
 import { parameterCountOf, parametersSha256, writeCheckpoint } from './checkpoint.ts';
 import { Crew, type Seat } from './crew.ts';
-import { ExecutorTimer } from './executor-times.ts';
+import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
 import { prepareFeatures } from './features.ts';
 import { JobCache } from './job-cache.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
 import { ModelProbe } from './model-probe.ts';
-import { epochReportOf, isAlive, type Look, progressOf } from './progress.ts';
+import { isAlive, type Look, progressOf } from './progress.ts';
 import { type MeasuredTimings, timingsOf } from './timings.ts';
 
 /**
@@ -65,9 +65,8 @@ export class JobAttempt {
   #plan: LaunchPlan | null = null;
   #timer: NodeJS.Timeout | null = null;
   #looks: Look[] = [];
-  #reported: EpochReport[] = [];
+  readonly #reports: EpochReports;
   readonly #deviceNames: readonly string[];
-  readonly #epochTimer: ExecutorTimer;
   #progress: JobProgress | null = null;
   #startedMs = 0;
   #lastCommit = { batches: -1, atMs: 0 };
@@ -82,7 +81,7 @@ export class JobAttempt {
     this.#deps = deps;
     this.#cache = new JobCache(input, deps);
     this.#deviceNames = input.devices.map(({ name }) => name);
-    this.#epochTimer = new ExecutorTimer(this.#deviceNames);
+    this.#reports = new EpochReports(deps.native, this.#deviceNames);
   }
 
   /** What devices keep, as far as it is known. */
@@ -99,8 +98,9 @@ export class JobAttempt {
     return this.#looks.at(-1)?.snapshot ?? null;
   }
 
-  get epochs(): readonly EpochReport[] {
-    return this.#reported;
+  /** Epochs that ended: their number and the last report. */
+  get epochs(): Pick<EpochReports, 'count' | 'last'> {
+    return this.#reports;
   }
 
   get reclaimed(): { readonly CLAIMED: number; readonly TAKEN: number } {
@@ -217,7 +217,7 @@ export class JobAttempt {
   begin(): void {
     if (this.#crew === null) return;
     this.#startedMs = this.#deps.clock.monotonicMs();
-    this.#epochTimer.start({ atMs: this.#startedMs, snapshot: this.#crew.look() });
+    this.#reports.start({ atMs: this.#startedMs, snapshot: this.#crew.look() });
     this.#lastCommit = { batches: -1, atMs: this.#startedMs };
     this.#deps.emit({ kind: 'phase', phase: 'TRAINING' });
     this.#deps.native.segmentCommand(this.#crew.segment, 'RUN');
@@ -351,7 +351,8 @@ export class JobAttempt {
     this.#followEstimates(crew, snapshot);
     this.#reportEpochs(crew, { atMs: nowMs, snapshot });
     this.#noteProgress(crew, snapshot, nowMs);
-    if (snapshot.complete && !this.#completing) {
+    const allReported = this.#reports.count >= snapshot.epochsToTrain;
+    if (snapshot.complete && allReported && !this.#completing) {
       this.#completing = true;
       this.#perform(async () => this.#complete(crew));
     }
@@ -388,14 +389,13 @@ export class JobAttempt {
   }
 
   #reportEpochs(crew: Crew, look: Look): void {
-    const { native } = this.#deps;
-    while (this.#reported.length < look.snapshot.epochsToTrain) {
-      const epoch = native.segmentEpoch(crew.segment, this.#reported.length);
-      if (!epoch.committed || epoch.evaluation === null) return;
-      const report = epochReportOf(epoch, this.#deviceNames, this.#epochTimer.lap(look));
-      this.#reported.push(report);
-      this.#deps.emit({ kind: 'epochEnded', report, timings: this.#timingsOf(look.snapshot) });
-    }
+    const reports = this.#reports.take(crew.segment, look);
+    if (reports.length === 0) return;
+    const timings = this.#timingsOf(look.snapshot);
+    this.#deps.emit({ kind: 'epochsEnded', reports, timings });
+    // More may have ended already; others get their turn first.
+    if (reports.length === epochsAtOnce)
+      setImmediate(() => this.#perform(async () => this.#tick()));
   }
 
   #timingsOf(snapshot: SegmentSnapshot): MeasuredTimings {
@@ -414,7 +414,7 @@ export class JobAttempt {
       epochs,
       batchesPerEpoch: this.#requireLayout().batchesPerEpoch,
       current: this.#deps.native.segmentEpoch(crew.segment, snapshot.epoch),
-      lastReport: this.#reported.at(-1) ?? null,
+      lastReport: this.#reports.last,
       startedMs: this.#startedMs,
     });
   }
@@ -425,9 +425,9 @@ export class JobAttempt {
     const { manifest } = this.#requireLayout();
     const last = native.segmentParameters(crew.segment, 'LAST');
     const best = native.segmentParameters(crew.segment, 'BEST');
-    const lastReport = this.#reported.at(-1);
-    const bestReport = this.#reported[best.at];
-    if (lastReport === undefined || bestReport === undefined) {
+    const lastReport = this.#reports.last;
+    const bestReport = this.#reports.again(crew.segment, best.at);
+    if (lastReport === null || bestReport === null) {
       throw new Error('the job is complete, but its epochs are not');
     }
     const result: JobResult = {
@@ -437,7 +437,7 @@ export class JobAttempt {
       testAccuracyBest: bestReport.testAccuracy,
       bestEpoch: best.at,
       bestValAccuracy: bestReport.valAccuracy,
-      epochs: this.#reported.length,
+      epochs: this.#reports.count,
     };
     this.#writeCheckpoint(last.data, best.data, result);
     this.#deps.emit({ kind: 'completed', result });

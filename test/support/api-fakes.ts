@@ -6,6 +6,8 @@ import type { DatasetRecord, OperationRecord } from '../../src/spec/dataset-reco
 import type { JobPlan, JobProgress, JobRecord, JobState } from '../../src/spec/job-record.ts';
 import type { JobSpec } from '../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../src/spec/resolve-job-spec.ts';
+import type { StoredEpoch } from '../../src/store/store.ts';
+import { epochReport } from '../unit/store/job-values.ts';
 import { noPlugins } from './plugins.ts';
 
 /** Backends of the API that do as a test says, and time that passes when a test says so. */
@@ -43,7 +45,6 @@ export function jobRecord(changes: Partial<JobRecord> = {}): JobRecord {
     nextAttemptAtMs: null,
     revision: 1,
     attempts: [],
-    epochs: [],
     plan: null,
     result: null,
     ...changes,
@@ -122,8 +123,16 @@ export interface FakeJobs extends Jobs {
   remove(): void;
   /** As a daemon that forgets the events up to this revision. */
   compact(revision: number): void;
+  /** What the queued job waits for; no transition. */
+  waitsFor(message: string): void;
+  /** Ends so many epochs of the present attempt. */
+  endEpochs(count: number): void;
   /** Calls of `events` so far. */
   readonly eventReads: number;
+  /** Jobs that `get` gave so far. */
+  readonly jobReads: number;
+  /** Reports that `epochs` gave so far. */
+  readonly epochsRead: number;
   readonly listenerCount: number;
 }
 
@@ -135,11 +144,17 @@ export function createFakeJobs(): FakeJobs {
   let compacted = 0;
   let deletion: JobEvent | null = null;
   const events: JobEvent[] = [{ revision, atMs: 0, job }];
+  const epochs = new Map<number, StoredEpoch[]>();
+  let epochsRead = 0;
+  let jobReads = 0;
+  const attemptNow = () => job.attempts.at(-1)?.number ?? 0;
+  const epochsOf = (attempt: number) => epochs.get(attempt) ?? [];
   const listeners = new Set<() => void>();
   const changed = () => {
     for (const listener of listeners) listener();
   };
   const get = (id: string) => {
+    jobReads += 1;
     if (id === job.id && deletion === null) return job;
     throw new GnndError('JOB_NOT_FOUND', `no job ${id}`, { resource: `jobs/${id}` });
   };
@@ -150,15 +165,26 @@ export function createFakeJobs(): FakeJobs {
     cancel: (id) => get(id),
     events(id, after, limit) {
       eventReads += 1;
-      get(id);
+      if (id !== job.id) throw new Error(`no job ${id}`);
       return events.filter((event) => event.revision > after).slice(0, limit);
     },
     revision: () => revision,
     compactedRevision: () => compacted,
     deletion: (_, after) => (deletion !== null && deletion.revision > after ? deletion : null),
-    onChange(listener) {
+    onChange(_, listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
+    },
+    epochs(_, attempt, first, limit) {
+      const page = epochsOf(attempt).slice(first, first + limit);
+      epochsRead += page.length;
+      return page;
+    },
+    epochCount: ({ attempts }) => epochsOf(attempts.at(-1)?.number ?? 0).length,
+    epochPlaceAfter(_, after) {
+      const attempt = Math.max(1, attemptNow());
+      const seen = epochsOf(attempt).filter((epoch) => epoch.revision <= after);
+      return { attempt, epoch: seen.length };
     },
     progress: () => progress,
     plan: jobPlan,
@@ -177,6 +203,19 @@ export function createFakeJobs(): FakeJobs {
     compact(upTo) {
       compacted = upTo;
     },
+    waitsFor(message) {
+      job = { ...job, message };
+      changed();
+    },
+    endEpochs(count) {
+      const attempt = attemptNow();
+      const ended = [...epochsOf(attempt)];
+      for (let index = 0; index < count; index += 1) {
+        revision += 1;
+        ended.push({ revision, report: epochReport(ended.length) });
+      }
+      epochs.set(attempt, ended);
+    },
     otherJobChanges() {
       revision += 1;
       changed();
@@ -187,6 +226,12 @@ export function createFakeJobs(): FakeJobs {
     },
     get eventReads() {
       return eventReads;
+    },
+    get jobReads() {
+      return jobReads;
+    },
+    get epochsRead() {
+      return epochsRead;
     },
     get listenerCount() {
       return listeners.size;

@@ -49,7 +49,7 @@ def watch_to_the_end(jobs, dataset):
         "first": job_service_pb2.WatchType.Name(events[0].type),
         "states": [job_pb2.JobState.Name(e.job.state) for e in changes if e.HasField("job")],
         "revisions": [event.revision for event in changes],
-        "epochs": len(last.epochs),
+        "epochs": sum(len(event.epochs) for event in events),
         "sha256": last.result.parameters_sha256,
     }
 

@@ -55,6 +55,7 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [job.listJobs, client.call(job.listJobs, {})],
     [job.cancelJob, client.call(job.cancelJob, { name: 'jobs/mine' })],
     [job.deleteJob, client.call(job.deleteJob, { name: 'jobs/mine' })],
+    [job.listEpochs, client.call(job.listEpochs, { name: 'jobs/mine' })],
     [job.watchJob, drain(client.stream(job.watchJob, { name: 'jobs/mine', untilTerminal: true }))],
     [job.streamLogs, drain(client.stream(job.streamLogs, { name: 'jobs/mine' }))],
     [job.getJobPlan, client.call(job.getJobPlan, { name: 'jobs/mine' })],

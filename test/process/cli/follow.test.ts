@@ -31,7 +31,14 @@ const succeeded = sampleJob({
   result: { testAccuracyBest: 0.713, checkpointDir: '/state/checkpoint' },
 });
 
-const snapshot = { type: WatchType.SNAPSHOT, revision: 7n, job: sampleJob() };
+const { epochs } = sampleJob();
+const snapshot = {
+  type: WatchType.SNAPSHOT,
+  revision: 7n,
+  job: sampleJob(),
+  attempt: 1,
+  epochs,
+};
 const end = { type: WatchType.CHANGED, revision: 9n, job: succeeded };
 
 function watchThatEndsWith(state: JobState): void {

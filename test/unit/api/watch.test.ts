@@ -1,6 +1,10 @@
+import { fromBinary } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
+import { WatchJobResponseSchema } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { type WatchEvent, type WatchQuery, watchJob } from '../../../src/api/watch.ts';
+import { createWatchMessages } from '../../../src/api/watch-messages.ts';
 import { GnndError } from '../../../src/base/errors.ts';
+import type { Attempt } from '../../../src/spec/job-record.ts';
 import {
   createFakeJobs,
   createVirtualTime,
@@ -14,7 +18,8 @@ function watching(changes: Partial<WatchQuery> = {}) {
   const time = createVirtualTime();
   const controller = new AbortController();
   const query = { id: 'mine', startRevision: 0, untilTerminal: false, ...changes };
-  const deps = { jobs, clock: time.clock, sleep: time.sleep };
+  const messages = createWatchMessages(jobs);
+  const deps = { jobs, messages, clock: time.clock, sleep: time.sleep };
   const events = watchJob(deps, query, controller.signal);
   const seen: WatchEvent[] = [];
   let end: unknown = 'open';
@@ -26,12 +31,12 @@ function watching(changes: Partial<WatchQuery> = {}) {
       end = error;
     }
   };
-  return { jobs, time, controller, events, seen, readAll, end: () => end };
+  return { jobs, messages, time, controller, events, seen, readAll, end: () => end };
 }
 
 const kinds = (events: readonly WatchEvent[]) => events.map((event) => event.kind);
 const states = (events: readonly WatchEvent[]) =>
-  events.map((event) => (event.kind === 'BOOKMARK' ? 'BOOKMARK' : event.job.state));
+  events.map((event) => ('job' in event ? event.job.state : event.kind));
 
 describe('a watch', () => {
   it('starts with the current state, then tells every transition once', async () => {
@@ -66,7 +71,8 @@ describe('a watch', () => {
     let startRevision = 1;
     for (let piece = 1; told.at(-1) !== 252; piece += 1) {
       const query = { id: 'mine', startRevision, untilTerminal: true };
-      const deps = { jobs, clock: time.clock, sleep: time.sleep };
+      const messages = createWatchMessages(jobs);
+      const deps = { jobs, messages, clock: time.clock, sleep: time.sleep };
       let left = piece;
       for await (const event of watchJob(deps, query, new AbortController().signal)) {
         told.push(event.revision);
@@ -207,7 +213,7 @@ describe('a reader that stalls', () => {
     const revisions: number[] = [];
     for await (const event of watch.events) {
       revisions.push(event.revision);
-      if (event.kind !== 'BOOKMARK' && event.job.state === 'SUCCEEDED') break;
+      if ('job' in event && event.job.state === 'SUCCEEDED') break;
     }
     expect(revisions).toEqual(Array.from({ length: 1001 }, (_, index) => index + 2));
     // 11 pages of at most 100 events.
@@ -277,5 +283,137 @@ describe('a watch whose past was compacted', () => {
     for (let i = 0; i < 5; i++) watch.jobs.transition('RUNNING');
     watch.jobs.compact(3);
     await expect(watch.events.next()).rejects.toMatchObject({ reason: 'REVISION_COMPACTED' });
+  });
+});
+
+/** The epochs that a watch told, in its order. */
+const epochsOf = (events: readonly WatchEvent[]) =>
+  events.flatMap((event) =>
+    'epochs' in event
+      ? event.epochs.flatMap(({ bytes }) =>
+          fromBinary(WatchJobResponseSchema, bytes).epochs.map(({ epoch }) => epoch),
+        )
+      : [],
+  );
+const upTo = (count: number) => Array.from({ length: count }, (_, index) => index);
+
+const attempt = (number: number): Attempt => ({
+  number,
+  startAtMs: 0,
+  endAtMs: null,
+  endReason: 'NONE',
+  message: '',
+  executorRestarts: 0,
+  exits: [],
+});
+
+describe('epochs', () => {
+  it('are all told, also beyond 1,000, and before the transition that follows them', async () => {
+    const watch = watching({ untilTerminal: true });
+    watch.jobs.transition('RUNNING', { attempts: [attempt(1)] });
+    void watch.readAll();
+    await settled();
+    for (let step = 0; step < 30; step += 1) {
+      watch.jobs.endEpochs(101);
+      watch.jobs.setProgress(jobProgress({ version: step }));
+      await watch.time.advance(1000);
+    }
+    watch.jobs.endEpochs(7);
+    watch.jobs.transition('SUCCEEDED');
+    await settled();
+    expect(watch.end()).toBe('ok');
+    expect(epochsOf(watch.seen)).toEqual(upTo(30 * 101 + 7));
+    const revisions = watch.seen.map((event) => event.revision);
+    expect(revisions).toEqual([...revisions].sort((left, right) => left - right));
+    expect(watch.seen.at(-1)).toMatchObject({ kind: 'CHANGED', numEpochs: 30 * 101 + 7 });
+  });
+
+  it('begin with the last 100 and continue after any revision', async () => {
+    const watch = watching();
+    watch.jobs.transition('RUNNING', { attempts: [attempt(1)] });
+    watch.jobs.endEpochs(250);
+    void watch.readAll();
+    await settled();
+    expect(watch.seen).toHaveLength(1);
+    expect(epochsOf(watch.seen)).toEqual(upTo(250).slice(150));
+
+    for (const seen of [0, 1, 99, 100, 137, 249, 250]) {
+      const query = { id: 'mine', startRevision: 2 + seen, untilTerminal: true };
+      const deps = { ...watch, clock: watch.time.clock, sleep: watch.time.sleep };
+      const again: WatchEvent[] = [];
+      const events = watchJob(deps, query, new AbortController().signal);
+      while (epochsOf(again).length < 250 - seen) {
+        const { value } = await events.next();
+        if (value !== undefined) again.push(value);
+      }
+      expect(epochsOf(again)).toEqual(upTo(250).slice(seen));
+    }
+  });
+
+  it('of another attempt begin anew', async () => {
+    const watch = watching();
+    watch.jobs.transition('RUNNING', { attempts: [attempt(1)] });
+    void watch.readAll();
+    watch.jobs.endEpochs(3);
+    watch.jobs.transition('PENDING');
+    watch.jobs.transition('PREPARING', { attempts: [attempt(1), attempt(2)] });
+    await settled();
+    watch.jobs.endEpochs(2);
+    await watch.time.advance(1000);
+    expect(epochsOf(watch.seen)).toEqual([0, 1, 2, 0, 1]);
+    expect(watch.seen.at(-1)).toMatchObject({ kind: 'EPOCHS', attempt: 2 });
+  });
+});
+
+describe('many watches of one job', () => {
+  it('read and encode it once, in small responses', async () => {
+    const jobs = createFakeJobs();
+    jobs.transition('RUNNING', { attempts: [attempt(1)] });
+    const time = createVirtualTime();
+    const messages = createWatchMessages(jobs);
+    const watches = 50;
+    const controller = new AbortController();
+    const bytes: number[] = [];
+    let told = 0;
+    for (let watch = 0; watch < watches; watch += 1) {
+      const query = { id: 'mine', startRevision: 0, untilTerminal: false };
+      const deps = { jobs, messages, clock: time.clock, sleep: time.sleep };
+      const read = async () => {
+        for await (const event of watchJob(deps, query, controller.signal)) {
+          bytes.push(messages.encode(event).length);
+          told += epochsOf([event]).length;
+        }
+      };
+      read().catch(() => {});
+    }
+    await settled();
+    const [jobReads, epochsRead] = [jobs.jobReads, jobs.epochsRead];
+    const seconds = 20;
+    for (let second = 0; second < seconds; second += 1) {
+      jobs.endEpochs(400);
+      jobs.setProgress(jobProgress({ version: second }));
+      await time.advance(1000);
+    }
+    expect(told).toBe(watches * seconds * 400);
+    // Once each, not once a watch; the job at most once for each look that it took at itself.
+    expect(jobs.epochsRead - epochsRead).toBe(seconds * 400);
+    expect(jobs.jobReads - jobReads).toBeLessThanOrEqual(seconds);
+    expect(Math.max(...bytes)).toBeLessThan(64 * 1024);
+  });
+
+  it('of a job that waits hear what for, without a transition', async () => {
+    const watch = watching();
+    void watch.readAll();
+    await settled();
+    watch.jobs.transition('PENDING', { message: '3 ahead, first other' });
+    await watch.time.advance(1000);
+    const revision = watch.jobs.revision();
+    watch.jobs.waitsFor('2 ahead, first another');
+    await watch.time.advance(1000);
+    expect(watch.seen.at(-1)).toMatchObject({
+      kind: 'PROGRESS',
+      revision,
+      job: { message: '2 ahead, first another' },
+    });
   });
 });

@@ -40,6 +40,7 @@ export function sampleJob(change: MessageInitShape<typeof JobSchema> = {}): Job 
       trainAccuracy: 0.5,
       durationMs: 5200n,
     })),
+    numEpochs: 3,
     progress: {
       epoch: 3,
       epochs: 10,

@@ -30,6 +30,7 @@ function bench(): Bench {
   store.insertDataset(newDataset('cora'));
   const cancelled: string[] = [];
   const runner = {
+    onQueueChange: () => () => {},
     state: initialState,
     cancel: (id: string) => cancelled.push(id),
   } as unknown as Runner;

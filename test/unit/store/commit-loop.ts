@@ -27,6 +27,6 @@ for (let i = 0; ; i++) {
     return store.transition(id, { state: 'PREPARING' });
   });
   acknowledge({ id, revision: preparing.revision, state: 'PREPARING' });
-  store.recordEpoch(id, 1, epochReport(0));
+  store.recordEpochs(id, 1, [epochReport(0)]);
   acknowledge({ id, epochs: 1 });
 }

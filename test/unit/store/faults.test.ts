@@ -194,7 +194,7 @@ describe('a store in trouble', () => {
     migrate(database, { path, log: storeOptions().log });
     const meta = metaTable(database);
     const put = (key: string, bytes: number) =>
-      database.write('META', false, () => meta.set(key, 'x'.repeat(bytes)));
+      database.write('META', null, () => meta.set(key, 'x'.repeat(bytes)));
     put('small', 10);
     database.pragma(`max_page_count = ${Number(database.pragma('page_count'))}`);
     expect(errorOf(() => put('large', 100_000)).reason).toBe('STATE_DISK_FULL');

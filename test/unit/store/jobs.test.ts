@@ -30,7 +30,6 @@ describe('jobs in the store', () => {
       reason: 'NONE',
       revision: 1,
       attempts: [],
-      epochs: [],
       plan: null,
       result: null,
     });
@@ -60,14 +59,16 @@ describe('jobs in the store', () => {
     shown.push(store.transition('a', { state: 'PREPARING', phase: 'LOADING_DATASET' }));
     shown.push(store.transition('a', { phase: 'CALIBRATING' }));
     shown.push(store.transition('a', { state: 'RUNNING', phase: 'TRAINING', plan: somePlan }));
-    store.recordEpoch('a', 1, epochReport(0));
+    store.recordEpochs('a', 1, [epochReport(0)]);
     store.addExecutorRestart('a', 1);
-    store.recordEpoch('a', 1, epochReport(1));
+    store.recordEpochs('a', 1, [epochReport(1)]);
     shown.push(store.transition('a', { phase: 'FINALIZING' }));
     store.closeAttempt('a', 1, { reason: 'COMPLETED', message: '' });
     const end: JobChange = { state: 'SUCCEEDED', reason: 'COMPLETED', result: someResult };
     shown.push(store.transition('a', end));
-    expect(shown.map((job) => job.revision)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    // Epochs have revisions, too, in the same order.
+    expect(shown.map((job) => job.revision)).toEqual([1, 2, 3, 4, 5, 8, 9]);
+    expect(store.epochs('a', 1, 0, 10).map(({ revision }) => revision)).toEqual([6, 7]);
     expect(store.events('a', 0, 100).map((event) => event.job)).toEqual(shown);
     expect(store.events('a', 2, 2).map((event) => event.revision)).toEqual([3, 4]);
     expect(shown.at(-1)).toMatchObject({ phase: null, endAtMs: expect.any(Number) });
@@ -208,19 +209,25 @@ describe('attempts in the store', () => {
     const store = openTestStore(temporaryStorePath());
     store.insertJob(newJob('a'));
     store.openAttempt('a');
-    store.recordEpoch('a', 1, epochReport(0));
-    store.recordEpoch('a', 1, { ...epochReport(0), batchesByDevice: { 'cpu:1': 6, 'cpu:0': 4 } });
-    expect(reasonOf(() => store.recordEpoch('a', 1, { ...epochReport(0), loss: 9 }))).toBe(
+    store.recordEpochs('a', 1, [epochReport(0)]);
+    store.recordEpochs('a', 1, [
+      { ...epochReport(0), batchesByDevice: { 'cpu:1': 6, 'cpu:0': 4 } },
+    ]);
+    expect(reasonOf(() => store.recordEpochs('a', 1, [{ ...epochReport(0), loss: 9 }]))).toBe(
       'INTERNAL',
     );
-    expect(reasonOf(() => store.recordEpoch('a', 1, epochReport(2)))).toBe('INTERNAL');
-    expect(reasonOf(() => store.recordEpoch('a', 2, epochReport(0)))).toBe('INTERNAL');
-    store.recordEpoch('a', 1, epochReport(1));
-    expect(store.getJob('a')?.epochs).toEqual([epochReport(0), epochReport(1)]);
+    expect(reasonOf(() => store.recordEpochs('a', 1, [epochReport(2)]))).toBe('INTERNAL');
+    expect(reasonOf(() => store.recordEpochs('a', 2, [epochReport(0)]))).toBe('INTERNAL');
+    store.recordEpochs('a', 1, [epochReport(1)]);
+    expect(store.epochs('a', 1, 0, 10).map(({ report }) => report)).toEqual([
+      epochReport(0),
+      epochReport(1),
+    ]);
     store.closeAttempt('a', 1, { reason: 'DAEMON_RESTARTED', message: '' });
-    expect(reasonOf(() => store.recordEpoch('a', 1, epochReport(2)))).toBe('INTERNAL');
+    expect(reasonOf(() => store.recordEpochs('a', 1, [epochReport(2)]))).toBe('INTERNAL');
     store.openAttempt('a');
-    expect(store.getJob('a')?.epochs).toEqual([]);
+    expect(store.epochs('a', 2, 0, 10)).toEqual([]);
+    expect(store.epochCount('a', 1)).toBe(2);
   });
 
   test('numbers that JSON does not have survive', () => {
@@ -228,9 +235,9 @@ describe('attempts in the store', () => {
     store.insertJob(newJob('a'));
     store.openAttempt('a');
     const report = { ...epochReport(0), testAccuracy: Number.NaN, loss: Number.POSITIVE_INFINITY };
-    store.recordEpoch('a', 1, report);
-    store.recordEpoch('a', 1, report);
-    expect(store.getJob('a')?.epochs).toEqual([report]);
+    store.recordEpochs('a', 1, [report]);
+    store.recordEpochs('a', 1, [report]);
+    expect(store.epochs('a', 1, 0, 10).map((epoch) => epoch.report)).toEqual([report]);
     const plan = { ...somePlan, k: Number.POSITIVE_INFINITY };
     expect(store.transition('a', { plan }).plan).toEqual(plan);
     expect(store.getJob('a')?.plan).toEqual(plan);

@@ -19,7 +19,8 @@ function endedJob(store: Store, id: string, epochs = 3): void {
       ...{ role: 'SAMPLER', device: 'cpu:0', pid: 1, exitCode: 1, signal: null },
       ...{ reason: 'EXECUTOR_CRASHED', logTail: '' },
     });
-    for (let epoch = 0; epoch < epochs; epoch++) store.recordEpoch(id, number, epochReport(epoch));
+    const reports = Array.from({ length: epochs }, (_, epoch) => epochReport(epoch));
+    store.recordEpochs(id, number, reports);
     store.closeAttempt(id, number, { reason: 'INTERNAL', message: '' });
     store.transition(id, { state: 'FAILED', reason: 'INTERNAL' });
   });
@@ -79,7 +80,7 @@ describe('a deleted job', () => {
     expect(store.countJobs().FAILED).toBe(1);
     expect(store.endedJobs(null, null, 10).map(({ id }) => id)).toEqual(['b']);
     const deletion = store.deletionOf('a', 1);
-    expect(deletion?.job).toEqual({ ...was, revision: before + 1, attempts: [], epochs: [] });
+    expect(deletion?.job).toEqual({ ...was, revision: before + 1, attempts: [] });
     expect(store.deletionOf('a', before + 1)).toBeNull();
     const again = { ...newJob('a'), uid: 'another' };
     expect(store.insertJob(again).revision).toBe(before + 2);
@@ -168,14 +169,14 @@ test('a crash at every step leaves all of a job, or a deletion that goes on to i
     images.push(crashImage(path));
   }
   const [untouched, ...begun] = images;
-  expect(openTestStore(untouched ?? '').getJob('a')?.epochs.length).toBe(3);
+  expect(openTestStore(untouched ?? '').epochCount('a', 1)).toBe(3);
   for (const image of begun) {
     const after = openTestStore(image);
     expect(after.getJob('a')).toBeNull();
     removeAll(after);
     after.compactEvents(after.revision(), 100);
     after.insertJob({ ...newJob('a'), uid: 'new' });
-    expect(after.getJob('other')?.epochs.length).toBe(3);
+    expect(after.epochCount('other', 1)).toBe(3);
     const { jobs, attempts, epochs } = rowsByTable(image);
     expect({ jobs: jobs ?? 0, attempts, epochs }).toEqual({ jobs: 3, attempts: 1, epochs: 3 });
     after.insertJob({ ...newJob('z'), uid: 'z' });

@@ -98,7 +98,7 @@ describe('the schema of the store', () => {
     const path = temporaryStorePath();
     const first = database(path);
     migrate(first, { path, log: quiet, steps: migrations.slice(0, 1) });
-    first.write('DATASET', true, () =>
+    first.write('DATASET', null, () =>
       first.execute(
         "INSERT INTO datasets VALUES ('old', 'READY', '', 'd', '/d', 3, 4, 2, 2, 1, 1, 1, 99, 7)",
       ),
@@ -126,7 +126,7 @@ describe('the schema of the store', () => {
     const times = { startAtMs: 2, endAtMs: 3, nextAttemptAtMs: null };
     const event = { ...status, ...times, plan: null, result: null };
     const json = (value: unknown) => `'${JSON.stringify(value)}'`;
-    first.write('META', true, () =>
+    first.write('META', null, () =>
       first.execute(`
         INSERT INTO jobs VALUES (1, 'old', 'u', '{}',
           ${json({ ...spec, model, sampling, cache, training })}, 'd', 1, 'RUN', 'SUCCEEDED',
@@ -154,7 +154,10 @@ describe('the schema of the store', () => {
     });
     expect(job?.plan?.cache).toMatchObject({ prefetch: false, prefetchExplanation: '' });
     expect(job?.result?.epochs).toBe(someSpec.training.epochs);
-    expect(job?.epochs).toMatchObject([{ epoch: 0, executorTimes: [] }]);
+    expect(store.epochs('old', 1, 0, 10)).toMatchObject([
+      { revision: 1, report: { epoch: 0, executorTimes: [] } },
+    ]);
+    expect(store.revision()).toBe(2);
     const raw = sqlite(path);
     const results = raw.prepare("SELECT json_extract(status, '$.result.epochs') AS n FROM events");
     expect(results.pluck().all()).toEqual([null, someSpec.training.epochs]);

@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { ExecutorRole, Job, JobPlanSchema, JobSchema, JobSpec, JobState } from "./job_pb.ts";
+import type { EpochReport, ExecutorRole, Job, JobPlanSchema, JobSchema, JobSpec, JobState } from "./job_pb.ts";
 import { file_gnnd_v1_job } from "./job_pb.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job_service.proto.
  */
 export const file_gnnd_v1_job_service: GenFile = /*@__PURE__*/
-  fileDesc("Chlnbm5kL3YxL2pvYl9zZXJ2aWNlLnByb3RvEgdnbm5kLnYxIm0KEENyZWF0ZUpvYlJlcXVlc3QSDgoGam9iX2lkGAEgASgJEh4KBHNwZWMYAiABKAsyEC5nbm5kLnYxLkpvYlNwZWMSFQoNdmFsaWRhdGVfb25seRgDIAEoCBISCgpyZXF1ZXN0X2lkGAQgASgJIh0KDUdldEpvYlJlcXVlc3QSDAoEbmFtZRgBIAEoCSJbCg9MaXN0Sm9ic1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSIQoGc3RhdGVzGAMgAygOMhEuZ25uZC52MS5Kb2JTdGF0ZSJHChBMaXN0Sm9ic1Jlc3BvbnNlEhoKBGpvYnMYASADKAsyDC5nbm5kLnYxLkpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNAoQQ2FuY2VsSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkicwoQRGVsZXRlSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEg0KBWZvcmNlGAIgASgIEhcKD2tlZXBfY2hlY2twb2ludBgDIAEoCBIVCg1hbGxvd19taXNzaW5nGAQgASgIEhIKCnJlcXVlc3RfaWQYBSABKAkiPQoRRGVsZXRlSm9iUmVzcG9uc2USDwoHcGVuZGluZxgBIAEoCBIXCg9rZXB0X2NoZWNrcG9pbnQYAiABKAkiTwoPV2F0Y2hKb2JSZXF1ZXN0EgwKBG5hbWUYASABKAkSFgoOc3RhcnRfcmV2aXNpb24YAiABKAMSFgoOdW50aWxfdGVybWluYWwYAyABKAgiYQoQV2F0Y2hKb2JSZXNwb25zZRIgCgR0eXBlGAEgASgOMhIuZ25uZC52MS5XYXRjaFR5cGUSEAoIcmV2aXNpb24YAiABKAMSGQoDam9iGAMgASgLMgwuZ25uZC52MS5Kb2IiiwEKEVN0cmVhbUxvZ3NSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRIjCgRyb2xlGAMgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAQgASgJEhIKCnRhaWxfbGluZXMYBSABKAUSDgoGZm9sbG93GAYgASgIIpQBChJTdHJlYW1Mb2dzUmVzcG9uc2USIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRINCgVsaW5lcxgDIAMoCRItCglyZWFkX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2xvZxgFIAEoCSIhChFHZXRKb2JQbGFuUmVxdWVzdBIMCgRuYW1lGAEgASgJKqIBCglXYXRjaFR5cGUSGgoWV0FUQ0hfVFlQRV9VTlNQRUNJRklFRBAAEhcKE1dBVENIX1RZUEVfU05BUFNIT1QQARIWChJXQVRDSF9UWVBFX0NIQU5HRUQQAhIXChNXQVRDSF9UWVBFX1BST0dSRVNTEAMSFwoTV0FUQ0hfVFlQRV9CT09LTUFSSxAEEhYKEldBVENIX1RZUEVfREVMRVRFRBAFMvUDCgpKb2JTZXJ2aWNlEjQKCUNyZWF0ZUpvYhIZLmdubmQudjEuQ3JlYXRlSm9iUmVxdWVzdBoMLmdubmQudjEuSm9iEi4KBkdldEpvYhIWLmdubmQudjEuR2V0Sm9iUmVxdWVzdBoMLmdubmQudjEuSm9iEj8KCExpc3RKb2JzEhguZ25uZC52MS5MaXN0Sm9ic1JlcXVlc3QaGS5nbm5kLnYxLkxpc3RKb2JzUmVzcG9uc2USNAoJQ2FuY2VsSm9iEhkuZ25uZC52MS5DYW5jZWxKb2JSZXF1ZXN0GgwuZ25uZC52MS5Kb2ISQgoJRGVsZXRlSm9iEhkuZ25uZC52MS5EZWxldGVKb2JSZXF1ZXN0GhouZ25uZC52MS5EZWxldGVKb2JSZXNwb25zZRJBCghXYXRjaEpvYhIYLmdubmQudjEuV2F0Y2hKb2JSZXF1ZXN0GhkuZ25uZC52MS5XYXRjaEpvYlJlc3BvbnNlMAESRwoKU3RyZWFtTG9ncxIaLmdubmQudjEuU3RyZWFtTG9nc1JlcXVlc3QaGy5nbm5kLnYxLlN0cmVhbUxvZ3NSZXNwb25zZTABEjoKCkdldEpvYlBsYW4SGi5nbm5kLnYxLkdldEpvYlBsYW5SZXF1ZXN0GhAuZ25uZC52MS5Kb2JQbGFuYgZwcm90bzM", [file_gnnd_v1_job, file_google_protobuf_timestamp]);
+  fileDesc("Chlnbm5kL3YxL2pvYl9zZXJ2aWNlLnByb3RvEgdnbm5kLnYxIm0KEENyZWF0ZUpvYlJlcXVlc3QSDgoGam9iX2lkGAEgASgJEh4KBHNwZWMYAiABKAsyEC5nbm5kLnYxLkpvYlNwZWMSFQoNdmFsaWRhdGVfb25seRgDIAEoCBISCgpyZXF1ZXN0X2lkGAQgASgJIh0KDUdldEpvYlJlcXVlc3QSDAoEbmFtZRgBIAEoCSJbCg9MaXN0Sm9ic1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSIQoGc3RhdGVzGAMgAygOMhEuZ25uZC52MS5Kb2JTdGF0ZSJHChBMaXN0Sm9ic1Jlc3BvbnNlEhoKBGpvYnMYASADKAsyDC5nbm5kLnYxLkpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNAoQQ2FuY2VsSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkicwoQRGVsZXRlSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEg0KBWZvcmNlGAIgASgIEhcKD2tlZXBfY2hlY2twb2ludBgDIAEoCBIVCg1hbGxvd19taXNzaW5nGAQgASgIEhIKCnJlcXVlc3RfaWQYBSABKAkiPQoRRGVsZXRlSm9iUmVzcG9uc2USDwoHcGVuZGluZxgBIAEoCBIXCg9rZXB0X2NoZWNrcG9pbnQYAiABKAkiWQoRTGlzdEVwb2Noc1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIPCgdhdHRlbXB0GAIgASgFEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJImQKEkxpc3RFcG9jaHNSZXNwb25zZRIPCgdhdHRlbXB0GAEgASgFEiQKBmVwb2NocxgCIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIk8KD1dhdGNoSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEhYKDnN0YXJ0X3JldmlzaW9uGAIgASgDEhYKDnVudGlsX3Rlcm1pbmFsGAMgASgIIpgBChBXYXRjaEpvYlJlc3BvbnNlEiAKBHR5cGUYASABKA4yEi5nbm5kLnYxLldhdGNoVHlwZRIQCghyZXZpc2lvbhgCIAEoAxIZCgNqb2IYAyABKAsyDC5nbm5kLnYxLkpvYhIPCgdhdHRlbXB0GAQgASgFEiQKBmVwb2NocxgFIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQiiwEKEVN0cmVhbUxvZ3NSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRIjCgRyb2xlGAMgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAQgASgJEhIKCnRhaWxfbGluZXMYBSABKAUSDgoGZm9sbG93GAYgASgIIpQBChJTdHJlYW1Mb2dzUmVzcG9uc2USIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRINCgVsaW5lcxgDIAMoCRItCglyZWFkX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2xvZxgFIAEoCSIhChFHZXRKb2JQbGFuUmVxdWVzdBIMCgRuYW1lGAEgASgJKrkBCglXYXRjaFR5cGUSGgoWV0FUQ0hfVFlQRV9VTlNQRUNJRklFRBAAEhcKE1dBVENIX1RZUEVfU05BUFNIT1QQARIWChJXQVRDSF9UWVBFX0NIQU5HRUQQAhIXChNXQVRDSF9UWVBFX1BST0dSRVNTEAMSFwoTV0FUQ0hfVFlQRV9CT09LTUFSSxAEEhYKEldBVENIX1RZUEVfREVMRVRFRBAFEhUKEVdBVENIX1RZUEVfRVBPQ0hTEAYyvAQKCkpvYlNlcnZpY2USNAoJQ3JlYXRlSm9iEhkuZ25uZC52MS5DcmVhdGVKb2JSZXF1ZXN0GgwuZ25uZC52MS5Kb2ISLgoGR2V0Sm9iEhYuZ25uZC52MS5HZXRKb2JSZXF1ZXN0GgwuZ25uZC52MS5Kb2ISPwoITGlzdEpvYnMSGC5nbm5kLnYxLkxpc3RKb2JzUmVxdWVzdBoZLmdubmQudjEuTGlzdEpvYnNSZXNwb25zZRI0CglDYW5jZWxKb2ISGS5nbm5kLnYxLkNhbmNlbEpvYlJlcXVlc3QaDC5nbm5kLnYxLkpvYhJCCglEZWxldGVKb2ISGS5nbm5kLnYxLkRlbGV0ZUpvYlJlcXVlc3QaGi5nbm5kLnYxLkRlbGV0ZUpvYlJlc3BvbnNlEkUKCkxpc3RFcG9jaHMSGi5nbm5kLnYxLkxpc3RFcG9jaHNSZXF1ZXN0GhsuZ25uZC52MS5MaXN0RXBvY2hzUmVzcG9uc2USQQoIV2F0Y2hKb2ISGC5nbm5kLnYxLldhdGNoSm9iUmVxdWVzdBoZLmdubmQudjEuV2F0Y2hKb2JSZXNwb25zZTABEkcKClN0cmVhbUxvZ3MSGi5nbm5kLnYxLlN0cmVhbUxvZ3NSZXF1ZXN0GhsuZ25uZC52MS5TdHJlYW1Mb2dzUmVzcG9uc2UwARI6CgpHZXRKb2JQbGFuEhouZ25uZC52MS5HZXRKb2JQbGFuUmVxdWVzdBoQLmdubmQudjEuSm9iUGxhbmIGcHJvdG8z", [file_gnnd_v1_job, file_google_protobuf_timestamp]);
 
 /**
  * A job to create.
@@ -248,6 +248,83 @@ export const DeleteJobResponseSchema: GenMessage<DeleteJobResponse> = /*@__PURE_
   messageDesc(file_gnnd_v1_job_service, 6);
 
 /**
+ * Whose epochs.
+ *
+ * @generated from message gnnd.v1.ListEpochsRequest
+ */
+export type ListEpochsRequest = Message<"gnnd.v1.ListEpochsRequest"> & {
+  /**
+   * jobs/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Attempt; 0: the latest.
+   *
+   * @generated from field: int32 attempt = 2;
+   */
+  attempt: number;
+
+  /**
+   * At most 500. Default 50.
+   *
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+
+  /**
+   * From the page before.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message gnnd.v1.ListEpochsRequest.
+ * Use `create(ListEpochsRequestSchema)` to create a new message.
+ */
+export const ListEpochsRequestSchema: GenMessage<ListEpochsRequest> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job_service, 7);
+
+/**
+ * A page of epochs.
+ *
+ * @generated from message gnnd.v1.ListEpochsResponse
+ */
+export type ListEpochsResponse = Message<"gnnd.v1.ListEpochsResponse"> & {
+  /**
+   * Of this attempt; 0 before the first one.
+   *
+   * @generated from field: int32 attempt = 1;
+   */
+  attempt: number;
+
+  /**
+   * Oldest first.
+   *
+   * @generated from field: repeated gnnd.v1.EpochReport epochs = 2;
+   */
+  epochs: EpochReport[];
+
+  /**
+   * Empty on the last page; a running attempt may go on after it.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message gnnd.v1.ListEpochsResponse.
+ * Use `create(ListEpochsResponseSchema)` to create a new message.
+ */
+export const ListEpochsResponseSchema: GenMessage<ListEpochsResponse> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job_service, 8);
+
+/**
  * What to watch.
  *
  * @generated from message gnnd.v1.WatchJobRequest
@@ -261,7 +338,7 @@ export type WatchJobRequest = Message<"gnnd.v1.WatchJobRequest"> & {
   name: string;
 
   /**
-   * Transitions after this revision; 0: the current state first.
+   * Transitions and epochs after this revision; 0: the current state first.
    *
    * @generated from field: int64 start_revision = 2;
    */
@@ -280,7 +357,7 @@ export type WatchJobRequest = Message<"gnnd.v1.WatchJobRequest"> & {
  * Use `create(WatchJobRequestSchema)` to create a new message.
  */
 export const WatchJobRequestSchema: GenMessage<WatchJobRequest> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 7);
+  messageDesc(file_gnnd_v1_job_service, 9);
 
 /**
  * One event of a watch.
@@ -303,12 +380,26 @@ export type WatchJobResponse = Message<"gnnd.v1.WatchJobResponse"> & {
   revision: bigint;
 
   /**
-   * The job at that revision; absent in bookmarks. One that was deleted has neither attempts nor
-   * epochs.
+   * The job at that revision, without its epochs; absent in bookmarks and in responses of type
+   * EPOCHS. One that was deleted has no attempts either.
    *
    * @generated from field: gnnd.v1.Job job = 3;
    */
   job?: Job | undefined;
+
+  /**
+   * Attempt of `epochs`.
+   *
+   * @generated from field: int32 attempt = 4;
+   */
+  attempt: number;
+
+  /**
+   * Epochs that ended since the response before, at most 100, without the times of executors.
+   *
+   * @generated from field: repeated gnnd.v1.EpochReport epochs = 5;
+   */
+  epochs: EpochReport[];
 };
 
 /**
@@ -316,7 +407,7 @@ export type WatchJobResponse = Message<"gnnd.v1.WatchJobResponse"> & {
  * Use `create(WatchJobResponseSchema)` to create a new message.
  */
 export const WatchJobResponseSchema: GenMessage<WatchJobResponse> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 8);
+  messageDesc(file_gnnd_v1_job_service, 10);
 
 /**
  * Which log lines.
@@ -373,7 +464,7 @@ export type StreamLogsRequest = Message<"gnnd.v1.StreamLogsRequest"> & {
  * Use `create(StreamLogsRequestSchema)` to create a new message.
  */
 export const StreamLogsRequestSchema: GenMessage<StreamLogsRequest> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 9);
+  messageDesc(file_gnnd_v1_job_service, 11);
 
 /**
  * Log lines of one process of an attempt.
@@ -423,7 +514,7 @@ export type StreamLogsResponse = Message<"gnnd.v1.StreamLogsResponse"> & {
  * Use `create(StreamLogsResponseSchema)` to create a new message.
  */
 export const StreamLogsResponseSchema: GenMessage<StreamLogsResponse> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 10);
+  messageDesc(file_gnnd_v1_job_service, 12);
 
 /**
  * Which plan.
@@ -444,7 +535,7 @@ export type GetJobPlanRequest = Message<"gnnd.v1.GetJobPlanRequest"> & {
  * Use `create(GetJobPlanRequestSchema)` to create a new message.
  */
 export const GetJobPlanRequestSchema: GenMessage<GetJobPlanRequest> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 11);
+  messageDesc(file_gnnd_v1_job_service, 13);
 
 /**
  * Kinds of watch responses.
@@ -460,7 +551,7 @@ export enum WatchType {
   UNSPECIFIED = 0,
 
   /**
-   * The current state, first response when start_revision is 0.
+   * The current state with its last 100 epochs, first response when start_revision is 0.
    *
    * @generated from enum value: WATCH_TYPE_SNAPSHOT = 1;
    */
@@ -474,7 +565,7 @@ export enum WatchType {
   CHANGED = 2,
 
   /**
-   * Progress only; no new revision, intermediate ones are dropped.
+   * Progress, or what a queued job waits for; no new revision, intermediate ones are dropped.
    *
    * @generated from enum value: WATCH_TYPE_PROGRESS = 3;
    */
@@ -493,6 +584,13 @@ export enum WatchType {
    * @generated from enum value: WATCH_TYPE_DELETED = 5;
    */
   DELETED = 5,
+
+  /**
+   * Epochs that ended, each once and in order.
+   *
+   * @generated from enum value: WATCH_TYPE_EPOCHS = 6;
+   */
+  EPOCHS = 6,
 }
 
 /**
@@ -559,7 +657,17 @@ export const JobService: GenService<{
     output: typeof DeleteJobResponseSchema;
   },
   /**
-   * Transitions from a revision on, and coalesced progress.
+   * The reports of an attempt's epochs, oldest first, in pages.
+   *
+   * @generated from rpc gnnd.v1.JobService.ListEpochs
+   */
+  listEpochs: {
+    methodKind: "unary";
+    input: typeof ListEpochsRequestSchema;
+    output: typeof ListEpochsResponseSchema;
+  },
+  /**
+   * Transitions and epochs from a revision on, and coalesced progress.
    *
    * @generated from rpc gnnd.v1.JobService.WatchJob
    */

@@ -1,0 +1,96 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import type { Jobs } from '../jobs/jobs.ts';
+import type { JobProgress, JobRecord } from '../spec/job-record.ts';
+import { jobToProto } from './convert-job.ts';
+import { createEpochPages, type EpochPages } from './epoch-pages.ts';
+import { WatchJobResponseSchema, WatchType } from './gen/gnnd/v1/job_service_pb.ts';
+import type { WatchEvent } from './watch.ts';
+
+/**
+ * What watches of one job have in common: the job as it is now, and messages as bytes. Each is made
+ * once, however many watch: a message is a head of its own, and parts that all of them share.
+ */
+export interface WatchMessages {
+  readonly epochs: EpochPages;
+  /** The job as it is now. Throws JOB_NOT_FOUND. */
+  current(id: string): CurrentJob;
+  /** A WatchJobResponse. */
+  encode(event: WatchEvent): Uint8Array;
+}
+
+export interface CurrentJob {
+  readonly job: JobRecord;
+  readonly numEpochs: number;
+  readonly progress: JobProgress | null;
+}
+
+/** Bytes of jobs that are kept for the next watch: those of the latest events. */
+const keptBytesMax = 4 * 1024 * 1024;
+
+interface Part {
+  readonly event: Extract<WatchEvent, { readonly job: JobRecord }>;
+  readonly bytes: Uint8Array;
+}
+
+export function createWatchMessages(jobs: Jobs): WatchMessages {
+  const latest = new WeakMap<JobProgress, CurrentJob>();
+  const parts = new Map<string, Part>();
+  let keptBytes = 0;
+
+  const jobPart = (event: Part['event']): Uint8Array => {
+    const { job } = event;
+    const key = `${job.uid}/${job.revision}/${event.kind === 'PROGRESS' ? 'LIST' : 'FULL'}`;
+    const known = parts.get(key);
+    if (known !== undefined && isSame(known.event, event)) return known.bytes;
+    const view = event.kind === 'PROGRESS' ? 'LIST' : 'FULL';
+    const { progress, numEpochs } = event;
+    const message = { job: jobToProto(job, { progress, numEpochs, epochs: [] }, view) };
+    const bytes = toBinary(WatchJobResponseSchema, create(WatchJobResponseSchema, message));
+    parts.delete(key);
+    parts.set(key, { event, bytes });
+    keptBytes += bytes.length - (known?.bytes.length ?? 0);
+    for (const [oldest, part] of parts) {
+      if (keptBytes <= keptBytesMax) break;
+      parts.delete(oldest);
+      keptBytes -= part.bytes.length;
+    }
+    return bytes;
+  };
+
+  return {
+    epochs: createEpochPages((...page) => jobs.epochs(...page)),
+    current(id) {
+      const progress = jobs.progress(id);
+      // A running job looks at itself ten times a second: nobody needs to look more often.
+      const known = progress === null ? undefined : latest.get(progress);
+      if (known !== undefined) return known;
+      const job = jobs.get(id);
+      const found = { job, numEpochs: jobs.epochCount(job), progress };
+      if (progress !== null) latest.set(progress, found);
+      return found;
+    },
+    encode(event) {
+      const head = toBinary(
+        WatchJobResponseSchema,
+        create(WatchJobResponseSchema, {
+          type: WatchType[event.kind],
+          revision: BigInt(event.revision),
+          attempt: 'epochs' in event && event.epochs.length > 0 ? event.attempt : 0,
+        }),
+      );
+      const job = 'job' in event ? [jobPart(event)] : [];
+      const epochs = 'epochs' in event ? event.epochs.map(({ bytes }) => bytes) : [];
+      return Buffer.concat([head, ...job, ...epochs]);
+    },
+  };
+}
+
+/** Whether two events of one revision show the job in the same words. */
+function isSame(known: Part['event'], event: Part['event']): boolean {
+  return (
+    known.progress === event.progress &&
+    known.numEpochs === event.numEpochs &&
+    known.job.reason === event.job.reason &&
+    known.job.message === event.job.message
+  );
+}

@@ -1,0 +1,59 @@
+import type { CoreAddon, SegmentHandle } from '../native/contract.ts';
+import type { EpochReport } from '../spec/job-record.ts';
+import { ExecutorTimer } from './executor-times.ts';
+import { epochReportOf, type Look } from './progress.ts';
+
+/** Epochs that one look reports at most: a job of tiny epochs must not hold up everybody else. */
+export const epochsAtOnce = 100;
+
+/**
+ * The epochs of an attempt as they end. Only the last report is kept, whatever their number: the
+ * segment has the others, and so has the store.
+ */
+export class EpochReports {
+  readonly #native: Pick<CoreAddon, 'segmentEpoch'>;
+  readonly #deviceNames: readonly string[];
+  readonly #timer: ExecutorTimer;
+  #count = 0;
+  #last: EpochReport | null = null;
+
+  constructor(native: Pick<CoreAddon, 'segmentEpoch'>, deviceNames: readonly string[]) {
+    this.#native = native;
+    this.#deviceNames = deviceNames;
+    this.#timer = new ExecutorTimer(deviceNames);
+  }
+
+  /** How many have been reported. */
+  get count(): number {
+    return this.#count;
+  }
+
+  get last(): EpochReport | null {
+    return this.#last;
+  }
+
+  /** Executors' times count from here. */
+  start(look: Look): void {
+    this.#timer.start(look);
+  }
+
+  /** Those that have ended since, in order, at most `epochsAtOnce`. */
+  take(segment: SegmentHandle, look: Look): readonly EpochReport[] {
+    const reports: EpochReport[] = [];
+    while (this.#count < look.snapshot.epochsToTrain && reports.length < epochsAtOnce) {
+      const epoch = this.#native.segmentEpoch(segment, this.#count);
+      if (!epoch.committed || epoch.evaluation === null) break;
+      const report = epochReportOf(epoch, this.#deviceNames, this.#timer.lap(look));
+      this.#count += 1;
+      this.#last = report;
+      reports.push(report);
+    }
+    return reports;
+  }
+
+  /** One that was reported before, without the executors' times; null when there is none. */
+  again(segment: SegmentHandle, epoch: number): EpochReport | null {
+    if (epoch < 0 || epoch >= this.#count) return null;
+    return epochReportOf(this.#native.segmentEpoch(segment, epoch), this.#deviceNames, []);
+  }
+}
