@@ -33,6 +33,11 @@ const benches = {
     what: 'whole epochs through the daemon beside the loops of DGL and GraphBolt',
     script: [process.execPath, 'bench/epoch/run.mjs'],
   },
+  products: {
+    what: 'a job of the size of ogbn-products from import to test accuracy, with its transcript',
+    script: [process.execPath, 'bench/products/run.mjs'],
+    hasPeers: false,
+  },
   accuracy: {
     what: "accuracies of all models through the daemon beside the reference's",
     script: [process.execPath, 'bench/accuracy/run.mjs'],
