@@ -192,6 +192,7 @@ function createKeepers(
     ...{ ...parts, deletion, jobsFolder, log },
     limits: config.retention,
     derivedFolder: featuresFolder,
+    tasksLogFolder: join(config.stateDir, 'log'),
     clock: systemClock,
     observe: (removed) => {
       for (const { kind, bytes } of removed) metrics.removed(kind, bytes);

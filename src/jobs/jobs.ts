@@ -231,7 +231,8 @@ export function requireReady(store: Store, id: string): DatasetRecord {
     throw new GnndError('DATASET_NOT_FOUND', noDatasetText(store, id), { resource });
   }
   if (dataset.state !== 'READY') {
-    const why = `dataset ${id} is ${dataset.state}, not READY`;
+    const because = dataset.message === '' ? '' : `: ${dataset.message}`;
+    const why = `dataset ${id} is ${dataset.state}, not READY${because}`;
     throw new GnndError('DATASET_NOT_READY', why, { resource });
   }
   return dataset;

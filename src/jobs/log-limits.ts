@@ -47,10 +47,13 @@ const keptMax = 8 * 2 ** 20;
 /** The logs below a folder of jobs; looks again only at jobs that could have logged. */
 export class LogFolder {
   readonly #jobsFolder: string;
+  readonly #tasksFolder: string;
   readonly #ended = new Map<string, JobLogs>();
 
-  constructor(jobsFolder: string) {
+  /** `tasksFolder`: logs of what belongs to no job, such as exports; they are never closed. */
+  constructor(jobsFolder: string, tasksFolder: string) {
     this.#jobsFolder = jobsFolder;
+    this.#tasksFolder = tasksFolder;
   }
 
   /** What is beyond the limits, oldest first. */
@@ -58,6 +61,11 @@ export class LogFolder {
     const uids = allLogs ? await this.#uids() : [...live.keys()];
     const cuts: LogCut[] = [];
     const kept: LogFile[] = [];
+    if (allLogs) {
+      const files = await filesBelow(this.#tasksFolder);
+      const live = files.map((file) => ({ ...file, isLive: true }));
+      cuts.push(...beyondOfJob(live, limits.jobLogsBytes).cuts);
+    }
     for (const uid of uids) {
       if (gone.has(uid)) continue;
       const cut = beyondOfJob(await this.#logsOf(uid, live.get(uid)), limits.jobLogsBytes);

@@ -45,6 +45,8 @@ export interface RetentionOptions {
   readonly deletion: Deletion;
   readonly limits: RetentionLimits;
   readonly jobsFolder: string;
+  /** Logs of what belongs to no job. */
+  readonly tasksLogFolder: string;
   readonly derivedFolder: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -106,7 +108,7 @@ class Rounds {
 
   constructor(options: RetentionOptions) {
     this.#options = options;
-    this.#logs = new LogFolder(options.jobsFolder);
+    this.#logs = new LogFolder(options.jobsFolder, options.tasksLogFolder);
   }
 
   collect({

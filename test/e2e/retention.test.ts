@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
@@ -91,6 +91,20 @@ test('a dataset is deleted when no job needs it', async () => {
   expect(exitCode).toBe(0);
   expect(stderr).toMatch(/^deleted datasets\/other \(.+ MiB\)\n$/);
   await daemon.import('other', join(repository, 'test/fixtures/citeseer.npz'));
+}, 120_000);
+
+test('a derived file that a job uses again is the last to go', async () => {
+  const folder = join(daemon.folder, 'state', 'cache', 'features');
+  const standardized = { ...spec(1), features: { standardize: true }, cache: { ratio: 0.2 } };
+  await daemon.createJob('makes', standardized);
+  await daemon.succeeded('makes');
+  const files = readdirSync(folder).map((name) => join(folder, name));
+  expect(files.some((path) => path.endsWith('-standardized.npy'))).toBe(true);
+  expect(files.some((path) => path.endsWith('-order.npy'))).toBe(true);
+  for (const path of files) utimesSync(path, 1, 1);
+  await daemon.createJob('uses', standardized);
+  await daemon.succeeded('uses');
+  expect(files.filter((path) => statSync(path).mtimeMs === 1000)).toEqual([]);
 }, 120_000);
 
 test('a daemon killed right after a deletion was acknowledged has no such job', async () => {

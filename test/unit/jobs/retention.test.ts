@@ -53,6 +53,7 @@ function workbench(limits: Partial<RetentionLimits> = {}) {
   const observed: GarbageItem[][] = [];
   const retention = createRetention({
     ...{ store, runner, deletion, jobsFolder, derivedFolder, clock, log: quiet },
+    tasksLogFolder: join(folder, 'log'),
     limits: { ...plenty, ...limits },
     observe: (removed) => void observed.push([...removed]),
   });
@@ -205,6 +206,13 @@ describe('logs', () => {
     expect(names(await retention.collect({ dryRun: true }))).toEqual([]);
   });
 
+  test('of exports are cut, too', async () => {
+    const { retention, file } = workbench({ jobLogsBytes: 1000 });
+    const path = file('log/export.log', 5000, dayMs);
+    await retention.collect({ dryRun: false });
+    expect(statSync(path).size).toBeLessThan(600);
+  });
+
   test('that came with a later attempt are seen', async () => {
     const { retention, file } = workbench({ jobLogsBytes: 1000 });
     file('jobs/uid-a/attempts/1/log/trainer.log', 900, 1000);
@@ -248,3 +256,38 @@ describe('derived files', () => {
     expect([existsSync(path), existsSync(other)]).toEqual([true, false]);
   });
 });
+
+test('a round walks the ended jobs that go, not all, and 500 at a time', async () => {
+  const { store, retention, time } = workbench({ jobsDays: 10 });
+  const looks: number[] = [];
+  const endedJobs = store.endedJobs;
+  store.endedJobs = (...given) => {
+    const page = endedJobs(...given);
+    looks.push(page.length);
+    return page;
+  };
+  const addJobs = (prefix: string) =>
+    store.atomically(() => {
+      for (let i = 0; i < 1200; i++) {
+        store.insertJob(newJob(`${prefix}${i}`));
+        store.transition(`${prefix}${i}`, { state: 'CANCELLED' });
+      }
+    });
+  addJobs('old');
+  time.ms += 11 * dayMs;
+  addJobs('new');
+  let turns = 0;
+  let isOver = false;
+  const turn = () => {
+    turns += 1;
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  const found = await retention.collect({ dryRun: true });
+  isOver = true;
+  expect(found.filter(({ kind }) => kind === 'JOB')).toHaveLength(1200);
+  // Three pages to the first that stays; then those without a result: no FAILED ones, and a page
+  // of CANCELLED ones, the first of which stays.
+  expect(looks).toEqual([500, 500, 500, 0, 500]);
+  expect(turns).toBeGreaterThan(2);
+}, 30_000);
