@@ -229,6 +229,11 @@ export const migrations: readonly string[] = [
   BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
   `,
   'CREATE INDEX jobs_by_state_and_end ON jobs (state, end_at_ms)',
+  // Jobs of version 6 were not compensated.
+  `
+  UPDATE jobs SET effective_spec =
+    json_set(effective_spec, '$.training.stalenessCompensation', 'NONE');
+  `,
 ];
 
 export interface SchemaOptions {
