@@ -102,6 +102,57 @@ void UpdateSgd(const StepConstants& k, const OptimizerStep& step, uint64_t begin
   }
 }
 
+// What `lag` updates along one direction come to, rounded to float32 once.
+struct PathConstants {
+  float keep;           // what decoupled decay leaves of a parameter
+  float negative_rate;  // sum of the learning rates, each decayed by the updates after it
+  float root_correction2;
+  float epsilon;
+};
+
+PathConstants PathOf(const OptimizerOptions& options, const Prediction& prediction,
+                     double weight_decay) {
+  const bool decoupled = options.type == OptimizerType::kAdamW;
+  double keep = 1;
+  double rate = 0;
+  for (uint64_t i = 1; i <= prediction.lag; ++i) {
+    const double learning_rate = LearningRateAt(options, prediction.version + i);
+    const double kept = decoupled ? 1.0 - learning_rate * weight_decay : 1.0;
+    keep *= kept;
+    rate = rate * kept + learning_rate;
+  }
+  PathConstants constants{};
+  constants.keep = static_cast<float>(keep);
+  constants.epsilon = static_cast<float>(options.epsilon);
+  if (options.type != OptimizerType::kSgd) {
+    const auto t = static_cast<double>(prediction.version);
+    rate /= 1.0 - std::pow(options.beta1, t);
+    constants.root_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(options.beta2, t)));
+  }
+  constants.negative_rate = static_cast<float>(-rate);
+  return constants;
+}
+
+// Floats [begin, end) of the parameter vector.
+void PredictAdam(const PathConstants& k, const Prediction& prediction, uint64_t begin,
+                 uint64_t end) {
+  const uint64_t num_floats = prediction.parameters.size();
+  for (uint64_t i = begin; i < end; ++i) {
+    const float denominator =
+        std::sqrt(prediction.memory[num_floats + i]) / k.root_correction2 + k.epsilon;
+    const float direction = prediction.memory[i] / denominator;
+    prediction.predicted[i] = k.keep * prediction.parameters[i] + k.negative_rate * direction;
+  }
+}
+
+void PredictSgd(const PathConstants& k, const Prediction& prediction, uint64_t begin,
+                uint64_t end) {
+  for (uint64_t i = begin; i < end; ++i) {
+    prediction.predicted[i] =
+        k.keep * prediction.parameters[i] + k.negative_rate * prediction.memory[i];
+  }
+}
+
 Status CheckSchedule(const ScheduleOptions& schedule) {
   if (schedule.type < ScheduleType::kConstant || schedule.type > ScheduleType::kCosine) {
     return Invalid("unknown schedule");
@@ -174,6 +225,22 @@ void InitGlorot(const ParameterManifest& manifest, uint64_t random_seed,
       const double unit = UnitDraw(words.word[i % 4]);
       parameters[tensor.offset + i] = static_cast<float>((2.0 * unit - 1.0) * bound);
     }
+  }
+}
+
+void PredictParameters(const ParameterManifest& manifest, const OptimizerOptions& options,
+                       const Prediction& prediction) {
+  GNND_CHECK(prediction.version >= 1 && prediction.lag >= 1);
+  GNND_CHECK(prediction.parameters.size() == manifest.num_floats);
+  GNND_CHECK(prediction.predicted.size() == manifest.num_floats);
+  GNND_CHECK(prediction.memory.size() == OptimizerFloats(manifest));
+  const PathConstants decaying = PathOf(options, prediction, options.weight_decay);
+  const PathConstants others = PathOf(options, prediction, 0.0);
+  std::fill(prediction.predicted.begin(), prediction.predicted.end(), 0.0F);
+  const auto predict = options.type == OptimizerType::kSgd ? PredictSgd : PredictAdam;
+  for (const ParameterTensor& tensor : manifest.tensors) {
+    const bool decays = !options.weight_decay_first_layer_only || tensor.layer == 0;
+    predict(decays ? decaying : others, prediction, tensor.offset, tensor.offset + tensor.size());
   }
 }
 

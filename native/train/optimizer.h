@@ -74,6 +74,23 @@ struct OptimizerStep {
   std::span<float> memory_out;
 };
 
+// Arguments of one prediction; memory and parameters as RunOptimizer left them.
+struct Prediction {
+  uint64_t version = 0;  // updates made so far, at least 1
+  uint64_t lag = 0;      // updates ahead, at least 1
+  std::span<const float> parameters;
+  std::span<const float> memory;
+  std::span<float> predicted;
+};
+
+// Where the parameters will be if each of the next `lag` updates goes as the memory says, with that
+// update's own learning rate and decay: Adam's corrected first moment over the root of the second,
+// SGD's momentum. Weight prediction of Chen, Yang and Cheng (SpecTrain, arXiv:1809.02839), whose
+// velocity is the momentum; for Adam as Guan's XPipe (arXiv:1911.04610). A bound on the gradient
+// acts through the memory. Padding becomes zero.
+void PredictParameters(const ParameterManifest& manifest, const OptimizerOptions& options,
+                       const Prediction& prediction);
+
 // Writes every float of the outputs; padding becomes zero.
 void RunOptimizer(const ParameterManifest& manifest, const OptimizerOptions& options,
                   const OptimizerStep& step);

@@ -469,6 +469,12 @@ void TorchWork::Apply(std::span<const std::span<const float>> gradients, uint64_
       {gradients, num_seeds, step, parameters_in, optimizer_in, parameters_out, optimizer_out});
 }
 
+void TorchWork::PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,
+                                  std::span<const float> optimizer, std::span<float> predicted) {
+  gnnd::PredictParameters(impl_->manifest(), impl_->optimizer(),
+                          {version, lag, parameters, optimizer, predicted});
+}
+
 Status TorchWork::Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
                            EvalReport* report) {
   GNND_TRY(impl_->Evaluate(parameters, alive, report));

@@ -67,6 +67,8 @@ class TorchWork final : public TrainWork {
   void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds, uint64_t step,
              std::span<const float> parameters_in, std::span<const float> optimizer_in,
              std::span<float> parameters_out, std::span<float> optimizer_out) override;
+  void PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,
+                         std::span<const float> optimizer, std::span<float> predicted) override;
   Status Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
                   EvalReport* report) override;
 

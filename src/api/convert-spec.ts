@@ -75,6 +75,7 @@ function trainingFromProto(training: pb.TrainingSpec): Training {
     batchSize: training.batchSize,
     batchesPerStep: training.batchesPerStep,
     staleness: training.staleness,
+    stalenessCompensation: enumName(pb.StalenessCompensation, training.stalenessCompensation),
     randomSeed: training.randomSeed?.toString(),
     optimizer: training.optimizer && optimizerFromProto(training.optimizer),
     lrSchedule: lrSchedule && {
@@ -172,6 +173,7 @@ export function specToProto(spec: JobSpecInput | JobSpec): pb.JobSpec {
         ...training.lrSchedule,
         type: numberOf(pb.LrScheduleType, training.lrSchedule.type),
       },
+      stalenessCompensation: numberOf(pb.StalenessCompensation, training.stalenessCompensation),
       determinism: numberOf(pb.Determinism, training.determinism),
     },
     evaluation: evaluation && {

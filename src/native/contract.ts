@@ -111,10 +111,10 @@ export interface SegmentSpec {
   readonly batchLimit: number;
   readonly epochs: number;
   readonly firstEpoch: number;
-  /** G. */
+  /** G; S, and what is done about it. */
   readonly batchesPerStep: number;
-  /** S. */
   readonly staleness: number;
+  readonly stalenessCompensation: 'PREDICT' | 'NONE';
   readonly numSlots: number;
   readonly slotBytes: number;
   readonly queueMaxBytes: number;

@@ -18,6 +18,7 @@ export type LrScheduleType = 'CONSTANT' | 'STEP' | 'COSINE';
 export type Determinism = 'STRICT' | 'RELAXED';
 export const evaluationMethods = ['EXACT', 'SAMPLED'] as const;
 export type EvaluationMethod = (typeof evaluationMethods)[number];
+export type StalenessCompensation = 'PREDICT' | 'NONE';
 export type WeightDecayScope = 'ALL' | 'FIRST_LAYER';
 export type SamplingAlgorithm =
   | 'KHOP_UNIFORM'
@@ -95,6 +96,7 @@ export interface JobSpec {
     readonly batchesPerStep: number;
     /** S (design §4). */
     readonly staleness: number;
+    readonly stalenessCompensation: StalenessCompensation;
     /** 64 bits, as a decimal string: JSON has no such number. */
     readonly randomSeed: string;
     readonly optimizer: {

@@ -192,12 +192,7 @@ function resolveTraining(
       limits.batchesPerStep,
       defaults.batchesPerStep,
     ),
-    staleness: check.integer(
-      path('staleness'),
-      training?.staleness,
-      limits.staleness,
-      defaultStaleness(devices),
-    ),
+    ...resolveStaleness(check, training, devices),
     randomSeed: resolveRandomSeed(check, training?.randomSeed),
     optimizer: resolveOptimizer(check, training?.optimizer),
     lrSchedule: resolveLrSchedule(check, training?.lrSchedule, epochs),
@@ -220,6 +215,26 @@ function resolveTraining(
 /** S of a job that says none (docs/decisions/0014-staleness-default.md). */
 export function defaultStaleness(devices: number): number {
   return devices <= 1 ? 0 : Math.min(devices, integerLimits.staleness.max);
+}
+
+function resolveStaleness(
+  check: SpecChecker,
+  training: JobSpecInput['training'],
+  devices: number,
+): Pick<JobSpec['training'], 'staleness' | 'stalenessCompensation'> {
+  const staleness = check.integer(
+    'spec.training.staleness',
+    training?.staleness,
+    integerLimits.staleness,
+    defaultStaleness(devices),
+  );
+  const stalenessCompensation = check.choice(
+    'spec.training.staleness_compensation',
+    training?.stalenessCompensation,
+    ['PREDICT', 'NONE'],
+    staleness > 0 ? 'PREDICT' : 'NONE',
+  );
+  return { staleness, stalenessCompensation };
 }
 
 function resolveRandomSeed(check: SpecChecker, seed: string | undefined): string {

@@ -235,6 +235,11 @@ export const migrations: readonly string[] = [
   DROP INDEX jobs_by_state;
   CREATE INDEX jobs_by_state ON jobs (state, create_at_ms, uid);
   `,
+  // Jobs of earlier versions were not compensated.
+  `
+  UPDATE jobs SET effective_spec =
+    json_set(effective_spec, '$.training.stalenessCompensation', 'NONE');
+  `,
 ];
 
 export interface SchemaOptions {

@@ -90,6 +90,7 @@ const training = {
   batchSize: integer,
   batchesPerStep: integer,
   staleness: integer,
+  stalenessCompensation: oneOf(['PREDICT', 'NONE']),
   randomSeed: text,
   threadsPerTrainer: integer,
   determinism: oneOf(['STRICT', 'RELAXED']),

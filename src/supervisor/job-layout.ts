@@ -109,7 +109,7 @@ export function jobSegment(
   recordBytes: number,
 ): SegmentSpec {
   const { spec, layout, deviceCount } = request;
-  const { batchesPerStep, staleness } = spec.training;
+  const { batchesPerStep, staleness, stalenessCompensation } = spec.training;
   const defaultSlots = native.segmentDefaultSlots({
     batchesPerStep,
     staleness,
@@ -126,6 +126,7 @@ export function jobSegment(
     firstEpoch: 0,
     batchesPerStep,
     staleness,
+    stalenessCompensation,
     numSlots,
     // A row is never used twice. Respawns are bounded per time window, not in all.
     maxExecutors: request.executorCount + spec.restart.executorRestarts + spareRows,
@@ -146,6 +147,7 @@ export function trialSegment(request: SegmentRequest): SegmentSpec {
     firstEpoch: trialEpoch,
     batchesPerStep: 1,
     staleness: 0,
+    stalenessCompensation: 'NONE',
     numSlots: batches,
     maxExecutors: request.executorCount,
     evaluation: 'NONE',

@@ -24,6 +24,7 @@ const spec = {
   firstEpoch: 0,
   batchesPerStep: 1,
   staleness: 0,
+  stalenessCompensation: 'NONE',
   numSlots: 4,
   slotBytes: 4096,
   queueMaxBytes: 1 << 20,

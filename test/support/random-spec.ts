@@ -28,6 +28,7 @@ export function randomSpec(random: Random, deviceNames: readonly string[]): JobS
       batchSize: maybe(() => random.integer(1, 2 ** 20)),
       batchesPerStep,
       staleness: maybe(() => random.integer(0, 8)),
+      stalenessCompensation: maybe(() => random.pick(['PREDICT', 'NONE'] as const)),
       randomSeed: maybe(() => String(random.integer(0, 2 ** 40))),
       optimizer: maybe(() => ({ learningRate: maybe(() => random.unit() + 1e-6) })),
       earlyStop: maybe(() => ({ patienceEpochs: random.integer(1, 100), minDelta: 0.1 })),

@@ -18,6 +18,10 @@ Accuracy AccuracyOf(const EpochEntry& epoch) { return {epoch.val_correct, epoch.
 
 Steps::Steps(Executor& self, TrainWork& work) : self_(self), segment_(self.segment()), work_(work) {
   gradients_.reserve(segment_.shape().group);
+  const SegmentConfig& config = segment_.config();
+  const bool predicts =
+      config.compensation == static_cast<uint32_t>(StalenessCompensation::kPredict);
+  if (predicts && config.staleness > 0) predicted_ = HugeArray<float>(config.parameter_floats);
 }
 
 bool Steps::Lock(uint64_t timeout_ns) {
@@ -45,9 +49,20 @@ Status Steps::EnsureParameters() {
   return Status::Ok();
 }
 
-std::span<const float> Steps::ParametersFor(uint64_t batch) const {
+std::span<const float> Steps::ParametersFor(uint64_t batch) {
   const JobShape& shape = segment_.shape();
-  return segment_.parameters(shape.RequiredVersion(shape.GroupOfBatch(batch)));
+  const uint64_t group = shape.GroupOfBatch(batch);
+  const uint64_t version = shape.RequiredVersion(group);
+  const uint64_t lag = group - version;
+  const std::span<const float> parameters = segment_.parameters(version);
+  // Version 0 has no moments to predict from.
+  if (predicted_.size() == 0 || lag == 0 || version == 0) return parameters;
+  const std::span<float> predicted(predicted_.data(), predicted_.size());
+  if (predicted_group_ != group) {
+    work_.PredictParameters(version, lag, parameters, segment_.optimizer(version), predicted);
+    predicted_group_ = group;
+  }
+  return predicted;
 }
 
 Result<bool> Steps::TryApply(uint64_t timeout_ns) {

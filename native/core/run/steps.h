@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/base/status.h"
 #include "core/run/executor.h"
 #include "core/run/train_work.h"
+#include "core/sample/huge_array.h"
 
 // Steps and evaluations: how the parameters move from version to version (design §4).
 //
@@ -30,8 +32,9 @@ class Steps {
   // True if a step was committed by us. kShmCorrupted when a ring entry is another batch's.
   Result<bool> TryApply(uint64_t timeout_ns);
 
-  // The parameters a batch's gradient is computed on. REQUIRES: the batch is due and taken by us.
-  std::span<const float> ParametersFor(uint64_t batch) const;
+  // The parameters a batch's gradient is computed on: of the version that is due, or predicted from
+  // them. Valid until the next call. REQUIRES: the batch is due and taken by us.
+  std::span<const float> ParametersFor(uint64_t batch);
 
   // Records an evaluation that this executor owns, keeps its parameters if they are the best so far
   // and decides whether the job ends with this epoch. False when the lock was not to be had in
@@ -53,6 +56,8 @@ class Steps {
   Segment& segment_;
   TrainWork& work_;
   std::vector<std::span<const float>> gradients_;  // of the head group; kept to avoid allocating
+  HugeArray<float> predicted_;                     // empty where nothing is predicted
+  std::optional<uint64_t> predicted_group_;        // whose parameters those are
 };
 
 }  // namespace gnnd

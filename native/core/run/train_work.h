@@ -73,6 +73,12 @@ class TrainWork {
                      std::span<const float> optimizer_in, std::span<float> parameters_out,
                      std::span<float> optimizer_out) = 0;
 
+  // Where the optimizer, after `version` updates (at least 1), expects the parameters to be `lag`
+  // updates later (at least 1), written to every float of `predicted`. Reads nothing but what that
+  // version holds.
+  virtual void PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,
+                                 std::span<const float> optimizer, std::span<float> predicted) = 0;
+
   // Exact evaluation on the validation and test nodes. Calls `alive` at least every 100 ms of work;
   // when it returns false, gives up with kAborted.
   virtual Status Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,

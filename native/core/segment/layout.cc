@@ -29,6 +29,10 @@ Layout Layout::Of(const SegmentConfig& config) {
   Layout layout{};
   layout.parameter_stride = RoundUp(config.parameter_floats * sizeof(float), kLineBytes);
   layout.optimizer_stride = RoundUp(config.optimizer_floats * sizeof(float), kLineBytes);
+  const bool predicts =
+      config.compensation == static_cast<uint32_t>(StalenessCompensation::kPredict);
+  // A prediction reads the state of the same version as the parameters, so it lives as long.
+  layout.optimizer_buffers = predicts ? uint64_t{config.staleness} + 2 : 2;
   Cursor cursor;
   cursor.Take(sizeof(SegmentHeader), kLineBytes);
   layout.devices_at = cursor.Take(config.num_devices * sizeof(DeviceEntry), kLineBytes);
@@ -40,7 +44,7 @@ Layout Layout::Of(const SegmentConfig& config) {
   layout.hand_ins_at = cursor.Take(ring * sizeof(HandIn), kLineBytes);
   layout.parameters_at =
       cursor.Take((uint64_t{config.staleness} + 2) * layout.parameter_stride, kPageBytes);
-  layout.optimizer_at = cursor.Take(2 * layout.optimizer_stride, kPageBytes);
+  layout.optimizer_at = cursor.Take(layout.optimizer_buffers * layout.optimizer_stride, kPageBytes);
   layout.gradients_at = cursor.Take(ring * layout.parameter_stride, kPageBytes);
   layout.best_at = cursor.Take(2 * layout.parameter_stride, kPageBytes);
   layout.slots_at = cursor.Take(config.num_slots * config.slot_bytes, kPageBytes);

@@ -15,7 +15,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 4;
+inline constexpr uint32_t kSegmentAbi = 5;
 inline constexpr uint32_t kMaxDevices = 64;
 inline constexpr uint32_t kRecentDurations = 64;
 inline constexpr uint32_t kBuildIdBytes = 48;
@@ -85,6 +85,12 @@ inline constexpr uint64_t kWaitBoundsNs[] = {
 inline constexpr uint32_t kNumStageBuckets = sizeof(kStageBoundsNs) / sizeof(uint64_t) + 1;
 inline constexpr uint32_t kNumWaitBuckets = sizeof(kWaitBoundsNs) / sizeof(uint64_t) + 1;
 
+// What is done about the age of the parameters that a group is computed on.
+enum class StalenessCompensation : uint32_t {
+  kNone = 0,     // gradients at the parameters of the version that is due
+  kPredict = 1,  // at what that version's optimizer expects as many steps later
+};
+
 // What Create was told, frozen; every attacher computes the same Layout from it.
 struct SegmentConfig {
   uint64_t batches_per_epoch;  // M of this run (after batch_limit)
@@ -105,7 +111,7 @@ struct SegmentConfig {
   uint32_t low_water;
   double stop_min_delta;   // of EarlyStop (early_stop.h), as the next
   uint32_t stop_patience;  // 0 = the job never stops early
-  uint32_t reserved;
+  uint32_t compensation;   // StalenessCompensation
 };
 static_assert(sizeof(SegmentConfig) == 112);
 
@@ -269,13 +275,14 @@ struct Layout {
   uint64_t directory_at;   // SlotEntry[num_slots]
   uint64_t hand_ins_at;    // HandIn[(S+1) * G]
   uint64_t parameters_at;  // float[S+2][parameter_floats], each from a cache line on
-  uint64_t optimizer_at;   // float[2][optimizer_floats]
+  uint64_t optimizer_at;   // float[optimizer_buffers][optimizer_floats]
   uint64_t gradients_at;   // float[(S+1) * G][parameter_floats]
   uint64_t best_at;        // float[2][parameter_floats]
   uint64_t slots_at;       // bytes[num_slots][slot_bytes], from a page on
   uint64_t total_bytes;
   uint64_t parameter_stride;  // bytes between parameter buffers and gradients
   uint64_t optimizer_stride;
+  uint64_t optimizer_buffers;  // version v's state is at v % this: 2, or as many as of parameters
 
   // REQUIRES: a config that ValidateSpec accepted.
   static Layout Of(const SegmentConfig& config);

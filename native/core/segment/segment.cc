@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/base/check.h"
+#include "core/base/failpoint.h"
 
 #ifndef GNND_BUILD_ID
 #define GNND_BUILD_ID "unnamed"
@@ -39,6 +40,7 @@ SegmentConfig ConfigOf(const SegmentSpec& spec) {
   config.train_nodes = spec.train_nodes;
   config.evaluation = static_cast<uint32_t>(spec.evaluation);
   config.low_water = spec.low_water;
+  config.compensation = static_cast<uint32_t>(spec.compensation);
   config.stop_patience = spec.early_stop.patience;
   config.stop_min_delta = spec.early_stop.min_delta;
   return config;
@@ -215,7 +217,8 @@ std::span<float> Segment::parameters(uint64_t version) const {
 }
 
 std::span<float> Segment::optimizer(uint64_t version) const {
-  const uint64_t at = layout_.optimizer_at + version % 2 * layout_.optimizer_stride;
+  const uint64_t buffers = GNND_BROKEN("optimizer-by-version") ? 2 : layout_.optimizer_buffers;
+  const uint64_t at = layout_.optimizer_at + version % buffers * layout_.optimizer_stride;
   return {At<float>(at), config().optimizer_floats};
 }
 

@@ -64,8 +64,9 @@ struct SegmentSpec {
   uint32_t first_epoch = 0;  // kTrialEpoch (with epochs = 1) in a trial
   uint32_t group = 1;        // G, batches per step
   uint32_t staleness = 0;    // S, in groups
-  uint64_t num_slots = 0;    // at least G; see DefaultSlotCount
-  uint64_t slot_bytes = 0;   // virtual: the largest record the job can make; rounded up to pages
+  StalenessCompensation compensation = StalenessCompensation::kNone;
+  uint64_t num_slots = 0;   // at least G; see DefaultSlotCount
+  uint64_t slot_bytes = 0;  // virtual: the largest record the job can make; rounded up to pages
   uint64_t queue_max_bytes = 0;  // budget for payload bytes in the queue; at least 1
   uint64_t parameter_floats = 0;
   uint64_t optimizer_floats = 0;  // may be 0

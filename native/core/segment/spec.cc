@@ -72,9 +72,10 @@ Status CheckSizes(const SegmentSpec& spec) {
   // As floating point first: the exact sum might wrap.
   const double ring = (1.0 + spec.staleness) * spec.group;
   const double buffers = spec.staleness + 4.0 + ring;
+  const double optimizer_buffers = spec.staleness + 2.0;  // or fewer
   const double bytes =
       4.0 * static_cast<double>(spec.parameter_floats) * buffers +
-      8.0 * static_cast<double>(spec.optimizer_floats) +
+      4.0 * static_cast<double>(spec.optimizer_floats) * optimizer_buffers +
       static_cast<double>(spec.num_slots) * (static_cast<double>(spec.slot_bytes) + kPageBytes);
   if (bytes > static_cast<double>(kMaxSegmentBytes)) {
     return Invalid("num_slots", std::to_string(spec.num_slots) + " slots of " +

@@ -77,6 +77,9 @@ SegmentSpec SpecOf(const Fields& fields) {
   spec.first_epoch = fields.Uint32("firstEpoch");
   spec.group = fields.Uint32("batchesPerStep");
   spec.staleness = fields.Uint32("staleness");
+  spec.compensation = fields.String("stalenessCompensation") == "PREDICT"
+                          ? StalenessCompensation::kPredict
+                          : StalenessCompensation::kNone;
   spec.num_slots = fields.Uint64("numSlots");
   spec.slot_bytes = fields.Uint64("slotBytes");
   spec.queue_max_bytes = fields.Uint64("queueMaxBytes");

@@ -185,6 +185,103 @@ TEST_CASE("an optimizer under a schedule steps as torch's at that learning rate"
   }
 }
 
+// The formula, one parameter and one update after another, in double.
+double Predicted(const OptimizerOptions& options, const Prediction& prediction, uint64_t i,
+                 bool decays) {
+  const auto version = static_cast<double>(prediction.version);
+  const double moment1 = static_cast<double>(prediction.memory[i]);
+  const double moment2 = static_cast<double>(prediction.memory[prediction.parameters.size() + i]);
+  const double corrected1 = moment1 / (1 - std::pow(options.beta1, version));
+  const double corrected2 = moment2 / (1 - std::pow(options.beta2, version));
+  const bool sgd = options.type == OptimizerType::kSgd;
+  const double direction = sgd ? moment1 : corrected1 / (std::sqrt(corrected2) + options.epsilon);
+  auto parameter = static_cast<double>(prediction.parameters[i]);
+  for (uint64_t k = 1; k <= prediction.lag; ++k) {
+    const double rate = LearningRateAt(options, prediction.version + k);
+    if (decays && options.type == OptimizerType::kAdamW)
+      parameter *= 1 - rate * options.weight_decay;
+    parameter -= rate * direction;
+  }
+  return parameter;
+}
+
+void CompareWithFormula(const OptimizerOptions& options) {
+  const ParameterManifest manifest = SmallManifest();
+  std::vector<float> parameters = RandomVector(manifest, 1);
+  std::vector<float> memory(OptimizerFloats(manifest), 0.0F);
+  for (uint64_t version = 1; version <= 14; ++version) {
+    const std::vector<float> gradient = RandomVector(manifest, 100 + version);
+    const std::span<const float> gradients[] = {gradient};
+    std::vector<float> next(parameters.size());
+    std::vector<float> next_memory(memory.size());
+    RunOptimizer(manifest, options, {gradients, 4, version, parameters, memory, next, next_memory});
+    parameters = next;
+    memory = next_memory;
+    for (const uint64_t lag : {1, 2, 3, 8}) {
+      std::vector<float> predicted(parameters.size(), -1.0F);
+      const Prediction prediction{version, lag, parameters, memory, predicted};
+      PredictParameters(manifest, options, prediction);
+      uint64_t padding_from = 0;
+      for (const ParameterTensor& t : manifest.tensors) {
+        for (uint64_t i = padding_from; i < t.offset; ++i) REQUIRE(predicted[i] == 0.0F);
+        const bool decays = !options.weight_decay_first_layer_only || t.layer == 0;
+        for (uint64_t i = t.offset; i < t.offset + t.size(); ++i) {
+          REQUIRE(predicted[i] ==
+                  doctest::Approx(Predicted(options, prediction, i, decays)).epsilon(1e-5));
+        }
+        padding_from = t.offset + t.size();
+      }
+      REQUIRE(predicted != parameters);
+    }
+  }
+}
+
+TEST_CASE("a prediction follows the formula, for every optimizer, decay and schedule") {
+  for (const OptimizerType type :
+       {OptimizerType::kAdam, OptimizerType::kAdamW, OptimizerType::kSgd}) {
+    for (const ScheduleType schedule :
+         {ScheduleType::kConstant, ScheduleType::kStep, ScheduleType::kCosine}) {
+      for (const bool first_layer_only : {false, true}) {
+        OptimizerOptions options;
+        options.type = type;
+        options.learning_rate = 0.02;
+        options.momentum = type == OptimizerType::kSgd ? 0.9 : 0.0;
+        options.weight_decay = 0.3;
+        options.weight_decay_first_layer_only = first_layer_only;
+        options.clip_norm = 2;
+        options.schedule = {schedule, 1, 0.5, 1, 3, 6};
+        CompareWithFormula(options);
+      }
+    }
+  }
+}
+
+// What the formula is good for: where the moments say all, the prediction is the future.
+TEST_CASE("steps of equal gradients lead to where the prediction said") {
+  const ParameterManifest manifest = SmallManifest();
+  OptimizerOptions options;
+  options.schedule = {ScheduleType::kStep, 1, 0.5, 0, 2, 9};
+  const std::vector<float> gradient = RandomVector(manifest, 7);
+  const std::span<const float> gradients[] = {gradient};
+  std::vector<float> parameters = RandomVector(manifest, 1);
+  std::vector<float> memory(OptimizerFloats(manifest), 0.0F);
+  std::vector<float> predicted(parameters.size());
+  for (uint64_t version = 0; version < 6; ++version) {
+    if (version == 3) {
+      PredictParameters(manifest, options, {version, 3, parameters, memory, predicted});
+    }
+    std::vector<float> next(parameters.size());
+    std::vector<float> next_memory(memory.size());
+    RunOptimizer(manifest, options,
+                 {gradients, 1, version + 1, parameters, memory, next, next_memory});
+    parameters = next;
+    memory = next_memory;
+  }
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    REQUIRE(predicted[i] == doctest::Approx(parameters[i]).epsilon(1e-5));
+  }
+}
+
 // torch's recursive formulas, epoch by epoch.
 TEST_CASE("schedules follow torch's StepLR and CosineAnnealingLR") {
   constexpr uint64_t kSteps = 7;

@@ -70,6 +70,7 @@ const fullSpec: JobSpecInput = {
     batchSize: 140,
     batchesPerStep: 3,
     staleness: 0,
+    stalenessCompensation: 'PREDICT',
     randomSeed: '18446744073709551615',
     optimizer: {
       type: 'SGD',

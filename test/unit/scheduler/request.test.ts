@@ -34,6 +34,7 @@ const spec: JobSpec = {
     batchSize: 32,
     batchesPerStep: 1,
     staleness: 0,
+    stalenessCompensation: 'NONE',
     randomSeed: '0',
     optimizer: {
       type: 'ADAM',

@@ -56,6 +56,18 @@ function fieldOf(spec: JobSpec, path: string): unknown {
     .reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], spec);
 }
 
+const defaultOptimizer = {
+  type: 'ADAM',
+  learningRate: 0.003,
+  beta1: 0.9,
+  beta2: 0.999,
+  epsilon: 1e-8,
+  weightDecay: 0,
+  weightDecayScope: 'ALL',
+  momentum: 0,
+  clipNorm: 0,
+};
+
 describe('resolveJobSpec', () => {
   it('fills in every default of the least spec', () => {
     expect(resolved(least)).toEqual({
@@ -95,18 +107,9 @@ describe('resolveJobSpec', () => {
         batchSize: 1024,
         batchesPerStep: 1,
         staleness: 0,
+        stalenessCompensation: 'NONE',
         randomSeed: '0',
-        optimizer: {
-          type: 'ADAM',
-          learningRate: 0.003,
-          beta1: 0.9,
-          beta2: 0.999,
-          epsilon: 1e-8,
-          weightDecay: 0,
-          weightDecayScope: 'ALL',
-          momentum: 0,
-          clipNorm: 0,
-        },
+        optimizer: defaultOptimizer,
         lrSchedule: { type: 'CONSTANT', stepEpochs: 0, gamma: 0, warmupEpochs: 0 },
         threadsPerTrainer: 2,
         earlyStop: { patienceEpochs: 0, minDelta: 0 },
@@ -145,6 +148,17 @@ describe('resolveJobSpec', () => {
     const wide = { ...context, deviceNames };
     expect(resolved({ ...least, resources: { devices: 12 } }, wide).training.staleness).toBe(8);
     expect(resolved({ ...least, resources: { deviceNames } }, wide).training.staleness).toBe(8);
+  });
+
+  it.each([
+    [0, undefined, 'NONE'],
+    [2, undefined, 'PREDICT'],
+    [2, 'NONE', 'NONE'],
+    [0, 'PREDICT', 'PREDICT'],
+  ] as const)('a delay of %i steps with %s is compensated by %s', (staleness, given, expected) => {
+    const asked = { ...least.training, staleness, stalenessCompensation: given };
+    const { training } = resolved({ ...least, training: asked });
+    expect(training).toMatchObject({ staleness, stalenessCompensation: expected });
   });
 
   it('counts the devices that are named', () => {
@@ -284,6 +298,7 @@ describe('enum fields', () => {
       ['ALL', 'FIRST_LAYER'],
     ],
     ['training.determinism', 'spec.training.determinism', ['STRICT', 'RELAXED']],
+    ['training.stalenessCompensation', 'spec.training.staleness_compensation', ['PREDICT', 'NONE']],
     ['placement.policy', 'spec.placement.policy', ['AUTO', 'PAPER', 'MINMAX']],
     ['placement.standby', 'spec.placement.standby', ['AUTO', 'OFF', 'ALWAYS']],
   ])('%s takes its names and no others', (path, proto, names) => {

@@ -38,6 +38,7 @@ export const someSpec: JobSpec = {
     batchSize: 64,
     batchesPerStep: 1,
     staleness: 0,
+    stalenessCompensation: 'PREDICT',
     randomSeed: '18446744073709551615',
     optimizer: {
       type: 'ADAM',

@@ -117,7 +117,12 @@ describe('the schema of the store', () => {
     const { script: _script, ...model } = someSpec.model;
     const { plugin: _plugin, ...sampling } = someSpec.sampling;
     const { prefetch: _prefetch, ...cache } = someSpec.cache;
-    const { earlyStop: _stop, determinism: _bits, ...training } = someSpec.training;
+    const {
+      earlyStop: _stop,
+      determinism: _bits,
+      stalenessCompensation: _age,
+      ...training
+    } = someSpec.training;
     const { evaluation: _evaluation, ...spec } = someSpec;
     const { prefetch: _on, prefetchExplanation: _why, ...cachePlan } = somePlan.cache ?? {};
     const { epochs: _epochs, ...result } = someResult;
@@ -149,6 +154,7 @@ describe('the schema of the store', () => {
         ...training,
         earlyStop: { patienceEpochs: 0, minDelta: 0 },
         determinism: 'STRICT',
+        stalenessCompensation: 'NONE',
       },
       evaluation: { everyEpochs: 1, method: 'EXACT', fanouts: [], maxBytes: 2 ** 33 },
     });

@@ -110,6 +110,7 @@ class FakeTrainWork final : public TrainWork {
   std::function<void(uint32_t epoch, uint32_t batch)> during_gradient;  // the device is in use
   std::function<void(uint32_t epoch, uint32_t batch)> during_extract;   // on the extracting thread
   std::function<void(const std::function<bool()>& alive)> during_evaluation;
+  std::atomic<int> predictions{0};
   std::atomic<int> torn{0};  // parameters or records that changed while they were read
 
   void InitParameters(std::span<float> parameters) override {
@@ -169,6 +170,16 @@ class FakeTrainWork final : public TrainWork {
       sum /= static_cast<float>(num_seeds);
       optimizer_out[i] = 0.5F * optimizer_in[i] + sum;
       parameters_out[i] = parameters_in[i] - rate * optimizer_out[i];
+    }
+  }
+
+  // Touchy about all it is told.
+  void PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,
+                         std::span<const float> optimizer, std::span<float> predicted) override {
+    ++predictions;
+    const float rate = 0.02F * static_cast<float>(lag) / static_cast<float>(1 + version % 7);
+    for (size_t i = 0; i < predicted.size(); ++i) {
+      predicted[i] = parameters[i] - rate * optimizer[i];
     }
   }
 

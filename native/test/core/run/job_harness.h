@@ -25,6 +25,7 @@ struct FakeJob {
   uint32_t epochs = 3;
   uint32_t group = 1;
   uint32_t staleness = 0;
+  StalenessCompensation compensation = StalenessCompensation::kNone;
   uint64_t num_slots = 0;  // 0 = the default
   uint64_t queue_max_bytes = uint64_t{1} << 40;
   uint32_t low_water = 1;
@@ -38,6 +39,7 @@ struct FakeJob {
     spec.epochs = epochs;
     spec.group = group;
     spec.staleness = staleness;
+    spec.compensation = compensation;
     spec.num_slots =
         num_slots != 0 ? num_slots : DefaultSlotCount(group, staleness, devices, batches, 0, 0);
     spec.slot_bytes = kFakeSlotBytes;
@@ -71,6 +73,7 @@ inline FakeJob RandomJob(Draws& draw) {
   job.epochs = static_cast<uint32_t>(1 + draw(3));
   job.group = static_cast<uint32_t>(1 + draw(4));
   job.staleness = static_cast<uint32_t>(draw(4));
+  if (draw(2) == 0) job.compensation = StalenessCompensation::kPredict;
   job.num_slots = job.group + draw(8);
   job.queue_max_bytes = draw(2) == 0 ? uint64_t{1} << 40 : 1 + draw(3000);
   job.low_water = static_cast<uint32_t>(draw(4));
@@ -94,7 +97,7 @@ inline Outcome Expected(const FakeJob& job) {
   const SegmentSpec spec = job.Spec();
   const uint64_t groups = (job.batches + job.group - 1) / job.group;
   std::vector<std::vector<float>> versions(1, std::vector<float>(kFakeFloats));
-  std::vector<float> optimizer(kFakeFloats);
+  std::vector<std::vector<float>> optimizer(1, std::vector<float>(kFakeFloats));  // by version
   FakeTrainWork work;
   work.InitParameters(versions[0]);
   Outcome outcome;
@@ -105,7 +108,11 @@ inline Outcome Expected(const FakeJob& job) {
     double loss_sum = 0;
     for (uint64_t g = 0; g < groups; ++g) {
       const uint64_t delay = std::min<uint64_t>(g, job.staleness);
-      const std::vector<float>& on = versions[e * groups + g - delay];
+      const uint64_t version = e * groups + g - delay;
+      std::vector<float> on = versions[version];
+      if (job.compensation == StalenessCompensation::kPredict && version > 0 && delay > 0) {
+        work.PredictParameters(version, delay, versions[version], optimizer[version], on);
+      }
       std::vector<std::vector<float>> gradients;
       uint64_t seeds = 0;
       for (uint64_t b = g * job.group; b < std::min((g + 1) * job.group, job.batches); ++b) {
@@ -120,8 +127,9 @@ inline Outcome Expected(const FakeJob& job) {
       const std::vector<std::span<const float>> views(gradients.begin(), gradients.end());
       std::vector<float> next(kFakeFloats);
       std::vector<float> next_optimizer(kFakeFloats);
-      work.Apply(views, seeds, versions.size(), versions.back(), optimizer, next, next_optimizer);
-      optimizer = next_optimizer;
+      work.Apply(views, seeds, versions.size(), versions.back(), optimizer.back(), next,
+                 next_optimizer);
+      optimizer.push_back(next_optimizer);
       versions.push_back(next);
     }
     outcome.loss_sums.push_back(loss_sum);
@@ -265,6 +273,7 @@ class ThreadCrew {
       if (prepare) prepare(work);
       Result<LoopEnd> end = RunTrainerLoop(mine, id, work, ahead);
       torn_.fetch_add(work.torn);
+      predictions_.fetch_add(work.predictions);
       return end;
     });
   }
@@ -307,6 +316,7 @@ class ThreadCrew {
   }
   int collisions() const { return watch_.collisions.load(); }
   int torn() const { return torn_.load(); }
+  int predictions() const { return predictions_.load(); }
   ExecutorId id(size_t index) const { return ids_[index]; }
   // Wall time of a loop that has ended.
   uint64_t loop_ns(size_t index) const { return *loop_ns_[index]; }
@@ -367,6 +377,7 @@ class ThreadCrew {
   Segment& segment_;
   DeviceWatch watch_;
   std::atomic<int> torn_{0};
+  std::atomic<int> predictions_{0};
   std::mutex mutex_;
   std::condition_variable ended_;
   int running_ = 0;

@@ -60,10 +60,12 @@ std::vector<FakeJob> Jobs() {
   FakeJob delayed;
   delayed.group = 3;
   delayed.staleness = 2;
+  FakeJob predicted = delayed;
+  predicted.compensation = StalenessCompensation::kPredict;
   FakeJob stopping;
   stopping.epochs = 9;
   stopping.staleness = 1;
-  return {strict, delayed, StoppingEarly(stopping, {2, 0})};
+  return {strict, delayed, predicted, StoppingEarly(stopping, {2, 0})};
 }
 
 void CheckUndisturbed(const Segment& segment, const FakeJob& job) {
@@ -73,7 +75,8 @@ void CheckUndisturbed(const Segment& segment, const FakeJob& job) {
 }
 
 void KillAt(const FakeJob& job, const KillPoint& point, int nth, bool prefetch) {
-  INFO(point.name, ":", nth, " G=", job.group, " S=", job.staleness, " prefetch=", prefetch);
+  INFO(point.name, ":", nth, " G=", job.group, " S=", job.staleness,
+       " predicts=", job.compensation == StalenessCompensation::kPredict, " prefetch=", prefetch);
   const NoDeadlines none;
   Segment segment = MakeSegment(job);
   ProcessCrew crew(segment);

@@ -66,8 +66,30 @@ TEST_CASE("the final parameters are the same for every crew, staleness, group si
         job.group = group;
         job.batches = batches;
         for (const Crew& crew : kCrews) RunCrew(job, crew);
+        if (staleness == 0) continue;
+        job.compensation = StalenessCompensation::kPredict;
+        for (const Crew& crew : kCrews) RunCrew(job, crew);
       }
     }
+  }
+}
+
+TEST_CASE("a Trainer predicts once for all batches of a group, and never without a delay") {
+  for (const uint32_t staleness : {0U, 2U}) {
+    FakeJob job;
+    job.batches = 12;
+    job.group = 3;
+    job.epochs = 2;
+    job.staleness = staleness;
+    job.compensation = StalenessCompensation::kPredict;
+    Segment segment = MakeSegment(job);
+    ThreadCrew crew(segment);
+    crew.AddSampler(0);
+    crew.AddTrainer(Role::kTrainer, 1);
+    REQUIRE(crew.Finish());
+    // Three of epoch 0's four groups see version 0, which has no moments; epoch 1's first sees its
+    // own.
+    CHECK(crew.predictions() == (staleness == 0 ? 0 : 4));
   }
 }
 

@@ -170,6 +170,22 @@ TEST_CASE("a gradient is computed on exactly the version that its group's delay 
   }
 }
 
+TEST_CASE("the state of the optimizer that a prediction reads is its version's") {
+  for (const auto& [rule, prefetch] : KeptAndDropped("optimizer-by-version")) {
+    const Broken broken(rule);
+    FakeJob job;
+    job.staleness = 2;
+    job.compensation = StalenessCompensation::kPredict;
+    Segment segment = MakeSegment(job);
+    ThreadCrew crew(segment);
+    crew.prefetch = prefetch;
+    crew.AddSampler(0);
+    crew.AddTrainer(Role::kTrainer, 1);
+    const Verdict verdict = Judge(segment, job, crew, kLong);
+    CHECK(verdict.right == (*rule == 0));
+  }
+}
+
 TEST_CASE("no batch of the next epoch is computed while an evaluation runs") {
   for (const auto& [rule, prefetch] : KeptAndDropped("evaluation-barrier")) {
     const Broken broken(rule);
