@@ -388,11 +388,12 @@ export class JobAttempt {
   }
 
   #reportEpochs(crew: Crew, look: Look): void {
-    const { native } = this.#deps;
+    const at = (index: number) => this.#deps.native.segmentEpoch(crew.segment, index);
     while (this.#reported.length < look.snapshot.epochsToTrain) {
-      const epoch = native.segmentEpoch(crew.segment, this.#reported.length);
+      const epoch = at(this.#reported.length);
       if (!epoch.committed || epoch.evaluation === null) return;
-      const report = epochReportOf(epoch, this.#deviceNames, this.#epochTimer.lap(look));
+      const previous = this.#reported.length === 0 ? null : at(this.#reported.length - 1);
+      const report = epochReportOf(epoch, previous, this.#deviceNames, this.#epochTimer.lap(look));
       this.#reported.push(report);
       this.#deps.emit({ kind: 'epochEnded', report, timings: this.#timingsOf(look.snapshot) });
     }
