@@ -41,7 +41,7 @@ export function demoReport(outcome: DemoOutcome): readonly string[] {
     '',
     'The checkpoint in Python:',
     '',
-    ...pythonSnippet(`${outcome.checkpointFolder}/model.safetensors`).map((line) => `    ${line}`),
+    ...pythonSnippet(`${outcome.checkpointFolder}/last.safetensors`).map((line) => `    ${line}`),
   ];
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
@@ -7,7 +7,7 @@ import { messageOf } from '../base/errors.ts';
 import type { ModelManifest, ModelOptions, ParameterTensor } from '../native/contract.ts';
 
 /**
- * Checkpoints (docs/formats/checkpoint.md): a folder with model.safetensors (last epoch),
+ * Checkpoints (docs/formats/checkpoint.md): a folder with last.safetensors (last epoch),
  * best.safetensors (best validation accuracy) and MANIFEST.json. The folder appears whole or not
  * at all.
  */
@@ -61,8 +61,8 @@ export function writeCheckpoint(
     mkdirSync(temporary, { recursive: true });
     const digests: Record<string, { sha256: string; parametersSha256: string }> = {};
     for (const [name, data] of [
-      ['model.safetensors', files.last],
-      ['best.safetensors', files.best],
+      [fileNames.LAST, files.last],
+      [fileNames.BEST, files.best],
     ] as const) {
       const chunks = safetensorsOf(manifest, data, { format: 'pt' });
       writeFileAtomic(join(temporary, name), chunks);
@@ -91,6 +91,13 @@ export function writeCheckpoint(
 /** Which epoch's parameters: that of the best validation accuracy, or the last one. */
 export type CheckpointKind = 'BEST' | 'LAST';
 
+const fileNames: Readonly<Record<CheckpointKind, string>> = {
+  BEST: 'best.safetensors',
+  LAST: 'last.safetensors',
+};
+/** What earlier versions called the last epoch's. */
+const earlierLastName = 'model.safetensors';
+
 /** One file of a checkpoint folder, whole and checked. */
 export interface CheckpointFile {
   readonly path: string;
@@ -108,7 +115,8 @@ export async function readCheckpoint(
   folder: string,
   kind: CheckpointKind,
 ): Promise<CheckpointFile> {
-  const name = kind === 'BEST' ? 'best.safetensors' : 'model.safetensors';
+  const isEarlier = kind === 'LAST' && existsSync(join(folder, earlierLastName));
+  const name = isEarlier ? earlierLastName : fileNames[kind];
   const path = join(folder, name);
   try {
     const facts: CheckpointFacts = JSON.parse(

@@ -1,4 +1,4 @@
-import type { CoreAddon, SegmentHandle } from '../native/contract.ts';
+import type { CoreAddon, SegmentEpoch, SegmentHandle } from '../native/contract.ts';
 import type { EpochReport } from '../spec/job-record.ts';
 import { ExecutorTimer } from './executor-times.ts';
 import { epochReportOf, type Look } from './progress.ts';
@@ -43,7 +43,8 @@ export class EpochReports {
     while (this.#count < look.snapshot.epochsToTrain && reports.length < epochsAtOnce) {
       const epoch = this.#native.segmentEpoch(segment, this.#count);
       if (!epoch.committed || epoch.evaluation === null) break;
-      const report = epochReportOf(epoch, this.#deviceNames, this.#timer.lap(look));
+      const previous = this.#previous(segment, this.#count);
+      const report = epochReportOf(epoch, previous, this.#deviceNames, this.#timer.lap(look));
       this.#count += 1;
       this.#last = report;
       reports.push(report);
@@ -54,6 +55,11 @@ export class EpochReports {
   /** One that was reported before, without the executors' times; null when there is none. */
   again(segment: SegmentHandle, epoch: number): EpochReport | null {
     if (epoch < 0 || epoch >= this.#count) return null;
-    return epochReportOf(this.#native.segmentEpoch(segment, epoch), this.#deviceNames, []);
+    const found = this.#native.segmentEpoch(segment, epoch);
+    return epochReportOf(found, this.#previous(segment, epoch), this.#deviceNames, []);
+  }
+
+  #previous(segment: SegmentHandle, epoch: number): SegmentEpoch | null {
+    return epoch === 0 ? null : this.#native.segmentEpoch(segment, epoch - 1);
   }
 }

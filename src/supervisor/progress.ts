@@ -99,9 +99,13 @@ function hitRateOf(executor: ExecutorSnapshot): number {
   return all === 0 ? 0 : hits / all;
 }
 
-/** The report of an epoch that is over. Throws when its ledger is not as it must be. */
+/**
+ * The report of an epoch that is over; `previous` is the one before it, null for the first. Throws
+ * when its ledger is not as it must be.
+ */
 export function epochReportOf(
   epoch: SegmentEpoch,
+  previous: SegmentEpoch | null,
   deviceNames: readonly string[],
   executorTimes: readonly ExecutorTimes[],
 ): EpochReport {
@@ -119,7 +123,7 @@ export function epochReportOf(
     trainAccuracy: share(epoch.correct, epoch.seeds),
     valAccuracy: evaluation === null ? 0 : share(evaluation.valCorrect, evaluation.valNodes),
     testAccuracy: evaluation === null ? 0 : share(evaluation.testCorrect, evaluation.testNodes),
-    durationMs: Math.round((epoch.endNs - epoch.startNs) / 1e6),
+    durationMs: Math.round((epoch.endNs - beginNs(epoch, previous)) / 1e6),
     version: epoch.finalVersion,
     parametersSha256: evaluation?.parametersSha256 ?? '',
     ledgerDigest: epoch.ledgerDigest,
@@ -128,6 +132,11 @@ export function epochReportOf(
     ),
     executorTimes,
   };
+}
+
+/** Samplers begin while the epoch before is evaluated; nothing is trained until that is over. */
+function beginNs({ startNs }: SegmentEpoch, previous: SegmentEpoch | null): number {
+  return Math.max(startNs, previous?.evaluation?.endNs ?? 0);
 }
 
 function sumOf(snapshot: SegmentSnapshot, counter: number): number {

@@ -97,7 +97,7 @@ function expectCheckpoint(job: Job, best: number): void {
   const manifest = JSON.parse(readFileSync(join(folder, 'MANIFEST.json'), 'utf8'));
   expect(manifest.epochs).toBe(job.epochs.length);
   for (const [file, epoch] of [
-    ['model.safetensors', job.epochs.length - 1],
+    ['last.safetensors', job.epochs.length - 1],
     ['best.safetensors', best],
   ] as const) {
     const { sha256, parametersSha256 } = manifest.files[file];

@@ -113,7 +113,7 @@ describe.skipIf(python === null)('a model of the user', () => {
     const plan = await daemon.call(JobService.method.getJobPlan, { name: 'jobs/sage' });
     expect(plan.parameterCount).toBe(BigInt(2 * 1433 * 16 + 16 + 2 * 16 * 7 + 7));
 
-    const checkpoint = join(job.result?.checkpointDir ?? '', 'model.safetensors');
+    const checkpoint = join(job.result?.checkpointDir ?? '', 'last.safetensors');
     const dataset = join(daemon.folder, 'state', 'datasets', 'cora');
     const script = join(pythonScripts, 'script_checkpoint.py');
     const said = await runPython(python ?? '', [script, module, checkpoint, dataset, ...sizes]);

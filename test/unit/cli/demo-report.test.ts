@@ -78,7 +78,7 @@ test('the report says what was reached, how devices were split, and where things
     'The checkpoint in Python:',
     '',
     '    from safetensors.torch import load_file',
-    '    weights = load_file(".cache/demo/checkpoint/model.safetensors")',
+    '    weights = load_file(".cache/demo/checkpoint/last.safetensors")',
     '    print({name: tuple(tensor.shape) for name, tensor in weights.items()})',
   ]);
 });

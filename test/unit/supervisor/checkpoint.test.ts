@@ -1,5 +1,13 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -95,13 +103,13 @@ test('a checkpoint folder appears whole and replaces an older one', () => {
   expect(readdirSync(target).sort()).toEqual([
     'MANIFEST.json',
     'best.safetensors',
-    'model.safetensors',
+    'last.safetensors',
   ]);
   const facts = JSON.parse(readFileSync(join(target, 'MANIFEST.json'), 'utf8'));
   expect(facts.job).toBe('two');
-  const file = readFileSync(join(target, 'model.safetensors'));
+  const file = readFileSync(join(target, 'last.safetensors'));
   const sha256 = createHash('sha256').update(file).digest('hex');
-  expect(facts.files['model.safetensors'].sha256).toBe(sha256);
+  expect(facts.files['last.safetensors'].sha256).toBe(sha256);
   expect(readdirSync(folder)).toEqual(['checkpoint']);
 });
 
@@ -153,14 +161,29 @@ test('a checkpoint is read as it was written, and its parameters without the pad
   }
 });
 
+test("an earlier version's checkpoint is read, whose last epoch had another name", async () => {
+  const other = parameters.map((value) => value + 1);
+  writeCheckpoint(folder, manifest, { last: parameters, best: other, model, facts: {} });
+  const written = await readCheckpoint(folder, 'LAST');
+  renameSync(join(folder, 'last.safetensors'), join(folder, 'model.safetensors'));
+  const facts = readFileSync(join(folder, 'MANIFEST.json'), 'utf8');
+  writeFileSync(
+    join(folder, 'MANIFEST.json'),
+    facts.replace('last.safetensors', 'model.safetensors'),
+  );
+  const read = await readCheckpoint(folder, 'LAST');
+  expect(read.parametersSha256).toBe(written.parametersSha256);
+  expect((await readCheckpoint(folder, 'BEST')).parametersSha256).not.toBe(read.parametersSha256);
+});
+
 test('a checkpoint that is missing, damaged or of another model is refused by name', async () => {
   await expect(readCheckpoint(folder, 'BEST')).rejects.toThrow(/best.safetensors.*ENOENT/);
   writeCheckpoint(folder, manifest, { last: parameters, best: parameters, model, facts: {} });
   const other = { ...manifest, tensors: manifest.tensors.slice(0, 1) };
   const file = await readCheckpoint(folder, 'LAST');
-  expect(() => parametersOf(other, file)).toThrow(/model.safetensors does not hold the tensors/);
+  expect(() => parametersOf(other, file)).toThrow(/last.safetensors does not hold the tensors/);
   const bytes = readFileSync(file.path);
   bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
   writeFileSync(file.path, bytes);
-  await expect(readCheckpoint(folder, 'LAST')).rejects.toThrow(/model.safetensors.*SHA-256/);
+  await expect(readCheckpoint(folder, 'LAST')).rejects.toThrow(/last.safetensors.*SHA-256/);
 });

@@ -1658,7 +1658,7 @@ export type JobResult = Message<"gnnd.v1.JobResult"> & {
   parametersSha256: string;
 
   /**
-   * Folder with model.safetensors (last epoch), best.safetensors and MANIFEST.json.
+   * Folder with last.safetensors (last epoch), best.safetensors and MANIFEST.json.
    *
    * @generated from field: string checkpoint_dir = 2;
    */
