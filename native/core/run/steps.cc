@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
+#include "core/base/finite.h"
 #include "core/segment/early_stop.h"
 
 namespace gnnd {
@@ -96,6 +97,12 @@ Status Steps::ApplyHeadGroup(uint64_t version) {
   work_.Apply(gradients_, step_seeds, version + 1, segment_.parameters(version),
               segment_.optimizer(version), segment_.parameters(version + 1),
               segment_.optimizer(version + 1));
+  if (!AllFinite(segment_.parameters(version + 1))) {
+    return Status(Code::kNumericDivergence,
+                  "a parameter is not finite after step " + std::to_string(version + 1) +
+                      ", in epoch " +
+                      std::to_string(segment_.EpochNumber(shape.EpochOfGroup(version))));
+  }
   if (end % shape.batches_per_epoch == 0) {
     EpochEntry& epoch = segment_.epoch(shape.EpochOfGroup(version));
     epoch.sums = sums;

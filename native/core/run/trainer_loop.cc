@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
+#include "core/base/finite.h"
 #include "core/run/executor.h"
 #include "core/run/extractor.h"
 #include "core/run/steps.h"
@@ -233,6 +235,24 @@ class TrainerLoop {
     log.Raise(Counter::kWorkBytes, report.work_bytes);
   }
 
+  // Nothing that is not finite is handed in: a step would spread it to every parameter, and the
+  // blame would fall on a later batch, or on none after the last one.
+  Status CheckGradient(uint64_t batch, const Status& computed) const {
+    const JobShape& shape = segment_.shape();
+    std::string what = "the gradient is not finite";
+    if (!computed.ok()) {
+      if (computed.code() != Code::kNumericDivergence) return computed;
+      what = computed.message();
+    } else if (AllFinite(segment_.gradient(shape.RingEntry(batch)))) {
+      return Status::Ok();
+    }
+    const uint32_t epoch = segment_.EpochNumber(shape.EpochOfBatch(batch));
+    return Status(Code::kNumericDivergence,
+                  what + " in batch " + std::to_string(shape.IndexOfBatch(batch)) + " of epoch " +
+                      std::to_string(epoch) + ", for step " +
+                      std::to_string(shape.GroupOfBatch(batch) + 1));
+  }
+
   // Computes and hands in the held batch. What is held afterwards is the batch taken ahead, if any:
   // two are held only while one of them is computed, which waits for nobody.
   Status Train(uint64_t batch) {
@@ -243,8 +263,9 @@ class TrainerLoop {
     self_.Progress(Stage::kTrain, batch);
     const uint64_t start_ns = MonotonicNs();
     BatchReport report;
-    GNND_TRY(work_.ComputeGradient(record, extracted_.buffer, steps_.ParametersFor(batch),
-                                   segment_.gradient(entry), &report));
+    const Status computed = work_.ComputeGradient(
+        record, extracted_.buffer, steps_.ParametersFor(batch), segment_.gradient(entry), &report);
+    GNND_TRY(CheckGradient(batch, computed));
     GNND_FAILPOINT("train.after");
     HandIn& hand_in = segment_.hand_in(entry);
     hand_in = HandIn{};
