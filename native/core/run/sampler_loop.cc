@@ -31,7 +31,7 @@ class SamplerLoop {
 
  private:
   Result<LoopEnd> Loop() {
-    EventWord& event = segment_.header().sampler_event.word;
+    EventWord& event = segment_.queue().sampler_event.word;
     while (true) {
       const uint32_t seen = event.Load();
       GNND_TRY(segment_.AbortStatus());
@@ -95,11 +95,11 @@ class SamplerLoop {
   // Gives the pages of a slot back if an unusually large record lay in it; others stay warm. The
   // slot is ours and its last record dead, so nobody reads it.
   void TrimIfGrown(uint64_t slot) {
-    SegmentHeader& header = segment_.header();
+    QueueHeader& queue = segment_.queue();
     SlotEntry& entry = segment_.slot_entry(slot);
-    const uint64_t records = header.published.value.load(std::memory_order_relaxed);
+    const uint64_t records = queue.published.value.load(std::memory_order_relaxed);
     if (records == 0) return;
-    const uint64_t usual = header.published_bytes.value.load(std::memory_order_relaxed) / records;
+    const uint64_t usual = queue.published_bytes.value.load(std::memory_order_relaxed) / records;
     if (entry.peak_bytes.load(std::memory_order_relaxed) / kTrimFactor <= usual) return;
     // A kernel that cannot punch holes leaves the slot warm, which is no error.
     static_cast<void>(fallocate(segment_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -121,7 +121,7 @@ class SamplerLoop {
 #ifdef GNND_FAILPOINTS
   // The broken rule: waiting for room with a claim in hand.
   Status WaitForRoom(uint64_t batch) {
-    EventWord& event = segment_.header().sampler_event.word;
+    EventWord& event = segment_.queue().sampler_event.word;
     while (true) {
       const uint32_t seen = event.Load();
       GNND_TRY(segment_.AbortStatus());

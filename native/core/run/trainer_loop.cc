@@ -43,7 +43,7 @@ class TrainerLoop {
 
   Result<LoopEnd> Loop() {
     GNND_TRY(steps_.EnsureParameters());
-    EventWord& event = segment_.header().trainer_event.word;
+    EventWord& event = segment_.queue().trainer_event.word;
     while (true) {
       const uint32_t seen = event.Load();
       GNND_TRY(segment_.AbortStatus());

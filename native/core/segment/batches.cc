@@ -29,7 +29,7 @@ uint64_t QueueBytes(const Segment& segment) {
   const JobShape& shape = segment.shape();
   const uint64_t version = segment.Version();
   const uint64_t end =
-      std::min(segment.header().claim_frontier.value.load(std::memory_order_acquire),
+      std::min(segment.queue().claim_frontier.value.load(std::memory_order_acquire),
                segment.ClaimEnd(version));
   uint64_t bytes = 0;
   for (uint64_t b = shape.CommittedBatches(version); b < end; ++b) {
@@ -52,7 +52,7 @@ LedgerWord Batches::EntryOf(uint64_t batch) const {
 
 uint64_t Batches::Frontier() const {
   // Acquire: pairs with the raise in Reserve, which comes before the batch's publication.
-  return segment_.header().claim_frontier.value.load(std::memory_order_acquire);
+  return segment_.queue().claim_frontier.value.load(std::memory_order_acquire);
 }
 
 std::optional<uint64_t> Batches::FirstPending() {
@@ -75,7 +75,7 @@ std::optional<uint64_t> Batches::FirstPending() {
 bool Batches::RoomFor(uint64_t batch) const {
   const bool head_group = shape_.GroupOfBatch(batch) <= segment_.Version();
   if (head_group && !GNND_BROKEN("head-group-exempt")) return true;
-  const uint64_t wanted = segment_.header().largest_record.value.load(std::memory_order_relaxed);
+  const uint64_t wanted = segment_.queue().largest_record.value.load(std::memory_order_relaxed);
   return QueueBytes(segment_) + wanted <= segment_.config().queue_max_bytes;
 }
 
@@ -107,15 +107,15 @@ std::optional<uint64_t> Batches::Claim() {
 }
 
 void Batches::Reserve(uint64_t batch) {
-  SegmentHeader& header = segment_.header();
+  QueueHeader& queue = segment_.queue();
   segment_.slot_entry(shape_.SlotOf(batch))
-      .bytes.store(header.largest_record.value.load(std::memory_order_relaxed),
+      .bytes.store(queue.largest_record.value.load(std::memory_order_relaxed),
                    std::memory_order_relaxed);
   // Before the batch is published: whoever finds it READY must look this far (pairs with Frontier).
-  RaiseTo(header.claim_frontier.value, batch + 1, std::memory_order_release);
+  RaiseTo(queue.claim_frontier.value, batch + 1, std::memory_order_release);
   uint64_t never = 0;
-  segment_.epoch(shape_.EpochOfBatch(batch))
-      .start_ns.compare_exchange_strong(never, MonotonicNs(), std::memory_order_relaxed);
+  segment_.epoch_start(shape_.EpochOfBatch(batch))
+      .compare_exchange_strong(never, MonotonicNs(), std::memory_order_relaxed);
 }
 
 Status Batches::Advance(std::atomic<uint64_t>& word, uint64_t epoch, BatchState from, BatchState to,
@@ -135,13 +135,13 @@ Status Batches::Advance(std::atomic<uint64_t>& word, uint64_t epoch, BatchState 
 }
 
 Status Batches::Publish(uint64_t batch, uint64_t payload_bytes) {
-  SegmentHeader& header = segment_.header();
+  QueueHeader& queue = segment_.queue();
   SlotEntry& slot = segment_.slot_entry(shape_.SlotOf(batch));
   slot.bytes.store(payload_bytes, std::memory_order_relaxed);
   RaiseTo(slot.peak_bytes, payload_bytes, std::memory_order_relaxed);
-  RaiseTo(header.largest_record.value, payload_bytes, std::memory_order_relaxed);
-  header.published.value.fetch_add(1, std::memory_order_relaxed);
-  header.published_bytes.value.fetch_add(payload_bytes, std::memory_order_relaxed);
+  RaiseTo(queue.largest_record.value, payload_bytes, std::memory_order_relaxed);
+  queue.published.value.fetch_add(1, std::memory_order_relaxed);
+  queue.published_bytes.value.fetch_add(payload_bytes, std::memory_order_relaxed);
   GNND_FAILPOINT("publish.before");
   GNND_TRY(Advance(segment_.ledger(shape_.IndexOfBatch(batch)), shape_.EpochOfBatch(batch),
                    BatchState::kClaimed, BatchState::kReady, "publishing a batch"));
