@@ -190,8 +190,9 @@ Status TorchWork::Impl::CheckRecord(const RecordView& record) const {
   if (options_.model.type == ModelType::kGcn && record.block(0).self_weight.empty()) {
     return Status(Code::kShmCorrupted, "record lacks the edge weights that GCN needs");
   }
-  const std::span<const uint32_t> nodes = record.nodes();
-  if (*std::max_element(nodes.begin(), nodes.end()) >= options_.labels.size()) {
+  uint32_t largest = 0;
+  for (const uint32_t node : record.nodes()) largest = std::max(largest, node);
+  if (largest >= options_.labels.size()) {
     return Status(Code::kShmCorrupted, "record names a node beyond the graph");
   }
   return Status::Ok();

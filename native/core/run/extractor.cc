@@ -101,6 +101,11 @@ Result<RecordView> Extractor::OpenRecord(uint64_t batch) const {
                                            " where batch " + std::to_string(index) + " of epoch " +
                                            std::to_string(epoch) + " must be");
   }
+  if (record->num_seeds() != segment_.SeedsOfBatch(index)) {
+    return Status(Code::kShmCorrupted, "the record of batch " + std::to_string(index) + " has " +
+                                           std::to_string(record->num_seeds()) + " seeds, not " +
+                                           std::to_string(segment_.SeedsOfBatch(index)));
+  }
   return record;
 }
 
