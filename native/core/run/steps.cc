@@ -80,7 +80,7 @@ Result<bool> Steps::TryApply(uint64_t timeout_ns) {
   self_.log().AddStage(Stage::kApply, MonotonicNs() - start_ns);
   self_.log().Add(Counter::kStepsApplied, 1);
   GNND_FAILPOINT("apply.before_wake");
-  segment_.WakeAll();
+  self_.batches().AnnounceStep(version + 1);
   return true;
 }
 

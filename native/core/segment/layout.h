@@ -16,7 +16,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 5;
+inline constexpr uint32_t kSegmentAbi = 6;
 inline constexpr uint32_t kMaxDevices = 64;
 inline constexpr uint32_t kRecentDurations = 64;
 inline constexpr uint32_t kAbortMessageBytes = 440;
@@ -161,13 +161,14 @@ static_assert(sizeof(SegmentHeader) == 960);
 struct alignas(64) QueueHeader {
   SharedEvent sampler_event;  // Samplers sleep here
   SharedEvent trainer_event;  // Trainers sleep here
+  SharedEvent standby_event;  // standby Trainers sleep here
   SharedWord claim_frontier;  // no batch from here on was ever claimed; grows only
   SharedWord largest_record;  // payload bytes of the largest record published
   SharedWord published;       // records published, and their payload bytes: what is usual
   SharedWord published_bytes;
 };
 static_assert(std::is_standard_layout_v<QueueHeader>);
-static_assert(sizeof(QueueHeader) == 384);
+static_assert(sizeof(QueueHeader) == 448);
 
 struct alignas(64) DeviceEntry {
   std::atomic<uint32_t> turn;  // bits of ledger.h

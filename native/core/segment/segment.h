@@ -296,7 +296,10 @@ class Segment {
   Status AbortStatus() const;
 
   void WakeSamplers() { queue().sampler_event.word.Notify(); }
-  void WakeTrainers() { queue().trainer_event.word.Notify(); }
+  void WakeTrainers() {
+    queue().trainer_event.word.Notify();
+    queue().standby_event.word.Notify();
+  }
   void WakeAll();
 
   // Raw parts, for batches.h, steps.h and executor_log.h.
