@@ -59,19 +59,19 @@ Segment MakeSegment(uint64_t batches, uint64_t slots, uint64_t slot_bytes) {
 // Takes the next batch, sleeping until there is one.
 uint64_t WaitAndTake(Segment& segment, Batches& batches) {
   while (true) {
-    const uint32_t seen = segment.header().trainer_event.word.Load();
+    const uint32_t seen = segment.queue().trainer_event.word.Load();
     const std::optional<uint64_t> batch = batches.Take(Batches::Which::kAny);
     if (batch) return *batch;
-    segment.header().trainer_event.word.Wait(seen, kNsPerSecond);
+    segment.queue().trainer_event.word.Wait(seen, kNsPerSecond);
   }
 }
 
 uint64_t WaitAndClaim(Segment& segment, Batches& batches) {
   while (true) {
-    const uint32_t seen = segment.header().sampler_event.word.Load();
+    const uint32_t seen = segment.queue().sampler_event.word.Load();
     const std::optional<uint64_t> batch = batches.Claim();
     if (batch) return *batch;
-    segment.header().sampler_event.word.Wait(seen, kNsPerSecond);
+    segment.queue().sampler_event.word.Wait(seen, kNsPerSecond);
   }
 }
 

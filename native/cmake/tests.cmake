@@ -36,7 +36,7 @@ foreach(part base/memfd sample/record sample/layout run/executor run/extractor r
         run/sampler_loop run/trainer_loop)
   list(APPEND fault_sources ${CMAKE_SOURCE_DIR}/native/core/${part}.cc)
 endforeach()
-gnnd_test(gnnd_fault_test ${fault_sources})
+gnnd_test(gnnd_fault_test ${fault_sources} $<TARGET_OBJECTS:gnnd_build_id>)
 target_compile_definitions(gnnd_fault_test PRIVATE GNND_FAILPOINTS)
 target_link_libraries(gnnd_fault_test PRIVATE gnnd_options)
 

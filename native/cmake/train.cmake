@@ -12,8 +12,13 @@ message(STATUS "PyTorch ${torch_version} in ${torch_dir}")
 # OpenBLAS (train/matmul.h) from the wheel beside it.
 execute_process(
   COMMAND ${GNND_PYTHON} -c
-    "import importlib.util,os;print(os.path.dirname(importlib.util.find_spec('scipy_openblas32').origin))"
-  OUTPUT_VARIABLE openblas_dir OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    "import importlib.util as u,importlib.metadata as m,os;print(os.path.dirname(u.find_spec('scipy_openblas32').origin));print(m.version('scipy-openblas32'))"
+  OUTPUT_VARIABLE openblas_facts OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE "\n" ";" openblas_facts "${openblas_facts}")
+list(GET openblas_facts 0 openblas_dir)
+list(GET openblas_facts 1 openblas_version)
+set_property(TARGET gnnd_build_id APPEND PROPERTY GNND_BITS
+  "PyTorch ${torch_version}" "OpenBLAS ${openblas_version}")
 
 add_library(torch_wheel INTERFACE)
 target_include_directories(torch_wheel SYSTEM INTERFACE
@@ -39,10 +44,11 @@ target_link_options(gnnd_train PUBLIC -fopenmp)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   foreach(source IN LISTS train_sources)
     if(source MATCHES "_avx2\\.cc$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
+        "-mavx2;-mfma;-mf16c;${wide_options}")
     elseif(source MATCHES "_avx512\\.cc$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx2;-mfma")
+        "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx2;-mfma;${wide_options}")
     endif()
   endforeach()
 endif()

@@ -14,10 +14,11 @@
 
 namespace gnnd {
 
-// Bit 4 * i for every bit i of an index: spreads one word's survivors over their columns.
-inline constexpr uint32_t kSpreadNibble[16] = {0x0000, 0x0001, 0x0010, 0x0011, 0x0100, 0x0101,
-                                               0x0110, 0x0111, 0x1000, 0x1001, 0x1010, 0x1011,
-                                               0x1100, 0x1101, 0x1110, 0x1111};
+// Bit 4 * i for every bit i of an index: spreads one word's survivors over their columns. Not
+// inline: that is a symbol which the files for each instruction set would share.
+constexpr uint32_t kSpreadNibble[16] = {0x0000, 0x0001, 0x0010, 0x0011, 0x0100, 0x0101,
+                                        0x0110, 0x0111, 0x1000, 0x1001, 0x1010, 0x1011,
+                                        0x1100, 0x1101, 0x1110, 0x1111};
 
 // What stays the same over all columns of a row. Each member has one 64-bit lane per block.
 template <typename S>

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,6 +18,7 @@
 
 #include "core/base/check.h"
 #include "core/base/clock.h"
+#include "core/base/contain.h"
 #include "core/cache/feature_store.h"
 #include "core/dataset/features.h"
 #include "core/model/parameter_digest.h"
@@ -47,6 +49,8 @@ template <typename Body>
 Status Guarded(const Body& body, Code thrown = Code::kInternal) {
   try {
     return body();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory();
   } catch (const ScriptError& error) {
     return Status(Code::kPluginFailed, error.what());
   } catch (const c10::Error& error) {
@@ -186,8 +190,9 @@ Status TorchWork::Impl::CheckRecord(const RecordView& record) const {
   if (options_.model.type == ModelType::kGcn && record.block(0).self_weight.empty()) {
     return Status(Code::kShmCorrupted, "record lacks the edge weights that GCN needs");
   }
-  const std::span<const uint32_t> nodes = record.nodes();
-  if (*std::max_element(nodes.begin(), nodes.end()) >= options_.labels.size()) {
+  uint32_t largest = 0;
+  for (const uint32_t node : record.nodes()) largest = std::max(largest, node);
+  if (largest >= options_.labels.size()) {
     return Status(Code::kShmCorrupted, "record names a node beyond the graph");
   }
   return Status::Ok();

@@ -2,11 +2,11 @@
 
 // Places where a test kills a process, and rules that a test drops.
 //
-// Compiled in only with GNND_FAILPOINTS (CMake: -DGNND_FAILPOINTS=ON); otherwise both macros
-// vanish.
+// Compiled in only with GNND_FAILPOINTS (CMake: -DGNND_FAILPOINTS=ON); otherwise the macros vanish.
 //
 //   GNND_FAILPOINT("claim.after");             a named point
 //   if (!GNND_BROKEN("slot-window") && ...)    a rule that can be dropped
+//   GNND_VISIT();                              a batch's ledger word is looked at: tests count them
 //
 // From the environment:  GNND_FAILPOINT=name:nth   SIGKILLs the process at its nth visit (from 1)
 //                        GNND_BREAK=rule           drops that rule in this process
@@ -16,6 +16,7 @@
 
 #define GNND_FAILPOINT(name) static_cast<void>(0)
 #define GNND_BROKEN(rule) false
+#define GNND_VISIT() static_cast<void>(0)
 #define GNND_WAIT_CAP_NS(otherwise) (otherwise)
 
 #else
@@ -90,6 +91,12 @@ inline uint64_t WaitCapNs(uint64_t otherwise) {
   return cap == 0 ? otherwise : cap;
 }
 
+// Ledger words of batches that this thread has looked at.
+inline uint64_t& Visits() {
+  static thread_local uint64_t visits = 0;
+  return visits;
+}
+
 inline void Hit(const char* name) {
   State& state = TheState();
   std::function<void()> action = [] { kill(getpid(), SIGKILL); };
@@ -115,6 +122,7 @@ inline bool Broken(const char* rule) {
 
 #define GNND_FAILPOINT(name) ::gnnd::failpoint::Hit(name)
 #define GNND_BROKEN(rule) ::gnnd::failpoint::Broken(rule)
+#define GNND_VISIT() ++::gnnd::failpoint::Visits()
 #define GNND_WAIT_CAP_NS(otherwise) ::gnnd::failpoint::WaitCapNs(otherwise)
 
 #endif

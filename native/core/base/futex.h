@@ -16,8 +16,13 @@
 // Who wakes: changes the state first, then `Notify()`.
 // A change after the look has also changed the word, so the kernel does not let the waiter sleep.
 // Every Wait is bounded: returning means "look again", never "it happened" and never "it failed".
+//
+// News come in kinds, bits of a mask that the users of a word agree on: those who sleep are woken
+// by kinds that they named. Whoever does not sleep yet looks again after news of any kind.
 
 namespace gnnd {
+
+inline constexpr uint32_t kAllNews = 0xFFFFFFFF;
 
 class EventWord {
  public:
@@ -25,22 +30,35 @@ class EventWord {
   // the change that was announced with it.
   uint32_t Load() const { return word_.load(std::memory_order_acquire); }
 
-  // Sleeps until the word differs from `seen`, at most `timeout_ns`. Signals and spurious wake-ups
-  // return early. Not FUTEX_PRIVATE: the word is shared between processes.
-  void Wait(uint32_t seen, uint64_t timeout_ns) {
-    const timespec timeout = ToTimespec(timeout_ns);
-    syscall(SYS_futex, &word_, FUTEX_WAIT, seen, &timeout, nullptr, 0);
+  // Sleeps until news of a kind in `news` come or, at once, if any came since `seen`; at most
+  // `timeout_ns`. Signals and spurious wake-ups return early. Not FUTEX_PRIVATE: the word is shared
+  // between processes.
+  void Wait(uint32_t seen, uint64_t timeout_ns, uint32_t news = kAllNews) {
+    // Sequentially consistent, as in Notify: it sees that somebody sleeps, or the kernel sees here
+    // that the word has changed.
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    const timespec deadline = ToTimespec(MonotonicNs() + timeout_ns);
+    syscall(SYS_futex, &word_, FUTEX_WAIT_BITSET, seen, &deadline, nullptr, news);
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
   }
 
-  // Changes the number and wakes all waiters. Release: pairs with Load.
-  void Notify() {
-    word_.fetch_add(1, std::memory_order_release);
-    syscall(SYS_futex, &word_, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  // Changes the number and wakes up to `most` of those who sleep for any kind in `news`; returns
+  // how many. Release: pairs with Load.
+  int Notify(uint32_t news = kAllNews, int most = INT_MAX) {
+    word_.fetch_add(1, std::memory_order_seq_cst);
+    if (!anybody_sleeps()) return 0;
+    const long woken = syscall(SYS_futex, &word_, FUTEX_WAKE_BITSET, most, nullptr, nullptr, news);
+    return woken > 0 ? static_cast<int>(woken) : 0;
   }
+
+  // False only if nobody does. Whoever is killed in his sleep counts for ever, which costs a system
+  // call a time and no more.
+  bool anybody_sleeps() const { return sleepers_.load(std::memory_order_seq_cst) != 0; }
 
  private:
   std::atomic<uint32_t> word_;
+  std::atomic<uint32_t> sleepers_;
 };
-static_assert(sizeof(EventWord) == 4 && std::atomic<uint32_t>::is_always_lock_free);
+static_assert(sizeof(EventWord) == 8 && std::atomic<uint32_t>::is_always_lock_free);
 
 }  // namespace gnnd

@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
 #include "core/run/switch_profit.h"
+#include "core/segment/news.h"
 
 namespace gnnd {
 namespace {
@@ -51,19 +52,19 @@ Command Executor::command() const {
   return std::max(all, log_.command());
 }
 
-void Executor::Wait(EventWord& event, uint32_t seen, WaitSide side) {
+void Executor::Wait(EventWord& event, uint32_t seen, WaitSide side, uint32_t news) {
   if (blocked_since_ns_ != 0 && blocked_side_ != side) EndWait();
   if (blocked_since_ns_ == 0) blocked_since_ns_ = MonotonicNs();
   blocked_side_ = side;
   log_.Progress(ActivityOf(side), 0, 0);
-  event.Wait(seen, GNND_WAIT_CAP_NS(kMaxWaitNs));
+  event.Wait(seen, GNND_WAIT_CAP_NS(kMaxWaitNs), news | kNewsRare);
   log_.Heartbeat();
 }
 
-void Executor::WaitPaused(EventWord& event, uint32_t seen) {
+void Executor::WaitPaused(EventWord& event, uint32_t seen, uint32_t news) {
   EndWait();
   log_.Progress(static_cast<uint32_t>(Activity::kPaused), 0, 0);
-  event.Wait(seen, GNND_WAIT_CAP_NS(kMaxWaitNs));
+  event.Wait(seen, GNND_WAIT_CAP_NS(kMaxWaitNs), news | kNewsRare);
   log_.Heartbeat();
 }
 
@@ -87,6 +88,20 @@ bool StandbyMayTake(const Segment& segment, uint64_t depth) {
   return SwitchIsProfitable(depth, header.t_t_ns.load(std::memory_order_relaxed),
                             header.n_t.load(std::memory_order_relaxed),
                             header.t_t_prime_ns.load(std::memory_order_relaxed));
+}
+
+uint64_t DecisiveDepth(const Segment& segment) {
+  const SegmentHeader& header = segment.header();
+  const auto policy =
+      static_cast<StandbyPolicy>(header.standby_policy.load(std::memory_order_relaxed));
+  const uint64_t n_t = header.n_t.load(std::memory_order_relaxed);
+  if (policy != StandbyPolicy::kAuto || n_t == 0) return 1;
+  const uint64_t t_t = header.t_t_ns.load(std::memory_order_relaxed);
+  const uint64_t slots = segment.shape().num_slots;
+  if (t_t == 0) return slots;
+  const Uint128 tie =
+      static_cast<Uint128>(header.t_t_prime_ns.load(std::memory_order_relaxed)) * n_t / t_t;
+  return tie < slots ? static_cast<uint64_t>(tie) + 1 : slots;
 }
 
 }  // namespace gnnd

@@ -32,11 +32,12 @@ class Executor {
   // The stronger of the job's command and this executor's.
   Command command() const;
 
-  // Sleeps until `event` moves on from `seen`, at most kMaxWaitNs. Consecutive waits for the same
-  // thing count as one blocked operation, which EndWait closes.
-  void Wait(EventWord& event, uint32_t seen, WaitSide side);
+  // Sleeps until there are such news (news.h) at `event` that came after `seen`, at most
+  // kMaxWaitNs. Consecutive waits for the same thing count as one blocked operation, which EndWait
+  // closes.
+  void Wait(EventWord& event, uint32_t seen, WaitSide side, uint32_t news);
   // The same while the job is paused, which is no wait on the queue.
-  void WaitPaused(EventWord& event, uint32_t seen);
+  void WaitPaused(EventWord& event, uint32_t seen, uint32_t news);
   void EndWait();
 
   // Shows in the row what is being done, to which batch (counted over the job).
@@ -55,5 +56,8 @@ class Executor {
 // Whether a standby Trainer may take a batch as far as policy and the profit rule say (design §8),
 // with so many batches READY. Called by the standby under the lock, by its Sampler as a forecast.
 bool StandbyMayTake(const Segment& segment, uint64_t depth);
+// So many READY batches need be counted to know what StandbyMayTake says: it does not change its
+// mind at larger depths.
+uint64_t DecisiveDepth(const Segment& segment);
 
 }  // namespace gnnd

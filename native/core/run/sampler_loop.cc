@@ -8,6 +8,7 @@
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
 #include "core/run/executor.h"
+#include "core/segment/news.h"
 
 namespace gnnd {
 namespace {
@@ -26,12 +27,13 @@ class SamplerLoop {
     const Result<LoopEnd> end = Loop();
     // After an error the daemon decides whether a Sampler comes back; a good end is final.
     if (end.ok()) self_.turn().SamplerLeaves();
+    segment_.WakeSamplers();  // one of which may owe its sleep to us
     return self_.Leave(end);
   }
 
  private:
   Result<LoopEnd> Loop() {
-    EventWord& event = segment_.header().sampler_event.word;
+    EventWord& event = segment_.queue().sampler_event.word;
     while (true) {
       const uint32_t seen = event.Load();
       GNND_TRY(segment_.AbortStatus());
@@ -39,11 +41,11 @@ class SamplerLoop {
       const Command command = self_.command();
       if (command >= Command::kDrain) return LoopEnd::kStopped;
       if (command == Command::kPause) {
-        self_.WaitPaused(event, seen);
+        self_.WaitPaused(event, seen, kNewsRare);
         continue;
       }
       if (!self_.turn().SamplerHolds() && !GNND_BROKEN("turn-holder-changes")) {
-        self_.Wait(event, seen, WaitSide::kTurn);
+        self_.Wait(event, seen, WaitSide::kTurn, kNewsRare);
         continue;
       }
       const std::optional<uint64_t> batch = self_.batches().Claim();
@@ -52,8 +54,9 @@ class SamplerLoop {
         GNND_TRY(Make(*batch));
         continue;
       }
-      HandOverIfUseful();
-      self_.Wait(event, seen, WaitSide::kEnqueue);
+      if (HandOverIfUseful()) continue;
+      const uint32_t lend = self_.turn().StandbyPresent() ? kNewsLend : 0;
+      self_.Wait(event, seen, WaitSide::kEnqueue, kNewsBatch | lend);
     }
   }
 
@@ -95,11 +98,11 @@ class SamplerLoop {
   // Gives the pages of a slot back if an unusually large record lay in it; others stay warm. The
   // slot is ours and its last record dead, so nobody reads it.
   void TrimIfGrown(uint64_t slot) {
-    SegmentHeader& header = segment_.header();
+    QueueHeader& queue = segment_.queue();
     SlotEntry& entry = segment_.slot_entry(slot);
-    const uint64_t records = header.published.value.load(std::memory_order_relaxed);
+    const uint64_t records = queue.published.value.load(std::memory_order_relaxed);
     if (records == 0) return;
-    const uint64_t usual = header.published_bytes.value.load(std::memory_order_relaxed) / records;
+    const uint64_t usual = queue.published_bytes.value.load(std::memory_order_relaxed) / records;
     if (entry.peak_bytes.load(std::memory_order_relaxed) / kTrimFactor <= usual) return;
     // A kernel that cannot punch holes leaves the slot warm, which is no error.
     static_cast<void>(fallocate(segment_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -110,23 +113,25 @@ class SamplerLoop {
   }
 
   // There is nothing to sample now: lend the device to its standby Trainer if that would use it.
-  void HandOverIfUseful() {
-    if (!self_.turn().SamplerHolds() || !self_.turn().StandbyPresent()) return;
-    if (!StandbyMayTake(segment_, self_.batches().Depth(segment_.shape().num_slots))) return;
+  bool HandOverIfUseful() {
+    if (!self_.turn().SamplerHolds() || !self_.turn().StandbyPresent()) return false;
+    if (!StandbyMayTake(segment_, self_.batches().Depth(DecisiveDepth(segment_)))) return false;
     GNND_FAILPOINT("turn.before_handover");
-    if (self_.turn().SamplerHandsOver()) self_.log().Add(Counter::kTurnSwitches, 1);
+    const bool handed = self_.turn().SamplerHandsOver();
+    if (handed) self_.log().Add(Counter::kTurnSwitches, 1);
     GNND_FAILPOINT("turn.after_handover");
+    return handed;
   }
 
 #ifdef GNND_FAILPOINTS
   // The broken rule: waiting for room with a claim in hand.
   Status WaitForRoom(uint64_t batch) {
-    EventWord& event = segment_.header().sampler_event.word;
+    EventWord& event = segment_.queue().sampler_event.word;
     while (true) {
       const uint32_t seen = event.Load();
       GNND_TRY(segment_.AbortStatus());
       if (self_.batches().RoomFor(batch)) return Status::Ok();
-      self_.Wait(event, seen, WaitSide::kEnqueue);
+      self_.Wait(event, seen, WaitSide::kEnqueue, kAllNews);
     }
   }
 #endif

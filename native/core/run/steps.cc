@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
+#include "core/base/finite.h"
 #include "core/segment/early_stop.h"
 
 namespace gnnd {
@@ -94,7 +95,7 @@ Result<bool> Steps::TryApply(uint64_t timeout_ns) {
   self_.log().AddStage(Stage::kApply, MonotonicNs() - start_ns);
   self_.log().Add(Counter::kStepsApplied, 1);
   GNND_FAILPOINT("apply.before_wake");
-  segment_.WakeAll();
+  self_.batches().AnnounceStep(version + 1);
   return true;
 }
 
@@ -111,6 +112,12 @@ Status Steps::ApplyHeadGroup(uint64_t version) {
   work_.Apply(gradients_, step_seeds, version + 1, segment_.parameters(version),
               segment_.optimizer(version), segment_.parameters(version + 1),
               segment_.optimizer(version + 1));
+  if (!AllFinite(segment_.parameters(version + 1))) {
+    return Status(Code::kNumericDivergence,
+                  "a parameter is not finite after step " + std::to_string(version + 1) +
+                      ", in epoch " +
+                      std::to_string(segment_.EpochNumber(shape.EpochOfGroup(version))));
+  }
   if (end % shape.batches_per_epoch == 0) {
     EpochEntry& epoch = segment_.epoch(shape.EpochOfGroup(version));
     epoch.sums = sums;

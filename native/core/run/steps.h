@@ -29,7 +29,8 @@ class Steps {
   Status EnsureParameters();
 
   // Applies the head group if it is complete and unapplied. `timeout_ns` 0 only tries the lock.
-  // True if a step was committed by us. kShmCorrupted when a ring entry is another batch's.
+  // True if a step was committed by us. kShmCorrupted when a ring entry is another batch's,
+  // kNumericDivergence when a parameter would not be finite: such a step is never committed.
   Result<bool> TryApply(uint64_t timeout_ns);
 
   // The parameters a batch's gradient is computed on: of the version that is due, or predicted from

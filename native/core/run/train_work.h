@@ -60,7 +60,7 @@ class TrainWork {
 
   // T: gradient of the *sum* of the losses of the batch that `buffer` holds, which is the record's,
   // written to every float of `gradient` (padding zero). kNumericDivergence when the loss is not
-  // finite.
+  // finite; the loop tests the gradient itself.
   virtual Status ComputeGradient(const RecordView& record, uint32_t buffer,
                                  std::span<const float> parameters, std::span<float> gradient,
                                  BatchReport* report) = 0;

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
+#include "core/base/finite.h"
 #include "core/run/executor.h"
 #include "core/run/extractor.h"
 #include "core/run/steps.h"
+#include "core/segment/news.h"
 
 namespace gnnd {
 namespace {
@@ -32,6 +35,7 @@ class TrainerLoop {
     const Result<LoopEnd> end = Loop();
     // After an error the daemon gives the turn back, together with what this executor still holds.
     if (standby_ && end.ok()) self_.turn().StandbyLeaves();
+    segment_.WakeTrainers();  // one of which may owe its sleep to us
     return self_.Leave(end);
   }
 
@@ -41,7 +45,8 @@ class TrainerLoop {
 
   Result<LoopEnd> Loop() {
     GNND_TRY(steps_.EnsureParameters());
-    EventWord& event = segment_.header().trainer_event.word;
+    QueueHeader& queue = segment_.queue();
+    EventWord& event = standby_ ? queue.standby_event.word : queue.trainer_event.word;
     while (true) {
       const uint32_t seen = event.Load();
       GNND_TRY(segment_.AbortStatus());
@@ -66,11 +71,17 @@ class TrainerLoop {
       if (!late.ok()) return late.status();
       if (*late) continue;
       if (command == Command::kPause) {
-        self_.WaitPaused(event, seen);
+        self_.WaitPaused(event, seen, held_ ? News() : kNewsRare);
       } else {
-        self_.Wait(event, seen, WaitingFor());
+        self_.Wait(event, seen, WaitingFor(), News());
       }
     }
+  }
+
+  // What it sleeps for. A standby may take, yield or refuse on any news, and has a word of its own.
+  uint32_t News() const {
+    if (standby_) return kAllNews;
+    return held_ ? NewsOfGroup(segment_.shape().GroupOfBatch(*held_)) : kNewsBatch;
   }
 
   WaitSide WaitingFor() {
@@ -113,10 +124,11 @@ class TrainerLoop {
   bool MustYield() {
     if (self_.turn().SamplerGone()) return false;
     Batches& batches = self_.batches();
-    const uint64_t depth = batches.Depth(segment_.shape().num_slots);
+    const uint64_t low_water = segment_.config().low_water;
+    const uint64_t depth = batches.Depth(std::max(DecisiveDepth(segment_), low_water + 1));
     const bool may_take = StandbyMayTake(segment_, depth);
     if (!batches.Claimable()) return false;
-    return !may_take || depth <= segment_.config().low_water || !batches.DueBatchReady();
+    return !may_take || depth <= low_water || !batches.DueBatchReady();
   }
 
   Status Yield() {
@@ -133,7 +145,7 @@ class TrainerLoop {
     if (self_.turn().SamplerGone()) return batches.Take(which);  // an ordinary Trainer by now
     if (batches.Depth(1) == 0 || !steps_.Lock(kLockSliceNs)) return std::nullopt;
     std::optional<uint64_t> batch;
-    if (StandbyMayTake(segment_, batches.Depth(segment_.shape().num_slots))) {
+    if (StandbyMayTake(segment_, batches.Depth(DecisiveDepth(segment_)))) {
       batch = batches.Take(which);
     } else {
       self_.log().Add(Counter::kStandbyRefusals, 1);
@@ -233,6 +245,24 @@ class TrainerLoop {
     log.Raise(Counter::kWorkBytes, report.work_bytes);
   }
 
+  // Nothing that is not finite is handed in: a step would spread it to every parameter, and the
+  // blame would fall on a later batch, or on none after the last one.
+  Status CheckGradient(uint64_t batch, const Status& computed) const {
+    const JobShape& shape = segment_.shape();
+    std::string what = "the gradient is not finite";
+    if (!computed.ok()) {
+      if (computed.code() != Code::kNumericDivergence) return computed;
+      what = computed.message();
+    } else if (AllFinite(segment_.gradient(shape.RingEntry(batch)))) {
+      return Status::Ok();
+    }
+    const uint32_t epoch = segment_.EpochNumber(shape.EpochOfBatch(batch));
+    return Status(Code::kNumericDivergence,
+                  what + " in batch " + std::to_string(shape.IndexOfBatch(batch)) + " of epoch " +
+                      std::to_string(epoch) + ", for step " +
+                      std::to_string(shape.GroupOfBatch(batch) + 1));
+  }
+
   // Computes and hands in the held batch. What is held afterwards is the batch taken ahead, if any:
   // two are held only while one of them is computed, which waits for nobody.
   Status Train(uint64_t batch) {
@@ -243,8 +273,9 @@ class TrainerLoop {
     self_.Progress(Stage::kTrain, batch);
     const uint64_t start_ns = MonotonicNs();
     BatchReport report;
-    GNND_TRY(work_.ComputeGradient(record, extracted_.buffer, steps_.ParametersFor(batch),
-                                   segment_.gradient(entry), &report));
+    const Status computed = work_.ComputeGradient(
+        record, extracted_.buffer, steps_.ParametersFor(batch), segment_.gradient(entry), &report);
+    GNND_TRY(CheckGradient(batch, computed));
     GNND_FAILPOINT("train.after");
     HandIn& hand_in = segment_.hand_in(entry);
     hand_in = HandIn{};

@@ -94,8 +94,9 @@ struct BlockView {
 // A checked, read-only look at a record. Borrows the slot's memory.
 class RecordView {
  public:
-  // Checks the header and every bound against `extent` (the slot's bytes); kShmCorrupted otherwise.
-  // With `deep`, also invariants 1 to 4 element by element (tests, debug builds).
+  // Checks the header, every section against the slot's bytes, and every element of indptr and src,
+  // so that whoever follows them stays within the record; kShmCorrupted otherwise. Node ids are the
+  // reader's to check, who knows the graph. With `deep`, also order and uniqueness (tests).
   static Result<RecordView> Open(std::span<const std::byte> slot, bool deep = false);
 
   BatchKey key() const { return {header_->random_seed, header_->epoch, header_->batch}; }

@@ -1,10 +1,12 @@
 #include "core/segment/batches.h"
 
 #include <algorithm>
+#include <climits>
 #include <string>
 
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
+#include "core/segment/news.h"
 
 namespace gnnd {
 namespace {
@@ -29,7 +31,7 @@ uint64_t QueueBytes(const Segment& segment) {
   const JobShape& shape = segment.shape();
   const uint64_t version = segment.Version();
   const uint64_t end =
-      std::min(segment.header().claim_frontier.value.load(std::memory_order_acquire),
+      std::min(segment.queue().claim_frontier.value.load(std::memory_order_acquire),
                segment.ClaimEnd(version));
   uint64_t bytes = 0;
   for (uint64_t b = shape.CommittedBatches(version); b < end; ++b) {
@@ -45,6 +47,7 @@ Batches::Batches(Segment& segment, ExecutorId id)
     : segment_(segment), shape_(segment.shape()), owner_(OwnerOf(segment, id)) {}
 
 LedgerWord Batches::EntryOf(uint64_t batch) const {
+  GNND_VISIT();
   // Acquire: pairs with the release of whoever made the transition that is seen.
   const uint64_t word = segment_.ledger(shape_.IndexOfBatch(batch)).load(std::memory_order_acquire);
   return LedgerWord::InEpoch(word, shape_.EpochOfBatch(batch));
@@ -52,7 +55,7 @@ LedgerWord Batches::EntryOf(uint64_t batch) const {
 
 uint64_t Batches::Frontier() const {
   // Acquire: pairs with the raise in Reserve, which comes before the batch's publication.
-  return segment_.header().claim_frontier.value.load(std::memory_order_acquire);
+  return segment_.queue().claim_frontier.value.load(std::memory_order_acquire);
 }
 
 std::optional<uint64_t> Batches::FirstPending() {
@@ -72,11 +75,11 @@ std::optional<uint64_t> Batches::FirstPending() {
   return cursor_;
 }
 
-bool Batches::RoomFor(uint64_t batch) const {
+bool Batches::RoomFor(uint64_t batch) {
   const bool head_group = shape_.GroupOfBatch(batch) <= segment_.Version();
   if (head_group && !GNND_BROKEN("head-group-exempt")) return true;
-  const uint64_t wanted = segment_.header().largest_record.value.load(std::memory_order_relaxed);
-  return QueueBytes(segment_) + wanted <= segment_.config().queue_max_bytes;
+  const uint64_t wanted = segment_.queue().largest_record.value.load(std::memory_order_relaxed);
+  return account_.Bytes(segment_) + wanted <= segment_.config().queue_max_bytes;
 }
 
 bool Batches::Claimable() {
@@ -102,20 +105,27 @@ std::optional<uint64_t> Batches::Claim() {
     }
     GNND_FAILPOINT("claim.after");
     Reserve(*batch);
+    // A step wakes as many Samplers as it frees slots; where it frees room for more of them, or one
+    // that it woke had other things to do, each that claims wakes the next.
+    EventWord& event = segment_.queue().sampler_event.word;
+    if (event.anybody_sleeps() && Claimable() && !GNND_BROKEN("claim-wakes-next")) {
+      event.Notify(kNewsBatch, 1);
+    }
+    GNND_FAILPOINT("claim.after_wake");
     return batch;
   }
 }
 
 void Batches::Reserve(uint64_t batch) {
-  SegmentHeader& header = segment_.header();
+  QueueHeader& queue = segment_.queue();
   segment_.slot_entry(shape_.SlotOf(batch))
-      .bytes.store(header.largest_record.value.load(std::memory_order_relaxed),
+      .bytes.store(queue.largest_record.value.load(std::memory_order_relaxed),
                    std::memory_order_relaxed);
   // Before the batch is published: whoever finds it READY must look this far (pairs with Frontier).
-  RaiseTo(header.claim_frontier.value, batch + 1, std::memory_order_release);
+  RaiseTo(queue.claim_frontier.value, batch + 1, std::memory_order_release);
   uint64_t never = 0;
-  segment_.epoch(shape_.EpochOfBatch(batch))
-      .start_ns.compare_exchange_strong(never, MonotonicNs(), std::memory_order_relaxed);
+  segment_.epoch_start(shape_.EpochOfBatch(batch))
+      .compare_exchange_strong(never, MonotonicNs(), std::memory_order_relaxed);
 }
 
 Status Batches::Advance(std::atomic<uint64_t>& word, uint64_t epoch, BatchState from, BatchState to,
@@ -135,24 +145,61 @@ Status Batches::Advance(std::atomic<uint64_t>& word, uint64_t epoch, BatchState 
 }
 
 Status Batches::Publish(uint64_t batch, uint64_t payload_bytes) {
-  SegmentHeader& header = segment_.header();
+  QueueHeader& queue = segment_.queue();
   SlotEntry& slot = segment_.slot_entry(shape_.SlotOf(batch));
   slot.bytes.store(payload_bytes, std::memory_order_relaxed);
   RaiseTo(slot.peak_bytes, payload_bytes, std::memory_order_relaxed);
-  RaiseTo(header.largest_record.value, payload_bytes, std::memory_order_relaxed);
-  header.published.value.fetch_add(1, std::memory_order_relaxed);
-  header.published_bytes.value.fetch_add(payload_bytes, std::memory_order_relaxed);
+  RaiseTo(queue.largest_record.value, payload_bytes, std::memory_order_relaxed);
+  queue.published.value.fetch_add(1, std::memory_order_relaxed);
+  queue.published_bytes.value.fetch_add(payload_bytes, std::memory_order_relaxed);
   GNND_FAILPOINT("publish.before");
   GNND_TRY(Advance(segment_.ledger(shape_.IndexOfBatch(batch)), shape_.EpochOfBatch(batch),
                    BatchState::kClaimed, BatchState::kReady, "publishing a batch"));
   GNND_FAILPOINT("publish.before_wake");
-  segment_.WakeTrainers();
+  Announce(batch);
   return Status::Ok();
+}
+
+void Batches::Announce(uint64_t batch) {
+  QueueHeader& queue = segment_.queue();
+  queue.standby_event.word.Notify();
+  // After the batch is READY, as seen by a step that makes it due at this moment (AnnounceStep).
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (queue.trainer_event.word.Notify(kNewsBatch, 1) > 0) return;
+  GNND_FAILPOINT("announce.nobody");
+  // Every Trainer computes or holds a batch. If all hold later ones, one must give its own back.
+  if (Due(batch) && !GNND_BROKEN("ready-wakes-holders")) queue.trainer_event.word.Notify(kNewsDue);
+}
+
+void Batches::AnnounceStep(uint64_t version) {
+  if (version % shape_.GroupsPerEpoch() == 0) return segment_.WakeAll();
+  QueueHeader& queue = segment_.queue();
+  const auto freed = static_cast<int>(std::min<uint64_t>(shape_.group, INT_MAX));
+  queue.sampler_event.word.Notify(kNewsLend);
+  if (!GNND_BROKEN("step-wakes-samplers")) queue.sampler_event.word.Notify(kNewsBatch, freed);
+  GNND_FAILPOINT("step.before_trainers");
+  queue.standby_event.word.Notify();
+  if (!GNND_BROKEN("step-wakes-holders")) {
+    queue.trainer_event.word.Notify(NewsOfGroup(version + shape_.staleness));
+  }
+  // The version before the look, as in Announce: one of the two sees the other.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const std::optional<uint64_t> ready = FirstReady();
+  if (ready && Due(*ready) && !GNND_BROKEN("step-wakes-for-ready")) Announce(*ready);
+}
+
+std::optional<uint64_t> Batches::FirstReady() const {
+  const uint64_t end = Frontier();
+  for (uint64_t b = shape_.CommittedBatches(segment_.Version()); b < end; ++b) {
+    if (EntryOf(b).state == BatchState::kReady) return b;
+  }
+  return std::nullopt;
 }
 
 std::optional<uint64_t> Batches::Take(Which which) {
   const uint64_t end = Frontier();
   for (uint64_t b = shape_.CommittedBatches(segment_.Version()); b < end; ++b) {
+    GNND_VISIT();
     std::atomic<uint64_t>& word = segment_.ledger(shape_.IndexOfBatch(b));
     uint64_t old = word.load(std::memory_order_acquire);
     const LedgerWord entry = LedgerWord::InEpoch(old, shape_.EpochOfBatch(b));
@@ -174,7 +221,7 @@ Status Batches::GiveBack(uint64_t batch) {
   GNND_TRY(Advance(segment_.ledger(shape_.IndexOfBatch(batch)), shape_.EpochOfBatch(batch),
                    BatchState::kTaken, BatchState::kReady, "giving back a batch"));
   GNND_FAILPOINT("give_back.before_wake");
-  segment_.WakeTrainers();
+  Announce(batch);
   return Status::Ok();
 }
 
@@ -210,11 +257,8 @@ bool Batches::ClaimableBelow(uint64_t batch) {
 }
 
 bool Batches::DueBatchReady() const {
-  const uint64_t end = Frontier();
-  for (uint64_t b = shape_.CommittedBatches(segment_.Version()); b < end; ++b) {
-    if (EntryOf(b).state == BatchState::kReady) return Due(b);
-  }
-  return false;
+  const std::optional<uint64_t> ready = FirstReady();
+  return ready.has_value() && Due(*ready);
 }
 
 uint64_t Batches::Depth(uint64_t most) const {
@@ -226,16 +270,15 @@ uint64_t Batches::Depth(uint64_t most) const {
   return depth;
 }
 
-bool Batches::HeadGroupTrained(uint64_t version) const {
+bool Batches::HeadGroupTrained(uint64_t version) {
   if (version >= shape_.TotalGroups()) return false;
   const uint64_t end = shape_.FirstBatch(version + 1);
-  for (uint64_t b = shape_.FirstBatch(version); b < end; ++b) {
-    if (EntryOf(b).state != BatchState::kTrained) return false;
-  }
-  return true;
+  trained_to_ = std::max(trained_to_, shape_.FirstBatch(version));
+  while (trained_to_ < end && EntryOf(trained_to_).state == BatchState::kTrained) ++trained_to_;
+  return trained_to_ >= end;
 }
 
-bool Batches::Drained() const {
+bool Batches::Drained() {
   const uint64_t version = segment_.Version();
   if (HeadGroupTrained(version) || DueBatchReady()) return false;
   const uint64_t end = Frontier();

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/base/status.h"
+#include "core/segment/queue_account.h"
 #include "core/segment/segment.h"
 
 // A batch's way through the ledger, as one executor walks it (design §2).
@@ -30,7 +31,7 @@ class Batches {
   // Whether Claim would find one.
   bool Claimable();
   // Whether `batch` may be sampled now as far as bytes go: always, if it is in the head group.
-  bool RoomFor(uint64_t batch) const;
+  bool RoomFor(uint64_t batch);
   // The record of a claimed batch is complete. kInternal when the batch is not this executor's.
   Status Publish(uint64_t batch, uint64_t payload_bytes);
 
@@ -51,12 +52,16 @@ class Batches {
   // A PENDING batch below this one that a Sampler could claim.
   bool ClaimableBelow(uint64_t batch);
   bool DueBatchReady() const;
-  // READY batches, counted up to `most`.
+  // READY batches, counted up to `most`. Looks at these and at those that executors hold or wait to
+  // be committed before them.
   uint64_t Depth(uint64_t most) const;
   // Whether all batches of the group that is to be committed next are TRAINED.
-  bool HeadGroupTrained(uint64_t version) const;
+  bool HeadGroupTrained(uint64_t version);
   // Nobody samples or trains, and nothing that is READY is due: a drain has come to its end.
-  bool Drained() const;
+  bool Drained();
+
+  // Wakes those whom the step to `version` concerns; everybody where an epoch ends.
+  void AnnounceStep(uint64_t version);
 
   // ---- evaluation ---------------------------------------------------------------------------
 
@@ -77,17 +82,22 @@ class Batches {
   // Batches from `head` up to here may be anything but PENDING-never-claimed.
   uint64_t Frontier() const;
   void Reserve(uint64_t batch);
+  // Wakes a Trainer for a READY batch.
+  void Announce(uint64_t batch);
+  std::optional<uint64_t> FirstReady() const;
 
   Segment& segment_;
   const JobShape& shape_;
   uint32_t owner_;
   uint64_t cursor_ = 0;         // batches below are not PENDING, as far as this executor saw
   uint64_t reclaims_seen_ = 0;  // a reclaim moves the cursor back
+  uint64_t trained_to_ = 0;     // batches of the head group below are TRAINED, which is for good
+  QueueAccount account_;
 };
 
-// Bytes of all records that are claimed and not committed, from the slot directory; never counted
-// up and down, so no death can make it wrong. 0 once the job has stopped early: what was sampled
-// beyond is waste.
+// Bytes of all records that are claimed and not committed, from ledger and slot directory, looking
+// at each of them; executors keep a QueueAccount. 0 once the job has stopped early: what was
+// sampled beyond is waste.
 uint64_t QueueBytes(const Segment& segment);
 
 // The owner that stands in ledger words for an executor.

@@ -35,18 +35,20 @@ Layout Layout::Of(const SegmentConfig& config) {
   layout.optimizer_buffers = predicts ? uint64_t{config.staleness} + 2 : 2;
   Cursor cursor;
   cursor.Take(sizeof(SegmentHeader), kLineBytes);
-  layout.devices_at = cursor.Take(config.num_devices * sizeof(DeviceEntry), kLineBytes);
-  layout.executors_at = cursor.Take(config.max_executors * sizeof(ExecutorRow), kLineBytes);
   layout.epochs_at = cursor.Take(config.epochs * sizeof(EpochEntry), kLineBytes);
   layout.sums_at = cursor.Take(2 * sizeof(EpochSums), kLineBytes);
-  layout.ledger_at = cursor.Take(config.batches_per_epoch * sizeof(uint64_t), kLineBytes);
-  layout.directory_at = cursor.Take(config.num_slots * sizeof(SlotEntry), kLineBytes);
   layout.hand_ins_at = cursor.Take(ring * sizeof(HandIn), kLineBytes);
   layout.parameters_at =
       cursor.Take((uint64_t{config.staleness} + 2) * layout.parameter_stride, kPageBytes);
   layout.optimizer_at = cursor.Take(layout.optimizer_buffers * layout.optimizer_stride, kPageBytes);
   layout.gradients_at = cursor.Take(ring * layout.parameter_stride, kPageBytes);
   layout.best_at = cursor.Take(2 * layout.parameter_stride, kPageBytes);
+  layout.shared_at = cursor.Take(sizeof(QueueHeader), kPageBytes);
+  layout.devices_at = cursor.Take(config.num_devices * sizeof(DeviceEntry), kLineBytes);
+  layout.executors_at = cursor.Take(config.max_executors * sizeof(ExecutorRow), kLineBytes);
+  layout.starts_at = cursor.Take(config.epochs * sizeof(uint64_t), kLineBytes);
+  layout.ledger_at = cursor.Take(config.batches_per_epoch * sizeof(uint64_t), kLineBytes);
+  layout.directory_at = cursor.Take(config.num_slots * sizeof(SlotEntry), kLineBytes);
   layout.slots_at = cursor.Take(config.num_slots * config.slot_bytes, kPageBytes);
   layout.total_bytes = layout.slots_at + config.num_slots * config.slot_bytes;
   return layout;

@@ -7,6 +7,7 @@
 
 #include "core/base/futex.h"
 #include "core/base/robust_mutex.h"
+#include "core/segment/build_id.h"
 #include "core/segment/shape.h"
 
 // The bytes of a job segment. docs/formats/segment.md draws them; a change here changes kSegmentAbi
@@ -15,10 +16,9 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 5;
+inline constexpr uint32_t kSegmentAbi = 7;
 inline constexpr uint32_t kMaxDevices = 64;
 inline constexpr uint32_t kRecentDurations = 64;
-inline constexpr uint32_t kBuildIdBytes = 48;
 inline constexpr uint32_t kAbortMessageBytes = 440;
 inline constexpr uint64_t kPageBytes = 4096;
 
@@ -124,6 +124,7 @@ struct alignas(64) SharedWord {
 };
 static_assert(sizeof(SharedEvent) == 64 && sizeof(SharedWord) == 64);
 
+// What only the daemon and Trainers write.
 struct alignas(64) SegmentHeader {
   uint64_t magic;
   uint32_t abi;
@@ -134,15 +135,9 @@ struct alignas(64) SegmentHeader {
 
   alignas(64) RobustMutex mutex;  // apply, evaluation's commit, first parameters, standby takes
 
-  SharedEvent sampler_event;  // Samplers sleep here
-  SharedEvent trainer_event;  // Trainers sleep here
-  SharedWord version;         // the commit word: committed groups
-  SharedWord evaluation;      // ledger word of the evaluation
-  SharedWord claim_frontier;  // no batch from here on was ever claimed; grows only
-  SharedWord reclaims;        // how often entries were reclaimed; moves cursors back
-  SharedWord largest_record;  // payload bytes of the largest record published
-  SharedWord published;       // records published, and their payload bytes: what is usual
-  SharedWord published_bytes;
+  SharedWord version;     // the commit word: committed groups
+  SharedWord evaluation;  // ledger word of the evaluation
+  SharedWord reclaims;    // how often entries were reclaimed; moves cursors back
 
   alignas(64) std::atomic<uint32_t> parameters_ready;  // version 0 is written
   std::atomic<uint32_t> next_row;                      // executor rows handed out
@@ -163,11 +158,23 @@ struct alignas(64) SegmentHeader {
 static_assert(std::is_standard_layout_v<SegmentHeader>);
 static_assert(offsetof(SegmentHeader, config) == 72);
 static_assert(offsetof(SegmentHeader, mutex) == 192);
-static_assert(offsetof(SegmentHeader, sampler_event) == 256);
-static_assert(offsetof(SegmentHeader, version) == 384);
-static_assert(offsetof(SegmentHeader, parameters_ready) == 832);
-static_assert(offsetof(SegmentHeader, abort_code) == 896);
-static_assert(sizeof(SegmentHeader) == 1344);
+static_assert(offsetof(SegmentHeader, version) == 256);
+static_assert(offsetof(SegmentHeader, parameters_ready) == 448);
+static_assert(offsetof(SegmentHeader, abort_code) == 512);
+static_assert(sizeof(SegmentHeader) == 960);
+
+// What Samplers write, too.
+struct alignas(64) QueueHeader {
+  SharedEvent sampler_event;  // Samplers sleep here
+  SharedEvent trainer_event;  // Trainers sleep here
+  SharedEvent standby_event;  // standby Trainers sleep here
+  SharedWord claim_frontier;  // no batch from here on was ever claimed; grows only
+  SharedWord largest_record;  // payload bytes of the largest record published
+  SharedWord published;       // records published, and their payload bytes: what is usual
+  SharedWord published_bytes;
+};
+static_assert(std::is_standard_layout_v<QueueHeader>);
+static_assert(sizeof(QueueHeader) == 448);
 
 struct alignas(64) DeviceEntry {
   std::atomic<uint32_t> turn;  // bits of ledger.h
@@ -245,9 +252,8 @@ struct alignas(64) EpochSums {
 static_assert(sizeof(EpochSums) == 64 + 8 * kMaxDevices);
 
 struct alignas(64) EpochEntry {
-  std::atomic<uint64_t> start_ns;  // first claim
-  uint64_t end_ns;                 // just before the last commit; valid once that is visible
-  EpochSums sums;                  // likewise
+  uint64_t end_ns;  // just before the last commit; valid once that is visible
+  EpochSums sums;   // likewise
   // Valid once the evaluation word says COMMITTED for this epoch:
   double val_loss_sum;
   uint64_t val_nodes;
@@ -265,19 +271,24 @@ struct alignas(64) EpochEntry {
 static_assert(std::is_standard_layout_v<EpochEntry>);
 static_assert(sizeof(EpochEntry) == 64 + sizeof(EpochSums) + 128);
 
-// Where everything lies; bytes from the segment's start. A function of the config alone.
+// Where everything lies; bytes from the segment's start. A function of the config alone. First,
+// with the header, what only the daemon and Trainers write; from `shared_at` on what Samplers
+// write, too; last the slots, which Samplers alone write. Each of the three starts on a page, so
+// that processes can protect what is not theirs to write.
 struct Layout {
-  uint64_t devices_at;     // DeviceEntry[num_devices]
-  uint64_t executors_at;   // ExecutorRow[max_executors]
   uint64_t epochs_at;      // EpochEntry[epochs]
   uint64_t sums_at;        // EpochSums[2]
-  uint64_t ledger_at;      // atomic u64[batches_per_epoch]
-  uint64_t directory_at;   // SlotEntry[num_slots]
   uint64_t hand_ins_at;    // HandIn[(S+1) * G]
   uint64_t parameters_at;  // float[S+2][parameter_floats], each from a cache line on
   uint64_t optimizer_at;   // float[optimizer_buffers][optimizer_floats]
   uint64_t gradients_at;   // float[(S+1) * G][parameter_floats]
   uint64_t best_at;        // float[2][parameter_floats]
+  uint64_t shared_at;      // QueueHeader
+  uint64_t devices_at;     // DeviceEntry[num_devices]
+  uint64_t executors_at;   // ExecutorRow[max_executors]
+  uint64_t starts_at;      // atomic u64[epochs]: first claim, by the monotonic clock
+  uint64_t ledger_at;      // atomic u64[batches_per_epoch]
+  uint64_t directory_at;   // SlotEntry[num_slots]
   uint64_t slots_at;       // bytes[num_slots][slot_bytes], from a page on
   uint64_t total_bytes;
   uint64_t parameter_stride;  // bytes between parameter buffers and gradients

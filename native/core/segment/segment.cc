@@ -10,15 +10,8 @@
 #include "core/base/check.h"
 #include "core/base/failpoint.h"
 
-#ifndef GNND_BUILD_ID
-#define GNND_BUILD_ID "unnamed"
-#endif
-
 namespace gnnd {
 namespace {
-
-constexpr char kBuildId[] = GNND_BUILD_ID;
-static_assert(sizeof(kBuildId) <= kBuildIdBytes);
 
 SegmentConfig ConfigOf(const SegmentSpec& spec) {
   SegmentConfig config{};
@@ -111,12 +104,23 @@ Result<Segment> Segment::Attach(int fd, Access access) {
   if (!segment.fd_.valid()) {
     return Status(Code::kIo, std::string("duplicating the segment: ") + std::strerror(errno));
   }
-  if (access == Access::kSlotsReadOnly &&
-      mprotect(segment.mapping_.data() + segment.layout_.slots_at,
-               segment.layout_.total_bytes - segment.layout_.slots_at, PROT_READ) != 0) {
-    return Status(Code::kIo, std::string("protecting the slots: ") + std::strerror(errno));
-  }
+  GNND_TRY(segment.Protect(access));
   return segment;
+}
+
+Status Segment::Protect(Access access) {
+  uint64_t from = 0;
+  uint64_t to = 0;
+  if (access == Access::kSlotsReadOnly) {
+    from = layout_.slots_at;
+    to = layout_.total_bytes;
+  } else if (access == Access::kModelReadOnly) {
+    to = layout_.shared_at;
+  }
+  if (from == to || mprotect(mapping_.data() + from, to - from, PROT_READ) == 0) {
+    return Status::Ok();
+  }
+  return Status(Code::kIo, std::string("protecting the segment: ") + std::strerror(errno));
 }
 
 uint64_t Segment::SeedsOfBatch(uint64_t index) const {
@@ -189,6 +193,11 @@ ExecutorRow& Segment::executor(uint32_t row) const {
 EpochEntry& Segment::epoch(uint64_t epoch_index) const {
   GNND_CHECK(epoch_index < config().epochs);
   return At<EpochEntry>(layout_.epochs_at)[epoch_index];
+}
+
+std::atomic<uint64_t>& Segment::epoch_start(uint64_t epoch_index) const {
+  GNND_CHECK(epoch_index < config().epochs);
+  return At<std::atomic<uint64_t>>(layout_.starts_at)[epoch_index];
 }
 
 EpochSums& Segment::sums(uint64_t version) const {

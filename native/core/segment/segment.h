@@ -22,7 +22,8 @@
 // This header is the daemon's side and what every process needs: create, attach, register, watch,
 // command, reclaim. Executors work through batches.h (a batch's way) and steps.h (parameters).
 // All of Segment may be called from any thread of any process, except Create (before all others),
-// RegisterExecutor and Reclaim (the daemon only, one call at a time).
+// RegisterExecutor (the daemon only, one call at a time) and Reclaim (the daemon only; several
+// executors at once, each by one call at a time).
 
 namespace gnnd {
 
@@ -205,8 +206,14 @@ struct ReclaimReport {
   uint32_t turns = 0;  // devices given back to their Sampler
 };
 
-// How a process maps the slots.
-enum class Access { kReadWrite, kSlotsReadOnly };
+// What a process may write; a store elsewhere is a fault at once.
+enum class Access {
+  kReadWrite,      // the daemon
+  kSlotsReadOnly,  // Trainers: records are immutable
+  kModelReadOnly,  // Samplers, which may run code of the user's: no parameters, gradients,
+                   // optimizer state, hand-ins, epoch reports, commit word, nor what Create was
+                   // told
+};
 
 class Segment {
  public:
@@ -214,8 +221,8 @@ class Segment {
   // kShmAllocationFailed.
   static Result<UniqueFd> Create(const SegmentSpec& spec);
 
-  // Maps a segment and keeps a duplicate of `fd`. Trainers use kSlotsReadOnly: a write to a record
-  // then is a fault at once. kShmCorrupted when magic, ABI, build or sizes are not ours.
+  // Maps a segment and keeps a duplicate of `fd`. kShmCorrupted when magic, ABI, build or sizes are
+  // not ours.
   static Result<Segment> Attach(int fd, Access access);
 
   Segment(Segment&&) noexcept = default;
@@ -289,12 +296,17 @@ class Segment {
   // Ok, or kAborted with the reason of Abort.
   Status AbortStatus() const;
 
-  void WakeSamplers() { header_->sampler_event.word.Notify(); }
-  void WakeTrainers() { header_->trainer_event.word.Notify(); }
+  void WakeSamplers() { queue().sampler_event.word.Notify(); }
+  void WakeTrainers() {
+    queue().trainer_event.word.Notify();
+    queue().standby_event.word.Notify();
+  }
   void WakeAll();
 
   // Raw parts, for batches.h, steps.h and executor_log.h.
   SegmentHeader& header() const { return *header_; }
+  QueueHeader& queue() const { return *At<QueueHeader>(layout_.shared_at); }
+  std::atomic<uint64_t>& epoch_start(uint64_t epoch_index) const;
   DeviceEntry& device(uint32_t index) const;
   ExecutorRow& executor(uint32_t row) const;
   EpochEntry& epoch(uint64_t epoch_index) const;
@@ -311,6 +323,7 @@ class Segment {
 
  private:
   Segment() = default;
+  Status Protect(Access access);
 
   template <typename T>
   T* At(uint64_t offset) const {

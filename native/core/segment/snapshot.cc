@@ -101,7 +101,7 @@ SegmentSnapshot Segment::Snapshot() const {
   snapshot.queue_bytes = QueueBytes(*this);
   snapshot.queue_max_bytes = config().queue_max_bytes;
   snapshot.num_slots = config().num_slots;
-  snapshot.largest_record_bytes = Read(header.largest_record.value);
+  snapshot.largest_record_bytes = Read(queue().largest_record.value);
   snapshot.reclaimed = Read(header.reclaims.value);
   snapshot.standby_armed = header.standby_armed.load(std::memory_order_relaxed) != 0;
   snapshot.standby_policy =
@@ -129,7 +129,7 @@ EpochReport Segment::ReportEpoch(uint32_t epoch_index) const {
   const uint64_t groups = shape_.GroupsPerEpoch();
   EpochReport report;
   report.epoch = EpochNumber(epoch_index);
-  report.start_ns = Read(entry.start_ns);
+  report.start_ns = Read(epoch_start(epoch_index));
   report.device_batches.resize(config().num_devices);
   report.final_version = (uint64_t{epoch_index} + 1) * groups;
   report.committed = Version() >= report.final_version;

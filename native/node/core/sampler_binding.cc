@@ -22,7 +22,7 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   Result<RecordLayout> layout =
       RecordLayout::Of(LimitsOf(options.dataset.counts, options.sampling));
   if (!layout.ok()) return layout.status();
-  Result<Segment> segment = Segment::Attach(options.segment_fd, Access::kReadWrite);
+  Result<Segment> segment = Segment::Attach(options.segment_fd, Access::kModelReadOnly);
   if (!segment.ok()) return segment.status();
 
   Result<std::unique_ptr<SampleWork>> made =

@@ -1,9 +1,11 @@
 #include "train/torch_work.h"
 
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -405,6 +407,56 @@ TEST_CASE("evaluation gives up when it is told to") {
   const Status status = loop.work().Evaluate(loop.parameters(), [] { return false; }, &report);
   CHECK(status.code() == Code::kAborted);
   CHECK(loop.Evaluate().val_nodes == data.val.size());  // and can be asked again
+}
+
+TEST_CASE("a record whose words were overwritten is refused, or trained within its bounds") {
+  const Partition data(200, 3, 6, 5);
+  const char* given = std::getenv("GNND_SEED");
+  const uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
+  int refused = 0;
+  int trained = 0;
+  for (const ModelType type : {ModelType::kGcn, ModelType::kGraphSage, ModelType::kGat}) {
+    const TrainOptions options = data.Options(type);
+    auto work = TorchWork::Create(options);
+    REQUIRE(work.ok());
+    const uint64_t floats = (*work)->manifest().num_floats;
+    std::vector<float> parameters(floats);
+    std::vector<float> gradient(floats);
+    (*work)->InitParameters(parameters);
+    const TestRecord good(data.graph,
+                          {{3, 0, 0}, {5, 9, 77, 140}, {4, 4}, type == ModelType::kGcn});
+    // Behind the record begins a page that nobody may read.
+    RecordHeader header{};
+    std::memcpy(&header, good.bytes().data(), sizeof header);
+    const uint64_t bytes = (header.extent_bytes + 4095) / 4096 * 4096;
+    void* address =
+        mmap(nullptr, bytes + 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    REQUIRE(address != MAP_FAILED);
+    REQUIRE(mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0);
+    const std::span<uint32_t> words(static_cast<uint32_t*>(address), header.extent_bytes / 4);
+    for (uint64_t seed = first; seed < first + (given != nullptr ? 1 : 400); ++seed) {
+      INFO("GNND_SEED=", seed);
+      std::mt19937_64 draw(seed);
+      std::memcpy(address, good.bytes().data(), header.extent_bytes);
+      for (uint64_t changes = 1 + draw() % 3; changes > 0; --changes) {
+        // Sections begin on pages, so most words are at some page's start.
+        const uint64_t at = draw() % (words.size() / 1024) * 1024 + draw() % 60;
+        words[at] = draw() % 2 == 0 ? static_cast<uint32_t>(draw() % 300) : words[at] + 1;
+      }
+      const auto record = RecordView::Open(std::as_bytes(words));
+      ExtractReport extracted;
+      BatchReport report;
+      Status status = record.status();
+      if (record.ok()) status = (*work)->Extract(*record, 0, &extracted);
+      if (record.ok() && status.ok()) {
+        status = (*work)->ComputeGradient(*record, 0, parameters, gradient, &report);
+      }
+      status.ok() ? ++trained : ++refused;
+    }
+    munmap(address, bytes + 4096);
+  }
+  if (given == nullptr) CHECK(refused > 300);
+  if (given == nullptr) CHECK(trained > 50);
 }
 
 TEST_CASE("a loss that is not finite is numeric divergence") {

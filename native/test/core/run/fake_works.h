@@ -111,6 +111,9 @@ class FakeTrainWork final : public TrainWork {
   std::function<void(uint32_t epoch, uint32_t batch)> during_extract;   // on the extracting thread
   std::function<void(const std::function<bool()>& alive)> during_evaluation;
   std::atomic<int> predictions{0};
+  // May spoil what comes out: a batch's gradient, a step's parameters.
+  std::function<void(uint32_t epoch, uint32_t batch, std::span<float> gradient)> after_gradient;
+  std::function<void(uint64_t step, std::span<float> parameters)> after_apply;
   std::atomic<int> torn{0};  // parameters or records that changed while they were read
 
   void InitParameters(std::span<float> parameters) override {
@@ -138,6 +141,7 @@ class FakeTrainWork final : public TrainWork {
     if (watch_ != nullptr) watch_->Begin(device_, DeviceWatch::kTrains);
     if (during_gradient) during_gradient(record.key().epoch, record.key().batch);
     Gradient(extracted_[buffer].nodes, record.num_seeds(), parameters, gradient, report);
+    if (after_gradient) after_gradient(record.key().epoch, record.key().batch, gradient);
     if (!Holds(extracted_[buffer], record)) ++torn;
     if (watch_ != nullptr) watch_->End(device_, DeviceWatch::kTrains);
     return Status::Ok();
@@ -171,6 +175,7 @@ class FakeTrainWork final : public TrainWork {
       optimizer_out[i] = 0.5F * optimizer_in[i] + sum;
       parameters_out[i] = parameters_in[i] - rate * optimizer_out[i];
     }
+    if (after_apply) after_apply(step, parameters_out);
   }
 
   // Touchy about all it is told.

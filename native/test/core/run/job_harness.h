@@ -346,7 +346,7 @@ class ThreadCrew {
     auto* end = ends_.back().get();
     loop_ns_.push_back(std::make_unique<uint64_t>(0));
     auto* loop_ns = loop_ns_.back().get();
-    const auto access = role == Role::kSampler ? Access::kReadWrite : Access::kSlotsReadOnly;
+    const auto access = role == Role::kSampler ? Access::kModelReadOnly : Access::kSlotsReadOnly;
     threads_.emplace_back([this, id = *id, access, end, loop_ns, loop = std::move(loop)] {
 #ifdef __SANITIZE_THREAD__
       // ThreadSanitizer knows memory by its address: one mapping for all, or it sees no race.

@@ -24,6 +24,7 @@ struct KillPoint {
 // The points that one Sampler and one Trainer pass again and again.
 const KillPoint kPoints[] = {
     {Role::kSampler, "claim.after"},
+    {Role::kSampler, "claim.after_wake"},
     {Role::kSampler, "sample.after"},
     {Role::kSampler, "publish.before"},
     {Role::kSampler, "publish.before_wake"},
@@ -39,6 +40,7 @@ const KillPoint kPoints[] = {
     {Role::kTrainer, "apply.after_write_before_cas"},
     {Role::kTrainer, "apply.after_cas"},
     {Role::kTrainer, "apply.before_wake"},
+    {Role::kTrainer, "step.before_trainers"},
     {Role::kTrainer, "evaluate.after_take"},
     {Role::kTrainer, "evaluate.after"},
     {Role::kTrainer, "evaluate.before_commit"},
@@ -275,10 +277,11 @@ TEST_CASE("random jobs with random crews and random deaths end like the straight
       const size_t choice = draw(std::size(kPoints) + std::size(kTurnPoints));
       const KillPoint& point =
           choice < std::size(kPoints) ? kPoints[choice] : kTurnPoints[choice - std::size(kPoints)];
-      const bool ahead = draw(8) == 0;
+      const char* rare[] = {"ahead.after_take", "announce.nobody"};  // not in every job
+      const uint64_t which = draw(12);
       crew.prefetch = draw(2) == 0;
       crew.Start(ChildPlan{role, static_cast<uint32_t>(device),
-                           ahead ? "ahead.after_take" : point.name, static_cast<int>(1 + draw(6)),
+                           which < 2 ? rare[which] : point.name, static_cast<int>(1 + draw(6)),
                            draw(4) == 0});
     };
     for (uint64_t i = 0; i < samplers; ++i) start(Role::kSampler, i);

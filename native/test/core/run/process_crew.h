@@ -90,7 +90,7 @@ class ProcessCrew {
     const ShakenSchedule shaken;
     const bool samples = plan.role == Role::kSampler;
     Result<Segment> mine =
-        Segment::Attach(segment_.fd(), samples ? Access::kReadWrite : Access::kSlotsReadOnly);
+        Segment::Attach(segment_.fd(), samples ? Access::kModelReadOnly : Access::kSlotsReadOnly);
     if (!mine.ok()) return 3;
     if (samples) {
       FakeSampleWork work(*mine);

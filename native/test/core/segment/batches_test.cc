@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <random>
 #include <utility>
+#include <vector>
 
 namespace gnnd {
 namespace {
@@ -114,6 +117,55 @@ TEST_CASE("the queue's bytes are those of claimed and uncommitted records") {
   CHECK(QueueBytes(f.segment) == 130);
   f.Commit();
   CHECK(QueueBytes(f.segment) == 30);
+}
+
+TEST_CASE("an executor's account of the queue is what ledger and directory say, whatever happens") {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed ", seed);
+    std::mt19937_64 draw(seed);
+    Fixture f(1, 0, 1 + draw() % 6, 60 + draw() % 200);
+    QueueAccount often;
+    QueueAccount seldom;
+    std::vector<uint64_t> claimed;
+    std::vector<uint64_t> taken;
+    const auto pick = [&draw](std::vector<uint64_t>* from) {
+      const size_t at = draw() % from->size();
+      const uint64_t batch = (*from)[at];
+      from->erase(from->begin() + static_cast<std::ptrdiff_t>(at));
+      return batch;
+    };
+    for (int step = 0; step < 200; ++step) {
+      switch (draw() % 6) {
+        case 0:
+        case 1:
+          if (const auto batch = f.sampler.Claim()) claimed.push_back(*batch);
+          break;
+        case 2:
+          if (!claimed.empty()) REQUIRE(f.sampler.Publish(pick(&claimed), 1 + draw() % 50).ok());
+          break;
+        case 3:
+          if (const auto batch = f.trainer.Take(kAny)) taken.push_back(*batch);
+          break;
+        case 4: {  // a Sampler that claims and dies
+          const ExecutorId dead{7, static_cast<uint32_t>(1000 + step)};
+          f.segment.executor(7).incarnation.store(dead.incarnation);
+          f.segment.executor(7).phase.store(0);
+          f.segment.header().next_row.store(8);
+          Batches lost(f.segment, dead);
+          const bool has = lost.Claim().has_value();
+          if (draw() % 2 == 0) CHECK(often.Bytes(f.segment) == QueueBytes(f.segment));
+          REQUIRE(f.segment.Reclaim(dead.incarnation)->claimed == (has ? 1 : 0));
+          break;
+        }
+        default:
+          if (!taken.empty()) REQUIRE(f.trainer.MarkTrained(pick(&taken)).ok());
+          if (f.trainer.HeadGroupTrained(f.segment.Version())) f.Commit();
+      }
+      CHECK(often.Bytes(f.segment) == QueueBytes(f.segment));
+      if (draw() % 7 == 0) CHECK(seldom.Bytes(f.segment) == QueueBytes(f.segment));
+    }
+    CHECK(f.segment.Version() > 1);
+  }
 }
 
 TEST_CASE("without room only the head group may be claimed") {
