@@ -103,12 +103,13 @@ describe('every handler', () => {
   it('answers when all is well', async () => {
     const api = await start();
     api.jobs.transition('SUCCEEDED');
-    for (const [name, call] of await everyCall(api)) {
+    const calls = await everyCall(api);
+    for (const [name, call] of calls) {
       await expect(call, name).resolves.not.toThrow();
     }
     expect(
       api.events.filter((event) => event.kind === 'handled').map((event) => event.code),
-    ).toEqual(Array(21).fill('OK'));
+    ).toEqual(Array(calls.size).fill('OK'));
   });
 
   it.each(errorReasons)('tells a client %s with exactly one ErrorInfo', async (reason) => {
