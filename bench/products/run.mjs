@@ -5,10 +5,11 @@
 //   node bench/products/run.mjs [--scale 1.0] [--epochs 3] [--evaluation default,sampled]
 //                               [--folder build/bench/products] [--state FOLDER]
 //
-// The graph is that of graph.py. One daemon with default settings on two CPU devices; GraphSAGE, hidden
-// 256, fanouts 15/10/5, batches of 1,024. Every spec field that is not of the model is left to its default,
-// but for evaluation.method in the second job. Needs some 4 GB of disk beside the graph, and 16 GB of memory
-// at scale 1. The jobs' lines are kept in build/bench/products.jsonl, the transcript in
+// The graph is that of graph.py. One daemon with default settings on two CPU devices; GraphSAGE,
+// hidden 256, fanouts 15/10/5, batches of 1,024. Every spec field that is not of the model is left
+// to its default, but for evaluation.method in the second job. Needs some 4 GB of disk beside the
+// graph, and 16 GB of memory at scale 1. The jobs' lines are kept in build/bench/products.jsonl,
+// the transcript in
 // build/bench/products.txt.
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -63,7 +63,8 @@ function exportFromProto(request: ExportCheckpointRequest): ExportRequest {
   const kind = kinds.get(request.kind);
   const predictions = nodes.get(request.predictions);
   if (kind !== undefined && predictions !== undefined) {
-    return { jobId, kind, predictions, memoryBytes };
+    const { foldStandardization } = request;
+    return { jobId, kind, predictions, memoryBytes, foldStandardization };
   }
   const violations: FieldViolation[] = [];
   if (kind === undefined) {

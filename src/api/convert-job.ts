@@ -150,6 +150,7 @@ export function planToProto(job: string, plan: JobPlan, spec: JobSpec): pb.JobPl
   return create(pb.JobPlanSchema, {
     job,
     staleness: spec.training.staleness,
+    stalenessCompensation: pb.StalenessCompensation[spec.training.stalenessCompensation],
     warnings: [...warningsOf(spec)],
     estimated: plan.estimated,
     executors: plan.executors.map((executor) => ({

@@ -44,6 +44,7 @@ export function addCheckpointCommands(program: Command, run: Run): void {
         .default('all'),
     )
     .option('--memory <size>', 'bound on hidden rows; more is faster on large graphs (1GiB)')
+    .option('--fold', 'let the first layer take features as they were imported')
     .option('--force', 'replace an earlier export')
     .action(run(exportCheckpoint));
 }
@@ -96,6 +97,7 @@ interface ExportFlags {
   readonly which: string;
   readonly predictions: string;
   readonly memory?: string;
+  readonly fold?: boolean;
   readonly force?: boolean;
 }
 
@@ -110,6 +112,7 @@ async function exportCheckpoint(
     kind: numberOf(CheckpointKindSchema, flags.which) ?? 0,
     predictions: numberOf(PredictionNodesSchema, flags.predictions) ?? 0,
     memoryBytes: BigInt(memoryBytesOf(flags.memory)),
+    foldStandardization: flags.fold === true,
   };
   const folder = await openExportFolder(folderGiven, flags.force === true);
   const progress = createProgress(session, `exporting ${idOf(request.name)}`);

@@ -12,6 +12,7 @@ import {
   ModelTypeSchema,
   PlacementPolicySchema,
   SamplingAlgorithmSchema,
+  StalenessCompensationSchema,
 } from '../api/gen/gnnd/v1/job_pb.ts';
 import { Reason, ReasonSchema } from '../api/gen/gnnd/v1/types_pb.ts';
 import { shortName } from './enums.ts';
@@ -97,10 +98,12 @@ export function modelText(spec: JobSpec | undefined): string {
   return `${type}${width}${drawn}${hops}`;
 }
 
-/** `S = 2`: the delay of the parameters that a batch is computed on, in steps. */
+/** `S = 2, PREDICT`: the delay of the parameters, in steps, and what is done about it. */
 export function stalenessText(spec: JobSpec | undefined): string {
-  const staleness = spec?.training?.staleness;
-  return staleness === undefined ? '' : `S = ${staleness}`;
+  const { staleness, stalenessCompensation = 0 } = spec?.training ?? {};
+  if (staleness === undefined) return '';
+  if (staleness === 0 || stalenessCompensation === 0) return `S = ${staleness}`;
+  return `S = ${staleness}, ${shortName(StalenessCompensationSchema, stalenessCompensation)}`;
 }
 
 /** `EXACT, every 2 epochs`; `SAMPLED 15,10,5, at the end`. */

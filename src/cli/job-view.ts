@@ -1,3 +1,4 @@
+import { create } from '@bufbuild/protobuf';
 import {
   type Attempt,
   type CachePlan,
@@ -7,6 +8,7 @@ import {
   type Job,
   JobPhaseSchema,
   type JobPlan,
+  JobSpecSchema,
   JobStateSchema,
   type PolicyChoice,
   StandbyPolicySchema,
@@ -88,7 +90,8 @@ export function jobColumns(session: Session): readonly Column<Job>[] {
       title: 'S',
       isWide: true,
       align: 'right',
-      shown: (job) => `${specOf(job)?.training?.staleness ?? ''}`,
+      shown: (job) => stalenessText(specOf(job)).replace('S = ', ''),
+      plain: (job) => `${specOf(job)?.training?.staleness ?? ''}`,
     },
     {
       title: 'PRIORITY',
@@ -250,7 +253,7 @@ export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
     ['Slot size', formatBytes(Number(plan.slotBytes)), String(plan.slotBytes), 'slot_bytes'],
     ['Parameters', formatCount(plan.parameterCount), String(plan.parameterCount)],
     ...cacheFacts(plan.cache),
-    ['Staleness', `S = ${plan.staleness}`, String(plan.staleness)],
+    ['Staleness', planStaleness(plan), String(plan.staleness)],
     ['Why', printable(plan.explanation)],
     ...warningFacts(session, plan.warnings),
   ];
@@ -258,6 +261,10 @@ export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
 
 function parametersFact(sha256: string): Fact {
   return ['Parameters SHA-256', sha256, sha256, 'parameters_sha256'];
+}
+
+function planStaleness({ staleness, stalenessCompensation }: JobPlan): string {
+  return stalenessText(create(JobSpecSchema, { training: { staleness, stalenessCompensation } }));
 }
 
 function warningFacts(session: Session, warnings: readonly string[]): readonly Fact[] {

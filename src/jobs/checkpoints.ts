@@ -18,7 +18,9 @@ import {
 } from '../supervisor/checkpoint.ts';
 import { prepareFeatures } from '../supervisor/features.ts';
 import { type PredictionPart, predict } from '../supervisor/prediction.ts';
+import type { Moments } from '../supervisor/standardization.ts';
 import { countsOf } from './dataset-counts.ts';
+import { checkFold, foldedFile, momentsOf } from './export-standardization.ts';
 import { requireReady } from './jobs.ts';
 import { createLine } from './line.ts';
 
@@ -39,6 +41,8 @@ export interface ExportRequest {
   readonly predictions: 'NONE' | PredictOptions['nodes'];
   /** Bound on hidden layers' rows; 0 = 1 GiB. */
   readonly memoryBytes: number;
+  /** Whether the model is to take features as they were imported. */
+  readonly foldStandardization: boolean;
 }
 
 export type ExportPart =
@@ -86,6 +90,12 @@ export function createCheckpoints(options: CheckpointsOptions): Checkpoints {
       const found = trainedJob(options.store, request.jobId);
       const { record, file } = await fileOf(found, request.kind);
       const model = modelOf(found, file);
+      if (request.foldStandardization) checkFold(found.job, model);
+      const moments = await standardizationOf(options, found.job, model, request);
+      const exported =
+        request.foldStandardization && moments !== null
+          ? foldedFile(options.native, found.job, model, { file, moments })
+          : file;
       const { predictions: nodes, memoryBytes } = request;
       const prediction =
         nodes === 'NONE'
@@ -93,7 +103,7 @@ export function createCheckpoints(options: CheckpointsOptions): Checkpoints {
           : await prepare(options, found, file, { model, nodes, memoryBytes });
       const ledger = createLedger();
       yield { kind: 'checkpoint', checkpoint: record };
-      yield* ledger.noting(modelParts(file));
+      yield* ledger.noting(modelParts(exported));
       if (prediction !== null) {
         if (line.isBusy()) {
           yield { kind: 'progress', share: 0, message: 'waiting for another export' };
@@ -106,7 +116,13 @@ export function createCheckpoints(options: CheckpointsOptions): Checkpoints {
           leave();
         }
       }
-      yield* summaryParts({ record, model, job: found.job, prediction }, ledger.files());
+      const { foldStandardization: isFolded } = request;
+      const { parametersSha256 } = exported;
+      const standardization = { isFolded, moments };
+      yield* summaryParts(
+        { record, model, job: found.job, prediction, parametersSha256, standardization },
+        ledger.files(),
+      );
     },
   };
 }
@@ -175,6 +191,34 @@ function modelOf({ job }: TrainedJob, { path, model }: CheckpointFile): ModelOpt
     job,
     new Error(`${path} was written by an earlier gnnd, without its model's shape`),
   );
+}
+
+/**
+ * By what the job's features were standardised; null where they were not, and where nobody can tell
+ * any more because the dataset is gone. Folding needs it and throws why.
+ */
+async function standardizationOf(
+  { store, native, featuresFolder }: CheckpointsOptions,
+  job: JobRecord,
+  model: ModelOptions,
+  { foldStandardization }: ExportRequest,
+): Promise<Moments | null> {
+  if (!job.effectiveSpec.features.standardize) return null;
+  try {
+    const dataset = requireReady(store, job.effectiveSpec.dataset);
+    await unchangedManifest(job, dataset);
+    return await momentsOf(model.inDim, () =>
+      prepareFeatures(native, {
+        standardize: true,
+        datasetFolder: dataset.path,
+        datasetDigest: job.datasetDigest,
+        folder: featuresFolder,
+      }),
+    );
+  } catch (error) {
+    if (foldStandardization) throw error;
+    return null;
+  }
 }
 
 /** All that a prediction needs, checked. */
@@ -335,11 +379,14 @@ interface Exported {
   readonly model: ModelOptions;
   readonly job: JobRecord;
   readonly prediction: Prediction | null;
+  /** Of the parameters as they are exported. */
+  readonly parametersSha256: string;
+  readonly standardization: { readonly isFolded: boolean; readonly moments: Moments | null };
 }
 
 /** export.json (docs/formats/checkpoint.md): the same bytes whenever the same is exported. */
 function* summaryParts(
-  { record, model, job, prediction }: Exported,
+  { record, model, job, prediction, parametersSha256, standardization }: Exported,
   files: Readonly<Record<string, LedgerEntry>>,
 ): Generator<ExportPart, void, void> {
   const summary = {
@@ -361,8 +408,8 @@ function* summaryParts(
       normalization: model.normalization,
       residual: model.residual,
     },
-    standardized_features: job.effectiveSpec.features.standardize,
-    parameters_sha256: record.file.parametersSha256,
+    ...standardizationFacts(job, standardization),
+    parameters_sha256: parametersSha256,
     tensors: record.file.tensors,
     predictions:
       prediction === null
@@ -376,4 +423,18 @@ function* summaryParts(
   const bytes = Buffer.from(`${JSON.stringify(summary, null, 2)}\n`);
   yield { kind: 'file', name: 'export.json', bytes: bytes.length };
   yield { kind: 'data', bytes };
+}
+
+/** What the model wants done to features; nothing once that is folded into its parameters. */
+function standardizationFacts(
+  { effectiveSpec: { features } }: JobRecord,
+  { isFolded, moments }: Exported['standardization'],
+) {
+  const isWanted = features.standardize && !isFolded;
+  return {
+    standardized_features: isWanted,
+    feature_mean: isWanted && moments !== null ? [...moments.mean] : null,
+    feature_deviation: isWanted && moments !== null ? [...moments.deviation] : null,
+    folded_standardization: isFolded,
+  };
 }

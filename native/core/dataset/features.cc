@@ -145,11 +145,16 @@ Status StandardizeFeatures(const std::string& input_path, const std::string& out
                                                " holds a value that is not finite");
     }
   }
+  AtomicFile moments_file(output_path + ".moments");
+  GNND_TRY(moments_file.Create());
+  GNND_TRY(moments_file.Write(std::as_bytes(std::span(moments.mean))));
+  GNND_TRY(moments_file.Write(std::as_bytes(std::span(moments.scale))));
   AtomicFile output(output_path);
   GNND_TRY(output.Create());
   const std::string header = NpyHeader(NpyType::kFloat32, input->shape());
   GNND_TRY(output.Write(std::as_bytes(std::span(header.data(), header.size()))));
   GNND_TRY(WriteStandardized(*table, moments, &output));
+  GNND_TRY(moments_file.Commit());
   return output.Commit();
 }
 

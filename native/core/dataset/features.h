@@ -17,7 +17,8 @@ namespace gnnd {
 // and variance are accumulated in float64 in two passes in row order and the result is rounded to
 // float32 once, so that the file's bits are the same on every host and for either type of the same
 // values. The output appears whole or not at all: it is written beside its place (`output_path` +
-// ".tmp-XXXXXX", which only a killed process leaves there), synced, then renamed.
+// ".tmp-XXXXXX", which only a killed process leaves there), synced, then renamed. Before it appears
+// `output_path` + ".moments": F means, then the F divisors (std + 1e-12), little-endian float64.
 // Errors: those of NpyArray::Open; kDatasetCorrupt for a column with a non-finite value; kIo, with
 // the system's reason, when writing fails (a full disk), leaving nothing behind.
 Status StandardizeFeatures(const std::string& input_path, const std::string& output_path);

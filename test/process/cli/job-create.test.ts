@@ -1,6 +1,10 @@
 import { status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { EvaluationMethod, type Job } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import {
+  EvaluationMethod,
+  type Job,
+  StalenessCompensation,
+} from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { runCli } from '../../../src/cli/program.ts';
 import { sampleJob } from '../../unit/cli/sample-job.ts';
@@ -29,7 +33,7 @@ function staleJob(name: string): Job {
     warnings: [warning],
     effectiveSpec: {
       dataset: 'npm',
-      training: { epochs: 10, staleness: 2 },
+      training: { epochs: 10, staleness: 2, stalenessCompensation: StalenessCompensation.PREDICT },
       evaluation: { everyEpochs: 2, method: EvaluationMethod.SAMPLED, fanouts: [15, -1] },
       resources: { devices: 2 },
     },
@@ -43,7 +47,7 @@ test('a new job says in a line what it is and how stale its parameters may be', 
   expect(created.stdout).toBe('jobs/a\n');
   expect(created.stderr.split('\n')).toEqual([
     `warning: ${warning}`,
-    'created: GRAPHSAGE on npm; 10 epochs, 2 devices, S = 2',
+    'created: GRAPHSAGE on npm; 10 epochs, 2 devices, S = 2, PREDICT',
     'watch it with: gnnctl job watch a',
     '',
   ]);
@@ -80,13 +84,14 @@ test('a job and a list of jobs show their staleness', async () => {
     .unary(listJobs, () => ({ jobs: [staleJob('jobs/a')] }));
   await daemon.listen();
   const { stdout } = await gnnctl(['job', 'get', 'a', '-o', 'table']);
-  expect(stdout).toMatch(/^Staleness +S = 2$/m);
+  expect(stdout).toMatch(/^Staleness +S = 2, PREDICT$/m);
   expect(stdout).toMatch(/^Evaluation +SAMPLED 15,all, every 2 epochs$/m);
   expect(stdout).toContain(warning);
   expect((await gnnctl(['job', 'get', 'a'])).stdout).toContain('\nstaleness\t2\n');
   const wide = await gnnctl(['job', 'list', '-o', 'wide']);
   const [head = '', row = ''] = wide.stdout.split('\n');
-  expect(row.charAt(head.search(/\bS\b/))).toBe('2');
+  expect(head).toMatch(/ S /);
+  expect(row).toContain('2, PREDICT');
 });
 
 test('a plan says why, in lines that a terminal need not break within words', async () => {
@@ -97,6 +102,7 @@ test('a plan says why, in lines that a terminal need not break within words', as
     job: name,
     explanation,
     staleness: 2,
+    stalenessCompensation: StalenessCompensation.NONE,
     warnings: [warning],
   }));
   await daemon.listen();
@@ -105,7 +111,7 @@ test('a plan says why, in lines that a terminal need not break within words', as
   const narrow = await plan({ isTty: true, columns: 80 });
   expect(Math.max(...narrow.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
   expect(narrow.replaceAll(/\n +/g, ' ')).toMatch(new RegExp(`^Why +${explanation}$`, 'm'));
-  expect(narrow).toMatch(/^Staleness +S = 2$/m);
+  expect(narrow).toMatch(/^Staleness +S = 2, NONE$/m);
   expect(narrow).toContain('training.staleness is 2');
   expect(await plan({})).toContain(explanation);
   expect(await plan({ isTty: true, columns: 25 })).toContain(explanation);

@@ -3,11 +3,15 @@ import { defaultStaleness } from '../../../src/spec/resolve-job-spec.ts';
 import { warningsOf } from '../../../src/spec/spec-warnings.ts';
 import { resolvedSpec } from '../../support/api-fakes.ts';
 
-function warnings(devices: number, staleness: number): readonly string[] {
+function warnings(
+  devices: number,
+  staleness: number,
+  stalenessCompensation: 'PREDICT' | 'NONE' = 'NONE',
+): readonly string[] {
   const { training, resources, ...rest } = resolvedSpec();
   return warningsOf({
     ...rest,
-    training: { ...training, staleness },
+    training: { ...training, staleness, stalenessCompensation },
     resources: { ...resources, devices },
   });
 }
@@ -19,6 +23,8 @@ test('a delay above the default says what it costs', () => {
     expect(more).toEqual([]);
     expect(warning).toContain(`training.staleness is ${usual + 1}, the default ${usual}: `);
     expect(warning).toContain('costs accuracy');
+    expect(warning).toContain('won back by training.staleness_compensation: PREDICT');
+    expect(warnings(devices, usual + 1, 'PREDICT')[0]).toContain('even predicted');
   }
 });
 

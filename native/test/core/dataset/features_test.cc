@@ -67,7 +67,8 @@ TEST_CASE("standardize: equals a column-wise float64 computation, bit for bit") 
     REQUIRE_MESSAGE(status.ok(), status.message());
     CHECK(ReadFile(folder / "out.npy") ==
           test::NpyBytes(NaiveStandardized(table, dim), {rows, dim}));
-    CHECK(FilesIn(folder) == 2);
+    CHECK(FilesIn(folder) == 3);
+    CHECK(ReadFile(folder / "out.npy.moments").size() == 2 * dim * sizeof(double));
   }
 }
 
@@ -91,6 +92,20 @@ TEST_CASE("standardize: a constant column becomes zero, others get mean 0 and de
   const float step = static_cast<float>(0.5 / (std::sqrt(1.25) + 1e-12));
   const std::vector<float> expected = {0, -3 * step, 0, -step, 0, step, 0, 3 * step};
   for (size_t i = 0; i < expected.size(); ++i) CHECK(values[i] == doctest::Approx(expected[i]));
+}
+
+TEST_CASE("standardize: says by which means and divisors it did") {
+  const TempFolder folder;
+  WriteNpy(folder / "in.npy", std::vector<float>{1, 5, 3, 5, 8, 5}, {3, 2});
+  REQUIRE(StandardizeFeatures(folder / "in.npy", folder / "out.npy").ok());
+  const std::string bytes = ReadFile(folder / "out.npy.moments");
+  std::vector<double> moments(4);
+  REQUIRE(bytes.size() == moments.size() * sizeof(double));
+  std::memcpy(moments.data(), bytes.data(), bytes.size());
+  CHECK(moments[0] == 4);
+  CHECK(moments[1] == 5);
+  CHECK(moments[2] == doctest::Approx(std::sqrt(26.0 / 3)));
+  CHECK(moments[3] == 1e-12);
 }
 
 TEST_CASE("standardize: replaces an older output") {

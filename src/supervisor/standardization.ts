@@ -1,0 +1,108 @@
+import { readFile } from 'node:fs/promises';
+import type { ModelManifest, ModelOptions } from '../native/contract.ts';
+
+/**
+ * By what features were standardised, and the same model for features as they were imported: with
+ * x' = (x - mean) / deviation, W x' + b = (W / deviation) x + (b - (W / deviation) mean).
+ */
+
+export interface Moments {
+  /** Of each column. */
+  readonly mean: Float64Array;
+  /** What columns were divided by. */
+  readonly deviation: Float64Array;
+}
+
+/** Beside the standardised features at `featuresPath` (native/core/dataset/features.h). */
+export function momentsPath(featuresPath: string): string {
+  return `${featuresPath}.moments`;
+}
+
+/** Throws the system's error, and one of ours where the file is not that of `columns` columns. */
+export async function readMoments(featuresPath: string, columns: number): Promise<Moments> {
+  const path = momentsPath(featuresPath);
+  const bytes = await readFile(path);
+  const expected = 2 * columns * Float64Array.BYTES_PER_ELEMENT;
+  if (bytes.length !== expected) {
+    throw new Error(`${path} has ${bytes.length} bytes, expected ${expected}`);
+  }
+  const values = new Float64Array(
+    bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + expected),
+  );
+  return { mean: values.subarray(0, columns), deviation: values.subarray(columns) };
+}
+
+/** What a model's layer 0 lacks to take features as they are; null where it can. */
+export function foldProblem(model: ModelOptions): string | null {
+  switch (model.type) {
+    case 'GCN':
+      return 'GCN weighs neighbours by degrees, so that the shift differs from node to node';
+    case 'GAT':
+      return 'the scores of GAT have no bias that could take the shift';
+    case 'TORCHSCRIPT':
+      return 'what a module of yours does with features only its program knows';
+    default: {
+      const width = model.layers === 1 ? model.outDim : model.hiddenDim;
+      const adds = model.residual && model.type !== 'GATV2' && model.inDim === width;
+      return adds ? 'its residual connection adds the features themselves to layer 0' : null;
+    }
+  }
+}
+
+/** Tensors of layer 0 that multiply a row of features, and the bias that takes each one's shift. */
+const products: Readonly<Record<string, readonly (readonly [weight: string, bias: string])[]>> = {
+  GRAPHSAGE: [
+    ['lin_l.weight', 'lin_l.bias'],
+    ['lin_r.weight', 'lin_l.bias'],
+    ['res.weight', 'lin_l.bias'],
+  ],
+  PINSAGE: [
+    ['lin.weight', 'lin.bias'],
+    ['lin_r.weight', 'lin_l.bias'],
+    ['res.weight', 'lin_l.bias'],
+  ],
+  GATV2: [
+    ['lin_l.weight', 'lin_l.bias'],
+    ['lin_r.weight', 'lin_r.bias'],
+    ['res.weight', 'bias'],
+  ],
+};
+
+/**
+ * The parameter vector for features as they were imported, in double precision but for its result.
+ * GRAPHSAGE: exact for nodes with an in-neighbour; the mean of none is 0, of raw rows, too.
+ * REQUIRES: foldProblem(model) === null.
+ */
+export function foldMoments(
+  model: ModelOptions,
+  manifest: ModelManifest,
+  parameters: Float32Array,
+  { mean, deviation }: Moments,
+): Float32Array {
+  const folded = parameters.slice();
+  const tensors = new Map(manifest.tensors.map((tensor) => [tensor.name, tensor]));
+  const biases = new Map<string, Float64Array>();
+  const offsetOf = (name: string) => {
+    const tensor = tensors.get(`convs.0.${name}`);
+    if (tensor === undefined) throw new Error(`the model has no tensor convs.0.${name}`);
+    return tensor.offset;
+  };
+  for (const [weight, bias] of products[model.type] ?? []) {
+    const tensor = tensors.get(`convs.0.${weight}`);
+    if (tensor === undefined) continue;
+    const [rows = 0, columns = 0] = tensor.shape;
+    const biasAt = offsetOf(bias);
+    const sums = biases.get(bias) ?? Float64Array.from(parameters.subarray(biasAt, biasAt + rows));
+    biases.set(bias, sums);
+    for (let row = 0; row < rows; row += 1) {
+      for (let column = 0; column < columns; column += 1) {
+        const at = tensor.offset + row * columns + column;
+        const scaled = (parameters[at] ?? 0) / (deviation[column] ?? 1);
+        folded[at] = scaled;
+        sums[row] = (sums[row] ?? 0) - scaled * (mean[column] ?? 0);
+      }
+    }
+  }
+  for (const [bias, sums] of biases) folded.set(sums, offsetOf(bias));
+  return folded;
+}
