@@ -108,7 +108,7 @@ describe('every handler', () => {
     }
     expect(
       api.events.filter((event) => event.kind === 'handled').map((event) => event.code),
-    ).toEqual(Array(21).fill('OK'));
+    ).toEqual(Array(22).fill('OK'));
   });
 
   it.each(errorReasons)('tells a client %s with exactly one ErrorInfo', async (reason) => {
@@ -156,7 +156,7 @@ describe('CreateJob', () => {
       hasEdgeWeights: null,
       pluginFile: noPlugins,
     };
-    const create = (request: CreateJob) => {
+    const create = async (request: CreateJob) => {
       asked.push(request);
       const resolution = resolveJobSpec(request.spec, context);
       if ('ok' in resolution) {
