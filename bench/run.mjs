@@ -38,6 +38,11 @@ const benches = {
     script: [process.execPath, 'bench/products/run.mjs'],
     hasPeers: false,
   },
+  control: {
+    what: 'one daemon with its real store: a long queue, a restart, submissions, watches',
+    script: [process.execPath, 'bench/control/run.mjs'],
+    hasPeers: false,
+  },
   accuracy: {
     what: "accuracies of all models through the daemon beside the reference's",
     script: [process.execPath, 'bench/accuracy/run.mjs'],

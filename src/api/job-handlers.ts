@@ -66,9 +66,9 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
     return jobToProto(job, { ...beside, epochs }, 'FULL');
   };
   return {
-    createJob(request) {
+    async createJob(request) {
       deps.admit();
-      const job = createChecked(jobs, request);
+      const job = await createChecked(jobs, request);
       if (!request.validateOnly) return full(job);
       return { ...jobToProto(job, nothingBeside, 'FULL'), name: '', uid: '' };
     },
@@ -139,7 +139,7 @@ function besideOf(jobs: Jobs, job: JobRecord): BesideJob {
  * Creates the job. When the id is not one, the spec is checked all the same, so that one answer
  * names everything that is wrong.
  */
-function createChecked(jobs: Jobs, request: CreateJobRequest): JobRecord {
+async function createChecked(jobs: Jobs, request: CreateJobRequest): Promise<JobRecord> {
   const requestId = requestIdOf(request.requestId);
   const spec = request.spec === undefined ? {} : specFromProto(request.spec);
   const { jobId, validateOnly } = request;
@@ -148,12 +148,12 @@ function createChecked(jobs: Jobs, request: CreateJobRequest): JobRecord {
     return jobs.create({ id: jobId === '' ? null : jobId, spec, validateOnly, requestId });
   }
   const check: CreateJob = { id: null, spec, validateOnly: true, requestId: null };
-  throw invalidRequest([idProblem, ...violationsOf(() => jobs.create(check))]);
+  throw invalidRequest([idProblem, ...(await violationsOf(jobs.create(check)))]);
 }
 
-function violationsOf(check: () => unknown): readonly FieldViolation[] {
+async function violationsOf(check: Promise<unknown>): Promise<readonly FieldViolation[]> {
   try {
-    check();
+    await check;
     return [];
   } catch (error) {
     if (error instanceof GnndError) return error.violations;

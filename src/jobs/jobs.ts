@@ -24,16 +24,18 @@ import { jobSegment, layoutOf } from '../supervisor/job-layout.ts';
 import { countsOf } from './dataset-counts.ts';
 import { createJobBells } from './job-bells.ts';
 import type { Runner } from './runner.ts';
+import { createSubmissions, type Made } from './submissions.ts';
 import { createWaitingJobs } from './waiting.ts';
 
 /** What the user owns: jobs and their history. Writes first, acts second. */
 export interface Jobs {
   /**
-   * Checks everything, stores the job durably, then answers it.
-   * Throws GnndError SPEC_INVALID (all violations, paths from `spec`), JOB_EXISTS,
-   * REQUEST_ID_REUSED, DATASET_NOT_FOUND, DATASET_NOT_READY, JOB_QUEUE_FULL, DAEMON_STOPPING.
+   * Checks everything, stores the job durably, together with others that come at the same time,
+   * then answers it. Rejects with GnndError SPEC_INVALID (all violations, paths from `spec`),
+   * JOB_EXISTS, REQUEST_ID_REUSED, DATASET_NOT_FOUND, DATASET_NOT_READY, JOB_QUEUE_FULL,
+   * DAEMON_STOPPING.
    */
-  create(request: CreateJob): JobRecord;
+  create(request: CreateJob): Promise<JobRecord>;
   /** Throws JOB_NOT_FOUND. */
   get(id: string): JobRecord;
   /** Newest first; `after` is the cursor of the page before. */
@@ -121,6 +123,11 @@ export function createJobs(options: JobsOptions): Jobs {
   const { store, runner } = options;
   const waiting = createWaitingJobs(() => runner.state);
   const bells = createJobBells();
+  const submissions = createSubmissions({
+    store,
+    make: (request, others) => createJob(options, request, others),
+    submit: (jobs) => runner.submit(jobs),
+  });
   store.onCommit(bells.ring);
   runner.onQueueChange(() => bells.ringWhere((id) => !runner.attempts.has(id)));
   const get = (id: string): JobRecord => {
@@ -130,7 +137,7 @@ export function createJobs(options: JobsOptions): Jobs {
     throw new GnndError('JOB_NOT_FOUND', `there is no job ${id}`, details);
   };
   return {
-    create: (request) => waiting.shown(createJob(options, request)),
+    create: async (request) => waiting.shown(await submissions.create(request)),
     get,
     list: ({ limit, after, states }) => {
       const jobs = store.listJobs({ limit: limit + 1, after, states });
@@ -164,12 +171,13 @@ export function createJobs(options: JobsOptions): Jobs {
   };
 }
 
-function createJob(options: JobsOptions, request: CreateJob): JobRecord {
+/** In a transaction; `others` are new in it, too. */
+function createJob(options: JobsOptions, request: CreateJob, others: number): Made {
   const { store, runner, clock } = options;
   const key = requestKey('CreateJob', request.requestId, { id: request.id, spec: request.spec });
   const first = key === null ? null : store.replayOf(key);
   const made = first === null ? null : store.getJob(first.resource.replace(/^jobs\//, ''));
-  if (made !== null) return made;
+  if (made !== null) return { job: made, isNew: false };
   if (runner.state.draining) {
     throw new GnndError('DAEMON_STOPPING', 'the daemon is stopping and accepts no jobs');
   }
@@ -177,7 +185,8 @@ function createJob(options: JobsOptions, request: CreateJob): JobRecord {
   const spec = resolveOrThrow(options, request.spec, dataset);
   const ready = requireReady(store, spec.dataset);
   checkLayout(options, spec, ready);
-  if (runner.state.queue.length + runner.state.running.length >= options.maxQueued) {
+  const { queue, running } = runner.state;
+  if (queue.length + running.length + others >= options.maxQueued) {
     const message = `${options.maxQueued} jobs are queued or running already`;
     throw new GnndError('JOB_QUEUE_FULL', message);
   }
@@ -188,10 +197,8 @@ function createJob(options: JobsOptions, request: CreateJob): JobRecord {
     effectiveSpec: spec,
     datasetDigest: ready.digest,
   };
-  if (request.validateOnly) return previewOf(newJob, clock.wallMs());
-  const job = store.insertJob(newJob, ...optional(key));
-  runner.submit([job]);
-  return store.getJob(job.id) ?? job;
+  if (request.validateOnly) return { job: previewOf(newJob, clock.wallMs()), isNew: false };
+  return { job: store.insertJob(newJob, ...optional(key)), isNew: true };
 }
 
 export function hasEdgeWeights(dataset: DatasetRecord): boolean {

@@ -223,7 +223,7 @@ test('a busy device holds no export up, and a running job has none', async () =>
   expect(early.stderr).toContain(
     'job endless is RUNNING: only a job that SUCCEEDED has checkpoints',
   );
-  await daemon.until('endless', (job) => job.epochs.length > before.epochs.length);
+  await daemon.until('endless', (job) => job.numEpochs > before.numEpochs);
   await daemon.call(JobService.method.cancelJob, { name: 'jobs/endless' });
 }, 120_000);
 

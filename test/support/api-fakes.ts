@@ -159,7 +159,7 @@ export function createFakeJobs(): FakeJobs {
     throw new GnndError('JOB_NOT_FOUND', `no job ${id}`, { resource: `jobs/${id}` });
   };
   return {
-    create: () => job,
+    create: async () => job,
     get,
     list: () => ({ jobs: [job], next: null }),
     cancel: (id) => get(id),

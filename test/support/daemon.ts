@@ -16,7 +16,7 @@ import {
 import { Client, credentials, type ServiceError } from '@grpc/grpc-js';
 import { DatasetService, type FeatureDtype } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
-import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { type EpochReport, type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 
 /** A real daemon with real executors in a temporary folder, and a client of it. */
@@ -130,9 +130,24 @@ export class TestDaemon {
     }
   }
 
-  /** Waits for SUCCEEDED. */
-  succeeded(id: string, timeoutMs = 120_000): Promise<Job> {
-    return this.until(id, (job) => job.state === JobState.SUCCEEDED, timeoutMs);
+  /** Waits for SUCCEEDED; the job has all its epochs. */
+  async succeeded(id: string, timeoutMs = 120_000): Promise<Job> {
+    const job = await this.until(id, ({ state }) => state === JobState.SUCCEEDED, timeoutMs);
+    if (job.numEpochs === job.epochs.length) return job;
+    return { ...job, epochs: await this.epochs(id) };
+  }
+
+  /** All of the latest attempt. */
+  async epochs(id: string): Promise<EpochReport[]> {
+    const { listEpochs } = JobService.method;
+    const epochs: EpochReport[] = [];
+    let pageToken = '';
+    do {
+      const page = await this.call(listEpochs, { name: `jobs/${id}`, pageSize: 500, pageToken });
+      epochs.push(...page.epochs);
+      pageToken = page.nextPageToken;
+    } while (pageToken !== '');
+    return epochs;
   }
 
   devices() {

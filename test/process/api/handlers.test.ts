@@ -157,7 +157,7 @@ describe('CreateJob', () => {
       hasEdgeWeights: null,
       pluginFile: noPlugins,
     };
-    const create = (request: CreateJob) => {
+    const create = async (request: CreateJob) => {
       asked.push(request);
       const resolution = resolveJobSpec(request.spec, context);
       if ('ok' in resolution) {
