@@ -1,15 +1,17 @@
 import type { JobSpec } from './job-spec.ts';
-import { defaultStaleness } from './resolve-job-spec.ts';
+import { specDefaults } from './limits.ts';
 
 /** What its author should know about a spec with which nothing is wrong, a sentence each. */
-export function warningsOf({ training, resources }: JobSpec): readonly string[] {
-  const { staleness } = training;
-  const usual = defaultStaleness(resources.devices);
+export function warningsOf({ training }: JobSpec): readonly string[] {
+  const { staleness, stalenessCompensation } = training;
+  const usual = specDefaults.training.staleness;
   if (staleness <= usual) return [];
   const steps = staleness === 1 ? '1 step' : `${staleness} steps`;
+  const isMild = staleness === 1 && stalenessCompensation === 'PREDICT';
+  const price = isMild ? 'up to one point' : 'from one point to many';
   return [
     `training.staleness is ${staleness}, the default ${usual}: batches are computed on ` +
       `parameters that are ${steps} old, which costs accuracy after the same number of epochs, ` +
-      'from one point to many (docs/job-spec.md, "Staleness")',
+      `${price} (docs/job-spec.md, "Staleness")`,
   ];
 }
