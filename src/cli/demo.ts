@@ -43,8 +43,7 @@ const spec = create(JobSpecSchema, {
   sampling: { fanouts: [10, 10] },
   features: { standardize: true },
   training: {
-    // Twice the reference's 10 epochs: with S = 1 both devices train at once, at the price of some
-    // accuracy per epoch.
+    // Twice the reference's 10 epochs: with S = 1 both devices train at once.
     epochs: 20,
     staleness: 1,
     batchSize: 1024,

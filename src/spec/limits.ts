@@ -49,7 +49,7 @@ export const integerLimits = {
   batchSize: { min: 1, max: 2 ** 20 },
   /** The segment holds (S + 1) * G gradients; 64 * 9 of a large model are gigabytes. */
   batchesPerStep: { min: 1, max: 64 },
-  /** The segment holds S + 2 parameter buffers; delays beyond 8 steps hurt accuracy. */
+  /** The segment holds S + 2 parameter buffers; from 2 steps on a delay hurts accuracy. */
   staleness: { min: 0, max: 8 },
   /** More threads than any one device has cores. */
   threadsPerTrainer: { min: 1, max: 256 },
@@ -106,7 +106,14 @@ export const specDefaults = {
   labor: { dependencyWindow: 1 },
   standardize: false,
   cache: { policy: 'COMBINED', presampleEpochs: 1, prefetch: 'AUTO' },
-  training: { batchSize: 1024, batchesPerStep: 1, randomSeed: '0', determinism: 'STRICT' },
+  training: {
+    batchSize: 1024,
+    batchesPerStep: 1,
+    /** docs/decisions/0022-staleness-default.md */
+    staleness: 0,
+    randomSeed: '0',
+    determinism: 'STRICT',
+  },
   earlyStop: { patienceEpochs: 0, minDelta: 0 },
   /** maxBytes: two hidden layers of 256 for up to 4.1 million nodes. */
   evaluation: { everyEpochs: 1, method: 'AUTO', maxBytes: 2 ** 33 },

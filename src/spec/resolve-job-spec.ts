@@ -58,7 +58,7 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
     ),
   };
   const resources = resolveResources(check, input.resources, context.deviceNames);
-  const training = resolveTraining(check, input.training, resources.devices, context);
+  const training = resolveTraining(check, input.training, context);
   const ok: JobSpec = {
     dataset,
     model,
@@ -162,7 +162,6 @@ function checkDeviceNames(
 function resolveTraining(
   check: SpecChecker,
   training: JobSpecInput['training'],
-  devices: number,
   context: ResolveContext,
 ): JobSpec['training'] {
   const limits = integerLimits;
@@ -192,7 +191,7 @@ function resolveTraining(
       limits.batchesPerStep,
       defaults.batchesPerStep,
     ),
-    ...resolveStaleness(check, training, devices),
+    ...resolveStaleness(check, training),
     randomSeed: resolveRandomSeed(check, training?.randomSeed),
     optimizer: resolveOptimizer(check, training?.optimizer),
     lrSchedule: resolveLrSchedule(check, training?.lrSchedule, epochs),
@@ -212,21 +211,15 @@ function resolveTraining(
   };
 }
 
-/** S of a job that says none (docs/decisions/0014-staleness-default.md). */
-export function defaultStaleness(devices: number): number {
-  return devices <= 1 ? 0 : Math.min(devices, integerLimits.staleness.max);
-}
-
 function resolveStaleness(
   check: SpecChecker,
   training: JobSpecInput['training'],
-  devices: number,
 ): Pick<JobSpec['training'], 'staleness' | 'stalenessCompensation'> {
   const staleness = check.integer(
     'spec.training.staleness',
     training?.staleness,
     integerLimits.staleness,
-    defaultStaleness(devices),
+    specDefaults.training.staleness,
   );
   const stalenessCompensation = check.choice(
     'spec.training.staleness_compensation',

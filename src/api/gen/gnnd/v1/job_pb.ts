@@ -666,8 +666,8 @@ export type TrainingSpec = Message<"gnnd.v1.TrainingSpec"> & {
   batchesPerStep?: number | undefined;
 
   /**
-   * S: fixed delay, in steps, of the parameters a batch is computed on, 0 to 8.
-   * Default 0 on one device, else the number of devices asked for (at most 8).
+   * S: fixed delay, in steps, of the parameters a batch is computed on, 0 to 8. S + 1 steps can be
+   * computed at once, on as many devices, at the price of some accuracy per epoch. Default 0.
    *
    * @generated from field: optional int32 staleness = 4;
    */
