@@ -1,6 +1,7 @@
 import { hasAutomaticCache } from '../spec/cache-spec.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { isFixedSplit } from './allocate.ts';
+import { backoffDelayMs } from './restart.ts';
 import type { DeviceRequest, JobRequest, Tally } from './state.ts';
 
 /** A job as the scheduler sees it, made from the job's spec. */
@@ -22,7 +23,7 @@ export interface NewJob {
   readonly createdAtMs: number;
   /** `freshTally` for a new job. */
   readonly tally: Tally;
-  /** Back-off left; 0 for a new job. */
+  /** Back-off left by wall time, which may have jumped; 0 for a new job. */
   readonly delayMs: number;
 }
 
@@ -56,7 +57,8 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
       stopMs: spec.timeouts.cancelGraceMs + killMs + stopMarginMs,
     },
     tally,
-    delayMs,
+    // No back-off is longer than the longest that could have been decided.
+    delayMs: Math.min(delayMs, backoffDelayMs({ backoff }, tally, 1)),
   };
 }
 

@@ -66,7 +66,7 @@ export interface Timeouts {
   readonly pendingMs: number;
   /** From the grant of the devices until all executors are ready. */
   readonly startupMs: number;
-  /** Longest time RUNNING, per attempt. */
+  /** Longest time RUNNING, all attempts together. */
   readonly runMs: number;
   /** By when `stopped` must follow `stopExecutors`; longer than the supervisor's grace and kill. */
   readonly stopMs: number;
@@ -80,6 +80,8 @@ export interface Tally {
   readonly runFailures: number;
   /** Attempts that failed before RUNNING. */
   readonly startupFailures: number;
+  /** Time RUNNING of the attempts that have ended, in ms. */
+  readonly ranMs: number;
   /** Reasons of retry class ONCE that have been met. */
   readonly onceMet: readonly FailureReason[];
 }
@@ -283,7 +285,12 @@ interface ForAttempt {
  */
 export type Command =
   /** Record the attempt (before anything is spawned), open the dataset, make the segment. */
-  | (ForAttempt & { readonly kind: 'prepare'; readonly devices: readonly string[] })
+  | (ForAttempt & {
+      readonly kind: 'prepare';
+      readonly devices: readonly string[];
+      /** Attempts that may still fail while running, this one included. */
+      readonly failuresLeft: number;
+    })
   /** Measure one executor of each kind listed, then reap it. */
   | (ForAttempt & { readonly kind: 'calibrate'; readonly executors: readonly ExecutorSeat[] })
   /** Record the plan and spawn `executors`, which are the plan's with their names. */

@@ -26,6 +26,7 @@ import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout
 import { ModelProbe } from './model-probe.ts';
 import { isAlive, type Look, progressOf } from './progress.ts';
 import { type MeasuredTimings, timingsOf } from './timings.ts';
+import { runTrial } from './trial.ts';
 
 /**
  * One attempt at running a job: prepare, calibrate, launch, begin, watch, stop. It performs what it
@@ -172,14 +173,16 @@ export class JobAttempt {
   /** The end of a trial; null when the attempt was stopped before. */
   async #measure(seats: readonly Seat[]): Promise<SegmentSnapshot | null> {
     const crew = this.#makeCrew(true, seats.length, (request) => trialSegment(request));
+    const anybody = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, trainers: 0 };
     try {
-      const anybody = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, trainers: 0 };
       this.#deps.native.segmentStandby(crew.segment, 'ALWAYS', true, anybody);
-      for (const seat of seats) await crew.spawn(seat);
-      const snapshot = await this.#untilComplete(crew);
-      if (snapshot === null) return null;
-      this.#tellUnkillable(await crew.stop(this.input.spec.timeouts.cancelGraceMs));
-      return snapshot;
+      return await runTrial(crew, seats, {
+        lookEveryMs,
+        graceMs: this.input.spec.timeouts.cancelGraceMs,
+        isStopped: () => this.#stopping || this.#crew !== crew,
+        // Once the attempt stops, that is told by `stop`.
+        onUnkillable: (left) => (this.#stopping ? undefined : this.#tellUnkillable(left)),
+      });
     } finally {
       crew.close();
       if (this.#crew === crew) this.#crew = null;
@@ -324,17 +327,6 @@ export class JobAttempt {
       },
     });
     return this.#crew;
-  }
-
-  /** Watches a trial until all its batches are committed; null when it was stopped before. */
-  async #untilComplete(crew: Crew): Promise<SegmentSnapshot | null> {
-    for (;;) {
-      if (this.#stopping || this.#crew !== crew) return null;
-      const snapshot = crew.look();
-      crew.watch(snapshot);
-      if (snapshot.complete) return snapshot;
-      await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
-    }
   }
 
   #tick(): void {
