@@ -191,7 +191,7 @@ export function attemptDeadlineMs(job: ActiveJob): number | null {
   if (stage.kind !== 'RUNNING') return stage.startedAtMs + timeouts.startupMs;
   const deadlines = [
     ...(timeouts.runMs > 0 ? [runEndMs(job)] : []),
-    ...(stage.allDoneAtMs === null ? [] : [stage.allDoneAtMs + timeouts.stopMs]),
+    ...(stage.allDoneAtMs === null ? [] : [stage.allDoneAtMs + timeouts.finalizeMs]),
   ];
   return deadlines.length === 0 ? null : Math.min(...deadlines);
 }

@@ -16,6 +16,8 @@ const backoff = { initialMs: 5_000, factor: 2, maxMs: 5 * minuteMs, jitter: 0.2 
 /** How long the supervisor may take to kill and reap after the grace, and some air. */
 const killMs = 30_000;
 const stopMarginMs = 15_000;
+/** Longer than writing the checkpoint is tried (supervisor/finalize.ts). */
+const finalizeMs = 15 * minuteMs;
 
 export interface NewJob {
   readonly jobId: string;
@@ -55,6 +57,7 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
       startupMs: spec.timeouts.startupMs,
       runMs: spec.timeouts.runMs,
       stopMs: spec.timeouts.cancelGraceMs + killMs + stopMarginMs,
+      finalizeMs,
     },
     tally,
     // No back-off is longer than the longest that could have been decided.

@@ -60,7 +60,7 @@ export interface RestartPolicy {
   };
 }
 
-/** 0 means no limit, except for `startupMs` and `stopMs`, which must be positive. */
+/** 0 means no limit for `pendingMs` and `runMs`; the others must be positive. */
 export interface Timeouts {
   /** Longest stay in the queue, back-off included, since it was last queued. */
   readonly pendingMs: number;
@@ -70,6 +70,8 @@ export interface Timeouts {
   readonly runMs: number;
   /** By when `stopped` must follow `stopExecutors`; longer than the supervisor's grace and kill. */
   readonly stopMs: number;
+  /** By when `completed` must follow the end of the last executor: a full disk may delay it. */
+  readonly finalizeMs: number;
 }
 
 /** What a job has used up so far; stored with it, so a restart of the daemon resets nothing. */

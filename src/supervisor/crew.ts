@@ -32,6 +32,11 @@ export interface Seat {
   readonly device: string;
 }
 
+/** Of a process that is still there. */
+export interface LivingSeat extends Seat {
+  readonly pid: number;
+}
+
 export interface CrewDevice {
   readonly name: string;
   readonly cores: readonly number[];
@@ -156,7 +161,7 @@ export class Crew {
   }
 
   /** Asks everyone to stop, kills after `graceMs`. Resolves to those that could not be killed. */
-  async stop(graceMs: number): Promise<readonly Seat[]> {
+  async stop(graceMs: number): Promise<readonly LivingSeat[]> {
     this.#stop.abort();
     // Who is half-way up becomes a member first, or its process would outlive the attempt.
     await Promise.allSettled(this.#spawning);
@@ -167,7 +172,9 @@ export class Crew {
     for (const member of members) member.process.kill();
     if (await settlesWithin(all, killDeadlineMs)) return [];
     const left = await Promise.all(
-      members.map(async (m) => ((await settlesWithin(m.gone, 0)) ? null : m.seat)),
+      members.map(async ({ gone, seat, process: { pid } }) =>
+        (await settlesWithin(gone, 0)) ? null : { ...seat, pid },
+      ),
     );
     return left.filter((seat) => seat !== null);
   }

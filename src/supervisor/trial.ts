@@ -1,5 +1,5 @@
 import type { SegmentSnapshot } from '../native/contract.ts';
-import type { Crew, Seat } from './crew.ts';
+import type { Crew, LivingSeat, Seat } from './crew.ts';
 
 /** A crew that measures a few batches and is then thrown away. */
 
@@ -8,7 +8,7 @@ export interface TrialOptions {
   readonly graceMs: number;
   /** True once the attempt was told to stop. */
   readonly isStopped: () => boolean;
-  readonly onUnkillable: (seats: readonly Seat[]) => void;
+  readonly onUnkillable: (seats: readonly LivingSeat[]) => void;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { SegmentSnapshot } from '../../../src/native/contract.ts';
-import type { Seat } from '../../../src/supervisor/crew.ts';
+import type { LivingSeat, Seat } from '../../../src/supervisor/crew.ts';
 import { runTrial } from '../../../src/supervisor/trial.ts';
 
 const seats: readonly Seat[] = [
@@ -53,13 +53,14 @@ test('a trial ends when all its batches are committed, and leaves nobody', async
 
 test('a trial that is stopped has no result, and who cannot be killed is told', async () => {
   const { crew } = crewOf(null, []);
-  const left: Seat[] = [];
+  const left: LivingSeat[] = [];
   const stopped = {
     ...options,
     isStopped: () => true,
-    onUnkillable: (found: readonly Seat[]) => void left.push(...found),
+    onUnkillable: (found: readonly LivingSeat[]) => void left.push(...found),
   };
-  const unkillable = { ...crew, stop: async () => seats };
+  const living = seats.map((seat) => ({ ...seat, pid: 7 }));
+  const unkillable = { ...crew, stop: async () => living };
   expect(await runTrial(unkillable, seats, stopped)).toBeNull();
-  expect(left).toEqual(seats);
+  expect(left).toEqual(living);
 });
