@@ -1,3 +1,4 @@
+import { isScarcity } from '../base/descriptors.ts';
 import { messageOf } from '../base/errors.ts';
 import type { CoreAddon, SegmentHandle } from '../native/contract.ts';
 import type { JobResult } from '../spec/job-record.ts';
@@ -76,13 +77,26 @@ export const checkpointDelaysMs = [1, 2, 4, 8, 15, ...Array.from({ length: 19 },
   (seconds) => seconds * 1000,
 );
 
-/** True once `write` did not throw; false when it was stopped. Throws what the last try threw. */
+/** Whether a file could not be written for a reason that passes, such as a full disk. */
+function mayPass(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const code = 'code' in at ? String(at.code) : '';
+    if (isScarcity(at) || ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS'].includes(code)) return true;
+  }
+  return false;
+}
+
+/**
+ * True once `write` did not throw; false when it was stopped. Throws what the last try threw, or
+ * at once what would be no other at the next try.
+ */
 export async function written(write: () => void, retries: Retries): Promise<boolean> {
   for (const delayMs of checkpointDelaysMs) {
     try {
       write();
       return true;
     } catch (error) {
+      if (!mayPass(error)) throw error;
       retries.onFailed(error);
     }
     await retries.sleep(delayMs);

@@ -97,7 +97,7 @@ function descriptors(pid: number): { readonly all: number; readonly memory: numb
 
 test('an executor that is stopped while it starts is killed after stall_ms', async () => {
   const daemon = await startWithCora();
-  await daemon.createJob('stopped', { ...spec(2), timeouts: { stallMs: 1000n } });
+  await daemon.createJob('stopped', { ...spec(2), timeouts: { stallMs: 5000n } });
   process.kill(await anExecutor(daemon, 'stopped'), 'SIGSTOP');
   const job = await daemon.succeeded('stopped');
   const exits = job.attempts.flatMap((attempt) => attempt.exits);

@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest';
-import { checkpointDelaysMs, written } from '../../../src/supervisor/finalize.ts';
+import { CheckpointError, checkpointDelaysMs, written } from '../../../src/supervisor/finalize.ts';
 
 /** A disk that is full for the first `failures` tries. */
 function disk(failures: number) {
   const bench = { tries: 0, waitedMs: 0, failed: 0, stopAfterMs: Number.POSITIVE_INFINITY };
   const write = () => {
     bench.tries += 1;
-    if (bench.tries <= failures) throw new Error('no space left on the device');
+    if (bench.tries > failures) return;
+    const cause = Object.assign(new Error('no space left on the device'), { code: 'ENOSPC' });
+    throw new CheckpointError('no space left on the device', cause);
   };
   const retries = {
     onFailed: () => {
@@ -31,6 +33,16 @@ test('the tries end after ten minutes with the last error', async () => {
   await expect(written(write, retries)).rejects.toThrow('no space left');
   expect(bench.tries).toBe(checkpointDelaysMs.length + 1);
   expect(bench.waitedMs).toBe(600_000);
+});
+
+test('what no time mends is not tried again', async () => {
+  const { bench, retries } = disk(0);
+  const write = () => {
+    bench.tries += 1;
+    throw Object.assign(new Error('a file is in the way'), { code: 'ENOTDIR' });
+  };
+  await expect(written(write, retries)).rejects.toThrow('a file is in the way');
+  expect(bench).toMatchObject({ tries: 1, waitedMs: 0 });
 });
 
 test('a stop ends the tries without a result', async () => {
