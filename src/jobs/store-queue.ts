@@ -16,7 +16,7 @@ export interface StoreQueueOptions {
 
 interface Entry {
   readonly kind: string;
-  /** Other steps of the job wait for a step; what executors are to do does not wait for a record. */
+  /** Other steps of the job wait for a step; what executors are to do waits for no record. */
   readonly isStep: boolean;
   /** Whatever the store says, it is tried until it is done. */
   readonly mustHappen: boolean;

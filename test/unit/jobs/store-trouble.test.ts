@@ -255,7 +255,7 @@ test('success is stored before an executor is stopped', () => {
   expect(b.store.getJob('a')?.state).toBe('SUCCEEDED');
 });
 
-test('a daemon that dies while it stops the executors of a finished job trains nothing again', () => {
+test('a daemon that dies while it stops a finished job trains nothing again', () => {
   const b = bench();
   const attempt = train(b);
   attempt.onStop = () => {

@@ -38,7 +38,7 @@ const options = {
   onUnkillable: () => {},
 };
 
-test('when the second executor cannot be spawned, the first is reaped before its device is free', async () => {
+test('when the second executor cannot be spawned, the first is reaped', async () => {
   const { crew, alive, done } = crewOf('trial-trainer@cpu:1#1', []);
   await expect(runTrial(crew, seats, options)).rejects.toThrow('no process could be started');
   expect(alive.size).toBe(0);
