@@ -239,7 +239,7 @@ describe('jobs', () => {
     expect(sentTimes).toMatchObject({ device, ...Object.fromEntries(inBigints) });
     // Stored already, but executors are still being stopped: the job has not ended.
     expect(message.result).toBeUndefined();
-    const ended = jobToProto({ ...job, state: 'SUCCEEDED' }, null, 'FULL');
+    const ended = jobToProto({ ...job, state: 'SUCCEEDED' }, beside, 'FULL');
     expect(ended.result).toMatchObject({ bestEpoch: 2, epochs: 3 });
     const [sentExit] = message.attempts[0]?.exits ?? [];
     expect(sentExit?.exitCode).toBeUndefined();
