@@ -20,7 +20,7 @@ import { createCacheReports } from './jobs/cache-reports.ts';
 import { createCheckpoints } from './jobs/checkpoints.ts';
 import { createDeletion } from './jobs/deletion.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
-import { assertTransition } from './jobs/job-state.ts';
+import { assertTransition, pendingSinceMs } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
 import { pluginFilesIn } from './jobs/plugin-files.ts';
 import { createRetention } from './jobs/retention.ts';
@@ -89,6 +89,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   sweep([jobsFolder, featuresFolder], log);
   const datasets = createDatasets({ folder: config.datasetsDir, store, native, log, clock });
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
+  let onStoreHealth = () => {};
   const runner = new Runner({
     store,
     native,
@@ -98,7 +99,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     jobsFolder,
     cacheFolder: featuresFolder,
     random: Math.random,
-    observe: observerOf(metrics, jobMetrics),
+    observe: observerOf(metrics, jobMetrics, () => onStoreHealth()),
   });
   const host = { ...hostLimits(devices), pluginFile: pluginFilesIn(config.pluginsDir) };
   const { maxQueued, stateDir } = config;
@@ -106,28 +107,31 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { deletion, retention } = createKeepers(options, metrics, { store, runner });
   const cacheReports = createCacheReports({ store, native, host, stateDir });
   const checkpoints = createCheckpoints({ store, native, featuresFolder, stateDir });
-  let ready = false;
-  const facts = { ...options, startAtMs: clock.wallMs(), isReady: () => ready };
+  let isUp = false;
+  const ready = () => isUp && !runner.storeIsFailing;
+  const facts = { ...options, startAtMs: clock.wallMs(), isReady: ready, runner };
   const view = {
     host: () => hostFacts(facts, store, devices, native.hostInstructionSet()),
     devices: () => deviceFacts(devices, runner),
     collectGarbage: retention.collect,
   };
   const backend = { jobs, deletion, checkpoints, datasets, cacheReports, host: view };
-  const served = { backend, metrics, connections, ready: () => ready };
+  const served = { backend, metrics, connections, ready };
   const { http, api } = await openServers(options, served);
   metrics.onScrape(() => {
-    updateHost(metrics, { store, devices, runner, ready, stateDir, watches: api.watchCount() });
+    const sources = { store, devices, runner, ready: ready(), stateDir };
+    updateHost(metrics, { ...sources, watches: api.watchCount() });
     jobMetrics.update(clock.monotonicMs());
   });
+  onStoreHealth = () => api.setServing(ready());
   runner.start();
   retention.start();
-  ready = true;
+  isUp = true;
   api.setReady(true);
 
   let closing: Promise<void> | null = null;
   const close = async () => {
-    ready = false;
+    isUp = false;
     api.setReady(false);
     await runner.drain();
     await api.close(apiDrainMs);
@@ -304,8 +308,10 @@ function devicesOf(cores: readonly number[], config: DaemonConfig): readonly Cre
 function observerOf(
   metrics: Metrics,
   jobMetrics: ReturnType<typeof createJobMetrics>,
+  onStoreHealth: () => void,
 ): RunnerObserver {
   return {
+    storeFailing: onStoreHealth,
     attemptStarted: (attempt) => jobMetrics.started(attempt),
     attemptEnded: (attempt) => jobMetrics.ended(attempt),
     executorStarted: (role) => metrics.executorStarted(role),
@@ -315,9 +321,12 @@ function observerOf(
           ? 'expected'
           : reason === 'EXECUTOR_STALLED'
             ? 'killed_watchdog'
-            : 'crashed';
+            : reason === 'EXECUTOR_UNKILLABLE'
+              ? 'unkillable'
+              : 'crashed';
       metrics.executorExited({ role, outcome, reason });
     },
+    checkpointWritten: (seconds) => metrics.checkpointTook(seconds),
     epochEnded: (attempt, report) => jobMetrics.epochEnded(attempt, report.durationMs / 1000),
     transitioned: (before, after) => {
       if (before.state === after.state) return;
@@ -326,7 +335,7 @@ function observerOf(
       metrics.jobTransitioned({
         to: after.state,
         reason: after.reason,
-        pendingSeconds: before.state === 'PENDING' ? (nowMs - before.createAtMs) / 1000 : null,
+        pendingSeconds: before.state === 'PENDING' ? (nowMs - pendingSinceMs(before)) / 1000 : null,
         durationSeconds: ended ? (nowMs - after.createAtMs) / 1000 : null,
       });
     },
@@ -355,10 +364,11 @@ interface HostInputs {
   readonly config: DaemonConfig;
   readonly startAtMs: number;
   readonly isReady: () => boolean;
+  readonly runner: Runner;
 }
 
 function hostFacts(
-  { config, startAtMs, isReady }: HostInputs,
+  { config, startAtMs, isReady, runner }: HostInputs,
   store: Store,
   devices: readonly CrewDevice[],
   instructionSet: 'SCALAR' | 'AVX2' | 'AVX512',
@@ -371,7 +381,10 @@ function hostFacts(
     memoryBytes: totalmem(),
     instructionSet,
     ready: isReady(),
-    notes: ['no GPU plugin: jobs run on CPU devices'],
+    notes: [
+      'no GPU plugin: jobs run on CPU devices',
+      ...(runner.storeIsFailing ? ['the store refuses to write: is its disk full?'] : []),
+    ],
     stateDir: config.stateDir,
     jobs: store.countJobs(),
   };

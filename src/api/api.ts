@@ -76,6 +76,8 @@ export interface ApiServer {
    * after true: the same with DAEMON_STOPPING, while reads and watches go on.
    */
   setReady(ready: boolean): void;
+  /** What health says while the daemon is up: NOT_SERVING while the store refuses writes. */
+  setServing(serving: boolean): void;
   /**
    * Refuses changes with DAEMON_STOPPING, ends streams, gives calls `deadlineMs` to finish, then
    * cuts all connections. Idempotent; never rejects.
@@ -171,6 +173,9 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
       gate.setReady(ready);
       health.setServing(ready);
     },
+    setServing(serving) {
+      if (closing === null && gate.isOpen()) health.setServing(serving);
+    },
     close(deadlineMs) {
       closing ??= closeInOrder(deadlineMs);
       return closing;
@@ -193,16 +198,17 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
 }
 
 /** Whether changes are taken: not before the daemon is ready, and not when it no longer is. */
-function createGate(): { admit(): void; setReady(ready: boolean): void; stop(): void } {
+function createGate() {
   let state: 'STARTING' | 'OPEN' | 'STOPPING' = 'STARTING';
   return {
+    isOpen: () => state === 'OPEN',
     admit() {
       if (state === 'STARTING') {
         throw new GnndError('DAEMON_STARTING', 'the daemon is starting; try again in a moment');
       }
       if (state === 'STOPPING') throw stoppingError();
     },
-    setReady(ready) {
+    setReady(ready: boolean) {
       if (ready) state = 'OPEN';
       else if (state === 'OPEN') state = 'STOPPING';
     },

@@ -57,7 +57,8 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
       .map((attempt) => attemptInit(attempt, view === 'FULL')),
     epochs: epochs.map((report) => epochInit(report, report.executorTimes)),
     numEpochs,
-    result: job.result ?? undefined,
+    // It is stored before executors are stopped: until then the job has not ended.
+    result: job.state === 'SUCCEEDED' ? (job.result ?? undefined) : undefined,
     createTime: timestamp(job.createAtMs),
     startTime: optionalTimestamp(job.startAtMs),
     endTime: optionalTimestamp(job.endAtMs),

@@ -55,6 +55,7 @@ export function createHealth(services: readonly string[], sleep: Sleep): HealthS
       },
     },
     setServing(value) {
+      if (value === serving) return;
       serving = value;
       bell.ring();
     },

@@ -98,8 +98,7 @@ function inputOf(
     state: job.state,
     phase: job.phase,
     attempt: attempt.input.number,
-    restartBudgetRemaining:
-      spec.restart.executorRestarts - (job.attempts.at(-1)?.executorRestarts ?? 0),
+    restartBudgetRemaining: attempt.input.failuresLeft,
     lastProgressAtMs: attempt.lastCommitWallMs,
     remainingSeconds: remainingSecondsOf(job, progress),
     epoch: snapshot?.epoch ?? 0,

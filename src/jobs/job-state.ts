@@ -1,5 +1,5 @@
 import { GnndError } from '../base/errors.ts';
-import { type JobState, terminalStates } from '../spec/job-record.ts';
+import { type JobRecord, type JobState, terminalStates } from '../spec/job-record.ts';
 
 /**
  * The state machine of a job: which state may follow which. Everything that moves a job goes
@@ -19,6 +19,11 @@ const followers: Readonly<Record<JobState, readonly JobState[]>> = {
   FAILED: [],
   CANCELLED: [],
 };
+
+/** Since when a PENDING job has been pending: its creation, or the end of its last attempt. */
+export function pendingSinceMs(job: Pick<JobRecord, 'createAtMs' | 'attempts'>): number {
+  return job.attempts.at(-1)?.endAtMs ?? job.createAtMs;
+}
 
 export function canTransition(from: JobState, to: JobState): boolean {
   return followers[from].includes(to);

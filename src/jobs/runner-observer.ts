@@ -7,6 +7,10 @@ export interface RunnerObserver {
   attemptEnded(attempt: JobAttempt): void;
   executorStarted(role: ExecutorRole): void;
   executorExited(exit: ExecutorExit): void;
+  /** Seconds until it was durable. */
+  checkpointWritten(seconds: number): void;
   epochEnded(attempt: JobAttempt, report: EpochReport): void;
+  /** Whether the store refuses what jobs have to write. */
+  storeFailing(isFailing: boolean): void;
   transitioned(before: JobRecord, after: JobRecord): void;
 }

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
 import { messageOf, unreachable } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -10,12 +10,13 @@ import { decide, initialState, nextWakeMs, planOf } from '../scheduler/scheduler
 import type { Command, SchedulerEvent, SchedulerState, Tally } from '../scheduler/state.ts';
 import type { JobRecord, JobResult, Reason } from '../spec/job-record.ts';
 import type { Store } from '../store/store.ts';
-import type { AttemptEvent, LaunchFacts } from '../supervisor/attempt-types.ts';
+import type { AttemptEvent, AttemptInput, LaunchFacts } from '../supervisor/attempt-types.ts';
 import type { CrewDevice } from '../supervisor/crew.ts';
 import { attemptFailureOf, JobAttempt } from '../supervisor/job-attempt.ts';
+import { attemptInputOf } from './attempt-input.ts';
 import { completionMessage } from './completion.ts';
-import { countsOf } from './dataset-counts.ts';
 import type { RunnerObserver } from './runner-observer.ts';
+import { StoreQueue } from './store-queue.ts';
 import { isSameQueue } from './waiting.ts';
 
 /**
@@ -37,27 +38,37 @@ export interface RunnerOptions {
   readonly observe: RunnerObserver;
 }
 
+type AttemptName = Pick<AttemptInput, 'jobId' | 'ordinal'>;
 type WithoutAttempt<E> = E extends unknown ? Omit<E, 'jobId' | 'attempt' | 'nowMs'> : never;
 type OwnEvent = WithoutAttempt<Extract<SchedulerEvent, { readonly attempt: number }>>;
 
-const storeRetryMs = 1000;
+/** A job is held when so many of its writes wait for the store; one has at most 100 epochs. */
+const unstoredMax = 100;
+
 export class Runner {
   readonly #options: RunnerOptions;
   #state: SchedulerState = initialState;
   readonly #attempts = new Map<string, JobAttempt>();
   readonly #facts = new Map<string, LaunchFacts>();
-  readonly #results = new Map<string, JobResult>();
   readonly #listeners = new Set<() => void>();
   readonly #inbox: SchedulerEvent[] = [];
   #deciding = false;
   #timer: NodeJS.Timeout | null = null;
-  /** Ends of attempts that the store refused, and what was commanded for their jobs since. */
-  readonly #unstored: Command[] = [];
-  #retryTimer: NodeJS.Timeout | null = null;
+  readonly #writes: StoreQueue;
   #drained: (() => void) | null = null;
 
   constructor(options: RunnerOptions) {
     this.#options = options;
+    this.#writes = new StoreQueue({
+      log: options.log,
+      onRetried: () => this.#storeTried(),
+      onFailing: (isFailing) => this.#observe((observer) => observer.storeFailing(isFailing)),
+    });
+  }
+
+  /** True while the store refuses what jobs have to write. */
+  get storeIsFailing(): boolean {
+    return this.#writes.isFailing;
   }
 
   /** Takes up what an earlier daemon left, then lets jobs start. */
@@ -122,14 +133,19 @@ export class Runner {
   /** What a job has used up: a restart of the daemon resets nothing. */
   #tallyOf(job: JobRecord): Tally {
     const stored = this.#options.store.getMeta(tallyKey(job));
-    const tally: Tally = stored === null ? freshTally : JSON.parse(stored);
+    const tally: Tally = { ...freshTally, ...(stored === null ? {} : JSON.parse(stored)) };
     // An attempt that died with the daemon was never judged; its number is used up all the same.
     return { ...tally, attempt: job.attempts.at(-1)?.number ?? 0 };
   }
 
-  // A dead daemon's executors are dead: the job starts again from its beginning.
+  // A dead daemon's executors are dead: the job starts again from its beginning, unless its model
+  // was finished.
   #recover(job: JobRecord): JobRecord | null {
     const { store } = this.#options;
+    if (job.result !== null && existsSync(job.result.checkpointDir)) {
+      store.atomically(() => this.#succeed(job, job.result));
+      return null;
+    }
     if (job.intent === 'CANCEL') {
       store.atomically(() => {
         this.#closeOpenAttempt(job, 'DAEMON_RESTARTED', 'the daemon died while it was cancelled');
@@ -145,8 +161,16 @@ export class Runner {
     const message = 'the daemon died while the job ran; it starts again from its beginning';
     return store.atomically(() => {
       this.#closeOpenAttempt(job, 'DAEMON_RESTARTED', message);
-      return this.#transition(job.id, { state: 'PENDING', reason: 'DAEMON_RESTARTED', message });
+      const change = { state: 'PENDING', reason: 'DAEMON_RESTARTED', result: null } as const;
+      return this.#transition(job.id, { ...change, message });
     });
+  }
+
+  #succeed(job: JobRecord, result: JobResult | null): void {
+    const reason = 'COMPLETED';
+    const message = result === null ? '' : completionMessage(job.effectiveSpec.training, result);
+    this.#closeOpenAttempt(job, reason, message);
+    this.#transition(job.id, { state: 'SUCCEEDED', reason, message, result });
   }
 
   #closeOpenAttempt(job: JobRecord, reason: Reason, message: string): void {
@@ -162,6 +186,10 @@ export class Runner {
   /** Events that arrive while commands are performed wait for their turn. */
   #handle(event: SchedulerEvent): void {
     this.#inbox.push(event);
+    this.#decideAll();
+  }
+
+  #decideAll(): void {
     if (this.#deciding) return;
     this.#deciding = true;
     const before = this.#state;
@@ -179,47 +207,56 @@ export class Runner {
     for (const listener of this.#listeners) listener();
   }
 
-  /** A job whose end could not be stored keeps its further commands until it is. */
+  /**
+   * Steps that are a transition first (an attempt's begin and end) wait for the store, and all that
+   * is commanded for the job behind them. What executors are told does not: a record follows.
+   */
   #performSafely(command: Command): void {
-    const isBehind = (other: Command) =>
-      'jobId' in other && 'jobId' in command && other.jobId === command.jobId;
-    if (this.#unstored.some(isBehind)) {
-      this.#unstored.push(command);
+    const { kind } = command;
+    const isEnd = kind === 'requeue' || kind === 'finish';
+    const jobId = 'jobId' in command ? command.jobId : null;
+    if (jobId !== null && (isEnd || kind === 'prepare' || this.#writes.hasStep(jobId))) {
+      const write = () => this.#perform(command);
+      const refused = (error: unknown) => this.#performFailed(command, error);
+      this.#writes.put(jobId, { kind, isStep: true, mustHappen: isEnd, write, refused });
       return;
     }
     try {
       this.#perform(command);
     } catch (error) {
-      this.#options.log.error('command.failed', { kind: command.kind, message: messageOf(error) });
+      this.#options.log.error('command.failed', { kind, message: messageOf(error) });
       this.#performFailed(command, error);
     }
   }
 
   #performFailed(command: Command, error: unknown): void {
-    if (command.kind === 'requeue' || command.kind === 'finish') {
-      this.#unstored.push(command);
-      this.#retryUnstored();
-      return;
-    }
     if (!('jobId' in command)) return;
     const { jobId, attempt } = command;
-    const failure = { reason: attemptFailureOf(error), message: messageOf(error) } as const;
-    this.#inbox.push({ kind: 'attemptFailed', jobId, attempt, nowMs: this.#nowMs(), ...failure });
+    this.#fail(jobId, attempt, error);
   }
 
-  #retryUnstored(): void {
-    if (this.#retryTimer !== null) return;
-    this.#retryTimer = setTimeout(() => {
-      this.#retryTimer = null;
-      const commands = this.#unstored.splice(0);
-      for (const command of commands) this.#performSafely(command);
-    }, storeRetryMs);
+  #fail(jobId: string, attempt: number, error: unknown): void {
+    const failure = { reason: attemptFailureOf(error), message: messageOf(error) } as const;
+    this.#handle({ kind: 'attemptFailed', jobId, attempt, nowMs: this.#nowMs(), ...failure });
+  }
+
+  /** Writes what is known of a job, now or when the store takes it, in order. */
+  #record(kind: string, { jobId, ordinal }: AttemptName, write: () => void): void {
+    const refused = (error: unknown) => this.#fail(jobId, ordinal, error);
+    this.#writes.put(jobId, { kind, isStep: false, mustHappen: false, write, refused });
+  }
+
+  #storeTried(): void {
+    for (const [jobId, attempt] of this.#attempts) {
+      if (this.#writes.countOf(jobId) === 0) attempt.hold(false);
+    }
+    this.#decideAll();
   }
 
   #perform(command: Command): void {
     switch (command.kind) {
       case 'prepare':
-        this.#prepare(command.jobId, command.attempt, command.devices);
+        this.#prepare(command);
         return;
       case 'calibrate':
         this.#attempts.get(command.jobId)?.calibrate(command.executors);
@@ -228,8 +265,7 @@ export class Runner {
         this.#launch(command);
         return;
       case 'begin':
-        this.#transition(command.jobId, { state: 'RUNNING', reason: 'NONE', message: '' });
-        this.#attempts.get(command.jobId)?.begin();
+        this.#begin(command.jobId);
         return;
       case 'respawn':
         this.#respawn(command);
@@ -255,41 +291,29 @@ export class Runner {
     }
   }
 
-  #prepare(jobId: string, ordinal: number, deviceNames: readonly string[]): void {
-    const { store, devices, jobsFolder, cacheFolder } = this.#options;
+  #begin(jobId: string): void {
+    const attempt = this.#attempts.get(jobId);
+    if (attempt === undefined) return;
+    const change = { state: 'RUNNING', reason: 'NONE', message: '' } as const;
+    this.#record('begin', attempt.input, () => void this.#transition(jobId, change));
+    attempt.begin();
+  }
+
+  #prepare(command: Extract<Command, { kind: 'prepare' }>): void {
+    const { jobId } = command;
+    const { store } = this.#options;
     const { job, number } = store.atomically(() => {
       const opened = store.openAttempt(jobId);
       const change = { state: 'PREPARING', reason: 'NONE', message: '', plan: null } as const;
       return { job: this.#transition(jobId, change), number: opened.number };
     });
-    const dataset = store.getDataset(job.effectiveSpec.dataset);
-    if (dataset === null) throw new Error(`dataset ${job.effectiveSpec.dataset} is gone`);
-    const folder = join(jobsFolder, job.uid);
-    const attempt: JobAttempt = new JobAttempt(
-      {
-        jobId,
-        uid: job.uid,
-        number,
-        ordinal,
-        spec: job.effectiveSpec,
-        dataset: { folder: dataset.path, counts: countsOf(dataset) },
-        datasetDigest: job.datasetDigest,
-        devices: deviceNames.map((name) => {
-          const device = devices.find((known) => known.name === name);
-          if (device === undefined) throw new Error(`device ${name} is unknown`);
-          return device;
-        }),
-        logFolder: join(folder, 'attempts', String(number), 'log'),
-        checkpointFolder: join(folder, 'checkpoint'),
-        cacheFolder,
-      },
-      {
-        native: this.#options.native,
-        clock: this.#options.clock,
-        log: this.#options.log.with({ job: jobId, attempt: number }),
-        emit: (event) => this.#attemptSaid(attempt, event),
-      },
-    );
+    const input = attemptInputOf(this.#options, job, { ...command, number });
+    const attempt: JobAttempt = new JobAttempt(input, {
+      native: this.#options.native,
+      clock: this.#options.clock,
+      log: this.#options.log.with({ job: jobId, attempt: number }),
+      emit: (event) => this.#attemptSaid(attempt, event),
+    });
     this.#attempts.set(jobId, attempt);
     this.#observe((observer) => observer.attemptStarted(attempt));
     attempt.prepare();
@@ -302,25 +326,27 @@ export class Runner {
     const timings = { samplerBatchNs, trainerBatchNs, standbyBatchNs };
     const facts = attempt.launch({ executors, standby, timings });
     this.#facts.set(jobId, facts);
-    this.#transition(jobId, { plan: { ...plan, ...facts } });
+    const change = { plan: { ...plan, ...facts } };
+    this.#record('plan', attempt.input, () => void this.#transition(jobId, change));
   }
 
   #respawn({ jobId, seat }: Extract<Command, { kind: 'respawn' }>): void {
     const attempt = this.#attempts.get(jobId);
     if (attempt === undefined) return;
-    this.#options.store.addExecutorRestart(jobId, attempt.input.number);
+    const { store } = this.#options;
+    const { input } = attempt;
+    this.#record('restart', input, () => store.addExecutorRestart(jobId, input.number));
     attempt.respawn(seat);
   }
 
   #stop({ jobId, attempt, toCancel }: Extract<Command, { kind: 'stopExecutors' }>): void {
-    if (toCancel) {
-      this.#transition(jobId, {
-        state: 'CANCELLING',
-        reason: 'USER_CANCELLED',
-        message: 'executors are being stopped',
-      });
-    }
     const running = this.#attempts.get(jobId);
+    if (toCancel) {
+      const message = 'executors are being stopped';
+      const change = { state: 'CANCELLING', reason: 'USER_CANCELLED', message } as const;
+      const input = running?.input ?? { jobId, ordinal: attempt };
+      this.#record('cancel', input, () => void this.#transition(jobId, change));
+    }
     if (running !== undefined) {
       running.stop(running.input.spec.timeouts.cancelGraceMs);
       return;
@@ -342,6 +368,7 @@ export class Runner {
         state: 'PENDING',
         reason: delayMs > 0 ? 'BACKOFF' : reason,
         message,
+        result: null,
         nextAttemptAtMs: delayMs > 0 ? clock.wallMs() + delayMs : null,
       });
     });
@@ -349,20 +376,17 @@ export class Runner {
   }
 
   #finish(command: Extract<Command, { kind: 'finish' }>): void {
-    const { jobId, attempt, outcome, reason } = command;
+    const { jobId, attempt, outcome, reason, message } = command;
     const { store } = this.#options;
-    const result = outcome === 'SUCCEEDED' ? (this.#results.get(jobId) ?? null) : null;
     store.atomically(() => {
       const job = store.getJob(jobId);
-      const training = job?.effectiveSpec.training;
-      const completed = training && result && completionMessage(training, result);
-      const message = completed ?? command.message;
+      if (outcome === 'SUCCEEDED' && job !== null) return this.#succeed(job, job.result);
       if (attempt > 0 && job !== null) this.#closeOpenAttempt(job, reason, message);
       // A cancel that met a queued job: no executors existed.
       if (outcome === 'CANCELLED' && job?.state !== 'CANCELLING' && job?.state !== 'PENDING') {
         this.#transition(jobId, { state: 'CANCELLING' });
       }
-      this.#transition(jobId, { state: outcome, reason, message, result });
+      this.#transition(jobId, { state: outcome, reason, message, result: null });
     });
     this.#forget(jobId);
   }
@@ -371,7 +395,6 @@ export class Runner {
     const attempt = this.#attempts.get(jobId);
     this.#attempts.delete(jobId);
     this.#facts.delete(jobId);
-    this.#results.delete(jobId);
     if (attempt !== undefined) this.#observe((observer) => observer.attemptEnded(attempt));
   }
 
@@ -393,23 +416,13 @@ export class Runner {
   }
 
   #attemptSaid(attempt: JobAttempt, event: AttemptEvent): void {
-    try {
-      this.#store(attempt, event);
-    } catch (error) {
-      // A store that refuses to write ends the attempt; it must not end the daemon.
-      const message = messageOf(error);
-      this.#options.log.error('attempt.event', { kind: event.kind, message });
-      this.#tell(attempt, { kind: 'attemptFailed', reason: 'INTERNAL', message });
-    }
-  }
-
-  #store(attempt: JobAttempt, event: AttemptEvent): void {
     const { store } = this.#options;
     const { jobId, number } = attempt.input;
     if (this.#attempts.get(jobId) !== attempt) return;
+    const record = (write: () => void) => this.#record(event.kind, attempt.input, write);
     switch (event.kind) {
       case 'phase':
-        this.#transition(jobId, { phase: event.phase });
+        record(() => void this.#transition(jobId, { phase: event.phase }));
         return;
       case 'executorSpawned':
         this.#observe((observer) => observer.executorStarted(event.role));
@@ -419,14 +432,15 @@ export class Runner {
         return;
       case 'executorExited': {
         const { exit, executor, outcome } = event;
-        if (exit !== null) this.#observe((observer) => observer.executorExited(exit));
-        if (exit !== null && outcome.kind !== 'DONE') store.addExecutorExit(jobId, number, exit);
+        this.#observe((observer) => observer.executorExited(exit));
+        if (outcome.kind !== 'DONE') record(() => store.addExecutorExit(jobId, number, exit));
         this.#tell(attempt, { kind: 'executorExited', executor, outcome });
         return;
       }
       case 'epochsEnded': {
         const { reports, timings } = event;
-        store.recordEpochs(jobId, number, reports);
+        record(() => store.recordEpochs(jobId, number, reports));
+        if (this.#writes.countOf(jobId) >= unstoredMax) attempt.hold(true);
         for (const report of reports) {
           this.#observe((observer) => observer.epochEnded(attempt, report));
         }
@@ -435,10 +449,13 @@ export class Runner {
         this.#tell(attempt, { kind: 'epochEnded', epoch, timings });
         return;
       }
-      case 'completed':
-        this.#results.set(jobId, event.result);
+      case 'completed': {
+        // Before anybody is stopped: from here on the job has succeeded, whatever dies.
+        record(() => void this.#transition(jobId, { result: event.result }));
+        this.#observe((observer) => observer.checkpointWritten(event.checkpointMs / 1000));
         this.#tell(attempt, { kind: 'completed' });
         return;
+      }
       case 'stopped':
         this.#tell(attempt, { kind: 'stopped', jitter: this.#options.random() });
         return;

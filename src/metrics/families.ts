@@ -5,7 +5,6 @@ import {
   batchEvents,
   cacheResults,
   cacheTiers,
-  checkpointParts,
   checkpointResults,
   datasetStates,
   deviceStates,
@@ -148,9 +147,7 @@ export const daemonFamilies = {
     device: null,
     state: deviceStates,
   }),
-  gnnd_checkpoint_duration_seconds: histogram('Parts of writing a checkpoint.', longBounds, {
-    part: checkpointParts,
-  }),
+  gnnd_checkpoint_duration_seconds: histogram('Writing a checkpoint durably.', longBounds, {}),
   gnnd_datasets: gauge('Datasets in the store.', { state: datasetStates }),
   gnnd_dataset_bytes: gauge('Bytes of all datasets.', {}),
 } as const satisfies Readonly<Record<string, FamilyDeclaration>>;
@@ -168,7 +165,10 @@ export const slotFamilies = {
   gnnd_job_state: gauge('1 for the current state.', { ...slot, state: jobStates }),
   gnnd_job_phase: gauge('1 for the current phase.', { ...slot, phase: jobPhases }),
   gnnd_job_attempt: gauge('Number of the current attempt.', slot),
-  gnnd_job_restart_budget_remaining: gauge('Attempts that may still fail.', slot),
+  gnnd_job_restart_budget_remaining: gauge(
+    'Attempts that may still fail while running, the present one included.',
+    slot,
+  ),
   gnnd_job_last_progress_timestamp_seconds: gauge('When a step was last committed.', slot),
   gnnd_job_remaining_seconds: gauge(
     'Expected time to the end of all planned epochs; absent while unknown.',

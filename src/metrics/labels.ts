@@ -79,9 +79,6 @@ export type SegmentKind = (typeof segmentKinds)[number];
 export const deviceStates = ['FREE', 'ALLOCATED', 'QUARANTINED'] as const;
 export type DeviceState = (typeof deviceStates)[number];
 
-export const checkpointParts = ['WRITE', 'FSYNC', 'VERIFY'] as const;
-export type CheckpointPart = (typeof checkpointParts)[number];
-
 export const checkpointResults = ['OK', 'FAILED'] as const;
 export type CheckpointResult = (typeof checkpointResults)[number];
 

@@ -9,7 +9,6 @@ import type {
   BatchEvent,
   CacheResult,
   CacheTier,
-  CheckpointPart,
   DeviceState,
   ExecutorOutcome,
   GrpcCode,
@@ -48,7 +47,7 @@ export interface Metrics {
   jobTransitioned(transition: JobTransitionInput): void;
   executorStarted(role: ExecutorRole): void;
   executorExited(exit: ExecutorExitInput): void;
-  checkpointTook(part: CheckpointPart, seconds: number): void;
+  checkpointTook(seconds: number): void;
   /** Takes what the store's `observe` gives. */
   observeStore(observation: StoreObservationInput): void;
   observeGrpc(event: GrpcEvent): void;
@@ -309,8 +308,8 @@ class DaemonMetrics implements Metrics {
     this.#daemon.add('gnnd_executor_exit_reasons_total', { reason });
   }
 
-  checkpointTook(part: CheckpointPart, seconds: number): void {
-    this.#daemon.observe('gnnd_checkpoint_duration_seconds', { part }, seconds);
+  checkpointTook(seconds: number): void {
+    this.#daemon.observe('gnnd_checkpoint_duration_seconds', {}, seconds);
   }
 
   observeStore({ op, seconds, error }: StoreObservationInput): void {

@@ -51,10 +51,11 @@ export function openAttempt(job: QueuedJob, devices: readonly string[], nowMs: n
     ending: null,
     splitWatch: noEvidence,
   };
-  const { jobId } = job.request;
+  const { jobId, restart } = job.request;
+  const failuresLeft = restart.maxAttempts - job.tally.runFailures;
   return {
     job: { ...job, tally: { ...job.tally, attempt }, stage },
-    commands: [{ kind: 'prepare', jobId, attempt, devices }],
+    commands: [{ kind: 'prepare', jobId, attempt, devices, failuresLeft }],
   };
 }
 
@@ -183,12 +184,14 @@ export function failAttempt(job: ActiveJob, failure: Failure, nowMs: number): Jo
 }
 
 /** When something must have happened to the attempt, in ms; null if never. */
-export function attemptDeadlineMs({ stage, request: { timeouts } }: ActiveJob): number | null {
+export function attemptDeadlineMs(job: ActiveJob): number | null {
+  const { stage } = job;
+  const { timeouts } = job.request;
   if (stage.kind === 'STOPPING') return stage.sinceMs + timeouts.stopMs;
   if (stage.kind !== 'RUNNING') return stage.startedAtMs + timeouts.startupMs;
   const deadlines = [
-    ...(timeouts.runMs > 0 ? [stage.sinceMs + timeouts.runMs] : []),
-    ...(stage.allDoneAtMs === null ? [] : [stage.allDoneAtMs + timeouts.stopMs]),
+    ...(timeouts.runMs > 0 ? [runEndMs(job)] : []),
+    ...(stage.allDoneAtMs === null ? [] : [stage.allDoneAtMs + timeouts.finalizeMs]),
   ];
   return deadlines.length === 0 ? null : Math.min(...deadlines);
 }
@@ -196,17 +199,22 @@ export function attemptDeadlineMs({ stage, request: { timeouts } }: ActiveJob): 
 /** Ends an attempt before STOPPING whose deadline has passed. */
 export function failOverdue(job: ActiveJob, nowMs: number): JobStep {
   const { timeouts } = job.request;
-  const { kind, sinceMs } = job.stage;
+  const { kind } = job.stage;
   if (kind !== 'RUNNING') {
     const message = `not running ${timeouts.startupMs / 1000} s after its start, still ${kind}`;
     return failAttempt(job, { reason: 'STARTUP_TIMEOUT', message }, nowMs);
   }
-  if (timeouts.runMs > 0 && nowMs >= sinceMs + timeouts.runMs) {
-    const message = `ran longer than ${timeouts.runMs / 1000} s`;
+  if (timeouts.runMs > 0 && nowMs >= runEndMs(job)) {
+    const message = `ran longer than ${timeouts.runMs / 1000} s in all`;
     return failAttempt(job, { reason: 'RUN_TIMEOUT', message }, nowMs);
   }
   const message = 'all executors ended, but the final model did not appear';
   return failAttempt(job, { reason: 'INTERNAL', message }, nowMs);
+}
+
+/** When a running job has used up its running time, that of earlier attempts included. */
+function runEndMs({ stage, tally, request: { timeouts } }: ActiveJob): number {
+  return stage.sinceMs + timeouts.runMs - tally.ranMs;
 }
 
 /** Executors that have not been reaped, as far as is known. */
@@ -293,8 +301,10 @@ function respawnOrFail(job: ActiveJob, dead: Executor, { failure, nowMs }: Death
 }
 
 function stop(job: ActiveJob, ending: Ending, nowMs: number): JobStep {
+  const { kind, sinceMs } = job.stage;
+  const ranMs = job.tally.ranMs + (kind === 'RUNNING' ? nowMs - sinceMs : 0);
   return {
-    job: enter(job, nowMs, { kind: 'STOPPING', ending }),
+    job: enter({ ...job, tally: { ...job.tally, ranMs } }, nowMs, { kind: 'STOPPING', ending }),
     commands: [{ kind: 'stopExecutors', ...idOf(job), toCancel: ending.kind === 'CANCEL' }],
   };
 }

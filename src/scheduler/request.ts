@@ -1,6 +1,7 @@
 import { hasAutomaticCache } from '../spec/cache-spec.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { isFixedSplit } from './allocate.ts';
+import { backoffDelayMs } from './restart.ts';
 import type { DeviceRequest, JobRequest, Tally } from './state.ts';
 
 /** A job as the scheduler sees it, made from the job's spec. */
@@ -15,6 +16,8 @@ const backoff = { initialMs: 5_000, factor: 2, maxMs: 5 * minuteMs, jitter: 0.2 
 /** How long the supervisor may take to kill and reap after the grace, and some air. */
 const killMs = 30_000;
 const stopMarginMs = 15_000;
+/** Longer than writing the checkpoint is tried (supervisor/finalize.ts). */
+const finalizeMs = 15 * minuteMs;
 
 export interface NewJob {
   readonly jobId: string;
@@ -22,7 +25,7 @@ export interface NewJob {
   readonly createdAtMs: number;
   /** `freshTally` for a new job. */
   readonly tally: Tally;
-  /** Back-off left; 0 for a new job. */
+  /** Back-off left by wall time, which may have jumped; 0 for a new job. */
   readonly delayMs: number;
 }
 
@@ -54,9 +57,11 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
       startupMs: spec.timeouts.startupMs,
       runMs: spec.timeouts.runMs,
       stopMs: spec.timeouts.cancelGraceMs + killMs + stopMarginMs,
+      finalizeMs,
     },
     tally,
-    delayMs,
+    // No back-off is longer than the longest that could have been decided.
+    delayMs: Math.min(delayMs, backoffDelayMs({ backoff }, tally, 1)),
   };
 }
 

@@ -3,7 +3,13 @@ import type { Active, Ending, RestartPolicy, Tally } from './state.ts';
 
 /** After a death: again, how soon, or give up. */
 
-export const freshTally: Tally = { attempt: 0, runFailures: 0, startupFailures: 0, onceMet: [] };
+export const freshTally: Tally = {
+  attempt: 0,
+  runFailures: 0,
+  startupFailures: 0,
+  ranMs: 0,
+  onceMet: [],
+};
 
 export interface FailedAttempt {
   readonly tally: Tally;
@@ -51,7 +57,11 @@ export function judge({ tally, policy, failure, wasRunning }: FailedAttempt): Ve
  * Delay before the next attempt in whole ms, exponential in the failures so far.
  * `jitter` in [0, 1) spreads it evenly over +-policy.backoff.jitter of itself.
  */
-export function backoffDelayMs(policy: RestartPolicy, tally: Tally, jitter: number): number {
+export function backoffDelayMs(
+  policy: Pick<RestartPolicy, 'backoff'>,
+  tally: Tally,
+  jitter: number,
+): number {
   const { initialMs, factor, maxMs, jitter: share } = policy.backoff;
   const failures = tally.runFailures + tally.startupFailures;
   const delayMs = Math.min(initialMs * factor ** Math.max(failures - 1, 0), maxMs);

@@ -60,16 +60,18 @@ export interface RestartPolicy {
   };
 }
 
-/** 0 means no limit, except for `startupMs` and `stopMs`, which must be positive. */
+/** 0 means no limit for `pendingMs` and `runMs`; the others must be positive. */
 export interface Timeouts {
   /** Longest stay in the queue, back-off included, since it was last queued. */
   readonly pendingMs: number;
   /** From the grant of the devices until all executors are ready. */
   readonly startupMs: number;
-  /** Longest time RUNNING, per attempt. */
+  /** Longest time RUNNING, all attempts together. */
   readonly runMs: number;
   /** By when `stopped` must follow `stopExecutors`; longer than the supervisor's grace and kill. */
   readonly stopMs: number;
+  /** By when `completed` must follow the end of the last executor: a full disk may delay it. */
+  readonly finalizeMs: number;
 }
 
 /** What a job has used up so far; stored with it, so a restart of the daemon resets nothing. */
@@ -80,6 +82,8 @@ export interface Tally {
   readonly runFailures: number;
   /** Attempts that failed before RUNNING. */
   readonly startupFailures: number;
+  /** Time RUNNING of the attempts that have ended, in ms. */
+  readonly ranMs: number;
   /** Reasons of retry class ONCE that have been met. */
   readonly onceMet: readonly FailureReason[];
 }
@@ -283,7 +287,12 @@ interface ForAttempt {
  */
 export type Command =
   /** Record the attempt (before anything is spawned), open the dataset, make the segment. */
-  | (ForAttempt & { readonly kind: 'prepare'; readonly devices: readonly string[] })
+  | (ForAttempt & {
+      readonly kind: 'prepare';
+      readonly devices: readonly string[];
+      /** Attempts that may still fail while running, this one included. */
+      readonly failuresLeft: number;
+    })
   /** Measure one executor of each kind listed, then reap it. */
   | (ForAttempt & { readonly kind: 'calibrate'; readonly executors: readonly ExecutorSeat[] })
   /** Record the plan and spawn `executors`, which are the plan's with their names. */

@@ -22,6 +22,8 @@ export interface AttemptInput {
   readonly number: number;
   /** The scheduler's number of it, which counts attempts that could not be stored, too. */
   readonly ordinal: number;
+  /** Attempts that may still fail while running, this one included. */
+  readonly failuresLeft: number;
   readonly spec: JobSpec;
   readonly dataset: { readonly folder: string; readonly counts: DatasetCounts };
   readonly datasetDigest: string;
@@ -46,7 +48,7 @@ export type AttemptEvent =
       readonly kind: 'executorExited';
       readonly executor: string;
       readonly outcome: ExecutorOutcome | { readonly kind: 'UNKILLABLE'; readonly message: string };
-      readonly exit: ExecutorExit | null;
+      readonly exit: ExecutorExit;
     }
   | { readonly kind: 'progress'; readonly committedBatches: number }
   /** In order, at least one. */
@@ -56,7 +58,8 @@ export type AttemptEvent =
       readonly timings: MeasuredTimings;
     }
   | { readonly kind: 'attemptFailed'; readonly reason: AttemptFailure; readonly message: string }
-  | { readonly kind: 'completed'; readonly result: JobResult }
+  /** The model is durable; `checkpointMs` is how long that took. */
+  | { readonly kind: 'completed'; readonly result: JobResult; readonly checkpointMs: number }
   | { readonly kind: 'stopped' };
 
 export type AttemptFailure = Extract<

@@ -1,4 +1,4 @@
-import { closeSync } from 'node:fs';
+import { closeSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
@@ -30,6 +30,11 @@ export interface Seat {
   readonly executor: string;
   readonly role: ExecutorRole;
   readonly device: string;
+}
+
+/** Of a process that is still there. */
+export interface LivingSeat extends Seat {
+  readonly pid: number;
 }
 
 export interface CrewDevice {
@@ -64,6 +69,8 @@ interface Member {
   readonly process: ExecutorProcess;
   ready: boolean;
   stalledForMs: number | null;
+  /** Since when it has been stopped (SIGSTOP, a debugger) before it ran; null while it is not. */
+  stoppedSinceMs: number | null;
   gone: Promise<void>;
 }
 
@@ -129,6 +136,7 @@ export class Crew {
       process,
       ready: false,
       stalledForMs: null,
+      stoppedSinceMs: null,
       gone: Promise.resolve(),
     };
     this.#members.set(seat.executor, member);
@@ -153,7 +161,7 @@ export class Crew {
   }
 
   /** Asks everyone to stop, kills after `graceMs`. Resolves to those that could not be killed. */
-  async stop(graceMs: number): Promise<readonly Seat[]> {
+  async stop(graceMs: number): Promise<readonly LivingSeat[]> {
     this.#stop.abort();
     // Who is half-way up becomes a member first, or its process would outlive the attempt.
     await Promise.allSettled(this.#spawning);
@@ -164,7 +172,9 @@ export class Crew {
     for (const member of members) member.process.kill();
     if (await settlesWithin(all, killDeadlineMs)) return [];
     const left = await Promise.all(
-      members.map(async (m) => ((await settlesWithin(m.gone, 0)) ? null : m.seat)),
+      members.map(async ({ gone, seat, process: { pid } }) =>
+        (await settlesWithin(gone, 0)) ? null : { ...seat, pid },
+      ),
     );
     return left.filter((seat) => seat !== null);
   }
@@ -217,12 +227,17 @@ export class Crew {
   }
 
   #killIfStalled(member: Member, row: ExecutorSnapshot, nowMs: number): void {
-    // A loop gives a sign of life every second; loading has as long as the whole start.
+    // A loop gives a sign of life every second; loading has as long as the whole start, unless the
+    // process does not even run.
     if (member.stalledForMs !== null || row.phase === 'REAPED') return;
     const { stallMs, startupMs } = this.#options.spec.timeouts;
     const isRunning = row.phase === 'RUNNING';
-    const silentMs = nowMs - (isRunning ? row.heartbeatNs : row.registeredNs) / 1e6;
-    if (silentMs <= (isRunning ? stallMs : startupMs)) return;
+    if (isRunning || !isStopped(member.process.pid)) member.stoppedSinceMs = null;
+    else member.stoppedSinceMs ??= nowMs;
+    const isLoading = !isRunning && member.stoppedSinceMs === null;
+    const sinceMs = (isRunning ? row.heartbeatNs : row.registeredNs) / 1e6;
+    const silentMs = nowMs - (member.stoppedSinceMs ?? sinceMs);
+    if (silentMs <= (isLoading ? startupMs : stallMs)) return;
     member.stalledForMs = silentMs;
     this.#options.log.warn('executor.stalled', { ...member.seat, silentMs });
     member.process.kill();
@@ -246,6 +261,7 @@ export class Crew {
   async #bury(member: Member): Promise<void> {
     const status = await member.process.exited;
     const { seat, process } = member;
+    const workIsOver = this.#closed || this.look().complete;
     await this.#reclaim(member);
     const outcome = outcomeOf({
       role: seat.role,
@@ -254,6 +270,7 @@ export class Crew {
       status,
       stalledForMs: member.stalledForMs,
       stopping: this.#stop.signal.aborted,
+      workIsOver,
     });
     const reason =
       outcome.kind === 'DONE'
@@ -277,6 +294,16 @@ export class Crew {
       reason,
       logTail: outcome.kind === 'DONE' ? '' : status.logTail,
     });
+  }
+}
+
+/** Whether the kernel lets a process run at all; false for one that is gone. */
+function isStopped(pid: number): boolean {
+  try {
+    const state = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '')[0];
+    return state === 'T' || state === 't';
+  } catch {
+    return false;
   }
 }
 

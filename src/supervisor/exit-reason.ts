@@ -49,6 +49,8 @@ export interface ExitFacts {
   readonly stalledForMs: number | null;
   /** True once the attempt was told to stop: then any exit is an orderly one. */
   readonly stopping: boolean;
+  /** True once nothing is left to do: then a last word may be lost. */
+  readonly workIsOver: boolean;
 }
 
 export function outcomeOf(facts: ExitFacts): ExecutorOutcome {
@@ -58,7 +60,9 @@ export function outcomeOf(facts: ExitFacts): ExecutorOutcome {
     const seconds = (facts.stalledForMs / 1000).toFixed(1);
     return { kind: 'STALLED', message: `${who} gave no sign of life for ${seconds} s: killed` };
   }
-  const isOrderly = status.said?.kind === 'ended' || status.code === executorExit.OK;
+  // Code of the user's may call exit(0): without a last word that is a crash like any other.
+  const isOver = status.code === executorExit.OK && facts.workIsOver;
+  const isOrderly = status.said?.kind === 'ended' || isOver;
   if (facts.stopping || isOrderly) return { kind: 'DONE' };
   if (status.said?.kind === 'failed') {
     const { code, message } = status.said;
@@ -66,7 +70,9 @@ export function outcomeOf(facts: ExitFacts): ExecutorOutcome {
     const reason = reasonOfCode[code] ?? 'EXECUTOR_CRASHED';
     return { kind: 'CRASHED', reason, message: `${who} failed: ${message}` };
   }
-  const how = status.signal === null ? `exited with ${status.code}` : `died of ${status.signal}`;
+  const early = status.code === executorExit.OK ? ' before its work was over' : '';
+  const how =
+    status.signal === null ? `exited with ${status.code}${early}` : `died of ${status.signal}`;
   const reason = reasonOfExit[status.code ?? -1] ?? 'EXECUTOR_CRASHED';
   return { kind: 'CRASHED', reason, message: `${who} ${how}` };
 }

@@ -1,5 +1,5 @@
 import { closeSync } from 'node:fs';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type {
@@ -9,7 +9,7 @@ import type {
   StandbyEstimates,
 } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
-import type { CachePlan, JobProgress, JobResult } from '../spec/job-record.ts';
+import type { CachePlan, JobProgress } from '../spec/job-record.ts';
 import type {
   AttemptEvent,
   AttemptFailure,
@@ -17,15 +17,17 @@ import type {
   LaunchFacts,
   LaunchPlan,
 } from './attempt-types.ts';
-import { parameterCountOf, parametersSha256, writeCheckpoint } from './checkpoint.ts';
-import { Crew, type Seat } from './crew.ts';
+import { parameterCountOf } from './checkpoint.ts';
+import { Crew, type LivingSeat, type Seat } from './crew.ts';
 import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
 import { prepareFeatures } from './features.ts';
+import { CheckpointError, finalModelOf, written } from './finalize.ts';
 import { JobCache } from './job-cache.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
 import { ModelProbe } from './model-probe.ts';
 import { isAlive, type Look, progressOf } from './progress.ts';
 import { type MeasuredTimings, timingsOf } from './timings.ts';
+import { runTrial } from './trial.ts';
 
 /**
  * One attempt at running a job: prepare, calibrate, launch, begin, watch, stop. It performs what it
@@ -73,6 +75,7 @@ export class JobAttempt {
   #lastCommitWallMs: number | null = null;
   #checkpoints: CheckpointCounts = { ok: 0, failed: 0, bytes: 0, lastSuccessAtMs: null };
   #completing = false;
+  #held = false;
   #ended = false;
   #stopping = false;
 
@@ -172,14 +175,16 @@ export class JobAttempt {
   /** The end of a trial; null when the attempt was stopped before. */
   async #measure(seats: readonly Seat[]): Promise<SegmentSnapshot | null> {
     const crew = this.#makeCrew(true, seats.length, (request) => trialSegment(request));
+    const anybody = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, trainers: 0 };
     try {
-      const anybody = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, trainers: 0 };
       this.#deps.native.segmentStandby(crew.segment, 'ALWAYS', true, anybody);
-      for (const seat of seats) await crew.spawn(seat);
-      const snapshot = await this.#untilComplete(crew);
-      if (snapshot === null) return null;
-      this.#tellUnkillable(await crew.stop(this.input.spec.timeouts.cancelGraceMs));
-      return snapshot;
+      return await runTrial(crew, seats, {
+        lookEveryMs,
+        graceMs: this.input.spec.timeouts.cancelGraceMs,
+        isStopped: () => this.#stopping || this.#crew !== crew,
+        // Once the attempt stops, that is told by `stop`.
+        onUnkillable: (left) => (this.#stopping ? undefined : this.#tellUnkillable(left)),
+      });
     } finally {
       crew.close();
       if (this.#crew === crew) this.#crew = null;
@@ -231,6 +236,14 @@ export class JobAttempt {
     });
   }
 
+  /** While it holds, batches in hand are finished and no others begun. */
+  hold(holds: boolean): void {
+    if (this.#crew === null || this.#startedMs === 0 || this.#held === holds) return;
+    this.#held = holds;
+    this.#deps.log.warn('attempt.held', { holds });
+    this.#deps.native.segmentCommand(this.#crew.segment, holds ? 'PAUSE' : 'RUN');
+  }
+
   /** Asks, waits, kills, reaps; then `stopped`. */
   stop(graceMs: number): void {
     if (this.#stopping) return;
@@ -248,11 +261,21 @@ export class JobAttempt {
     void stopped();
   }
 
-  #tellUnkillable(seats: readonly Seat[]): void {
-    for (const { executor, role, device } of seats) {
+  #tellUnkillable(seats: readonly LivingSeat[]): void {
+    for (const { executor, role, device, pid } of seats) {
       const message = `${role} on ${device} could not be killed`;
       const outcome = { kind: 'UNKILLABLE', message } as const;
-      this.#deps.emit({ kind: 'executorExited', executor, outcome, exit: null });
+      const reason = 'EXECUTOR_UNKILLABLE';
+      const exit = {
+        role,
+        device,
+        pid,
+        exitCode: null,
+        signal: null,
+        reason,
+        logTail: '',
+      } as const;
+      this.#deps.emit({ kind: 'executorExited', executor, outcome, exit });
     }
   }
 
@@ -326,17 +349,6 @@ export class JobAttempt {
     return this.#crew;
   }
 
-  /** Watches a trial until all its batches are committed; null when it was stopped before. */
-  async #untilComplete(crew: Crew): Promise<SegmentSnapshot | null> {
-    for (;;) {
-      if (this.#stopping || this.#crew !== crew) return null;
-      const snapshot = crew.look();
-      crew.watch(snapshot);
-      if (snapshot.complete) return snapshot;
-      await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
-    }
-  }
-
   #tick(): void {
     const crew = this.#crew;
     if (crew === null || this.#stopping || this.#ended) return;
@@ -374,6 +386,7 @@ export class JobAttempt {
   }
 
   #noteCommits(snapshot: SegmentSnapshot, nowMs: number): void {
+    if (this.#held) this.#lastCommit = { ...this.#lastCommit, atMs: nowMs };
     if (snapshot.committedBatches !== this.#lastCommit.batches) {
       this.#lastCommit = { batches: snapshot.committedBatches, atMs: nowMs };
       if (snapshot.committedBatches > 0) this.#lastCommitWallMs = this.#deps.clock.wallMs();
@@ -419,64 +432,31 @@ export class JobAttempt {
     });
   }
 
-  #complete(crew: Crew): void {
+  async #complete(crew: Crew): Promise<void> {
     this.#deps.emit({ kind: 'phase', phase: 'FINALIZING' });
-    const { native } = this.#deps;
-    const { manifest } = this.#requireLayout();
-    const last = native.segmentParameters(crew.segment, 'LAST');
-    const best = native.segmentParameters(crew.segment, 'BEST');
-    const lastReport = this.#reports.last;
-    const bestReport = this.#reports.again(crew.segment, best.at);
-    if (lastReport === null || bestReport === null) {
-      throw new Error('the job is complete, but its epochs are not');
-    }
-    const result: JobResult = {
-      parametersSha256: parametersSha256(manifest, last.data),
-      checkpointDir: this.input.checkpointFolder,
-      testAccuracyLast: lastReport.testAccuracy,
-      testAccuracyBest: bestReport.testAccuracy,
-      bestEpoch: best.at,
-      bestValAccuracy: bestReport.valAccuracy,
-      epochs: this.#reports.count,
+    const { native, clock, log } = this.#deps;
+    const at = { native, segment: crew.segment };
+    const model = finalModelOf(at, this.#requireLayout(), this.#reports, this.input);
+    let startMs = 0;
+    const write = () => {
+      startMs = clock.monotonicMs();
+      try {
+        model.write();
+      } catch (error) {
+        this.#checkpoints = { ...this.#checkpoints, failed: this.#checkpoints.failed + 1 };
+        throw error;
+      }
     };
-    this.#writeCheckpoint(last.data, best.data, result);
-    this.#deps.emit({ kind: 'completed', result });
-  }
-
-  #writeCheckpoint(last: Float32Array, best: Float32Array, result: JobResult): void {
-    const { jobId, uid, spec, datasetDigest, checkpointFolder } = this.input;
-    const { testAccuracyLast, testAccuracyBest, bestEpoch, bestValAccuracy, epochs } = result;
-    try {
-      const { manifest, model } = this.#requireLayout();
-      writeCheckpoint(checkpointFolder, manifest, {
-        last,
-        best,
-        model,
-        facts: {
-          job: jobId,
-          uid,
-          datasetDigest,
-          spec,
-          testAccuracyLast,
-          testAccuracyBest,
-          bestEpoch,
-          bestValAccuracy,
-          epochs,
-        },
-      });
-      const bytes = 2 * last.byteLength;
-      const lastSuccessAtMs = this.#deps.clock.wallMs();
-      this.#checkpoints = { ...this.#checkpoints, ok: 1, bytes, lastSuccessAtMs };
-    } catch (error) {
-      this.#checkpoints = { ...this.#checkpoints, failed: this.#checkpoints.failed + 1 };
-      throw new CheckpointError(`writing ${checkpointFolder}: ${messageOf(error)}`, error);
-    }
-  }
-}
-
-class CheckpointError extends Error {
-  constructor(message: string, cause: unknown) {
-    super(message, { cause });
+    const isWritten = await written(write, {
+      onFailed: (error) => log.warn('checkpoint.failed', { message: messageOf(error) }),
+      sleep,
+      isStopped: () => this.#stopping || this.#ended,
+    });
+    if (!isWritten) return;
+    const { result, bytes } = model;
+    this.#checkpoints = { ...this.#checkpoints, ok: 1, bytes, lastSuccessAtMs: clock.wallMs() };
+    const checkpointMs = clock.monotonicMs() - startMs;
+    this.#deps.emit({ kind: 'completed', result, checkpointMs });
   }
 }
 

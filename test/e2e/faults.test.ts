@@ -95,6 +95,15 @@ function descriptors(pid: number): { readonly all: number; readonly memory: numb
   return { all: targets.length, memory };
 }
 
+test('an executor that is stopped while it starts is killed after stall_ms', async () => {
+  const daemon = await startWithCora();
+  await daemon.createJob('stopped', { ...spec(2), timeouts: { stallMs: 5000n } });
+  process.kill(await anExecutor(daemon, 'stopped'), 'SIGSTOP');
+  const job = await daemon.succeeded('stopped');
+  const exits = job.attempts.flatMap((attempt) => attempt.exits);
+  expect(exits.map(({ reason }) => reason)).toContain(Reason.EXECUTOR_STALLED);
+});
+
 test.each([
   ['CALIBRATING', JobPhase.CALIBRATING],
   ['STARTING', JobPhase.STARTING],

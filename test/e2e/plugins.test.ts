@@ -11,6 +11,7 @@ import {
   ModelType,
   PlacementPolicy,
   SamplingAlgorithm,
+  StandbyPolicy,
 } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
@@ -37,7 +38,7 @@ beforeAll(async () => {
   const tutorial = readFileSync(join(repository, 'docs', 'plugins.md'), 'utf8');
   writeFileSync(join(folder, 'few_hubs.c'), /```c\n(.*?)```/s.exec(tutorial)?.[1] ?? '');
   compile(join(folder, 'few_hubs.c'), 'few_hubs.so');
-  for (const name of ['broken', 'wrong_abi', 'no_symbol']) {
+  for (const name of ['broken', 'exits', 'wrong_abi', 'no_symbol']) {
     compile(join(repository, 'native', 'test', 'plugins', `${name}.c`), `${name}.so`);
   }
   daemon = await TestDaemon.start({ cpuDevices: 4, env: { GNND_PLUGINS_DIR: pluginsDir } });
@@ -129,6 +130,32 @@ describe('a plug-in that breaks its contract ends the job with a sentence', () =
     const job = await failureOf('broken-rank');
     expect(job.reason).toBe(Reason.PLUGIN_FAILED);
     expect(job.message).toMatch(/pick returned -7/);
+  });
+});
+
+describe('a plug-in that calls exit(0) has crashed', () => {
+  const fixed = { policy: PlacementPolicy.FIXED, samplers: 1, standby: StandbyPolicy.OFF };
+
+  test('while the job runs its Sampler is replaced', async () => {
+    const marker = join(folder, 'left-once');
+    await daemon.createJob('exits-once', {
+      ...spec('exits.so', { options: marker }),
+      placement: fixed,
+      resources: { devices: 2 },
+    });
+    const job = await daemon.succeeded('exits-once');
+    expect(job.attempts).toHaveLength(1);
+    expect(job.attempts[0]).toMatchObject({
+      executorRestarts: 1,
+      exits: [{ exitCode: 0, reason: Reason.EXECUTOR_CRASHED }],
+    });
+  });
+
+  test('in the calibration it costs an attempt', async () => {
+    await daemon.createJob('exits-at-once', spec('exits.so'));
+    const job = await failureOf('exits-at-once');
+    expect(job.reason).toBe(Reason.STARTUP_BUDGET_EXHAUSTED);
+    expect(job.message).toContain('exited with 0 before its work was over');
   });
 });
 

@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { GnndError } from '../../../src/base/errors.ts';
-import { assertTransition, canTransition } from '../../../src/jobs/job-state.ts';
-import { type JobState, jobStates, terminalStates } from '../../../src/spec/job-record.ts';
+import { assertTransition, canTransition, pendingSinceMs } from '../../../src/jobs/job-state.ts';
+import {
+  type Attempt,
+  type JobState,
+  jobStates,
+  terminalStates,
+} from '../../../src/spec/job-record.ts';
 
 /** Written out a second time, as pairs, so that a slip in the table shows. */
 const legal = new Set([
@@ -73,4 +78,17 @@ describe('the state machine of a job', () => {
     });
     expect(conflictOf('FAILED', 'RUNNING')?.message).toMatch(/it has ended/);
   });
+});
+
+test('a job is pending since its creation, and after an attempt since that ended', () => {
+  const attempt: Attempt = {
+    ...{ number: 1, startAtMs: 200, endAtMs: null, endReason: 'NONE', message: '' },
+    ...{ executorRestarts: 0, exits: [] },
+  };
+  expect(pendingSinceMs({ createAtMs: 100, attempts: [] })).toBe(100);
+  const ended = [
+    { ...attempt, endAtMs: 300 },
+    { ...attempt, number: 2, endAtMs: 900 },
+  ];
+  expect(pendingSinceMs({ createAtMs: 100, attempts: ended })).toBe(900);
 });

@@ -74,7 +74,9 @@ function workbench(code: NativeCode, observed: () => void = () => {}): Workbench
       attemptEnded: observed,
       executorStarted: observed,
       executorExited: observed,
+      checkpointWritten: observed,
       epochEnded: observed,
+      storeFailing: observed,
       transitioned: observed,
     },
   });

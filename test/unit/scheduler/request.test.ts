@@ -91,6 +91,13 @@ describe("a job's request", () => {
     expect(jobRequestOf({ ...base, spec }).timeouts.stopMs).toBeGreaterThan(4000 + 30_000);
   });
 
+  test('backs off no longer than was decided, whatever the clock says by now', () => {
+    const tally = { ...freshTally, startupFailures: 2 };
+    const dayMs = 86_400_000;
+    expect(jobRequestOf({ ...base, spec, tally, delayMs: dayMs }).delayMs).toBe(12_000);
+    expect(jobRequestOf({ ...base, spec, tally, delayMs: 3_000 }).delayMs).toBe(3_000);
+  });
+
   test('asks for devices by name where there are names', () => {
     const resources = { ...spec.resources, devices: 2, deviceNames: ['cpu:1', 'cpu:0'] };
     const named = { ...spec, resources };

@@ -27,7 +27,13 @@ export const plainRequest: JobRequest = {
     windowMs: 600_000,
     backoff: { initialMs: 5_000, factor: 2, maxMs: 300_000, jitter: 0.2 },
   },
-  timeouts: { pendingMs: 3_600_000, startupMs: 600_000, runMs: 0, stopMs: 75_000 },
+  timeouts: {
+    pendingMs: 3_600_000,
+    startupMs: 600_000,
+    runMs: 0,
+    stopMs: 75_000,
+    finalizeMs: 900_000,
+  },
   tally: freshTally,
   delayMs: 0,
 };

@@ -13,6 +13,7 @@ function outcome(status: Partial<ExitStatus>, facts: Partial<ExitFacts> = {}) {
     status: { ...silent, ...status },
     stalledForMs: null,
     stopping: false,
+    workIsOver: false,
     ...facts,
   });
 }
@@ -37,10 +38,18 @@ test('what the executor said last decides the reason', () => {
 });
 
 test('a last message that was lost is told by the exit code', () => {
-  expect(outcome({ code: executorExit.OK })).toEqual({ kind: 'DONE' });
+  expect(outcome({ code: executorExit.OK }, { workIsOver: true })).toEqual({ kind: 'DONE' });
   expect(outcome({ code: executorExit.DATASET })).toMatchObject({ reason: 'DATASET_CORRUPT' });
   expect(outcome({ code: executorExit.PLUGIN })).toMatchObject({ reason: 'PLUGIN_FAILED' });
   expect(outcome({ code: 77 })).toMatchObject({ reason: 'EXECUTOR_CRASHED' });
+});
+
+test('an exit with 0 before the work is over is a crash', () => {
+  expect(outcome({ code: executorExit.OK })).toEqual({
+    kind: 'CRASHED',
+    reason: 'EXECUTOR_CRASHED',
+    message: 'TRAINER on cpu:1 (pid 42) exited with 0 before its work was over',
+  });
 });
 
 test("the watchdog's kill is a stall, not a crash", () => {

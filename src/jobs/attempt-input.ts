@@ -1,0 +1,48 @@
+import { join } from 'node:path';
+import type { JobRecord } from '../spec/job-record.ts';
+import type { Store } from '../store/store.ts';
+import type { AttemptInput } from '../supervisor/attempt-types.ts';
+import type { CrewDevice } from '../supervisor/crew.ts';
+import { countsOf } from './dataset-counts.ts';
+
+/** What an attempt works with, from the job's record and the host. */
+
+interface Host {
+  readonly store: Store;
+  readonly devices: readonly CrewDevice[];
+  readonly jobsFolder: string;
+  readonly cacheFolder: string;
+}
+
+interface Opened {
+  /** The scheduler's number of it. */
+  readonly attempt: number;
+  /** The store's. */
+  readonly number: number;
+  readonly devices: readonly string[];
+  readonly failuresLeft: number;
+}
+
+/** Throws when the dataset or a device is gone. */
+export function attemptInputOf(
+  { store, devices, jobsFolder, cacheFolder }: Host,
+  job: JobRecord,
+  opened: Opened,
+): AttemptInput {
+  const { effectiveSpec: spec, datasetDigest, id: jobId, uid } = job;
+  const dataset = store.getDataset(spec.dataset);
+  if (dataset === null) throw new Error(`dataset ${spec.dataset} is gone`);
+  const folder = join(jobsFolder, uid);
+  const { attempt: ordinal, number, failuresLeft } = opened;
+  return {
+    ...{ jobId, uid, number, ordinal, failuresLeft, spec, datasetDigest, cacheFolder },
+    dataset: { folder: dataset.path, counts: countsOf(dataset) },
+    devices: opened.devices.map((name) => {
+      const device = devices.find((known) => known.name === name);
+      if (device === undefined) throw new Error(`device ${name} is unknown`);
+      return device;
+    }),
+    logFolder: join(folder, 'attempts', String(number), 'log'),
+    checkpointFolder: join(folder, 'checkpoint'),
+  };
+}

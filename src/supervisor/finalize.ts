@@ -1,0 +1,107 @@
+import { isScarcity } from '../base/descriptors.ts';
+import { messageOf } from '../base/errors.ts';
+import type { CoreAddon, SegmentHandle } from '../native/contract.ts';
+import type { JobResult } from '../spec/job-record.ts';
+import type { AttemptInput } from './attempt-types.ts';
+import { parametersSha256, writeCheckpoint } from './checkpoint.ts';
+import type { EpochReports } from './epoch-reports.ts';
+import type { JobLayout } from './job-layout.ts';
+
+/** The end of a job's training: its final model, made durable. */
+
+export interface FinalModel {
+  readonly result: JobResult;
+  /** Of both parameter vectors. */
+  readonly bytes: number;
+  /** Writes the checkpoint durably. Throws a CheckpointError, and then nothing of it is left. */
+  readonly write: () => void;
+}
+
+export class CheckpointError extends Error {
+  constructor(message: string, cause: unknown) {
+    super(message, { cause });
+  }
+}
+
+/** Of a segment that is complete, and all epochs of which were reported. */
+export function finalModelOf(
+  { native, segment }: { readonly native: CoreAddon; readonly segment: SegmentHandle },
+  { manifest, model }: Pick<JobLayout, 'manifest' | 'model'>,
+  reports: EpochReports,
+  input: AttemptInput,
+): FinalModel {
+  const last = native.segmentParameters(segment, 'LAST');
+  const best = native.segmentParameters(segment, 'BEST');
+  const lastReport = reports.last;
+  const bestReport = reports.again(segment, best.at);
+  if (lastReport === null || bestReport === null) {
+    throw new Error('the job is complete, but its epochs are not');
+  }
+  const { jobId: job, uid, spec, datasetDigest, checkpointFolder } = input;
+  const accuracies = {
+    testAccuracyLast: lastReport.testAccuracy,
+    testAccuracyBest: bestReport.testAccuracy,
+    bestEpoch: best.at,
+    bestValAccuracy: bestReport.valAccuracy,
+    epochs: reports.count,
+  };
+  const facts = { job, uid, datasetDigest, spec, ...accuracies };
+  return {
+    result: {
+      parametersSha256: parametersSha256(manifest, last.data),
+      checkpointDir: checkpointFolder,
+      ...accuracies,
+    },
+    bytes: 2 * last.data.byteLength,
+    write: () => {
+      try {
+        const files = { last: last.data, best: best.data, model, facts };
+        writeCheckpoint(checkpointFolder, manifest, files);
+      } catch (error) {
+        throw new CheckpointError(`writing ${checkpointFolder}: ${messageOf(error)}`, error);
+      }
+    },
+  };
+}
+
+export interface Retries {
+  /** Told of each failure that is followed by another try. */
+  readonly onFailed: (error: unknown) => void;
+  readonly sleep: (delayMs: number) => Promise<void>;
+  /** Asked after each wait; true ends it without a result. */
+  readonly isStopped: () => boolean;
+}
+
+/** Ten minutes: a disk that is full for a while must not cost the whole training. */
+export const checkpointDelaysMs = [1, 2, 4, 8, 15, ...Array.from({ length: 19 }, () => 30)].map(
+  (seconds) => seconds * 1000,
+);
+
+/** Whether a file could not be written for a reason that passes, such as a full disk. */
+function mayPass(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const code = 'code' in at ? String(at.code) : '';
+    if (isScarcity(at) || ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS'].includes(code)) return true;
+  }
+  return false;
+}
+
+/**
+ * True once `write` did not throw; false when it was stopped. Throws what the last try threw, or
+ * at once what would be no other at the next try.
+ */
+export async function written(write: () => void, retries: Retries): Promise<boolean> {
+  for (const delayMs of checkpointDelaysMs) {
+    try {
+      write();
+      return true;
+    } catch (error) {
+      if (!mayPass(error)) throw error;
+      retries.onFailed(error);
+    }
+    await retries.sleep(delayMs);
+    if (retries.isStopped()) return false;
+  }
+  write();
+  return true;
+}
