@@ -15,7 +15,7 @@ import {
 import { messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import type { Log } from './base/log.ts';
-import { createDatasets } from './datasets/datasets.ts';
+import { createDatasets, type Datasets, type DatasetsOptions } from './datasets/datasets.ts';
 import { createCacheReports } from './jobs/cache-reports.ts';
 import { createCheckpoints } from './jobs/checkpoints.ts';
 import { createDeletion } from './jobs/deletion.ts';
@@ -28,12 +28,14 @@ import { Runner } from './jobs/runner.ts';
 import type { RunnerObserver } from './jobs/runner-observer.ts';
 import { type HttpServer, serveHttp } from './metrics/http.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
+import type { CoreAddon } from './native/contract.ts';
 import { loadCore } from './native/load.ts';
 import type { DaemonConfig } from './spec/daemon-config.ts';
 import { terminalStates } from './spec/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
 import type { CrewDevice } from './supervisor/crew.ts';
 import { cpuDevices } from './supervisor/devices.ts';
+import { createPreparer } from './supervisor/preparer.ts';
 
 /**
  * The composition root: builds each part, wires it, starts and stops in order. Read this first.
@@ -87,7 +89,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const store = openStoreOf(options, metrics);
   const { jobsFolder, featuresFolder } = foldersOf(config);
   sweep([jobsFolder, featuresFolder], log);
-  const datasets = createDatasets({ folder: config.datasetsDir, store, native, log, clock });
+  const datasets = datasetsOf(config, { store, native, log, clock });
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
   const runner = new Runner({
     store,
@@ -210,6 +212,13 @@ function openStoreOf({ config, log, onFatal }: DaemonOptions, metrics: Metrics):
     onReplay: (method) => metrics.requestReplayed(method),
     onFatal,
   });
+}
+
+function datasetsOf(
+  { datasetsDir: folder, stateDir }: DaemonConfig,
+  { native, ...parts }: Pick<DatasetsOptions, 'store' | 'log' | 'clock'> & { native: CoreAddon },
+): Datasets {
+  return createDatasets({ folder, tasks: createPreparer({ native, stateDir }), ...parts });
 }
 
 function hostLimits(devices: readonly CrewDevice[]) {

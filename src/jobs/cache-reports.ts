@@ -11,6 +11,7 @@ import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts
 import { show, wholeShare } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
 import { layoutOf } from '../supervisor/job-layout.ts';
+import { loadDataset } from '../supervisor/load-dataset.ts';
 import { runTask } from '../supervisor/task.ts';
 import { countsOf } from './dataset-counts.ts';
 import { hasEdgeWeights, requireReady } from './jobs.ts';
@@ -89,11 +90,27 @@ async function reportOf(
   { native, stateDir }: CacheReportsOptions,
   { request, dataset, spec, index, signal }: Part,
 ): Promise<CacheReport> {
-  const location = { folder: dataset.path, counts: countsOf(dataset), featuresPath: '' };
   const dumpFolder = request.dumpDir === '' ? '' : join(request.dumpDir, String(index));
   let fd: number | null = null;
+  const task = {
+    cores: [],
+    logPath: join(stateDir, 'log', 'cache-report.log'),
+    threads: 1,
+    instructionSet: native.hostInstructionSet(),
+    signal,
+  };
   try {
-    fd = await native.topologyCreate(location, spec.sampling.algorithm === 'KHOP_WEIGHTED');
+    const loaded = await loadDataset(
+      native,
+      {
+        dataset: { folder: dataset.path, counts: countsOf(dataset) },
+        standardized: null,
+        alias: spec.sampling.algorithm === 'KHOP_WEIGHTED',
+      },
+      task,
+    );
+    fd = loaded.topologyFd;
+    const { location } = loaded;
     if (dumpFolder !== '') mkdirSync(dumpFolder, { recursive: true });
     const answer = await runTask(
       {
@@ -109,14 +126,7 @@ async function reportOf(
           dumpFolder,
         },
       },
-      {
-        cores: [],
-        topologyFd: fd,
-        logPath: join(stateDir, 'log', 'cache-report.log'),
-        threads: 1,
-        instructionSet: native.hostInstructionSet(),
-        signal,
-      },
+      { ...task, topologyFd: fd },
     );
     if (answer.role === 'CACHE_REPORT') return answer.value;
     throw new Error(`a cache report was answered with ${answer.role}`);

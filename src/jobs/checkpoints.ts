@@ -1,9 +1,10 @@
 import { createHash, type Hash } from 'node:crypto';
 import { closeSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { GnndError, messageOf } from '../base/errors.ts';
+import { createLine } from '../base/line.ts';
+import { readRegular } from '../base/regular-file.ts';
 import type { CoreAddon, ModelOptions, PredictOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
 import type { DatasetManifest, DatasetRecord } from '../spec/dataset-record.ts';
@@ -16,11 +17,10 @@ import {
   parametersOf,
   readCheckpoint,
 } from '../supervisor/checkpoint.ts';
-import { prepareFeatures } from '../supervisor/features.ts';
+import { loadDataset } from '../supervisor/load-dataset.ts';
 import { type PredictionPart, predict } from '../supervisor/prediction.ts';
 import { countsOf } from './dataset-counts.ts';
 import { requireReady } from './jobs.ts';
-import { createLine } from './line.ts';
 
 /** What jobs leave: their parameters, and what those predict. */
 
@@ -221,7 +221,7 @@ function refuseScript({ id, effectiveSpec }: JobRecord): void {
 async function unchangedManifest(job: JobRecord, dataset: DatasetRecord): Promise<DatasetManifest> {
   const resource = `datasets/${dataset.id}`;
   const path = join(dataset.path, 'dataset.json');
-  const text = await readFile(path).catch((cause: unknown) => {
+  const text = await readRegular(path).catch((cause: unknown) => {
     const message = `${path} cannot be read: ${messageOf(cause)}`;
     throw new GnndError('DATASET_CORRUPT', message, { resource, cause });
   });
@@ -248,18 +248,29 @@ async function* predictionParts(
   const { effectiveSpec: spec } = job;
   const { threadsPerTrainer: threads } = spec.training;
   let topologyFd: number | null = null;
+  const task = {
+    cores: [],
+    logPath: join(stateDir, 'log', 'export.log'),
+    threads,
+    instructionSet: native.hostInstructionSet(),
+    signal,
+  };
   try {
-    const featuresPath = await prepareFeatures(native, {
-      standardize: spec.features.standardize,
-      datasetFolder: dataset.path,
-      datasetDigest: job.datasetDigest,
-      folder: featuresFolder,
-    });
-    const location = { folder: dataset.path, counts: countsOf(dataset), featuresPath };
-    topologyFd = await native.topologyCreate(location, false);
+    const loaded = await loadDataset(
+      native,
+      {
+        dataset: { folder: dataset.path, counts: countsOf(dataset) },
+        standardized: spec.features.standardize
+          ? { datasetDigest: job.datasetDigest, folder: featuresFolder }
+          : null,
+        alias: false,
+      },
+      task,
+    );
+    topologyFd = loaded.topologyFd;
     const parts = predict(
       {
-        dataset: location,
+        dataset: loaded.location,
         model,
         parameters,
         nodes,
@@ -268,14 +279,7 @@ async function* predictionParts(
         threads,
         memoryBytes,
       },
-      {
-        cores: [],
-        topologyFd,
-        logPath: join(stateDir, 'log', 'export.log'),
-        threads,
-        instructionSet: native.hostInstructionSet(),
-        signal,
-      },
+      { ...task, topologyFd },
     );
     for await (const part of parts) {
       if (part.kind !== 'progress') yield part;

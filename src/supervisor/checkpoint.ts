@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import { messageOf } from '../base/errors.ts';
+import { readRegular } from '../base/regular-file.ts';
 import type { ModelManifest, ModelOptions, ParameterTensor } from '../native/contract.ts';
 
 /**
@@ -120,10 +120,10 @@ export async function readCheckpoint(
   const path = join(folder, name);
   try {
     const facts: CheckpointFacts = JSON.parse(
-      await readFile(join(folder, 'MANIFEST.json'), 'utf8'),
+      (await readRegular(join(folder, 'MANIFEST.json'))).toString('utf8'),
     );
     const written = facts.files[name];
-    const bytes = await readFile(path);
+    const bytes = await readRegular(path);
     const sha256 = createHash('sha256').update(bytes).digest('hex');
     if (written?.sha256 !== sha256) throw new Error('its SHA-256 is not the one in MANIFEST.json');
     const { tensors } = splitSafetensors(bytes);

@@ -1,7 +1,7 @@
 import { executorExit } from '../base/exit-codes.ts';
 import type { NativeCode } from '../native/contract.ts';
 import type { ExecutorRole, Reason } from '../spec/job-record.ts';
-import type { ExitStatus } from './executor-process.ts';
+import { type ExitStatus, unreadableMessage } from './executor-process.ts';
 
 /** One classifier for every way an executor can end. */
 
@@ -59,6 +59,10 @@ export function outcomeOf(facts: ExitFacts): ExecutorOutcome {
     return { kind: 'STALLED', message: `${who} gave no sign of life for ${seconds} s: killed` };
   }
   const isOrderly = status.said?.kind === 'ended' || status.code === executorExit.OK;
+  if (status.unreadable !== null && !facts.stopping) {
+    const message = `${who}: ${unreadableMessage(status.unreadable)}`;
+    return { kind: 'CRASHED', reason: 'DATASET_CORRUPT', message };
+  }
   if (facts.stopping || isOrderly) return { kind: 'DONE' };
   if (status.said?.kind === 'failed') {
     const { code, message } = status.said;

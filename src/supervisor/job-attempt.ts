@@ -20,9 +20,9 @@ import type {
 import { parameterCountOf, parametersSha256, writeCheckpoint } from './checkpoint.ts';
 import { Crew, type Seat } from './crew.ts';
 import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
-import { prepareFeatures } from './features.ts';
 import { JobCache } from './job-cache.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
+import { DatasetLoad } from './load-dataset.ts';
 import { ModelProbe } from './model-probe.ts';
 import { isAlive, type Look, progressOf } from './progress.ts';
 import { type MeasuredTimings, timingsOf } from './timings.ts';
@@ -60,6 +60,7 @@ export class JobAttempt {
   #topologyFd: number | null = null;
   #crew: Crew | null = null;
   #recordBytes = 0;
+  readonly #load = new DatasetLoad();
   readonly #cache: JobCache;
   readonly #probe = new ModelProbe();
   #plan: LaunchPlan | null = null;
@@ -134,16 +135,8 @@ export class JobAttempt {
       const { native } = this.#deps;
       const { spec, dataset } = this.input;
       this.#layout = layoutOf(native, spec, dataset.counts);
-      const { datasetDigest, cacheFolder } = this.input;
-      const featuresPath = await prepareFeatures(native, {
-        standardize: spec.features.standardize,
-        datasetFolder: dataset.folder,
-        datasetDigest,
-        folder: cacheFolder,
-      });
-      this.#dataset = { ...dataset, featuresPath };
-      const byWeight = spec.sampling.algorithm === 'KHOP_WEIGHTED';
-      const topologyFd = await native.topologyCreate(this.#dataset, byWeight);
+      const { location, topologyFd } = await this.#load.start(this.input, native);
+      this.#dataset = location;
       if (this.#ended || this.#stopping) {
         closeSync(topologyFd);
         return;
@@ -237,7 +230,7 @@ export class JobAttempt {
     this.#stopping = true;
     const stopped = async () => {
       try {
-        await Promise.all([this.#cache.stop(), this.#probe.stop()]);
+        await Promise.all([this.#load.stop(), this.#cache.stop(), this.#probe.stop()]);
         if (this.#crew !== null) this.#tellUnkillable(await this.#crew.stop(graceMs));
         this.#end();
       } catch (error) {

@@ -148,14 +148,14 @@ Status WriteAlias(int fd, const Dataset& dataset, const TopologyHeader& header) 
 
 }  // namespace
 
-Result<UniqueFd> CreateTopology(const Dataset& dataset, bool alias) {
+Result<UniqueFd> ReserveTopology() { return ReserveMemfd("gnnd-topology"); }
+
+Status FillTopology(int fd, const Dataset& dataset, bool alias) {
   if (alias && dataset.edge_weights().size() != dataset.num_edges()) {
     return Status(Code::kInvalidArgument, "the dataset has no edge weights");
   }
   const TopologyHeader header = HeaderOf(dataset.num_nodes(), dataset.num_edges(), alias);
-  Result<UniqueFd> memfd = CreateMemfd("gnnd-topology", header.bytes);
-  if (!memfd.ok()) return memfd.status();
-  const int fd = memfd->get();
+  GNND_TRY(SizeMemfd(fd, header.bytes));
   GNND_TRY(WriteAt(fd, std::as_bytes(std::span(&header, 1)), 0));
   GNND_TRY(WriteIndptr(fd, dataset, header));
   GNND_TRY(WriteIndices(fd, dataset, header));
@@ -168,6 +168,13 @@ Result<UniqueFd> CreateTopology(const Dataset& dataset, bool alias) {
   // Sealed first: the kernel refuses to seal what is already collapsed.
   const Result<Mapping> mapping = Mapping::Map(fd, false);
   if (mapping.ok()) CollapseToHugePages(*mapping);
+  return Status::Ok();
+}
+
+Result<UniqueFd> CreateTopology(const Dataset& dataset, bool alias) {
+  Result<UniqueFd> memfd = ReserveTopology();
+  if (!memfd.ok()) return memfd.status();
+  GNND_TRY(FillTopology(memfd->get(), dataset, alias));
   return memfd;
 }
 

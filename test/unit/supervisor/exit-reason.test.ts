@@ -3,7 +3,7 @@ import { executorExit } from '../../../src/base/exit-codes.ts';
 import type { ExitStatus } from '../../../src/supervisor/executor-process.ts';
 import { type ExitFacts, outcomeOf } from '../../../src/supervisor/exit-reason.ts';
 
-const silent: ExitStatus = { code: null, signal: null, said: null, logTail: '' };
+const silent: ExitStatus = { code: null, signal: null, said: null, logTail: '', unreadable: null };
 
 function outcome(status: Partial<ExitStatus>, facts: Partial<ExitFacts> = {}) {
   return outcomeOf({
@@ -41,6 +41,15 @@ test('a last message that was lost is told by the exit code', () => {
   expect(outcome({ code: executorExit.DATASET })).toMatchObject({ reason: 'DATASET_CORRUPT' });
   expect(outcome({ code: executorExit.PLUGIN })).toMatchObject({ reason: 'PLUGIN_FAILED' });
   expect(outcome({ code: 77 })).toMatchObject({ reason: 'EXECUTOR_CRASHED' });
+});
+
+test('a file that could not be read where it was mapped is named, and no crash', () => {
+  const found = outcome({ code: executorExit.DATASET, unreadable: '/data/x/features.npy' });
+  expect(found).toMatchObject({
+    kind: 'CRASHED',
+    reason: 'DATASET_CORRUPT',
+    message: expect.stringContaining('/data/x/features.npy cannot be read'),
+  });
 });
 
 test("the watchdog's kill is a stall, not a crash", () => {
