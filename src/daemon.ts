@@ -1,10 +1,10 @@
-import { mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { hostname, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type ApiBackend, type ApiServer, rpcMethods, serve } from './api/api.ts';
 import type { DeviceFacts, HostFacts } from './api/host-handlers.ts';
 import type { RpcEvent } from './api/rpc.ts';
-import { sweepTemporary } from './base/atomic-file.ts';
+import { makeFolder, sweepTemporary } from './base/atomic-file.ts';
 import { systemClock } from './base/clock.ts';
 import {
   type ConnectionLimits,
@@ -231,7 +231,7 @@ function hostLimits(devices: readonly CrewDevice[]) {
 function takeStateDir(stateDir: string, lock: (path: string) => number | null): void {
   const path = join(stateDir, 'LOCK');
   try {
-    mkdirSync(join(stateDir, 'store'), { recursive: true, mode: 0o750 });
+    makeFolder(join(stateDir, 'store'));
     if (lock(path) === null) {
       const holder = readFileSync(path, 'utf8').trim();
       throw new StartError(
@@ -293,7 +293,7 @@ function makeSocketFolders(listen: readonly string[]): void {
   for (const address of listen.filter((text) => text.startsWith('unix:'))) {
     const folder = dirname(address.slice('unix:'.length));
     try {
-      mkdirSync(folder, { recursive: true, mode: 0o750 });
+      makeFolder(folder);
     } catch (error) {
       const message = `cannot make the folder of ${address}: ${messageOf(error)}`;
       throw new StartError(daemonExit.CONFIGURATION, message, error);

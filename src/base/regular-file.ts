@@ -58,12 +58,23 @@ export async function readRegular(path: string): Promise<Buffer> {
   }
 }
 
-/** The same where nothing else is to go on meanwhile: at the start. */
-export function readRegularSync(path: string): Buffer {
+/** The same where nothing else is to go on meanwhile. The caller closes the descriptor. */
+export function openRegularSync(path: string): number {
   refuseOthers(path, statSync(path));
   const fd = openSync(path, flags);
   try {
     refuseOthers(path, fstatSync(fd));
+    return fd;
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+}
+
+/** All of a file, at once. */
+export function readRegularSync(path: string): Buffer {
+  const fd = openRegularSync(path);
+  try {
     return readFileSync(fd);
   } finally {
     closeSync(fd);

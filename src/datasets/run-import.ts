@@ -1,7 +1,7 @@
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { chmod, mkdtemp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncFolder } from '../base/atomic-file.ts';
+import { makeFolder, syncFolder } from '../base/atomic-file.ts';
 import type { DatasetCounts, DatasetValidation } from '../native/contract.ts';
 import type { DatasetManifest } from '../spec/dataset-record.ts';
 import type { DataTasks, SourceImport, TaskWatch } from './data-tasks.ts';
@@ -40,6 +40,9 @@ export async function readSource(options: SourceOptions): Promise<DatasetWritten
       ...{ source, featureDtype, directed, writer, problems, notices, pool, signal },
       progress: (fraction, message) => progress(importShare * fraction, message),
     });
+    if (writer.written('train')?.rows === 0) {
+      problems.add('train', 'the training split is empty: at least one node must be in it');
+    }
     problems.throwIfAny();
     const written = await writer.finish(id, facts, notices.kept);
     progress(importShare, 'checking every element');
@@ -103,7 +106,7 @@ export function countsOf(manifest: DatasetManifest): DatasetCounts {
 
 /** Makes the folder of datasets and removes what killed imports left in it; answers their names. */
 export function prepareFolder(folder: string): string[] {
-  mkdirSync(folder, { recursive: true, mode: 0o750 });
+  makeFolder(folder);
   const left = readdirSync(folder).filter((name) => name.startsWith(temporaryPrefix));
   for (const name of left) rmSync(join(folder, name), { recursive: true, force: true });
   return left;

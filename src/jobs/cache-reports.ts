@@ -1,6 +1,8 @@
-import { closeSync, mkdirSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
+import { makeFolder } from '../base/atomic-file.ts';
 import { type FieldViolation, GnndError, messageOf, someOf } from '../base/errors.ts';
+import { createLine } from '../base/line.ts';
 import { topologyFd } from '../executor/protocol.ts';
 import type { CacheReport, CoreAddon } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
@@ -58,6 +60,8 @@ const epochsRange: Range = { min: 1, max: 100 };
 const defaults = { epochs: 10, presampleEpochs: [1], ratios: [0.05, 0.1, 0.15, 0.2, 0.25, 0.3] };
 
 export function createCacheReports(options: CacheReportsOptions): CacheReports {
+  // Each samples whole epochs on a core: one at a time, in the order of arrival.
+  const line = createLine();
   return {
     async report(request, signal) {
       const dataset = requireReady(options.store, request.dataset);
@@ -69,9 +73,14 @@ export function createCacheReports(options: CacheReportsOptions): CacheReports {
         hasEdgeWeights: hasEdgeWeights(dataset),
       });
       const samplings: { sampling: JobSpec['sampling']; report: CacheReport }[] = [];
-      for (const [index, spec] of specs.entries()) {
-        const report = await reportOf(options, { request, dataset, spec, index, signal });
-        samplings.push({ sampling: spec.sampling, report });
+      const leave = await line.enter(signal);
+      try {
+        for (const [index, spec] of specs.entries()) {
+          const report = await reportOf(options, { request, dataset, spec, index, signal });
+          samplings.push({ sampling: spec.sampling, report });
+        }
+      } finally {
+        leave();
       }
       return { dataset: dataset.id, digest: dataset.digest, samplings };
     },
@@ -111,7 +120,7 @@ async function reportOf(
     );
     fd = loaded.topologyFd;
     const { location } = loaded;
-    if (dumpFolder !== '') mkdirSync(dumpFolder, { recursive: true });
+    if (dumpFolder !== '') makeFolder(dumpFolder);
     const answer = await runTask(
       {
         role: 'CACHE_REPORT',

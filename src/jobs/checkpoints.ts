@@ -12,8 +12,11 @@ import type { EpochReport, JobRecord, JobResult } from '../spec/job-record.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
 import {
+  type CheckpointFacts,
   type CheckpointFile,
   type CheckpointKind,
+  type CheckpointLook,
+  createCheckpointLook,
   parametersOf,
   readCheckpoint,
 } from '../supervisor/checkpoint.ts';
@@ -30,7 +33,7 @@ export interface CheckpointRecord {
   readonly epoch: number;
   readonly valAccuracy: number;
   readonly testAccuracy: number;
-  readonly file: Omit<CheckpointFile, 'bytes'> & { readonly size: number };
+  readonly file: CheckpointFacts;
 }
 
 export interface ExportRequest {
@@ -73,18 +76,18 @@ const pieceBytes = 256 * 1024;
 export function createCheckpoints(options: CheckpointsOptions): Checkpoints {
   // One model predicts at a time: memory for one is what a host can be expected to spare.
   const line = createLine();
+  const look = createCheckpointLook();
   return {
     async list(jobId) {
       const found = trainedJob(options.store, jobId);
-      const files = await Promise.all(
-        (['BEST', 'LAST'] as const).map((kind) => fileOf(found, kind)),
-      );
-      return files.map(({ record }) => record);
+      const kinds = ['BEST', 'LAST'] as const;
+      return await Promise.all(kinds.map((kind) => recordOf(found, kind, look)));
     },
     async *export(request, signal) {
       checkRequest(request);
       const found = trainedJob(options.store, request.jobId);
-      const { record, file } = await fileOf(found, request.kind);
+      const file = await read(found, request.kind, readCheckpoint);
+      const record = recordOfFile(found, request.kind, file);
       const model = modelOf(found, file);
       const { predictions: nodes, memoryBytes } = request;
       const prediction =
@@ -140,14 +143,25 @@ function trainedJob(store: Store, id: string): TrainedJob {
   throw new GnndError('JOB_STATE_CONFLICT', message, { resource });
 }
 
-async function fileOf(
-  { job, result, last }: TrainedJob,
+async function read<T>(
+  { job, result }: TrainedJob,
   kind: CheckpointKind,
-): Promise<{ readonly record: CheckpointRecord; readonly file: CheckpointFile }> {
-  const file = await readCheckpoint(result.checkpointDir, kind).catch((cause: unknown) => {
+  reader: (folder: string, kind: CheckpointKind) => Promise<T>,
+): Promise<T> {
+  return await reader(result.checkpointDir, kind).catch((cause: unknown) => {
     throw corrupt(job, cause);
   });
-  const { bytes, ...facts } = file;
+}
+
+async function recordOf(found: TrainedJob, kind: CheckpointKind, look: CheckpointLook) {
+  return recordOfFile(found, kind, await read(found, kind, look));
+}
+
+function recordOfFile(
+  { job, result, last }: TrainedJob,
+  kind: CheckpointKind,
+  { path, size, sha256, parametersSha256, model, tensors }: CheckpointFacts,
+): CheckpointRecord {
   const accuracies =
     kind === 'BEST'
       ? {
@@ -160,8 +174,8 @@ async function fileOf(
           valAccuracy: last?.valAccuracy ?? 0,
           testAccuracy: result.testAccuracyLast,
         };
-  const record = { jobId: job.id, kind, ...accuracies, file: { ...facts, size: bytes.length } };
-  return { record, file };
+  const file = { path, size, sha256, parametersSha256, model, tensors };
+  return { jobId: job.id, kind, ...accuracies, file };
 }
 
 function corrupt(job: JobRecord, cause: unknown): GnndError {

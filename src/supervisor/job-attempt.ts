@@ -17,7 +17,7 @@ import type {
   LaunchFacts,
   LaunchPlan,
 } from './attempt-types.ts';
-import { parameterCountOf, parametersSha256, writeCheckpoint } from './checkpoint.ts';
+import { parameterCountOf, writeCheckpoint } from './checkpoint.ts';
 import { Crew, type Seat } from './crew.ts';
 import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
 import { JobCache } from './job-cache.ts';
@@ -74,6 +74,7 @@ export class JobAttempt {
   #lastCommitWallMs: number | null = null;
   #checkpoints: CheckpointCounts = { ok: 0, failed: 0, bytes: 0, lastSuccessAtMs: null };
   #completing = false;
+  #finalizing: Promise<void> = Promise.resolve();
   #ended = false;
   #stopping = false;
 
@@ -230,6 +231,8 @@ export class JobAttempt {
     this.#stopping = true;
     const stopped = async () => {
       try {
+        // A model that is being written becomes durable, or its failure was told.
+        await this.#finalizing.catch(() => {});
         await Promise.all([this.#load.stop(), this.#cache.stop(), this.#probe.stop()]);
         if (this.#crew !== null) this.#tellUnkillable(await this.#crew.stop(graceMs));
         this.#end();
@@ -347,7 +350,8 @@ export class JobAttempt {
     const allReported = this.#reports.count >= snapshot.epochsToTrain;
     if (snapshot.complete && allReported && !this.#completing) {
       this.#completing = true;
-      this.#perform(async () => this.#complete(crew));
+      this.#finalizing = this.#complete(crew);
+      this.#perform(() => this.#finalizing);
     }
   }
 
@@ -412,10 +416,9 @@ export class JobAttempt {
     });
   }
 
-  #complete(crew: Crew): void {
+  async #complete(crew: Crew): Promise<void> {
     this.#deps.emit({ kind: 'phase', phase: 'FINALIZING' });
     const { native } = this.#deps;
-    const { manifest } = this.#requireLayout();
     const last = native.segmentParameters(crew.segment, 'LAST');
     const best = native.segmentParameters(crew.segment, 'BEST');
     const lastReport = this.#reports.last;
@@ -423,8 +426,7 @@ export class JobAttempt {
     if (lastReport === null || bestReport === null) {
       throw new Error('the job is complete, but its epochs are not');
     }
-    const result: JobResult = {
-      parametersSha256: parametersSha256(manifest, last.data),
+    const outcome = {
       checkpointDir: this.input.checkpointFolder,
       testAccuracyLast: lastReport.testAccuracy,
       testAccuracyBest: bestReport.testAccuracy,
@@ -432,16 +434,17 @@ export class JobAttempt {
       bestValAccuracy: bestReport.valAccuracy,
       epochs: this.#reports.count,
     };
-    this.#writeCheckpoint(last.data, best.data, result);
-    this.#deps.emit({ kind: 'completed', result });
+    const { parametersSha256 } = await this.#writeCheckpoint(last.data, best.data, outcome);
+    this.#deps.emit({ kind: 'completed', result: { ...outcome, parametersSha256 } });
   }
 
-  #writeCheckpoint(last: Float32Array, best: Float32Array, result: JobResult): void {
+  /** The digests of the last epoch's file. */
+  async #writeCheckpoint(last: Float32Array, best: Float32Array, result: Outcome) {
     const { jobId, uid, spec, datasetDigest, checkpointFolder } = this.input;
     const { testAccuracyLast, testAccuracyBest, bestEpoch, bestValAccuracy, epochs } = result;
     try {
       const { manifest, model } = this.#requireLayout();
-      writeCheckpoint(checkpointFolder, manifest, {
+      const digests = await writeCheckpoint(checkpointFolder, manifest, {
         last,
         best,
         model,
@@ -460,12 +463,15 @@ export class JobAttempt {
       const bytes = 2 * last.byteLength;
       const lastSuccessAtMs = this.#deps.clock.wallMs();
       this.#checkpoints = { ...this.#checkpoints, ok: 1, bytes, lastSuccessAtMs };
+      return digests.last;
     } catch (error) {
       this.#checkpoints = { ...this.#checkpoints, failed: this.#checkpoints.failed + 1 };
       throw new CheckpointError(`writing ${checkpointFolder}: ${messageOf(error)}`, error);
     }
   }
 }
+
+type Outcome = Omit<JobResult, 'parametersSha256'>;
 
 class CheckpointError extends Error {
   constructor(message: string, cause: unknown) {

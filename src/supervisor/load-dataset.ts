@@ -1,5 +1,6 @@
-import { closeSync, existsSync, mkdirSync } from 'node:fs';
+import { closeSync, existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { makeFolder } from '../base/atomic-file.ts';
 import { markUsed } from '../base/files.ts';
 import { topologyFd as childTopologyFd } from '../executor/protocol.ts';
 import type { CoreAddon, DatasetLocation } from '../native/contract.ts';
@@ -73,7 +74,7 @@ export async function loadDataset(
   const location = { ...dataset, featuresPath };
   const topologyFd = native.topologyReserve();
   try {
-    if (standardized !== null) mkdirSync(standardized.folder, { recursive: true });
+    if (standardized !== null) makeFolder(standardized.folder);
     // Two at once write the same bytes, each to a temporary file of its own.
     const isMade = existsSync(featuresPath);
     if (isMade) markUsed(featuresPath);

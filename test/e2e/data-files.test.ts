@@ -10,7 +10,7 @@ import { ModelType } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import type { Operation } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { daemonExit, gnnctlExit } from '../../src/base/exit-codes.ts';
-import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
+import { executorPids, repository, spawnDaemon, TestDaemon } from '../support/daemon.ts';
 import { refusalOf } from '../support/refusal.ts';
 import { folderOf, makeFolder, pathGraph } from '../unit/datasets/workbench.ts';
 
@@ -179,7 +179,7 @@ describe('a FIFO among our own files', () => {
   test('as a checkpoint is answered, and nothing waits for it', async () => {
     await daemon.createJob('job', spec);
     const { result } = await daemon.succeeded('job');
-    const path = join(result?.checkpointDir ?? '', 'model.safetensors');
+    const path = join(result?.checkpointDir ?? '', 'last.safetensors');
     renameSync(path, `${path}.aside`);
     mkfifo(path);
     const call = daemon.call(CheckpointService.method.listCheckpoints, { name: 'jobs/job' });
@@ -214,4 +214,26 @@ test('stopping has a final deadline, whatever hangs', async () => {
   expect(daemon.logs).toContain('daemon.stop-timeout');
   daemon = await TestDaemon.start({ folder });
   await daemon.call(JobService.method.cancelJob, { name: 'jobs/endless' });
+});
+
+test('a state directory that cannot be made is refused at once', async () => {
+  const child = spawnDaemon('/proc/1/x');
+  let said = '';
+  child.stderr?.on('data', (text) => {
+    said += text;
+  });
+  const code = await new Promise((resolve) => child.once('close', resolve));
+  expect(code).toBe(daemonExit.STATE_DIR);
+  expect(said).toContain('the state directory /proc/1/x/state cannot be used');
+});
+
+test('a deleted state directory ends the daemon, which acknowledges nothing more', async () => {
+  const other = await TestDaemon.start();
+  rmSync(join(other.folder, 'state'), { recursive: true });
+  const ended = new Promise((resolve) => other.process.once('exit', resolve));
+  const call = other.call(importDataset, { datasetId: 'lost', source: folderOf(pathGraph) });
+  expect(await refusalOf(call)).toMatchObject({ code: status.UNAVAILABLE });
+  expect(await ended).toBe(daemonExit.STORE_IO);
+  expect(other.logs).toContain('was removed while it was in use');
+  await other.stop();
 });

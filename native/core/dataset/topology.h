@@ -34,10 +34,10 @@ static_assert(sizeof(TopologyHeader) == 64);
 Result<UniqueFd> ReserveTopology();
 
 // Copies the topology of `dataset` into a reserved memfd, checking every element on the way (they
-// are read anyway), and seals it: nobody can write, grow or shrink it any more. Puts it on 2 MiB
-// pages. With `alias`, builds the rows' alias tables from the edge weights, which the dataset must
-// have (kInvalidArgument). kDatasetCorrupt names file, place and value; kShmAllocationFailed when
-// memory runs out.
+// are read anyway) and the splits, and seals it: nobody can write, grow or shrink it any more. Puts
+// it on 2 MiB pages. With `alias`, builds the rows' alias tables from the edge weights, which the
+// dataset must have (kInvalidArgument). kDatasetCorrupt names file, place and value;
+// kShmAllocationFailed when memory runs out.
 Status FillTopology(int fd, const Dataset& dataset, bool alias);
 
 // Both in one process.

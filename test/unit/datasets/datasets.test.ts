@@ -4,7 +4,15 @@ import { describe, expect, test } from 'vitest';
 import type { OperationRecord } from '../../../src/spec/dataset-record.ts';
 import { MemoryStore } from './memory-store.ts';
 import { ended, errorOfCall, gatedValidator, request, settled, stuckOnly, trial } from './trial.ts';
-import { folderOf, int32, makeFolder, npy, pathGraph, trustingValidator } from './workbench.ts';
+import {
+  folderOf,
+  int32,
+  int64,
+  makeFolder,
+  npy,
+  pathGraph,
+  trustingValidator,
+} from './workbench.ts';
 
 describe('an import', () => {
   test('makes a READY dataset out of a source', async () => {
@@ -100,6 +108,17 @@ describe('an import', () => {
     expect(readdirSync(folder)).toEqual([]);
     await ended(datasets, await datasets.import(request('path', folderOf(pathGraph))));
     expect(datasets.get('path')).toMatchObject({ state: 'READY', message: '' });
+  });
+
+  test('without a training node is refused, however it came', async () => {
+    const { datasets } = trial();
+    const arrays = folderOf({ ...pathGraph, 'train.npy': int64() });
+    const nodes = 'id,label,split,x\na,0,val,1\nb,1,test,2\n';
+    const tables = folderOf({ 'nodes.csv': nodes, 'edges.csv': 'source,target\na,b\n' });
+    for (const source of [arrays, tables]) {
+      const { error } = await ended(datasets, await datasets.import(request('empty', source)));
+      expect(error?.message).toContain('train: the training split is empty');
+    }
   });
 
   test('fails when the native check finds something', async () => {
