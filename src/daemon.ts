@@ -1,10 +1,10 @@
-import { mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { hostname, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type ApiBackend, type ApiServer, rpcMethods, serve } from './api/api.ts';
 import type { DeviceFacts, HostFacts } from './api/host-handlers.ts';
 import type { RpcEvent } from './api/rpc.ts';
-import { sweepTemporary } from './base/atomic-file.ts';
+import { makeFolder, sweepTemporary } from './base/atomic-file.ts';
 import { systemClock } from './base/clock.ts';
 import {
   type ConnectionLimits,
@@ -15,7 +15,7 @@ import {
 import { messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import type { Log } from './base/log.ts';
-import { createDatasets } from './datasets/datasets.ts';
+import { createDatasets, type Datasets, type DatasetsOptions } from './datasets/datasets.ts';
 import { createCacheReports } from './jobs/cache-reports.ts';
 import { createCheckpoints } from './jobs/checkpoints.ts';
 import { createDeletion } from './jobs/deletion.ts';
@@ -28,12 +28,14 @@ import { Runner } from './jobs/runner.ts';
 import type { RunnerObserver } from './jobs/runner-observer.ts';
 import { type HttpServer, serveHttp } from './metrics/http.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
+import type { CoreAddon } from './native/contract.ts';
 import { loadCore } from './native/load.ts';
 import type { DaemonConfig } from './spec/daemon-config.ts';
 import { terminalStates } from './spec/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
 import type { CrewDevice } from './supervisor/crew.ts';
 import { cpuDevices } from './supervisor/devices.ts';
+import { createPreparer } from './supervisor/preparer.ts';
 
 /**
  * The composition root: builds each part, wires it, starts and stops in order. Read this first.
@@ -87,7 +89,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const store = openStoreOf(options, metrics);
   const { jobsFolder, featuresFolder } = foldersOf(config);
   sweep([jobsFolder, featuresFolder], log);
-  const datasets = createDatasets({ folder: config.datasetsDir, store, native, log, clock });
+  const datasets = datasetsOf(config, { store, native, log, clock });
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
   let onStoreHealth = () => {};
   const runner = new Runner({
@@ -216,6 +218,13 @@ function openStoreOf({ config, log, onFatal }: DaemonOptions, metrics: Metrics):
   });
 }
 
+function datasetsOf(
+  { datasetsDir: folder, stateDir }: DaemonConfig,
+  { native, ...parts }: Pick<DatasetsOptions, 'store' | 'log' | 'clock'> & { native: CoreAddon },
+): Datasets {
+  return createDatasets({ folder, tasks: createPreparer({ native, stateDir }), ...parts });
+}
+
 function hostLimits(devices: readonly CrewDevice[]) {
   return {
     deviceNames: devices.map(({ name }) => name),
@@ -226,7 +235,7 @@ function hostLimits(devices: readonly CrewDevice[]) {
 function takeStateDir(stateDir: string, lock: (path: string) => number | null): void {
   const path = join(stateDir, 'LOCK');
   try {
-    mkdirSync(join(stateDir, 'store'), { recursive: true, mode: 0o750 });
+    makeFolder(join(stateDir, 'store'));
     if (lock(path) === null) {
       const holder = readFileSync(path, 'utf8').trim();
       throw new StartError(
@@ -288,7 +297,7 @@ function makeSocketFolders(listen: readonly string[]): void {
   for (const address of listen.filter((text) => text.startsWith('unix:'))) {
     const folder = dirname(address.slice('unix:'.length));
     try {
-      mkdirSync(folder, { recursive: true, mode: 0o750 });
+      makeFolder(folder);
     } catch (error) {
       const message = `cannot make the folder of ${address}: ${messageOf(error)}`;
       throw new StartError(daemonExit.CONFIGURATION, message, error);

@@ -9,6 +9,7 @@ import { GnndError, messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import { createLog, type Log } from './base/log.ts';
 import { StartError, startDaemon } from './daemon.ts';
+import { loadCore } from './native/load.ts';
 import {
   type ConfigName,
   type ConfigValues,
@@ -132,6 +133,9 @@ async function serveUntilSignal(flags: Flags): Promise<void> {
     log.info('daemon.ready', { listen, metrics, pid: process.pid });
     const signal = await signalled;
     log.info('daemon.stopping', { signal });
+    const { stopTimeoutMs: afterMs } = config;
+    const line = JSON.stringify({ lvl: 'error', msg: 'daemon.stop-timeout', afterMs });
+    loadCore().hostExitAfter(afterMs, daemonExit.STOP_TIMEOUT, line);
     await daemon.close();
     log.info('daemon.stopped');
     process.exit(daemonExit.OK);

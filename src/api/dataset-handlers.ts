@@ -47,14 +47,13 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
   const answer = (operation: OperationRecord): Operation =>
     operationToProto(operation, importedBy(datasets, operation));
   return {
-    importDataset(request) {
+    async importDataset(request) {
       deps.admit();
       const requestId = requestIdOf(request.requestId);
       const { datasetId, source, directed, validateOnly } = request;
       const checked = checkImport(request);
-      return answer(
-        datasets.import({ id: datasetId, source, directed, validateOnly, requestId, ...checked }),
-      );
+      const asked = { id: datasetId, source, directed, validateOnly, requestId, ...checked };
+      return answer(await datasets.import(asked));
     },
     getDataset: (request) => datasetToProto(datasets.get(idOfName('datasets', request.name))),
     listDatasets(request) {
@@ -91,6 +90,9 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
       notNegative('timeout_ms', askedMs);
       const timeoutMs = askedMs === 0 ? waitDefaultMs : Math.min(askedMs, waitMaxMs);
       return answer(await datasets.waitOperation(id, timeoutMs, call.signal));
+    },
+    async cancelOperation(request) {
+      return answer(await datasets.cancel(idOfName('operations', request.name)));
     },
   };
 }

@@ -69,6 +69,7 @@ export const reasonStatuses: Readonly<Record<ErrorReason, ReasonStatus>> = {
   STORE_CORRUPT: { code: status.INTERNAL, detail: none },
   DATASET_CORRUPT: { code: status.DATA_LOSS, detail: resource('gnnd.v1.Dataset') },
   CHECKPOINT_CORRUPT: { code: status.DATA_LOSS, detail: resource('gnnd.v1.Job') },
+  OPERATION_CANCELLED: { code: status.CANCELLED, detail: none },
   INTERNAL: { code: status.INTERNAL, detail: none },
 };
 

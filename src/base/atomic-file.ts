@@ -2,39 +2,56 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
+  mkdirSync,
   openSync,
   readdirSync,
-  renameSync,
   rmSync,
-  writeSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { open, rename, rm } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 
 /**
  * Writes `chunks` to `path` so that a reader sees the old file or the new one, never a part: a
  * temporary sibling, fsync, rename, fsync of the folder. On failure (a full disk, say) the sibling
- * is removed and the error goes to the caller.
+ * is removed and the error goes to the caller. Other threads do the work.
  */
-export function writeFileAtomic(
+export async function writeFileAtomic(
   path: string,
   chunks: readonly (string | Uint8Array)[],
   mode = 0o640,
-): void {
+): Promise<void> {
   const temporary = `${path}.tmp-${process.pid}`;
   try {
-    const fd = openSync(temporary, 'w', mode);
+    const file = await open(temporary, 'w', mode);
     try {
-      for (const chunk of chunks) writeAll(fd, chunk);
-      fsyncSync(fd);
+      for (const chunk of chunks) await file.appendFile(chunk);
+      await file.sync();
     } finally {
-      closeSync(fd);
+      await file.close();
     }
-    renameSync(temporary, path);
+    await rename(temporary, path);
   } catch (error) {
-    rmSync(temporary, { force: true });
+    await rm(temporary, { force: true });
     throw error;
   }
   syncFolder(dirname(path));
+}
+
+/**
+ * Makes a folder and those above it that are missing. (Node's own way tries for ever where the
+ * kernel answers ENOENT to a new folder, as below /proc.)
+ */
+export function makeFolder(path: string, mode = 0o750): void {
+  const missing: string[] = [];
+  for (let at = resolve(path); !existsSync(at); at = dirname(at)) missing.push(at);
+  for (const folder of missing.reverse()) {
+    try {
+      mkdirSync(folder, { mode });
+    } catch (error) {
+      // Somebody else may have made it meanwhile.
+      if (!existsSync(folder)) throw error;
+    }
+  }
 }
 
 /** Makes a rename inside `folder` durable. */
@@ -45,12 +62,6 @@ export function syncFolder(folder: string): void {
   } finally {
     closeSync(fd);
   }
-}
-
-function writeAll(fd: number, chunk: string | Uint8Array): void {
-  const bytes = typeof chunk === 'string' ? Buffer.from(chunk, 'utf8') : chunk;
-  let at = 0;
-  while (at < bytes.byteLength) at += writeSync(fd, bytes, at, bytes.byteLength - at);
 }
 
 /**

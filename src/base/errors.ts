@@ -34,6 +34,7 @@ export const errorReasons = [
   'STORE_CORRUPT',
   'DATASET_CORRUPT',
   'CHECKPOINT_CORRUPT',
+  'OPERATION_CANCELLED',
   'INTERNAL',
 ] as const;
 

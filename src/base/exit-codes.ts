@@ -17,6 +17,8 @@ export const daemonExit = {
   STATE_DIR: 73,
   /** The store met an I/O error or is damaged; a restart reads it again. */
   STORE_IO: 74,
+  /** Stopping took longer than `stop_timeout_ms`; what hung was left behind. */
+  STOP_TIMEOUT: 75,
   PERMISSION: 77,
   CONFIGURATION: 78,
 } as const;

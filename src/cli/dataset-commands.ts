@@ -107,6 +107,7 @@ async function importDataset(
   const finished = await waitForOperation(session, operation, {
     title: `${isCheck ? 'checking' : 'importing'} ${flags.id}`,
     detached: [`it goes on; see it with: gnnctl dataset get ${flags.id}`],
+    cancels: true,
   });
   const made = responseOf(finished, DatasetSchema);
   if (made === undefined) {
@@ -277,6 +278,7 @@ async function validateDataset(session: Session, given: string): Promise<number>
   const finished = await waitForOperation(session, started, {
     title: `checking ${idOf(name)}`,
     detached: [`check it again with: gnnctl dataset validate ${idOf(name)}`],
+    cancels: true,
   });
   const validation = responseOf(finished, DatasetValidationSchema);
   const found = validation ?? create(DatasetValidationSchema);

@@ -136,7 +136,11 @@ async function importGraph(session: Session, archive: string): Promise<void> {
     format: ImportFormat.NPM_DEPS,
     requestId: session.requestId,
   });
-  await waitForOperation(session, operation, { title: 'importing', ...interrupted });
+  await waitForOperation(session, operation, {
+    title: 'importing',
+    cancels: false,
+    ...interrupted,
+  });
   const { numNodes, numEdges } = await session.call(DatasetService.method.getDataset, { name });
   session.print(`imported: ${numNodes} nodes, ${numEdges} edges`);
 }

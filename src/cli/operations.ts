@@ -19,15 +19,17 @@ const retryLimitMs = 60_000;
 export interface OperationWait {
   /** What is going on, e.g. `importing npm`. */
   readonly title: string;
-  /** After Ctrl-C: one line each. */
+  /** After the end of our own patience: one line each. */
   readonly detached: readonly string[];
+  /** Whether Ctrl-C ends the work, too; a second one leaves it to the daemon. */
+  readonly cancels: boolean;
 }
 
 /** Resolves with the finished operation; throws a CliError with every problem when it failed. */
 export async function waitForOperation(
   session: Session,
   operation: Operation,
-  { title, detached }: OperationWait,
+  { title, detached, cancels }: OperationWait,
 ): Promise<Operation> {
   const progress = createProgress(session, title);
   const finished = await waitFor(session, { detached }, async (signal) => {
@@ -52,6 +54,17 @@ export async function waitForOperation(
       }
       progress.done(current.result.case === 'response');
       return current;
+    } catch (error) {
+      const isInterrupt = error instanceof CliError && error.exitCode === gnnctlExit.INTERRUPTED;
+      if (!cancels || !isInterrupt) throw error;
+      progress.show(0, 'cancelling');
+      const { name } = operation;
+      const ended = await session.call(DatasetService.method.cancelOperation, { name });
+      const { result } = ended;
+      const isOurs = result.case === 'error' && result.value.reason === 'OPERATION_CANCELLED';
+      // It may have been done before that.
+      if (!isOurs) return ended;
+      throw new CliError(gnnctlExit.INTERRUPTED, `${title} was cancelled`);
     } finally {
       progress.close();
     }

@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { readRegularSync } from '../base/regular-file.ts';
 import { type DatasetManifest, featureDtypes } from '../spec/dataset-record.ts';
 import { type DatasetWritten, digestOf } from './dataset-writer.ts';
 
@@ -27,7 +28,7 @@ export function findDatasets(folder: string, known: (id: string) => boolean): Fo
 /** Null: no folder of a dataset. */
 export function readWritten(path: string): DatasetWritten | null {
   try {
-    const bytes = readFileSync(join(path, 'dataset.json'));
+    const bytes = readRegularSync(join(path, 'dataset.json'));
     const manifest: DatasetManifest = JSON.parse(bytes.toString('utf8'));
     if (manifest.format !== 'gnnd-dataset' || manifest.version !== 1) return null;
     if (!featureDtypes.includes(manifest.feature_dtype ?? 'float32')) return null;

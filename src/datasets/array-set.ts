@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { messageOf } from '../base/errors.ts';
+import { readRegular } from '../base/regular-file.ts';
 import type { ImportContext } from './import-context.ts';
 import { type NpySource, openNpyFile, openNpyStream } from './npy.ts';
 import { readZipDirectory, readZipMember } from './npz.ts';
@@ -147,9 +148,10 @@ async function readMeta(folder: string): Promise<Meta | null> {
   if (!existsSync(path)) return null;
   let parsed: unknown;
   try {
-    parsed = JSON.parse(await readFile(path, 'utf8'));
+    parsed = JSON.parse((await readRegular(path)).toString('utf8'));
   } catch (error) {
-    throw badFile('meta.json', `is not JSON: ${messageOf(error)}`);
+    const what = error instanceof SyntaxError ? 'is not JSON' : 'cannot be read';
+    throw badFile('meta.json', `${what}: ${messageOf(error)}`);
   }
   const root = fieldsOf(parsed);
   const split = fieldsOf(root.get('split'));

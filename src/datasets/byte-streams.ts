@@ -1,5 +1,9 @@
-import { createReadStream } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { type Duplex, pipeline, Readable } from 'node:stream';
+import { messageOf } from '../base/errors.ts';
+import { openRegular } from '../base/regular-file.ts';
+import { badFile, type ImportFailure } from './problems.ts';
 
 /**
  * Streams of bytes as async iterables: nothing is opened before the first chunk is asked for, all
@@ -9,14 +13,40 @@ import { type Duplex, pipeline, Readable } from 'node:stream';
 
 const chunkBytes = 1 << 18;
 
-/** The bytes of a file, or of the part from `start` to before `end`. */
+/**
+ * The bytes of a file, or of the part from `start` to before `end`. Throws ImportFailure when it
+ * is no regular file or cannot be read.
+ */
 export async function* fileChunks(
   path: string,
   part: { readonly start: number; readonly end: number } | null = null,
 ): AsyncGenerator<Uint8Array> {
   const range = part === null ? {} : { start: part.start, end: part.end - 1 };
-  const file = createReadStream(path, { highWaterMark: chunkBytes, ...range });
-  yield* file as AsyncIterable<Buffer>;
+  const file = await openSource(path);
+  const bytes = file.createReadStream({ highWaterMark: chunkBytes, ...range });
+  const chunks = (bytes as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await chunks.next().catch((error: unknown) => {
+        throw unreadable(path, error);
+      });
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    await chunks.return?.();
+  }
+}
+
+/** A file of a source, open for reading. Throws ImportFailure as `fileChunks` does. */
+export async function openSource(path: string): Promise<FileHandle> {
+  return await openRegular(path).catch((error: unknown) => {
+    throw unreadable(path, error);
+  });
+}
+
+function unreadable(path: string, error: unknown): ImportFailure {
+  return badFile(basename(path), `cannot be read: ${messageOf(error)}`);
 }
 
 /** What comes out of `transform` (such as gunzip) when `chunks` go in. */

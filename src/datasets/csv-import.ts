@@ -43,9 +43,14 @@ export async function importCsvFolder(context: ImportContext): Promise<DatasetFa
   };
 }
 
+/** What the file of a table may be called. */
+export function csvNames(table: string): readonly string[] {
+  return [`${table}.csv`, `${table}.csv.gz`];
+}
+
 /** The plain or gzipped file of a table, or null. */
-export function csvPath(folder: string, table: 'nodes' | 'edges'): string | null {
-  const candidates = [join(folder, `${table}.csv`), join(folder, `${table}.csv.gz`)];
+function csvPath(folder: string, table: 'nodes' | 'edges'): string | null {
+  const candidates = csvNames(table).map((name) => join(folder, name));
   return candidates.find((path) => existsSync(path)) ?? null;
 }
 

@@ -1,9 +1,8 @@
-import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { TextDecoder } from 'node:util';
 import { createGunzip } from 'node:zlib';
 import { messageOf } from '../base/errors.ts';
-import { fileChunks, isZlibError, transformed } from './byte-streams.ts';
+import { fileChunks, isZlibError, openSource, transformed } from './byte-streams.ts';
 import { badFile } from './problems.ts';
 
 /** One record of a CSV file (RFC 4180), or why it is none. */
@@ -36,7 +35,9 @@ export class CsvFile {
   }
 
   static async open(path: string, signal: AbortSignal): Promise<CsvFile> {
-    return new CsvFile(path, (await stat(path)).size, signal);
+    const file = await openSource(path);
+    const { size } = await file.stat().finally(() => file.close());
+    return new CsvFile(path, size, signal);
   }
 
   /** How much of the file was read, of 1. */

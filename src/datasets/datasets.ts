@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { type Clock, sleep } from '../base/clock.ts';
 import { type ErrorReason, type FieldViolation, GnndError, messageOf } from '../base/errors.ts';
+import { createLine } from '../base/line.ts';
 import type { Log } from '../base/log.ts';
 import type {
   DatasetRecord,
@@ -19,6 +20,7 @@ import type {
   Store,
 } from '../store/store.ts';
 import { findDatasets } from './adopt.ts';
+import type { DataTasks, TaskWatch } from './data-tasks.ts';
 import type { DatasetWritten } from './dataset-writer.ts';
 import {
   type DeleteDataset,
@@ -28,21 +30,18 @@ import {
   removeFiles,
   undoUnstored,
 } from './delete-dataset.ts';
-import { detectFormat } from './detect-format.ts';
-import type { ReportProgress } from './import-context.ts';
-import { createImportPool, type ImportPool } from './import-pool.ts';
+import { createDetector, type DetectFormat } from './detect-format.ts';
 import { ImportFailure } from './problems.ts';
-import { type NativeValidator, prepareFolder, runImport } from './run-import.ts';
-import { validateDataset } from './validate-dataset.ts';
+import { prepareFolder, runImport } from './run-import.ts';
 
 /** What the user trains on: imported once, immutable once READY. */
 export interface Datasets {
   /**
-   * Starts an import, after those that were asked for before; one runs at a time. A FAILED dataset
-   * may be imported again under its id. Throws SPEC_INVALID (all violations, paths `dataset_id` and
-   * `source`), DATASET_EXISTS, REQUEST_ID_REUSED, DAEMON_STOPPING.
+   * Starts an import, after those that were asked for before; few run at a time. A FAILED dataset
+   * may be imported again under its id. Rejects with SPEC_INVALID (all violations, paths
+   * `dataset_id` and `source`), DATASET_EXISTS, REQUEST_ID_REUSED, DAEMON_STOPPING.
    */
-  import(request: ImportRequest): OperationRecord;
+  import(request: ImportRequest): Promise<OperationRecord>;
   /** Throws DATASET_NOT_FOUND. */
   get(id: string): DatasetRecord;
   /** By id. `nextId` is the `afterId` of the next page, null on the last one. */
@@ -58,6 +57,11 @@ export interface Datasets {
   operation(id: string): OperationRecord;
   /** Where the operation is once it is done or `timeoutMs` passed. Throws OPERATION_NOT_FOUND. */
   waitOperation(id: string, timeoutMs: number, signal: AbortSignal): Promise<OperationRecord>;
+  /**
+   * Ends an operation, whatever it waits for: it fails with OPERATION_CANCELLED. One that is done
+   * stays as it is. Throws OPERATION_NOT_FOUND.
+   */
+  cancel(id: string): Promise<OperationRecord>;
   /** Ends what runs or waits (they fail with DAEMON_STOPPING); idempotent. */
   close(): Promise<void>;
 }
@@ -87,11 +91,10 @@ export interface DatasetsOptions {
   /** Where datasets live; made when missing. Nobody else writes there. */
   readonly folder: string;
   readonly store: DatasetStore & OperationStore & DeletionStore & Pick<Store, 'atomically'>;
-  readonly native: NativeValidator;
+  /** Who reads data: never this process. */
+  readonly tasks: DataTasks;
   readonly log: Log;
   readonly clock: Clock;
-  /** Where imports compute; one pool an import. Default: a thread per core. */
-  readonly createPool?: () => ImportPool;
 }
 
 /** An operation that waits for its turn. */
@@ -100,16 +103,25 @@ interface Work {
   /** Its failure is also that of the dataset. */
   readonly makesDataset: boolean;
   /** What it returns is called within the final transaction. */
-  readonly run: (progress: ReportProgress) => Promise<() => OperationEnd>;
+  readonly run: (watch: TaskWatch) => Promise<() => OperationEnd>;
+}
+
+/** An operation that waits or runs. */
+interface UnderWay {
+  readonly abort: AbortController;
+  /** Resolves when it is done. */
+  readonly end: Promise<void>;
 }
 
 const importMethod = 'ImportDataset';
 const idPattern = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
-const interrupted: OperationFailure = {
-  reason: 'DAEMON_STOPPING' satisfies ErrorReason,
-  message: 'the daemon stopped before it was done; start it again',
-  problems: [],
-};
+/** One that is stuck does not keep the next one waiting; more would only share the disk. */
+const operationsAtOnce = 2;
+const cancelled = new GnndError('OPERATION_CANCELLED', 'it was cancelled');
+const interrupted = new GnndError(
+  'DAEMON_STOPPING',
+  'the daemon stopped before it was done; start it again',
+);
 const noCounts = {
   digest: '',
   numNodes: 0,
@@ -132,10 +144,10 @@ export function createDatasets(options: DatasetsOptions): Datasets {
 
 class DatasetService implements Datasets {
   readonly #options: DatasetsOptions;
-  readonly #stop = new AbortController();
-  /** Of the operations that wait or run: resolves when done. */
-  readonly #ends = new Map<string, Promise<void>>();
-  #last: Promise<void> = Promise.resolve();
+  readonly #underWay = new Map<string, UnderWay>();
+  readonly #line = createLine(operationsAtOnce);
+  readonly #detect = createDetector();
+  #isStopping = false;
   /** Files of deleted datasets that are being removed. */
   #removals: Promise<void> = Promise.resolve();
 
@@ -148,7 +160,9 @@ class DatasetService implements Datasets {
     const swept = prepareFolder(folder);
     for (const aside of undoUnstored(folder, store, log)) this.#removeFiles(aside);
     for (const operation of store.unfinishedOperations()) {
-      store.updateOperation(operation.id, { end: { error: interrupted, validation: null } });
+      store.updateOperation(operation.id, {
+        end: { error: failureOf(interrupted), validation: null },
+      });
       log.warn('dataset.operation-interrupted', { id: operation.id, target: operation.target });
     }
     const pageSize = 500;
@@ -200,13 +214,17 @@ class DatasetService implements Datasets {
     return aside === null ? 0 : dataset.bytes;
   }
 
-  import(request: ImportRequest): OperationRecord {
+  async import(request: ImportRequest): Promise<OperationRecord> {
     const { store } = this.#options;
     const [key] = requestKeys(request);
-    const first = key === undefined ? null : store.replayOf(key);
-    if (first !== null) return this.operation(first.resource.replace(/^operations\//, ''));
+    const earlier = this.#replayOf(key);
+    if (earlier !== null) return earlier;
     this.#refuseWhenStopping();
-    const format = checkRequest(request);
+    const format = await checkRequest(request, this.#detect);
+    // Others may have come while the source was looked at.
+    const repeated = this.#replayOf(key);
+    if (repeated !== null) return repeated;
+    this.#refuseWhenStopping();
     const { id, validateOnly } = request;
     const existing = store.getDataset(id);
     if (existing !== null && existing.state !== 'FAILED') {
@@ -220,7 +238,7 @@ class DatasetService implements Datasets {
     this.#enqueue({
       operation,
       makesDataset: !validateOnly,
-      run: (progress) => this.#import(request, format, progress),
+      run: (watch) => this.#import(request, format, watch),
     });
     return operation;
   }
@@ -240,7 +258,7 @@ class DatasetService implements Datasets {
   }
 
   validate(id: string): OperationRecord {
-    const { store, native } = this.#options;
+    const { store, tasks } = this.#options;
     this.#refuseWhenStopping();
     const dataset = this.get(id);
     if (dataset.state !== 'READY') {
@@ -249,9 +267,9 @@ class DatasetService implements Datasets {
     }
     const kind = 'ValidateDataset';
     const operation = store.insertOperation({ id: randomUUID(), kind, target: id });
-    const run = async (progress: ReportProgress) => {
-      const { signal } = this.#stop;
-      const validation = await validateDataset({ dataset, native, progress, signal });
+    const { path, digest } = dataset;
+    const run = async (watch: TaskWatch) => {
+      const validation = await tasks.check({ path, digest }, watch);
       return () => ({ error: null, validation });
     };
     this.#enqueue({ operation, makesDataset: false, run });
@@ -270,7 +288,7 @@ class DatasetService implements Datasets {
     timeoutMs: number,
     signal: AbortSignal,
   ): Promise<OperationRecord> {
-    const end = this.#ends.get(id);
+    const end = this.#underWay.get(id)?.end;
     if (this.operation(id).done || end === undefined) return this.operation(id);
     const isOver = new AbortController();
     const timeout = sleep(timeoutMs, AbortSignal.any([signal, isOver.signal]));
@@ -283,15 +301,30 @@ class DatasetService implements Datasets {
     return this.operation(id);
   }
 
+  async cancel(id: string): Promise<OperationRecord> {
+    if (this.operation(id).done) return this.operation(id);
+    const underWay = this.#underWay.get(id);
+    underWay?.abort.abort(cancelled);
+    await underWay?.end;
+    return this.operation(id);
+  }
+
   async close(): Promise<void> {
-    this.#stop.abort(new GnndError('DAEMON_STOPPING', interrupted.message));
-    await this.#last;
+    this.#isStopping = true;
+    const underWay = [...this.#underWay.values()];
+    for (const { abort } of underWay) abort.abort(interrupted);
+    await Promise.all(underWay.map(({ end }) => end));
     await this.#removals;
   }
 
   #refuseWhenStopping(): void {
-    if (!this.#stop.signal.aborted) return;
+    if (!this.#isStopping) return;
     throw new GnndError('DAEMON_STOPPING', 'the daemon is stopping and takes no new work');
+  }
+
+  #replayOf(key: RequestKey | undefined): OperationRecord | null {
+    const first = key === undefined ? null : this.#options.store.replayOf(key);
+    return first === null ? null : this.operation(first.resource.replace(/^operations\//, ''));
   }
 
   #insertImporting(id: string, replace: boolean): void {
@@ -303,56 +336,47 @@ class DatasetService implements Datasets {
 
   #enqueue(work: Work): void {
     const { id } = work.operation;
-    const end = this.#last.then(() => this.#run(work)).finally(() => this.#ends.delete(id));
-    this.#ends.set(id, end);
-    this.#last = end;
+    const abort = new AbortController();
+    const end = this.#run(work, abort.signal).finally(() => this.#underWay.delete(id));
+    this.#underWay.set(id, { abort, end });
   }
 
-  async #run(work: Work): Promise<void> {
+  async #run(work: Work, signal: AbortSignal): Promise<void> {
     const { store, log, clock } = this.#options;
     const { id, kind, target } = work.operation;
     const startMs = clock.monotonicMs();
     const fields = { id, kind, target };
     const seconds = () => (clock.monotonicMs() - startMs) / 1000;
+    let leave = () => {};
     try {
-      this.#stop.signal.throwIfAborted();
+      leave = await this.#line.enter(signal);
       log.info('dataset.operation-started', fields);
-      const end = await work.run((progress, message) => {
-        store.updateOperation(id, { progress, message });
-      });
+      const progress = (share: number, message: string) =>
+        void store.updateOperation(id, { progress: share, message });
+      const end = await work.run({ progress, signal });
       store.atomically(() => store.updateOperation(id, { end: end() }));
       log.info('dataset.operation-done', { ...fields, seconds: seconds() });
     } catch (error) {
-      const failure = this.#stop.signal.aborted ? interrupted : failureOf(error);
+      const failure = failureOf(signal.aborted ? signal.reason : error);
       log.error('dataset.operation-failed', { ...fields, seconds: seconds(), ...failure });
       this.#fail(work, failure);
+    } finally {
+      leave();
     }
   }
 
   async #import(
-    request: ImportRequest,
+    { id, source, featureDtype, directed, validateOnly }: ImportRequest,
     format: ImportFormat,
-    progress: ReportProgress,
+    watch: TaskWatch,
   ): Promise<() => OperationEnd> {
-    const { folder, native } = this.#options;
-    const { id, source, featureDtype, directed, validateOnly } = request;
-    const { signal } = this.#stop;
-    const pool = (this.#options.createPool ?? createImportPool)();
-    const endPool = () => void pool.close();
-    signal.addEventListener('abort', endPool, { once: true });
-    try {
-      const written = await runImport({
-        ...{ id, source, format, featureDtype, directed, folder, validateOnly },
-        ...{ pool, native, progress, signal },
-      });
-      return () => {
-        if (!validateOnly) this.#options.store.updateDataset(id, readyChange(written));
-        return { error: null, validation: null };
-      };
-    } finally {
-      signal.removeEventListener('abort', endPool);
-      await pool.close();
-    }
+    const { folder, tasks, store } = this.#options;
+    const asked = { id, source, format, featureDtype, directed, folder, validateOnly };
+    const written = await runImport({ ...asked, ...watch, tasks });
+    return () => {
+      if (!validateOnly) store.updateDataset(id, readyChange(written));
+      return { error: null, validation: null };
+    };
   }
 
   /** Must not throw: nobody awaits it. What cannot be stored now is repaired at the next start. */
@@ -372,8 +396,8 @@ class DatasetService implements Datasets {
   }
 }
 
-/** The format to import; throws SPEC_INVALID with everything that is wrong. */
-function checkRequest(request: ImportRequest): ImportFormat {
+/** The format to import; rejects with SPEC_INVALID and everything that is wrong. */
+async function checkRequest(request: ImportRequest, detect: DetectFormat): Promise<ImportFormat> {
   const violations: FieldViolation[] = [];
   if (!idPattern.test(request.id)) {
     const expected = `expected 1 to 63 of a-z, 0-9 and -, a letter first, no - at the end`;
@@ -381,7 +405,7 @@ function checkRequest(request: ImportRequest): ImportFormat {
   }
   const { source } = request;
   const detection = isAbsolute(source)
-    ? detectFormat(source, request.format)
+    ? await detect(source, request.format)
     : ({ kind: 'problem', description: 'expected an absolute path' } as const);
   if (detection.kind === 'problem') {
     violations.push({ path: 'source', description: `'${source}': ${detection.description}` });

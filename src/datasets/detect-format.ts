@@ -1,9 +1,10 @@
-import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdir, stat } from 'node:fs/promises';
+import { sleep } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
+import { kindOf, openRegular } from '../base/regular-file.ts';
 import type { ImportFormat } from '../spec/dataset-record.ts';
 import { importNpyFolder, importNpzFile } from './array-import.ts';
-import { csvPath, importCsvFolder } from './csv-import.ts';
+import { csvNames, importCsvFolder } from './csv-import.ts';
 import type { Importer } from './import-context.ts';
 import { importNpmDeps } from './npm-import.ts';
 
@@ -24,36 +25,76 @@ export type Detection =
   | { readonly kind: 'problem'; readonly description: string };
 
 /** Tells the format of the file or folder `source`, or checks that it can be `wanted`. */
-export function detectFormat(source: string, wanted: ImportFormat | null): Detection {
+export type DetectFormat = (source: string, wanted: ImportFormat | null) => Promise<Detection>;
+
+/** A disk or server that takes longer does not answer. */
+const answerMs = 5000;
+/** Whoever waits for a file in vain holds one of the four threads that all files are read with. */
+const silentMax = 2;
+
+/** A detector that answers in bounded time, whatever the source is. */
+export function createDetector(look: DetectFormat = detectFormat): DetectFormat {
+  let silent = 0;
+  return async (source, wanted) => {
+    if (silent >= silentMax) {
+      const description = `cannot be looked at: ${silent} other sources have not answered yet`;
+      return { kind: 'problem', description };
+    }
+    const answered = new AbortController();
+    const looking = look(source, wanted).finally(() => answered.abort());
+    const late = async (): Promise<Detection> => {
+      await sleep(answerMs, answered.signal);
+      silent += 1;
+      looking.finally(() => {
+        silent -= 1;
+      });
+      const description = `cannot be read: no answer within ${answerMs / 1000} s`;
+      return { kind: 'problem', description };
+    };
+    return await Promise.race([looking, late().catch(() => looking)]);
+  };
+}
+
+/** The look itself, which may take as long as the disk does. Never rejects. */
+export async function detectFormat(
+  source: string,
+  wanted: ImportFormat | null,
+): Promise<Detection> {
   try {
-    const isFolder = statSync(source).isDirectory();
+    const stats = await stat(source);
+    const isFolder = stats.isDirectory();
+    if (!isFolder && !stats.isFile()) {
+      const expected = 'expected a regular file or a folder';
+      return { kind: 'problem', description: `is ${kindOf(stats)}, ${expected}` };
+    }
     if (wanted !== null) {
       if (isFolder === folderFormats.has(wanted)) return { kind: 'format', format: wanted };
       const expected = isFolder ? 'a file, and this is a folder' : 'a folder, and this is a file';
       return { kind: 'problem', description: `the format ${wanted} is read from ${expected}` };
     }
-    return isFolder ? folderFormat(source) : fileFormat(source);
+    return await (isFolder ? folderFormat(source) : fileFormat(source));
   } catch (error) {
     return { kind: 'problem', description: `cannot be read: ${messageOf(error)}` };
   }
 }
 
-function folderFormat(folder: string): Detection {
-  const isCsv = csvPath(folder, 'edges') !== null || csvPath(folder, 'nodes') !== null;
+async function folderFormat(folder: string): Promise<Detection> {
+  const names = new Set(await readdir(folder));
+  const isCsv = ['edges', 'nodes'].some((table) => csvNames(table).some((name) => names.has(name)));
   if (isCsv) return { kind: 'format', format: 'CSV' };
-  const isNpy = existsSync(join(folder, 'indptr.npy')) || existsSync(join(folder, 'meta.json'));
+  const isNpy = names.has('indptr.npy') || names.has('meta.json');
   if (isNpy) return { kind: 'format', format: 'NPY' };
   const expected = 'indptr.npy (format NPY) or nodes.csv and edges.csv (format CSV)';
   return { kind: 'problem', description: `the folder has no ${expected}` };
 }
 
-function fileFormat(file: string): Detection {
+async function fileFormat(path: string): Promise<Detection> {
   const start = Buffer.alloc(2);
-  const fd = openSync(file, 'r');
+  const file = await openRegular(path);
   try {
-    readSync(fd, start, 0, start.length, 0);
+    await file.read(start, 0, start.length, 0);
   } finally {
-    closeSync(fd);
+    await file.close();
   }
   if (start.equals(zipMagic)) return { kind: 'format', format: 'NPZ' };
   if (start.equals(gzipMagic)) return { kind: 'format', format: 'NPM_DEPS' };

@@ -1,9 +1,9 @@
 import { createHash, type Hash } from 'node:crypto';
-import { type FileHandle, open, stat } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { messageOf } from '../base/errors.ts';
-import { fileChunks } from './byte-streams.ts';
-import { badFile, formatCount } from './problems.ts';
+import { fileChunks, openSource } from './byte-streams.ts';
+import { badFile, formatCount, ImportFailure } from './problems.ts';
 
 /**
  * NumPy's .npy files: little-endian, C order, of the element types that graphs come in.
@@ -135,14 +135,9 @@ export function elementCount(shape: readonly number[]): number {
 
 /** Opens a .npy file and reads its header. Throws ImportFailure for anything but a whole array. */
 export async function openNpyFile(path: string, signal: AbortSignal): Promise<NpySource> {
-  const name = basename(path);
-  const size = await stat(path).then(
-    (stats) => stats.size,
-    (error: unknown) => {
-      throw badFile(name, `cannot be read: ${messageOf(error)}`);
-    },
-  );
-  return openNpyStream(name, size, fileChunks(path), signal);
+  const file = await openSource(path);
+  const { size } = await file.stat().finally(() => file.close());
+  return openNpyStream(basename(path), size, fileChunks(path), signal);
 }
 
 /**
@@ -166,6 +161,7 @@ export async function openNpyStream(
       return next.done === true ? null : next.value;
     } catch (error) {
       signal.throwIfAborted();
+      if (error instanceof ImportFailure) throw error;
       throw badFile(path, `cannot be read: ${messageOf(error)}`);
     }
   };

@@ -1,8 +1,8 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { crc32, createInflateRaw } from 'node:zlib';
 import { messageOf } from '../base/errors.ts';
-import { fileChunks, isZlibError, transformed } from './byte-streams.ts';
+import { fileChunks, isZlibError, openSource, transformed } from './byte-streams.ts';
 import { badFile } from './problems.ts';
 
 /**
@@ -41,9 +41,7 @@ const directoryBytesMax = 64 << 20;
 /** The members of an archive, by name. Throws ImportFailure when it is damaged or no ZIP file. */
 export async function readZipDirectory(path: string): Promise<ReadonlyMap<string, ZipMember>> {
   const name = basename(path);
-  const file = await open(path, 'r').catch((error: unknown) => {
-    throw badFile(name, `cannot be read: ${messageOf(error)}`);
-  });
+  const file = await openSource(path);
   try {
     const { size } = await file.stat();
     const { at, bytes } = await findDirectory(file, size, name);
@@ -191,7 +189,7 @@ export async function* readZipMember(
 
 /** The name and extra field of a local header may be longer than those of the directory. */
 async function findData(path: string, member: ZipMember, display: string): Promise<number> {
-  const file = await open(path, 'r');
+  const file = await openSource(path);
   try {
     const header = await readAt(file, member.headerAt, localBytes, display);
     if (header.readUInt32LE(0) !== localSignature) {

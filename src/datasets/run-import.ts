@@ -1,12 +1,12 @@
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { readdirSync, rmSync } from 'node:fs';
+import { chmod, mkdtemp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncFolder } from '../base/atomic-file.ts';
+import { makeFolder, syncFolder } from '../base/atomic-file.ts';
 import type { DatasetCounts, DatasetValidation } from '../native/contract.ts';
-import type { DatasetManifest, FeatureDtype, ImportFormat } from '../spec/dataset-record.ts';
+import type { DatasetManifest } from '../spec/dataset-record.ts';
+import type { DataTasks, SourceImport, TaskWatch } from './data-tasks.ts';
 import { DatasetWriter, type DatasetWritten } from './dataset-writer.ts';
 import { importers } from './detect-format.ts';
-import type { ReportProgress } from './import-context.ts';
 import type { ImportPool } from './import-pool.ts';
 import { NoticeList } from './notices.ts';
 import { ProblemList } from './problems.ts';
@@ -16,23 +16,10 @@ export interface NativeValidator {
   datasetValidate(folder: string, counts: DatasetCounts): Promise<DatasetValidation>;
 }
 
-export interface ImportOptions {
-  readonly id: string;
-  /** A file or folder. */
-  readonly source: string;
-  readonly format: ImportFormat;
-  /** Null: that of the source where it has one, else float32. */
-  readonly featureDtype: FeatureDtype | null;
-  /** Tables only: an edge stands in the row of its target, not in that of its source, too. */
-  readonly directed: boolean;
-  /** Where datasets live; the dataset becomes its subfolder `id`. */
-  readonly folder: string;
-  /** Do everything but keep the result. */
-  readonly validateOnly: boolean;
+/** What an import works with. */
+interface SourceOptions extends SourceImport, TaskWatch {
   readonly pool: ImportPool;
   readonly native: NativeValidator;
-  readonly progress: ReportProgress;
-  readonly signal: AbortSignal;
 }
 
 const temporaryPrefix = '.tmp-';
@@ -40,45 +27,65 @@ const temporaryPrefix = '.tmp-';
 const importShare = 0.9;
 
 /**
- * Reads the source, writes the dataset beside its place, checks every element, and moves it there:
- * a dataset's folder is whole or absent, also after a crash. Throws ImportFailure for what is wrong
- * with the source.
+ * Reads the source, writes the dataset into the folder and checks every element of it. Throws
+ * ImportFailure for what is wrong with the source.
  */
-export async function runImport(options: ImportOptions): Promise<DatasetWritten> {
-  const { id, source, folder, progress, signal } = options;
-  const temporary = join(folder, `${temporaryPrefix}${id}-${process.pid}`);
-  await mkdir(temporary, { mode: 0o750 });
+export async function readSource(options: SourceOptions): Promise<DatasetWritten> {
+  const { id, source, folder, progress, signal, featureDtype, directed, pool } = options;
   const problems = new ProblemList();
   const notices = new NoticeList();
-  const writer = new DatasetWriter(temporary);
+  const writer = new DatasetWriter(folder);
   try {
     const facts = await importers[options.format]({
-      source,
-      featureDtype: options.featureDtype,
-      directed: options.directed,
-      writer,
-      problems,
-      notices,
+      ...{ source, featureDtype, directed, writer, problems, notices, pool, signal },
       progress: (fraction, message) => progress(importShare * fraction, message),
-      pool: options.pool,
-      signal,
     });
+    if (writer.written('train')?.rows === 0) {
+      problems.add('train', 'the training split is empty: at least one node must be in it');
+    }
     problems.throwIfAny();
     const written = await writer.finish(id, facts, notices.kept);
     progress(importShare, 'checking every element');
-    const found = await options.native.datasetValidate(temporary, countsOf(written.manifest));
+    const found = await options.native.datasetValidate(folder, countsOf(written.manifest));
     problems.addAll(found.problems, found.problemCount);
     problems.throwIfAny();
+    signal.throwIfAborted();
+    return written;
+  } finally {
+    await writer.close();
+  }
+}
+
+export interface ImportOptions extends Omit<SourceImport, 'folder'>, TaskWatch {
+  /** Where datasets live; the dataset becomes its subfolder `id`. */
+  readonly folder: string;
+  /** Do everything but keep the result. */
+  readonly validateOnly: boolean;
+  readonly tasks: DataTasks;
+}
+
+/**
+ * Has the dataset made beside its place and moves it there: a dataset's folder is whole or absent,
+ * also after a crash. Throws ImportFailure for what is wrong with the source.
+ */
+export async function runImport(options: ImportOptions): Promise<DatasetWritten> {
+  const { id, source, format, featureDtype, directed, folder, progress, signal } = options;
+  const temporary = await mkdtemp(join(folder, `${temporaryPrefix}${id}-`));
+  try {
+    const written = await options.tasks.importSource(
+      { id, source, format, featureDtype, directed, folder: temporary },
+      { progress, signal },
+    );
     signal.throwIfAborted();
     if (!options.validateOnly) {
       // What stands there is no dataset: one that the daemon knows is never imported over.
       await rm(join(folder, id), { recursive: true, force: true });
+      await chmod(temporary, 0o750);
       await rename(temporary, join(folder, id));
       syncFolder(folder);
     }
     return written;
   } finally {
-    await writer.close();
     await rm(temporary, { recursive: true, force: true });
   }
 }
@@ -99,7 +106,7 @@ export function countsOf(manifest: DatasetManifest): DatasetCounts {
 
 /** Makes the folder of datasets and removes what killed imports left in it; answers their names. */
 export function prepareFolder(folder: string): string[] {
-  mkdirSync(folder, { recursive: true, mode: 0o750 });
+  makeFolder(folder);
   const left = readdirSync(folder).filter((name) => name.startsWith(temporaryPrefix));
   for (const name of left) rmSync(join(folder, name), { recursive: true, force: true });
   return left;

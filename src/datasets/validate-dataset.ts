@@ -1,25 +1,24 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../base/errors.ts';
-import type { DatasetManifest, DatasetRecord, OperationRecord } from '../spec/dataset-record.ts';
+import { readRegular } from '../base/regular-file.ts';
+import type { DatasetManifest, OperationRecord } from '../spec/dataset-record.ts';
+import type { DatasetCheck, TaskWatch } from './data-tasks.ts';
 import { arrayNames, digestOf } from './dataset-writer.ts';
-import type { ReportProgress } from './import-context.ts';
 import { openNpyFile } from './npy.ts';
 import { ImportFailure, ProblemList } from './problems.ts';
 import { countsOf, type NativeValidator } from './run-import.ts';
 
-export interface ValidateOptions {
-  readonly dataset: DatasetRecord;
+/** What a check found. */
+export type Validation = NonNullable<OperationRecord['validation']>;
+
+interface ValidateOptions extends TaskWatch {
+  readonly dataset: DatasetCheck;
   readonly native: NativeValidator;
-  readonly progress: ReportProgress;
-  readonly signal: AbortSignal;
 }
 
 /** Checks that a dataset is what was imported (checksums), and every element of it (native). */
-export async function validateDataset(
-  options: ValidateOptions,
-): Promise<NonNullable<OperationRecord['validation']>> {
+export async function validateDataset(options: ValidateOptions): Promise<Validation> {
   const { dataset, native, progress, signal } = options;
   const problems = new ProblemList();
   const manifest = await readManifest(dataset, problems);
@@ -43,11 +42,11 @@ export async function validateDataset(
 
 /** Null when it is missing or not the one that was imported. */
 async function readManifest(
-  dataset: DatasetRecord,
+  dataset: DatasetCheck,
   problems: ProblemList,
 ): Promise<DatasetManifest | null> {
   try {
-    const bytes = await readFile(join(dataset.path, 'dataset.json'));
+    const bytes = await readRegular(join(dataset.path, 'dataset.json'));
     const digest = digestOf(bytes);
     // Its bytes are the ones that the import wrote, so that its shape needs no check.
     if (digest === dataset.digest) return JSON.parse(bytes.toString('utf8')) as DatasetManifest;

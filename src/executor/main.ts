@@ -1,10 +1,18 @@
 import { constants, setPriority } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../base/clock.ts';
 import { messageOf, unreachable } from '../base/errors.ts';
 import { executorExit } from '../base/exit-codes.ts';
 import { createLog } from '../base/log.ts';
+import type { TaskWatch } from '../datasets/data-tasks.ts';
 import type { NativeCode } from '../native/contract.ts';
 import { loadCore, loadTrain, nativeCodeOf } from '../native/load.ts';
-import { type EndMessage, type StartMessage, startMessageOf } from './protocol.ts';
+import {
+  type EndMessage,
+  type ProgressMessage,
+  type StartMessage,
+  startMessageOf,
+} from './protocol.ts';
 
 /**
  * An executor: a child process with one role on one device, for life. Its JavaScript parses the
@@ -57,9 +65,49 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
       await loadTrain().modelPredict(start.options);
       return { kind: 'answered', answer: { role: start.role } };
     }
+    case 'LOAD': {
+      const { location, standardize, topologyFd, alias } = start.options;
+      const imported = join(location.folder, 'features.npy');
+      if (standardize) await core.datasetStandardize(imported, location.featuresPath);
+      await core.topologyFill(topologyFd, location, alias);
+      return { kind: 'answered', answer: { role: start.role } };
+    }
+    case 'IMPORT': {
+      const { outcomeOfImport } = await import('../datasets/data-tasks.ts');
+      const tasks = await dataTasks();
+      const value = await outcomeOfImport(tasks.importSource(start.options, watchOf()));
+      return { kind: 'answered', answer: { role: start.role, value } };
+    }
+    case 'CHECK': {
+      const value = await (await dataTasks()).check(start.options, watchOf());
+      return { kind: 'answered', answer: { role: start.role, value } };
+    }
     default:
       return unreachable(start);
   }
+}
+
+/** Loaded when wanted: most executors import nothing. */
+async function dataTasks() {
+  const { localTasks } = await import('../datasets/data-tasks.ts');
+  const { createImportPool } = await import('../datasets/import-pool.ts');
+  return localTasks({ native: loadCore(), createPool: createImportPool });
+}
+
+const progressEveryMs = 100;
+
+/** Tells the daemon how far a task is, not too often. To stop it, the daemon kills this process. */
+function watchOf(): TaskWatch {
+  let toldMs = Number.NEGATIVE_INFINITY;
+  const progress = (share: number, message: string) => {
+    const nowMs = systemClock.monotonicMs();
+    if (nowMs - toldMs < progressEveryMs) return;
+    toldMs = nowMs;
+    const said: ProgressMessage = { kind: 'progress', share, message };
+    // Nobody listens any more: then nothing matters.
+    if (process.connected === true) process.send?.(said, () => {});
+  };
+  return { progress, signal: new AbortController().signal };
 }
 
 function finish(message: EndMessage, exitCode: number): void {
@@ -84,6 +132,7 @@ async function run(start: StartMessage): Promise<void> {
   }
 }
 
+loadCore().hostExplainBusErrors(executorExit.DATASET);
 if (!loadCore().hostDieWithParent(Number(process.argv[2]))) process.exit(executorExit.PARENT_GONE);
 process.once('message', (value) => {
   const start = startMessageOf(value);

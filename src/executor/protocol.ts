@@ -1,6 +1,9 @@
+import type { DatasetCheck, ImportOutcome, SourceImport } from '../datasets/data-tasks.ts';
+import type { Validation } from '../datasets/validate-dataset.ts';
 import type {
   CacheReport,
   CacheReportOptions,
+  DatasetLocation,
   ExecutorOptions,
   LoopEnd,
   ModelManifest,
@@ -18,25 +21,40 @@ import type {
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 3;
+export const protocolVersion = 4;
 
 /** Descriptors an executor inherits; a task has no segment, but may have an output. */
 export const segmentFd = 3;
 export const outputFd = 3;
 export const topologyFd = 4;
 
+/** Makes what executors share of a dataset. */
+export interface LoadOptions {
+  readonly location: DatasetLocation;
+  /** Make the location's derived features first. */
+  readonly standardize: boolean;
+  /** A reserved memfd, to be filled. */
+  readonly topologyFd: number;
+  readonly alias: boolean;
+}
+
 /** Work outside a job's crew: one function, one answer. */
 export type Task =
   | { readonly role: 'PROBE'; readonly options: ProbeOptions }
   | { readonly role: 'RANK'; readonly options: RankOptions }
   | { readonly role: 'CACHE_REPORT'; readonly options: CacheReportOptions }
-  | { readonly role: 'PREDICT'; readonly options: PredictOptions };
+  | { readonly role: 'PREDICT'; readonly options: PredictOptions }
+  | { readonly role: 'LOAD'; readonly options: LoadOptions }
+  | { readonly role: 'IMPORT'; readonly options: SourceImport }
+  | { readonly role: 'CHECK'; readonly options: DatasetCheck };
 
 export type TaskAnswer =
   | { readonly role: 'PROBE'; readonly value: ModelManifest }
   | { readonly role: 'RANK'; readonly value: RankTimes }
   | { readonly role: 'CACHE_REPORT'; readonly value: CacheReport }
-  | { readonly role: 'PREDICT' };
+  | { readonly role: 'PREDICT' | 'LOAD' }
+  | { readonly role: 'IMPORT'; readonly value: ImportOutcome }
+  | { readonly role: 'CHECK'; readonly value: Validation };
 
 /** Down, once, as the first message. */
 export type StartMessage = {
@@ -54,6 +72,21 @@ export type EndMessage =
   | { readonly kind: 'ended'; readonly end: LoopEnd }
   | { readonly kind: 'answered'; readonly answer: TaskAnswer }
   | { readonly kind: 'failed'; readonly code: NativeCode; readonly message: string };
+
+/** Up, now and then, from a task that can tell. */
+export interface ProgressMessage {
+  readonly kind: 'progress';
+  /** 0 to 1. */
+  readonly share: number;
+  /** What it is doing, for people. */
+  readonly message: string;
+}
+
+/** Narrows what arrived on the channel; null for anything that is not a ProgressMessage. */
+export function progressOf(value: unknown): ProgressMessage | null {
+  if (typeof value !== 'object' || value === null || !('kind' in value)) return null;
+  return value.kind === 'progress' ? (value as ProgressMessage) : null;
+}
 
 /** Narrows what arrived on the channel; null for anything that is not an EndMessage. */
 export function endMessageOf(value: unknown): EndMessage | null {

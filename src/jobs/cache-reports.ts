@@ -1,6 +1,8 @@
-import { closeSync, mkdirSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
+import { makeFolder } from '../base/atomic-file.ts';
 import { type FieldViolation, GnndError, messageOf, someOf } from '../base/errors.ts';
+import { createLine } from '../base/line.ts';
 import { topologyFd } from '../executor/protocol.ts';
 import type { CacheReport, CoreAddon } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
@@ -11,6 +13,7 @@ import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts
 import { show, wholeShare } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
 import { layoutOf } from '../supervisor/job-layout.ts';
+import { loadDataset } from '../supervisor/load-dataset.ts';
 import { runTask } from '../supervisor/task.ts';
 import { countsOf } from './dataset-counts.ts';
 import { hasEdgeWeights, requireReady } from './jobs.ts';
@@ -57,6 +60,8 @@ const epochsRange: Range = { min: 1, max: 100 };
 const defaults = { epochs: 10, presampleEpochs: [1], ratios: [0.05, 0.1, 0.15, 0.2, 0.25, 0.3] };
 
 export function createCacheReports(options: CacheReportsOptions): CacheReports {
+  // Each samples whole epochs on a core: one at a time, in the order of arrival.
+  const line = createLine();
   return {
     async report(request, signal) {
       const dataset = requireReady(options.store, request.dataset);
@@ -68,9 +73,14 @@ export function createCacheReports(options: CacheReportsOptions): CacheReports {
         hasEdgeWeights: hasEdgeWeights(dataset),
       });
       const samplings: { sampling: JobSpec['sampling']; report: CacheReport }[] = [];
-      for (const [index, spec] of specs.entries()) {
-        const report = await reportOf(options, { request, dataset, spec, index, signal });
-        samplings.push({ sampling: spec.sampling, report });
+      const leave = await line.enter(signal);
+      try {
+        for (const [index, spec] of specs.entries()) {
+          const report = await reportOf(options, { request, dataset, spec, index, signal });
+          samplings.push({ sampling: spec.sampling, report });
+        }
+      } finally {
+        leave();
       }
       return { dataset: dataset.id, digest: dataset.digest, samplings };
     },
@@ -89,12 +99,28 @@ async function reportOf(
   { native, stateDir }: CacheReportsOptions,
   { request, dataset, spec, index, signal }: Part,
 ): Promise<CacheReport> {
-  const location = { folder: dataset.path, counts: countsOf(dataset), featuresPath: '' };
   const dumpFolder = request.dumpDir === '' ? '' : join(request.dumpDir, String(index));
   let fd: number | null = null;
+  const task = {
+    cores: [],
+    logPath: join(stateDir, 'log', 'cache-report.log'),
+    threads: 1,
+    instructionSet: native.hostInstructionSet(),
+    signal,
+  };
   try {
-    fd = await native.topologyCreate(location, spec.sampling.algorithm === 'KHOP_WEIGHTED');
-    if (dumpFolder !== '') mkdirSync(dumpFolder, { recursive: true });
+    const loaded = await loadDataset(
+      native,
+      {
+        dataset: { folder: dataset.path, counts: countsOf(dataset) },
+        standardized: null,
+        alias: spec.sampling.algorithm === 'KHOP_WEIGHTED',
+      },
+      task,
+    );
+    fd = loaded.topologyFd;
+    const { location } = loaded;
+    if (dumpFolder !== '') makeFolder(dumpFolder);
     const answer = await runTask(
       {
         role: 'CACHE_REPORT',
@@ -109,14 +135,7 @@ async function reportOf(
           dumpFolder,
         },
       },
-      {
-        cores: [],
-        topologyFd: fd,
-        logPath: join(stateDir, 'log', 'cache-report.log'),
-        threads: 1,
-        instructionSet: native.hostInstructionSet(),
-        signal,
-      },
+      { ...task, topologyFd: fd },
     );
     if (answer.role === 'CACHE_REPORT') return answer.value;
     throw new Error(`a cache report was answered with ${answer.role}`);

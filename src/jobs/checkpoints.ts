@@ -1,9 +1,10 @@
 import { createHash, type Hash } from 'node:crypto';
 import { closeSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { GnndError, messageOf } from '../base/errors.ts';
+import { createLine } from '../base/line.ts';
+import { readRegular } from '../base/regular-file.ts';
 import type { CoreAddon, ModelOptions, PredictOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
 import type { DatasetManifest, DatasetRecord } from '../spec/dataset-record.ts';
@@ -11,18 +12,20 @@ import type { EpochReport, JobRecord, JobResult } from '../spec/job-record.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
 import {
+  type CheckpointFacts,
   type CheckpointFile,
   type CheckpointKind,
+  type CheckpointLook,
+  createCheckpointLook,
   parametersOf,
   readCheckpoint,
 } from '../supervisor/checkpoint.ts';
-import { prepareFeatures } from '../supervisor/features.ts';
+import { type LoadedDataset, loadDataset } from '../supervisor/load-dataset.ts';
 import { type PredictionPart, predict } from '../supervisor/prediction.ts';
 import type { Moments } from '../supervisor/standardization.ts';
 import { countsOf } from './dataset-counts.ts';
 import { checkFold, foldedFile, momentsOf } from './export-standardization.ts';
 import { requireReady } from './jobs.ts';
-import { createLine } from './line.ts';
 
 /** What jobs leave: their parameters, and what those predict. */
 
@@ -32,7 +35,7 @@ export interface CheckpointRecord {
   readonly epoch: number;
   readonly valAccuracy: number;
   readonly testAccuracy: number;
-  readonly file: Omit<CheckpointFile, 'bytes'> & { readonly size: number };
+  readonly file: CheckpointFacts;
 }
 
 export interface ExportRequest {
@@ -77,24 +80,24 @@ const pieceBytes = 256 * 1024;
 export function createCheckpoints(options: CheckpointsOptions): Checkpoints {
   // One model predicts at a time: memory for one is what a host can be expected to spare.
   const line = createLine();
+  const look = createCheckpointLook();
   return {
     async list(jobId) {
       const found = trainedJob(options.store, jobId);
-      const files = await Promise.all(
-        (['BEST', 'LAST'] as const).map((kind) => fileOf(found, kind)),
-      );
-      return files.map(({ record }) => record);
+      const kinds = ['BEST', 'LAST'] as const;
+      return await Promise.all(kinds.map((kind) => recordOf(found, kind, look)));
     },
     async *export(request, signal) {
       checkRequest(request);
       const found = trainedJob(options.store, request.jobId);
-      const { record, file } = await fileOf(found, request.kind);
+      const file = await read(found, request.kind, readCheckpoint);
+      const record = recordOfFile(found, request.kind, file);
       const model = modelOf(found, file);
       if (request.foldStandardization) checkFold(found.job, model);
-      const moments = await standardizationOf(options, found.job, model, request);
+      const moments = await standardizationOf(options, found.job, model, { request, signal });
       const exported =
         request.foldStandardization && moments !== null
-          ? foldedFile(options.native, found.job, model, { file, moments })
+          ? await foldedFile(options.native, found.job, model, { file, moments })
           : file;
       const { predictions: nodes, memoryBytes } = request;
       const prediction =
@@ -156,14 +159,25 @@ function trainedJob(store: Store, id: string): TrainedJob {
   throw new GnndError('JOB_STATE_CONFLICT', message, { resource });
 }
 
-async function fileOf(
-  { job, result, last }: TrainedJob,
+async function read<T>(
+  { job, result }: TrainedJob,
   kind: CheckpointKind,
-): Promise<{ readonly record: CheckpointRecord; readonly file: CheckpointFile }> {
-  const file = await readCheckpoint(result.checkpointDir, kind).catch((cause: unknown) => {
+  reader: (folder: string, kind: CheckpointKind) => Promise<T>,
+): Promise<T> {
+  return await reader(result.checkpointDir, kind).catch((cause: unknown) => {
     throw corrupt(job, cause);
   });
-  const { bytes, ...facts } = file;
+}
+
+async function recordOf(found: TrainedJob, kind: CheckpointKind, look: CheckpointLook) {
+  return recordOfFile(found, kind, await read(found, kind, look));
+}
+
+function recordOfFile(
+  { job, result, last }: TrainedJob,
+  kind: CheckpointKind,
+  { path, size, sha256, parametersSha256, model, tensors }: CheckpointFacts,
+): CheckpointRecord {
   const accuracies =
     kind === 'BEST'
       ? {
@@ -176,8 +190,8 @@ async function fileOf(
           valAccuracy: last?.valAccuracy ?? 0,
           testAccuracy: result.testAccuracyLast,
         };
-  const record = { jobId: job.id, kind, ...accuracies, file: { ...facts, size: bytes.length } };
-  return { record, file };
+  const file = { path, size, sha256, parametersSha256, model, tensors };
+  return { jobId: job.id, kind, ...accuracies, file };
 }
 
 function corrupt(job: JobRecord, cause: unknown): GnndError {
@@ -198,25 +212,23 @@ function modelOf({ job }: TrainedJob, { path, model }: CheckpointFile): ModelOpt
  * any more because the dataset is gone. Folding needs it and throws why.
  */
 async function standardizationOf(
-  { store, native, featuresFolder }: CheckpointsOptions,
+  options: CheckpointsOptions,
   job: JobRecord,
   model: ModelOptions,
-  { foldStandardization }: ExportRequest,
+  { request, signal }: { readonly request: ExportRequest; readonly signal: AbortSignal },
 ): Promise<Moments | null> {
   if (!job.effectiveSpec.features.standardize) return null;
   try {
-    const dataset = requireReady(store, job.effectiveSpec.dataset);
+    const dataset = requireReady(options.store, job.effectiveSpec.dataset);
     await unchangedManifest(job, dataset);
-    return await momentsOf(model.inDim, () =>
-      prepareFeatures(native, {
-        standardize: true,
-        datasetFolder: dataset.path,
-        datasetDigest: job.datasetDigest,
-        folder: featuresFolder,
-      }),
-    );
+    return await momentsOf(model.inDim, async () => {
+      const loaded = await loadForExport(options, { job, dataset, signal });
+      closeSync(loaded.topologyFd);
+      return loaded.location.featuresPath;
+    });
   } catch (error) {
-    if (foldStandardization) throw error;
+    signal.throwIfAborted();
+    if (request.foldStandardization) throw error;
     return null;
   }
 }
@@ -265,7 +277,7 @@ function refuseScript({ id, effectiveSpec }: JobRecord): void {
 async function unchangedManifest(job: JobRecord, dataset: DatasetRecord): Promise<DatasetManifest> {
   const resource = `datasets/${dataset.id}`;
   const path = join(dataset.path, 'dataset.json');
-  const text = await readFile(path).catch((cause: unknown) => {
+  const text = await readRegular(path).catch((cause: unknown) => {
     const message = `${path} cannot be read: ${messageOf(cause)}`;
     throw new GnndError('DATASET_CORRUPT', message, { resource, cause });
   });
@@ -284,26 +296,54 @@ function* modelParts({ bytes }: CheckpointFile): Generator<ExportPart, void, voi
   }
 }
 
+/** Where the tasks of an export run and what they write to. */
+function exportTask({ native, stateDir }: CheckpointsOptions, job: JobRecord, signal: AbortSignal) {
+  return {
+    cores: [],
+    logPath: join(stateDir, 'log', 'export.log'),
+    threads: job.effectiveSpec.training.threadsPerTrainer,
+    instructionSet: native.hostInstructionSet(),
+    signal,
+  };
+}
+
+/** The dataset with the features that the job read. The caller closes its topology. */
+async function loadForExport(
+  options: CheckpointsOptions,
+  {
+    job,
+    dataset,
+    signal,
+  }: { readonly job: JobRecord; readonly dataset: DatasetRecord; readonly signal: AbortSignal },
+): Promise<LoadedDataset> {
+  const { datasetDigest, effectiveSpec } = job;
+  const isStandardized = effectiveSpec.features.standardize;
+  return await loadDataset(
+    options.native,
+    {
+      dataset: { folder: dataset.path, counts: countsOf(dataset) },
+      standardized: isStandardized ? { datasetDigest, folder: options.featuresFolder } : null,
+      alias: false,
+    },
+    exportTask(options, job, signal),
+  );
+}
+
 async function* predictionParts(
-  { native, featuresFolder, stateDir }: CheckpointsOptions,
+  options: CheckpointsOptions,
   { job, dataset, model, parameters, nodes, memoryBytes }: Prediction,
   signal: AbortSignal,
 ): AsyncGenerator<ExportPart, void, void> {
   const { effectiveSpec: spec } = job;
   const { threadsPerTrainer: threads } = spec.training;
   let topologyFd: number | null = null;
+  const task = exportTask(options, job, signal);
   try {
-    const featuresPath = await prepareFeatures(native, {
-      standardize: spec.features.standardize,
-      datasetFolder: dataset.path,
-      datasetDigest: job.datasetDigest,
-      folder: featuresFolder,
-    });
-    const location = { folder: dataset.path, counts: countsOf(dataset), featuresPath };
-    topologyFd = await native.topologyCreate(location, false);
+    const loaded = await loadForExport(options, { job, dataset, signal });
+    topologyFd = loaded.topologyFd;
     const parts = predict(
       {
-        dataset: location,
+        dataset: loaded.location,
         model,
         parameters,
         nodes,
@@ -312,14 +352,7 @@ async function* predictionParts(
         threads,
         memoryBytes,
       },
-      {
-        cores: [],
-        topologyFd,
-        logPath: join(stateDir, 'log', 'export.log'),
-        threads,
-        instructionSet: native.hostInstructionSet(),
-        signal,
-      },
+      { ...task, topologyFd },
     );
     for await (const part of parts) {
       if (part.kind !== 'progress') yield part;

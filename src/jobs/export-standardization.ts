@@ -46,17 +46,17 @@ export async function momentsOf(
 }
 
 /** The checkpoint for features as they were imported. Throws CHECKPOINT_CORRUPT. */
-export function foldedFile(
+export async function foldedFile(
   native: Pick<CoreAddon, 'modelManifest'>,
   job: JobRecord,
   model: ModelOptions,
   { file, moments }: { readonly file: CheckpointFile; readonly moments: Moments },
-): CheckpointFile {
+): Promise<CheckpointFile> {
   try {
     const manifest = native.modelManifest(model);
     const folded = foldMoments(model, manifest, parametersOf(manifest, file), moments);
     const bytes = Buffer.concat([...safetensorsOf(manifest, folded, { format: 'pt' })]);
-    return { ...file, bytes, parametersSha256: parametersSha256(manifest, folded) };
+    return { ...file, bytes, parametersSha256: await parametersSha256(manifest, folded) };
   } catch (cause) {
     const details = { resource: `jobs/${job.id}`, cause };
     throw new GnndError('CHECKPOINT_CORRUPT', messageOf(cause), details);

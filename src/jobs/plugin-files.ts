@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { closeSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, readSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute, relative, sep } from 'node:path';
 import { messageOf } from '../base/errors.ts';
+import { kindOf, openRegularSync } from '../base/regular-file.ts';
 import type { PluginLookup } from '../spec/resolve-plugin.ts';
 import { scriptProblem } from './script-file.ts';
 
@@ -25,8 +26,11 @@ export function pluginFilesIn(folder: string): PluginLookup {
       if (inside === '' || inside === '..' || inside.startsWith(`..${sep}`)) {
         return { problem: `is not in ${folder}, the daemon's plugins_dir` };
       }
-      const { size } = statSync(real);
-      if (!statSync(real).isFile()) return { problem: 'is not a regular file' };
+      const stats = statSync(real);
+      const { size } = stats;
+      if (!stats.isFile()) {
+        return { problem: `is ${kindOf(stats)}, expected a regular file` };
+      }
       if (size > fileBytesMax) return { problem: `${size} bytes, at most ${fileBytesMax}` };
       const problem = kind === 'MODEL' ? scriptProblem(real) : null;
       return problem === null ? { sha256: sha256Of(real) } : { problem };
@@ -39,7 +43,7 @@ export function pluginFilesIn(folder: string): PluginLookup {
 function sha256Of(path: string): string {
   const hash = createHash('sha256');
   const chunk = Buffer.alloc(chunkBytes);
-  const fd = openSync(path, 'r');
+  const fd = openRegularSync(path);
   try {
     for (let got = -1; got !== 0; ) {
       got = readSync(fd, chunk);

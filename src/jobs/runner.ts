@@ -5,7 +5,7 @@ import type { Log } from '../base/log.ts';
 import type { CoreAddon } from '../native/contract.ts';
 import type { DevicePlan } from '../scheduler/plan.ts';
 import { jobRequestOf } from '../scheduler/request.ts';
-import { freshTally } from '../scheduler/restart.ts';
+import { freshTally, judgeLost } from '../scheduler/restart.ts';
 import { decide, initialState, nextWakeMs, planOf } from '../scheduler/scheduler.ts';
 import type { Command, SchedulerEvent, SchedulerState, Tally } from '../scheduler/state.ts';
 import type { JobRecord, JobResult, Reason } from '../spec/job-record.ts';
@@ -56,6 +56,8 @@ export class Runner {
   #timer: NodeJS.Timeout | null = null;
   readonly #writes: StoreQueue;
   #drained: (() => void) | null = null;
+  /** Jobs found at the start that may be what killed the daemon. */
+  #suspects = 0;
 
   constructor(options: RunnerOptions) {
     this.#options = options;
@@ -158,11 +160,29 @@ export class Runner {
       return null;
     }
     if (job.state === 'PENDING') return job;
-    const message = 'the daemon died while the job ran; it starts again from its beginning';
+    const attempt = job.attempts.at(-1)?.number ?? 0;
+    const verdict = judgeLost({
+      tally: this.#tallyOf(job),
+      madeProgress: attempt > 0 && store.epochs(job.id, attempt, 0, 1).length > 0,
+      suspectsBefore: this.#suspects,
+    });
     return store.atomically(() => {
-      this.#closeOpenAttempt(job, 'DAEMON_RESTARTED', message);
-      const change = { state: 'PENDING', reason: 'DAEMON_RESTARTED', result: null } as const;
-      return this.#transition(job.id, { ...change, message });
+      store.setMeta(tallyKey(job), JSON.stringify(verdict.tally));
+      const reason = 'DAEMON_RESTARTED';
+      const why = 'the daemon died while the job ran';
+      this.#closeOpenAttempt(job, reason, why);
+      if (verdict.kind === 'FAIL') {
+        const { message } = verdict;
+        const end = { reason: 'RESTART_BUDGET_EXHAUSTED', message, result: null } as const;
+        this.#transition(job.id, { state: 'FAILED', ...end });
+        return null;
+      }
+      if (verdict.isSuspect) this.#suspects += 1;
+      const { delayMs } = verdict;
+      const nextAttemptAtMs = delayMs > 0 ? this.#options.clock.wallMs() + delayMs : null;
+      const message = `${why}; it starts again from its beginning`;
+      const change = { reason, message, nextAttemptAtMs, result: null } as const;
+      return this.#transition(job.id, { state: 'PENDING', ...change });
     });
   }
 

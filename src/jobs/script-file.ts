@@ -1,4 +1,5 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, readSync } from 'node:fs';
+import { openRegularSync } from '../base/regular-file.ts';
 
 /**
  * What can be told of a TorchScript file without running it: a ZIP archive that has code, some of
@@ -42,7 +43,7 @@ function membersIn(tail: Buffer): readonly string[] {
 }
 
 function endsOf(path: string): { readonly head: Buffer; readonly tail: Buffer } {
-  const fd = openSync(path, 'r');
+  const fd = openRegularSync(path);
   try {
     const { size } = fstatSync(fd);
     const head = Buffer.alloc(Math.min(size, zipMagic.length));

@@ -438,15 +438,15 @@ export interface CoreAddon {
   hostDieWithParent(parentPid: number): boolean;
   /** A descriptor that holds the lock for the process's life; null when another holds it. */
   hostLock(path: string): number | null;
-
+  /** native/core/base/bus_error.h */
+  hostExplainBusErrors(exitCode: number): void;
+  /** After so long, writes `line` to stderr and ends this process, whatever its threads do. */
+  hostExitAfter(delayMs: number, exitCode: number, line: string): void;
   datasetValidate(folder: string, counts: DatasetCounts): Promise<DatasetValidation>;
   datasetStandardize(inputPath: string, outputPath: string): Promise<void>;
-  /**
-   * A sealed memfd with the topology, with `alias` also tables to sample by edge weight; the caller
-   * closes it.
-   */
-  topologyCreate(location: DatasetLocation, alias: boolean): Promise<number>;
-
+  /** An empty memfd, the caller's to close. Filling seals it; `alias`: to sample by edge weight. */
+  topologyReserve(): number;
+  topologyFill(fd: number, location: DatasetLocation, alias: boolean): Promise<void>;
   /** Not for TORCHSCRIPT: `modelProbe`. */
   modelManifest(model: ModelOptions): ModelManifest;
   recordSlotBytes(counts: DatasetCounts, sampling: SamplingOptions): number;

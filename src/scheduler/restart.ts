@@ -9,7 +9,13 @@ export const freshTally: Tally = {
   startupFailures: 0,
   ranMs: 0,
   onceMet: [],
+  daemonDeaths: 0,
 };
+
+/** So many may be bad luck; one more in a row, and the job takes the daemon along. */
+const daemonDeathsForgiven = 2;
+/** Jobs that may be to blame start so far apart that the next death finds one of them at work. */
+const suspectSpacingMs = 30_000;
 
 export interface FailedAttempt {
   readonly tally: Tally;
@@ -25,8 +31,9 @@ export interface Verdict {
 }
 
 /** Charges a failed attempt to the job's budgets and says what follows. */
-export function judge({ tally, policy, failure, wasRunning }: FailedAttempt): Verdict {
+export function judge({ tally: before, policy, failure, wasRunning }: FailedAttempt): Verdict {
   const { reason, message } = failure;
+  const tally: Tally = { ...before, daemonDeaths: 0 };
   const { retry } = failureRules[reason];
   if (retry === 'FREE') return { tally, ending: { kind: 'RETRY', failure, free: true } };
   if (retry === 'NEVER') return { tally, ending: { kind: 'FAIL', reason, message } };
@@ -51,6 +58,38 @@ export function judge({ tally, policy, failure, wasRunning }: FailedAttempt): Ve
     return { tally: charged, ending };
   }
   return { tally: charged, ending: { kind: 'RETRY', failure, free: false } };
+}
+
+export interface LostAttempt {
+  readonly tally: Tally;
+  /** Whether it had finished an epoch. */
+  readonly madeProgress: boolean;
+  /** Jobs that were found before it and may be to blame, too. */
+  readonly suspectsBefore: number;
+}
+
+export type LostVerdict =
+  | {
+      readonly kind: 'AGAIN';
+      readonly tally: Tally;
+      readonly isSuspect: boolean;
+      readonly delayMs: number;
+    }
+  | { readonly kind: 'FAIL'; readonly tally: Tally; readonly message: string };
+
+/** What follows for a job whose attempt ended with the daemon, without any stop in order. */
+export function judgeLost({ tally, madeProgress, suspectsBefore }: LostAttempt): LostVerdict {
+  const daemonDeaths = madeProgress ? 1 : tally.daemonDeaths + 1;
+  const charged = { ...tally, daemonDeaths };
+  if (daemonDeaths > daemonDeathsForgiven) {
+    const message =
+      `${daemonDeaths} attempts in a row ended with the daemon's death before an epoch was done: ` +
+      'the job may be what kills it; see the log of the daemon';
+    return { kind: 'FAIL', tally: charged, message };
+  }
+  const isSuspect = daemonDeaths > 1;
+  const delayMs = isSuspect ? suspectsBefore * suspectSpacingMs : 0;
+  return { kind: 'AGAIN', tally: charged, isSuspect, delayMs };
 }
 
 /**

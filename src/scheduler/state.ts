@@ -86,6 +86,8 @@ export interface Tally {
   readonly ranMs: number;
   /** Reasons of retry class ONCE that have been met. */
   readonly onceMet: readonly FailureReason[];
+  /** Attempts in a row that the daemon's death ended before an epoch was done. */
+  readonly daemonDeaths: number;
 }
 
 export interface JobRequest {

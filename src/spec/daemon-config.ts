@@ -17,6 +17,8 @@ export interface DaemonConfig {
   /** Lets CPU devices share cores when there are more devices than cores. */
   readonly shareCores: boolean;
   readonly maxQueued: number;
+  /** A daemon that was told to stop exits after so long, whatever still hangs. */
+  readonly stopTimeoutMs: number;
   readonly retention: RetentionLimits;
   readonly logLevel: LogLevel;
 }
@@ -38,6 +40,7 @@ export const configKeys = [
   { name: 'cpu_devices', help: 'number of CPU devices (default: auto, one per core, at most 8)' },
   { name: 'share_cores', help: 'true: more CPU devices than cores may share them' },
   { name: 'max_queued', help: 'jobs that may wait or run' },
+  { name: 'stop_timeout_ms', help: 'a daemon that stops exits after so long, whatever hangs' },
   ...retentionKeys,
   { name: 'log_level', help: 'debug, info, warn or error' },
 ] as const satisfies readonly ConfigKey[];
@@ -83,6 +86,12 @@ export function resolveConfig(
       'max_queued',
       values['max_queued'] ?? 10_000,
       { low: 1, high: 1e6 },
+      problems,
+    ),
+    stopTimeoutMs: integer(
+      'stop_timeout_ms',
+      values['stop_timeout_ms'] ?? 100_000,
+      { low: 1000, high: 3_600_000 },
       problems,
     ),
     retention: retentionLimitsOf(values, problems),

@@ -15,6 +15,8 @@ export type Changed = ReadonlySet<string> | 'ALL';
 
 /** How long a statement may wait for another connection: nobody but a person's shell is one. */
 const busyTimeoutMs = 2_000;
+/** What a damaged log can lose is at most so old. */
+const checkpointEveryMs = 5_000;
 const journalSizeMaxBytes = 64 * 1024 * 1024;
 
 export interface DatabaseOptions {
@@ -31,12 +33,16 @@ export interface DatabaseOptions {
 export class Database {
   readonly #path: string;
   readonly #connection: Sqlite.Database;
+  readonly #inode: bigint;
   readonly #options: DatabaseOptions;
   readonly #commitListeners = new Set<(changed: Changed) => void>();
   #fatal: GnndError | null = null;
   /** Of the transaction that is open; an id of a part that was taken back does no harm. */
   #changed = new Set<string>();
   #changedAll = false;
+  /** Since the last checkpoint. */
+  #hasLogged = false;
+  readonly #timer: NodeJS.Timeout;
 
   /** Throws STORE_UNAVAILABLE or STORE_CORRUPT. */
   constructor(path: string, options: DatabaseOptions) {
@@ -52,6 +58,9 @@ export class Database {
       throw ownError(error);
     }
     this.#connection = connection;
+    this.#inode = statSync(path, { bigint: true }).ino;
+    this.#timer = setInterval(() => this.checkpoint(), checkpointEveryMs);
+    this.#timer.unref();
   }
 
   prepare(sql: string): Statement {
@@ -102,7 +111,12 @@ export class Database {
     this.#changedAll = false;
     this.#note(changes);
     const result = this.#observed(op, () =>
-      this.#translated(() => this.#connection.transaction(work).immediate()),
+      this.#translated(() => {
+        const done = this.#connection.transaction(work).immediate();
+        this.#requireFile();
+        this.#hasLogged = true;
+        return done;
+      }),
     );
     const changed = this.#changedAll ? 'ALL' : this.#changed;
     if (changed === 'ALL' || changed.size > 0) {
@@ -114,6 +128,29 @@ export class Database {
   #note(changes: { readonly job: string } | 'ALL' | null): void {
     if (changes === 'ALL') this.#changedAll = true;
     else if (changes !== null) this.#changed.add(changes.job);
+  }
+
+  /**
+   * Moves what the log holds into the file, as far as no reader needs it: a log that is damaged
+   * later loses so much less.
+   */
+  checkpoint(): void {
+    if (!this.isUsable || !this.#hasLogged) return;
+    try {
+      this.pragma('wal_checkpoint(PASSIVE)');
+      this.#hasLogged = false;
+    } catch {
+      // Later, or never: whoever writes next hears of it.
+    }
+  }
+
+  /** SQLite writes on into a file without a name: nothing of that would be found again. */
+  #requireFile(): void {
+    const found = statSync(this.#path, { throwIfNoEntry: false, bigint: true });
+    if (found?.ino === this.#inode) return;
+    const what = found === undefined ? 'was removed' : 'was replaced';
+    const message = `${this.#path} ${what} while it was in use: nothing more can be stored`;
+    throw new StoreGone(message);
   }
 
   onCommit(listener: (changed: Changed) => void): () => void {
@@ -132,6 +169,7 @@ export class Database {
 
   /** Idempotent. */
   close(): void {
+    clearInterval(this.#timer);
     this.#connection.close();
   }
 
@@ -182,6 +220,9 @@ export class Database {
   }
 }
 
+/** The file under the connection has gone. */
+class StoreGone extends Error {}
+
 function configure(connection: Sqlite.Database): void {
   // NORMAL would keep the file whole but could lose the last commits with the host's power.
   connection.pragma('synchronous = FULL');
@@ -198,6 +239,7 @@ function sizeOf(path: string): number {
 /** Null for an error that the database did not make. */
 export function errorCodeOf(error: unknown): StoreErrorCode | null {
   if (error instanceof GnndError) return errorCodeOf(error.cause);
+  if (error instanceof StoreGone) return 'IOERR';
   if (!(error instanceof Sqlite.SqliteError)) return null;
   if (/^SQLITE_(BUSY|LOCKED)/.test(error.code)) return 'BUSY';
   // The latter: no room for the index of the write-ahead log.

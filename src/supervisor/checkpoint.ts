@@ -1,9 +1,11 @@
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
+import { sha256Of } from '../base/digest.ts';
 import { messageOf } from '../base/errors.ts';
+import { createLine } from '../base/line.ts';
+import { readRegular } from '../base/regular-file.ts';
 import type { ModelManifest, ModelOptions, ParameterTensor } from '../native/contract.ts';
 
 /**
@@ -13,10 +15,11 @@ import type { ModelManifest, ModelOptions, ParameterTensor } from '../native/con
  */
 
 /** SHA-256 over the tensors' bytes in manifest order, padding left out; hex. */
-export function parametersSha256(manifest: ModelManifest, parameters: Float32Array): string {
-  const hash = createHash('sha256');
-  for (const bytes of tensorBytes(manifest, parameters)) hash.update(bytes);
-  return hash.digest('hex');
+export function parametersSha256(
+  manifest: ModelManifest,
+  parameters: Float32Array,
+): Promise<string> {
+  return sha256Of(Buffer.concat(tensorBytes(manifest, parameters)));
 }
 
 /** The safetensors file of a parameter vector, as chunks to write. */
@@ -49,41 +52,53 @@ export interface CheckpointFiles {
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
-/** Writes `folder` durably; on failure nothing of it is left. */
-export function writeCheckpoint(
+/** What is known of a checkpoint's file beside its bytes. */
+export interface FileDigests {
+  readonly sha256: string;
+  readonly parametersSha256: string;
+}
+
+/** The digests of both files. */
+export interface CheckpointDigests {
+  readonly last: FileDigests;
+  readonly best: FileDigests;
+}
+
+/**
+ * Writes `folder` durably; on failure nothing of it is left. Bytes are copied here, digested and
+ * written by other threads.
+ */
+export async function writeCheckpoint(
   folder: string,
   manifest: ModelManifest,
   files: CheckpointFiles,
-): void {
+): Promise<CheckpointDigests> {
   const temporary = `${folder}.tmp-${process.pid}`;
-  rmSync(temporary, { recursive: true, force: true });
+  await rm(temporary, { recursive: true, force: true });
   try {
-    mkdirSync(temporary, { recursive: true });
-    const digests: Record<string, { sha256: string; parametersSha256: string }> = {};
-    for (const [name, data] of [
-      [fileNames.LAST, files.last],
-      [fileNames.BEST, files.best],
-    ] as const) {
-      const chunks = safetensorsOf(manifest, data, { format: 'pt' });
-      writeFileAtomic(join(temporary, name), chunks);
-      const hash = createHash('sha256');
-      for (const chunk of chunks) hash.update(chunk);
-      digests[name] = {
-        sha256: hash.digest('hex'),
-        parametersSha256: parametersSha256(manifest, data),
-      };
-    }
+    await mkdir(temporary, { recursive: true });
+    const write = async (name: string, data: Float32Array): Promise<FileDigests> => {
+      const bytes = Buffer.concat(safetensorsOf(manifest, data, { format: 'pt' }));
+      const tensors = splitSafetensors(bytes).data;
+      const [sha256, parametersSha256] = await Promise.all([sha256Of(bytes), sha256Of(tensors)]);
+      await writeFileAtomic(join(temporary, name), [bytes]);
+      return { sha256, parametersSha256 };
+    };
+    const last = await write(fileNames.LAST, files.last);
+    const best = await write(fileNames.BEST, files.best);
+    const digests = { [fileNames.LAST]: last, [fileNames.BEST]: best };
     const text = JSON.stringify(
       { format: 1, ...files.facts, model: files.model, files: digests },
       null,
       2,
     );
-    writeFileAtomic(join(temporary, 'MANIFEST.json'), [`${text}\n`]);
-    rmSync(folder, { recursive: true, force: true });
-    renameSync(temporary, folder);
+    await writeFileAtomic(join(temporary, 'MANIFEST.json'), [`${text}\n`]);
+    await rm(folder, { recursive: true, force: true });
+    await rename(temporary, folder);
     syncFolder(join(folder, '..'));
+    return { last, best };
   } catch (error) {
-    rmSync(temporary, { recursive: true, force: true });
+    await rm(temporary, { recursive: true, force: true });
     throw error;
   }
 }
@@ -98,16 +113,24 @@ const fileNames: Readonly<Record<CheckpointKind, string>> = {
 /** What earlier versions called the last epoch's. */
 const earlierLastName = 'model.safetensors';
 
-/** One file of a checkpoint folder, whole and checked. */
-export interface CheckpointFile {
+function fileNameIn(folder: string, kind: CheckpointKind): string {
+  const isEarlier = kind === 'LAST' && existsSync(join(folder, earlierLastName));
+  return isEarlier ? earlierLastName : fileNames[kind];
+}
+
+/** What is known of one file of a checkpoint folder, which was checked. */
+export interface CheckpointFacts extends FileDigests {
   readonly path: string;
-  readonly bytes: Buffer;
-  readonly sha256: string;
-  readonly parametersSha256: string;
+  readonly size: number;
   /** Null in folders of earlier versions, which do not say it. */
   readonly model: ModelOptions | null;
   /** In the order of the file. */
   readonly tensors: readonly { readonly name: string; readonly shape: readonly number[] }[];
+}
+
+/** The file whole. */
+export interface CheckpointFile extends CheckpointFacts {
+  readonly bytes: Buffer;
 }
 
 /** Throws a sentence that names the file when it is missing, or not what was written there. */
@@ -115,29 +138,69 @@ export async function readCheckpoint(
   folder: string,
   kind: CheckpointKind,
 ): Promise<CheckpointFile> {
-  const isEarlier = kind === 'LAST' && existsSync(join(folder, earlierLastName));
-  const name = isEarlier ? earlierLastName : fileNames[kind];
+  const name = fileNameIn(folder, kind);
   const path = join(folder, name);
   try {
-    const facts: CheckpointFacts = JSON.parse(
-      await readFile(join(folder, 'MANIFEST.json'), 'utf8'),
-    );
+    const manifest = await readRegular(join(folder, 'MANIFEST.json'));
+    const facts: ManifestFacts = JSON.parse(manifest.toString('utf8'));
     const written = facts.files[name];
-    const bytes = await readFile(path);
-    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    const bytes = await readRegular(path);
+    const sha256 = await sha256Of(bytes);
     if (written?.sha256 !== sha256) throw new Error('its SHA-256 is not the one in MANIFEST.json');
     const { tensors } = splitSafetensors(bytes);
     const { parametersSha256 } = written;
-    return { path, bytes, sha256, parametersSha256, model: facts.model ?? null, tensors };
+    const model = facts.model ?? null;
+    return { path, bytes, size: bytes.length, sha256, parametersSha256, model, tensors };
   } catch (error) {
     throw new Error(`the checkpoint ${path} cannot be read: ${messageOf(error)}`, { cause: error });
   }
 }
 
+/** Answers as `readCheckpoint` does, but for the bytes. */
+export type CheckpointLook = (folder: string, kind: CheckpointKind) => Promise<CheckpointFacts>;
+
+/** Checkpoints that a look remembers. */
+const rememberedMax = 1000;
+
+/**
+ * Looks that read one file at a time, and each only once until it or its manifest changes: a list
+ * of checkpoints is asked for often.
+ */
+export function createCheckpointLook(
+  read: (folder: string, kind: CheckpointKind) => Promise<CheckpointFile> = readCheckpoint,
+): CheckpointLook {
+  const line = createLine();
+  const known = new Map<string, { readonly stamp: string; readonly facts: CheckpointFacts }>();
+  return async (folder, kind) => {
+    const path = join(folder, fileNameIn(folder, kind));
+    const leave = await line.enter(new AbortController().signal);
+    try {
+      const stamps = [path, join(folder, 'MANIFEST.json')].map(stampOf);
+      const stamp = (await Promise.all(stamps)).join();
+      const before = known.get(path);
+      if (before?.stamp === stamp) return before.facts;
+      const { bytes: _, ...facts } = await read(folder, kind);
+      known.delete(path);
+      known.set(path, { stamp, facts });
+      const [oldest] = known.keys();
+      if (known.size > rememberedMax && oldest !== undefined) known.delete(oldest);
+      return facts;
+    } finally {
+      leave();
+    }
+  };
+}
+
+/** Changes whenever the file does, or is another one. */
+async function stampOf(path: string): Promise<string> {
+  const found = await stat(path, { bigint: true }).catch(() => null);
+  return found === null ? '' : `${found.ino}:${found.size}:${found.mtimeNs}:${found.ctimeNs}`;
+}
+
 /** What this module reads of MANIFEST.json. */
-interface CheckpointFacts {
+interface ManifestFacts {
   readonly model?: ModelOptions;
-  readonly files: Readonly<Record<string, { sha256: string; parametersSha256: string }>>;
+  readonly files: Readonly<Record<string, FileDigests>>;
 }
 
 /** The parameter vector; throws when the file's tensors are not those of the manifest. */

@@ -5,7 +5,14 @@ import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { sleep } from '../base/clock.ts';
 import { isScarcity } from '../base/descriptors.ts';
-import { type EndMessage, endMessageOf, type StartMessage } from '../executor/protocol.ts';
+import { executorExit } from '../base/exit-codes.ts';
+import {
+  type EndMessage,
+  endMessageOf,
+  type ProgressMessage,
+  progressOf,
+  type StartMessage,
+} from '../executor/protocol.ts';
 import type { Determinism } from '../spec/job-spec.ts';
 
 /**
@@ -19,15 +26,16 @@ export interface SpawnOptions {
   readonly logPath: string;
   /**
    * Become descriptors 3 and 4 of the child; stay the caller's. A task has no segment; OUTPUT gives
-   * it a socket to write to.
+   * it a socket to write to. Few need a topology.
    */
   readonly segmentFd: number | 'OUTPUT' | null;
-  readonly topologyFd: number;
+  readonly topologyFd: number | null;
   readonly threads: number;
   readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512';
   readonly determinism: Determinism;
   /** Ends the wait for descriptors or processes that the host refuses for now. */
   readonly signal: AbortSignal;
+  readonly onProgress?: (progress: ProgressMessage) => void;
 }
 
 export interface ExitStatus {
@@ -36,6 +44,8 @@ export interface ExitStatus {
   /** What it said at the end; null when it died without a word. */
   readonly said: EndMessage | null;
   readonly logTail: string;
+  /** The file that it died of, where it was mapped; null otherwise. */
+  readonly unreadable: string | null;
 }
 
 export interface ExecutorProcess {
@@ -79,7 +89,7 @@ async function spawnOnce(options: SpawnOptions): Promise<ExecutorProcess> {
   let child: ChildProcess;
   try {
     child = spawn(process.execPath, args, {
-      stdio: ['ignore', log, log, third, options.topologyFd, 'ipc'],
+      stdio: ['ignore', log, log, third, options.topologyFd ?? 'ignore', 'ipc'],
       serialization: 'advanced',
       env,
     });
@@ -100,12 +110,18 @@ async function spawnOnce(options: SpawnOptions): Promise<ExecutorProcess> {
 function watch(child: ChildProcess, options: SpawnOptions): ExecutorProcess {
   let said: EndMessage | null = null;
   child.on('message', (value) => {
+    const progress = said === null ? progressOf(value) : null;
+    if (progress !== null) options.onProgress?.(progress);
     said ??= endMessageOf(value);
   });
   const exited = new Promise<ExitStatus>((resolve) => {
     child.once('exit', (code, signal) => {
       // Give a last message that is already in the channel its turn.
-      setImmediate(() => resolve({ code, signal, said, logTail: tailOf(options.logPath) }));
+      setImmediate(() => {
+        const logTail = tailOf(options.logPath);
+        const unreadable = code === executorExit.DATASET ? unreadableIn(logTail, child.pid) : null;
+        resolve({ code, signal, said, logTail, unreadable });
+      });
     });
   });
   child.send(options.start, () => {});
@@ -150,6 +166,17 @@ const openblasCores = { SCALAR: 'Nehalem', AVX2: 'Haswell', AVX512: 'SkylakeX' }
 function reproducibleMkl(instructionSet: SpawnOptions['instructionSet']): { MKL_CBWR: string } {
   if (instructionSet === 'SCALAR') return { MKL_CBWR: 'COMPATIBLE' };
   return { MKL_CBWR: `${instructionSet},STRICT` };
+}
+
+/** native/core/base/bus_error.h */
+function unreadableIn(logTail: string, pid: number | undefined): string | null {
+  const line = new RegExp(`^gnnd\\.unreadable ${pid} (.+)$`, 'm').exec(logTail);
+  return line?.[1] ?? null;
+}
+
+/** What it means that a mapped file could not be read. */
+export function unreadableMessage(path: string): string {
+  return `${path} cannot be read: it became shorter after it was opened, or its disk is damaged`;
 }
 
 function tailOf(path: string): string {

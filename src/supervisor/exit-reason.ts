@@ -1,7 +1,7 @@
 import { executorExit } from '../base/exit-codes.ts';
 import type { NativeCode } from '../native/contract.ts';
 import type { ExecutorRole, Reason } from '../spec/job-record.ts';
-import type { ExitStatus } from './executor-process.ts';
+import { type ExitStatus, unreadableMessage } from './executor-process.ts';
 
 /** One classifier for every way an executor can end. */
 
@@ -63,6 +63,10 @@ export function outcomeOf(facts: ExitFacts): ExecutorOutcome {
   // Code of the user's may call exit(0): without a last word that is a crash like any other.
   const isOver = status.code === executorExit.OK && facts.workIsOver;
   const isOrderly = status.said?.kind === 'ended' || isOver;
+  if (status.unreadable !== null && !facts.stopping) {
+    const message = `${who}: ${unreadableMessage(status.unreadable)}`;
+    return { kind: 'CRASHED', reason: 'DATASET_CORRUPT', message };
+  }
   if (facts.stopping || isOrderly) return { kind: 'DONE' };
   if (status.said?.kind === 'failed') {
     const { code, message } = status.said;

@@ -3,18 +3,17 @@ import { messageOf } from '../base/errors.ts';
 import type { CoreAddon, SegmentHandle } from '../native/contract.ts';
 import type { JobResult } from '../spec/job-record.ts';
 import type { AttemptInput } from './attempt-types.ts';
-import { parametersSha256, writeCheckpoint } from './checkpoint.ts';
+import { writeCheckpoint } from './checkpoint.ts';
 import type { EpochReports } from './epoch-reports.ts';
 import type { JobLayout } from './job-layout.ts';
 
 /** The end of a job's training: its final model, made durable. */
 
 export interface FinalModel {
-  readonly result: JobResult;
   /** Of both parameter vectors. */
   readonly bytes: number;
   /** Writes the checkpoint durably. Throws a CheckpointError, and then nothing of it is left. */
-  readonly write: () => void;
+  readonly write: () => Promise<JobResult>;
 }
 
 export class CheckpointError extends Error {
@@ -47,16 +46,13 @@ export function finalModelOf(
   };
   const facts = { job, uid, datasetDigest, spec, ...accuracies };
   return {
-    result: {
-      parametersSha256: parametersSha256(manifest, last.data),
-      checkpointDir: checkpointFolder,
-      ...accuracies,
-    },
     bytes: 2 * last.data.byteLength,
-    write: () => {
+    write: async () => {
       try {
         const files = { last: last.data, best: best.data, model, facts };
-        writeCheckpoint(checkpointFolder, manifest, files);
+        const digests = await writeCheckpoint(checkpointFolder, manifest, files);
+        const { parametersSha256 } = digests.last;
+        return { parametersSha256, checkpointDir: checkpointFolder, ...accuracies };
       } catch (error) {
         throw new CheckpointError(`writing ${checkpointFolder}: ${messageOf(error)}`, error);
       }
@@ -87,21 +83,19 @@ function mayPass(error: unknown): boolean {
 }
 
 /**
- * True once `write` did not throw; false when it was stopped. Throws what the last try threw, or
- * at once what would be no other at the next try.
+ * What `write` answered; null when it was stopped. Throws what the last try threw, or at once what
+ * would be no other at the next try.
  */
-export async function written(write: () => void, retries: Retries): Promise<boolean> {
+export async function written<T>(write: () => Promise<T>, retries: Retries): Promise<T | null> {
   for (const delayMs of checkpointDelaysMs) {
     try {
-      write();
-      return true;
+      return await write();
     } catch (error) {
       if (!mayPass(error)) throw error;
       retries.onFailed(error);
     }
     await retries.sleep(delayMs);
-    if (retries.isStopped()) return false;
+    if (retries.isStopped()) return null;
   }
-  write();
-  return true;
+  return await write();
 }

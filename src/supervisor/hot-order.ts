@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeFolder } from '../base/atomic-file.ts';
 import type { Clock } from '../base/clock.ts';
 import { markUsed } from '../base/files.ts';
 import type { RankOptions } from '../native/contract.ts';
@@ -34,7 +35,7 @@ export async function prepareHotOrder(
     markUsed(path);
     return { path, rankMs: 0 };
   }
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   const startMs = clock.monotonicMs();
   await runTask({ role: 'RANK', options: { ...inputs, orderPath: path } }, options);
   return { path, rankMs: Math.max(1, Math.round(clock.monotonicMs() - startMs)) };

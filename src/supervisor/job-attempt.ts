@@ -20,10 +20,10 @@ import type {
 import { parameterCountOf } from './checkpoint.ts';
 import { Crew, type LivingSeat, type Seat } from './crew.ts';
 import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
-import { prepareFeatures } from './features.ts';
 import { CheckpointError, finalModelOf, written } from './finalize.ts';
 import { JobCache } from './job-cache.ts';
 import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
+import { DatasetLoad } from './load-dataset.ts';
 import { ModelProbe } from './model-probe.ts';
 import { isAlive, type Look, progressOf } from './progress.ts';
 import { type MeasuredTimings, timingsOf } from './timings.ts';
@@ -62,6 +62,7 @@ export class JobAttempt {
   #topologyFd: number | null = null;
   #crew: Crew | null = null;
   #recordBytes = 0;
+  readonly #load = new DatasetLoad();
   readonly #cache: JobCache;
   readonly #probe = new ModelProbe();
   #plan: LaunchPlan | null = null;
@@ -76,6 +77,9 @@ export class JobAttempt {
   #checkpoints: CheckpointCounts = { ok: 0, failed: 0, bytes: 0, lastSuccessAtMs: null };
   #completing = false;
   #held = false;
+  #finalizing: Promise<void> = Promise.resolve();
+  /** Ends waiting for a disk that is full. */
+  readonly #stop = new AbortController();
   #ended = false;
   #stopping = false;
 
@@ -137,16 +141,8 @@ export class JobAttempt {
       const { native } = this.#deps;
       const { spec, dataset } = this.input;
       this.#layout = layoutOf(native, spec, dataset.counts);
-      const { datasetDigest, cacheFolder } = this.input;
-      const featuresPath = await prepareFeatures(native, {
-        standardize: spec.features.standardize,
-        datasetFolder: dataset.folder,
-        datasetDigest,
-        folder: cacheFolder,
-      });
-      this.#dataset = { ...dataset, featuresPath };
-      const byWeight = spec.sampling.algorithm === 'KHOP_WEIGHTED';
-      const topologyFd = await native.topologyCreate(this.#dataset, byWeight);
+      const { location, topologyFd } = await this.#load.start(this.input, native);
+      this.#dataset = location;
       if (this.#ended || this.#stopping) {
         closeSync(topologyFd);
         return;
@@ -248,9 +244,12 @@ export class JobAttempt {
   stop(graceMs: number): void {
     if (this.#stopping) return;
     this.#stopping = true;
+    this.#stop.abort();
     const stopped = async () => {
       try {
-        await Promise.all([this.#cache.stop(), this.#probe.stop()]);
+        // A model that is being written becomes durable, or its failure was told.
+        await this.#finalizing.catch(() => {});
+        await Promise.all([this.#load.stop(), this.#cache.stop(), this.#probe.stop()]);
         if (this.#crew !== null) this.#tellUnkillable(await this.#crew.stop(graceMs));
         this.#end();
       } catch (error) {
@@ -366,7 +365,8 @@ export class JobAttempt {
     const allReported = this.#reports.count >= snapshot.epochsToTrain;
     if (snapshot.complete && allReported && !this.#completing) {
       this.#completing = true;
-      this.#perform(async () => this.#complete(crew));
+      this.#finalizing = this.#complete(crew);
+      this.#perform(() => this.#finalizing);
     }
   }
 
@@ -438,23 +438,23 @@ export class JobAttempt {
     const at = { native, segment: crew.segment };
     const model = finalModelOf(at, this.#requireLayout(), this.#reports, this.input);
     let startMs = 0;
-    const write = () => {
+    const write = async () => {
       startMs = clock.monotonicMs();
       try {
-        model.write();
+        return await model.write();
       } catch (error) {
         this.#checkpoints = { ...this.#checkpoints, failed: this.#checkpoints.failed + 1 };
         throw error;
       }
     };
-    const isWritten = await written(write, {
+    const result = await written(write, {
       onFailed: (error) => log.warn('checkpoint.failed', { message: messageOf(error) }),
-      sleep,
+      sleep: (delayMs) => sleep(delayMs, this.#stop.signal).catch(() => {}),
       isStopped: () => this.#stopping || this.#ended,
     });
-    if (!isWritten) return;
-    const { result, bytes } = model;
-    this.#checkpoints = { ...this.#checkpoints, ok: 1, bytes, lastSuccessAtMs: clock.wallMs() };
+    if (result === null) return;
+    const lastSuccessAtMs = clock.wallMs();
+    this.#checkpoints = { ...this.#checkpoints, ok: 1, bytes: model.bytes, lastSuccessAtMs };
     const checkpointMs = clock.monotonicMs() - startMs;
     this.#deps.emit({ kind: 'completed', result, checkpointMs });
   }

@@ -1,18 +1,31 @@
-import { protocolVersion, type Task, type TaskAnswer } from '../executor/protocol.ts';
+import { setTimeout as later } from 'node:timers/promises';
+import {
+  type ProgressMessage,
+  protocolVersion,
+  type Task,
+  type TaskAnswer,
+} from '../executor/protocol.ts';
 import type { NativeCode } from '../native/contract.ts';
-import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
+import {
+  type ExecutorProcess,
+  type ExitStatus,
+  spawnExecutor,
+  unreadableMessage,
+} from './executor-process.ts';
 
 /** One piece of native work in a child process of its own: started, heard, reaped. */
 
 export interface TaskOptions {
   readonly cores: readonly number[];
-  readonly topologyFd: number;
+  /** Null: none. */
+  readonly topologyFd: number | null;
   readonly logPath: string;
   /** Of libraries that read it when they load. */
   readonly threads: number;
   readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512';
   /** Kills the process; the task then rejects with code ABORTED. */
   readonly signal: AbortSignal;
+  readonly onProgress?: (progress: ProgressMessage) => void;
 }
 
 /** A task's failure, with the code its native side gave. */
@@ -54,13 +67,13 @@ export async function* streamTask(
     await answer;
   } finally {
     process.kill();
-    await process.exited;
+    await reaped(process);
   }
 }
 
 async function spawnTask(
   task: Task,
-  { cores, logPath, topologyFd, threads, instructionSet, signal }: TaskOptions,
+  { cores, logPath, topologyFd, threads, instructionSet, signal, onProgress }: TaskOptions,
   segmentFd: 'OUTPUT' | null,
 ): Promise<ExecutorProcess> {
   if (signal.aborted) throw stopped(task);
@@ -72,6 +85,7 @@ async function spawnTask(
     threads,
     instructionSet,
     determinism: 'STRICT',
+    ...(onProgress === undefined ? {} : { onProgress }),
     signal,
   });
   return await spawning.catch((error: unknown) => {
@@ -85,16 +99,49 @@ async function answerOf(
   process: ExecutorProcess,
   signal: AbortSignal,
 ): Promise<TaskAnswer> {
-  const kill = () => process.kill();
-  signal.addEventListener('abort', kill);
+  let kill = () => {};
+  const killed = new Promise<void>((resolve) => {
+    kill = () => {
+      process.kill();
+      resolve();
+    };
+  });
+  signal.addEventListener('abort', kill, { once: true });
   if (signal.aborted) kill();
-  const { said, code, signal: deadly, logTail } = await process.exited;
+  const status = await Promise.race([process.exited, killed.then(() => reaped(process))]);
   signal.removeEventListener('abort', kill);
-  if (said?.kind === 'answered') return said.answer;
-  if (signal.aborted) throw stopped(task);
-  if (said?.kind === 'failed') throw new TaskError(said.code, said.message);
-  const how = deadly === null ? `exited with ${code}` : `died of ${deadly}`;
-  throw new TaskError('INTERNAL', `${task.role} (pid ${process.pid}) ${how}: ${logTail}`);
+  if (status?.said?.kind === 'answered') return status.said.answer;
+  if (signal.aborted || status === null) throw stopped(task);
+  if (status.said?.kind === 'failed') throw new TaskError(status.said.code, status.said.message);
+  throw deathOf(task, process.pid, status);
+}
+
+/** A process that waits for a dead disk outlives its SIGKILL: nobody must wait for it. */
+const reapMs = 5000;
+
+/** How a killed process ended; null when it could not be reaped in time. */
+async function reaped(process: ExecutorProcess): Promise<ExitStatus | null> {
+  const late = new AbortController();
+  const timeout = later(reapMs, null, { signal: late.signal }).catch(() => null);
+  try {
+    return await Promise.race([process.exited, timeout]);
+  } finally {
+    late.abort();
+  }
+}
+
+/** Tasks in which nothing but a file can be at fault for a wrong address. */
+const readsOnly: ReadonlySet<Task['role']> = new Set(['LOAD', 'IMPORT', 'CHECK']);
+
+function deathOf(task: Task, pid: number, status: ExitStatus): TaskError {
+  const { code, signal, logTail, unreadable } = status;
+  if (unreadable !== null) return new TaskError('DATASET_CORRUPT', unreadableMessage(unreadable));
+  const isFault = signal === 'SIGBUS' || signal === 'SIGSEGV';
+  if (isFault && readsOnly.has(task.role)) {
+    return new TaskError('DATASET_CORRUPT', `${task.role} died of ${signal} while it read files`);
+  }
+  const how = signal === null ? `exited with ${code}` : `died of ${signal}`;
+  return new TaskError('INTERNAL', `${task.role} (pid ${pid}) ${how}: ${logTail}`);
 }
 
 function stopped(task: Task): TaskError {

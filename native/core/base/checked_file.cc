@@ -1,5 +1,8 @@
 #include "core/base/checked_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -7,6 +10,7 @@
 #include <memory>
 #include <span>
 
+#include "core/base/memfd.h"
 #include "core/base/sha256.h"
 
 namespace gnnd {
@@ -28,9 +32,15 @@ Result<std::string> ReadFrozenFile(const std::string& path, const std::string& s
   const auto failed = [&path](const std::string& why) {
     return Status(Code::kPluginFailed, path + ": " + why);
   };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"),
+  // A FIFO must keep nobody waiting for its writer.
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info{};
+  if (!fd.valid() || fstat(fd.get(), &info) != 0) {
+    return failed(std::string("cannot be opened: ") + std::strerror(errno));
+  }
+  if (!S_ISREG(info.st_mode)) return failed("is no regular file");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(fdopen(fd.Release(), "rb"),
                                                              std::fclose);
-  if (file == nullptr) return failed(std::string("cannot be opened: ") + std::strerror(errno));
   std::string bytes;
   std::array<char, 65536> chunk;
   for (size_t got = chunk.size(); got == chunk.size();) {

@@ -53,6 +53,13 @@ class UniqueFd {
   int fd_ = -1;
 };
 
+// Creates an empty memfd, close-on-exec, for SizeMemfd. `label` shows in /proc/PID/maps only.
+// kShmAllocationFailed names the failed call and errno.
+Result<UniqueFd> ReserveMemfd(const std::string& label);
+
+// Gives an empty memfd `bytes` (sparse), seals it against shrinking and growing. Errors as above.
+Status SizeMemfd(int fd, uint64_t bytes);
+
 // Creates a memfd of `bytes` (sparse), close-on-exec, sealed against shrinking and growing.
 // `label` shows in /proc/PID/maps only. kShmAllocationFailed names the failed call and errno.
 Result<UniqueFd> CreateMemfd(const std::string& label, uint64_t bytes);

@@ -113,6 +113,20 @@ Status WriteIndices(int fd, const Dataset& dataset, const TopologyHeader& header
   return WriteChecked(fd, dataset.indices(), header.indices_at, check);
 }
 
+// The ids of a split are seeds or targets: as far from the topology as its own entries are.
+Status CheckSplit(const char* file, std::span<const int64_t> nodes, uint32_t num_nodes) {
+  for (uint64_t i = 0; i < nodes.size(); ++i) {
+    const bool is_first = i == 0;
+    if (nodes[i] < 0 || nodes[i] >= num_nodes || (!is_first && nodes[i] <= nodes[i - 1])) {
+      return Status(Code::kDatasetCorrupt,
+                    std::string(file) + ": must be ascending ids below the " +
+                        std::to_string(num_nodes) + " nodes, found " + std::to_string(nodes[i]) +
+                        " at index " + std::to_string(i));
+    }
+  }
+  return Status::Ok();
+}
+
 // Row by row; the rows are checked already. Writes as much at once as fills a chunk.
 Status WriteAlias(int fd, const Dataset& dataset, const TopologyHeader& header) {
   const auto indptr = dataset.indptr();
@@ -148,14 +162,17 @@ Status WriteAlias(int fd, const Dataset& dataset, const TopologyHeader& header) 
 
 }  // namespace
 
-Result<UniqueFd> CreateTopology(const Dataset& dataset, bool alias) {
+Result<UniqueFd> ReserveTopology() { return ReserveMemfd("gnnd-topology"); }
+
+Status FillTopology(int fd, const Dataset& dataset, bool alias) {
   if (alias && dataset.edge_weights().size() != dataset.num_edges()) {
     return Status(Code::kInvalidArgument, "the dataset has no edge weights");
   }
+  GNND_TRY(CheckSplit("train.npy", dataset.train(), dataset.num_nodes()));
+  GNND_TRY(CheckSplit("val.npy", dataset.val(), dataset.num_nodes()));
+  GNND_TRY(CheckSplit("test.npy", dataset.test(), dataset.num_nodes()));
   const TopologyHeader header = HeaderOf(dataset.num_nodes(), dataset.num_edges(), alias);
-  Result<UniqueFd> memfd = CreateMemfd("gnnd-topology", header.bytes);
-  if (!memfd.ok()) return memfd.status();
-  const int fd = memfd->get();
+  GNND_TRY(SizeMemfd(fd, header.bytes));
   GNND_TRY(WriteAt(fd, std::as_bytes(std::span(&header, 1)), 0));
   GNND_TRY(WriteIndptr(fd, dataset, header));
   GNND_TRY(WriteIndices(fd, dataset, header));
@@ -168,6 +185,13 @@ Result<UniqueFd> CreateTopology(const Dataset& dataset, bool alias) {
   // Sealed first: the kernel refuses to seal what is already collapsed.
   const Result<Mapping> mapping = Mapping::Map(fd, false);
   if (mapping.ok()) CollapseToHugePages(*mapping);
+  return Status::Ok();
+}
+
+Result<UniqueFd> CreateTopology(const Dataset& dataset, bool alias) {
+  Result<UniqueFd> memfd = ReserveTopology();
+  if (!memfd.ok()) return memfd.status();
+  GNND_TRY(FillTopology(memfd->get(), dataset, alias));
   return memfd;
 }
 

@@ -30,11 +30,17 @@ struct TopologyHeader {
 };
 static_assert(sizeof(TopologyHeader) == 64);
 
-// Copies the topology of `dataset` into a memfd, checking every element on the way (they are read
-// anyway), and seals it: nobody can write, grow or shrink it any more. Puts it on 2 MiB pages. With
-// `alias`, builds the rows' alias tables from the edge weights, which the dataset must have
-// (kInvalidArgument). kDatasetCorrupt names file, place and value; kShmAllocationFailed when memory
-// runs out.
+// An empty memfd, for another process to fill: whoever reads a dataset's files can die of them.
+Result<UniqueFd> ReserveTopology();
+
+// Copies the topology of `dataset` into a reserved memfd, checking every element on the way (they
+// are read anyway) and the splits, and seals it: nobody can write, grow or shrink it any more. Puts
+// it on 2 MiB pages. With `alias`, builds the rows' alias tables from the edge weights, which the
+// dataset must have (kInvalidArgument). kDatasetCorrupt names file, place and value;
+// kShmAllocationFailed when memory runs out.
+Status FillTopology(int fd, const Dataset& dataset, bool alias);
+
+// Both in one process.
 Result<UniqueFd> CreateTopology(const Dataset& dataset, bool alias = false);
 
 // A mapping of such a memfd. Move-only; views live as long as it does.

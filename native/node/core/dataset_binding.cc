@@ -43,20 +43,23 @@ Napi::Value Standardize(const Napi::CallbackInfo& info) {
   return RunOnThread(info.Env(), [input, output] { return StandardizeFeatures(input, output); });
 }
 
-// topologyCreate(location, alias): Promise<number>: a sealed memfd for all Samplers of the host
+// topologyReserve(): number: an empty memfd
 Napi::Value MakeTopology(const Napi::CallbackInfo& info) {
-  const DatasetLocation location = LocationOf(Fields(info[0], "location"));
-  const bool alias = info[1].As<Napi::Boolean>().Value();
-  return RunOnThread<UniqueFd>(
-      info.Env(),
-      [location, alias]() -> Result<UniqueFd> {
-        Result<Dataset> dataset = Dataset::Open(location.folder, location.counts);
-        if (!dataset.ok()) return dataset.status();
-        return CreateTopology(*dataset, alias);
-      },
-      [](Napi::Env env, UniqueFd& fd) -> Napi::Value {
-        return Napi::Number::New(env, fd.Release());
-      });
+  Result<UniqueFd> fd = ReserveTopology();
+  if (!fd.ok()) ThrowUnlessOk(info.Env(), fd.status());
+  return Napi::Number::New(info.Env(), fd->Release());
+}
+
+// topologyFill(fd, location, alias): Promise<void>: seals it for all Samplers of the host
+Napi::Value FillReserved(const Napi::CallbackInfo& info) {
+  const int fd = info[0].As<Napi::Number>().Int32Value();
+  const DatasetLocation location = LocationOf(Fields(info[1], "location"));
+  const bool alias = info[2].As<Napi::Boolean>().Value();
+  return RunOnThread(info.Env(), [fd, location, alias]() -> Status {
+    Result<Dataset> dataset = Dataset::Open(location.folder, location.counts);
+    if (!dataset.ok()) return dataset.status();
+    return FillTopology(fd, *dataset, alias);
+  });
 }
 
 }  // namespace
@@ -64,7 +67,8 @@ Napi::Value MakeTopology(const Napi::CallbackInfo& info) {
 void DefineDataset(Napi::Env env, Napi::Object exports) {
   exports.Set("datasetValidate", Napi::Function::New(env, ValidateDataset));
   exports.Set("datasetStandardize", Napi::Function::New(env, Standardize));
-  exports.Set("topologyCreate", Napi::Function::New(env, MakeTopology));
+  exports.Set("topologyReserve", Napi::Function::New(env, MakeTopology));
+  exports.Set("topologyFill", Napi::Function::New(env, FillReserved));
 }
 
 }  // namespace gnnd::node

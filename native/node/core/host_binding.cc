@@ -5,9 +5,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <string>
+#include <thread>
 
+#include "core/base/bus_error.h"
 #include "core/base/cpu.h"
 #include "core/base/memfd.h"
 #include "node/core/bindings.h"
@@ -84,6 +88,23 @@ Napi::Value Lock(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), fd.Release());
 }
 
+// hostExplainBusErrors(exitCode): core/base/bus_error.h
+void ExplainBusErrorsFromNow(const Napi::CallbackInfo& info) {
+  ExplainBusErrors(info[0].As<Napi::Number>().Int32Value());
+}
+
+// hostExitAfter(delayMs, exitCode, line): also when the JavaScript thread is stuck in a call
+void ExitAfter(const Napi::CallbackInfo& info) {
+  const std::chrono::milliseconds delay(info[0].As<Napi::Number>().Int64Value());
+  const int exit_code = info[1].As<Napi::Number>().Int32Value();
+  const std::string line = info[2].As<Napi::String>().Utf8Value() + "\n";
+  std::thread([delay, exit_code, line] {
+    std::this_thread::sleep_for(delay);
+    static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
+    _exit(exit_code);
+  }).detach();
+}
+
 }  // namespace
 
 void DefineHost(Napi::Env env, Napi::Object exports) {
@@ -92,6 +113,8 @@ void DefineHost(Napi::Env env, Napi::Object exports) {
   exports.Set("hostPin", Napi::Function::New(env, Pin));
   exports.Set("hostDieWithParent", Napi::Function::New(env, DieWithParent));
   exports.Set("hostLock", Napi::Function::New(env, Lock));
+  exports.Set("hostExplainBusErrors", Napi::Function::New(env, ExplainBusErrorsFromNow));
+  exports.Set("hostExitAfter", Napi::Function::New(env, ExitAfter));
 }
 
 }  // namespace gnnd::node

@@ -72,6 +72,7 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [dataset.reportCache, client.call(dataset.reportCache, { name: 'datasets/cora' })],
     [dataset.getOperation, client.call(dataset.getOperation, operationName)],
     [dataset.waitOperation, client.call(dataset.waitOperation, operationName)],
+    [dataset.cancelOperation, client.call(dataset.cancelOperation, operationName)],
     [host.getHost, client.call(host.getHost, {})],
     [host.listDevices, client.call(host.listDevices, {})],
     [host.collectGarbage, client.call(host.collectGarbage, {})],

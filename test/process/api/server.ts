@@ -95,13 +95,14 @@ export function fakeCheckpoints(): ApiBackend['checkpoints'] {
 
 export function fakeDatasets(): ApiBackend['datasets'] {
   return {
-    import: () => operationRecord(),
+    import: async () => operationRecord(),
     get: () => datasetRecord(),
     list: () => ({ datasets: [datasetRecord()], nextId: null }),
     delete: () => 3,
     validate: () => operationRecord({ kind: 'ValidateDataset' }),
     operation: () => operationRecord(),
     waitOperation: async () => operationRecord({ done: true }),
+    cancel: async () => operationRecord({ done: true }),
     close: async () => {},
   };
 }

@@ -1,104 +1,24 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
-import { GnndError } from '../../../src/base/errors.ts';
-import { createLog } from '../../../src/base/log.ts';
-import {
-  createDatasets,
-  type Datasets,
-  type ImportRequest,
-} from '../../../src/datasets/datasets.ts';
-import type { ImportPool } from '../../../src/datasets/import-pool.ts';
-import type { NativeValidator } from '../../../src/datasets/run-import.ts';
 import type { OperationRecord } from '../../../src/spec/dataset-record.ts';
 import { MemoryStore } from './memory-store.ts';
+import { ended, errorOfCall, gatedValidator, request, settled, stuckOnly, trial } from './trial.ts';
 import {
-  createInlinePool,
   folderOf,
   int32,
+  int64,
   makeFolder,
-  never,
   npy,
   pathGraph,
   trustingValidator,
 } from './workbench.ts';
 
-interface Trial {
-  readonly datasets: Datasets;
-  readonly store: MemoryStore;
-  readonly folder: string;
-}
-
-interface TrialOptions {
-  readonly store?: MemoryStore;
-  readonly folder?: string;
-  readonly native?: NativeValidator;
-  readonly createPool?: () => ImportPool;
-}
-
-function trial(options: TrialOptions = {}): Trial {
-  const store = options.store ?? new MemoryStore();
-  const folder = options.folder ?? join(makeFolder(), 'datasets');
-  const datasets = createDatasets({
-    folder,
-    store: store.face,
-    native: options.native ?? trustingValidator(),
-    log: createLog({ level: 'error', write: () => undefined }),
-    clock: systemClock,
-    createPool: options.createPool ?? createInlinePool,
-  });
-  return { datasets, store, folder };
-}
-
-function request(id: string, source: string, more: Partial<ImportRequest> = {}): ImportRequest {
-  const asked = {
-    ...{ format: null, featureDtype: null, directed: false },
-    ...{ validateOnly: false, requestId: null },
-  };
-  return { id, source, ...asked, ...more };
-}
-
-const ended = (datasets: Datasets, operation: OperationRecord) =>
-  datasets.waitOperation(operation.id, 60_000, never);
-
-function errorOf(call: () => unknown): GnndError {
-  try {
-    call();
-  } catch (error) {
-    if (error instanceof GnndError) return error;
-    throw error;
-  }
-  throw new Error('nothing was thrown');
-}
-
-/** A validator that waits until it is told to go on. */
-function gatedValidator() {
-  const { promise: gate, open } = gateOf();
-  const { promise: reached, open: reach } = gateOf();
-  const native: NativeValidator = {
-    datasetValidate: async () => {
-      reach();
-      await gate;
-      return { problems: [], problemCount: 0 };
-    },
-  };
-  return { native, reached, open };
-}
-
-function gateOf(): { readonly promise: Promise<void>; readonly open: () => void } {
-  let open: () => void = () => undefined;
-  const promise = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { promise, open: () => open() };
-}
-
 describe('an import', () => {
   test('makes a READY dataset out of a source', async () => {
     const native = trustingValidator();
     const { datasets, folder } = trial({ native });
-    const started = datasets.import(request('path', folderOf(pathGraph)));
+    const started = await datasets.import(request('path', folderOf(pathGraph)));
     expect(started).toMatchObject({ kind: 'ImportDataset', target: 'path', done: false });
     expect(datasets.get('path').state).toBe('IMPORTING');
     expect(await ended(datasets, started)).toMatchObject({ done: true, error: null });
@@ -131,10 +51,13 @@ describe('an import', () => {
     const { datasets } = trial({ native });
     const halves = npy('float16', [3, 2], Uint16Array.of(1, 2, 3, 4, 5, 6));
     const source = folderOf({ ...pathGraph, 'features.npy': halves });
-    await ended(datasets, datasets.import(request('as-it-is', source)));
+    await ended(datasets, await datasets.import(request('as-it-is', source)));
     const asked = request('asked', folderOf(pathGraph), { featureDtype: 'float16' });
-    await ended(datasets, datasets.import(asked));
-    await ended(datasets, datasets.import(request('wide', source, { featureDtype: 'float32' })));
+    await ended(datasets, await datasets.import(asked));
+    await ended(
+      datasets,
+      await datasets.import(request('wide', source, { featureDtype: 'float32' })),
+    );
     const dtypes = ['as-it-is', 'asked', 'wide'].map((id) => datasets.get(id).featureDtype);
     expect(dtypes).toEqual(['float16', 'float16', 'float32']);
     expect(native.asked.map(({ featureDtype }) => featureDtype)).toEqual(dtypes);
@@ -143,7 +66,7 @@ describe('an import', () => {
   test('is found by a daemon that does not know it, also one of an earlier version', async () => {
     const { datasets, folder } = trial();
     for (const id of ['plain', 'half', 'strange']) {
-      await ended(datasets, datasets.import(request(id, folderOf(pathGraph))));
+      await ended(datasets, await datasets.import(request(id, folderOf(pathGraph))));
     }
     const dtypes = { plain: undefined, half: 'float16', strange: 'bfloat16' };
     for (const [id, dtype] of Object.entries(dtypes)) {
@@ -164,7 +87,7 @@ describe('an import', () => {
     const digests = [];
     for (const _ of [1, 2]) {
       const { datasets } = trial();
-      await ended(datasets, datasets.import(request('path', source)));
+      await ended(datasets, await datasets.import(request('path', source)));
       digests.push(datasets.get('path').digest);
     }
     expect(digests[0]).toBe(digests[1]);
@@ -173,7 +96,7 @@ describe('an import', () => {
   test('of a bad source names every problem, leaves nothing, and may be repeated', async () => {
     const { datasets, folder } = trial();
     const source = folderOf({ ...pathGraph, 'labels.npy': int32(1), 'val.npy': 'x' });
-    const operation = await ended(datasets, datasets.import(request('path', source)));
+    const operation = await ended(datasets, await datasets.import(request('path', source)));
     expect(operation.error).toMatchObject({
       reason: 'DATASET_CORRUPT',
       problems: [{ path: 'val.npy' }, { path: 'labels.npy' }],
@@ -183,8 +106,19 @@ describe('an import', () => {
       message: expect.stringMatching(/^val\.npy: is not a/),
     });
     expect(readdirSync(folder)).toEqual([]);
-    await ended(datasets, datasets.import(request('path', folderOf(pathGraph))));
+    await ended(datasets, await datasets.import(request('path', folderOf(pathGraph))));
     expect(datasets.get('path')).toMatchObject({ state: 'READY', message: '' });
+  });
+
+  test('without a training node is refused, however it came', async () => {
+    const { datasets } = trial();
+    const arrays = folderOf({ ...pathGraph, 'train.npy': int64() });
+    const nodes = 'id,label,split,x\na,0,val,1\nb,1,test,2\n';
+    const tables = folderOf({ 'nodes.csv': nodes, 'edges.csv': 'source,target\na,b\n' });
+    for (const source of [arrays, tables]) {
+      const { error } = await ended(datasets, await datasets.import(request('empty', source)));
+      expect(error?.message).toContain('train: the training split is empty');
+    }
   });
 
   test('fails when the native check finds something', async () => {
@@ -193,7 +127,10 @@ describe('an import', () => {
       datasetValidate: async () => ({ problems: [problem], problemCount: 41 }),
     };
     const { datasets, folder } = trial({ native });
-    const operation = await ended(datasets, datasets.import(request('a', folderOf(pathGraph))));
+    const operation = await ended(
+      datasets,
+      await datasets.import(request('a', folderOf(pathGraph))),
+    );
     expect(operation.error).toEqual({
       reason: 'DATASET_CORRUPT',
       message: 'indptr.npy: must not decrease (and 40 more)',
@@ -205,9 +142,9 @@ describe('an import', () => {
   test('that only validates keeps nothing', async () => {
     const { datasets, folder, store } = trial();
     const source = folderOf(pathGraph);
-    const good = datasets.import(request('path', source, { validateOnly: true }));
+    const good = await datasets.import(request('path', source, { validateOnly: true }));
     expect(await ended(datasets, good)).toMatchObject({ done: true, error: null });
-    const bad = datasets.import(
+    const bad = await datasets.import(
       request('path', folderOf({ 'indptr.npy': '' }), { validateOnly: true }),
     );
     expect((await ended(datasets, bad)).error?.problems).toHaveLength(6);
@@ -218,28 +155,28 @@ describe('an import', () => {
   test('with the request id of an earlier one has no second effect', async () => {
     const { datasets, store } = trial();
     const source = folderOf(pathGraph);
-    const first = datasets.import(request('path', source, { requestId: 'r' }));
+    const first = await datasets.import(request('path', source, { requestId: 'r' }));
     await ended(datasets, first);
     rmSync(source, { recursive: true });
-    const again = datasets.import(request('path', source, { requestId: 'r' }));
+    const again = await datasets.import(request('path', source, { requestId: 'r' }));
     expect(again.id).toBe(first.id);
     expect(store.operations.size).toBe(1);
-    const other = errorOf(() => datasets.import(request('b', source, { requestId: 'r' })));
+    const other = await errorOfCall(datasets.import(request('b', source, { requestId: 'r' })));
     expect(other.reason).toBe('REQUEST_ID_REUSED');
   });
 
-  test('is refused with all violations at once', () => {
+  test('is refused with all violations at once', async () => {
     const { datasets, store } = trial();
-    const error = errorOf(() => datasets.import(request('Bad_Id', '/nowhere/at/all')));
+    const error = await errorOfCall(datasets.import(request('Bad_Id', '/nowhere/at/all')));
     expect(error.reason).toBe('SPEC_INVALID');
     expect(error.violations.map(({ path }) => path)).toEqual(['dataset_id', 'source']);
     expect(error.message).toContain("'/nowhere/at/all': cannot be read: ENOENT");
-    const relative = errorOf(() => datasets.import(request('a', 'cora.npz')));
+    const relative = await errorOfCall(datasets.import(request('a', 'cora.npz')));
     expect(relative.violations).toEqual([
       { path: 'source', description: "'cora.npz': expected an absolute path" },
     ]);
     for (const id of ['', '1a', 'a-', 'a'.repeat(64), 'a/b', '..']) {
-      expect(errorOf(() => datasets.import(request(id, '/'))).violations[0]?.path).toBe(
+      expect((await errorOfCall(datasets.import(request(id, '/')))).violations[0]?.path).toBe(
         'dataset_id',
       );
     }
@@ -249,32 +186,54 @@ describe('an import', () => {
   test('is refused for a dataset that exists', async () => {
     const { datasets } = trial();
     const source = folderOf(pathGraph);
-    const first = datasets.import(request('path', source));
-    expect(errorOf(() => datasets.import(request('path', source))).reason).toBe('DATASET_EXISTS');
+    const first = await datasets.import(request('path', source));
+    expect((await errorOfCall(datasets.import(request('path', source)))).reason).toBe(
+      'DATASET_EXISTS',
+    );
     await ended(datasets, first);
-    const error = errorOf(() => datasets.import(request('path', source)));
+    const error = await errorOfCall(datasets.import(request('path', source)));
     expect(error).toMatchObject({ reason: 'DATASET_EXISTS', resource: 'datasets/path' });
   });
 
-  test('waits for those before it', async () => {
-    const { native, reached, open } = gatedValidator();
-    const { datasets } = trial({ native });
-    const first = datasets.import(request('a', folderOf(pathGraph)));
-    const second = datasets.import(request('b', folderOf(pathGraph)));
+  test('that is stuck does not keep the next one waiting, and can be cancelled', async () => {
+    const { native, reached } = gatedValidator();
+    const { datasets, folder } = trial({ native: stuckOnly(native, 'a') });
+    const stuck = await datasets.import(request('a', folderOf(pathGraph)));
     await reached;
-    expect(datasets.operation(first.id)).toMatchObject({ message: 'checking every element' });
-    expect(datasets.operation(second.id)).toMatchObject({ progress: 0, message: '' });
-    open();
-    await ended(datasets, second);
-    expect(datasets.operation(first.id).done).toBe(true);
+    expect(datasets.operation(stuck.id)).toMatchObject({ message: 'checking every element' });
+    const next = await datasets.import(request('b', folderOf(pathGraph)));
+    expect((await ended(datasets, next)).error).toBeNull();
+    const end = await datasets.cancel(stuck.id);
+    expect(end.error).toMatchObject({ reason: 'OPERATION_CANCELLED' });
+    expect(datasets.get('a')).toMatchObject({ state: 'FAILED', message: 'it was cancelled' });
+    expect(readdirSync(folder)).toEqual(['b']);
+    expect(await datasets.cancel(next.id)).toEqual(datasets.operation(next.id));
     expect(datasets.get('b').state).toBe('READY');
+  });
+
+  test('waits while as many as may run are running', async () => {
+    const { native, open } = gatedValidator();
+    const { datasets } = trial({ native });
+    const operations: OperationRecord[] = [];
+    for (const id of ['a', 'b', 'c', 'd']) {
+      operations.push(await datasets.import(request(id, folderOf(pathGraph))));
+    }
+    const messages = () => operations.map(({ id }) => datasets.operation(id).message);
+    while (messages().filter((message) => message !== '').length < 2) await settled();
+    expect(messages().slice(2)).toEqual(['', '']);
+    const [, , third] = operations;
+    expect((await datasets.cancel(third?.id ?? '')).error?.reason).toBe('OPERATION_CANCELLED');
+    open();
+    for (const operation of operations) await ended(datasets, operation);
+    const states = ['a', 'b', 'c', 'd'].map((id) => datasets.get(id).state);
+    expect(states).toEqual(['READY', 'READY', 'FAILED', 'READY']);
   });
 
   test('that only validates does not fail the dataset that is imported after it', async () => {
     const { datasets } = trial();
     const bad = folderOf({ 'indptr.npy': '' });
-    const check = datasets.import(request('path', bad, { validateOnly: true }));
-    const real = datasets.import(request('path', folderOf(pathGraph)));
+    const check = await datasets.import(request('path', bad, { validateOnly: true }));
+    const real = await datasets.import(request('path', folderOf(pathGraph)));
     expect((await ended(datasets, check)).error).not.toBeNull();
     await ended(datasets, real);
     expect(datasets.get('path').state).toBe('READY');
@@ -287,7 +246,10 @@ describe('an import', () => {
       },
     };
     const { datasets, folder } = trial({ native });
-    const operation = await ended(datasets, datasets.import(request('a', folderOf(pathGraph))));
+    const operation = await ended(
+      datasets,
+      await datasets.import(request('a', folderOf(pathGraph))),
+    );
     expect(operation.error).toEqual({ reason: 'INTERNAL', message: 'oops', problems: [] });
     expect(readdirSync(folder)).toEqual([]);
   });
@@ -299,7 +261,10 @@ describe('an import', () => {
       },
     };
     const { datasets } = trial({ native });
-    const operation = await ended(datasets, datasets.import(request('a', folderOf(pathGraph))));
+    const operation = await ended(
+      datasets,
+      await datasets.import(request('a', folderOf(pathGraph))),
+    );
     expect(operation.error?.reason).toBe('STATE_DISK_FULL');
   });
 });
@@ -316,143 +281,9 @@ describe('progress', () => {
       },
     });
     const { datasets } = trial({ store, folder });
-    await ended(datasets, datasets.import(request('a', folderOf(pathGraph))));
+    await ended(datasets, await datasets.import(request('a', folderOf(pathGraph))));
     expect(seen.length).toBeGreaterThan(7);
     expect(seen).toEqual(seen.toSorted((a, b) => a - b));
     expect(Math.max(...seen)).toBeLessThanOrEqual(1);
-  });
-});
-
-describe('a full check', () => {
-  async function imported() {
-    const { datasets, folder, store } = trial();
-    await ended(datasets, datasets.import(request('path', folderOf(pathGraph))));
-    return { datasets, store, place: join(folder, 'path') };
-  }
-
-  function overwrite(path: string, content: Uint8Array | string): void {
-    rmSync(path);
-    writeFileSync(path, content);
-  }
-
-  test('of an untouched dataset finds nothing', async () => {
-    const { datasets } = await imported();
-    const operation = await ended(datasets, datasets.validate('path'));
-    expect(operation).toMatchObject({ kind: 'ValidateDataset', target: 'path', error: null });
-    expect(operation.validation).toEqual({ problems: [], problemCount: 0 });
-  });
-
-  test('finds an array that was changed', async () => {
-    const { datasets, place } = await imported();
-    overwrite(join(place, 'labels.npy'), int32(1, 0, -1));
-    const { validation } = await ended(datasets, datasets.validate('path'));
-    expect(validation).toMatchObject({ problemCount: 1, problems: [{ path: 'labels.npy' }] });
-    expect(validation?.problems[0]?.description).toMatch(/^was changed: its SHA-256 is/);
-  });
-
-  test('finds a dataset.json that was changed or is gone', async () => {
-    const { datasets, place } = await imported();
-    overwrite(join(place, 'dataset.json'), '{}');
-    const changed = await ended(datasets, datasets.validate('path'));
-    expect(changed.validation?.problems).toEqual([
-      { path: 'dataset.json', description: expect.stringContaining('was changed') },
-    ]);
-    rmSync(place, { recursive: true });
-    const gone = await ended(datasets, datasets.validate('path'));
-    expect(gone.validation?.problems).toEqual([
-      { path: 'dataset.json', description: expect.stringContaining('cannot be read: ENOENT') },
-    ]);
-  });
-
-  test('needs a dataset that is READY', async () => {
-    const { datasets } = await imported();
-    expect(errorOf(() => datasets.validate('other')).reason).toBe('DATASET_NOT_FOUND');
-    datasets.import(request('second', folderOf(pathGraph)));
-    expect(errorOf(() => datasets.validate('second')).reason).toBe('DATASET_NOT_READY');
-    await datasets.close();
-  });
-});
-
-describe('looking things up', () => {
-  test('pages go through all datasets by id', async () => {
-    const { datasets } = trial();
-    for (const id of ['c', 'a', 'b']) {
-      await ended(datasets, datasets.import(request(id, folderOf(pathGraph))));
-    }
-    const first = datasets.list({ limit: 2, afterId: null });
-    expect(first.datasets.map(({ id }) => id)).toEqual(['a', 'b']);
-    const second = datasets.list({ limit: 2, afterId: first.nextId });
-    expect(second.datasets.map(({ id }) => id)).toEqual(['c']);
-    expect(second.nextId).toBeNull();
-  });
-
-  test('names what does not exist', async () => {
-    const { datasets } = trial();
-    expect(errorOf(() => datasets.get('x'))).toMatchObject({
-      reason: 'DATASET_NOT_FOUND',
-      resource: 'datasets/x',
-    });
-    expect(errorOf(() => datasets.operation('x')).reason).toBe('OPERATION_NOT_FOUND');
-    await expect(datasets.waitOperation('x', 1, never)).rejects.toMatchObject({
-      reason: 'OPERATION_NOT_FOUND',
-    });
-  });
-
-  test('waiting ends with the time-out or the abort, not only with the operation', async () => {
-    const { native, reached, open } = gatedValidator();
-    const { datasets } = trial({ native });
-    const operation = datasets.import(request('a', folderOf(pathGraph)));
-    await reached;
-    expect(await datasets.waitOperation(operation.id, 0, never)).toMatchObject({ done: false });
-    const reason = new Error('gone');
-    await expect(
-      datasets.waitOperation(operation.id, 60_000, AbortSignal.abort(reason)),
-    ).rejects.toBe(reason);
-    open();
-    await ended(datasets, operation);
-    expect(await datasets.waitOperation(operation.id, 0, never)).toMatchObject({ done: true });
-  });
-});
-
-describe('the end', () => {
-  test('a closed service fails what ran and what waited, and takes nothing new', async () => {
-    const { native, reached, open } = gatedValidator();
-    const { datasets, folder } = trial({ native });
-    const first = datasets.import(request('a', folderOf(pathGraph)));
-    const second = datasets.import(request('b', folderOf(pathGraph)));
-    await reached;
-    const closed = datasets.close();
-    open();
-    await closed;
-    await datasets.close();
-    for (const { id } of [first, second]) {
-      expect(datasets.operation(id).error?.reason).toBe('DAEMON_STOPPING');
-    }
-    expect(datasets.get('a').state).toBe('FAILED');
-    expect(datasets.get('b').state).toBe('FAILED');
-    expect(readdirSync(folder)).toEqual([]);
-    const late = errorOf(() => datasets.import(request('c', folderOf(pathGraph))));
-    expect(late.reason).toBe('DAEMON_STOPPING');
-  });
-
-  test('what a killed daemon left is FAILED and swept at the next start', async () => {
-    const { native, reached } = gatedValidator();
-    const { datasets, folder, store } = trial({ native });
-    const operation = datasets.import(request('a', folderOf(pathGraph)));
-    await reached;
-    // The first daemon hangs for good; it also died between moving and recording another one.
-    store.face.insertDataset({ ...datasets.get('a'), id: 'b' });
-    mkdirSync(join(folder, 'b'));
-    expect(readdirSync(folder)).toContain(`.tmp-a-${process.pid}`);
-    const next = trial({ store, folder });
-    expect(readdirSync(folder)).toEqual([]);
-    expect(next.datasets.operation(operation.id)).toMatchObject({
-      done: true,
-      error: { reason: 'DAEMON_STOPPING' },
-    });
-    expect(next.datasets.get('a')).toMatchObject({ state: 'FAILED' });
-    expect(next.datasets.get('b')).toMatchObject({ state: 'FAILED' });
-    await ended(next.datasets, next.datasets.import(request('a', folderOf(pathGraph))));
-    expect(existsSync(join(folder, 'a', 'dataset.json'))).toBe(true);
   });
 });

@@ -1,18 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
-import { createLog } from '../../../src/base/log.ts';
-import { createDatasets, type Datasets } from '../../../src/datasets/datasets.ts';
+import type { Datasets } from '../../../src/datasets/datasets.ts';
 import { MemoryStore } from './memory-store.ts';
-import {
-  createInlinePool,
-  folderOf,
-  makeFolder,
-  never,
-  pathGraph,
-  trustingValidator,
-} from './workbench.ts';
+import { trial } from './trial.ts';
+import { folderOf, makeFolder, never, pathGraph } from './workbench.ts';
 
 interface Bench {
   readonly store: MemoryStore;
@@ -24,23 +16,25 @@ interface Bench {
 function bench(): Bench {
   const store = new MemoryStore();
   const folder = join(makeFolder(), 'datasets');
-  const start = () =>
-    createDatasets({
-      folder,
-      store: store.face,
-      native: trustingValidator(),
-      log: createLog({ level: 'error', write: () => undefined }),
-      clock: systemClock,
-      createPool: createInlinePool,
-    });
+  const start = () => trial({ store, folder }).datasets;
   return { store, folder, start };
 }
 
 async function imported(datasets: Datasets, id: string, source = folderOf(pathGraph)) {
   const more = { format: null, featureDtype: null, directed: false, validateOnly: false };
-  const operation = datasets.import({ id, source, ...more, requestId: null });
+  const operation = await datasets.import({ id, source, ...more, requestId: null });
   await datasets.waitOperation(operation.id, 10_000, never);
   return datasets.get(id);
+}
+
+function begun(datasets: Datasets, id: string) {
+  const end = imported(datasets, id);
+  const started = (async () => {
+    while (!datasets.list({ limit: 1, afterId: null }).datasets.some((known) => known.id === id)) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  })();
+  return { end, started };
 }
 
 const asked = (id: string, more: { allowMissing?: boolean; requestId?: string } = {}) => ({
@@ -82,7 +76,8 @@ describe('deleting a dataset', () => {
   test('is refused while it is being imported', async () => {
     const { start } = bench();
     const datasets = start();
-    const end = imported(datasets, 'mine');
+    const { end, started } = begun(datasets, 'mine');
+    await started;
     expect(() => datasets.delete(asked('mine'))).toThrow('is being worked on by operation');
     await end;
   });

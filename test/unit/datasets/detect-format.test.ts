@@ -1,25 +1,38 @@
-import { join } from 'node:path';
-import { expect, test } from 'vitest';
-import { detectFormat } from '../../../src/datasets/detect-format.ts';
-import { folderOf, pathGraph, zip } from './workbench.ts';
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { join, resolve } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import {
+  createDetector,
+  type Detection,
+  detectFormat,
+} from '../../../src/datasets/detect-format.ts';
+import { folderOf, makeFolder, pathGraph, zip } from './workbench.ts';
 
-test('the format follows from what is there', () => {
+test('the format follows from what is there', async () => {
   const files = folderOf({ 'a.bin': zip({}), 'b.bin': Buffer.from([0x1f, 0x8b, 8]) });
-  expect(detectFormat(folderOf(pathGraph), null)).toEqual({ kind: 'format', format: 'NPY' });
-  expect(detectFormat(folderOf({ 'nodes.csv.gz': '' }), null)).toEqual({
+  expect(await detectFormat(folderOf(pathGraph), null)).toEqual({ kind: 'format', format: 'NPY' });
+  expect(await detectFormat(folderOf({ 'nodes.csv.gz': '' }), null)).toEqual({
     kind: 'format',
     format: 'CSV',
   });
-  expect(detectFormat(join(files, 'a.bin'), null)).toEqual({ kind: 'format', format: 'NPZ' });
-  expect(detectFormat(join(files, 'b.bin'), null)).toEqual({ kind: 'format', format: 'NPM_DEPS' });
+  expect(await detectFormat(join(files, 'a.bin'), null)).toEqual({ kind: 'format', format: 'NPZ' });
+  expect(await detectFormat(join(files, 'b.bin'), null)).toEqual({
+    kind: 'format',
+    format: 'NPM_DEPS',
+  });
 });
 
-test('a source of no known format is described', () => {
+async function descriptionOf(path: string): Promise<string> {
+  const detection = await detectFormat(path, null);
+  return detection.kind === 'problem' ? detection.description : detection.format;
+}
+
+test('a source of no known format is described', async () => {
   const folder = folderOf({ 'notes.txt': 'hello' });
-  const descriptions = [folder, join(folder, 'notes.txt'), join(folder, 'absent')].map((path) => {
-    const detection = detectFormat(path, null);
-    return detection.kind === 'problem' ? detection.description : detection.format;
-  });
+  const paths = [folder, join(folder, 'notes.txt'), join(folder, 'absent')];
+  const descriptions = await Promise.all(paths.map(descriptionOf));
   expect(descriptions).toEqual([
     'the folder has no indptr.npy (format NPY) or nodes.csv and edges.csv (format CSV)',
     'the file is not an .npz file (format NPZ) or the .tgz of an npm package (format NPM_DEPS)',
@@ -27,11 +40,46 @@ test('a source of no known format is described', () => {
   ]);
 });
 
-test('a format that was asked for must fit a file or a folder', () => {
+test('a format that was asked for must fit a file or a folder', async () => {
   const folder = folderOf(pathGraph);
-  expect(detectFormat(folder, 'CSV')).toEqual({ kind: 'format', format: 'CSV' });
-  expect(detectFormat(folder, 'NPZ')).toEqual({
+  expect(await detectFormat(folder, 'CSV')).toEqual({ kind: 'format', format: 'CSV' });
+  expect(await detectFormat(folder, 'NPZ')).toEqual({
     kind: 'problem',
     description: 'the format NPZ is read from a file, and this is a folder',
   });
+});
+
+test.each([
+  ['a FIFO', 'fifo'],
+  ['a socket', 'socket'],
+  ['a character device', '/dev/null'],
+])('%s is refused by its type, and nothing waits for it', async (type, name) => {
+  const folder = makeFolder();
+  execFileSync('mkfifo', [join(folder, 'fifo')]);
+  const server = createServer().listen(join(folder, 'socket'));
+  await once(server, 'listening');
+  const description = await descriptionOf(resolve(folder, name));
+  server.close();
+  expect(description).toBe(`is ${type}, expected a regular file or a folder`);
+});
+
+test('disks that do not answer are given up, and no more than two threads to them', async () => {
+  vi.useFakeTimers();
+  const answers: ((detection: Detection) => void)[] = [];
+  const detect = createDetector(() => new Promise((answer) => answers.push(answer)));
+  const late = [detect('/a', null), detect('/b', null)];
+  await vi.advanceTimersByTimeAsync(5000);
+  for (const detection of await Promise.all(late)) {
+    expect(detection).toMatchObject({ description: 'cannot be read: no answer within 5 s' });
+  }
+  expect(await detect('/c', null)).toMatchObject({
+    description: 'cannot be looked at: 2 other sources have not answered yet',
+  });
+  const format = { kind: 'format', format: 'NPY' } as const;
+  answers[0]?.(format);
+  await vi.advanceTimersByTimeAsync(0);
+  const fourth = detect('/d', null);
+  answers[2]?.(format);
+  expect(await fourth).toEqual(format);
+  vi.useRealTimers();
 });

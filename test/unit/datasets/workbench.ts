@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
 import { afterEach } from 'vitest';
+import { localTasks } from '../../../src/datasets/data-tasks.ts';
 import type { ImportPool } from '../../../src/datasets/import-pool.ts';
 import { importTasks } from '../../../src/datasets/import-tasks.ts';
 import { formatNpyHeader, type NpyType, type NpyValues } from '../../../src/datasets/npy.ts';
@@ -167,6 +168,11 @@ export function createInlinePool(): ImportPool {
   return { ...importTasks, width: 2, close: async () => undefined };
 }
 
+/** A pool that stays open for the next import. */
+function lent(pool: ImportPool): ImportPool {
+  return { ...pool, close: async () => undefined };
+}
+
 /** A native validator that finds nothing wrong, and remembers what it was asked. */
 export function trustingValidator(): NativeValidator & { readonly asked: DatasetCounts[] } {
   const asked: DatasetCounts[] = [];
@@ -212,8 +218,7 @@ export async function tryImport(
     directed,
     folder,
     validateOnly: false,
-    pool,
-    native: trustingValidator(),
+    tasks: localTasks({ native: trustingValidator(), createPool: () => lent(pool) }),
     progress: () => undefined,
     signal: never,
   });
@@ -229,12 +234,11 @@ export async function problemsOf(
 ): Promise<readonly Problem[]> {
   const folder = makeFolder();
   const signal = never;
-  const pool = createInlinePool();
-  const native = trustingValidator();
+  const tasks = localTasks({ native: trustingValidator(), createPool: createInlinePool });
   const progress = () => undefined;
   try {
     await runImport({
-      ...{ id: 'trial', source, format, featureDtype, folder, pool, native, progress, signal },
+      ...{ id: 'trial', source, format, featureDtype, folder, tasks, progress, signal },
       ...{ directed: false, validateOnly: false },
     });
   } catch (error) {

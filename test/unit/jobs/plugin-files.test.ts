@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,6 +15,7 @@ symlinkSync(join(root, 'outside.so'), join(folder, 'leads-out.so'));
 symlinkSync(join(folder, 'sub', 'mine.so'), join(root, 'leads-in.so'));
 writeFileSync(join(folder, 'large.so'), '');
 truncateSync(join(folder, 'large.so'), 2 ** 28 + 1);
+execFileSync('mkfifo', [join(folder, 'fifo')]);
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 const find = pluginFilesIn(folder);
@@ -31,7 +33,8 @@ test.each([
   ['a file elsewhere', join(root, 'outside.so'), /is not in .*plugins_dir/],
   ['a way out of the folder', join(folder, '..', 'outside.so'), /is not in/],
   ['a link that leads out', join(folder, 'leads-out.so'), /is not in/],
-  ['a folder', join(folder, 'sub'), /is not a regular file/],
+  ['a folder', join(folder, 'sub'), /^is a folder, expected a regular file$/],
+  ['a FIFO', join(folder, 'fifo'), /^is a FIFO, expected a regular file$/],
   ['the folder itself', folder, /is not in/],
   ['a device', '/dev/zero', /is not in/],
   ['nothing', join(folder, 'none.so'), /ENOENT/],

@@ -9,7 +9,10 @@ import type { Store } from '../../../src/store/store.ts';
 import { newDataset, newJob } from '../store/job-values.ts';
 import { openTestStore, temporaryFolder } from '../store/store-fixtures.ts';
 
-/** A store that refuses to write: what the runner decided is stored as soon as it takes it. */
+/**
+ * A store that refuses to write: what the runner decided is stored as soon as it takes it. And what
+ * it makes of jobs that an earlier daemon left.
+ */
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -40,6 +43,36 @@ interface Workbench {
   readonly refusals: () => number;
 }
 
+interface RunnerFacts {
+  readonly folder: string;
+  readonly code: NativeCode;
+  readonly observed: () => void;
+  readonly devices: readonly string[];
+}
+
+function runnerOn(store: Store, { folder, code, observed, devices }: RunnerFacts): Runner {
+  return new Runner({
+    store,
+    native: failingNative(code),
+    clock: { wallMs: nowMs, monotonicMs: nowMs },
+    log: createLog({ level: 'error', write: () => {} }),
+    devices: devices.map((name) => ({ name, cores: [] })),
+    jobsFolder: join(folder, 'jobs'),
+    cacheFolder: join(folder, 'cache'),
+    random: () => 0.5,
+    observe: {
+      attemptStarted: observed,
+      attemptEnded: observed,
+      executorStarted: observed,
+      executorExited: observed,
+      checkpointWritten: observed,
+      epochEnded: observed,
+      storeFailing: observed,
+      transitioned: observed,
+    },
+  });
+}
+
 function workbench(code: NativeCode, observed: () => void = () => {}): Workbench {
   const folder = temporaryFolder();
   const real = openTestStore(join(folder, 'store', 'gnnd.db'));
@@ -59,27 +92,7 @@ function workbench(code: NativeCode, observed: () => void = () => {}): Workbench
   const store = new Proxy(real, {
     get: (target, key) => (key === 'transition' ? transition : Reflect.get(target, key)),
   });
-  const nothing = () => {};
-  const runner = new Runner({
-    store,
-    native: failingNative(code),
-    clock: { wallMs: nowMs, monotonicMs: nowMs },
-    log: createLog({ level: 'error', write: nothing }),
-    devices: ['cpu:0', 'cpu:1'].map((name) => ({ name, cores: [] })),
-    jobsFolder: join(folder, 'jobs'),
-    cacheFolder: join(folder, 'cache'),
-    random: () => 0.5,
-    observe: {
-      attemptStarted: observed,
-      attemptEnded: observed,
-      executorStarted: observed,
-      executorExited: observed,
-      checkpointWritten: observed,
-      epochEnded: observed,
-      storeFailing: observed,
-      transitioned: observed,
-    },
-  });
+  const runner = runnerOn(store, { folder, code, observed, devices: ['cpu:0', 'cpu:1'] });
   runner.start();
   return { store, runner, stored, refused, refusals: () => refusals };
 }
@@ -149,4 +162,37 @@ test('what jobs wait for is not written: a long queue costs a start no transitio
   // The first gets the devices and its phase; nothing is written about the others.
   expect(store.revision() - before).toBe(2);
   expect(stored).toEqual(['PREPARING']);
+});
+
+test('a job that takes the daemon along ends after three attempts, not after one', () => {
+  const { store } = workbench('SPEC_INVALID');
+  store.insertJob(newJob('a'));
+  store.insertJob(newJob('b'));
+  const daemonDies = () => {
+    for (const id of ['a', 'b']) {
+      if (store.getJob(id)?.state === 'FAILED') continue;
+      store.openAttempt(id);
+      store.transition(id, { state: 'PREPARING' });
+    }
+    // The next daemon on the same store finds the open attempts.
+    // It has no device, so that nothing starts meanwhile.
+    const facts = { folder: temporaryFolder(), observed: () => {}, devices: [] } as const;
+    runnerOn(store, { ...facts, code: 'SPEC_INVALID' }).start();
+  };
+  daemonDies();
+  expect(store.getJob('a')).toMatchObject({ state: 'PENDING', nextAttemptAtMs: null });
+  daemonDies();
+  const waits = ['a', 'b'].map((id) => store.getJob(id)?.nextAttemptAtMs);
+  expect(waits).toEqual([null, nowMs() + 30_000]);
+  daemonDies();
+  for (const id of ['a', 'b']) {
+    expect(store.getJob(id)).toMatchObject({
+      state: 'FAILED',
+      reason: 'RESTART_BUDGET_EXHAUSTED',
+      message: expect.stringContaining("3 attempts in a row ended with the daemon's death"),
+    });
+    expect(store.getJob(id)?.attempts.map(({ endReason }) => endReason)).toEqual(
+      Array(3).fill('DAEMON_RESTARTED'),
+    );
+  }
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { failureRules } from '../../../src/scheduler/failure.ts';
-import { backoffDelayMs, freshTally, judge } from '../../../src/scheduler/restart.ts';
+import { backoffDelayMs, freshTally, judge, judgeLost } from '../../../src/scheduler/restart.ts';
 import { plainRequest } from './script-language.ts';
 
 const { restart } = plainRequest;
@@ -82,5 +82,40 @@ describe('the verdict on a failed attempt', () => {
       const { ending } = judge({ ...running, tally: freshTally, failure: failure(reason) });
       expect(ending).toEqual({ kind: 'FAIL', reason, message: 'bad luck' });
     }
+  });
+});
+
+describe("an attempt that ended with the daemon's death", () => {
+  const lost = (daemonDeaths: number, more = {}) =>
+    judgeLost({
+      tally: { ...freshTally, daemonDeaths },
+      madeProgress: false,
+      suspectsBefore: 0,
+      ...more,
+    });
+
+  test('is forgiven twice in a row, and ends the job the third time', () => {
+    expect(lost(0)).toMatchObject({ kind: 'AGAIN', tally: { daemonDeaths: 1 }, delayMs: 0 });
+    expect(lost(1)).toMatchObject({ kind: 'AGAIN', tally: { daemonDeaths: 2 }, delayMs: 0 });
+    expect(lost(2)).toMatchObject({
+      kind: 'FAIL',
+      message: expect.stringContaining('3 attempts in a row'),
+    });
+  });
+
+  test('begins a new row where it had finished an epoch, and so does an end in order', () => {
+    expect(lost(2, { madeProgress: true })).toMatchObject({ tally: { daemonDeaths: 1 } });
+    const { tally } = judge({
+      policy: restart,
+      wasRunning: true,
+      tally: { ...freshTally, daemonDeaths: 2 },
+      failure: failure('DAEMON_SHUTDOWN'),
+    });
+    expect(tally.daemonDeaths).toBe(0);
+  });
+
+  test('lets jobs that may be to blame start one by one, and others at once', () => {
+    expect(lost(1, { suspectsBefore: 2 })).toMatchObject({ isSuspect: true, delayMs: 60_000 });
+    expect(lost(0, { suspectsBefore: 2 })).toMatchObject({ isSuspect: false, delayMs: 0 });
   });
 });

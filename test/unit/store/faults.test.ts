@@ -1,7 +1,7 @@
-import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { GnndError } from '../../../src/base/errors.ts';
 import { Database, errorCodeOf, ownError } from '../../../src/store/database.ts';
 import { metaTable } from '../../../src/store/meta-table.ts';
@@ -43,7 +43,38 @@ function damage(path: string, page: number): void {
   writeFileSync(path, bytes);
 }
 
+describe('a store whose files are taken away', () => {
+  test('acknowledges nothing more, says why, and ends the daemon', () => {
+    const folder = temporaryFolder();
+    const path = join(folder, 'state', 'gnnd.db');
+    const fatal: string[] = [];
+    const store = openTestStore(path, { onFatal: ({ message }) => void fatal.push(message) });
+    store.insertJob(newJob('a'));
+    rmSync(join(folder, 'state'), { recursive: true });
+    const error = errorOf(() => store.insertJob(newJob('b')));
+    expect(error.reason).toBe('STORE_UNAVAILABLE');
+    expect(error.message).toContain(`${path} was removed while it was in use`);
+    expect(fatal).toEqual([error.message]);
+    expect(errorOf(() => store.insertJob(newJob('c')))).toBe(error);
+  });
+});
+
 describe('a store that was not closed', () => {
+  test('has in its file what is older than a few seconds: a damaged log loses the rest', () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const path = temporaryStorePath();
+    const store = openTestStore(path);
+    store.insertJob(newJob('old'));
+    vi.advanceTimersByTime(5000);
+    store.insertJob(newJob('new'));
+    const image = crashImage(path);
+    rmSync(`${image}-wal`);
+    const after = openTestStore(image);
+    expect(after.getJob('old')?.id).toBe('old');
+    expect(after.getJob('new')).toBeNull();
+  });
+
   test('has all that was acknowledged, says so, and counts the daemon', () => {
     const path = temporaryStorePath();
     const store = openTestStore(path);

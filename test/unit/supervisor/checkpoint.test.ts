@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import {
+  createCheckpointLook,
   parametersOf,
   parametersSha256,
   readCheckpoint,
@@ -79,21 +80,21 @@ test('tensors keep the shapes that PyTorch has, also scalars', () => {
   expect(header.scale).toEqual({ dtype: 'F32', shape: [], data_offsets: [32, 36] });
 });
 
-test('the digest of parameters is that of the tensors alone', () => {
+test('the digest of parameters is that of the tensors alone', async () => {
   const tensors = Float32Array.from([0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 16.5, 17.5]);
   const expected = createHash('sha256').update(new Uint8Array(tensors.buffer)).digest('hex');
-  expect(parametersSha256(manifest, parameters)).toBe(expected);
+  expect(await parametersSha256(manifest, parameters)).toBe(expected);
   const other = parameters.slice();
   other[7] = -1;
-  expect(parametersSha256(manifest, other)).toBe(expected);
+  expect(await parametersSha256(manifest, other)).toBe(expected);
   other[17] = -1;
-  expect(parametersSha256(manifest, other)).not.toBe(expected);
+  expect(await parametersSha256(manifest, other)).not.toBe(expected);
 });
 
-test('a checkpoint folder appears whole and replaces an older one', () => {
+test('a checkpoint folder appears whole and replaces an older one', async () => {
   const target = join(folder, 'checkpoint');
   for (const job of ['one', 'two']) {
-    writeCheckpoint(target, manifest, {
+    await writeCheckpoint(target, manifest, {
       last: parameters,
       best: parameters,
       model,
@@ -113,9 +114,9 @@ test('a checkpoint folder appears whole and replaces an older one', () => {
   expect(readdirSync(folder)).toEqual(['checkpoint']);
 });
 
-test('a checkpoint that cannot be written leaves nothing behind', () => {
+test('a checkpoint that cannot be written leaves nothing behind', async () => {
   const target = join(folder, 'not-a-folder', 'checkpoint');
-  writeCheckpoint(join(folder, 'not-a-folder'), manifest, {
+  await writeCheckpoint(join(folder, 'not-a-folder'), manifest, {
     last: parameters,
     best: parameters,
     model,
@@ -123,32 +124,31 @@ test('a checkpoint that cannot be written leaves nothing behind', () => {
   });
   // A file stands where a folder is needed.
   const blocked = join(folder, 'not-a-folder', 'MANIFEST.json', 'checkpoint');
-  expect(() =>
-    writeCheckpoint(blocked, manifest, { last: parameters, best: parameters, model, facts: {} }),
-  ).toThrow(/ENOTDIR/);
+  const files = { last: parameters, best: parameters, model, facts: {} };
+  await expect(writeCheckpoint(blocked, manifest, files)).rejects.toThrow(/ENOTDIR/);
   expect(existsSync(target)).toBe(false);
 });
 
 test('a checkpoint of an earlier version is read, without its model', async () => {
-  writeCheckpoint(folder, manifest, { last: parameters, best: parameters, model, facts: {} });
+  await writeCheckpoint(folder, manifest, { last: parameters, best: parameters, model, facts: {} });
   const path = join(folder, 'MANIFEST.json');
   const { model: _model, ...older } = JSON.parse(readFileSync(path, 'utf8'));
   writeFileSync(path, JSON.stringify(older));
   const file = await readCheckpoint(folder, 'BEST');
   expect(file.model).toBe(null);
-  expect(file.parametersSha256).toBe(parametersSha256(manifest, parameters));
+  expect(file.parametersSha256).toBe(await parametersSha256(manifest, parameters));
 });
 
 test('a checkpoint is read as it was written, and its parameters without the padding', async () => {
   const last = parameters.map((value) => -value);
-  writeCheckpoint(folder, manifest, { last, best: parameters, model, facts: {} });
+  await writeCheckpoint(folder, manifest, { last, best: parameters, model, facts: {} });
   for (const [kind, written] of [
     ['BEST', parameters],
     ['LAST', last],
   ] as const) {
     const file = await readCheckpoint(folder, kind);
     expect(file.bytes).toEqual(readFileSync(file.path));
-    expect(file.parametersSha256).toBe(parametersSha256(manifest, written));
+    expect(file.parametersSha256).toBe(await parametersSha256(manifest, written));
     expect(file.model).toEqual(model);
     expect(file.tensors).toEqual([
       { name: 'a.weight', shape: [2, 3] },
@@ -163,7 +163,7 @@ test('a checkpoint is read as it was written, and its parameters without the pad
 
 test("an earlier version's checkpoint is read, whose last epoch had another name", async () => {
   const other = parameters.map((value) => value + 1);
-  writeCheckpoint(folder, manifest, { last: parameters, best: other, model, facts: {} });
+  await writeCheckpoint(folder, manifest, { last: parameters, best: other, model, facts: {} });
   const written = await readCheckpoint(folder, 'LAST');
   renameSync(join(folder, 'last.safetensors'), join(folder, 'model.safetensors'));
   const facts = readFileSync(join(folder, 'MANIFEST.json'), 'utf8');
@@ -178,7 +178,7 @@ test("an earlier version's checkpoint is read, whose last epoch had another name
 
 test('a checkpoint that is missing, damaged or of another model is refused by name', async () => {
   await expect(readCheckpoint(folder, 'BEST')).rejects.toThrow(/best.safetensors.*ENOENT/);
-  writeCheckpoint(folder, manifest, { last: parameters, best: parameters, model, facts: {} });
+  await writeCheckpoint(folder, manifest, { last: parameters, best: parameters, model, facts: {} });
   const other = { ...manifest, tensors: manifest.tensors.slice(0, 1) };
   const file = await readCheckpoint(folder, 'LAST');
   expect(() => parametersOf(other, file)).toThrow(/last.safetensors does not hold the tensors/);
@@ -186,4 +186,31 @@ test('a checkpoint that is missing, damaged or of another model is refused by na
   bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
   writeFileSync(file.path, bytes);
   await expect(readCheckpoint(folder, 'LAST')).rejects.toThrow(/last.safetensors.*SHA-256/);
+});
+
+test('a look reads a file once, until it or its manifest changes, and one at a time', async () => {
+  await writeCheckpoint(folder, manifest, { last: parameters, best: parameters, model, facts: {} });
+  const reads: string[] = [];
+  let atOnce = 0;
+  const look = createCheckpointLook(async (place, kind) => {
+    atOnce += 1;
+    expect(atOnce).toBe(1);
+    reads.push(kind);
+    const file = await readCheckpoint(place, kind);
+    atOnce -= 1;
+    return file;
+  });
+  const [best] = await Promise.all([look(folder, 'BEST'), look(folder, 'LAST')]);
+  expect(await look(folder, 'BEST')).toEqual(best);
+  await Promise.all(Array.from({ length: 5 }, () => look(folder, 'LAST')));
+  expect(reads).toEqual(['BEST', 'LAST']);
+  // The same bytes in another file.
+  const path = join(folder, 'best.safetensors');
+  const bytes = readFileSync(path);
+  rmSync(path);
+  writeFileSync(path, bytes);
+  expect(await look(folder, 'BEST')).toEqual(best);
+  expect(reads).toEqual(['BEST', 'LAST', 'BEST']);
+  writeFileSync(path, bytes.subarray(1));
+  await expect(look(folder, 'BEST')).rejects.toThrow(/is not the one in MANIFEST.json/);
 });

@@ -3,7 +3,7 @@ import { executorExit } from '../../../src/base/exit-codes.ts';
 import type { ExitStatus } from '../../../src/supervisor/executor-process.ts';
 import { type ExitFacts, outcomeOf } from '../../../src/supervisor/exit-reason.ts';
 
-const silent: ExitStatus = { code: null, signal: null, said: null, logTail: '' };
+const silent: ExitStatus = { code: null, signal: null, said: null, logTail: '', unreadable: null };
 
 function outcome(status: Partial<ExitStatus>, facts: Partial<ExitFacts> = {}) {
   return outcomeOf({
@@ -49,6 +49,15 @@ test('an exit with 0 before the work is over is a crash', () => {
     kind: 'CRASHED',
     reason: 'EXECUTOR_CRASHED',
     message: 'TRAINER on cpu:1 (pid 42) exited with 0 before its work was over',
+  });
+});
+
+test('a file that could not be read where it was mapped is named, and no crash', () => {
+  const found = outcome({ code: executorExit.DATASET, unreadable: '/data/x/features.npy' });
+  expect(found).toMatchObject({
+    kind: 'CRASHED',
+    reason: 'DATASET_CORRUPT',
+    message: expect.stringContaining('/data/x/features.npy cannot be read'),
   });
 });
 

@@ -11,14 +11,14 @@ export const ranks: Readonly<Record<string, number>> = {
   store: 2,
   metrics: 2,
   datasets: 3,
-  executor: 3,
-  supervisor: 4,
-  scheduler: 5,
-  jobs: 6,
-  api: 7,
-  'daemon.ts': 8,
-  'serve.ts': 9,
-  'main.ts': 10,
+  executor: 4,
+  supervisor: 5,
+  scheduler: 6,
+  jobs: 7,
+  api: 8,
+  'daemon.ts': 9,
+  'serve.ts': 10,
+  'main.ts': 11,
 };
 
 /** Rooms that see fewer others than their rank would allow. */

@@ -197,6 +197,22 @@ TEST_CASE("topology: broken graphs are refused with file, place and value") {
         "indices.npy: must be below the 6 nodes, found 4294967295 at index 9");
 }
 
+TEST_CASE("topology: splits that leave the graph or repeat a node are refused as its rows are") {
+  const auto refusal = [](auto change) {
+    TinyDataset tiny = PathOfSix();
+    change(&tiny);
+    const Status status = TopologyOf(tiny).status();
+    CHECK(status.code() == Code::kDatasetCorrupt);
+    return status.message();
+  };
+  CHECK(refusal([](TinyDataset* tiny) { tiny->train[1] = 6; }) ==
+        "train.npy: must be ascending ids below the 6 nodes, found 6 at index 1");
+  CHECK(refusal([](TinyDataset* tiny) { tiny->val[0] = -1; }) ==
+        "val.npy: must be ascending ids below the 6 nodes, found -1 at index 0");
+  CHECK(refusal([](TinyDataset* tiny) { tiny->test = {4, 4}; }) ==
+        "test.npy: must be ascending ids below the 6 nodes, found 4 at index 1");
+}
+
 TEST_CASE("topology: an offender is found in whatever chunk it lies") {
   TinyDataset tiny = RingOf(50000, 7);
   tiny.indices[300001] = 50000;

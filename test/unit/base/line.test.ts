@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createLine } from '../../../src/jobs/line.ts';
+import { createLine } from '../../../src/base/line.ts';
 import { settled } from '../../support/api-fakes.ts';
 
 const never = new AbortController().signal;

@@ -1,0 +1,85 @@
+import type { DatasetRecord, FeatureDtype, ImportFormat } from '../spec/dataset-record.ts';
+import type { DatasetWritten } from './dataset-writer.ts';
+import type { ReportProgress } from './import-context.ts';
+import type { ImportPool } from './import-pool.ts';
+import { ImportFailure } from './problems.ts';
+import { type NativeValidator, readSource } from './run-import.ts';
+import { type Validation, validateDataset } from './validate-dataset.ts';
+
+/**
+ * All that reads a user's data, as tasks: the daemon asks for them, a child process does them
+ * (decision 0027), so that nothing a file can do reaches the daemon.
+ */
+export interface DataTasks {
+  /** Makes the dataset's files in an empty folder. Throws ImportFailure for a bad source. */
+  importSource(source: SourceImport, watch: TaskWatch): Promise<DatasetWritten>;
+  /** Compares checksums and checks every element. */
+  check(dataset: DatasetCheck, watch: TaskWatch): Promise<Validation>;
+}
+
+export interface SourceImport {
+  readonly id: string;
+  /** A file or folder. */
+  readonly source: string;
+  readonly format: ImportFormat;
+  /** Null: that of the source where it has one, else float32. */
+  readonly featureDtype: FeatureDtype | null;
+  /** Tables only: an edge stands in the row of its target, not in that of its source, too. */
+  readonly directed: boolean;
+  /** Receives the dataset; the caller's to remove, also after a failure. */
+  readonly folder: string;
+}
+
+export type DatasetCheck = Pick<DatasetRecord, 'path' | 'digest'>;
+
+export interface TaskWatch {
+  readonly progress: ReportProgress;
+  /** Abort ends the task, whatever it waits for, and rejects with the signal's reason. */
+  readonly signal: AbortSignal;
+}
+
+/** How an import ended, as plain data that crosses a channel. */
+export type ImportOutcome =
+  | { readonly kind: 'WRITTEN'; readonly written: DatasetWritten }
+  | Pick<BadSource, 'kind' | 'problems' | 'problemCount'>
+  | { readonly kind: 'DISK_FULL'; readonly message: string };
+
+interface BadSource extends Pick<ImportFailure, 'problems' | 'problemCount'> {
+  readonly kind: 'BAD_SOURCE';
+}
+
+export interface LocalTasks {
+  readonly native: NativeValidator;
+  /** Where imports compute; one pool an import. */
+  readonly createPool: () => ImportPool;
+}
+
+/** The tasks in this process: what the child runs. */
+export function localTasks({ native, createPool }: LocalTasks): DataTasks {
+  return {
+    async importSource(source, watch) {
+      const pool = createPool();
+      try {
+        return await readSource({ ...source, ...watch, pool, native });
+      } finally {
+        await pool.close();
+      }
+    },
+    check: (dataset, watch) => validateDataset({ dataset, native, ...watch }),
+  };
+}
+
+/** Resolves also for failures that are no bug of ours. */
+export async function outcomeOfImport(written: Promise<DatasetWritten>): Promise<ImportOutcome> {
+  try {
+    return { kind: 'WRITTEN', written: await written };
+  } catch (error) {
+    if (error instanceof ImportFailure) {
+      const { problems, problemCount } = error;
+      return { kind: 'BAD_SOURCE', problems, problemCount };
+    }
+    const code = error instanceof Error && 'code' in error ? error.code : null;
+    if (code !== 'ENOSPC' && code !== 'EDQUOT') throw error;
+    return { kind: 'DISK_FULL', message: (error as Error).message };
+  }
+}
