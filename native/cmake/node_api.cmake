@@ -7,7 +7,8 @@ add_library(node_api INTERFACE)
 target_include_directories(node_api SYSTEM INTERFACE
   ${CMAKE_JS_INC} ${CMAKE_SOURCE_DIR}/node_modules/node-addon-api)
 target_compile_definitions(node_api INTERFACE
-  NAPI_VERSION=9 NODE_ADDON_API_CPP_EXCEPTIONS NODE_ADDON_API_DISABLE_DEPRECATED)
+  NAPI_VERSION=9 NODE_ADDON_API_CPP_EXCEPTIONS NODE_ADDON_API_CPP_EXCEPTIONS_ALL
+  NODE_ADDON_API_DISABLE_DEPRECATED)
 
 function(gnnd_addon name)
   add_library(${name} MODULE ${ARGN})

@@ -4,45 +4,67 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
+#include "core/base/contain.h"
 #include "node/convert.h"
 
 namespace gnnd::node {
 
+// A piece of work on its way to a thread and, as the promise's value, back.
+template <typename T>
+struct ThreadCall {
+  Napi::Promise::Deferred deferred;
+  std::function<Result<T>()> work;
+  std::function<Napi::Value(Napi::Env, T&)> convert;
+  std::optional<Result<T>> result;
+
+  // On the JavaScript thread. What `convert` throws rejects the promise, too.
+  void Settle(Napi::Env env) {
+    try {
+      if (result->ok()) return deferred.Resolve(convert(env, **result));
+      deferred.Reject(ErrorOf(env, result->status()).Value());
+    } catch (const Napi::Error& error) {
+      deferred.Reject(error.Value());
+    } catch (const std::exception& error) {
+      deferred.Reject(Napi::Error::New(env, error.what()).Value());
+    }
+  }
+};
+
 // Runs `work` on a thread of its own and returns a promise of what `convert` makes of its value on
 // the JavaScript thread. Not on libuv's pool: an executor's loop lasts as long as the job, and four
-// pool threads serve the whole process. `work` must not touch JavaScript.
+// pool threads serve the whole process. `work` must not touch JavaScript. Nothing that it throws
+// leaves the thread: the promise is rejected (base/contain.h), as it is when no thread is to be
+// had.
 template <typename T>
 Napi::Promise RunOnThread(Napi::Env env, std::function<Result<T>()> work,
                           std::function<Napi::Value(Napi::Env, T&)> convert) {
-  struct Call {
-    Napi::Promise::Deferred deferred;
-    Napi::ThreadSafeFunction done;
-    std::function<Result<T>()> work;
-    std::function<Napi::Value(Napi::Env, T&)> convert;
-    std::unique_ptr<Result<T>> result;
-  };
-  auto* call =
-      new Call{Napi::Promise::Deferred::New(env), {}, std::move(work), std::move(convert), {}};
+  auto call = std::make_unique<ThreadCall<T>>(ThreadCall<T>{
+      Napi::Promise::Deferred::New(env), std::move(work), std::move(convert), std::nullopt});
   const Napi::Promise promise = call->deferred.Promise();
-  call->done = Napi::ThreadSafeFunction::New(
+  auto done = Napi::ThreadSafeFunction::New(
       env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "gnnd", 1, 1);
-  std::thread([call] {
-    call->result = std::make_unique<Result<T>>(call->work());
-    const auto settle = [](Napi::Env js, Napi::Function, Call* finished) {
-      const std::unique_ptr<Call> owned(finished);
-      if (owned->result->ok()) {
-        owned->deferred.Resolve(owned->convert(js, **owned->result));
-      } else {
-        owned->deferred.Reject(ErrorOf(js, owned->result->status()).Value());
-      }
-    };
-    Napi::ThreadSafeFunction done = call->done;
-    done.BlockingCall(call, settle);
+  const Status started = Contained([&done, raw = call.get()] {
+    std::thread([done, raw]() mutable {
+      raw->result.emplace(Contained(raw->work));
+      done.BlockingCall(raw, [](Napi::Env js, Napi::Function, ThreadCall<T>* finished) {
+        const std::unique_ptr<ThreadCall<T>> owned(finished);
+        owned->Settle(js);
+      });
+      done.Release();
+    }).detach();
+    return Status::Ok();
+  });
+  if (started.ok()) {
+    static_cast<void>(call.release());  // the thread's, and then that of its settling
+  } else {
+    call->result.emplace(started);
+    call->Settle(env);
     done.Release();
-  }).detach();
+  }
   return promise;
 }
 

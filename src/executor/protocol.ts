@@ -18,12 +18,13 @@ import type {
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 3;
+export const protocolVersion = 4;
 
 /** Descriptors an executor inherits; a task has no segment, but may have an output. */
 export const segmentFd = 3;
 export const outputFd = 3;
 export const topologyFd = 4;
+export const scratchFd = 5;
 
 /** Work outside a job's crew: one function, one answer. */
 export type Task =

@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
-import { closeSync } from 'node:fs';
+import { closeSync, mkdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -256,6 +256,7 @@ async function* predictionParts(
       folder: featuresFolder,
     });
     const location = { folder: dataset.path, counts: countsOf(dataset), featuresPath };
+    mkdirSync(featuresFolder, { recursive: true });
     topologyFd = await native.topologyCreate(location, false);
     const parts = predict(
       {
@@ -266,7 +267,8 @@ async function* predictionParts(
         // As evaluation does.
         weightedMeans: spec.sampling.algorithm === 'KHOP_WEIGHTED',
         threads,
-        memoryBytes,
+        memoryBytes: memoryBytes === 0 ? spec.evaluation.maxBytes : memoryBytes,
+        scratchFolder: featuresFolder,
       },
       {
         cores: [],

@@ -69,6 +69,7 @@ async function spawnTask(
     logPath,
     segmentFd,
     topologyFd,
+    scratchFd: null,
     threads,
     instructionSet,
     determinism: 'STRICT',

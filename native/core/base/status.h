@@ -4,7 +4,8 @@
 #include <string>
 #include <utility>
 
-// How core reports what may fail. Nothing in core throws.
+// How core reports what may fail. Core throws only what its containers throw when memory runs out;
+// whoever starts a thread makes a Status of that (contain.h).
 
 namespace gnnd {
 
@@ -14,7 +15,7 @@ enum class Code {
   kInvalidArgument,      // the caller asked for something that cannot be
   kNotFound,             // a file or object is missing
   kDatasetCorrupt,       // bytes on disk are not what the format says
-  kShmAllocationFailed,  // the kernel refused shared memory
+  kShmAllocationFailed,  // the kernel refused memory
   kShmCorrupted,         // a segment or record does not carry what it must
   kIo,                   // a system call on a file failed
   kAborted,              // the job was told to stop

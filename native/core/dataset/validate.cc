@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <optional>
 #include <span>
 #include <utility>
+
+#include "core/base/finite.h"
 
 namespace gnnd {
 namespace {
@@ -34,16 +35,6 @@ std::string FloatText(float value) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", static_cast<double>(value));
   return text;
-}
-
-bool IsFinite(float value) {
-  // By bits: unlike std::isfinite this vectorises.
-  constexpr uint32_t kExponent = 0x7F800000;
-  return (std::bit_cast<uint32_t>(value) & kExponent) != kExponent;
-}
-
-bool IsFinite(Half value) {
-  return (static_cast<uint32_t>(value) & kHalfExponentBits) != kHalfExponentBits;
 }
 
 std::string FloatText(Half value) { return FloatText(ToFloat(value)); }

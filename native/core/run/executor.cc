@@ -25,6 +25,7 @@ Executor::Executor(Segment& segment, ExecutorId id)
       id_(id),
       log_(segment, id),
       batches_(segment, id),
+      evaluations_(segment, id),
       turn_(segment, log_.device()) {}
 
 Status Executor::Enter() {
@@ -87,6 +88,13 @@ bool StandbyMayTake(const Segment& segment, uint64_t depth) {
   return SwitchIsProfitable(depth, header.t_t_ns.load(std::memory_order_relaxed),
                             header.n_t.load(std::memory_order_relaxed),
                             header.t_t_prime_ns.load(std::memory_order_relaxed));
+}
+
+bool StandbyMayEvaluate(const Segment& segment) {
+  const SegmentHeader& header = segment.header();
+  if (header.standby_armed.load(std::memory_order_acquire) == 0) return false;
+  const auto policy = header.standby_policy.load(std::memory_order_relaxed);
+  return static_cast<StandbyPolicy>(policy) != StandbyPolicy::kOff;
 }
 
 }  // namespace gnnd

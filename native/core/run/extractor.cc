@@ -1,11 +1,11 @@
 #include "core/run/extractor.h"
 
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "core/base/check.h"
 #include "core/base/clock.h"
+#include "core/base/contain.h"
 #include "core/base/failpoint.h"
 
 namespace gnnd {
@@ -27,11 +27,10 @@ Status Extractor::Start(uint64_t batch) {
   started_ = true;
   if (!ahead_) return Status::Ok();
   if (!thread_.joinable()) {
-    try {
+    GNND_TRY(Contained([this] {
       thread_ = std::thread([this] { Run(); });
-    } catch (const std::system_error& error) {
-      return Status(Code::kInternal, std::string("starting a thread to extract: ") + error.what());
-    }
+      return Status::Ok();
+    }));
   }
   {
     const std::lock_guard lock(mutex_);
@@ -69,7 +68,7 @@ void Extractor::Run() {
     changed_.wait(lock, [this] { return under_way_ || ending_; });
     if (!under_way_) return;
     lock.unlock();
-    Status status = Extract();
+    Status status = Contained([this] { return Extract(); });
     lock.lock();
     status_ = std::move(status);
     under_way_ = false;

@@ -38,7 +38,7 @@ class Extractor {
   bool ahead() const { return ahead_; }
 
   // Begins with a batch (counted over the job) that this executor has taken; the one that was
-  // finished last stays usable. kInternal when no thread can be started.
+  // finished last stays usable. kShmAllocationFailed when no thread can be started.
   // REQUIRES: nothing is under way.
   Status Start(uint64_t batch);
   bool started() const { return started_; }

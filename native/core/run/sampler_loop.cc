@@ -112,7 +112,11 @@ class SamplerLoop {
   // There is nothing to sample now: lend the device to its standby Trainer if that would use it.
   void HandOverIfUseful() {
     if (!self_.turn().SamplerHolds() || !self_.turn().StandbyPresent()) return;
-    if (!StandbyMayTake(segment_, self_.batches().Depth(segment_.shape().num_slots))) return;
+    const bool evaluates = segment_.OpenRun().has_value() && StandbyMayEvaluate(segment_);
+    if (!evaluates &&
+        !StandbyMayTake(segment_, self_.batches().Depth(segment_.shape().num_slots))) {
+      return;
+    }
     GNND_FAILPOINT("turn.before_handover");
     if (self_.turn().SamplerHandsOver()) self_.log().Add(Counter::kTurnSwitches, 1);
     GNND_FAILPOINT("turn.after_handover");

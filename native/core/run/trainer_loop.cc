@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
+#include "core/base/finite.h"
 #include "core/run/executor.h"
 #include "core/run/extractor.h"
 #include "core/run/steps.h"
@@ -90,13 +92,11 @@ class TrainerLoop {
       return Next::kLookAgain;
     }
     if (command != Command::kDrain) {
-      const std::optional<uint64_t> epoch = self_.batches().OpenEvaluation();
-      if (epoch && self_.batches().TakeEvaluation(*epoch)) {
-        self_.EndWait();
-        GNND_TRY(Evaluate(*epoch));
-        return Next::kLookAgain;
-      }
+      const std::optional<EvalRun> run = segment_.OpenRun();
+      // Until it is committed nothing else is due, so there is nothing else to take.
+      if (run) return HelpEvaluate(*run);
     }
+    GNND_FAILPOINT("look.before_take");
     const auto which = command == Command::kDrain ? Batches::Which::kDueOnly : Batches::Which::kAny;
     const std::optional<uint64_t> batch =
         standby_ ? TakeAsStandby(which) : self_.batches().Take(which);
@@ -158,7 +158,7 @@ class TrainerLoop {
     }
     const bool lower = batches.ReadyBelow(batch) && !GNND_BROKEN("give-back-for-lower");
     const bool evaluation =
-        batches.OpenEvaluation().has_value() && !GNND_BROKEN("give-back-for-evaluation");
+        segment_.OpenRun().has_value() && !GNND_BROKEN("give-back-for-evaluation");
     // A drain ends although what comes before this batch is never sampled.
     if (lower || evaluation || command == Command::kDrain) {
       GNND_TRY(PutDown());
@@ -233,6 +233,24 @@ class TrainerLoop {
     log.Raise(Counter::kWorkBytes, report.work_bytes);
   }
 
+  // Nothing that is not finite is handed in: a step would spread it to every parameter, and the
+  // blame would fall on a later batch, or on none after the last one.
+  Status CheckGradient(uint64_t batch, const Status& computed) const {
+    const JobShape& shape = segment_.shape();
+    std::string what = "the gradient is not finite";
+    if (!computed.ok()) {
+      if (computed.code() != Code::kNumericDivergence) return computed;
+      what = computed.message();
+    } else if (AllFinite(segment_.gradient(shape.RingEntry(batch)))) {
+      return Status::Ok();
+    }
+    const uint32_t epoch = segment_.EpochNumber(shape.EpochOfBatch(batch));
+    return Status(Code::kNumericDivergence,
+                  what + " in batch " + std::to_string(shape.IndexOfBatch(batch)) + " of epoch " +
+                      std::to_string(epoch) + ", for step " +
+                      std::to_string(shape.GroupOfBatch(batch) + 1));
+  }
+
   // Computes and hands in the held batch. What is held afterwards is the batch taken ahead, if any:
   // two are held only while one of them is computed, which waits for nobody.
   Status Train(uint64_t batch) {
@@ -243,8 +261,9 @@ class TrainerLoop {
     self_.Progress(Stage::kTrain, batch);
     const uint64_t start_ns = MonotonicNs();
     BatchReport report;
-    GNND_TRY(work_.ComputeGradient(record, extracted_.buffer, steps_.ParametersFor(batch),
-                                   segment_.gradient(entry), &report));
+    const Status computed = work_.ComputeGradient(
+        record, extracted_.buffer, steps_.ParametersFor(batch), segment_.gradient(entry), &report);
+    GNND_TRY(CheckGradient(batch, computed));
     GNND_FAILPOINT("train.after");
     HandIn& hand_in = segment_.hand_in(entry);
     hand_in = HandIn{};
@@ -265,31 +284,78 @@ class TrainerLoop {
 
   // ---- evaluation ---------------------------------------------------------------------------
 
-  Status Evaluate(uint64_t epoch) {
-    const uint64_t version = (epoch + 1) * segment_.shape().GroupsPerEpoch();
-    self_.Progress(Stage::kEvaluate, segment_.shape().CommittedBatches(version) - 1);
-    const uint64_t start_ns = MonotonicNs();
+  // Takes and computes a chunk of the run, or commits it when all are done; waits where others
+  // compute what is left.
+  Result<Next> HelpEvaluate(const EvalRun& run) {
     const auto alive = [this] {
       self_.log().Heartbeat();
       return segment_.AbortStatus().ok() && self_.command() != Command::kStop;
     };
-    EvalReport report;
-    const Status evaluated = work_.Evaluate(segment_.parameters(version), alive, &report);
+    const Result<EvalShape> shape = ShapeOf(run, alive);
+    if (!shape.ok()) {
+      if (shape.status().code() == Code::kAborted) return Next::kLookAgain;
+      return shape.status();
+    }
+    const Evaluations::Offer offer = self_.evaluations().Take(run, *shape);
+    if (offer.found == Evaluations::Found::kOthersWork) return Next::kWait;
+    self_.EndWait();
+    if (offer.found == Evaluations::Found::kAllDone) {
+      GNND_TRY(CommitEvaluation(run, *shape));
+    } else {
+      GNND_TRY(EvaluateChunk(run, *shape, offer, alive));
+    }
+    return Next::kLookAgain;
+  }
+
+  Result<EvalShape> ShapeOf(const EvalRun& run, const Alive& alive) {
+    const auto which = static_cast<uint32_t>(run.nodes);
+    if (!shapes_[which]) {
+      self_.EndWait();
+      ShowEvaluation(run);
+      const uint64_t start_ns = MonotonicNs();
+      const Result<EvalShape> shape = work_.PlanEvaluation(run.nodes, alive);
+      self_.log().AddStage(Stage::kEvaluate, MonotonicNs() - start_ns);
+      if (!shape.ok()) return shape.status();
+      if (uint64_t{shape->phases} * shape->chunks > segment_.config().eval_chunks) {
+        return Status(Code::kInternal, "an evaluation has more chunks than the segment has words");
+      }
+      shapes_[which] = *shape;
+    }
+    segment_.header().eval_rows[which].value.store(shapes_[which]->rows, std::memory_order_relaxed);
+    return *shapes_[which];
+  }
+
+  void ShowEvaluation(const EvalRun& run) {
+    const JobShape& shape = segment_.shape();
+    self_.Progress(Stage::kEvaluate, (run.epoch + 1) * shape.batches_per_epoch - 1);
+  }
+
+  Status EvaluateChunk(const EvalRun& run, const EvalShape& shape, const Evaluations::Offer& mine,
+                       const Alive& alive) {
+    ShowEvaluation(run);
+    const uint64_t start_ns = MonotonicNs();
+    EvalResult result{};
+    const Status evaluated = work_.EvaluateChunk({run, mine.phase, mine.chunk},
+                                                 segment_.ParametersOf(run), alive, &result);
     if (!evaluated.ok()) {
       if (evaluated.code() != Code::kAborted) return evaluated;
-      return self_.batches().GiveBackEvaluation(epoch);
+      return self_.evaluations().GiveBack(run, shape, mine);
     }
-    GNND_FAILPOINT("evaluate.after");
+    GNND_TRY(self_.evaluations().Finish(run, shape, mine, result));
+    self_.log().AddStage(Stage::kEvaluate, MonotonicNs() - start_ns);
+    self_.log().Add(Counter::kEvalChunks, 1);
+    self_.log().Add(Counter::kEvalRows, result.rows);
+    return Status::Ok();
+  }
+
+  Status CommitEvaluation(const EvalRun& run, const EvalShape& shape) {
     while (true) {
-      const Result<bool> committed = steps_.CommitEvaluation(epoch, report);
+      const Result<bool> committed = steps_.CommitEvaluation(run, shape);
       if (!committed.ok()) return committed.status();
-      if (*committed) break;
+      if (*committed) return Status::Ok();
       GNND_TRY(segment_.AbortStatus());
       self_.log().Heartbeat();
     }
-    self_.log().AddStage(Stage::kEvaluate, MonotonicNs() - start_ns);
-    self_.log().Add(Counter::kEvaluations, 1);
-    return Status::Ok();
   }
 
   Executor self_;
@@ -297,8 +363,9 @@ class TrainerLoop {
   TrainWork& work_;
   Steps steps_;
   const bool standby_;
-  std::optional<uint64_t> held_;  // taken, counted over the job
-  Extracted extracted_;           // of held_, once its extraction is finished
+  std::optional<uint64_t> held_;        // taken, counted over the job
+  Extracted extracted_;                 // of held_, once its extraction is finished
+  std::optional<EvalShape> shapes_[2];  // by EvalNodes
   // Last, so that its thread ends first.
   Extractor extractor_;
 };

@@ -58,18 +58,9 @@ class Batches {
   // Nobody samples or trains, and nothing that is READY is due: a drain has come to its end.
   bool Drained() const;
 
-  // ---- evaluation ---------------------------------------------------------------------------
-
-  // The epoch whose evaluation has no owner and could be done now.
-  std::optional<uint64_t> OpenEvaluation() const;
-  bool TakeEvaluation(uint64_t epoch);
-  Status GiveBackEvaluation(uint64_t epoch);
-  // Marks it COMMITTED. REQUIRES: report and best parameters are written, the mutex is held.
-  Status CommitEvaluation(uint64_t epoch);
-
  private:
   LedgerWord EntryOf(uint64_t batch) const;
-  // One step of a batch or the evaluation that this executor owns; kInternal when it does not.
+  // One step of a batch that this executor owns; kInternal when it does not.
   Status Advance(std::atomic<uint64_t>& word, uint64_t epoch, BatchState from, BatchState to,
                  const char* what);
   // The lowest PENDING batch that may be claimed now, whatever the budget says.

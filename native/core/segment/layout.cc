@@ -40,6 +40,8 @@ Layout Layout::Of(const SegmentConfig& config) {
   layout.epochs_at = cursor.Take(config.epochs * sizeof(EpochEntry), kLineBytes);
   layout.sums_at = cursor.Take(2 * sizeof(EpochSums), kLineBytes);
   layout.ledger_at = cursor.Take(config.batches_per_epoch * sizeof(uint64_t), kLineBytes);
+  layout.eval_ledger_at = cursor.Take(config.eval_chunks * sizeof(uint64_t), kLineBytes);
+  layout.eval_results_at = cursor.Take(config.eval_chunks * sizeof(EvalResult), kLineBytes);
   layout.directory_at = cursor.Take(config.num_slots * sizeof(SlotEntry), kLineBytes);
   layout.hand_ins_at = cursor.Take(ring * sizeof(HandIn), kLineBytes);
   layout.parameters_at =
