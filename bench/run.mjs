@@ -24,6 +24,10 @@ const benches = {
     what: 'one training step beside DGL and torch_geometric',
     script: ['.venv/bin/python', 'bench/peers/step.py'],
   },
+  evaluation: {
+    what: "exact evaluation of a large graph beside its floor, DGL's and torch_geometric's",
+    script: ['.venv/bin/python', 'bench/peers/evaluation.py'],
+  },
   sharing: {
     what: 'factored against time-shared training, and what the plan chooses',
     script: [process.execPath, 'bench/sharing/run.mjs'],

@@ -21,8 +21,13 @@ inline Napi::Value ManifestValue(Napi::Env env, const ParameterManifest& manifes
     entry.Set("offset", NumberOf(env, tensor.offset));
     tensors.Set(tensors.Length(), entry);
   }
+  Napi::Array widths = Napi::Array::New(env);
+  for (const uint32_t width : manifest.widths) {
+    widths.Set(widths.Length(), Napi::Number::New(env, width));
+  }
   Napi::Object result = Napi::Object::New(env);
   result.Set("tensors", tensors);
+  result.Set("widths", widths);
   result.Set("numFloats", NumberOf(env, manifest.num_floats));
   return result;
 }

@@ -7,18 +7,46 @@
 
 #include "core/base/status.h"
 #include "core/dataset/topology_view.h"
+#include "core/model/model_spec.h"
 
 namespace gnnd {
 
-// Which nodes exact evaluation of some targets must compute at each layer.
-struct EvalPlan {
-  // outputs[l], ascending: the nodes whose output of layer l is needed. The last are the targets
-  // (each once); outputs[l - 1] are those of outputs[l] and all their in-neighbours.
-  std::vector<std::vector<uint32_t>> outputs;
+// A set of nodes as bits.
+class NodeSet {
+ public:
+  explicit NodeSet(uint32_t num_nodes) : words_((uint64_t{num_nodes} + 63) / 64) {}
+
+  void Add(uint32_t node) { words_[node / 64] |= uint64_t{1} << (node % 64); }
+  // The same from several threads at once.
+  void AddShared(uint32_t node);
+  // Appends the members of [begin, end), ascending; begin is a multiple of 64.
+  void List(uint32_t begin, uint32_t end, std::vector<uint32_t>* nodes) const;
+  uint64_t Count() const;
+  uint64_t bytes() const { return words_.size() * sizeof(uint64_t); }
+
+ private:
+  std::vector<uint64_t> words_;
 };
 
-// kAborted when `alive`, asked every few milliseconds, returns false.
-Result<EvalPlan> PlanEvaluation(const TopologyView& topology, std::span<const uint32_t> targets,
-                                uint32_t num_layers, const std::function<bool()>& alive);
+// One phase of exact evaluation: rows of one layer, or of its transformed input.
+struct EvalPhase {
+  uint32_t layer = 0;
+  bool transforms = false;
+  uint32_t set = 0;  // which of EvalPlan::sets has its nodes
+};
+
+// What exact evaluation of some nodes computes: each row of each layer once.
+struct EvalPlan {
+  std::vector<NodeSet> sets;           // [num_layers + 1]: layer 0's inputs, each layer's outputs
+  std::vector<bool> transforms_first;  // by layer
+  std::vector<EvalPhase> phases;       // in order; none without targets
+  uint64_t rows = 0;                   // of all phases
+};
+
+// Finds the rows that `targets` reach, on the caller's OpenMP threads. kAborted when `alive`, asked
+// every few milliseconds, returns false.
+Result<EvalPlan> PlanEvaluation(const TopologyView& topology, const ModelSpec& spec,
+                                std::span<const uint32_t> targets,
+                                const std::function<bool()>& alive);
 
 }  // namespace gnnd

@@ -3,79 +3,68 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/dataset/topology_view.h"
-#include "core/model/model_spec.h"
+#include "core/run/eval_scratch.h"
 #include "core/run/train_work.h"
 #include "train/eval_layer.h"
+#include "train/eval_place.h"
 #include "train/eval_plan.h"
+#include "train/eval_targets.h"
 #include "train/logits_consumer.h"
 #include "train/workspace.h"
 
 namespace gnnd {
 
-// Exact evaluation: layer by layer with full neighbourhoods, no dropout, over the nodes that the
-// targets reach. Hidden layers' outputs lie in memory whole; where they would exceed memory_bytes
-// the targets are halved until they fit (a single target is computed anyway). What the first layer
-// aggregates from raw features does not depend on parameters: it is kept where it fits. How rows
-// fall into parts and chunks shows in the last bits of logits: matrix products round by their
-// height.
+// Exact evaluation in chunks (core/segment/evaluation.h): layer by layer with full neighbourhoods
+// and no dropout, over the rows that the targets reach; each row of each layer is computed once. A
+// chunk is the rows of a phase whose node ids lie in its range.
 class Evaluator {
  public:
   // `model` is borrowed, too; `layer` computes its layers.
-  Evaluator(const EvalInput& input, const Model& model, std::unique_ptr<LayerRunner> layer);
+  Evaluator(const EvalInput& input, const Model& model, std::unique_ptr<LayerRunner> layer,
+            EvalPlace place);
 
-  // Loss and hits on the validation and test nodes. `parameters` in manifest order, float32, none
-  // requiring a gradient; empty where the model is a script, which has them. kAborted when `alive`
-  // returns false; kNumericDivergence when the validation loss is not finite.
-  Status Run(std::span<const at::Tensor> parameters, const std::function<bool()>& alive,
-             EvalReport* report);
+  // As TrainWork. `parameters` in manifest order, float32, none requiring a gradient; empty where
+  // the model is a script, which has them.
+  Result<EvalShape> Plan(EvalNodes nodes, const Alive& alive);
+  Status RunChunk(const EvalTask& task, std::span<const at::Tensor> parameters, const Alive& alive,
+                  EvalResult* result);
+  void End();
 
   // Logits of `nodes` (ascending, each once), in parts.
   Status Predict(std::span<const at::Tensor> parameters, std::span<const uint32_t> nodes,
-                 const std::function<bool()>& alive, const LogitsConsumer& consume);
-
-  // Share of the running evaluation or prediction that is done, 0 to 1; for its `alive`.
+                 const Alive& alive, const LogitsConsumer& consume);
+  // Share of the running prediction that is done, 0 to 1; for its `alive`.
   double progress() const { return progress_; }
 
+  // Private memory: plans, and the work of blocks.
+  uint64_t work_bytes() const;
+
  private:
-  // Nodes to compute the logits of, in parts that fit into memory.
-  struct Targets {
-    std::vector<uint32_t> nodes;   // ascending, each once
-    std::vector<uint64_t> bounds;  // of the parts
-    EvalPlan plan;                 // of all, where they are one part
-    bool keeps_aggregates = false;
-  };
-  static std::vector<uint32_t> SortedOnce(std::vector<uint32_t> nodes);
-  Result<EvalPlan> PlanOf(std::span<const uint32_t> targets,
-                          const std::function<bool()>& alive) const;
-  Status PlanParts(Targets* targets, const std::function<bool()>& alive) const;
-  Status RunParts(Targets* targets, std::span<const at::Tensor> parameters,
-                  const std::function<bool()>& alive, const LogitsConsumer& consume);
-  Status RunPlan(const EvalPlan& plan, bool keep, std::span<const at::Tensor> parameters,
-                 const std::function<bool()>& alive, const LogitsConsumer& consume);
-  Status RunLayer(const LayerTask& task, bool keep, const std::function<bool()>& alive, float* out);
-  void Count(std::span<const uint32_t> targets, const float* logits, EvalReport* report) const;
-  uint64_t BytesOf(const EvalPlan& plan) const;
-  // Rows that layer `layer` reads and writes. Where a layer transforms its input rows first, the
-  // plan lists those of layer 0, too.
-  const std::vector<uint32_t>& OutputsOf(const EvalPlan& plan, uint32_t layer) const;
+  Status OpenScratch();
+  LayerTask TaskOf(const EvalPlan& plan, const EvalPhase& phase,
+                   std::span<const at::Tensor> parameters) const;
+  // The rows of one chunk. Where the phase is the last, `consume` takes them.
+  Status RunRows(const EvalPlan& plan, const EvalPhase& phase, uint32_t chunk,
+                 std::span<const at::Tensor> parameters, const Alive& alive,
+                 const LogitsConsumer& consume, uint64_t* rows);
+  void RunBlock(const LayerTask& task, std::span<const uint32_t> nodes, float* hidden);
 
   EvalInput input_;
   const Model& model_;
-  Targets targets_;  // validation and test nodes
   std::unique_ptr<LayerRunner> layer_;
+  EvalPlace place_;
+  EvalLayout layout_;
+  std::optional<EvalScratch> scratch_;
+  EvalTargets targets_[2];  // by EvalNodes, as plans_
+  std::optional<EvalPlan> plans_[2];
+  Workspace out_;  // a block's rows where they do not lie together, and logits
   double progress_ = 0;
-  double progress_per_row_ = 0;  // of the part that is computed
-  double num_targets_ = 0;       // of the run
-  Workspace layers_;             // outputs of layers
-  Workspace kept_;               // the first layer's aggregates
-  float* kept_aggregates_ = nullptr;
 };
 
 }  // namespace gnnd

@@ -9,49 +9,43 @@
 namespace gnnd {
 namespace {
 
-// Floats that a chunk's neighbours have, so that it takes some 10 ms and 16 MB. A row of more is a
-// chunk of its own.
-constexpr uint64_t kChunkFloats = uint64_t{1} << 22;
+// Floats that a block's neighbours have, so that it takes some 10 ms and 16 MB. A row of more is a
+// block of its own.
+constexpr uint64_t kBlockFloats = uint64_t{1} << 22;
 
 }  // namespace
 
 ScriptEvalLayer::ScriptEvalLayer(const EvalInput& input, ScriptModel* script)
     : input_(input), script_(script), relabel_(input.topology.num_nodes()) {}
 
-Status ScriptEvalLayer::Begin(const LayerTask& task, const std::function<bool()>&) {
-  task_ = task;
-  row_of_.resize(input_.topology.num_nodes());
-  for (uint32_t row = 0; row < task.sources.size(); ++row) row_of_[task.sources[row]] = row;
-  return Status::Ok();
-}
-
-uint64_t ScriptEvalLayer::ChunkEnd(uint64_t begin) const {
-  const uint64_t columns = ShapeOf(script_->spec(), task_.layer).in;
+uint64_t ScriptEvalLayer::BlockEnd(const LayerTask& task, std::span<const uint32_t> nodes,
+                                   uint64_t begin) const {
+  const uint64_t columns = ShapeOf(script_->spec(), task.layer).in;
   uint64_t end = begin;
-  for (uint64_t floats = 0; end < task_.nodes.size(); ++end) {
-    floats += (input_.topology.degree(task_.nodes[end]) + 1) * columns;
-    if (floats > kChunkFloats && end > begin) break;
+  for (uint64_t floats = 0; end < nodes.size(); ++end) {
+    floats += (input_.topology.degree(nodes[end]) + 1) * columns;
+    if (floats > kBlockFloats && end > begin) break;
   }
   return end;
 }
 
-void ScriptEvalLayer::Run(const EvalChunk& chunk) {
+void ScriptEvalLayer::Run(const LayerTask& task, std::span<const uint32_t> nodes, float* to) {
   const TopologyView& graph = input_.topology;
-  chunk_.Reset();
-  const auto rows = static_cast<uint32_t>(chunk.nodes.size());
-  uint32_t* indptr = chunk_.Get<uint32_t>(uint64_t{rows} + 1);
+  block_.Reset();
+  const auto rows = static_cast<uint32_t>(nodes.size());
+  uint32_t* indptr = block_.Get<uint32_t>(uint64_t{rows} + 1);
   indptr[0] = 0;
   for (uint32_t r = 0; r < rows; ++r) {
-    indptr[r + 1] = indptr[r] + static_cast<uint32_t>(graph.degree(chunk.nodes[r]));
+    indptr[r + 1] = indptr[r] + static_cast<uint32_t>(graph.degree(nodes[r]));
   }
   const uint32_t edges = indptr[rows];
-  uint32_t* sources = chunk_.Get<uint32_t>(uint64_t{rows} + edges + 1);
-  uint32_t* local = chunk_.Get<uint32_t>(std::max(rows, edges));
-  float* weight = input_.edge_weights.empty() ? nullptr : chunk_.Get<float>(edges);
+  uint32_t* sources = block_.Get<uint32_t>(uint64_t{rows} + edges + 1);
+  uint32_t* local = block_.Get<uint32_t>(std::max(rows, edges));
+  float* weight = input_.edge_weights.empty() ? nullptr : block_.Get<float>(edges);
   relabel_.Begin(rows + edges);
-  uint32_t count = relabel_.InsertAll(chunk.nodes.data(), rows, sources, 0, local);
+  uint32_t count = relabel_.InsertAll(nodes.data(), rows, sources, 0, local);
   for (uint32_t r = 0; r < rows; ++r) {
-    const uint64_t start = graph.indptr[chunk.nodes[r]];
+    const uint64_t start = graph.indptr[nodes[r]];
     const uint32_t degree = indptr[r + 1] - indptr[r];
     count =
         relabel_.InsertAll(graph.indices.data() + start, degree, sources, count, local + indptr[r]);
@@ -61,17 +55,15 @@ void ScriptEvalLayer::Run(const EvalChunk& chunk) {
   }
   relabel_.End(count);
 
-  const uint64_t columns = ShapeOf(script_->spec(), task_.layer).in;
-  for (uint32_t s = 0; task_.layer > 0 && s < count; ++s) sources[s] = row_of_[sources[s]];
-  float* x = chunk_.Get<float>(count * columns);
-  GatherRows(task_.in, {sources, count}, {x, count * columns});
+  const uint64_t columns = ShapeOf(script_->spec(), task.layer).in;
+  float* x = block_.Get<float>(count * columns);
+  GatherRows(task.in, {sources, count}, {x, count * columns});
   const at::Tensor out =
       script_
-          ->Layer(task_.layer,
-                  ViewOf(x, static_cast<int64_t>(count), static_cast<int64_t>(columns)),
+          ->Layer(task.layer, ViewOf(x, static_cast<int64_t>(count), static_cast<int64_t>(columns)),
                   {{indptr, uint64_t{rows} + 1}, {local, edges}, weight})
           .contiguous();
-  std::copy_n(out.const_data_ptr<float>(), out.numel(), chunk.out);
+  std::copy_n(out.const_data_ptr<float>(), out.numel(), to);
 }
 
 }  // namespace gnnd

@@ -1,8 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <vector>
+#include <span>
 
 #include "core/sample/relabel.h"
 #include "train/eval_layer.h"
@@ -11,23 +10,23 @@
 
 namespace gnnd {
 
-// A layer of exact evaluation by a user's model: each chunk of rows with all their neighbours is
+// A layer of exact evaluation by a user's model: each block of rows with all their neighbours is
 // one block for it. `script` is borrowed; who evaluates has given it the parameters.
 class ScriptEvalLayer final : public LayerRunner {
  public:
   ScriptEvalLayer(const EvalInput& input, ScriptModel* script);
 
-  Status Begin(const LayerTask& task, const std::function<bool()>& alive) override;
-  uint64_t ChunkEnd(uint64_t begin) const override;
-  void Run(const EvalChunk& chunk) override;
+  uint64_t BlockEnd(const LayerTask& task, std::span<const uint32_t> nodes,
+                    uint64_t begin) const override;
+  void Transform(const LayerTask&, std::span<const uint32_t>) override {}
+  void Run(const LayerTask& task, std::span<const uint32_t> nodes, float* out) override;
+  uint64_t reserved_bytes() const override { return block_.reserved_bytes(); }
 
  private:
   EvalInput input_;
   ScriptModel* script_;
-  LayerTask task_;
-  std::vector<uint32_t> row_of_;  // row of a node in the layer's input
   DenseRelabel relabel_;
-  Workspace chunk_;
+  Workspace block_;
 };
 
 }  // namespace gnnd

@@ -28,6 +28,7 @@
 #include "train/ops.h"
 #include "train/optimizer.h"
 #include "train/parallel.h"
+#include "train/sampled_evaluator.h"
 #include "train/script_eval_layer.h"
 #include "train/script_model.h"
 #include "train/workspace.h"
@@ -36,7 +37,6 @@ namespace gnnd {
 namespace {
 
 constexpr uint32_t kGrainRows = 256;
-constexpr uint64_t kDefaultEvalBytes = uint64_t{1} << 30;
 
 // Above so many edges per source the rows are gathered once instead of once per edge
 // (measured: reading the feature store per edge wins up to there).
@@ -60,53 +60,6 @@ Status Guarded(const Body& body, Code thrown = Code::kInternal) {
   }
 }
 
-Status CheckInGraph(const TrainOptions& options, int64_t node) {
-  if (node >= 0 && static_cast<uint64_t>(node) < options.labels.size()) return Status::Ok();
-  return Invalid("evaluation node " + std::to_string(node) + " is not in the graph");
-}
-
-Status CheckEvalNodes(const TrainOptions& options, std::span<const int64_t> nodes) {
-  for (const int64_t node : nodes) {
-    GNND_TRY(CheckInGraph(options, node));
-    const int32_t label = options.labels[static_cast<uint64_t>(node)];
-    if (label < 0 || static_cast<uint32_t>(label) >= options.model.out_dim) {
-      return Status(Code::kDatasetCorrupt, "evaluation node " + std::to_string(node) +
-                                               " has label " + std::to_string(label));
-    }
-  }
-  return Status::Ok();
-}
-
-Status CheckData(const TrainOptions& options) {
-  const uint64_t num_nodes = options.labels.size();
-  if (num_nodes == 0 || num_nodes > UINT32_MAX) return Invalid("number of nodes");
-  if (options.features.num_rows() != num_nodes || options.features.dim() != options.model.in_dim) {
-    return Invalid("features are not [num_nodes, in_dim]");
-  }
-  if (options.topology.indptr.size() != num_nodes + 1) {
-    return Invalid("topology and labels differ in their number of nodes");
-  }
-  if (!options.edge_weights.empty() &&
-      options.edge_weights.size() != options.topology.num_edges()) {
-    return Invalid("edge_weights are not [num_edges]");
-  }
-  GNND_TRY(CheckEvalNodes(options, options.val_nodes));
-  return CheckEvalNodes(options, options.test_nodes);
-}
-
-EvalInput EvalInputOf(const TrainOptions& options) {
-  EvalInput input;
-  input.edge_weights = options.edge_weights;
-  input.features = options.features;
-  input.labels = options.labels;
-  input.topology = options.topology;
-  input.val_nodes = options.val_nodes;
-  input.test_nodes = options.test_nodes;
-  input.memory_bytes =
-      options.eval_memory_bytes == 0 ? kDefaultEvalBytes : options.eval_memory_bytes;
-  return input;
-}
-
 }  // namespace
 
 // What Extract read of one batch, until its gradient is computed.
@@ -126,14 +79,22 @@ class TorchWork::Impl {
         cache_fill_ns_(cache_fill_ns),
         script_(std::move(script)),
         model_(script_ ? Model(script_->spec(), script_->manifest()) : Model(options.model)),
-        evaluator_(EvalInputOf(options), model_, LayerRunnerOf(EvalInputOf(options))) {}
+        evaluator_(EvalInput::Of(options), model_, LayerRunnerOf(EvalInput::Of(options)),
+                   options.eval_place) {}
+
+  // Evaluations are sampled from now on, where the options say so.
+  Status UseSamples();
 
   Status Extract(const RecordView& record, ExtractBuffer* buffer, ExtractReport* report);
   Status ComputeGradient(const RecordView& record, const ExtractBuffer& extracted,
                          std::span<const float> parameters, std::span<float> gradient,
                          BatchReport* report);
-  Status Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
-                  EvalReport* report);
+  Result<EvalShape> PlanEvaluation(EvalNodes nodes, const Alive& alive);
+  Status EvaluateChunk(const EvalTask& task, std::span<const float> parameters, const Alive& alive,
+                       EvalResult* result);
+  void EndEvaluation() {
+    if (!sampled_) evaluator_.End();
+  }
   Status Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,
                  const std::function<bool()>& alive, const LogitsConsumer& consume);
   double progress() const { return evaluator_.progress(); }
@@ -167,11 +128,13 @@ class TorchWork::Impl {
   std::unique_ptr<ScriptModel> script_;  // null: the model is one of ours
   Model model_;
   Evaluator evaluator_;
-  std::thread::id thread_;  // whose torch thread count is set
+  std::unique_ptr<SampledEvaluator> sampled_;  // null: evaluation is exact
+  std::thread::id thread_;                     // whose torch thread count is set
 
   ExtractBuffer buffers_[kExtractBuffers];
   Workspace compute_;
   std::atomic<uint64_t> compute_bytes_{0};  // of compute_, for an Extract on another thread
+  std::atomic<uint64_t> eval_bytes_{0};     // likewise, of evaluation
 };
 
 void TorchWork::Impl::UseThreads() {
@@ -290,7 +253,8 @@ Status TorchWork::Impl::Extract(const RecordView& record, ExtractBuffer* buffer,
     }
     report->cache_rows = store_.cache_rows();
     report->cache_fill_ns = cache_fill_ns_;
-    report->work_bytes = compute_bytes_.load(std::memory_order_relaxed);
+    report->work_bytes = compute_bytes_.load(std::memory_order_relaxed) +
+                         eval_bytes_.load(std::memory_order_relaxed);
     for (const ExtractBuffer& each : buffers_) report->work_bytes += each.memory.reserved_bytes();
     return Status::Ok();
   });
@@ -388,14 +352,40 @@ Status TorchWork::Impl::ComputeGradient(const RecordView& record, const ExtractB
       ThrownCode());
 }
 
-Status TorchWork::Impl::Evaluate(std::span<const float> parameters,
-                                 const std::function<bool()>& alive, EvalReport* report) {
+Status TorchWork::Impl::UseSamples() {
+  if (!options_.eval_sampler) return Status::Ok();
+  auto sampled = SampledEvaluator::Create(EvalInput::Of(options_), model_, script_.get(),
+                                          *options_.eval_sampler, options_.random_seed);
+  if (!sampled.ok()) return sampled.status();
+  sampled_ = std::move(*sampled);
+  return Status::Ok();
+}
+
+Result<EvalShape> TorchWork::Impl::PlanEvaluation(EvalNodes nodes, const Alive& alive) {
+  EvalShape shape;
+  GNND_TRY(Guarded([&] {
+    UseThreads();
+    const Result<EvalShape> planned =
+        sampled_ ? Result<EvalShape>(sampled_->Plan(nodes)) : evaluator_.Plan(nodes, alive);
+    if (planned.ok()) shape = *planned;
+    return planned.ok() ? Status::Ok() : planned.status();
+  }));
+  return shape;
+}
+
+Status TorchWork::Impl::EvaluateChunk(const EvalTask& task, std::span<const float> parameters,
+                                      const Alive& alive, EvalResult* result) {
   GNND_CHECK(parameters.size() == model_.manifest.num_floats);
   return Guarded(
       [&] {
         UseThreads();
         const c10::AutoGradMode without_gradients(false);
-        return evaluator_.Run(TensorsToEvaluate(parameters), alive, report);
+        const std::vector<at::Tensor> tensors = TensorsToEvaluate(parameters);
+        const Status status = sampled_ ? sampled_->RunChunk(task, tensors, alive, result)
+                                       : evaluator_.RunChunk(task, tensors, alive, result);
+        eval_bytes_.store(sampled_ ? sampled_->work_bytes() : evaluator_.work_bytes(),
+                          std::memory_order_relaxed);
+        return status;
       },
       ThrownCode());
 }
@@ -430,9 +420,7 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) 
   } else if (auto manifest = ManifestOf(options.model); !manifest.ok()) {
     return manifest.status();
   }
-  GNND_TRY(CheckOptimizer(options.optimizer));
-  if (options.threads == 0) return Invalid("threads must be at least 1");
-  GNND_TRY(CheckData(options));
+  GNND_TRY(CheckOptions(options));
   const uint64_t start_ns = MonotonicNs();
   Result<FeatureStore> store = FeatureStore::Create(
       {options.features, options.hot_order, options.cache_rows, options.features_on_disk});
@@ -442,9 +430,10 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) 
   GNND_TRY(Guarded([&] {
     static std::once_flag interop;  // torch accepts this once per process, before any work
     std::call_once(interop, [] { at::set_num_interop_threads(1); });
-    work.reset(new TorchWork(
-        std::make_unique<Impl>(options, std::move(*store), fill_ns, std::move(script))));
-    return Status::Ok();
+    auto impl = std::make_unique<Impl>(options, std::move(*store), fill_ns, std::move(script));
+    const Status ready = impl->UseSamples();
+    if (ready.ok()) work.reset(new TorchWork(std::move(impl)));
+    return ready;
   }));
   return work;
 }
@@ -480,11 +469,19 @@ void TorchWork::PredictParameters(uint64_t version, uint64_t lag, std::span<cons
                           {version, lag, parameters, optimizer, predicted});
 }
 
-Status TorchWork::Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
-                           EvalReport* report) {
-  GNND_TRY(impl_->Evaluate(parameters, alive, report));
-  report->parameters_sha256 = DigestOf(manifest(), parameters);
-  return Status::Ok();
+Result<EvalShape> TorchWork::PlanEvaluation(EvalNodes nodes, const Alive& alive) {
+  return impl_->PlanEvaluation(nodes, alive);
+}
+
+Status TorchWork::EvaluateChunk(const EvalTask& task, std::span<const float> parameters,
+                                const Alive& alive, EvalResult* result) {
+  return impl_->EvaluateChunk(task, parameters, alive, result);
+}
+
+void TorchWork::EndEvaluation(const EvalRun&) { impl_->EndEvaluation(); }
+
+Sha256Digest TorchWork::DigestOf(std::span<const float> parameters) {
+  return gnnd::DigestOf(manifest(), parameters);
 }
 
 Status TorchWork::Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,

@@ -136,6 +136,7 @@ export function epochInit(
   );
   return {
     ...epoch,
+    valAccuracy: epoch.valAccuracy ?? undefined,
     batches: int64(epoch.batches),
     steps: int64(epoch.steps),
     retries: int64(epoch.retries),

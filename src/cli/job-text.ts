@@ -145,7 +145,8 @@ export function epochText(job: Job): string {
 /** Best validation accuracy that is known, 0 to 1; null when nothing was evaluated. */
 export function bestValAccuracy(job: Job): number | null {
   if (job.result !== undefined) return job.result.bestValAccuracy;
-  if (job.epochs.length > 0) return Math.max(...job.epochs.map((report) => report.valAccuracy));
+  const evaluated = job.epochs.flatMap(({ valAccuracy }) => valAccuracy ?? []);
+  if (evaluated.length > 0) return Math.max(...evaluated);
   const latest = job.progress?.valAccuracy ?? 0;
   return latest > 0 ? latest : null;
 }

@@ -175,8 +175,11 @@ export const epochColumns: readonly Column<EpochReport>[] = [
   { title: 'EPOCH', align: 'right', shown: ({ epoch }) => String(epoch + 1) },
   { title: 'LOSS', align: 'right', shown: ({ loss }) => loss.toFixed(4) },
   { title: 'TRAIN ACC', align: 'right', shown: (report) => formatPercent(report.trainAccuracy) },
-  { title: 'VAL ACC', align: 'right', shown: ({ valAccuracy }) => formatPercent(valAccuracy) },
-  { title: 'TEST ACC', align: 'right', shown: ({ testAccuracy }) => formatPercent(testAccuracy) },
+  {
+    title: 'VAL ACC',
+    align: 'right',
+    shown: ({ valAccuracy }) => (valAccuracy === undefined ? '-' : formatPercent(valAccuracy)),
+  },
   { title: 'BATCHES', align: 'right', shown: ({ batches }) => formatCount(batches) },
   { title: 'RETRIES', align: 'right', shown: ({ retries }) => formatCount(retries) },
   { title: 'TIME', align: 'right', shown: ({ durationMs }) => formatDuration(Number(durationMs)) },

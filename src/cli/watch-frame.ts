@@ -156,10 +156,12 @@ function curveLines(job: Job, { columns, style, glyphs }: FrameOptions): readonl
     return `${style.dim(padEnd(title, 12))}  ${style.cyan(line)}  ${ends}`;
   };
   const losses = epochs.map(({ loss }) => loss);
-  const accuracies = epochs.map(({ valAccuracy }) => valAccuracy);
+  const accuracies = epochs.flatMap(({ valAccuracy }) => valAccuracy ?? []);
   return [
     curve('loss', losses, (value) => value.toFixed(4)),
-    curve('val accuracy', accuracies, (value) => formatPercent(value)),
+    ...(accuracies.length < 2
+      ? []
+      : [curve('val accuracy', accuracies, (value) => formatPercent(value))]),
   ];
 }
 
@@ -214,7 +216,9 @@ export function epochLine(job: Job, report: EpochReport, nowMs: number): string 
     `epoch ${padStart(String(report.epoch + 1), String(epochs).length)}/${epochs}`,
     padStart(formatDuration(Number(report.durationMs)), 7),
     `loss ${report.loss.toFixed(4)}`,
-    `val accuracy ${formatPercent(report.valAccuracy)}`,
+    ...(report.valAccuracy === undefined
+      ? []
+      : [`val accuracy ${formatPercent(report.valAccuracy)}`]),
   ].join('  ');
 }
 

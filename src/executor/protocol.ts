@@ -27,6 +27,7 @@ export const protocolVersion = 4;
 export const segmentFd = 3;
 export const outputFd = 3;
 export const topologyFd = 4;
+export const scratchFd = 5;
 
 /** Makes what executors share of a dataset. */
 export interface LoadOptions {

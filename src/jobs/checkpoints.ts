@@ -2,6 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { closeSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
+import { makeFolder } from '../base/atomic-file.ts';
 import { GnndError, messageOf } from '../base/errors.ts';
 import { createLine } from '../base/line.ts';
 import { readRegular } from '../base/regular-file.ts';
@@ -341,6 +342,7 @@ async function* predictionParts(
   try {
     const loaded = await loadForExport(options, { job, dataset, signal });
     topologyFd = loaded.topologyFd;
+    makeFolder(options.featuresFolder);
     const parts = predict(
       {
         dataset: loaded.location,
@@ -350,7 +352,8 @@ async function* predictionParts(
         // As evaluation does.
         weightedMeans: spec.sampling.algorithm === 'KHOP_WEIGHTED',
         threads,
-        memoryBytes,
+        memoryBytes: memoryBytes === 0 ? spec.evaluation.maxBytes : memoryBytes,
+        scratchFolder: options.featuresFolder,
       },
       { ...task, topologyFd },
     );

@@ -121,10 +121,7 @@ function inputOf(
       stageLetters.map((letter, i) => [letter, stageTimesOf(executors, i)]),
     ),
     loss: progress?.loss ?? last?.loss ?? null,
-    accuracy:
-      last === null
-        ? {}
-        : { TRAIN: last.trainAccuracy, VAL: last.valAccuracy, TEST: last.testAccuracy },
+    accuracy: accuracyOf(epochs, job.result),
     queue: queueOf(attempt),
     cache: cacheOf(attempt, executors),
     placement: placementOf(job, attempt),
@@ -294,4 +291,16 @@ function mergedOf(
     });
   }
   return { counts, sum };
+}
+
+/** Of the last epoch, of the last evaluation, and at the job's end. */
+function accuracyOf(
+  { last, valAccuracy }: JobAttempt['epochs'],
+  result: JobRecord['result'],
+): JobMetricsInput['accuracy'] {
+  return {
+    ...(last === null ? {} : { TRAIN: last.trainAccuracy }),
+    ...(valAccuracy === null ? {} : { VAL: valAccuracy }),
+    ...(result === null ? {} : { TEST: result.testAccuracyLast }),
+  };
 }

@@ -20,7 +20,7 @@ import { nearestOf } from '../spec/nearest.ts';
 import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import type { EpochPlace, RequestKey, Store, StoredEpoch } from '../store/store.ts';
 import { parameterCountOf } from '../supervisor/checkpoint.ts';
-import { jobSegment, layoutOf } from '../supervisor/job-layout.ts';
+import { layoutOf, queueSlots } from '../supervisor/job-layout.ts';
 import { countsOf } from './dataset-counts.ts';
 import { createJobBells } from './job-bells.ts';
 import type { Runner } from './runner.ts';
@@ -316,14 +316,14 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
   }
   const counts = countsOf(dataset);
   const layout = layoutOf(options.native, spec, counts);
-  const segment = jobSegment(
+  const queueCapacity = queueSlots(
     options.native,
     { spec, counts, layout, deviceCount: devices.length, executorCount: split.executors.length },
     0,
   );
   return {
     ...split,
-    queueCapacity: segment.numSlots,
+    queueCapacity,
     slotBytes: layout.slotBytes,
     parameterCount: parameterCountOf(layout.manifest),
     cache: null,

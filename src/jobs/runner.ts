@@ -5,9 +5,9 @@ import type { Log } from '../base/log.ts';
 import type { CoreAddon } from '../native/contract.ts';
 import type { DevicePlan } from '../scheduler/plan.ts';
 import { jobRequestOf } from '../scheduler/request.ts';
-import { freshTally, judgeLost } from '../scheduler/restart.ts';
+import { judgeLost } from '../scheduler/restart.ts';
 import { decide, initialState, nextWakeMs, planOf } from '../scheduler/scheduler.ts';
-import type { Command, SchedulerEvent, SchedulerState, Tally } from '../scheduler/state.ts';
+import type { Command, SchedulerEvent, SchedulerState } from '../scheduler/state.ts';
 import type { JobRecord, JobResult, Reason } from '../spec/job-record.ts';
 import type { Store } from '../store/store.ts';
 import type { AttemptEvent, AttemptInput, LaunchFacts } from '../supervisor/attempt-types.ts';
@@ -17,6 +17,7 @@ import { attemptInputOf } from './attempt-input.ts';
 import { completionMessage } from './completion.ts';
 import type { RunnerObserver } from './runner-observer.ts';
 import { StoreQueue } from './store-queue.ts';
+import { storedTally, storeTally } from './tally.ts';
 import { isSameQueue } from './waiting.ts';
 
 /**
@@ -105,7 +106,7 @@ export class Runner {
         jobId: job.id,
         spec: job.effectiveSpec,
         createdAtMs: job.createAtMs,
-        tally: this.#tallyOf(job),
+        tally: storedTally(this.#options.store, job),
         delayMs: Math.max(0, (job.nextAttemptAtMs ?? 0) - this.#options.clock.wallMs()),
       }),
     );
@@ -132,14 +133,6 @@ export class Runner {
     });
   }
 
-  /** What a job has used up: a restart of the daemon resets nothing. */
-  #tallyOf(job: JobRecord): Tally {
-    const stored = this.#options.store.getMeta(tallyKey(job));
-    const tally: Tally = { ...freshTally, ...(stored === null ? {} : JSON.parse(stored)) };
-    // An attempt that died with the daemon was never judged; its number is used up all the same.
-    return { ...tally, attempt: job.attempts.at(-1)?.number ?? 0 };
-  }
-
   // A dead daemon's executors are dead: the job starts again from its beginning, unless its model
   // was finished.
   #recover(job: JobRecord): JobRecord | null {
@@ -162,27 +155,26 @@ export class Runner {
     if (job.state === 'PENDING') return job;
     const attempt = job.attempts.at(-1)?.number ?? 0;
     const verdict = judgeLost({
-      tally: this.#tallyOf(job),
+      tally: storedTally(this.#options.store, job),
       madeProgress: attempt > 0 && store.epochs(job.id, attempt, 0, 1).length > 0,
       suspectsBefore: this.#suspects,
     });
     return store.atomically(() => {
-      store.setMeta(tallyKey(job), JSON.stringify(verdict.tally));
+      storeTally(store, job, verdict.tally);
       const reason = 'DAEMON_RESTARTED';
       const why = 'the daemon died while the job ran';
       this.#closeOpenAttempt(job, reason, why);
       if (verdict.kind === 'FAIL') {
-        const { message } = verdict;
-        const end = { reason: 'RESTART_BUDGET_EXHAUSTED', message, result: null } as const;
-        this.#transition(job.id, { state: 'FAILED', ...end });
+        const end = { state: 'FAILED', reason: 'RESTART_BUDGET_EXHAUSTED', result: null } as const;
+        this.#transition(job.id, { ...end, message: verdict.message });
         return null;
       }
       if (verdict.isSuspect) this.#suspects += 1;
       const { delayMs } = verdict;
       const nextAttemptAtMs = delayMs > 0 ? this.#options.clock.wallMs() + delayMs : null;
+      const change = { state: 'PENDING', reason, nextAttemptAtMs, result: null } as const;
       const message = `${why}; it starts again from its beginning`;
-      const change = { reason, message, nextAttemptAtMs, result: null } as const;
-      return this.#transition(job.id, { state: 'PENDING', ...change });
+      return this.#transition(job.id, { ...change, message });
     });
   }
 
@@ -382,7 +374,7 @@ export class Runner {
     const { reason, message } = failure;
     store.atomically(() => {
       const job = store.getJob(jobId);
-      store.setMeta(tallyKey(job), JSON.stringify(tally));
+      storeTally(store, job, tally);
       if (job !== null) this.#closeOpenAttempt(job, reason, message);
       this.#transition(jobId, {
         state: 'PENDING',
@@ -465,17 +457,15 @@ export class Runner {
           this.#observe((observer) => observer.epochEnded(attempt, report));
         }
         // One look, one piece of evidence, however many epochs it saw.
-        const epoch = reports.at(-1)?.epoch ?? 0;
-        this.#tell(attempt, { kind: 'epochEnded', epoch, timings });
+        this.#tell(attempt, { kind: 'epochEnded', epoch: reports.at(-1)?.epoch ?? 0, timings });
         return;
       }
-      case 'completed': {
+      case 'completed':
         // Before anybody is stopped: from here on the job has succeeded, whatever dies.
         record(() => void this.#transition(jobId, { result: event.result }));
         this.#observe((observer) => observer.checkpointWritten(event.checkpointMs / 1000));
         this.#tell(attempt, { kind: 'completed' });
         return;
-      }
       case 'stopped':
         this.#tell(attempt, { kind: 'stopped', jitter: this.#options.random() });
         return;
@@ -507,8 +497,4 @@ export class Runner {
     this.#timer = setTimeout(tick, delayMs);
     this.#timer.unref();
   }
-}
-
-function tallyKey(job: JobRecord | null): string {
-  return `tally:${job?.uid ?? ''}`;
 }

@@ -5,6 +5,10 @@
  * Numbers are integers up to 2^53 - 1 unless named a share, probability or rate.
  */
 
+import type { SegmentEpoch, SegmentSnapshot } from './segment-contract.ts';
+
+export * from './segment-contract.ts';
+
 export type NativeCode =
   | 'SPEC_INVALID'
   | 'DATASET_NOT_FOUND'
@@ -100,6 +104,8 @@ export interface ModelManifest {
   readonly tensors: readonly ParameterTensor[];
   /** Length of the parameter vector, padding included. */
   readonly numFloats: number;
+  /** Of a TORCHSCRIPT: columns that each layer gives. */
+  readonly widths: readonly number[];
 }
 
 export type Role = 'SAMPLER' | 'TRAINER' | 'STANDBY';
@@ -124,9 +130,12 @@ export interface SegmentSpec {
   readonly maxExecutors: number;
   readonly batchSize: number;
   readonly trainNodes: number;
-  readonly evaluation: 'NONE' | 'LAST_EPOCH' | 'EVERY_EPOCH';
+  /** The validation nodes after every so-many-th epoch, and after the last one; 0 = only then. */
+  readonly evaluateEveryEpochs: number;
+  /** Of `evaluationSizes`; 0 = nothing is evaluated. */
+  readonly evaluationChunks: number;
   readonly lowWater: number;
-  /** Evaluations without improvement that end the job; 0 = never. Needs EVERY_EPOCH. */
+  /** Evaluations without improvement that end the job; 0 = never. */
   readonly stopPatience: number;
   /** Share by which an accuracy must exceed the reference (early_stop.h). */
   readonly stopMinDelta: number;
@@ -142,146 +151,13 @@ export interface ExecutorId {
   readonly incarnation: number;
 }
 
-/** Upper bounds of `Times.buckets` in seconds; one more bucket follows for the rest. */
-export const stageBoundsSeconds = [
-  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
-] as const;
-export const waitBoundsSeconds = [...stageBoundsSeconds, 60, 120] as const;
-
-/** Index of `ExecutorSnapshot.stages`. */
-export const stages = [
-  'SAMPLE',
-  'MARK',
-  'COPY',
-  'PRUNE',
-  'EXTRACT',
-  'TRAIN',
-  'APPLY',
-  'EVALUATE',
-] as const;
-
-/** Index of `ExecutorSnapshot.waits`. */
-export const waitSides = ['ENQUEUE', 'DEQUEUE', 'DUE', 'TURN', 'EXTRACT'] as const;
-
-/** Index of `ExecutorSnapshot.counters`. */
-export const counters = {
-  batchesSampled: 0,
-  batchesTaken: 1,
-  batchesTrained: 2,
-  batchesGivenBack: 3,
-  stepsApplied: 4,
-  evaluations: 5,
-  nodes: 6,
-  edges: 7,
-  seeds: 8,
-  queueBytes: 9,
-  turnSwitches: 10,
-  standbyTakes: 11,
-  standbyRefusals: 12,
-  lockOwnersDied: 13,
-  corruptRecords: 14,
-  slotsTrimmed: 15,
-  deviceRows: 16,
-  hostRows: 17,
-  diskRows: 18,
-  deviceBytes: 19,
-  hostBytes: 20,
-  diskBytes: 21,
-  /** Of the cache. */
-  cacheRows: 22,
-  cacheFillNs: 23,
-  /** Memory that batches' work took at most. */
-  workBytes: 24,
-  /** Taken to be extracted while another one was computed. */
-  batchesAhead: 25,
-} as const;
-
-export interface Times {
-  readonly totalNs: number;
-  readonly count: number;
-  readonly buckets: readonly number[];
-}
-
-export interface ExecutorSnapshot extends ExecutorId {
-  readonly role: Role;
-  readonly device: number;
-  /** 0 until the process has entered. */
-  readonly pid: number;
-  /** Whether the device is its own now: a Sampler and a standby Trainer on one take turns. */
-  readonly hasTurn: boolean;
-  readonly phase: 'REGISTERED' | 'LOADING' | 'RUNNING' | 'FINISHED' | 'FAILED' | 'REAPED';
-  readonly registeredNs: number;
-  /** CLOCK_MONOTONIC; 0 = no sign of life yet. */
-  readonly heartbeatNs: number;
-  readonly stage: string;
-  readonly progressNs: number;
-  readonly counters: readonly number[];
-  readonly stages: readonly (Times & { readonly medianNs: number })[];
-  readonly waits: readonly Times[];
-}
-
-export interface SegmentSnapshot {
-  /** Committed groups. */
-  readonly version: number;
-  readonly committedBatches: number;
-  /** Of `epochsToTrain`. */
-  readonly totalBatches: number;
-  /** All epochs, or fewer once an evaluation has stopped the job. */
-  readonly epochsToTrain: number;
-  readonly epoch: number;
-  readonly epochsCommitted: number;
-  /** All batches that are to be trained and the last evaluation. */
-  readonly complete: boolean;
-  readonly evaluating: boolean;
-  /** READY batches. */
-  readonly queueDepth: number;
-  readonly queueBytes: number;
-  /** Batches that Samplers and Trainers have in hand. */
-  readonly claimed: number;
-  readonly taken: number;
-  readonly numSlots: number;
-  readonly largestRecordBytes: number;
-  readonly reclaimed: number;
-  readonly standbyProfitNs: number;
-  /** The abort's message; null unless aborted. */
-  readonly aborted: string | null;
-  readonly executors: readonly ExecutorSnapshot[];
-}
-
-export interface SegmentEpoch {
-  readonly epoch: number;
-  readonly committed: boolean;
-  readonly startNs: number;
-  readonly endNs: number;
-  readonly batches: number;
-  readonly steps: number;
-  readonly retries: number;
-  readonly seeds: number;
-  readonly correct: number;
-  readonly lossSum: number;
-  /** Equal to expectedLedgerDigest iff each batch was committed exactly once, in order. */
-  readonly ledgerDigest: string;
-  readonly expectedLedgerDigest: string;
-  readonly finalVersion: number;
-  readonly deviceBatches: readonly number[];
-  readonly evaluation: {
-    readonly valNodes: number;
-    readonly valCorrect: number;
-    readonly testNodes: number;
-    readonly testCorrect: number;
-    readonly bestEpoch: number;
-    readonly endNs: number;
-    /** Of the parameters that were evaluated, padding left out; hex. */
-    readonly parametersSha256: string;
-  } | null;
-}
-
 /** What a dead executor held. */
 export interface ReclaimReport {
   /** Batches whose record must be made again. */
   readonly claimed: number;
   /** Batches whose record is delivered again. */
   readonly taken: number;
+  /** Chunks of evaluations that are computed again. */
   readonly evaluations: number;
 }
 
@@ -339,6 +215,13 @@ export interface TrainerOptions extends ExecutorOptions {
   readonly threads: number;
   /** Extract the next batch while the present one is computed. */
   readonly prefetch: boolean;
+  readonly evaluation: {
+    /** Receives hidden rows of exact evaluations; 0: there are none. */
+    readonly scratchFd: number;
+    readonly sampled: boolean;
+    /** Read for sampled evaluations only; batchSize is not. */
+    readonly sampling: SamplingOptions;
+  };
 }
 
 /** A model of the user's. */
@@ -419,11 +302,21 @@ export interface PredictOptions {
   /** Means over neighbours are weighted by the dataset's edge weights. */
   readonly weightedMeans: boolean;
   readonly threads: number;
-  /** Bound on hidden layers' rows; 0 = 1 GiB. */
+  /** For hidden layers' rows; where they are more they lie in a file in `scratchFolder`. */
   readonly memoryBytes: number;
+  readonly scratchFolder: string;
   readonly topologyFd: number;
   /** Receives frames (native/train/prediction_stream.h). */
   readonly outputFd: number;
+}
+
+export interface EvaluationSizes {
+  /** At most, of one evaluation. */
+  readonly chunks: number;
+  /** Of hidden rows and what is made of them, if all are touched. */
+  readonly scratchBytes: number;
+  /** Private to each Trainer, beside what batches take. */
+  readonly workBytes: number;
 }
 
 export type LoopEnd = 'COMPLETE' | 'STOPPED';
@@ -449,6 +342,18 @@ export interface CoreAddon {
   topologyFill(fd: number, location: DatasetLocation, alias: boolean): Promise<void>;
   /** Not for TORCHSCRIPT: `modelProbe`. */
   modelManifest(model: ModelOptions): ModelManifest;
+  evaluationSizes(options: {
+    readonly counts: DatasetCounts;
+    readonly model: ModelOptions;
+    /** On samples, not exact. */
+    readonly sampled: boolean;
+    /** Of a Trainer. */
+    readonly threads: number;
+    /** Of the model's manifest. */
+    readonly widths: readonly number[];
+  }): EvaluationSizes;
+  /** Sparse memory, or with a folder an unnamed file in it; the caller closes it. */
+  evaluationScratch(bytes: number, folder: string): number;
   recordSlotBytes(counts: DatasetCounts, sampling: SamplingOptions): number;
 
   segmentDefaultSlots(options: {

@@ -84,8 +84,8 @@ export interface EpochReport {
   readonly retries: number;
   readonly loss: number;
   readonly trainAccuracy: number;
-  readonly valAccuracy: number;
-  readonly testAccuracy: number;
+  /** Null after an epoch that was not evaluated. */
+  readonly valAccuracy: number | null;
   readonly durationMs: number;
   readonly version: number;
   /** Of the parameters at its end. */

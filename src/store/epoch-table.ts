@@ -1,6 +1,6 @@
 import type { EpochReport } from '../spec/job-record.ts';
 import { type AttemptTable, refused } from './attempt-table.ts';
-import { dictionary, float, fromJson, integer, object, text, toJson } from './codec.ts';
+import { dictionary, float, fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import type { Cell, Database, Row } from './database.ts';
 import { executorTimes } from './shapes.ts';
 import type { EpochPlace, StoredEpoch } from './store.ts';
@@ -35,8 +35,7 @@ const epochRow = object({
   retries: integer,
   loss: float,
   train_accuracy: float,
-  val_accuracy: float,
-  test_accuracy: float,
+  val_accuracy: nullable(float),
   duration_ms: float,
   version: integer,
   parameters_sha256: text,
@@ -122,9 +121,9 @@ function statements(database: Database) {
     ),
     insert: database.prepare(
       `INSERT INTO epochs (job_seq, attempt, epoch, batches, steps, retries, loss, train_accuracy,
-         val_accuracy, test_accuracy, duration_ms, version, parameters_sha256, ledger_digest,
+         val_accuracy, duration_ms, version, parameters_sha256, ledger_digest,
          batches_by_device, executor_times, revision)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
   };
 }
@@ -135,14 +134,14 @@ function epochCells(report: EpochReport): Cell[] {
   return [
     ...[report.epoch, report.batches, report.steps, report.retries],
     // SQLite has no NaN: it stores NULL.
-    ...[report.loss, report.trainAccuracy, report.valAccuracy, report.testAccuracy].map(nanAsNull),
+    ...[report.loss, report.trainAccuracy, report.valAccuracy].map(nanAsNull),
     ...[nanAsNull(report.durationMs), report.version, parametersSha256, ledgerDigest],
     toJson(sortedByKey(report.batchesByDevice), batchesByDevice, 'batches by device'),
     toJson(report.executorTimes, executorTimes, 'executor times'),
   ];
 }
 
-function nanAsNull(value: number): number | null {
+function nanAsNull(value: number | null): number | null {
   return Number.isNaN(value) ? null : value;
 }
 
@@ -160,7 +159,6 @@ function reportOf(row: Row): EpochReport {
     loss: stored.loss,
     trainAccuracy: stored.train_accuracy,
     valAccuracy: stored.val_accuracy,
-    testAccuracy: stored.test_accuracy,
     durationMs: stored.duration_ms,
     version: stored.version,
     parametersSha256: stored.parameters_sha256,

@@ -15,6 +15,8 @@ export interface CacheFacts {
   readonly topologyBytes: number;
   /** Memory that the work of trial batches took at most; 0 = not measured yet. */
   readonly workBytes: number;
+  /** Of evaluations: theirs in private and their part of the scratch. */
+  readonly evaluationBytes: number;
   /** Milliseconds that ranking took. */
   readonly rankMs: number;
   /** Of the job's smallest device. */
@@ -40,7 +42,8 @@ export function cachePlanOf(spec: JobSpec, facts: CacheFacts): CachePlan {
   const automatic = (residentBytes: number) => {
     const budgetBytes = spec.resources.deviceMemoryBytes;
     if (budgetBytes === 0 || facts.workBytes === 0) return 0;
-    const leftBytes = budgetBytes - residentBytes - workMargin * facts.workBytes;
+    const leftBytes =
+      budgetBytes - residentBytes - workMargin * facts.workBytes - facts.evaluationBytes;
     return Math.min(counts.numNodes, Math.max(0, Math.floor(leftBytes / rowBytes)));
   };
   const trainerRows = ratio === automaticRatio ? automatic(0) : given(ratio);
@@ -88,7 +91,7 @@ function rowBytesOf({ features }: JobSpec, { numFeatures, featureDtype }: Datase
 
 function explanationOf(
   { cache, resources }: JobSpec,
-  { counts, workBytes }: CacheFacts,
+  { counts, workBytes, evaluationBytes }: CacheFacts,
   rows: number,
 ): string {
   const percent = ((100 * rows) / counts.numNodes).toFixed(1);
@@ -102,6 +105,6 @@ function explanationOf(
   if (workBytes === 0) return 'not known before the work of a batch was measured';
   return (
     `${percent} % of the rows fit ${resources.deviceMemoryBytes} bytes ` +
-    `beside ${workBytes} bytes of work and a margin of a tenth`
+    `beside ${workBytes} bytes of work, a margin of a tenth and ${evaluationBytes} bytes of evaluation`
   );
 }

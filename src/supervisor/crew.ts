@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { protocolVersion, type StartMessage } from '../executor/protocol.ts';
+import { protocolVersion, type StartMessage, scratchFd } from '../executor/protocol.ts';
 import type {
   CoreAddon,
   DatasetLocation,
@@ -16,6 +16,7 @@ import type {
 import type { CachePlan, ExecutorExit, ExecutorRole } from '../spec/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { featuresOnDisk } from './cache-plan.ts';
+import { createScratch, type EvaluationPlan, evaluationSampling } from './evaluation-plan.ts';
 import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
 import { type JobLayout, optimizerOf } from './job-layout.ts';
@@ -48,6 +49,8 @@ export interface CrewOptions {
   readonly clock: Clock;
   readonly segment: SegmentSpec;
   readonly topologyFd: number;
+  /** Null: nothing is evaluated. */
+  readonly evaluation: EvaluationPlan | null;
   readonly dataset: DatasetLocation;
   readonly spec: JobSpec;
   readonly layout: JobLayout;
@@ -81,6 +84,7 @@ export class Crew {
   readonly segment: SegmentHandle;
   readonly #options: CrewOptions;
   readonly #segmentFd: number;
+  readonly #scratchFd: number | null;
   readonly #members = new Map<string, Member>();
   #reclaimed = { CLAIMED: 0, TAKEN: 0 };
   readonly #spawning = new Set<Promise<void>>();
@@ -90,9 +94,17 @@ export class Crew {
   /** Throws with a NativeCode when the segment cannot be made. */
   constructor(options: CrewOptions) {
     this.#options = options;
-    const { segment, fd } = options.native.segmentCreate(options.segment);
+    const { native, evaluation } = options;
+    const { segment, fd } = native.segmentCreate(options.segment);
     this.segment = segment;
     this.#segmentFd = fd;
+    try {
+      this.#scratchFd = evaluation === null ? null : createScratch(native, evaluation);
+    } catch (error) {
+      native.segmentClose(segment);
+      closeSync(fd);
+      throw error;
+    }
   }
 
   /** Pids by incarnation. */
@@ -125,6 +137,7 @@ export class Crew {
       logPath: join(this.#options.logFolder, `${seat.executor.replace(/[^\w.-]/g, '_')}.log`),
       segmentFd: this.#segmentFd,
       topologyFd: this.#options.topologyFd,
+      scratchFd: this.#scratchFd,
       threads: spec.training.threadsPerTrainer,
       instructionSet: native.hostInstructionSet(),
       determinism: spec.training.determinism,
@@ -185,6 +198,7 @@ export class Crew {
     this.#closed = true;
     this.#options.native.segmentClose(this.segment);
     closeSync(this.#segmentFd);
+    if (this.#scratchFd !== null) closeSync(this.#scratchFd);
   }
 
   #startOf(seat: Seat, device: number, executor: ExecutorOptions['executor']): StartMessage {
@@ -214,6 +228,11 @@ export class Crew {
         optimizer: optimizerOf(spec, layout),
         threads: spec.training.threadsPerTrainer,
         prefetch: this.#options.cache.prefetch,
+        evaluation: {
+          scratchFd: this.#scratchFd === null ? 0 : scratchFd,
+          sampled: spec.evaluation.method === 'SAMPLED',
+          sampling: evaluationSampling(spec, layout),
+        },
       },
     };
   }

@@ -16,6 +16,7 @@ export class EpochReports {
   readonly #timer: ExecutorTimer;
   #count = 0;
   #last: EpochReport | null = null;
+  #valAccuracy: number | null = null;
 
   constructor(native: Pick<CoreAddon, 'segmentEpoch'>, deviceNames: readonly string[]) {
     this.#native = native;
@@ -32,6 +33,11 @@ export class EpochReports {
     return this.#last;
   }
 
+  /** Of the last evaluation; null before the first. */
+  get valAccuracy(): number | null {
+    return this.#valAccuracy;
+  }
+
   /** Executors' times count from here. */
   start(look: Look): void {
     this.#timer.start(look);
@@ -42,11 +48,12 @@ export class EpochReports {
     const reports: EpochReport[] = [];
     while (this.#count < look.snapshot.epochsToTrain && reports.length < epochsAtOnce) {
       const epoch = this.#native.segmentEpoch(segment, this.#count);
-      if (!epoch.committed || epoch.evaluation === null) break;
+      if (!epoch.complete) break;
       const previous = this.#previous(segment, this.#count);
       const report = epochReportOf(epoch, previous, this.#deviceNames, this.#timer.lap(look));
       this.#count += 1;
       this.#last = report;
+      this.#valAccuracy = report.valAccuracy ?? this.#valAccuracy;
       reports.push(report);
     }
     return reports;

@@ -30,6 +30,8 @@ export interface SpawnOptions {
    */
   readonly segmentFd: number | 'OUTPUT' | null;
   readonly topologyFd: number | null;
+  /** Becomes descriptor 5; null: there is none. */
+  readonly scratchFd: number | null;
   readonly threads: number;
   readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512';
   readonly determinism: Determinism;
@@ -84,12 +86,13 @@ async function spawnOnce(options: SpawnOptions): Promise<ExecutorProcess> {
   mkdirSync(dirname(options.logPath), { recursive: true });
   const log = openSync(options.logPath, 'a', 0o640);
   const third = options.segmentFd === 'OUTPUT' ? 'pipe' : (options.segmentFd ?? 'ignore');
+  const scratch = options.scratchFd ?? 'ignore';
   const args = ['--no-warnings', entry, String(process.pid)];
   const env = executorEnvironment(options);
   let child: ChildProcess;
   try {
     child = spawn(process.execPath, args, {
-      stdio: ['ignore', log, log, third, options.topologyFd ?? 'ignore', 'ipc'],
+      stdio: ['ignore', log, log, third, options.topologyFd ?? 'ignore', scratch, 'ipc'],
       serialization: 'advanced',
       env,
     });

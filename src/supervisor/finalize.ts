@@ -6,6 +6,7 @@ import type { AttemptInput } from './attempt-types.ts';
 import { writeCheckpoint } from './checkpoint.ts';
 import type { EpochReports } from './epoch-reports.ts';
 import type { JobLayout } from './job-layout.ts';
+import { testAccuracyOf } from './progress.ts';
 
 /** The end of a job's training: its final model, made durable. */
 
@@ -31,17 +32,15 @@ export function finalModelOf(
 ): FinalModel {
   const last = native.segmentParameters(segment, 'LAST');
   const best = native.segmentParameters(segment, 'BEST');
-  const lastReport = reports.last;
   const bestReport = reports.again(segment, best.at);
-  if (lastReport === null || bestReport === null) {
-    throw new Error('the job is complete, but its epochs are not');
-  }
+  if (bestReport === null) throw new Error('the job is complete, but its epochs are not');
+  const testAccuracyAt = (epoch: number) => testAccuracyOf(native.segmentEpoch(segment, epoch));
   const { jobId: job, uid, spec, datasetDigest, checkpointFolder } = input;
   const accuracies = {
-    testAccuracyLast: lastReport.testAccuracy,
-    testAccuracyBest: bestReport.testAccuracy,
+    testAccuracyLast: testAccuracyAt(reports.count - 1),
+    testAccuracyBest: testAccuracyAt(best.at),
     bestEpoch: best.at,
-    bestValAccuracy: bestReport.valAccuracy,
+    bestValAccuracy: bestReport.valAccuracy ?? 0,
     epochs: reports.count,
   };
   const facts = { job, uid, datasetDigest, spec, ...accuracies };

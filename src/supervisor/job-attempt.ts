@@ -20,9 +20,10 @@ import type {
 import { parameterCountOf } from './checkpoint.ts';
 import { Crew, type LivingSeat, type Seat } from './crew.ts';
 import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
+import { type EvaluationPlan, evaluationPlanOf } from './evaluation-plan.ts';
 import { CheckpointError, finalModelOf, written } from './finalize.ts';
 import { JobCache } from './job-cache.ts';
-import { type JobLayout, jobSegment, layoutOf, trialSegment } from './job-layout.ts';
+import { type JobLayout, jobSegment, layoutOf, queueSlots, trialSegment } from './job-layout.ts';
 import { DatasetLoad } from './load-dataset.ts';
 import { ModelProbe } from './model-probe.ts';
 import { isAlive, type Look, progressOf } from './progress.ts';
@@ -106,7 +107,7 @@ export class JobAttempt {
   }
 
   /** Epochs that ended: their number and the last report. */
-  get epochs(): Pick<EpochReports, 'count' | 'last'> {
+  get epochs(): Pick<EpochReports, 'count' | 'last' | 'valAccuracy'> {
     return this.#reports;
   }
 
@@ -163,14 +164,14 @@ export class JobAttempt {
       const snapshot = await this.#measure(seats);
       if (snapshot === null || this.#stopping) return;
       this.#recordBytes = snapshot.largestRecordBytes;
-      this.#cache.measured(snapshot);
+      this.#cache.measured(snapshot, this.#requireLayout());
       this.#deps.emit({ kind: 'calibrated', timings: this.#timingsOf(snapshot) });
     });
   }
 
   /** The end of a trial; null when the attempt was stopped before. */
   async #measure(seats: readonly Seat[]): Promise<SegmentSnapshot | null> {
-    const crew = this.#makeCrew(true, seats.length, (request) => trialSegment(request));
+    const crew = this.#makeCrew(null, seats.length, (request) => trialSegment(request));
     const anybody = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, trainers: 0 };
     try {
       this.#deps.native.segmentStandby(crew.segment, 'ALWAYS', true, anybody);
@@ -192,11 +193,11 @@ export class JobAttempt {
     this.#deps.emit({ kind: 'phase', phase: 'STARTING' });
     const { native, clock } = this.#deps;
     const layout = this.#requireLayout();
+    const evaluation = evaluationPlanOf(native, layout, this.input);
     let numSlots = 0;
-    const crew = this.#makeCrew(false, plan.executors.length, (request) => {
-      const segment = jobSegment(native, request, this.#recordBytes);
-      numSlots = segment.numSlots;
-      return segment;
+    const crew = this.#makeCrew(evaluation, plan.executors.length, (request) => {
+      numSlots = queueSlots(native, request, this.#recordBytes);
+      return jobSegment(request, { numSlots, evaluation });
     });
     native.segmentCommand(crew.segment, 'PAUSE');
     const trainers = plan.executors.filter(({ role }) => role === 'TRAINER').length;
@@ -305,7 +306,7 @@ export class JobAttempt {
   }
 
   #makeCrew(
-    isTrial: boolean,
+    evaluation: EvaluationPlan | null, // null: a trial, which evaluates nothing
     executorCount: number,
     segmentOf: (request: Parameters<typeof trialSegment>[0]) => ReturnType<typeof trialSegment>,
   ): Crew {
@@ -328,6 +329,7 @@ export class JobAttempt {
       clock: this.#deps.clock,
       segment,
       topologyFd: this.#topologyFd,
+      evaluation,
       dataset: this.#dataset,
       spec,
       layout,
@@ -337,11 +339,11 @@ export class JobAttempt {
       logFolder,
       onSpawned: (role) => this.#deps.emit({ kind: 'executorSpawned', role }),
       onReady: (executor) => {
-        if (!isTrial) this.#deps.emit({ kind: 'executorReady', executor });
+        if (evaluation !== null) this.#deps.emit({ kind: 'executorReady', executor });
       },
       onExited: (executor, outcome, exit) => {
         // A trial's orderly ends are told by `calibrated`.
-        if (isTrial && outcome.kind === 'DONE') return;
+        if (evaluation === null && outcome.kind === 'DONE') return;
         this.#deps.emit({ kind: 'executorExited', executor, outcome, exit });
       },
     });
@@ -394,7 +396,7 @@ export class JobAttempt {
       return;
     }
     const limitMs = stuckStalls * this.input.spec.timeouts.stallMs;
-    if (this.#startedMs === 0 || snapshot.complete || snapshot.evaluating) return;
+    if (this.#startedMs === 0 || snapshot.complete || snapshot.evaluation !== null) return;
     if (nowMs - this.#lastCommit.atMs <= limitMs) return;
     this.#lastCommit = { ...this.#lastCommit, atMs: nowMs };
     const message = `no batch was committed for ${Math.round(limitMs / 1000)} s`;
@@ -428,6 +430,7 @@ export class JobAttempt {
       batchesPerEpoch: this.#requireLayout().batchesPerEpoch,
       current: this.#deps.native.segmentEpoch(crew.segment, snapshot.epoch),
       lastReport: this.#reports.last,
+      valAccuracy: this.#reports.valAccuracy ?? 0,
       startedMs: this.#startedMs,
     });
   }

@@ -12,7 +12,9 @@ import { mayCache } from '../spec/cache-spec.ts';
 import type { CachePlan } from '../spec/job-record.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { cachePlanOf } from './cache-plan.ts';
+import { evaluationBytesOf, evaluationPlanOf } from './evaluation-plan.ts';
 import { type HotOrder, prepareHotOrder } from './hot-order.ts';
+import type { JobLayout } from './job-layout.ts';
 
 /** What an attempt knows about its caches: the order of nodes, and how many rows devices keep. */
 export class JobCache {
@@ -24,6 +26,7 @@ export class JobCache {
   #order: HotOrder = { path: '', rankMs: 0 };
   /** Of trial batches; 0 = not measured yet. */
   #workBytes = 0;
+  #evaluationBytes = 0;
 
   constructor(input: AttemptInput, { native, clock }: { native: CoreAddon; clock: Clock }) {
     this.#input = input;
@@ -45,6 +48,7 @@ export class JobCache {
       // 64-bit row starts, 32-bit neighbours.
       topologyBytes: 8 * (numNodes + 1) + 4 * numEdges,
       workBytes: this.#workBytes,
+      evaluationBytes: this.#evaluationBytes,
       rankMs: this.#order.rankMs,
       deviceCores: Math.min(...devices.map(({ cores }) => cores.length)),
     });
@@ -62,8 +66,10 @@ export class JobCache {
     this.#order = await ranking;
   }
 
-  /** Notes what the work of trial batches took. */
-  measured({ executors }: SegmentSnapshot): void {
+  /** Notes what the work of trial batches took, and what evaluations will take. */
+  measured({ executors }: SegmentSnapshot, layout: JobLayout): void {
+    const evaluation = evaluationPlanOf(this.#native, layout, this.#input);
+    this.#evaluationBytes = evaluationBytesOf(evaluation, this.#input.devices.length);
     const workBytes = executors.map((executor) => executor.counters[counters.workBytes] ?? 0);
     this.#workBytes = Math.max(0, ...workBytes);
   }

@@ -1,6 +1,7 @@
 import type {
   CoreAddon,
   DatasetCounts,
+  EvaluationSizes,
   ModelManifest,
   ModelOptions,
   SamplingOptions,
@@ -32,7 +33,7 @@ export interface JobLayout {
   readonly slotBytes: number;
 }
 
-const unknownManifest: ModelManifest = { tensors: [], numFloats: 0 };
+const unknownManifest: ModelManifest = { tensors: [], numFloats: 0, widths: [] };
 
 /** Throws with native code SPEC_INVALID when a bound does not fit (docs/formats/record.md). */
 export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts): JobLayout {
@@ -102,14 +103,14 @@ interface SegmentRequest {
   readonly executorCount: number;
 }
 
-/** The job's segment. `recordBytes` is what a trial saw a record take; 0 = unknown. */
-export function jobSegment(
+/** Slots of the job's queue. `recordBytes` is what a trial saw a record take; 0 = unknown. */
+export function queueSlots(
   native: CoreAddon,
   request: SegmentRequest,
   recordBytes: number,
-): SegmentSpec {
+): number {
   const { spec, layout, deviceCount } = request;
-  const { batchesPerStep, staleness, stalenessCompensation } = spec.training;
+  const { batchesPerStep, staleness } = spec.training;
   const defaultSlots = native.segmentDefaultSlots({
     batchesPerStep,
     staleness,
@@ -118,7 +119,16 @@ export function jobSegment(
     queueMaxBytes: spec.queue.maxBytes,
     recordBytes,
   });
-  const numSlots = spec.queue.capacity === 0 ? defaultSlots : spec.queue.capacity;
+  return spec.queue.capacity === 0 ? defaultSlots : spec.queue.capacity;
+}
+
+/** The job's segment. */
+export function jobSegment(
+  request: SegmentRequest,
+  { numSlots, evaluation }: { readonly numSlots: number; readonly evaluation: EvaluationSizes },
+): SegmentSpec {
+  const { spec } = request;
+  const { batchesPerStep, staleness, stalenessCompensation } = spec.training;
   return {
     ...common(request),
     batchLimit: 0,
@@ -130,7 +140,8 @@ export function jobSegment(
     numSlots,
     // A row is never used twice. Respawns are bounded per time window, not in all.
     maxExecutors: request.executorCount + spec.restart.executorRestarts + spareRows,
-    evaluation: 'EVERY_EPOCH',
+    evaluateEveryEpochs: spec.evaluation.everyEpochs,
+    evaluationChunks: evaluation.chunks,
     lowWater: Math.floor(numSlots / 4),
     stopPatience: spec.training.earlyStop.patienceEpochs,
     stopMinDelta: spec.training.earlyStop.minDelta,
@@ -150,7 +161,8 @@ export function trialSegment(request: SegmentRequest): SegmentSpec {
     stalenessCompensation: 'NONE',
     numSlots: batches,
     maxExecutors: request.executorCount,
-    evaluation: 'NONE',
+    evaluateEveryEpochs: 0,
+    evaluationChunks: 0,
     lowWater: 0,
     stopPatience: 0,
     stopMinDelta: 0,

@@ -33,6 +33,8 @@ export interface ProgressInput {
   /** The epoch in progress and the last one that ended; null before. */
   readonly current: SegmentEpoch;
   readonly lastReport: EpochReport | null;
+  /** Of the last evaluation; 0 before. */
+  readonly valAccuracy: number;
   /** When the job began to train. */
   readonly startedMs: number;
 }
@@ -56,7 +58,7 @@ export function progressOf(input: ProgressInput): JobProgress {
     batchesPerEpoch: input.batchesPerEpoch,
     version: snapshot.version,
     loss: current.seeds > 0 ? current.lossSum / current.seeds : (lastReport?.loss ?? 0),
-    valAccuracy: lastReport?.valAccuracy ?? 0,
+    valAccuracy: input.valAccuracy,
     seedsPerSecond: rate(counters.seeds),
     edgesPerSecond: rate(counters.edges),
     remainingMs: done === 0 ? 0 : Math.round((spentMs / done) * (total - done)),
@@ -113,7 +115,6 @@ export function epochReportOf(
   if (epoch.ledgerDigest !== epoch.expectedLedgerDigest) {
     throw new Error(`epoch ${epoch.epoch}: the ledger shows a batch not committed exactly once`);
   }
-  const share = (part: number, whole: number) => (whole === 0 ? 0 : part / whole);
   return {
     epoch: epoch.epoch,
     batches: epoch.batches,
@@ -121,11 +122,10 @@ export function epochReportOf(
     retries: epoch.retries,
     loss: share(epoch.lossSum, epoch.seeds),
     trainAccuracy: share(epoch.correct, epoch.seeds),
-    valAccuracy: evaluation === null ? 0 : share(evaluation.valCorrect, evaluation.valNodes),
-    testAccuracy: evaluation === null ? 0 : share(evaluation.testCorrect, evaluation.testNodes),
+    valAccuracy: evaluation === null ? null : share(evaluation.valCorrect, evaluation.valNodes),
     durationMs: Math.round((epoch.endNs - beginNs(epoch, previous)) / 1e6),
     version: epoch.finalVersion,
-    parametersSha256: evaluation?.parametersSha256 ?? '',
+    parametersSha256: epoch.parametersSha256,
     ledgerDigest: epoch.ledgerDigest,
     batchesByDevice: Object.fromEntries(
       deviceNames.map((name, index) => [name, epoch.deviceBatches[index] ?? 0]),
@@ -149,4 +149,13 @@ function busyOf(executor: ExecutorSnapshot): number {
   const extractNs = executor.stages[stages.indexOf('EXTRACT')]?.totalNs ?? 0;
   const waitedNs = executor.waits[waitSides.indexOf('EXTRACT')]?.totalNs ?? 0;
   return all - extractNs + waitedNs;
+}
+
+/** Of an epoch whose parameters the test nodes were evaluated with. */
+export function testAccuracyOf({ test }: SegmentEpoch): number {
+  return test === null ? 0 : share(test.correct, test.nodes);
+}
+
+function share(part: number, whole: number): number {
+  return whole === 0 ? 0 : part / whole;
 }

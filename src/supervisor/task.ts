@@ -82,6 +82,7 @@ async function spawnTask(
     logPath,
     segmentFd,
     topologyFd,
+    scratchFd: null,
     threads,
     instructionSet,
     determinism: 'STRICT',

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
+  EvaluationMethod,
   ExecutorRole,
   type Job,
   JobState,
@@ -9,6 +10,7 @@ import {
   StalenessCompensation,
   StandbyPolicy,
 } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import type { SpecInit } from '../support/crews.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
 
 /**
@@ -45,11 +47,13 @@ interface Steps {
   readonly staleness: number;
   readonly stalenessCompensation: StalenessCompensation;
   readonly batchesPerStep: number;
+  readonly evaluation?: NonNullable<SpecInit['evaluation']>;
 }
 
 /** Everything that decides bits, and nothing else, is the same in every job. */
-function spec(crew: Crew, steps: Steps) {
+function spec(crew: Crew, { evaluation, ...steps }: Steps) {
   return {
+    ...(evaluation === undefined ? {} : { evaluation }),
     dataset: 'cora',
     model: { type: ModelType.GRAPHSAGE, hiddenDim: 16, dropout: 0.5 },
     sampling: { fanouts: [10, 5] },
@@ -65,6 +69,7 @@ function spec(crew: Crew, steps: Steps) {
   };
 }
 
+const { EXACT: exact, SAMPLED: sampled } = EvaluationMethod;
 const pair: Crew = { devices: 2, samplers: 1, standby: StandbyPolicy.OFF };
 const crews: Readonly<Record<string, Crew>> = {
   '3 Samplers and 1 Trainer': { devices: 4, samplers: 3, standby: StandbyPolicy.OFF },
@@ -109,6 +114,15 @@ function modelsOf(job: Job): readonly string[] {
   return job.epochs.map(({ parametersSha256 }) => parametersSha256);
 }
 
+/** What evaluations came to, which all Trainers and standby Trainers share. */
+function evaluationsOf({ epochs: reports, result }: Job) {
+  return {
+    val: reports.map(({ valAccuracy }) => valAccuracy),
+    best: [result?.bestEpoch, result?.bestValAccuracy],
+    test: [result?.testAccuracyLast, result?.testAccuracyBest],
+  };
+}
+
 /** Waits until the job is in the middle of an epoch, then answers the pids by role. */
 async function midEpoch(id: string): Promise<ReadonlyMap<ExecutorRole, number>> {
   const job = await daemon.until(
@@ -131,16 +145,39 @@ function signal(pid: number | undefined, name: NodeJS.Signals): void {
 /** The final model of each block below. */
 const finals = new Set<string | undefined>();
 
-describe.each([
+const jobs: readonly (readonly [string, Steps])[] = [
   ['S = 0', { staleness: 0, stalenessCompensation: NONE, batchesPerStep: 1 }],
   ['S = 2', { staleness: 2, stalenessCompensation: NONE, batchesPerStep: 1 }],
   ['S = 2, predicted', { staleness: 2, stalenessCompensation: PREDICT, batchesPerStep: 1 }],
   ['G = 3', { staleness: 0, stalenessCompensation: NONE, batchesPerStep: 3 }],
-] as const)('%s', (_, steps) => {
+  [
+    'evaluations of every third epoch in a file',
+    {
+      staleness: 1,
+      stalenessCompensation: PREDICT,
+      batchesPerStep: 1,
+      evaluation: { everyEpochs: 3, method: exact, maxBytes: 1n },
+    },
+  ],
+  [
+    'evaluations on samples',
+    {
+      staleness: 1,
+      stalenessCompensation: NONE,
+      batchesPerStep: 1,
+      evaluation: { method: sampled, fanouts: [4, 3] },
+    },
+  ],
+];
+
+describe.each(jobs)('%s', (_, steps) => {
   let expected: readonly string[] = [];
+  let evaluated: ReturnType<typeof evaluationsOf>;
 
   beforeAll(async () => {
-    expected = modelsOf(await run(pair, steps));
+    const job = await run(pair, steps);
+    expected = modelsOf(job);
+    evaluated = evaluationsOf(job);
     expect(new Set(expected).size).toBe(epochs);
     expect(finals).not.toContain(expected.at(-1));
     finals.add(expected.at(-1));
@@ -148,7 +185,9 @@ describe.each([
   });
 
   test.each(Object.entries(crews))('%s train the same model', async (_name, crew) => {
-    expect(modelsOf(await run(crew, steps))).toEqual(expected);
+    const job = await run(crew, steps);
+    expect(modelsOf(job)).toEqual(expected);
+    expect(evaluationsOf(job)).toEqual(evaluated);
   });
 
   test.each([
@@ -165,6 +204,24 @@ describe.each([
       roles.map(() => 'SIGKILL'),
     );
     expect(modelsOf(job)).toEqual(expected);
+    expect(evaluationsOf(job)).toEqual(evaluated);
+  });
+
+  test('a Trainer killed in the midst of evaluations changes none of them', async () => {
+    const job = await run(crews['1 Sampler and 3 Trainers'] ?? pair, steps, async (id) => {
+      const killed = new Set<number>();
+      await daemon.until(id, ({ state, progress }) => {
+        for (const { role, pid, stage } of progress?.executors ?? []) {
+          if (stage !== 'EVALUATE' || killed.size >= 4 || killed.has(pid)) continue;
+          expect(role).toBe(ExecutorRole.TRAINER);
+          killed.add(pid);
+          signal(pid, 'SIGKILL');
+        }
+        return state === JobState.SUCCEEDED || killed.size >= 4;
+      });
+    });
+    expect(modelsOf(job)).toEqual(expected);
+    expect(evaluationsOf(job)).toEqual(evaluated);
   });
 
   test('a Trainer stopped in mid-epoch is killed, replaced, and changes nothing', async () => {

@@ -68,7 +68,7 @@ function expectedEnd(accuracies: readonly number[]): number {
 
 function expectStopped(job: Job): void {
   const { result, message } = job;
-  const accuracies = job.epochs.map(({ valAccuracy }) => valAccuracy);
+  const accuracies = job.epochs.map(({ valAccuracy }) => valAccuracy ?? Number.NaN);
   const best = accuracies.indexOf(Math.max(...accuracies));
   expect(job.epochs.map(({ epoch }) => epoch)).toEqual([...accuracies.keys()]);
   expect(job.epochs).toHaveLength(expectedEnd(accuracies));
@@ -84,8 +84,8 @@ function expectStopped(job: Job): void {
     epochs: accuracies.length,
     bestEpoch: best,
     bestValAccuracy: accuracies[best],
-    testAccuracyBest: job.epochs[best]?.testAccuracy,
-    testAccuracyLast: job.epochs.at(-1)?.testAccuracy,
+    testAccuracyBest: undisturbed.result?.testAccuracyBest,
+    testAccuracyLast: undisturbed.result?.testAccuracyLast,
     parametersSha256: job.epochs.at(-1)?.parametersSha256,
   });
   expectCheckpoint(job, best);

@@ -103,12 +103,12 @@ void RunModel(const Data& data, const Candidate& candidate, uint32_t rounds) {
     times.gradient.push_back(computed - extracted);
     times.apply.push_back(applied - computed);
   }
-  EvalReport report;
+  test::EvalReport report;
   const double start = Milliseconds();
-  GNND_CHECK((*work)->Evaluate(parameters, [] { return true; }, &report).ok());
+  GNND_CHECK(test::Evaluate(**work, parameters, [] { return true; }, &report).ok());
   const double evaluated = Milliseconds() - start;
   const double again_start = Milliseconds();
-  GNND_CHECK((*work)->Evaluate(parameters, [] { return true; }, &report).ok());
+  GNND_CHECK(test::Evaluate(**work, parameters, [] { return true; }, &report).ok());
   const double again = Milliseconds() - again_start;
   const double extract = Median(times.extract);
   const double compute = Median(times.gradient);

@@ -40,6 +40,9 @@ enum class Purpose : uint32_t {
 // downward, for pre-sampling.
 inline constexpr uint32_t kTrialEpoch = 0xFFFFFF;
 inline constexpr uint32_t kFirstPresampleEpoch = kTrialEpoch - 1;
+// Of sampled evaluations: on validation nodes this one, on test nodes the next. No job has so many
+// epochs.
+inline constexpr uint32_t kEvaluationEpoch = 0xC00000;
 
 struct PhiloxKey {
   uint32_t lo;

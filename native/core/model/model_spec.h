@@ -95,7 +95,8 @@ struct ParameterTensor {
 
 struct ParameterManifest {
   std::vector<ParameterTensor> tensors;
-  uint64_t num_floats = 0;  // padded total; padding is always zero
+  uint64_t num_floats = 0;         // padded total; padding is always zero
+  std::vector<uint32_t> widths{};  // of a script: columns that each layer gives
 };
 
 // Appends a tensor, which has name and rows, cols or shape, on the next cache line.

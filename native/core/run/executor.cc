@@ -26,6 +26,7 @@ Executor::Executor(Segment& segment, ExecutorId id)
       id_(id),
       log_(segment, id),
       batches_(segment, id),
+      evaluations_(segment, id),
       turn_(segment, log_.device()) {}
 
 Status Executor::Enter() {
@@ -102,6 +103,13 @@ uint64_t DecisiveDepth(const Segment& segment) {
   const Uint128 tie =
       static_cast<Uint128>(header.t_t_prime_ns.load(std::memory_order_relaxed)) * n_t / t_t;
   return tie < slots ? static_cast<uint64_t>(tie) + 1 : slots;
+}
+
+bool StandbyMayEvaluate(const Segment& segment) {
+  const SegmentHeader& header = segment.header();
+  if (header.standby_armed.load(std::memory_order_acquire) == 0) return false;
+  const auto policy = header.standby_policy.load(std::memory_order_relaxed);
+  return static_cast<StandbyPolicy>(policy) != StandbyPolicy::kOff;
 }
 
 }  // namespace gnnd

@@ -5,6 +5,7 @@
 #include "core/base/status.h"
 #include "core/run/sampler_loop.h"
 #include "core/segment/batches.h"
+#include "core/segment/evaluation.h"
 #include "core/segment/executor_log.h"
 #include "core/segment/segment.h"
 #include "core/segment/turn.h"
@@ -21,6 +22,7 @@ class Executor {
   const JobShape& shape() const { return segment_.shape(); }
   ExecutorLog& log() { return log_; }
   Batches& batches() { return batches_; }
+  Evaluations& evaluations() { return evaluations_; }
   Turn& turn() { return turn_; }
   ExecutorId id() const { return id_; }
 
@@ -48,6 +50,7 @@ class Executor {
   ExecutorId id_;
   ExecutorLog log_;
   Batches batches_;
+  Evaluations evaluations_;
   Turn turn_;
   uint64_t blocked_since_ns_ = 0;  // 0 = not blocked
   WaitSide blocked_side_ = WaitSide::kEnqueue;
@@ -59,5 +62,9 @@ bool StandbyMayTake(const Segment& segment, uint64_t depth);
 // So many READY batches need be counted to know what StandbyMayTake says: it does not change its
 // mind at larger depths.
 uint64_t DecisiveDepth(const Segment& segment);
+
+// Whether it may take chunks of an evaluation: unless standby Trainers are off, since whoever waits
+// for the evaluation's end gains by it.
+bool StandbyMayEvaluate(const Segment& segment);
 
 }  // namespace gnnd

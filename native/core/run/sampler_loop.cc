@@ -115,7 +115,11 @@ class SamplerLoop {
   // There is nothing to sample now: lend the device to its standby Trainer if that would use it.
   bool HandOverIfUseful() {
     if (!self_.turn().SamplerHolds() || !self_.turn().StandbyPresent()) return false;
-    if (!StandbyMayTake(segment_, self_.batches().Depth(DecisiveDepth(segment_)))) return false;
+    const bool evaluates = segment_.OpenRun().has_value() && StandbyMayEvaluate(segment_);
+    if (!evaluates &&
+        !StandbyMayTake(segment_, self_.batches().Depth(DecisiveDepth(segment_)))) {
+      return false;
+    }
     GNND_FAILPOINT("turn.before_handover");
     const bool handed = self_.turn().SamplerHandsOver();
     if (handed) self_.log().Add(Counter::kTurnSwitches, 1);

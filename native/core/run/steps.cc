@@ -121,6 +121,8 @@ Status Steps::ApplyHeadGroup(uint64_t version) {
   if (end % shape.batches_per_epoch == 0) {
     EpochEntry& epoch = segment_.epoch(shape.EpochOfGroup(version));
     epoch.sums = sums;
+    const Sha256Digest digest = work_.DigestOf(segment_.parameters(version + 1));
+    std::copy(digest.begin(), digest.end(), epoch.parameters_sha256);
     epoch.end_ns = MonotonicNs();
   }
   return Status::Ok();
@@ -153,59 +155,74 @@ Status Steps::FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_seeds) 
   return Status::Ok();
 }
 
-Result<bool> Steps::CommitEvaluation(uint64_t epoch, const EvalReport& report) {
+Result<bool> Steps::CommitEvaluation(const EvalRun& run, const EvalShape& shape) {
   if (!Lock(kLockSliceNs)) return false;
-  WriteEvaluation(epoch, report);
+  if (segment_.OpenRun() != run) {
+    Unlock();  // a former owner of the lock has committed it
+    return true;
+  }
+  WriteRun(run, shape);
+  GNND_FAILPOINT("evaluate.before_end");
+  work_.EndEvaluation(run);
   GNND_FAILPOINT("evaluate.before_commit");
-  // Release: the report and the best parameters; pairs with Segment::EvaluationCommitted.
-  const Status committed = self_.batches().CommitEvaluation(epoch);
+  // Release: report and best parameters; pairs with Segment::EvaluationCommitted.
+  segment_.header().evaluation.value.store(
+      LedgerWord{BatchState::kCommitted, 0, run.number, 0}.Pack(), std::memory_order_release);
   GNND_FAILPOINT("evaluate.after_commit");
   Unlock();
-  GNND_TRY(committed);
   segment_.WakeAll();
   return true;
 }
 
-void Steps::WriteEvaluation(uint64_t epoch, const EvalReport& report) {
-  EpochEntry& entry = segment_.epoch(epoch);
-  entry.val_loss_sum = report.val_loss_sum;
-  entry.val_nodes = report.val_nodes;
-  entry.val_correct = report.val_correct;
-  entry.test_nodes = report.test_nodes;
-  entry.test_correct = report.test_correct;
-  std::copy(report.parameters_sha256.begin(), report.parameters_sha256.end(),
-            entry.parameters_sha256);
+void Steps::WriteRun(const EvalRun& run, const EvalShape& shape) {
+  EpochEntry& entry = segment_.epoch(run.epoch);
+  const EvalResult sum = SumOfResults(segment_, shape);
+  if (run.nodes == EvalNodes::kTest) {
+    entry.test_nodes = sum.nodes;
+    entry.test_correct = sum.correct;
+    return;
+  }
+  entry.val_loss_sum = sum.loss_sum;
+  entry.val_nodes = sum.nodes;
+  entry.val_correct = sum.correct;
   entry.eval_end_ns = MonotonicNs();
-  entry.eval_retries =
-      LedgerWord::Unpack(segment_.header().evaluation.value.load(std::memory_order_relaxed))
-          .attempt;
-  const bool is_first = epoch == 0 || !segment_.EvaluationDue(epoch - 1);
-  const EpochEntry* before = is_first ? nullptr : &segment_.epoch(epoch - 1);
-  WriteStop(epoch, before, &entry);
+  entry.eval_retries = EvalRetries(segment_, run, shape);
+  const std::optional<uint64_t> before = segment_.EvaluatedBefore(run.epoch);
+  WriteStop(run.epoch, before);
+  WriteBest(run.epoch, before);
+}
+
+void Steps::WriteBest(uint64_t epoch, std::optional<uint64_t> before) {
+  EpochEntry& entry = segment_.epoch(epoch);
   entry.best_epoch = static_cast<uint32_t>(epoch);
   entry.best_buffer = 0;
-  if (before != nullptr) {
-    if (!Exceeds(AccuracyOf(entry), AccuracyOf(segment_.epoch(before->best_epoch)))) {
-      entry.best_epoch = before->best_epoch;
-      entry.best_buffer = before->best_buffer;
+  if (before) {
+    const EpochEntry& last = segment_.epoch(*before);
+    if (!Exceeds(AccuracyOf(entry), AccuracyOf(segment_.epoch(last.best_epoch)))) {
+      entry.best_epoch = last.best_epoch;
+      entry.best_buffer = last.best_buffer;
       return;
     }
-    entry.best_buffer = 1 - before->best_buffer;
+    entry.best_buffer = 1 - last.best_buffer;
   }
   const uint64_t version = (epoch + 1) * segment_.shape().GroupsPerEpoch();
   const std::span<const float> parameters = segment_.parameters(version);
   std::copy(parameters.begin(), parameters.end(), segment_.best(entry.best_buffer).begin());
 }
 
-void Steps::WriteStop(uint64_t epoch, const EpochEntry* before, EpochEntry* entry) {
+void Steps::WriteStop(uint64_t epoch, std::optional<uint64_t> before) {
   const EarlyStop rule{segment_.config().stop_patience, segment_.config().stop_min_delta};
+  EpochEntry& entry = segment_.epoch(epoch);
   uint64_t reference = epoch;
-  if (before != nullptr) {
-    reference = NextReference(rule, epoch, AccuracyOf(*entry), before->stop_reference,
-                              AccuracyOf(segment_.epoch(before->stop_reference)));
+  if (before) {
+    const uint64_t last = segment_.epoch(*before).stop_reference;
+    reference =
+        NextReference(rule, epoch, AccuracyOf(entry), last, AccuracyOf(segment_.epoch(last)));
   }
-  entry->stop_reference = static_cast<uint32_t>(reference);
-  entry->stops = StopsAfter(rule, epoch, reference) ? 1 : 0;
+  // With every_epochs 0 there is only the one at the end.
+  const uint64_t every = std::max<uint64_t>(1, segment_.config().evaluate_every);
+  entry.stop_reference = static_cast<uint32_t>(reference);
+  entry.stops = StopsAfter(rule, (epoch - reference + every - 1) / every) ? 1 : 0;
 }
 
 }  // namespace gnnd

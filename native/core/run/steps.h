@@ -37,10 +37,10 @@ class Steps {
   // them. Valid until the next call. REQUIRES: the batch is due and taken by us.
   std::span<const float> ParametersFor(uint64_t batch);
 
-  // Records an evaluation that this executor owns, keeps its parameters if they are the best so far
-  // and decides whether the job ends with this epoch. False when the lock was not to be had in
-  // time: try again.
-  Result<bool> CommitEvaluation(uint64_t epoch, const EvalReport& report);
+  // Records a run whose chunks are all done; after validation nodes it keeps the parameters if they
+  // are the best so far and decides whether the job ends with this epoch. False when the lock was
+  // not to be had in time: try again. True also when somebody else was faster.
+  Result<bool> CommitEvaluation(const EvalRun& run, const EvalShape& shape);
 
   // Locks within `timeout_ns`; false if not.
   bool Lock(uint64_t timeout_ns);
@@ -49,9 +49,10 @@ class Steps {
  private:
   Status ApplyHeadGroup(uint64_t version);
   Status FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_seeds);
-  void WriteEvaluation(uint64_t epoch, const EvalReport& report);
-  // Whether the job ends with this epoch; `before` is the entry of the evaluation before, if any.
-  void WriteStop(uint64_t epoch, const EpochEntry* before, EpochEntry* entry);
+  void WriteRun(const EvalRun& run, const EvalShape& shape);
+  void WriteBest(uint64_t epoch, std::optional<uint64_t> before);
+  // Whether the job ends with this epoch; `before` is the epoch evaluated before it, if any.
+  void WriteStop(uint64_t epoch, std::optional<uint64_t> before);
 
   Executor& self_;
   Segment& segment_;

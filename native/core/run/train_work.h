@@ -8,6 +8,7 @@
 #include "core/base/status.h"
 #include "core/cache/feature_store.h"
 #include "core/sample/record.h"
+#include "core/segment/evaluation.h"
 
 // What a Trainer computes, apart from when: the Trainer loop (trainer_loop.h) decides which batch
 // is due and what is committed; an implementation of this interface does the arithmetic. The
@@ -26,14 +27,15 @@ struct BatchReport {
   uint64_t correct = 0;  // seeds whose arg-max is their label
 };
 
-struct EvalReport {
-  double val_loss_sum = 0;
-  uint64_t val_nodes = 0;
-  uint64_t val_correct = 0;
-  uint64_t test_nodes = 0;
-  uint64_t test_correct = 0;
-  Sha256Digest parameters_sha256{};  // of what was evaluated (model/parameter_digest.h)
+// One chunk of an evaluation (core/segment/evaluation.h).
+struct EvalTask {
+  EvalRun run;
+  uint32_t phase = 0;
+  uint32_t chunk = 0;
 };
+
+// Says that its caller is alive; false: give up.
+using Alive = std::function<bool()>;
 
 // Batches that an implementation holds extracted: the present one and the next one.
 inline constexpr uint32_t kExtractBuffers = 2;
@@ -79,10 +81,22 @@ class TrainWork {
   virtual void PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,
                                  std::span<const float> optimizer, std::span<float> predicted) = 0;
 
-  // Exact evaluation on the validation and test nodes. Calls `alive` at least every 100 ms of work;
-  // when it returns false, gives up with kAborted.
-  virtual Status Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
-                          EvalReport* report) = 0;
+  // What an evaluation of these nodes consists of. Calls `alive` at least every 100 ms of work, as
+  // EvaluateChunk; when it returns false, gives up with kAborted.
+  virtual Result<EvalShape> PlanEvaluation(EvalNodes nodes, const Alive& alive) = 0;
+
+  // One chunk of a run. All chunks of earlier phases are done, by whomever: what they left lies in
+  // memory that all Trainers share. Done again, it leaves the same. kNumericDivergence when the
+  // loss is not finite.
+  virtual Status EvaluateChunk(const EvalTask& task, std::span<const float> parameters,
+                               const Alive& alive, EvalResult* result) = 0;
+
+  // All chunks of a run are done and nobody reads any more what they left. Called under the
+  // segment's mutex, perhaps again by another one when its caller dies.
+  virtual void EndEvaluation(const EvalRun& run) = 0;
+
+  // SHA-256 of the parameters, padding left out (model/parameter_digest.h).
+  virtual Sha256Digest DigestOf(std::span<const float> parameters) = 0;
 };
 
 }  // namespace gnnd

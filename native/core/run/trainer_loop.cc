@@ -101,13 +101,11 @@ class TrainerLoop {
       return Next::kLookAgain;
     }
     if (command != Command::kDrain) {
-      const std::optional<uint64_t> epoch = self_.batches().OpenEvaluation();
-      if (epoch && self_.batches().TakeEvaluation(*epoch)) {
-        self_.EndWait();
-        GNND_TRY(Evaluate(*epoch));
-        return Next::kLookAgain;
-      }
+      const std::optional<EvalRun> run = segment_.OpenRun();
+      // Until it is committed nothing else is due, so there is nothing else to take.
+      if (run) return HelpEvaluate(*run);
     }
+    GNND_FAILPOINT("look.before_take");
     const auto which = command == Command::kDrain ? Batches::Which::kDueOnly : Batches::Which::kAny;
     const std::optional<uint64_t> batch =
         standby_ ? TakeAsStandby(which) : self_.batches().Take(which);
@@ -170,7 +168,7 @@ class TrainerLoop {
     }
     const bool lower = batches.ReadyBelow(batch) && !GNND_BROKEN("give-back-for-lower");
     const bool evaluation =
-        batches.OpenEvaluation().has_value() && !GNND_BROKEN("give-back-for-evaluation");
+        segment_.OpenRun().has_value() && !GNND_BROKEN("give-back-for-evaluation");
     // A drain ends although what comes before this batch is never sampled.
     if (lower || evaluation || command == Command::kDrain) {
       GNND_TRY(PutDown());
@@ -296,31 +294,78 @@ class TrainerLoop {
 
   // ---- evaluation ---------------------------------------------------------------------------
 
-  Status Evaluate(uint64_t epoch) {
-    const uint64_t version = (epoch + 1) * segment_.shape().GroupsPerEpoch();
-    self_.Progress(Stage::kEvaluate, segment_.shape().CommittedBatches(version) - 1);
-    const uint64_t start_ns = MonotonicNs();
+  // Takes and computes a chunk of the run, or commits it when all are done; waits where others
+  // compute what is left.
+  Result<Next> HelpEvaluate(const EvalRun& run) {
     const auto alive = [this] {
       self_.log().Heartbeat();
       return segment_.AbortStatus().ok() && self_.command() != Command::kStop;
     };
-    EvalReport report;
-    const Status evaluated = work_.Evaluate(segment_.parameters(version), alive, &report);
+    const Result<EvalShape> shape = ShapeOf(run, alive);
+    if (!shape.ok()) {
+      if (shape.status().code() == Code::kAborted) return Next::kLookAgain;
+      return shape.status();
+    }
+    const Evaluations::Offer offer = self_.evaluations().Take(run, *shape);
+    if (offer.found == Evaluations::Found::kOthersWork) return Next::kWait;
+    self_.EndWait();
+    if (offer.found == Evaluations::Found::kAllDone) {
+      GNND_TRY(CommitEvaluation(run, *shape));
+    } else {
+      GNND_TRY(EvaluateChunk(run, *shape, offer, alive));
+    }
+    return Next::kLookAgain;
+  }
+
+  Result<EvalShape> ShapeOf(const EvalRun& run, const Alive& alive) {
+    const auto which = static_cast<uint32_t>(run.nodes);
+    if (!shapes_[which]) {
+      self_.EndWait();
+      ShowEvaluation(run);
+      const uint64_t start_ns = MonotonicNs();
+      const Result<EvalShape> shape = work_.PlanEvaluation(run.nodes, alive);
+      self_.log().AddStage(Stage::kEvaluate, MonotonicNs() - start_ns);
+      if (!shape.ok()) return shape.status();
+      if (uint64_t{shape->phases} * shape->chunks > segment_.config().eval_chunks) {
+        return Status(Code::kInternal, "an evaluation has more chunks than the segment has words");
+      }
+      shapes_[which] = *shape;
+    }
+    segment_.header().eval_rows[which].value.store(shapes_[which]->rows, std::memory_order_relaxed);
+    return *shapes_[which];
+  }
+
+  void ShowEvaluation(const EvalRun& run) {
+    const JobShape& shape = segment_.shape();
+    self_.Progress(Stage::kEvaluate, (run.epoch + 1) * shape.batches_per_epoch - 1);
+  }
+
+  Status EvaluateChunk(const EvalRun& run, const EvalShape& shape, const Evaluations::Offer& mine,
+                       const Alive& alive) {
+    ShowEvaluation(run);
+    const uint64_t start_ns = MonotonicNs();
+    EvalResult result{};
+    const Status evaluated = work_.EvaluateChunk({run, mine.phase, mine.chunk},
+                                                 segment_.ParametersOf(run), alive, &result);
     if (!evaluated.ok()) {
       if (evaluated.code() != Code::kAborted) return evaluated;
-      return self_.batches().GiveBackEvaluation(epoch);
+      return self_.evaluations().GiveBack(run, shape, mine);
     }
-    GNND_FAILPOINT("evaluate.after");
+    GNND_TRY(self_.evaluations().Finish(run, shape, mine, result));
+    self_.log().AddStage(Stage::kEvaluate, MonotonicNs() - start_ns);
+    self_.log().Add(Counter::kEvalChunks, 1);
+    self_.log().Add(Counter::kEvalRows, result.rows);
+    return Status::Ok();
+  }
+
+  Status CommitEvaluation(const EvalRun& run, const EvalShape& shape) {
     while (true) {
-      const Result<bool> committed = steps_.CommitEvaluation(epoch, report);
+      const Result<bool> committed = steps_.CommitEvaluation(run, shape);
       if (!committed.ok()) return committed.status();
-      if (*committed) break;
+      if (*committed) return Status::Ok();
       GNND_TRY(segment_.AbortStatus());
       self_.log().Heartbeat();
     }
-    self_.log().AddStage(Stage::kEvaluate, MonotonicNs() - start_ns);
-    self_.log().Add(Counter::kEvaluations, 1);
-    return Status::Ok();
   }
 
   Executor self_;
@@ -328,8 +373,9 @@ class TrainerLoop {
   TrainWork& work_;
   Steps steps_;
   const bool standby_;
-  std::optional<uint64_t> held_;  // taken, counted over the job
-  Extracted extracted_;           // of held_, once its extraction is finished
+  std::optional<uint64_t> held_;        // taken, counted over the job
+  Extracted extracted_;                 // of held_, once its extraction is finished
+  std::optional<EvalShape> shapes_[2];  // by EvalNodes
   // Last, so that its thread ends first.
   Extractor extractor_;
 };

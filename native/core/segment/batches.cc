@@ -289,39 +289,4 @@ bool Batches::Drained() {
   return true;
 }
 
-std::optional<uint64_t> Batches::OpenEvaluation() const {
-  const uint64_t version = segment_.Version();
-  if (version == 0 || version % shape_.GroupsPerEpoch() != 0) return std::nullopt;
-  const uint64_t epoch = version / shape_.GroupsPerEpoch() - 1;
-  if (!segment_.EvaluationDue(epoch)) return std::nullopt;
-  const uint64_t word = segment_.header().evaluation.value.load(std::memory_order_acquire);
-  if (LedgerWord::InEpoch(word, epoch).state != BatchState::kPending) return std::nullopt;
-  return epoch;
-}
-
-bool Batches::TakeEvaluation(uint64_t epoch) {
-  std::atomic<uint64_t>& word = segment_.header().evaluation.value;
-  uint64_t old = word.load(std::memory_order_acquire);
-  const LedgerWord entry = LedgerWord::InEpoch(old, epoch);
-  if (entry.state != BatchState::kPending) return false;
-  if (!word.compare_exchange_strong(old, entry.With(BatchState::kTaken, owner_).Pack(),
-                                    std::memory_order_acq_rel, std::memory_order_relaxed)) {
-    return false;
-  }
-  GNND_FAILPOINT("evaluate.after_take");
-  return true;
-}
-
-Status Batches::GiveBackEvaluation(uint64_t epoch) {
-  GNND_TRY(Advance(segment_.header().evaluation.value, epoch, BatchState::kTaken,
-                   BatchState::kPending, "giving back an evaluation"));
-  segment_.WakeTrainers();
-  return Status::Ok();
-}
-
-Status Batches::CommitEvaluation(uint64_t epoch) {
-  return Advance(segment_.header().evaluation.value, epoch, BatchState::kTaken,
-                 BatchState::kCommitted, "committing an evaluation");
-}
-
 }  // namespace gnnd

@@ -63,18 +63,9 @@ class Batches {
   // Wakes those whom the step to `version` concerns; everybody where an epoch ends.
   void AnnounceStep(uint64_t version);
 
-  // ---- evaluation ---------------------------------------------------------------------------
-
-  // The epoch whose evaluation has no owner and could be done now.
-  std::optional<uint64_t> OpenEvaluation() const;
-  bool TakeEvaluation(uint64_t epoch);
-  Status GiveBackEvaluation(uint64_t epoch);
-  // Marks it COMMITTED. REQUIRES: report and best parameters are written, the mutex is held.
-  Status CommitEvaluation(uint64_t epoch);
-
  private:
   LedgerWord EntryOf(uint64_t batch) const;
-  // One step of a batch or the evaluation that this executor owns; kInternal when it does not.
+  // One step of a batch that this executor owns; kInternal when it does not.
   Status Advance(std::atomic<uint64_t>& word, uint64_t epoch, BatchState from, BatchState to,
                  const char* what);
   // The lowest PENDING batch that may be claimed now, whatever the budget says.

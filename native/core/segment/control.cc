@@ -71,8 +71,10 @@ Result<ReclaimReport> Segment::Reclaim(uint32_t incarnation) {
     if (ReclaimEntry(word, owner, BatchState::kClaimed, BatchState::kPending)) ++report.claimed;
     if (ReclaimEntry(word, owner, BatchState::kTaken, BatchState::kReady)) ++report.taken;
   }
-  if (ReclaimEntry(header_->evaluation.value, owner, BatchState::kTaken, BatchState::kPending)) {
-    ++report.evaluations;
+  for (uint32_t chunk = 0; chunk < config().eval_chunks; ++chunk) {
+    if (ReclaimEntry(eval_word(chunk), owner, BatchState::kTaken, BatchState::kPending)) {
+      ++report.evaluations;
+    }
   }
   const auto role = static_cast<Role>(dead.role.load(std::memory_order_relaxed));
   if (role == Role::kStandby && !GNND_BROKEN("turn-repair")) {
@@ -153,24 +155,17 @@ Result<uint32_t> Segment::CopyBestParameters(std::span<float> out) const {
   for (int i = 0; i < kCopyTries; ++i) {
     const std::optional<uint64_t> evaluated = LastEvaluated();
     if (!evaluated) return Status(Code::kNotFound, "no evaluation yet");
-    const uint32_t buffer = epoch(*evaluated).best_buffer;
     const uint32_t best_epoch = epoch(*evaluated).best_epoch;
-    std::memcpy(out.data(), best(buffer).data(), out.size_bytes());
+    const std::span<float> held = best(epoch(*evaluated).best_buffer);
+    GNND_FAILPOINT("best.before_copy");
+    std::memcpy(out.data(), held.data(), out.size_bytes());
     std::atomic_thread_fence(std::memory_order_acquire);
-    // While this buffer is still the best one, nobody has begun to write it: a better evaluation
-    // writes the other buffer first.
-    if (epoch(*LastEvaluated()).best_buffer == buffer) return EpochNumber(best_epoch);
+    // While this epoch is still the best one, nobody has begun to write its buffer: a better one
+    // writes the other buffer first. The buffer alone would say nothing: two better ones later it
+    // is the best again.
+    if (epoch(*LastEvaluated()).best_epoch == best_epoch) return EpochNumber(best_epoch);
   }
   return Status(Code::kAborted, "evaluations overtook the copy");
-}
-
-std::optional<uint64_t> Segment::LastEvaluated() const {
-  const uint64_t word = header_->evaluation.value.load(std::memory_order_acquire);
-  const LedgerWord entry = LedgerWord::Unpack(word);
-  if (entry.state == BatchState::kCommitted) return entry.epoch;
-  // The word is about a later epoch's evaluation; the one before it is committed if one was due.
-  if (entry.epoch == 0 || !EvaluationDue(entry.epoch - 1)) return std::nullopt;
-  return entry.epoch - 1;
 }
 
 }  // namespace gnnd

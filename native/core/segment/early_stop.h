@@ -7,8 +7,9 @@
 // meets the same end.
 //
 // The *reference* is the last epoch whose validation accuracy exceeded that of the reference before
-// it by more than min_delta; epoch 0 is the first one. After `patience` evaluations in a row that
-// did not, the job stops. With min_delta 0 the reference is the best epoch.
+// it by more than min_delta; the first one evaluated is the first reference. After `patience`
+// evaluations in a row that did not, the job stops. With min_delta 0 the reference is the best
+// epoch.
 
 namespace gnnd {
 
@@ -40,9 +41,9 @@ constexpr uint64_t NextReference(const EarlyStop& rule, uint64_t epoch, Accuracy
   return Exceeds(accuracy, reference_accuracy, rule.min_delta) ? epoch : reference;
 }
 
-// Whether the job ends with `epoch`, whose evaluation left this reference.
-constexpr bool StopsAfter(const EarlyStop& rule, uint64_t epoch, uint64_t reference) {
-  return rule.patience > 0 && epoch - reference >= rule.patience;
+// Whether the job ends with an evaluation, which is so many after the reference.
+constexpr bool StopsAfter(const EarlyStop& rule, uint64_t evaluations_since) {
+  return rule.patience > 0 && evaluations_since >= rule.patience;
 }
 
 }  // namespace gnnd

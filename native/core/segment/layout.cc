@@ -37,6 +37,8 @@ Layout Layout::Of(const SegmentConfig& config) {
   cursor.Take(sizeof(SegmentHeader), kLineBytes);
   layout.epochs_at = cursor.Take(config.epochs * sizeof(EpochEntry), kLineBytes);
   layout.sums_at = cursor.Take(2 * sizeof(EpochSums), kLineBytes);
+  layout.eval_ledger_at = cursor.Take(config.eval_chunks * sizeof(uint64_t), kLineBytes);
+  layout.eval_results_at = cursor.Take(config.eval_chunks * sizeof(EvalResult), kLineBytes);
   layout.hand_ins_at = cursor.Take(ring * sizeof(HandIn), kLineBytes);
   layout.parameters_at =
       cursor.Take((uint64_t{config.staleness} + 2) * layout.parameter_stride, kPageBytes);

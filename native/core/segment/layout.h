@@ -49,8 +49,8 @@ enum class Counter : uint32_t {
   kBatchesTrained = 2,
   kBatchesGivenBack = 3,
   kStepsApplied = 4,  // commits this executor made
-  kEvaluations = 5,
-  kNodes = 6,  // input nodes sampled
+  kEvalChunks = 5,    // chunks of evaluations computed
+  kNodes = 6,         // input nodes sampled
   kEdges = 7,
   kSeeds = 8,             // seeds trained
   kQueueBytes = 9,        // payload bytes published
@@ -70,6 +70,7 @@ enum class Counter : uint32_t {
   kCacheFillNs = 23,   // time to fill it; set once
   kWorkBytes = 24,     // memory that a batch's work takes; its largest value
   kBatchesAhead = 25,  // batches taken to be extracted while another one was computed
+  kEvalRows = 26,      // rows that chunks of evaluations computed
 };
 inline constexpr uint32_t kNumCounters = 32;  // a multiple of 8, a cache line's worth
 
@@ -107,13 +108,15 @@ struct SegmentConfig {
   uint32_t max_executors;
   uint64_t batch_size;
   uint64_t train_nodes;
-  uint32_t evaluation;  // EvaluationPolicy
+  uint32_t evaluate_every;  // of EvaluationPlan (segment.h), as eval_chunks
   uint32_t low_water;
   double stop_min_delta;   // of EarlyStop (early_stop.h), as the next
   uint32_t stop_patience;  // 0 = the job never stops early
   uint32_t compensation;   // StalenessCompensation
+  uint32_t eval_chunks;
+  uint32_t reserved;
 };
-static_assert(sizeof(SegmentConfig) == 112);
+static_assert(sizeof(SegmentConfig) == 120);
 
 // One cache line per word that different processes write often.
 struct alignas(64) SharedEvent {
@@ -135,9 +138,10 @@ struct alignas(64) SegmentHeader {
 
   alignas(64) RobustMutex mutex;  // apply, evaluation's commit, first parameters, standby takes
 
-  SharedWord version;     // the commit word: committed groups
-  SharedWord evaluation;  // ledger word of the evaluation
-  SharedWord reclaims;    // how often entries were reclaimed; moves cursors back
+  SharedWord version;       // the commit word: committed groups
+  SharedWord evaluation;    // the last run that is committed, as a ledger word
+  SharedWord eval_rows[2];  // rows of a run on validation and on test nodes; 0 = not known yet
+  SharedWord reclaims;      // how often entries were reclaimed; moves cursors back
 
   alignas(64) std::atomic<uint32_t> parameters_ready;  // version 0 is written
   std::atomic<uint32_t> next_row;                      // executor rows handed out
@@ -159,9 +163,9 @@ static_assert(std::is_standard_layout_v<SegmentHeader>);
 static_assert(offsetof(SegmentHeader, config) == 72);
 static_assert(offsetof(SegmentHeader, mutex) == 192);
 static_assert(offsetof(SegmentHeader, version) == 256);
-static_assert(offsetof(SegmentHeader, parameters_ready) == 448);
-static_assert(offsetof(SegmentHeader, abort_code) == 512);
-static_assert(sizeof(SegmentHeader) == 960);
+static_assert(offsetof(SegmentHeader, parameters_ready) == 576);
+static_assert(offsetof(SegmentHeader, abort_code) == 640);
+static_assert(sizeof(SegmentHeader) == 1088);
 
 // What Samplers write, too.
 struct alignas(64) QueueHeader {
@@ -252,24 +256,35 @@ struct alignas(64) EpochSums {
 static_assert(sizeof(EpochSums) == 64 + 8 * kMaxDevices);
 
 struct alignas(64) EpochEntry {
-  uint64_t end_ns;  // just before the last commit; valid once that is visible
-  EpochSums sums;   // likewise
-  // Valid once the evaluation word says COMMITTED for this epoch:
+  uint64_t end_ns;                // just before the last commit; valid once that is visible
+  EpochSums sums;                 // likewise
+  uint8_t parameters_sha256[32];  // likewise: of the epoch's last version
+  // Valid once the run on the validation nodes after this epoch is committed:
   double val_loss_sum;
   uint64_t val_nodes;
   uint64_t val_correct;
+  uint64_t eval_end_ns;
+  // Valid once a run on the test nodes with this epoch's parameters is:
   uint64_t test_nodes;
   uint64_t test_correct;
-  uint64_t eval_end_ns;
+  // As val_correct:
   uint32_t eval_retries;
-  uint32_t best_epoch;   // best validation accuracy so far, first of equals
-  uint32_t best_buffer;  // which of the two holds its parameters
-  uint8_t parameters_sha256[32];
+  uint32_t best_epoch;      // best validation accuracy so far, first of equals
+  uint32_t best_buffer;     // which of the two holds its parameters
   uint32_t stop_reference;  // reference epoch of early_stop.h
   uint32_t stops;           // 1: no epoch follows
 };
 static_assert(std::is_standard_layout_v<EpochEntry>);
 static_assert(sizeof(EpochEntry) == 64 + sizeof(EpochSums) + 128);
+
+// What a chunk of an evaluation came to. Only the last phase's chunks have nodes.
+struct EvalResult {
+  double loss_sum;   // cross-entropy summed over its nodes
+  uint64_t nodes;    // with multiplicity
+  uint64_t correct;  // nodes whose arg-max is their label
+  uint64_t rows;     // rows computed
+};
+static_assert(sizeof(EvalResult) == 32);
 
 // Where everything lies; bytes from the segment's start. A function of the config alone. First,
 // with the header, what only the daemon and Trainers write; from `shared_at` on what Samplers
@@ -278,6 +293,8 @@ static_assert(sizeof(EpochEntry) == 64 + sizeof(EpochSums) + 128);
 struct Layout {
   uint64_t epochs_at;      // EpochEntry[epochs]
   uint64_t sums_at;        // EpochSums[2]
+  uint64_t eval_ledger_at;   // atomic u64[eval_chunks]
+  uint64_t eval_results_at;  // EvalResult[eval_chunks]
   uint64_t hand_ins_at;    // HandIn[(S+1) * G]
   uint64_t parameters_at;  // float[S+2][parameter_floats], each from a cache line on
   uint64_t optimizer_at;   // float[optimizer_buffers][optimizer_floats]

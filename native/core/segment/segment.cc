@@ -31,7 +31,8 @@ SegmentConfig ConfigOf(const SegmentSpec& spec) {
   config.max_executors = spec.max_executors;
   config.batch_size = spec.batch_size;
   config.train_nodes = spec.train_nodes;
-  config.evaluation = static_cast<uint32_t>(spec.evaluation);
+  config.evaluate_every = spec.evaluation.every_epochs;
+  config.eval_chunks = spec.evaluation.num_chunks;
   config.low_water = spec.low_water;
   config.compensation = static_cast<uint32_t>(spec.compensation);
   config.stop_patience = spec.early_stop.patience;
@@ -129,15 +130,16 @@ uint64_t Segment::SeedsOfBatch(uint64_t index) const {
 }
 
 bool Segment::EvaluationDue(uint64_t epoch_index) const {
-  switch (static_cast<EvaluationPolicy>(config().evaluation)) {
-    case EvaluationPolicy::kNone:
-      return false;
-    case EvaluationPolicy::kLastEpoch:
-      return epoch_index + 1 == config().epochs;
-    case EvaluationPolicy::kEveryEpoch:
-      return true;
-  }
-  return false;
+  if (config().eval_chunks == 0) return false;
+  const uint64_t every = config().evaluate_every;
+  return epoch_index + 1 == config().epochs || (every > 0 && (epoch_index + 1) % every == 0);
+}
+
+std::optional<uint64_t> Segment::EvaluatedBefore(uint64_t epoch_index) const {
+  const uint64_t every = config().evaluate_every;
+  const uint64_t evaluations = config().eval_chunks == 0 || every == 0 ? 0 : epoch_index / every;
+  if (evaluations == 0) return std::nullopt;
+  return evaluations * every - 1;
 }
 
 bool Segment::EvaluationCommitted(uint64_t epoch_index) const {
@@ -149,11 +151,49 @@ bool Segment::EvaluationCommitted(uint64_t epoch_index) const {
 
 uint64_t Segment::EpochsToTrain() const {
   if (config().stop_patience == 0) return shape_.epochs;
-  // Acquire: pairs with CommitEvaluation's release. No evaluation follows one that stops the job.
+  // Acquire: pairs with CommitEvaluation's release.
   const LedgerWord last =
       LedgerWord::Unpack(header_->evaluation.value.load(std::memory_order_acquire));
-  if (last.state != BatchState::kCommitted || epoch(last.epoch).stops == 0) return shape_.epochs;
-  return uint64_t{last.epoch} + 1;
+  if (last.state != BatchState::kCommitted) return shape_.epochs;
+  // Test nodes are evaluated when nothing is trained any more.
+  if (last.epoch >= shape_.epochs) return Version() / shape_.GroupsPerEpoch();
+  return epoch(last.epoch).stops == 0 ? shape_.epochs : uint64_t{last.epoch} + 1;
+}
+
+std::optional<uint64_t> Segment::LastEvaluated() const {
+  // Acquire: pairs with CommitEvaluation's release.
+  const LedgerWord last =
+      LedgerWord::Unpack(header_->evaluation.value.load(std::memory_order_acquire));
+  if (last.state != BatchState::kCommitted) return std::nullopt;
+  if (last.epoch < shape_.epochs) return last.epoch;
+  return Version() / shape_.GroupsPerEpoch() - 1;  // after which there always is one
+}
+
+std::optional<EvalRun> Segment::OpenRun() const {
+  const uint64_t version = Version();
+  const uint64_t groups = shape_.GroupsPerEpoch();
+  if (config().eval_chunks == 0 || version == 0 || version % groups != 0) return std::nullopt;
+  // After the version: while it is at an epoch's end whose run is open, neither moves but by that
+  // run's commit.
+  const uint64_t word = header_->evaluation.value.load(std::memory_order_acquire);
+  const uint64_t last = version / groups - 1;
+  const auto done = [word](uint64_t number) {
+    return LedgerWord::InEpoch(word, number).state == BatchState::kCommitted;
+  };
+  if (!done(last) && EvaluationDue(last)) {
+    return EvalRun{static_cast<uint32_t>(last), EvalNodes::kValidation, last, false};
+  }
+  if (!EvaluationDue(last) || version != EpochsToTrain() * groups) return std::nullopt;
+  const auto at_last = static_cast<uint32_t>(shape_.epochs);
+  if (!done(at_last)) return EvalRun{at_last, EvalNodes::kTest, last, false};
+  const uint64_t best = epoch(last).best_epoch;
+  if (best == last || done(at_last + 1)) return std::nullopt;
+  return EvalRun{at_last + 1, EvalNodes::kTest, best, true};
+}
+
+std::span<const float> Segment::ParametersOf(const EvalRun& run) const {
+  if (run.is_best) return best(epoch(*LastEvaluated()).best_buffer);
+  return parameters((run.epoch + 1) * shape_.GroupsPerEpoch());
 }
 
 uint64_t Segment::ClaimEnd(uint64_t version) const {
@@ -165,7 +205,7 @@ bool Segment::TrainingDone() const {
 }
 
 bool Segment::Complete() const {
-  return TrainingDone() && EvaluationCommitted(EpochsToTrain() - 1);
+  return TrainingDone() && EvaluationCommitted(EpochsToTrain() - 1) && !OpenRun();
 }
 
 Status Segment::AbortStatus() const {
@@ -207,6 +247,16 @@ EpochSums& Segment::sums(uint64_t version) const {
 std::atomic<uint64_t>& Segment::ledger(uint64_t index) const {
   GNND_CHECK(index < shape_.batches_per_epoch);
   return At<std::atomic<uint64_t>>(layout_.ledger_at)[index];
+}
+
+std::atomic<uint64_t>& Segment::eval_word(uint32_t index) const {
+  GNND_CHECK(index < config().eval_chunks);
+  return At<std::atomic<uint64_t>>(layout_.eval_ledger_at)[index];
+}
+
+EvalResult& Segment::eval_result(uint32_t index) const {
+  GNND_CHECK(index < config().eval_chunks);
+  return At<EvalResult>(layout_.eval_results_at)[index];
 }
 
 SlotEntry& Segment::slot_entry(uint64_t slot) const {

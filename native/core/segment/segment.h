@@ -27,7 +27,27 @@
 
 namespace gnnd {
 
-enum class EvaluationPolicy : uint32_t { kNone = 0, kLastEpoch = 1, kEveryEpoch = 2 };
+// When a job evaluates. Its validation nodes: after every so-many-th epoch and after the last one;
+// its test nodes: at the end, with the last and (unless they are the same) with the best
+// parameters.
+struct EvaluationPlan {
+  uint32_t every_epochs = 1;  // 0 = at the end only
+  uint32_t num_chunks = 0;    // words for chunks: the most that a run has; 0 = nothing is evaluated
+};
+inline constexpr uint32_t kMaxEvalChunks = 1U << 24;
+
+// One evaluation of a job: a set of nodes with one version of the parameters. Numbers grow in the
+// order in which runs are committed, and are never used again.
+enum class EvalNodes : uint32_t { kValidation = 0, kTest = 1 };
+struct EvalRun {
+  uint32_t number = 0;  // validation: the epoch's index; test: epochs (last), epochs + 1 (best)
+  EvalNodes nodes = EvalNodes::kValidation;
+  uint64_t epoch = 0;    // index of the epoch whose parameters they are
+  bool is_best = false;  // which lie in best(), not among the versions
+
+  bool operator==(const EvalRun&) const = default;
+};
+
 enum class Role : uint32_t { kSampler = 1, kTrainer = 2, kStandby = 3 };
 enum class StandbyPolicy : uint32_t { kOff = 0, kAuto = 1, kAlways = 2 };
 
@@ -75,9 +95,9 @@ struct SegmentSpec {
   uint32_t max_executors = 0;     // rows; every start of an executor takes one for good
   uint64_t batch_size = 0;        // seeds per batch; the epoch's last batch may be short
   uint64_t train_nodes = 0;       // M = ceil(train_nodes / batch_size)
-  EvaluationPolicy evaluation = EvaluationPolicy::kEveryEpoch;
+  EvaluationPlan evaluation;
   uint32_t low_water = 0;  // READY batches at or below which a standby hands its device back
-  EarlyStop early_stop;    // needs an evaluation after every epoch
+  EarlyStop early_stop;    // needs evaluations before the end
 };
 
 // kInvalidArgument naming the first field that cannot be, and why.
@@ -137,13 +157,15 @@ struct EvaluationReport {
   double val_loss_sum = 0;
   uint64_t val_nodes = 0;
   uint64_t val_correct = 0;
-  uint64_t test_nodes = 0;
-  uint64_t test_correct = 0;
   uint64_t end_ns = 0;
   uint32_t retries = 0;
   // Of the best validation accuracy up to here (first of equals), as in batch keys.
   uint32_t best_epoch = 0;
-  Sha256Digest parameters_sha256{};
+};
+
+struct TestReport {
+  uint64_t nodes = 0;
+  uint64_t correct = 0;
 };
 
 // What is left of an epoch for the store. Complete once `batches` is the epoch's number of batches.
@@ -162,7 +184,11 @@ struct EpochReport {
       0;  // equals ExpectedLedgerDigest iff each batch was committed once, in order
   uint64_t final_version = 0;  // version after the epoch
   std::vector<uint64_t> device_batches;
-  std::optional<EvaluationReport> evaluation;
+  Sha256Digest parameters_sha256{};  // after the epoch, padding left out; zero until then
+  // Nothing more will be known of it, the test nodes' accuracy at the end aside.
+  bool complete = false;
+  std::optional<EvaluationReport> evaluation;  // if there was one after this epoch
+  std::optional<TestReport> test;              // if there was a run with its parameters
 };
 
 // The digest of an epoch (as in batch keys) whose batches 0 .. batches-1 were committed once each,
@@ -180,10 +206,12 @@ struct SegmentSnapshot {
   uint32_t epochs_to_train = 0;  // all, or fewer once an evaluation has stopped the job
   uint32_t epoch = 0;            // in progress, as in batch keys; the last one when complete
   uint32_t epochs_committed = 0;
-  bool complete = false;                  // all batches and the last evaluation
+  bool complete = false;                  // all batches and all evaluations
   uint64_t states[kNumBatchStates] = {};  // batches of the epoch in progress, by BatchState
-  BatchState evaluation = BatchState::kPending;
-  uint64_t queue_depth = 0;  // READY batches
+  std::optional<EvalRun> evaluation;      // the run that is to be done now
+  uint64_t evaluation_done = 0;           // rows that its chunks have computed
+  uint64_t evaluation_total = 0;          // of so many; 0 = not known yet
+  uint64_t queue_depth = 0;               // READY batches
   uint64_t queue_bytes = 0;  // payload and reserved bytes of what is claimed and uncommitted
   uint64_t queue_max_bytes = 0;
   uint64_t num_slots = 0;
@@ -200,10 +228,10 @@ struct SegmentSnapshot {
 };
 
 struct ReclaimReport {
-  uint32_t claimed = 0;  // batches whose record must be made again
-  uint32_t taken = 0;    // batches whose record will be delivered again
-  uint32_t evaluations = 0;
-  uint32_t turns = 0;  // devices given back to their Sampler
+  uint32_t claimed = 0;      // batches whose record must be made again
+  uint32_t taken = 0;        // batches whose record will be delivered again
+  uint32_t evaluations = 0;  // chunks of evaluations that must be computed again
+  uint32_t turns = 0;        // devices given back to their Sampler
 };
 
 // What a process may write; a store elsewhere is a fault at once.
@@ -239,10 +267,10 @@ class Segment {
   // `epoch_index` counts from 0 in the segment. REQUIRES: epoch_index < epochs.
   EpochReport ReportEpoch(uint32_t epoch_index) const;
 
-  // Frees what a dead executor held: CLAIMED -> PENDING, TAKEN -> READY, its evaluation, its turn;
-  // wakes everybody. REQUIRES: the process has been *reaped* (waited for), not merely killed: a
-  // stopped owner that woke up would go on. Idempotent. kInvalidArgument for an unknown
-  // incarnation.
+  // Frees what a dead executor held: CLAIMED -> PENDING, TAKEN -> READY, its chunks of an
+  // evaluation, its turn; wakes everybody. REQUIRES: the process has been *reaped* (waited for),
+  // not merely killed: a stopped owner that woke up would go on. Idempotent. kInvalidArgument for
+  // an unknown incarnation.
   Result<ReclaimReport> Reclaim(uint32_t incarnation);
 
   // No Sampler will be started on this device again: its turn is the standby Trainer's from now on.
@@ -281,9 +309,15 @@ class Segment {
 
   // Committed groups. Acquire: pairs with the commit, so that what it committed is visible.
   uint64_t Version() const { return header_->version.value.load(std::memory_order_acquire); }
-  bool EvaluationDue(uint64_t epoch_index) const;        // does the policy ask for one?
+  bool EvaluationDue(uint64_t epoch_index) const;        // on the validation nodes, by the plan?
   bool EvaluationCommitted(uint64_t epoch_index) const;  // done, or none is asked for
   std::optional<uint64_t> LastEvaluated() const;  // the latest epoch whose evaluation is committed
+  // The latest epoch before this one after which there is an evaluation.
+  std::optional<uint64_t> EvaluatedBefore(uint64_t epoch_index) const;
+  // The run that is to be done now: nothing is due before it is committed.
+  std::optional<EvalRun> OpenRun() const;
+  // What it evaluates.
+  std::span<const float> ParametersOf(const EvalRun& run) const;
   // All epochs, or fewer once the evaluation of the last of them, which is then committed, has
   // stopped the job. Batches of later epochs that were sampled already are never trained.
   uint64_t EpochsToTrain() const;
@@ -291,7 +325,7 @@ class Segment {
   uint64_t ClaimEnd(uint64_t version) const;
   // Every batch that is to be trained is committed.
   bool TrainingDone() const;
-  // That, and the last evaluation is.
+  // That, and all evaluations are.
   bool Complete() const;
   // Ok, or kAborted with the reason of Abort.
   Status AbortStatus() const;
@@ -312,6 +346,8 @@ class Segment {
   EpochEntry& epoch(uint64_t epoch_index) const;
   EpochSums& sums(uint64_t version) const;
   std::atomic<uint64_t>& ledger(uint64_t index) const;
+  std::atomic<uint64_t>& eval_word(uint32_t index) const;
+  EvalResult& eval_result(uint32_t index) const;
   SlotEntry& slot_entry(uint64_t slot) const;
   HandIn& hand_in(uint64_t ring_entry) const;
   std::span<float> parameters(uint64_t version) const;

@@ -71,6 +71,21 @@ void CountStates(const Segment& segment, SegmentSnapshot* snapshot) {
   snapshot->epoch = segment.EpochNumber(epoch);
 }
 
+// How far the open run is; what a chunk has done counts once it is done whole.
+void ReadEvaluation(const Segment& segment, SegmentSnapshot* snapshot) {
+  snapshot->evaluation = segment.OpenRun();
+  if (!snapshot->evaluation) return;
+  const EvalRun& run = *snapshot->evaluation;
+  snapshot->evaluation_total =
+      Read(segment.header().eval_rows[static_cast<uint32_t>(run.nodes)].value);
+  for (uint32_t chunk = 0; chunk < segment.config().eval_chunks; ++chunk) {
+    const LedgerWord word =
+        LedgerWord::Unpack(segment.eval_word(chunk).load(std::memory_order_acquire));
+    if (word.epoch != run.number || word.state != BatchState::kTrained) continue;
+    snapshot->evaluation_done += segment.eval_result(chunk).rows;
+  }
+}
+
 void CopySums(const EpochSums& sums, EpochReport* report) {
   report->batches = sums.batches;
   report->steps = sums.steps;
@@ -96,8 +111,7 @@ SegmentSnapshot Segment::Snapshot() const {
   snapshot.epochs_committed = static_cast<uint32_t>(snapshot.version / shape_.GroupsPerEpoch());
   snapshot.complete = Complete();
   CountStates(*this, &snapshot);
-  snapshot.evaluation =
-      LedgerWord::Unpack(header.evaluation.value.load(std::memory_order_acquire)).state;
+  ReadEvaluation(*this, &snapshot);
   snapshot.queue_bytes = QueueBytes(*this);
   snapshot.queue_max_bytes = config().queue_max_bytes;
   snapshot.num_slots = config().num_slots;
@@ -146,12 +160,20 @@ EpochReport Segment::ReportEpoch(uint32_t epoch_index) const {
       std::atomic_thread_fence(std::memory_order_acquire);
     } while (Version() != version);
   }
-  if (EvaluationDue(epoch_index) && EvaluationCommitted(epoch_index)) {
-    report.evaluation = EvaluationReport{
-        entry.val_loss_sum, entry.val_nodes,   entry.val_correct,  entry.test_nodes,
-        entry.test_correct, entry.eval_end_ns, entry.eval_retries, EpochNumber(entry.best_epoch)};
+  if (report.committed) {
     std::copy(std::begin(entry.parameters_sha256), std::end(entry.parameters_sha256),
-              report.evaluation->parameters_sha256.begin());
+              report.parameters_sha256.begin());
+  }
+  const bool evaluated = EvaluationCommitted(epoch_index);
+  report.complete = report.committed && evaluated;
+  if (evaluated && EvaluationDue(epoch_index)) {
+    report.evaluation =
+        EvaluationReport{entry.val_loss_sum, entry.val_nodes,    entry.val_correct,
+                         entry.eval_end_ns,  entry.eval_retries, EpochNumber(entry.best_epoch)};
+  }
+  // What no run has written is zero.
+  if (Complete() && entry.test_nodes > 0) {
+    report.test = TestReport{entry.test_nodes, entry.test_correct};
   }
   return report;
 }

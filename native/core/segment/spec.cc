@@ -28,18 +28,20 @@ Status CheckRange(const std::string& field, uint64_t value, uint64_t least, uint
 }
 
 Status CheckEpochs(const SegmentSpec& spec) {
-  GNND_TRY(CheckRange("epochs", spec.epochs, 1, kTrialEpoch));
+  GNND_TRY(CheckRange("epochs", spec.epochs, 1, kEvaluationEpoch));
   if (spec.first_epoch == kTrialEpoch) {
     if (spec.epochs != 1) return Invalid("epochs", "a trial has exactly one");
     return Status::Ok();
   }
-  return CheckRange("first_epoch", spec.first_epoch, 0, kTrialEpoch - spec.epochs);
+  return CheckRange("first_epoch", spec.first_epoch, 0, kEvaluationEpoch - spec.epochs);
 }
 
 Status CheckEarlyStop(const SegmentSpec& spec) {
   const EarlyStop& rule = spec.early_stop;
-  if (rule.patience > 0 && spec.evaluation != EvaluationPolicy::kEveryEpoch) {
-    return Invalid("early_stop.patience", "needs an evaluation after every epoch");
+  const EvaluationPlan& plan = spec.evaluation;
+  GNND_TRY(CheckRange("evaluation.num_chunks", plan.num_chunks, 0, kMaxEvalChunks));
+  if (rule.patience > 0 && (plan.num_chunks == 0 || plan.every_epochs == 0)) {
+    return Invalid("early_stop.patience", "needs evaluations before the end");
   }
   if (!(rule.min_delta >= 0 && rule.min_delta < 1)) {
     return Invalid("early_stop.min_delta",

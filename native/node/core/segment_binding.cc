@@ -26,11 +26,6 @@ SegmentHandle SegmentOf(const Napi::CallbackInfo& info) {
   return *inner.As<Napi::External<SegmentHandle>>().Data();
 }
 
-EvaluationPolicy EvaluationOf(const std::string& name) {
-  if (name == "NONE") return EvaluationPolicy::kNone;
-  return name == "LAST_EPOCH" ? EvaluationPolicy::kLastEpoch : EvaluationPolicy::kEveryEpoch;
-}
-
 const char* NameOf(Role role) {
   switch (role) {
     case Role::kSampler:
@@ -89,7 +84,7 @@ SegmentSpec SpecOf(const Fields& fields) {
   spec.max_executors = fields.Uint32("maxExecutors");
   spec.batch_size = fields.Uint64("batchSize");
   spec.train_nodes = fields.Uint64("trainNodes");
-  spec.evaluation = EvaluationOf(fields.String("evaluation"));
+  spec.evaluation = {fields.Uint32("evaluateEveryEpochs"), fields.Uint32("evaluationChunks")};
   spec.low_water = fields.Uint32("lowWater");
   spec.early_stop = {fields.Uint32("stopPatience"), fields.Double("stopMinDelta")};
   return spec;
@@ -194,6 +189,18 @@ Napi::Object ExecutorOf(Napi::Env env, const ExecutorSnapshot& executor, uint32_
   return entry;
 }
 
+Napi::Value RunOf(Napi::Env env, const SegmentSnapshot& snapshot) {
+  if (!snapshot.evaluation) return env.Null();
+  const EvalRun& run = *snapshot.evaluation;
+  const bool test = run.nodes == EvalNodes::kTest;
+  Napi::Object entry = Napi::Object::New(env);
+  entry.Set("kind", test ? (run.is_best ? "TEST_BEST" : "TEST_LAST") : "VALIDATION");
+  entry.Set("epoch", NumberOf(env, run.epoch));
+  entry.Set("done", NumberOf(env, snapshot.evaluation_done));
+  entry.Set("total", NumberOf(env, snapshot.evaluation_total));
+  return entry;
+}
+
 // segmentSnapshot(segment): SegmentSnapshot
 Napi::Value Snapshot(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -206,7 +213,7 @@ Napi::Value Snapshot(const Napi::CallbackInfo& info) {
   result.Set("epoch", snapshot.epoch);
   result.Set("epochsCommitted", snapshot.epochs_committed);
   result.Set("complete", snapshot.complete);
-  result.Set("evaluating", snapshot.evaluation == BatchState::kTaken);
+  result.Set("evaluation", RunOf(env, snapshot));
   result.Set("queueDepth", NumberOf(env, snapshot.queue_depth));
   result.Set("queueBytes", NumberOf(env, snapshot.queue_bytes));
   result.Set("claimed",
@@ -237,21 +244,30 @@ std::string HexOf(uint64_t value) {
   return text;
 }
 
+std::string HexOf(const Sha256Digest& digest) {
+  std::string text;
+  for (const uint8_t byte : digest) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    text += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return text;
+}
+
 Napi::Value EvaluationOf(Napi::Env env, const std::optional<EvaluationReport>& evaluation) {
   if (!evaluation) return env.Null();
   Napi::Object entry = Napi::Object::New(env);
   entry.Set("valNodes", NumberOf(env, evaluation->val_nodes));
   entry.Set("valCorrect", NumberOf(env, evaluation->val_correct));
-  entry.Set("testNodes", NumberOf(env, evaluation->test_nodes));
-  entry.Set("testCorrect", NumberOf(env, evaluation->test_correct));
   entry.Set("bestEpoch", evaluation->best_epoch);
   entry.Set("endNs", NumberOf(env, evaluation->end_ns));
-  std::string sha256;
-  for (const uint8_t byte : evaluation->parameters_sha256) {
-    constexpr const char* kDigits = "0123456789abcdef";
-    sha256 += {kDigits[byte >> 4], kDigits[byte & 15]};
-  }
-  entry.Set("parametersSha256", sha256);
+  return entry;
+}
+
+Napi::Value TestOf(Napi::Env env, const std::optional<TestReport>& test) {
+  if (!test) return env.Null();
+  Napi::Object entry = Napi::Object::New(env);
+  entry.Set("nodes", NumberOf(env, test->nodes));
+  entry.Set("correct", NumberOf(env, test->correct));
   return entry;
 }
 
@@ -275,7 +291,11 @@ Napi::Value Epoch(const Napi::CallbackInfo& info) {
   result.Set("finalVersion", NumberOf(env, report.final_version));
   result.Set("deviceBatches", NumbersOf(env, report.device_batches.data(),
                                         static_cast<uint32_t>(report.device_batches.size())));
+  result.Set("parametersSha256",
+             report.committed ? HexOf(report.parameters_sha256) : std::string());
+  result.Set("complete", report.complete);
   result.Set("evaluation", EvaluationOf(env, report.evaluation));
+  result.Set("test", TestOf(env, report.test));
   return result;
 }
 

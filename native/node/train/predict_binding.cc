@@ -22,7 +22,7 @@ struct PredictOptions {
   std::string nodes;
   bool weighted_means = false;
   uint32_t threads = 1;
-  uint64_t memory_bytes = 0;
+  EvalPlace place;
   int topology_fd = -1;
   int output_fd = -1;
 };
@@ -35,7 +35,8 @@ PredictOptions PredictOptionsOf(const Fields& fields) {
   options.nodes = fields.String("nodes");
   options.weighted_means = fields.Bool("weightedMeans");
   options.threads = fields.Uint32("threads");
-  options.memory_bytes = fields.Uint64("memoryBytes");
+  options.place.memory_bytes = fields.Uint64("memoryBytes");
+  options.place.folder = fields.String("scratchFolder");
   options.topology_fd = static_cast<int>(fields.Uint32("topologyFd"));
   options.output_fd = static_cast<int>(fields.Uint32("outputFd"));
   return options;
@@ -67,7 +68,7 @@ Status Predict(const PredictOptions& options) {
   train.labels = dataset->labels();
   train.topology = topology->view();
   if (options.weighted_means) train.edge_weights = dataset->edge_weights();
-  train.eval_memory_bytes = options.memory_bytes;
+  train.eval_place = options.place;
   Result<std::unique_ptr<TorchWork>> work = TorchWork::Create(train);
   if (!work.ok()) return work.status();
   PredictionRequest request;

@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -64,6 +65,17 @@ ScriptOptions ScriptOf(const Fields& model, bool weighted) {
           model.Uint32("inDim"), model.Uint32("outDim"),  weighted};
 }
 
+// Descriptor 0 is never a scratch: it says that there is none.
+int ScratchOf(const Fields& evaluation) {
+  const uint32_t fd = evaluation.Uint32("scratchFd");
+  return fd == 0 ? -1 : static_cast<int>(fd);
+}
+
+std::optional<SamplerOptions> EvalSamplerOf(const Fields& evaluation) {
+  if (!evaluation.Bool("sampled")) return std::nullopt;
+  return SamplingOf(evaluation.Object("sampling")).sampler;
+}
+
 // How a Trainer computes.
 struct Computing {
   ModelSpec model;
@@ -71,6 +83,8 @@ struct Computing {
   OptimizerOptions optimizer;
   uint32_t threads = 1;
   bool prefetch = false;
+  int scratch_fd = -1;                         // of exact evaluations; -1: there are none
+  std::optional<SamplerOptions> eval_sampler;  // of sampled ones
 };
 
 Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const Computing& computing) {
@@ -97,6 +111,8 @@ Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const Computing& comp
   }
   train.val_nodes = dataset->val();
   train.test_nodes = dataset->test();
+  train.eval_place.fd = computing.scratch_fd;
+  train.eval_sampler = computing.eval_sampler;
   HotOrder hot;
   if (options.cache.rows > 0) {
     Result<HotOrder> opened = HotOrder::Open(options.cache.order_path, dataset->num_nodes());
@@ -119,9 +135,13 @@ Napi::Value TrainerRun(const Napi::CallbackInfo& info) {
   const SamplerOptions& sampler = options.sampling.sampler;
   const bool weighted =
       sampler.weights != EdgeWeights::kNone || sampler.algorithm == Algorithm::kWeighted;
-  const Computing computing{ModelOf(model), ScriptOf(model, weighted),
-                            OptimizerOf(fields.Object("optimizer")), fields.Uint32("threads"),
-                            fields.Bool("prefetch")};
+  const Computing computing{ModelOf(model),
+                            ScriptOf(model, weighted),
+                            OptimizerOf(fields.Object("optimizer")),
+                            fields.Uint32("threads"),
+                            fields.Bool("prefetch"),
+                            ScratchOf(fields.Object("evaluation")),
+                            EvalSamplerOf(fields.Object("evaluation"))};
   return RunOnThread<LoopEnd>(
       info.Env(), [=] { return RunTrainer(options, computing); }, LoopEndOf);
 }
@@ -135,7 +155,9 @@ Napi::Value ModelProbe(const Napi::CallbackInfo& info) {
       [script]() -> Result<ParameterManifest> {
         auto model = ScriptModel::Load(script);
         if (!model.ok()) return model.status();
-        return (*model)->manifest();
+        ParameterManifest manifest = (*model)->manifest();
+        manifest.widths = (*model)->spec().widths;
+        return manifest;
       },
       [](Napi::Env env, ParameterManifest& manifest) { return ManifestValue(env, manifest); });
 }

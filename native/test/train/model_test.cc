@@ -314,8 +314,8 @@ TEST_CASE("prediction equals the dense reference on full neighbourhoods, however
     if (c.weighted) options.edge_weights = edge_weights;
     const std::vector<uint32_t> nodes = {0, 9, 14, 21, 33};
     const std::vector<int64_t> rows = {1, 0, 4, 2, 3};  // of the record's seeds
-    for (const uint64_t memory : {uint64_t{0}, uint64_t{6000}, uint64_t{1}}) {
-      options.eval_memory_bytes = memory;
+    for (const char* folder : {"", "/tmp"}) {
+      options.eval_place = {-1, 1, folder};  // memory, or a file
       auto work = TorchWork::Create(options);
       REQUIRE(work.ok());
       std::vector<float> logits;

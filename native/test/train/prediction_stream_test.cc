@@ -40,7 +40,6 @@ struct Trained {
     options.features = RowTable(features, options.model.in_dim);
     options.labels = labels;
     options.topology = graph.view();
-    options.eval_memory_bytes = 1000;  // several parts
     auto created = TorchWork::Create(options);
     REQUIRE(created.ok());
     work = std::move(*created);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/base/sha256.h"
+#include "evaluate.h"
 #include "partition.h"
 #include "test/support/record_builder.h"
 #include "train/script_model.h"
@@ -172,21 +173,19 @@ TEST_CASE("a script with GraphSAGE's formula has its gradients, evaluation and l
     CheckClose(GradientOf(*script, record, parameters), GradientOf(*ours, record, parameters));
   }
   const auto alive = [] { return true; };
-  EvalReport of_script;
-  EvalReport of_ours;
-  REQUIRE(script->Evaluate(parameters, alive, &of_script).ok());
-  REQUIRE(ours->Evaluate(parameters, alive, &of_ours).ok());
+  test::EvalReport of_script;
+  test::EvalReport of_ours;
+  REQUIRE(test::Evaluate(*script, parameters, alive, &of_script).ok());
+  REQUIRE(test::Evaluate(*ours, parameters, alive, &of_ours).ok());
   CHECK(of_script.val_nodes == of_ours.val_nodes);
   CHECK(of_script.test_correct == of_ours.test_correct);
   CHECK(of_script.val_loss_sum == doctest::Approx(of_ours.val_loss_sum).epsilon(1e-4));
-  CHECK(of_script.parameters_sha256 == of_ours.parameters_sha256);
 
   const std::vector<uint32_t> nodes = {3, 7, 299};
   CheckClose(test::LogitsOf(*script, parameters, nodes), test::LogitsOf(*ours, parameters, nodes));
 }
 
-TEST_CASE(
-    "evaluation weighs by edge weights where there are some, in parts where memory is short") {
+TEST_CASE("evaluation weighs by edge weights where there are some") {
   const Partition data(300, 4, kIn, 4);
   std::vector<float> edge_weights(data.graph.indices.size());
   for (size_t e = 0; e < edge_weights.size(); ++e) edge_weights[e] = static_cast<float>(e % 5);
@@ -194,15 +193,14 @@ TEST_CASE(
   TrainOptions options = ScriptOptionsOf(data, file);
   TrainOptions of_ours = data.Options(ModelType::kGraphSage);
   options.edge_weights = of_ours.edge_weights = edge_weights;
-  options.eval_memory_bytes = 4096;
   const auto script = WorkOf(options);
   const auto ours = WorkOf(of_ours);
   std::vector<float> parameters(ours->manifest().num_floats);
   ours->InitParameters(parameters);
-  EvalReport in_parts;
-  EvalReport expected;
-  REQUIRE(script->Evaluate(parameters, [] { return true; }, &in_parts).ok());
-  REQUIRE(ours->Evaluate(parameters, [] { return true; }, &expected).ok());
+  test::EvalReport in_parts;
+  test::EvalReport expected;
+  REQUIRE(test::Evaluate(*script, parameters, [] { return true; }, &in_parts).ok());
+  REQUIRE(test::Evaluate(*ours, parameters, [] { return true; }, &expected).ok());
   CHECK(in_parts.test_nodes == expected.test_nodes);
   CHECK(in_parts.val_loss_sum == doctest::Approx(expected.val_loss_sum).epsilon(1e-4));
 }
@@ -229,8 +227,8 @@ TEST_CASE("a batch's gradient is the same bits whatever ran before it, dropout i
   CHECK(GradientOf(*work, Batch(data, 1), parameters) != first);
   // Many runs: an interpreter that optimises would have changed its mind by now.
   for (uint32_t batch = 0; batch < 8; ++batch) GradientOf(*work, Batch(data, batch), parameters);
-  EvalReport report;
-  REQUIRE(work->Evaluate(parameters, [] { return true; }, &report).ok());
+  test::EvalReport report;
+  REQUIRE(test::Evaluate(*work, parameters, [] { return true; }, &report).ok());
   CHECK(GradientOf(*work, Batch(data, 0), parameters) == first);
   const auto other = WorkOf(ScriptOptionsOf(data, file));
   CHECK(GradientOf(*other, Batch(data, 0), parameters) == first);
@@ -238,8 +236,8 @@ TEST_CASE("a batch's gradient is the same bits whatever ran before it, dropout i
   const File calm(Module(kSage, 2));
   const auto plain = WorkOf(ScriptOptionsOf(data, calm));
   CHECK(GradientOf(*plain, Batch(data, 0), parameters) != first);
-  EvalReport calm_report;
-  REQUIRE(plain->Evaluate(parameters, [] { return true; }, &calm_report).ok());
+  test::EvalReport calm_report;
+  REQUIRE(test::Evaluate(*plain, parameters, [] { return true; }, &calm_report).ok());
   CHECK(calm_report.val_loss_sum == report.val_loss_sum);
 }
 
@@ -324,8 +322,9 @@ TEST_CASE("a script that fails in the middle of training ends the batch with its
   const Status status = work->ComputeGradient(view, 0, parameters, gradient, &report);
   CHECK(status.code() == Code::kPluginFailed);
   Contains(status.message(), "too many rows");
-  EvalReport eval;
-  CHECK(work->Evaluate(parameters, [] { return true; }, &eval).code() == Code::kPluginFailed);
+  test::EvalReport eval;
+  CHECK(
+      test::Evaluate(*work, parameters, [] { return true; }, &eval).code() == Code::kPluginFailed);
 }
 
 }  // namespace

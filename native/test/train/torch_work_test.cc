@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -15,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "evaluate.h"
 #include "partition.h"
 #include "test/support/halves.h"
 #include "test/support/record_builder.h"
@@ -22,6 +22,7 @@
 namespace gnnd {
 namespace {
 
+using test::EvalReport;
 using test::Partition;
 using test::TestGraph;
 using test::TestRecord;
@@ -68,7 +69,7 @@ class Loop {
 
   EvalReport Evaluate() {
     EvalReport report;
-    REQUIRE(work_->Evaluate(parameters_, [] { return true; }, &report).ok());
+    REQUIRE(test::Evaluate(*work_, parameters_, [] { return true; }, &report).ok());
     return report;
   }
 
@@ -306,109 +307,6 @@ TEST_CASE("a batch extracted while another one is computed leaves the same bits"
   }
 }
 
-// Logits of every node by the models' formulas, in float64 over adjacency lists.
-std::vector<double> NaiveLogits(const Partition& data, const TrainOptions& options,
-                                const ParameterManifest& manifest,
-                                const std::vector<float>& parameters) {
-  const bool gcn = options.model.type == ModelType::kGcn;
-  const auto n = static_cast<uint32_t>(data.labels.size());
-  const TopologyView topology = data.graph.view();
-  std::vector<double> h(data.features.begin(), data.features.end());
-  uint32_t in = options.model.in_dim;
-  const uint32_t per_layer = gcn ? 2 : 3;
-  for (uint32_t layer = 0; layer < options.model.num_layers; ++layer) {
-    const ParameterTensor* tensors = &manifest.tensors[layer * per_layer];
-    const float* bias = parameters.data() + tensors[gcn ? 0 : 1].offset;
-    const float* weight = parameters.data() + tensors[gcn ? 1 : 0].offset;
-    const float* self_weight = gcn ? nullptr : parameters.data() + tensors[2].offset;
-    const uint32_t out = tensors[gcn ? 1 : 0].rows;
-    std::vector<double> next(uint64_t{n} * out);
-    for (uint32_t v = 0; v < n; ++v) {
-      std::vector<double> sum(in);
-      const auto degree = static_cast<double>(topology.degree(v));
-      for (uint64_t e = topology.indptr[v]; e < topology.indptr[v + 1]; ++e) {
-        const uint32_t u = topology.indices[e];
-        const auto other = static_cast<double>(topology.degree(u));
-        const double w = gcn ? 1 / std::sqrt((degree + 1) * (other + 1)) : 1 / degree;
-        for (uint32_t c = 0; c < in; ++c) sum[c] += w * h[uint64_t{u} * in + c];
-      }
-      const double* own = &h[uint64_t{v} * in];
-      if (gcn) {
-        for (uint32_t c = 0; c < in; ++c) sum[c] += own[c] / (degree + 1);
-      }
-      for (uint32_t o = 0; o < out; ++o) {
-        double value = static_cast<double>(bias[o]);
-        for (uint32_t c = 0; c < in; ++c) {
-          value += sum[c] * static_cast<double>(weight[o * in + c]);
-          if (!gcn) value += own[c] * static_cast<double>(self_weight[o * in + c]);
-        }
-        const bool relu = layer + 1 < options.model.num_layers;
-        next[uint64_t{v} * out + o] = relu ? std::max(value, 0.0) : value;
-      }
-    }
-    h = std::move(next);
-    in = out;
-  }
-  return h;
-}
-
-EvalReport NaiveEvaluation(const Partition& data, const std::vector<double>& logits) {
-  EvalReport report;
-  const auto right = [&](int64_t node) {
-    const double* row = &logits[static_cast<uint64_t>(node) * 4];
-    return std::max_element(row, row + 4) - row == data.labels[static_cast<uint64_t>(node)];
-  };
-  for (const int64_t node : data.val) {
-    const double* row = &logits[static_cast<uint64_t>(node) * 4];
-    double sum = 0;
-    for (uint32_t c = 0; c < 4; ++c) sum += std::exp(row[c]);
-    report.val_loss_sum += std::log(sum) - row[data.labels[static_cast<uint64_t>(node)]];
-    ++report.val_nodes;
-    report.val_correct += right(node);
-  }
-  for (const int64_t node : data.test) {
-    ++report.test_nodes;
-    report.test_correct += right(node);
-  }
-  return report;
-}
-
-TEST_CASE("exact evaluation equals the models' formulas, however little memory it may use") {
-  const Partition data(200, 4, 9, 5);
-  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn}) {
-    for (uint32_t layers = 1; layers <= 3; ++layers) {
-      for (const uint64_t memory : {uint64_t{0}, uint64_t{16000}, uint64_t{1}}) {
-        INFO("type ", static_cast<uint32_t>(type), " layers ", layers, " memory ", memory);
-        TrainOptions options = data.Options(type);
-        options.model.num_layers = layers;
-        options.model.dropout = 0.5F;  // must not matter
-        options.eval_memory_bytes = memory;
-        Loop loop(options);
-        const EvalReport expected = NaiveEvaluation(
-            data, NaiveLogits(data, options, loop.work().manifest(), loop.parameters()));
-        const EvalReport first = loop.Evaluate();
-        CHECK(first.val_nodes == expected.val_nodes);
-        CHECK(first.test_nodes == expected.test_nodes);
-        CHECK(first.val_correct == expected.val_correct);
-        CHECK(first.test_correct == expected.test_correct);
-        CHECK(first.val_loss_sum == doctest::Approx(expected.val_loss_sum).epsilon(1e-5));
-        const EvalReport second = loop.Evaluate();  // with what the first one kept
-        CHECK(second.val_loss_sum == first.val_loss_sum);
-        CHECK(second.test_correct == first.test_correct);
-      }
-    }
-  }
-}
-
-TEST_CASE("evaluation gives up when it is told to") {
-  const Partition data(100, 4, 8, 6);
-  Loop loop(data.Options(ModelType::kGraphSage));
-  EvalReport report;
-  const Status status = loop.work().Evaluate(loop.parameters(), [] { return false; }, &report);
-  CHECK(status.code() == Code::kAborted);
-  CHECK(loop.Evaluate().val_nodes == data.val.size());  // and can be asked again
-}
-
 TEST_CASE("a record whose words were overwritten is refused, or trained within its bounds") {
   const Partition data(200, 3, 6, 5);
   const char* given = std::getenv("GNND_SEED");
@@ -473,9 +371,8 @@ TEST_CASE("a loss that is not finite is numeric divergence") {
       loop.work().ComputeGradient(record.view(), 1, parameters, gradient, &report);
   CHECK(status.code() == Code::kNumericDivergence);
   EvalReport eval;
-  CHECK(loop.work()
-            .Evaluate(
-                parameters, [] { return true; }, &eval)
+  CHECK(test::Evaluate(
+            loop.work(), parameters, [] { return true; }, &eval)
             .code() == Code::kNumericDivergence);
 }
 

@@ -168,7 +168,6 @@ function epochReport(epoch: number, executors = 1): EpochReport {
     loss: 0.5,
     trainAccuracy: 0.5,
     valAccuracy: 0.25,
-    testAccuracy: 0.125,
     durationMs: 1234.5,
     version: 3,
     parametersSha256: 'a'.repeat(64),

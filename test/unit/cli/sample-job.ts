@@ -36,7 +36,6 @@ export function sampleJob(change: MessageInitShape<typeof JobSchema> = {}): Job 
       loss,
       batches: 34n,
       valAccuracy: 0.6 + 0.04 * epoch,
-      testAccuracy: 0.59 + 0.04 * epoch,
       trainAccuracy: 0.5,
       durationMs: 5200n,
     })),

@@ -148,7 +148,6 @@ export function epochReport(epoch: number): EpochReport {
     loss: 1.5 / (epoch + 1),
     trainAccuracy: 0.7,
     valAccuracy: 0.6,
-    testAccuracy: 0.5,
     durationMs: 12.5,
     version: 10 * (epoch + 1),
     parametersSha256: `sha-${epoch}`,

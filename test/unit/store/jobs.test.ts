@@ -234,7 +234,7 @@ describe('attempts in the store', () => {
     const store = openTestStore(temporaryStorePath());
     store.insertJob(newJob('a'));
     store.openAttempt('a');
-    const report = { ...epochReport(0), testAccuracy: Number.NaN, loss: Number.POSITIVE_INFINITY };
+    const report = { ...epochReport(0), trainAccuracy: Number.NaN, loss: Number.POSITIVE_INFINITY };
     store.recordEpochs('a', 1, [report]);
     store.recordEpochs('a', 1, [report]);
     expect(store.epochs('a', 1, 0, 10).map((epoch) => epoch.report)).toEqual([report]);

@@ -22,8 +22,15 @@ function spec(cache: Partial<JobSpec['cache']>, deviceMemoryBytes = 0, hostMemor
   return { ...someSpec, resources, cache: { ...automatic, ...cache } };
 }
 
-function rowsOf(asked: JobSpec, workBytes = 2000, topologyBytes = 4000) {
-  const plan = cachePlanOf(asked, { counts, topologyBytes, workBytes, rankMs: 0, deviceCores: 1 });
+function rowsOf(asked: JobSpec, workBytes = 2000, topologyBytes = 4000, evaluationBytes = 0) {
+  const plan = cachePlanOf(asked, {
+    counts,
+    topologyBytes,
+    workBytes,
+    evaluationBytes,
+    rankMs: 0,
+    deviceCores: 1,
+  });
   return [plan.trainerRows, plan.standbyRows];
 }
 
@@ -50,6 +57,11 @@ describe('the size of a cache', () => {
     expect(rowsOf(spec({}, 1))).toEqual([0, 0]);
   });
 
+  test('leaves evaluations what they take of the same memory', () => {
+    expect(rowsOf(spec({}, 30_000), 2000, 4000, 7800)).toEqual([200, 160]);
+    expect(rowsOf(spec({}, 30_000), 2000, 4000, 27_800)).toEqual([0, 0]);
+  });
+
   test('is none without a budget, or before the work was measured', () => {
     expect(rowsOf(spec({}))).toEqual([0, 0]);
     expect(rowsOf(spec({}, 30_000), 0)).toEqual([0, 0]);
@@ -61,6 +73,7 @@ describe('the size of a cache', () => {
       counts: halves,
       topologyBytes: 4000,
       workBytes: 2000,
+      evaluationBytes: 0,
       rankMs: 0,
       deviceCores: 1,
     };
@@ -80,8 +93,14 @@ describe('the size of a cache', () => {
 
   test('is told with its reason', () => {
     const why = (asked: JobSpec, workBytes = 2000) =>
-      cachePlanOf(asked, { counts, topologyBytes: 0, workBytes, rankMs: 0, deviceCores: 1 })
-        .explanation;
+      cachePlanOf(asked, {
+        counts,
+        topologyBytes: 0,
+        workBytes,
+        evaluationBytes: 0,
+        rankMs: 0,
+        deviceCores: 1,
+      }).explanation;
     expect(why(spec({ ratio: 0.25 }))).toBe('25.0 % of the rows, as asked for');
     expect(why(spec({}))).toContain('same memory on a CPU device');
     expect(why(spec({}, 30_000))).toContain('27.8 % of the rows fit 30000 bytes');
@@ -112,7 +131,14 @@ describe('a job', () => {
 
 describe('prefetching', () => {
   function planned(asked: JobSpec, deviceCores: number) {
-    const facts = { counts, topologyBytes: 0, workBytes: 0, rankMs: 0, deviceCores };
+    const facts = {
+      counts,
+      topologyBytes: 0,
+      workBytes: 0,
+      evaluationBytes: 0,
+      rankMs: 0,
+      deviceCores,
+    };
     const { prefetch, prefetchExplanation } = cachePlanOf(asked, facts);
     return [prefetch, prefetchExplanation];
   }

@@ -25,6 +25,7 @@ const manifest = {
     { name: 'a.weight', shape: [2, 3], offset: 0 },
     { name: 'a.bias', shape: [2], offset: 16 },
   ],
+  widths: [],
   numFloats: 32,
 };
 const model = {
@@ -71,6 +72,7 @@ test('tensors keep the shapes that PyTorch has, also scalars', () => {
       { name: 'convs.0.att_src', shape: [1, 4, 2], offset: 0 },
       { name: 'scale', shape: [], offset: 16 },
     ],
+    widths: [],
     numFloats: 16,
   };
   const file = Buffer.concat([...safetensorsOf(attention, parameters, {})]);

@@ -23,12 +23,12 @@ function epoch(index: number, startMs: number, endMs: number, evaluatedMs: numbe
     evaluation: {
       valNodes: 10,
       valCorrect: 5,
-      testNodes: 10,
-      testCorrect: 4,
       bestEpoch: 0,
       endNs: evaluatedMs * msPerNs,
-      parametersSha256: 'p',
     },
+    test: null,
+    complete: true,
+    parametersSha256: 'p',
   };
 }
 

@@ -39,7 +39,7 @@ function manifestOf(shapes: Readonly<Record<string, readonly number[]>>): ModelM
     shape,
     offset: 16 * i,
   }));
-  return { tensors, numFloats: 16 * tensors.length } as ModelManifest;
+  return { tensors, numFloats: 16 * tensors.length, widths: [16, 16] };
 }
 
 const dot = (a: Vector, b: Vector) => a.reduce((sum, value, i) => sum + value * (b[i] ?? 0), 0);

@@ -140,7 +140,7 @@ TEST_CASE("an abort ends every loop with its reason, also one that evaluates") {
   ThreadCrew crew(segment);
   crew.AddSampler(0);
   crew.AddTrainer(Role::kTrainer, 1, [&](FakeTrainWork& work) {
-    work.during_evaluation = [&](const std::function<bool()>& alive) {
+    work.during_evaluation = [&](const EvalTask&, const Alive& alive) {
       segment.Abort(Code::kNumericDivergence, "the loss is not finite");
       CHECK_FALSE(alive());
     };
@@ -208,7 +208,7 @@ TEST_CASE("a trial epoch runs with its reserved number, its limit, and without e
   const NoDeadlines none;
   FakeJob job;
   job.epochs = 1;
-  job.evaluation = EvaluationPolicy::kNone;
+  job.evaluates = false;
   SegmentSpec spec = job.Spec();
   spec.first_epoch = kTrialEpoch;
   spec.batch_limit = 4;

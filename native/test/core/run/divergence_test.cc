@@ -44,9 +44,9 @@ TEST_CASE("finite: a value in any place counts, and only the exponent") {
 TEST_CASE("a gradient that is not finite names its batch and step, and is never handed in") {
   FakeJob job;
   job.group = 2;  // of 7 batches an epoch: 4 steps
-  for (const auto evaluation : {EvaluationPolicy::kNone, EvaluationPolicy::kEveryEpoch}) {
+  for (const bool evaluates : {false, true}) {
     for (const bool prefetch : {false, true}) {
-      job.evaluation = evaluation;
+      job.evaluates = evaluates;
       Segment segment = MakeSegment(job);
       // The job's last batch: no later one and, without an evaluation, nobody else would notice.
       const Status error = ErrorOf(segment, prefetch, [](FakeTrainWork& work) {
@@ -63,7 +63,7 @@ TEST_CASE("a gradient that is not finite names its batch and step, and is never 
 
 TEST_CASE("a step that makes a parameter infinite is not committed") {
   FakeJob job;
-  job.evaluation = EvaluationPolicy::kNone;
+  job.evaluates = false;
   Segment segment = MakeSegment(job);
   const Status error = ErrorOf(segment, false, [](FakeTrainWork& work) {
     work.after_apply = [](uint64_t step, std::span<float> parameters) {

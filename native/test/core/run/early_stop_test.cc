@@ -22,12 +22,15 @@ FakeJob Stopping() {
   return StoppingEarly(job, {2, 0});
 }
 
-// Whether any executor still owns a batch, or the evaluation.
+// Whether any executor still owns a batch, or a chunk of an evaluation.
 bool AnythingOwned(const Segment& segment) {
   for (uint64_t index = 0; index < segment.config().batches_per_epoch; ++index) {
     if (LedgerWord::Unpack(segment.ledger(index).load()).owner != 0) return true;
   }
-  return LedgerWord::Unpack(segment.header().evaluation.value.load()).owner != 0;
+  for (uint32_t chunk = 0; chunk < segment.config().eval_chunks; ++chunk) {
+    if (LedgerWord::Unpack(segment.eval_word(chunk).load()).owner != 0) return true;
+  }
+  return false;
 }
 
 void CheckStopped(const Segment& segment, const FakeJob& job) {
@@ -48,14 +51,17 @@ void CheckStopped(const Segment& segment, const FakeJob& job) {
   CHECK(snapshot.queue_depth == 0);
 }
 
-// One Trainer evaluates; `during` runs in the evaluation that will stop the job.
+// Two Trainers; `during` runs in the first chunk of the evaluation that will stop the job.
 void RunWithEvaluator(const FakeJob& job, Segment& segment, ThreadCrew& crew,
                       std::function<void()> during) {
   const uint64_t last = Expected(job).loss_sums.size() * segment.shape().GroupsPerEpoch();
   for (const uint32_t device : {2U, 3U}) {
     crew.AddTrainer(Role::kTrainer, device, [&segment, last, during](FakeTrainWork& work) {
-      work.during_evaluation = [&segment, last, during](const std::function<bool()>&) {
-        if (segment.Version() == last) during();
+      work.during_evaluation = [&segment, last, during](const EvalTask& task, const Alive&) {
+        const bool first = task.phase == 0 && task.chunk == 0;
+        if (first && task.run.nodes == EvalNodes::kValidation && segment.Version() == last) {
+          during();
+        }
       };
     });
   }
@@ -63,7 +69,7 @@ void RunWithEvaluator(const FakeJob& job, Segment& segment, ThreadCrew& crew,
 
 }  // namespace
 
-TEST_CASE("batches that are CLAIMED, READY or TAKEN when an evaluation stops the job are waste") {
+TEST_CASE("batches that are CLAIMED or READY when an evaluation stops the job are waste") {
   const FakeJob job = Stopping();
   const auto next = static_cast<uint32_t>(Expected(job).loss_sums.size());
   Segment segment = MakeSegment(job);
@@ -74,8 +80,7 @@ TEST_CASE("batches that are CLAIMED, READY or TAKEN when an evaluation stops the
   bool all_there = false;
   RunWithEvaluator(job, segment, crew, [&] {
     all_there = Eventually([&] {
-      return CountIn(segment, BatchState::kClaimed) > 0 &&
-             CountIn(segment, BatchState::kReady) > 0 && CountIn(segment, BatchState::kTaken) > 0;
+      return CountIn(segment, BatchState::kClaimed) > 0 && CountIn(segment, BatchState::kReady) > 0;
     });
     CHECK(QueueBytes(segment) > 0);
   });
@@ -119,19 +124,35 @@ TEST_CASE("a batch that waits for the evaluation which stops the job is never tr
     failpoint::Break(rule);
     const FakeJob job = Stopping();
     Segment segment = MakeSegment(job);
+    const auto last = static_cast<uint32_t>(Expected(job).loss_sums.size()) - 1;
+    std::atomic<bool> looks{false};
     std::atomic<bool> waits{false};
     ThreadCrew crew(segment);
-    RunWithEvaluator(job, segment, crew, [&] {
-      // The other Trainer holds a batch of the next epoch and has just seen that there is no end.
+    // One Trainer ends the epoch that will be the last. The other has just seen that it had not
+    // ended, takes a batch of the next, and has just seen that there is no end.
+    const auto overtaken = [&] {
+      looks = true;
+      Eventually([&] { return segment.OpenRun() && CountIn(segment, BatchState::kReady) > 0; });
       failpoint::Arm("hold.before_due", 1, [&] {
         waits = true;
         Eventually([&] { return segment.EpochsToTrain() < job.epochs; });
       });
-      CHECK(Eventually([&] {
-        segment.WakeTrainers();
-        return waits.load();
-      }));
-    });
+    };
+    for (const uint32_t device : {2U, 3U}) {
+      crew.AddTrainer(Role::kTrainer, device, [&](FakeTrainWork& work) {
+        work.before_gradient = [&](uint32_t epoch, uint32_t batch) {
+          if (epoch != last || batch + 1 != job.batches) return;
+          failpoint::Arm("look.before_take", 1, overtaken);
+          Eventually([&] {
+            segment.WakeTrainers();
+            return looks.load();
+          });
+        };
+        work.during_evaluation = [&](const EvalTask& task, const Alive&) {
+          if (task.run.epoch == last) Eventually([&] { return waits.load(); });
+        };
+      });
+    }
     crew.AddSampler(0);
     const bool finished = crew.Finish(std::chrono::milliseconds(*rule == 0 ? 20000 : 400));
     failpoint::Arm("", 0);
@@ -145,7 +166,8 @@ TEST_CASE("a Trainer killed in the evaluation that stops the job changes neither
   const NoDeadlines none;
   const FakeJob job = Stopping();
   const auto last = static_cast<int>(Expected(job).loss_sums.size());
-  for (const char* point : {"evaluate.after_take", "evaluate.after", "evaluate.before_commit",
+  for (const char* point : {"evaluate.after_take", "evaluate.before_result", "evaluate.before_done",
+                            "evaluate.after_done", "evaluate.before_end", "evaluate.before_commit",
                             "evaluate.after_commit"}) {
     for (const bool stop_there : {false, true}) {
       for (const uint32_t samplers : {1U, 3U}) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -8,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/check.h"
 #include "core/run/sample_work.h"
 #include "core/run/train_work.h"
 #include "core/sample/record.h"
@@ -101,16 +104,45 @@ class FakeSampleWork final : public SampleWork {
   uint32_t device_;
 };
 
+// What chunks of an evaluation leave for later phases; shared by all Trainers of a crew, also by
+// processes that are forked off later.
+class FakeScratch {
+ public:
+  static constexpr uint32_t kPhases = 2;
+  static constexpr uint32_t kChunks = 3;
+
+  FakeScratch() {
+    void* memory =
+        mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    GNND_CHECK(memory != MAP_FAILED);
+    rows_ = static_cast<std::atomic<uint64_t>*>(memory);
+  }
+  ~FakeScratch() { munmap(rows_, kPageBytes); }
+  FakeScratch(const FakeScratch&) = delete;
+  FakeScratch& operator=(const FakeScratch&) = delete;
+
+  // Relaxed: what orders a row and its readers is the ledger.
+  uint64_t row(uint32_t chunk) const { return rows_[chunk].load(std::memory_order_relaxed); }
+  void set_row(uint32_t chunk, uint64_t value) {
+    rows_[chunk].store(value, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<uint64_t>* rows_;
+};
+
 class FakeTrainWork final : public TrainWork {
  public:
-  explicit FakeTrainWork(DeviceWatch* watch = nullptr, uint32_t device = 0)
-      : watch_(watch), device_(device) {}
+  // Without a scratch nothing may be evaluated.
+  explicit FakeTrainWork(FakeScratch* scratch = nullptr, DeviceWatch* watch = nullptr,
+                         uint32_t device = 0)
+      : scratch_(scratch), watch_(watch), device_(device) {}
 
   std::function<void(uint32_t epoch, uint32_t batch)> before_gradient;
   std::function<void(uint32_t epoch, uint32_t batch)> during_gradient;  // the device is in use
   std::function<void(uint32_t epoch, uint32_t batch)> during_extract;   // on the extracting thread
-  std::function<void(const std::function<bool()>& alive)> during_evaluation;
   std::atomic<int> predictions{0};
+  std::function<void(const EvalTask& task, const Alive& alive)> during_evaluation;
   // May spoil what comes out: a batch's gradient, a step's parameters.
   std::function<void(uint32_t epoch, uint32_t batch, std::span<float> gradient)> after_gradient;
   std::function<void(uint64_t step, std::span<float> parameters)> after_apply;
@@ -188,21 +220,78 @@ class FakeTrainWork final : public TrainWork {
     }
   }
 
-  Status Evaluate(std::span<const float> parameters, const std::function<bool()>& alive,
-                  EvalReport* report) override {
+  Result<EvalShape> PlanEvaluation(EvalNodes, const Alive& alive) override {
+    if (!alive()) return Status(Code::kAborted, "evaluation given up");
+    return EvalShape{FakeScratch::kPhases, FakeScratch::kChunks,
+                     FakeScratch::kPhases * FakeScratch::kChunks};
+  }
+
+  // The first phase leaves a row for each chunk; the second one needs them all.
+  Status EvaluateChunk(const EvalTask& task, std::span<const float> parameters, const Alive& alive,
+                       EvalResult* result) override {
+    GNND_CHECK(scratch_ != nullptr);
+    if (watch_ != nullptr) watch_->Begin(device_, DeviceWatch::kTrains);
     const std::vector<float> first(parameters.begin(), parameters.end());
-    if (during_evaluation) during_evaluation(alive);
+    if (during_evaluation) during_evaluation(task, alive);
+    if (watch_ != nullptr) watch_->End(device_, DeviceWatch::kTrains);
     if (!alive()) return Status(Code::kAborted, "evaluation given up");
     if (!std::equal(first.begin(), first.end(), parameters.begin())) ++torn;
-    *report = ReportOf(first);
+    const uint64_t digest = Digest(first);
+    const auto row = [&](uint32_t chunk) { return Mix(digest + task.run.number * 8 + chunk); };
+    result->rows = 1;
+    if (task.phase == 0) {
+      scratch_->set_row(task.chunk, row(task.chunk));
+      return Status::Ok();
+    }
+    *result = ShareOf(task.chunk, digest, task.run.nodes);
+    for (uint32_t chunk = 0; chunk < FakeScratch::kChunks; ++chunk) {
+      if (scratch_->row(chunk) == row(chunk)) continue;
+      ++torn;
+      result->correct = result->nodes;
+    }
     return Status::Ok();
   }
 
-  static EvalReport ReportOf(const std::vector<float>& parameters) {
+  void EndEvaluation(const EvalRun&) override {
+    for (uint32_t chunk = 0; chunk < FakeScratch::kChunks; ++chunk) scratch_->set_row(chunk, 0);
+  }
+
+  Sha256Digest DigestOf(std::span<const float> parameters) override {
+    const uint64_t digest = Digest(parameters);
+    Sha256Digest bytes{};
+    std::memcpy(bytes.data(), &digest, sizeof digest);
+    return bytes;
+  }
+
+  static uint64_t Digest(std::span<const float> parameters) {
     uint64_t digest = 0;
     for (const float x : parameters) digest = Mix(digest + std::bit_cast<uint32_t>(x) + 1);
-    // Few distinct accuracies, so that equals occur.
-    return EvalReport{static_cast<double>(digest % 1000), 10, digest % 5, 10, digest / 5 % 10};
+    return digest;
+  }
+
+  // Of ten nodes. Few distinct accuracies, so that equals occur.
+  static uint64_t CorrectOf(uint64_t digest, EvalNodes nodes) {
+    return nodes == EvalNodes::kValidation ? digest % 5 : digest / 5 % 10;
+  }
+
+ private:
+  // A chunk's part of an evaluation's result.
+  static EvalResult ShareOf(uint32_t chunk, uint64_t digest, EvalNodes nodes) {
+    const auto part = [chunk](uint64_t whole) {
+      return (whole + FakeScratch::kChunks - 1 - chunk) / FakeScratch::kChunks;
+    };
+    return EvalResult{static_cast<double>(Mix(digest + chunk) % 1000) * 0.1, part(10),
+                      part(CorrectOf(digest, nodes)), 1};
+  }
+
+ public:
+  // The validation loss of a whole run, summed in the order of chunks.
+  static double LossOf(uint64_t digest) {
+    double sum = 0;
+    for (uint32_t chunk = 0; chunk < FakeScratch::kChunks; ++chunk) {
+      sum += ShareOf(chunk, digest, EvalNodes::kValidation).loss_sum;
+    }
+    return sum;
   }
 
  private:
@@ -217,6 +306,7 @@ class FakeTrainWork final : public TrainWork {
                       record.nodes().end());
   }
 
+  FakeScratch* scratch_;
   DeviceWatch* watch_;
   uint32_t device_;
   Extracted extracted_[kExtractBuffers];

@@ -29,7 +29,8 @@ struct FakeJob {
   uint64_t num_slots = 0;  // 0 = the default
   uint64_t queue_max_bytes = uint64_t{1} << 40;
   uint32_t low_water = 1;
-  EvaluationPolicy evaluation = EvaluationPolicy::kEveryEpoch;
+  uint32_t every_epochs = 1;
+  bool evaluates = true;
   EarlyStop early_stop;
   uint32_t devices = 6;
 
@@ -50,7 +51,8 @@ struct FakeJob {
     spec.max_executors = 64;
     spec.batch_size = 3;
     spec.train_nodes = 3 * batches - 1;  // the last batch is short
-    spec.evaluation = evaluation;
+    spec.evaluation.every_epochs = every_epochs;
+    spec.evaluation.num_chunks = evaluates ? FakeScratch::kPhases * FakeScratch::kChunks : 0;
     spec.early_stop = early_stop;
     spec.low_water = low_water;
     return spec;
@@ -77,8 +79,10 @@ inline FakeJob RandomJob(Draws& draw) {
   job.num_slots = job.group + draw(8);
   job.queue_max_bytes = draw(2) == 0 ? uint64_t{1} << 40 : 1 + draw(3000);
   job.low_water = static_cast<uint32_t>(draw(4));
+  job.every_epochs = static_cast<uint32_t>(draw(4));
   if (draw(2) == 0) {
     job.epochs = static_cast<uint32_t>(2 + draw(6));
+    job.every_epochs = static_cast<uint32_t>(1 + draw(2));
     job.early_stop = {static_cast<uint32_t>(1 + draw(2)), draw(2) == 0 ? 0 : 0.15};
   }
   return job;
@@ -88,7 +92,11 @@ struct Outcome {
   std::vector<float> last;
   std::vector<float> best;
   uint32_t best_epoch = 0;
-  std::vector<double> loss_sums;  // by epoch
+  std::vector<double> loss_sums;      // by epoch
+  std::vector<uint64_t> digests;      // of the parameters, by epoch
+  std::vector<double> val_loss_sums;  // by evaluation
+  uint64_t test_correct_last = 0;
+  uint64_t test_correct_best = 0;
   bool operator==(const Outcome&) const = default;
 };
 
@@ -133,18 +141,29 @@ inline Outcome Expected(const FakeJob& job) {
       versions.push_back(next);
     }
     outcome.loss_sums.push_back(loss_sum);
-    const uint64_t correct = FakeTrainWork::ReportOf(versions.back()).val_correct;
-    if (e == 0 || correct > best_correct) {
+    const uint64_t digest = FakeTrainWork::Digest(versions.back());
+    outcome.digests.push_back(digest);
+    const bool due = job.every_epochs > 0 && (e + 1) % job.every_epochs == 0;
+    if (!due && e + 1 < job.epochs) continue;
+    const bool is_first = outcome.val_loss_sums.empty();
+    outcome.val_loss_sums.push_back(FakeTrainWork::LossOf(digest));
+    const uint64_t correct = FakeTrainWork::CorrectOf(digest, EvalNodes::kValidation);
+    if (is_first || correct > best_correct) {
       best_correct = correct;
       outcome.best = versions.back();
       outcome.best_epoch = e;
     }
-    const bool improves = e == 0 || static_cast<double>(correct) > to_exceed;
+    const bool improves = is_first || static_cast<double>(correct) > to_exceed;
     if (improves) to_exceed = static_cast<double>(correct) + 10 * job.early_stop.min_delta;
     waited = improves ? 0 : waited + 1;
     if (job.early_stop.patience > 0 && waited == job.early_stop.patience) break;
   }
   outcome.last = versions.back();
+  const auto test_correct = [](const std::vector<float>& parameters) {
+    return FakeTrainWork::CorrectOf(FakeTrainWork::Digest(parameters), EvalNodes::kTest);
+  };
+  outcome.test_correct_last = test_correct(outcome.last);
+  outcome.test_correct_best = test_correct(outcome.best);
   return outcome;
 }
 
@@ -165,8 +184,18 @@ inline Outcome OutcomeOf(const Segment& segment) {
   GNND_CHECK(best.ok());
   outcome.best_epoch = *best;
   for (uint32_t e = 0; e < segment.EpochsToTrain(); ++e) {
-    outcome.loss_sums.push_back(segment.ReportEpoch(e).loss_sum);
+    const EpochReport report = segment.ReportEpoch(e);
+    outcome.loss_sums.push_back(report.loss_sum);
+    outcome.digests.emplace_back();
+    std::memcpy(&outcome.digests.back(), report.parameters_sha256.data(), sizeof(uint64_t));
+    if (report.evaluation) outcome.val_loss_sums.push_back(report.evaluation->val_loss_sum);
   }
+  const auto test_correct = [&segment](uint64_t epoch) {
+    const std::optional<TestReport> test = segment.ReportEpoch(static_cast<uint32_t>(epoch)).test;
+    return test && test->nodes == 10 ? test->correct : ~uint64_t{0};
+  };
+  outcome.test_correct_last = test_correct(segment.EpochsToTrain() - 1);
+  outcome.test_correct_best = test_correct(*best);
   return outcome;
 }
 
@@ -269,7 +298,7 @@ class ThreadCrew {
 
   void AddTrainer(Role role, uint32_t device, std::function<void(FakeTrainWork&)> prepare = {}) {
     Start(role, device, [=, this, ahead = prefetch](Segment& mine, ExecutorId id) {
-      FakeTrainWork work(&watch_, device);
+      FakeTrainWork work(&scratch_, &watch_, device);
       if (prepare) prepare(work);
       Result<LoopEnd> end = RunTrainerLoop(mine, id, work, ahead);
       torn_.fetch_add(work.torn);
@@ -328,7 +357,7 @@ class ThreadCrew {
     for (const ExecutorSnapshot& executor : now.executors) {
       sum += executor.counters[static_cast<uint32_t>(Counter::kBatchesSampled)] +
              executor.counters[static_cast<uint32_t>(Counter::kBatchesTrained)] +
-             executor.counters[static_cast<uint32_t>(Counter::kEvaluations)];
+             executor.counters[static_cast<uint32_t>(Counter::kEvalChunks)];
     }
     return sum;
   }
@@ -375,6 +404,7 @@ class ThreadCrew {
   }
 
   Segment& segment_;
+  FakeScratch scratch_;
   DeviceWatch watch_;
   std::atomic<int> torn_{0};
   std::atomic<int> predictions_{0};

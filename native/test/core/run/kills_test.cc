@@ -42,7 +42,10 @@ const KillPoint kPoints[] = {
     {Role::kTrainer, "apply.before_wake"},
     {Role::kTrainer, "step.before_trainers"},
     {Role::kTrainer, "evaluate.after_take"},
-    {Role::kTrainer, "evaluate.after"},
+    {Role::kTrainer, "evaluate.before_result"},
+    {Role::kTrainer, "evaluate.before_done"},
+    {Role::kTrainer, "evaluate.after_done"},
+    {Role::kTrainer, "evaluate.before_end"},
     {Role::kTrainer, "evaluate.before_commit"},
     {Role::kTrainer, "evaluate.after_commit"},
 };
@@ -53,7 +56,8 @@ const KillPoint kTurnPoints[] = {
     {Role::kStandby, "turn.before_yield"},      {Role::kStandby, "turn.after_yield"},
     {Role::kStandby, "standby.take_locked"},    {Role::kStandby, "take.after"},
     {Role::kStandby, "hand_in.before"},         {Role::kStandby, "apply.after_cas"},
-    {Role::kStandby, "evaluate.before_commit"}, {Role::kSampler, "claim.after"},
+    {Role::kStandby, "evaluate.before_done"},   {Role::kSampler, "claim.after"},
+    {Role::kStandby, "evaluate.before_commit"},
 };
 
 std::vector<FakeJob> Jobs() {
@@ -67,7 +71,10 @@ std::vector<FakeJob> Jobs() {
   FakeJob stopping;
   stopping.epochs = 9;
   stopping.staleness = 1;
-  return {strict, delayed, predicted, StoppingEarly(stopping, {2, 0})};
+  FakeJob seldom;
+  seldom.epochs = 4;
+  seldom.every_epochs = 3;
+  return {strict, delayed, predicted, StoppingEarly(stopping, {2, 0}), seldom};
 }
 
 void CheckUndisturbed(const Segment& segment, const FakeJob& job) {

@@ -97,7 +97,7 @@ class ProcessCrew {
       if (plan.prepare) plan.prepare(*mine, &work, nullptr);
       return RunSamplerLoop(*mine, id, work).ok() ? 0 : 2;
     }
-    FakeTrainWork work;
+    FakeTrainWork work(&scratch_);
     if (plan.prepare) plan.prepare(*mine, nullptr, &work);
     return RunTrainerLoop(*mine, id, work, prefetch).ok() && work.torn == 0 ? 0 : 2;
   }
@@ -139,6 +139,7 @@ class ProcessCrew {
   }
 
   Segment& segment_;
+  FakeScratch scratch_;
   sigset_t old_mask_{};
   std::vector<Child> children_;
   int kills_ = 0;

@@ -194,19 +194,29 @@ TEST_CASE("no batch of the next epoch is computed while an evaluation runs") {
     ThreadCrew crew(segment);
     crew.prefetch = prefetch;
     crew.AddSampler(0);
-    for (const uint32_t device : {1U, 2U}) {
-      crew.AddTrainer(Role::kTrainer, device, [&](FakeTrainWork& work) {
-        work.during_evaluation = [&](const std::function<bool()>&) {
-          // Long enough for commits to come round to the buffer that is being read.
-          const uint64_t overtaken = segment.Version() + job.staleness + 2;
-          Eventually([&] { return segment.Version() >= overtaken; }, kPatience / 4);
-        };
-      });
-    }
-    const Verdict verdict = Judge(segment, job, crew, kLong);
+    // The first one sees no evaluation; before it takes a batch the epoch ends, so that it takes
+    // one of the next.
+    std::atomic<bool> looks{false};
+    failpoint::Arm("look.before_take", 1, [&] {
+      looks = true;
+      Eventually([&] { return segment.OpenRun() && CountIn(segment, BatchState::kReady) > 0; });
+    });
+    const auto slowly = [&](FakeTrainWork& work) {
+      work.during_evaluation = [&](const EvalTask& task, const Alive&) {
+        if (task.phase > 0 || task.chunk > 0) return;
+        // Long enough for commits to come round to the buffer that is being read.
+        const uint64_t overtaken = segment.Version() + job.staleness + 2;
+        Eventually([&] { return segment.Version() >= overtaken; }, kPatience / 4);
+      };
+    };
+    crew.AddTrainer(Role::kTrainer, 1, slowly);
+    REQUIRE(Eventually([&] { return looks.load(); }));
+    crew.AddTrainer(Role::kTrainer, 2, slowly);
+    const Verdict verdict = Judge(segment, job, crew, *rule == 0 ? kLong : kPatience);
     CHECK(verdict.right == (*rule == 0));
     CHECK((crew.torn() > 0) == (*rule != 0));
   }
+  failpoint::Arm("", 0);
 }
 
 TEST_CASE("a Trainer that waits gives its batch back when a lower one is ready") {
@@ -334,7 +344,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a Trainer that waits takes an evaluation whose owner died") {
+TEST_CASE("a Trainer that waits with a batch gives it back for an evaluation") {
   for (const auto& [rule, prefetch] : KeptAndDropped("give-back-for-evaluation")) {
     const Broken broken(rule);
     FakeJob job;
@@ -342,28 +352,98 @@ TEST_CASE("a Trainer that waits takes an evaluation whose owner died") {
     Segment segment = MakeSegment(job);
     ThreadCrew crew(segment);
     crew.prefetch = prefetch;
-    const Result<ExecutorId> dead = segment.RegisterExecutor(Role::kTrainer, 5);
-    REQUIRE(dead.ok());
-    std::atomic<bool> taken{false};
     crew.AddSampler(0);
-    // At the end of epoch 0 a third one is faster with the evaluation, and dies.
-    crew.AddTrainer(Role::kTrainer, 1, [&](FakeTrainWork& work) {
-      work.before_gradient = [&](uint32_t epoch, uint32_t batch) {
-        if (epoch == 0 && batch + 1 == job.batches) {
-          failpoint::Arm("apply.before_wake", 1,
-                         [&] { taken = Batches(segment, *dead).TakeEvaluation(0); });
-        }
+    // The first one sees no evaluation; before it takes a batch the epoch ends, so that it takes
+    // one of the next.
+    std::atomic<bool> looks{false};
+    failpoint::Arm("look.before_take", 1, [&] {
+      looks = true;
+      Eventually([&] { return segment.OpenRun() && CountIn(segment, BatchState::kReady) > 0; });
+    });
+    crew.AddTrainer(Role::kTrainer, 1);
+    REQUIRE(Eventually([&] { return looks.load(); }));
+    // The second one leaves in the midst of the evaluation.
+    crew.AddTrainer(Role::kTrainer, 2, [&](FakeTrainWork& work) {
+      work.during_evaluation = [&](const EvalTask&, const Alive&) {
+        Eventually([&] { return CountIn(segment, BatchState::kTaken) > 0; }, kPatience / 4);
+        segment.SetExecutorCommand(crew.id(2).row, Command::kStop);
       };
     });
-    REQUIRE(Eventually([&] {
-      return segment.Snapshot().executors[crew.id(1).row].activity ==
-             static_cast<uint32_t>(Activity::kWaitDue);
-    }));
-    CHECK(taken);
-    CHECK(segment.Reclaim(dead->incarnation)->evaluations == 1);
     const Verdict verdict = Judge(segment, job, crew, *rule == 0 ? kLong : kPatience);
     CHECK(verdict.right == (*rule == 0));
+    CHECK(verdict.finished == (*rule == 0));
+    if (*rule == 0) CHECK(CounterOf(segment, crew.id(1), Counter::kBatchesGivenBack) > 0);
   }
+  failpoint::Arm("", 0);
+}
+
+TEST_CASE("a phase of an evaluation opens when all chunks of the one before are done") {
+  for (const auto& [rule, prefetch] : KeptAndDropped("phase-after-phase")) {
+    const Broken broken(rule);
+    const FakeJob job;
+    Segment segment = MakeSegment(job);
+    ThreadCrew crew(segment);
+    crew.prefetch = prefetch;
+    crew.AddSampler(0);
+    std::atomic<int> late{0};
+    for (const uint32_t device : {1U, 2U}) {
+      crew.AddTrainer(Role::kTrainer, device, [&](FakeTrainWork& work) {
+        work.during_evaluation = [&](const EvalTask& task, const Alive&) {
+          if (task.phase > 0) ++late;
+          // Chunk 0 lets the other Trainer go on to the next phase, if that will.
+          const int before = late;
+          if (task.phase == 0 && task.chunk == 0) {
+            Eventually([&] { return late > before; }, kPatience / 4);
+          }
+        };
+      });
+    }
+    const Verdict verdict = Judge(segment, job, crew, kLong);
+    CHECK(verdict.right == (*rule == 0));
+    CHECK((crew.torn() > 0) == (*rule != 0));
+  }
+}
+
+TEST_CASE("best parameters that improve twice while they are copied are copied again") {
+  FakeJob job;
+  job.epochs = 8;
+  // A job with three better ones and more after its first epoch.
+  const auto improvements = [](const FakeJob& of) {
+    std::vector<uint32_t> best;
+    for (FakeJob part = of; part.epochs > 0; --part.epochs) {
+      const uint32_t epoch = Expected(part).best_epoch;
+      if (best.empty() || best.back() != epoch) best.push_back(epoch);
+    }
+    return best;
+  };
+  while (improvements(job).size() < 3) ++job.batches;
+  const std::vector<uint32_t> best = improvements(job);  // the last first
+  const uint32_t third = best[best.size() - 3];
+  Segment segment = MakeSegment(job);
+  ThreadCrew crew(segment);
+  std::vector<float> copied(kFakeFloats);
+  std::atomic<bool> copying{false};
+  // Until a copy has begun, the evaluation after the next better one waits.
+  crew.AddSampler(0);
+  crew.AddTrainer(Role::kTrainer, 1, [&](FakeTrainWork& work) {
+    work.before_gradient = [&](uint32_t epoch, uint32_t batch) {
+      if (epoch == best[best.size() - 2] && batch == 0) {
+        Eventually([&] { return copying.load(); });
+      }
+    };
+  });
+  REQUIRE(Eventually([&] { return segment.LastEvaluated().has_value(); }));
+  failpoint::Arm("best.before_copy", 1, [&] {
+    copying = true;
+    Eventually([&] { return segment.LastEvaluated() >= uint64_t{third}; });
+  });
+  const Result<uint32_t> epoch = segment.CopyBestParameters(copied);
+  failpoint::Arm("", 0);
+  REQUIRE(epoch.ok());
+  FakeJob part = job;
+  part.epochs = *epoch + 1;
+  CHECK(copied == Expected(part).best);
+  CHECK(Judge(segment, job, crew, kLong).right);
 }
 
 TEST_CASE("until an evaluation is committed, the best parameters are still the former ones") {

@@ -32,6 +32,7 @@ struct Fixture {
     spec.max_executors = 8;
     spec.batch_size = 1;
     spec.train_nodes = 5;
+    spec.evaluation.num_chunks = 1;
     Result<UniqueFd> fd = Segment::Create(spec);
     REQUIRE(fd.ok());
     Result<Segment> made = Segment::Attach(fd->get(), Access::kReadWrite);
@@ -101,7 +102,6 @@ TEST_CASE("nobody moves a batch that is not his") {
   REQUIRE(f.sampler.Publish(0, 10).ok());
   CHECK(f.sampler.Publish(0, 10).code() == Code::kInternal);
   CHECK(f.trainer.GiveBack(0).code() == Code::kInternal);
-  CHECK(f.trainer.GiveBackEvaluation(0).code() == Code::kInternal);
 }
 
 TEST_CASE("the queue's bytes are those of claimed and uncommitted records") {
@@ -203,17 +203,13 @@ TEST_CASE("a batch is due when the version of its delay is committed") {
 
 TEST_CASE("the next epoch's batches are due only after the evaluation") {
   Fixture f;
-  CHECK_FALSE(f.trainer.OpenEvaluation().has_value());
+  CHECK_FALSE(f.segment.OpenRun().has_value());
   for (int i = 0; i < 5; ++i) f.Commit();
   CHECK_FALSE(f.trainer.Due(5));
-  REQUIRE(f.trainer.OpenEvaluation() == uint64_t{0});
-  REQUIRE(f.trainer.TakeEvaluation(0));
-  CHECK_FALSE(f.trainer.TakeEvaluation(0));
-  CHECK_FALSE(f.trainer.OpenEvaluation().has_value());
-  CHECK(f.trainer.GiveBackEvaluation(0).ok());
-  REQUIRE(f.trainer.TakeEvaluation(0));
-  CHECK(f.trainer.CommitEvaluation(0).ok());
+  CHECK(f.segment.OpenRun() == EvalRun{0, EvalNodes::kValidation, 0, false});
+  f.segment.header().evaluation.value.store(LedgerWord{BatchState::kCommitted, 0, 0, 0}.Pack());
   CHECK(f.trainer.Due(5));
+  CHECK_FALSE(f.segment.OpenRun().has_value());
   CHECK_FALSE(f.segment.EvaluationCommitted(1));
 }
 

@@ -18,7 +18,7 @@ size_t EpochsOf(const std::vector<uint64_t>& correct, const EarlyStop& rule) {
   for (size_t e = 0; e < correct.size(); ++e) {
     reference =
         NextReference(rule, e, {correct[e], kNodes}, reference, {correct[reference], kNodes});
-    if (StopsAfter(rule, e, reference)) return e + 1;
+    if (StopsAfter(rule, e - reference)) return e + 1;
   }
   return correct.size();
 }

@@ -84,7 +84,7 @@ TEST_CASE("a specification that cannot be is refused with the name of its field"
       {"early_stop.patience",
        [](SegmentSpec& s) {
          s.early_stop.patience = 1;
-         s.evaluation = EvaluationPolicy::kLastEpoch;
+         s.evaluation = {0, 1};
        }},
       {"early_stop.min_delta", [](SegmentSpec& s) { s.early_stop.min_delta = 1; }},
       {"early_stop.min_delta", [](SegmentSpec& s) { s.early_stop.min_delta = std::nan(""); }},

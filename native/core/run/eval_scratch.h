@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/base/memfd.h"
+#include "core/base/status.h"
+#include "core/model/model_spec.h"
+
+// What exact evaluation leaves between its phases: rows of hidden layers, in memory that all
+// Trainers of a job share. Rows lie at their node's id, so that no table of places is needed; the
+// memory is sparse, so that rows which nobody computes take none.
+
+namespace gnnd {
+
+// Nodes, and so rows, of a chunk, and how many chunks they make: functions of the graph alone.
+// Chunks are some 10 ms of work on a large graph and of a multiple of 64 nodes.
+uint32_t EvalChunkNodes(uint64_t num_nodes);
+uint32_t EvalChunks(uint64_t num_nodes);
+// Nodes of a chunk of a sampled evaluation.
+inline constexpr uint32_t kEvalChunkSeeds = 512;
+// Phases of an exact evaluation at most: a layer may transform its input rows first.
+uint32_t MaxEvalPhases(const ModelSpec& spec);
+
+// Whether layers transform every input row before anything is aggregated (attention, PinSAGE).
+bool TransformsInput(const ModelSpec& spec);
+// Columns of a transformed row, where layer `layer` transforms first.
+uint32_t TransformedColumns(const ModelSpec& spec, uint32_t layer);
+
+// Places in the scratch, in bytes from its start; each begins on a page.
+struct EvalLayout {
+  uint64_t hidden_at[2] = {};   // float[num_nodes][columns]: layer l's rows at l % 2
+  uint64_t transformed_at = 0;  // float[num_nodes][columns]: of the layer that is computed
+  uint64_t scores_at = 0;       // GAT: float[2][heads][num_nodes], sources and destinations
+  uint64_t total_bytes = 0;     // what it takes when every row is touched
+
+  static EvalLayout Of(const ModelSpec& spec, uint64_t num_nodes);
+};
+
+// Private memory that an exact evaluation takes in each Trainer, about: sets of nodes, and blocks.
+uint64_t EvalWorkBytes(const ModelSpec& spec, uint64_t num_nodes, uint64_t num_targets,
+                       uint32_t threads);
+
+// Rows of a block per thread: enough for a matrix product, and they stay in the cache until then.
+inline constexpr uint64_t kEvalBlockRows = 512;
+inline constexpr uint64_t kMinEvalBlockRows = 1024;
+// Floats that a block gathers, 256 MiB: some 50 ms of one core.
+inline constexpr uint64_t kEvalBlockFloats = uint64_t{1} << 26;
+
+// A mapping of the scratch.
+class EvalScratch {
+ public:
+  // Memory, or with a folder a file in it that has no name; sparse. kShmAllocationFailed, kIo.
+  static Result<UniqueFd> Create(uint64_t bytes, const std::string& folder);
+  // kShmCorrupted when it is smaller than `bytes`.
+  static Result<EvalScratch> Attach(int fd, uint64_t bytes);
+
+  float* at(uint64_t offset) const { return reinterpret_cast<float*>(mapping_.data() + offset); }
+
+  // Gives the memory back where it is much; everything reads as zero then. Nobody may be using it.
+  void Clear();
+
+ private:
+  Mapping mapping_;
+  UniqueFd fd_;
+};
+
+}  // namespace gnnd

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "core/run/train_work.h"
+#include "train/torch_work.h"
+
+namespace gnnd::test {
+
+// Both sets of nodes, evaluated by one Trainer.
+struct EvalReport {
+  double val_loss_sum = 0;
+  uint64_t val_nodes = 0;
+  uint64_t val_correct = 0;
+  uint64_t test_nodes = 0;
+  uint64_t test_correct = 0;
+  uint64_t rows = 0;
+
+  bool operator==(const EvalReport&) const = default;
+};
+
+// All chunks of one run, in order; the sum of the last phase's.
+inline Result<EvalResult> EvaluateNodes(TorchWork& work, EvalNodes nodes,
+                                        std::span<const float> parameters, const Alive& alive) {
+  const Result<EvalShape> shape = work.PlanEvaluation(nodes, alive);
+  if (!shape.ok()) return shape.status();
+  EvalResult sum{};
+  EvalTask task;
+  task.run.nodes = nodes;
+  for (task.phase = 0; task.phase < shape->phases; ++task.phase) {
+    for (task.chunk = 0; task.chunk < shape->chunks; ++task.chunk) {
+      EvalResult one{};
+      GNND_TRY(work.EvaluateChunk(task, parameters, alive, &one));
+      sum.loss_sum += one.loss_sum;
+      sum.nodes += one.nodes;
+      sum.correct += one.correct;
+      sum.rows += one.rows;
+    }
+  }
+  work.EndEvaluation(task.run);
+  return sum;
+}
+
+inline Status Evaluate(TorchWork& work, std::span<const float> parameters, const Alive& alive,
+                       EvalReport* report) {
+  const auto val = EvaluateNodes(work, EvalNodes::kValidation, parameters, alive);
+  if (!val.ok()) return val.status();
+  const auto test = EvaluateNodes(work, EvalNodes::kTest, parameters, alive);
+  if (!test.ok()) return test.status();
+  *report = {val->loss_sum, val->nodes,    val->correct,
+             test->nodes,   test->correct, val->rows + test->rows};
+  return Status::Ok();
+}
+
+}  // namespace gnnd::test

@@ -1,0 +1,36 @@
+#include "train/eval_targets.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "train/loss.h"
+
+namespace gnnd {
+
+EvalTargets::EvalTargets(std::span<const int64_t> nodes) {
+  std::transform(nodes.begin(), nodes.end(), std::back_inserter(all_),
+                 [](int64_t node) { return static_cast<uint32_t>(node); });
+  std::sort(all_.begin(), all_.end());
+  std::unique_copy(all_.begin(), all_.end(), std::back_inserter(once_));
+}
+
+Status EvalTargets::Count(std::span<const uint32_t> nodes, std::span<const float> logits,
+                          std::span<const int32_t> labels, bool with_loss,
+                          EvalResult* result) const {
+  const uint64_t classes = logits.size() / nodes.size();
+  auto target = std::lower_bound(all_.begin(), all_.end(), nodes.front());
+  for (uint64_t r = 0; r < nodes.size(); ++r) {
+    const auto row = logits.subspan(r * classes, classes);
+    const auto label = static_cast<uint32_t>(labels[nodes[r]]);
+    for (; target != all_.end() && *target == nodes[r]; ++target) {
+      ++result->nodes;
+      if (with_loss) result->loss_sum += CrossEntropy<float>(row, label, nullptr);
+      if (ArgMax(row) == label) ++result->correct;
+    }
+  }
+  if (std::isfinite(result->loss_sum)) return Status::Ok();
+  return Status(Code::kNumericDivergence, "the validation loss is not finite");
+}
+
+}  // namespace gnnd

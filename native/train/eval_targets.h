@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/segment/layout.h"
+
+namespace gnnd {
+
+inline Status EvaluationAborted() { return Status(Code::kAborted, "evaluation was told to stop"); }
+
+// The nodes of an evaluation, some of which may be named several times.
+class EvalTargets {
+ public:
+  EvalTargets() = default;
+  explicit EvalTargets(std::span<const int64_t> nodes);
+
+  const std::vector<uint32_t>& once() const { return once_; }  // ascending
+  uint64_t bytes() const { return (once_.size() + all_.size()) * sizeof(uint32_t); }
+
+  // Adds loss (`with_loss`) and hits of `nodes`, ascending targets, whose logits are
+  // [nodes.size(), classes]. kNumericDivergence when the loss is not finite.
+  Status Count(std::span<const uint32_t> nodes, std::span<const float> logits,
+               std::span<const int32_t> labels, bool with_loss, EvalResult* result) const;
+
+ private:
+  std::vector<uint32_t> all_;  // ascending
+  std::vector<uint32_t> once_;
+};
+
+}  // namespace gnnd

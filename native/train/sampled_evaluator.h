@@ -1,0 +1,54 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/run/train_work.h"
+#include "core/sample/huge_array.h"
+#include "core/sample/sampler.h"
+#include "train/eval_layer.h"
+#include "train/eval_targets.h"
+#include "train/script_model.h"
+#include "train/workspace.h"
+
+namespace gnnd {
+
+// Evaluation on keyed samples: the nodes in chunks of kEvalChunkSeeds, each a batch with a key that
+// no training batch has (kEvaluationEpoch), the same in every run. No dropout, no update.
+class SampledEvaluator {
+ public:
+  // `model` and `script` (null for our own models) are borrowed. kInvalidArgument when no record
+  // has room for what the sampler may draw.
+  static Result<std::unique_ptr<SampledEvaluator>> Create(const EvalInput& input,
+                                                          const Model& model, ScriptModel* script,
+                                                          const SamplerOptions& sampler,
+                                                          uint64_t random_seed);
+
+  EvalShape Plan(EvalNodes nodes) const;
+  Status RunChunk(const EvalTask& task, std::span<const at::Tensor> parameters, const Alive& alive,
+                  EvalResult* result);
+
+  uint64_t work_bytes() const { return memory_.reserved_bytes() + sampler_.workspace_bytes(); }
+
+ private:
+  SampledEvaluator(const EvalInput& input, const Model& model, ScriptModel* script,
+                   const SamplerOptions& sampler, const RecordLayout& layout, uint64_t random_seed);
+  at::Tensor Logits(const RecordView& record, std::span<const at::Tensor> parameters);
+
+  EvalInput input_;
+  Model model_;  // without dropout
+  ScriptModel* script_;
+  uint64_t random_seed_;
+  Sampler sampler_;
+  HugeArray<std::byte> slot_;
+  EvalTargets targets_[2];  // by EvalNodes
+  Workspace memory_;
+};
+
+}  // namespace gnnd

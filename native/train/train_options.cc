@@ -1,0 +1,52 @@
+#include "train/train_options.h"
+
+#include <string>
+
+namespace gnnd {
+namespace {
+
+Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
+
+Status CheckEvalNodes(const TrainOptions& options, std::span<const int64_t> nodes) {
+  for (const int64_t node : nodes) {
+    GNND_TRY(CheckInGraph(options, node));
+    const int32_t label = options.labels[static_cast<uint64_t>(node)];
+    if (label < 0 || static_cast<uint32_t>(label) >= options.model.out_dim) {
+      return Status(Code::kDatasetCorrupt, "evaluation node " + std::to_string(node) +
+                                               " has label " + std::to_string(label));
+    }
+  }
+  return Status::Ok();
+}
+
+Status CheckData(const TrainOptions& options) {
+  const uint64_t num_nodes = options.labels.size();
+  if (num_nodes == 0 || num_nodes > UINT32_MAX) return Invalid("number of nodes");
+  if (options.features.num_rows() != num_nodes || options.features.dim() != options.model.in_dim) {
+    return Invalid("features are not [num_nodes, in_dim]");
+  }
+  if (options.topology.indptr.size() != num_nodes + 1) {
+    return Invalid("topology and labels differ in their number of nodes");
+  }
+  if (!options.edge_weights.empty() &&
+      options.edge_weights.size() != options.topology.num_edges()) {
+    return Invalid("edge_weights are not [num_edges]");
+  }
+  GNND_TRY(CheckEvalNodes(options, options.val_nodes));
+  return CheckEvalNodes(options, options.test_nodes);
+}
+
+}  // namespace
+
+Status CheckInGraph(const TrainOptions& options, int64_t node) {
+  if (node >= 0 && static_cast<uint64_t>(node) < options.labels.size()) return Status::Ok();
+  return Invalid("evaluation node " + std::to_string(node) + " is not in the graph");
+}
+
+Status CheckOptions(const TrainOptions& options) {
+  GNND_TRY(CheckOptimizer(options.optimizer));
+  if (options.threads == 0) return Invalid("threads must be at least 1");
+  return CheckData(options);
+}
+
+}  // namespace gnnd

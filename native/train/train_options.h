@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/base/status.h"
+#include "core/dataset/row_table.h"
+#include "core/dataset/topology_view.h"
+#include "core/model/model_spec.h"
+#include "core/sample/options.h"
+#include "train/eval_place.h"
+#include "train/optimizer.h"
+#include "train/script_options.h"
+
+namespace gnnd {
+
+// All that decides what a Trainer computes. The spans and the topology are borrowed (mapped files)
+// and must outlive the TorchWork.
+struct TrainOptions {
+  ModelSpec model;       // kScript: the type alone is read, and `script` says the rest
+  ScriptOptions script;  // read for kScript only
+  uint64_t random_seed = 0;
+
+  OptimizerOptions optimizer;
+
+  uint32_t threads = 1;                 // of every operator; part of what decides bits
+  RowTable features;                    // [num_nodes, model.in_dim]
+  std::span<const uint32_t> hot_order;  // node of each hot rank; read by Create only
+  uint64_t cache_rows = 0;              // rows of hot_order to cache; decides no bit
+  bool features_on_disk = false;        // the table does not fit the host's memory
+  std::span<const int32_t> labels;      // [num_nodes], -1 = none
+
+  // Evaluation.
+  TopologyView topology;  // with alias tables where `eval_sampler` draws by weight
+  // [num_edges] or empty. GraphSAGE and PinSAGE evaluate exactly with means weighted by them, which
+  // is what sampling in proportion to them estimates; other models take no notice. Give none where
+  // records only carry weights that undo a sampler's bias (LABOR), or visit counts.
+  std::span<const float> edge_weights;
+  std::span<const int64_t> val_nodes;
+  std::span<const int64_t> test_nodes;
+  EvalPlace eval_place;  // of exact evaluation; by default memory of our own of any size
+  std::optional<SamplerOptions> eval_sampler;  // of sampled evaluation; none: exact
+};
+
+// As TorchWork::Create; of a script the model is already the one that its file says.
+Status CheckOptions(const TrainOptions& options);
+
+// Whether `node` is one; kInvalidArgument.
+Status CheckInGraph(const TrainOptions& options, int64_t node);
+
+}  // namespace gnnd

@@ -1,0 +1,61 @@
+import { mkdirSync } from 'node:fs';
+import type { CoreAddon, EvaluationSizes, SamplingOptions } from '../native/contract.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
+import type { AttemptInput } from './attempt-types.ts';
+import type { JobLayout } from './job-layout.ts';
+
+/** How a job's evaluations are cut, and where their hidden rows lie: from spec and sizes alone. */
+
+export interface EvaluationPlan extends EvaluationSizes {
+  /** Empty: in memory. Else the folder of the file that holds the rows. */
+  readonly scratchFolder: string;
+}
+
+export function evaluationPlanOf(
+  native: CoreAddon,
+  { model, manifest }: JobLayout,
+  { spec, dataset, cacheFolder }: Pick<AttemptInput, 'spec' | 'dataset' | 'cacheFolder'>,
+): EvaluationPlan {
+  const { counts } = dataset;
+  const sampled = spec.evaluation.method === 'SAMPLED';
+  const threads = spec.training.threadsPerTrainer;
+  const { widths } = manifest;
+  const sizes = native.evaluationSizes({ counts, model, sampled, threads, widths });
+  const fits = sizes.scratchBytes <= spec.evaluation.maxBytes;
+  return { ...sizes, scratchFolder: fits ? '' : cacheFolder };
+}
+
+/** A descriptor for hidden rows, the caller's to close; null where there are none. */
+export function createScratch(
+  native: CoreAddon,
+  { scratchBytes, scratchFolder }: EvaluationPlan,
+): number | null {
+  if (scratchBytes === 0) return null;
+  if (scratchFolder !== '') mkdirSync(scratchFolder, { recursive: true });
+  return native.evaluationScratch(scratchBytes, scratchFolder);
+}
+
+/** What evaluations take of one device's memory; a scratch in memory is shared by all. */
+export function evaluationBytesOf(plan: EvaluationPlan, deviceCount: number): number {
+  const inMemory = plan.scratchFolder === '' ? plan.scratchBytes : 0;
+  return plan.workBytes + Math.ceil(inMemory / deviceCount);
+}
+
+/**
+ * How a sampled evaluation draws: as training, with fanouts of its own; where training draws as
+ * LABOR or a plug-in does, uniformly, which estimates the same means.
+ */
+export function evaluationSampling(
+  { evaluation }: JobSpec,
+  { sampling }: JobLayout,
+): SamplingOptions {
+  const { algorithm, plugin } = sampling;
+  const uniform = algorithm === 'LABOR' || algorithm === 'KHOP_PLUGIN';
+  return {
+    ...sampling,
+    fanouts: evaluation.fanouts.length === 0 ? sampling.fanouts : evaluation.fanouts,
+    algorithm: uniform ? 'KHOP_UNIFORM' : algorithm,
+    plugin: { ...plugin, weights: false },
+    hotRanks: false,
+  };
+}
