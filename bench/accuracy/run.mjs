@@ -17,8 +17,8 @@
 // the difference of test accuracies after the same epochs (the rule of decision 0022: the default
 // may lose half a point at most), and the time to accuracy, wall seconds until the validation
 // accuracy first is within half a point of the best of S = 0 with the same random seed, as a ratio
-// to that of S = 0 ("never" where a run did not get there). Accuracy does not depend on how busy the
-// machine is, times do.
+// to that of S = 0 ("never" where a run did not get there). Accuracy does not depend on how busy
+// the machine is, times do.
 //
 // A row's accuracy is the test accuracy at the epoch of the best validation accuracy, mean and
 // sample standard deviation over random seeds 1 to N. The reference is GraphSAGE with the same
