@@ -75,11 +75,26 @@ function progressInit(progress: JobProgress): MessageInitShape<typeof pb.JobProg
     batchesPerEpoch: int64(progress.batchesPerEpoch),
     version: int64(progress.version),
     remainingMs: int64(progress.remainingMs),
+    evaluation: evaluationInit(progress.evaluation),
     executors: progress.executors.map((executor) => ({
       ...executor,
       role: pb.ExecutorRole[executor.role],
       batches: int64(executor.batches),
     })),
+  };
+}
+
+function evaluationInit(
+  evaluation: JobProgress['evaluation'],
+): MessageInitShape<typeof pb.EvaluationProgressSchema> | undefined {
+  if (evaluation === null) return undefined;
+  const { kind, epoch, rowsDone, rowsTotal, remainingMs } = evaluation;
+  return {
+    kind: pb.EvaluationKind[kind],
+    epoch,
+    rowsDone: int64(rowsDone),
+    rowsTotal: int64(rowsTotal),
+    remainingMs: int64(remainingMs),
   };
 }
 

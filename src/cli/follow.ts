@@ -12,7 +12,7 @@ import { jsonOf } from './output.ts';
 import type { Session } from './session.ts';
 import { createLiveRegion } from './terminal.ts';
 import { formatDuration } from './units.ts';
-import { changeKey, changeLine, epochLine, renderFrame } from './watch-frame.ts';
+import { changeKey, changeLine, epochLine, evaluationLine, renderFrame } from './watch-frame.ts';
 import { watchJob } from './watch-stream.ts';
 
 /** Following a job to its end, shown in one of several ways. */
@@ -88,14 +88,26 @@ function displayOf(session: Session, { view, output }: FollowOptions): Display {
   }
 }
 
-/** A line for each change of state and for each finished epoch. */
+/** Between two lines about one evaluation. */
+const evaluationLineMs = 10_000;
+
+/** A line for each change of state and each finished epoch, and now and then for an evaluation. */
 function lineDisplay(session: Session, output: CliOutput): Display {
   let shownKey = '';
+  let evaluationAtMs: number | null = null;
   return {
     event({ epochs }, job) {
       if (job === null) return;
       const nowMs = session.io.clock.wallMs();
       for (const report of epochs) output.write(`${epochLine(job, report, nowMs)}\n`);
+      // The first line comes once an evaluation has run for a while: most are over by then.
+      const evaluation = job.progress?.evaluation;
+      if (evaluation === undefined) evaluationAtMs = null;
+      else if (evaluationAtMs === null) evaluationAtMs = nowMs;
+      else if (nowMs - evaluationAtMs >= evaluationLineMs) {
+        evaluationAtMs = nowMs;
+        output.write(`${evaluationLine(job, evaluation, nowMs)}\n`);
+      }
       if (changeKey(job) === shownKey) return;
       shownKey = changeKey(job);
       output.write(`${changeLine(job, nowMs)}\n`);

@@ -1,7 +1,9 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  EvaluationKind,
   EvaluationMethodSchema,
+  type EvaluationProgress,
   ExecutorRole,
   type Job,
   JobPhase,
@@ -107,6 +109,28 @@ export function stalenessText(spec: JobSpec | undefined): string {
 }
 
 /** `EXACT, every 2 epochs`; `SAMPLED 15,10,5, at the end`. */
+const evaluationTitles: Readonly<Record<EvaluationKind, string>> = {
+  [EvaluationKind.UNSPECIFIED]: 'evaluating',
+  [EvaluationKind.VALIDATION]: 'evaluating validation nodes',
+  [EvaluationKind.TEST_LAST]: 'evaluating test nodes, last epoch',
+  [EvaluationKind.TEST_BEST]: 'evaluating test nodes, best epoch',
+};
+
+/** What an evaluation that runs is about. */
+export function evaluationTitle({ kind }: EvaluationProgress): string {
+  return evaluationTitles[kind] ?? 'evaluating';
+}
+
+/** 0 to 1. */
+export function evaluationShare({ rowsDone, rowsTotal }: EvaluationProgress): number {
+  return rowsTotal === 0n ? 0 : Number(rowsDone) / Number(rowsTotal);
+}
+
+/** How long it will go on; '' while unknown. */
+export function evaluationLeft({ remainingMs }: EvaluationProgress): string {
+  return remainingMs === 0n ? '' : `${formatDuration(Number(remainingMs))} left`;
+}
+
 export function evaluationText(spec: JobSpec | undefined): string {
   const evaluation = spec?.evaluation;
   if (evaluation === undefined) return '';

@@ -8,6 +8,7 @@ import {
   type Job,
   JobPhaseSchema,
   type JobPlan,
+  type JobProgress,
   JobSpecSchema,
   JobStateSchema,
   type PolicyChoice,
@@ -17,7 +18,10 @@ import { shortName } from './enums.ts';
 import {
   bestValAccuracy,
   epochText,
+  evaluationLeft,
+  evaluationShare,
   evaluationText,
+  evaluationTitle,
   idOf,
   isoTime,
   modelText,
@@ -104,6 +108,14 @@ export function jobColumns(session: Session): readonly Column<Job>[] {
   ];
 }
 
+function runningEvaluationFacts(progress: JobProgress | undefined): readonly Fact[] {
+  const evaluation = progress?.evaluation;
+  if (evaluation === undefined) return [];
+  const share = evaluationShare(evaluation);
+  const parts = [evaluationTitle(evaluation), formatPercent(share, 0), evaluationLeft(evaluation)];
+  return [['Now', parts.filter((part) => part !== '').join(', '), `${share}`, 'evaluation_done']];
+}
+
 export function jobFacts(session: Session, job: Job): readonly Fact[] {
   const { progress, result } = job;
   const nowMs = session.io.clock.wallMs();
@@ -120,6 +132,7 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
     ['Model', modelText(specOf(job))],
     ['Staleness', stalenessText(specOf(job)), `${specOf(job)?.training?.staleness ?? ''}`],
     ['Evaluation', evaluationText(specOf(job))],
+    ...runningEvaluationFacts(progress),
     ['Created', `${ageText(job, nowMs)} ago`, isoTime(job.createTime), 'create_time'],
     ['Ran for', runTimeText(job, nowMs), `${runMs(job, nowMs) ?? ''}`, 'run_ms'],
     ['Ended', '', isoTime(job.endTime), 'end_time'],

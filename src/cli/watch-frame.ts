@@ -1,5 +1,6 @@
 import {
   type EpochReport,
+  type EvaluationProgress,
   type ExecutorStatus,
   type Job,
   type JobProgress,
@@ -7,6 +8,9 @@ import {
 } from '../api/gen/gnnd/v1/job_pb.ts';
 import { isTerminal } from './exit.ts';
 import {
+  evaluationLeft,
+  evaluationShare,
+  evaluationTitle,
   idOf,
   modelText,
   paintState,
@@ -113,10 +117,27 @@ function progressLines(
     ]
       .join('  ')
       .trimEnd(),
+    ...evaluationLines(progress, { columns, style, glyphs }),
     facts.map(([title, text]) => `${style.dim(title ?? '')} ${text}`).join('   '),
     `${style.dim('queue')} ${bar(queueShare, queueWidth, glyphs)} ` +
       `${progress.queueDepth} of ${progress.queueCapacity} ready`,
   ];
+}
+
+function evaluationLines(
+  { evaluation }: JobProgress,
+  { columns, style, glyphs }: Pick<FrameOptions, 'columns' | 'style' | 'glyphs'>,
+): readonly string[] {
+  if (evaluation === undefined) return [];
+  const share = evaluationShare(evaluation);
+  const width = Math.max(10, Math.min(40, columns - 55));
+  const left = evaluationLeft(evaluation);
+  const parts = [
+    evaluationTitle(evaluation),
+    `${style.cyan(bar(share, width, glyphs))} ${padStart(formatPercent(share, 0), 5)}`,
+    style.bold(left),
+  ];
+  return [parts.filter((part) => part !== '').join('  ')];
 }
 
 function executorLines(
@@ -220,6 +241,14 @@ export function epochLine(job: Job, report: EpochReport, nowMs: number): string 
       ? []
       : [`val accuracy ${formatPercent(report.valAccuracy)}`]),
   ].join('  ');
+}
+
+/** One line of the same log, for an evaluation that has been running for a while. */
+export function evaluationLine(job: Job, evaluation: EvaluationProgress, nowMs: number): string {
+  const share = formatPercent(evaluationShare(evaluation), 0);
+  const parts = [evaluationTitle(evaluation), share, evaluationLeft(evaluation)];
+  const text = parts.filter((part) => part !== '').join(', ');
+  return [timeOf(nowMs), idOf(job.name), text].join('  ');
 }
 
 function timeOf(nowMs: number): string {

@@ -101,6 +101,7 @@ function inputOf(
     restartBudgetRemaining: attempt.input.failuresLeft,
     lastProgressAtMs: attempt.lastCommitWallMs,
     remainingSeconds: remainingSecondsOf(job, progress),
+    evaluation: evaluationOf(progress),
     epoch: snapshot?.epoch ?? 0,
     epochsTarget: spec.training.epochs,
     epochsCompleted: epochs.count,
@@ -217,6 +218,14 @@ function placementOf({ plan }: JobRecord, attempt: JobAttempt): JobMetricsInput[
     standbyBatchSeconds: plan.standbyBatchNs / 1e9,
     standbyProfitSeconds: standbyProfitOf(attempt.snapshot),
   };
+}
+
+function evaluationOf(progress: JobProgress | null): JobMetricsInput['evaluation'] {
+  const evaluation = progress?.evaluation ?? null;
+  if (evaluation === null || evaluation.rowsTotal === 0) return null;
+  const { rowsDone, rowsTotal, remainingMs } = evaluation;
+  const remainingSeconds = remainingMs > 0 ? remainingMs / 1000 : null;
+  return { doneRatio: rowsDone / rowsTotal, remainingSeconds };
 }
 
 /** The API's estimate; 0 there is "unknown". */

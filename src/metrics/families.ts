@@ -175,6 +175,15 @@ export const slotFamilies = {
     slot,
   ),
 
+  gnnd_evaluation_done_ratio: gauge(
+    'Share done of the evaluation that runs, 0 to 1; absent while none does.',
+    slot,
+  ),
+  gnnd_evaluation_remaining_seconds: gauge(
+    'Expected time to the end of the evaluation that runs; absent while unknown.',
+    slot,
+  ),
+
   gnnd_epoch: gauge('Epoch in progress, from 0.', slot),
   gnnd_epochs_target: gauge('Epochs planned.', slot),
   gnnd_epochs_total: counter('Epochs completed.', slot),

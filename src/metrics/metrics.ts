@@ -130,6 +130,12 @@ export interface JobMetricsInput {
   readonly lastProgressAtMs: number | null;
   /** To the end of all planned epochs; null while unknown. */
   readonly remainingSeconds: number | null;
+  /** Share done of the evaluation that runs; null while none does. */
+  readonly evaluation: {
+    readonly doneRatio: number;
+    /** Null while unknown. */
+    readonly remainingSeconds: number | null;
+  } | null;
 
   /** In progress, from 0. */
   readonly epoch: number;

@@ -62,6 +62,13 @@ export class SlotSeries {
     if (input.remainingSeconds !== null) {
       series.set('gnnd_job_remaining_seconds', slot, input.remainingSeconds);
     }
+    if (input.evaluation !== null) {
+      const { doneRatio, remainingSeconds } = input.evaluation;
+      series.set('gnnd_evaluation_done_ratio', slot, doneRatio);
+      if (remainingSeconds !== null) {
+        series.set('gnnd_evaluation_remaining_seconds', slot, remainingSeconds);
+      }
+    }
   }
 
   #setTraining(input: JobMetricsInput): void {

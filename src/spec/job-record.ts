@@ -158,6 +158,19 @@ export interface JobProgress {
   readonly queueDepth: number;
   readonly queueCapacity: number;
   readonly executors: readonly ExecutorStatus[];
+  /** The one that runs, or null. */
+  readonly evaluation: EvaluationProgress | null;
+}
+
+export interface EvaluationProgress {
+  readonly kind: 'VALIDATION' | 'TEST_LAST' | 'TEST_BEST';
+  /** Whose parameters are evaluated. */
+  readonly epoch: number;
+  readonly rowsDone: number;
+  /** 0 = not known yet. */
+  readonly rowsTotal: number;
+  /** 0 = unknown. */
+  readonly remainingMs: number;
 }
 
 export interface PlannedExecutor {

@@ -8,6 +8,7 @@ import {
 } from '../native/contract.ts';
 import type {
   EpochReport,
+  EvaluationProgress,
   ExecutorStatus,
   ExecutorTimes,
   JobProgress,
@@ -67,7 +68,23 @@ export function progressOf(input: ProgressInput): JobProgress {
     executors: snapshot.executors
       .filter(isAlive)
       .map((executor) => statusOf(executor, input, elapsedSeconds)),
+    evaluation: evaluationProgressOf(snapshot, before?.snapshot ?? null, 1000 * elapsedSeconds),
   };
+}
+
+/** Its end is expected at the rate of the time between the looks. */
+function evaluationProgressOf(
+  { evaluation: now }: SegmentSnapshot,
+  earlier: SegmentSnapshot | null,
+  elapsedMs: number,
+): EvaluationProgress | null {
+  if (now === null) return null;
+  const { kind, epoch, done, total } = now;
+  const before = earlier?.evaluation ?? null;
+  const isSame = before?.kind === kind && before.epoch === epoch;
+  const rows = done - (isSame ? before.done : 0);
+  const remainingMs = rows > 0 && total > 0 ? ((total - done) / rows) * elapsedMs : 0;
+  return { kind, epoch, rowsDone: done, rowsTotal: total, remainingMs: Math.round(remainingMs) };
 }
 
 export function isAlive(executor: ExecutorSnapshot): boolean {

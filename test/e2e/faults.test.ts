@@ -51,11 +51,11 @@ const isIn = (phase: JobPhase) => (job: Job) => job.phase === phase;
 const isTraining = ({ state, progress }: Job) =>
   state === JobState.RUNNING && (progress?.executors.length ?? 0) > 0;
 
-/** Waits until the daemon has an executor; a calibration is in progress then or soon. */
+/** Waits until a job calibrates and has an executor: what loaded its dataset is gone by then. */
 async function anExecutor(daemon: TestDaemon, id: string): Promise<number> {
   let pid: number | undefined;
-  await daemon.until(id, () => {
-    pid = executorPids(daemon.pid)[0];
+  await daemon.until(id, ({ phase }) => {
+    pid = phase === JobPhase.CALIBRATING ? executorPids(daemon.pid)[0] : undefined;
     return pid !== undefined;
   });
   return pid ?? 0;
@@ -75,7 +75,8 @@ function unlistedFiles(): readonly string[] {
     /^datasets\/cora\/[^/]+$/,
     /^cache\/features\/[^/]+\.npy$/,
     /^jobs\/[^/]+\/attempts\/\d+\/log\/[^/]+\.log$/,
-    /^jobs\/[^/]+\/checkpoint\/(model\.safetensors|best\.safetensors|MANIFEST\.json)$/,
+    /^jobs\/[^/]+\/checkpoint\/(last\.safetensors|best\.safetensors|MANIFEST\.json)$/,
+    /^log\/preparer\.log$/,
   ];
   return readdirSync(join(folder, 'state'), { recursive: true, withFileTypes: true })
     .filter((entry) => !entry.isDirectory())

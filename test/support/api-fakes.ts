@@ -76,6 +76,7 @@ export function jobProgress(changes: Partial<JobProgress> = {}): JobProgress {
         cacheHitRate: 0,
       },
     ],
+    evaluation: null,
     ...changes,
   };
 }

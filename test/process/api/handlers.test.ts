@@ -434,9 +434,10 @@ describe('CheckpointService', () => {
       const stream = client.stream(checkpoint.exportCheckpoint, request);
       for await (const { part } of stream) parts.push(part);
     }
+    const asIs = { jobId: 'mine', foldStandardization: false };
     expect(asked).toEqual([
-      { jobId: 'mine', kind: 'BEST', predictions: 'NONE', memoryBytes: 0 },
-      { jobId: 'mine', kind: 'LAST', predictions: 'TEST', memoryBytes: 2 ** 33 },
+      { ...asIs, kind: 'BEST', predictions: 'NONE', memoryBytes: 0 },
+      { ...asIs, kind: 'LAST', predictions: 'TEST', memoryBytes: 2 ** 33 },
     ]);
     expect(parts.slice(0, 6)).toMatchObject([
       { case: 'checkpoint', value: { job: 'jobs/mine' } },

@@ -1,10 +1,21 @@
+import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { expect, test } from 'vitest';
-import { JobPhase, JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import {
+  EvaluationKind,
+  EvaluationProgressSchema,
+  JobPhase,
+  JobState,
+} from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { Reason } from '../../../src/api/gen/gnnd/v1/types_pb.ts';
 import { epochText } from '../../../src/cli/job-text.ts';
 import { createStyle, glyphsOf } from '../../../src/cli/terminal.ts';
-import { changeLine, epochLine, renderFrame } from '../../../src/cli/watch-frame.ts';
+import {
+  changeLine,
+  epochLine,
+  evaluationLine,
+  renderFrame,
+} from '../../../src/cli/watch-frame.ts';
 import { sampleJob, startMs } from './sample-job.ts';
 
 const options = {
@@ -32,6 +43,21 @@ test('a running job shows where it is, who does what, and how it learns', () => 
     'loss          ⣧⡀  1.9000 → 1.2000',
     'val accuracy  ⣰⡇  60.0 % → 68.0 %',
   ]);
+});
+
+test('an evaluation that runs has a bar of its own, and a line of the log', () => {
+  const evaluation = create(EvaluationProgressSchema, {
+    ...{ kind: EvaluationKind.VALIDATION, epoch: 2 },
+    ...{ rowsDone: 430n, rowsTotal: 1000n, remainingMs: 12_000n },
+  });
+  const job = sampleJob();
+  if (job.progress !== undefined) job.progress.evaluation = evaluation;
+  expect(renderFrame(job, options)[4]).toBe(
+    'evaluating validation nodes  █████████████████▎░░░░░░░░░░░░░░░░░░░░░░  43 %  12.0 s left',
+  );
+  expect(evaluationLine(job, evaluation, Date.UTC(2026, 0, 1, 3, 4, 5))).toBe(
+    '03:04:05  npm-sage  evaluating validation nodes, 43 %, 12.0 s left',
+  );
 });
 
 test('without UTF-8 the same frame is plain ASCII', () => {

@@ -50,6 +50,7 @@ export function jobInput(slot: number, devices: readonly string[]): JobMetricsIn
     restartBudgetRemaining: 2,
     lastProgressAtMs: 1_700_000_001_500,
     remainingSeconds: 90,
+    evaluation: { doneRatio: 0.25, remainingSeconds: 12 },
     epoch: 3,
     epochsTarget: 10,
     epochsCompleted: 3,

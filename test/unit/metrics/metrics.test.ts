@@ -209,6 +209,7 @@ describe('metrics of a job', () => {
       ...jobInput(0, []),
       lastProgressAtMs: null,
       remainingSeconds: null,
+      evaluation: null,
       loss: null,
       accuracy: {},
       placement: null,
@@ -217,6 +218,7 @@ describe('metrics of a job', () => {
     const absent = [
       'last_progress',
       'remaining_seconds',
+      'gnnd_evaluation',
       'gnnd_loss',
       'gnnd_eval_metric',
       'gnnd_placement_k',

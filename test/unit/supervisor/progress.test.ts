@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { SegmentEpoch } from '../../../src/native/contract.ts';
-import { epochReportOf } from '../../../src/supervisor/progress.ts';
+import type { SegmentEpoch, SegmentSnapshot } from '../../../src/native/contract.ts';
+import { epochReportOf, type Look, progressOf } from '../../../src/supervisor/progress.ts';
 
 const msPerNs = 1e6;
 
@@ -32,6 +32,15 @@ function epoch(index: number, startMs: number, endMs: number, evaluatedMs: numbe
   };
 }
 
+function segmentSnapshot(evaluation: SegmentSnapshot['evaluation']): SegmentSnapshot {
+  return {
+    ...{ version: 15, committedBatches: 15, totalBatches: 30, epochsToTrain: 10, epoch: 5 },
+    ...{ epochsCommitted: 5, complete: false, evaluation, queueDepth: 0, queueBytes: 0 },
+    ...{ claimed: 0, taken: 0, numSlots: 4, largestRecordBytes: 1, reclaimed: 0 },
+    ...{ standbyProfitNs: 0, aborted: null, executors: [] },
+  };
+}
+
 test("an epoch's time leaves out the evaluation of the one before it", () => {
   const first = epoch(0, 1000, 3000, 9000);
   // Its first batch was claimed while the first epoch was evaluated.
@@ -45,4 +54,26 @@ test("an epoch's time leaves out the evaluation of the one before it", () => {
 test('a ledger with a batch that was not committed once is no report', () => {
   const torn = { ...epoch(0, 0, 1, 2), ledgerDigest: 'b' };
   expect(() => epochReportOf(torn, null, ['cpu:0'], [])).toThrow('not committed exactly once');
+});
+
+test('an evaluation that runs tells its rows, and its end at the rate of the last looks', () => {
+  const look = (atMs: number, done: number | null) => ({
+    atMs,
+    snapshot: segmentSnapshot(
+      done === null ? null : { kind: 'VALIDATION', epoch: 4, done, total: 1000 },
+    ),
+  });
+  const at = (before: Look | null, now: Look) =>
+    progressOf({
+      ...{ before, now, deviceNames: ['cpu:0'], pids: new Map(), epochs: 10, batchesPerEpoch: 3 },
+      ...{ current: epoch(4, 0, 1, 2), lastReport: null, valAccuracy: 0, startedMs: 0 },
+    }).evaluation;
+  expect(at(look(0, null), look(1000, null))).toBe(null);
+  const started = { kind: 'VALIDATION', epoch: 4, rowsDone: 200, rowsTotal: 1000 } as const;
+  expect(at(null, look(1000, 200))).toEqual({ ...started, remainingMs: 0 });
+  expect(at(look(0, null), look(1000, 200))).toEqual({ ...started, remainingMs: 4000 });
+  expect(at(look(1000, 200), look(2000, 300))).toEqual({
+    ...{ ...started, rowsDone: 300 },
+    remainingMs: 7000,
+  });
 });
