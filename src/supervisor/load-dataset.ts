@@ -5,6 +5,7 @@ import { markUsed } from '../base/files.ts';
 import { topologyFd as childTopologyFd } from '../executor/protocol.ts';
 import type { CoreAddon, DatasetLocation } from '../native/contract.ts';
 import type { AttemptInput } from './attempt-types.ts';
+import { momentsPath } from './standardization.ts';
 import { runTask, TaskError, type TaskOptions } from './task.ts';
 
 /**
@@ -77,7 +78,7 @@ export async function loadDataset(
     if (standardized !== null) makeFolder(standardized.folder);
     // Two at once write the same bytes, each to a temporary file of its own.
     const isMade = existsSync(featuresPath);
-    if (isMade) markUsed(featuresPath);
+    if (isMade) for (const path of [featuresPath, momentsPath(featuresPath)]) markUsed(path);
     const standardize = featuresPath !== '' && !isMade;
     const options = { location, standardize, topologyFd: childTopologyFd, alias };
     await runTask({ role: 'LOAD', options }, { ...task, topologyFd });
