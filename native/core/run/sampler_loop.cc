@@ -116,8 +116,7 @@ class SamplerLoop {
   bool HandOverIfUseful() {
     if (!self_.turn().SamplerHolds() || !self_.turn().StandbyPresent()) return false;
     const bool evaluates = segment_.OpenRun().has_value() && StandbyMayEvaluate(segment_);
-    if (!evaluates &&
-        !StandbyMayTake(segment_, self_.batches().Depth(DecisiveDepth(segment_)))) {
+    if (!evaluates && !StandbyMayTake(segment_, self_.batches().Depth(DecisiveDepth(segment_)))) {
       return false;
     }
     GNND_FAILPOINT("turn.before_handover");
