@@ -373,9 +373,19 @@ async function realJob(root) {
 
 /** The native part: executors whose work is a stand-in of 1 ms. */
 function executors() {
-  const binary = join('build', 'native', 'executors_bench');
-  if (existsSync(binary)) process.stdout.write(execFileSync(binary, { encoding: 'utf8' }));
-  else report('64 executors, control of the time', `${binary} is not built`, '5 %', null);
+  const binary = join('build', 'native', 'control_bench');
+  const title = '64 executors, control of the time';
+  if (!existsSync(binary)) {
+    report(title, `${binary} is not built: node deploy/setup.mjs --bench`, '5 %', null);
+    return;
+  }
+  const answer = execFileSync(binary, { encoding: 'utf8' });
+  const line = answer.split('\n').find((each) => each.startsWith('{')) ?? '{}';
+  for (const [work, found] of Object.entries(JSON.parse(line))) {
+    const share = found?.control_share;
+    if (typeof share !== 'number') continue;
+    report(`${title}, work ${work}`, `${(100 * share).toFixed(1)} %`, '5 %', share <= 0.05);
+  }
 }
 
 if (options.watch !== undefined) await watchAll();

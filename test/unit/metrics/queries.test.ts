@@ -106,6 +106,11 @@ const asked: readonly Asked[] = [
     answer: { [per('event="COMMITTED"')]: 4 },
   },
   { expr: 'rate(gnnd_trained_seeds_total[1m])', answer: { [job]: 10 } },
+  { expr: 'gnnd_evaluation_done_ratio', answer: { [`gnnd_evaluation_done_ratio{${job}`]: 0.25 } },
+  {
+    expr: 'gnnd_evaluation_remaining_seconds',
+    answer: { [`gnnd_evaluation_remaining_seconds{${job}`]: 12 },
+  },
   { expr: 'gnnd_job_remaining_seconds', answer: { [`gnnd_job_remaining_seconds{${job}`]: 90 } },
   { expr: 'gnnd_epochs_total / gnnd_epochs_target', answer: { [job]: 0.3 } },
   { expr: 'rate(gnnd_sampled_edges_total[1m])', answer: { [job]: 100 } },
