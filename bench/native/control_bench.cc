@@ -133,11 +133,21 @@ class TimedTrainWork final : public TrainWork {
              std::span<float> parameters_out, std::span<float>) override {
     std::copy(parameters_in.begin(), parameters_in.end(), parameters_out.begin());
   }
-  Status Evaluate(std::span<const float>, const std::function<bool()>&, EvalReport*) override {
-    return Status(Code::kInternal, "no evaluation here");
+  void PredictParameters(uint64_t, uint64_t, std::span<const float> parameters,
+                         std::span<const float>, std::span<float> predicted) override {
+    std::copy(parameters.begin(), parameters.end(), predicted.begin());
   }
+  Result<EvalShape> PlanEvaluation(EvalNodes, const Alive&) override { return NoEvaluation(); }
+  Status EvaluateChunk(const EvalTask&, std::span<const float>, const Alive&,
+                       EvalResult*) override {
+    return NoEvaluation();
+  }
+  void EndEvaluation(const EvalRun&) override {}
+  Sha256Digest DigestOf(std::span<const float>) override { return {}; }
 
  private:
+  static Status NoEvaluation() { return Status(Code::kInternal, "no evaluation here"); }
+
   StandIn* stand_in_;
 };
 
@@ -190,7 +200,6 @@ Segment MakeSegment(const Options& options) {
   spec.parameter_floats = kFloats;
   spec.max_executors = static_cast<uint32_t>(options.executors);
   spec.batch_size = 1;
-  spec.evaluation = EvaluationPolicy::kNone;
   Result<UniqueFd> fd = Segment::Create(spec);
   GNND_CHECK(fd.ok());
   Result<Segment> segment = Segment::Attach(fd->get(), Access::kReadWrite);

@@ -48,7 +48,6 @@ Segment MakeSegment(uint64_t batches, uint64_t slots, uint64_t slot_bytes) {
   spec.max_executors = 2;
   spec.batch_size = 1;
   spec.train_nodes = batches;
-  spec.evaluation = EvaluationPolicy::kNone;
   Result<UniqueFd> fd = Segment::Create(spec);
   GNND_CHECK(fd.ok());
   Result<Segment> segment = Segment::Attach(fd->get(), Access::kReadWrite);

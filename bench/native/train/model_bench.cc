@@ -1,11 +1,10 @@
-// A Trainer's step and its exact evaluation, by model.
+// A Trainer's step, by model.
 //
 //   model_bench [ROUNDS]      (21 rounds)
 //
 // Batches of 1,024 seeds, fanouts 10 and 10, on a skewed graph of 300,000 nodes and 4.5 million
 // edges; 128 features, hidden 256, 44 classes, dropout 0.3; one thread. Medians over batches that
-// differ: extraction, gradient, optimizer; then one evaluation of 23,000 nodes. A line for people
-// and one of JSON per model.
+// differ: extraction, gradient, optimizer. A line for people and one of JSON per model.
 
 #include <cstdint>
 #include <cstdio>
@@ -26,7 +25,6 @@ namespace {
 constexpr uint32_t kNodes = 300'000;
 constexpr uint32_t kClasses = 44;
 constexpr uint32_t kFeatures = 128;
-constexpr uint32_t kEvalNodes = 23'000;
 
 struct Data {
   Data() : graph(SkewedGraph(kNodes, 15, 1)) {
@@ -35,13 +33,11 @@ struct Data {
     features.resize(uint64_t{kNodes} * kFeatures);
     for (float& value : features) value = uniform(random);
     for (uint32_t v = 0; v < kNodes; ++v) labels.push_back(static_cast<int32_t>(v % kClasses));
-    for (const uint32_t v : DistinctNodes(kEvalNodes, kNodes, 4)) eval.push_back(v);
   }
 
   test::TestGraph graph;
   std::vector<float> features;
   std::vector<int32_t> labels;
-  std::vector<int64_t> eval;
 };
 
 struct Times {
@@ -68,7 +64,6 @@ void RunModel(const Data& data, const Candidate& candidate, uint32_t rounds) {
   options.features = RowTable(data.features, options.model.in_dim);
   options.labels = data.labels;
   options.topology = data.graph.view();
-  options.val_nodes = data.eval;
   auto work = TorchWork::Create(options);
   GNND_CHECK(work.ok());
   const uint64_t floats = (*work)->manifest().num_floats;
@@ -103,26 +98,16 @@ void RunModel(const Data& data, const Candidate& candidate, uint32_t rounds) {
     times.gradient.push_back(computed - extracted);
     times.apply.push_back(applied - computed);
   }
-  test::EvalReport report;
-  const double start = Milliseconds();
-  GNND_CHECK(test::Evaluate(**work, parameters, [] { return true; }, &report).ok());
-  const double evaluated = Milliseconds() - start;
-  const double again_start = Milliseconds();
-  GNND_CHECK(test::Evaluate(**work, parameters, [] { return true; }, &report).ok());
-  const double again = Milliseconds() - again_start;
   const double extract = Median(times.extract);
   const double compute = Median(times.gradient);
   const double apply = Median(times.apply);
   std::printf(
-      "%-14s extract %7.2f  gradient %7.2f  optimizer %5.2f  step %7.2f ms; "
-      "evaluation %8.0f, then %7.0f ms\n",
-      candidate.name, extract, compute, apply, extract + compute + apply, evaluated, again);
+      "%-14s extract %7.2f  gradient %7.2f  optimizer %5.2f  step %7.2f ms\n", candidate.name,
+      extract, compute, apply, extract + compute + apply);
   std::printf(
       "{\"bench\":\"step\",\"model\":\"%s\",\"hidden\":%u,\"heads\":%u,\"rounds\":%u,"
-      "\"extract_ms\":%.3f,\"gradient_ms\":%.3f,\"optimizer_ms\":%.3f,"
-      "\"evaluation_ms\":%.1f,\"evaluation_again_ms\":%.1f}\n",
-      candidate.name, candidate.hidden, candidate.heads, rounds, extract, compute, apply, evaluated,
-      again);
+      "\"extract_ms\":%.3f,\"gradient_ms\":%.3f,\"optimizer_ms\":%.3f}\n",
+      candidate.name, candidate.hidden, candidate.heads, rounds, extract, compute, apply);
 }
 
 void Main(uint32_t rounds) {

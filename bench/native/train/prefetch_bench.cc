@@ -221,7 +221,6 @@ class Bench {
     spec.max_executors = 2;
     spec.batch_size = options_.batch_size;
     spec.train_nodes = uint64_t{options_.batches} * options_.batch_size;
-    spec.evaluation = EvaluationPolicy::kNone;
     const UniqueFd fd = Must(Segment::Create(spec));
     return Must(Segment::Attach(fd.get(), Access::kReadWrite));
   }
