@@ -16,14 +16,14 @@ export interface EpochTable {
   /** The place of the first epoch after `revision`; of the next one where there is none yet. */
   placeAfter(jobSeq: number, revision: number): EpochPlace;
   /**
-   * Only inside a transaction; `advance` gives a revision. Reports that were recorded before, with
-   * the same content, change nothing.
+   * Only inside a transaction; `advance` takes so many revisions and gives the first. Reports that
+   * were recorded before, with the same content, change nothing.
    */
   record(
     jobSeq: number,
     attempt: number,
     reports: readonly EpochReport[],
-    advance: () => number,
+    advance: (count: number) => number,
   ): void;
 }
 
@@ -66,6 +66,13 @@ export function epochTable(database: Database, attempts: AttemptTable): EpochTab
     return low;
   };
 
+  const assertSame = (jobSeq: number, attempt: number, report: EpochReport): void => {
+    const known = database.get(sql.one, jobSeq, attempt, report.epoch);
+    const same = known !== null && epochCells(reportOf(known));
+    if (JSON.stringify(same) === JSON.stringify(epochCells(report))) return;
+    throw refused(`epoch ${report.epoch} was recorded with another content`);
+  };
+
   return {
     count,
     list: (jobSeq, attempt, first, limit) =>
@@ -86,21 +93,20 @@ export function epochTable(database: Database, attempts: AttemptTable): EpochTab
       return place;
     },
     record(jobSeq, attempt, reports, advance) {
-      let due = count(jobSeq, attempt);
+      const recorded = count(jobSeq, attempt);
+      const fresh = reports.filter((report) => report.epoch >= recorded);
       for (const report of reports) {
-        const cells = epochCells(report);
-        if (report.epoch < due) {
-          const known = database.get(sql.one, jobSeq, attempt, report.epoch);
-          const same = known !== null && epochCells(reportOf(known));
-          if (JSON.stringify(same) === JSON.stringify(cells)) continue;
-          throw refused(`epoch ${report.epoch} was recorded with another content`);
-        }
-        attempts.assertOpen(jobSeq, attempt);
+        if (report.epoch < recorded) assertSame(jobSeq, attempt, report);
+      }
+      if (fresh.length === 0) return;
+      attempts.assertOpen(jobSeq, attempt);
+      const revision = advance(fresh.length);
+      for (const [index, report] of fresh.entries()) {
+        const due = recorded + index;
         if (report.epoch !== due) {
           throw refused(`epoch ${report.epoch} came when epoch ${due} was due`);
         }
-        database.run(sql.insert, jobSeq, attempt, ...cells, advance());
-        due += 1;
+        database.run(sql.insert, jobSeq, attempt, ...epochCells(report), revision + index);
       }
     },
   };

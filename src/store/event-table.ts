@@ -41,8 +41,11 @@ export interface StatusEvent {
 export interface EventTable {
   /** Newest revision; 0 before the first. */
   revision(): number;
-  /** Only inside a transaction. Takes the next revision, for what is no event but has its order. */
-  advance(): number;
+  /**
+   * Only inside a transaction. Takes the next `count` revisions, for what is no event but has its
+   * order; returns the first of them.
+   */
+  advance(count: number): number;
   /** Only inside a transaction. Returns the new revision. */
   append(jobSeq: number, atMs: number, status: JobStatus): number;
   after(jobSeq: number, revision: number, limit: number): readonly StatusEvent[];
@@ -58,16 +61,16 @@ export function eventTable(database: Database, meta: MetaTable): EventTable {
   );
   // Kept as a number of its own: it goes on when the newest events are gone.
   const revision = () => integer(Number(meta.get(revisionKey)), 'meta.revision');
-  const advance = () => {
-    const next = revision() + 1;
-    meta.set(revisionKey, String(next));
-    return next;
+  const advance = (count: number) => {
+    const newest = revision();
+    meta.set(revisionKey, String(newest + count));
+    return newest + 1;
   };
   return {
     revision,
     advance,
     append(jobSeq, atMs, status) {
-      const next = advance();
+      const next = advance(1);
       database.run(insert, next, jobSeq, atMs, toJson(status, jobStatus, 'a job status'));
       return next;
     },

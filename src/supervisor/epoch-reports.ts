@@ -4,7 +4,7 @@ import { ExecutorTimer } from './executor-times.ts';
 import { epochReportOf, type Look } from './progress.ts';
 
 /** Epochs that one look reports at most: a job of tiny epochs must not hold up everybody else. */
-export const epochsAtOnce = 100;
+export const epochsAtOnce = 200;
 
 /**
  * The epochs of an attempt as they end. Only the last report is kept, whatever their number: the
@@ -15,6 +15,8 @@ export class EpochReports {
   readonly #deviceNames: readonly string[];
   readonly #timer: ExecutorTimer;
   #count = 0;
+  /** The segment's record of the last one reported. */
+  #previous: SegmentEpoch | null = null;
   #last: EpochReport | null = null;
   #valAccuracy: number | null = null;
 
@@ -49,9 +51,10 @@ export class EpochReports {
     while (this.#count < look.snapshot.epochsToTrain && reports.length < epochsAtOnce) {
       const epoch = this.#native.segmentEpoch(segment, this.#count);
       if (!epoch.complete) break;
-      const previous = this.#previous(segment, this.#count);
-      const report = epochReportOf(epoch, previous, this.#deviceNames, this.#timer.lap(look));
+      const times = this.#timer.lap(look);
+      const report = epochReportOf(epoch, this.#previous, this.#deviceNames, times);
       this.#count += 1;
+      this.#previous = epoch;
       this.#last = report;
       this.#valAccuracy = report.valAccuracy ?? this.#valAccuracy;
       reports.push(report);
@@ -63,10 +66,7 @@ export class EpochReports {
   again(segment: SegmentHandle, epoch: number): EpochReport | null {
     if (epoch < 0 || epoch >= this.#count) return null;
     const found = this.#native.segmentEpoch(segment, epoch);
-    return epochReportOf(found, this.#previous(segment, epoch), this.#deviceNames, []);
-  }
-
-  #previous(segment: SegmentHandle, epoch: number): SegmentEpoch | null {
-    return epoch === 0 ? null : this.#native.segmentEpoch(segment, epoch - 1);
+    const previous = epoch === 0 ? null : this.#native.segmentEpoch(segment, epoch - 1);
+    return epochReportOf(found, previous, this.#deviceNames, []);
   }
 }

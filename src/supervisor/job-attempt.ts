@@ -408,9 +408,10 @@ export class JobAttempt {
     if (reports.length === 0) return;
     const timings = this.#timingsOf(look.snapshot);
     this.#deps.emit({ kind: 'epochsEnded', reports, timings });
-    // More may have ended already; others get their turn first.
-    if (reports.length === epochsAtOnce)
-      setImmediate(() => this.#perform(async () => this.#tick()));
+    if (reports.length < epochsAtOnce) return;
+    // More may have ended already. Others get as much of the loop first as these took.
+    const tookMs = this.#deps.clock.monotonicMs() - look.atMs;
+    setTimeout(() => this.#perform(async () => this.#tick()), tookMs);
   }
 
   #timingsOf(snapshot: SegmentSnapshot): MeasuredTimings {
