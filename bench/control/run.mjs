@@ -372,6 +372,7 @@ async function watches(root, count, epochs, pauseMs) {
   report(`${what}: loop delay p99`, ms(Math.max(0, p99)), '50 ms', p99 <= 50);
   report('  epochs that every watch saw', String(seen), String(epochs), seen === epochs);
   report('  epochs in the largest response', String(largest), '100', largest <= 100);
+  if (memory.length < 20) return; // too short to be flat
   const quarter = memory[Math.floor(memory.length / 4)];
   const mb = (bytes) => `${Math.round(bytes / 1e6)} MB`;
   const grown = memory.at(-1) - quarter;
