@@ -129,13 +129,11 @@ async function follow(daemon, id, title) {
   const started = Date.now();
   const moments = [];
   for await (const line of createInterface({ input: watch.stdout })) {
-    const { job } = JSON.parse(line);
-    for (const { valAccuracy, testAccuracy } of job?.epochs?.slice(moments.length) ?? []) {
+    for (const { valAccuracy } of JSON.parse(line).epochs ?? []) {
       moments.push(Date.now());
-      const accuracies = [valAccuracy, testAccuracy].map((share) => (100 * share).toFixed(2));
       const seconds = ((Date.now() - started) / 1000).toFixed(0);
       process.stderr.write(
-        `${title}: epoch ${moments.length}, val ${accuracies[0]} %, test ${accuracies[1]} %, ${seconds} s\n`,
+        `${title}: epoch ${moments.length}, val ${(100 * valAccuracy).toFixed(2)} %, ${seconds} s\n`,
       );
     }
   }
