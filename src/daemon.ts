@@ -4,6 +4,9 @@ import { dirname, join } from 'node:path';
 import { type ApiBackend, type ApiServer, rpcMethods, serve } from './api/api.ts';
 import type { DeviceFacts, HostFacts } from './api/host-handlers.ts';
 import type { RpcEvent } from './api/rpc.ts';
+import { createCacheReports } from './artifacts/cache-reports.ts';
+import { createCheckpoints } from './artifacts/checkpoints.ts';
+import { pluginFilesIn } from './artifacts/plugin-files.ts';
 import { makeFolder, sweepTemporary } from './base/atomic-file.ts';
 import { systemClock } from './base/clock.ts';
 import {
@@ -15,27 +18,24 @@ import {
 import { messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import type { Log } from './base/log.ts';
+import type { DaemonConfig } from './config/daemon-config.ts';
 import { createDatasets, type Datasets, type DatasetsOptions } from './datasets/datasets.ts';
-import { createCacheReports } from './jobs/cache-reports.ts';
-import { createCheckpoints } from './jobs/checkpoints.ts';
 import { createDeletion } from './jobs/deletion.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition, pendingSinceMs } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
-import { pluginFilesIn } from './jobs/plugin-files.ts';
 import { createRetention } from './jobs/retention.ts';
 import { Runner } from './jobs/runner.ts';
-import type { RunnerObserver } from './jobs/runner-observer.ts';
+import type { RunnerObserver } from './jobs/runner-options.ts';
 import { type HttpServer, serveHttp } from './metrics/http.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import type { CoreAddon } from './native/contract.ts';
 import { loadCore } from './native/load.ts';
-import type { DaemonConfig } from './spec/daemon-config.ts';
-import { terminalStates } from './spec/job-record.ts';
+import { terminalStates } from './records/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
-import type { CrewDevice } from './supervisor/crew.ts';
 import { cpuDevices } from './supervisor/devices.ts';
 import { createPreparer } from './supervisor/preparer.ts';
+import type { CrewDevice } from './supervisor/seat.ts';
 
 /**
  * The composition root: builds each part, wires it, starts and stops in order. Read this first.

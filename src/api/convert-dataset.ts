@@ -7,7 +7,7 @@ import {
   type ImportFormat,
   type OperationRecord,
   type Problem,
-} from '../spec/dataset-record.ts';
+} from '../records/dataset-record.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
 import * as pb from './gen/gnnd/v1/dataset_service_pb.ts';
 import { type Operation, OperationSchema } from './gen/gnnd/v1/types_pb.ts';
@@ -84,7 +84,7 @@ function problemInit(problem: Problem): { path: string; description: string } {
 /** Null when the source is to tell; undefined for a number that is no format of this version. */
 export function importFormatFromProto(value: pb.ImportFormat): ImportFormat | null | undefined {
   if (value === pb.ImportFormat.UNSPECIFIED) return null;
-  const formats: readonly ImportFormat[] = ['NPY', 'NPZ', 'CSV', 'NPM_DEPS'];
+  const formats: readonly ImportFormat[] = ['NPY', 'NPZ', 'CSV'];
   return formats.find((format) => pb.ImportFormat[format] === value);
 }
 

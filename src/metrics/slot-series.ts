@@ -1,4 +1,4 @@
-import { jobStates } from '../spec/job-record.ts';
+import { jobStates } from '../records/job-record.ts';
 import { slotFamilies, stageBounds } from './families.ts';
 import {
   batchEvents,
@@ -12,7 +12,7 @@ import {
   stages,
   standbyOutcomes,
 } from './labels.ts';
-import type { JobMetricsInput } from './metrics.ts';
+import type { JobMetricsInput } from './metrics-types.ts';
 import { SeriesTable } from './series.ts';
 
 /** The series of the job that holds a slot; thrown away as a whole when the slot is released. */

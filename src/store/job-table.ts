@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
-import type { JobRecord, JobState } from '../spec/job-record.ts';
+import type { JobRecord, JobState } from '../records/job-record.ts';
 import { type AttemptTable, attemptTable } from './attempt-table.ts';
 import { fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import { type Cell, type Database, isUniqueViolation, type Row } from './database.ts';
@@ -9,7 +9,7 @@ import { type EventTable, type JobStatus, jobStatus } from './event-table.ts';
 import { changedIntent, changedStatus } from './job-status.ts';
 import type { RequestTable } from './request-table.ts';
 import { jobPlan, jobResult, jobSpec, jobSpecInput, jobState } from './shapes.ts';
-import type { JobStore, NewJob, RequestKey } from './store.ts';
+import type { JobStore, NewJob, RequestKey } from './store-types.ts';
 
 export interface JobTableParts {
   readonly database: Database;

@@ -1,12 +1,12 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
-import type { OperationRecord } from '../spec/dataset-record.ts';
+import type { OperationRecord } from '../records/dataset-record.ts';
 import { float, fromJson, integer, nullable, object, oneOf, text, toJson } from './codec.ts';
 import type { Database, Row } from './database.ts';
 import type { EventTable } from './event-table.ts';
 import type { RequestTable } from './request-table.ts';
 import { operationFailure, operationValidation } from './shapes.ts';
-import type { OperationChange, OperationEnd, OperationStore } from './store.ts';
+import type { OperationChange, OperationEnd, OperationStore } from './store-types.ts';
 
 export interface OperationTableParts {
   readonly database: Database;

@@ -13,35 +13,19 @@ import type {
   SegmentSnapshot,
   SegmentSpec,
 } from '../native/contract.ts';
-import type { CachePlan, ExecutorExit, ExecutorRole } from '../spec/job-record.ts';
+import type { CachePlan, ExecutorExit, ExecutorRole } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { featuresOnDisk } from './cache-plan.ts';
 import { createScratch, type EvaluationPlan, evaluationSampling } from './evaluation-plan.ts';
 import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
 import { type JobLayout, optimizerOf } from './job-layout.ts';
+import type { CrewDevice, LivingSeat, Seat } from './seat.ts';
 
 /**
  * A segment and the executors that share it: spawned, watched, killed when they stall, reaped, what
  * they held reclaimed. A trial and a job's run are one crew each.
  */
-
-/** One process to run, by the name that events call it. */
-export interface Seat {
-  readonly executor: string;
-  readonly role: ExecutorRole;
-  readonly device: string;
-}
-
-/** Of a process that is still there. */
-export interface LivingSeat extends Seat {
-  readonly pid: number;
-}
-
-export interface CrewDevice {
-  readonly name: string;
-  readonly cores: readonly number[];
-}
 
 export interface CrewOptions {
   readonly native: CoreAddon;

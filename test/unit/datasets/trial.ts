@@ -2,16 +2,17 @@ import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { GnndError } from '../../../src/base/errors.ts';
 import { createLog } from '../../../src/base/log.ts';
-import { type DataTasks, localTasks } from '../../../src/datasets/data-tasks.ts';
+import type { DataTasks } from '../../../src/datasets/data-tasks.ts';
 import {
   createDatasets,
   type Datasets,
   type ImportRequest,
 } from '../../../src/datasets/datasets.ts';
-import type { NativeValidator } from '../../../src/datasets/run-import.ts';
-import type { OperationRecord } from '../../../src/spec/dataset-record.ts';
+import { localTasks } from '../../../src/datasets/local-tasks.ts';
+import type { NativeValidator } from '../../../src/datasets/read-source.ts';
+import type { OperationRecord } from '../../../src/records/dataset-record.ts';
 import { MemoryStore } from './memory-store.ts';
-import { createInlinePool, makeFolder, never, trustingValidator } from './workbench.ts';
+import { makeFolder, never, trustingValidator } from './workbench.ts';
 
 /** A dataset service on a temporary folder, and what its tests do with it. */
 
@@ -33,12 +34,7 @@ export function trial(options: TrialOptions = {}): Trial {
   const datasets = createDatasets({
     folder,
     store: store.face,
-    tasks: killable(
-      localTasks({
-        native: options.native ?? trustingValidator(),
-        createPool: createInlinePool,
-      }),
-    ),
+    tasks: killable(localTasks(options.native ?? trustingValidator())),
     log: createLog({ level: 'error', write: () => undefined }),
     clock: systemClock,
   });

@@ -3,23 +3,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
 import { afterEach } from 'vitest';
-import { localTasks } from '../../../src/datasets/data-tasks.ts';
-import type { ImportPool } from '../../../src/datasets/import-pool.ts';
-import { importTasks } from '../../../src/datasets/import-tasks.ts';
+import { localTasks } from '../../../src/datasets/local-tasks.ts';
 import { formatNpyHeader, type NpyType, type NpyValues } from '../../../src/datasets/npy.ts';
 import { ImportFailure } from '../../../src/datasets/problems.ts';
-import {
-  type NativeValidator,
-  prepareFolder,
-  runImport,
-} from '../../../src/datasets/run-import.ts';
+import type { NativeValidator } from '../../../src/datasets/read-source.ts';
+import { prepareFolder, runImport } from '../../../src/datasets/run-import.ts';
 import type { DatasetCounts } from '../../../src/native/contract.ts';
 import type {
   DatasetManifest,
   FeatureDtype,
   ImportFormat,
   Problem,
-} from '../../../src/spec/dataset-record.ts';
+} from '../../../src/records/dataset-record.ts';
 
 /** What the tests of importers share: folders that go away, archives, and an import to try. */
 
@@ -163,16 +158,6 @@ export function npmArchive(dependents: Dependents, devDependents: Dependents): B
   );
 }
 
-/** A pool without threads: needs no build. */
-export function createInlinePool(): ImportPool {
-  return { ...importTasks, width: 2, close: async () => undefined };
-}
-
-/** A pool that stays open for the next import. */
-function lent(pool: ImportPool): ImportPool {
-  return { ...pool, close: async () => undefined };
-}
-
 /** A native validator that finds nothing wrong, and remembers what it was asked. */
 export function trustingValidator(): NativeValidator & { readonly asked: DatasetCounts[] } {
   const asked: DatasetCounts[] = [];
@@ -199,11 +184,9 @@ export async function tryImport(
   format: ImportFormat,
   source: string,
   {
-    pool = createInlinePool(),
     featureDtype = null,
     directed = false,
   }: {
-    readonly pool?: ImportPool;
     readonly featureDtype?: FeatureDtype | null;
     readonly directed?: boolean;
   } = {},
@@ -218,7 +201,7 @@ export async function tryImport(
     directed,
     folder,
     validateOnly: false,
-    tasks: localTasks({ native: trustingValidator(), createPool: () => lent(pool) }),
+    tasks: localTasks(trustingValidator()),
     progress: () => undefined,
     signal: never,
   });
@@ -234,7 +217,7 @@ export async function problemsOf(
 ): Promise<readonly Problem[]> {
   const folder = makeFolder();
   const signal = never;
-  const tasks = localTasks({ native: trustingValidator(), createPool: createInlinePool });
+  const tasks = localTasks(trustingValidator());
   const progress = () => undefined;
   try {
     await runImport({

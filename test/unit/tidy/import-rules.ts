@@ -7,18 +7,32 @@ import { codeOnly, lineOf, type Source, type Violation } from './sources.ts';
 export const ranks: Readonly<Record<string, number>> = {
   base: 0,
   spec: 1,
-  native: 2,
-  store: 2,
-  metrics: 2,
-  datasets: 3,
-  executor: 4,
-  supervisor: 5,
-  scheduler: 6,
-  jobs: 7,
-  api: 8,
-  'daemon.ts': 9,
-  'serve.ts': 10,
-  'main.ts': 11,
+  config: 1,
+  records: 2,
+  native: 3,
+  store: 3,
+  metrics: 3,
+  datasets: 4,
+  executor: 5,
+  supervisor: 6,
+  scheduler: 7,
+  artifacts: 7,
+  jobs: 8,
+  api: 9,
+  'daemon.ts': 10,
+  'serve.ts': 11,
+  'main.ts': 12,
+};
+
+/** The rooms of the client, which are ranked among themselves. */
+const cliRanks: Readonly<Record<string, number>> = {
+  session: 0,
+  read: 1,
+  show: 1,
+  commands: 2,
+  'program.ts': 3,
+  demo: 3,
+  'main.ts': 4,
 };
 
 /** Rooms that see fewer others than their rank would allow. */
@@ -26,7 +40,7 @@ const onlyFrom: Readonly<Record<string, readonly string[]>> = {
   // A client like any other: the contract, and words shared with the daemon.
   cli: ['cli', 'api/gen', 'spec', 'base'],
   // Pure: its inputs are events.
-  scheduler: ['scheduler', 'spec', 'base'],
+  scheduler: ['scheduler', 'records', 'spec', 'base'],
   spec: ['spec', 'base'],
 };
 
@@ -42,24 +56,27 @@ const importers: readonly { target: RegExp; by: RegExp; why: string }[] = [
     by: /^executor\//,
     why: 'of executor/ others see protocol.ts only',
   },
-  { target: /^(main\.ts|executor\/main\.ts|cli\/(main|demo)\.ts)$/, by: /^$/, why: 'entry point' },
+  {
+    target: /^(main\.ts|executor\/main\.ts|cli\/main\.ts|cli\/demo\/demo\.ts)$/,
+    by: /^$/,
+    why: 'entry point',
+  },
 ];
 
 /** Packages and Node modules that belong to one place. Every package must be listed. */
 const owners: readonly { module: RegExp; by: RegExp }[] = [
   { module: /^better-sqlite3$/, by: /^store\// },
   { module: /^prom-client$/, by: /^metrics\// },
-  { module: /^piscina$/, by: /^datasets\// },
   { module: /^@grpc\/grpc-js$/, by: /^(api|cli)\// },
   { module: /^@bufbuild\/protobuf(\/|$)/, by: /^(api|cli)\// },
   { module: /^yaml$/, by: /^(cli\/|serve\.ts$)/ },
   { module: /^commander$/, by: /^(cli\/|serve\.ts$)/ },
   { module: /^cli-table3$/, by: /^cli\// },
-  // Children of the daemon are the supervisor's. npm fetches a package for an importer; the client
-  // looks at the machine (doctor) and starts a daemon of its own (demo).
+  // Children of the daemon are the supervisor's. The client looks at the machine (doctor) and
+  // starts a converter and a daemon of its own (demo).
   {
     module: /^node:child_process$/,
-    by: /^(supervisor\/|datasets\/npm-package\.ts$|cli\/(demo|doctor|npm-package)[\w-]*\.ts$)/,
+    by: /^(supervisor\/|cli\/(demo\/|commands\/doctor\.ts$))/,
   },
   { module: /^node:module$/, by: /^native\/load\.ts$/ },
   // Reading a large store's file to its end would hold the daemon up.
@@ -80,8 +97,6 @@ export interface Import {
   /** A path from src/, or a package. */
   readonly target: string;
   readonly isRelative: boolean;
-  /** Erased when compiled, so it cannot make a cycle at run time. */
-  readonly isTypeOnly: boolean;
   readonly line: number;
 }
 
@@ -100,17 +115,9 @@ export function importsOf({ path, text }: Source): readonly Import[] {
       const name = text.slice(from, from + (match.groups?.['name'] ?? '').length);
       const isRelative = name.startsWith('.');
       const target = isRelative ? posix.join(posix.dirname(path), name) : name;
-      const isTypeOnly = /^\w+\s+type\b/.test(clause) || allNamesAreTypes(clause);
-      return { target, isRelative, isTypeOnly, line: lineOf(text, match.index) };
+      return { target, isRelative, line: lineOf(text, match.index) };
     }),
   );
-}
-
-function allNamesAreTypes(clause: string): boolean {
-  const names = /^\w+\s*\{([^}]*)\}/.exec(clause)?.[1];
-  if (names === undefined) return false;
-  const list = names.split(',').filter((name) => name.trim() !== '');
-  return list.length > 0 && list.every((name) => /^\s*type\s/.test(name));
 }
 
 function roomOf(path: string): string {
@@ -132,18 +139,33 @@ function judgeFile(path: string, target: string): string | null {
   const [room, other] = [roomOf(path), roomOf(target)];
   const guarded = importers.find((rule) => rule.target.test(target) && !rule.by.test(path));
   if (guarded !== undefined) return `imports ${target}: ${guarded.why}`;
+  if (room === 'cli' && other === 'cli') return judgeRanks(cliRanks, inCli(path), inCli(target));
   if (room === other) return null;
   const allowed = onlyFrom[room];
   if (allowed !== undefined) {
     if (allowed.some((folder) => target.startsWith(`${folder}/`))) return null;
     return `imports ${target}: ${room}/ may import only ${allowed.join(', ')}`;
   }
-  const [rank, otherRank] = [ranks[room], ranks[other]];
+  return judgeRanks(ranks, path, target);
+}
+
+function judgeRanks(
+  known: Readonly<Record<string, number>>,
+  path: string,
+  target: string,
+): string | null {
+  const [room, other] = [roomOf(path), roomOf(target)];
+  if (room === other) return null;
+  const [rank, otherRank] = [known[room], known[other]];
   if (rank === undefined) return `${room} has no rank: give it one in test/unit/tidy`;
   if (otherRank === undefined) return `imports ${target}: nobody but its own room may`;
   if (otherRank < rank) return null;
   const direction = otherRank === rank ? 'sideways' : 'upward';
   return `imports ${target}: ${direction}, from rank ${rank} to rank ${otherRank}`;
+}
+
+function inCli(path: string): string {
+  return path.slice('cli/'.length);
 }
 
 function judgeModule(path: string, module: string): string | null {
@@ -161,30 +183,4 @@ function timeViolations({ path, text }: Source): readonly Violation[] {
       line: lineOf(text, match.index),
       message: `${match[0]}: only base/clock.ts reads time; take a Clock`,
     }));
-}
-
-/** Files that need each other at run time, each cycle once: `a -> b -> a`. */
-export function cyclesOf(files: readonly Source[]): readonly string[] {
-  const edges = new Map(
-    files.map((file) => [
-      file.path,
-      importsOf(file)
-        .filter(({ isRelative, isTypeOnly }) => isRelative && !isTypeOnly)
-        .map(({ target }) => target),
-    ]),
-  );
-  const done = new Set<string>();
-  const cycles: string[] = [];
-  const visit = (path: string, trail: readonly string[]): void => {
-    const at = trail.indexOf(path);
-    if (at >= 0) {
-      cycles.push([...trail.slice(at), path].join(' -> '));
-      return;
-    }
-    if (done.has(path)) return;
-    for (const target of edges.get(path) ?? []) visit(target, [...trail, path]);
-    done.add(path);
-  };
-  for (const path of edges.keys()) visit(path, []);
-  return cycles;
 }

@@ -1,0 +1,232 @@
+import { closeSync } from 'node:fs';
+import { isAbsolute, join } from 'node:path';
+import { makeFolder } from '../base/atomic-file.ts';
+import { type FieldViolation, GnndError, messageOf, someOf } from '../base/errors.ts';
+import { createLine } from '../base/line.ts';
+import { countsOf, hasEdgeWeights, requireReady } from '../datasets/ready-dataset.ts';
+import { topologyFd } from '../executor/protocol.ts';
+import type { CacheReport, CoreAddon } from '../native/contract.ts';
+import { nativeCodeOf } from '../native/load.ts';
+import type { DatasetRecord } from '../records/dataset-record.ts';
+import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
+import { integerLimits, type Range } from '../spec/limits.ts';
+import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts';
+import { show, wholeShare } from '../spec/spec-checker.ts';
+import type { Store } from '../store/store.ts';
+import { layoutOf } from '../supervisor/job-layout.ts';
+import { loadDataset } from '../supervisor/load-dataset.ts';
+import { runTask } from '../supervisor/task.ts';
+
+/** What caches of every policy and size would be worth to jobs on a dataset. */
+
+export interface CacheReportRequest {
+  readonly dataset: string;
+  readonly samplings: readonly NonNullable<JobSpecInput['sampling']>[];
+  readonly batchSize: number | undefined;
+  readonly epochs: number | undefined;
+  readonly presampleEpochs: readonly number[];
+  readonly ratios: readonly number[];
+  readonly randomSeed: string | undefined;
+  /** Empty: nothing is dumped. */
+  readonly dumpDir: string;
+}
+
+export interface DatasetCacheReport {
+  readonly dataset: string;
+  readonly digest: string;
+  readonly samplings: readonly {
+    readonly sampling: JobSpec['sampling'];
+    readonly report: CacheReport;
+  }[];
+}
+
+export interface CacheReports {
+  /** Throws a GnndError that names every wrong field. Stops early on `signal`, leaving nothing. */
+  report(request: CacheReportRequest, signal: AbortSignal): Promise<DatasetCacheReport>;
+}
+
+export interface CacheReportsOptions {
+  readonly store: Store;
+  readonly native: CoreAddon;
+  readonly host: Pick<ResolveContext, 'deviceNames' | 'smallestDeviceCores' | 'pluginFile'>;
+  /** Its log folder takes the children's logs. */
+  readonly stateDir: string;
+}
+
+const samplingsMax = 16;
+const ratiosMax = 100;
+const epochsRange: Range = { min: 1, max: 100 };
+const defaults = { epochs: 10, presampleEpochs: [1], ratios: [0.05, 0.1, 0.15, 0.2, 0.25, 0.3] };
+
+export function createCacheReports(options: CacheReportsOptions): CacheReports {
+  // Each samples whole epochs on a core: one at a time, in the order of arrival.
+  const line = createLine();
+  return {
+    async report(request, signal) {
+      const dataset = requireReady(options.store, request.dataset);
+      const specs = specsOf(request, {
+        ...options.host,
+        trainNodes: dataset.numTrain,
+        numNodes: dataset.numNodes,
+        valNodes: dataset.numVal,
+        hasEdgeWeights: hasEdgeWeights(dataset),
+      });
+      const samplings: { sampling: JobSpec['sampling']; report: CacheReport }[] = [];
+      const leave = await line.enter(signal);
+      try {
+        for (const [index, spec] of specs.entries()) {
+          const report = await reportOf(options, { request, dataset, spec, index, signal });
+          samplings.push({ sampling: spec.sampling, report });
+        }
+      } finally {
+        leave();
+      }
+      return { dataset: dataset.id, digest: dataset.digest, samplings };
+    },
+  };
+}
+
+interface Part {
+  readonly request: CacheReportRequest;
+  readonly dataset: DatasetRecord;
+  readonly spec: JobSpec;
+  readonly index: number;
+  readonly signal: AbortSignal;
+}
+
+async function reportOf(
+  { native, stateDir }: CacheReportsOptions,
+  { request, dataset, spec, index, signal }: Part,
+): Promise<CacheReport> {
+  const dumpFolder = request.dumpDir === '' ? '' : join(request.dumpDir, String(index));
+  let fd: number | null = null;
+  const task = {
+    cores: [],
+    logPath: join(stateDir, 'log', 'cache-report.log'),
+    threads: 1,
+    instructionSet: native.hostInstructionSet(),
+    signal,
+  };
+  try {
+    const loaded = await loadDataset(
+      native,
+      {
+        dataset: { folder: dataset.path, counts: countsOf(dataset) },
+        standardized: null,
+        alias: spec.sampling.algorithm === 'KHOP_WEIGHTED',
+      },
+      task,
+    );
+    fd = loaded.topologyFd;
+    const { location } = loaded;
+    if (dumpFolder !== '') makeFolder(dumpFolder);
+    const answer = await runTask(
+      {
+        role: 'CACHE_REPORT',
+        options: {
+          dataset: location,
+          sampling: layoutOf(native, spec, location.counts).sampling,
+          randomSeed: BigInt(spec.training.randomSeed),
+          topologyFd,
+          epochs: spec.training.epochs,
+          presampleEpochs: orDefault(request.presampleEpochs, defaults.presampleEpochs),
+          ratios: orDefault(request.ratios, defaults.ratios),
+          dumpFolder,
+        },
+      },
+      { ...task, topologyFd: fd },
+    );
+    if (answer.role === 'CACHE_REPORT') return answer.value;
+    throw new Error(`a cache report was answered with ${answer.role}`);
+  } catch (error) {
+    throw failureOf(error, index);
+  } finally {
+    if (fd !== null) closeSync(fd);
+  }
+}
+
+/** What a part's failure means to the caller. */
+function failureOf(error: unknown, index: number): unknown {
+  const description = messageOf(error);
+  switch (nativeCodeOf(error)) {
+    case 'SPEC_INVALID':
+    case 'PLUGIN_FAILED':
+      return invalid([{ path: `samplings[${index}]`, description }]);
+    case 'DATASET_CORRUPT':
+    case 'DATASET_NOT_FOUND':
+      return new GnndError('DATASET_CORRUPT', description);
+    default:
+      return error;
+  }
+}
+
+/** Each part as the spec of a job that samples so. */
+function specsOf(request: CacheReportRequest, context: ResolveContext): readonly JobSpec[] {
+  const violations = [...violationsOf(request)];
+  // One resolution a sampling: not before their number is known to be a small one.
+  if (request.samplings.length > samplingsMax) throw invalid(violations);
+  const samplings = request.samplings.length === 0 ? [{}] : request.samplings;
+  const specs = samplings.flatMap((sampling, index) => {
+    const resolution = resolveJobSpec(
+      {
+        dataset: request.dataset,
+        sampling,
+        training: {
+          epochs: request.epochs ?? defaults.epochs,
+          batchSize: request.batchSize,
+          randomSeed: request.randomSeed,
+        },
+      },
+      context,
+    );
+    if ('ok' in resolution) return [resolution.ok];
+    for (const { path, description } of resolution.violations) {
+      violations.push({ path: pathOf(path, index), description });
+    }
+    return [];
+  });
+  if (violations.length > 0) throw invalid(violations);
+  return specs;
+}
+
+/** `spec.sampling.fanouts[0]` is `samplings[2].fanouts[0]`, `spec.training.epochs` is `epochs`. */
+function pathOf(path: string, index: number): string {
+  return path.replace(/^spec\.sampling/, `samplings[${index}]`).replace(/^spec\.training\./, '');
+}
+
+function violationsOf(request: CacheReportRequest): readonly FieldViolation[] {
+  const violations: FieldViolation[] = [];
+  const violate = (path: string, description: string) => violations.push({ path, description });
+  const within = (path: string, value: number, { min, max }: Range) => {
+    if (Number.isInteger(value) && value >= min && value <= max) return;
+    violate(path, `${show(value)}: expected an integer from ${min} to ${max}`);
+  };
+  const atMost = (path: string, list: readonly unknown[], max: number) => {
+    if (list.length > max) violate(path, `${list.length} given: expected at most ${max}`);
+  };
+  const { samplings, presampleEpochs, ratios, dumpDir } = request;
+  atMost('samplings', samplings, samplingsMax);
+  atMost('presample_epochs', presampleEpochs, integerLimits.presampleEpochs.max);
+  atMost('ratios', ratios, ratiosMax);
+  if (request.epochs !== undefined) within('epochs', request.epochs, epochsRange);
+  presampleEpochs.slice(0, integerLimits.presampleEpochs.max).forEach((epochs, i) => {
+    within(`presample_epochs[${i}]`, epochs, integerLimits.presampleEpochs);
+  });
+  ratios.slice(0, ratiosMax).forEach((ratio, i) => {
+    if (wholeShare.holds(ratio)) return;
+    violate(`ratios[${i}]`, `${show(ratio)}: expected a finite number ${wholeShare.shown}`);
+  });
+  if (dumpDir !== '' && (!isAbsolute(dumpDir) || dumpDir.includes('\0'))) {
+    violate('dump_dir', `${show(dumpDir)}: expected an absolute path on the daemon's host`);
+  }
+  return violations;
+}
+
+function invalid(violations: readonly FieldViolation[]): GnndError {
+  const message = `invalid request: ${someOf(violations.map(({ path }) => path))}`;
+  return new GnndError('SPEC_INVALID', message, { violations });
+}
+
+function orDefault<T>(given: readonly T[], fallback: readonly T[]): readonly T[] {
+  return given.length === 0 ? fallback : given;
+}

@@ -1,0 +1,72 @@
+import { unlinkSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { filesBelow, type SizedFile } from '../base/files.ts';
+import { derivedDiskShare } from '../config/retention-limits.ts';
+
+/**
+ * Files that jobs make from datasets and can make again: standardised features, hot orders. They
+ * begin with the digest of their dataset; who uses one says so by its time (`markUsed`).
+ */
+
+export interface DerivedFile extends SizedFile {
+  readonly reason: string;
+}
+
+/** Who is not an attempt, such as an export, has so long from finding a file to opening it. */
+const graceMs = 10 * 60_000;
+const digestLength = 32;
+const ours = /^[0-9a-f]{32}-.*\.npy$/;
+
+export interface DerivedLimits {
+  /** Null: a share of the disk. */
+  readonly maxBytes: number | null;
+  readonly nowMs: number;
+  /** Digests of datasets that a job works on now. */
+  readonly inUse: ReadonlySet<string>;
+}
+
+/** What is beyond the limit and not in use, the least recently used first. */
+export async function derivedBeyond(
+  folder: string,
+  { maxBytes, nowMs, inUse }: DerivedLimits,
+): Promise<readonly DerivedFile[]> {
+  const files = await filesBelow(folder);
+  const limit = maxBytes ?? (await shareOfDisk(folder));
+  const reason = `derived files may take ${limit} bytes (cache_max_bytes)`;
+  let total = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const beyond: DerivedFile[] = [];
+  for (const file of [...files].sort((a, b) => a.atMs - b.atMs || (a.path < b.path ? -1 : 1))) {
+    if (total <= limit) break;
+    if (file.atMs > nowMs - graceMs || !isRemovable(file.path, inUse)) continue;
+    beyond.push({ ...file, reason });
+    total -= file.bytes;
+  }
+  return beyond;
+}
+
+/**
+ * False when it is in use by now, or gone. Looks and removes in one turn of the event loop, in
+ * which no attempt can begin.
+ */
+export function removeDerived(path: string, inUse: ReadonlySet<string>): boolean {
+  if (!isRemovable(path, inUse)) return false;
+  try {
+    unlinkSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isRemovable(path: string, inUse: ReadonlySet<string>): boolean {
+  const name = path.slice(path.lastIndexOf('/') + 1);
+  if (!ours.test(name)) return false;
+  const digest = name.slice(0, digestLength);
+  return ![...inUse].some((used) => used.startsWith(digest));
+}
+
+async function shareOfDisk(folder: string): Promise<number> {
+  const disk = await statfs(folder).catch(() => null);
+  if (disk === null) return Number.POSITIVE_INFINITY;
+  return Math.floor(derivedDiskShare * disk.blocks * disk.bsize);
+}

@@ -1,0 +1,64 @@
+import { rmSync } from 'node:fs';
+import { GnndError, messageOf } from '../base/errors.ts';
+import type { CoreAddon, ModelOptions } from '../native/contract.ts';
+import type { JobRecord } from '../records/job-record.ts';
+import {
+  type CheckpointFile,
+  parametersOf,
+  parametersSha256,
+  safetensorsOf,
+} from '../supervisor/checkpoint.ts';
+import {
+  foldMoments,
+  foldProblem,
+  type Moments,
+  readMoments,
+} from '../supervisor/standardization.ts';
+
+/** What an export says about standardised features, and a model that does without them. */
+
+/** Throws SPEC_INVALID where there is nothing to fold, or the model has no place for it. */
+export function checkFold({ effectiveSpec: { features } }: JobRecord, model: ModelOptions): void {
+  const problem = features.standardize
+    ? foldProblem(model)
+    : "the job's features are not standardised, so there is nothing to fold";
+  if (problem === null) return;
+  throw new GnndError('SPEC_INVALID', 'invalid request: fold_standardization', {
+    violations: [{ path: 'fold_standardization', description: `true: ${problem}` }],
+  });
+}
+
+/**
+ * `features` answers the path of the standardised features, making them where they are not there.
+ * Those of earlier versions have no moments beside them and are made anew.
+ */
+export async function momentsOf(
+  columns: number,
+  features: () => Promise<string>,
+): Promise<Moments> {
+  const path = await features();
+  try {
+    return await readMoments(path, columns);
+  } catch {
+    rmSync(path, { force: true });
+    return await readMoments(await features(), columns);
+  }
+}
+
+/** The checkpoint for features as they were imported. Throws CHECKPOINT_CORRUPT. */
+export async function foldedFile(
+  native: Pick<CoreAddon, 'modelManifest'>,
+  job: JobRecord,
+  model: ModelOptions,
+  { file, moments }: { readonly file: CheckpointFile; readonly moments: Moments },
+): Promise<CheckpointFile> {
+  try {
+    const manifest = native.modelManifest(model);
+    const folded = foldMoments(model, manifest, parametersOf(manifest, file), moments);
+    const bytes = Buffer.concat([...safetensorsOf(manifest, folded, { format: 'pt' })]);
+    return { ...file, bytes, parametersSha256: await parametersSha256(manifest, folded) };
+  } catch (cause) {
+    const details = { resource: `jobs/${job.id}`, cause };
+    throw new GnndError('CHECKPOINT_CORRUPT', messageOf(cause), details);
+  }
+}

@@ -1,0 +1,87 @@
+/** The nouns of a dataset as the daemon stores and shows them; data only. */
+
+export type DatasetState = 'IMPORTING' | 'READY' | 'FAILED';
+
+export type ImportFormat = 'NPY' | 'NPZ' | 'CSV';
+
+/** Element types of feature rows on disk, as NumPy names them. */
+export const featureDtypes = ['float32', 'float16'] as const;
+export type FeatureDtype = (typeof featureDtypes)[number];
+
+/** Bytes of one feature. */
+export const featureBytes: Readonly<Record<FeatureDtype, number>> = { float32: 4, float16: 2 };
+
+/** `dataset.json` of a dataset folder (docs/formats/dataset.md). */
+export interface DatasetManifest {
+  readonly format: 'gnnd-dataset';
+  readonly version: 1;
+  readonly name: string;
+  readonly num_nodes: number;
+  readonly num_edges: number;
+  readonly num_features: number;
+  /** Absent in folders of earlier versions: float32. */
+  readonly feature_dtype?: FeatureDtype;
+  readonly num_classes: number;
+  readonly undirected: boolean;
+  readonly split: { readonly train: number; readonly val: number; readonly test: number };
+  /** SHA-256 of the raw bytes of every array, by file name. */
+  readonly sha256: Readonly<Record<string, string>>;
+  readonly class_names?: readonly string[];
+  /** Where it came from, for people. */
+  readonly source?: string;
+  /** What a user should know of the import, a sentence each. */
+  readonly notices?: readonly string[];
+}
+
+/** A dataset's row, as stored. Counts are 0 until READY. */
+export interface DatasetRecord {
+  readonly id: string;
+  readonly state: DatasetState;
+  /** Why, when FAILED; the notices of its import, a line each, when READY. */
+  readonly message: string;
+  /** SHA-256 of dataset.json. */
+  readonly digest: string;
+  readonly path: string;
+  readonly numNodes: number;
+  readonly numEdges: number;
+  readonly numFeatures: number;
+  readonly featureDtype: FeatureDtype;
+  readonly numClasses: number;
+  readonly numTrain: number;
+  readonly numVal: number;
+  readonly numTest: number;
+  readonly bytes: number;
+  readonly createAtMs: number;
+}
+
+/** One thing wrong with a file, a line of it or a field. */
+export interface Problem {
+  readonly path: string;
+  readonly description: string;
+}
+
+/** A long work that a call started. */
+export interface OperationRecord {
+  readonly id: string;
+  readonly kind: 'ImportDataset' | 'ValidateDataset';
+  /** Dataset id. */
+  readonly target: string;
+  readonly done: boolean;
+  /** 0 to 1. */
+  readonly progress: number;
+  readonly message: string;
+  readonly createAtMs: number;
+  readonly endAtMs: number | null;
+  readonly error: OperationFailure | null;
+  /** Of a finished ValidateDataset. */
+  readonly validation: {
+    readonly problems: readonly Problem[];
+    readonly problemCount: number;
+  } | null;
+}
+
+export interface OperationFailure {
+  readonly reason: string;
+  readonly message: string;
+  readonly problems: readonly Problem[];
+}

@@ -1,0 +1,244 @@
+import type { CachePolicy, JobSpec, JobSpecInput } from '../spec/job-spec.ts';
+
+/** The nouns of a job as the daemon stores and shows them; data only. */
+
+export const jobStates = [
+  'PENDING',
+  'PREPARING',
+  'RUNNING',
+  'CANCELLING',
+  'SUCCEEDED',
+  'FAILED',
+  'CANCELLED',
+] as const;
+export type JobState = (typeof jobStates)[number];
+
+export const terminalStates: ReadonlySet<JobState> = new Set(['SUCCEEDED', 'FAILED', 'CANCELLED']);
+
+export type JobIntent = 'RUN' | 'CANCEL';
+
+export type JobPhase =
+  | 'LOADING_DATASET'
+  | 'CALIBRATING'
+  | 'STARTING'
+  | 'TRAINING'
+  | 'EVALUATING'
+  | 'FINALIZING';
+
+export type ExecutorRole = 'SAMPLER' | 'TRAINER' | 'STANDBY';
+
+/** Why something is in its state; the strings are those of `enum Reason` without the prefix. */
+export const reasons = [
+  'NONE',
+  'COMPLETED',
+  'USER_CANCELLED',
+  'WAITING_FOR_DEVICES',
+  'BACKOFF',
+  'DAEMON_SHUTDOWN',
+  'DAEMON_RESTARTED',
+  'SPEC_INVALID',
+  'DATASET_CORRUPT',
+  'PLAN_INFEASIBLE',
+  'PENDING_TIMEOUT',
+  'STARTUP_TIMEOUT',
+  'RUN_TIMEOUT',
+  'EXECUTOR_CRASHED',
+  'EXECUTOR_STALLED',
+  'EXECUTOR_UNKILLABLE',
+  'SHM_ALLOCATION_FAILED',
+  'SHM_CORRUPTED',
+  'CHECKPOINT_WRITE_FAILED',
+  'NUMERIC_DIVERGENCE',
+  'RESTART_BUDGET_EXHAUSTED',
+  'STARTUP_BUDGET_EXHAUSTED',
+  'INTERNAL',
+  'PLUGIN_FAILED',
+] as const;
+export type Reason = (typeof reasons)[number];
+
+export interface ExecutorExit {
+  readonly role: ExecutorRole;
+  readonly device: string;
+  readonly pid: number;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly reason: Reason;
+  /** Last lines of its log, at most 4 KiB. */
+  readonly logTail: string;
+}
+
+export interface Attempt {
+  readonly number: number;
+  readonly startAtMs: number;
+  readonly endAtMs: number | null;
+  readonly endReason: Reason;
+  readonly message: string;
+  readonly executorRestarts: number;
+  readonly exits: readonly ExecutorExit[];
+}
+
+export interface EpochReport {
+  readonly epoch: number;
+  readonly batches: number;
+  readonly steps: number;
+  readonly retries: number;
+  readonly loss: number;
+  readonly trainAccuracy: number;
+  /** Null after an epoch that was not evaluated. */
+  readonly valAccuracy: number | null;
+  readonly durationMs: number;
+  readonly version: number;
+  /** Of the parameters at its end. */
+  readonly parametersSha256: string;
+  readonly ledgerDigest: string;
+  readonly batchesByDevice: Readonly<Record<string, number>>;
+  readonly executorTimes: readonly ExecutorTimes[];
+}
+
+/**
+ * Where an executor's time went from one epoch's report to the next, in nanoseconds. Waits and
+ * stages, extraction left out, add up to its duration but for a few percent.
+ */
+export interface ExecutorTimes {
+  readonly role: ExecutorRole;
+  readonly device: string;
+  /** Wall time; from its start, if it was started in between. */
+  readonly durationNs: number;
+  readonly sampleNs: number;
+  readonly markNs: number;
+  readonly copyNs: number;
+  /** Whether or not beside training. */
+  readonly extractNs: number;
+  readonly trainNs: number;
+  readonly applyNs: number;
+  readonly evaluateNs: number;
+  readonly waitEnqueueNs: number;
+  readonly waitDequeueNs: number;
+  readonly waitDueNs: number;
+  readonly waitTurnNs: number;
+  /** For its own extraction; the rest of `extractNs` was hidden behind training. */
+  readonly waitExtractNs: number;
+}
+
+export interface JobResult {
+  readonly parametersSha256: string;
+  readonly checkpointDir: string;
+  readonly testAccuracyLast: number;
+  readonly testAccuracyBest: number;
+  readonly bestEpoch: number;
+  readonly bestValAccuracy: number;
+  /** Trained; fewer than planned when the job stopped early. */
+  readonly epochs: number;
+}
+
+export interface ExecutorStatus {
+  readonly role: ExecutorRole;
+  readonly device: string;
+  readonly pid: number;
+  /** Share of the last second it was busy. */
+  readonly busy: number;
+  readonly batches: number;
+  readonly stage: string;
+  /** Share of the feature rows it read that its cache held; 0 without a cache. */
+  readonly cacheHitRate: number;
+}
+
+export interface JobProgress {
+  readonly epoch: number;
+  readonly epochs: number;
+  readonly batchesCommitted: number;
+  readonly batchesPerEpoch: number;
+  readonly version: number;
+  readonly loss: number;
+  readonly valAccuracy: number;
+  readonly seedsPerSecond: number;
+  readonly edgesPerSecond: number;
+  /** 0 = unknown. */
+  readonly remainingMs: number;
+  readonly queueDepth: number;
+  readonly queueCapacity: number;
+  readonly executors: readonly ExecutorStatus[];
+  /** The one that runs, or null. */
+  readonly evaluation: EvaluationProgress | null;
+}
+
+export interface EvaluationProgress {
+  readonly kind: 'VALIDATION' | 'TEST_LAST' | 'TEST_BEST';
+  /** Whose parameters are evaluated. */
+  readonly epoch: number;
+  readonly rowsDone: number;
+  /** 0 = not known yet. */
+  readonly rowsTotal: number;
+  /** 0 = unknown. */
+  readonly remainingMs: number;
+}
+
+export interface PlannedExecutor {
+  readonly role: ExecutorRole;
+  readonly device: string;
+}
+
+export interface PolicyChoice {
+  readonly policy: 'PAPER' | 'MINMAX' | 'FIXED';
+  readonly samplers: number;
+  readonly trainers: number;
+  readonly batchNs: number;
+}
+
+/** What devices keep of the features. */
+export interface CachePlan {
+  readonly policy: CachePolicy;
+  readonly trainerRows: number;
+  readonly standbyRows: number;
+  readonly rowBytes: number;
+  /** 0 when an earlier job's order was used, or none was needed. */
+  readonly rankMs: number;
+  readonly explanation: string;
+  /** Whether Trainers extract the next batch while they compute the present one. */
+  readonly prefetch: boolean;
+  readonly prefetchExplanation: string;
+}
+
+export interface JobPlan {
+  /** True before calibration. */
+  readonly estimated: boolean;
+  readonly executors: readonly PlannedExecutor[];
+  readonly samplerBatchNs: number;
+  readonly trainerBatchNs: number;
+  readonly standbyBatchNs: number;
+  readonly k: number;
+  readonly choices: readonly PolicyChoice[];
+  readonly policy: 'PAPER' | 'MINMAX' | 'FIXED';
+  readonly standby: 'AUTO' | 'OFF' | 'ALWAYS';
+  readonly timeSharingBatchNs: number;
+  readonly explanation: string;
+  readonly queueCapacity: number;
+  readonly slotBytes: number;
+  readonly parameterCount: number;
+  /** Null before calibration. */
+  readonly cache: CachePlan | null;
+}
+
+/** A job's status, as stored. Its epochs are history, which is read apart and in pages. */
+export interface JobRecord {
+  readonly id: string;
+  readonly uid: string;
+  readonly spec: JobSpecInput;
+  readonly effectiveSpec: JobSpec;
+  readonly datasetDigest: string;
+  readonly state: JobState;
+  readonly phase: JobPhase | null;
+  readonly intent: JobIntent;
+  readonly reason: Reason;
+  readonly message: string;
+  readonly createAtMs: number;
+  readonly startAtMs: number | null;
+  readonly endAtMs: number | null;
+  /** When the next attempt may start; null unless it backs off. */
+  readonly nextAttemptAtMs: number | null;
+  /** Store revision of its last transition. */
+  readonly revision: number;
+  readonly attempts: readonly Attempt[];
+  readonly plan: JobPlan | null;
+  readonly result: JobResult | null;
+}

@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest';
+import { resolveConfig } from '../../../src/config/daemon-config.ts';
+import { nearestOf } from '../../../src/spec/nearest.ts';
+
+const defaults = { stateDir: '/state', runDir: '/run/user/1/gnnd' };
+
+test('everything has a default', () => {
+  expect(resolveConfig({}, defaults)).toEqual({
+    ok: {
+      stateDir: '/state',
+      listen: ['unix:/run/user/1/gnnd/gnnd.sock'],
+      metricsListen: '127.0.0.1:9464',
+      datasetsDir: '/state/datasets',
+      cacheDir: '/state/cache',
+      pluginsDir: '',
+      cpuDevices: null,
+      shareCores: false,
+      maxQueued: 10_000,
+      stopTimeoutMs: 100_000,
+      retention: {
+        jobsDays: null,
+        jobsCount: null,
+        eventsDays: 7,
+        eventsCount: 100_000,
+        jobLogsBytes: 64 * 2 ** 20,
+        logsBytes: 2 ** 30,
+        derivedBytes: null,
+      },
+      logLevel: 'info',
+    },
+  });
+});
+
+test('folders follow the state directory; lists may be written with commas', () => {
+  const listen = 'unix:/a.sock, 127.0.0.1:7000';
+  expect(resolveConfig({ state_dir: '/other', listen, cpu_devices: '4' }, defaults)).toMatchObject({
+    ok: {
+      datasetsDir: '/other/datasets',
+      listen: ['unix:/a.sock', '127.0.0.1:7000'],
+      cpuDevices: 4,
+    },
+  });
+});
+
+test('limits of what is kept take days, numbers and bytes with binary units', () => {
+  const values = {
+    jobs_retain_days: '30',
+    jobs_retain_count: 100,
+    logs_max_bytes: '1.5GiB',
+    cache_max_bytes: 2 ** 30,
+  };
+  expect(resolveConfig(values, defaults)).toMatchObject({
+    ok: {
+      retention: {
+        jobsDays: 30,
+        jobsCount: 100,
+        logsBytes: 1.5 * 2 ** 30,
+        derivedBytes: 2 ** 30,
+      },
+    },
+  });
+  const wrong = { jobs_retain_days: 0, logs_max_bytes: '5GB', cache_max_bytes: '3' };
+  const resolution = resolveConfig(wrong, defaults);
+  expect('problems' in resolution ? resolution.problems : []).toEqual([
+    'jobs_retain_days must be an integer in 1..36500, not 0',
+    'logs_max_bytes must be a number of bytes such as 512MiB, of at least 1MiB, not "5GB"',
+    'cache_max_bytes must be a number of bytes such as 512MiB, of at least 1MiB, not "3"',
+  ]);
+});
+
+test('all problems are told at once', () => {
+  const resolution = resolveConfig(
+    {
+      cpu_devices: 0,
+      log_level: 'loud',
+      share_cores: 'maybe',
+      listen: ['nowhere'],
+      max_queued: 1.5,
+    },
+    defaults,
+  );
+  expect('problems' in resolution ? resolution.problems : []).toHaveLength(5);
+});
+
+test('a misspelt key is answered with the nearest known one', () => {
+  expect(nearestOf('batchsize', ['batch_size', 'epochs'])).toBe('batch_size');
+  expect(nearestOf('statedir', ['state_dir', 'listen'])).toBe('state_dir');
+  expect(nearestOf('zzz', ['state_dir', 'listen'])).toBe(null);
+});
