@@ -47,6 +47,16 @@ const benches = {
     script: [process.execPath, 'bench/control/run.mjs'],
     hasPeers: false,
   },
+  accounts: {
+    what: "the share of its time that an executor's stages and waits account for",
+    script: [process.execPath, 'bench/accounts/run.mjs'],
+    hasPeers: false,
+  },
+  recovery: {
+    what: "how soon nothing is left of a killed daemon's executors, and the next one is there",
+    script: [process.execPath, 'bench/recovery/run.mjs'],
+    hasPeers: false,
+  },
   accuracy: {
     what: "accuracies of all models through the daemon beside the reference's",
     script: [process.execPath, 'bench/accuracy/run.mjs'],

@@ -317,6 +317,46 @@ async function checkers() {
   await run('checkers', join(path, 'python'), pip);
 }
 
+/**
+ * What other libraries are tested against: torch_geometric beside the Python that has torch, and a
+ * gRPC client in an environment of its own. Without an index their tests are skipped, loudly.
+ */
+async function testPackages({ path: pythonPath }) {
+  if (!wants.tests) return;
+  const quiet = [
+    '-m',
+    'pip',
+    'install',
+    '--quiet',
+    '--disable-pip-version-check',
+    '--retries',
+    '1',
+  ];
+  const geometric = 'torch_geometric==2.8.1';
+  await fetched('pyg', digestOf({ words: [geometric, pythonPath] }), geometric, async (folder) => {
+    await run('pyg', pythonPath, [...quiet, '--target', folder, geometric]);
+  });
+  const requirements = 'test/e2e/python/requirements.txt';
+  const digest = digestOf({ files: [requirements] });
+  await fetched('python-client', digest, 'gRPC for Python', async (folder) => {
+    await run('python-client', 'python3', ['-m', 'venv', folder]);
+    await run('python-client', join(folder, 'bin/python'), [...quiet, '-r', requirements]);
+  });
+}
+
+/** Fills .cache/`name` unless that was done with this digest; says so where it cannot. */
+async function fetched(name, digest, what, work) {
+  const folder = join(root, '.cache', name);
+  await once(name, digest, [folder], async () => {
+    say(name, `for tests: ${what} from PyPI, into .cache`);
+    rmSync(folder, { recursive: true, force: true });
+    await work(folder);
+  }).catch((error) => {
+    rmSync(folder, { recursive: true, force: true });
+    say(name, `could not get it (${String(error.message).trim().split('\n').at(-1)})`);
+  });
+}
+
 async function typescriptBuild() {
   const digest = digestOf({
     folders: ['src'],
@@ -346,6 +386,7 @@ async function main() {
   // npm compiles SQLite while pip unpacks PyTorch: one is bound by the processor, one by the disk.
   const [, pythonFacts] = await Promise.all([npmPackages(), python()]);
   await checkers();
+  await testPackages(pythonFacts);
   await nativeBuild(pythonFacts, await buildTools());
   await typescriptBuild();
   if (announced) say('done', 'gnnd is set up');

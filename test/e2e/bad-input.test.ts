@@ -30,8 +30,7 @@ vi.setConfig({ testTimeout: 60_000 });
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await TestDaemon.start({ tcp: true });
-  await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+  daemon = await TestDaemon.start({ tcp: true, datasets: ['cora'] });
 });
 
 afterAll(async () => {

@@ -17,8 +17,7 @@ let folder: string;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'gnnd-report-'));
-  daemon = await TestDaemon.start({ cpuDevices: 1 });
-  await daemon.import('citeseer', join(repository, 'test', 'fixtures', 'citeseer.npz'));
+  daemon = await TestDaemon.start({ cpuDevices: 1, datasets: ['citeseer'] });
 });
 
 afterAll(async () => {

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   CachePolicy,
@@ -10,15 +9,14 @@ import {
   StandbyPolicy,
 } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
-import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
+import { executorPids, TestDaemon } from '../support/daemon.ts';
 
 /** Caching moves rows, never bits: with any policy and any size the same model comes out. */
 
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await TestDaemon.start({ cpuDevices: 3 });
-  await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+  daemon = await TestDaemon.start({ cpuDevices: 3, datasets: ['cora'] });
 });
 
 afterAll(async () => {
@@ -52,11 +50,9 @@ function spec(
 
 let serial = 0;
 
-async function run(...given: Parameters<typeof spec>): Promise<Job> {
+function run(...given: Parameters<typeof spec>): Promise<Job> {
   serial += 1;
-  const id = `cache-${serial}`;
-  await daemon.createJob(id, spec(...given));
-  return daemon.succeeded(id);
+  return daemon.train(`cache-${serial}`, spec(...given));
 }
 
 function planOf(job: Job) {
@@ -76,46 +72,43 @@ async function lookups(job: Job): Promise<ReadonlyMap<string, number>> {
   );
 }
 
-const policies = [
-  CachePolicy.COMBINED,
-  CachePolicy.PRESC,
-  CachePolicy.PROBABILITY,
-  CachePolicy.DEGREE,
-  CachePolicy.RANDOM,
-  CachePolicy.OPTIMAL,
-];
+/** Rows are gathered one by one, or read while they are aggregated. */
+const ways = { gathered: [5, 3], aggregated: [2, 1] } as const;
+const without = new Map<keyof typeof ways, Job>();
+/** What the one without a cache that gathers rows looked for. */
+let off: ReadonlyMap<string, number>;
 
-describe.each([
-  ['rows gathered one by one', [5, 3]],
-  ['rows read while they are aggregated', [2, 1]],
-])('%s', (_, fanouts) => {
-  let expected = '';
-
-  beforeAll(async () => {
-    expected = (await run({ ratio: 0 }, { fanouts })).result?.parametersSha256 ?? '';
-    expect(expected).toMatch(/^[0-9a-f]{64}$/);
-  });
-
-  test.each(policies.map((policy) => [CachePolicy[policy], policy] as const))(
-    'the order of %s changes nothing but where rows come from',
-    async (_name, policy) => {
-      const job = await run({ policy, ratio: 0.1 }, { fanouts });
-      expect(job.result?.parametersSha256).toBe(expected);
-      const cache = (await planOf(job)).cache;
-      expect(cache?.policy).toBe(policy);
-      expect(Number(cache?.trainerRows)).toBe(Math.floor(0.1 * numNodes));
-    },
-  );
-
-  test.each([0.001, 0.5, 1])('a cache of %d of all rows changes nothing', async (ratio) => {
-    const job = await run({ ratio }, { fanouts });
-    expect(job.result?.parametersSha256).toBe(expected);
-    const read = await lookups(job);
-    const hits = read.get('rows DEVICE HIT') ?? 0;
-    expect(hits).toBeGreaterThan(0);
-    if (ratio === 1) expect(read.get('rows DEVICE MISS')).toBe(0);
-  });
+beforeAll(async () => {
+  for (const way of ['aggregated', 'gathered'] as const) {
+    without.set(way, await run({ ratio: 0 }, { fanouts: [...ways[way]] }));
+  }
+  off = await lookups(without.get('gathered') ?? expect.unreachable());
 });
+
+// Each policy, each size and each way in one of them.
+test.each([
+  ['COMBINED', 0.1, 'gathered'],
+  ['PRESC', 0.001, 'aggregated'],
+  ['PROBABILITY', 0.5, 'gathered'],
+  ['DEGREE', 1, 'aggregated'],
+  ['RANDOM', 0.1, 'aggregated'],
+  ['OPTIMAL', 1, 'gathered'],
+] as const)(
+  'the order of %s and a cache of %d of all rows change nothing but where rows come from: %s',
+  async (name, ratio, way) => {
+    const policy = CachePolicy[name];
+    const job = await run({ policy, ratio }, { fanouts: [...ways[way]] });
+    const expected = without.get(way)?.result?.parametersSha256;
+    expect(expected).toMatch(/^[0-9a-f]{64}$/);
+    expect(job.result?.parametersSha256).toBe(expected);
+    const cache = (await planOf(job)).cache;
+    expect(cache?.policy).toBe(policy);
+    expect(Number(cache?.trainerRows)).toBe(Math.floor(ratio * numNodes));
+    const read = await lookups(job);
+    expect(read.get('rows DEVICE HIT')).toBeGreaterThan(0);
+    if (ratio === 1) expect(read.get('rows DEVICE MISS')).toBe(0);
+  },
+);
 
 test('samples of any algorithm may be cached', async () => {
   const sampling = { algorithm: SamplingAlgorithm.RANDOM_WALK };
@@ -123,8 +116,7 @@ test('samples of any algorithm may be cached', async () => {
   const hashes: (string | undefined)[] = [];
   for (const ratio of [0, 0.2]) {
     const id = `walks-${ratio * 10}`;
-    await daemon.createJob(id, { ...spec({ ratio }), sampling, model });
-    const job = await daemon.succeeded(id);
+    const job = await daemon.train(id, { ...spec({ ratio }), sampling, model });
     hashes.push(job.result?.parametersSha256);
     if (ratio > 0) expect((await lookups(job)).get('rows DEVICE HIT')).toBeGreaterThan(0);
   }
@@ -132,26 +124,41 @@ test('samples of any algorithm may be cached', async () => {
 });
 
 test('standby Trainers have a cache of their own size, and records serve both', async () => {
-  const without = await run({ ratio: 0 });
   const job = await run({ ratio: 0.2, standbyRatio: 0.6 }, { standby: StandbyPolicy.ALWAYS });
-  expect(job.result?.parametersSha256).toBe(without.result?.parametersSha256);
+  expect(job.result?.parametersSha256).toBe(without.get('gathered')?.result?.parametersSha256);
   const cache = (await planOf(job)).cache;
   expect(Number(cache?.trainerRows)).toBe(Math.floor(0.2 * numNodes));
   expect(Number(cache?.standbyRows)).toBe(Math.floor(0.6 * numNodes));
 });
 
-test('tiers add up: each input row is looked for once, moved bytes are the misses', async () => {
-  const off = await lookups(await run({ ratio: 0 }));
-  const on = await lookups(await run({ ratio: 0.3 }));
-  const rows = (tier: string, result: string) => on.get(`rows ${tier} ${result}`) ?? 0;
-  const hitRate = rows('DEVICE', 'HIT') / (rows('DEVICE', 'HIT') + rows('DEVICE', 'MISS'));
-  expect(hitRate).toBeGreaterThan(0.4);
-  expect(off.get('rows DEVICE HIT')).toBe(0);
-  // The same batches, so the same rows.
-  expect(off.get('rows HOST HIT')).toBe(rows('DEVICE', 'HIT') + rows('HOST', 'HIT'));
-  expect(on.get('bytes HOST HIT')).toBe(rows('HOST', 'HIT') * rowBytes);
-  expect(on.get('bytes HOST HIT')).toBeCloseTo((1 - hitRate) * (off.get('bytes HOST HIT') ?? 0), 0);
-  expect(rows('DISK', 'HIT')).toBe(0);
+describe('a job with a cache of its own order', () => {
+  let job: Job;
+  let on: ReadonlyMap<string, number>;
+
+  beforeAll(async () => {
+    job = await run({ ratio: 0.3, presampleEpochs: 3 });
+    on = await lookups(job);
+  });
+
+  test('tiers add up: each input row is looked for once, moved bytes are the misses', () => {
+    const rows = (tier: string, result: string) => on.get(`rows ${tier} ${result}`) ?? 0;
+    const hitRate = rows('DEVICE', 'HIT') / (rows('DEVICE', 'HIT') + rows('DEVICE', 'MISS'));
+    expect(hitRate).toBeGreaterThan(0.4);
+    expect(off.get('rows DEVICE HIT')).toBe(0);
+    // The same batches, so the same rows.
+    expect(off.get('rows HOST HIT')).toBe(rows('DEVICE', 'HIT') + rows('HOST', 'HIT'));
+    expect(on.get('bytes HOST HIT')).toBe(rows('HOST', 'HIT') * rowBytes);
+    const missed = (1 - hitRate) * (off.get('bytes HOST HIT') ?? 0);
+    expect(on.get('bytes HOST HIT')).toBeCloseTo(missed, 0);
+    expect(rows('DISK', 'HIT')).toBe(0);
+  });
+
+  test('an order is made once and serves later jobs', async () => {
+    const first = (await planOf(job)).cache;
+    const second = (await planOf(await run({ ratio: 0.9, presampleEpochs: 3 }))).cache;
+    expect(Number(first?.rankMs)).toBeGreaterThan(0);
+    expect(Number(second?.rankMs)).toBe(0);
+  });
 });
 
 test('an automatic ratio is none without a budget, and fills one that is given', async () => {
@@ -165,13 +172,6 @@ test('an automatic ratio is none without a budget, and fills one that is given',
   const rows = Number(cache?.trainerRows);
   expect(rows, cache?.explanation).toBeGreaterThan(0);
   expect(rows * rowBytes).toBeLessThan(Number(budget));
-});
-
-test('an order is made once and serves later jobs', async () => {
-  const first = (await planOf(await run({ ratio: 0.07, presampleEpochs: 3 }))).cache;
-  const second = (await planOf(await run({ ratio: 0.9, presampleEpochs: 3 }))).cache;
-  expect(Number(first?.rankMs)).toBeGreaterThan(0);
-  expect(Number(second?.rankMs)).toBe(0);
 });
 
 test('a job that is cancelled while nodes are ranked leaves nothing running', async () => {

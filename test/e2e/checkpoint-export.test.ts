@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -10,7 +9,6 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
@@ -20,14 +18,14 @@ import {
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { type Job, ModelType, SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { runCli } from '../../src/cli/program.ts';
 import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
-import { findPython, runPython } from '../support/python.ts';
+import { findPython, geometricPython, runPython } from '../support/python.ts';
 import { ringGraph } from '../support/ring-graph.ts';
+import { skipped } from '../support/skipped.ts';
+import { createTestIo } from '../unit/cli/test-io.ts';
 
 /** What `gnnctl checkpoint export` writes is what the job left, and what it predicts. */
-
-const exec = promisify(execFile);
-const gnnctlEntry = join(repository, 'dist', 'cli', 'main.js');
 
 let daemon: TestDaemon;
 let folder: string;
@@ -61,8 +59,7 @@ const models = {
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'gnnd-export-'));
-  daemon = await TestDaemon.start({ cpuDevices: 1 });
-  await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+  daemon = await TestDaemon.start({ cpuDevices: 1, datasets: ['cora'] });
   const ring = join(folder, 'ring-source');
   mkdirSync(ring);
   for (const [name, bytes] of Object.entries(ringGraph.files)) {
@@ -75,8 +72,7 @@ beforeAll(async () => {
   }
   for (const [id, spec] of Object.entries(models)) {
     const training = { epochs: 12, batchSize: 70, optimizer: { learningRate: 0.01 } };
-    await daemon.createJob(id, { ...spec, training });
-    jobs.set(id, await daemon.succeeded(id));
+    jobs.set(id, await daemon.train(id, { ...spec, training }));
   }
 }, 240_000);
 
@@ -86,18 +82,15 @@ afterAll(async () => {
 });
 
 async function gnnctl(...args: readonly string[]) {
-  const all = [gnnctlEntry, '--address', daemon.address, 'checkpoint', ...args];
-  try {
-    const { stdout, stderr } = await exec(process.execPath, all);
-    return { exitCode: 0, stdout, stderr };
-  } catch (error) {
-    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
-    return { exitCode: code, stdout, stderr };
-  }
+  const { io, stdout, stderr } = createTestIo();
+  const exitCode = await runCli(['--address', daemon.address, 'checkpoint', ...args], io);
+  return { exitCode, stdout: stdout(), stderr: stderr() };
 }
 
+const numpy = findPython('numpy');
+
 async function check(exported: string, dataset = 'cora') {
-  const python = await findPython('numpy');
+  const python = await numpy;
   if (python === null) throw new Error('no Python with numpy');
   const script = join(repository, 'test', 'e2e', 'python', 'check_export.py');
   return JSON.parse(await runPython(python, [script, exported, datasetFolderOf(dataset)]));
@@ -141,25 +134,15 @@ test.each(Object.entries(models))(
 );
 
 test('torch_geometric computes the exported logits from the exported model', async (context) => {
-  const python = await findPython('torch');
-  const environment = { PYTHONPATH: process.env['GNND_PYG'] ?? join(repository, '.cache', 'pyg') };
-  const probe = () => runPython(python ?? '', ['-c', 'import torch_geometric'], environment);
-  const isThere =
-    python !== null &&
-    (await probe().then(
-      () => true,
-      () => false,
-    ));
-  // test/process/checkpoint/pyg.test.ts says how to install it.
-  if (!isThere || python === null) {
-    console.warn('SKIPPED exports against torch_geometric: it is not installed');
-    context.skip();
+  const python = await geometricPython();
+  if (python === null) {
+    context.skip(skipped('exports against torch_geometric', 'no torch_geometric'));
     return;
   }
   const script = join(repository, 'test', 'process', 'checkpoint', 'pyg_compat.py');
   const exports = ['sage', 'gat', 'gcn'].map((id) => join(folder, id, 'best'));
   const args = [script, datasetFolderOf('cora'), ...exports];
-  const said = await runPython(python, args, environment);
+  const said = await python(args);
   expect(said.trim().split('\n')).toHaveLength(exports.length);
 }, 120_000);
 
@@ -231,7 +214,7 @@ test('what cannot be exported is refused, and leaves no folder', async () => {
   const target = join(folder, 'deep', 'er');
   const unknown = await gnnctl('export', 'nobody', target);
   expect([unknown.exitCode, unknown.stderr]).toEqual([4, expect.stringContaining('no job nobody')]);
-  const inFile = await gnnctl('export', 'sage', join(gnnctlEntry, 'below'));
+  const inFile = await gnnctl('export', 'sage', join(repository, 'package.json', 'below'));
   expect([inFile.exitCode, inFile.stderr]).toEqual([5, expect.stringContaining('ENOTDIR')]);
   const tooSmall = await gnnctl('export', 'sage', target, '--memory', '100B');
   expect([tooSmall.exitCode, tooSmall.stderr]).toEqual([

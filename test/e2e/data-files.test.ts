@@ -25,8 +25,7 @@ let daemon: TestDaemon;
 let server: Server;
 
 beforeAll(async () => {
-  daemon = await TestDaemon.start();
-  await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+  daemon = await TestDaemon.start({ datasets: ['cora'] });
 });
 
 afterAll(async () => {

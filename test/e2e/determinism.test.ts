@@ -1,235 +1,187 @@
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
+  Determinism,
   EvaluationMethod,
   ExecutorRole,
   type Job,
-  JobState,
+  LrScheduleType,
   ModelType,
-  PlacementPolicy,
+  OptimizerType,
+  Prefetch,
+  SamplingAlgorithm,
   StalenessCompensation,
   StandbyPolicy,
 } from '../../src/api/gen/gnnd/v1/job_pb.ts';
-import type { SpecInit } from '../support/crews.ts';
-import { repository, TestDaemon } from '../support/daemon.ts';
+import {
+  crew,
+  evaluationsOf,
+  expectEveryBatchOnce,
+  killEvaluators,
+  midEpoch,
+  modelsOf,
+  otherCrews,
+  pair,
+  type SpecInit,
+  signal,
+} from '../support/crews.ts';
+import { TestDaemon } from '../support/daemon.ts';
+import { expectStopped } from '../support/early-stop.ts';
 
 /**
  * Elastic determinism (docs/architecture.md): the final parameters depend on the spec and the
- * dataset, not on who sampled, who trained, who died or who helped out.
+ * dataset, not on who sampled, who trained, who died or who helped out. All crews and kills are
+ * here, on specs that have all that could come between; test/long draws others.
  */
 
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await TestDaemon.start({ cpuDevices: 5 });
-  await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+  daemon = await TestDaemon.start({ cpuDevices: 5, datasets: ['cora'] });
 });
 
 afterAll(async () => {
   await daemon.stop();
 });
 
-// Enough to be caught in the middle on an idle machine, too.
-const epochs = 36;
-const trainNodes = 140;
-const batchSize = 4;
-const batches = Math.ceil(trainNodes / batchSize);
-
+const { SAMPLER, TRAINER } = ExecutorRole;
 const { NONE, PREDICT } = StalenessCompensation;
+const batchSize = 4;
+const batchesPerEpoch = 35;
+const patienceEpochs = 8;
+const plannedEpochs = 300;
 
-interface Crew {
-  readonly devices: number;
-  readonly samplers: number;
-  readonly standby: StandbyPolicy;
-}
+const common: SpecInit = {
+  dataset: 'cora',
+  timeouts: { stallMs: 2000n },
+  restart: { executorRestarts: 100 },
+};
+const training = { batchSize, randomSeed: 7n, threadsPerTrainer: 1 };
+const sage = { type: ModelType.GRAPHSAGE, hiddenDim: 16, dropout: 0.5 };
 
-interface Steps {
-  readonly staleness: number;
-  readonly stalenessCompensation: StalenessCompensation;
-  readonly batchesPerStep: number;
-  readonly evaluation?: NonNullable<SpecInit['evaluation']>;
-}
-
-/** Everything that decides bits, and nothing else, is the same in every job. */
-function spec(crew: Crew, { evaluation, ...steps }: Steps) {
-  return {
-    ...(evaluation === undefined ? {} : { evaluation }),
-    dataset: 'cora',
-    model: { type: ModelType.GRAPHSAGE, hiddenDim: 16, dropout: 0.5 },
-    sampling: { fanouts: [10, 5] },
-    training: { epochs, batchSize, ...steps, randomSeed: 7n, threadsPerTrainer: 1 },
-    resources: { devices: crew.devices },
-    placement: {
-      policy: crew.devices === 1 ? PlacementPolicy.AUTO : PlacementPolicy.FIXED,
-      ...(crew.devices === 1 ? {} : { samplers: crew.samplers }),
-      standby: crew.standby,
-    },
-    timeouts: { stallMs: 2000n },
-    restart: { executorRestarts: 20 },
-  };
-}
-
-const { EXACT: exact, SAMPLED: sampled } = EvaluationMethod;
-const pair: Crew = { devices: 2, samplers: 1, standby: StandbyPolicy.OFF };
-const crews: Readonly<Record<string, Crew>> = {
-  '3 Samplers and 1 Trainer': { devices: 4, samplers: 3, standby: StandbyPolicy.OFF },
-  '1 Sampler and 3 Trainers': { devices: 4, samplers: 1, standby: StandbyPolicy.OFF },
-  '2 Samplers and 3 Trainers, standby ALWAYS': {
-    devices: 5,
-    samplers: 2,
-    standby: StandbyPolicy.ALWAYS,
+/** Each takes part in the bits, or in when and where work is done. */
+const everything: SpecInit = {
+  ...common,
+  model: { type: ModelType.GATV2, hiddenDim: 16, heads: 2, dropout: 0.5, attentionDropout: 0.3 },
+  sampling: {
+    algorithm: SamplingAlgorithm.LABOR,
+    fanouts: [10, 5],
+    labor: { dependencyWindow: 4 },
   },
-  'one device alternating': { devices: 1, samplers: 1, standby: StandbyPolicy.AUTO },
+  features: { standardize: true },
+  cache: { ratio: 0.1, standbyRatio: 0.3, prefetch: Prefetch.ON },
+  training: {
+    ...training,
+    epochs: plannedEpochs,
+    staleness: 2,
+    stalenessCompensation: PREDICT,
+    batchesPerStep: 3,
+    optimizer: { type: OptimizerType.ADAMW, learningRate: 0.001, clipNorm: 2 },
+    lrSchedule: { type: LrScheduleType.COSINE, warmupEpochs: 2 },
+    earlyStop: { patienceEpochs, minDelta: 0 },
+    determinism: Determinism.STRICT,
+  },
+  // In chunks that lie in a file, whose number and order no crew decides.
+  evaluation: { method: EvaluationMethod.EXACT, maxBytes: 1n },
 };
 
-let serial = 0;
-
-async function run(
-  crew: Crew,
-  steps: Steps,
-  disturb?: (id: string) => Promise<void>,
-): Promise<Job> {
-  serial += 1;
-  const id = `job-${serial}`;
-  await daemon.createJob(id, spec(crew, steps));
-  await disturb?.(id);
-  const job = await daemon.succeeded(id);
-  expectEveryBatchOnce(job);
-  return job;
-}
-
-function expectEveryBatchOnce(job: Job): void {
-  expect(job.epochs.map(({ epoch }) => epoch)).toEqual([...Array(epochs).keys()]);
-  for (const report of job.epochs) {
-    expect(Number(report.batches)).toBe(batches);
-    const byDevice = Object.values(report.batchesByDevice).reduce((sum, n) => sum + Number(n), 0);
-    expect(byDevice).toBe(batches);
-    expect(report.ledgerDigest).toMatch(/^[0-9a-f]{16}$/);
-  }
-  expect(job.epochs.at(-1)?.parametersSha256).toBe(job.result?.parametersSha256);
-}
-
-/** What every epoch ended with: equal in all runs of one spec, not only at the end. */
-function modelsOf(job: Job): readonly string[] {
-  return job.epochs.map(({ parametersSha256 }) => parametersSha256);
-}
-
-/** What evaluations came to, which all Trainers and standby Trainers share. */
-function evaluationsOf({ epochs: reports, result }: Job) {
-  return {
-    val: reports.map(({ valAccuracy }) => valAccuracy),
-    best: [result?.bestEpoch, result?.bestValAccuracy],
-    test: [result?.testAccuracyLast, result?.testAccuracyBest],
-  };
-}
-
-/** Waits until the job is in the middle of an epoch, then answers the pids by role. */
-async function midEpoch(id: string): Promise<ReadonlyMap<ExecutorRole, number>> {
-  const job = await daemon.until(
-    id,
-    ({ state, progress }) =>
-      state === JobState.RUNNING &&
-      progress !== undefined &&
-      progress.epoch >= 2 &&
-      progress.batchesCommitted > 0n &&
-      progress.executors.length === 2,
-  );
-  return new Map(job.progress?.executors.map(({ role, pid }) => [role, pid]) ?? []);
-}
-
-function signal(pid: number | undefined, name: NodeJS.Signals): void {
-  if (pid === undefined || pid <= 1) throw new Error('no such executor');
-  process.kill(pid, name);
-}
+const serial: SpecInit = {
+  ...common,
+  model: sage,
+  sampling: { fanouts: [10, 5] },
+  // Enough epochs to be caught in the middle.
+  training: { ...training, epochs: 24, staleness: 0, batchesPerStep: 1 },
+  evaluation: { everyEpochs: 3, method: EvaluationMethod.SAMPLED, fanouts: [4, 3] },
+};
 
 /** The final model of each block below. */
 const finals = new Set<string | undefined>();
+let jobs = 0;
 
-const jobs: readonly (readonly [string, Steps])[] = [
-  ['S = 0', { staleness: 0, stalenessCompensation: NONE, batchesPerStep: 1 }],
-  ['S = 2', { staleness: 2, stalenessCompensation: NONE, batchesPerStep: 1 }],
-  ['S = 2, predicted', { staleness: 2, stalenessCompensation: PREDICT, batchesPerStep: 1 }],
-  ['G = 3', { staleness: 0, stalenessCompensation: NONE, batchesPerStep: 3 }],
-  [
-    'evaluations of every third epoch in a file',
-    {
-      staleness: 1,
-      stalenessCompensation: PREDICT,
-      batchesPerStep: 1,
-      evaluation: { everyEpochs: 3, method: exact, maxBytes: 1n },
-    },
-  ],
-  [
-    'evaluations on samples',
-    {
-      staleness: 1,
-      stalenessCompensation: NONE,
-      batchesPerStep: 1,
-      evaluation: { method: sampled, fanouts: [4, 3] },
-    },
-  ],
-];
+async function run(spec: SpecInit, disturb?: (id: string) => Promise<unknown>): Promise<Job> {
+  jobs += 1;
+  const id = `job-${jobs}`;
+  await daemon.createJob(id, spec);
+  await disturb?.(id);
+  const job = await daemon.succeeded(id);
+  expectEveryBatchOnce(job, batchesPerEpoch);
+  return job;
+}
 
-describe.each(jobs)('%s', (_, steps) => {
-  let expected: readonly string[] = [];
-  let evaluated: ReturnType<typeof evaluationsOf>;
+async function undisturbed(spec: SpecInit): Promise<Job> {
+  const job = await run({ ...spec, ...pair });
+  const models = modelsOf(job);
+  expect(new Set(models).size).toBe(models.length);
+  expect(finals).not.toContain(models.at(-1));
+  finals.add(models.at(-1));
+  return job;
+}
+
+function expectSame(job: Job, expected: Job): void {
+  expect(modelsOf(job)).toEqual(modelsOf(expected));
+  expect(evaluationsOf(job)).toEqual(evaluationsOf(expected));
+  expect(job.message).toBe(expected.message);
+}
+
+describe.each([
+  ['S = 2 predicted, G = 3, stopped early, with all there is', everything],
+  ['S = 0, with evaluations on samples', serial],
+])('%s', (_, spec) => {
+  let expected: Job;
 
   beforeAll(async () => {
-    const job = await run(pair, steps);
-    expected = modelsOf(job);
-    evaluated = evaluationsOf(job);
-    expect(new Set(expected).size).toBe(epochs);
-    expect(finals).not.toContain(expected.at(-1));
-    finals.add(expected.at(-1));
-    for (const sha256 of expected) expect(sha256).toMatch(/^[0-9a-f]{64}$/);
+    expected = await undisturbed(spec);
   });
 
-  test.each(Object.entries(crews))('%s train the same model', async (_name, crew) => {
-    const job = await run(crew, steps);
-    expect(modelsOf(job)).toEqual(expected);
-    expect(evaluationsOf(job)).toEqual(evaluated);
+  test.each(Object.entries(otherCrews))('%s train the same model', async (_name, other) => {
+    expectSame(await run({ ...spec, ...other }), expected);
   });
 
   test.each([
-    ['a Sampler', [ExecutorRole.SAMPLER]],
-    ['a Trainer', [ExecutorRole.TRAINER]],
-    ['both', [ExecutorRole.SAMPLER, ExecutorRole.TRAINER]],
+    ['a Sampler', [SAMPLER]],
+    ['a Trainer', [TRAINER]],
+    ['both', [SAMPLER, TRAINER]],
   ] as const)('kill -9 of %s in mid-epoch changes nothing', async (_name, roles) => {
-    const job = await run(pair, steps, async (id) => {
-      const pids = await midEpoch(id);
+    const job = await run({ ...spec, ...pair }, async (id) => {
+      const pids = await midEpoch(daemon, id);
       for (const role of roles) signal(pids.get(role), 'SIGKILL');
     });
     expect(job.attempts).toHaveLength(1);
     expect(job.attempts[0]?.exits.map(({ signal: name }) => name)).toEqual(
       roles.map(() => 'SIGKILL'),
     );
-    expect(modelsOf(job)).toEqual(expected);
-    expect(evaluationsOf(job)).toEqual(evaluated);
+    expectSame(job, expected);
   });
 
-  test('a Trainer killed in the midst of evaluations changes none of them', async () => {
-    const job = await run(crews['1 Sampler and 3 Trainers'] ?? pair, steps, async (id) => {
-      const killed = new Set<number>();
-      await daemon.until(id, ({ state, progress }) => {
-        for (const { role, pid, stage } of progress?.executors ?? []) {
-          if (stage !== 'EVALUATE' || killed.size >= 4 || killed.has(pid)) continue;
-          expect(role).toBe(ExecutorRole.TRAINER);
-          killed.add(pid);
-          signal(pid, 'SIGKILL');
-        }
-        return state === JobState.SUCCEEDED || killed.size >= 4;
-      });
+  test('Trainers killed in the midst of evaluations change none of them', async () => {
+    const job = await run({ ...spec, ...crew(1, 3) }, async (id) => {
+      expect(await killEvaluators(daemon, id, 5)).toBeGreaterThan(0);
     });
-    expect(modelsOf(job)).toEqual(expected);
-    expect(evaluationsOf(job)).toEqual(evaluated);
+    expect(job.attempts).toHaveLength(1);
+    expectSame(job, expected);
   });
 
   test('a Trainer stopped in mid-epoch is killed, replaced, and changes nothing', async () => {
-    const job = await run(pair, steps, async (id) => {
-      signal((await midEpoch(id)).get(ExecutorRole.TRAINER), 'SIGSTOP');
+    const job = await run({ ...spec, ...pair }, async (id) => {
+      signal((await midEpoch(daemon, id)).get(TRAINER), 'SIGSTOP');
     });
     expect(job.attempts[0]?.exits[0]?.logTail).toContain('executor.started');
     expect(job.attempts[0]?.executorRestarts).toBe(1);
-    expect(modelsOf(job)).toEqual(expected);
+    expectSame(job, expected);
   });
+
+  test.runIf(spec === everything)('its end is told with its best and its last epoch', () => {
+    expectStopped(expected, patienceEpochs, plannedEpochs);
+  });
+});
+
+test.each([
+  ['S = 2', { staleness: 2, stalenessCompensation: NONE, batchesPerStep: 1 }],
+  ['S = 2 predicted', { staleness: 2, stalenessCompensation: PREDICT, batchesPerStep: 1 }],
+  ['G = 3', { staleness: 0, stalenessCompensation: NONE, batchesPerStep: 3 }],
+])('%s is a model of its own, the same with many who help and die', async (_, steps) => {
+  const spec = { ...serial, evaluation: {}, training: { ...training, epochs: 12, ...steps } };
+  const expected = await undisturbed(spec);
+  const helped = { ...spec, ...crew(2, 3, StandbyPolicy.ALWAYS) };
+  const job = await run(helped, (id) => killEvaluators(daemon, id, 2));
+  expectSame(job, expected);
 });

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   ExecutorRole,
   type Job,
@@ -11,30 +11,21 @@ import {
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { daemonExit } from '../../src/base/exit-codes.ts';
-import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
+import { executorPids, TestDaemon } from '../support/daemon.ts';
 
 /** Faults outside steady training: before it, at its end, and over several jobs. */
 
-let folder = '';
-let running: TestDaemon | null = null;
+let daemon: TestDaemon;
 
-afterEach(async () => {
-  await running?.stop(true);
-  running = null;
-  rmSync(folder, { recursive: true, force: true });
+beforeAll(async () => {
+  daemon = await TestDaemon.start({ datasets: ['cora'] });
 });
 
-async function start(): Promise<TestDaemon> {
-  running = await TestDaemon.start(folder === '' ? {} : { folder });
-  folder = running.folder;
-  return running;
-}
+afterAll(() => daemon.stop());
 
-async function startWithCora(): Promise<TestDaemon> {
-  folder = '';
-  const daemon = await start();
-  await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
-  return daemon;
+/** The next daemon on the same state. */
+async function restart(): Promise<void> {
+  daemon = await TestDaemon.start({ folder: daemon.folder });
 }
 
 function spec(epochs: number) {
@@ -52,7 +43,7 @@ const isTraining = ({ state, progress }: Job) =>
   state === JobState.RUNNING && (progress?.executors.length ?? 0) > 0;
 
 /** Waits until a job calibrates and has an executor: what loaded its dataset is gone by then. */
-async function anExecutor(daemon: TestDaemon, id: string): Promise<number> {
+async function anExecutor(id: string): Promise<number> {
   let pid: number | undefined;
   await daemon.until(id, ({ phase }) => {
     pid = phase === JobPhase.CALIBRATING ? executorPids(daemon.pid)[0] : undefined;
@@ -61,7 +52,7 @@ async function anExecutor(daemon: TestDaemon, id: string): Promise<number> {
   return pid ?? 0;
 }
 
-function cancel(daemon: TestDaemon, id: string) {
+function cancel(id: string) {
   return daemon.call(JobService.method.cancelJob, { name: `jobs/${id}` });
 }
 
@@ -78,9 +69,10 @@ function unlistedFiles(): readonly string[] {
     /^jobs\/[^/]+\/checkpoint\/(last\.safetensors|best\.safetensors|MANIFEST\.json)$/,
     /^log\/preparer\.log$/,
   ];
-  return readdirSync(join(folder, 'state'), { recursive: true, withFileTypes: true })
+  const state = join(daemon.folder, 'state');
+  return readdirSync(state, { recursive: true, withFileTypes: true })
     .filter((entry) => !entry.isDirectory())
-    .map((entry) => join(entry.parentPath, entry.name).slice(join(folder, 'state/').length))
+    .map((entry) => join(entry.parentPath, entry.name).slice(state.length + 1))
     .filter((name) => name.includes('.tmp-') || !listed.some((known) => known.test(name)));
 }
 
@@ -96,50 +88,41 @@ function descriptors(pid: number): { readonly all: number; readonly memory: numb
   return { all: targets.length, memory };
 }
 
+test('jobs and cancels leave no descriptor, segment or unlisted file behind', async () => {
+  const { result } = await daemon.train('undisturbed', spec(2));
+  expect(result?.parametersSha256).toMatch(/^[0-9a-f]{64}$/);
+  const before = descriptors(daemon.pid);
+  for (let i = 0; i < 2; i++) await daemon.train(`job-${i}`, spec(1));
+  const phases = [JobPhase.CALIBRATING, JobPhase.STARTING, JobPhase.TRAINING];
+  for (const [i, phase] of phases.entries()) {
+    await daemon.createJob(`cancelled-${i}`, spec(10_000));
+    await daemon.until(`cancelled-${i}`, isIn(phase));
+    await cancel(`cancelled-${i}`);
+    const job = await daemon.until(`cancelled-${i}`, isCancelled);
+    expect(job.reason).toBe(Reason.USER_CANCELLED);
+    expect(executorPids(daemon.pid)).toEqual([]);
+    expect(descriptors(daemon.pid).memory).toBe(0);
+  }
+  // Its devices are free for the next one.
+  await daemon.train('next', spec(1));
+  const after = descriptors(daemon.pid);
+  expect(after.memory).toBe(0);
+  expect(after.all).toBeLessThanOrEqual(before.all);
+  expect(unlistedFiles()).toEqual([]);
+});
+
 test('an executor that is stopped while it starts is killed after stall_ms', async () => {
-  const daemon = await startWithCora();
   await daemon.createJob('stopped', { ...spec(2), timeouts: { stallMs: 5000n } });
-  process.kill(await anExecutor(daemon, 'stopped'), 'SIGSTOP');
+  process.kill(await anExecutor('stopped'), 'SIGSTOP');
   const job = await daemon.succeeded('stopped');
   const exits = job.attempts.flatMap((attempt) => attempt.exits);
   expect(exits.map(({ reason }) => reason)).toContain(Reason.EXECUTOR_STALLED);
 });
 
-test.each([
-  ['CALIBRATING', JobPhase.CALIBRATING],
-  ['STARTING', JobPhase.STARTING],
-])('a cancel while %s stops the executors and frees the devices', async (_name, phase) => {
-  const daemon = await startWithCora();
-  await daemon.createJob('early', spec(10_000));
-  await daemon.until('early', isIn(phase));
-  await cancel(daemon, 'early');
-  const job = await daemon.until('early', isCancelled);
-  expect(job.reason).toBe(Reason.USER_CANCELLED);
-  expect(executorPids(daemon.pid)).toEqual([]);
-  expect(descriptors(daemon.pid).memory).toBe(0);
-  await daemon.createJob('next', spec(1));
-  await daemon.succeeded('next');
-});
-
-test.each([
-  ['at once', null],
-  ['during calibration', JobPhase.CALIBRATING],
-])('SIGTERM %s after a job came exits 0 and leaves nothing', async (_name, phase) => {
-  const daemon = await startWithCora();
-  await daemon.createJob('early', spec(10_000));
-  if (phase !== null) await daemon.until('early', isIn(phase));
-  daemon.client.close();
-  expect(await daemon.kill('SIGTERM')).toBe(daemonExit.OK);
-  expect(executorPids(daemon.pid)).toEqual([]);
-  expect(unlistedFiles()).toEqual([]);
-});
-
 test('a trial executor that dies costs an attempt, not the result', async () => {
-  const daemon = await startWithCora();
-  await daemon.createJob('undisturbed', spec(2));
-  const { result } = await daemon.succeeded('undisturbed');
+  const { result } = await daemon.job('undisturbed');
   await daemon.createJob('killed', spec(2));
-  process.kill(await anExecutor(daemon, 'killed'), 'SIGKILL');
+  process.kill(await anExecutor('killed'), 'SIGKILL');
   const job = await daemon.succeeded('killed');
   expect(job.attempts.at(-1)?.endReason).toBe(Reason.COMPLETED);
   expect(job.attempts.flatMap(({ exits }) => exits).length).toBeGreaterThan(0);
@@ -147,7 +130,6 @@ test('a trial executor that dies costs an attempt, not the result', async () => 
 });
 
 test('an exhausted restart budget fails the job and names the last reason', async () => {
-  const daemon = await startWithCora();
   const restart = { executorRestarts: 1, maxAttempts: 1 };
   await daemon.createJob('doomed', { ...spec(10_000), restart });
   const killed = new Set<number>();
@@ -168,21 +150,36 @@ test('an exhausted restart budget fails the job and names the last reason', asyn
   expect(executorPids(daemon.pid)).toEqual([]);
 });
 
+test.each([
+  ['at once', null],
+  ['during calibration', JobPhase.CALIBRATING],
+])('SIGTERM %s after a job came exits 0 and leaves nothing', async (name, phase) => {
+  const id = name.replace(' ', '-');
+  await daemon.createJob(id, spec(10_000));
+  if (phase !== null) await daemon.until(id, isIn(phase));
+  daemon.client.close();
+  expect(await daemon.kill('SIGTERM')).toBe(daemonExit.OK);
+  expect(executorPids(daemon.pid)).toEqual([]);
+  expect(unlistedFiles()).toEqual([]);
+  await restart();
+  await cancel(id);
+  await daemon.until(id, isCancelled);
+});
+
 test('after kill -9 in calibration the higher priority goes first; no file is left', async () => {
-  const first = await startWithCora();
-  await first.createJob('low', spec(2));
-  await first.createJob('high', { ...spec(2), priority: 500 });
-  const { uid } = await first.until('low', isIn(JobPhase.CALIBRATING));
-  first.client.close();
-  await first.kill('SIGKILL');
+  await daemon.createJob('low', spec(2));
+  await daemon.createJob('high', { ...spec(2), priority: 500 });
+  const { uid } = await daemon.until('low', isIn(JobPhase.CALIBRATING));
+  daemon.client.close();
+  await daemon.kill('SIGKILL');
   // As if it had died while the checkpoint was written.
-  const torn = join(folder, 'state', 'jobs', uid, `checkpoint.tmp-${first.pid}`);
+  const torn = join(daemon.folder, 'state', 'jobs', uid, `checkpoint.tmp-${daemon.pid}`);
   mkdirSync(torn, { recursive: true });
   writeFileSync(join(torn, 'model.safetensors'), 'torn');
 
-  const second = await start();
-  const low = await second.succeeded('low');
-  const high = await second.job('high');
+  await restart();
+  const low = await daemon.succeeded('low');
+  const high = await daemon.job('high');
   expect(high.state).toBe(JobState.SUCCEEDED);
   expect(high.revision).toBeLessThan(low.revision);
   expect(low.attempts.map(({ endReason }) => endReason)).toEqual([
@@ -194,38 +191,14 @@ test('after kill -9 in calibration the higher priority goes first; no file is le
 });
 
 test('a checkpoint that cannot be written fails its job and not the daemon', async () => {
-  const daemon = await startWithCora();
   await daemon.createJob('unwritable', { ...spec(20), restart: { maxAttempts: 1 } });
   const { uid } = await daemon.until('unwritable', isTraining);
   // A file where the job's folder must be: nothing can be made below it, not even by root.
-  const jobFolder = join(folder, 'state', 'jobs', uid);
+  const jobFolder = join(daemon.folder, 'state', 'jobs', uid);
   rmSync(jobFolder, { recursive: true, force: true });
   writeFileSync(jobFolder, '');
   const job = await daemon.until('unwritable', ({ state }) => state === JobState.FAILED);
   expect(job.reason).toBe(Reason.RESTART_BUDGET_EXHAUSTED);
   expect(job.message).toContain('CHECKPOINT_WRITE_FAILED');
-  await daemon.createJob('next', spec(1));
-  await daemon.succeeded('next');
-});
-
-test('jobs and cancels leave no descriptor, segment or unlisted file behind', async () => {
-  const daemon = await startWithCora();
-  const run = async (id: string) => {
-    await daemon.createJob(id, spec(1));
-    await daemon.succeeded(id);
-  };
-  await run('warm-up');
-  const before = descriptors(daemon.pid);
-  for (let i = 0; i < 4; i++) await run(`job-${i}`);
-  const phases = [JobPhase.CALIBRATING, JobPhase.STARTING, JobPhase.TRAINING];
-  for (const [i, phase] of phases.entries()) {
-    await daemon.createJob(`cancelled-${i}`, spec(10_000));
-    await daemon.until(`cancelled-${i}`, isIn(phase));
-    await cancel(daemon, `cancelled-${i}`);
-    await daemon.until(`cancelled-${i}`, isCancelled);
-  }
-  const after = descriptors(daemon.pid);
-  expect(after.memory).toBe(0);
-  expect(after.all).toBeLessThanOrEqual(before.all);
-  expect(unlistedFiles()).toEqual([]);
+  await daemon.train('after-all', spec(1));
 });

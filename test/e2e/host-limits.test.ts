@@ -6,13 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Job, JobState, ModelType } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { daemonExit } from '../../src/base/exit-codes.ts';
-import {
-  type DaemonOptions,
-  executorPids,
-  repository,
-  spawnDaemon,
-  TestDaemon,
-} from '../support/daemon.ts';
+import { type DaemonOptions, executorPids, spawnDaemon, TestDaemon } from '../support/daemon.ts';
 
 /** What the host refuses or takes away: descriptors, an address, the terminal. */
 
@@ -70,8 +64,7 @@ function crowd(count: number, where: NetConnectOpts, words: string): Promise<voi
 }
 
 test('open connections cost no job its descriptors', async () => {
-  const daemon = await start({ openFilesMax: 256 });
-  await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+  const daemon = await start({ openFilesMax: 256, datasets: ['cora'] });
   const [host = '', port = ''] = daemon.metrics.split(':');
   const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0';
   await crowd(300, { path: join(folder, 'gnnd.sock') }, preface);
@@ -117,8 +110,7 @@ test('--listen may be given several times', async () => {
 });
 
 test('the end of its terminal drains the daemon', async () => {
-  const daemon = await start();
-  await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+  const daemon = await start({ datasets: ['cora'] });
   await daemon.createJob('drained', spec(10_000));
   const isTraining = ({ state, progress }: Job) =>
     state === JobState.RUNNING && (progress?.epoch ?? 0) > 0;

@@ -9,13 +9,8 @@ import { JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
-import {
-  type PythonClient,
-  PythonMissing,
-  pythonClient,
-  pythonScripts,
-  runPython,
-} from '../support/python.ts';
+import { type PythonClient, pythonClient, pythonScripts, runPython } from '../support/python.ts';
+import { skipped } from '../support/skipped.ts';
 
 /** Clients in another language: Python's grpcio, with stubs from proto/ and without any. */
 
@@ -25,15 +20,10 @@ let scratch = '';
 
 beforeAll(async () => {
   scratch = mkdtempSync(join(tmpdir(), 'gnnd-python-'));
-  daemon = await TestDaemon.start();
-  await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
-  try {
-    client = await pythonClient();
-  } catch (error) {
-    if (!(error instanceof PythonMissing)) throw error;
-    process.stderr.write(`SKIPPED: Python clients (${error.message})\n`);
-  }
-}, 300_000);
+  daemon = await TestDaemon.start({ datasets: ['cora'] });
+  client = await pythonClient();
+  if (client === null) skipped('Python clients', 'no .cache/python-client');
+});
 
 afterAll(async () => {
   await daemon.stop();

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   Determinism,
@@ -9,7 +8,7 @@ import {
   PlacementPolicy,
 } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import type { SpecInit } from '../support/crews.ts';
-import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
+import { executorPids, TestDaemon } from '../support/daemon.ts';
 
 /** `determinism: RELAXED`: what stays promised, and that it is another mode at all. */
 
@@ -21,8 +20,7 @@ const accuracyTolerance = 0.04;
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await TestDaemon.start({ cpuDevices: 4 });
-  await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+  daemon = await TestDaemon.start({ cpuDevices: 4, datasets: ['cora'] });
 });
 
 afterAll(async () => {

@@ -15,8 +15,7 @@ import { createTestIo } from '../unit/cli/test-io.ts';
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await TestDaemon.start({ cpuDevices: 2 });
-  await daemon.import('cora', join(repository, 'test/fixtures/cora.npz'));
+  daemon = await TestDaemon.start({ cpuDevices: 2, datasets: ['cora'] });
 }, 120_000);
 
 afterAll(() => daemon?.stop());
@@ -123,8 +122,7 @@ describe('a daemon with limits', () => {
 
   beforeAll(async () => {
     const env = { GNND_JOBS_RETAIN_COUNT: '1', GNND_EVENTS_RETAIN_COUNT: '1' };
-    limited = await TestDaemon.start({ cpuDevices: 2, env });
-    await limited.import('cora', join(repository, 'test/fixtures/cora.npz'));
+    limited = await TestDaemon.start({ cpuDevices: 2, env, datasets: ['cora'] });
   }, 120_000);
 
   afterAll(() => limited?.stop());

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -15,7 +14,7 @@ import {
   StandbyPolicy,
 } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
-import { repository, TestDaemon } from '../support/daemon.ts';
+import { TestDaemon } from '../support/daemon.ts';
 import { refusalOf } from '../support/refusal.ts';
 
 /** How devices are split on the real system, what the plan says of it, and who then trained. */
@@ -29,8 +28,7 @@ const batchesPerEpoch = 35;
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await TestDaemon.start({ cpuDevices: deviceCount });
-  await daemon.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+  daemon = await TestDaemon.start({ cpuDevices: deviceCount, datasets: ['cora'] });
 });
 
 afterAll(async () => {

@@ -19,7 +19,7 @@ import {
 import { type Job, JobState, ModelType } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { formatNpyHeader } from '../../src/datasets/npy.ts';
-import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
+import { executorPids, TestDaemon } from '../support/daemon.ts';
 
 /**
  * A file that shrinks while it is mapped is SIGBUS for whoever reads it, as a bad block of a disk
@@ -31,8 +31,7 @@ let daemon: TestDaemon;
 const largeFeatures = { nodes: 2708, columns: 100_000 };
 
 beforeAll(async () => {
-  const first = await TestDaemon.start();
-  await first.import('cora', join(repository, 'test', 'fixtures', 'cora.npz'));
+  const first = await TestDaemon.start({ datasets: ['cora'] });
   for (const id of ['shrinking', 'standardized', 'checked', 'exported'])
     copyOfCora(first.folder, id);
   for (const id of ['standardized', 'checked']) enlarge(first.folder, id);

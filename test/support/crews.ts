@@ -11,72 +11,99 @@ import {
 } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import type { TestDaemon } from './daemon.ts';
 
-/** A spec trained by different crews, and with a death in the middle, on a daemon of 4 devices. */
+/** Who works on a job, and what happens to them: none of it may show in the model. */
 
 export type SpecInit = Exclude<MessageInitShape<typeof JobSpecSchema>, JobSpec>;
 
-function crew(samplers: number, trainers: number, standby: StandbyPolicy): SpecInit {
+export function crew(
+  samplers: number,
+  trainers: number,
+  standby: StandbyPolicy = StandbyPolicy.OFF,
+): SpecInit {
   return {
     resources: { devices: samplers + trainers },
     placement: { policy: PlacementPolicy.FIXED, samplers, standby },
   };
 }
 
-/** What every epoch ended with. */
-function modelsOf(job: Job): readonly string[] {
+export const pair: SpecInit = crew(1, 1);
+
+/** They need a daemon of five devices. */
+export const otherCrews: Readonly<Record<string, SpecInit>> = {
+  '3 Samplers and 1 Trainer': crew(3, 1),
+  '1 Sampler and 3 Trainers': crew(1, 3),
+  '2 Samplers and 3 Trainers, standby ALWAYS': crew(2, 3, StandbyPolicy.ALWAYS),
+  'one device alternating': { resources: { devices: 1 } },
+};
+
+/** What every epoch ended with: equal in all runs of one spec, not only at the end. */
+export function modelsOf(job: Job): readonly string[] {
   return job.epochs.map(({ parametersSha256 }) => parametersSha256);
 }
 
-async function killTrainer(daemon: TestDaemon, id: string): Promise<void> {
+/** What evaluations came to, which all Trainers and standby Trainers share. */
+export function evaluationsOf({ epochs, result }: Job) {
+  return {
+    val: epochs.map(({ valAccuracy }) => valAccuracy),
+    best: [result?.bestEpoch, result?.bestValAccuracy],
+    test: [result?.testAccuracyLast, result?.testAccuracyBest],
+  };
+}
+
+/** As the store has it: one epoch after the other, each with all its batches, each batch once. */
+export function expectEveryBatchOnce(job: Job, batches: number): void {
+  expect(job.epochs.map(({ epoch }) => epoch)).toEqual([...job.epochs.keys()]);
+  for (const report of job.epochs) {
+    expect(Number(report.batches)).toBe(batches);
+    const byDevice = Object.values(report.batchesByDevice).reduce((sum, n) => sum + Number(n), 0);
+    expect(byDevice).toBe(batches);
+    expect(report.ledgerDigest).toMatch(/^[0-9a-f]{16}$/);
+    expect(report.parametersSha256).toMatch(/^[0-9a-f]{64}$/);
+  }
+  expect(job.epochs.at(-1)?.parametersSha256).toBe(job.result?.parametersSha256);
+}
+
+/** Waits until a job of two executors is in the middle of an epoch; the pids by role. */
+export async function midEpoch(
+  daemon: TestDaemon,
+  id: string,
+): Promise<ReadonlyMap<ExecutorRole, number>> {
   const job = await daemon.until(
     id,
     ({ state, progress }) =>
       state === JobState.RUNNING &&
       progress !== undefined &&
+      progress.epoch >= 2 &&
       progress.batchesCommitted > 0n &&
-      progress.executors.some(({ role }) => role === ExecutorRole.TRAINER),
+      progress.executors.length === 2,
   );
-  const trainer = job.progress?.executors.find(({ role }) => role === ExecutorRole.TRAINER);
-  if (trainer === undefined || trainer.pid <= 1) throw new Error('no Trainer');
-  process.kill(trainer.pid, 'SIGKILL');
+  return new Map(job.progress?.executors.map(({ role, pid }) => [role, pid]) ?? []);
 }
 
-/**
- * Trains `spec` with one Sampler and one Trainer, with two of each and standby Trainers, and with
- * one of each whose Trainer is killed: every epoch of all three ends with the same parameters.
- * Answers the first of the jobs.
- */
-export async function expectSameModels(
+export function signal(pid: number | undefined, name: NodeJS.Signals): void {
+  if (pid === undefined || pid <= 1) throw new Error('no such executor');
+  process.kill(pid, name);
+}
+
+/** Kills Trainers that are seen to evaluate, up to `most`; ends with the job. How many it was. */
+export async function killEvaluators(
   daemon: TestDaemon,
   id: string,
-  spec: SpecInit,
-): Promise<Job> {
-  const pair = crew(1, 1, StandbyPolicy.OFF);
-  await daemon.createJob(id, { ...spec, ...pair });
-  const job = await daemon.succeeded(id);
-  expect(modelsOf(job)).toHaveLength(spec.training?.epochs ?? 0);
-  expect(job.result?.parametersSha256).toMatch(/^[0-9a-f]{64}$/);
-
-  await daemon.createJob(`${id}-many`, { ...spec, ...crew(2, 2, StandbyPolicy.ALWAYS) });
-  expect(modelsOf(await daemon.succeeded(`${id}-many`))).toEqual(modelsOf(job));
-
-  const killed = await withKilledTrainer(daemon, id, { ...spec, ...pair });
-  expect(killed.attempts[0]?.exits.map(({ signal }) => signal)).toEqual(['SIGKILL']);
-  expect(modelsOf(killed)).toEqual(modelsOf(job));
-  return job;
-}
-
-/** On an idle machine a short job may be over before the signal: then another one is tried. */
-async function withKilledTrainer(daemon: TestDaemon, id: string, spec: SpecInit): Promise<Job> {
-  for (let attempt = 1; ; attempt += 1) {
-    const name = `${id}-killed-${attempt}`;
-    await daemon.createJob(name, spec);
-    const inTime = await killTrainer(daemon, name).then(
-      () => true,
-      () => false,
-    );
-    const job = await daemon.succeeded(name);
-    const exits = job.attempts[0]?.exits.length ?? 0;
-    if ((inTime && exits > 0) || attempt === 6) return job;
-  }
+  most: number,
+): Promise<number> {
+  const killed = new Set<number>();
+  await daemon.until(id, ({ state, progress }) => {
+    for (const { role, pid, stage } of progress?.executors ?? []) {
+      if (stage !== 'EVALUATE' || killed.size >= most || killed.has(pid) || pid <= 1) continue;
+      expect(role).not.toBe(ExecutorRole.SAMPLER);
+      killed.add(pid);
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // It had come to its end.
+      }
+    }
+    return state === JobState.SUCCEEDED;
+  });
+  return killed.size;
 }

@@ -1,5 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -24,8 +32,13 @@ import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 export const repository = fileURLToPath(new URL('../../', import.meta.url));
 const entry = join(repository, 'dist', 'main.js');
 
+/** Where test/support/imported.ts leaves what it imported, for all workers. */
+export const importedVariable = 'GNND_TEST_DATASETS';
+
 export interface DaemonOptions {
   readonly cpuDevices?: number;
+  /** It adopts copies of these; imported.ts imported them once for all tests of a run. */
+  readonly datasets?: readonly ('cora' | 'citeseer')[];
   /** Also listen for gRPC on a free TCP port of loopback. */
   readonly tcp?: boolean;
   /** Kept between daemons of one test; made anew when left out. */
@@ -58,6 +71,7 @@ export class TestDaemon {
   static async start(options: DaemonOptions = {}): Promise<TestDaemon> {
     const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'gnnd-e2e-'));
     mkdirSync(folder, { recursive: true });
+    for (const id of options.datasets ?? []) copyImported(id, folder);
     const process = spawnDaemon(folder, options);
     return new TestDaemon(folder, process, await readyOf(process, folder));
   }
@@ -115,6 +129,12 @@ export class TestDaemon {
     spec: MessageInitShape<typeof JobService.method.createJob.input>['spec'],
   ) {
     return this.call(JobService.method.createJob, { jobId, spec });
+  }
+
+  /** Creates a job and waits until it SUCCEEDED. */
+  async train(id: string, spec: Parameters<TestDaemon['createJob']>[1]): Promise<Job> {
+    await this.createJob(id, spec);
+    return this.succeeded(id);
   }
 
   /** Looks until `done` holds; throws with the job and the logs after `timeoutMs`. */
@@ -195,6 +215,13 @@ export class TestDaemon {
 interface ReadyLine {
   readonly listen: readonly string[];
   readonly metrics: string;
+}
+
+function copyImported(id: string, folder: string): void {
+  const imported = process.env[importedVariable];
+  if (imported === undefined) throw new Error('datasets are imported for the tiers e2e and long');
+  const place = join(folder, 'state', 'datasets', id);
+  cpSync(join(imported, id), place, { recursive: true, preserveTimestamps: true });
 }
 
 /** Starts `gnnd serve` without waiting for it. */

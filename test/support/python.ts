@@ -1,17 +1,13 @@
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { messageOf } from '../../src/base/errors.ts';
 import { repository } from './daemon.ts';
 
 /** Python for tests: an interpreter that has a module, and a client environment with our stubs. */
 
 const run = promisify(execFile);
 const outputBytesMax = 8 * 1024 * 1024;
-/** An index that does not answer is one that cannot be reached. */
-const installTimeoutMs = 240_000;
 
 export const pythonScripts = join(repository, 'test', 'e2e', 'python');
 
@@ -30,18 +26,16 @@ export async function findPython(module: string): Promise<string | null> {
   return null;
 }
 
-/** What the interpreter printed. Rejects with all it said when it fails; 0 ms is no limit. */
+/** What the interpreter printed. Rejects with all it said when it fails. */
 export async function runPython(
   python: string,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
-  timeoutMs = 0,
 ): Promise<string> {
   try {
     const { stdout } = await run(python, args, {
       env: { ...process.env, ...env },
       maxBuffer: outputBytesMax,
-      timeout: timeoutMs,
     });
     return stdout;
   } catch (error) {
@@ -51,9 +45,6 @@ export async function runPython(
   }
 }
 
-/** This machine cannot make the environment: a reason to skip, where all else is a failure. */
-export class PythonMissing extends Error {}
-
 export interface PythonClient {
   readonly python: string;
   /** For PYTHONPATH: what grpcio-tools makes of proto/. */
@@ -61,13 +52,13 @@ export interface PythonClient {
 }
 
 /**
- * A virtual environment with the packages of requirements.txt, and stubs generated from proto/.
- * The environment is kept in .cache; the stubs are made anew each time. Rejects with PythonMissing
- * where there is no Python or pip cannot get the packages.
+ * The virtual environment that set-up makes of requirements.txt, and stubs generated from proto/,
+ * anew each time. Null where set-up could not get the packages.
  */
-export async function pythonClient(): Promise<PythonClient> {
+export async function pythonClient(): Promise<PythonClient | null> {
   const folder = join(repository, '.cache', 'python-client');
-  const python = await clientEnvironment(folder);
+  const python = join(folder, 'bin', 'python');
+  if (!existsSync(python)) return null;
   const stubs = join(folder, 'stubs');
   rmSync(stubs, { recursive: true, force: true });
   mkdirSync(stubs);
@@ -79,22 +70,19 @@ export async function pythonClient(): Promise<PythonClient> {
   return { python, stubs };
 }
 
-async function clientEnvironment(folder: string): Promise<string> {
-  const requirements = join(pythonScripts, 'requirements.txt');
-  const environment = join(folder, 'venv');
-  const python = join(environment, 'bin', 'python');
-  const stamp = join(folder, 'installed');
-  const wanted = createHash('sha256').update(readFileSync(requirements)).digest('hex');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return python;
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  try {
-    await runPython('python3', ['-m', 'venv', environment]);
-    const install = ['-m', 'pip', 'install', '--quiet', '--retries', '1', '-r', requirements];
-    await runPython(python, install, {}, installTimeoutMs);
-  } catch (error) {
-    throw new PythonMissing(messageOf(error), { cause: error });
-  }
-  writeFileSync(stamp, wanted);
-  return python;
+/** Where set-up puts torch_geometric, for PYTHONPATH. */
+const geometricPackages = join(repository, '.cache', 'pyg');
+
+/** Runs a Python that has torch and torch_geometric; null where set-up could not get it. */
+export async function geometricPython(): Promise<
+  ((args: readonly string[]) => Promise<string>) | null
+> {
+  const python = await findPython('torch');
+  if (python === null) return null;
+  const run = (args: readonly string[]) =>
+    runPython(python, args, { PYTHONPATH: geometricPackages });
+  return run(['-c', 'import torch_geometric']).then(
+    () => run,
+    () => null,
+  );
 }

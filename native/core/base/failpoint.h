@@ -10,7 +10,8 @@
 //
 // From the environment:  GNND_FAILPOINT=name:nth   SIGKILLs the process at its nth visit (from 1)
 //                        GNND_BREAK=rule           drops that rule in this process
-// From a test:           failpoint::Arm(name, nth, callback), failpoint::Break(rule)
+// From a test:           failpoint::Arm(name, nth, callback), failpoint::Break(rule),
+//                        failpoint::MakeTime(true)
 
 #ifndef GNND_FAILPOINTS
 
@@ -18,6 +19,7 @@
 #define GNND_BROKEN(rule) false
 #define GNND_VISIT() static_cast<void>(0)
 #define GNND_WAIT_CAP_NS(otherwise) (otherwise)
+#define GNND_MADE_NS(otherwise) (otherwise)
 
 #else
 
@@ -42,6 +44,7 @@ struct State {
   std::string broken;
   void (*every)() = nullptr;
   std::atomic<uint64_t> wait_cap_ns{0};  // 0 = the product's
+  std::atomic<bool> makes_time{false};
 
   State() {
     if (const char* spec = std::getenv("GNND_FAILPOINT")) {
@@ -91,6 +94,18 @@ inline uint64_t WaitCapNs(uint64_t otherwise) {
   return cap == 0 ? otherwise : cap;
 }
 
+// From now on each thread has a time of its own, which passes where a test says so and by 1 ns at
+// each look: what is counted depends on the work alone and not on the machine. Sleeping takes none.
+inline void MakeTime(bool makes) { TheState().makes_time.store(makes); }
+inline uint64_t& ThreadNs() {
+  static thread_local uint64_t ns = 0;
+  return ns;
+}
+inline void PassNs(uint64_t ns) { ThreadNs() += ns; }
+inline uint64_t MadeNs(uint64_t otherwise) {
+  return TheState().makes_time.load(std::memory_order_relaxed) ? ++ThreadNs() : otherwise;
+}
+
 // Ledger words of batches that this thread has looked at.
 inline uint64_t& Visits() {
   static thread_local uint64_t visits = 0;
@@ -124,5 +139,6 @@ inline bool Broken(const char* rule) {
 #define GNND_BROKEN(rule) ::gnnd::failpoint::Broken(rule)
 #define GNND_VISIT() ++::gnnd::failpoint::Visits()
 #define GNND_WAIT_CAP_NS(otherwise) ::gnnd::failpoint::WaitCapNs(otherwise)
+#define GNND_MADE_NS(otherwise) ::gnnd::failpoint::MadeNs(otherwise)
 
 #endif

@@ -37,7 +37,7 @@ class EventWord {
     // Sequentially consistent, as in Notify: it sees that somebody sleeps, or the kernel sees here
     // that the word has changed.
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    const timespec deadline = ToTimespec(MonotonicNs() + timeout_ns);
+    const timespec deadline = ToTimespec(KernelNs() + timeout_ns);
     syscall(SYS_futex, &word_, FUTEX_WAIT_BITSET, seen, &deadline, nullptr, news);
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
   }

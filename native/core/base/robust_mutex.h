@@ -43,7 +43,7 @@ class RobustMutex {
       deadline.tv_sec += static_cast<time_t>(timeout_ns / kNsPerSecond) + 1;
       error = pthread_mutex_timedlock(&mutex_, &deadline);
 #else
-      const timespec deadline = ToTimespec(MonotonicNs() + timeout_ns);
+      const timespec deadline = ToTimespec(KernelNs() + timeout_ns);
       error = pthread_mutex_clocklock(&mutex_, CLOCK_MONOTONIC, &deadline);
 #endif
     }
