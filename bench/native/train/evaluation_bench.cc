@@ -173,8 +173,8 @@ double WriteSeconds(uint64_t bytes, const std::string& folder) {
   });
 }
 
-// Each row of an edge is read, each row of a phase multiplied.
-Floor FloorOf(const Data& data, const ModelSpec& model, uint32_t threads) {
+// Each row of an edge is read, each row of a phase multiplied, `file_bytes` of hidden rows written.
+Floor FloorOf(const Data& data, const ModelSpec& model, uint32_t threads, uint64_t file_bytes) {
   const TopologyView topology = data.graph.view();
   std::vector<uint32_t> targets(data.targets.begin(), data.targets.end());
   const auto plan = PlanEvaluation(topology, model, targets, [] { return true; });
@@ -203,6 +203,8 @@ Floor FloorOf(const Data& data, const ModelSpec& model, uint32_t threads) {
     products(first ? static_cast<double>(plan->sets[layer].Count()) : rows, shape.in, shape.out);
     products(rows, shape.in, shape.out);  // of the rows themselves
   }
+  floor.write_bytes = static_cast<double>(file_bytes);
+  floor.write_seconds = file_bytes == 0 ? 0 : WriteSeconds(file_bytes, ".");
   return floor;
 }
 
@@ -276,6 +278,45 @@ void Dump(const std::string& folder, const Data& data, TorchWork& work,
   Write<float>(folder + "/logits.f32", logits);
 }
 
+struct Setting {
+  uint32_t layers = 0;
+  uint32_t trainers = 0;
+  uint64_t scratch_bytes = 0;
+  bool in_memory = true;
+};
+
+// A table for people and a line of JSON.
+void Print(const Data& data, const Setting& setting, const std::vector<double>& seconds,
+           const Floor& floor, uint64_t rows) {
+  const double median = Median(seconds);
+  const double ratio = median / floor.seconds();
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const double peak_bytes = static_cast<double>(usage.ru_maxrss) * 1024;
+  const double flop = 2 * floor.multiply_adds;
+  std::printf("%zu nodes, %zu edges, %zu targets, %u Trainers, hidden rows in %s\n",
+              data.labels.size(), data.graph.indices.size(), data.targets.size(), setting.trainers,
+              setting.in_memory ? "memory" : "a file");
+  std::printf(
+      "evaluation %.2f s; floor %.2f s (gather %.1f GB in %.2f s, products %.0f GFLOP in "
+      "%.2f s, a file of %.1f GB in %.2f s); ratio %.2f; rows %llu; peak memory %.2f GB\n",
+      median, floor.seconds(), floor.bytes / 1e9, floor.gather_seconds, flop / 1e9,
+      floor.product_seconds, floor.write_bytes / 1e9, floor.write_seconds, ratio,
+      static_cast<unsigned long long>(rows), peak_bytes / 1e9);
+  std::printf(
+      "{\"bench\":\"evaluation\",\"peer\":\"gnnd\",\"nodes\":%zu,\"edges\":%zu,"
+      "\"targets\":%zu,\"layers\":%u,\"trainers\":%u,\"in_memory\":%s,"
+      "\"scratch_bytes\":%llu,\"seconds\":%.3f,\"first_seconds\":%.3f,"
+      "\"floor_seconds\":%.3f,\"gather_bytes\":%.0f,\"gather_seconds\":%.3f,"
+      "\"flop\":%.0f,\"product_seconds\":%.3f,\"write_bytes\":%.0f,\"write_seconds\":%.3f,"
+      "\"ratio\":%.3f,\"rows\":%llu,\"peak_bytes\":%.0f}\n",
+      data.labels.size(), data.graph.indices.size(), data.targets.size(), setting.layers,
+      setting.trainers, setting.in_memory ? "true" : "false",
+      static_cast<unsigned long long>(setting.scratch_bytes), median, seconds[0], floor.seconds(),
+      floor.bytes, floor.gather_seconds, flop, floor.product_seconds, floor.write_bytes,
+      floor.write_seconds, ratio, static_cast<unsigned long long>(rows), peak_bytes);
+}
+
 int Main(int argc, char** argv) {
   const Arguments arguments = ArgumentsOf(argc, argv);
   const auto trainers = static_cast<uint32_t>(arguments.Number("trainers", 2));
@@ -306,46 +347,18 @@ int Main(int argc, char** argv) {
   }
   std::vector<float> parameters(works[0]->manifest().num_floats);
   works[0]->InitParameters(parameters);
-  Floor floor = FloorOf(data, options.model, trainers);
-  if (!in_memory) {
-    floor.write_bytes = static_cast<double>(layout.total_bytes);
-    floor.write_seconds = WriteSeconds(layout.total_bytes, ".");
-  }
+  const Floor floor = FloorOf(data, options.model, trainers, in_memory ? 0 : layout.total_bytes);
   std::vector<double> seconds;
   Outcome outcome;
   for (uint64_t round = 0; round < arguments.Number("rounds", 3); ++round) {
     outcome = Run(works, parameters);
     seconds.push_back(outcome.seconds);
   }
-  const double median = Median(seconds);
-  const double floor_seconds = floor.seconds();
   if (const std::string folder = arguments.Text("dump", ""); !folder.empty()) {
     Dump(folder, data, *works[0], parameters);
   }
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  std::printf("%zu nodes, %zu edges, %zu targets, %u Trainers, hidden rows in %s\n",
-              data.labels.size(), data.graph.indices.size(), data.targets.size(), trainers,
-              in_memory ? "memory" : "a file");
-  std::printf(
-      "evaluation %.2f s; floor %.2f s (gather %.1f GB in %.2f s, products %.0f GFLOP in "
-      "%.2f s, a file of %.1f GB in %.2f s); ratio %.2f; rows %llu; peak memory %.2f GB\n",
-      median, floor_seconds, floor.bytes / 1e9, floor.gather_seconds, 2 * floor.multiply_adds / 1e9,
-      floor.product_seconds, floor.write_bytes / 1e9, floor.write_seconds, median / floor_seconds,
-      static_cast<unsigned long long>(outcome.rows), static_cast<double>(usage.ru_maxrss) / 1e6);
-  std::printf(
-      "{\"bench\":\"evaluation\",\"peer\":\"gnnd\",\"nodes\":%zu,\"edges\":%zu,"
-      "\"targets\":%zu,\"layers\":%u,\"trainers\":%u,\"in_memory\":%s,"
-      "\"scratch_bytes\":%llu,\"seconds\":%.3f,\"first_seconds\":%.3f,"
-      "\"floor_seconds\":%.3f,\"gather_bytes\":%.0f,\"gather_seconds\":%.3f,"
-      "\"flop\":%.0f,\"product_seconds\":%.3f,\"write_bytes\":%.0f,\"write_seconds\":%.3f,"
-      "\"ratio\":%.3f,\"rows\":%llu,"
-      "\"peak_bytes\":%lld}\n",
-      data.labels.size(), data.graph.indices.size(), data.targets.size(), options.model.num_layers,
-      trainers, in_memory ? "true" : "false", static_cast<unsigned long long>(layout.total_bytes),
-      median, seconds[0], floor_seconds, floor.bytes, floor.gather_seconds, 2 * floor.multiply_adds,
-      floor.product_seconds, floor.write_bytes, floor.write_seconds, median / floor_seconds,
-      static_cast<unsigned long long>(outcome.rows), static_cast<long long>(usage.ru_maxrss) * 1024);
+  Print(data, {options.model.num_layers, trainers, layout.total_bytes, in_memory}, seconds, floor,
+        outcome.rows);
   return 0;
 }
 

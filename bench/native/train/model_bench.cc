@@ -101,9 +101,8 @@ void RunModel(const Data& data, const Candidate& candidate, uint32_t rounds) {
   const double extract = Median(times.extract);
   const double compute = Median(times.gradient);
   const double apply = Median(times.apply);
-  std::printf(
-      "%-14s extract %7.2f  gradient %7.2f  optimizer %5.2f  step %7.2f ms\n", candidate.name,
-      extract, compute, apply, extract + compute + apply);
+  std::printf("%-14s extract %7.2f  gradient %7.2f  optimizer %5.2f  step %7.2f ms\n",
+              candidate.name, extract, compute, apply, extract + compute + apply);
   std::printf(
       "{\"bench\":\"step\",\"model\":\"%s\",\"hidden\":%u,\"heads\":%u,\"rounds\":%u,"
       "\"extract_ms\":%.3f,\"gradient_ms\":%.3f,\"optimizer_ms\":%.3f}\n",
