@@ -33,9 +33,9 @@ import { loadCore } from './native/load.ts';
 import type { DaemonConfig } from './spec/daemon-config.ts';
 import { terminalStates } from './spec/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
-import type { CrewDevice } from './supervisor/crew.ts';
 import { cpuDevices } from './supervisor/devices.ts';
 import { createPreparer } from './supervisor/preparer.ts';
+import type { CrewDevice } from './supervisor/seat.ts';
 
 /**
  * The composition root: builds each part, wires it, starts and stops in order. Read this first.

@@ -4,7 +4,7 @@ import type { JobProgress, JobRecord } from '../spec/job-record.ts';
 import { jobToProto } from './convert-job.ts';
 import { createEpochPages, type EpochPages } from './epoch-pages.ts';
 import { WatchJobResponseSchema, WatchType } from './gen/gnnd/v1/job_service_pb.ts';
-import type { WatchEvent } from './watch.ts';
+import type { WatchEvent } from './watch-event.ts';
 
 /**
  * What watches of one job have in common: the job as it is now, and messages as bytes. Each is made

@@ -1,36 +1,11 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
 import type { JobEvent, Jobs } from '../jobs/jobs.ts';
-import {
-  type JobProgress,
-  type JobRecord,
-  type JobState,
-  terminalStates,
-} from '../spec/job-record.ts';
+import { type JobRecord, type JobState, terminalStates } from '../spec/job-record.ts';
 import { type EpochSlice, epochsPerPage, type WatchedJob } from './epoch-pages.ts';
 import { createBell, pause, type Sleep } from './wait.ts';
+import type { EpochsShown, WatchEvent } from './watch-event.ts';
 import type { CurrentJob, WatchMessages } from './watch-messages.ts';
-
-interface JobShown {
-  readonly revision: number;
-  readonly job: JobRecord;
-  /** That ended in its attempt. */
-  readonly numEpochs: number;
-  readonly progress: JobProgress | null;
-}
-
-interface EpochsShown {
-  readonly revision: number;
-  readonly attempt: number;
-  readonly epochs: readonly EpochSlice[];
-}
-
-/** One event of a watch, before it becomes a message. */
-export type WatchEvent =
-  | ({ readonly kind: 'SNAPSHOT' } & JobShown & EpochsShown)
-  | ({ readonly kind: 'CHANGED' | 'PROGRESS' | 'DELETED' } & JobShown)
-  | ({ readonly kind: 'EPOCHS' } & EpochsShown)
-  | { readonly kind: 'BOOKMARK'; readonly revision: number };
 
 export interface WatchQuery {
   readonly id: string;

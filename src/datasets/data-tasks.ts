@@ -1,10 +1,12 @@
-import type { DatasetRecord, FeatureDtype, ImportFormat } from '../spec/dataset-record.ts';
+import type {
+  DatasetRecord,
+  FeatureDtype,
+  ImportFormat,
+  OperationRecord,
+} from '../spec/dataset-record.ts';
 import type { DatasetWritten } from './dataset-writer.ts';
 import type { ReportProgress } from './import-context.ts';
-import type { ImportPool } from './import-pool.ts';
 import { ImportFailure } from './problems.ts';
-import { type NativeValidator, readSource } from './run-import.ts';
-import { type Validation, validateDataset } from './validate-dataset.ts';
 
 /**
  * All that reads a user's data, as tasks: the daemon asks for them, a child process does them
@@ -32,6 +34,9 @@ export interface SourceImport {
 
 export type DatasetCheck = Pick<DatasetRecord, 'path' | 'digest'>;
 
+/** What a check found. */
+export type Validation = NonNullable<OperationRecord['validation']>;
+
 export interface TaskWatch {
   readonly progress: ReportProgress;
   /** Abort ends the task, whatever it waits for, and rejects with the signal's reason. */
@@ -46,27 +51,6 @@ export type ImportOutcome =
 
 interface BadSource extends Pick<ImportFailure, 'problems' | 'problemCount'> {
   readonly kind: 'BAD_SOURCE';
-}
-
-export interface LocalTasks {
-  readonly native: NativeValidator;
-  /** Where imports compute; one pool an import. */
-  readonly createPool: () => ImportPool;
-}
-
-/** The tasks in this process: what the child runs. */
-export function localTasks({ native, createPool }: LocalTasks): DataTasks {
-  return {
-    async importSource(source, watch) {
-      const pool = createPool();
-      try {
-        return await readSource({ ...source, ...watch, pool, native });
-      } finally {
-        await pool.close();
-      }
-    },
-    check: (dataset, watch) => validateDataset({ dataset, native, ...watch }),
-  };
 }
 
 /** Resolves also for failures that are no bug of ours. */

@@ -45,7 +45,7 @@ export function createDetector(look: DetectFormat = detectFormat): DetectFormat 
     const late = async (): Promise<Detection> => {
       await sleep(answerMs, answered.signal);
       silent += 1;
-      looking.finally(() => {
+      void looking.finally(() => {
         silent -= 1;
       });
       const description = `cannot be read: no answer within ${answerMs / 1000} s`;

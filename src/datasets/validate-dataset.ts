@@ -2,15 +2,12 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { messageOf } from '../base/errors.ts';
 import { readRegular } from '../base/regular-file.ts';
-import type { DatasetManifest, OperationRecord } from '../spec/dataset-record.ts';
-import type { DatasetCheck, TaskWatch } from './data-tasks.ts';
+import type { DatasetManifest } from '../spec/dataset-record.ts';
+import type { DatasetCheck, TaskWatch, Validation } from './data-tasks.ts';
 import { arrayNames, digestOf } from './dataset-writer.ts';
 import { openNpyFile } from './npy.ts';
 import { ImportFailure, ProblemList } from './problems.ts';
-import { countsOf, type NativeValidator } from './run-import.ts';
-
-/** What a check found. */
-export type Validation = NonNullable<OperationRecord['validation']>;
+import { countsOf, type NativeValidator } from './read-source.ts';
 
 interface ValidateOptions extends TaskWatch {
   readonly dataset: DatasetCheck;

@@ -1,5 +1,9 @@
-import type { DatasetCheck, ImportOutcome, SourceImport } from '../datasets/data-tasks.ts';
-import type { Validation } from '../datasets/validate-dataset.ts';
+import type {
+  DatasetCheck,
+  ImportOutcome,
+  SourceImport,
+  Validation,
+} from '../datasets/data-tasks.ts';
 import type {
   CacheReport,
   CacheReportOptions,

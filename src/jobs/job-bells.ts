@@ -1,4 +1,4 @@
-import type { Changed } from '../store/database.ts';
+import type { Changed } from '../store/store.ts';
 
 /**
  * Who wants to look at a job again when it changed. Each job has listeners of its own, and many are

@@ -24,8 +24,10 @@ import { layoutOf, queueSlots } from '../supervisor/job-layout.ts';
 import { countsOf } from './dataset-counts.ts';
 import { createJobBells } from './job-bells.ts';
 import type { Runner } from './runner.ts';
-import { createSubmissions, type Made } from './submissions.ts';
+import { type CreateJob, createSubmissions, type Made } from './submissions.ts';
 import { createWaitingJobs } from './waiting.ts';
+
+export type { CreateJob } from './submissions.ts';
 
 /** What the user owns: jobs and their history. Writes first, acts second. */
 export interface Jobs {
@@ -70,14 +72,6 @@ export interface Jobs {
   plan(id: string): JobPlan;
   /** Log files of an attempt (0 = latest). Throws JOB_NOT_FOUND. */
   logs(id: string, attempt: number): readonly LogFile[];
-}
-
-export interface CreateJob {
-  /** Null: the server makes one. */
-  readonly id: string | null;
-  readonly spec: JobSpecInput;
-  readonly validateOnly: boolean;
-  readonly requestId: string | null;
 }
 
 export interface ListJobs {

@@ -11,8 +11,8 @@ import type { Command, SchedulerEvent, SchedulerState } from '../scheduler/state
 import type { JobRecord, JobResult, Reason } from '../spec/job-record.ts';
 import type { Store } from '../store/store.ts';
 import type { AttemptEvent, AttemptInput, LaunchFacts } from '../supervisor/attempt-types.ts';
-import type { CrewDevice } from '../supervisor/crew.ts';
 import { attemptFailureOf, JobAttempt } from '../supervisor/job-attempt.ts';
+import type { CrewDevice } from '../supervisor/seat.ts';
 import { attemptInputOf } from './attempt-input.ts';
 import { completionMessage } from './completion.ts';
 import type { RunnerObserver } from './runner-observer.ts';

@@ -1,7 +1,15 @@
 import { GnndError } from '../base/errors.ts';
 import type { JobRecord } from '../spec/job-record.ts';
+import type { JobSpecInput } from '../spec/job-spec.ts';
 import type { Store } from '../store/store.ts';
-import type { CreateJob } from './jobs.ts';
+
+export interface CreateJob {
+  /** Null: the server makes one. */
+  readonly id: string | null;
+  readonly spec: JobSpecInput;
+  readonly validateOnly: boolean;
+  readonly requestId: string | null;
+}
 
 /**
  * New jobs that come in together are stored together: one transaction and one sync of the disk for

@@ -1,4 +1,4 @@
-import type { MetricsFormat } from './metrics.ts';
+import type { MetricsFormat } from './metrics-types.ts';
 import type { Sample } from './series.ts';
 
 /** A family ready to be written down. */

@@ -1,7 +1,7 @@
 import { jobStates } from '../spec/job-record.ts';
 import type { daemonFamilies } from './families.ts';
 import { datasetStates, deviceStates, segmentKinds } from './labels.ts';
-import type { HostMetricsInput } from './metrics.ts';
+import type { HostMetricsInput } from './metrics-types.ts';
 import type { SeriesTable } from './series.ts';
 
 /** Writes what the daemon says about itself and its host into its series. */

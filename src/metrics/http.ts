@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { contentTypes } from './exposition.ts';
-import type { Metrics, MetricsFormat } from './metrics.ts';
+import type { Metrics, MetricsFormat } from './metrics-types.ts';
 
 /**
  * What orchestrators and Prometheus ask over HTTP: `/metrics`, `/livez`, `/readyz`. It holds no

@@ -12,7 +12,7 @@ import {
   stages,
   standbyOutcomes,
 } from './labels.ts';
-import type { JobMetricsInput } from './metrics.ts';
+import type { JobMetricsInput } from './metrics-types.ts';
 import { SeriesTable } from './series.ts';
 
 /** The series of the job that holds a slot; thrown away as a whole when the slot is released. */

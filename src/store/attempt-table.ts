@@ -3,7 +3,7 @@ import type { Attempt, ExecutorExit } from '../spec/job-record.ts';
 import { integer, nullable, object, text } from './codec.ts';
 import type { Cell, Database, Row } from './database.ts';
 import { reason, role } from './shapes.ts';
-import type { AttemptEnd } from './store.ts';
+import type { AttemptEnd } from './store-types.ts';
 
 /** Attempts of jobs: their executors' exits and restarts. */
 export interface AttemptTable {

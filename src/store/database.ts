@@ -3,15 +3,18 @@ import { dirname } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import type { Clock } from '../base/clock.ts';
 import { GnndError, messageOf } from '../base/errors.ts';
-import type { StoreErrorCode, StoreObservation, StoreOp, StoreSizes } from './store.ts';
+import type {
+  Changed,
+  StoreErrorCode,
+  StoreObservation,
+  StoreOp,
+  StoreSizes,
+} from './store-types.ts';
 
 /** A value that a column takes or gives. */
 export type Cell = string | number | null;
 export type Row = Readonly<Record<string, unknown>>;
 export type Statement = Sqlite.Statement<Cell[], Row>;
-
-/** Whom a commit concerns: some jobs by their ids, or everybody who listens. */
-export type Changed = ReadonlySet<string> | 'ALL';
 
 /** How long a statement may wait for another connection: nobody but a person's shell is one. */
 const busyTimeoutMs = 2_000;

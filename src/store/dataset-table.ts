@@ -3,7 +3,7 @@ import { GnndError } from '../base/errors.ts';
 import { type DatasetRecord, featureDtypes } from '../spec/dataset-record.ts';
 import { integer, object, oneOf, text } from './codec.ts';
 import { type Cell, type Database, isUniqueViolation, type Row } from './database.ts';
-import type { DatasetCounts, DatasetStore } from './store.ts';
+import type { DatasetCounts, DatasetStore } from './store-types.ts';
 
 const featureDtype = oneOf(featureDtypes);
 const datasetState = oneOf(['IMPORTING', 'READY', 'FAILED']);

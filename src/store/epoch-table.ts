@@ -3,7 +3,7 @@ import { type AttemptTable, refused } from './attempt-table.ts';
 import { dictionary, float, fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import type { Cell, Database, Row } from './database.ts';
 import { executorTimes } from './shapes.ts';
-import type { EpochPlace, StoredEpoch } from './store.ts';
+import type { EpochPlace, StoredEpoch } from './store-types.ts';
 
 /**
  * The reports of epochs: a job's history, read in pages and never as a part of the job. Each has a

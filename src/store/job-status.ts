@@ -1,7 +1,7 @@
 import { GnndError } from '../base/errors.ts';
 import { type JobState, terminalStates } from '../spec/job-record.ts';
 import type { JobStatus } from './event-table.ts';
-import type { JobChange } from './store.ts';
+import type { JobChange } from './store-types.ts';
 
 /**
  * The status after `change` (JobStore.transition says which fields follow from the state). Throws

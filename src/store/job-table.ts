@@ -9,7 +9,7 @@ import { type EventTable, type JobStatus, jobStatus } from './event-table.ts';
 import { changedIntent, changedStatus } from './job-status.ts';
 import type { RequestTable } from './request-table.ts';
 import { jobPlan, jobResult, jobSpec, jobSpecInput, jobState } from './shapes.ts';
-import type { JobStore, NewJob, RequestKey } from './store.ts';
+import type { JobStore, NewJob, RequestKey } from './store-types.ts';
 
 export interface JobTableParts {
   readonly database: Database;

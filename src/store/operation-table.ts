@@ -6,7 +6,7 @@ import type { Database, Row } from './database.ts';
 import type { EventTable } from './event-table.ts';
 import type { RequestTable } from './request-table.ts';
 import { operationFailure, operationValidation } from './shapes.ts';
-import type { OperationChange, OperationEnd, OperationStore } from './store.ts';
+import type { OperationChange, OperationEnd, OperationStore } from './store-types.ts';
 
 export interface OperationTableParts {
   readonly database: Database;

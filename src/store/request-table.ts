@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
 import { integer, object, text } from './codec.ts';
 import type { Database } from './database.ts';
-import type { RequestKey, StoredRequest } from './store.ts';
+import type { RequestKey, StoredRequest } from './store-types.ts';
 
 /** Which calls were done, so that a repeated one has its effect only once. */
 export interface RequestTable {

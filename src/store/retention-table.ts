@@ -1,6 +1,5 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
-import type { JobRecord, JobState } from '../spec/job-record.ts';
 import { integer, object, oneOf, text } from './codec.ts';
 import type { Database, Row, Statement } from './database.ts';
 import type { EventTable } from './event-table.ts';
@@ -8,103 +7,17 @@ import { identityOf, statusOf } from './job-table.ts';
 import type { MetaTable } from './meta-table.ts';
 import type { RequestTable } from './request-table.ts';
 import { jobState } from './shapes.ts';
-import type { RequestKey } from './store.ts';
+import type {
+  CompactableEvents,
+  DeleteHow,
+  EventHorizon,
+  Removal,
+  RequestKey,
+  RetentionStore,
+  StoredDeletion,
+} from './store-types.ts';
 
-/**
- * What goes: jobs that are deleted, datasets, operations, and events behind a horizon. A job is
- * deleted in one transaction, which hides it from every other method and frees its id; its files
- * and rows go afterwards in slices, stage by stage, and whoever opens the store finds how far that
- * was. Every method takes a limit and does no more work than that.
- */
-export interface RetentionStore {
-  /**
-   * Deletes an ended job: its last event, of the revision that is answered, says so. With `force` a
-   * job that lives is noted, to be deleted once it has ended (null; the caller cancels it). Throws
-   * JOB_NOT_FOUND, JOB_NOT_TERMINAL, REQUEST_ID_REUSED.
-   */
-  deleteJob(id: string, how: DeleteHow, request?: RequestKey): number | null;
-  /** The first deletion of a job of this id after `afterRevision`. */
-  deletionOf(id: string, afterRevision: number): StoredDeletion | null;
-  /** Jobs that were noted for deletion and have ended since. */
-  endedRemovals(limit: number): readonly Removal[];
-  /** Jobs noted for deletion that live, or deleted jobs of which files, or rows, are left. */
-  removalsAt(stage: 'WAITING' | 'FILES' | 'ROWS', limit: number): readonly Removal[];
-  filesRemoved(removals: readonly Removal[]): void;
-  /** Removes at most `limit` rows of a deleted job; answers how many. Fewer: none is left. */
-  removeRows(removal: Removal, limit: number): number;
-
-  /** Jobs that ended, in this state unless it is null, the first to end first, after `after`. */
-  endedJobs(state: EndState | null, after: EndedCursor | null, limit: number): readonly EndedJob[];
-  countEnded(state: EndState | null): number;
-
-  /** Events up to this revision are gone; 0: none is. */
-  compactedRevision(): number;
-  /**
-   * How far events could be compacted, looking at the first `limit` after `after` only. The newest
-   * event always stays.
-   */
-  compactable(after: number, horizon: EventHorizon, limit: number): CompactableEvents;
-  /** Removes the events up to `revision`, at most `limit`; says how many. Fewer: all are gone. */
-  compactEvents(revision: number, limit: number): number;
-
-  /** Ids of jobs that have not ended and name this dataset. */
-  jobsUsing(dataset: string, limit: number): readonly string[];
-  /** Throws DATASET_NOT_FOUND, REQUEST_ID_REUSED. */
-  deleteDataset(id: string, request?: RequestKey): void;
-  /** How many operations ended before that time, counting at most `limit`. */
-  countOperations(endedBeforeMs: number, limit: number): number;
-  /** Forgets at most `limit` operations that ended before that time; answers how many. */
-  forgetOperations(endedBeforeMs: number, limit: number): number;
-}
-
-export interface DeleteHow {
-  readonly force: boolean;
-  readonly keepCheckpoint: boolean;
-}
-
-export interface StoredDeletion {
-  readonly revision: number;
-  readonly atMs: number;
-  /** As it was at last, without attempts and epochs. */
-  readonly job: JobRecord;
-  readonly keepCheckpoint: boolean;
-}
-
-/** A job that is deleted, or will be when it has ended. */
-export interface Removal {
-  readonly seq: number;
-  /** The id and uid that it had. */
-  readonly id: string;
-  readonly uid: string;
-  readonly keepCheckpoint: boolean;
-}
-
-export type EndState = 'SUCCEEDED' | 'FAILED' | 'CANCELLED';
-
-export interface EndedCursor {
-  readonly endAtMs: number;
-  readonly seq: number;
-}
-
-export interface EndedJob extends EndedCursor {
-  readonly id: string;
-  readonly uid: string;
-  readonly state: JobState;
-}
-
-/** An event goes when it is older than that, or when there are more newer ones than that. */
-export interface EventHorizon {
-  readonly beforeMs: number;
-  readonly keep: number;
-}
-
-export interface CompactableEvents {
-  /** Newest revision that may go; `after` when none may. */
-  readonly through: number;
-  /** As many as were looked at: there may be more. */
-  readonly events: number;
-  readonly bytes: number;
-}
+/** SQL of what goes: see RetentionStore. */
 
 export interface RetentionTableParts {
   readonly database: Database;

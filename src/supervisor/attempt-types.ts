@@ -9,8 +9,8 @@ import type {
   Reason,
 } from '../spec/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import type { CrewDevice, Seat } from './crew.ts';
 import type { ExecutorOutcome } from './exit-reason.ts';
+import type { CrewDevice, Seat } from './seat.ts';
 import type { MeasuredTimings } from './timings.ts';
 
 /** What an attempt is told and what it reports. */

@@ -20,28 +20,12 @@ import { createScratch, type EvaluationPlan, evaluationSampling } from './evalua
 import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
 import { type JobLayout, optimizerOf } from './job-layout.ts';
+import type { CrewDevice, LivingSeat, Seat } from './seat.ts';
 
 /**
  * A segment and the executors that share it: spawned, watched, killed when they stall, reaped, what
  * they held reclaimed. A trial and a job's run are one crew each.
  */
-
-/** One process to run, by the name that events call it. */
-export interface Seat {
-  readonly executor: string;
-  readonly role: ExecutorRole;
-  readonly device: string;
-}
-
-/** Of a process that is still there. */
-export interface LivingSeat extends Seat {
-  readonly pid: number;
-}
-
-export interface CrewDevice {
-  readonly name: string;
-  readonly cores: readonly number[];
-}
 
 export interface CrewOptions {
   readonly native: CoreAddon;

@@ -1,4 +1,4 @@
-import type { CrewDevice } from './crew.ts';
+import type { CrewDevice } from './seat.ts';
 
 /** At most this many CPU devices by default: beyond it, a device of several cores trains better. */
 const autoDevicesMax = 8;

@@ -18,7 +18,7 @@ import type {
   LaunchPlan,
 } from './attempt-types.ts';
 import { parameterCountOf } from './checkpoint.ts';
-import { Crew, type LivingSeat, type Seat } from './crew.ts';
+import { Crew } from './crew.ts';
 import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
 import { type EvaluationPlan, evaluationPlanOf } from './evaluation-plan.ts';
 import { CheckpointError, finalModelOf, written } from './finalize.ts';
@@ -27,6 +27,7 @@ import { type JobLayout, jobSegment, layoutOf, queueSlots, trialSegment } from '
 import { DatasetLoad } from './load-dataset.ts';
 import { ModelProbe } from './model-probe.ts';
 import { isAlive, type Look, progressOf } from './progress.ts';
+import type { LivingSeat, Seat } from './seat.ts';
 import { type MeasuredTimings, timingsOf } from './timings.ts';
 import { runTrial } from './trial.ts';
 

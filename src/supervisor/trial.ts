@@ -1,5 +1,6 @@
 import type { SegmentSnapshot } from '../native/contract.ts';
-import type { Crew, LivingSeat, Seat } from './crew.ts';
+import type { Crew } from './crew.ts';
+import type { LivingSeat, Seat } from './seat.ts';
 
 /** A crew that measures a few batches and is then thrown away. */
 

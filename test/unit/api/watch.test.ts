@@ -1,7 +1,8 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { WatchJobResponseSchema } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
-import { type WatchEvent, type WatchQuery, watchJob } from '../../../src/api/watch.ts';
+import { type WatchQuery, watchJob } from '../../../src/api/watch.ts';
+import type { WatchEvent } from '../../../src/api/watch-event.ts';
 import { createWatchMessages } from '../../../src/api/watch-messages.ts';
 import { GnndError } from '../../../src/base/errors.ts';
 import type { Attempt } from '../../../src/spec/job-record.ts';

@@ -2,13 +2,14 @@ import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { GnndError } from '../../../src/base/errors.ts';
 import { createLog } from '../../../src/base/log.ts';
-import { type DataTasks, localTasks } from '../../../src/datasets/data-tasks.ts';
+import type { DataTasks } from '../../../src/datasets/data-tasks.ts';
 import {
   createDatasets,
   type Datasets,
   type ImportRequest,
 } from '../../../src/datasets/datasets.ts';
-import type { NativeValidator } from '../../../src/datasets/run-import.ts';
+import { localTasks } from '../../../src/datasets/local-tasks.ts';
+import type { NativeValidator } from '../../../src/datasets/read-source.ts';
 import type { OperationRecord } from '../../../src/spec/dataset-record.ts';
 import { MemoryStore } from './memory-store.ts';
 import { createInlinePool, makeFolder, never, trustingValidator } from './workbench.ts';

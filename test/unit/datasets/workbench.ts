@@ -3,16 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
 import { afterEach } from 'vitest';
-import { localTasks } from '../../../src/datasets/data-tasks.ts';
 import type { ImportPool } from '../../../src/datasets/import-pool.ts';
 import { importTasks } from '../../../src/datasets/import-tasks.ts';
+import { localTasks } from '../../../src/datasets/local-tasks.ts';
 import { formatNpyHeader, type NpyType, type NpyValues } from '../../../src/datasets/npy.ts';
 import { ImportFailure } from '../../../src/datasets/problems.ts';
-import {
-  type NativeValidator,
-  prepareFolder,
-  runImport,
-} from '../../../src/datasets/run-import.ts';
+import type { NativeValidator } from '../../../src/datasets/read-source.ts';
+import { prepareFolder, runImport } from '../../../src/datasets/run-import.ts';
 import type { DatasetCounts } from '../../../src/native/contract.ts';
 import type {
   DatasetManifest,

@@ -8,7 +8,7 @@ import type { CoreAddon } from '../../../src/native/contract.ts';
 import type { JobResult } from '../../../src/spec/job-record.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { AttemptEvent, AttemptInput } from '../../../src/supervisor/attempt-types.ts';
-import type { Seat } from '../../../src/supervisor/crew.ts';
+import type { Seat } from '../../../src/supervisor/seat.ts';
 import { epochReport, newDataset, newJob, someResult } from '../store/job-values.ts';
 import { openTestStore, temporaryFolder } from '../store/store-fixtures.ts';
 

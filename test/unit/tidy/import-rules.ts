@@ -80,8 +80,6 @@ export interface Import {
   /** A path from src/, or a package. */
   readonly target: string;
   readonly isRelative: boolean;
-  /** Erased when compiled, so it cannot make a cycle at run time. */
-  readonly isTypeOnly: boolean;
   readonly line: number;
 }
 
@@ -100,17 +98,9 @@ export function importsOf({ path, text }: Source): readonly Import[] {
       const name = text.slice(from, from + (match.groups?.['name'] ?? '').length);
       const isRelative = name.startsWith('.');
       const target = isRelative ? posix.join(posix.dirname(path), name) : name;
-      const isTypeOnly = /^\w+\s+type\b/.test(clause) || allNamesAreTypes(clause);
-      return { target, isRelative, isTypeOnly, line: lineOf(text, match.index) };
+      return { target, isRelative, line: lineOf(text, match.index) };
     }),
   );
-}
-
-function allNamesAreTypes(clause: string): boolean {
-  const names = /^\w+\s*\{([^}]*)\}/.exec(clause)?.[1];
-  if (names === undefined) return false;
-  const list = names.split(',').filter((name) => name.trim() !== '');
-  return list.length > 0 && list.every((name) => /^\s*type\s/.test(name));
 }
 
 function roomOf(path: string): string {
@@ -161,30 +151,4 @@ function timeViolations({ path, text }: Source): readonly Violation[] {
       line: lineOf(text, match.index),
       message: `${match[0]}: only base/clock.ts reads time; take a Clock`,
     }));
-}
-
-/** Files that need each other at run time, each cycle once: `a -> b -> a`. */
-export function cyclesOf(files: readonly Source[]): readonly string[] {
-  const edges = new Map(
-    files.map((file) => [
-      file.path,
-      importsOf(file)
-        .filter(({ isRelative, isTypeOnly }) => isRelative && !isTypeOnly)
-        .map(({ target }) => target),
-    ]),
-  );
-  const done = new Set<string>();
-  const cycles: string[] = [];
-  const visit = (path: string, trail: readonly string[]): void => {
-    const at = trail.indexOf(path);
-    if (at >= 0) {
-      cycles.push([...trail.slice(at), path].join(' -> '));
-      return;
-    }
-    if (done.has(path)) return;
-    for (const target of edges.get(path) ?? []) visit(target, [...trail, path]);
-    done.add(path);
-  };
-  for (const path of edges.keys()) visit(path, []);
-  return cycles;
 }

@@ -1,0 +1,66 @@
+import type { DatasetCounts, DatasetValidation } from '../native/contract.ts';
+import type { DatasetManifest } from '../spec/dataset-record.ts';
+import type { SourceImport, TaskWatch } from './data-tasks.ts';
+import { DatasetWriter, type DatasetWritten } from './dataset-writer.ts';
+import { importers } from './detect-format.ts';
+import type { ImportPool } from './import-pool.ts';
+import { NoticeList } from './notices.ts';
+import { ProblemList } from './problems.ts';
+
+/** The native check of every element of a dataset. */
+export interface NativeValidator {
+  datasetValidate(folder: string, counts: DatasetCounts): Promise<DatasetValidation>;
+}
+
+/** What an import works with. */
+interface SourceOptions extends SourceImport, TaskWatch {
+  readonly pool: ImportPool;
+  readonly native: NativeValidator;
+}
+
+/** What is left of the progress for the check. */
+const importShare = 0.9;
+
+/**
+ * Reads the source, writes the dataset into the folder and checks every element of it. Throws
+ * ImportFailure for what is wrong with the source.
+ */
+export async function readSource(options: SourceOptions): Promise<DatasetWritten> {
+  const { id, source, folder, progress, signal, featureDtype, directed, pool } = options;
+  const problems = new ProblemList();
+  const notices = new NoticeList();
+  const writer = new DatasetWriter(folder);
+  try {
+    const facts = await importers[options.format]({
+      ...{ source, featureDtype, directed, writer, problems, notices, pool, signal },
+      progress: (fraction, message) => progress(importShare * fraction, message),
+    });
+    if (writer.written('train')?.rows === 0) {
+      problems.add('train', 'the training split is empty: at least one node must be in it');
+    }
+    problems.throwIfAny();
+    const written = await writer.finish(id, facts, notices.kept);
+    progress(importShare, 'checking every element');
+    const found = await options.native.datasetValidate(folder, countsOf(written.manifest));
+    problems.addAll(found.problems, found.problemCount);
+    problems.throwIfAny();
+    signal.throwIfAborted();
+    return written;
+  } finally {
+    await writer.close();
+  }
+}
+
+/** What the native core needs to know of a manifest. */
+export function countsOf(manifest: DatasetManifest): DatasetCounts {
+  return {
+    numNodes: manifest.num_nodes,
+    numEdges: manifest.num_edges,
+    numFeatures: manifest.num_features,
+    numClasses: manifest.num_classes,
+    train: manifest.split.train,
+    val: manifest.split.val,
+    test: manifest.split.test,
+    featureDtype: manifest.feature_dtype ?? 'float32',
+  };
+}

@@ -1,0 +1,244 @@
+import type { ErrorReason } from '../base/errors.ts';
+import type { DatasetState } from '../spec/dataset-record.ts';
+import type { ExecutorRole, JobPhase, JobState, Reason } from '../spec/job-record.ts';
+import type { GarbageKind } from '../spec/retention-limits.ts';
+import type {
+  BatchEvent,
+  CacheResult,
+  CacheTier,
+  DeviceState,
+  ExecutorOutcome,
+  GrpcCode,
+  GrpcType,
+  QueueSide,
+  ReclaimedState,
+  SegmentKind,
+  Split,
+  Stage,
+  StandbyOutcome,
+  StoreErrorCode,
+  StoreOp,
+  Wait,
+} from './labels.ts';
+
+/**
+ * Everything that `/metrics` shows. Others tell it what happened (`jobTransitioned`) or how things
+ * stand (`updateHost`, `updateJob`); which series follow from that is decided here alone, and the
+ * families are declared in families.ts.
+ *
+ * Series of a job carry its slot, a small number that is used again, and never its id: that is
+ * what bounds their number. `gnnd_job_info` maps slots to jobs.
+ */
+export interface Metrics {
+  /** Replaces what is known about the host and the daemon. */
+  updateHost(input: HostMetricsInput): void;
+  /** Replaces what is known about the job in `input.slot`; its totals must not go backwards. */
+  updateJob(input: JobMetricsInput): void;
+  epochEnded(slot: number, seconds: number): void;
+  /** Removes all series of the slot. */
+  releaseSlot(slot: number): void;
+
+  jobTransitioned(transition: JobTransitionInput): void;
+  executorStarted(role: ExecutorRole): void;
+  executorExited(exit: ExecutorExitInput): void;
+  checkpointTook(seconds: number): void;
+  /** Takes what the store's `observe` gives. */
+  observeStore(observation: StoreObservationInput): void;
+  observeGrpc(event: GrpcEvent): void;
+  apiError(reason: ErrorReason): void;
+  requestReplayed(method: string): void;
+  removed(kind: GarbageKind, bytes: number): void;
+
+  /** `listener` runs before each rendering, to update the host and the jobs. */
+  onScrape(listener: () => void): () => void;
+  /** Rejects with what a scrape listener threw. */
+  render(format: MetricsFormat): Promise<string>;
+  close(): void;
+}
+
+/** PROMETHEUS is the text format 0.0.4, OPENMETRICS is 1.0.0. */
+export type MetricsFormat = 'PROMETHEUS' | 'OPENMETRICS';
+
+export interface MetricsOptions {
+  readonly build: {
+    readonly version: string;
+    readonly commit: string;
+    readonly nodeVersion: string;
+    /** Of the job segment. */
+    readonly abi: string;
+  };
+  readonly startAtMs: number;
+  /** Every method that is served, so that its series exist before its first call. */
+  readonly grpcMethods: readonly GrpcMethod[];
+}
+
+export interface HostMetricsInput {
+  readonly ready: boolean;
+  readonly store: {
+    readonly revision: number;
+    readonly dbBytes: number;
+    readonly walBytes: number;
+  };
+  readonly stateDirFreeBytes: number;
+  readonly watches: number;
+  readonly jobs: Readonly<Record<JobState, number>>;
+  readonly datasets: Readonly<Record<DatasetState, number>>;
+  readonly datasetBytes: number;
+  /** Shared memory that is mapped now; a kind that is left out has none. */
+  readonly segments: readonly {
+    readonly kind: SegmentKind;
+    readonly bytes: number;
+  }[];
+  readonly devices: readonly DeviceMetricsInput[];
+}
+
+export interface DeviceMetricsInput {
+  readonly device: string;
+  readonly kind: 'CPU' | 'GPU';
+  /** Of the hardware; empty for CPU devices. */
+  readonly uuid: string;
+  readonly model: string;
+  readonly driver: string;
+  readonly state: DeviceState;
+}
+
+/** How many observations fell into each bucket of a declared histogram, and their sum. */
+export interface RawHistogram {
+  /** One per bound of the family, not cumulative, and one more for the rest. */
+  readonly counts: readonly number[];
+  readonly sum: number;
+}
+
+/** A job that holds a slot. Totals count over the whole job, all attempts and dead executors. */
+export interface JobMetricsInput {
+  readonly slot: number;
+  readonly job: string;
+  readonly uid: string;
+  readonly dataset: string;
+  readonly model: string;
+  readonly state: JobState;
+  readonly phase: JobPhase | null;
+  readonly attempt: number;
+  readonly restartBudgetRemaining: number;
+  /** Of the last commit; null before the first. */
+  readonly lastProgressAtMs: number | null;
+  /** To the end of all planned epochs; null while unknown. */
+  readonly remainingSeconds: number | null;
+  /** Share done of the evaluation that runs; null while none does. */
+  readonly evaluation: {
+    readonly doneRatio: number;
+    /** Null while unknown. */
+    readonly remainingSeconds: number | null;
+  } | null;
+
+  /** In progress, from 0. */
+  readonly epoch: number;
+  readonly epochsTarget: number;
+  readonly epochsCompleted: number;
+  readonly batches: Readonly<Record<BatchEvent, number>>;
+  readonly steps: number;
+  readonly parameterVersion: number;
+  readonly sampledEdges: number;
+  readonly sampledNodes: number;
+  readonly trainedSeeds: number;
+  readonly stageSeconds: readonly {
+    readonly device: string;
+    readonly stage: Stage;
+    readonly seconds: number;
+  }[];
+  readonly waitSeconds: readonly {
+    readonly device: string;
+    readonly wait: Wait;
+    readonly seconds: number;
+  }[];
+  /** Per batch, in `stageBounds`; stages that are left out have no observation. */
+  readonly stageDurations: Readonly<Partial<Record<Stage, RawHistogram>>>;
+  /** Null before the first. */
+  readonly loss: number | null;
+  /** Shares from 0 to 1, of the last evaluation. */
+  readonly accuracy: Readonly<Partial<Record<Split, number>>>;
+
+  readonly cache: {
+    readonly capacityRows: number;
+    readonly ratio: number;
+    readonly lookups: Readonly<
+      Record<CacheTier, Readonly<Record<CacheResult, { rows: number; bytes: number }>>>
+    >;
+    readonly fillSeconds: number;
+    readonly presampleSeconds: number;
+  };
+  readonly queue: {
+    readonly depth: number;
+    readonly capacity: number;
+    /** CLAIMED by Samplers (ENQUEUE) and TAKEN by Trainers (DEQUEUE). */
+    readonly inflight: Readonly<Record<QueueSide, number>>;
+    readonly bytes: number;
+    readonly slotBytes: number;
+    readonly ops: Readonly<Record<QueueSide, number>>;
+    /** In `waitBounds`. */
+    readonly waits: Readonly<Record<QueueSide, RawHistogram>>;
+    readonly reclaimed: Readonly<Record<ReclaimedState, number>>;
+    readonly corruptRecords: number;
+    readonly lockOwnersDied: number;
+  };
+  /** Null until calibrated. */
+  readonly placement: {
+    readonly k: number;
+    readonly samplerBatchSeconds: number;
+    readonly trainerBatchSeconds: number;
+    readonly standbyBatchSeconds: number;
+    /** Null without standby Trainers, and where it has no bound. */
+    readonly standbyProfitSeconds: number | null;
+  } | null;
+  readonly switches: { readonly toStandby: number; readonly toSampler: number };
+  readonly standbyWakeups: Readonly<Record<StandbyOutcome, number>>;
+  /** Alive now. */
+  readonly executors: readonly {
+    readonly role: ExecutorRole;
+    readonly device: string;
+    /** Whether the device is its own now, where a Sampler and a standby Trainer share one. */
+    readonly hasTurn: boolean;
+    readonly heartbeatAgeSeconds: number;
+    readonly residentBytes: number;
+  }[];
+  readonly cpuSeconds: Readonly<Record<ExecutorRole, number>>;
+  readonly checkpoints: {
+    readonly ok: number;
+    readonly failed: number;
+    /** Of the newest; 0 before the first. */
+    readonly bytes: number;
+    readonly lastSuccessAtMs: number | null;
+  };
+}
+
+export interface JobTransitionInput {
+  readonly to: JobState;
+  readonly reason: Reason;
+  /** How long it waited, when it leaves PENDING; else null. */
+  readonly pendingSeconds: number | null;
+  /** From its creation, when it ends; else null. */
+  readonly durationSeconds: number | null;
+}
+
+export interface ExecutorExitInput {
+  readonly role: ExecutorRole;
+  readonly outcome: ExecutorOutcome;
+  readonly reason: Reason;
+}
+
+export interface StoreObservationInput {
+  readonly op: StoreOp;
+  readonly seconds: number;
+  readonly error: StoreErrorCode | null;
+}
+
+export interface GrpcMethod {
+  /** Full name, for example `gnnd.v1.JobService`. */
+  readonly service: string;
+  readonly method: string;
+  readonly type: GrpcType;
+}
+
+export type GrpcEvent =
+  | (GrpcMethod & { readonly kind: 'started' | 'received' | 'sent' })
+  | (GrpcMethod & { readonly kind: 'handled'; readonly code: GrpcCode; readonly seconds: number });

@@ -1,0 +1,20 @@
+import type { ExecutorRole } from '../spec/job-record.ts';
+
+/** Who runs where. */
+
+/** One process to run, by the name that events call it. */
+export interface Seat {
+  readonly executor: string;
+  readonly role: ExecutorRole;
+  readonly device: string;
+}
+
+/** Of a process that is still there. */
+export interface LivingSeat extends Seat {
+  readonly pid: number;
+}
+
+export interface CrewDevice {
+  readonly name: string;
+  readonly cores: readonly number[];
+}
