@@ -15,6 +15,7 @@ import {
 import { messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import type { Log } from './base/log.ts';
+import type { DaemonConfig } from './config/daemon-config.ts';
 import { createDatasets, type Datasets, type DatasetsOptions } from './datasets/datasets.ts';
 import { createCacheReports } from './jobs/cache-reports.ts';
 import { createCheckpoints } from './jobs/checkpoints.ts';
@@ -30,8 +31,7 @@ import { type HttpServer, serveHttp } from './metrics/http.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import type { CoreAddon } from './native/contract.ts';
 import { loadCore } from './native/load.ts';
-import type { DaemonConfig } from './spec/daemon-config.ts';
-import { terminalStates } from './spec/job-record.ts';
+import { terminalStates } from './records/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
 import { cpuDevices } from './supervisor/devices.ts';
 import { createPreparer } from './supervisor/preparer.ts';

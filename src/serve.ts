@@ -8,15 +8,15 @@ import { isScarcity } from './base/descriptors.ts';
 import { GnndError, messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import { createLog, type Log } from './base/log.ts';
-import { StartError, startDaemon } from './daemon.ts';
-import { loadCore } from './native/load.ts';
 import {
   type ConfigName,
   type ConfigValues,
   configKeys,
   type DaemonConfig,
   resolveConfig,
-} from './spec/daemon-config.ts';
+} from './config/daemon-config.ts';
+import { StartError, startDaemon } from './daemon.ts';
+import { loadCore } from './native/load.ts';
 import { nearestOf } from './spec/nearest.ts';
 import { SchemaTooNew } from './store/schema.ts';
 

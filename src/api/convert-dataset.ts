@@ -7,7 +7,7 @@ import {
   type ImportFormat,
   type OperationRecord,
   type Problem,
-} from '../spec/dataset-record.ts';
+} from '../records/dataset-record.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
 import * as pb from './gen/gnnd/v1/dataset_service_pb.ts';
 import { type Operation, OperationSchema } from './gen/gnnd/v1/types_pb.ts';

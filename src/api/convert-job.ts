@@ -8,8 +8,8 @@ import type {
   JobProgress,
   JobRecord,
   JobState,
-} from '../spec/job-record.ts';
-import { jobStates } from '../spec/job-record.ts';
+} from '../records/job-record.ts';
+import { jobStates } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { warningsOf } from '../spec/spec-warnings.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';

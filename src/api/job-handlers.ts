@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import { type FieldViolation, GnndError } from '../base/errors.ts';
 import type { Deletion } from '../jobs/deletion.ts';
 import type { CreateJob, JobCursor, Jobs } from '../jobs/jobs.ts';
-import type { JobRecord, JobState } from '../spec/job-record.ts';
+import type { JobRecord, JobState } from '../records/job-record.ts';
 import { timestamp } from './convert.ts';
 import {
   type BesideJob,

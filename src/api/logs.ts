@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Jobs, LogFile } from '../jobs/jobs.ts';
-import { type ExecutorRole, terminalStates } from '../spec/job-record.ts';
+import { type ExecutorRole, terminalStates } from '../records/job-record.ts';
 import type { Sleep } from './wait.ts';
 
 /** Whole lines of one log. */

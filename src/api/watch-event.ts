@@ -1,4 +1,4 @@
-import type { JobProgress, JobRecord } from '../spec/job-record.ts';
+import type { JobProgress, JobRecord } from '../records/job-record.ts';
 import type { EpochSlice } from './epoch-pages.ts';
 
 interface JobShown {

@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import type { Jobs } from '../jobs/jobs.ts';
-import type { JobProgress, JobRecord } from '../spec/job-record.ts';
+import type { JobProgress, JobRecord } from '../records/job-record.ts';
 import { jobToProto } from './convert-job.ts';
 import { createEpochPages, type EpochPages } from './epoch-pages.ts';
 import { WatchJobResponseSchema, WatchType } from './gen/gnnd/v1/job_service_pb.ts';

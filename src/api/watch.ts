@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
 import type { JobEvent, Jobs } from '../jobs/jobs.ts';
-import { type JobRecord, type JobState, terminalStates } from '../spec/job-record.ts';
+import { type JobRecord, type JobState, terminalStates } from '../records/job-record.ts';
 import { type EpochSlice, epochsPerPage, type WatchedJob } from './epoch-pages.ts';
 import { createBell, pause, type Sleep } from './wait.ts';
 import type { EpochsShown, WatchEvent } from './watch-event.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { readRegularSync } from '../base/regular-file.ts';
-import { type DatasetManifest, featureDtypes } from '../spec/dataset-record.ts';
+import { type DatasetManifest, featureDtypes } from '../records/dataset-record.ts';
 import { type DatasetWritten, digestOf } from './dataset-writer.ts';
 
 /** A whole dataset folder that the store does not know. */

@@ -1,4 +1,4 @@
-import type { FeatureDtype } from '../spec/dataset-record.ts';
+import type { FeatureDtype } from '../records/dataset-record.ts';
 import type { CsvRow } from './csv-reader.ts';
 import { featuresAs, float16Max } from './float16.ts';
 import type { NpyWriter } from './npy.ts';

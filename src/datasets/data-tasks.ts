@@ -3,7 +3,7 @@ import type {
   FeatureDtype,
   ImportFormat,
   OperationRecord,
-} from '../spec/dataset-record.ts';
+} from '../records/dataset-record.ts';
 import type { DatasetWritten } from './dataset-writer.ts';
 import type { ReportProgress } from './import-context.ts';
 import { ImportFailure } from './problems.ts';

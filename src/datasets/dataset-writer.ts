@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder } from '../base/atomic-file.ts';
-import type { DatasetManifest, FeatureDtype } from '../spec/dataset-record.ts';
+import type { DatasetManifest, FeatureDtype } from '../records/dataset-record.ts';
 import { type NpyType, NpyWriter, type NpyWritten } from './npy.ts';
 
 /**

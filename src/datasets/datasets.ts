@@ -11,7 +11,7 @@ import type {
   ImportFormat,
   OperationFailure,
   OperationRecord,
-} from '../spec/dataset-record.ts';
+} from '../records/dataset-record.ts';
 import type {
   DatasetStore,
   OperationEnd,

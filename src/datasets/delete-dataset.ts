@@ -6,7 +6,7 @@ import { syncFolder } from '../base/atomic-file.ts';
 import { GnndError, messageOf } from '../base/errors.ts';
 import { canonicalSha256 } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
-import type { DatasetRecord } from '../spec/dataset-record.ts';
+import type { DatasetRecord } from '../records/dataset-record.ts';
 import type { OperationStore, RequestKey, Store } from '../store/store.ts';
 import { readWritten } from './adopt.ts';
 

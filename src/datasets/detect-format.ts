@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { sleep } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import { kindOf, openRegular } from '../base/regular-file.ts';
-import type { ImportFormat } from '../spec/dataset-record.ts';
+import type { ImportFormat } from '../records/dataset-record.ts';
 import { importNpyFolder, importNpzFile } from './array-import.ts';
 import { csvNames, importCsvFolder } from './csv-import.ts';
 import type { Importer } from './import-context.ts';

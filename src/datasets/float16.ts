@@ -1,4 +1,4 @@
-import type { FeatureDtype } from '../spec/dataset-record.ts';
+import type { FeatureDtype } from '../records/dataset-record.ts';
 
 /** IEEE 754 binary16 as its bits: JavaScript has no numbers of that type to hold them in. */
 

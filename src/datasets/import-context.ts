@@ -1,4 +1,4 @@
-import type { FeatureDtype } from '../spec/dataset-record.ts';
+import type { FeatureDtype } from '../records/dataset-record.ts';
 import type { DatasetFacts, DatasetWriter } from './dataset-writer.ts';
 import type { ImportPool } from './import-pool.ts';
 import type { NoticeList } from './notices.ts';

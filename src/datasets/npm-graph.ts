@@ -1,4 +1,4 @@
-import type { Problem } from '../spec/dataset-record.ts';
+import type { Problem } from '../records/dataset-record.ts';
 import { storedGraph } from './graph.ts';
 import { classNamesOf, labelOf, type Split, splitOf } from './npm-names.ts';
 

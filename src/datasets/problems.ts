@@ -1,4 +1,4 @@
-import type { Problem } from '../spec/dataset-record.ts';
+import type { Problem } from '../records/dataset-record.ts';
 
 /** How many problems a list keeps; the others are only counted. */
 export const problemsKept = 20;

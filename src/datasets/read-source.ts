@@ -1,5 +1,5 @@
 import type { DatasetCounts, DatasetValidation } from '../native/contract.ts';
-import type { DatasetManifest } from '../spec/dataset-record.ts';
+import type { DatasetManifest } from '../records/dataset-record.ts';
 import type { SourceImport, TaskWatch } from './data-tasks.ts';
 import { DatasetWriter, type DatasetWritten } from './dataset-writer.ts';
 import { importers } from './detect-format.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { messageOf } from '../base/errors.ts';
 import { readRegular } from '../base/regular-file.ts';
-import type { DatasetManifest } from '../spec/dataset-record.ts';
+import type { DatasetManifest } from '../records/dataset-record.ts';
 import type { DatasetCheck, TaskWatch, Validation } from './data-tasks.ts';
 import { arrayNames, digestOf } from './dataset-writer.ts';
 import { openNpyFile } from './npy.ts';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { JobRecord } from '../spec/job-record.ts';
+import type { JobRecord } from '../records/job-record.ts';
 import type { Store } from '../store/store.ts';
 import type { AttemptInput } from '../supervisor/attempt-types.ts';
 import type { CrewDevice } from '../supervisor/seat.ts';

@@ -6,7 +6,7 @@ import { createLine } from '../base/line.ts';
 import { topologyFd } from '../executor/protocol.ts';
 import type { CacheReport, CoreAddon } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
-import type { DatasetRecord } from '../spec/dataset-record.ts';
+import type { DatasetRecord } from '../records/dataset-record.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { integerLimits, type Range } from '../spec/limits.ts';
 import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts';

@@ -8,8 +8,8 @@ import { createLine } from '../base/line.ts';
 import { readRegular } from '../base/regular-file.ts';
 import type { CoreAddon, ModelOptions, PredictOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
-import type { DatasetManifest, DatasetRecord } from '../spec/dataset-record.ts';
-import type { EpochReport, JobRecord, JobResult } from '../spec/job-record.ts';
+import type { DatasetManifest, DatasetRecord } from '../records/dataset-record.ts';
+import type { EpochReport, JobRecord, JobResult } from '../records/job-record.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
 import {

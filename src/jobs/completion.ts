@@ -1,4 +1,4 @@
-import type { JobResult } from '../spec/job-record.ts';
+import type { JobResult } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 
 /** What a SUCCEEDED job's message says: empty unless it stopped early. Epochs count from 1. */

@@ -1,5 +1,5 @@
 import type { DatasetCounts } from '../native/contract.ts';
-import type { DatasetRecord } from '../spec/dataset-record.ts';
+import type { DatasetRecord } from '../records/dataset-record.ts';
 
 /** What native code needs to know of a stored dataset. */
 export function countsOf(dataset: DatasetRecord): DatasetCounts {

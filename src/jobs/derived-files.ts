@@ -1,7 +1,7 @@
 import { unlinkSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { filesBelow, type SizedFile } from '../base/files.ts';
-import { derivedDiskShare } from '../spec/retention-limits.ts';
+import { derivedDiskShare } from '../config/retention-limits.ts';
 
 /**
  * Files that jobs make from datasets and can make again: standardised features, hot orders. They

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { GnndError, messageOf } from '../base/errors.ts';
 import type { CoreAddon, ModelOptions } from '../native/contract.ts';
-import type { JobRecord } from '../spec/job-record.ts';
+import type { JobRecord } from '../records/job-record.ts';
 import {
   type CheckpointFile,
   parametersOf,

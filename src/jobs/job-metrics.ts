@@ -8,7 +8,7 @@ import {
   waitBoundsSeconds,
   waitSides,
 } from '../native/contract.ts';
-import type { ExecutorRole, JobProgress, JobRecord } from '../spec/job-record.ts';
+import type { ExecutorRole, JobProgress, JobRecord } from '../records/job-record.ts';
 import { ExecutorUsage } from '../supervisor/executor-usage.ts';
 import type { JobAttempt } from '../supervisor/job-attempt.ts';
 

@@ -1,5 +1,5 @@
 import { GnndError } from '../base/errors.ts';
-import { type JobRecord, type JobState, terminalStates } from '../spec/job-record.ts';
+import { type JobRecord, type JobState, terminalStates } from '../records/job-record.ts';
 
 /**
  * The state machine of a job: which state may follow which. Everything that moves a job goes

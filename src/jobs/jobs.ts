@@ -5,16 +5,16 @@ import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
 import { canonicalSha256, newUlid } from '../base/ids.ts';
 import type { CoreAddon } from '../native/contract.ts';
-import { makePlan } from '../scheduler/plan.ts';
-import type { DatasetRecord } from '../spec/dataset-record.ts';
+import type { DatasetRecord } from '../records/dataset-record.ts';
 import type {
   ExecutorRole,
   JobPlan,
   JobProgress,
   JobRecord,
   JobState,
-} from '../spec/job-record.ts';
-import { terminalStates } from '../spec/job-record.ts';
+} from '../records/job-record.ts';
+import { terminalStates } from '../records/job-record.ts';
+import { makePlan } from '../scheduler/plan.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { nearestOf } from '../spec/nearest.ts';
 import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts';

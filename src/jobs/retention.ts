@@ -9,7 +9,7 @@ import {
   operationsDays,
   type RetentionLimits,
   unsetJobLimits,
-} from '../spec/retention-limits.ts';
+} from '../config/retention-limits.ts';
 import type { EndedJob, Store } from '../store/store.ts';
 import type { Deletion } from './deletion.ts';
 import { type DerivedFile, derivedBeyond, removeDerived } from './derived-files.ts';

@@ -1,4 +1,4 @@
-import type { EpochReport, ExecutorExit, ExecutorRole, JobRecord } from '../spec/job-record.ts';
+import type { EpochReport, ExecutorExit, ExecutorRole, JobRecord } from '../records/job-record.ts';
 import type { JobAttempt } from '../supervisor/job-attempt.ts';
 
 /** What happens, for metrics; called after it was stored. */

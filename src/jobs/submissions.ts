@@ -1,5 +1,5 @@
 import { GnndError } from '../base/errors.ts';
-import type { JobRecord } from '../spec/job-record.ts';
+import type { JobRecord } from '../records/job-record.ts';
 import type { JobSpecInput } from '../spec/job-spec.ts';
 import type { Store } from '../store/store.ts';
 

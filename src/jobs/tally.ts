@@ -1,6 +1,6 @@
+import type { JobRecord } from '../records/job-record.ts';
 import { freshTally } from '../scheduler/restart.ts';
 import type { Tally } from '../scheduler/state.ts';
-import type { JobRecord } from '../spec/job-record.ts';
 import type { Store } from '../store/store.ts';
 
 /** What jobs have used up of their budgets, as stored: a restart of the daemon resets nothing. */

@@ -1,6 +1,6 @@
+import type { JobRecord } from '../records/job-record.ts';
 import type { SchedulerState } from '../scheduler/state.ts';
 import { type QueueView, viewQueue } from '../scheduler/waiting.ts';
-import type { JobRecord } from '../spec/job-record.ts';
 
 /**
  * What a queued job waits for, put into its record when somebody reads it. It is never stored:

@@ -1,6 +1,6 @@
 import { errorReasons } from '../base/errors.ts';
-import { jobStates, reasons } from '../spec/job-record.ts';
-import { garbageKinds } from '../spec/retention-limits.ts';
+import { garbageKinds } from '../config/retention-limits.ts';
+import { jobStates, reasons } from '../records/job-record.ts';
 import {
   batchEvents,
   cacheResults,

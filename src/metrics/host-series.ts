@@ -1,4 +1,4 @@
-import { jobStates } from '../spec/job-record.ts';
+import { jobStates } from '../records/job-record.ts';
 import type { daemonFamilies } from './families.ts';
 import { datasetStates, deviceStates, segmentKinds } from './labels.ts';
 import type { HostMetricsInput } from './metrics-types.ts';

@@ -1,5 +1,5 @@
-import type { DatasetState } from '../spec/dataset-record.ts';
-import type { ExecutorRole, JobPhase } from '../spec/job-record.ts';
+import type { DatasetState } from '../records/dataset-record.ts';
+import type { ExecutorRole, JobPhase } from '../records/job-record.ts';
 
 /** The values that labels may take. */
 

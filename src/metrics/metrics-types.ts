@@ -1,7 +1,7 @@
 import type { ErrorReason } from '../base/errors.ts';
-import type { DatasetState } from '../spec/dataset-record.ts';
-import type { ExecutorRole, JobPhase, JobState, Reason } from '../spec/job-record.ts';
-import type { GarbageKind } from '../spec/retention-limits.ts';
+import type { GarbageKind } from '../config/retention-limits.ts';
+import type { DatasetState } from '../records/dataset-record.ts';
+import type { ExecutorRole, JobPhase, JobState, Reason } from '../records/job-record.ts';
 import type {
   BatchEvent,
   CacheResult,

@@ -1,6 +1,6 @@
 import { type ErrorReason, unreachable } from '../base/errors.ts';
-import type { ExecutorRole } from '../spec/job-record.ts';
-import type { GarbageKind } from '../spec/retention-limits.ts';
+import type { GarbageKind } from '../config/retention-limits.ts';
+import type { ExecutorRole } from '../records/job-record.ts';
 import { writeExposition } from './exposition.ts';
 import { daemonFamilies, slotFamilies } from './families.ts';
 import { setHost } from './host-series.ts';

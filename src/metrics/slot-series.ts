@@ -1,4 +1,4 @@
-import { jobStates } from '../spec/job-record.ts';
+import { jobStates } from '../records/job-record.ts';
 import { slotFamilies, stageBounds } from './families.ts';
 import {
   batchEvents,

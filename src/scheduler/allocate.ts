@@ -1,4 +1,4 @@
-import type { PolicyChoice } from '../spec/job-record.ts';
+import type { PolicyChoice } from '../records/job-record.ts';
 import type { PlacementPolicy } from '../spec/job-spec.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Reason } from '../spec/job-record.ts';
+import type { Reason } from '../records/job-record.ts';
 
 /** What each reason of a failed attempt means for the job's next one (a table, no code). */
 

@@ -1,4 +1,4 @@
-import type { PlannedExecutor, PolicyChoice } from '../spec/job-record.ts';
+import type { PlannedExecutor, PolicyChoice } from '../records/job-record.ts';
 import type { PlacementPolicy, StandbyPolicy } from '../spec/job-spec.ts';
 import { type Allocation, allocate, type Timings } from './allocate.ts';
 import { armStandby, type StandbyArming, type StandbyRoom } from './switching.ts';

@@ -1,4 +1,4 @@
-import type { ExecutorRole } from '../spec/job-record.ts';
+import type { ExecutorRole } from '../records/job-record.ts';
 import type { PlacementPolicy, StandbyPolicy } from '../spec/job-spec.ts';
 import type { Timings } from './allocate.ts';
 import type { Failure, FailureReason } from './failure.ts';

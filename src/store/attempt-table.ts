@@ -1,5 +1,5 @@
 import { GnndError } from '../base/errors.ts';
-import type { Attempt, ExecutorExit } from '../spec/job-record.ts';
+import type { Attempt, ExecutorExit } from '../records/job-record.ts';
 import { integer, nullable, object, text } from './codec.ts';
 import type { Cell, Database, Row } from './database.ts';
 import { reason, role } from './shapes.ts';

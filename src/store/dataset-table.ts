@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
-import { type DatasetRecord, featureDtypes } from '../spec/dataset-record.ts';
+import { type DatasetRecord, featureDtypes } from '../records/dataset-record.ts';
 import { integer, object, oneOf, text } from './codec.ts';
 import { type Cell, type Database, isUniqueViolation, type Row } from './database.ts';
 import type { DatasetCounts, DatasetStore } from './store-types.ts';

@@ -1,4 +1,4 @@
-import type { EpochReport } from '../spec/job-record.ts';
+import type { EpochReport } from '../records/job-record.ts';
 import { type AttemptTable, refused } from './attempt-table.ts';
 import { dictionary, float, fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import type { Cell, Database, Row } from './database.ts';

@@ -1,4 +1,4 @@
-import type { JobRecord } from '../spec/job-record.ts';
+import type { JobRecord } from '../records/job-record.ts';
 import { type Decoder, fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import type { Database } from './database.ts';
 import type { MetaTable } from './meta-table.ts';

@@ -1,5 +1,5 @@
 import { GnndError } from '../base/errors.ts';
-import { type JobState, terminalStates } from '../spec/job-record.ts';
+import { type JobState, terminalStates } from '../records/job-record.ts';
 import type { JobStatus } from './event-table.ts';
 import type { JobChange } from './store-types.ts';
 

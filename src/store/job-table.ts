@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
-import type { JobRecord, JobState } from '../spec/job-record.ts';
+import type { JobRecord, JobState } from '../records/job-record.ts';
 import { type AttemptTable, attemptTable } from './attempt-table.ts';
 import { fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import { type Cell, type Database, isUniqueViolation, type Row } from './database.ts';

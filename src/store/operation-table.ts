@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
-import type { OperationRecord } from '../spec/dataset-record.ts';
+import type { OperationRecord } from '../records/dataset-record.ts';
 import { float, fromJson, integer, nullable, object, oneOf, text, toJson } from './codec.ts';
 import type { Database, Row } from './database.ts';
 import type { EventTable } from './event-table.ts';

@@ -1,4 +1,4 @@
-import type { OperationFailure, OperationRecord, Problem } from '../spec/dataset-record.ts';
+import type { OperationFailure, OperationRecord, Problem } from '../records/dataset-record.ts';
 import {
   type EpochReport,
   type ExecutorRole,
@@ -9,7 +9,7 @@ import {
   jobStates,
   type PolicyChoice,
   reasons,
-} from '../spec/job-record.ts';
+} from '../records/job-record.ts';
 import {
   cachePolicies,
   evaluationMethods,

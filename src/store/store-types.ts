@@ -6,7 +6,7 @@ import type {
   DatasetState,
   OperationFailure,
   OperationRecord,
-} from '../spec/dataset-record.ts';
+} from '../records/dataset-record.ts';
 import type {
   Attempt,
   EpochReport,
@@ -18,7 +18,7 @@ import type {
   JobResult,
   JobState,
   Reason,
-} from '../spec/job-record.ts';
+} from '../records/job-record.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 
 /**

@@ -7,7 +7,7 @@ import type {
   JobPhase,
   JobResult,
   Reason,
-} from '../spec/job-record.ts';
+} from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { ExecutorOutcome } from './exit-reason.ts';
 import type { CrewDevice, Seat } from './seat.ts';

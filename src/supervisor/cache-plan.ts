@@ -1,6 +1,6 @@
 import type { DatasetCounts } from '../native/contract.ts';
-import { featureBytes } from '../spec/dataset-record.ts';
-import type { CachePlan } from '../spec/job-record.ts';
+import { featureBytes } from '../records/dataset-record.ts';
+import type { CachePlan } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
 

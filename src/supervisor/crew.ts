@@ -13,7 +13,7 @@ import type {
   SegmentSnapshot,
   SegmentSpec,
 } from '../native/contract.ts';
-import type { CachePlan, ExecutorExit, ExecutorRole } from '../spec/job-record.ts';
+import type { CachePlan, ExecutorExit, ExecutorRole } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { featuresOnDisk } from './cache-plan.ts';
 import { createScratch, type EvaluationPlan, evaluationSampling } from './evaluation-plan.ts';

@@ -1,5 +1,5 @@
 import type { CoreAddon, SegmentEpoch, SegmentHandle } from '../native/contract.ts';
-import type { EpochReport } from '../spec/job-record.ts';
+import type { EpochReport } from '../records/job-record.ts';
 import { ExecutorTimer } from './executor-times.ts';
 import { epochReportOf, type Look } from './progress.ts';
 

@@ -1,5 +1,5 @@
 import { type ExecutorSnapshot, stages, waitSides } from '../native/contract.ts';
-import type { ExecutorTimes } from '../spec/job-record.ts';
+import type { ExecutorTimes } from '../records/job-record.ts';
 import type { Look } from './progress.ts';
 
 /** Where the time of a segment's executors goes, lap by lap. */

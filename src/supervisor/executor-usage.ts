@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { ExecutorSnapshot } from '../native/contract.ts';
-import type { ExecutorRole } from '../spec/job-record.ts';
+import type { ExecutorRole } from '../records/job-record.ts';
 
 /**
  * Memory and processor time of an attempt's executors, from /proc. What one took stays counted

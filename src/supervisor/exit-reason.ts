@@ -1,6 +1,6 @@
 import { executorExit } from '../base/exit-codes.ts';
 import type { NativeCode } from '../native/contract.ts';
-import type { ExecutorRole, Reason } from '../spec/job-record.ts';
+import type { ExecutorRole, Reason } from '../records/job-record.ts';
 import { type ExitStatus, unreadableMessage } from './executor-process.ts';
 
 /** One classifier for every way an executor can end. */

@@ -1,7 +1,7 @@
 import { isScarcity } from '../base/descriptors.ts';
 import { messageOf } from '../base/errors.ts';
 import type { CoreAddon, SegmentHandle } from '../native/contract.ts';
-import type { JobResult } from '../spec/job-record.ts';
+import type { JobResult } from '../records/job-record.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { writeCheckpoint } from './checkpoint.ts';
 import type { EpochReports } from './epoch-reports.ts';

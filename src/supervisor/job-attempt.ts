@@ -9,7 +9,7 @@ import type {
   StandbyEstimates,
 } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
-import type { CachePlan, JobProgress } from '../spec/job-record.ts';
+import type { CachePlan, JobProgress } from '../records/job-record.ts';
 import type {
   AttemptEvent,
   AttemptFailure,

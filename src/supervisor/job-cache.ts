@@ -8,8 +8,8 @@ import {
   type SamplingOptions,
   type SegmentSnapshot,
 } from '../native/contract.ts';
+import type { CachePlan } from '../records/job-record.ts';
 import { mayCache } from '../spec/cache-spec.ts';
-import type { CachePlan } from '../spec/job-record.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { cachePlanOf } from './cache-plan.ts';
 import { evaluationBytesOf, evaluationPlanOf } from './evaluation-plan.ts';

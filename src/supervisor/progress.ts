@@ -12,7 +12,7 @@ import type {
   ExecutorStatus,
   ExecutorTimes,
   JobProgress,
-} from '../spec/job-record.ts';
+} from '../records/job-record.ts';
 
 /** What people see of a running job, computed from two looks at its segment. Pure. */
 

@@ -1,4 +1,4 @@
-import type { ExecutorRole } from '../spec/job-record.ts';
+import type { ExecutorRole } from '../records/job-record.ts';
 
 /** Who runs where. */
 

@@ -17,7 +17,7 @@ import {
   JobState,
 } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { OperationSchema, Reason } from '../../../src/api/gen/gnnd/v1/types_pb.ts';
-import { type EpochReport, jobStates, reasons } from '../../../src/spec/job-record.ts';
+import { type EpochReport, jobStates, reasons } from '../../../src/records/job-record.ts';
 import type { JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import { warningsOf } from '../../../src/spec/spec-warnings.ts';

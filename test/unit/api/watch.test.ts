@@ -5,7 +5,7 @@ import { type WatchQuery, watchJob } from '../../../src/api/watch.ts';
 import type { WatchEvent } from '../../../src/api/watch-event.ts';
 import { createWatchMessages } from '../../../src/api/watch-messages.ts';
 import { GnndError } from '../../../src/base/errors.ts';
-import type { Attempt } from '../../../src/spec/job-record.ts';
+import type { Attempt } from '../../../src/records/job-record.ts';
 import {
   createFakeJobs,
   createVirtualTime,

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { OperationRecord } from '../../../src/spec/dataset-record.ts';
+import type { OperationRecord } from '../../../src/records/dataset-record.ts';
 import { MemoryStore } from './memory-store.ts';
 import { ended, errorOfCall, gatedValidator, request, settled, stuckOnly, trial } from './trial.ts';
 import {

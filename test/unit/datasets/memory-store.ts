@@ -1,6 +1,6 @@
 import { GnndError } from '../../../src/base/errors.ts';
 import type { DatasetsOptions } from '../../../src/datasets/datasets.ts';
-import type { DatasetRecord, OperationRecord } from '../../../src/spec/dataset-record.ts';
+import type { DatasetRecord, OperationRecord } from '../../../src/records/dataset-record.ts';
 import type { RequestKey } from '../../../src/store/store.ts';
 
 /** The part of the store that datasets need, in memory; survives a "daemon" of a test. */

@@ -10,7 +10,7 @@ import {
 } from '../../../src/datasets/datasets.ts';
 import { localTasks } from '../../../src/datasets/local-tasks.ts';
 import type { NativeValidator } from '../../../src/datasets/read-source.ts';
-import type { OperationRecord } from '../../../src/spec/dataset-record.ts';
+import type { OperationRecord } from '../../../src/records/dataset-record.ts';
 import { MemoryStore } from './memory-store.ts';
 import { createInlinePool, makeFolder, never, trustingValidator } from './workbench.ts';
 

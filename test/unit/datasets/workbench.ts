@@ -16,7 +16,7 @@ import type {
   FeatureDtype,
   ImportFormat,
   Problem,
-} from '../../../src/spec/dataset-record.ts';
+} from '../../../src/records/dataset-record.ts';
 
 /** What the tests of importers share: folders that go away, archives, and an import to try. */
 

@@ -6,7 +6,7 @@ import {
   type JobState,
   jobStates,
   terminalStates,
-} from '../../../src/spec/job-record.ts';
+} from '../../../src/records/job-record.ts';
 
 /** Written out a second time, as pairs, so that a slip in the table shows. */
 const legal = new Set([

@@ -13,10 +13,10 @@ import {
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createLog } from '../../../src/base/log.ts';
+import { type RetentionLimits, unsetJobLimits } from '../../../src/config/retention-limits.ts';
 import { createDeletion } from '../../../src/jobs/deletion.ts';
 import { createRetention, type GarbageItem } from '../../../src/jobs/retention.ts';
 import type { Runner } from '../../../src/jobs/runner.ts';
-import { type RetentionLimits, unsetJobLimits } from '../../../src/spec/retention-limits.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { newJob, someResult } from '../store/job-values.ts';
 import { openTestStore, temporaryFolder } from '../store/store-fixtures.ts';

@@ -4,7 +4,7 @@ import { GnndError } from '../../../src/base/errors.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { Runner } from '../../../src/jobs/runner.ts';
 import type { CoreAddon, NativeCode } from '../../../src/native/contract.ts';
-import type { JobState } from '../../../src/spec/job-record.ts';
+import type { JobState } from '../../../src/records/job-record.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { newDataset, newJob } from '../store/job-values.ts';
 import { openTestStore, temporaryFolder } from '../store/store-fixtures.ts';

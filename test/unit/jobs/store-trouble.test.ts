@@ -5,7 +5,7 @@ import { GnndError } from '../../../src/base/errors.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { Runner } from '../../../src/jobs/runner.ts';
 import type { CoreAddon } from '../../../src/native/contract.ts';
-import type { JobResult } from '../../../src/spec/job-record.ts';
+import type { JobResult } from '../../../src/records/job-record.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { AttemptEvent, AttemptInput } from '../../../src/supervisor/attempt-types.ts';
 import type { Seat } from '../../../src/supervisor/seat.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { GnndError } from '../../../src/base/errors.ts';
 import type { CreateJob } from '../../../src/jobs/jobs.ts';
 import { createSubmissions } from '../../../src/jobs/submissions.ts';
-import type { JobRecord } from '../../../src/spec/job-record.ts';
+import type { JobRecord } from '../../../src/records/job-record.ts';
 import type { StoreObservation } from '../../../src/store/store.ts';
 import { newJob } from '../store/job-values.ts';
 import { openTestStore, temporaryStorePath } from '../store/store-fixtures.ts';

@@ -10,7 +10,7 @@ import {
   slotFamilies,
 } from '../../../src/metrics/families.ts';
 import { createMetrics } from '../../../src/metrics/metrics.ts';
-import { reasons } from '../../../src/spec/job-record.ts';
+import { reasons } from '../../../src/records/job-record.ts';
 import { deviceNames, hostInput, jobInput, options } from './job-input.ts';
 
 function contract(name: string): Record<string, unknown> {

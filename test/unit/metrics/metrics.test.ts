@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { stageBounds, waitBounds } from '../../../src/metrics/families.ts';
 import { createMetrics, type Metrics } from '../../../src/metrics/metrics.ts';
-import { jobStates } from '../../../src/spec/job-record.ts';
+import { jobStates } from '../../../src/records/job-record.ts';
 import type { StoreObservation } from '../../../src/store/store.ts';
 import { deviceNames, hostInput, jobInput, options } from './job-input.ts';
 

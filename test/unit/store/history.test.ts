@@ -5,7 +5,7 @@ import {
   jobStates,
   reasons,
   terminalStates,
-} from '../../../src/spec/job-record.ts';
+} from '../../../src/records/job-record.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { epochReport, newJob, somePlan } from './job-values.ts';
 import { openTestStore, temporaryStorePath } from './store-fixtures.ts';

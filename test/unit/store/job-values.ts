@@ -3,7 +3,7 @@ import type {
   ExecutorTimes,
   JobPlan,
   JobResult,
-} from '../../../src/spec/job-record.ts';
+} from '../../../src/records/job-record.ts';
 import type { JobSpec } from '../../../src/spec/job-spec.ts';
 import type { NewDataset, NewJob } from '../../../src/store/store.ts';
 

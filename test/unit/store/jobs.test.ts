@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { GnndError } from '../../../src/base/errors.ts';
-import type { Reason } from '../../../src/spec/job-record.ts';
+import type { Reason } from '../../../src/records/job-record.ts';
 import type { JobChange, RequestKey, StoreObservation } from '../../../src/store/store.ts';
 import { epochReport, newJob, somePlan, someResult, someSpec } from './job-values.ts';
 import { openTestStore, temporaryStorePath } from './store-fixtures.ts';

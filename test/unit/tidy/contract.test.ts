@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { ReasonSchema } from '../../../src/api/gen/gnnd/v1/types_pb.ts';
 import { errorReasons } from '../../../src/base/errors.ts';
 import { daemonExit, executorExit, gnnctlExit } from '../../../src/base/exit-codes.ts';
-import { reasons } from '../../../src/spec/job-record.ts';
+import { reasons } from '../../../src/records/job-record.ts';
 import { root } from './sources.ts';
 
 /** The promises of proto/contract, compared with the code. Metrics have a test of their own. */

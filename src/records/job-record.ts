@@ -1,4 +1,4 @@
-import type { CachePolicy, JobSpec, JobSpecInput } from './job-spec.ts';
+import type { CachePolicy, JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 
 /** The nouns of a job as the daemon stores and shows them; data only. */
 

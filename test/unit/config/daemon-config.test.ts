@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { resolveConfig } from '../../../src/spec/daemon-config.ts';
+import { resolveConfig } from '../../../src/config/daemon-config.ts';
 import { nearestOf } from '../../../src/spec/nearest.ts';
 
 const defaults = { stateDir: '/state', runDir: '/run/user/1/gnnd' };
