@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net';
 import * as grpc from '@grpc/grpc-js';
+import type { CacheReports } from '../artifacts/cache-reports.ts';
+import type { Checkpoints } from '../artifacts/checkpoints.ts';
 import { type Clock, sleep as realSleep } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Datasets } from '../datasets/datasets.ts';
-import type { CacheReports } from '../jobs/cache-reports.ts';
-import type { Checkpoints } from '../jobs/checkpoints.ts';
 import type { Deletion } from '../jobs/deletion.ts';
 import type { Jobs } from '../jobs/jobs.ts';
 import { requestBytesMax } from './bounds.ts';

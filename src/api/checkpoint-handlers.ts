@@ -1,11 +1,11 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { type FieldViolation, unreachable } from '../base/errors.ts';
 import type {
   CheckpointRecord,
   Checkpoints,
   ExportPart,
   ExportRequest,
-} from '../jobs/checkpoints.ts';
+} from '../artifacts/checkpoints.ts';
+import { type FieldViolation, unreachable } from '../base/errors.ts';
 import { int64 } from './convert.ts';
 import {
   type Checkpoint,

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import type { CacheReportRequest, DatasetCacheReport } from '../jobs/cache-reports.ts';
+import type { CacheReportRequest, DatasetCacheReport } from '../artifacts/cache-reports.ts';
 import { int64 } from './convert.ts';
 import { samplingFromProto, samplingToProto } from './convert-spec.ts';
 import {

@@ -1,8 +1,8 @@
 import { isAbsolute } from 'node:path';
 import { create } from '@bufbuild/protobuf';
+import type { CacheReports } from '../artifacts/cache-reports.ts';
 import { GnndError } from '../base/errors.ts';
 import type { Datasets, ImportRequest } from '../datasets/datasets.ts';
-import type { CacheReports } from '../jobs/cache-reports.ts';
 import type { DatasetRecord, OperationRecord } from '../records/dataset-record.ts';
 import { int64 } from './convert.ts';
 import { cacheReportToProto, cacheRequestFromProto } from './convert-cache-report.ts';

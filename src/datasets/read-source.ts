@@ -41,7 +41,7 @@ export async function readSource(options: SourceOptions): Promise<DatasetWritten
     problems.throwIfAny();
     const written = await writer.finish(id, facts, notices.kept);
     progress(importShare, 'checking every element');
-    const found = await options.native.datasetValidate(folder, countsOf(written.manifest));
+    const found = await options.native.datasetValidate(folder, manifestCounts(written.manifest));
     problems.addAll(found.problems, found.problemCount);
     problems.throwIfAny();
     signal.throwIfAborted();
@@ -52,7 +52,7 @@ export async function readSource(options: SourceOptions): Promise<DatasetWritten
 }
 
 /** What the native core needs to know of a manifest. */
-export function countsOf(manifest: DatasetManifest): DatasetCounts {
+export function manifestCounts(manifest: DatasetManifest): DatasetCounts {
   return {
     numNodes: manifest.num_nodes,
     numEdges: manifest.num_edges,

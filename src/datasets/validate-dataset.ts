@@ -7,7 +7,7 @@ import type { DatasetCheck, TaskWatch, Validation } from './data-tasks.ts';
 import { arrayNames, digestOf } from './dataset-writer.ts';
 import { openNpyFile } from './npy.ts';
 import { ImportFailure, ProblemList } from './problems.ts';
-import { countsOf, type NativeValidator } from './read-source.ts';
+import { manifestCounts, type NativeValidator } from './read-source.ts';
 
 interface ValidateOptions extends TaskWatch {
   readonly dataset: DatasetCheck;
@@ -30,7 +30,7 @@ export async function validateDataset(options: ValidateOptions): Promise<Validat
       problems.add(file, `was changed: its SHA-256 is ${found}, dataset.json has ${expected}`);
     }
     progress(0.5, 'checking every element');
-    const checked = await native.datasetValidate(dataset.path, countsOf(manifest));
+    const checked = await native.datasetValidate(dataset.path, manifestCounts(manifest));
     signal.throwIfAborted();
     problems.addAll(checked.problems, checked.problemCount);
   }

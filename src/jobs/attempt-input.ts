@@ -1,9 +1,9 @@
 import { join } from 'node:path';
+import { countsOf } from '../datasets/ready-dataset.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { Store } from '../store/store.ts';
 import type { AttemptInput } from '../supervisor/attempt-types.ts';
 import type { CrewDevice } from '../supervisor/seat.ts';
-import { countsOf } from './dataset-counts.ts';
 
 /** What an attempt works with, from the job's record and the host. */
 

@@ -4,6 +4,12 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
 import { canonicalSha256, newUlid } from '../base/ids.ts';
+import {
+  countsOf,
+  hasEdgeWeights,
+  noDatasetText,
+  requireReady,
+} from '../datasets/ready-dataset.ts';
 import type { CoreAddon } from '../native/contract.ts';
 import type { DatasetRecord } from '../records/dataset-record.ts';
 import type {
@@ -16,12 +22,10 @@ import type {
 import { terminalStates } from '../records/job-record.ts';
 import { makePlan } from '../scheduler/plan.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
-import { nearestOf } from '../spec/nearest.ts';
 import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import type { EpochPlace, RequestKey, Store, StoredEpoch } from '../store/store.ts';
 import { parameterCountOf } from '../supervisor/checkpoint.ts';
 import { layoutOf, queueSlots } from '../supervisor/job-layout.ts';
-import { countsOf } from './dataset-counts.ts';
 import { createJobBells } from './job-bells.ts';
 import type { Runner } from './runner.ts';
 import { type CreateJob, createSubmissions, type Made } from './submissions.ts';
@@ -195,10 +199,6 @@ function createJob(options: JobsOptions, request: CreateJob, others: number): Ma
   return { job: store.insertJob(newJob, ...optional(key)), isNew: true };
 }
 
-export function hasEdgeWeights(dataset: DatasetRecord): boolean {
-  return existsSync(join(dataset.path, 'edge_weights.npy'));
-}
-
 function resolveOrThrow(
   options: JobsOptions,
   input: JobSpecInput,
@@ -222,32 +222,6 @@ function resolveOrThrow(
   }
   const fields = violations.length === 1 ? 'a field' : `${violations.length} fields`;
   throw new GnndError('SPEC_INVALID', `the job spec has ${fields} that cannot be`, { violations });
-}
-
-/** Throws DATASET_NOT_FOUND, with the nearest id, and DATASET_NOT_READY. */
-export function requireReady(store: Store, id: string): DatasetRecord {
-  const resource = `datasets/${id}`;
-  const dataset = store.getDataset(id);
-  if (dataset === null) {
-    throw new GnndError('DATASET_NOT_FOUND', noDatasetText(store, id), { resource });
-  }
-  if (dataset.state !== 'READY') {
-    const because = dataset.message === '' ? '' : `: ${dataset.message}`;
-    const why = `dataset ${id} is ${dataset.state}, not READY${because}`;
-    throw new GnndError('DATASET_NOT_READY', why, { resource });
-  }
-  return dataset;
-}
-
-/** Datasets among which a mistyped id is looked for. */
-const lookedThroughMax = 1000;
-
-function noDatasetText(store: Store, id: string): string {
-  const known = store.listDatasets({ limit: lookedThroughMax, afterId: null });
-  const ready = known.filter(({ state }) => state === 'READY').map((dataset) => dataset.id);
-  const meant = nearestOf(id, ready);
-  const hint = meant === null ? '' : `; did you mean ${meant}?`;
-  return `there is no dataset ${id.slice(0, 80)}${hint}`;
 }
 
 /** Sizes that do not fit are refused now, not after loading. */

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { setImmediate as yieldToLoop } from 'node:timers/promises';
+import { type DerivedFile, derivedBeyond, removeDerived } from '../artifacts/derived-files.ts';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import { filesBelow } from '../base/files.ts';
@@ -12,7 +13,6 @@ import {
 } from '../config/retention-limits.ts';
 import type { EndedJob, Store } from '../store/store.ts';
 import type { Deletion } from './deletion.ts';
-import { type DerivedFile, derivedBeyond, removeDerived } from './derived-files.ts';
 import { type LogCut, LogFolder } from './log-limits.ts';
 import type { Runner } from './runner.ts';
 

@@ -16,6 +16,7 @@ export const ranks: Readonly<Record<string, number>> = {
   executor: 5,
   supervisor: 6,
   scheduler: 7,
+  artifacts: 7,
   jobs: 8,
   api: 9,
   'daemon.ts': 10,

@@ -3,6 +3,7 @@ import { isAbsolute, join } from 'node:path';
 import { makeFolder } from '../base/atomic-file.ts';
 import { type FieldViolation, GnndError, messageOf, someOf } from '../base/errors.ts';
 import { createLine } from '../base/line.ts';
+import { countsOf, hasEdgeWeights, requireReady } from '../datasets/ready-dataset.ts';
 import { topologyFd } from '../executor/protocol.ts';
 import type { CacheReport, CoreAddon } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
@@ -15,8 +16,6 @@ import type { Store } from '../store/store.ts';
 import { layoutOf } from '../supervisor/job-layout.ts';
 import { loadDataset } from '../supervisor/load-dataset.ts';
 import { runTask } from '../supervisor/task.ts';
-import { countsOf } from './dataset-counts.ts';
-import { hasEdgeWeights, requireReady } from './jobs.ts';
 
 /** What caches of every policy and size would be worth to jobs on a dataset. */
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { requireReady } from '../../../src/jobs/jobs.ts';
+import { requireReady } from '../../../src/datasets/ready-dataset.ts';
 import { newDataset } from '../store/job-values.ts';
 import { openTestStore, temporaryStorePath } from '../store/store-fixtures.ts';
 

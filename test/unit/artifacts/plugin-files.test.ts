@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { pluginFilesIn } from '../../../src/jobs/plugin-files.ts';
+import { pluginFilesIn } from '../../../src/artifacts/plugin-files.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'gnnd-plugins-'));
 const folder = join(root, 'plugins');

@@ -1,0 +1,27 @@
+import { createCheckpointLook } from '../supervisor/checkpoint.ts';
+import { type CheckpointRecord, recordOf, trainedJob } from './checkpoint-record.ts';
+import { createExport, type Export, type ExportsOptions } from './exports.ts';
+
+export type { CheckpointRecord } from './checkpoint-record.ts';
+export type { ExportPart } from './export-files.ts';
+export type { ExportRequest } from './exports.ts';
+
+/** What jobs leave: their parameters, and what those predict. */
+
+export interface Checkpoints {
+  /** The best epoch's, then the last one's. Throws JOB_NOT_FOUND, JOB_STATE_CONFLICT. */
+  list(jobId: string): Promise<readonly CheckpointRecord[]>;
+  readonly export: Export;
+}
+
+export function createCheckpoints(options: ExportsOptions): Checkpoints {
+  const look = createCheckpointLook();
+  return {
+    async list(jobId) {
+      const found = trainedJob(options.store, jobId);
+      const kinds = ['BEST', 'LAST'] as const;
+      return await Promise.all(kinds.map((kind) => recordOf(found, kind, look)));
+    },
+    export: createExport(options),
+  };
+}

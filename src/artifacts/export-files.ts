@@ -1,0 +1,109 @@
+import { createHash, type Hash } from 'node:crypto';
+import type { ModelOptions } from '../native/contract.ts';
+import type { JobRecord } from '../records/job-record.ts';
+import type { PredictionPart } from '../supervisor/prediction.ts';
+import type { Moments } from '../supervisor/standardization.ts';
+import type { CheckpointRecord } from './checkpoint-record.ts';
+
+/** The files of an export as they stream: parts, their digests, and export.json at last. */
+
+export type ExportPart =
+  | { readonly kind: 'checkpoint'; readonly checkpoint: CheckpointRecord }
+  | { readonly kind: 'progress'; readonly share: number; readonly message: string }
+  | Exclude<PredictionPart, { readonly kind: 'progress' }>;
+
+interface LedgerEntry {
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/** Size and digest of every file that passes by. */
+export function createLedger() {
+  const sizes = new Map<string, { readonly bytes: number; readonly hash: Hash }>();
+  let current: Hash | null = null;
+  return {
+    async *noting(parts: Iterable<ExportPart> | AsyncIterable<ExportPart>) {
+      for await (const part of parts) {
+        if (part.kind === 'file') {
+          current = createHash('sha256');
+          sizes.set(part.name, { bytes: part.bytes, hash: current });
+        } else if (part.kind === 'data') {
+          current?.update(part.bytes);
+        }
+        yield part;
+      }
+    },
+    files(): Readonly<Record<string, LedgerEntry>> {
+      const entries = [...sizes].map(
+        ([name, { bytes, hash }]) => [name, { bytes, sha256: hash.digest('hex') }] as const,
+      );
+      return Object.fromEntries(entries);
+    },
+  };
+}
+
+export interface Exported {
+  readonly record: CheckpointRecord;
+  readonly model: ModelOptions;
+  readonly job: JobRecord;
+  /** Null: nothing was predicted. */
+  readonly prediction: { readonly nodes: string; readonly classNames: unknown } | null;
+  /** Of the parameters as they are exported. */
+  readonly parametersSha256: string;
+  readonly standardization: { readonly isFolded: boolean; readonly moments: Moments | null };
+}
+
+/** export.json (docs/formats/checkpoint.md): the same bytes whenever the same is exported. */
+export function* summaryParts(
+  { record, model, job, prediction, parametersSha256, standardization }: Exported,
+  files: Readonly<Record<string, LedgerEntry>>,
+): Generator<ExportPart, void, void> {
+  const summary = {
+    format: 1,
+    job: job.id,
+    checkpoint: record.kind.toLowerCase(),
+    epoch: record.epoch,
+    val_accuracy: record.valAccuracy,
+    test_accuracy: record.testAccuracy,
+    dataset: { id: job.effectiveSpec.dataset, digest: job.datasetDigest },
+    model: {
+      type: model.type,
+      layers: model.layers,
+      in_dim: model.inDim,
+      hidden_dim: model.hiddenDim,
+      out_dim: model.outDim,
+      heads: model.heads,
+      activation: model.activation,
+      normalization: model.normalization,
+      residual: model.residual,
+    },
+    ...standardizationFacts(job, standardization),
+    parameters_sha256: parametersSha256,
+    tensors: record.file.tensors,
+    predictions:
+      prediction === null
+        ? null
+        : {
+            nodes: prediction.nodes.toLowerCase(),
+            class_names: prediction.classNames,
+          },
+    files,
+  };
+  const bytes = Buffer.from(`${JSON.stringify(summary, null, 2)}\n`);
+  yield { kind: 'file', name: 'export.json', bytes: bytes.length };
+  yield { kind: 'data', bytes };
+}
+
+/** What the model wants done to features; nothing once that is folded into its parameters. */
+function standardizationFacts(
+  { effectiveSpec: { features } }: JobRecord,
+  { isFolded, moments }: Exported['standardization'],
+) {
+  const isWanted = features.standardize && !isFolded;
+  return {
+    standardized_features: isWanted,
+    feature_mean: isWanted && moments !== null ? [...moments.mean] : null,
+    feature_deviation: isWanted && moments !== null ? [...moments.deviation] : null,
+    folded_standardization: isFolded,
+  };
+}

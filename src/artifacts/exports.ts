@@ -1,0 +1,298 @@
+import { createHash } from 'node:crypto';
+import { closeSync } from 'node:fs';
+import { totalmem } from 'node:os';
+import { join } from 'node:path';
+import { makeFolder } from '../base/atomic-file.ts';
+import { GnndError, messageOf } from '../base/errors.ts';
+import { createLine } from '../base/line.ts';
+import { readRegular } from '../base/regular-file.ts';
+import { countsOf, requireReady } from '../datasets/ready-dataset.ts';
+import type { CoreAddon, ModelOptions, PredictOptions } from '../native/contract.ts';
+import { nativeCodeOf } from '../native/load.ts';
+import type { DatasetManifest, DatasetRecord } from '../records/dataset-record.ts';
+import type { JobRecord } from '../records/job-record.ts';
+import { show } from '../spec/spec-checker.ts';
+import type { Store } from '../store/store.ts';
+import {
+  type CheckpointFile,
+  type CheckpointKind,
+  parametersOf,
+  readCheckpoint,
+} from '../supervisor/checkpoint.ts';
+import { type LoadedDataset, loadDataset } from '../supervisor/load-dataset.ts';
+import { predict } from '../supervisor/prediction.ts';
+import type { Moments } from '../supervisor/standardization.ts';
+import { corrupt, read, recordOfFile, type TrainedJob, trainedJob } from './checkpoint-record.ts';
+import { createLedger, type ExportPart, summaryParts } from './export-files.ts';
+import { checkFold, foldedFile, momentsOf } from './export-standardization.ts';
+
+/** What a job left, as files to take away: its model, what it predicts, and what they are. */
+
+export interface ExportRequest {
+  readonly jobId: string;
+  readonly kind: CheckpointKind;
+  readonly predictions: 'NONE' | PredictOptions['nodes'];
+  /** Bound on hidden layers' rows; 0 = 1 GiB. */
+  readonly memoryBytes: number;
+  /** Whether the model is to take features as they were imported. */
+  readonly foldStandardization: boolean;
+}
+
+export interface ExportsOptions {
+  readonly store: Store;
+  readonly native: CoreAddon;
+  /** Holds derived features. */
+  readonly featuresFolder: string;
+  /** Its log folder takes the children's logs. */
+  readonly stateDir: string;
+}
+
+const memoryBytesMin = 2 ** 20;
+const pieceBytes = 256 * 1024;
+
+/**
+ * The checkpoint, then files: model.safetensors, predictions, export.json. Nothing is computed
+ * ahead of the reader, and nothing is left when it goes away or `signal` aborts. Throws
+ * JOB_NOT_FOUND, JOB_STATE_CONFLICT, SPEC_INVALID, DATASET_NOT_READY, DATASET_CHANGED, DATASET_CORRUPT and
+ * CHECKPOINT_CORRUPT.
+ */
+export type Export = (
+  request: ExportRequest,
+  signal: AbortSignal,
+) => AsyncGenerator<ExportPart, void, void>;
+
+export function createExport(options: ExportsOptions): Export {
+  // One model predicts at a time: memory for one is what a host can be expected to spare.
+  const line = createLine();
+  return async function* exportOne(request, signal) {
+    checkRequest(request);
+    const found = trainedJob(options.store, request.jobId);
+    const file = await read(found, request.kind, readCheckpoint);
+    const record = recordOfFile(found, request.kind, file);
+    const model = modelOf(found, file);
+    if (request.foldStandardization) checkFold(found.job, model);
+    const moments = await standardizationOf(options, found.job, model, { request, signal });
+    const exported =
+      request.foldStandardization && moments !== null
+        ? await foldedFile(options.native, found.job, model, { file, moments })
+        : file;
+    const { predictions: nodes, memoryBytes } = request;
+    const prediction =
+      nodes === 'NONE' ? null : await prepare(options, found, file, { model, nodes, memoryBytes });
+    const ledger = createLedger();
+    yield { kind: 'checkpoint', checkpoint: record };
+    yield* ledger.noting(modelParts(exported));
+    if (prediction !== null) {
+      if (line.isBusy()) {
+        yield { kind: 'progress', share: 0, message: 'waiting for another export' };
+      }
+      const leave = await line.enter(signal);
+      try {
+        yield { kind: 'progress', share: 0, message: 'loading the dataset' };
+        yield* ledger.noting(predictionParts(options, prediction, signal));
+      } finally {
+        leave();
+      }
+    }
+    const { foldStandardization: isFolded } = request;
+    const { parametersSha256 } = exported;
+    const standardization = { isFolded, moments };
+    const said =
+      prediction === null
+        ? null
+        : { nodes: prediction.nodes, classNames: prediction.manifest.class_names ?? null };
+    yield* summaryParts(
+      { record, model, job: found.job, prediction: said, parametersSha256, standardization },
+      ledger.files(),
+    );
+  };
+}
+
+function checkRequest({ memoryBytes }: ExportRequest): void {
+  const max = totalmem();
+  if (memoryBytes === 0 || (memoryBytes >= memoryBytesMin && memoryBytes <= max)) return;
+  const description = `${show(memoryBytes)}: expected 0 or from ${memoryBytesMin} to ${max}`;
+  throw new GnndError('SPEC_INVALID', 'invalid request: memory_bytes', {
+    violations: [{ path: 'memory_bytes', description }],
+  });
+}
+
+function modelOf({ job }: TrainedJob, { path, model }: CheckpointFile): ModelOptions {
+  if (model !== null) return model;
+  throw corrupt(
+    job,
+    new Error(`${path} was written by an earlier gnnd, without its model's shape`),
+  );
+}
+
+/**
+ * By what the job's features were standardised; null where they were not, and where nobody can tell
+ * any more because the dataset is gone. Folding needs it and throws why.
+ */
+async function standardizationOf(
+  options: ExportsOptions,
+  job: JobRecord,
+  model: ModelOptions,
+  { request, signal }: { readonly request: ExportRequest; readonly signal: AbortSignal },
+): Promise<Moments | null> {
+  if (!job.effectiveSpec.features.standardize) return null;
+  try {
+    const dataset = requireReady(options.store, job.effectiveSpec.dataset);
+    await unchangedManifest(job, dataset);
+    return await momentsOf(model.inDim, async () => {
+      const loaded = await loadForExport(options, { job, dataset, signal });
+      closeSync(loaded.topologyFd);
+      return loaded.location.featuresPath;
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (request.foldStandardization) throw error;
+    return null;
+  }
+}
+
+/** All that a prediction needs, checked. */
+interface Prediction {
+  readonly job: JobRecord;
+  readonly dataset: DatasetRecord;
+  readonly manifest: DatasetManifest;
+  readonly model: ModelOptions;
+  readonly parameters: Float32Array;
+  readonly nodes: PredictOptions['nodes'];
+  readonly memoryBytes: number;
+}
+
+async function prepare(
+  { store, native }: ExportsOptions,
+  { job }: TrainedJob,
+  file: CheckpointFile,
+  wanted: Pick<Prediction, 'model' | 'nodes' | 'memoryBytes'>,
+): Promise<Prediction> {
+  const { effectiveSpec: spec } = job;
+  refuseScript(job);
+  const dataset = requireReady(store, spec.dataset);
+  const manifest = await unchangedManifest(job, dataset);
+  try {
+    const parameters = parametersOf(native.modelManifest(wanted.model), file);
+    return { job, dataset, manifest, parameters, ...wanted };
+  } catch (cause) {
+    throw corrupt(job, cause);
+  }
+}
+
+/** A script has its own code beside the parameters, which only its job's executors have loaded. */
+function refuseScript({ id, effectiveSpec }: JobRecord): void {
+  if (effectiveSpec.model.type !== 'TORCHSCRIPT') return;
+  const description =
+    `job ${id} trained a TorchScript model: expected NONE; ` +
+    'load model.safetensors into your module to predict with it';
+  throw new GnndError('SPEC_INVALID', 'invalid request: predictions', {
+    violations: [{ path: 'predictions', description }],
+  });
+}
+
+/** dataset.json vouches for the arrays; `dataset validate` reads all of them. */
+async function unchangedManifest(job: JobRecord, dataset: DatasetRecord): Promise<DatasetManifest> {
+  const resource = `datasets/${dataset.id}`;
+  const path = join(dataset.path, 'dataset.json');
+  const text = await readRegular(path).catch((cause: unknown) => {
+    const message = `${path} cannot be read: ${messageOf(cause)}`;
+    throw new GnndError('DATASET_CORRUPT', message, { resource, cause });
+  });
+  const digest = createHash('sha256').update(text).digest('hex');
+  if (digest === job.datasetDigest) return JSON.parse(text.toString('utf8'));
+  const message =
+    `dataset ${dataset.id} is not the one that job ${job.id} was trained on: its digest is ` +
+    `${digest}, not ${job.datasetDigest}`;
+  throw new GnndError('DATASET_CHANGED', message, { resource });
+}
+
+function* modelParts({ bytes }: CheckpointFile): Generator<ExportPart, void, void> {
+  yield { kind: 'file', name: 'model.safetensors', bytes: bytes.length };
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    yield { kind: 'data', bytes: bytes.subarray(at, at + pieceBytes) };
+  }
+}
+
+/** Where the tasks of an export run and what they write to. */
+function exportTask({ native, stateDir }: ExportsOptions, job: JobRecord, signal: AbortSignal) {
+  return {
+    cores: [],
+    logPath: join(stateDir, 'log', 'export.log'),
+    threads: job.effectiveSpec.training.threadsPerTrainer,
+    instructionSet: native.hostInstructionSet(),
+    signal,
+  };
+}
+
+/** The dataset with the features that the job read. The caller closes its topology. */
+async function loadForExport(
+  options: ExportsOptions,
+  {
+    job,
+    dataset,
+    signal,
+  }: { readonly job: JobRecord; readonly dataset: DatasetRecord; readonly signal: AbortSignal },
+): Promise<LoadedDataset> {
+  const { datasetDigest, effectiveSpec } = job;
+  const isStandardized = effectiveSpec.features.standardize;
+  return await loadDataset(
+    options.native,
+    {
+      dataset: { folder: dataset.path, counts: countsOf(dataset) },
+      standardized: isStandardized ? { datasetDigest, folder: options.featuresFolder } : null,
+      alias: false,
+    },
+    exportTask(options, job, signal),
+  );
+}
+
+async function* predictionParts(
+  options: ExportsOptions,
+  { job, dataset, model, parameters, nodes, memoryBytes }: Prediction,
+  signal: AbortSignal,
+): AsyncGenerator<ExportPart, void, void> {
+  const { effectiveSpec: spec } = job;
+  const { threadsPerTrainer: threads } = spec.training;
+  let topologyFd: number | null = null;
+  const task = exportTask(options, job, signal);
+  try {
+    const loaded = await loadForExport(options, { job, dataset, signal });
+    topologyFd = loaded.topologyFd;
+    makeFolder(options.featuresFolder);
+    const parts = predict(
+      {
+        dataset: loaded.location,
+        model,
+        parameters,
+        nodes,
+        // As evaluation does.
+        weightedMeans: spec.sampling.algorithm === 'KHOP_WEIGHTED',
+        threads,
+        memoryBytes: memoryBytes === 0 ? spec.evaluation.maxBytes : memoryBytes,
+        scratchFolder: options.featuresFolder,
+      },
+      { ...task, topologyFd },
+    );
+    for await (const part of parts) {
+      if (part.kind !== 'progress') yield part;
+      else yield { ...part, message: `predicting ${nodesText(nodes)}` };
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw failureOf(error, dataset);
+  } finally {
+    if (topologyFd !== null) closeSync(topologyFd);
+  }
+}
+
+function nodesText(nodes: Prediction['nodes']): string {
+  return nodes === 'ALL' ? 'all nodes' : `${nodes === 'VAL' ? 'validation' : 'test'} nodes`;
+}
+
+function failureOf(error: unknown, { id }: DatasetRecord): unknown {
+  const code = nativeCodeOf(error);
+  if (code !== 'DATASET_CORRUPT' && code !== 'DATASET_NOT_FOUND') return error;
+  const details = { resource: `datasets/${id}`, cause: error };
+  return new GnndError('DATASET_CORRUPT', messageOf(error), details);
+}

@@ -1,0 +1,57 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { GnndError } from '../base/errors.ts';
+import type { DatasetCounts } from '../native/contract.ts';
+import type { DatasetRecord } from '../records/dataset-record.ts';
+import { nearestOf } from '../spec/nearest.ts';
+import type { Store } from '../store/store.ts';
+
+/** What jobs and reports ask of the dataset that they name. */
+
+type Datasets = Pick<Store, 'getDataset' | 'listDatasets'>;
+
+/** Throws DATASET_NOT_FOUND, with the nearest id, and DATASET_NOT_READY. */
+export function requireReady(store: Datasets, id: string): DatasetRecord {
+  const resource = `datasets/${id}`;
+  const dataset = store.getDataset(id);
+  if (dataset === null) {
+    throw new GnndError('DATASET_NOT_FOUND', noDatasetText(store, id), { resource });
+  }
+  if (dataset.state !== 'READY') {
+    const because = dataset.message === '' ? '' : `: ${dataset.message}`;
+    const why = `dataset ${id} is ${dataset.state}, not READY${because}`;
+    throw new GnndError('DATASET_NOT_READY', why, { resource });
+  }
+  return dataset;
+}
+
+/** Datasets among which a mistyped id is looked for. */
+const lookedThroughMax = 1000;
+
+/** That there is no such dataset, and which one may be meant. */
+export function noDatasetText(store: Datasets, id: string): string {
+  const known = store.listDatasets({ limit: lookedThroughMax, afterId: null });
+  const ready = known.filter(({ state }) => state === 'READY').map((dataset) => dataset.id);
+  const meant = nearestOf(id, ready);
+  const hint = meant === null ? '' : `; did you mean ${meant}?`;
+  return `there is no dataset ${id.slice(0, 80)}${hint}`;
+}
+
+/** Whether it was imported with a weight for each edge. */
+export function hasEdgeWeights(dataset: DatasetRecord): boolean {
+  return existsSync(join(dataset.path, 'edge_weights.npy'));
+}
+
+/** What native code needs to know of a stored dataset. */
+export function countsOf(dataset: DatasetRecord): DatasetCounts {
+  return {
+    numNodes: dataset.numNodes,
+    numEdges: dataset.numEdges,
+    numFeatures: dataset.numFeatures,
+    numClasses: dataset.numClasses,
+    train: dataset.numTrain,
+    val: dataset.numVal,
+    test: dataset.numTest,
+    featureDtype: dataset.featureDtype,
+  };
+}
