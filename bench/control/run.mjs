@@ -23,7 +23,7 @@ import { JobState } from '../../dist/api/gen/gnnd/v1/job_pb.js';
 import { JobService } from '../../dist/api/gen/gnnd/v1/job_service_pb.js';
 import { systemClock } from '../../dist/base/clock.js';
 import { createLog } from '../../dist/base/log.js';
-import { createApiClient as connect } from '../../dist/cli/client.js';
+import { createApiClient as connect } from '../../dist/cli/session/client.js';
 import { assertTransition } from '../../dist/jobs/job-state.js';
 import { createJobs } from '../../dist/jobs/jobs.js';
 import { jobRequestOf } from '../../dist/scheduler/request.js';

@@ -53,8 +53,8 @@ const pieceBytes = 256 * 1024;
 /**
  * The checkpoint, then files: model.safetensors, predictions, export.json. Nothing is computed
  * ahead of the reader, and nothing is left when it goes away or `signal` aborts. Throws
- * JOB_NOT_FOUND, JOB_STATE_CONFLICT, SPEC_INVALID, DATASET_NOT_READY, DATASET_CHANGED, DATASET_CORRUPT and
- * CHECKPOINT_CORRUPT.
+ * JOB_NOT_FOUND, JOB_STATE_CONFLICT, SPEC_INVALID, DATASET_NOT_READY, DATASET_CHANGED,
+ * DATASET_CORRUPT and CHECKPOINT_CORRUPT.
  */
 export type Export = (
   request: ExportRequest,

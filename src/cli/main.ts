@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { gnnctlExit } from '../base/exit-codes.ts';
-import { processIo } from './io.ts';
 import { runCli } from './program.ts';
+import { processIo } from './session/io.ts';
 
 // A reader that has seen enough, such as head, is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

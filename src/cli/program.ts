@@ -1,19 +1,19 @@
 import { Command, Option } from 'commander';
 import { gnnctlExit } from '../base/exit-codes.ts';
-import { addCacheCommands } from './cache-commands.ts';
-import { addCheckpointCommands } from './checkpoint-commands.ts';
-import { addCompletion } from './completion.ts';
-import { addDatasetCommands } from './dataset-commands.ts';
-import { addDoctor } from './doctor.ts';
-import { failureOf } from './failure.ts';
-import { addGc } from './gc.ts';
-import { addHostCommands } from './host-commands.ts';
-import type { CliIo } from './io.ts';
-import { addJobCommands } from './job-commands.ts';
-import type { Run } from './run.ts';
-import { colorModes, formats, type GlobalFlags, Session } from './session.ts';
-import { createStyle } from './terminal.ts';
-import { addVersion } from './version.ts';
+import { addCacheCommands } from './commands/cache.ts';
+import { addCheckpointCommands } from './commands/checkpoint.ts';
+import { addCompletion } from './commands/completion.ts';
+import { addDatasetCommands } from './commands/dataset.ts';
+import { addDoctor } from './commands/doctor.ts';
+import { addGc } from './commands/gc.ts';
+import { addHostCommands } from './commands/host.ts';
+import { addJobCommands } from './commands/job.ts';
+import { addVersion } from './commands/version.ts';
+import { failureOf } from './session/failure.ts';
+import type { CliIo } from './session/io.ts';
+import type { Run } from './session/run.ts';
+import { colorModes, formats, type GlobalFlags, Session } from './session/session.ts';
+import { createStyle } from './session/terminal.ts';
 
 /** Runs gnnctl with `args`, those after its own name; resolves with the exit code. */
 export async function runCli(args: readonly string[], io: CliIo): Promise<number> {

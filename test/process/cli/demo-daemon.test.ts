@@ -3,8 +3,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { startDemoDaemon } from '../../../src/cli/demo-daemon.ts';
-import { fetchNpmPackage } from '../../../src/cli/npm-package.ts';
+import { startDemoDaemon } from '../../../src/cli/demo/demo-daemon.ts';
+import { fetchNpmPackage } from '../../../src/cli/demo/npm-package.ts';
 
 let folder: string;
 

@@ -6,7 +6,7 @@ import { specFromProto } from '../../../src/api/convert-spec.ts';
 import { JobSpecSchema } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { codeOfReason, reasonStatuses } from '../../../src/api/grpc-status.ts';
 import { errorReasons } from '../../../src/base/errors.ts';
-import { readSpec } from '../../../src/cli/spec-file.ts';
+import { readSpec } from '../../../src/cli/read/spec-file.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import { noPlugins } from '../../support/plugins.ts';
 

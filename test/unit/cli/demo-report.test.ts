@@ -7,7 +7,7 @@ import {
   JobResultSchema,
   PlacementPolicy,
 } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
-import { demoReport, sumOfSeries } from '../../../src/cli/demo-report.ts';
+import { demoReport, sumOfSeries } from '../../../src/cli/demo/demo-report.ts';
 
 const metrics = [
   '# TYPE gnnd_role_switches_total counter',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { hugePageFinding, nodeFinding, printFindings } from '../../../src/cli/doctor.ts';
-import { Session } from '../../../src/cli/session.ts';
+import { hugePageFinding, nodeFinding, printFindings } from '../../../src/cli/commands/doctor.ts';
+import { Session } from '../../../src/cli/session/session.ts';
 import { createTestIo } from './test-io.ts';
 
 test('an old Node is missing, a new one is not', () => {

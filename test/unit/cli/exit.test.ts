@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import { expect, test } from 'vitest';
 import { JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
-import { exitCodeOfJob, exitCodeOfStatus } from '../../../src/cli/exit.ts';
+import { exitCodeOfJob, exitCodeOfStatus } from '../../../src/cli/session/exit.ts';
 
 test('every gRPC status has the documented exit code', () => {
   const codes = Object.values(status).filter((code) => typeof code === 'number');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nearest } from '../../../src/cli/nearest.ts';
+import { nearest } from '../../../src/cli/read/nearest.ts';
 
 const keys = ['epochs', 'batch_size', 'batches_per_step', 'random_seed', 'learning_rate'];
 

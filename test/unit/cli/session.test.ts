@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { addressOf, Session } from '../../../src/cli/session.ts';
+import { addressOf, Session } from '../../../src/cli/session/session.ts';
 import { createTestIo } from './test-io.ts';
 
 test('the address is a gRPC target however it is written', () => {

@@ -1,8 +1,8 @@
 import { toJson } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { JobSpecSchema, ModelType } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
-import { specYaml } from '../../../src/cli/output.ts';
-import { placeOf, readSpec, showPlace } from '../../../src/cli/spec-file.ts';
+import { placeOf, readSpec, showPlace } from '../../../src/cli/read/spec-file.ts';
+import { specYaml } from '../../../src/cli/show/output.ts';
 
 function read(text: string, settings: readonly string[] = []) {
   const reading = readSpec({ file: 'job.yaml', text }, settings);

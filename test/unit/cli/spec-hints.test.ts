@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { readSpec } from '../../../src/cli/spec-file.ts';
-import { foreignFields } from '../../../src/cli/spec-hints.ts';
+import { readSpec } from '../../../src/cli/read/spec-file.ts';
+import { foreignFields } from '../../../src/cli/read/spec-hints.ts';
 
 /** What is said of the last line of a file. */
 function saidOf(text: string): string {

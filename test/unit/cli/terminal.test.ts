@@ -9,7 +9,7 @@ import {
   truncate,
   widthOf,
   wrap,
-} from '../../../src/cli/terminal.ts';
+} from '../../../src/cli/session/terminal.ts';
 
 const unicode = glyphsOf({ LANG: 'C.UTF-8' });
 const ascii = glyphsOf({ LANG: 'C' });

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../src/base/clock.ts';
 import { systemClock } from '../../../src/base/clock.ts';
-import type { CliIo, CliOutput } from '../../../src/cli/io.ts';
+import type { CliIo, CliOutput } from '../../../src/cli/session/io.ts';
 
 /** The streams of a command, in memory. */
 export interface TestIo {

@@ -9,7 +9,7 @@ import {
   formatRate,
   parseBytes,
   parseDurationMs,
-} from '../../../src/cli/units.ts';
+} from '../../../src/cli/session/units.ts';
 import { forAll } from '../../support/random.ts';
 
 test('durations have units and may be put together', () => {

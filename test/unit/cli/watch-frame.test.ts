@@ -8,14 +8,14 @@ import {
   JobState,
 } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { Reason } from '../../../src/api/gen/gnnd/v1/types_pb.ts';
-import { epochText } from '../../../src/cli/job-text.ts';
-import { createStyle, glyphsOf } from '../../../src/cli/terminal.ts';
+import { createStyle, glyphsOf } from '../../../src/cli/session/terminal.ts';
+import { epochText } from '../../../src/cli/show/job-text.ts';
 import {
   changeLine,
   epochLine,
   evaluationLine,
   renderFrame,
-} from '../../../src/cli/watch-frame.ts';
+} from '../../../src/cli/show/watch-frame.ts';
 import { sampleJob, startMs } from './sample-job.ts';
 
 const options = {

@@ -24,6 +24,17 @@ export const ranks: Readonly<Record<string, number>> = {
   'main.ts': 12,
 };
 
+/** The rooms of the client, which are ranked among themselves. */
+const cliRanks: Readonly<Record<string, number>> = {
+  session: 0,
+  read: 1,
+  show: 1,
+  commands: 2,
+  'program.ts': 3,
+  demo: 3,
+  'main.ts': 4,
+};
+
 /** Rooms that see fewer others than their rank would allow. */
 const onlyFrom: Readonly<Record<string, readonly string[]>> = {
   // A client like any other: the contract, and words shared with the daemon.
@@ -45,7 +56,11 @@ const importers: readonly { target: RegExp; by: RegExp; why: string }[] = [
     by: /^executor\//,
     why: 'of executor/ others see protocol.ts only',
   },
-  { target: /^(main\.ts|executor\/main\.ts|cli\/(main|demo)\.ts)$/, by: /^$/, why: 'entry point' },
+  {
+    target: /^(main\.ts|executor\/main\.ts|cli\/main\.ts|cli\/demo\/demo\.ts)$/,
+    by: /^$/,
+    why: 'entry point',
+  },
 ];
 
 /** Packages and Node modules that belong to one place. Every package must be listed. */
@@ -62,7 +77,7 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
   // looks at the machine (doctor) and starts a daemon of its own (demo).
   {
     module: /^node:child_process$/,
-    by: /^(supervisor\/|datasets\/npm-package\.ts$|cli\/(demo|doctor|npm-package)[\w-]*\.ts$)/,
+    by: /^(supervisor\/|datasets\/npm-package\.ts$|cli\/(demo\/|commands\/doctor\.ts$))/,
   },
   { module: /^node:module$/, by: /^native\/load\.ts$/ },
   // Reading a large store's file to its end would hold the daemon up.
@@ -125,18 +140,33 @@ function judgeFile(path: string, target: string): string | null {
   const [room, other] = [roomOf(path), roomOf(target)];
   const guarded = importers.find((rule) => rule.target.test(target) && !rule.by.test(path));
   if (guarded !== undefined) return `imports ${target}: ${guarded.why}`;
+  if (room === 'cli' && other === 'cli') return judgeRanks(cliRanks, inCli(path), inCli(target));
   if (room === other) return null;
   const allowed = onlyFrom[room];
   if (allowed !== undefined) {
     if (allowed.some((folder) => target.startsWith(`${folder}/`))) return null;
     return `imports ${target}: ${room}/ may import only ${allowed.join(', ')}`;
   }
-  const [rank, otherRank] = [ranks[room], ranks[other]];
+  return judgeRanks(ranks, path, target);
+}
+
+function judgeRanks(
+  known: Readonly<Record<string, number>>,
+  path: string,
+  target: string,
+): string | null {
+  const [room, other] = [roomOf(path), roomOf(target)];
+  if (room === other) return null;
+  const [rank, otherRank] = [known[room], known[other]];
   if (rank === undefined) return `${room} has no rank: give it one in test/unit/tidy`;
   if (otherRank === undefined) return `imports ${target}: nobody but its own room may`;
   if (otherRank < rank) return null;
   const direction = otherRank === rank ? 'sideways' : 'upward';
   return `imports ${target}: ${direction}, from rank ${rank} to rank ${otherRank}`;
+}
+
+function inCli(path: string): string {
+  return path.slice('cli/'.length);
 }
 
 function judgeModule(path: string, module: string): string | null {

@@ -1,0 +1,299 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { create } from '@bufbuild/protobuf';
+import { anyUnpack } from '@bufbuild/protobuf/wkt';
+import { type Command, Option } from 'commander';
+import {
+  type Dataset,
+  DatasetSchema,
+  DatasetService,
+  DatasetState,
+  DatasetStateSchema,
+  DatasetValidationSchema,
+  FeatureDtypeSchema,
+  ImportFormatSchema,
+  ListDatasetsResponseSchema,
+} from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
+import { type Operation, OperationSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
+import { gnnctlExit } from '../../base/exit-codes.ts';
+import { collectPages } from '../read/pages.ts';
+import { numberOf, shortName, shortNames } from '../session/enums.ts';
+import type { Run } from '../session/run.ts';
+import type { Session } from '../session/session.ts';
+import { printable, type Style } from '../session/terminal.ts';
+import { formatAge, formatBytes, formatCount } from '../session/units.ts';
+import { idOf, isoTime, resourceName, wallMs } from '../show/job-text.ts';
+import { type Column, type Fact, printList, printOne } from '../show/output.ts';
+import { waitForOperation } from './operations.ts';
+
+/** `gnnctl dataset ...`. */
+export function addDatasetCommands(program: Command, run: Run): void {
+  const dataset = program.command('dataset').description('import and check graphs');
+  const formatNames = shortNames(ImportFormatSchema).map(optionOfEnum);
+  dataset
+    .command('import')
+    .description("import a graph from a path on the daemon's host")
+    .argument('<source>', 'a folder or file')
+    .requiredOption('--id <id>', 'id of the new dataset')
+    .addOption(
+      new Option('--format <format>', 'default: told from the source').choices(formatNames),
+    )
+    .addOption(
+      new Option(
+        '--feature-dtype <dtype>',
+        'store features so; default: float16 for arrays of float16, else float32',
+      ).choices(shortNames(FeatureDtypeSchema).map(optionOfEnum)),
+    )
+    .option('--directed', 'tables: nodes learn along edges only, from source to target')
+    .option('--validate-only', 'check the source, import nothing')
+    .option('--wait', 'wait for the end and show progress (default)')
+    .option('--no-wait', 'answer at once with the operation')
+    .action(run(importDataset));
+  dataset
+    .command('get')
+    .description('show one dataset')
+    .argument('<dataset>')
+    .action(run(getDataset));
+  dataset.command('list').alias('ls').description('list datasets').action(run(listDatasets));
+  dataset
+    .command('delete')
+    .alias('rm')
+    .description('delete datasets with their files; refused while jobs use them')
+    .argument('<dataset...>')
+    .option('--allow-missing', 'no error when there is no such dataset')
+    .action(run(deleteDatasets));
+  dataset
+    .command('validate')
+    .description('check every file of a dataset')
+    .argument('<dataset>')
+    .action(run(validateDataset));
+}
+
+/** NPM_DEPS is npm-deps on the command line. */
+function optionOfEnum(name: string): string {
+  return name.toLowerCase().replaceAll('_', '-');
+}
+
+interface ImportFlags {
+  readonly id: string;
+  readonly format?: string;
+  readonly featureDtype?: string;
+  readonly directed?: boolean;
+  readonly validateOnly?: boolean;
+  readonly wait?: boolean;
+}
+
+async function importDataset(
+  session: Session,
+  source: string,
+  flags: ImportFlags,
+): Promise<number> {
+  const format = (flags.format ?? '').replaceAll('-', '_');
+  const operation = await session.call(DatasetService.method.importDataset, {
+    datasetId: flags.id,
+    source: hostPath(session, source),
+    format: numberOf(ImportFormatSchema, format) ?? 0,
+    featureDtype: numberOf(FeatureDtypeSchema, flags.featureDtype ?? '') ?? 0,
+    directed: flags.directed === true,
+    validateOnly: flags.validateOnly === true,
+    requestId: session.requestId,
+  });
+  if (flags.wait === false) {
+    printOperation(session, operation);
+    return gnnctlExit.OK;
+  }
+  const isCheck = flags.validateOnly === true;
+  const finished = await waitForOperation(session, operation, {
+    title: `${isCheck ? 'checking' : 'importing'} ${flags.id}`,
+    detached: [`it goes on; see it with: gnnctl dataset get ${flags.id}`],
+    cancels: true,
+  });
+  const made = responseOf(finished, DatasetSchema);
+  if (made === undefined) {
+    session.say(isCheck ? 'the source is valid; nothing was imported' : 'done');
+    printOperation(session, finished);
+  } else printDataset(session, made);
+  return gnnctlExit.OK;
+}
+
+async function deleteDatasets(
+  session: Session,
+  given: readonly string[],
+  flags: { readonly allowMissing?: boolean },
+): Promise<number> {
+  for (const name of given.map((one) => resourceName('datasets', one))) {
+    const requestId = given.length === 1 ? session.requestId : randomUUID();
+    const allowMissing = flags.allowMissing === true;
+    const request = { name, allowMissing, requestId };
+    const { bytes } = await session.call(DatasetService.method.deleteDataset, request);
+    session.say(`deleted ${name} (${formatBytes(Number(bytes))})`);
+  }
+  return gnnctlExit.OK;
+}
+
+/** A path that the daemon, on this host but in another folder, can open. */
+function hostPath(session: Session, source: string): string {
+  const isLocal = session.address.startsWith('unix:');
+  return isLocal && existsSync(source) ? resolve(source) : source;
+}
+
+function responseOf<D extends typeof DatasetSchema | typeof DatasetValidationSchema>(
+  { result }: Operation,
+  schema: D,
+) {
+  return result.case === 'response' ? anyUnpack(result.value, schema) : undefined;
+}
+
+function printOperation(session: Session, operation: Operation): void {
+  printOne(session, {
+    schema: OperationSchema,
+    message: operation,
+    name: operation.name,
+    facts: () => [
+      ['Operation', operation.name],
+      ['Target', operation.target],
+      ['Done', String(operation.done)],
+      ['Message', printable(operation.message)],
+    ],
+  });
+}
+
+async function getDataset(session: Session, given: string): Promise<number> {
+  const name = resourceName('datasets', given);
+  printDataset(session, await session.call(DatasetService.method.getDataset, { name }));
+  return gnnctlExit.OK;
+}
+
+function printDataset(session: Session, dataset: Dataset): void {
+  const count = (title: string, value: bigint | number): Fact => [
+    title,
+    formatCount(value),
+    String(value),
+  ];
+  printOne(session, {
+    schema: DatasetSchema,
+    message: dataset,
+    name: dataset.name,
+    facts: () => [
+      ['Dataset', session.style.bold(idOf(dataset.name)), dataset.name],
+      ['State', paintState(dataset.state, session.style), stateText(dataset.state)],
+      ...messageFacts(dataset),
+      count('Nodes', dataset.numNodes),
+      count('Edges', dataset.numEdges),
+      count('Features', dataset.numFeatures),
+      ['Feature dtype', dtypeText(dataset)],
+      count('Classes', dataset.numClasses),
+      count('Train', dataset.numTrain),
+      count('Validation', dataset.numVal),
+      count('Test', dataset.numTest),
+      ['Size', formatBytes(Number(dataset.bytes)), String(dataset.bytes), 'bytes'],
+      ['Path', dataset.path],
+      ['Digest', dataset.digest],
+      ['Created', ageText(session, dataset), isoTime(dataset.createTime), 'create_time'],
+    ],
+  });
+}
+
+/** Why an import failed, or what it has to say, a line each. */
+function messageFacts({ state, message }: Dataset): readonly Fact[] {
+  if (state !== DatasetState.READY) return [['Message', printable(message)]];
+  const notices = message.split('\n').filter((line) => line !== '');
+  return notices.map((line): Fact => ['Notice', printable(line)]);
+}
+
+function dtypeText({ featureDtype }: Dataset): string {
+  return shortName(FeatureDtypeSchema, featureDtype).toLowerCase();
+}
+
+function stateText(state: DatasetState): string {
+  return shortName(DatasetStateSchema, state);
+}
+
+function paintState(state: DatasetState, style: Style): string {
+  const text = stateText(state);
+  if (state === DatasetState.READY) return style.green(text);
+  return state === DatasetState.FAILED ? style.red(text) : style.yellow(text);
+}
+
+function ageText(session: Session, { createTime }: Dataset): string {
+  const ms = wallMs(createTime);
+  return ms === null ? '' : `${formatAge(session.io.clock.wallMs() - ms)} ago`;
+}
+
+async function listDatasets(session: Session): Promise<number> {
+  const { items } = await collectPages(0, async (pageSize, pageToken) => {
+    const request = { pageSize, pageToken };
+    const page = await session.call(DatasetService.method.listDatasets, request);
+    return { items: page.datasets, nextToken: page.nextPageToken };
+  });
+  printList(session, {
+    schema: ListDatasetsResponseSchema,
+    message: create(ListDatasetsResponseSchema, { datasets: items }),
+    rowSchema: DatasetSchema,
+    rows: items,
+    columns: datasetColumns(session),
+    nameOf: ({ name }) => name,
+  });
+  if (items.length === 0) session.say('no datasets');
+  return gnnctlExit.OK;
+}
+
+function datasetColumns(session: Session): readonly Column<Dataset>[] {
+  const count = (title: string, read: (dataset: Dataset) => bigint | number) => ({
+    title,
+    align: 'right' as const,
+    shown: (dataset: Dataset) => formatCount(read(dataset)),
+    plain: (dataset: Dataset) => String(read(dataset)),
+  });
+  return [
+    { title: 'DATASET', shown: ({ name }) => idOf(name) },
+    {
+      title: 'STATE',
+      shown: ({ state }) => paintState(state, session.style),
+      plain: ({ state }) => stateText(state),
+    },
+    count('NODES', ({ numNodes }) => numNodes),
+    count('EDGES', ({ numEdges }) => numEdges),
+    count('FEATURES', ({ numFeatures }) => numFeatures),
+    count('CLASSES', ({ numClasses }) => numClasses),
+    count('TRAIN', ({ numTrain }) => numTrain),
+    {
+      title: 'SIZE',
+      plainTitle: 'BYTES',
+      align: 'right',
+      shown: ({ bytes }) => formatBytes(Number(bytes)),
+      plain: ({ bytes }) => String(bytes),
+    },
+    { title: 'FEATURE DTYPE', isWide: true, shown: dtypeText },
+    { title: 'PATH', isWide: true, shown: ({ path }) => path },
+    { title: 'DIGEST', isWide: true, shown: ({ digest }) => digest },
+    { title: 'MESSAGE', isWide: true, shown: ({ message }) => printable(message) },
+  ];
+}
+
+async function validateDataset(session: Session, given: string): Promise<number> {
+  const name = resourceName('datasets', given);
+  const started = await session.call(DatasetService.method.validateDataset, { name });
+  const finished = await waitForOperation(session, started, {
+    title: `checking ${idOf(name)}`,
+    detached: [`check it again with: gnnctl dataset validate ${idOf(name)}`],
+    cancels: true,
+  });
+  const validation = responseOf(finished, DatasetValidationSchema);
+  const found = validation ?? create(DatasetValidationSchema);
+  printOne(session, {
+    schema: DatasetValidationSchema,
+    message: found,
+    name,
+    facts: () => [
+      ['Dataset', idOf(name), name],
+      ['Valid', found.valid ? 'yes' : 'no', String(found.valid)],
+      ['Problems', found.valid ? '' : formatCount(found.problemCount), `${found.problemCount}`],
+      ...found.problems.map(
+        ({ path, description }): Fact => [printable(path), printable(description)],
+      ),
+    ],
+  });
+  return found.valid ? gnnctlExit.OK : gnnctlExit.INTERNAL;
+}

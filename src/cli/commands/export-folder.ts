@@ -1,0 +1,158 @@
+import { existsSync } from 'node:fs';
+import { type FileHandle, mkdir, open, rename, rm, rmdir } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { messageOf } from '../../base/errors.ts';
+import { gnnctlExit } from '../../base/exit-codes.ts';
+import { CliError } from '../session/exit.ts';
+
+/**
+ * The folder that receives an export. Files are written aside and take their places when all are
+ * there, export.json last: a folder with an export.json holds the whole of one export.
+ */
+export interface ExportFolder {
+  readonly path: string;
+  /** Those that have begun, in their order. */
+  readonly files: readonly { readonly name: string; readonly bytes: number }[];
+  /** Of `bytes` that `write` will give. */
+  begin(name: string, bytes: number): Promise<void>;
+  write(data: Uint8Array): Promise<void>;
+  /** Puts all files in their places. Throws when one is shorter than promised. */
+  commit(): Promise<void>;
+  /** Removes what was written aside, and folders that were made for nothing. Never throws. */
+  close(): Promise<void>;
+}
+
+/** All names that an export can have; what a server calls a file is not trusted. */
+const exportNames = [
+  'model.safetensors',
+  'nodes.npy',
+  'logits.npy',
+  'predictions.npy',
+  'export.json',
+] as const;
+const lastName = 'export.json';
+
+/** Throws a CliError when the folder cannot be written to, or holds an export already. */
+export async function openExportFolder(given: string, force: boolean): Promise<ExportFolder> {
+  const path = resolve(given);
+  const aside = join(path, `.export.tmp-${process.pid}`);
+  if (!force) refuseOlder(path);
+  const firstMade = await naming(path, mkdir(path, { recursive: true }));
+  const files: { name: string; bytes: number; written: number }[] = [];
+  let handle: FileHandle | null = null;
+  let isCommitted = false;
+  const closeFile = async () => {
+    const open = handle;
+    handle = null;
+    if (open === null) return;
+    try {
+      await open.sync();
+    } finally {
+      await open.close();
+    }
+    const last = files.at(-1);
+    if (last !== undefined && last.written !== last.bytes) throw cutOff(last.name);
+  };
+  const removeAside = () => rm(aside, { recursive: true, force: true }).catch(() => {});
+  try {
+    await rm(aside, { recursive: true, force: true });
+    await naming(aside, mkdir(aside));
+  } catch (error) {
+    await removeFolders(path, firstMade);
+    throw error;
+  }
+  return {
+    path,
+    files,
+    async begin(name, bytes) {
+      await naming(path, closeFile());
+      if (!exportNames.some((known) => known === name)) {
+        throw new CliError(
+          gnnctlExit.INTERNAL,
+          `the daemon sent a file of an unknown name: ${name}`,
+        );
+      }
+      handle = await naming(join(path, name), open(join(aside, name), 'w', 0o644));
+      files.push({ name, bytes, written: 0 });
+    },
+    async write(data) {
+      const file = files.at(-1);
+      if (handle === null || file === undefined) throw cutOff('the first file');
+      await naming(join(path, file.name), writeAll(handle, data));
+      file.written += data.length;
+    },
+    async commit() {
+      await naming(path, closeFile());
+      if (files.at(-1)?.name !== lastName) throw cutOff(lastName);
+      if (!force) refuseOlder(path);
+      // Without it the folder holds no export until it is back.
+      await rm(join(path, lastName), { force: true });
+      for (const { name } of files) {
+        await naming(join(path, name), rename(join(aside, name), join(path, name)));
+      }
+      isCommitted = true;
+      for (const name of exportNames) {
+        // Of an earlier export that had more files.
+        if (!files.some((file) => file.name === name)) await rm(join(path, name), { force: true });
+      }
+      const folder = await open(path);
+      await folder.sync().finally(() => folder.close());
+    },
+    async close() {
+      await handle?.close().catch(() => {});
+      await removeAside();
+      if (!isCommitted) await removeFolders(path, firstMade);
+    },
+  };
+}
+
+function refuseOlder(path: string): void {
+  const there = exportNames.filter((name) => existsSync(join(path, name)));
+  if (there.length === 0) return;
+  const message = `${path} holds ${there.join(', ')}: nothing was written`;
+  throw new CliError(gnnctlExit.CONFLICT, message, ['--force replaces an earlier export']);
+}
+
+function cutOff(name: string): CliError {
+  return new CliError(gnnctlExit.INTERNAL, `the daemon ended the export within ${name}`);
+}
+
+async function writeAll(handle: FileHandle, data: Uint8Array): Promise<void> {
+  for (let at = 0; at < data.length; ) {
+    at += (await handle.write(data, at, data.length - at)).bytesWritten;
+  }
+}
+
+/** The folders from `path` up to the first one that we made, while they are empty. */
+async function removeFolders(path: string, firstMade: string | undefined): Promise<void> {
+  if (firstMade === undefined) return;
+  try {
+    for (let folder = path; folder.length >= firstMade.length; folder = dirname(folder)) {
+      await rmdir(folder);
+    }
+  } catch {
+    // Somebody else put something there.
+  }
+}
+
+const exitByCode: Readonly<Record<string, number>> = {
+  EACCES: gnnctlExit.PERMISSION,
+  EPERM: gnnctlExit.PERMISSION,
+  EROFS: gnnctlExit.PERMISSION,
+  ENOSPC: gnnctlExit.RESOURCE_EXHAUSTED,
+  EDQUOT: gnnctlExit.RESOURCE_EXHAUSTED,
+  ENOTDIR: gnnctlExit.CONFLICT,
+  EEXIST: gnnctlExit.CONFLICT,
+};
+
+/** A failed system call as a CliError that says what could not be written and why. */
+async function naming<T>(path: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const why = messageOf(error).replace(/, \w+( '.*)?$/, '');
+    throw new CliError(exitByCode[code] ?? gnnctlExit.FAILURE, `cannot write ${path}: ${why}`);
+  }
+}

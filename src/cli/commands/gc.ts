@@ -1,0 +1,61 @@
+import type { Command } from 'commander';
+import {
+  CollectGarbageResponseSchema,
+  type GarbageItem,
+  GarbageItemSchema,
+  GarbageKindSchema,
+  HostService,
+} from '../../api/gen/gnnd/v1/host_service_pb.ts';
+import { gnnctlExit } from '../../base/exit-codes.ts';
+import { shortName } from '../session/enums.ts';
+import type { Run } from '../session/run.ts';
+import type { Session } from '../session/session.ts';
+import { printable } from '../session/terminal.ts';
+import { formatBytes } from '../session/units.ts';
+import { type Column, printList } from '../show/output.ts';
+
+/** `gnnctl gc`. */
+export function addGc(program: Command, run: Run): void {
+  program
+    .command('gc')
+    .description("remove now what the daemon's limits no longer keep")
+    .option('--dry-run', 'remove nothing, show what would go, and why')
+    .action(run(collectGarbage));
+}
+
+/** Thousands of jobs take a while. */
+const timeoutMs = 10 * 60_000;
+
+async function collectGarbage(
+  session: Session,
+  flags: { readonly dryRun?: boolean },
+): Promise<number> {
+  const dryRun = flags.dryRun === true;
+  const { collectGarbage: method } = HostService.method;
+  const limit = { timeoutMs: session.timeoutMs ?? timeoutMs };
+  const answer = await session.client.unary(method, { dryRun }, limit);
+  printList(session, {
+    schema: CollectGarbageResponseSchema,
+    message: answer,
+    rowSchema: GarbageItemSchema,
+    rows: answer.items,
+    columns,
+    nameOf: ({ name }) => name,
+  });
+  const things = answer.itemCount === 1n ? '1 thing' : `${answer.itemCount} things`;
+  const total = `${things}, ${formatBytes(Number(answer.bytes))}`;
+  if (answer.itemCount === 0n) session.say('nothing is beyond its limit');
+  else session.say(dryRun ? `${total}; nothing was removed` : `removed ${total}`);
+  return gnnctlExit.OK;
+}
+
+const columns: readonly Column<GarbageItem>[] = [
+  { title: 'KIND', shown: ({ kind }) => shortName(GarbageKindSchema, kind) },
+  { title: 'NAME', shown: ({ name }) => printable(name) },
+  {
+    title: 'SIZE',
+    shown: ({ bytes }) => formatBytes(Number(bytes)),
+    plain: ({ bytes }) => String(bytes),
+  },
+  { title: 'WHY', shown: ({ reason }) => printable(reason) },
+];

@@ -1,0 +1,98 @@
+import type { Command } from 'commander';
+import {
+  type Device,
+  DeviceKindSchema,
+  DeviceSchema,
+  DeviceState,
+  DeviceStateSchema,
+  HostSchema,
+  HostService,
+  ListDevicesResponseSchema,
+} from '../../api/gen/gnnd/v1/host_service_pb.ts';
+import { gnnctlExit } from '../../base/exit-codes.ts';
+import { shortName } from '../session/enums.ts';
+import type { Run } from '../session/run.ts';
+import type { Session } from '../session/session.ts';
+import { printable } from '../session/terminal.ts';
+import { formatAge, formatBytes } from '../session/units.ts';
+import { idOf, isoTime, wallMs } from '../show/job-text.ts';
+import { type Column, printList, printOne } from '../show/output.ts';
+
+/** `gnnctl device ...` and `gnnctl host ...`. */
+export function addHostCommands(program: Command, run: Run): void {
+  program
+    .command('device')
+    .description('devices of the host')
+    .command('list')
+    .alias('ls')
+    .description('list devices and the jobs that have them')
+    .action(run(listDevices));
+  program
+    .command('host')
+    .description('the machine the daemon runs on')
+    .command('status')
+    .description('show version, capacity and health; exit code 8 when not ready')
+    .action(run(hostStatus));
+}
+
+async function listDevices(session: Session): Promise<number> {
+  const answer = await session.call(HostService.method.listDevices, {});
+  printList(session, {
+    schema: ListDevicesResponseSchema,
+    message: answer,
+    rowSchema: DeviceSchema,
+    rows: answer.devices,
+    columns: deviceColumns(session),
+    nameOf: ({ name }) => name,
+  });
+  if (answer.devices.length === 0) session.say('no devices');
+  return gnnctlExit.OK;
+}
+
+function deviceColumns({ style }: Session): readonly Column<Device>[] {
+  const stateText = ({ state }: Device) => shortName(DeviceStateSchema, state);
+  return [
+    { title: 'DEVICE', shown: ({ name }) => idOf(name) },
+    { title: 'KIND', shown: ({ kind }) => shortName(DeviceKindSchema, kind) },
+    {
+      title: 'STATE',
+      shown(device) {
+        const text = stateText(device);
+        if (device.state === DeviceState.FREE) return style.green(text);
+        return device.state === DeviceState.QUARANTINED ? style.red(text) : style.cyan(text);
+      },
+      plain: stateText,
+    },
+    { title: 'JOB', shown: ({ job }) => (job === '' ? '-' : idOf(job)), plain: ({ job }) => job },
+    { title: 'CORES', shown: ({ cores }) => cores.join(',') },
+  ];
+}
+
+async function hostStatus(session: Session): Promise<number> {
+  const host = await session.call(HostService.method.getHost, {});
+  const startMs = wallMs(host.startTime);
+  const up = startMs === null ? '' : formatAge(session.io.clock.wallMs() - startMs);
+  const jobs = Object.entries(host.jobs).filter(([, count]) => count > 0n);
+  const { style } = session;
+  if (!session.isQuiet) {
+    printOne(session, {
+      schema: HostSchema,
+      message: host,
+      name: host.hostname,
+      facts: () => [
+        ['Host', style.bold(printable(host.hostname)), host.hostname],
+        ['Ready', host.ready ? style.green('yes') : style.red('no'), String(host.ready)],
+        ['Version', host.version],
+        ['Up for', up, isoTime(host.startTime), 'start_time'],
+        ['Process id', String(host.pid), String(host.pid), 'pid'],
+        ['Cores', `${host.cores} (${host.instructionSet})`, String(host.cores)],
+        ['Instructions', '', host.instructionSet],
+        ['Memory', formatBytes(Number(host.memoryBytes)), String(host.memoryBytes), 'memory_bytes'],
+        ['State', host.stateDir, host.stateDir, 'state_dir'],
+        ['Jobs', jobs.map(([state, count]) => `${count} ${state}`).join(', ')],
+        ['Notes', host.notes.map(printable).join('; ')],
+      ],
+    });
+  }
+  return host.ready ? gnnctlExit.OK : gnnctlExit.UNAVAILABLE;
+}

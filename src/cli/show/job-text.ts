@@ -1,0 +1,197 @@
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  EvaluationKind,
+  EvaluationMethodSchema,
+  type EvaluationProgress,
+  ExecutorRole,
+  type Job,
+  JobPhase,
+  JobPhaseSchema,
+  type JobSpec,
+  JobState,
+  JobStateSchema,
+  ModelTypeSchema,
+  PlacementPolicySchema,
+  SamplingAlgorithmSchema,
+  StalenessCompensationSchema,
+} from '../../api/gen/gnnd/v1/job_pb.ts';
+import { Reason, ReasonSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
+import { shortName } from '../session/enums.ts';
+import type { Style } from '../session/terminal.ts';
+import { formatDuration } from '../session/units.ts';
+
+/** Words for jobs, the same in tables, in the live view and in messages. */
+
+/** `jobs/mine` of `mine` or `jobs/mine`. */
+export function resourceName(collection: 'jobs' | 'datasets', given: string): string {
+  return given.startsWith(`${collection}/`) ? given : `${collection}/${given}`;
+}
+
+/** `mine` of `jobs/mine`. */
+export function idOf(name: string): string {
+  return name.slice(name.indexOf('/') + 1);
+}
+
+export function paintState(state: JobState, style: Style): string {
+  const text = shortName(JobStateSchema, state);
+  switch (state) {
+    case JobState.SUCCEEDED:
+      return style.green(text);
+    case JobState.FAILED:
+      return style.red(text);
+    case JobState.RUNNING:
+      return style.cyan(text);
+    default:
+      return style.yellow(text);
+  }
+}
+
+const phaseWords: Readonly<Partial<Record<JobPhase, string>>> = {
+  [JobPhase.LOADING_DATASET]: 'loading the dataset',
+  [JobPhase.CALIBRATING]: 'measuring trial batches',
+  [JobPhase.STARTING]: 'starting executors',
+  [JobPhase.TRAINING]: 'training',
+  [JobPhase.EVALUATING]: 'evaluating',
+  [JobPhase.FINALIZING]: 'writing the checkpoint',
+};
+
+/** Empty while a job neither prepares nor runs. */
+export function phaseText(phase: JobPhase): string {
+  if (phase === JobPhase.UNSPECIFIED) return '';
+  return phaseWords[phase] ?? shortName(JobPhaseSchema, phase).toLowerCase();
+}
+
+/** Empty for "nothing to say". */
+export function reasonText(reason: Reason): string {
+  const isSilent = reason === Reason.UNSPECIFIED || reason === Reason.NONE;
+  return isSilent ? '' : shortName(ReasonSchema, reason);
+}
+
+export function roleText(role: ExecutorRole): string {
+  switch (role) {
+    case ExecutorRole.SAMPLER:
+      return 'Sampler';
+    case ExecutorRole.TRAINER:
+      return 'Trainer';
+    case ExecutorRole.STANDBY:
+      return 'standby';
+    default:
+      return '?';
+  }
+}
+
+/** With defaults where the server has filled them in. */
+export function specOf(job: Job): JobSpec | undefined {
+  return job.effectiveSpec ?? job.spec;
+}
+
+/** `GRAPHSAGE 128, fanouts 10,10`; `GRAPHSAGE 128, RANDOM_WALK`. */
+export function modelText(spec: JobSpec | undefined): string {
+  if (spec === undefined) return '';
+  const { model, sampling } = spec;
+  const type = shortName(ModelTypeSchema, model?.type ?? 1);
+  // 0: a TorchScript module says its widths itself.
+  const width = (model?.hiddenDim ?? 0) === 0 ? '' : ` ${model?.hiddenDim}`;
+  const algorithm = sampling?.algorithm ?? 0;
+  const drawn = algorithm <= 1 ? '' : `, ${shortName(SamplingAlgorithmSchema, algorithm)}`;
+  const fanouts = fanoutsText(sampling?.fanouts ?? []);
+  const hops = fanouts === '' ? '' : `, fanouts ${fanouts}`;
+  return `${type}${width}${drawn}${hops}`;
+}
+
+/** `S = 2, PREDICT`: the delay of the parameters, in steps, and what is done about it. */
+export function stalenessText(spec: JobSpec | undefined): string {
+  const { staleness, stalenessCompensation = 0 } = spec?.training ?? {};
+  if (staleness === undefined) return '';
+  if (staleness === 0 || stalenessCompensation === 0) return `S = ${staleness}`;
+  return `S = ${staleness}, ${shortName(StalenessCompensationSchema, stalenessCompensation)}`;
+}
+
+/** `EXACT, every 2 epochs`; `SAMPLED 15,10,5, at the end`. */
+const evaluationTitles: Readonly<Record<EvaluationKind, string>> = {
+  [EvaluationKind.UNSPECIFIED]: 'evaluating',
+  [EvaluationKind.VALIDATION]: 'evaluating validation nodes',
+  [EvaluationKind.TEST_LAST]: 'evaluating test nodes, last epoch',
+  [EvaluationKind.TEST_BEST]: 'evaluating test nodes, best epoch',
+};
+
+/** What an evaluation that runs is about. */
+export function evaluationTitle({ kind }: EvaluationProgress): string {
+  return evaluationTitles[kind] ?? 'evaluating';
+}
+
+/** 0 to 1. */
+export function evaluationShare({ rowsDone, rowsTotal }: EvaluationProgress): number {
+  return rowsTotal === 0n ? 0 : Number(rowsDone) / Number(rowsTotal);
+}
+
+/** How long it will go on; '' while unknown. */
+export function evaluationLeft({ remainingMs }: EvaluationProgress): string {
+  return remainingMs === 0n ? '' : `${formatDuration(Number(remainingMs))} left`;
+}
+
+export function evaluationText(spec: JobSpec | undefined): string {
+  const evaluation = spec?.evaluation;
+  if (evaluation === undefined) return '';
+  const { everyEpochs = 1, fanouts } = evaluation;
+  const method = [shortName(EvaluationMethodSchema, evaluation.method), fanoutsText(fanouts)];
+  const when =
+    everyEpochs === 0
+      ? 'at the end'
+      : everyEpochs === 1
+        ? 'every epoch'
+        : `every ${everyEpochs} epochs`;
+  return `${method.filter((text) => text !== '').join(' ')}, ${when}`;
+}
+
+function fanoutsText(fanouts: readonly number[]): string {
+  return fanouts.map((fanout) => (fanout === -1 ? 'all' : fanout)).join(',');
+}
+
+export function policyText(policy: number): string {
+  return shortName(PlacementPolicySchema, policy);
+}
+
+/**
+ * `3/10`; empty before the first epoch is known; `7/10` of a job that stopped early. Lists leave
+ * out the reports of epochs.
+ */
+export function epochText(job: Job): string {
+  const epochs = job.progress?.epochs || specOf(job)?.training?.epochs || 0;
+  if (epochs === 0) return '';
+  if (job.state === JobState.SUCCEEDED) return `${job.result?.epochs ?? epochs}/${epochs}`;
+  const finished = Math.max(job.numEpochs, job.progress?.epoch ?? 0);
+  const current = job.state === JobState.RUNNING ? finished + 1 : finished;
+  return `${Math.min(current, epochs)}/${epochs}`;
+}
+
+/** Best validation accuracy that is known, 0 to 1; null when nothing was evaluated. */
+export function bestValAccuracy(job: Job): number | null {
+  if (job.result !== undefined) return job.result.bestValAccuracy;
+  const evaluated = job.epochs.flatMap(({ valAccuracy }) => valAccuracy ?? []);
+  if (evaluated.length > 0) return Math.max(...evaluated);
+  const latest = job.progress?.valAccuracy ?? 0;
+  return latest > 0 ? latest : null;
+}
+
+export function wallMs(time: Timestamp | undefined): number | null {
+  return time === undefined ? null : timestampMs(time);
+}
+
+/** RFC 3339, UTC; empty when unset. */
+export function isoTime(time: Timestamp | undefined): string {
+  const ms = wallMs(time);
+  return ms === null ? '' : new Date(ms).toISOString();
+}
+
+/** From the first grant of devices to the end, or to now; null before. */
+export function runMs(job: Job, nowMs: number): number | null {
+  const startMs = wallMs(job.startTime);
+  return startMs === null ? null : Math.max(0, (wallMs(job.endTime) ?? nowMs) - startMs);
+}
+
+export function runTimeText(job: Job, nowMs: number): string {
+  const ms = runMs(job, nowMs);
+  return ms === null ? '' : formatDuration(ms);
+}

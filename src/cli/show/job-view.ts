@@ -1,0 +1,326 @@
+import { create } from '@bufbuild/protobuf';
+import {
+  type Attempt,
+  type CachePlan,
+  CachePolicySchema,
+  type EpochReport,
+  type ExecutorTimes,
+  type Job,
+  JobPhaseSchema,
+  type JobPlan,
+  type JobProgress,
+  JobSpecSchema,
+  JobStateSchema,
+  type PolicyChoice,
+  StandbyPolicySchema,
+} from '../../api/gen/gnnd/v1/job_pb.ts';
+import { shortName } from '../session/enums.ts';
+import type { Session } from '../session/session.ts';
+import { printable } from '../session/terminal.ts';
+import {
+  formatAge,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatNs,
+  formatPercent,
+} from '../session/units.ts';
+import {
+  bestValAccuracy,
+  epochText,
+  evaluationLeft,
+  evaluationShare,
+  evaluationText,
+  evaluationTitle,
+  idOf,
+  isoTime,
+  modelText,
+  paintState,
+  phaseText,
+  policyText,
+  reasonText,
+  roleText,
+  runMs,
+  runTimeText,
+  specOf,
+  stalenessText,
+  wallMs,
+} from './job-text.ts';
+import { type Column, type Fact, factLines, tableOf } from './output.ts';
+
+/** How jobs and plans look in tables. */
+
+function ageText(job: Job, nowMs: number): string {
+  const createdMs = wallMs(job.createTime);
+  return createdMs === null ? '' : formatAge(nowMs - createdMs);
+}
+
+export function jobColumns(session: Session): readonly Column<Job>[] {
+  const nowMs = session.io.clock.wallMs();
+  return [
+    { title: 'JOB', shown: ({ name }) => idOf(name) },
+    {
+      title: 'STATE',
+      shown: ({ state }) => paintState(state, session.style),
+      plain: ({ state }) => shortName(JobStateSchema, state),
+    },
+    { title: 'EPOCH', align: 'right', shown: epochText },
+    {
+      title: 'VAL ACC',
+      align: 'right',
+      shown(job) {
+        const share = bestValAccuracy(job);
+        return share === null ? '' : formatPercent(share);
+      },
+      plain: (job) => String(bestValAccuracy(job) ?? ''),
+    },
+    { title: 'DATASET', shown: (job) => specOf(job)?.dataset ?? '' },
+    {
+      title: 'TIME',
+      plainTitle: 'RUN MS',
+      align: 'right',
+      shown: (job) => runTimeText(job, nowMs),
+      plain: (job) => `${runMs(job, nowMs) ?? ''}`,
+    },
+    {
+      title: 'AGE',
+      plainTitle: 'CREATED',
+      align: 'right',
+      shown: (job) => ageText(job, nowMs),
+      plain: ({ createTime }) => isoTime(createTime),
+    },
+    { title: 'MODEL', isWide: true, shown: (job) => modelText(specOf(job)) },
+    {
+      title: 'S',
+      isWide: true,
+      align: 'right',
+      shown: (job) => stalenessText(specOf(job)).replace('S = ', ''),
+      plain: (job) => `${specOf(job)?.training?.staleness ?? ''}`,
+    },
+    {
+      title: 'PRIORITY',
+      isWide: true,
+      align: 'right',
+      shown: (job) => `${specOf(job)?.priority ?? ''}`,
+    },
+    { title: 'REASON', isWide: true, shown: ({ reason }) => reasonText(reason) },
+    { title: 'MESSAGE', isWide: true, shown: ({ message }) => printable(message) },
+  ];
+}
+
+function runningEvaluationFacts(progress: JobProgress | undefined): readonly Fact[] {
+  const evaluation = progress?.evaluation;
+  if (evaluation === undefined) return [];
+  const share = evaluationShare(evaluation);
+  const parts = [evaluationTitle(evaluation), formatPercent(share, 0), evaluationLeft(evaluation)];
+  return [['Now', parts.filter((part) => part !== '').join(', '), `${share}`, 'evaluation_done']];
+}
+
+export function jobFacts(session: Session, job: Job): readonly Fact[] {
+  const { progress, result } = job;
+  const nowMs = session.io.clock.wallMs();
+  const percent = (title: string, share: number): Fact => [title, formatPercent(share), `${share}`];
+  const state = paintState(job.state, session.style);
+  const phase = phaseText(job.phase);
+  return [
+    ['Job', session.style.bold(idOf(job.name)), job.name],
+    ['State', phase === '' ? state : `${state}, ${phase}`, shortName(JobStateSchema, job.state)],
+    ['Phase', '', job.phase === 0 ? '' : shortName(JobPhaseSchema, job.phase)],
+    ['Reason', reasonText(job.reason)],
+    ['Message', printable(job.message)],
+    ['Dataset', specOf(job)?.dataset ?? ''],
+    ['Model', modelText(specOf(job))],
+    ['Staleness', stalenessText(specOf(job)), `${specOf(job)?.training?.staleness ?? ''}`],
+    ['Evaluation', evaluationText(specOf(job))],
+    ...runningEvaluationFacts(progress),
+    ['Created', `${ageText(job, nowMs)} ago`, isoTime(job.createTime), 'create_time'],
+    ['Ran for', runTimeText(job, nowMs), `${runMs(job, nowMs) ?? ''}`, 'run_ms'],
+    ['Ended', '', isoTime(job.endTime), 'end_time'],
+    ['Epochs', epochText(job)],
+    ...(progress === undefined || progress.epochs === 0
+      ? []
+      : ([['Loss', progress.loss.toFixed(4), String(progress.loss)]] as const)),
+    ...(result === undefined
+      ? []
+      : [
+          percent('Test accuracy', result.testAccuracyBest),
+          percent('Test accuracy last', result.testAccuracyLast),
+          ['Best epoch', String(result.bestEpoch + 1)] as const,
+          ['Checkpoint', result.checkpointDir] as const,
+          parametersFact(result.parametersSha256),
+        ]),
+    ...warningFacts(session, job.warnings),
+  ];
+}
+
+export function jobSections(session: Session, job: Job): readonly string[] {
+  const sections: string[] = [];
+  const attempts = job.attempts.filter(
+    ({ endTime, exits }) => endTime !== undefined || exits.length > 0,
+  );
+  if (job.epochs.length > 0) sections.push(tableOf(session, epochColumns, job.epochs));
+  if (job.numEpochs > job.epochs.length) {
+    const id = idOf(job.name);
+    sections.push(
+      `the last ${job.epochs.length} of ${job.numEpochs} epochs: gnnctl job epochs ${id}`,
+    );
+  }
+  const times = job.epochs.findLast(({ executorTimes }) => executorTimes.length > 0);
+  if (times !== undefined) {
+    const title = `Where the time of epoch ${times.epoch + 1} went`;
+    sections.push(`${title}\n${tableOf(session, timesColumns, times.executorTimes)}`);
+  }
+  if (attempts.length > 0 && job.attempts.length > 1) {
+    sections.push(tableOf(session, attemptColumns, attempts));
+  }
+  const exits = attempts.flatMap((attempt) => attempt.exits);
+  for (const exit of exits.slice(-3)) {
+    const how = exit.signal === '' ? `exit code ${exit.exitCode ?? '?'}` : exit.signal;
+    const who = `${roleText(exit.role)} on ${exit.device}`;
+    const head = `${who} ended: ${how}, ${reasonText(exit.reason)}`;
+    const tail = exit.logTail.trimEnd().split('\n').slice(-10);
+    sections.push([head, ...tail.map((line) => `  ${printable(line)}`)].join('\n').trimEnd());
+  }
+  return sections;
+}
+
+export const epochColumns: readonly Column<EpochReport>[] = [
+  { title: 'EPOCH', align: 'right', shown: ({ epoch }) => String(epoch + 1) },
+  { title: 'LOSS', align: 'right', shown: ({ loss }) => loss.toFixed(4) },
+  { title: 'TRAIN ACC', align: 'right', shown: (report) => formatPercent(report.trainAccuracy) },
+  {
+    title: 'VAL ACC',
+    align: 'right',
+    shown: ({ valAccuracy }) => (valAccuracy === undefined ? '-' : formatPercent(valAccuracy)),
+  },
+  { title: 'BATCHES', align: 'right', shown: ({ batches }) => formatCount(batches) },
+  { title: 'RETRIES', align: 'right', shown: ({ retries }) => formatCount(retries) },
+  { title: 'TIME', align: 'right', shown: ({ durationMs }) => formatDuration(Number(durationMs)) },
+];
+
+function shareColumn(
+  title: string,
+  partOf: (times: ExecutorTimes) => bigint,
+  wholeOf: (times: ExecutorTimes) => bigint = ({ durationNs }) => durationNs,
+): Column<ExecutorTimes> {
+  return {
+    title,
+    align: 'right',
+    shown(times) {
+      const [part, whole] = [Number(partOf(times)), Number(wholeOf(times))];
+      return part <= 0 || whole === 0 ? '' : formatPercent(part / whole);
+    },
+  };
+}
+
+/** Shares of an executor's time; HIDDEN is the share of its extraction that ran beside training. */
+const timesColumns: readonly Column<ExecutorTimes>[] = [
+  { title: 'ROLE', shown: ({ role }) => roleText(role) },
+  { title: 'DEVICE', shown: ({ device }) => printable(device) },
+  shareColumn('SAMPLE', ({ sampleNs }) => sampleNs),
+  shareColumn('MARK', ({ markNs }) => markNs),
+  shareColumn('EXTRACT', ({ extractNs }) => extractNs),
+  shareColumn(
+    'HIDDEN',
+    ({ extractNs, waitExtractNs }) => extractNs - waitExtractNs,
+    ({ extractNs }) => extractNs,
+  ),
+  shareColumn('TRAIN', ({ trainNs }) => trainNs),
+  shareColumn('APPLY', ({ applyNs }) => applyNs),
+  shareColumn('EVALUATE', ({ evaluateNs }) => evaluateNs),
+  shareColumn('WAIT', (times) => times.waitEnqueueNs + times.waitDequeueNs),
+  shareColumn('WAIT DUE', ({ waitDueNs }) => waitDueNs),
+  shareColumn('WAIT TURN', ({ waitTurnNs }) => waitTurnNs),
+];
+
+const attemptColumns: readonly Column<Attempt>[] = [
+  { title: 'ATTEMPT', align: 'right', shown: ({ number }) => String(number) },
+  { title: 'ENDED', shown: ({ endReason }) => reasonText(endReason) },
+  { title: 'RESPAWNS', align: 'right', shown: ({ executorRestarts }) => String(executorRestarts) },
+  { title: 'MESSAGE', shown: ({ message }) => printable(message) },
+];
+
+export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
+  const ns = (title: string, value: bigint, key: string): Fact => [
+    title,
+    value === 0n ? '' : `${formatNs(Number(value))} a batch`,
+    String(value),
+    key,
+  ];
+  const devices = plan.executors.map(({ role, device }) => `${roleText(role)} ${device}`);
+  return [
+    ['Job', session.style.bold(idOf(plan.job)), plan.job],
+    [
+      'Based on',
+      plan.estimated
+        ? session.style.yellow('guesses, before calibration')
+        : 'measured trial batches',
+      plan.estimated ? 'estimated' : 'measured',
+    ],
+    ['Executors', devices.join(', ')],
+    ['Policy', policyText(plan.policy)],
+    ['Standby', shortName(StandbyPolicySchema, plan.standby)],
+    ns('T_s, Sampler', plan.samplerBatchNs, 'sampler_batch_ns'),
+    ns('T_t, Trainer', plan.trainerBatchNs, 'trainer_batch_ns'),
+    ns('T_t, standby', plan.standbyBatchNs, 'standby_batch_ns'),
+    ['K = T_t / T_s', plan.k === 0 ? '' : plan.k.toFixed(2), String(plan.k), 'k'],
+    ns('Time sharing', plan.timeSharingBatchNs, 'time_sharing_batch_ns'),
+    ['Queue slots', String(plan.queueCapacity)],
+    ['Slot size', formatBytes(Number(plan.slotBytes)), String(plan.slotBytes), 'slot_bytes'],
+    ['Parameters', formatCount(plan.parameterCount), String(plan.parameterCount)],
+    ...cacheFacts(plan.cache),
+    ['Staleness', planStaleness(plan), String(plan.staleness)],
+    ['Why', printable(plan.explanation)],
+    ...warningFacts(session, plan.warnings),
+  ];
+}
+
+function parametersFact(sha256: string): Fact {
+  return ['Parameters SHA-256', sha256, sha256, 'parameters_sha256'];
+}
+
+function planStaleness({ staleness, stalenessCompensation }: JobPlan): string {
+  return stalenessText(create(JobSpecSchema, { training: { staleness, stalenessCompensation } }));
+}
+
+function warningFacts(session: Session, warnings: readonly string[]): readonly Fact[] {
+  return warnings.map((warning): Fact => {
+    const text = printable(warning);
+    return ['Warning', session.style.yellow(text), text];
+  });
+}
+
+function cacheFacts(cache: CachePlan | undefined): readonly Fact[] {
+  if (cache === undefined) return [];
+  const rows = (title: string, count: bigint, key: string): Fact => [
+    title,
+    `${formatCount(count)} rows, ${formatBytes(Number(count * cache.rowBytes))}`,
+    String(count),
+    key,
+  ];
+  const why = printable(cache.explanation);
+  return [
+    ['Cache order', shortName(CachePolicySchema, cache.policy)],
+    rows('Cache, Trainer', cache.trainerRows, 'cache_trainer_rows'),
+    rows('Cache, standby', cache.standbyRows, 'cache_standby_rows'),
+    ['Cache, why', why, why, 'cache_why'],
+    ['Prefetch', `${cache.prefetch ? 'on' : 'off'}: ${printable(cache.prefetchExplanation)}`],
+  ];
+}
+
+export function choiceColumns(plan: JobPlan): readonly Column<PolicyChoice>[] {
+  return [
+    { title: 'POLICY', shown: ({ policy }) => policyText(policy) },
+    { title: 'SAMPLERS', align: 'right', shown: ({ samplers }) => String(samplers) },
+    { title: 'TRAINERS', align: 'right', shown: ({ trainers }) => String(trainers) },
+    { title: 'PREDICTED', align: 'right', shown: ({ batchNs }) => formatNs(Number(batchNs)) },
+    { title: '', shown: ({ policy }) => (policy === plan.policy ? 'followed' : '') },
+  ];
+}
+
+/** What a plan says, for the command and the demo. */
+export function planText(session: Session, plan: JobPlan): string {
+  const sections = [factLines(session, planFacts(session, plan))];
+  if (plan.choices.length > 0) sections.push(tableOf(session, choiceColumns(plan), plan.choices));
+  return sections.join('\n\n');
+}

@@ -1,0 +1,256 @@
+import {
+  type EpochReport,
+  type EvaluationProgress,
+  type ExecutorStatus,
+  type Job,
+  type JobProgress,
+  JobState,
+} from '../../api/gen/gnnd/v1/job_pb.ts';
+import { isTerminal } from '../session/exit.ts';
+import {
+  bar,
+  createStyle,
+  type Glyphs,
+  padEnd,
+  padStart,
+  printable,
+  type Style,
+  sparkline,
+} from '../session/terminal.ts';
+import { formatAge, formatDuration, formatPercent, formatRate } from '../session/units.ts';
+import {
+  evaluationLeft,
+  evaluationShare,
+  evaluationTitle,
+  idOf,
+  modelText,
+  paintState,
+  phaseText,
+  reasonText,
+  roleText,
+  runTimeText,
+  specOf,
+  wallMs,
+} from './job-text.ts';
+
+/** How the live view of a job looks: pure text of what is known. */
+export interface FrameOptions {
+  /** Wall time. */
+  readonly nowMs: number;
+  readonly columns: number;
+  readonly style: Style;
+  readonly glyphs: Glyphs;
+  /** Something about the view itself, e.g. that the connection is lost. */
+  readonly notice: string | null;
+}
+
+/** The lines of one frame, at least one; wide lines are cut by whoever draws them. */
+export function renderFrame(job: Job, options: FrameOptions): readonly string[] {
+  const { progress } = job;
+  const isShown = progress !== undefined && progress.epochs > 0 && !isTerminal(job.state);
+  const sections = [
+    headLines(job, options),
+    isShown ? progressLines(job, progress, options) : [],
+    isShown ? executorLines(progress.executors, options) : [],
+    curveLines(job, options),
+    endLines(job, options),
+    options.notice === null ? [] : [options.style.yellow(options.notice)],
+  ];
+  return sections
+    .filter((lines) => lines.length > 0)
+    .flatMap((lines) => ['', ...lines])
+    .slice(1);
+}
+
+function headLines(job: Job, options: FrameOptions): readonly string[] {
+  const { style, glyphs, nowMs } = options;
+  const attempt = job.attempts.at(-1)?.number ?? 1;
+  const parts = [
+    [style.bold(idOf(job.name)), paintState(job.state, style), phaseText(job.phase)]
+      .filter((text) => text !== '')
+      .join('  '),
+    runTimeText(job, nowMs),
+    attempt > 1 ? style.yellow(`attempt ${attempt}`) : '',
+  ];
+  const spec = specOf(job);
+  const lines = [
+    parts.filter((text) => text !== '').join(` ${glyphs.dot} `),
+    style.dim([spec?.dataset ?? '', modelText(spec)].filter((text) => text !== '').join(', ')),
+  ];
+  if (job.state === JobState.PENDING || job.state === JobState.CANCELLING) {
+    const sinceMs = wallMs(job.createTime);
+    const since = sinceMs === null ? '' : ` (created ${formatAge(nowMs - sinceMs)} ago)`;
+    const why = job.message === '' ? reasonText(job.reason) : printable(job.message);
+    if (why !== '') lines.push(`${why}${since}`);
+  }
+  return lines.filter((line) => line !== '');
+}
+
+function progressLines(
+  job: Job,
+  progress: JobProgress,
+  { columns, style, glyphs }: FrameOptions,
+): readonly string[] {
+  const perEpoch = Math.max(1, Number(progress.batchesPerEpoch));
+  const inEpoch = Math.min(perEpoch, Number(progress.batchesCommitted));
+  const epochs = Math.max(1, progress.epochs);
+  const epoch = Math.min(progress.epoch, epochs - 1);
+  const share = Math.min(1, (epoch * perEpoch + inEpoch) / (epochs * perEpoch));
+  const remainingMs = Number(progress.remainingMs);
+  const left = remainingMs > 0 ? `${formatDuration(remainingMs)} left` : '';
+  const width = Math.max(10, Math.min(40, columns - 55));
+  const hasLoss = progress.version > 0n || job.epochs.length > 0;
+  const queueWidth = Math.min(10, Math.max(1, progress.queueCapacity));
+  const queueShare = progress.queueDepth / Math.max(1, progress.queueCapacity);
+  const facts = [
+    ['loss', hasLoss ? progress.loss.toFixed(4) : '-'],
+    ['val accuracy', job.epochs.length > 0 ? formatPercent(progress.valAccuracy) : '-'],
+    ['seeds/s', formatRate(progress.seedsPerSecond)],
+    ['edges/s', formatRate(progress.edgesPerSecond)],
+  ];
+  return [
+    [
+      `epoch ${padStart(String(epoch + 1), String(epochs).length)}/${epochs}`,
+      `${style.cyan(bar(share, width, glyphs))} ${padStart(formatPercent(share, 0), 5)}`,
+      `batch ${padStart(String(inEpoch), String(perEpoch).length)}/${perEpoch}`,
+      style.bold(left),
+    ]
+      .join('  ')
+      .trimEnd(),
+    ...evaluationLines(progress, { columns, style, glyphs }),
+    facts.map(([title, text]) => `${style.dim(title ?? '')} ${text}`).join('   '),
+    `${style.dim('queue')} ${bar(queueShare, queueWidth, glyphs)} ` +
+      `${progress.queueDepth} of ${progress.queueCapacity} ready`,
+  ];
+}
+
+function evaluationLines(
+  { evaluation }: JobProgress,
+  { columns, style, glyphs }: Pick<FrameOptions, 'columns' | 'style' | 'glyphs'>,
+): readonly string[] {
+  if (evaluation === undefined) return [];
+  const share = evaluationShare(evaluation);
+  const width = Math.max(10, Math.min(40, columns - 55));
+  const left = evaluationLeft(evaluation);
+  const parts = [
+    evaluationTitle(evaluation),
+    `${style.cyan(bar(share, width, glyphs))} ${padStart(formatPercent(share, 0), 5)}`,
+    style.bold(left),
+  ];
+  return [parts.filter((part) => part !== '').join('  ')];
+}
+
+function executorLines(
+  executors: readonly ExecutorStatus[],
+  { style, glyphs }: FrameOptions,
+): readonly string[] {
+  if (executors.length === 0) return [];
+  const deviceWidth = Math.max(6, ...executors.map(({ device }) => device.length));
+  const busyWidth = 10;
+  const head = [
+    padEnd('device', deviceWidth),
+    padEnd('role', 7),
+    padEnd('stage', 8),
+    padEnd('busy', busyWidth + 6),
+    padStart('batches', 8),
+  ].join('  ');
+  const rows = executors.map(({ device, role, stage, busy, batches }) =>
+    [
+      padEnd(printable(device), deviceWidth),
+      padEnd(roleText(role), 7),
+      padEnd(printable(stage).toLowerCase(), 8),
+      `${bar(busy, busyWidth, glyphs)} ${padStart(formatPercent(busy, 0), 5)}`,
+      padStart(String(batches), 8),
+    ].join('  '),
+  );
+  return [style.dim(head), ...rows];
+}
+
+function curveLines(job: Job, { columns, style, glyphs }: FrameOptions): readonly string[] {
+  const { epochs } = job;
+  const [first, last] = [epochs[0], epochs.at(-1)];
+  if (first === undefined || last === undefined || epochs.length < 2) return [];
+  const width = Math.max(8, Math.min(30, columns - 45));
+  const curve = (title: string, values: readonly number[], text: (value: number) => string) => {
+    const line = sparkline(values, width, glyphs);
+    const ends = `${text(values[0] ?? 0)} ${glyphs.arrow} ${text(values.at(-1) ?? 0)}`;
+    return `${style.dim(padEnd(title, 12))}  ${style.cyan(line)}  ${ends}`;
+  };
+  const losses = epochs.map(({ loss }) => loss);
+  const accuracies = epochs.flatMap(({ valAccuracy }) => valAccuracy ?? []);
+  return [
+    curve('loss', losses, (value) => value.toFixed(4)),
+    ...(accuracies.length < 2
+      ? []
+      : [curve('val accuracy', accuracies, (value) => formatPercent(value))]),
+  ];
+}
+
+function endLines(job: Job, { style, glyphs }: FrameOptions): readonly string[] {
+  if (!isTerminal(job.state)) return [];
+  const { result } = job;
+  if (job.state === JobState.SUCCEEDED && result !== undefined) {
+    const best = formatPercent(result.testAccuracyBest);
+    const last = formatPercent(result.testAccuracyLast);
+    return [
+      `${style.green(glyphs.check)} test accuracy ${style.bold(best)} at the best validation ` +
+        `(epoch ${result.bestEpoch + 1}), ${last} at the last`,
+      ...(job.message === '' ? [] : [`  ${printable(job.message)}`]),
+      `  checkpoint ${printable(result.checkpointDir)}`,
+    ];
+  }
+  const reason = reasonText(job.reason);
+  const message = printable(job.message);
+  const why = [reason, message].filter((text) => text !== '').join(': ');
+  const exit = job.attempts.at(-1)?.exits.at(-1);
+  const tail = job.state === JobState.FAILED ? (exit?.logTail.trimEnd().split('\n') ?? []) : [];
+  return [
+    `${style.red(glyphs.cross)} ${why === '' ? 'ended' : why}`,
+    ...tail.slice(-5).map((line) => style.dim(`  ${printable(line)}`)),
+  ];
+}
+
+/** What a change is, for views that print a line for each. */
+export function changeKey(job: Job): string {
+  return [job.state, job.phase, job.reason, job.attempts.length].join(' ');
+}
+
+/** One line of a log of changes. */
+export function changeLine(job: Job, nowMs: number): string {
+  const state = [paintState(job.state, createStyle(false)), phaseText(job.phase)];
+  const parts = [timeOf(nowMs), idOf(job.name), state.filter((text) => text !== '').join(', ')];
+  if (job.state === JobState.SUCCEEDED && job.result !== undefined) {
+    const accuracy = formatPercent(job.result.testAccuracyBest);
+    parts.push(`test accuracy ${accuracy}`, printable(job.message));
+  } else if (job.state !== JobState.RUNNING) {
+    parts.push(reasonText(job.reason), printable(job.message));
+  }
+  return parts.filter((part) => part !== '').join('  ');
+}
+
+/** One line of the same log, for a finished epoch. */
+export function epochLine(job: Job, report: EpochReport, nowMs: number): string {
+  const epochs = job.progress?.epochs || specOf(job)?.training?.epochs || job.epochs.length;
+  return [
+    timeOf(nowMs),
+    idOf(job.name),
+    `epoch ${padStart(String(report.epoch + 1), String(epochs).length)}/${epochs}`,
+    padStart(formatDuration(Number(report.durationMs)), 7),
+    `loss ${report.loss.toFixed(4)}`,
+    ...(report.valAccuracy === undefined
+      ? []
+      : [`val accuracy ${formatPercent(report.valAccuracy)}`]),
+  ].join('  ');
+}
+
+/** One line of the same log, for an evaluation that has been running for a while. */
+export function evaluationLine(job: Job, evaluation: EvaluationProgress, nowMs: number): string {
+  const share = formatPercent(evaluationShare(evaluation), 0);
+  const parts = [evaluationTitle(evaluation), share, evaluationLeft(evaluation)];
+  const text = parts.filter((part) => part !== '').join(', ');
+  return [timeOf(nowMs), idOf(job.name), text].join('  ');
+}
+
+function timeOf(nowMs: number): string {
+  return new Date(nowMs).toISOString().slice(11, 19);
+}
