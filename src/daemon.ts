@@ -26,7 +26,7 @@ import { assertTransition, pendingSinceMs } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
 import { createRetention } from './jobs/retention.ts';
 import { Runner } from './jobs/runner.ts';
-import type { RunnerObserver } from './jobs/runner-observer.ts';
+import type { RunnerObserver } from './jobs/runner-options.ts';
 import { type HttpServer, serveHttp } from './metrics/http.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import type { CoreAddon } from './native/contract.ts';

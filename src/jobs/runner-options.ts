@@ -1,5 +1,26 @@
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { CoreAddon } from '../native/contract.ts';
 import type { EpochReport, ExecutorExit, ExecutorRole, JobRecord } from '../records/job-record.ts';
+import type { Store } from '../store/store.ts';
 import type { JobAttempt } from '../supervisor/job-attempt.ts';
+import type { CrewDevice } from '../supervisor/seat.ts';
+
+/** What running jobs needs, and whom it tells. */
+
+export interface RunnerOptions {
+  readonly store: Store;
+  readonly native: CoreAddon;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly devices: readonly CrewDevice[];
+  /** Folders of a job's attempts and checkpoint. */
+  readonly jobsFolder: string;
+  readonly cacheFolder: string;
+  /** Uniform in [0, 1): spreads back-offs. */
+  readonly random: () => number;
+  readonly observe: RunnerObserver;
+}
 
 /** What happens, for metrics; called after it was stored. */
 export interface RunnerObserver {

@@ -1,0 +1,84 @@
+import { existsSync } from 'node:fs';
+import type { JobRecord } from '../records/job-record.ts';
+import { judgeLost } from '../scheduler/restart.ts';
+import type { Recording } from './recording.ts';
+import type { RunnerOptions } from './runner-options.ts';
+import { storedTally, storeTally } from './tally.ts';
+
+/**
+ * What an earlier daemon left, as jobs to submit. Its executors died with it, so a job starts again
+ * from its beginning, unless its model was finished or its user has cancelled it.
+ */
+export function recoverJobs(
+  options: Pick<RunnerOptions, 'store' | 'clock'>,
+  recording: Recording,
+): readonly JobRecord[] {
+  const recovery = new Recovery(options, recording);
+  return options.store
+    .nonTerminalJobs()
+    .map((job) => recovery.recover(job))
+    .filter((job) => job !== null);
+}
+
+const reason = 'DAEMON_RESTARTED';
+
+class Recovery {
+  readonly #options: Pick<RunnerOptions, 'store' | 'clock'>;
+  readonly #recording: Recording;
+  /** Jobs that may be what killed the daemon. */
+  #suspects = 0;
+
+  constructor(options: Pick<RunnerOptions, 'store' | 'clock'>, recording: Recording) {
+    this.#options = options;
+    this.#recording = recording;
+  }
+
+  /** Null when that ends it. */
+  recover(job: JobRecord): JobRecord | null {
+    const { store } = this.#options;
+    if (job.result !== null && existsSync(job.result.checkpointDir)) {
+      store.atomically(() => this.#recording.succeed(job, job.result));
+      return null;
+    }
+    if (job.intent === 'CANCEL') {
+      store.atomically(() => this.#cancel(job));
+      return null;
+    }
+    return job.state === 'PENDING' ? job : store.atomically(() => this.#restart(job));
+  }
+
+  #cancel(job: JobRecord): void {
+    const recording = this.#recording;
+    recording.closeOpenAttempt(job, reason, 'the daemon died while it was cancelled');
+    if (job.state !== 'CANCELLING' && job.state !== 'PENDING') {
+      recording.transition(job.id, { state: 'CANCELLING' });
+    }
+    const message = 'cancelled by the user';
+    recording.transition(job.id, { state: 'CANCELLED', reason: 'USER_CANCELLED', message });
+  }
+
+  #restart(job: JobRecord): JobRecord | null {
+    const { store, clock } = this.#options;
+    const recording = this.#recording;
+    const attempt = job.attempts.at(-1)?.number ?? 0;
+    const verdict = judgeLost({
+      tally: storedTally(store, job),
+      madeProgress: attempt > 0 && store.epochs(job.id, attempt, 0, 1).length > 0,
+      suspectsBefore: this.#suspects,
+    });
+    storeTally(store, job, verdict.tally);
+    const why = 'the daemon died while the job ran';
+    recording.closeOpenAttempt(job, reason, why);
+    if (verdict.kind === 'FAIL') {
+      const end = { state: 'FAILED', reason: 'RESTART_BUDGET_EXHAUSTED', result: null } as const;
+      recording.transition(job.id, { ...end, message: verdict.message });
+      return null;
+    }
+    if (verdict.isSuspect) this.#suspects += 1;
+    const { delayMs } = verdict;
+    const nextAttemptAtMs = delayMs > 0 ? clock.wallMs() + delayMs : null;
+    const change = { state: 'PENDING', reason, nextAttemptAtMs, result: null } as const;
+    const message = `${why}; it starts again from its beginning`;
+    return recording.transition(job.id, { ...change, message });
+  }
+}
