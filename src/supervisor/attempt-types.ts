@@ -1,4 +1,6 @@
-import type { DatasetCounts } from '../native/contract.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { CoreAddon, DatasetCounts } from '../native/contract.ts';
 import type {
   CachePlan,
   EpochReport,
@@ -35,6 +37,15 @@ export interface AttemptInput {
   readonly checkpointFolder: string;
   /** Derived files, keyed by their inputs. */
   readonly cacheFolder: string;
+}
+
+/** What an attempt and its parts work with. */
+export interface AttemptContext {
+  readonly input: AttemptInput;
+  readonly native: CoreAddon;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly emit: (event: AttemptEvent) => void;
 }
 
 /** What an attempt reports; times are the receiver's. */

@@ -1,8 +1,9 @@
+import { sleep } from '../base/clock.ts';
 import { isScarcity } from '../base/descriptors.ts';
 import { messageOf } from '../base/errors.ts';
 import type { CoreAddon, SegmentHandle } from '../native/contract.ts';
 import type { JobResult } from '../records/job-record.ts';
-import type { AttemptInput } from './attempt-types.ts';
+import type { AttemptContext, AttemptInput } from './attempt-types.ts';
 import { writeCheckpoint } from './checkpoint.ts';
 import type { EpochReports } from './epoch-reports.ts';
 import type { JobLayout } from './job-layout.ts';
@@ -10,7 +11,81 @@ import { testAccuracyOf } from './progress.ts';
 
 /** The end of a job's training: its final model, made durable. */
 
-export interface FinalModel {
+export interface CheckpointCounts {
+  readonly ok: number;
+  readonly failed: number;
+  /** Of the newest; 0 before the first. */
+  readonly bytes: number;
+  readonly lastSuccessAtMs: number | null;
+}
+
+export interface FinishOptions {
+  readonly segment: SegmentHandle;
+  readonly layout: JobLayout;
+  readonly reports: EpochReports;
+}
+
+/** Of a segment that is complete: writes its model, until that is durable or nobody wants it. */
+export class Finish {
+  readonly #context: AttemptContext;
+  readonly #options: FinishOptions;
+  /** Ends waiting for a disk that is full. */
+  readonly #stop = new AbortController();
+  #writing: Promise<void> | null = null;
+  #counts: CheckpointCounts = { ok: 0, failed: 0, bytes: 0, lastSuccessAtMs: null };
+
+  constructor(context: AttemptContext, options: FinishOptions) {
+    this.#context = context;
+    this.#options = options;
+  }
+
+  /** Checkpoints written. */
+  get counts(): CheckpointCounts {
+    return this.#counts;
+  }
+
+  /** With the first call, all epochs having been reported. Rejects with what cannot be written. */
+  async once(): Promise<void> {
+    if (this.#writing !== null) return;
+    this.#writing = this.#write();
+    await this.#writing;
+  }
+
+  /** Resolves when nothing is being written: the model is durable, or its failure was told. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#writing?.catch(() => {});
+  }
+
+  async #write(): Promise<void> {
+    const { native, clock, log, emit, input } = this.#context;
+    const { segment, layout, reports } = this.#options;
+    const { signal } = this.#stop;
+    emit({ kind: 'phase', phase: 'FINALIZING' });
+    const model = finalModelOf({ native, segment }, layout, reports, input);
+    let startMs = 0;
+    const write = async () => {
+      startMs = clock.monotonicMs();
+      try {
+        return await model.write();
+      } catch (error) {
+        this.#counts = { ...this.#counts, failed: this.#counts.failed + 1 };
+        throw error;
+      }
+    };
+    const result = await written(write, {
+      onFailed: (error) => log.warn('checkpoint.failed', { message: messageOf(error) }),
+      sleep: (delayMs) => sleep(delayMs, signal).catch(() => {}),
+      isStopped: () => signal.aborted,
+    });
+    if (result === null) return;
+    const lastSuccessAtMs = clock.wallMs();
+    this.#counts = { ...this.#counts, ok: 1, bytes: model.bytes, lastSuccessAtMs };
+    emit({ kind: 'completed', result, checkpointMs: clock.monotonicMs() - startMs });
+  }
+}
+
+interface FinalModel {
   /** Of both parameter vectors. */
   readonly bytes: number;
   /** Writes the checkpoint durably. Throws a CheckpointError, and then nothing of it is left. */
@@ -24,7 +99,7 @@ export class CheckpointError extends Error {
 }
 
 /** Of a segment that is complete, and all epochs of which were reported. */
-export function finalModelOf(
+function finalModelOf(
   { native, segment }: { readonly native: CoreAddon; readonly segment: SegmentHandle },
   { manifest, model }: Pick<JobLayout, 'manifest' | 'model'>,
   reports: EpochReports,

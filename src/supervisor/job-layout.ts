@@ -95,7 +95,7 @@ export function optimizerOf(spec: JobSpec, layout: JobLayout): TrainerOptions['o
   };
 }
 
-interface SegmentRequest {
+export interface SegmentRequest {
   readonly spec: JobSpec;
   readonly counts: DatasetCounts;
   readonly layout: JobLayout;

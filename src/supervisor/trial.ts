@@ -1,5 +1,9 @@
 import type { SegmentSnapshot } from '../native/contract.ts';
+import { crewOf, segmentRequestOf } from './attempt-crew.ts';
+import type { AttemptContext } from './attempt-types.ts';
 import type { Crew } from './crew.ts';
+import { trialSegment } from './job-layout.ts';
+import type { Preparation } from './preparation.ts';
 import type { LivingSeat, Seat } from './seat.ts';
 
 /** A crew that measures a few batches and is then thrown away. */
@@ -33,5 +37,32 @@ export async function runTrial(
   } finally {
     onUnkillable(await crew.stop(graceMs));
     crew.close();
+  }
+}
+
+export interface MeasureOptions extends Omit<TrialOptions, 'graceMs'> {
+  /** Told of the crew, for whoever stops the attempt; then that there is none. */
+  readonly onCrew: (crew: Crew | null) => void;
+}
+
+/** What a trial crew's segment says at its end; null when the attempt was stopped before. */
+export async function measure(
+  context: AttemptContext,
+  preparation: Preparation,
+  seats: readonly Seat[],
+  { onCrew, ...options }: MeasureOptions,
+): Promise<SegmentSnapshot | null> {
+  const request = segmentRequestOf(context, preparation.made.layout, seats.length);
+  const segment = trialSegment(request);
+  const crew = crewOf(context, preparation, { segment, evaluation: null });
+  onCrew(crew);
+  const anybody = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, trainers: 0 };
+  try {
+    context.native.segmentStandby(crew.segment, 'ALWAYS', true, anybody);
+    const graceMs = context.input.spec.timeouts.cancelGraceMs;
+    return await runTrial(crew, seats, { ...options, graceMs });
+  } finally {
+    crew.close();
+    onCrew(null);
   }
 }

@@ -1,0 +1,45 @@
+import type { SegmentSpec } from '../native/contract.ts';
+import type { AttemptContext } from './attempt-types.ts';
+import { Crew } from './crew.ts';
+import type { EvaluationPlan } from './evaluation-plan.ts';
+import type { JobLayout, SegmentRequest } from './job-layout.ts';
+import type { Preparation } from './preparation.ts';
+
+/** The crews of an attempt, which differ in their segment and in whether they evaluate. */
+
+/** What a segment for so many executors is asked for. */
+export function segmentRequestOf(
+  { input: { spec, dataset, devices } }: AttemptContext,
+  layout: JobLayout,
+  executorCount: number,
+): SegmentRequest {
+  const { counts } = dataset;
+  return { spec, counts, layout, deviceCount: devices.length, executorCount };
+}
+
+/** `evaluation` is null for a trial, which evaluates nothing and whose orderly ends nobody tells. */
+export function crewOf(
+  { input, native, log, clock, emit }: AttemptContext,
+  { made, cache }: Preparation,
+  { segment, evaluation }: { segment: SegmentSpec; evaluation: EvaluationPlan | null },
+): Crew {
+  const isTrial = evaluation === null;
+  return new Crew({
+    ...{ native, log, clock, segment, evaluation },
+    ...made,
+    spec: input.spec,
+    orderPath: cache.orderPath,
+    cache: cache.plan,
+    devices: input.devices,
+    logFolder: input.logFolder,
+    onSpawned: (role) => emit({ kind: 'executorSpawned', role }),
+    onReady: (executor) => {
+      if (!isTrial) emit({ kind: 'executorReady', executor });
+    },
+    onExited: (executor, outcome, exit) => {
+      // A trial's orderly ends are told by `calibrated`.
+      if (isTrial && outcome.kind === 'DONE') return;
+      emit({ kind: 'executorExited', executor, outcome, exit });
+    },
+  });
+}

@@ -1,0 +1,197 @@
+import type { SegmentSnapshot, StandbyEstimates } from '../native/contract.ts';
+import type { JobProgress } from '../records/job-record.ts';
+import type { AttemptContext, LaunchPlan } from './attempt-types.ts';
+import type { Crew } from './crew.ts';
+import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
+import { type CheckpointCounts, Finish } from './finalize.ts';
+import type { JobLayout } from './job-layout.ts';
+import { isAlive, type Look, progressOf } from './progress.ts';
+import { type MeasuredTimings, timingsOf } from './timings.ts';
+
+/** A launched crew, watched from its start until its job is complete and its model durable. */
+
+export interface AttemptRunOptions {
+  readonly crew: Crew;
+  readonly plan: LaunchPlan;
+  readonly layout: JobLayout;
+  /** Whether Trainers extract a batch ahead. */
+  readonly prefetch: boolean;
+  /** Runs a step; what it throws ends the attempt. */
+  readonly perform: (step: () => Promise<void>) => void;
+}
+
+export const lookEveryMs = 100;
+/** Progress rates are taken over about this long. */
+const rateWindowMs = 1000;
+/** A job that commits nothing for so many stall times is stuck, whatever its executors say. */
+const stuckStalls = 10;
+
+export class AttemptRun {
+  readonly reports: EpochReports;
+  readonly #context: AttemptContext;
+  readonly #options: AttemptRunOptions;
+  readonly #deviceNames: readonly string[];
+  readonly #finish: Finish;
+  readonly #timer: NodeJS.Timeout;
+  #looks: Look[] = [];
+  #progress: JobProgress | null = null;
+  /** 0 until `begin`. */
+  #startedMs = 0;
+  #lastCommit: { readonly batches: number; readonly atMs: number };
+  #lastCommitWallMs: number | null = null;
+  #held = false;
+  #closed = false;
+
+  constructor(context: AttemptContext, options: AttemptRunOptions) {
+    this.#context = context;
+    this.#options = options;
+    this.#deviceNames = context.input.devices.map(({ name }) => name);
+    this.reports = new EpochReports(context.native, this.#deviceNames);
+    const { segment } = options.crew;
+    this.#finish = new Finish(context, { ...options, segment, reports: this.reports });
+    this.#lastCommit = { batches: -1, atMs: context.clock.monotonicMs() };
+    this.#timer = setInterval(() => this.#look(), lookEveryMs);
+  }
+
+  get progress(): JobProgress | null {
+    return this.#progress;
+  }
+
+  /** The latest look at the segment, for metrics; null before the first. */
+  get snapshot(): SegmentSnapshot | null {
+    return this.#looks.at(-1)?.snapshot ?? null;
+  }
+
+  /** Monotonic ms of the latest look; 0 before the first. */
+  get lastLookMs(): number {
+    return this.#looks.at(-1)?.atMs ?? 0;
+  }
+
+  /** Wall time of the last commit; null before the first. */
+  get lastCommitWallMs(): number | null {
+    return this.#lastCommitWallMs;
+  }
+
+  get checkpoints(): CheckpointCounts {
+    return this.#finish.counts;
+  }
+
+  /** Executors may train from now on. */
+  begin(): void {
+    const { native, clock, emit } = this.#context;
+    const { crew } = this.#options;
+    this.#startedMs = clock.monotonicMs();
+    this.reports.start({ atMs: this.#startedMs, snapshot: crew.look() });
+    this.#lastCommit = { batches: -1, atMs: this.#startedMs };
+    emit({ kind: 'phase', phase: 'TRAINING' });
+    native.segmentCommand(crew.segment, 'RUN');
+  }
+
+  /** While it holds, batches in hand are finished and no others begun. */
+  hold(holds: boolean): void {
+    if (this.#startedMs === 0 || this.#held === holds) return;
+    this.#held = holds;
+    this.#context.log.warn('attempt.held', { holds });
+    this.#context.native.segmentCommand(this.#options.crew.segment, holds ? 'PAUSE' : 'RUN');
+  }
+
+  /** Looks no more. Resolves when no checkpoint is being written: it is durable, or was told. */
+  async stop(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#timer);
+    await this.#finish.stop();
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearInterval(this.#timer);
+    this.#progress = null;
+  }
+
+  #look(): void {
+    this.#options.perform(async () => this.#tick());
+  }
+
+  #tick(): void {
+    if (this.#closed) return;
+    const { crew } = this.#options;
+    const nowMs = this.#context.clock.monotonicMs();
+    const snapshot = crew.look();
+    crew.watch(snapshot);
+    this.#looks.push({ atMs: nowMs, snapshot });
+    while (this.#looks.length > 2 && nowMs - (this.#looks[1]?.atMs ?? 0) >= rateWindowMs) {
+      this.#looks.shift();
+    }
+    this.#noteCommits(snapshot, nowMs);
+    this.#followEstimates(snapshot);
+    this.#reportEpochs({ atMs: nowMs, snapshot });
+    this.#noteProgress(snapshot, nowMs);
+    const allReported = this.reports.count >= snapshot.epochsToTrain;
+    if (snapshot.complete && allReported) this.#options.perform(() => this.#finish.once());
+  }
+
+  /** The profit rule works with what the run shows: medians, and the Trainers that live. */
+  #followEstimates(snapshot: SegmentSnapshot): void {
+    const { plan, crew } = this.#options;
+    if (plan.standby !== 'AUTO') return;
+    const seen = this.#timingsOf(snapshot);
+    const or = (measured: number, planned: number) => (measured === 0 ? planned : measured);
+    const estimates: StandbyEstimates = {
+      samplerBatchNs: or(seen.samplerBatchNs, plan.timings.samplerBatchNs),
+      trainerBatchNs: or(seen.trainerBatchNs, plan.timings.trainerBatchNs),
+      standbyBatchNs: or(seen.standbyBatchNs, plan.timings.standbyBatchNs),
+      trainers: snapshot.executors.filter((e) => e.role === 'TRAINER' && isAlive(e)).length,
+    };
+    this.#context.native.segmentStandby(crew.segment, plan.standby, true, estimates);
+  }
+
+  #noteCommits(snapshot: SegmentSnapshot, nowMs: number): void {
+    const { clock, emit, input } = this.#context;
+    if (this.#held) this.#lastCommit = { ...this.#lastCommit, atMs: nowMs };
+    if (snapshot.committedBatches !== this.#lastCommit.batches) {
+      this.#lastCommit = { batches: snapshot.committedBatches, atMs: nowMs };
+      if (snapshot.committedBatches > 0) this.#lastCommitWallMs = clock.wallMs();
+      emit({ kind: 'progress', committedBatches: snapshot.committedBatches });
+      return;
+    }
+    const limitMs = stuckStalls * input.spec.timeouts.stallMs;
+    if (this.#startedMs === 0 || snapshot.complete || snapshot.evaluation !== null) return;
+    if (nowMs - this.#lastCommit.atMs <= limitMs) return;
+    this.#lastCommit = { ...this.#lastCommit, atMs: nowMs };
+    const message = `no batch was committed for ${Math.round(limitMs / 1000)} s`;
+    emit({ kind: 'attemptFailed', reason: 'EXECUTOR_STALLED', message });
+  }
+
+  #reportEpochs(look: Look): void {
+    const reports = this.reports.take(this.#options.crew.segment, look);
+    if (reports.length === 0) return;
+    const timings = this.#timingsOf(look.snapshot);
+    this.#context.emit({ kind: 'epochsEnded', reports, timings });
+    if (reports.length < epochsAtOnce) return;
+    // More may have ended already. Others get as much of the loop first as these took.
+    const tookMs = this.#context.clock.monotonicMs() - look.atMs;
+    setTimeout(() => this.#look(), tookMs);
+  }
+
+  #timingsOf(snapshot: SegmentSnapshot): MeasuredTimings {
+    return timingsOf(snapshot, this.#options.prefetch);
+  }
+
+  #noteProgress(snapshot: SegmentSnapshot, nowMs: number): void {
+    if (this.#startedMs === 0) return;
+    const { native, input } = this.#context;
+    const { crew, layout } = this.#options;
+    this.#progress = progressOf({
+      before: this.#looks.length > 1 ? (this.#looks[0] ?? null) : null,
+      now: { atMs: nowMs, snapshot },
+      deviceNames: this.#deviceNames,
+      pids: crew.pids,
+      epochs: input.spec.training.epochs,
+      batchesPerEpoch: layout.batchesPerEpoch,
+      current: native.segmentEpoch(crew.segment, snapshot.epoch),
+      lastReport: this.reports.last,
+      valAccuracy: this.reports.valAccuracy ?? 0,
+      startedMs: this.#startedMs,
+    });
+  }
+}
