@@ -6,6 +6,7 @@ import { type ArrayRole, type ArraySet, folderArrays, npzArrays } from './array-
 import { fileChunks } from './byte-streams.ts';
 import { converterOf, OutOfRange } from './convert-array.ts';
 import { type ArrayName, arrayNames, arrayTypes, type DatasetFacts } from './dataset-writer.ts';
+import { inNeighbours } from './graph.ts';
 import type { ImportContext } from './import-context.ts';
 import {
   elementCount,
@@ -176,7 +177,7 @@ class ArrayImport {
 
   /** PyTorch Geometric's [2, edges]: a column (source, target) becomes source in target's row. */
   async #copyEdgeIndex(): Promise<void> {
-    const { writer, pool, problems } = this.#context;
+    const { writer, problems } = this.#context;
     const numNodes = this.#headers.get('labels')?.shape[0];
     const weights = await this.#readEdgeWeights();
     await this.#opened('edge_index', async (source) => {
@@ -200,7 +201,7 @@ class ArrayImport {
       if (weights !== null && weights.length !== numEdges) return;
       const sources = ends.slice(0, numEdges);
       const targets = ends.slice(numEdges);
-      const graph = await pool.inNeighbours({ numNodes, sources, targets, weights });
+      const graph = inNeighbours({ numNodes, sources, targets, weights });
       this.#orientation.seeIndptr(graph.indptr);
       this.#orientation.seeIndices(graph.indices);
       await writer.write('indptr', graph.indptr);

@@ -3,6 +3,7 @@ import { basename, join } from 'node:path';
 import { FeatureColumns, FeatureRows, LabelColumn, parseNumber, shown } from './csv-columns.ts';
 import { CsvFile, type CsvRow } from './csv-reader.ts';
 import type { DatasetFacts } from './dataset-writer.ts';
+import { storedGraph } from './graph.ts';
 import type { ImportContext } from './import-context.ts';
 import { NumberList } from './number-list.ts';
 import { badFile, formatCount, type ProblemList } from './problems.ts';
@@ -297,10 +298,10 @@ function* nodeNames(ids: ReadonlyMap<string, number>): Generator<Uint8Array> {
 }
 
 async function writeGraph(context: ImportContext, numNodes: number, edges: Edges): Promise<void> {
-  const { writer, progress, problems, notices, pool, directed } = context;
+  const { writer, progress, problems, notices, directed } = context;
   const listed = formatCount(edges.sources.length);
   progress(shares.edges, `building the graph of ${listed} edges`);
-  const graph = await pool.storedGraph({
+  const graph = storedGraph({
     numNodes,
     sources: edges.sources.toArray(),
     targets: edges.targets.toArray(),

@@ -6,18 +6,15 @@ import type { ImportFormat } from '../records/dataset-record.ts';
 import { importNpyFolder, importNpzFile } from './array-import.ts';
 import { csvNames, importCsvFolder } from './csv-import.ts';
 import type { Importer } from './import-context.ts';
-import { importNpmDeps } from './npm-import.ts';
 
 export const importers: Readonly<Record<ImportFormat, Importer>> = {
   NPY: importNpyFolder,
   NPZ: importNpzFile,
   CSV: importCsvFolder,
-  NPM_DEPS: importNpmDeps,
 };
 
 const folderFormats: ReadonlySet<ImportFormat> = new Set(['NPY', 'CSV']);
 const zipMagic = Buffer.from('PK');
-const gzipMagic = Buffer.from([0x1f, 0x8b]);
 
 /** The format of a source, or what is wrong with it. */
 export type Detection =
@@ -97,7 +94,6 @@ async function fileFormat(path: string): Promise<Detection> {
     await file.close();
   }
   if (start.equals(zipMagic)) return { kind: 'format', format: 'NPZ' };
-  if (start.equals(gzipMagic)) return { kind: 'format', format: 'NPM_DEPS' };
-  const expected = 'an .npz file (format NPZ) or the .tgz of an npm package (format NPM_DEPS)';
+  const expected = 'an .npz file; other formats are folders (docs/datasets.md)';
   return { kind: 'problem', description: `the file is not ${expected}` };
 }

@@ -1,6 +1,5 @@
 import type { FeatureDtype } from '../records/dataset-record.ts';
 import type { DatasetFacts, DatasetWriter } from './dataset-writer.ts';
-import type { ImportPool } from './import-pool.ts';
 import type { NoticeList } from './notices.ts';
 import type { ProblemList } from './problems.ts';
 
@@ -21,7 +20,6 @@ export interface ImportContext {
   /** What a user should know although nothing is wrong. */
   readonly notices: NoticeList;
   readonly progress: ReportProgress;
-  readonly pool: ImportPool;
   /** Abort rejects with the signal's reason. */
   readonly signal: AbortSignal;
 }

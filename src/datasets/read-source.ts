@@ -3,7 +3,6 @@ import type { DatasetManifest } from '../records/dataset-record.ts';
 import type { SourceImport, TaskWatch } from './data-tasks.ts';
 import { DatasetWriter, type DatasetWritten } from './dataset-writer.ts';
 import { importers } from './detect-format.ts';
-import type { ImportPool } from './import-pool.ts';
 import { NoticeList } from './notices.ts';
 import { ProblemList } from './problems.ts';
 
@@ -14,7 +13,6 @@ export interface NativeValidator {
 
 /** What an import works with. */
 interface SourceOptions extends SourceImport, TaskWatch {
-  readonly pool: ImportPool;
   readonly native: NativeValidator;
 }
 
@@ -26,13 +24,13 @@ const importShare = 0.9;
  * ImportFailure for what is wrong with the source.
  */
 export async function readSource(options: SourceOptions): Promise<DatasetWritten> {
-  const { id, source, folder, progress, signal, featureDtype, directed, pool } = options;
+  const { id, source, folder, progress, signal, featureDtype, directed } = options;
   const problems = new ProblemList();
   const notices = new NoticeList();
   const writer = new DatasetWriter(folder);
   try {
     const facts = await importers[options.format]({
-      ...{ source, featureDtype, directed, writer, problems, notices, pool, signal },
+      ...{ source, featureDtype, directed, writer, problems, notices, signal },
       progress: (fraction, message) => progress(importShare * fraction, message),
     });
     if (writer.written('train')?.rows === 0) {

@@ -90,8 +90,7 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
 /** Loaded when wanted: most executors import nothing. */
 async function dataTasks() {
   const { localTasks } = await import('../datasets/local-tasks.ts');
-  const { createImportPool } = await import('../datasets/import-pool.ts');
-  return localTasks({ native: loadCore(), createPool: createImportPool });
+  return localTasks(loadCore());
 }
 
 const progressEveryMs = 100;

@@ -2,7 +2,7 @@
 
 export type DatasetState = 'IMPORTING' | 'READY' | 'FAILED';
 
-export type ImportFormat = 'NPY' | 'NPZ' | 'CSV' | 'NPM_DEPS';
+export type ImportFormat = 'NPY' | 'NPZ' | 'CSV';
 
 /** Element types of feature rows on disk, as NumPy names them. */
 export const featureDtypes = ['float32', 'float16'] as const;

@@ -30,7 +30,7 @@ import { waitForOperation } from './operations.ts';
 /** `gnnctl dataset ...`. */
 export function addDatasetCommands(program: Command, run: Run): void {
   const dataset = program.command('dataset').description('import and check graphs');
-  const formatNames = shortNames(ImportFormatSchema).map(optionOfEnum);
+  const formatNames = shortNames(ImportFormatSchema).map((name) => name.toLowerCase());
   dataset
     .command('import')
     .description("import a graph from a path on the daemon's host")
@@ -43,7 +43,7 @@ export function addDatasetCommands(program: Command, run: Run): void {
       new Option(
         '--feature-dtype <dtype>',
         'store features so; default: float16 for arrays of float16, else float32',
-      ).choices(shortNames(FeatureDtypeSchema).map(optionOfEnum)),
+      ).choices(shortNames(FeatureDtypeSchema).map((name) => name.toLowerCase())),
     )
     .option('--directed', 'tables: nodes learn along edges only, from source to target')
     .option('--validate-only', 'check the source, import nothing')
@@ -70,11 +70,6 @@ export function addDatasetCommands(program: Command, run: Run): void {
     .action(run(validateDataset));
 }
 
-/** NPM_DEPS is npm-deps on the command line. */
-function optionOfEnum(name: string): string {
-  return name.toLowerCase().replaceAll('_', '-');
-}
-
 interface ImportFlags {
   readonly id: string;
   readonly format?: string;
@@ -89,11 +84,10 @@ async function importDataset(
   source: string,
   flags: ImportFlags,
 ): Promise<number> {
-  const format = (flags.format ?? '').replaceAll('-', '_');
   const operation = await session.call(DatasetService.method.importDataset, {
     datasetId: flags.id,
     source: hostPath(session, source),
-    format: numberOf(ImportFormatSchema, format) ?? 0,
+    format: numberOf(ImportFormatSchema, flags.format ?? '') ?? 0,
     featureDtype: numberOf(FeatureDtypeSchema, flags.featureDtype ?? '') ?? 0,
     directed: flags.directed === true,
     validateOnly: flags.validateOnly === true,

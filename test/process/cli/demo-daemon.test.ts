@@ -1,10 +1,8 @@
-import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { startDemoDaemon } from '../../../src/cli/demo/demo-daemon.ts';
-import { fetchNpmPackage } from '../../../src/cli/demo/npm-package.ts';
 
 let folder: string;
 
@@ -58,12 +56,4 @@ test('an interrupt while it starts leaves no process behind', async () => {
   await expect(starting).rejects.toThrow('enough');
   const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
   expect(() => process.kill(pid, 0)).toThrow('ESRCH');
-});
-
-test('a package that is there and as it should be is not fetched again', async () => {
-  writeFileSync(join(folder, 'a-1.tgz'), 'content');
-  const sha256 = createHash('sha256').update('content').digest('hex');
-  const wanted = { spec: 'a@1', fileName: 'a-1.tgz', sha256 };
-  const path = await fetchNpmPackage(wanted, folder, new AbortController().signal);
-  expect(path).toBe(join(folder, 'a-1.tgz'));
 });

@@ -307,7 +307,7 @@ const dataset = create(DatasetSchema, {
 test('an import waits and shows its progress; the dataset is the data', async () => {
   daemon
     .unary(DatasetService.method.importDataset, ({ source, datasetId, format, featureDtype }) => {
-      expect([source, datasetId, format]).toEqual([folder, 'npm', ImportFormat.NPM_DEPS]);
+      expect([source, datasetId, format]).toEqual([folder, 'npm', ImportFormat.NPY]);
       expect(featureDtype).toBe(FeatureDtype.FLOAT16);
       return { name: 'operations/1', progress: 0.1, message: 'reading' };
     })
@@ -318,7 +318,7 @@ test('an import waits and shows its progress; the dataset is the data', async ()
       result: { case: 'response' as const, value: anyPack(DatasetSchema, dataset) },
     }));
   await daemon.listen();
-  const formats = ['--format', 'npm-deps', '--feature-dtype', 'float16'];
+  const formats = ['--format', 'npy', '--feature-dtype', 'float16'];
   const args = ['dataset', 'import', folder, '--id', 'npm', ...formats];
   const piped = await gnnctl(args);
   expect(piped.exitCode).toBe(0);

@@ -11,17 +11,13 @@ import {
 import { folderOf, makeFolder, pathGraph, zip } from './workbench.ts';
 
 test('the format follows from what is there', async () => {
-  const files = folderOf({ 'a.bin': zip({}), 'b.bin': Buffer.from([0x1f, 0x8b, 8]) });
+  const files = folderOf({ 'a.bin': zip({}) });
   expect(await detectFormat(folderOf(pathGraph), null)).toEqual({ kind: 'format', format: 'NPY' });
   expect(await detectFormat(folderOf({ 'nodes.csv.gz': '' }), null)).toEqual({
     kind: 'format',
     format: 'CSV',
   });
   expect(await detectFormat(join(files, 'a.bin'), null)).toEqual({ kind: 'format', format: 'NPZ' });
-  expect(await detectFormat(join(files, 'b.bin'), null)).toEqual({
-    kind: 'format',
-    format: 'NPM_DEPS',
-  });
 });
 
 async function descriptionOf(path: string): Promise<string> {
@@ -35,7 +31,7 @@ test('a source of no known format is described', async () => {
   const descriptions = await Promise.all(paths.map(descriptionOf));
   expect(descriptions).toEqual([
     'the folder has no indptr.npy (format NPY) or nodes.csv and edges.csv (format CSV)',
-    'the file is not an .npz file (format NPZ) or the .tgz of an npm package (format NPM_DEPS)',
+    'the file is not an .npz file; other formats are folders (docs/datasets.md)',
     expect.stringContaining('cannot be read: ENOENT'),
   ]);
 });

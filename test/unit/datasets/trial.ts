@@ -12,7 +12,7 @@ import { localTasks } from '../../../src/datasets/local-tasks.ts';
 import type { NativeValidator } from '../../../src/datasets/read-source.ts';
 import type { OperationRecord } from '../../../src/records/dataset-record.ts';
 import { MemoryStore } from './memory-store.ts';
-import { createInlinePool, makeFolder, never, trustingValidator } from './workbench.ts';
+import { makeFolder, never, trustingValidator } from './workbench.ts';
 
 /** A dataset service on a temporary folder, and what its tests do with it. */
 
@@ -34,12 +34,7 @@ export function trial(options: TrialOptions = {}): Trial {
   const datasets = createDatasets({
     folder,
     store: store.face,
-    tasks: killable(
-      localTasks({
-        native: options.native ?? trustingValidator(),
-        createPool: createInlinePool,
-      }),
-    ),
+    tasks: killable(localTasks(options.native ?? trustingValidator())),
     log: createLog({ level: 'error', write: () => undefined }),
     clock: systemClock,
   });

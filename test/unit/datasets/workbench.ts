@@ -3,8 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
 import { afterEach } from 'vitest';
-import type { ImportPool } from '../../../src/datasets/import-pool.ts';
-import { importTasks } from '../../../src/datasets/import-tasks.ts';
 import { localTasks } from '../../../src/datasets/local-tasks.ts';
 import { formatNpyHeader, type NpyType, type NpyValues } from '../../../src/datasets/npy.ts';
 import { ImportFailure } from '../../../src/datasets/problems.ts';
@@ -160,16 +158,6 @@ export function npmArchive(dependents: Dependents, devDependents: Dependents): B
   );
 }
 
-/** A pool without threads: needs no build. */
-export function createInlinePool(): ImportPool {
-  return { ...importTasks, width: 2, close: async () => undefined };
-}
-
-/** A pool that stays open for the next import. */
-function lent(pool: ImportPool): ImportPool {
-  return { ...pool, close: async () => undefined };
-}
-
 /** A native validator that finds nothing wrong, and remembers what it was asked. */
 export function trustingValidator(): NativeValidator & { readonly asked: DatasetCounts[] } {
   const asked: DatasetCounts[] = [];
@@ -196,11 +184,9 @@ export async function tryImport(
   format: ImportFormat,
   source: string,
   {
-    pool = createInlinePool(),
     featureDtype = null,
     directed = false,
   }: {
-    readonly pool?: ImportPool;
     readonly featureDtype?: FeatureDtype | null;
     readonly directed?: boolean;
   } = {},
@@ -215,7 +201,7 @@ export async function tryImport(
     directed,
     folder,
     validateOnly: false,
-    tasks: localTasks({ native: trustingValidator(), createPool: () => lent(pool) }),
+    tasks: localTasks(trustingValidator()),
     progress: () => undefined,
     signal: never,
   });
@@ -231,7 +217,7 @@ export async function problemsOf(
 ): Promise<readonly Problem[]> {
   const folder = makeFolder();
   const signal = never;
-  const tasks = localTasks({ native: trustingValidator(), createPool: createInlinePool });
+  const tasks = localTasks(trustingValidator());
   const progress = () => undefined;
   try {
     await runImport({

@@ -67,17 +67,16 @@ const importers: readonly { target: RegExp; by: RegExp; why: string }[] = [
 const owners: readonly { module: RegExp; by: RegExp }[] = [
   { module: /^better-sqlite3$/, by: /^store\// },
   { module: /^prom-client$/, by: /^metrics\// },
-  { module: /^piscina$/, by: /^datasets\// },
   { module: /^@grpc\/grpc-js$/, by: /^(api|cli)\// },
   { module: /^@bufbuild\/protobuf(\/|$)/, by: /^(api|cli)\// },
   { module: /^yaml$/, by: /^(cli\/|serve\.ts$)/ },
   { module: /^commander$/, by: /^(cli\/|serve\.ts$)/ },
   { module: /^cli-table3$/, by: /^cli\// },
-  // Children of the daemon are the supervisor's. npm fetches a package for an importer; the client
-  // looks at the machine (doctor) and starts a daemon of its own (demo).
+  // Children of the daemon are the supervisor's. The client looks at the machine (doctor) and
+  // starts a converter and a daemon of its own (demo).
   {
     module: /^node:child_process$/,
-    by: /^(supervisor\/|datasets\/npm-package\.ts$|cli\/(demo\/|commands\/doctor\.ts$))/,
+    by: /^(supervisor\/|cli\/(demo\/|commands\/doctor\.ts$))/,
   },
   { module: /^node:module$/, by: /^native\/load\.ts$/ },
   // Reading a large store's file to its end would hold the daemon up.
