@@ -82,7 +82,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const connections = connectionLimits(devices.length);
   takeStateDir(config.stateDir, native.hostLock);
   const metrics = createMetrics({
-    build: { version, commit: '', nodeVersion: process.versions.node, abi: '1' },
+    build: { version, nodeVersion: process.versions.node },
     startAtMs: clock.wallMs(),
     grpcMethods: rpcMethods,
   });
