@@ -3,6 +3,7 @@ import { hostname, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type ApiBackend, type ApiServer, rpcMethods, serve } from './api/api.ts';
 import type { DeviceFacts, HostFacts } from './api/host-handlers.ts';
+import { opennessOf } from './api/listen.ts';
 import type { RpcEvent } from './api/rpc.ts';
 import { createCacheReports } from './artifacts/cache-reports.ts';
 import { createCheckpoints } from './artifacts/checkpoints.ts';
@@ -82,7 +83,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const connections = connectionLimits(devices.length);
   takeStateDir(config.stateDir, native.hostLock);
   const metrics = createMetrics({
-    build: { version, commit: '', nodeVersion: process.versions.node, abi: '1' },
+    build: { version, nodeVersion: process.versions.node },
     startAtMs: clock.wallMs(),
     grpcMethods: rpcMethods,
   });
@@ -104,10 +105,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     observe: observerOf(metrics, jobMetrics, () => onStoreHealth()),
   });
   const host = { ...hostLimits(devices), pluginFile: pluginFilesIn(config.pluginsDir) };
-  const { maxQueued, stateDir } = config;
+  const { maxQueued, stateDir, dumpsDir } = config;
   const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
   const { deletion, retention } = createKeepers(options, metrics, { store, runner });
-  const cacheReports = createCacheReports({ store, native, host, stateDir });
+  const cacheReports = createCacheReports({ store, native, host, stateDir, dumpsDir });
   const checkpoints = createCheckpoints({ store, native, featuresFolder, stateDir });
   let isUp = false;
   const ready = () => isUp && !runner.storeIsFailing;
@@ -219,10 +220,11 @@ function openStoreOf({ config, log, onFatal }: DaemonOptions, metrics: Metrics):
 }
 
 function datasetsOf(
-  { datasetsDir: folder, stateDir }: DaemonConfig,
+  { datasetsDir: folder, sourcesDir, stateDir }: DaemonConfig,
   { native, ...parts }: Pick<DatasetsOptions, 'store' | 'log' | 'clock'> & { native: CoreAddon },
 ): Datasets {
-  return createDatasets({ folder, tasks: createPreparer({ native, stateDir }), ...parts });
+  const tasks = createPreparer({ native, stateDir });
+  return createDatasets({ folder, sourcesDir, tasks, ...parts });
 }
 
 function hostLimits(devices: readonly CrewDevice[]) {
@@ -392,6 +394,7 @@ function hostFacts(
     ready: isReady(),
     notes: [
       'no GPU plugin: jobs run on CPU devices',
+      ...config.listen.map(opennessOf).filter((note) => note !== null),
       ...(runner.storeIsFailing ? ['the store refuses to write: is its disk full?'] : []),
     ],
     stateDir: config.stateDir,

@@ -41,12 +41,28 @@ export async function listen(
     }
     const { host, port } = parseHostPort(address);
     await bind(server, { host, port });
-    if (!isLoopback(host)) log.warn('api.listening_without_encryption', { address });
+    log.warn('api.open_to_others', { address, meaning: meaningOf(host) });
     return { address: boundAddress(server, host), close: () => void server.close() };
   } catch (cause) {
     server.close();
     throw new Error(`cannot listen on ${address}: ${messageOf(cause)}`, { cause });
   }
+}
+
+/** Who may use the API through `address`; null where the socket's mode says it. */
+export function opennessOf(address: string): string | null {
+  if (address.startsWith('unix:')) return null;
+  return `gRPC on ${address}: ${meaningOf(parseHostPort(address).host)}`;
+}
+
+function meaningOf(host: string): string {
+  const who = isLoopback(host)
+    ? 'every user of this host'
+    : 'everybody who reaches this port, without encryption';
+  return (
+    `${who} may use the API as you do: nobody is asked for a name; jobs read, write and load ` +
+    "plug-ins as the daemon's user; unix:/path lets in the members of a group only"
+  );
 }
 
 function bind(

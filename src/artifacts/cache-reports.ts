@@ -3,6 +3,7 @@ import { isAbsolute, join } from 'node:path';
 import { makeFolder } from '../base/atomic-file.ts';
 import { type FieldViolation, GnndError, messageOf, someOf } from '../base/errors.ts';
 import { createLine } from '../base/line.ts';
+import { isInside, placeOf } from '../base/rooted.ts';
 import { countsOf, hasEdgeWeights, requireReady } from '../datasets/ready-dataset.ts';
 import { topologyFd } from '../executor/protocol.ts';
 import type { CacheReport, CoreAddon } from '../native/contract.ts';
@@ -51,6 +52,8 @@ export interface CacheReportsOptions {
   readonly host: Pick<ResolveContext, 'deviceNames' | 'smallestDeviceCores' | 'pluginFile'>;
   /** Its log folder takes the children's logs. */
   readonly stateDir: string;
+  /** Samples are dumped below it. */
+  readonly dumpsDir: string;
 }
 
 const samplingsMax = 16;
@@ -62,9 +65,11 @@ export function createCacheReports(options: CacheReportsOptions): CacheReports {
   // Each samples whole epochs on a core: one at a time, in the order of arrival.
   const line = createLine();
   return {
-    async report(request, signal) {
+    async report(asked, signal) {
+      const { dumpDir, problem } = await dumpPlaceOf(asked.dumpDir, options.dumpsDir);
+      const request = { ...asked, dumpDir };
       const dataset = requireReady(options.store, request.dataset);
-      const specs = specsOf(request, {
+      const specs = specsOf(request, problem, {
         ...options.host,
         trainNodes: dataset.numTrain,
         numNodes: dataset.numNodes,
@@ -161,8 +166,13 @@ function failureOf(error: unknown, index: number): unknown {
 }
 
 /** Each part as the spec of a job that samples so. */
-function specsOf(request: CacheReportRequest, context: ResolveContext): readonly JobSpec[] {
+function specsOf(
+  request: CacheReportRequest,
+  dumpProblem: string | null,
+  context: ResolveContext,
+): readonly JobSpec[] {
   const violations = [...violationsOf(request)];
+  if (dumpProblem !== null) violations.push({ path: 'dump_dir', description: dumpProblem });
   // One resolution a sampling: not before their number is known to be a small one.
   if (request.samplings.length > samplingsMax) throw invalid(violations);
   const samplings = request.samplings.length === 0 ? [{}] : request.samplings;
@@ -194,6 +204,25 @@ function pathOf(path: string, index: number): string {
   return path.replace(/^spec\.sampling/, `samplings[${index}]`).replace(/^spec\.training\./, '');
 }
 
+/** The place itself, without links, so that what was checked is what is written to. */
+async function dumpPlaceOf(
+  dumpDir: string,
+  root: string,
+): Promise<{ readonly dumpDir: string; readonly problem: string | null }> {
+  if (dumpDir === '') return { dumpDir, problem: null };
+  const wrong = (what: string) => ({ dumpDir, problem: `${show(dumpDir)}: ${what}` });
+  if (!isAbsolute(dumpDir) || dumpDir.includes('\0')) {
+    return wrong("expected an absolute path on the daemon's host");
+  }
+  try {
+    const place = await placeOf(dumpDir);
+    if (isInside(await placeOf(root), place)) return { dumpDir: place, problem: null };
+    return wrong(`is not in ${root}, the daemon's dumps_dir`);
+  } catch (error) {
+    return wrong(messageOf(error));
+  }
+}
+
 function violationsOf(request: CacheReportRequest): readonly FieldViolation[] {
   const violations: FieldViolation[] = [];
   const violate = (path: string, description: string) => violations.push({ path, description });
@@ -204,7 +233,7 @@ function violationsOf(request: CacheReportRequest): readonly FieldViolation[] {
   const atMost = (path: string, list: readonly unknown[], max: number) => {
     if (list.length > max) violate(path, `${list.length} given: expected at most ${max}`);
   };
-  const { samplings, presampleEpochs, ratios, dumpDir } = request;
+  const { samplings, presampleEpochs, ratios } = request;
   atMost('samplings', samplings, samplingsMax);
   atMost('presample_epochs', presampleEpochs, integerLimits.presampleEpochs.max);
   atMost('ratios', ratios, ratiosMax);
@@ -216,9 +245,6 @@ function violationsOf(request: CacheReportRequest): readonly FieldViolation[] {
     if (wholeShare.holds(ratio)) return;
     violate(`ratios[${i}]`, `${show(ratio)}: expected a finite number ${wholeShare.shown}`);
   });
-  if (dumpDir !== '' && (!isAbsolute(dumpDir) || dumpDir.includes('\0'))) {
-    violate('dump_dir', `${show(dumpDir)}: expected an absolute path on the daemon's host`);
-  }
   return violations;
 }
 

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { closeSync, readSync, realpathSync, statSync } from 'node:fs';
-import { isAbsolute, relative, sep } from 'node:path';
+import { isAbsolute } from 'node:path';
 import { messageOf } from '../base/errors.ts';
 import { kindOf, openRegularSync } from '../base/regular-file.ts';
+import { isInside } from '../base/rooted.ts';
 import type { PluginLookup } from '../spec/resolve-plugin.ts';
 import { scriptProblem } from './script-file.ts';
 
@@ -22,8 +23,7 @@ export function pluginFilesIn(folder: string): PluginLookup {
     if (!isAbsolute(path) || path.includes('\0')) return { problem: 'expected an absolute path' };
     try {
       const real = realpathSync(path);
-      const inside = relative(realpathSync(folder), real);
-      if (inside === '' || inside === '..' || inside.startsWith(`..${sep}`)) {
+      if (!isInside(realpathSync(folder), real)) {
         return { problem: `is not in ${folder}, the daemon's plugins_dir` };
       }
       const stats = statSync(real);

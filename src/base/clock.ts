@@ -1,3 +1,5 @@
+import timers from 'node:timers/promises';
+
 /** Time, injected: pure code takes timestamps as values, shells take a Clock. */
 export interface Clock {
   /** Wall time in ms since the epoch; for stored and shown times only. */
@@ -12,20 +14,11 @@ export const systemClock: Clock = {
 };
 
 /** Resolves after `delayMs`, or rejects with the signal's reason. */
-export function sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted === true) {
-      reject(signal.reason);
-      return;
-    }
-    const onAbort = () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', onAbort);
-      resolve();
-    }, delayMs);
-    signal?.addEventListener('abort', onAbort, { once: true });
-  });
+export async function sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
+  try {
+    await timers.setTimeout(delayMs, undefined, signal === undefined ? {} : { signal });
+  } catch (error) {
+    // Node rejects with an error of its own, whatever the reason.
+    throw signal?.aborted === true ? signal.reason : error;
+  }
 }

@@ -12,6 +12,10 @@ export interface DaemonConfig {
   readonly cacheDir: string;
   /** Of samplers and models that jobs may load; empty: they may load none. */
   readonly pluginsDir: string;
+  /** Sources of imports lie below it; empty: wherever the daemon may read. */
+  readonly sourcesDir: string;
+  /** Cache reports write samples below it. */
+  readonly dumpsDir: string;
   /** CPU devices; null = one per core, at most 8. */
   readonly cpuDevices: number | null;
   /** Lets CPU devices share cores when there are more devices than cores. */
@@ -37,6 +41,8 @@ export const configKeys = [
   { name: 'datasets_dir', help: 'imported datasets (default: STATE_DIR/datasets)' },
   { name: 'cache_dir', help: 'derived files (default: STATE_DIR/cache)' },
   { name: 'plugins_dir', help: 'samplers and models that jobs may load (default: none may)' },
+  { name: 'sources_dir', help: 'sources of imports (default: any that the daemon may read)' },
+  { name: 'dumps_dir', help: 'samples that cache reports keep (default: STATE_DIR/dumps)' },
   { name: 'cpu_devices', help: 'number of CPU devices (default: auto, one per core, at most 8)' },
   { name: 'share_cores', help: 'true: more CPU devices than cores may share them' },
   { name: 'max_queued', help: 'jobs that may wait or run' },
@@ -77,6 +83,8 @@ export function resolveConfig(
     datasetsDir: text('datasets_dir', `${stateDir}/datasets`),
     cacheDir: text('cache_dir', `${stateDir}/cache`),
     pluginsDir: text('plugins_dir', ''),
+    sourcesDir: text('sources_dir', ''),
+    dumpsDir: text('dumps_dir', `${stateDir}/dumps`),
     cpuDevices:
       values['cpu_devices'] === undefined || values['cpu_devices'] === 'auto'
         ? null

@@ -30,7 +30,7 @@ import {
   removeFiles,
   undoUnstored,
 } from './delete-dataset.ts';
-import { createDetector, type DetectFormat } from './detect-format.ts';
+import { createDetector, type DetectFormat, detectBelow } from './detect-format.ts';
 import { ImportFailure } from './problems.ts';
 import { prepareFolder, runImport } from './run-import.ts';
 
@@ -91,6 +91,8 @@ export interface DatasetsOptions {
   /** Where datasets live; made when missing. Nobody else writes there. */
   readonly folder: string;
   readonly store: DatasetStore & OperationStore & DeletionStore & Pick<Store, 'atomically'>;
+  /** Sources lie below it; empty: anywhere. */
+  readonly sourcesDir: string;
   /** Who reads data: never this process. */
   readonly tasks: DataTasks;
   readonly log: Log;
@@ -146,13 +148,14 @@ class DatasetService implements Datasets {
   readonly #options: DatasetsOptions;
   readonly #underWay = new Map<string, UnderWay>();
   readonly #line = createLine(operationsAtOnce);
-  readonly #detect = createDetector();
+  readonly #detect: DetectFormat;
   #isStopping = false;
   /** Files of deleted datasets that are being removed. */
   #removals: Promise<void> = Promise.resolve();
 
   constructor(options: DatasetsOptions) {
     this.#options = options;
+    this.#detect = createDetector(detectBelow(options.sourcesDir));
   }
 
   recover(): void {

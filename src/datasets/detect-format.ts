@@ -1,7 +1,8 @@
-import { readdir, stat } from 'node:fs/promises';
+import { readdir, realpath, stat } from 'node:fs/promises';
 import { sleep } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import { kindOf, openRegular } from '../base/regular-file.ts';
+import { isInside } from '../base/rooted.ts';
 import type { ImportFormat } from '../records/dataset-record.ts';
 import { importNpyFolder, importNpzFile } from './array-import.ts';
 import { csvNames, importCsvFolder } from './csv-import.ts';
@@ -49,6 +50,21 @@ export function createDetector(look: DetectFormat = detectFormat): DetectFormat 
       return { kind: 'problem', description };
     };
     return await Promise.race([looking, late().catch(() => looking)]);
+  };
+}
+
+/** Looks at sources below `root` only; at any where that is empty. */
+export function detectBelow(root: string): DetectFormat {
+  if (root === '') return detectFormat;
+  return async (source, wanted) => {
+    try {
+      if (isInside(await realpath(root), await realpath(source))) {
+        return await detectFormat(source, wanted);
+      }
+      return { kind: 'problem', description: `is not in ${root}, the daemon's sources_dir` };
+    } catch (error) {
+      return { kind: 'problem', description: `cannot be read: ${messageOf(error)}` };
+    }
   };
 }
 

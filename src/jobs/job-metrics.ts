@@ -133,7 +133,6 @@ function inputOf(
     standbyWakeups: {
       USEFUL: total('standbyTakes'),
       EMPTY: total('standbyRefusals'),
-      TIMEOUT: 0,
     },
     executors: executors
       .filter(({ phase }) => phase !== 'REAPED')
@@ -183,7 +182,6 @@ function batchesOf({ snapshot }: JobAttempt): JobMetricsInput['batches'] {
     PREFETCHED: sumOf(executors, counters.batchesAhead),
     TRAINED: sumOf(executors, counters.batchesTrained),
     COMMITTED: snapshot?.committedBatches ?? 0,
-    REPLAYED: 0,
     REDELIVERED: sumOf(executors, counters.batchesGivenBack),
     DISCARDED: snapshot?.reclaimed ?? 0,
   };

@@ -74,9 +74,7 @@ const rpc = { grpc_service: null, grpc_method: null, grpc_type: grpcTypes } as c
 export const daemonFamilies = {
   gnnd_build_info: gauge('Always 1; the labels say what runs.', {
     version: null,
-    commit: null,
     node_version: null,
-    abi: null,
   }),
   gnnd_start_time_seconds: gauge('When the daemon started, in seconds since the epoch.', {}),
   gnnd_ready: gauge('1 when the daemon takes jobs.', {}),
@@ -133,7 +131,7 @@ export const daemonFamilies = {
   gnnd_executor_exit_reasons_total: counter('Why executors ended.', { reason: reasons }),
 
   gnnd_shm_segments: gauge('Shared memory segments.', { kind: segmentKinds }),
-  gnnd_shm_bytes: gauge('Bytes of shared memory segments that are in use.', {
+  gnnd_shm_bytes: gauge('Bytes of records that shared memory segments hold.', {
     kind: segmentKinds,
   }),
   gnnd_device_info: gauge('Always 1; the labels describe the device.', {
@@ -223,7 +221,7 @@ export const slotFamilies = {
     side: queueSides,
   }),
   gnnd_queue_bytes: gauge('Bytes of the records in the queue.', slot),
-  gnnd_queue_slot_bytes: gauge('Largest record that fits a slot.', slot),
+  gnnd_queue_slot_bytes: gauge('Bytes of the largest record so far.', slot),
   gnnd_queue_ops_total: counter('Batches put into the queue and taken from it.', {
     ...slot,
     side: queueSides,

@@ -3,12 +3,12 @@ import type { ExecutorRole, JobPhase } from '../records/job-record.ts';
 
 /** The values that labels may take. */
 
+/** Those that attempts go through; a job evaluates while it trains. */
 export const jobPhases = [
   'LOADING_DATASET',
   'CALIBRATING',
   'STARTING',
   'TRAINING',
-  'EVALUATING',
   'FINALIZING',
 ] as const satisfies readonly JobPhase[];
 
@@ -26,7 +26,6 @@ export const batchEvents = [
   'PREFETCHED',
   'TRAINED',
   'COMMITTED',
-  'REPLAYED',
   'DISCARDED',
   'REDELIVERED',
 ] as const;
@@ -65,15 +64,15 @@ export const executorRoles = [
   'STANDBY',
 ] as const satisfies readonly ExecutorRole[];
 
-/** USEFUL took a batch, EMPTY found none that the profit rule granted, TIMEOUT gave up waiting. */
-export const standbyOutcomes = ['USEFUL', 'EMPTY', 'TIMEOUT'] as const;
+/** USEFUL took a batch, EMPTY found none that the profit rule granted. */
+export const standbyOutcomes = ['USEFUL', 'EMPTY'] as const;
 export type StandbyOutcome = (typeof standbyOutcomes)[number];
 
 export const executorOutcomes = ['expected', 'crashed', 'killed_watchdog', 'unkillable'] as const;
 export type ExecutorOutcome = (typeof executorOutcomes)[number];
 
-/** JOB is a job's segment, GRAPH a topology. */
-export const segmentKinds = ['JOB', 'GRAPH'] as const;
+/** JOB is a job's segment. */
+export const segmentKinds = ['JOB'] as const;
 export type SegmentKind = (typeof segmentKinds)[number];
 
 export const deviceStates = ['FREE', 'ALLOCATED', 'QUARANTINED'] as const;

@@ -62,10 +62,7 @@ export type MetricsFormat = 'PROMETHEUS' | 'OPENMETRICS';
 export interface MetricsOptions {
   readonly build: {
     readonly version: string;
-    readonly commit: string;
     readonly nodeVersion: string;
-    /** Of the job segment. */
-    readonly abi: string;
   };
   readonly startAtMs: number;
   /** Every method that is served, so that its series exist before its first call. */

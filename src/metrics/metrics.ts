@@ -45,8 +45,8 @@ class DaemonMetrics implements Metrics {
 
   constructor(options: MetricsOptions) {
     for (const name of daemonFamilyNames) this.#daemon.initialize(name);
-    const { version, commit, nodeVersion, abi } = options.build;
-    this.#daemon.set('gnnd_build_info', { version, commit, node_version: nodeVersion, abi }, 1);
+    const { version, nodeVersion } = options.build;
+    this.#daemon.set('gnnd_build_info', { version, node_version: nodeVersion }, 1);
     this.#daemon.set('gnnd_start_time_seconds', {}, options.startAtMs / 1000);
     for (const method of options.grpcMethods) this.#initializeMethod(method);
   }

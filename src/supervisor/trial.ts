@@ -1,3 +1,4 @@
+import { sleep } from '../base/clock.ts';
 import type { SegmentSnapshot } from '../native/contract.ts';
 import { crewOf, segmentRequestOf } from './attempt-crew.ts';
 import type { AttemptContext } from './attempt-types.ts';
@@ -32,7 +33,7 @@ export async function runTrial(
       const snapshot = crew.look();
       crew.watch(snapshot);
       if (snapshot.complete) return snapshot;
-      await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
+      await sleep(lookEveryMs);
     }
   } finally {
     onUnkillable(await crew.stop(graceMs));

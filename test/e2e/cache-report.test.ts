@@ -38,7 +38,7 @@ const others = [
 ].flatMap((sampling) => ['--sampling', sampling]);
 
 test('every cell is what NumPy makes of the dumped samples', async () => {
-  const dump = join(folder, 'dump');
+  const dump = join(daemon.folder, 'state', 'dumps', 'sampled');
   const asked = ['--presample-epochs', '1,3', '--ratios', '0,0.1,0.3,1', '--random-seed', '77'];
   const { stdout } = await report(
     ...sampled,

@@ -46,7 +46,7 @@ export function addCacheCommands(program: Command, run: Run): void {
     .option('--ratios <list>', 'shares of the rows (default 0.05,0.1,0.15,0.2,0.25,0.3)')
     .option('--random-seed <n>', 'key of all randomness (default 0)')
     .option('--svg <file>', 'also draw hit rates into a file')
-    .option('--dump-dir <folder>', "keep what was sampled, on the daemon's host")
+    .option('--dump-dir <folder>', "keep what was sampled, below the daemon's dumps_dir")
     .action(run(reportCache));
 }
 

@@ -17,6 +17,7 @@ import {
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '../../../src/api/gen/grpc/health/v1/health_pb.ts';
 import { ServerReflection } from '../../../src/api/gen/grpc/reflection/v1/reflection_pb.ts';
+import { opennessOf } from '../../../src/api/listen.ts';
 import { createBell } from '../../../src/api/wait.ts';
 import { jobRecord, settled } from '../../support/api-fakes.ts';
 import { CallError, createTestClient, failureOf } from './client.ts';
@@ -34,6 +35,23 @@ async function start(...options: Parameters<typeof startApi>): Promise<TestApi> 
 
 const job = JobService.method;
 const mine = { name: 'jobs/mine' };
+
+describe('an address', () => {
+  const told = ({ logLines }: TestApi) => logLines.filter(({ msg }) => msg === openToOthers);
+  const openToOthers = 'api.open_to_others';
+
+  it('of TCP says what it means for other users, also on loopback', async () => {
+    const [line] = told(await start({}, () => '127.0.0.1:0'));
+    expect(line).toMatchObject({ level: 'warn', fields: { address: '127.0.0.1:0' } });
+    expect(line?.fields['meaning']).toMatch(/^every user of this host may .*plug-ins.*unix:/);
+    expect(opennessOf('0.0.0.0:7000')).toContain('everybody who reaches this port');
+  });
+
+  it('that is a socket has its mode for that', async () => {
+    expect(told(await start())).toEqual([]);
+    expect(opennessOf('unix:/run/gnnd.sock')).toBe(null);
+  });
+});
 
 describe('connections', () => {
   it('that never said a word give way to one that may', async () => {

@@ -13,6 +13,8 @@ test('everything has a default', () => {
       datasetsDir: '/state/datasets',
       cacheDir: '/state/cache',
       pluginsDir: '',
+      sourcesDir: '',
+      dumpsDir: '/state/dumps',
       cpuDevices: null,
       shareCores: false,
       maxQueued: 10_000,

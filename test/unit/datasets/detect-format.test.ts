@@ -1,11 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import {
   createDetector,
   type Detection,
+  detectBelow,
   detectFormat,
 } from '../../../src/datasets/detect-format.ts';
 import { folderOf, makeFolder, pathGraph, zip } from './workbench.ts';
@@ -78,4 +80,20 @@ test('disks that do not answer are given up, and no more than two threads to the
   answers[2]?.(format);
   expect(await fourth).toEqual(format);
   vi.useRealTimers();
+});
+
+test('below a root nothing else is looked at, also not by a link', async () => {
+  const outside = folderOf(pathGraph);
+  const root = makeFolder();
+  mkdirSync(join(root, 'graph'));
+  writeFileSync(join(root, 'graph', 'indptr.npy'), '');
+  symlinkSync(outside, join(root, 'leads-out'));
+  const look = detectBelow(root);
+  expect(await look(join(root, 'graph'), null)).toEqual({ kind: 'format', format: 'NPY' });
+  const description = `is not in ${root}, the daemon's sources_dir`;
+  for (const source of [outside, join(root, 'leads-out'), join(root, '..'), root]) {
+    expect(await look(source, null)).toEqual({ kind: 'problem', description });
+  }
+  expect(await look(join(root, 'none'), null)).toMatchObject({ kind: 'problem' });
+  expect(await detectBelow('')(outside, null)).toEqual({ kind: 'format', format: 'NPY' });
 });

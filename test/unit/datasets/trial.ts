@@ -26,6 +26,7 @@ interface TrialOptions {
   readonly store?: MemoryStore;
   readonly folder?: string;
   readonly native?: NativeValidator;
+  readonly sourcesDir?: string;
 }
 
 export function trial(options: TrialOptions = {}): Trial {
@@ -33,6 +34,7 @@ export function trial(options: TrialOptions = {}): Trial {
   const folder = options.folder ?? join(makeFolder(), 'datasets');
   const datasets = createDatasets({
     folder,
+    sourcesDir: options.sourcesDir ?? '',
     store: store.face,
     tasks: killable(localTasks(options.native ?? trustingValidator())),
     log: createLog({ level: 'error', write: () => undefined }),

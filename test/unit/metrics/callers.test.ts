@@ -1,6 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { executorOutcomes } from '../../../src/metrics/labels.ts';
+import { daemonFamilies } from '../../../src/metrics/families.ts';
+import {
+  deviceStates,
+  executorOutcomes,
+  jobPhases,
+  segmentKinds,
+} from '../../../src/metrics/labels.ts';
 import { readSources } from '../tidy/sources.ts';
 
 test('every method of Metrics is called by the daemon', () => {
@@ -15,7 +21,23 @@ test('every method of Metrics is called by the daemon', () => {
   expect(silent).toEqual([]);
 });
 
-test('every way in which an executor ends is told', () => {
-  const daemon = readFileSync('src/daemon.ts', 'utf8');
-  expect(executorOutcomes.filter((outcome) => !daemon.includes(`'${outcome}'`))).toEqual([]);
+const daemon = readFileSync('src/daemon.ts', 'utf8');
+const attempts = readSources(/^src\/supervisor\//)
+  .map(({ text }) => text)
+  .join();
+
+test.each([
+  ['way in which an executor ends', executorOutcomes, daemon],
+  ['kind of segment', segmentKinds, daemon],
+  ['state of a device', deviceStates, daemon],
+  ['phase of a job', jobPhases, attempts],
+] as const)('every %s is told', (_, values, teller) => {
+  expect(values.filter((value) => !teller.includes(`'${value}'`))).toEqual([]);
+});
+
+test('what describes the build is known of it', () => {
+  const labels = Object.keys(daemonFamilies.gnnd_build_info.labels);
+  const told = /build: \{([^}]*)\}/.exec(daemon)?.[1] ?? '';
+  expect(told).not.toMatch(/'/);
+  expect(labels).toHaveLength(told.split(',').length);
 });

@@ -8,7 +8,7 @@ import type {
 } from '../../../src/metrics/metrics.ts';
 
 export const options: MetricsOptions = {
-  build: { version: '0.1.0', commit: 'abc', nodeVersion: 'v20', abi: '1' },
+  build: { version: '0.1.0', nodeVersion: 'v20' },
   startAtMs: 1_700_000_000_000,
   grpcMethods: [
     { service: 'gnnd.v1.JobService', method: 'CreateJob', type: 'unary' },
@@ -60,7 +60,6 @@ export function jobInput(slot: number, devices: readonly string[]): JobMetricsIn
       PREFETCHED: 12,
       TRAINED: 30,
       COMMITTED: 29,
-      REPLAYED: 1,
       DISCARDED: 0,
       REDELIVERED: 2,
     },
@@ -97,7 +96,7 @@ export function jobInput(slot: number, devices: readonly string[]): JobMetricsIn
       standbyProfitSeconds: 0.375,
     },
     switches: { toStandby: 2, toSampler: 1 },
-    standbyWakeups: { USEFUL: 2, EMPTY: 1, TIMEOUT: 0 },
+    standbyWakeups: { USEFUL: 2, EMPTY: 1 },
     executors: devices.flatMap((device, i): JobMetricsInput['executors'] => {
       const vital = { device, heartbeatAgeSeconds: 0.5 + i, residentBytes: 1000 };
       if (i > 0) return [{ ...vital, role: 'TRAINER', hasTurn: true }];
@@ -131,7 +130,6 @@ export function hostInput(devices: readonly string[]): HostMetricsInput {
     segments: [
       { kind: 'JOB', bytes: 100 },
       { kind: 'JOB', bytes: 50 },
-      { kind: 'GRAPH', bytes: 10 },
     ],
     devices: devices.map((device) => ({
       device,

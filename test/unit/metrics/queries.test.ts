@@ -151,7 +151,7 @@ const asked: readonly Asked[] = [
   },
   {
     expr: 'sum by (outcome) (rate(gnnd_standby_wakeups_total[1m]))',
-    answer: { '*outcome="USEFUL"': 1, '*outcome="EMPTY"': 0, '*outcome="TIMEOUT"': 0 },
+    answer: { '*outcome="USEFUL"': 1, '*outcome="EMPTY"': 0 },
   },
   {
     expr: 'gnnd_standby_profit_seconds',

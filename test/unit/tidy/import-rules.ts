@@ -66,6 +66,7 @@ const importers: readonly { target: RegExp; by: RegExp; why: string }[] = [
 /** Packages and Node modules that belong to one place. Every package must be listed. */
 const owners: readonly { module: RegExp; by: RegExp }[] = [
   { module: /^better-sqlite3$/, by: /^store\// },
+  { module: /^yauzl$/, by: /^datasets\/npz\.ts$/ },
   { module: /^prom-client$/, by: /^metrics\// },
   { module: /^@grpc\/grpc-js$/, by: /^(api|cli)\// },
   { module: /^@bufbuild\/protobuf(\/|$)/, by: /^(api|cli)\// },

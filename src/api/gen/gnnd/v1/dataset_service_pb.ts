@@ -32,7 +32,7 @@ export type ImportDatasetRequest = Message<"gnnd.v1.ImportDatasetRequest"> & {
   datasetId: string;
 
   /**
-   * An absolute path on the daemon's host. Required.
+   * An absolute path on the daemon's host, below its sources_dir where it has one. Required.
    *
    * @generated from field: string source = 2;
    */
@@ -449,8 +449,8 @@ export type ReportCacheRequest = Message<"gnnd.v1.ReportCacheRequest"> & {
   randomSeed?: bigint | undefined;
 
   /**
-   * A folder on the daemon's host that receives what was sampled, one folder for each of samplings
-   * by its index: nodes.npy, the input nodes of every batch in a row, uint32, and offsets.npy,
+   * A folder below the daemon's dumps_dir that receives what was sampled, one folder for each of
+   * samplings by its index: nodes.npy, the input nodes of every batch in a row, uint32, and offsets.npy,
    * where each batch starts, int64; pre-sampling epochs first, then measured ones. Default: nothing
    * is kept.
    *
