@@ -12,8 +12,8 @@ export default defineConfig({
     // A crash of native code ends one worker, not the run.
     pool: 'forks',
     // Hangs fail; a loaded machine does not.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     // Two cores: more files at once only make each slower.
     maxWorkers: 2,
     projects: [tier('unit'), tier('process'), tier('e2e', trains), tier('long', trains)],

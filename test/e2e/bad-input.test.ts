@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { status } from '@grpc/grpc-js';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   DatasetService,
   DatasetState,
@@ -24,8 +24,6 @@ import { float32, folderOf, int32, int64, npy, pathGraph } from '../unit/dataset
  * What a user gets wrong is answered with the field or file it is about, and harms nobody: every
  * test here talks to one daemon, and at the end it still trains.
  */
-
-vi.setConfig({ testTimeout: 60_000 });
 
 let daemon: TestDaemon;
 
@@ -289,7 +287,7 @@ describe('a dataset that is damaged after its import', () => {
   test('is found by validation, with the name of the file', async () => {
     const { validateDataset, waitOperation } = DatasetService.method;
     const { name } = await daemon.call(validateDataset, { name: 'datasets/damaged' });
-    const { result } = await daemon.call(waitOperation, { name, timeoutMs: 15_000n });
+    const { result } = await daemon.call(waitOperation, { name, timeoutMs: 60_000n });
     const found =
       result.case === 'response' ? anyUnpack(result.value, DatasetValidationSchema) : undefined;
     expect(found?.valid).toBe(false);

@@ -74,7 +74,7 @@ beforeAll(async () => {
     const training = { epochs: 12, batchSize: 70, optimizer: { learningRate: 0.01 } };
     jobs.set(id, await daemon.train(id, { ...spec, training }));
   }
-}, 240_000);
+});
 
 afterAll(async () => {
   await daemon.stop();
@@ -130,7 +130,6 @@ test.each(Object.entries(models))(
     expect(checked.accuracy).toEqual({ test: result.testAccuracyLast });
     expect(checked.parametersSha256).toBe(result.parametersSha256);
   },
-  120_000,
 );
 
 test('torch_geometric computes the exported logits from the exported model', async (context) => {
@@ -144,7 +143,7 @@ test('torch_geometric computes the exported logits from the exported model', asy
   const args = [script, datasetFolderOf('cora'), ...exports];
   const said = await python(args);
   expect(said.trim().split('\n')).toHaveLength(exports.length);
-}, 120_000);
+});
 
 test('the same export has the same bytes; the model alone needs no predictions', async () => {
   const [one, two, alone] = ['one', 'two', 'alone'].map((name) => join(folder, name));
@@ -166,7 +165,7 @@ test('the same export has the same bytes; the model alone needs no predictions',
   expect([...bytesOf(alone).keys()].sort()).toEqual(['export.json', 'model.safetensors']);
   expect(bytesOf(two)).toEqual(bytesOf(alone));
   await check(alone);
-}, 120_000);
+});
 
 test('both checkpoints of a job are listed', async () => {
   const { stdout } = await gnnctl('list', 'sage', '-o', 'json');
@@ -208,7 +207,7 @@ test('a busy device holds no export up, and a running job has none', async () =>
   );
   await daemon.until('endless', (job) => job.numEpochs > before.numEpochs);
   await daemon.call(JobService.method.cancelJob, { name: 'jobs/endless' });
-}, 120_000);
+});
 
 test('what cannot be exported is refused, and leaves no folder', async () => {
   const target = join(folder, 'deep', 'er');
@@ -222,7 +221,7 @@ test('what cannot be exported is refused, and leaves no folder', async () => {
     expect.stringContaining('memory_bytes'),
   ]);
   expect(existsSync(join(folder, 'deep'))).toBe(false);
-}, 120_000);
+});
 
 test('a dataset that is another one by now, and a damaged checkpoint, are refused', async () => {
   const target = join(folder, 'changed');
@@ -264,7 +263,7 @@ test('a dataset that is another one by now, and a damaged checkpoint, are refuse
     expect([exitCode, stderr]).toEqual([13, expect.stringContaining('best.safetensors')]);
   });
   expect(existsSync(target)).toBe(false);
-}, 120_000);
+});
 
 /** A call of ExportCheckpoint that nobody reads to its end. */
 function startExport() {
@@ -303,7 +302,7 @@ test('a client that goes away takes the predicting process with it', async () =>
   // Its place in the line is free.
   const after = await gnnctl('export', 'sage', join(folder, 'after'));
   expect(after.exitCode).toBe(0);
-}, 120_000);
+});
 
 test('a predicting process that dies ends its export with an error', async () => {
   const target = join(folder, 'killed');
@@ -313,7 +312,7 @@ test('a predicting process that dies ends its export with an error', async () =>
   expect([exitCode, stderr]).toEqual([13, expect.stringContaining('incident')]);
   expect(existsSync(target)).toBe(false);
   expect(daemon.logs).toContain('died of SIGKILL');
-}, 120_000);
+});
 
 test("the daemon's death leaves no predicting process and no partial files", async () => {
   const target = join(folder, 'orphan');
@@ -323,4 +322,4 @@ test("the daemon's death leaves no predicting process and no partial files", asy
   await untilGone(pid);
   expect((await exporting).exitCode).toBe(8);
   expect(existsSync(target)).toBe(false);
-}, 120_000);
+});

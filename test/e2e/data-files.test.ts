@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CheckpointService } from '../../src/api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/job_pb.ts';
@@ -18,8 +18,6 @@ import { folderOf, makeFolder, pathGraph } from '../unit/datasets/workbench.ts';
  * Files that are none, or that never answer: a FIFO without a writer stands for a disk that hangs.
  * One daemon serves all tests, and at the end it still trains and stops.
  */
-
-vi.setConfig({ testTimeout: 60_000 });
 
 let daemon: TestDaemon;
 let server: Server;

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import {
   type Job,
@@ -15,8 +15,6 @@ import { repository, TestDaemon } from '../support/daemon.ts';
 import { skipped } from '../support/skipped.ts';
 
 /** What a scraper sees of a running job: numbers that move, and only promised series. */
-
-vi.setConfig({ testTimeout: 60_000 });
 
 let daemon: TestDaemon;
 
@@ -70,7 +68,7 @@ async function scrape(): Promise<Scrape> {
 }
 
 /** Scrapes until `holds`; a scrape asked for too soon would only repeat the one before. */
-async function scrapeUntil(holds: (scrape: Scrape) => boolean, timeoutMs = 15_000) {
+async function scrapeUntil(holds: (scrape: Scrape) => boolean, timeoutMs = 60_000) {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     const seen = await scrape();

@@ -72,7 +72,7 @@ test('a client with stubs submits, watches, cancels and reads refusals', async (
     'spec.sampling.fanouts[1]': expect.stringContaining('0'),
     'spec.training.epochs': expect.stringContaining('0'),
   });
-}, 120_000);
+});
 
 test('a generic client lists the services by reflection and calls one', async (context) => {
   const script = join(pythonScripts, 'generic_client.py');
@@ -104,4 +104,4 @@ test('the example of docs/clients.md runs as it stands there', async (context) =
   const printed = await python(context, script, [daemon.address]);
   expect(printed.trim().split('\n').at(-1)).toMatch(/^SUCCEEDED .*[0-9a-f]{64}$/);
   expect((await daemon.job('from-python')).state).toBe(JobState.SUCCEEDED);
-}, 120_000);
+});

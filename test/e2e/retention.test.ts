@@ -16,7 +16,7 @@ let daemon: TestDaemon;
 
 beforeAll(async () => {
   daemon = await TestDaemon.start({ cpuDevices: 2, datasets: ['cora'] });
-}, 120_000);
+});
 
 afterAll(() => daemon?.stop());
 
@@ -55,7 +55,7 @@ test('gnnctl deletes an ended job with its files; its id can be used again', asy
   expect((await gnnctl('job', 'delete', 'mine', '--allow-missing')).exitCode).toBe(0);
   await daemon.createJob('mine', spec(1));
   expect((await daemon.succeeded('mine')).uid).not.toBe(uid);
-}, 120_000);
+});
 
 test('a running job is deleted by force only, and can leave its checkpoints', async () => {
   await daemon.createJob('long', spec(100_000));
@@ -77,7 +77,7 @@ test('a running job is deleted by force only, and can leave its checkpoints', as
   expect(answer.stderr).toBe(`deleted jobs/kept; checkpoints: ${kept}\n`);
   await until(() => !existsSync(join(kept, '..', 'attempts')));
   expect(existsSync(kept)).toBe(true);
-}, 120_000);
+});
 
 test('a dataset is deleted when no job needs it', async () => {
   await daemon.import('other', join(repository, 'test/fixtures/citeseer.npz'));
@@ -90,7 +90,7 @@ test('a dataset is deleted when no job needs it', async () => {
   expect(exitCode).toBe(0);
   expect(stderr).toMatch(/^deleted datasets\/other \(.+ MiB\)\n$/);
   await daemon.import('other', join(repository, 'test/fixtures/citeseer.npz'));
-}, 120_000);
+});
 
 test('a derived file that a job uses again is the last to go', async () => {
   const folder = join(daemon.folder, 'state', 'cache', 'features');
@@ -104,7 +104,7 @@ test('a derived file that a job uses again is the last to go', async () => {
   await daemon.createJob('uses', standardized);
   await daemon.succeeded('uses');
   expect(files.filter((path) => statSync(path).mtimeMs === 1000)).toEqual([]);
-}, 120_000);
+});
 
 test('a daemon killed right after a deletion was acknowledged has no such job', async () => {
   await daemon.createJob('doomed', spec(1));
@@ -115,7 +115,7 @@ test('a daemon killed right after a deletion was acknowledged has no such job', 
   expect((await gnnctl('job', 'get', 'doomed')).exitCode).toBe(4);
   await until(() => !jobFolders().includes(uid));
   expect((await gnnctl('job', 'get', 'mine')).exitCode).toBe(0);
-}, 120_000);
+});
 
 describe('a daemon with limits', () => {
   let limited: TestDaemon;
@@ -123,7 +123,7 @@ describe('a daemon with limits', () => {
   beforeAll(async () => {
     const env = { GNND_JOBS_RETAIN_COUNT: '1', GNND_EVENTS_RETAIN_COUNT: '1' };
     limited = await TestDaemon.start({ cpuDevices: 2, env, datasets: ['cora'] });
-  }, 120_000);
+  });
 
   afterAll(() => limited?.stop());
 
@@ -149,7 +149,7 @@ describe('a daemon with limits', () => {
     expect(await ids()).toEqual(['jobs/second']);
     expect(readdirSync(join(limited.folder, 'state', 'jobs'))).toHaveLength(1);
     expect(await limited.scrape()).toContain('gnnd_retention_removed_total{kind="JOB"} 1');
-  }, 120_000);
+  });
 
   test('a watch that resumes before the horizon begins anew, by itself', async () => {
     const real = createApiClient(limited.address);
@@ -188,5 +188,5 @@ describe('a daemon with limits', () => {
       reason: 'REVISION_COMPACTED',
     });
     real.close();
-  }, 120_000);
+  });
 });

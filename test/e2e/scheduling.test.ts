@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DeviceState } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import {
   ExecutorRole,
@@ -18,8 +18,6 @@ import { TestDaemon } from '../support/daemon.ts';
 import { refusalOf } from '../support/refusal.ts';
 
 /** How devices are split on the real system, what the plan says of it, and who then trained. */
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const deviceCount = 4;
 const epochs = 4;

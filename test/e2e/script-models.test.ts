@@ -93,7 +93,7 @@ describe.skipIf(isSkipped)('a model of the user', () => {
     await save(plain, 'linear.pt', ['linear']);
     const env = { GNND_PLUGINS_DIR: pluginsDir };
     daemon = await TestDaemon.start({ cpuDevices: 4, datasets: ['cora'], env });
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await daemon.stop();

@@ -2,6 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   EvaluationMethod,
   type Job,
+  JobState,
+  ModelType,
   Prefetch,
   StalenessCompensation,
   StandbyPolicy,
@@ -29,10 +31,13 @@ beforeAll(async () => {
 
 afterAll(() => daemon.stop());
 
-const onCora = Object.values(options).filter(({ dataset }) => dataset !== 'ring');
+// PinSAGE takes too long on cora; crews.test.ts has it.
+const drawn = Object.values(options).filter(
+  ({ dataset, model }) => dataset !== 'ring' && model.type !== ModelType.PINSAGE,
+);
 
 function randomSpec(random: Random): SpecInit {
-  const option = random.pick(onCora);
+  const option = random.pick(drawn);
   const epochs = random.integer(4, 24);
   const batchesPerStep = random.integer(1, 3);
   const everyEpochs = random.integer(1, 3);
@@ -66,7 +71,7 @@ function randomSpec(random: Random): SpecInit {
     },
     queue: random.chance(0.3) ? { capacity: random.integer(batchesPerStep, 8) } : {},
     timeouts: { stallMs: 3000n },
-    restart: { executorRestarts: 1000, maxAttempts: 1000 },
+    restart: { executorRestarts: 1000, maxAttempts: 100 },
   };
 }
 
@@ -86,7 +91,10 @@ async function disturb(id: string, random: Random): Promise<string> {
   let daemonDies = random.chance(0.15);
   for (;;) {
     await later(random.integer(0, 400));
-    if (isTerminal(await daemon.job(id))) return done.join(', ');
+    const job = await daemon.job(id);
+    if (isTerminal(job)) return done.join(', ');
+    // Starts have few tries; what dies in them is for faults.test.ts.
+    if (job.state !== JobState.RUNNING || (job.progress?.epoch ?? 0) < 1) continue;
     if (daemonDies) {
       daemonDies = false;
       await replaceDaemon();

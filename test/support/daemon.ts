@@ -138,7 +138,7 @@ export class TestDaemon {
   }
 
   /** Looks until `done` holds; throws with the job and the logs after `timeoutMs`. */
-  async until(id: string, done: (job: Job) => boolean, timeoutMs = 120_000): Promise<Job> {
+  async until(id: string, done: (job: Job) => boolean, timeoutMs = 240_000): Promise<Job> {
     const deadline = Date.now() + timeoutMs;
     for (;;) {
       const job = await this.job(id);
@@ -151,7 +151,7 @@ export class TestDaemon {
   }
 
   /** Waits for SUCCEEDED; the job has all its epochs. */
-  async succeeded(id: string, timeoutMs = 120_000): Promise<Job> {
+  async succeeded(id: string, timeoutMs = 240_000): Promise<Job> {
     const job = await this.until(id, ({ state }) => state === JobState.SUCCEEDED, timeoutMs);
     if (job.numEpochs === job.epochs.length) return job;
     return { ...job, epochs: await this.epochs(id) };
