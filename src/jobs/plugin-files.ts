@@ -3,7 +3,7 @@ import { closeSync, readSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute, relative, sep } from 'node:path';
 import { messageOf } from '../base/errors.ts';
 import { kindOf, openRegularSync } from '../base/regular-file.ts';
-import type { PluginLookup } from '../spec/resolve-plugin.ts';
+import type { PluginLookup } from '../spec/rules/plugin-files.ts';
 import { scriptProblem } from './script-file.ts';
 
 /**

@@ -6,7 +6,7 @@ import { GnndError, messageOf } from '../base/errors.ts';
 import type { StoreErrorCode, StoreObservation, StoreOp, StoreSizes } from './store.ts';
 
 /** A value that a column takes or gives. */
-export type Cell = string | number | null;
+export type Cell = string | number | Uint8Array | null;
 export type Row = Readonly<Record<string, unknown>>;
 export type Statement = Sqlite.Statement<Cell[], Row>;
 

@@ -36,6 +36,7 @@ import { operationTable } from './operation-table.ts';
 import { requestTable } from './request-table.ts';
 import { type RetentionStore, retentionTable } from './retention-table.ts';
 import { migrate, migrations, schemaVersion } from './schema.ts';
+import { adoptSpecFields, requireKnownFields } from './spec-words.ts';
 
 /**
  * What the store promises to the rest of the daemon. Every method that writes is one transaction
@@ -365,8 +366,10 @@ function recover(database: Database, path: string, options: StoreOptions) {
       check = checkInBackground({ path, log, atOpenMaxBytes, onDamage });
     }
   }
+  if (version === migrations.length) requireKnownFields(database, path);
   database.useWriteAheadLog();
   migrate(database, { path, log });
+  adoptSpecFields(database, { path, log });
   return { lastStopWasClean, check };
 }
 

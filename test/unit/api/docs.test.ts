@@ -2,12 +2,13 @@ import { readFileSync } from 'node:fs';
 import type { DescMessage } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { rpcMethods } from '../../../src/api/api.ts';
-import { specFromProto } from '../../../src/api/convert-spec.ts';
 import { JobSpecSchema } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { codeOfReason, reasonStatuses } from '../../../src/api/grpc-status.ts';
 import { errorReasons } from '../../../src/base/errors.ts';
 import { readSpec } from '../../../src/cli/spec-file.ts';
+import type { JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { plainOf } from '../../../src/spec/spec-codec.ts';
 import { noPlugins } from '../../support/plugins.ts';
 
 const read = (name: string) =>
@@ -44,7 +45,9 @@ describe('docs/job-spec.md', () => {
     for (const text of examples) {
       const reading = readSpec({ file: 'job-spec.md', text });
       if ('problems' in reading) throw new Error(JSON.stringify(reading.problems));
-      expect(resolveJobSpec(specFromProto(reading.ok.spec), context)).toHaveProperty('ok');
+      expect(
+        resolveJobSpec(plainOf<JobSpecInput>(JobSpecSchema, reading.ok.spec), context),
+      ).toHaveProperty('ok');
     }
   });
 });

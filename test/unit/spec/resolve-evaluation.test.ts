@@ -120,10 +120,10 @@ describe('evaluation', () => {
     const paths = violations({ evaluation }).map(({ path }) => path);
     expect(paths).toEqual([
       everyPath,
-      'spec.evaluation.max_bytes',
       'spec.evaluation.method',
       `${fanoutsPath}[0]`,
       `${fanoutsPath}[1]`,
+      'spec.evaluation.max_bytes',
     ]);
   });
 

@@ -428,10 +428,10 @@ describe('a spec with several mistakes', () => {
     };
     expect(paths(input)).toEqual([
       'spec.model.dropout',
-      'spec.resources.devices',
-      'spec.training.batch_size',
       'spec.training.epochs',
+      'spec.training.batch_size',
       'spec.training.optimizer.learning_rate',
+      'spec.resources.devices',
     ]);
   });
 
