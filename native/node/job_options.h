@@ -10,6 +10,7 @@
 #include "core/sample/layout.h"
 #include "core/sample/plugin.h"
 #include "node/convert.h"
+#include "node/gen/job_spec.h"
 
 // The structs of contract.ts that more than one binding reads.
 
@@ -96,51 +97,12 @@ inline SampleLimits LimitsOf(const DatasetCounts& counts, const SamplingOptions&
   return limits;
 }
 
-// The value of a name, or 0, which no option has and whatever checks the option refuses.
-template <typename Option, size_t kCount>
-Option OptionOf(const std::string& name, const std::pair<const char*, Option> (&names)[kCount]) {
-  for (const auto& [text, value] : names) {
-    if (name == text) return value;
-  }
-  return Option{};
-}
-
-inline ModelType ModelTypeOf(const std::string& name) {
-  return OptionOf<ModelType>(name, {{"GRAPHSAGE", ModelType::kGraphSage},
-                                    {"GCN", ModelType::kGcn},
-                                    {"GAT", ModelType::kGat},
-                                    {"GATV2", ModelType::kGatV2},
-                                    {"PINSAGE", ModelType::kPinSage},
-                                    {"TORCHSCRIPT", ModelType::kScript}});
-}
-
-inline Activation ActivationOf(const std::string& name) {
-  return OptionOf<Activation>(name, {{"RELU", Activation::kRelu},
-                                     {"ELU", Activation::kElu},
-                                     {"LEAKY_RELU", Activation::kLeakyRelu}});
-}
-
-inline Normalization NormalizationOf(const std::string& name) {
-  return OptionOf<Normalization>(name, {{"NONE", Normalization::kNone},
-                                        {"L2", Normalization::kL2},
-                                        {"LAYER", Normalization::kLayer}});
-}
-
 // ModelOptions
 inline ModelSpec ModelOf(const Fields& fields) {
   ModelSpec spec;
-  spec.type = ModelTypeOf(fields.String("type"));
-  spec.num_layers = fields.Uint32("layers");
+  ReadModelSpec(fields, spec);
   spec.in_dim = fields.Uint32("inDim");
-  spec.hidden_dim = fields.Uint32("hiddenDim");
   spec.out_dim = fields.Uint32("outDim");
-  spec.dropout = static_cast<float>(fields.Double("dropout"));
-  spec.input_dropout = static_cast<float>(fields.Double("inputDropout"));
-  spec.heads = fields.Uint32("heads");
-  spec.attention_dropout = static_cast<float>(fields.Double("attentionDropout"));
-  spec.activation = ActivationOf(fields.String("activation"));
-  spec.normalization = NormalizationOf(fields.String("normalization"));
-  spec.residual = fields.Bool("residual");
   return spec;
 }
 

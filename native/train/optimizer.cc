@@ -157,8 +157,11 @@ Status CheckSchedule(const ScheduleOptions& schedule) {
   if (schedule.type < ScheduleType::kConstant || schedule.type > ScheduleType::kCosine) {
     return Invalid("unknown schedule");
   }
-  if (schedule.step_epochs == 0) return Invalid("step_epochs must be at least 1");
-  if (!(schedule.gamma > 0) || !(schedule.gamma <= 1)) return Invalid("gamma must be in (0, 1]");
+  const bool steps = schedule.type == ScheduleType::kStep;
+  if (steps && schedule.step_epochs == 0) return Invalid("step_epochs must be at least 1");
+  if (steps && !(schedule.gamma > 0 && schedule.gamma <= 1)) {
+    return Invalid("gamma must be in (0, 1]");
+  }
   if (schedule.steps_per_epoch == 0) return Invalid("steps_per_epoch must be at least 1");
   if (schedule.epochs == 0) return Invalid("epochs must be at least 1");
   if (schedule.warmup_epochs >= schedule.epochs && schedule.warmup_epochs > 0) {
@@ -181,6 +184,10 @@ Status CheckOptimizer(const OptimizerOptions& options) {
   if (!(options.epsilon > 0)) return Invalid("epsilon must be positive");
   if (!in_unit(options.momentum)) return Invalid("momentum must be in [0, 1)");
   if (!(options.weight_decay >= 0)) return Invalid("weight_decay must not be negative");
+  if (options.weight_decay_scope != WeightDecayScope::kAll &&
+      options.weight_decay_scope != WeightDecayScope::kFirstLayer) {
+    return Invalid("unknown weight_decay_scope");
+  }
   if (!(options.clip_norm >= 0)) return Invalid("clip_norm must not be negative");
   return CheckSchedule(options.schedule);
 }
@@ -239,7 +246,7 @@ void PredictParameters(const ParameterManifest& manifest, const OptimizerOptions
   std::fill(prediction.predicted.begin(), prediction.predicted.end(), 0.0F);
   const auto predict = options.type == OptimizerType::kSgd ? PredictSgd : PredictAdam;
   for (const ParameterTensor& tensor : manifest.tensors) {
-    const bool decays = !options.weight_decay_first_layer_only || tensor.layer == 0;
+    const bool decays = options.weight_decay_scope == WeightDecayScope::kAll || tensor.layer == 0;
     predict(decays ? decaying : others, prediction, tensor.offset, tensor.offset + tensor.size());
   }
 }
@@ -266,7 +273,7 @@ void RunOptimizer(const ParameterManifest& manifest, const OptimizerOptions& opt
     zero(done, tensor.offset);
     done = tensor.offset + tensor.size();
     StepConstants mine = constants;
-    if (options.weight_decay_first_layer_only && tensor.layer != 0) {
+    if (options.weight_decay_scope == WeightDecayScope::kFirstLayer && tensor.layer != 0) {
       mine.weight_decay = 0.0F;
       mine.keep = 1.0F;
     }

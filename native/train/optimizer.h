@@ -20,11 +20,14 @@ enum class ScheduleType : uint32_t {
   kCosine = 3,  // down to 0 after the last epoch along half a cosine (torch's CosineAnnealingLR)
 };
 
+// Which parameters decay: all, or those of the layer nearest the input.
+enum class WeightDecayScope : uint32_t { kAll = 1, kFirstLayer = 2 };
+
 // The learning rate over the job. For warmup_epochs it rises linearly with the step number, ending
 // at the full rate; the schedule counts its epochs from there.
 struct ScheduleOptions {
   ScheduleType type = ScheduleType::kConstant;
-  uint32_t step_epochs = 1;
+  uint32_t step_epochs = 1;  // read for kStep only, as gamma
   double gamma = 0.1;
   uint32_t warmup_epochs = 0;
   uint64_t steps_per_epoch = 1;  // parameter updates; constant over the job
@@ -39,7 +42,7 @@ struct OptimizerOptions {
   double epsilon = 1e-8;
   double momentum = 0;      // SGD
   double weight_decay = 0;  // added to the gradient; AdamW: decoupled
-  bool weight_decay_first_layer_only = false;
+  WeightDecayScope weight_decay_scope = WeightDecayScope::kAll;
   double clip_norm = 0;  // bound on the Euclidean norm of the mean gradient; 0 = none
   ScheduleOptions schedule;
 };

@@ -1,13 +1,13 @@
 import { create } from '@bufbuild/protobuf';
 import type { CacheReportRequest, DatasetCacheReport } from '../artifacts/cache-reports.ts';
+import { messageOf, plainOf } from '../spec/spec-codec.ts';
 import { int64 } from './convert.ts';
-import { samplingFromProto, samplingToProto } from './convert-spec.ts';
 import {
   type CacheReport,
   CacheReportSchema,
   type ReportCacheRequest,
 } from './gen/gnnd/v1/dataset_service_pb.ts';
-import { CachePolicy } from './gen/gnnd/v1/job_pb.ts';
+import { CachePolicy, SamplingSpecSchema } from './gen/gnnd/v1/job_pb.ts';
 import { idOfName } from './requests.ts';
 
 /** Cache reports, both ways. */
@@ -15,7 +15,7 @@ import { idOfName } from './requests.ts';
 export function cacheRequestFromProto(request: ReportCacheRequest): CacheReportRequest {
   return {
     dataset: idOfName('datasets', request.name),
-    samplings: request.samplings.map(samplingFromProto),
+    samplings: request.samplings.map((sampling) => plainOf(SamplingSpecSchema, sampling)),
     batchSize: request.batchSize,
     epochs: request.epochs,
     presampleEpochs: request.presampleEpochs,
@@ -30,7 +30,7 @@ export function cacheReportToProto(report: DatasetCacheReport): CacheReport {
     dataset: `datasets/${report.dataset}`,
     digest: report.digest,
     samplings: report.samplings.map(({ sampling, report: found }) => ({
-      sampling: samplingToProto(sampling),
+      sampling: messageOf(SamplingSpecSchema, sampling),
       batchesPerEpoch: int64(found.batchesPerEpoch),
       inputRows: found.inputRows,
       inputBytes: found.inputBytes,

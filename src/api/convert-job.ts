@@ -13,7 +13,7 @@ import { jobStates } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { warningsOf } from '../spec/spec-warnings.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
-import { specToProto } from './convert-spec.ts';
+import { embed } from './embed.ts';
 import * as pb from './gen/gnnd/v1/job_pb.ts';
 import { Reason } from './gen/gnnd/v1/types_pb.ts';
 
@@ -41,11 +41,9 @@ export interface BesideJob {
 
 export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb.Job {
   const { progress, numEpochs, epochs } = beside;
-  return create(pb.JobSchema, {
+  const message = create(pb.JobSchema, {
     name: `jobs/${job.id}`,
     uid: job.uid,
-    spec: specToProto(job.spec),
-    effectiveSpec: specToProto(job.effectiveSpec),
     state: pb.JobState[job.state],
     phase: job.phase === null ? pb.JobPhase.UNSPECIFIED : pb.JobPhase[job.phase],
     intent: pb.JobIntent[job.intent],
@@ -66,6 +64,9 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
     datasetDigest: job.datasetDigest,
     warnings: view === 'LIST' ? [] : [...warningsOf(job.effectiveSpec)],
   });
+  embed(message, pb.JobSchema.field.spec, job.encoded.spec);
+  embed(message, pb.JobSchema.field.effectiveSpec, job.encoded.effectiveSpec);
+  return message;
 }
 
 function progressInit(progress: JobProgress): MessageInitShape<typeof pb.JobProgressSchema> {

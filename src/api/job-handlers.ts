@@ -4,6 +4,8 @@ import { type FieldViolation, GnndError } from '../base/errors.ts';
 import type { Deletion } from '../jobs/deletion.ts';
 import type { CreateJob, JobCursor, Jobs } from '../jobs/jobs.ts';
 import type { JobRecord, JobState } from '../records/job-record.ts';
+import type { JobSpecInput } from '../spec/job-spec.ts';
+import { plainOf } from '../spec/spec-codec.ts';
 import { timestamp } from './convert.ts';
 import {
   type BesideJob,
@@ -12,8 +14,8 @@ import {
   jobToProto,
   planToProto,
 } from './convert-job.ts';
-import { specFromProto } from './convert-spec.ts';
-import { ExecutorRole, type Job, JobSchema } from './gen/gnnd/v1/job_pb.ts';
+import { embed } from './embed.ts';
+import { ExecutorRole, type Job, JobSchema, JobSpecSchema } from './gen/gnnd/v1/job_pb.ts';
 import {
   type CreateJobRequest,
   DeleteJobResponseSchema,
@@ -141,7 +143,7 @@ function besideOf(jobs: Jobs, job: JobRecord): BesideJob {
  */
 async function createChecked(jobs: Jobs, request: CreateJobRequest): Promise<JobRecord> {
   const requestId = requestIdOf(request.requestId);
-  const spec = request.spec === undefined ? {} : specFromProto(request.spec);
+  const spec = request.spec === undefined ? {} : plainOf<JobSpecInput>(JobSpecSchema, request.spec);
   const { jobId, validateOnly } = request;
   const idProblem = jobId === '' ? null : idViolation('job_id', jobId);
   if (idProblem === null) {
@@ -167,21 +169,23 @@ function listJobs(deps: JobDeps, request: ListJobsRequest) {
   const list = `jobs ${[...states].sort().join(' ')}`;
   const after = deps.pages.open<JobCursor>(list, request.pageToken);
   const page = deps.jobs.list({ limit, after, states });
-  const messages: Job[] = [];
+  const response = create(ListJobsResponseSchema, {});
   let bytes = 0;
   let next = page.next;
+  let previous: JobRecord | null = null;
   for (const job of page.jobs) {
     const message = jobToProto(job, besideOf(deps.jobs, job), 'LIST');
-    bytes += toBinary(JobSchema, message).length;
-    const previous = page.jobs[messages.length - 1];
-    if (bytes > pageBytesMax && previous !== undefined) {
+    const part = toBinary(JobSchema, message);
+    bytes += part.length;
+    if (bytes > pageBytesMax && previous !== null) {
       next = { createAtMs: previous.createAtMs, uid: previous.uid };
       break;
     }
-    messages.push(message);
+    embed(response, ListJobsResponseSchema.field.jobs, part);
+    previous = job;
   }
-  const nextPageToken = next === null ? '' : deps.pages.issue(list, next);
-  return create(ListJobsResponseSchema, { jobs: messages, nextPageToken });
+  response.nextPageToken = next === null ? '' : deps.pages.issue(list, next);
+  return response;
 }
 
 function listEpochs({ jobs, pages }: JobDeps, request: ListEpochsRequest) {

@@ -1,4 +1,4 @@
-import { create, type DescFile, toBinary } from '@bufbuild/protobuf';
+import { create, type DescExtension, type DescFile, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { status } from '@grpc/grpc-js';
 import {
@@ -23,6 +23,7 @@ export function createReflection(
   const all = closure(files);
   const byName = new Map(all.map((file) => [file.proto.name, file]));
   const bySymbol = new Map(all.flatMap((file) => symbolsOf(file).map((name) => [name, file])));
+  const extensions = all.flatMap((file) => file.extensions);
   const services = files.flatMap((file) => file.services.map((service) => service.typeName));
 
   const answer = (request: ServerReflectionRequest['messageRequest']): Answer => {
@@ -38,10 +39,15 @@ export function createReflection(
         return fileAnswer(byName.get(request.value), request.value);
       case 'fileContainingSymbol':
         return fileAnswer(findSymbol(bySymbol, request.value), request.value);
-      case 'fileContainingExtension':
-        return notFound(`${request.value.containingType} has no extensions`);
+      case 'fileContainingExtension': {
+        const { containingType: extended, extensionNumber } = request.value;
+        const found = extensions.find(
+          ({ number, extendee }) => number === extensionNumber && extendee.typeName === extended,
+        );
+        return fileAnswer(found?.file, `extension ${extensionNumber} of ${extended}`);
+      }
       case 'allExtensionNumbersOfType':
-        return notFound(`${request.value} has no extensions`);
+        return numbersAnswer(extensions, request.value);
       case undefined:
         return errorAnswer(status.INVALID_ARGUMENT, 'the request asks for nothing');
     }
@@ -73,7 +79,8 @@ function closure(files: readonly DescFile[]): readonly DescFile[] {
 }
 
 function symbolsOf(file: DescFile): readonly string[] {
-  return [...file.messages, ...file.enums, ...file.services].map((symbol) => symbol.typeName);
+  const symbols = [...file.messages, ...file.enums, ...file.services, ...file.extensions];
+  return symbols.map((symbol) => symbol.typeName);
 }
 
 /** Nested types, methods and fields lie in the file of the first known part of their name. */
@@ -92,6 +99,19 @@ function fileAnswer(file: DescFile | undefined, asked: string): Answer {
   );
   return create(ServerReflectionResponseSchema, {
     messageResponse: { case: 'fileDescriptorResponse', value: { fileDescriptorProto } },
+  }).messageResponse;
+}
+
+function numbersAnswer(extensions: readonly DescExtension[], baseTypeName: string): Answer {
+  const extensionNumber = extensions
+    .filter(({ extendee }) => extendee.typeName === baseTypeName)
+    .map(({ number }) => number);
+  if (extensionNumber.length === 0) return notFound(`${baseTypeName} has no extensions`);
+  return create(ServerReflectionResponseSchema, {
+    messageResponse: {
+      case: 'allExtensionNumbersResponse',
+      value: { baseTypeName, extensionNumber },
+    },
   }).messageResponse;
 }
 

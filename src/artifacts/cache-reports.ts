@@ -10,9 +10,10 @@ import type { CacheReport, CoreAddon } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
 import type { DatasetRecord } from '../records/dataset-record.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
-import { integerLimits, type Range } from '../spec/limits.ts';
-import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts';
-import { show, wholeShare } from '../spec/spec-checker.ts';
+import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
+import type { ResolveContext } from '../spec/rules/rule.ts';
+import { show } from '../spec/spec-checker.ts';
+import { type Range, rangeOf } from '../spec/spec-fields.ts';
 import type { Store } from '../store/store.ts';
 import { layoutOf } from '../supervisor/job-layout.ts';
 import { loadDataset } from '../supervisor/load-dataset.ts';
@@ -58,6 +59,7 @@ export interface CacheReportsOptions {
 
 const samplingsMax = 16;
 const ratiosMax = 100;
+const presampleRange = rangeOf('cache.presample_epochs');
 const epochsRange: Range = { min: 1, max: 100 };
 const defaults = { epochs: 10, presampleEpochs: [1], ratios: [0.05, 0.1, 0.15, 0.2, 0.25, 0.3] };
 
@@ -235,15 +237,15 @@ function violationsOf(request: CacheReportRequest): readonly FieldViolation[] {
   };
   const { samplings, presampleEpochs, ratios } = request;
   atMost('samplings', samplings, samplingsMax);
-  atMost('presample_epochs', presampleEpochs, integerLimits.presampleEpochs.max);
+  atMost('presample_epochs', presampleEpochs, presampleRange.max);
   atMost('ratios', ratios, ratiosMax);
   if (request.epochs !== undefined) within('epochs', request.epochs, epochsRange);
-  presampleEpochs.slice(0, integerLimits.presampleEpochs.max).forEach((epochs, i) => {
-    within(`presample_epochs[${i}]`, epochs, integerLimits.presampleEpochs);
+  presampleEpochs.slice(0, presampleRange.max).forEach((epochs, i) => {
+    within(`presample_epochs[${i}]`, epochs, presampleRange);
   });
   ratios.slice(0, ratiosMax).forEach((ratio, i) => {
-    if (wholeShare.holds(ratio)) return;
-    violate(`ratios[${i}]`, `${show(ratio)}: expected a finite number ${wholeShare.shown}`);
+    if (ratio >= 0 && ratio <= 1) return;
+    violate(`ratios[${i}]`, `${show(ratio)}: expected a finite number in [0, 1]`);
   });
   return violations;
 }

@@ -4,7 +4,7 @@ import { isAbsolute } from 'node:path';
 import { messageOf } from '../base/errors.ts';
 import { kindOf, openRegularSync } from '../base/regular-file.ts';
 import { isInside } from '../base/rooted.ts';
-import type { PluginLookup } from '../spec/resolve-plugin.ts';
+import type { PluginLookup } from '../spec/rules/rule.ts';
 import { scriptProblem } from './script-file.ts';
 
 /**

@@ -5,7 +5,7 @@ import { messageOf } from '../base/errors.ts';
 import { openSource } from './byte-streams.ts';
 import { badFile, ImportFailure } from './problems.ts';
 
-/** .npz files: ZIP archives with stored or deflated members. yauzl reads them; we check the sums. */
+/** .npz files: ZIP archives with stored or deflated members. yauzl reads, we check the sums. */
 
 export interface ZipMember {
   /** Of the content. */

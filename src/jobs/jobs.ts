@@ -22,8 +22,10 @@ import type {
 import { terminalStates } from '../records/job-record.ts';
 import { makePlan } from '../scheduler/plan.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
-import { type ResolveContext, resolveJobSpec } from '../spec/resolve-job-spec.ts';
-import type { EpochPlace, RequestKey, Store, StoredEpoch } from '../store/store.ts';
+import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
+import type { ResolveContext } from '../spec/rules/rule.ts';
+import { encodeSpec, withSpecs } from '../spec/spec-codec.ts';
+import type { EpochPlace, NewJob, RequestKey, Store, StoredEpoch } from '../store/store.ts';
 import { parameterCountOf } from '../supervisor/checkpoint.ts';
 import { layoutOf, queueSlots } from '../supervisor/job-layout.ts';
 import { createJobBells } from './job-bells.ts';
@@ -238,11 +240,16 @@ function checkLayout(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord
 
 /** What `validate_only` answers: the job as it would be, without a name. */
 function previewOf(
-  job: Pick<JobRecord, 'spec' | 'effectiveSpec' | 'datasetDigest'>,
+  job: Pick<NewJob, 'spec' | 'effectiveSpec' | 'datasetDigest'>,
   createAtMs: number,
 ): JobRecord {
-  return {
-    ...job,
+  const { datasetDigest } = job;
+  const encoded = {
+    spec: encodeSpec(job.spec),
+    effectiveSpec: encodeSpec(job.effectiveSpec),
+  };
+  const shown = {
+    datasetDigest,
     id: '',
     uid: '',
     state: 'PENDING',
@@ -258,7 +265,8 @@ function previewOf(
     attempts: [],
     plan: null,
     result: null,
-  };
+  } as const;
+  return withSpecs(shown, encoded);
 }
 
 function planOf(options: JobsOptions, job: JobRecord): JobPlan {

@@ -5,9 +5,15 @@
  * Numbers are integers up to 2^53 - 1 unless named a share, probability or rate.
  */
 
+import type { JobSpec } from '../spec/job-spec.ts';
 import type { SegmentEpoch, SegmentSnapshot } from './segment-contract.ts';
 
 export * from './segment-contract.ts';
+
+/** Parts of a job spec that cross the border as they are; native/node/gen reads them. */
+type ModelSpec = JobSpec['model'];
+type OptimizerSpec = JobSpec['training']['optimizer'];
+type LrScheduleSpec = JobSpec['training']['lrSchedule'];
 
 export type NativeCode =
   | 'SPEC_INVALID'
@@ -74,22 +80,13 @@ export interface SamplingOptions {
   readonly hotRanks: boolean;
 }
 
-export interface ModelOptions {
-  readonly type: 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE' | 'TORCHSCRIPT';
-  readonly layers: number;
+/**
+ * The spec's model, beside what the dataset adds. A TORCHSCRIPT reads nothing but layers, inDim,
+ * outDim and its script; the script is read for TORCHSCRIPT only.
+ */
+export interface ModelOptions extends ModelSpec {
   readonly inDim: number;
-  readonly hiddenDim: number;
   readonly outDim: number;
-  readonly dropout: number;
-  readonly inputDropout: number;
-  /** 1 without attention. */
-  readonly heads: number;
-  readonly attentionDropout: number;
-  readonly activation: 'RELU' | 'ELU' | 'LEAKY_RELU';
-  readonly normalization: 'NONE' | 'L2' | 'LAYER';
-  readonly residual: boolean;
-  /** Read for TORCHSCRIPT only, which reads nothing else but layers, inDim and outDim. */
-  readonly script: { readonly path: string; readonly sha256: string };
 }
 
 export interface ParameterTensor {
@@ -190,25 +187,10 @@ export interface ExecutorOptions {
 
 export interface TrainerOptions extends ExecutorOptions {
   readonly model: ModelOptions;
-  readonly optimizer: {
-    readonly type: 'ADAM' | 'ADAMW' | 'SGD';
-    readonly learningRate: number;
-    readonly beta1: number;
-    readonly beta2: number;
-    readonly epsilon: number;
-    readonly weightDecay: number;
-    readonly firstLayerOnly: boolean;
-    /** Read for SGD only. */
-    readonly momentum: number;
-    /** 0 = none. */
-    readonly clipNorm: number;
-    readonly schedule: {
-      readonly type: 'CONSTANT' | 'STEP' | 'COSINE';
-      /** Read for STEP only, as gamma. */
-      readonly stepEpochs: number;
-      readonly gamma: number;
-      readonly warmupEpochs: number;
+  readonly optimizer: OptimizerSpec & {
+    readonly schedule: LrScheduleSpec & {
       readonly stepsPerEpoch: number;
+      /** Of the job. */
       readonly epochs: number;
     };
   };

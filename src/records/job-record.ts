@@ -1,4 +1,5 @@
 import type { CachePolicy, JobSpec, JobSpecInput } from '../spec/job-spec.ts';
+import type { EncodedSpecs } from '../spec/spec-codec.ts';
 
 /** The nouns of a job as the daemon stores and shows them; data only. */
 
@@ -225,6 +226,8 @@ export interface JobRecord {
   readonly uid: string;
   readonly spec: JobSpecInput;
   readonly effectiveSpec: JobSpec;
+  /** Both specs as bytes: whoever passes them on need not know what they say. */
+  readonly encoded: EncodedSpecs;
   readonly datasetDigest: string;
   readonly state: JobState;
   readonly phase: JobPhase | null;

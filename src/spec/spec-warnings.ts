@@ -1,10 +1,10 @@
 import type { JobSpec } from './job-spec.ts';
-import { specDefaults } from './limits.ts';
+import { defaultOf } from './spec-fields.ts';
 
 /** What its author should know about a spec with which nothing is wrong, a sentence each. */
 export function warningsOf({ training }: JobSpec): readonly string[] {
   const { staleness, stalenessCompensation } = training;
-  const usual = specDefaults.training.staleness;
+  const usual = defaultOf<number>('training.staleness');
   if (staleness <= usual) return [];
   const steps = staleness === 1 ? '1 step' : `${staleness} steps`;
   const isMild = staleness === 1 && stalenessCompensation === 'PREDICT';

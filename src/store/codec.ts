@@ -17,6 +17,11 @@ export const text: Decoder<string> = (value, at) => {
   return value;
 };
 
+export const blob: Decoder<Uint8Array> = (value, at) => {
+  if (!(value instanceof Uint8Array)) throw corrupt(at, 'bytes', value);
+  return value;
+};
+
 export const bool: Decoder<boolean> = (value, at) => {
   if (typeof value !== 'boolean') throw corrupt(at, 'true or false', value);
   return value;

@@ -12,7 +12,7 @@ import type {
 } from './store-types.ts';
 
 /** A value that a column takes or gives. */
-export type Cell = string | number | null;
+export type Cell = string | number | Uint8Array | null;
 export type Row = Readonly<Record<string, unknown>>;
 export type Statement = Sqlite.Statement<Cell[], Row>;
 

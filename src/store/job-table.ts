@@ -1,14 +1,15 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
 import type { JobRecord, JobState } from '../records/job-record.ts';
+import { encodeSpec, withSpecs } from '../spec/spec-codec.ts';
 import { type AttemptTable, attemptTable } from './attempt-table.ts';
-import { fromJson, integer, nullable, object, text, toJson } from './codec.ts';
+import { blob, fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import { type Cell, type Database, isUniqueViolation, type Row } from './database.ts';
 import { epochTable } from './epoch-table.ts';
 import { type EventTable, type JobStatus, jobStatus } from './event-table.ts';
 import { changedIntent, changedStatus } from './job-status.ts';
 import type { RequestTable } from './request-table.ts';
-import { jobPlan, jobResult, jobSpec, jobSpecInput, jobState } from './shapes.ts';
+import { jobPlan, jobResult, jobState } from './shapes.ts';
 import type { JobStore, NewJob, RequestKey } from './store-types.ts';
 
 export interface JobTableParts {
@@ -22,10 +23,7 @@ export interface JobTableParts {
 /** What of a job never changes, with the number by which other tables know it. */
 export interface Identity {
   readonly seq: number;
-  readonly record: Pick<
-    JobRecord,
-    'id' | 'uid' | 'spec' | 'effectiveSpec' | 'datasetDigest' | 'createAtMs'
-  >;
+  readonly record: Pick<JobRecord, 'id' | 'uid' | 'encoded' | 'datasetDigest' | 'createAtMs'>;
 }
 
 /** All revisions are below it: shows the job as it is. */
@@ -35,8 +33,8 @@ const identityRow = object({
   seq: integer,
   id: text,
   uid: text,
-  spec: fromJson(jobSpecInput),
-  effective_spec: fromJson(jobSpec),
+  spec: blob,
+  effective_spec: blob,
   dataset_digest: text,
   create_at_ms: integer,
 });
@@ -165,9 +163,9 @@ function statements(database: Database) {
     seqById: database.prepare('SELECT seq FROM jobs WHERE id = ?'),
     byUid: database.prepare('SELECT * FROM jobs WHERE uid = ?'),
     insert: database.prepare(
-      `INSERT INTO jobs (id, uid, spec, effective_spec, dataset_digest, create_at_ms,
+      `INSERT INTO jobs (id, uid, spec, effective_spec, dataset, dataset_digest, create_at_ms,
          intent, state, reason, message, revision)
-       VALUES (?, ?, ?, ?, ?, ?, 'RUN', 'PENDING', 'NONE', '', 0)`,
+       VALUES (?, ?, ?, ?, ?, ?, ?, 'RUN', 'PENDING', 'NONE', '', 0)`,
     ),
     update: database.prepare(
       `UPDATE jobs SET intent = ?, state = ?, phase = ?, reason = ?, message = ?,
@@ -199,10 +197,10 @@ function insertRow(
   job: NewJob,
   nowMs: number,
 ): void {
-  const spec = toJson(job.spec, jobSpecInput, `spec of job ${job.id}`);
-  const effective = toJson(job.effectiveSpec, jobSpec, `effective spec of job ${job.id}`);
+  const { id, uid, spec, effectiveSpec, datasetDigest } = job;
+  const specs = [encodeSpec(spec), encodeSpec(effectiveSpec)];
   try {
-    database.run(sql.insert, job.id, job.uid, spec, effective, job.datasetDigest, nowMs);
+    database.run(sql.insert, id, uid, ...specs, effectiveSpec.dataset, datasetDigest, nowMs);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
     throw new GnndError('JOB_EXISTS', `there is a job ${job.id} already`, {
@@ -218,7 +216,8 @@ function assembled(
   revision: number,
   shownAt: number,
 ): JobRecord {
-  return { ...record, ...status, revision, attempts: attempts.list(seq, shownAt) };
+  const shown = { ...record, ...status, revision, attempts: attempts.list(seq, shownAt) };
+  return withSpecs(shown, record.encoded);
 }
 
 export function identityOf(row: Row): Identity {
@@ -228,8 +227,7 @@ export function identityOf(row: Row): Identity {
     record: {
       id: stored.id,
       uid: stored.uid,
-      spec: stored.spec,
-      effectiveSpec: stored.effective_spec,
+      encoded: { spec: stored.spec, effectiveSpec: stored.effective_spec },
       datasetDigest: stored.dataset_digest,
       createAtMs: stored.create_at_ms,
     },

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
+import { withSpecs } from '../spec/spec-codec.ts';
 import { integer, object, oneOf, text } from './codec.ts';
 import type { Database, Row, Statement } from './database.ts';
 import type { EventTable } from './event-table.ts';
@@ -197,7 +198,7 @@ function otherStatements(database: Database) {
     forgetJob: database.prepare('DELETE FROM jobs WHERE seq = ?'),
     jobsUsing: database.prepare(
       `SELECT id FROM jobs WHERE state IN ('PENDING', 'PREPARING', 'RUNNING', 'CANCELLING')
-       AND json_extract(effective_spec, '$.dataset') = ? ORDER BY seq LIMIT ?`,
+       AND dataset = ? ORDER BY seq LIMIT ?`,
     ),
     deleteDataset: database.prepare('DELETE FROM datasets WHERE id = ?'),
     countOperations: database.prepare(
@@ -249,7 +250,8 @@ function deletionOf(
   const event = events.after(seq, revision - 1, 1)[0];
   if (event === undefined) return null;
   const { job_id: was, job_uid: uid, keep_checkpoint: kept } = removalRow(row, `removal of ${id}`);
-  const job = { ...record, id: was, uid, ...event.status, revision, attempts: [] };
+  const shown = { ...record, id: was, uid, ...event.status, revision, attempts: [] };
+  const job = withSpecs(shown, record.encoded);
   return { revision, atMs: event.atMs, job, keepCheckpoint: kept !== 0 };
 }
 

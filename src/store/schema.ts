@@ -2,19 +2,22 @@ import { rmSync } from 'node:fs';
 import { GnndError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Database } from './database.ts';
+import { specsToBytes } from './spec-form.ts';
 
 /** The store was written by a newer gnnd; going on could destroy what this one does not know. */
 export class SchemaTooNew extends GnndError {
   readonly found: number;
   readonly supported: number;
 
-  constructor(path: string, found: number, supported: number) {
-    super(
-      'STORE_CORRUPT',
-      `${path} has schema version ${found}, this gnnd knows versions up to ${supported}: ` +
-        'start the gnnd that wrote it, or a newer one',
-      { metadata: { found: String(found), supported: String(supported) } },
-    );
+  constructor(
+    path: string,
+    found: number,
+    supported: number,
+    what = `schema version ${found}, this gnnd knows versions up to ${supported}`,
+  ) {
+    super('STORE_CORRUPT', `${path} has ${what}: start the gnnd that wrote it, or a newer one`, {
+      metadata: { found: String(found), supported: String(supported) },
+    });
     this.name = 'SchemaTooNew';
     this.found = found;
     this.supported = supported;
@@ -24,11 +27,14 @@ export class SchemaTooNew extends GnndError {
 /** "gnnd", so that no other program's database is taken for a store. */
 const applicationId = 0x676e6e64;
 
+/** SQL, or what SQL cannot do; in a transaction of the migration. */
+export type Migration = string | ((database: Database) => void);
+
 /**
  * The n-th entry leads from version n to n + 1 (`PRAGMA user_version`). Append only: what has been
  * released never changes.
  */
-export const migrations: readonly string[] = [
+export const migrations: readonly Migration[] = [
   `
   CREATE TABLE meta (
     key TEXT PRIMARY KEY,
@@ -240,12 +246,14 @@ export const migrations: readonly string[] = [
   UPDATE jobs SET effective_spec =
     json_set(effective_spec, '$.training.stalenessCompensation', 'NONE');
   `,
+  // Specs are proto bytes; fields that come later need no migration (spec-words.ts).
+  specsToBytes,
 ];
 
 export interface SchemaOptions {
   readonly path: string;
   readonly log: Log;
-  readonly steps?: readonly string[];
+  readonly steps?: readonly Migration[];
 }
 
 /**
@@ -258,7 +266,10 @@ export function migrate(database: Database, options: SchemaOptions): void {
   if (found === steps.length) return;
   if (found > 0) backUp(database, `${options.path}.before-v${steps.length}`);
   database.write('META', null, () => {
-    for (const step of steps.slice(found)) database.execute(step);
+    for (const step of steps.slice(found)) {
+      if (typeof step === 'string') database.execute(step);
+      else step(database);
+    }
     database.pragma(`application_id = ${applicationId}`);
     database.pragma(`user_version = ${steps.length}`);
   });
@@ -307,7 +318,8 @@ function problemsOf(database: Database): readonly string[] {
   }
 }
 
-function backUp(database: Database, target: string): void {
+/** A copy of all that is committed. */
+export function backUp(database: Database, target: string): void {
   // One that is left of a migration that failed would stop VACUUM INTO.
   rmSync(target, { force: true });
   database.execute(`VACUUM INTO '${target.replaceAll("'", "''")}'`);

@@ -10,13 +10,8 @@ import {
   type PolicyChoice,
   reasons,
 } from '../records/job-record.ts';
-import {
-  cachePolicies,
-  evaluationMethods,
-  type JobSpec,
-  type JobSpecInput,
-  prefetchModes,
-} from '../spec/job-spec.ts';
+import type { CachePolicy, StandbyPolicy } from '../spec/job-spec.ts';
+import { leafAt } from '../spec/spec-fields.ts';
 import {
   bool,
   type Decoder,
@@ -26,7 +21,6 @@ import {
   nullable,
   object,
   oneOf,
-  partial,
   text,
 } from './codec.ts';
 
@@ -45,138 +39,8 @@ export const phase: Decoder<JobPhase> = oneOf([
 ]);
 export const role: Decoder<ExecutorRole> = oneOf(['SAMPLER', 'TRAINER', 'STANDBY']);
 
-const model = {
-  type: oneOf(['GRAPHSAGE', 'GCN', 'GAT', 'GATV2', 'PINSAGE', 'TORCHSCRIPT']),
-  layers: integer,
-  hiddenDim: integer,
-  dropout: float,
-  inputDropout: float,
-  heads: integer,
-  activation: oneOf(['RELU', 'ELU', 'LEAKY_RELU']),
-  normalization: oneOf(['NONE', 'L2', 'LAYER']),
-  residual: bool,
-  attentionDropout: float,
-};
-const script = { path: text, sha256: text };
-const sampling = {
-  fanouts: list(integer),
-  algorithm: oneOf(['KHOP_UNIFORM', 'KHOP_WEIGHTED', 'RANDOM_WALK', 'LABOR', 'KHOP_PLUGIN']),
-  replace: bool,
-  expansion: oneOf(['ALL', 'NEW']),
-};
-const walk = { walks: integer, length: integer, restartProb: float, neighbors: integer };
-const labor = { dependencyWindow: integer };
-const plugin = { ...script, options: text, weights: bool };
-const features = { standardize: bool };
-const optimizer = {
-  type: oneOf(['ADAM', 'ADAMW', 'SGD']),
-  learningRate: float,
-  beta1: float,
-  beta2: float,
-  epsilon: float,
-  weightDecay: float,
-  weightDecayScope: oneOf(['ALL', 'FIRST_LAYER']),
-  momentum: float,
-  clipNorm: float,
-};
-const lrSchedule = {
-  type: oneOf(['CONSTANT', 'STEP', 'COSINE']),
-  stepEpochs: integer,
-  gamma: float,
-  warmupEpochs: integer,
-};
-const training = {
-  epochs: integer,
-  batchSize: integer,
-  batchesPerStep: integer,
-  staleness: integer,
-  stalenessCompensation: oneOf(['PREDICT', 'NONE']),
-  randomSeed: text,
-  threadsPerTrainer: integer,
-  determinism: oneOf(['STRICT', 'RELAXED']),
-};
-const earlyStop = { patienceEpochs: integer, minDelta: float };
-const evaluation = { everyEpochs: integer, fanouts: list(integer), maxBytes: integer };
-const cachePolicy = oneOf(cachePolicies);
-const cache = {
-  policy: cachePolicy,
-  presampleEpochs: integer,
-  ratio: float,
-  standbyRatio: float,
-  prefetch: oneOf(prefetchModes),
-};
-const resources = {
-  devices: integer,
-  deviceNames: list(text),
-  deviceMemoryBytes: integer,
-  hostMemoryBytes: integer,
-};
-const placement = {
-  policy: oneOf(['AUTO', 'PAPER', 'MINMAX', 'FIXED']),
-  samplers: integer,
-  standby: oneOf(['AUTO', 'OFF', 'ALWAYS']),
-};
-const queue = { capacity: integer, maxBytes: integer };
-const restart = { maxAttempts: integer, executorRestarts: integer };
-const timeouts = {
-  pendingMs: integer,
-  startupMs: integer,
-  stallMs: integer,
-  cancelGraceMs: integer,
-  runMs: integer,
-};
-
-export const jobSpec: Decoder<JobSpec> = object({
-  dataset: text,
-  model: object({ ...model, script: object(script) }),
-  sampling: object({
-    ...sampling,
-    walk: object(walk),
-    labor: object(labor),
-    plugin: object(plugin),
-  }),
-  features: object(features),
-  cache: object(cache),
-  training: object({
-    ...training,
-    optimizer: object(optimizer),
-    lrSchedule: object(lrSchedule),
-    earlyStop: object(earlyStop),
-  }),
-  evaluation: object({ ...evaluation, method: oneOf(evaluationMethods) }),
-  resources: object(resources),
-  placement: object(placement),
-  queue: object(queue),
-  restart: object(restart),
-  timeouts: object(timeouts),
-  priority: integer,
-});
-
-export const jobSpecInput: Decoder<JobSpecInput> = partial({
-  dataset: text,
-  model: partial({ ...model, script: partial(script) }),
-  sampling: partial({
-    ...sampling,
-    walk: partial(walk),
-    labor: partial(labor),
-    plugin: partial(plugin),
-  }),
-  features: partial(features),
-  cache: partial(cache),
-  training: partial({
-    ...training,
-    optimizer: partial(optimizer),
-    lrSchedule: partial(lrSchedule),
-    earlyStop: partial(earlyStop),
-  }),
-  evaluation: partial({ ...evaluation, method: oneOf(['AUTO', ...evaluationMethods]) }),
-  resources: partial(resources),
-  placement: partial(placement),
-  queue: partial(queue),
-  restart: partial(restart),
-  timeouts: partial(timeouts),
-  priority: integer,
-});
+const cachePolicy = oneOf(leafAt('cache.policy').choices) as Decoder<CachePolicy>;
+const standby = oneOf(leafAt('placement.standby').choices) as Decoder<StandbyPolicy>;
 
 const policy: Decoder<PolicyChoice['policy']> = oneOf(['PAPER', 'MINMAX', 'FIXED']);
 
@@ -189,7 +53,7 @@ export const jobPlan: Decoder<JobPlan> = object({
   k: float,
   choices: list(object({ policy, samplers: integer, trainers: integer, batchNs: float })),
   policy,
-  standby: oneOf(['AUTO', 'OFF', 'ALWAYS']),
+  standby,
   timeSharingBatchNs: float,
   explanation: text,
   queueCapacity: integer,

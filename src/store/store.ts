@@ -16,6 +16,7 @@ import { operationTable } from './operation-table.ts';
 import { requestTable } from './request-table.ts';
 import { retentionTable } from './retention-table.ts';
 import { migrate, migrations, schemaVersion } from './schema.ts';
+import { adoptSpecFields, requireKnownFields } from './spec-words.ts';
 import type { Store, StoreOptions } from './store-types.ts';
 
 export type * from './store-types.ts';
@@ -75,8 +76,10 @@ function recover(database: Database, path: string, options: StoreOptions) {
       check = checkInBackground({ path, log, atOpenMaxBytes, onDamage });
     }
   }
+  if (version === migrations.length) requireKnownFields(database, path);
   database.useWriteAheadLog();
   migrate(database, { path, log });
+  adoptSpecFields(database, { path, log });
   return { lastStopWasClean, check };
 }
 

@@ -17,7 +17,7 @@ export function segmentRequestOf(
   return { spec, counts, layout, deviceCount: devices.length, executorCount };
 }
 
-/** `evaluation` is null for a trial, which evaluates nothing and whose orderly ends nobody tells. */
+/** `evaluation` is null for a trial: nothing is evaluated, and nobody tells orderly ends. */
 export function crewOf(
   { input, native, log, clock, emit }: AttemptContext,
   { made, cache }: Preparation,

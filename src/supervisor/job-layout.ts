@@ -37,21 +37,8 @@ const unknownManifest: ModelManifest = { tensors: [], numFloats: 0, widths: [] }
 
 /** Throws with native code SPEC_INVALID when a bound does not fit (docs/formats/record.md). */
 export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts): JobLayout {
-  const model: ModelOptions = {
-    type: spec.model.type,
-    layers: spec.model.layers,
-    inDim: counts.numFeatures,
-    hiddenDim: spec.model.hiddenDim,
-    outDim: counts.numClasses,
-    dropout: spec.model.dropout,
-    inputDropout: spec.model.inputDropout,
-    heads: spec.model.heads,
-    attentionDropout: spec.model.attentionDropout,
-    activation: spec.model.activation,
-    normalization: spec.model.normalization,
-    residual: spec.model.residual,
-    script: spec.model.script,
-  };
+  const inDim = counts.numFeatures;
+  const model: ModelOptions = { ...spec.model, inDim, outDim: counts.numClasses };
   const sampling = samplingOf(spec);
   const isScript = spec.model.type === 'TORCHSCRIPT';
   return {
@@ -83,10 +70,8 @@ function samplingOf(spec: JobSpec): SamplingOptions {
 /** Schedules count epochs of the job, in a trial, too: its steps are thrown away. */
 export function optimizerOf(spec: JobSpec, layout: JobLayout): TrainerOptions['optimizer'] {
   const { optimizer, lrSchedule, batchesPerStep, epochs } = spec.training;
-  const { weightDecayScope, ...rest } = optimizer;
   return {
-    ...rest,
-    firstLayerOnly: weightDecayScope === 'FIRST_LAYER',
+    ...optimizer,
     schedule: {
       ...lrSchedule,
       stepsPerEpoch: Math.ceil(layout.batchesPerEpoch / batchesPerStep),

@@ -89,6 +89,14 @@ test('a generic client lists the services by reflection and calls one', async (c
   for (const { typeName, methods } of ours) {
     expect(seen.methods[typeName]).toEqual(methods.map(({ name }) => name).sort());
   }
+  expect(seen.fields.momentum).toMatchObject({
+    about: 'Momentum.',
+    default: '0',
+    gte: 0,
+    lt: 1,
+    bits: 'BITS_MODEL',
+    onlyFor: { field: 'training.optimizer.type', values: ['SGD'] },
+  });
   expect(seen.response.devices.map(({ name }: { name: string }) => name)).toEqual([
     'devices/cpu:0',
     'devices/cpu:1',

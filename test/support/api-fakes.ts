@@ -6,6 +6,7 @@ import type { DatasetRecord, OperationRecord } from '../../src/records/dataset-r
 import type { JobPlan, JobProgress, JobRecord, JobState } from '../../src/records/job-record.ts';
 import type { JobSpec } from '../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../src/spec/resolve-job-spec.ts';
+import { encodeSpec } from '../../src/spec/spec-codec.ts';
 import type { StoredEpoch } from '../../src/store/store.ts';
 import { epochReport } from '../unit/store/job-values.ts';
 import { noPlugins } from './plugins.ts';
@@ -27,8 +28,8 @@ export function resolvedSpec(): JobSpec {
   return resolution.ok;
 }
 
-export function jobRecord(changes: Partial<JobRecord> = {}): JobRecord {
-  return {
+export function jobRecord(changes: Partial<Omit<JobRecord, 'encoded'>> = {}): JobRecord {
+  const record = {
     id: 'mine',
     uid: '0b6c7d0e-6b0a-4a55-9a80-52f3a54bb001',
     spec: { dataset: 'cora', training: { epochs: 3 } },
@@ -48,7 +49,9 @@ export function jobRecord(changes: Partial<JobRecord> = {}): JobRecord {
     plan: null,
     result: null,
     ...changes,
-  };
+  } as const;
+  const [spec, effectiveSpec] = [encodeSpec(record.spec), encodeSpec(record.effectiveSpec)];
+  return { ...record, encoded: { spec, effectiveSpec } };
 }
 
 export function jobProgress(changes: Partial<JobProgress> = {}): JobProgress {

@@ -7,6 +7,7 @@
 #include "core/dataset/topology.h"
 #include "core/run/trainer_loop.h"
 #include "node/executor_options.h"
+#include "node/gen/job_spec.h"
 #include "node/manifest_value.h"
 #include "node/run_on_thread.h"
 #include "node/train/bindings.h"
@@ -18,43 +19,13 @@
 namespace gnnd::node {
 namespace {
 
-OptimizerType OptimizerTypeOf(const std::string& name) {
-  return OptionOf<OptimizerType>(name, {{"ADAM", OptimizerType::kAdam},
-                                        {"ADAMW", OptimizerType::kAdamW},
-                                        {"SGD", OptimizerType::kSgd}});
-}
-
-ScheduleType ScheduleTypeOf(const std::string& name) {
-  return OptionOf<ScheduleType>(name, {{"CONSTANT", ScheduleType::kConstant},
-                                       {"STEP", ScheduleType::kStep},
-                                       {"COSINE", ScheduleType::kCosine}});
-}
-
-ScheduleOptions ScheduleOf(const Fields& fields) {
-  ScheduleOptions schedule;
-  schedule.type = ScheduleTypeOf(fields.String("type"));
-  if (schedule.type == ScheduleType::kStep) {
-    schedule.step_epochs = fields.Uint32("stepEpochs");
-    schedule.gamma = fields.Double("gamma");
-  }
-  schedule.warmup_epochs = fields.Uint32("warmupEpochs");
-  schedule.steps_per_epoch = fields.Uint64("stepsPerEpoch");
-  schedule.epochs = fields.Uint64("epochs");
-  return schedule;
-}
-
 OptimizerOptions OptimizerOf(const Fields& fields) {
   OptimizerOptions options;
-  options.learning_rate = fields.Double("learningRate");
-  options.beta1 = fields.Double("beta1");
-  options.beta2 = fields.Double("beta2");
-  options.epsilon = fields.Double("epsilon");
-  options.weight_decay = fields.Double("weightDecay");
-  options.weight_decay_first_layer_only = fields.Bool("firstLayerOnly");
-  options.type = OptimizerTypeOf(fields.String("type"));
-  options.momentum = fields.Double("momentum");
-  options.clip_norm = fields.Double("clipNorm");
-  options.schedule = ScheduleOf(fields.Object("schedule"));
+  ReadOptimizerSpec(fields, options);
+  const Fields schedule = fields.Object("schedule");
+  ReadLrScheduleSpec(schedule, options.schedule);
+  options.schedule.steps_per_epoch = schedule.Uint64("stepsPerEpoch");
+  options.schedule.epochs = schedule.Uint64("epochs");
   return options;
 }
 

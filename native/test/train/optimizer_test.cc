@@ -82,7 +82,7 @@ void CompareWithTorch(const OptimizerOptions& options) {
         at::from_blob(parameters.data() + t.offset, {static_cast<int64_t>(t.size())}, at::kFloat)
             .clone()
             .requires_grad_(true));
-    const bool decays = !options.weight_decay_first_layer_only || t.layer == 0;
+    const bool decays = options.weight_decay_scope == WeightDecayScope::kAll || t.layer == 0;
     groups.emplace_back(std::vector<at::Tensor>{tensors.back()},
                         OptionsOfTorch(options, decays ? options.weight_decay : 0.0));
   }
@@ -133,7 +133,7 @@ TEST_CASE("Adam with weight decay steps as torch's does") {
 TEST_CASE("weight decay of the first layer only leaves the others alone") {
   OptimizerOptions options;
   options.weight_decay = 0.05;
-  options.weight_decay_first_layer_only = true;
+  options.weight_decay_scope = WeightDecayScope::kFirstLayer;
   CompareWithTorch(options);
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("AdamW steps as torch's does, decaying all layers or the first") {
   options.weight_decay = 0.5;
   options.learning_rate = 0.02;
   CompareWithTorch(options);
-  options.weight_decay_first_layer_only = true;
+  options.weight_decay_scope = WeightDecayScope::kFirstLayer;
   CompareWithTorch(options);
 }
 
@@ -224,7 +224,7 @@ void CompareWithFormula(const OptimizerOptions& options) {
       uint64_t padding_from = 0;
       for (const ParameterTensor& t : manifest.tensors) {
         for (uint64_t i = padding_from; i < t.offset; ++i) REQUIRE(predicted[i] == 0.0F);
-        const bool decays = !options.weight_decay_first_layer_only || t.layer == 0;
+        const bool decays = options.weight_decay_scope == WeightDecayScope::kAll || t.layer == 0;
         for (uint64_t i = t.offset; i < t.offset + t.size(); ++i) {
           REQUIRE(predicted[i] ==
                   doctest::Approx(Predicted(options, prediction, i, decays)).epsilon(1e-5));
@@ -247,7 +247,7 @@ TEST_CASE("a prediction follows the formula, for every optimizer, decay and sche
         options.learning_rate = 0.02;
         options.momentum = type == OptimizerType::kSgd ? 0.9 : 0.0;
         options.weight_decay = 0.3;
-        options.weight_decay_first_layer_only = first_layer_only;
+        if (first_layer_only) options.weight_decay_scope = WeightDecayScope::kFirstLayer;
         options.clip_norm = 2;
         options.schedule = {schedule, 1, 0.5, 1, 3, 6};
         CompareWithFormula(options);
@@ -341,8 +341,15 @@ TEST_CASE("an optimizer that cannot be is refused with the field's name") {
   refused("clip_norm", [](OptimizerOptions& o) { o.clip_norm = std::nan(""); });
   refused("optimizer", [](OptimizerOptions& o) { o.type = static_cast<OptimizerType>(9); });
   refused("schedule", [](OptimizerOptions& o) { o.schedule.type = static_cast<ScheduleType>(0); });
-  refused("step_epochs", [](OptimizerOptions& o) { o.schedule.step_epochs = 0; });
-  refused("gamma", [](OptimizerOptions& o) { o.schedule.gamma = 0; });
+  refused("step_epochs", [](OptimizerOptions& o) {
+    o.schedule.type = ScheduleType::kStep;
+    o.schedule.step_epochs = 0;
+  });
+  refused("gamma", [](OptimizerOptions& o) {
+    o.schedule.type = ScheduleType::kStep;
+    o.schedule.gamma = 0;
+  });
+  refused("weight_decay_scope", [](OptimizerOptions& o) { o.weight_decay_scope = {}; });
   refused("steps_per_epoch", [](OptimizerOptions& o) { o.schedule.steps_per_epoch = 0; });
   refused("warmup_epochs", [](OptimizerOptions& o) { o.schedule.warmup_epochs = 1; });
 }

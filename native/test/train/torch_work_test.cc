@@ -110,7 +110,7 @@ TEST_CASE("full-batch GCN learns a planted partition") {
   options.model.dropout = 0.3F;
   options.model.input_dropout = 0.1F;
   options.optimizer.weight_decay = 5e-4;
-  options.optimizer.weight_decay_first_layer_only = true;
+  options.optimizer.weight_decay_scope = WeightDecayScope::kFirstLayer;
   Loop loop(options);
   BatchReport report;
   for (uint32_t epoch = 0; epoch < 100; ++epoch) {

@@ -1,5 +1,5 @@
 import type { DescField, DescMessage, JsonObject, JsonValue } from '@bufbuild/protobuf';
-import { ScalarType } from '@bufbuild/protobuf';
+import { getOption, ScalarType } from '@bufbuild/protobuf';
 import {
   isAlias,
   isMap,
@@ -11,6 +11,7 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
+import { field as fieldOption, Unit } from '../../api/gen/gnnd/v1/field_pb.ts';
 import { fullName, shortNames } from '../session/enums.ts';
 import { parseBytes, parseDurationMs } from '../session/units.ts';
 import { nearest } from './nearest.ts';
@@ -211,8 +212,11 @@ function expectationOf(field: DescField & { fieldKind: 'scalar' | 'enum' | 'list
       },
     };
   }
-  if (field.name.endsWith('_ms')) return integer(durationOf, 'a duration such as 90s, 5m or 2h');
-  if (field.name.endsWith('_bytes')) {
+  const { unit } = getOption(field, fieldOption);
+  if (unit === Unit.MILLISECONDS) {
+    return integer(durationOf, 'a duration such as 90s, 5m or 2h');
+  }
+  if (unit === Unit.BYTES) {
     return integer(bytesOf, 'a size such as 512MiB or 8GiB', (text) => {
       const decimal = /^(\d+(?:\.\d+)?) ?([kmgt])b?$/i.exec(text);
       if (decimal === null) return '';

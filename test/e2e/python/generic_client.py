@@ -28,6 +28,20 @@ def call(channel, pool, service, method, request):
     return json_format.MessageToDict(invoke(message, timeout=CALL_SECONDS), descriptor_pool=pool)
 
 
+def told(pool, message):
+    """What fields of a message say of themselves: their option gnnd.v1.field."""
+    extension = pool.FindExtensionByName("gnnd.v1.field")
+    options_class = GetMessageClass(pool.FindMessageTypeByName("google.protobuf.FieldOptions"))
+    options = {
+        field.name: options_class.FromString(field.GetOptions().SerializeToString())
+        for field in pool.FindMessageTypeByName(message).fields
+    }
+    return {
+        name: json_format.MessageToDict(each.Extensions[extension], descriptor_pool=pool)
+        for name, each in options.items()
+    }
+
+
 def main(address, service, method, request):
     with grpc.insecure_channel(address) as channel:
         database = ProtoReflectionDescriptorDatabase(channel)
@@ -37,6 +51,7 @@ def main(address, service, method, request):
         seen = {
             "services": sorted(services),
             "methods": {name: sorted(keys) for name, keys in methods.items()},
+            "fields": told(pool, "gnnd.v1.OptimizerSpec"),
             "response": call(channel, pool, service, method, json.loads(request)),
         }
     print(json.dumps(seen))

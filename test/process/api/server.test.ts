@@ -239,6 +239,28 @@ describe('reflection', () => {
     }
   });
 
+  it('finds what fields of a spec say of themselves, by number and by name', async () => {
+    const { client } = await start();
+    const containingType = 'google.protobuf.FieldOptions';
+    const extension = { containingType, extensionNumber: 50100 };
+    const [numbers, byNumber, byName, none] = await client.exchange(info, [
+      { messageRequest: { case: 'allExtensionNumbersOfType', value: containingType } },
+      { messageRequest: { case: 'fileContainingExtension', value: extension } },
+      { messageRequest: { case: 'fileContainingSymbol', value: 'gnnd.v1.field' } },
+      { messageRequest: { case: 'allExtensionNumbersOfType', value: 'gnnd.v1.Job' } },
+    ]);
+    expect(numbers?.messageResponse.value).toMatchObject({ extensionNumber: [50100] });
+    expect(none?.messageResponse.case).toBe('errorResponse');
+    for (const answer of [byNumber, byName]) {
+      const response = answer?.messageResponse;
+      if (response?.case !== 'fileDescriptorResponse') throw new Error(`got ${response?.case}`);
+      const files = response.value.fileDescriptorProto.map((bytes) =>
+        fromBinary(FileDescriptorProtoSchema, bytes),
+      );
+      expect(files.at(-1)?.name).toBe('gnnd/v1/field.proto');
+    }
+  });
+
   it('says what it does not have', async () => {
     const { client } = await start();
     const answers = await client.exchange(info, [
@@ -411,7 +433,7 @@ describe('messages', () => {
   });
 
   it('that cannot be encoded are an internal error, not a crash', async () => {
-    const broken = jobRecord({ effectiveSpec: { priority: 0.5 } as never });
+    const broken = { ...jobRecord(), message: 0.5 as never };
     const { jobs } = await start();
     const { client } = await start({ jobs: { ...jobs, get: () => broken } });
     const failure = await failureOf(client.call(job.getJob, mine));

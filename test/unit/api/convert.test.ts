@@ -3,7 +3,6 @@ import { anyUnpack, timestampMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it, test } from 'vitest';
 import { datasetToProto, operationToProto } from '../../../src/api/convert-dataset.ts';
 import { jobStateFromProto, jobToProto, planToProto } from '../../../src/api/convert-job.ts';
-import { specFromProto, specToProto } from '../../../src/api/convert-spec.ts';
 import {
   DatasetSchema,
   DatasetState,
@@ -20,6 +19,7 @@ import { OperationSchema, Reason } from '../../../src/api/gen/gnnd/v1/types_pb.t
 import { type EpochReport, jobStates, reasons } from '../../../src/records/job-record.ts';
 import type { JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { messageOf, plainOf } from '../../../src/spec/spec-codec.ts';
 import { warningsOf } from '../../../src/spec/spec-warnings.ts';
 import {
   datasetRecord,
@@ -35,8 +35,10 @@ import { someTimes } from '../store/job-values.ts';
 
 /** Through the wire and back, without what only says "absent". */
 function throughWire(spec: JobSpecInput): unknown {
-  const bytes = toBinary(JobSpecSchema, specToProto(spec));
-  return JSON.parse(JSON.stringify(specFromProto(fromBinary(JobSpecSchema, bytes))));
+  const bytes = toBinary(JobSpecSchema, messageOf(JobSpecSchema, spec));
+  return JSON.parse(
+    JSON.stringify(plainOf<JobSpecInput>(JobSpecSchema, fromBinary(JobSpecSchema, bytes))),
+  );
 }
 
 const fullSpec: JobSpecInput = {
@@ -134,7 +136,7 @@ describe('job specs', () => {
       hasEdgeWeights: null,
       pluginFile: noPlugins,
     };
-    expect(resolveJobSpec(specFromProto(wire), context)).toEqual({
+    expect(resolveJobSpec(plainOf<JobSpecInput>(JobSpecSchema, wire), context)).toEqual({
       violations: [
         {
           path: 'spec.model.type',

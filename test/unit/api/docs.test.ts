@@ -1,13 +1,16 @@
 import { readFileSync } from 'node:fs';
 import type { DescMessage } from '@bufbuild/protobuf';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
+import { fieldTable, nativeReaders, tableMarks } from '../../../proto/outputs.mjs';
 import { rpcMethods } from '../../../src/api/api.ts';
-import { specFromProto } from '../../../src/api/convert-spec.ts';
-import { JobSpecSchema } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { field as fieldOption } from '../../../src/api/gen/gnnd/v1/field_pb.ts';
+import { file_gnnd_v1_job, JobSpecSchema } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { codeOfReason, reasonStatuses } from '../../../src/api/grpc-status.ts';
 import { errorReasons } from '../../../src/base/errors.ts';
 import { readSpec } from '../../../src/cli/read/spec-file.ts';
+import type { JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { plainOf } from '../../../src/spec/spec-codec.ts';
 import { noPlugins } from '../../support/plugins.ts';
 
 const read = (name: string) =>
@@ -29,6 +32,14 @@ describe('docs/job-spec.md', () => {
     expect(documented).toEqual(fieldPaths(JobSpecSchema));
   });
 
+  it('has what the options of the fields say of them', () => {
+    const [start, end] = tableMarks;
+    const made = jobSpec.slice(jobSpec.indexOf(start) + start.length, jobSpec.indexOf(end));
+    expect(made.trim(), 'npm run build:proto makes it anew').toBe(
+      fieldTable(JobSpecSchema, fieldOption),
+    );
+  });
+
   it('has examples that are valid specs', () => {
     const examples = [...jobSpec.matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => text ?? '');
     expect(examples).toHaveLength(2);
@@ -44,9 +55,23 @@ describe('docs/job-spec.md', () => {
     for (const text of examples) {
       const reading = readSpec({ file: 'job-spec.md', text });
       if ('problems' in reading) throw new Error(JSON.stringify(reading.problems));
-      expect(resolveJobSpec(specFromProto(reading.ok.spec), context)).toHaveProperty('ok');
+      expect(
+        resolveJobSpec(plainOf<JobSpecInput>(JobSpecSchema, reading.ok.spec), context),
+      ).toHaveProperty('ok');
     }
   });
+});
+
+test('native code reads the fields that there are', () => {
+  const messageOf = (typeName: string) => {
+    const found = file_gnnd_v1_job.messages.find((message) => message.typeName === typeName);
+    if (found === undefined) throw new Error(`there is no ${typeName}`);
+    return found;
+  };
+  const path = new URL('../../../native/node/gen/job_spec.h', import.meta.url);
+  expect(readFileSync(path, 'utf8'), 'npm run build:proto makes it anew').toBe(
+    nativeReaders(messageOf),
+  );
 });
 
 describe('docs/api.md', () => {

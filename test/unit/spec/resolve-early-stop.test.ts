@@ -54,7 +54,7 @@ describe('early stopping', () => {
         expect(violations({ patienceEpochs, minDelta })).toEqual([
           {
             path: patiencePath,
-            description: `${patienceEpochs}: expected an integer from 1 to 1000000`,
+            description: `${patienceEpochs}: expected an integer from 1 to 1000000, or 0 for never`,
           },
           { path: deltaPath, description: `${minDelta}: expected a finite number [0, 1)` },
         ]);

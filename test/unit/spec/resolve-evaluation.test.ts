@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
-import { type ResolveContext, resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import type { ResolveContext } from '../../../src/spec/rules/rule.ts';
 import { noPlugins } from '../../support/plugins.ts';
 
 const context: ResolveContext = {
@@ -120,10 +121,10 @@ describe('evaluation', () => {
     const paths = violations({ evaluation }).map(({ path }) => path);
     expect(paths).toEqual([
       everyPath,
-      'spec.evaluation.max_bytes',
       'spec.evaluation.method',
       `${fanoutsPath}[0]`,
       `${fanoutsPath}[1]`,
+      'spec.evaluation.max_bytes',
     ]);
   });
 

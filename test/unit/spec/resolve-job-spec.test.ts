@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { FieldViolation } from '../../../src/base/errors.ts';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
-import { type ResolveContext, resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import type { ResolveContext } from '../../../src/spec/rules/rule.ts';
 import { noPlugins } from '../../support/plugins.ts';
 import { forAll } from '../../support/random.ts';
 import { randomSpec } from '../../support/random-spec.ts';
@@ -428,10 +429,10 @@ describe('a spec with several mistakes', () => {
     };
     expect(paths(input)).toEqual([
       'spec.model.dropout',
-      'spec.resources.devices',
-      'spec.training.batch_size',
       'spec.training.epochs',
+      'spec.training.batch_size',
       'spec.training.optimizer.learning_rate',
+      'spec.resources.devices',
     ]);
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
-import type { PluginLookup } from '../../../src/spec/resolve-plugin.ts';
+import type { PluginLookup } from '../../../src/spec/rules/rule.ts';
 
 type ModelInput = NonNullable<JobSpecInput['model']>;
 type TrainingInput = NonNullable<JobSpecInput['training']>;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
-import type { PluginLookup } from '../../../src/spec/resolve-plugin.ts';
+import type { PluginLookup } from '../../../src/spec/rules/rule.ts';
 
 type SamplingInput = JobSpecInput['sampling'];
 
@@ -159,9 +159,9 @@ describe('a plug-in sampler', () => {
 
   it('has no place in other algorithms', () => {
     expect(paths({ plugin: { ...mine, options: 'a', weights: true, sha256: digest } })).toEqual([
+      'spec.sampling.plugin.path',
       'spec.sampling.plugin.options',
       'spec.sampling.plugin.weights',
-      'spec.sampling.plugin.path',
       'spec.sampling.plugin.sha256',
     ]);
   });

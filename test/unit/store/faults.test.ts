@@ -203,11 +203,16 @@ describe('a damaged store', () => {
     store.insertJob(newJob('a'));
     store.close();
     const raw = new Sqlite(path);
-    raw.exec("UPDATE jobs SET effective_spec = json_set(effective_spec, '$.model.layers', 'two')");
-    raw.close();
-    const error = errorOf(() => openTestStore(path).getJob('a'));
+    raw.exec("UPDATE jobs SET effective_spec = x'0aff', plan = '{}'");
+    const again = openTestStore(path);
+    const error = errorOf(() => again.getJob('a'));
     expect(error.reason).toBe('STORE_CORRUPT');
-    expect(error.message).toMatch(/holds "two" in job a\.effective_spec\.model\.layers/);
+    expect(error.message).toMatch(/holds \{\} in job a\.plan, expected a member estimated/);
+    raw.exec('UPDATE jobs SET plan = NULL');
+    raw.close();
+    const specError = errorOf(() => again.getJob('a')?.effectiveSpec);
+    expect(specError.reason).toBe('STORE_CORRUPT');
+    expect(specError.message).toMatch(/holds no spec in job a\.effective_spec/);
   });
 });
 

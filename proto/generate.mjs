@@ -1,0 +1,27 @@
+#!/usr/bin/env node
+// npm run build:proto: TypeScript from all protos, and what else is made from the job spec's.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createFileRegistry, fromBinary } from '@bufbuild/protobuf';
+import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { fieldTable, nativeReaders, tableMarks } from './outputs.mjs';
+
+const root = new URL('../', import.meta.url);
+const cwd = new URL('proto/', root);
+const buf = new URL('node_modules/.bin/buf', root).pathname;
+
+execFileSync(buf, ['generate'], { cwd, stdio: 'inherit' });
+const image = execFileSync(buf, ['build', '--as-file-descriptor-set', '-o', '-'], { cwd });
+const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, image));
+
+const docs = new URL('docs/job-spec.md', root);
+const text = readFileSync(docs, 'utf8');
+const [before, rest] = text.split(tableMarks[0]);
+const after = rest.split(tableMarks[1])[1];
+const spec = registry.getMessage('gnnd.v1.JobSpec');
+const table = fieldTable(spec, registry.getExtension('gnnd.v1.field'));
+writeFileSync(docs, `${before}${tableMarks[0]}\n${table}\n${tableMarks[1]}${after}`);
+
+mkdirSync(new URL('native/node/gen/', root), { recursive: true });
+const readers = nativeReaders((name) => registry.getMessage(name));
+writeFileSync(new URL('native/node/gen/job_spec.h', root), readers);

@@ -1,0 +1,62 @@
+import type { SpecDraft } from '../job-spec.ts';
+import { show } from '../spec-checker.ts';
+import type { Rule, RuleFacts } from './rule.ts';
+
+/** Layers of a model that walks: as many as PinSAGE has in the GNNLab paper, table 2. */
+const walkLayers = 3;
+
+/** The network, and whether the chosen sampling feeds it. */
+export const modelRule: Rule = (spec, facts) => {
+  const { check } = facts;
+  const { model, sampling, training } = spec;
+  if (model.type === 'GCN') checkGcnSampling(sampling, facts);
+  if (model.type === 'PINSAGE' && sampling.algorithm !== 'RANDOM_WALK') {
+    // It weighs neighbours by how often walks visit them.
+    check.violate('spec.sampling.algorithm', `${sampling.algorithm}: PINSAGE needs RANDOM_WALK`);
+  }
+  resolveLayers(spec, facts);
+  if (model.hiddenDim % model.heads !== 0) {
+    check.violate(
+      'spec.model.hidden_dim',
+      `${model.hiddenDim}: expected a multiple of ${model.heads}, model.heads, which share it`,
+    );
+  }
+  resolveNormalization(model, facts);
+  if (model.type === 'TORCHSCRIPT' && training.optimizer.weightDecayScope === 'FIRST_LAYER') {
+    const path = 'spec.training.optimizer.weight_decay_scope';
+    check.violate(path, 'FIRST_LAYER: which parameters that is only models of gnnd tell');
+  }
+};
+
+/** Coefficients of a graph convolution are known for uniform draws of distinct neighbours only. */
+function checkGcnSampling(
+  { algorithm, replace }: SpecDraft['sampling'],
+  { check }: RuleFacts,
+): void {
+  if (algorithm !== 'KHOP_UNIFORM') {
+    check.violate('spec.sampling.algorithm', `${algorithm}: GCN needs KHOP_UNIFORM`);
+  } else if (replace) {
+    check.violate('spec.sampling.replace', 'true: GCN needs distinct neighbours');
+  }
+}
+
+function resolveLayers({ model, sampling }: SpecDraft, { check, given }: RuleFacts): void {
+  const path = 'spec.model.layers';
+  const walks = sampling.algorithm === 'RANDOM_WALK';
+  const hops = walks ? walkLayers : sampling.fanouts.length;
+  if (given.model?.layers === undefined || check.failed(path)) model.layers = hops;
+  if (!walks && model.layers !== hops && !check.failed('spec.sampling.fanouts')) {
+    check.violate(path, `${model.layers}: expected ${hops}, the number of sampling.fanouts`);
+  }
+}
+
+function resolveNormalization(model: SpecDraft['model'], { check, given }: RuleFacts): void {
+  const path = 'spec.model.normalization';
+  if (model.type === 'TORCHSCRIPT') return;
+  const isPinSage = model.type === 'PINSAGE';
+  if (given.model?.normalization === undefined || check.failed(path)) {
+    model.normalization = isPinSage ? 'L2' : 'NONE';
+  } else if (isPinSage && model.normalization !== 'L2') {
+    check.violate(path, `${show(model.normalization)}: PINSAGE has L2 only`);
+  }
+}
