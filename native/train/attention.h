@@ -2,9 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "core/kernels/attention.h"
+#include "core/kernels/dropout.h"
 #include "core/sample/record.h"
-#include "train/attention_rows.h"
-#include "train/dropout.h"
 #include "train/workspace.h"
 
 // Graph attention over a block as a differentiable operator.
@@ -23,7 +23,7 @@ struct AttentionDropout {
 };
 
 // What attention computes from. GAT scores an edge by a source and a destination part, GATv2 by
-// one vector on the sum of both transformed rows (attention_rows.h).
+// one vector on the sum of both transformed rows (core/kernels/attention.h).
 struct AttentionInput {
   at::Tensor source;                 // [num_src, heads * columns]
   at::Tensor attention;              // [heads, columns]

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/philox.h"
+#include "core/draw/philox.h"
 #include "core/model/model_spec.h"
 #include "core/sample/record.h"
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/philox.h"
 #include "core/base/sha256.h"
+#include "core/draw/philox.h"
 #include "test/support/graphs.h"
 #include "test/support/sampling.h"
 

@@ -16,7 +16,6 @@
 namespace gnnd {
 namespace {
 
-using test::AvailableSets;
 using test::CheckEqualsReference;
 using test::Graph;
 using test::SamplerUnderTest;
@@ -213,7 +212,7 @@ TEST_CASE("weights of a full-neighbourhood block are the normalised adjacency") 
   graph.AddRow({});
   graph.AddRow({0});
   graph.AddRow({0, 1});
-  SamplerUnderTest sampler(graph.view(), {{kAll}, EdgeWeights::kGcn}, 3, InstructionSet::kScalar);
+  SamplerUnderTest sampler(graph.view(), {{kAll}, EdgeWeights::kGcn}, 3, InstructionSet::kPlain);
   const RecordView record = sampler.Sample({1, 0, 0}, std::vector<uint32_t>{2, 1, 0});
   const BlockView block = record.block(0);
   REQUIRE(block.weight.size() == 3);
@@ -229,7 +228,7 @@ TEST_CASE("a sampled row's weights stand for the whole row") {
   Graph graph;
   graph.AddRow({1, 2, 3, 4, 5, 6});
   for (int i = 0; i < 6; ++i) graph.AddRow({});
-  SamplerUnderTest sampler(graph.view(), {{2}, EdgeWeights::kGcn}, 1, InstructionSet::kScalar);
+  SamplerUnderTest sampler(graph.view(), {{2}, EdgeWeights::kGcn}, 1, InstructionSet::kPlain);
   const RecordView record = sampler.Sample({1, 0, 0}, std::vector<uint32_t>{0});
   REQUIRE(record.block(0).weight.size() == 2);
   for (const float weight : record.block(0).weight) {
@@ -258,7 +257,7 @@ TEST_CASE("bad seeds are refused, leave no record and do not disturb the next ba
 TEST_CASE("the bits of a batch are those frozen in draw.h") {
   const Graph graph = test::RandomGraph(2024, 5000, 80);
   const auto seeds = test::RandomNodes(2025, 5000, 40);
-  for (const InstructionSet set : AvailableSets()) {
+  for (const InstructionSet set : AvailableInstructionSets()) {
     CAPTURE(std::string(NameOf(set)));
     SamplerUnderTest sampler(graph.view(), {{15, 10, 5}, EdgeWeights::kGcn}, 40, set);
     const RecordView record = sampler.Sample({0x0123456789ABCDEF, 7, 11}, seeds);

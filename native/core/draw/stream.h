@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/hd.h"
+#include "core/draw/batch_key.h"
+#include "core/draw/philox.h"
+
+// The words of a row. Word k of a row is word k % 4 of Philox block k / 4, at the row's node. How
+// they become neighbours is in floyd.h (uniform), alias.h (by edge weight), walk.h and labor.h.
+
+namespace gnnd {
+
+// The draws of one hop of one batch; a node selects a row's.
+struct DrawStream {
+  PhiloxKey key;
+  PhiloxCounter counter;  // of node 0, block 0
+};
+
+GNND_HD DrawStream DrawStreamOf(const BatchKey& key, uint32_t hop,
+                                Purpose purpose = Purpose::kSample) {
+  return DrawStream{KeyOf(key.random_seed), CounterOf(purpose, key.epoch, key.batch, hop, 0, 0)};
+}
+
+// Words 4 * block to 4 * block + 3 of the row of `node`.
+GNND_HD PhiloxWords RowWords(const DrawStream& stream, uint32_t node, uint32_t block) {
+  PhiloxCounter counter = stream.counter;
+  counter.word[0] = node;
+  counter.word[1] |= block;
+  return Philox(stream.key, counter);
+}
+
+// From this degree on a uniform draw takes two words, where one would show a bias.
+inline constexpr uint64_t kTwoWordDegree = uint64_t{1} << 20;
+
+// Uniform in [0, bound) from two words: the high half of the 64-bit number times the bound.
+GNND_HD uint64_t WideBoundedDraw(uint32_t low, uint32_t high, uint64_t bound) {
+  __extension__ using Wide = unsigned __int128;
+  const uint64_t word = static_cast<uint64_t>(high) << 32 | low;
+  return static_cast<uint64_t>((static_cast<Wide>(word) * bound) >> 64);
+}
+
+}  // namespace gnnd
