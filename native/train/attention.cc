@@ -143,30 +143,9 @@ class AttentionOperand final : public torch::CustomClassHolder {
     T* weight = workspace_->Get<T>(op_.heads * op_.stride());
     const uint64_t threshold = DropoutThreshold(dropout.p);
     ParallelRows(block_.num_dst, kGrainRows, [&](uint32_t begin, uint32_t end) {
-      for (uint32_t r = begin; r < end; ++r) DropRow(dropout, threshold, r, weight);
+      DropAttention(op_, dropout.key, dropout.nodes, threshold, begin, end, weight);
     });
     return weight;
-  }
-
-  void DropRow(const AttentionDropout& dropout, uint64_t threshold, uint32_t r, T* weight) const {
-    const PhiloxKey key = KeyOf(dropout.key.random_seed);
-    const uint32_t edges = op_.indptr[r + 1] - op_.indptr[r];
-    PhiloxWords words{};
-    uint64_t draw = 0;
-    for (uint64_t position = 0; position <= edges; ++position) {
-      const uint64_t slot = position == 0 ? r : op_.num_dst + op_.indptr[r] + position - 1;
-      for (uint32_t h = 0; h < op_.heads; ++h, ++draw) {
-        if (draw % 4 == 0) {
-          const uint64_t block = draw / 4;
-          const uint64_t node = dropout.nodes[r] | (block >> 16) << 32;
-          words = Philox(key, CounterOf(Purpose::kDropout, dropout.key.epoch, dropout.key.batch,
-                                        kAttentionHop + dropout.key.layer, node,
-                                        static_cast<uint32_t>(block)));
-        }
-        const uint64_t at = h * op_.stride() + slot;
-        weight[at] = words.word[draw % 4] >= threshold ? op_.weight_scale * op_.alpha[at] : T{0};
-      }
-    }
   }
 
   void Transpose() {

@@ -11,11 +11,7 @@
 
 namespace gnnd {
 
-// Keyed dropout of attention coefficients. Draw d of destination v (d = position * heads + head,
-// position 0 being v itself and k + 1 its k-th edge) is word d % 4 of the Philox evaluation with
-// node v | (d / 4 >> 16) << 32 and block d / 4 mod 2^16 under Purpose::kDropout, with "hop"
-// kAttentionHop + layer, which no mask of rows uses.
-inline constexpr uint32_t kAttentionHop = 8;
+// Keyed dropout of attention coefficients (core/draw/dropout.h).
 struct AttentionDropout {
   DropoutKey key;                   // key.layer is the model's layer
   const uint32_t* nodes = nullptr;  // global ids of the destinations

@@ -18,6 +18,9 @@
 //
 // One evaluation gives four 32-bit words; draw j of a node is word j % 4 of block j / 4. No lane,
 // thread or group index ever enters the counter.
+//
+// What has no field there has a key of its own, derived from the job's: blocks from 2^16 on, 2^16
+// of them a page, and relations. Page 0 and relation 0 have the job's key itself.
 
 namespace gnnd {
 
@@ -72,6 +75,23 @@ GNND_HD PhiloxWords Philox(PhiloxKey key, PhiloxCounter counter) {
     k1 += kPhiloxWeyl1;
   }
   return PhiloxWords{{c0, c1, c2, c3}};
+}
+
+// A key for what `index` names among its kind: words 0 and 1 of Philox with the kind as purpose and
+// the index as node, all else 0.
+GNND_HD PhiloxKey DerivedKey(PhiloxKey key, Purpose kind, uint32_t index) {
+  const PhiloxWords words = Philox(key, CounterOf(kind, 0, 0, 0, index, 0));
+  return PhiloxKey{words.word[0], words.word[1]};
+}
+
+GNND_HD PhiloxKey RelationKey(PhiloxKey key, uint32_t relation) {
+  return relation == 0 ? key : DerivedKey(key, Purpose::kRelationKey, relation);
+}
+
+inline constexpr uint32_t kPageBlocks = 1U << 16;
+
+GNND_HD PhiloxKey PageKey(PhiloxKey key, uint32_t page) {
+  return page == 0 ? key : DerivedKey(key, Purpose::kPageKey, page);
 }
 
 // Uniform in [0, bound) by multiply-high; bias below bound / 2^32.

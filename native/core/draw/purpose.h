@@ -8,19 +8,22 @@
 
 namespace gnnd {
 
-// What a draw is for; keeps streams of different uses apart.
+// What a draw is for; keeps streams of different uses apart. A use has a number of its own and
+// every field of the counter in its own meaning; none borrows bits of another field.
 enum class Purpose : uint32_t {
-  kSample = 1,       // neighbour picks of k-hop sampling
-  kPermutation = 2,  // the epoch's order of training nodes
-  kInit = 3,         // initial parameters
-  kDropout = 4,      // dropout masks of hidden layers; "hop" is the layer
-  kWeighted = 16,    // neighbour picks by edge weight
-  kWalk = 17,        // random walks
-  kLabor = 18,       // keys of LABOR's draws
-  kPlugin = 19,      // a user's sampler; its block has 28 bits, the upper 12 where node ids above
-                     // 32 bits would be
-  kScript = 20,      // where torch's own generator starts in a batch of a user's model
-  kCacheOrder = 32,  // the RANDOM cache policy; decides no bit of a model
+  kSample = 1,            // neighbour picks of k-hop sampling
+  kPermutation = 2,       // the epoch's order of training nodes
+  kInit = 3,              // initial parameters
+  kDropout = 4,           // dropout masks of hidden layers; "hop" is the layer
+  kAttentionDropout = 5,  // of attention coefficients; "hop" is the layer
+  kWeighted = 16,         // neighbour picks by edge weight
+  kWalk = 17,             // random walks
+  kLabor = 18,            // keys of LABOR's draws
+  kPlugin = 19,           // a user's sampler
+  kScript = 20,           // where torch's own generator starts in a batch of a user's model
+  kCacheOrder = 32,       // the RANDOM cache policy; decides no bit of a model
+  kPageKey = 240,         // keys of a stream's blocks from 2^16 on (philox.h)
+  kRelationKey = 241,     // keys of relations
 };
 
 // Epochs are numbered from 0. Those at the end of the range are reserved, so that what runs before

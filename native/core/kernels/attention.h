@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/draw/dropout.h"
 #include "core/vec/dispatch.h"
 
 // The kernels of graph attention (Velickovic et al., ICLR 2018; Brody et al., ICLR 2022) over a
@@ -72,6 +73,13 @@ enum class AttentionPass : uint32_t {
 void RunAttention(const AttentionRows<float>& op, AttentionPass pass, uint32_t begin, uint32_t end);
 void RunAttention(const AttentionRows<double>& op, AttentionPass pass, uint32_t begin,
                   uint32_t end);
+
+// Keyed dropout (core/draw/dropout.h) of the coefficients of destinations [begin, end), whose
+// global ids are `nodes`: weight, laid out like alpha, is op.weight_scale * alpha where a word is
+// not below the threshold, else 0.
+template <typename T>
+void DropAttention(const AttentionRows<T>& op, const DropoutKey& key, const uint32_t* nodes,
+                   uint64_t threshold, uint32_t begin, uint32_t end, T* weight);
 
 struct AttentionLoops {
   void (*of_float)(const AttentionRows<float>& op, AttentionPass pass, uint32_t begin,

@@ -1,9 +1,5 @@
 #include "core/kernels/dropout.h"
 
-#include <cmath>
-
-#include "core/draw/philox.h"
-
 namespace gnnd {
 namespace {
 
@@ -15,15 +11,12 @@ void ReluRow(T* row, uint32_t columns) {
 
 // The definition. Models in float64 are tests': nothing hurries there.
 void DropoutOneByOne(const DropoutRows<double>& op, uint32_t begin, uint32_t end) {
-  const PhiloxKey key = KeyOf(op.key.random_seed);
+  const DrawStream stream = DropoutStream(op.key, Purpose::kDropout);
   for (uint32_t r = begin; r < end; ++r) {
     double* row = op.rows + r * op.stride;
     PhiloxWords words{};
     for (uint32_t c = 0; c < op.columns; ++c) {
-      if (c % 4 == 0) {
-        words = Philox(key, CounterOf(Purpose::kDropout, op.key.epoch, op.key.batch, op.key.layer,
-                                      op.nodes[r], c / 4));
-      }
+      if (c % 4 == 0) words = RowWords(stream, op.nodes[r], c / 4);
       const bool survives = words.word[c % 4] >= op.threshold && !(op.relu && row[c] <= 0.0);
       row[c] = survives ? op.scale * row[c] : 0.0;
     }
@@ -38,10 +31,6 @@ bool NeedsNoDraws(const DropoutRows<T>& op, uint32_t begin, uint32_t end) {
 }
 
 }  // namespace
-
-uint64_t DropoutThreshold(float p) {
-  return static_cast<uint64_t>(std::ceil(static_cast<double>(p) * 0x1.0p24)) << 8;
-}
 
 const DropoutLoops& DropoutFor(InstructionSet set) { return GNND_LOOPS_OF(set, kDropoutLoops); }
 

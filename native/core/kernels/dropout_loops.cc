@@ -60,14 +60,13 @@ GNND_VEC void Apply(float* elements, uint32_t count, uint32_t bits, float scale,
 }
 
 void RunRows(const DropoutRows<float>& op, uint32_t begin, uint32_t end) {
-  const PhiloxCounter counter =
-      CounterOf(Purpose::kDropout, op.key.epoch, op.key.batch, op.key.layer, 0, 0);
+  const DrawStream stream = DropoutStream(op.key, Purpose::kDropout);
   const auto threshold = static_cast<uint32_t>(op.threshold);  // below 2^32, as p is below 1
   RowCounters row;
-  row.key = KeyOf(op.key.random_seed);
-  row.first_block = WideOf(counter.word[1]) + WideLaneNumbers();
-  row.batch = WideOf(counter.word[2]);
-  row.purpose = WideOf(counter.word[3]);
+  row.key = stream.key;
+  row.first_block = WideOf(stream.counter.word[1]) + WideLaneNumbers();
+  row.batch = WideOf(stream.counter.word[2]);
+  row.purpose = WideOf(stream.counter.word[3]);
   for (uint32_t r = begin; r < end; ++r) {
     row.node = WideOf(op.nodes[r]);
     float* const elements = op.rows + r * op.stride;

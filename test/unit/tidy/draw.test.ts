@@ -25,7 +25,7 @@ function judge(line: string, whole: string): string | null {
     const known = /^(cstdint|cmath|core\/base\/hd\.h|core\/draw\/\w+\.h)$/.test(header);
     return known ? null : `includes ${header}`;
   }
-  if (/\bstd::(?!sqrt\b)/.test(line)) return 'uses the standard library';
+  if (/\bstd::(?!(?:sqrt|ceil)\b)/.test(line)) return 'uses the standard library';
   if (/^(inline )?(static )?constexpr [\w:]+ \w+\[/.test(line)) return 'is an array of a namespace';
   // Whatever stands at the margin and has parameters is a function.
   const isFunction = /^(?!static_assert|using|typedef)[A-Za-z_][\w:<>*& ]* \w+\(/.test(line);

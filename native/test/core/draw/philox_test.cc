@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
+
+#include "core/draw/stream.h"
 
 namespace gnnd {
 namespace {
@@ -42,6 +45,37 @@ TEST_CASE("a unit draw stays below one") {
   CHECK(UnitDraw(0) == 0.0F);
   CHECK(UnitDraw(0xFFFFFFFF) < 1.0F);
   CHECK(UnitDraw(0x80000000) == 0.5F);
+}
+
+TEST_CASE("what has no field in the counter has a key of its own; the first has the job's") {
+  const PhiloxKey key = KeyOf(0x0123456789ABCDEF);
+  const auto number = [](PhiloxKey k) { return uint64_t{k.hi} << 32 | k.lo; };
+  CHECK(number(RelationKey(key, 0)) == 0x0123456789ABCDEF);
+  CHECK(number(PageKey(key, 0)) == 0x0123456789ABCDEF);
+  std::set<uint64_t> keys = {number(key)};
+  for (const uint32_t index : {1U, 2U, 3U, 0xFFFFFFFFU}) {
+    keys.insert(number(RelationKey(key, index)));
+    keys.insert(number(PageKey(key, index)));
+  }
+  CHECK(keys.size() == 9);
+  // Frozen.
+  CHECK(number(RelationKey(key, 1)) == 0xA7C3960500290688);
+  CHECK(number(PageKey(key, 1)) == 0xE02F92150BE8D08C);
+}
+
+TEST_CASE("long rows go on where a counter's block ends, under the page's key") {
+  const DrawStream stream = DrawStreamOf({0x0123456789ABCDEF, 5, 9}, 2, Purpose::kPlugin);
+  const auto same = [](const PhiloxWords& a, const PhiloxWords& b) {
+    return std::equal(a.word, a.word + 4, b.word);
+  };
+  for (const uint32_t block : {0U, 1U, 65535U}) {
+    CHECK(same(LongRowWords(stream, 77, block), RowWords(stream, 77, block)));
+  }
+  DrawStream page = stream;
+  page.key = PageKey(stream.key, 3);
+  CHECK(same(LongRowWords(stream, 77, 3 * 65536 + 12), RowWords(page, 77, 12)));
+  DrawStream other = DrawStreamOf({0x0123456789ABCDEF, 5, 9}, 2, Purpose::kPlugin, 1);
+  CHECK_FALSE(same(RowWords(other, 77, 0), RowWords(stream, 77, 0)));
 }
 
 }  // namespace

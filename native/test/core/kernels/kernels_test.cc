@@ -373,6 +373,42 @@ TEST_CASE("every variant of the attention kernels gives the same bits") {
   }
 }
 
+TEST_CASE("attention's dropout is keyed by destination, position and head, for hubs, too") {
+  // Draws of the second row go over two pages of blocks.
+  const std::vector<uint32_t> indptr = {0, 3, 200'000};
+  const std::vector<uint32_t> nodes = {4'000'000'000U, 7};
+  const DropoutKey key{0x123456789ABCDEF, 3, 11, 2};
+  const float p = 0.3F;
+  AttentionRows<float> op;
+  op.indptr = indptr.data();
+  op.num_dst = 2;
+  op.num_edges = indptr.back();
+  op.heads = 3;
+  op.weight_scale = 4;
+  std::vector<float> alpha(op.heads * op.stride());
+  for (size_t i = 0; i < alpha.size(); ++i) alpha[i] = static_cast<float>(i % 1000 + 1);
+  std::vector<float> weight(alpha.size(), -7.0F);
+  op.alpha = alpha.data();
+  DropAttention(op, key, nodes.data(), DropoutThreshold(p), 0, 2, weight.data());
+  const DrawStream stream =
+      DrawStreamOf({key.random_seed, key.epoch, key.batch}, key.layer, Purpose::kAttentionDropout);
+  uint64_t kept = 0;
+  for (uint32_t r = 0; r < 2; ++r) {
+    for (uint64_t position = 0; position <= indptr[r + 1] - indptr[r]; ++position) {
+      for (uint32_t h = 0; h < op.heads; ++h) {
+        const uint64_t draw = position * op.heads + h;
+        const PhiloxWords words = LongRowWords(stream, nodes[r], draw / 4);
+        const uint64_t at =
+            h * op.stride() + (position == 0 ? r : op.num_dst + indptr[r] + position - 1);
+        const bool survives = UnitDraw(words.word[draw % 4]) >= p;
+        REQUIRE(weight[at] == (survives ? 4 * alpha[at] : 0.0F));
+        kept += survives ? 1 : 0;
+      }
+    }
+  }
+  CHECK(static_cast<double>(kept) == doctest::Approx(600'006 * 0.7).epsilon(0.01));
+}
+
 TEST_CASE(
     "attention's exponential is that of the C library to a few ulp, 0 far below, NaN for NaN") {
   for (float x = 0; x > -87.0F; x -= 0.0137F) {
