@@ -382,7 +382,7 @@ function hostFacts(
   { config, startAtMs, isReady, runner }: HostInputs,
   store: Store,
   devices: readonly CrewDevice[],
-  instructionSet: 'SCALAR' | 'AVX2' | 'AVX512',
+  instructionSet: 'SCALAR' | 'AVX2' | 'AVX512' | 'NEON',
 ): HostFacts {
   return {
     hostname: hostname(),

@@ -222,9 +222,7 @@ class Bench {
     std::vector<Sampler> samplers;
     samplers.reserve(3);
     variants_.push_back({"reference", nullptr, {}});
-    for (const auto set :
-         {InstructionSet::kScalar, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
-      if (set > DetectInstructionSet()) continue;
+    for (const InstructionSet set : AvailableInstructionSets()) {
       samplers.emplace_back(topology_, options_.sampler, *layout, set);
       variants_.push_back({NameOf(set), &samplers.back(), {}});
     }

@@ -41,14 +41,3 @@ target_link_libraries(gnnd_train PUBLIC gnnd_core torch_wheel openblas_wheel)
 # the RPATH above finds it first.
 target_compile_options(gnnd_train PRIVATE -fopenmp)
 target_link_options(gnnd_train PUBLIC -fopenmp)
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  foreach(source IN LISTS train_sources)
-    if(source MATCHES "_avx2\\.cc$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        "-mavx2;-mfma;-mf16c;${wide_options}")
-    elseif(source MATCHES "_avx512\\.cc$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx2;-mfma;${wide_options}")
-    endif()
-  endforeach()
-endif()

@@ -7,11 +7,11 @@
 #include <type_traits>
 
 #include "core/base/check.h"
-#include "core/base/philox.h"
-#include "train/gather_sum.h"
+#include "core/draw/philox.h"
+#include "core/kernels/spmm.h"
+#include "core/kernels/transpose.h"
 #include "train/ops.h"
 #include "train/parallel.h"
-#include "train/transpose.h"
 
 namespace gnnd {
 namespace {
@@ -56,7 +56,7 @@ template <typename T>
 void AggregateHeads(const AttentionRows<T>& op, const T* weight, T* out) {
   const uint64_t width = uint64_t{op.heads} * op.columns;
   for (uint32_t h = 0; h < op.heads; ++h) {
-    GatherSum<T> sum;
+    Spmm<T> sum;
     sum.x = op.source + uint64_t{h} * op.columns;
     sum.x_stride = width;
     sum.columns = op.columns;
@@ -71,7 +71,7 @@ void AggregateHeads(const AttentionRows<T>& op, const T* weight, T* out) {
     sum.out = out + uint64_t{h} * op.columns;
     sum.out_stride = width;
     ParallelRows(op.num_dst, kGrainRows,
-                 [&sum](uint32_t begin, uint32_t end) { RunGatherSum(sum, begin, end); });
+                 [&sum](uint32_t begin, uint32_t end) { RunSpmm(sum, begin, end); });
   }
 }
 
@@ -143,30 +143,9 @@ class AttentionOperand final : public torch::CustomClassHolder {
     T* weight = workspace_->Get<T>(op_.heads * op_.stride());
     const uint64_t threshold = DropoutThreshold(dropout.p);
     ParallelRows(block_.num_dst, kGrainRows, [&](uint32_t begin, uint32_t end) {
-      for (uint32_t r = begin; r < end; ++r) DropRow(dropout, threshold, r, weight);
+      DropAttention(op_, dropout.key, dropout.nodes, threshold, begin, end, weight);
     });
     return weight;
-  }
-
-  void DropRow(const AttentionDropout& dropout, uint64_t threshold, uint32_t r, T* weight) const {
-    const PhiloxKey key = KeyOf(dropout.key.random_seed);
-    const uint32_t edges = op_.indptr[r + 1] - op_.indptr[r];
-    PhiloxWords words{};
-    uint64_t draw = 0;
-    for (uint64_t position = 0; position <= edges; ++position) {
-      const uint64_t slot = position == 0 ? r : op_.num_dst + op_.indptr[r] + position - 1;
-      for (uint32_t h = 0; h < op_.heads; ++h, ++draw) {
-        if (draw % 4 == 0) {
-          const uint64_t block = draw / 4;
-          const uint64_t node = dropout.nodes[r] | (block >> 16) << 32;
-          words = Philox(key, CounterOf(Purpose::kDropout, dropout.key.epoch, dropout.key.batch,
-                                        kAttentionHop + dropout.key.layer, node,
-                                        static_cast<uint32_t>(block)));
-        }
-        const uint64_t at = h * op_.stride() + slot;
-        weight[at] = words.word[draw % 4] >= threshold ? op_.weight_scale * op_.alpha[at] : T{0};
-      }
-    }
   }
 
   void Transpose() {
@@ -194,7 +173,7 @@ class AttentionOperand final : public torch::CustomClassHolder {
       const T* own = op_.weight + h * op_.stride();
       const T* edges = own + op_.num_dst;
       for (uint64_t k = 0; k < op_.num_edges; ++k) transposed[k] = edges[op_.transposed_edge[k]];
-      GatherSum<T> sum;
+      Spmm<T> sum;
       sum.x = op_.grad_out + uint64_t{h} * op_.columns;
       sum.x_stride = width;
       sum.columns = op_.columns;
@@ -208,7 +187,7 @@ class AttentionOperand final : public torch::CustomClassHolder {
       sum.out = op_.grad_source + uint64_t{h} * op_.columns;
       sum.out_stride = width;
       ParallelRows(block_.num_src, kGrainRows,
-                   [&sum](uint32_t begin, uint32_t end) { RunGatherSum(sum, begin, end); });
+                   [&sum](uint32_t begin, uint32_t end) { RunSpmm(sum, begin, end); });
     }
   }
 

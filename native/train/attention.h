@@ -2,20 +2,16 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "core/kernels/attention.h"
+#include "core/kernels/dropout.h"
 #include "core/sample/record.h"
-#include "train/attention_rows.h"
-#include "train/dropout.h"
 #include "train/workspace.h"
 
 // Graph attention over a block as a differentiable operator.
 
 namespace gnnd {
 
-// Keyed dropout of attention coefficients. Draw d of destination v (d = position * heads + head,
-// position 0 being v itself and k + 1 its k-th edge) is word d % 4 of the Philox evaluation with
-// node v | (d / 4 >> 16) << 32 and block d / 4 mod 2^16 under Purpose::kDropout, with "hop"
-// kAttentionHop + layer, which no mask of rows uses.
-inline constexpr uint32_t kAttentionHop = 8;
+// Keyed dropout of attention coefficients (core/draw/dropout.h).
 struct AttentionDropout {
   DropoutKey key;                   // key.layer is the model's layer
   const uint32_t* nodes = nullptr;  // global ids of the destinations
@@ -23,7 +19,7 @@ struct AttentionDropout {
 };
 
 // What attention computes from. GAT scores an edge by a source and a destination part, GATv2 by
-// one vector on the sum of both transformed rows (attention_rows.h).
+// one vector on the sum of both transformed rows (core/kernels/attention.h).
 struct AttentionInput {
   at::Tensor source;                 // [num_src, heads * columns]
   at::Tensor attention;              // [heads, columns]

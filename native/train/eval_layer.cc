@@ -8,8 +8,8 @@
 
 #include "core/base/check.h"
 #include "core/dataset/features.h"
+#include "core/kernels/spmm.h"
 #include "train/attention.h"
-#include "train/gather_sum.h"
 #include "train/hidden.h"
 #include "train/matmul.h"
 #include "train/parallel.h"
@@ -177,7 +177,7 @@ void EvalLayer::Gather(std::span<const uint32_t> nodes, const Element* x, uint32
   float* weight = weighted ? block_.Get<float>(block.indptr[block.rows]) : nullptr;
   float* scale = block_.Get<float>(block.rows);
   Weigh(nodes, block, weight, scale);
-  GatherSum<float, Element> op;
+  Spmm<float, Element> op;
   op.columns = columns;
   op.x = x;
   op.x_stride = columns;
@@ -195,7 +195,7 @@ void EvalLayer::Gather(std::span<const uint32_t> nodes, const Element* x, uint32
   op.out = out;
   op.out_stride = columns;
   ParallelRows(block.rows, kGrainRows,
-               [&op](uint32_t begin, uint32_t end) { RunGatherSum(op, begin, end); });
+               [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
 }
 
 void EvalLayer::RunConvolution(const LayerTask& task, std::span<const uint32_t> nodes,

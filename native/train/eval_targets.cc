@@ -4,7 +4,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "train/loss.h"
+#include "core/kernels/loss.h"
 
 namespace gnnd {
 

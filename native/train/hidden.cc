@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "train/exp.h"
+#include "core/kernels/exp.h"
 #include "train/parallel.h"
 
 namespace gnnd {

@@ -66,7 +66,7 @@ Reduction ReductionOf(const ModelSpec& spec);
 
 // The seeds' logits, [num_seeds, out_dim]. `parameters` are the model's tensors in manifest order,
 // all of one element type, that of `input`. Dropout is keyed by the record's batch key
-// (train/dropout.h, train/attention.h). Tensors of the graph lie in `workspace` until its Reset.
+// (core/kernels/dropout.h, attention.h). Tensors of the graph lie in `workspace` until its Reset.
 at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> parameters,
                          const RecordView& record, const BottomInput& input, Workspace* workspace);
 

@@ -10,10 +10,10 @@
 #include <type_traits>
 
 #include "core/base/check.h"
-#include "train/gather_sum.h"
+#include "core/kernels/spmm.h"
+#include "core/kernels/transpose.h"
 #include "train/matmul.h"
 #include "train/parallel.h"
-#include "train/transpose.h"
 
 namespace gnnd {
 namespace {
@@ -36,9 +36,8 @@ at::Tensor ViewAs(T* data, int64_t rows, int64_t columns) {
 }
 
 template <typename T, typename Element>
-void RunRows(const GatherSum<T, Element>& op, uint32_t rows) {
-  ParallelRows(rows, kGrainRows,
-               [&op](uint32_t begin, uint32_t end) { RunGatherSum(op, begin, end); });
+void RunRows(const Spmm<T, Element>& op, uint32_t rows) {
+  ParallelRows(rows, kGrainRows, [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
 }
 
 // The record's float32 weights in T: themselves, or a converted copy.
@@ -113,7 +112,7 @@ template <typename T>
 template <typename Element>
 void BlockOperand<T>::Gather(const Element* x, uint64_t columns, const uint32_t* index,
                              const uint32_t* self_index, T* out) const {
-  GatherSum<T, Element> op;
+  Spmm<T, Element> op;
   op.x = x;
   op.x_stride = columns;
   op.columns = static_cast<uint32_t>(columns);
@@ -138,7 +137,7 @@ at::Tensor BlockOperand<T>::AggregateTransposed(const at::Tensor& grad,
                                                 const at::Tensor& grad_self) {
   if (transposed_indptr_ == nullptr) Transpose();
   const int64_t columns = grad.size(1);
-  GatherSum<T> op;
+  Spmm<T> op;
   op.x = grad.const_data_ptr<T>();
   op.x_stride = static_cast<uint64_t>(columns);
   op.columns = static_cast<uint32_t>(columns);

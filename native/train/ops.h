@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/dataset/row_table.h"
+#include "core/kernels/dropout.h"
 #include "core/sample/record.h"
-#include "train/dropout.h"
 #include "train/workspace.h"
 
 // The differentiable operators that models over blocks are made of. Each is a

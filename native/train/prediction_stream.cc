@@ -12,7 +12,7 @@
 
 #include "core/base/clock.h"
 #include "core/dataset/npy.h"
-#include "train/loss.h"
+#include "core/kernels/loss.h"
 
 namespace gnnd {
 namespace {

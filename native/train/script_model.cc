@@ -14,7 +14,7 @@
 
 #include "core/base/check.h"
 #include "core/base/checked_file.h"
-#include "core/base/philox.h"
+#include "core/draw/philox.h"
 
 namespace gnnd {
 namespace {

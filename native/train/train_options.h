@@ -7,10 +7,10 @@
 #include "core/base/status.h"
 #include "core/dataset/row_table.h"
 #include "core/dataset/topology_view.h"
+#include "core/kernels/optimizer.h"
 #include "core/model/model_spec.h"
 #include "core/sample/options.h"
 #include "train/eval_place.h"
-#include "train/optimizer.h"
 #include "train/script_options.h"
 
 namespace gnnd {

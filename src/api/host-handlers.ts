@@ -31,7 +31,7 @@ export interface HostFacts {
   readonly cores: number;
   readonly memoryBytes: number;
   /** The widest that its kernels use. */
-  readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512';
+  readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512' | 'NEON';
   /** True while new jobs are accepted and started. */
   readonly ready: boolean;
   /** Why it is not ready, and what is missing, for example a GPU driver. */

@@ -305,7 +305,7 @@ export type LoopEnd = 'COMPLETE' | 'STOPPED';
 
 /** gnnd_core.node: no torch, no CUDA; for the daemon and Samplers. */
 export interface CoreAddon {
-  hostInstructionSet(): 'SCALAR' | 'AVX2' | 'AVX512';
+  hostInstructionSet(): 'SCALAR' | 'AVX2' | 'AVX512' | 'NEON';
   /** Cores this process may run on. */
   hostCores(): readonly number[];
   hostPin(cores: readonly number[]): void;

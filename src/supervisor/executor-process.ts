@@ -33,7 +33,7 @@ export interface SpawnOptions {
   /** Becomes descriptor 5; null: there is none. */
   readonly scratchFd: number | null;
   readonly threads: number;
-  readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512';
+  readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512' | 'NEON';
   readonly determinism: Determinism;
   /** Ends the wait for descriptors or processes that the host refuses for now. */
   readonly signal: AbortSignal;
@@ -163,10 +163,16 @@ function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
 }
 
 /** OpenBLAS's names for the kernels of an instruction set, whoever made the processor. */
-const openblasCores = { SCALAR: 'Nehalem', AVX2: 'Haswell', AVX512: 'SkylakeX' } as const;
+const openblasCores = {
+  SCALAR: 'Nehalem',
+  AVX2: 'Haswell',
+  AVX512: 'SkylakeX',
+  NEON: 'ARMV8',
+} as const;
 
 /** Without it MKL may split a sum differently for another layout or thread count. */
-function reproducibleMkl(instructionSet: SpawnOptions['instructionSet']): { MKL_CBWR: string } {
+function reproducibleMkl(instructionSet: SpawnOptions['instructionSet']): { MKL_CBWR?: string } {
+  if (instructionSet === 'NEON') return {}; // there is no MKL
   if (instructionSet === 'SCALAR') return { MKL_CBWR: 'COMPATIBLE' };
   return { MKL_CBWR: `${instructionSet},STRICT` };
 }

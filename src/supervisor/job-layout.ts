@@ -13,7 +13,7 @@ import type { JobSpec } from '../spec/job-spec.ts';
 
 /** What a job's spec means in native terms: options, sizes, the segment to make. */
 
-/** Reserved epoch of trials (native/core/base/philox.h): they never see a batch of the job. */
+/** Reserved epoch of trials (native/core/draw/philox.h): they never see a batch of the job. */
 const trialEpoch = 0xffffff;
 
 /** Rows for respawns of a long job; a row takes 6 KiB of the sparse segment once it is used. */

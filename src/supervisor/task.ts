@@ -22,7 +22,7 @@ export interface TaskOptions {
   readonly logPath: string;
   /** Of libraries that read it when they load. */
   readonly threads: number;
-  readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512';
+  readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512' | 'NEON';
   /** Kills the process; the task then rejects with code ABORTED. */
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ProgressMessage) => void;

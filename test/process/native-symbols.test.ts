@@ -9,26 +9,62 @@ import { repository } from '../support/daemon.ts';
  * linker keeps either, and a processor without those instructions would then meet them anywhere.
  */
 
-const objects = join(repository, 'build/native/CMakeFiles');
+const build = join(repository, 'build/native/CMakeFiles');
+const wideSets = ['avx2', 'avx512', 'neon'];
 
-function wideObjects(): readonly string[] {
-  return readdirSync(objects, { recursive: true })
+function objectsOf(set: string): readonly string[] {
+  const folder = join(build, `gnnd_loops_${set}.dir`);
+  return readdirSync(folder, { recursive: true })
     .map(String)
-    .filter((path) => /_avx(2|512)\.cc\.o$/.test(path) && path.startsWith('gnnd_'))
-    .map((path) => join(objects, path));
+    .filter((path) => path.endsWith('.o'))
+    .map((path) => join(folder, path));
 }
 
-test('what is compiled for a wider instruction set exports no weak symbol', () => {
-  const wide = wideObjects();
-  expect(wide.length).toBeGreaterThanOrEqual(14);
-  for (const object of wide) {
-    const symbols = execFileSync('nm', ['--defined-only', '--demangle', object], {
-      encoding: 'utf8',
-    }).split('\n');
-    // A weak function or object, or a unique one.
-    expect({ object, shared: symbols.filter((line) => /^[0-9a-f]+ [WwVvu] /.test(line)) }).toEqual({
-      object,
-      shared: [],
-    });
-  }
+/** What others could be linked to: kind and name of each symbol that the object exports. */
+function exportsOf(object: string): readonly { kind: string; name: string }[] {
+  const lines = execFileSync('nm', ['--defined-only', '--extern-only', '--demangle', object], {
+    encoding: 'utf8',
+  }).split('\n');
+  return lines.flatMap((line) => {
+    const [, kind, name] = /^[0-9a-f]+ (\w) (.*)$/.exec(line) ?? [];
+    return kind === undefined || name === undefined ? [] : [{ kind, name }];
+  });
+}
+
+const built = readdirSync(build);
+const sets = wideSets.filter((set) => built.includes(`gnnd_loops_${set}.dir`));
+
+test('loops are compiled once for each instruction set, from the same files', () => {
+  expect(sets.length).toBeGreaterThanOrEqual(1);
+  const names = (set: string) =>
+    objectsOf(set).map((path) => path.slice(path.indexOf('.dir/') + 5));
+  expect(names('plain').length).toBeGreaterThanOrEqual(7);
+  for (const set of sets) expect(names(set)).toEqual(names('plain'));
+});
+
+test.each(sets)(
+  'what is compiled for %s exports its tables of functions and nothing else',
+  (set) => {
+    for (const object of objectsOf(set)) {
+      const exported = exportsOf(object);
+      expect({ object, exported: exported.length > 0 }).toEqual({ object, exported: true });
+      // No weak function or object, nothing unique, and no name without the set's.
+      const others = exported.filter(
+        ({ kind, name }) =>
+          !/^[RD]$/.test(kind) || !new RegExp(`^gnnd::${set}::k\\w+Loops$`).test(name),
+      );
+      expect({ object, others }).toEqual({ object, others: [] });
+    }
+  },
+);
+
+test('a weak symbol would be seen', () => {
+  // Any object of ours that instantiates the standard library's templates has some.
+  const folder = join(build, 'gnnd_core.dir/native/core');
+  const object = readdirSync(folder, { recursive: true }).map(String);
+  const kinds = object
+    .filter((path) => path.endsWith('sampler.cc.o'))
+    .flatMap((path) => exportsOf(join(folder, path)))
+    .map(({ kind }) => kind);
+  expect(kinds).toContain('W');
 });

@@ -3,10 +3,8 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/base/cpu.h"
-
 // IEEE 754 binary16: a type to store numbers in, not to compute with. Every one of its values is a
-// binary32, so widening is exact and all variants below give the same bits.
+// binary32, so widening (core/vec/widen.h does many at once) is exact.
 
 namespace gnnd {
 
@@ -30,20 +28,5 @@ constexpr float ToFloat(Half half) {
   }
   return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
 }
-
-// to[i] = from[i] for `count` elements, which must not overlap.
-using WidenFn = void (*)(const Half* from, uint64_t count, float* to);
-
-// The function for an instruction set, which the machine must have.
-WidenFn WidenFor(InstructionSet set);
-
-// With the best variant that this machine has.
-void Widen(const Half* from, uint64_t count, float* to);
-
-#if defined(__x86_64__)
-// Defined in the files compiled for each set.
-void WidenAvx2(const Half* from, uint64_t count, float* to);
-void WidenAvx512(const Half* from, uint64_t count, float* to);
-#endif
 
 }  // namespace gnnd

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/base/check.h"
-#include "core/base/philox.h"
+#include "core/draw/philox.h"
 #include "core/sample/weighted.h"
 
 namespace gnnd {

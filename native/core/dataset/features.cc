@@ -9,6 +9,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/check.h"
 #include "core/dataset/npy.h"
+#include "core/vec/widen.h"
 
 namespace gnnd {
 namespace {
@@ -162,7 +163,7 @@ void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span
   const uint64_t dim = table.dim();
   GNND_CHECK(dim > 0 && out.size() == rows.size() * dim);
   if (table.type() == FeatureType::kFloat16) {
-    const WidenFn widen = WidenFor(DetectInstructionSet());
+    const auto widen = WidenFor(DetectInstructionSet());
     GatherAny(table, rows, [=](const std::byte* row, uint64_t i) {
       widen(reinterpret_cast<const Half*>(row), dim, out.data() + i * dim);
     });

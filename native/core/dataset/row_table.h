@@ -9,7 +9,7 @@
 #include "core/base/half.h"
 
 // Feature rows in memory, in the element type of their file. Whoever computes with them widens
-// them to float32 on the way (GatherRows, GatherSum), which is exact: the type of a file decides
+// them to float32 on the way (GatherRows, RunSpmm), which is exact: the type of a file decides
 // how many bytes move, and no bit of a result.
 
 namespace gnnd {

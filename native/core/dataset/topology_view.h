@@ -3,13 +3,9 @@
 #include <cstdint>
 #include <span>
 
-namespace gnnd {
+#include "core/draw/alias.h"
 
-// A slot of a row's alias table (alias.h).
-struct AliasEntry {
-  uint32_t threshold;
-  uint32_t alias;  // a position in the row
-};
+namespace gnnd {
 
 // A graph in compressed sparse column form: row v lists the in-neighbours of node v.
 // Borrows its memory. Invariants: indptr has num_nodes + 1 entries, starts at 0, is monotone and

@@ -10,10 +10,10 @@
 #include "core/base/atomic_file.h"
 #include "core/base/check.h"
 #include "core/base/clock.h"
-#include "core/base/philox.h"
 #include "core/cache/footprint.h"
 #include "core/cache/hot_order.h"
 #include "core/dataset/npy.h"
+#include "core/draw/philox.h"
 
 namespace gnnd {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "core/base/check.h"
 #include "core/base/clock.h"
-#include "core/base/philox.h"
+#include "core/draw/philox.h"
 #include "core/sample/record.h"
 
 namespace gnnd {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/base/permutation.h"
+#include "core/draw/permutation.h"
 #include "core/sample/record.h"
 
 namespace gnnd {

@@ -141,9 +141,9 @@ template <typename Table>
 class SampledHop : private HopRing<Table> {
  public:
   SampledHop(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
-             PickGroupFn pick_group, uint32_t fanout, bool replace, HopTask* task)
+             const PickLoops& loops, uint32_t fanout, bool replace, HopTask* task)
       : Ring(topology, table, buffers, ExpandBuffers::RowsPerGroup(fanout), task),
-        pick_group_(pick_group),
+        pick_group_(replace ? loops.group_replace : loops.group),
         fanout_(fanout),
         replace_(replace) {}
 
@@ -233,7 +233,7 @@ class SampledHop : private HopRing<Table> {
     slot->size += size;
   }
 
-  PickGroupFn pick_group_;
+  decltype(PickLoops::group) pick_group_;
   uint32_t fanout_;
   bool replace_;
 };

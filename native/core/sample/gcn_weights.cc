@@ -1,7 +1,8 @@
 #include "core/sample/gcn_weights.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "core/draw/gcn.h"
 
 namespace gnnd {
 
@@ -13,7 +14,7 @@ void GcnWeights::AddNodes(const TopologyView& topology, std::span<const uint32_t
     if (i + kAhead < count) __builtin_prefetch(indptr + nodes[i + kAhead]);
     const auto degree = static_cast<double>(indptr[nodes[i] + 1] - indptr[nodes[i]]);
     degree_[i] = degree;
-    inv_[i] = 1.0 / std::sqrt(degree + 1.0);
+    inv_[i] = GcnInverse(degree);
   }
   known_ = count;
   touched_ = std::max<uint64_t>(touched_, count);
@@ -23,12 +24,12 @@ void GcnWeights::Fill(std::span<const uint32_t> indptr, uint32_t first_row, cons
                       float* weight, float* self_weight) const {
   const double* const inv = inv_.data();
   for (size_t row = first_row; row + 1 < indptr.size(); ++row) {
-    self_weight[row] = static_cast<float>(1.0 / (degree_[row] + 1.0));
+    self_weight[row] = GcnSelfWeight(degree_[row]);
     const uint32_t begin = indptr[row];
     const uint32_t end = indptr[row + 1];
     if (begin == end) continue;
-    const double factor = inv[row] * (degree_[row] / static_cast<double>(end - begin));
-    for (uint32_t e = begin; e < end; ++e) weight[e] = static_cast<float>(inv[src[e]] * factor);
+    const double factor = GcnRowFactor(inv[row], degree_[row], end - begin);
+    for (uint32_t e = begin; e < end; ++e) weight[e] = GcnWeight(inv[src[e]], factor);
   }
 }
 

@@ -6,17 +6,9 @@
 #include "core/dataset/topology_view.h"
 #include "core/sample/huge_array.h"
 
-// Edge weights of a graph convolution with symmetric normalisation and self-loops (Kipf & Welling,
-// ICLR 2017), from degrees of the full graph. Frozen, because it decides bits: in float64,
-//
-//   weight(u -> v) = inv(u) * (inv(v) * (d_v / taken_v)),  inv(x) = 1 / sqrt(d_x + 1)
-//   self_weight(v) = 1 / (d_v + 1)
-//
-// rounded to float32 once. taken_v = min(d_v, fanout) edges stand for all d_v of the row.
-
 namespace gnnd {
 
-// What the weights of one batch need to know of its nodes.
+// What the weights of a graph convolution (core/draw/gcn.h) need to know of a batch's nodes.
 class GcnWeights {
  public:
   // max_nodes 0 makes an object that is never used.

@@ -15,12 +15,12 @@ namespace gnnd {
 template <typename Table>
 class LaborHop {
  public:
-  LaborHop(const TopologyView& topology, Table* table, ExpandBuffers* buffers, LaborFilterFn filter,
-           const LaborKeys& keys, uint32_t fanout, HopTask* task)
+  LaborHop(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
+           const LaborLoops& loops, const LaborKeys& keys, uint32_t fanout, HopTask* task)
       : graph_indptr_(topology.indptr.data()),
         graph_indices_(topology.indices.data()),
         ids_(table, buffers, task),
-        filter_(filter),
+        loops_(loops),
         keys_(keys),
         fanout_(fanout),
         task_(task) {}
@@ -73,7 +73,7 @@ class LaborHop {
       for (uint64_t e = from + kChunkIds; e < next; e += kIdsPerLine) __builtin_prefetch(row + e);
       uint32_t* kept = ids_.Room(kChunkIds + kLaborSlack);
       if (all) std::copy_n(row + from, size, kept);
-      const uint32_t found = all ? size : filter_(keys_, threshold, row + from, size, kept);
+      const uint32_t found = all ? size : loops_.filter(keys_, threshold, row + from, size, kept);
       const uint32_t count = std::min(found, most - taken);
       ids_.Append(count);
       taken += count;
@@ -84,7 +84,7 @@ class LaborHop {
   const uint64_t* graph_indptr_;
   const uint32_t* graph_indices_;
   IdStream<Table> ids_;
-  LaborFilterFn filter_;
+  const LaborLoops& loops_;
   LaborKeys keys_;
   uint32_t fanout_;
   HopTask* task_;

@@ -129,8 +129,9 @@ Status SamplerPlugin::Create(const std::vector<int32_t>& fanouts, const std::str
   config.abi_version = GNND_SAMPLER_ABI_VERSION;
   config.num_hops = static_cast<uint32_t>(fanouts_.size());
   config.fanouts = fanouts_.data();
-  config.num_nodes = topology_.num_nodes();
   config.weighted = weighted_ ? 1 : 0;
+  config.id_bytes = sizeof(uint32_t);
+  config.num_nodes = topology_.num_nodes();
   config.num_edges = topology_.num_edges();
   config.indptr = topology_.indptr.data();
   config.indices = topology_.indices.data();
@@ -173,9 +174,10 @@ Status SamplerPlugin::Pick(const DrawStream& stream, uint32_t node, uint32_t hop
   const uint64_t start = topology_.indptr[node];
   gnnd_sampler_row row{};
   row.node = node;
+  row.degree = topology_.degree(node);
   row.hop = hop;
   row.fanout = fanout;
-  row.degree = topology_.degree(node);
+  row.id_bytes = sizeof(uint32_t);
   row.neighbours = topology_.indices.data() + start;
   if (!topology_.edge_weight.empty()) row.edge_weight = topology_.edge_weight.data() + start;
   row.random = {{stream.key.lo, stream.key.hi},

@@ -9,7 +9,7 @@
 #include "core/base/memfd.h"
 #include "core/base/status.h"
 #include "core/dataset/topology_view.h"
-#include "core/sample/draw.h"
+#include "core/draw/stream.h"
 #include "include/gnnd/sampler_plugin.h"
 
 // The other side of include/gnnd/sampler_plugin.h: a user's sampler, loaded and watched. It is only

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/base/status.h"
+#include "core/draw/batch_key.h"
 
 // A record is a sample as it lies in a queue slot (docs/formats/record.md draws it).
 //
@@ -27,13 +28,6 @@ namespace gnnd {
 inline constexpr uint64_t kRecordMagic = 0x31434552444E4E47;  // "GNNDREC1", little-endian
 inline constexpr uint32_t kRecordVersion = 2;
 inline constexpr uint32_t kMaxHops = 8;
-
-// Why a batch's content is what it is: all that a sample depends on beside the dataset and sampler.
-struct BatchKey {
-  uint64_t random_seed;
-  uint32_t epoch;
-  uint32_t batch;  // index within the epoch
-};
 
 struct BlockHeader {
   uint32_t num_dst;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "core/base/philox.h"
+#include "core/draw/philox.h"
 #include "core/sample/layout.h"
 
 namespace gnnd {

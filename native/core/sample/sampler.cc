@@ -56,10 +56,9 @@ Sampler::Sampler(TopologyView topology, SamplerOptions options, const RecordLayo
     : topology_(topology),
       options_(std::move(options)),
       layout_(layout),
-      pick_group_(PickGroupFor(instruction_set, options_.replace)),
-      alias_kernels_(AliasKernelsFor(instruction_set)),
-      labor_filter_(LaborFilterFor(instruction_set)),
-      walk_kernels_(WalkKernelsFor(instruction_set)),
+      pick_loops_(GNND_LOOPS_OF(instruction_set, kPickLoops)),
+      labor_loops_(GNND_LOOPS_OF(instruction_set, kLaborLoops)),
+      walk_loops_(GNND_LOOPS_OF(instruction_set, kWalkLoops)),
       buffers_(MaxFiniteFanout(options_.fanouts)),
       walk_buffers_(options_.algorithm == Algorithm::kWalk, options_.walk),
       gcn_weights_(options_.weights == EdgeWeights::kGcn ? layout.max_nodes() : 0),
@@ -192,24 +191,24 @@ Status Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopT
   switch (options_.algorithm) {
     case Algorithm::kUniform:
       task->stream = DrawStreamOf(key, hop);
-      SampledHop<TableType>(topology_, table, &buffers_, pick_group_, fanout, options_.replace,
+      SampledHop<TableType>(topology_, table, &buffers_, pick_loops_, fanout, options_.replace,
                             task)
           .Run();
       return Status::Ok();
     case Algorithm::kWeighted:
       task->stream = DrawStreamOf(key, hop, Purpose::kWeighted);
-      WeightedHop<TableType>(topology_, table, &buffers_, &weighted_picker_, alias_kernels_, fanout,
+      WeightedHop<TableType>(topology_, table, &buffers_, &weighted_picker_, pick_loops_, fanout,
                              options_.replace, task)
           .Run();
       return Status::Ok();
     case Algorithm::kLabor:
-      LaborHop<TableType>(topology_, table, &buffers_, labor_filter_,
+      LaborHop<TableType>(topology_, table, &buffers_, labor_loops_,
                           LaborKeysOf(key, hop, options_.labor_window), fanout, task)
           .Run();
       return Status::Ok();
     case Algorithm::kWalk:
       task->stream = DrawStreamOf(key, hop, Purpose::kWalk);
-      WalkHop<TableType>(topology_, table, &buffers_, &walk_buffers_, walk_kernels_, fanout, task)
+      WalkHop<TableType>(topology_, table, &buffers_, &walk_buffers_, walk_loops_, fanout, task)
           .Run();
       return Status::Ok();
     case Algorithm::kPlugin:

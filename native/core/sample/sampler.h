@@ -62,10 +62,9 @@ class Sampler {
   TopologyView topology_;
   SamplerOptions options_;
   RecordLayout layout_;
-  PickGroupFn pick_group_;
-  AliasKernels alias_kernels_;
-  LaborFilterFn labor_filter_;
-  WalkKernels walk_kernels_;
+  const PickLoops& pick_loops_;
+  const LaborLoops& labor_loops_;
+  const WalkLoops& walk_loops_;
   ExpandBuffers buffers_;
   WeightedPicker weighted_picker_;
   WalkBuffers walk_buffers_;

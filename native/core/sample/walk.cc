@@ -2,34 +2,7 @@
 
 #include <algorithm>
 
-#include "core/base/check.h"
-
 namespace gnnd {
-namespace {
-
-constexpr uint32_t kPlaceMask = 0xFFFF;
-void DrawWalksScalar(const DrawStream& stream, const uint32_t* nodes, const uint32_t* blocks,
-                     uint32_t count, WalkWords words) {
-  for (uint32_t i = 0; i < count; ++i) {
-    const PhiloxWords drawn = RowWords(stream, nodes[i], blocks[i]);
-    words.low[i] = drawn.word[0];
-    words.high[i] = drawn.word[1];
-    words.end[i] = drawn.word[2];
-  }
-}
-
-}  // namespace
-
-WalkKernels WalkKernelsFor(InstructionSet set) {
-#if defined(__x86_64__)
-  GNND_CHECK(set <= DetectInstructionSet());
-  if (set == InstructionSet::kAvx512) return {DrawWalksAvx512, TopVisitsAvx512};
-  if (set == InstructionSet::kAvx2) return {DrawWalksAvx2, TopVisitsAvx2};
-#else
-  GNND_CHECK(set == InstructionSet::kScalar);
-#endif
-  return {DrawWalksScalar, nullptr};
-}
 
 VisitCounter::VisitCounter(uint32_t max_visits)
     : visited_(max_visits + 1),
@@ -54,7 +27,7 @@ uint32_t VisitCounter::Top(const uint32_t* visits, uint32_t size, uint32_t most,
     uint32_t largest = 0;
     for (uint32_t i = 0; i < made; ++i) largest = std::max(largest, keys_[i]);
     if (largest == 0) break;
-    const uint32_t place = kPlaceMask - (largest & kPlaceMask);
+    const uint32_t place = kVisitPlaceMask - (largest & kVisitPlaceMask);
     keys_[place] = 0;
     nodes[found] = visited_[place];
     counts[found] = static_cast<float>(largest >> 16);
@@ -70,7 +43,7 @@ void VisitCounter::CountByPairs(uint32_t size) {
     uint32_t earlier = 0;
     for (uint32_t j = 0; j < i; ++j) earlier += visited[j] == visited[i] ? 1 : 0;
     for (uint32_t j = i; j < size; ++j) count += visited[j] == visited[i] ? 1 : 0;
-    keys_[i] = earlier == 0 ? count << 16 | (kPlaceMask - i) : 0;
+    keys_[i] = earlier == 0 ? count << 16 | (kVisitPlaceMask - i) : 0;
   }
 }
 
@@ -82,7 +55,7 @@ void VisitCounter::CountBySorting(uint32_t size) {
     uint32_t end = begin;
     while (end < size && sorted_[end] >> 32 == sorted_[begin] >> 32) ++end;
     const auto first = static_cast<uint32_t>(sorted_[begin]);
-    keys_[first] = (end - begin) << 16 | (kPlaceMask - first);
+    keys_[first] = (end - begin) << 16 | (kVisitPlaceMask - first);
     begin = end;
   }
 }

@@ -56,12 +56,12 @@ template <typename Table>
 class WalkHop {
  public:
   WalkHop(const TopologyView& topology, Table* table, ExpandBuffers* ring, WalkBuffers* buffers,
-          const WalkKernels& kernels, uint32_t fanout, HopTask* task)
+          const WalkLoops& loops, uint32_t fanout, HopTask* task)
       : graph_indptr_(topology.indptr.data()),
         graph_indices_(topology.indices.data()),
         ids_(table, ring, task),
         buffers_(buffers),
-        kernels_(kernels),
+        loops_(loops),
         walk_(buffers->options),
         end_below_(RestartThreshold(buffers->options.restart_prob)),
         fanout_(std::min(fanout, buffers->visits_per_row)),
@@ -104,7 +104,7 @@ class WalkHop {
       for (uint32_t w = 0; w < walk_.walks; ++w) {
         walkers.at[walking_] = node;
         walkers.start[walking_] = node;
-        walkers.block[walking_] = w * walk_.length;
+        walkers.block[walking_] = WalkBlock(w, walk_.length, 0);
         walkers.visit_at[walking_] = r * buffers_->visits_per_row + w * walk_.length;
         ++walking_;
       }
@@ -114,13 +114,13 @@ class WalkHop {
   // Walkers that have somewhere to go draw where.
   void Draw() {
     Walkers& walkers = *buffers_->walkers;
-    kernels_.draw(task_->stream, walkers.start, walkers.block, walking_,
-                  {walkers.low, walkers.high, walkers.end});
+    loops_.draw(task_->stream, walkers.start, walkers.block, walking_,
+                {walkers.low, walkers.high, walkers.end});
     uint32_t kept = 0;
     for (uint32_t i = 0; i < walking_; ++i) {
       const uint64_t start = graph_indptr_[walkers.at[i]];
       const uint64_t degree = graph_indptr_[walkers.at[i] + 1] - start;
-      const uint64_t edge = start + WideBoundedDraw(walkers.low[i], walkers.high[i], degree);
+      const uint64_t edge = start + WalkPosition(walkers.low[i], walkers.high[i], degree);
       __builtin_prefetch(graph_indices_ + edge);
       walkers.start[kept] = walkers.start[i];
       walkers.block[kept] = walkers.block[i];
@@ -153,8 +153,8 @@ class WalkHop {
     const uint32_t* visits = buffers_->visits.data() + size_t{r} * buffers_->visits_per_row;
     float* counts = task_->weight + chosen_;
     const uint32_t made = buffers_->visits_per_row;
-    const uint32_t size = made <= kMaxPairVisits && kernels_.top != nullptr
-                              ? kernels_.top(visits, made, fanout_, ids, counts)
+    const uint32_t size = made <= kMaxPairVisits
+                              ? loops_.top(visits, made, fanout_, ids, counts)
                               : buffers_->counter.Top(visits, made, fanout_, ids, counts);
     ids_.Append(size);
     chosen_ += size;
@@ -165,7 +165,7 @@ class WalkHop {
   const uint32_t* graph_indices_;
   IdStream<Table> ids_;
   WalkBuffers* buffers_;
-  WalkKernels kernels_;
+  const WalkLoops& loops_;
   WalkOptions walk_;
   uint32_t end_below_;
   uint32_t fanout_;

@@ -7,21 +7,6 @@ namespace {
 
 constexpr uint64_t kSlotMass = uint64_t{1} << 32;
 
-struct AliasDraw {
-  uint64_t slot;
-  uint32_t word;  // against the slot's threshold
-};
-
-AliasDraw DrawAt(const DrawStream& stream, uint32_t node, uint64_t degree, uint32_t j) {
-  if (degree < kTwoWordDegree) {
-    const PhiloxWords words = RowWords(stream, node, j / 2);
-    const uint32_t* pair = words.word + j % 2 * 2;
-    return {BoundedDraw(pair[0], static_cast<uint32_t>(degree)), pair[1]};
-  }
-  const PhiloxWords words = RowWords(stream, node, j);
-  return {WideBoundedDraw(words.word[0], words.word[1], degree), words.word[2]};
-}
-
 }  // namespace
 
 uint32_t WeightedPicker::Pick(const DrawStream& stream, uint32_t node, const AliasEntry* row,
@@ -37,7 +22,7 @@ uint32_t WeightedPicker::Pick(const DrawStream& stream, uint32_t node, const Ali
   if (IsWeightless(row[0], 0)) return 0;
   const uint32_t draws = replace ? fanout : kMaxWeightedRounds * WeightedCandidates(fanout);
   for (uint32_t j = 0; j < draws && picked < fanout; ++j) {
-    const AliasDraw draw = DrawAt(stream, node, degree, j);
+    const AliasDraw draw = AliasDrawAt(stream, node, degree, j);
     const uint64_t pick = ChosenOf(row[draw.slot], static_cast<uint32_t>(draw.slot), draw.word);
     if (replace || std::find(picks, picks + picked, pick) == picks + picked) picks[picked++] = pick;
   }

@@ -19,12 +19,12 @@ template <typename Table>
 class WeightedHop : private HopRing<Table> {
  public:
   WeightedHop(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
-              WeightedPicker* picker, const AliasKernels& kernels, uint32_t fanout, bool replace,
+              WeightedPicker* picker, const PickLoops& loops, uint32_t fanout, bool replace,
               HopTask* task)
       : Ring(topology, table, buffers, ExpandBuffers::RowsPerGroup(fanout), task),
         alias_(topology.alias.data()),
         picker_(picker),
-        kernels_(kernels),
+        loops_(loops),
         fanout_(fanout),
         replace_(replace),
         draws_(replace ? fanout : WeightedCandidates(fanout)) {}
@@ -73,8 +73,8 @@ class WeightedHop : private HopRing<Table> {
       drawn.lengths[r] = this->graph_indptr_[node + 1] - drawn.starts[r];
       if (ByGroup(drawn.lengths[r])) drawn.degrees[r] = static_cast<uint32_t>(drawn.lengths[r]);
     }
-    kernels_.draw(this->task_->stream, drawn.nodes, drawn.degrees, draws_, drawn.slots,
-                  drawn.words);
+    loops_.draw_alias(this->task_->stream, drawn.nodes, drawn.degrees, draws_, drawn.slots,
+                      drawn.words);
     for (uint32_t r = 0; r < rows; ++r) {
       const AliasEntry* row = alias_ + drawn.starts[r];
       if (drawn.degrees[r] == 0) {
@@ -122,7 +122,7 @@ class WeightedHop : private HopRing<Table> {
       }
     }
     alignas(64) uint16_t repeats[kMaxAliasDraws] = {};  // bit r of entry j: row r drew it before
-    if (!replace_) kernels_.find_repeats(picks, draws_, repeats);
+    if (!replace_) loops_.find_repeats(picks, draws_, repeats);
     for (uint32_t r = 0; r < rows; ++r) {
       if ((weightless >> r & 1) == 0) {
         if (drawn->degrees[r] == 0 || !Append(*drawn, picks, repeats, r, slot)) {
@@ -163,7 +163,7 @@ class WeightedHop : private HopRing<Table> {
 
   const AliasEntry* alias_;
   WeightedPicker* picker_;
-  AliasKernels kernels_;
+  const PickLoops& loops_;
   uint32_t fanout_;
   bool replace_;
   uint32_t draws_;

@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "core/base/failpoint.h"
-#include "core/base/philox.h"
+#include "core/draw/philox.h"
 #include "core/segment/segment.h"
 
 // What a segment may be.

@@ -29,7 +29,7 @@ extern "C" {
 #endif
 
 /* Changes when a struct or a rule of this file changes; equality is asked for. */
-#define GNND_SAMPLER_ABI_VERSION 1u
+#define GNND_SAMPLER_ABI_VERSION 2u
 
 #define GNND_PLUGIN_EXPORT __attribute__((visibility("default")))
 
@@ -46,25 +46,28 @@ typedef struct gnnd_sampler_config {
   uint32_t num_hops;
   const int32_t* fanouts; /* [num_hops], hop 0 is at the seeds; -1: the hop takes whole rows and
                              asks nobody */
-  uint32_t num_nodes;
-  uint32_t weighted; /* 1: sampling.plugin.weights is true, pick gives every pick a weight */
+  uint32_t weighted;      /* 1: sampling.plugin.weights is true, pick gives every pick a weight */
+  uint32_t id_bytes;      /* of an id in indices and neighbours: 4, as long as no graph has more
+                             than 2^32 - 2 nodes; gnnd_id reads either width */
+  uint64_t num_nodes;
   uint64_t num_edges;
   const uint64_t* indptr;   /* [num_nodes + 1]: where rows start and end in indices */
-  const uint32_t* indices;  /* [num_edges]: in-neighbours; rows in the order of the dataset */
+  const void* indices;      /* [num_edges]: in-neighbours; rows in the order of the dataset */
   const float* edge_weight; /* [num_edges], or NULL where the dataset has no edge weights */
   const char* options;      /* sampling.plugin.options, "" when not set */
 } gnnd_sampler_config;
 
 /* One row that is to be drawn. */
 typedef struct gnnd_sampler_row {
-  uint32_t node;
+  uint64_t node;
+  uint64_t degree; /* at least 1: empty rows stay empty and ask nobody */
   uint32_t hop;
-  uint32_t fanout; /* 1 to 4096: most picks */
-  uint32_t reserved;
-  uint64_t degree;            /* at least 1: empty rows stay empty and ask nobody */
-  const uint32_t* neighbours; /* [degree] */
-  const float* edge_weight;   /* [degree], or NULL */
-  gnnd_random random;         /* of the batch and hop */
+  uint32_t fanout;          /* 1 to 4096: most picks */
+  uint32_t relation;        /* of the row's edges: 0, as long as graphs have one kind of them */
+  uint32_t id_bytes;        /* as in gnnd_sampler_config */
+  const void* neighbours;   /* [degree] */
+  const float* edge_weight; /* [degree], or NULL */
+  gnnd_random random;       /* of the batch and hop */
 } gnnd_sampler_row;
 
 /* What gnnd_sampler_plugin_get answers; lives as long as the process. */
@@ -92,16 +95,25 @@ typedef struct gnnd_sampler_plugin {
 #define GNND_SAMPLER_PLUGIN_SYMBOL "gnnd_sampler_plugin_get"
 typedef const gnnd_sampler_plugin* (*gnnd_sampler_plugin_get_fn)(void);
 
-/* Four words for a node: of the row's own, or of a neighbour where rows shall agree on something.
- * `block` is below 2^28. */
-static inline void gnnd_random_block(const gnnd_random* random, uint32_t node, uint32_t block,
-                                     uint32_t words[4]) {
-  uint32_t c0 = node;
-  uint32_t c1 = random->counter[1] | (block & 0xFFFFu) | (block >> 16) << 20;
-  uint32_t c2 = random->counter[2];
-  uint32_t c3 = random->counter[3];
-  uint32_t k0 = random->key[0];
-  uint32_t k1 = random->key[1];
+/* Id `at` of an array of ids. */
+static inline uint64_t gnnd_id(const void* ids, uint32_t id_bytes, uint64_t at) {
+  return id_bytes == 8 ? ((const uint64_t*)ids)[at] : ((const uint32_t*)ids)[at];
+}
+
+/* Neighbour `position` of the row. */
+static inline uint64_t gnnd_neighbour(const gnnd_sampler_row* row, uint64_t position) {
+  return gnnd_id(row->neighbours, row->id_bytes, position);
+}
+
+/* Philox 4x32-10. */
+static inline void gnnd_philox(const uint32_t key[2], const uint32_t counter[4],
+                               uint32_t words[4]) {
+  uint32_t c0 = counter[0];
+  uint32_t c1 = counter[1];
+  uint32_t c2 = counter[2];
+  uint32_t c3 = counter[3];
+  uint32_t k0 = key[0];
+  uint32_t k1 = key[1];
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = (uint64_t)0xD2511F53u * c0;
     const uint64_t p1 = (uint64_t)0xCD9E8D57u * c2;
@@ -120,7 +132,20 @@ static inline void gnnd_random_block(const gnnd_random* random, uint32_t node, u
   words[3] = c3;
 }
 
-/* 32 random bits: draw `draw` of the row, below 2^30. */
+/* Four words for a node below 2^44: of the row's own, or of a neighbour where rows shall agree on
+ * something. Blocks from 2^16 on have keys of their own, one for each 2^16 of them. */
+static inline void gnnd_random_block(const gnnd_random* random, uint64_t node, uint32_t block,
+                                     uint32_t words[4]) {
+  const uint32_t counter[4] = {
+      (uint32_t)node, random->counter[1] | (uint32_t)(node >> 32) << 20 | (block & 0xFFFFu),
+      random->counter[2], random->counter[3]};
+  const uint32_t page[4] = {block >> 16, 0, 0, 240u << 24};
+  uint32_t key[4] = {random->key[0], random->key[1], 0, 0};
+  if (page[0] != 0) gnnd_philox(random->key, page, key);
+  gnnd_philox(key, counter, words);
+}
+
+/* 32 random bits: draw `draw` of the row. */
 static inline uint32_t gnnd_random_word(const gnnd_sampler_row* row, uint32_t draw) {
   uint32_t words[4];
   gnnd_random_block(&row->random, row->node, draw / 4, words);

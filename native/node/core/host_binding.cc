@@ -25,14 +25,16 @@ Status SystemError(const std::string& what) {
   return Status(Code::kIo, what + ": " + std::strerror(errno));
 }
 
-// hostInstructionSet(): 'SCALAR' | 'AVX2' | 'AVX512'
+// hostInstructionSet(): 'SCALAR' | 'AVX2' | 'AVX512' | 'NEON'
 Napi::Value InstructionSetName(const Napi::CallbackInfo& info) {
   switch (DetectInstructionSet()) {
     case InstructionSet::kAvx512:
       return Napi::String::New(info.Env(), "AVX512");
     case InstructionSet::kAvx2:
       return Napi::String::New(info.Env(), "AVX2");
-    case InstructionSet::kScalar:
+    case InstructionSet::kNeon:
+      return Napi::String::New(info.Env(), "NEON");
+    case InstructionSet::kPlain:
       break;
   }
   return Napi::String::New(info.Env(), "SCALAR");

@@ -9,7 +9,8 @@
 static int create(const gnnd_sampler_config* config, void** state, char* error,
                   size_t error_bytes) {
   if (strcmp(config->options, "refuse") == 0) {
-    snprintf(error, error_bytes, "no graph of %u nodes, please", config->num_nodes);
+    snprintf(error, error_bytes, "no graph of %llu nodes, please",
+             (unsigned long long)config->num_nodes);
     return 1;
   }
   char* copy = malloc(strlen(config->options) + 1);

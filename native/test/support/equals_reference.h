@@ -29,7 +29,7 @@ inline void CheckEqualsReference(const TopologyView& topology, SamplerOptions op
   for (uint32_t batch = 0; batch < batches.size(); ++batch) {
     const BatchKey key{random_seed, 3, batch};
     const ReferenceSample expected = SampleReference(topology, options, key, batches[batch]);
-    for (const InstructionSet set : AvailableSets()) {
+    for (const InstructionSet set : AvailableInstructionSets()) {
       for (const uint64_t max_dense_table_bytes : {uint64_t{200'000'000}, uint64_t{0}}) {
         CAPTURE(std::string(NameOf(set)));
         CAPTURE(max_dense_table_bytes);

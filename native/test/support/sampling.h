@@ -19,15 +19,6 @@
 
 namespace gnnd::test {
 
-// Every instruction set that this machine has.
-inline std::vector<InstructionSet> AvailableSets() {
-  std::vector<InstructionSet> sets;
-  for (const auto set : {InstructionSet::kScalar, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
-    if (set <= DetectInstructionSet()) sets.push_back(set);
-  }
-  return sets;
-}
-
 inline RecordLayout LayoutFor(const TopologyView& topology, const SamplerOptions& options,
                               uint32_t batch_size) {
   const Result<RecordLayout> layout =

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/philox.h"
+#include "core/draw/philox.h"
 #include "core/model/model_spec.h"
 #include "core/sample/record.h"
 
@@ -80,7 +80,7 @@ inline at::Tensor AttentionMask(const BlockView& block, const BatchKey& key, uin
     const auto factor = [&](uint32_t position) {
       const uint32_t draw = position * spec.heads + head;
       const PhiloxCounter counter =
-          CounterOf(Purpose::kDropout, key.epoch, key.batch, 8 + layer, nodes[d], draw / 4);
+          CounterOf(Purpose::kAttentionDropout, key.epoch, key.batch, layer, nodes[d], draw / 4);
       const float unit = UnitDraw(Philox(KeyOf(key.random_seed), counter).word[draw % 4]);
       return unit >= p ? 1.0 / (1.0 - static_cast<double>(p)) : 0.0;
     };

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "core/kernels/loss.h"
+#include "core/kernels/optimizer.h"
 #include "test/support/record_builder.h"
 #include "test/train/dense_reference.h"
-#include "train/loss.h"
-#include "train/optimizer.h"
 #include "train/torch_work.h"
 
 namespace gnnd {

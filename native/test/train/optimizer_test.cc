@@ -1,4 +1,4 @@
-#include "train/optimizer.h"
+#include "core/kernels/optimizer.h"
 
 #include <ATen/ops/from_blob.h>
 #include <doctest/doctest.h>

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/dataset/npy.h"
+#include "core/kernels/loss.h"
 #include "test/support/record_builder.h"
-#include "train/loss.h"
 
 namespace gnnd {
 namespace {

@@ -4,12 +4,15 @@ import { codeOnly, lineOf, type Source, type Violation } from './sources.ts';
 
 /** Rooms of core, from the top: a room includes those below it, never beside it. */
 export const coreRanks: Readonly<Record<string, number>> = {
-  run: 4,
-  cache: 3,
-  sample: 2,
-  segment: 2,
-  model: 2,
-  dataset: 1,
+  run: 6,
+  cache: 5,
+  kernels: 5,
+  sample: 4,
+  segment: 4,
+  model: 4,
+  dataset: 3,
+  draw: 2,
+  vec: 1,
   base: 0,
 };
 

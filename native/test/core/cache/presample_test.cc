@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/philox.h"
 #include "core/cache/footprint.h"
 #include "core/cache/hot_order.h"
+#include "core/draw/philox.h"
 #include "core/run/cache_report.h"
 #include "core/run/marked_sample_work.h"
 #include "core/run/rank_nodes.h"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "core/base/philox.h"
+#include "core/draw/philox.h"
 #include "core/segment/batches.h"
 #include "job_harness.h"
 

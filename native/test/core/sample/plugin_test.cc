@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/philox.h"
 #include "core/base/sha256.h"
+#include "core/draw/philox.h"
 #include "test/support/graphs.h"
 #include "test/support/sampling.h"
 
@@ -154,7 +154,7 @@ TEST_CASE("a plug-in that cannot be used is refused, naming the file and the cau
     CHECK(plugin.status().message().find(PluginPath(name)) != std::string::npos);
     return plugin.status().message();
   };
-  CHECK(refusal("wrong_abi").find("was built for version 2") != std::string::npos);
+  CHECK(refusal("wrong_abi").find("was built for version 3") != std::string::npos);
   CHECK(refusal("no_symbol").find("exports no function gnnd_sampler_plugin_get") !=
         std::string::npos);
   CHECK(refusal("broken", "refuse").find("no graph of 30 nodes, please") != std::string::npos);
@@ -226,21 +226,29 @@ TEST_CASE("a plug-in that writes far past its picks dies before it reaches anyth
   CHECK(DeathOf("crash") == SIGABRT);
 }
 
-TEST_CASE("the header's random numbers are those of core, blocks of 28 bits apart") {
+TEST_CASE("the header's random numbers are those of core, for any block and wide ids") {
   const DrawStream stream = DrawStreamOf({0x0123456789ABCDEF, 5, 9}, 2, Purpose::kPlugin);
   const gnnd_random random = {
       {stream.key.lo, stream.key.hi},
       {0, stream.counter.word[1], stream.counter.word[2], stream.counter.word[3]}};
   std::set<uint32_t> firsts;
-  for (const uint32_t block : {0U, 1U, 65535U, 65536U, 131072U, (1U << 28) - 1}) {
-    uint32_t words[4];
-    gnnd_random_block(&random, 77, block, words);
-    firsts.insert(words[0]);
-    if (block > 0xFFFF) continue;
-    const PhiloxWords expected = RowWords(stream, 77, block);
-    CHECK(std::equal(words, words + 4, expected.word));
+  for (const uint64_t node : {uint64_t{77}, (uint64_t{1} << 44) - 1, uint64_t{77} | 1ULL << 32}) {
+    for (const uint32_t block : {0U, 1U, 65535U, 65536U, 131072U, (1U << 28) - 1, 0xFFFFFFFFU}) {
+      uint32_t words[4];
+      gnnd_random_block(&random, node, block, words);
+      firsts.insert(words[0]);
+      const PhiloxWords expected = LongRowWords(stream, node, block);
+      CHECK(std::equal(words, words + 4, expected.word));
+    }
   }
-  CHECK(firsts.size() == 6);
+  CHECK(firsts.size() == 21);
+}
+
+TEST_CASE("ids are read by their width") {
+  const uint32_t narrow[] = {5, 0xFFFFFFFD};
+  const uint64_t wide[] = {5, uint64_t{1} << 43};
+  CHECK(gnnd_id(narrow, 4, 1) == 0xFFFFFFFD);
+  CHECK(gnnd_id(wide, 8, 1) == uint64_t{1} << 43);
 }
 
 }  // namespace

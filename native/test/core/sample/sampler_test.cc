@@ -1,9 +1,11 @@
 #include "core/sample/sampler.h"
 
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <ranges>
 #include <set>
 #include <string>
@@ -16,7 +18,6 @@
 namespace gnnd {
 namespace {
 
-using test::AvailableSets;
 using test::CheckEqualsReference;
 using test::Graph;
 using test::SamplerUnderTest;
@@ -213,7 +214,7 @@ TEST_CASE("weights of a full-neighbourhood block are the normalised adjacency") 
   graph.AddRow({});
   graph.AddRow({0});
   graph.AddRow({0, 1});
-  SamplerUnderTest sampler(graph.view(), {{kAll}, EdgeWeights::kGcn}, 3, InstructionSet::kScalar);
+  SamplerUnderTest sampler(graph.view(), {{kAll}, EdgeWeights::kGcn}, 3, InstructionSet::kPlain);
   const RecordView record = sampler.Sample({1, 0, 0}, std::vector<uint32_t>{2, 1, 0});
   const BlockView block = record.block(0);
   REQUIRE(block.weight.size() == 3);
@@ -229,7 +230,7 @@ TEST_CASE("a sampled row's weights stand for the whole row") {
   Graph graph;
   graph.AddRow({1, 2, 3, 4, 5, 6});
   for (int i = 0; i < 6; ++i) graph.AddRow({});
-  SamplerUnderTest sampler(graph.view(), {{2}, EdgeWeights::kGcn}, 1, InstructionSet::kScalar);
+  SamplerUnderTest sampler(graph.view(), {{2}, EdgeWeights::kGcn}, 1, InstructionSet::kPlain);
   const RecordView record = sampler.Sample({1, 0, 0}, std::vector<uint32_t>{0});
   REQUIRE(record.block(0).weight.size() == 2);
   for (const float weight : record.block(0).weight) {
@@ -255,10 +256,10 @@ TEST_CASE("bad seeds are refused, leave no record and do not disturb the next ba
   CHECK_FALSE(RecordView::Open(sampler.slot()).ok());
 }
 
-TEST_CASE("the bits of a batch are those frozen in draw.h") {
+TEST_CASE("the bits of a batch are those frozen in core/draw") {
   const Graph graph = test::RandomGraph(2024, 5000, 80);
   const auto seeds = test::RandomNodes(2025, 5000, 40);
-  for (const InstructionSet set : AvailableSets()) {
+  for (const InstructionSet set : AvailableInstructionSets()) {
     CAPTURE(std::string(NameOf(set)));
     SamplerUnderTest sampler(graph.view(), {{15, 10, 5}, EdgeWeights::kGcn}, 40, set);
     const RecordView record = sampler.Sample({0x0123456789ABCDEF, 7, 11}, seeds);
@@ -280,6 +281,59 @@ TEST_CASE("the bits of draws with replacement and of new nodes only are frozen, 
   };
   CHECK(hash(true, Expansion::kAll) == 6201934481254734340U);
   CHECK(hash(false, Expansion::kNew) == 580738422331313407U);
+}
+
+// Rows of zeros up to the last `rows` nodes of the largest graph there may be; memory that nobody
+// touched costs nothing.
+class LastNodes {
+ public:
+  static constexpr uint64_t kNodes = 0xFFFFFFFE;
+
+  explicit LastNodes(uint32_t rows) : bytes_((kNodes + 1) * sizeof(uint64_t)) {
+    void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    REQUIRE(memory != MAP_FAILED);
+    indptr_ = static_cast<uint64_t*>(memory);
+    std::mt19937_64 random(5);
+    for (uint64_t v = kNodes - rows; v < kNodes; ++v) {
+      const uint64_t degree = random() % 40;
+      for (uint64_t k = 0; k < degree; ++k) {
+        indices_.push_back(static_cast<uint32_t>(kNodes - 1 - random() % rows));
+      }
+      indptr_[v + 1] = indices_.size();
+    }
+  }
+  LastNodes(const LastNodes&) = delete;
+  LastNodes& operator=(const LastNodes&) = delete;
+  ~LastNodes() { munmap(indptr_, bytes_); }
+
+  TopologyView view() const { return {{indptr_, kNodes + 1}, indices_}; }
+
+ private:
+  uint64_t bytes_;
+  uint64_t* indptr_;
+  std::vector<uint32_t> indices_;
+};
+
+TEST_CASE("the last of 2^32 - 2 nodes are drawn as any other") {
+  const LastNodes graph(300);
+  for (const Algorithm algorithm : {Algorithm::kUniform, Algorithm::kLabor, Algorithm::kWalk}) {
+    SamplerOptions options{{7, 5}};
+    options.algorithm = algorithm;
+    if (algorithm == Algorithm::kLabor) options.weights = EdgeWeights::kInverse;
+    if (algorithm == Algorithm::kWalk) options.weights = EdgeWeights::kVisits;
+    const std::vector<uint32_t> seeds = {0xFFFFFFFD, 0xFFFFFFF0, 0xFFFFFF00};
+    const BatchKey key{0x0123456789ABCDEF, 7, 11};
+    const ReferenceSample expected = SampleReference(graph.view(), options, key, seeds);
+    REQUIRE(expected.nodes.size() > 50);
+    for (const InstructionSet set : AvailableInstructionSets()) {
+      CAPTURE(std::string(NameOf(set)));
+      SamplerUnderTest sampler(graph.view(), options, 3, set);
+      const RecordView record = sampler.Sample(key, seeds);
+      CHECK(test::SameBits(record.nodes(), expected.nodes));
+      CHECK(test::SameBits(record.block(1).src, expected.blocks[1].src));
+    }
+  }
 }
 
 TEST_CASE("workspace grows with the hash table and not with further batches") {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/philox.h"
+#include "core/draw/philox.h"
 #include "core/segment/batches.h"
 #include "core/segment/executor_log.h"
 

@@ -86,7 +86,7 @@ export type Host = Message<"gnnd.v1.Host"> & {
   memoryBytes: bigint;
 
   /**
-   * The widest instruction set its kernels use: SCALAR, AVX2 or AVX512.
+   * The widest instruction set its kernels use: SCALAR, AVX2, AVX512 or NEON.
    *
    * @generated from field: string instruction_set = 7;
    */

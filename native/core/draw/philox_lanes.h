@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/draw/philox.h"
+#include "core/vec/vec.h"
+
+// Philox, a counter a lane: for loops files (core/vec/vec.h).
+
+namespace gnnd::GNND_SET {
+
+// The ten rounds on kWideLanes counters, in place. A register after the other, not all at once: a
+// chain of rounds has few registers, and the next one overlaps with it.
+GNND_VEC void PhiloxRounds(PhiloxKey key, WidePart (&word)[4]) {
+  const WidePart mul0 = WideOf(kPhiloxMul0);
+  const WidePart mul1 = WideOf(kPhiloxMul1);
+  for (uint32_t round = 0; round < kPhiloxRounds; ++round) {
+    const WideProduct p0 = Multiply(word[0], mul0);
+    const WideProduct p1 = Multiply(word[2], mul1);
+    word[0] = Xor3(HighOf(p1), word[1], WideOf(key.lo));
+    word[2] = Xor3(HighOf(p0), word[3], WideOf(key.hi));
+    word[1] = LowOf(p1);
+    word[3] = LowOf(p0);
+    key.lo += kPhiloxWeyl0;
+    key.hi += kPhiloxWeyl1;
+  }
+}
+
+struct WideWords {
+  Wide word[4];
+};
+
+// Of 16 nodes, each at a block of its own; the counter is that of node 0, block 0.
+GNND_VEC WideWords PhiloxLanes(PhiloxKey key, const PhiloxCounter& counter, const Wide& nodes,
+                               const Wide& blocks) {
+  WideWords words;
+#pragma GCC unroll kWideUnroll
+  for (uint32_t p = 0; p < kWideParts; ++p) {
+    WidePart word[4] = {nodes.part[p], WideOf(counter.word[1]) | blocks.part[p],
+                        WideOf(counter.word[2]), WideOf(counter.word[3])};
+    PhiloxRounds(key, word);
+    for (uint32_t w = 0; w < 4; ++w) words.word[w].part[p] = word[w];
+  }
+  return words;
+}
+
+// All at the same block.
+GNND_VEC WideWords PhiloxLanes(PhiloxKey key, PhiloxCounter counter, const Wide& nodes,
+                               uint32_t block) {
+  counter.word[1] |= block;
+  return PhiloxLanes(key, counter, nodes, Wide{});
+}
+
+}  // namespace gnnd::GNND_SET

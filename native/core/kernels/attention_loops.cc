@@ -1,0 +1,244 @@
+#include <cmath>
+#include <cstdint>
+
+#include "core/base/prefetch.h"
+#include "core/kernels/attention.h"
+#include "core/kernels/exp.h"
+#include "core/vec/vec.h"
+
+// Sums over a head's columns are in eight parts, whose order is frozen.
+
+namespace gnnd::GNND_SET {
+namespace {
+
+template <typename T>
+inline T LeakyScore(T x) {
+  return x > T{0} ? x : static_cast<T>(kAttentionSlope) * x;
+}
+
+template <typename T>
+inline void ExpInPlace(T* values, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) values[i] = ExpOfNonPositive(values[i]);
+}
+
+template <typename T>
+inline T Dot(const T* a, const T* b, uint32_t count) {
+  Eight<T> sum = {};
+  uint32_t c = 0;
+  for (; c + 8 <= count; c += 8) sum += LoadEight(a + c) * LoadEight(b + c);
+  T rest = 0;
+  for (; c < count; ++c) rest += a[c] * b[c];
+  return SumOfEight<T>(sum) + rest;
+}
+
+// sum over c of attention[c] * leaky(a[c] + b[c])
+template <typename T>
+inline T ScoreOfSum(const T* attention, const T* a, const T* b, uint32_t count) {
+  Eight<T> sum = {};
+  uint32_t c = 0;
+  for (; c + 8 <= count; c += 8) {
+    const Eight<T> x = LoadEight(a + c) + LoadEight(b + c);
+    const Eight<T> low = static_cast<T>(kAttentionSlope) * x;
+    sum += LoadEight(attention + c) * (x > T{0} ? x : low);
+  }
+  T rest = 0;
+  for (; c < count; ++c) rest += attention[c] * LeakyScore(a[c] + b[c]);
+  return SumOfEight<T>(sum) + rest;
+}
+
+// Backward of ScoreOfSum: adds grad * attention * leaky' to `grad_sum` and, unless that is null,
+// grad * leaky to `grad_attention`.
+template <typename T>
+inline void AddScoreGradient(T grad, const T* attention, const T* a, const T* b, uint32_t count,
+                             T* grad_sum, T* grad_attention) {
+  const T low_grad = static_cast<T>(kAttentionSlope) * grad;
+  uint32_t c = 0;
+  for (; c + 8 <= count; c += 8) {
+    const Eight<T> x = LoadEight(a + c) + LoadEight(b + c);
+    const Eight<T> slope = x > T{0} ? Eight<T>{} + grad : Eight<T>{} + low_grad;
+    AddEight(grad_sum + c, slope * LoadEight(attention + c));
+    if (grad_attention != nullptr) AddEight(grad_attention + c, slope * x);
+  }
+  for (; c < count; ++c) {
+    const T x = a[c] + b[c];
+    const T slope = x > T{0} ? grad : low_grad;
+    grad_sum[c] += slope * attention[c];
+    if (grad_attention != nullptr) grad_attention[c] += slope * x;
+  }
+}
+
+constexpr uint64_t kPrefetchRows = 5;
+
+template <typename T>
+GNND_PREFETCHES void PrefetchRow(const T* row, uint64_t columns) {
+  const auto* bytes = reinterpret_cast<const char*>(row);
+  for (uint64_t at = 0; at < columns * sizeof(T); at += 64) __builtin_prefetch(bytes + at);
+}
+
+// Calls visit(slot, row of source) for destination r's own row and then for its edges. Slots are
+// places within one head's numbers.
+template <typename T, typename Visit>
+GNND_VEC void ForEachSource(const AttentionRows<T>& op, uint32_t r, bool prefetch,
+                            const Visit& visit) {
+  const uint64_t width = uint64_t{op.heads} * op.columns;
+  visit(uint64_t{r}, op.self_index == nullptr ? r : op.self_index[r]);
+  for (uint64_t e = op.indptr[r]; e < op.indptr[r + 1]; ++e) {
+    if (prefetch && e + kPrefetchRows < op.num_edges) {
+      PrefetchRow(op.source + op.index[e + kPrefetchRows] * width, width);
+    }
+    visit(op.num_dst + e, op.index[e]);
+  }
+}
+
+// Scores of destination r into alpha.
+template <typename T>
+inline void ScoreRow(const AttentionRows<T>& op, uint32_t r) {
+  const uint64_t stride = op.stride();
+  if (op.source_score != nullptr) {
+    for (uint32_t h = 0; h < op.heads; ++h) {
+      const T* source = op.source_score + h * op.num_src;
+      const T own = op.destination_score[uint64_t{h} * op.num_dst + r];
+      T* to = op.alpha + h * stride;
+      ForEachSource(op, r, false,
+                    [&](uint64_t slot, uint32_t s) { to[slot] = LeakyScore(source[s] + own); });
+    }
+    return;
+  }
+  const uint64_t width = uint64_t{op.heads} * op.columns;
+  const T* own = op.destination + r * width;
+  ForEachSource(op, r, true, [&](uint64_t slot, uint32_t s) {
+    for (uint32_t h = 0; h < op.heads; ++h) {
+      const uint64_t at = uint64_t{h} * op.columns;
+      op.alpha[h * stride + slot] =
+          ScoreOfSum(op.attention + at, op.source + s * width + at, own + at, op.columns);
+    }
+  });
+}
+
+// Scores less the largest of each destination; far below where an edge does not count.
+template <typename T>
+inline void CentreRow(const AttentionRows<T>& op, uint32_t r, T* head) {
+  const uint32_t self = op.self_index == nullptr ? r : op.self_index[r];
+  T largest = head[r];
+  T* edges = head + op.num_dst;
+  for (uint64_t e = op.indptr[r]; e < op.indptr[r + 1]; ++e) {
+    if (op.index[e] != self) largest = edges[e] > largest ? edges[e] : largest;
+  }
+  head[r] -= largest;
+  for (uint64_t e = op.indptr[r]; e < op.indptr[r + 1]; ++e) {
+    edges[e] = op.index[e] == self ? static_cast<T>(-HUGE_VAL) : edges[e] - largest;
+  }
+}
+
+template <typename T>
+inline void ForwardRows(const AttentionRows<T>& op, uint32_t begin, uint32_t end) {
+  const uint64_t first = op.indptr[begin];
+  const uint64_t count = op.indptr[end] - first;
+  for (uint32_t r = begin; r < end; ++r) ScoreRow(op, r);
+  for (uint32_t h = 0; h < op.heads; ++h) {
+    T* head = op.alpha + h * op.stride();
+    T* edges = head + op.num_dst;
+    for (uint32_t r = begin; r < end; ++r) CentreRow(op, r, head);
+    ExpInPlace(head + begin, end - begin);
+    ExpInPlace(edges + first, count);
+    for (uint32_t r = begin; r < end; ++r) {
+      T sum = head[r];
+      for (uint64_t e = op.indptr[r]; e < op.indptr[r + 1]; ++e) sum += edges[e];
+      const T inverse = T{1} / sum;
+      head[r] *= inverse;
+      for (uint64_t e = op.indptr[r]; e < op.indptr[r + 1]; ++e) edges[e] *= inverse;
+    }
+  }
+}
+
+// From the gradients in alpha, which grad_score holds, to those in the scores.
+template <typename T>
+inline void SoftmaxGradientRow(const AttentionRows<T>& op, uint32_t r, uint32_t h) {
+  const T* alpha = op.alpha + h * op.stride();
+  const T* weight = op.weight + h * op.stride();
+  T* grad = op.grad_score + h * op.stride();
+  T mean = 0;
+  ForEachSource(op, r, false, [&](uint64_t slot, uint32_t) {
+    grad[slot] = weight[slot] == T{0} ? T{0} : op.weight_scale * grad[slot];
+    mean += alpha[slot] * grad[slot];
+  });
+  if (op.source_score == nullptr) {
+    ForEachSource(op, r, false,
+                  [&](uint64_t slot, uint32_t) { grad[slot] = alpha[slot] * (grad[slot] - mean); });
+    return;
+  }
+  const T* source = op.source_score + h * op.num_src;
+  const T own = op.destination_score[uint64_t{h} * op.num_dst + r];
+  ForEachSource(op, r, false, [&](uint64_t slot, uint32_t s) {
+    const T slope = source[s] + own > T{0} ? T{1} : static_cast<T>(kAttentionSlope);
+    grad[slot] = slope * (alpha[slot] * (grad[slot] - mean));
+  });
+}
+
+template <typename T>
+inline void BackwardRows(const AttentionRows<T>& op, uint32_t begin, uint32_t end) {
+  const uint64_t width = uint64_t{op.heads} * op.columns;
+  const uint64_t stride = op.stride();
+  for (uint32_t r = begin; r < end; ++r) {
+    const T* grad_out = op.grad_out + r * width;
+    ForEachSource(op, r, true, [&](uint64_t slot, uint32_t s) {
+      for (uint32_t h = 0; h < op.heads; ++h) {
+        const uint64_t at = uint64_t{h} * op.columns;
+        op.grad_score[h * stride + slot] =
+            Dot(grad_out + at, op.source + s * width + at, op.columns);
+      }
+    });
+    for (uint32_t h = 0; h < op.heads; ++h) SoftmaxGradientRow(op, r, h);
+    if (op.source_score != nullptr) continue;
+    T* grad_own = op.grad_destination + r * width;
+    for (uint64_t c = 0; c < width; ++c) grad_own[c] = T{0};
+    const T* own = op.destination + r * width;
+    ForEachSource(op, r, false, [&](uint64_t slot, uint32_t s) {
+      for (uint32_t h = 0; h < op.heads; ++h) {
+        const uint64_t at = uint64_t{h} * op.columns;
+        AddScoreGradient(op.grad_score[h * stride + slot], op.attention + at,
+                         op.source + s * width + at, own + at, op.columns, grad_own + at,
+                         op.grad_attention + at);
+      }
+    });
+  }
+}
+
+// Needs destinations to be their own first rows (self_index null).
+template <typename T>
+inline void BackwardSourceRows(const AttentionRows<T>& op, uint32_t begin, uint32_t end) {
+  const uint64_t width = uint64_t{op.heads} * op.columns;
+  const uint64_t stride = op.stride();
+  const auto add = [&](uint32_t u, uint64_t slot, uint32_t v) {
+    for (uint32_t h = 0; h < op.heads; ++h) {
+      const uint64_t at = uint64_t{h} * op.columns;
+      AddScoreGradient<T>(op.grad_score[h * stride + slot], op.attention + at,
+                          op.source + u * width + at, op.destination + v * width + at, op.columns,
+                          op.grad_source + u * width + at, nullptr);
+    }
+  };
+  for (uint32_t u = begin; u < end; ++u) {
+    if (u < op.num_dst) add(u, u, u);
+    for (uint64_t k = op.transposed_indptr[u]; k < op.transposed_indptr[u + 1]; ++k) {
+      add(u, op.num_dst + op.transposed_edge[k], op.transposed_dst[k]);
+    }
+  }
+}
+
+template <typename T>
+inline void RunPass(const AttentionRows<T>& op, AttentionPass pass, uint32_t begin, uint32_t end) {
+  switch (pass) {
+    case AttentionPass::kForward:
+      return ForwardRows(op, begin, end);
+    case AttentionPass::kBackward:
+      return BackwardRows(op, begin, end);
+    case AttentionPass::kBackwardSrc:
+      return BackwardSourceRows(op, begin, end);
+  }
+}
+
+}  // namespace
+
+const AttentionLoops kAttentionLoops = {RunPass<float>, RunPass<double>};
+
+}  // namespace gnnd::GNND_SET

@@ -1,0 +1,46 @@
+#include "core/kernels/dropout.h"
+
+namespace gnnd {
+namespace {
+
+// In this form the loop vectorises, and a NaN, which is not below 0, stays.
+template <typename T>
+void ReluRow(T* row, uint32_t columns) {
+  for (uint32_t c = 0; c < columns; ++c) row[c] = row[c] < T{0} ? T{0} : row[c];
+}
+
+// The definition. Models in float64 are tests': nothing hurries there.
+void DropoutOneByOne(const DropoutRows<double>& op, uint32_t begin, uint32_t end) {
+  const DrawStream stream = DropoutStream(op.key, Purpose::kDropout);
+  for (uint32_t r = begin; r < end; ++r) {
+    double* row = op.rows + r * op.stride;
+    PhiloxWords words{};
+    for (uint32_t c = 0; c < op.columns; ++c) {
+      if (c % 4 == 0) words = RowWords(stream, op.nodes[r], c / 4);
+      const bool survives = words.word[c % 4] >= op.threshold && !(op.relu && row[c] <= 0.0);
+      row[c] = survives ? op.scale * row[c] : 0.0;
+    }
+  }
+}
+
+template <typename T>
+bool NeedsNoDraws(const DropoutRows<T>& op, uint32_t begin, uint32_t end) {
+  if (op.threshold != 0) return false;
+  for (uint32_t r = begin; op.relu && r < end; ++r) ReluRow(op.rows + r * op.stride, op.columns);
+  return true;  // nothing is dropped, so there is nothing to scale up for
+}
+
+}  // namespace
+
+const DropoutLoops& DropoutFor(InstructionSet set) { return GNND_LOOPS_OF(set, kDropoutLoops); }
+
+void RunDropout(const DropoutRows<float>& op, uint32_t begin, uint32_t end) {
+  static const DropoutLoops& best = DropoutFor(DetectInstructionSet());
+  if (!NeedsNoDraws(op, begin, end)) best.run(op, begin, end);
+}
+
+void RunDropout(const DropoutRows<double>& op, uint32_t begin, uint32_t end) {
+  if (!NeedsNoDraws(op, begin, end)) DropoutOneByOne(op, begin, end);
+}
+
+}  // namespace gnnd

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/draw/dropout.h"
+#include "core/vec/dispatch.h"
+
+namespace gnnd {
+
+// Dropout of a hidden layer (core/draw/dropout.h), in place: rows[r][c] = survives(nodes[r], c) ?
+// scale * rows[r][c] : 0, where with `relu` elements <= 0 do not survive either. A NaN is kept by
+// the latter (it must reach the loss).
+template <typename T>
+struct DropoutRows {
+  DropoutKey key;
+  const uint32_t* nodes = nullptr;  // global ids
+  T* rows = nullptr;
+  uint64_t stride = 0;
+  uint32_t columns = 0;
+  uint64_t threshold = 0;  // of DropoutThreshold
+  T scale = T{1};
+  bool relu = false;
+};
+
+// Rows [begin, end) of the operation, with the best variant this machine has.
+void RunDropout(const DropoutRows<float>& op, uint32_t begin, uint32_t end);
+void RunDropout(const DropoutRows<double>& op, uint32_t begin, uint32_t end);
+
+struct DropoutLoops {
+  // Where the threshold is not 0.
+  void (*run)(const DropoutRows<float>& op, uint32_t begin, uint32_t end);
+};
+GNND_DECLARE_LOOPS(DropoutLoops, kDropoutLoops);
+
+// With an instruction set, which the machine must have.
+const DropoutLoops& DropoutFor(InstructionSet set);
+
+}  // namespace gnnd

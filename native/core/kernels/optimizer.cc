@@ -1,0 +1,286 @@
+#include "core/kernels/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string>
+
+#include "core/base/check.h"
+#include "core/draw/philox.h"
+
+namespace gnnd {
+namespace {
+
+constexpr double kClipEpsilon = 1e-6;  // of torch.nn.utils.clip_grad_norm_
+
+// Constants of one step, rounded to float32 once, as torch does before its vector loops.
+struct StepConstants {
+  float seeds;
+  float clip;  // 1 where the gradient is short enough
+  float beta2;
+  float one_minus_beta1;
+  float one_minus_beta2;
+  float negative_step_size;
+  float root_correction2;
+  float epsilon;
+  float weight_decay;  // added to the gradient
+  float keep;          // AdamW: what decoupled decay leaves of a parameter
+  float momentum;
+};
+
+Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
+
+float GradientAt(const OptimizerStep& step, uint64_t i) {
+  float sum = step.gradients[0][i];
+  for (size_t g = 1; g < step.gradients.size(); ++g) sum += step.gradients[g][i];
+  return sum;
+}
+
+// What the mean gradient is multiplied by so that its norm stays within the bound.
+float ClipFactor(const OptimizerOptions& options, const OptimizerStep& step) {
+  if (options.clip_norm == 0) return 1.0F;
+  const auto seeds = static_cast<float>(step.num_seeds);
+  double squares = 0;
+  for (uint64_t i = 0; i < step.parameters_in.size(); ++i) {
+    const auto mean = static_cast<double>(GradientAt(step, i) / seeds);
+    squares += mean * mean;
+  }
+  const double factor = options.clip_norm / (std::sqrt(squares) + kClipEpsilon);
+  return factor < 1 ? static_cast<float>(factor) : 1.0F;
+}
+
+StepConstants ConstantsOf(const OptimizerOptions& options, const OptimizerStep& step) {
+  const auto t = static_cast<double>(step.step);
+  const double learning_rate = LearningRateAt(options, step.step);
+  const double correction1 = 1.0 - std::pow(options.beta1, t);
+  const double correction2 = 1.0 - std::pow(options.beta2, t);
+  const bool decoupled = options.type == OptimizerType::kAdamW;
+  const bool sgd = options.type == OptimizerType::kSgd;
+  StepConstants constants{};
+  constants.seeds = static_cast<float>(step.num_seeds);
+  constants.clip = ClipFactor(options, step);
+  constants.beta2 = static_cast<float>(options.beta2);
+  constants.one_minus_beta1 = static_cast<float>(1.0 - options.beta1);
+  constants.one_minus_beta2 = static_cast<float>(1.0 - options.beta2);
+  constants.negative_step_size =
+      static_cast<float>(sgd ? -learning_rate : -learning_rate / correction1);
+  constants.root_correction2 = static_cast<float>(std::sqrt(correction2));
+  constants.epsilon = static_cast<float>(options.epsilon);
+  constants.weight_decay = decoupled ? 0.0F : static_cast<float>(options.weight_decay);
+  constants.keep =
+      decoupled ? static_cast<float>(1.0 - learning_rate * options.weight_decay) : 1.0F;
+  constants.momentum = static_cast<float>(options.momentum);
+  return constants;
+}
+
+// Floats [begin, end) of the parameter vector.
+void UpdateAdam(const StepConstants& k, const OptimizerStep& step, uint64_t begin, uint64_t end) {
+  const uint64_t num_floats = step.parameters_in.size();
+  for (uint64_t i = begin; i < end; ++i) {
+    const float parameter = k.keep * step.parameters_in[i];
+    const float gradient = k.clip * (GradientAt(step, i) / k.seeds) + k.weight_decay * parameter;
+    const float moment1 = step.memory_in[i];
+    const float moment2 = step.memory_in[num_floats + i];
+    const float next1 = moment1 + k.one_minus_beta1 * (gradient - moment1);
+    const float next2 = moment2 * k.beta2 + k.one_minus_beta2 * gradient * gradient;
+    const float denominator = std::sqrt(next2) / k.root_correction2 + k.epsilon;
+    step.parameters_out[i] = parameter + k.negative_step_size * (next1 / denominator);
+    step.memory_out[i] = next1;
+    step.memory_out[num_floats + i] = next2;
+  }
+}
+
+void UpdateSgd(const StepConstants& k, const OptimizerStep& step, uint64_t begin, uint64_t end) {
+  const uint64_t num_floats = step.parameters_in.size();
+  for (uint64_t i = begin; i < end; ++i) {
+    const float parameter = step.parameters_in[i];
+    const float gradient = k.clip * (GradientAt(step, i) / k.seeds) + k.weight_decay * parameter;
+    const float next = k.momentum * step.memory_in[i] + gradient;
+    step.parameters_out[i] = parameter + k.negative_step_size * next;
+    step.memory_out[i] = next;
+    step.memory_out[num_floats + i] = 0.0F;
+  }
+}
+
+// What `lag` updates along one direction come to, rounded to float32 once.
+struct PathConstants {
+  float keep;           // what decoupled decay leaves of a parameter
+  float negative_rate;  // sum of the learning rates, each decayed by the updates after it
+  float root_correction2;
+  float epsilon;
+};
+
+PathConstants PathOf(const OptimizerOptions& options, const Prediction& prediction,
+                     double weight_decay) {
+  const bool decoupled = options.type == OptimizerType::kAdamW;
+  double keep = 1;
+  double rate = 0;
+  for (uint64_t i = 1; i <= prediction.lag; ++i) {
+    const double learning_rate = LearningRateAt(options, prediction.version + i);
+    const double kept = decoupled ? 1.0 - learning_rate * weight_decay : 1.0;
+    keep *= kept;
+    rate = rate * kept + learning_rate;
+  }
+  PathConstants constants{};
+  constants.keep = static_cast<float>(keep);
+  constants.epsilon = static_cast<float>(options.epsilon);
+  if (options.type != OptimizerType::kSgd) {
+    const auto t = static_cast<double>(prediction.version);
+    rate /= 1.0 - std::pow(options.beta1, t);
+    constants.root_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(options.beta2, t)));
+  }
+  constants.negative_rate = static_cast<float>(-rate);
+  return constants;
+}
+
+// Floats [begin, end) of the parameter vector.
+void PredictAdam(const PathConstants& k, const Prediction& prediction, uint64_t begin,
+                 uint64_t end) {
+  const uint64_t num_floats = prediction.parameters.size();
+  for (uint64_t i = begin; i < end; ++i) {
+    const float denominator =
+        std::sqrt(prediction.memory[num_floats + i]) / k.root_correction2 + k.epsilon;
+    const float direction = prediction.memory[i] / denominator;
+    prediction.predicted[i] = k.keep * prediction.parameters[i] + k.negative_rate * direction;
+  }
+}
+
+void PredictSgd(const PathConstants& k, const Prediction& prediction, uint64_t begin,
+                uint64_t end) {
+  for (uint64_t i = begin; i < end; ++i) {
+    prediction.predicted[i] =
+        k.keep * prediction.parameters[i] + k.negative_rate * prediction.memory[i];
+  }
+}
+
+Status CheckSchedule(const ScheduleOptions& schedule) {
+  if (schedule.type < ScheduleType::kConstant || schedule.type > ScheduleType::kCosine) {
+    return Invalid("unknown schedule");
+  }
+  const bool steps = schedule.type == ScheduleType::kStep;
+  if (steps && schedule.step_epochs == 0) return Invalid("step_epochs must be at least 1");
+  if (steps && !(schedule.gamma > 0 && schedule.gamma <= 1)) {
+    return Invalid("gamma must be in (0, 1]");
+  }
+  if (schedule.steps_per_epoch == 0) return Invalid("steps_per_epoch must be at least 1");
+  if (schedule.epochs == 0) return Invalid("epochs must be at least 1");
+  if (schedule.warmup_epochs >= schedule.epochs && schedule.warmup_epochs > 0) {
+    return Invalid("warmup_epochs must be below the number of epochs");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status CheckOptimizer(const OptimizerOptions& options) {
+  const auto in_unit = [](double value) { return value >= 0 && value < 1; };
+  if (options.type < OptimizerType::kAdam || options.type > OptimizerType::kSgd) {
+    return Invalid("unknown optimizer");
+  }
+  if (!(options.learning_rate > 0) || !std::isfinite(options.learning_rate)) {
+    return Invalid("learning_rate must be positive");
+  }
+  if (!in_unit(options.beta1) || !in_unit(options.beta2)) return Invalid("betas must be in [0, 1)");
+  if (!(options.epsilon > 0)) return Invalid("epsilon must be positive");
+  if (!in_unit(options.momentum)) return Invalid("momentum must be in [0, 1)");
+  if (!(options.weight_decay >= 0)) return Invalid("weight_decay must not be negative");
+  if (options.weight_decay_scope != WeightDecayScope::kAll &&
+      options.weight_decay_scope != WeightDecayScope::kFirstLayer) {
+    return Invalid("unknown weight_decay_scope");
+  }
+  if (!(options.clip_norm >= 0)) return Invalid("clip_norm must not be negative");
+  return CheckSchedule(options.schedule);
+}
+
+double LearningRateAt(const OptimizerOptions& options, uint64_t step) {
+  const ScheduleOptions& schedule = options.schedule;
+  const uint64_t warmup_steps = schedule.warmup_epochs * schedule.steps_per_epoch;
+  if (step <= warmup_steps) {
+    return options.learning_rate * static_cast<double>(step) / static_cast<double>(warmup_steps);
+  }
+  const uint64_t epoch = (step - 1 - warmup_steps) / schedule.steps_per_epoch;
+  switch (schedule.type) {
+    case ScheduleType::kConstant:
+      break;
+    case ScheduleType::kStep:
+      return options.learning_rate *
+             std::pow(schedule.gamma, static_cast<double>(epoch / schedule.step_epochs));
+    case ScheduleType::kCosine: {
+      const auto span = static_cast<double>(schedule.epochs - schedule.warmup_epochs);
+      const double angle = std::numbers::pi * std::min(1.0, static_cast<double>(epoch) / span);
+      return options.learning_rate * 0.5 * (1.0 + std::cos(angle));
+    }
+  }
+  return options.learning_rate;
+}
+
+void InitGlorot(const ParameterManifest& manifest, uint64_t random_seed,
+                std::span<float> parameters) {
+  GNND_CHECK(parameters.size() == manifest.num_floats);
+  std::fill(parameters.begin(), parameters.end(), 0.0F);
+  const PhiloxKey key = KeyOf(random_seed);
+  for (uint32_t t = 0; t < manifest.tensors.size(); ++t) {
+    const ParameterTensor& tensor = manifest.tensors[t];
+    if (tensor.is_bias) {
+      std::fill_n(parameters.begin() + static_cast<int64_t>(tensor.offset), tensor.size(),
+                  tensor.fill);
+      continue;
+    }
+    const double bound = std::sqrt(6.0 / static_cast<double>(tensor.fan));
+    for (uint64_t i = 0; i < tensor.size(); ++i) {
+      const PhiloxWords words = Philox(key, CounterOf(Purpose::kInit, 0, t, 0, i / 4, 0));
+      const double unit = UnitDraw(words.word[i % 4]);
+      parameters[tensor.offset + i] = static_cast<float>((2.0 * unit - 1.0) * bound);
+    }
+  }
+}
+
+void PredictParameters(const ParameterManifest& manifest, const OptimizerOptions& options,
+                       const Prediction& prediction) {
+  GNND_CHECK(prediction.version >= 1 && prediction.lag >= 1);
+  GNND_CHECK(prediction.parameters.size() == manifest.num_floats);
+  GNND_CHECK(prediction.predicted.size() == manifest.num_floats);
+  GNND_CHECK(prediction.memory.size() == OptimizerFloats(manifest));
+  const PathConstants decaying = PathOf(options, prediction, options.weight_decay);
+  const PathConstants others = PathOf(options, prediction, 0.0);
+  std::fill(prediction.predicted.begin(), prediction.predicted.end(), 0.0F);
+  const auto predict = options.type == OptimizerType::kSgd ? PredictSgd : PredictAdam;
+  for (const ParameterTensor& tensor : manifest.tensors) {
+    const bool decays = options.weight_decay_scope == WeightDecayScope::kAll || tensor.layer == 0;
+    predict(decays ? decaying : others, prediction, tensor.offset, tensor.offset + tensor.size());
+  }
+}
+
+void RunOptimizer(const ParameterManifest& manifest, const OptimizerOptions& options,
+                  const OptimizerStep& step) {
+  GNND_CHECK(step.step >= 1 && step.num_seeds >= 1 && !step.gradients.empty());
+  GNND_CHECK(step.parameters_in.size() == manifest.num_floats);
+  GNND_CHECK(step.parameters_out.size() == manifest.num_floats);
+  GNND_CHECK(step.memory_in.size() == OptimizerFloats(manifest));
+  GNND_CHECK(step.memory_out.size() == OptimizerFloats(manifest));
+  for (const auto& gradient : step.gradients) GNND_CHECK(gradient.size() == manifest.num_floats);
+
+  const StepConstants constants = ConstantsOf(options, step);
+  const auto zero = [&step, &manifest](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      step.parameters_out[i] = 0.0F;
+      step.memory_out[i] = 0.0F;
+      step.memory_out[manifest.num_floats + i] = 0.0F;
+    }
+  };
+  uint64_t done = 0;
+  for (const ParameterTensor& tensor : manifest.tensors) {
+    zero(done, tensor.offset);
+    done = tensor.offset + tensor.size();
+    StepConstants mine = constants;
+    if (options.weight_decay_scope == WeightDecayScope::kFirstLayer && tensor.layer != 0) {
+      mine.weight_decay = 0.0F;
+      mine.keep = 1.0F;
+    }
+    const auto update = options.type == OptimizerType::kSgd ? UpdateSgd : UpdateAdam;
+    update(mine, step, tensor.offset, done);
+  }
+  zero(done, manifest.num_floats);
+}
+
+}  // namespace gnnd

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/half.h"
+#include "core/vec/dispatch.h"
+
+// The product of a sparse matrix and rows of features: sums of gathered rows. Forward aggregation
+// is one over a block's CSC, backward one over its transpose; bottom-layer aggregation straight
+// from the feature store is one whose index holds global node ids. No tensor of edges x features
+// ever exists.
+
+namespace gnnd {
+
+// One such operation in T (float or double), on rows of Element: T, or Half for float, which is
+// widened as it is read. For every row r:
+//
+//   out[r] = scale[r] * (self_weight[r] * self[r] + sum over e of weight[e] * x[index[e]])
+//
+// with e from indptr[r] to indptr[r + 1] in that order, the self term first and only where
+// r < self_rows. Each column is summed by itself with one rounding per operation (never fused), so
+// every variant of the kernel and any split of the rows give the same bits.
+template <typename T, typename Element = T>
+struct Spmm {
+  const Element* x = nullptr;  // rows of `x_stride` elements; the first `columns` are read
+  uint64_t x_stride = 0;
+  uint32_t columns = 0;
+
+  const uint32_t* indptr = nullptr;  // [rows + 1]
+  const uint32_t* index = nullptr;   // [indptr[rows]], rows of x
+  const T* weight = nullptr;         // [indptr[rows]]; null = 1
+
+  const Element* self = nullptr;  // null = no self term
+  uint64_t self_stride = 0;
+  const uint32_t* self_index = nullptr;  // [self_rows], rows of self; null = r itself
+  const T* self_weight = nullptr;        // [self_rows]; null = 1
+  uint32_t self_rows = 0;
+
+  const T* scale = nullptr;  // [rows]; null = 1
+
+  T* out = nullptr;  // must not overlap an input
+  uint64_t out_stride = 0;
+};
+
+// Rows [begin, end) of an operation.
+struct SpmmLoops {
+  void (*of_float)(const Spmm<float>& op, uint32_t begin, uint32_t end);
+  void (*of_half)(const Spmm<float, Half>& op, uint32_t begin, uint32_t end);
+  void (*of_double)(const Spmm<double>& op, uint32_t begin, uint32_t end);
+};
+GNND_DECLARE_LOOPS(SpmmLoops, kSpmmLoops);
+
+// With an instruction set, which the machine must have.
+const SpmmLoops& SpmmFor(InstructionSet set);
+
+// With the best that this machine has.
+void RunSpmm(const Spmm<float>& op, uint32_t begin, uint32_t end);
+void RunSpmm(const Spmm<float, Half>& op, uint32_t begin, uint32_t end);
+void RunSpmm(const Spmm<double>& op, uint32_t begin, uint32_t end);
+
+}  // namespace gnnd

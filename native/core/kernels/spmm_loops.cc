@@ -1,0 +1,106 @@
+#include <utility>
+
+#include "core/base/prefetch.h"
+#include "core/kernels/spmm.h"
+#include "core/vec/vec.h"
+
+// Up to kHeldVectors vectors hold a stretch of columns of one row; wider rows take several passes.
+// The last vector loads and stores its first lanes only, so nothing is padded.
+
+namespace gnnd::GNND_SET {
+namespace {
+
+// How many edges ahead the rows are prefetched; a row is up to 16 lines, which keeps the line-fill
+// buffers busy without running far ahead.
+constexpr uint32_t kPrefetchEdges = 6;
+
+template <typename T>
+constexpr uint32_t kHeld = kHeldVectors;
+template <>
+constexpr uint32_t kHeld<double> = 1;
+
+template <typename T, uint32_t kVectors, typename Element>
+GNND_VEC void LoadAll(const Element* from, const Tail& tail, Lanes16<T> (&all)[kVectors]) {
+#pragma GCC unroll 16
+  for (uint32_t k = 0; k + 1 < kVectors; ++k) all[k] = Load(from + k * kLanes);
+  all[kVectors - 1] = Load(from + (kVectors - 1) * kLanes, tail);
+}
+
+template <typename T, uint32_t kVectors>
+GNND_VEC void ScaleAll(T factor, Lanes16<T> (&all)[kVectors]) {
+  const Lanes16<T> wide = Broadcast(factor);
+#pragma GCC unroll 16
+  for (uint32_t k = 0; k < kVectors; ++k) all[k] = wide * all[k];
+}
+
+template <uint32_t kVectors, typename Element>
+GNND_PREFETCHES void PrefetchRow(const Element* row) {
+  constexpr uint32_t kLine = 64 / sizeof(Element);
+#pragma GCC unroll 16
+  for (uint32_t at = 0; at < kVectors * kLanes; at += kLine) __builtin_prefetch(row + at);
+}
+
+// Columns [column, column + kVectors * kLanes) of rows [begin, end), of the last vector `tail`.
+template <typename T, typename Element, uint32_t kVectors, bool kWeighted>
+void RunColumns(const Spmm<T, Element>& op, uint32_t column, const Tail& tail, uint32_t begin,
+                uint32_t end) {
+  const Element* const x = op.x + column;
+  const uint32_t last_edge = op.indptr[end];
+  for (uint32_t row = begin; row < end; ++row) {
+    Lanes16<T> sum[kVectors] = {};
+    if (op.self != nullptr && row < op.self_rows) {
+      const uint64_t self_row = op.self_index == nullptr ? row : op.self_index[row];
+      LoadAll(op.self + self_row * op.self_stride + column, tail, sum);
+      if (op.self_weight != nullptr) ScaleAll(op.self_weight[row], sum);
+    }
+    for (uint32_t e = op.indptr[row]; e < op.indptr[row + 1]; ++e) {
+      if (e + kPrefetchEdges < last_edge) {
+        PrefetchRow<kVectors>(x + op.index[e + kPrefetchEdges] * op.x_stride);
+      }
+      Lanes16<T> term[kVectors];
+      LoadAll(x + op.index[e] * op.x_stride, tail, term);
+      if constexpr (kWeighted) ScaleAll(op.weight[e], term);
+#pragma GCC unroll 16
+      for (uint32_t k = 0; k < kVectors; ++k) sum[k] = sum[k] + term[k];
+    }
+    if (op.scale != nullptr) ScaleAll(op.scale[row], sum);
+    T* const out = op.out + row * op.out_stride + column;
+#pragma GCC unroll 16
+    for (uint32_t k = 0; k + 1 < kVectors; ++k) Store(out + k * kLanes, sum[k]);
+    Store(out + (kVectors - 1) * kLanes, sum[kVectors - 1], tail);
+  }
+}
+
+template <typename T, typename Element>
+using ColumnsFunction = void (*)(const Spmm<T, Element>&, uint32_t, const Tail&, uint32_t,
+                                 uint32_t);
+
+template <typename T, typename Element, bool kWeighted, uint32_t... kIndex>
+ColumnsFunction<T, Element> ColumnsFor(uint32_t vectors,
+                                       std::integer_sequence<uint32_t, kIndex...>) {
+  static constexpr ColumnsFunction<T, Element> kTable[] = {
+      RunColumns<T, Element, kIndex + 1, kWeighted>...};
+  return kTable[vectors - 1];
+}
+
+template <typename T, typename Element>
+void RunRows(const Spmm<T, Element>& op, uint32_t begin, uint32_t end) {
+  using Indices = std::make_integer_sequence<uint32_t, kHeld<T>>;
+  for (uint32_t column = 0; column < op.columns;) {
+    const uint32_t left = op.columns - column;
+    const uint32_t needed = (left + kLanes - 1) / kLanes;
+    const uint32_t vectors = needed < kHeld<T> ? needed : kHeld<T>;
+    const uint32_t in_last = left - (vectors - 1) * kLanes;
+    const Tail tail = TailOf(in_last < kLanes ? in_last : kLanes);
+    const auto columns = op.weight == nullptr ? ColumnsFor<T, Element, false>(vectors, Indices())
+                                              : ColumnsFor<T, Element, true>(vectors, Indices());
+    columns(op, column, tail, begin, end);
+    column += vectors * kLanes;
+  }
+}
+
+}  // namespace
+
+const SpmmLoops kSpmmLoops = {RunRows<float, float>, RunRows<float, Half>, RunRows<double, double>};
+
+}  // namespace gnnd::GNND_SET
