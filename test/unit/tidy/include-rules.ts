@@ -9,6 +9,7 @@ export const coreRanks: Readonly<Record<string, number>> = {
   sample: 2,
   segment: 2,
   model: 2,
+  batch: 1,
   dataset: 1,
   base: 0,
 };
