@@ -88,20 +88,15 @@ class TimedSampleWork final : public SampleWork {
   Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
                 SampleReport* report) override {
     stand_in_->Do([&] {
-      RecordHeader header{};
-      header.magic = kRecordMagic;
-      header.version = kRecordVersion;
-      header.kind = static_cast<uint32_t>(RecordKind::kBlocks);
-      header.epoch = epoch;
-      header.batch = batch;
-      header.num_hops = header.num_seeds = header.num_nodes = 1;
-      header.nodes_at = kPageBytes;
-      header.blocks[0].num_dst = header.blocks[0].num_src = 1;
-      header.blocks[0].indptr_at = 2 * kPageBytes;
-      header.blocks[0].src_at = 3 * kPageBytes;
-      header.payload_bytes = sizeof header + 12;
-      header.extent_bytes = 3 * kPageBytes;
-      std::memcpy(slot.data(), &header, sizeof header);
+      RecordHeader header = RecordHeaderOf(SampleKind::kBlocks, {0, epoch, batch});
+      header.num_node_types = header.num_blocks = 1;
+      header.nodes[0] = {4, 1, 1, 0, kPageBytes, 0};
+      BlockEntry& block = header.blocks[0];
+      block.id_bytes = 4;
+      block.num_dst = block.num_src = 1;
+      block.indptr_at = 2 * kPageBytes;
+      block.src_at = 3 * kPageBytes;
+      WriteHeader(&header, slot);
       *report = SampleReport{header.payload_bytes, header.extent_bytes, 1, 0, 1, 0};
     });
     return Status::Ok();
@@ -118,12 +113,12 @@ class TimedTrainWork final : public TrainWork {
   void InitParameters(std::span<float> parameters) override {
     std::fill(parameters.begin(), parameters.end(), 0.0F);
   }
-  Status Extract(const RecordView&, uint32_t, ExtractReport* report) override {
+  Status Extract(const Sample&, uint32_t, ExtractReport* report) override {
     *report = ExtractReport{};
     return Status::Ok();
   }
-  Status ComputeGradient(const RecordView&, uint32_t, std::span<const float>,
-                         std::span<float> gradient, BatchReport* report) override {
+  Status ComputeGradient(const Sample&, uint32_t, std::span<const float>, std::span<float> gradient,
+                         BatchReport* report) override {
     stand_in_->Do([&] { std::fill(gradient.begin(), gradient.end(), 1.0F); });
     *report = BatchReport{1.0, 1, 0};
     return Status::Ok();

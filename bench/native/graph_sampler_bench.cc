@@ -170,8 +170,8 @@ class Worker {
   void Verify(uint32_t batch) {
     const Mapping& slot = slots_[batch % slots_.size()];
     Sample(batch, {slot.data(), slot.size()});
-    const RecordView record = Must(RecordView::Open(slot.bytes(), /*deep=*/true));
-    for (uint32_t hop = 0; hop < record.num_hops(); ++hop) VerifyHop(record, hop);
+    const Sample sample = Must(OpenRecord(slot.bytes(), /*deep=*/true));
+    for (uint32_t hop = 0; hop < sample.num_hops(); ++hop) VerifyHop(sample, hop);
   }
 
  private:
@@ -181,24 +181,24 @@ class Worker {
   }
 
   static BatchResult ResultOf(std::span<const std::byte> slot) {
-    const RecordView record = Must(RecordView::Open(slot));
-    return {.edges = record.num_edges(), .nodes = record.nodes().size()};
+    const Sample sample = Must(OpenRecord(slot));
+    return {.edges = sample.num_edges(), .nodes = sample.nodes().size()};
   }
 
   // A neighbour may stand in a row as often as the graph's row holds it, never more often.
-  void VerifyHop(const RecordView& record, uint32_t hop) const {
+  void VerifyHop(const Sample& sample, uint32_t hop) const {
     const TopologyView topology = graph_.view();
-    const BlockView block = record.block(hop);
+    const BlockView block = sample.block(hop);
     const auto fanout = static_cast<uint64_t>(options_.sampler.fanouts[hop]);  // -1: no bound
     const Algorithm algorithm = options_.sampler.algorithm;
     std::vector<uint32_t> drawn;
     std::vector<uint32_t> row;
     for (uint32_t i = 0; i < block.num_dst; ++i) {
-      const uint32_t node = record.nodes()[i];
+      const uint32_t node = sample.nodes()[i];
       const auto ids = topology.indices.subspan(topology.indptr[node], topology.degree(node));
       drawn.clear();
       for (uint32_t e = block.indptr[i]; e < block.indptr[i + 1]; ++e) {
-        drawn.push_back(record.nodes()[block.src[e]]);
+        drawn.push_back(sample.nodes()[block.src[e]]);
       }
       std::sort(drawn.begin(), drawn.end());
       if (algorithm == Algorithm::kWalk) {

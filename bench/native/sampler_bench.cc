@@ -116,16 +116,16 @@ class LineCounter {
   LineCounter(const TopologyView& topology, const SamplerOptions& options)
       : topology_(topology), options_(options) {}
 
-  Lines Count(const RecordView& record) {
+  Lines Count(const Sample& sample) {
     Lines lines;
-    lines.unique = record.nodes().size();
-    lines.edges = record.num_edges();
+    lines.unique = sample.nodes().size();
+    lines.edges = sample.num_edges();
     uint32_t first_row = 0;
-    for (uint32_t hop = 0; hop < record.num_hops(); ++hop) {
-      const BlockView block = record.block(hop);
+    for (uint32_t hop = 0; hop < sample.num_hops(); ++hop) {
+      const BlockView block = sample.block(hop);
       if (options_.expansion == Expansion::kAll) first_row = 0;
       for (uint32_t row = first_row; row < block.num_dst; ++row) {
-        RowReads reads = ReadsOf(record.key(), hop, record.nodes()[row]);
+        RowReads reads = ReadsOf(sample.key(), hop, sample.nodes()[row]);
         for (uint64_t& at : reads.indices) at = at * sizeof(uint32_t) / kLineBytes;
         for (uint64_t& at : reads.alias) at = at * sizeof(AliasEntry) / kLineBytes;
         if (options_.algorithm == Algorithm::kWalk) lines.steps += reads.indices.size();
@@ -311,10 +311,10 @@ class Bench {
       if (round > 0) variant.ns_per_edge.push_back(ns / static_cast<double>(edges));
     }
     if (round == 0) {
-      const auto record = RecordView::Open(slot, true);
-      GNND_CHECK(record.ok());
-      lines_ = LineCounter(topology_, options_.sampler).Count(*record);
-      payload_bytes_ = record->payload_bytes();
+      const auto sample = OpenRecord(slot, true);
+      GNND_CHECK(sample.ok());
+      lines_ = LineCounter(topology_, options_.sampler).Count(*sample);
+      payload_bytes_ = OwnHeader(slot).payload_bytes;
       return;
     }
     for (int i = 0; i < 3; ++i) probe_ns_[i].push_back(probes[i]);
@@ -330,9 +330,9 @@ class Bench {
       return edges;
     }
     GNND_CHECK(variant.sampler->Sample(key, seeds, slot).ok());
-    const auto record = RecordView::Open(slot);
-    GNND_CHECK(record.ok());
-    return record->num_edges();
+    const auto sample = OpenRecord(slot);
+    GNND_CHECK(sample.ok());
+    return sample->num_edges();
   }
 
   void Report() const {

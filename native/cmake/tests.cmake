@@ -32,7 +32,7 @@ file(GLOB fault_sources CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/native/core/segment/*.cc
   ${CMAKE_SOURCE_DIR}/native/test/core/segment/*_test.cc
   ${CMAKE_SOURCE_DIR}/native/test/core/run/*_test.cc)
-foreach(part base/memfd sample/record sample/layout run/executor run/extractor run/steps
+foreach(part base/mapping base/memfd sample/record sample/layout run/executor run/extractor run/steps
         run/sampler_loop run/trainer_loop)
   list(APPEND fault_sources ${CMAKE_SOURCE_DIR}/native/core/${part}.cc)
 endforeach()

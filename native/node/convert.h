@@ -11,9 +11,7 @@
 
 #include "core/base/status.h"
 
-// How JavaScript values become C++ values at the border, and back. A missing or mistyped field is a
-// TypeError that names its path: a bug of the caller, never a user's input error (those are judged
-// in TypeScript). A Status becomes an Error whose `code` is the Status's code.
+// A Status becomes an Error whose `code` is the Status's code.
 
 namespace gnnd::node {
 
@@ -45,6 +43,12 @@ inline const char* NameOf(Code code) {
   return "INTERNAL";
 }
 
+// All but kOk, in the order of their declaration to TypeScript.
+inline constexpr Code kFailures[] = {
+    Code::kInvalidArgument, Code::kNotFound, Code::kDatasetCorrupt, Code::kShmAllocationFailed,
+    Code::kShmCorrupted,    Code::kIo,       Code::kAborted,        Code::kNumericDivergence,
+    Code::kPluginFailed,    Code::kInternal};
+
 inline Napi::Error ErrorOf(Napi::Env env, const Status& status) {
   Napi::Error error = Napi::Error::New(env, status.message());
   error.Set("code", Napi::String::New(env, NameOf(status.code())));
@@ -55,13 +59,7 @@ inline void ThrowUnlessOk(Napi::Env env, const Status& status) {
   if (!status.ok()) throw ErrorOf(env, status);
 }
 
-template <typename T>
-T ValueOrThrow(Napi::Env env, Result<T> result) {
-  ThrowUnlessOk(env, result.status());
-  return std::move(*result);
-}
-
-// Reads the fields of a plain object; each one read must be there.
+// Reads the fields of the options of jobs (job_options.h); each one read must be there.
 class Fields {
  public:
   Fields(const Napi::Value& value, std::string path) : path_(std::move(path)) {
@@ -108,16 +106,6 @@ class Fields {
     return static_cast<uint64_t>(Integer(key, 0, int64_t{1} << 53));
   }
 
-  // All 64 bits, from a BigInt.
-  uint64_t Bits64(const char* key) const {
-    const Napi::Value value = Get(key);
-    if (!value.IsBigInt()) Fail(value.Env(), key, "a bigint");
-    bool lossless = false;
-    const uint64_t bits = value.As<Napi::BigInt>().Uint64Value(&lossless);
-    if (!lossless) Fail(value.Env(), key, "an unsigned 64-bit bigint");
-    return bits;
-  }
-
   std::vector<int32_t> Int32List(const char* key) const {
     const Napi::Value value = Get(key);
     if (!value.IsArray()) Fail(value.Env(), key, "an array of integers");
@@ -127,30 +115,6 @@ class Fields {
       const Napi::Value element = array[i];
       if (!element.IsNumber()) Fail(value.Env(), key, "an array of integers");
       list.push_back(element.As<Napi::Number>().Int32Value());
-    }
-    return list;
-  }
-
-  // A copy of a Float32Array.
-  std::vector<float> Floats(const char* key) const {
-    const Napi::Value value = Get(key);
-    if (!value.IsTypedArray() ||
-        value.As<Napi::TypedArray>().TypedArrayType() != napi_float32_array) {
-      Fail(value.Env(), key, "a Float32Array");
-    }
-    const auto array = value.As<Napi::Float32Array>();
-    return {array.Data(), array.Data() + array.ElementLength()};
-  }
-
-  std::vector<double> DoubleList(const char* key) const {
-    const Napi::Value value = Get(key);
-    if (!value.IsArray()) Fail(value.Env(), key, "an array of numbers");
-    const auto array = value.As<Napi::Array>();
-    std::vector<double> list;
-    for (uint32_t i = 0; i < array.Length(); ++i) {
-      const Napi::Value element = array[i];
-      if (!element.IsNumber()) Fail(value.Env(), key, "an array of numbers");
-      list.push_back(element.As<Napi::Number>().DoubleValue());
     }
     return list;
   }
@@ -169,9 +133,5 @@ class Fields {
   std::string path_;
   Napi::Object object_;
 };
-
-inline Napi::Number NumberOf(Napi::Env env, uint64_t value) {
-  return Napi::Number::New(env, static_cast<double>(value));
-}
 
 }  // namespace gnnd::node

@@ -7,43 +7,14 @@
 
 #include "core/dataset/dataset.h"
 #include "core/model/model_spec.h"
-#include "core/sample/layout.h"
+#include "core/sample/options.h"
 #include "core/sample/plugin.h"
 #include "node/convert.h"
 #include "node/gen/job_spec.h"
 
-// The structs of contract.ts that more than one binding reads.
+// The options of jobs, as src/native/job-options.ts declares them.
 
 namespace gnnd::node {
-
-// DatasetLocation
-struct DatasetLocation {
-  std::string folder;
-  DatasetCounts counts;
-  std::string features_path;  // empty: the imported features
-};
-
-inline FeatureType FeatureTypeOf(const std::string& name) {
-  return name == "float16" ? FeatureType::kFloat16 : FeatureType::kFloat32;
-}
-
-inline DatasetCounts CountsOf(const Fields& fields) {
-  DatasetCounts counts;
-  counts.num_nodes = fields.Uint64("numNodes");
-  counts.num_edges = fields.Uint64("numEdges");
-  counts.num_features = fields.Uint64("numFeatures");
-  counts.num_classes = fields.Uint64("numClasses");
-  counts.train = fields.Uint64("train");
-  counts.val = fields.Uint64("val");
-  counts.test = fields.Uint64("test");
-  counts.feature_type = FeatureTypeOf(fields.String("featureDtype"));
-  return counts;
-}
-
-inline DatasetLocation LocationOf(const Fields& fields) {
-  return {fields.String("folder"), CountsOf(fields.Object("counts")),
-          fields.String("featuresPath")};
-}
 
 // SamplingOptions
 struct SamplingOptions {
@@ -104,6 +75,18 @@ inline ModelSpec ModelOf(const Fields& fields) {
   spec.in_dim = fields.Uint32("inDim");
   spec.out_dim = fields.Uint32("outDim");
   return spec;
+}
+
+// The user's model that ModelOptions name, where they do.
+struct ScriptSource {
+  std::string path;
+  std::string sha256;
+};
+
+inline ScriptSource ScriptOf(const Fields& model) {
+  if (model.String("type") != "TORCHSCRIPT") return {};
+  const Fields script = model.Object("script");
+  return {script.String("path"), script.String("sha256")};
 }
 
 }  // namespace gnnd::node

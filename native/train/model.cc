@@ -24,7 +24,7 @@ struct LayerContext {
   LayerParameters parameters;
   BlockView block;
   BatchKey key;
-  const uint32_t* nodes;  // global ids of the record's nodes
+  const uint32_t* nodes;  // global ids of the sample's nodes
   Workspace* workspace;
 };
 
@@ -201,17 +201,17 @@ LayerParameters ParametersOf(const Model& model, std::span<const at::Tensor> par
 }
 
 at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> parameters,
-                         const RecordView& record, const BottomInput& input, Workspace* workspace) {
+                         const Sample& sample, const BottomInput& input, Workspace* workspace) {
   const ModelSpec& spec = model.spec;
-  const BatchKey key = record.key();
+  const BatchKey key = sample.key();
   at::Tensor h = input.x;
   for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
     const LayerContext context{model,
                                layer,
                                ParametersOf(model, parameters, layer),
-                               record.block(spec.num_layers - 1 - layer),
+                               sample.block(spec.num_layers - 1 - layer),
                                key,
-                               record.nodes().data(),
+                               sample.nodes().data(),
                                workspace};
     const LayerParameters& mine = context.parameters;
     const bool fused = layer == 0 && input.aggregated.defined();
@@ -222,7 +222,7 @@ at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> paramet
     if (spec.residual) z = AddResidual(context, fused ? input.self : OwnRows(context, h), z);
     if (layer + 1 == spec.num_layers) return z;
     const DropoutSite site{
-        {key.random_seed, key.epoch, key.batch, layer + 1}, record.nodes().data(), spec.dropout};
+        {key.random_seed, key.epoch, key.batch, layer + 1}, sample.nodes().data(), spec.dropout};
     h = FinishHidden(spec, z, mine.norm_scale, mine.norm_shift, site, workspace);
   }
   return h;

@@ -5,12 +5,12 @@
 #include <span>
 #include <utility>
 
+#include "core/batch/sample.h"
 #include "core/model/model_spec.h"
-#include "core/sample/record.h"
 #include "train/ops.h"
 #include "train/workspace.h"
 
-// The models over blocks. Layer 0 is nearest the input features and consumes the record's last
+// The models over blocks. Layer 0 is nearest the input features and consumes the sample's last
 // block; the last layer consumes block 0 and gives the seeds' logits.
 
 namespace gnnd {
@@ -65,9 +65,9 @@ LayerParameters ParametersOf(const Model& model, std::span<const at::Tensor> par
 Reduction ReductionOf(const ModelSpec& spec);
 
 // The seeds' logits, [num_seeds, out_dim]. `parameters` are the model's tensors in manifest order,
-// all of one element type, that of `input`. Dropout is keyed by the record's batch key
+// all of one element type, that of `input`. Dropout is keyed by the sample's batch key
 // (core/kernels/dropout.h, attention.h). Tensors of the graph lie in `workspace` until its Reset.
 at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> parameters,
-                         const RecordView& record, const BottomInput& input, Workspace* workspace);
+                         const Sample& sample, const BottomInput& input, Workspace* workspace);
 
 }  // namespace gnnd

@@ -52,10 +52,9 @@ EvalShape SampledEvaluator::Plan(EvalNodes nodes) const {
   return EvalShape{chunks == 0 ? 0U : 1U, chunks, rows};
 }
 
-at::Tensor SampledEvaluator::Logits(const RecordView& record,
-                                    std::span<const at::Tensor> parameters) {
+at::Tensor SampledEvaluator::Logits(const Sample& sample, std::span<const at::Tensor> parameters) {
   memory_.Reset();
-  const std::span<const uint32_t> nodes = record.nodes();
+  const std::span<const uint32_t> nodes = sample.nodes();
   const uint64_t columns = model_.spec.in_dim;
   float* rows = memory_.Get<float>(nodes.size() * columns);
   ParallelRows(static_cast<uint32_t>(nodes.size()), kGrainRows, [&](uint32_t begin, uint32_t end) {
@@ -64,8 +63,8 @@ at::Tensor SampledEvaluator::Logits(const RecordView& record,
   });
   BottomInput bottom;
   bottom.x = ViewOf(rows, static_cast<int64_t>(nodes.size()), static_cast<int64_t>(columns));
-  if (script_ != nullptr) return script_->Forward(record, bottom.x).contiguous();
-  return ForwardBlocks(model_, parameters, record, bottom, &memory_).contiguous();
+  if (script_ != nullptr) return script_->Forward(sample, bottom.x).contiguous();
+  return ForwardBlocks(model_, parameters, sample, bottom, &memory_).contiguous();
 }
 
 Status SampledEvaluator::RunChunk(const EvalTask& task, std::span<const at::Tensor> parameters,
@@ -78,9 +77,7 @@ Status SampledEvaluator::RunChunk(const EvalTask& task, std::span<const at::Tens
   if (!alive()) return EvaluationAborted();
   const BatchKey key{random_seed_, kEvaluationEpoch + which, task.chunk};
   GNND_TRY(sampler_.Sample(key, seeds, {slot_.data(), slot_.size()}));
-  const Result<RecordView> record = RecordView::Open({slot_.data(), slot_.size()});
-  if (!record.ok()) return record.status();
-  const at::Tensor logits = Logits(*record, parameters);
+  const at::Tensor logits = Logits(OwnSample({slot_.data(), slot_.size()}), parameters);
   *result = EvalResult{};
   result->rows = seeds.size();
   return targets.Count(seeds, {logits.const_data_ptr<float>(), seeds.size() * model_.spec.out_dim},

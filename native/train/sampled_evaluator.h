@@ -39,7 +39,7 @@ class SampledEvaluator {
  private:
   SampledEvaluator(const EvalInput& input, const Model& model, ScriptModel* script,
                    const SamplerOptions& sampler, const RecordLayout& layout, uint64_t random_seed);
-  at::Tensor Logits(const RecordView& record, std::span<const at::Tensor> parameters);
+  at::Tensor Logits(const Sample& sample, std::span<const at::Tensor> parameters);
 
   EvalInput input_;
   Model model_;  // without dropout

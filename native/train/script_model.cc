@@ -279,11 +279,11 @@ at::Tensor ScriptModel::Layer(uint32_t layer, const at::Tensor& x, const ScriptB
   return impl_->Layer(layer, x, block);
 }
 
-at::Tensor ScriptModel::Forward(const RecordView& record, const at::Tensor& x) {
+at::Tensor ScriptModel::Forward(const Sample& sample, const at::Tensor& x) {
   at::Tensor h = x;
   const uint32_t layers = impl_->spec.num_layers;
   for (uint32_t layer = 0; layer < layers; ++layer) {
-    const BlockView block = record.block(layers - 1 - layer);
+    const BlockView block = sample.block(layers - 1 - layer);
     h = Layer(layer, h,
               {block.indptr, block.src, block.weight.empty() ? nullptr : block.weight.data()});
   }

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "core/base/status.h"
+#include "core/batch/sample.h"
 #include "core/model/model_spec.h"
-#include "core/sample/record.h"
 #include "train/script_options.h"
 
 // A user's model: a TorchScript module (docs/plugins.md is its contract). It has an attribute
@@ -69,7 +69,7 @@ class ScriptModel {
   at::Tensor Layer(uint32_t layer, const at::Tensor& x, const ScriptBlock& block);
 
   // The seeds' logits, [num_seeds, out_dim], from the input nodes' features. Throws as Layer.
-  at::Tensor Forward(const RecordView& record, const at::Tensor& x);
+  at::Tensor Forward(const Sample& sample, const at::Tensor& x);
 
  private:
   class Impl;

@@ -85,8 +85,8 @@ class TorchWork::Impl {
   // Evaluations are sampled from now on, where the options say so.
   Status UseSamples();
 
-  Status Extract(const RecordView& record, ExtractBuffer* buffer, ExtractReport* report);
-  Status ComputeGradient(const RecordView& record, const ExtractBuffer& extracted,
+  Status Extract(const Sample& sample, ExtractBuffer* buffer, ExtractReport* report);
+  Status ComputeGradient(const Sample& sample, const ExtractBuffer& extracted,
                          std::span<const float> parameters, std::span<float> gradient,
                          BatchReport* report);
   Result<EvalShape> PlanEvaluation(EvalNodes nodes, const Alive& alive);
@@ -108,11 +108,11 @@ class TorchWork::Impl {
   }
 
  private:
-  Status CheckRecord(const RecordView& record) const;
-  Status ReadLabels(const RecordView& record, ExtractBuffer* buffer) const;
+  Status CheckSample(const Sample& sample) const;
+  Status ReadLabels(const Sample& sample, ExtractBuffer* buffer) const;
   void ExtractFused(const BlockView& bottom, std::span<const uint32_t> rows_at,
                     ExtractBuffer* buffer) const;
-  void ExtractRows(const RecordView& record, std::span<const uint32_t> rows_at,
+  void ExtractRows(const Sample& sample, std::span<const uint32_t> rows_at,
                    ExtractBuffer* buffer) const;
   std::span<float> Gather(std::span<const uint32_t> rows_at, ExtractBuffer* buffer) const;
   std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters) const;
@@ -144,27 +144,30 @@ void TorchWork::Impl::UseThreads() {
   thread_ = std::this_thread::get_id();
 }
 
-Status TorchWork::Impl::CheckRecord(const RecordView& record) const {
-  if (record.num_hops() != options_.model.num_layers) {
-    return Status(Code::kShmCorrupted, "record has " + std::to_string(record.num_hops()) +
+Status TorchWork::Impl::CheckSample(const Sample& sample) const {
+  if (!sample.homogeneous()) {
+    return Status(Code::kShmCorrupted, "record has several types of nodes or relations");
+  }
+  if (sample.num_hops() != options_.model.num_layers) {
+    return Status(Code::kShmCorrupted, "record has " + std::to_string(sample.num_hops()) +
                                            " blocks, the model " +
                                            std::to_string(options_.model.num_layers) + " layers");
   }
-  if (options_.model.type == ModelType::kGcn && record.block(0).self_weight.empty()) {
+  if (options_.model.type == ModelType::kGcn && sample.block(0).self_weight.empty()) {
     return Status(Code::kShmCorrupted, "record lacks the edge weights that GCN needs");
   }
   uint32_t largest = 0;
-  for (const uint32_t node : record.nodes()) largest = std::max(largest, node);
+  for (const uint32_t node : sample.nodes()) largest = std::max(largest, node);
   if (largest >= options_.labels.size()) {
     return Status(Code::kShmCorrupted, "record names a node beyond the graph");
   }
   return Status::Ok();
 }
 
-Status TorchWork::Impl::ReadLabels(const RecordView& record, ExtractBuffer* buffer) const {
-  buffer->seed_labels.resize(record.num_seeds());
-  for (uint32_t i = 0; i < record.num_seeds(); ++i) {
-    const uint32_t node = record.nodes()[i];
+Status TorchWork::Impl::ReadLabels(const Sample& sample, ExtractBuffer* buffer) const {
+  buffer->seed_labels.resize(sample.num_seeds());
+  for (uint32_t i = 0; i < sample.num_seeds(); ++i) {
+    const uint32_t node = sample.nodes()[i];
     const int32_t label = options_.labels[node];
     if (label < 0 || static_cast<uint32_t>(label) >= options_.model.out_dim) {
       return Status(Code::kDatasetCorrupt, "training node " + std::to_string(node) + " has label " +
@@ -207,9 +210,9 @@ void TorchWork::Impl::ExtractFused(const BlockView& bottom, std::span<const uint
   }
 }
 
-void TorchWork::Impl::ExtractRows(const RecordView& record, std::span<const uint32_t> rows_at,
+void TorchWork::Impl::ExtractRows(const Sample& sample, std::span<const uint32_t> rows_at,
                                   ExtractBuffer* buffer) const {
-  const std::span<const uint32_t> nodes = record.nodes();
+  const std::span<const uint32_t> nodes = sample.nodes();
   const std::span<float> rows = Gather(rows_at, buffer);
   const BatchKey& key = buffer->key;
   DropoutRows<float> dropout;
@@ -225,22 +228,22 @@ void TorchWork::Impl::ExtractRows(const RecordView& record, std::span<const uint
   buffer->input.x = ViewOf(rows.data(), static_cast<int64_t>(nodes.size()), options_.model.in_dim);
 }
 
-Status TorchWork::Impl::Extract(const RecordView& record, ExtractBuffer* buffer,
+Status TorchWork::Impl::Extract(const Sample& sample, ExtractBuffer* buffer,
                                 ExtractReport* report) {
   return Guarded([&] {
     // Torch's operators are not used here, only our loops on OpenMP's threads: of the calling
     // thread's own team, so that extraction never waits for a team that computes.
     UseTeamOf(options_.threads);
     buffer->input = BottomInput();
-    GNND_TRY(CheckRecord(record));
-    GNND_TRY(ReadLabels(record, buffer));
+    GNND_TRY(CheckSample(sample));
+    GNND_TRY(ReadLabels(sample, buffer));
     buffer->memory.Reset();
-    buffer->key = record.key();
-    const std::span<const uint32_t> nodes = record.nodes();
+    buffer->key = sample.key();
+    const std::span<const uint32_t> nodes = sample.nodes();
     const std::span<const uint32_t> rows_at =
-        store_.Locate(nodes, record.ranks(), buffer->memory.Get<uint32_t>(nodes.size()));
-    report->traffic = store_.TrafficOf(nodes, record.ranks());
-    const BlockView bottom = record.block(record.num_hops() - 1);
+        store_.Locate(nodes, sample.ranks(), buffer->memory.Get<uint32_t>(nodes.size()));
+    report->traffic = store_.TrafficOf(nodes, sample.ranks());
+    const BlockView bottom = sample.block(sample.num_hops() - 1);
     const LayerShape shape = ShapeOf(options_.model, 0);
     const bool fuse =
         options_.model.input_dropout == 0.0F && AggregatesFeatures(options_.model) &&
@@ -249,7 +252,7 @@ Status TorchWork::Impl::Extract(const RecordView& record, ExtractBuffer* buffer,
     if (fuse) {
       ExtractFused(bottom, rows_at, buffer);
     } else {
-      ExtractRows(record, rows_at, buffer);
+      ExtractRows(sample, rows_at, buffer);
     }
     report->cache_rows = store_.cache_rows();
     report->cache_fill_ns = cache_fill_ns_;
@@ -302,35 +305,35 @@ void TorchWork::Impl::InitParameters(std::span<float> parameters) const {
             parameters.begin());
 }
 
-Status TorchWork::Impl::ComputeGradient(const RecordView& record, const ExtractBuffer& extracted,
+Status TorchWork::Impl::ComputeGradient(const Sample& sample, const ExtractBuffer& extracted,
                                         std::span<const float> parameters,
                                         std::span<float> gradient, BatchReport* report) {
   GNND_CHECK(parameters.size() == model_.manifest.num_floats &&
              gradient.size() == model_.manifest.num_floats);
   const BottomInput& input = extracted.input;
   GNND_CHECK(input.x.defined() || input.aggregated.defined());
-  GNND_CHECK(extracted.key.epoch == record.key().epoch &&
-             extracted.key.batch == record.key().batch);
+  GNND_CHECK(extracted.key.epoch == sample.key().epoch &&
+             extracted.key.batch == sample.key().batch);
   return Guarded(
       [&] {
         UseThreads();
         const c10::AutoGradMode with_gradients(true);
         compute_.Reset();
         const std::vector<at::Tensor> leaves = TensorsToTrain(extracted.key, parameters);
-        const at::Tensor given = script_ ? script_->Forward(record, input.x)
-                                         : ForwardBlocks(model_, leaves, record, input, &compute_);
+        const at::Tensor given = script_ ? script_->Forward(sample, input.x)
+                                         : ForwardBlocks(model_, leaves, sample, input, &compute_);
         const at::Tensor logits = given.contiguous();
 
         const uint32_t classes = options_.model.out_dim;
-        const at::Tensor grad_logits = EmptyIn(&compute_, logits, record.num_seeds(), classes);
+        const at::Tensor grad_logits = EmptyIn(&compute_, logits, sample.num_seeds(), classes);
         *report = BatchReport();
-        for (uint32_t i = 0; i < record.num_seeds(); ++i) {
+        for (uint32_t i = 0; i < sample.num_seeds(); ++i) {
           const std::span row(logits.const_data_ptr<float>() + uint64_t{i} * classes, classes);
           float* grad_row = grad_logits.data_ptr<float>() + uint64_t{i} * classes;
           report->loss_sum += CrossEntropy(row, extracted.seed_labels[i], grad_row);
           if (ArgMax(row) == extracted.seed_labels[i]) ++report->correct;
         }
-        report->seeds = record.num_seeds();
+        report->seeds = sample.num_seeds();
         if (!std::isfinite(report->loss_sum)) {
           return Status(Code::kNumericDivergence, "the training loss is not finite");
         }
@@ -444,14 +447,14 @@ uint64_t TorchWork::optimizer_floats() const { return OptimizerFloats(impl_->man
 
 void TorchWork::InitParameters(std::span<float> parameters) { impl_->InitParameters(parameters); }
 
-Status TorchWork::Extract(const RecordView& record, uint32_t buffer, ExtractReport* report) {
-  return impl_->Extract(record, &impl_->buffer(buffer), report);
+Status TorchWork::Extract(const Sample& sample, uint32_t buffer, ExtractReport* report) {
+  return impl_->Extract(sample, &impl_->buffer(buffer), report);
 }
 
-Status TorchWork::ComputeGradient(const RecordView& record, uint32_t buffer,
+Status TorchWork::ComputeGradient(const Sample& sample, uint32_t buffer,
                                   std::span<const float> parameters, std::span<float> gradient,
                                   BatchReport* report) {
-  return impl_->ComputeGradient(record, impl_->buffer(buffer), parameters, gradient, report);
+  return impl_->ComputeGradient(sample, impl_->buffer(buffer), parameters, gradient, report);
 }
 
 void TorchWork::Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds,

@@ -30,10 +30,9 @@ class TorchWork final : public TrainWork {
   uint64_t optimizer_floats() const;
 
   void InitParameters(std::span<float> parameters) override;
-  Status Extract(const RecordView& record, uint32_t buffer, ExtractReport* report) override;
-  Status ComputeGradient(const RecordView& record, uint32_t buffer,
-                         std::span<const float> parameters, std::span<float> gradient,
-                         BatchReport* report) override;
+  Status Extract(const Sample& sample, uint32_t buffer, ExtractReport* report) override;
+  Status ComputeGradient(const Sample& sample, uint32_t buffer, std::span<const float> parameters,
+                         std::span<float> gradient, BatchReport* report) override;
   void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds, uint64_t step,
              std::span<const float> parameters_in, std::span<const float> optimizer_in,
              std::span<float> parameters_out, std::span<float> optimizer_out) override;

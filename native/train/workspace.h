@@ -1,8 +1,9 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "core/base/mapping.h"
 
 namespace gnnd {
 
@@ -14,7 +15,6 @@ class Workspace {
   Workspace() = default;
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
-  ~Workspace();
 
   // `count` uninitialised elements on a 64-byte boundary, valid until Reset. Throws std::bad_alloc
   // (it serves torch's side, where allocation failure is an exception).
@@ -29,17 +29,11 @@ class Workspace {
   uint64_t reserved_bytes() const;
 
  private:
-  struct Chunk {
-    std::byte* data;
-    uint64_t bytes;
-  };
-
   void* Allocate(uint64_t bytes);
   void AddChunk(uint64_t at_least);
-  void FreeChunks();
 
-  std::vector<Chunk> chunks_;  // the last one is in use
-  uint64_t used_ = 0;          // of the last chunk
+  std::vector<Mapping> chunks_;  // the last one is in use
+  uint64_t used_ = 0;            // of the last chunk
 };
 
 }  // namespace gnnd

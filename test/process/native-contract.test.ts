@@ -1,20 +1,37 @@
-import { mkdtempSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadCore, loadTrain } from '../../src/native/load.ts';
+import { contractFiles } from '../support/native-contract.ts';
 
-/** src/native/contract.ts and the addons list the same functions; misuse throws, never crashes. */
+/** src/native/gen says what the addons take and give; misuse throws, never crashes. */
 
-function declaredIn(name: 'CoreAddon' | 'TrainAddon'): string[] {
-  const text = readFileSync(new URL('../../src/native/contract.ts', import.meta.url), 'utf8');
-  const body = text.slice(text.indexOf(`export interface ${name} {`)).split('\n}')[0] ?? '';
-  return [...body.matchAll(/^ {2}(\w+)\(/gm)].map(([, method]) => method ?? '');
-}
+const folder = new URL('../../src/native/gen/', import.meta.url);
 
-test('the addons export what the contract declares, in the same order', () => {
-  expect(Object.keys(loadCore())).toEqual(declaredIn('CoreAddon'));
-  expect(Object.keys(loadTrain())).toEqual(declaredIn('TrainAddon'));
+test('src/native/gen is what the addons declare by their tables', () => {
+  const made = contractFiles();
+  if (process.env['UPDATE_GOLDEN'] === '1') {
+    for (const [name, text] of made) writeFileSync(new URL(name, folder), text);
+  }
+  expect([...made.keys()].sort()).toEqual(readdirSync(folder).sort());
+  for (const [name, text] of made) {
+    const committed = readFileSync(new URL(name, folder), 'utf8');
+    expect(committed, 'run "npm run build:contract" and commit what it makes').toBe(text);
+  }
+});
+
+test('the addons export what is declared, in the same order, and nothing beside it', () => {
+  const declared = (subjects: readonly string[]) =>
+    subjects.flatMap((subject) => {
+      const text = readFileSync(new URL(`${subject}.ts`, folder), 'utf8');
+      const [, body = ''] = /Functions \{\n([\s\S]*?)\n\}/.exec(text) ?? [];
+      return [...body.matchAll(/^ {2}(\w+)\(/gm)].map(([, method]) => method);
+    });
+  const core = declared(['host', 'dataset', 'model', 'segment', 'sampler', 'cache']);
+  expect(core.length).toBeGreaterThan(20);
+  expect(Object.keys(loadCore())).toEqual(core);
+  expect(Object.keys(loadTrain())).toEqual(declared(['trainer', 'predict']));
 });
 
 const spec = {
@@ -73,6 +90,10 @@ test('a missing or wrong field is named with its path', () => {
   }
   const fraction = { ...spec, epochs: 1.5 };
   expect(() => core.segmentCreate(fraction)).toThrow(/spec.epochs must be an integer/);
+  const unknown = { ...spec, stalenessCompensation: 'GUESS' as 'NONE' };
+  expect(() => core.segmentCreate(unknown)).toThrow(
+    "spec.stalenessCompensation must be one of 'PREDICT' | 'NONE'",
+  );
 });
 
 test('a segment that cannot be is refused with a code', () => {

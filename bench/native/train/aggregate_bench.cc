@@ -206,9 +206,9 @@ void Main(uint32_t rounds) {
   const test::TestGraph graph = SkewedGraph(kGraphNodes, 20, 1);
   const test::TestRecord record(
       graph, {{1, 0, 0}, DistinctNodes(kSeeds, kGraphNodes, 2), {10, 25}, false});
-  const RecordView view = record.view();
+  const Sample sample = record.view();
   for (const uint32_t hop : {1U, 0U}) {
-    const BlockView block = view.block(hop);
+    const BlockView block = sample.block(hop);
     const char* name = hop == 0 ? "top" : "bottom";
     const TorchBlock torch(block);
     for (const int64_t columns : {100, 128, 256}) {

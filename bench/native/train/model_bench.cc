@@ -79,13 +79,13 @@ void RunModel(const Data& data, const Candidate& candidate, uint32_t rounds) {
                                                DistinctNodes(1024, kNodes, 100 + batch),
                                                {10, 10},
                                                candidate.type == ModelType::kGcn});
-    const RecordView view = record.view();
+    const Sample sample = record.view();
     BatchReport report;
     ExtractReport extract;
     const double start = Milliseconds();
-    GNND_CHECK((*work)->Extract(view, 0, &extract).ok());
+    GNND_CHECK((*work)->Extract(sample, 0, &extract).ok());
     const double extracted = Milliseconds();
-    GNND_CHECK((*work)->ComputeGradient(view, 0, parameters, gradient, &report).ok());
+    GNND_CHECK((*work)->ComputeGradient(sample, 0, parameters, gradient, &report).ok());
     const double computed = Milliseconds();
     const std::span<const float> gradients[] = {gradient};
     (*work)->Apply(gradients, report.seeds, batch + 1, parameters, memory, next_parameters,

@@ -119,9 +119,13 @@ class GraphWork final : public SampleWork {
       seeds_[i] = static_cast<uint32_t>((batch * seeds_.size() + i) * 2654435761 % nodes_);
     }
     GNND_TRY(sampler_.Sample({1, epoch, batch}, seeds_, slot));
-    const RecordView record = Must(RecordView::Open(slot));
-    *report = {record.payload_bytes(), slot.size(),   record.nodes().size(),
-               record.num_edges(),     seeds_.size(), 0};
+    const gnnd::Sample sample = Must(OpenRecord(slot));
+    *report = {OwnHeader(slot).payload_bytes,
+               slot.size(),
+               sample.nodes().size(),
+               sample.num_edges(),
+               seeds_.size(),
+               0};
     return Status::Ok();
   }
 

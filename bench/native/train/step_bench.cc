@@ -89,17 +89,17 @@ std::vector<Mapping> SampleBatches(const Data& data, const Options& options) {
 }
 
 // batch-B-nodes.npy, batch-B-{indptr,src}-H.npy (hop 0 at the seeds), all int32.
-void DumpBatch(const std::string& folder, uint32_t batch, const RecordView& record) {
+void DumpBatch(const std::string& folder, uint32_t batch, const Sample& sample) {
   const auto write = [&](const std::string& name, std::span<const uint32_t> values) {
     std::ostringstream path;
     path << folder << "/batch-" << batch << '-' << name << ".npy";
     WriteNpy(path.str(), NpyType::kInt32, {values.size()}, values.data(), values.size());
   };
-  write("nodes", record.nodes());
-  for (uint32_t hop = 0; hop < record.num_hops(); ++hop) {
+  write("nodes", sample.nodes());
+  for (uint32_t hop = 0; hop < sample.num_hops(); ++hop) {
     const std::string number = std::to_string(hop);
-    write("indptr-" + number, record.block(hop).indptr);
-    write("src-" + number, record.block(hop).src);
+    write("indptr-" + number, sample.block(hop).indptr);
+    write("src-" + number, sample.block(hop).src);
   }
 }
 
@@ -136,16 +136,16 @@ class Steps {
     std::vector<uint64_t> cpu_ns;
     std::vector<double> loss;
     for (uint32_t i = 0; i < count; ++i) {
-      const RecordView record = Must(RecordView::Open(slots_[step_ % slots_.size()].bytes()));
+      const Sample sample = Must(OpenRecord(slots_[step_ % slots_.size()].bytes()));
       const Buffers& now = buffers_[step_ % 2];
       Buffers& next = buffers_[(step_ + 1) % 2];
       BatchReport report;
       ExtractReport extract;
       const uint64_t start_cpu_ns = CpuNs(CLOCK_PROCESS_CPUTIME_ID);
       const uint64_t start_ns = MonotonicNs();
-      Must(work_->Extract(record, 0, &extract));
+      Must(work_->Extract(sample, 0, &extract));
       const uint64_t extracted_ns = MonotonicNs();
-      Must(work_->ComputeGradient(record, 0, now.parameters, gradient_, &report));
+      Must(work_->ComputeGradient(sample, 0, now.parameters, gradient_, &report));
       const uint64_t computed_ns = MonotonicNs();
       const std::span<const float> gradients[] = {gradient_};
       work_->Apply(gradients, report.seeds, ++step_, now.parameters, now.optimizer, next.parameters,
@@ -204,7 +204,7 @@ int Main(int argc, char** argv) {
   const std::string dump = argv[2];
   const std::vector<Mapping> slots = SampleBatches(data, options);
   for (uint32_t batch = 0; batch < options.batches; ++batch) {
-    DumpBatch(dump, batch, Must(RecordView::Open(slots[batch].bytes(), /*deep=*/true)));
+    DumpBatch(dump, batch, Must(OpenRecord(slots[batch].bytes(), /*deep=*/true)));
   }
   Steps steps(Must(TorchWork::Create(TrainOptionsOf(data, options))), slots);
   DumpParameters(dump, steps.manifest(), steps.parameters());

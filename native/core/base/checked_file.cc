@@ -14,19 +14,6 @@
 #include "core/base/sha256.h"
 
 namespace gnnd {
-namespace {
-
-std::string HexOf(const Sha256Digest& digest) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string hex;
-  for (const uint8_t byte : digest) {
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
-  return hex;
-}
-
-}  // namespace
 
 Result<std::string> ReadFrozenFile(const std::string& path, const std::string& sha256) {
   const auto failed = [&path](const std::string& why) {

@@ -1,38 +1,15 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 
+#include "core/base/mapping.h"
 #include "core/base/status.h"
 
 // Anonymous shared memory. A memfd has no name, so it cannot leak: it is gone with the last process
 // that holds its descriptor or a mapping.
 
 namespace gnnd {
-
-// A mapping of a file descriptor; unmapped when destroyed. Move-only.
-class Mapping {
- public:
-  Mapping() = default;
-  Mapping(Mapping&& other) noexcept;
-  Mapping& operator=(Mapping&& other) noexcept;
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping();
-
-  // Maps all of `fd` (its size by fstat). `writable` false maps read-only.
-  static Result<Mapping> Map(int fd, bool writable);
-
-  std::byte* data() const { return data_; }
-  uint64_t size() const { return size_; }
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
-
- private:
-  std::byte* data_ = nullptr;
-  uint64_t size_ = 0;
-};
 
 // A file descriptor, closed when destroyed. Move-only.
 class UniqueFd {
@@ -67,9 +44,5 @@ Result<UniqueFd> CreateMemfd(const std::string& label, uint64_t bytes);
 // Forbids every further write through new mappings or write(2). Existing writable mappings must be
 // gone first (the kernel answers EBUSY otherwise).
 Status SealReadOnly(int fd);
-
-// Asks the kernel to put the mapping on 2 MiB pages (MADV_COLLAPSE); returns how many of its bytes
-// are on huge pages afterwards. Never fails: a kernel that refuses leaves 4 KiB pages and 0.
-uint64_t CollapseToHugePages(const Mapping& mapping);
 
 }  // namespace gnnd

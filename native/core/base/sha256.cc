@@ -94,4 +94,14 @@ Sha256Digest Sha256::Finish() {
   return digest;
 }
 
+std::string HexOf(const Sha256Digest& digest) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string hex;
+  for (const uint8_t byte : digest) {
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
+}
+
 }  // namespace gnnd

@@ -4,10 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace gnnd {
 
 using Sha256Digest = std::array<uint8_t, 32>;
+
+// Lower-case hex.
+std::string HexOf(const Sha256Digest& digest);
 
 // SHA-256 (FIPS 180-4) of what was added, in order. For records of what was trained: parameters are
 // hashed where they are, once an epoch, by the process that evaluates them.

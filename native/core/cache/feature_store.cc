@@ -1,32 +1,15 @@
 #include "core/cache/feature_store.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "core/base/check.h"
 #include "core/dataset/features.h"
 
 namespace gnnd {
 namespace {
-
-constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
-
-uint64_t RoundUp(uint64_t value, uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-// Advice is advice: a kernel that refuses reads as before.
-void AdviseOnPages(const std::byte* from, uint64_t bytes, int advice) {
-  constexpr uintptr_t kPageBytes = 4096;
-  const auto address = reinterpret_cast<uintptr_t>(from);
-  const uintptr_t begin = address / kPageBytes * kPageBytes;
-  static_cast<void>(madvise(reinterpret_cast<void*>(begin), address - begin + bytes, advice));
-}
 
 Status CheckOptions(const FeatureStore::Options& options) {
   const auto invalid = [](const std::string& what) {
@@ -48,18 +31,13 @@ Status CheckOptions(const FeatureStore::Options& options) {
 
 }  // namespace
 
-void UnmapPages::operator()(std::byte* address) const { munmap(address, bytes); }
-
 Result<FeatureStore> FeatureStore::Create(const Options& options) {
   GNND_TRY(CheckOptions(options));
   FeatureStore store;
   store.features_ = options.features;
   store.table_ = options.features;
   store.behind_ = options.on_disk ? Tier::kDisk : Tier::kHost;
-  if (options.on_disk) {
-    const std::span<const std::byte> bytes = options.features.bytes();
-    AdviseOnPages(bytes.data(), bytes.size(), MADV_RANDOM);
-  }
+  if (options.on_disk) Advise(options.features.bytes(), Advice::kRandom);
   if (options.cache_rows == 0) return store;
   const Result<std::byte*> cache = store.AllocateNearTable(options.cache_rows);
   if (!cache.ok()) return cache.status();
@@ -71,23 +49,16 @@ Result<FeatureStore> FeatureStore::Create(const Options& options) {
 
 Result<std::byte*> FeatureStore::AllocateNearTable(uint64_t rows) {
   const uint64_t row_bytes = features_.row_bytes();
-  // Room to move the start to a huge page, then to a whole number of rows from the table.
-  const uint64_t bytes = RoundUp(rows * row_bytes + row_bytes + kHugePageBytes, kHugePageBytes);
+  // Room to move the start to a whole number of rows from the table.
+  const uint64_t bytes = RoundUp(rows * row_bytes + row_bytes, kHugePageBytes);
   const auto host = reinterpret_cast<uintptr_t>(features_.row(0));
   // A hint: just below the table, where the kernel puts the next mapping anyway.
   const uintptr_t wish =
       host > 2 * bytes ? (host - 2 * bytes) / kHugePageBytes * kHugePageBytes : 0;
-  void* address = mmap(reinterpret_cast<void*>(wish), bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (address == MAP_FAILED) {
-    return Status(Code::kShmAllocationFailed,
-                  "a cache of " + std::to_string(bytes) + " bytes: " + std::strerror(errno));
-  }
-  memory_ =
-      std::unique_ptr<std::byte, UnmapPages>(static_cast<std::byte*>(address), UnmapPages{bytes});
-  // A refusal leaves 4 KiB pages, which work as well.
-  static_cast<void>(madvise(address, bytes, MADV_HUGEPAGE));
-  const auto begin = RoundUp(reinterpret_cast<uintptr_t>(address), kHugePageBytes);
+  Result<Mapping> memory = Mapping::Anonymous(bytes, {.near = wish});
+  if (!memory.ok()) return Status(memory.status().code(), "a cache: " + memory.status().message());
+  memory_ = std::move(*memory);
+  const auto begin = reinterpret_cast<uintptr_t>(memory_.data());
   // The first place from `begin` on that is a whole number of rows away from the table.
   const bool below = begin < host;
   const uintptr_t skew =
@@ -97,7 +68,7 @@ Result<std::byte*> FeatureStore::AllocateNearTable(uint64_t rows) {
   const uint64_t num_nodes = features_.num_rows();
   const uint64_t end = distance + (below ? num_nodes : rows);
   if (end > std::numeric_limits<uint32_t>::max()) {
-    memory_.reset();
+    memory_ = Mapping();
     return nullptr;
   }
   first_cached_ = below ? 0 : static_cast<uint32_t>(distance);
@@ -129,7 +100,7 @@ void FeatureStore::ReadAhead(std::span<const uint32_t> nodes,
                              std::span<const uint32_t> ranks) const {
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (!ranks.empty() && ranks[i] < cache_rows_) continue;
-    AdviseOnPages(features_.row(nodes[i]), features_.row_bytes(), MADV_WILLNEED);
+    Advise({features_.row(nodes[i]), features_.row_bytes()}, Advice::kWillNeed);
   }
 }
 

@@ -2,9 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
+#include "core/base/mapping.h"
 #include "core/base/status.h"
 #include "core/dataset/row_table.h"
 
@@ -21,11 +21,6 @@ inline constexpr uint32_t kNumTiers = 3;
 struct TierTraffic {
   uint64_t rows[kNumTiers] = {};
   uint64_t bytes[kNumTiers] = {};
-};
-
-struct UnmapPages {
-  uint64_t bytes = 0;
-  void operator()(std::byte* address) const;
 };
 
 // A CPU device's store. Its cache is a private, dense copy of the hottest rows in rank order, in
@@ -80,7 +75,7 @@ class FeatureStore {
   uint32_t first_cached_ = 0;  // row number of rank 0
   uint32_t first_host_ = 0;    // row number of node 0
   Tier behind_ = Tier::kHost;
-  std::unique_ptr<std::byte, UnmapPages> memory_;
+  Mapping memory_;
 };
 
 }  // namespace gnnd

@@ -19,13 +19,8 @@ namespace gnnd {
 namespace {
 
 constexpr uint64_t kAlignment = 64;
-constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 // Checked, then copied, while it is in the cache.
 constexpr uint64_t kChunkBytes = uint64_t{256} << 10;
-
-uint64_t RoundUp(uint64_t value, uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 TopologyHeader HeaderOf(uint64_t num_nodes, uint64_t num_edges, bool alias) {
   TopologyHeader header{};

@@ -14,13 +14,8 @@ namespace {
 
 constexpr uint64_t kMinChunkNodes = 256;
 constexpr uint64_t kUsualChunks = 1024;  // enough for many Trainers, few enough to look through
-constexpr uint64_t kPage = 4096;
 // Below this the pages stay: giving them back and taking them again costs more than they are worth.
 constexpr uint64_t kKeepBytes = uint64_t{32} << 20;
-
-constexpr uint64_t RoundUp(uint64_t value, uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 }  // namespace
 
@@ -64,7 +59,7 @@ EvalLayout EvalLayout::Of(const ModelSpec& spec, uint64_t num_nodes) {
   EvalLayout layout;
   const auto take = [&](uint64_t columns) {
     const uint64_t at = layout.total_bytes;
-    layout.total_bytes += RoundUp(columns * num_nodes * sizeof(float), kPage);
+    layout.total_bytes += RoundUp(columns * num_nodes * sizeof(float), kPageBytes);
     return at;
   };
   layout.hidden_at[0] = take(hidden[0]);
@@ -93,7 +88,7 @@ uint64_t EvalWorkBytes(const ModelSpec& spec, uint64_t num_nodes, uint64_t num_t
 }
 
 Result<UniqueFd> EvalScratch::Create(uint64_t bytes, const std::string& folder) {
-  bytes = std::max(bytes, kPage);
+  bytes = std::max(bytes, kPageBytes);
   if (folder.empty()) return CreateMemfd("gnnd-evaluation", bytes);
   UniqueFd fd(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!fd.valid() || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {

@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/contain.h"
 #include "core/base/failpoint.h"
+#include "core/sample/record.h"
 
 namespace gnnd {
 
@@ -78,35 +79,39 @@ void Extractor::Run() {
 
 Status Extractor::Extract() {
   const uint64_t start_ns = MonotonicNs();
-  const Result<RecordView> record = OpenRecord(batch_);
-  if (!record.ok()) return record.status();
-  out_.record = *record;
+  const Result<Sample> sample = SampleOf(batch_);
+  if (!sample.ok()) return sample.status();
+  out_.sample = *sample;
   out_.report = ExtractReport{};
-  GNND_TRY(work_.Extract(out_.record, out_.buffer, &out_.report));
+  GNND_TRY(work_.Extract(out_.sample, out_.buffer, &out_.report));
   out_.busy_ns = MonotonicNs() - start_ns;
   GNND_FAILPOINT("extract.after");
   return Status::Ok();
 }
 
-Result<RecordView> Extractor::OpenRecord(uint64_t batch) const {
+Result<Sample> Extractor::SampleOf(uint64_t batch) const {
   const JobShape& shape = segment_.shape();
-  Result<RecordView> record = RecordView::Open(segment_.slot(shape.SlotOf(batch)));
-  if (!record.ok()) return record.status();
+  Result<Sample> sample = OpenRecord(segment_.slot(shape.SlotOf(batch)));
+  if (!sample.ok()) return sample.status();
   const uint32_t epoch = segment_.EpochNumber(shape.EpochOfBatch(batch));
   const uint64_t index = shape.IndexOfBatch(batch);
-  if (record->key().epoch != epoch || record->key().batch != index) {
+  if (sample->key().epoch != epoch || sample->key().batch != index) {
     return Status(Code::kShmCorrupted, "slot " + std::to_string(shape.SlotOf(batch)) +
-                                           " holds batch " + std::to_string(record->key().batch) +
-                                           " of epoch " + std::to_string(record->key().epoch) +
+                                           " holds batch " + std::to_string(sample->key().batch) +
+                                           " of epoch " + std::to_string(sample->key().epoch) +
                                            " where batch " + std::to_string(index) + " of epoch " +
                                            std::to_string(epoch) + " must be");
   }
-  if (record->num_seeds() != segment_.SeedsOfBatch(index)) {
+  if (sample->num_seeds() != segment_.SeedsOfBatch(index)) {
     return Status(Code::kShmCorrupted, "the record of batch " + std::to_string(index) + " has " +
-                                           std::to_string(record->num_seeds()) + " seeds, not " +
+                                           std::to_string(sample->num_seeds()) + " seeds, not " +
                                            std::to_string(segment_.SeedsOfBatch(index)));
   }
-  return record;
+  if (sample->kind() != SampleKind::kBlocks) {
+    return Status(Code::kInternal, "the record of batch " + std::to_string(index) +
+                                       " holds rows; Trainers of this version take blocks only");
+  }
+  return sample;
 }
 
 }  // namespace gnnd

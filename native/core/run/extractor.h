@@ -20,7 +20,7 @@ namespace gnnd {
 
 // A batch of which everything was read that is needed outside its record.
 struct Extracted {
-  RecordView record;
+  Sample sample;
   uint32_t buffer = 0;  // of TrainWork
   ExtractReport report;
   uint64_t busy_ns = 0;  // E
@@ -43,8 +43,8 @@ class Extractor {
   Status Start(uint64_t batch);
   bool started() const { return started_; }
 
-  // Waits for what was started. kShmCorrupted when the record fails RecordView::Open or is not the
-  // batch that the ledger says, or what TrainWork::Extract returns.
+  // Waits for what was started. kShmCorrupted when the record fails OpenRecord or is not the batch
+  // that the ledger says, kInternal when it holds rows, or what TrainWork::Extract returns.
   // REQUIRES: something was started.
   Result<Extracted> Finish();
   // Gives up what was started, if anything. Its slot is read no more when this returns.
@@ -54,7 +54,7 @@ class Extractor {
   void Run();
   void Wait();
   Status Extract();
-  Result<RecordView> OpenRecord(uint64_t batch) const;
+  Result<Sample> SampleOf(uint64_t batch) const;
 
   const Segment& segment_;
   TrainWork& work_;

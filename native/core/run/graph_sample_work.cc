@@ -43,12 +43,13 @@ Status GraphSampleWork::Sample(uint32_t epoch, uint32_t batch, std::span<std::by
   const BatchKey key{options_.random_seed, epoch, batch};
   SeedsOf(key, options_.train_nodes, options_.batch_size, &seeds_);
   GNND_TRY(sampler_.Sample(key, seeds_, slot));
-  const auto* header = reinterpret_cast<const RecordHeader*>(slot.data());
-  report->payload_bytes = header->payload_bytes;
-  report->extent_bytes = header->extent_bytes;
-  report->nodes = header->num_nodes;
-  report->seeds = header->num_seeds;
-  report->edges = header->drawn_edges();
+  const RecordHeader& header = OwnHeader(slot);
+  const gnnd::Sample sample = OwnSample(slot);
+  report->payload_bytes = header.payload_bytes;
+  report->extent_bytes = header.extent_bytes;
+  report->nodes = sample.nodes().size();
+  report->seeds = sample.num_seeds();
+  report->edges = sample.num_edges();
   return Status::Ok();
 }
 

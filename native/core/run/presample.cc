@@ -45,9 +45,7 @@ Status Presampler::AddEpoch(uint32_t epoch, EpochFootprint* footprint, const OnB
     SampleReport report;
     GNND_TRY(work_->Sample(epoch, batch, {slot_.data(), slot_.size()}, &report));
     footprint->sample_ns += MonotonicNs() - batch_ns;
-    const auto* header = reinterpret_cast<const RecordHeader*>(slot_.data());
-    const std::span<const uint32_t> nodes(
-        reinterpret_cast<const uint32_t*>(slot_.data() + header->nodes_at), header->num_nodes);
+    const std::span<const uint32_t> nodes = OwnSample({slot_.data(), slot_.size()}).nodes();
     // A record lists a node once: each batch counts once.
     Count(nodes);
     if ((batch + 1) % kFoldAfter == 0) Fold(footprint->counts);

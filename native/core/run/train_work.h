@@ -6,8 +6,8 @@
 
 #include "core/base/sha256.h"
 #include "core/base/status.h"
+#include "core/batch/sample.h"
 #include "core/cache/feature_store.h"
-#include "core/sample/record.h"
 #include "core/segment/evaluation.h"
 
 // What a Trainer computes, apart from when: the Trainer loop (trainer_loop.h) decides which batch
@@ -42,7 +42,7 @@ inline constexpr uint32_t kExtractBuffers = 2;
 
 // What an Extract did, and what there is to extract from.
 struct ExtractReport {
-  TierTraffic traffic;         // rows of the record's input nodes
+  TierTraffic traffic;         // rows of the sample's input nodes
   uint64_t cache_rows = 0;     // of the Trainer's cache
   uint64_t cache_fill_ns = 0;  // once, when it was made
   uint64_t work_bytes = 0;     // memory that batches have taken so far, the cache aside
@@ -55,15 +55,15 @@ class TrainWork {
   // Version 0 of the parameters, from the job's random seed. Padding is set to zero.
   virtual void InitParameters(std::span<float> parameters) = 0;
 
-  // E: reads the record's features and labels into memory of its own, the buffer of this number
-  // (below kExtractBuffers), in place of what that held. The record may be released only after
+  // E: reads the sample's features and labels into memory of its own, the buffer of this number
+  // (below kExtractBuffers), in place of what that held. Its record may be released only after
   // ComputeGradient of the same batch returned. `report` stays as it is where no feature is read.
-  virtual Status Extract(const RecordView& record, uint32_t buffer, ExtractReport* report) = 0;
+  virtual Status Extract(const Sample& sample, uint32_t buffer, ExtractReport* report) = 0;
 
-  // T: gradient of the *sum* of the losses of the batch that `buffer` holds, which is the record's,
+  // T: gradient of the *sum* of the losses of the batch that `buffer` holds, which is the sample's,
   // written to every float of `gradient` (padding zero). kNumericDivergence when the loss is not
   // finite; the loop tests the gradient itself.
-  virtual Status ComputeGradient(const RecordView& record, uint32_t buffer,
+  virtual Status ComputeGradient(const Sample& sample, uint32_t buffer,
                                  std::span<const float> parameters, std::span<float> gradient,
                                  BatchReport* report) = 0;
 

@@ -266,19 +266,19 @@ class TrainerLoop {
   Status Train(uint64_t batch) {
     const std::optional<uint64_t> ahead = TakeAhead();
     if (ahead) GNND_TRY(extractor_.Start(*ahead));
-    const RecordView& record = extracted_.record;
+    const Sample& sample = extracted_.sample;
     const uint64_t entry = segment_.shape().RingEntry(batch);
     self_.Progress(Stage::kTrain, batch);
     const uint64_t start_ns = MonotonicNs();
     BatchReport report;
     const Status computed = work_.ComputeGradient(
-        record, extracted_.buffer, steps_.ParametersFor(batch), segment_.gradient(entry), &report);
+        sample, extracted_.buffer, steps_.ParametersFor(batch), segment_.gradient(entry), &report);
     GNND_TRY(CheckGradient(batch, computed));
     GNND_FAILPOINT("train.after");
     HandIn& hand_in = segment_.hand_in(entry);
     hand_in = HandIn{};
     const JobShape& shape = segment_.shape();
-    hand_in.batch = shape.EpochOfBatch(batch) * shape.batches_per_epoch + record.key().batch;
+    hand_in.batch = shape.EpochOfBatch(batch) * shape.batches_per_epoch + sample.key().batch;
     hand_in.seeds = report.seeds;
     hand_in.correct = report.correct;
     hand_in.loss_sum = report.loss_sum;

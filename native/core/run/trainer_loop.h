@@ -12,7 +12,7 @@ namespace gnnd {
 // RunSamplerLoop does otherwise. With `prefetch` the next batch is extracted on a second thread
 // while the present one is computed, which decides no bit. A standby Trainer (role kStandby) does
 // the same whenever the turn of its device is its own, under the rules of design §2 and §8.
-// kShmCorrupted when a record fails RecordView::Open or is not the batch that the ledger says.
+// kShmCorrupted when a record fails OpenRecord or is not the batch that the ledger says.
 Result<LoopEnd> RunTrainerLoop(Segment& segment, ExecutorId executor, TrainWork& work,
                                bool prefetch);
 

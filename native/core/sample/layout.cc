@@ -32,22 +32,8 @@ Status CheckLimits(const SampleLimits& limits) {
 uint64_t RecordLayout::AddSection(uint64_t elements) {
   const uint64_t at = slot_bytes_;
   const uint64_t bytes = elements * kElementBytes + kSectionSlackBytes;
-  slot_bytes_ += (bytes + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
+  slot_bytes_ += RoundUp(bytes, kSectionAlignment);
   return at;
-}
-
-SampleLimits LimitsOf(uint32_t num_nodes, uint64_t num_edges, uint32_t batch_size,
-                      const SamplerOptions& options) {
-  SampleLimits limits{num_nodes, num_edges, batch_size, options.fanouts};
-  limits.edge_weights = options.weights != EdgeWeights::kNone;
-  limits.self_weights = options.weights == EdgeWeights::kGcn;
-  if (options.algorithm == Algorithm::kLabor) limits.rows = RowBound::kLabor;
-  if (options.replace || options.algorithm == Algorithm::kWalk ||
-      options.algorithm == Algorithm::kPlugin) {
-    limits.rows = RowBound::kRepeats;
-  }
-  limits.expansion = options.expansion;
-  return limits;
 }
 
 // Bounds of nodes and edges, hop by hop.

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/mapping.h"
 #include "core/base/status.h"
-#include "core/sample/options.h"
-#include "core/sample/record.h"
+#include "core/batch/sample.h"
 
 // Where each section of a job's records lies (docs/formats/record.md). Computed once per job from
 // what its largest possible sample could hold; every process that knows the limits computes the
@@ -19,6 +19,12 @@ inline constexpr int32_t kFullNeighbourhood = -1;
 
 // Largest finite fanout: a group of 16 rows is in flight at once and must stay small.
 inline constexpr int32_t kMaxFanout = 4096;
+
+// Which nodes a hop expands.
+enum class Expansion : uint32_t {
+  kAll = 0,  // every node so far, drawn anew at each hop (as DGL)
+  kNew = 1,  // only those that the hop before found; each node has one row in a sample (as PyG)
+};
 
 // What bounds the edges of a row beside its degree.
 enum class RowBound : uint32_t {
@@ -45,10 +51,6 @@ struct SampleLimits {
   bool hot_ranks = false;  // a section for the input nodes' hot ranks
 };
 
-// Those of a sampler's records.
-SampleLimits LimitsOf(uint32_t num_nodes, uint64_t num_edges, uint32_t batch_size,
-                      const SamplerOptions& options);
-
 // Bounds and section offsets (bytes from the record's start) of one hop's block. With
 // Expansion::kNew all hops share the sections of hop 0 (record.h).
 struct HopLayout {
@@ -63,7 +65,7 @@ struct HopLayout {
 class RecordLayout {
  public:
   // Sections start on page boundaries, so that an untouched one costs no memory.
-  static constexpr uint64_t kSectionAlignment = 4096;
+  static constexpr uint64_t kSectionAlignment = kPageBytes;
   // Every section may be overrun by this much, so that writers need no care at its end.
   static constexpr uint64_t kSectionSlackBytes = 64;
 

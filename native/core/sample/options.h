@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/sample/layout.h"
+
 // What a sampler is asked for: everything beside the graph, the seeds and the batch key that
 // decides a sample (docs/sampling.md).
 
@@ -17,12 +19,6 @@ enum class Algorithm : uint32_t {
   kWalk = 2,      // the nodes most visited by random walks (walk.h)
   kLabor = 3,     // one draw a node, shared by all rows of a hop (labor.h)
   kPlugin = 4,    // a user's shared object (include/gnnd/sampler_plugin.h)
-};
-
-// Which nodes a hop expands.
-enum class Expansion : uint32_t {
-  kAll = 0,  // every node so far, drawn anew at each hop (as DGL)
-  kNew = 1,  // only those that the hop before found; each node has one row in a sample (as PyG)
 };
 
 // Weights that a record carries.
@@ -58,5 +54,9 @@ struct SamplerOptions {
   // kPlugin: what draws. Null where a sampler is only described, not run.
   std::shared_ptr<SamplerPlugin> plugin{};
 };
+
+// What bounds such a sampler's records.
+SampleLimits LimitsOf(uint32_t num_nodes, uint64_t num_edges, uint32_t batch_size,
+                      const SamplerOptions& options);
 
 }  // namespace gnnd

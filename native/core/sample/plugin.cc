@@ -1,24 +1,21 @@
 #include "core/sample/plugin.h"
 
 #include <dlfcn.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "core/base/check.h"
 #include "core/base/checked_file.h"
+#include "core/base/memfd.h"
 #include "core/sample/layout.h"
 
 namespace gnnd {
 namespace {
-
-constexpr uint64_t kPageBytes = 4096;
 
 // Room for picks: the largest fanout, and as much again, so that a plug-in that writes a few too
 // many is answered with a sentence.
@@ -55,18 +52,13 @@ std::string PositionText(uint64_t position) { return "position " + std::to_strin
 }  // namespace
 
 template <typename T>
-GuardedArray<T>::GuardedArray(uint64_t count) : bytes_(count * sizeof(T)) {
-  GNND_CHECK(bytes_ % kPageBytes == 0);
-  void* address = mmap(nullptr, bytes_ + kPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (address == MAP_FAILED || mprotect(address, bytes_, PROT_READ | PROT_WRITE) != 0) {
+GuardedArray<T>::GuardedArray(uint64_t count)
+    : memory_(AnonymousOrThrow(count * sizeof(T) + kPageBytes, {.huge_pages = false})) {
+  const uint64_t bytes = count * sizeof(T);
+  GNND_CHECK(bytes % kPageBytes == 0);
+  if (!Protect({memory_.data() + bytes, kPageBytes}, Protection::kNone).ok()) {
     throw std::bad_alloc();
   }
-  data_ = static_cast<T*>(address);
-}
-
-template <typename T>
-GuardedArray<T>::~GuardedArray() {
-  munmap(data_, bytes_ + kPageBytes);
 }
 
 SamplerPlugin::SamplerPlugin(std::string path, const TopologyView& topology, bool weighted)

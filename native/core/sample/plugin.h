@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/memfd.h"
+#include "core/base/mapping.h"
 #include "core/base/status.h"
 #include "core/dataset/topology_view.h"
 #include "core/draw/stream.h"
@@ -31,15 +31,11 @@ class GuardedArray {
  public:
   // `count` elements, a multiple of a page.
   explicit GuardedArray(uint64_t count);
-  GuardedArray(const GuardedArray&) = delete;
-  GuardedArray& operator=(const GuardedArray&) = delete;
-  ~GuardedArray();
 
-  T* data() const { return data_; }
+  T* data() const { return reinterpret_cast<T*>(memory_.data()); }
 
  private:
-  T* data_;
-  uint64_t bytes_;
+  Mapping memory_;
 };
 
 // One Sampler's. Not thread-safe.

@@ -30,25 +30,6 @@ Status BadSeeds(const std::string& what) {
   return Status(Code::kInvalidArgument, "seeds: " + what);
 }
 
-// Adds up what the record's sections hold and where the last one ends.
-void FinishHeader(RecordHeader* header) {
-  const auto add = [header](uint64_t at, uint64_t elements) {
-    const uint64_t bytes = elements * sizeof(uint32_t);
-    header->payload_bytes += bytes;
-    header->extent_bytes = at + bytes;
-  };
-  header->payload_bytes = sizeof(RecordHeader);
-  add(header->nodes_at, header->num_nodes);
-  for (uint32_t hop = header->shares_rows() ? header->num_hops - 1 : 0; hop < header->num_hops;
-       ++hop) {
-    const BlockHeader& block = header->blocks[hop];
-    add(block.indptr_at, uint64_t{block.num_dst} + 1);
-    add(block.src_at, block.num_edges);
-    if (block.weight_at != 0) add(block.weight_at, block.num_edges);
-    if (block.self_weight_at != 0) add(block.self_weight_at, block.num_dst);
-  }
-}
-
 }  // namespace
 
 Sampler::Sampler(TopologyView topology, SamplerOptions options, const RecordLayout& layout,
@@ -88,40 +69,34 @@ Status Sampler::Sample(const BatchKey& key, std::span<const uint32_t> seeds,
     return BadSeeds(std::to_string(seeds.size()) + " given, 1 to " +
                     std::to_string(layout_.max_seeds()) + " expected");
   }
-  return std::visit([&](auto& table) { return SampleWith(&table, key, seeds, slot.data()); },
-                    table_);
+  return std::visit([&](auto& table) { return SampleWith(&table, key, seeds, slot); }, table_);
 }
 
 template <typename TableType>
 Status Sampler::SampleWith(TableType* table, const BatchKey& key, std::span<const uint32_t> seeds,
-                           std::byte* slot) {
-  RecordHeader header{};
-  header.version = kRecordVersion;
-  header.kind = static_cast<uint32_t>(RecordKind::kBlocks);
-  header.random_seed = key.random_seed;
-  header.epoch = key.epoch;
-  header.batch = key.batch;
-  header.num_hops = layout_.num_hops();
-  header.num_seeds = static_cast<uint32_t>(seeds.size());
-  header.nodes_at = layout_.nodes_at();
+                           std::span<std::byte> slot) {
+  RecordHeader header = RecordHeaderOf(SampleKind::kBlocks, key);
+  header.num_node_types = 1;
+  header.num_blocks = layout_.num_hops();
 
   // A slot that is being written must not look like the record it held before.
-  std::memset(slot, 0, sizeof header);
+  std::memset(slot.data(), 0, sizeof header.magic);
   table->Begin(layout_.max_nodes());
   HopTask task{};
-  task.nodes = WordsAt(slot, layout_.nodes_at());
+  task.nodes = WordsAt(slot.data(), layout_.nodes_at());
   Status status = InsertSeeds(table, seeds, task.nodes, &task.count);
   gcn_weights_.Begin();
-  for (uint32_t hop = 0; hop < header.num_hops && status.ok(); ++hop) {
-    status = SampleHop(table, key, hop, slot, &task, &header.blocks[hop]);
+  for (uint32_t hop = 0; hop < header.num_blocks && status.ok(); ++hop) {
+    status = SampleHop(table, key, hop, slot.data(), &task, &header.blocks[hop]);
   }
   table->End(task.count);
   if (!status.ok()) return status;
 
-  header.magic = kRecordMagic;
-  header.num_nodes = task.count;
-  FinishHeader(&header);
-  std::memcpy(slot, &header, sizeof header);
+  header.nodes[0].id_bytes = kRecordIdBytes;
+  header.nodes[0].num_nodes = task.count;
+  header.nodes[0].num_seeds = static_cast<uint32_t>(seeds.size());
+  header.nodes[0].nodes_at = layout_.nodes_at();
+  WriteHeader(&header, slot);
   return Status::Ok();
 }
 
@@ -147,7 +122,7 @@ Status Sampler::InsertSeeds(TableType* table, std::span<const uint32_t> seeds, u
 
 template <typename TableType>
 Status Sampler::SampleHop(TableType* table, const BatchKey& key, uint32_t hop, std::byte* slot,
-                          HopTask* task, BlockHeader* block) {
+                          HopTask* task, BlockEntry* block) {
   const HopLayout& place = layout_.hop(hop);
   const bool appends = hop > 0 && options_.expansion == Expansion::kNew;
   task->first_row = appends ? task->num_dst : 0;
@@ -166,6 +141,8 @@ Status Sampler::SampleHop(TableType* table, const BatchKey& key, uint32_t hop, s
                       task->weight, FloatsAt(slot, place.self_weight_at));
   }
 
+  block->hop = hop;
+  block->id_bytes = kRecordIdBytes;
   block->num_dst = task->num_dst;
   block->num_edges = task->num_edges;
   block->num_src = task->count;

@@ -49,13 +49,13 @@ class Sampler {
 
   template <typename TableType>
   Status SampleWith(TableType* table, const BatchKey& key, std::span<const uint32_t> seeds,
-                    std::byte* slot);
+                    std::span<std::byte> slot);
   template <typename TableType>
   Status InsertSeeds(TableType* table, std::span<const uint32_t> seeds, uint32_t* nodes,
                      uint32_t* count);
   template <typename TableType>
   Status SampleHop(TableType* table, const BatchKey& key, uint32_t hop, std::byte* slot,
-                   HopTask* task, BlockHeader* block);
+                   HopTask* task, BlockEntry* block);
   template <typename TableType>
   Status Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task);
 

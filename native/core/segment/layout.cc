@@ -5,10 +5,6 @@ namespace {
 
 constexpr uint64_t kLineBytes = 64;
 
-constexpr uint64_t RoundUp(uint64_t value, uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 // Hands out consecutive places.
 class Cursor {
  public:

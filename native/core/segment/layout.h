@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "core/base/futex.h"
+#include "core/base/mapping.h"
 #include "core/base/robust_mutex.h"
 #include "core/segment/build_id.h"
 #include "core/segment/shape.h"
@@ -20,7 +21,6 @@ inline constexpr uint32_t kSegmentAbi = 7;
 inline constexpr uint32_t kMaxDevices = 64;
 inline constexpr uint32_t kRecentDurations = 64;
 inline constexpr uint32_t kAbortMessageBytes = 440;
-inline constexpr uint64_t kPageBytes = 4096;
 
 enum class Stage : uint32_t {
   kSample = 0,   // S

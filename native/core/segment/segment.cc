@@ -1,7 +1,6 @@
 #include "core/segment/segment.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -23,7 +22,7 @@ SegmentConfig ConfigOf(const SegmentSpec& spec) {
   config.group = spec.group;
   config.staleness = spec.staleness;
   config.num_slots = spec.num_slots;
-  config.slot_bytes = (spec.slot_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  config.slot_bytes = RoundUp(spec.slot_bytes, kPageBytes);
   config.queue_max_bytes = spec.queue_max_bytes;
   config.parameter_floats = spec.parameter_floats;
   config.optimizer_floats = spec.optimizer_floats;
@@ -118,10 +117,7 @@ Status Segment::Protect(Access access) {
   } else if (access == Access::kModelReadOnly) {
     to = layout_.shared_at;
   }
-  if (from == to || mprotect(mapping_.data() + from, to - from, PROT_READ) == 0) {
-    return Status::Ok();
-  }
-  return Status(Code::kIo, std::string("protecting the segment: ") + std::strerror(errno));
+  return gnnd::Protect({mapping_.data() + from, to - from}, Protection::kReadOnly);
 }
 
 uint64_t Segment::SeedsOfBatch(uint64_t index) const {

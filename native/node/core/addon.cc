@@ -1,17 +1,22 @@
+#include "node/addon.h"
+
 #include "node/core/bindings.h"
 
+namespace gnnd::node {
 namespace {
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
-  gnnd::node::DefineHost(env, exports);
-  gnnd::node::DefineDataset(env, exports);
-  gnnd::node::DefineModel(env, exports);
-  gnnd::node::DefineSegment(env, exports);
-  gnnd::node::DefineSampler(env, exports);
-  gnnd::node::DefineCache(env, exports);
-  return exports;
+  return Define(env, exports,
+                {{"host", DefineHost},
+                 {"dataset", DefineDataset},
+                 {"model", DefineModel},
+                 {"segment", DefineSegment},
+                 {"sampler", DefineSampler},
+                 {"cache", DefineCache}});
 }
 
 }  // namespace
+}  // namespace gnnd::node
 
+using gnnd::node::Init;
 NODE_API_MODULE(gnnd_core, Init)

@@ -1,20 +1,16 @@
 #pragma once
 
-#include <napi.h>
+#include "node/contract.h"
 
-#include "node/convert.h"
-#include "node/run_on_thread.h"
-
-// What gnnd_core.node exports, one group of functions per file; src/native/contract.ts lists them
-// with their types in the same order.
+// What gnnd_core.node exports, one subject per file; src/native/gen declares it.
 
 namespace gnnd::node {
 
-void DefineHost(Napi::Env env, Napi::Object exports);
-void DefineDataset(Napi::Env env, Napi::Object exports);
-void DefineModel(Napi::Env env, Napi::Object exports);
-void DefineSegment(Napi::Env env, Napi::Object exports);
-void DefineSampler(Napi::Env env, Napi::Object exports);
-void DefineCache(Napi::Env env, Napi::Object exports);
+void DefineHost(Subject& subject);
+void DefineDataset(Subject& subject);
+void DefineModel(Subject& subject);
+void DefineSegment(Subject& subject);
+void DefineSampler(Subject& subject);
+void DefineCache(Subject& subject);
 
 }  // namespace gnnd::node

@@ -10,24 +10,96 @@
 #include "node/core/bindings.h"
 #include "node/core/sample_work.h"
 
-// Hotness: mirrors `cache*` of contract.ts. Both functions sample whole epochs, so they are for
-// child processes.
+// Hotness. Both functions sample whole epochs, so they are for child processes.
 
 namespace gnnd::node {
-namespace {
 
-// FootprintOptions: a dataset and how a job would sample it.
 struct FootprintOptions {
   DatasetLocation dataset;
   SamplingOptions sampling;
-  uint64_t random_seed = 0;
+  Bits64 random_seed;
   int topology_fd = -1;
 };
 
-FootprintOptions FootprintOptionsOf(const Fields& fields) {
-  return {LocationOf(fields.Object("dataset")), SamplingOf(fields.Object("sampling")),
-          fields.Bits64("randomSeed"), static_cast<int>(fields.Uint32("topologyFd"))};
-}
+template <>
+inline constexpr auto kTable<FootprintOptions> = StructOf(
+    "FootprintOptions", "A dataset, and how a job samples it.",
+    Field{"dataset", &FootprintOptions::dataset}, Field{"sampling", &FootprintOptions::sampling},
+    Field{"randomSeed", &FootprintOptions::random_seed},
+    Field{"topologyFd", &FootprintOptions::topology_fd});
+
+template <>
+inline constexpr auto kNames<CachePolicy> =
+    NamesOf<CachePolicy>("CachePolicyName", {{"COMBINED", CachePolicy::kCombined},
+                                             {"PRESC", CachePolicy::kPresc},
+                                             {"PROBABILITY", CachePolicy::kProbability},
+                                             {"DEGREE", CachePolicy::kDegree},
+                                             {"RANDOM", CachePolicy::kRandom},
+                                             {"OPTIMAL", CachePolicy::kOptimal}});
+
+struct RankOptions : FootprintOptions {
+  CachePolicy policy = CachePolicy::kCombined;
+  uint32_t presample_epochs = 0;
+  uint32_t epochs = 0;
+  std::string order_path;
+};
+
+template <>
+inline constexpr auto kTable<RankOptions> = Extending(
+    kTable<FootprintOptions>, "RankOptions", Field{"policy", &RankOptions::policy},
+    Field{"presampleEpochs", &RankOptions::presample_epochs, "K."},
+    Field{"epochs", &RankOptions::epochs, "Of the job, for OPTIMAL."},
+    Field{"orderPath", &RankOptions::order_path,
+          "Receives the order: .npy, uint32 [2, nodes]: the node of each rank, the rank of "
+          "each node."});
+
+struct RankTimes {
+  uint64_t presample_ns = 0;
+  uint64_t estimate_ns = 0;
+};
+
+template <>
+inline constexpr auto kTable<RankTimes> =
+    StructOf("RankTimes", Field{"presampleNs", &RankTimes::presample_ns},
+             Field{"estimateNs", &RankTimes::estimate_ns});
+
+struct CacheReportOptions : FootprintOptions {
+  uint32_t epochs = 0;
+  std::vector<uint32_t> presample_epochs;
+  std::vector<double> ratios;
+  std::string dump_folder;
+};
+
+template <>
+inline constexpr auto kTable<CacheReportOptions> = Extending(
+    kTable<FootprintOptions>, "CacheReportOptions",
+    Field{"epochs", &CacheReportOptions::epochs, "Measured, from 0."},
+    Field{"presampleEpochs", &CacheReportOptions::presample_epochs, "Each K that is to be shown."},
+    Field{"ratios", &CacheReportOptions::ratios},
+    Field{"dumpFolder", &CacheReportOptions::dump_folder,
+          "Receives nodes.npy and offsets.npy; empty: no dump."});
+
+template <>
+inline constexpr auto kTable<CacheCell> = StructOf(
+    "CacheCell", Field{"ratio", &CacheCell::alpha}, Field{"cacheRows", &CacheCell::cache_rows},
+    Field{"hitRate", &CacheCell::hit_rate}, Field{"bytesMoved", &CacheCell::bytes_moved});
+
+template <>
+inline constexpr auto kTable<PolicyReport> =
+    StructOf("PolicyReport", Field{"policy", &PolicyReport::policy},
+             Field{"presampleEpochs", &PolicyReport::presample_epochs,
+                   "0 for policies that sample nothing in advance."},
+             Field{"rankNs", &PolicyReport::rank_ns}, Field{"cells", &PolicyReport::cells});
+
+template <>
+inline constexpr auto kTable<CacheReport> = StructOf(
+    "CacheReport", "Rates are shares; rows and bytes are means per epoch.",
+    Field{"batchesPerEpoch", &CacheReport::batches_per_epoch},
+    Field{"inputRows", &CacheReport::input_rows}, Field{"inputBytes", &CacheReport::input_bytes},
+    Field{"similarity", &CacheReport::similarity}, Field{"epochNs", &CacheReport::epoch_ns},
+    Field{"policies", &CacheReport::policies});
+
+namespace {
 
 // Everything that sampling epochs needs, opened. Not movable: parts point at each other.
 class Bench {
@@ -46,7 +118,7 @@ class Bench {
     for (const int64_t node : dataset->train()) train_.push_back(static_cast<uint32_t>(node));
     dataset_ = std::move(*dataset);
     Result<std::unique_ptr<SampleWork>> work = SampleWorkOf(
-        dataset_, std::move(*for_sampler), options.sampling, options.random_seed, *layout);
+        dataset_, std::move(*for_sampler), options.sampling, options.random_seed.value, *layout);
     if (!work.ok()) return work.status();
     work_ = std::move(*work);
     const uint32_t batches =
@@ -68,117 +140,58 @@ class Bench {
   std::unique_ptr<Presampler> presampler_;
 };
 
-constexpr const char* kPolicyNames[] = {"COMBINED", "PRESC",  "PROBABILITY",
-                                        "DEGREE",   "RANDOM", "OPTIMAL"};
-
-CachePolicy PolicyOf(const std::string& name) {
-  for (uint32_t i = 0; i < std::size(kPolicyNames); ++i) {
-    if (name == kPolicyNames[i]) return static_cast<CachePolicy>(i);
-  }
-  return CachePolicy::kCombined;
-}
-
-struct RankTimes {
-  uint64_t presample_ns;
-  uint64_t estimate_ns;
-};
-
-Result<RankTimes> RankAndWrite(const FootprintOptions& options, const RankRequest& request,
-                               const std::string& path) {
+Result<RankTimes> RankAndWrite(const RankOptions& options) {
+  RankRequest request;
+  request.policy = options.policy;
+  request.presample_epochs = options.presample_epochs;
+  request.epochs = options.epochs;
+  request.random_seed = options.random_seed.value;
+  request.reach = {options.sampling.sampler, options.sampling.batch_size};
   Bench bench;
   GNND_TRY(bench.Open(options));
   Result<RankResult> ranked =
       RankNodes(request, bench.topology(), bench.train_nodes(), bench.presampler());
   if (!ranked.ok()) return ranked.status();
-  GNND_TRY(WriteHotOrder(OrderByHotness(ranked->hotness), path));
+  GNND_TRY(WriteHotOrder(OrderByHotness(ranked->hotness), options.order_path));
   return RankTimes{ranked->presample_ns, ranked->estimate_ns};
 }
 
-// cacheRank(options): Promise<RankTimes>
-Napi::Value Rank(const Napi::CallbackInfo& info) {
-  const Fields fields(info[0], "options");
-  const FootprintOptions options = FootprintOptionsOf(fields);
-  RankRequest request;
-  request.policy = PolicyOf(fields.String("policy"));
-  request.presample_epochs = fields.Uint32("presampleEpochs");
-  request.epochs = fields.Uint32("epochs");
-  request.random_seed = options.random_seed;
-  request.reach = {options.sampling.sampler, options.sampling.batch_size};
-  const std::string path = fields.String("orderPath");
-  return RunOnThread<RankTimes>(
-      info.Env(), [=] { return RankAndWrite(options, request, path); },
-      [](Napi::Env env, RankTimes& times) -> Napi::Value {
-        Napi::Object result = Napi::Object::New(env);
-        result.Set("presampleNs", NumberOf(env, times.presample_ns));
-        result.Set("estimateNs", NumberOf(env, times.estimate_ns));
-        return result;
-      });
-}
-
-Napi::Value PolicyValue(Napi::Env env, const PolicyReport& policy) {
-  Napi::Object result = Napi::Object::New(env);
-  result.Set("policy", kPolicyNames[static_cast<uint32_t>(policy.policy)]);
-  result.Set("presampleEpochs", policy.presample_epochs);
-  result.Set("rankNs", NumberOf(env, policy.rank_ns));
-  Napi::Array cells = Napi::Array::New(env);
-  for (const CacheCell& cell : policy.cells) {
-    Napi::Object entry = Napi::Object::New(env);
-    entry.Set("ratio", cell.alpha);
-    entry.Set("cacheRows", NumberOf(env, cell.cache_rows));
-    entry.Set("hitRate", cell.hit_rate);
-    entry.Set("bytesMoved", cell.bytes_moved);
-    cells.Set(cells.Length(), entry);
-  }
-  result.Set("cells", cells);
-  return result;
-}
-
-Napi::Value ReportValue(Napi::Env env, CacheReport& report) {
-  Napi::Object result = Napi::Object::New(env);
-  result.Set("batchesPerEpoch", report.batches_per_epoch);
-  result.Set("inputRows", report.input_rows);
-  result.Set("inputBytes", report.input_bytes);
-  result.Set("similarity", report.similarity);
-  result.Set("epochNs", NumberOf(env, report.epoch_ns));
-  Napi::Array policies = Napi::Array::New(env);
-  for (const PolicyReport& policy : report.policies) {
-    policies.Set(policies.Length(), PolicyValue(env, policy));
-  }
-  result.Set("policies", policies);
-  return result;
-}
-
-// cacheReport(options): Promise<CacheReport>
-Napi::Value Report(const Napi::CallbackInfo& info) {
-  const Fields fields(info[0], "options");
-  const FootprintOptions options = FootprintOptionsOf(fields);
+Result<CacheReport> MakeReport(const CacheReportOptions& options) {
   CacheReportRequest request;
-  request.epochs = fields.Uint32("epochs");
-  request.presample_epochs.clear();
-  for (const int32_t k : fields.Int32List("presampleEpochs")) {
-    request.presample_epochs.push_back(static_cast<uint32_t>(k));
-  }
-  request.alphas = fields.DoubleList("ratios");
-  request.random_seed = options.random_seed;
+  request.epochs = options.epochs;
+  request.presample_epochs = options.presample_epochs;
+  request.alphas = options.ratios;
+  request.random_seed = options.random_seed.value;
   const DatasetCounts& counts = options.dataset.counts;
   request.row_bytes = counts.num_features * BytesOf(counts.feature_type);
   request.reach = {options.sampling.sampler, options.sampling.batch_size};
-  request.dump_folder = fields.String("dumpFolder");
-  return RunOnThread<CacheReport>(
-      info.Env(),
-      [options, request]() -> Result<CacheReport> {
-        Bench bench;
-        GNND_TRY(bench.Open(options));
-        return ReportCache(request, bench.topology(), bench.train_nodes(), bench.presampler());
-      },
-      ReportValue);
+  request.dump_folder = options.dump_folder;
+  Bench bench;
+  GNND_TRY(bench.Open(options));
+  return ReportCache(request, bench.topology(), bench.train_nodes(), bench.presampler());
+}
+
+Task<RankTimes> Rank(const RankOptions& options) {
+  return {[options] { return RankAndWrite(options); }};
+}
+
+Task<CacheReport> Report(const CacheReportOptions& options) {
+  return {[options] { return MakeReport(options); }};
 }
 
 }  // namespace
 
-void DefineCache(Napi::Env env, Napi::Object exports) {
-  exports.Set("cacheRank", Napi::Function::New(env, Rank));
-  exports.Set("cacheReport", Napi::Function::New(env, Report));
+void DefineCache(Subject& subject) {
+  subject.Enum<CachePolicy>()
+      .Struct<FootprintOptions>()
+      .Struct<RankOptions>()
+      .Struct<RankTimes>()
+      .Struct<CacheReportOptions>()
+      .Struct<CacheCell>()
+      .Struct<PolicyReport>()
+      .Struct<CacheReport>()
+      .Function("cacheRank", Rank, {"options"}, "Samples whole epochs: for child processes.")
+      .Function("cacheReport", Report, {"options"}, "Likewise.");
 }
 
 }  // namespace gnnd::node

@@ -4,75 +4,89 @@
 #include "core/run/eval_scratch.h"
 #include "core/sample/layout.h"
 #include "node/core/bindings.h"
-#include "node/job_options.h"
-#include "node/manifest_value.h"
+#include "node/tables.h"
 
-// Sizes that follow from a spec: mirrors `modelManifest` and `recordSlotBytes` of contract.ts.
+// Sizes that follow from a spec.
 
 namespace gnnd::node {
+
+struct EvaluationSizesOptions {
+  DatasetCounts counts;
+  ModelOptions model;
+  bool sampled = false;
+  uint32_t threads = 1;
+  std::vector<uint32_t> widths;
+};
+
+template <>
+inline constexpr auto kTable<EvaluationSizesOptions> =
+    StructOf("EvaluationSizesOptions", Field{"counts", &EvaluationSizesOptions::counts},
+             Field{"model", &EvaluationSizesOptions::model},
+             Field{"sampled", &EvaluationSizesOptions::sampled, "On samples, not exact."},
+             Field{"threads", &EvaluationSizesOptions::threads, "Of a Trainer."},
+             Field{"widths", &EvaluationSizesOptions::widths, "Of the model's manifest."});
+
+struct EvaluationSizes {
+  uint64_t chunks = 0;
+  uint64_t scratch_bytes = 0;
+  uint64_t work_bytes = 0;
+};
+
+template <>
+inline constexpr auto kTable<EvaluationSizes> = StructOf(
+    "EvaluationSizes", Field{"chunks", &EvaluationSizes::chunks, "At most, of one evaluation."},
+    Field{"scratchBytes", &EvaluationSizes::scratch_bytes,
+          "Of hidden rows and what is made of them, if all are touched."},
+    Field{"workBytes", &EvaluationSizes::work_bytes,
+          "Private to each Trainer, beside what batches take."});
+
 namespace {
 
-// modelManifest(model): ModelManifest
-Napi::Value Manifest(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  const ParameterManifest manifest =
-      ValueOrThrow(env, ManifestOf(ModelOf(Fields(info[0], "model"))));
-  return ManifestValue(env, manifest);
-}
+Result<ParameterManifest> Manifest(const ModelOptions& model) { return ManifestOf(model.spec); }
 
-// evaluationSizes(options): EvaluationSizes
-Napi::Value EvaluationSizes(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  const Fields fields(info[0], "options");
-  const DatasetCounts counts = CountsOf(fields.Object("counts"));
-  ModelSpec spec = ModelOf(fields.Object("model"));
-  for (const int32_t width : fields.Int32List("widths")) {
-    spec.widths.push_back(static_cast<uint32_t>(width));
-  }
+Result<EvaluationSizes> SizesOf(const EvaluationSizesOptions& options) {
+  const DatasetCounts& counts = options.counts;
+  ModelSpec spec = options.model.spec;
+  spec.widths = options.widths;
   if (spec.type == ModelType::kScript && spec.widths.size() != spec.num_layers) {
-    ThrowUnlessOk(env, Status(Code::kInvalidArgument, "options.widths: one for each layer"));
+    return Status(Code::kInvalidArgument, "options.widths: one for each layer");
   }
-  Napi::Object sizes = Napi::Object::New(env);
-  if (fields.Bool("sampled")) {
+  if (options.sampled) {
     const uint64_t most = std::max({counts.val, counts.test, uint64_t{1}});
-    sizes.Set("chunks", NumberOf(env, (most + kEvalChunkSeeds - 1) / kEvalChunkSeeds));
-    sizes.Set("scratchBytes", NumberOf(env, 0));
-    sizes.Set("workBytes", NumberOf(env, 0));  // as a batch, and never beside one
-    return sizes;
+    // As a batch, and never beside one: no memory of its own.
+    return EvaluationSizes{(most + kEvalChunkSeeds - 1) / kEvalChunkSeeds, 0, 0};
   }
-  const uint64_t chunks = uint64_t{MaxEvalPhases(spec)} * EvalChunks(counts.num_nodes);
-  sizes.Set("chunks", NumberOf(env, chunks));
-  sizes.Set("scratchBytes", NumberOf(env, EvalLayout::Of(spec, counts.num_nodes).total_bytes));
-  sizes.Set("workBytes",
-            NumberOf(env, EvalWorkBytes(spec, counts.num_nodes, counts.val + counts.test,
-                                        fields.Uint32("threads"))));
-  return sizes;
+  return EvaluationSizes{
+      uint64_t{MaxEvalPhases(spec)} * EvalChunks(counts.num_nodes),
+      EvalLayout::Of(spec, counts.num_nodes).total_bytes,
+      EvalWorkBytes(spec, counts.num_nodes, counts.val + counts.test, options.threads)};
 }
 
-// evaluationScratch(bytes, folder): fd, the caller's to hand down and to close
-Napi::Value Scratch(const Napi::CallbackInfo& info) {
-  const auto bytes = static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value());
-  UniqueFd fd =
-      ValueOrThrow(info.Env(), EvalScratch::Create(bytes, info[1].As<Napi::String>().Utf8Value()));
-  return Napi::Number::New(info.Env(), fd.Release());
+Result<int> Scratch(uint64_t bytes, const std::string& folder) {
+  Result<UniqueFd> fd = EvalScratch::Create(bytes, folder);
+  if (!fd.ok()) return fd.status();
+  return fd->Release();
 }
 
-// recordSlotBytes(counts, sampling): number: virtual bytes of the largest possible record
-Napi::Value SlotBytes(const Napi::CallbackInfo& info) {
-  const DatasetCounts counts = CountsOf(Fields(info[0], "counts"));
-  const SamplingOptions sampling = SamplingOf(Fields(info[1], "sampling"));
-  const RecordLayout layout =
-      ValueOrThrow(info.Env(), RecordLayout::Of(LimitsOf(counts, sampling)));
-  return NumberOf(info.Env(), layout.slot_bytes());
+Result<uint64_t> SlotBytes(const DatasetCounts& counts, const SamplingOptions& sampling) {
+  const Result<RecordLayout> layout = RecordLayout::Of(LimitsOf(counts, sampling));
+  if (!layout.ok()) return layout.status();
+  return layout->slot_bytes();
 }
 
 }  // namespace
 
-void DefineModel(Napi::Env env, Napi::Object exports) {
-  exports.Set("modelManifest", Napi::Function::New(env, Manifest));
-  exports.Set("evaluationSizes", Napi::Function::New(env, EvaluationSizes));
-  exports.Set("evaluationScratch", Napi::Function::New(env, Scratch));
-  exports.Set("recordSlotBytes", Napi::Function::New(env, SlotBytes));
+void DefineModel(Subject& subject) {
+  subject.Struct<ParameterTensor>()
+      .Struct<ParameterManifest>()
+      .Struct<EvaluationSizesOptions>()
+      .Struct<EvaluationSizes>()
+      .Function("modelManifest", Manifest, {"model"}, "Not for TORCHSCRIPT: `modelProbe`.")
+      .Function("evaluationSizes", SizesOf, {"options"})
+      .Function("evaluationScratch", Scratch, {"bytes", "folder"},
+                "Sparse memory, or with a folder an unnamed file in it; the caller closes it.")
+      .Function("recordSlotBytes", SlotBytes, {"counts", "sampling"},
+                "Virtual bytes of the largest possible record.");
 }
 
 }  // namespace gnnd::node

@@ -7,7 +7,7 @@
 #include "core/dataset/dataset.h"
 #include "core/dataset/topology.h"
 #include "core/run/graph_sample_work.h"
-#include "node/job_options.h"
+#include "node/tables.h"
 
 namespace gnnd::node {
 

@@ -7,9 +7,8 @@
 #include "core/run/sampler_loop.h"
 #include "node/core/bindings.h"
 #include "node/core/sample_work.h"
-#include "node/executor_options.h"
 
-// A Sampler's life: mirrors `samplerRun` of contract.ts.
+// A Sampler's life.
 
 namespace gnnd::node {
 namespace {
@@ -25,8 +24,8 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   Result<Segment> segment = Segment::Attach(options.segment_fd, Access::kModelReadOnly);
   if (!segment.ok()) return segment.status();
 
-  Result<std::unique_ptr<SampleWork>> made =
-      SampleWorkOf(*dataset, std::move(*topology), options.sampling, options.random_seed, *layout);
+  Result<std::unique_ptr<SampleWork>> made = SampleWorkOf(
+      *dataset, std::move(*topology), options.sampling, options.random_seed.value, *layout);
   if (!made.ok()) return made.status();
   std::unique_ptr<SampleWork> work = std::move(*made);
   if (options.cache.rows > 0) {
@@ -38,16 +37,15 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   return RunSamplerLoop(*segment, options.executor, *work);
 }
 
-// samplerRun(options): Promise<'COMPLETE' | 'STOPPED'>
-Napi::Value SamplerRun(const Napi::CallbackInfo& info) {
-  const ExecutorOptions options = ExecutorOptionsOf(Fields(info[0], "options"));
-  return RunOnThread<LoopEnd>(info.Env(), [options] { return RunSampler(options); }, LoopEndOf);
+Task<LoopEnd> SamplerRun(const ExecutorOptions& options) {
+  return {[options] { return RunSampler(options); }};
 }
 
 }  // namespace
 
-void DefineSampler(Napi::Env env, Napi::Object exports) {
-  exports.Set("samplerRun", Napi::Function::New(env, SamplerRun));
+void DefineSampler(Subject& subject) {
+  subject.Struct<CacheOptions>().Struct<ExecutorOptions>().Enum<LoopEnd>().Function(
+      "samplerRun", SamplerRun, {"options"});
 }
 
 }  // namespace gnnd::node

@@ -1,9 +1,12 @@
 #pragma once
 
-#include <napi.h>
+#include "node/contract.h"
+
+// What gnnd_train.node exports, one subject per file; src/native/gen declares it.
 
 namespace gnnd::node {
 
-void DefinePredict(Napi::Env env, Napi::Object exports);
+void DefineTrainer(Subject& subject);
+void DefinePredict(Subject& subject);
 
 }  // namespace gnnd::node

@@ -5,21 +5,25 @@
 #include <vector>
 
 #include "core/dataset/topology.h"
-#include "node/job_options.h"
-#include "node/run_on_thread.h"
+#include "node/tables.h"
 #include "node/train/bindings.h"
 #include "train/prediction_stream.h"
 
-// Predictions of a trained model: mirrors `modelPredict` of contract.ts.
+// Predictions of a trained model.
 
 namespace gnnd::node {
-namespace {
+enum class PredictedNodes { kAll, kVal, kTest };
+template <>
+inline constexpr auto kNames<PredictedNodes> =
+    NamesOf<PredictedNodes>("PredictedNodes", {{"ALL", PredictedNodes::kAll},
+                                               {"VAL", PredictedNodes::kVal},
+                                               {"TEST", PredictedNodes::kTest}});
 
 struct PredictOptions {
   DatasetLocation dataset;
-  ModelSpec model;
-  std::vector<float> parameters;
-  std::string nodes;
+  ModelOptions model;
+  Floats parameters;
+  PredictedNodes nodes = PredictedNodes::kAll;
   bool weighted_means = false;
   uint32_t threads = 1;
   EvalPlace place;
@@ -27,29 +31,32 @@ struct PredictOptions {
   int output_fd = -1;
 };
 
-PredictOptions PredictOptionsOf(const Fields& fields) {
-  PredictOptions options;
-  options.dataset = LocationOf(fields.Object("dataset"));
-  options.model = ModelOf(fields.Object("model"));
-  options.parameters = fields.Floats("parameters");
-  options.nodes = fields.String("nodes");
-  options.weighted_means = fields.Bool("weightedMeans");
-  options.threads = fields.Uint32("threads");
-  options.place.memory_bytes = fields.Uint64("memoryBytes");
-  options.place.folder = fields.String("scratchFolder");
-  options.topology_fd = static_cast<int>(fields.Uint32("topologyFd"));
-  options.output_fd = static_cast<int>(fields.Uint32("outputFd"));
-  return options;
-}
+template <>
+inline constexpr auto kTable<PredictOptions> = StructOf(
+    "PredictOptions", Field{"dataset", &PredictOptions::dataset},
+    Field{"model", &PredictOptions::model},
+    Field{"parameters", &PredictOptions::parameters, "In manifest order, padding included."},
+    Field{"nodes", &PredictOptions::nodes},
+    Field{"weightedMeans", &PredictOptions::weighted_means,
+          "Means over neighbours are weighted by the dataset's edge weights."},
+    Field{"threads", &PredictOptions::threads},
+    Field{"memoryBytes", [](auto& options) -> auto& { return options.place.memory_bytes; },
+          "For hidden layers' rows; where they are more they lie in a file in `scratchFolder`."},
+    Field{"scratchFolder", [](auto& options) -> auto& { return options.place.folder; }},
+    Field{"topologyFd", &PredictOptions::topology_fd},
+    Field{"outputFd", &PredictOptions::output_fd,
+          "Receives frames (native/train/prediction_stream.h)."});
 
-std::vector<uint32_t> NodesOf(const Dataset& dataset, const std::string& which) {
+namespace {
+
+std::vector<uint32_t> NodesOf(const Dataset& dataset, PredictedNodes which) {
   std::vector<uint32_t> nodes;
-  if (which == "ALL") {
+  if (which == PredictedNodes::kAll) {
     nodes.resize(dataset.num_nodes());
     std::iota(nodes.begin(), nodes.end(), 0U);
     return nodes;
   }
-  for (const int64_t node : which == "VAL" ? dataset.val() : dataset.test()) {
+  for (const int64_t node : which == PredictedNodes::kVal ? dataset.val() : dataset.test()) {
     nodes.push_back(static_cast<uint32_t>(node));
   }
   return nodes;
@@ -62,7 +69,7 @@ Status Predict(const PredictOptions& options) {
   Result<Topology> topology = Topology::Attach(options.topology_fd);
   if (!topology.ok()) return topology.status();
   TrainOptions train;
-  train.model = options.model;
+  train.model = options.model.spec;
   train.threads = options.threads;
   train.features = dataset->features();
   train.labels = dataset->labels();
@@ -72,25 +79,26 @@ Status Predict(const PredictOptions& options) {
   Result<std::unique_ptr<TorchWork>> work = TorchWork::Create(train);
   if (!work.ok()) return work.status();
   PredictionRequest request;
-  request.parameters = options.parameters;
+  request.parameters = options.parameters.values;
   request.nodes = NodesOf(*dataset, options.nodes);
-  request.all_nodes = options.nodes == "ALL";
-  request.classes = options.model.out_dim;
+  request.all_nodes = options.nodes == PredictedNodes::kAll;
+  request.classes = options.model.spec.out_dim;
   request.fd = options.output_fd;
   return StreamPredictions(work->get(), request);
 }
 
-// modelPredict(options): Promise<void>
-Napi::Value ModelPredict(const Napi::CallbackInfo& info) {
-  const Fields fields(info[0], "options");
-  const auto options = std::make_shared<PredictOptions>(PredictOptionsOf(fields));
-  return RunOnThread(info.Env(), [options] { return Predict(*options); });
+Task<void> ModelPredict(const PredictOptions& options) {
+  // Shared: the parameters may be large.
+  return {[shared = std::make_shared<PredictOptions>(options)] { return Predict(*shared); }};
 }
 
 }  // namespace
 
-void DefinePredict(Napi::Env env, Napi::Object exports) {
-  exports.Set("modelPredict", Napi::Function::New(env, ModelPredict));
+void DefinePredict(Subject& subject) {
+  subject.Enum<PredictedNodes>().Struct<PredictOptions>().Function(
+      "modelPredict", ModelPredict, {"options"},
+      "Logits and classes of nodes with full neighbourhoods. ABORTED when nobody reads "
+      "them.");
 }
 
 }  // namespace gnnd::node

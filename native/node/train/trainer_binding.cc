@@ -6,15 +6,12 @@
 #include "core/cache/hot_order.h"
 #include "core/dataset/topology.h"
 #include "core/run/trainer_loop.h"
-#include "node/executor_options.h"
-#include "node/gen/job_spec.h"
-#include "node/manifest_value.h"
-#include "node/run_on_thread.h"
+#include "node/tables.h"
 #include "node/train/bindings.h"
 #include "train/script_model.h"
 #include "train/torch_work.h"
 
-// A Trainer's life: mirrors `trainerRun` of contract.ts.
+// A Trainer's life.
 
 namespace gnnd::node {
 namespace {
@@ -29,36 +26,92 @@ OptimizerOptions OptimizerOf(const Fields& fields) {
   return options;
 }
 
-// The user's model that ModelOptions name, where they do.
-ScriptOptions ScriptOf(const Fields& model, bool weighted) {
-  const Fields script = model.Object("script");
-  return {script.String("path"), script.String("sha256"), model.Uint32("layers"),
-          model.Uint32("inDim"), model.Uint32("outDim"),  weighted};
-}
+}  // namespace
 
-// Descriptor 0 is never a scratch: it says that there is none.
-int ScratchOf(const Fields& evaluation) {
-  const uint32_t fd = evaluation.Uint32("scratchFd");
-  return fd == 0 ? -1 : static_cast<int>(fd);
-}
+template <>
+struct Codec<OptimizerOptions> {
+  static std::string Type() { return "OptimizerOptions"; }
+  static OptimizerOptions Read(const Napi::Value& value, const std::string& path) {
+    return OptimizerOf(Fields(value, path));
+  }
+};
 
-std::optional<SamplerOptions> EvalSamplerOf(const Fields& evaluation) {
-  if (!evaluation.Bool("sampled")) return std::nullopt;
-  return SamplingOf(evaluation.Object("sampling")).sampler;
-}
+struct EvaluationOptions {
+  int scratch_fd = 0;
+  bool sampled = false;
+  SamplingOptions sampling;
+};
 
-// How a Trainer computes.
-struct Computing {
-  ModelSpec model;
-  ScriptOptions script;
+template <>
+inline constexpr auto kTable<EvaluationOptions> =
+    StructOf("EvaluationOptions",
+             Field{"scratchFd", &EvaluationOptions::scratch_fd,
+                   "Receives hidden rows of exact evaluations; 0: there are none."},
+             Field{"sampled", &EvaluationOptions::sampled},
+             Field{"sampling", &EvaluationOptions::sampling,
+                   "Used for sampled evaluations only; batchSize is not."});
+
+struct TrainerOptions : ExecutorOptions {
+  ModelOptions model;
   OptimizerOptions optimizer;
   uint32_t threads = 1;
   bool prefetch = false;
-  int scratch_fd = -1;                         // of exact evaluations; -1: there are none
-  std::optional<SamplerOptions> eval_sampler;  // of sampled ones
+  EvaluationOptions evaluation;
 };
 
-Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const Computing& computing) {
+template <>
+inline constexpr auto kTable<TrainerOptions> = Extending(
+    kTable<ExecutorOptions>, "TrainerOptions", Field{"model", &TrainerOptions::model},
+    Field{"optimizer", &TrainerOptions::optimizer}, Field{"threads", &TrainerOptions::threads},
+    Field{"prefetch", &TrainerOptions::prefetch,
+          "Extract the next batch while the present one is computed."},
+    Field{"evaluation", &TrainerOptions::evaluation});
+
+struct ProbeOptions {
+  ModelOptions model;
+  bool weighted = false;
+};
+
+template <>
+inline constexpr auto kTable<ProbeOptions> =
+    StructOf("ProbeOptions", "A model of the user's.", Field{"model", &ProbeOptions::model},
+             Field{"weighted", &ProbeOptions::weighted,
+                   "Whether the job calls it with edge weights, in batches or in evaluations."});
+
+namespace {
+
+// The user's model, where the options name one.
+ScriptOptions ScriptOf(const ModelOptions& model, bool weighted) {
+  return {model.script.path, model.script.sha256, model.spec.num_layers,
+          model.spec.in_dim, model.spec.out_dim,  weighted};
+}
+
+// What the Trainer computes with, of an opened dataset.
+TrainOptions TrainOptionsOf(const TrainerOptions& options, const Dataset& dataset,
+                            const Topology& topology) {
+  const SamplerOptions& sampler = options.sampling.sampler;
+  const bool weighted_draws = sampler.algorithm == Algorithm::kWeighted;
+  TrainOptions train;
+  train.model = options.model.spec;
+  train.script = ScriptOf(options.model, sampler.weights != EdgeWeights::kNone || weighted_draws);
+  train.random_seed = options.random_seed.value;
+  train.optimizer = options.optimizer;
+  train.threads = options.threads;
+  train.features = dataset.features();
+  train.labels = dataset.labels();
+  train.topology = topology.view();
+  // Draws by edge weight estimate weighted means; evaluation takes those.
+  if (weighted_draws) train.edge_weights = dataset.edge_weights();
+  train.val_nodes = dataset.val();
+  train.test_nodes = dataset.test();
+  // Descriptor 0 is never a scratch: it says that there is none.
+  if (options.evaluation.scratch_fd != 0) train.eval_place.fd = options.evaluation.scratch_fd;
+  if (options.evaluation.sampled) train.eval_sampler = options.evaluation.sampling.sampler;
+  train.features_on_disk = options.cache.features_on_disk;
+  return train;
+}
+
+Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   Result<Dataset> dataset =
       Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path);
   if (!dataset.ok()) return dataset.status();
@@ -67,23 +120,7 @@ Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const Computing& comp
   Result<Segment> segment = Segment::Attach(options.segment_fd, Access::kSlotsReadOnly);
   if (!segment.ok()) return segment.status();
 
-  TrainOptions train;
-  train.model = computing.model;
-  train.script = computing.script;
-  train.random_seed = options.random_seed;
-  train.optimizer = computing.optimizer;
-  train.threads = computing.threads;
-  train.features = dataset->features();
-  train.labels = dataset->labels();
-  train.topology = topology->view();
-  // Draws by edge weight estimate weighted means; evaluation takes those.
-  if (options.sampling.sampler.algorithm == Algorithm::kWeighted) {
-    train.edge_weights = dataset->edge_weights();
-  }
-  train.val_nodes = dataset->val();
-  train.test_nodes = dataset->test();
-  train.eval_place.fd = computing.scratch_fd;
-  train.eval_sampler = computing.eval_sampler;
+  TrainOptions train = TrainOptionsOf(options, *dataset, *topology);
   HotOrder hot;
   if (options.cache.rows > 0) {
     Result<HotOrder> opened = HotOrder::Open(options.cache.order_path, dataset->num_nodes());
@@ -92,56 +129,36 @@ Result<LoopEnd> RunTrainer(const ExecutorOptions& options, const Computing& comp
     train.hot_order = hot.order();
     train.cache_rows = options.cache.rows;
   }
-  train.features_on_disk = options.cache.features_on_disk;
   Result<std::unique_ptr<TorchWork>> work = TorchWork::Create(train);
   if (!work.ok()) return work.status();
-  return RunTrainerLoop(*segment, options.executor, **work, computing.prefetch);
+  return RunTrainerLoop(*segment, options.executor, **work, options.prefetch);
 }
 
-// trainerRun(options): Promise<'COMPLETE' | 'STOPPED'>
-Napi::Value TrainerRun(const Napi::CallbackInfo& info) {
-  const Fields fields(info[0], "options");
-  const ExecutorOptions options = ExecutorOptionsOf(fields);
-  const Fields model = fields.Object("model");
-  const SamplerOptions& sampler = options.sampling.sampler;
-  const bool weighted =
-      sampler.weights != EdgeWeights::kNone || sampler.algorithm == Algorithm::kWeighted;
-  const Computing computing{ModelOf(model),
-                            ScriptOf(model, weighted),
-                            OptimizerOf(fields.Object("optimizer")),
-                            fields.Uint32("threads"),
-                            fields.Bool("prefetch"),
-                            ScratchOf(fields.Object("evaluation")),
-                            EvalSamplerOf(fields.Object("evaluation"))};
-  return RunOnThread<LoopEnd>(
-      info.Env(), [=] { return RunTrainer(options, computing); }, LoopEndOf);
+Task<LoopEnd> TrainerRun(const TrainerOptions& options) {
+  return {[options] { return RunTrainer(options); }};
 }
 
-// modelProbe(options): Promise<ModelManifest>
-Napi::Value ModelProbe(const Napi::CallbackInfo& info) {
-  const Fields fields(info[0], "options");
-  const ScriptOptions script = ScriptOf(fields.Object("model"), fields.Bool("weighted"));
-  return RunOnThread<ParameterManifest>(
-      info.Env(),
-      [script]() -> Result<ParameterManifest> {
-        auto model = ScriptModel::Load(script);
-        if (!model.ok()) return model.status();
-        ParameterManifest manifest = (*model)->manifest();
-        manifest.widths = (*model)->spec().widths;
-        return manifest;
-      },
-      [](Napi::Env env, ParameterManifest& manifest) { return ManifestValue(env, manifest); });
-}
-
-Napi::Object Init(Napi::Env env, Napi::Object exports) {
-  exports.Set("modelProbe", Napi::Function::New(env, ModelProbe));
-  exports.Set("trainerRun", Napi::Function::New(env, TrainerRun));
-  DefinePredict(env, exports);
-  return exports;
+Task<ParameterManifest> ModelProbe(const ProbeOptions& options) {
+  const ScriptOptions script = ScriptOf(options.model, options.weighted);
+  return {[script]() -> Result<ParameterManifest> {
+    auto model = ScriptModel::Load(script);
+    if (!model.ok()) return model.status();
+    ParameterManifest manifest = (*model)->manifest();
+    manifest.widths = (*model)->spec().widths;
+    return manifest;
+  }};
 }
 
 }  // namespace
-}  // namespace gnnd::node
 
-using gnnd::node::Init;
-NODE_API_MODULE(gnnd_train, Init)
+void DefineTrainer(Subject& subject) {
+  subject.Struct<ProbeOptions>()
+      .Struct<EvaluationOptions>()
+      .Struct<TrainerOptions>()
+      .Function("modelProbe", ModelProbe, {"options"},
+                "Loads a user's model and tries it on a tiny block of each layer: for child "
+                "processes.")
+      .Function("trainerRun", TrainerRun, {"options"});
+}
+
+}  // namespace gnnd::node

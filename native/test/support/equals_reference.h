@@ -37,12 +37,12 @@ inline void CheckEqualsReference(const TopologyView& topology, SamplerOptions op
         SamplerUnderTest sampler(topology, options, batch_size, set);
         // Another batch first: what it leaves behind must not matter.
         sampler.Sample({random_seed, 2, batch}, batches[(batch + 1) % batches.size()]);
-        const RecordView record = sampler.Sample(key, batches[batch]);
-        REQUIRE(SameBits(record.nodes(), expected.nodes));
-        REQUIRE(record.num_hops() == expected.blocks.size());
-        for (uint32_t hop = 0; hop < record.num_hops(); ++hop) {
+        const Sample sample = sampler.Sample(key, batches[batch]);
+        REQUIRE(SameBits(sample.nodes(), expected.nodes));
+        REQUIRE(sample.num_hops() == expected.blocks.size());
+        for (uint32_t hop = 0; hop < sample.num_hops(); ++hop) {
           CAPTURE(hop);
-          const BlockView block = record.block(hop);
+          const BlockView block = sample.block(hop);
           REQUIRE(SameBits(block.indptr, expected.blocks[hop].indptr));
           REQUIRE(SameBits(block.src, expected.blocks[hop].src));
           REQUIRE(SameBits(block.weight, expected.blocks[hop].weight));

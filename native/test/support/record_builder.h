@@ -48,8 +48,8 @@ class TestRecord {
  public:
   TestRecord(const TestGraph& graph, const RecordRequest& request);
 
-  RecordView view() const {
-    auto opened = RecordView::Open(bytes(), /*deep=*/true);
+  Sample view() const {
+    const Result<Sample> opened = OpenRecord(bytes(), /*deep=*/true);
     GNND_CHECK(opened.ok());
     return *opened;
   }
@@ -129,28 +129,27 @@ inline TestRecord::TestRecord(const TestGraph& graph, const RecordRequest& reque
   for (const uint32_t seed : request.seeds) LocalId(seed);
   GNND_CHECK(nodes_.size() == request.seeds.size());
 
-  RecordHeader header{};
-  header.magic = kRecordMagic;
-  header.version = kRecordVersion;
-  header.kind = static_cast<uint32_t>(RecordKind::kBlocks);
-  header.random_seed = request.key.random_seed;
-  header.epoch = request.key.epoch;
-  header.batch = request.key.batch;
-  header.num_hops = static_cast<uint32_t>(request.fanouts.size());
-  header.num_seeds = static_cast<uint32_t>(request.seeds.size());
+  RecordHeader header = RecordHeaderOf(SampleKind::kBlocks, request.key);
+  header.num_node_types = 1;
+  header.num_blocks = static_cast<uint32_t>(request.fanouts.size());
   std::vector<Hop> hops;
-  for (uint32_t h = 0; h < header.num_hops; ++h) {
-    BlockHeader& block = header.blocks[h];
+  for (uint32_t h = 0; h < header.num_blocks; ++h) {
+    BlockEntry& block = header.blocks[h];
+    block.hop = h;
+    block.id_bytes = sizeof(uint32_t);
     block.num_dst = static_cast<uint32_t>(nodes_.size());
     hops.push_back(Expand(graph, request, request.fanouts[h]));
     block.num_src = static_cast<uint32_t>(nodes_.size());
     block.num_edges = static_cast<uint32_t>(hops.back().src.size());
   }
-  header.num_nodes = static_cast<uint32_t>(nodes_.size());
-  uint64_t payload = sizeof(RecordHeader);
-  header.nodes_at = Append(nodes_, &payload);
-  for (uint32_t h = 0; h < header.num_hops; ++h) {
-    BlockHeader& block = header.blocks[h];
+  uint64_t payload = header.bytes();
+  NodeEntry& list = header.nodes[0];
+  list.id_bytes = sizeof(uint32_t);
+  list.num_nodes = static_cast<uint32_t>(nodes_.size());
+  list.num_seeds = static_cast<uint32_t>(request.seeds.size());
+  list.nodes_at = Append(nodes_, &payload);
+  for (uint32_t h = 0; h < header.num_blocks; ++h) {
+    BlockEntry& block = header.blocks[h];
     block.indptr_at = Append(hops[h].indptr, &payload);
     block.src_at = Append(hops[h].src, &payload);
     if (!request.gcn_weights) continue;
@@ -159,7 +158,7 @@ inline TestRecord::TestRecord(const TestGraph& graph, const RecordRequest& reque
   }
   header.payload_bytes = payload;
   header.extent_bytes = end_;
-  std::memcpy(words_.data(), &header, sizeof header);
+  std::memcpy(words_.data(), &header, header.bytes());
 }
 
 }  // namespace gnnd::test

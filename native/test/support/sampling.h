@@ -39,12 +39,12 @@ class SamplerUnderTest {
     return sampler_.Sample(key, seeds, slot_);
   }
   // The view is valid until the next call.
-  RecordView Sample(const BatchKey& key, std::span<const uint32_t> seeds) {
+  gnnd::Sample Sample(const BatchKey& key, std::span<const uint32_t> seeds) {
     const Status status = TrySample(key, seeds);
     REQUIRE_MESSAGE(status.ok(), status.message());
-    const Result<RecordView> record = RecordView::Open(slot_, true);
-    REQUIRE_MESSAGE(record.ok(), record.status().message());
-    return *record;
+    const Result<gnnd::Sample> sample = OpenRecord(slot_, true);
+    REQUIRE_MESSAGE(sample.ok(), sample.status().message());
+    return *sample;
   }
   const std::vector<std::byte>& slot() const { return slot_; }
   std::vector<std::byte>& slot() { return slot_; }
@@ -58,16 +58,16 @@ class SamplerUnderTest {
 };
 
 // FNV-1a over everything a Trainer reads, offsets aside.
-inline uint64_t ContentHash(const RecordView& record) {
+inline uint64_t ContentHash(const Sample& sample) {
   uint64_t hash = 0xCBF29CE484222325;
   const auto add = [&hash](uint32_t word) { hash = (hash ^ word) * 0x100000001B3; };
   const auto add_all = [&add](const auto& values) {
     add(static_cast<uint32_t>(values.size()));
     for (const auto value : values) add(std::bit_cast<uint32_t>(value));
   };
-  add_all(record.nodes());
-  for (uint32_t hop = 0; hop < record.num_hops(); ++hop) {
-    const BlockView block = record.block(hop);
+  add_all(sample.nodes());
+  for (uint32_t hop = 0; hop < sample.num_hops(); ++hop) {
+    const BlockView block = sample.block(hop);
     add_all(block.indptr);
     add_all(block.src);
     add_all(block.weight);

@@ -114,7 +114,7 @@ class NamedTensors {
 
 struct DenseLayer {
   const ModelSpec& spec;
-  const RecordView& record;
+  const Sample& sample;
   uint32_t layer;
   BlockView block;
   NamedTensors named;
@@ -148,8 +148,8 @@ inline at::Tensor DenseAttention(const DenseLayer& at_layer, const at::Tensor& x
     }
     const at::Tensor power = score.exp();
     at::Tensor share = power / (power * counts).sum(1, true);
-    const BatchKey key = at_layer.record.key();
-    share = share * AttentionMask(block, key, at_layer.layer, at_layer.record.nodes(),
+    const BatchKey key = at_layer.sample.key();
+    share = share * AttentionMask(block, key, at_layer.layer, at_layer.sample.nodes(),
                                   static_cast<uint32_t>(h), spec);
     outputs.push_back(share.mm(from));
   }
@@ -178,12 +178,12 @@ inline at::Tensor DenseActivation(const ModelSpec& spec, const at::Tensor& z) {
   return spec.activation == Activation::kRelu ? z.relu() : at::leaky_relu(z, 0.01);
 }
 
-// Logits of the seeds; `x` are the raw features of the record's nodes, all tensors float64.
+// Logits of the seeds; `x` are the raw features of the sample's nodes, all tensors float64.
 inline at::Tensor DenseForward(const ModelSpec& spec, const std::vector<at::Tensor>& parameters,
-                               const RecordView& record, const at::Tensor& x) {
-  at::Tensor h = x * MaskOf(record.key(), 0, record.nodes(), x.size(1), spec.input_dropout);
+                               const Sample& sample, const at::Tensor& x) {
+  at::Tensor h = x * MaskOf(sample.key(), 0, sample.nodes(), x.size(1), spec.input_dropout);
   for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
-    const DenseLayer at_layer{spec, record, layer, record.block(spec.num_layers - 1 - layer),
+    const DenseLayer at_layer{spec, sample, layer, sample.block(spec.num_layers - 1 - layer),
                               NamedTensors(spec, parameters, layer)};
     const NamedTensors& named = at_layer.named;
     const bool attention = spec.type == ModelType::kGat || spec.type == ModelType::kGatV2;
@@ -201,8 +201,8 @@ inline at::Tensor DenseForward(const ModelSpec& spec, const std::vector<at::Tens
     if (spec.type == ModelType::kPinSage || spec.normalization == Normalization::kL2) {
       h = h / (h * h).sum(1, true).clamp_min(1e-24).sqrt();
     }
-    const auto nodes = record.nodes().first(at_layer.block.num_dst);
-    h = h * MaskOf(record.key(), layer + 1, nodes, h.size(1), spec.dropout);
+    const auto nodes = sample.nodes().first(at_layer.block.num_dst);
+    h = h * MaskOf(sample.key(), layer + 1, nodes, h.size(1), spec.dropout);
   }
   return h;
 }
@@ -214,13 +214,12 @@ struct DenseResult {
 };
 
 inline DenseResult DenseStep(const ModelSpec& spec, const std::vector<at::Tensor>& parameters,
-                             const RecordView& record, const at::Tensor& x,
-                             const at::Tensor& labels) {
+                             const Sample& sample, const at::Tensor& x, const at::Tensor& labels) {
   std::vector<at::Tensor> leaves;
   for (const at::Tensor& parameter : parameters) {
     leaves.push_back(parameter.detach().to(at::kDouble).clone().requires_grad_(true));
   }
-  const at::Tensor logits = DenseForward(spec, leaves, record, x.to(at::kDouble));
+  const at::Tensor logits = DenseForward(spec, leaves, sample, x.to(at::kDouble));
   const at::Tensor loss = at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum);
   return {logits.detach(), loss.item<double>(), torch::autograd::grad({loss}, leaves)};
 }

@@ -180,21 +180,21 @@ struct Fixture {
 
   // Rows of the record's nodes.
   at::Tensor X(at::ScalarType type) const {
-    const RecordView view = record.view();
+    const Sample sample = record.view();
     const auto dim = static_cast<int64_t>(features.size() / kNodes);
-    at::Tensor x = at::empty({static_cast<int64_t>(view.nodes().size()), dim}, at::kFloat);
-    for (size_t r = 0; r < view.nodes().size(); ++r) {
-      std::copy_n(features.data() + view.nodes()[r] * static_cast<uint64_t>(dim), dim,
+    at::Tensor x = at::empty({static_cast<int64_t>(sample.nodes().size()), dim}, at::kFloat);
+    for (size_t r = 0; r < sample.nodes().size(); ++r) {
+      std::copy_n(features.data() + sample.nodes()[r] * static_cast<uint64_t>(dim), dim,
                   x.data_ptr<float>() + static_cast<int64_t>(r) * dim);
     }
     return x.to(type);
   }
 
   at::Tensor SeedLabels() const {
-    const RecordView view = record.view();
-    at::Tensor seeds = at::empty({view.num_seeds()}, at::kLong);
-    for (uint32_t i = 0; i < view.num_seeds(); ++i) {
-      seeds.data_ptr<int64_t>()[i] = labels[view.nodes()[i]];
+    const Sample sample = record.view();
+    at::Tensor seeds = at::empty({sample.num_seeds()}, at::kLong);
+    for (uint32_t i = 0; i < sample.num_seeds(); ++i) {
+      seeds.data_ptr<int64_t>()[i] = labels[sample.nodes()[i]];
     }
     return seeds;
   }
@@ -213,16 +213,16 @@ double FloorOf(const Case& c) { return IsAttention(c.spec.type) ? 0.02 : 0.0; }
 void CheckModules(const Case& c, at::ScalarType type, double tolerance) {
   INFO(c.name);
   const Fixture fixture(c);
-  const RecordView record = fixture.record.view();
+  const Sample sample = fixture.record.view();
   const DenseResult expected =
-      DenseStep(c.spec, fixture.Parameters(type), record, fixture.X(type), fixture.SeedLabels());
+      DenseStep(c.spec, fixture.Parameters(type), sample, fixture.X(type), fixture.SeedLabels());
   Workspace workspace;
   const auto leaves = fixture.Parameters(type);
   const at::Tensor mask =
-      test::MaskOf(record.key(), 0, record.nodes(), c.spec.in_dim, c.spec.input_dropout);
+      test::MaskOf(sample.key(), 0, sample.nodes(), c.spec.in_dim, c.spec.input_dropout);
   BottomInput input;
   input.x = (fixture.X(type) * mask.to(type)).contiguous();
-  const at::Tensor logits = ForwardBlocks(Model(c.spec), leaves, record, input, &workspace);
+  const at::Tensor logits = ForwardBlocks(Model(c.spec), leaves, sample, input, &workspace);
   const at::Tensor loss =
       at::cross_entropy_loss(logits, fixture.SeedLabels(), {}, at::Reduction::Sum);
   const auto gradients = torch::autograd::grad({loss}, leaves);
@@ -253,14 +253,14 @@ TEST_CASE("a Trainer's gradient equals the dense float64 reference to 1e-5") {
     options.topology = fixture.graph.view();
     auto work = TorchWork::Create(options);
     REQUIRE(work.ok());
-    const RecordView record = fixture.record.view();
+    const Sample sample = fixture.record.view();
     std::vector<float> gradient(fixture.manifest.num_floats, -1.0F);
     BatchReport report;
     ExtractReport extracted;
-    REQUIRE((*work)->Extract(record, 0, &extracted).ok());
-    REQUIRE((*work)->ComputeGradient(record, 0, fixture.parameters, gradient, &report).ok());
+    REQUIRE((*work)->Extract(sample, 0, &extracted).ok());
+    REQUIRE((*work)->ComputeGradient(sample, 0, fixture.parameters, gradient, &report).ok());
 
-    const DenseResult expected = DenseStep(c.spec, fixture.Parameters(at::kDouble), record,
+    const DenseResult expected = DenseStep(c.spec, fixture.Parameters(at::kDouble), sample,
                                            fixture.X(at::kDouble), fixture.SeedLabels());
     CHECK(report.seeds == 5);
     CHECK(report.loss_sum == doctest::Approx(expected.loss_sum).epsilon(1e-5));
@@ -368,16 +368,16 @@ TEST_CASE("aggregating straight from the feature store gives the bits of gatheri
     c.spec.out_dim = 4;
     c.fanouts = {3};
     const Fixture fixture(c);
-    const RecordView record = fixture.record.view();
-    const BlockView block = record.block(0);
+    const Sample sample = fixture.record.view();
+    const BlockView block = sample.block(0);
     std::vector<uint32_t> index;
-    for (const uint32_t s : block.src) index.push_back(record.nodes()[s]);
+    for (const uint32_t s : block.src) index.push_back(sample.nodes()[s]);
     Workspace workspace;
     const BlockOperand<float> operand(block, ReductionOf(c.spec), &workspace);
     const at::Tensor gathered = operand.Aggregate(fixture.X(at::kFloat));
     std::vector<float> fused(block.num_dst * c.spec.in_dim);
     const RowTable table(fixture.features, c.spec.in_dim);
-    operand.AggregateFromTable(table, index.data(), record.nodes().data(), fused.data());
+    operand.AggregateFromTable(table, index.data(), sample.nodes().data(), fused.data());
     CHECK(std::equal(fused.begin(), fused.end(), gathered.const_data_ptr<float>()));
   }
 }

@@ -79,11 +79,7 @@ class File {
     module.save(path_);
     std::ifstream file(path_, std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-    for (const uint8_t byte :
-         Sha256().Add(std::as_bytes(std::span(bytes.data(), bytes.size()))).Finish()) {
-      sha256_ += "0123456789abcdef"[byte >> 4];
-      sha256_ += "0123456789abcdef"[byte & 15];
-    }
+    sha256_ = HexOf(Sha256().Add(std::as_bytes(std::span(bytes))).Finish());
   }
   ~File() { std::filesystem::remove(path_); }
 
@@ -131,12 +127,12 @@ std::vector<float> GradientOf(TorchWork& work, const TestRecord& record,
                               const std::vector<float>& parameters) {
   std::vector<float> gradient(parameters.size());
   BatchReport report;
-  const RecordView view = record.view();
+  const Sample sample = record.view();
   ExtractReport extracted;
-  REQUIRE(work.Extract(view, 0, &extracted).ok());
-  const Status status = work.ComputeGradient(view, 0, parameters, gradient, &report);
+  REQUIRE(work.Extract(sample, 0, &extracted).ok());
+  const Status status = work.ComputeGradient(sample, 0, parameters, gradient, &report);
   REQUIRE_MESSAGE(status.ok(), status.message());
-  CHECK(report.seeds == view.num_seeds());
+  CHECK(report.seeds == sample.num_seeds());
   return gradient;
 }
 
@@ -316,10 +312,10 @@ TEST_CASE("a script that fails in the middle of training ends the batch with its
   std::vector<float> gradient(parameters.size());
   BatchReport report;
   const TestRecord record = Batch(data, 0);
-  const RecordView view = record.view();
+  const Sample sample = record.view();
   ExtractReport extracted;
-  REQUIRE(work->Extract(view, 0, &extracted).ok());
-  const Status status = work->ComputeGradient(view, 0, parameters, gradient, &report);
+  REQUIRE(work->Extract(sample, 0, &extracted).ok());
+  const Status status = work->ComputeGradient(sample, 0, parameters, gradient, &report);
   CHECK(status.code() == Code::kPluginFailed);
   Contains(status.message(), "too many rows");
   test::EvalReport eval;

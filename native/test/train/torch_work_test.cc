@@ -42,10 +42,10 @@ class Loop {
   }
 
   BatchReport Step(const TestRecord& record) {
-    const RecordView view = record.view();
+    const Sample sample = record.view();
     const auto buffer = static_cast<uint32_t>(step_ % kExtractBuffers);
-    REQUIRE(work_->Extract(view, buffer, &extracted_).ok());
-    return Compute(view, buffer);
+    REQUIRE(work_->Extract(sample, buffer, &extracted_).ok());
+    return Compute(sample, buffer);
   }
 
   // Every record in turn; each but the first is extracted on a thread of its own while the gradient
@@ -78,9 +78,9 @@ class Loop {
   const std::vector<float>& gradient() const { return gradient_; }
 
  private:
-  BatchReport Compute(const RecordView& view, uint32_t buffer) {
+  BatchReport Compute(const Sample& sample, uint32_t buffer) {
     BatchReport report;
-    REQUIRE(work_->ComputeGradient(view, buffer, parameters_, gradient_, &report).ok());
+    REQUIRE(work_->ComputeGradient(sample, buffer, parameters_, gradient_, &report).ok());
     std::vector<float> next_parameters(parameters_.size());
     std::vector<float> next_memory(memory_.size());
     const std::span<const float> gradients[] = {gradient_};
@@ -341,13 +341,13 @@ TEST_CASE("a record whose words were overwritten is refused, or trained within i
         const uint64_t at = draw() % (words.size() / 1024) * 1024 + draw() % 60;
         words[at] = draw() % 2 == 0 ? static_cast<uint32_t>(draw() % 300) : words[at] + 1;
       }
-      const auto record = RecordView::Open(std::as_bytes(words));
+      const auto sample = OpenRecord(std::as_bytes(words));
       ExtractReport extracted;
       BatchReport report;
-      Status status = record.status();
-      if (record.ok()) status = (*work)->Extract(*record, 0, &extracted);
-      if (record.ok() && status.ok()) {
-        status = (*work)->ComputeGradient(*record, 0, parameters, gradient, &report);
+      Status status = sample.status();
+      if (sample.ok()) status = (*work)->Extract(*sample, 0, &extracted);
+      if (sample.ok() && status.ok()) {
+        status = (*work)->ComputeGradient(*sample, 0, parameters, gradient, &report);
       }
       status.ok() ? ++trained : ++refused;
     }

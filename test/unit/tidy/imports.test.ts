@@ -17,7 +17,7 @@ describe('imports of src/', () => {
     const known = new Set(files.map(({ path }) => path));
     const missing = files.flatMap((file) =>
       importsOf(file)
-        .filter(({ isRelative, target }) => isRelative && !target.startsWith('api/gen/'))
+        .filter(({ isRelative, target }) => isRelative && !/^(api|native)\/gen\//.test(target))
         .filter(({ target }) => !known.has(target))
         .map(({ line, target }) => ({ path: file.path, line, message: target })),
     );

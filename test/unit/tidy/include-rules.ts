@@ -10,6 +10,7 @@ export const coreRanks: Readonly<Record<string, number>> = {
   sample: 4,
   segment: 4,
   model: 4,
+  batch: 3,
   dataset: 3,
   draw: 2,
   vec: 1,
@@ -34,6 +35,7 @@ const libraries: readonly { header: RegExp; by: RegExp; name: string }[] = [
   { header: /^(napi|node_api|js_native_api|uv|v8)(\.h|-)/, by: /^node\//, name: 'Node-API' },
   { header: /^(cuda|cublas|cusparse|nccl)/, by: /^cuda\//, name: 'CUDA' },
   { header: /^doctest\//, by: /^test\//, name: 'doctest' },
+  { header: /^sys\/mman\.h$/, by: /^(core\/base|test)\//, name: 'memory mappings' },
 ];
 
 /** All violations of one file of native/; `path` counts from native/. */

@@ -2,21 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdio>
 #include <string>
 
 namespace gnnd {
 namespace {
-
-std::string HexOf(const Sha256Digest& digest) {
-  std::string hex;
-  for (const uint8_t byte : digest) {
-    char text[3];
-    std::snprintf(text, sizeof text, "%02x", byte);
-    hex += text;
-  }
-  return hex;
-}
 
 std::string HashOf(const std::string& text) {
   return HexOf(Sha256().Add(std::as_bytes(std::span(text))).Finish());

@@ -41,9 +41,8 @@ class GraphWork final : public SampleWork {
     std::vector<uint32_t> seeds;
     SeedsOf({7, epoch, batch}, train_, batch_size_, &seeds);
     GNND_TRY(sampler_->Sample({7, epoch, batch}, seeds, slot));
-    const auto* header = reinterpret_cast<const RecordHeader*>(slot.data());
-    report->payload_bytes = header->payload_bytes;
-    report->extent_bytes = header->extent_bytes;
+    report->payload_bytes = OwnHeader(slot).payload_bytes;
+    report->extent_bytes = OwnHeader(slot).extent_bytes;
     epochs.push_back(epoch);
     return Status::Ok();
   }
@@ -111,13 +110,13 @@ TEST_CASE(
   std::vector<std::byte> slot(layout.slot_bytes());
   SampleReport report;
   REQUIRE(work.Sample(0, 2, slot, &report).ok());
-  const Result<RecordView> record = RecordView::Open(slot, true);
-  REQUIRE_MESSAGE(record.ok(), record.status().message());
-  REQUIRE(record->ranks().size() == record->nodes().size());
-  CHECK(report.payload_bytes == record->payload_bytes());
-  for (size_t i = 0; i < record->nodes().size(); ++i) {
-    const uint32_t rank = rank_of[record->nodes()[i]];
-    CHECK(record->ranks()[i] == (rank < 50 ? rank : kNoRank));
+  const Result<Sample> sample = OpenRecord(slot, true);
+  REQUIRE_MESSAGE(sample.ok(), sample.status().message());
+  REQUIRE(sample->ranks().size() == sample->nodes().size());
+  CHECK(report.payload_bytes == OwnHeader(slot).payload_bytes);
+  for (size_t i = 0; i < sample->nodes().size(); ++i) {
+    const uint32_t rank = rank_of[sample->nodes()[i]];
+    CHECK(sample->ranks()[i] == (rank < 50 ? rank : kNoRank));
   }
 }
 

@@ -91,19 +91,39 @@ TEST_CASE("a record with another number of seeds than its batch is refused befor
   crew.AddSampler(0);
   REQUIRE(Eventually([&] { return CountIn(segment, BatchState::kReady) > 0; }));
   // A consistent record of batch 0 with one seed fewer: the next node is drawn by nobody.
-  auto* header = reinterpret_cast<RecordHeader*>(segment.slot(0).data());
-  auto* indptr = reinterpret_cast<uint32_t*>(segment.slot(0).data() + header->blocks[0].indptr_at);
-  indptr[2] = header->blocks[0].num_edges;
-  header->num_seeds = header->blocks[0].num_dst = 2;
-  header->num_nodes = header->blocks[0].num_src = header->num_nodes - 1;
-  auto* src = reinterpret_cast<uint32_t*>(segment.slot(0).data() + header->blocks[0].src_at);
-  for (uint32_t e = 0; e < header->blocks[0].num_edges; ++e) src[e] = 2;
-  header->payload_bytes -= 8;
-  REQUIRE(RecordView::Open(segment.slot(0)).ok());
+  RecordHeader& header = OwnHeader(segment.slot(0));
+  BlockEntry& block = header.blocks[0];
+  NodeEntry& list = header.nodes[0];
+  auto* indptr = reinterpret_cast<uint32_t*>(segment.slot(0).data() + block.indptr_at);
+  indptr[2] = block.num_edges;
+  list.num_seeds = block.num_dst = 2;
+  list.num_nodes = block.num_src = list.num_nodes - 1;
+  auto* src = reinterpret_cast<uint32_t*>(segment.slot(0).data() + block.src_at);
+  for (uint32_t e = 0; e < block.num_edges; ++e) src[e] = 2;
+  WriteHeader(&header, segment.slot(0));
+  REQUIRE(OpenRecord(segment.slot(0)).ok());
   crew.AddTrainer(Role::kTrainer, 1);
   CHECK_FALSE(crew.Finish());
   CHECK(crew.FirstError().code() == Code::kShmCorrupted);
   CHECK(crew.FirstError().message() == "the record of batch 0 has 2 seeds, not 3");
+}
+
+TEST_CASE("a record of rows is refused with a sentence before it is read") {
+  Segment segment = MakeSegment(FakeJob{});
+  ThreadCrew crew(segment);
+  crew.AddSampler(0);
+  REQUIRE(Eventually([&] { return CountIn(segment, BatchState::kReady) > 0; }));
+  RecordHeader& header = OwnHeader(segment.slot(0));
+  header.kind = static_cast<uint32_t>(SampleKind::kRows);
+  header.num_blocks = 0;
+  header.nodes[0].num_nodes = header.nodes[0].num_seeds;
+  WriteHeader(&header, segment.slot(0));
+  REQUIRE(OpenRecord(segment.slot(0), true).ok());
+  crew.AddTrainer(Role::kTrainer, 1);
+  CHECK_FALSE(crew.Finish());
+  CHECK(crew.FirstError().code() == Code::kInternal);
+  CHECK(crew.FirstError().message() ==
+        "the record of batch 0 holds rows; Trainers of this version take blocks only");
 }
 
 }  // namespace gnnd::test

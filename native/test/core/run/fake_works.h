@@ -74,24 +74,18 @@ class FakeSampleWork final : public SampleWork {
     std::copy(nodes.begin(), nodes.end(), section(1));
     for (uint64_t d = 0; d <= seeds; ++d) section(2)[d] = d == 0 ? 0 : edges;
     for (uint32_t e = 0; e < edges; ++e) section(3)[e] = static_cast<uint32_t>(seeds) + e;
-    RecordHeader header{};
-    header.magic = kRecordMagic;
-    header.version = kRecordVersion;
-    header.kind = static_cast<uint32_t>(RecordKind::kBlocks);
-    header.epoch = epoch;
-    header.batch = batch;
-    header.num_hops = 1;
-    header.num_seeds = static_cast<uint32_t>(seeds);
-    header.num_nodes = static_cast<uint32_t>(nodes.size());
-    header.nodes_at = kPageBytes;
-    header.blocks[0].num_dst = header.num_seeds;
-    header.blocks[0].num_src = header.num_nodes;
-    header.blocks[0].num_edges = edges;
-    header.blocks[0].indptr_at = 2 * kPageBytes;
-    header.blocks[0].src_at = 3 * kPageBytes;
-    header.payload_bytes = sizeof header + 4 * (nodes.size() + seeds + 1 + edges);
-    header.extent_bytes = 3 * kPageBytes + 4 * uint64_t{edges};
-    std::memcpy(slot.data(), &header, sizeof header);
+    RecordHeader header = RecordHeaderOf(SampleKind::kBlocks, {0, epoch, batch});
+    header.num_node_types = header.num_blocks = 1;
+    NodeEntry& list = header.nodes[0];
+    list = {4, static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(seeds), 0, kPageBytes, 0};
+    BlockEntry& block = header.blocks[0];
+    block.id_bytes = 4;
+    block.num_dst = list.num_seeds;
+    block.num_src = list.num_nodes;
+    block.num_edges = edges;
+    block.indptr_at = 2 * kPageBytes;
+    block.src_at = 3 * kPageBytes;
+    WriteHeader(&header, slot);
     *report =
         SampleReport{header.payload_bytes, header.extent_bytes, nodes.size(), edges, seeds, 0};
     if (watch_ != nullptr) watch_->End(device_, DeviceWatch::kSamples);
@@ -154,27 +148,26 @@ class FakeTrainWork final : public TrainWork {
     }
   }
 
-  Status Extract(const RecordView& record, uint32_t buffer, ExtractReport* report) override {
+  Status Extract(const Sample& sample, uint32_t buffer, ExtractReport* report) override {
     if (watch_ != nullptr) watch_->Begin(device_, DeviceWatch::kTrains);
     Extracted& extracted = extracted_[buffer];
-    extracted.key = record.key();
-    extracted.nodes.assign(record.nodes().begin(), record.nodes().end());
+    extracted.key = sample.key();
+    extracted.nodes.assign(sample.nodes().begin(), sample.nodes().end());
     if (during_extract) during_extract(extracted.key.epoch, extracted.key.batch);
-    if (!Holds(extracted, record)) ++torn;
+    if (!Holds(extracted, sample)) ++torn;
     *report = ExtractReport{};
     if (watch_ != nullptr) watch_->End(device_, DeviceWatch::kTrains);
     return Status::Ok();
   }
 
-  Status ComputeGradient(const RecordView& record, uint32_t buffer,
-                         std::span<const float> parameters, std::span<float> gradient,
-                         BatchReport* report) override {
-    if (before_gradient) before_gradient(record.key().epoch, record.key().batch);
+  Status ComputeGradient(const Sample& sample, uint32_t buffer, std::span<const float> parameters,
+                         std::span<float> gradient, BatchReport* report) override {
+    if (before_gradient) before_gradient(sample.key().epoch, sample.key().batch);
     if (watch_ != nullptr) watch_->Begin(device_, DeviceWatch::kTrains);
-    if (during_gradient) during_gradient(record.key().epoch, record.key().batch);
-    Gradient(extracted_[buffer].nodes, record.num_seeds(), parameters, gradient, report);
-    if (after_gradient) after_gradient(record.key().epoch, record.key().batch, gradient);
-    if (!Holds(extracted_[buffer], record)) ++torn;
+    if (during_gradient) during_gradient(sample.key().epoch, sample.key().batch);
+    Gradient(extracted_[buffer].nodes, sample.num_seeds(), parameters, gradient, report);
+    if (after_gradient) after_gradient(sample.key().epoch, sample.key().batch, gradient);
+    if (!Holds(extracted_[buffer], sample)) ++torn;
     if (watch_ != nullptr) watch_->End(device_, DeviceWatch::kTrains);
     return Status::Ok();
   }
@@ -300,10 +293,10 @@ class FakeTrainWork final : public TrainWork {
     std::vector<uint32_t> nodes;
   };
 
-  static bool Holds(const Extracted& extracted, const RecordView& record) {
-    return extracted.key.epoch == record.key().epoch && extracted.key.batch == record.key().batch &&
-           std::equal(extracted.nodes.begin(), extracted.nodes.end(), record.nodes().begin(),
-                      record.nodes().end());
+  static bool Holds(const Extracted& extracted, const Sample& sample) {
+    return extracted.key.epoch == sample.key().epoch && extracted.key.batch == sample.key().batch &&
+           std::equal(extracted.nodes.begin(), extracted.nodes.end(), sample.nodes().begin(),
+                      sample.nodes().end());
   }
 
   FakeScratch* scratch_;

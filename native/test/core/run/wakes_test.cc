@@ -247,12 +247,12 @@ TEST_CASE("a batch that a step makes due while all Trainers hold later ones wake
     crew.AddTrainer(Role::kTrainer, 1);
     REQUIRE(Waits(segment, crew.id(1), Activity::kWaitDue));
     REQUIRE(self.batches().GiveBack(1).ok());
-    const Result<RecordView> record = RecordView::Open(segment.slot(0));
-    REQUIRE(record.ok());
+    const Result<Sample> sample = OpenRecord(segment.slot(0));
+    REQUIRE(sample.ok());
     ExtractReport extracted;
     BatchReport report;
-    REQUIRE(work.Extract(*record, 0, &extracted).ok());
-    REQUIRE(work.ComputeGradient(*record, 0, steps.ParametersFor(0), segment.gradient(0), &report)
+    REQUIRE(work.Extract(*sample, 0, &extracted).ok());
+    REQUIRE(work.ComputeGradient(*sample, 0, steps.ParametersFor(0), segment.gradient(0), &report)
                 .ok());
     segment.hand_in(0) =
         HandIn{0, report.seeds, report.correct, report.loss_sum, 2, id.incarnation, {}};

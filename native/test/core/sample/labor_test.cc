@@ -73,11 +73,11 @@ TEST_CASE("all rows of a hop agree on a neighbour; hops and batches do not") {
   for (uint32_t j = 0; j < row.size(); ++j) graph.AddRow(row);
   const auto taken = [&](uint32_t batch, uint32_t window, uint32_t hop, uint32_t at) {
     SamplerUnderTest sampler(graph.view(), Labor({50, 50}, window), 2, DetectInstructionSet());
-    const RecordView record = sampler.Sample({9, 0, batch}, std::vector<uint32_t>{0, 1});
-    const BlockView block = record.block(hop);
+    const Sample sample = sampler.Sample({9, 0, batch}, std::vector<uint32_t>{0, 1});
+    const BlockView block = sample.block(hop);
     std::set<uint32_t> nodes;
     for (uint32_t e = block.indptr[at]; e < block.indptr[at + 1]; ++e) {
-      nodes.insert(record.nodes()[block.src[e]]);
+      nodes.insert(sample.nodes()[block.src[e]]);
     }
     return nodes;
   };
@@ -127,8 +127,8 @@ TEST_CASE("adjacent batches share the more neighbours the wider the window, with
   SamplerUnderTest sampler(graph.view(), Labor({2000}, kWindow), 1, DetectInstructionSet());
   std::vector<std::set<uint32_t>> taken;
   for (uint32_t batch = 0; batch < 3 * kWindow; ++batch) {
-    const RecordView record = sampler.Sample({9, 0, batch}, std::vector<uint32_t>{0});
-    const auto nodes = record.nodes().subspan(1);
+    const Sample sample = sampler.Sample({9, 0, batch}, std::vector<uint32_t>{0});
+    const auto nodes = sample.nodes().subspan(1);
     taken.emplace_back(nodes.begin(), nodes.end());
   }
   const auto shared = [&](size_t a, size_t b) {
@@ -150,8 +150,8 @@ TEST_CASE("LABOR finds fewer nodes than uniform sampling for as many edges") {
   const auto seeds = test::RandomNodes(4, 3000, 500);
   SamplerUnderTest labor(graph.view(), Labor({10}), 500, DetectInstructionSet());
   SamplerUnderTest uniform(graph.view(), {{10}}, 500, DetectInstructionSet());
-  const RecordView ours = labor.Sample({1, 0, 0}, seeds);
-  const RecordView theirs = uniform.Sample({1, 0, 0}, seeds);
+  const Sample ours = labor.Sample({1, 0, 0}, seeds);
+  const Sample theirs = uniform.Sample({1, 0, 0}, seeds);
   CHECK(static_cast<double>(ours.num_edges()) ==
         doctest::Approx(static_cast<double>(theirs.num_edges())).epsilon(0.15));
   CHECK(static_cast<double>(ours.nodes().size()) <
@@ -173,9 +173,9 @@ TEST_CASE("a neighbour is taken with probability f / d (chi-square, level 1e-6)"
     std::vector<double> times(kDegree, 0);
     for (uint32_t i = 0; i < kBatches; ++i) {
       const uint32_t batch = i * window + window / 2;
-      const RecordView record = sampler.Sample({77, 3, batch}, std::vector<uint32_t>{0});
-      for (const uint32_t node : record.nodes().subspan(1)) times[node - 1] += 1;
-      for (const float weight : record.block(0).weight) REQUIRE(weight == 5.0F);
+      const Sample sample = sampler.Sample({77, 3, batch}, std::vector<uint32_t>{0});
+      for (const uint32_t node : sample.nodes().subspan(1)) times[node - 1] += 1;
+      for (const float weight : sample.block(0).weight) REQUIRE(weight == 5.0F);
     }
     // Independent trials: each count has variance n p (1 - p).
     constexpr double kShare = 0.2;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/sample/record.h"
+
 namespace gnnd {
 namespace {
 

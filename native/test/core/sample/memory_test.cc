@@ -166,9 +166,9 @@ TEST_CASE("a Sampler's own memory keeps to its bound, and batches take no more")
         const bool sampled = sampler.Sample({5, 0, batch}, seeds, slot).ok();
         while_it_ran += warm ? allocations - allocated : 0;
         REQUIRE(sampled);
-        const auto* header = reinterpret_cast<const RecordHeader*>(slot.data());
-        most_edges = std::max(most_edges, header->drawn_edges());
-        most_nodes = std::max<uint64_t>(most_nodes, header->num_nodes);
+        const Sample sample = OwnSample(slot);
+        most_edges = std::max(most_edges, sample.num_edges());
+        most_nodes = std::max<uint64_t>(most_nodes, sample.nodes().size());
       }
       if (warm) CHECK(sampler.workspace_bytes() == workspace);
     }

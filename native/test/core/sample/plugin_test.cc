@@ -33,13 +33,7 @@ std::string PluginPath(const std::string& name) {
 std::string Sha256HexOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-  std::string hex;
-  for (const uint8_t byte :
-       Sha256().Add(std::as_bytes(std::span(bytes.data(), bytes.size()))).Finish()) {
-    hex += "0123456789abcdef"[byte >> 4];
-    hex += "0123456789abcdef"[byte & 15];
-  }
-  return hex;
+  return HexOf(Sha256().Add(std::as_bytes(std::span(bytes))).Finish());
 }
 
 Result<std::shared_ptr<SamplerPlugin>> TryLoad(const TopologyView& topology,
@@ -77,19 +71,19 @@ std::vector<uint64_t> ExpectedPicks(const BatchKey& key, uint32_t hop, uint32_t 
   return picks;
 }
 
-void CheckDraws(const TopologyView& topology, const RecordView& record,
+void CheckDraws(const TopologyView& topology, const Sample& sample,
                 const std::vector<int32_t>& fanouts, Expansion expansion) {
-  for (uint32_t hop = 0; hop < record.num_hops(); ++hop) {
-    const BlockView block = record.block(hop);
+  for (uint32_t hop = 0; hop < sample.num_hops(); ++hop) {
+    const BlockView block = sample.block(hop);
     const uint32_t first =
-        hop > 0 && expansion == Expansion::kNew ? record.block(hop - 1).num_dst : 0;
+        hop > 0 && expansion == Expansion::kNew ? sample.block(hop - 1).num_dst : 0;
     for (uint32_t row = first; row < block.num_dst; ++row) {
-      const uint32_t node = record.nodes()[row];
-      const auto picks = ExpectedPicks(record.key(), hop, node, topology.degree(node),
+      const uint32_t node = sample.nodes()[row];
+      const auto picks = ExpectedPicks(sample.key(), hop, node, topology.degree(node),
                                        static_cast<uint32_t>(fanouts[hop]));
       REQUIRE(block.indptr[row + 1] - block.indptr[row] == picks.size());
       for (size_t k = 0; k < picks.size(); ++k) {
-        const uint32_t drawn = record.nodes()[block.src[block.indptr[row] + k]];
+        const uint32_t drawn = sample.nodes()[block.src[block.indptr[row] + k]];
         REQUIRE(drawn == topology.indices[topology.indptr[node] + picks[k]]);
       }
     }
@@ -111,9 +105,9 @@ TEST_CASE("a plug-in's draws become valid records by every table and expansion")
         options.max_dense_table_bytes = max_dense_bytes;
         SamplerUnderTest sampler(graph.view(), options, 50, DetectInstructionSet());
         const BatchKey key{seed, 3, 7};
-        const RecordView record = sampler.Sample(key, seeds);
-        CheckDraws(graph.view(), record, fanouts, expansion);
-        const uint64_t hash = test::ContentHash(record);
+        const Sample sample = sampler.Sample(key, seeds);
+        CheckDraws(graph.view(), sample, fanouts, expansion);
+        const uint64_t hash = test::ContentHash(sample);
         sampler.Sample({seed, 3, 8}, seeds);
         CHECK(test::ContentHash(sampler.Sample(key, seeds)) == hash);
       }
@@ -130,17 +124,17 @@ TEST_CASE("a plug-in's weights stand beside its picks; whole rows weigh 1") {
   SamplerOptions options = OptionsWith(topology, "uniform", "", true);
   options.fanouts = {4, kFullNeighbourhood};
   SamplerUnderTest sampler(topology, options, 20, DetectInstructionSet());
-  const RecordView record = sampler.Sample({1, 0, 0}, test::RandomNodes(6, 300, 20));
-  const BlockView block = record.block(0);
+  const Sample sample = sampler.Sample({1, 0, 0}, test::RandomNodes(6, 300, 20));
+  const BlockView block = sample.block(0);
   REQUIRE(block.weight.size() == block.src.size());
   for (uint32_t row = 0; row < block.num_dst; ++row) {
-    const uint32_t node = record.nodes()[row];
-    const auto picks = ExpectedPicks(record.key(), 0, node, topology.degree(node), 4);
+    const uint32_t node = sample.nodes()[row];
+    const auto picks = ExpectedPicks(sample.key(), 0, node, topology.degree(node), 4);
     for (size_t k = 0; k < picks.size(); ++k) {
       CHECK(block.weight[block.indptr[row] + k] == edge_weight[topology.indptr[node] + picks[k]]);
     }
   }
-  const BlockView whole = record.block(1);
+  const BlockView whole = sample.block(1);
   CHECK(std::all_of(whole.weight.begin(), whole.weight.end(), [](float w) { return w == 1.0F; }));
   CHECK(whole.src.size() > block.src.size());
 }
@@ -193,7 +187,7 @@ TEST_CASE("an answer against the rules ends the sample, naming the node, and not
     const Status status = sampler.TrySample({1, 0, 0}, seeds);
     CHECK(status.code() == Code::kPluginFailed);
     CHECK(status.message().find("node 1 at hop 0") != std::string::npos);
-    CHECK_FALSE(RecordView::Open(sampler.slot()).ok());
+    CHECK_FALSE(OpenRecord(sampler.slot()).ok());
     // Rows without neighbours ask nobody, and the sampler still works.
     sampler.Sample({1, 0, 0}, std::vector<uint32_t>{0, 3});
     return status.message();
@@ -232,7 +226,7 @@ TEST_CASE("the header's random numbers are those of core, for any block and wide
       {stream.key.lo, stream.key.hi},
       {0, stream.counter.word[1], stream.counter.word[2], stream.counter.word[3]}};
   std::set<uint32_t> firsts;
-  for (const uint64_t node : {uint64_t{77}, (uint64_t{1} << 44) - 1, uint64_t{77} | 1ULL << 32}) {
+  for (const uint64_t node : {uint64_t{77}, (uint64_t{1} << 44) - 1, uint64_t{77} | (uint64_t{1} << 32)}) {
     for (const uint32_t block : {0U, 1U, 65535U, 65536U, 131072U, (1U << 28) - 1, 0xFFFFFFFFU}) {
       uint32_t words[4];
       gnnd_random_block(&random, node, block, words);

@@ -21,19 +21,19 @@ using Words = std::vector<uint32_t>;
 
 // All that a Trainer reads, as it reads it: rows by indptr, sources by src. A checksum, so that
 // nothing is left out; -1 when an index leads out of the record.
-int64_t ReadLikeATrainer(const RecordView& record) {
+int64_t ReadLikeATrainer(const Sample& sample) {
   int64_t sum = 0;
-  for (const uint32_t node : record.nodes()) sum += node;
-  for (const uint32_t rank : record.ranks()) sum += rank;
-  if (record.num_seeds() > record.nodes().size()) return -1;
-  for (uint32_t hop = 0; hop < record.num_hops(); ++hop) {
-    const BlockView block = record.block(hop);
-    if (block.num_src > record.nodes().size() || block.num_dst > block.num_src) return -1;
+  for (const uint32_t node : sample.nodes()) sum += node;
+  for (const uint32_t rank : sample.ranks()) sum += rank;
+  if (sample.num_seeds() > sample.nodes().size()) return -1;
+  for (uint32_t hop = 0; hop < sample.num_hops(); ++hop) {
+    const BlockView block = sample.block(hop);
+    if (block.num_src > sample.nodes().size() || block.num_dst > block.num_src) return -1;
     for (uint32_t d = 0; d < block.num_dst; ++d) {
       if (!block.self_weight.empty()) sum += block.self_weight[d] > 0 ? 1 : 0;
       for (uint64_t e = block.indptr[d]; e < block.indptr[d + 1]; ++e) {
         if (e >= block.src.size() || block.src[e] >= block.num_src) return -1;
-        sum += record.nodes()[block.src[e]];
+        sum += sample.nodes()[block.src[e]];
         if (!block.weight.empty()) sum += block.weight[e] > 0 ? 1 : 0;
       }
     }
@@ -51,19 +51,21 @@ Words WordsOf(const SamplerOptions& options, bool ranks, uint64_t seed) {
   Words words(header.extent_bytes / 4);
   std::memcpy(words.data(), sampler.slot().data(), words.size() * 4);
   if (!ranks) return words;
-  header.ranks_at = (header.extent_bytes + 4095) / 4096 * 4096;
-  header.extent_bytes = header.ranks_at + uint64_t{4} * header.num_nodes;
-  header.payload_bytes += uint64_t{4} * header.num_nodes;
-  words.resize(header.extent_bytes / 4, 0xFFFFFFFF);
-  std::memcpy(words.data(), &header, sizeof header);
+  NodeEntry& list = header.nodes[0];
+  list.ranks_at = (header.extent_bytes + 4095) / 4096 * 4096;
+  words.resize((list.ranks_at + uint64_t{4} * list.num_nodes) / 4, 0xFFFFFFFF);
+  WriteHeader(&header, std::as_writable_bytes(std::span(words)));
   return words;
 }
+
+// Of a record of two blocks.
+constexpr uint64_t kHeaderWords = offsetof(RecordHeader, blocks[2]) / 4;
 
 // Places of the header, of sections' first words, and any others.
 size_t PlaceIn(const Words& words, std::mt19937_64& draw) {
   switch (draw() % 3) {
     case 0:
-      return draw() % (sizeof(RecordHeader) / 4);
+      return draw() % kHeaderWords;
     case 1:
       return std::min(draw() % (words.size() / 1024 + 1) * 1024 + draw() % 40, words.size() - 1);
     default:
@@ -102,14 +104,14 @@ void Fuzz(const Words& good, uint64_t seed, Tally* tally) {
       const size_t place = PlaceIn(good, draw);
       words[place] = ValueFor(words[place], draw);
     }
-    const Result<RecordView> record = RecordView::Open(slot);
-    if (!record.ok()) {
-      CHECK(record.status().code() == Code::kShmCorrupted);
+    const Result<Sample> sample = OpenRecord(slot);
+    if (!sample.ok()) {
+      CHECK(sample.status().code() == Code::kShmCorrupted);
       ++tally->refused;
       continue;
     }
     INFO("GNND_SEED=", seed, " round ", round);
-    CHECK(ReadLikeATrainer(*record) >= 0);
+    CHECK(ReadLikeATrainer(*sample) >= 0);
     ++tally->read;
   }
 }
@@ -144,12 +146,12 @@ TEST_CASE("an indptr that falls and a source beyond the block are refused, in sh
     const auto refused = [&good](uint64_t at, uint32_t value) {
       Words words = good;
       words[at] = value;
-      const Status status = RecordView::Open(std::as_bytes(std::span(words))).status();
+      const Status status = OpenRecord(std::as_bytes(std::span(words))).status();
       return status.code() == Code::kShmCorrupted;
     };
-    CHECK_FALSE(refused(header.nodes_at / 4, good[header.nodes_at / 4]));
+    CHECK_FALSE(refused(header.nodes[0].nodes_at / 4, good[header.nodes[0].nodes_at / 4]));
     for (uint32_t hop = 0; hop < 2; ++hop) {
-      const BlockHeader& block = header.blocks[hop];
+      const BlockEntry& block = header.blocks[hop];
       const uint64_t src = block.src_at / 4;
       // The last row and edge of this block: those of the next one come after, where rows are
       // shared.

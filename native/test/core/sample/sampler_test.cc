@@ -78,20 +78,21 @@ TEST_CASE("with new nodes only, every node has one row, which all later blocks r
   SamplerOptions options{{4, 4, 4}, EdgeWeights::kNone};
   options.expansion = Expansion::kNew;
   SamplerUnderTest sampler(graph.view(), options, 16, DetectInstructionSet());
-  const RecordView record = sampler.Sample({6, 0, 0}, test::RandomNodes(20, 3000, 16));
-  REQUIRE(record.num_hops() == 3);
-  CHECK(record.num_edges() == record.block(2).src.size());
+  const Sample sample = sampler.Sample({6, 0, 0}, test::RandomNodes(20, 3000, 16));
+  REQUIRE(sample.num_hops() == 3);
+  CHECK(sample.num_edges() == sample.block(2).src.size());
   for (uint32_t hop = 0; hop < 3; ++hop) {
-    const BlockView block = record.block(hop);
-    const BlockView last = record.block(2);
+    const BlockView block = sample.block(hop);
+    const BlockView last = sample.block(2);
     CHECK(block.indptr.data() == last.indptr.data());
     CHECK(block.src.data() == last.src.data());
-    CHECK(block.num_dst == (hop == 0 ? 16 : record.block(hop - 1).num_src));
+    CHECK(block.num_dst == (hop == 0 ? 16 : sample.block(hop - 1).num_src));
   }
   // Counted once: the header, nodes, indptr, src.
-  CHECK(record.payload_bytes() ==
-        sizeof(RecordHeader) +
-            4 * (record.nodes().size() + record.block(2).indptr.size() + record.num_edges()));
+  const RecordHeader& header = OwnHeader(sampler.slot());
+  CHECK(header.payload_bytes ==
+        header.bytes() +
+            4 * (sample.nodes().size() + sample.block(2).indptr.size() + sample.num_edges()));
 }
 
 TEST_CASE("with new nodes only, the first hop is that of the other rule") {
@@ -172,13 +173,13 @@ TEST_CASE("a record passes the deep check and repeats exactly") {
   sampler.Sample(key, seeds);
   const std::vector<std::byte> first = sampler.slot();
   sampler.Sample({42, 1, 3}, seeds);
-  const RecordView other = sampler.Sample(key, seeds);
+  const Sample other = sampler.Sample(key, seeds);
   CHECK(other.key().random_seed == 42);
   CHECK(other.key().epoch == 1);
   CHECK(other.key().batch == 2);
-  CHECK(RecordView::Open(sampler.slot(), true).ok());
+  CHECK(OpenRecord(sampler.slot(), true).ok());
   const uint64_t hash = test::ContentHash(other);
-  const auto opened = RecordView::Open(first);
+  const auto opened = OpenRecord(first);
   REQUIRE(opened.ok());
   CHECK(hash == test::ContentHash(*opened));
 }
@@ -192,15 +193,15 @@ TEST_CASE("picks are neighbours, distinct positions and as many as the fanout al
   const auto seeds = test::RandomNodes(77, kNodes, kNodes);
   SamplerUnderTest sampler(graph.view(), {{12}, EdgeWeights::kNone}, kNodes,
                            DetectInstructionSet());
-  const RecordView record = sampler.Sample({5, 0, 0}, seeds);
-  const BlockView block = record.block(0);
+  const Sample sample = sampler.Sample({5, 0, 0}, seeds);
+  const BlockView block = sample.block(0);
   for (uint32_t row = 0; row < block.num_dst; ++row) {
-    const uint32_t node = record.nodes()[row];
+    const uint32_t node = sample.nodes()[row];
     const auto begin = graph.indices.begin() + static_cast<int64_t>(graph.indptr[node]);
     const std::set<uint32_t> neighbours(begin, begin + node % 90);
     std::set<uint32_t> picked;
     for (uint32_t e = block.indptr[row]; e < block.indptr[row + 1]; ++e) {
-      picked.insert(record.nodes()[block.src[e]]);
+      picked.insert(sample.nodes()[block.src[e]]);
     }
     REQUIRE(picked.size() == block.indptr[row + 1] - block.indptr[row]);
     REQUIRE(picked.size() == std::min<size_t>(12, neighbours.size()));
@@ -215,8 +216,8 @@ TEST_CASE("weights of a full-neighbourhood block are the normalised adjacency") 
   graph.AddRow({0});
   graph.AddRow({0, 1});
   SamplerUnderTest sampler(graph.view(), {{kAll}, EdgeWeights::kGcn}, 3, InstructionSet::kPlain);
-  const RecordView record = sampler.Sample({1, 0, 0}, std::vector<uint32_t>{2, 1, 0});
-  const BlockView block = record.block(0);
+  const Sample sample = sampler.Sample({1, 0, 0}, std::vector<uint32_t>{2, 1, 0});
+  const BlockView block = sample.block(0);
   REQUIRE(block.weight.size() == 3);
   CHECK(block.weight[0] == doctest::Approx(1 / std::sqrt(1.0 * 3.0)));
   CHECK(block.weight[1] == doctest::Approx(1 / std::sqrt(2.0 * 3.0)));
@@ -231,9 +232,9 @@ TEST_CASE("a sampled row's weights stand for the whole row") {
   graph.AddRow({1, 2, 3, 4, 5, 6});
   for (int i = 0; i < 6; ++i) graph.AddRow({});
   SamplerUnderTest sampler(graph.view(), {{2}, EdgeWeights::kGcn}, 1, InstructionSet::kPlain);
-  const RecordView record = sampler.Sample({1, 0, 0}, std::vector<uint32_t>{0});
-  REQUIRE(record.block(0).weight.size() == 2);
-  for (const float weight : record.block(0).weight) {
+  const Sample sample = sampler.Sample({1, 0, 0}, std::vector<uint32_t>{0});
+  REQUIRE(sample.block(0).weight.size() == 2);
+  for (const float weight : sample.block(0).weight) {
     CHECK(weight == doctest::Approx(3.0 / std::sqrt(7.0)));
   }
 }
@@ -253,7 +254,7 @@ TEST_CASE("bad seeds are refused, leave no record and do not disturb the next ba
     CHECK(test::ContentHash(sampler.Sample({1, 0, 0}, good)) == expected);
   }
   REQUIRE_FALSE(sampler.TrySample({1, 0, 0}, bad[1]).ok());
-  CHECK_FALSE(RecordView::Open(sampler.slot()).ok());
+  CHECK_FALSE(OpenRecord(sampler.slot()).ok());
 }
 
 TEST_CASE("the bits of a batch are those frozen in core/draw") {
@@ -262,10 +263,10 @@ TEST_CASE("the bits of a batch are those frozen in core/draw") {
   for (const InstructionSet set : AvailableInstructionSets()) {
     CAPTURE(std::string(NameOf(set)));
     SamplerUnderTest sampler(graph.view(), {{15, 10, 5}, EdgeWeights::kGcn}, 40, set);
-    const RecordView record = sampler.Sample({0x0123456789ABCDEF, 7, 11}, seeds);
-    CHECK(record.nodes().size() == 4392);
-    CHECK(record.num_edges() == 11'611);
-    CHECK(test::ContentHash(record) == 12496885174438734673U);
+    const Sample sample = sampler.Sample({0x0123456789ABCDEF, 7, 11}, seeds);
+    CHECK(sample.nodes().size() == 4392);
+    CHECK(sample.num_edges() == 11'611);
+    CHECK(test::ContentHash(sample) == 12496885174438734673U);
   }
 }
 
@@ -329,7 +330,7 @@ TEST_CASE("the last of 2^32 - 2 nodes are drawn as any other") {
     for (const InstructionSet set : AvailableInstructionSets()) {
       CAPTURE(std::string(NameOf(set)));
       SamplerUnderTest sampler(graph.view(), options, 3, set);
-      const RecordView record = sampler.Sample(key, seeds);
+      const Sample record = sampler.Sample(key, seeds);
       CHECK(test::SameBits(record.nodes(), expected.nodes));
       CHECK(test::SameBits(record.block(1).src, expected.blocks[1].src));
     }

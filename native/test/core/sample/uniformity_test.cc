@@ -37,13 +37,13 @@ void ForEachRow(uint32_t degree, int32_t fanout, const Visit& visit, bool replac
   options.replace = replace;
   test::SamplerUnderTest sampler(graph.view(), options, kRows, DetectInstructionSet());
   for (uint32_t batch = 0; batch < kBatches; ++batch) {
-    const RecordView record = sampler.Sample({17, 4, batch}, seeds);
-    const BlockView block = record.block(0);
+    const Sample sample = sampler.Sample({17, 4, batch}, seeds);
+    const BlockView block = sample.block(0);
     std::vector<uint32_t> picks;
     for (uint32_t row = 0; row < block.num_dst; ++row) {
       picks.clear();
       for (uint32_t e = block.indptr[row]; e < block.indptr[row + 1]; ++e) {
-        picks.push_back(record.nodes()[block.src[e]] - kRows);
+        picks.push_back(sample.nodes()[block.src[e]] - kRows);
       }
       visit(picks);
     }

@@ -71,8 +71,8 @@ TEST_CASE("a walk stops at a node without in-neighbours") {
   graph.AddRow({2});
   graph.AddRow({});
   SamplerUnderTest sampler(graph.view(), Walks({5}, {7, 9, 0}), 3, DetectInstructionSet());
-  const RecordView record = sampler.Sample({3, 0, 0}, std::vector<uint32_t>{0, 1, 2});
-  const BlockView block = record.block(0);
+  const Sample sample = sampler.Sample({3, 0, 0}, std::vector<uint32_t>{0, 1, 2});
+  const BlockView block = sample.block(0);
   CHECK(block.indptr[1] == 2);
   CHECK(block.indptr[2] == 3);
   CHECK(block.indptr[3] == 3);
@@ -107,12 +107,12 @@ TEST_CASE("visits come as often as the walk's exact probabilities say (chi-squar
   std::vector<double> seen(5, 0);
   std::vector<double> squares(5, 0);
   for (uint32_t batch = 0; batch < kBatches; ++batch) {
-    const RecordView record = sampler.Sample({31, 2, batch}, std::vector<uint32_t>{0});
-    const BlockView block = record.block(0);
+    const Sample sample = sampler.Sample({31, 2, batch}, std::vector<uint32_t>{0});
+    const BlockView block = sample.block(0);
     for (uint32_t e = 0; e < block.src.size(); ++e) {
       const double weight = block.weight[e];
-      seen[record.nodes()[block.src[e]]] += weight;
-      squares[record.nodes()[block.src[e]]] += weight * weight;
+      seen[sample.nodes()[block.src[e]]] += weight;
+      squares[sample.nodes()[block.src[e]]] += weight * weight;
     }
   }
   // Each mean against its exact value, by its own variance: a normal quantile, level 1e-6.
@@ -126,8 +126,8 @@ TEST_CASE("visits come as often as the walk's exact probabilities say (chi-squar
   SamplerUnderTest single(graph.view(), Walks({5}, {1, 1, 0}), 1, DetectInstructionSet());
   std::vector<double> times(2, 0);
   for (uint32_t batch = 0; batch < kBatches; ++batch) {
-    const RecordView record = single.Sample({32, 2, batch}, std::vector<uint32_t>{0});
-    times[record.nodes()[record.block(0).src[0]] - 1] += 1;
+    const Sample sample = single.Sample({32, 2, batch}, std::vector<uint32_t>{0});
+    times[sample.nodes()[sample.block(0).src[0]] - 1] += 1;
   }
   CHECK(test::ChiSquare(times, {first[1] * kBatches, first[2] * kBatches}) < 26);  // 24 at 1 degree
 }

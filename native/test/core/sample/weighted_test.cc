@@ -114,12 +114,12 @@ void ForEachRow(const std::vector<float>& row_weights, const SamplerOptions& opt
   for (uint32_t v = 0; v < kRows; ++v) seeds[v] = v;
   SamplerUnderTest sampler(graph.view(), options, kRows, DetectInstructionSet());
   for (uint32_t batch = 0; batch < kBatches; ++batch) {
-    const RecordView record = sampler.Sample({23, 1, batch}, seeds);
-    const BlockView block = record.block(0);
+    const Sample sample = sampler.Sample({23, 1, batch}, seeds);
+    const BlockView block = sample.block(0);
     for (uint32_t v = 0; v < block.num_dst; ++v) {
       std::vector<uint32_t> positions;
       for (uint32_t e = block.indptr[v]; e < block.indptr[v + 1]; ++e) {
-        positions.push_back(record.nodes()[block.src[e]] - kRows);
+        positions.push_back(sample.nodes()[block.src[e]] - kRows);
       }
       visit(positions);
     }

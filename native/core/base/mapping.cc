@@ -1,0 +1,108 @@
+#include "core/base/mapping.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace gnnd {
+namespace {
+
+constexpr int kMadvCollapse = 25;  // older C libraries lack it
+
+Status SystemError(Code code, const std::string& what) {
+  return Status(code, what + ": " + std::strerror(errno));
+}
+
+// Sum of the huge-page fields of the smaps entry that starts at `address`.
+uint64_t HugeBytesAt(const void* address) {
+  std::FILE* smaps = std::fopen("/proc/self/smaps", "re");
+  if (smaps == nullptr) return 0;
+  char line[512];
+  bool inside = false;
+  uint64_t total_kib = 0;
+  const auto wanted = reinterpret_cast<uintptr_t>(address);
+  while (std::fgets(line, sizeof line, smaps) != nullptr) {
+    uintptr_t from = 0;
+    uintptr_t to = 0;
+    if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2) {
+      inside = from == wanted;
+      continue;
+    }
+    uint64_t kib = 0;
+    if (inside && (std::sscanf(line, "ShmemPmdMapped: %" SCNu64, &kib) == 1 ||
+                   std::sscanf(line, "AnonHugePages: %" SCNu64, &kib) == 1)) {
+      total_kib += kib;
+    }
+  }
+  std::fclose(smaps);
+  return total_kib * 1024;
+}
+
+}  // namespace
+
+Mapping::~Mapping() {
+  if (mapped_ != nullptr) munmap(mapped_, mapped_bytes_);
+}
+
+Result<Mapping> Mapping::Map(int fd, bool writable) {
+  struct stat info{};
+  if (fstat(fd, &info) != 0) return SystemError(Code::kIo, "fstat");
+  Mapping mapping;
+  const auto bytes = static_cast<uint64_t>(info.st_size);
+  if (bytes == 0) return mapping;
+  const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* address = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (address == MAP_FAILED) {
+    return SystemError(Code::kIo, "mmap of " + std::to_string(bytes) + " bytes");
+  }
+  mapping.data_ = mapping.mapped_ = static_cast<std::byte*>(address);
+  mapping.size_ = mapping.mapped_bytes_ = bytes;
+  return mapping;
+}
+
+Result<Mapping> Mapping::Anonymous(uint64_t bytes, const Reserve& reserve) {
+  Mapping mapping;
+  if (bytes == 0) return mapping;
+  const uint64_t boundary = reserve.huge_pages ? kHugePageBytes : kPageBytes;
+  const uint64_t mapped_bytes = bytes + (reserve.huge_pages ? kHugePageBytes : 0);
+  void* address = mmap(reinterpret_cast<void*>(reserve.near), mapped_bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) {
+    return SystemError(Code::kShmAllocationFailed, std::to_string(bytes) + " bytes of memory");
+  }
+  mapping.mapped_ = static_cast<std::byte*>(address);
+  mapping.mapped_bytes_ = mapped_bytes;
+  const auto start = reinterpret_cast<uintptr_t>(address);
+  mapping.data_ = mapping.mapped_ + (RoundUp(start, boundary) - start);
+  mapping.size_ = bytes;
+  // A refusal leaves 4 KiB pages, which work as well.
+  if (reserve.huge_pages) static_cast<void>(madvise(address, mapped_bytes, MADV_HUGEPAGE));
+  return mapping;
+}
+
+Status Protect(std::span<std::byte> pages, Protection protection) {
+  const int wanted = protection == Protection::kNone ? PROT_NONE : PROT_READ;
+  if (pages.empty() || mprotect(pages.data(), pages.size(), wanted) == 0) return Status::Ok();
+  return SystemError(Code::kIo, "protecting " + std::to_string(pages.size()) + " bytes");
+}
+
+void Advise(std::span<const std::byte> bytes, Advice advice) {
+  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t begin = address / kPageBytes * kPageBytes;
+  static_cast<void>(madvise(reinterpret_cast<void*>(begin), address - begin + bytes.size(),
+                            advice == Advice::kRandom ? MADV_RANDOM : MADV_WILLNEED));
+}
+
+uint64_t CollapseToHugePages(const Mapping& mapping) {
+  if (mapping.size() < kHugePageBytes) return 0;
+  // A refusal (old kernel, no memory, an unaligned tail) leaves the mapping as it was.
+  static_cast<void>(madvise(mapping.data(), mapping.size(), kMadvCollapse));
+  return HugeBytesAt(mapping.data());
+}
+
+}  // namespace gnnd

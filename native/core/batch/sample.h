@@ -1,0 +1,112 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "core/base/check.h"
+#include "core/draw/batch_key.h"
+
+// What a Sampler makes of a batch, as those see it who work with it: models, extraction, pruning.
+// Spans and numbers only: where they lie, and in which format, is record.h's matter.
+//
+// Node ids are global ids, of a type each; all other ids are local to the batch: positions in the
+// list of nodes of their type.
+//
+// What always holds (OpenRecord checks it):
+//   1. nodes(t)[0 .. num_seeds(t)) are the seeds in batch order; ids are unique within a type;
+//   2. blocks stand by hop, hop 0 at the seeds, and within a hop by relation. A block's
+//      destinations are all nodes of dst_type that were there before its hop, its sources are
+//      nodes(src_type)[0 .. num_src): those that were there before the block come first, then new
+//      nodes in order of first occurrence;
+//   3. indptr is monotone from 0 to the number of edges; src[e] < num_src, in the order drawn.
+//
+// Datasets have one type of nodes and one relation today: a block a hop, block(h) that of hop h,
+// and block(h + 1) has num_dst = block(h).num_src.
+
+namespace gnnd {
+
+inline constexpr uint32_t kMaxHops = 8;
+inline constexpr uint32_t kMaxNodeTypes = 14;
+inline constexpr uint32_t kMaxBlocks = 24;
+
+enum class SampleKind : uint32_t {
+  kBlocks = 1,
+  kRows = 2,  // nodes without neighbours: batches of pre-propagated rows, which need no Sampler
+};
+
+// One hop along one relation: bipartite CSC from source rows to destination rows.
+struct BlockView {
+  uint32_t num_dst = 0;
+  uint32_t num_src = 0;
+  std::span<const uint32_t> indptr;    // [num_dst + 1]
+  std::span<const uint32_t> src;       // [num_edges]
+  std::span<const float> weight;       // [num_edges] or empty
+  std::span<const float> self_weight;  // [num_dst] or empty; a destination's own row (GCN)
+  uint32_t hop = 0;
+  uint32_t relation = 0;
+  uint32_t dst_type = 0;
+  uint32_t src_type = 0;
+};
+
+// Borrows everything; a plain value of some kilobytes, to be passed by reference.
+class Sample {
+ public:
+  Sample() = default;
+  Sample(SampleKind kind, const BatchKey& key) : kind_(kind), key_(key) {}
+
+  // Nodes of the next type, which are numbered from 0. `ranks` is empty, or their hot ranks.
+  void AddNodes(std::span<const uint32_t> nodes, uint32_t num_seeds,
+                std::span<const uint32_t> ranks) {
+    GNND_CHECK(num_node_types_ < kMaxNodeTypes);
+    lists_[num_node_types_++] = {nodes, ranks, num_seeds};
+  }
+  void AddBlock(const BlockView& block) {
+    GNND_CHECK(num_blocks_ < kMaxBlocks);
+    blocks_[num_blocks_++] = block;
+  }
+
+  SampleKind kind() const { return kind_; }
+  const BatchKey& key() const { return key_; }
+  uint32_t num_node_types() const { return num_node_types_; }
+  uint32_t num_seeds(uint32_t type = 0) const { return lists_[type].num_seeds; }
+  std::span<const uint32_t> nodes(uint32_t type = 0) const { return lists_[type].nodes; }
+  // [nodes(type).size()]: position in the job's order of hotness, 0xFFFFFFFF = in no cache; or
+  // empty.
+  std::span<const uint32_t> ranks(uint32_t type = 0) const { return lists_[type].ranks; }
+
+  uint32_t num_blocks() const { return num_blocks_; }
+  const BlockView& block(uint32_t index) const { return blocks_[index]; }
+  uint32_t num_hops() const { return num_blocks_ == 0 ? 0 : blocks_[num_blocks_ - 1].hop + 1; }
+  // Of one type of nodes and one relation: block(h) is hop h's.
+  bool homogeneous() const { return num_node_types_ == 1 && num_blocks_ == num_hops(); }
+
+  // All blocks are prefixes of the last one's rows (record.h).
+  bool shares_rows() const {
+    return num_blocks_ > 1 && blocks_[1].src.data() == blocks_[0].src.data();
+  }
+  // Edges drawn, all blocks.
+  uint64_t num_edges() const {
+    uint64_t total = 0;
+    for (uint32_t b = shares_rows() ? num_blocks_ - 1 : 0; b < num_blocks_; ++b) {
+      total += blocks_[b].src.size();
+    }
+    return total;
+  }
+
+ private:
+  struct NodeList {
+    std::span<const uint32_t> nodes;
+    std::span<const uint32_t> ranks;
+    uint32_t num_seeds = 0;
+  };
+
+  SampleKind kind_ = SampleKind::kBlocks;
+  BatchKey key_{};
+  uint32_t num_node_types_ = 0;
+  uint32_t num_blocks_ = 0;
+  std::array<NodeList, kMaxNodeTypes> lists_{};
+  std::array<BlockView, kMaxBlocks> blocks_{};
+};
+
+}  // namespace gnnd

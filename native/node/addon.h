@@ -1,0 +1,31 @@
+#pragma once
+
+#include <napi.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "node/contract.h"
+
+namespace gnnd::node {
+
+// Exports the subjects of an addon and, for deploy/contract.mjs, what declares them: an array of
+// { name, text } that no caller of the functions comes across.
+inline Napi::Object Define(
+    Napi::Env env, Napi::Object exports,
+    const std::vector<std::pair<const char*, void (*)(Subject&)>>& subjects) {
+  Napi::Array declarations = Napi::Array::New(env);
+  for (const auto& [name, define] : subjects) {
+    Subject subject(env, exports, name);
+    define(subject);
+    Napi::Object entry = Napi::Object::New(env);
+    entry.Set("name", name);
+    entry.Set("text", subject.Declaration());
+    declarations.Set(declarations.Length(), entry);
+  }
+  exports.DefineProperty(Napi::PropertyDescriptor::Value("declarations", declarations));
+  return exports;
+}
+
+}  // namespace gnnd::node

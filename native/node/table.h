@@ -1,0 +1,90 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+// What crosses the border, each struct and each set of names once: from its table it is read,
+// checked and written (codec.h), and declared in src/native/gen (contract.h).
+
+namespace gnnd::node {
+
+// One field: how JavaScript calls it, where it lies (a pointer to a member, or a function from the
+// struct to the field or, for what is only written, to its value), and a sentence where the name
+// does not say it all.
+template <typename Get>
+struct Field {
+  const char* name;
+  Get get;
+  const char* doc = nullptr;
+};
+template <typename Get>
+Field(const char*, Get) -> Field<Get>;
+template <typename Get>
+Field(const char*, Get, const char*) -> Field<Get>;
+
+template <typename... Gets>
+struct StructTable {
+  const char* type;  // in TypeScript
+  const char* doc;
+  std::tuple<Field<Gets>...> fields;
+};
+
+template <typename... Gets>
+constexpr StructTable<Gets...> StructOf(const char* type, const char* doc, Field<Gets>... fields) {
+  return {type, doc, {fields...}};
+}
+template <typename... Gets>
+constexpr StructTable<Gets...> StructOf(const char* type, Field<Gets>... fields) {
+  return {type, nullptr, {fields...}};
+}
+// The fields of a base class, then those of a struct of its own.
+template <typename... BaseGets, typename... Gets>
+constexpr StructTable<BaseGets..., Gets...> Extending(const StructTable<BaseGets...>& base,
+                                                      const char* type, Field<Gets>... fields) {
+  return {type, nullptr, std::tuple_cat(base.fields, std::tuple{fields...})};
+}
+
+template <typename Enum, size_t kCount>
+struct NameTable {
+  const char* type;
+  std::array<std::pair<const char*, Enum>, kCount> names;
+};
+
+template <typename Enum, size_t kCount>
+constexpr NameTable<Enum, kCount> NamesOf(const char* type,
+                                          const std::pair<const char*, Enum> (&names)[kCount]) {
+  return {type, std::to_array(names)};
+}
+
+// Specialised for what crosses.
+struct NotThere {};
+template <typename Struct>
+inline constexpr NotThere kTable;
+template <typename Enum>
+inline constexpr NotThere kNames;
+
+template <typename T>
+concept Tabled = !std::is_same_v<decltype(kTable<T>), const NotThere>;
+template <typename T>
+concept Named = !std::is_same_v<decltype(kNames<T>), const NotThere>;
+
+// What a field holds.
+template <typename Struct, typename Get>
+using FieldType = std::remove_cvref_t<std::invoke_result_t<Get, const Struct&>>;
+
+// 'A' | 'B'
+template <typename Enum>
+std::string UnionOf() {
+  std::string text;
+  for (const auto& [name, value] : kNames<Enum>.names) {
+    text += (text.empty() ? "'" : " | '") + std::string(name) + "'";
+  }
+  return text;
+}
+
+}  // namespace gnnd::node

@@ -1,0 +1,79 @@
+// Made by "npm run build:contract" from the tables in native/node.
+
+import type { SamplingOptions } from '../job-options.ts';
+import type { DatasetLocation } from './dataset.ts';
+
+export type CachePolicyName = 'COMBINED' | 'PRESC' | 'PROBABILITY' | 'DEGREE' | 'RANDOM' | 'OPTIMAL';
+
+/** A dataset, and how a job samples it. */
+export interface FootprintOptions {
+  readonly dataset: DatasetLocation;
+  readonly sampling: SamplingOptions;
+  readonly randomSeed: bigint;
+  readonly topologyFd: number;
+}
+
+export interface RankOptions {
+  readonly dataset: DatasetLocation;
+  readonly sampling: SamplingOptions;
+  readonly randomSeed: bigint;
+  readonly topologyFd: number;
+  readonly policy: CachePolicyName;
+  /** K. */
+  readonly presampleEpochs: number;
+  /** Of the job, for OPTIMAL. */
+  readonly epochs: number;
+  /** Receives the order: .npy, uint32 [2, nodes]: the node of each rank, the rank of each node. */
+  readonly orderPath: string;
+}
+
+export interface RankTimes {
+  readonly presampleNs: number;
+  readonly estimateNs: number;
+}
+
+export interface CacheReportOptions {
+  readonly dataset: DatasetLocation;
+  readonly sampling: SamplingOptions;
+  readonly randomSeed: bigint;
+  readonly topologyFd: number;
+  /** Measured, from 0. */
+  readonly epochs: number;
+  /** Each K that is to be shown. */
+  readonly presampleEpochs: readonly number[];
+  readonly ratios: readonly number[];
+  /** Receives nodes.npy and offsets.npy; empty: no dump. */
+  readonly dumpFolder: string;
+}
+
+export interface CacheCell {
+  readonly ratio: number;
+  readonly cacheRows: number;
+  readonly hitRate: number;
+  readonly bytesMoved: number;
+}
+
+export interface PolicyReport {
+  readonly policy: CachePolicyName;
+  /** 0 for policies that sample nothing in advance. */
+  readonly presampleEpochs: number;
+  readonly rankNs: number;
+  readonly cells: readonly CacheCell[];
+}
+
+/** Rates are shares; rows and bytes are means per epoch. */
+export interface CacheReport {
+  readonly batchesPerEpoch: number;
+  readonly inputRows: number;
+  readonly inputBytes: number;
+  readonly similarity: number;
+  readonly epochNs: number;
+  readonly policies: readonly PolicyReport[];
+}
+
+export interface CacheFunctions {
+  /** Samples whole epochs: for child processes. */
+  cacheRank(options: RankOptions): Promise<RankTimes>;
+  /** Likewise. */
+  cacheReport(options: CacheReportOptions): Promise<CacheReport>;
+}

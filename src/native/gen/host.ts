@@ -1,0 +1,31 @@
+// Made by "npm run build:contract" from the tables in native/node.
+
+export type NativeCode =
+  | 'SPEC_INVALID'
+  | 'DATASET_NOT_FOUND'
+  | 'DATASET_CORRUPT'
+  | 'SHM_ALLOCATION_FAILED'
+  | 'SHM_CORRUPTED'
+  | 'IO'
+  | 'ABORTED'
+  | 'NUMERIC_DIVERGENCE'
+  | 'PLUGIN_FAILED'
+  | 'INTERNAL';
+
+export type InstructionSet = 'SCALAR' | 'AVX2' | 'AVX512';
+
+export interface HostFunctions {
+  hostInstructionSet(): InstructionSet;
+  /** Cores this process may run on. */
+  hostCores(): readonly number[];
+  /** Later threads of this process inherit it. */
+  hostPin(cores: readonly number[]): void;
+  /** SIGKILL this process when its parent dies; false when the parent is dead already. */
+  hostDieWithParent(parentPid: number): boolean;
+  /** A descriptor that holds the lock for the process's life; null when another holds it. */
+  hostLock(path: string): number | null;
+  /** native/core/base/bus_error.h */
+  hostExplainBusErrors(exitCode: number): void;
+  /** After so long, writes `line` to stderr and ends this process, whatever its threads do. */
+  hostExitAfter(delayMs: number, exitCode: number, line: string): void;
+}

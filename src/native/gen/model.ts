@@ -1,0 +1,50 @@
+// Made by "npm run build:contract" from the tables in native/node.
+
+import type { ModelOptions, SamplingOptions } from '../job-options.ts';
+import type { DatasetCounts } from './dataset.ts';
+
+export interface ParameterTensor {
+  readonly name: string;
+  /** As PyTorch has it. */
+  readonly shape: readonly number[];
+  /** In floats. */
+  readonly offset: number;
+}
+
+export interface ModelManifest {
+  readonly tensors: readonly ParameterTensor[];
+  /** Of a TORCHSCRIPT: columns that each layer gives. */
+  readonly widths: readonly number[];
+  /** Length of the parameter vector, padding included. */
+  readonly numFloats: number;
+}
+
+export interface EvaluationSizesOptions {
+  readonly counts: DatasetCounts;
+  readonly model: ModelOptions;
+  /** On samples, not exact. */
+  readonly sampled: boolean;
+  /** Of a Trainer. */
+  readonly threads: number;
+  /** Of the model's manifest. */
+  readonly widths: readonly number[];
+}
+
+export interface EvaluationSizes {
+  /** At most, of one evaluation. */
+  readonly chunks: number;
+  /** Of hidden rows and what is made of them, if all are touched. */
+  readonly scratchBytes: number;
+  /** Private to each Trainer, beside what batches take. */
+  readonly workBytes: number;
+}
+
+export interface ModelFunctions {
+  /** Not for TORCHSCRIPT: `modelProbe`. */
+  modelManifest(model: ModelOptions): ModelManifest;
+  evaluationSizes(options: EvaluationSizesOptions): EvaluationSizes;
+  /** Sparse memory, or with a folder an unnamed file in it; the caller closes it. */
+  evaluationScratch(bytes: number, folder: string): number;
+  /** Virtual bytes of the largest possible record. */
+  recordSlotBytes(counts: DatasetCounts, sampling: SamplingOptions): number;
+}

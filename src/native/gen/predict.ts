@@ -1,0 +1,28 @@
+// Made by "npm run build:contract" from the tables in native/node.
+
+import type { ModelOptions } from '../job-options.ts';
+import type { DatasetLocation } from './dataset.ts';
+
+export type PredictedNodes = 'ALL' | 'VAL' | 'TEST';
+
+export interface PredictOptions {
+  readonly dataset: DatasetLocation;
+  readonly model: ModelOptions;
+  /** In manifest order, padding included. */
+  readonly parameters: Float32Array;
+  readonly nodes: PredictedNodes;
+  /** Means over neighbours are weighted by the dataset's edge weights. */
+  readonly weightedMeans: boolean;
+  readonly threads: number;
+  /** For hidden layers' rows; where they are more they lie in a file in `scratchFolder`. */
+  readonly memoryBytes: number;
+  readonly scratchFolder: string;
+  readonly topologyFd: number;
+  /** Receives frames (native/train/prediction_stream.h). */
+  readonly outputFd: number;
+}
+
+export interface PredictFunctions {
+  /** Logits and classes of nodes with full neighbourhoods. ABORTED when nobody reads them. */
+  modelPredict(options: PredictOptions): Promise<void>;
+}

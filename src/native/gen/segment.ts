@@ -1,0 +1,269 @@
+// Made by "npm run build:contract" from the tables in native/node.
+
+/** Upper bounds of `buckets` in seconds; one more bucket follows for the rest. */
+export const stageBoundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
+export const waitBoundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120] as const;
+
+/** Index of `ExecutorSnapshot.stages`. */
+export const stages = ['SAMPLE', 'MARK', 'COPY', 'PRUNE', 'EXTRACT', 'TRAIN', 'APPLY', 'EVALUATE'] as const;
+
+/** Index of `ExecutorSnapshot.waits`. */
+export const waitSides = ['ENQUEUE', 'DEQUEUE', 'DUE', 'TURN', 'EXTRACT'] as const;
+
+/** Index of `ExecutorSnapshot.counters`; native/core/segment/layout.h says what each is. */
+export const counters = {
+  batchesSampled: 0,
+  batchesTaken: 1,
+  batchesTrained: 2,
+  batchesGivenBack: 3,
+  stepsApplied: 4,
+  evaluationChunks: 5,
+  nodes: 6,
+  edges: 7,
+  seeds: 8,
+  queueBytes: 9,
+  turnSwitches: 10,
+  standbyTakes: 11,
+  standbyRefusals: 12,
+  lockOwnersDied: 13,
+  corruptRecords: 14,
+  slotsTrimmed: 15,
+  deviceRows: 16,
+  hostRows: 17,
+  diskRows: 18,
+  deviceBytes: 19,
+  hostBytes: 20,
+  diskBytes: 21,
+  cacheRows: 22,
+  cacheFillNs: 23,
+  workBytes: 24,
+  batchesAhead: 25,
+  evaluationRows: 26,
+} as const;
+
+/** An open segment; closed explicitly. */
+export interface SegmentHandle {
+  readonly open: unknown;
+}
+
+export type StalenessCompensation = 'PREDICT' | 'NONE';
+
+export type Role = 'SAMPLER' | 'TRAINER' | 'STANDBY';
+
+export type ExecutorPhase = 'REGISTERED' | 'LOADING' | 'RUNNING' | 'FINISHED' | 'FAILED' | 'REAPED';
+
+export type SegmentCommand = 'RUN' | 'PAUSE';
+
+export type StandbyPolicy = 'AUTO' | 'OFF' | 'ALWAYS';
+
+export type WhichParameters = 'LAST' | 'BEST';
+
+export type EvaluationKind = 'VALIDATION' | 'TEST_LAST' | 'TEST_BEST';
+
+export interface SlotOptions {
+  readonly batchesPerStep: number;
+  readonly staleness: number;
+  readonly numDevices: number;
+  readonly batchesPerEpoch: number;
+  readonly queueMaxBytes: number;
+  /** 0 = unknown. */
+  readonly recordBytes: number;
+}
+
+export interface SegmentSpec {
+  /** M. */
+  readonly batchesPerEpoch: number;
+  /** Only the first so many batches of each epoch; 0 = all. */
+  readonly batchLimit: number;
+  readonly epochs: number;
+  readonly firstEpoch: number;
+  /** G. */
+  readonly batchesPerStep: number;
+  /** S. */
+  readonly staleness: number;
+  readonly stalenessCompensation: StalenessCompensation;
+  readonly numSlots: number;
+  readonly slotBytes: number;
+  readonly queueMaxBytes: number;
+  readonly parameterFloats: number;
+  readonly optimizerFloats: number;
+  readonly numDevices: number;
+  readonly maxExecutors: number;
+  readonly batchSize: number;
+  readonly trainNodes: number;
+  /** The validation nodes after every so-many-th epoch, and after the last one; 0 = only then. */
+  readonly evaluateEveryEpochs: number;
+  /** Of `evaluationSizes`; 0 = nothing is evaluated. */
+  readonly evaluationChunks: number;
+  readonly lowWater: number;
+  /** Evaluations without improvement that end the job; 0 = never. */
+  readonly stopPatience: number;
+  /** Share by which an accuracy must exceed the reference (early_stop.h). */
+  readonly stopMinDelta: number;
+}
+
+/** The caller closes both. */
+export interface CreatedSegment {
+  readonly segment: SegmentHandle;
+  readonly fd: number;
+}
+
+export interface ExecutorId {
+  readonly row: number;
+  readonly incarnation: number;
+}
+
+/** What a dead executor held. */
+export interface ReclaimReport {
+  /** Batches whose record must be made again. */
+  readonly claimed: number;
+  /** Batches whose record is delivered again. */
+  readonly taken: number;
+  /** Chunks of evaluations that are computed again. */
+  readonly evaluations: number;
+}
+
+export interface StandbyEstimates {
+  readonly samplerBatchNs: number;
+  readonly trainerBatchNs: number;
+  readonly standbyBatchNs: number;
+  /** N_t. */
+  readonly trainers: number;
+}
+
+export interface StageTimes {
+  readonly totalNs: number;
+  readonly count: number;
+  /** By `stageBoundsSeconds`. */
+  readonly buckets: readonly number[];
+  readonly medianNs: number;
+}
+
+export interface Times {
+  readonly totalNs: number;
+  readonly count: number;
+  /** By `waitBoundsSeconds`. */
+  readonly buckets: readonly number[];
+}
+
+export interface ExecutorSnapshot {
+  readonly row: number;
+  readonly incarnation: number;
+  readonly role: Role;
+  readonly device: number;
+  /** 0 until the process has entered. */
+  readonly pid: number;
+  /** Whether the device is its own now: a Sampler and a standby Trainer on one take turns. */
+  readonly hasTurn: boolean;
+  readonly phase: ExecutorPhase;
+  readonly registeredNs: number;
+  /** CLOCK_MONOTONIC; 0 = no sign of life yet. */
+  readonly heartbeatNs: number;
+  readonly stage: string;
+  readonly progressNs: number;
+  /** By `counters`. */
+  readonly counters: readonly number[];
+  /** By `stages`. */
+  readonly stages: readonly StageTimes[];
+  /** By `waitSides`. */
+  readonly waits: readonly Times[];
+}
+
+/** What runs, and nothing is trained before it ends. */
+export interface EvaluationProgress {
+  readonly kind: EvaluationKind;
+  /** Whose parameters they are. */
+  readonly epoch: number;
+  /** Rows of hidden layers and of the last one, of all chunks that are done. */
+  readonly done: number;
+  /** 0 = not known yet. */
+  readonly total: number;
+}
+
+export interface SegmentSnapshot {
+  /** Committed groups. */
+  readonly version: number;
+  readonly committedBatches: number;
+  /** Of `epochsToTrain`. */
+  readonly totalBatches: number;
+  /** All epochs, or fewer once an evaluation has stopped the job. */
+  readonly epochsToTrain: number;
+  readonly epoch: number;
+  readonly epochsCommitted: number;
+  /** All batches that are to be trained and all evaluations. */
+  readonly complete: boolean;
+  readonly evaluation: EvaluationProgress | null;
+  /** READY batches. */
+  readonly queueDepth: number;
+  readonly queueBytes: number;
+  /** Batches that Samplers have in hand. */
+  readonly claimed: number;
+  /** Batches that Trainers have in hand. */
+  readonly taken: number;
+  readonly numSlots: number;
+  readonly largestRecordBytes: number;
+  readonly reclaimed: number;
+  readonly standbyProfitNs: number;
+  /** The abort's message; null unless aborted. */
+  readonly aborted: string | null;
+  readonly executors: readonly ExecutorSnapshot[];
+}
+
+/** On the validation nodes after an epoch. */
+export interface EvaluationReport {
+  readonly valNodes: number;
+  readonly valCorrect: number;
+  readonly bestEpoch: number;
+  readonly endNs: number;
+}
+
+/** On the test nodes with an epoch's parameters: at the end, for the last and the best. */
+export interface TestReport {
+  readonly nodes: number;
+  readonly correct: number;
+}
+
+export interface SegmentEpoch {
+  readonly epoch: number;
+  readonly committed: boolean;
+  readonly startNs: number;
+  readonly endNs: number;
+  readonly batches: number;
+  readonly steps: number;
+  readonly retries: number;
+  readonly seeds: number;
+  readonly correct: number;
+  readonly lossSum: number;
+  /** Equal to expectedLedgerDigest iff each batch was committed exactly once, in order. */
+  readonly ledgerDigest: string;
+  readonly expectedLedgerDigest: string;
+  readonly finalVersion: number;
+  readonly deviceBatches: readonly number[];
+  /** Of the parameters after the epoch, padding left out; hex, empty until it is committed. */
+  readonly parametersSha256: string;
+  /** Committed, and evaluated if that is due. */
+  readonly complete: boolean;
+  readonly evaluation: EvaluationReport | null;
+  readonly test: TestReport | null;
+}
+
+export interface ParametersCopy {
+  /** The version (LAST) or the epoch (BEST) of the copy. */
+  readonly at: number;
+  readonly data: Float32Array;
+}
+
+export interface SegmentFunctions {
+  segmentDefaultSlots(options: SlotOptions): number;
+  segmentCreate(spec: SegmentSpec): CreatedSegment;
+  segmentClose(segment: SegmentHandle): void;
+  segmentRegister(segment: SegmentHandle, role: Role, device: number): ExecutorId;
+  segmentSnapshot(segment: SegmentHandle): SegmentSnapshot;
+  segmentEpoch(segment: SegmentHandle, epochIndex: number): SegmentEpoch;
+  /** Frees what a dead executor held; it must have been reaped. */
+  segmentReclaim(segment: SegmentHandle, incarnation: number): Promise<ReclaimReport>;
+  segmentCommand(segment: SegmentHandle, command: SegmentCommand): void;
+  segmentStandby(segment: SegmentHandle, policy: StandbyPolicy, armed: boolean, estimates: StandbyEstimates): void;
+  segmentAbort(segment: SegmentHandle, message: string): void;
+  segmentParameters(segment: SegmentHandle, which: WhichParameters): ParametersCopy;
+}

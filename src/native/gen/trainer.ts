@@ -1,0 +1,44 @@
+// Made by "npm run build:contract" from the tables in native/node.
+
+import type { ModelOptions, OptimizerOptions, SamplingOptions } from '../job-options.ts';
+import type { DatasetLocation } from './dataset.ts';
+import type { ModelManifest } from './model.ts';
+import type { CacheOptions, LoopEnd } from './sampler.ts';
+import type { ExecutorId } from './segment.ts';
+
+/** A model of the user's. */
+export interface ProbeOptions {
+  readonly model: ModelOptions;
+  /** Whether the job calls it with edge weights, in batches or in evaluations. */
+  readonly weighted: boolean;
+}
+
+export interface EvaluationOptions {
+  /** Receives hidden rows of exact evaluations; 0: there are none. */
+  readonly scratchFd: number;
+  readonly sampled: boolean;
+  /** Used for sampled evaluations only; batchSize is not. */
+  readonly sampling: SamplingOptions;
+}
+
+export interface TrainerOptions {
+  readonly dataset: DatasetLocation;
+  readonly sampling: SamplingOptions;
+  readonly randomSeed: bigint;
+  readonly segmentFd: number;
+  readonly topologyFd: number;
+  readonly executor: ExecutorId;
+  readonly cache: CacheOptions;
+  readonly model: ModelOptions;
+  readonly optimizer: OptimizerOptions;
+  readonly threads: number;
+  /** Extract the next batch while the present one is computed. */
+  readonly prefetch: boolean;
+  readonly evaluation: EvaluationOptions;
+}
+
+export interface TrainerFunctions {
+  /** Loads a user's model and tries it on a tiny block of each layer: for child processes. */
+  modelProbe(options: ProbeOptions): Promise<ModelManifest>;
+  trainerRun(options: TrainerOptions): Promise<LoopEnd>;
+}
