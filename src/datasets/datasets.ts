@@ -12,6 +12,7 @@ import type {
   OperationFailure,
   OperationRecord,
 } from '../records/dataset-record.ts';
+import { idPattern } from '../spec/limits.ts';
 import type {
   DatasetStore,
   OperationEnd,
@@ -116,7 +117,6 @@ interface UnderWay {
 }
 
 const importMethod = 'ImportDataset';
-const idPattern = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
 /** One that is stuck does not keep the next one waiting; more would only share the disk. */
 const operationsAtOnce = 2;
 const cancelled = new GnndError('OPERATION_CANCELLED', 'it was cancelled');
