@@ -1,3 +1,4 @@
+import stringWidth from 'string-width';
 import type { CliOutput } from './io.ts';
 
 /** Colours, glyphs, widths, and a region of a terminal that is redrawn in place. */
@@ -76,9 +77,21 @@ export function glyphsOf(env: Environment): Glyphs {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colours start with one
 const escapes = /\u001b\[[0-9;?]*[A-Za-z]/g;
 
-/** Columns of a text of our own: one per character, none for colours. */
+/** Columns of a text: two for a wide character, none for what combines, none for colours. */
 export function widthOf(text: string): number {
-  return [...text.replaceAll(escapes, '')].length;
+  return stringWidth(text);
+}
+
+const graphemes = new Intl.Segmenter();
+
+/** As much of `plain` as fits into so many columns. */
+function fitting(plain: string, width: number): string {
+  let used = 0;
+  for (const { segment, index } of graphemes.segment(plain)) {
+    used += widthOf(segment);
+    if (used > width) return plain.slice(0, index);
+  }
+  return plain;
 }
 
 export function padEnd(text: string, width: number): string {
@@ -96,9 +109,10 @@ export function truncate(text: string, width: number): string {
   let used = 0;
   let position = 0;
   const take = (plain: string) => {
-    const fitting = [...plain].slice(0, width - used);
-    result += fitting.join('');
-    used += fitting.length;
+    const part = fitting(plain, width - used);
+    result += part;
+    // What comes after a character that did not fit is left out, too.
+    used = part === plain ? used + widthOf(part) : width;
   };
   for (const match of text.matchAll(escapes)) {
     take(text.slice(position, match.index));

@@ -4,6 +4,7 @@ import {
   createLiveRegion,
   createStyle,
   glyphsOf,
+  padEnd,
   printable,
   sparkline,
   truncate,
@@ -51,6 +52,14 @@ test('colours take no width and survive a cut', () => {
   expect(truncate(text, 2)).toBe('\u001b[31mab\u001b[39m');
   expect(truncate(text, 6)).toBe(text);
   expect(createStyle(false).red('abc')).toBe('abc');
+});
+
+test('a wide character takes two columns, and one that is combined none', () => {
+  expect(widthOf('図e\u0301')).toBe(3);
+  expect(padEnd('図', 4)).toBe('図  ');
+  expect(truncate('a図図', 4)).toBe('a図');
+  expect(truncate('a図b', 2)).toBe('a');
+  expect(wrap('図図 図図', 6)).toEqual(['図図', '図図']);
 });
 
 test('text of others cannot move the cursor', () => {

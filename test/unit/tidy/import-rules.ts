@@ -73,6 +73,7 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
   { module: /^yaml$/, by: /^(cli\/|serve\.ts$)/ },
   { module: /^commander$/, by: /^(cli\/|serve\.ts$)/ },
   { module: /^cli-table3$/, by: /^cli\// },
+  { module: /^string-width$/, by: /^cli\/session\/terminal\.ts$/ },
   // Children of the daemon are the supervisor's. The client looks at the machine (doctor) and
   // starts a converter and a daemon of its own (demo).
   {
