@@ -41,17 +41,23 @@ else:
 const sizes = ['1433', '16', '7', '2'];
 let daemon: TestDaemon;
 
-async function save(source: string, file: string, args: readonly string[]): Promise<void> {
-  await runPython(python ?? '', [source, ...args, join(pluginsDir, file)]);
-}
-
 /** The tutorial's model with another line in it. */
-async function saveChanged(file: string, line: string, instead: string): Promise<void> {
-  const source = join(folder, `${file}.py`);
+function changed(name: string, line: string, instead: string): string {
+  const source = join(folder, name);
   const text = readFileSync(module, 'utf8');
   if (!text.includes(line)) throw new Error(`the tutorial has no line ${line}`);
   writeFileSync(source, text.replace(line, instead));
-  await save(source, file, sizes);
+  return source;
+}
+
+/** Runs scripts that save a file in the plug-in folder each: [script, arguments..., file]. */
+async function save(...commands: readonly (readonly string[])[]): Promise<void> {
+  const placed = commands.map((words) => [
+    ...words.slice(0, -1),
+    join(pluginsDir, words.at(-1) ?? ''),
+  ]);
+  const all = [join(pythonScripts, 'run_all.py'), JSON.stringify(placed)];
+  await runPython(python ?? '', all);
 }
 
 function spec(file: string, sampling: SpecInit['sampling'] = { fanouts: [10, 5] }): SpecInit {
@@ -79,18 +85,22 @@ describe.skipIf(isSkipped)('a model of the user', () => {
   beforeAll(async () => {
     mkdirSync(pluginsDir);
     writeFileSync(module, tutorialCode('python'));
-    await save(module, 'sage.pt', sizes);
-    await save(module, 'three.pt', ['1433', '16', '7', '3']);
-    await save(module, 'classes.pt', ['1433', '16', '6', '2']);
-    await save(module, 'columns.pt', ['1432', '16', '7', '2']);
+    // As the tutorial says.
+    await runPython(python ?? '', [module, ...sizes, join(pluginsDir, 'sage.pt')]);
     const rows = '        rows = indptr.numel() - 1\n';
     const fail = `${rows}        if rows > 2:\n            raise ValueError("too many rows")\n`;
-    await saveChanged('raises.pt', rows, fail);
-    writeFileSync(join(pluginsDir, 'text.pt'), 'this is no archive');
+    const raises = changed('raises.py', rows, fail);
     const plain = join(folder, 'plain.py');
     writeFileSync(plain, plainSource);
-    await save(plain, 'state.pt', ['state']);
-    await save(plain, 'linear.pt', ['linear']);
+    await save(
+      [module, '1433', '16', '7', '3', 'three.pt'],
+      [module, '1433', '16', '6', '2', 'classes.pt'],
+      [module, '1432', '16', '7', '2', 'columns.pt'],
+      [raises, ...sizes, 'raises.pt'],
+      [plain, 'state', 'state.pt'],
+      [plain, 'linear', 'linear.pt'],
+    );
+    writeFileSync(join(pluginsDir, 'text.pt'), 'this is no archive');
     const env = { GNND_PLUGINS_DIR: pluginsDir };
     daemon = await TestDaemon.start({ cpuDevices: 4, datasets: ['cora'], env });
   });
