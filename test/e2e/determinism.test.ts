@@ -47,7 +47,7 @@ const { SAMPLER, TRAINER } = ExecutorRole;
 const { NONE, PREDICT } = StalenessCompensation;
 const batchSize = 4;
 const batchesPerEpoch = 35;
-const patienceEpochs = 8;
+const patienceEpochs = 6;
 const plannedEpochs = 300;
 
 const common: SpecInit = {
@@ -75,7 +75,7 @@ const everything: SpecInit = {
     staleness: 2,
     stalenessCompensation: PREDICT,
     batchesPerStep: 3,
-    optimizer: { type: OptimizerType.ADAMW, learningRate: 0.001, clipNorm: 2 },
+    optimizer: { type: OptimizerType.ADAMW, learningRate: 0.003, clipNorm: 2 },
     lrSchedule: { type: LrScheduleType.COSINE, warmupEpochs: 2 },
     earlyStop: { patienceEpochs, minDelta: 0 },
     determinism: Determinism.STRICT,
