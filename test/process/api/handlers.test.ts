@@ -206,11 +206,11 @@ describe('CreateJob', () => {
       training: { epochs: 0 },
       resources: { devices: 99 },
     };
-    const fields = ['spec.model.dropout', 'spec.resources.devices', 'spec.training.epochs'];
+    const fields = ['spec.model.dropout', 'spec.training.epochs', 'spec.resources.devices'];
     const failure = await failureOf(client.call(job.createJob, { spec: wrong }));
     expect(failure).toMatchObject({ code: status.INVALID_ARGUMENT, reason: 'SPEC_INVALID' });
     expect(fieldsOf(failure)).toEqual(fields);
-    expect(failure.fields?.fieldViolations[1]?.description).toBe(
+    expect(failure.fields?.fieldViolations[2]?.description).toBe(
       '99: expected an integer from 1 to 1',
     );
     const both = await failureOf(client.call(job.createJob, { jobId: 'No Id', spec: wrong }));

@@ -433,7 +433,10 @@ describe('messages', () => {
   });
 
   it('that cannot be encoded are an internal error, not a crash', async () => {
-    const broken = { ...jobRecord(), message: 0.5 as never };
+    const attempt = { number: 0.5, startAtMs: 0, endAtMs: null, message: '' };
+    const broken = jobRecord({
+      attempts: [{ ...attempt, endReason: 'NONE', executorRestarts: 0, exits: [] }],
+    });
     const { jobs } = await start();
     const { client } = await start({ jobs: { ...jobs, get: () => broken } });
     const failure = await failureOf(client.call(job.getJob, mine));
