@@ -2,9 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { jobRequestOf, requestProblem } from '../../../src/scheduler/request.ts';
 import { freshTally } from '../../../src/scheduler/restart.ts';
 import type { JobSpec } from '../../../src/spec/job-spec.ts';
+import { withLaterFields } from '../../../src/spec/resolve-fields.ts';
 import { plainRequest } from './script-language.ts';
 
-const spec: JobSpec = {
+/** Fields that are not named have their defaults. */
+const spec = withLaterFields({
   dataset: 'cora',
   model: {
     type: 'GCN',
@@ -60,7 +62,7 @@ const spec: JobSpec = {
   restart: { maxAttempts: 5, executorRestarts: 7 },
   timeouts: { pendingMs: 1, startupMs: 2, stallMs: 3, cancelGraceMs: 4000, runMs: 5 },
   priority: 9,
-};
+}) as JobSpec;
 
 const base = { jobId: 'a', createdAtMs: 8, tally: freshTally, delayMs: 0 };
 

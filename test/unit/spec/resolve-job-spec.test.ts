@@ -71,7 +71,7 @@ const defaultOptimizer = {
 
 describe('resolveJobSpec', () => {
   it('fills in every default of the least spec', () => {
-    expect(resolved(least)).toEqual({
+    expect(resolved(least)).toMatchObject({
       dataset: 'cora',
       model: {
         type: 'GRAPHSAGE',

@@ -5,9 +5,11 @@ import type {
   JobResult,
 } from '../../../src/records/job-record.ts';
 import type { JobSpec } from '../../../src/spec/job-spec.ts';
+import { withLaterFields } from '../../../src/spec/resolve-fields.ts';
 import type { NewDataset, NewJob } from '../../../src/store/store.ts';
 
-export const someSpec: JobSpec = {
+/** Fields that are not named have their defaults. */
+export const someSpec = withLaterFields({
   dataset: 'cora',
   model: {
     type: 'GRAPHSAGE',
@@ -69,7 +71,7 @@ export const someSpec: JobSpec = {
     runMs: 0,
   },
   priority: 100,
-};
+}) as JobSpec;
 
 export function newJob(id: string): NewJob {
   return {
