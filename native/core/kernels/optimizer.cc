@@ -26,6 +26,7 @@ struct StepConstants {
   float weight_decay;  // added to the gradient
   float keep;          // AdamW: what decoupled decay leaves of a parameter
   float momentum;
+  bool nesterov;
 };
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
@@ -70,6 +71,7 @@ StepConstants ConstantsOf(const OptimizerOptions& options, const OptimizerStep& 
   constants.keep =
       decoupled ? static_cast<float>(1.0 - learning_rate * options.weight_decay) : 1.0F;
   constants.momentum = static_cast<float>(options.momentum);
+  constants.nesterov = options.nesterov;
   return constants;
 }
 
@@ -96,7 +98,8 @@ void UpdateSgd(const StepConstants& k, const OptimizerStep& step, uint64_t begin
     const float parameter = step.parameters_in[i];
     const float gradient = k.clip * (GradientAt(step, i) / k.seeds) + k.weight_decay * parameter;
     const float next = k.momentum * step.memory_in[i] + gradient;
-    step.parameters_out[i] = parameter + k.negative_step_size * next;
+    const float direction = k.nesterov ? gradient + k.momentum * next : next;
+    step.parameters_out[i] = parameter + k.negative_step_size * direction;
     step.memory_out[i] = next;
     step.memory_out[num_floats + i] = 0.0F;
   }

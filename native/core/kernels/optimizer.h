@@ -41,6 +41,7 @@ struct OptimizerOptions {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double momentum = 0;      // SGD
+  bool nesterov = false;    // SGD: the step is the gradient beside one more decay of the momentum
   double weight_decay = 0;  // added to the gradient; AdamW: decoupled
   WeightDecayScope weight_decay_scope = WeightDecayScope::kAll;
   double clip_norm = 0;  // bound on the Euclidean norm of the mean gradient; 0 = none

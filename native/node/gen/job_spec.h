@@ -51,6 +51,7 @@ void ReadOptimizerSpec(const Fields& fields, Options& options) {
                 {"SGD", 3}});
   ReadSpecField(fields, "momentum", options.momentum);
   ReadSpecField(fields, "clipNorm", options.clip_norm);
+  ReadSpecField(fields, "nesterov", options.nesterov);
 }
 
 template <typename Options>

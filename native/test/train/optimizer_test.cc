@@ -55,7 +55,7 @@ std::unique_ptr<torch::optim::OptimizerOptions> OptionsOfTorch(const OptimizerOp
     return AdamLike<torch::optim::AdamWOptions>(options, weight_decay);
   }
   auto theirs = std::make_unique<torch::optim::SGDOptions>(options.learning_rate);
-  theirs->momentum(options.momentum).weight_decay(weight_decay);
+  theirs->momentum(options.momentum).weight_decay(weight_decay).nesterov(options.nesterov);
   return theirs;
 }
 
@@ -158,6 +158,29 @@ TEST_CASE("SGD steps as torch's does, with and without momentum and weight decay
       CompareWithTorch(options);
     }
   }
+}
+
+TEST_CASE("SGD with Nesterov's momentum steps as torch's does, and otherwise than without") {
+  OptimizerOptions options;
+  options.type = OptimizerType::kSgd;
+  options.learning_rate = 0.03;
+  options.momentum = 0.9;
+  options.weight_decay = 0.1;
+  options.nesterov = true;
+  CompareWithTorch(options);
+
+  const ParameterManifest manifest = SmallManifest();
+  const std::vector<float> parameters = RandomVector(manifest, 1);
+  const std::vector<float> gradient = RandomVector(manifest, 2);
+  const std::span<const float> gradients[] = {gradient};
+  const std::vector<float> memory(OptimizerFloats(manifest), 0.0F);
+  std::vector<float> next_memory(memory.size());
+  std::vector<float> ahead(parameters.size());
+  std::vector<float> plain(parameters.size());
+  RunOptimizer(manifest, options, {gradients, 8, 1, parameters, memory, ahead, next_memory});
+  options.nesterov = false;
+  RunOptimizer(manifest, options, {gradients, 8, 1, parameters, memory, plain, next_memory});
+  CHECK(ahead != plain);
 }
 
 TEST_CASE("clipping bounds the mean gradient's norm as torch's does") {
