@@ -226,7 +226,8 @@ TEST_CASE("the header's random numbers are those of core, for any block and wide
       {stream.key.lo, stream.key.hi},
       {0, stream.counter.word[1], stream.counter.word[2], stream.counter.word[3]}};
   std::set<uint32_t> firsts;
-  for (const uint64_t node : {uint64_t{77}, (uint64_t{1} << 44) - 1, uint64_t{77} | (uint64_t{1} << 32)}) {
+  constexpr uint64_t kOne = 1;
+  for (const uint64_t node : {kOne + 76, (kOne << 44) - 1, (kOne << 32) + 77}) {
     for (const uint32_t block : {0U, 1U, 65535U, 65536U, 131072U, (1U << 28) - 1, 0xFFFFFFFFU}) {
       uint32_t words[4];
       gnnd_random_block(&random, node, block, words);

@@ -170,7 +170,7 @@ export type HostJson = {
   memoryBytes?: string;
 
   /**
-   * The widest instruction set its kernels use: SCALAR, AVX2 or AVX512.
+   * The widest instruction set its kernels use: SCALAR, AVX2, AVX512 or NEON.
    *
    * @generated from field: string instruction_set = 7;
    */
