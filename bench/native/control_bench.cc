@@ -28,10 +28,10 @@
 
 #include "core/base/check.h"
 #include "core/base/clock.h"
-#include "core/run/sampler_loop.h"
-#include "core/run/trainer_loop.h"
-#include "core/sample/record.h"
-#include "core/segment/segment.h"
+#include "core/batch/record.h"
+#include "core/executor/sampler_loop.h"
+#include "core/executor/trainer_loop.h"
+#include "core/ledger/segment.h"
 
 namespace gnnd {
 namespace {

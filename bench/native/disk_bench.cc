@@ -30,8 +30,8 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/cache/feature_store.h"
-#include "core/dataset/features.h"
+#include "core/feature/feature_store.h"
+#include "core/graph/features.h"
 #include "uring.h"
 
 namespace gnnd::bench {

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/dataset/features.h"
+#include "core/graph/features.h"
 
 namespace {
 

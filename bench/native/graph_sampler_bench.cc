@@ -28,9 +28,9 @@
 
 #include "core/base/check.h"
 #include "core/base/clock.h"
+#include "core/base/huge_array.h"
 #include "core/base/memfd.h"
-#include "core/dataset/alias.h"
-#include "core/sample/huge_array.h"
+#include "core/graph/alias.h"
 #include "core/sample/sampler.h"
 #include "served_bench.h"
 

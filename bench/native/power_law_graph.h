@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/dataset/alias.h"
-#include "core/dataset/topology_view.h"
-#include "core/sample/huge_array.h"
+#include "core/base/huge_array.h"
+#include "core/graph/alias.h"
+#include "core/graph/topology_view.h"
 
 // Graphs that benchmarks sample: Pareto-distributed degrees, endpoints drawn by degree, ids in
 // random order, which is the worst case for locality. The same on every host.

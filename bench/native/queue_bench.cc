@@ -24,8 +24,8 @@
 
 #include "core/base/check.h"
 #include "core/base/clock.h"
-#include "core/segment/batches.h"
-#include "core/segment/segment.h"
+#include "core/ledger/batches.h"
+#include "core/ledger/segment.h"
 
 namespace gnnd {
 namespace {

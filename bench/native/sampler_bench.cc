@@ -26,13 +26,13 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/huge_array.h"
 #include "core/base/memfd.h"
-#include "core/sample/batch_seeds.h"
-#include "core/sample/huge_array.h"
+#include "core/batch/seeds.h"
 #include "core/sample/picks.h"
-#include "core/sample/reference.h"
 #include "core/sample/sampler.h"
 #include "power_law_graph.h"
+#include "test/support/reference.h"
 
 namespace gnnd {
 namespace {

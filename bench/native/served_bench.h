@@ -14,7 +14,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/status.h"
-#include "core/dataset/npy.h"
+#include "core/graph/npy.h"
 
 // What benchmarks share that run beside peers in other processes. The driver (bench/peers/*.py)
 // starts all contestants, which prepare and then wait; it lets them work in turns, so that all see

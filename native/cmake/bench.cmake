@@ -8,7 +8,7 @@ endfunction()
 
 file(GLOB benches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/native/*_bench.cc)
 foreach(source IN LISTS benches)
-  gnnd_bench(${source} gnnd_core)
+  gnnd_bench(${source} gnnd_reference)
 endforeach()
 if(GNND_TRAIN)
   file(GLOB train_benches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/native/train/*_bench.cc)

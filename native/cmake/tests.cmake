@@ -9,7 +9,7 @@ endfunction()
 
 file(GLOB_RECURSE core_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/core/*_test.cc)
 gnnd_test(gnnd_core_test ${core_tests})
-target_link_libraries(gnnd_core_test PRIVATE gnnd_core)
+target_link_libraries(gnnd_core_test PRIVATE gnnd_reference)
 
 # Samplers as users write them, in C11 and with nothing but the public header.
 enable_language(C)
@@ -29,11 +29,11 @@ endforeach()
 # The segment's protocol with its failpoints compiled in: executors die at named points, and rules are
 # dropped one at a time. It compiles the protocol anew and must not link gnnd_core.
 file(GLOB fault_sources CONFIGURE_DEPENDS
-  ${CMAKE_SOURCE_DIR}/native/core/segment/*.cc
-  ${CMAKE_SOURCE_DIR}/native/test/core/segment/*_test.cc
-  ${CMAKE_SOURCE_DIR}/native/test/core/run/*_test.cc)
-foreach(part base/mapping base/memfd sample/record sample/layout run/executor run/extractor run/steps
-        run/sampler_loop run/trainer_loop)
+  ${CMAKE_SOURCE_DIR}/native/core/ledger/*.cc
+  ${CMAKE_SOURCE_DIR}/native/test/core/ledger/*_test.cc
+  ${CMAKE_SOURCE_DIR}/native/test/core/executor/*_test.cc)
+foreach(part base/mapping base/memfd batch/record batch/layout executor/executor
+        executor/extractor executor/committer executor/sampler_loop executor/trainer_loop)
   list(APPEND fault_sources ${CMAKE_SOURCE_DIR}/native/core/${part}.cc)
 endforeach()
 gnnd_test(gnnd_fault_test ${fault_sources} $<TARGET_OBJECTS:gnnd_build_id>)

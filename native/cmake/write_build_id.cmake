@@ -16,5 +16,5 @@ string(APPEND text "${options}")
 string(SHA256 digest "${text}")
 string(SUBSTRING ${digest} 0 32 id)
 file(WRITE ${OUT}/build_id.txt "${text}")
-file(WRITE ${OUT}/build_id.cc "#include \"core/segment/build_id.h\"\n
+file(WRITE ${OUT}/build_id.cc "#include \"core/ledger/build_id.h\"\n
 namespace gnnd {\nconst char kBuildId[kBuildIdBytes] = \"${id}\";\n}  // namespace gnnd\n")

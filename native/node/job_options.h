@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/dataset/dataset.h"
+#include "core/graph/dataset.h"
 #include "core/model/model_spec.h"
 #include "core/sample/options.h"
 #include "core/sample/plugin.h"

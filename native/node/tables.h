@@ -5,10 +5,10 @@
 #include <tuple>
 #include <vector>
 
-#include "core/dataset/dataset.h"
+#include "core/executor/sampler_loop.h"
+#include "core/graph/dataset.h"
+#include "core/ledger/segment.h"
 #include "core/model/model_spec.h"
-#include "core/run/sampler_loop.h"
-#include "core/segment/segment.h"
 #include "node/codec.h"
 #include "node/job_options.h"
 

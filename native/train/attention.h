@@ -2,9 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "core/batch/record.h"
 #include "core/kernels/attention.h"
 #include "core/kernels/dropout.h"
-#include "core/sample/record.h"
 #include "train/workspace.h"
 
 // Graph attention over a block as a differentiable operator.

@@ -7,10 +7,10 @@
 #include <cmath>
 
 #include "core/base/check.h"
-#include "core/dataset/features.h"
+#include "core/graph/features.h"
 #include "core/kernels/spmm.h"
+#include "train/after_layer.h"
 #include "train/attention.h"
-#include "train/hidden.h"
 #include "train/matmul.h"
 #include "train/parallel.h"
 
@@ -281,8 +281,8 @@ void EvalLayer::Run(const LayerTask& task, std::span<const uint32_t> nodes, floa
   const auto pointer = [](const at::Tensor& tensor) {
     return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
   };
-  FinishHiddenInPlace(spec, to, static_cast<uint32_t>(nodes.size()), shape.out,
-                      pointer(mine.norm_scale), pointer(mine.norm_shift));
+  FinishLayerInPlace(spec, to, static_cast<uint32_t>(nodes.size()), shape.out,
+                     pointer(mine.norm_scale), pointer(mine.norm_shift));
 }
 
 }  // namespace gnnd

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "core/dataset/row_table.h"
-#include "core/dataset/topology_view.h"
-#include "core/run/eval_scratch.h"
+#include "core/executor/eval_scratch.h"
+#include "core/graph/row_table.h"
+#include "core/graph/topology_view.h"
 #include "train/model.h"
 #include "train/train_options.h"
 #include "train/workspace.h"

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <bit>
 
-#include "core/run/eval_scratch.h"
+#include "core/executor/eval_scratch.h"
 #include "train/model.h"
 #include "train/parallel.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/dataset/topology_view.h"
+#include "core/graph/topology_view.h"
 #include "core/model/model_spec.h"
 
 namespace gnnd {

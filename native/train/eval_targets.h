@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/segment/layout.h"
+#include "core/ledger/layout.h"
 
 namespace gnnd {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/run/eval_scratch.h"
-#include "core/run/train_work.h"
+#include "core/executor/eval_scratch.h"
+#include "core/executor/train_work.h"
 #include "train/eval_layer.h"
 #include "train/eval_place.h"
 #include "train/eval_plan.h"
@@ -20,7 +20,7 @@
 
 namespace gnnd {
 
-// Exact evaluation in chunks (core/segment/evaluation.h): layer by layer with full neighbourhoods
+// Exact evaluation in chunks (core/ledger/evaluation.h): layer by layer with full neighbourhoods
 // and no dropout, over the rows that the targets reach; each row of each layer is computed once. A
 // chunk is the rows of a phase whose node ids lie in its range.
 class Evaluator {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "train/after_layer.h"
 #include "train/attention.h"
-#include "train/hidden.h"
 #include "train/ops.h"
 
 namespace gnnd {
@@ -223,7 +223,7 @@ at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> paramet
     if (layer + 1 == spec.num_layers) return z;
     const DropoutSite site{
         {key.random_seed, key.epoch, key.batch, layer + 1}, sample.nodes().data(), spec.dropout};
-    h = FinishHidden(spec, z, mine.norm_scale, mine.norm_shift, site, workspace);
+    h = FinishLayer(spec, z, mine.norm_scale, mine.norm_shift, site, workspace);
   }
   return h;
 }

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <utility>
 
-#include "core/dataset/row_table.h"
+#include "core/batch/record.h"
+#include "core/graph/row_table.h"
 #include "core/kernels/dropout.h"
-#include "core/sample/record.h"
 #include "train/workspace.h"
 
 // The differentiable operators that models over blocks are made of. Each is a

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "core/base/clock.h"
-#include "core/dataset/npy.h"
+#include "core/graph/npy.h"
 #include "core/kernels/loss.h"
 
 namespace gnnd {

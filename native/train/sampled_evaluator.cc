@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/base/cpu.h"
-#include "core/dataset/features.h"
 #include "core/draw/philox.h"
+#include "core/graph/features.h"
 #include "train/model.h"
 #include "train/parallel.h"
 

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "core/run/train_work.h"
-#include "core/sample/huge_array.h"
+#include "core/base/huge_array.h"
+#include "core/executor/train_work.h"
 #include "core/sample/sampler.h"
 #include "train/eval_layer.h"
 #include "train/eval_targets.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/dataset/features.h"
+#include "core/graph/features.h"
 #include "train/ops.h"
 
 namespace gnnd {

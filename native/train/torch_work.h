@@ -6,8 +6,8 @@
 #include <span>
 
 #include "core/base/status.h"
+#include "core/executor/train_work.h"
 #include "core/model/model_spec.h"
-#include "core/run/train_work.h"
 #include "train/logits_consumer.h"
 #include "train/train_options.h"
 

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "core/base/status.h"
-#include "core/dataset/row_table.h"
-#include "core/dataset/topology_view.h"
+#include "core/graph/row_table.h"
+#include "core/graph/topology_view.h"
 #include "core/kernels/optimizer.h"
 #include "core/model/model_spec.h"
 #include "core/sample/options.h"

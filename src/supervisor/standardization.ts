@@ -13,7 +13,7 @@ export interface Moments {
   readonly deviation: Float64Array;
 }
 
-/** Beside the standardised features at `featuresPath` (native/core/dataset/features.h). */
+/** Beside the standardised features at `featuresPath` (native/core/graph/features.h). */
 export function momentsPath(featuresPath: string): string {
   return `${featuresPath}.moments`;
 }

@@ -118,7 +118,7 @@ test('extracting ahead changes no model', async () => {
 
 /**
  * Each executor tells the time of what it does, and none of what it does not. That it adds up is
- * shown by native/test/core/run/accounts_test.cc on a clock of its own, and measured by
+ * shown by native/test/core/executor/accounts_test.cc on a clock of its own, and measured by
  * `npm run bench -- accounts`.
  */
 function expectTimesByRole(job: Job): void {

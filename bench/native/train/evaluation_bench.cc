@@ -37,7 +37,7 @@
 #include "bench_util.h"
 #include "core/base/check.h"
 #include "core/base/prefetch.h"
-#include "core/run/eval_scratch.h"
+#include "core/executor/eval_scratch.h"
 #include "power_law_graph.h"
 #include "train/eval_plan.h"
 #include "train/matmul.h"

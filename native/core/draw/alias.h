@@ -5,7 +5,7 @@
 #include "core/base/hd.h"
 #include "core/draw/stream.h"
 
-// Neighbours in proportion to edge weights, by the rows' alias tables (core/dataset/alias.h).
+// Neighbours in proportion to edge weights, by the rows' alias tables (core/graph/alias.h).
 // Frozen, because it decides the bits of samples. d is a row's degree, f the fanout.
 //
 //   Draw j of a row takes two words of its stream (Purpose::kWeighted), 2 j and 2 j + 1: the slot
@@ -29,7 +29,7 @@
 
 namespace gnnd {
 
-// A slot of a row's alias table (core/dataset/alias.h).
+// A slot of a row's alias table (core/graph/alias.h).
 struct AliasEntry {
   uint32_t threshold;
   uint32_t alias;  // a position in the row

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/prefetch.h"
-#include "core/dataset/topology_view.h"
+#include "core/graph/topology_view.h"
 #include "core/sample/picks.h"
 
 // One hop: from the rows of its destinations to drawn, deduplicated and relabelled edges.

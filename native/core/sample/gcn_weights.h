@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <span>
 
-#include "core/dataset/topology_view.h"
-#include "core/sample/huge_array.h"
+#include "core/base/huge_array.h"
+#include "core/graph/topology_view.h"
 
 namespace gnnd {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/sample/layout.h"
+#include "core/batch/layout.h"
 
 // What a sampler is asked for: everything beside the graph, the seeds and the batch key that
 // decides a sample (docs/sampling.md).

@@ -12,7 +12,7 @@
 #include "core/base/check.h"
 #include "core/base/checked_file.h"
 #include "core/base/memfd.h"
-#include "core/sample/layout.h"
+#include "core/batch/layout.h"
 
 namespace gnnd {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "core/base/mapping.h"
 #include "core/base/status.h"
-#include "core/dataset/topology_view.h"
 #include "core/draw/stream.h"
+#include "core/graph/topology_view.h"
 #include "include/gnnd/sampler_plugin.h"
 
 // The other side of include/gnnd/sampler_plugin.h: a user's sampler, loaded and watched. It is only

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "core/base/huge_array.h"
 #include "core/base/prefetch.h"
-#include "core/sample/huge_array.h"
 
 // From global ids to batch-local ones, in order of first occurrence. Two tables with one result.
 //

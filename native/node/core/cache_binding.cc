@@ -2,11 +2,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/cache/hot_order.h"
-#include "core/run/cache_report.h"
-#include "core/run/presample.h"
-#include "core/run/rank_nodes.h"
-#include "core/sample/batch_seeds.h"
+#include "core/batch/seeds.h"
+#include "core/feature/hot_order.h"
+#include "core/prepare/cache_report.h"
+#include "core/prepare/presample.h"
+#include "core/prepare/rank_nodes.h"
 #include "node/core/bindings.h"
 #include "node/core/sample_work.h"
 

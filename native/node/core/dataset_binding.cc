@@ -1,6 +1,6 @@
-#include "core/dataset/features.h"
-#include "core/dataset/topology.h"
-#include "core/dataset/validate.h"
+#include "core/graph/features.h"
+#include "core/graph/topology.h"
+#include "core/graph/validate.h"
 #include "node/core/bindings.h"
 #include "node/tables.h"
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "core/batch/layout.h"
+#include "core/executor/eval_scratch.h"
 #include "core/model/model_spec.h"
-#include "core/run/eval_scratch.h"
-#include "core/sample/layout.h"
 #include "node/core/bindings.h"
 #include "node/tables.h"
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "core/dataset/dataset.h"
-#include "core/dataset/topology.h"
-#include "core/run/graph_sample_work.h"
+#include "core/executor/graph_sampler.h"
+#include "core/graph/dataset.h"
+#include "core/graph/topology.h"
 #include "node/tables.h"
 
 namespace gnnd::node {
@@ -17,7 +17,7 @@ inline Result<std::unique_ptr<SampleWork>> SampleWorkOf(const Dataset& dataset, 
                                                         const SamplingOptions& sampling,
                                                         uint64_t random_seed,
                                                         const RecordLayout& layout) {
-  GraphSampleWork::Options options;
+  GraphSampler::Options options;
   options.random_seed = random_seed;
   options.batch_size = sampling.batch_size;
   for (const int64_t node : dataset.train()) {
@@ -26,8 +26,8 @@ inline Result<std::unique_ptr<SampleWork>> SampleWorkOf(const Dataset& dataset, 
   options.sampler = sampling.sampler;
   options.edge_weights = dataset.edge_weights();
   const bool by_plugin = sampling.sampler.algorithm == Algorithm::kPlugin;
-  return GraphSampleWork::Create(std::move(topology), std::move(options), layout,
-                                 by_plugin ? &sampling.plugin : nullptr);
+  return GraphSampler::Create(std::move(topology), std::move(options), layout,
+                              by_plugin ? &sampling.plugin : nullptr);
 }
 
 }  // namespace gnnd::node

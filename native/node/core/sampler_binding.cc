@@ -1,10 +1,10 @@
 #include <memory>
 #include <utility>
 
-#include "core/cache/hot_order.h"
-#include "core/dataset/topology.h"
-#include "core/run/marked_sample_work.h"
-#include "core/run/sampler_loop.h"
+#include "core/executor/hot_rank_marker.h"
+#include "core/executor/sampler_loop.h"
+#include "core/feature/hot_order.h"
+#include "core/graph/topology.h"
 #include "node/core/bindings.h"
 #include "node/core/sample_work.h"
 
@@ -31,7 +31,7 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   if (options.cache.rows > 0) {
     const Result<HotOrder> hot = HotOrder::Open(options.cache.order_path, dataset->num_nodes());
     if (!hot.ok()) return hot.status();
-    work = std::make_unique<MarkedSampleWork>(
+    work = std::make_unique<HotRankMarker>(
         std::move(work), RankTable(hot->ranks(), options.cache.rows), layout->ranks_at());
   }
   return RunSamplerLoop(*segment, options.executor, *work);

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/segment/segment.h"
+#include "core/ledger/segment.h"
 #include "node/core/bindings.h"
 #include "node/core/segment_tables.h"
 
@@ -173,7 +173,7 @@ std::string CountersText() {
       {"batchesAhead", Counter::kBatchesAhead},
       {"evaluationRows", Counter::kEvalRows}};
   std::string text =
-      "/** Index of `ExecutorSnapshot.counters`; native/core/segment/layout.h says what each is. "
+      "/** Index of `ExecutorSnapshot.counters`; native/core/ledger/layout.h says what each is. "
       "*/\nexport const counters = {\n";
   for (const auto& [name, counter] : kNames) {
     text +=

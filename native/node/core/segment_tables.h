@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/run/switch_profit.h"
-#include "core/segment/segment.h"
+#include "core/executor/switch_profit.h"
+#include "core/ledger/segment.h"
 #include "node/tables.h"
 
 // What the daemon tells a segment and sees of it.

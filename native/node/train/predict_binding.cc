@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/dataset/topology.h"
+#include "core/graph/topology.h"
 #include "node/tables.h"
 #include "node/train/bindings.h"
 #include "train/prediction_stream.h"

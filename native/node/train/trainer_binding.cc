@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
-#include "core/cache/hot_order.h"
-#include "core/dataset/topology.h"
-#include "core/run/trainer_loop.h"
+#include "core/executor/trainer_loop.h"
+#include "core/feature/hot_order.h"
+#include "core/graph/topology.h"
 #include "node/tables.h"
 #include "node/train/bindings.h"
 #include "train/script_model.h"

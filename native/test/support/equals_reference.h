@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/sample/reference.h"
+#include "test/support/reference.h"
 #include "test/support/sampling.h"
 
 namespace gnnd::test {

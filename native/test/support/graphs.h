@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/dataset/alias.h"
-#include "core/dataset/topology_view.h"
+#include "core/graph/alias.h"
+#include "core/graph/topology_view.h"
 
 // Small random graphs for tests. Everything follows from the random seed that a test names; a
 // failing case is repeated by GNND_SEED.

@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/dataset/dataset.h"
-#include "core/dataset/npy.h"
+#include "core/graph/dataset.h"
+#include "core/graph/npy.h"
 
 // Small .npy files and datasets for tests, in a folder that goes away with its object.
 

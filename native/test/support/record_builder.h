@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/dataset/topology_view.h"
-#include "core/sample/record.h"
+#include "core/batch/record.h"
+#include "core/graph/topology_view.h"
 
 // Small graphs and records for tests of what consumes records. It shares no code with the sampler:
 // plain containers, its own random picks, GCN weights from the formula.

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/base/cpu.h"
-#include "core/sample/layout.h"
-#include "core/sample/record.h"
+#include "core/batch/layout.h"
+#include "core/batch/record.h"
 #include "core/sample/sampler.h"
 #include "test/support/graphs.h"
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "core/batch/record.h"
 #include "core/draw/philox.h"
 #include "core/model/model_spec.h"
-#include "core/sample/record.h"
 
 // The models in float64 on dense adjacency matrices, by torch's own operators and gradients: what
 // the modules over blocks must equal. Slow and plain on purpose.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/run/train_work.h"
+#include "core/executor/train_work.h"
 #include "train/torch_work.h"
 
 namespace gnnd::test {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/run/eval_scratch.h"
+#include "core/executor/eval_scratch.h"
 #include "evaluate.h"
 #include "partition.h"
 #include "train/torch_work.h"

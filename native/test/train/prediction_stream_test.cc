@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/dataset/npy.h"
+#include "core/graph/npy.h"
 #include "core/kernels/loss.h"
 #include "test/support/record_builder.h"
 

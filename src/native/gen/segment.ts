@@ -10,7 +10,7 @@ export const stages = ['SAMPLE', 'MARK', 'COPY', 'PRUNE', 'EXTRACT', 'TRAIN', 'A
 /** Index of `ExecutorSnapshot.waits`. */
 export const waitSides = ['ENQUEUE', 'DEQUEUE', 'DUE', 'TURN', 'EXTRACT'] as const;
 
-/** Index of `ExecutorSnapshot.counters`; native/core/segment/layout.h says what each is. */
+/** Index of `ExecutorSnapshot.counters`; native/core/ledger/layout.h says what each is. */
 export const counters = {
   batchesSampled: 0,
   batchesTaken: 1,

@@ -258,7 +258,7 @@ describe('metrics of a job', () => {
   });
 
   test('the buckets are those of the job segment', () => {
-    const header = readFileSync('native/core/segment/layout.h', 'utf8');
+    const header = readFileSync('native/core/ledger/layout.h', 'utf8');
     const seconds = (constant: string) => {
       const list = new RegExp(`${constant}\\[\\] = \\{([^}]*)\\}`).exec(header)?.[1] ?? '';
       return list.split(',').map((ns) => Number(ns.replaceAll("'", '').trim()) / 1e9);

@@ -4,14 +4,15 @@ import { codeOnly, lineOf, type Source, type Violation } from './sources.ts';
 
 /** Rooms of core, from the top: a room includes those below it, never beside it. */
 export const coreRanks: Readonly<Record<string, number>> = {
-  run: 6,
-  cache: 5,
+  prepare: 7,
+  executor: 6,
+  feature: 5,
   kernels: 5,
   sample: 4,
-  segment: 4,
+  ledger: 4,
   model: 4,
   batch: 3,
-  dataset: 3,
+  graph: 3,
   draw: 2,
   vec: 1,
   base: 0,

@@ -29,20 +29,20 @@ function judge(path: string, ...lines: string[]): string {
 
 describe('the include rules', () => {
   it.each([
-    ['an upward include', 'core/dataset/a.cc', '#include "core/sample/sampler.h"', 'upward'],
-    ['a sideways one', 'core/sample/a.h', '#include "core/segment/segment.h"', 'sideways'],
-    ['train from core', 'core/run/a.cc', '#include "train/torch_work.h"', 'upward'],
+    ['an upward include', 'core/graph/a.cc', '#include "core/sample/sampler.h"', 'upward'],
+    ['a sideways one', 'core/sample/a.h', '#include "core/ledger/segment.h"', 'sideways'],
+    ['train from core', 'core/executor/a.cc', '#include "train/torch_work.h"', 'upward'],
     ['the border from train', 'train/a.cc', '#include "node/convert.h"', 'upward'],
-    ['a relative path', 'core/run/a.cc', '#include "steps.h"', 'from native/'],
+    ['a relative path', 'core/executor/a.cc', '#include "committer.h"', 'from native/'],
     ['an unranked room', 'core/new/a.cc', '#include "core/base/status.h"', 'has no rank'],
-    ['mapping by hand', 'core/run/a.cc', '#include <sys/mman.h>', 'memory mappings'],
-    ['torch in core', 'core/run/a.cc', '#include <torch/torch.h>', 'libtorch'],
+    ['mapping by hand', 'core/executor/a.cc', '#include <sys/mman.h>', 'memory mappings'],
+    ['torch in core', 'core/executor/a.cc', '#include <torch/torch.h>', 'libtorch'],
     ['ATen at the border', 'node/train/a.cc', '#include <ATen/ops/mm.h>', 'libtorch'],
     ['Node-API in core', 'core/base/a.h', '#include <napi.h>', 'Node-API'],
     ['Node-API in train', 'train/a.h', '#include <node_api.h>', 'Node-API'],
     ['CUDA in train', 'train/a.cc', '#include <cuda_runtime.h>', 'CUDA'],
     ['train in a test of core', 'test/core/a.cc', '#include "train/adam.h"', 'upward'],
-    ['a spaced directive', 'core/base/a.cc', '  #  include "core/run/steps.h"', 'upward'],
+    ['a spaced directive', 'core/base/a.cc', '  #  include "core/executor/committer.h"', 'upward'],
   ])('refuse %s', (_, path, line, message) => {
     expect(judge(path, '#pragma once', line)).toContain(message);
   });
@@ -52,10 +52,10 @@ describe('the include rules', () => {
   });
 
   it('accept what is meant', () => {
-    const run = ['sample/record.h', 'segment/segment.h', 'base/status.h', 'run/steps.h'];
-    expect(judge('core/run/a.cc', ...run.map((name) => `#include "core/${name}"`))).toBe('');
-    const train = ['#include <ATen/ops/mm.h>', '#include "core/run/executor.h"'];
+    const run = ['batch/record.h', 'ledger/segment.h', 'base/status.h', 'executor/committer.h'];
+    expect(judge('core/executor/a.cc', ...run.map((name) => `#include "core/${name}"`))).toBe('');
+    const train = ['#include <ATen/ops/mm.h>', '#include "core/executor/executor.h"'];
     expect(judge('train/a.cc', ...train)).toBe('');
-    expect(judge('test/core/run/a.cc', '#include "job_harness.h"')).toBe('');
+    expect(judge('test/core/executor/a.cc', '#include "job_harness.h"')).toBe('');
   });
 });

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/cache/hot_order.h"
-#include "core/sample/batch_seeds.h"
+#include "core/batch/seeds.h"
+#include "core/feature/hot_order.h"
 #include "test/support/graphs.h"
 #include "test/support/sampling.h"
 

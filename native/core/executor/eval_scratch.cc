@@ -1,0 +1,127 @@
+#include "core/executor/eval_scratch.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace gnnd {
+namespace {
+
+constexpr uint64_t kMinChunkNodes = 256;
+constexpr uint64_t kUsualChunks = 1024;  // enough for many Trainers, few enough to look through
+// Below this the pages stay: giving them back and taking them again costs more than they are worth.
+constexpr uint64_t kKeepBytes = uint64_t{32} << 20;
+
+}  // namespace
+
+uint32_t EvalChunkNodes(uint64_t num_nodes) {
+  return static_cast<uint32_t>(
+      RoundUp(std::max(kMinChunkNodes, (num_nodes + kUsualChunks - 1) / kUsualChunks), 64));
+}
+
+uint32_t EvalChunks(uint64_t num_nodes) {
+  const uint64_t nodes = EvalChunkNodes(num_nodes);
+  return static_cast<uint32_t>((num_nodes + nodes - 1) / nodes);
+}
+
+uint32_t MaxEvalPhases(const ModelSpec& spec) { return 2 * spec.num_layers; }
+
+bool TransformsInput(const ModelSpec& spec) {
+  return IsAttention(spec.type) || spec.type == ModelType::kPinSage;
+}
+
+uint32_t TransformedColumns(const ModelSpec& spec, uint32_t layer) {
+  const LayerShape shape = ShapeOf(spec, layer);
+  if (spec.type == ModelType::kPinSage) return shape.in;
+  const bool averages = IsAttention(spec.type) && layer + 1 == spec.num_layers;
+  return averages ? shape.out * spec.heads : shape.out;
+}
+
+EvalLayout EvalLayout::Of(const ModelSpec& spec, uint64_t num_nodes) {
+  uint64_t hidden[2] = {};
+  uint64_t transformed = 0;
+  for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
+    const LayerShape shape = ShapeOf(spec, layer);
+    if (layer + 1 < spec.num_layers) {
+      hidden[layer % 2] = std::max<uint64_t>(hidden[layer % 2], shape.out);
+    }
+    // Others transform first only where that is narrower.
+    const uint64_t columns = TransformedColumns(spec, layer);
+    if (TransformsInput(spec) || (spec.type != ModelType::kScript && columns < shape.in)) {
+      transformed = std::max(transformed, columns);
+    }
+  }
+  EvalLayout layout;
+  const auto take = [&](uint64_t columns) {
+    const uint64_t at = layout.total_bytes;
+    layout.total_bytes += RoundUp(columns * num_nodes * sizeof(float), kPageBytes);
+    return at;
+  };
+  layout.hidden_at[0] = take(hidden[0]);
+  layout.hidden_at[1] = take(hidden[1]);
+  layout.transformed_at = take(transformed);
+  layout.scores_at = take(spec.type == ModelType::kGat ? uint64_t{2} * spec.heads : 0);
+  return layout;
+}
+
+uint64_t EvalWorkBytes(const ModelSpec& spec, uint64_t num_nodes, uint64_t num_targets,
+                       uint32_t threads) {
+  constexpr uint64_t kSets = 2;  // of validation and of test nodes
+  const uint64_t rows = std::max(kMinEvalBlockRows, kEvalBlockRows * threads);
+  uint64_t block = 0;
+  for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
+    const LayerShape shape = ShapeOf(spec, layer);
+    const uint64_t wide = spec.type == ModelType::kScript ? 0 : TransformedColumns(spec, layer);
+    const uint64_t narrowest = std::max<uint64_t>(1, std::min<uint64_t>(shape.in, shape.out));
+    // Aggregates, own rows, transformed and computed ones; a word and a weight for each edge.
+    const uint64_t floats = rows * (uint64_t{2} * shape.in + 2 * wide + shape.out) +
+                            kEvalBlockFloats / narrowest * (1 + spec.heads);
+    block = std::max(block, floats * sizeof(float));
+  }
+  const uint64_t sets = kSets * (uint64_t{spec.num_layers} + 1) * num_nodes / 8;
+  return sets + 2 * num_targets * sizeof(uint32_t) + num_nodes * sizeof(float) + block;
+}
+
+Result<UniqueFd> EvalScratch::Create(uint64_t bytes, const std::string& folder) {
+  bytes = std::max(bytes, kPageBytes);
+  if (folder.empty()) return CreateMemfd("gnnd-evaluation", bytes);
+  UniqueFd fd(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!fd.valid() || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+    return Status(Code::kIo, "a file of " + std::to_string(bytes) + " bytes in " + folder + ": " +
+                                 std::strerror(errno));
+  }
+  return fd;
+}
+
+Result<EvalScratch> EvalScratch::Attach(int fd, uint64_t bytes) {
+  EvalScratch scratch;
+  Result<Mapping> mapping = Mapping::Map(fd, true);
+  if (!mapping.ok()) return mapping.status();
+  scratch.mapping_ = std::move(*mapping);
+  if (scratch.mapping_.size() < bytes) {
+    return Status(Code::kShmCorrupted, "the evaluation's scratch has " +
+                                           std::to_string(scratch.mapping_.size()) +
+                                           " bytes, not " + std::to_string(bytes));
+  }
+  scratch.fd_ = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  if (!scratch.fd_.valid()) {
+    return Status(Code::kIo, std::string("duplicating the scratch: ") + std::strerror(errno));
+  }
+  return scratch;
+}
+
+void EvalScratch::Clear() {
+  struct stat info{};
+  if (fstat(fd_.get(), &info) != 0) return;
+  if (static_cast<uint64_t>(info.st_blocks) * 512 <= kKeepBytes) return;
+  // Where holes cannot be punched the memory stays, which is no error.
+  static_cast<void>(fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                              static_cast<off_t>(mapping_.size())));
+}
+
+}  // namespace gnnd

@@ -1,0 +1,56 @@
+#include "core/executor/graph_sampler.h"
+
+#include <utility>
+
+#include "core/base/cpu.h"
+#include "core/batch/seeds.h"
+
+namespace gnnd {
+namespace {
+
+TopologyView ViewOf(const Topology& topology, std::span<const float> edge_weights) {
+  TopologyView view = topology.view();
+  view.edge_weight = edge_weights;
+  return view;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SampleWork>> GraphSampler::Create(Topology topology, Options options,
+                                                         const RecordLayout& layout,
+                                                         const PluginSource* plugin) {
+  if (plugin != nullptr) {
+    auto loaded = SamplerPlugin::Load(*plugin, ViewOf(topology, options.edge_weights),
+                                      options.sampler.fanouts,
+                                      options.sampler.weights == EdgeWeights::kGiven);
+    if (!loaded.ok()) return loaded.status();
+    options.sampler.plugin = std::move(*loaded);
+  }
+  return std::unique_ptr<SampleWork>(
+      new GraphSampler(std::move(topology), std::move(options), layout));
+}
+
+GraphSampler::GraphSampler(Topology topology, Options options, const RecordLayout& layout)
+    : topology_(std::move(topology)),
+      options_(std::move(options)),
+      sampler_(ViewOf(topology_, options_.edge_weights), options_.sampler, layout,
+               DetectInstructionSet()) {
+  seeds_.reserve(options_.batch_size);
+}
+
+Status GraphSampler::Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
+                            SampleReport* report) {
+  const BatchKey key{options_.random_seed, epoch, batch};
+  SeedsOf(key, options_.train_nodes, options_.batch_size, &seeds_);
+  GNND_TRY(sampler_.Sample(key, seeds_, slot));
+  const RecordHeader& header = OwnHeader(slot);
+  const gnnd::Sample sample = OwnSample(slot);
+  report->payload_bytes = header.payload_bytes;
+  report->extent_bytes = header.extent_bytes;
+  report->nodes = sample.nodes().size();
+  report->seeds = sample.num_seeds();
+  report->edges = sample.num_edges();
+  return Status::Ok();
+}
+
+}  // namespace gnnd

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/executor/sample_work.h"
+#include "core/graph/topology.h"
+#include "core/sample/plugin.h"
+#include "core/sample/sampler.h"
+
+namespace gnnd {
+
+// A Sampler's arithmetic: the seeds of a batch from the keyed permutation, its k-hop sample
+// straight into the slot. Owns its mapping of the topology.
+class GraphSampler final : public SampleWork {
+ public:
+  struct Options {
+    uint64_t random_seed = 0;
+    uint32_t batch_size = 0;
+    std::vector<uint32_t> train_nodes;
+    SamplerOptions sampler;
+    std::span<const float> edge_weights{};  // [num_edges] or empty, borrowed; for plug-ins
+  };
+
+  // `layout` is that of this graph and these options. With `plugin`, loads it as what draws:
+  // kPluginFailed when that cannot be.
+  static Result<std::unique_ptr<SampleWork>> Create(Topology topology, Options options,
+                                                    const RecordLayout& layout,
+                                                    const PluginSource* plugin = nullptr);
+
+  Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
+                SampleReport* report) override;
+
+ private:
+  GraphSampler(Topology topology, Options options, const RecordLayout& layout);
+
+  Topology topology_;
+  Options options_;
+  Sampler sampler_;
+  std::vector<uint32_t> seeds_;
+};
+
+}  // namespace gnnd

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "core/executor/sample_work.h"
+#include "core/feature/hot_order.h"
+
+namespace gnnd {
+
+// M stage: any Sampler's work, with the hot rank of every input node added to its records. A record
+// holds ranks, not hits, so that one serves Trainers with caches of any size.
+class HotRankMarker final : public SampleWork {
+ public:
+  // `ranks_at` is the layout's place for ranks.
+  HotRankMarker(std::unique_ptr<SampleWork> work, RankTable ranks, uint64_t ranks_at);
+
+  Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
+                SampleReport* report) override;
+
+ private:
+  std::unique_ptr<SampleWork> work_;
+  RankTable ranks_;
+  uint64_t ranks_at_;
+};
+
+}  // namespace gnnd

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "core/base/sha256.h"
+#include "core/base/status.h"
+#include "core/batch/sample.h"
+#include "core/feature/feature_store.h"
+#include "core/ledger/evaluation.h"
+
+// What a Trainer computes, apart from when: the Trainer loop (trainer_loop.h) decides which batch
+// is due and what is committed; an implementation of this interface does the arithmetic. The
+// product's is train/torch_work.h; tests of the segment's rules use one that needs no torch.
+//
+// Every function is a pure function of its arguments and of what Extract read: the same inputs give
+// the same bits, whichever Trainer and whichever thread runs it. All calls come from one thread,
+// except that Extract may come from a second one: one Extract at a time, and never into the buffer
+// that a ComputeGradient is reading.
+
+namespace gnnd {
+
+struct BatchReport {
+  double loss_sum = 0;  // cross-entropy summed over the seeds
+  uint64_t seeds = 0;
+  uint64_t correct = 0;  // seeds whose arg-max is their label
+};
+
+// One chunk of an evaluation (core/ledger/evaluation.h).
+struct EvalTask {
+  EvalRun run;
+  uint32_t phase = 0;
+  uint32_t chunk = 0;
+};
+
+// Says that its caller is alive; false: give up.
+using Alive = std::function<bool()>;
+
+// Batches that an implementation holds extracted: the present one and the next one.
+inline constexpr uint32_t kExtractBuffers = 2;
+
+// What an Extract did, and what there is to extract from.
+struct ExtractReport {
+  TierTraffic traffic;         // rows of the sample's input nodes
+  uint64_t cache_rows = 0;     // of the Trainer's cache
+  uint64_t cache_fill_ns = 0;  // once, when it was made
+  uint64_t work_bytes = 0;     // memory that batches have taken so far, the cache aside
+};
+
+class TrainWork {
+ public:
+  virtual ~TrainWork() = default;
+
+  // Version 0 of the parameters, from the job's random seed. Padding is set to zero.
+  virtual void InitParameters(std::span<float> parameters) = 0;
+
+  // E: reads the sample's features and labels into memory of its own, the buffer of this number
+  // (below kExtractBuffers), in place of what that held. Its record may be released only after
+  // ComputeGradient of the same batch returned. `report` stays as it is where no feature is read.
+  virtual Status Extract(const Sample& sample, uint32_t buffer, ExtractReport* report) = 0;
+
+  // T: gradient of the *sum* of the losses of the batch that `buffer` holds, which is the sample's,
+  // written to every float of `gradient` (padding zero). kNumericDivergence when the loss is not
+  // finite; the loop tests the gradient itself.
+  virtual Status ComputeGradient(const Sample& sample, uint32_t buffer,
+                                 std::span<const float> parameters, std::span<float> gradient,
+                                 BatchReport* report) = 0;
+
+  // One optimizer step: the mean gradient is (sum of `gradients`, in order) / `num_seeds`. Reads
+  // parameters_in and optimizer_in, writes every float of the outputs. `step` counts from 1.
+  // The optimizer's memory is optimizer_floats() floats, all zero before the first step.
+  virtual void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds,
+                     uint64_t step, std::span<const float> parameters_in,
+                     std::span<const float> optimizer_in, std::span<float> parameters_out,
+                     std::span<float> optimizer_out) = 0;
+
+  // Where the optimizer, after `version` updates (at least 1), expects the parameters to be `lag`
+  // updates later (at least 1), written to every float of `predicted`. Reads nothing but what that
+  // version holds.
+  virtual void PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,
+                                 std::span<const float> optimizer, std::span<float> predicted) = 0;
+
+  // What an evaluation of these nodes consists of. Calls `alive` at least every 100 ms of work, as
+  // EvaluateChunk; when it returns false, gives up with kAborted.
+  virtual Result<EvalShape> PlanEvaluation(EvalNodes nodes, const Alive& alive) = 0;
+
+  // One chunk of a run. All chunks of earlier phases are done, by whomever: what they left lies in
+  // memory that all Trainers share. Done again, it leaves the same. kNumericDivergence when the
+  // loss is not finite.
+  virtual Status EvaluateChunk(const EvalTask& task, std::span<const float> parameters,
+                               const Alive& alive, EvalResult* result) = 0;
+
+  // All chunks of a run are done and nobody reads any more what they left. Called under the
+  // segment's mutex, perhaps again by another one when its caller dies.
+  virtual void EndEvaluation(const EvalRun& run) = 0;
+
+  // SHA-256 of the parameters, padding left out (model/parameter_digest.h).
+  virtual Sha256Digest DigestOf(std::span<const float> parameters) = 0;
+};
+
+}  // namespace gnnd

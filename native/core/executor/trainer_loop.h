@@ -1,0 +1,19 @@
+#pragma once
+
+#include "core/base/status.h"
+#include "core/executor/sampler_loop.h"
+#include "core/executor/train_work.h"
+#include "core/ledger/segment.h"
+
+namespace gnnd {
+
+// A Trainer's whole life: take, extract, wait until due, compute, hand in, apply; evaluate when an
+// evaluation has no owner. Ends when every batch is committed and the last evaluation is, and as
+// RunSamplerLoop does otherwise. With `prefetch` the next batch is extracted on a second thread
+// while the present one is computed, which decides no bit. A standby Trainer (role kStandby) does
+// the same whenever the turn of its device is its own, under the rules of design §2 and §8.
+// kShmCorrupted when a record fails OpenRecord or is not the batch that the ledger says.
+Result<LoopEnd> RunTrainerLoop(Segment& segment, ExecutorId executor, TrainWork& work,
+                               bool prefetch);
+
+}  // namespace gnnd

@@ -1,0 +1,120 @@
+#include "core/feature/feature_store.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/graph/features.h"
+
+namespace gnnd {
+namespace {
+
+Status CheckOptions(const FeatureStore::Options& options) {
+  const auto invalid = [](const std::string& what) {
+    return Status(Code::kInvalidArgument, "feature store: " + what);
+  };
+  const uint64_t num_nodes = options.features.num_rows();
+  if (num_nodes == 0) return invalid("no features");
+  if (num_nodes > std::numeric_limits<uint32_t>::max()) return invalid("too many nodes");
+  if (options.cache_rows > options.order.size() || options.cache_rows > num_nodes) {
+    return invalid("a cache of " + std::to_string(options.cache_rows) + " rows for " +
+                   std::to_string(options.order.size()) + " ranks and " +
+                   std::to_string(num_nodes) + " nodes");
+  }
+  for (const uint32_t node : options.order.first(options.cache_rows)) {
+    if (node >= num_nodes) return invalid("node " + std::to_string(node) + " is not in the graph");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<FeatureStore> FeatureStore::Create(const Options& options) {
+  GNND_TRY(CheckOptions(options));
+  FeatureStore store;
+  store.features_ = options.features;
+  store.table_ = options.features;
+  store.behind_ = options.on_disk ? Tier::kDisk : Tier::kHost;
+  if (options.on_disk) Advise(options.features.bytes(), Advice::kRandom);
+  if (options.cache_rows == 0) return store;
+  const Result<std::byte*> cache = store.AllocateNearTable(options.cache_rows);
+  if (!cache.ok()) return cache.status();
+  if (*cache == nullptr) return store;
+  CopyRows(options.features, options.order.first(options.cache_rows), *cache);
+  store.cache_rows_ = options.cache_rows;
+  return store;
+}
+
+Result<std::byte*> FeatureStore::AllocateNearTable(uint64_t rows) {
+  const uint64_t row_bytes = features_.row_bytes();
+  // Room to move the start to a whole number of rows from the table.
+  const uint64_t bytes = RoundUp(rows * row_bytes + row_bytes, kHugePageBytes);
+  const auto host = reinterpret_cast<uintptr_t>(features_.row(0));
+  // A hint: just below the table, where the kernel puts the next mapping anyway.
+  const uintptr_t wish =
+      host > 2 * bytes ? (host - 2 * bytes) / kHugePageBytes * kHugePageBytes : 0;
+  Result<Mapping> memory = Mapping::Anonymous(bytes, {.near = wish});
+  if (!memory.ok()) return Status(memory.status().code(), "a cache: " + memory.status().message());
+  memory_ = std::move(*memory);
+  const auto begin = reinterpret_cast<uintptr_t>(memory_.data());
+  // The first place from `begin` on that is a whole number of rows away from the table.
+  const bool below = begin < host;
+  const uintptr_t skew =
+      below ? (host - begin) % row_bytes : (row_bytes - (begin - host) % row_bytes) % row_bytes;
+  const uintptr_t start = begin + skew;
+  const uint64_t distance = (below ? host - start : start - host) / row_bytes;
+  const uint64_t num_nodes = features_.num_rows();
+  const uint64_t end = distance + (below ? num_nodes : rows);
+  if (end > std::numeric_limits<uint32_t>::max()) {
+    memory_ = Mapping();
+    return nullptr;
+  }
+  first_cached_ = below ? 0 : static_cast<uint32_t>(distance);
+  first_host_ = below ? static_cast<uint32_t>(distance) : 0;
+  auto* cache = reinterpret_cast<std::byte*>(start);
+  const std::byte* first = below ? cache : features_.row(0);
+  table_ = RowTable(features_.type(), {first, end * row_bytes}, features_.dim());
+  return cache;
+}
+
+std::span<const uint32_t> FeatureStore::Locate(std::span<const uint32_t> nodes,
+                                               std::span<const uint32_t> ranks,
+                                               uint32_t* scratch) const {
+  if (behind_ == Tier::kDisk) ReadAhead(nodes, ranks);
+  if (cache_rows_ == 0) return nodes;
+  GNND_CHECK(ranks.empty() || ranks.size() == nodes.size());
+  if (ranks.empty()) {
+    for (size_t i = 0; i < nodes.size(); ++i) scratch[i] = first_host_ + nodes[i];
+    return {scratch, nodes.size()};
+  }
+  const auto capacity = static_cast<uint32_t>(cache_rows_);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    scratch[i] = ranks[i] < capacity ? first_cached_ + ranks[i] : first_host_ + nodes[i];
+  }
+  return {scratch, nodes.size()};
+}
+
+void FeatureStore::ReadAhead(std::span<const uint32_t> nodes,
+                             std::span<const uint32_t> ranks) const {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!ranks.empty() && ranks[i] < cache_rows_) continue;
+    Advise({features_.row(nodes[i]), features_.row_bytes()}, Advice::kWillNeed);
+  }
+}
+
+TierTraffic FeatureStore::TrafficOf(std::span<const uint32_t> nodes,
+                                    std::span<const uint32_t> ranks) const {
+  const auto hits = static_cast<uint64_t>(std::count_if(
+      ranks.begin(), ranks.end(), [this](uint32_t rank) { return rank < cache_rows_; }));
+  TierTraffic traffic;
+  traffic.rows[static_cast<uint32_t>(Tier::kDevice)] = hits;
+  traffic.rows[static_cast<uint32_t>(behind_)] = nodes.size() - hits;
+  for (uint32_t tier = 0; tier < kNumTiers; ++tier) {
+    traffic.bytes[tier] = traffic.rows[tier] * features_.row_bytes();
+  }
+  return traffic;
+}
+
+}  // namespace gnnd

@@ -1,0 +1,121 @@
+#include "core/graph/dataset.h"
+
+#include <limits>
+#include <utility>
+
+namespace gnnd {
+namespace {
+
+NpyType TypeOfFile(FeatureType type) {
+  return type == FeatureType::kFloat16 ? NpyType::kFloat16 : NpyType::kFloat32;
+}
+
+Status ExpectFile(const NpyArray& array, DatasetFile file, const DatasetCounts& counts) {
+  constexpr uint64_t kInt32Ids = uint64_t{1} << 31;
+  switch (file) {
+    case DatasetFile::kIndptr:
+      return array.Expect({NpyType::kInt64}, {counts.num_nodes + 1});
+    case DatasetFile::kIndices:
+      // Where int32 cannot name every node a negative id would pass for a large one.
+      if (counts.num_nodes > kInt32Ids) return array.Expect({NpyType::kUint32}, {counts.num_edges});
+      return array.Expect({NpyType::kInt32, NpyType::kUint32}, {counts.num_edges});
+    case DatasetFile::kFeatures:
+      return array.Expect({TypeOfFile(counts.feature_type)},
+                          {counts.num_nodes, counts.num_features});
+    case DatasetFile::kLabels:
+      return array.Expect({NpyType::kInt32}, {counts.num_nodes});
+    case DatasetFile::kTrain:
+      return array.Expect({NpyType::kInt64}, {counts.train});
+    case DatasetFile::kVal:
+      return array.Expect({NpyType::kInt64}, {counts.val});
+    case DatasetFile::kTest:
+      return array.Expect({NpyType::kInt64}, {counts.test});
+    case DatasetFile::kEdgeWeights:
+      return array.Expect({NpyType::kFloat32}, {counts.num_edges});
+  }
+  return Status(Code::kInternal, "no such dataset file");
+}
+
+}  // namespace
+
+Status CheckCounts(const DatasetCounts& counts) {
+  constexpr uint64_t kMaxNodes = std::numeric_limits<uint32_t>::max() - uint64_t{1};
+  constexpr uint64_t kMaxClasses = std::numeric_limits<int32_t>::max();
+  constexpr uint64_t kMaxFloats = std::numeric_limits<uint64_t>::max() / sizeof(float);
+  const auto within = [](const char* name, uint64_t value, uint64_t low, uint64_t high) {
+    if (value >= low && value <= high) return Status::Ok();
+    return Status(Code::kInvalidArgument, std::string(name) + " is " + std::to_string(value) +
+                                              ", expected " + std::to_string(low) + " to " +
+                                              std::to_string(high));
+  };
+  GNND_TRY(within("num_nodes", counts.num_nodes, 1, kMaxNodes));
+  GNND_TRY(within("num_edges", counts.num_edges, 0, std::numeric_limits<int64_t>::max()));
+  GNND_TRY(within("num_features", counts.num_features, 1, kMaxFloats / counts.num_nodes));
+  GNND_TRY(within("num_classes", counts.num_classes, 1, kMaxClasses));
+  GNND_TRY(within("split.train", counts.train, 0, counts.num_nodes));
+  GNND_TRY(within("split.val", counts.val, 0, counts.num_nodes));
+  return within("split.test", counts.test, 0, counts.num_nodes);
+}
+
+const char* FileName(DatasetFile file) {
+  switch (file) {
+    case DatasetFile::kIndptr:
+      return "indptr.npy";
+    case DatasetFile::kIndices:
+      return "indices.npy";
+    case DatasetFile::kFeatures:
+      return "features.npy";
+    case DatasetFile::kLabels:
+      return "labels.npy";
+    case DatasetFile::kTrain:
+      return "train.npy";
+    case DatasetFile::kVal:
+      return "val.npy";
+    case DatasetFile::kTest:
+      return "test.npy";
+    case DatasetFile::kEdgeWeights:
+      return "edge_weights.npy";
+  }
+  return "";
+}
+
+Result<NpyArray> OpenDatasetFile(DatasetFile file, const std::string& path,
+                                 const DatasetCounts& counts) {
+  Result<NpyArray> array = NpyArray::Open(path);
+  if (array.ok()) GNND_TRY(ExpectFile(*array, file, counts));
+  return array;
+}
+
+Result<Dataset> Dataset::Open(const std::string& folder, const DatasetCounts& counts,
+                              const std::string& features_path) {
+  GNND_TRY(CheckCounts(counts));
+  Dataset dataset;
+  dataset.counts_ = counts;
+  const auto open = [&](DatasetFile file, NpyArray* into) {
+    const bool derived = file == DatasetFile::kFeatures && !features_path.empty();
+    DatasetCounts expected = counts;
+    if (derived) expected.feature_type = FeatureType::kFloat32;
+    Result<NpyArray> array =
+        OpenDatasetFile(file, derived ? features_path : folder + "/" + FileName(file), expected);
+    if (array.ok()) *into = std::move(*array);
+    return array.status();
+  };
+  GNND_TRY(open(DatasetFile::kIndptr, &dataset.indptr_));
+  GNND_TRY(open(DatasetFile::kIndices, &dataset.indices_));
+  GNND_TRY(open(DatasetFile::kFeatures, &dataset.features_));
+  GNND_TRY(open(DatasetFile::kLabels, &dataset.labels_));
+  GNND_TRY(open(DatasetFile::kTrain, &dataset.train_));
+  GNND_TRY(open(DatasetFile::kVal, &dataset.val_));
+  GNND_TRY(open(DatasetFile::kTest, &dataset.test_));
+  const Status weights = open(DatasetFile::kEdgeWeights, &dataset.edge_weights_);
+  if (weights.code() != Code::kNotFound) GNND_TRY(weights);
+  return dataset;
+}
+
+RowTable Dataset::features() const {
+  const uint64_t dim = counts_.num_features;
+  if (features_.type() == NpyType::kFloat16) return {features_.values<Half>(), dim};
+  return {features_.values<float>(), dim};
+}
+
+}  // namespace gnnd

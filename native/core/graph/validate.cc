@@ -1,0 +1,293 @@
+#include "core/graph/validate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "core/base/finite.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint64_t kChunkBytes = uint64_t{16} << 20;
+constexpr std::array kFiles = {
+    DatasetFile::kIndptr, DatasetFile::kIndices, DatasetFile::kFeatures, DatasetFile::kLabels,
+    DatasetFile::kTrain,  DatasetFile::kVal,     DatasetFile::kTest,     DatasetFile::kEdgeWeights};
+constexpr std::array kSplits = {DatasetFile::kTrain, DatasetFile::kVal, DatasetFile::kTest};
+
+// What every element must meet, and those that do not.
+struct Rule {
+  std::string text;   // "must ..."
+  std::string first;  // value and place of the first offender
+  uint64_t offenders = 0;
+};
+
+std::string At(const std::string& value, uint64_t index) {
+  return value + " at index " + std::to_string(index);
+}
+
+std::string FloatText(float value) {
+  if (std::isnan(value)) return "nan";  // without the sign that some libraries print
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", static_cast<double>(value));
+  return text;
+}
+
+std::string FloatText(Half value) { return FloatText(ToFloat(value)); }
+
+class Validator {
+ public:
+  Validator(const std::string& folder, const DatasetCounts& counts,
+            const ValidateProgress& progress)
+      : folder_(folder), counts_(counts), progress_(progress) {}
+
+  DatasetValidation Run() {
+    const Status counts = CheckCounts(counts_);
+    if (!counts.ok()) {
+      Add("dataset.json", counts.message());
+      return std::move(result_);
+    }
+    OpenAll();
+    CheckIndptr();
+    CheckIndices();
+    CheckFeatures();
+    CheckLabels();
+    for (const DatasetFile split : kSplits) CheckSplit(split);
+    CheckOverlap(DatasetFile::kTrain, DatasetFile::kVal);
+    CheckOverlap(DatasetFile::kTrain, DatasetFile::kTest);
+    CheckOverlap(DatasetFile::kVal, DatasetFile::kTest);
+    CheckEdgeWeights();
+    return std::move(result_);
+  }
+
+ private:
+  // The opened file, or null when its header was already found wrong.
+  const NpyArray* Find(DatasetFile file) const {
+    const auto& array = arrays_[static_cast<size_t>(file)];
+    return array ? &*array : nullptr;
+  }
+
+  void Add(const char* file, std::string message) {
+    ++result_.num_problems;
+    if (result_.problems.size() == DatasetValidation::kMaxListed) return;
+    result_.problems.push_back({file, std::move(message)});
+  }
+
+  void Add(DatasetFile file, const Rule& rule) {
+    if (rule.offenders == 0) return;
+    std::string message = rule.text + ", found " + rule.first;
+    if (rule.offenders > 1) message += " and " + std::to_string(rule.offenders - 1) + " more";
+    Add(FileName(file), std::move(message));
+  }
+
+  void OpenAll() {
+    for (const DatasetFile file : kFiles) {
+      const std::string name = FileName(file);
+      Result<NpyArray> array = OpenDatasetFile(file, folder_ + "/" + name, counts_);
+      if (array.ok()) {
+        total_bytes_ += array->size() * BytesOf(array->type());
+        arrays_[static_cast<size_t>(file)] = std::move(*array);
+        continue;
+      }
+      const Status& status = array.status();
+      if (file == DatasetFile::kEdgeWeights && status.code() == Code::kNotFound) continue;
+      // The message starts with the file's name and ": ", which a problem holds apart.
+      Add(name.c_str(), status.message().substr(name.size() + 2));
+    }
+  }
+
+  // Calls scan(from, to) for consecutive ranges of the array's elements, until stopped.
+  template <typename Scan>
+  void ForRanges(const NpyArray& array, const Scan& scan) {
+    const uint64_t step = kChunkBytes / BytesOf(array.type());
+    for (uint64_t from = 0; from < array.size() && !result_.aborted; from += step) {
+      const uint64_t to = std::min(from + step, array.size());
+      scan(from, to);
+      done_bytes_ += (to - from) * BytesOf(array.type());
+      if (progress_ && !progress_(done_bytes_, total_bytes_)) result_.aborted = true;
+    }
+  }
+
+  // Counts the elements of [from, to) for which bad(i); show(i) describes the first of all.
+  template <typename Bad, typename Show>
+  static void Apply(Rule* rule, uint64_t from, uint64_t to, const Bad& bad, const Show& show) {
+    uint64_t offenders = 0;
+    for (uint64_t i = from; i < to; ++i) offenders += bad(i) ? 1 : 0;
+    if (offenders > 0 && rule->offenders == 0) {
+      uint64_t first = from;
+      while (!bad(first)) ++first;
+      rule->first = show(first);
+    }
+    rule->offenders += offenders;
+  }
+
+  void CheckIndptr() {
+    const NpyArray* array = Find(DatasetFile::kIndptr);
+    if (array == nullptr) return;
+    const auto indptr = array->values<int64_t>();
+    const auto show = [&](uint64_t i) { return At(std::to_string(indptr[i]), i); };
+    Rule start{"must start at 0", "", 0};
+    Rule monotone{"must not decrease", "", 0};
+    Rule end{"must end at the " + std::to_string(counts_.num_edges) + " edges", "", 0};
+    const uint64_t last = indptr.size() - 1;
+    Apply(&start, 0, 1, [&](uint64_t i) { return indptr[i] != 0; }, show);
+    ForRanges(*array, [&](uint64_t from, uint64_t to) {
+      Apply(
+          &monotone, std::max<uint64_t>(from, 1), to,
+          [&](uint64_t i) { return indptr[i] < indptr[i - 1]; },
+          [&](uint64_t i) { return show(i) + " after " + std::to_string(indptr[i - 1]); });
+    });
+    Apply(
+        &end, last, last + 1,
+        [&](uint64_t i) { return indptr[i] != static_cast<int64_t>(counts_.num_edges); }, show);
+    Add(DatasetFile::kIndptr, start);
+    Add(DatasetFile::kIndptr, monotone);
+    Add(DatasetFile::kIndptr, end);
+  }
+
+  void CheckIndices() {
+    const NpyArray* array = Find(DatasetFile::kIndices);
+    if (array == nullptr) return;
+    const auto indices = array->values<uint32_t>();
+    const bool is_signed = array->type() == NpyType::kInt32;
+    const auto num_nodes = static_cast<uint32_t>(counts_.num_nodes);
+    Rule range{"must be below the " + std::to_string(num_nodes) + " nodes", "", 0};
+    ForRanges(*array, [&](uint64_t from, uint64_t to) {
+      Apply(
+          &range, from, to, [&](uint64_t i) { return indices[i] >= num_nodes; },
+          [&](uint64_t i) {
+            return At(is_signed ? std::to_string(static_cast<int32_t>(indices[i]))
+                                : std::to_string(indices[i]),
+                      i);
+          });
+    });
+    Add(DatasetFile::kIndices, range);
+  }
+
+  void CheckFeatures() {
+    const NpyArray* array = Find(DatasetFile::kFeatures);
+    if (array == nullptr) return;
+    if (array->type() == NpyType::kFloat16) {
+      CheckFeatures(*array, array->values<Half>());
+    } else {
+      CheckFeatures(*array, array->values<float>());
+    }
+  }
+
+  template <typename T>
+  void CheckFeatures(const NpyArray& array, std::span<const T> features) {
+    Rule finite{"must be finite", "", 0};
+    ForRanges(array, [&](uint64_t from, uint64_t to) {
+      Apply(
+          &finite, from, to, [&](uint64_t i) { return !IsFinite(features[i]); },
+          [&](uint64_t i) {
+            return FloatText(features[i]) + " at row " + std::to_string(i / counts_.num_features) +
+                   ", column " + std::to_string(i % counts_.num_features);
+          });
+    });
+    Add(DatasetFile::kFeatures, finite);
+  }
+
+  void CheckLabels() {
+    const NpyArray* array = Find(DatasetFile::kLabels);
+    if (array == nullptr) return;
+    const auto labels = array->values<int32_t>();
+    const auto num_classes = static_cast<int32_t>(counts_.num_classes);
+    Rule range{"must be -1 or below the " + std::to_string(num_classes) + " classes", "", 0};
+    ForRanges(*array, [&](uint64_t from, uint64_t to) {
+      Apply(
+          &range, from, to, [&](uint64_t i) { return labels[i] < -1 || labels[i] >= num_classes; },
+          [&](uint64_t i) { return At(std::to_string(labels[i]), i); });
+    });
+    Add(DatasetFile::kLabels, range);
+  }
+
+  void CheckSplit(DatasetFile file) {
+    const NpyArray* array = Find(file);
+    if (array == nullptr) return;
+    const auto ids = array->values<int64_t>();
+    const auto num_nodes = static_cast<int64_t>(counts_.num_nodes);
+    const NpyArray* label_array = Find(DatasetFile::kLabels);
+    const auto labels =
+        label_array != nullptr ? label_array->values<int32_t>() : std::span<const int32_t>();
+    const auto is_node = [&](uint64_t i) { return ids[i] >= 0 && ids[i] < num_nodes; };
+    const auto show = [&](uint64_t i) { return At(std::to_string(ids[i]), i); };
+    const auto show_pair = [&](uint64_t i) {
+      return show(i) + " after " + std::to_string(ids[i - 1]);
+    };
+    Rule range{"must be node ids from 0 to " + std::to_string(num_nodes - 1), "", 0};
+    Rule ascending{"must ascend", "", 0};
+    Rule unique{"must not repeat a node", "", 0};
+    Rule labelled{"must be nodes with a label", "", 0};
+    ForRanges(*array, [&](uint64_t from, uint64_t to) {
+      const uint64_t second = std::max<uint64_t>(from, 1);
+      Apply(&range, from, to, [&](uint64_t i) { return !is_node(i); }, show);
+      Apply(&ascending, second, to, [&](uint64_t i) { return ids[i] < ids[i - 1]; }, show_pair);
+      Apply(&unique, second, to, [&](uint64_t i) { return ids[i] == ids[i - 1]; }, show);
+      if (labels.empty()) return;
+      Apply(
+          &labelled, from, to,
+          [&](uint64_t i) { return is_node(i) && labels[static_cast<uint64_t>(ids[i])] == -1; },
+          show);
+    });
+    Add(file, range);
+    Add(file, ascending);
+    Add(file, unique);
+    Add(file, labelled);
+  }
+
+  // Reports, at `file`, the nodes that are in `earlier`, too.
+  void CheckOverlap(DatasetFile earlier, DatasetFile file) {
+    const NpyArray* earlier_array = Find(earlier);
+    const NpyArray* array = Find(file);
+    if (earlier_array == nullptr || array == nullptr || result_.aborted) return;
+    std::vector<int64_t> copy;
+    auto others = earlier_array->values<int64_t>();
+    if (!std::is_sorted(others.begin(), others.end())) {
+      copy.assign(others.begin(), others.end());
+      std::sort(copy.begin(), copy.end());
+      others = copy;
+    }
+    const auto ids = array->values<int64_t>();
+    Rule disjoint{std::string("must share no node with ") + FileName(earlier), "", 0};
+    Apply(
+        &disjoint, 0, ids.size(),
+        [&](uint64_t i) { return std::binary_search(others.begin(), others.end(), ids[i]); },
+        [&](uint64_t i) { return At(std::to_string(ids[i]), i); });
+    Add(file, disjoint);
+  }
+
+  void CheckEdgeWeights() {
+    const NpyArray* array = Find(DatasetFile::kEdgeWeights);
+    if (array == nullptr) return;
+    const auto weights = array->values<float>();
+    Rule usable{"must be finite and not negative", "", 0};
+    ForRanges(*array, [&](uint64_t from, uint64_t to) {
+      Apply(
+          &usable, from, to, [&](uint64_t i) { return !IsFinite(weights[i]) || weights[i] < 0.0F; },
+          [&](uint64_t i) { return At(FloatText(weights[i]), i); });
+    });
+    Add(DatasetFile::kEdgeWeights, usable);
+  }
+
+  const std::string& folder_;
+  const DatasetCounts& counts_;
+  const ValidateProgress& progress_;
+  std::array<std::optional<NpyArray>, kFiles.size()> arrays_;
+  uint64_t done_bytes_ = 0;
+  uint64_t total_bytes_ = 0;
+  DatasetValidation result_;
+};
+
+}  // namespace
+
+DatasetValidation Validate(const std::string& folder, const DatasetCounts& counts,
+                           const ValidateProgress& progress) {
+  return Validator(folder, counts, progress).Run();
+}
+
+}  // namespace gnnd

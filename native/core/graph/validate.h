@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/graph/dataset.h"
+
+// The full check of a dataset: every element of every array. docs/formats/dataset.md lists the
+// checks. What it passes can be sampled and trained on without any further check of ids.
+
+namespace gnnd {
+
+// One rule that a file breaks: the first offender (place and value) and how many there are.
+struct DatasetProblem {
+  std::string file;  // name within the folder; "dataset.json" when the counts themselves cannot be
+  std::string message;
+};
+
+struct DatasetValidation {
+  static constexpr uint64_t kMaxListed = 20;
+
+  std::vector<DatasetProblem> problems;  // the first kMaxListed, in the order of the files' checks
+  uint64_t num_problems = 0;             // all of them
+  bool aborted = false;                  // the callback said stop: the lists are incomplete
+
+  bool ok() const { return num_problems == 0 && !aborted; }
+};
+
+// Called after every 16 MiB read, or at a file's end; the last call has done == total. False stops
+// the check.
+using ValidateProgress = std::function<bool(uint64_t done_bytes, uint64_t total_bytes)>;
+
+// Checks all files of `folder` against each other and against `counts`. Never fails: whatever is
+// wrong, missing or unreadable is a problem in the result. A file whose header is wrong is not
+// looked into further; the others still are.
+DatasetValidation Validate(const std::string& folder, const DatasetCounts& counts,
+                           const ValidateProgress& progress = {});
+
+}  // namespace gnnd

@@ -1,0 +1,123 @@
+#include "core/ledger/evaluation.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/check.h"
+#include "core/base/failpoint.h"
+#include "core/ledger/batches.h"
+
+namespace gnnd {
+
+Evaluations::Evaluations(Segment& segment, ExecutorId id)
+    : segment_(segment), owner_(OwnerOf(segment, id)) {}
+
+LedgerWord Evaluations::EntryOf(const EvalRun& run, uint32_t word) const {
+  // Acquire: pairs with Finish, so that the rows of a chunk that is done are visible.
+  return LedgerWord::InEpoch(segment_.eval_word(word).load(std::memory_order_acquire), run.number);
+}
+
+Evaluations::Offer Evaluations::Look(const EvalRun& run, const EvalShape& shape) {
+  GNND_CHECK(uint64_t{shape.phases} * shape.chunks <= segment_.config().eval_chunks);
+  if (run_ != run.number) {
+    run_ = run.number;
+    phase_ = done_ = next_ = 0;
+  }
+  while (phase_ < shape.phases) {
+    const auto state = [&](uint32_t chunk) {
+      return EntryOf(run, WordOf(shape, phase_, chunk)).state;
+    };
+    // A word of a later run says that this one is over: COMMITTED, which is done, too.
+    while (done_ < shape.chunks && state(done_) >= BatchState::kTrained) ++done_;
+    next_ = std::max(next_, done_);
+    while (next_ < shape.chunks && state(next_) != BatchState::kPending) ++next_;
+    if (next_ == shape.chunks) {
+      // What was passed may have come back: given back, or reclaimed.
+      next_ = done_;
+      while (next_ < shape.chunks && state(next_) != BatchState::kPending) ++next_;
+    }
+    if (next_ < shape.chunks) return {Found::kChunk, phase_, next_};
+    if (done_ < shape.chunks && !GNND_BROKEN("phase-after-phase")) {
+      return {Found::kOthersWork, phase_, 0};
+    }
+    ++phase_;
+    done_ = next_ = 0;
+  }
+  return {Found::kAllDone, shape.phases, 0};
+}
+
+bool Evaluations::Open(const EvalRun& run, const EvalShape& shape) {
+  return Look(run, shape).found != Found::kOthersWork;
+}
+
+Evaluations::Offer Evaluations::Take(const EvalRun& run, const EvalShape& shape) {
+  while (true) {
+    const Offer offer = Look(run, shape);
+    if (offer.found != Found::kChunk) return offer;
+    std::atomic<uint64_t>& word = segment_.eval_word(WordOf(shape, offer.phase, offer.chunk));
+    uint64_t old = word.load(std::memory_order_acquire);
+    const LedgerWord entry = LedgerWord::InEpoch(old, run.number);
+    if (entry.state != BatchState::kPending) continue;
+    // Release: pairs with the daemon's look at who owns what.
+    if (word.compare_exchange_strong(old, entry.With(BatchState::kTaken, owner_).Pack(),
+                                     std::memory_order_acq_rel, std::memory_order_relaxed)) {
+      GNND_FAILPOINT("evaluate.after_take");
+      return offer;
+    }
+  }
+}
+
+Status Evaluations::Leave(const EvalRun& run, uint32_t index, BatchState to, const char* what) {
+  std::atomic<uint64_t>& word = segment_.eval_word(index);
+  uint64_t old = word.load(std::memory_order_relaxed);
+  const LedgerWord entry = LedgerWord::InEpoch(old, run.number);
+  // Release: the chunk's rows and result; pairs with EntryOf.
+  if (entry.state != BatchState::kTaken || entry.owner != owner_ ||
+      !word.compare_exchange_strong(old, entry.With(to, 0).Pack(), std::memory_order_acq_rel,
+                                    std::memory_order_relaxed)) {
+    return Status(Code::kInternal, std::string(what) + ": the ledger says that it is not ours; " +
+                                       "a living owner was taken for dead");
+  }
+  return Status::Ok();
+}
+
+Status Evaluations::Finish(const EvalRun& run, const EvalShape& shape, const Offer& mine,
+                           const EvalResult& result) {
+  const uint32_t word = WordOf(shape, mine.phase, mine.chunk);
+  GNND_FAILPOINT("evaluate.before_result");
+  segment_.eval_result(word) = result;
+  GNND_FAILPOINT("evaluate.before_done");
+  GNND_TRY(Leave(run, word, BatchState::kTrained, "finishing a chunk of an evaluation"));
+  GNND_FAILPOINT("evaluate.after_done");
+  segment_.WakeTrainers();  // some may wait for the last one of the phase
+  return Status::Ok();
+}
+
+Status Evaluations::GiveBack(const EvalRun& run, const EvalShape& shape, const Offer& mine) {
+  GNND_TRY(Leave(run, WordOf(shape, mine.phase, mine.chunk), BatchState::kPending,
+                 "giving back a chunk of an evaluation"));
+  segment_.WakeTrainers();
+  return Status::Ok();
+}
+
+EvalResult SumOfResults(const Segment& segment, const EvalShape& shape) {
+  EvalResult sum{};
+  for (uint32_t chunk = 0; shape.phases > 0 && chunk < shape.chunks; ++chunk) {
+    const EvalResult& one = segment.eval_result((shape.phases - 1) * shape.chunks + chunk);
+    sum.loss_sum += one.loss_sum;
+    sum.nodes += one.nodes;
+    sum.correct += one.correct;
+  }
+  return sum;
+}
+
+uint32_t EvalRetries(const Segment& segment, const EvalRun& run, const EvalShape& shape) {
+  uint32_t retries = 0;
+  for (uint32_t word = 0; word < shape.phases * shape.chunks; ++word) {
+    const uint64_t value = segment.eval_word(word).load(std::memory_order_relaxed);
+    retries += LedgerWord::InEpoch(value, run.number).attempt;
+  }
+  return retries;
+}
+
+}  // namespace gnnd

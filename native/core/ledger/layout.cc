@@ -1,0 +1,55 @@
+#include "core/ledger/layout.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint64_t kLineBytes = 64;
+
+// Hands out consecutive places.
+class Cursor {
+ public:
+  uint64_t Take(uint64_t bytes, uint64_t alignment) {
+    const uint64_t at = RoundUp(next_, alignment);
+    next_ = at + bytes;
+    return at;
+  }
+
+ private:
+  uint64_t next_ = 0;
+};
+
+}  // namespace
+
+Layout Layout::Of(const SegmentConfig& config) {
+  const uint64_t ring = (uint64_t{config.staleness} + 1) * config.group;
+  Layout layout{};
+  layout.parameter_stride = RoundUp(config.parameter_floats * sizeof(float), kLineBytes);
+  layout.optimizer_stride = RoundUp(config.optimizer_floats * sizeof(float), kLineBytes);
+  const bool predicts =
+      config.compensation == static_cast<uint32_t>(StalenessCompensation::kPredict);
+  // A prediction reads the state of the same version as the parameters, so it lives as long.
+  layout.optimizer_buffers = predicts ? uint64_t{config.staleness} + 2 : 2;
+  Cursor cursor;
+  cursor.Take(sizeof(SegmentHeader), kLineBytes);
+  layout.epochs_at = cursor.Take(config.epochs * sizeof(EpochEntry), kLineBytes);
+  layout.sums_at = cursor.Take(2 * sizeof(EpochSums), kLineBytes);
+  layout.eval_ledger_at = cursor.Take(config.eval_chunks * sizeof(uint64_t), kLineBytes);
+  layout.eval_results_at = cursor.Take(config.eval_chunks * sizeof(EvalResult), kLineBytes);
+  layout.hand_ins_at = cursor.Take(ring * sizeof(HandIn), kLineBytes);
+  layout.parameters_at =
+      cursor.Take((uint64_t{config.staleness} + 2) * layout.parameter_stride, kPageBytes);
+  layout.optimizer_at = cursor.Take(layout.optimizer_buffers * layout.optimizer_stride, kPageBytes);
+  layout.gradients_at = cursor.Take(ring * layout.parameter_stride, kPageBytes);
+  layout.best_at = cursor.Take(2 * layout.parameter_stride, kPageBytes);
+  layout.shared_at = cursor.Take(sizeof(QueueHeader), kPageBytes);
+  layout.devices_at = cursor.Take(config.num_devices * sizeof(DeviceEntry), kLineBytes);
+  layout.executors_at = cursor.Take(config.max_executors * sizeof(ExecutorRow), kLineBytes);
+  layout.starts_at = cursor.Take(config.epochs * sizeof(uint64_t), kLineBytes);
+  layout.ledger_at = cursor.Take(config.batches_per_epoch * sizeof(uint64_t), kLineBytes);
+  layout.directory_at = cursor.Take(config.num_slots * sizeof(SlotEntry), kLineBytes);
+  layout.slots_at = cursor.Take(config.num_slots * config.slot_bytes, kPageBytes);
+  layout.total_bytes = layout.slots_at + config.num_slots * config.slot_bytes;
+  return layout;
+}
+
+}  // namespace gnnd

@@ -1,0 +1,319 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/base/futex.h"
+#include "core/base/mapping.h"
+#include "core/base/robust_mutex.h"
+#include "core/ledger/build_id.h"
+#include "core/ledger/shape.h"
+
+// The bytes of a job segment. docs/formats/segment.md draws them; a change here changes kSegmentAbi
+// and that page. Offsets, never pointers; everything starts as zero bytes.
+
+namespace gnnd {
+
+inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
+inline constexpr uint32_t kSegmentAbi = 7;
+inline constexpr uint32_t kMaxDevices = 64;
+inline constexpr uint32_t kRecentDurations = 64;
+inline constexpr uint32_t kAbortMessageBytes = 440;
+
+enum class Stage : uint32_t {
+  kSample = 0,   // S
+  kMark = 1,     // M
+  kCopy = 2,     // C
+  kPrune = 3,    // P
+  kExtract = 4,  // E
+  kTrain = 5,    // T: forward and backward
+  kApply = 6,    // the step itself
+  kEvaluate = 7,
+};
+inline constexpr uint32_t kNumStages = 8;
+
+enum class WaitSide : uint32_t {
+  kEnqueue = 0,  // a Sampler waits for a batch it may claim
+  kDequeue = 1,  // a Trainer waits for a batch it may take
+  kDue = 2,      // a Trainer holds a batch and waits for its parameter version
+  kTurn = 3,     // the device is the other's
+  kExtract = 4,  // a Trainer waits for its own extraction; what it does not wait for is hidden
+};
+inline constexpr uint32_t kNumWaitSides = 5;
+
+enum class Counter : uint32_t {
+  kBatchesSampled = 0,
+  kBatchesTaken = 1,
+  kBatchesTrained = 2,
+  kBatchesGivenBack = 3,
+  kStepsApplied = 4,  // commits this executor made
+  kEvalChunks = 5,    // chunks of evaluations computed
+  kNodes = 6,         // input nodes sampled
+  kEdges = 7,
+  kSeeds = 8,             // seeds trained
+  kQueueBytes = 9,        // payload bytes published
+  kTurnSwitches = 10,     // times this executor handed its device over
+  kStandbyTakes = 11,     // batches taken as a standby Trainer
+  kStandbyRefusals = 12,  // takes that the profit rule refused
+  kLockOwnersDied = 13,
+  kCorruptRecords = 14,
+  kSlotsTrimmed = 15,
+  kDeviceRows = 16,  // input rows that extraction read, by tier
+  kHostRows = 17,
+  kDiskRows = 18,
+  kDeviceBytes = 19,  // the same in bytes
+  kHostBytes = 20,
+  kDiskBytes = 21,
+  kCacheRows = 22,     // rows the cache holds; set once
+  kCacheFillNs = 23,   // time to fill it; set once
+  kWorkBytes = 24,     // memory that a batch's work takes; its largest value
+  kBatchesAhead = 25,  // batches taken to be extracted while another one was computed
+  kEvalRows = 26,      // rows that chunks of evaluations computed
+};
+inline constexpr uint32_t kNumCounters = 32;  // a multiple of 8, a cache line's worth
+
+// Upper bounds of the histograms' buckets, in nanoseconds; one more bucket follows for the rest.
+inline constexpr uint64_t kStageBoundsNs[] = {
+    500'000,       1'000'000,     2'500'000,     5'000'000,      10'000'000,
+    25'000'000,    50'000'000,    100'000'000,   250'000'000,    500'000'000,
+    1'000'000'000, 2'500'000'000, 5'000'000'000, 10'000'000'000, 30'000'000'000};
+inline constexpr uint64_t kWaitBoundsNs[] = {
+    500'000,       1'000'000,      2'500'000,      5'000'000,      10'000'000,     25'000'000,
+    50'000'000,    100'000'000,    250'000'000,    500'000'000,    1'000'000'000,  2'500'000'000,
+    5'000'000'000, 10'000'000'000, 30'000'000'000, 60'000'000'000, 120'000'000'000};
+inline constexpr uint32_t kNumStageBuckets = sizeof(kStageBoundsNs) / sizeof(uint64_t) + 1;
+inline constexpr uint32_t kNumWaitBuckets = sizeof(kWaitBoundsNs) / sizeof(uint64_t) + 1;
+
+// What is done about the age of the parameters that a group is computed on.
+enum class StalenessCompensation : uint32_t {
+  kNone = 0,     // gradients at the parameters of the version that is due
+  kPredict = 1,  // at what that version's optimizer expects as many steps later
+};
+
+// What Create was told, frozen; every attacher computes the same Layout from it.
+struct SegmentConfig {
+  uint64_t batches_per_epoch;  // M of this run (after batch_limit)
+  uint32_t epochs;
+  uint32_t first_epoch;  // number of the segment's epoch 0 in batch keys
+  uint32_t group;
+  uint32_t staleness;
+  uint64_t num_slots;
+  uint64_t slot_bytes;  // a multiple of kPageBytes
+  uint64_t queue_max_bytes;
+  uint64_t parameter_floats;
+  uint64_t optimizer_floats;
+  uint32_t num_devices;
+  uint32_t max_executors;
+  uint64_t batch_size;
+  uint64_t train_nodes;
+  uint32_t evaluate_every;  // of EvaluationPlan (segment.h), as eval_chunks
+  uint32_t low_water;
+  double stop_min_delta;   // of EarlyStop (early_stop.h), as the next
+  uint32_t stop_patience;  // 0 = the job never stops early
+  uint32_t compensation;   // StalenessCompensation
+  uint32_t eval_chunks;
+  uint32_t reserved;
+};
+static_assert(sizeof(SegmentConfig) == 120);
+
+// One cache line per word that different processes write often.
+struct alignas(64) SharedEvent {
+  EventWord word;
+};
+struct alignas(64) SharedWord {
+  std::atomic<uint64_t> value;
+};
+static_assert(sizeof(SharedEvent) == 64 && sizeof(SharedWord) == 64);
+
+// What only the daemon and Trainers write.
+struct alignas(64) SegmentHeader {
+  uint64_t magic;
+  uint32_t abi;
+  uint32_t header_bytes;
+  char build_id[kBuildIdBytes];
+  uint64_t total_bytes;
+  SegmentConfig config;
+
+  alignas(64) RobustMutex mutex;  // apply, evaluation's commit, first parameters, standby takes
+
+  SharedWord version;       // the commit word: committed groups
+  SharedWord evaluation;    // the last run that is committed, as a ledger word
+  SharedWord eval_rows[2];  // rows of a run on validation and on test nodes; 0 = not known yet
+  SharedWord reclaims;      // how often entries were reclaimed; moves cursors back
+
+  alignas(64) std::atomic<uint32_t> parameters_ready;  // version 0 is written
+  std::atomic<uint32_t> next_row;                      // executor rows handed out
+  std::atomic<uint32_t> next_incarnation;              // last incarnation handed out
+  std::atomic<uint32_t> command;                       // Command, for all
+  std::atomic<uint32_t> standby_policy;                // StandbyPolicy
+  std::atomic<uint32_t> standby_armed;
+  std::atomic<uint64_t> t_s_ns;  // estimates for the profit rule
+  std::atomic<uint64_t> t_t_ns;
+  std::atomic<uint64_t> t_t_prime_ns;
+  std::atomic<uint64_t> n_t;
+
+  // Abort: 0 = not aborted, 1 = the message is being written, else 2 + Code.
+  alignas(64) std::atomic<uint32_t> abort_code;
+  uint32_t reserved;
+  char abort_message[kAbortMessageBytes];
+};
+static_assert(std::is_standard_layout_v<SegmentHeader>);
+static_assert(offsetof(SegmentHeader, config) == 72);
+static_assert(offsetof(SegmentHeader, mutex) == 192);
+static_assert(offsetof(SegmentHeader, version) == 256);
+static_assert(offsetof(SegmentHeader, parameters_ready) == 576);
+static_assert(offsetof(SegmentHeader, abort_code) == 640);
+static_assert(sizeof(SegmentHeader) == 1088);
+
+// What Samplers write, too.
+struct alignas(64) QueueHeader {
+  SharedEvent sampler_event;  // Samplers sleep here
+  SharedEvent trainer_event;  // Trainers sleep here
+  SharedEvent standby_event;  // standby Trainers sleep here
+  SharedWord claim_frontier;  // no batch from here on was ever claimed; grows only
+  SharedWord largest_record;  // payload bytes of the largest record published
+  SharedWord published;       // records published, and their payload bytes: what is usual
+  SharedWord published_bytes;
+};
+static_assert(std::is_standard_layout_v<QueueHeader>);
+static_assert(sizeof(QueueHeader) == 448);
+
+struct alignas(64) DeviceEntry {
+  std::atomic<uint32_t> turn;  // bits of ledger.h
+  uint32_t reserved[15];
+};
+static_assert(sizeof(DeviceEntry) == 64);
+
+// Written by one executor, read by the daemon: relaxed atomics, no order between them is promised.
+struct StageTimes {
+  std::atomic<uint64_t> busy_ns;
+  std::atomic<uint64_t> count;
+  std::atomic<uint64_t> buckets[kNumStageBuckets];
+  std::atomic<uint64_t> recent_ns[kRecentDurations];  // duration i lies at i % kRecentDurations
+};
+static_assert(sizeof(StageTimes) == 8 * (2 + 16 + 64));
+
+struct WaitTimes {
+  std::atomic<uint64_t> wait_ns;
+  std::atomic<uint64_t> count;
+  std::atomic<uint64_t> buckets[kNumWaitBuckets];
+};
+static_assert(sizeof(WaitTimes) == 8 * (2 + 18));
+
+struct alignas(64) ExecutorRow {
+  std::atomic<uint32_t> incarnation;  // 0 = the row was never used
+  std::atomic<uint32_t> role;         // Role
+  std::atomic<uint32_t> device;
+  std::atomic<int32_t> pid;
+  std::atomic<uint32_t> phase;          // Phase
+  std::atomic<uint32_t> command;        // Command, for this executor
+  std::atomic<uint64_t> heartbeat_ns;   // last sign of life, waits included
+  std::atomic<uint64_t> progress_word;  // activity 8 | epoch 24 | batch 32
+  std::atomic<uint64_t> progress_ns;    // when progress_word last changed
+  std::atomic<uint64_t> registered_ns;
+  alignas(64) std::atomic<uint64_t> counters[kNumCounters];
+  StageTimes stages[kNumStages];
+  WaitTimes waits[kNumWaitSides];
+  uint64_t reserved[4];
+};
+static_assert(std::is_standard_layout_v<ExecutorRow>);
+static_assert(offsetof(ExecutorRow, counters) == 64);
+static_assert(sizeof(ExecutorRow) ==
+              64 + 8 * kNumCounters + kNumStages * 656 + kNumWaitSides * 160 + 32);
+
+struct SlotEntry {
+  std::atomic<uint64_t> bytes;       // reserved while CLAIMED, payload from READY on
+  std::atomic<uint64_t> peak_bytes;  // largest payload since the slot was last trimmed
+};
+static_assert(sizeof(SlotEntry) == 16);
+
+// What a Trainer says about a batch beside its gradient; one per ring entry.
+struct alignas(64) HandIn {
+  uint64_t batch;  // counted over the job: what the record said, checked again at apply
+  uint64_t seeds;
+  uint64_t correct;
+  double loss_sum;
+  uint32_t device;
+  uint32_t incarnation;
+  uint64_t reserved[3];
+};
+static_assert(sizeof(HandIn) == 64);
+
+// Sums over an epoch, kept twice like the optimizer's state: version v's are at v % 2.
+struct alignas(64) EpochSums {
+  uint64_t batches;
+  uint64_t steps;
+  uint64_t retries;  // attempts beyond the first, all batches
+  uint64_t seeds;
+  uint64_t correct;
+  double loss_sum;
+  uint64_t digest;  // ledger digest, batches folded in the order of commits
+  uint64_t reserved;
+  uint64_t device_batches[kMaxDevices];
+};
+static_assert(sizeof(EpochSums) == 64 + 8 * kMaxDevices);
+
+struct alignas(64) EpochEntry {
+  uint64_t end_ns;                // just before the last commit; valid once that is visible
+  EpochSums sums;                 // likewise
+  uint8_t parameters_sha256[32];  // likewise: of the epoch's last version
+  // Valid once the run on the validation nodes after this epoch is committed:
+  double val_loss_sum;
+  uint64_t val_nodes;
+  uint64_t val_correct;
+  uint64_t eval_end_ns;
+  // Valid once a run on the test nodes with this epoch's parameters is:
+  uint64_t test_nodes;
+  uint64_t test_correct;
+  // As val_correct:
+  uint32_t eval_retries;
+  uint32_t best_epoch;      // best validation accuracy so far, first of equals
+  uint32_t best_buffer;     // which of the two holds its parameters
+  uint32_t stop_reference;  // reference epoch of early_stop.h
+  uint32_t stops;           // 1: no epoch follows
+};
+static_assert(std::is_standard_layout_v<EpochEntry>);
+static_assert(sizeof(EpochEntry) == 64 + sizeof(EpochSums) + 128);
+
+// What a chunk of an evaluation came to. Only the last phase's chunks have nodes.
+struct EvalResult {
+  double loss_sum;   // cross-entropy summed over its nodes
+  uint64_t nodes;    // with multiplicity
+  uint64_t correct;  // nodes whose arg-max is their label
+  uint64_t rows;     // rows computed
+};
+static_assert(sizeof(EvalResult) == 32);
+
+// Where everything lies; bytes from the segment's start. A function of the config alone. First,
+// with the header, what only the daemon and Trainers write; from `shared_at` on what Samplers
+// write, too; last the slots, which Samplers alone write. Each of the three starts on a page, so
+// that processes can protect what is not theirs to write.
+struct Layout {
+  uint64_t epochs_at;        // EpochEntry[epochs]
+  uint64_t sums_at;          // EpochSums[2]
+  uint64_t eval_ledger_at;   // atomic u64[eval_chunks]
+  uint64_t eval_results_at;  // EvalResult[eval_chunks]
+  uint64_t hand_ins_at;      // HandIn[(S+1) * G]
+  uint64_t parameters_at;    // float[S+2][parameter_floats], each from a cache line on
+  uint64_t optimizer_at;     // float[optimizer_buffers][optimizer_floats]
+  uint64_t gradients_at;     // float[(S+1) * G][parameter_floats]
+  uint64_t best_at;          // float[2][parameter_floats]
+  uint64_t shared_at;        // QueueHeader
+  uint64_t devices_at;       // DeviceEntry[num_devices]
+  uint64_t executors_at;     // ExecutorRow[max_executors]
+  uint64_t starts_at;        // atomic u64[epochs]: first claim, by the monotonic clock
+  uint64_t ledger_at;        // atomic u64[batches_per_epoch]
+  uint64_t directory_at;     // SlotEntry[num_slots]
+  uint64_t slots_at;         // bytes[num_slots][slot_bytes], from a page on
+  uint64_t total_bytes;
+  uint64_t parameter_stride;  // bytes between parameter buffers and gradients
+  uint64_t optimizer_stride;
+  uint64_t optimizer_buffers;  // version v's state is at v % this: 2, or as many as of parameters
+
+  // REQUIRES: a config that ValidateSpec accepted.
+  static Layout Of(const SegmentConfig& config);
+};
+
+}  // namespace gnnd

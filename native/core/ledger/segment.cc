@@ -1,0 +1,301 @@
+#include "core/ledger/segment.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/base/check.h"
+#include "core/base/failpoint.h"
+
+namespace gnnd {
+namespace {
+
+SegmentConfig ConfigOf(const SegmentSpec& spec) {
+  SegmentConfig config{};
+  config.batches_per_epoch = spec.batch_limit == 0
+                                 ? spec.batches_per_epoch
+                                 : std::min(spec.batches_per_epoch, spec.batch_limit);
+  config.epochs = spec.epochs;
+  config.first_epoch = spec.first_epoch;
+  config.group = spec.group;
+  config.staleness = spec.staleness;
+  config.num_slots = spec.num_slots;
+  config.slot_bytes = RoundUp(spec.slot_bytes, kPageBytes);
+  config.queue_max_bytes = spec.queue_max_bytes;
+  config.parameter_floats = spec.parameter_floats;
+  config.optimizer_floats = spec.optimizer_floats;
+  config.num_devices = spec.num_devices;
+  config.max_executors = spec.max_executors;
+  config.batch_size = spec.batch_size;
+  config.train_nodes = spec.train_nodes;
+  config.evaluate_every = spec.evaluation.every_epochs;
+  config.eval_chunks = spec.evaluation.num_chunks;
+  config.low_water = spec.low_water;
+  config.compensation = static_cast<uint32_t>(spec.compensation);
+  config.stop_patience = spec.early_stop.patience;
+  config.stop_min_delta = spec.early_stop.min_delta;
+  return config;
+}
+
+Status Corrupted(const std::string& what) {
+  return Status(Code::kShmCorrupted, "job segment: " + what);
+}
+
+// Whether the header describes this very file, written by this very build.
+Status CheckHeader(const SegmentHeader& header, uint64_t file_bytes) {
+  if (header.magic != kSegmentMagic) return Corrupted("wrong magic; this is no job segment");
+  if (header.abi != kSegmentAbi) {
+    return Corrupted("made for ABI " + std::to_string(header.abi) + ", this build has " +
+                     std::to_string(kSegmentAbi));
+  }
+  const std::string build(header.build_id, strnlen(header.build_id, kBuildIdBytes));
+  if (build != kBuildId) {
+    return Corrupted("made by build " + build + ", this is " + kBuildId);
+  }
+  if (header.header_bytes != sizeof(SegmentHeader)) return Corrupted("header of another size");
+  if (header.total_bytes != file_bytes) {
+    return Corrupted("is " + std::to_string(file_bytes) + " bytes, its header says " +
+                     std::to_string(header.total_bytes));
+  }
+  const SegmentConfig& config = header.config;
+  if (config.batches_per_epoch == 0 || config.group == 0 || config.num_slots == 0 ||
+      config.epochs == 0 || Layout::Of(config).total_bytes != file_bytes) {
+    return Corrupted("sizes in its header contradict each other");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<UniqueFd> Segment::Create(const SegmentSpec& spec) {
+  GNND_TRY(ValidateSpec(spec));
+  const SegmentConfig config = ConfigOf(spec);
+  const Layout layout = Layout::Of(config);
+  Result<UniqueFd> fd = CreateMemfd("gnnd-job", layout.total_bytes);
+  if (!fd.ok()) return fd.status();
+  Result<Mapping> mapping = Mapping::Map(fd->get(), true);
+  if (!mapping.ok()) return mapping.status();
+  auto* header = reinterpret_cast<SegmentHeader*>(mapping->data());
+  header->abi = kSegmentAbi;
+  header->header_bytes = sizeof(SegmentHeader);
+  std::memcpy(header->build_id, kBuildId, sizeof(kBuildId));
+  header->total_bytes = layout.total_bytes;
+  header->config = config;
+  header->mutex.Init();
+  header->magic = kSegmentMagic;
+  return std::move(*fd);
+}
+
+Result<Segment> Segment::Attach(int fd, Access access) {
+  Segment segment;
+  Result<Mapping> mapping = Mapping::Map(fd, true);
+  if (!mapping.ok()) return mapping.status();
+  segment.mapping_ = std::move(*mapping);
+  if (segment.mapping_.size() < sizeof(SegmentHeader)) return Corrupted("shorter than its header");
+  segment.header_ = reinterpret_cast<SegmentHeader*>(segment.mapping_.data());
+  GNND_TRY(CheckHeader(*segment.header_, segment.mapping_.size()));
+  const SegmentConfig& config = segment.header_->config;
+  segment.layout_ = Layout::Of(config);
+  segment.shape_ = JobShape{config.batches_per_epoch, config.epochs, config.group, config.staleness,
+                            config.num_slots};
+  segment.fd_ = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  if (!segment.fd_.valid()) {
+    return Status(Code::kIo, std::string("duplicating the segment: ") + std::strerror(errno));
+  }
+  GNND_TRY(segment.Protect(access));
+  return segment;
+}
+
+Status Segment::Protect(Access access) {
+  uint64_t from = 0;
+  uint64_t to = 0;
+  if (access == Access::kSlotsReadOnly) {
+    from = layout_.slots_at;
+    to = layout_.total_bytes;
+  } else if (access == Access::kModelReadOnly) {
+    to = layout_.shared_at;
+  }
+  return gnnd::Protect({mapping_.data() + from, to - from}, Protection::kReadOnly);
+}
+
+uint64_t Segment::SeedsOfBatch(uint64_t index) const {
+  const uint64_t first = index * config().batch_size;
+  return std::min(config().batch_size, config().train_nodes - first);
+}
+
+bool Segment::EvaluationDue(uint64_t epoch_index) const {
+  if (config().eval_chunks == 0) return false;
+  const uint64_t every = config().evaluate_every;
+  return epoch_index + 1 == config().epochs || (every > 0 && (epoch_index + 1) % every == 0);
+}
+
+std::optional<uint64_t> Segment::EvaluatedBefore(uint64_t epoch_index) const {
+  const uint64_t every = config().evaluate_every;
+  const uint64_t evaluations = config().eval_chunks == 0 || every == 0 ? 0 : epoch_index / every;
+  if (evaluations == 0) return std::nullopt;
+  return evaluations * every - 1;
+}
+
+bool Segment::EvaluationCommitted(uint64_t epoch_index) const {
+  if (!EvaluationDue(epoch_index)) return true;
+  // Acquire: pairs with CommitEvaluation's release, so that its report is visible.
+  const uint64_t word = header_->evaluation.value.load(std::memory_order_acquire);
+  return LedgerWord::InEpoch(word, epoch_index).state == BatchState::kCommitted;
+}
+
+uint64_t Segment::EpochsToTrain() const {
+  if (config().stop_patience == 0) return shape_.epochs;
+  // Acquire: pairs with CommitEvaluation's release.
+  const LedgerWord last =
+      LedgerWord::Unpack(header_->evaluation.value.load(std::memory_order_acquire));
+  if (last.state != BatchState::kCommitted) return shape_.epochs;
+  // Test nodes are evaluated when nothing is trained any more.
+  if (last.epoch >= shape_.epochs) return Version() / shape_.GroupsPerEpoch();
+  return epoch(last.epoch).stops == 0 ? shape_.epochs : uint64_t{last.epoch} + 1;
+}
+
+std::optional<uint64_t> Segment::LastEvaluated() const {
+  // Acquire: pairs with CommitEvaluation's release.
+  const LedgerWord last =
+      LedgerWord::Unpack(header_->evaluation.value.load(std::memory_order_acquire));
+  if (last.state != BatchState::kCommitted) return std::nullopt;
+  if (last.epoch < shape_.epochs) return last.epoch;
+  return Version() / shape_.GroupsPerEpoch() - 1;  // after which there always is one
+}
+
+std::optional<EvalRun> Segment::OpenRun() const {
+  const uint64_t version = Version();
+  const uint64_t groups = shape_.GroupsPerEpoch();
+  if (config().eval_chunks == 0 || version == 0 || version % groups != 0) return std::nullopt;
+  // After the version: while it is at an epoch's end whose run is open, neither moves but by that
+  // run's commit.
+  const uint64_t word = header_->evaluation.value.load(std::memory_order_acquire);
+  const uint64_t last = version / groups - 1;
+  const auto done = [word](uint64_t number) {
+    return LedgerWord::InEpoch(word, number).state == BatchState::kCommitted;
+  };
+  if (!done(last) && EvaluationDue(last)) {
+    return EvalRun{static_cast<uint32_t>(last), EvalNodes::kValidation, last, false};
+  }
+  if (!EvaluationDue(last) || version != EpochsToTrain() * groups) return std::nullopt;
+  const auto at_last = static_cast<uint32_t>(shape_.epochs);
+  if (!done(at_last)) return EvalRun{at_last, EvalNodes::kTest, last, false};
+  const uint64_t best = epoch(last).best_epoch;
+  if (best == last || done(at_last + 1)) return std::nullopt;
+  return EvalRun{at_last + 1, EvalNodes::kTest, best, true};
+}
+
+std::span<const float> Segment::ParametersOf(const EvalRun& run) const {
+  if (run.is_best) return best(epoch(*LastEvaluated()).best_buffer);
+  return parameters((run.epoch + 1) * shape_.GroupsPerEpoch());
+}
+
+uint64_t Segment::ClaimEnd(uint64_t version) const {
+  return std::min(shape_.ClaimEnd(version), EpochsToTrain() * shape_.batches_per_epoch);
+}
+
+bool Segment::TrainingDone() const {
+  return Version() == EpochsToTrain() * shape_.GroupsPerEpoch();
+}
+
+bool Segment::Complete() const {
+  return TrainingDone() && EvaluationCommitted(EpochsToTrain() - 1) && !OpenRun();
+}
+
+Status Segment::AbortStatus() const {
+  // Acquire: pairs with Abort's release, so that the message is visible.
+  const uint32_t code = header_->abort_code.load(std::memory_order_acquire);
+  if (code < 2) return Status::Ok();
+  return Status(Code::kAborted, header_->abort_message);
+}
+
+void Segment::WakeAll() {
+  WakeSamplers();
+  WakeTrainers();
+}
+
+DeviceEntry& Segment::device(uint32_t index) const {
+  GNND_CHECK(index < config().num_devices);
+  return At<DeviceEntry>(layout_.devices_at)[index];
+}
+
+ExecutorRow& Segment::executor(uint32_t row) const {
+  GNND_CHECK(row < config().max_executors);
+  return At<ExecutorRow>(layout_.executors_at)[row];
+}
+
+EpochEntry& Segment::epoch(uint64_t epoch_index) const {
+  GNND_CHECK(epoch_index < config().epochs);
+  return At<EpochEntry>(layout_.epochs_at)[epoch_index];
+}
+
+std::atomic<uint64_t>& Segment::epoch_start(uint64_t epoch_index) const {
+  GNND_CHECK(epoch_index < config().epochs);
+  return At<std::atomic<uint64_t>>(layout_.starts_at)[epoch_index];
+}
+
+EpochSums& Segment::sums(uint64_t version) const {
+  return At<EpochSums>(layout_.sums_at)[version % 2];
+}
+
+std::atomic<uint64_t>& Segment::ledger(uint64_t index) const {
+  GNND_CHECK(index < shape_.batches_per_epoch);
+  return At<std::atomic<uint64_t>>(layout_.ledger_at)[index];
+}
+
+std::atomic<uint64_t>& Segment::eval_word(uint32_t index) const {
+  GNND_CHECK(index < config().eval_chunks);
+  return At<std::atomic<uint64_t>>(layout_.eval_ledger_at)[index];
+}
+
+EvalResult& Segment::eval_result(uint32_t index) const {
+  GNND_CHECK(index < config().eval_chunks);
+  return At<EvalResult>(layout_.eval_results_at)[index];
+}
+
+SlotEntry& Segment::slot_entry(uint64_t slot) const {
+  GNND_CHECK(slot < shape_.num_slots);
+  return At<SlotEntry>(layout_.directory_at)[slot];
+}
+
+HandIn& Segment::hand_in(uint64_t ring_entry) const {
+  GNND_CHECK(ring_entry < shape_.RingEntries());
+  return At<HandIn>(layout_.hand_ins_at)[ring_entry];
+}
+
+std::span<float> Segment::parameters(uint64_t version) const {
+  const uint64_t at =
+      layout_.parameters_at + shape_.ParameterBuffer(version) * layout_.parameter_stride;
+  return {At<float>(at), config().parameter_floats};
+}
+
+std::span<float> Segment::optimizer(uint64_t version) const {
+  const uint64_t buffers = GNND_BROKEN("optimizer-by-version") ? 2 : layout_.optimizer_buffers;
+  const uint64_t at = layout_.optimizer_at + version % buffers * layout_.optimizer_stride;
+  return {At<float>(at), config().optimizer_floats};
+}
+
+std::span<float> Segment::gradient(uint64_t ring_entry) const {
+  GNND_CHECK(ring_entry < shape_.RingEntries());
+  return {At<float>(layout_.gradients_at + ring_entry * layout_.parameter_stride),
+          config().parameter_floats};
+}
+
+std::span<float> Segment::best(uint32_t buffer) const {
+  GNND_CHECK(buffer < 2);
+  return {At<float>(layout_.best_at + buffer * layout_.parameter_stride),
+          config().parameter_floats};
+}
+
+std::span<std::byte> Segment::slot(uint64_t slot_index) const {
+  return {mapping_.data() + slot_offset(slot_index), config().slot_bytes};
+}
+
+uint64_t Segment::slot_offset(uint64_t slot_index) const {
+  GNND_CHECK(slot_index < shape_.num_slots);
+  return layout_.slots_at + slot_index * config().slot_bytes;
+}
+
+}  // namespace gnnd

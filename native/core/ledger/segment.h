@@ -1,0 +1,376 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/memfd.h"
+#include "core/base/sha256.h"
+#include "core/base/status.h"
+#include "core/ledger/early_stop.h"
+#include "core/ledger/layout.h"
+#include "core/ledger/ledger.h"
+#include "core/ledger/shape.h"
+
+// The job segment: all that a job's processes share. One sealed memfd holds the ledger, the queue's
+// slots, the parameters, and what the daemon reads and says. design.md §2 and §4 are its rules;
+// docs/formats/segment.md draws it.
+//
+// This header is the daemon's side and what every process needs: create, attach, register, watch,
+// command, reclaim. Executors work through batches.h (a batch's way) and steps.h (parameters).
+// All of Segment may be called from any thread of any process, except Create (before all others),
+// RegisterExecutor (the daemon only, one call at a time) and Reclaim (the daemon only; several
+// executors at once, each by one call at a time).
+
+namespace gnnd {
+
+// When a job evaluates. Its validation nodes: after every so-many-th epoch and after the last one;
+// its test nodes: at the end, with the last and (unless they are the same) with the best
+// parameters.
+struct EvaluationPlan {
+  uint32_t every_epochs = 1;  // 0 = at the end only
+  uint32_t num_chunks = 0;    // words for chunks: the most that a run has; 0 = nothing is evaluated
+};
+inline constexpr uint32_t kMaxEvalChunks = 1U << 24;
+
+// One evaluation of a job: a set of nodes with one version of the parameters. Numbers grow in the
+// order in which runs are committed, and are never used again.
+enum class EvalNodes : uint32_t { kValidation = 0, kTest = 1 };
+struct EvalRun {
+  uint32_t number = 0;  // validation: the epoch's index; test: epochs (last), epochs + 1 (best)
+  EvalNodes nodes = EvalNodes::kValidation;
+  uint64_t epoch = 0;    // index of the epoch whose parameters they are
+  bool is_best = false;  // which lie in best(), not among the versions
+
+  bool operator==(const EvalRun&) const = default;
+};
+
+enum class Role : uint32_t { kSampler = 1, kTrainer = 2, kStandby = 3 };
+enum class StandbyPolicy : uint32_t { kOff = 0, kAuto = 1, kAlways = 2 };
+
+enum class Command : uint32_t {
+  kRun = 0,
+  kPause = 1,  // finish the batch in hand, then start no other; committing goes on
+  kDrain = 2,  // claim nothing more; train what is ready and due; then return
+  kStop = 3,   // finish (Trainers: or give back) the batch in hand, then return
+};
+
+enum class Phase : uint32_t {
+  kRegistered = 0,  // by the daemon; no process yet
+  kLoading = 1,     // the process is there and prepares
+  kRunning = 2,     // in its loop
+  kFinished = 3,    // its loop ended well
+  kFailed = 4,      // its loop returned an error
+  kReaped = 5,      // the daemon has reaped the process and reclaimed what it held
+};
+
+// What an executor is doing right now; the first eight are the stages. One that waits for its own
+// extraction is in that stage.
+enum class Activity : uint32_t {
+  kIdle = 16,
+  kWaitEnqueue = 17,
+  kWaitDequeue = 18,
+  kWaitDue = 19,
+  kWaitTurn = 20,
+  kPaused = 21,
+};
+
+struct SegmentSpec {
+  uint64_t batches_per_epoch = 0;  // M, at least 1
+  uint64_t batch_limit = 0;        // run only the first so many batches of each epoch; 0 = all
+  uint32_t epochs = 0;
+  uint32_t first_epoch = 0;  // kTrialEpoch (with epochs = 1) in a trial
+  uint32_t group = 1;        // G, batches per step
+  uint32_t staleness = 0;    // S, in groups
+  StalenessCompensation compensation = StalenessCompensation::kNone;
+  uint64_t num_slots = 0;   // at least G; see DefaultSlotCount
+  uint64_t slot_bytes = 0;  // virtual: the largest record the job can make; rounded up to pages
+  uint64_t queue_max_bytes = 0;  // budget for payload bytes in the queue; at least 1
+  uint64_t parameter_floats = 0;
+  uint64_t optimizer_floats = 0;  // may be 0
+  uint32_t num_devices = 1;       // devices are 0 .. num_devices - 1
+  uint32_t max_executors = 0;     // rows; every start of an executor takes one for good
+  uint64_t batch_size = 0;        // seeds per batch; the epoch's last batch may be short
+  uint64_t train_nodes = 0;       // M = ceil(train_nodes / batch_size)
+  EvaluationPlan evaluation;
+  uint32_t low_water = 0;  // READY batches at or below which a standby hands its device back
+  EarlyStop early_stop;    // needs evaluations before the end
+};
+
+// kInvalidArgument naming the first field that cannot be, and why.
+Status ValidateSpec(const SegmentSpec& spec);
+
+// Slots for a job: G * (S + 1) + devices, more while `queue_max_bytes` has room for records of
+// `record_bytes` (0 = unknown), never more than an epoch has batches unless the minimum is.
+uint64_t DefaultSlotCount(uint64_t group, uint64_t staleness, uint64_t num_devices,
+                          uint64_t batches_per_epoch, uint64_t queue_max_bytes,
+                          uint64_t record_bytes);
+
+// Names one start of one executor. `incarnation` is never used again in the segment's life.
+struct ExecutorId {
+  uint32_t row = 0;
+  uint32_t incarnation = 0;
+};
+
+// What the profit rule of standby Trainers works with.
+struct StandbyEstimates {
+  uint64_t t_s_ns = 0;        // per batch of a Sampler (reported only)
+  uint64_t t_t_ns = 0;        // per batch of a normal Trainer
+  uint64_t t_t_prime_ns = 0;  // per batch of a standby Trainer
+  uint64_t n_t = 0;           // normal Trainers; 0 = a standby Trainer always takes
+};
+
+struct StageSnapshot {
+  uint64_t busy_ns = 0;
+  uint64_t count = 0;
+  uint64_t buckets[kNumStageBuckets] = {};  // not cumulative; bounds: kStageBoundsNs, then the rest
+  uint64_t median_ns = 0;                   // of the last 64, 0 = none yet
+};
+
+struct WaitSnapshot {
+  uint64_t wait_ns = 0;
+  uint64_t count = 0;
+  uint64_t buckets[kNumWaitBuckets] = {};
+};
+
+struct ExecutorSnapshot {
+  ExecutorId id;
+  Role role = Role::kSampler;
+  uint32_t device = 0;
+  int32_t pid = 0;  // 0 until the process has entered
+  Phase phase = Phase::kRegistered;
+  uint64_t registered_ns = 0;
+  uint64_t heartbeat_ns = 0;  // last sign of life (waits give one at least every second), 0 = none
+  uint32_t activity = 0;      // Stage or Activity
+  uint32_t epoch = 0;         // of the batch in hand, as in batch keys
+  uint32_t batch = 0;         // index within the epoch
+  uint64_t progress_ns = 0;   // since when activity, epoch and batch are what they are
+  uint64_t counters[kNumCounters] = {};
+  StageSnapshot stages[kNumStages];
+  WaitSnapshot waits[kNumWaitSides];
+};
+
+struct EvaluationReport {
+  double val_loss_sum = 0;
+  uint64_t val_nodes = 0;
+  uint64_t val_correct = 0;
+  uint64_t end_ns = 0;
+  uint32_t retries = 0;
+  // Of the best validation accuracy up to here (first of equals), as in batch keys.
+  uint32_t best_epoch = 0;
+};
+
+struct TestReport {
+  uint64_t nodes = 0;
+  uint64_t correct = 0;
+};
+
+// What is left of an epoch for the store. Complete once `batches` is the epoch's number of batches.
+struct EpochReport {
+  uint32_t epoch = 0;      // as in batch keys
+  bool committed = false;  // all batches are; otherwise the sums are those of the steps so far
+  uint64_t start_ns = 0;   // first claim, 0 = not begun
+  uint64_t end_ns = 0;     // last commit, 0 = not ended
+  uint64_t batches = 0;    // batches committed, each counted by the step that applied it
+  uint64_t steps = 0;
+  uint64_t retries = 0;  // attempts beyond the first, all batches
+  uint64_t seeds = 0;
+  uint64_t correct = 0;  // of the training batches, before their step
+  double loss_sum = 0;   // summed in batch order: the same bits in every run
+  uint64_t ledger_digest =
+      0;  // equals ExpectedLedgerDigest iff each batch was committed once, in order
+  uint64_t final_version = 0;  // version after the epoch
+  std::vector<uint64_t> device_batches;
+  Sha256Digest parameters_sha256{};  // after the epoch, padding left out; zero until then
+  // Nothing more will be known of it, the test nodes' accuracy at the end aside.
+  bool complete = false;
+  std::optional<EvaluationReport> evaluation;  // if there was one after this epoch
+  std::optional<TestReport> test;              // if there was a run with its parameters
+};
+
+// The digest of an epoch (as in batch keys) whose batches 0 .. batches-1 were committed once each,
+// in order. A function of these two numbers alone.
+uint64_t ExpectedLedgerDigest(uint32_t epoch, uint64_t batches);
+
+// One commit more in the digest of an epoch (as in batch keys): `digest` is 0 before the first.
+uint64_t FoldLedgerDigest(uint64_t digest, uint32_t epoch, uint64_t index);
+
+// A look at everything that moves; no two numbers need be of the same instant.
+struct SegmentSnapshot {
+  uint64_t version = 0;
+  uint64_t committed_batches = 0;
+  uint64_t total_batches = 0;    // of epochs_to_train
+  uint32_t epochs_to_train = 0;  // all, or fewer once an evaluation has stopped the job
+  uint32_t epoch = 0;            // in progress, as in batch keys; the last one when complete
+  uint32_t epochs_committed = 0;
+  bool complete = false;                  // all batches and all evaluations
+  uint64_t states[kNumBatchStates] = {};  // batches of the epoch in progress, by BatchState
+  std::optional<EvalRun> evaluation;      // the run that is to be done now
+  uint64_t evaluation_done = 0;           // rows that its chunks have computed
+  uint64_t evaluation_total = 0;          // of so many; 0 = not known yet
+  uint64_t queue_depth = 0;               // READY batches
+  uint64_t queue_bytes = 0;  // payload and reserved bytes of what is claimed and uncommitted
+  uint64_t queue_max_bytes = 0;
+  uint64_t num_slots = 0;
+  uint64_t largest_record_bytes = 0;
+  uint64_t reclaimed = 0;  // entries reclaimed so far
+  bool standby_armed = false;
+  StandbyPolicy standby_policy = StandbyPolicy::kOff;
+  StandbyEstimates estimates;
+  bool aborted = false;
+  Code abort_code = Code::kOk;
+  std::string abort_message;
+  std::vector<uint32_t> turns;  // bits of ledger.h, by device
+  std::vector<ExecutorSnapshot> executors;
+};
+
+struct ReclaimReport {
+  uint32_t claimed = 0;      // batches whose record must be made again
+  uint32_t taken = 0;        // batches whose record will be delivered again
+  uint32_t evaluations = 0;  // chunks of evaluations that must be computed again
+  uint32_t turns = 0;        // devices given back to their Sampler
+};
+
+// What a process may write; a store elsewhere is a fault at once.
+enum class Access {
+  kReadWrite,      // the daemon
+  kSlotsReadOnly,  // Trainers: records are immutable
+  kModelReadOnly,  // Samplers, which may run code of the user's: no parameters, gradients,
+                   // optimizer state, hand-ins, epoch reports, commit word, nor what Create was
+                   // told
+};
+
+class Segment {
+ public:
+  // A new segment as a sealed memfd of ValidateSpec-checked shape. kInvalidArgument,
+  // kShmAllocationFailed.
+  static Result<UniqueFd> Create(const SegmentSpec& spec);
+
+  // Maps a segment and keeps a duplicate of `fd`. kShmCorrupted when magic, ABI, build or sizes are
+  // not ours.
+  static Result<Segment> Attach(int fd, Access access);
+
+  Segment(Segment&&) noexcept = default;
+  Segment& operator=(Segment&&) noexcept = default;
+
+  // ---- the daemon's side --------------------------------------------------------------------
+
+  // A row for an executor about to be spawned. kInvalidArgument when the device does not exist or
+  // no row is left: the attempt has used up its restarts.
+  Result<ExecutorId> RegisterExecutor(Role role, uint32_t device);
+
+  SegmentSnapshot Snapshot() const;
+
+  // `epoch_index` counts from 0 in the segment. REQUIRES: epoch_index < epochs.
+  EpochReport ReportEpoch(uint32_t epoch_index) const;
+
+  // Frees what a dead executor held: CLAIMED -> PENDING, TAKEN -> READY, its chunks of an
+  // evaluation, its turn; wakes everybody. REQUIRES: the process has been *reaped* (waited for),
+  // not merely killed: a stopped owner that woke up would go on. Idempotent. kInvalidArgument for
+  // an unknown incarnation.
+  Result<ReclaimReport> Reclaim(uint32_t incarnation);
+
+  // No Sampler will be started on this device again: its turn is the standby Trainer's from now on.
+  // REQUIRES: the device's last Sampler is reaped and reclaimed.
+  void MarkSamplerGone(uint32_t device);
+
+  void SetCommand(Command command);
+  void SetExecutorCommand(uint32_t row, Command command);
+  void SetStandby(StandbyPolicy policy, bool armed);
+  void SetEstimates(const StandbyEstimates& estimates);
+
+  // Ends every loop with kAborted and this reason. The first call wins; later ones change nothing.
+  void Abort(Code code, const std::string& message);
+
+  // Copies the newest version's parameters; returns that version. `out` is parameter_floats() long.
+  // Never blocks on an executor. kAborted when commits overtook the copy ten times in a row,
+  // kNotFound before version 0 is written.
+  Result<uint64_t> CopyLastParameters(std::span<float> out) const;
+  // Copies the parameters of the best evaluation so far; returns its epoch, as in batch keys.
+  // kNotFound before the first evaluation.
+  Result<uint32_t> CopyBestParameters(std::span<float> out) const;
+
+  // ---- every process ------------------------------------------------------------------------
+
+  const SegmentConfig& config() const { return header_->config; }
+  const JobShape& shape() const { return shape_; }
+  uint64_t parameter_floats() const { return config().parameter_floats; }
+  int fd() const { return fd_.get(); }
+
+  // The number of a segment epoch in batch keys.
+  uint32_t EpochNumber(uint64_t epoch_index) const {
+    return config().first_epoch + static_cast<uint32_t>(epoch_index);
+  }
+  // Seeds of a batch, by its index within the epoch: batch_size, fewer in the epoch's last batch.
+  uint64_t SeedsOfBatch(uint64_t index) const;
+
+  // Committed groups. Acquire: pairs with the commit, so that what it committed is visible.
+  uint64_t Version() const { return header_->version.value.load(std::memory_order_acquire); }
+  bool EvaluationDue(uint64_t epoch_index) const;        // on the validation nodes, by the plan?
+  bool EvaluationCommitted(uint64_t epoch_index) const;  // done, or none is asked for
+  std::optional<uint64_t> LastEvaluated() const;  // the latest epoch whose evaluation is committed
+  // The latest epoch before this one after which there is an evaluation.
+  std::optional<uint64_t> EvaluatedBefore(uint64_t epoch_index) const;
+  // The run that is to be done now: nothing is due before it is committed.
+  std::optional<EvalRun> OpenRun() const;
+  // What it evaluates.
+  std::span<const float> ParametersOf(const EvalRun& run) const;
+  // All epochs, or fewer once the evaluation of the last of them, which is then committed, has
+  // stopped the job. Batches of later epochs that were sampled already are never trained.
+  uint64_t EpochsToTrain() const;
+  // Batches from CommittedBatches(version) up to here (exclusive) may be claimed.
+  uint64_t ClaimEnd(uint64_t version) const;
+  // Every batch that is to be trained is committed.
+  bool TrainingDone() const;
+  // That, and all evaluations are.
+  bool Complete() const;
+  // Ok, or kAborted with the reason of Abort.
+  Status AbortStatus() const;
+
+  void WakeSamplers() { queue().sampler_event.word.Notify(); }
+  void WakeTrainers() {
+    queue().trainer_event.word.Notify();
+    queue().standby_event.word.Notify();
+  }
+  void WakeAll();
+
+  // Raw parts, for batches.h, steps.h and executor_log.h.
+  SegmentHeader& header() const { return *header_; }
+  QueueHeader& queue() const { return *At<QueueHeader>(layout_.shared_at); }
+  std::atomic<uint64_t>& epoch_start(uint64_t epoch_index) const;
+  DeviceEntry& device(uint32_t index) const;
+  ExecutorRow& executor(uint32_t row) const;
+  EpochEntry& epoch(uint64_t epoch_index) const;
+  EpochSums& sums(uint64_t version) const;
+  std::atomic<uint64_t>& ledger(uint64_t index) const;
+  std::atomic<uint64_t>& eval_word(uint32_t index) const;
+  EvalResult& eval_result(uint32_t index) const;
+  SlotEntry& slot_entry(uint64_t slot) const;
+  HandIn& hand_in(uint64_t ring_entry) const;
+  std::span<float> parameters(uint64_t version) const;
+  std::span<float> optimizer(uint64_t version) const;
+  std::span<float> gradient(uint64_t ring_entry) const;
+  std::span<float> best(uint32_t buffer) const;
+  std::span<std::byte> slot(uint64_t slot_index) const;
+  uint64_t slot_offset(uint64_t slot_index) const;  // within the memfd
+
+ private:
+  Segment() = default;
+  Status Protect(Access access);
+
+  template <typename T>
+  T* At(uint64_t offset) const {
+    return reinterpret_cast<T*>(mapping_.data() + offset);
+  }
+
+  Mapping mapping_;
+  UniqueFd fd_;
+  SegmentHeader* header_ = nullptr;
+  JobShape shape_{};
+  Layout layout_{};
+};
+
+}  // namespace gnnd

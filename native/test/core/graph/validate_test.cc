@@ -1,0 +1,221 @@
+#include "core/graph/validate.h"
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "test/support/halves.h"
+#include "test/support/npy_files.h"
+
+namespace gnnd {
+namespace {
+
+using test::PathOfSix;
+using test::TempFolder;
+using test::TinyDataset;
+using test::WriteNpy;
+
+// "file: message" of every problem of the dataset as it lies in `folder`.
+std::vector<std::string> ProblemsIn(const TempFolder& folder, const DatasetCounts& counts) {
+  const DatasetValidation validation = Validate(folder.path(), counts);
+  CHECK(validation.ok() == validation.problems.empty());
+  CHECK(validation.num_problems == validation.problems.size());
+  std::vector<std::string> lines;
+  for (const DatasetProblem& problem : validation.problems) {
+    lines.push_back(problem.file + ": " + problem.message);
+  }
+  return lines;
+}
+
+// The problems of PathOfSix after `change`.
+template <typename Change>
+std::vector<std::string> ProblemsAfter(const Change& change) {
+  const TempFolder folder;
+  TinyDataset tiny = PathOfSix();
+  change(&tiny);
+  tiny.WriteTo(folder);
+  return ProblemsIn(folder, tiny.counts());
+}
+
+using Lines = std::vector<std::string>;
+
+TEST_CASE("validate: a good dataset has no problem, with or without edge weights") {
+  CHECK(ProblemsAfter([](TinyDataset*) {}) == Lines{});
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->edge_weights.clear(); }) == Lines{});
+}
+
+TEST_CASE("validate: indptr must start at 0, not decrease and end at the edges") {
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->indptr[0] = -1; }) ==
+        Lines{"indptr.npy: must start at 0, found -1 at index 0"});
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->indptr[3] = 2; }) ==
+        Lines{"indptr.npy: must not decrease, found 2 at index 3 after 3"});
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->indptr = {0, 3, 2, 5, 4, 9, 10}; }) ==
+        Lines{"indptr.npy: must not decrease, found 2 at index 2 after 3 and 1 more"});
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->indptr[6] = 9; }) ==
+        Lines{"indptr.npy: must end at the 10 edges, found 9 at index 6"});
+}
+
+TEST_CASE("validate: indices must be nodes, shown as the file's type writes them") {
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->indices[3] = 6; }) ==
+        Lines{"indices.npy: must be below the 6 nodes, found 6 at index 3"});
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->indices[2] = tiny->indices[9] = -7; }) ==
+        Lines{"indices.npy: must be below the 6 nodes, found -7 at index 2 and 1 more"});
+  const TempFolder folder;
+  const TinyDataset tiny = PathOfSix();
+  tiny.WriteTo(folder);
+  WriteNpy<uint32_t>(folder / "indices.npy", {1, 0, 2, 1, 3, 2, 4, 3, 5, 0xFFFFFFFF});
+  CHECK(ProblemsIn(folder, tiny.counts()) ==
+        Lines{"indices.npy: must be below the 6 nodes, found 4294967295 at index 9"});
+}
+
+TEST_CASE("validate: features must be finite") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  CHECK(ProblemsAfter([=](TinyDataset* tiny) { tiny->features[7] = -nan; }) ==
+        Lines{"features.npy: must be finite, found nan at row 3, column 1"});
+  CHECK(ProblemsAfter([=](TinyDataset* tiny) { tiny->features[0] = tiny->features[11] = -inf; }) ==
+        Lines{"features.npy: must be finite, found -inf at row 0, column 0 and 1 more"});
+}
+
+TEST_CASE("validate: labels must be classes or -1") {
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->labels[3] = 3; }) ==
+        Lines{"labels.npy: must be -1 or below the 3 classes, found 3 at index 3"});
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->labels[5] = -2; }) ==
+        Lines{"labels.npy: must be -1 or below the 3 classes, found -2 at index 5"});
+}
+
+TEST_CASE("validate: a split holds labelled nodes, ascending, each once") {
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->test = {6}; }) ==
+        Lines{"test.npy: must be node ids from 0 to 5, found 6 at index 0"});
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->train = {-1, 0}; }) ==
+        Lines{"train.npy: must be node ids from 0 to 5, found -1 at index 0"});
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->val = {3, 1}; }) ==
+        Lines{"val.npy: must ascend, found 1 at index 1 after 3"});
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->val = {1, 3, 3, 3}; }) ==
+        Lines{"val.npy: must not repeat a node, found 3 at index 2 and 1 more"});
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->test = {4, 5}; }) ==
+        Lines{"test.npy: must be nodes with a label, found 5 at index 1"});
+}
+
+TEST_CASE("validate: splits must share no node, in whatever order they are") {
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->val = {0, 1, 2, 3}; }) ==
+        Lines{"val.npy: must share no node with train.npy, found 0 at index 0 and 1 more"});
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->test = {2, 3, 4}; }) ==
+        Lines{"test.npy: must share no node with train.npy, found 2 at index 0",
+              "test.npy: must share no node with val.npy, found 3 at index 1"});
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->train = {4, 0, 2}; }) ==
+        Lines{"train.npy: must ascend, found 0 at index 1 after 4",
+              "test.npy: must share no node with train.npy, found 4 at index 0"});
+}
+
+TEST_CASE("validate: edge weights must be finite, not negative and one for each edge") {
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->edge_weights[1] = -0.5F; }) ==
+        Lines{"edge_weights.npy: must be finite and not negative, found -0.5 at index 1"});
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->edge_weights[9] = std::nanf(""); }) ==
+        Lines{"edge_weights.npy: must be finite and not negative, found nan at index 9"});
+  CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->edge_weights.pop_back(); }) ==
+        Lines{"edge_weights.npy: expected float32 (10,), found float32 (9,)"});
+}
+
+TEST_CASE("validate: all problems of all files are found at once") {
+  const TempFolder folder;
+  TinyDataset tiny = PathOfSix();
+  tiny.indptr[3] = 2;
+  tiny.labels[0] = 9;
+  tiny.WriteTo(folder);
+  std::filesystem::remove(folder / "indices.npy");
+  std::filesystem::resize_file(folder / "features.npy", 130);
+  WriteNpy<int32_t>(folder / "train.npy", {0, 2});
+  std::filesystem::resize_file(folder / "test.npy", 0);
+  CHECK(ProblemsIn(folder, tiny.counts()) ==
+        Lines{"indices.npy: no such file",
+              "features.npy: truncated: float32 (6, 2) takes 48 bytes, found 2",
+              "train.npy: expected int64 (2,), found int32 (2,)",
+              "test.npy: the file is empty, expected a .npy array",
+              "indptr.npy: must not decrease, found 2 at index 3 after 3",
+              "labels.npy: must be -1 or below the 3 classes, found 9 at index 0"});
+}
+
+TEST_CASE("validate: counts that cannot be are a problem of dataset.json") {
+  DatasetCounts counts = PathOfSix().counts();
+  counts.num_classes = 0;
+  const TempFolder folder;
+  CHECK(ProblemsIn(folder, counts) ==
+        Lines{"dataset.json: num_classes is 0, expected 1 to 2147483647"});
+}
+
+TEST_CASE("validate: progress reaches the total, and stops the check when it says so") {
+  const TempFolder folder;
+  const TinyDataset tiny = PathOfSix();
+  tiny.WriteTo(folder);
+  uint64_t last_done = 0;
+  uint64_t last_total = 0;
+  const DatasetValidation whole =
+      Validate(folder.path(), tiny.counts(), [&](uint64_t done, uint64_t total) {
+        CHECK(done > last_done);
+        last_done = done;
+        last_total = total;
+        return true;
+      });
+  CHECK(whole.ok());
+  CHECK(last_done == 7 * 8 + 10 * 4 + 12 * 4 + 6 * 4 + 5 * 8 + 10 * 4);
+  CHECK(last_total == last_done);
+
+  int calls = 0;
+  const DatasetValidation stopped =
+      Validate(folder.path(), tiny.counts(), [&](uint64_t, uint64_t) { return ++calls < 3; });
+  CHECK(calls == 3);
+  CHECK(stopped.aborted);
+  CHECK_FALSE(stopped.ok());
+}
+
+TEST_CASE("validate: offenders are counted across ranges of a long array") {
+  const TempFolder folder;
+  TinyDataset tiny = PathOfSix();
+  tiny.num_features = uint64_t{1} << 20;  // 6 rows of 4 MiB: two ranges
+  tiny.features.assign(6 * tiny.num_features, 1.0F);
+  tiny.features[4 * tiny.num_features + 5] = INFINITY;
+  tiny.features.back() = INFINITY;
+  tiny.WriteTo(folder);
+  CHECK(ProblemsIn(folder, tiny.counts()) ==
+        Lines{"features.npy: must be finite, found inf at row 4, column 5 and 1 more"});
+}
+
+TEST_CASE("validate: values of float16 must be finite, too") {
+  const TempFolder folder;
+  const TinyDataset tiny = PathOfSix();
+  tiny.WriteTo(folder);
+  DatasetCounts counts = tiny.counts();
+  counts.feature_type = FeatureType::kFloat16;
+  std::vector<Half> features = test::RandomHalves(12, 2);
+  features[1] = Half{0x7BFF};  // 65504, the largest
+  test::WriteNpy(folder / "features.npy", features, {6, 2});
+  CHECK(ProblemsIn(folder, counts) == Lines{});
+  features[3] = Half{0xFC00};
+  features[9] = Half{0x7C01};
+  test::WriteNpy(folder / "features.npy", features, {6, 2});
+  CHECK(ProblemsIn(folder, counts) ==
+        Lines{"features.npy: must be finite, found -inf at row 1, column 1 and 1 more"});
+  CHECK(ProblemsIn(folder, tiny.counts()) ==
+        Lines{"features.npy: expected float32 (6, 2), found float16 (6, 2)"});
+}
+
+TEST_CASE("validate: order is checked across ranges of a long array") {
+  constexpr uint64_t kRangeStart = uint64_t{1} << 21;  // 16 MiB of int64
+  TinyDataset tiny;
+  tiny.num_features = 1;
+  tiny.labels.assign(kRangeStart + 2, 0);
+  tiny.features.assign(tiny.labels.size(), 0.0F);
+  tiny.indptr.assign(tiny.labels.size() + 1, 0);
+  tiny.indptr[kRangeStart - 1] = 1;
+  const TempFolder folder;
+  tiny.WriteTo(folder);
+  CHECK(ProblemsIn(folder, tiny.counts()) ==
+        Lines{"indptr.npy: must not decrease, found 0 at index 2097152 after 1"});
+}
+
+}  // namespace
+}  // namespace gnnd

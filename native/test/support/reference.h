@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/batch/record.h"
+#include "core/graph/topology_view.h"
+#include "core/sample/options.h"
+
+// The sampler once more, written to be read: what Sampler must equal bit for bit, and what the
+// benchmark calls naive. One row after the other, no tables kept, no instruction sets.
+
+namespace gnnd {
+
+struct ReferenceBlock {
+  std::vector<uint32_t> indptr;    // [num_dst + 1]
+  std::vector<uint32_t> src;       // [num_edges], batch-local
+  std::vector<float> weight;       // [num_edges] or empty
+  std::vector<float> self_weight;  // [num_dst] or empty
+};
+
+struct ReferenceSample {
+  std::vector<uint32_t> nodes;         // global ids, seeds first
+  std::vector<ReferenceBlock> blocks;  // hop 0 is at the seeds
+};
+
+// `seeds` are distinct nodes of the graph.
+ReferenceSample SampleReference(const TopologyView& topology, const SamplerOptions& options,
+                                const BatchKey& key, std::span<const uint32_t> seeds);
+
+}  // namespace gnnd

@@ -1,0 +1,288 @@
+#include "train/after_layer.h"
+
+#include <ATen/ops/layer_norm.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/kernels/exp.h"
+#include "train/parallel.h"
+
+namespace gnnd {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr uint32_t kGrainRows = 64;
+constexpr double kLeakySlope = 0.01;
+constexpr double kLayerNormEpsilon = 1e-5;
+constexpr double kL2Epsilon = 1e-12;  // of torch.nn.functional.normalize
+
+// Eight partial sums: the loop vectorises, and its order is fixed.
+template <typename T>
+T DotOfRows(const T* __restrict a, const T* __restrict b, uint32_t count) {
+  T sum[8] = {};
+  uint32_t c = 0;
+  for (; c + 8 <= count; c += 8) {
+    for (uint32_t k = 0; k < 8; ++k) sum[k] += a[c + k] * b[c + k];
+  }
+  for (; c < count; ++c) sum[c % 8] += a[c] * b[c];
+  return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+template <typename T>
+void ActivateRange(Activation activation, T* __restrict values, uint64_t count) {
+  switch (activation) {
+    case Activation::kRelu:
+      for (uint64_t i = 0; i < count; ++i) values[i] = values[i] < T{0} ? T{0} : values[i];
+      return;
+    case Activation::kElu:
+      for (uint64_t i = 0; i < count; ++i) {
+        const T x = values[i];
+        const T low = ExpOfNonPositive(x > T{0} ? T{0} : x) - T{1};
+        values[i] = x > T{0} ? x : low;
+      }
+      return;
+    case Activation::kLeakyRelu:
+      for (uint64_t i = 0; i < count; ++i) {
+        const T x = values[i];
+        values[i] = x > T{0} ? x : static_cast<T>(kLeakySlope) * x;
+      }
+      return;
+  }
+}
+
+// Multiplies `grad` by the activation's derivative, which its output tells.
+template <typename T>
+void MultiplyDerivative(Activation activation, const T* __restrict out, uint64_t count,
+                        T inverse_scale, T* __restrict grad) {
+  const bool elu = activation == Activation::kElu;
+  const T slope = activation == Activation::kRelu ? T{0} : static_cast<T>(kLeakySlope);
+  for (uint64_t i = 0; i < count; ++i) {
+    const T low = elu ? inverse_scale * out[i] + T{1} : slope;
+    grad[i] *= out[i] > T{0} ? T{1} : low;
+  }
+}
+
+template <typename T>
+DropoutRows<T> DropoutOf(const DropoutSite& site, const at::Tensor& rows) {
+  DropoutRows<T> op;
+  op.key = site.key;
+  op.nodes = site.nodes;
+  op.rows = rows.data_ptr<T>();
+  op.stride = static_cast<uint64_t>(rows.size(1));
+  op.columns = static_cast<uint32_t>(rows.size(1));
+  op.threshold = DropoutThreshold(site.p);
+  op.scale = T{1} / (T{1} - static_cast<T>(site.p));
+  return op;
+}
+
+template <typename Body>
+void ParallelOver(const at::Tensor& rows, const Body& body) {
+  ParallelRows(static_cast<uint32_t>(rows.size(0)), kGrainRows, body);
+}
+
+// How a hidden layer's rows change in place, between forward and backward.
+struct ActivationSite final : torch::CustomClassHolder {
+  DropoutSite dropout;
+  Activation activation = Activation::kRelu;
+  bool activate = true;  // else only dropout
+  Workspace* workspace = nullptr;
+};
+
+template <typename T>
+void RunActivation(const ActivationSite& site, const at::Tensor& z) {
+  const auto dropout = DropoutOf<T>(site.dropout, z);
+  ParallelOver(z, [&](uint32_t begin, uint32_t end) {
+    if (site.activate) {
+      ActivateRange(site.activation, dropout.rows + begin * dropout.stride,
+                    (end - begin) * dropout.stride);
+    }
+    RunDropout(dropout, begin, end);
+  });
+}
+
+// The mask is drawn again: a 0 in the output need not be a dropped element.
+template <typename T>
+void RunActivationBackward(const ActivationSite& site, const at::Tensor& out,
+                           const at::Tensor& grad) {
+  const auto dropout = DropoutOf<T>(site.dropout, grad);
+  const T* values = out.const_data_ptr<T>();
+  const T inverse = T{1} - static_cast<T>(site.dropout.p);
+  ParallelOver(out, [&](uint32_t begin, uint32_t end) {
+    RunDropout(dropout, begin, end);
+    const uint64_t at = begin * dropout.stride;
+    if (site.activate) {
+      MultiplyDerivative(site.activation, values + at, (end - begin) * dropout.stride, inverse,
+                         dropout.rows + at);
+    }
+  });
+}
+
+class ActivationFunction : public torch::autograd::Function<ActivationFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, at::Tensor z,
+                            const c10::intrusive_ptr<ActivationSite>& site) {
+    context->saved_data["site"] = c10::IValue::make_capsule(site);
+    if (z.scalar_type() == at::kDouble) {
+      RunActivation<double>(*site, z);
+    } else {
+      RunActivation<float>(*site, z);
+    }
+    context->mark_dirty({z});
+    context->save_for_backward({z});
+    return z;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const auto capsule = context->saved_data["site"].toCapsule();
+    const auto& site = *static_cast<ActivationSite*>(capsule.get());
+    const at::Tensor out = context->get_saved_variables()[0];
+    at::Tensor grad = EmptyIn(site.workspace, out, out.size(0), out.size(1));
+    grad.copy_(grads[0]);
+    if (out.scalar_type() == at::kDouble) {
+      RunActivationBackward<double>(site, out, grad);
+    } else {
+      RunActivationBackward<float>(site, out, grad);
+    }
+    return {grad, at::Tensor()};
+  }
+};
+
+// out = x / max(|x|, epsilon) by rows. Backward reads x: for rows shorter than epsilon the divisor
+// is a constant.
+template <typename T>
+void NormalizeRows(const T* x, uint32_t columns, uint32_t begin, uint32_t end, T* out) {
+  for (uint32_t r = begin; r < end; ++r) {
+    const T* row = x + uint64_t{r} * columns;
+    T* to = out + uint64_t{r} * columns;
+    const T norm = std::sqrt(DotOfRows(row, row, columns));
+    const T divisor = norm < static_cast<T>(kL2Epsilon) ? static_cast<T>(kL2Epsilon) : norm;
+    for (uint32_t c = 0; c < columns; ++c) to[c] = row[c] / divisor;
+  }
+}
+
+template <typename T>
+void NormalizeRowsBackward(const T* x, const T* grad, uint32_t columns, uint32_t begin,
+                           uint32_t end, T* grad_in) {
+  for (uint32_t r = begin; r < end; ++r) {
+    const uint64_t at = uint64_t{r} * columns;
+    const T norm = std::sqrt(DotOfRows(x + at, x + at, columns));
+    const bool constant = norm < static_cast<T>(kL2Epsilon);
+    const T divisor = constant ? static_cast<T>(kL2Epsilon) : norm;
+    const T along = constant ? T{0} : DotOfRows(x + at, grad + at, columns) / (divisor * divisor);
+    for (uint32_t c = 0; c < columns; ++c) {
+      grad_in[at + c] = (grad[at + c] - along * x[at + c]) / divisor;
+    }
+  }
+}
+
+class NormalizeFunction : public torch::autograd::Function<NormalizeFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, Workspace* workspace) {
+    context->saved_data["site"] = c10::IValue::make_capsule(SiteOf(workspace));
+    context->save_for_backward({x});
+    at::Tensor out = EmptyIn(workspace, x, x.size(0), x.size(1));
+    const auto columns = static_cast<uint32_t>(x.size(1));
+    ParallelOver(x, [&](uint32_t begin, uint32_t end) {
+      if (x.scalar_type() == at::kDouble) {
+        NormalizeRows(x.const_data_ptr<double>(), columns, begin, end, out.data_ptr<double>());
+      } else {
+        NormalizeRows(x.const_data_ptr<float>(), columns, begin, end, out.data_ptr<float>());
+      }
+    });
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const auto capsule = context->saved_data["site"].toCapsule();
+    const at::Tensor x = context->get_saved_variables()[0];
+    const at::Tensor grad = grads[0].contiguous();
+    at::Tensor grad_in =
+        EmptyIn(static_cast<ActivationSite*>(capsule.get())->workspace, x, x.size(0), x.size(1));
+    const auto columns = static_cast<uint32_t>(x.size(1));
+    ParallelOver(x, [&](uint32_t begin, uint32_t end) {
+      if (x.scalar_type() == at::kDouble) {
+        NormalizeRowsBackward(x.const_data_ptr<double>(), grad.const_data_ptr<double>(), columns,
+                              begin, end, grad_in.data_ptr<double>());
+      } else {
+        NormalizeRowsBackward(x.const_data_ptr<float>(), grad.const_data_ptr<float>(), columns,
+                              begin, end, grad_in.data_ptr<float>());
+      }
+    });
+    return {grad_in, at::Tensor()};
+  }
+
+ private:
+  static c10::intrusive_ptr<ActivationSite> SiteOf(Workspace* workspace) {
+    auto site = c10::make_intrusive<ActivationSite>();
+    site->workspace = workspace;
+    return site;
+  }
+};
+
+at::Tensor ActivateAndDrop(const at::Tensor& z, Activation activation, bool activate,
+                           const DropoutSite& dropout, Workspace* workspace) {
+  if (activate && activation == Activation::kRelu) return ReluDropout(z, dropout, workspace);
+  auto site = c10::make_intrusive<ActivationSite>();
+  site->dropout = dropout;
+  site->activation = activation;
+  site->activate = activate;
+  site->workspace = workspace;
+  return ActivationFunction::apply(z, site);
+}
+
+void LayerNormRow(float* row, uint32_t columns, const float* scale, const float* shift) {
+  double sum = 0;
+  for (uint32_t c = 0; c < columns; ++c) sum += static_cast<double>(row[c]);
+  const double mean = sum / columns;
+  double squares = 0;
+  for (uint32_t c = 0; c < columns; ++c) {
+    const double distance = static_cast<double>(row[c]) - mean;
+    squares += distance * distance;
+  }
+  const auto inverse = static_cast<float>(1.0 / std::sqrt(squares / columns + kLayerNormEpsilon));
+  const auto centre = static_cast<float>(mean);
+  for (uint32_t c = 0; c < columns; ++c) row[c] = (row[c] - centre) * inverse * scale[c] + shift[c];
+}
+
+}  // namespace
+
+at::Tensor FinishLayer(const ModelSpec& spec, const at::Tensor& z, const at::Tensor& scale,
+                       const at::Tensor& shift, const DropoutSite& site, Workspace* workspace) {
+  const Activation activation = spec.activation;
+  switch (NormalizationOf(spec)) {
+    case Normalization::kLayer:
+      return ActivateAndDrop(at::layer_norm(z, {z.size(1)}, scale, shift, kLayerNormEpsilon),
+                             activation, true, site, workspace);
+    case Normalization::kL2: {
+      DropoutSite none = site;
+      none.p = 0;
+      const at::Tensor active = ActivateAndDrop(z, activation, true, none, workspace);
+      const at::Tensor unit = NormalizeFunction::apply(active, workspace);
+      if (site.p == 0.0F) return unit;
+      return ActivateAndDrop(unit, activation, false, site, workspace);
+    }
+    case Normalization::kNone:
+      break;
+  }
+  return ActivateAndDrop(z, activation, true, site, workspace);
+}
+
+void FinishLayerInPlace(const ModelSpec& spec, float* values, uint32_t rows, uint32_t columns,
+                        const float* scale, const float* shift) {
+  const Normalization normalization = NormalizationOf(spec);
+  ParallelRows(rows, kGrainRows, [&](uint32_t begin, uint32_t end) {
+    if (normalization == Normalization::kLayer) {
+      for (uint64_t r = begin; r < end; ++r)
+        LayerNormRow(values + r * columns, columns, scale, shift);
+    }
+    ActivateRange(spec.activation, values + uint64_t{begin} * columns,
+                  uint64_t{end - begin} * columns);
+    if (normalization == Normalization::kL2) NormalizeRows(values, columns, begin, end, values);
+  });
+}
+
+}  // namespace gnnd

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "core/model/model_spec.h"
+#include "train/ops.h"
+#include "train/workspace.h"
+
+// What follows every layer but the last: normalisation, activation, dropout.
+
+namespace gnnd {
+
+// A hidden layer's output from what the layer computed, `z` (overwritten). Layer normalisation
+// (`scale` and `shift`, epsilon 1e-5, as torch.nn.LayerNorm) comes before the activation, L2 after
+// it (as torch.nn.functional.normalize), dropout last.
+at::Tensor FinishLayer(const ModelSpec& spec, const at::Tensor& z, const at::Tensor& scale,
+                       const at::Tensor& shift, const DropoutSite& site, Workspace* workspace);
+
+// The same without gradients or dropout, in place on `rows` rows of `columns` floats.
+void FinishLayerInPlace(const ModelSpec& spec, float* values, uint32_t rows, uint32_t columns,
+                        const float* scale, const float* shift);
+
+}  // namespace gnnd
