@@ -100,7 +100,7 @@ test('nodes are ranked for a cache by what the plug-in draws, which changes no b
 describe('a plug-in that breaks its contract ends the job with a sentence', () => {
   test.each([
     ['no_symbol', '', /no_symbol\.so: exports no function gnnd_sampler_plugin_get/],
-    ['wrong_abi', '', /wrong_abi\.so: was built for version 2/],
+    ['wrong_abi', '', /wrong_abi\.so: was built for version 3/],
     ['broken', 'refuse', /broken\.so: create refused: no graph of 2708 nodes, please/],
     ['broken', 'position', /broken\.so: node \d+ at hop 0: position \d+ in a row of \d+/],
     ['broken', 'many', /broken\.so: node \d+ at hop 0: 11 picks, the fanout is 10/],

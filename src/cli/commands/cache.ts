@@ -16,8 +16,8 @@ import {
   SamplingAlgorithmSchema,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { shortName } from '../../spec/enum-names.ts';
 import { readSpec } from '../read/spec-file.ts';
-import { shortName } from '../session/enums.ts';
 import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';

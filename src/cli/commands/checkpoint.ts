@@ -9,7 +9,7 @@ import {
   PredictionNodesSchema,
 } from '../../api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
-import { numberOf, shortName, shortNames } from '../session/enums.ts';
+import { numberOf, shortName, shortNames } from '../../spec/enum-names.ts';
 import { CliError } from '../session/exit.ts';
 import { waitFor } from '../session/interrupt.ts';
 import type { Run } from '../session/run.ts';

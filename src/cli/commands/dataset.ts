@@ -17,8 +17,8 @@ import {
 } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
 import { type Operation, OperationSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { numberOf, shortName, shortNames } from '../../spec/enum-names.ts';
 import { collectPages } from '../read/pages.ts';
-import { numberOf, shortName, shortNames } from '../session/enums.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { printable, type Style } from '../session/terminal.ts';

@@ -10,7 +10,7 @@ import {
   ListDevicesResponseSchema,
 } from '../../api/gen/gnnd/v1/host_service_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
-import { shortName } from '../session/enums.ts';
+import { shortName } from '../../spec/enum-names.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { printable } from '../session/terminal.ts';

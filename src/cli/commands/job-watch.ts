@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { type Job, JobSchema, JobState, JobStateSchema } from '../../api/gen/gnnd/v1/job_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
-import { numberOf, shortName, shortNames } from '../session/enums.ts';
+import { numberOf, shortName, shortNames } from '../../spec/enum-names.ts';
 import { CliError, exitCodeOfJob, isTerminal } from '../session/exit.ts';
 import { waitFor } from '../session/interrupt.ts';
 import type { Run } from '../session/run.ts';

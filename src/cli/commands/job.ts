@@ -15,8 +15,8 @@ import {
   StreamLogsResponseSchema,
 } from '../../api/gen/gnnd/v1/job_service_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { numberOf, shortName, shortNames } from '../../spec/enum-names.ts';
 import { collectPages } from '../read/pages.ts';
-import { numberOf, shortName, shortNames } from '../session/enums.ts';
 import { CliError } from '../session/exit.ts';
 import { waitFor } from '../session/interrupt.ts';
 import type { Run } from '../session/run.ts';

@@ -12,7 +12,7 @@ import {
   type YAMLMap,
 } from 'yaml';
 import { field as fieldOption, Unit } from '../../api/gen/gnnd/v1/field_pb.ts';
-import { fullName, shortNames } from '../session/enums.ts';
+import { fullName, shortNames } from '../../spec/enum-names.ts';
 import { parseBytes, parseDurationMs } from '../session/units.ts';
 import { nearest } from './nearest.ts';
 import { hintForValue, meaningOfKey } from './spec-hints.ts';

@@ -17,7 +17,7 @@ import {
   StalenessCompensationSchema,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
 import { Reason, ReasonSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
-import { shortName } from '../session/enums.ts';
+import { shortName } from '../../spec/enum-names.ts';
 import type { Style } from '../session/terminal.ts';
 import { formatDuration } from '../session/units.ts';
 

@@ -14,7 +14,7 @@ import {
   type PolicyChoice,
   StandbyPolicySchema,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
-import { shortName } from '../session/enums.ts';
+import { shortName } from '../../spec/enum-names.ts';
 import type { Session } from '../session/session.ts';
 import { printable } from '../session/terminal.ts';
 import {

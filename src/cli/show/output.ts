@@ -13,7 +13,7 @@ import {
   DatasetSchema,
   DatasetValidationSchema,
 } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
-import { shortName } from '../session/enums.ts';
+import { shortName } from '../../spec/enum-names.ts';
 import type { Session } from '../session/session.ts';
 import { padEnd, wrap } from '../session/terminal.ts';
 

@@ -12,7 +12,7 @@ export type NativeCode =
   | 'PLUGIN_FAILED'
   | 'INTERNAL';
 
-export type InstructionSet = 'SCALAR' | 'AVX2' | 'AVX512';
+export type InstructionSet = 'SCALAR' | 'AVX2' | 'AVX512' | 'NEON';
 
 export interface HostFunctions {
   hostInstructionSet(): InstructionSet;

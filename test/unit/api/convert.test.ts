@@ -19,7 +19,7 @@ import { OperationSchema, Reason } from '../../../src/api/gen/gnnd/v1/types_pb.t
 import { type EpochReport, jobStates, reasons } from '../../../src/records/job-record.ts';
 import type { JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
-import { messageOf, plainOf } from '../../../src/spec/spec-codec.ts';
+import { messageOf, plainOf, withSpecs } from '../../../src/spec/spec-codec.ts';
 import { warningsOf } from '../../../src/spec/spec-warnings.ts';
 import {
   datasetRecord,
@@ -291,6 +291,18 @@ describe('jobs', () => {
       expect(Reason[message.reason]).toBe(reason);
     }
   });
+});
+
+test('a list passes specs on without reading them', () => {
+  const { encoded, spec: _spec, effectiveSpec: _effective, ...rest } = jobRecord();
+  const job = withSpecs(rest, encoded);
+  const bytes = toBinary(JobSchema, jobToProto(job, alone, 'LIST'));
+  for (const key of ['spec', 'effectiveSpec'] as const) {
+    expect(Object.getOwnPropertyDescriptor(job, key)?.get, key).toBeDefined();
+  }
+  const { spec, effectiveSpec } = fromBinary(JobSchema, bytes);
+  expect(spec && plainOf(JobSpecSchema, spec)).toMatchObject(job.spec);
+  expect(effectiveSpec && plainOf(JobSpecSchema, effectiveSpec)).toEqual(job.effectiveSpec);
 });
 
 test('a job says what its author should know, but not in lists', () => {
