@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
@@ -116,9 +116,10 @@ describe('an import that hangs', () => {
     }
   }
 
-  function heedsInterrupts(pid: number | undefined): boolean {
-    const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-    return (BigInt(`0x${caught?.[1] ?? '0'}`) & 2n) !== 0n;
+  /** Calls that ask for an operation's end: gnnctl heeds Ctrl-C from before its first one. */
+  async function waitsSoFar(): Promise<number> {
+    const calls = /^grpc_server_started_total\{[^}]*"WaitOperation"[^}]*\} (\d+)$/m;
+    return Number(calls.exec(await daemon.scrape())?.[1] ?? 0);
   }
 
   /** Takes long enough to be met at work. */
@@ -143,6 +144,7 @@ describe('an import that hangs', () => {
   });
 
   test('ends with Ctrl-C of gnnctl', async () => {
+    const waitsBefore = await waitsSoFar();
     const stopped = stopNext();
     const entry = join(repository, 'dist', 'cli', 'main.js');
     const gnnctl = spawn(process.execPath, [
@@ -154,7 +156,7 @@ describe('an import that hangs', () => {
       said += text;
     });
     await stopped;
-    while (!heedsInterrupts(gnnctl.pid)) await new Promise((resolve) => setTimeout(resolve, 5));
+    while ((await waitsSoFar()) === waitsBefore) await new Promise((r) => setTimeout(r, 20));
     gnnctl.kill('SIGINT');
     const code = await new Promise((resolve) => gnnctl.once('close', resolve));
     expect(code).toBe(gnnctlExit.INTERRUPTED);
