@@ -170,7 +170,7 @@ class Worker {
   void Verify(uint32_t batch) {
     const Mapping& slot = slots_[batch % slots_.size()];
     Sample(batch, {slot.data(), slot.size()});
-    const Sample sample = Must(OpenRecord(slot.bytes(), /*deep=*/true));
+    const gnnd::Sample sample = Must(OpenRecord(slot.bytes(), /*deep=*/true));
     for (uint32_t hop = 0; hop < sample.num_hops(); ++hop) VerifyHop(sample, hop);
   }
 
@@ -181,12 +181,12 @@ class Worker {
   }
 
   static BatchResult ResultOf(std::span<const std::byte> slot) {
-    const Sample sample = Must(OpenRecord(slot));
+    const gnnd::Sample sample = Must(OpenRecord(slot));
     return {.edges = sample.num_edges(), .nodes = sample.nodes().size()};
   }
 
   // A neighbour may stand in a row as often as the graph's row holds it, never more often.
-  void VerifyHop(const Sample& sample, uint32_t hop) const {
+  void VerifyHop(const gnnd::Sample& sample, uint32_t hop) const {
     const TopologyView topology = graph_.view();
     const BlockView block = sample.block(hop);
     const auto fanout = static_cast<uint64_t>(options_.sampler.fanouts[hop]);  // -1: no bound
