@@ -433,7 +433,7 @@ else {
       queue: () => longQueue(root),
       submissions: () => submissions(root),
       watches: async () => {
-        if (Number(options.epochs) > 0) await watches(root, 100, Number(options.epochs), 5);
+        await watches(root, 100, Number(options.epochs), 5);
         await watches(root, 500, 400, 250);
       },
       real: () => realJob(root),

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <napi.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -34,6 +36,18 @@ struct ThreadCall {
   }
 };
 
+// exit() in user code on one of our threads would run destructors that the others still need: the
+// process might die of that instead. So it ends at once, with the status that was asked for.
+inline thread_local bool on_worker_thread = false;
+inline void EndAtOnceOnWorkerThreads() {
+  static const int registered = on_exit(
+      [](int status, void*) {
+        if (on_worker_thread) _exit(status);
+      },
+      nullptr);
+  static_cast<void>(registered);
+}
+
 // Runs `work` on a thread of its own and returns a promise of what `convert` makes of its value on
 // the JavaScript thread. Not on libuv's pool: an executor's loop lasts as long as the job, and four
 // pool threads serve the whole process. `work` must not touch JavaScript. Nothing that it throws
@@ -47,8 +61,10 @@ Napi::Promise RunOnThread(Napi::Env env, std::function<Result<T>()> work,
   const Napi::Promise promise = call->deferred.Promise();
   auto done = Napi::ThreadSafeFunction::New(
       env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "gnnd", 1, 1);
+  EndAtOnceOnWorkerThreads();
   const Status started = Contained([&done, raw = call.get()] {
     std::thread([done, raw]() mutable {
+      on_worker_thread = true;
       raw->result.emplace(Contained(raw->work));
       done.BlockingCall(raw, [](Napi::Env js, Napi::Function, ThreadCall<T>* finished) {
         const std::unique_ptr<ThreadCall<T>> owned(finished);

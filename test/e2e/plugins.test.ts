@@ -122,7 +122,6 @@ describe('a plug-in that breaks its contract ends the job with a sentence', () =
   });
 });
 
-// exit() ends the process under the feet of its other threads: it may end with 0, or die of that.
 describe('a plug-in that calls exit(0) has crashed', () => {
   const fixed = { policy: PlacementPolicy.FIXED, samplers: 1, standby: StandbyPolicy.OFF };
 
@@ -137,7 +136,7 @@ describe('a plug-in that calls exit(0) has crashed', () => {
     expect(job.attempts).toHaveLength(1);
     expect(job.attempts[0]).toMatchObject({
       executorRestarts: 1,
-      exits: [{ reason: Reason.EXECUTOR_CRASHED }],
+      exits: [{ exitCode: 0, reason: Reason.EXECUTOR_CRASHED }],
     });
   });
 
@@ -145,7 +144,7 @@ describe('a plug-in that calls exit(0) has crashed', () => {
     await daemon.createJob('exits-at-once', spec('exits.so'));
     const job = await failureOf('exits-at-once');
     expect(job.reason).toBe(Reason.STARTUP_BUDGET_EXHAUSTED);
-    expect(job.message).toMatch(/exited with 0 before its work was over|died of SIG/);
+    expect(job.message).toContain('exited with 0 before its work was over');
   });
 });
 
