@@ -32,8 +32,7 @@ GNND_HD PhiloxWords RowWords(const DrawStream& stream, uint32_t node, uint32_t b
   return Philox(stream.key, counter);
 }
 
-// The same for any block below 2^48, and any node below 2^44. In a loop over blocks the page's key
-// may be kept: it is that of all kPageBlocks of them.
+// The same for any block below 2^48, and any node below 2^44.
 GNND_HD PhiloxWords LongRowWords(const DrawStream& stream, uint64_t node, uint64_t block) {
   PhiloxCounter counter = stream.counter;
   counter.word[0] = static_cast<uint32_t>(node);

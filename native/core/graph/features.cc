@@ -163,7 +163,7 @@ void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span
   const uint64_t dim = table.dim();
   GNND_CHECK(dim > 0 && out.size() == rows.size() * dim);
   if (table.type() == FeatureType::kFloat16) {
-    const auto widen = WidenFor(DetectInstructionSet());
+    const auto widen = BestLoops<WidenLoops>().widen;
     GatherAny(table, rows, [=](const std::byte* row, uint64_t i) {
       widen(reinterpret_cast<const Half*>(row), dim, out.data() + i * dim);
     });

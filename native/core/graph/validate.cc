@@ -41,9 +41,8 @@ std::string FloatText(Half value) { return FloatText(ToFloat(value)); }
 
 class Validator {
  public:
-  Validator(const std::string& folder, const DatasetCounts& counts,
-            const ValidateProgress& progress)
-      : folder_(folder), counts_(counts), progress_(progress) {}
+  Validator(const std::string& folder, const DatasetCounts& counts)
+      : folder_(folder), counts_(counts) {}
 
   DatasetValidation Run() {
     const Status counts = CheckCounts(counts_);
@@ -89,7 +88,6 @@ class Validator {
       const std::string name = FileName(file);
       Result<NpyArray> array = OpenDatasetFile(file, folder_ + "/" + name, counts_);
       if (array.ok()) {
-        total_bytes_ += array->size() * BytesOf(array->type());
         arrays_[static_cast<size_t>(file)] = std::move(*array);
         continue;
       }
@@ -100,15 +98,12 @@ class Validator {
     }
   }
 
-  // Calls scan(from, to) for consecutive ranges of the array's elements, until stopped.
+  // Calls scan(from, to) for consecutive ranges of the array's elements.
   template <typename Scan>
-  void ForRanges(const NpyArray& array, const Scan& scan) {
+  static void ForRanges(const NpyArray& array, const Scan& scan) {
     const uint64_t step = kChunkBytes / BytesOf(array.type());
-    for (uint64_t from = 0; from < array.size() && !result_.aborted; from += step) {
-      const uint64_t to = std::min(from + step, array.size());
-      scan(from, to);
-      done_bytes_ += (to - from) * BytesOf(array.type());
-      if (progress_ && !progress_(done_bytes_, total_bytes_)) result_.aborted = true;
+    for (uint64_t from = 0; from < array.size(); from += step) {
+      scan(from, std::min(from + step, array.size()));
     }
   }
 
@@ -244,7 +239,7 @@ class Validator {
   void CheckOverlap(DatasetFile earlier, DatasetFile file) {
     const NpyArray* earlier_array = Find(earlier);
     const NpyArray* array = Find(file);
-    if (earlier_array == nullptr || array == nullptr || result_.aborted) return;
+    if (earlier_array == nullptr || array == nullptr) return;
     std::vector<int64_t> copy;
     auto others = earlier_array->values<int64_t>();
     if (!std::is_sorted(others.begin(), others.end())) {
@@ -276,18 +271,14 @@ class Validator {
 
   const std::string& folder_;
   const DatasetCounts& counts_;
-  const ValidateProgress& progress_;
   std::array<std::optional<NpyArray>, kFiles.size()> arrays_;
-  uint64_t done_bytes_ = 0;
-  uint64_t total_bytes_ = 0;
   DatasetValidation result_;
 };
 
 }  // namespace
 
-DatasetValidation Validate(const std::string& folder, const DatasetCounts& counts,
-                           const ValidateProgress& progress) {
-  return Validator(folder, counts, progress).Run();
+DatasetValidation Validate(const std::string& folder, const DatasetCounts& counts) {
+  return Validator(folder, counts).Run();
 }
 
 }  // namespace gnnd

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,19 +22,13 @@ struct DatasetValidation {
 
   std::vector<DatasetProblem> problems;  // the first kMaxListed, in the order of the files' checks
   uint64_t num_problems = 0;             // all of them
-  bool aborted = false;                  // the callback said stop: the lists are incomplete
 
-  bool ok() const { return num_problems == 0 && !aborted; }
+  bool ok() const { return num_problems == 0; }
 };
-
-// Called after every 16 MiB read, or at a file's end; the last call has done == total. False stops
-// the check.
-using ValidateProgress = std::function<bool(uint64_t done_bytes, uint64_t total_bytes)>;
 
 // Checks all files of `folder` against each other and against `counts`. Never fails: whatever is
 // wrong, missing or unreadable is a problem in the result. A file whose header is wrong is not
 // looked into further; the others still are.
-DatasetValidation Validate(const std::string& folder, const DatasetCounts& counts,
-                           const ValidateProgress& progress = {});
+DatasetValidation Validate(const std::string& folder, const DatasetCounts& counts);
 
 }  // namespace gnnd

@@ -3,27 +3,16 @@
 namespace gnnd {
 namespace {
 
-const AttentionLoops& Best() {
-  static const AttentionLoops& best = AttentionFor(DetectInstructionSet());
-  return best;
-}
-
 template <typename T>
-void DropRow(const AttentionRows<T>& op, DrawStream stream, uint32_t node, uint64_t threshold,
-             uint32_t r, T* weight) {
-  const PhiloxKey key = stream.key;
+void DropRow(const AttentionRows<T>& op, const DrawStream& stream, uint32_t node,
+             uint64_t threshold, uint32_t r, T* weight) {
   const uint32_t edges = op.indptr[r + 1] - op.indptr[r];
   PhiloxWords words{};
   uint64_t draw = 0;
   for (uint64_t position = 0; position <= edges; ++position) {
     const uint64_t slot = position == 0 ? r : op.num_dst + op.indptr[r] + position - 1;
     for (uint32_t h = 0; h < op.heads; ++h, ++draw) {
-      if (draw % 4 == 0) {
-        const uint64_t block = draw / 4;
-        const auto in_page = static_cast<uint32_t>(block % kPageBlocks);
-        if (in_page == 0) stream.key = PageKey(key, static_cast<uint32_t>(block / kPageBlocks));
-        words = RowWords(stream, node, in_page);
-      }
+      if (draw % 4 == 0) words = LongRowWords(stream, node, draw / 4);
       const uint64_t at = h * op.stride() + slot;
       weight[at] = words.word[draw % 4] >= threshold ? op.weight_scale * op.alpha[at] : T{0};
     }
@@ -43,19 +32,5 @@ template void DropAttention(const AttentionRows<float>&, const DropoutKey&, cons
                             uint64_t, uint32_t, uint32_t, float*);
 template void DropAttention(const AttentionRows<double>&, const DropoutKey&, const uint32_t*,
                             uint64_t, uint32_t, uint32_t, double*);
-
-const AttentionLoops& AttentionFor(InstructionSet set) {
-  return GNND_LOOPS_OF(set, kAttentionLoops);
-}
-
-void RunAttention(const AttentionRows<float>& op, AttentionPass pass, uint32_t begin,
-                  uint32_t end) {
-  Best().of_float(op, pass, begin, end);
-}
-
-void RunAttention(const AttentionRows<double>& op, AttentionPass pass, uint32_t begin,
-                  uint32_t end) {
-  Best().of_double(op, pass, begin, end);
-}
 
 }  // namespace gnnd

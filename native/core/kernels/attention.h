@@ -69,11 +69,6 @@ enum class AttentionPass : uint32_t {
   kBackwardSrc,  // GATv2: what the scores add to grad_source rows [begin, end)
 };
 
-// One pass over rows [begin, end), with the best variant this machine has.
-void RunAttention(const AttentionRows<float>& op, AttentionPass pass, uint32_t begin, uint32_t end);
-void RunAttention(const AttentionRows<double>& op, AttentionPass pass, uint32_t begin,
-                  uint32_t end);
-
 // Keyed dropout (core/draw/dropout.h) of the coefficients of destinations [begin, end), whose
 // global ids are `nodes`: weight, laid out like alpha, is op.weight_scale * alpha where a word is
 // not below the threshold, else 0.
@@ -89,7 +84,14 @@ struct AttentionLoops {
 };
 GNND_DECLARE_LOOPS(AttentionLoops, kAttentionLoops);
 
-// With an instruction set, which the machine must have.
-const AttentionLoops& AttentionFor(InstructionSet set);
+// One pass over rows [begin, end), with the best variant this machine has.
+inline void RunAttention(const AttentionRows<float>& op, AttentionPass pass, uint32_t begin,
+                         uint32_t end) {
+  BestLoops<AttentionLoops>().of_float(op, pass, begin, end);
+}
+inline void RunAttention(const AttentionRows<double>& op, AttentionPass pass, uint32_t begin,
+                         uint32_t end) {
+  BestLoops<AttentionLoops>().of_double(op, pass, begin, end);
+}
 
 }  // namespace gnnd

@@ -32,11 +32,8 @@ bool NeedsNoDraws(const DropoutRows<T>& op, uint32_t begin, uint32_t end) {
 
 }  // namespace
 
-const DropoutLoops& DropoutFor(InstructionSet set) { return GNND_LOOPS_OF(set, kDropoutLoops); }
-
 void RunDropout(const DropoutRows<float>& op, uint32_t begin, uint32_t end) {
-  static const DropoutLoops& best = DropoutFor(DetectInstructionSet());
-  if (!NeedsNoDraws(op, begin, end)) best.run(op, begin, end);
+  if (!NeedsNoDraws(op, begin, end)) BestLoops<DropoutLoops>().run(op, begin, end);
 }
 
 void RunDropout(const DropoutRows<double>& op, uint32_t begin, uint32_t end) {

@@ -32,7 +32,4 @@ struct DropoutLoops {
 };
 GNND_DECLARE_LOOPS(DropoutLoops, kDropoutLoops);
 
-// With an instruction set, which the machine must have.
-const DropoutLoops& DropoutFor(InstructionSet set);
-
 }  // namespace gnnd

@@ -50,12 +50,15 @@ struct SpmmLoops {
 };
 GNND_DECLARE_LOOPS(SpmmLoops, kSpmmLoops);
 
-// With an instruction set, which the machine must have.
-const SpmmLoops& SpmmFor(InstructionSet set);
-
 // With the best that this machine has.
-void RunSpmm(const Spmm<float>& op, uint32_t begin, uint32_t end);
-void RunSpmm(const Spmm<float, Half>& op, uint32_t begin, uint32_t end);
-void RunSpmm(const Spmm<double>& op, uint32_t begin, uint32_t end);
+inline void RunSpmm(const Spmm<float>& op, uint32_t begin, uint32_t end) {
+  BestLoops<SpmmLoops>().of_float(op, begin, end);
+}
+inline void RunSpmm(const Spmm<float, Half>& op, uint32_t begin, uint32_t end) {
+  BestLoops<SpmmLoops>().of_half(op, begin, end);
+}
+inline void RunSpmm(const Spmm<double>& op, uint32_t begin, uint32_t end) {
+  BestLoops<SpmmLoops>().of_double(op, begin, end);
+}
 
 }  // namespace gnnd

@@ -10,52 +10,48 @@
 //   GNND_DECLARE_LOOPS(ScaleLoops, kScaleLoops);
 //
 // Its *_loops.cc defines the table in namespace gnnd::GNND_SET, and whoever runs loops takes
-// GNND_LOOPS_OF(set, kScaleLoops).
+// LoopsFor<ScaleLoops>(set) or BestLoops<ScaleLoops>().
 
+#define GNND_DECLARE_LOOPS_OF(set, Loops, name) \
+  namespace set {                               \
+  extern const Loops name;                      \
+  }
+// Tables stand in the order of the sets that the processor's family knows.
 #if defined(__x86_64__)
-#define GNND_DECLARE_LOOPS(Loops, name) \
-  namespace plain {                     \
-  extern const Loops name;              \
-  }                                     \
-  namespace avx2 {                      \
-  extern const Loops name;              \
-  }                                     \
-  namespace avx512 {                    \
-  extern const Loops name;              \
-  }                                     \
-  static_assert(true)
-#define GNND_LOOPS_OF(set, name) (::gnnd::LoopsOf(set, plain::name, avx2::name, avx512::name))
+#define GNND_DECLARE_WIDER(Loops, name)    \
+  GNND_DECLARE_LOOPS_OF(avx2, Loops, name) \
+  GNND_DECLARE_LOOPS_OF(avx512, Loops, name)
+#define GNND_WIDER(name) , &avx2::name, &avx512::name
 #elif defined(__aarch64__)
-#define GNND_DECLARE_LOOPS(Loops, name) \
-  namespace plain {                     \
-  extern const Loops name;              \
-  }                                     \
-  namespace neon {                      \
-  extern const Loops name;              \
-  }                                     \
-  static_assert(true)
-#define GNND_LOOPS_OF(set, name) (::gnnd::LoopsOf(set, plain::name, neon::name))
+#define GNND_DECLARE_WIDER(Loops, name) GNND_DECLARE_LOOPS_OF(neon, Loops, name)
+#define GNND_WIDER(name) , &neon::name
 #else
-#define GNND_DECLARE_LOOPS(Loops, name) \
-  namespace plain {                     \
-  extern const Loops name;              \
-  }                                     \
-  static_assert(true)
-#define GNND_LOOPS_OF(set, name) (::gnnd::LoopsOf(set, plain::name))
+#define GNND_DECLARE_WIDER(Loops, name)
+#define GNND_WIDER(name)
 #endif
+#define GNND_DECLARE_LOOPS(Loops, name)     \
+  GNND_DECLARE_LOOPS_OF(plain, Loops, name) \
+  GNND_DECLARE_WIDER(Loops, name)           \
+  template <>                               \
+  inline constexpr const Loops* kTablesOf<Loops>[] = {&plain::name GNND_WIDER(name)}
 
 namespace gnnd {
 
-// The table for `set`, which the machine must have; tables in the order of the sets it knows.
-template <typename Loops, typename... Wider>
-const Loops& LoopsOf(InstructionSet set, const Loops& plain, const Wider&... wider) {
+template <typename Loops>
+inline constexpr const Loops* kTablesOf[] = {nullptr};
+
+// The table for `set`, which the machine must have.
+template <typename Loops>
+const Loops& LoopsFor(InstructionSet set) {
   GNND_CHECK(IsAvailable(set));
-  const Loops* const tables[] = {&plain, &wider...};
-#if defined(__aarch64__)
-  return *tables[set == InstructionSet::kNeon ? 1 : 0];
-#else
-  return *tables[static_cast<uint32_t>(set)];
-#endif
+  return *kTablesOf<Loops>[set == InstructionSet::kNeon ? 1 : static_cast<uint32_t>(set)];
+}
+
+// The best that this machine has.
+template <typename Loops>
+const Loops& BestLoops() {
+  static const Loops& best = LoopsFor<Loops>(DetectInstructionSet());
+  return best;
 }
 
 }  // namespace gnnd

@@ -15,13 +15,9 @@ struct WidenLoops {
 };
 GNND_DECLARE_LOOPS(WidenLoops, kWidenLoops);
 
-// The function for an instruction set, which the machine must have.
-inline auto WidenFor(InstructionSet set) { return GNND_LOOPS_OF(set, kWidenLoops).widen; }
-
 // With the best variant that this machine has.
 inline void Widen(const Half* from, uint64_t count, float* to) {
-  static const auto widen = WidenFor(DetectInstructionSet());
-  widen(from, count, to);
+  BestLoops<WidenLoops>().widen(from, count, to);
 }
 
 }  // namespace gnnd

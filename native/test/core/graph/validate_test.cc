@@ -147,31 +147,6 @@ TEST_CASE("validate: counts that cannot be are a problem of dataset.json") {
         Lines{"dataset.json: num_classes is 0, expected 1 to 2147483647"});
 }
 
-TEST_CASE("validate: progress reaches the total, and stops the check when it says so") {
-  const TempFolder folder;
-  const TinyDataset tiny = PathOfSix();
-  tiny.WriteTo(folder);
-  uint64_t last_done = 0;
-  uint64_t last_total = 0;
-  const DatasetValidation whole =
-      Validate(folder.path(), tiny.counts(), [&](uint64_t done, uint64_t total) {
-        CHECK(done > last_done);
-        last_done = done;
-        last_total = total;
-        return true;
-      });
-  CHECK(whole.ok());
-  CHECK(last_done == 7 * 8 + 10 * 4 + 12 * 4 + 6 * 4 + 5 * 8 + 10 * 4);
-  CHECK(last_total == last_done);
-
-  int calls = 0;
-  const DatasetValidation stopped =
-      Validate(folder.path(), tiny.counts(), [&](uint64_t, uint64_t) { return ++calls < 3; });
-  CHECK(calls == 3);
-  CHECK(stopped.aborted);
-  CHECK_FALSE(stopped.ok());
-}
-
 TEST_CASE("validate: offenders are counted across ranges of a long array") {
   const TempFolder folder;
   TinyDataset tiny = PathOfSix();

@@ -128,9 +128,9 @@ std::vector<float> RunGatherCase(const GatherCase& c, InstructionSet set) {
   SpmmOperand<Element> operand(c);
   const auto run = [&](uint32_t begin, uint32_t end) {
     if constexpr (std::is_same_v<Element, Half>) {
-      SpmmFor(set).of_half(operand.op, begin, end);
+      LoopsFor<SpmmLoops>(set).of_half(operand.op, begin, end);
     } else {
-      SpmmFor(set).of_float(operand.op, begin, end);
+      LoopsFor<SpmmLoops>(set).of_float(operand.op, begin, end);
     }
   };
   run(0, 5);  // in two stretches, as two threads would
@@ -217,7 +217,8 @@ TEST_CASE("every variant of dropout gives the definition's bits and stays in its
         const auto expected = RunDropoutCase(columns, p, relu, DropoutByElements);
         for (const InstructionSet set : AvailableInstructionSets()) {
           INFO(NameOf(set), " columns ", columns, " p ", p);
-          REQUIRE(SameBits(RunDropoutCase(columns, p, relu, DropoutFor(set).run), expected));
+          REQUIRE(SameBits(RunDropoutCase(columns, p, relu, LoopsFor<DropoutLoops>(set).run),
+                           expected));
         }
       }
     }
@@ -349,7 +350,7 @@ std::vector<float> RunAttentionCase(const AttentionCase& c, InstructionSet set) 
     op.source_score = source_score.data();
     op.destination_score = destination_score.data();
   }
-  const auto run = AttentionFor(set).of_float;
+  const auto run = LoopsFor<AttentionLoops>(set).of_float;
   for (const AttentionPass pass : {AttentionPass::kForward, AttentionPass::kBackward}) {
     run(op, pass, 0, 4);  // in two stretches, as two threads would
     run(op, pass, 4, kDst);

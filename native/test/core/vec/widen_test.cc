@@ -18,7 +18,7 @@ TEST_CASE("every variant widens every float16 to the same bits") {
   const std::vector<Half> halves = AllHalves();
   for (const InstructionSet set : AvailableInstructionSets()) {
     std::vector<float> widened(halves.size());
-    WidenFor(set)(halves.data(), halves.size(), widened.data());
+    LoopsFor<WidenLoops>(set).widen(halves.data(), halves.size(), widened.data());
     for (size_t i = 0; i < halves.size(); ++i) {
       CAPTURE(i);
       INFO(NameOf(set));
@@ -33,7 +33,7 @@ TEST_CASE("every variant writes as many elements as it was asked for, from any s
     for (uint64_t count = 0; count <= 70; ++count) {
       for (uint64_t from = 15000; from < 15008; ++from) {
         std::vector<float> widened(count + 2, -7.0F);
-        WidenFor(set)(halves.data() + from, count, widened.data() + 1);
+        LoopsFor<WidenLoops>(set).widen(halves.data() + from, count, widened.data() + 1);
         INFO(NameOf(set), " count ", count, " from ", from);
         REQUIRE(widened.front() == -7.0F);
         REQUIRE(widened.back() == -7.0F);
