@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createFileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
-import { fieldTable, nativeReaders, tableMarks } from './outputs.mjs';
+import { fieldTable, nativeTables, tableMarks } from './outputs.mjs';
 
 const root = new URL('../', import.meta.url);
 const cwd = new URL('proto/', root);
@@ -23,5 +23,5 @@ const table = fieldTable(spec, registry.getExtension('gnnd.v1.field'));
 writeFileSync(docs, `${before}${tableMarks[0]}\n${table}\n${tableMarks[1]}${after}`);
 
 mkdirSync(new URL('native/node/gen/', root), { recursive: true });
-const readers = nativeReaders((name) => registry.getMessage(name));
-writeFileSync(new URL('native/node/gen/job_spec.h', root), readers);
+const tables = nativeTables((name) => registry.getMessage(name));
+writeFileSync(new URL('native/node/gen/job_spec.h', root), tables);

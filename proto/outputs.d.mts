@@ -2,4 +2,4 @@ import type { DescExtension, DescMessage } from '@bufbuild/protobuf';
 
 export const tableMarks: readonly [string, string];
 export function fieldTable(spec: DescMessage, extension: DescExtension): string;
-export function nativeReaders(messageOf: (typeName: string) => DescMessage): string;
+export function nativeTables(messageOf: (typeName: string) => DescMessage): string;

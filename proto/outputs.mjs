@@ -168,54 +168,75 @@ function meaningOf({ bits, about }) {
   return `${bitsTexts[bits]}${start}${text.slice(1)}`;
 }
 
-/** Messages whose fields native code has under the same names, and the few other names. */
-const nativeMessages = ['ModelSpec', 'OptimizerSpec', 'LrScheduleSpec'];
-const nativeNames = new Map([['ModelSpec.layers', 'num_layers']]);
+/** Messages whose fields native code has under the same names, and the structs that have them. */
+const nativeMessages = new Map([
+  ['WalkSpec', 'WalkOptions'],
+  ['LaborSpec', 'LaborOptions'],
+  ['SamplerPluginSpec', 'PluginSource'],
+  ['SamplingSpec', 'SamplingOptions'],
+  ['ModelScriptSpec', 'ScriptSource'],
+  ['ModelSpec', 'ModelOptions'],
+  ['LrScheduleSpec', 'ScheduleOptions'],
+  ['OptimizerSpec', 'OptimizerOptions'],
+]);
+/** Those that the daemon completes, in native/node/tables.h and the bindings. */
+const completed = new Set(['SamplingSpec', 'ModelSpec', 'LrScheduleSpec', 'OptimizerSpec']);
+/** The few other names; null: the daemon makes another field of it. */
+const nativeNames = new Map([
+  ['ModelSpec.layers', 'num_layers'],
+  ['SamplingSpec.plugin', 'source'],
+  ['WalkSpec.neighbors', null],
+]);
+const nativeEnums = new Map([
+  ['SamplingAlgorithm', 'Algorithm'],
+  ['LrScheduleType', 'ScheduleType'],
+]);
 
-/** C++: a reader for each of these messages. `messageOf` finds one by its name. */
-export function nativeReaders(messageOf) {
-  const readers = nativeMessages.map((name) => readerOf(messageOf(`gnnd.v1.${name}`)));
+/** C++: a table for each of these messages and their enums. `messageOf` finds one by its name. */
+export function nativeTables(messageOf) {
+  const messages = [...nativeMessages.keys()].map((name) => messageOf(`gnnd.v1.${name}`));
+  const enums = new Set(messages.flatMap(({ fields }) => fields.flatMap((f) => f.enum ?? [])));
   return `${[
     '// Made from proto/gnnd/v1/job.proto by `npm run build:proto`; not to be edited.',
     '// clang-format off',
     '#pragma once',
     '',
-    '#include "node/spec_field.h"',
+    '#include "node/job_structs.h"',
+    '#include "node/table.h"',
     '',
     '// Parts of a job spec that the daemon hands on as they are. Every field must have a member of',
     '// its name: one that nobody honours does not compile.',
     '',
     'namespace gnnd::node {',
     '',
-    readers.join('\n\n'),
+    [...enums].map(namesOf).join('\n\n'),
+    '',
+    messages.map(tableOf).join('\n\n'),
     '',
     '}  // namespace gnnd::node',
   ].join('\n')}\n`;
 }
 
-function readerOf(message) {
-  const reads = message.fields
-    .filter(({ fieldKind }) => fieldKind === 'scalar' || fieldKind === 'enum')
-    .flatMap((field) => readOf(message, field));
+function namesOf(schema) {
+  const type = nativeEnums.get(schema.name) ?? schema.name;
+  const names = choicesOf(schema).map(({ name, number }) => `{"${name}", ${type}{${number}}}`);
   return [
-    'template <typename Options>',
-    `void Read${message.name}(const Fields& fields, Options& options) {`,
-    ...reads.map((line) => `  ${line}`),
-    '}',
+    'template <>',
+    `inline constexpr auto kNames<${type}> = NamesOf<${type}>("${type}", {`,
+    `    ${names.join(',\n    ')}});`,
   ].join('\n');
 }
 
-function readOf(message, field) {
-  const member = nativeNames.get(`${message.name}.${field.name}`) ?? field.name;
-  if (field.enum === undefined) {
-    return [`ReadSpecField(fields, "${field.localName}", options.${member});`];
-  }
-  const names = choicesOf(field.enum).map(({ name, number }) => `{"${name}", ${number}}`);
-  return [
-    `ReadSpecName(fields, "${field.localName}", options.${member},`,
-    ...names.map(
-      (name, i) =>
-        `             ${i === 0 ? '{' : ' '}${name}${i === names.length - 1 ? '});' : ','}`,
-    ),
-  ];
+function tableOf(message) {
+  const struct = nativeMessages.get(message.name);
+  const fields = message.fields.flatMap((field) => {
+    const member = nativeNames.get(`${message.name}.${field.name}`);
+    if (member === null) return [];
+    return [`Field{"${field.localName}", &${struct}::${member ?? field.name}}`];
+  });
+  const head = completed.has(message.name)
+    ? [`inline constexpr auto k${message.name} = std::tuple{`]
+    : ['template <>', `inline constexpr auto kTable<${struct}> = StructOf("${struct}",`];
+  const end = completed.has(message.name) ? '};' : ');';
+  return [...head, `    ${fields.join(',\n    ')}${end}`].join('\n');
 }

@@ -42,27 +42,30 @@ struct Codec<bool> {
   static Napi::Value Write(Napi::Env env, bool value) { return Napi::Boolean::New(env, value); }
 };
 
-template <>
-struct Codec<double> {
+template <std::floating_point T>
+struct Codec<T> {
   static std::string Type() { return "number"; }
-  static double Read(const Napi::Value& value, const std::string& path) {
+  static T Read(const Napi::Value& value, const std::string& path) {
     if (!value.IsNumber()) Refuse(value.Env(), path, "a number");
-    return value.As<Napi::Number>().DoubleValue();
+    return static_cast<T>(value.As<Napi::Number>().DoubleValue());
   }
-  static Napi::Value Write(Napi::Env env, double value) { return Napi::Number::New(env, value); }
+  static Napi::Value Write(Napi::Env env, T value) { return Napi::Number::New(env, value); }
 };
 
-// Descriptors and counts: not negative, and exact in a double.
+// Exact in a double.
 template <std::integral T>
 struct Codec<T> {
+  static constexpr T kLeast = std::numeric_limits<T>::min();
   static constexpr uint64_t kMost =
       std::min<uint64_t>(std::numeric_limits<T>::max(), uint64_t{1} << 53);
 
   static std::string Type() { return "number"; }
   static T Read(const Napi::Value& value, const std::string& path) {
-    const double number = Codec<double>::Read(value, path);
-    if (!(number >= 0) || !(number <= static_cast<double>(kMost)) || number != std::floor(number)) {
-      Refuse(value.Env(), path, "an integer in 0.." + std::to_string(kMost));
+    const auto number = Codec<double>::Read(value, path);
+    if (!(number >= static_cast<double>(kLeast)) || !(number <= static_cast<double>(kMost)) ||
+        number != std::floor(number)) {
+      Refuse(value.Env(), path,
+             "an integer in " + std::to_string(kLeast) + ".." + std::to_string(kMost));
     }
     return static_cast<T>(number);
   }

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "node/codec.h"
 #include "node/convert.h"
 #include "node/run_on_thread.h"
 
@@ -89,9 +88,12 @@ class Subject {
     return *this;
   }
 
+  // As the formatter has it: alternatives that do not fit a line stand below each other.
   template <Named T>
   Subject& Enum() {
-    types_ += "export type " + std::string(kNames<T>.type) + " = " + UnionOf<T>() + ";\n\n";
+    const std::string head = "export type " + std::string(kNames<T>.type) + " =";
+    const bool fits = head.size() + UnionOf<T>().size() + 2 <= 100;
+    types_ += head + (fits ? " " + UnionOf<T>() : "\n  | " + UnionOf<T>("\n  | ")) + ";\n\n";
     return *this;
   }
 

@@ -42,11 +42,11 @@ template <typename... Gets>
 constexpr StructTable<Gets...> StructOf(const char* type, Field<Gets>... fields) {
   return {type, nullptr, {fields...}};
 }
-// The fields of a base class, then those of a struct of its own.
+// The fields of a base class or of a message, then those of a struct of its own.
 template <typename... BaseGets, typename... Gets>
-constexpr StructTable<BaseGets..., Gets...> Extending(const StructTable<BaseGets...>& base,
+constexpr StructTable<BaseGets..., Gets...> Extending(const std::tuple<Field<BaseGets>...>& base,
                                                       const char* type, Field<Gets>... fields) {
-  return {type, nullptr, std::tuple_cat(base.fields, std::tuple{fields...})};
+  return {type, nullptr, std::tuple_cat(base, std::tuple{fields...})};
 }
 
 template <typename Enum, size_t kCount>
@@ -79,10 +79,10 @@ using FieldType = std::remove_cvref_t<std::invoke_result_t<Get, const Struct&>>;
 
 // 'A' | 'B'
 template <typename Enum>
-std::string UnionOf() {
+std::string UnionOf(const std::string& between = " | ") {
   std::string text;
   for (const auto& [name, value] : kNames<Enum>.names) {
-    text += (text.empty() ? "'" : " | '") + std::string(name) + "'";
+    text += (text.empty() ? "'" : between + "'") + name + "'";
   }
   return text;
 }

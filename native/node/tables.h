@@ -10,7 +10,7 @@
 #include "core/ledger/segment.h"
 #include "core/model/model_spec.h"
 #include "node/codec.h"
-#include "node/job_options.h"
+#include "node/gen/job_spec.h"
 
 // The structs that more than one binding has, with their tables.
 
@@ -44,30 +44,33 @@ inline constexpr auto kTable<DatasetLocation> = StructOf(
     Field{"counts", &DatasetLocation::counts},
     Field{"featuresPath", &DatasetLocation::features_path, "Empty: features.npy of the folder."});
 
-// ---- options of jobs, which job_options.h reads -----------------------------------------------
+// ---- options of jobs --------------------------------------------------------------------------
 
 template <>
-struct Codec<SamplingOptions> {
-  static std::string Type() { return "SamplingOptions"; }
-  static SamplingOptions Read(const Napi::Value& value, const std::string& path) {
-    return SamplingOf(Fields(value, path));
-  }
-};
-
-// What ModelOptions says: one of our models, or a user's.
-struct ModelOptions {
-  ModelSpec spec;
-  ScriptSource script;
-};
+inline constexpr auto kNames<EdgeWeights> =
+    NamesOf<EdgeWeights>("EdgeWeights", {{"NONE", EdgeWeights::kNone},
+                                         {"GCN", EdgeWeights::kGcn},
+                                         {"VISITS", EdgeWeights::kVisits},
+                                         {"INVERSE", EdgeWeights::kInverse},
+                                         {"GIVEN", EdgeWeights::kGiven}});
 
 template <>
-struct Codec<ModelOptions> {
-  static std::string Type() { return "ModelOptions"; }
-  static ModelOptions Read(const Napi::Value& value, const std::string& path) {
-    const Fields fields(value, path);
-    return {ModelOf(fields), ScriptOf(fields)};
-  }
-};
+inline constexpr auto kTable<SamplingOptions> =
+    Extending(kSamplingSpec, "SamplingOptions", Field{"batchSize", &SamplingOptions::batch_size},
+              Field{"edgeWeights", &SamplingOptions::weights, "Those that records carry."},
+              Field{"hotRanks", &SamplingOptions::hot_ranks, "Records have room for hot ranks."});
+
+template <>
+inline constexpr auto kTable<ModelOptions> =
+    Extending(kModelSpec, "ModelOptions", Field{"inDim", &ModelOptions::in_dim},
+              Field{"outDim", &ModelOptions::out_dim});
+
+inline SampleLimits LimitsOf(const DatasetCounts& counts, const SamplingOptions& sampling) {
+  SampleLimits limits = gnnd::LimitsOf(static_cast<uint32_t>(counts.num_nodes), counts.num_edges,
+                                       sampling.batch_size, sampling);
+  limits.hot_ranks = sampling.hot_ranks;
+  return limits;
+}
 
 // ---- models ---------------------------------------------------------------------------------
 

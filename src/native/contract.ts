@@ -23,7 +23,6 @@ export type * from './gen/predict.ts';
 export type * from './gen/sampler.ts';
 export * from './gen/segment.ts';
 export type * from './gen/trainer.ts';
-export type * from './job-options.ts';
 
 /** gnnd_core.node: no torch, no CUDA; for the daemon and Samplers. */
 export interface CoreAddon

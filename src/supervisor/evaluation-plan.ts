@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import type { CoreAddon, EvaluationSizes, SamplingOptions } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { AttemptInput } from './attempt-types.ts';
-import type { JobLayout } from './job-layout.ts';
+import { edgeWeightsOf, type JobLayout } from './job-layout.ts';
 
 /** How a job's evaluations are cut, and where their hidden rows lie: from spec and sizes alone. */
 
@@ -47,15 +47,15 @@ export function evaluationBytesOf(plan: EvaluationPlan, deviceCount: number): nu
  */
 export function evaluationSampling(
   { evaluation }: JobSpec,
-  { sampling }: JobLayout,
+  { model, sampling }: JobLayout,
 ): SamplingOptions {
-  const { algorithm, plugin } = sampling;
-  const uniform = algorithm === 'LABOR' || algorithm === 'KHOP_PLUGIN';
+  const uniform = sampling.algorithm === 'LABOR' || sampling.algorithm === 'KHOP_PLUGIN';
+  const algorithm = uniform ? 'KHOP_UNIFORM' : sampling.algorithm;
   return {
     ...sampling,
     fanouts: evaluation.fanouts.length === 0 ? sampling.fanouts : evaluation.fanouts,
-    algorithm: uniform ? 'KHOP_UNIFORM' : algorithm,
-    plugin: { ...plugin, weights: false },
+    algorithm,
+    edgeWeights: edgeWeightsOf(algorithm, model.type),
     hotRanks: false,
   };
 }

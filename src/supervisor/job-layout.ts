@@ -51,20 +51,25 @@ export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts
 }
 
 function samplingOf(spec: JobSpec): SamplingOptions {
-  const { algorithm, replace, expansion, walk, labor, plugin } = spec.sampling;
+  const { algorithm, fanouts, walk, plugin } = spec.sampling;
   const walkHops = Array<number>(spec.model.layers).fill(walk.neighbors);
   return {
-    fanouts: algorithm === 'RANDOM_WALK' ? walkHops : spec.sampling.fanouts,
+    ...spec.sampling,
+    fanouts: algorithm === 'RANDOM_WALK' ? walkHops : fanouts,
     batchSize: spec.training.batchSize,
-    algorithm,
-    replace,
-    expansion,
-    walk: { walks: walk.walks, length: walk.length, restartProb: walk.restartProb },
-    laborWindow: labor.dependencyWindow,
-    plugin,
-    gcnWeights: spec.model.type === 'GCN',
+    edgeWeights: plugin.weights ? 'GIVEN' : edgeWeightsOf(algorithm, spec.model.type),
     hotRanks: mayCache(spec),
   };
+}
+
+/** What records carry; a plug-in says it by itself. */
+export function edgeWeightsOf(
+  algorithm: SamplingOptions['algorithm'],
+  model: ModelOptions['type'],
+): SamplingOptions['edgeWeights'] {
+  if (algorithm === 'RANDOM_WALK') return 'VISITS';
+  if (algorithm === 'LABOR') return 'INVERSE';
+  return model === 'GCN' ? 'GCN' : 'NONE';
 }
 
 /** Schedules count epochs of the job, in a trial, too: its steps are thrown away. */

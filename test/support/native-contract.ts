@@ -7,24 +7,18 @@ interface Declaration {
   readonly text: string;
 }
 
-/** Types that are declared by hand, with their files. */
-const byHand = ['SamplingOptions', 'ModelOptions', 'OptimizerOptions'].map(
-  (type) => [type, '../job-options.ts'] as const,
-);
-
 /** The files' names and texts. */
 export function contractFiles(): ReadonlyMap<string, string> {
   const parts = [loadCore(), loadTrain()].flatMap(
     (addon) => (addon as unknown as { declarations: readonly Declaration[] }).declarations,
   );
-  const homes = new Map<string, string>([
-    ...byHand,
-    ...parts.flatMap(({ name, text }) =>
+  const homes = new Map<string, string>(
+    parts.flatMap(({ name, text }) =>
       [...text.matchAll(/^export (?:interface|type) (\w+)/gm)].map(
         ([, type = '']) => [type, `./${name}.ts`] as const,
       ),
     ),
-  ]);
+  );
   return new Map(parts.map((part) => [`${part.name}.ts`, fileOf(part, homes)]));
 }
 

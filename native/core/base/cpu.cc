@@ -32,17 +32,8 @@ bool IsAvailable(InstructionSet set) {
 }
 
 const char* NameOf(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::kPlain:
-      return "plain";
-    case InstructionSet::kAvx2:
-      return "avx2";
-    case InstructionSet::kAvx512:
-      return "avx512";
-    case InstructionSet::kNeon:
-      return "neon";
-  }
-  return "unknown";
+  constexpr const char* kNames[] = {"plain", "avx2", "avx512", "neon"};
+  return kNames[static_cast<uint32_t>(set)];
 }
 
 }  // namespace gnnd

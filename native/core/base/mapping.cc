@@ -3,20 +3,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
 #include <string>
 
 namespace gnnd {
 namespace {
 
 constexpr int kMadvCollapse = 25;  // older C libraries lack it
-
-Status SystemError(Code code, const std::string& what) {
-  return Status(code, what + ": " + std::strerror(errno));
-}
 
 // Sum of the huge-page fields of the smaps entry that starts at `address`.
 uint64_t HugeBytesAt(const void* address) {

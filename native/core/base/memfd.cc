@@ -6,17 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace gnnd {
 namespace {
 
 constexpr unsigned kMfdNoexecSeal = 0x8;  // older kernel headers lack it
-
-Status SystemError(Code code, const std::string& what) {
-  return Status(code, what + ": " + std::strerror(errno));
-}
 
 }  // namespace
 
@@ -30,6 +25,19 @@ UniqueFd::~UniqueFd() {
 }
 
 int UniqueFd::Release() { return std::exchange(fd_, -1); }
+
+bool WriteAll(int fd, std::span<const std::byte> bytes, std::optional<uint64_t> at) {
+  for (size_t done = 0; done < bytes.size();) {
+    const std::span<const std::byte> rest = bytes.subspan(done);
+    const ssize_t written =
+        at ? pwrite(fd, rest.data(), rest.size(), static_cast<off_t>(*at + done))
+           : write(fd, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    done += static_cast<size_t>(written);
+  }
+  return true;
+}
 
 Result<UniqueFd> ReserveMemfd(const std::string& label) {
   constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -50,9 +58,8 @@ Status SizeMemfd(int fd, uint64_t bytes) {
 }
 
 Result<UniqueFd> CreateMemfd(const std::string& label, uint64_t bytes) {
-  Result<UniqueFd> owner = ReserveMemfd(label);
-  if (!owner.ok()) return owner.status();
-  GNND_TRY(SizeMemfd(owner->get(), bytes));
+  UniqueFd owner = GNND_VALUE(ReserveMemfd(label));
+  GNND_TRY(SizeMemfd(owner.get(), bytes));
   return owner;
 }
 

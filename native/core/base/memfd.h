@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "core/base/mapping.h"
@@ -29,6 +32,10 @@ class UniqueFd {
  private:
   int fd_ = -1;
 };
+
+// Writes all of `bytes`: at a place of the file, or where it stands. False, with errno set, when
+// that cannot be.
+bool WriteAll(int fd, std::span<const std::byte> bytes, std::optional<uint64_t> at = std::nullopt);
 
 // Creates an empty memfd, close-on-exec, for SizeMemfd. `label` shows in /proc/PID/maps only.
 // kShmAllocationFailed names the failed call and errno.

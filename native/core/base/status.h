@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cerrno>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -39,6 +41,11 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
+// What the system call that has just failed was for, and the system's reason.
+inline Status SystemError(Code code, const std::string& what) {
+  return Status(code, what + ": " + std::strerror(errno));
+}
+
 // A value or the Status that says why there is none.
 template <typename T>
 class [[nodiscard]] Result {
@@ -63,5 +70,13 @@ class [[nodiscard]] Result {
     ::gnnd::Status gnnd_status = (expression); \
     if (!gnnd_status.ok()) return gnnd_status; \
   } while (false)
+
+// The value of a Result, moved out of it; where there is none, the function returns its Status.
+#define GNND_VALUE(expression)                          \
+  __extension__({                                       \
+    auto gnnd_result = (expression);                    \
+    if (!gnnd_result.ok()) return gnnd_result.status(); \
+    std::move(*gnnd_result);                            \
+  })
 
 }  // namespace gnnd

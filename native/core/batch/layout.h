@@ -22,8 +22,8 @@ inline constexpr int32_t kMaxFanout = 4096;
 
 // Which nodes a hop expands.
 enum class Expansion : uint32_t {
-  kAll = 0,  // every node so far, drawn anew at each hop (as DGL)
-  kNew = 1,  // only those that the hop before found; each node has one row in a sample (as PyG)
+  kAll = 1,  // every node so far, drawn anew at each hop (as DGL)
+  kNew = 2,  // only those that the hop before found; each node has one row in a sample (as PyG)
 };
 
 // What bounds the edges of a row beside its degree.

@@ -21,8 +21,7 @@ Committer::Committer(Executor& self, TrainWork& work)
     : self_(self), segment_(self.segment()), work_(work) {
   gradients_.reserve(segment_.shape().group);
   const SegmentConfig& config = segment_.config();
-  const bool predicts =
-      config.compensation == static_cast<uint32_t>(StalenessCompensation::kPredict);
+  const bool predicts = config.compensation == StalenessCompensation::kPredict;
   if (predicts && config.staleness > 0) predicted_ = HugeArray<float>(config.parameter_floats);
 }
 
@@ -212,7 +211,7 @@ void Committer::WriteBest(uint64_t epoch, std::optional<uint64_t> before) {
 }
 
 void Committer::WriteStop(uint64_t epoch, std::optional<uint64_t> before) {
-  const EarlyStop rule{segment_.config().stop_patience, segment_.config().stop_min_delta};
+  const EarlyStop& rule = segment_.config().early_stop;
   EpochEntry& entry = segment_.epoch(epoch);
   uint64_t reference = epoch;
   if (before) {

@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 namespace gnnd {
 namespace {
@@ -92,17 +90,14 @@ Result<UniqueFd> EvalScratch::Create(uint64_t bytes, const std::string& folder) 
   if (folder.empty()) return CreateMemfd("gnnd-evaluation", bytes);
   UniqueFd fd(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!fd.valid() || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
-    return Status(Code::kIo, "a file of " + std::to_string(bytes) + " bytes in " + folder + ": " +
-                                 std::strerror(errno));
+    return SystemError(Code::kIo, "a file of " + std::to_string(bytes) + " bytes in " + folder);
   }
   return fd;
 }
 
 Result<EvalScratch> EvalScratch::Attach(int fd, uint64_t bytes) {
   EvalScratch scratch;
-  Result<Mapping> mapping = Mapping::Map(fd, true);
-  if (!mapping.ok()) return mapping.status();
-  scratch.mapping_ = std::move(*mapping);
+  scratch.mapping_ = GNND_VALUE(Mapping::Map(fd, true));
   if (scratch.mapping_.size() < bytes) {
     return Status(Code::kShmCorrupted, "the evaluation's scratch has " +
                                            std::to_string(scratch.mapping_.size()) +
@@ -110,7 +105,7 @@ Result<EvalScratch> EvalScratch::Attach(int fd, uint64_t bytes) {
   }
   scratch.fd_ = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 3));
   if (!scratch.fd_.valid()) {
-    return Status(Code::kIo, std::string("duplicating the scratch: ") + std::strerror(errno));
+    return SystemError(Code::kIo, "duplicating the scratch");
   }
   return scratch;
 }

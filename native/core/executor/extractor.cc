@@ -79,9 +79,7 @@ void Extractor::Run() {
 
 Status Extractor::Extract() {
   const uint64_t start_ns = MonotonicNs();
-  const Result<Sample> sample = SampleOf(batch_);
-  if (!sample.ok()) return sample.status();
-  out_.sample = *sample;
+  out_.sample = GNND_VALUE(SampleOf(batch_));
   out_.report = ExtractReport{};
   GNND_TRY(work_.Extract(out_.sample, out_.buffer, &out_.report));
   out_.busy_ns = MonotonicNs() - start_ns;
@@ -91,23 +89,22 @@ Status Extractor::Extract() {
 
 Result<Sample> Extractor::SampleOf(uint64_t batch) const {
   const JobShape& shape = segment_.shape();
-  Result<Sample> sample = OpenRecord(segment_.slot(shape.SlotOf(batch)));
-  if (!sample.ok()) return sample.status();
+  Sample sample = GNND_VALUE(OpenRecord(segment_.slot(shape.SlotOf(batch))));
   const uint32_t epoch = segment_.EpochNumber(shape.EpochOfBatch(batch));
   const uint64_t index = shape.IndexOfBatch(batch);
-  if (sample->key().epoch != epoch || sample->key().batch != index) {
+  if (sample.key().epoch != epoch || sample.key().batch != index) {
     return Status(Code::kShmCorrupted, "slot " + std::to_string(shape.SlotOf(batch)) +
-                                           " holds batch " + std::to_string(sample->key().batch) +
-                                           " of epoch " + std::to_string(sample->key().epoch) +
+                                           " holds batch " + std::to_string(sample.key().batch) +
+                                           " of epoch " + std::to_string(sample.key().epoch) +
                                            " where batch " + std::to_string(index) + " of epoch " +
                                            std::to_string(epoch) + " must be");
   }
-  if (sample->num_seeds() != segment_.SeedsOfBatch(index)) {
+  if (sample.num_seeds() != segment_.SeedsOfBatch(index)) {
     return Status(Code::kShmCorrupted, "the record of batch " + std::to_string(index) + " has " +
-                                           std::to_string(sample->num_seeds()) + " seeds, not " +
+                                           std::to_string(sample.num_seeds()) + " seeds, not " +
                                            std::to_string(segment_.SeedsOfBatch(index)));
   }
-  if (sample->kind() != SampleKind::kBlocks) {
+  if (sample.kind() != SampleKind::kBlocks) {
     return Status(Code::kInternal, "the record of batch " + std::to_string(index) +
                                        " holds rows; Trainers of this version take blocks only");
   }

@@ -17,14 +17,12 @@ TopologyView ViewOf(const Topology& topology, std::span<const float> edge_weight
 }  // namespace
 
 Result<std::unique_ptr<SampleWork>> GraphSampler::Create(Topology topology, Options options,
-                                                         const RecordLayout& layout,
-                                                         const PluginSource* plugin) {
-  if (plugin != nullptr) {
-    auto loaded = SamplerPlugin::Load(*plugin, ViewOf(topology, options.edge_weights),
-                                      options.sampler.fanouts,
-                                      options.sampler.weights == EdgeWeights::kGiven);
-    if (!loaded.ok()) return loaded.status();
-    options.sampler.plugin = std::move(*loaded);
+                                                         const RecordLayout& layout) {
+  SamplerOptions& sampler = options.sampler;
+  if (sampler.algorithm == Algorithm::kPlugin) {
+    sampler.plugin =
+        GNND_VALUE(SamplerPlugin::Load(sampler.source, ViewOf(topology, options.edge_weights),
+                                       sampler.fanouts, sampler.weights == EdgeWeights::kGiven));
   }
   return std::unique_ptr<SampleWork>(
       new GraphSampler(std::move(topology), std::move(options), layout));

@@ -24,11 +24,10 @@ class GraphSampler final : public SampleWork {
     std::span<const float> edge_weights{};  // [num_edges] or empty, borrowed; for plug-ins
   };
 
-  // `layout` is that of this graph and these options. With `plugin`, loads it as what draws:
+  // `layout` is that of this graph and these options. Loads the plug-in that is to draw:
   // kPluginFailed when that cannot be.
   static Result<std::unique_ptr<SampleWork>> Create(Topology topology, Options options,
-                                                    const RecordLayout& layout,
-                                                    const PluginSource* plugin = nullptr);
+                                                    const RecordLayout& layout);
 
   Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
                 SampleReport* report) override;

@@ -50,8 +50,7 @@ class TrainerLoop {
     while (true) {
       const uint32_t seen = event.Load();
       GNND_TRY(segment_.AbortStatus());
-      const Result<bool> applied = committer_.TryApply(kBriefLockNs);
-      if (!applied.ok()) return applied.status();
+      static_cast<void>(GNND_VALUE(committer_.TryApply(kBriefLockNs)));
       if (segment_.Complete()) {
         // What is held is of an epoch that will not be trained: the job has stopped early.
         GNND_TRY(PutDown());
@@ -62,14 +61,11 @@ class TrainerLoop {
         GNND_TRY(PutDown());
         return LoopEnd::kStopped;
       }
-      const Result<Next> next = held_ ? Hold(command) : Look(command);
-      if (!next.ok()) return next.status();
-      if (*next == Next::kLookAgain) continue;
+      const Next next = GNND_VALUE(held_ ? Hold(command) : Look(command));
+      if (next == Next::kLookAgain) continue;
       // Nothing else to do: whoever holds the lock is applying what we would, or is dead or
       // stopped, and then we want to be the one that hears of it.
-      const Result<bool> late = committer_.TryApply(kLockSliceNs);
-      if (!late.ok()) return late.status();
-      if (*late) continue;
+      if (GNND_VALUE(committer_.TryApply(kLockSliceNs))) continue;
       if (command == Command::kPause) {
         self_.WaitPaused(event, seen, held_ ? News() : kNewsRare);
       } else {
@@ -361,9 +357,7 @@ class TrainerLoop {
 
   Status CommitEvaluation(const EvalRun& run, const EvalShape& shape) {
     while (true) {
-      const Result<bool> committed = committer_.CommitEvaluation(run, shape);
-      if (!committed.ok()) return committed.status();
-      if (*committed) return Status::Ok();
+      if (GNND_VALUE(committer_.CommitEvaluation(run, shape))) return Status::Ok();
       GNND_TRY(segment_.AbortStatus());
       self_.log().Heartbeat();
     }

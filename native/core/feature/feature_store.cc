@@ -39,10 +39,9 @@ Result<FeatureStore> FeatureStore::Create(const Options& options) {
   store.behind_ = options.on_disk ? Tier::kDisk : Tier::kHost;
   if (options.on_disk) Advise(options.features.bytes(), Advice::kRandom);
   if (options.cache_rows == 0) return store;
-  const Result<std::byte*> cache = store.AllocateNearTable(options.cache_rows);
-  if (!cache.ok()) return cache.status();
-  if (*cache == nullptr) return store;
-  CopyRows(options.features, options.order.first(options.cache_rows), *cache);
+  std::byte* const cache = GNND_VALUE(store.AllocateNearTable(options.cache_rows));
+  if (cache == nullptr) return store;
+  CopyRows(options.features, options.order.first(options.cache_rows), cache);
   store.cache_rows_ = options.cache_rows;
   return store;
 }

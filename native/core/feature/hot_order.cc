@@ -46,11 +46,10 @@ Status WriteHotOrder(std::span<const uint32_t> order, const std::string& path) {
 }
 
 Result<HotOrder> HotOrder::Open(const std::string& path, uint32_t num_nodes) {
-  Result<NpyArray> array = NpyArray::Open(path);
-  if (!array.ok()) return array.status();
-  GNND_TRY(array->Expect({NpyType::kUint32}, {2, num_nodes}));
+  NpyArray array = GNND_VALUE(NpyArray::Open(path));
+  GNND_TRY(array.Expect({NpyType::kUint32}, {2, num_nodes}));
   HotOrder order;
-  order.array_ = std::move(*array);
+  order.array_ = std::move(array);
   order.num_nodes_ = num_nodes;
   return order;
 }

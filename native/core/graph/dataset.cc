@@ -58,25 +58,10 @@ Status CheckCounts(const DatasetCounts& counts) {
 }
 
 const char* FileName(DatasetFile file) {
-  switch (file) {
-    case DatasetFile::kIndptr:
-      return "indptr.npy";
-    case DatasetFile::kIndices:
-      return "indices.npy";
-    case DatasetFile::kFeatures:
-      return "features.npy";
-    case DatasetFile::kLabels:
-      return "labels.npy";
-    case DatasetFile::kTrain:
-      return "train.npy";
-    case DatasetFile::kVal:
-      return "val.npy";
-    case DatasetFile::kTest:
-      return "test.npy";
-    case DatasetFile::kEdgeWeights:
-      return "edge_weights.npy";
-  }
-  return "";
+  constexpr const char* kNames[] = {"indptr.npy", "indices.npy",     "features.npy",
+                                    "labels.npy", "train.npy",       "val.npy",
+                                    "test.npy",   "edge_weights.npy"};
+  return kNames[static_cast<size_t>(file)];
 }
 
 Result<NpyArray> OpenDatasetFile(DatasetFile file, const std::string& path,

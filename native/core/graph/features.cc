@@ -135,14 +135,12 @@ void GatherAny(const RowTable& table, std::span<const uint32_t> rows, const Put&
 }  // namespace
 
 Status StandardizeFeatures(const std::string& input_path, const std::string& output_path) {
-  const Result<NpyArray> input = NpyArray::Open(input_path);
-  if (!input.ok()) return input.status();
-  const Result<RowTable> table = TableOf(*input);
-  if (!table.ok()) return table.status();
-  const ColumnMoments moments = MomentsOf(*table);
-  for (uint64_t c = 0; c < table->dim(); ++c) {
+  const NpyArray input = GNND_VALUE(NpyArray::Open(input_path));
+  const RowTable table = GNND_VALUE(TableOf(input));
+  const ColumnMoments moments = MomentsOf(table);
+  for (uint64_t c = 0; c < table.dim(); ++c) {
     if (!std::isfinite(moments.scale[c])) {
-      return Status(Code::kDatasetCorrupt, input->file() + ": column " + std::to_string(c) +
+      return Status(Code::kDatasetCorrupt, input.file() + ": column " + std::to_string(c) +
                                                " holds a value that is not finite");
     }
   }
@@ -152,9 +150,9 @@ Status StandardizeFeatures(const std::string& input_path, const std::string& out
   GNND_TRY(moments_file.Write(std::as_bytes(std::span(moments.scale))));
   AtomicFile output(output_path);
   GNND_TRY(output.Create());
-  const std::string header = NpyHeader(NpyType::kFloat32, input->shape());
+  const std::string header = NpyHeader(NpyType::kFloat32, input.shape());
   GNND_TRY(output.Write(std::as_bytes(std::span(header.data(), header.size()))));
-  GNND_TRY(WriteStandardized(*table, moments, &output));
+  GNND_TRY(WriteStandardized(table, moments, &output));
   GNND_TRY(moments_file.Commit());
   return output.Commit();
 }

@@ -166,7 +166,7 @@ Status OpenFile(const std::string& path, const std::string& file, UniqueFd* owne
   }
   struct stat info{};
   if (!owner->valid() || fstat(owner->get(), &info) != 0) {
-    return Status(Code::kIo, file + ": cannot be opened: " + std::strerror(errno));
+    return SystemError(Code::kIo, file + ": cannot be opened");
   }
   if (!S_ISREG(info.st_mode)) return Status(Code::kDatasetCorrupt, file + ": not a regular file");
   return Status::Ok();

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -42,17 +41,8 @@ TopologyHeader HeaderOf(uint64_t num_nodes, uint64_t num_edges, bool alias) {
 // pwrite and not stores through a mapping: memory that runs out is then an error and no signal, and
 // sealing finds no writable mapping.
 Status WriteAt(int fd, std::span<const std::byte> bytes, uint64_t at) {
-  while (!bytes.empty()) {
-    const ssize_t written = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      return Status(Code::kShmAllocationFailed,
-                    std::string("writing the topology: ") + std::strerror(errno));
-    }
-    bytes = bytes.subspan(static_cast<uint64_t>(written));
-    at += static_cast<uint64_t>(written);
-  }
-  return Status::Ok();
+  if (WriteAll(fd, bytes, at)) return Status::Ok();
+  return SystemError(Code::kShmAllocationFailed, "writing the topology");
 }
 
 // Writes `values` to `at`, chunk by chunk; `check(from, chunk)` sees each chunk just before.
@@ -184,9 +174,8 @@ Status FillTopology(int fd, const Dataset& dataset, bool alias) {
 }
 
 Result<UniqueFd> CreateTopology(const Dataset& dataset, bool alias) {
-  Result<UniqueFd> memfd = ReserveTopology();
-  if (!memfd.ok()) return memfd.status();
-  GNND_TRY(FillTopology(memfd->get(), dataset, alias));
+  UniqueFd memfd = GNND_VALUE(ReserveTopology());
+  GNND_TRY(FillTopology(memfd.get(), dataset, alias));
   return memfd;
 }
 
@@ -197,12 +186,11 @@ Result<Topology> Topology::Attach(int fd) {
   constexpr int kWanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & kWanted) != kWanted) return corrupted("not a sealed memfd");
-  Result<Mapping> mapping = Mapping::Map(fd, false);
-  if (!mapping.ok()) return mapping.status();
-  const uint64_t bytes = mapping->size();
+  Mapping mapping = GNND_VALUE(Mapping::Map(fd, false));
+  const uint64_t bytes = mapping.size();
   if (bytes < sizeof(TopologyHeader)) return corrupted("shorter than its header");
   TopologyHeader header;
-  std::memcpy(&header, mapping->data(), sizeof header);
+  std::memcpy(&header, mapping.data(), sizeof header);
   if (header.magic != kTopologyMagic) return corrupted("wrong magic");
   if (header.version != kTopologyVersion) {
     return corrupted("version " + std::to_string(header.version) + ", expected " +
@@ -218,19 +206,19 @@ Result<Topology> Topology::Attach(int fd) {
     return corrupted("sizes do not fit its " + std::to_string(bytes) + " bytes");
   }
   Topology topology;
-  topology.view_.indptr = {reinterpret_cast<const uint64_t*>(mapping->data() + header.indptr_at),
+  topology.view_.indptr = {reinterpret_cast<const uint64_t*>(mapping.data() + header.indptr_at),
                            header.num_nodes + 1};
-  topology.view_.indices = {reinterpret_cast<const uint32_t*>(mapping->data() + header.indices_at),
+  topology.view_.indices = {reinterpret_cast<const uint32_t*>(mapping.data() + header.indices_at),
                             header.num_edges};
   if (header.alias_at != 0) {
-    topology.view_.alias = {reinterpret_cast<const AliasEntry*>(mapping->data() + header.alias_at),
+    topology.view_.alias = {reinterpret_cast<const AliasEntry*>(mapping.data() + header.alias_at),
                             header.num_edges};
   }
   if (topology.view_.indptr.front() != 0 || topology.view_.indptr.back() != header.num_edges) {
     return corrupted("its rows do not cover its edges");
   }
-  topology.huge_bytes_ = CollapseToHugePages(*mapping);
-  topology.mapping_ = std::move(*mapping);
+  topology.huge_bytes_ = CollapseToHugePages(mapping);
+  topology.mapping_ = std::move(mapping);
   return topology;
 }
 

@@ -128,20 +128,23 @@ void Batches::Reserve(uint64_t batch) {
       .compare_exchange_strong(never, MonotonicNs(), std::memory_order_relaxed);
 }
 
-Status Batches::Advance(std::atomic<uint64_t>& word, uint64_t epoch, BatchState from, BatchState to,
-                        const char* what) {
+Status LeaveEntry(std::atomic<uint64_t>& word, uint64_t epoch, uint32_t owner, BatchState from,
+                  BatchState to, const char* what) {
   uint64_t old = word.load(std::memory_order_relaxed);
   const LedgerWord entry = LedgerWord::InEpoch(old, epoch);
-  const bool keeps_owner = to == BatchState::kTaken || to == BatchState::kClaimed;
-  const uint64_t next = entry.With(to, keeps_owner ? owner_ : 0).Pack();
   // Release: what was written while we owned it; pairs with the acquire of whoever sees `to`.
-  if (entry.state != from || entry.owner != owner_ ||
-      !word.compare_exchange_strong(old, next, std::memory_order_acq_rel,
+  if (entry.state != from || entry.owner != owner ||
+      !word.compare_exchange_strong(old, entry.With(to, 0).Pack(), std::memory_order_acq_rel,
                                     std::memory_order_relaxed)) {
     return Status(Code::kInternal, std::string(what) + ": the ledger says that it is not ours; " +
                                        "a living owner was taken for dead");
   }
   return Status::Ok();
+}
+
+Status Batches::Leave(uint64_t batch, BatchState from, BatchState to, const char* what) {
+  return LeaveEntry(segment_.ledger(shape_.IndexOfBatch(batch)), shape_.EpochOfBatch(batch), owner_,
+                    from, to, what);
 }
 
 Status Batches::Publish(uint64_t batch, uint64_t payload_bytes) {
@@ -153,8 +156,7 @@ Status Batches::Publish(uint64_t batch, uint64_t payload_bytes) {
   queue.published.value.fetch_add(1, std::memory_order_relaxed);
   queue.published_bytes.value.fetch_add(payload_bytes, std::memory_order_relaxed);
   GNND_FAILPOINT("publish.before");
-  GNND_TRY(Advance(segment_.ledger(shape_.IndexOfBatch(batch)), shape_.EpochOfBatch(batch),
-                   BatchState::kClaimed, BatchState::kReady, "publishing a batch"));
+  GNND_TRY(Leave(batch, BatchState::kClaimed, BatchState::kReady, "publishing a batch"));
   GNND_FAILPOINT("publish.before_wake");
   Announce(batch);
   return Status::Ok();
@@ -218,8 +220,7 @@ std::optional<uint64_t> Batches::Take(Which which) {
 
 Status Batches::GiveBack(uint64_t batch) {
   GNND_FAILPOINT("give_back.before");
-  GNND_TRY(Advance(segment_.ledger(shape_.IndexOfBatch(batch)), shape_.EpochOfBatch(batch),
-                   BatchState::kTaken, BatchState::kReady, "giving back a batch"));
+  GNND_TRY(Leave(batch, BatchState::kTaken, BatchState::kReady, "giving back a batch"));
   GNND_FAILPOINT("give_back.before_wake");
   Announce(batch);
   return Status::Ok();
@@ -227,8 +228,7 @@ Status Batches::GiveBack(uint64_t batch) {
 
 Status Batches::MarkTrained(uint64_t batch) {
   GNND_FAILPOINT("hand_in.before");
-  GNND_TRY(Advance(segment_.ledger(shape_.IndexOfBatch(batch)), shape_.EpochOfBatch(batch),
-                   BatchState::kTaken, BatchState::kTrained, "handing in a gradient"));
+  GNND_TRY(Leave(batch, BatchState::kTaken, BatchState::kTrained, "handing in a gradient"));
   GNND_FAILPOINT("hand_in.after");
   return Status::Ok();
 }

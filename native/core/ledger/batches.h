@@ -65,9 +65,7 @@ class Batches {
 
  private:
   LedgerWord EntryOf(uint64_t batch) const;
-  // One step of a batch that this executor owns; kInternal when it does not.
-  Status Advance(std::atomic<uint64_t>& word, uint64_t epoch, BatchState from, BatchState to,
-                 const char* what);
+  Status Leave(uint64_t batch, BatchState from, BatchState to, const char* what);
   // The lowest PENDING batch that may be claimed now, whatever the budget says.
   std::optional<uint64_t> FirstPending();
   // Batches from `head` up to here may be anything but PENDING-never-claimed.
@@ -90,6 +88,11 @@ class Batches {
 // at each of them; executors keep a QueueAccount. 0 once the job has stopped early: what was
 // sampled beyond is waste.
 uint64_t QueueBytes(const Segment& segment);
+
+// Moves an entry that `owner` has in `from` on to `to`, which nobody owns; kInternal when it is not
+// his.
+Status LeaveEntry(std::atomic<uint64_t>& word, uint64_t epoch, uint32_t owner, BatchState from,
+                  BatchState to, const char* what);
 
 // The owner that stands in ledger words for an executor.
 uint32_t OwnerOf(const Segment& segment, ExecutorId id);

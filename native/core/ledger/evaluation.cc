@@ -1,7 +1,6 @@
 #include "core/ledger/evaluation.h"
 
 #include <algorithm>
-#include <string>
 
 #include "core/base/check.h"
 #include "core/base/failpoint.h"
@@ -67,18 +66,8 @@ Evaluations::Offer Evaluations::Take(const EvalRun& run, const EvalShape& shape)
   }
 }
 
-Status Evaluations::Leave(const EvalRun& run, uint32_t index, BatchState to, const char* what) {
-  std::atomic<uint64_t>& word = segment_.eval_word(index);
-  uint64_t old = word.load(std::memory_order_relaxed);
-  const LedgerWord entry = LedgerWord::InEpoch(old, run.number);
-  // Release: the chunk's rows and result; pairs with EntryOf.
-  if (entry.state != BatchState::kTaken || entry.owner != owner_ ||
-      !word.compare_exchange_strong(old, entry.With(to, 0).Pack(), std::memory_order_acq_rel,
-                                    std::memory_order_relaxed)) {
-    return Status(Code::kInternal, std::string(what) + ": the ledger says that it is not ours; " +
-                                       "a living owner was taken for dead");
-  }
-  return Status::Ok();
+Status Evaluations::Leave(const EvalRun& run, uint32_t word, BatchState to, const char* what) {
+  return LeaveEntry(segment_.eval_word(word), run.number, owner_, BatchState::kTaken, to, what);
 }
 
 Status Evaluations::Finish(const EvalRun& run, const EvalShape& shape, const Offer& mine,

@@ -25,8 +25,7 @@ Layout Layout::Of(const SegmentConfig& config) {
   Layout layout{};
   layout.parameter_stride = RoundUp(config.parameter_floats * sizeof(float), kLineBytes);
   layout.optimizer_stride = RoundUp(config.optimizer_floats * sizeof(float), kLineBytes);
-  const bool predicts =
-      config.compensation == static_cast<uint32_t>(StalenessCompensation::kPredict);
+  const bool predicts = config.compensation == StalenessCompensation::kPredict;
   // A prediction reads the state of the same version as the parameters, so it lives as long.
   layout.optimizer_buffers = predicts ? uint64_t{config.staleness} + 2 : 2;
   Cursor cursor;

@@ -9,6 +9,7 @@
 #include "core/base/mapping.h"
 #include "core/base/robust_mutex.h"
 #include "core/ledger/build_id.h"
+#include "core/ledger/early_stop.h"
 #include "core/ledger/shape.h"
 
 // The bytes of a job segment. docs/formats/segment.md draws them; a change here changes kSegmentAbi
@@ -17,7 +18,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 7;
+inline constexpr uint32_t kSegmentAbi = 8;
 inline constexpr uint32_t kMaxDevices = 64;
 inline constexpr uint32_t kRecentDurations = 64;
 inline constexpr uint32_t kAbortMessageBytes = 440;
@@ -92,29 +93,33 @@ enum class StalenessCompensation : uint32_t {
   kPredict = 1,  // at what that version's optimizer expects as many steps later
 };
 
-// What Create was told, frozen; every attacher computes the same Layout from it.
+// What Create is told and then lies in the header, frozen; every attacher computes the same Layout
+// from it.
 struct SegmentConfig {
-  uint64_t batches_per_epoch;  // M of this run (after batch_limit)
-  uint32_t epochs;
-  uint32_t first_epoch;  // number of the segment's epoch 0 in batch keys
-  uint32_t group;
-  uint32_t staleness;
-  uint64_t num_slots;
-  uint64_t slot_bytes;  // a multiple of kPageBytes
-  uint64_t queue_max_bytes;
-  uint64_t parameter_floats;
-  uint64_t optimizer_floats;
-  uint32_t num_devices;
-  uint32_t max_executors;
-  uint64_t batch_size;
-  uint64_t train_nodes;
-  uint32_t evaluate_every;  // of EvaluationPlan (segment.h), as eval_chunks
-  uint32_t low_water;
-  double stop_min_delta;   // of EarlyStop (early_stop.h), as the next
-  uint32_t stop_patience;  // 0 = the job never stops early
-  uint32_t compensation;   // StalenessCompensation
-  uint32_t eval_chunks;
-  uint32_t reserved;
+  uint64_t batches_per_epoch = 0;  // M, at least 1; of this run (after batch_limit)
+  uint32_t epochs = 0;
+  uint32_t first_epoch = 0;  // number of the segment's epoch 0 in batch keys: kTrialEpoch (with
+                             // epochs = 1) in a trial
+  uint32_t group = 1;        // G, batches per step
+  uint32_t staleness = 0;    // S, in groups
+  uint64_t num_slots = 0;    // at least G; see DefaultSlotCount
+  uint64_t slot_bytes =
+      0;  // virtual: the largest record the job can make; rounded up to kPageBytes
+  uint64_t queue_max_bytes = 0;  // budget for payload bytes in the queue; at least 1
+  uint64_t parameter_floats = 0;
+  uint64_t optimizer_floats = 0;  // may be 0
+  uint32_t num_devices = 1;       // devices are 0 .. num_devices - 1
+  uint32_t max_executors = 0;     // rows; every start of an executor takes one for good
+  uint64_t batch_size = 0;        // seeds per batch; the epoch's last batch may be short
+  uint64_t train_nodes = 0;       // ceil(train_nodes / batch_size) batches make a whole epoch
+  EarlyStop early_stop;           // needs evaluations before the end
+  // Validation nodes are evaluated after every so-many-th epoch and after the last one (0 = then
+  // only), test nodes at the end, with the last and (unless they are the same) with the best
+  // parameters.
+  uint32_t evaluate_every = 1;
+  uint32_t eval_chunks = 0;  // words for chunks: the most that a run has; 0 = nothing is evaluated
+  uint32_t low_water = 0;    // READY batches at or below which a standby hands its device back
+  StalenessCompensation compensation = StalenessCompensation::kNone;
 };
 static_assert(sizeof(SegmentConfig) == 120);
 

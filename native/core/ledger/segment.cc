@@ -3,41 +3,12 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
-#include "core/base/check.h"
 #include "core/base/failpoint.h"
 
 namespace gnnd {
 namespace {
-
-SegmentConfig ConfigOf(const SegmentSpec& spec) {
-  SegmentConfig config{};
-  config.batches_per_epoch = spec.batch_limit == 0
-                                 ? spec.batches_per_epoch
-                                 : std::min(spec.batches_per_epoch, spec.batch_limit);
-  config.epochs = spec.epochs;
-  config.first_epoch = spec.first_epoch;
-  config.group = spec.group;
-  config.staleness = spec.staleness;
-  config.num_slots = spec.num_slots;
-  config.slot_bytes = RoundUp(spec.slot_bytes, kPageBytes);
-  config.queue_max_bytes = spec.queue_max_bytes;
-  config.parameter_floats = spec.parameter_floats;
-  config.optimizer_floats = spec.optimizer_floats;
-  config.num_devices = spec.num_devices;
-  config.max_executors = spec.max_executors;
-  config.batch_size = spec.batch_size;
-  config.train_nodes = spec.train_nodes;
-  config.evaluate_every = spec.evaluation.every_epochs;
-  config.eval_chunks = spec.evaluation.num_chunks;
-  config.low_water = spec.low_water;
-  config.compensation = static_cast<uint32_t>(spec.compensation);
-  config.stop_patience = spec.early_stop.patience;
-  config.stop_min_delta = spec.early_stop.min_delta;
-  return config;
-}
 
 Status Corrupted(const std::string& what) {
   return Status(Code::kShmCorrupted, "job segment: " + what);
@@ -71,13 +42,15 @@ Status CheckHeader(const SegmentHeader& header, uint64_t file_bytes) {
 
 Result<UniqueFd> Segment::Create(const SegmentSpec& spec) {
   GNND_TRY(ValidateSpec(spec));
-  const SegmentConfig config = ConfigOf(spec);
+  SegmentConfig config = spec;
+  if (spec.batch_limit > 0 && spec.batch_limit < spec.batches_per_epoch) {
+    config.batches_per_epoch = spec.batch_limit;
+  }
+  config.slot_bytes = RoundUp(spec.slot_bytes, kPageBytes);
   const Layout layout = Layout::Of(config);
-  Result<UniqueFd> fd = CreateMemfd("gnnd-job", layout.total_bytes);
-  if (!fd.ok()) return fd.status();
-  Result<Mapping> mapping = Mapping::Map(fd->get(), true);
-  if (!mapping.ok()) return mapping.status();
-  auto* header = reinterpret_cast<SegmentHeader*>(mapping->data());
+  UniqueFd fd = GNND_VALUE(CreateMemfd("gnnd-job", layout.total_bytes));
+  Mapping mapping = GNND_VALUE(Mapping::Map(fd.get(), true));
+  auto* header = reinterpret_cast<SegmentHeader*>(mapping.data());
   header->abi = kSegmentAbi;
   header->header_bytes = sizeof(SegmentHeader);
   std::memcpy(header->build_id, kBuildId, sizeof(kBuildId));
@@ -85,14 +58,12 @@ Result<UniqueFd> Segment::Create(const SegmentSpec& spec) {
   header->config = config;
   header->mutex.Init();
   header->magic = kSegmentMagic;
-  return std::move(*fd);
+  return fd;
 }
 
 Result<Segment> Segment::Attach(int fd, Access access) {
   Segment segment;
-  Result<Mapping> mapping = Mapping::Map(fd, true);
-  if (!mapping.ok()) return mapping.status();
-  segment.mapping_ = std::move(*mapping);
+  segment.mapping_ = GNND_VALUE(Mapping::Map(fd, true));
   if (segment.mapping_.size() < sizeof(SegmentHeader)) return Corrupted("shorter than its header");
   segment.header_ = reinterpret_cast<SegmentHeader*>(segment.mapping_.data());
   GNND_TRY(CheckHeader(*segment.header_, segment.mapping_.size()));
@@ -102,7 +73,7 @@ Result<Segment> Segment::Attach(int fd, Access access) {
                             config.num_slots};
   segment.fd_ = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 3));
   if (!segment.fd_.valid()) {
-    return Status(Code::kIo, std::string("duplicating the segment: ") + std::strerror(errno));
+    return SystemError(Code::kIo, "duplicating the segment");
   }
   GNND_TRY(segment.Protect(access));
   return segment;
@@ -146,7 +117,7 @@ bool Segment::EvaluationCommitted(uint64_t epoch_index) const {
 }
 
 uint64_t Segment::EpochsToTrain() const {
-  if (config().stop_patience == 0) return shape_.epochs;
+  if (config().early_stop.patience == 0) return shape_.epochs;
   // Acquire: pairs with CommitEvaluation's release.
   const LedgerWord last =
       LedgerWord::Unpack(header_->evaluation.value.load(std::memory_order_acquire));
@@ -216,77 +187,10 @@ void Segment::WakeAll() {
   WakeTrainers();
 }
 
-DeviceEntry& Segment::device(uint32_t index) const {
-  GNND_CHECK(index < config().num_devices);
-  return At<DeviceEntry>(layout_.devices_at)[index];
-}
-
-ExecutorRow& Segment::executor(uint32_t row) const {
-  GNND_CHECK(row < config().max_executors);
-  return At<ExecutorRow>(layout_.executors_at)[row];
-}
-
-EpochEntry& Segment::epoch(uint64_t epoch_index) const {
-  GNND_CHECK(epoch_index < config().epochs);
-  return At<EpochEntry>(layout_.epochs_at)[epoch_index];
-}
-
-std::atomic<uint64_t>& Segment::epoch_start(uint64_t epoch_index) const {
-  GNND_CHECK(epoch_index < config().epochs);
-  return At<std::atomic<uint64_t>>(layout_.starts_at)[epoch_index];
-}
-
-EpochSums& Segment::sums(uint64_t version) const {
-  return At<EpochSums>(layout_.sums_at)[version % 2];
-}
-
-std::atomic<uint64_t>& Segment::ledger(uint64_t index) const {
-  GNND_CHECK(index < shape_.batches_per_epoch);
-  return At<std::atomic<uint64_t>>(layout_.ledger_at)[index];
-}
-
-std::atomic<uint64_t>& Segment::eval_word(uint32_t index) const {
-  GNND_CHECK(index < config().eval_chunks);
-  return At<std::atomic<uint64_t>>(layout_.eval_ledger_at)[index];
-}
-
-EvalResult& Segment::eval_result(uint32_t index) const {
-  GNND_CHECK(index < config().eval_chunks);
-  return At<EvalResult>(layout_.eval_results_at)[index];
-}
-
-SlotEntry& Segment::slot_entry(uint64_t slot) const {
-  GNND_CHECK(slot < shape_.num_slots);
-  return At<SlotEntry>(layout_.directory_at)[slot];
-}
-
-HandIn& Segment::hand_in(uint64_t ring_entry) const {
-  GNND_CHECK(ring_entry < shape_.RingEntries());
-  return At<HandIn>(layout_.hand_ins_at)[ring_entry];
-}
-
-std::span<float> Segment::parameters(uint64_t version) const {
-  const uint64_t at =
-      layout_.parameters_at + shape_.ParameterBuffer(version) * layout_.parameter_stride;
-  return {At<float>(at), config().parameter_floats};
-}
-
 std::span<float> Segment::optimizer(uint64_t version) const {
   const uint64_t buffers = GNND_BROKEN("optimizer-by-version") ? 2 : layout_.optimizer_buffers;
   const uint64_t at = layout_.optimizer_at + version % buffers * layout_.optimizer_stride;
   return {At<float>(at), config().optimizer_floats};
-}
-
-std::span<float> Segment::gradient(uint64_t ring_entry) const {
-  GNND_CHECK(ring_entry < shape_.RingEntries());
-  return {At<float>(layout_.gradients_at + ring_entry * layout_.parameter_stride),
-          config().parameter_floats};
-}
-
-std::span<float> Segment::best(uint32_t buffer) const {
-  GNND_CHECK(buffer < 2);
-  return {At<float>(layout_.best_at + buffer * layout_.parameter_stride),
-          config().parameter_floats};
 }
 
 std::span<std::byte> Segment::slot(uint64_t slot_index) const {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/check.h"
 #include "core/base/memfd.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
-#include "core/ledger/early_stop.h"
 #include "core/ledger/layout.h"
 #include "core/ledger/ledger.h"
 #include "core/ledger/shape.h"
@@ -27,13 +27,6 @@
 
 namespace gnnd {
 
-// When a job evaluates. Its validation nodes: after every so-many-th epoch and after the last one;
-// its test nodes: at the end, with the last and (unless they are the same) with the best
-// parameters.
-struct EvaluationPlan {
-  uint32_t every_epochs = 1;  // 0 = at the end only
-  uint32_t num_chunks = 0;    // words for chunks: the most that a run has; 0 = nothing is evaluated
-};
 inline constexpr uint32_t kMaxEvalChunks = 1U << 24;
 
 // One evaluation of a job: a set of nodes with one version of the parameters. Numbers grow in the
@@ -78,26 +71,8 @@ enum class Activity : uint32_t {
   kPaused = 21,
 };
 
-struct SegmentSpec {
-  uint64_t batches_per_epoch = 0;  // M, at least 1
-  uint64_t batch_limit = 0;        // run only the first so many batches of each epoch; 0 = all
-  uint32_t epochs = 0;
-  uint32_t first_epoch = 0;  // kTrialEpoch (with epochs = 1) in a trial
-  uint32_t group = 1;        // G, batches per step
-  uint32_t staleness = 0;    // S, in groups
-  StalenessCompensation compensation = StalenessCompensation::kNone;
-  uint64_t num_slots = 0;   // at least G; see DefaultSlotCount
-  uint64_t slot_bytes = 0;  // virtual: the largest record the job can make; rounded up to pages
-  uint64_t queue_max_bytes = 0;  // budget for payload bytes in the queue; at least 1
-  uint64_t parameter_floats = 0;
-  uint64_t optimizer_floats = 0;  // may be 0
-  uint32_t num_devices = 1;       // devices are 0 .. num_devices - 1
-  uint32_t max_executors = 0;     // rows; every start of an executor takes one for good
-  uint64_t batch_size = 0;        // seeds per batch; the epoch's last batch may be short
-  uint64_t train_nodes = 0;       // M = ceil(train_nodes / batch_size)
-  EvaluationPlan evaluation;
-  uint32_t low_water = 0;  // READY batches at or below which a standby hands its device back
-  EarlyStop early_stop;    // needs evaluations before the end
+struct SegmentSpec : SegmentConfig {
+  uint64_t batch_limit = 0;  // run only the first so many batches of each epoch; 0 = all
 };
 
 // kInvalidArgument naming the first field that cannot be, and why.
@@ -337,29 +312,66 @@ class Segment {
   }
   void WakeAll();
 
-  // Raw parts, for batches.h, steps.h and executor_log.h.
+  // Raw parts, for batches.h, committer.h and executor_log.h.
+  using Word = std::atomic<uint64_t>;
   SegmentHeader& header() const { return *header_; }
   QueueHeader& queue() const { return *At<QueueHeader>(layout_.shared_at); }
-  std::atomic<uint64_t>& epoch_start(uint64_t epoch_index) const;
-  DeviceEntry& device(uint32_t index) const;
-  ExecutorRow& executor(uint32_t row) const;
-  EpochEntry& epoch(uint64_t epoch_index) const;
-  EpochSums& sums(uint64_t version) const;
-  std::atomic<uint64_t>& ledger(uint64_t index) const;
-  std::atomic<uint64_t>& eval_word(uint32_t index) const;
-  EvalResult& eval_result(uint32_t index) const;
-  SlotEntry& slot_entry(uint64_t slot) const;
-  HandIn& hand_in(uint64_t ring_entry) const;
-  std::span<float> parameters(uint64_t version) const;
+  Word& epoch_start(uint64_t epoch_index) const {
+    return Entry<Word>(layout_.starts_at, epoch_index, config().epochs);
+  }
+  DeviceEntry& device(uint32_t index) const {
+    return Entry<DeviceEntry>(layout_.devices_at, index, config().num_devices);
+  }
+  ExecutorRow& executor(uint32_t row) const {
+    return Entry<ExecutorRow>(layout_.executors_at, row, config().max_executors);
+  }
+  EpochEntry& epoch(uint64_t epoch_index) const {
+    return Entry<EpochEntry>(layout_.epochs_at, epoch_index, config().epochs);
+  }
+  EpochSums& sums(uint64_t version) const {
+    return Entry<EpochSums>(layout_.sums_at, version % 2, 2);
+  }
+  Word& ledger(uint64_t index) const {
+    return Entry<Word>(layout_.ledger_at, index, shape_.batches_per_epoch);
+  }
+  Word& eval_word(uint32_t index) const {
+    return Entry<Word>(layout_.eval_ledger_at, index, config().eval_chunks);
+  }
+  EvalResult& eval_result(uint32_t index) const {
+    return Entry<EvalResult>(layout_.eval_results_at, index, config().eval_chunks);
+  }
+  SlotEntry& slot_entry(uint64_t slot) const {
+    return Entry<SlotEntry>(layout_.directory_at, slot, shape_.num_slots);
+  }
+  HandIn& hand_in(uint64_t ring_entry) const {
+    return Entry<HandIn>(layout_.hand_ins_at, ring_entry, shape_.RingEntries());
+  }
+  std::span<float> parameters(uint64_t version) const {
+    return Parameters(layout_.parameters_at, shape_.ParameterBuffer(version));
+  }
   std::span<float> optimizer(uint64_t version) const;
-  std::span<float> gradient(uint64_t ring_entry) const;
-  std::span<float> best(uint32_t buffer) const;
+  std::span<float> gradient(uint64_t ring_entry) const {
+    GNND_CHECK(ring_entry < shape_.RingEntries());
+    return Parameters(layout_.gradients_at, ring_entry);
+  }
+  std::span<float> best(uint32_t buffer) const { return Parameters(layout_.best_at, buffer); }
   std::span<std::byte> slot(uint64_t slot_index) const;
   uint64_t slot_offset(uint64_t slot_index) const;  // within the memfd
 
  private:
   Segment() = default;
   Status Protect(Access access);
+
+  // Entry `index` of an array of so many.
+  template <typename T>
+  T& Entry(uint64_t at, uint64_t index, uint64_t count) const {
+    GNND_CHECK(index < count);
+    return At<T>(at)[index];
+  }
+  // Buffer `index` of those that are laid out like the parameters.
+  std::span<float> Parameters(uint64_t at, uint64_t index) const {
+    return {At<float>(at + index * layout_.parameter_stride), config().parameter_floats};
+  }
 
   template <typename T>
   T* At(uint64_t offset) const {

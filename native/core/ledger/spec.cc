@@ -38,9 +38,8 @@ Status CheckEpochs(const SegmentSpec& spec) {
 
 Status CheckEarlyStop(const SegmentSpec& spec) {
   const EarlyStop& rule = spec.early_stop;
-  const EvaluationPlan& plan = spec.evaluation;
-  GNND_TRY(CheckRange("evaluation.num_chunks", plan.num_chunks, 0, kMaxEvalChunks));
-  if (rule.patience > 0 && (plan.num_chunks == 0 || plan.every_epochs == 0)) {
+  GNND_TRY(CheckRange("eval_chunks", spec.eval_chunks, 0, kMaxEvalChunks));
+  if (rule.patience > 0 && (spec.eval_chunks == 0 || spec.evaluate_every == 0)) {
     return Invalid("early_stop.patience", "needs evaluations before the end");
   }
   if (!(rule.min_delta >= 0 && rule.min_delta < 1)) {

@@ -39,12 +39,9 @@ Result<RankResult> RankNodes(const RankRequest& request, const TopologyView& top
   }
   EpochFootprint footprint;
   if (Samples(request.policy)) {
-    Result<EpochFootprint> sampled =
-        request.policy == CachePolicy::kOptimal
-            ? FootprintOfJob(request.epochs, topology.num_nodes(), presampler)
-            : presampler->Presample(request.presample_epochs);
-    if (!sampled.ok()) return sampled.status();
-    footprint = std::move(*sampled);
+    footprint = GNND_VALUE(request.policy == CachePolicy::kOptimal
+                               ? FootprintOfJob(request.epochs, topology.num_nodes(), presampler)
+                               : presampler->Presample(request.presample_epochs));
     result.presample_ns = footprint.total_ns;
   }
   switch (request.policy) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/batch/layout.h"
@@ -14,11 +15,11 @@ namespace gnnd {
 class SamplerPlugin;
 
 enum class Algorithm : uint32_t {
-  kUniform = 0,   // every in-neighbour alike (draw.h)
-  kWeighted = 1,  // in proportion to edge weights (weighted.h)
-  kWalk = 2,      // the nodes most visited by random walks (walk.h)
-  kLabor = 3,     // one draw a node, shared by all rows of a hop (labor.h)
-  kPlugin = 4,    // a user's shared object (include/gnnd/sampler_plugin.h)
+  kUniform = 1,   // every in-neighbour alike (draw.h)
+  kWeighted = 2,  // in proportion to edge weights (weighted.h)
+  kWalk = 3,      // the nodes most visited by random walks (walk.h)
+  kLabor = 4,     // one draw a node, shared by all rows of a hop (labor.h)
+  kPlugin = 5,    // a user's shared object (include/gnnd/sampler_plugin.h)
 };
 
 // Weights that a record carries.
@@ -39,6 +40,18 @@ struct WalkOptions {
 inline constexpr uint32_t kMaxWalks = 64;
 inline constexpr uint32_t kMaxWalkLength = 64;
 
+struct LaborOptions {
+  uint32_t dependency_window = 1;  // batches for which a node keeps its number, at least 1
+};
+
+// Which plug-in, as the job's spec says.
+struct PluginSource {
+  std::string path;
+  std::string sha256;    // lower-case hex
+  std::string options;   // handed to create
+  bool weights = false;  // it gives each pick one: EdgeWeights::kGiven
+};
+
 struct SamplerOptions {
   // Hop 0 (at the seeds) first: neighbours a row, kFullNeighbourhood takes all. Walks: how many of
   // the most visited nodes are neighbours; never kFullNeighbourhood.
@@ -49,8 +62,9 @@ struct SamplerOptions {
   Algorithm algorithm = Algorithm::kUniform;
   bool replace = false;  // kUniform and kWeighted: a row may draw a neighbour again
   Expansion expansion = Expansion::kAll;
-  WalkOptions walk{};
-  uint32_t labor_window = 1;  // batches for which a node keeps its number, at least 1
+  WalkOptions walk{};     // read for kWalk only
+  LaborOptions labor{};   // read for kLabor only
+  PluginSource source{};  // read for kPlugin only
   // kPlugin: what draws. Null where a sampler is only described, not run.
   std::shared_ptr<SamplerPlugin> plugin{};
 };

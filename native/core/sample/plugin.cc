@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -23,19 +22,11 @@ constexpr uint64_t kRoom = uint64_t{2} * kMaxFanout;
 
 // A sealed copy in memory: what is loaded is what was checked.
 Result<UniqueFd> CopyOf(const std::string& bytes) {
-  Result<UniqueFd> fd = CreateMemfd("gnnd-plugin", bytes.size());
-  if (!fd.ok()) return fd.status();
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t wrote =
-        pwrite(fd->get(), bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) {
-      return Status(Code::kShmAllocationFailed,
-                    std::string("copying a plug-in to memory: ") + std::strerror(errno));
-    }
-    at += static_cast<size_t>(wrote);
+  UniqueFd fd = GNND_VALUE(CreateMemfd("gnnd-plugin", bytes.size()));
+  if (!WriteAll(fd.get(), std::as_bytes(std::span(bytes)), 0)) {
+    return SystemError(Code::kShmAllocationFailed, "copying a plug-in to memory");
   }
-  GNND_TRY(SealReadOnly(fd->get()));
+  GNND_TRY(SealReadOnly(fd.get()));
   return fd;
 }
 
@@ -76,10 +67,9 @@ Result<std::shared_ptr<SamplerPlugin>> SamplerPlugin::Load(const PluginSource& s
                                                            const TopologyView& topology,
                                                            const std::vector<int32_t>& fanouts,
                                                            bool weighted) {
-  const Result<std::string> bytes = ReadFrozenFile(source.path, source.sha256);
-  if (!bytes.ok()) return bytes.status();
+  const std::string bytes = GNND_VALUE(ReadFrozenFile(source.path, source.sha256));
   std::shared_ptr<SamplerPlugin> plugin(new SamplerPlugin(source.path, topology, weighted));
-  GNND_TRY(plugin->Open(*bytes));
+  GNND_TRY(plugin->Open(bytes));
   GNND_TRY(plugin->Create(fanouts, source.options));
   return plugin;
 }
@@ -89,14 +79,13 @@ Status SamplerPlugin::Failed(const std::string& why) const {
 }
 
 Status SamplerPlugin::Open(const std::string& bytes) {
-  Result<UniqueFd> fd = CopyOf(bytes);
-  if (!fd.ok()) return fd.status();
-  const std::string copy = "/proc/self/fd/" + std::to_string(fd->get());
+  UniqueFd fd = GNND_VALUE(CopyOf(bytes));
+  const std::string copy = "/proc/self/fd/" + std::to_string(fd.get());
   void* handle = dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return Failed("cannot be loaded: " + LoaderError(copy));
   // The loader knows an object by its name: the descriptor stays open, so that no other plug-in of
   // this process can have it, and the object stays loaded.
-  fd->Release();
+  fd.Release();
   const auto get =
       reinterpret_cast<gnnd_sampler_plugin_get_fn>(dlsym(handle, GNND_SAMPLER_PLUGIN_SYMBOL));
   if (get == nullptr) return Failed("exports no function " GNND_SAMPLER_PLUGIN_SYMBOL);

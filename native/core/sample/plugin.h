@@ -10,19 +10,13 @@
 #include "core/base/status.h"
 #include "core/draw/stream.h"
 #include "core/graph/topology_view.h"
+#include "core/sample/options.h"
 #include "include/gnnd/sampler_plugin.h"
 
 // The other side of include/gnnd/sampler_plugin.h: a user's sampler, loaded and watched. It is only
 // ever loaded by executors; the daemon reads its bytes and nothing more.
 
 namespace gnnd {
-
-// Which plug-in, as the job's spec says.
-struct PluginSource {
-  std::string path;
-  std::string sha256;   // lower-case hex
-  std::string options;  // handed to create
-};
 
 // An array that ends at memory which nobody may touch: whoever writes past it ends the process
 // there and then, before anything of ours is overwritten.

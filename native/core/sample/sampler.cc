@@ -51,10 +51,11 @@ Sampler::Sampler(TopologyView topology, SamplerOptions options, const RecordLayo
              (options_.weights == EdgeWeights::kVisits));
   GNND_CHECK((options_.algorithm == Algorithm::kPlugin) == (options_.plugin != nullptr));
   GNND_CHECK(options_.algorithm == Algorithm::kPlugin || options_.weights != EdgeWeights::kGiven);
-  GNND_CHECK(options_.walk.walks >= 1 && options_.walk.walks <= kMaxWalks);
-  GNND_CHECK(options_.walk.length >= 1 && options_.walk.length <= kMaxWalkLength);
-  GNND_CHECK(options_.walk.restart_prob >= 0 && options_.walk.restart_prob < 1);
-  GNND_CHECK(options_.labor_window >= 1);
+  const WalkOptions& walk = walk_buffers_.options;
+  GNND_CHECK(walk.walks >= 1 && walk.walks <= kMaxWalks);
+  GNND_CHECK(walk.length >= 1 && walk.length <= kMaxWalkLength);
+  GNND_CHECK(walk.restart_prob >= 0 && walk.restart_prob < 1);
+  GNND_CHECK(options_.algorithm != Algorithm::kLabor || options_.labor.dependency_window >= 1);
   GNND_CHECK(options_.algorithm != Algorithm::kWeighted ||
              topology.alias.size() == topology.num_edges());
   GNND_CHECK((layout.hop(0).weight_at != 0) == (options_.weights != EdgeWeights::kNone));
@@ -180,7 +181,7 @@ Status Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopT
       return Status::Ok();
     case Algorithm::kLabor:
       LaborHop<TableType>(topology_, table, &buffers_, labor_loops_,
-                          LaborKeysOf(key, hop, options_.labor_window), fanout, task)
+                          LaborKeysOf(key, hop, options_.labor.dependency_window), fanout, task)
           .Run();
       return Status::Ok();
     case Algorithm::kWalk:

@@ -31,9 +31,9 @@ class WalkBuffers {
   static_assert(kMaxWalkers % kWalkLanes == 0 && kMaxWalkers >= kMaxWalks);
 
   WalkBuffers(bool used, const WalkOptions& walk)
-      : options(walk),
-        rows_per_group(kMaxWalkers / walk.walks),
-        visits_per_row((walk.walks * walk.length + kWalkLanes - 1) / kWalkLanes * kWalkLanes),
+      : options(used ? walk : WalkOptions()),
+        rows_per_group(kMaxWalkers / options.walks),
+        visits_per_row((options.walks * options.length + kWalkLanes - 1) / kWalkLanes * kWalkLanes),
         counter(used ? visits_per_row : 0),
         visits(used ? size_t{rows_per_group} * visits_per_row : 0),
         walkers(used ? std::make_unique<Walkers>() : nullptr) {}

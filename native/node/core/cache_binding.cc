@@ -46,7 +46,7 @@ struct RankOptions : FootprintOptions {
 
 template <>
 inline constexpr auto kTable<RankOptions> = Extending(
-    kTable<FootprintOptions>, "RankOptions", Field{"policy", &RankOptions::policy},
+    kTable<FootprintOptions>.fields, "RankOptions", Field{"policy", &RankOptions::policy},
     Field{"presampleEpochs", &RankOptions::presample_epochs, "K."},
     Field{"epochs", &RankOptions::epochs, "Of the job, for OPTIMAL."},
     Field{"orderPath", &RankOptions::order_path,
@@ -72,7 +72,7 @@ struct CacheReportOptions : FootprintOptions {
 
 template <>
 inline constexpr auto kTable<CacheReportOptions> = Extending(
-    kTable<FootprintOptions>, "CacheReportOptions",
+    kTable<FootprintOptions>.fields, "CacheReportOptions",
     Field{"epochs", &CacheReportOptions::epochs, "Measured, from 0."},
     Field{"presampleEpochs", &CacheReportOptions::presample_epochs, "Each K that is to be shown."},
     Field{"ratios", &CacheReportOptions::ratios},
@@ -105,25 +105,19 @@ namespace {
 class Bench {
  public:
   Status Open(const FootprintOptions& options) {
-    Result<Dataset> dataset = Dataset::Open(options.dataset.folder, options.dataset.counts);
-    if (!dataset.ok()) return dataset.status();
-    Result<Topology> topology = Topology::Attach(options.topology_fd);
-    if (!topology.ok()) return topology.status();
-    Result<Topology> for_sampler = Topology::Attach(options.topology_fd);
-    if (!for_sampler.ok()) return for_sampler.status();
-    const Result<RecordLayout> layout =
-        RecordLayout::Of(LimitsOf(options.dataset.counts, options.sampling));
-    if (!layout.ok()) return layout.status();
-    topology_ = std::move(*topology);
-    for (const int64_t node : dataset->train()) train_.push_back(static_cast<uint32_t>(node));
-    dataset_ = std::move(*dataset);
-    Result<std::unique_ptr<SampleWork>> work = SampleWorkOf(
-        dataset_, std::move(*for_sampler), options.sampling, options.random_seed.value, *layout);
-    if (!work.ok()) return work.status();
-    work_ = std::move(*work);
+    Dataset dataset = GNND_VALUE(Dataset::Open(options.dataset.folder, options.dataset.counts));
+    Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd));
+    Topology for_sampler = GNND_VALUE(Topology::Attach(options.topology_fd));
+    const RecordLayout layout =
+        GNND_VALUE(RecordLayout::Of(LimitsOf(options.dataset.counts, options.sampling)));
+    topology_ = std::move(topology);
+    for (const int64_t node : dataset.train()) train_.push_back(static_cast<uint32_t>(node));
+    dataset_ = std::move(dataset);
+    work_ = GNND_VALUE(SampleWorkOf(dataset_, std::move(for_sampler), options.sampling,
+                                    options.random_seed.value, layout));
     const uint32_t batches =
         NumBatches(static_cast<uint32_t>(train_.size()), options.sampling.batch_size);
-    presampler_ = std::make_unique<Presampler>(work_.get(), layout->slot_bytes(),
+    presampler_ = std::make_unique<Presampler>(work_.get(), layout.slot_bytes(),
                                                dataset_.num_nodes(), batches);
     return Status::Ok();
   }
@@ -146,14 +140,13 @@ Result<RankTimes> RankAndWrite(const RankOptions& options) {
   request.presample_epochs = options.presample_epochs;
   request.epochs = options.epochs;
   request.random_seed = options.random_seed.value;
-  request.reach = {options.sampling.sampler, options.sampling.batch_size};
+  request.reach = {options.sampling, options.sampling.batch_size};
   Bench bench;
   GNND_TRY(bench.Open(options));
-  Result<RankResult> ranked =
-      RankNodes(request, bench.topology(), bench.train_nodes(), bench.presampler());
-  if (!ranked.ok()) return ranked.status();
-  GNND_TRY(WriteHotOrder(OrderByHotness(ranked->hotness), options.order_path));
-  return RankTimes{ranked->presample_ns, ranked->estimate_ns};
+  RankResult ranked =
+      GNND_VALUE(RankNodes(request, bench.topology(), bench.train_nodes(), bench.presampler()));
+  GNND_TRY(WriteHotOrder(OrderByHotness(ranked.hotness), options.order_path));
+  return RankTimes{ranked.presample_ns, ranked.estimate_ns};
 }
 
 Result<CacheReport> MakeReport(const CacheReportOptions& options) {
@@ -164,7 +157,7 @@ Result<CacheReport> MakeReport(const CacheReportOptions& options) {
   request.random_seed = options.random_seed.value;
   const DatasetCounts& counts = options.dataset.counts;
   request.row_bytes = counts.num_features * BytesOf(counts.feature_type);
-  request.reach = {options.sampling.sampler, options.sampling.batch_size};
+  request.reach = {options.sampling, options.sampling.batch_size};
   request.dump_folder = options.dump_folder;
   Bench bench;
   GNND_TRY(bench.Open(options));

@@ -28,17 +28,12 @@ Task<void> Standardize(const std::string& input, const std::string& output) {
   return {[input, output] { return StandardizeFeatures(input, output); }};
 }
 
-Result<int> MakeTopology() {
-  Result<UniqueFd> fd = ReserveTopology();
-  if (!fd.ok()) return fd.status();
-  return fd->Release();
-}
+Result<int> MakeTopology() { return GNND_VALUE(ReserveTopology()).Release(); }
 
 Task<void> FillReserved(int fd, const DatasetLocation& location, bool alias) {
   return {[fd, location, alias]() -> Status {
-    Result<Dataset> dataset = Dataset::Open(location.folder, location.counts);
-    if (!dataset.ok()) return dataset.status();
-    return FillTopology(fd, *dataset, alias);
+    Dataset dataset = GNND_VALUE(Dataset::Open(location.folder, location.counts));
+    return FillTopology(fd, dataset, alias);
   }};
 }
 

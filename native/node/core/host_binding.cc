@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <thread>
@@ -31,14 +30,11 @@ inline constexpr auto kNames<InstructionSet> =
 
 namespace {
 
-Status SystemError(const std::string& what) {
-  return Status(Code::kIo, what + ": " + std::strerror(errno));
-}
-
 Result<std::vector<uint32_t>> Cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return SystemError("sched_getaffinity");
+  if (sched_getaffinity(0, sizeof set, &set) != 0)
+    return SystemError(Code::kIo, "sched_getaffinity");
   std::vector<uint32_t> cores;
   for (uint32_t core = 0; core < CPU_SETSIZE; ++core) {
     if (CPU_ISSET(core, &set)) cores.push_back(core);
@@ -51,21 +47,22 @@ Status Pin(const std::vector<uint32_t>& cores) {
   CPU_ZERO(&set);
   for (const uint32_t core : cores) CPU_SET(core, &set);
   if (sched_setaffinity(0, sizeof set, &set) == 0) return Status::Ok();
-  return SystemError("sched_setaffinity");
+  return SystemError(Code::kIo, "sched_setaffinity");
 }
 
 Result<bool> DieWithParent(int parent_pid) {
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return SystemError("prctl(PR_SET_PDEATHSIG)");
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+    return SystemError(Code::kIo, "prctl(PR_SET_PDEATHSIG)");
   // The parent may have died before the call above; then the signal never comes.
   return getppid() == parent_pid;
 }
 
 Result<std::optional<int>> Lock(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640));
-  if (!fd.valid()) return SystemError("open " + path);
+  if (!fd.valid()) return SystemError(Code::kIo, "open " + path);
   if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return std::optional<int>(fd.Release());
   if (errno == EWOULDBLOCK) return std::optional<int>();
-  return SystemError("flock " + path);
+  return SystemError(Code::kIo, "flock " + path);
 }
 
 void ExplainBusErrorsFromNow(int exit_code) { ExplainBusErrors(exit_code); }
@@ -79,16 +76,10 @@ void ExitAfter(uint64_t delay_ms, int exit_code, const std::string& text) {
   }).detach();
 }
 
-std::string NativeCodes() {
-  std::string text = "export type NativeCode =";
-  for (const Code code : kFailures) text += std::string("\n  | '") + NameOf(code) + "'";
-  return text + ";\n";
-}
-
 }  // namespace
 
 void DefineHost(Subject& subject) {
-  subject.Text(NativeCodes())
+  subject.Enum<Code>()
       .Enum<InstructionSet>()
       .Function("hostInstructionSet", DetectInstructionSet, {})
       .Function("hostCores", Cores, {}, "Cores this process may run on.")

@@ -42,11 +42,11 @@ inline constexpr auto kTable<EvaluationSizes> = StructOf(
 
 namespace {
 
-Result<ParameterManifest> Manifest(const ModelOptions& model) { return ManifestOf(model.spec); }
+Result<ParameterManifest> Manifest(const ModelOptions& model) { return ManifestOf(model); }
 
 Result<EvaluationSizes> SizesOf(const EvaluationSizesOptions& options) {
   const DatasetCounts& counts = options.counts;
-  ModelSpec spec = options.model.spec;
+  ModelSpec spec = options.model;
   spec.widths = options.widths;
   if (spec.type == ModelType::kScript && spec.widths.size() != spec.num_layers) {
     return Status(Code::kInvalidArgument, "options.widths: one for each layer");
@@ -63,21 +63,22 @@ Result<EvaluationSizes> SizesOf(const EvaluationSizesOptions& options) {
 }
 
 Result<int> Scratch(uint64_t bytes, const std::string& folder) {
-  Result<UniqueFd> fd = EvalScratch::Create(bytes, folder);
-  if (!fd.ok()) return fd.status();
-  return fd->Release();
+  return GNND_VALUE(EvalScratch::Create(bytes, folder)).Release();
 }
 
 Result<uint64_t> SlotBytes(const DatasetCounts& counts, const SamplingOptions& sampling) {
-  const Result<RecordLayout> layout = RecordLayout::Of(LimitsOf(counts, sampling));
-  if (!layout.ok()) return layout.status();
-  return layout->slot_bytes();
+  return GNND_VALUE(RecordLayout::Of(LimitsOf(counts, sampling))).slot_bytes();
 }
 
 }  // namespace
 
 void DefineModel(Subject& subject) {
-  subject.Struct<ParameterTensor>()
+  subject.Enum<ModelType>()
+      .Enum<Activation>()
+      .Enum<Normalization>()
+      .Struct<ScriptSource>()
+      .Struct<ModelOptions>()
+      .Struct<ParameterTensor>()
       .Struct<ParameterManifest>()
       .Struct<EvaluationSizesOptions>()
       .Struct<EvaluationSizes>()

@@ -23,11 +23,9 @@ inline Result<std::unique_ptr<SampleWork>> SampleWorkOf(const Dataset& dataset, 
   for (const int64_t node : dataset.train()) {
     options.train_nodes.push_back(static_cast<uint32_t>(node));
   }
-  options.sampler = sampling.sampler;
+  options.sampler = sampling;
   options.edge_weights = dataset.edge_weights();
-  const bool by_plugin = sampling.sampler.algorithm == Algorithm::kPlugin;
-  return GraphSampler::Create(std::move(topology), std::move(options), layout,
-                              by_plugin ? &sampling.plugin : nullptr);
+  return GraphSampler::Create(std::move(topology), std::move(options), layout);
 }
 
 }  // namespace gnnd::node

@@ -14,27 +14,20 @@ namespace gnnd::node {
 namespace {
 
 Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
-  Result<Dataset> dataset = Dataset::Open(options.dataset.folder, options.dataset.counts);
-  if (!dataset.ok()) return dataset.status();
-  Result<Topology> topology = Topology::Attach(options.topology_fd);
-  if (!topology.ok()) return topology.status();
-  Result<RecordLayout> layout =
-      RecordLayout::Of(LimitsOf(options.dataset.counts, options.sampling));
-  if (!layout.ok()) return layout.status();
-  Result<Segment> segment = Segment::Attach(options.segment_fd, Access::kModelReadOnly);
-  if (!segment.ok()) return segment.status();
+  Dataset dataset = GNND_VALUE(Dataset::Open(options.dataset.folder, options.dataset.counts));
+  Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd));
+  RecordLayout layout =
+      GNND_VALUE(RecordLayout::Of(LimitsOf(options.dataset.counts, options.sampling)));
+  Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kModelReadOnly));
 
-  Result<std::unique_ptr<SampleWork>> made = SampleWorkOf(
-      *dataset, std::move(*topology), options.sampling, options.random_seed.value, *layout);
-  if (!made.ok()) return made.status();
-  std::unique_ptr<SampleWork> work = std::move(*made);
+  std::unique_ptr<SampleWork> work = GNND_VALUE(SampleWorkOf(
+      dataset, std::move(topology), options.sampling, options.random_seed.value, layout));
   if (options.cache.rows > 0) {
-    const Result<HotOrder> hot = HotOrder::Open(options.cache.order_path, dataset->num_nodes());
-    if (!hot.ok()) return hot.status();
+    const HotOrder hot = GNND_VALUE(HotOrder::Open(options.cache.order_path, dataset.num_nodes()));
     work = std::make_unique<HotRankMarker>(
-        std::move(work), RankTable(hot->ranks(), options.cache.rows), layout->ranks_at());
+        std::move(work), RankTable(hot.ranks(), options.cache.rows), layout.ranks_at());
   }
-  return RunSamplerLoop(*segment, options.executor, *work);
+  return RunSamplerLoop(segment, options.executor, *work);
 }
 
 Task<LoopEnd> SamplerRun(const ExecutorOptions& options) {
@@ -44,8 +37,17 @@ Task<LoopEnd> SamplerRun(const ExecutorOptions& options) {
 }  // namespace
 
 void DefineSampler(Subject& subject) {
-  subject.Struct<CacheOptions>().Struct<ExecutorOptions>().Enum<LoopEnd>().Function(
-      "samplerRun", SamplerRun, {"options"});
+  subject.Enum<Algorithm>()
+      .Enum<Expansion>()
+      .Enum<EdgeWeights>()
+      .Struct<WalkOptions>()
+      .Struct<LaborOptions>()
+      .Struct<PluginSource>()
+      .Struct<SamplingOptions>()
+      .Struct<CacheOptions>()
+      .Struct<ExecutorOptions>()
+      .Enum<LoopEnd>()
+      .Function("samplerRun", SamplerRun, {"options"});
 }
 
 }  // namespace gnnd::node

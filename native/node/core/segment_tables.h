@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdio>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -73,10 +74,10 @@ inline constexpr auto kTable<SegmentSpec> = StructOf(
     Field{"numDevices", &SegmentSpec::num_devices},
     Field{"maxExecutors", &SegmentSpec::max_executors},
     Field{"batchSize", &SegmentSpec::batch_size}, Field{"trainNodes", &SegmentSpec::train_nodes},
-    Field{"evaluateEveryEpochs", [](auto& spec) -> auto& { return spec.evaluation.every_epochs; },
+    Field{"evaluateEveryEpochs", &SegmentSpec::evaluate_every,
           "The validation nodes after every so-many-th epoch, and after the last one; 0 = only "
           "then."},
-    Field{"evaluationChunks", [](auto& spec) -> auto& { return spec.evaluation.num_chunks; },
+    Field{"evaluationChunks", &SegmentSpec::eval_chunks,
           "Of `evaluationSizes`; 0 = nothing is evaluated."},
     Field{"lowWater", &SegmentSpec::low_water},
     Field{"stopPatience", [](auto& spec) -> auto& { return spec.early_stop.patience; },
@@ -134,6 +135,16 @@ inline constexpr const char* kStageNames[kNumStages] = {"SAMPLE",  "MARK",  "COP
                                                         "EXTRACT", "TRAIN", "APPLY", "EVALUATE"};
 inline constexpr const char* kWaitSideNames[kNumWaitSides] = {"ENQUEUE", "DEQUEUE", "DUE", "TURN",
                                                               "EXTRACT"};
+// In the order of Counter.
+inline constexpr const char* kCounterNames[] = {
+    "batchesSampled",  "batchesTaken",     "batchesTrained", "batchesGivenBack",
+    "stepsApplied",    "evaluationChunks", "nodes",          "edges",
+    "seeds",           "queueBytes",       "turnSwitches",   "standbyTakes",
+    "standbyRefusals", "lockOwnersDied",   "corruptRecords", "slotsTrimmed",
+    "deviceRows",      "hostRows",         "diskRows",       "deviceBytes",
+    "hostBytes",       "diskBytes",        "cacheRows",      "cacheFillNs",
+    "workBytes",       "batchesAhead",     "evaluationRows"};
+static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kEvalRows) + 1);
 
 inline std::string NameOfActivity(uint32_t activity) {
   if (activity < kNumStages) return kStageNames[activity];

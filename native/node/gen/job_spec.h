@@ -2,67 +2,125 @@
 // clang-format off
 #pragma once
 
-#include "node/spec_field.h"
+#include "node/job_structs.h"
+#include "node/table.h"
 
 // Parts of a job spec that the daemon hands on as they are. Every field must have a member of
 // its name: one that nobody honours does not compile.
 
 namespace gnnd::node {
 
-template <typename Options>
-void ReadModelSpec(const Fields& fields, Options& options) {
-  ReadSpecName(fields, "type", options.type,
-               {{"GRAPHSAGE", 1},
-                {"GCN", 2},
-                {"GAT", 3},
-                {"GATV2", 4},
-                {"PINSAGE", 5},
-                {"TORCHSCRIPT", 6}});
-  ReadSpecField(fields, "layers", options.num_layers);
-  ReadSpecField(fields, "hiddenDim", options.hidden_dim);
-  ReadSpecField(fields, "dropout", options.dropout);
-  ReadSpecField(fields, "inputDropout", options.input_dropout);
-  ReadSpecField(fields, "heads", options.heads);
-  ReadSpecName(fields, "activation", options.activation,
-               {{"RELU", 1},
-                {"ELU", 2},
-                {"LEAKY_RELU", 3}});
-  ReadSpecName(fields, "normalization", options.normalization,
-               {{"NONE", 1},
-                {"L2", 2},
-                {"LAYER", 3}});
-  ReadSpecField(fields, "residual", options.residual);
-  ReadSpecField(fields, "attentionDropout", options.attention_dropout);
-}
+template <>
+inline constexpr auto kNames<Algorithm> = NamesOf<Algorithm>("Algorithm", {
+    {"KHOP_UNIFORM", Algorithm{1}},
+    {"KHOP_WEIGHTED", Algorithm{2}},
+    {"RANDOM_WALK", Algorithm{3}},
+    {"LABOR", Algorithm{4}},
+    {"KHOP_PLUGIN", Algorithm{5}}});
 
-template <typename Options>
-void ReadOptimizerSpec(const Fields& fields, Options& options) {
-  ReadSpecField(fields, "learningRate", options.learning_rate);
-  ReadSpecField(fields, "beta1", options.beta1);
-  ReadSpecField(fields, "beta2", options.beta2);
-  ReadSpecField(fields, "epsilon", options.epsilon);
-  ReadSpecField(fields, "weightDecay", options.weight_decay);
-  ReadSpecName(fields, "weightDecayScope", options.weight_decay_scope,
-               {{"ALL", 1},
-                {"FIRST_LAYER", 2}});
-  ReadSpecName(fields, "type", options.type,
-               {{"ADAM", 1},
-                {"ADAMW", 2},
-                {"SGD", 3}});
-  ReadSpecField(fields, "momentum", options.momentum);
-  ReadSpecField(fields, "clipNorm", options.clip_norm);
-  ReadSpecField(fields, "nesterov", options.nesterov);
-}
+template <>
+inline constexpr auto kNames<Expansion> = NamesOf<Expansion>("Expansion", {
+    {"ALL", Expansion{1}},
+    {"NEW", Expansion{2}}});
 
-template <typename Options>
-void ReadLrScheduleSpec(const Fields& fields, Options& options) {
-  ReadSpecName(fields, "type", options.type,
-               {{"CONSTANT", 1},
-                {"STEP", 2},
-                {"COSINE", 3}});
-  ReadSpecField(fields, "stepEpochs", options.step_epochs);
-  ReadSpecField(fields, "gamma", options.gamma);
-  ReadSpecField(fields, "warmupEpochs", options.warmup_epochs);
-}
+template <>
+inline constexpr auto kNames<ModelType> = NamesOf<ModelType>("ModelType", {
+    {"GRAPHSAGE", ModelType{1}},
+    {"GCN", ModelType{2}},
+    {"GAT", ModelType{3}},
+    {"GATV2", ModelType{4}},
+    {"PINSAGE", ModelType{5}},
+    {"TORCHSCRIPT", ModelType{6}}});
+
+template <>
+inline constexpr auto kNames<Activation> = NamesOf<Activation>("Activation", {
+    {"RELU", Activation{1}},
+    {"ELU", Activation{2}},
+    {"LEAKY_RELU", Activation{3}}});
+
+template <>
+inline constexpr auto kNames<Normalization> = NamesOf<Normalization>("Normalization", {
+    {"NONE", Normalization{1}},
+    {"L2", Normalization{2}},
+    {"LAYER", Normalization{3}}});
+
+template <>
+inline constexpr auto kNames<ScheduleType> = NamesOf<ScheduleType>("ScheduleType", {
+    {"CONSTANT", ScheduleType{1}},
+    {"STEP", ScheduleType{2}},
+    {"COSINE", ScheduleType{3}}});
+
+template <>
+inline constexpr auto kNames<WeightDecayScope> = NamesOf<WeightDecayScope>("WeightDecayScope", {
+    {"ALL", WeightDecayScope{1}},
+    {"FIRST_LAYER", WeightDecayScope{2}}});
+
+template <>
+inline constexpr auto kNames<OptimizerType> = NamesOf<OptimizerType>("OptimizerType", {
+    {"ADAM", OptimizerType{1}},
+    {"ADAMW", OptimizerType{2}},
+    {"SGD", OptimizerType{3}}});
+
+template <>
+inline constexpr auto kTable<WalkOptions> = StructOf("WalkOptions",
+    Field{"walks", &WalkOptions::walks},
+    Field{"length", &WalkOptions::length},
+    Field{"restartProb", &WalkOptions::restart_prob});
+
+template <>
+inline constexpr auto kTable<LaborOptions> = StructOf("LaborOptions",
+    Field{"dependencyWindow", &LaborOptions::dependency_window});
+
+template <>
+inline constexpr auto kTable<PluginSource> = StructOf("PluginSource",
+    Field{"path", &PluginSource::path},
+    Field{"options", &PluginSource::options},
+    Field{"weights", &PluginSource::weights},
+    Field{"sha256", &PluginSource::sha256});
+
+inline constexpr auto kSamplingSpec = std::tuple{
+    Field{"fanouts", &SamplingOptions::fanouts},
+    Field{"algorithm", &SamplingOptions::algorithm},
+    Field{"replace", &SamplingOptions::replace},
+    Field{"expansion", &SamplingOptions::expansion},
+    Field{"walk", &SamplingOptions::walk},
+    Field{"labor", &SamplingOptions::labor},
+    Field{"plugin", &SamplingOptions::source}};
+
+template <>
+inline constexpr auto kTable<ScriptSource> = StructOf("ScriptSource",
+    Field{"path", &ScriptSource::path},
+    Field{"sha256", &ScriptSource::sha256});
+
+inline constexpr auto kModelSpec = std::tuple{
+    Field{"type", &ModelOptions::type},
+    Field{"layers", &ModelOptions::num_layers},
+    Field{"hiddenDim", &ModelOptions::hidden_dim},
+    Field{"dropout", &ModelOptions::dropout},
+    Field{"inputDropout", &ModelOptions::input_dropout},
+    Field{"heads", &ModelOptions::heads},
+    Field{"activation", &ModelOptions::activation},
+    Field{"normalization", &ModelOptions::normalization},
+    Field{"residual", &ModelOptions::residual},
+    Field{"attentionDropout", &ModelOptions::attention_dropout},
+    Field{"script", &ModelOptions::script}};
+
+inline constexpr auto kLrScheduleSpec = std::tuple{
+    Field{"type", &ScheduleOptions::type},
+    Field{"stepEpochs", &ScheduleOptions::step_epochs},
+    Field{"gamma", &ScheduleOptions::gamma},
+    Field{"warmupEpochs", &ScheduleOptions::warmup_epochs}};
+
+inline constexpr auto kOptimizerSpec = std::tuple{
+    Field{"learningRate", &OptimizerOptions::learning_rate},
+    Field{"beta1", &OptimizerOptions::beta1},
+    Field{"beta2", &OptimizerOptions::beta2},
+    Field{"epsilon", &OptimizerOptions::epsilon},
+    Field{"weightDecay", &OptimizerOptions::weight_decay},
+    Field{"weightDecayScope", &OptimizerOptions::weight_decay_scope},
+    Field{"type", &OptimizerOptions::type},
+    Field{"momentum", &OptimizerOptions::momentum},
+    Field{"clipNorm", &OptimizerOptions::clip_norm},
+    Field{"nesterov", &OptimizerOptions::nesterov}};
 
 }  // namespace gnnd::node

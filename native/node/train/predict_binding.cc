@@ -63,28 +63,25 @@ std::vector<uint32_t> NodesOf(const Dataset& dataset, PredictedNodes which) {
 }
 
 Status Predict(const PredictOptions& options) {
-  Result<Dataset> dataset =
-      Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path);
-  if (!dataset.ok()) return dataset.status();
-  Result<Topology> topology = Topology::Attach(options.topology_fd);
-  if (!topology.ok()) return topology.status();
+  Dataset dataset = GNND_VALUE(
+      Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path));
+  Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd));
   TrainOptions train;
-  train.model = options.model.spec;
+  train.model = options.model;
   train.threads = options.threads;
-  train.features = dataset->features();
-  train.labels = dataset->labels();
-  train.topology = topology->view();
-  if (options.weighted_means) train.edge_weights = dataset->edge_weights();
+  train.features = dataset.features();
+  train.labels = dataset.labels();
+  train.topology = topology.view();
+  if (options.weighted_means) train.edge_weights = dataset.edge_weights();
   train.eval_place = options.place;
-  Result<std::unique_ptr<TorchWork>> work = TorchWork::Create(train);
-  if (!work.ok()) return work.status();
+  std::unique_ptr<TorchWork> work = GNND_VALUE(TorchWork::Create(train));
   PredictionRequest request;
   request.parameters = options.parameters.values;
-  request.nodes = NodesOf(*dataset, options.nodes);
+  request.nodes = NodesOf(dataset, options.nodes);
   request.all_nodes = options.nodes == PredictedNodes::kAll;
-  request.classes = options.model.spec.out_dim;
+  request.classes = options.model.out_dim;
   request.fd = options.output_fd;
-  return StreamPredictions(work->get(), request);
+  return StreamPredictions(work.get(), request);
 }
 
 Task<void> ModelPredict(const PredictOptions& options) {

@@ -14,27 +14,15 @@
 // A Trainer's life.
 
 namespace gnnd::node {
-namespace {
-
-OptimizerOptions OptimizerOf(const Fields& fields) {
-  OptimizerOptions options;
-  ReadOptimizerSpec(fields, options);
-  const Fields schedule = fields.Object("schedule");
-  ReadLrScheduleSpec(schedule, options.schedule);
-  options.schedule.steps_per_epoch = schedule.Uint64("stepsPerEpoch");
-  options.schedule.epochs = schedule.Uint64("epochs");
-  return options;
-}
-
-}  // namespace
 
 template <>
-struct Codec<OptimizerOptions> {
-  static std::string Type() { return "OptimizerOptions"; }
-  static OptimizerOptions Read(const Napi::Value& value, const std::string& path) {
-    return OptimizerOf(Fields(value, path));
-  }
-};
+inline constexpr auto kTable<ScheduleOptions> = Extending(
+    kLrScheduleSpec, "ScheduleOptions", Field{"stepsPerEpoch", &ScheduleOptions::steps_per_epoch},
+    Field{"epochs", &ScheduleOptions::epochs, "Of the job."});
+
+template <>
+inline constexpr auto kTable<OptimizerOptions> =
+    Extending(kOptimizerSpec, "OptimizerOptions", Field{"schedule", &OptimizerOptions::schedule});
 
 struct EvaluationOptions {
   int scratch_fd = 0;
@@ -61,7 +49,7 @@ struct TrainerOptions : ExecutorOptions {
 
 template <>
 inline constexpr auto kTable<TrainerOptions> = Extending(
-    kTable<ExecutorOptions>, "TrainerOptions", Field{"model", &TrainerOptions::model},
+    kTable<ExecutorOptions>.fields, "TrainerOptions", Field{"model", &TrainerOptions::model},
     Field{"optimizer", &TrainerOptions::optimizer}, Field{"threads", &TrainerOptions::threads},
     Field{"prefetch", &TrainerOptions::prefetch,
           "Extract the next batch while the present one is computed."},
@@ -82,17 +70,17 @@ namespace {
 
 // The user's model, where the options name one.
 ScriptOptions ScriptOf(const ModelOptions& model, bool weighted) {
-  return {model.script.path, model.script.sha256, model.spec.num_layers,
-          model.spec.in_dim, model.spec.out_dim,  weighted};
+  return {model.script.path, model.script.sha256, model.num_layers,
+          model.in_dim,      model.out_dim,       weighted};
 }
 
 // What the Trainer computes with, of an opened dataset.
 TrainOptions TrainOptionsOf(const TrainerOptions& options, const Dataset& dataset,
                             const Topology& topology) {
-  const SamplerOptions& sampler = options.sampling.sampler;
+  const SamplerOptions& sampler = options.sampling;
   const bool weighted_draws = sampler.algorithm == Algorithm::kWeighted;
   TrainOptions train;
-  train.model = options.model.spec;
+  train.model = options.model;
   train.script = ScriptOf(options.model, sampler.weights != EdgeWeights::kNone || weighted_draws);
   train.random_seed = options.random_seed.value;
   train.optimizer = options.optimizer;
@@ -106,32 +94,26 @@ TrainOptions TrainOptionsOf(const TrainerOptions& options, const Dataset& datase
   train.test_nodes = dataset.test();
   // Descriptor 0 is never a scratch: it says that there is none.
   if (options.evaluation.scratch_fd != 0) train.eval_place.fd = options.evaluation.scratch_fd;
-  if (options.evaluation.sampled) train.eval_sampler = options.evaluation.sampling.sampler;
+  if (options.evaluation.sampled) train.eval_sampler = options.evaluation.sampling;
   train.features_on_disk = options.cache.features_on_disk;
   return train;
 }
 
 Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
-  Result<Dataset> dataset =
-      Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path);
-  if (!dataset.ok()) return dataset.status();
-  Result<Topology> topology = Topology::Attach(options.topology_fd);
-  if (!topology.ok()) return topology.status();
-  Result<Segment> segment = Segment::Attach(options.segment_fd, Access::kSlotsReadOnly);
-  if (!segment.ok()) return segment.status();
+  Dataset dataset = GNND_VALUE(
+      Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path));
+  Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd));
+  Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly));
 
-  TrainOptions train = TrainOptionsOf(options, *dataset, *topology);
+  TrainOptions train = TrainOptionsOf(options, dataset, topology);
   HotOrder hot;
   if (options.cache.rows > 0) {
-    Result<HotOrder> opened = HotOrder::Open(options.cache.order_path, dataset->num_nodes());
-    if (!opened.ok()) return opened.status();
-    hot = std::move(*opened);
+    hot = GNND_VALUE(HotOrder::Open(options.cache.order_path, dataset.num_nodes()));
     train.hot_order = hot.order();
     train.cache_rows = options.cache.rows;
   }
-  Result<std::unique_ptr<TorchWork>> work = TorchWork::Create(train);
-  if (!work.ok()) return work.status();
-  return RunTrainerLoop(*segment, options.executor, **work, options.prefetch);
+  std::unique_ptr<TorchWork> work = GNND_VALUE(TorchWork::Create(train));
+  return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
 }
 
 Task<LoopEnd> TrainerRun(const TrainerOptions& options) {
@@ -141,10 +123,9 @@ Task<LoopEnd> TrainerRun(const TrainerOptions& options) {
 Task<ParameterManifest> ModelProbe(const ProbeOptions& options) {
   const ScriptOptions script = ScriptOf(options.model, options.weighted);
   return {[script]() -> Result<ParameterManifest> {
-    auto model = ScriptModel::Load(script);
-    if (!model.ok()) return model.status();
-    ParameterManifest manifest = (*model)->manifest();
-    manifest.widths = (*model)->spec().widths;
+    auto model = GNND_VALUE(ScriptModel::Load(script));
+    ParameterManifest manifest = model->manifest();
+    manifest.widths = model->spec().widths;
     return manifest;
   }};
 }
@@ -152,7 +133,12 @@ Task<ParameterManifest> ModelProbe(const ProbeOptions& options) {
 }  // namespace
 
 void DefineTrainer(Subject& subject) {
-  subject.Struct<ProbeOptions>()
+  subject.Enum<OptimizerType>()
+      .Enum<WeightDecayScope>()
+      .Enum<ScheduleType>()
+      .Struct<ScheduleOptions>()
+      .Struct<OptimizerOptions>()
+      .Struct<ProbeOptions>()
       .Struct<EvaluationOptions>()
       .Struct<TrainerOptions>()
       .Function("modelProbe", ModelProbe, {"options"},

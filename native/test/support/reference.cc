@@ -165,10 +165,10 @@ uint32_t LaborNumberOf(const Row& row, uint32_t node) {
     return Philox(KeyOf(row.key.random_seed),
                   CounterOf(Purpose::kLabor, row.key.epoch, batch, row.hop, 0, block));
   };
-  uint32_t window = row.key.batch / row.options.labor_window;
-  const uint64_t age = row.key.batch - window * row.options.labor_window;
+  uint32_t window = row.key.batch / row.options.labor.dependency_window;
+  const uint64_t age = row.key.batch - window * row.options.labor.dependency_window;
   const uint32_t switch_at = (node ^ words(0, 1).word[0]) * 0x9E3779B1;
-  if (switch_at < (age << 32) / row.options.labor_window) ++window;
+  if (switch_at < (age << 32) / row.options.labor.dependency_window) ++window;
   const PhiloxWords key = words(window, 0);
   uint32_t x = node ^ key.word[0];
   x ^= x >> 16;

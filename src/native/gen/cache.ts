@@ -1,9 +1,15 @@
 // Made by "npm run build:contract" from the tables in native/node.
 
-import type { SamplingOptions } from '../job-options.ts';
 import type { DatasetLocation } from './dataset.ts';
+import type { SamplingOptions } from './sampler.ts';
 
-export type CachePolicyName = 'COMBINED' | 'PRESC' | 'PROBABILITY' | 'DEGREE' | 'RANDOM' | 'OPTIMAL';
+export type CachePolicyName =
+  | 'COMBINED'
+  | 'PRESC'
+  | 'PROBABILITY'
+  | 'DEGREE'
+  | 'RANDOM'
+  | 'OPTIMAL';
 
 /** A dataset, and how a job samples it. */
 export interface FootprintOptions {

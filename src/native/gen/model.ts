@@ -1,7 +1,34 @@
 // Made by "npm run build:contract" from the tables in native/node.
 
-import type { ModelOptions, SamplingOptions } from '../job-options.ts';
 import type { DatasetCounts } from './dataset.ts';
+import type { SamplingOptions } from './sampler.ts';
+
+export type ModelType = 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE' | 'TORCHSCRIPT';
+
+export type Activation = 'RELU' | 'ELU' | 'LEAKY_RELU';
+
+export type Normalization = 'NONE' | 'L2' | 'LAYER';
+
+export interface ScriptSource {
+  readonly path: string;
+  readonly sha256: string;
+}
+
+export interface ModelOptions {
+  readonly type: ModelType;
+  readonly layers: number;
+  readonly hiddenDim: number;
+  readonly dropout: number;
+  readonly inputDropout: number;
+  readonly heads: number;
+  readonly activation: Activation;
+  readonly normalization: Normalization;
+  readonly residual: boolean;
+  readonly attentionDropout: number;
+  readonly script: ScriptSource;
+  readonly inDim: number;
+  readonly outDim: number;
+}
 
 export interface ParameterTensor {
   readonly name: string;

@@ -1,7 +1,7 @@
 // Made by "npm run build:contract" from the tables in native/node.
 
-import type { ModelOptions } from '../job-options.ts';
 import type { DatasetLocation } from './dataset.ts';
+import type { ModelOptions } from './model.ts';
 
 export type PredictedNodes = 'ALL' | 'VAL' | 'TEST';
 

@@ -1,8 +1,45 @@
 // Made by "npm run build:contract" from the tables in native/node.
 
-import type { SamplingOptions } from '../job-options.ts';
 import type { DatasetLocation } from './dataset.ts';
 import type { ExecutorId } from './segment.ts';
+
+export type Algorithm = 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABOR' | 'KHOP_PLUGIN';
+
+export type Expansion = 'ALL' | 'NEW';
+
+export type EdgeWeights = 'NONE' | 'GCN' | 'VISITS' | 'INVERSE' | 'GIVEN';
+
+export interface WalkOptions {
+  readonly walks: number;
+  readonly length: number;
+  readonly restartProb: number;
+}
+
+export interface LaborOptions {
+  readonly dependencyWindow: number;
+}
+
+export interface PluginSource {
+  readonly path: string;
+  readonly options: string;
+  readonly weights: boolean;
+  readonly sha256: string;
+}
+
+export interface SamplingOptions {
+  readonly fanouts: readonly number[];
+  readonly algorithm: Algorithm;
+  readonly replace: boolean;
+  readonly expansion: Expansion;
+  readonly walk: WalkOptions;
+  readonly labor: LaborOptions;
+  readonly plugin: PluginSource;
+  readonly batchSize: number;
+  /** Those that records carry. */
+  readonly edgeWeights: EdgeWeights;
+  /** Records have room for hot ranks. */
+  readonly hotRanks: boolean;
+}
 
 export interface CacheOptions {
   /** Of `cacheRank`; empty: nothing is cached. */

@@ -1,10 +1,39 @@
 // Made by "npm run build:contract" from the tables in native/node.
 
-import type { ModelOptions, OptimizerOptions, SamplingOptions } from '../job-options.ts';
 import type { DatasetLocation } from './dataset.ts';
-import type { ModelManifest } from './model.ts';
-import type { CacheOptions, LoopEnd } from './sampler.ts';
+import type { ModelManifest, ModelOptions } from './model.ts';
+import type { CacheOptions, LoopEnd, SamplingOptions } from './sampler.ts';
 import type { ExecutorId } from './segment.ts';
+
+export type OptimizerType = 'ADAM' | 'ADAMW' | 'SGD';
+
+export type WeightDecayScope = 'ALL' | 'FIRST_LAYER';
+
+export type ScheduleType = 'CONSTANT' | 'STEP' | 'COSINE';
+
+export interface ScheduleOptions {
+  readonly type: ScheduleType;
+  readonly stepEpochs: number;
+  readonly gamma: number;
+  readonly warmupEpochs: number;
+  readonly stepsPerEpoch: number;
+  /** Of the job. */
+  readonly epochs: number;
+}
+
+export interface OptimizerOptions {
+  readonly learningRate: number;
+  readonly beta1: number;
+  readonly beta2: number;
+  readonly epsilon: number;
+  readonly weightDecay: number;
+  readonly weightDecayScope: WeightDecayScope;
+  readonly type: OptimizerType;
+  readonly momentum: number;
+  readonly clipNorm: number;
+  readonly nesterov: boolean;
+  readonly schedule: ScheduleOptions;
+}
 
 /** A model of the user's. */
 export interface ProbeOptions {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { DescMessage } from '@bufbuild/protobuf';
 import { describe, expect, it, test } from 'vitest';
-import { fieldTable, nativeReaders, tableMarks } from '../../../proto/outputs.mjs';
+import { fieldTable, nativeTables, tableMarks } from '../../../proto/outputs.mjs';
 import { rpcMethods } from '../../../src/api/api.ts';
 import { field as fieldOption } from '../../../src/api/gen/gnnd/v1/field_pb.ts';
 import { file_gnnd_v1_job, JobSpecSchema } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
@@ -70,7 +70,7 @@ test('native code reads the fields that there are', () => {
   };
   const path = new URL('../../../native/node/gen/job_spec.h', import.meta.url);
   expect(readFileSync(path, 'utf8'), 'npm run build:proto makes it anew').toBe(
-    nativeReaders(messageOf),
+    nativeTables(messageOf),
   );
 });
 

@@ -51,8 +51,8 @@ struct FakeJob {
     spec.max_executors = 64;
     spec.batch_size = 3;
     spec.train_nodes = 3 * batches - 1;  // the last batch is short
-    spec.evaluation.every_epochs = every_epochs;
-    spec.evaluation.num_chunks = evaluates ? FakeScratch::kPhases * FakeScratch::kChunks : 0;
+    spec.evaluate_every = every_epochs;
+    spec.eval_chunks = evaluates ? FakeScratch::kPhases * FakeScratch::kChunks : 0;
     spec.early_stop = early_stop;
     spec.low_water = low_water;
     return spec;

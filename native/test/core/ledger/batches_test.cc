@@ -32,7 +32,7 @@ struct Fixture {
     spec.max_executors = 8;
     spec.batch_size = 1;
     spec.train_nodes = 5;
-    spec.evaluation.num_chunks = 1;
+    spec.eval_chunks = 1;
     Result<UniqueFd> fd = Segment::Create(spec);
     REQUIRE(fd.ok());
     Result<Segment> made = Segment::Attach(fd->get(), Access::kReadWrite);

@@ -84,7 +84,8 @@ TEST_CASE("a specification that cannot be is refused with the name of its field"
       {"early_stop.patience",
        [](SegmentSpec& s) {
          s.early_stop.patience = 1;
-         s.evaluation = {0, 1};
+         s.evaluate_every = 0;
+         s.eval_chunks = 1;
        }},
       {"early_stop.min_delta", [](SegmentSpec& s) { s.early_stop.min_delta = 1; }},
       {"early_stop.min_delta", [](SegmentSpec& s) { s.early_stop.min_delta = std::nan(""); }},

@@ -23,7 +23,7 @@ SamplerOptions Labor(std::vector<int32_t> fanouts, uint32_t window = 1) {
   options.fanouts = std::move(fanouts);
   options.algorithm = Algorithm::kLabor;
   options.weights = EdgeWeights::kInverse;
-  options.labor_window = window;
+  options.labor.dependency_window = window;
   return options;
 }
 
