@@ -20,18 +20,6 @@ constexpr double kLeakySlope = 0.01;
 constexpr double kLayerNormEpsilon = 1e-5;
 constexpr double kL2Epsilon = 1e-12;  // of torch.nn.functional.normalize
 
-// Eight partial sums: the loop vectorises, and its order is fixed.
-template <typename T>
-T DotOfRows(const T* __restrict a, const T* __restrict b, uint32_t count) {
-  T sum[8] = {};
-  uint32_t c = 0;
-  for (; c + 8 <= count; c += 8) {
-    for (uint32_t k = 0; k < 8; ++k) sum[k] += a[c + k] * b[c + k];
-  }
-  for (; c < count; ++c) sum[c % 8] += a[c] * b[c];
-  return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
-}
-
 template <typename T>
 void ActivateRange(Activation activation, T* __restrict values, uint64_t count) {
   switch (activation) {
@@ -64,19 +52,6 @@ void MultiplyDerivative(Activation activation, const T* __restrict out, uint64_t
     const T low = elu ? inverse_scale * out[i] + T{1} : slope;
     grad[i] *= out[i] > T{0} ? T{1} : low;
   }
-}
-
-template <typename T>
-DropoutRows<T> DropoutOf(const DropoutSite& site, const at::Tensor& rows) {
-  DropoutRows<T> op;
-  op.key = site.key;
-  op.nodes = site.nodes;
-  op.rows = rows.data_ptr<T>();
-  op.stride = static_cast<uint64_t>(rows.size(1));
-  op.columns = static_cast<uint32_t>(rows.size(1));
-  op.threshold = DropoutThreshold(site.p);
-  op.scale = T{1} / (T{1} - static_cast<T>(site.p));
-  return op;
 }
 
 template <typename Body>
@@ -126,11 +101,7 @@ class ActivationFunction : public torch::autograd::Function<ActivationFunction> 
   static at::Tensor forward(AutogradContext* context, at::Tensor z,
                             const c10::intrusive_ptr<ActivationSite>& site) {
     context->saved_data["site"] = c10::IValue::make_capsule(site);
-    if (z.scalar_type() == at::kDouble) {
-      RunActivation<double>(*site, z);
-    } else {
-      RunActivation<float>(*site, z);
-    }
+    InTypeOf(z, [&]<typename T>(T) { RunActivation<T>(*site, z); });
     context->mark_dirty({z});
     context->save_for_backward({z});
     return z;
@@ -142,11 +113,7 @@ class ActivationFunction : public torch::autograd::Function<ActivationFunction> 
     const at::Tensor out = context->get_saved_variables()[0];
     at::Tensor grad = EmptyIn(site.workspace, out, out.size(0), out.size(1));
     grad.copy_(grads[0]);
-    if (out.scalar_type() == at::kDouble) {
-      RunActivationBackward<double>(site, out, grad);
-    } else {
-      RunActivationBackward<float>(site, out, grad);
-    }
+    InTypeOf(out, [&]<typename T>(T) { RunActivationBackward<T>(site, out, grad); });
     return {grad, at::Tensor()};
   }
 };
@@ -182,44 +149,31 @@ void NormalizeRowsBackward(const T* x, const T* grad, uint32_t columns, uint32_t
 class NormalizeFunction : public torch::autograd::Function<NormalizeFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, Workspace* workspace) {
-    context->saved_data["site"] = c10::IValue::make_capsule(SiteOf(workspace));
+    context->saved_data["workspace"] = reinterpret_cast<int64_t>(workspace);
     context->save_for_backward({x});
     at::Tensor out = EmptyIn(workspace, x, x.size(0), x.size(1));
     const auto columns = static_cast<uint32_t>(x.size(1));
-    ParallelOver(x, [&](uint32_t begin, uint32_t end) {
-      if (x.scalar_type() == at::kDouble) {
-        NormalizeRows(x.const_data_ptr<double>(), columns, begin, end, out.data_ptr<double>());
-      } else {
-        NormalizeRows(x.const_data_ptr<float>(), columns, begin, end, out.data_ptr<float>());
-      }
+    InTypeOf(x, [&]<typename T>(T) {
+      ParallelOver(x, [&](uint32_t begin, uint32_t end) {
+        NormalizeRows(x.const_data_ptr<T>(), columns, begin, end, out.data_ptr<T>());
+      });
     });
     return out;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
-    const auto capsule = context->saved_data["site"].toCapsule();
+    auto* workspace = reinterpret_cast<Workspace*>(context->saved_data["workspace"].toInt());
     const at::Tensor x = context->get_saved_variables()[0];
     const at::Tensor grad = grads[0].contiguous();
-    at::Tensor grad_in =
-        EmptyIn(static_cast<ActivationSite*>(capsule.get())->workspace, x, x.size(0), x.size(1));
+    at::Tensor grad_in = EmptyIn(workspace, x, x.size(0), x.size(1));
     const auto columns = static_cast<uint32_t>(x.size(1));
-    ParallelOver(x, [&](uint32_t begin, uint32_t end) {
-      if (x.scalar_type() == at::kDouble) {
-        NormalizeRowsBackward(x.const_data_ptr<double>(), grad.const_data_ptr<double>(), columns,
-                              begin, end, grad_in.data_ptr<double>());
-      } else {
-        NormalizeRowsBackward(x.const_data_ptr<float>(), grad.const_data_ptr<float>(), columns,
-                              begin, end, grad_in.data_ptr<float>());
-      }
+    InTypeOf(x, [&]<typename T>(T) {
+      ParallelOver(x, [&](uint32_t begin, uint32_t end) {
+        NormalizeRowsBackward(x.const_data_ptr<T>(), grad.const_data_ptr<T>(), columns, begin, end,
+                              grad_in.data_ptr<T>());
+      });
     });
     return {grad_in, at::Tensor()};
-  }
-
- private:
-  static c10::intrusive_ptr<ActivationSite> SiteOf(Workspace* workspace) {
-    auto site = c10::make_intrusive<ActivationSite>();
-    site->workspace = workspace;
-    return site;
   }
 };
 

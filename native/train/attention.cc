@@ -27,7 +27,7 @@ constexpr uint32_t kGroupRows = 64;
 // The products with attention vectors are loops of our own: matrices with as few columns as there
 // are heads are slow in libraries, and their sums there depend on the number of threads.
 
-// scores[h][r] = attention[h] . rows[r][h], in eight partial sums that vectorise.
+// scores[h][r] = attention[h] . rows[r][h]
 template <typename T>
 void ScoreRows(const T* rows, const T* attention, const at::Tensor& shape, uint32_t num_rows,
                T* scores) {
@@ -36,43 +36,43 @@ void ScoreRows(const T* rows, const T* attention, const at::Tensor& shape, uint3
   ParallelRows(num_rows, kGrainRows, [=](uint32_t begin, uint32_t end) {
     for (uint32_t r = begin; r < end; ++r) {
       for (uint32_t h = 0; h < heads; ++h) {
-        const T* __restrict x = rows + (uint64_t{r} * heads + h) * columns;
-        const T* __restrict vector = attention + uint64_t{h} * columns;
-        T sum[8] = {};
-        uint32_t c = 0;
-        for (; c + 8 <= columns; c += 8) {
-          for (uint32_t k = 0; k < 8; ++k) sum[k] += x[c + k] * vector[c + k];
-        }
-        for (; c < columns; ++c) sum[c % 8] += x[c] * vector[c];
-        scores[uint64_t{h} * num_rows + r] =
-            ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+        scores[uint64_t{h} * num_rows + r] = DotOfRows(rows + (uint64_t{r} * heads + h) * columns,
+                                                       attention + uint64_t{h} * columns, columns);
       }
     }
   });
 }
 
-// out = alpha-weighted sums of source rows, one head after the other.
+// Sums of rows weighted by `weight`, which is laid out like alpha, one head after the other. `sum`
+// says of which rows, where they go, and which of them are a row's own; edges_of(weights of a
+// head's edges) puts those in the order of `sum`.
+template <typename T, typename EdgesOf>
+void SumHeads(const AttentionRows<T>& op, const T* weight, uint32_t rows, Spmm<T> sum,
+              const EdgesOf& edges_of) {
+  sum.columns = op.columns;
+  sum.x_stride = sum.self_stride = sum.out_stride = uint64_t{op.heads} * op.columns;
+  sum.self_rows = op.num_dst;
+  for (uint32_t h = 0; h < op.heads; ++h) {
+    sum.self = sum.x;
+    sum.self_weight = weight + h * op.stride();
+    sum.weight = edges_of(sum.self_weight + op.num_dst);
+    ParallelRows(rows, kGrainRows,
+                 [&sum](uint32_t begin, uint32_t end) { RunSpmm(sum, begin, end); });
+    sum.x += op.columns;
+    sum.out += op.columns;
+  }
+}
+
+// out = alpha-weighted sums of source rows.
 template <typename T>
 void AggregateHeads(const AttentionRows<T>& op, const T* weight, T* out) {
-  const uint64_t width = uint64_t{op.heads} * op.columns;
-  for (uint32_t h = 0; h < op.heads; ++h) {
-    Spmm<T> sum;
-    sum.x = op.source + uint64_t{h} * op.columns;
-    sum.x_stride = width;
-    sum.columns = op.columns;
-    sum.indptr = op.indptr;
-    sum.index = op.index;
-    sum.weight = weight + h * op.stride() + op.num_dst;
-    sum.self = sum.x;
-    sum.self_stride = width;
-    sum.self_index = op.self_index;
-    sum.self_weight = weight + h * op.stride();
-    sum.self_rows = op.num_dst;
-    sum.out = out + uint64_t{h} * op.columns;
-    sum.out_stride = width;
-    ParallelRows(op.num_dst, kGrainRows,
-                 [&sum](uint32_t begin, uint32_t end) { RunSpmm(sum, begin, end); });
-  }
+  Spmm<T> sum;
+  sum.x = op.source;
+  sum.indptr = op.indptr;
+  sum.index = op.index;
+  sum.self_index = op.self_index;
+  sum.out = out;
+  SumHeads(op, weight, op.num_dst, sum, [](const T* edges) { return edges; });
 }
 
 template <typename T>
@@ -127,8 +127,9 @@ class AttentionOperand final : public torch::CustomClassHolder {
     AggregateTransposed();
     if (op_.source_score == nullptr) return BackwardOfSums(source, grad_source);
     RunPassParallel(op_, AttentionPass::kBackward, block_.num_dst);
-    const at::Tensor source_scores = SourceScoreGradients(source);
-    const at::Tensor own_scores = OwnScoreGradients(source);
+    const at::Tensor source_scores =
+        ScoreGradients(source, block_.num_src, op_.transposed_indptr, op_.transposed_edge);
+    const at::Tensor own_scores = ScoreGradients(source, block_.num_dst, op_.indptr, nullptr);
     const at::Tensor own = source.narrow(0, 0, block_.num_dst);
     AddOuter(source_scores, saved[1], op_.grad_source);
     AddOuter(own_scores, saved[2], op_.grad_source);
@@ -165,30 +166,18 @@ class AttentionOperand final : public torch::CustomClassHolder {
     op_.transposed_edge = edge;
   }
 
-  // grad_source = the weights' transpose times grad_out, one head after the other.
+  // grad_source = the weights' transpose times grad_out.
   void AggregateTransposed() {
-    const uint64_t width = uint64_t{op_.heads} * op_.columns;
     T* transposed = workspace_->Get<T>(op_.num_edges);
-    for (uint32_t h = 0; h < op_.heads; ++h) {
-      const T* own = op_.weight + h * op_.stride();
-      const T* edges = own + op_.num_dst;
+    Spmm<T> sum;
+    sum.x = op_.grad_out;
+    sum.indptr = op_.transposed_indptr;
+    sum.index = op_.transposed_dst;
+    sum.out = op_.grad_source;
+    SumHeads(op_, op_.weight, block_.num_src, sum, [&](const T* edges) {
       for (uint64_t k = 0; k < op_.num_edges; ++k) transposed[k] = edges[op_.transposed_edge[k]];
-      Spmm<T> sum;
-      sum.x = op_.grad_out + uint64_t{h} * op_.columns;
-      sum.x_stride = width;
-      sum.columns = op_.columns;
-      sum.indptr = op_.transposed_indptr;
-      sum.index = op_.transposed_dst;
-      sum.weight = transposed;
-      sum.self = sum.x;
-      sum.self_stride = width;
-      sum.self_weight = own;
-      sum.self_rows = op_.num_dst;
-      sum.out = op_.grad_source + uint64_t{h} * op_.columns;
-      sum.out_stride = width;
-      ParallelRows(block_.num_src, kGrainRows,
-                   [&sum](uint32_t begin, uint32_t end) { RunSpmm(sum, begin, end); });
-    }
+      return transposed;
+    });
   }
 
   // GATv2: the rest of grad_source, and the gradients in the vector and the destinations.
@@ -213,38 +202,22 @@ class AttentionOperand final : public torch::CustomClassHolder {
     return {grad_source, grad_attention, at::Tensor(), grad_destination};
   }
 
-  // [heads, num_src]: sums of the score gradients over the edges that leave a source.
-  at::Tensor SourceScoreGradients(const at::Tensor& like) {
-    at::Tensor sums = EmptyIn(workspace_, like, op_.heads, block_.num_src);
+  // [heads, rows]: sums of the score gradients over the edges of each row, which `edge` names where
+  // they are not numbered as they stand, and over a destination's own.
+  at::Tensor ScoreGradients(const at::Tensor& like, uint32_t rows, const uint32_t* indptr,
+                            const uint32_t* edge) {
+    at::Tensor sums = EmptyIn(workspace_, like, op_.heads, rows);
     T* to = sums.data_ptr<T>();
-    ParallelRows(block_.num_src, kGrainRows, [&](uint32_t begin, uint32_t end) {
-      for (uint32_t h = 0; h < op_.heads; ++h) {
-        const T* own = op_.grad_score + h * op_.stride();
-        const T* edges = own + op_.num_dst;
-        for (uint32_t u = begin; u < end; ++u) {
-          T sum = u < op_.num_dst ? own[u] : T{0};
-          for (uint64_t k = op_.transposed_indptr[u]; k < op_.transposed_indptr[u + 1]; ++k) {
-            sum += edges[op_.transposed_edge[k]];
-          }
-          to[uint64_t{h} * block_.num_src + u] = sum;
-        }
-      }
-    });
-    return sums;
-  }
-
-  // [heads, num_dst]: the same over the edges that enter a destination.
-  at::Tensor OwnScoreGradients(const at::Tensor& like) {
-    at::Tensor sums = EmptyIn(workspace_, like, op_.heads, block_.num_dst);
-    T* to = sums.data_ptr<T>();
-    ParallelRows(block_.num_dst, kGrainRows, [&](uint32_t begin, uint32_t end) {
+    ParallelRows(rows, kGrainRows, [&](uint32_t begin, uint32_t end) {
       for (uint32_t h = 0; h < op_.heads; ++h) {
         const T* own = op_.grad_score + h * op_.stride();
         const T* edges = own + op_.num_dst;
         for (uint32_t r = begin; r < end; ++r) {
-          T sum = own[r];
-          for (uint64_t e = op_.indptr[r]; e < op_.indptr[r + 1]; ++e) sum += edges[e];
-          to[uint64_t{h} * block_.num_dst + r] = sum;
+          T sum = r < op_.num_dst ? own[r] : T{0};
+          for (uint64_t k = indptr[r]; k < indptr[r + 1]; ++k) {
+            sum += edges[edge == nullptr ? k : edge[k]];
+          }
+          to[uint64_t{h} * rows + r] = sum;
         }
       }
     });
@@ -333,30 +306,15 @@ class AttentionFunctionOf : public torch::autograd::Function<AttentionFunctionOf
   }
 };
 
-template <typename T>
-at::Tensor AttendAs(const AttentionInput& input, const BlockView& block,
-                    const AttentionDropout& dropout, Workspace* workspace) {
-  const auto optional = [](const at::Tensor& tensor) {
-    return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
-  };
-  return AttentionFunctionOf<T>::apply(input.source, input.attention,
-                                       optional(input.attention_destination),
-                                       optional(input.destination), block, dropout, workspace);
-}
-
 }  // namespace
 
 at::Tensor AttentionScores(const at::Tensor& rows, const at::Tensor& attention,
                            Workspace* workspace) {
   at::Tensor scores = EmptyIn(workspace, rows, attention.size(0), rows.size(0));
-  const auto num_rows = static_cast<uint32_t>(rows.size(0));
-  if (rows.scalar_type() == at::kDouble) {
-    ScoreRows(rows.const_data_ptr<double>(), attention.const_data_ptr<double>(), attention,
-              num_rows, scores.data_ptr<double>());
-  } else {
-    ScoreRows(rows.const_data_ptr<float>(), attention.const_data_ptr<float>(), attention, num_rows,
-              scores.data_ptr<float>());
-  }
+  InTypeOf(rows, [&]<typename T>(T) {
+    ScoreRows(rows.const_data_ptr<T>(), attention.const_data_ptr<T>(), attention,
+              static_cast<uint32_t>(rows.size(0)), scores.data_ptr<T>());
+  });
   return scores;
 }
 
@@ -364,10 +322,11 @@ at::Tensor Attend(const AttentionInput& input, const BlockView& block,
                   const AttentionDropout& dropout, Workspace* workspace) {
   TORCH_CHECK(input.source.is_contiguous() && input.source.size(0) == block.num_src,
               "attention input has wrong shape");
-  if (input.source.scalar_type() == at::kDouble) {
-    return AttendAs<double>(input, block, dropout, workspace);
-  }
-  return AttendAs<float>(input, block, dropout, workspace);
+  return InTypeOf(input.source, [&]<typename T>(T) {
+    return AttentionFunctionOf<T>::apply(input.source, input.attention,
+                                         IfDefined(input.attention_destination),
+                                         IfDefined(input.destination), block, dropout, workspace);
+  });
 }
 
 void AttendTable(const AttentionInput& input, const AttentionTable& table, Workspace* workspace,

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "core/base/check.h"
-#include "core/graph/features.h"
 #include "core/kernels/spmm.h"
 #include "train/after_layer.h"
 #include "train/attention.h"
@@ -33,27 +32,15 @@ void AffineInto(const at::Tensor& x, const at::Tensor& weight, const at::Tensor&
 
 }  // namespace
 
-EvalInput EvalInput::Of(const TrainOptions& options) {
-  EvalInput input;
-  input.edge_weights = options.edge_weights;
-  input.features = options.features;
-  input.labels = options.labels;
-  input.topology = options.topology;
-  input.val_nodes = options.val_nodes;
-  input.test_nodes = options.test_nodes;
-  input.threads = options.threads;
-  return input;
-}
-
 uint64_t EvalLayer::BlockEnd(const LayerTask& task, std::span<const uint32_t> nodes,
                              uint64_t begin) const {
   const uint64_t columns = task.transforms_first ? TransformedColumns(model_.spec, task.layer)
                                                  : ShapeOf(model_.spec, task.layer).in;
-  const uint64_t most = std::max(kMinEvalBlockRows, kEvalBlockRows * input_.threads);
+  const uint64_t most = std::max(kMinEvalBlockRows, kEvalBlockRows * options_.threads);
   const uint64_t last = std::min<uint64_t>(nodes.size(), begin + most);
   uint64_t end = begin;
   for (uint64_t floats = 0; end < last; ++end) {
-    floats += input_.topology.degree(nodes[end]) * columns;
+    floats += options_.topology.degree(nodes[end]) * columns;
     if (floats > kEvalBlockFloats && end > begin) break;
   }
   return end;
@@ -80,7 +67,7 @@ void EvalLayer::Transform(const LayerTask& task, std::span<const uint32_t> nodes
     std::copy_n(rows + r * columns, columns, task.transformed + nodes[r] * columns);
   }
   if (spec.type != ModelType::kGat) return;
-  const uint64_t num_nodes = input_.topology.num_nodes();
+  const uint64_t num_nodes = options_.topology.num_nodes();
   for (uint64_t side = 0; side < 2; ++side) {
     const at::Tensor scores = AttentionScores(
         out, side == 0 ? mine.attention_source : mine.attention_destination, &block_);
@@ -93,7 +80,7 @@ void EvalLayer::Transform(const LayerTask& task, std::span<const uint32_t> nodes
 }
 
 EvalLayer::Neighbourhoods EvalLayer::NeighbourhoodsOf(std::span<const uint32_t> nodes) {
-  const TopologyView& topology = input_.topology;
+  const TopologyView& topology = options_.topology;
   Neighbourhoods block;
   block.rows = static_cast<uint32_t>(nodes.size());
   block.self = nodes.data();
@@ -126,18 +113,13 @@ at::Tensor EvalLayer::OwnInput(const LayerTask& task, std::span<const uint32_t> 
   if (task.in.type() == FeatureType::kFloat32 && Consecutive(nodes)) {
     return RowsOf(task.in.values<float>().data() + nodes.front() * columns, nodes.size(), columns);
   }
-  float* rows = block_.Get<float>(nodes.size() * columns);
-  ParallelRows(static_cast<uint32_t>(nodes.size()), kGrainRows, [&](uint32_t begin, uint32_t end) {
-    GatherRows(task.in, nodes.subspan(begin, end - begin),
-               {rows + begin * columns, (end - begin) * columns});
-  });
-  return RowsOf(rows, nodes.size(), columns);
+  return GatheredRows(task.in, nodes, &block_);
 }
 
 // Weights of edges (where `weight` is not null) and what each row is multiplied by at the end.
 void EvalLayer::Weigh(std::span<const uint32_t> nodes, const Neighbourhoods& block, float* weight,
                       float* scale) {
-  const TopologyView& topology = input_.topology;
+  const TopologyView& topology = options_.topology;
   const bool gcn = model_.spec.type == ModelType::kGcn;
   if (gcn && node_norm_.empty()) {
     node_norm_.resize(topology.num_nodes());
@@ -158,7 +140,7 @@ void EvalLayer::Weigh(std::span<const uint32_t> nodes, const Neighbourhoods& blo
       }
       auto sum = static_cast<float>(degree);
       if (mine != nullptr) {
-        const float* given = input_.edge_weights.data() + topology.indptr[nodes[r]];
+        const float* given = options_.edge_weights.data() + topology.indptr[nodes[r]];
         sum = 0;
         for (uint32_t k = 0; k < degree; ++k) sum += mine[k] = given[k];
       }
@@ -173,7 +155,7 @@ void EvalLayer::Gather(std::span<const uint32_t> nodes, const Element* x, uint32
                        float* out) {
   const Neighbourhoods block = NeighbourhoodsOf(nodes);
   const bool gcn = model_.spec.type == ModelType::kGcn;
-  const bool weighted = gcn || !input_.edge_weights.empty();
+  const bool weighted = gcn || !options_.edge_weights.empty();
   float* weight = weighted ? block_.Get<float>(block.indptr[block.rows]) : nullptr;
   float* scale = block_.Get<float>(block.rows);
   Weigh(nodes, block, weight, scale);
@@ -227,7 +209,7 @@ void EvalLayer::RunAttention(const LayerTask& task, std::span<const uint32_t> no
   const LayerParameters& mine = task.parameters;
   const uint64_t heads = spec.heads;
   const uint64_t rows = nodes.size();
-  const uint64_t num_nodes = input_.topology.num_nodes();
+  const uint64_t num_nodes = options_.topology.num_nodes();
   const uint64_t wide = TransformedColumns(spec, task.layer);
   const Neighbourhoods block = NeighbourhoodsOf(nodes);
   AttentionInput input;

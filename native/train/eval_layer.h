@@ -17,19 +17,6 @@
 
 namespace gnnd {
 
-// Borrowed; must outlive the evaluator.
-struct EvalInput {
-  RowTable features;                    // [num_nodes, in_dim]
-  std::span<const int32_t> labels;      // [num_nodes]
-  std::span<const float> edge_weights;  // [num_edges] or empty: of means over neighbours
-  TopologyView topology;
-  std::span<const int64_t> val_nodes;
-  std::span<const int64_t> test_nodes;
-  uint32_t threads = 1;
-
-  static EvalInput Of(const TrainOptions& options);
-};
-
 // What a layer computes from.
 struct LayerTask {
   uint32_t layer = 0;
@@ -59,10 +46,10 @@ class LayerRunner {
   virtual uint64_t reserved_bytes() const = 0;
 };
 
-// Our own models' layers. Borrows the model.
+// Our own models' layers. Borrows both.
 class EvalLayer final : public LayerRunner {
  public:
-  EvalLayer(const EvalInput& input, const Model& model) : input_(input), model_(model) {}
+  EvalLayer(const TrainOptions& options, const Model& model) : options_(options), model_(model) {}
 
   uint64_t BlockEnd(const LayerTask& task, std::span<const uint32_t> nodes,
                     uint64_t begin) const override;
@@ -90,7 +77,7 @@ class EvalLayer final : public LayerRunner {
   void RunConvolution(const LayerTask& task, std::span<const uint32_t> nodes, at::Tensor* out);
   void RunAttention(const LayerTask& task, std::span<const uint32_t> nodes, at::Tensor* out);
 
-  EvalInput input_;
+  const TrainOptions& options_;
   const Model& model_;
   std::vector<float> node_norm_;  // GCN: 1 / sqrt(degree + 1)
   Workspace block_;

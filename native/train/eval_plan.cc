@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "core/executor/eval_scratch.h"
+#include "train/eval_targets.h"
 #include "train/model.h"
 #include "train/parallel.h"
 
@@ -19,7 +20,7 @@ Status Expand(const TopologyView& topology, const NodeSet& from, const std::func
               NodeSet* to, uint64_t* edges) {
   std::vector<uint32_t> nodes;
   for (uint64_t begin = 0; begin < topology.num_nodes(); begin += kNodesBetweenChecks) {
-    if (!alive()) return Status(Code::kAborted, "evaluation was told to stop");
+    if (!alive()) return EvaluationAborted();
     nodes.clear();
     from.List(static_cast<uint32_t>(begin),
               static_cast<uint32_t>(

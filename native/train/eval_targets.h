@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -8,6 +9,10 @@
 #include "core/ledger/layout.h"
 
 namespace gnnd {
+
+// Takes the logits of `nodes`, [nodes.size(), out_dim]; anything but Ok ends the prediction with
+// it.
+using LogitsConsumer = std::function<Status(std::span<const uint32_t> nodes, const float* logits)>;
 
 inline Status EvaluationAborted() { return Status(Code::kAborted, "evaluation was told to stop"); }
 

@@ -7,29 +7,24 @@
 
 namespace gnnd {
 
-Evaluator::Evaluator(const EvalInput& input, const Model& model, std::unique_ptr<LayerRunner> layer,
-                     EvalPlace place)
-    : input_(input),
+Evaluator::Evaluator(const TrainOptions& options, const Model& model,
+                     std::unique_ptr<LayerRunner> layer)
+    : options_(options),
       model_(model),
       layer_(std::move(layer)),
-      place_(std::move(place)),
-      layout_(EvalLayout::Of(model.spec, input.topology.num_nodes())),
-      targets_{EvalTargets(input.val_nodes), EvalTargets(input.test_nodes)} {}
+      layout_(EvalLayout::Of(model.spec, options.topology.num_nodes())),
+      targets_{EvalTargets(options.val_nodes), EvalTargets(options.test_nodes)} {}
 
 Status Evaluator::OpenScratch() {
   if (scratch_) return Status::Ok();
+  const EvalPlace& place = options_.eval_place;
   UniqueFd own;
-  if (place_.fd < 0) {
-    const bool fits = layout_.total_bytes <= place_.memory_bytes;
-    Result<UniqueFd> made =
-        EvalScratch::Create(layout_.total_bytes, fits ? std::string() : place_.folder);
-    if (!made.ok()) return made.status();
-    own = std::move(*made);
+  if (place.fd < 0) {
+    const bool fits = layout_.total_bytes <= place.memory_bytes;
+    own = GNND_VALUE(EvalScratch::Create(layout_.total_bytes, fits ? std::string() : place.folder));
   }
-  Result<EvalScratch> scratch =
-      EvalScratch::Attach(own.valid() ? own.get() : place_.fd, layout_.total_bytes);
-  if (!scratch.ok()) return scratch.status();
-  scratch_ = std::move(*scratch);
+  scratch_ =
+      GNND_VALUE(EvalScratch::Attach(own.valid() ? own.get() : place.fd, layout_.total_bytes));
   return Status::Ok();
 }
 
@@ -38,12 +33,10 @@ Result<EvalShape> Evaluator::Plan(EvalNodes nodes, const Alive& alive) {
   if (!plan) {
     GNND_TRY(OpenScratch());
     const std::vector<uint32_t>& targets = targets_[static_cast<uint32_t>(nodes)].once();
-    Result<EvalPlan> made = PlanEvaluation(input_.topology, model_.spec, targets, alive);
-    if (!made.ok()) return made.status();
-    plan = std::move(*made);
+    plan = GNND_VALUE(PlanEvaluation(options_.topology, model_.spec, targets, alive));
   }
   return EvalShape{static_cast<uint32_t>(plan->phases.size()),
-                   EvalChunks(input_.topology.num_nodes()), plan->rows};
+                   EvalChunks(options_.topology.num_nodes()), plan->rows};
 }
 
 LayerTask Evaluator::TaskOf(const EvalPlan& plan, const EvalPhase& phase,
@@ -52,10 +45,10 @@ LayerTask Evaluator::TaskOf(const EvalPlan& plan, const EvalPhase& phase,
   task.layer = phase.layer;
   task.transforms_first = plan.transforms_first[phase.layer];
   task.parameters = ParametersOf(model_, parameters, phase.layer);
-  task.in = input_.features;
+  task.in = options_.features;
   if (phase.layer > 0) {
     const uint64_t columns = ShapeOf(model_.spec, phase.layer).in;
-    const uint64_t floats = input_.topology.num_nodes() * columns;
+    const uint64_t floats = options_.topology.num_nodes() * columns;
     const float* rows = scratch_->at(layout_.hidden_at[(phase.layer - 1) % 2]);
     task.in = RowTable(std::span(rows, floats), columns);
   }
@@ -79,7 +72,7 @@ void Evaluator::RunBlock(const LayerTask& task, std::span<const uint32_t> nodes,
 Status Evaluator::RunRows(const EvalPlan& plan, const EvalPhase& phase, uint32_t chunk,
                           std::span<const at::Tensor> parameters, const Alive& alive,
                           const LogitsConsumer& consume, uint64_t* rows) {
-  const uint32_t num_nodes = input_.topology.num_nodes();
+  const uint32_t num_nodes = options_.topology.num_nodes();
   const uint64_t first = uint64_t{chunk} * EvalChunkNodes(num_nodes);
   const uint64_t last = std::min<uint64_t>(num_nodes, first + EvalChunkNodes(num_nodes));
   GNND_CHECK(first < last);
@@ -118,7 +111,7 @@ Status Evaluator::RunChunk(const EvalTask& task, std::span<const at::Tensor> par
   return RunRows(
       *plan, plan->phases[task.phase], task.chunk, parameters, alive,
       [&](std::span<const uint32_t> nodes, const float* logits) {
-        return targets.Count(nodes, {logits, nodes.size() * model_.spec.out_dim}, input_.labels,
+        return targets.Count(nodes, {logits, nodes.size() * model_.spec.out_dim}, options_.labels,
                              with_loss, result);
       },
       &result->rows);
@@ -132,16 +125,15 @@ Status Evaluator::Predict(std::span<const at::Tensor> parameters, std::span<cons
                           const Alive& alive, const LogitsConsumer& consume) {
   progress_ = 0;
   GNND_TRY(OpenScratch());
-  const Result<EvalPlan> plan = PlanEvaluation(input_.topology, model_.spec, nodes, alive);
-  if (!plan.ok()) return plan.status();
-  const uint32_t chunks = EvalChunks(input_.topology.num_nodes());
+  const EvalPlan plan = GNND_VALUE(PlanEvaluation(options_.topology, model_.spec, nodes, alive));
+  const uint32_t chunks = EvalChunks(options_.topology.num_nodes());
   uint64_t done = 0;
-  for (const EvalPhase& phase : plan->phases) {
+  for (const EvalPhase& phase : plan.phases) {
     for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
       uint64_t rows = 0;
-      GNND_TRY(RunRows(*plan, phase, chunk, parameters, alive, consume, &rows));
+      GNND_TRY(RunRows(plan, phase, chunk, parameters, alive, consume, &rows));
       done += rows;
-      progress_ = static_cast<double>(done) / static_cast<double>(plan->rows);
+      progress_ = static_cast<double>(done) / static_cast<double>(plan.rows);
     }
   }
   End();

@@ -12,10 +12,8 @@
 #include "core/executor/eval_scratch.h"
 #include "core/executor/train_work.h"
 #include "train/eval_layer.h"
-#include "train/eval_place.h"
 #include "train/eval_plan.h"
 #include "train/eval_targets.h"
-#include "train/logits_consumer.h"
 #include "train/workspace.h"
 
 namespace gnnd {
@@ -25,9 +23,8 @@ namespace gnnd {
 // chunk is the rows of a phase whose node ids lie in its range.
 class Evaluator {
  public:
-  // `model` is borrowed, too; `layer` computes its layers.
-  Evaluator(const EvalInput& input, const Model& model, std::unique_ptr<LayerRunner> layer,
-            EvalPlace place);
+  // Borrows options and model, whose layers `layer` computes.
+  Evaluator(const TrainOptions& options, const Model& model, std::unique_ptr<LayerRunner> layer);
 
   // As TrainWork. `parameters` in manifest order, float32, none requiring a gradient; empty where
   // the model is a script, which has them.
@@ -55,10 +52,9 @@ class Evaluator {
                  const LogitsConsumer& consume, uint64_t* rows);
   void RunBlock(const LayerTask& task, std::span<const uint32_t> nodes, float* hidden);
 
-  EvalInput input_;
+  const TrainOptions& options_;
   const Model& model_;
   std::unique_ptr<LayerRunner> layer_;
-  EvalPlace place_;
   EvalLayout layout_;
   std::optional<EvalScratch> scratch_;
   EvalTargets targets_[2];  // by EvalNodes, as plans_

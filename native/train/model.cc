@@ -136,36 +136,19 @@ at::Tensor AddResidual(const LayerContext& context, const at::Tensor& own, const
   return Affine(input, context.workspace);
 }
 
-at::Tensor* PlaceOf(TensorRole role, LayerParameters* parameters) {
-  switch (role) {
-    case TensorRole::kWeight:
-      return &parameters->weight;
-    case TensorRole::kBias:
-      return &parameters->bias;
-    case TensorRole::kWeightSelf:
-      return &parameters->weight_self;
-    case TensorRole::kWeightBias:
-      return &parameters->weight_bias;
-    case TensorRole::kWeightSelfBias:
-      return &parameters->weight_self_bias;
-    case TensorRole::kProjection:
-      return &parameters->projection;
-    case TensorRole::kProjectionBias:
-      return &parameters->projection_bias;
-    case TensorRole::kAttentionSource:
-      return &parameters->attention_source;
-    case TensorRole::kAttentionDestination:
-      return &parameters->attention_destination;
-    case TensorRole::kResidual:
-      return &parameters->residual;
-    case TensorRole::kNormScale:
-      return &parameters->norm_scale;
-    case TensorRole::kNormShift:
-      return &parameters->norm_shift;
-  }
-  GNND_CHECK(false);
-  return nullptr;
-}
+// By TensorRole.
+constexpr at::Tensor LayerParameters::* kPlaces[] = {&LayerParameters::weight,
+                                                     &LayerParameters::bias,
+                                                     &LayerParameters::weight_self,
+                                                     &LayerParameters::weight_bias,
+                                                     &LayerParameters::weight_self_bias,
+                                                     &LayerParameters::projection,
+                                                     &LayerParameters::projection_bias,
+                                                     &LayerParameters::attention_source,
+                                                     &LayerParameters::attention_destination,
+                                                     &LayerParameters::residual,
+                                                     &LayerParameters::norm_scale,
+                                                     &LayerParameters::norm_shift};
 
 }  // namespace
 
@@ -195,7 +178,7 @@ LayerParameters ParametersOf(const Model& model, std::span<const at::Tensor> par
   LayerParameters mine;
   for (size_t t = 0; t < parameters.size(); ++t) {
     const ParameterTensor& tensor = model.manifest.tensors[t];
-    if (tensor.layer == layer) *PlaceOf(tensor.role, &mine) = parameters[t];
+    if (tensor.layer == layer) mine.*kPlaces[static_cast<uint32_t>(tensor.role)] = parameters[t];
   }
   return mine;
 }

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "core/base/check.h"
+#include "core/graph/features.h"
 #include "core/kernels/spmm.h"
 #include "core/kernels/transpose.h"
 #include "train/matmul.h"
@@ -62,10 +63,22 @@ at::Tensor ViewOf(double* data, int64_t rows, int64_t columns) {
 
 at::Tensor EmptyIn(Workspace* workspace, const at::Tensor& like, int64_t rows, int64_t columns) {
   const auto count = static_cast<uint64_t>((rows == 0 ? 1 : rows) * columns);
-  if (like.scalar_type() == at::kDouble) {
-    return ViewOf(workspace->Get<double>(count), rows, columns);
-  }
-  return ViewOf(workspace->Get<float>(count), rows, columns);
+  return InTypeOf(like,
+                  [&]<typename T>(T) { return ViewOf(workspace->Get<T>(count), rows, columns); });
+}
+
+at::Tensor GatheredRows(const RowTable& table, std::span<const uint32_t> rows,
+                        Workspace* workspace) {
+  constexpr uint32_t kGrainOfCopies = 256;
+  const uint64_t columns = table.dim();
+  const std::span<float> copies(workspace->Get<float>(rows.size() * columns),
+                                rows.size() * columns);
+  ParallelRows(static_cast<uint32_t>(rows.size()), kGrainOfCopies,
+               [&](uint32_t begin, uint32_t end) {
+                 GatherRows(table, rows.subspan(begin, end - begin),
+                            copies.subspan(begin * columns, (end - begin) * columns));
+               });
+  return ViewOf(copies.data(), static_cast<int64_t>(rows.size()), static_cast<int64_t>(columns));
 }
 
 template <typename T>
@@ -213,20 +226,13 @@ class AggregateFunction : public torch::autograd::Function<AggregateFunction<T>>
   }
 };
 
-// The workspace as autograd keeps it between forward and backward.
-struct WorkspaceHolder final : torch::CustomClassHolder {
-  explicit WorkspaceHolder(Workspace* w) : workspace(w) {}
-  Workspace* workspace;
-};
-
+// A function keeps its workspace from forward to backward as a number.
 void SaveWorkspace(AutogradContext* context, Workspace* workspace) {
-  context->saved_data["workspace"] =
-      c10::IValue::make_capsule(c10::make_intrusive<WorkspaceHolder>(workspace));
+  context->saved_data["workspace"] = reinterpret_cast<int64_t>(workspace);
 }
 
 Workspace* SavedWorkspace(AutogradContext* context) {
-  const auto capsule = context->saved_data["workspace"].toCapsule();
-  return static_cast<WorkspaceHolder*>(capsule.get())->workspace;
+  return reinterpret_cast<Workspace*>(context->saved_data["workspace"].toInt());
 }
 
 at::Tensor Product(const at::Tensor& a, const at::Tensor& b, Workspace* workspace) {
@@ -282,14 +288,7 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
 
 template <typename T>
 void RunReluDropout(const at::Tensor& z, const DropoutSite& site) {
-  DropoutRows<T> op;
-  op.key = site.key;
-  op.nodes = site.nodes;
-  op.rows = z.data_ptr<T>();
-  op.stride = static_cast<uint64_t>(z.size(1));
-  op.columns = static_cast<uint32_t>(z.size(1));
-  op.threshold = DropoutThreshold(site.p);
-  op.scale = T{1} / (T{1} - static_cast<T>(site.p));
+  DropoutRows<T> op = DropoutOf<T>(site, z);
   op.relu = true;
   ParallelRows(static_cast<uint32_t>(z.size(0)), kGrainRows,
                [&op](uint32_t begin, uint32_t end) { RunDropout(op, begin, end); });
@@ -328,11 +327,7 @@ class ReluDropoutFunction : public torch::autograd::Function<ReluDropoutFunction
                             Workspace* workspace) {
     SaveWorkspace(context, workspace);
     context->saved_data["p"] = static_cast<double>(site.p);
-    if (z.scalar_type() == at::kDouble) {
-      RunReluDropout<double>(z, site);
-    } else {
-      RunReluDropout<float>(z, site);
-    }
+    InTypeOf(z, [&]<typename T>(T) { RunReluDropout<T>(z, site); });
     context->mark_dirty({z});
     context->save_for_backward({z});
     return z;
@@ -343,23 +338,10 @@ class ReluDropoutFunction : public torch::autograd::Function<ReluDropoutFunction
     const at::Tensor grad = grads[0].contiguous();
     const auto p = static_cast<float>(context->saved_data["p"].toDouble());
     const at::Tensor grad_in = EmptyIn(SavedWorkspace(context), out, out.size(0), out.size(1));
-    if (out.scalar_type() == at::kDouble) {
-      RunReluDropoutBackward<double>(out, grad, p, grad_in);
-    } else {
-      RunReluDropoutBackward<float>(out, grad, p, grad_in);
-    }
+    InTypeOf(out, [&]<typename T>(T) { RunReluDropoutBackward<T>(out, grad, p, grad_in); });
     return {grad_in, at::Tensor(), at::Tensor()};
   }
 };
-
-template <typename T>
-std::pair<at::Tensor, at::Tensor> AggregateAs(const at::Tensor& x, const BlockView& block,
-                                              Reduction reduction, bool with_self,
-                                              Workspace* workspace) {
-  const auto operand = c10::make_intrusive<BlockOperand<T>>(block, reduction, workspace);
-  const variable_list outputs = AggregateFunction<T>::apply(x, operand, with_self);
-  return {outputs[0], with_self ? outputs[1] : at::Tensor()};
-}
 
 }  // namespace
 
@@ -367,19 +349,17 @@ std::pair<at::Tensor, at::Tensor> Aggregate(const at::Tensor& x, const BlockView
                                             Reduction reduction, bool with_self,
                                             Workspace* workspace) {
   TORCH_CHECK(x.is_contiguous() && x.size(0) == block.num_src, "aggregation input has wrong shape");
-  if (x.scalar_type() == at::kDouble) {
-    return AggregateAs<double>(x, block, reduction, with_self, workspace);
-  }
-  return AggregateAs<float>(x, block, reduction, with_self, workspace);
+  const auto outputs = InTypeOf(x, [&]<typename T>(T) {
+    const auto operand = c10::make_intrusive<BlockOperand<T>>(block, reduction, workspace);
+    return AggregateFunction<T>::apply(x, operand, with_self);
+  });
+  return {outputs[0], with_self ? outputs[1] : at::Tensor()};
 }
 
 at::Tensor Affine(const AffineInput& input, Workspace* workspace) {
-  const auto optional = [](const at::Tensor& tensor) {
-    return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
-  };
-  return AffineFunction::apply(input.x, input.weight, optional(input.x_self),
-                               optional(input.weight_self), optional(input.bias),
-                               optional(input.addend), workspace);
+  return AffineFunction::apply(input.x, input.weight, IfDefined(input.x_self),
+                               IfDefined(input.weight_self), IfDefined(input.bias),
+                               IfDefined(input.addend), workspace);
 }
 
 at::Tensor ReluDropout(const at::Tensor& z, const DropoutSite& site, Workspace* workspace) {

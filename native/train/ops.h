@@ -5,6 +5,8 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "core/batch/record.h"
@@ -31,6 +33,33 @@ at::Tensor ViewOf(double* data, int64_t rows, int64_t columns);
 // An uninitialised [rows, columns] tensor in the workspace, with the element type of `like`.
 at::Tensor EmptyIn(Workspace* workspace, const at::Tensor& like, int64_t rows, int64_t columns);
 
+// Rows of a table, copied: [rows.size(), table.dim()], in the workspace.
+at::Tensor GatheredRows(const RowTable& table, std::span<const uint32_t> rows,
+                        Workspace* workspace);
+
+// body(T()), where T is the tensor's element type.
+template <typename Body>
+decltype(auto) InTypeOf(const at::Tensor& tensor, const Body& body) {
+  return tensor.scalar_type() == at::kDouble ? body(double()) : body(float());
+}
+
+// The tensor, or none where it is undefined.
+inline std::optional<at::Tensor> IfDefined(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
+}
+
+// Eight partial sums: the loop vectorises, and its order is fixed.
+template <typename T>
+T DotOfRows(const T* __restrict a, const T* __restrict b, uint32_t count) {
+  T sum[8] = {};
+  uint32_t c = 0;
+  for (; c + 8 <= count; c += 8) {
+    for (uint32_t k = 0; k < 8; ++k) sum[k] += a[c + k] * b[c + k];
+  }
+  for (; c < count; ++c) sum[c % 8] += a[c] * b[c];
+  return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
 // One block as an operand of aggregation, in element type T: weights and, once a gradient asks for
 // it, the transposed CSC. Borrows the record; its arrays lie in the workspace.
 template <typename T>
@@ -54,7 +83,6 @@ class BlockOperand final : public torch::CustomClassHolder {
     requires std::same_as<T, float>;
 
   const BlockView& block() const { return block_; }
-  Workspace* workspace() const { return workspace_; }
 
  private:
   template <typename Element>
@@ -98,5 +126,19 @@ struct DropoutSite {
   float p = 0;
 };
 at::Tensor ReluDropout(const at::Tensor& z, const DropoutSite& site, Workspace* workspace);
+
+// Such dropout of rows that lie together.
+template <typename T>
+DropoutRows<T> DropoutOf(const DropoutSite& site, const at::Tensor& rows) {
+  DropoutRows<T> op;
+  op.key = site.key;
+  op.nodes = site.nodes;
+  op.rows = rows.data_ptr<T>();
+  op.stride = static_cast<uint64_t>(rows.size(1));
+  op.columns = static_cast<uint32_t>(rows.size(1));
+  op.threshold = DropoutThreshold(site.p);
+  op.scale = T{1} / (T{1} - static_cast<T>(site.p));
+  return op;
+}
 
 }  // namespace gnnd

@@ -1,7 +1,5 @@
 #include "train/prediction_stream.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -11,6 +9,7 @@
 #include <string_view>
 
 #include "core/base/clock.h"
+#include "core/base/memfd.h"
 #include "core/graph/npy.h"
 #include "core/kernels/loss.h"
 
@@ -70,18 +69,9 @@ class FrameWriter {
   }
 
   Status Write(std::span<const std::byte> bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t written = write(fd_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0 && errno == EPIPE) {
-        return Status(Code::kAborted, "nobody reads the predictions any more");
-      }
-      if (written < 0) {
-        return Status(Code::kIo, std::string("writing predictions: ") + std::strerror(errno));
-      }
-      bytes = bytes.subspan(static_cast<size_t>(written));
-    }
-    return Status::Ok();
+    if (WriteAll(fd_, bytes)) return Status::Ok();
+    if (errno == EPIPE) return Status(Code::kAborted, "nobody reads the predictions any more");
+    return SystemError(Code::kIo, "writing predictions");
   }
 
   int fd_;

@@ -23,12 +23,10 @@ namespace gnnd {
 // no training batch has (kEvaluationEpoch), the same in every run. No dropout, no update.
 class SampledEvaluator {
  public:
-  // `model` and `script` (null for our own models) are borrowed. kInvalidArgument when no record
-  // has room for what the sampler may draw.
-  static Result<std::unique_ptr<SampledEvaluator>> Create(const EvalInput& input,
-                                                          const Model& model, ScriptModel* script,
-                                                          const SamplerOptions& sampler,
-                                                          uint64_t random_seed);
+  // As options.eval_sampler says. Borrows all but the model; `script` is null for our own models.
+  // kInvalidArgument when no record has room for what the sampler may draw.
+  static Result<std::unique_ptr<SampledEvaluator>> Create(const TrainOptions& options,
+                                                          const Model& model, ScriptModel* script);
 
   EvalShape Plan(EvalNodes nodes) const;
   Status RunChunk(const EvalTask& task, std::span<const at::Tensor> parameters, const Alive& alive,
@@ -37,14 +35,13 @@ class SampledEvaluator {
   uint64_t work_bytes() const { return memory_.reserved_bytes() + sampler_.workspace_bytes(); }
 
  private:
-  SampledEvaluator(const EvalInput& input, const Model& model, ScriptModel* script,
-                   const SamplerOptions& sampler, const RecordLayout& layout, uint64_t random_seed);
+  SampledEvaluator(const TrainOptions& options, const Model& model, ScriptModel* script,
+                   const RecordLayout& layout);
   at::Tensor Logits(const Sample& sample, std::span<const at::Tensor> parameters);
 
-  EvalInput input_;
+  const TrainOptions& options_;
   Model model_;  // without dropout
   ScriptModel* script_;
-  uint64_t random_seed_;
   Sampler sampler_;
   HugeArray<std::byte> slot_;
   EvalTargets targets_[2];  // by EvalNodes

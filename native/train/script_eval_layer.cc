@@ -15,22 +15,22 @@ constexpr uint64_t kBlockFloats = uint64_t{1} << 22;
 
 }  // namespace
 
-ScriptEvalLayer::ScriptEvalLayer(const EvalInput& input, ScriptModel* script)
-    : input_(input), script_(script), relabel_(input.topology.num_nodes()) {}
+ScriptEvalLayer::ScriptEvalLayer(const TrainOptions& options, ScriptModel* script)
+    : options_(options), script_(script), relabel_(options.topology.num_nodes()) {}
 
 uint64_t ScriptEvalLayer::BlockEnd(const LayerTask& task, std::span<const uint32_t> nodes,
                                    uint64_t begin) const {
   const uint64_t columns = ShapeOf(script_->spec(), task.layer).in;
   uint64_t end = begin;
   for (uint64_t floats = 0; end < nodes.size(); ++end) {
-    floats += (input_.topology.degree(nodes[end]) + 1) * columns;
+    floats += (options_.topology.degree(nodes[end]) + 1) * columns;
     if (floats > kBlockFloats && end > begin) break;
   }
   return end;
 }
 
 void ScriptEvalLayer::Run(const LayerTask& task, std::span<const uint32_t> nodes, float* to) {
-  const TopologyView& graph = input_.topology;
+  const TopologyView& graph = options_.topology;
   block_.Reset();
   const auto rows = static_cast<uint32_t>(nodes.size());
   uint32_t* indptr = block_.Get<uint32_t>(uint64_t{rows} + 1);
@@ -41,7 +41,7 @@ void ScriptEvalLayer::Run(const LayerTask& task, std::span<const uint32_t> nodes
   const uint32_t edges = indptr[rows];
   uint32_t* sources = block_.Get<uint32_t>(uint64_t{rows} + edges + 1);
   uint32_t* local = block_.Get<uint32_t>(std::max(rows, edges));
-  float* weight = input_.edge_weights.empty() ? nullptr : block_.Get<float>(edges);
+  float* weight = options_.edge_weights.empty() ? nullptr : block_.Get<float>(edges);
   relabel_.Begin(rows + edges);
   uint32_t count = relabel_.InsertAll(nodes.data(), rows, sources, 0, local);
   for (uint32_t r = 0; r < rows; ++r) {
@@ -50,7 +50,7 @@ void ScriptEvalLayer::Run(const LayerTask& task, std::span<const uint32_t> nodes
     count =
         relabel_.InsertAll(graph.indices.data() + start, degree, sources, count, local + indptr[r]);
     if (weight != nullptr) {
-      std::copy_n(input_.edge_weights.data() + start, degree, weight + indptr[r]);
+      std::copy_n(options_.edge_weights.data() + start, degree, weight + indptr[r]);
     }
   }
   relabel_.End(count);

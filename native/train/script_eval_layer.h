@@ -11,10 +11,11 @@
 namespace gnnd {
 
 // A layer of exact evaluation by a user's model: each block of rows with all their neighbours is
-// one block for it. `script` is borrowed; who evaluates has given it the parameters.
+// one block for it. Borrows both; who evaluates has given the script its
+// parameters.
 class ScriptEvalLayer final : public LayerRunner {
  public:
-  ScriptEvalLayer(const EvalInput& input, ScriptModel* script);
+  ScriptEvalLayer(const TrainOptions& options, ScriptModel* script);
 
   uint64_t BlockEnd(const LayerTask& task, std::span<const uint32_t> nodes,
                     uint64_t begin) const override;
@@ -23,7 +24,7 @@ class ScriptEvalLayer final : public LayerRunner {
   uint64_t reserved_bytes() const override { return block_.reserved_bytes(); }
 
  private:
-  EvalInput input_;
+  const TrainOptions& options_;
   ScriptModel* script_;
   DenseRelabel relabel_;
   Workspace block_;

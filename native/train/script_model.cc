@@ -56,21 +56,16 @@ void SeedTorch(uint64_t seed) {
   generator.set_current_seed(seed);
 }
 
-}  // namespace
-
-class ScriptModel::Impl {
+// The module. A type of this file: its header would bring all of TorchScript to whoever includes
+// it.
+class Script final : public ScriptModel {
  public:
-  explicit Impl(const ScriptOptions& options) : options_(options) {}
+  explicit Script(const ScriptOptions& options) : options_(options) {}
 
-  Status Load();
-  void SetParameters(std::span<const float> parameters);
-  at::Tensor Layer(uint32_t layer, const at::Tensor& x, const ScriptBlock& block);
-
-  ModelSpec spec;
-  ParameterManifest manifest;
-  std::vector<float> initial;
-  std::vector<at::Tensor> parameters;
-  torch::jit::Module module;
+  Status Read();
+  void BeginBatch(const BatchKey& key) override;
+  void BeginEvaluation() override;
+  at::Tensor Layer(uint32_t layer, const at::Tensor& x, const ScriptBlock& block) override;
 
  private:
   Status Failed(const std::string& why) const {
@@ -83,27 +78,27 @@ class ScriptModel::Impl {
   at::Tensor TryLayer(uint32_t layer, const at::Tensor& x, bool weighted);
 
   ScriptOptions options_;
+  torch::jit::Module module_;
 };
 
-Status ScriptModel::Impl::Load() {
-  const Result<std::string> bytes = ReadFrozenFile(options_.path, options_.sha256);
-  if (!bytes.ok()) return bytes.status();
+Status Script::Read() {
+  const std::string bytes = GNND_VALUE(ReadFrozenFile(options_.path, options_.sha256));
   try {
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
     at::globalContext().setDeterministicFillUninitializedMemory(false);
-    std::istringstream stream(*bytes);
-    module = torch::jit::load(stream, at::kCPU);
+    std::istringstream stream(bytes);
+    module_ = torch::jit::load(stream, at::kCPU);
     GNND_TRY(CheckMembers());
     GNND_TRY(ListParameters());
-    spec.type = ModelType::kScript;
-    spec.num_layers = options_.num_layers;
-    spec.in_dim = options_.in_dim;
-    spec.out_dim = options_.out_dim;
+    spec_.type = ModelType::kScript;
+    spec_.num_layers = options_.num_layers;
+    spec_.in_dim = options_.in_dim;
+    spec_.out_dim = options_.out_dim;
   } catch (const std::exception& error) {
     return Failed("cannot be loaded: " + SaidBy(error));
   }
   try {
-    module.train();
+    module_.train();
     Try(false);
     if (options_.weighted) Try(true);
   } catch (const ScriptError& error) {
@@ -114,49 +109,49 @@ Status ScriptModel::Impl::Load() {
   return Status::Ok();
 }
 
-Status ScriptModel::Impl::CheckMembers() {
-  if (!module.hasattr("num_layers") || !module.attr("num_layers").isInt()) {
+Status Script::CheckMembers() {
+  if (!module_.hasattr("num_layers") || !module_.attr("num_layers").isInt()) {
     return Failed("has no attribute num_layers: int");
   }
-  const int64_t layers = module.attr("num_layers").toInt();
+  const int64_t layers = module_.attr("num_layers").toInt();
   if (layers != options_.num_layers) {
     return Failed("num_layers is " + std::to_string(layers) + ", the job has " +
                   std::to_string(options_.num_layers) + " hops");
   }
-  const auto method = module.find_method("layer");
+  const auto method = module_.find_method("layer");
   if (!method) return Failed("has no method layer(index, x, indptr, src, weight)");
   if (method->num_inputs() != 6) {
     return Failed("its method layer takes " + std::to_string(method->num_inputs() - 1) +
                   " arguments, expected index, x, indptr, src and weight");
   }
-  for (const auto& buffer : module.named_buffers()) {
+  for (const auto& buffer : module_.named_buffers()) {
     return Failed("has a buffer, " + buffer.name +
                   ": only parameters are trained, stored and given back");
   }
   return Status::Ok();
 }
 
-Status ScriptModel::Impl::ListParameters() {
-  for (const auto& parameter : module.named_parameters()) {
+Status Script::ListParameters() {
+  for (const auto& parameter : module_.named_parameters()) {
     GNND_TRY(AddParameter(parameter.name, parameter.value));
   }
-  if (parameters.empty()) return Failed("has no parameters");
-  initial.assign(manifest.num_floats, 0.0F);
-  for (size_t t = 0; t < parameters.size(); ++t) {
-    const ParameterTensor& tensor = manifest.tensors[t];
-    std::copy_n(parameters[t].const_data_ptr<float>(), tensor.size(),
-                initial.begin() + static_cast<int64_t>(tensor.offset));
+  if (parameters_.empty()) return Failed("has no parameters");
+  initial_.assign(manifest_.num_floats, 0.0F);
+  for (size_t t = 0; t < parameters_.size(); ++t) {
+    const ParameterTensor& tensor = manifest_.tensors[t];
+    std::copy_n(parameters_[t].const_data_ptr<float>(), tensor.size(),
+                initial_.begin() + static_cast<int64_t>(tensor.offset));
   }
   return Status::Ok();
 }
 
-Status ScriptModel::Impl::AddParameter(const std::string& name, const at::Tensor& value) {
+Status Script::AddParameter(const std::string& name, const at::Tensor& value) {
   if (value.scalar_type() != at::kFloat || !value.is_contiguous() || value.numel() == 0 ||
       value.numel() > INT32_MAX) {
     return Failed("parameter " + name + " is " + SizesOf(value) +
                   ", expected a contiguous float32 tensor");
   }
-  for (const at::Tensor& other : parameters) {
+  for (const at::Tensor& other : parameters_) {
     if (other.is_alias_of(value)) return Failed("parameter " + name + " shares its memory");
   }
   ParameterTensor tensor;
@@ -164,24 +159,24 @@ Status ScriptModel::Impl::AddParameter(const std::string& name, const at::Tensor
   tensor.rows = static_cast<uint32_t>(value.numel());
   tensor.is_bias = true;
   for (const int64_t size : value.sizes()) tensor.shape.push_back(static_cast<uint32_t>(size));
-  Append(std::move(tensor), &manifest);
-  parameters.push_back(value);
-  parameters.back().requires_grad_(true);
+  Append(std::move(tensor), &manifest_);
+  parameters_.push_back(value);
+  parameters_.back().requires_grad_(true);
   return Status::Ok();
 }
 
 // One tiny block of each layer, forward and backward; its rows are two with neighbours, one of them
 // without.
-at::Tensor ScriptModel::Impl::TryLayer(uint32_t layer, const at::Tensor& x, bool weighted) {
+at::Tensor Script::TryLayer(uint32_t layer, const at::Tensor& x, bool weighted) {
   const uint32_t indptr[] = {0, 3, 3};
   const uint32_t src[] = {2, 0, 3};
   const float weight[] = {1.0F, 0.5F, 2.0F};
   return Layer(layer, x, {indptr, src, weighted ? weight : nullptr});
 }
 
-void ScriptModel::Impl::Try(bool weighted) {
+void Script::Try(bool weighted) {
   SeedTorch(0);
-  spec.widths.clear();
+  spec_.widths.clear();
   const c10::AutoGradMode with_gradients(true);
   at::Tensor x = at::ones({4, options_.in_dim});
   for (uint32_t layer = 0; layer < options_.num_layers; ++layer) {
@@ -191,7 +186,7 @@ void ScriptModel::Impl::Try(bool weighted) {
       throw ScriptError("model " + options_.path + ": layer " + std::to_string(layer) + " gave " +
                         SizesOf(out) + ", expected [2, columns], Float");
     }
-    spec.widths.push_back(static_cast<uint32_t>(width));
+    spec_.widths.push_back(static_cast<uint32_t>(width));
     const bool last = layer + 1 == options_.num_layers;
     if (last && width != options_.out_dim) {
       throw ScriptError("model " + options_.path + ": layer " + std::to_string(layer) + " gave " +
@@ -200,21 +195,12 @@ void ScriptModel::Impl::Try(bool weighted) {
     }
     x = last ? out : at::cat({out, out}, 0);
   }
-  const auto unused = torch::autograd::grad({x.sum()}, parameters, {}, std::nullopt, false,
+  const auto unused = torch::autograd::grad({x.sum()}, parameters_, {}, std::nullopt, false,
                                             /*allow_unused=*/true);
-  GNND_CHECK(unused.size() == parameters.size());
+  GNND_CHECK(unused.size() == parameters_.size());
 }
 
-void ScriptModel::Impl::SetParameters(std::span<const float> values) {
-  GNND_CHECK(values.size() == manifest.num_floats);
-  for (size_t t = 0; t < parameters.size(); ++t) {
-    const ParameterTensor& tensor = manifest.tensors[t];
-    std::copy_n(values.begin() + static_cast<int64_t>(tensor.offset), tensor.size(),
-                static_cast<float*>(parameters[t].mutable_data_ptr()));
-  }
-}
-
-at::Tensor ScriptModel::Impl::Layer(uint32_t layer, const at::Tensor& x, const ScriptBlock& block) {
+at::Tensor Script::Layer(uint32_t layer, const at::Tensor& x, const ScriptBlock& block) {
   const auto failed = [&](const std::string& why) {
     return ScriptError("model " + options_.path + ": layer " + std::to_string(layer) + ": " + why);
   };
@@ -227,7 +213,7 @@ at::Tensor ScriptModel::Impl::Layer(uint32_t layer, const at::Tensor& x, const S
   at::Tensor out;
   try {
     const torch::jit::GraphOptimizerEnabledGuard as_written(false);  // of this thread
-    out = module
+    out = module_
               .get_method("layer")({static_cast<int64_t>(layer), x, Int64Of(block.indptr, first),
                                     Int64Of(block.src, 0), weight})
               .toTensor();
@@ -235,55 +221,49 @@ at::Tensor ScriptModel::Impl::Layer(uint32_t layer, const at::Tensor& x, const S
     throw failed(SaidBy(error));
   }
   const auto rows = static_cast<int64_t>(block.indptr.size() - 1);
-  const bool known = layer < spec.widths.size();
+  const bool known = layer < spec_.widths.size();
   if (out.dim() != 2 || out.size(0) != rows || out.scalar_type() != at::kFloat ||
-      (known && out.size(1) != spec.widths[layer])) {
-    const std::string columns = known ? std::to_string(spec.widths[layer]) : "columns";
+      (known && out.size(1) != spec_.widths[layer])) {
+    const std::string columns = known ? std::to_string(spec_.widths[layer]) : "columns";
     throw failed("gave " + SizesOf(out) + ", expected [" + std::to_string(rows) + ", " + columns +
                  "], Float");
   }
   return out;
 }
 
-ScriptModel::ScriptModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-ScriptModel::~ScriptModel() = default;
-
-Result<std::unique_ptr<ScriptModel>> ScriptModel::Load(const ScriptOptions& options) {
-  auto impl = std::make_unique<Impl>(options);
-  GNND_TRY(impl->Load());
-  return std::unique_ptr<ScriptModel>(new ScriptModel(std::move(impl)));
-}
-
-const ModelSpec& ScriptModel::spec() const { return impl_->spec; }
-const ParameterManifest& ScriptModel::manifest() const { return impl_->manifest; }
-std::span<const float> ScriptModel::initial_parameters() const { return impl_->initial; }
-std::span<const at::Tensor> ScriptModel::parameters() const { return impl_->parameters; }
-
-void ScriptModel::SetParameters(std::span<const float> parameters) {
-  impl_->SetParameters(parameters);
-}
-
-void ScriptModel::BeginBatch(const BatchKey& key) {
-  impl_->module.train();
+void Script::BeginBatch(const BatchKey& key) {
+  module_.train();
   const PhiloxWords words =
       Philox(KeyOf(key.random_seed), CounterOf(Purpose::kScript, key.epoch, key.batch, 0, 0, 0));
   SeedTorch(uint64_t{words.word[1]} << 32 | words.word[0]);
 }
 
-void ScriptModel::BeginEvaluation() {
-  impl_->module.eval();
+void Script::BeginEvaluation() {
+  module_.eval();
   SeedTorch(0);
 }
 
-at::Tensor ScriptModel::Layer(uint32_t layer, const at::Tensor& x, const ScriptBlock& block) {
-  return impl_->Layer(layer, x, block);
+}  // namespace
+
+Result<std::unique_ptr<ScriptModel>> ScriptModel::Load(const ScriptOptions& options) {
+  auto script = std::make_unique<Script>(options);
+  GNND_TRY(script->Read());
+  return std::unique_ptr<ScriptModel>(std::move(script));
+}
+
+void ScriptModel::SetParameters(std::span<const float> values) {
+  GNND_CHECK(values.size() == manifest_.num_floats);
+  for (size_t t = 0; t < parameters_.size(); ++t) {
+    const ParameterTensor& tensor = manifest_.tensors[t];
+    std::copy_n(values.begin() + static_cast<int64_t>(tensor.offset), tensor.size(),
+                static_cast<float*>(parameters_[t].mutable_data_ptr()));
+  }
 }
 
 at::Tensor ScriptModel::Forward(const Sample& sample, const at::Tensor& x) {
   at::Tensor h = x;
-  const uint32_t layers = impl_->spec.num_layers;
-  for (uint32_t layer = 0; layer < layers; ++layer) {
-    const BlockView block = sample.block(layers - 1 - layer);
+  for (uint32_t layer = 0; layer < spec_.num_layers; ++layer) {
+    const BlockView block = sample.block(spec_.num_layers - 1 - layer);
     h = Layer(layer, h,
               {block.indptr, block.src, block.weight.empty() ? nullptr : block.weight.data()});
   }

@@ -7,11 +7,12 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/batch/sample.h"
 #include "core/model/model_spec.h"
-#include "train/script_options.h"
+#include "train/train_options.h"
 
 // A user's model: a TorchScript module (docs/plugins.md is its contract). It has an attribute
 // `num_layers` and a method
@@ -47,35 +48,35 @@ class ScriptModel {
   // Loads the file and tries the contract on a tiny block of each layer. kPluginFailed, naming the
   // file and what is wrong.
   static Result<std::unique_ptr<ScriptModel>> Load(const ScriptOptions& options);
-  ~ScriptModel();
+  virtual ~ScriptModel() = default;
 
   // A kScript with the widths that the trial found.
-  const ModelSpec& spec() const;
+  const ModelSpec& spec() const { return spec_; }
   // The module's parameters by the names of its state dict.
-  const ParameterManifest& manifest() const;
+  const ParameterManifest& manifest() const { return manifest_; }
   // Their values in the file, [manifest().num_floats], padding zero.
-  std::span<const float> initial_parameters() const;
+  std::span<const float> initial_parameters() const { return initial_; }
 
   // Copies a parameter vector into the module.
   void SetParameters(std::span<const float> parameters);
   // The module's own tensors in manifest order: leaves that require gradients.
-  std::span<const at::Tensor> parameters() const;
+  std::span<const at::Tensor> parameters() const { return parameters_; }
 
   // For training, with torch's generator at the place that the batch's key gives it, or not.
-  void BeginBatch(const BatchKey& key);
-  void BeginEvaluation();
+  virtual void BeginBatch(const BatchKey& key) = 0;
+  virtual void BeginEvaluation() = 0;
 
   // Throws ScriptError when the script does, or what it gives is not [rows, spec().widths[layer]].
-  at::Tensor Layer(uint32_t layer, const at::Tensor& x, const ScriptBlock& block);
+  virtual at::Tensor Layer(uint32_t layer, const at::Tensor& x, const ScriptBlock& block) = 0;
 
   // The seeds' logits, [num_seeds, out_dim], from the input nodes' features. Throws as Layer.
   at::Tensor Forward(const Sample& sample, const at::Tensor& x);
 
- private:
-  class Impl;
-  explicit ScriptModel(std::unique_ptr<Impl> impl);
-
-  std::unique_ptr<Impl> impl_;
+ protected:
+  ModelSpec spec_;
+  ParameterManifest manifest_;
+  std::vector<float> initial_;
+  std::vector<at::Tensor> parameters_;
 };
 
 }  // namespace gnnd

@@ -20,7 +20,6 @@
 #include "core/base/clock.h"
 #include "core/base/contain.h"
 #include "core/feature/feature_store.h"
-#include "core/graph/features.h"
 #include "core/kernels/loss.h"
 #include "core/kernels/optimizer.h"
 #include "core/model/parameter_digest.h"
@@ -60,8 +59,6 @@ Status Guarded(const Body& body, Code thrown = Code::kInternal) {
   }
 }
 
-}  // namespace
-
 // What Extract read of one batch, until its gradient is computed.
 struct ExtractBuffer {
   Workspace memory;  // that `input` views
@@ -70,42 +67,50 @@ struct ExtractBuffer {
   BatchKey key{};
 };
 
-class TorchWork::Impl {
+class Work final : public TorchWork {
  public:
-  Impl(const TrainOptions& options, FeatureStore store, uint64_t cache_fill_ns,
+  Work(const TrainOptions& options, FeatureStore store, uint64_t cache_fill_ns,
        std::unique_ptr<ScriptModel> script)
       : options_(options),
         store_(std::move(store)),
         cache_fill_ns_(cache_fill_ns),
         script_(std::move(script)),
         model_(script_ ? Model(script_->spec(), script_->manifest()) : Model(options.model)),
-        evaluator_(EvalInput::Of(options), model_, LayerRunnerOf(EvalInput::Of(options)),
-                   options.eval_place) {}
+        evaluator_(options_, model_, LayerRunnerOfModel()) {}
 
   // Evaluations are sampled from now on, where the options say so.
   Status UseSamples();
 
-  Status Extract(const Sample& sample, ExtractBuffer* buffer, ExtractReport* report);
-  Status ComputeGradient(const Sample& sample, const ExtractBuffer& extracted,
-                         std::span<const float> parameters, std::span<float> gradient,
-                         BatchReport* report);
-  Result<EvalShape> PlanEvaluation(EvalNodes nodes, const Alive& alive);
+  void InitParameters(std::span<float> parameters) override;
+  Status Extract(const Sample& sample, uint32_t buffer, ExtractReport* report) override;
+  Status ComputeGradient(const Sample& sample, uint32_t buffer, std::span<const float> parameters,
+                         std::span<float> gradient, BatchReport* report) override;
+  void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds, uint64_t step,
+             std::span<const float> parameters_in, std::span<const float> optimizer_in,
+             std::span<float> parameters_out, std::span<float> optimizer_out) override {
+    RunOptimizer(
+        manifest(), options_.optimizer,
+        {gradients, num_seeds, step, parameters_in, optimizer_in, parameters_out, optimizer_out});
+  }
+  void PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,
+                         std::span<const float> optimizer, std::span<float> predicted) override {
+    gnnd::PredictParameters(manifest(), options_.optimizer,
+                            {version, lag, parameters, optimizer, predicted});
+  }
+  Result<EvalShape> PlanEvaluation(EvalNodes nodes, const Alive& alive) override;
   Status EvaluateChunk(const EvalTask& task, std::span<const float> parameters, const Alive& alive,
-                       EvalResult* result);
-  void EndEvaluation() {
+                       EvalResult* result) override;
+  void EndEvaluation(const EvalRun&) override {
     if (!sampled_) evaluator_.End();
   }
-  Status Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,
-                 const std::function<bool()>& alive, const LogitsConsumer& consume);
-  double progress() const { return evaluator_.progress(); }
-
-  const ParameterManifest& manifest() const { return model_.manifest; }
-  const OptimizerOptions& optimizer() const { return options_.optimizer; }
-  void InitParameters(std::span<float> parameters) const;
-  ExtractBuffer& buffer(uint32_t index) {
-    GNND_CHECK(index < kExtractBuffers);
-    return buffers_[index];
+  Sha256Digest DigestOf(std::span<const float> parameters) override {
+    return gnnd::DigestOf(manifest(), parameters);
   }
+
+  const ParameterManifest& manifest() const override { return model_.manifest; }
+  Status Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,
+                 const Alive& alive, const LogitsConsumer& consume) override;
+  double predicted() const override { return evaluator_.progress(); }
 
  private:
   Status CheckSample(const Sample& sample) const;
@@ -114,11 +119,14 @@ class TorchWork::Impl {
                     ExtractBuffer* buffer) const;
   void ExtractRows(const Sample& sample, std::span<const uint32_t> rows_at,
                    ExtractBuffer* buffer) const;
-  std::span<float> Gather(std::span<const uint32_t> rows_at, ExtractBuffer* buffer) const;
   std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters) const;
   std::vector<at::Tensor> TensorsToEvaluate(std::span<const float> parameters);
   std::vector<at::Tensor> TensorsToTrain(const BatchKey& key, std::span<const float> parameters);
-  std::unique_ptr<LayerRunner> LayerRunnerOf(const EvalInput& input);
+  std::unique_ptr<LayerRunner> LayerRunnerOfModel();
+  ExtractBuffer& BufferOf(uint32_t index) {
+    GNND_CHECK(index < kExtractBuffers);
+    return buffers_[index];
+  }
   Code ThrownCode() const { return script_ ? Code::kPluginFailed : Code::kInternal; }
   void UseThreads();
 
@@ -137,14 +145,14 @@ class TorchWork::Impl {
   std::atomic<uint64_t> eval_bytes_{0};     // likewise, of evaluation
 };
 
-void TorchWork::Impl::UseThreads() {
+void Work::UseThreads() {
   if (thread_ == std::this_thread::get_id()) return;
   // The number of OpenMP threads is kept per thread, so the caller's thread must set it itself.
   at::set_num_threads(static_cast<int>(options_.threads));
   thread_ = std::this_thread::get_id();
 }
 
-Status TorchWork::Impl::CheckSample(const Sample& sample) const {
+Status Work::CheckSample(const Sample& sample) const {
   if (!sample.homogeneous()) {
     return Status(Code::kShmCorrupted, "record has several types of nodes or relations");
   }
@@ -164,7 +172,7 @@ Status TorchWork::Impl::CheckSample(const Sample& sample) const {
   return Status::Ok();
 }
 
-Status TorchWork::Impl::ReadLabels(const Sample& sample, ExtractBuffer* buffer) const {
+Status Work::ReadLabels(const Sample& sample, ExtractBuffer* buffer) const {
   buffer->seed_labels.resize(sample.num_seeds());
   for (uint32_t i = 0; i < sample.num_seeds(); ++i) {
     const uint32_t node = sample.nodes()[i];
@@ -178,24 +186,10 @@ Status TorchWork::Impl::ReadLabels(const Sample& sample, ExtractBuffer* buffer) 
   return Status::Ok();
 }
 
-// Rows of the feature store, copied: [rows_at.size(), in_dim].
-std::span<float> TorchWork::Impl::Gather(std::span<const uint32_t> rows_at,
-                                         ExtractBuffer* buffer) const {
-  const uint64_t dim = options_.model.in_dim;
-  const uint64_t floats = rows_at.size() * dim;
-  const std::span<float> rows(buffer->memory.Get<float>(floats), floats);
-  ParallelRows(static_cast<uint32_t>(rows_at.size()), kGrainRows,
-               [&](uint32_t begin, uint32_t end) {
-                 GatherRows(store_.table(), rows_at.subspan(begin, end - begin),
-                            rows.subspan(begin * dim, (end - begin) * dim));
-               });
-  return rows;
-}
-
 // Aggregates the bottom block straight from the feature store: only destinations' own rows (which
 // GraphSAGE multiplies by themselves) are ever copied.
-void TorchWork::Impl::ExtractFused(const BlockView& bottom, std::span<const uint32_t> rows_at,
-                                   ExtractBuffer* buffer) const {
+void Work::ExtractFused(const BlockView& bottom, std::span<const uint32_t> rows_at,
+                        ExtractBuffer* buffer) const {
   GNND_CHECK(rows_at.size() == bottom.num_src);
   const auto dim = static_cast<int64_t>(options_.model.in_dim);
   uint32_t* index = buffer->memory.Get<uint32_t>(bottom.src.size());
@@ -205,31 +199,25 @@ void TorchWork::Impl::ExtractFused(const BlockView& bottom, std::span<const uint
   operand.AggregateFromTable(store_.table(), index, rows_at.data(), sum);
   buffer->input.aggregated = ViewOf(sum, bottom.num_dst, dim);
   if (options_.model.type == ModelType::kGraphSage) {
-    const std::span<float> self = Gather(rows_at.first(bottom.num_dst), buffer);
-    buffer->input.self = ViewOf(self.data(), bottom.num_dst, dim);
+    buffer->input.self =
+        GatheredRows(store_.table(), rows_at.first(bottom.num_dst), &buffer->memory);
   }
 }
 
-void TorchWork::Impl::ExtractRows(const Sample& sample, std::span<const uint32_t> rows_at,
-                                  ExtractBuffer* buffer) const {
-  const std::span<const uint32_t> nodes = sample.nodes();
-  const std::span<float> rows = Gather(rows_at, buffer);
+void Work::ExtractRows(const Sample& sample, std::span<const uint32_t> rows_at,
+                       ExtractBuffer* buffer) const {
   const BatchKey& key = buffer->key;
-  DropoutRows<float> dropout;
-  dropout.key = {key.random_seed, key.epoch, key.batch, /*layer=*/0};
-  dropout.nodes = nodes.data();
-  dropout.rows = rows.data();
-  dropout.stride = options_.model.in_dim;
-  dropout.columns = options_.model.in_dim;
-  dropout.threshold = DropoutThreshold(options_.model.input_dropout);
-  dropout.scale = 1.0F / (1.0F - options_.model.input_dropout);
-  ParallelRows(static_cast<uint32_t>(nodes.size()), kGrainRows,
+  const DropoutSite site{{key.random_seed, key.epoch, key.batch, /*layer=*/0},
+                         sample.nodes().data(),
+                         options_.model.input_dropout};
+  buffer->input.x = GatheredRows(store_.table(), rows_at, &buffer->memory);
+  const auto dropout = DropoutOf<float>(site, buffer->input.x);
+  ParallelRows(static_cast<uint32_t>(rows_at.size()), kGrainRows,
                [&dropout](uint32_t begin, uint32_t end) { RunDropout(dropout, begin, end); });
-  buffer->input.x = ViewOf(rows.data(), static_cast<int64_t>(nodes.size()), options_.model.in_dim);
 }
 
-Status TorchWork::Impl::Extract(const Sample& sample, ExtractBuffer* buffer,
-                                ExtractReport* report) {
+Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* report) {
+  ExtractBuffer* buffer = &BufferOf(number);
   return Guarded([&] {
     // Torch's operators are not used here, only our loops on OpenMP's threads: of the calling
     // thread's own team, so that extraction never waits for a team that computes.
@@ -263,7 +251,7 @@ Status TorchWork::Impl::Extract(const Sample& sample, ExtractBuffer* buffer,
   });
 }
 
-std::vector<at::Tensor> TorchWork::Impl::ParameterTensors(std::span<const float> parameters) const {
+std::vector<at::Tensor> Work::ParameterTensors(std::span<const float> parameters) const {
   std::vector<at::Tensor> tensors;
   tensors.reserve(model_.manifest.tensors.size());
   for (const ParameterTensor& tensor : model_.manifest.tensors) {
@@ -275,13 +263,13 @@ std::vector<at::Tensor> TorchWork::Impl::ParameterTensors(std::span<const float>
   return tensors;
 }
 
-std::unique_ptr<LayerRunner> TorchWork::Impl::LayerRunnerOf(const EvalInput& input) {
-  if (script_) return std::make_unique<ScriptEvalLayer>(input, script_.get());
-  return std::make_unique<EvalLayer>(input, model_);
+std::unique_ptr<LayerRunner> Work::LayerRunnerOfModel() {
+  if (script_) return std::make_unique<ScriptEvalLayer>(options_, script_.get());
+  return std::make_unique<EvalLayer>(options_, model_);
 }
 
-std::vector<at::Tensor> TorchWork::Impl::TensorsToTrain(const BatchKey& key,
-                                                        std::span<const float> parameters) {
+std::vector<at::Tensor> Work::TensorsToTrain(const BatchKey& key,
+                                             std::span<const float> parameters) {
   if (script_) {
     script_->SetParameters(parameters);
     script_->BeginBatch(key);
@@ -292,22 +280,23 @@ std::vector<at::Tensor> TorchWork::Impl::TensorsToTrain(const BatchKey& key,
   return leaves;
 }
 
-std::vector<at::Tensor> TorchWork::Impl::TensorsToEvaluate(std::span<const float> parameters) {
+std::vector<at::Tensor> Work::TensorsToEvaluate(std::span<const float> parameters) {
   if (!script_) return ParameterTensors(parameters);
   script_->SetParameters(parameters);
   script_->BeginEvaluation();
   return {};
 }
 
-void TorchWork::Impl::InitParameters(std::span<float> parameters) const {
+void Work::InitParameters(std::span<float> parameters) {
   if (!script_) return InitGlorot(model_.manifest, options_.random_seed, parameters);
   std::copy(script_->initial_parameters().begin(), script_->initial_parameters().end(),
             parameters.begin());
 }
 
-Status TorchWork::Impl::ComputeGradient(const Sample& sample, const ExtractBuffer& extracted,
-                                        std::span<const float> parameters,
-                                        std::span<float> gradient, BatchReport* report) {
+Status Work::ComputeGradient(const Sample& sample, uint32_t buffer,
+                             std::span<const float> parameters, std::span<float> gradient,
+                             BatchReport* report) {
+  const ExtractBuffer& extracted = BufferOf(buffer);
   GNND_CHECK(parameters.size() == model_.manifest.num_floats &&
              gradient.size() == model_.manifest.num_floats);
   const BottomInput& input = extracted.input;
@@ -355,16 +344,13 @@ Status TorchWork::Impl::ComputeGradient(const Sample& sample, const ExtractBuffe
       ThrownCode());
 }
 
-Status TorchWork::Impl::UseSamples() {
+Status Work::UseSamples() {
   if (!options_.eval_sampler) return Status::Ok();
-  auto sampled = SampledEvaluator::Create(EvalInput::Of(options_), model_, script_.get(),
-                                          *options_.eval_sampler, options_.random_seed);
-  if (!sampled.ok()) return sampled.status();
-  sampled_ = std::move(*sampled);
+  sampled_ = GNND_VALUE(SampledEvaluator::Create(options_, model_, script_.get()));
   return Status::Ok();
 }
 
-Result<EvalShape> TorchWork::Impl::PlanEvaluation(EvalNodes nodes, const Alive& alive) {
+Result<EvalShape> Work::PlanEvaluation(EvalNodes nodes, const Alive& alive) {
   EvalShape shape;
   GNND_TRY(Guarded([&] {
     UseThreads();
@@ -376,8 +362,8 @@ Result<EvalShape> TorchWork::Impl::PlanEvaluation(EvalNodes nodes, const Alive& 
   return shape;
 }
 
-Status TorchWork::Impl::EvaluateChunk(const EvalTask& task, std::span<const float> parameters,
-                                      const Alive& alive, EvalResult* result) {
+Status Work::EvaluateChunk(const EvalTask& task, std::span<const float> parameters,
+                           const Alive& alive, EvalResult* result) {
   GNND_CHECK(parameters.size() == model_.manifest.num_floats);
   return Guarded(
       [&] {
@@ -393,8 +379,8 @@ Status TorchWork::Impl::EvaluateChunk(const EvalTask& task, std::span<const floa
       ThrownCode());
 }
 
-Status TorchWork::Impl::Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,
-                                const std::function<bool()>& alive, const LogitsConsumer& consume) {
+Status Work::Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,
+                     const Alive& alive, const LogitsConsumer& consume) {
   GNND_CHECK(parameters.size() == model_.manifest.num_floats);
   for (size_t i = 0; i < nodes.size(); ++i) {
     GNND_TRY(CheckInGraph(options_, nodes[i]));
@@ -409,89 +395,32 @@ Status TorchWork::Impl::Predict(std::span<const float> parameters, std::span<con
       ThrownCode());
 }
 
-TorchWork::TorchWork(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-TorchWork::~TorchWork() = default;
+}  // namespace
 
 Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) {
   TrainOptions options = given;
   std::unique_ptr<ScriptModel> script;
   if (options.model.type == ModelType::kScript) {
-    auto loaded = ScriptModel::Load(options.script);
-    if (!loaded.ok()) return loaded.status();
-    script = std::move(*loaded);
+    script = GNND_VALUE(ScriptModel::Load(options.script));
     options.model = script->spec();
   } else if (auto manifest = ManifestOf(options.model); !manifest.ok()) {
     return manifest.status();
   }
   GNND_TRY(CheckOptions(options));
   const uint64_t start_ns = MonotonicNs();
-  Result<FeatureStore> store = FeatureStore::Create(
-      {options.features, options.hot_order, options.cache_rows, options.features_on_disk});
-  if (!store.ok()) return store.status();
+  FeatureStore store = GNND_VALUE(FeatureStore::Create(
+      {options.features, options.hot_order, options.cache_rows, options.features_on_disk}));
   const uint64_t fill_ns = options.cache_rows == 0 ? 0 : MonotonicNs() - start_ns;
   std::unique_ptr<TorchWork> work;
   GNND_TRY(Guarded([&] {
     static std::once_flag interop;  // torch accepts this once per process, before any work
     std::call_once(interop, [] { at::set_num_interop_threads(1); });
-    auto impl = std::make_unique<Impl>(options, std::move(*store), fill_ns, std::move(script));
-    const Status ready = impl->UseSamples();
-    if (ready.ok()) work.reset(new TorchWork(std::move(impl)));
+    auto made = std::make_unique<Work>(options, std::move(store), fill_ns, std::move(script));
+    const Status ready = made->UseSamples();
+    if (ready.ok()) work = std::move(made);
     return ready;
   }));
   return work;
 }
-
-const ParameterManifest& TorchWork::manifest() const { return impl_->manifest(); }
-
-uint64_t TorchWork::optimizer_floats() const { return OptimizerFloats(impl_->manifest()); }
-
-void TorchWork::InitParameters(std::span<float> parameters) { impl_->InitParameters(parameters); }
-
-Status TorchWork::Extract(const Sample& sample, uint32_t buffer, ExtractReport* report) {
-  return impl_->Extract(sample, &impl_->buffer(buffer), report);
-}
-
-Status TorchWork::ComputeGradient(const Sample& sample, uint32_t buffer,
-                                  std::span<const float> parameters, std::span<float> gradient,
-                                  BatchReport* report) {
-  return impl_->ComputeGradient(sample, impl_->buffer(buffer), parameters, gradient, report);
-}
-
-void TorchWork::Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds,
-                      uint64_t step, std::span<const float> parameters_in,
-                      std::span<const float> optimizer_in, std::span<float> parameters_out,
-                      std::span<float> optimizer_out) {
-  RunOptimizer(
-      impl_->manifest(), impl_->optimizer(),
-      {gradients, num_seeds, step, parameters_in, optimizer_in, parameters_out, optimizer_out});
-}
-
-void TorchWork::PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,
-                                  std::span<const float> optimizer, std::span<float> predicted) {
-  gnnd::PredictParameters(impl_->manifest(), impl_->optimizer(),
-                          {version, lag, parameters, optimizer, predicted});
-}
-
-Result<EvalShape> TorchWork::PlanEvaluation(EvalNodes nodes, const Alive& alive) {
-  return impl_->PlanEvaluation(nodes, alive);
-}
-
-Status TorchWork::EvaluateChunk(const EvalTask& task, std::span<const float> parameters,
-                                const Alive& alive, EvalResult* result) {
-  return impl_->EvaluateChunk(task, parameters, alive, result);
-}
-
-void TorchWork::EndEvaluation(const EvalRun&) { impl_->EndEvaluation(); }
-
-Sha256Digest TorchWork::DigestOf(std::span<const float> parameters) {
-  return gnnd::DigestOf(manifest(), parameters);
-}
-
-Status TorchWork::Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,
-                          const std::function<bool()>& alive, const LogitsConsumer& consume) {
-  return impl_->Predict(parameters, nodes, alive, consume);
-}
-
-double TorchWork::predicted() const { return impl_->progress(); }
 
 }  // namespace gnnd

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "core/base/status.h"
 #include "core/graph/row_table.h"
@@ -10,10 +11,25 @@
 #include "core/kernels/optimizer.h"
 #include "core/model/model_spec.h"
 #include "core/sample/options.h"
-#include "train/eval_place.h"
-#include "train/script_options.h"
 
 namespace gnnd {
+
+// Which user's model (script_model.h), and what it must fit.
+struct ScriptOptions {
+  std::string path;
+  std::string sha256;  // lower-case hex
+  uint32_t num_layers = 0;
+  uint32_t in_dim = 0;
+  uint32_t out_dim = 0;
+  bool weighted = false;  // the job calls it with edge weights, in batches or in evaluations
+};
+
+// Where the hidden layers' rows of exact evaluation lie.
+struct EvalPlace {
+  int fd = -1;  // shared with other Trainers; -1: memory of our own, made when it is needed
+  uint64_t memory_bytes = 0;  // of our own at most; beyond it a file in `folder`
+  std::string folder;         // empty: memory all the same
+};
 
 // All that decides what a Trainer computes. The spans and the topology are borrowed (mapped files)
 // and must outlive the TorchWork.
