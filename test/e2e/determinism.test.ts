@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
+import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { Prefetch } from '../../src/api/gen/gnnd/v1/features_pb.ts';
+import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
+import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import {
   Determinism,
-  EvaluationMethod,
-  ExecutorRole,
-  type Job,
   LrScheduleType,
-  ModelType,
   OptimizerType,
-  Prefetch,
-  SamplingAlgorithm,
   StalenessCompensation,
-  StandbyPolicy,
-} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+} from '../../src/api/gen/gnnd/v1/training_pb.ts';
 import {
   crew,
   evaluationsOf,

@@ -1,16 +1,13 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import { Activation, ModelType, Normalization } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { Expansion, SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import {
-  Activation,
-  Expansion,
   LrScheduleType,
-  ModelType,
-  Normalization,
   OptimizerType,
-  SamplingAlgorithm,
   type TrainingSpec,
   type TrainingSpecSchema,
   WeightDecayScope,
-} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+} from '../../src/api/gen/gnnd/v1/training_pb.ts';
 import type { SpecInit } from './crews.ts';
 
 /** Every sampler, model, optimizer and schedule in one job or another, two new things at a time. */
