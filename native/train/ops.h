@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/base/bfloat16.h"
 #include "core/batch/record.h"
 #include "core/graph/row_table.h"
 #include "core/kernels/dropout.h"
@@ -14,7 +15,8 @@
 
 // The differentiable operators that models over blocks are made of. Each is a
 // torch::autograd::Function whose outputs and gradients lie in the batch's workspace; all work in
-// float32 and in float64 (tests compare with dense references there).
+// float32, in float64 (tests compare with dense references there), and on rows in bfloat16: their
+// sums and what is computed of a row are float32, parameters and their gradients, too.
 
 namespace gnnd {
 
@@ -27,6 +29,11 @@ enum class Reduction : uint32_t {
 // Memory as a tensor of [rows, columns], or [columns] when rows is 0. Does not own it.
 at::Tensor ViewOf(float* data, int64_t rows, int64_t columns);
 at::Tensor ViewOf(double* data, int64_t rows, int64_t columns);
+at::Tensor ViewOf(Bfloat16* data, int64_t rows, int64_t columns);
+
+// What rows of T are computed with.
+template <typename T>
+using SumOf = std::conditional_t<std::same_as<T, Bfloat16>, float, T>;
 
 // An uninitialised [rows, columns] tensor in the workspace, with the element type of `like`.
 at::Tensor EmptyIn(Workspace* workspace, const at::Tensor& like, int64_t rows, int64_t columns);
@@ -36,6 +43,8 @@ at::Tensor EmptyIn(Workspace* workspace, const at::Tensor& like, int64_t rows, i
 template <typename T>
 class BlockOperand final : public torch::CustomClassHolder {
  public:
+  using Sum = SumOf<T>;
+
   // kWeightedSum needs a block with weights.
   BlockOperand(const BlockView& block, Reduction reduction, Workspace* workspace);
 
@@ -51,7 +60,7 @@ class BlockOperand final : public torch::CustomClassHolder {
   // destination d. The bottom layer reads the feature store through this.
   void AggregateFromTable(const RowTable& table, const uint32_t* index, const uint32_t* self_index,
                           T* out) const
-    requires std::same_as<T, float>;
+    requires(!std::same_as<T, double>);
 
   const BlockView& block() const { return block_; }
   Workspace* workspace() const { return workspace_; }
@@ -61,17 +70,17 @@ class BlockOperand final : public torch::CustomClassHolder {
   void Gather(const Element* x, uint64_t columns, const uint32_t* index, const uint32_t* self_index,
               T* out) const;
   void Transpose();
-  const T* ScaledWeights() const;
+  const Sum* ScaledWeights() const;
 
   BlockView block_;
   Reduction reduction_;
   Workspace* workspace_;
-  const T* edge_weight_ = nullptr;  // null = 1
-  const T* self_weight_ = nullptr;  // null = no self term
-  T* scale_ = nullptr;              // kMean only: 1 / sum of weights
+  const Sum* edge_weight_ = nullptr;  // null = 1
+  const Sum* self_weight_ = nullptr;  // null = no self term
+  Sum* scale_ = nullptr;              // kMean only: 1 / sum of weights
   uint32_t* transposed_indptr_ = nullptr;
   uint32_t* transposed_dst_ = nullptr;
-  T* transposed_weight_ = nullptr;
+  Sum* transposed_weight_ = nullptr;
 };
 
 // {aggregated, self}: self is x's first num_dst rows (the same memory), so that backward joins both
@@ -88,6 +97,8 @@ struct AffineInput {
   at::Tensor weight_self;  // [out, in] or undefined
   at::Tensor bias;         // [out] or undefined
   at::Tensor addend = {};  // [rows, out] or undefined
+  // Of x in bfloat16: the result is float32, and so is `addend`; else both are like x.
+  bool wide = false;
 };
 at::Tensor Affine(const AffineInput& input, Workspace* workspace);
 

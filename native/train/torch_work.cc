@@ -110,11 +110,17 @@ class TorchWork::Impl {
  private:
   Status CheckSample(const Sample& sample) const;
   Status ReadLabels(const Sample& sample, ExtractBuffer* buffer) const;
+  template <typename T>
+  void ExtractAs(const Sample& sample, std::span<const uint32_t> rows_at,
+                 ExtractBuffer* buffer) const;
+  template <typename T>
   void ExtractFused(const BlockView& bottom, std::span<const uint32_t> rows_at,
                     ExtractBuffer* buffer) const;
+  template <typename T>
   void ExtractRows(const Sample& sample, std::span<const uint32_t> rows_at,
                    ExtractBuffer* buffer) const;
-  std::span<float> Gather(std::span<const uint32_t> rows_at, ExtractBuffer* buffer) const;
+  template <typename T>
+  T* Gather(std::span<const uint32_t> rows_at, ExtractBuffer* buffer) const;
   std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters) const;
   std::vector<at::Tensor> TensorsToEvaluate(std::span<const float> parameters);
   std::vector<at::Tensor> TensorsToTrain(const BatchKey& key, std::span<const float> parameters);
@@ -178,54 +184,72 @@ Status TorchWork::Impl::ReadLabels(const Sample& sample, ExtractBuffer* buffer) 
   return Status::Ok();
 }
 
-// Rows of the feature store, copied: [rows_at.size(), in_dim].
-std::span<float> TorchWork::Impl::Gather(std::span<const uint32_t> rows_at,
-                                         ExtractBuffer* buffer) const {
+// Rows of the feature store, copied as T: [rows_at.size(), in_dim].
+template <typename T>
+T* TorchWork::Impl::Gather(std::span<const uint32_t> rows_at, ExtractBuffer* buffer) const {
   const uint64_t dim = options_.model.in_dim;
-  const uint64_t floats = rows_at.size() * dim;
-  const std::span<float> rows(buffer->memory.Get<float>(floats), floats);
+  T* rows = buffer->memory.Get<T>(rows_at.size() * dim);
   ParallelRows(static_cast<uint32_t>(rows_at.size()), kGrainRows,
                [&](uint32_t begin, uint32_t end) {
-                 GatherRows(store_.table(), rows_at.subspan(begin, end - begin),
-                            rows.subspan(begin * dim, (end - begin) * dim));
+                 const uint32_t count = end - begin;
+                 GatherRows(store_.table(), rows_at.subspan(begin, count),
+                            std::span<T>(rows + begin * dim, count * dim));
                });
   return rows;
 }
 
 // Aggregates the bottom block straight from the feature store: only destinations' own rows (which
 // GraphSAGE multiplies by themselves) are ever copied.
+template <typename T>
 void TorchWork::Impl::ExtractFused(const BlockView& bottom, std::span<const uint32_t> rows_at,
                                    ExtractBuffer* buffer) const {
   GNND_CHECK(rows_at.size() == bottom.num_src);
   const auto dim = static_cast<int64_t>(options_.model.in_dim);
   uint32_t* index = buffer->memory.Get<uint32_t>(bottom.src.size());
   for (uint64_t e = 0; e < bottom.src.size(); ++e) index[e] = rows_at[bottom.src[e]];
-  float* sum = buffer->memory.Get<float>(uint64_t{bottom.num_dst} * options_.model.in_dim);
-  const BlockOperand<float> operand(bottom, ReductionOf(options_.model), &buffer->memory);
+  T* sum = buffer->memory.Get<T>(uint64_t{bottom.num_dst} * options_.model.in_dim);
+  const BlockOperand<T> operand(bottom, ReductionOf(options_.model), &buffer->memory);
   operand.AggregateFromTable(store_.table(), index, rows_at.data(), sum);
   buffer->input.aggregated = ViewOf(sum, bottom.num_dst, dim);
   if (options_.model.type == ModelType::kGraphSage) {
-    const std::span<float> self = Gather(rows_at.first(bottom.num_dst), buffer);
-    buffer->input.self = ViewOf(self.data(), bottom.num_dst, dim);
+    T* self = Gather<T>(rows_at.first(bottom.num_dst), buffer);
+    buffer->input.self = ViewOf(self, bottom.num_dst, dim);
   }
 }
 
+template <typename T>
 void TorchWork::Impl::ExtractRows(const Sample& sample, std::span<const uint32_t> rows_at,
                                   ExtractBuffer* buffer) const {
   const std::span<const uint32_t> nodes = sample.nodes();
-  const std::span<float> rows = Gather(rows_at, buffer);
   const BatchKey& key = buffer->key;
-  DropoutRows<float> dropout;
+  DropoutRows<T, float> dropout;
   dropout.key = {key.random_seed, key.epoch, key.batch, /*layer=*/0};
   dropout.nodes = nodes.data();
-  dropout.rows = rows.data();
+  dropout.rows = Gather<T>(rows_at, buffer);
   dropout.stride = options_.model.in_dim;
   dropout.columns = options_.model.in_dim;
   dropout.threshold = DropoutThreshold(options_.model.input_dropout);
   dropout.scale = 1.0F / (1.0F - options_.model.input_dropout);
   ParallelRows(static_cast<uint32_t>(nodes.size()), kGrainRows,
                [&dropout](uint32_t begin, uint32_t end) { RunDropout(dropout, begin, end); });
-  buffer->input.x = ViewOf(rows.data(), static_cast<int64_t>(nodes.size()), options_.model.in_dim);
+  buffer->input.x =
+      ViewOf(dropout.rows, static_cast<int64_t>(nodes.size()), options_.model.in_dim);
+}
+
+template <typename T>
+void TorchWork::Impl::ExtractAs(const Sample& sample, std::span<const uint32_t> rows_at,
+                                ExtractBuffer* buffer) const {
+  const BlockView bottom = sample.block(sample.num_hops() - 1);
+  const LayerShape shape = ShapeOf(options_.model, 0);
+  const bool fuse =
+      options_.model.input_dropout == 0.0F && AggregatesFeatures(options_.model) &&
+      static_cast<double>(bottom.src.size()) <= kFuseEdgesPerSource * bottom.num_src &&
+      !TransformFirst(bottom.num_dst, bottom.num_src, bottom.src.size(), shape.in, shape.out);
+  if (fuse) {
+    ExtractFused<T>(bottom, rows_at, buffer);
+  } else {
+    ExtractRows<T>(sample, rows_at, buffer);
+  }
 }
 
 Status TorchWork::Impl::Extract(const Sample& sample, ExtractBuffer* buffer,
@@ -243,16 +267,10 @@ Status TorchWork::Impl::Extract(const Sample& sample, ExtractBuffer* buffer,
     const std::span<const uint32_t> rows_at =
         store_.Locate(nodes, sample.ranks(), buffer->memory.Get<uint32_t>(nodes.size()));
     report->traffic = store_.TrafficOf(nodes, sample.ranks());
-    const BlockView bottom = sample.block(sample.num_hops() - 1);
-    const LayerShape shape = ShapeOf(options_.model, 0);
-    const bool fuse =
-        options_.model.input_dropout == 0.0F && AggregatesFeatures(options_.model) &&
-        static_cast<double>(bottom.src.size()) <= kFuseEdgesPerSource * bottom.num_src &&
-        !TransformFirst(bottom.num_dst, bottom.num_src, bottom.src.size(), shape.in, shape.out);
-    if (fuse) {
-      ExtractFused(bottom, rows_at, buffer);
+    if (options_.precision == Precision::kBfloat16) {
+      ExtractAs<Bfloat16>(sample, rows_at, buffer);
     } else {
-      ExtractRows(sample, rows_at, buffer);
+      ExtractAs<float>(sample, rows_at, buffer);
     }
     report->cache_rows = store_.cache_rows();
     report->cache_fill_ns = cache_fill_ns_;

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/bfloat16.h"
+#include "core/base/half.h"
+#include "core/vec/dispatch.h"
+
+// Numbers from one type to another, many at once. Widening is exact and narrowing rounds as
+// ToBfloat16 does, so every instruction set gives the same bits. The arrays must not overlap.
+
+namespace gnnd {
+
+struct ConvertLoops {
+  void (*widen_half)(const Half* from, uint64_t count, float* to);
+  void (*widen_bfloat16)(const Bfloat16* from, uint64_t count, float* to);
+  void (*narrow)(const float* from, uint64_t count, Bfloat16* to);
+  void (*narrow_half)(const Half* from, uint64_t count, Bfloat16* to);
+};
+GNND_DECLARE_LOOPS(ConvertLoops, kConvertLoops);
+
+// For an instruction set, which the machine must have.
+inline const ConvertLoops& ConvertFor(InstructionSet set) { return GNND_LOOPS_OF(set, kConvertLoops); }
+
+// With the best variants that this machine has.
+inline const ConvertLoops& BestConvert() {
+  static const ConvertLoops& best = ConvertFor(DetectInstructionSet());
+  return best;
+}
+
+inline void Convert(const Half* from, uint64_t count, float* to) {
+  BestConvert().widen_half(from, count, to);
+}
+inline void Convert(const Bfloat16* from, uint64_t count, float* to) {
+  BestConvert().widen_bfloat16(from, count, to);
+}
+inline void Convert(const float* from, uint64_t count, Bfloat16* to) {
+  BestConvert().narrow(from, count, to);
+}
+inline void Convert(const Half* from, uint64_t count, Bfloat16* to) {
+  BestConvert().narrow_half(from, count, to);
+}
+
+}  // namespace gnnd
