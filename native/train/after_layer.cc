@@ -255,7 +255,7 @@ at::Tensor FinishLayer(const ModelSpec& spec, const at::Tensor& given, const at:
   const Activation activation = spec.activation;
   const bool narrow = given.scalar_type() == at::kBFloat16;
   const bool plain = NormalizationOf(spec) == Normalization::kNone && activation == Activation::kRelu;
-  const at::Tensor z = narrow && !plain ? given.to(at::kFloat) : given;
+  const at::Tensor z = narrow && !plain ? AsRowsOf(at::kFloat, given, workspace) : given;
   switch (NormalizationOf(spec)) {
     case Normalization::kLayer:
       return ActivateAndDrop(at::layer_norm(z, {z.size(1)}, scale, shift, kLayerNormEpsilon),

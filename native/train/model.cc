@@ -36,8 +36,8 @@ at::Tensor OwnRows(const LayerContext& context, const at::Tensor& x) {
 }
 
 // Rows in bfloat16 as float32; others as they are.
-at::Tensor Widened(const at::Tensor& rows) {
-  return rows.scalar_type() == at::kBFloat16 ? rows.to(at::kFloat) : rows;
+at::Tensor Widened(const at::Tensor& rows, Workspace* workspace) {
+  return rows.scalar_type() == at::kBFloat16 ? AsRowsOf(at::kFloat, rows, workspace) : rows;
 }
 
 at::Tensor TransformThenAggregate(const LayerContext& context, const at::Tensor& x) {
@@ -55,7 +55,7 @@ at::Tensor TransformThenAggregate(const LayerContext& context, const at::Tensor&
   own.x = OwnRows(context, x);
   own.weight = parameters.weight_self;
   own.bias = parameters.bias;
-  own.addend = own.wide ? Widened(sum) : sum;
+  own.addend = own.wide ? Widened(sum, context.workspace) : sum;
   return Affine(own, context.workspace);
 }
 
@@ -236,10 +236,11 @@ at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> paramet
                                   workspace)
                          : ForwardLayer(context, h);
     if (spec.residual) z = AddResidual(context, fused ? input.self : OwnRows(context, h), z);
-    if (context.last()) return Widened(z);
+    if (context.last()) return Widened(z, workspace);
     const DropoutSite site{
         {key.random_seed, key.epoch, key.batch, layer + 1}, sample.nodes().data(), spec.dropout};
-    h = FinishLayer(spec, z, mine.norm_scale, mine.norm_shift, site, workspace).to(rows);
+    h = FinishLayer(spec, z, mine.norm_scale, mine.norm_shift, site, workspace);
+    if (rows == at::kBFloat16) h = AsRowsOf(rows, h, workspace);
   }
   return h;
 }

@@ -228,8 +228,12 @@ RowProduct& RowProductOf(uint64_t in, uint64_t out) {
 #if defined(GNND_ONEDNN)
   if (product == nullptr) product = OneDnnRowProduct::Of(in, out);
 #endif
-  if (product == nullptr) product = std::make_unique<WidenedRowProduct>(in, out);
+  if (product == nullptr) product = WidenedRowProductOf(in, out);
   return *product;
+}
+
+std::unique_ptr<RowProduct> WidenedRowProductOf(uint64_t in, uint64_t out) {
+  return std::make_unique<WidenedRowProduct>(in, out);
 }
 
 TransposedProduct& TransposedProductOf(uint64_t height, uint64_t width) {
@@ -238,8 +242,12 @@ TransposedProduct& TransposedProductOf(uint64_t height, uint64_t width) {
 #if defined(GNND_ONEDNN)
   if (product == nullptr) product = OneDnnTransposedProduct::Of(height, width);
 #endif
-  if (product == nullptr) product = std::make_unique<WidenedTransposedProduct>(height, width);
+  if (product == nullptr) product = WidenedTransposedProductOf(height, width);
   return *product;
+}
+
+std::unique_ptr<TransposedProduct> WidenedTransposedProductOf(uint64_t height, uint64_t width) {
+  return std::make_unique<WidenedTransposedProduct>(height, width);
 }
 
 }  // namespace gnnd

@@ -25,6 +25,9 @@ class RowProduct {
 };
 RowProduct& RowProductOf(uint64_t in, uint64_t out);
 
+// For processors without products of bfloat16: of what is widened again.
+std::unique_ptr<RowProduct> WidenedRowProductOf(uint64_t in, uint64_t out);
+
 // Rows that one product sums over, and columns of the left matrix that it takes.
 inline constexpr uint32_t kTransposedRows = 1024;
 inline constexpr uint32_t kTransposedHeight = 128;
@@ -37,5 +40,6 @@ class TransposedProduct {
   virtual void Run(const Bfloat16* a, const Bfloat16* b, bool add, float* out) = 0;
 };
 TransposedProduct& TransposedProductOf(uint64_t height, uint64_t width);
+std::unique_ptr<TransposedProduct> WidenedTransposedProductOf(uint64_t height, uint64_t width);
 
 }  // namespace gnnd

@@ -210,6 +210,22 @@ template class BlockOperand<Bfloat16>;
 
 namespace {
 
+// Converts between float32 and bfloat16.
+at::Tensor Converted(const at::Tensor& rows, at::ScalarType type, Workspace* workspace) {
+  at::Tensor out = EmptyAs(type, workspace, rows.size(0), rows.size(1));
+  const auto columns = static_cast<uint64_t>(rows.size(1));
+  ParallelRows(static_cast<uint32_t>(rows.size(0)), kGrainRows, [&](uint32_t begin, uint32_t end) {
+    const uint64_t at = begin * columns;
+    const uint64_t count = (end - begin) * columns;
+    if (type == at::kBFloat16) {
+      Convert(DataOf<float>(rows) + at, count, DataOf<Bfloat16>(out) + at);
+    } else {
+      Convert(DataOf<Bfloat16>(rows) + at, count, DataOf<float>(out) + at);
+    }
+  });
+  return out;
+}
+
 template <typename T>
 class AggregateFunction : public torch::autograd::Function<AggregateFunction<T>> {
  public:
@@ -278,21 +294,21 @@ at::Tensor SumOfRows(const at::Tensor& rows, Workspace* workspace) {
   return out;
 }
 
-at::Tensor AsRowsOf(at::ScalarType type, const at::Tensor& rows, Workspace* workspace) {
-  if (rows.scalar_type() == type) return rows;
-  at::Tensor out = EmptyAs(type, workspace, rows.size(0), rows.size(1));
-  const auto columns = static_cast<uint64_t>(rows.size(1));
-  ParallelRows(static_cast<uint32_t>(rows.size(0)), kGrainRows, [&](uint32_t begin, uint32_t end) {
-    const uint64_t at = begin * columns;
-    const uint64_t count = (end - begin) * columns;
-    if (type == at::kBFloat16) {
-      Convert(DataOf<float>(rows) + at, count, DataOf<Bfloat16>(out) + at);
-    } else {
-      Convert(DataOf<Bfloat16>(rows) + at, count, DataOf<float>(out) + at);
-    }
-  });
-  return out;
-}
+class ConvertFunction : public torch::autograd::Function<ConvertFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& rows, at::ScalarType type,
+                            Workspace* workspace) {
+    SaveWorkspace(context, workspace);
+    context->saved_data["type"] = static_cast<int64_t>(rows.scalar_type());
+    return Converted(rows.contiguous(), type, workspace);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const auto type = static_cast<at::ScalarType>(context->saved_data["type"].toInt());
+    const at::Tensor grad = Converted(grads[0].contiguous(), type, SavedWorkspace(context));
+    return {grad, at::Tensor(), at::Tensor()};
+  }
+};
 
 at::Tensor ValueOr(const std::optional<at::Tensor>& tensor) {
   return tensor.has_value() ? *tensor : at::Tensor();
@@ -340,7 +356,9 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
     variable_list result(8);
     if (context->saved_data["bias"].toBool()) result[4] = SumOfRows(grad, workspace);
     if (context->saved_data["addend"].toBool()) result[5] = grad;
-    const at::Tensor factor = AsRowsOf(saved[0].scalar_type(), grad, workspace);
+    const at::ScalarType type = saved[0].scalar_type();
+    const at::Tensor factor =
+        grad.scalar_type() == type ? grad : Converted(grad, type, workspace);
     for (size_t operand = 0; operand < saved.size(); operand += 2) {
       const at::Tensor& x = saved[operand];
       result[operand + 1] = TransposedProduct(factor, x, workspace);
@@ -467,6 +485,11 @@ at::Tensor Affine(const AffineInput& input, Workspace* workspace) {
   return AffineFunction::apply(input.x, input.weight, optional(input.x_self),
                                optional(input.weight_self), optional(input.bias),
                                optional(input.addend), input.wide, workspace);
+}
+
+at::Tensor AsRowsOf(at::ScalarType type, const at::Tensor& rows, Workspace* workspace) {
+  if (rows.scalar_type() == type) return rows;
+  return ConvertFunction::apply(rows, type, workspace);
 }
 
 at::Tensor ReluDropout(const at::Tensor& z, const DropoutSite& site, Workspace* workspace) {

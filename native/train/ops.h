@@ -102,6 +102,9 @@ struct AffineInput {
 };
 at::Tensor Affine(const AffineInput& input, Workspace* workspace);
 
+// `rows` as they are, or between float32 and bfloat16, in the workspace.
+at::Tensor AsRowsOf(at::ScalarType type, const at::Tensor& rows, Workspace* workspace);
+
 // Keyed dropout of probability `p` on relu(z), in place; `nodes` are the rows' global ids.
 struct DropoutSite {
   DropoutKey key;
