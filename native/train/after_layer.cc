@@ -254,7 +254,8 @@ at::Tensor FinishLayer(const ModelSpec& spec, const at::Tensor& given, const at:
                        const at::Tensor& shift, const DropoutSite& site, Workspace* workspace) {
   const Activation activation = spec.activation;
   const bool narrow = given.scalar_type() == at::kBFloat16;
-  const bool plain = NormalizationOf(spec) == Normalization::kNone && activation == Activation::kRelu;
+  const bool plain =
+      NormalizationOf(spec) == Normalization::kNone && activation == Activation::kRelu;
   const at::Tensor z = narrow && !plain ? AsRowsOf(at::kFloat, given, workspace) : given;
   switch (NormalizationOf(spec)) {
     case Normalization::kLayer:

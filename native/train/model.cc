@@ -231,8 +231,13 @@ at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> paramet
                                workspace};
     const LayerParameters& mine = context.parameters;
     const bool fused = layer == 0 && input.aggregated.defined();
-    at::Tensor z = fused ? Affine({input.aggregated, mine.weight, input.self, mine.weight_self,
-                                   mine.bias, {}, context.last()},
+    at::Tensor z = fused ? Affine({input.aggregated,
+                                   mine.weight,
+                                   input.self,
+                                   mine.weight_self,
+                                   mine.bias,
+                                   {},
+                                   context.last()},
                                   workspace)
                          : ForwardLayer(context, h);
     if (spec.residual) z = AddResidual(context, fused ? input.self : OwnRows(context, h), z);

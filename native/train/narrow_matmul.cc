@@ -29,8 +29,8 @@ const Bfloat16* FilledUp(const Bfloat16* from, uint32_t rows, uint64_t columns, 
   return scratch->data();
 }
 
-// Columns [column, column + width) of `rows` rows of `columns`, one behind the other and filled up as
-// above.
+// Columns [column, column + width) of `rows` rows of `columns`, one behind the other and filled up
+// as above.
 const Bfloat16* PanelOf(const Bfloat16* from, uint32_t rows, uint64_t columns, uint64_t column,
                         uint64_t width, uint32_t height, std::vector<Bfloat16>* scratch) {
   if (width == columns) return FilledUp(from, rows, columns, height, scratch);
@@ -98,12 +98,12 @@ void RunNarrowAffine(const NarrowAffine& op, Workspace* workspace) {
   const auto columns = static_cast<uint64_t>(op.out.size(1));
   TORCH_CHECK(op.out.is_contiguous() && op.x.size(0) == rows, "a product's rows do not fit");
   const bool narrow = op.out.scalar_type() == at::kBFloat16;
-  TORCH_CHECK(!op.addend.defined() || (op.addend.scalar_type() == op.out.scalar_type() &&
-                                       op.addend.is_contiguous()),
+  TORCH_CHECK(!op.addend.defined() ||
+                  (op.addend.scalar_type() == op.out.scalar_type() && op.addend.is_contiguous()),
               "an addend is not like the rows that it is added to");
   const Finish finish{op.bias.defined() ? op.bias.const_data_ptr<float>() : nullptr,
-                      op.addend.defined() ? op.addend.const_data_ptr() : nullptr,
-                      op.out.data_ptr(), columns, narrow};
+                      op.addend.defined() ? op.addend.const_data_ptr() : nullptr, op.out.data_ptr(),
+                      columns, narrow};
   const uint32_t stretches = (rows + kProductRows - 1) / kProductRows;
   ParallelRows(stretches, 1, [&](uint32_t begin, uint32_t end) {
     thread_local std::vector<float> sums;
@@ -149,8 +149,8 @@ void NarrowTransposedProduct(const at::Tensor& grad, const at::Tensor& x, const 
       TransposedProduct& product = TransposedProductOf(high, width);
       for (uint32_t first = 0; first < rows; first += kTransposedRows) {
         const uint32_t deep = std::min(kTransposedRows, rows - first);
-        const Bfloat16* a = PanelOf(left + first * height, deep, height, at, high,
-                                    kTransposedRows, &filled_left);
+        const Bfloat16* a =
+            PanelOf(left + first * height, deep, height, at, high, kTransposedRows, &filled_left);
         const Bfloat16* b =
             FilledUp(right + first * width, deep, width, kTransposedRows, &filled_right);
         product.Run(a, b, /*add=*/first > 0, to + at * width);

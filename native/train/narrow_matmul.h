@@ -8,8 +8,8 @@ namespace gnnd {
 
 // Products of matrices in bfloat16 whose sums are kept in float32: on oneDNN where the processor
 // has products of bfloat16 (AVX512-BF16, AMX) or AVX-512, else on OpenBLAS after widening. Rows are
-// taken in stretches of one fixed height, the last one filled up with zeros: so the kernels are few,
-// and an element's sum depends on its own row alone, whatever the number of threads or rows.
+// taken in stretches of one fixed height, the last one filled up with zeros: so the kernels are
+// few, and an element's sum depends on its own row alone, whatever the number of threads or rows.
 
 // out = x weight^T + x_self weight_self^T + addend + bias; all but the first product where defined.
 struct NarrowAffine {

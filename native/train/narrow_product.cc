@@ -81,8 +81,7 @@ class OneDnnProduct {
     b_.set_data_handle(const_cast<void*>(b));
     out_.set_data_handle(out);
     (add ? added_ : fresh_)
-        .execute(Stream(),
-                 {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, out_}});
+        .execute(Stream(), {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, out_}});
   }
 
  private:

@@ -329,11 +329,11 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
     context->saved_data["bias"] = bias.has_value();
     context->saved_data["addend"] = addend.has_value();
     if (IsNarrow(x)) {
-      const at::Tensor out = EmptyAs(wide ? at::kFloat : at::kBFloat16, workspace, x.size(0),
-                                     weight.size(0));
-      RunNarrowAffine({x, weight, ValueOr(x_self), ValueOr(weight_self), ValueOr(addend),
-                       ValueOr(bias), out},
-                      workspace);
+      const at::Tensor out =
+          EmptyAs(wide ? at::kFloat : at::kBFloat16, workspace, x.size(0), weight.size(0));
+      RunNarrowAffine(
+          {x, weight, ValueOr(x_self), ValueOr(weight_self), ValueOr(addend), ValueOr(bias), out},
+          workspace);
       return out;
     }
     at::Tensor out = EmptyIn(workspace, x, x.size(0), weight.size(0));
@@ -357,8 +357,7 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
     if (context->saved_data["bias"].toBool()) result[4] = SumOfRows(grad, workspace);
     if (context->saved_data["addend"].toBool()) result[5] = grad;
     const at::ScalarType type = saved[0].scalar_type();
-    const at::Tensor factor =
-        grad.scalar_type() == type ? grad : Converted(grad, type, workspace);
+    const at::Tensor factor = grad.scalar_type() == type ? grad : Converted(grad, type, workspace);
     for (size_t operand = 0; operand < saved.size(); operand += 2) {
       const at::Tensor& x = saved[operand];
       result[operand + 1] = TransposedProduct(factor, x, workspace);

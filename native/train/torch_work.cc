@@ -20,11 +20,11 @@
 #include "core/base/clock.h"
 #include "core/base/contain.h"
 #include "core/feature/feature_store.h"
-#include "core/graph/features.h"
 #include "core/kernels/loss.h"
 #include "core/kernels/optimizer.h"
 #include "core/model/parameter_digest.h"
 #include "train/evaluator.h"
+#include "train/extraction.h"
 #include "train/model.h"
 #include "train/ops.h"
 #include "train/parallel.h"
@@ -35,12 +35,6 @@
 
 namespace gnnd {
 namespace {
-
-constexpr uint32_t kGrainRows = 256;
-
-// Above so many edges per source the rows are gathered once instead of once per edge
-// (measured: reading the feature store per edge wins up to there).
-constexpr double kFuseEdgesPerSource = 1.5;
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
@@ -61,14 +55,6 @@ Status Guarded(const Body& body, Code thrown = Code::kInternal) {
 }
 
 }  // namespace
-
-// What Extract read of one batch, until its gradient is computed.
-struct ExtractBuffer {
-  Workspace memory;  // that `input` views
-  BottomInput input;
-  std::vector<uint32_t> seed_labels;
-  BatchKey key{};
-};
 
 class TorchWork::Impl {
  public:
@@ -108,19 +94,6 @@ class TorchWork::Impl {
   }
 
  private:
-  Status CheckSample(const Sample& sample) const;
-  Status ReadLabels(const Sample& sample, ExtractBuffer* buffer) const;
-  template <typename T>
-  void ExtractAs(const Sample& sample, std::span<const uint32_t> rows_at,
-                 ExtractBuffer* buffer) const;
-  template <typename T>
-  void ExtractFused(const BlockView& bottom, std::span<const uint32_t> rows_at,
-                    ExtractBuffer* buffer) const;
-  template <typename T>
-  void ExtractRows(const Sample& sample, std::span<const uint32_t> rows_at,
-                   ExtractBuffer* buffer) const;
-  template <typename T>
-  T* Gather(std::span<const uint32_t> rows_at, ExtractBuffer* buffer) const;
   std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters) const;
   std::vector<at::Tensor> TensorsToEvaluate(std::span<const float> parameters);
   std::vector<at::Tensor> TensorsToTrain(const BatchKey& key, std::span<const float> parameters);
@@ -150,128 +123,14 @@ void TorchWork::Impl::UseThreads() {
   thread_ = std::this_thread::get_id();
 }
 
-Status TorchWork::Impl::CheckSample(const Sample& sample) const {
-  if (!sample.homogeneous()) {
-    return Status(Code::kShmCorrupted, "record has several types of nodes or relations");
-  }
-  if (sample.num_hops() != options_.model.num_layers) {
-    return Status(Code::kShmCorrupted, "record has " + std::to_string(sample.num_hops()) +
-                                           " blocks, the model " +
-                                           std::to_string(options_.model.num_layers) + " layers");
-  }
-  if (options_.model.type == ModelType::kGcn && sample.block(0).self_weight.empty()) {
-    return Status(Code::kShmCorrupted, "record lacks the edge weights that GCN needs");
-  }
-  uint32_t largest = 0;
-  for (const uint32_t node : sample.nodes()) largest = std::max(largest, node);
-  if (largest >= options_.labels.size()) {
-    return Status(Code::kShmCorrupted, "record names a node beyond the graph");
-  }
-  return Status::Ok();
-}
-
-Status TorchWork::Impl::ReadLabels(const Sample& sample, ExtractBuffer* buffer) const {
-  buffer->seed_labels.resize(sample.num_seeds());
-  for (uint32_t i = 0; i < sample.num_seeds(); ++i) {
-    const uint32_t node = sample.nodes()[i];
-    const int32_t label = options_.labels[node];
-    if (label < 0 || static_cast<uint32_t>(label) >= options_.model.out_dim) {
-      return Status(Code::kDatasetCorrupt, "training node " + std::to_string(node) + " has label " +
-                                               std::to_string(label));
-    }
-    buffer->seed_labels[i] = static_cast<uint32_t>(label);
-  }
-  return Status::Ok();
-}
-
-// Rows of the feature store, copied as T: [rows_at.size(), in_dim].
-template <typename T>
-T* TorchWork::Impl::Gather(std::span<const uint32_t> rows_at, ExtractBuffer* buffer) const {
-  const uint64_t dim = options_.model.in_dim;
-  T* rows = buffer->memory.Get<T>(rows_at.size() * dim);
-  ParallelRows(static_cast<uint32_t>(rows_at.size()), kGrainRows,
-               [&](uint32_t begin, uint32_t end) {
-                 const uint32_t count = end - begin;
-                 GatherRows(store_.table(), rows_at.subspan(begin, count),
-                            std::span<T>(rows + begin * dim, count * dim));
-               });
-  return rows;
-}
-
-// Aggregates the bottom block straight from the feature store: only destinations' own rows (which
-// GraphSAGE multiplies by themselves) are ever copied.
-template <typename T>
-void TorchWork::Impl::ExtractFused(const BlockView& bottom, std::span<const uint32_t> rows_at,
-                                   ExtractBuffer* buffer) const {
-  GNND_CHECK(rows_at.size() == bottom.num_src);
-  const auto dim = static_cast<int64_t>(options_.model.in_dim);
-  uint32_t* index = buffer->memory.Get<uint32_t>(bottom.src.size());
-  for (uint64_t e = 0; e < bottom.src.size(); ++e) index[e] = rows_at[bottom.src[e]];
-  T* sum = buffer->memory.Get<T>(uint64_t{bottom.num_dst} * options_.model.in_dim);
-  const BlockOperand<T> operand(bottom, ReductionOf(options_.model), &buffer->memory);
-  operand.AggregateFromTable(store_.table(), index, rows_at.data(), sum);
-  buffer->input.aggregated = ViewOf(sum, bottom.num_dst, dim);
-  if (options_.model.type == ModelType::kGraphSage) {
-    T* self = Gather<T>(rows_at.first(bottom.num_dst), buffer);
-    buffer->input.self = ViewOf(self, bottom.num_dst, dim);
-  }
-}
-
-template <typename T>
-void TorchWork::Impl::ExtractRows(const Sample& sample, std::span<const uint32_t> rows_at,
-                                  ExtractBuffer* buffer) const {
-  const std::span<const uint32_t> nodes = sample.nodes();
-  const BatchKey& key = buffer->key;
-  DropoutRows<T, float> dropout;
-  dropout.key = {key.random_seed, key.epoch, key.batch, /*layer=*/0};
-  dropout.nodes = nodes.data();
-  dropout.rows = Gather<T>(rows_at, buffer);
-  dropout.stride = options_.model.in_dim;
-  dropout.columns = options_.model.in_dim;
-  dropout.threshold = DropoutThreshold(options_.model.input_dropout);
-  dropout.scale = 1.0F / (1.0F - options_.model.input_dropout);
-  ParallelRows(static_cast<uint32_t>(nodes.size()), kGrainRows,
-               [&dropout](uint32_t begin, uint32_t end) { RunDropout(dropout, begin, end); });
-  buffer->input.x =
-      ViewOf(dropout.rows, static_cast<int64_t>(nodes.size()), options_.model.in_dim);
-}
-
-template <typename T>
-void TorchWork::Impl::ExtractAs(const Sample& sample, std::span<const uint32_t> rows_at,
-                                ExtractBuffer* buffer) const {
-  const BlockView bottom = sample.block(sample.num_hops() - 1);
-  const LayerShape shape = ShapeOf(options_.model, 0);
-  const bool fuse =
-      options_.model.input_dropout == 0.0F && AggregatesFeatures(options_.model) &&
-      static_cast<double>(bottom.src.size()) <= kFuseEdgesPerSource * bottom.num_src &&
-      !TransformFirst(bottom.num_dst, bottom.num_src, bottom.src.size(), shape.in, shape.out);
-  if (fuse) {
-    ExtractFused<T>(bottom, rows_at, buffer);
-  } else {
-    ExtractRows<T>(sample, rows_at, buffer);
-  }
-}
-
 Status TorchWork::Impl::Extract(const Sample& sample, ExtractBuffer* buffer,
                                 ExtractReport* report) {
   return Guarded([&] {
     // Torch's operators are not used here, only our loops on OpenMP's threads: of the calling
     // thread's own team, so that extraction never waits for a team that computes.
     UseTeamOf(options_.threads);
-    buffer->input = BottomInput();
-    GNND_TRY(CheckSample(sample));
-    GNND_TRY(ReadLabels(sample, buffer));
-    buffer->memory.Reset();
-    buffer->key = sample.key();
-    const std::span<const uint32_t> nodes = sample.nodes();
-    const std::span<const uint32_t> rows_at =
-        store_.Locate(nodes, sample.ranks(), buffer->memory.Get<uint32_t>(nodes.size()));
-    report->traffic = store_.TrafficOf(nodes, sample.ranks());
-    if (options_.precision == Precision::kBfloat16) {
-      ExtractAs<Bfloat16>(sample, rows_at, buffer);
-    } else {
-      ExtractAs<float>(sample, rows_at, buffer);
-    }
+    GNND_TRY(ExtractBatch(options_, store_, sample, buffer));
+    report->traffic = store_.TrafficOf(sample.nodes(), sample.ranks());
     report->cache_rows = store_.cache_rows();
     report->cache_fill_ns = cache_fill_ns_;
     report->work_bytes = compute_bytes_.load(std::memory_order_relaxed) +

@@ -10,6 +10,7 @@ import {
   Determinism,
   LrScheduleType,
   OptimizerType,
+  Precision,
   StalenessCompensation,
 } from '../../src/api/gen/gnnd/v1/training_pb.ts';
 import {
@@ -89,7 +90,13 @@ const serial: SpecInit = {
   model: sage,
   sampling: { fanouts: [10, 5] },
   // Enough epochs to be caught in the middle.
-  training: { ...training, epochs: 24, staleness: 0, batchesPerStep: 1 },
+  training: {
+    ...training,
+    epochs: 24,
+    staleness: 0,
+    batchesPerStep: 1,
+    precision: Precision.BFLOAT16,
+  },
   evaluation: { everyEpochs: 3, method: EvaluationMethod.SAMPLED, fanouts: [4, 3] },
 };
 
@@ -124,7 +131,7 @@ function expectSame(job: Job, expected: Job): void {
 
 describe.each([
   ['S = 2 predicted, G = 3, stopped early, with all there is', everything],
-  ['S = 0, with evaluations on samples', serial],
+  ['S = 0 in bfloat16, with evaluations on samples', serial],
 ])('%s', (_, spec) => {
   let expected: Job;
 

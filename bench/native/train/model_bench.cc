@@ -1,11 +1,11 @@
 // A Trainer's step, by model.
 //
-//   model_bench [ROUNDS]      (21 rounds)
+//   model_bench [ROUNDS [MODEL]]      (21 rounds, all models)
 //
 // Batches of 1,024 seeds, fanouts 10 and 10, on a skewed graph of 300,000 nodes and 4.5 million
 // edges; 128 features, hidden 256, 44 classes, dropout 0.3; one thread; in float32 and in bfloat16,
-// batch by batch in turns. Medians over batches that differ: extraction, gradient, optimizer. A line
-// for people and one of JSON per model and precision.
+// batch by batch in turns. Medians over batches that differ: extraction, gradient, optimizer. A
+// line for people and one of JSON per model and precision.
 
 #include <cstdint>
 #include <cstdio>
@@ -147,20 +147,23 @@ void RunModel(const Data& data, const Candidate& candidate, uint32_t rounds) {
   narrow.Print(rounds);
 }
 
-void Main(uint32_t rounds) {
+void Main(uint32_t rounds, const std::string& only) {
   const Data data;
   const Candidate candidates[] = {
       {"GraphSAGE", ModelType::kGraphSage, 256, 1}, {"GCN", ModelType::kGcn, 256, 1},
       {"PinSAGE", ModelType::kPinSage, 256, 1},     {"GAT 8x8", ModelType::kGat, 64, 8},
       {"GAT 8x32", ModelType::kGat, 256, 8},        {"GATv2 8x8", ModelType::kGatV2, 64, 8},
       {"GATv2 8x32", ModelType::kGatV2, 256, 8}};
-  for (const Candidate& candidate : candidates) if (getenv("ONLY") == nullptr || std::string(getenv("ONLY")) == candidate.name) RunModel(data, candidate, rounds);
+  for (const Candidate& candidate : candidates) {
+    if (only.empty() || only == candidate.name) RunModel(data, candidate, rounds);
+  }
 }
 
 }  // namespace
 }  // namespace gnnd::bench
 
 int main(int argc, char** argv) {
-  gnnd::bench::Main(argc > 1 ? static_cast<uint32_t>(std::atoi(argv[1])) : 21);
+  gnnd::bench::Main(argc > 1 ? static_cast<uint32_t>(std::atoi(argv[1])) : 21,
+                    argc > 2 ? argv[2] : "");
   return 0;
 }

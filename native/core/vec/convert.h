@@ -20,7 +20,9 @@ struct ConvertLoops {
 GNND_DECLARE_LOOPS(ConvertLoops, kConvertLoops);
 
 // For an instruction set, which the machine must have.
-inline const ConvertLoops& ConvertFor(InstructionSet set) { return GNND_LOOPS_OF(set, kConvertLoops); }
+inline const ConvertLoops& ConvertFor(InstructionSet set) {
+  return GNND_LOOPS_OF(set, kConvertLoops);
+}
 
 // With the best variants that this machine has.
 inline const ConvertLoops& BestConvert() {

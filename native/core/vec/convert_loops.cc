@@ -1,5 +1,5 @@
-#include "core/vec/vec.h"
 #include "core/vec/convert.h"
+#include "core/vec/vec.h"
 
 namespace gnnd::GNND_SET {
 namespace {
@@ -16,6 +16,6 @@ void ConvertAll(const From* from, uint64_t count, To* to) {
 }  // namespace
 
 const ConvertLoops kConvertLoops = {ConvertAll<Half, float>, ConvertAll<Bfloat16, float>,
-                                ConvertAll<float, Bfloat16>, ConvertAll<Half, Bfloat16>};
+                                    ConvertAll<float, Bfloat16>, ConvertAll<Half, Bfloat16>};
 
 }  // namespace gnnd::GNND_SET

@@ -275,9 +275,10 @@ TEST_CASE("in float32 the modules equal the dense float64 reference to 1e-5") {
   for (const Case& c : Cases()) CheckModules(c, at::kFloat, 1e-5);
 }
 
-// Each row is rounded to 8 bits of precision between layers: an element's gradient may be lost where
-// terms cancel, their direction is not.
-TEST_CASE("on rows in bfloat16 logits are near the dense float64 reference, and gradients go there") {
+// Each row is rounded to 8 bits of precision between layers: an element's gradient may be lost
+// where terms cancel, their direction is not.
+TEST_CASE(
+    "on rows in bfloat16 logits are near the dense float64 reference, and gradients go there") {
   for (const Case& c : Cases()) {
     INFO(c.name);
     const Fixture fixture(c);

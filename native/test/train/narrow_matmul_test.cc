@@ -43,7 +43,7 @@ struct Sizes {
 };
 
 // More and less than a stretch of rows, and lengths that fill no vector.
-constexpr Sizes kSizes[] = {{1, 1, 1, 1},     {3, 7, 5, 2},         {255, 100, 64, 44},
+constexpr Sizes kSizes[] = {{1, 1, 1, 1},         {3, 7, 5, 2},        {255, 100, 64, 44},
                             {256, 128, 128, 256}, {700, 33, 100, 130}, {2100, 17, 9, 300}};
 
 NarrowAffine OpOf(const Sizes& sizes, bool wide, std::mt19937_64* random) {

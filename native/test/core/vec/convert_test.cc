@@ -44,8 +44,8 @@ TEST_CASE("every variant writes as many elements as it was asked for, from any s
   }
 }
 
-// All of float16, and of float32 what rounding can get wrong: halves between two bfloat16s, above and
-// below them, the largest numbers, infinities and NaNs of both signs.
+// All of float16, and of float32 what rounding can get wrong: halves between two bfloat16s, above
+// and below them, the largest numbers, infinities and NaNs of both signs.
 std::vector<float> TrickyFloats() {
   std::vector<float> floats;
   for (uint32_t upper = 0; upper < 65536; ++upper) {
