@@ -2,11 +2,11 @@
 // Whole epochs through the daemon beside the training loops of DGL and GraphBolt, in turns.
 //
 //   node bench/epoch/run.mjs [--rounds 3] [--epochs 6] [--fanouts 10,10] [--batch 1024]
-//                            [--hidden 256] [--staleness S]
+//                            [--hidden 256] [--devices 2] [--staleness S]
 //                            [--peers dgl,dgl-i32,graphbolt,graphbolt-i32 | none]
 //
 // npm-deps-2016, GraphSAGE, dropout 0.5, Adam 0.003; every contestant has both cores. gnnd: a job
-// on two CPU devices, its default staleness unless given, in strict determinism, which is what is
+// on two CPU devices of a core each, or on as many as told, its default staleness unless given, in strict determinism, which is what is
 // compared, relaxed, to see what strictness costs, and in bfloat16; peers promise none of these and
 // have no staleness.
 // Peers: two threads in one process, and one thread beside one worker process that samples. Every
@@ -34,6 +34,7 @@ const { values: options } = parseArgs({
     fanouts: { type: 'string', default: '10,10' },
     batch: { type: 'string', default: '1024' },
     hidden: { type: 'string', default: '256' },
+    devices: { type: 'string', default: '2' },
     staleness: { type: 'string' },
     peers: { type: 'string', default: 'dgl,dgl-i32,graphbolt,graphbolt-i32' },
   },
@@ -46,7 +47,7 @@ const folder = mkdtempSync(join(tmpdir(), 'gnnd-bench-epoch-'));
 class WatchedDaemon extends Daemon {
   async start(dataset) {
     if (this.child !== undefined) return;
-    await super.start(folder);
+    await super.start(folder, Number(options.devices));
     this.gnnctl('dataset', 'import', '--id', 'npm', '--quiet', dataset);
   }
 
@@ -104,7 +105,7 @@ class Gnnd {
       sampling: { fanouts: options.fanouts.split(',').map(Number) },
       training: { epochs, batch_size: Number(options.batch), random_seed: round, ...this.training },
       evaluation,
-      resources: { devices: 2 },
+      resources: { devices: Number(options.devices) },
     };
     if (options.staleness !== undefined) spec.training.staleness = Number(options.staleness);
     const file = join(folder, `${id}.json`);
