@@ -37,6 +37,13 @@ if (unknown !== undefined) {
 }
 const torchVersion = '2.13.0';
 const openblasVersion = '0.3.34.481.3';
+/** Matrix products, beside torch; oneDNN's wheels (products of bfloat16) are for x86-64 only. */
+const productPackages = [
+  `scipy-openblas32==${openblasVersion}`,
+  ...(process.arch === 'x64'
+    ? ['onednn-cpu-gomp==2023.2.0', 'onednn-devel-cpu-gomp==2023.2.0']
+    : []),
+];
 const startedMs = Date.now();
 let announced = false;
 
@@ -178,9 +185,10 @@ async function betterSqlite() {
 async function python() {
   const { GNND_PYTHON, VIRTUAL_ENV, CONDA_PREFIX } = process.env;
   if (GNND_PYTHON && librariesOf(GNND_PYTHON) === null) {
-    const packages = `torch==${torchVersion} scipy-openblas32==${openblasVersion}`;
-    const missing = 'but that Python lacks torch or scipy-openblas32.';
-    const hint = `${GNND_PYTHON} -m pip install ${packages}`;
+    const packages = [`torch==${torchVersion}`, ...productPackages];
+    const names = packages.map((each) => each.replace(/==.*/, '')).join(', ');
+    const missing = `but that Python lacks one of ${names}.`;
+    const hint = `${GNND_PYTHON} -m pip install ${packages.join(' ')}`;
     throw new SetupError(`GNND_PYTHON is ${GNND_PYTHON}, ${missing}`, hint);
   }
   const environments = [VIRTUAL_ENV, CONDA_PREFIX].filter(Boolean);
@@ -202,7 +210,7 @@ async function ownPython(path) {
     });
   }
   const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
-  pip.push('numpy==2.4.6', `scipy-openblas32==${openblasVersion}`);
+  pip.push('numpy==2.4.6', ...productPackages);
   // The CPU build by its own name where the index has it, the plain version otherwise.
   await run('python', path, [...pip, `torch==${torchVersion}+cpu`]).catch(() =>
     run('python', path, [...pip, `torch==${torchVersion}`]),
@@ -210,16 +218,18 @@ async function ownPython(path) {
 }
 
 /**
- * The versions and the folder of a Python's torch and OpenBLAS, read without importing them; null
- * when it lacks one.
+ * The versions and the folder of a Python's torch, OpenBLAS and oneDNN, read without importing
+ * them; null when it lacks one.
  */
 function librariesOf(pythonPath) {
+  const names = JSON.stringify(productPackages.map((each) => each.replace(/==.*/, '')));
   const code = `import importlib.metadata as m
 import importlib.util as u
-facts = m.version('scipy-openblas32'), m.version('torch'), u.find_spec('torch').origin
+facts = m.version('torch'), u.find_spec('torch').origin, *map(m.version, ${names})
 print(*facts, sep='\\n')`;
-  const [openblas, torch, origin] = (outputOf(pythonPath, ['-c', code]) ?? '').split('\n');
-  return origin === undefined ? null : { openblas, torch, folder: dirname(origin) };
+  const [torch, origin, ...products] = (outputOf(pythonPath, ['-c', code]) ?? '').split('\n');
+  if (origin === undefined) return null;
+  return { products: products.join(' '), torch, folder: dirname(origin) };
 }
 
 /** cmake and ninja from the system, else from PyPI. Returns the PATH to build with. */

@@ -4,7 +4,7 @@ import { getOption, ScalarType } from '@bufbuild/protobuf';
 
 /** Between these lines of docs/job-spec.md stands the table. */
 export const tableMarks = [
-  '<!-- Made from proto/gnnd/v1/job.proto by `npm run build:proto`. -->',
+  '<!-- Made from the job spec in proto/gnnd/v1 by `npm run build:proto`. -->',
   '<!-- End of what is made. -->',
 ];
 
@@ -197,7 +197,7 @@ export function nativeTables(messageOf) {
   const messages = [...nativeMessages.keys()].map((name) => messageOf(`gnnd.v1.${name}`));
   const enums = new Set(messages.flatMap(({ fields }) => fields.flatMap((f) => f.enum ?? [])));
   return `${[
-    '// Made from proto/gnnd/v1/job.proto by `npm run build:proto`; not to be edited.',
+    '// Made from the job spec in proto/gnnd/v1 by `npm run build:proto`; not to be edited.',
     '// clang-format off',
     '#pragma once',
     '',

@@ -2,20 +2,22 @@
 // Whole epochs through the daemon beside the training loops of DGL and GraphBolt, in turns.
 //
 //   node bench/epoch/run.mjs [--rounds 3] [--epochs 6] [--fanouts 10,10] [--batch 1024]
-//                            [--hidden 256] [--staleness S]
+//                            [--hidden 256] [--devices 2] [--staleness S]
 //                            [--peers dgl,dgl-i32,graphbolt,graphbolt-i32 | none]
 //
 // npm-deps-2016, GraphSAGE, dropout 0.5, Adam 0.003; every contestant has both cores. gnnd: a job
-// on two CPU devices, its default staleness unless given, in strict determinism, which is what is
-// compared, and relaxed, to see what strictness costs; peers promise neither and have no staleness.
+// on two CPU devices of a core each, or on as many as told, its default staleness unless given, in strict determinism, which is what is
+// compared, relaxed, to see what strictness costs, and in bfloat16; peers promise none of these and
+// have no staleness.
 // Peers: two threads in one process, and one thread beside one worker process that samples. Every
 // round each trains a new model for `epochs` epochs, every other round in reverse order; the first
 // epoch of each is warm-up and is not counted. Accuracy is exact (full neighbourhoods) for all: if
 // another's last validation accuracy is more than 3 points from strict gnnd's in the median, the
 // run says so and fails.
 //
-// gnnd evaluates after every epoch and no batch of the next is trained meanwhile, so two figures
-// are compared: an epoch with its evaluation, and without (less the evaluation's own time).
+// Two figures are compared: an epoch with its evaluation, and without. gnnd trains twice for that, as
+// the end of one epoch and the beginning of the next overlap otherwise. It evaluates the validation
+// nodes after an epoch, peers the test nodes, too, in one pass.
 // One JSON line per contestant in build/bench/epoch.jsonl.
 import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -32,6 +34,7 @@ const { values: options } = parseArgs({
     fanouts: { type: 'string', default: '10,10' },
     batch: { type: 'string', default: '1024' },
     hidden: { type: 'string', default: '256' },
+    devices: { type: 'string', default: '2' },
     staleness: { type: 'string' },
     peers: { type: 'string', default: 'dgl,dgl-i32,graphbolt,graphbolt-i32' },
   },
@@ -40,11 +43,11 @@ const epochs = Number(options.epochs);
 const accuracyTolerance = 3;
 const folder = mkdtempSync(join(tmpdir(), 'gnnd-bench-epoch-'));
 
-/** The daemon that both modes share. */
+/** The daemon that all of gnnd's modes share. */
 class WatchedDaemon extends Daemon {
   async start(dataset) {
     if (this.child !== undefined) return;
-    await super.start(folder);
+    await super.start(folder, Number(options.devices));
     this.gnnctl('dataset', 'import', '--id', 'npm', '--quiet', dataset);
   }
 
@@ -55,41 +58,54 @@ class WatchedDaemon extends Daemon {
       [...text.matchAll(series)].reduce((total, [, value]) => total + Number(value), 0);
     const finished = sum(/^gnnd_epochs_total\{[^}]*\} (\S+)/gm);
     if (finished === 0) return null;
-    return {
-      finished,
-      evaluation: sum(/^gnnd_stage_seconds_total\{[^}]*stage="V"[^}]*\} (\S+)/gm),
-      cpu: sum(/^gnnd_executor_cpu_seconds_total\{[^}]*\} (\S+)/gm),
-    };
+    return { finished, cpu: sum(/^gnnd_executor_cpu_seconds_total\{[^}]*\} (\S+)/gm) };
   }
 
-  /** Once, though both modes end it: a second signal would cut its orderly end short. */
+  /** Once, though every mode ends it: a second signal would cut its orderly end short. */
   end() {
     this.ended ??= super.end();
     return this.ended;
   }
 }
 
-/** Jobs on the daemon that both modes share. */
+/** Jobs on the daemon that all modes share. */
 class Gnnd {
-  constructor(daemon, determinism) {
+  constructor(daemon, name, training) {
     this.daemon = daemon;
-    this.determinism = determinism;
-    this.name = `gnnd, ${determinism.toLowerCase()}`;
+    this.name = `gnnd, ${name}`;
+    this.training = training;
   }
 
   start(dataset) {
     return this.daemon.start(dataset);
   }
 
+  /** A job that evaluates at its end only, and one that evaluates after every epoch. */
   async run(round) {
-    const { daemon, determinism } = this;
-    const id = `${determinism.toLowerCase()}-${round}`;
+    const plain = await this.#job(`${round}-plain`, round, { every_epochs: 0 });
+    const evaluated = await this.#job(`${round}-evaluated`, round, {});
+    const epoch = secondsOf(plain.job);
+    const both = secondsOf(evaluated.job);
+    const { epochs: reports, result } = evaluated.job;
+    return {
+      epoch_s: epoch,
+      evaluation_s: both.map((seconds, index) => seconds - epoch[index]),
+      cpu_s: evaluated.cpu,
+      val: reports.map(({ valAccuracy }) => valAccuracy * 100),
+      test: [result.testAccuracyLast * 100],
+    };
+  }
+
+  async #job(suffix, round, evaluation) {
+    const { daemon } = this;
+    const id = `${this.name.replace(/\W+/g, '-')}-${suffix}`;
     const spec = {
       dataset: 'npm',
       model: { type: 'GRAPHSAGE', hidden_dim: Number(options.hidden), dropout: 0.5 },
       sampling: { fanouts: options.fanouts.split(',').map(Number) },
-      training: { epochs, batch_size: Number(options.batch), random_seed: round, determinism },
-      resources: { devices: 2 },
+      training: { epochs, batch_size: Number(options.batch), random_seed: round, ...this.training },
+      evaluation,
+      resources: { devices: Number(options.devices) },
     };
     if (options.staleness !== undefined) spec.training.staleness = Number(options.staleness);
     const file = join(folder, `${id}.json`);
@@ -106,28 +122,20 @@ class Gnnd {
       await Promise.race([end, new Promise((done) => setTimeout(done, 100))]);
     }
     const seen = looks.filter((look) => look !== null);
-    return this.#answerOf(id, seen[0], seen.at(-1));
-  }
-
-  #answerOf(id, first, last) {
-    const job = this.daemon.succeeded(id);
-    // An epoch lasts from its first claim, which is at the end of the epoch before, to its last
-    // commit: from the second on it holds the evaluation of the one before.
-    const seconds = job.epochs.map(({ durationMs }) => Number(durationMs) / 1000);
-    const evaluation = last.evaluation / last.finished;
-    return {
-      epoch_s: seconds.map((value) => value - evaluation),
-      evaluation_s: seconds.map(() => evaluation),
-      // Processor time with evaluations, which another process's load changes least.
-      cpu_s: (last.cpu - first.cpu) / (last.finished - first.finished),
-      val: job.epochs.map(({ valAccuracy }) => valAccuracy * 100),
-      test: job.epochs.map(({ testAccuracy }) => testAccuracy * 100),
-    };
+    const [first, last] = [seen[0], seen.at(-1)];
+    const cpu = (last.cpu - first.cpu) / (last.finished - first.finished);
+    return { job: daemon.succeeded(id), cpu };
   }
 
   end() {
     return this.daemon.end();
   }
+}
+
+/** From its first claim, which is at the end of the epoch before, to its last commit: from the
+ * second on an epoch holds the evaluation of the one before. */
+function secondsOf(job) {
+  return job.epochs.map(({ durationMs }) => Number(durationMs) / 1000);
 }
 
 class Peer {
@@ -186,7 +194,10 @@ function lineOf(name, answers) {
 }
 
 function report(lines) {
-  const [gnnd, relaxed, ...peers] = lines;
+  const [gnnd, relaxed, narrow, ...peers] = lines;
+  gnnd.bfloat16_speed_up = gnnd.epoch_s / narrow.epoch_s;
+  gnnd.bfloat16_speed_up_with_evaluation =
+    gnnd.epoch_with_evaluation_s / narrow.epoch_with_evaluation_s;
   gnnd.strict_cost = gnnd.epoch_s / relaxed.epoch_s - 1;
   gnnd.strict_cost_with_evaluation =
     gnnd.epoch_with_evaluation_s / relaxed.epoch_with_evaluation_s - 1;
@@ -210,7 +221,9 @@ function report(lines) {
       `${percent(gnnd.strict_cost_with_evaluation)}, in processor time ` +
       `${percent(gnnd.strict_cost_cpu)} (goal: at most 5 %); ` +
       `${gnnd.epochs_counted} epochs each; ${gnnd.machine}, commit ${gnnd.commit}, ` +
-      `load ${gnnd.load}\n`,
+      `load ${gnnd.load}\n` +
+      `bfloat16: ${gnnd.bfloat16_speed_up.toFixed(2)} x, with evaluation ` +
+      `${gnnd.bfloat16_speed_up_with_evaluation.toFixed(2)} x\n`,
   );
   if (peers.length > 0) reportPeers(gnnd, peers);
   mkdirSync('build/bench', { recursive: true });
@@ -218,7 +231,7 @@ function report(lines) {
     'build/bench/epoch.jsonl',
     lines.map((line) => `${JSON.stringify(line)}\n`).join(''),
   );
-  const apart = [relaxed, ...peers].filter(
+  const apart = [relaxed, narrow, ...peers].filter(
     (line) => Math.abs(line.val_accuracy - gnnd.val_accuracy) > accuracyTolerance,
   );
   for (const line of apart) process.stdout.write(`${line.name} does not learn the same\n`);
@@ -245,8 +258,9 @@ async function main() {
   const dataset = output('python3', ['bench/peers/graphs.py', 'npm-deps-2016']);
   const daemon = new WatchedDaemon();
   const contestants = [
-    new Gnnd(daemon, 'STRICT'),
-    new Gnnd(daemon, 'RELAXED'),
+    new Gnnd(daemon, 'strict', {}),
+    new Gnnd(daemon, 'relaxed', { determinism: 'RELAXED' }),
+    new Gnnd(daemon, 'bfloat16', { precision: 'BFLOAT16' }),
     ...names.map((name) => new Peer(name, dataset, 2, 0)),
     ...names.map((name) => new Peer(name, dataset, 1, 1)),
   ];

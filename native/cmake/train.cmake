@@ -34,9 +34,32 @@ target_include_directories(openblas_wheel SYSTEM INTERFACE ${openblas_dir}/inclu
 target_link_libraries(openblas_wheel INTERFACE ${openblas_dir}/lib/libscipy_openblas.so)
 target_link_options(openblas_wheel INTERFACE -Wl,-rpath,${openblas_dir}/lib)
 
+# oneDNN (train/narrow_product.h) from its wheels beside them, which there are for x86-64 only;
+# without it products of bfloat16 are widened.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  execute_process(
+    COMMAND ${GNND_PYTHON} -c
+      "import importlib.metadata as m;l=[f for f in m.files('onednn-cpu-gomp') if f.name.startswith('libdnnl.so')][0];h=[f for f in m.files('onednn-devel-cpu-gomp') if str(f).endswith('oneapi/dnnl/dnnl.hpp')][0];print(l.locate().resolve());print(h.locate().resolve().parents[2]);print(m.version('onednn-cpu-gomp'))"
+    OUTPUT_VARIABLE onednn_facts OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" onednn_facts "${onednn_facts}")
+  list(GET onednn_facts 0 onednn_library)
+  list(GET onednn_facts 1 onednn_include)
+  list(GET onednn_facts 2 onednn_version)
+  get_filename_component(onednn_dir ${onednn_library} DIRECTORY)
+  set_property(TARGET gnnd_build_id APPEND PROPERTY GNND_BITS "oneDNN ${onednn_version}")
+  add_library(onednn_wheel INTERFACE)
+  # Before torch's, which has the headers of another version.
+  target_include_directories(onednn_wheel SYSTEM BEFORE INTERFACE ${onednn_include})
+  target_compile_definitions(onednn_wheel INTERFACE GNND_ONEDNN)
+  target_link_libraries(onednn_wheel INTERFACE ${onednn_library})
+  target_link_options(onednn_wheel INTERFACE -Wl,-rpath,${onednn_dir})
+else()
+  add_library(onednn_wheel INTERFACE)
+endif()
+
 file(GLOB_RECURSE train_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/train/*.cc)
 add_library(gnnd_train STATIC ${train_sources})
-target_link_libraries(gnnd_train PUBLIC gnnd_core torch_wheel openblas_wheel)
+target_link_libraries(gnnd_train PUBLIC gnnd_core onednn_wheel torch_wheel openblas_wheel)
 # Our loops run on torch's own OpenMP threads: its libgomp has the soname that -fopenmp links, and
 # the RPATH above finds it first.
 target_compile_options(gnnd_train PRIVATE -fopenmp)

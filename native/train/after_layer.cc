@@ -204,9 +204,13 @@ void LayerNormRow(float* row, uint32_t columns, const float* scale, const float*
 
 }  // namespace
 
-at::Tensor FinishLayer(const ModelSpec& spec, const at::Tensor& z, const at::Tensor& scale,
+at::Tensor FinishLayer(const ModelSpec& spec, const at::Tensor& given, const at::Tensor& scale,
                        const at::Tensor& shift, const DropoutSite& site, Workspace* workspace) {
   const Activation activation = spec.activation;
+  const bool narrow = given.scalar_type() == at::kBFloat16;
+  const bool plain =
+      NormalizationOf(spec) == Normalization::kNone && activation == Activation::kRelu;
+  const at::Tensor z = narrow && !plain ? AsRowsOf(at::kFloat, given, workspace) : given;
   switch (NormalizationOf(spec)) {
     case Normalization::kLayer:
       return ActivateAndDrop(at::layer_norm(z, {z.size(1)}, scale, shift, kLayerNormEpsilon),

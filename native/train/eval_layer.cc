@@ -113,7 +113,7 @@ at::Tensor EvalLayer::OwnInput(const LayerTask& task, std::span<const uint32_t> 
   if (task.in.type() == FeatureType::kFloat32 && Consecutive(nodes)) {
     return RowsOf(task.in.values<float>().data() + nodes.front() * columns, nodes.size(), columns);
   }
-  return GatheredRows(task.in, nodes, &block_);
+  return GatheredRows<float>(task.in, nodes, &block_);
 }
 
 // Weights of edges (where `weight` is not null) and what each row is multiplied by at the end.

@@ -26,10 +26,18 @@ struct LayerContext {
   BatchKey key;
   const uint32_t* nodes;  // global ids of the sample's nodes
   Workspace* workspace;
+
+  // Logits are float32 whatever the rows are that they are made of.
+  bool last() const { return layer + 1 == model.spec.num_layers; }
 };
 
 at::Tensor OwnRows(const LayerContext& context, const at::Tensor& x) {
   return x.narrow(0, 0, context.block.num_dst);
+}
+
+// Rows in bfloat16 as float32; others as they are.
+at::Tensor Widened(const at::Tensor& rows, Workspace* workspace) {
+  return rows.scalar_type() == at::kBFloat16 ? AsRowsOf(at::kFloat, rows, workspace) : rows;
 }
 
 at::Tensor TransformThenAggregate(const LayerContext& context, const at::Tensor& x) {
@@ -43,10 +51,11 @@ at::Tensor TransformThenAggregate(const LayerContext& context, const at::Tensor&
                              .first;
   if (!parameters.weight_self.defined()) return sum.add(parameters.bias);
   AffineInput own;
+  own.wide = context.last();
   own.x = OwnRows(context, x);
   own.weight = parameters.weight_self;
   own.bias = parameters.bias;
-  own.addend = sum;
+  own.addend = own.wide ? Widened(sum, context.workspace) : sum;
   return Affine(own, context.workspace);
 }
 
@@ -62,8 +71,9 @@ at::Tensor ConvolutionLayer(const LayerContext& context, const at::Tensor& x) {
   const bool sage = parameters.weight_self.defined();
   const auto [aggregated, self] =
       Aggregate(x, block, ReductionOf(context.model.spec), sage, context.workspace);
-  return Affine({aggregated, parameters.weight, self, parameters.weight_self, parameters.bias},
-                context.workspace);
+  AffineInput affine{aggregated, parameters.weight, self, parameters.weight_self, parameters.bias};
+  affine.wide = context.last();
+  return Affine(affine, context.workspace);
 }
 
 // Ying et al., KDD 2018, algorithm 1: neighbours are projected and rectified before their weighted
@@ -77,9 +87,10 @@ at::Tensor PinSageLayer(const LayerContext& context, const at::Tensor& x) {
   const at::Tensor mean = Aggregate(projected, context.block, ReductionOf(context.model.spec),
                                     /*with_self=*/false, workspace)
                               .first;
-  return Affine(
-      {mean, parameters.weight, OwnRows(context, x), parameters.weight_self, parameters.bias},
-      workspace);
+  AffineInput joined{mean, parameters.weight, OwnRows(context, x), parameters.weight_self,
+                     parameters.bias};
+  joined.wide = context.last();
+  return Affine(joined, workspace);
 }
 
 at::Tensor AttentionLayer(const LayerContext& context, const at::Tensor& x) {
@@ -87,22 +98,25 @@ at::Tensor AttentionLayer(const LayerContext& context, const at::Tensor& x) {
   const ModelSpec& spec = context.model.spec;
   Workspace* workspace = context.workspace;
   const BatchKey& key = context.key;
-  AttentionInput input;
+  AttentionInput input;  // computes in float32
   input.attention = parameters.attention_source;
+  const auto project = [workspace](const at::Tensor& rows, const at::Tensor& weight,
+                                   const at::Tensor& bias) {
+    return Affine({rows, weight, {}, {}, bias, {}, /*wide=*/true}, workspace);
+  };
   if (spec.type == ModelType::kGat) {
-    input.source = Affine({x, parameters.weight, {}, {}, {}}, workspace);
+    input.source = project(x, parameters.weight, {});
     input.attention_destination = parameters.attention_destination;
   } else {
-    input.source = Affine({x, parameters.weight, {}, {}, parameters.weight_bias}, workspace);
+    input.source = project(x, parameters.weight, parameters.weight_bias);
     input.destination =
-        Affine({OwnRows(context, x), parameters.weight_self, {}, {}, parameters.weight_self_bias},
-               workspace);
+        project(OwnRows(context, x), parameters.weight_self, parameters.weight_self_bias);
   }
   const AttentionDropout dropout{{key.random_seed, key.epoch, key.batch, context.layer},
                                  context.nodes,
                                  spec.attention_dropout};
   at::Tensor out = Attend(input, context.block, dropout, workspace);
-  if (context.layer + 1 == spec.num_layers) {
+  if (context.last()) {
     out = out.view({context.block.num_dst, spec.heads, -1}).mean(1);
   }
   return out.add_(parameters.bias);
@@ -133,6 +147,7 @@ at::Tensor AddResidual(const LayerContext& context, const at::Tensor& own, const
   input.x = own;
   input.weight = projection;
   input.addend = z;
+  input.wide = z.scalar_type() == at::kFloat;
   return Affine(input, context.workspace);
 }
 
@@ -187,6 +202,7 @@ at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> paramet
                          const Sample& sample, const BottomInput& input, Workspace* workspace) {
   const ModelSpec& spec = model.spec;
   const BatchKey key = sample.key();
+  const at::ScalarType rows = (input.x.defined() ? input.x : input.aggregated).scalar_type();
   at::Tensor h = input.x;
   for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
     const LayerContext context{model,
@@ -198,15 +214,21 @@ at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> paramet
                                workspace};
     const LayerParameters& mine = context.parameters;
     const bool fused = layer == 0 && input.aggregated.defined();
-    at::Tensor z =
-        fused ? Affine({input.aggregated, mine.weight, input.self, mine.weight_self, mine.bias},
-                       workspace)
-              : ForwardLayer(context, h);
+    at::Tensor z = fused ? Affine({input.aggregated,
+                                   mine.weight,
+                                   input.self,
+                                   mine.weight_self,
+                                   mine.bias,
+                                   {},
+                                   context.last()},
+                                  workspace)
+                         : ForwardLayer(context, h);
     if (spec.residual) z = AddResidual(context, fused ? input.self : OwnRows(context, h), z);
-    if (layer + 1 == spec.num_layers) return z;
+    if (context.last()) return Widened(z, workspace);
     const DropoutSite site{
         {key.random_seed, key.epoch, key.batch, layer + 1}, sample.nodes().data(), spec.dropout};
     h = FinishLayer(spec, z, mine.norm_scale, mine.norm_shift, site, workspace);
+    if (rows == at::kBFloat16) h = AsRowsOf(rows, h, workspace);
   }
   return h;
 }

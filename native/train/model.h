@@ -65,7 +65,9 @@ LayerParameters ParametersOf(const Model& model, std::span<const at::Tensor> par
 Reduction ReductionOf(const ModelSpec& spec);
 
 // The seeds' logits, [num_seeds, out_dim]. `parameters` are the model's tensors in manifest order,
-// all of one element type, that of `input`. Dropout is keyed by the sample's batch key
+// all of the element type of `input`, or float32, as the logits then are, where that is bfloat16:
+// then hidden rows are bfloat16, too, and attention, norms and activations other than ReLU compute
+// in float32 between them. Dropout is keyed by the sample's batch key
 // (core/kernels/dropout.h, attention.h). Tensors of the graph lie in `workspace` until its Reset.
 at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> parameters,
                          const Sample& sample, const BottomInput& input, Workspace* workspace);

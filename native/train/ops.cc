@@ -13,7 +13,9 @@
 #include "core/graph/features.h"
 #include "core/kernels/spmm.h"
 #include "core/kernels/transpose.h"
+#include "core/vec/convert.h"
 #include "train/matmul.h"
+#include "train/narrow_matmul.h"
 #include "train/parallel.h"
 
 namespace gnnd {
@@ -28,6 +30,8 @@ template <typename T>
 constexpr at::ScalarType kScalarType = at::kFloat;
 template <>
 constexpr at::ScalarType kScalarType<double> = at::kDouble;
+template <>
+constexpr at::ScalarType kScalarType<Bfloat16> = at::kBFloat16;
 
 template <typename T>
 at::Tensor ViewAs(T* data, int64_t rows, int64_t columns) {
@@ -36,9 +40,23 @@ at::Tensor ViewAs(T* data, int64_t rows, int64_t columns) {
   return at::from_blob(data, {rows, columns}, options);
 }
 
-template <typename T, typename Element>
-void RunRows(const Spmm<T, Element>& op, uint32_t rows) {
+// Elements of rows of T.
+template <typename T>
+T* DataOf(const at::Tensor& rows) {
+  TORCH_CHECK(rows.scalar_type() == kScalarType<T>, "rows have another element type");
+  return static_cast<T*>(rows.data_ptr());
+}
+
+template <typename T, typename Element, typename Out>
+void RunRows(const Spmm<T, Element, Out>& op, uint32_t rows) {
   ParallelRows(rows, kGrainRows, [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
+}
+
+at::Tensor EmptyAs(at::ScalarType type, Workspace* workspace, int64_t rows, int64_t columns) {
+  const auto count = static_cast<uint64_t>((rows == 0 ? 1 : rows) * columns);
+  if (type == at::kDouble) return ViewAs(workspace->Get<double>(count), rows, columns);
+  if (type == at::kBFloat16) return ViewAs(workspace->Get<Bfloat16>(count), rows, columns);
+  return ViewAs(workspace->Get<float>(count), rows, columns);
 }
 
 // The record's float32 weights in T: themselves, or a converted copy.
@@ -61,18 +79,20 @@ at::Tensor ViewOf(double* data, int64_t rows, int64_t columns) {
   return ViewAs(data, rows, columns);
 }
 
-at::Tensor EmptyIn(Workspace* workspace, const at::Tensor& like, int64_t rows, int64_t columns) {
-  const auto count = static_cast<uint64_t>((rows == 0 ? 1 : rows) * columns);
-  return InTypeOf(like,
-                  [&]<typename T>(T) { return ViewOf(workspace->Get<T>(count), rows, columns); });
+at::Tensor ViewOf(Bfloat16* data, int64_t rows, int64_t columns) {
+  return ViewAs(data, rows, columns);
 }
 
+at::Tensor EmptyIn(Workspace* workspace, const at::Tensor& like, int64_t rows, int64_t columns) {
+  return EmptyAs(like.scalar_type(), workspace, rows, columns);
+}
+
+template <typename T>
 at::Tensor GatheredRows(const RowTable& table, std::span<const uint32_t> rows,
                         Workspace* workspace) {
   constexpr uint32_t kGrainOfCopies = 256;
   const uint64_t columns = table.dim();
-  const std::span<float> copies(workspace->Get<float>(rows.size() * columns),
-                                rows.size() * columns);
+  const std::span<T> copies(workspace->Get<T>(rows.size() * columns), rows.size() * columns);
   ParallelRows(static_cast<uint32_t>(rows.size()), kGrainOfCopies,
                [&](uint32_t begin, uint32_t end) {
                  GatherRows(table, rows.subspan(begin, end - begin),
@@ -86,20 +106,21 @@ BlockOperand<T>::BlockOperand(const BlockView& block, Reduction reduction, Works
     : block_(block), reduction_(reduction), workspace_(workspace) {
   if (reduction == Reduction::kWeightedSum) {
     GNND_CHECK(block.self_weight.size() == block.num_dst);
-    edge_weight_ = WeightsAs(block.weight, workspace, static_cast<const T*>(nullptr));
-    self_weight_ = WeightsAs(block.self_weight, workspace, static_cast<const T*>(nullptr));
+    edge_weight_ = WeightsAs(block.weight, workspace, static_cast<const Sum*>(nullptr));
+    self_weight_ = WeightsAs(block.self_weight, workspace, static_cast<const Sum*>(nullptr));
     return;
   }
-  scale_ = workspace->Get<T>(block.num_dst);
+  scale_ = workspace->Get<Sum>(block.num_dst);
   if (!block.weight.empty()) {
-    edge_weight_ = WeightsAs(block.weight, workspace, static_cast<const T*>(nullptr));
+    edge_weight_ = WeightsAs(block.weight, workspace, static_cast<const Sum*>(nullptr));
   }
   for (uint32_t d = 0; d < block.num_dst; ++d) {
-    T sum = edge_weight_ == nullptr ? static_cast<T>(block.indptr[d + 1] - block.indptr[d]) : T{0};
+    Sum sum =
+        edge_weight_ == nullptr ? static_cast<Sum>(block.indptr[d + 1] - block.indptr[d]) : Sum{0};
     for (uint32_t e = block.indptr[d]; edge_weight_ != nullptr && e < block.indptr[d + 1]; ++e) {
       sum += edge_weight_[e];
     }
-    scale_[d] = sum > T{0} ? T{1} / sum : T{0};
+    scale_[d] = sum > Sum{0} ? Sum{1} / sum : Sum{0};
   }
 }
 
@@ -108,14 +129,14 @@ at::Tensor BlockOperand<T>::Aggregate(const at::Tensor& x) const {
   const int64_t columns = x.size(1);
   T* out =
       workspace_->Get<T>(static_cast<uint64_t>(block_.num_dst) * static_cast<uint64_t>(columns));
-  Gather(x.const_data_ptr<T>(), static_cast<uint64_t>(columns), block_.src.data(), nullptr, out);
+  Gather(DataOf<T>(x), static_cast<uint64_t>(columns), block_.src.data(), nullptr, out);
   return ViewAs(out, block_.num_dst, columns);
 }
 
 template <typename T>
 void BlockOperand<T>::AggregateFromTable(const RowTable& table, const uint32_t* index,
                                          const uint32_t* self_index, T* out) const
-  requires std::same_as<T, float>
+  requires(!std::same_as<T, double>)
 {
   table.Visited(
       [&](auto elements) { Gather(elements.data(), table.dim(), index, self_index, out); });
@@ -125,7 +146,7 @@ template <typename T>
 template <typename Element>
 void BlockOperand<T>::Gather(const Element* x, uint64_t columns, const uint32_t* index,
                              const uint32_t* self_index, T* out) const {
-  Spmm<T, Element> op;
+  Spmm<Sum, Element, T> op;
   op.x = x;
   op.x_stride = columns;
   op.columns = static_cast<uint32_t>(columns);
@@ -150,8 +171,8 @@ at::Tensor BlockOperand<T>::AggregateTransposed(const at::Tensor& grad,
                                                 const at::Tensor& grad_self) {
   if (transposed_indptr_ == nullptr) Transpose();
   const int64_t columns = grad.size(1);
-  Spmm<T> op;
-  op.x = grad.const_data_ptr<T>();
+  Spmm<Sum, T, T> op;
+  op.x = DataOf<T>(grad);
   op.x_stride = static_cast<uint64_t>(columns);
   op.columns = static_cast<uint32_t>(columns);
   op.indptr = transposed_indptr_;
@@ -164,7 +185,7 @@ at::Tensor BlockOperand<T>::AggregateTransposed(const at::Tensor& grad,
     op.self = op.x;
     op.self_weight = self_weight_;
   } else if (grad_self.defined()) {
-    op.self = grad_self.const_data_ptr<T>();
+    op.self = DataOf<T>(grad_self);
   }
   op.out = workspace_->Get<T>(static_cast<uint64_t>(block_.num_src) * op.x_stride);
   op.out_stride = op.x_stride;
@@ -176,8 +197,8 @@ template <typename T>
 void BlockOperand<T>::Transpose() {
   transposed_indptr_ = workspace_->Get<uint32_t>(uint64_t{block_.num_src} + 1);
   transposed_dst_ = workspace_->Get<uint32_t>(block_.src.size());
-  transposed_weight_ = workspace_->Get<T>(block_.src.size());
-  TransposeInput<T> input;
+  transposed_weight_ = workspace_->Get<Sum>(block_.src.size());
+  TransposeInput<Sum> input;
   input.indptr = block_.indptr;
   input.src = block_.src;
   input.num_src = block_.num_src;
@@ -188,8 +209,8 @@ void BlockOperand<T>::Transpose() {
 }
 
 template <typename T>
-const T* BlockOperand<T>::ScaledWeights() const {
-  T* scaled = workspace_->Get<T>(block_.src.size());
+const typename BlockOperand<T>::Sum* BlockOperand<T>::ScaledWeights() const {
+  Sum* scaled = workspace_->Get<Sum>(block_.src.size());
   for (uint32_t d = 0; d < block_.num_dst; ++d) {
     for (uint32_t e = block_.indptr[d]; e < block_.indptr[d + 1]; ++e) {
       scaled[e] = scale_[d] * edge_weight_[e];
@@ -200,8 +221,28 @@ const T* BlockOperand<T>::ScaledWeights() const {
 
 template class BlockOperand<float>;
 template class BlockOperand<double>;
+template class BlockOperand<Bfloat16>;
+
+template at::Tensor GatheredRows<float>(const RowTable&, std::span<const uint32_t>, Workspace*);
+template at::Tensor GatheredRows<Bfloat16>(const RowTable&, std::span<const uint32_t>, Workspace*);
 
 namespace {
+
+// Converts between float32 and bfloat16.
+at::Tensor Converted(const at::Tensor& rows, at::ScalarType type, Workspace* workspace) {
+  at::Tensor out = EmptyAs(type, workspace, rows.size(0), rows.size(1));
+  const auto columns = static_cast<uint64_t>(rows.size(1));
+  ParallelRows(static_cast<uint32_t>(rows.size(0)), kGrainRows, [&](uint32_t begin, uint32_t end) {
+    const uint64_t at = begin * columns;
+    const uint64_t count = (end - begin) * columns;
+    if (type == at::kBFloat16) {
+      Convert(DataOf<float>(rows) + at, count, DataOf<Bfloat16>(out) + at);
+    } else {
+      Convert(DataOf<Bfloat16>(rows) + at, count, DataOf<float>(out) + at);
+    }
+  });
+  return out;
+}
 
 template <typename T>
 class AggregateFunction : public torch::autograd::Function<AggregateFunction<T>> {
@@ -212,7 +253,7 @@ class AggregateFunction : public torch::autograd::Function<AggregateFunction<T>>
     context->set_materialize_grads(false);
     variable_list outputs = {operand->Aggregate(x)};
     if (with_self) {
-      outputs.push_back(ViewAs(x.data_ptr<T>(), operand->block().num_dst, x.size(1)));
+      outputs.push_back(ViewAs(DataOf<T>(x), operand->block().num_dst, x.size(1)));
     }
     return outputs;
   }
@@ -235,10 +276,53 @@ Workspace* SavedWorkspace(AutogradContext* context) {
   return reinterpret_cast<Workspace*>(context->saved_data["workspace"].toInt());
 }
 
+bool IsNarrow(const at::Tensor& rows) { return rows.scalar_type() == at::kBFloat16; }
+
+// a b. Of rows in bfloat16 the result is, too.
 at::Tensor Product(const at::Tensor& a, const at::Tensor& b, Workspace* workspace) {
   const at::Tensor out = EmptyIn(workspace, a, a.size(0), b.size(1));
-  MatMul(a, b, /*add=*/false, out);
+  if (IsNarrow(a)) {
+    RunNarrowAffine({a, b.t(), {}, {}, {}, {}, out}, workspace);
+  } else {
+    MatMul(a, b, /*add=*/false, out);
+  }
   return out;
+}
+
+// grad^T x, a parameter's gradient.
+at::Tensor TransposedProduct(const at::Tensor& grad, const at::Tensor& x, Workspace* workspace) {
+  if (!IsNarrow(x)) return Product(grad.t(), x, workspace);
+  const at::Tensor out = EmptyAs(at::kFloat, workspace, grad.size(1), x.size(1));
+  NarrowTransposedProduct(grad, x, out);
+  return out;
+}
+
+// Sums over rows.
+at::Tensor SumOfRows(const at::Tensor& rows, Workspace* workspace) {
+  const at::ScalarType type = IsNarrow(rows) ? at::kFloat : rows.scalar_type();
+  at::Tensor out = EmptyAs(type, workspace, 0, rows.size(1));
+  at::sum_out(out, rows, 0, /*keepdim=*/false, type);
+  return out;
+}
+
+class ConvertFunction : public torch::autograd::Function<ConvertFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& rows, at::ScalarType type,
+                            Workspace* workspace) {
+    SaveWorkspace(context, workspace);
+    context->saved_data["type"] = static_cast<int64_t>(rows.scalar_type());
+    return Converted(rows.contiguous(), type, workspace);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const auto type = static_cast<at::ScalarType>(context->saved_data["type"].toInt());
+    const at::Tensor grad = Converted(grads[0].contiguous(), type, SavedWorkspace(context));
+    return {grad, at::Tensor(), at::Tensor()};
+  }
+};
+
+at::Tensor ValueOr(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() ? *tensor : at::Tensor();
 }
 
 class AffineFunction : public torch::autograd::Function<AffineFunction> {
@@ -247,13 +331,22 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
                             const std::optional<at::Tensor>& x_self,
                             const std::optional<at::Tensor>& weight_self,
                             const std::optional<at::Tensor>& bias,
-                            const std::optional<at::Tensor>& addend, Workspace* workspace) {
+                            const std::optional<at::Tensor>& addend, bool wide,
+                            Workspace* workspace) {
     SaveWorkspace(context, workspace);
     variable_list operands = {x, weight};
     if (x_self.has_value()) operands.insert(operands.end(), {*x_self, *weight_self});
     context->save_for_backward(operands);
     context->saved_data["bias"] = bias.has_value();
     context->saved_data["addend"] = addend.has_value();
+    if (IsNarrow(x)) {
+      const at::Tensor out =
+          EmptyAs(wide ? at::kFloat : at::kBFloat16, workspace, x.size(0), weight.size(0));
+      RunNarrowAffine(
+          {x, weight, ValueOr(x_self), ValueOr(weight_self), ValueOr(addend), ValueOr(bias), out},
+          workspace);
+      return out;
+    }
     at::Tensor out = EmptyIn(workspace, x, x.size(0), weight.size(0));
     const bool starts = addend.has_value() || bias.has_value();
     if (addend.has_value()) {
@@ -271,16 +364,15 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
     const variable_list saved = context->get_saved_variables();
     Workspace* workspace = SavedWorkspace(context);
     const at::Tensor grad = grads[0].contiguous();
-    variable_list result(7);
-    if (context->saved_data["bias"].toBool()) {
-      result[4] = EmptyIn(workspace, grad, 0, grad.size(1));
-      at::sum_out(result[4], grad, 0);
-    }
+    variable_list result(8);
+    if (context->saved_data["bias"].toBool()) result[4] = SumOfRows(grad, workspace);
     if (context->saved_data["addend"].toBool()) result[5] = grad;
+    const at::ScalarType type = saved[0].scalar_type();
+    const at::Tensor factor = grad.scalar_type() == type ? grad : Converted(grad, type, workspace);
     for (size_t operand = 0; operand < saved.size(); operand += 2) {
       const at::Tensor& x = saved[operand];
-      result[operand + 1] = Product(grad.t(), x, workspace);
-      if (x.requires_grad()) result[operand] = Product(grad, saved[operand + 1], workspace);
+      result[operand + 1] = TransposedProduct(factor, x, workspace);
+      if (x.requires_grad()) result[operand] = Product(factor, saved[operand + 1], workspace);
     }
     return result;
   }
@@ -288,7 +380,7 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
 
 template <typename T>
 void RunReluDropout(const at::Tensor& z, const DropoutSite& site) {
-  DropoutRows<T> op = DropoutOf<T>(site, z);
+  auto op = DropoutOf<T>(site, z);
   op.relu = true;
   ParallelRows(static_cast<uint32_t>(z.size(0)), kGrainRows,
                [&op](uint32_t begin, uint32_t end) { RunDropout(op, begin, end); });
@@ -307,13 +399,24 @@ void ReluDropoutGradient(const T* __restrict out, const T* __restrict grad, uint
   }
 }
 
+void ReluDropoutGradient(const Bfloat16* __restrict out, const Bfloat16* __restrict grad,
+                         uint64_t count, float scale, Bfloat16* __restrict grad_in) {
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto survived =
+        static_cast<uint16_t>(-static_cast<uint16_t>((static_cast<uint16_t>(out[i]) << 1) != 0));
+    const auto scaled = static_cast<uint16_t>(ToBfloat16(scale * ToFloat(grad[i])));
+    grad_in[i] = static_cast<Bfloat16>(scaled & survived);
+  }
+}
+
 template <typename T>
 void RunReluDropoutBackward(const at::Tensor& out, const at::Tensor& grad, float p,
                             const at::Tensor& grad_in) {
-  const T* value = out.const_data_ptr<T>();
-  const T* from = grad.const_data_ptr<T>();
-  T* to = grad_in.data_ptr<T>();
-  const T scale = T{1} / (T{1} - static_cast<T>(p));
+  using Scale = SumOf<T>;
+  const T* value = DataOf<T>(out);
+  const T* from = DataOf<T>(grad);
+  T* to = DataOf<T>(grad_in);
+  const Scale scale = Scale{1} / (Scale{1} - static_cast<Scale>(p));
   const auto columns = static_cast<uint64_t>(out.size(1));
   ParallelRows(static_cast<uint32_t>(out.size(0)), kGrainRows, [=](uint32_t begin, uint32_t end) {
     const uint64_t at = begin * columns;
@@ -327,7 +430,7 @@ class ReluDropoutFunction : public torch::autograd::Function<ReluDropoutFunction
                             Workspace* workspace) {
     SaveWorkspace(context, workspace);
     context->saved_data["p"] = static_cast<double>(site.p);
-    InTypeOf(z, [&]<typename T>(T) { RunReluDropout<T>(z, site); });
+    InRowTypeOf(z, [&]<typename T>(T) { RunReluDropout<T>(z, site); });
     context->mark_dirty({z});
     context->save_for_backward({z});
     return z;
@@ -338,7 +441,7 @@ class ReluDropoutFunction : public torch::autograd::Function<ReluDropoutFunction
     const at::Tensor grad = grads[0].contiguous();
     const auto p = static_cast<float>(context->saved_data["p"].toDouble());
     const at::Tensor grad_in = EmptyIn(SavedWorkspace(context), out, out.size(0), out.size(1));
-    InTypeOf(out, [&]<typename T>(T) { RunReluDropoutBackward<T>(out, grad, p, grad_in); });
+    InRowTypeOf(out, [&]<typename T>(T) { RunReluDropoutBackward<T>(out, grad, p, grad_in); });
     return {grad_in, at::Tensor(), at::Tensor()};
   }
 };
@@ -349,7 +452,7 @@ std::pair<at::Tensor, at::Tensor> Aggregate(const at::Tensor& x, const BlockView
                                             Reduction reduction, bool with_self,
                                             Workspace* workspace) {
   TORCH_CHECK(x.is_contiguous() && x.size(0) == block.num_src, "aggregation input has wrong shape");
-  const auto outputs = InTypeOf(x, [&]<typename T>(T) {
+  const auto outputs = InRowTypeOf(x, [&]<typename T>(T) {
     const auto operand = c10::make_intrusive<BlockOperand<T>>(block, reduction, workspace);
     return AggregateFunction<T>::apply(x, operand, with_self);
   });
@@ -359,7 +462,12 @@ std::pair<at::Tensor, at::Tensor> Aggregate(const at::Tensor& x, const BlockView
 at::Tensor Affine(const AffineInput& input, Workspace* workspace) {
   return AffineFunction::apply(input.x, input.weight, IfDefined(input.x_self),
                                IfDefined(input.weight_self), IfDefined(input.bias),
-                               IfDefined(input.addend), workspace);
+                               IfDefined(input.addend), input.wide, workspace);
+}
+
+at::Tensor AsRowsOf(at::ScalarType type, const at::Tensor& rows, Workspace* workspace) {
+  if (rows.scalar_type() == type) return rows;
+  return ConvertFunction::apply(rows, type, workspace);
 }
 
 at::Tensor ReluDropout(const at::Tensor& z, const DropoutSite& site, Workspace* workspace) {

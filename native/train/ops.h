@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "core/base/bfloat16.h"
 #include "core/batch/record.h"
 #include "core/graph/row_table.h"
 #include "core/kernels/dropout.h"
@@ -16,7 +17,8 @@
 
 // The differentiable operators that models over blocks are made of. Each is a
 // torch::autograd::Function whose outputs and gradients lie in the batch's workspace; all work in
-// float32 and in float64 (tests compare with dense references there).
+// float32, in float64 (tests compare with dense references there), and on rows in bfloat16: their
+// sums and what is computed of a row are float32, parameters and their gradients, too.
 
 namespace gnnd {
 
@@ -29,18 +31,31 @@ enum class Reduction : uint32_t {
 // Memory as a tensor of [rows, columns], or [columns] when rows is 0. Does not own it.
 at::Tensor ViewOf(float* data, int64_t rows, int64_t columns);
 at::Tensor ViewOf(double* data, int64_t rows, int64_t columns);
+at::Tensor ViewOf(Bfloat16* data, int64_t rows, int64_t columns);
+
+// What rows of T are computed with.
+template <typename T>
+using SumOf = std::conditional_t<std::same_as<T, Bfloat16>, float, T>;
 
 // An uninitialised [rows, columns] tensor in the workspace, with the element type of `like`.
 at::Tensor EmptyIn(Workspace* workspace, const at::Tensor& like, int64_t rows, int64_t columns);
 
-// Rows of a table, copied: [rows.size(), table.dim()], in the workspace.
+// Rows of a table, copied as T, float or Bfloat16: [rows.size(), table.dim()], in the workspace.
+template <typename T>
 at::Tensor GatheredRows(const RowTable& table, std::span<const uint32_t> rows,
                         Workspace* workspace);
 
-// body(T()), where T is the tensor's element type.
+// body(T()), where T is the tensor's element type, float or double.
 template <typename Body>
 decltype(auto) InTypeOf(const at::Tensor& tensor, const Body& body) {
   return tensor.scalar_type() == at::kDouble ? body(double()) : body(float());
+}
+
+// The same, bfloat16 as Bfloat16.
+template <typename Body>
+decltype(auto) InRowTypeOf(const at::Tensor& tensor, const Body& body) {
+  if (tensor.scalar_type() == at::kBFloat16) return body(Bfloat16());
+  return InTypeOf(tensor, body);
 }
 
 // The tensor, or none where it is undefined.
@@ -65,6 +80,8 @@ T DotOfRows(const T* __restrict a, const T* __restrict b, uint32_t count) {
 template <typename T>
 class BlockOperand final : public torch::CustomClassHolder {
  public:
+  using Sum = SumOf<T>;
+
   // kWeightedSum needs a block with weights.
   BlockOperand(const BlockView& block, Reduction reduction, Workspace* workspace);
 
@@ -80,7 +97,7 @@ class BlockOperand final : public torch::CustomClassHolder {
   // destination d. The bottom layer reads the feature store through this.
   void AggregateFromTable(const RowTable& table, const uint32_t* index, const uint32_t* self_index,
                           T* out) const
-    requires std::same_as<T, float>;
+    requires(!std::same_as<T, double>);
 
   const BlockView& block() const { return block_; }
 
@@ -89,17 +106,17 @@ class BlockOperand final : public torch::CustomClassHolder {
   void Gather(const Element* x, uint64_t columns, const uint32_t* index, const uint32_t* self_index,
               T* out) const;
   void Transpose();
-  const T* ScaledWeights() const;
+  const Sum* ScaledWeights() const;
 
   BlockView block_;
   Reduction reduction_;
   Workspace* workspace_;
-  const T* edge_weight_ = nullptr;  // null = 1
-  const T* self_weight_ = nullptr;  // null = no self term
-  T* scale_ = nullptr;              // kMean only: 1 / sum of weights
+  const Sum* edge_weight_ = nullptr;  // null = 1
+  const Sum* self_weight_ = nullptr;  // null = no self term
+  Sum* scale_ = nullptr;              // kMean only: 1 / sum of weights
   uint32_t* transposed_indptr_ = nullptr;
   uint32_t* transposed_dst_ = nullptr;
-  T* transposed_weight_ = nullptr;
+  Sum* transposed_weight_ = nullptr;
 };
 
 // {aggregated, self}: self is x's first num_dst rows (the same memory), so that backward joins both
@@ -116,8 +133,13 @@ struct AffineInput {
   at::Tensor weight_self;  // [out, in] or undefined
   at::Tensor bias;         // [out] or undefined
   at::Tensor addend = {};  // [rows, out] or undefined
+  // Of x in bfloat16: the result is float32, and so is `addend`; else both are like x.
+  bool wide = false;
 };
 at::Tensor Affine(const AffineInput& input, Workspace* workspace);
+
+// `rows` as they are, or between float32 and bfloat16, in the workspace.
+at::Tensor AsRowsOf(at::ScalarType type, const at::Tensor& rows, Workspace* workspace);
 
 // Keyed dropout of probability `p` on relu(z), in place; `nodes` are the rows' global ids.
 struct DropoutSite {
@@ -129,15 +151,16 @@ at::Tensor ReluDropout(const at::Tensor& z, const DropoutSite& site, Workspace* 
 
 // Such dropout of rows that lie together.
 template <typename T>
-DropoutRows<T> DropoutOf(const DropoutSite& site, const at::Tensor& rows) {
-  DropoutRows<T> op;
+DropoutRows<T, SumOf<T>> DropoutOf(const DropoutSite& site, const at::Tensor& rows) {
+  using Scale = SumOf<T>;
+  DropoutRows<T, Scale> op;
   op.key = site.key;
   op.nodes = site.nodes;
-  op.rows = rows.data_ptr<T>();
+  op.rows = static_cast<T*>(rows.data_ptr());
   op.stride = static_cast<uint64_t>(rows.size(1));
   op.columns = static_cast<uint32_t>(rows.size(1));
   op.threshold = DropoutThreshold(site.p);
-  op.scale = T{1} / (T{1} - static_cast<T>(site.p));
+  op.scale = Scale{1} / (Scale{1} - static_cast<Scale>(site.p));
   return op;
 }
 

@@ -46,7 +46,7 @@ EvalShape SampledEvaluator::Plan(EvalNodes nodes) const {
 at::Tensor SampledEvaluator::Logits(const Sample& sample, std::span<const at::Tensor> parameters) {
   memory_.Reset();
   BottomInput bottom;
-  bottom.x = GatheredRows(options_.features, sample.nodes(), &memory_);
+  bottom.x = GatheredRows<float>(options_.features, sample.nodes(), &memory_);
   if (script_ != nullptr) return script_->Forward(sample, bottom.x).contiguous();
   return ForwardBlocks(model_, parameters, sample, bottom, &memory_).contiguous();
 }

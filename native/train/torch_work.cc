@@ -24,6 +24,7 @@
 #include "core/kernels/optimizer.h"
 #include "core/model/parameter_digest.h"
 #include "train/evaluator.h"
+#include "train/extraction.h"
 #include "train/model.h"
 #include "train/ops.h"
 #include "train/parallel.h"
@@ -34,12 +35,6 @@
 
 namespace gnnd {
 namespace {
-
-constexpr uint32_t kGrainRows = 256;
-
-// Above so many edges per source the rows are gathered once instead of once per edge
-// (measured: reading the feature store per edge wins up to there).
-constexpr double kFuseEdgesPerSource = 1.5;
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
@@ -58,14 +53,6 @@ Status Guarded(const Body& body, Code thrown = Code::kInternal) {
     return Status(thrown, error.what());
   }
 }
-
-// What Extract read of one batch, until its gradient is computed.
-struct ExtractBuffer {
-  Workspace memory;  // that `input` views
-  BottomInput input;
-  std::vector<uint32_t> seed_labels;
-  BatchKey key{};
-};
 
 class Work final : public TorchWork {
  public:
@@ -113,12 +100,6 @@ class Work final : public TorchWork {
   double predicted() const override { return evaluator_.progress(); }
 
  private:
-  Status CheckSample(const Sample& sample) const;
-  Status ReadLabels(const Sample& sample, ExtractBuffer* buffer) const;
-  void ExtractFused(const BlockView& bottom, std::span<const uint32_t> rows_at,
-                    ExtractBuffer* buffer) const;
-  void ExtractRows(const Sample& sample, std::span<const uint32_t> rows_at,
-                   ExtractBuffer* buffer) const;
   std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters) const;
   std::vector<at::Tensor> TensorsToEvaluate(std::span<const float> parameters);
   std::vector<at::Tensor> TensorsToTrain(const BatchKey& key, std::span<const float> parameters);
@@ -152,96 +133,14 @@ void Work::UseThreads() {
   thread_ = std::this_thread::get_id();
 }
 
-Status Work::CheckSample(const Sample& sample) const {
-  if (!sample.homogeneous()) {
-    return Status(Code::kShmCorrupted, "record has several types of nodes or relations");
-  }
-  if (sample.num_hops() != options_.model.num_layers) {
-    return Status(Code::kShmCorrupted, "record has " + std::to_string(sample.num_hops()) +
-                                           " blocks, the model " +
-                                           std::to_string(options_.model.num_layers) + " layers");
-  }
-  if (options_.model.type == ModelType::kGcn && sample.block(0).self_weight.empty()) {
-    return Status(Code::kShmCorrupted, "record lacks the edge weights that GCN needs");
-  }
-  uint32_t largest = 0;
-  for (const uint32_t node : sample.nodes()) largest = std::max(largest, node);
-  if (largest >= options_.labels.size()) {
-    return Status(Code::kShmCorrupted, "record names a node beyond the graph");
-  }
-  return Status::Ok();
-}
-
-Status Work::ReadLabels(const Sample& sample, ExtractBuffer* buffer) const {
-  buffer->seed_labels.resize(sample.num_seeds());
-  for (uint32_t i = 0; i < sample.num_seeds(); ++i) {
-    const uint32_t node = sample.nodes()[i];
-    const int32_t label = options_.labels[node];
-    if (label < 0 || static_cast<uint32_t>(label) >= options_.model.out_dim) {
-      return Status(Code::kDatasetCorrupt, "training node " + std::to_string(node) + " has label " +
-                                               std::to_string(label));
-    }
-    buffer->seed_labels[i] = static_cast<uint32_t>(label);
-  }
-  return Status::Ok();
-}
-
-// Aggregates the bottom block straight from the feature store: only destinations' own rows (which
-// GraphSAGE multiplies by themselves) are ever copied.
-void Work::ExtractFused(const BlockView& bottom, std::span<const uint32_t> rows_at,
-                        ExtractBuffer* buffer) const {
-  GNND_CHECK(rows_at.size() == bottom.num_src);
-  const auto dim = static_cast<int64_t>(options_.model.in_dim);
-  uint32_t* index = buffer->memory.Get<uint32_t>(bottom.src.size());
-  for (uint64_t e = 0; e < bottom.src.size(); ++e) index[e] = rows_at[bottom.src[e]];
-  float* sum = buffer->memory.Get<float>(uint64_t{bottom.num_dst} * options_.model.in_dim);
-  const BlockOperand<float> operand(bottom, ReductionOf(options_.model), &buffer->memory);
-  operand.AggregateFromTable(store_.table(), index, rows_at.data(), sum);
-  buffer->input.aggregated = ViewOf(sum, bottom.num_dst, dim);
-  if (options_.model.type == ModelType::kGraphSage) {
-    buffer->input.self =
-        GatheredRows(store_.table(), rows_at.first(bottom.num_dst), &buffer->memory);
-  }
-}
-
-void Work::ExtractRows(const Sample& sample, std::span<const uint32_t> rows_at,
-                       ExtractBuffer* buffer) const {
-  const BatchKey& key = buffer->key;
-  const DropoutSite site{{key.random_seed, key.epoch, key.batch, /*layer=*/0},
-                         sample.nodes().data(),
-                         options_.model.input_dropout};
-  buffer->input.x = GatheredRows(store_.table(), rows_at, &buffer->memory);
-  const auto dropout = DropoutOf<float>(site, buffer->input.x);
-  ParallelRows(static_cast<uint32_t>(rows_at.size()), kGrainRows,
-               [&dropout](uint32_t begin, uint32_t end) { RunDropout(dropout, begin, end); });
-}
-
 Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* report) {
   ExtractBuffer* buffer = &BufferOf(number);
   return Guarded([&] {
     // Torch's operators are not used here, only our loops on OpenMP's threads: of the calling
     // thread's own team, so that extraction never waits for a team that computes.
     UseTeamOf(options_.threads);
-    buffer->input = BottomInput();
-    GNND_TRY(CheckSample(sample));
-    GNND_TRY(ReadLabels(sample, buffer));
-    buffer->memory.Reset();
-    buffer->key = sample.key();
-    const std::span<const uint32_t> nodes = sample.nodes();
-    const std::span<const uint32_t> rows_at =
-        store_.Locate(nodes, sample.ranks(), buffer->memory.Get<uint32_t>(nodes.size()));
-    report->traffic = store_.TrafficOf(nodes, sample.ranks());
-    const BlockView bottom = sample.block(sample.num_hops() - 1);
-    const LayerShape shape = ShapeOf(options_.model, 0);
-    const bool fuse =
-        options_.model.input_dropout == 0.0F && AggregatesFeatures(options_.model) &&
-        static_cast<double>(bottom.src.size()) <= kFuseEdgesPerSource * bottom.num_src &&
-        !TransformFirst(bottom.num_dst, bottom.num_src, bottom.src.size(), shape.in, shape.out);
-    if (fuse) {
-      ExtractFused(bottom, rows_at, buffer);
-    } else {
-      ExtractRows(sample, rows_at, buffer);
-    }
+    GNND_TRY(ExtractBatch(options_, store_, sample, buffer));
+    report->traffic = store_.TrafficOf(sample.nodes(), sample.ranks());
     report->cache_rows = store_.cache_rows();
     report->cache_fill_ns = cache_fill_ns_;
     report->work_bytes = compute_bytes_.load(std::memory_order_relaxed) +

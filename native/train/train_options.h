@@ -31,6 +31,10 @@ struct EvalPlace {
   std::string folder;         // empty: memory all the same
 };
 
+// What training keeps rows in: inputs, hidden rows, their gradients, and the weights' copies in
+// products. Sums, parameters, their gradients and evaluation are float32 either way.
+enum class Precision : uint32_t { kFloat32 = 1, kBfloat16 = 2 };
+
 // All that decides what a Trainer computes. The spans and the topology are borrowed (mapped files)
 // and must outlive the TorchWork.
 struct TrainOptions {
@@ -40,6 +44,7 @@ struct TrainOptions {
 
   OptimizerOptions optimizer;
 
+  Precision precision = Precision::kFloat32;
   uint32_t threads = 1;                 // of every operator; part of what decides bits
   RowTable features;                    // [num_nodes, model.in_dim]
   std::span<const uint32_t> hot_order;  // node of each hot rank; read by Create only

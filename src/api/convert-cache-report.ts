@@ -7,7 +7,8 @@ import {
   CacheReportSchema,
   type ReportCacheRequest,
 } from './gen/gnnd/v1/dataset_service_pb.ts';
-import { CachePolicy, SamplingSpecSchema } from './gen/gnnd/v1/job_pb.ts';
+import { CachePolicy } from './gen/gnnd/v1/features_pb.ts';
+import { SamplingSpecSchema } from './gen/gnnd/v1/sampling_pb.ts';
 import { idOfName } from './requests.ts';
 
 /** Cache reports, both ways. */

@@ -14,7 +14,17 @@ import type { JobSpec } from '../spec/job-spec.ts';
 import { warningsOf } from '../spec/spec-warnings.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
 import { embed } from './embed.ts';
+import type { EpochReportSchema } from './gen/gnnd/v1/epoch_report_pb.ts';
+import { ExecutorRole, type ExecutorTimesSchema } from './gen/gnnd/v1/executor_pb.ts';
+import { CachePolicy } from './gen/gnnd/v1/features_pb.ts';
 import * as pb from './gen/gnnd/v1/job_pb.ts';
+import {
+  type CachePlanSchema,
+  type JobPlan as JobPlanMessage,
+  JobPlanSchema,
+} from './gen/gnnd/v1/job_plan_pb.ts';
+import { PlacementPolicy, StandbyPolicy } from './gen/gnnd/v1/resources_pb.ts';
+import { StalenessCompensation } from './gen/gnnd/v1/training_pb.ts';
 import { Reason } from './gen/gnnd/v1/types_pb.ts';
 
 /** Jobs, their progress and their plans as messages. */
@@ -79,7 +89,7 @@ function progressInit(progress: JobProgress): MessageInitShape<typeof pb.JobProg
     evaluation: evaluationInit(progress.evaluation),
     executors: progress.executors.map((executor) => ({
       ...executor,
-      role: pb.ExecutorRole[executor.role],
+      role: ExecutorRole[executor.role],
       batches: int64(executor.batches),
     })),
   };
@@ -111,7 +121,7 @@ function attemptInit(
     message: attempt.message,
     executorRestarts: attempt.executorRestarts,
     exits: attempt.exits.slice(-exitsMax).map((exit) => ({
-      role: pb.ExecutorRole[exit.role],
+      role: ExecutorRole[exit.role],
       device: exit.device,
       pid: exit.pid,
       exitCode: exit.exitCode ?? undefined,
@@ -122,9 +132,9 @@ function attemptInit(
   };
 }
 
-function executorTimesInit(times: ExecutorTimes): MessageInitShape<typeof pb.ExecutorTimesSchema> {
+function executorTimesInit(times: ExecutorTimes): MessageInitShape<typeof ExecutorTimesSchema> {
   return {
-    role: pb.ExecutorRole[times.role],
+    role: ExecutorRole[times.role],
     device: times.device,
     durationNs: int64(times.durationNs),
     sampleNs: int64(times.sampleNs),
@@ -146,7 +156,7 @@ function executorTimesInit(times: ExecutorTimes): MessageInitShape<typeof pb.Exe
 export function epochInit(
   epoch: EpochReport,
   executorTimes: readonly ExecutorTimes[],
-): MessageInitShape<typeof pb.EpochReportSchema> {
+): MessageInitShape<typeof EpochReportSchema> {
   const batchesByDevice = Object.entries(epoch.batchesByDevice).map(
     ([device, batches]) => [device, int64(batches)] as const,
   );
@@ -164,15 +174,15 @@ export function epochInit(
 }
 
 /** `job` is the job's name; empty for a plan of a spec that was not created. */
-export function planToProto(job: string, plan: JobPlan, spec: JobSpec): pb.JobPlan {
-  return create(pb.JobPlanSchema, {
+export function planToProto(job: string, plan: JobPlan, spec: JobSpec): JobPlanMessage {
+  return create(JobPlanSchema, {
     job,
     staleness: spec.training.staleness,
-    stalenessCompensation: pb.StalenessCompensation[spec.training.stalenessCompensation],
+    stalenessCompensation: StalenessCompensation[spec.training.stalenessCompensation],
     warnings: [...warningsOf(spec)],
     estimated: plan.estimated,
     executors: plan.executors.map((executor) => ({
-      role: pb.ExecutorRole[executor.role],
+      role: ExecutorRole[executor.role],
       device: executor.device,
     })),
     samplerBatchNs: int64(plan.samplerBatchNs),
@@ -180,13 +190,13 @@ export function planToProto(job: string, plan: JobPlan, spec: JobSpec): pb.JobPl
     standbyBatchNs: int64(plan.standbyBatchNs),
     k: plan.k,
     choices: plan.choices.map((choice) => ({
-      policy: pb.PlacementPolicy[choice.policy],
+      policy: PlacementPolicy[choice.policy],
       samplers: choice.samplers,
       trainers: choice.trainers,
       batchNs: int64(choice.batchNs),
     })),
-    policy: pb.PlacementPolicy[plan.policy],
-    standby: pb.StandbyPolicy[plan.standby],
+    policy: PlacementPolicy[plan.policy],
+    standby: StandbyPolicy[plan.standby],
     timeSharingBatchNs: int64(plan.timeSharingBatchNs),
     explanation: plan.explanation,
     queueCapacity: plan.queueCapacity,
@@ -196,9 +206,9 @@ export function planToProto(job: string, plan: JobPlan, spec: JobSpec): pb.JobPl
   });
 }
 
-function cachePlanInit(cache: CachePlan): MessageInitShape<typeof pb.CachePlanSchema> {
+function cachePlanInit(cache: CachePlan): MessageInitShape<typeof CachePlanSchema> {
   return {
-    policy: pb.CachePolicy[cache.policy],
+    policy: CachePolicy[cache.policy],
     trainerRows: int64(cache.trainerRows),
     standbyRows: int64(cache.standbyRows),
     rowBytes: int64(cache.rowBytes),

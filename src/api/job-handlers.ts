@@ -15,7 +15,8 @@ import {
   planToProto,
 } from './convert-job.ts';
 import { embed } from './embed.ts';
-import { ExecutorRole, type Job, JobSchema, JobSpecSchema } from './gen/gnnd/v1/job_pb.ts';
+import { ExecutorRole } from './gen/gnnd/v1/executor_pb.ts';
+import { type Job, JobSchema } from './gen/gnnd/v1/job_pb.ts';
 import {
   type CreateJobRequest,
   DeleteJobResponseSchema,
@@ -26,6 +27,7 @@ import {
   ListJobsResponseSchema,
   StreamLogsResponseSchema,
 } from './gen/gnnd/v1/job_service_pb.ts';
+import { JobSpecSchema } from './gen/gnnd/v1/job_spec_pb.ts';
 import { type LogQuery, streamLogs } from './logs.ts';
 import type { PageTokens } from './pages.ts';
 import {

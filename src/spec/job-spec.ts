@@ -1,12 +1,9 @@
-import type {
-  CachePolicyJson,
-  EvaluationMethodJson,
-  JobSpecJson,
-  JobSpec as JobSpecMessage,
-} from '../api/gen/gnnd/v1/job_pb.ts';
+import type { EvaluationMethodJson } from '../api/gen/gnnd/v1/evaluation_pb.ts';
+import type { CachePolicyJson } from '../api/gen/gnnd/v1/features_pb.ts';
+import type { JobSpecJson, JobSpec as JobSpecMessage } from '../api/gen/gnnd/v1/job_spec_pb.ts';
 
 /**
- * The job spec as the daemon works with it: the message of `proto/gnnd/v1/job.proto` as plain
+ * The job spec as the daemon works with it: the message of `proto/gnnd/v1/job_spec.proto` as plain
  * values. Enums are their short names, 64-bit sizes and times are numbers, the random seed is a
  * decimal string. What each field means stands there.
  */

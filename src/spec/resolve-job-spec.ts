@@ -35,7 +35,7 @@ const rules: readonly Rule[] = [
 
 /**
  * Fills in every default and checks every field and every rule between fields. A resolved spec
- * resolves to itself. Violation paths are those of `proto/gnnd/v1/job.proto`, from `spec`.
+ * resolves to itself. Violation paths are those of `proto/gnnd/v1/job_spec.proto`, from `spec`.
  */
 export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Resolution {
   const check = createSpecChecker();

@@ -9,7 +9,7 @@ import {
   ScalarType,
   toBinary,
 } from '@bufbuild/protobuf';
-import { JobSpecSchema } from '../api/gen/gnnd/v1/job_pb.ts';
+import { JobSpecSchema } from '../api/gen/gnnd/v1/job_spec_pb.ts';
 import { GnndError, messageOf as messageOfError } from '../base/errors.ts';
 import { numberOf, shortName } from './enum-names.ts';
 import type { JobSpec, JobSpecInput } from './job-spec.ts';

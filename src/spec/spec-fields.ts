@@ -1,11 +1,11 @@
 import { type DescField, type DescMessage, getOption, ScalarType } from '@bufbuild/protobuf';
 import { field as fieldOption, type SpecField } from '../api/gen/gnnd/v1/field_pb.ts';
-import { JobSpecSchema } from '../api/gen/gnnd/v1/job_pb.ts';
+import { JobSpecSchema } from '../api/gen/gnnd/v1/job_spec_pb.ts';
 import { shortNames } from './enum-names.ts';
 
 /**
- * The fields of a job spec, as their options in `proto/gnnd/v1/job.proto` tell them: what they are,
- * their defaults and bounds. Nothing about a single field is written down anywhere else.
+ * The fields of a job spec, as their options in `proto/gnnd/v1` tell them: what they are, their
+ * defaults and bounds. Nothing about a single field is written down anywhere else.
  */
 
 export type SpecScalar = string | number | boolean;

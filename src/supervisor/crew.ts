@@ -210,6 +210,7 @@ export class Crew {
         ...options,
         model: layout.model,
         optimizer: optimizerOf(spec, layout),
+        precision: spec.training.precision,
         threads: spec.training.threadsPerTrainer,
         prefetch: this.#options.cache.prefetch,
         evaluation: {

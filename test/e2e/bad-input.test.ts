@@ -12,8 +12,9 @@ import {
   DatasetState,
   DatasetValidationSchema,
 } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
-import { JobState, ModelType } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { type Operation, Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { gnnctlExit } from '../../src/base/exit-codes.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';

@@ -1,14 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  CachePolicy,
-  ExecutorRole,
-  type Job,
-  ModelType,
-  PlacementPolicy,
-  SamplingAlgorithm,
-  StandbyPolicy,
-} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { CachePolicy } from '../../src/api/gen/gnnd/v1/features_pb.ts';
+import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { PlacementPolicy, StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
+import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import { executorPids, TestDaemon } from '../support/daemon.ts';
 
 /** Caching moves rows, never bits: with any policy and any size the same model comes out. */

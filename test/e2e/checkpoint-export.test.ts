@@ -16,8 +16,10 @@ import {
   PredictionNodes,
 } from '../../src/api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
-import { type Job, ModelType, SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
 import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
 import { findPython, geometricPython, runPython } from '../support/python.ts';

@@ -1,17 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
+import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { Prefetch } from '../../src/api/gen/gnnd/v1/features_pb.ts';
+import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
+import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import {
   Determinism,
-  EvaluationMethod,
-  ExecutorRole,
-  type Job,
   LrScheduleType,
-  ModelType,
   OptimizerType,
-  Prefetch,
-  SamplingAlgorithm,
+  Precision,
   StalenessCompensation,
-  StandbyPolicy,
-} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+} from '../../src/api/gen/gnnd/v1/training_pb.ts';
 import {
   crew,
   evaluationsOf,
@@ -89,7 +90,13 @@ const serial: SpecInit = {
   model: sage,
   sampling: { fanouts: [10, 5] },
   // Enough epochs to be caught in the middle.
-  training: { ...training, epochs: 24, staleness: 0, batchesPerStep: 1 },
+  training: {
+    ...training,
+    epochs: 24,
+    staleness: 0,
+    batchesPerStep: 1,
+    precision: Precision.BFLOAT16,
+  },
   evaluation: { everyEpochs: 3, method: EvaluationMethod.SAMPLED, fanouts: [4, 3] },
 };
 
@@ -124,7 +131,7 @@ function expectSame(job: Job, expected: Job): void {
 
 describe.each([
   ['S = 2 predicted, G = 3, stopped early, with all there is', everything],
-  ['S = 0, with evaluations on samples', serial],
+  ['S = 0 in bfloat16, with evaluations on samples', serial],
 ])('%s', (_, spec) => {
   let expected: Job;
 

@@ -1,14 +1,10 @@
 import { mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  ExecutorRole,
-  type Job,
-  JobPhase,
-  JobState,
-  ModelType,
-} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { type Job, JobPhase, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { daemonExit } from '../../src/base/exit-codes.ts';
 import { executorPids, TestDaemon } from '../support/daemon.ts';

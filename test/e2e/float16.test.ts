@@ -9,8 +9,10 @@ import {
   DatasetValidationSchema,
   FeatureDtype,
 } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
-import { type Job, ModelType, PlacementPolicy } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { PlacementPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { float16Widener, roundToFloat16 } from '../../src/datasets/float16.ts';
 import type { NpyType, NpyValues } from '../../src/datasets/npy.ts';
 import { TestDaemon } from '../support/daemon.ts';

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
-import { type Job, JobState, ModelType } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { daemonExit } from '../../src/base/exit-codes.ts';
 import { type DaemonOptions, executorPids, spawnDaemon, TestDaemon } from '../support/daemon.ts';
 

@@ -3,16 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  CachePolicy,
-  type Job,
-  JobState,
-  ModelType,
-  PlacementPolicy,
-  SamplingAlgorithm,
-  StandbyPolicy,
-} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { CachePolicy } from '../../src/api/gen/gnnd/v1/features_pb.ts';
+import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { PlacementPolicy, StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
+import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { pair, type SpecInit } from '../support/crews.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';

@@ -1,13 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  ExecutorRole,
-  type Job,
-  ModelType,
-  PlacementPolicy,
-  Prefetch,
-  StandbyPolicy,
-} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { Prefetch } from '../../src/api/gen/gnnd/v1/features_pb.ts';
+import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { PlacementPolicy, StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { modelsOf } from '../support/crews.ts';
 import { TestDaemon } from '../support/daemon.ts';
 

@@ -1,12 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  Determinism,
-  type Job,
-  JobState,
-  ModelType,
-  PlacementPolicy,
-} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { PlacementPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
+import { Determinism } from '../../src/api/gen/gnnd/v1/training_pb.ts';
 import type { SpecInit } from '../support/crews.ts';
 import { executorPids, TestDaemon } from '../support/daemon.ts';
 

@@ -1,19 +1,18 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import { DeviceState } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
+import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import type { JobPlan } from '../../src/api/gen/gnnd/v1/job_plan_pb.ts';
+import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import {
-  ExecutorRole,
-  type Job,
-  type JobPlan,
-  JobState,
-  ModelType,
   PlacementPolicy,
   type PlacementSpecSchema,
   type ResourcesSpecSchema,
   StandbyPolicy,
-} from '../../src/api/gen/gnnd/v1/job_pb.ts';
-import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+} from '../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { refusalOf } from '../support/refusal.ts';
 

@@ -4,14 +4,11 @@ import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FeatureDtype } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
-import {
-  type Job,
-  JobState,
-  ModelType,
-  Prefetch,
-  SamplingAlgorithm,
-} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { Prefetch } from '../../src/api/gen/gnnd/v1/features_pb.ts';
+import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { pair, type SpecInit } from '../support/crews.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';

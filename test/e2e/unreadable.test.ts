@@ -16,7 +16,8 @@ import {
   DatasetService,
   DatasetValidationSchema,
 } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
-import { type Job, JobState, ModelType } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { formatNpyHeader } from '../../src/datasets/npy.ts';
 import { executorPids, TestDaemon } from '../support/daemon.ts';

@@ -2,7 +2,9 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Job, ModelType, WeightDecayScope } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { WeightDecayScope } from '../../src/api/gen/gnnd/v1/training_pb.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
 import { findPython, runPython } from '../support/python.ts';
 

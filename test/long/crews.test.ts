@@ -2,13 +2,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  ExecutorRole,
-  type Job,
-  ModelType,
-  SamplingAlgorithm,
-  StandbyPolicy,
-} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
+import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
+import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import { crew, midEpoch, modelsOf, pair, type SpecInit, signal } from '../support/crews.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { options, specOf } from '../support/options.ts';

@@ -1,13 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  EvaluationMethod,
-  type Job,
-  JobState,
-  ModelType,
-  Prefetch,
-  StalenessCompensation,
-  StandbyPolicy,
-} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
+import { Prefetch } from '../../src/api/gen/gnnd/v1/features_pb.ts';
+import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
+import { StalenessCompensation } from '../../src/api/gen/gnnd/v1/training_pb.ts';
 import { crew, evaluationsOf, modelsOf, pair, type SpecInit } from '../support/crews.ts';
 import { executorPids, isTerminal, TestDaemon } from '../support/daemon.ts';
 import { options, specOf } from '../support/options.ts';

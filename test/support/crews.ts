@@ -1,14 +1,9 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { expect } from 'vitest';
-import {
-  ExecutorRole,
-  type Job,
-  type JobSpec,
-  type JobSpecSchema,
-  JobState,
-  PlacementPolicy,
-  StandbyPolicy,
-} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import type { JobSpec, JobSpecSchema } from '../../src/api/gen/gnnd/v1/job_spec_pb.ts';
+import { PlacementPolicy, StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
 import type { TestDaemon } from './daemon.ts';
 
 /** Who works on a job, and what happens to them: none of it may show in the model. */

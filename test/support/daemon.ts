@@ -23,8 +23,9 @@ import {
 } from '@bufbuild/protobuf';
 import { Client, credentials, type ServiceError } from '@grpc/grpc-js';
 import { DatasetService, type FeatureDtype } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import type { EpochReport } from '../../src/api/gen/gnnd/v1/epoch_report_pb.ts';
 import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
-import { type EpochReport, type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 
 /** A real daemon with real executors in a temporary folder, and a client of it. */

@@ -1,16 +1,14 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import { Activation, ModelType, Normalization } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { Expansion, SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import {
-  Activation,
-  Expansion,
   LrScheduleType,
-  ModelType,
-  Normalization,
   OptimizerType,
-  SamplingAlgorithm,
+  Precision,
   type TrainingSpec,
   type TrainingSpecSchema,
   WeightDecayScope,
-} from '../../src/api/gen/gnnd/v1/job_pb.ts';
+} from '../../src/api/gen/gnnd/v1/training_pb.ts';
 import type { SpecInit } from './crews.ts';
 
 /** Every sampler, model, optimizer and schedule in one job or another, two new things at a time. */
@@ -44,6 +42,8 @@ export function specOf({ dataset = 'cora', model, sampling, training }: Option):
 const fanouts = [10, 5];
 const { KHOP_WEIGHTED, RANDOM_WALK, LABOR } = SamplingAlgorithm;
 const { GRAPHSAGE, GCN, GAT, GATV2, PINSAGE } = ModelType;
+
+const bfloat16 = { precision: Precision.BFLOAT16 };
 
 // Of the seven classes of cora the largest has 30 % of the nodes; the ring has two.
 const onCora = { accuracy: 0.5 };
@@ -112,5 +112,22 @@ export const options: Readonly<Record<string, Option & { readonly accuracy: numb
       optimizer: { type: OptimizerType.ADAMW, learningRate: 0.01, weightDecay: 0.01 },
       lrSchedule: { type: LrScheduleType.COSINE, warmupEpochs: 2 },
     },
+  },
+  'gcn-whole-neighbourhoods-bfloat16': {
+    accuracy: 0.7,
+    model: { type: GCN, dropout: 0.5, inputDropout: 0.5 },
+    sampling: { fanouts: [-1, -1] },
+    training: { ...bfloat16, ...{ epochs: 30, batchSize: 140, staleness: 0 } },
+  },
+  'gat-residual-bfloat16': {
+    ...onCora,
+    model: { type: GAT, heads: 4, activation: Activation.ELU, residual: true },
+    training: bfloat16,
+  },
+  'pinsage-bfloat16': {
+    ...onCora,
+    model: { type: PINSAGE },
+    sampling: { algorithm: RANDOM_WALK },
+    training: { ...bfloat16, ...{ epochs: 8, batchSize: 20, optimizer: { learningRate: 0.001 } } },
   },
 };

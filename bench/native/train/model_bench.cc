@@ -1,10 +1,11 @@
 // A Trainer's step, by model.
 //
-//   model_bench [ROUNDS]      (21 rounds)
+//   model_bench [ROUNDS [MODEL]]      (21 rounds, all models)
 //
 // Batches of 1,024 seeds, fanouts 10 and 10, on a skewed graph of 300,000 nodes and 4.5 million
-// edges; 128 features, hidden 256, 44 classes, dropout 0.3; one thread. Medians over batches that
-// differ: extraction, gradient, optimizer. A line for people and one of JSON per model.
+// edges; 128 features, hidden 256, 44 classes, dropout 0.3; one thread; in float32 and in bfloat16,
+// batch by batch in turns. Medians over batches that differ: extraction, gradient, optimizer. A
+// line for people and one of JSON per model and precision.
 
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench_util.h"
@@ -53,76 +55,115 @@ struct Candidate {
   uint32_t heads;
 };
 
+// One Trainer with parameters of its own.
+class Contestant {
+ public:
+  Contestant(const Data& data, const Candidate& candidate, Precision precision)
+      : candidate_(candidate), precision_(precision) {
+    TrainOptions options;
+    options.model.type = candidate.type;
+    options.model.in_dim = kFeatures;
+    options.model.hidden_dim = candidate.hidden;
+    options.model.out_dim = kClasses;
+    options.model.heads = candidate.heads;
+    options.model.dropout = 0.3F;
+    options.precision = precision;
+    options.features = RowTable(data.features, options.model.in_dim);
+    options.labels = data.labels;
+    options.topology = data.graph.view();
+    auto work = TorchWork::Create(options);
+    GNND_CHECK(work.ok());
+    work_ = std::move(*work);
+    parameters_.resize(work_->manifest().num_floats);
+    work_->InitParameters(parameters_);
+    next_parameters_.resize(parameters_.size());
+    gradient_.resize(parameters_.size());
+    memory_.resize(work_->optimizer_floats());
+    next_memory_.resize(memory_.size());
+  }
+
+  void Step(const Sample& sample, uint32_t batch, bool counted) {
+    BatchReport report;
+    ExtractReport extract;
+    const double start = Milliseconds();
+    GNND_CHECK(work_->Extract(sample, 0, &extract).ok());
+    const double extracted = Milliseconds();
+    GNND_CHECK(work_->ComputeGradient(sample, 0, parameters_, gradient_, &report).ok());
+    const double computed = Milliseconds();
+    const std::span<const float> gradients[] = {gradient_};
+    work_->Apply(gradients, report.seeds, batch + 1, parameters_, memory_, next_parameters_,
+                 next_memory_);
+    const double applied = Milliseconds();
+    parameters_.swap(next_parameters_);
+    memory_.swap(next_memory_);
+    if (!counted) return;
+    times_.extract.push_back(extracted - start);
+    times_.gradient.push_back(computed - extracted);
+    times_.apply.push_back(applied - computed);
+    loss_ = report.loss_sum / static_cast<double>(report.seeds);
+  }
+
+  void Print(uint32_t rounds) const {
+    const char* precision = precision_ == Precision::kBfloat16 ? "bfloat16" : "float32";
+    const double extract = Median(times_.extract);
+    const double compute = Median(times_.gradient);
+    const double apply = Median(times_.apply);
+    std::printf(
+        "%-10s %-8s extract %7.2f  gradient %7.2f  optimizer %5.2f  step %7.2f ms  loss %.4f\n",
+        candidate_.name, precision, extract, compute, apply, extract + compute + apply, loss_);
+    std::printf(
+        "{\"bench\":\"step\",\"model\":\"%s\",\"precision\":\"%s\",\"hidden\":%u,\"heads\":%u,"
+        "\"rounds\":%u,\"extract_ms\":%.3f,\"gradient_ms\":%.3f,\"optimizer_ms\":%.3f}\n",
+        candidate_.name, precision, candidate_.hidden, candidate_.heads, rounds, extract, compute,
+        apply);
+  }
+
+ private:
+  Candidate candidate_;
+  Precision precision_;
+  std::unique_ptr<TorchWork> work_;
+  std::vector<float> parameters_;
+  std::vector<float> next_parameters_;
+  std::vector<float> gradient_;
+  std::vector<float> memory_;
+  std::vector<float> next_memory_;
+  Times times_;
+  double loss_ = 0;  // of the last batch, a seed
+};
+
 void RunModel(const Data& data, const Candidate& candidate, uint32_t rounds) {
-  TrainOptions options;
-  options.model.type = candidate.type;
-  options.model.in_dim = kFeatures;
-  options.model.hidden_dim = candidate.hidden;
-  options.model.out_dim = kClasses;
-  options.model.heads = candidate.heads;
-  options.model.dropout = 0.3F;
-  options.features = RowTable(data.features, options.model.in_dim);
-  options.labels = data.labels;
-  options.topology = data.graph.view();
-  auto work = TorchWork::Create(options);
-  GNND_CHECK(work.ok());
-  const uint64_t floats = (*work)->manifest().num_floats;
-  std::vector<float> parameters(floats);
-  (*work)->InitParameters(parameters);
-  std::vector<float> memory((*work)->optimizer_floats());
-  std::vector<float> next_parameters(floats);
-  std::vector<float> next_memory(memory.size());
-  std::vector<float> gradient(floats);
-  Times times;
+  Contestant wide(data, candidate, Precision::kFloat32);
+  Contestant narrow(data, candidate, Precision::kBfloat16);
   for (uint32_t batch = 0; batch < rounds + 2; ++batch) {
     const test::TestRecord record(data.graph, {{7, 0, batch},
                                                DistinctNodes(1024, kNodes, 100 + batch),
                                                {10, 10},
                                                candidate.type == ModelType::kGcn});
-    const Sample sample = record.view();
-    BatchReport report;
-    ExtractReport extract;
-    const double start = Milliseconds();
-    GNND_CHECK((*work)->Extract(sample, 0, &extract).ok());
-    const double extracted = Milliseconds();
-    GNND_CHECK((*work)->ComputeGradient(sample, 0, parameters, gradient, &report).ok());
-    const double computed = Milliseconds();
-    const std::span<const float> gradients[] = {gradient};
-    (*work)->Apply(gradients, report.seeds, batch + 1, parameters, memory, next_parameters,
-                   next_memory);
-    const double applied = Milliseconds();
-    parameters.swap(next_parameters);
-    memory.swap(next_memory);
-    if (batch < 2) continue;  // memory is still growing
-    times.extract.push_back(extracted - start);
-    times.gradient.push_back(computed - extracted);
-    times.apply.push_back(applied - computed);
+    const bool counted = batch >= 2;  // memory is still growing
+    wide.Step(record.view(), batch, counted);
+    narrow.Step(record.view(), batch, counted);
   }
-  const double extract = Median(times.extract);
-  const double compute = Median(times.gradient);
-  const double apply = Median(times.apply);
-  std::printf("%-14s extract %7.2f  gradient %7.2f  optimizer %5.2f  step %7.2f ms\n",
-              candidate.name, extract, compute, apply, extract + compute + apply);
-  std::printf(
-      "{\"bench\":\"step\",\"model\":\"%s\",\"hidden\":%u,\"heads\":%u,\"rounds\":%u,"
-      "\"extract_ms\":%.3f,\"gradient_ms\":%.3f,\"optimizer_ms\":%.3f}\n",
-      candidate.name, candidate.hidden, candidate.heads, rounds, extract, compute, apply);
+  wide.Print(rounds);
+  narrow.Print(rounds);
 }
 
-void Main(uint32_t rounds) {
+void Main(uint32_t rounds, const std::string& only) {
   const Data data;
   const Candidate candidates[] = {
       {"GraphSAGE", ModelType::kGraphSage, 256, 1}, {"GCN", ModelType::kGcn, 256, 1},
       {"PinSAGE", ModelType::kPinSage, 256, 1},     {"GAT 8x8", ModelType::kGat, 64, 8},
       {"GAT 8x32", ModelType::kGat, 256, 8},        {"GATv2 8x8", ModelType::kGatV2, 64, 8},
       {"GATv2 8x32", ModelType::kGatV2, 256, 8}};
-  for (const Candidate& candidate : candidates) RunModel(data, candidate, rounds);
+  for (const Candidate& candidate : candidates) {
+    if (only.empty() || only == candidate.name) RunModel(data, candidate, rounds);
+  }
 }
 
 }  // namespace
 }  // namespace gnnd::bench
 
 int main(int argc, char** argv) {
-  gnnd::bench::Main(argc > 1 ? static_cast<uint32_t>(std::atoi(argv[1])) : 21);
+  gnnd::bench::Main(argc > 1 ? static_cast<uint32_t>(std::atoi(argv[1])) : 21,
+                    argc > 2 ? argv[2] : "");
   return 0;
 }

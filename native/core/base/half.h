@@ -4,7 +4,7 @@
 #include <cstdint>
 
 // IEEE 754 binary16: a type to store numbers in, not to compute with. Every one of its values is a
-// binary32, so widening (core/vec/widen.h does many at once) is exact.
+// binary32, so widening (core/vec/convert.h does many at once) is exact.
 
 namespace gnnd {
 

@@ -9,7 +9,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/check.h"
 #include "core/graph/npy.h"
-#include "core/vec/widen.h"
+#include "core/vec/convert.h"
 
 namespace gnnd {
 namespace {
@@ -29,7 +29,7 @@ class RowReader {
   // Row `at`, valid until the next call.
   const float* operator()(uint64_t at) {
     if (widened_.empty()) return table_.values<float>().data() + at * table_.dim();
-    Widen(table_.values<Half>().data() + at * table_.dim(), table_.dim(), widened_.data());
+    Convert(table_.values<Half>().data() + at * table_.dim(), table_.dim(), widened_.data());
     return widened_.data();
   }
 
@@ -132,6 +132,15 @@ void GatherAny(const RowTable& table, std::span<const uint32_t> rows, const Put&
   }
 }
 
+template <typename From, typename To>
+void ConvertRows(const RowTable& table, std::span<const uint32_t> rows, std::span<To> out) {
+  const uint64_t dim = table.dim();
+  GNND_CHECK(dim > 0 && out.size() == rows.size() * dim);
+  GatherAny(table, rows, [=](const std::byte* row, uint64_t i) {
+    Convert(reinterpret_cast<const From*>(row), dim, out.data() + i * dim);
+  });
+}
+
 }  // namespace
 
 Status StandardizeFeatures(const std::string& input_path, const std::string& output_path) {
@@ -158,16 +167,14 @@ Status StandardizeFeatures(const std::string& input_path, const std::string& out
 }
 
 void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span<float> out) {
-  const uint64_t dim = table.dim();
-  GNND_CHECK(dim > 0 && out.size() == rows.size() * dim);
-  if (table.type() == FeatureType::kFloat16) {
-    const auto widen = BestLoops<WidenLoops>().widen;
-    GatherAny(table, rows, [=](const std::byte* row, uint64_t i) {
-      widen(reinterpret_cast<const Half*>(row), dim, out.data() + i * dim);
-    });
-    return;
-  }
+  if (table.type() == FeatureType::kFloat16) return ConvertRows<Half>(table, rows, out);
+  GNND_CHECK(out.size() == rows.size() * table.dim());
   CopyRows(table, rows, std::as_writable_bytes(out).data());
+}
+
+void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span<Bfloat16> out) {
+  if (table.type() == FeatureType::kFloat16) return ConvertRows<Half>(table, rows, out);
+  ConvertRows<float>(table, rows, out);
 }
 
 void CopyRows(const RowTable& table, std::span<const uint32_t> rows, std::byte* out) {

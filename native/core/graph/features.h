@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "core/base/bfloat16.h"
 #include "core/base/status.h"
 #include "core/graph/row_table.h"
 
@@ -27,6 +28,9 @@ Status StandardizeFeatures(const std::string& input_path, const std::string& out
 // Rows may repeat and come in any order; each must be below table.num_rows() (not checked in
 // release builds).
 void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span<float> out);
+
+// The same, rounded to bfloat16.
+void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span<Bfloat16> out);
 
 // The same in the table's own type: out has room for rows.size() * table.row_bytes() bytes.
 void CopyRows(const RowTable& table, std::span<const uint32_t> rows, std::byte* out);

@@ -9,6 +9,14 @@ void ReluRow(T* row, uint32_t columns) {
   for (uint32_t c = 0; c < columns; ++c) row[c] = row[c] < T{0} ? T{0} : row[c];
 }
 
+// Below 0, and no NaN: the sign is set and the rest at most infinity.
+void ReluRow(Bfloat16* row, uint32_t columns) {
+  for (uint32_t c = 0; c < columns; ++c) {
+    const auto bits = static_cast<uint16_t>(row[c]);
+    row[c] = bits > 0x8000 && bits <= 0xFF80 ? Bfloat16{0} : row[c];
+  }
+}
+
 // The definition. Models in float64 are tests': nothing hurries there.
 void DropoutOneByOne(const DropoutRows<double>& op, uint32_t begin, uint32_t end) {
   const DrawStream stream = DropoutStream(op.key, Purpose::kDropout);
@@ -23,8 +31,8 @@ void DropoutOneByOne(const DropoutRows<double>& op, uint32_t begin, uint32_t end
   }
 }
 
-template <typename T>
-bool NeedsNoDraws(const DropoutRows<T>& op, uint32_t begin, uint32_t end) {
+template <typename T, typename Scale>
+bool NeedsNoDraws(const DropoutRows<T, Scale>& op, uint32_t begin, uint32_t end) {
   if (op.threshold != 0) return false;
   for (uint32_t r = begin; op.relu && r < end; ++r) ReluRow(op.rows + r * op.stride, op.columns);
   return true;  // nothing is dropped, so there is nothing to scale up for
@@ -34,6 +42,10 @@ bool NeedsNoDraws(const DropoutRows<T>& op, uint32_t begin, uint32_t end) {
 
 void RunDropout(const DropoutRows<float>& op, uint32_t begin, uint32_t end) {
   if (!NeedsNoDraws(op, begin, end)) BestLoops<DropoutLoops>().run(op, begin, end);
+}
+
+void RunDropout(const DropoutBfloat16& op, uint32_t begin, uint32_t end) {
+  if (!NeedsNoDraws(op, begin, end)) BestLoops<DropoutLoops>().run_bfloat16(op, begin, end);
 }
 
 void RunDropout(const DropoutRows<double>& op, uint32_t begin, uint32_t end) {

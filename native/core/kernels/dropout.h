@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/base/bfloat16.h"
 #include "core/draw/dropout.h"
 #include "core/vec/dispatch.h"
 
@@ -9,8 +10,8 @@ namespace gnnd {
 
 // Dropout of a hidden layer (core/draw/dropout.h), in place: rows[r][c] = survives(nodes[r], c) ?
 // scale * rows[r][c] : 0, where with `relu` elements <= 0 do not survive either. A NaN is kept by
-// the latter (it must reach the loss).
-template <typename T>
+// the latter (it must reach the loss). Rows in bfloat16 are scaled in float32 and rounded once.
+template <typename T, typename Scale = T>
 struct DropoutRows {
   DropoutKey key;
   const uint32_t* nodes = nullptr;  // global ids
@@ -18,17 +19,20 @@ struct DropoutRows {
   uint64_t stride = 0;
   uint32_t columns = 0;
   uint64_t threshold = 0;  // of DropoutThreshold
-  T scale = T{1};
+  Scale scale = Scale{1};
   bool relu = false;
 };
+using DropoutBfloat16 = DropoutRows<Bfloat16, float>;
 
 // Rows [begin, end) of the operation, with the best variant this machine has.
 void RunDropout(const DropoutRows<float>& op, uint32_t begin, uint32_t end);
 void RunDropout(const DropoutRows<double>& op, uint32_t begin, uint32_t end);
+void RunDropout(const DropoutBfloat16& op, uint32_t begin, uint32_t end);
 
 struct DropoutLoops {
   // Where the threshold is not 0.
   void (*run)(const DropoutRows<float>& op, uint32_t begin, uint32_t end);
+  void (*run_bfloat16)(const DropoutBfloat16& op, uint32_t begin, uint32_t end);
 };
 GNND_DECLARE_LOOPS(DropoutLoops, kDropoutLoops);
 

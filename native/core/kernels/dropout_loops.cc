@@ -47,7 +47,8 @@ GNND_VEC uint32_t SurvivorBits(const RowCounters& row, uint32_t block, uint32_t 
 }
 
 // Up to kStepColumns elements; bit c: element c survives.
-GNND_VEC void Apply(float* elements, uint32_t count, uint32_t bits, float scale, bool relu) {
+template <typename T>
+GNND_VEC void Apply(T* elements, uint32_t count, uint32_t bits, float scale, bool relu) {
   const F32x16 factor = Broadcast(scale);
   for (uint32_t at = 0; at < count; at += kLanes) {
     const uint32_t left = count - at;
@@ -59,7 +60,8 @@ GNND_VEC void Apply(float* elements, uint32_t count, uint32_t bits, float scale,
   }
 }
 
-void RunRows(const DropoutRows<float>& op, uint32_t begin, uint32_t end) {
+template <typename T>
+void RunRows(const DropoutRows<T, float>& op, uint32_t begin, uint32_t end) {
   const DrawStream stream = DropoutStream(op.key, Purpose::kDropout);
   const auto threshold = static_cast<uint32_t>(op.threshold);  // below 2^32, as p is below 1
   RowCounters row;
@@ -69,7 +71,7 @@ void RunRows(const DropoutRows<float>& op, uint32_t begin, uint32_t end) {
   row.purpose = WideOf(stream.counter.word[3]);
   for (uint32_t r = begin; r < end; ++r) {
     row.node = WideOf(op.nodes[r]);
-    float* const elements = op.rows + r * op.stride;
+    T* const elements = op.rows + r * op.stride;
     for (uint32_t column = 0; column < op.columns; column += kStepColumns) {
       const uint32_t left = op.columns - column;
       Apply(elements + column, left < kStepColumns ? left : kStepColumns,
@@ -80,6 +82,6 @@ void RunRows(const DropoutRows<float>& op, uint32_t begin, uint32_t end) {
 
 }  // namespace
 
-const DropoutLoops kDropoutLoops = {RunRows};
+const DropoutLoops kDropoutLoops = {RunRows<float>, RunRows<Bfloat16>};
 
 }  // namespace gnnd::GNND_SET

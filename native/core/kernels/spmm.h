@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/base/bfloat16.h"
 #include "core/base/half.h"
 #include "core/vec/dispatch.h"
 
@@ -12,15 +13,16 @@
 
 namespace gnnd {
 
-// One such operation in T (float or double), on rows of Element: T, or Half for float, which is
-// widened as it is read. For every row r:
+// One such operation in T (float or double), on rows of Element: T, or a narrow type for float,
+// which is widened as it is read. Its rows are stored as Out: T, or bfloat16, to which a sum is
+// rounded once. For every row r:
 //
 //   out[r] = scale[r] * (self_weight[r] * self[r] + sum over e of weight[e] * x[index[e]])
 //
 // with e from indptr[r] to indptr[r + 1] in that order, the self term first and only where
 // r < self_rows. Each column is summed by itself with one rounding per operation (never fused), so
 // every variant of the kernel and any split of the rows give the same bits.
-template <typename T, typename Element = T>
+template <typename T, typename Element = T, typename Out = T>
 struct Spmm {
   const Element* x = nullptr;  // rows of `x_stride` elements; the first `columns` are read
   uint64_t x_stride = 0;
@@ -38,27 +40,47 @@ struct Spmm {
 
   const T* scale = nullptr;  // [rows]; null = 1
 
-  T* out = nullptr;  // must not overlap an input
+  Out* out = nullptr;  // must not overlap an input
   uint64_t out_stride = 0;
 };
 
+// What core/kernels is compiled for.
+using SpmmFloat = Spmm<float>;
+using SpmmHalf = Spmm<float, Half>;
+using SpmmDouble = Spmm<double>;
+using SpmmBfloat16 = Spmm<float, Bfloat16, Bfloat16>;
+using SpmmFloatToBfloat16 = Spmm<float, float, Bfloat16>;
+using SpmmHalfToBfloat16 = Spmm<float, Half, Bfloat16>;
+
 // Rows [begin, end) of an operation.
 struct SpmmLoops {
-  void (*of_float)(const Spmm<float>& op, uint32_t begin, uint32_t end);
-  void (*of_half)(const Spmm<float, Half>& op, uint32_t begin, uint32_t end);
-  void (*of_double)(const Spmm<double>& op, uint32_t begin, uint32_t end);
+  void (*of_float)(const SpmmFloat& op, uint32_t begin, uint32_t end);
+  void (*of_half)(const SpmmHalf& op, uint32_t begin, uint32_t end);
+  void (*of_double)(const SpmmDouble& op, uint32_t begin, uint32_t end);
+  void (*of_bfloat16)(const SpmmBfloat16& op, uint32_t begin, uint32_t end);
+  void (*of_float_to_bfloat16)(const SpmmFloatToBfloat16& op, uint32_t begin, uint32_t end);
+  void (*of_half_to_bfloat16)(const SpmmHalfToBfloat16& op, uint32_t begin, uint32_t end);
 };
 GNND_DECLARE_LOOPS(SpmmLoops, kSpmmLoops);
 
 // With the best that this machine has.
-inline void RunSpmm(const Spmm<float>& op, uint32_t begin, uint32_t end) {
+inline void RunSpmm(const SpmmFloat& op, uint32_t begin, uint32_t end) {
   BestLoops<SpmmLoops>().of_float(op, begin, end);
 }
-inline void RunSpmm(const Spmm<float, Half>& op, uint32_t begin, uint32_t end) {
+inline void RunSpmm(const SpmmHalf& op, uint32_t begin, uint32_t end) {
   BestLoops<SpmmLoops>().of_half(op, begin, end);
 }
-inline void RunSpmm(const Spmm<double>& op, uint32_t begin, uint32_t end) {
+inline void RunSpmm(const SpmmDouble& op, uint32_t begin, uint32_t end) {
   BestLoops<SpmmLoops>().of_double(op, begin, end);
+}
+inline void RunSpmm(const SpmmBfloat16& op, uint32_t begin, uint32_t end) {
+  BestLoops<SpmmLoops>().of_bfloat16(op, begin, end);
+}
+inline void RunSpmm(const SpmmFloatToBfloat16& op, uint32_t begin, uint32_t end) {
+  BestLoops<SpmmLoops>().of_float_to_bfloat16(op, begin, end);
+}
+inline void RunSpmm(const SpmmHalfToBfloat16& op, uint32_t begin, uint32_t end) {
+  BestLoops<SpmmLoops>().of_half_to_bfloat16(op, begin, end);
 }
 
 }  // namespace gnnd

@@ -41,8 +41,8 @@ GNND_PREFETCHES void PrefetchRow(const Element* row) {
 }
 
 // Columns [column, column + kVectors * kLanes) of rows [begin, end), of the last vector `tail`.
-template <typename T, typename Element, uint32_t kVectors, bool kWeighted>
-void RunColumns(const Spmm<T, Element>& op, uint32_t column, const Tail& tail, uint32_t begin,
+template <typename T, typename Element, typename Out, uint32_t kVectors, bool kWeighted>
+void RunColumns(const Spmm<T, Element, Out>& op, uint32_t column, const Tail& tail, uint32_t begin,
                 uint32_t end) {
   const Element* const x = op.x + column;
   const uint32_t last_edge = op.indptr[end];
@@ -64,27 +64,27 @@ void RunColumns(const Spmm<T, Element>& op, uint32_t column, const Tail& tail, u
       for (uint32_t k = 0; k < kVectors; ++k) sum[k] = sum[k] + term[k];
     }
     if (op.scale != nullptr) ScaleAll(op.scale[row], sum);
-    T* const out = op.out + row * op.out_stride + column;
+    Out* const out = op.out + row * op.out_stride + column;
 #pragma GCC unroll 16
     for (uint32_t k = 0; k + 1 < kVectors; ++k) Store(out + k * kLanes, sum[k]);
     Store(out + (kVectors - 1) * kLanes, sum[kVectors - 1], tail);
   }
 }
 
-template <typename T, typename Element>
-using ColumnsFunction = void (*)(const Spmm<T, Element>&, uint32_t, const Tail&, uint32_t,
+template <typename T, typename Element, typename Out>
+using ColumnsFunction = void (*)(const Spmm<T, Element, Out>&, uint32_t, const Tail&, uint32_t,
                                  uint32_t);
 
-template <typename T, typename Element, bool kWeighted, uint32_t... kIndex>
-ColumnsFunction<T, Element> ColumnsFor(uint32_t vectors,
-                                       std::integer_sequence<uint32_t, kIndex...>) {
-  static constexpr ColumnsFunction<T, Element> kTable[] = {
-      RunColumns<T, Element, kIndex + 1, kWeighted>...};
+template <typename T, typename Element, typename Out, bool kWeighted, uint32_t... kIndex>
+ColumnsFunction<T, Element, Out> ColumnsFor(uint32_t vectors,
+                                            std::integer_sequence<uint32_t, kIndex...>) {
+  static constexpr ColumnsFunction<T, Element, Out> kTable[] = {
+      RunColumns<T, Element, Out, kIndex + 1, kWeighted>...};
   return kTable[vectors - 1];
 }
 
-template <typename T, typename Element>
-void RunRows(const Spmm<T, Element>& op, uint32_t begin, uint32_t end) {
+template <typename T, typename Element, typename Out>
+void RunRows(const Spmm<T, Element, Out>& op, uint32_t begin, uint32_t end) {
   using Indices = std::make_integer_sequence<uint32_t, kHeld<T>>;
   for (uint32_t column = 0; column < op.columns;) {
     const uint32_t left = op.columns - column;
@@ -92,8 +92,9 @@ void RunRows(const Spmm<T, Element>& op, uint32_t begin, uint32_t end) {
     const uint32_t vectors = needed < kHeld<T> ? needed : kHeld<T>;
     const uint32_t in_last = left - (vectors - 1) * kLanes;
     const Tail tail = TailOf(in_last < kLanes ? in_last : kLanes);
-    const auto columns = op.weight == nullptr ? ColumnsFor<T, Element, false>(vectors, Indices())
-                                              : ColumnsFor<T, Element, true>(vectors, Indices());
+    const auto columns = op.weight == nullptr
+                             ? ColumnsFor<T, Element, Out, false>(vectors, Indices())
+                             : ColumnsFor<T, Element, Out, true>(vectors, Indices());
     columns(op, column, tail, begin, end);
     column += vectors * kLanes;
   }
@@ -101,6 +102,8 @@ void RunRows(const Spmm<T, Element>& op, uint32_t begin, uint32_t end) {
 
 }  // namespace
 
-const SpmmLoops kSpmmLoops = {RunRows<float, float>, RunRows<float, Half>, RunRows<double, double>};
+const SpmmLoops kSpmmLoops = {RunRows<float, float, float>,    RunRows<float, Half, float>,
+                              RunRows<double, double, double>, RunRows<float, Bfloat16, Bfloat16>,
+                              RunRows<float, float, Bfloat16>, RunRows<float, Half, Bfloat16>};
 
 }  // namespace gnnd::GNND_SET

@@ -81,6 +81,14 @@ GNND_VEC F32x16 Load(const Half* from, Tail tail) {
   return Lanes(_mm512_maskz_cvtph_ps(tail.bits, halves));
 }
 
+GNND_VEC F32x16 Load(const Bfloat16* from, Tail tail) {
+  const __m512i bits = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(tail.bits, from));
+  return Lanes(_mm512_castsi512_ps(_mm512_slli_epi32(bits, 16)));
+}
+GNND_VEC void Store(Bfloat16* to, const F32x16& a, Tail tail) {
+  _mm256_mask_storeu_epi16(to, tail.bits, reinterpret_cast<__m256i>(NarrowPart(a.part[0])));
+}
+
 // Sixteen 32-bit numbers as the multiplier wants them: those at even and those at odd places in the
 // low halves of 64-bit lanes. What is in the high halves is never read.
 typedef uint64_t WidePart __attribute__((vector_size(64)));

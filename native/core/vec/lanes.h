@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/base/bfloat16.h"
 #include "core/base/half.h"
 
 // What all instruction sets share: vectors of 16 elements in parts that are registers. A set's
@@ -100,6 +101,44 @@ GNND_VEC void Store(T* to, const Lanes16<T>& lanes, const Tail& tail) {
       for (uint32_t i = 0; i < tail.count - p * kPartLanes; ++i) at[i] = lanes.part[p][i];
     }
   }
+}
+
+// bfloat16 as float32, and back to the nearest, ties to even; every NaN becomes the quiet one.
+typedef uint16_t Bfloat16Part __attribute__((vector_size(kPartLanes * sizeof(Bfloat16))));
+
+GNND_VEC F32x16::Part WidenPart(const Bfloat16* from) {
+  Bfloat16Part bits;
+  std::memcpy(&bits, from, sizeof bits);
+  return (F32x16::Part)(__builtin_convertvector(bits, U32x16::Part) << 16);
+}
+GNND_VEC Bfloat16Part NarrowPart(F32x16::Part value) {
+  const auto bits = (U32x16::Part)value;
+  const auto is_nan = (U32x16::Part)(value != value);
+  const U32x16::Part rounded = (bits + (0x7FFFU + ((bits >> 16) & 1U))) >> 16;
+  return __builtin_convertvector((rounded & ~is_nan) | (is_nan & kBfloat16Nan), Bfloat16Part);
+}
+GNND_VEC F32x16 Load(const Bfloat16* from) {
+  F32x16 lanes;
+  GNND_PARTS lanes.part[p] = WidenPart(from + p * kPartLanes);
+  return lanes;
+}
+GNND_VEC void Store(Bfloat16* to, const F32x16& lanes) {
+  GNND_PARTS {
+    const Bfloat16Part bits = NarrowPart(lanes.part[p]);
+    std::memcpy(to + p * kPartLanes, &bits, sizeof bits);
+  }
+}
+template <typename Tail>
+GNND_VEC F32x16 Load(const Bfloat16* from, const Tail& tail) {
+  Bfloat16 elements[kLanes] = {};
+  std::memcpy(elements, from, tail.count * sizeof(Bfloat16));
+  return Load(elements);
+}
+template <typename Tail>
+GNND_VEC void Store(Bfloat16* to, const F32x16& lanes, const Tail& tail) {
+  Bfloat16 elements[kLanes];
+  Store(elements, lanes);
+  std::memcpy(to, elements, tail.count * sizeof(Bfloat16));
 }
 
 // Eight elements, for sums over lanes: their order is frozen.

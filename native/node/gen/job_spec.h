@@ -1,4 +1,4 @@
-// Made from proto/gnnd/v1/job.proto by `npm run build:proto`; not to be edited.
+// Made from the job spec in proto/gnnd/v1 by `npm run build:proto`; not to be edited.
 // clang-format off
 #pragma once
 

@@ -24,6 +24,10 @@ template <>
 inline constexpr auto kTable<OptimizerOptions> =
     Extending(kOptimizerSpec, "OptimizerOptions", Field{"schedule", &OptimizerOptions::schedule});
 
+template <>
+inline constexpr auto kNames<Precision> = NamesOf<Precision>(
+    "Precision", {{"FLOAT32", Precision::kFloat32}, {"BFLOAT16", Precision::kBfloat16}});
+
 struct EvaluationOptions {
   int scratch_fd = 0;
   bool sampled = false;
@@ -42,6 +46,7 @@ inline constexpr auto kTable<EvaluationOptions> =
 struct TrainerOptions : ExecutorOptions {
   ModelOptions model;
   OptimizerOptions optimizer;
+  Precision precision = Precision::kFloat32;
   uint32_t threads = 1;
   bool prefetch = false;
   EvaluationOptions evaluation;
@@ -50,7 +55,8 @@ struct TrainerOptions : ExecutorOptions {
 template <>
 inline constexpr auto kTable<TrainerOptions> = Extending(
     kTable<ExecutorOptions>.fields, "TrainerOptions", Field{"model", &TrainerOptions::model},
-    Field{"optimizer", &TrainerOptions::optimizer}, Field{"threads", &TrainerOptions::threads},
+    Field{"optimizer", &TrainerOptions::optimizer}, Field{"precision", &TrainerOptions::precision},
+    Field{"threads", &TrainerOptions::threads},
     Field{"prefetch", &TrainerOptions::prefetch,
           "Extract the next batch while the present one is computed."},
     Field{"evaluation", &TrainerOptions::evaluation});
@@ -84,6 +90,7 @@ TrainOptions TrainOptionsOf(const TrainerOptions& options, const Dataset& datase
   train.script = ScriptOf(options.model, sampler.weights != EdgeWeights::kNone || weighted_draws);
   train.random_seed = options.random_seed.value;
   train.optimizer = options.optimizer;
+  train.precision = options.precision;
   train.threads = options.threads;
   train.features = dataset.features();
   train.labels = dataset.labels();
@@ -140,6 +147,7 @@ void DefineTrainer(Subject& subject) {
       .Struct<OptimizerOptions>()
       .Struct<ProbeOptions>()
       .Struct<EvaluationOptions>()
+      .Enum<Precision>()
       .Struct<TrainerOptions>()
       .Function("modelProbe", ModelProbe, {"options"},
                 "Loads a user's model and tries it on a tiny block of each layer: for child "

@@ -139,11 +139,12 @@ TEST_CASE("sampled GraphSAGE learns a planted partition") {
   CHECK(static_cast<double>(report.correct) > 0.9 * static_cast<double>(report.seeds));
 }
 
-TEST_CASE("two Trainers that see the same batches hold the same bits") {
+void TwoHoldTheSameBits(Precision precision) {
   const Partition data(200, 4, 40, 3);
   for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
                                ModelType::kGatV2, ModelType::kPinSage}) {
     TrainOptions options = data.Options(type);
+    options.precision = precision;
     if (IsAttention(type)) {
       options.model.heads = 4;
       options.model.attention_dropout = 0.2F;
@@ -160,6 +161,32 @@ TEST_CASE("two Trainers that see the same batches hold the same bits") {
     }
     CHECK(SameBits(one.parameters(), other.parameters()));
     CHECK(one.Evaluate().val_loss_sum == other.Evaluate().val_loss_sum);
+  }
+}
+
+TEST_CASE("two Trainers that see the same batches hold the same bits") {
+  TwoHoldTheSameBits(Precision::kFloat32);
+}
+
+TEST_CASE("two Trainers that see the same batches in bfloat16 hold the same bits") {
+  TwoHoldTheSameBits(Precision::kBfloat16);
+}
+
+TEST_CASE("in bfloat16 every model learns a planted partition") {
+  const Partition data(300, 4, 8, 1);
+  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
+                               ModelType::kGatV2, ModelType::kPinSage}) {
+    INFO(static_cast<uint32_t>(type));
+    TrainOptions options = data.Options(type);
+    options.precision = Precision::kBfloat16;
+    if (IsAttention(type)) options.model.heads = 4;
+    Loop loop(options);
+    BatchReport report;
+    for (uint32_t epoch = 0; epoch < 60; ++epoch) {
+      report = loop.Step(
+          TestRecord(data.graph, {{17, epoch, 0}, data.train, {-1, -1}, type == ModelType::kGcn}));
+    }
+    CHECK(static_cast<double>(report.correct) > 0.9 * static_cast<double>(report.seeds));
   }
 }
 

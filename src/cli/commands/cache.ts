@@ -9,12 +9,8 @@ import {
   type PolicyCacheReport,
   type SamplingCacheReport,
 } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
-import {
-  CachePolicy,
-  CachePolicySchema,
-  SamplingAlgorithm,
-  SamplingAlgorithmSchema,
-} from '../../api/gen/gnnd/v1/job_pb.ts';
+import { CachePolicy, CachePolicySchema } from '../../api/gen/gnnd/v1/features_pb.ts';
+import { SamplingAlgorithm, SamplingAlgorithmSchema } from '../../api/gen/gnnd/v1/sampling_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import { readSpec } from '../read/spec-file.ts';

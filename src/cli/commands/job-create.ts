@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { status } from '@grpc/grpc-js';
 import { type Command, Option } from 'commander';
-import { type Job, JobSchema, JobSpecSchema } from '../../api/gen/gnnd/v1/job_pb.ts';
+import { type Job, JobSchema } from '../../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
+import { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
 import { messageOf } from '../../base/errors.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import {

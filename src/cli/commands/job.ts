@@ -1,12 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import {
-  EpochReportSchema,
-  ExecutorRoleSchema,
-  JobPlanSchema,
-  JobSchema,
-  JobStateSchema,
-} from '../../api/gen/gnnd/v1/job_pb.ts';
+import { EpochReportSchema } from '../../api/gen/gnnd/v1/epoch_report_pb.ts';
+import { ExecutorRoleSchema } from '../../api/gen/gnnd/v1/executor_pb.ts';
+import { JobSchema, JobStateSchema } from '../../api/gen/gnnd/v1/job_pb.ts';
+import { JobPlanSchema } from '../../api/gen/gnnd/v1/job_plan_pb.ts';
 import {
   JobService,
   ListEpochsResponseSchema,

@@ -1,4 +1,6 @@
-import type { EpochReport, JobPlan, JobResult } from '../../api/gen/gnnd/v1/job_pb.ts';
+import type { EpochReport } from '../../api/gen/gnnd/v1/epoch_report_pb.ts';
+import type { JobResult } from '../../api/gen/gnnd/v1/job_pb.ts';
+import type { JobPlan } from '../../api/gen/gnnd/v1/job_plan_pb.ts';
 import { printable, wrap } from '../session/terminal.ts';
 import { formatDuration, formatNs, formatPercent } from '../session/units.ts';
 import { policyText, roleText } from '../show/job-text.ts';

@@ -1,6 +1,6 @@
 import { type DescMessage, fromJson, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
 import { isMap, isScalar, LineCounter, parseDocument, visit, type YAMLMap } from 'yaml';
-import { type JobSpec, JobSpecSchema } from '../../api/gen/gnnd/v1/job_pb.ts';
+import { type JobSpec, JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
 import { nearest } from './nearest.ts';
 import { isNull, join, type Place, type SpecProblem, SpecReader } from './spec-reader.ts';
 

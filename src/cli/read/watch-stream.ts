@@ -1,5 +1,6 @@
 import { status } from '@grpc/grpc-js';
-import type { EpochReport, Job } from '../../api/gen/gnnd/v1/job_pb.ts';
+import type { EpochReport } from '../../api/gen/gnnd/v1/epoch_report_pb.ts';
+import type { Job } from '../../api/gen/gnnd/v1/job_pb.ts';
 import {
   JobService,
   type WatchJobResponse,

@@ -1,21 +1,21 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { EvaluationMethodSchema } from '../../api/gen/gnnd/v1/evaluation_pb.ts';
+import { ExecutorRole } from '../../api/gen/gnnd/v1/executor_pb.ts';
 import {
   EvaluationKind,
-  EvaluationMethodSchema,
   type EvaluationProgress,
-  ExecutorRole,
   type Job,
   JobPhase,
   JobPhaseSchema,
-  type JobSpec,
   JobState,
   JobStateSchema,
-  ModelTypeSchema,
-  PlacementPolicySchema,
-  SamplingAlgorithmSchema,
-  StalenessCompensationSchema,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
+import type { JobSpec } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
+import { ModelTypeSchema } from '../../api/gen/gnnd/v1/model_pb.ts';
+import { PlacementPolicySchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
+import { SamplingAlgorithmSchema } from '../../api/gen/gnnd/v1/sampling_pb.ts';
+import { StalenessCompensationSchema } from '../../api/gen/gnnd/v1/training_pb.ts';
 import { Reason, ReasonSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import type { Style } from '../session/terminal.ts';

@@ -1,19 +1,17 @@
 import { create } from '@bufbuild/protobuf';
+import type { EpochReport } from '../../api/gen/gnnd/v1/epoch_report_pb.ts';
+import type { ExecutorTimes } from '../../api/gen/gnnd/v1/executor_pb.ts';
+import { CachePolicySchema } from '../../api/gen/gnnd/v1/features_pb.ts';
 import {
   type Attempt,
-  type CachePlan,
-  CachePolicySchema,
-  type EpochReport,
-  type ExecutorTimes,
   type Job,
   JobPhaseSchema,
-  type JobPlan,
   type JobProgress,
-  JobSpecSchema,
   JobStateSchema,
-  type PolicyChoice,
-  StandbyPolicySchema,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
+import type { CachePlan, JobPlan, PolicyChoice } from '../../api/gen/gnnd/v1/job_plan_pb.ts';
+import { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
+import { StandbyPolicySchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import type { Session } from '../session/session.ts';
 import { printable } from '../session/terminal.ts';

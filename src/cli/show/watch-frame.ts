@@ -1,7 +1,7 @@
+import type { EpochReport } from '../../api/gen/gnnd/v1/epoch_report_pb.ts';
+import type { ExecutorStatus } from '../../api/gen/gnnd/v1/executor_pb.ts';
 import {
-  type EpochReport,
   type EvaluationProgress,
-  type ExecutorStatus,
   type Job,
   type JobProgress,
   JobState,

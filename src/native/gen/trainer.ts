@@ -50,6 +50,8 @@ export interface EvaluationOptions {
   readonly sampling: SamplingOptions;
 }
 
+export type Precision = 'FLOAT32' | 'BFLOAT16';
+
 export interface TrainerOptions {
   readonly dataset: DatasetLocation;
   readonly sampling: SamplingOptions;
@@ -60,6 +62,7 @@ export interface TrainerOptions {
   readonly cache: CacheOptions;
   readonly model: ModelOptions;
   readonly optimizer: OptimizerOptions;
+  readonly precision: Precision;
   readonly threads: number;
   /** Extract the next batch while the present one is computed. */
   readonly prefetch: boolean;

@@ -8,7 +8,16 @@ import sys
 import uuid
 
 import grpc
-from gnnd.v1 import job_pb2, job_service_pb2, job_service_pb2_grpc
+from gnnd.v1 import (
+    job_pb2,
+    job_service_pb2,
+    job_service_pb2_grpc,
+    job_spec_pb2,
+    model_pb2,
+    resources_pb2,
+    sampling_pb2,
+    training_pb2,
+)
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
@@ -17,12 +26,12 @@ WATCH_SECONDS = 90
 
 
 def spec(dataset, epochs):
-    return job_pb2.JobSpec(
+    return job_spec_pb2.JobSpec(
         dataset=dataset,
-        model=job_pb2.ModelSpec(type=job_pb2.MODEL_TYPE_GRAPHSAGE, hidden_dim=16),
-        sampling=job_pb2.SamplingSpec(fanouts=[5, 5]),
-        training=job_pb2.TrainingSpec(epochs=epochs, batch_size=32),
-        resources=job_pb2.ResourcesSpec(devices=2),
+        model=model_pb2.ModelSpec(type=model_pb2.MODEL_TYPE_GRAPHSAGE, hidden_dim=16),
+        sampling=sampling_pb2.SamplingSpec(fanouts=[5, 5]),
+        training=training_pb2.TrainingSpec(epochs=epochs, batch_size=32),
+        resources=resources_pb2.ResourcesSpec(devices=2),
     )
 
 

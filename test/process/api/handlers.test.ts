@@ -11,12 +11,13 @@ import {
   type FeatureDtype,
   type ImportFormat,
 } from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import type { ExecutorRole } from '../../../src/api/gen/gnnd/v1/executor_pb.ts';
 import {
   DeviceKind,
   DeviceState,
   HostService,
 } from '../../../src/api/gen/gnnd/v1/host_service_pb.ts';
-import { type ExecutorRole, JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { reasonStatuses } from '../../../src/api/grpc-status.ts';
 import { errorReasons, GnndError } from '../../../src/base/errors.ts';

@@ -231,7 +231,7 @@ describe('reflection', () => {
     expect(files.map((list) => list.at(-1)?.name)).toEqual([
       'gnnd/v1/job_service.proto',
       'gnnd/v1/job.proto',
-      'gnnd/v1/job.proto',
+      'gnnd/v1/job_spec.proto',
     ]);
     for (const list of files) {
       const names = list.map((file) => file.name);

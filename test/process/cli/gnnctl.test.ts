@@ -13,18 +13,16 @@ import {
   FeatureDtype,
   ImportFormat,
 } from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import { ExecutorRole } from '../../../src/api/gen/gnnd/v1/executor_pb.ts';
 import {
   DeviceKind,
   DeviceState,
   HostService,
 } from '../../../src/api/gen/gnnd/v1/host_service_pb.ts';
-import {
-  ExecutorRole,
-  JobState,
-  ModelType,
-  PlacementPolicy,
-} from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { ModelType } from '../../../src/api/gen/gnnd/v1/model_pb.ts';
+import { PlacementPolicy } from '../../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { runCli } from '../../../src/cli/program.ts';
 import { sampleJob, startMs } from '../../unit/cli/sample-job.ts';
 import { createTestIo, stoppedClock, type TestIoOptions } from '../../unit/cli/test-io.ts';

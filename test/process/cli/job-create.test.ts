@@ -1,11 +1,9 @@
 import { status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import {
-  EvaluationMethod,
-  type Job,
-  StalenessCompensation,
-} from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { EvaluationMethod } from '../../../src/api/gen/gnnd/v1/evaluation_pb.ts';
+import type { Job } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { StalenessCompensation } from '../../../src/api/gen/gnnd/v1/training_pb.ts';
 import { runCli } from '../../../src/cli/program.ts';
 import { sampleJob } from '../../unit/cli/sample-job.ts';
 import { createTestIo, type TestIoOptions } from '../../unit/cli/test-io.ts';

@@ -8,8 +8,9 @@ import {
 } from '../../../src/api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import { DatasetSchema, DatasetService } from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { HostService } from '../../../src/api/gen/gnnd/v1/host_service_pb.ts';
-import { JobState, ModelType } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { ModelType } from '../../../src/api/gen/gnnd/v1/model_pb.ts';
 import { runCli } from '../../../src/cli/program.ts';
 import { sampleJob, startMs } from '../../unit/cli/sample-job.ts';
 import { createTestIo, stoppedClock } from '../../unit/cli/test-io.ts';

@@ -8,13 +8,10 @@ import {
   DatasetState,
   DatasetValidationSchema,
 } from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
-import {
-  ExecutorRole,
-  JobPlanSchema,
-  JobSchema,
-  JobSpecSchema,
-  JobState,
-} from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ExecutorRole } from '../../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { JobSchema, JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobPlanSchema } from '../../../src/api/gen/gnnd/v1/job_plan_pb.ts';
+import { JobSpecSchema } from '../../../src/api/gen/gnnd/v1/job_spec_pb.ts';
 import { OperationSchema, Reason } from '../../../src/api/gen/gnnd/v1/types_pb.ts';
 import { type EpochReport, jobStates, reasons } from '../../../src/records/job-record.ts';
 import type { JobSpecInput } from '../../../src/spec/job-spec.ts';

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import type { DescMessage } from '@bufbuild/protobuf';
+import { createRegistry, type DescMessage } from '@bufbuild/protobuf';
 import { describe, expect, it, test } from 'vitest';
 import { fieldTable, nativeTables, tableMarks } from '../../../proto/outputs.mjs';
 import { rpcMethods } from '../../../src/api/api.ts';
 import { field as fieldOption } from '../../../src/api/gen/gnnd/v1/field_pb.ts';
-import { file_gnnd_v1_job, JobSpecSchema } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobSpecSchema } from '../../../src/api/gen/gnnd/v1/job_spec_pb.ts';
 import { codeOfReason, reasonStatuses } from '../../../src/api/grpc-status.ts';
 import { errorReasons } from '../../../src/base/errors.ts';
 import { readSpec } from '../../../src/cli/read/spec-file.ts';
@@ -63,8 +63,9 @@ describe('docs/job-spec.md', () => {
 });
 
 test('native code reads the fields that there are', () => {
+  const registry = createRegistry(JobSpecSchema.file, ...JobSpecSchema.file.dependencies);
   const messageOf = (typeName: string) => {
-    const found = file_gnnd_v1_job.messages.find((message) => message.typeName === typeName);
+    const found = registry.getMessage(typeName);
     if (found === undefined) throw new Error(`there is no ${typeName}`);
     return found;
   };

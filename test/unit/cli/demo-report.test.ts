@@ -1,12 +1,10 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
-import {
-  EpochReportSchema,
-  ExecutorRole,
-  JobPlanSchema,
-  JobResultSchema,
-  PlacementPolicy,
-} from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { EpochReportSchema } from '../../../src/api/gen/gnnd/v1/epoch_report_pb.ts';
+import { ExecutorRole } from '../../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { JobResultSchema } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobPlanSchema } from '../../../src/api/gen/gnnd/v1/job_plan_pb.ts';
+import { PlacementPolicy } from '../../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { demoReport, sumOfSeries } from '../../../src/cli/demo/demo-report.ts';
 
 const metrics = [

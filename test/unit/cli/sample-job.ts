@@ -1,13 +1,8 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import {
-  ExecutorRole,
-  type Job,
-  JobPhase,
-  JobSchema,
-  JobState,
-  ModelType,
-} from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ExecutorRole } from '../../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { type Job, JobPhase, JobSchema, JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ModelType } from '../../../src/api/gen/gnnd/v1/model_pb.ts';
 import { Reason } from '../../../src/api/gen/gnnd/v1/types_pb.ts';
 
 /** When the sample job was created. */

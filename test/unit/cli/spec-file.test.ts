@@ -1,6 +1,7 @@
 import { toJson } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
-import { JobSpecSchema, ModelType } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobSpecSchema } from '../../../src/api/gen/gnnd/v1/job_spec_pb.ts';
+import { ModelType } from '../../../src/api/gen/gnnd/v1/model_pb.ts';
 import { placeOf, readSpec, showPlace } from '../../../src/cli/read/spec-file.ts';
 import { specYaml } from '../../../src/cli/show/output.ts';
 

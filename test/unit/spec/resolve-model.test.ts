@@ -105,6 +105,12 @@ describe('a TorchScript model', () => {
     const optimizer = { weightDecayScope: 'FIRST_LAYER' } as const;
     expect(paths(mine, {}, { optimizer })).toEqual(['spec.training.optimizer.weight_decay_scope']);
   });
+
+  it('computes in the precision of its file', () => {
+    expect(paths(mine, {}, { precision: 'FLOAT32' })).toEqual([]);
+    expect(paths(mine, {}, { precision: 'BFLOAT16' })).toEqual(['spec.training.precision']);
+    expect(paths({ type: 'GAT' }, {}, { precision: 'BFLOAT16' })).toEqual([]);
+  });
 });
 
 describe('the model', () => {

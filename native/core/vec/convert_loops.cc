@@ -1,10 +1,11 @@
+#include "core/vec/convert.h"
 #include "core/vec/vec.h"
-#include "core/vec/widen.h"
 
 namespace gnnd::GNND_SET {
 namespace {
 
-void WidenAll(const Half* from, uint64_t count, float* to) {
+template <typename From, typename To>
+void ConvertAll(const From* from, uint64_t count, To* to) {
   uint64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) Store(to + i, Load(from + i));
   if (i == count) return;
@@ -14,6 +15,7 @@ void WidenAll(const Half* from, uint64_t count, float* to) {
 
 }  // namespace
 
-const WidenLoops kWidenLoops = {WidenAll};
+const ConvertLoops kConvertLoops = {ConvertAll<Half, float>, ConvertAll<Bfloat16, float>,
+                                    ConvertAll<float, Bfloat16>, ConvertAll<Half, Bfloat16>};
 
 }  // namespace gnnd::GNND_SET

@@ -1,0 +1,142 @@
+#include "train/extraction.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/check.h"
+#include "train/ops.h"
+#include "train/parallel.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint32_t kGrainRows = 256;
+
+// Above so many edges per source the rows are gathered once instead of once per edge
+// (measured: reading the feature store per edge wins up to there).
+constexpr double kFuseEdgesPerSource = 1.5;
+
+Status CheckSample(const TrainOptions& options, const Sample& sample) {
+  if (!sample.homogeneous()) {
+    return Status(Code::kShmCorrupted, "record has several types of nodes or relations");
+  }
+  if (sample.num_hops() != options.model.num_layers) {
+    return Status(Code::kShmCorrupted, "record has " + std::to_string(sample.num_hops()) +
+                                           " blocks, the model " +
+                                           std::to_string(options.model.num_layers) + " layers");
+  }
+  if (options.model.type == ModelType::kGcn && sample.block(0).self_weight.empty()) {
+    return Status(Code::kShmCorrupted, "record lacks the edge weights that GCN needs");
+  }
+  uint32_t largest = 0;
+  for (const uint32_t node : sample.nodes()) largest = std::max(largest, node);
+  if (largest >= options.labels.size()) {
+    return Status(Code::kShmCorrupted, "record names a node beyond the graph");
+  }
+  return Status::Ok();
+}
+
+Status ReadLabels(const TrainOptions& options, const Sample& sample, ExtractBuffer* buffer) {
+  buffer->seed_labels.resize(sample.num_seeds());
+  for (uint32_t i = 0; i < sample.num_seeds(); ++i) {
+    const uint32_t node = sample.nodes()[i];
+    const int32_t label = options.labels[node];
+    if (label < 0 || static_cast<uint32_t>(label) >= options.model.out_dim) {
+      return Status(Code::kDatasetCorrupt, "training node " + std::to_string(node) + " has label " +
+                                               std::to_string(label));
+    }
+    buffer->seed_labels[i] = static_cast<uint32_t>(label);
+  }
+  return Status::Ok();
+}
+
+// Of one batch.
+class Extraction {
+ public:
+  Extraction(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
+             ExtractBuffer* buffer)
+      : options_(options), store_(store), sample_(sample), buffer_(buffer) {}
+
+  // Rows of T: float or Bfloat16. `rows_at` are the nodes' places in the store.
+  template <typename T>
+  void Run(std::span<const uint32_t> rows_at) const;
+
+ private:
+  template <typename T>
+  void Fused(const BlockView& bottom, std::span<const uint32_t> rows_at) const;
+  template <typename T>
+  void Rows(std::span<const uint32_t> rows_at) const;
+
+  const TrainOptions& options_;
+  const FeatureStore& store_;
+  const Sample& sample_;
+  ExtractBuffer* buffer_;
+};
+
+// Aggregates the bottom block straight from the feature store: only destinations' own rows (which
+// GraphSAGE multiplies by themselves) are ever copied.
+template <typename T>
+void Extraction::Fused(const BlockView& bottom, std::span<const uint32_t> rows_at) const {
+  GNND_CHECK(rows_at.size() == bottom.num_src);
+  const auto dim = static_cast<int64_t>(options_.model.in_dim);
+  uint32_t* index = buffer_->memory.Get<uint32_t>(bottom.src.size());
+  for (uint64_t e = 0; e < bottom.src.size(); ++e) index[e] = rows_at[bottom.src[e]];
+  T* sum = buffer_->memory.Get<T>(uint64_t{bottom.num_dst} * options_.model.in_dim);
+  const BlockOperand<T> operand(bottom, ReductionOf(options_.model), &buffer_->memory);
+  operand.AggregateFromTable(store_.table(), index, rows_at.data(), sum);
+  buffer_->input.aggregated = ViewOf(sum, bottom.num_dst, dim);
+  if (options_.model.type == ModelType::kGraphSage) {
+    buffer_->input.self =
+        GatheredRows<T>(store_.table(), rows_at.first(bottom.num_dst), &buffer_->memory);
+  }
+}
+
+template <typename T>
+void Extraction::Rows(std::span<const uint32_t> rows_at) const {
+  const BatchKey& key = buffer_->key;
+  const DropoutSite site{{key.random_seed, key.epoch, key.batch, /*layer=*/0},
+                         sample_.nodes().data(),
+                         options_.model.input_dropout};
+  buffer_->input.x = GatheredRows<T>(store_.table(), rows_at, &buffer_->memory);
+  const auto dropout = DropoutOf<T>(site, buffer_->input.x);
+  ParallelRows(static_cast<uint32_t>(rows_at.size()), kGrainRows,
+               [&dropout](uint32_t begin, uint32_t end) { RunDropout(dropout, begin, end); });
+}
+
+template <typename T>
+void Extraction::Run(std::span<const uint32_t> rows_at) const {
+  const BlockView bottom = sample_.block(sample_.num_hops() - 1);
+  const LayerShape shape = ShapeOf(options_.model, 0);
+  const bool fuse =
+      options_.model.input_dropout == 0.0F && AggregatesFeatures(options_.model) &&
+      static_cast<double>(bottom.src.size()) <= kFuseEdgesPerSource * bottom.num_src &&
+      !TransformFirst(bottom.num_dst, bottom.num_src, bottom.src.size(), shape.in, shape.out);
+  if (fuse) {
+    Fused<T>(bottom, rows_at);
+  } else {
+    Rows<T>(rows_at);
+  }
+}
+
+}  // namespace
+
+Status ExtractBatch(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
+                    ExtractBuffer* buffer) {
+  buffer->input = BottomInput();
+  GNND_TRY(CheckSample(options, sample));
+  GNND_TRY(ReadLabels(options, sample, buffer));
+  buffer->memory.Reset();
+  buffer->key = sample.key();
+  const std::span<const uint32_t> nodes = sample.nodes();
+  const std::span<const uint32_t> rows_at =
+      store.Locate(nodes, sample.ranks(), buffer->memory.Get<uint32_t>(nodes.size()));
+  const Extraction extraction(options, store, sample, buffer);
+  if (options.precision == Precision::kBfloat16) {
+    extraction.Run<Bfloat16>(rows_at);
+  } else {
+    extraction.Run<float>(rows_at);
+  }
+  return Status::Ok();
+}
+
+}  // namespace gnnd
