@@ -19,7 +19,7 @@ import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts'
 import { type Job, ModelType, SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
-import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
+import { executorPids, hangMs, repository, TestDaemon } from '../support/daemon.ts';
 import { findPython, geometricPython, runPython } from '../support/python.ts';
 import { ringGraph } from '../support/ring-graph.ts';
 import { skipped } from '../support/skipped.ts';
@@ -274,7 +274,7 @@ function startExport() {
     (value) => Buffer.from(toBinary(exportCheckpoint.input, value)),
     (bytes) => fromBinary(exportCheckpoint.output, bytes),
     create(exportCheckpoint.input, request),
-    { deadline: Date.now() + 60_000 },
+    { deadline: Date.now() + hangMs },
   );
   call.on('error', () => {});
   call.on('data', () => {});
