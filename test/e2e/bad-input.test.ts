@@ -154,12 +154,8 @@ describe('a request id', () => {
 });
 
 async function importing(datasetId: string, source: string): Promise<Operation> {
-  const { importDataset, waitOperation } = DatasetService.method;
-  let operation = await daemon.call(importDataset, { datasetId, source });
-  while (!operation.done) {
-    operation = await daemon.call(waitOperation, { name: operation.name, timeoutMs: 10_000n });
-  }
-  return operation;
+  const { importDataset } = DatasetService.method;
+  return daemon.ended(await daemon.call(importDataset, { datasetId, source }));
 }
 
 let imports = 0;
@@ -286,9 +282,9 @@ describe('a dataset that is damaged after its import', () => {
   });
 
   test('is found by validation, with the name of the file', async () => {
-    const { validateDataset, waitOperation } = DatasetService.method;
-    const { name } = await daemon.call(validateDataset, { name: 'datasets/damaged' });
-    const { result } = await daemon.call(waitOperation, { name, timeoutMs: 60_000n });
+    const { validateDataset } = DatasetService.method;
+    const started = await daemon.call(validateDataset, { name: 'datasets/damaged' });
+    const { result } = await daemon.ended(started);
     const found =
       result.case === 'response' ? anyUnpack(result.value, DatasetValidationSchema) : undefined;
     expect(found?.valid).toBe(false);

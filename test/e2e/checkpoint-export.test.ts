@@ -21,7 +21,7 @@ import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
-import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
+import { executorPids, hangMs, repository, TestDaemon } from '../support/daemon.ts';
 import { findPython, geometricPython, runPython } from '../support/python.ts';
 import { ringGraph } from '../support/ring-graph.ts';
 import { skipped } from '../support/skipped.ts';
@@ -276,7 +276,7 @@ function startExport() {
     (value) => Buffer.from(toBinary(exportCheckpoint.input, value)),
     (bytes) => fromBinary(exportCheckpoint.output, bytes),
     create(exportCheckpoint.input, request),
-    { deadline: Date.now() + 60_000 },
+    { deadline: Date.now() + hangMs },
   );
   call.on('error', () => {});
   call.on('data', () => {});

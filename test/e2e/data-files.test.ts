@@ -44,18 +44,10 @@ function mkfifo(path: string): string {
   return path;
 }
 
-const { importDataset, waitOperation, cancelOperation } = DatasetService.method;
-
-async function ended(started: Operation): Promise<Operation> {
-  let operation = started;
-  while (!operation.done) {
-    operation = await daemon.call(waitOperation, { name: operation.name, timeoutMs: 10_000n });
-  }
-  return operation;
-}
+const { importDataset, cancelOperation } = DatasetService.method;
 
 async function failureOf(source: string, datasetId: string): Promise<readonly string[]> {
-  const { result } = await ended(await daemon.call(importDataset, { datasetId, source }));
+  const { result } = await daemon.ended(await daemon.call(importDataset, { datasetId, source }));
   if (result.case !== 'error') throw new Error(`the import of ${source} succeeded`);
   return result.value.problems.map(({ path, description }) => `${path}: ${description}`);
 }
@@ -134,7 +126,7 @@ describe('an import that hangs', () => {
       datasetId: 'next',
       source: folderOf(pathGraph),
     });
-    expect((await ended(next)).result.case).toBe('response');
+    expect((await daemon.ended(next)).result.case).toBe('response');
     const { result } = await daemon.call(cancelOperation, { name: stuck.name });
     expect(result).toMatchObject({
       case: 'error',

@@ -143,9 +143,9 @@ test('datasets say how their features are stored', async () => {
 });
 
 test('a dataset in float16 is checked to its last element', async () => {
-  const { validateDataset, waitOperation } = DatasetService.method;
-  const { name } = await daemon.call(validateDataset, { name: 'datasets/half' });
-  const { result } = await daemon.call(waitOperation, { name, timeoutMs: 60_000n });
+  const { validateDataset } = DatasetService.method;
+  const started = await daemon.call(validateDataset, { name: 'datasets/half' });
+  const { result } = await daemon.ended(started);
   expect(result.case).toBe('response');
   if (result.case !== 'response') return;
   expect(anyUnpack(result.value, DatasetValidationSchema)?.valid).toBe(true);

@@ -7,7 +7,7 @@ import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { PlacementPolicy, StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
-import { repository, TestDaemon } from '../support/daemon.ts';
+import { hangMs, repository, TestDaemon } from '../support/daemon.ts';
 import { skipped } from '../support/skipped.ts';
 
 /** What a scraper sees of a running job: numbers that move, and only promised series. */
@@ -64,12 +64,12 @@ async function scrape(): Promise<Scrape> {
 }
 
 /** Scrapes until `holds`; a scrape asked for too soon would only repeat the one before. */
-async function scrapeUntil(holds: (scrape: Scrape) => boolean, timeoutMs = 60_000) {
-  const deadline = Date.now() + timeoutMs;
+async function scrapeUntil(holds: (scrape: Scrape) => boolean) {
+  const deadline = Date.now() + hangMs;
   for (;;) {
     const seen = await scrape();
     if (holds(seen)) return seen;
-    if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms:\n${seen.text}`);
+    if (Date.now() > deadline) throw new Error(`not within ${hangMs} ms:\n${seen.text}`);
     await new Promise((resolve) => setTimeout(resolve, renderingMaxAgeMs / 5));
   }
 }

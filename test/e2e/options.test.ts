@@ -160,13 +160,12 @@ describe('edge weights are refused at import', () => {
     ['too few', float32(1, 2, 3), /has 3 rows, expected/],
   ])('that are %s', async (_, content, what) => {
     const source = folderWith({ ...ringGraph.files, 'edge_weights.npy': content });
-    const { importDataset, waitOperation } = DatasetService.method;
-    let operation = await daemon.call(importDataset, { datasetId: 'bad', source });
-    while (!operation.done) {
-      operation = await daemon.call(waitOperation, { name: operation.name, timeoutMs: 10_000n });
-    }
-    if (operation.result.case !== 'error') throw new Error('the import did not fail');
-    const [problem] = operation.result.value.problems;
+    const { importDataset } = DatasetService.method;
+    const { result } = await daemon.ended(
+      await daemon.call(importDataset, { datasetId: 'bad', source }),
+    );
+    if (result.case !== 'error') throw new Error('the import did not fail');
+    const [problem] = result.value.problems;
     expect(problem?.path).toBe('edge_weights.npy');
     expect(problem?.description).toMatch(what);
   });

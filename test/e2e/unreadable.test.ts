@@ -126,10 +126,10 @@ test('while a job trains: the job fails with its name, nobody is replaced in vai
 });
 
 test('while it is checked: the check says so', async () => {
-  const { validateDataset, waitOperation } = DatasetService.method;
-  const { name } = await daemon.call(validateDataset, { name: 'datasets/checked' });
+  const { validateDataset } = DatasetService.method;
+  const started = await daemon.call(validateDataset, { name: 'datasets/checked' });
   await shrinkWhenMapped(featuresOf('checked'));
-  const { result } = await daemon.call(waitOperation, { name, timeoutMs: 60_000n });
+  const { result } = await daemon.ended(started);
   const found =
     result.case === 'response' ? anyUnpack(result.value, DatasetValidationSchema) : undefined;
   expect(found?.problems.map(({ description }) => description)).toEqual([

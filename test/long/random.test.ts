@@ -12,7 +12,7 @@ import { type Random, randomOf } from '../support/random.ts';
 
 /**
  * Random specs, each trained by random crews of which members are killed and stopped at random
- * moments, sometimes with the daemon. GNND_SEED repeats a run, GNND_CASES says how many specs.
+ * steps, sometimes with the daemon. GNND_SEED repeats a run, GNND_CASES says how many specs.
  */
 
 const seed = Number(process.env['GNND_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
@@ -79,35 +79,68 @@ function randomCrew(random: Random): SpecInit {
   return crew(samplers, trainers, random.pick([StandbyPolicy.OFF, StandbyPolicy.ALWAYS]));
 }
 
-const later = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+type Blow = 'SIGKILL' | 'SIGSTOP' | 'the daemon dies';
 
-/** Hits executors until the job has ended, and answers what was done to them. */
-async function disturb(id: string, random: Random): Promise<string> {
-  const done: string[] = [];
-  let hits = random.integer(1, 6);
-  let daemonDies = random.chance(0.15);
+/** What is to be done to a job, and when: in steps, whatever the machine takes for one. */
+interface Hit {
+  /** Of all steps of the job, 0 to 1. */
+  readonly at: number;
+  readonly blow: Blow;
+  /** Which of the executors that live then, 0 to 1. */
+  readonly whom: number;
+}
+
+function randomHits(random: Random): readonly Hit[] {
+  const ofExecutors = Array.from(
+    { length: random.integer(1, 6) },
+    (): Hit => ({
+      at: random.unit(),
+      blow: random.chance(0.85) ? 'SIGKILL' : 'SIGSTOP',
+      whom: random.unit(),
+    }),
+  );
+  const ofDaemon: readonly Hit[] = random.chance(0.15)
+    ? [{ at: random.unit(), blow: 'the daemon dies', whom: 0 }]
+    : [];
+  return [...ofExecutors, ...ofDaemon].sort((a, b) => a.at - b.at);
+}
+
+/** Hits a job of so many steps until it has ended, and answers what met it. */
+async function disturb(id: string, hits: readonly Hit[], steps: number): Promise<readonly Blow[]> {
+  const done: Blow[] = [];
+  const left = [...hits];
   for (;;) {
-    await later(random.integer(0, 400));
+    await new Promise((resolve) => setTimeout(resolve, 5));
     const job = await daemon.job(id);
-    if (isTerminal(job)) return done.join(', ');
-    // Starts have few tries; what dies in them is for faults.test.ts.
-    if (job.state !== JobState.RUNNING || (job.progress?.epoch ?? 0) < 1) continue;
-    if (daemonDies) {
-      daemonDies = false;
-      await replaceDaemon();
-      done.push('the daemon died');
+    if (isTerminal(job)) return done;
+    const next = left[0];
+    if (next === undefined) {
+      await daemon.succeeded(id);
       continue;
     }
-    const pids = executorPids(daemon.pid);
-    if (hits === 0 || pids.length === 0) continue;
-    hits -= 1;
-    const name = random.chance(0.85) ? 'SIGKILL' : 'SIGSTOP';
-    try {
-      process.kill(random.pick(pids), name);
-      done.push(name);
-    } catch {
-      // It had come to its end.
+    // Starts have few tries; what dies in them is for faults.test.ts.
+    const { epoch = 0, version = 0n } = job.progress ?? {};
+    if (job.state !== JobState.RUNNING || epoch < 1 || Number(version) < next.at * steps) continue;
+    if (await strike(next)) {
+      left.shift();
+      done.push(next.blow);
     }
+  }
+}
+
+/** False where nobody was there to be hit. */
+async function strike({ blow, whom }: Hit): Promise<boolean> {
+  if (blow === 'the daemon dies') {
+    await replaceDaemon();
+    return true;
+  }
+  const pids = executorPids(daemon.pid);
+  const pid = pids[Math.floor(whom * pids.length)];
+  try {
+    return pid !== undefined && process.kill(pid, blow);
+  } catch {
+    // It had come to its end.
+    return false;
   }
 }
 
@@ -121,22 +154,41 @@ function endOf(job: Job) {
   return { models: modelsOf(job), evaluations: evaluationsOf(job), message: job.message };
 }
 
+const planned: Blow[] = [];
+const met: Blow[] = [];
+
 test.each(Array.from({ length: cases }, (_, index) => index))(
   'random spec %d: random crews and kills end alike',
   async (index) => {
+    // All is drawn before anything runs: a seed stands for one plan.
     const random = randomOf(seed + index);
     const spec = randomSpec(random);
-    const repeat = `GNND_SEED=${seed + index} GNND_CASES=1`;
-    const expected = endOf(await daemon.train(`spec-${index}`, { ...spec, ...pair }));
-    for (let turn = 0; turn < crewsPerSpec; turn += 1) {
+    const turns = Array.from({ length: crewsPerSpec }, () => ({
+      chosen: randomCrew(random),
+      hits: randomHits(random),
+    }));
+    const undisturbed = await daemon.train(`spec-${index}`, { ...spec, ...pair });
+    const expected = endOf(undisturbed);
+    const steps = Number(undisturbed.epochs.at(-1)?.version ?? 0);
+    for (const [turn, { chosen, hits }] of turns.entries()) {
       const id = `spec-${index}-${turn}`;
-      const chosen = randomCrew(random);
       await daemon.createJob(id, { ...spec, ...chosen });
-      const hits = await disturb(id, random);
+      const blows = await disturb(id, hits, steps);
+      planned.push(...hits.map(({ blow }) => blow));
+      met.push(...blows);
       const job = await daemon.succeeded(id);
-      const what = `${repeat}: ${JSON.stringify(chosen)}: ${hits}`;
-      expect(endOf(job), what).toEqual(expected);
+      const what = `GNND_SEED=${seed + index} GNND_CASES=1: ${JSON.stringify({ chosen, hits })}`;
+      expect(endOf(job), `${what}: ${blows.join(', ')}`).toEqual(expected);
     }
   },
   600_000,
 );
+
+test('most hits met their job before its end', () => {
+  const count = (blows: readonly Blow[], blow: Blow) =>
+    blows.filter((each) => each === blow).length;
+  for (const blow of ['SIGKILL', 'SIGSTOP', 'the daemon dies'] as const) {
+    process.stdout.write(`${blow}: ${count(met, blow)} of ${count(planned, blow)}\n`);
+  }
+  expect(met.length).toBeGreaterThan(planned.length / 2);
+});

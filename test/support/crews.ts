@@ -69,7 +69,8 @@ export async function midEpoch(
       state === JobState.RUNNING &&
       progress !== undefined &&
       progress.epoch >= 2 &&
-      progress.batchesCommitted > 0n &&
+      // The only batch of an epoch is never seen committed in it.
+      (progress.batchesCommitted > 0n || progress.batchesPerEpoch === 1n) &&
       progress.executors.length === 2,
   );
   return new Map(job.progress?.executors.map(({ role, pid }) => [role, pid]) ?? []);

@@ -27,6 +27,7 @@ import type { EpochReport } from '../../src/api/gen/gnnd/v1/epoch_report_pb.ts';
 import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import type { Operation } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 
 /** A real daemon with real executors in a temporary folder, and a client of it. */
 
@@ -35,6 +36,9 @@ const entry = join(repository, 'dist', 'main.js');
 
 /** Where test/support/imported.ts leaves what it imported, for all workers. */
 export const importedVariable = 'GNND_TEST_DATASETS';
+
+/** Whatever takes longer hangs: a starved machine has answered after four minutes. */
+export const hangMs = 240_000;
 
 export interface DaemonOptions {
   readonly cpuDevices?: number;
@@ -96,7 +100,7 @@ export class TestDaemon {
         (value) => Buffer.from(toBinary(method.input, value)),
         (bytes) => fromBinary(method.output, bytes),
         create(method.input, request),
-        { deadline: Date.now() + 60_000 },
+        { deadline: Date.now() + hangMs },
         (error: ServiceError | null, response) => {
           if (error !== null) reject(error);
           else if (response === undefined) reject(new Error('no response'));
@@ -111,14 +115,23 @@ export class TestDaemon {
     source: string,
     more: { readonly featureDtype?: FeatureDtype } = {},
   ): Promise<void> {
-    const { importDataset, waitOperation } = DatasetService.method;
-    let operation = await this.call(importDataset, { datasetId, source, ...more });
+    const { importDataset } = DatasetService.method;
+    const { result } = await this.ended(
+      await this.call(importDataset, { datasetId, source, ...more }),
+    );
+    if (result.case === 'error') {
+      throw new Error(`import of ${source}: ${JSON.stringify(result.value)}`);
+    }
+  }
+
+  /** Waits until an operation is done, however long that takes. */
+  async ended(started: Operation): Promise<Operation> {
+    const { waitOperation } = DatasetService.method;
+    let operation = started;
     while (!operation.done) {
       operation = await this.call(waitOperation, { name: operation.name, timeoutMs: 10_000n });
     }
-    if (operation.result.case === 'error') {
-      throw new Error(`import of ${source}: ${JSON.stringify(operation.result.value)}`);
-    }
+    return operation;
   }
 
   job(id: string): Promise<Job> {
@@ -139,7 +152,7 @@ export class TestDaemon {
   }
 
   /** Looks until `done` holds; throws with the job and the logs after `timeoutMs`. */
-  async until(id: string, done: (job: Job) => boolean, timeoutMs = 240_000): Promise<Job> {
+  async until(id: string, done: (job: Job) => boolean, timeoutMs = hangMs): Promise<Job> {
     const deadline = Date.now() + timeoutMs;
     for (;;) {
       const job = await this.job(id);
@@ -152,7 +165,7 @@ export class TestDaemon {
   }
 
   /** Waits for SUCCEEDED; the job has all its epochs. */
-  async succeeded(id: string, timeoutMs = 240_000): Promise<Job> {
+  async succeeded(id: string, timeoutMs = hangMs): Promise<Job> {
     const job = await this.until(id, ({ state }) => state === JobState.SUCCEEDED, timeoutMs);
     if (job.numEpochs === job.epochs.length) return job;
     return { ...job, epochs: await this.epochs(id) };

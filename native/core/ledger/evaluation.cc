@@ -1,6 +1,7 @@
 #include "core/ledger/evaluation.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "core/base/check.h"
 #include "core/base/failpoint.h"
@@ -74,7 +75,12 @@ Status Evaluations::Finish(const EvalRun& run, const EvalShape& shape, const Off
                            const EvalResult& result) {
   const uint32_t word = WordOf(shape, mine.phase, mine.chunk);
   GNND_FAILPOINT("evaluate.before_result");
-  segment_.eval_result(word) = result;
+  EvalResult& shared = segment_.eval_result(word);
+  shared.loss_sum = result.loss_sum;
+  shared.nodes = result.nodes;
+  shared.correct = result.correct;
+  // Release: a snapshot that finds these rows finds also that the chunk was taken for this run.
+  std::atomic_ref(shared.rows).store(result.rows, std::memory_order_release);
   GNND_FAILPOINT("evaluate.before_done");
   GNND_TRY(Leave(run, word, BatchState::kTrained, "finishing a chunk of an evaluation"));
   GNND_FAILPOINT("evaluate.after_done");

@@ -287,7 +287,7 @@ struct EvalResult {
   double loss_sum;   // cross-entropy summed over its nodes
   uint64_t nodes;    // with multiplicity
   uint64_t correct;  // nodes whose arg-max is their label
-  uint64_t rows;     // rows computed
+  uint64_t rows;     // rows computed; snapshots read it at any time, hence atomically
 };
 static_assert(sizeof(EvalResult) == 32);
 

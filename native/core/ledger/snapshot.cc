@@ -79,10 +79,14 @@ void ReadEvaluation(const Segment& segment, SegmentSnapshot* snapshot) {
   snapshot->evaluation_total =
       Read(segment.header().eval_rows[static_cast<uint32_t>(run.nodes)].value);
   for (uint32_t chunk = 0; chunk < segment.config().eval_chunks; ++chunk) {
-    const LedgerWord word =
-        LedgerWord::Unpack(segment.eval_word(chunk).load(std::memory_order_acquire));
+    const std::atomic<uint64_t>& shared = segment.eval_word(chunk);
+    const uint64_t seen = shared.load(std::memory_order_acquire);
+    const LedgerWord word = LedgerWord::Unpack(seen);
     if (word.epoch != run.number || word.state != BatchState::kTrained) continue;
-    snapshot->evaluation_done += segment.eval_result(chunk).rows;
+    // Acquire: pairs with Finish. Where a later run has taken the chunk, the rows may be its.
+    const uint64_t rows =
+        std::atomic_ref(segment.eval_result(chunk).rows).load(std::memory_order_acquire);
+    if (shared.load(std::memory_order_relaxed) == seen) snapshot->evaluation_done += rows;
   }
 }
 

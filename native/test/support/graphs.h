@@ -52,8 +52,10 @@ inline std::vector<float> RandomWeights(uint64_t random_seed, const Graph& graph
   for (size_t v = 0; v + 1 < graph.indptr.size(); ++v) {
     const bool weightless = generator() % 16 == 0;
     for (uint64_t e = graph.indptr[v]; e < graph.indptr[v + 1]; ++e) {
-      const float weight = std::ldexp(1.0F + static_cast<float>(generator() % 1024) / 1024.0F,
-                                      static_cast<int>(generator() % 12));
+      // One after the other: compilers differ in the order in which they evaluate arguments.
+      const auto exponent = static_cast<int>(generator() % 12);
+      const auto fraction = static_cast<float>(generator() % 1024) / 1024.0F;
+      const float weight = std::ldexp(1.0F + fraction, exponent);
       weights[e] = weightless || generator() % 8 == 0 ? 0.0F : weight;
     }
   }
