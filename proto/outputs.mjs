@@ -187,6 +187,8 @@ const nativeNames = new Map([
   ['SamplingSpec.plugin', 'source'],
   ['WalkSpec.neighbors', null],
 ]);
+/** Fields of other messages whose enums native code has, too. */
+const nativeChoices = [['TrainingSpec', 'precision']];
 const nativeEnums = new Map([
   ['SamplingAlgorithm', 'Algorithm'],
   ['LrScheduleType', 'ScheduleType'],
@@ -195,7 +197,9 @@ const nativeEnums = new Map([
 /** C++: a table for each of these messages and their enums. `messageOf` finds one by its name. */
 export function nativeTables(messageOf) {
   const messages = [...nativeMessages.keys()].map((name) => messageOf(`gnnd.v1.${name}`));
-  const enums = new Set(messages.flatMap(({ fields }) => fields.flatMap((f) => f.enum ?? [])));
+  const others = nativeChoices.map(([name, field]) => messageOf(`gnnd.v1.${name}`).field[field]);
+  const fields = [...messages.flatMap((message) => message.fields), ...others];
+  const enums = new Set(fields.flatMap((field) => field.enum ?? []));
   return `${[
     '// Made from the job spec in proto/gnnd/v1 by `npm run build:proto`; not to be edited.',
     '// clang-format off',

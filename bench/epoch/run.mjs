@@ -6,18 +6,17 @@
 //                            [--peers dgl,dgl-i32,graphbolt,graphbolt-i32 | none]
 //
 // npm-deps-2016, GraphSAGE, dropout 0.5, Adam 0.003; every contestant has both cores. gnnd: a job
-// on two CPU devices of a core each, or on as many as told, its default staleness unless given, in strict determinism, which is what is
-// compared, relaxed, to see what strictness costs, and in bfloat16; peers promise none of these and
-// have no staleness.
-// Peers: two threads in one process, and one thread beside one worker process that samples. Every
-// round each trains a new model for `epochs` epochs, every other round in reverse order; the first
-// epoch of each is warm-up and is not counted. Accuracy is exact (full neighbourhoods) for all: if
-// another's last validation accuracy is more than 3 points from strict gnnd's in the median, the
-// run says so and fails.
+// on two CPU devices of a core each, or on as many as told, its default staleness unless given, in
+// strict determinism, which is what is compared, relaxed, to see what strictness costs, and in
+// bfloat16; peers promise none of these and have no staleness. Peers: two threads in one process,
+// and one thread beside one worker process that samples. Every round each trains a new model for
+// `epochs` epochs, every other round in reverse order; the first epoch of each is warm-up and is
+// not counted. Accuracy is exact (full neighbourhoods) for all: if another's last validation
+// accuracy is more than 3 points from strict gnnd's in the median, the run says so and fails.
 //
-// Two figures are compared: an epoch with its evaluation, and without. gnnd trains twice for that, as
-// the end of one epoch and the beginning of the next overlap otherwise. It evaluates the validation
-// nodes after an epoch, peers the test nodes, too, in one pass.
+// Two figures are compared: an epoch with its evaluation, and without. gnnd trains twice for that,
+// as the end of one epoch and the beginning of the next overlap otherwise. It evaluates the
+// validation nodes after an epoch, peers the test nodes, too, in one pass.
 // One JSON line per contestant in build/bench/epoch.jsonl.
 import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -84,8 +83,8 @@ class Gnnd {
   async run(round) {
     const plain = await this.#job(`${round}-plain`, round, { every_epochs: 0 });
     const evaluated = await this.#job(`${round}-evaluated`, round, {});
-    const epoch = secondsOf(plain.job);
-    const both = secondsOf(evaluated.job);
+    const epoch = lapsOf(plain.job);
+    const both = lapsOf(evaluated.job);
     const { epochs: reports, result } = evaluated.job;
     return {
       epoch_s: epoch,
@@ -132,10 +131,11 @@ class Gnnd {
   }
 }
 
-/** From its first claim, which is at the end of the epoch before, to its last commit: from the
- * second on an epoch holds the evaluation of the one before. */
-function secondsOf(job) {
-  return job.epochs.map(({ durationMs }) => Number(durationMs) / 1000);
+/** Seconds from the end of one epoch to the end of the next, with the evaluation between them. */
+function lapsOf(job) {
+  return job.epochs.map(({ executorTimes }) =>
+    Math.max(...executorTimes.map(({ durationNs }) => Number(durationNs) / 1e9)),
+  );
 }
 
 class Peer {

@@ -31,10 +31,6 @@ struct EvalPlace {
   std::string folder;         // empty: memory all the same
 };
 
-// What training keeps rows in: inputs, hidden rows, their gradients, and the weights' copies in
-// products. Sums, parameters, their gradients and evaluation are float32 either way.
-enum class Precision : uint32_t { kFloat32 = 1, kBfloat16 = 2 };
-
 // All that decides what a Trainer computes. The spans and the topology are borrowed (mapped files)
 // and must outlive the TorchWork.
 struct TrainOptions {

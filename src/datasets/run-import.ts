@@ -37,7 +37,8 @@ export async function runImport(options: ImportOptions): Promise<DatasetWritten>
     }
     return written;
   } finally {
-    await rm(temporary, { recursive: true, force: true });
+    // An aborted task may still be in the middle of a write, which makes the folder not empty.
+    await rm(temporary, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 

@@ -27,6 +27,10 @@ enum class Activation : uint32_t { kRelu = 1, kElu = 2, kLeakyRelu = 3 };
 // norm after it. PinSAGE's hidden rows always have norm 1.
 enum class Normalization : uint32_t { kNone = 1, kL2 = 2, kLayer = 3 };
 
+// What training keeps rows in: inputs, hidden rows, their gradients, and the weights' copies in
+// products. Sums, parameters, their gradients and evaluation are float32 either way.
+enum class Precision : uint32_t { kFloat32 = 1, kBfloat16 = 2 };
+
 struct ModelSpec {
   ModelType type = ModelType::kGraphSage;
   uint32_t num_layers = 2;

@@ -62,6 +62,11 @@ inline constexpr auto kNames<OptimizerType> = NamesOf<OptimizerType>("OptimizerT
     {"SGD", OptimizerType{3}}});
 
 template <>
+inline constexpr auto kNames<Precision> = NamesOf<Precision>("Precision", {
+    {"FLOAT32", Precision{1}},
+    {"BFLOAT16", Precision{2}}});
+
+template <>
 inline constexpr auto kTable<WalkOptions> = StructOf("WalkOptions",
     Field{"walks", &WalkOptions::walks},
     Field{"length", &WalkOptions::length},

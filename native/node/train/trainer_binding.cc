@@ -24,10 +24,6 @@ template <>
 inline constexpr auto kTable<OptimizerOptions> =
     Extending(kOptimizerSpec, "OptimizerOptions", Field{"schedule", &OptimizerOptions::schedule});
 
-template <>
-inline constexpr auto kNames<Precision> = NamesOf<Precision>(
-    "Precision", {{"FLOAT32", Precision::kFloat32}, {"BFLOAT16", Precision::kBfloat16}});
-
 struct EvaluationOptions {
   int scratch_fd = 0;
   bool sampled = false;
