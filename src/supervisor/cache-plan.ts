@@ -75,13 +75,10 @@ function prefetchOf(
   if (featuresOnDisk(spec, counts)) {
     return { prefetch: true, prefetchExplanation: 'features are read from disk' };
   }
-  if (deviceCores > 1) {
-    return { prefetch: true, prefetchExplanation: 'devices have several cores' };
+  if (deviceCores > spec.training.threadsPerTrainer) {
+    return { prefetch: true, prefetchExplanation: 'devices have cores that training leaves free' };
   }
-  return {
-    prefetch: false,
-    prefetchExplanation: 'devices have one core, which training keeps busy',
-  };
+  return { prefetch: false, prefetchExplanation: 'training keeps all cores of a device busy' };
 }
 
 /** Of a feature row as the job reads it; standardised features are a float32 file of their own. */

@@ -153,8 +153,15 @@ describe('prefetching', () => {
   test('is on by default where there is something to gain', () => {
     const inMemory = spec({ prefetch: 'AUTO' });
     const onDisk = spec({ prefetch: 'AUTO' }, 0, counts.numNodes * rowBytes - 1);
-    expect(planned(inMemory, 1)[0]).toBe(false);
-    expect(planned(inMemory, 2)).toEqual([true, 'devices have several cores']);
+    const { threadsPerTrainer } = inMemory.training;
+    expect(planned(inMemory, threadsPerTrainer)).toEqual([
+      false,
+      'training keeps all cores of a device busy',
+    ]);
+    expect(planned(inMemory, threadsPerTrainer + 1)).toEqual([
+      true,
+      'devices have cores that training leaves free',
+    ]);
     expect(planned(onDisk, 1)).toEqual([true, 'features are read from disk']);
   });
 });

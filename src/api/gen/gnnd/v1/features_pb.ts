@@ -207,7 +207,7 @@ export enum Prefetch {
   UNSPECIFIED = 0,
 
   /**
-   * Where there is something to gain: features are read from disk, or devices have several cores.
+   * Where there is something to gain: features are read from disk, or devices have cores to spare.
    *
    * @generated from enum value: PREFETCH_AUTO = 1;
    */
