@@ -49,8 +49,11 @@ struct Factor {
   const void* packed;
 };
 
-Factor FactorOf(const at::Tensor& x, const at::Tensor& weight, Workspace* workspace) {
-  TORCH_CHECK(x.size(1) == weight.size(1), "matrices of a product do not fit");
+Factor FactorOf(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& to,
+                Workspace* workspace) {
+  TORCH_CHECK(
+      x.size(1) == weight.size(1) && x.size(0) == to.size(0) && weight.size(0) == to.size(1),
+      "matrices of a product do not fit");
   TORCH_CHECK(weight.scalar_type() == at::kFloat, "weights are not float32");
   const bool transposed = weight.stride(1) != 1 && weight.size(1) != 1;
   TORCH_CHECK((transposed ? weight.t() : weight).is_contiguous(), "weights are not contiguous");
@@ -92,15 +95,18 @@ struct Finish {
 }  // namespace
 
 void RunNarrowAffine(const NarrowAffine& op, Workspace* workspace) {
-  std::vector<Factor> factors = {FactorOf(op.x, op.weight, workspace)};
-  if (op.x_self.defined()) factors.push_back(FactorOf(op.x_self, op.weight_self, workspace));
+  std::vector<Factor> factors = {FactorOf(op.x, op.weight, op.out, workspace)};
+  if (op.x_self.defined()) {
+    factors.push_back(FactorOf(op.x_self, op.weight_self, op.out, workspace));
+  }
   const auto rows = static_cast<uint32_t>(op.out.size(0));
   const auto columns = static_cast<uint64_t>(op.out.size(1));
-  TORCH_CHECK(op.out.is_contiguous() && op.x.size(0) == rows, "a product's rows do not fit");
+  TORCH_CHECK(op.out.is_contiguous(), "a product's rows do not lie one behind the other");
   const bool narrow = op.out.scalar_type() == at::kBFloat16;
-  TORCH_CHECK(!op.addend.defined() ||
-                  (op.addend.scalar_type() == op.out.scalar_type() && op.addend.is_contiguous()),
-              "an addend is not like the rows that it is added to");
+  TORCH_CHECK(
+      !op.addend.defined() || (op.addend.scalar_type() == op.out.scalar_type() &&
+                               op.addend.is_contiguous() && op.addend.sizes() == op.out.sizes()),
+      "an addend is not like the rows that it is added to");
   const Finish finish{op.bias.defined() ? op.bias.const_data_ptr<float>() : nullptr,
                       op.addend.defined() ? op.addend.const_data_ptr() : nullptr, op.out.data_ptr(),
                       columns, narrow};

@@ -315,18 +315,19 @@ std::string Compare(Bench& bench, uint32_t cores, bool on_disk, uint32_t rounds)
   return lines;
 }
 
-// As the daemon sets it for executors. OpenMP reads it when it is loaded, so the program starts
-// anew: threads that spin at barriers would take the cores that prefetching is about.
-void WaitPassively(char** argv) {
-  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
-  setenv("OMP_WAIT_POLICY", "passive", 1);
+// As the daemon sets it for executors (src/supervisor/executor-process.ts). OpenMP reads it when it
+// is loaded, so the program starts anew: threads that spin on at barriers would take the cores that
+// prefetching is about.
+void WaitAsExecutorsDo(char** argv) {
+  if (std::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  setenv("GOMP_SPINCOUNT", "20000", 1);
   execv("/proc/self/exe", argv);
   std::fprintf(stderr, "starting anew: %s\n", std::strerror(errno));
   std::exit(1);
 }
 
 int Main(int argc, char** argv) {
-  WaitPassively(argv);
+  WaitAsExecutorsDo(argv);
   Options options;
   options.nodes = NumberArgument(argc, argv, "--nodes", 1'000'000);
   options.degree = NumberArgument(argc, argv, "--degree", 15);

@@ -163,6 +163,15 @@ TEST_CASE("matrices of other types or shapes are refused") {
   op.weight = Random(5, 4, &random);
   CHECK_THROWS_AS(RunNarrowAffine(op, &workspace), c10::Error);
   op = OpOf({4, 3, 2, 5}, true, &random);
+  op.x_self = RandomRows(3, 2, &random);
+  CHECK_THROWS_AS(RunNarrowAffine(op, &workspace), c10::Error);
+  op = OpOf({4, 3, 2, 5}, true, &random);
+  op.weight_self = Random(6, 2, &random);
+  CHECK_THROWS_AS(RunNarrowAffine(op, &workspace), c10::Error);
+  op = OpOf({4, 3, 2, 5}, true, &random);
+  op.addend = Random(3, 5, &random);
+  CHECK_THROWS_AS(RunNarrowAffine(op, &workspace), c10::Error);
+  op = OpOf({4, 3, 2, 5}, true, &random);
   op.x = op.x.to(at::kFloat);
   CHECK_THROWS_AS(RunNarrowAffine(op, &workspace), c10::Error);
   op = OpOf({4, 3, 2, 5}, true, &random);
