@@ -160,13 +160,18 @@ describe.each([
   });
 
   test('Trainers killed in the midst of evaluations change none of them', async () => {
-    const job = await run({ ...spec, ...crew(1, 3) }, async (id) => {
-      const killed = await killEvaluators(daemon, id, 5);
-      // Evaluations on samples may be too short to be seen.
-      if (spec === everything) expect(killed).toBeGreaterThan(0);
-    });
-    expect(job.attempts).toHaveLength(1);
-    expectSame(job, expected);
+    // Evaluations on samples may be too short to be seen; others are, in one of a few jobs.
+    let triesLeft = spec === everything ? 5 : 1;
+    let killed = 0;
+    while (triesLeft > 0 && killed === 0) {
+      triesLeft -= 1;
+      const job = await run({ ...spec, ...crew(1, 3) }, async (id) => {
+        killed = await killEvaluators(daemon, id, 5);
+      });
+      expect(job.attempts).toHaveLength(1);
+      expectSame(job, expected);
+    }
+    if (spec === everything) expect(killed).toBeGreaterThan(0);
   });
 
   test('a Trainer stopped in mid-epoch is killed, replaced, and changes nothing', async () => {
