@@ -10,7 +10,7 @@ function(gnnd_loops set)
   # Never without optimisation: what is inline in a header would become a weak symbol, of which the
   # linker may keep the wide copy for everybody (test/process/native-symbols).
   # Vectors are passed between inlined functions only: their calling convention does not matter.
-  target_compile_options(gnnd_loops_${set} PRIVATE ${ARGN} -Wno-psabi $<$<CONFIG:Debug>:-O2>)
+  target_compile_options(gnnd_loops_${set} PRIVATE ${ARGN} -Wno-psabi -fno-math-errno -fno-trapping-math $<$<CONFIG:Debug>:-O2>)
   set(loop_objects ${loop_objects} $<TARGET_OBJECTS:gnnd_loops_${set}> PARENT_SCOPE)
 endfunction()
 

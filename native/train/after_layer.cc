@@ -1,12 +1,12 @@
 #include "train/after_layer.h"
 
-#include <ATen/ops/layer_norm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/kernels/exp.h"
+#include "train/grouped_sum.h"
 #include "train/parallel.h"
 
 namespace gnnd {
@@ -146,6 +146,108 @@ void NormalizeRowsBackward(const T* x, const T* grad, uint32_t columns, uint32_t
   }
 }
 
+// A row's elements less their mean, over their standard deviation.
+template <typename T>
+struct Standardized {
+  T mean;
+  T inverse;  // 1 / standard deviation
+
+  T operator()(T value) const { return (value - mean) * inverse; }
+};
+
+template <typename T>
+Standardized<T> StandardizedOf(const T* row, uint32_t columns) {
+  T sum[8] = {};
+  ForLanes(columns, [&](uint32_t c, uint32_t lane) { sum[lane] += row[c]; });
+  const T mean = Total(sum) / static_cast<T>(columns);
+  T squares[8] = {};
+  ForLanes(columns, [&](uint32_t c, uint32_t lane) {
+    const T distance = row[c] - mean;
+    squares[lane] += distance * distance;
+  });
+  const T variance = Total(squares) / static_cast<T>(columns);
+  return {mean, T{1} / std::sqrt(variance + static_cast<T>(kLayerNormEpsilon))};
+}
+
+// Layer normalisation of a row (Ba et al. 2016); `to` may be `row`.
+template <typename T>
+void LayerNormRow(const T* row, uint32_t columns, const T* scale, const T* shift, T* to) {
+  const Standardized<T> standardized = StandardizedOf(row, columns);
+  for (uint32_t c = 0; c < columns; ++c) to[c] = standardized(row[c]) * scale[c] + shift[c];
+}
+
+// Gradients in a row, and added to `grad_scale`, those in the scale and, `columns` further, the
+// shift.
+template <typename T>
+void LayerNormRowBackward(const T* __restrict row, const T* __restrict grad, uint32_t columns,
+                          const T* __restrict scale, T* __restrict grad_row,
+                          T* __restrict grad_scale) {
+  const Standardized<T> standardized = StandardizedOf(row, columns);
+  T sum[8] = {};
+  T along[8] = {};
+  ForLanes(columns, [&](uint32_t c, uint32_t lane) {
+    const T value = standardized(row[c]);
+    const T scaled = grad[c] * scale[c];
+    sum[lane] += scaled;
+    along[lane] += scaled * value;
+    grad_scale[c] += grad[c] * value;
+    grad_scale[columns + c] += grad[c];
+  });
+  const T mean = Total(sum) / static_cast<T>(columns);
+  const T slope = Total(along) / static_cast<T>(columns);
+  for (uint32_t c = 0; c < columns; ++c) {
+    const T value = standardized(row[c]);
+    grad_row[c] = standardized.inverse * (grad[c] * scale[c] - mean - value * slope);
+  }
+}
+
+class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& scale,
+                            const at::Tensor& shift, Workspace* workspace) {
+    context->saved_data["workspace"] = reinterpret_cast<int64_t>(workspace);
+    context->save_for_backward({x, scale});
+    at::Tensor out = EmptyIn(workspace, x, x.size(0), x.size(1));
+    const auto columns = static_cast<uint32_t>(x.size(1));
+    InTypeOf(x, [&]<typename T>(T) {
+      const T* from = x.const_data_ptr<T>();
+      const T* scales = scale.const_data_ptr<T>();
+      const T* shifts = shift.const_data_ptr<T>();
+      T* to = out.data_ptr<T>();
+      ParallelOver(x, [=](uint32_t begin, uint32_t end) {
+        for (uint64_t r = begin; r < end; ++r) {
+          LayerNormRow(from + r * columns, columns, scales, shifts, to + r * columns);
+        }
+      });
+    });
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    auto* workspace = reinterpret_cast<Workspace*>(context->saved_data["workspace"].toInt());
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& x = saved[0];
+    const at::Tensor grad = grads[0].contiguous();
+    at::Tensor grad_in = EmptyIn(workspace, x, x.size(0), x.size(1));
+    const auto columns = static_cast<uint32_t>(x.size(1));
+    at::Tensor sums = EmptyIn(workspace, x, 2, columns);
+    InTypeOf(x, [&]<typename T>(T) {
+      const T* rows = x.const_data_ptr<T>();
+      const T* from = grad.const_data_ptr<T>();
+      const T* scale = saved[1].const_data_ptr<T>();
+      T* to = grad_in.data_ptr<T>();
+      SumInGroups(static_cast<uint32_t>(x.size(0)), uint64_t{2} * columns, workspace,
+                  sums.data_ptr<T>(), [=](uint32_t begin, uint32_t end, T* partial) {
+                    for (uint64_t r = begin; r < end; ++r) {
+                      const uint64_t at = r * columns;
+                      LayerNormRowBackward(rows + at, from + at, columns, scale, to + at, partial);
+                    }
+                  });
+    });
+    return {grad_in, sums[0], sums[1], at::Tensor()};
+  }
+};
+
 class NormalizeFunction : public torch::autograd::Function<NormalizeFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, Workspace* workspace) {
@@ -188,20 +290,6 @@ at::Tensor ActivateAndDrop(const at::Tensor& z, Activation activation, bool acti
   return ActivationFunction::apply(z, site);
 }
 
-void LayerNormRow(float* row, uint32_t columns, const float* scale, const float* shift) {
-  double sum = 0;
-  for (uint32_t c = 0; c < columns; ++c) sum += static_cast<double>(row[c]);
-  const double mean = sum / columns;
-  double squares = 0;
-  for (uint32_t c = 0; c < columns; ++c) {
-    const double distance = static_cast<double>(row[c]) - mean;
-    squares += distance * distance;
-  }
-  const auto inverse = static_cast<float>(1.0 / std::sqrt(squares / columns + kLayerNormEpsilon));
-  const auto centre = static_cast<float>(mean);
-  for (uint32_t c = 0; c < columns; ++c) row[c] = (row[c] - centre) * inverse * scale[c] + shift[c];
-}
-
 }  // namespace
 
 at::Tensor FinishLayer(const ModelSpec& spec, const at::Tensor& given, const at::Tensor& scale,
@@ -213,8 +301,8 @@ at::Tensor FinishLayer(const ModelSpec& spec, const at::Tensor& given, const at:
   const at::Tensor z = narrow && !plain ? AsRowsOf(at::kFloat, given, workspace) : given;
   switch (NormalizationOf(spec)) {
     case Normalization::kLayer:
-      return ActivateAndDrop(at::layer_norm(z, {z.size(1)}, scale, shift, kLayerNormEpsilon),
-                             activation, true, site, workspace);
+      return ActivateAndDrop(LayerNormFunction::apply(z, scale, shift, workspace), activation, true,
+                             site, workspace);
     case Normalization::kL2: {
       DropoutSite none = site;
       none.p = 0;
@@ -234,8 +322,9 @@ void FinishLayerInPlace(const ModelSpec& spec, float* values, uint32_t rows, uin
   const Normalization normalization = NormalizationOf(spec);
   ParallelRows(rows, kGrainRows, [&](uint32_t begin, uint32_t end) {
     if (normalization == Normalization::kLayer) {
-      for (uint64_t r = begin; r < end; ++r)
-        LayerNormRow(values + r * columns, columns, scale, shift);
+      for (uint64_t r = begin; r < end; ++r) {
+        LayerNormRow(values + r * columns, columns, scale, shift, values + r * columns);
+      }
     }
     ActivateRange(spec.activation, values + uint64_t{begin} * columns,
                   uint64_t{end - begin} * columns);

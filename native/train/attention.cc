@@ -11,6 +11,7 @@
 #include "core/kernels/spmm.h"
 #include "core/kernels/transpose.h"
 #include "train/ops.h"
+#include "train/grouped_sum.h"
 #include "train/parallel.h"
 
 namespace gnnd {
@@ -20,9 +21,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 constexpr uint32_t kGrainRows = 64;
-// Gradients of attention vectors are summed within groups of so many rows, then
-// over groups, whatever the number of threads.
-constexpr uint32_t kGroupRows = 64;
 
 // The products with attention vectors are loops of our own: matrices with as few columns as there
 // are heads are slow in libraries, and their sums there depend on the number of threads.
@@ -183,22 +181,16 @@ class AttentionOperand final : public torch::CustomClassHolder {
   // GATv2: the rest of grad_source, and the gradients in the vector and the destinations.
   variable_list BackwardOfSums(const at::Tensor& source, const at::Tensor& grad_source) {
     const uint64_t width = uint64_t{op_.heads} * op_.columns;
-    const uint32_t groups = (block_.num_dst + kGroupRows - 1) / kGroupRows;
     at::Tensor grad_destination = EmptyIn(workspace_, source, block_.num_dst, source.size(1));
     op_.grad_destination = grad_destination.data_ptr<T>();
-    T* partial = workspace_->Get<T>(groups * width);
-    std::fill_n(partial, groups * width, T{0});
-    ParallelRows(groups, 1, [&](uint32_t begin, uint32_t end) {
-      AttentionRows<T> mine = op_;
-      for (uint32_t g = begin; g < end; ++g) {
-        mine.grad_attention = partial + g * width;
-        RunAttention(mine, AttentionPass::kBackward, g * kGroupRows,
-                     std::min(block_.num_dst, (g + 1) * kGroupRows));
-      }
-    });
-    RunPassParallel(op_, AttentionPass::kBackwardSrc, block_.num_src);
     at::Tensor grad_attention = EmptyIn(workspace_, source, op_.heads, op_.columns);
-    AddGroups(partial, groups, width, grad_attention.data_ptr<T>());
+    SumInGroups(block_.num_dst, width, workspace_, grad_attention.data_ptr<T>(),
+                [&](uint32_t begin, uint32_t end, T* sums) {
+                  AttentionRows<T> mine = op_;
+                  mine.grad_attention = sums;
+                  RunAttention(mine, AttentionPass::kBackward, begin, end);
+                });
+    RunPassParallel(op_, AttentionPass::kBackwardSrc, block_.num_src);
     return {grad_source, grad_attention, at::Tensor(), grad_destination};
   }
 
@@ -247,33 +239,20 @@ class AttentionOperand final : public torch::CustomClassHolder {
     const T* values = rows.const_data_ptr<T>();
     const auto count = static_cast<uint32_t>(scores.size(1));
     const uint64_t width = uint64_t{op_.heads} * op_.columns;
-    const uint32_t groups = (count + kGroupRows - 1) / kGroupRows;
-    T* partial = workspace_->Get<T>(groups * width);
-    ParallelRows(groups, 1, [&](uint32_t begin, uint32_t end) {
-      for (uint32_t g = begin; g < end; ++g) {
-        T* sums = partial + g * width;
-        std::fill_n(sums, width, T{0});
-        for (uint32_t r = g * kGroupRows; r < std::min(count, (g + 1) * kGroupRows); ++r) {
-          for (uint32_t h = 0; h < op_.heads; ++h) {
-            const uint64_t at = uint64_t{h} * op_.columns;
-            const T* __restrict row = values + r * width + at;
-            T* __restrict sum = sums + at;
-            const T factor = score[uint64_t{h} * count + r];
-            for (uint32_t c = 0; c < op_.columns; ++c) sum[c] += factor * row[c];
-          }
-        }
-      }
-    });
     at::Tensor total = EmptyIn(workspace_, rows, op_.heads, op_.columns);
-    AddGroups(partial, groups, width, total.data_ptr<T>());
+    SumInGroups(count, width, workspace_, total.data_ptr<T>(),
+                [&](uint32_t begin, uint32_t end, T* sums) {
+                  for (uint32_t r = begin; r < end; ++r) {
+                    for (uint32_t h = 0; h < op_.heads; ++h) {
+                      const uint64_t at = uint64_t{h} * op_.columns;
+                      const T* __restrict row = values + r * width + at;
+                      T* __restrict sum = sums + at;
+                      const T factor = score[uint64_t{h} * count + r];
+                      for (uint32_t c = 0; c < op_.columns; ++c) sum[c] += factor * row[c];
+                    }
+                  }
+                });
     return total;
-  }
-
-  static void AddGroups(const T* partial, uint64_t groups, uint64_t width, T* total) {
-    std::fill_n(total, width, T{0});
-    for (uint64_t g = 0; g < groups; ++g) {
-      for (uint64_t c = 0; c < width; ++c) total[c] += partial[g * width + c];
-    }
   }
 
   BlockView block_;

@@ -1,16 +1,15 @@
 #include "train/eval_layer.h"
 
 #include <ATen/ops/mean.h>
-#include <ATen/ops/mm.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/check.h"
 #include "core/kernels/spmm.h"
+#include "train/affine.h"
 #include "train/after_layer.h"
 #include "train/attention.h"
-#include "train/matmul.h"
 #include "train/parallel.h"
 
 namespace gnnd {
@@ -23,21 +22,13 @@ at::Tensor RowsOf(const float* data, uint64_t rows, uint64_t columns) {
                 static_cast<int64_t>(columns));
 }
 
-// out = x weight^T + bias, where there is one.
-void AffineInto(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                at::Tensor* out) {
-  if (bias.defined()) out->copy_(bias.expand_as(*out));
-  MatMul(x, weight.t(), /*add=*/bias.defined(), *out);
-}
-
 }  // namespace
 
 uint64_t EvalLayer::BlockEnd(const LayerTask& task, std::span<const uint32_t> nodes,
                              uint64_t begin) const {
   const uint64_t columns = task.transforms_first ? TransformedColumns(model_.spec, task.layer)
                                                  : ShapeOf(model_.spec, task.layer).in;
-  const uint64_t most = std::max(kMinEvalBlockRows, kEvalBlockRows * options_.threads);
-  const uint64_t last = std::min<uint64_t>(nodes.size(), begin + most);
+  const uint64_t last = std::min<uint64_t>(nodes.size(), begin + kEvalBlockRows);
   uint64_t end = begin;
   for (uint64_t floats = 0; end < last; ++end) {
     floats += options_.topology.degree(nodes[end]) * columns;
@@ -57,10 +48,10 @@ void EvalLayer::Transform(const LayerTask& task, std::span<const uint32_t> nodes
       RowsOf(together ? to : block_.Get<float>(nodes.size() * columns), nodes.size(), columns);
   const at::Tensor x = OwnInput(task, nodes);
   if (spec.type == ModelType::kPinSage) {
-    AffineInto(x, mine.projection, mine.projection_bias, &out);
+    RunAffine({x, mine.projection, {}, {}, {}, mine.projection_bias, out}, &block_);
     out.relu_();
   } else {
-    AffineInto(x, mine.weight, mine.weight_bias, &out);
+    RunAffine({x, mine.weight, {}, {}, {}, mine.weight_bias, out}, &block_);
   }
   const float* rows = out.const_data_ptr<float>();
   for (uint64_t r = 0; !together && r < nodes.size(); ++r) {
@@ -176,8 +167,8 @@ void EvalLayer::Gather(std::span<const uint32_t> nodes, const Element* x, uint32
   }
   op.out = out;
   op.out_stride = columns;
-  ParallelRows(block.rows, kGrainRows,
-               [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
+  ParallelRowsByEdges(block.rows, block.indptr, kGrainRows,
+                      [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
 }
 
 void EvalLayer::RunConvolution(const LayerTask& task, std::span<const uint32_t> nodes,
@@ -189,18 +180,23 @@ void EvalLayer::RunConvolution(const LayerTask& task, std::span<const uint32_t> 
   if (task.transforms_first && !pinsage) {
     Gather(nodes, task.transformed, shape.out, out->data_ptr<float>());
     if (mine.bias.defined()) out->add_(mine.bias);
-  } else {
-    float* aggregated = block_.Get<float>(rows * shape.in);
-    if (pinsage) {
-      Gather(nodes, task.transformed, shape.in, aggregated);
-    } else {
-      task.in.Visited([&](auto elements) { Gather(nodes, elements.data(), shape.in, aggregated); });
+    if (mine.weight_self.defined()) {
+      RunAffine({OwnInput(task, nodes), mine.weight_self, {}, {}, *out, {}, *out}, &block_);
     }
-    AffineInto(RowsOf(aggregated, rows, shape.in), mine.weight, mine.bias, out);
+    return;
   }
+  float* aggregated = block_.Get<float>(rows * shape.in);
+  if (pinsage) {
+    Gather(nodes, task.transformed, shape.in, aggregated);
+  } else {
+    task.in.Visited([&](auto elements) { Gather(nodes, elements.data(), shape.in, aggregated); });
+  }
+  AffineOp op{RowsOf(aggregated, rows, shape.in), mine.weight, {}, {}, {}, mine.bias, *out};
   if (mine.weight_self.defined()) {
-    MatMul(OwnInput(task, nodes), mine.weight_self.t(), /*add=*/true, *out);
+    op.x_self = OwnInput(task, nodes);
+    op.weight_self = mine.weight_self;
   }
+  RunAffine(op, &block_);
 }
 
 void EvalLayer::RunAttention(const LayerTask& task, std::span<const uint32_t> nodes,
@@ -230,7 +226,9 @@ void EvalLayer::RunAttention(const LayerTask& task, std::span<const uint32_t> no
     table.destination_score = own;
   } else {
     input.destination = RowsOf(block_.Get<float>(rows * wide), rows, wide);
-    AffineInto(OwnInput(task, nodes), mine.weight_self, mine.weight_self_bias, &input.destination);
+    RunAffine({OwnInput(task, nodes), mine.weight_self, {}, {}, {}, mine.weight_self_bias,
+               input.destination},
+              &block_);
   }
   const bool averages = task.layer + 1 == spec.num_layers;
   float* attended = averages ? block_.Get<float>(rows * wide) : out->data_ptr<float>();
@@ -255,7 +253,7 @@ void EvalLayer::Run(const LayerTask& task, std::span<const uint32_t> nodes, floa
     RunConvolution(task, nodes, &out);
   }
   if (mine.residual.defined()) {
-    MatMul(OwnInput(task, nodes), mine.residual.t(), /*add=*/true, out);
+    RunAffine({OwnInput(task, nodes), mine.residual, {}, {}, out, {}, out}, &block_);
   } else if (spec.residual) {
     out.add_(OwnInput(task, nodes));
   }

@@ -80,7 +80,10 @@ void Extraction::Fused(const BlockView& bottom, std::span<const uint32_t> rows_a
   GNND_CHECK(rows_at.size() == bottom.num_src);
   const auto dim = static_cast<int64_t>(options_.model.in_dim);
   uint32_t* index = buffer_->memory.Get<uint32_t>(bottom.src.size());
-  for (uint64_t e = 0; e < bottom.src.size(); ++e) index[e] = rows_at[bottom.src[e]];
+  ParallelRows(static_cast<uint32_t>(bottom.src.size()), kGrainRows,
+               [&](uint32_t begin, uint32_t end) {
+                 for (uint32_t e = begin; e < end; ++e) index[e] = rows_at[bottom.src[e]];
+               });
   T* sum = buffer_->memory.Get<T>(uint64_t{bottom.num_dst} * options_.model.in_dim);
   const BlockOperand<T> operand(bottom, ReductionOf(options_.model), &buffer_->memory);
   operand.AggregateFromTable(store_.table(), index, rows_at.data(), sum);

@@ -1,7 +1,6 @@
 #include "train/ops.h"
 
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/sum.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -14,8 +13,8 @@
 #include "core/kernels/spmm.h"
 #include "core/kernels/transpose.h"
 #include "core/vec/convert.h"
-#include "train/matmul.h"
-#include "train/narrow_matmul.h"
+#include "train/affine.h"
+#include "train/grouped_sum.h"
 #include "train/parallel.h"
 
 namespace gnnd {
@@ -49,7 +48,8 @@ T* DataOf(const at::Tensor& rows) {
 
 template <typename T, typename Element, typename Out>
 void RunRows(const Spmm<T, Element, Out>& op, uint32_t rows) {
-  ParallelRows(rows, kGrainRows, [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
+  ParallelRowsByEdges(rows, op.indptr, kGrainRows,
+                      [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
 }
 
 at::Tensor EmptyAs(at::ScalarType type, Workspace* workspace, int64_t rows, int64_t columns) {
@@ -278,30 +278,46 @@ Workspace* SavedWorkspace(AutogradContext* context) {
 
 bool IsNarrow(const at::Tensor& rows) { return rows.scalar_type() == at::kBFloat16; }
 
-// a b. Of rows in bfloat16 the result is, too.
-at::Tensor Product(const at::Tensor& a, const at::Tensor& b, Workspace* workspace) {
-  const at::Tensor out = EmptyIn(workspace, a, a.size(0), b.size(1));
-  if (IsNarrow(a)) {
-    RunNarrowAffine({a, b.t(), {}, {}, {}, {}, out}, workspace);
-  } else {
-    MatMul(a, b, /*add=*/false, out);
-  }
+// rows weight, of the rows' type.
+at::Tensor Product(const at::Tensor& rows, const at::Tensor& weight, Workspace* workspace) {
+  const at::Tensor out = EmptyIn(workspace, rows, rows.size(0), weight.size(1));
+  RunAffine({rows, weight.t(), {}, {}, {}, {}, out}, workspace);
   return out;
+}
+
+// The type of a parameter's gradient.
+at::ScalarType SumTypeOf(const at::Tensor& rows) {
+  return IsNarrow(rows) ? at::kFloat : rows.scalar_type();
 }
 
 // grad^T x, a parameter's gradient.
 at::Tensor TransposedProduct(const at::Tensor& grad, const at::Tensor& x, Workspace* workspace) {
-  if (!IsNarrow(x)) return Product(grad.t(), x, workspace);
-  const at::Tensor out = EmptyAs(at::kFloat, workspace, grad.size(1), x.size(1));
-  NarrowTransposedProduct(grad, x, out);
+  const at::Tensor out = EmptyAs(SumTypeOf(x), workspace, grad.size(1), x.size(1));
+  TransposedProductInto(grad, x, out);
   return out;
+}
+
+float AsSum(Bfloat16 value) { return ToFloat(value); }
+template <typename T>
+T AsSum(T value) {
+  return value;
 }
 
 // Sums over rows.
 at::Tensor SumOfRows(const at::Tensor& rows, Workspace* workspace) {
-  const at::ScalarType type = IsNarrow(rows) ? at::kFloat : rows.scalar_type();
-  at::Tensor out = EmptyAs(type, workspace, 0, rows.size(1));
-  at::sum_out(out, rows, 0, /*keepdim=*/false, type);
+  const at::Tensor out = EmptyAs(SumTypeOf(rows), workspace, 0, rows.size(1));
+  const auto columns = static_cast<uint64_t>(rows.size(1));
+  InRowTypeOf(rows, [&]<typename T>(T) {
+    const T* from = DataOf<T>(rows);
+    SumInGroups(static_cast<uint32_t>(rows.size(0)), columns, workspace, DataOf<SumOf<T>>(out),
+                [=](uint32_t begin, uint32_t end, SumOf<T>* sums) {
+                  for (uint64_t r = begin; r < end; ++r) {
+                    const T* __restrict row = from + r * columns;
+                    SumOf<T>* __restrict to = sums;
+                    for (uint64_t c = 0; c < columns; ++c) to[c] += AsSum(row[c]);
+                  }
+                });
+  });
   return out;
 }
 
@@ -339,24 +355,11 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
     context->save_for_backward(operands);
     context->saved_data["bias"] = bias.has_value();
     context->saved_data["addend"] = addend.has_value();
-    if (IsNarrow(x)) {
-      const at::Tensor out =
-          EmptyAs(wide ? at::kFloat : at::kBFloat16, workspace, x.size(0), weight.size(0));
-      RunNarrowAffine(
-          {x, weight, ValueOr(x_self), ValueOr(weight_self), ValueOr(addend), ValueOr(bias), out},
-          workspace);
-      return out;
-    }
-    at::Tensor out = EmptyIn(workspace, x, x.size(0), weight.size(0));
-    const bool starts = addend.has_value() || bias.has_value();
-    if (addend.has_value()) {
-      out.copy_(*addend);
-      if (bias.has_value()) out.add_(*bias);
-    } else if (bias.has_value()) {
-      out.copy_(bias->expand_as(out));
-    }
-    MatMul(x, weight.t(), /*add=*/starts, out);
-    if (x_self.has_value()) MatMul(*x_self, weight_self->t(), /*add=*/true, out);
+    const at::ScalarType type = IsNarrow(x) && wide ? at::kFloat : x.scalar_type();
+    const at::Tensor out = EmptyAs(type, workspace, x.size(0), weight.size(0));
+    RunAffine(
+        {x, weight, ValueOr(x_self), ValueOr(weight_self), ValueOr(addend), ValueOr(bias), out},
+        workspace);
     return out;
   }
 

@@ -63,16 +63,27 @@ inline std::optional<at::Tensor> IfDefined(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
 }
 
-// Eight partial sums: the loop vectorises, and its order is fixed.
+// Eight partial sums make a loop that vectorises, in an order that is fixed.
+template <typename T>
+T Total(const T (&sum)[8]) {
+  return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+// body(c, c % 8) for every c below `count`.
+template <typename Body>
+void ForLanes(uint32_t count, const Body& body) {
+  uint32_t c = 0;
+  for (; c + 8 <= count; c += 8) {
+    for (uint32_t k = 0; k < 8; ++k) body(c + k, k);
+  }
+  for (; c < count; ++c) body(c, c % 8);
+}
+
 template <typename T>
 T DotOfRows(const T* __restrict a, const T* __restrict b, uint32_t count) {
   T sum[8] = {};
-  uint32_t c = 0;
-  for (; c + 8 <= count; c += 8) {
-    for (uint32_t k = 0; k < 8; ++k) sum[k] += a[c + k] * b[c + k];
-  }
-  for (; c < count; ++c) sum[c % 8] += a[c] * b[c];
-  return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+  ForLanes(count, [&](uint32_t c, uint32_t lane) { sum[lane] += a[c] * b[c]; });
+  return Total(sum);
 }
 
 // One block as an operand of aggregation, in element type T: weights and, once a gradient asks for

@@ -17,11 +17,14 @@ inline void UseTeamOf([[maybe_unused]] uint32_t threads) {
 #endif
 }
 
-// Runs body(begin, end) over [0, rows) on torch's threads (the same OpenMP runtime), in equal
-// stretches of at least `grain` rows. A row belongs to one call, so that results do not depend on
-// the number of threads. `body` must not throw. Without OpenMP it is one call.
-template <typename Body>
-void ParallelRows(uint32_t rows, [[maybe_unused]] uint32_t grain, const Body& body) {
+// Runs body(begin, end) over [0, rows) on torch's threads (the same OpenMP runtime), in as many
+// stretches as there are threads, or one for every `grain` rows. Stretch i ends at
+// end_of(i + 1, number of stretches), which grows from 0 to `rows`. A row belongs to one call, so
+// that results do not depend on the number of threads. `body` must not throw. Without OpenMP it is
+// one call.
+template <typename EndOf, typename Body>
+void ParallelStretches(uint32_t rows, [[maybe_unused]] uint32_t grain,
+                       [[maybe_unused]] const EndOf& end_of, const Body& body) {
 #if defined(_OPENMP)
   const auto useful = std::max<uint32_t>(1, rows / std::max<uint32_t>(1, grain));
   const auto threads = std::min(static_cast<uint32_t>(omp_get_max_threads()), useful);
@@ -31,14 +34,44 @@ void ParallelRows(uint32_t rows, [[maybe_unused]] uint32_t grain, const Body& bo
     {
       const auto team = std::min(static_cast<uint32_t>(omp_get_num_threads()), threads);
       const auto self = static_cast<uint32_t>(omp_get_thread_num());
-      const uint64_t begin = uint64_t{rows} * std::min(self, team) / team;
-      const uint64_t end = uint64_t{rows} * std::min(self + 1, team) / team;
-      if (begin < end) body(static_cast<uint32_t>(begin), static_cast<uint32_t>(end));
+      const uint32_t begin = end_of(std::min(self, team), team);
+      const uint32_t end = end_of(std::min(self + 1, team), team);
+      if (begin < end) body(begin, end);
     }
     return;
   }
 #endif
   if (rows > 0) body(uint32_t{0}, rows);
+}
+
+// Stretches of as many rows each.
+template <typename Body>
+void ParallelRows(uint32_t rows, uint32_t grain, const Body& body) {
+  const auto end_of = [rows](uint32_t stretch, uint32_t stretches) {
+    return static_cast<uint32_t>(uint64_t{rows} * stretch / stretches);
+  };
+  ParallelStretches(rows, grain, end_of, body);
+}
+
+// Stretches of about as much work each, where that of a row is one and its edges: indptr is
+// [rows + 1].
+template <typename Body>
+void ParallelRowsByEdges(uint32_t rows, const uint32_t* indptr, uint32_t grain, const Body& body) {
+  const auto work_before = [indptr](uint64_t row) { return indptr[row] - indptr[0] + row; };
+  const uint64_t work = work_before(rows);
+  const auto end_of = [&](uint32_t stretch, uint32_t stretches) {
+    uint32_t low = 0;
+    for (uint32_t high = rows; low < high;) {
+      const uint32_t middle = low + (high - low) / 2;
+      if (work_before(middle) * stretches < work * stretch) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  };
+  ParallelStretches(rows, grain, end_of, body);
 }
 
 }  // namespace gnnd

@@ -12,7 +12,6 @@
 #include <mutex>
 #include <new>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -36,6 +35,10 @@
 namespace gnnd {
 namespace {
 
+// Floats of the parameter vector, and seeds, below which another thread does not pay.
+constexpr uint32_t kGrainFloats = 16384;
+constexpr uint32_t kGrainSeeds = 64;
+
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
 // Runs `body`, turning what torch throws into a Status of code `thrown`.
@@ -51,6 +54,13 @@ Status Guarded(const Body& body, Code thrown = Code::kInternal) {
     return Status(thrown, error.what_without_backtrace());
   } catch (const std::exception& error) {
     return Status(thrown, error.what());
+  }
+}
+
+void UseThreads(uint32_t threads) {
+  // OpenMP keeps the number per thread, so the caller's thread must set it itself.
+  if (at::get_num_threads() != static_cast<int>(threads)) {
+    at::set_num_threads(static_cast<int>(threads));
   }
 }
 
@@ -75,9 +85,12 @@ class Work final : public TorchWork {
   void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds, uint64_t step,
              std::span<const float> parameters_in, std::span<const float> optimizer_in,
              std::span<float> parameters_out, std::span<float> optimizer_out) override {
-    RunOptimizer(
-        manifest(), options_.optimizer,
-        {gradients, num_seeds, step, parameters_in, optimizer_in, parameters_out, optimizer_out});
+    UseTeamOf(options_.threads);
+    const OptimizerStep arguments{gradients,    num_seeds,      step,         parameters_in,
+                                  optimizer_in, parameters_out, optimizer_out};
+    const OptimizerUpdate update(manifest(), options_.optimizer, arguments);
+    ParallelRows(static_cast<uint32_t>(manifest().num_floats), kGrainFloats,
+                 [&update](uint32_t begin, uint32_t end) { update.Run(begin, end); });
   }
   void PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,
                          std::span<const float> optimizer, std::span<float> predicted) override {
@@ -109,7 +122,8 @@ class Work final : public TorchWork {
     return buffers_[index];
   }
   Code ThrownCode() const { return script_ ? Code::kPluginFailed : Code::kInternal; }
-  void UseThreads();
+  void AddLosses(std::span<const uint32_t> labels, const at::Tensor& logits,
+                 const at::Tensor& grad_logits, BatchReport* report);
 
   TrainOptions options_;
   FeatureStore store_;
@@ -118,20 +132,12 @@ class Work final : public TorchWork {
   Model model_;
   Evaluator evaluator_;
   std::unique_ptr<SampledEvaluator> sampled_;  // null: evaluation is exact
-  std::thread::id thread_;                     // whose torch thread count is set
 
   ExtractBuffer buffers_[kExtractBuffers];
   Workspace compute_;
   std::atomic<uint64_t> compute_bytes_{0};  // of compute_, for an Extract on another thread
   std::atomic<uint64_t> eval_bytes_{0};     // likewise, of evaluation
 };
-
-void Work::UseThreads() {
-  if (thread_ == std::this_thread::get_id()) return;
-  // The number of OpenMP threads is kept per thread, so the caller's thread must set it itself.
-  at::set_num_threads(static_cast<int>(options_.threads));
-  thread_ = std::this_thread::get_id();
-}
 
 Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* report) {
   ExtractBuffer* buffer = &BufferOf(number);
@@ -204,7 +210,7 @@ Status Work::ComputeGradient(const Sample& sample, uint32_t buffer,
              extracted.key.batch == sample.key().batch);
   return Guarded(
       [&] {
-        UseThreads();
+        UseThreads(options_.threads);
         const c10::AutoGradMode with_gradients(true);
         compute_.Reset();
         const std::vector<at::Tensor> leaves = TensorsToTrain(extracted.key, parameters);
@@ -212,16 +218,10 @@ Status Work::ComputeGradient(const Sample& sample, uint32_t buffer,
                                          : ForwardBlocks(model_, leaves, sample, input, &compute_);
         const at::Tensor logits = given.contiguous();
 
-        const uint32_t classes = options_.model.out_dim;
-        const at::Tensor grad_logits = EmptyIn(&compute_, logits, sample.num_seeds(), classes);
+        const at::Tensor grad_logits =
+            EmptyIn(&compute_, logits, sample.num_seeds(), options_.model.out_dim);
         *report = BatchReport();
-        for (uint32_t i = 0; i < sample.num_seeds(); ++i) {
-          const std::span row(logits.const_data_ptr<float>() + uint64_t{i} * classes, classes);
-          float* grad_row = grad_logits.data_ptr<float>() + uint64_t{i} * classes;
-          report->loss_sum += CrossEntropy(row, extracted.seed_labels[i], grad_row);
-          if (ArgMax(row) == extracted.seed_labels[i]) ++report->correct;
-        }
-        report->seeds = sample.num_seeds();
+        AddLosses(extracted.seed_labels, logits, grad_logits, report);
         if (!std::isfinite(report->loss_sum)) {
           return Status(Code::kNumericDivergence, "the training loss is not finite");
         }
@@ -243,6 +243,26 @@ Status Work::ComputeGradient(const Sample& sample, uint32_t buffer,
       ThrownCode());
 }
 
+void Work::AddLosses(std::span<const uint32_t> labels, const at::Tensor& logits,
+                     const at::Tensor& grad_logits, BatchReport* report) {
+  const auto seeds = static_cast<uint32_t>(labels.size());
+  const uint64_t classes = options_.model.out_dim;
+  const std::span<double> losses(compute_.Get<double>(seeds), seeds);
+  const std::span<uint8_t> correct(compute_.Get<uint8_t>(seeds), seeds);
+  ParallelRows(seeds, kGrainSeeds, [&](uint32_t begin, uint32_t end) {
+    for (uint32_t i = begin; i < end; ++i) {
+      const std::span row(logits.const_data_ptr<float>() + i * classes, classes);
+      losses[i] = CrossEntropy(row, labels[i], grad_logits.data_ptr<float>() + i * classes);
+      correct[i] = ArgMax(row) == labels[i] ? 1 : 0;
+    }
+  });
+  for (uint32_t i = 0; i < seeds; ++i) {
+    report->loss_sum += losses[i];
+    report->correct += correct[i];
+  }
+  report->seeds = seeds;
+}
+
 Status Work::UseSamples() {
   if (!options_.eval_sampler) return Status::Ok();
   sampled_ = GNND_VALUE(SampledEvaluator::Create(options_, model_, script_.get()));
@@ -252,7 +272,7 @@ Status Work::UseSamples() {
 Result<EvalShape> Work::PlanEvaluation(EvalNodes nodes, const Alive& alive) {
   EvalShape shape;
   GNND_TRY(Guarded([&] {
-    UseThreads();
+    UseThreads(options_.eval_threads);
     const Result<EvalShape> planned =
         sampled_ ? Result<EvalShape>(sampled_->Plan(nodes)) : evaluator_.Plan(nodes, alive);
     if (planned.ok()) shape = *planned;
@@ -266,7 +286,7 @@ Status Work::EvaluateChunk(const EvalTask& task, std::span<const float> paramete
   GNND_CHECK(parameters.size() == model_.manifest.num_floats);
   return Guarded(
       [&] {
-        UseThreads();
+        UseThreads(options_.eval_threads);
         const c10::AutoGradMode without_gradients(false);
         const std::vector<at::Tensor> tensors = TensorsToEvaluate(parameters);
         const Status status = sampled_ ? sampled_->RunChunk(task, tensors, alive, result)
@@ -287,7 +307,7 @@ Status Work::Predict(std::span<const float> parameters, std::span<const uint32_t
   }
   return Guarded(
       [&] {
-        UseThreads();
+        UseThreads(options_.eval_threads);
         const c10::AutoGradMode without_gradients(false);
         return evaluator_.Predict(TensorsToEvaluate(parameters), nodes, alive, consume);
       },

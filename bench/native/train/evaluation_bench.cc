@@ -40,7 +40,7 @@
 #include "core/executor/eval_scratch.h"
 #include "power_law_graph.h"
 #include "train/eval_plan.h"
-#include "train/matmul.h"
+#include "train/affine.h"
 #include "train/model.h"
 #include "train/torch_work.h"
 
@@ -143,7 +143,11 @@ double ProductRate(int64_t in, int64_t out, uint32_t threads) {
     const at::Tensor x = at::empty({1024, in}).fill_(0.5F);
     const at::Tensor weight = at::empty({out, in}).fill_(0.25F);
     const at::Tensor to = at::empty({1024, out});
-    for (int block = 0; block < kBlocks; ++block) MatMul(x, weight.t(), false, to);
+    Workspace workspace;
+    for (int block = 0; block < kBlocks; ++block) {
+      workspace.Reset();
+      RunAffine({x, weight, {}, {}, {}, {}, to}, &workspace);
+    }
   });
   return 1024.0 * static_cast<double>(in * out) * kBlocks * threads / seconds;
 }

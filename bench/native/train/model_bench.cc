@@ -1,9 +1,9 @@
 // A Trainer's step, by model.
 //
-//   model_bench [ROUNDS [MODEL]]      (21 rounds, all models)
+//   model_bench [ROUNDS [MODEL [THREADS]]]      (21 rounds, all models, 1 thread)
 //
 // Batches of 1,024 seeds, fanouts 10 and 10, on a skewed graph of 300,000 nodes and 4.5 million
-// edges; 128 features, hidden 256, 44 classes, dropout 0.3; one thread; in float32 and in bfloat16,
+// edges; 128 features, hidden 256, 44 classes, dropout 0.3; in float32 and in bfloat16,
 // batch by batch in turns. Medians over batches that differ: extraction, gradient, optimizer. A
 // line for people and one of JSON per model and precision.
 
@@ -58,7 +58,7 @@ struct Candidate {
 // One Trainer with parameters of its own.
 class Contestant {
  public:
-  Contestant(const Data& data, const Candidate& candidate, Precision precision)
+  Contestant(const Data& data, const Candidate& candidate, Precision precision, uint32_t threads)
       : candidate_(candidate), precision_(precision) {
     TrainOptions options;
     options.model.type = candidate.type;
@@ -68,6 +68,7 @@ class Contestant {
     options.model.heads = candidate.heads;
     options.model.dropout = 0.3F;
     options.precision = precision;
+    options.threads = threads;
     options.features = RowTable(data.features, options.model.in_dim);
     options.labels = data.labels;
     options.topology = data.graph.view();
@@ -131,9 +132,9 @@ class Contestant {
   double loss_ = 0;  // of the last batch, a seed
 };
 
-void RunModel(const Data& data, const Candidate& candidate, uint32_t rounds) {
-  Contestant wide(data, candidate, Precision::kFloat32);
-  Contestant narrow(data, candidate, Precision::kBfloat16);
+void RunModel(const Data& data, const Candidate& candidate, uint32_t rounds, uint32_t threads) {
+  Contestant wide(data, candidate, Precision::kFloat32, threads);
+  Contestant narrow(data, candidate, Precision::kBfloat16, threads);
   for (uint32_t batch = 0; batch < rounds + 2; ++batch) {
     const test::TestRecord record(data.graph, {{7, 0, batch},
                                                DistinctNodes(1024, kNodes, 100 + batch),
@@ -147,7 +148,7 @@ void RunModel(const Data& data, const Candidate& candidate, uint32_t rounds) {
   narrow.Print(rounds);
 }
 
-void Main(uint32_t rounds, const std::string& only) {
+void Main(uint32_t rounds, const std::string& only, uint32_t threads) {
   const Data data;
   const Candidate candidates[] = {
       {"GraphSAGE", ModelType::kGraphSage, 256, 1}, {"GCN", ModelType::kGcn, 256, 1},
@@ -155,7 +156,7 @@ void Main(uint32_t rounds, const std::string& only) {
       {"GAT 8x32", ModelType::kGat, 256, 8},        {"GATv2 8x8", ModelType::kGatV2, 64, 8},
       {"GATv2 8x32", ModelType::kGatV2, 256, 8}};
   for (const Candidate& candidate : candidates) {
-    if (only.empty() || only == candidate.name) RunModel(data, candidate, rounds);
+    if (only.empty() || only == candidate.name) RunModel(data, candidate, rounds, threads);
   }
 }
 
@@ -164,6 +165,7 @@ void Main(uint32_t rounds, const std::string& only) {
 
 int main(int argc, char** argv) {
   gnnd::bench::Main(argc > 1 ? static_cast<uint32_t>(std::atoi(argv[1])) : 21,
-                    argc > 2 ? argv[2] : "");
+                    argc > 2 ? argv[2] : "",
+                    argc > 3 ? static_cast<uint32_t>(std::atoi(argv[3])) : 1);
   return 0;
 }

@@ -67,17 +67,15 @@ EvalLayout EvalLayout::Of(const ModelSpec& spec, uint64_t num_nodes) {
   return layout;
 }
 
-uint64_t EvalWorkBytes(const ModelSpec& spec, uint64_t num_nodes, uint64_t num_targets,
-                       uint32_t threads) {
+uint64_t EvalWorkBytes(const ModelSpec& spec, uint64_t num_nodes, uint64_t num_targets) {
   constexpr uint64_t kSets = 2;  // of validation and of test nodes
-  const uint64_t rows = std::max(kMinEvalBlockRows, kEvalBlockRows * threads);
   uint64_t block = 0;
   for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
     const LayerShape shape = ShapeOf(spec, layer);
     const uint64_t wide = spec.type == ModelType::kScript ? 0 : TransformedColumns(spec, layer);
     const uint64_t narrowest = std::max<uint64_t>(1, std::min<uint64_t>(shape.in, shape.out));
     // Aggregates, own rows, transformed and computed ones; a word and a weight for each edge.
-    const uint64_t floats = rows * (uint64_t{2} * shape.in + 2 * wide + shape.out) +
+    const uint64_t floats = kEvalBlockRows * (uint64_t{2} * shape.in + 2 * wide + shape.out) +
                             kEvalBlockFloats / narrowest * (1 + spec.heads);
     block = std::max(block, floats * sizeof(float));
   }

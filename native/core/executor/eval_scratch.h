@@ -41,12 +41,11 @@ struct EvalLayout {
 };
 
 // Private memory that an exact evaluation takes in each Trainer, about: sets of nodes, and blocks.
-uint64_t EvalWorkBytes(const ModelSpec& spec, uint64_t num_nodes, uint64_t num_targets,
-                       uint32_t threads);
+uint64_t EvalWorkBytes(const ModelSpec& spec, uint64_t num_nodes, uint64_t num_targets);
 
-// Rows of a block per thread: enough for a matrix product, and they stay in the cache until then.
-inline constexpr uint64_t kEvalBlockRows = 512;
-inline constexpr uint64_t kMinEvalBlockRows = 1024;
+// Rows of a block: enough for a matrix product on several threads, and they stay in the cache until
+// then. The number of threads plays no part, since a row's bits depend on its place in the block.
+inline constexpr uint64_t kEvalBlockRows = 1024;
 // Floats that a block gathers, 256 MiB: some 50 ms of one core.
 inline constexpr uint64_t kEvalBlockFloats = uint64_t{1} << 26;
 

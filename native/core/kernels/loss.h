@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "core/kernels/exp.h"
+
 namespace gnnd {
 
 // Index of the largest element, the first of equals.
@@ -16,20 +18,22 @@ uint32_t ArgMax(std::span<const T> row) {
   return best;
 }
 
-// Cross-entropy of softmax(logits) against `label`, in float64. NaN when a logit is. With `grad`
-// (like logits) also its gradient, softmax(logits) - one_hot(label).
+// Cross-entropy of softmax(logits) against `label`: one exponential a logit, in the logits' type;
+// NaN when a logit is. With `grad` (like logits) also its gradient, softmax(logits) - one_hot(label).
 template <typename T>
 double CrossEntropy(std::span<const T> logits, uint32_t label, T* grad) {
-  const double largest = logits[ArgMax(logits)];
+  const T largest = logits[ArgMax(logits)];
   double sum = 0;
-  for (const T logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
-  if (grad != nullptr) {
-    for (uint32_t c = 0; c < logits.size(); ++c) {
-      const double share = std::exp(static_cast<double>(logits[c]) - largest) / sum;
-      grad[c] = static_cast<T>(c == label ? share - 1.0 : share);
-    }
+  if (grad == nullptr) {
+    for (const T logit : logits) sum += static_cast<double>(ExpOfNonPositive(logit - largest));
+  } else {
+    for (uint32_t c = 0; c < logits.size(); ++c) grad[c] = ExpOfNonPositive(logits[c] - largest);
+    for (uint32_t c = 0; c < logits.size(); ++c) sum += static_cast<double>(grad[c]);
+    const T inverse = static_cast<T>(1.0 / sum);
+    for (uint32_t c = 0; c < logits.size(); ++c) grad[c] *= inverse;
+    grad[label] -= T{1};
   }
-  return std::log(sum) - (static_cast<double>(logits[label]) - largest);
+  return std::log(sum) - static_cast<double>(logits[label] - largest);
 }
 
 }  // namespace gnnd

@@ -7,27 +7,12 @@
 
 #include "core/base/check.h"
 #include "core/draw/philox.h"
+#include "core/kernels/optimizer_loops.h"
 
 namespace gnnd {
 namespace {
 
 constexpr double kClipEpsilon = 1e-6;  // of torch.nn.utils.clip_grad_norm_
-
-// Constants of one step, rounded to float32 once, as torch does before its vector loops.
-struct StepConstants {
-  float seeds;
-  float clip;  // 1 where the gradient is short enough
-  float beta2;
-  float one_minus_beta1;
-  float one_minus_beta2;
-  float negative_step_size;
-  float root_correction2;
-  float epsilon;
-  float weight_decay;  // added to the gradient
-  float keep;          // AdamW: what decoupled decay leaves of a parameter
-  float momentum;
-  bool nesterov;
-};
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
@@ -38,8 +23,8 @@ float GradientAt(const OptimizerStep& step, uint64_t i) {
 }
 
 // What the mean gradient is multiplied by so that its norm stays within the bound.
-float ClipFactor(const OptimizerOptions& options, const OptimizerStep& step) {
-  if (options.clip_norm == 0) return 1.0F;
+double ClipFactor(const OptimizerOptions& options, const OptimizerStep& step) {
+  if (options.clip_norm == 0) return 1.0;
   const auto seeds = static_cast<float>(step.num_seeds);
   double squares = 0;
   for (uint64_t i = 0; i < step.parameters_in.size(); ++i) {
@@ -47,10 +32,10 @@ float ClipFactor(const OptimizerOptions& options, const OptimizerStep& step) {
     squares += mean * mean;
   }
   const double factor = options.clip_norm / (std::sqrt(squares) + kClipEpsilon);
-  return factor < 1 ? static_cast<float>(factor) : 1.0F;
+  return std::min(factor, 1.0);
 }
 
-StepConstants ConstantsOf(const OptimizerOptions& options, const OptimizerStep& step) {
+StepConstants ConstantsOf(const OptimizerOptions& options, const OptimizerStep& step, double clip) {
   const auto t = static_cast<double>(step.step);
   const double learning_rate = LearningRateAt(options, step.step);
   const double correction1 = 1.0 - std::pow(options.beta1, t);
@@ -59,7 +44,7 @@ StepConstants ConstantsOf(const OptimizerOptions& options, const OptimizerStep& 
   const bool sgd = options.type == OptimizerType::kSgd;
   StepConstants constants{};
   constants.seeds = static_cast<float>(step.num_seeds);
-  constants.clip = ClipFactor(options, step);
+  constants.clip = static_cast<float>(clip);
   constants.beta2 = static_cast<float>(options.beta2);
   constants.one_minus_beta1 = static_cast<float>(1.0 - options.beta1);
   constants.one_minus_beta2 = static_cast<float>(1.0 - options.beta2);
@@ -73,36 +58,6 @@ StepConstants ConstantsOf(const OptimizerOptions& options, const OptimizerStep& 
   constants.momentum = static_cast<float>(options.momentum);
   constants.nesterov = options.nesterov;
   return constants;
-}
-
-// Floats [begin, end) of the parameter vector.
-void UpdateAdam(const StepConstants& k, const OptimizerStep& step, uint64_t begin, uint64_t end) {
-  const uint64_t num_floats = step.parameters_in.size();
-  for (uint64_t i = begin; i < end; ++i) {
-    const float parameter = k.keep * step.parameters_in[i];
-    const float gradient = k.clip * (GradientAt(step, i) / k.seeds) + k.weight_decay * parameter;
-    const float moment1 = step.memory_in[i];
-    const float moment2 = step.memory_in[num_floats + i];
-    const float next1 = moment1 + k.one_minus_beta1 * (gradient - moment1);
-    const float next2 = moment2 * k.beta2 + k.one_minus_beta2 * gradient * gradient;
-    const float denominator = std::sqrt(next2) / k.root_correction2 + k.epsilon;
-    step.parameters_out[i] = parameter + k.negative_step_size * (next1 / denominator);
-    step.memory_out[i] = next1;
-    step.memory_out[num_floats + i] = next2;
-  }
-}
-
-void UpdateSgd(const StepConstants& k, const OptimizerStep& step, uint64_t begin, uint64_t end) {
-  const uint64_t num_floats = step.parameters_in.size();
-  for (uint64_t i = begin; i < end; ++i) {
-    const float parameter = step.parameters_in[i];
-    const float gradient = k.clip * (GradientAt(step, i) / k.seeds) + k.weight_decay * parameter;
-    const float next = k.momentum * step.memory_in[i] + gradient;
-    const float direction = k.nesterov ? gradient + k.momentum * next : next;
-    step.parameters_out[i] = parameter + k.negative_step_size * direction;
-    step.memory_out[i] = next;
-    step.memory_out[num_floats + i] = 0.0F;
-  }
 }
 
 // What `lag` updates along one direction come to, rounded to float32 once.
@@ -254,36 +209,58 @@ void PredictParameters(const ParameterManifest& manifest, const OptimizerOptions
   }
 }
 
-void RunOptimizer(const ParameterManifest& manifest, const OptimizerOptions& options,
-                  const OptimizerStep& step) {
+OptimizerUpdate::OptimizerUpdate(const ParameterManifest& manifest,
+                                 const OptimizerOptions& options, const OptimizerStep& step)
+    : manifest_(manifest), options_(options), step_(step), clip_(ClipFactor(options, step)) {
   GNND_CHECK(step.step >= 1 && step.num_seeds >= 1 && !step.gradients.empty());
   GNND_CHECK(step.parameters_in.size() == manifest.num_floats);
   GNND_CHECK(step.parameters_out.size() == manifest.num_floats);
   GNND_CHECK(step.memory_in.size() == OptimizerFloats(manifest));
   GNND_CHECK(step.memory_out.size() == OptimizerFloats(manifest));
   for (const auto& gradient : step.gradients) GNND_CHECK(gradient.size() == manifest.num_floats);
+}
 
-  const StepConstants constants = ConstantsOf(options, step);
-  const auto zero = [&step, &manifest](uint64_t begin, uint64_t end) {
-    for (uint64_t i = begin; i < end; ++i) {
-      step.parameters_out[i] = 0.0F;
-      step.memory_out[i] = 0.0F;
-      step.memory_out[manifest.num_floats + i] = 0.0F;
+void OptimizerUpdate::Run(uint64_t begin, uint64_t end) const {
+  const auto zero = [this](uint64_t from, uint64_t to) {
+    for (uint64_t i = from; i < to; ++i) {
+      step_.parameters_out[i] = 0.0F;
+      step_.memory_out[i] = 0.0F;
+      step_.memory_out[manifest_.num_floats + i] = 0.0F;
     }
   };
-  uint64_t done = 0;
-  for (const ParameterTensor& tensor : manifest.tensors) {
-    zero(done, tensor.offset);
-    done = tensor.offset + tensor.size();
-    StepConstants mine = constants;
-    if (options.weight_decay_scope == WeightDecayScope::kFirstLayer && tensor.layer != 0) {
-      mine.weight_decay = 0.0F;
-      mine.keep = 1.0F;
-    }
-    const auto update = options.type == OptimizerType::kSgd ? UpdateSgd : UpdateAdam;
-    update(mine, step, tensor.offset, done);
+  uint64_t done = begin;
+  for (const ParameterTensor& tensor : manifest_.tensors) {
+    const uint64_t from = std::clamp<uint64_t>(tensor.offset, done, end);
+    const uint64_t to = std::clamp<uint64_t>(tensor.offset + tensor.size(), from, end);
+    zero(done, from);
+    RunTensor(tensor, from, to);
+    done = to;
   }
-  zero(done, manifest.num_floats);
+  zero(done, end);
+}
+
+void OptimizerUpdate::RunTensor(const ParameterTensor& tensor, uint64_t begin,
+                                uint64_t end) const {
+  StepConstants constants = ConstantsOf(options_, step_, clip_);
+  if (options_.weight_decay_scope == WeightDecayScope::kFirstLayer && tensor.layer != 0) {
+    constants.weight_decay = 0.0F;
+    constants.keep = 1.0F;
+  }
+  const OptimizerLoops& loops = BestLoops<OptimizerLoops>();
+  const auto update = options_.type == OptimizerType::kSgd ? loops.sgd : loops.adam;
+  constexpr uint64_t kSummed = 1024;
+  float sums[kSummed];
+  for (uint64_t at = begin; at < end;) {
+    const bool single = step_.gradients.size() == 1;
+    const uint64_t count = single ? end - at : std::min(kSummed, end - at);
+    for (uint64_t i = 0; !single && i < count; ++i) sums[i] = GradientAt(step_, at + i);
+    const uint64_t second = manifest_.num_floats + at;
+    update(constants, {single ? step_.gradients[0].data() + at : sums,
+                       step_.parameters_in.data() + at, step_.memory_in.data() + at,
+                       step_.memory_in.data() + second, step_.parameters_out.data() + at,
+                       step_.memory_out.data() + at, step_.memory_out.data() + second, count});
+    at += count;
+  }
 }
 
 }  // namespace gnnd

@@ -95,8 +95,28 @@ struct Prediction {
 void PredictParameters(const ParameterManifest& manifest, const OptimizerOptions& options,
                        const Prediction& prediction);
 
-// Writes every float of the outputs; padding becomes zero.
-void RunOptimizer(const ParameterManifest& manifest, const OptimizerOptions& options,
+// One step, in parts that may run beside each other. Borrows its arguments.
+class OptimizerUpdate {
+ public:
+  OptimizerUpdate(const ParameterManifest& manifest, const OptimizerOptions& options,
                   const OptimizerStep& step);
+
+  // Writes floats [begin, end) of the parameter vector, and their memory; padding becomes zero.
+  void Run(uint64_t begin, uint64_t end) const;
+
+ private:
+  void RunTensor(const ParameterTensor& tensor, uint64_t begin, uint64_t end) const;
+
+  const ParameterManifest& manifest_;
+  const OptimizerOptions& options_;
+  const OptimizerStep& step_;
+  double clip_ = 1;
+};
+
+// All of the step.
+inline void RunOptimizer(const ParameterManifest& manifest, const OptimizerOptions& options,
+                         const OptimizerStep& step) {
+  OptimizerUpdate(manifest, options, step).Run(0, manifest.num_floats);
+}
 
 }  // namespace gnnd

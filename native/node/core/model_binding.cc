@@ -14,7 +14,6 @@ struct EvaluationSizesOptions {
   DatasetCounts counts;
   ModelOptions model;
   bool sampled = false;
-  uint32_t threads = 1;
   std::vector<uint32_t> widths;
 };
 
@@ -23,7 +22,6 @@ inline constexpr auto kTable<EvaluationSizesOptions> =
     StructOf("EvaluationSizesOptions", Field{"counts", &EvaluationSizesOptions::counts},
              Field{"model", &EvaluationSizesOptions::model},
              Field{"sampled", &EvaluationSizesOptions::sampled, "On samples, not exact."},
-             Field{"threads", &EvaluationSizesOptions::threads, "Of a Trainer."},
              Field{"widths", &EvaluationSizesOptions::widths, "Of the model's manifest."});
 
 struct EvaluationSizes {
@@ -59,7 +57,7 @@ Result<EvaluationSizes> SizesOf(const EvaluationSizesOptions& options) {
   return EvaluationSizes{
       uint64_t{MaxEvalPhases(spec)} * EvalChunks(counts.num_nodes),
       EvalLayout::Of(spec, counts.num_nodes).total_bytes,
-      EvalWorkBytes(spec, counts.num_nodes, counts.val + counts.test, options.threads)};
+      EvalWorkBytes(spec, counts.num_nodes, counts.val + counts.test)};
 }
 
 Result<int> Scratch(uint64_t bytes, const std::string& folder) {
