@@ -30,11 +30,12 @@ import { Runner } from './jobs/runner.ts';
 import type { RunnerObserver } from './jobs/runner-options.ts';
 import { type HttpServer, serveHttp } from './metrics/http.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
-import type { CoreAddon } from './native/contract.ts';
+import type { CoreAddon, InstructionSet } from './native/contract.ts';
 import { loadCore } from './native/load.ts';
 import { terminalStates } from './records/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
 import { cpuDevices } from './supervisor/devices.ts';
+import { matrixLibraryOf } from './supervisor/executor-process.ts';
 import { createPreparer } from './supervisor/preparer.ts';
 import type { CrewDevice } from './supervisor/seat.ts';
 
@@ -104,7 +105,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     random: Math.random,
     observe: observerOf(metrics, jobMetrics, () => onStoreHealth()),
   });
-  const host = { ...hostLimits(devices), pluginFile: pluginFilesIn(config.pluginsDir) };
+  const host = {
+    ...hostLimits(devices, native.hostInstructionSet()),
+    pluginFile: pluginFilesIn(config.pluginsDir),
+  };
   const { maxQueued, stateDir, dumpsDir } = config;
   const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
   const { deletion, retention } = createKeepers(options, metrics, { store, runner });
@@ -227,10 +231,11 @@ function datasetsOf(
   return createDatasets({ folder, sourcesDir, tasks, ...parts });
 }
 
-function hostLimits(devices: readonly CrewDevice[]) {
+function hostLimits(devices: readonly CrewDevice[], instructionSet: InstructionSet) {
   return {
     deviceNames: devices.map(({ name }) => name),
-    smallestDeviceCores: Math.min(...devices.map(({ cores }) => cores.length)),
+    deviceCores: devices.map(({ cores }) => cores.length),
+    matrixLibrary: matrixLibraryOf(instructionSet),
   };
 }
 

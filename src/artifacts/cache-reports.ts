@@ -50,7 +50,10 @@ export interface CacheReports {
 export interface CacheReportsOptions {
   readonly store: Store;
   readonly native: CoreAddon;
-  readonly host: Pick<ResolveContext, 'deviceNames' | 'smallestDeviceCores' | 'pluginFile'>;
+  readonly host: Pick<
+    ResolveContext,
+    'deviceNames' | 'deviceCores' | 'matrixLibrary' | 'pluginFile'
+  >;
   /** Its log folder takes the children's logs. */
   readonly stateDir: string;
   /** Samples are dumped below it. */

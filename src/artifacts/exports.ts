@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { closeSync } from 'node:fs';
-import { totalmem } from 'node:os';
+import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { makeFolder } from '../base/atomic-file.ts';
 import { GnndError, messageOf } from '../base/errors.ts';
@@ -11,6 +11,7 @@ import type { CoreAddon, ModelOptions, PredictOptions } from '../native/contract
 import { nativeCodeOf } from '../native/load.ts';
 import type { DatasetManifest, DatasetRecord } from '../records/dataset-record.ts';
 import type { JobRecord } from '../records/job-record.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
 import {
@@ -22,6 +23,7 @@ import {
 import { type LoadedDataset, loadDataset } from '../supervisor/load-dataset.ts';
 import { predict } from '../supervisor/prediction.ts';
 import type { Moments } from '../supervisor/standardization.ts';
+import { usefulThreads } from '../supervisor/trainer-threads.ts';
 import { corrupt, read, recordOfFile, type TrainedJob, trainedJob } from './checkpoint-record.ts';
 import { createLedger, type ExportPart, summaryParts } from './export-files.ts';
 import { checkFold, foldedFile, momentsOf } from './export-standardization.ts';
@@ -214,13 +216,19 @@ function* modelParts({ bytes }: CheckpointFile): Generator<ExportPart, void, voi
   }
 }
 
+/** As many as a Trainer could have on this host; the job's own, where they decide bits. */
+function threadsOf({ training: { threadsPerTrainer } }: JobSpec): number {
+  return threadsPerTrainer || Math.min(usefulThreads, availableParallelism());
+}
+
 /** Where the tasks of an export run and what they write to. */
 function exportTask({ native, stateDir }: ExportsOptions, job: JobRecord, signal: AbortSignal) {
   return {
     cores: [],
     logPath: join(stateDir, 'log', 'export.log'),
-    threads: job.effectiveSpec.training.threadsPerTrainer,
+    threads: threadsOf(job.effectiveSpec),
     instructionSet: native.hostInstructionSet(),
+    matrixLibrary: job.effectiveSpec.training.matrixLibrary,
     signal,
   };
 }
@@ -253,7 +261,6 @@ async function* predictionParts(
   signal: AbortSignal,
 ): AsyncGenerator<ExportPart, void, void> {
   const { effectiveSpec: spec } = job;
-  const { threadsPerTrainer: threads } = spec.training;
   let topologyFd: number | null = null;
   const task = exportTask(options, job, signal);
   try {
@@ -268,7 +275,7 @@ async function* predictionParts(
         nodes,
         // As evaluation does.
         weightedMeans: spec.sampling.algorithm === 'KHOP_WEIGHTED',
-        threads,
+        threads: threadsOf(spec),
         memoryBytes: memoryBytes === 0 ? spec.evaluation.maxBytes : memoryBytes,
         scratchFolder: options.featuresFolder,
       },

@@ -114,7 +114,10 @@ export interface JobsOptions {
   readonly native: CoreAddon;
   readonly clock: Clock;
   /** The host's part of resolving a spec. */
-  readonly host: Pick<ResolveContext, 'deviceNames' | 'smallestDeviceCores' | 'pluginFile'>;
+  readonly host: Pick<
+    ResolveContext,
+    'deviceNames' | 'deviceCores' | 'matrixLibrary' | 'pluginFile'
+  >;
   readonly jobsFolder: string;
   readonly maxQueued: number;
 }

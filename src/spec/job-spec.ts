@@ -1,6 +1,7 @@
 import type { EvaluationMethodJson } from '../api/gen/gnnd/v1/evaluation_pb.ts';
 import type { CachePolicyJson } from '../api/gen/gnnd/v1/features_pb.ts';
 import type { JobSpecJson, JobSpec as JobSpecMessage } from '../api/gen/gnnd/v1/job_spec_pb.ts';
+import type { MatrixLibraryJson } from '../api/gen/gnnd/v1/training_pb.ts';
 
 /**
  * The job spec as the daemon works with it: the message of `proto/gnnd/v1/job_spec.proto` as plain
@@ -49,6 +50,7 @@ type Mutable<T> = T extends readonly unknown[]
 type AnySpec = PlainMembers<JobSpecMessage, JobSpecJson>;
 
 export type EvaluationMethod = Exclude<ShortName<EvaluationMethodJson>, 'AUTO'>;
+export type MatrixLibrary = ShortName<MatrixLibraryJson>;
 export type CachePolicy = ShortName<CachePolicyJson>;
 
 /** With every default filled in; from then on it never changes. */

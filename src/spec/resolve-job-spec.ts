@@ -9,7 +9,7 @@ import { pluginFilesRule } from './rules/plugin-files.ts';
 import { devicesRule, queueRule, samplersRule } from './rules/resources.ts';
 import type { ResolveContext, Rule } from './rules/rule.ts';
 import { samplingRule } from './rules/sampling.ts';
-import { earlyStopRule, trainingRule } from './rules/training.ts';
+import { earlyStopRule, matrixLibraryRule, trainingRule } from './rules/training.ts';
 import { createSpecChecker } from './spec-checker.ts';
 import { specLeaves } from './spec-fields.ts';
 
@@ -26,6 +26,7 @@ const rules: readonly Rule[] = [
   pluginFilesRule,
   cacheRule,
   trainingRule,
+  matrixLibraryRule,
   earlyStopRule,
   evaluationRule,
   devicesRule,
@@ -50,7 +51,7 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
 /** Upper bounds that this host and other fields set; where those are wrong there is none. */
 function ceilingsOf({ resources, training }: JobSpecInput, { deviceNames }: ResolveContext) {
   const named = (resources?.deviceNames ?? []).length;
-  const devices = named > 0 ? named : (resources?.devices ?? 1);
+  const devices = named > 0 ? named : (resources?.devices ?? deviceNames.length);
   const ceilings = {
     'resources.devices': named > 0 ? 0 : deviceNames.length,
     'placement.samplers': devices - 1,

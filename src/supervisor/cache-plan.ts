@@ -20,7 +20,7 @@ export interface CacheFacts {
   /** Milliseconds that ranking took. */
   readonly rankMs: number;
   /** Of the job's smallest device. */
-  readonly deviceCores: number;
+  readonly freeCores: number;
 }
 
 /** Larger batches than the trial's are to be expected. */
@@ -67,7 +67,7 @@ export function cachePlanOf(spec: JobSpec, facts: CacheFacts): CachePlan {
 /** Why AUTO is as it is: docs/decisions/0006-extraction-ahead.md. */
 function prefetchOf(
   spec: JobSpec,
-  { counts, deviceCores }: CacheFacts,
+  { counts, freeCores }: CacheFacts,
 ): Pick<CachePlan, 'prefetch' | 'prefetchExplanation'> {
   if (spec.cache.prefetch !== 'AUTO') {
     return { prefetch: spec.cache.prefetch === 'ON', prefetchExplanation: 'as asked for' };
@@ -75,10 +75,10 @@ function prefetchOf(
   if (featuresOnDisk(spec, counts)) {
     return { prefetch: true, prefetchExplanation: 'features are read from disk' };
   }
-  if (deviceCores > spec.training.threadsPerTrainer) {
+  if (freeCores > 0) {
     return { prefetch: true, prefetchExplanation: 'devices have cores that training leaves free' };
   }
-  return { prefetch: false, prefetchExplanation: 'training keeps all cores of a device busy' };
+  return { prefetch: false, prefetchExplanation: 'training keeps all cores busy' };
 }
 
 /** Of a feature row as the job reads it; standardised features are a float32 file of their own. */

@@ -21,6 +21,7 @@ import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
 import { type JobLayout, optimizerOf } from './job-layout.ts';
 import type { CrewDevice, LivingSeat, Seat } from './seat.ts';
+import { trainerThreads } from './trainer-threads.ts';
 
 /**
  * A segment and the executors that share it: spawned, watched, killed when they stall, reaped, what
@@ -122,8 +123,9 @@ export class Crew {
       segmentFd: this.#segmentFd,
       topologyFd: this.#options.topologyFd,
       scratchFd: this.#scratchFd,
-      threads: spec.training.threadsPerTrainer,
+      threads: trainerThreads(spec, devices, device).train,
       instructionSet: native.hostInstructionSet(),
+      matrixLibrary: spec.training.matrixLibrary,
       determinism: spec.training.determinism,
       signal: this.#stop.signal,
     });
@@ -200,18 +202,22 @@ export class Crew {
         featuresOnDisk: featuresOnDisk(spec, dataset.counts),
       },
     };
-    const cores = devices[device]?.cores ?? [];
-    const start = { kind: 'start', version: protocolVersion, cores } as const;
-    if (seat.role === 'SAMPLER') return { ...start, role: seat.role, options };
+    const start = { kind: 'start', version: protocolVersion } as const;
+    if (seat.role === 'SAMPLER') {
+      return { ...start, cores: devices[device]?.cores ?? [], role: seat.role, options };
+    }
+    const { train, evaluate, cores } = trainerThreads(spec, devices, device);
     return {
       ...start,
+      cores,
       role: seat.role,
       options: {
         ...options,
         model: layout.model,
         optimizer: optimizerOf(spec, layout),
         precision: spec.training.precision,
-        threads: spec.training.threadsPerTrainer,
+        threads: train,
+        evalThreads: evaluate,
         prefetch: this.#options.cache.prefetch,
         evaluation: {
           scratchFd: this.#scratchFd === null ? 0 : scratchFd,

@@ -18,9 +18,8 @@ export function evaluationPlanOf(
 ): EvaluationPlan {
   const { counts } = dataset;
   const sampled = spec.evaluation.method === 'SAMPLED';
-  const threads = spec.training.threadsPerTrainer;
   const { widths } = manifest;
-  const sizes = native.evaluationSizes({ counts, model, sampled, threads, widths });
+  const sizes = native.evaluationSizes({ counts, model, sampled, widths });
   const fits = sizes.scratchBytes <= spec.evaluation.maxBytes;
   return { ...sizes, scratchFolder: fits ? '' : cacheFolder };
 }

@@ -13,7 +13,8 @@ import {
   progressOf,
   type StartMessage,
 } from '../executor/protocol.ts';
-import type { Determinism } from '../spec/job-spec.ts';
+import type { InstructionSet } from '../native/contract.ts';
+import type { Determinism, MatrixLibrary } from '../spec/job-spec.ts';
 
 /**
  * One child process: spawn, say start, hear its end, reap. Must be used from the main thread only:
@@ -33,7 +34,9 @@ export interface SpawnOptions {
   /** Becomes descriptor 5; null: there is none. */
   readonly scratchFd: number | null;
   readonly threads: number;
-  readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512' | 'NEON';
+  readonly instructionSet: InstructionSet;
+  /** Of what multiplies matrices; unset: nothing that decides bits. */
+  readonly matrixLibrary?: MatrixLibrary;
   readonly determinism: Determinism;
   /** Ends the wait for descriptors or processes that the host refuses for now. */
   readonly signal: AbortSignal;
@@ -162,7 +165,13 @@ function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
     OPENBLAS_CORETYPE: openblasCores[options.instructionSet],
     OPENBLAS_NUM_THREADS: '1',
     ...oneDnnLimits[options.instructionSet],
+    ...(options.matrixLibrary === undefined ? {} : { GNND_MATRIX_LIBRARY: options.matrixLibrary }),
   };
+}
+
+/** The faster one (docs/decisions/0036-matrix-library.md). */
+export function matrixLibraryOf(instructionSet: InstructionSet): MatrixLibrary {
+  return instructionSet === 'AVX512' || instructionSet === 'AVX2' ? 'ONEDNN' : 'OPENBLAS';
 }
 
 /** OpenBLAS's names for the kernels of an instruction set, whoever made the processor. */

@@ -15,6 +15,7 @@ import { cachePlanOf } from './cache-plan.ts';
 import { evaluationBytesOf, evaluationPlanOf } from './evaluation-plan.ts';
 import { type HotOrder, prepareHotOrder } from './hot-order.ts';
 import type { JobLayout } from './job-layout.ts';
+import { trainerThreads } from './trainer-threads.ts';
 
 /** What an attempt knows about its caches: the order of nodes, and how many rows devices keep. */
 export class JobCache {
@@ -50,7 +51,12 @@ export class JobCache {
       workBytes: this.#workBytes,
       evaluationBytes: this.#evaluationBytes,
       rankMs: this.#order.rankMs,
-      deviceCores: Math.min(...devices.map(({ cores }) => cores.length)),
+      freeCores: Math.min(
+        ...devices.map((_, device) => {
+          const { cores, train } = trainerThreads(spec, devices, device);
+          return cores.length - train;
+        }),
+      ),
     });
   }
 

@@ -5,7 +5,8 @@ import {
   type Task,
   type TaskAnswer,
 } from '../executor/protocol.ts';
-import type { NativeCode } from '../native/contract.ts';
+import type { InstructionSet, NativeCode } from '../native/contract.ts';
+import type { MatrixLibrary } from '../spec/job-spec.ts';
 import {
   type ExecutorProcess,
   type ExitStatus,
@@ -22,7 +23,9 @@ export interface TaskOptions {
   readonly logPath: string;
   /** Of libraries that read it when they load. */
   readonly threads: number;
-  readonly instructionSet: 'SCALAR' | 'AVX2' | 'AVX512' | 'NEON';
+  readonly instructionSet: InstructionSet;
+  /** Of what multiplies matrices. */
+  readonly matrixLibrary?: MatrixLibrary;
   /** Kills the process; the task then rejects with code ABORTED. */
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ProgressMessage) => void;
@@ -73,18 +76,15 @@ export async function* streamTask(
 
 async function spawnTask(
   task: Task,
-  { cores, logPath, topologyFd, threads, instructionSet, signal, onProgress }: TaskOptions,
+  { signal, onProgress, ...options }: TaskOptions,
   segmentFd: 'OUTPUT' | null,
 ): Promise<ExecutorProcess> {
   if (signal.aborted) throw stopped(task);
   const spawning = spawnExecutor({
-    start: { kind: 'start', version: protocolVersion, cores, ...task },
-    logPath,
+    ...options,
+    start: { kind: 'start', version: protocolVersion, cores: options.cores, ...task },
     segmentFd,
-    topologyFd,
     scratchFd: null,
-    threads,
-    instructionSet,
     determinism: 'STRICT',
     ...(onProgress === undefined ? {} : { onProgress }),
     signal,

@@ -16,7 +16,8 @@ import { noPlugins } from './plugins.ts';
 export function resolvedSpec(): JobSpec {
   const context = {
     deviceNames: ['cpu:0', 'cpu:1'],
-    smallestDeviceCores: 1,
+    deviceCores: [1, 1],
+    matrixLibrary: 'ONEDNN' as const,
     numNodes: 2708,
     trainNodes: 140,
     valNodes: 500,

@@ -19,7 +19,8 @@ uint32_t ArgMax(std::span<const T> row) {
 }
 
 // Cross-entropy of softmax(logits) against `label`: one exponential a logit, in the logits' type;
-// NaN when a logit is. With `grad` (like logits) also its gradient, softmax(logits) - one_hot(label).
+// NaN when a logit is. With `grad` (like logits) also its gradient, softmax(logits) less
+// one_hot(label).
 template <typename T>
 double CrossEntropy(std::span<const T> logits, uint32_t label, T* grad) {
   const T largest = logits[ArgMax(logits)];

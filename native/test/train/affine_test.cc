@@ -42,7 +42,7 @@ struct Sizes {
   int64_t out;
 };
 
-// More and less than a stretch of rows, whole ones and steps of them, and lengths that fill no vector.
+// More and less than a stretch of rows, whole ones and steps of them; lengths that fill no vector.
 constexpr Sizes kSizes[] = {{1, 1, 1, 1},         {3, 7, 5, 2},          {255, 100, 64, 44},
                             {256, 128, 128, 256}, {700, 33, 100, 130},   {2100, 17, 9, 300},
                             {5333, 40, 10, 24},   {1024, 1433, 602, 33}, {96, 300, 257, 47}};

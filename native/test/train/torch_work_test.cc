@@ -14,95 +14,20 @@
 #include <thread>
 #include <vector>
 
-#include "evaluate.h"
 #include "partition.h"
 #include "test/support/halves.h"
 #include "test/support/record_builder.h"
+#include "training_loop.h"
 
 namespace gnnd {
 namespace {
 
 using test::EvalReport;
+using test::Loop;
 using test::Partition;
+using test::SameBits;
 using test::TestGraph;
 using test::TestRecord;
-
-// The segment's part of training, for one Trainer and G = 1.
-class Loop {
- public:
-  explicit Loop(const TrainOptions& options) : options_(options) {
-    auto created = TorchWork::Create(options);
-    REQUIRE(created.ok());
-    work_ = std::move(*created);
-    const uint64_t floats = work_->manifest().num_floats;
-    parameters_.resize(floats);
-    work_->InitParameters(parameters_);
-    memory_.resize(work_->optimizer_floats());
-    gradient_.resize(floats);
-  }
-
-  BatchReport Step(const TestRecord& record) {
-    const Sample sample = record.view();
-    const auto buffer = static_cast<uint32_t>(step_ % kExtractBuffers);
-    REQUIRE(work_->Extract(sample, buffer, &extracted_).ok());
-    return Compute(sample, buffer);
-  }
-
-  // Every record in turn; each but the first is extracted on a thread of its own while the gradient
-  // of the one before is computed.
-  void StepAhead(const std::vector<const TestRecord*>& records) {
-    REQUIRE(work_->Extract(records[0]->view(), 0, &extracted_).ok());
-    for (size_t i = 0; i < records.size(); ++i) {
-      Status status;
-      std::thread ahead([&] {
-        if (i + 1 == records.size()) return;
-        const auto buffer = static_cast<uint32_t>((i + 1) % kExtractBuffers);
-        status = work_->Extract(records[i + 1]->view(), buffer, &extracted_);
-      });
-      Compute(records[i]->view(), static_cast<uint32_t>(i % kExtractBuffers));
-      ahead.join();
-      REQUIRE(status.ok());
-    }
-  }
-
-  const ExtractReport& extracted() const { return extracted_; }
-
-  EvalReport Evaluate() {
-    EvalReport report;
-    REQUIRE(test::Evaluate(*work_, parameters_, [] { return true; }, &report).ok());
-    return report;
-  }
-
-  TorchWork& work() { return *work_; }
-  const std::vector<float>& parameters() const { return parameters_; }
-  const std::vector<float>& gradient() const { return gradient_; }
-
- private:
-  BatchReport Compute(const Sample& sample, uint32_t buffer) {
-    BatchReport report;
-    REQUIRE(work_->ComputeGradient(sample, buffer, parameters_, gradient_, &report).ok());
-    std::vector<float> next_parameters(parameters_.size());
-    std::vector<float> next_memory(memory_.size());
-    const std::span<const float> gradients[] = {gradient_};
-    work_->Apply(gradients, report.seeds, ++step_, parameters_, memory_, next_parameters,
-                 next_memory);
-    parameters_ = std::move(next_parameters);
-    memory_ = std::move(next_memory);
-    return report;
-  }
-
-  TrainOptions options_;
-  std::unique_ptr<TorchWork> work_;
-  std::vector<float> parameters_;
-  std::vector<float> memory_;
-  std::vector<float> gradient_;
-  ExtractReport extracted_;
-  uint64_t step_ = 0;
-};
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 
 TEST_CASE("full-batch GCN learns a planted partition") {
   const Partition data(300, 4, 8, 1);
@@ -329,63 +254,6 @@ TEST_CASE("a batch extracted while another one is computed leaves the same bits"
         CHECK(SameBits(ahead.gradient(), plain.gradient()));
         CHECK(SameBits(ahead.parameters(), plain.parameters()));
         CHECK(plain.extracted().work_bytes > 0);
-      }
-    }
-  }
-}
-
-// What training and evaluating the same batches leaves.
-struct Outcome {
-  std::vector<float> gradient;
-  std::vector<float> parameters;
-  double loss = 0;
-  double val_loss = 0;
-  uint64_t test_correct = 0;
-};
-
-Outcome OutcomeOf(const Partition& data, TrainOptions options, uint32_t threads) {
-  options.threads = threads;
-  options.eval_threads = threads;
-  Loop loop(options);
-  BatchReport report;
-  for (uint32_t batch = 0; batch < 3; ++batch) {
-    const std::vector<int32_t> fanouts =
-        batch == 1 ? std::vector<int32_t>{-1, 9} : std::vector<int32_t>{3, 1};
-    report = loop.Step(TestRecord(data.graph, {{17, 0, batch},
-                                               data.train,
-                                               fanouts,
-                                               options.model.type == ModelType::kGcn}));
-  }
-  const EvalReport eval = loop.Evaluate();
-  return {loop.gradient(), loop.parameters(), report.loss_sum, eval.val_loss_sum,
-          eval.test_correct};
-}
-
-TEST_CASE("the number of threads decides no bit of our models") {
-  const Partition data(3000, 4, 33, 6);
-  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
-                               ModelType::kGatV2, ModelType::kPinSage}) {
-    for (const Normalization normalization : {Normalization::kNone, Normalization::kLayer}) {
-      for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-        if (type == ModelType::kPinSage && normalization == Normalization::kLayer) continue;
-        INFO("model ", static_cast<int>(type), " normalization ", static_cast<int>(normalization),
-             " precision ", static_cast<int>(precision));
-        TrainOptions options = data.Options(type);
-        options.model.hidden_dim = 144;
-        options.model.heads = IsAttention(type) ? 2 : 1;
-        options.model.dropout = 0.3F;
-        options.model.normalization = normalization;
-        options.precision = precision;
-        const Outcome alone = OutcomeOf(data, options, 1);
-        for (const uint32_t threads : {2U, 3U, 7U}) {
-          CAPTURE(threads);
-          const Outcome together = OutcomeOf(data, options, threads);
-          CHECK(SameBits(together.gradient, alone.gradient));
-          CHECK(SameBits(together.parameters, alone.parameters));
-          CHECK(together.loss == alone.loss);
-          CHECK(together.val_loss == alone.val_loss);
-          CHECK(together.test_correct == alone.test_correct);
-        }
       }
     }
   }

@@ -51,8 +51,6 @@ export interface EvaluationSizesOptions {
   readonly model: ModelOptions;
   /** On samples, not exact. */
   readonly sampled: boolean;
-  /** Of a Trainer. */
-  readonly threads: number;
   /** Of the model's manifest. */
   readonly widths: readonly number[];
 }

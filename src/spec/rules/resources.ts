@@ -1,6 +1,21 @@
 import { show } from '../spec-checker.ts';
 import type { Rule, RuleFacts } from './rule.ts';
 
+/** Cores beyond which a batch is no faster. */
+const usefulCores = 16;
+
+/** As many devices as have so many cores together, at least one. */
+function defaultDevices(deviceCores: readonly number[]): number {
+  let devices = 0;
+  let cores = 0;
+  for (const count of deviceCores) {
+    cores += count;
+    if (cores > usefulCores) break;
+    devices += 1;
+  }
+  return Math.max(1, devices);
+}
+
 /** Devices of this host: a number of them, or some by their names. */
 export const devicesRule: Rule = ({ resources }, facts) => {
   const { check, given, context } = facts;
@@ -8,6 +23,9 @@ export const devicesRule: Rule = ({ resources }, facts) => {
   const names = resources.deviceNames;
   if (names.length === 0) {
     if (context.deviceNames.length === 0) check.violate(path, 'this host has no devices');
+    if (given.resources?.devices === undefined) {
+      resources.devices = defaultDevices(context.deviceCores);
+    }
     return;
   }
   const asked = given.resources?.devices;

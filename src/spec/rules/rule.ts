@@ -1,4 +1,4 @@
-import type { JobSpecInput, SpecDraft } from '../job-spec.ts';
+import type { JobSpecInput, MatrixLibrary, SpecDraft } from '../job-spec.ts';
 import type { SpecChecker } from '../spec-checker.ts';
 
 /** What a file is loaded as: a sampler is a shared object, a model a TorchScript module. */
@@ -14,8 +14,10 @@ export type PluginLookup = (
 export interface ResolveContext {
   /** All devices of the host, for example `cpu:0`. */
   readonly deviceNames: readonly string[];
-  /** Cores of the host's smallest device. */
-  readonly smallestDeviceCores: number;
+  /** How many cores each of them has. */
+  readonly deviceCores: readonly number[];
+  /** The fastest that this host has. */
+  readonly matrixLibrary: MatrixLibrary;
   /** Nodes of the dataset; null when the dataset is not known. */
   readonly numNodes: number | null;
   /** Training nodes, likewise. */

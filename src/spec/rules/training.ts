@@ -3,17 +3,35 @@ import { rangeOf } from '../spec-fields.ts';
 import type { Rule } from './rule.ts';
 
 /** What follows from the dataset's and the host's sizes, and from the delay. */
-export const trainingRule: Rule = ({ training }, { check, given, context }) => {
-  const { trainNodes, smallestDeviceCores } = context;
+export const trainingRule: Rule = ({ training, model }, { check, given, context }) => {
+  const { trainNodes, deviceCores } = context;
   training.batchSize = Math.max(1, Math.min(training.batchSize, trainNodes ?? training.batchSize));
   const threads = 'training.threads_per_trainer';
-  if (given.training?.threadsPerTrainer === undefined || check.failed(`spec.${threads}`)) {
-    const { min, max } = rangeOf(threads);
-    training.threadsPerTrainer = Math.min(Math.max(smallestDeviceCores, min), max);
+  const askedThreads = given.training?.threadsPerTrainer;
+  const isScript = model.type === 'TORCHSCRIPT';
+  if (askedThreads === undefined || check.failed(`spec.${threads}`)) {
+    const most = rangeOf(threads).max;
+    training.threadsPerTrainer = isScript ? Math.max(1, Math.min(most, ...deviceCores)) : 0;
+  } else if (isScript && askedThreads === 0) {
+    check.violate(
+      `spec.${threads}`,
+      '0: the number decides bits of a TORCHSCRIPT; expected 1 or more',
+    );
   }
   const compensation = 'spec.training.staleness_compensation';
   if (given.training?.stalenessCompensation === undefined || check.failed(compensation)) {
     training.stalenessCompensation = training.staleness > 0 ? 'PREDICT' : 'NONE';
+  }
+};
+
+/** What multiplies matrices: OpenBLAS runs everywhere. */
+export const matrixLibraryRule: Rule = ({ training }, { check, given, context }) => {
+  const path = 'spec.training.matrix_library';
+  const asked = given.training?.matrixLibrary;
+  if (asked === undefined || check.failed(path)) {
+    training.matrixLibrary = context.matrixLibrary;
+  } else if (asked === 'ONEDNN' && context.matrixLibrary !== 'ONEDNN') {
+    check.violate(path, 'ONEDNN: this host has none of its kernels (x86-64 with AVX2 or more)');
   }
 };
 

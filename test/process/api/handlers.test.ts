@@ -152,7 +152,8 @@ describe('CreateJob', () => {
     const asked: CreateJob[] = [];
     const context = {
       deviceNames: ['cpu:0'],
-      smallestDeviceCores: 1,
+      deviceCores: [1],
+      matrixLibrary: 'ONEDNN' as const,
       numNodes: 2708,
       trainNodes: 140,
       valNodes: 500,

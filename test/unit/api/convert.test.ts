@@ -126,7 +126,8 @@ describe('job specs', () => {
     const wire = fromBinary(JobSpecSchema, toBinary(JobSpecSchema, message));
     const context = {
       deviceNames: ['cpu:0'],
-      smallestDeviceCores: 1,
+      deviceCores: [1],
+      matrixLibrary: 'ONEDNN' as const,
       numNodes: null,
       trainNodes: null,
       valNodes: null,

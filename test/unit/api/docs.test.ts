@@ -45,7 +45,8 @@ describe('docs/job-spec.md', () => {
     expect(examples).toHaveLength(2);
     const context = {
       deviceNames: ['cpu:0', 'cpu:1'],
-      smallestDeviceCores: 1,
+      deviceCores: [1, 1],
+      matrixLibrary: 'ONEDNN' as const,
       numNodes: null,
       trainNodes: null,
       valNodes: null,

@@ -20,7 +20,12 @@ const dataset = { id: 'a', state: 'READY', path: root, numTrain: 10, numNodes: 1
 /** What is wrong with a request for a dump there; all others of its fields are wrong, too. */
 async function problemOf(dumpDir: string): Promise<string | null> {
   const store = { getDataset: () => dataset };
-  const host = { deviceNames: ['cpu:0'], smallestDeviceCores: 1, pluginFile: () => null };
+  const host = {
+    deviceNames: ['cpu:0'],
+    deviceCores: [1],
+    matrixLibrary: 'ONEDNN' as const,
+    pluginFile: () => null,
+  };
   const options = { store, host, dumpsDir, native: {}, stateDir: root };
   const reports = createCacheReports(options as unknown as CacheReportsOptions);
   const request = {

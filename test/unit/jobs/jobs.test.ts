@@ -40,7 +40,12 @@ function bench(): Bench {
     runner,
     native: {} as CoreAddon,
     clock: countingClock(),
-    host: { deviceNames: ['cpu:0'], smallestDeviceCores: 1, pluginFile: noPlugins },
+    host: {
+      deviceNames: ['cpu:0'],
+      deviceCores: [1],
+      matrixLibrary: 'ONEDNN' as const,
+      pluginFile: noPlugins,
+    },
     jobsFolder,
     maxQueued: 10,
   });

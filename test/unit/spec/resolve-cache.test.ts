@@ -4,7 +4,8 @@ import { noPlugins } from '../../support/plugins.ts';
 
 const context = {
   deviceNames: ['cpu:0'],
-  smallestDeviceCores: 1,
+  deviceCores: [1],
+  matrixLibrary: 'ONEDNN' as const,
   numNodes: null,
   trainNodes: null,
   valNodes: null,

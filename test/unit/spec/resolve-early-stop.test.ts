@@ -9,7 +9,8 @@ function resolve(earlyStop: EarlyStop, valNodes: number | null = 500) {
   const input = { dataset: 'cora', training: { epochs: 1, earlyStop } };
   return resolveJobSpec(input, {
     deviceNames: ['cpu:0'],
-    smallestDeviceCores: 1,
+    deviceCores: [1],
+    matrixLibrary: 'ONEDNN' as const,
     numNodes: 2708,
     trainNodes: 140,
     valNodes,

@@ -6,7 +6,8 @@ import { noPlugins } from '../../support/plugins.ts';
 
 const context: ResolveContext = {
   deviceNames: ['cpu:0'],
-  smallestDeviceCores: 1,
+  deviceCores: [1],
+  matrixLibrary: 'ONEDNN',
   numNodes: 1000,
   trainNodes: 140,
   valNodes: 500,

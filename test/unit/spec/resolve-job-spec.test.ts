@@ -9,7 +9,8 @@ import { randomSpec } from '../../support/random-spec.ts';
 
 const context: ResolveContext = {
   deviceNames: ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3'],
-  smallestDeviceCores: 2,
+  deviceCores: [2, 2, 2, 2],
+  matrixLibrary: 'ONEDNN',
   numNodes: 100_000,
   trainNodes: 34_693,
   valNodes: 500,
@@ -112,12 +113,13 @@ describe('resolveJobSpec', () => {
         randomSeed: '0',
         optimizer: defaultOptimizer,
         lrSchedule: { type: 'CONSTANT', stepEpochs: 0, gamma: 0, warmupEpochs: 0 },
-        threadsPerTrainer: 2,
+        threadsPerTrainer: 0,
+        matrixLibrary: 'ONEDNN',
         earlyStop: { patienceEpochs: 0, minDelta: 0 },
         determinism: 'STRICT',
       },
       evaluation: { everyEpochs: 1, method: 'EXACT', fanouts: [], maxBytes: 8_589_934_592 },
-      resources: { devices: 1, deviceNames: [], deviceMemoryBytes: 0, hostMemoryBytes: 0 },
+      resources: { devices: 4, deviceNames: [], deviceMemoryBytes: 0, hostMemoryBytes: 0 },
       placement: { policy: 'AUTO', samplers: 0, standby: 'AUTO' },
       queue: { capacity: 0, maxBytes: 1_073_741_824 },
       restart: { maxAttempts: 3, executorRestarts: 10 },
@@ -165,10 +167,40 @@ describe('resolveJobSpec', () => {
     expect(resolved(least, { ...context, trainNodes: null }).training.batchSize).toBe(1024);
   });
 
-  it('gives a Trainer the cores of the smallest device, within its limits', () => {
-    const threads = (smallestDeviceCores: number) =>
-      resolved(least, { ...context, smallestDeviceCores }).training.threadsPerTrainer;
-    expect([threads(1), threads(64), threads(1024), threads(0)]).toEqual([1, 64, 256, 1]);
+  it('leaves threads to the devices of a job, but for a script, whose bits they decide', () => {
+    expect(resolved(least).training.threadsPerTrainer).toBe(0);
+    const script = { ...least, model: { type: 'TORCHSCRIPT', script: { path: 'm.pt' } } } as const;
+    const threads = (...deviceCores: number[]) =>
+      resolved(script, { ...context, deviceCores, pluginFile: () => ({ sha256: '' }) }).training
+        .threadsPerTrainer;
+    expect([threads(1), threads(64, 8), threads(1024), threads(0)]).toEqual([1, 8, 256, 1]);
+    const none = { ...script, training: { epochs: 1, threadsPerTrainer: 0 } };
+    expect(paths(none)).toContain('spec.training.threads_per_trainer');
+  });
+
+  it.each([
+    [[1, 1], 2],
+    [[1, 1, 1, 1, 1, 1, 1, 1], 8],
+    [[8, 8, 8, 8, 8, 8, 8, 8], 2],
+    [[64], 1],
+    [[32, 1], 1],
+  ])('takes devices of %j cores: %i of them', (deviceCores, devices) => {
+    const deviceNames = deviceCores.map((_, i) => `cpu:${i}`);
+    expect(resolved(least, { ...context, deviceNames, deviceCores }).resources.devices).toBe(
+      devices,
+    );
+  });
+
+  it('multiplies with the fastest library of the host, never with one that it lacks', () => {
+    const bare: ResolveContext = { ...context, matrixLibrary: 'OPENBLAS' };
+    expect(resolved(least).training.matrixLibrary).toBe('ONEDNN');
+    expect(resolved(least, bare).training.matrixLibrary).toBe('OPENBLAS');
+    const training = (matrixLibrary: 'ONEDNN' | 'OPENBLAS') => ({
+      ...least,
+      training: { epochs: 1, matrixLibrary },
+    });
+    expect(resolved(training('OPENBLAS')).training.matrixLibrary).toBe('OPENBLAS');
+    expect(paths(training('ONEDNN'), bare)).toEqual(['spec.training.matrix_library']);
   });
 
   it('takes 0 as a choice where it is in range, not as unset', () => {
@@ -186,7 +218,7 @@ const integerFields: readonly (readonly [string, string, number, number])[] = [
   ['training.epochs', 'spec.training.epochs', 1, 1_000_000],
   ['training.batchesPerStep', 'spec.training.batches_per_step', 1, 64],
   ['training.staleness', 'spec.training.staleness', 0, 8],
-  ['training.threadsPerTrainer', 'spec.training.threads_per_trainer', 1, 256],
+  ['training.threadsPerTrainer', 'spec.training.threads_per_trainer', 0, 256],
   ['resources.devices', 'spec.resources.devices', 1, 4],
   ['cache.presampleEpochs', 'spec.cache.presample_epochs', 1, 10],
   ['queue.maxBytes', 'spec.queue.max_bytes', 1, 2 ** 42],

@@ -9,7 +9,8 @@ type TrainingInput = NonNullable<JobSpecInput['training']>;
 const digest = 'ab'.repeat(32);
 const context = {
   deviceNames: ['cpu:0'],
-  smallestDeviceCores: 1,
+  deviceCores: [1],
+  matrixLibrary: 'ONEDNN' as const,
   numNodes: 2708,
   trainNodes: 140,
   valNodes: 500,

@@ -8,7 +8,8 @@ type SamplingInput = JobSpecInput['sampling'];
 const digest = 'ab'.repeat(32);
 const context = {
   deviceNames: ['cpu:0'],
-  smallestDeviceCores: 1,
+  deviceCores: [1],
+  matrixLibrary: 'ONEDNN' as const,
   numNodes: 2708,
   trainNodes: 140,
   valNodes: 500,

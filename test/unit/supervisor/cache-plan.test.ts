@@ -29,7 +29,7 @@ function rowsOf(asked: JobSpec, workBytes = 2000, topologyBytes = 4000, evaluati
     workBytes,
     evaluationBytes,
     rankMs: 0,
-    deviceCores: 1,
+    freeCores: 0,
   });
   return [plan.trainerRows, plan.standbyRows];
 }
@@ -75,7 +75,7 @@ describe('the size of a cache', () => {
       workBytes: 2000,
       evaluationBytes: 0,
       rankMs: 0,
-      deviceCores: 1,
+      freeCores: 0,
     };
     const raw = (...given: Parameters<typeof spec>) => ({
       ...spec(...given),
@@ -99,7 +99,7 @@ describe('the size of a cache', () => {
         workBytes,
         evaluationBytes: 0,
         rankMs: 0,
-        deviceCores: 1,
+        freeCores: 0,
       }).explanation;
     expect(why(spec({ ratio: 0.25 }))).toBe('25.0 % of the rows, as asked for');
     expect(why(spec({}))).toContain('same memory on a CPU device');
@@ -130,21 +130,21 @@ describe('a job', () => {
 });
 
 describe('prefetching', () => {
-  function planned(asked: JobSpec, deviceCores: number) {
+  function planned(asked: JobSpec, freeCores: number) {
     const facts = {
       counts,
       topologyBytes: 0,
       workBytes: 0,
       evaluationBytes: 0,
       rankMs: 0,
-      deviceCores,
+      freeCores,
     };
     const { prefetch, prefetchExplanation } = cachePlanOf(asked, facts);
     return [prefetch, prefetchExplanation];
   }
 
   test('is what was asked for, whatever the devices', () => {
-    for (const cores of [1, 8]) {
+    for (const cores of [0, 8]) {
       expect(planned(spec({ prefetch: 'ON' }), cores)).toEqual([true, 'as asked for']);
       expect(planned(spec({ prefetch: 'OFF' }), cores)).toEqual([false, 'as asked for']);
     }
@@ -153,15 +153,8 @@ describe('prefetching', () => {
   test('is on by default where there is something to gain', () => {
     const inMemory = spec({ prefetch: 'AUTO' });
     const onDisk = spec({ prefetch: 'AUTO' }, 0, counts.numNodes * rowBytes - 1);
-    const { threadsPerTrainer } = inMemory.training;
-    expect(planned(inMemory, threadsPerTrainer)).toEqual([
-      false,
-      'training keeps all cores of a device busy',
-    ]);
-    expect(planned(inMemory, threadsPerTrainer + 1)).toEqual([
-      true,
-      'devices have cores that training leaves free',
-    ]);
-    expect(planned(onDisk, 1)).toEqual([true, 'features are read from disk']);
+    expect(planned(inMemory, 0)).toEqual([false, 'training keeps all cores busy']);
+    expect(planned(inMemory, 1)).toEqual([true, 'devices have cores that training leaves free']);
+    expect(planned(onDisk, 0)).toEqual([true, 'features are read from disk']);
   });
 });
