@@ -94,7 +94,14 @@ Result<EvalPlan> PlanEvaluation(const TopologyView& topology, const ModelSpec& s
     if (plan.transforms_first[layer]) plan.phases.push_back({layer, true, layer});
     plan.phases.push_back({layer, false, layer + 1});
   }
-  for (const EvalPhase& phase : plan.phases) plan.rows += counts[phase.set];
+  uint64_t most = 0;
+  for (const EvalPhase& phase : plan.phases) {
+    plan.rows += counts[phase.set];
+    most = std::max(most, counts[phase.set]);
+  }
+  plan.chunk_nodes = EvalChunkNodes(topology.num_nodes(), most);
+  plan.chunks = static_cast<uint32_t>(
+      (uint64_t{topology.num_nodes()} + plan.chunk_nodes - 1) / plan.chunk_nodes);
   return plan;
 }
 

@@ -41,6 +41,8 @@ struct EvalPlan {
   std::vector<bool> transforms_first;  // by layer
   std::vector<EvalPhase> phases;       // in order; none without targets
   uint64_t rows = 0;                   // of all phases
+  uint32_t chunk_nodes = 64;           // of each phase's chunks
+  uint32_t chunks = 0;
 };
 
 // Finds the rows that `targets` reach, on the caller's OpenMP threads. kAborted when `alive`, asked

@@ -35,8 +35,7 @@ Result<EvalShape> Evaluator::Plan(EvalNodes nodes, const Alive& alive) {
     const std::vector<uint32_t>& targets = targets_[static_cast<uint32_t>(nodes)].once();
     plan = GNND_VALUE(PlanEvaluation(options_.topology, model_.spec, targets, alive));
   }
-  return EvalShape{static_cast<uint32_t>(plan->phases.size()),
-                   EvalChunks(options_.topology.num_nodes()), plan->rows};
+  return EvalShape{static_cast<uint32_t>(plan->phases.size()), plan->chunks, plan->rows};
 }
 
 LayerTask Evaluator::TaskOf(const EvalPlan& plan, const EvalPhase& phase,
@@ -73,8 +72,8 @@ Status Evaluator::RunRows(const EvalPlan& plan, const EvalPhase& phase, uint32_t
                           std::span<const at::Tensor> parameters, const Alive& alive,
                           const LogitsConsumer& consume, uint64_t* rows) {
   const uint32_t num_nodes = options_.topology.num_nodes();
-  const uint64_t first = uint64_t{chunk} * EvalChunkNodes(num_nodes);
-  const uint64_t last = std::min<uint64_t>(num_nodes, first + EvalChunkNodes(num_nodes));
+  const uint64_t first = uint64_t{chunk} * plan.chunk_nodes;
+  const uint64_t last = std::min<uint64_t>(num_nodes, first + plan.chunk_nodes);
   GNND_CHECK(first < last);
   std::vector<uint32_t> members;
   plan.sets[phase.set].List(static_cast<uint32_t>(first), static_cast<uint32_t>(last), &members);
@@ -126,10 +125,9 @@ Status Evaluator::Predict(std::span<const at::Tensor> parameters, std::span<cons
   progress_ = 0;
   GNND_TRY(OpenScratch());
   const EvalPlan plan = GNND_VALUE(PlanEvaluation(options_.topology, model_.spec, nodes, alive));
-  const uint32_t chunks = EvalChunks(options_.topology.num_nodes());
   uint64_t done = 0;
   for (const EvalPhase& phase : plan.phases) {
-    for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
+    for (uint32_t chunk = 0; chunk < plan.chunks; ++chunk) {
       uint64_t rows = 0;
       GNND_TRY(RunRows(plan, phase, chunk, parameters, alive, consume, &rows));
       done += rows;

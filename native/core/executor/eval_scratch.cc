@@ -17,13 +17,14 @@ constexpr uint64_t kKeepBytes = uint64_t{32} << 20;
 
 }  // namespace
 
-uint32_t EvalChunkNodes(uint64_t num_nodes) {
+uint32_t EvalChunkNodes(uint64_t num_nodes, uint64_t rows) {
+  const uint64_t chunks = std::clamp<uint64_t>(rows / kEvalBlockRows, 1, kUsualChunks);
   return static_cast<uint32_t>(
-      RoundUp(std::max(kMinChunkNodes, (num_nodes + kUsualChunks - 1) / kUsualChunks), 64));
+      RoundUp(std::max(kMinChunkNodes, (num_nodes + chunks - 1) / chunks), 64));
 }
 
 uint32_t EvalChunks(uint64_t num_nodes) {
-  const uint64_t nodes = EvalChunkNodes(num_nodes);
+  const uint64_t nodes = EvalChunkNodes(num_nodes, UINT64_MAX);
   return static_cast<uint32_t>((num_nodes + nodes - 1) / nodes);
 }
 

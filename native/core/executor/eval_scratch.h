@@ -16,9 +16,11 @@
 
 namespace gnnd {
 
-// Nodes, and so rows, of a chunk, and how many chunks they make: functions of the graph alone.
-// Chunks are some 10 ms of work on a large graph and of a multiple of 64 nodes.
-uint32_t EvalChunkNodes(uint64_t num_nodes);
+// Nodes of a chunk of an evaluation that computes `rows` rows of one layer, of a graph of
+// `num_nodes`: a multiple of 64, for some 10 ms of work on a large graph, and for enough rows to
+// multiply on one that the targets hardly reach.
+uint32_t EvalChunkNodes(uint64_t num_nodes, uint64_t rows);
+// Chunks at most, whatever the targets.
 uint32_t EvalChunks(uint64_t num_nodes);
 // Nodes of a chunk of a sampled evaluation.
 inline constexpr uint32_t kEvalChunkSeeds = 512;
