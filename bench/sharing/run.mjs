@@ -1,16 +1,20 @@
 #!/usr/bin/env node
 // Factored against time-shared training on two cores, each at the cache ratio that its memory
-// allows, and what the plan chooses by itself.
+// allows, and what the plan chooses by itself, predicts, and gets.
 //
 //   node bench/sharing/run.mjs [--rounds 3] [--epochs 5] [--fanouts 10,10] [--hidden 256]
 //                              [--memory 90M,200M]
 //
 // npm-deps-2016, GraphSAGE, through the daemon, S = 0 and S = 2. The ways, in turns:
 //
-//   factored      one device samples, the other trains (GNNLab's split; standby Trainers off)
-//   switching     the same with a standby Trainer on the Sampler's device, always armed
-//   time-shared   one device of both cores alternates: it samples, then trains with two threads
+//   split         one device samples, the other trains (GNNLab's split; standby Trainers off)
+//   switching     the same with a standby Trainer on the Sampler's device, when that pays
+//   sharing       both devices sample and train in turn
+//   one-device    one device of both cores alternates: it samples, then trains with two threads
 //   plan          what the daemon chooses
+//
+// Of the first three the plan's prediction stands beside the time measured, and the last line says
+// how much slower than the fastest of them the plan's choice was.
 //
 // --memory bounds a device's (resources.device_memory_bytes): a Trainer's cache takes what its
 // batches and, where it also samples, the topology leave. Figures are medians of an epoch's seconds
@@ -36,9 +40,10 @@ const epochs = Number(options.epochs);
 const mebibyte = 2 ** 20;
 
 const ways = {
-  factored: { devices: 2, placement: { policy: 'FIXED', samplers: 1, standby: 'OFF' } },
-  switching: { devices: 2, placement: { policy: 'FIXED', samplers: 1, standby: 'ALWAYS' } },
-  'time-shared': { devices: 1, placement: {} },
+  split: { devices: 2, placement: { policy: 'FIXED', samplers: 1, standby: 'OFF' } },
+  switching: { devices: 2, placement: { policy: 'FIXED', samplers: 1 } },
+  sharing: { devices: 2, placement: { policy: 'FIXED', samplers: 2 } },
+  'one-device': { devices: 1, placement: {} },
   plan: { devices: 2, placement: {} },
 };
 
@@ -66,16 +71,8 @@ function run(daemon, folder, way, setting) {
   daemon.gnnctl('job', 'wait', id, '--quiet');
   const job = daemon.succeeded(id);
   const plan = JSON.parse(daemon.gnnctl('job', 'plan', id, '--output', 'json'));
-  // An epoch holds the evaluation of the one before.
-  const evaluationSeconds =
-    job.epochs
-      .flatMap(({ executorTimes = [] }) =>
-        executorTimes.map(({ evaluateNs = '0' }) => Number(evaluateNs) / 1e9),
-      )
-      .reduce((sum, seconds) => sum + seconds, 0) / epochs;
-  const seconds = job.epochs
-    .slice(1)
-    .map(({ durationMs }) => Number(durationMs) / 1000 - evaluationSeconds);
+  // An epoch's duration is without evaluations.
+  const seconds = job.epochs.slice(1).map(({ durationMs }) => Number(durationMs) / 1000);
   return { seconds, cacheRows: Number(plan.cache?.trainerRows ?? 0), plan };
 }
 
@@ -110,23 +107,45 @@ async function main() {
   }
 }
 
+const predictable = { split: 'SPLIT', switching: 'SWITCHING', sharing: 'SHARING' };
+
+/** Seconds of an epoch that a plan predicts for one of the ways; null where it does not say. */
+function predictedOf(plan, way) {
+  const found = plan.ways?.find((each) => each.way === `PLAN_WAY_${predictable[way]}`);
+  return found === undefined ? null : Number(found.epochNs) / 1e9;
+}
+
 function report(memory, staleness, found) {
   process.stdout.write(`\n${memory} a device, S = ${staleness}, load ${loadavg()[0].toFixed(1)}\n`);
+  const { plan } = found.plan.at(-1);
+  const times = {};
   for (const [way, runs] of Object.entries(found)) {
     const seconds = median(runs.flatMap((each) => each.seconds));
-    const { cacheRows, plan } = runs.at(-1);
-    const roles = plan.executors.map(({ role, device }) => `${role} ${device}`).join(', ');
-    const shown = `${seconds.toFixed(3)} s an epoch, ${cacheRows} rows cached`;
-    process.stdout.write(`${way.padEnd(14)}${shown}\n${''.padEnd(14)}${roles}\n`);
-    if (way === 'plan') process.stdout.write(`${''.padEnd(14)}${plan.explanation}\n`);
+    times[way] = seconds;
+    const cacheRows = runs.at(-1).cacheRows;
+    const own = Number(plan.ways[0].epochNs) / 1e9;
+    const predicted = way === 'plan' ? own : predictedOf(plan, way);
+    const beside = predicted === null ? '' : `, predicted ${predicted.toFixed(3)} s`;
+    process.stdout.write(
+      `${way.padEnd(14)}${seconds.toFixed(3)} s an epoch${beside}, ${cacheRows} rows cached\n`,
+    );
     const line = { bench: 'sharing', way, memory, staleness, ...options, epoch_s: seconds };
     const where = { machine: cpus()[0]?.model, cores: cpus().length, load: loadavg()[0] };
     const commit = output('git', ['rev-parse', '--short', 'HEAD']);
+    const facts = { predicted_s: predicted, cache_rows: cacheRows, chosen: plan.way };
     appendFileSync(
       'build/bench/sharing.jsonl',
-      `${JSON.stringify({ ...line, cache_rows: cacheRows, ...where, commit })}\n`,
+      `${JSON.stringify({ ...line, ...facts, ...where, commit })}\n`,
     );
   }
+  const ways = Object.keys(predictable);
+  const fastest = ways.reduce((best, way) => (times[way] < times[best] ? way : best));
+  const chosen = ways.find((way) => plan.way === `PLAN_WAY_${predictable[way]}`);
+  const slower = 100 * (times[chosen] / times[fastest] - 1);
+  process.stdout.write(`${plan.explanation}\n`);
+  process.stdout.write(
+    `chosen: ${chosen}, fastest: ${fastest}, the choice is ${slower.toFixed(0)} % slower\n`,
+  );
 }
 
 await main();

@@ -1,33 +1,24 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import type {
   Attempt,
-  CachePlan,
   EpochReport,
   ExecutorTimes,
-  JobPlan,
   JobProgress,
   JobRecord,
   JobState,
 } from '../records/job-record.ts';
 import { jobStates } from '../records/job-record.ts';
-import type { JobSpec } from '../spec/job-spec.ts';
+import { measurementOf } from '../records/plan-measurement.ts';
 import { warningsOf } from '../spec/spec-warnings.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
+import { paceInit } from './convert-plan.ts';
 import { embed } from './embed.ts';
 import type { EpochReportSchema } from './gen/gnnd/v1/epoch_report_pb.ts';
 import { ExecutorRole, type ExecutorTimesSchema } from './gen/gnnd/v1/executor_pb.ts';
-import { CachePolicy } from './gen/gnnd/v1/features_pb.ts';
 import * as pb from './gen/gnnd/v1/job_pb.ts';
-import {
-  type CachePlanSchema,
-  type JobPlan as JobPlanMessage,
-  JobPlanSchema,
-} from './gen/gnnd/v1/job_plan_pb.ts';
-import { PlacementPolicy, StandbyPolicy } from './gen/gnnd/v1/resources_pb.ts';
-import { StalenessCompensation } from './gen/gnnd/v1/training_pb.ts';
 import { Reason } from './gen/gnnd/v1/types_pb.ts';
 
-/** Jobs, their progress and their plans as messages. */
+/** Jobs and their progress as messages. */
 
 /** How much of a job a message carries; it stays far below the largest one either way. */
 export type JobView =
@@ -51,6 +42,7 @@ export interface BesideJob {
 
 export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb.Job {
   const { progress, numEpochs, epochs } = beside;
+  const measured = job.plan === null ? null : measurementOf(epochs, job.plan);
   const message = create(pb.JobSchema, {
     name: `jobs/${job.id}`,
     uid: job.uid,
@@ -65,6 +57,7 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
       .map((attempt) => attemptInit(attempt, view === 'FULL')),
     epochs: epochs.map((report) => epochInit(report, report.executorTimes)),
     numEpochs,
+    pace: paceInit(job.plan, measured),
     // It is stored before executors are stopped: until then the job has not ended.
     result: job.state === 'SUCCEEDED' ? (job.result ?? undefined) : undefined,
     createTime: timestamp(job.createAtMs),
@@ -170,52 +163,6 @@ export function epochInit(
     version: int64(epoch.version),
     batchesByDevice: Object.fromEntries(batchesByDevice),
     executorTimes: executorTimes.map(executorTimesInit),
-  };
-}
-
-/** `job` is the job's name; empty for a plan of a spec that was not created. */
-export function planToProto(job: string, plan: JobPlan, spec: JobSpec): JobPlanMessage {
-  return create(JobPlanSchema, {
-    job,
-    staleness: spec.training.staleness,
-    stalenessCompensation: StalenessCompensation[spec.training.stalenessCompensation],
-    warnings: [...warningsOf(spec)],
-    estimated: plan.estimated,
-    executors: plan.executors.map((executor) => ({
-      role: ExecutorRole[executor.role],
-      device: executor.device,
-    })),
-    samplerBatchNs: int64(plan.samplerBatchNs),
-    trainerBatchNs: int64(plan.trainerBatchNs),
-    standbyBatchNs: int64(plan.standbyBatchNs),
-    k: plan.k,
-    choices: plan.choices.map((choice) => ({
-      policy: PlacementPolicy[choice.policy],
-      samplers: choice.samplers,
-      trainers: choice.trainers,
-      batchNs: int64(choice.batchNs),
-    })),
-    policy: PlacementPolicy[plan.policy],
-    standby: StandbyPolicy[plan.standby],
-    timeSharingBatchNs: int64(plan.timeSharingBatchNs),
-    explanation: plan.explanation,
-    queueCapacity: plan.queueCapacity,
-    slotBytes: int64(plan.slotBytes),
-    parameterCount: int64(plan.parameterCount),
-    cache: plan.cache === null ? undefined : cachePlanInit(plan.cache),
-  });
-}
-
-function cachePlanInit(cache: CachePlan): MessageInitShape<typeof CachePlanSchema> {
-  return {
-    policy: CachePolicy[cache.policy],
-    trainerRows: int64(cache.trainerRows),
-    standbyRows: int64(cache.standbyRows),
-    rowBytes: int64(cache.rowBytes),
-    rankMs: int64(cache.rankMs),
-    explanation: cache.explanation,
-    prefetch: cache.prefetch,
-    prefetchExplanation: cache.prefetchExplanation,
   };
 }
 

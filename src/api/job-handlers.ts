@@ -3,17 +3,13 @@ import type { Clock } from '../base/clock.ts';
 import { type FieldViolation, GnndError } from '../base/errors.ts';
 import type { Deletion } from '../jobs/deletion.ts';
 import type { CreateJob, JobCursor, Jobs } from '../jobs/jobs.ts';
-import type { JobRecord, JobState } from '../records/job-record.ts';
+import type { EpochReport, JobRecord, JobState } from '../records/job-record.ts';
+import { measurementOf } from '../records/plan-measurement.ts';
 import type { JobSpecInput } from '../spec/job-spec.ts';
 import { plainOf } from '../spec/spec-codec.ts';
 import { timestamp } from './convert.ts';
-import {
-  type BesideJob,
-  epochInit,
-  jobStateFromProto,
-  jobToProto,
-  planToProto,
-} from './convert-job.ts';
+import { type BesideJob, epochInit, jobStateFromProto, jobToProto } from './convert-job.ts';
+import { planToProto } from './convert-plan.ts';
 import { embed } from './embed.ts';
 import { ExecutorRole } from './gen/gnnd/v1/executor_pb.ts';
 import { type Job, JobSchema } from './gen/gnnd/v1/job_pb.ts';
@@ -63,11 +59,7 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
   const { jobs } = deps;
   const messages = createWatchMessages(jobs);
   const full = (job: JobRecord): Job => {
-    const beside = besideOf(jobs, job);
-    const attempt = job.attempts.at(-1)?.number ?? 0;
-    const first = Math.max(0, beside.numEpochs - epochsShown);
-    const epochs = jobs.epochs(job.id, attempt, first, epochsShown).map(({ report }) => report);
-    return jobToProto(job, { ...beside, epochs }, 'FULL');
+    return jobToProto(job, { ...besideOf(jobs, job), epochs: newestEpochs(jobs, job) }, 'FULL');
   };
   return {
     async createJob(request) {
@@ -130,9 +122,19 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
     },
     getJobPlan(request) {
       const id = idOfName('jobs', request.name);
-      return planToProto(`jobs/${id}`, jobs.plan(id), jobs.get(id).effectiveSpec);
+      const job = jobs.get(id);
+      const plan = jobs.plan(id);
+      const measured = measurementOf(newestEpochs(jobs, job), plan);
+      return planToProto(`jobs/${id}`, { plan, measured }, job.effectiveSpec);
     },
   };
+}
+
+/** Of its last attempt, oldest first. */
+function newestEpochs(jobs: Jobs, job: JobRecord): readonly EpochReport[] {
+  const attempt = job.attempts.at(-1)?.number ?? 0;
+  const first = Math.max(0, jobs.epochCount(job) - epochsShown);
+  return jobs.epochs(job.id, attempt, first, epochsShown).map(({ report }) => report);
 }
 
 function besideOf(jobs: Jobs, job: JobRecord): BesideJob {

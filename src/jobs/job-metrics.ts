@@ -209,7 +209,11 @@ function queueOf({ snapshot, reclaimed }: JobAttempt): JobMetricsInput['queue'] 
 function placementOf({ plan }: JobRecord, attempt: JobAttempt): JobMetricsInput['placement'] {
   // Before it is calibrated a plan has no times.
   if (plan === null || plan.estimated) return null;
+  const predictedNs = plan.ways[0]?.batchNs ?? null;
+  const { last } = attempt.epochs;
   return {
+    predictedBatchSeconds: predictedNs === null ? null : predictedNs / 1e9,
+    measuredBatchSeconds: last === null ? null : last.durationMs / 1000 / last.batches,
     k: plan.k,
     samplerBatchSeconds: plan.samplerBatchNs / 1e9,
     trainerBatchSeconds: plan.trainerBatchNs / 1e9,

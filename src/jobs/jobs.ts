@@ -286,7 +286,12 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
       policy: spec.placement.policy,
       fixedSamplers: spec.placement.samplers,
       standby: spec.placement.standby,
+      steps: {
+        batchesPerStep: spec.training.batchesPerStep,
+        staleness: spec.training.staleness,
+      },
       timings: null,
+      epoch: null,
       standbyRoom: [],
       estimated: true,
     });

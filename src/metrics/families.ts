@@ -260,6 +260,14 @@ export const slotFamilies = {
   gnnd_sampler_batch_seconds: gauge('T_s: a Sampler per batch.', slot),
   gnnd_trainer_batch_seconds: gauge('T_t: a Trainer per batch.', slot),
   gnnd_standby_batch_seconds: gauge('T_t_prime: a standby Trainer per batch.', slot),
+  gnnd_predicted_batch_seconds: gauge(
+    'Wall time of a batch as the plan predicts it; absent where nothing was measured before.',
+    slot,
+  ),
+  gnnd_measured_batch_seconds: gauge(
+    'Wall time of a batch in the last epoch, its evaluation left out; absent before the first.',
+    slot,
+  ),
   gnnd_standby_profit_seconds: gauge(
     'P = M_r * T_t / N_t - T_t_prime; absent without standby Trainers and while it has no bound.',
     slot,

@@ -184,6 +184,9 @@ export interface JobMetricsInput {
     readonly samplerBatchSeconds: number;
     readonly trainerBatchSeconds: number;
     readonly standbyBatchSeconds: number;
+    /** Null where nothing was predicted; null before the first epoch has ended. */
+    readonly predictedBatchSeconds: number | null;
+    readonly measuredBatchSeconds: number | null;
     /** Null without standby Trainers, and where it has no bound. */
     readonly standbyProfitSeconds: number | null;
   } | null;

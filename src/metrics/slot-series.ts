@@ -150,6 +150,13 @@ export class SlotSeries {
       series.set('gnnd_sampler_batch_seconds', slot, placement.samplerBatchSeconds);
       series.set('gnnd_trainer_batch_seconds', slot, placement.trainerBatchSeconds);
       series.set('gnnd_standby_batch_seconds', slot, placement.standbyBatchSeconds);
+      const { predictedBatchSeconds, measuredBatchSeconds } = placement;
+      if (predictedBatchSeconds !== null) {
+        series.set('gnnd_predicted_batch_seconds', slot, predictedBatchSeconds);
+      }
+      if (measuredBatchSeconds !== null) {
+        series.set('gnnd_measured_batch_seconds', slot, measuredBatchSeconds);
+      }
       if (placement.standbyProfitSeconds !== null) {
         series.set('gnnd_standby_profit_seconds', slot, placement.standbyProfitSeconds);
       }

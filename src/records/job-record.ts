@@ -180,10 +180,48 @@ export interface PlannedExecutor {
 }
 
 export interface PolicyChoice {
-  readonly policy: 'PAPER' | 'MINMAX' | 'FIXED';
+  /** AUTO of a plan whose number of Samplers is neither policy's. */
+  readonly policy: 'AUTO' | 'PAPER' | 'MINMAX' | 'FIXED';
+  readonly samplers: number;
+  readonly trainers: number;
+  /** Predicted of what would run, standby Trainers included. */
+  readonly batchNs: number;
+}
+
+/**
+ * How devices are used: some sample and others train; likewise, and who samples trains while there
+ * is nothing to sample; or every device does both in turn.
+ */
+export const planWays = ['SPLIT', 'SWITCHING', 'SHARING'] as const;
+export type PlanWay = (typeof planWays)[number];
+
+/** What a predicted time is that of: sampling, all the devices' work, or the order of steps. */
+export const planLimits = ['SAMPLING', 'TRAINING', 'STEPS'] as const;
+export type PlanLimit = (typeof planLimits)[number];
+
+/** A way to use the devices and what it is predicted to take; waits and evaluations left out. */
+export interface PlannedWay {
+  readonly way: PlanWay;
   readonly samplers: number;
   readonly trainers: number;
   readonly batchNs: number;
+  readonly epochNs: number;
+  readonly limit: PlanLimit;
+  /** Batches that are computed at the same time at most. */
+  readonly atOnce: number;
+}
+
+/** What epochs took, beside what was predicted; medians, 0 = not seen. */
+export interface PlanMeasurement {
+  /** That it is of; the first of an attempt counts only while there is no other. */
+  readonly epochs: number;
+  /** Wall time of an epoch without its evaluation, and of one of its batches. */
+  readonly epochNs: number;
+  readonly batchNs: number;
+  /** T_s, T_t, T_t' as the run shows them. */
+  readonly samplerBatchNs: number;
+  readonly trainerBatchNs: number;
+  readonly standbyBatchNs: number;
 }
 
 /** What devices keep of the features. */
@@ -209,8 +247,10 @@ export interface JobPlan {
   readonly standbyBatchNs: number;
   readonly k: number;
   readonly choices: readonly PolicyChoice[];
-  readonly policy: 'PAPER' | 'MINMAX' | 'FIXED';
+  readonly policy: PolicyChoice['policy'];
   readonly standby: 'AUTO' | 'OFF' | 'ALWAYS';
+  /** That were compared, the one followed first; empty when nothing was measured. */
+  readonly ways: readonly PlannedWay[];
   readonly timeSharingBatchNs: number;
   readonly explanation: string;
   readonly queueCapacity: number;

@@ -1,5 +1,4 @@
 import { unreachable } from '../base/errors.ts';
-import { areTimings } from './allocate.ts';
 import { type Failure, failureRules } from './failure.ts';
 import { type DevicePlan, makePlan } from './plan.ts';
 import { noEvidence, reconsiderSplit } from './resplit.ts';
@@ -16,6 +15,7 @@ import type {
   QueuedJob,
   SchedulerEvent,
 } from './state.ts';
+import { areTimings } from './timings.ts';
 
 /**
  * The life of one attempt: PREPARING, CALIBRATING, STARTING, RUNNING, STOPPING. Each function
@@ -64,11 +64,13 @@ export function afterPrepared(job: ActiveJob, { nowMs }: EventOf<'prepared'>): J
   if (job.stage.kind !== 'PREPARING') return unchanged(job);
   if (!needsCalibration(job)) {
     const { devices } = job.stage;
-    const { placement } = job.request;
+    const { placement, steps } = job.request;
     const plan = makePlan({
       ...placement,
       devices,
+      steps,
       timings: null,
+      epoch: null,
       standbyRoom: [],
       estimated: false,
     });
@@ -86,15 +88,16 @@ export function afterPrepared(job: ActiveJob, { nowMs }: EventOf<'prepared'>): J
 /** The measurements are in: split the devices and start. */
 export function afterCalibrated(job: ActiveJob, event: EventOf<'calibrated'>): JobStep {
   if (job.stage.kind !== 'CALIBRATING') return unchanged(job);
-  const { nowMs, timings, standbyRoom } = event;
+  const { nowMs, timings, epoch, standbyRoom } = event;
   if (!areTimings(timings)) {
     const message = `calibration reported ${JSON.stringify(timings)}, expected whole ns`;
     return failAttempt(job, { reason: 'INTERNAL', message }, nowMs);
   }
   const { devices } = job.stage;
-  const { placement } = job.request;
-  const plan = makePlan({ ...placement, devices, timings, standbyRoom, estimated: false });
-  return launch({ ...job, timings }, plan, nowMs);
+  const { placement, steps } = job.request;
+  const measured = { timings, epoch, standbyRoom, estimated: false };
+  const plan = makePlan({ ...placement, ...measured, devices, steps });
+  return launch({ ...job, timings, epoch }, plan, nowMs);
 }
 
 /** One executor has said ready; the last one begins the run. */
@@ -140,8 +143,9 @@ export function afterEpoch(job: ActiveJob, event: EventOf<'epochEnded'>): JobSte
   if (kind !== 'RUNNING' || plan === null || timings === null || !areTimings(timings)) {
     return unchanged(job);
   }
-  const { policy } = job.request.placement;
-  const splitWatch = reconsiderSplit(job.stage.splitWatch, { plan, policy, epoch, timings });
+  const { placement, steps } = job.request;
+  const pace = { timings, steps, epoch: job.epoch };
+  const splitWatch = reconsiderSplit(job.stage.splitWatch, { ...placement, plan, epoch, pace });
   const stage: Active = {
     ...job.stage,
     splitWatch,

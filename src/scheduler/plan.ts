@@ -1,7 +1,10 @@
-import type { PlannedExecutor, PolicyChoice } from '../records/job-record.ts';
+import type { PlannedExecutor, PlannedWay, PlanWay, PolicyChoice } from '../records/job-record.ts';
 import type { PlacementPolicy, StandbyPolicy } from '../spec/job-spec.ts';
-import { type Allocation, allocate, type Timings } from './allocate.ts';
+import { trainerRatio } from './allocate.ts';
+import { type Choice, choose } from './choose.ts';
+import type { EpochSize, Steps } from './predict.ts';
 import { armStandby, type StandbyArming, type StandbyRoom } from './switching.ts';
+import type { Timings } from './timings.ts';
 
 /**
  * Who does what on a job's devices, and why, as users see it. The fields shared with `JobPlan`
@@ -21,15 +24,16 @@ export interface DevicePlan {
   /** What each policy would have chosen; its `batchNs` is 0 when nothing was measured. */
   readonly choices: readonly PolicyChoice[];
   readonly policy: PolicyChoice['policy'];
-  /** N_s and N_t. */
+  /** N_s and N_t; no Trainer where all devices do both. */
   readonly samplers: number;
   readonly trainers: number;
-  /** Predicted time per batch of the chosen split, without the standby Trainers' help. */
+  /** Predicted time per batch of what runs; 0 when nothing was measured. */
   readonly batchNs: number;
   readonly standby: StandbyPolicy;
+  /** That were compared, the one followed first; empty when nothing was measured. */
+  readonly ways: readonly PlannedWay[];
   /** Predicted time per batch if every device did both. */
   readonly timeSharingBatchNs: number;
-  readonly timeSharingFaster: boolean;
   /** One sentence: why this split and these standby Trainers. */
   readonly explanation: string;
   /** A split that would now be better; running executors keep their roles. Null if none. */
@@ -46,6 +50,13 @@ export interface Recommendation {
   readonly sinceEpoch: number;
 }
 
+/** How a plan uses its devices. */
+export function wayOf({ executors }: Pick<DevicePlan, 'executors'>): PlanWay {
+  const has = (role: PlannedExecutor['role']) => executors.some((each) => each.role === role);
+  if (!has('TRAINER')) return 'SHARING';
+  return has('STANDBY') ? 'SWITCHING' : 'SPLIT';
+}
+
 export interface PlanRequest {
   /** Not empty; the first N_s become sampler devices. */
   readonly devices: readonly string[];
@@ -55,39 +66,32 @@ export interface PlanRequest {
   readonly standby: StandbyPolicy;
   /** Null: not measured; the split then assumes that all kinds of executor are equally fast. */
   readonly timings: Timings | null;
+  readonly steps: Steps;
+  /** Null: not known. */
+  readonly epoch: EpochSize | null;
   readonly standbyRoom: readonly StandbyRoom[];
   readonly estimated: boolean;
 }
 
-const equallyFast: Timings = { samplerBatchNs: 1, trainerBatchNs: 1, standbyBatchNs: 1 };
-
 /**
  * Makes the plan of a job on given devices. Null when it is infeasible: standby Trainers are the
- * only ones that can train and do not fit. Throws RangeError as `allocate` does.
+ * only ones that can train and do not fit. Throws RangeError as `choose` does.
  */
 export function makePlan(request: PlanRequest): DevicePlan | null {
   const { devices, timings } = request;
-  const allocation = allocate({
-    deviceCount: devices.length,
-    policy: request.policy,
-    fixedSamplers: request.fixedSamplers,
-    timings: timings ?? equallyFast,
-  });
-  const samplerDevices = devices.slice(0, allocation.samplers);
-  const arming = armStandby({
-    policy: request.standby,
-    samplerDevices,
-    trainers: allocation.trainers,
-    room: request.standbyRoom,
-  });
+  const choice = choose(request);
+  const { followed, policy } = choice;
+  const samplerDevices = devices.slice(0, followed.samplers);
+  const arming = armingOf(request, choice);
   if (arming === null) return null;
-  const measured = timings !== null;
-  const { choices, batchNs, timeSharingBatchNs } = allocation;
+  const isMeasured = timings !== null;
+  const k = isMeasured ? trainerRatio(timings) : 0;
+  const sharing = choice.ways.find(({ way }) => way === 'SHARING');
   return {
     estimated: request.estimated,
     executors: [
       ...samplerDevices.map((device) => ({ role: 'SAMPLER', device }) as const),
-      ...devices.slice(allocation.samplers).map((device) => ({ role: 'TRAINER', device }) as const),
+      ...devices.slice(followed.samplers).map((device) => ({ role: 'TRAINER', device }) as const),
       ...(arming.mode === 'OFF' ? [] : samplerDevices).map(
         (device) => ({ role: 'STANDBY', device }) as const,
       ),
@@ -95,47 +99,76 @@ export function makePlan(request: PlanRequest): DevicePlan | null {
     samplerBatchNs: timings?.samplerBatchNs ?? 0,
     trainerBatchNs: timings?.trainerBatchNs ?? 0,
     standbyBatchNs: timings?.standbyBatchNs ?? 0,
-    k: measured && Number.isFinite(allocation.k) ? allocation.k : 0,
-    choices: measured ? choices : choices.map((choice) => ({ ...choice, batchNs: 0 })),
-    policy: allocation.policy,
-    samplers: allocation.samplers,
-    trainers: allocation.trainers,
-    batchNs: measured ? batchNs : 0,
+    k: Number.isFinite(k) ? k : 0,
+    choices: choice.choices,
+    policy,
+    samplers: followed.samplers,
+    trainers: followed.trainers,
+    batchNs: followed.batchNs,
     standby: arming.mode,
-    timeSharingBatchNs: measured ? timeSharingBatchNs : 0,
-    timeSharingFaster: measured && allocation.timeSharingFaster,
+    ways: choice.ways,
+    timeSharingBatchNs: sharing?.batchNs ?? 0,
     explanation: [
-      explainSplit(request, allocation),
+      explainSplit(request, choice),
       explainStandby(arming),
-      ...(measured ? explainSharing(allocation, arming.mode) : []),
+      ...explainOthers(choice),
     ].join('; '),
     recommendation: null,
   };
 }
 
-function explainSplit(request: PlanRequest, allocation: Allocation): string {
-  const { samplers, trainers } = allocation;
-  if (trainers === 0) {
-    const alone = 'one device alternates between sampling and training';
-    if (request.timings === null) return alone;
-    return `${alone}, predicted ${milliseconds(allocation.batchNs)} per batch`;
-  }
-  const split = `${count(samplers, 'Sampler')} and ${count(trainers, 'Trainer')}`;
-  if (request.policy === 'FIXED') return `${split}, as the job asks`;
+function explainSplit(request: PlanRequest, { followed, policy, choices }: Choice): string {
+  const crew = crewText(followed, request.devices.length);
+  if (request.policy === 'FIXED') return `${crew}, as the job asks`;
   if (request.timings === null) {
-    return `${split} if both are equally fast, which calibration has yet to measure`;
+    if (followed.trainers === 0) return crew;
+    return `${crew} if both are equally fast, which calibration has yet to measure`;
   }
-  const predicted = `${split}, predicted ${milliseconds(allocation.batchNs)} per batch`;
-  if (request.policy !== 'AUTO') return `${predicted}, by policy ${request.policy} as the job asks`;
-  const other = allocation.choices.find(
-    (choice) => choice.policy !== allocation.policy && choice.samplers !== samplers,
-  );
-  if (other === undefined) return `${predicted}, as PAPER and MINMAX agree`;
+  const predicted = `${crew}, predicted ${milliseconds(followed.batchNs)} per batch`;
+  const limited = `${predicted}, ${limitText(followed, request.steps)}`;
+  if (followed.trainers === 0) return limited;
+  if (request.policy !== 'AUTO') return `${limited}, by policy ${request.policy} as the job asks`;
+  const other = choices.find((choice) => choice.samplers !== followed.samplers);
+  if (other === undefined) return `${limited}, as PAPER and MINMAX agree`;
   const than =
     `${other.policy}'s ${count(other.samplers, 'Sampler')} and ` +
     `${count(other.trainers, 'Trainer')} with ${milliseconds(other.batchNs)}`;
-  const verdict = other.batchNs === allocation.batchNs ? 'no slower than' : 'faster than';
-  return `${predicted} by ${allocation.policy}, ${verdict} ${than}`;
+  const verdict = other.batchNs === followed.batchNs ? 'no slower than' : 'faster than';
+  return `${limited}, by ${policy}, ${verdict} ${than}`;
+}
+
+function crewText({ samplers, trainers }: PlannedWay, devices: number): string {
+  if (trainers > 0) return `${count(samplers, 'Sampler')} and ${count(trainers, 'Trainer')}`;
+  if (devices === 1) return 'one device alternates between sampling and training';
+  return `each of ${devices} devices alternates between sampling and training`;
+}
+
+function limitText({ limit, atOnce }: PlannedWay, steps: Steps): string {
+  switch (limit) {
+    case 'SAMPLING':
+      return 'as fast as they sample';
+    case 'TRAINING':
+      return 'as fast as they train';
+    case 'STEPS': {
+      const { batchesPerStep, staleness } = steps;
+      const batches = atOnce === 1 ? '1 batch is' : `${atOnce} batches are`;
+      const because = `(S = ${staleness}, G = ${batchesPerStep})`;
+      return `as fast as steps follow: ${batches} computed at once ${because}`;
+    }
+  }
+}
+
+function armingOf(request: PlanRequest, { followed, ways }: Choice): StandbyArming | null {
+  const arming = armStandby({
+    policy: request.standby,
+    samplerDevices: request.devices.slice(0, followed.samplers),
+    trainers: followed.trainers,
+    room: request.standbyRoom,
+  });
+  const switching = ways.find(({ way }) => way === 'SWITCHING');
+  if (arming?.mode !== 'AUTO' || followed.way !== 'SPLIT' || switching === undefined) return arming;
+  const times = [switching, followed].map(({ batchNs }) => milliseconds(batchNs));
+  return { mode: 'OFF', explanation: `a batch takes ${times.join(' with them, not ')}` };
 }
 
 function explainStandby({ mode, explanation }: StandbyArming): string {
@@ -148,20 +181,15 @@ function explainStandby({ mode, explanation }: StandbyArming): string {
 }
 
 /** The paper's Table 4: where all fits one device, splitting roles need not pay. */
-function explainSharing(
-  { timeSharingFaster, ...allocation }: Allocation,
-  standby: StandbyPolicy,
-): readonly string[] {
-  const predicted = milliseconds(allocation.timeSharingBatchNs);
-  if (!timeSharingFaster || predicted === milliseconds(allocation.batchNs)) return [];
-  const turns =
-    standby === 'OFF'
-      ? 'standby Trainers, which take turns with Samplers, are off'
-      : 'only standby Trainers take turns with Samplers, which no time here counts';
-  return [
-    `time sharing would be faster, predicted ${predicted} per batch; it is not followed, because ` +
-      `every device has one role: ${turns}`,
-  ];
+function explainOthers({ ways: [followed, ...others] }: Choice): readonly string[] {
+  if (followed === undefined || others.length === 0) return [];
+  const names = {
+    SPLIT: 'the split without switching',
+    SWITCHING: 'the split with switching',
+    SHARING: 'time sharing',
+  } as const;
+  const shown = others.map(({ way, batchNs }) => `${names[way]} ${milliseconds(batchNs)}`);
+  return [`predicted of others: ${shown.join(', ')}`];
 }
 
 function count(number: number, noun: string): string {

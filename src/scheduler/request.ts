@@ -44,6 +44,10 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
       fixedSamplers: spec.placement.samplers,
       standby: spec.placement.standby,
     },
+    steps: {
+      batchesPerStep: spec.training.batchesPerStep,
+      staleness: spec.training.staleness,
+    },
     mustCalibrate: hasAutomaticCache(spec),
     restart: {
       maxAttempts: spec.restart.maxAttempts,
@@ -80,8 +84,7 @@ export function requestProblem({ devices, placement }: JobRequest): string | nul
     return `names a device twice: ${devices.names.join(', ')}`;
   }
   if (placement.policy === 'FIXED' && !isFixedSplit(deviceCount, placement.fixedSamplers)) {
-    const most = Math.max(deviceCount - 1, 1);
-    const allowed = `${deviceCount} devices allow 1 to ${most}`;
+    const allowed = `${deviceCount} devices allow 1 to ${deviceCount}`;
     return `asks for ${placement.fixedSamplers} Samplers, ${allowed}`;
   }
   return null;

@@ -1,6 +1,7 @@
-import type { PlacementPolicy } from '../spec/job-spec.ts';
-import { allocate, predictBatchNs, type Timings } from './allocate.ts';
-import type { DevicePlan, Recommendation } from './plan.ts';
+import type { PlacementPolicy, StandbyPolicy } from '../spec/job-spec.ts';
+import { choose } from './choose.ts';
+import { type DevicePlan, type Recommendation, wayOf } from './plan.ts';
+import { type Pace, predict } from './predict.ts';
 
 /**
  * Reconsiders a job's split at epoch ends. Running executors keep their roles for life, so the
@@ -26,26 +27,32 @@ const epochsNeeded = 2;
 export interface EpochEvidence {
   readonly plan: DevicePlan;
   readonly policy: PlacementPolicy;
+  readonly standby: StandbyPolicy;
   readonly epoch: number;
-  readonly timings: Timings;
+  readonly pace: Pace;
 }
 
-/** The watch after one more epoch. A FIXED or alternating split is never questioned. */
+/** The watch after one more epoch. A FIXED split and a single device are never questioned. */
 export function reconsiderSplit(watch: SplitWatch, evidence: EpochEvidence): SplitWatch {
-  const { plan, policy, timings } = evidence;
-  if (policy === 'FIXED' || plan.trainers === 0) return noEvidence;
-  const deviceCount = plan.samplers + plan.trainers;
-  const { samplers, trainers, batchNs } = allocate({
-    deviceCount,
+  const { plan, policy, standby, pace } = evidence;
+  const { samplers: present, trainers: presentTrainers } = plan;
+  const devices = [...new Set(plan.executors.map(({ device }) => device))];
+  if (policy === 'FIXED' || devices.length === 1) return noEvidence;
+  const { followed } = choose({
+    ...pace,
+    devices,
     policy,
+    standby,
     fixedSamplers: 0,
-    timings,
+    standbyRoom: [],
   });
-  const presentBatchNs = predictBatchNs({ deviceCount, samplers: plan.samplers, timings });
+  const { samplers, trainers, batchNs } = followed;
+  const split = { way: wayOf(plan), samplers: present, trainers: presentTrainers };
+  const presentBatchNs = predict(split, pace).batchNs;
   const standing = watch.recommendation !== null && watch.recommendation.samplers === samplers;
   const neededPercent = standing ? withdrawBelowPercent : recommendAtPercent;
   const gainful = presentBatchNs * 100 >= batchNs * (100 + neededPercent);
-  if (samplers === plan.samplers || !gainful) return noEvidence;
+  if (samplers === present || !gainful) return noEvidence;
   const epochsInRow = watch.samplers === samplers ? watch.epochsInRow + 1 : 1;
   if (epochsInRow < epochsNeeded) return { samplers, epochsInRow, recommendation: null };
   const sinceEpoch = standing ? (watch.recommendation?.sinceEpoch ?? 0) : evidence.epoch;

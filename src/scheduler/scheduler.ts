@@ -96,7 +96,7 @@ export function planOf(state: SchedulerState, jobId: string): DevicePlan | null 
   const job = findJob(state, jobId);
   if (job === null) return null;
   if (isActive(job) && job.stage.plan !== null) return job.stage.plan;
-  const { devices, placement } = job.request;
+  const { devices, placement, steps } = job.request;
   const healthy = state.devices.flatMap(({ name, quarantine }) =>
     quarantine === null ? [name] : [],
   );
@@ -107,7 +107,9 @@ export function planOf(state: SchedulerState, jobId: string): DevicePlan | null 
   return makePlan({
     ...placement,
     devices: isActive(job) ? job.stage.devices : devices.kind === 'names' ? devices.names : places,
+    steps,
     timings: job.timings,
+    epoch: job.epoch,
     standbyRoom: [],
     estimated: true,
   });
@@ -239,7 +241,7 @@ function submit(state: SchedulerState, { jobs, nowMs }: EventOf<'submitted'>): D
     const problem = requestProblem(request);
     const notBeforeMs = delayMs > 0 ? nowMs + delayMs : null;
     const stage: Queued = { kind: 'QUEUED', sinceMs: nowMs, notBeforeMs, lastFailure: null };
-    const job: QueuedJob = { request, tally, timings: null, stage };
+    const job: QueuedJob = { request, tally, timings: null, epoch: null, stage };
     const place = placeOf(queue, job);
     if (queue[place]?.request.jobId === jobId || findRunning(state, jobId) !== null) continue;
     if (problem === null) {

@@ -1,10 +1,11 @@
 import type { ExecutorRole } from '../records/job-record.ts';
 import type { PlacementPolicy, StandbyPolicy } from '../spec/job-spec.ts';
-import type { Timings } from './allocate.ts';
 import type { Failure, FailureReason } from './failure.ts';
 import type { DevicePlan } from './plan.ts';
+import type { EpochSize, Steps } from './predict.ts';
 import type { SplitWatch } from './resplit.ts';
 import type { StandbyRoom } from './switching.ts';
+import type { Timings } from './timings.ts';
 
 /**
  * What the scheduler knows, hears and orders: plain data, all of it survives JSON.
@@ -98,6 +99,8 @@ export interface JobRequest {
   readonly createdAtMs: number;
   readonly devices: DeviceRequest;
   readonly placement: PlacementRequest;
+  /** Who may compute at the same time. */
+  readonly steps: Steps;
   /** Something beside the split depends on what trial batches take, such as a cache's size. */
   readonly mustCalibrate: boolean;
   readonly restart: RestartPolicy;
@@ -139,6 +142,8 @@ interface AnyJob {
   readonly tally: Tally;
   /** The latest measured: of its calibration, then of its last epoch; null before any. */
   readonly timings: Timings | null;
+  /** As its calibration found it; null before. */
+  readonly epoch: EpochSize | null;
 }
 
 export interface QueuedJob extends AnyJob {
@@ -228,6 +233,7 @@ export type SchedulerEvent =
   | (OfAttempt & {
       readonly kind: 'calibrated';
       readonly timings: Timings;
+      readonly epoch: EpochSize;
       /** Empty where memory was not measured (CPU devices). */
       readonly standbyRoom: readonly StandbyRoom[];
     })

@@ -46,6 +46,16 @@ export interface StandbyRoom {
   readonly neededBytes: number;
 }
 
+/** The first of these devices without room for a standby Trainer. */
+export function shortRoom(
+  room: readonly StandbyRoom[],
+  devices: readonly string[],
+): StandbyRoom | undefined {
+  return room.find(
+    ({ device, freeBytes, neededBytes }) => devices.includes(device) && freeBytes < neededBytes,
+  );
+}
+
 export interface StandbyArming {
   /** OFF: none is started. AUTO: armed, takes by the profit rule. ALWAYS: takes whatever P says. */
   readonly mode: StandbyPolicy;
@@ -66,9 +76,7 @@ export interface StandbyRequest {
  * and do not fit: the job cannot run on these devices.
  */
 export function armStandby(request: StandbyRequest): StandbyArming | null {
-  const short = request.room.find(
-    (room) => request.samplerDevices.includes(room.device) && room.freeBytes < room.neededBytes,
-  );
+  const short = shortRoom(request.room, request.samplerDevices);
   if (request.trainers === 0) {
     if (short !== undefined) return null;
     const mode = request.policy === 'ALWAYS' ? 'ALWAYS' : 'AUTO';

@@ -54,7 +54,7 @@ function ceilingsOf({ resources, training }: JobSpecInput, { deviceNames }: Reso
   const devices = named > 0 ? named : (resources?.devices ?? deviceNames.length);
   const ceilings = {
     'resources.devices': named > 0 ? 0 : deviceNames.length,
-    'placement.samplers': devices - 1,
+    'placement.samplers': devices,
     'training.lr_schedule.warmup_epochs': training?.epochs ?? 0,
   };
   const isBound = (value: number) => Number.isInteger(value) && value > 0;

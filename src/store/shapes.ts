@@ -8,6 +8,8 @@ import {
   type JobResult,
   jobStates,
   type PolicyChoice,
+  planLimits,
+  planWays,
   reasons,
 } from '../records/job-record.ts';
 import type { CachePolicy, StandbyPolicy } from '../spec/job-spec.ts';
@@ -42,7 +44,7 @@ export const role: Decoder<ExecutorRole> = oneOf(['SAMPLER', 'TRAINER', 'STANDBY
 const cachePolicy = oneOf(leafAt('cache.policy').choices) as Decoder<CachePolicy>;
 const standby = oneOf(leafAt('placement.standby').choices) as Decoder<StandbyPolicy>;
 
-const policy: Decoder<PolicyChoice['policy']> = oneOf(['PAPER', 'MINMAX', 'FIXED']);
+const policy: Decoder<PolicyChoice['policy']> = oneOf(['AUTO', 'PAPER', 'MINMAX', 'FIXED']);
 
 export const jobPlan: Decoder<JobPlan> = object({
   estimated: bool,
@@ -54,6 +56,17 @@ export const jobPlan: Decoder<JobPlan> = object({
   choices: list(object({ policy, samplers: integer, trainers: integer, batchNs: float })),
   policy,
   standby,
+  ways: list(
+    object({
+      way: oneOf(planWays),
+      samplers: integer,
+      trainers: integer,
+      batchNs: float,
+      epochNs: float,
+      limit: oneOf(planLimits),
+      atOnce: integer,
+    }),
+  ),
   timeSharingBatchNs: float,
   explanation: text,
   queueCapacity: integer,

@@ -52,7 +52,12 @@ export interface AttemptContext {
 export type AttemptEvent =
   | { readonly kind: 'phase'; readonly phase: JobPhase }
   | { readonly kind: 'prepared' }
-  | { readonly kind: 'calibrated'; readonly timings: MeasuredTimings }
+  | {
+      readonly kind: 'calibrated';
+      readonly timings: MeasuredTimings;
+      /** M, and what the queue will hold. */
+      readonly epoch: { readonly batches: number; readonly slots: number };
+    }
   | { readonly kind: 'executorSpawned'; readonly role: ExecutorRole }
   | { readonly kind: 'executorReady'; readonly executor: string }
   | {
@@ -91,7 +96,8 @@ export type AttemptFailure = Extract<
 export interface LaunchPlan {
   readonly executors: readonly Seat[];
   readonly standby: 'AUTO' | 'OFF' | 'ALWAYS';
-  readonly timings: MeasuredTimings;
+  /** T_s, T_t, T_t'; 0 = not measured. */
+  readonly timings: Omit<MeasuredTimings, 'parts'>;
 }
 
 /** What the plan view shows beside the split. */

@@ -115,7 +115,11 @@ export class JobAttempt {
       if (snapshot === null || this.#stopping) return;
       this.#recordBytes = snapshot.largestRecordBytes;
       cache.measured(snapshot, made.layout);
-      emit({ kind: 'calibrated', timings: timingsOf(snapshot, cache.plan.prefetch) });
+      const timings = timingsOf(snapshot, cache.plan.prefetch);
+      const request = segmentRequestOf(this.#context, made.layout, seats.length);
+      const slots = queueSlots(this.#context.native, request, this.#recordBytes);
+      const epoch = { batches: made.layout.batchesPerEpoch, slots };
+      emit({ kind: 'calibrated', timings, epoch });
     });
   }
 

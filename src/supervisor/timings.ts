@@ -1,40 +1,68 @@
-import { type SegmentSnapshot, stages } from '../native/contract.ts';
+import { type ExecutorSnapshot, type SegmentSnapshot, stages } from '../native/contract.ts';
 
-/** Medians per batch, nanoseconds: T_s, T_t, T_t'; 0 = not seen. */
+/** Medians per batch, nanoseconds: T_s, T_t, T_t' and their parts; 0 = not seen. */
 export interface MeasuredTimings {
   readonly samplerBatchNs: number;
   readonly trainerBatchNs: number;
   readonly standbyBatchNs: number;
+  readonly parts: {
+    readonly extractNs: number;
+    readonly trainNs: number;
+    readonly standbyExtractNs: number;
+    readonly standbyTrainNs: number;
+    /** Of a step. */
+    readonly applyNs: number;
+    readonly prefetch: boolean;
+  };
+}
+
+type Stage = (typeof stages)[number];
+
+/**
+ * T_s = S + M + C; T_t = max(E, T) where Trainers `prefetch`, else E + T, as always for T_t': a
+ * standby Trainer takes nothing ahead while there is a Trainer. Medians; 0 = not seen.
+ */
+export function timingsOf(snapshot: SegmentSnapshot, prefetch: boolean): MeasuredTimings {
+  const ofRole = (role: ExecutorSnapshot['role']) =>
+    snapshot.executors.filter((executor) => executor.role === role);
+  const trained = ofRole('TRAINER').filter((executor) => timeOf(executor, 'TRAIN') > 0);
+  const helped = ofRole('STANDBY').filter((executor) => timeOf(executor, 'TRAIN') > 0);
+  const [trainers, standbys] = [
+    trained.length === 0 ? helped : trained,
+    helped.length === 0 ? trained : helped,
+  ];
+  const both = prefetch && trained.length > 0 ? Math.max : sum;
+  const extractAndTrain = ['EXTRACT', 'TRAIN'] as const;
+  return {
+    samplerBatchNs: medianOf(ofRole('SAMPLER'), ['SAMPLE', 'MARK', 'COPY']),
+    trainerBatchNs: medianOf(trainers, extractAndTrain, both),
+    standbyBatchNs: medianOf(standbys, extractAndTrain),
+    parts: {
+      extractNs: medianOf(trainers, ['EXTRACT']),
+      trainNs: medianOf(trainers, ['TRAIN']),
+      standbyExtractNs: medianOf(standbys, ['EXTRACT']),
+      standbyTrainNs: medianOf(standbys, ['TRAIN']),
+      applyNs: medianOf([...trained, ...helped], ['APPLY']),
+      prefetch,
+    },
+  };
 }
 
 const sum = (a: number, b: number) => a + b;
 
-/**
- * T_s = S + M + C; T_t = max(E, T) where Trainers `prefetch`, else E + T, as always for T_t': a
- * standby Trainer takes nothing ahead. Medians; 0 = not seen.
- */
-export function timingsOf(snapshot: SegmentSnapshot, prefetch: boolean): MeasuredTimings {
-  const medianOf = (
-    role: string,
-    names: readonly (typeof stages)[number][],
-    join: (a: number, b: number) => number,
-  ) => {
-    const times = snapshot.executors
-      .filter((executor) => executor.role === role)
-      .map((executor) =>
-        names
-          .map((name) => executor.stages[stages.indexOf(name)]?.medianNs ?? 0)
-          .reduce((a, b) => join(a, b)),
-      )
-      .filter((time) => time > 0)
-      .sort((a, b) => a - b);
-    return times[Math.floor(times.length / 2)] ?? 0;
-  };
-  const trainer = medianOf('TRAINER', ['EXTRACT', 'TRAIN'], prefetch ? Math.max : sum);
-  const standby = medianOf('STANDBY', ['EXTRACT', 'TRAIN'], sum);
-  return {
-    samplerBatchNs: medianOf('SAMPLER', ['SAMPLE', 'MARK', 'COPY'], sum),
-    trainerBatchNs: trainer === 0 ? standby : trainer,
-    standbyBatchNs: standby === 0 ? trainer : standby,
-  };
+/** Over the executors that did any of it; 0 for none. */
+function medianOf(
+  executors: readonly ExecutorSnapshot[],
+  names: readonly Stage[],
+  join: (a: number, b: number) => number = sum,
+): number {
+  const times = executors
+    .map((executor) => names.map((name) => timeOf(executor, name)).reduce((a, b) => join(a, b)))
+    .filter((time) => time > 0)
+    .sort((a, b) => a - b);
+  return times[Math.floor(times.length / 2)] ?? 0;
+}
+
+function timeOf({ stages: times }: ExecutorSnapshot, name: Stage): number {
+  return times[stages.indexOf(name)]?.medianNs ?? 0;
 }

@@ -57,7 +57,8 @@ export async function measure(
   const segment = trialSegment(request);
   const crew = crewOf(context, preparation, { segment, evaluation: null });
   onCrew(crew);
-  const anybody = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, trainers: 0 };
+  const trainers = seats.filter(({ role }) => role === 'TRAINER').length;
+  const anybody = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, trainers };
   try {
     context.native.segmentStandby(crew.segment, 'ALWAYS', true, anybody);
     const graceMs = context.input.spec.timeouts.cancelGraceMs;

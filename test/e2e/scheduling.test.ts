@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import { DeviceState } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
-import type { JobPlan } from '../../src/api/gen/gnnd/v1/job_plan_pb.ts';
+import { type JobPlan, PlanWay } from '../../src/api/gen/gnnd/v1/job_plan_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import {
@@ -72,12 +72,6 @@ function trainedBy(job: Job): Readonly<Record<string, number>> {
   return Object.fromEntries(Object.entries(sums).filter(([, batches]) => batches > 0));
 }
 
-/** max(T_s / N_s, T_t / N_t): what a split takes per batch. */
-function predictedNs(plan: JobPlan, samplers: number, devices: number): number {
-  const sampling = Number(plan.samplerBatchNs) / samplers;
-  return Math.max(sampling, Number(plan.trainerBatchNs) / (devices - samplers));
-}
-
 function choiceOf(plan: JobPlan, policy: PlacementPolicy) {
   const choice = plan.choices.find((candidate) => candidate.policy === policy);
   if (choice === undefined) throw new Error(`no choice of ${PlacementPolicy[policy]}`);
@@ -99,25 +93,57 @@ describe('AUTO', () => {
     const paper = choiceOf(plan, PAPER);
     const ideal = Math.ceil(devices / (k + 1));
     expect(paper.samplers).toBe(Math.min(Math.max(ideal, 1), devices - 1));
-    const minmax = choiceOf(plan, MINMAX);
-    const splits = Array.from({ length: devices - 1 }, (_, i) => i + 1);
-    const best = Math.min(...splits.map((samplers) => predictedNs(plan, samplers, devices)));
-    expect(predictedNs(plan, minmax.samplers, devices)).toBe(best);
-    for (const { samplers, trainers, batchNs } of [paper, minmax]) {
+    for (const { samplers, trainers, batchNs } of [paper, choiceOf(plan, MINMAX)]) {
       expect(samplers + trainers).toBe(devices);
-      expect(Math.abs(Number(batchNs) - predictedNs(plan, samplers, devices))).toBeLessThan(2);
+      expect(batchNs).toBeGreaterThan(0n);
     }
 
-    expect([PAPER, MINMAX]).toContain(plan.policy);
-    const followed = choiceOf(plan, plan.policy);
-    expect(predictedNs(plan, followed.samplers, devices)).toBe(best);
+    const [followed, ...others] = plan.ways;
+    if (followed === undefined) throw new Error('nothing was predicted');
+    expect(followed.way).toBe(plan.way);
+    expect(new Set(plan.ways.map(({ way }) => way))).toEqual(
+      new Set([PlanWay.SWITCHING, PlanWay.SPLIT, PlanWay.SHARING]),
+    );
+    // Only a clear lead makes it leave the split with switching.
+    for (const { batchNs } of others) {
+      expect(Number(followed.batchNs)).toBeLessThanOrEqual(Number(batchNs) * 1.06);
+    }
+    // S = 2: three steps are in flight.
+    const computing = followed.way === PlanWay.SPLIT ? followed.trainers : devices;
+    expect(followed.batchesAtOnce).toBe(Math.min(computing, 3));
     const roles = plan.executors.map(({ role }) => role);
-    expect(roles.filter((role) => role === ExecutorRole.SAMPLER)).toHaveLength(followed.samplers);
-    expect(roles.filter((role) => role === ExecutorRole.TRAINER)).toHaveLength(followed.trainers);
-    expect(plan.timeSharingBatchNs).toBeGreaterThan(0n);
-    expect(plan.explanation).toContain(`${followed.samplers} Sampler`);
+    const count = (role: ExecutorRole) => roles.filter((each) => each === role).length;
+    expect(count(ExecutorRole.SAMPLER)).toBe(followed.samplers);
+    expect(count(ExecutorRole.TRAINER)).toBe(followed.trainers);
+    expect(count(ExecutorRole.STANDBY)).toBe(
+      followed.way === PlanWay.SPLIT ? 0 : followed.samplers,
+    );
     expect(plan.explanation).toContain('predicted');
+    // What it was predicted to take stands beside what it took.
+    expect(plan.measurement?.epochs).toBeGreaterThan(0);
+    expect(plan.measurement?.batchNs).toBeGreaterThan(0n);
+    expect(job.pace).toMatchObject({
+      way: followed.way,
+      predictedBatchNs: followed.batchNs,
+      measured: { batchNs: plan.measurement?.batchNs },
+    });
     expect(job.epochs).toHaveLength(epochs);
+  });
+
+  test.each([2, 3])('FIXED to all %i devices: each samples and trains in turn', async (devices) => {
+    const placement = { policy: PlacementPolicy.FIXED, samplers: devices };
+    const { job, plan } = await run(`sharing-${devices}`, spec(placement, { devices }));
+    const { SAMPLER, STANDBY } = ExecutorRole;
+    expect(plan.executors.map(({ role }) => role)).toEqual([
+      ...new Array<ExecutorRole>(devices).fill(SAMPLER),
+      ...new Array<ExecutorRole>(devices).fill(STANDBY),
+    ]);
+    expect(plan.way).toBe(PlanWay.SHARING);
+    const trained = Object.values(trainedBy(job)).reduce((sum, batches) => sum + batches, 0);
+    expect(trained).toBe(epochs * batchesPerEpoch);
+    const split = { policy: PlacementPolicy.FIXED, samplers: 1, standby: StandbyPolicy.OFF };
+    const other = await run(`split-${devices}`, spec(split, { devices }));
+    expect(job.result?.parametersSha256).toBe(other.job.result?.parametersSha256);
   });
 
   test('says that its plan is a guess until it has measured', async () => {

@@ -99,6 +99,17 @@ export function jobPlan(): JobPlan {
     choices: [{ policy: 'PAPER', samplers: 1, trainers: 1, batchNs: 3_000_000 }],
     policy: 'PAPER',
     standby: 'AUTO',
+    ways: [
+      {
+        way: 'SPLIT',
+        samplers: 1,
+        trainers: 1,
+        batchNs: 3_000_000,
+        epochNs: 30_000_000,
+        limit: 'TRAINING',
+        atOnce: 1,
+      },
+    ],
     timeSharingBatchNs: 2_000_000,
     explanation: 'two devices leave no choice',
     queueCapacity: 5,

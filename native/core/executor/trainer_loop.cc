@@ -210,14 +210,19 @@ class TrainerLoop {
   }
 
   // Takes the batch that is extracted while another one is computed, unless that could leave
-  // another Trainer without: as many are READY as there are Trainers. None is taken ahead on a
+  // another one without: as many are READY as there are that train. None is taken ahead on a
   // device that its Sampler may want back, nor once the job is to stand still.
   std::optional<uint64_t> TakeAhead() {
     if (!extractor_.ahead() || self_.command() != Command::kRun) return std::nullopt;
-    if (standby_ && !self_.turn().SamplerGone()) return std::nullopt;
-    const uint64_t trainers =
-        std::max<uint64_t>(1, segment_.header().n_t.load(std::memory_order_relaxed));
-    if (self_.batches().Depth(trainers) < trainers) return std::nullopt;
+    const uint64_t trainers = segment_.header().n_t.load(std::memory_order_relaxed);
+    if (standby_ && !self_.turn().SamplerGone()) {
+      // Where devices only share, each trains until the queue is low; beside Trainers the profit
+      // of each single batch decides.
+      if (trainers > 0 || MustYield()) return std::nullopt;
+    }
+    const uint64_t alone = standby_ ? segment_.config().num_devices : 1;
+    const uint64_t takers = trainers > 0 ? trainers : alone;
+    if (self_.batches().Depth(takers) < takers) return std::nullopt;
     const std::optional<uint64_t> batch = self_.batches().Take(Batches::Which::kAny);
     if (!batch) return std::nullopt;
     GNND_FAILPOINT("ahead.after_take");

@@ -20,15 +20,9 @@ import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { padEnd, printable } from '../session/terminal.ts';
 import { idOf, resourceName } from '../show/job-text.ts';
-import {
-  choiceColumns,
-  epochColumns,
-  jobColumns,
-  jobFacts,
-  jobSections,
-  planFacts,
-} from '../show/job-view.ts';
-import { jsonOf, printList, printOne, tableOf } from '../show/output.ts';
+import { epochColumns, jobColumns, jobFacts, jobSections } from '../show/job-view.ts';
+import { jsonOf, printList, printOne } from '../show/output.ts';
+import { planFacts, planSections } from '../show/plan-view.ts';
 import { addJobCreate } from './job-create.ts';
 import { addJobDelete } from './job-delete.ts';
 import { addJobWatch } from './job-watch.ts';
@@ -229,8 +223,7 @@ async function planOfJob(session: Session, given: string): Promise<number> {
     message: plan,
     name: plan.job,
     facts: () => planFacts(session, plan),
-    sections: () =>
-      plan.choices.length === 0 ? [] : [tableOf(session, choiceColumns(plan), plan.choices)],
+    sections: () => planSections(session, plan),
   });
   return gnnctlExit.OK;
 }

@@ -3,7 +3,8 @@ import type { JobResult } from '../../api/gen/gnnd/v1/job_pb.ts';
 import type { JobPlan } from '../../api/gen/gnnd/v1/job_plan_pb.ts';
 import { printable, wrap } from '../session/terminal.ts';
 import { formatDuration, formatNs, formatPercent } from '../session/units.ts';
-import { policyText, roleText } from '../show/job-text.ts';
+import { roleText } from '../show/job-text.ts';
+import { wayText } from '../show/plan-view.ts';
 
 /** What the demo says at its end; pure text of what was measured. */
 export interface DemoOutcome {
@@ -50,19 +51,17 @@ export function demoReport(outcome: DemoOutcome): readonly string[] {
 function splitLines(plan: JobPlan): readonly string[] {
   const ns = (value: bigint) => (value === 0n ? 'unknown' : formatNs(Number(value)));
   const devices = plan.executors.map(({ role, device }) => `${roleText(role)} on ${device}`);
-  const choices = plan.choices.map(({ policy, samplers, trainers, batchNs }) => {
-    const mark = policy === plan.policy ? '  <- followed' : '';
-    const split = `${samplers} Sampler(s) + ${trainers} Trainer(s)`;
-    const name = policyText(policy).toLowerCase();
-    return `                 ${name.padEnd(7)} ${split}, predicted ${ns(batchNs)} a batch${mark}`;
+  const ways = plan.ways.map(({ way, batchNs }, index) => {
+    const mark = index === 0 ? '  <- followed' : '';
+    return `                 ${wayText(way).padEnd(20)} predicted ${ns(batchNs)} a batch${mark}`;
   });
-  const sharing = plan.timeSharingBatchNs;
+  const measured = plan.measurement?.batchNs ?? 0n;
   return [
     `Devices          ${devices.join(', ')}`,
     `                 T_s ${ns(plan.samplerBatchNs)}, T_t ${ns(plan.trainerBatchNs)} a batch, ` +
       `K = T_t / T_s = ${plan.k.toFixed(2)}`,
-    ...choices,
-    ...(sharing === 0n ? [] : [`                 time sharing: ${ns(sharing)} a batch`]),
+    ...ways,
+    ...(measured === 0n ? [] : [`                 measured: ${ns(measured)} a batch`]),
     ...wrap(printable(plan.explanation), 83).map((line) => `                 ${line}`),
   ];
 }

@@ -1,7 +1,5 @@
-import { create } from '@bufbuild/protobuf';
 import type { EpochReport } from '../../api/gen/gnnd/v1/epoch_report_pb.ts';
 import type { ExecutorTimes } from '../../api/gen/gnnd/v1/executor_pb.ts';
-import { CachePolicySchema } from '../../api/gen/gnnd/v1/features_pb.ts';
 import {
   type Attempt,
   type Job,
@@ -9,20 +7,10 @@ import {
   type JobProgress,
   JobStateSchema,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
-import type { CachePlan, JobPlan, PolicyChoice } from '../../api/gen/gnnd/v1/job_plan_pb.ts';
-import { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
-import { StandbyPolicySchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import type { Session } from '../session/session.ts';
 import { printable } from '../session/terminal.ts';
-import {
-  formatAge,
-  formatBytes,
-  formatCount,
-  formatDuration,
-  formatNs,
-  formatPercent,
-} from '../session/units.ts';
+import { formatAge, formatCount, formatDuration, formatPercent } from '../session/units.ts';
 import {
   bestValAccuracy,
   epochText,
@@ -35,7 +23,6 @@ import {
   modelText,
   paintState,
   phaseText,
-  policyText,
   reasonText,
   roleText,
   runMs,
@@ -44,9 +31,10 @@ import {
   stalenessText,
   wallMs,
 } from './job-text.ts';
-import { type Column, type Fact, factLines, tableOf } from './output.ts';
+import { type Column, type Fact, tableOf, warningFacts } from './output.ts';
+import { paceFacts } from './plan-view.ts';
 
-/** How jobs and plans look in tables. */
+/** How jobs look in tables. */
 
 function ageText(job: Job, nowMs: number): string {
   const createdMs = wallMs(job.createTime);
@@ -135,6 +123,7 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
     ['Ran for', runTimeText(job, nowMs), `${runMs(job, nowMs) ?? ''}`, 'run_ms'],
     ['Ended', '', isoTime(job.endTime), 'end_time'],
     ['Epochs', epochText(job)],
+    ...paceFacts(session, job.pace),
     ...(progress === undefined || progress.epochs === 0
       ? []
       : ([['Loss', progress.loss.toFixed(4), String(progress.loss)]] as const)),
@@ -238,87 +227,6 @@ const attemptColumns: readonly Column<Attempt>[] = [
   { title: 'MESSAGE', shown: ({ message }) => printable(message) },
 ];
 
-export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
-  const ns = (title: string, value: bigint, key: string): Fact => [
-    title,
-    value === 0n ? '' : `${formatNs(Number(value))} a batch`,
-    String(value),
-    key,
-  ];
-  const devices = plan.executors.map(({ role, device }) => `${roleText(role)} ${device}`);
-  return [
-    ['Job', session.style.bold(idOf(plan.job)), plan.job],
-    [
-      'Based on',
-      plan.estimated
-        ? session.style.yellow('guesses, before calibration')
-        : 'measured trial batches',
-      plan.estimated ? 'estimated' : 'measured',
-    ],
-    ['Executors', devices.join(', ')],
-    ['Policy', policyText(plan.policy)],
-    ['Standby', shortName(StandbyPolicySchema, plan.standby)],
-    ns('T_s, Sampler', plan.samplerBatchNs, 'sampler_batch_ns'),
-    ns('T_t, Trainer', plan.trainerBatchNs, 'trainer_batch_ns'),
-    ns('T_t, standby', plan.standbyBatchNs, 'standby_batch_ns'),
-    ['K = T_t / T_s', plan.k === 0 ? '' : plan.k.toFixed(2), String(plan.k), 'k'],
-    ns('Time sharing', plan.timeSharingBatchNs, 'time_sharing_batch_ns'),
-    ['Queue slots', String(plan.queueCapacity)],
-    ['Slot size', formatBytes(Number(plan.slotBytes)), String(plan.slotBytes), 'slot_bytes'],
-    ['Parameters', formatCount(plan.parameterCount), String(plan.parameterCount)],
-    ...cacheFacts(plan.cache),
-    ['Staleness', planStaleness(plan), String(plan.staleness)],
-    ['Why', printable(plan.explanation)],
-    ...warningFacts(session, plan.warnings),
-  ];
-}
-
 function parametersFact(sha256: string): Fact {
   return ['Parameters SHA-256', sha256, sha256, 'parameters_sha256'];
-}
-
-function planStaleness({ staleness, stalenessCompensation }: JobPlan): string {
-  return stalenessText(create(JobSpecSchema, { training: { staleness, stalenessCompensation } }));
-}
-
-function warningFacts(session: Session, warnings: readonly string[]): readonly Fact[] {
-  return warnings.map((warning): Fact => {
-    const text = printable(warning);
-    return ['Warning', session.style.yellow(text), text];
-  });
-}
-
-function cacheFacts(cache: CachePlan | undefined): readonly Fact[] {
-  if (cache === undefined) return [];
-  const rows = (title: string, count: bigint, key: string): Fact => [
-    title,
-    `${formatCount(count)} rows, ${formatBytes(Number(count * cache.rowBytes))}`,
-    String(count),
-    key,
-  ];
-  const why = printable(cache.explanation);
-  return [
-    ['Cache order', shortName(CachePolicySchema, cache.policy)],
-    rows('Cache, Trainer', cache.trainerRows, 'cache_trainer_rows'),
-    rows('Cache, standby', cache.standbyRows, 'cache_standby_rows'),
-    ['Cache, why', why, why, 'cache_why'],
-    ['Prefetch', `${cache.prefetch ? 'on' : 'off'}: ${printable(cache.prefetchExplanation)}`],
-  ];
-}
-
-export function choiceColumns(plan: JobPlan): readonly Column<PolicyChoice>[] {
-  return [
-    { title: 'POLICY', shown: ({ policy }) => policyText(policy) },
-    { title: 'SAMPLERS', align: 'right', shown: ({ samplers }) => String(samplers) },
-    { title: 'TRAINERS', align: 'right', shown: ({ trainers }) => String(trainers) },
-    { title: 'PREDICTED', align: 'right', shown: ({ batchNs }) => formatNs(Number(batchNs)) },
-    { title: '', shown: ({ policy }) => (policy === plan.policy ? 'followed' : '') },
-  ];
-}
-
-/** What a plan says, for the command and the demo. */
-export function planText(session: Session, plan: JobPlan): string {
-  const sections = [factLines(session, planFacts(session, plan))];
-  if (plan.choices.length > 0) sections.push(tableOf(session, choiceColumns(plan), plan.choices));
-  return sections.join('\n\n');
 }

@@ -15,7 +15,7 @@ import {
 } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import type { Session } from '../session/session.ts';
-import { padEnd, wrap } from '../session/terminal.ts';
+import { padEnd, printable, wrap } from '../session/terminal.ts';
 
 /** The formats of `-o`. The JSON ones are proto JSON, the contract for scripts. */
 
@@ -186,4 +186,11 @@ function withEnumNames(schema: DescMessage, json: JsonValue): JsonValue {
     else named[key] = value;
   }
   return named;
+}
+
+export function warningFacts(session: Session, warnings: readonly string[]): readonly Fact[] {
+  return warnings.map((warning): Fact => {
+    const text = printable(warning);
+    return ['Warning', session.style.yellow(text), text];
+  });
 }

@@ -60,9 +60,9 @@ export const samplersRule: Rule = ({ placement, resources }, { check, given }) =
   const path = 'spec.placement.samplers';
   if (placement.policy !== 'FIXED' || check.failed('spec.resources')) return;
   if (check.failed(path)) return;
-  const most = resources.devices - 1;
+  const most = resources.devices;
   const asked = given.placement?.samplers;
-  if (most < 1) {
+  if (most < 2) {
     check.violate('spec.placement.policy', 'FIXED: expected at least 2 devices to split');
   } else if (asked === undefined) {
     check.violate(path, `required for policy FIXED: an integer from 1 to ${most}`);

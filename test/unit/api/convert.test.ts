@@ -2,7 +2,8 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { anyUnpack, timestampMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it, test } from 'vitest';
 import { datasetToProto, operationToProto } from '../../../src/api/convert-dataset.ts';
-import { jobStateFromProto, jobToProto, planToProto } from '../../../src/api/convert-job.ts';
+import { jobStateFromProto, jobToProto } from '../../../src/api/convert-job.ts';
+import { planToProto } from '../../../src/api/convert-plan.ts';
 import {
   DatasetSchema,
   DatasetState,
@@ -10,7 +11,7 @@ import {
 } from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { ExecutorRole } from '../../../src/api/gen/gnnd/v1/executor_pb.ts';
 import { JobSchema, JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
-import { JobPlanSchema } from '../../../src/api/gen/gnnd/v1/job_plan_pb.ts';
+import { JobPlanSchema, PlanLimit, PlanWay } from '../../../src/api/gen/gnnd/v1/job_plan_pb.ts';
 import { JobSpecSchema } from '../../../src/api/gen/gnnd/v1/job_spec_pb.ts';
 import { OperationSchema, Reason } from '../../../src/api/gen/gnnd/v1/types_pb.ts';
 import { type EpochReport, jobStates, reasons } from '../../../src/records/job-record.ts';
@@ -28,7 +29,7 @@ import {
 } from '../../support/api-fakes.ts';
 import { noPlugins } from '../../support/plugins.ts';
 import { forAll, type Random } from '../../support/random.ts';
-import { someTimes } from '../store/job-values.ts';
+import { epochReport as recordedEpoch, someTimes } from '../store/job-values.ts';
 
 /** Through the wire and back, without what only says "absent". */
 function throughWire(spec: JobSpecInput): unknown {
@@ -315,7 +316,7 @@ describe('plans', () => {
   it('keep every number', () => {
     const { training, ...spec } = resolvedSpec();
     const stale = { ...spec, training: { ...training, staleness: 3 } };
-    const sent = planToProto('jobs/mine', jobPlan(), stale);
+    const sent = planToProto('jobs/mine', { plan: jobPlan(), measured: null }, stale);
     const message = fromBinary(JobPlanSchema, toBinary(JobPlanSchema, sent));
     expect(message).toMatchObject({ staleness: 3, warnings: warningsOf(stale) });
     expect(message.warnings).toHaveLength(1);
@@ -323,6 +324,36 @@ describe('plans', () => {
     expect(message.slotBytes).toBe(2n ** 33n);
     expect(message.choices[0]?.batchNs).toBe(3_000_000n);
     expect(message.executors.map((executor) => executor.device)).toEqual(['cpu:0', 'cpu:1']);
+    expect(message.way).toBe(PlanWay.SPLIT);
+    expect(message.ways).toHaveLength(1);
+    const limit = PlanLimit.TRAINING;
+    const times = { batchNs: 3_000_000n, epochNs: 30_000_000n, limit, batchesAtOnce: 1 };
+    expect(message.ways[0]).toMatchObject({
+      way: PlanWay.SPLIT,
+      samplers: 1,
+      trainers: 1,
+      ...times,
+    });
+    expect(message.measurement).toBeUndefined();
+  });
+
+  it('stand beside what epochs took, in the plan and in the job', () => {
+    const epochs = [30, 31].map((durationMs, epoch) => ({
+      ...recordedEpoch(epoch),
+      batches: 10,
+      durationMs,
+    }));
+    const job = jobRecord({ plan: jobPlan() });
+    const { pace } = jobToProto(job, { ...alone, epochs, numEpochs: 2 }, 'FULL');
+    expect(pace).toMatchObject({
+      way: PlanWay.SPLIT,
+      predictedBatchNs: 3_000_000n,
+      predictedEpochNs: 30_000_000n,
+      measured: { epochs: 1, batchNs: 3_100_000n, epochNs: 31_000_000n },
+    });
+    const unplanned = jobRecord({ plan: { ...jobPlan(), ways: [] } });
+    expect(jobToProto(unplanned, { ...alone, epochs }, 'FULL').pace).toBeUndefined();
+    expect(jobToProto(job, alone, 'FULL').pace).toBeUndefined();
   });
 });
 

@@ -3,8 +3,7 @@ import { expect, test } from 'vitest';
 import { EpochReportSchema } from '../../../src/api/gen/gnnd/v1/epoch_report_pb.ts';
 import { ExecutorRole } from '../../../src/api/gen/gnnd/v1/executor_pb.ts';
 import { JobResultSchema } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
-import { JobPlanSchema } from '../../../src/api/gen/gnnd/v1/job_plan_pb.ts';
-import { PlacementPolicy } from '../../../src/api/gen/gnnd/v1/resources_pb.ts';
+import { JobPlanSchema, PlanWay } from '../../../src/api/gen/gnnd/v1/job_plan_pb.ts';
 import { demoReport, sumOfSeries } from '../../../src/cli/demo/demo-report.ts';
 
 const metrics = [
@@ -41,12 +40,11 @@ test('the report says what was reached, how devices were split, and where things
       samplerBatchNs: 20_000_000n,
       trainerBatchNs: 130_000_000n,
       k: 6.5,
-      policy: PlacementPolicy.MINMAX,
-      choices: [
-        { policy: PlacementPolicy.PAPER, samplers: 1, trainers: 1, batchNs: 130_000_000n },
-        { policy: PlacementPolicy.MINMAX, samplers: 1, trainers: 1, batchNs: 130_000_000n },
+      ways: [
+        { way: PlanWay.SWITCHING, samplers: 1, trainers: 1, batchNs: 75_000_000n },
+        { way: PlanWay.SPLIT, samplers: 1, trainers: 1, batchNs: 130_000_000n },
       ],
-      timeSharingBatchNs: 75_000_000n,
+      measurement: { batchNs: 77_000_000n, epochs: 9 },
       explanation: 'Both policies choose the same split.',
     }),
     metrics,
@@ -61,9 +59,9 @@ test('the report says what was reached, how devices were split, and where things
     '',
     'Devices          Sampler on cpu:0, Trainer on cpu:1, standby on cpu:0',
     '                 T_s 20.0 ms, T_t 130 ms a batch, K = T_t / T_s = 6.50',
-    '                 paper   1 Sampler(s) + 1 Trainer(s), predicted 130 ms a batch',
-    '                 minmax  1 Sampler(s) + 1 Trainer(s), predicted 130 ms a batch  <- followed',
-    '                 time sharing: 75.0 ms a batch',
+    '                 split with switching predicted 75.0 ms a batch  <- followed',
+    '                 split                predicted 130 ms a batch',
+    '                 measured: 77.0 ms a batch',
     '                 Both policies choose the same split.',
     '',
     'Batches trained  8 on cpu:0, 60 on cpu:1',

@@ -135,7 +135,15 @@ function bench(): Bench {
   return self;
 }
 
-const timings = { samplerBatchNs: 1000, trainerBatchNs: 1000, standbyBatchNs: 1000 };
+const timings = {
+  samplerBatchNs: 1000,
+  trainerBatchNs: 1000,
+  standbyBatchNs: 1000,
+  parts: {
+    ...{ extractNs: 0, trainNs: 1000, standbyExtractNs: 0, standbyTrainNs: 1000, applyNs: 0 },
+    prefetch: false,
+  },
+};
 
 /** Brings the job to RUNNING; answers its attempt. */
 function train({ runner, store }: Bench): PlayedAttempt {
@@ -143,7 +151,7 @@ function train({ runner, store }: Bench): PlayedAttempt {
   const attempt = made[0];
   if (attempt === undefined) throw new Error('no attempt was made');
   attempt.emit({ kind: 'prepared' });
-  attempt.emit({ kind: 'calibrated', timings });
+  attempt.emit({ kind: 'calibrated', timings, epoch: { batches: 10, slots: 10 } });
   for (const executor of seatsOf(attempt)) attempt.emit({ kind: 'executorReady', executor });
   expect(attempt.said).toContain('begin');
   return attempt;

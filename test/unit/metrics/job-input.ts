@@ -93,6 +93,8 @@ export function jobInput(slot: number, devices: readonly string[]): JobMetricsIn
       samplerBatchSeconds: 0.01,
       trainerBatchSeconds: 0.02,
       standbyBatchSeconds: 0.025,
+      predictedBatchSeconds: 0.02,
+      measuredBatchSeconds: 0.021,
       standbyProfitSeconds: 0.375,
     },
     switches: { toStandby: 2, toSampler: 1 },

@@ -143,6 +143,14 @@ const asked: readonly Asked[] = [
     answer: { [`gnnd_trainer_batch_seconds{${job}`]: 0.02 },
   },
   {
+    expr: 'gnnd_measured_batch_seconds',
+    answer: { [`gnnd_measured_batch_seconds{${job}`]: 0.021 },
+  },
+  {
+    expr: 'gnnd_predicted_batch_seconds',
+    answer: { [`gnnd_predicted_batch_seconds{${job}`]: 0.02 },
+  },
+  {
     expr: 'rate(gnnd_role_switches_total[1m])',
     answer: {
       [per('from="SAMPLER",to="STANDBY"')]: 1,

@@ -1,18 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import {
-  allocate,
-  minmaxSamplers,
-  paperSamplers,
-  predictBatchNs,
-  type Timings,
-} from '../../../src/scheduler/allocate.ts';
+import { minmaxSamplers, paperSamplers, samplersOf } from '../../../src/scheduler/allocate.ts';
+import { choose } from '../../../src/scheduler/choose.ts';
+import { predict } from '../../../src/scheduler/predict.ts';
+import type { Timings } from '../../../src/scheduler/timings.ts';
 import { forAll, type Random } from '../../support/random.ts';
 
 /** Hundredths of a second, as the paper prints them, in ns. */
 const hundredthNs = 10_000_000;
 
 function timings(samplerBatchNs: number, trainerBatchNs: number): Timings {
-  return { samplerBatchNs, trainerBatchNs, standbyBatchNs: trainerBatchNs };
+  return { samplerBatchNs, trainerBatchNs, standbyBatchNs: trainerBatchNs, parts: null };
 }
 
 /** [workload, S+M+C, E, T in hundredths of a second, N_s at 8 devices]. */
@@ -135,69 +132,96 @@ describe('the minmax rule', () => {
 
   test('sees differences below a nanosecond', () => {
     // 1 Sampler: 10/1 against 2 Samplers: 29/3 = 9.67, both 10 ns when rounded up.
-    const close = timings(10, 29);
-    expect(predictBatchNs({ deviceCount: 5, samplers: 1, timings: close })).toBe(10);
-    expect(predictBatchNs({ deviceCount: 5, samplers: 2, timings: close })).toBe(10);
-    expect(minmaxSamplers(5, close)).toBe(2);
+    expect(minmaxSamplers(5, timings(10, 29))).toBe(2);
   });
 });
 
-describe('allocate', () => {
-  test('AUTO takes the better predicted policy and tells what each would have chosen', () => {
-    const five = allocate({
-      deviceCount: 5,
-      policy: 'AUTO',
-      fixedSamplers: 0,
-      timings: gcnOnPa,
-    });
-    expect(five).toMatchObject({ samplers: 1, trainers: 4, policy: 'MINMAX' });
+/** Of so many devices; steps that keep nobody waiting, unless told. */
+function chosen(deviceCount: number, change: Partial<Parameters<typeof choose>[0]>) {
+  return choose({
+    devices: Array.from({ length: deviceCount }, (_, index) => `cpu:${index}`),
+    policy: 'AUTO',
+    fixedSamplers: 0,
+    standby: 'AUTO',
+    timings: null,
+    steps: { batchesPerStep: 1, staleness: 63 },
+    epoch: null,
+    standbyRoom: [],
+    ...change,
+  });
+}
+
+describe('the choice', () => {
+  test('AUTO takes the better predicted policy and tells what each would have come to', () => {
+    const five = chosen(5, { timings: gcnOnPa, standby: 'OFF' });
+    expect(five.followed).toMatchObject({ way: 'SPLIT', samplers: 1, trainers: 4 });
+    expect(five.policy).toBe('MINMAX');
     expect(five.choices).toEqual([
       { policy: 'PAPER', samplers: 2, trainers: 3, batchNs: 1_343_333_334 },
       { policy: 'MINMAX', samplers: 1, trainers: 4, batchNs: 1_010_000_000 },
     ]);
-    expect(five.k).toBeCloseTo(3.99, 2);
+  });
+
+  test('with switching the paper loses nothing: its second Sampler trains, too', () => {
+    const five = chosen(5, { timings: gcnOnPa });
+    expect(five.followed).toMatchObject({ way: 'SWITCHING', samplers: 2, batchNs: 1_008_000_000 });
+    expect(five.policy).toBe('PAPER');
   });
 
   test('AUTO goes with the paper on a tie', () => {
-    const tied = allocate({
-      deviceCount: 3,
-      policy: 'AUTO',
-      fixedSamplers: 0,
-      timings: timings(4, 4),
-    });
-    expect(tied).toMatchObject({ samplers: 2, policy: 'PAPER', batchNs: 4 });
+    const tied = chosen(3, { timings: timings(4, 4), standby: 'OFF' });
+    expect(tied.followed).toMatchObject({ samplers: 2, batchNs: 4 });
+    expect(tied.policy).toBe('PAPER');
     expect(tied.choices.map(({ samplers }) => samplers)).toEqual([2, 1]);
   });
 
-  test('FIXED does as told and still tells what the policies would have chosen', () => {
-    const fixed = allocate({
-      deviceCount: 5,
-      policy: 'FIXED',
-      fixedSamplers: 4,
-      timings: gcnOnPa,
-    });
-    expect(fixed).toMatchObject({ samplers: 4, trainers: 1, policy: 'FIXED' });
+  test('FIXED does as told and still tells what the policies would have come to', () => {
+    const fixed = chosen(5, { policy: 'FIXED', fixedSamplers: 4, timings: gcnOnPa });
+    expect(fixed.followed).toMatchObject({ samplers: 4, trainers: 1 });
+    expect(fixed.policy).toBe('FIXED');
     expect(fixed.choices.map(({ samplers }) => samplers)).toEqual([2, 1, 4]);
   });
 
-  test('one device alternates: no Trainer, and a batch costs both in turn', () => {
-    const alone = allocate({
-      deviceCount: 1,
-      policy: 'AUTO',
-      fixedSamplers: 0,
-      timings: { samplerBatchNs: 10, trainerBatchNs: 20, standbyBatchNs: 25 },
-    });
-    expect(alone).toMatchObject({ samplers: 1, trainers: 0, batchNs: 35, timeSharingBatchNs: 35 });
-    expect(alone.timeSharingFaster).toBe(false);
+  test('FIXED to all devices shares them', () => {
+    const all = chosen(3, { policy: 'FIXED', fixedSamplers: 3, timings: timings(10, 20) });
+    expect(all.followed).toMatchObject({ way: 'SHARING', samplers: 3, trainers: 0, batchNs: 10 });
   });
 
-  test('says when time sharing would be faster, and when the smaller cache forbids it', () => {
-    const request = { deviceCount: 2, policy: 'AUTO', fixedSamplers: 0 } as const;
-    const unbalanced = { samplerBatchNs: 10, trainerBatchNs: 30 };
-    const small = allocate({ ...request, timings: { ...unbalanced, standbyBatchNs: 30 } });
-    expect(small).toMatchObject({ batchNs: 30, timeSharingBatchNs: 20, timeSharingFaster: true });
-    const large = allocate({ ...request, timings: { ...unbalanced, standbyBatchNs: 90 } });
-    expect(large).toMatchObject({ batchNs: 30, timeSharingBatchNs: 50, timeSharingFaster: false });
+  test('one device alternates: no Trainer, and a batch costs both in turn', () => {
+    const alone = chosen(1, { timings: { ...timings(10, 20), standbyBatchNs: 25 } });
+    expect(alone.followed).toMatchObject({ way: 'SHARING', samplers: 1, batchNs: 35 });
+    expect(alone.ways).toHaveLength(1);
+  });
+
+  // T_s, T_t, T_t' in ms: what two devices do
+  test.each([
+    ['as fast as time sharing, the split with switching stays', 0.8, 18.6, 18.6, 'SWITCHING'],
+    ['a few percent are no reason to share', 10, 30, 29, 'SWITCHING'],
+    ['the longer extraction is hidden, the better is the split', 0.8, 12, 18.6, 'SWITCHING'],
+    ['a Sampler too slow for its own device', 30, 10, 10, 'SHARING'],
+    ['a smaller cache forbids it', 30, 10, 60, 'SWITCHING'],
+  ])('%s', (_name, s, t, standby, way) => {
+    const [samplerBatchNs, trainerBatchNs, standbyBatchNs] = [s * 1e6, t * 1e6, standby * 1e6];
+    const times = { samplerBatchNs, trainerBatchNs, standbyBatchNs, parts: null };
+    expect(chosen(2, { timings: times }).followed.way).toBe(way);
+  });
+
+  test('without a delay and with standby Trainers that are slow, they stay out', () => {
+    const steps = { batchesPerStep: 1, staleness: 0 };
+    const slow = { ...timings(1e6, 10e6), standbyBatchNs: 40e6 };
+    const { followed, ways } = chosen(2, { timings: slow, steps });
+    expect(followed).toMatchObject({ way: 'SPLIT', batchNs: 10e6, atOnce: 1 });
+    expect(ways.find(({ way }) => way === 'SWITCHING')?.batchNs).toBeGreaterThan(20e6);
+  });
+
+  test('a device without room has no standby Trainer, and all must have some to share', () => {
+    const room = (device: string) => [{ device, freeBytes: 1, neededBytes: 2 }];
+    const wayWith = (device: string, s: number) => {
+      const request = { timings: timings(s * 1e6, 10e6), standbyRoom: room(device) };
+      return chosen(2, request).ways.map(({ way }) => way);
+    };
+    expect(wayWith('cpu:0', 1)).toEqual(['SPLIT']);
+    expect(wayWith('cpu:1', 30)).toEqual(['SWITCHING', 'SPLIT']);
   });
 
   // Tables 1, 4 and 5: S+M+C, E + T of a Trainer and E + T of a device that samples, too, without
@@ -208,21 +232,21 @@ describe('allocate', () => {
     ['PinSAGE/PR', 20, 10 + 172, 10 + 172, true],
     ['GCN/PA', 96, 61 + 381, 362 + 400, false],
   ])('%s on 8 devices: the faster way is the one that GNNLab measured', (_name, ...row) => {
-    const [sample, train, shared, timeSharingFaster] = row;
-    const times = timings(sample * hundredthNs, train * hundredthNs);
-    const found = allocate({
-      deviceCount: 8,
-      policy: 'AUTO',
-      fixedSamplers: 0,
-      timings: { ...times, standbyBatchNs: shared * hundredthNs },
-    });
-    expect(found.timeSharingFaster).toBe(timeSharingFaster);
+    const [sample, train, shared, isSharingFaster] = row;
+    const times = {
+      ...timings(sample * hundredthNs, train * hundredthNs),
+      standbyBatchNs: shared * hundredthNs,
+    };
+    const sharing = { way: 'SHARING', samplers: 8, trainers: 0 } as const;
+    const pace = { timings: times, steps: { batchesPerStep: 1, staleness: 63 }, epoch: null };
+    // Without switching, as there.
+    const split = chosen(8, { timings: times, standby: 'OFF' }).followed;
+    expect(predict(sharing, pace).batchNs < split.batchNs).toBe(isSharingFaster);
   });
 
   test.each([
-    [0, 1, 10, 10],
     [4, 0, 10, 10],
-    [4, 4, 10, 10],
+    [4, 5, 10, 10],
     [4, 1.5, 10, 10],
     [4, 1, -1, 10],
     [4, 1, 10, 0.5],
@@ -234,30 +258,28 @@ describe('allocate', () => {
       fixedSamplers,
       timings: timings(s, t),
     } as const;
-    expect(() => allocate(request)).toThrow(RangeError);
+    expect(() => samplersOf(request)).toThrow(RangeError);
   });
 });
 
 function randomTimings(random: Random): Timings {
   const magnitude = 10 ** random.integer(0, 9);
   const time = () => random.integer(random.chance(0.05) ? 0 : 1, magnitude * 10);
-  return { samplerBatchNs: time(), trainerBatchNs: time(), standbyBatchNs: time() };
+  return { samplerBatchNs: time(), trainerBatchNs: time(), standbyBatchNs: time(), parts: null };
 }
 
 describe('for any times and any number of devices', () => {
-  test('at least one device samples and, from two on, at least one trains', () => {
+  test('at least one device samples, and one trains', () => {
     forAll(500, (random) => {
-      const deviceCount = random.integer(2, 64);
+      const deviceCount = random.integer(2, 200);
       const policy = random.pick(['AUTO', 'PAPER', 'MINMAX'] as const);
-      const found = allocate({
-        deviceCount,
+      const { way, samplers, trainers } = chosen(deviceCount, {
         policy,
-        fixedSamplers: 0,
         timings: randomTimings(random),
-      });
-      expect(found.samplers).toBeGreaterThanOrEqual(1);
-      expect(found.trainers).toBeGreaterThanOrEqual(1);
-      expect(found.samplers + found.trainers).toBe(deviceCount);
+      }).followed;
+      expect(samplers).toBeGreaterThanOrEqual(1);
+      expect(trainers).toBeGreaterThanOrEqual(way === 'SHARING' ? 0 : 1);
+      expect(samplers + trainers).toBe(deviceCount);
     });
   });
 
@@ -272,19 +294,21 @@ describe('for any times and any number of devices', () => {
     });
   });
 
-  test('minmax is never predicted worse than any other split, and AUTO never than either', () => {
-    forAll(500, (random) => {
+  test('minmax is never predicted worse than any other split, and AUTO than none by much', () => {
+    forAll(300, (random) => {
       const deviceCount = random.integer(2, 32);
       const times = randomTimings(random);
-      const request = { deviceCount, fixedSamplers: 0, timings: times };
-      const minmax = allocate({ ...request, policy: 'MINMAX' });
-      const auto = allocate({ ...request, policy: 'AUTO' });
+      const request = { timings: times, standby: 'OFF' } as const;
+      const minmax = chosen(deviceCount, { ...request, policy: 'MINMAX' }).followed;
+      const pace = { timings: times, steps: { batchesPerStep: 1, staleness: 63 }, epoch: null };
+      const auto = chosen(deviceCount, { timings: times }).followed;
       for (let samplers = 1; samplers < deviceCount; samplers += 1) {
-        const other = predictBatchNs({ deviceCount, samplers, timings: times });
-        expect(minmax.batchNs).toBeLessThanOrEqual(other);
-      }
-      for (const choice of auto.choices) {
-        expect(auto.batchNs).toBeLessThanOrEqual(choice.batchNs);
+        const split = { samplers, trainers: deviceCount - samplers };
+        expect(minmax.batchNs).toBeLessThanOrEqual(
+          predict({ ...split, way: 'SPLIT' }, pace).batchNs,
+        );
+        const switching = predict({ ...split, way: 'SWITCHING' }, pace).batchNs;
+        expect(auto.batchNs).toBeLessThanOrEqual(switching * 1.05 + 1);
       }
     });
   });

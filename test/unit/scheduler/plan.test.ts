@@ -9,7 +9,14 @@ const request: PlanRequest = {
   policy: 'AUTO',
   fixedSamplers: 0,
   standby: 'AUTO',
-  timings: { samplerBatchNs: 1_010_000_000, trainerBatchNs: 4_030_000_000, standbyBatchNs: 5e9 },
+  timings: {
+    samplerBatchNs: 1_010_000_000,
+    trainerBatchNs: 4_030_000_000,
+    standbyBatchNs: 5e9,
+    parts: null,
+  },
+  steps: { batchesPerStep: 1, staleness: 7 },
+  epoch: null,
   standbyRoom: [],
   estimated: false,
 };
@@ -30,29 +37,68 @@ describe('the plan', () => {
   });
 
   test('says why in one sentence', () => {
-    expect(makePlan(request)?.explanation).toBe(
-      "1 Sampler and 4 Trainers, predicted 1010 ms per batch by MINMAX, faster than PAPER's " +
-        '2 Samplers and 3 Trainers with 1340 ms; standby Trainers armed: they take batches when ' +
-        'that empties the queue sooner',
+    const sentence = [
+      '1 Sampler and 4 Trainers, predicted 1010 ms per batch, as fast as they sample, by MINMAX,',
+      "faster than PAPER's 2 Samplers and 3 Trainers with 1050 ms;",
+      'standby Trainers armed: they take batches when that empties the queue sooner;',
+      'predicted of others: the split without switching 1010 ms, time sharing 1200 ms',
+    ];
+    expect(makePlan(request)?.explanation).toBe(sentence.join(' '));
+  });
+
+  test('shares all devices where that is clearly faster, and says what others would take', () => {
+    const timings = {
+      samplerBatchNs: 30e6,
+      trainerBatchNs: 10e6,
+      standbyBatchNs: 10e6,
+      parts: null,
+    };
+    const plan = makePlan({ ...request, devices: ['a', 'b'], timings });
+    expect(plan).toMatchObject({ samplers: 2, trainers: 0, policy: 'AUTO', standby: 'AUTO' });
+    expect(plan?.executors.map(({ role, device }) => `${role} ${device}`)).toEqual([
+      ...['SAMPLER a', 'SAMPLER b', 'STANDBY a', 'STANDBY b'],
+    ]);
+    expect(plan?.ways.map(({ way, batchNs }) => [way, batchNs / 1e6])).toEqual([
+      ['SHARING', 20],
+      ['SWITCHING', 30],
+      ['SPLIT', 30],
+    ]);
+    expect(plan?.explanation).toContain(
+      'each of 2 devices alternates between sampling and training',
+    );
+    expect(plan?.explanation).toContain('the split with switching 30 ms');
+    const alone = makePlan({ ...request, devices: ['a', 'b'], timings, standby: 'OFF' });
+    expect(alone).toMatchObject({
+      samplers: 1,
+      trainers: 1,
+      standby: 'OFF',
+      timeSharingBatchNs: 0,
+    });
+  });
+
+  test('starts no standby Trainers that would only slow steps down, and says so', () => {
+    const timings = {
+      samplerBatchNs: 1e6,
+      trainerBatchNs: 10e6,
+      standbyBatchNs: 40e6,
+      parts: null,
+    };
+    const steps = { batchesPerStep: 1, staleness: 0 };
+    const plan = makePlan({ ...request, devices: ['a', 'b'], timings, steps });
+    expect(plan?.executors.map(({ role }) => role)).toEqual(['SAMPLER', 'TRAINER']);
+    expect(plan?.explanation).toContain(
+      'no standby Trainers: a batch takes 23.5 ms with them, not 10 ms',
     );
   });
 
-  test('says when devices that do both in turn would be faster', () => {
-    const timings = { samplerBatchNs: 20e6, trainerBatchNs: 30e6, standbyBatchNs: 20e6 };
-    const sentence = makePlan({ ...request, devices: ['a', 'b'], timings })?.explanation;
-    const fact = '; time sharing would be faster, predicted 20 ms per batch; it is not followed, ';
-    const why = 'because every device has one role: ';
-    const counted = 'only standby Trainers take turns with Samplers, which no time here counts';
-    expect(sentence).toContain(`${fact}${why}${counted}`);
-    const alone = makePlan({ ...request, devices: ['a', 'b'], timings, standby: 'OFF' });
-    const off = 'standby Trainers, which take turns with Samplers, are off';
-    expect(alone?.explanation).toContain(`${fact}${why}${off}`);
-    const slower = makePlan({
-      ...request,
-      devices: ['a', 'b'],
-      timings: { ...timings, standbyBatchNs: 50e6 },
-    });
-    expect(slower?.explanation).not.toContain('time sharing');
+  test('says how many batches are computed at once where that is the limit', () => {
+    const timings = { samplerBatchNs: 1e6, trainerBatchNs: 9e6, standbyBatchNs: 9e6, parts: null };
+    const of = (staleness: number, batchesPerStep: number) =>
+      makePlan({ ...request, timings, steps: { staleness, batchesPerStep } })?.explanation;
+    expect(of(0, 1)).toContain('9 ms per batch, as fast as steps follow: 1 batch is computed at');
+    expect(of(0, 2)).toContain('2 batches are computed at once (S = 0, G = 2)');
+    expect(of(1, 1)).toContain('2 batches are computed at once (S = 1, G = 1)');
+    expect(of(9, 1)).not.toContain('at once');
   });
 
   test('shows no times and says so before anything was measured', () => {
@@ -63,7 +109,7 @@ describe('the plan', () => {
   });
 
   test('survives JSON even where K is unbounded', () => {
-    const timings = { samplerBatchNs: 0, trainerBatchNs: 1, standbyBatchNs: 1 };
+    const timings = { samplerBatchNs: 0, trainerBatchNs: 1, standbyBatchNs: 1, parts: null };
     const plan = makePlan({ ...request, timings });
     expect(JSON.parse(JSON.stringify(plan))).toEqual(plan);
   });
@@ -83,15 +129,21 @@ describe('the plan', () => {
 });
 
 describe('reconsidering the split', () => {
-  const plan = makePlan(request);
+  const plan = makePlan({ ...request, standby: 'OFF' });
   if (plan === null) throw new Error('the plan of five devices is feasible');
   const timings = (samplerBatchNs: number, trainerBatchNs: number) => ({
     samplerBatchNs,
     trainerBatchNs,
     standbyBatchNs: trainerBatchNs,
+    parts: null,
   });
-  const evidence = { plan, policy: 'AUTO', epoch: 1 } as const;
-  const clearlyBetter = { ...evidence, timings: timings(120, 160) };
+  const paceOf = (sampler: number, trainer: number) => ({
+    timings: timings(sampler, trainer),
+    steps: request.steps,
+    epoch: null,
+  });
+  const evidence = { plan, policy: 'AUTO', standby: 'OFF', epoch: 1 } as const;
+  const clearlyBetter = { ...evidence, pace: paceOf(120, 160) };
 
   test('recommends another split only when two epochs agree on it', () => {
     const once = reconsiderSplit(noEvidence, clearlyBetter);
@@ -110,11 +162,11 @@ describe('reconsidering the split', () => {
     const once = reconsiderSplit(noEvidence, clearlyBetter);
     const twice = reconsiderSplit(once, { ...clearlyBetter, epoch: 2 });
     // 107 against 100 for 2 + 3: less than it takes to recommend, enough to remain so.
-    const lessClear = { ...evidence, epoch: 3, timings: timings(107, 300) };
+    const lessClear = { ...evidence, epoch: 3, pace: paceOf(107, 300) };
     const kept = reconsiderSplit(twice, lessClear);
     expect(kept.recommendation).toMatchObject({ samplers: 2, sinceEpoch: 2 });
     expect(reconsiderSplit(noEvidence, lessClear)).toEqual(noEvidence);
-    const hardly = { ...evidence, epoch: 4, timings: timings(104, 300) };
+    const hardly = { ...evidence, epoch: 4, pace: paceOf(104, 300) };
     expect(reconsiderSplit(kept, hardly)).toEqual(noEvidence);
   });
 

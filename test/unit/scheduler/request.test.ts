@@ -115,7 +115,7 @@ describe("a job's request", () => {
     [{ devices: { kind: 'names', names: [] } }, 'at least 1'],
     [{ devices: { kind: 'names', names: ['x', 'x'] } }, 'twice'],
     [{ placement: { policy: 'FIXED', fixedSamplers: 0, standby: 'OFF' } }, '0 Samplers'],
-    [{ placement: { policy: 'FIXED', fixedSamplers: 2, standby: 'OFF' } }, '2 Samplers'],
+    [{ placement: { policy: 'FIXED', fixedSamplers: 3, standby: 'OFF' } }, '3 Samplers'],
   ] as const)('is impossible with %j', (change, problem) => {
     expect(requestProblem(plainRequest)).toBeNull();
     expect(requestProblem({ ...plainRequest, ...change })).toContain(problem);

@@ -19,6 +19,7 @@ export const plainRequest: JobRequest = {
   createdAtMs: 0,
   devices: { kind: 'count', count: 2 },
   placement: { policy: 'AUTO', fixedSamplers: 0, standby: 'AUTO' },
+  steps: { batchesPerStep: 1, staleness: 7 },
   mustCalibrate: false,
   restart: {
     maxAttempts: 3,
@@ -89,7 +90,13 @@ function parseAttemptEvents(
       return [{ kind: 'prepared', ...head }];
     case 'calibrated':
       return [
-        { kind: 'calibrated', ...head, timings: timingsOf(words, 1), standbyRoom: roomOf(words) },
+        {
+          kind: 'calibrated',
+          ...head,
+          timings: timingsOf(words, 1),
+          epoch: { batches: 1000, slots: 1000 },
+          standbyRoom: roomOf(words),
+        },
       ];
     case 'ready':
       return named(executors, words).map((executor) => ({
@@ -154,7 +161,7 @@ function reasonOf(text: string): FailureReason {
 /** T_s, T_t, T_t' as three words in ms. */
 function timingsOf(words: readonly string[], at: number) {
   const inNs = (index: number) => Number.parseFloat(word(words, at + index)) * 1e6;
-  return { samplerBatchNs: inNs(0), trainerBatchNs: inNs(1), standbyBatchNs: inNs(2) };
+  return { samplerBatchNs: inNs(0), trainerBatchNs: inNs(1), standbyBatchNs: inNs(2), parts: null };
 }
 
 /** `room=cpu:0/5/10`: 5 bytes free, 10 needed. */
@@ -196,6 +203,7 @@ function parseRequest(words: readonly string[]): JobRequest {
       fixedSamplers: Number(samplers),
       standby: (take('standby') ?? placement.standby) as JobRequest['placement']['standby'],
     },
+    steps: { batchesPerStep: 1, staleness: number('staleness', plainRequest.steps.staleness) },
     mustCalibrate: false,
     restart: {
       ...restart,

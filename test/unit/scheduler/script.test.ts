@@ -81,7 +81,10 @@ function describePlan(state: SchedulerState, jobId: string): readonly string[] {
       ({ policy, samplers, trainers, batchNs }) =>
         `${policy}: ${samplers} + ${trainers}, ${batchNs / 1e6} ms`,
     ),
-    `time sharing: ${plan.timeSharingBatchNs / 1e6} ms${plan.timeSharingFaster ? ', faster' : ''}`,
+    ...plan.ways.map(
+      ({ way, samplers, trainers, batchNs }) =>
+        `${way}: ${samplers} + ${trainers}, ${batchNs / 1e6} ms`,
+    ),
     ...(recommendation === null
       ? []
       : [

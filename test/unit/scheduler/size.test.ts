@@ -16,12 +16,13 @@ function longQueue(): SchedulerState {
     jobId: `job-${index}`,
     createdAtMs: index,
   }));
-  const timings = { samplerBatchNs: 100, trainerBatchNs: 200, standbyBatchNs: 300 };
+  const epoch = { batches: 10, slots: 10 };
+  const timings = { samplerBatchNs: 100, trainerBatchNs: 200, standbyBatchNs: 300, parts: null };
   const events: SchedulerEvent[] = [
     { kind: 'devicesFound', nowMs: 0, names: ['cpu:0', 'cpu:1'] },
     { kind: 'submitted', nowMs: 0, jobs },
     { kind: 'prepared', ...head },
-    { kind: 'calibrated', ...head, timings, standbyRoom: [] },
+    { kind: 'calibrated', ...head, timings, epoch, standbyRoom: [] },
   ];
   let state = initialState;
   for (const event of events) state = decide(state, event).state;
@@ -54,7 +55,7 @@ describe(`with ${queued} jobs in the queue`, () => {
     nextWakeMs(state);
     const before = visits();
     let after = state;
-    const timings = { samplerBatchNs: 100, trainerBatchNs: 200, standbyBatchNs: 300 };
+    const timings = { samplerBatchNs: 100, trainerBatchNs: 200, standbyBatchNs: 300, parts: null };
     for (let step = 1; step <= 100; step += 1) {
       after = decide(after, { kind: 'progress', ...head, committedBatches: step }).state;
       after = decide(after, { kind: 'epochEnded', ...head, epoch: step, timings }).state;

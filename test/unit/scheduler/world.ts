@@ -119,7 +119,12 @@ class World {
     if (left < 0) return { kind: 'completed', ...head };
     if (random.chance(0.2)) {
       const time = () => random.integer(1, 1000);
-      const timings = { samplerBatchNs: time(), trainerBatchNs: time(), standbyBatchNs: time() };
+      const timings = {
+        samplerBatchNs: time(),
+        trainerBatchNs: time(),
+        standbyBatchNs: time(),
+        parts: null,
+      };
       return { kind: 'epochEnded', ...head, epoch: attempt, timings };
     }
     return { kind: 'progress', ...head, committedBatches: stage.committedBatches + 1 };
@@ -204,7 +209,12 @@ class World {
       case 'prepare':
       case 'calibrate': {
         const time = () => random.integer(1, 1000);
-        const timings = { samplerBatchNs: time(), trainerBatchNs: time(), standbyBatchNs: time() };
+        const timings = {
+          samplerBatchNs: time(),
+          trainerBatchNs: time(),
+          standbyBatchNs: time(),
+          parts: null,
+        };
         if (goesWrong) {
           this.#soon.push({
             kind: 'attemptFailed',
@@ -215,7 +225,8 @@ class World {
         } else if (command.kind === 'prepare') {
           this.#soon.push({ kind: 'prepared', ...head });
         } else {
-          this.#soon.push({ kind: 'calibrated', ...head, timings, standbyRoom: [] });
+          const epoch = { batches: 100, slots: 20 };
+          this.#soon.push({ kind: 'calibrated', ...head, timings, epoch, standbyRoom: [] });
         }
         return;
       }

@@ -411,14 +411,15 @@ describe('placement', () => {
     placement: { policy: 'FIXED' as const, samplers },
   });
 
-  it('FIXED needs 1 to devices - 1 Samplers', () => {
+  it('FIXED needs 1 to all devices to sample', () => {
     expect(resolved(fixed(4, 1)).placement.samplers).toBe(1);
     expect(resolved(fixed(4, 3)).placement.samplers).toBe(3);
-    for (const samplers of [0, 4, undefined, 1.5]) {
+    expect(resolved(fixed(4, 4)).placement.samplers).toBe(4);
+    for (const samplers of [0, 5, undefined, 1.5]) {
       const [violation, ...others] = violations(fixed(4, samplers));
       expect(others).toEqual([]);
       expect(violation?.path).toBe('spec.placement.samplers');
-      expect(violation?.description).toContain('an integer from 1 to 3');
+      expect(violation?.description).toContain('an integer from 1 to 4');
     }
   });
 

@@ -96,6 +96,17 @@ export const somePlan: JobPlan = {
   choices: [{ policy: 'MINMAX', samplers: 1, trainers: 1, batchNs: 2_000 }],
   policy: 'MINMAX',
   standby: 'AUTO',
+  ways: [
+    {
+      way: 'SWITCHING',
+      samplers: 1,
+      trainers: 1,
+      batchNs: 2_000,
+      epochNs: 20_000,
+      limit: 'TRAINING',
+      atOnce: 2,
+    },
+  ],
   timeSharingBatchNs: 3_000,
   explanation: 'K = 2',
   queueCapacity: 4,

@@ -37,14 +37,23 @@ function timings(...executors: readonly ExecutorSnapshot[]) {
   return timingsOf({ executors } as unknown as SegmentSnapshot, false);
 }
 
+const noParts = {
+  ...{ extractNs: 0, trainNs: 0, standbyExtractNs: 0, standbyTrainNs: 0, applyNs: 0 },
+  prefetch: false,
+};
+
 const sampler = executor('SAMPLER', { SAMPLE: 70, MARK: 20, COPY: 10 });
-const trainer = executor('TRAINER', { EXTRACT: 200, TRAIN: 300, APPLY: 999, EVALUATE: 999 });
+const trainer = executor('TRAINER', { EXTRACT: 200, TRAIN: 300, APPLY: 7, EVALUATE: 999 });
 
 test('a batch costs S + M + C on a Sampler and E + T on a Trainer', () => {
   expect(timings(sampler, trainer)).toEqual({
     samplerBatchNs: 100,
     trainerBatchNs: 500,
     standbyBatchNs: 500,
+    parts: {
+      ...{ extractNs: 200, trainNs: 300, standbyExtractNs: 200, standbyTrainNs: 300, applyNs: 7 },
+      prefetch: false,
+    },
   });
 });
 
@@ -63,6 +72,10 @@ test('where Trainers prefetch, max(E, T) counts; for standby Trainers still the 
     samplerBatchNs: 100,
     trainerBatchNs: 300,
     standbyBatchNs: 700,
+    parts: {
+      ...{ extractNs: 200, trainNs: 300, standbyExtractNs: 400, standbyTrainNs: 300, applyNs: 7 },
+      prefetch: true,
+    },
   });
   expect(prefetching(longExtract).trainerBatchNs).toBe(600);
 });
@@ -73,5 +86,6 @@ test('of several executors the middle one counts, of those with a batch', () => 
 });
 
 test('nothing measured is 0', () => {
-  expect(timings()).toEqual({ samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0 });
+  const none = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, parts: noParts };
+  expect(timings()).toEqual(none);
 });

@@ -165,12 +165,43 @@ TEST_CASE("a batch is taken ahead only where every other Trainer would find one,
   }
 }
 
+TEST_CASE("devices that share sampling and training take ahead until the queue is low") {
+  const NoDeadlines none;
+  for (const uint32_t devices : {1U, 2U, 3U}) {
+    INFO(devices, " devices");
+    FakeJob job;
+    job.batches = 23;
+    job.devices = devices;
+    job.num_slots = 12;
+    job.low_water = 3;
+    Segment segment = MakeSegment(job);
+    segment.SetStandby(StandbyPolicy::kAuto, true);
+    segment.SetEstimates(StandbyEstimates{1000, 1000, 1500, 0});
+    ThreadCrew crew(segment);
+    crew.prefetch = true;
+    for (uint32_t i = 0; i < devices; ++i) {
+      crew.AddTrainer(Role::kStandby, i);
+      crew.AddSampler(i);
+    }
+    CHECK(crew.Finish());
+    uint64_t ahead = 0;
+    for (const ExecutorSnapshot& executor : segment.Snapshot().executors) {
+      ahead += executor.counters[static_cast<uint32_t>(Counter::kBatchesAhead)];
+    }
+    CHECK(ahead > 0);
+    CHECK(crew.collisions() == 0);
+    CHECK(OutcomeOf(segment) == Expected(job));
+  }
+}
+
 TEST_CASE("a standby takes nothing ahead while its Sampler may want the device back") {
   const NoDeadlines none;
   for (const bool gone : {false, true}) {
     const FakeJob job;
     Segment segment = MakeSegment(job);
     segment.SetStandby(StandbyPolicy::kAlways, true);
+    // Beside a Trainer; without any it takes until the queue is low.
+    segment.SetEstimates(StandbyEstimates{1000, 1000, 1500, 1});
     ThreadCrew crew(segment);
     crew.prefetch = true;
     crew.AddTrainer(Role::kStandby, 0);

@@ -8,6 +8,8 @@ import type { EpochReport, EpochReportJson } from "./epoch_report_pb.ts";
 import { file_gnnd_v1_epoch_report } from "./epoch_report_pb.ts";
 import type { ExecutorExit, ExecutorExitJson, ExecutorStatus, ExecutorStatusJson } from "./executor_pb.ts";
 import { file_gnnd_v1_executor } from "./executor_pb.ts";
+import type { PlanMeasurement, PlanMeasurementJson, PlanWay, PlanWayJson } from "./job_plan_pb.ts";
+import { file_gnnd_v1_job_plan } from "./job_plan_pb.ts";
 import type { JobSpec, JobSpecJson } from "./job_spec_pb.ts";
 import { file_gnnd_v1_job_spec } from "./job_spec_pb.ts";
 import type { Reason, ReasonJson } from "./types_pb.ts";
@@ -20,7 +22,84 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job.proto.
  */
 export const file_gnnd_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSL5BAoDSm9iEgwKBG5hbWUYASABKAkSCwoDdWlkGAIgASgJEh4KBHNwZWMYAyABKAsyEC5nbm5kLnYxLkpvYlNwZWMSKAoOZWZmZWN0aXZlX3NwZWMYBCABKAsyEC5nbm5kLnYxLkpvYlNwZWMSIAoFc3RhdGUYBSABKA4yES5nbm5kLnYxLkpvYlN0YXRlEiAKBXBoYXNlGAYgASgOMhEuZ25uZC52MS5Kb2JQaGFzZRIiCgZpbnRlbnQYByABKA4yEi5nbm5kLnYxLkpvYkludGVudBIfCgZyZWFzb24YCCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAkgASgJEiYKCHByb2dyZXNzGAogASgLMhQuZ25uZC52MS5Kb2JQcm9ncmVzcxIiCghhdHRlbXB0cxgLIAMoCzIQLmdubmQudjEuQXR0ZW1wdBIkCgZlcG9jaHMYDCADKAsyFC5nbm5kLnYxLkVwb2NoUmVwb3J0EiIKBnJlc3VsdBgNIAEoCzISLmdubmQudjEuSm9iUmVzdWx0Ei8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmV2aXNpb24YESABKAMSFgoOZGF0YXNldF9kaWdlc3QYEiABKAkSEAoId2FybmluZ3MYEyADKAkSEgoKbnVtX2Vwb2NocxgUIAEoBSLrAgoLSm9iUHJvZ3Jlc3MSDQoFZXBvY2gYASABKAUSDgoGZXBvY2hzGAIgASgFEhkKEWJhdGNoZXNfY29tbWl0dGVkGAMgASgDEhkKEWJhdGNoZXNfcGVyX2Vwb2NoGAQgASgDEg8KB3ZlcnNpb24YBSABKAMSDAoEbG9zcxgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESGAoQc2VlZHNfcGVyX3NlY29uZBgIIAEoARIYChBlZGdlc19wZXJfc2Vjb25kGAkgASgBEhQKDHJlbWFpbmluZ19tcxgKIAEoAxITCgtxdWV1ZV9kZXB0aBgLIAEoBRIWCg5xdWV1ZV9jYXBhY2l0eRgMIAEoBRIqCglleGVjdXRvcnMYDSADKAsyFy5nbm5kLnYxLkV4ZWN1dG9yU3RhdHVzEi8KCmV2YWx1YXRpb24YDiABKAsyGy5nbm5kLnYxLkV2YWx1YXRpb25Qcm9ncmVzcyKHAQoSRXZhbHVhdGlvblByb2dyZXNzEiUKBGtpbmQYASABKA4yFy5nbm5kLnYxLkV2YWx1YXRpb25LaW5kEg0KBWVwb2NoGAIgASgFEhEKCXJvd3NfZG9uZRgDIAEoAxISCgpyb3dzX3RvdGFsGAQgASgDEhQKDHJlbWFpbmluZ19tcxgFIAEoAyLuAQoHQXR0ZW1wdBIOCgZudW1iZXIYASABKAUSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKCmVuZF9yZWFzb24YBCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAUgASgJEhkKEWV4ZWN1dG9yX3Jlc3RhcnRzGAYgASgFEiQKBWV4aXRzGAcgAygLMhUuZ25uZC52MS5FeGVjdXRvckV4aXQitQEKCUpvYlJlc3VsdBIZChFwYXJhbWV0ZXJzX3NoYTI1NhgBIAEoCRIWCg5jaGVja3BvaW50X2RpchgCIAEoCRIaChJ0ZXN0X2FjY3VyYWN5X2xhc3QYAyABKAESGgoSdGVzdF9hY2N1cmFjeV9iZXN0GAQgASgBEhIKCmJlc3RfZXBvY2gYBSABKAUSGQoRYmVzdF92YWxfYWNjdXJhY3kYBiABKAESDgoGZXBvY2hzGAcgASgFKs4BCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFKT0JfU1RBVEVfUEVORElORxABEhcKE0pPQl9TVEFURV9QUkVQQVJJTkcQAhIVChFKT0JfU1RBVEVfUlVOTklORxADEhgKFEpPQl9TVEFURV9DQU5DRUxMSU5HEAQSFwoTSk9CX1NUQVRFX1NVQ0NFRURFRBAFEhQKEEpPQl9TVEFURV9GQUlMRUQQBhIXChNKT0JfU1RBVEVfQ0FOQ0VMTEVEEAcqUgoJSm9iSW50ZW50EhoKFkpPQl9JTlRFTlRfVU5TUEVDSUZJRUQQABISCg5KT0JfSU5URU5UX1JVThABEhUKEUpPQl9JTlRFTlRfQ0FOQ0VMEAIqwwEKCEpvYlBoYXNlEhkKFUpPQl9QSEFTRV9VTlNQRUNJRklFRBAAEh0KGUpPQl9QSEFTRV9MT0FESU5HX0RBVEFTRVQQARIZChVKT0JfUEhBU0VfQ0FMSUJSQVRJTkcQAhIWChJKT0JfUEhBU0VfU1RBUlRJTkcQAxIWChJKT0JfUEhBU0VfVFJBSU5JTkcQBBIYChRKT0JfUEhBU0VfRVZBTFVBVElORxAFEhgKFEpPQl9QSEFTRV9GSU5BTElaSU5HEAYqjwEKDkV2YWx1YXRpb25LaW5kEh8KG0VWQUxVQVRJT05fS0lORF9VTlNQRUNJRklFRBAAEh4KGkVWQUxVQVRJT05fS0lORF9WQUxJREFUSU9OEAESHQoZRVZBTFVBVElPTl9LSU5EX1RFU1RfTEFTVBACEh0KGUVWQUxVQVRJT05fS0lORF9URVNUX0JFU1QQA2IGcHJvdG8z", [file_gnnd_v1_epoch_report, file_gnnd_v1_executor, file_gnnd_v1_job_spec, file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSKMAQoHSm9iUGFjZRIdCgN3YXkYASABKA4yEC5nbm5kLnYxLlBsYW5XYXkSGgoScHJlZGljdGVkX2JhdGNoX25zGAIgASgDEhoKEnByZWRpY3RlZF9lcG9jaF9ucxgDIAEoAxIqCghtZWFzdXJlZBgEIAEoCzIYLmdubmQudjEuUGxhbk1lYXN1cmVtZW50IpkFCgNKb2ISDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSHgoEc3BlYxgDIAEoCzIQLmdubmQudjEuSm9iU3BlYxIoCg5lZmZlY3RpdmVfc3BlYxgEIAEoCzIQLmdubmQudjEuSm9iU3BlYxIgCgVzdGF0ZRgFIAEoDjIRLmdubmQudjEuSm9iU3RhdGUSIAoFcGhhc2UYBiABKA4yES5nbm5kLnYxLkpvYlBoYXNlEiIKBmludGVudBgHIAEoDjISLmdubmQudjEuSm9iSW50ZW50Eh8KBnJlYXNvbhgIIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYCSABKAkSJgoIcHJvZ3Jlc3MYCiABKAsyFC5nbm5kLnYxLkpvYlByb2dyZXNzEiIKCGF0dGVtcHRzGAsgAygLMhAuZ25uZC52MS5BdHRlbXB0EiQKBmVwb2NocxgMIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQSIgoGcmVzdWx0GA0gASgLMhIuZ25uZC52MS5Kb2JSZXN1bHQSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgRIAEoAxIWCg5kYXRhc2V0X2RpZ2VzdBgSIAEoCRIQCgh3YXJuaW5ncxgTIAMoCRISCgpudW1fZXBvY2hzGBQgASgFEh4KBHBhY2UYFSABKAsyEC5nbm5kLnYxLkpvYlBhY2Ui6wIKC0pvYlByb2dyZXNzEg0KBWVwb2NoGAEgASgFEg4KBmVwb2NocxgCIAEoBRIZChFiYXRjaGVzX2NvbW1pdHRlZBgDIAEoAxIZChFiYXRjaGVzX3Blcl9lcG9jaBgEIAEoAxIPCgd2ZXJzaW9uGAUgASgDEgwKBGxvc3MYBiABKAESFAoMdmFsX2FjY3VyYWN5GAcgASgBEhgKEHNlZWRzX3Blcl9zZWNvbmQYCCABKAESGAoQZWRnZXNfcGVyX3NlY29uZBgJIAEoARIUCgxyZW1haW5pbmdfbXMYCiABKAMSEwoLcXVldWVfZGVwdGgYCyABKAUSFgoOcXVldWVfY2FwYWNpdHkYDCABKAUSKgoJZXhlY3V0b3JzGA0gAygLMhcuZ25uZC52MS5FeGVjdXRvclN0YXR1cxIvCgpldmFsdWF0aW9uGA4gASgLMhsuZ25uZC52MS5FdmFsdWF0aW9uUHJvZ3Jlc3MihwEKEkV2YWx1YXRpb25Qcm9ncmVzcxIlCgRraW5kGAEgASgOMhcuZ25uZC52MS5FdmFsdWF0aW9uS2luZBINCgVlcG9jaBgCIAEoBRIRCglyb3dzX2RvbmUYAyABKAMSEgoKcm93c190b3RhbBgEIAEoAxIUCgxyZW1haW5pbmdfbXMYBSABKAMi7gEKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEi4KCnN0YXJ0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIjCgplbmRfcmVhc29uGAQgASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFleGVjdXRvcl9yZXN0YXJ0cxgGIAEoBRIkCgVleGl0cxgHIAMoCzIVLmdubmQudjEuRXhlY3V0b3JFeGl0IrUBCglKb2JSZXN1bHQSGQoRcGFyYW1ldGVyc19zaGEyNTYYASABKAkSFgoOY2hlY2twb2ludF9kaXIYAiABKAkSGgoSdGVzdF9hY2N1cmFjeV9sYXN0GAMgASgBEhoKEnRlc3RfYWNjdXJhY3lfYmVzdBgEIAEoARISCgpiZXN0X2Vwb2NoGAUgASgFEhkKEWJlc3RfdmFsX2FjY3VyYWN5GAYgASgBEg4KBmVwb2NocxgHIAEoBSrOAQoISm9iU3RhdGUSGQoVSk9CX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRSk9CX1NUQVRFX1BFTkRJTkcQARIXChNKT0JfU1RBVEVfUFJFUEFSSU5HEAISFQoRSk9CX1NUQVRFX1JVTk5JTkcQAxIYChRKT0JfU1RBVEVfQ0FOQ0VMTElORxAEEhcKE0pPQl9TVEFURV9TVUNDRUVERUQQBRIUChBKT0JfU1RBVEVfRkFJTEVEEAYSFwoTSk9CX1NUQVRFX0NBTkNFTExFRBAHKlIKCUpvYkludGVudBIaChZKT0JfSU5URU5UX1VOU1BFQ0lGSUVEEAASEgoOSk9CX0lOVEVOVF9SVU4QARIVChFKT0JfSU5URU5UX0NBTkNFTBACKsMBCghKb2JQaGFzZRIZChVKT0JfUEhBU0VfVU5TUEVDSUZJRUQQABIdChlKT0JfUEhBU0VfTE9BRElOR19EQVRBU0VUEAESGQoVSk9CX1BIQVNFX0NBTElCUkFUSU5HEAISFgoSSk9CX1BIQVNFX1NUQVJUSU5HEAMSFgoSSk9CX1BIQVNFX1RSQUlOSU5HEAQSGAoUSk9CX1BIQVNFX0VWQUxVQVRJTkcQBRIYChRKT0JfUEhBU0VfRklOQUxJWklORxAGKo8BCg5FdmFsdWF0aW9uS2luZBIfChtFVkFMVUFUSU9OX0tJTkRfVU5TUEVDSUZJRUQQABIeChpFVkFMVUFUSU9OX0tJTkRfVkFMSURBVElPThABEh0KGUVWQUxVQVRJT05fS0lORF9URVNUX0xBU1QQAhIdChlFVkFMVUFUSU9OX0tJTkRfVEVTVF9CRVNUEANiBnByb3RvMw", [file_gnnd_v1_epoch_report, file_gnnd_v1_executor, file_gnnd_v1_job_plan, file_gnnd_v1_job_spec, file_gnnd_v1_types, file_google_protobuf_timestamp]);
+
+/**
+ * A job's epochs without their evaluations, predicted and measured.
+ *
+ * @generated from message gnnd.v1.JobPace
+ */
+export type JobPace = Message<"gnnd.v1.JobPace"> & {
+  /**
+   * How the devices are used.
+   *
+   * @generated from field: gnnd.v1.PlanWay way = 1;
+   */
+  way: PlanWay;
+
+  /**
+   * Predicted nanoseconds per batch.
+   *
+   * @generated from field: int64 predicted_batch_ns = 2;
+   */
+  predictedBatchNs: bigint;
+
+  /**
+   * Predicted nanoseconds of an epoch.
+   *
+   * @generated from field: int64 predicted_epoch_ns = 3;
+   */
+  predictedEpochNs: bigint;
+
+  /**
+   * The same as they were.
+   *
+   * @generated from field: gnnd.v1.PlanMeasurement measured = 4;
+   */
+  measured?: PlanMeasurement | undefined;
+};
+
+/**
+ * A job's epochs without their evaluations, predicted and measured.
+ *
+ * @generated from message gnnd.v1.JobPace
+ */
+export type JobPaceJson = {
+  /**
+   * How the devices are used.
+   *
+   * @generated from field: gnnd.v1.PlanWay way = 1;
+   */
+  way?: PlanWayJson;
+
+  /**
+   * Predicted nanoseconds per batch.
+   *
+   * @generated from field: int64 predicted_batch_ns = 2;
+   */
+  predictedBatchNs?: string;
+
+  /**
+   * Predicted nanoseconds of an epoch.
+   *
+   * @generated from field: int64 predicted_epoch_ns = 3;
+   */
+  predictedEpochNs?: string;
+
+  /**
+   * The same as they were.
+   *
+   * @generated from field: gnnd.v1.PlanMeasurement measured = 4;
+   */
+  measured?: PlanMeasurementJson;
+};
+
+/**
+ * Describes the message gnnd.v1.JobPace.
+ * Use `create(JobPaceSchema)` to create a new message.
+ */
+export const JobPaceSchema: GenMessage<JobPace, {jsonType: JobPaceJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 0);
 
 /**
  * A job: spec, state, progress.
@@ -169,6 +248,14 @@ export type Job = Message<"gnnd.v1.Job"> & {
    * @generated from field: int32 num_epochs = 20;
    */
   numEpochs: number;
+
+  /**
+   * How long epochs were predicted to take and how long they took; not set before one has ended,
+   * where nothing was predicted, and in lists.
+   *
+   * @generated from field: gnnd.v1.JobPace pace = 21;
+   */
+  pace?: JobPace | undefined;
 };
 
 /**
@@ -318,6 +405,14 @@ export type JobJson = {
    * @generated from field: int32 num_epochs = 20;
    */
   numEpochs?: number;
+
+  /**
+   * How long epochs were predicted to take and how long they took; not set before one has ended,
+   * where nothing was predicted, and in lists.
+   *
+   * @generated from field: gnnd.v1.JobPace pace = 21;
+   */
+  pace?: JobPaceJson;
 };
 
 /**
@@ -325,7 +420,7 @@ export type JobJson = {
  * Use `create(JobSchema)` to create a new message.
  */
 export const JobSchema: GenMessage<Job, {jsonType: JobJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 0);
+  messageDesc(file_gnnd_v1_job, 1);
 
 /**
  * Where a running job is. Coalesced; has no revision of its own.
@@ -542,7 +637,7 @@ export type JobProgressJson = {
  * Use `create(JobProgressSchema)` to create a new message.
  */
 export const JobProgressSchema: GenMessage<JobProgress, {jsonType: JobProgressJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 1);
+  messageDesc(file_gnnd_v1_job, 2);
 
 /**
  * An evaluation that runs.
@@ -633,7 +728,7 @@ export type EvaluationProgressJson = {
  * Use `create(EvaluationProgressSchema)` to create a new message.
  */
 export const EvaluationProgressSchema: GenMessage<EvaluationProgress, {jsonType: EvaluationProgressJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 2);
+  messageDesc(file_gnnd_v1_job, 3);
 
 /**
  * One try at running the job.
@@ -752,7 +847,7 @@ export type AttemptJson = {
  * Use `create(AttemptSchema)` to create a new message.
  */
 export const AttemptSchema: GenMessage<Attempt, {jsonType: AttemptJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 3);
+  messageDesc(file_gnnd_v1_job, 4);
 
 /**
  * What a SUCCEEDED job leaves.
@@ -871,7 +966,7 @@ export type JobResultJson = {
  * Use `create(JobResultSchema)` to create a new message.
  */
 export const JobResultSchema: GenMessage<JobResult, {jsonType: JobResultJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 4);
+  messageDesc(file_gnnd_v1_job, 5);
 
 /**
  * States of a job.

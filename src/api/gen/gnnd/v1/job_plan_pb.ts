@@ -2,8 +2,8 @@
 // @generated from file gnnd/v1/job_plan.proto (package gnnd.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { ExecutorRole, ExecutorRoleJson } from "./executor_pb.ts";
 import { file_gnnd_v1_executor } from "./executor_pb.ts";
 import type { CachePolicy, CachePolicyJson } from "./features_pb.ts";
@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job_plan.proto.
  */
 export const file_gnnd_v1_job_plan: GenFile = /*@__PURE__*/
-  fileDesc("ChZnbm5kL3YxL2pvYl9wbGFuLnByb3RvEgdnbm5kLnYxIqsECgdKb2JQbGFuEgsKA2pvYhgBIAEoCRIRCgllc3RpbWF0ZWQYAiABKAgSKwoJZXhlY3V0b3JzGAMgAygLMhguZ25uZC52MS5QbGFubmVkRXhlY3V0b3ISGAoQc2FtcGxlcl9iYXRjaF9ucxgEIAEoAxIYChB0cmFpbmVyX2JhdGNoX25zGAUgASgDEhgKEHN0YW5kYnlfYmF0Y2hfbnMYBiABKAMSCQoBaxgHIAEoARImCgdjaG9pY2VzGAggAygLMhUuZ25uZC52MS5Qb2xpY3lDaG9pY2USKAoGcG9saWN5GAkgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSJwoHc3RhbmRieRgKIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeRIdChV0aW1lX3NoYXJpbmdfYmF0Y2hfbnMYCyABKAMSEwoLZXhwbGFuYXRpb24YDCABKAkSFgoOcXVldWVfY2FwYWNpdHkYDSABKAUSEgoKc2xvdF9ieXRlcxgOIAEoAxIXCg9wYXJhbWV0ZXJfY291bnQYDyABKAMSIQoFY2FjaGUYECABKAsyEi5nbm5kLnYxLkNhY2hlUGxhbhIRCglzdGFsZW5lc3MYESABKAUSEAoId2FybmluZ3MYEiADKAkSPgoWc3RhbGVuZXNzX2NvbXBlbnNhdGlvbhgTIAEoDjIeLmdubmQudjEuU3RhbGVuZXNzQ29tcGVuc2F0aW9uIsYBCglDYWNoZVBsYW4SJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIUCgx0cmFpbmVyX3Jvd3MYAiABKAMSFAoMc3RhbmRieV9yb3dzGAMgASgDEhEKCXJvd19ieXRlcxgEIAEoAxIPCgdyYW5rX21zGAUgASgDEhMKC2V4cGxhbmF0aW9uGAYgASgJEhAKCHByZWZldGNoGAcgASgIEhwKFHByZWZldGNoX2V4cGxhbmF0aW9uGAggASgJIkYKD1BsYW5uZWRFeGVjdXRvchIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJIm4KDFBvbGljeUNob2ljZRIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIQCghzYW1wbGVycxgCIAEoBRIQCgh0cmFpbmVycxgDIAEoBRIQCghiYXRjaF9ucxgEIAEoA2IGcHJvdG8z", [file_gnnd_v1_executor, file_gnnd_v1_features, file_gnnd_v1_resources, file_gnnd_v1_training]);
+  fileDesc("ChZnbm5kL3YxL2pvYl9wbGFuLnByb3RvEgdnbm5kLnYxIrYFCgdKb2JQbGFuEgsKA2pvYhgBIAEoCRIRCgllc3RpbWF0ZWQYAiABKAgSKwoJZXhlY3V0b3JzGAMgAygLMhguZ25uZC52MS5QbGFubmVkRXhlY3V0b3ISGAoQc2FtcGxlcl9iYXRjaF9ucxgEIAEoAxIYChB0cmFpbmVyX2JhdGNoX25zGAUgASgDEhgKEHN0YW5kYnlfYmF0Y2hfbnMYBiABKAMSCQoBaxgHIAEoARImCgdjaG9pY2VzGAggAygLMhUuZ25uZC52MS5Qb2xpY3lDaG9pY2USKAoGcG9saWN5GAkgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSJwoHc3RhbmRieRgKIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeRIdChV0aW1lX3NoYXJpbmdfYmF0Y2hfbnMYCyABKAMSEwoLZXhwbGFuYXRpb24YDCABKAkSFgoOcXVldWVfY2FwYWNpdHkYDSABKAUSEgoKc2xvdF9ieXRlcxgOIAEoAxIXCg9wYXJhbWV0ZXJfY291bnQYDyABKAMSIQoFY2FjaGUYECABKAsyEi5nbm5kLnYxLkNhY2hlUGxhbhIRCglzdGFsZW5lc3MYESABKAUSEAoId2FybmluZ3MYEiADKAkSPgoWc3RhbGVuZXNzX2NvbXBlbnNhdGlvbhgTIAEoDjIeLmdubmQudjEuU3RhbGVuZXNzQ29tcGVuc2F0aW9uEh0KA3dheRgUIAEoDjIQLmdubmQudjEuUGxhbldheRIhCgR3YXlzGBUgAygLMhMuZ25uZC52MS5QbGFubmVkV2F5EhgKEGJhdGNoZXNfcGVyX3N0ZXAYFiABKAUSLQoLbWVhc3VyZW1lbnQYFyABKAsyGC5nbm5kLnYxLlBsYW5NZWFzdXJlbWVudCKvAQoKUGxhbm5lZFdheRIdCgN3YXkYASABKA4yEC5nbm5kLnYxLlBsYW5XYXkSEAoIc2FtcGxlcnMYAiABKAUSEAoIdHJhaW5lcnMYAyABKAUSEAoIYmF0Y2hfbnMYBCABKAMSEAoIZXBvY2hfbnMYBSABKAMSIQoFbGltaXQYBiABKA4yEi5nbm5kLnYxLlBsYW5MaW1pdBIXCg9iYXRjaGVzX2F0X29uY2UYByABKAUikwEKD1BsYW5NZWFzdXJlbWVudBIOCgZlcG9jaHMYASABKAUSEAoIZXBvY2hfbnMYAiABKAMSEAoIYmF0Y2hfbnMYAyABKAMSGAoQc2FtcGxlcl9iYXRjaF9ucxgEIAEoAxIYChB0cmFpbmVyX2JhdGNoX25zGAUgASgDEhgKEHN0YW5kYnlfYmF0Y2hfbnMYBiABKAMixgEKCUNhY2hlUGxhbhIkCgZwb2xpY3kYASABKA4yFC5nbm5kLnYxLkNhY2hlUG9saWN5EhQKDHRyYWluZXJfcm93cxgCIAEoAxIUCgxzdGFuZGJ5X3Jvd3MYAyABKAMSEQoJcm93X2J5dGVzGAQgASgDEg8KB3JhbmtfbXMYBSABKAMSEwoLZXhwbGFuYXRpb24YBiABKAkSEAoIcHJlZmV0Y2gYByABKAgSHAoUcHJlZmV0Y2hfZXhwbGFuYXRpb24YCCABKAkiRgoPUGxhbm5lZEV4ZWN1dG9yEiMKBHJvbGUYASABKA4yFS5nbm5kLnYxLkV4ZWN1dG9yUm9sZRIOCgZkZXZpY2UYAiABKAkibgoMUG9saWN5Q2hvaWNlEigKBnBvbGljeRgBIAEoDjIYLmdubmQudjEuUGxhY2VtZW50UG9saWN5EhAKCHNhbXBsZXJzGAIgASgFEhAKCHRyYWluZXJzGAMgASgFEhAKCGJhdGNoX25zGAQgASgDKmUKB1BsYW5XYXkSGAoUUExBTl9XQVlfVU5TUEVDSUZJRUQQABISCg5QTEFOX1dBWV9TUExJVBABEhYKElBMQU5fV0FZX1NXSVRDSElORxACEhQKEFBMQU5fV0FZX1NIQVJJTkcQAypvCglQbGFuTGltaXQSGgoWUExBTl9MSU1JVF9VTlNQRUNJRklFRBAAEhcKE1BMQU5fTElNSVRfU0FNUExJTkcQARIXChNQTEFOX0xJTUlUX1RSQUlOSU5HEAISFAoQUExBTl9MSU1JVF9TVEVQUxADYgZwcm90bzM", [file_gnnd_v1_executor, file_gnnd_v1_features, file_gnnd_v1_resources, file_gnnd_v1_training]);
 
 /**
  * How devices are split, and why.
@@ -97,7 +97,8 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
   standby: StandbyPolicy;
 
   /**
-   * Predicted nanoseconds per batch if every device both sampled and trained.
+   * Predicted nanoseconds per batch if every device both sampled and trained; 0 when that was not
+   * considered.
    *
    * @generated from field: int64 time_sharing_batch_ns = 11;
    */
@@ -158,6 +159,34 @@ export type JobPlan = Message<"gnnd.v1.JobPlan"> & {
    * @generated from field: gnnd.v1.StalenessCompensation staleness_compensation = 19;
    */
   stalenessCompensation: StalenessCompensation;
+
+  /**
+   * How the devices are used.
+   *
+   * @generated from field: gnnd.v1.PlanWay way = 20;
+   */
+  way: PlanWay;
+
+  /**
+   * Ways that were compared, the one followed first; empty when nothing was measured.
+   *
+   * @generated from field: repeated gnnd.v1.PlannedWay ways = 21;
+   */
+  ways: PlannedWay[];
+
+  /**
+   * G of the job's effective spec.
+   *
+   * @generated from field: int32 batches_per_step = 22;
+   */
+  batchesPerStep: number;
+
+  /**
+   * What the run showed beside what was predicted; not set before its first epoch has ended.
+   *
+   * @generated from field: gnnd.v1.PlanMeasurement measurement = 23;
+   */
+  measurement?: PlanMeasurement | undefined;
 };
 
 /**
@@ -237,7 +266,8 @@ export type JobPlanJson = {
   standby?: StandbyPolicyJson;
 
   /**
-   * Predicted nanoseconds per batch if every device both sampled and trained.
+   * Predicted nanoseconds per batch if every device both sampled and trained; 0 when that was not
+   * considered.
    *
    * @generated from field: int64 time_sharing_batch_ns = 11;
    */
@@ -298,6 +328,34 @@ export type JobPlanJson = {
    * @generated from field: gnnd.v1.StalenessCompensation staleness_compensation = 19;
    */
   stalenessCompensation?: StalenessCompensationJson;
+
+  /**
+   * How the devices are used.
+   *
+   * @generated from field: gnnd.v1.PlanWay way = 20;
+   */
+  way?: PlanWayJson;
+
+  /**
+   * Ways that were compared, the one followed first; empty when nothing was measured.
+   *
+   * @generated from field: repeated gnnd.v1.PlannedWay ways = 21;
+   */
+  ways?: PlannedWayJson[];
+
+  /**
+   * G of the job's effective spec.
+   *
+   * @generated from field: int32 batches_per_step = 22;
+   */
+  batchesPerStep?: number;
+
+  /**
+   * What the run showed beside what was predicted; not set before its first epoch has ended.
+   *
+   * @generated from field: gnnd.v1.PlanMeasurement measurement = 23;
+   */
+  measurement?: PlanMeasurementJson;
 };
 
 /**
@@ -306,6 +364,230 @@ export type JobPlanJson = {
  */
 export const JobPlanSchema: GenMessage<JobPlan, {jsonType: JobPlanJson}> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job_plan, 0);
+
+/**
+ * A way to use a job's devices, and what it is predicted to take.
+ *
+ * @generated from message gnnd.v1.PlannedWay
+ */
+export type PlannedWay = Message<"gnnd.v1.PlannedWay"> & {
+  /**
+   * The way.
+   *
+   * @generated from field: gnnd.v1.PlanWay way = 1;
+   */
+  way: PlanWay;
+
+  /**
+   * N_s; all devices for SHARING.
+   *
+   * @generated from field: int32 samplers = 2;
+   */
+  samplers: number;
+
+  /**
+   * N_t; 0 for SHARING.
+   *
+   * @generated from field: int32 trainers = 3;
+   */
+  trainers: number;
+
+  /**
+   * Predicted nanoseconds per batch.
+   *
+   * @generated from field: int64 batch_ns = 4;
+   */
+  batchNs: bigint;
+
+  /**
+   * Predicted nanoseconds of an epoch, without its evaluation.
+   *
+   * @generated from field: int64 epoch_ns = 5;
+   */
+  epochNs: bigint;
+
+  /**
+   * What that time is that of.
+   *
+   * @generated from field: gnnd.v1.PlanLimit limit = 6;
+   */
+  limit: PlanLimit;
+
+  /**
+   * Batches that are computed at the same time at most.
+   *
+   * @generated from field: int32 batches_at_once = 7;
+   */
+  batchesAtOnce: number;
+};
+
+/**
+ * A way to use a job's devices, and what it is predicted to take.
+ *
+ * @generated from message gnnd.v1.PlannedWay
+ */
+export type PlannedWayJson = {
+  /**
+   * The way.
+   *
+   * @generated from field: gnnd.v1.PlanWay way = 1;
+   */
+  way?: PlanWayJson;
+
+  /**
+   * N_s; all devices for SHARING.
+   *
+   * @generated from field: int32 samplers = 2;
+   */
+  samplers?: number;
+
+  /**
+   * N_t; 0 for SHARING.
+   *
+   * @generated from field: int32 trainers = 3;
+   */
+  trainers?: number;
+
+  /**
+   * Predicted nanoseconds per batch.
+   *
+   * @generated from field: int64 batch_ns = 4;
+   */
+  batchNs?: string;
+
+  /**
+   * Predicted nanoseconds of an epoch, without its evaluation.
+   *
+   * @generated from field: int64 epoch_ns = 5;
+   */
+  epochNs?: string;
+
+  /**
+   * What that time is that of.
+   *
+   * @generated from field: gnnd.v1.PlanLimit limit = 6;
+   */
+  limit?: PlanLimitJson;
+
+  /**
+   * Batches that are computed at the same time at most.
+   *
+   * @generated from field: int32 batches_at_once = 7;
+   */
+  batchesAtOnce?: number;
+};
+
+/**
+ * Describes the message gnnd.v1.PlannedWay.
+ * Use `create(PlannedWaySchema)` to create a new message.
+ */
+export const PlannedWaySchema: GenMessage<PlannedWay, {jsonType: PlannedWayJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job_plan, 1);
+
+/**
+ * What epochs took: medians, nanoseconds; 0 = not seen.
+ *
+ * @generated from message gnnd.v1.PlanMeasurement
+ */
+export type PlanMeasurement = Message<"gnnd.v1.PlanMeasurement"> & {
+  /**
+   * Epochs that were looked at, the newest; the first of an attempt only if there is no other.
+   *
+   * @generated from field: int32 epochs = 1;
+   */
+  epochs: number;
+
+  /**
+   * Wall time of an epoch, without its evaluation.
+   *
+   * @generated from field: int64 epoch_ns = 2;
+   */
+  epochNs: bigint;
+
+  /**
+   * The same per batch.
+   *
+   * @generated from field: int64 batch_ns = 3;
+   */
+  batchNs: bigint;
+
+  /**
+   * T_s: a Sampler per batch.
+   *
+   * @generated from field: int64 sampler_batch_ns = 4;
+   */
+  samplerBatchNs: bigint;
+
+  /**
+   * T_t: a Trainer per batch.
+   *
+   * @generated from field: int64 trainer_batch_ns = 5;
+   */
+  trainerBatchNs: bigint;
+
+  /**
+   * T_t': a standby Trainer per batch.
+   *
+   * @generated from field: int64 standby_batch_ns = 6;
+   */
+  standbyBatchNs: bigint;
+};
+
+/**
+ * What epochs took: medians, nanoseconds; 0 = not seen.
+ *
+ * @generated from message gnnd.v1.PlanMeasurement
+ */
+export type PlanMeasurementJson = {
+  /**
+   * Epochs that were looked at, the newest; the first of an attempt only if there is no other.
+   *
+   * @generated from field: int32 epochs = 1;
+   */
+  epochs?: number;
+
+  /**
+   * Wall time of an epoch, without its evaluation.
+   *
+   * @generated from field: int64 epoch_ns = 2;
+   */
+  epochNs?: string;
+
+  /**
+   * The same per batch.
+   *
+   * @generated from field: int64 batch_ns = 3;
+   */
+  batchNs?: string;
+
+  /**
+   * T_s: a Sampler per batch.
+   *
+   * @generated from field: int64 sampler_batch_ns = 4;
+   */
+  samplerBatchNs?: string;
+
+  /**
+   * T_t: a Trainer per batch.
+   *
+   * @generated from field: int64 trainer_batch_ns = 5;
+   */
+  trainerBatchNs?: string;
+
+  /**
+   * T_t': a standby Trainer per batch.
+   *
+   * @generated from field: int64 standby_batch_ns = 6;
+   */
+  standbyBatchNs?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.PlanMeasurement.
+ * Use `create(PlanMeasurementSchema)` to create a new message.
+ */
+export const PlanMeasurementSchema: GenMessage<PlanMeasurement, {jsonType: PlanMeasurementJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job_plan, 2);
 
 /**
  * Which feature rows are kept, how they are read, and why.
@@ -438,7 +720,7 @@ export type CachePlanJson = {
  * Use `create(CachePlanSchema)` to create a new message.
  */
 export const CachePlanSchema: GenMessage<CachePlan, {jsonType: CachePlanJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_plan, 1);
+  messageDesc(file_gnnd_v1_job_plan, 3);
 
 /**
  * One executor of a plan.
@@ -487,7 +769,7 @@ export type PlannedExecutorJson = {
  * Use `create(PlannedExecutorSchema)` to create a new message.
  */
 export const PlannedExecutorSchema: GenMessage<PlannedExecutor, {jsonType: PlannedExecutorJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_plan, 2);
+  messageDesc(file_gnnd_v1_job_plan, 4);
 
 /**
  * What one policy would choose.
@@ -564,5 +846,101 @@ export type PolicyChoiceJson = {
  * Use `create(PolicyChoiceSchema)` to create a new message.
  */
 export const PolicyChoiceSchema: GenMessage<PolicyChoice, {jsonType: PolicyChoiceJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_plan, 3);
+  messageDesc(file_gnnd_v1_job_plan, 5);
+
+/**
+ * How a job uses its devices.
+ *
+ * @generated from enum gnnd.v1.PlanWay
+ */
+export enum PlanWay {
+  /**
+   * Not set.
+   *
+   * @generated from enum value: PLAN_WAY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Some sample, the others train.
+   *
+   * @generated from enum value: PLAN_WAY_SPLIT = 1;
+   */
+  SPLIT = 1,
+
+  /**
+   * Likewise, and a device that has nothing to sample trains, too: a standby Trainer is on it.
+   *
+   * @generated from enum value: PLAN_WAY_SWITCHING = 2;
+   */
+  SWITCHING = 2,
+
+  /**
+   * Every device samples and trains in turn (time sharing).
+   *
+   * @generated from enum value: PLAN_WAY_SHARING = 3;
+   */
+  SHARING = 3,
+}
+
+/**
+ * How a job uses its devices.
+ *
+ * @generated from enum gnnd.v1.PlanWay
+ */
+export type PlanWayJson = "PLAN_WAY_UNSPECIFIED" | "PLAN_WAY_SPLIT" | "PLAN_WAY_SWITCHING" | "PLAN_WAY_SHARING";
+
+/**
+ * Describes the enum gnnd.v1.PlanWay.
+ */
+export const PlanWaySchema: GenEnum<PlanWay, PlanWayJson> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job_plan, 0);
+
+/**
+ * What a predicted time is that of.
+ *
+ * @generated from enum gnnd.v1.PlanLimit
+ */
+export enum PlanLimit {
+  /**
+   * Not set.
+   *
+   * @generated from enum value: PLAN_LIMIT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Samplers: Trainers wait for them.
+   *
+   * @generated from enum value: PLAN_LIMIT_SAMPLING = 1;
+   */
+  SAMPLING = 1,
+
+  /**
+   * All the devices' work.
+   *
+   * @generated from enum value: PLAN_LIMIT_TRAINING = 2;
+   */
+  TRAINING = 2,
+
+  /**
+   * The order of steps (S and G): devices wait for parameters.
+   *
+   * @generated from enum value: PLAN_LIMIT_STEPS = 3;
+   */
+  STEPS = 3,
+}
+
+/**
+ * What a predicted time is that of.
+ *
+ * @generated from enum gnnd.v1.PlanLimit
+ */
+export type PlanLimitJson = "PLAN_LIMIT_UNSPECIFIED" | "PLAN_LIMIT_SAMPLING" | "PLAN_LIMIT_TRAINING" | "PLAN_LIMIT_STEPS";
+
+/**
+ * Describes the enum gnnd.v1.PlanLimit.
+ */
+export const PlanLimitSchema: GenEnum<PlanLimit, PlanLimitJson> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_job_plan, 1);
 

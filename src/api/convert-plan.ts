@@ -1,0 +1,111 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import type { CachePlan, JobPlan, PlanMeasurement } from '../records/job-record.ts';
+import { wayOf } from '../scheduler/plan.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
+import { warningsOf } from '../spec/spec-warnings.ts';
+import { int64 } from './convert.ts';
+import { ExecutorRole } from './gen/gnnd/v1/executor_pb.ts';
+import { CachePolicy } from './gen/gnnd/v1/features_pb.ts';
+import type { JobPaceSchema } from './gen/gnnd/v1/job_pb.ts';
+import {
+  type CachePlanSchema,
+  type JobPlan as JobPlanMessage,
+  JobPlanSchema,
+  PlanLimit,
+  type PlanMeasurementSchema,
+  PlanWay,
+} from './gen/gnnd/v1/job_plan_pb.ts';
+import { PlacementPolicy, StandbyPolicy } from './gen/gnnd/v1/resources_pb.ts';
+import { StalenessCompensation } from './gen/gnnd/v1/training_pb.ts';
+
+/** Plans as messages. */
+
+/** `job` is the job's name; empty for a plan of a spec that was not created. */
+export function planToProto(
+  job: string,
+  { plan, measured }: { readonly plan: JobPlan; readonly measured: PlanMeasurement | null },
+  spec: JobSpec,
+): JobPlanMessage {
+  return create(JobPlanSchema, {
+    job,
+    way: PlanWay[wayOf(plan)],
+    ways: plan.ways.map((way) => ({
+      way: PlanWay[way.way],
+      samplers: way.samplers,
+      trainers: way.trainers,
+      batchNs: int64(way.batchNs),
+      epochNs: int64(way.epochNs),
+      limit: PlanLimit[way.limit],
+      batchesAtOnce: way.atOnce,
+    })),
+    batchesPerStep: spec.training.batchesPerStep,
+    measurement: measured === null ? undefined : measurementInit(measured),
+    staleness: spec.training.staleness,
+    stalenessCompensation: StalenessCompensation[spec.training.stalenessCompensation],
+    warnings: [...warningsOf(spec)],
+    estimated: plan.estimated,
+    executors: plan.executors.map((executor) => ({
+      role: ExecutorRole[executor.role],
+      device: executor.device,
+    })),
+    samplerBatchNs: int64(plan.samplerBatchNs),
+    trainerBatchNs: int64(plan.trainerBatchNs),
+    standbyBatchNs: int64(plan.standbyBatchNs),
+    k: plan.k,
+    choices: plan.choices.map((choice) => ({
+      policy: PlacementPolicy[choice.policy],
+      samplers: choice.samplers,
+      trainers: choice.trainers,
+      batchNs: int64(choice.batchNs),
+    })),
+    policy: PlacementPolicy[plan.policy],
+    standby: StandbyPolicy[plan.standby],
+    timeSharingBatchNs: int64(plan.timeSharingBatchNs),
+    explanation: plan.explanation,
+    queueCapacity: plan.queueCapacity,
+    slotBytes: int64(plan.slotBytes),
+    parameterCount: int64(plan.parameterCount),
+    cache: plan.cache === null ? undefined : cachePlanInit(plan.cache),
+  });
+}
+
+function cachePlanInit(cache: CachePlan): MessageInitShape<typeof CachePlanSchema> {
+  return {
+    policy: CachePolicy[cache.policy],
+    trainerRows: int64(cache.trainerRows),
+    standbyRows: int64(cache.standbyRows),
+    rowBytes: int64(cache.rowBytes),
+    rankMs: int64(cache.rankMs),
+    explanation: cache.explanation,
+    prefetch: cache.prefetch,
+    prefetchExplanation: cache.prefetchExplanation,
+  };
+}
+
+function measurementInit(
+  measured: PlanMeasurement,
+): MessageInitShape<typeof PlanMeasurementSchema> {
+  return {
+    epochs: measured.epochs,
+    epochNs: int64(measured.epochNs),
+    batchNs: int64(measured.batchNs),
+    samplerBatchNs: int64(measured.samplerBatchNs),
+    trainerBatchNs: int64(measured.trainerBatchNs),
+    standbyBatchNs: int64(measured.standbyBatchNs),
+  };
+}
+
+/** Undefined unless something was predicted and measured. */
+export function paceInit(
+  plan: JobPlan | null,
+  measured: PlanMeasurement | null,
+): MessageInitShape<typeof JobPaceSchema> | undefined {
+  const followed = plan?.ways[0];
+  if (followed === undefined || measured === null) return undefined;
+  return {
+    way: PlanWay[followed.way],
+    predictedBatchNs: int64(followed.batchNs),
+    predictedEpochNs: int64(followed.epochNs),
+    measured: measurementInit(measured),
+  };
+}

@@ -1,0 +1,139 @@
+import type { PlannedWay, PlanWay, PolicyChoice } from '../records/job-record.ts';
+import type { PlacementPolicy, StandbyPolicy } from '../spec/job-spec.ts';
+import { type SamplersChoice, samplersOf } from './allocate.ts';
+import { type EpochSize, type Pace, predict, type Split, type Steps } from './predict.ts';
+import { type StandbyRoom, shortRoom } from './switching.ts';
+import type { Timings } from './timings.ts';
+
+/** Which way a job's devices are used: the best predicted of those that the job allows. */
+
+export interface ChooseRequest {
+  /** Not empty; the first N_s sample. */
+  readonly devices: readonly string[];
+  readonly policy: PlacementPolicy;
+  /** N_s for FIXED; ignored otherwise. */
+  readonly fixedSamplers: number;
+  readonly standby: StandbyPolicy;
+  /** Null: not measured. */
+  readonly timings: Timings | null;
+  readonly steps: Steps;
+  readonly epoch: EpochSize | null;
+  readonly standbyRoom: readonly StandbyRoom[];
+}
+
+export interface Choice {
+  readonly followed: PlannedWay;
+  /** Whose number of Samplers that is. */
+  readonly policy: PolicyChoice['policy'];
+  /** The best of each way, the one followed first; empty when nothing was measured. */
+  readonly ways: readonly PlannedWay[];
+  /** What each policy would have come to. */
+  readonly choices: readonly PolicyChoice[];
+}
+
+/**
+ * A way must be predicted so much faster than one before it in this order to be preferred: times
+ * of trial batches are a few percent off, standby Trainers also evaluate and take over from dead
+ * ones, and Trainers of their own extract ahead.
+ */
+const preference: readonly PlanWay[] = ['SWITCHING', 'SPLIT', 'SHARING'];
+const preferPercent = 5;
+
+/** So large that no comparison is lost in rounding to whole ns. */
+const equallyFast: Timings = {
+  samplerBatchNs: 1e9,
+  trainerBatchNs: 1e9,
+  standbyBatchNs: 1e9,
+  parts: null,
+};
+
+/** Throws RangeError as `samplersOf` does. */
+export function choose(request: ChooseRequest): Choice {
+  const timings = request.timings ?? equallyFast;
+  const pace = { timings, steps: request.steps, epoch: request.epoch };
+  const { length: deviceCount } = request.devices;
+  const policies = samplersOf({ ...request, deviceCount, timings });
+  const allowed = policies.filter(({ policy }) => isAllowed(policy, request.policy));
+  const candidates = allowed.flatMap((choice) => waysOf(choice, request, pace));
+  const sharing = mayShare(request) ? [planned(sharingOf(deviceCount), pace)] : [];
+  const ways = bestOfEach([...candidates, ...sharing]);
+  const isMeasured = request.timings !== null;
+  const followed = isMeasured ? preferred(ways) : (candidates[0] ?? ways[0]);
+  if (followed === undefined) throw new RangeError('choose: nothing is allowed');
+  const others = ways.filter((way) => way !== followed);
+  return {
+    followed: isMeasured ? followed : unmeasured(followed),
+    policy:
+      allowed.find(({ samplers }) => samplers === followed.samplers)?.policy ?? request.policy,
+    ways: isMeasured ? [followed, ...others] : [],
+    choices: policies.map((choice) => choiceOf(choice, request, { pace, isMeasured })),
+  };
+}
+
+function isAllowed(policy: SamplersChoice['policy'], asked: PlacementPolicy): boolean {
+  return asked === 'AUTO' ? policy !== 'FIXED' : policy === asked;
+}
+
+/** With so many Samplers, the preferred first. */
+function waysOf(
+  { samplers }: SamplersChoice,
+  { devices, standby, standbyRoom }: ChooseRequest,
+  pace: Pace,
+): readonly PlannedWay[] {
+  const trainers = devices.length - samplers;
+  if (trainers === 0) return [planned(sharingOf(devices.length), pace)];
+  const isRoomy = shortRoom(standbyRoom, devices.slice(0, samplers)) === undefined;
+  const waysByPolicy: Readonly<Record<StandbyPolicy, readonly PlanWay[]>> = {
+    ALWAYS: ['SWITCHING'],
+    OFF: ['SPLIT'],
+    AUTO: isRoomy ? ['SWITCHING', 'SPLIT'] : ['SPLIT'],
+  };
+  const ways = waysByPolicy[standby];
+  return ways.map((way) => planned({ way, samplers, trainers }, pace));
+}
+
+function sharingOf(deviceCount: number): Split {
+  return { way: 'SHARING', samplers: deviceCount, trainers: 0 };
+}
+
+/** Whether all devices may do both: it is nobody's policy, and they need standby Trainers. */
+function mayShare({ devices, policy, standby, standbyRoom }: ChooseRequest): boolean {
+  if (devices.length === 1 || policy !== 'AUTO' || standby === 'OFF') return false;
+  return shortRoom(standbyRoom, devices) === undefined;
+}
+
+function planned(split: Split, pace: Pace): PlannedWay {
+  return { ...split, ...predict(split, pace) };
+}
+
+/** The first of the fastest, by way. */
+function bestOfEach(candidates: readonly PlannedWay[]): readonly PlannedWay[] {
+  return preference.flatMap((way) => {
+    const [first, ...others] = candidates.filter((candidate) => candidate.way === way);
+    if (first === undefined) return [];
+    return [others.reduce((best, one) => (one.batchNs < best.batchNs ? one : best), first)];
+  });
+}
+
+function preferred(ways: readonly PlannedWay[]): PlannedWay | undefined {
+  return ways.reduce((best, way) =>
+    way.batchNs * (100 + preferPercent) < best.batchNs * 100 ? way : best,
+  );
+}
+
+function choiceOf(
+  choice: SamplersChoice,
+  request: ChooseRequest,
+  { pace, isMeasured }: { readonly pace: Pace; readonly isMeasured: boolean },
+): PolicyChoice {
+  const best = preferred(waysOf(choice, request, pace));
+  return {
+    ...choice,
+    trainers: best?.trainers ?? 0,
+    batchNs: isMeasured ? (best?.batchNs ?? 0) : 0,
+  };
+}
+
+function unmeasured(way: PlannedWay): PlannedWay {
+  return { ...way, batchNs: 0, epochNs: 0 };
+}
