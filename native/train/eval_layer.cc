@@ -3,6 +3,7 @@
 #include <ATen/ops/mean.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "core/base/check.h"
@@ -23,6 +24,14 @@ at::Tensor RowsOf(const float* data, uint64_t rows, uint64_t columns) {
 }
 
 }  // namespace
+
+void ScatterRows(const float* rows, std::span<const uint32_t> nodes, uint64_t columns, float* to) {
+  ParallelRows(static_cast<uint32_t>(nodes.size()), kGrainRows, [&](uint32_t begin, uint32_t end) {
+    for (uint64_t r = begin; r < end; ++r) {
+      std::copy_n(rows + r * columns, columns, to + nodes[r] * columns);
+    }
+  });
+}
 
 uint64_t EvalLayer::BlockEnd(const LayerTask& task, std::span<const uint32_t> nodes,
                              uint64_t begin) const {
@@ -53,10 +62,7 @@ void EvalLayer::Transform(const LayerTask& task, std::span<const uint32_t> nodes
   } else {
     RunAffine({x, mine.weight, {}, {}, {}, mine.weight_bias, out}, &block_);
   }
-  const float* rows = out.const_data_ptr<float>();
-  for (uint64_t r = 0; !together && r < nodes.size(); ++r) {
-    std::copy_n(rows + r * columns, columns, task.transformed + nodes[r] * columns);
-  }
+  if (!together) ScatterRows(out.const_data_ptr<float>(), nodes, columns, task.transformed);
   if (spec.type != ModelType::kGat) return;
   const uint64_t num_nodes = options_.topology.num_nodes();
   for (uint64_t side = 0; side < 2; ++side) {
@@ -171,6 +177,38 @@ void EvalLayer::Gather(std::span<const uint32_t> nodes, const Element* x, uint32
                       [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
 }
 
+// What the layer multiplies by its weight: [nodes.size(), in].
+const float* EvalLayer::Aggregated(const LayerTask& task, std::span<const uint32_t> nodes) {
+  const uint32_t columns = ShapeOf(model_.spec, task.layer).in;
+  const auto is_there = [&task](uint32_t node) {
+    return std::atomic_ref(task.is_kept[node]).load(std::memory_order_acquire) != 0;
+  };
+  const bool kept = task.kept != nullptr && std::ranges::all_of(nodes, is_there);
+  if (kept && Consecutive(nodes)) return task.kept + uint64_t{nodes.front()} * columns;
+  float* rows = block_.Get<float>(nodes.size() * columns);
+  if (kept) {
+    ParallelRows(static_cast<uint32_t>(nodes.size()), kGrainRows,
+                 [&](uint32_t begin, uint32_t end) {
+                   for (uint64_t r = begin; r < end; ++r) {
+                     std::copy_n(task.kept + uint64_t{nodes[r]} * columns, columns,
+                                 rows + r * columns);
+                   }
+                 });
+    return rows;
+  }
+  if (model_.spec.type == ModelType::kPinSage) {
+    Gather(nodes, task.transformed, columns, rows);
+  } else {
+    task.in.Visited([&](auto elements) { Gather(nodes, elements.data(), columns, rows); });
+  }
+  if (task.kept == nullptr) return rows;
+  ScatterRows(rows, nodes, columns, task.kept);
+  for (const uint32_t node : nodes) {
+    std::atomic_ref(task.is_kept[node]).store(1, std::memory_order_release);
+  }
+  return rows;
+}
+
 void EvalLayer::RunConvolution(const LayerTask& task, std::span<const uint32_t> nodes,
                                at::Tensor* out) {
   const LayerParameters& mine = task.parameters;
@@ -185,13 +223,8 @@ void EvalLayer::RunConvolution(const LayerTask& task, std::span<const uint32_t> 
     }
     return;
   }
-  float* aggregated = block_.Get<float>(rows * shape.in);
-  if (pinsage) {
-    Gather(nodes, task.transformed, shape.in, aggregated);
-  } else {
-    task.in.Visited([&](auto elements) { Gather(nodes, elements.data(), shape.in, aggregated); });
-  }
-  AffineOp op{RowsOf(aggregated, rows, shape.in), mine.weight, {}, {}, {}, mine.bias, *out};
+  AffineOp op{RowsOf(Aggregated(task, nodes), rows, shape.in), mine.weight, {}, {}, {}, mine.bias,
+              *out};
   if (mine.weight_self.defined()) {
     op.x_self = OwnInput(task, nodes);
     op.weight_self = mine.weight_self;

@@ -25,6 +25,10 @@ struct LayerTask {
   RowTable in;                   // rows by node id
   float* transformed = nullptr;  // [num_nodes, TransformedColumns]: rows by node id
   float* scores = nullptr;       // GAT: [2][heads][num_nodes]
+  // Of the layer nearest the features, or null: what was aggregated before, by node id, and what
+  // of it is there. All Trainers share it; who finds a row missing computes the same bits.
+  float* kept = nullptr;
+  uint8_t* is_kept = nullptr;
 };
 
 // What computes a layer. One thread's; uses the team's threads.
@@ -74,6 +78,7 @@ class EvalLayer final : public LayerRunner {
              float* scale);
   template <typename Element>
   void Gather(std::span<const uint32_t> nodes, const Element* x, uint32_t columns, float* out);
+  const float* Aggregated(const LayerTask& task, std::span<const uint32_t> nodes);
   void RunConvolution(const LayerTask& task, std::span<const uint32_t> nodes, at::Tensor* out);
   void RunAttention(const LayerTask& task, std::span<const uint32_t> nodes, at::Tensor* out);
 
@@ -87,5 +92,8 @@ class EvalLayer final : public LayerRunner {
 inline bool Consecutive(std::span<const uint32_t> nodes) {
   return nodes.back() - nodes.front() + 1 == nodes.size();
 }
+
+// Copies row r of `rows` to row nodes[r] of `to`, on the caller's OpenMP threads.
+void ScatterRows(const float* rows, std::span<const uint32_t> nodes, uint64_t columns, float* to);
 
 }  // namespace gnnd

@@ -45,6 +45,11 @@ LayerTask Evaluator::TaskOf(const EvalPlan& plan, const EvalPhase& phase,
   task.transforms_first = plan.transforms_first[phase.layer];
   task.parameters = ParametersOf(model_, parameters, phase.layer);
   task.in = options_.features;
+  if (phase.layer == 0 && scratch_->size() >= layout_.total_bytes + layout_.kept_bytes &&
+      layout_.kept_bytes > 0) {
+    task.kept = scratch_->at(layout_.kept_at);
+    task.is_kept = reinterpret_cast<uint8_t*>(scratch_->at(layout_.is_kept_at));
+  }
   if (phase.layer > 0) {
     const uint64_t columns = ShapeOf(model_.spec, phase.layer).in;
     const uint64_t floats = options_.topology.num_nodes() * columns;
@@ -63,9 +68,7 @@ void Evaluator::RunBlock(const LayerTask& task, std::span<const uint32_t> nodes,
   out_.Reset();
   float* rows = out_.Get<float>(nodes.size() * columns);
   layer_->Run(task, nodes, rows);
-  for (uint64_t r = 0; r < nodes.size(); ++r) {
-    std::copy_n(rows + r * columns, columns, hidden + nodes[r] * columns);
-  }
+  ScatterRows(rows, nodes, columns, hidden);
 }
 
 Status Evaluator::RunRows(const EvalPlan& plan, const EvalPhase& phase, uint32_t chunk,
@@ -117,7 +120,7 @@ Status Evaluator::RunChunk(const EvalTask& task, std::span<const at::Tensor> par
 }
 
 void Evaluator::End() {
-  if (scratch_) scratch_->Clear();
+  if (scratch_) scratch_->Clear(layout_.total_bytes);
 }
 
 Status Evaluator::Predict(std::span<const at::Tensor> parameters, std::span<const uint32_t> nodes,

@@ -272,7 +272,7 @@ Status Work::UseSamples() {
 Result<EvalShape> Work::PlanEvaluation(EvalNodes nodes, const Alive& alive) {
   EvalShape shape;
   GNND_TRY(Guarded([&] {
-    UseThreads(options_.eval_threads);
+    UseThreads(options_.threads);
     const Result<EvalShape> planned =
         sampled_ ? Result<EvalShape>(sampled_->Plan(nodes)) : evaluator_.Plan(nodes, alive);
     if (planned.ok()) shape = *planned;
@@ -286,7 +286,7 @@ Status Work::EvaluateChunk(const EvalTask& task, std::span<const float> paramete
   GNND_CHECK(parameters.size() == model_.manifest.num_floats);
   return Guarded(
       [&] {
-        UseThreads(options_.eval_threads);
+        UseThreads(options_.threads);
         const c10::AutoGradMode without_gradients(false);
         const std::vector<at::Tensor> tensors = TensorsToEvaluate(parameters);
         const Status status = sampled_ ? sampled_->RunChunk(task, tensors, alive, result)
@@ -307,7 +307,7 @@ Status Work::Predict(std::span<const float> parameters, std::span<const uint32_t
   }
   return Guarded(
       [&] {
-        UseThreads(options_.eval_threads);
+        UseThreads(options_.threads);
         const c10::AutoGradMode without_gradients(false);
         return evaluator_.Predict(TensorsToEvaluate(parameters), nodes, alive, consume);
       },

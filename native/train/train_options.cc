@@ -45,9 +45,7 @@ Status CheckInGraph(const TrainOptions& options, int64_t node) {
 
 Status CheckOptions(const TrainOptions& options) {
   GNND_TRY(CheckOptimizer(options.optimizer));
-  if (options.threads == 0 || options.eval_threads == 0) {
-    return Invalid("threads and eval_threads must be at least 1");
-  }
+  if (options.threads == 0) return Invalid("threads must be at least 1");
   return CheckData(options);
 }
 

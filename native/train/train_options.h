@@ -41,9 +41,7 @@ struct TrainOptions {
   OptimizerOptions optimizer;
 
   Precision precision = Precision::kFloat32;
-  // Of a batch's operators, and of an evaluation's. They decide bits of scripts alone.
-  uint32_t threads = 1;
-  uint32_t eval_threads = 1;
+  uint32_t threads = 1;                 // of every operator; they decide bits of scripts alone
   RowTable features;                    // [num_nodes, model.in_dim]
   std::span<const uint32_t> hot_order;  // node of each hot rank; read by Create only
   uint64_t cache_rows = 0;              // rows of hot_order to cache; decides no bit

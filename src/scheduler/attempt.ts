@@ -1,4 +1,5 @@
 import { unreachable } from '../base/errors.ts';
+import { teamsOf } from './choose.ts';
 import { type Failure, failureRules } from './failure.ts';
 import { type DevicePlan, makePlan } from './plan.ts';
 import { noEvidence, reconsiderSplit } from './resplit.ts';
@@ -236,7 +237,12 @@ function trialSeats({ request, stage: { devices } }: ActiveJob): readonly Execut
   const first = devices.slice(0, 1);
   const seat = (role: ExecutorSeat['role']) => (device: string) =>
     ({ executor: `trial-${executorName(role, device, 1)}`, role, device }) as const;
-  const withStandby = devices.length === 1 || request.placement.standby !== 'OFF';
+  const { placement, steps } = request;
+  const isTeamed = teamsOf({ ...placement, devices, steps }) !== null;
+  const withStandby =
+    devices.length === 1 ||
+    placement.standby === 'ALWAYS' ||
+    (placement.standby === 'AUTO' && !isTeamed);
   return [
     ...first.map(seat('SAMPLER')),
     ...devices.slice(1).slice(-1).map(seat('TRAINER')),

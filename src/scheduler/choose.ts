@@ -17,6 +17,8 @@ export interface ChooseRequest {
   /** Null: not measured. */
   readonly timings: Timings | null;
   readonly steps: Steps;
+  /** A batch is computed on the cores of all devices that have none to compute. */
+  readonly teams?: boolean;
   readonly epoch: EpochSize | null;
   readonly standbyRoom: readonly StandbyRoom[];
 }
@@ -52,7 +54,12 @@ export function choose(request: ChooseRequest): Choice {
   const timings = request.timings ?? equallyFast;
   const pace = { timings, steps: request.steps, epoch: request.epoch };
   const { length: deviceCount } = request.devices;
-  const policies = samplersOf({ ...request, deviceCount, timings });
+  const computing = teamsOf(request);
+  const policies = samplersOf({ ...request, deviceCount, timings }).map((choice) =>
+    choice.policy === 'FIXED' || computing === null
+      ? choice
+      : { ...choice, samplers: Math.max(choice.samplers, deviceCount - computing) },
+  );
   const allowed = policies.filter(({ policy }) => isAllowed(policy, request.policy));
   const candidates = allowed.flatMap((choice) => waysOf(choice, request, pace));
   const sharing = mayShare(request) ? [planned(sharingOf(deviceCount), pace)] : [];
@@ -70,6 +77,20 @@ export function choose(request: ChooseRequest): Choice {
   };
 }
 
+/**
+ * How many Trainers compute at once, where that is fewer than there are devices and they have the
+ * cores of all: others that extracted meanwhile, as standby Trainers do, would take cores away from
+ * them (measured: docs/decisions/0037-threads-decide-no-bit.md). Null elsewhere.
+ */
+export function teamsOf({
+  devices,
+  teams = false,
+  steps: { staleness, batchesPerStep },
+}: Pick<ChooseRequest, 'devices' | 'teams' | 'steps'>): number | null {
+  const computing = (staleness + 1) * batchesPerStep;
+  return teams && computing < devices.length ? computing : null;
+}
+
 function isAllowed(policy: SamplersChoice['policy'], asked: PlacementPolicy): boolean {
   return asked === 'AUTO' ? policy !== 'FIXED' : policy === asked;
 }
@@ -77,16 +98,17 @@ function isAllowed(policy: SamplersChoice['policy'], asked: PlacementPolicy): bo
 /** With so many Samplers, the preferred first. */
 function waysOf(
   { samplers }: SamplersChoice,
-  { devices, standby, standbyRoom }: ChooseRequest,
+  request: ChooseRequest,
   pace: Pace,
 ): readonly PlannedWay[] {
+  const { devices, standby, standbyRoom } = request;
   const trainers = devices.length - samplers;
   if (trainers === 0) return [planned(sharingOf(devices.length), pace)];
   const isRoomy = shortRoom(standbyRoom, devices.slice(0, samplers)) === undefined;
   const waysByPolicy: Readonly<Record<StandbyPolicy, readonly PlanWay[]>> = {
     ALWAYS: ['SWITCHING'],
     OFF: ['SPLIT'],
-    AUTO: isRoomy ? ['SWITCHING', 'SPLIT'] : ['SPLIT'],
+    AUTO: isRoomy && teamsOf(request) === null ? ['SWITCHING', 'SPLIT'] : ['SPLIT'],
   };
   const ways = waysByPolicy[standby];
   return ways.map((way) => planned({ way, samplers, trainers }, pace));
@@ -97,8 +119,10 @@ function sharingOf(deviceCount: number): Split {
 }
 
 /** Whether all devices may do both: it is nobody's policy, and they need standby Trainers. */
-function mayShare({ devices, policy, standby, standbyRoom }: ChooseRequest): boolean {
+function mayShare(request: ChooseRequest): boolean {
+  const { devices, policy, standby, standbyRoom } = request;
   if (devices.length === 1 || policy !== 'AUTO' || standby === 'OFF') return false;
+  if (teamsOf(request) !== null) return false;
   return shortRoom(standbyRoom, devices) === undefined;
 }
 

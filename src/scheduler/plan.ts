@@ -1,7 +1,7 @@
 import type { PlannedExecutor, PlannedWay, PlanWay, PolicyChoice } from '../records/job-record.ts';
 import type { PlacementPolicy, StandbyPolicy } from '../spec/job-spec.ts';
 import { trainerRatio } from './allocate.ts';
-import { type Choice, choose } from './choose.ts';
+import { type Choice, choose, teamsOf } from './choose.ts';
 import type { EpochSize, Steps } from './predict.ts';
 import { armStandby, type StandbyArming, type StandbyRoom } from './switching.ts';
 import type { Timings } from './timings.ts';
@@ -67,6 +67,8 @@ export interface PlanRequest {
   /** Null: not measured; the split then assumes that all kinds of executor are equally fast. */
   readonly timings: Timings | null;
   readonly steps: Steps;
+  /** A batch is computed on the cores of all devices that have none to compute. */
+  readonly teams?: boolean;
   /** Null: not known. */
   readonly epoch: EpochSize | null;
   readonly standbyRoom: readonly StandbyRoom[];
@@ -165,6 +167,9 @@ function armingOf(request: PlanRequest, { followed, ways }: Choice): StandbyArmi
     trainers: followed.trainers,
     room: request.standbyRoom,
   });
+  if (arming?.mode === 'AUTO' && followed.trainers > 0 && teamsOf(request) !== null) {
+    return { mode: 'OFF', explanation: 'a batch is computed on the cores of all devices' };
+  }
   const switching = ways.find(({ way }) => way === 'SWITCHING');
   if (arming?.mode !== 'AUTO' || followed.way !== 'SPLIT' || switching === undefined) return arming;
   const times = [switching, followed].map(({ batchNs }) => milliseconds(batchNs));

@@ -43,6 +43,7 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
       policy: spec.placement.policy,
       fixedSamplers: spec.placement.samplers,
       standby: spec.placement.standby,
+      teams: spec.training.threadsPerTrainer === 0,
     },
     steps: {
       batchesPerStep: spec.training.batchesPerStep,

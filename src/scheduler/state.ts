@@ -41,6 +41,8 @@ export interface PlacementRequest {
   /** N_s for FIXED; ignored otherwise. */
   readonly fixedSamplers: number;
   readonly standby: StandbyPolicy;
+  /** Trainers have the cores of all devices that have no batch to compute. */
+  readonly teams?: boolean;
 }
 
 export interface RestartPolicy {

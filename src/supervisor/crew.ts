@@ -123,7 +123,7 @@ export class Crew {
       segmentFd: this.#segmentFd,
       topologyFd: this.#options.topologyFd,
       scratchFd: this.#scratchFd,
-      threads: trainerThreads(spec, devices, device).train,
+      threads: trainerThreads(spec, devices, device).threads,
       instructionSet: native.hostInstructionSet(),
       matrixLibrary: spec.training.matrixLibrary,
       determinism: spec.training.determinism,
@@ -206,7 +206,7 @@ export class Crew {
     if (seat.role === 'SAMPLER') {
       return { ...start, cores: devices[device]?.cores ?? [], role: seat.role, options };
     }
-    const { train, evaluate, cores } = trainerThreads(spec, devices, device);
+    const { threads, cores } = trainerThreads(spec, devices, device);
     return {
       ...start,
       cores,
@@ -216,8 +216,7 @@ export class Crew {
         model: layout.model,
         optimizer: optimizerOf(spec, layout),
         precision: spec.training.precision,
-        threads: train,
-        evalThreads: evaluate,
+        threads,
         prefetch: this.#options.cache.prefetch,
         evaluation: {
           scratchFd: this.#scratchFd === null ? 0 : scratchFd,

@@ -20,8 +20,15 @@ export function evaluationPlanOf(
   const sampled = spec.evaluation.method === 'SAMPLED';
   const { widths } = manifest;
   const sizes = native.evaluationSizes({ counts, model, sampled, widths });
-  const fits = sizes.scratchBytes <= spec.evaluation.maxBytes;
-  return { ...sizes, scratchFolder: fits ? '' : cacheFolder };
+  const { everyEpochs, maxBytes } = spec.evaluation;
+  const fits = sizes.scratchBytes <= maxBytes;
+  const keptBytes = sizes.scratchBytes + sizes.keptBytes;
+  const keeps = keptBytes <= maxBytes && spec.training.epochs > everyEpochs;
+  return {
+    ...sizes,
+    ...(keeps ? { scratchBytes: keptBytes } : {}),
+    scratchFolder: fits ? '' : cacheFolder,
+  };
 }
 
 /** A descriptor for hidden rows, the caller's to close; null where there are none. */

@@ -53,8 +53,8 @@ export class JobCache {
       rankMs: this.#order.rankMs,
       freeCores: Math.min(
         ...devices.map((_, device) => {
-          const { cores, train } = trainerThreads(spec, devices, device);
-          return cores.length - train;
+          const { cores, threads } = trainerThreads(spec, devices, device);
+          return cores.length - threads;
         }),
       ),
     });

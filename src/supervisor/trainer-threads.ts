@@ -6,10 +6,7 @@ import type { CrewDevice } from './seat.ts';
  * follow the devices that a job happens to have.
  */
 export interface TrainerThreads {
-  /** Of a batch. */
-  readonly train: number;
-  /** Of an evaluation's chunk: all Trainers compute chunks at once. */
-  readonly evaluate: number;
+  readonly threads: number;
   /** More than its device's, where other devices have nothing to compute meanwhile. */
   readonly cores: readonly number[];
 }
@@ -29,10 +26,7 @@ export function trainerThreads(
   const own = devices[device]?.cores ?? [];
   const all = [...new Set(devices.flatMap(({ cores }) => cores))].sort((a, b) => a - b);
   const inFlight = (training.staleness + 1) * training.batchesPerStep;
-  const share = (trainers: number) =>
-    Math.max(1, Math.min(usefulThreads, Math.floor(all.length / trainers)));
-  const asked = training.threadsPerTrainer;
-  const train = asked > 0 ? asked : share(Math.min(devices.length, inFlight));
-  const evaluate = asked > 0 ? asked : share(devices.length);
-  return { train, evaluate, cores: train > own.length ? all : own };
+  const share = Math.floor(all.length / Math.min(devices.length, inFlight));
+  const threads = training.threadsPerTrainer || Math.min(usefulThreads, Math.max(1, share));
+  return { threads, cores: threads > own.length ? all : own };
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kMinChunkNodes = 256;
 constexpr uint64_t kUsualChunks = 1024;  // enough for many Trainers, few enough to look through
 // Below this the pages stay: giving them back and taking them again costs more than they are worth.
-constexpr uint64_t kKeepBytes = uint64_t{32} << 20;
+constexpr uint64_t kKeepBytes = uint64_t{1} << 30;
 
 }  // namespace
 
@@ -65,6 +65,11 @@ EvalLayout EvalLayout::Of(const ModelSpec& spec, uint64_t num_nodes) {
   layout.hidden_at[1] = take(hidden[1]);
   layout.transformed_at = take(transformed);
   layout.scores_at = take(spec.type == ModelType::kGat ? uint64_t{2} * spec.heads : 0);
+  if (spec.type != ModelType::kGraphSage && spec.type != ModelType::kGcn) return layout;
+  const uint64_t row_bytes = spec.in_dim * sizeof(float);
+  layout.kept_at = layout.total_bytes;
+  layout.is_kept_at = layout.kept_at + RoundUp(row_bytes * num_nodes, kPageBytes);
+  layout.kept_bytes = layout.is_kept_at + RoundUp(num_nodes, kPageBytes) - layout.kept_at;
   return layout;
 }
 
@@ -109,13 +114,13 @@ Result<EvalScratch> EvalScratch::Attach(int fd, uint64_t bytes) {
   return scratch;
 }
 
-void EvalScratch::Clear() {
+void EvalScratch::Clear(uint64_t bytes) {
   struct stat info{};
   if (fstat(fd_.get(), &info) != 0) return;
   if (static_cast<uint64_t>(info.st_blocks) * 512 <= kKeepBytes) return;
   // Where holes cannot be punched the memory stays, which is no error.
   static_cast<void>(fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-                              static_cast<off_t>(mapping_.size())));
+                              static_cast<off_t>(bytes)));
 }
 
 }  // namespace gnnd

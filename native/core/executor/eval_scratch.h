@@ -38,6 +38,11 @@ struct EvalLayout {
   uint64_t transformed_at = 0;  // float[num_nodes][columns]: of the layer that is computed
   uint64_t scores_at = 0;       // GAT: float[2][heads][num_nodes], sources and destinations
   uint64_t total_bytes = 0;     // what it takes when every row is touched
+  // Behind that, where a scratch is long enough: sums over neighbours' features, which no parameter
+  // changes, for the evaluations to come. 0 bytes for models that sum nothing of the kind.
+  uint64_t kept_at = 0;     // float[num_nodes][in_dim]
+  uint64_t is_kept_at = 0;  // uint8_t[num_nodes]: 1 once the row is there
+  uint64_t kept_bytes = 0;
 
   static EvalLayout Of(const ModelSpec& spec, uint64_t num_nodes);
 };
@@ -60,9 +65,11 @@ class EvalScratch {
   static Result<EvalScratch> Attach(int fd, uint64_t bytes);
 
   float* at(uint64_t offset) const { return reinterpret_cast<float*>(mapping_.data() + offset); }
+  uint64_t size() const { return mapping_.size(); }
 
-  // Gives the memory back where it is much; everything reads as zero then. Nobody may be using it.
-  void Clear();
+  // Gives the first so many bytes back where they are much; all of them read as zero then. Nobody
+  // may be using them.
+  void Clear(uint64_t bytes);
 
  private:
   Mapping mapping_;

@@ -27,6 +27,7 @@ inline constexpr auto kTable<EvaluationSizesOptions> =
 struct EvaluationSizes {
   uint64_t chunks = 0;
   uint64_t scratch_bytes = 0;
+  uint64_t kept_bytes = 0;
   uint64_t work_bytes = 0;
 };
 
@@ -35,6 +36,8 @@ inline constexpr auto kTable<EvaluationSizes> = StructOf(
     "EvaluationSizes", Field{"chunks", &EvaluationSizes::chunks, "At most, of one evaluation."},
     Field{"scratchBytes", &EvaluationSizes::scratch_bytes,
           "Of hidden rows and what is made of them, if all are touched."},
+    Field{"keptBytes", &EvaluationSizes::kept_bytes,
+          "More for the scratch, to keep sums of features from one evaluation to the next."},
     Field{"workBytes", &EvaluationSizes::work_bytes,
           "Private to each Trainer, beside what batches take."});
 
@@ -52,11 +55,12 @@ Result<EvaluationSizes> SizesOf(const EvaluationSizesOptions& options) {
   if (options.sampled) {
     const uint64_t most = std::max({counts.val, counts.test, uint64_t{1}});
     // As a batch, and never beside one: no memory of its own.
-    return EvaluationSizes{(most + kEvalChunkSeeds - 1) / kEvalChunkSeeds, 0, 0};
+    return EvaluationSizes{(most + kEvalChunkSeeds - 1) / kEvalChunkSeeds, 0, 0, 0};
   }
+  const EvalLayout layout = EvalLayout::Of(spec, counts.num_nodes);
   return EvaluationSizes{
-      uint64_t{MaxEvalPhases(spec)} * EvalChunks(counts.num_nodes),
-      EvalLayout::Of(spec, counts.num_nodes).total_bytes,
+      uint64_t{MaxEvalPhases(spec)} * EvalChunks(counts.num_nodes), layout.total_bytes,
+      layout.kept_bytes,
       EvalWorkBytes(spec, counts.num_nodes, counts.val + counts.test)};
 }
 

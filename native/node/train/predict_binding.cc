@@ -68,7 +68,7 @@ Status Predict(const PredictOptions& options) {
   Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd));
   TrainOptions train;
   train.model = options.model;
-  train.eval_threads = options.threads;
+  train.threads = options.threads;
   train.features = dataset.features();
   train.labels = dataset.labels();
   train.topology = topology.view();

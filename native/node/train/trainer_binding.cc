@@ -44,7 +44,6 @@ struct TrainerOptions : ExecutorOptions {
   OptimizerOptions optimizer;
   Precision precision = Precision::kFloat32;
   uint32_t threads = 1;
-  uint32_t eval_threads = 1;
   bool prefetch = false;
   EvaluationOptions evaluation;
 };
@@ -53,8 +52,7 @@ template <>
 inline constexpr auto kTable<TrainerOptions> = Extending(
     kTable<ExecutorOptions>.fields, "TrainerOptions", Field{"model", &TrainerOptions::model},
     Field{"optimizer", &TrainerOptions::optimizer}, Field{"precision", &TrainerOptions::precision},
-    Field{"threads", &TrainerOptions::threads, "That compute a batch."},
-    Field{"evalThreads", &TrainerOptions::eval_threads, "That compute an evaluation's chunk."},
+    Field{"threads", &TrainerOptions::threads},
     Field{"prefetch", &TrainerOptions::prefetch,
           "Extract the next batch while the present one is computed."},
     Field{"evaluation", &TrainerOptions::evaluation});
@@ -90,7 +88,6 @@ TrainOptions TrainOptionsOf(const TrainerOptions& options, const Dataset& datase
   train.optimizer = options.optimizer;
   train.precision = options.precision;
   train.threads = options.threads;
-  train.eval_threads = options.eval_threads;
   train.features = dataset.features();
   train.labels = dataset.labels();
   train.topology = topology.view();

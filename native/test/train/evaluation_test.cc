@@ -196,7 +196,7 @@ TEST_CASE("evaluation gives up when it is told to") {
 }
 
 TEST_CASE("two Trainers that share a scratch and its chunks come to the bits of one") {
-  const Partition data(3000, 4, 40, 7);
+  const Partition data(6000, 4, 40, 7);
   for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
                                ModelType::kGatV2, ModelType::kPinSage}) {
     for (const bool changes : {false, true}) {
@@ -205,7 +205,8 @@ TEST_CASE("two Trainers that share a scratch and its chunks come to the bits of 
       if (IsAttention(type)) options.model.heads = 4;
       Evaluated alone(options);
       const EvalLayout layout = EvalLayout::Of(options.model, data.labels.size());
-      const auto scratch = EvalScratch::Create(layout.total_bytes, changes ? "/tmp" : "");
+      const uint64_t kept = changes ? 0 : layout.kept_bytes;
+      const auto scratch = EvalScratch::Create(layout.total_bytes + kept, changes ? "/tmp" : "");
       REQUIRE(scratch.ok());
       options.eval_place.fd = scratch->get();
       Evaluated both[] = {Evaluated(options), Evaluated(options)};
@@ -234,6 +235,26 @@ TEST_CASE("two Trainers that share a scratch and its chunks come to the bits of 
       CHECK(sum.loss_sum == doctest::Approx(expected.val_loss_sum).epsilon(1e-12));
       CHECK(sum.correct == expected.val_correct);
     }
+  }
+}
+
+TEST_CASE("sums of features are kept from one evaluation to the next, where there is room") {
+  for (const bool keeps : {true, false}) {
+    CAPTURE(keeps);
+    Partition data(3000, 4, 40, 8);
+    TrainOptions options = data.Options(ModelType::kGcn);
+    options.model.hidden_dim = 64;  // no narrower than the features: they are summed first
+    const EvalLayout layout = EvalLayout::Of(options.model, data.labels.size());
+    const auto scratch =
+        EvalScratch::Create(layout.total_bytes + (keeps ? layout.kept_bytes : 0), "");
+    REQUIRE(scratch.ok());
+    options.eval_place.fd = scratch->get();
+    Evaluated loop(options);
+    const EvalReport first = loop.Evaluate();
+    std::fill(data.features.begin(), data.features.end(), std::nanf(""));
+    const EvalReport second = loop.Evaluate();
+    CHECK((second.val_loss_sum == first.val_loss_sum) == keeps);
+    CHECK(std::isnan(second.val_loss_sum) == !keeps);
   }
 }
 

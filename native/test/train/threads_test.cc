@@ -26,7 +26,6 @@ struct Outcome {
 
 Outcome OutcomeOf(const Partition& data, TrainOptions options, uint32_t threads) {
   options.threads = threads;
-  options.eval_threads = threads;
   Loop loop(options);
   BatchReport report;
   for (uint32_t batch = 0; batch < 3; ++batch) {

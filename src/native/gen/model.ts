@@ -60,6 +60,8 @@ export interface EvaluationSizes {
   readonly chunks: number;
   /** Of hidden rows and what is made of them, if all are touched. */
   readonly scratchBytes: number;
+  /** More for the scratch, to keep sums of features from one evaluation to the next. */
+  readonly keptBytes: number;
   /** Private to each Trainer, beside what batches take. */
   readonly workBytes: number;
 }

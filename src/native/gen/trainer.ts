@@ -63,10 +63,7 @@ export interface TrainerOptions {
   readonly model: ModelOptions;
   readonly optimizer: OptimizerOptions;
   readonly precision: Precision;
-  /** That compute a batch. */
   readonly threads: number;
-  /** That compute an evaluation's chunk. */
-  readonly evalThreads: number;
   /** Extract the next batch while the present one is computed. */
   readonly prefetch: boolean;
   readonly evaluation: EvaluationOptions;

@@ -21,26 +21,26 @@ const devices = (count: number, coresEach: number) =>
 describe('threads of a Trainer', () => {
   it.each([
     // Without a delay one batch is computed at a time, on all cores.
-    ['two devices', {}, 2, 1, { train: 2, evaluate: 1, cores: [0, 1] }],
-    ['one device', {}, 1, 2, { train: 2, evaluate: 2, cores: [0, 1] }],
-    ['four', {}, 4, 2, { train: 8, evaluate: 2, cores: [0, 1, 2, 3, 4, 5, 6, 7] }],
-    ['a delay', { staleness: 1 }, 2, 1, { train: 1, evaluate: 1, cores: [0] }],
-    ['a group', { batchesPerStep: 2 }, 2, 1, { train: 1, evaluate: 1, cores: [0] }],
-    ['a short delay', { staleness: 1 }, 4, 1, { train: 2, evaluate: 1, cores: [0, 1, 2, 3] }],
-    ['a long delay', { staleness: 8 }, 4, 1, { train: 1, evaluate: 1, cores: [0] }],
-    ['as asked', { threadsPerTrainer: 1 }, 2, 1, { train: 1, evaluate: 1, cores: [0] }],
-    ['more asked', { threadsPerTrainer: 2 }, 2, 1, { train: 2, evaluate: 2, cores: [0, 1] }],
+    ['two devices', {}, 2, 1, { threads: 2, cores: [0, 1] }],
+    ['one device', {}, 1, 2, { threads: 2, cores: [0, 1] }],
+    ['four', {}, 4, 2, { threads: 8, cores: [0, 1, 2, 3, 4, 5, 6, 7] }],
+    ['a delay', { staleness: 1 }, 2, 1, { threads: 1, cores: [0] }],
+    ['a group', { batchesPerStep: 2 }, 2, 1, { threads: 1, cores: [0] }],
+    ['a short delay', { staleness: 1 }, 4, 1, { threads: 2, cores: [0, 1, 2, 3] }],
+    ['a long delay', { staleness: 8 }, 4, 1, { threads: 1, cores: [0] }],
+    ['as asked', { threadsPerTrainer: 1 }, 2, 1, { threads: 1, cores: [0] }],
+    ['more asked', { threadsPerTrainer: 2 }, 2, 1, { threads: 2, cores: [0, 1] }],
   ])('%s', (_, training, count, coresEach, expected) => {
     expect(trainerThreads(spec(training), devices(count, coresEach), 0)).toEqual(expected);
   });
 
   it('are not more than a batch has work for', () => {
-    const { train, evaluate, cores } = trainerThreads(spec({}), devices(4, 32), 1);
-    expect([train, evaluate, cores.length]).toEqual([16, 16, 32]);
+    const { threads, cores } = trainerThreads(spec({}), devices(4, 32), 1);
+    expect([threads, cores.length]).toEqual([16, 32]);
   });
 
   it('share cores that devices share', () => {
     const shared = devices(1, 1).concat(devices(1, 1), devices(1, 1));
-    expect(trainerThreads(spec({}), shared, 2)).toEqual({ train: 1, evaluate: 1, cores: [0] });
+    expect(trainerThreads(spec({}), shared, 2)).toEqual({ threads: 1, cores: [0] });
   });
 });
