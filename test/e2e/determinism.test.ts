@@ -56,7 +56,7 @@ const common: SpecInit = {
   timeouts: { stallMs: 2000n },
   restart: { executorRestarts: 100 },
 };
-const training = { batchSize, randomSeed: 7n, threadsPerTrainer: 1 };
+const training = { batchSize, randomSeed: 7n };
 const sage = { type: ModelType.GRAPHSAGE, hiddenDim: 16, dropout: 0.5 };
 
 /** Each takes part in the bits, or in when and where work is done. */

@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <set>
 #include <string>
@@ -251,10 +250,9 @@ TEST_CASE("sums of features are kept from one evaluation to the next, where ther
     options.eval_place.fd = scratch->get();
     Evaluated loop(options);
     const EvalReport first = loop.Evaluate();
-    std::fill(data.features.begin(), data.features.end(), std::nanf(""));
+    for (float& feature : data.features) feature *= 3;
     const EvalReport second = loop.Evaluate();
     CHECK((second.val_loss_sum == first.val_loss_sum) == keeps);
-    CHECK(std::isnan(second.val_loss_sum) == !keeps);
   }
 }
 
