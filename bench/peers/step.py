@@ -3,10 +3,12 @@
 
 usage: step.py [--graphs npm-deps-2016] [--fanouts 10,10] [--batch 1024] [--hidden 256]
                [--threads 1] [--rounds 12] [--batches 4] [--settings tuned,default]
-               [--peers dgl,pyg-csr,pyg-edge-index,pyg-coo]
+               [--peers dgl,pyg-csr,pyg-edge-index,pyg-coo] [--bfloat16]
 
 step_bench samples the batches and draws the initial weights; all train on those, in turns, with
-Adam, without dropout. The losses of the first steps must agree to 1e-4, else nothing is reported.
+Adam, without dropout. The losses of the first steps must agree to 1e-4, else nothing is reported. With
+--bfloat16 gnnd trains in bfloat16, and peers in float32 and, those that can, under torch's autocast:
+losses of the narrow ones must agree to 1e-2.
 A step is the gather of the batch's features, building the adjacency, forward, backward and the
 optimizer; `step` leaves the gather out; CPU time is that of all of it. One JSON line per contestant in
 build/bench/peers-step.jsonl.
@@ -25,18 +27,27 @@ def start_all(options, folder, dump):
     gnnd = served.Contestant('gnnd', [
         binary, folder, dump, '--fanouts', options.fanouts, '--batch', str(options.batch),
         '--hidden', str(options.hidden), '--threads', str(options.threads),
-        '--batches', str(options.batches)], options.threads)
+        '--batches', str(options.batches), *(['--bfloat16'] if options.bfloat16 else [])],
+        options.threads)
     gnnd.wait_until_ready()
     peers = []
     for setting in options.settings.split(','):
-        for peer in options.peers.split(','):
+        for peer, *precision in variants(options):
             command = [served.peer_python('dgl' if peer == 'dgl' else 'pyg'), '-W', 'ignore',
                        os.path.join(served.HERE, 'step_peer.py'), peer, folder, dump,
                        str(len(options.fanouts.split(','))), str(options.batches),
-                       str(options.hidden), str(options.threads)]
-            peers.append(served.Contestant(f'{peer} {setting}', command, options.threads,
+                       str(options.hidden), str(options.threads), *precision]
+            name = ' '.join((peer, *precision, setting))
+            peers.append(served.Contestant(name, command, options.threads,
                                            served.TUNED if setting == 'tuned' else {}))
     return [gnnd, *served.start(peers)]
+
+
+def variants(options):
+    """Peers, and those that have kernels for it in bfloat16, too: DGL and torch's CSR have none."""
+    peers = [(peer,) for peer in options.peers.split(',')]
+    narrow = [(*peer, 'bfloat16') for peer in peers if peer[0] in ('pyg-coo', 'pyg-edge-index')]
+    return peers + (narrow if options.bfloat16 else [])
 
 
 def run_rounds(options, contestants):
@@ -45,15 +56,16 @@ def run_rounds(options, contestants):
         shift = number % len(contestants)
         for contestant in contestants[shift:] + contestants[:shift]:
             answers[contestant.name].append(contestant.ask(f'run {options.batches}'))
-    check_losses(answers)
+    check_losses(options, answers)
     return {name: found[1:] for name, found in answers.items()}
 
 
-def check_losses(answers):
+def check_losses(options, answers):
     ours = answers['gnnd'][0]['loss']
     for name, found in answers.items():
+        narrow = 'bfloat16' in name or options.bfloat16
         for own, other in zip(ours, found[0]['loss']):
-            if abs(own - other) > 1e-4 * abs(own):
+            if abs(own - other) > (1e-2 if narrow else 1e-4) * abs(own):
                 sys.exit(f'{name} computes something else: losses {found[0]["loss"]} for {ours}')
 
 
@@ -71,7 +83,7 @@ def summary(answers):
 
 def report(options, graph, answers):
     setting = {'bench': 'peers-step', 'graph': graph, 'fanouts': options.fanouts,
-               'batch': options.batch, 'hidden': options.hidden, 'threads': options.threads,
+               'batch': options.batch, 'bfloat16': options.bfloat16, 'hidden': options.hidden, 'threads': options.threads,
                **served.facts()}
     lines = [{**setting, 'name': name, **summary(found)} for name, found in answers.items()]
     for key, ratio in (('step_ms', 'speed_up'), ('step_with_gather_ms', 'speed_up_with_gather'),
@@ -102,6 +114,7 @@ def main():
     parser.add_argument('--batches', type=int, default=4)
     parser.add_argument('--peers', default='dgl,pyg-csr,pyg-edge-index,pyg-coo')
     parser.add_argument('--settings', default='tuned,default')
+    parser.add_argument('--bfloat16', action='store_true')
     options = parser.parse_args()
     for graph in options.graphs.split(','):
         with tempfile.TemporaryDirectory() as dump:

@@ -1,13 +1,14 @@
 """DGL and torch_geometric as contestants of step.py.
 
-usage: step_peer.py PEER GRAPH_FOLDER DUMP_FOLDER LAYERS BATCHES HIDDEN THREADS
+usage: step_peer.py PEER GRAPH_FOLDER DUMP_FOLDER LAYERS BATCHES HIDDEN THREADS [bfloat16]
 
 PEER: dgl (dgl environment), pyg-csr, pyg-edge-index, pyg-coo (pyg environment). DUMP_FOLDER is what
 step_bench wrote: the batches' blocks and the initial weights. Every layer works on its own block
 only, destinations first: DGL on a message-flow graph, torch_geometric on the bipartite pair
 (sources, destinations), which is what trim_to_layer makes of a batch. pyg-csr hands the adjacency
 over as torch's CSR tensor, pyg-edge-index as a sorted EdgeIndex, pyg-coo as plain edge_index. It is
-made anew in every step, as for a new batch. Command: `run COUNT`.
+made anew in every step, as for a new batch. With `bfloat16` features are stored in it and the model runs
+under torch's autocast. Command: `run COUNT`.
 """
 import os
 import sys
@@ -111,8 +112,11 @@ def adam_of(parameters):
 def main():
     peer, folder, dump = sys.argv[1:4]
     layers, batches, hidden, threads = map(int, sys.argv[4:8])
+    narrow = sys.argv[8:] == ['bfloat16']
     torch.set_num_threads(threads)
     features = torch.from_numpy(np.load(os.path.join(folder, 'features.npy')))
+    if narrow:
+        features = features.bfloat16()
     labels = torch.from_numpy(np.load(os.path.join(folder, 'labels.npy'))).long()
     dims = [features.shape[1], *[hidden] * (layers - 1), int(labels.max()) + 1]
     net, build = make_dgl(dump, dims) if peer == 'dgl' else make_pyg(peer, dump, dims)
@@ -129,7 +133,9 @@ def main():
         times.append(time.perf_counter_ns())
         blocks = build(batch)
         optimizer.zero_grad()
-        loss = F.cross_entropy(net(x, blocks), batch.labels)
+        with torch.autocast('cpu', torch.bfloat16, enabled=narrow):
+            logits = net(x, blocks)
+        loss = F.cross_entropy(logits.float(), batch.labels)
         loss.backward()
         times.append(time.perf_counter_ns())
         optimizer.step()

@@ -80,7 +80,7 @@ export function choose(request: ChooseRequest): Choice {
 /**
  * How many Trainers compute at once, where that is fewer than there are devices and they have the
  * cores of all: others that extracted meanwhile, as standby Trainers do, would take cores away from
- * them (measured: docs/decisions/0037-threads-decide-no-bit.md). Null elsewhere.
+ * them (measured: docs/decisions/0039-a-batch-on-all-cores.md). Null elsewhere.
  */
 export function teamsOf({
   devices,

@@ -3,6 +3,18 @@ import { defaultOf } from './spec-fields.ts';
 
 /** What its author should know about a spec with which nothing is wrong, a sentence each. */
 export function warningsOf({ training }: JobSpec): readonly string[] {
+  return [...delayWarnings(training), ...precisionWarnings(training)];
+}
+
+function precisionWarnings({ precision, matrixLibrary }: JobSpec['training']): readonly string[] {
+  if (precision !== 'BFLOAT16' || matrixLibrary !== 'OPENBLAS') return [];
+  return [
+    'training.precision is BFLOAT16, which OPENBLAS multiplies as float32: it saves memory, no time ' +
+      '(docs/job-spec.md, "Precision")',
+  ];
+}
+
+function delayWarnings(training: JobSpec['training']): readonly string[] {
   const { staleness, stalenessCompensation } = training;
   const usual = defaultOf<number>('training.staleness');
   if (staleness <= usual) return [];

@@ -169,7 +169,7 @@ function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
   };
 }
 
-/** The faster one (docs/decisions/0036-matrix-library.md). */
+/** The faster one (docs/decisions/0038-threads-decide-no-bit.md). */
 export function matrixLibraryOf(instructionSet: InstructionSet): MatrixLibrary {
   return instructionSet === 'AVX512' || instructionSet === 'AVX2' ? 'ONEDNN' : 'OPENBLAS';
 }

@@ -2,7 +2,7 @@
 // step on the same batches in turn (bench/peers/step.py).
 //
 //   step_bench FOLDER DUMP_FOLDER [--fanouts 10,10] [--batch 1024] [--hidden 256] [--threads 1]
-//              [--batches 4] [--random-seed 1]
+//              [--batches 4] [--random-seed 1] [--bfloat16]
 //
 // FOLDER holds indptr.npy, indices.npy, features.npy, labels.npy and seeds.npy. Before it is ready
 // the program writes every batch's node list and blocks and the initial parameters to DUMP_FOLDER,
@@ -37,6 +37,7 @@ struct Options {
   uint32_t threads = 0;
   uint32_t batches = 0;
   uint64_t random_seed = 0;
+  Precision precision = Precision::kFloat32;
 };
 
 // The dataset's arrays, mapped; topology in the Sampler's types.
@@ -185,6 +186,7 @@ TrainOptions TrainOptionsOf(const Data& data, const Options& options) {
   train.model.out_dim = data.num_classes();
   train.random_seed = options.random_seed;
   train.threads = options.threads;
+  train.precision = options.precision;
   train.features = RowTable(data.features.values<float>(), train.model.in_dim);
   train.labels = data.labels.values<int32_t>();
   train.topology = data.view();
@@ -196,10 +198,13 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "usage: step_bench FOLDER DUMP_FOLDER [OPTIONS]   (see the source)\n");
     return 64;
   }
+  const bool narrow = std::any_of(argv + 3, argv + argc,
+                                  [](const char* word) { return std::string(word) == "--bfloat16"; });
   const Options options{
       FanoutsArgument(argc, argv, "10,10"),        NumberArgument(argc, argv, "--batch", 1024),
       NumberArgument(argc, argv, "--hidden", 256), NumberArgument(argc, argv, "--threads", 1),
-      NumberArgument(argc, argv, "--batches", 4),  NumberArgument(argc, argv, "--random-seed", 1)};
+      NumberArgument(argc, argv, "--batches", 4),  NumberArgument(argc, argv, "--random-seed", 1),
+      narrow ? Precision::kBfloat16 : Precision::kFloat32};
   const Data data(argv[1]);
   const std::string dump = argv[2];
   const std::vector<Mapping> slots = SampleBatches(data, options);

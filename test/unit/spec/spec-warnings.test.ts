@@ -24,3 +24,14 @@ test('no delay needs no words', () => {
   expect(warnings(0, 'NONE')).toEqual([]);
   expect(warnings(0, 'PREDICT')).toEqual([]);
 });
+
+test('bfloat16 that is multiplied as float32 gains no time', () => {
+  const { training, ...rest } = resolvedSpec();
+  const of = (changes: Partial<typeof training>) =>
+    warningsOf({ ...rest, training: { ...training, ...changes } });
+  expect(of({ precision: 'BFLOAT16', matrixLibrary: 'OPENBLAS' })).toEqual([
+    expect.stringContaining('training.precision is BFLOAT16, which OPENBLAS multiplies as float32'),
+  ]);
+  expect(of({ precision: 'BFLOAT16', matrixLibrary: 'ONEDNN' })).toEqual([]);
+  expect(of({ precision: 'FLOAT32', matrixLibrary: 'OPENBLAS' })).toEqual([]);
+});
