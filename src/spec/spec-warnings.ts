@@ -9,8 +9,8 @@ export function warningsOf({ training }: JobSpec): readonly string[] {
 function precisionWarnings({ precision, matrixLibrary }: JobSpec['training']): readonly string[] {
   if (precision !== 'BFLOAT16' || matrixLibrary !== 'OPENBLAS') return [];
   return [
-    'training.precision is BFLOAT16, which OPENBLAS multiplies as float32: it saves memory, no time ' +
-      '(docs/job-spec.md, "Precision")',
+    'training.precision is BFLOAT16, which OPENBLAS multiplies as float32: it saves memory, no ' +
+      'time (docs/job-spec.md, "Precision")',
   ];
 }
 

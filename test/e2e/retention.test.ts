@@ -154,13 +154,14 @@ describe('a daemon with limits', () => {
   test('a watch that resumes before the horizon begins anew, by itself', async () => {
     const real = createApiClient(limited.address);
     const asked: bigint[] = [];
+    const apart = { resources: { devices: 1 } }; // so that both run
     const client: typeof real = {
       ...real,
       async *stream(method, request, options) {
         asked.push((request as { readonly startRevision: bigint }).startRevision);
         if (asked.length === 2) {
           // While the connection is lost, others make history.
-          await limited.createJob('third', spec(1));
+          await limited.createJob('third', { ...spec(1), ...apart });
           await limited.succeeded('third');
           expect((await gnnctlOf(limited, 'gc')).exitCode).toBe(0);
         }
@@ -170,7 +171,7 @@ describe('a daemon with limits', () => {
         }
       },
     };
-    await limited.createJob('long', spec(100_000));
+    await limited.createJob('long', { ...spec(100_000), ...apart });
     const abort = new AbortController();
     const watch = watchJob(client, 'jobs/long', { signal: abort.signal, nowMs: () => 0 });
     const kinds: string[] = [];

@@ -198,8 +198,8 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "usage: step_bench FOLDER DUMP_FOLDER [OPTIONS]   (see the source)\n");
     return 64;
   }
-  const bool narrow = std::any_of(argv + 3, argv + argc,
-                                  [](const char* word) { return std::string(word) == "--bfloat16"; });
+  const auto is_narrow = [](const char* word) { return std::string(word) == "--bfloat16"; };
+  const bool narrow = std::any_of(argv + 3, argv + argc, is_narrow);
   const Options options{
       FanoutsArgument(argc, argv, "10,10"),        NumberArgument(argc, argv, "--batch", 1024),
       NumberArgument(argc, argv, "--hidden", 256), NumberArgument(argc, argv, "--threads", 1),
