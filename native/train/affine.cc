@@ -56,13 +56,21 @@ std::vector<Stretch> StretchesOf(uint32_t rows, uint32_t most, uint32_t step) {
   return stretches;
 }
 
+// So few rows are taken in lower stretches, for more threads.
+constexpr uint32_t kFewRows = 2048;
+
 // The operand of one product: rows, and weights as the product's kernel wants them.
 template <typename T>
 struct Factor {
   const T* x;
+  const float* weight;
   uint64_t in;
-  const void* packed;
+  uint64_t out;
+  bool out_by_in;  // how the weights lie
+  void* packed;
   uint32_t rows_step;
+
+  void Pack() const { RowProductOf<T>(in, out, kProductRows).Pack(weight, out_by_in, packed); }
 };
 
 template <typename T>
@@ -77,9 +85,13 @@ Factor<T> FactorOf(const at::Tensor& x, const at::Tensor& weight, const at::Tens
   const auto in = static_cast<uint64_t>(weight.size(1));
   const auto out = static_cast<uint64_t>(weight.size(0));
   RowProduct<T>& product = RowProductOf<T>(in, out, kProductRows);
-  void* packed = workspace->Get<std::byte>(product.packed_bytes());
-  product.Pack(weight.const_data_ptr<float>(), /*out_by_in=*/!transposed, packed);
-  return {RowsOf<T>(x), in, packed, product.rows_step()};
+  return {RowsOf<T>(x),
+          weight.const_data_ptr<float>(),
+          in,
+          out,
+          /*out_by_in=*/!transposed,
+          workspace->Get<std::byte>(product.packed_bytes()),
+          product.rows_step()};
 }
 
 template <typename T, typename Out>
@@ -91,14 +103,16 @@ class Affine {
         addend_(op.addend.defined() ? RowsOf<Out>(op.addend) : nullptr),
         out_(static_cast<Out*>(op.out.data_ptr())) {
     factors_.push_back(FactorOf<T>(op.x, op.weight, op.out, workspace));
-    if (!op.x_self.defined()) return;
-    factors_.push_back(FactorOf<T>(op.x_self, op.weight_self, op.out, workspace));
+    if (op.x_self.defined()) {
+      factors_.push_back(FactorOf<T>(op.x_self, op.weight_self, op.out, workspace));
+    }
+    ParallelTasks(static_cast<uint32_t>(factors_.size()),
+                  [this](uint32_t factor) { factors_[factor].Pack(); });
   }
 
   std::vector<Stretch> Stretches(uint32_t rows) const {
     uint32_t step = 1;
     for (const Factor<T>& factor : factors_) step = std::max(step, factor.rows_step);
-    // Few rows in stretches half as high, for more threads.
     const uint32_t most = rows <= kFewRows ? kProductRows / 2 : kProductRows;
     return StretchesOf(rows, std::max(most, step), step);
   }
@@ -133,8 +147,6 @@ class Affine {
   }
 
  private:
-  static constexpr uint32_t kFewRows = 2048;
-
   template <typename From, typename To>
   static void Copy(const From* from, uint64_t count, To* to) {
     if constexpr (!std::is_same_v<From, To>) {
@@ -155,9 +167,8 @@ template <typename T, typename Out>
 void RunStretches(const AffineOp& op, Workspace* workspace) {
   const Affine<T, Out> affine(op, workspace);
   const std::vector<Stretch> stretches = affine.Stretches(static_cast<uint32_t>(op.out.size(0)));
-  ParallelRows(static_cast<uint32_t>(stretches.size()), 1, [&](uint32_t begin, uint32_t end) {
-    for (uint32_t s = begin; s < end; ++s) affine.Run(stretches[s]);
-  });
+  ParallelTasks(static_cast<uint32_t>(stretches.size()),
+                [&](uint32_t s) { affine.Run(stretches[s]); });
 }
 
 void RunOnTorch(const AffineOp& op) {
@@ -178,7 +189,8 @@ class TransposedSum {
         height_(static_cast<uint64_t>(grad.size(1))),
         width_(static_cast<uint64_t>(x.size(1))),
         out_(out.data_ptr<float>()),
-        stretches_(StretchesOf(static_cast<uint32_t>(x.size(0)), kTransposedRows,
+        stretches_(StretchesOf(static_cast<uint32_t>(x.size(0)),
+                               x.size(0) <= kFewRows ? kTransposedRows / 4 : kTransposedRows,
                                kTransposedRowsStep)) {}
 
   void Run() {
@@ -192,12 +204,10 @@ class TransposedSum {
     const auto of_group = [&](uint32_t group) {
       return group == 0 ? out_ : others + (group - 1) * height_ * width_;
     };
-    ParallelRows(parts * groups, 1, [&](uint32_t begin, uint32_t end) {
-      for (uint32_t task = begin; task < end; ++task) {
-        const uint32_t group = task / parts;
-        SumPart(task % parts, num_stretches * group / groups, num_stretches * (group + 1) / groups,
-                of_group(group));
-      }
+    ParallelTasks(parts * groups, [&](uint32_t task) {
+      const uint32_t group = task / parts;
+      SumPart(task % parts, num_stretches * group / groups, num_stretches * (group + 1) / groups,
+              of_group(group));
     });
     if (groups == 1) return;
     ParallelRows(static_cast<uint32_t>(height_), kRowsOfSums, [&](uint32_t begin, uint32_t end) {

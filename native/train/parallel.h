@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #if defined(_OPENMP)
@@ -72,6 +73,17 @@ void ParallelRowsByEdges(uint32_t rows, const uint32_t* indptr, uint32_t grain, 
     return low;
   };
   ParallelStretches(rows, grain, end_of, body);
+}
+
+// Runs body(task) for every task below `tasks`, each on whichever of torch's threads is free: for
+// tasks of unlike sizes, and where something else takes a core now and then.
+template <typename Body>
+void ParallelTasks(uint32_t tasks, const Body& body) {
+  std::atomic<uint32_t> next{0};
+  const auto end_of = [](uint32_t stretch, uint32_t) { return stretch; };
+  ParallelStretches(tasks, 1, end_of, [&](uint32_t, uint32_t) {
+    for (uint32_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) body(task);
+  });
 }
 
 }  // namespace gnnd
