@@ -5,7 +5,7 @@
 //   node bench/products/run.mjs [--scale 1.0] [--epochs 3] [--evaluation default,sampled]
 //                               [--folder build/bench/products] [--state FOLDER]
 //
-// The graph is that of graph.py. One daemon with default settings on two CPU devices; GraphSAGE,
+// The graph is that of graph.py. One daemon with default settings; GraphSAGE,
 // hidden 256, fanouts 15/10/5, batches of 1,024. Every spec field that is not of the model is left
 // to its default, but for evaluation.method in the second job. Needs some 4 GB of disk beside the
 // graph, and 16 GB of memory at scale 1. The jobs' lines are kept in build/bench/products.jsonl,
@@ -28,6 +28,7 @@ const { values: options } = parseArgs({
   },
 });
 const memoryEveryMs = 2_000;
+const python = process.env.GNND_PYTHON ?? '.venv/bin/python';
 const transcript = [];
 
 function say(text) {
@@ -128,7 +129,6 @@ function specOf(name, epochs) {
 model: { type: GRAPHSAGE, hidden_dim: 256, dropout: 0.5 }
 sampling: { fanouts: [15, 10, 5] }
 training: { epochs: ${epochs}, batch_size: 1024, optimizer: { learning_rate: 0.003 } }
-resources: { devices: 2 }
 ${specs[name]}`;
 }
 
@@ -160,7 +160,7 @@ async function runJob(daemon, memory, name, folder) {
 async function main() {
   const graph = resolve(options.folder);
   const state = options.state ?? mkdtempSync(join(tmpdir(), 'gnnd-bench-products-'));
-  output('.venv/bin/python', ['bench/products/graph.py', graph, '--scale', options.scale]);
+  output(python, ['bench/products/graph.py', graph, '--scale', options.scale]);
   say(`${cpus()[0]?.model}, ${cpus().length} processors, ${gigabytes(totalmem())} of memory`);
   const daemon = new Daemon();
   const lines = [];

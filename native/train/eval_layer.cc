@@ -17,6 +17,7 @@ namespace gnnd {
 namespace {
 
 constexpr uint32_t kGrainRows = 64;
+constexpr uint32_t kGrainSums = 32;  // of whole neighbourhoods
 
 at::Tensor RowsOf(const float* data, uint64_t rows, uint64_t columns) {
   return ViewOf(const_cast<float*>(data), static_cast<int64_t>(rows),
@@ -173,8 +174,8 @@ void EvalLayer::Gather(std::span<const uint32_t> nodes, const Element* x, uint32
   }
   op.out = out;
   op.out_stride = columns;
-  ParallelRowsByEdges(block.rows, block.indptr, kGrainRows,
-                      [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
+  ParallelSums(block.rows, kGrainSums,
+               [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
 }
 
 // What the layer multiplies by its weight: [nodes.size(), in].

@@ -48,8 +48,7 @@ T* DataOf(const at::Tensor& rows) {
 
 template <typename T, typename Element, typename Out>
 void RunRows(const Spmm<T, Element, Out>& op, uint32_t rows) {
-  ParallelRowsByEdges(rows, op.indptr, kGrainRows,
-                      [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
+  ParallelSums(rows, kGrainRows, [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
 }
 
 at::Tensor EmptyAs(at::ScalarType type, Workspace* workspace, int64_t rows, int64_t columns) {

@@ -54,27 +54,6 @@ void ParallelRows(uint32_t rows, uint32_t grain, const Body& body) {
   ParallelStretches(rows, grain, end_of, body);
 }
 
-// Stretches of about as much work each, where that of a row is one and its edges: indptr is
-// [rows + 1].
-template <typename Body>
-void ParallelRowsByEdges(uint32_t rows, const uint32_t* indptr, uint32_t grain, const Body& body) {
-  const auto work_before = [indptr](uint64_t row) { return indptr[row] - indptr[0] + row; };
-  const uint64_t work = work_before(rows);
-  const auto end_of = [&](uint32_t stretch, uint32_t stretches) {
-    uint32_t low = 0;
-    for (uint32_t high = rows; low < high;) {
-      const uint32_t middle = low + (high - low) / 2;
-      if (work_before(middle) * stretches < work * stretch) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
-  };
-  ParallelStretches(rows, grain, end_of, body);
-}
-
 // Runs body(task) for every task below `tasks`, each on whichever of torch's threads is free: for
 // tasks of unlike sizes, and where something else takes a core now and then.
 template <typename Body>
@@ -83,6 +62,14 @@ void ParallelTasks(uint32_t tasks, const Body& body) {
   const auto end_of = [](uint32_t stretch, uint32_t) { return stretch; };
   ParallelStretches(tasks, 1, end_of, [&](uint32_t, uint32_t) {
     for (uint32_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) body(task);
+  });
+}
+
+// body(begin, end) for rows of unlike work, such as sums over edges, `grain` at a time.
+template <typename Body>
+void ParallelSums(uint32_t rows, uint32_t grain, const Body& body) {
+  ParallelTasks(rows / grain + (rows % grain == 0 ? 0 : 1), [&](uint32_t task) {
+    body(task * grain, std::min(rows, (task + 1) * grain));
   });
 }
 
