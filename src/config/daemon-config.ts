@@ -88,7 +88,7 @@ export function resolveConfig(
     cpuDevices:
       values['cpu_devices'] === undefined || values['cpu_devices'] === 'auto'
         ? null
-        : integer('cpu_devices', values['cpu_devices'], { low: 1, high: 64 }, problems),
+        : integer('cpu_devices', values['cpu_devices'], { low: 1, high: 1024 }, problems),
     shareCores: flag('share_cores', values['share_cores'], problems),
     maxQueued: integer(
       'max_queued',

@@ -18,8 +18,10 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 8;
-inline constexpr uint32_t kMaxDevices = 64;
+inline constexpr uint32_t kSegmentAbi = 9;
+// As many as a job spec can ask for. What grows with it (a turn word a device, a count an epoch and
+// device) is laid out by the job's own number.
+inline constexpr uint32_t kMaxDevices = 1024;
 inline constexpr uint32_t kRecentDurations = 64;
 inline constexpr uint32_t kAbortMessageBytes = 440;
 
@@ -256,9 +258,8 @@ struct alignas(64) EpochSums {
   double loss_sum;
   uint64_t digest;  // ledger digest, batches folded in the order of commits
   uint64_t reserved;
-  uint64_t device_batches[kMaxDevices];
 };
-static_assert(sizeof(EpochSums) == 64 + 8 * kMaxDevices);
+static_assert(sizeof(EpochSums) == 64);
 
 struct alignas(64) EpochEntry {
   uint64_t end_ns;                // just before the last commit; valid once that is visible
@@ -298,6 +299,8 @@ static_assert(sizeof(EvalResult) == 32);
 struct Layout {
   uint64_t epochs_at;        // EpochEntry[epochs]
   uint64_t sums_at;          // EpochSums[2]
+  uint64_t epoch_devices_at;  // u64[epochs][num_devices]: batches by device, as EpochEntry.sums
+  uint64_t sum_devices_at;    // u64[2][num_devices]: likewise, as sums
   uint64_t eval_ledger_at;   // atomic u64[eval_chunks]
   uint64_t eval_results_at;  // EvalResult[eval_chunks]
   uint64_t hand_ins_at;      // HandIn[(S+1) * G]
