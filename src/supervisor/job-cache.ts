@@ -58,7 +58,7 @@ export class JobCache {
   async prepare(
     dataset: DatasetLocation,
     sampling: SamplingOptions,
-    topologyFd: number,
+    topologyFd: number | null,
   ): Promise<void> {
     if (!mayCache(this.#input.spec)) return;
     const ranking = this.#rank(dataset, sampling, topologyFd);
@@ -80,7 +80,7 @@ export class JobCache {
     await this.#ranking;
   }
 
-  #rank(dataset: DatasetLocation, sampling: SamplingOptions, topologyFd: number) {
+  #rank(dataset: DatasetLocation, sampling: SamplingOptions, topologyFd: number | null) {
     const { spec, datasetDigest, cacheFolder, devices, logFolder } = this.#input;
     const inputs = {
       dataset,

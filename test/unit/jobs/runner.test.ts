@@ -53,10 +53,11 @@ interface RunnerFacts {
 function runnerOn(store: Store, { folder, code, observed, devices }: RunnerFacts): Runner {
   return new Runner({
     store,
+    topologies: {} as Topologies,
     native: failingNative(code),
     clock: { wallMs: nowMs, monotonicMs: nowMs },
     log: createLog({ level: 'error', write: () => {} }),
-    devices: devices.map((name) => ({ name, cores: [] })),
+    devices: devices.map((name) => ({ name, cores: [], node: null })),
     jobsFolder: join(folder, 'jobs'),
     cacheFolder: join(folder, 'cache'),
     random: () => 0.5,

@@ -166,25 +166,24 @@ TEST_CASE("a batch wakes only those standbys whose turn it is") {
   Batches samples(segment, *segment.RegisterExecutor(Role::kSampler, 0));
   Batches trains(segment, *segment.RegisterExecutor(Role::kTrainer, 1));
   for (uint64_t b = 0; b < 2; ++b) REQUIRE(samples.Claim() == b);
-  // Of every other one the device is its Sampler's: it waits for that to change.
-  Sleepers theirs(segment.queue().standby_event.word, kNewsRare, 5);
-  {
-    Sleepers mine(segment.queue().standby_event.word, kAllNews, 2);
-    REQUIRE(samples.Publish(0, 10).ok());
+  EventWord& event = segment.queue().standby_event.word;
+  const auto check = [&](auto happens) {
+    Sleepers mine(event, kAllNews, 2);
+    // Their devices are their Samplers': they wait for that to change.
+    Sleepers theirs(event, kNewsRare, 5);
+    happens();
     CHECK(mine.left() == 0);
-  }
-  CHECK(theirs.left() == 5);
+    CHECK(theirs.left() == 5);
+    segment.WakeAll();
+    CHECK(theirs.left() == 0);
+  };
+  check([&] { REQUIRE(samples.Publish(0, 10).ok()); });
   REQUIRE(trains.Take(Batches::Which::kAny) == uint64_t{0});
   REQUIRE(trains.MarkTrained(0).ok());
-  {
-    Sleepers mine(segment.queue().standby_event.word, kAllNews, 2);
+  check([&] {
     segment.header().version.value.fetch_add(1);
     trains.AnnounceStep(1);
-    CHECK(mine.left() == 0);
-  }
-  CHECK(theirs.left() == 5);
-  segment.WakeAll();
-  CHECK(theirs.left() == 0);
+  });
 }
 
 TEST_CASE("a step wakes Samplers, whose slots it frees") {
