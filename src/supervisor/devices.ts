@@ -14,10 +14,10 @@ export interface CpuDevicesRequest {
 }
 
 /**
- * The host's CPU devices `cpu:0`, `cpu:1`, … as sets of its cores. Cores are dealt out evenly and in
- * order, those of a NUMA node together, so that a device's memory is near where it can be; with more
- * devices than cores (`shareCores`) devices share them in turn. Throws RangeError when that is not
- * allowed.
+ * The host's CPU devices `cpu:0`, `cpu:1`, … as sets of its cores. Cores are dealt out evenly and
+ * in order, those of a NUMA node together, so that a device's memory is near where it can be; with
+ * more devices than cores (`shareCores`) devices share them in turn. Throws RangeError when that is
+ * not allowed.
  */
 export function cpuDevices(request: CpuDevicesRequest): readonly CrewDevice[] {
   const { count, shareCores, nodes } = request;

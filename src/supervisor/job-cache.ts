@@ -94,7 +94,8 @@ export class JobCache {
     return prepareHotOrder(
       { inputs, datasetDigest, folder: cacheFolder, clock: this.#clock },
       {
-        cores: devices[0]?.cores ?? [],
+        // All of the job's: nothing else runs before the order is made.
+        cores: [...new Set(devices.flatMap(({ cores }) => cores))],
         topologyFd,
         logPath: join(logFolder, 'rank.log'),
         threads: 1,

@@ -4,9 +4,9 @@ import { TaskError } from './task.ts';
 
 /**
  * Graphs' topologies in shared memory: one of each, whoever uses it. Attempts, cache reports and
- * exports hold shares; the first one has it made, the last one's end gives it back, after a while in
- * which the next job on the same dataset finds it. What lies idle goes at once when another one is
- * to be made.
+ * exports hold shares; the first one has it made, the last one's end gives it back, after a while
+ * in which the next job on the same dataset finds it. What lies idle goes at once when another one
+ * is to be made.
  */
 
 /** What a topology is a function of, and where it lies. */
@@ -23,7 +23,7 @@ export interface SharedTopology {
   /** A sealed memfd; it stays the store's. */
   readonly fd: number;
   readonly bytes: number;
-  /** Once more than once is once. */
+  /** More than once is once. */
   readonly release: () => void;
 }
 

@@ -65,7 +65,7 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
-test('two jobs on one dataset share one topology, which goes some time after the last', async () => {
+test('two jobs on one dataset share one topology, which outlives them', async () => {
   // At once: one of them has it made.
   await Promise.all([
     daemon.createJob('first', spec('cora', 1n)),

@@ -6,6 +6,7 @@ import { Runner } from '../../../src/jobs/runner.ts';
 import type { CoreAddon, NativeCode } from '../../../src/native/contract.ts';
 import type { JobState } from '../../../src/records/job-record.ts';
 import type { Store } from '../../../src/store/store.ts';
+import type { Topologies } from '../../../src/supervisor/topologies.ts';
 import { newDataset, newJob } from '../store/job-values.ts';
 import { openTestStore, temporaryFolder } from '../store/store-fixtures.ts';
 

@@ -51,7 +51,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('two attempts on one dataset share one topology, made once though both ask at once', async () => {
+test('two attempts on one dataset share one topology, which is made once', async () => {
   const { topologies, reserved, makings, share } = bench();
   const asked = [share(), share()];
   expect(makings).toHaveLength(1);
@@ -71,7 +71,7 @@ test('two attempts on one dataset share one topology, made once though both ask 
   expect(isOpen(reserved[0])).toBe(true);
 });
 
-test('the last one to leave gives it back after a while, in which the next one finds it', async () => {
+test('the last one gives it back after a while, in which the next one finds it', async () => {
   const { topologies, reserved, makings, share } = bench();
   const first = share();
   makings[0]?.finish();
