@@ -36,8 +36,10 @@ import { terminalStates } from './records/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
 import { cpuDevices } from './supervisor/devices.ts';
 import { matrixLibraryOf } from './supervisor/executor-process.ts';
+import { numaNodes } from './supervisor/numa.ts';
 import { createPreparer } from './supervisor/preparer.ts';
 import type { CrewDevice } from './supervisor/seat.ts';
+import { Topologies } from './supervisor/topologies.ts';
 
 /**
  * The composition root: builds each part, wires it, starts and stops in order. Read this first.
@@ -94,9 +96,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const datasets = datasetsOf(config, { store, native, log, clock });
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
   let onStoreHealth = () => {};
+  const topologies = new Topologies({ native, idleMs: config.topologyIdleMs });
   const runner = new Runner({
     store,
     native,
+    topologies,
     clock,
     log,
     devices,
@@ -112,8 +116,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { maxQueued, stateDir, dumpsDir } = config;
   const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
   const { deletion, retention } = createKeepers(options, metrics, { store, runner });
-  const cacheReports = createCacheReports({ store, native, host, stateDir, dumpsDir });
-  const checkpoints = createCheckpoints({ store, native, featuresFolder, stateDir });
+  const cacheReports = createCacheReports({ store, native, topologies, host, stateDir, dumpsDir });
+  const checkpoints = createCheckpoints({ store, native, topologies, featuresFolder, stateDir });
   let isUp = false;
   const ready = () => isUp && !runner.storeIsFailing;
   const facts = { ...options, startAtMs: clock.wallMs(), isReady: ready, runner };
@@ -126,7 +130,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const served = { backend, metrics, connections, ready };
   const { http, api } = await openServers(options, served);
   metrics.onScrape(() => {
-    const sources = { store, devices, runner, ready: ready(), stateDir };
+    const sources = { store, devices, runner, topologies, ready: ready(), stateDir };
     updateHost(metrics, { ...sources, watches: api.watchCount() });
     jobMetrics.update(clock.monotonicMs());
   });
@@ -141,6 +145,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     isUp = false;
     api.setReady(false);
     await runner.drain();
+    topologies.close();
     await api.close(apiDrainMs);
     await http.close();
     await datasets.close();
@@ -314,7 +319,8 @@ function makeSocketFolders(listen: readonly string[]): void {
 
 function devicesOf(cores: readonly number[], config: DaemonConfig): readonly CrewDevice[] {
   try {
-    return cpuDevices(cores, config.cpuDevices, config.shareCores);
+    const { cpuDevices: count, shareCores } = config;
+    return cpuDevices({ cores, count, shareCores, nodes: numaNodes() });
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new StartError(daemonExit.CONFIGURATION, why, error);
@@ -411,13 +417,14 @@ interface HostMetricsSources {
   readonly store: Store;
   readonly devices: readonly CrewDevice[];
   readonly runner: Runner;
+  readonly topologies: Topologies;
   readonly ready: boolean;
   readonly stateDir: string;
   readonly watches: number;
 }
 
 function updateHost(metrics: Metrics, sources: HostMetricsSources): void {
-  const { store, devices, runner, ready, stateDir, watches } = sources;
+  const { store, devices, runner, topologies, ready, stateDir, watches } = sources;
   const disk = statfsSync(stateDir);
   const datasets = store.countDatasets();
   metrics.updateHost({
@@ -428,10 +435,12 @@ function updateHost(metrics: Metrics, sources: HostMetricsSources): void {
     jobs: store.countJobs(),
     datasets: datasets.byState,
     datasetBytes: datasets.bytes,
-    segments: [...runner.attempts.values()].map(({ segmentBytes }) => ({
-      kind: 'JOB',
-      bytes: segmentBytes,
-    })),
+    segments: [
+      ...[...runner.attempts.values()].map(
+        ({ segmentBytes: bytes }) => ({ kind: 'JOB', bytes }) as const,
+      ),
+      ...topologies.resident.map(({ bytes }) => ({ kind: 'TOPOLOGY', bytes }) as const),
+    ],
     devices: deviceFacts(devices, runner).map(({ name, state }) => ({
       device: name,
       kind: 'CPU',

@@ -1,4 +1,3 @@
-import { closeSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { makeFolder } from '../base/atomic-file.ts';
 import { type FieldViolation, GnndError, messageOf, someOf } from '../base/errors.ts';
@@ -18,6 +17,7 @@ import type { Store } from '../store/store.ts';
 import { layoutOf } from '../supervisor/job-layout.ts';
 import { loadDataset } from '../supervisor/load-dataset.ts';
 import { runTask } from '../supervisor/task.ts';
+import type { SharedTopology, Topologies } from '../supervisor/topologies.ts';
 
 /** What caches of every policy and size would be worth to jobs on a dataset. */
 
@@ -50,6 +50,7 @@ export interface CacheReports {
 export interface CacheReportsOptions {
   readonly store: Store;
   readonly native: CoreAddon;
+  readonly topologies: Topologies;
   readonly host: Pick<
     ResolveContext,
     'deviceNames' | 'deviceCores' | 'matrixLibrary' | 'pluginFile'
@@ -105,11 +106,11 @@ interface Part {
 }
 
 async function reportOf(
-  { native, stateDir }: CacheReportsOptions,
+  { native, topologies, stateDir }: CacheReportsOptions,
   { request, dataset, spec, index, signal }: Part,
 ): Promise<CacheReport> {
   const dumpFolder = request.dumpDir === '' ? '' : join(request.dumpDir, String(index));
-  let fd: number | null = null;
+  let topology: SharedTopology | null = null;
   const task = {
     cores: [],
     logPath: join(stateDir, 'log', 'cache-report.log'),
@@ -119,15 +120,17 @@ async function reportOf(
   };
   try {
     const loaded = await loadDataset(
-      native,
+      topologies,
       {
         dataset: { folder: dataset.path, counts: countsOf(dataset) },
-        standardized: null,
+        datasetDigest: dataset.digest,
+        standardizedFolder: null,
         alias: spec.sampling.algorithm === 'KHOP_WEIGHTED',
+        node: null,
       },
       task,
     );
-    fd = loaded.topologyFd;
+    topology = loaded.topology;
     const { location } = loaded;
     if (dumpFolder !== '') makeFolder(dumpFolder);
     const answer = await runTask(
@@ -144,14 +147,14 @@ async function reportOf(
           dumpFolder,
         },
       },
-      { ...task, topologyFd: fd },
+      { ...task, topologyFd: topology.fd },
     );
     if (answer.role === 'CACHE_REPORT') return answer.value;
     throw new Error(`a cache report was answered with ${answer.role}`);
   } catch (error) {
     throw failureOf(error, index);
   } finally {
-    if (fd !== null) closeSync(fd);
+    topology?.release();
   }
 }
 

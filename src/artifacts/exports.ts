@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { closeSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { makeFolder } from '../base/atomic-file.ts';
@@ -20,9 +19,15 @@ import {
   parametersOf,
   readCheckpoint,
 } from '../supervisor/checkpoint.ts';
-import { type LoadedDataset, loadDataset } from '../supervisor/load-dataset.ts';
+import {
+  type FeaturesRequest,
+  type LoadedDataset,
+  loadDataset,
+  loadFeatures,
+} from '../supervisor/load-dataset.ts';
 import { predict } from '../supervisor/prediction.ts';
 import type { Moments } from '../supervisor/standardization.ts';
+import type { SharedTopology, Topologies } from '../supervisor/topologies.ts';
 import { usefulThreads } from '../supervisor/trainer-threads.ts';
 import { corrupt, read, recordOfFile, type TrainedJob, trainedJob } from './checkpoint-record.ts';
 import { createLedger, type ExportPart, summaryParts } from './export-files.ts';
@@ -43,6 +48,7 @@ export interface ExportRequest {
 export interface ExportsOptions {
   readonly store: Store;
   readonly native: CoreAddon;
+  readonly topologies: Topologies;
   /** Holds derived features. */
   readonly featuresFolder: string;
   /** Its log folder takes the children's logs. */
@@ -142,9 +148,8 @@ async function standardizationOf(
     const dataset = requireReady(options.store, job.effectiveSpec.dataset);
     await unchangedManifest(job, dataset);
     return await momentsOf(model.inDim, async () => {
-      const loaded = await loadForExport(options, { job, dataset, signal });
-      closeSync(loaded.topologyFd);
-      return loaded.location.featuresPath;
+      const task = exportTask(options, job, signal);
+      return (await loadFeatures(featuresOf(options, job, dataset), task)).featuresPath;
     });
   } catch (error) {
     signal.throwIfAborted();
@@ -242,17 +247,23 @@ async function loadForExport(
     signal,
   }: { readonly job: JobRecord; readonly dataset: DatasetRecord; readonly signal: AbortSignal },
 ): Promise<LoadedDataset> {
-  const { datasetDigest, effectiveSpec } = job;
-  const isStandardized = effectiveSpec.features.standardize;
   return await loadDataset(
-    options.native,
-    {
-      dataset: { folder: dataset.path, counts: countsOf(dataset) },
-      standardized: isStandardized ? { datasetDigest, folder: options.featuresFolder } : null,
-      alias: false,
-    },
+    options.topologies,
+    { ...featuresOf(options, job, dataset), alias: false, node: null },
     exportTask(options, job, signal),
   );
+}
+
+function featuresOf(
+  { featuresFolder }: ExportsOptions,
+  { datasetDigest, effectiveSpec }: JobRecord,
+  dataset: DatasetRecord,
+): FeaturesRequest {
+  return {
+    dataset: { folder: dataset.path, counts: countsOf(dataset) },
+    datasetDigest,
+    standardizedFolder: effectiveSpec.features.standardize ? featuresFolder : null,
+  };
 }
 
 async function* predictionParts(
@@ -261,11 +272,11 @@ async function* predictionParts(
   signal: AbortSignal,
 ): AsyncGenerator<ExportPart, void, void> {
   const { effectiveSpec: spec } = job;
-  let topologyFd: number | null = null;
+  let topology: SharedTopology | null = null;
   const task = exportTask(options, job, signal);
   try {
     const loaded = await loadForExport(options, { job, dataset, signal });
-    topologyFd = loaded.topologyFd;
+    topology = loaded.topology;
     makeFolder(options.featuresFolder);
     const parts = predict(
       {
@@ -279,7 +290,7 @@ async function* predictionParts(
         memoryBytes: memoryBytes === 0 ? spec.evaluation.maxBytes : memoryBytes,
         scratchFolder: options.featuresFolder,
       },
-      { ...task, topologyFd },
+      { ...task, topologyFd: topology.fd },
     );
     for await (const part of parts) {
       if (part.kind !== 'progress') yield part;
@@ -289,7 +300,7 @@ async function* predictionParts(
     signal.throwIfAborted();
     throw failureOf(error, dataset);
   } finally {
-    if (topologyFd !== null) closeSync(topologyFd);
+    topology?.release();
   }
 }
 

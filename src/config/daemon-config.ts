@@ -21,6 +21,8 @@ export interface DaemonConfig {
   /** Lets CPU devices share cores when there are more devices than cores. */
   readonly shareCores: boolean;
   readonly maxQueued: number;
+  /** How long a topology stays in memory after the last who used it; 0: not at all. */
+  readonly topologyIdleMs: number;
   /** A daemon that was told to stop exits after so long, whatever still hangs. */
   readonly stopTimeoutMs: number;
   readonly retention: RetentionLimits;
@@ -46,6 +48,7 @@ export const configKeys = [
   { name: 'cpu_devices', help: 'number of CPU devices (default: auto, one per core, at most 8)' },
   { name: 'share_cores', help: 'true: more CPU devices than cores may share them' },
   { name: 'max_queued', help: 'jobs that may wait or run' },
+  { name: 'topology_idle_ms', help: 'how long a topology stays in memory after its last job' },
   { name: 'stop_timeout_ms', help: 'a daemon that stops exits after so long, whatever hangs' },
   ...retentionKeys,
   { name: 'log_level', help: 'debug, info, warn or error' },
@@ -88,12 +91,18 @@ export function resolveConfig(
     cpuDevices:
       values['cpu_devices'] === undefined || values['cpu_devices'] === 'auto'
         ? null
-        : integer('cpu_devices', values['cpu_devices'], { low: 1, high: 64 }, problems),
+        : integer('cpu_devices', values['cpu_devices'], { low: 1, high: 1024 }, problems),
     shareCores: flag('share_cores', values['share_cores'], problems),
     maxQueued: integer(
       'max_queued',
       values['max_queued'] ?? 10_000,
       { low: 1, high: 1e6 },
+      problems,
+    ),
+    topologyIdleMs: integer(
+      'topology_idle_ms',
+      values['topology_idle_ms'] ?? 10_000,
+      { low: 0, high: 3_600_000 },
       problems,
     ),
     stopTimeoutMs: integer(

@@ -69,7 +69,7 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
       const { location, standardize, topologyFd, alias } = start.options;
       const imported = join(location.folder, 'features.npy');
       if (standardize) await core.datasetStandardize(imported, location.featuresPath);
-      await core.topologyFill(topologyFd, location, alias);
+      if (topologyFd !== null) await core.topologyFill(topologyFd, location, alias);
       return { kind: 'answered', answer: { role: start.role } };
     }
     case 'IMPORT': {

@@ -25,7 +25,7 @@ import type {
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 4;
+export const protocolVersion = 5;
 
 /** Descriptors an executor inherits; a task has no segment, but may have an output. */
 export const segmentFd = 3;
@@ -38,8 +38,8 @@ export interface LoadOptions {
   readonly location: DatasetLocation;
   /** Make the location's derived features first. */
   readonly standardize: boolean;
-  /** A reserved memfd, to be filled. */
-  readonly topologyFd: number;
+  /** A reserved memfd, to be filled; null: none is. */
+  readonly topologyFd: number | null;
   readonly alias: boolean;
 }
 

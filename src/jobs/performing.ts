@@ -114,6 +114,7 @@ export class Performing {
     const input = attemptInputOf(this.#options, job, { ...command, number });
     const attempt: JobAttempt = new JobAttempt(input, {
       native: this.#options.native,
+      topologies: this.#options.topologies,
       clock: this.#options.clock,
       log: this.#options.log.with({ job: jobId, attempt: number }),
       emit: (event) => {

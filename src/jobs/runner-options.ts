@@ -5,12 +5,14 @@ import type { EpochReport, ExecutorExit, ExecutorRole, JobRecord } from '../reco
 import type { Store } from '../store/store.ts';
 import type { JobAttempt } from '../supervisor/job-attempt.ts';
 import type { CrewDevice } from '../supervisor/seat.ts';
+import type { Topologies } from '../supervisor/topologies.ts';
 
 /** What running jobs needs, and whom it tells. */
 
 export interface RunnerOptions {
   readonly store: Store;
   readonly native: CoreAddon;
+  readonly topologies: Topologies;
   readonly clock: Clock;
   readonly log: Log;
   readonly devices: readonly CrewDevice[];

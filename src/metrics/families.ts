@@ -131,7 +131,7 @@ export const daemonFamilies = {
   gnnd_executor_exit_reasons_total: counter('Why executors ended.', { reason: reasons }),
 
   gnnd_shm_segments: gauge('Shared memory segments.', { kind: segmentKinds }),
-  gnnd_shm_bytes: gauge('Bytes of records that shared memory segments hold.', {
+  gnnd_shm_bytes: gauge('Bytes of records that job segments hold, and of topologies.', {
     kind: segmentKinds,
   }),
   gnnd_device_info: gauge('Always 1; the labels describe the device.', {

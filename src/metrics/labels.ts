@@ -72,7 +72,7 @@ export const executorOutcomes = ['expected', 'crashed', 'killed_watchdog', 'unki
 export type ExecutorOutcome = (typeof executorOutcomes)[number];
 
 /** JOB is a job's segment. */
-export const segmentKinds = ['JOB'] as const;
+export const segmentKinds = ['JOB', 'TOPOLOGY'] as const;
 export type SegmentKind = (typeof segmentKinds)[number];
 
 export const deviceStates = ['FREE', 'ALLOCATED', 'QUARANTINED'] as const;

@@ -14,6 +14,7 @@ import type { JobSpec } from '../spec/job-spec.ts';
 import type { ExecutorOutcome } from './exit-reason.ts';
 import type { CrewDevice, Seat } from './seat.ts';
 import type { MeasuredTimings } from './timings.ts';
+import type { Topologies } from './topologies.ts';
 
 /** What an attempt is told and what it reports. */
 
@@ -43,6 +44,7 @@ export interface AttemptInput {
 export interface AttemptContext {
   readonly input: AttemptInput;
   readonly native: CoreAddon;
+  readonly topologies: Topologies;
   readonly log: Log;
   readonly clock: Clock;
   readonly emit: (event: AttemptEvent) => void;

@@ -33,7 +33,8 @@ export interface CrewOptions {
   readonly log: Log;
   readonly clock: Clock;
   readonly segment: SegmentSpec;
-  readonly topologyFd: number;
+  /** By the device's name. */
+  readonly topologyFds: ReadonlyMap<string, number>;
   /** Null: nothing is evaluated. */
   readonly evaluation: EvaluationPlan | null;
   readonly dataset: DatasetLocation;
@@ -121,7 +122,7 @@ export class Crew {
       start: this.#startOf(seat, device, id),
       logPath: join(this.#options.logFolder, `${seat.executor.replace(/[^\w.-]/g, '_')}.log`),
       segmentFd: this.#segmentFd,
-      topologyFd: this.#options.topologyFd,
+      topologyFd: this.#options.topologyFds.get(seat.device) ?? null,
       scratchFd: this.#scratchFd,
       threads: trainerThreads(spec, devices, device).threads,
       instructionSet: native.hostInstructionSet(),

@@ -64,7 +64,7 @@ export class JobCache {
   async prepare(
     dataset: DatasetLocation,
     sampling: SamplingOptions,
-    topologyFd: number,
+    topologyFd: number | null,
   ): Promise<void> {
     if (!mayCache(this.#input.spec)) return;
     const ranking = this.#rank(dataset, sampling, topologyFd);
@@ -86,7 +86,7 @@ export class JobCache {
     await this.#ranking;
   }
 
-  #rank(dataset: DatasetLocation, sampling: SamplingOptions, topologyFd: number) {
+  #rank(dataset: DatasetLocation, sampling: SamplingOptions, topologyFd: number | null) {
     const { spec, datasetDigest, cacheFolder, devices, logFolder } = this.#input;
     const inputs = {
       dataset,
@@ -100,7 +100,8 @@ export class JobCache {
     return prepareHotOrder(
       { inputs, datasetDigest, folder: cacheFolder, clock: this.#clock },
       {
-        cores: devices[0]?.cores ?? [],
+        // All of the job's: nothing else runs before the order is made.
+        cores: [...new Set(devices.flatMap(({ cores }) => cores))],
         topologyFd,
         logPath: join(logFolder, 'rank.log'),
         threads: 1,

@@ -1,59 +1,49 @@
-import { closeSync, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { makeFolder } from '../base/atomic-file.ts';
 import { markUsed } from '../base/files.ts';
-import { topologyFd as childTopologyFd } from '../executor/protocol.ts';
+import { topologyFd as childTopologyFd, type LoadOptions } from '../executor/protocol.ts';
 import type { CoreAddon, DatasetLocation } from '../native/contract.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { momentsPath } from './standardization.ts';
 import { runTask, TaskError, type TaskOptions } from './task.ts';
+import type { SharedTopology, Topologies } from './topologies.ts';
 
 /**
  * What a job, a report or an export needs of a dataset: its features as they are to be read, and
  * its topology in shared memory. A Preparer reads the files; what they do to it is its answer.
  */
 
-export interface LoadRequest {
+export interface FeaturesRequest {
   readonly dataset: Pick<DatasetLocation, 'folder' | 'counts'>;
-  /** Null: features are read as they were imported. */
-  readonly standardized: {
-    readonly datasetDigest: string;
-    /** Receives the derived file. */
-    readonly folder: string;
-  } | null;
+  readonly datasetDigest: string;
+  /** Receives the derived file; null: features are read as they were imported. */
+  readonly standardizedFolder: string | null;
+}
+
+export interface LoadRequest extends FeaturesRequest {
   /** Also tables to sample by edge weight. */
   readonly alias: boolean;
+  /** NUMA node whose memory is to hold the topology; null: any. */
+  readonly node: number | null;
 }
 
 export interface LoadedDataset {
   readonly location: DatasetLocation;
-  /** A sealed memfd; the caller closes it. */
-  readonly topologyFd: number;
+  /** The caller releases it. */
+  readonly topology: SharedTopology;
 }
+
+type LoadTask = Omit<TaskOptions, 'topologyFd'>;
 
 /** The loading of an attempt's dataset. */
 export class DatasetLoad {
   readonly #abort = new AbortController();
   #loading: Promise<unknown> = Promise.resolve();
 
-  /** Once; rejects as `loadDataset` does. */
-  start(input: AttemptInput, native: CoreAddon): Promise<LoadedDataset> {
-    const { spec, dataset, datasetDigest, cacheFolder: folder, devices, logFolder } = input;
-    const loading = loadDataset(
-      native,
-      {
-        dataset,
-        standardized: spec.features.standardize ? { datasetDigest, folder } : null,
-        alias: spec.sampling.algorithm === 'KHOP_WEIGHTED',
-      },
-      {
-        cores: devices[0]?.cores ?? [],
-        threads: 1,
-        logPath: join(logFolder, 'load.log'),
-        instructionSet: native.hostInstructionSet(),
-        signal: this.#abort.signal,
-      },
-    );
+  /** Once; a topology for each node that the devices lie on. Rejects as `loadDataset` does. */
+  start(input: AttemptInput, native: CoreAddon, topologies: Topologies): Promise<AttemptDataset> {
+    const loading = loadForAttempt(input, { native, topologies, signal: this.#abort.signal });
     this.#loading = loading.catch(() => {});
     return loading;
   }
@@ -65,31 +55,99 @@ export class DatasetLoad {
   }
 }
 
-/** Rejects with a TaskError: DATASET_CORRUPT names the dataset's folder and the file. */
-export async function loadDataset(
-  native: Pick<CoreAddon, 'topologyReserve'>,
-  { dataset, standardized, alias }: LoadRequest,
-  task: Omit<TaskOptions, 'topologyFd'>,
-): Promise<LoadedDataset> {
-  const featuresPath = standardized === null ? '' : derivedPath(standardized);
-  const location = { ...dataset, featuresPath };
-  const topologyFd = native.topologyReserve();
-  try {
-    if (standardized !== null) makeFolder(standardized.folder);
-    // Two at once write the same bytes, each to a temporary file of its own.
-    const isMade = existsSync(featuresPath);
-    if (isMade) for (const path of [featuresPath, momentsPath(featuresPath)]) markUsed(path);
-    const standardize = featuresPath !== '' && !isMade;
-    const options = { location, standardize, topologyFd: childTopologyFd, alias };
-    await runTask({ role: 'LOAD', options }, { ...task, topologyFd });
-    return { location, topologyFd };
-  } catch (error) {
-    closeSync(topologyFd);
-    if (!(error instanceof TaskError) || error.code !== 'DATASET_CORRUPT') throw error;
-    throw new TaskError(error.code, `dataset ${basename(dataset.folder)}: ${error.message}`);
-  }
+export interface AttemptDataset {
+  readonly location: DatasetLocation;
+  /** By NUMA node of the devices. */
+  readonly topologies: ReadonlyMap<number | null, SharedTopology>;
 }
 
-function derivedPath({ datasetDigest, folder }: NonNullable<LoadRequest['standardized']>): string {
-  return join(folder, `${datasetDigest.slice(0, 32)}-standardized.npy`);
+interface LoadContext {
+  readonly native: CoreAddon;
+  readonly topologies: Topologies;
+  readonly signal: AbortSignal;
+}
+
+async function loadForAttempt(
+  input: AttemptInput,
+  { native, topologies, signal }: LoadContext,
+): Promise<AttemptDataset> {
+  const { spec, dataset, datasetDigest, cacheFolder, devices, logFolder } = input;
+  const standardizedFolder = spec.features.standardize ? cacheFolder : null;
+  const alias = spec.sampling.algorithm === 'KHOP_WEIGHTED';
+  const taskOn = (node: number | null): LoadTask => ({
+    // Pages lie where the thread runs that touches them first.
+    cores: devices.flatMap((device) => (device.node === node ? device.cores : [])),
+    threads: 1,
+    logPath: join(logFolder, 'load.log'),
+    instructionSet: native.hostInstructionSet(),
+    signal,
+  });
+  const nodes = [...new Set(devices.map(({ node }) => node))];
+  const features = { dataset, datasetDigest, standardizedFolder };
+  const location = await loadFeatures(features, taskOn(nodes[0] ?? null));
+  const shared = new Map<number | null, SharedTopology>();
+  try {
+    for (const node of nodes) {
+      const request = { ...features, alias, node };
+      shared.set(node, await shareTopology(topologies, request, taskOn(node)));
+    }
+  } catch (error) {
+    for (const topology of shared.values()) topology.release();
+    throw error;
+  }
+  return { location, topologies: shared };
+}
+
+/** Rejects with a TaskError: DATASET_CORRUPT names the dataset's folder and the file. */
+export async function loadDataset(
+  topologies: Topologies,
+  request: LoadRequest,
+  task: LoadTask,
+): Promise<LoadedDataset> {
+  const location = await loadFeatures(request, task);
+  return { location, topology: await shareTopology(topologies, request, task) };
+}
+
+/** The dataset with its features as they are to be read. Rejects as `loadDataset` does. */
+export async function loadFeatures(
+  { dataset, datasetDigest, standardizedFolder: folder }: FeaturesRequest,
+  task: LoadTask,
+): Promise<DatasetLocation> {
+  if (folder === null) return { ...dataset, featuresPath: '' };
+  const featuresPath = join(folder, `${datasetDigest.slice(0, 32)}-standardized.npy`);
+  const location = { ...dataset, featuresPath };
+  makeFolder(folder);
+  // Two at once write the same bytes, each to a temporary file of its own.
+  if (existsSync(featuresPath)) {
+    for (const path of [featuresPath, momentsPath(featuresPath)]) markUsed(path);
+  } else {
+    const options = { location, standardize: true, topologyFd: null, alias: false };
+    await load(options, { ...task, topologyFd: null });
+  }
+  return location;
+}
+
+/** The one place where a topology comes from. Rejects as `loadDataset` does. */
+function shareTopology(
+  topologies: Topologies,
+  { dataset, datasetDigest, alias, node }: LoadRequest,
+  task: LoadTask,
+): Promise<SharedTopology> {
+  const location = { ...dataset, featuresPath: '' };
+  const options = { location, standardize: false, topologyFd: childTopologyFd, alias };
+  return topologies.share(
+    { datasetDigest, alias, node },
+    (topologyFd, signal) => load(options, { ...task, topologyFd, signal }),
+    task.signal,
+  );
+}
+
+async function load(options: LoadOptions, task: TaskOptions): Promise<void> {
+  try {
+    await runTask({ role: 'LOAD', options }, task);
+  } catch (error) {
+    if (!(error instanceof TaskError) || error.code !== 'DATASET_CORRUPT') throw error;
+    const name = basename(options.location.folder);
+    throw new TaskError(error.code, `dataset ${name}: ${error.message}`);
+  }
 }

@@ -50,5 +50,5 @@ function meetsWeights({ sampling: { algorithm, plugin } }: JobLayout): boolean {
 interface ProbeContext {
   readonly input: AttemptInput;
   readonly native: CoreAddon;
-  readonly topologyFd: number;
+  readonly topologyFd: number | null;
 }

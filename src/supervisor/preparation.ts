@@ -1,9 +1,8 @@
-import { closeSync } from 'node:fs';
 import type { DatasetLocation } from '../native/contract.ts';
 import type { AttemptContext } from './attempt-types.ts';
 import { JobCache } from './job-cache.ts';
 import { type JobLayout, layoutOf } from './job-layout.ts';
-import { DatasetLoad } from './load-dataset.ts';
+import { type AttemptDataset, DatasetLoad } from './load-dataset.ts';
 import { ModelProbe } from './model-probe.ts';
 
 /** What an attempt makes before anybody trains, and holds until its end. */
@@ -11,7 +10,8 @@ import { ModelProbe } from './model-probe.ts';
 export interface Prepared {
   readonly layout: JobLayout;
   readonly dataset: DatasetLocation;
-  readonly topologyFd: number;
+  /** By the device's name: a memfd on its NUMA node. */
+  readonly topologyFds: ReadonlyMap<string, number>;
 }
 
 export class Preparation {
@@ -19,7 +19,7 @@ export class Preparation {
   readonly #context: AttemptContext;
   readonly #load = new DatasetLoad();
   readonly #probe = new ModelProbe();
-  #topologyFd: number | null = null;
+  #dataset: AttemptDataset | null = null;
   #prepared: Prepared | null = null;
 
   constructor(context: AttemptContext) {
@@ -29,18 +29,20 @@ export class Preparation {
 
   /** Standardised features, sizes, the topology in shared memory; false when it was stopped. */
   async prepare(isStopped: () => boolean): Promise<boolean> {
-    const { native, input, emit } = this.#context;
+    const { native, input, topologies, emit } = this.#context;
     emit({ kind: 'phase', phase: 'LOADING_DATASET' });
     const sizes = layoutOf(native, input.spec, input.dataset.counts);
-    const { location: dataset, topologyFd } = await this.#load.start(input, native);
+    const dataset = await this.#load.start(input, native, topologies);
     if (isStopped()) {
-      closeSync(topologyFd);
+      releaseAll(dataset);
       return false;
     }
-    this.#topologyFd = topologyFd;
+    this.#dataset = dataset;
+    const topologyFds = fdsOf(dataset, input.devices);
+    const topologyFd = [...topologyFds.values()][0] ?? null;
     const layout = await this.#probe.complete(sizes, { input, native, topologyFd });
-    this.#prepared = { layout, dataset, topologyFd };
-    await this.cache.prepare(dataset, layout.sampling, topologyFd);
+    this.#prepared = { layout, dataset: dataset.location, topologyFds };
+    await this.cache.prepare(dataset.location, layout.sampling, topologyFd);
     return !isStopped();
   }
 
@@ -56,8 +58,24 @@ export class Preparation {
   }
 
   close(): void {
-    if (this.#topologyFd !== null) closeSync(this.#topologyFd);
-    this.#topologyFd = null;
+    if (this.#dataset !== null) releaseAll(this.#dataset);
+    this.#dataset = null;
     this.#prepared = null;
   }
+}
+
+function fdsOf(
+  { topologies }: AttemptDataset,
+  devices: AttemptContext['input']['devices'],
+): ReadonlyMap<string, number> {
+  return new Map(
+    devices.flatMap(({ name, node }) => {
+      const topology = topologies.get(node);
+      return topology === undefined ? [] : [[name, topology.fd] as const];
+    }),
+  );
+}
+
+function releaseAll({ topologies }: AttemptDataset): void {
+  for (const topology of topologies.values()) topology.release();
 }

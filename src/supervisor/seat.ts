@@ -17,4 +17,6 @@ export interface LivingSeat extends Seat {
 export interface CrewDevice {
   readonly name: string;
   readonly cores: readonly number[];
+  /** NUMA node of all its cores; null where the host has one, or they are on several. */
+  readonly node: number | null;
 }

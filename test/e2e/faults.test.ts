@@ -14,14 +14,16 @@ import { executorPids, TestDaemon } from '../support/daemon.ts';
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await TestDaemon.start({ datasets: ['cora'] });
+  // Of what is idle nothing is kept, so that every descriptor counts.
+  daemon = await TestDaemon.start({ datasets: ['cora'], flags: ['--topology-idle-ms', '0'] });
 });
 
 afterAll(() => daemon.stop());
 
 /** The next daemon on the same state. */
 async function restart(): Promise<void> {
-  daemon = await TestDaemon.start({ folder: daemon.folder });
+  const flags = ['--topology-idle-ms', '0'];
+  daemon = await TestDaemon.start({ folder: daemon.folder, flags });
 }
 
 function spec(epochs: number) {

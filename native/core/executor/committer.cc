@@ -121,6 +121,9 @@ Status Committer::ApplyHeadGroup(uint64_t version) {
   if (end % shape.batches_per_epoch == 0) {
     EpochEntry& epoch = segment_.epoch(shape.EpochOfGroup(version));
     epoch.sums = sums;
+    const std::span<const uint64_t> devices = segment_.sum_devices(version + 1);
+    std::copy(devices.begin(), devices.end(),
+              segment_.epoch_devices(shape.EpochOfGroup(version)).begin());
     const Sha256Digest digest = work_.DigestOf(segment_.parameters(version + 1));
     std::copy(digest.begin(), digest.end(), epoch.parameters_sha256);
     epoch.end_ns = MonotonicNs();
@@ -134,10 +137,17 @@ Status Committer::FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_see
   const uint64_t epoch = shape.EpochOfGroup(version);
   const bool first_of_epoch = version % shape.GroupsPerEpoch() == 0;
   *sums = first_of_epoch ? EpochSums{} : segment_.sums(version);
+  const std::span<const uint64_t> before = segment_.sum_devices(version);
+  const std::span<uint64_t> devices = segment_.sum_devices(version + 1);
+  if (first_of_epoch) {
+    std::fill(devices.begin(), devices.end(), 0);
+  } else {
+    std::copy(before.begin(), before.end(), devices.begin());
+  }
   ++sums->steps;
   for (uint64_t b = shape.FirstBatch(version); b < end; ++b) {
     const HandIn& hand_in = segment_.hand_in(shape.RingEntry(b));
-    if (hand_in.batch != b || hand_in.device >= kMaxDevices) {
+    if (hand_in.batch != b || hand_in.device >= devices.size()) {
       return Status(Code::kShmCorrupted, "the ring holds batch " + std::to_string(hand_in.batch) +
                                              " where " + std::to_string(b) + " must be");
     }
@@ -149,7 +159,7 @@ Status Committer::FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_see
     sums->loss_sum += hand_in.loss_sum;
     sums->digest = FoldLedgerDigest(sums->digest, segment_.EpochNumber(epoch),
                                     shape.IndexOfBatch(hand_in.batch));
-    ++sums->device_batches[hand_in.device];
+    ++devices[hand_in.device];
     *step_seeds += hand_in.seeds;
   }
   return Status::Ok();

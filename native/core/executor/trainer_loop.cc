@@ -74,9 +74,10 @@ class TrainerLoop {
     }
   }
 
-  // What it sleeps for. A standby may take, yield or refuse on any news, and has a word of its own.
-  uint32_t News() const {
-    if (standby_) return kAllNews;
+  // What it sleeps for. A standby may take, yield or refuse on any news, and has a word of its own;
+  // one whose device is its Sampler's can do nothing before that changes, which is rare.
+  uint32_t News() {
+    if (standby_) return MayWork() ? kAllNews : kNewsRare;
     return held_ ? NewsOfGroup(segment_.shape().GroupOfBatch(*held_)) : kNewsBatch;
   }
 

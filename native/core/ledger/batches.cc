@@ -164,7 +164,7 @@ Status Batches::Publish(uint64_t batch, uint64_t payload_bytes) {
 
 void Batches::Announce(uint64_t batch) {
   QueueHeader& queue = segment_.queue();
-  queue.standby_event.word.Notify();
+  queue.standby_event.word.Notify(kNewsBatch);
   // After the batch is READY, as seen by a step that makes it due at this moment (AnnounceStep).
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (queue.trainer_event.word.Notify(kNewsBatch, 1) > 0) return;
@@ -180,7 +180,7 @@ void Batches::AnnounceStep(uint64_t version) {
   queue.sampler_event.word.Notify(kNewsLend);
   if (!GNND_BROKEN("step-wakes-samplers")) queue.sampler_event.word.Notify(kNewsBatch, freed);
   GNND_FAILPOINT("step.before_trainers");
-  queue.standby_event.word.Notify();
+  queue.standby_event.word.Notify(kNewsBatch);
   if (!GNND_BROKEN("step-wakes-holders")) {
     queue.trainer_event.word.Notify(NewsOfGroup(version + shape_.staleness));
   }

@@ -32,6 +32,9 @@ Layout Layout::Of(const SegmentConfig& config) {
   cursor.Take(sizeof(SegmentHeader), kLineBytes);
   layout.epochs_at = cursor.Take(config.epochs * sizeof(EpochEntry), kLineBytes);
   layout.sums_at = cursor.Take(2 * sizeof(EpochSums), kLineBytes);
+  const uint64_t device_counts = config.num_devices * sizeof(uint64_t);
+  layout.epoch_devices_at = cursor.Take(config.epochs * device_counts, kLineBytes);
+  layout.sum_devices_at = cursor.Take(2 * device_counts, kLineBytes);
   layout.eval_ledger_at = cursor.Take(config.eval_chunks * sizeof(uint64_t), kLineBytes);
   layout.eval_results_at = cursor.Take(config.eval_chunks * sizeof(EvalResult), kLineBytes);
   layout.hand_ins_at = cursor.Take(ring * sizeof(HandIn), kLineBytes);

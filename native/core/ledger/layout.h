@@ -18,8 +18,10 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 8;
-inline constexpr uint32_t kMaxDevices = 64;
+inline constexpr uint32_t kSegmentAbi = 9;
+// As many as a job spec can ask for. What grows with it (a turn word a device, a count an epoch and
+// device) is laid out by the job's own number.
+inline constexpr uint32_t kMaxDevices = 1024;
 inline constexpr uint32_t kRecentDurations = 64;
 inline constexpr uint32_t kAbortMessageBytes = 440;
 
@@ -256,9 +258,8 @@ struct alignas(64) EpochSums {
   double loss_sum;
   uint64_t digest;  // ledger digest, batches folded in the order of commits
   uint64_t reserved;
-  uint64_t device_batches[kMaxDevices];
 };
-static_assert(sizeof(EpochSums) == 64 + 8 * kMaxDevices);
+static_assert(sizeof(EpochSums) == 64);
 
 struct alignas(64) EpochEntry {
   uint64_t end_ns;                // just before the last commit; valid once that is visible
@@ -296,22 +297,24 @@ static_assert(sizeof(EvalResult) == 32);
 // write, too; last the slots, which Samplers alone write. Each of the three starts on a page, so
 // that processes can protect what is not theirs to write.
 struct Layout {
-  uint64_t epochs_at;        // EpochEntry[epochs]
-  uint64_t sums_at;          // EpochSums[2]
-  uint64_t eval_ledger_at;   // atomic u64[eval_chunks]
-  uint64_t eval_results_at;  // EvalResult[eval_chunks]
-  uint64_t hand_ins_at;      // HandIn[(S+1) * G]
-  uint64_t parameters_at;    // float[S+2][parameter_floats], each from a cache line on
-  uint64_t optimizer_at;     // float[optimizer_buffers][optimizer_floats]
-  uint64_t gradients_at;     // float[(S+1) * G][parameter_floats]
-  uint64_t best_at;          // float[2][parameter_floats]
-  uint64_t shared_at;        // QueueHeader
-  uint64_t devices_at;       // DeviceEntry[num_devices]
-  uint64_t executors_at;     // ExecutorRow[max_executors]
-  uint64_t starts_at;        // atomic u64[epochs]: first claim, by the monotonic clock
-  uint64_t ledger_at;        // atomic u64[batches_per_epoch]
-  uint64_t directory_at;     // SlotEntry[num_slots]
-  uint64_t slots_at;         // bytes[num_slots][slot_bytes], from a page on
+  uint64_t epochs_at;         // EpochEntry[epochs]
+  uint64_t sums_at;           // EpochSums[2]
+  uint64_t epoch_devices_at;  // u64[epochs][num_devices]: batches by device, as EpochEntry.sums
+  uint64_t sum_devices_at;    // u64[2][num_devices]: likewise, as sums
+  uint64_t eval_ledger_at;    // atomic u64[eval_chunks]
+  uint64_t eval_results_at;   // EvalResult[eval_chunks]
+  uint64_t hand_ins_at;       // HandIn[(S+1) * G]
+  uint64_t parameters_at;     // float[S+2][parameter_floats], each from a cache line on
+  uint64_t optimizer_at;      // float[optimizer_buffers][optimizer_floats]
+  uint64_t gradients_at;      // float[(S+1) * G][parameter_floats]
+  uint64_t best_at;           // float[2][parameter_floats]
+  uint64_t shared_at;         // QueueHeader
+  uint64_t devices_at;        // DeviceEntry[num_devices]
+  uint64_t executors_at;      // ExecutorRow[max_executors]
+  uint64_t starts_at;         // atomic u64[epochs]: first claim, by the monotonic clock
+  uint64_t ledger_at;         // atomic u64[batches_per_epoch]
+  uint64_t directory_at;      // SlotEntry[num_slots]
+  uint64_t slots_at;          // bytes[num_slots][slot_bytes], from a page on
   uint64_t total_bytes;
   uint64_t parameter_stride;  // bytes between parameter buffers and gradients
   uint64_t optimizer_stride;

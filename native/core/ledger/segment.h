@@ -331,6 +331,14 @@ class Segment {
   EpochSums& sums(uint64_t version) const {
     return Entry<EpochSums>(layout_.sums_at, version % 2, 2);
   }
+  // Batches of an epoch by the device that trained them: beside epoch() and sums().
+  std::span<uint64_t> epoch_devices(uint64_t epoch_index) const {
+    GNND_CHECK(epoch_index < config().epochs);
+    return DeviceCounts(layout_.epoch_devices_at, epoch_index);
+  }
+  std::span<uint64_t> sum_devices(uint64_t version) const {
+    return DeviceCounts(layout_.sum_devices_at, version % 2);
+  }
   Word& ledger(uint64_t index) const {
     return Entry<Word>(layout_.ledger_at, index, shape_.batches_per_epoch);
   }
@@ -371,6 +379,10 @@ class Segment {
   // Buffer `index` of those that are laid out like the parameters.
   std::span<float> Parameters(uint64_t at, uint64_t index) const {
     return {At<float>(at + index * layout_.parameter_stride), config().parameter_floats};
+  }
+
+  std::span<uint64_t> DeviceCounts(uint64_t at, uint64_t index) const {
+    return {At<uint64_t>(at) + index * config().num_devices, config().num_devices};
   }
 
   template <typename T>

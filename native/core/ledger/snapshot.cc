@@ -90,7 +90,7 @@ void ReadEvaluation(const Segment& segment, SegmentSnapshot* snapshot) {
   }
 }
 
-void CopySums(const EpochSums& sums, EpochReport* report) {
+void CopySums(const EpochSums& sums, std::span<const uint64_t> devices, EpochReport* report) {
   report->batches = sums.batches;
   report->steps = sums.steps;
   report->retries = sums.retries;
@@ -98,9 +98,7 @@ void CopySums(const EpochSums& sums, EpochReport* report) {
   report->correct = sums.correct;
   report->loss_sum = sums.loss_sum;
   report->ledger_digest = sums.digest;
-  for (size_t i = 0; i < report->device_batches.size(); ++i) {
-    report->device_batches[i] = sums.device_batches[i];
-  }
+  report->device_batches.assign(devices.begin(), devices.end());
 }
 
 }  // namespace
@@ -153,14 +151,14 @@ EpochReport Segment::ReportEpoch(uint32_t epoch_index) const {
   report.committed = Version() >= report.final_version;
   if (report.committed) {
     report.end_ns = entry.end_ns;
-    CopySums(entry.sums, &report);
+    CopySums(entry.sums, epoch_devices(epoch_index), &report);
   } else {
     // In progress: this version's sums, unless the next two steps come in between.
     uint64_t version = 0;
     do {
       version = Version();
       if (version / groups != epoch_index || version % groups == 0) break;
-      CopySums(sums(version), &report);
+      CopySums(sums(version), sum_devices(version), &report);
       std::atomic_thread_fence(std::memory_order_acquire);
     } while (Version() != version);
   }

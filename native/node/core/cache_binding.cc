@@ -1,3 +1,6 @@
+#include <sched.h>
+
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -101,24 +104,39 @@ inline constexpr auto kTable<CacheReport> = StructOf(
 
 namespace {
 
+// That it may run on.
+uint32_t CoresOfProcess() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
+}
+
 // Everything that sampling epochs needs, opened. Not movable: parts point at each other.
 class Bench {
  public:
-  Status Open(const FootprintOptions& options) {
+  // Of at most so many threads.
+  Status Open(const FootprintOptions& options, uint32_t most_threads) {
     Dataset dataset = GNND_VALUE(Dataset::Open(options.dataset.folder, options.dataset.counts));
     Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd));
-    Topology for_sampler = GNND_VALUE(Topology::Attach(options.topology_fd));
     const RecordLayout layout =
         GNND_VALUE(RecordLayout::Of(LimitsOf(options.dataset.counts, options.sampling)));
     topology_ = std::move(topology);
     for (const int64_t node : dataset.train()) train_.push_back(static_cast<uint32_t>(node));
     dataset_ = std::move(dataset);
-    work_ = GNND_VALUE(SampleWorkOf(dataset_, std::move(for_sampler), options.sampling,
-                                    options.random_seed.value, layout));
     const uint32_t batches =
         NumBatches(static_cast<uint32_t>(train_.size()), options.sampling.batch_size);
-    presampler_ = std::make_unique<Presampler>(work_.get(), layout.slot_bytes(),
-                                               dataset_.num_nodes(), batches);
+    // A plug-in is promised one thread.
+    const uint32_t cores = options.sampling.algorithm == Algorithm::kPlugin ? 1 : most_threads;
+    std::vector<SampleWork*> samplers;
+    for (uint32_t i = 0; i < PresampleThreads(cores, dataset_.num_nodes(), batches); ++i) {
+      Topology for_sampler = GNND_VALUE(Topology::Attach(options.topology_fd));
+      works_.push_back(GNND_VALUE(SampleWorkOf(dataset_, std::move(for_sampler), options.sampling,
+                                               options.random_seed.value, layout)));
+      samplers.push_back(works_.back().get());
+    }
+    presampler_ =
+        std::make_unique<Presampler>(samplers, layout.slot_bytes(), dataset_.num_nodes(), batches);
     return Status::Ok();
   }
 
@@ -130,7 +148,7 @@ class Bench {
   Dataset dataset_;
   Topology topology_;
   std::vector<uint32_t> train_;
-  std::unique_ptr<SampleWork> work_;
+  std::vector<std::unique_ptr<SampleWork>> works_;
   std::unique_ptr<Presampler> presampler_;
 };
 
@@ -142,7 +160,7 @@ Result<RankTimes> RankAndWrite(const RankOptions& options) {
   request.random_seed = options.random_seed.value;
   request.reach = {options.sampling, options.sampling.batch_size};
   Bench bench;
-  GNND_TRY(bench.Open(options));
+  GNND_TRY(bench.Open(options, CoresOfProcess()));
   RankResult ranked =
       GNND_VALUE(RankNodes(request, bench.topology(), bench.train_nodes(), bench.presampler()));
   GNND_TRY(WriteHotOrder(OrderByHotness(ranked.hotness), options.order_path));
@@ -160,7 +178,8 @@ Result<CacheReport> MakeReport(const CacheReportOptions& options) {
   request.reach = {options.sampling, options.sampling.batch_size};
   request.dump_folder = options.dump_folder;
   Bench bench;
-  GNND_TRY(bench.Open(options));
+  // Its batches are looked at in order.
+  GNND_TRY(bench.Open(options, 1));
   return ReportCache(request, bench.topology(), bench.train_nodes(), bench.presampler());
 }
 

@@ -18,6 +18,7 @@ test('everything has a default', () => {
       cpuDevices: null,
       shareCores: false,
       maxQueued: 10_000,
+      topologyIdleMs: 10_000,
       stopTimeoutMs: 100_000,
       retention: {
         jobsDays: null,

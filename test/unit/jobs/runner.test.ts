@@ -6,6 +6,7 @@ import { Runner } from '../../../src/jobs/runner.ts';
 import type { CoreAddon, NativeCode } from '../../../src/native/contract.ts';
 import type { JobState } from '../../../src/records/job-record.ts';
 import type { Store } from '../../../src/store/store.ts';
+import type { Topologies } from '../../../src/supervisor/topologies.ts';
 import { newDataset, newJob } from '../store/job-values.ts';
 import { openTestStore, temporaryFolder } from '../store/store-fixtures.ts';
 
@@ -53,10 +54,11 @@ interface RunnerFacts {
 function runnerOn(store: Store, { folder, code, observed, devices }: RunnerFacts): Runner {
   return new Runner({
     store,
+    topologies: {} as Topologies,
     native: failingNative(code),
     clock: { wallMs: nowMs, monotonicMs: nowMs },
     log: createLog({ level: 'error', write: () => {} }),
-    devices: devices.map((name) => ({ name, cores: [] })),
+    devices: devices.map((name) => ({ name, cores: [], node: null })),
     jobsFolder: join(folder, 'jobs'),
     cacheFolder: join(folder, 'cache'),
     random: () => 0.5,

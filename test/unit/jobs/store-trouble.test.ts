@@ -9,6 +9,7 @@ import type { JobResult } from '../../../src/records/job-record.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { AttemptEvent, AttemptInput } from '../../../src/supervisor/attempt-types.ts';
 import type { Seat } from '../../../src/supervisor/seat.ts';
+import type { Topologies } from '../../../src/supervisor/topologies.ts';
 import { epochReport, newDataset, newJob, someResult } from '../store/job-values.ts';
 import { openTestStore, temporaryFolder } from '../store/store-fixtures.ts';
 
@@ -97,9 +98,10 @@ function runnerOn(store: Store, folder: string, health: boolean[] = []): Runner 
   return new Runner({
     store,
     native: {} as CoreAddon,
+    topologies: {} as Topologies,
     clock: { wallMs: nowMs, monotonicMs: nowMs },
     log: createLog({ level: 'error', write: nothing }),
-    devices: ['cpu:0', 'cpu:1'].map((name) => ({ name, cores: [] })),
+    devices: ['cpu:0', 'cpu:1'].map((name) => ({ name, cores: [], node: null })),
     jobsFolder: join(folder, 'jobs'),
     cacheFolder: join(folder, 'cache'),
     random: () => 0.5,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -48,7 +49,7 @@ struct FakeJob {
     spec.parameter_floats = kFakeFloats;
     spec.optimizer_floats = kFakeFloats;
     spec.num_devices = devices;
-    spec.max_executors = 64;
+    spec.max_executors = std::max(64U, 3 * devices);
     spec.batch_size = 3;
     spec.train_nodes = 3 * batches - 1;  // the last batch is short
     spec.evaluate_every = every_epochs;

@@ -138,6 +138,39 @@ TEST_CASE("random jobs with random crews end alike under shaken schedules") {
   }
 }
 
+TEST_CASE("a job on more devices than a word has bits counts every one of them") {
+  FakeJob job;
+  job.devices = 150;
+  job.batches = 301;
+  job.epochs = 2;
+  job.group = 40;
+  Segment segment = MakeSegment(job);
+  ThreadCrew crew(segment);
+  // The last ones first: work is so short that the first few do all of it.
+  for (uint32_t i = job.devices; i-- > 0;) {
+    if (i % 3 == 0) {
+      crew.AddSampler(i);
+    } else {
+      crew.AddTrainer(Role::kTrainer, i);
+    }
+  }
+  CHECK(crew.Finish());
+  CHECK(OutcomeOf(segment) == Expected(job));
+  for (uint32_t epoch = 0; epoch < job.epochs; ++epoch) {
+    const EpochReport report = segment.ReportEpoch(epoch);
+    REQUIRE(report.device_batches.size() == job.devices);
+    uint64_t batches = 0;
+    uint64_t beyond = 0;
+    for (uint32_t i = 0; i < job.devices; ++i) {
+      CHECK((i % 3 != 0 || report.device_batches[i] == 0));
+      batches += report.device_batches[i];
+      if (i >= 64) beyond += report.device_batches[i];
+    }
+    CHECK(batches == job.batches);
+    CHECK(beyond > 0);
+  }
+}
+
 TEST_CASE("a batch is taken ahead only where every other Trainer would find one, too") {
   for (const uint64_t trainers : {uint64_t{0}, uint64_t{1}, uint64_t{2}}) {
     INFO(trainers, " Trainers");

@@ -159,6 +159,33 @@ TEST_CASE("one batch wakes one Trainer, one step as many Samplers as it frees sl
   }
 }
 
+TEST_CASE("a batch wakes only those standbys whose turn it is") {
+  FakeJob job;
+  job.num_slots = 4;
+  Segment segment = MakeSegment(job);
+  Batches samples(segment, *segment.RegisterExecutor(Role::kSampler, 0));
+  Batches trains(segment, *segment.RegisterExecutor(Role::kTrainer, 1));
+  for (uint64_t b = 0; b < 2; ++b) REQUIRE(samples.Claim() == b);
+  EventWord& event = segment.queue().standby_event.word;
+  const auto check = [&](auto happens) {
+    Sleepers mine(event, kAllNews, 2);
+    // Their devices are their Samplers': they wait for that to change.
+    Sleepers theirs(event, kNewsRare, 5);
+    happens();
+    CHECK(mine.left() == 0);
+    CHECK(theirs.left() == 5);
+    segment.WakeAll();
+    CHECK(theirs.left() == 0);
+  };
+  check([&] { REQUIRE(samples.Publish(0, 10).ok()); });
+  REQUIRE(trains.Take(Batches::Which::kAny) == uint64_t{0});
+  REQUIRE(trains.MarkTrained(0).ok());
+  check([&] {
+    segment.header().version.value.fetch_add(1);
+    trains.AnnounceStep(1);
+  });
+}
+
 TEST_CASE("a step wakes Samplers, whose slots it frees") {
   for (const char* rule : {"", "step-wakes-samplers"}) {
     const Broken broken(rule);

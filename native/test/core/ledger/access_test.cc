@@ -75,6 +75,8 @@ std::vector<Place> ModelOf(const Segment& segment) {
                                {"abort message", segment.header().abort_message},
                                {"epoch", &segment.epoch(1)},
                                {"sums", &segment.sums(1)},
+                               {"devices of an epoch", segment.epoch_devices(1).data()},
+                               {"devices", segment.sum_devices(1).data()},
                                {"hand-in", &segment.hand_in(3)}};
   const auto add = [&places](const char* name, std::span<float> part) {
     places.emplace_back(name, part.data());

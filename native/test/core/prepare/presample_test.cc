@@ -79,6 +79,42 @@ TEST_CASE("pre-sampling counts a node once for each batch that contains it") {
   CHECK(footprint->total_ns >= footprint->sample_ns);
 }
 
+TEST_CASE("pre-sampling counts the same on any number of threads") {
+  const test::Graph graph = test::RandomGraph(5, 500, 20);
+  const std::vector<uint32_t> train = test::RandomNodes(6, 500, 130);
+  std::vector<uint32_t> alone;
+  for (const size_t threads : {1U, 2U, 3U, 40U}) {
+    INFO(threads, " threads");
+    std::vector<std::unique_ptr<GraphWork>> works;
+    std::vector<SampleWork*> samplers;
+    for (size_t i = 0; i < threads; ++i) {
+      works.push_back(
+          std::make_unique<GraphWork>(graph.view(), train, 8, SamplerOptions{.fanouts = {4, 3}}));
+      samplers.push_back(works.back().get());
+    }
+    Presampler presampler(samplers, works[0]->layout().slot_bytes(), 500, works[0]->batches());
+    const Result<EpochFootprint> footprint = presampler.Presample(2);
+    REQUIRE(footprint.ok());
+    if (threads == 1) alone = footprint->counts;
+    CHECK(footprint->counts == alone);
+    // Every batch once, by whomever: 17 batches of each epoch.
+    size_t batches = 0;
+    for (const auto& work : works) batches += work->epochs.size();
+    CHECK(batches == 2 * works[0]->batches());
+    CHECK(works[0]->epochs.size() == 2 * ((works[0]->batches() + threads - 1) / threads));
+    // Whoever looks at batches sees them in order, from one sampler.
+    EpochFootprint looked{std::vector<uint32_t>(500), 0, 0};
+    const size_t before = works[0]->epochs.size();
+    REQUIRE(presampler.AddEpoch(3, &looked, [](std::span<const uint32_t>) { return Status::Ok(); })
+                .ok());
+    CHECK(works[0]->epochs.size() == before + works[0]->batches());
+  }
+  CHECK(PresampleThreads(64, 1000, 10) == 10);
+  CHECK(PresampleThreads(64, 111'000'000, 1000) == 2);
+  CHECK(PresampleThreads(64, 4'000'000'000, 1000) == 1);
+  CHECK(PresampleThreads(0, 1000, 10) == 1);
+}
+
 TEST_CASE("PreSC#2 is the mean of the two reserved epochs, and none of the job's is seen") {
   const test::Graph graph = test::RandomGraph(3, 400, 20);
   GraphWork work(graph.view(), test::RandomNodes(4, 400, 90), 16, {.fanouts = {3, 3}});
