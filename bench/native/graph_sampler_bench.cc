@@ -10,7 +10,9 @@
 // Commands: `warm FIRST COUNT` samples the batches FIRST .. into slots that were written before, as
 // in the daemon; `fresh FIRST COUNT` into memory newly mapped for each batch and given back after
 // it. With more threads each has batches of its own. The answer holds wall nanoseconds, edges and
-// nodes of every batch, and the wall time of all of them.
+// nodes of every batch, and the wall time of all of them. Within the time a batch's seeds are drawn
+// from the epoch's permutation, as the Sampler does it; those sampled are the file's, which all
+// contestants have.
 //
 // Before the clock starts, the first batch of each command is sampled once more and checked:
 // every row has min(fanout, degree) in-neighbours, no edge twice; the node list repeats nothing.
@@ -30,6 +32,7 @@
 #include "core/base/clock.h"
 #include "core/base/huge_array.h"
 #include "core/base/memfd.h"
+#include "core/batch/seeds.h"
 #include "core/graph/alias.h"
 #include "core/sample/sampler.h"
 #include "served_bench.h"
@@ -176,6 +179,9 @@ class Worker {
 
  private:
   void Sample(uint32_t batch, std::span<std::byte> slot) {
+    const auto batches = static_cast<uint32_t>(graph_.seeds.size() / options_.batch_size);
+    SeedsOf({options_.random_seed, 0, batch % batches}, graph_.seeds, options_.batch_size,
+            &drawn_seeds_);
     const BatchKey key{options_.random_seed, 0, batch};
     Must(sampler_.Sample(key, graph_.SeedsOf(batch, options_.batch_size), slot));
   }
@@ -218,6 +224,7 @@ class Worker {
   const Options& options_;
   uint64_t slot_bytes_;
   Sampler sampler_;
+  std::vector<uint32_t> drawn_seeds_;
   std::vector<Mapping> slots_;
 };
 
