@@ -239,13 +239,13 @@ class Bench {
         "%u nodes, %llu edges; batch %u: %llu edges, %llu unique nodes, %.1f MB\n"
         "lines per edge: indices %.2f (%.1f ns each), indptr %.2f (%.1f ns), table 1 (%.1f "
         "ns); line limit %.1f ns = %.1f M edges/s\n"
-        "%-10s %12s %10s %12s %12s\n",
+        "lines are asked for to %s\n%-10s %12s %10s %12s %12s\n",
         options_.nodes, static_cast<unsigned long long>(options_.edges), options_.batch,
         static_cast<unsigned long long>(lines_.edges),
         static_cast<unsigned long long>(lines_.unique), static_cast<double>(payload_bytes_) * 1e-6,
         static_cast<double>(lines_.indices) / edges, indices_ns,
         static_cast<double>(lines_.indptr) / edges, indptr_ns, table_ns, limit_ns, 1e3 / limit_ns,
-        "sampler", "M edges/s", "ns/edge", "x reference", "of limit");
+        NameOf(BestPrefetchLevel()), "sampler", "M edges/s", "ns/edge", "x reference", "of limit");
     if (lines_.steps > 0) {
       const double steps = static_cast<double>(lines_.steps) / edges;
       std::fprintf(stderr, "steps: %.2f per edge; %.1f M steps/s by %s\n", steps,

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <vector>
 
+#include "core/base/prefetch.h"
 #include "core/draw/stream.h"
 #include "core/graph/topology_view.h"
 #include "core/sample/options.h"
@@ -27,17 +28,18 @@ inline double Now() {
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-// Nanoseconds per cache line of independent random reads from `bytes` bytes, prefetched: what the
-// core's line-fill buffers let through.
+// Nanoseconds per cache line of independent random reads from `bytes` bytes, prefetched to the
+// level that this processor does best with.
 inline double ProbeLine(const void* memory, uint64_t bytes, uint32_t reads) {
-  constexpr uint32_t kAhead = 32;
+  constexpr uint32_t kAhead = 64;
+  const PrefetchLevel level = BestPrefetchLevel();
   const auto* base = static_cast<const unsigned char*>(memory);
   const uint64_t lines = bytes / kLineBytes;
   const unsigned char* ring[kAhead];
   static Random random;
   const auto next = [&] {
     const uint64_t line = ((random.Next() >> 32) * lines) >> 32;
-    __builtin_prefetch(base + line * kLineBytes);
+    Prefetch(level, base + line * kLineBytes);
     return base + line * kLineBytes;
   };
   for (auto& address : ring) address = next();
