@@ -1,59 +1,122 @@
 #include "core/prepare/presample.h"
 
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <utility>
+
 #include "core/base/check.h"
 #include "core/base/clock.h"
+#include "core/base/contain.h"
+#include "core/base/prefetch.h"
 #include "core/batch/record.h"
 #include "core/draw/philox.h"
 
 namespace gnnd {
+namespace {
 
-Presampler::Presampler(SampleWork* work, uint64_t slot_bytes, uint32_t num_nodes,
-                       uint32_t batches_per_epoch)
-    : work_(work),
-      num_nodes_(num_nodes),
-      batches_per_epoch_(batches_per_epoch),
-      slot_(slot_bytes),
-      recent_(num_nodes) {}
-
-// Counters of 16 bits on large pages: counting must cost little beside sampling, and what it costs
+// Counters of 8 bits on large pages: counting must cost little beside sampling, and what it costs
 // is cache misses.
-void Presampler::Count(std::span<const uint32_t> nodes) {
+void Count(std::span<const uint32_t> nodes, uint8_t* counts) {
   constexpr size_t kAhead = 32;  // enough that the counters' lines arrive in time
-  uint16_t* const counts = recent_.data();
+  const PrefetchLevel level = BestPrefetchLevel();
   const size_t steady = nodes.size() > kAhead ? nodes.size() - kAhead : 0;
   for (size_t i = 0; i < steady; ++i) {
-    __builtin_prefetch(&counts[nodes[i + kAhead]], 1);
+    Prefetch(level, &counts[nodes[i + kAhead]]);
     ++counts[nodes[i]];
   }
   for (size_t i = steady; i < nodes.size(); ++i) ++counts[nodes[i]];
 }
 
-void Presampler::Fold(std::span<uint32_t> counts) {
+// Adds the recent counts to `counts` and starts them anew.
+void Fold(uint8_t* recent, std::span<uint32_t> counts) {
   for (size_t v = 0; v < counts.size(); ++v) {
-    counts[v] += recent_[v];
-    recent_[v] = 0;
+    counts[v] += recent[v];
+    recent[v] = 0;
   }
 }
 
-Status Presampler::AddEpoch(uint32_t epoch, EpochFootprint* footprint, const OnBatch& on_batch) {
+}  // namespace
+
+struct Presampler::Epoch {
+  uint32_t number;
+  EpochFootprint* footprint;
+  const OnBatch* on_batch;
+  std::atomic<uint32_t> next = 0;  // batch
+  std::atomic<bool> failed = false;
+  std::mutex mutex{};  // guards the footprint and the status
+  Status status{};
+};
+
+uint32_t PresampleThreads(uint32_t num_nodes, uint32_t batches_per_epoch) {
+  constexpr uint32_t kMostThreads = 8;
+  constexpr uint64_t kBytesPerNode = sizeof(uint32_t) + sizeof(uint8_t);
+  constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+  const uint64_t affordable = kMostBytes / (kBytesPerNode * std::max(num_nodes, 1U));
+  const uint64_t cores = std::max(std::thread::hardware_concurrency(), 1U);
+  return static_cast<uint32_t>(std::max<uint64_t>(
+      1, std::min({cores, affordable, uint64_t{batches_per_epoch}, uint64_t{kMostThreads}})));
+}
+
+Presampler::Presampler(const std::vector<SampleWork*>& works, uint64_t slot_bytes,
+                       uint32_t num_nodes, uint32_t batches_per_epoch)
+    : num_nodes_(num_nodes), batches_per_epoch_(batches_per_epoch) {
+  GNND_CHECK(!works.empty());
+  for (SampleWork* work : works) {
+    workers_.push_back(
+        {work, AnonymousOrThrow(slot_bytes, {.huge_pages = false}), HugeArray<uint8_t>(num_nodes)});
+  }
+}
+
+Status Presampler::Run(Worker* worker, Epoch* epoch) {
   // So many batches cannot overflow a recent count.
-  constexpr uint32_t kFoldAfter = 65'535;
-  GNND_CHECK(footprint->counts.size() == num_nodes_);
-  const uint64_t start_ns = MonotonicNs();
-  for (uint32_t batch = 0; batch < batches_per_epoch_; ++batch) {
+  constexpr uint32_t kFoldAfter = 255;
+  const std::span<std::byte> slot{worker->slot.data(), worker->slot.size()};
+  uint64_t sample_ns = 0;
+  uint32_t counted = 0;
+  while (!epoch->failed.load(std::memory_order_relaxed)) {
+    const uint32_t batch = epoch->next.fetch_add(1, std::memory_order_relaxed);
+    if (batch >= batches_per_epoch_) break;
     const uint64_t batch_ns = MonotonicNs();
     SampleReport report;
-    GNND_TRY(work_->Sample(epoch, batch, {slot_.data(), slot_.size()}, &report));
-    footprint->sample_ns += MonotonicNs() - batch_ns;
-    const std::span<const uint32_t> nodes = OwnSample({slot_.data(), slot_.size()}).nodes();
+    GNND_TRY(worker->work->Sample(epoch->number, batch, slot, &report));
+    sample_ns += MonotonicNs() - batch_ns;
+    const std::span<const uint32_t> nodes = OwnSample(slot).nodes();
     // A record lists a node once: each batch counts once.
-    Count(nodes);
-    if ((batch + 1) % kFoldAfter == 0) Fold(footprint->counts);
-    if (on_batch) GNND_TRY(on_batch(nodes));
+    Count(nodes, worker->recent.data());
+    if (*epoch->on_batch) GNND_TRY((*epoch->on_batch)(nodes));
+    if (++counted % kFoldAfter == 0) {
+      const std::lock_guard lock(epoch->mutex);
+      Fold(worker->recent.data(), epoch->footprint->counts);
+    }
   }
-  Fold(footprint->counts);
-  footprint->total_ns += MonotonicNs() - start_ns;
+  const std::lock_guard lock(epoch->mutex);
+  Fold(worker->recent.data(), epoch->footprint->counts);
+  epoch->footprint->sample_ns += sample_ns;
   return Status::Ok();
+}
+
+Status Presampler::AddEpoch(uint32_t epoch, EpochFootprint* footprint, const OnBatch& on_batch) {
+  GNND_CHECK(footprint->counts.size() == num_nodes_);
+  const uint64_t start_ns = MonotonicNs();
+  Epoch shared{.number = epoch, .footprint = footprint, .on_batch = &on_batch};
+  const auto run = [&](Worker* worker) {
+    Status status = Contained([&] { return Run(worker, &shared); });
+    if (status.ok()) return;
+    shared.failed = true;
+    const std::lock_guard lock(shared.mutex);
+    if (shared.status.ok()) shared.status = std::move(status);
+  };
+  {
+    std::vector<std::jthread> others;  // end before what they use
+    for (size_t i = 1; i < workers_.size() && !on_batch; ++i) {
+      others.emplace_back(run, &workers_[i]);
+    }
+    run(&workers_[0]);
+  }
+  footprint->total_ns += MonotonicNs() - start_ns;
+  return shared.status;
 }
 
 Result<EpochFootprint> Presampler::Presample(uint32_t epochs) {

@@ -107,18 +107,26 @@ class Bench {
   Status Open(const FootprintOptions& options) {
     Dataset dataset = GNND_VALUE(Dataset::Open(options.dataset.folder, options.dataset.counts));
     Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd));
-    Topology for_sampler = GNND_VALUE(Topology::Attach(options.topology_fd));
     const RecordLayout layout =
         GNND_VALUE(RecordLayout::Of(LimitsOf(options.dataset.counts, options.sampling)));
     topology_ = std::move(topology);
     for (const int64_t node : dataset.train()) train_.push_back(static_cast<uint32_t>(node));
     dataset_ = std::move(dataset);
-    work_ = GNND_VALUE(SampleWorkOf(dataset_, std::move(for_sampler), options.sampling,
-                                    options.random_seed.value, layout));
     const uint32_t batches =
         NumBatches(static_cast<uint32_t>(train_.size()), options.sampling.batch_size);
-    presampler_ = std::make_unique<Presampler>(work_.get(), layout.slot_bytes(),
-                                               dataset_.num_nodes(), batches);
+    // Nobody knows what a plug-in's calls share with each other.
+    const uint32_t threads = options.sampling.algorithm == Algorithm::kPlugin
+                                 ? 1
+                                 : PresampleThreads(dataset_.num_nodes(), batches);
+    std::vector<SampleWork*> works;
+    for (uint32_t i = 0; i < threads; ++i) {
+      Topology for_sampler = GNND_VALUE(Topology::Attach(options.topology_fd));
+      works_.push_back(GNND_VALUE(SampleWorkOf(dataset_, std::move(for_sampler), options.sampling,
+                                               options.random_seed.value, layout)));
+      works.push_back(works_.back().get());
+    }
+    presampler_ =
+        std::make_unique<Presampler>(works, layout.slot_bytes(), dataset_.num_nodes(), batches);
     return Status::Ok();
   }
 
@@ -130,7 +138,7 @@ class Bench {
   Dataset dataset_;
   Topology topology_;
   std::vector<uint32_t> train_;
-  std::unique_ptr<SampleWork> work_;
+  std::vector<std::unique_ptr<SampleWork>> works_;
   std::unique_ptr<Presampler> presampler_;
 };
 
