@@ -12,6 +12,7 @@ const benches = {
   gather: { what: 'feature gather against plain row copies and the line rate' },
   aggregate: { what: "aggregation over sampled blocks against torch's formulations" },
   disk: { what: 'feature rows of a file that is not in memory: ways to read them' },
+  presample: { what: 'pre-sampling and ordering beside an epoch of sampling' },
   queue: { what: 'hand-off bandwidth against memcpy, wake-up latency between processes' },
   prefetch: {
     what: 'a Trainer that extracts ahead and one that does not, features in memory and on disk',

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/prefetch.h"
 #include "core/graph/features.h"
 
 namespace {
@@ -63,12 +64,13 @@ void CopyRows(std::span<const float> table, uint64_t dim, std::span<const uint32
 }
 
 void TouchLines(std::span<const float> table, std::span<const uint32_t> lines) {
-  constexpr uint64_t kAhead = 32;
+  constexpr uint64_t kAhead = 64;
+  const gnnd::PrefetchLevel level = gnnd::BestPrefetchLevel();
   constexpr uint64_t kFloatsPerLine = kLineBytes / sizeof(float);
   float sum = 0;
   for (uint64_t i = 0; i < lines.size(); ++i) {
     if (i + kAhead < lines.size()) {
-      __builtin_prefetch(table.data() + lines[i + kAhead] * kFloatsPerLine);
+      gnnd::Prefetch(level, table.data() + lines[i + kAhead] * kFloatsPerLine);
     }
     sum += table[lines[i] * kFloatsPerLine];
   }
@@ -151,8 +153,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::span<float> table = MakeTable(table_mb << 20);
-  std::printf("table %lu MB, %lu random rows, median of %d rounds\n\n", table_mb,
-              kRowsPerCall * kCalls, rounds);
+  std::printf("table %lu MB, %lu random rows, median of %d rounds, lines asked for to %s\n\n",
+              table_mb, kRowsPerCall * kCalls, rounds, gnnd::NameOf(gnnd::BestPrefetchLevel()));
   std::printf("%9s %10s %14s %14s %14s %9s %12s %12s %10s\n", "row bytes", "lines/row",
               "gather Mrow/s", "float16 Mrow/s", "memcpy Mrow/s", "speed-up", "gather ns/ln",
               "probe ns/ln", "of limit");

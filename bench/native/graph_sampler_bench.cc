@@ -10,7 +10,9 @@
 // Commands: `warm FIRST COUNT` samples the batches FIRST .. into slots that were written before, as
 // in the daemon; `fresh FIRST COUNT` into memory newly mapped for each batch and given back after
 // it. With more threads each has batches of its own. The answer holds wall nanoseconds, edges and
-// nodes of every batch, and the wall time of all of them.
+// nodes of every batch, and the wall time of all of them. Within the time a batch's seeds are drawn
+// from the epoch's permutation, as the Sampler does it; those sampled are the file's, which all
+// contestants have.
 //
 // Before the clock starts, the first batch of each command is sampled once more and checked:
 // every row has min(fanout, degree) in-neighbours, no edge twice; the node list repeats nothing.
@@ -28,10 +30,10 @@
 
 #include "core/base/check.h"
 #include "core/base/clock.h"
-#include "core/base/huge_array.h"
 #include "core/base/memfd.h"
-#include "core/graph/alias.h"
+#include "core/batch/seeds.h"
 #include "core/sample/sampler.h"
+#include "file_graph.h"
 #include "served_bench.h"
 
 namespace gnnd::bench {
@@ -44,45 +46,13 @@ struct Options {
   uint64_t random_seed = 0;
 };
 
-// A graph in private memory on 2 MiB pages, and the seeds of all batches.
-struct Graph {
-  HugeArray<uint64_t> indptr;
-  HugeArray<uint32_t> indices;
-  HugeArray<AliasEntry> alias;  // for weighted sampling
+// A graph, and the seeds of all batches.
+struct SeededGraph {
   std::vector<uint32_t> seeds;
+  Graph graph;
 
-  Graph(const std::string& folder, bool weighted) {
-    const NpyArray indptr_file = OpenNpy(folder, "indptr.npy");
-    const auto offsets = indptr_file.values<int64_t>();
-    indptr = HugeArray<uint64_t>(offsets.size());
-    std::copy(offsets.begin(), offsets.end(), indptr.data());
-    const NpyArray indices_file = OpenNpy(folder, "indices.npy");
-    const auto ids = indices_file.values<uint32_t>();
-    indices = HugeArray<uint32_t>(ids.size());
-    std::copy(ids.begin(), ids.end(), indices.data());
-    const NpyArray seeds_file = OpenNpy(folder, "seeds.npy");
-    for (const int64_t node : seeds_file.values<int64_t>()) {
-      seeds.push_back(static_cast<uint32_t>(node));
-    }
-    if (weighted) MakeAliasTables(folder);
-  }
-
-  void MakeAliasTables(const std::string& folder) {
-    const NpyArray weights_file = OpenNpy(folder, "edge_weights.npy");
-    const auto weights = weights_file.values<float>();
-    alias = HugeArray<AliasEntry>(weights.size());
-    AliasBuilder builder;
-    for (uint64_t v = 0; v + 1 < indptr.size(); ++v) {
-      builder.Build(weights.subspan(indptr[v], indptr[v + 1] - indptr[v]),
-                    alias.data() + indptr[v]);
-    }
-  }
-
-  TopologyView view() const {
-    return {{indptr.data(), indptr.size()},
-            {indices.data(), indices.size()},
-            {alias.data(), alias.size()}};
-  }
+  SeededGraph(const std::string& folder, bool weighted)
+      : graph(ReadGraph(folder, weighted, &seeds)) {}
 
   // Batches after the last full one start over.
   std::span<const uint32_t> SeedsOf(uint32_t batch, uint32_t size) const {
@@ -135,11 +105,11 @@ class Stopwatch {
 // One thread's Sampler and slots.
 class Worker {
  public:
-  Worker(const Graph& graph, const Options& options, const RecordLayout& layout)
+  Worker(const SeededGraph& graph, const Options& options, const RecordLayout& layout)
       : graph_(graph),
         options_(options),
         slot_bytes_(layout.slot_bytes()),
-        sampler_(graph.view(), options.sampler, layout, DetectInstructionSet()) {
+        sampler_(graph.graph.view(), options.sampler, layout, DetectInstructionSet()) {
     for (uint32_t i = 0; i < options.slots; ++i) {
       const UniqueFd fd = Must(CreateMemfd("graph-sampler-bench", slot_bytes_));
       slots_.push_back(Must(Mapping::Map(fd.get(), true)));
@@ -176,6 +146,9 @@ class Worker {
 
  private:
   void Sample(uint32_t batch, std::span<std::byte> slot) {
+    const auto batches = static_cast<uint32_t>(graph_.seeds.size() / options_.batch_size);
+    SeedsOf({options_.random_seed, 0, batch % batches}, graph_.seeds, options_.batch_size,
+            &drawn_seeds_);
     const BatchKey key{options_.random_seed, 0, batch};
     Must(sampler_.Sample(key, graph_.SeedsOf(batch, options_.batch_size), slot));
   }
@@ -187,7 +160,7 @@ class Worker {
 
   // A neighbour may stand in a row as often as the graph's row holds it, never more often.
   void VerifyHop(const gnnd::Sample& sample, uint32_t hop) const {
-    const TopologyView topology = graph_.view();
+    const TopologyView topology = graph_.graph.view();
     const BlockView block = sample.block(hop);
     const auto fanout = static_cast<uint64_t>(options_.sampler.fanouts[hop]);  // -1: no bound
     const Algorithm algorithm = options_.sampler.algorithm;
@@ -214,10 +187,11 @@ class Worker {
     }
   }
 
-  const Graph& graph_;
+  const SeededGraph& graph_;
   const Options& options_;
   uint64_t slot_bytes_;
   Sampler sampler_;
+  std::vector<uint32_t> drawn_seeds_;
   std::vector<Mapping> slots_;
 };
 
@@ -285,8 +259,8 @@ int Main(int argc, char** argv) {
   const Options options{SamplerOptionsOf(argc, argv), NumberArgument(argc, argv, "--batch", 1024),
                         NumberArgument(argc, argv, "--slots", 4),
                         NumberArgument(argc, argv, "--random-seed", 1)};
-  const Graph graph(argv[1], options.sampler.algorithm == Algorithm::kWeighted);
-  const TopologyView topology = graph.view();
+  const SeededGraph graph(argv[1], options.sampler.algorithm == Algorithm::kWeighted);
+  const TopologyView topology = graph.graph.view();
   const RecordLayout layout = Must(RecordLayout::Of(
       LimitsOf(topology.num_nodes(), topology.num_edges(), options.batch_size, options.sampler)));
   std::vector<Worker> workers;

@@ -7,7 +7,8 @@
 //   [--walks W] [--length L] [--restart P]
 //
 // With --threads each thread samples batches of its own into a slot of its own; their rates add up.
-// Edge weights are uniform in 1 to 10. For walks, steps count beside edges.
+// Drawing a batch's seeds is part of its time, and stands beside it by instruction set and one by
+// one. Edge weights are uniform in 1 to 10. For walks, steps count beside edges.
 // The graph has Pareto-distributed degrees, endpoints drawn by degree and ids in random order,
 // which is the worst case for locality. Prints a table on stderr and one JSON object a line on
 // stdout.
@@ -17,7 +18,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <map>
 #include <numeric>
 #include <string>
@@ -29,15 +29,13 @@
 #include "core/base/huge_array.h"
 #include "core/base/memfd.h"
 #include "core/batch/seeds.h"
-#include "core/sample/picks.h"
 #include "core/sample/sampler.h"
 #include "power_law_graph.h"
+#include "sampler_lines.h"
 #include "test/support/reference.h"
 
 namespace gnnd {
 namespace {
-
-constexpr uint64_t kLineBytes = 64;
 
 struct Options {
   uint32_t nodes = 2'400'000;
@@ -52,149 +50,10 @@ struct Options {
   SamplerOptions sampler;  // filled in from the above
 };
 
-double Now() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
-}
-
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
-
-// Nanoseconds per cache line of independent random reads from `bytes` bytes, prefetched: what the
-// core's line-fill buffers let through.
-double ProbeLine(const void* memory, uint64_t bytes, uint32_t reads) {
-  constexpr uint32_t kAhead = 32;
-  const auto* base = static_cast<const unsigned char*>(memory);
-  const uint64_t lines = bytes / kLineBytes;
-  const unsigned char* ring[kAhead];
-  static Random random;
-  const auto next = [&] {
-    const uint64_t line = ((random.Next() >> 32) * lines) >> 32;
-    __builtin_prefetch(base + line * kLineBytes);
-    return base + line * kLineBytes;
-  };
-  for (auto& address : ring) address = next();
-  uint64_t sum = 0;
-  const double start = Now();
-  for (uint32_t i = 0; i < reads; ++i) {
-    sum += *ring[i % kAhead];
-    ring[i % kAhead] = next();
-  }
-  const double elapsed = Now() - start;
-  // A sum that nobody uses would let the compiler leave the reads out.
-  asm volatile("" : : "r"(sum));
-  return elapsed / reads;
-}
-
-// Cache lines that a batch must touch, counted from its record.
-struct Lines {
-  uint64_t edges = 0;
-  uint64_t rows = 0;
-  uint64_t unique = 0;
-  uint64_t indices = 0;
-  uint64_t indptr = 0;
-  uint64_t steps = 0;  // of walks
-};
-
-uint64_t CountDistinct(std::vector<uint64_t>* lines) {
-  std::sort(lines->begin(), lines->end());
-  return static_cast<uint64_t>(std::unique(lines->begin(), lines->end()) - lines->begin());
-}
-
-// What one row reads: positions in indices and in the alias tables, other nodes' bounds, steps.
-struct RowReads {
-  std::vector<uint64_t> indices;
-  std::vector<uint64_t> alias;
-  uint64_t bounds = 0;
-};
-
-class LineCounter {
- public:
-  LineCounter(const TopologyView& topology, const SamplerOptions& options)
-      : topology_(topology), options_(options) {}
-
-  Lines Count(const Sample& sample) {
-    Lines lines;
-    lines.unique = sample.nodes().size();
-    lines.edges = sample.num_edges();
-    uint32_t first_row = 0;
-    for (uint32_t hop = 0; hop < sample.num_hops(); ++hop) {
-      const BlockView block = sample.block(hop);
-      if (options_.expansion == Expansion::kAll) first_row = 0;
-      for (uint32_t row = first_row; row < block.num_dst; ++row) {
-        RowReads reads = ReadsOf(sample.key(), hop, sample.nodes()[row]);
-        for (uint64_t& at : reads.indices) at = at * sizeof(uint32_t) / kLineBytes;
-        for (uint64_t& at : reads.alias) at = at * sizeof(AliasEntry) / kLineBytes;
-        if (options_.algorithm == Algorithm::kWalk) lines.steps += reads.indices.size();
-        lines.indices += CountDistinct(&reads.indices) + CountDistinct(&reads.alias);
-        lines.indptr += 1 + reads.bounds;
-      }
-      lines.rows += block.num_dst - first_row;
-      first_row = block.num_dst;
-    }
-    return lines;
-  }
-
- private:
-  RowReads ReadsOf(const BatchKey& key, uint32_t hop, uint32_t node) {
-    const uint64_t start = topology_.indptr[node];
-    const uint64_t degree = topology_.degree(node);
-    const auto fanout = static_cast<uint32_t>(options_.fanouts[hop]);
-    RowReads reads;
-    if (options_.algorithm == Algorithm::kWalk) {
-      WalkFrom(DrawStreamOf(key, hop, Purpose::kWalk), node, &reads);
-    } else if (options_.algorithm == Algorithm::kLabor || degree <= fanout) {
-      for (uint64_t j = 0; j < degree; ++j) reads.indices.push_back(start + j);
-      if (options_.algorithm == Algorithm::kWeighted) reads.alias = reads.indices;
-    } else if (options_.algorithm == Algorithm::kWeighted) {
-      const DrawStream stream = DrawStreamOf(key, hop, Purpose::kWeighted);
-      const uint32_t draws = options_.replace ? fanout : WeightedCandidates(fanout);
-      for (uint32_t j = 0; j < draws; ++j) {
-        const PhiloxWords words = RowWords(stream, node, j / 2);
-        const uint32_t word = words.word[j % 2 * 2];
-        reads.alias.push_back(start + BoundedDraw(word, static_cast<uint32_t>(degree)));
-      }
-      reads.indices.resize(fanout);
-      reads.indices.resize(weighted_.Pick(stream, node, topology_.alias.data() + start, degree,
-                                          fanout, options_.replace, reads.indices.data()));
-      for (uint64_t& at : reads.indices) at += start;
-    } else {
-      reads.indices.resize(fanout);
-      const DrawStream stream = DrawStreamOf(key, hop);
-      if (options_.replace) {
-        RowPicker::PickWithReplacement(stream, node, degree, fanout, reads.indices.data());
-      } else {
-        picker_.Pick(stream, node, degree, fanout, reads.indices.data());
-      }
-      for (uint64_t& at : reads.indices) at += start;
-    }
-    return reads;
-  }
-
-  void WalkFrom(const DrawStream& stream, uint32_t node, RowReads* reads) const {
-    const WalkOptions& walk = options_.walk;
-    for (uint32_t w = 0; w < walk.walks; ++w) {
-      uint32_t at = node;
-      for (uint32_t s = 0; s < walk.length && topology_.degree(at) > 0; ++s) {
-        const PhiloxWords words = RowWords(stream, node, w * walk.length + s);
-        reads->indices.push_back(topology_.indptr[at] + WideBoundedDraw(words.word[0],
-                                                                        words.word[1],
-                                                                        topology_.degree(at)));
-        reads->bounds += s == 0 ? 0 : 1;
-        at = topology_.indices[reads->indices.back()];
-        if (words.word[2] < RestartThreshold(walk.restart_prob)) break;
-      }
-    }
-  }
-
-  TopologyView topology_;
-  SamplerOptions options_;
-  RowPicker picker_{static_cast<uint32_t>(kMaxFanout)};
-  WeightedPicker weighted_;
-};
 
 struct Variant {
   std::string name;
@@ -231,6 +90,7 @@ class Bench {
       RunRound(round, {slot->data(), slot->size()});
     }
     Report();
+    ReportSeeds();
     if (options_.threads > 1) RunThreads(*layout);
   }
 
@@ -272,8 +132,8 @@ class Bench {
         constexpr uint32_t kBatches = 6;  // the first two warm slot and table
         for (uint32_t i = 0; i < kBatches; ++i) {
           const BatchKey key{42, t * kBatches + i, round};
-          SeedsOf(key, train_nodes_, options_.batch, &seeds);
           const double start = Now();
+          SeedsOf(key, train_nodes_, options_.batch, &seeds);
           const uint64_t made =
               SampleBy({"", &sampler, {}}, key, seeds, {slot->data(), slot->size()});
           if (i < 2) continue;
@@ -303,8 +163,8 @@ class Bench {
       const uint32_t batches = variant.sampler == nullptr ? 1 : kBatchesPerRound;
       for (uint32_t i = 0; i < batches; ++i) {
         const BatchKey batch_key{42, i, round};
-        SeedsOf(batch_key, train_nodes_, options_.batch, &seeds);
         const double start = Now();
+        SeedsOf(batch_key, train_nodes_, options_.batch, &seeds);
         edges += SampleBy(variant, batch_key, seeds, slot);
         ns += Now() - start;
       }
@@ -318,6 +178,35 @@ class Bench {
       return;
     }
     for (int i = 0; i < 3; ++i) probe_ns_[i].push_back(probes[i]);
+    TimeSeeds(key);
+  }
+
+  // One batch's, in nanoseconds: one position after the other, then by each instruction set.
+  void TimeSeeds(const BatchKey& key) {
+    const auto n = static_cast<uint32_t>(train_nodes_.size());
+    std::vector<uint32_t> out(std::min(options_.batch, n));
+    const auto size = static_cast<uint32_t>(out.size());
+    const double start = Now();
+    for (uint32_t i = 0; i < size; ++i) {
+      out[i] = PermutedIndex(KeyOf(key.random_seed), key.epoch, n, i);
+    }
+    seeds_ns_["one by one"].push_back(Now() - start);
+    for (const InstructionSet set : AvailableInstructionSets()) {
+      const double set_start = Now();
+      LoopsFor<PermuteLoops>(set).permute(KeyOf(key.random_seed), key.epoch, n, 0, size,
+                                          out.data());
+      seeds_ns_[NameOf(set)].push_back(Now() - set_start);
+    }
+  }
+
+  void ReportSeeds() const {
+    std::fprintf(stderr, "seeds of a batch, us:");
+    for (const auto& [name, ns] : seeds_ns_) {
+      std::fprintf(stderr, " %s %.1f", name.c_str(), Median(ns) * 1e-3);
+      std::printf("{\"bench\":\"seeds\",\"variant\":\"%s\",\"batch\":%u,\"us\":%.2f}\n",
+                  name.c_str(), options_.batch, Median(ns) * 1e-3);
+    }
+    std::fprintf(stderr, "\n");
   }
 
   uint64_t SampleBy(const Variant& variant, const BatchKey& key, std::span<const uint32_t> seeds,
@@ -350,13 +239,13 @@ class Bench {
         "%u nodes, %llu edges; batch %u: %llu edges, %llu unique nodes, %.1f MB\n"
         "lines per edge: indices %.2f (%.1f ns each), indptr %.2f (%.1f ns), table 1 (%.1f "
         "ns); line limit %.1f ns = %.1f M edges/s\n"
-        "%-10s %12s %10s %12s %12s\n",
+        "lines are asked for to %s\n%-10s %12s %10s %12s %12s\n",
         options_.nodes, static_cast<unsigned long long>(options_.edges), options_.batch,
         static_cast<unsigned long long>(lines_.edges),
         static_cast<unsigned long long>(lines_.unique), static_cast<double>(payload_bytes_) * 1e-6,
         static_cast<double>(lines_.indices) / edges, indices_ns,
         static_cast<double>(lines_.indptr) / edges, indptr_ns, table_ns, limit_ns, 1e3 / limit_ns,
-        "sampler", "M edges/s", "ns/edge", "x reference", "of limit");
+        NameOf(BestPrefetchLevel()), "sampler", "M edges/s", "ns/edge", "x reference", "of limit");
     if (lines_.steps > 0) {
       const double steps = static_cast<double>(lines_.steps) / edges;
       std::fprintf(stderr, "steps: %.2f per edge; %.1f M steps/s by %s\n", steps,
@@ -388,6 +277,7 @@ class Bench {
   std::vector<uint32_t> train_nodes_;
   std::vector<Variant> variants_;
   std::vector<double> probe_ns_[3];
+  std::map<std::string, std::vector<double>> seeds_ns_;
   Lines lines_;
   uint64_t payload_bytes_ = 0;
 };

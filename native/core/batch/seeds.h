@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/batch/permute.h"
 #include "core/batch/record.h"
-#include "core/draw/permutation.h"
 
 namespace gnnd {
 
@@ -24,11 +24,10 @@ inline void SeedsOf(const BatchKey& key, std::span<const uint32_t> train_nodes, 
   GNND_CHECK(key.batch < NumBatches(n, batch_size));
   const uint32_t begin = key.batch * batch_size;
   const uint32_t end = begin + std::min(batch_size, n - begin);
-  seeds->clear();
-  for (uint32_t position = begin; position < end; ++position) {
-    const uint32_t index = PermutedIndex(KeyOf(key.random_seed), key.epoch, n, position);
-    seeds->push_back(train_nodes[index]);
-  }
+  seeds->resize(end - begin);
+  BestLoops<PermuteLoops>().permute(KeyOf(key.random_seed), key.epoch, n, begin, end - begin,
+                                    seeds->data());
+  for (uint32_t& seed : *seeds) seed = train_nodes[seed];
 }
 
 }  // namespace gnnd

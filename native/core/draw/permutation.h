@@ -12,15 +12,23 @@
 // 4 n values share the domain, so a walk takes fewer than four steps on average. Frozen, because it
 // decides which nodes make up a batch: round r of value R takes word 0 of Philox with purpose
 // kPermutation, hop = r, node = R, batch 0, block 0.
+//
+// A range of positions at once, by vectors: core/batch/permute.h.
 
 namespace gnnd {
 
 inline constexpr uint32_t kPermutationRounds = 8;
 
-// The value at `position` of a keyed permutation of [0, n); position < n.
-GNND_HD uint32_t PermutedIndex(PhiloxKey key, uint32_t epoch, uint32_t n, uint32_t position) {
+// Bits of either half of the network over [0, n).
+GNND_HD uint32_t PermutationHalfBits(uint32_t n) {
   uint32_t half_bits = 1;
   while (half_bits < 16 && (uint64_t{1} << (2 * half_bits)) < n) ++half_bits;
+  return half_bits;
+}
+
+// The value at `position` of a keyed permutation of [0, n); position < n.
+GNND_HD uint32_t PermutedIndex(PhiloxKey key, uint32_t epoch, uint32_t n, uint32_t position) {
+  const uint32_t half_bits = PermutationHalfBits(n);
   const uint32_t mask = (uint32_t{1} << half_bits) - 1;
   uint32_t value = position;
   do {

@@ -29,6 +29,7 @@ inline constexpr uint32_t kPhiloxMul0 = 0xD2511F53U;
 inline constexpr uint32_t kPhiloxMul1 = 0xCD9E8D57U;
 inline constexpr uint32_t kPhiloxWeyl0 = 0x9E3779B9U;
 inline constexpr uint32_t kPhiloxWeyl1 = 0xBB67AE85U;
+inline constexpr uint32_t kPhiloxHopShift = 16;  // in word 1
 
 struct PhiloxKey {
   uint32_t lo;
@@ -49,10 +50,10 @@ GNND_HD PhiloxKey KeyOf(uint64_t random_seed) {
 
 GNND_HD PhiloxCounter CounterOf(Purpose purpose, uint32_t epoch, uint32_t batch, uint32_t hop,
                                 uint64_t node, uint32_t block) {
-  return PhiloxCounter{
-      {static_cast<uint32_t>(node),
-       static_cast<uint32_t>((node >> 32) & 0xFFFU) << 20 | (hop & 0xFU) << 16 | (block & 0xFFFFU),
-       batch, static_cast<uint32_t>(purpose) << 24 | (epoch & 0xFFFFFFU)}};
+  return PhiloxCounter{{static_cast<uint32_t>(node),
+                        static_cast<uint32_t>((node >> 32) & 0xFFFU) << 20 |
+                            (hop & 0xFU) << kPhiloxHopShift | (block & 0xFFFFU),
+                        batch, static_cast<uint32_t>(purpose) << 24 | (epoch & 0xFFFFFFU)}};
 }
 
 GNND_HD PhiloxWords Philox(PhiloxKey key, PhiloxCounter counter) {

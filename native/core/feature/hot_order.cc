@@ -4,24 +4,43 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "core/base/atomic_file.h"
 #include "core/base/check.h"
+#include "core/base/prefetch.h"
 
 namespace gnnd {
 
 std::vector<uint32_t> OrderByHotness(std::span<const float> hotness) {
-  // Floats that are not negative compare as their bits do; complemented, hot ones come first.
-  std::vector<uint64_t> keys(hotness.size());
+  // By digits, the last one first, each time keeping the order of equals: ties stay by rising id.
+  constexpr uint32_t kDigitBits = 11;
+  constexpr uint32_t kDigits = 3;
+  constexpr uint32_t kMask = (1U << kDigitBits) - 1;
+  std::vector<uint32_t> counts(kDigits << kDigitBits);
+  std::vector<uint64_t> from(hotness.size());  // key, id
   for (size_t v = 0; v < hotness.size(); ++v) {
     GNND_CHECK(hotness[v] >= 0.0F && std::isfinite(hotness[v]));
-    const uint32_t bits = std::bit_cast<uint32_t>(hotness[v] + 0.0F);  // -0 becomes 0
-    keys[v] = uint64_t{~bits} << 32 | v;
+    // Floats that are not negative compare as their bits do; complemented, hot ones come first.
+    const uint32_t key = ~std::bit_cast<uint32_t>(hotness[v] + 0.0F);  // -0 becomes 0
+    from[v] = uint64_t{key} << 32 | v;
+    for (uint32_t d = 0; d < kDigits; ++d) {
+      ++counts[(d << kDigitBits) + (key >> d * kDigitBits & kMask)];
+    }
   }
-  std::sort(keys.begin(), keys.end());
+  std::vector<uint64_t> to(hotness.size());
+  for (uint32_t d = 0; d < kDigits; ++d) {
+    uint32_t* const next = counts.data() + (d << kDigitBits);
+    // All have the same digit: counts, say, whose low bits are 0.
+    if (std::find(next, next + kMask + 1, from.size()) != next + kMask + 1) continue;
+    std::exclusive_scan(next, next + kMask + 1, next, 0U);
+    for (const uint64_t entry : from) to[next[entry >> (32 + d * kDigitBits) & kMask]++] = entry;
+    std::swap(from, to);
+  }
   std::vector<uint32_t> order(hotness.size());
-  for (size_t rank = 0; rank < order.size(); ++rank)
-    order[rank] = static_cast<uint32_t>(keys[rank]);
+  std::transform(from.begin(), from.end(), order.begin(),
+                 [](uint64_t entry) { return static_cast<uint32_t>(entry); });
   return order;
 }
 
@@ -63,8 +82,9 @@ RankTable::RankTable(std::span<const uint32_t> ranks, uint64_t largest_cache)
 
 void RankTable::Mark(std::span<const uint32_t> nodes, uint32_t* out) const {
   constexpr size_t kAhead = 24;
+  const PrefetchLevel level = BestPrefetchLevel();
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (i + kAhead < nodes.size()) __builtin_prefetch(&ranks_[nodes[i + kAhead]]);
+    if (i + kAhead < nodes.size()) Prefetch(level, &ranks_[nodes[i + kAhead]]);
     out[i] = ranks_[nodes[i]];
   }
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/bfloat16.h"
+#include "core/base/prefetch.h"
 #include "core/base/status.h"
 #include "core/graph/row_table.h"
 
@@ -27,12 +28,15 @@ Status StandardizeFeatures(const std::string& input_path, const std::string& out
 // out[i] = row rows[i] of `table`, widened to float32: out is [rows.size(), table.dim()].
 // Rows may repeat and come in any order; each must be below table.num_rows() (not checked in
 // release builds).
-void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span<float> out);
+void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span<float> out,
+                PrefetchLevel prefetch = BestPrefetchLevel());
 
 // The same, rounded to bfloat16.
-void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span<Bfloat16> out);
+void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span<Bfloat16> out,
+                PrefetchLevel prefetch = BestPrefetchLevel());
 
 // The same in the table's own type: out has room for rows.size() * table.row_bytes() bytes.
-void CopyRows(const RowTable& table, std::span<const uint32_t> rows, std::byte* out);
+void CopyRows(const RowTable& table, std::span<const uint32_t> rows, std::byte* out,
+              PrefetchLevel prefetch = BestPrefetchLevel());
 
 }  // namespace gnnd

@@ -1,99 +1,121 @@
 #include "core/prepare/presample.h"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <thread>
+#include <utility>
 
 #include "core/base/check.h"
 #include "core/base/clock.h"
+#include "core/base/contain.h"
+#include "core/base/prefetch.h"
 #include "core/batch/record.h"
 #include "core/draw/philox.h"
 
 namespace gnnd {
-
 namespace {
 
-// Of a sampler and of its counts, bytes a node (sampler.h); together they take no more than this.
-constexpr uint64_t kScratchPerNode = 16 + sizeof(uint16_t);
-constexpr uint64_t kMostScratch = uint64_t{4} << 30;
-
-// Counters of 16 bits on large pages: counting must cost little beside sampling, and what it costs
+// Counters of 8 bits on large pages: counting must cost little beside sampling, and what it costs
 // is cache misses.
-void Count(std::span<const uint32_t> nodes, uint16_t* counts) {
+void Count(std::span<const uint32_t> nodes, uint8_t* counts) {
   constexpr size_t kAhead = 32;  // enough that the counters' lines arrive in time
+  const PrefetchLevel level = BestPrefetchLevel();
   const size_t steady = nodes.size() > kAhead ? nodes.size() - kAhead : 0;
   for (size_t i = 0; i < steady; ++i) {
-    __builtin_prefetch(&counts[nodes[i + kAhead]], 1);
+    Prefetch(level, &counts[nodes[i + kAhead]]);
     ++counts[nodes[i]];
   }
   for (size_t i = steady; i < nodes.size(); ++i) ++counts[nodes[i]];
 }
 
+// Adds the recent counts to `counts` and starts them anew.
+void Fold(uint8_t* recent, std::span<uint32_t> counts) {
+  for (size_t v = 0; v < counts.size(); ++v) {
+    counts[v] += recent[v];
+    recent[v] = 0;
+  }
+}
+
 }  // namespace
 
+struct Presampler::Epoch {
+  uint32_t number;
+  EpochFootprint* footprint;
+  const OnBatch* on_batch;
+  std::atomic<uint32_t> next = 0;  // batch
+  std::atomic<bool> failed = false;
+  std::mutex mutex{};  // guards the footprint and the status
+  Status status{};
+};
+
 uint32_t PresampleThreads(uint32_t cores, uint32_t num_nodes, uint32_t batches_per_epoch) {
-  const uint64_t affordable = kMostScratch / (kScratchPerNode * std::max<uint64_t>(1, num_nodes));
+  // Of a sampler (sampler.h) and of its counts; together they take no more than this.
+  constexpr uint64_t kBytesPerNode = 16 + sizeof(uint8_t);
+  constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+  const uint64_t affordable = kMostBytes / (kBytesPerNode * std::max<uint64_t>(1, num_nodes));
   const uint64_t threads = std::min<uint64_t>({cores, affordable, batches_per_epoch});
   return static_cast<uint32_t>(std::max<uint64_t>(1, threads));
 }
 
-Presampler::Presampler(std::span<SampleWork* const> works, uint64_t slot_bytes, uint32_t num_nodes,
-                       uint32_t batches_per_epoch)
+Presampler::Presampler(const std::vector<SampleWork*>& works, uint64_t slot_bytes,
+                       uint32_t num_nodes, uint32_t batches_per_epoch)
     : num_nodes_(num_nodes), batches_per_epoch_(batches_per_epoch) {
   GNND_CHECK(!works.empty());
   for (SampleWork* work : works) {
-    workers_.push_back({work, HugeArray<std::byte>(slot_bytes), HugeArray<uint16_t>(num_nodes)});
+    workers_.push_back(
+        {work, AnonymousOrThrow(slot_bytes, {.huge_pages = false}), HugeArray<uint8_t>(num_nodes)});
   }
 }
 
-void Presampler::Fold(Worker* worker, std::span<uint32_t> counts) {
-  const std::lock_guard lock(folding_);
-  for (size_t v = 0; v < counts.size(); ++v) {
-    counts[v] += worker->recent[v];
-    worker->recent[v] = 0;
-  }
-}
-
-Status Presampler::AddShare(Worker* worker, uint32_t epoch, uint32_t first, uint32_t stride,
-                            std::span<uint32_t> counts, const OnBatch& on_batch) {
+Status Presampler::Run(Worker* worker, Epoch* epoch) {
   // So many batches cannot overflow a recent count.
-  constexpr uint32_t kFoldAfter = 65'535;
+  constexpr uint32_t kFoldAfter = 255;
   const std::span<std::byte> slot{worker->slot.data(), worker->slot.size()};
+  uint64_t sample_ns = 0;
   uint32_t counted = 0;
-  for (uint64_t batch = first; batch < batches_per_epoch_; batch += stride) {
+  while (!epoch->failed.load(std::memory_order_relaxed)) {
+    const uint32_t batch = epoch->next.fetch_add(1, std::memory_order_relaxed);
+    if (batch >= batches_per_epoch_) break;
     const uint64_t batch_ns = MonotonicNs();
     SampleReport report;
-    GNND_TRY(worker->work->Sample(epoch, static_cast<uint32_t>(batch), slot, &report));
-    worker->sample_ns += MonotonicNs() - batch_ns;
+    GNND_TRY(worker->work->Sample(epoch->number, batch, slot, &report));
+    sample_ns += MonotonicNs() - batch_ns;
     const std::span<const uint32_t> nodes = OwnSample(slot).nodes();
     // A record lists a node once: each batch counts once.
     Count(nodes, worker->recent.data());
-    if (++counted % kFoldAfter == 0) Fold(worker, counts);
-    if (on_batch) GNND_TRY(on_batch(nodes));
+    if (*epoch->on_batch) GNND_TRY((*epoch->on_batch)(nodes));
+    if (++counted % kFoldAfter == 0) {
+      const std::lock_guard lock(epoch->mutex);
+      Fold(worker->recent.data(), epoch->footprint->counts);
+    }
   }
-  Fold(worker, counts);
+  const std::lock_guard lock(epoch->mutex);
+  Fold(worker->recent.data(), epoch->footprint->counts);
+  epoch->footprint->sample_ns += sample_ns;
   return Status::Ok();
 }
 
 Status Presampler::AddEpoch(uint32_t epoch, EpochFootprint* footprint, const OnBatch& on_batch) {
   GNND_CHECK(footprint->counts.size() == num_nodes_);
   const uint64_t start_ns = MonotonicNs();
-  const auto stride = static_cast<uint32_t>(on_batch ? 1 : workers_.size());
-  const auto share = [&](uint32_t first) {
-    Worker& worker = workers_[first];
-    worker.sample_ns = 0;
-    worker.status = AddShare(&worker, epoch, first, stride, footprint->counts, on_batch);
+  Epoch shared{.number = epoch, .footprint = footprint, .on_batch = &on_batch};
+  const auto run = [&](Worker* worker) {
+    Status status = Contained([&] { return Run(worker, &shared); });
+    if (status.ok()) return;
+    shared.failed = true;
+    const std::lock_guard lock(shared.mutex);
+    if (shared.status.ok()) shared.status = std::move(status);
   };
   {
-    std::vector<std::jthread> others;
-    for (uint32_t i = 1; i < stride; ++i) others.emplace_back(share, i);
-    share(0);
+    std::vector<std::jthread> others;  // end before what they use
+    for (size_t i = 1; i < workers_.size() && !on_batch; ++i) {
+      others.emplace_back(run, &workers_[i]);
+    }
+    run(&workers_[0]);
   }
   footprint->total_ns += MonotonicNs() - start_ns;
-  for (uint32_t i = 0; i < stride; ++i) {
-    GNND_TRY(workers_[i].status);
-    footprint->sample_ns += workers_[i].sample_ns;
-  }
-  return Status::Ok();
+  return shared.status;
 }
 
 Result<EpochFootprint> Presampler::Presample(uint32_t epochs) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "core/base/prefetch.h"
@@ -14,10 +15,13 @@
 // A random read of a large graph takes hundreds of cycles, so no stage waits for one: each asks for
 // what the next will read, and groups of rows travel through the stages one behind the other.
 //
-//   group g + 2   prefetch the rows' bounds
+//   group g + 4   prefetch the rows' bounds
 //   group g       read bounds, draw positions, prefetch the drawn neighbours
 //   group g - 1   read neighbours, prefetch their table entries
 //   group g - 2   look up or insert, write local ids
+//
+// The last two take turns with the first, some rows at a time: a core that asked for all lines of a
+// group at once would first wait for the memory, and then the memory for it.
 
 namespace gnnd {
 
@@ -51,7 +55,8 @@ class ExpandBuffers {
   };
 
   // `max_fanout` is the largest finite one, 0 if there is none.
-  explicit ExpandBuffers(uint32_t max_fanout) : row_picker(max_fanout) {
+  ExpandBuffers(uint32_t max_fanout, PrefetchLevel prefetch)
+      : level(prefetch), row_picker(max_fanout) {
     const uint32_t edges = std::max(kMaxGroupEdges, max_fanout);
     for (Slot& slot : slots) {
       slot.edge_at.resize(edges + kMaxAliasDraws);  // the last row may write more than it keeps
@@ -71,6 +76,7 @@ class ExpandBuffers {
     return kSlots * slot_bytes + row_picker.bytes();
   }
 
+  PrefetchLevel level;
   std::array<Slot, kSlots> slots;
   RowPicker row_picker;
 };
@@ -80,6 +86,11 @@ class ExpandBuffers {
 template <typename Table>
 class HopRing {
  protected:
+  // Groups before its draw that a row's bounds are asked for.
+  static constexpr uint32_t kBoundsAhead = 4;
+  // Rows between two turns of the stages that follow a draw.
+  static constexpr uint32_t kTurnRows = 4;
+
   HopRing(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
           uint32_t rows_per_group, HopTask* task)
       : graph_indptr_(topology.indptr.data()),
@@ -87,6 +98,7 @@ class HopRing {
         table_(table),
         buffers_(buffers),
         task_(task),
+        level_(buffers->level),
         rows_per_group_(rows_per_group),
         num_groups_((task->num_dst - task->first_row + rows_per_group - 1) / rows_per_group),
         drawn_(task->num_edges) {}
@@ -102,8 +114,11 @@ class HopRing {
   GNND_PREFETCHES void PrefetchRows(uint32_t group) const {
     const uint32_t end = FirstRow(group + 1);
     for (uint32_t row = FirstRow(group); row < end; ++row) {
-      __builtin_prefetch(graph_indptr_ + task_->nodes[row]);
+      Prefetch(level_, graph_indptr_ + task_->nodes[row]);
     }
+  }
+  GNND_PREFETCHES void PrefetchFirstRows() const {
+    for (uint32_t group = 0; group < kBoundsAhead; ++group) PrefetchRows(group);
   }
 
   // Closes a row whose edges end the slot.
@@ -111,29 +126,65 @@ class HopRing {
     task_->indptr[row + 1] = drawn_ + slot.size;
   }
 
-  void Read(ExpandBuffers::Slot* slot) const {
-    const uint64_t* edge_at = slot->edge_at.data();
-    uint32_t* ids = slot->ids.data();
-    for (uint32_t k = 0; k < slot->size; ++k) {
-      ids[k] = graph_indices_[edge_at[k]];
-      table_->Prefetch(ids[k]);
-    }
+  // Groups whose ids are read and inserted from now on; numbers that no group has stand for none.
+  void Follow(uint32_t reads, uint32_t inserts) {
+    reads_ = {reads < num_groups_ ? &SlotOf(reads) : nullptr, 0};
+    inserts_ = {inserts < num_groups_ ? &SlotOf(inserts) : nullptr, 0};
   }
 
-  void Insert(const ExpandBuffers::Slot& slot) {
-    task_->count = table_->InsertAll(slot.ids.data(), slot.size, task_->nodes, task_->count,
-                                     task_->src + task_->num_edges);
-    task_->num_edges += slot.size;
+  // Up to `ids` of either group. The oldest group first: its lines have arrived, and the loads
+  // behind it overlap with it.
+  void Turn(uint32_t ids) {
+    Insert(ids);
+    Read(ids);
   }
+  // All that is left of both.
+  void LastTurn() { Turn(std::numeric_limits<uint32_t>::max()); }
 
   const uint64_t* graph_indptr_;
   const uint32_t* graph_indices_;
   Table* table_;
   ExpandBuffers* buffers_;
   HopTask* task_;
+  PrefetchLevel level_;
   uint32_t rows_per_group_;
   uint32_t num_groups_;
   uint32_t drawn_;  // edges of the groups drawn
+
+ private:
+  // A group on its way through a stage.
+  struct Follower {
+    ExpandBuffers::Slot* slot = nullptr;
+    uint32_t done = 0;  // of its ids
+
+    uint32_t Next(uint32_t ids) const {
+      return slot == nullptr ? 0 : std::min(ids, slot->size - done);
+    }
+  };
+
+  void Read(uint32_t most) {
+    const uint32_t end = reads_.done + reads_.Next(most);
+    if (end == reads_.done) return;
+    const uint64_t* edge_at = reads_.slot->edge_at.data();
+    uint32_t* ids = reads_.slot->ids.data();
+    for (uint32_t k = reads_.done; k < end; ++k) {
+      ids[k] = graph_indices_[edge_at[k]];
+      table_->Ask(level_, ids[k]);
+    }
+    reads_.done = end;
+  }
+
+  void Insert(uint32_t most) {
+    const uint32_t size = inserts_.Next(most);
+    if (size == 0) return;
+    task_->count = table_->InsertAll(inserts_.slot->ids.data() + inserts_.done, size, task_->nodes,
+                                     task_->count, task_->src + task_->num_edges);
+    task_->num_edges += size;
+    inserts_.done += size;
+  }
+
+  Follower reads_;
+  Follower inserts_;
 };
 
 // Uniform draws with a finite fanout.
@@ -148,14 +199,12 @@ class SampledHop : private HopRing<Table> {
         replace_(replace) {}
 
   void Run() {
-    this->PrefetchRows(0);
-    this->PrefetchRows(1);
+    this->PrefetchFirstRows();
     for (uint32_t g = 0; g < this->num_groups_ + 2; ++g) {
-      this->PrefetchRows(g + 2);
-      // The oldest group first: its lines have arrived, and the loads behind it overlap with it.
-      if (g >= 2) this->Insert(this->SlotOf(g - 2));
-      if (g >= 1 && g <= this->num_groups_) this->Read(&this->SlotOf(g - 1));
+      this->PrefetchRows(g + this->kBoundsAhead);
+      this->Follow(g - 1, g - 2);
       if (g < this->num_groups_) Draw(g);
+      this->LastTurn();
     }
   }
 
@@ -207,11 +256,12 @@ class SampledHop : private HopRing<Table> {
         uint64_t* edge_at = slot->edge_at.data() + slot->size;
         for (uint32_t j = 0; j < fanout_; ++j) {
           edge_at[j] = starts[r] + picks[j * kGroupRows + r];
-          __builtin_prefetch(this->graph_indices_ + edge_at[j]);
+          Prefetch(this->level_, this->graph_indices_ + edge_at[j]);
         }
         slot->size += RowSize(lengths[r]);
       }
       this->FinishRow(begin + r, *slot);
+      if ((r + 1) % this->kTurnRows == 0) this->Turn(this->kTurnRows * fanout_);
     }
   }
 
@@ -228,7 +278,7 @@ class SampledHop : private HopRing<Table> {
     }
     for (uint32_t j = 0; j < size; ++j) {
       edge_at[j] += start;
-      __builtin_prefetch(this->graph_indices_ + edge_at[j]);
+      Prefetch(this->level_, this->graph_indices_ + edge_at[j]);
     }
     slot->size += size;
   }
@@ -244,7 +294,11 @@ template <typename Table>
 class IdStream {
  public:
   IdStream(Table* table, ExpandBuffers* buffers, HopTask* task)
-      : table_(table), task_(task), filling_(&buffers->slots[0]), waiting_(&buffers->slots[1]) {
+      : table_(table),
+        task_(task),
+        level_(buffers->level),
+        filling_(&buffers->slots[0]),
+        waiting_(&buffers->slots[1]) {
     filling_->size = 0;
     waiting_->size = 0;
   }
@@ -259,7 +313,7 @@ class IdStream {
   // Takes the first `size` ids that were written there.
   void Append(uint32_t size) {
     const uint32_t* ids = filling_->ids.data() + filling_->size;
-    for (uint32_t k = 0; k < size; ++k) table_->Prefetch(ids[k]);
+    for (uint32_t k = 0; k < size; ++k) table_->Ask(level_, ids[k]);
     filling_->size += size;
   }
 
@@ -280,6 +334,7 @@ class IdStream {
 
   Table* table_;
   HopTask* task_;
+  PrefetchLevel level_;
   ExpandBuffers::Slot* filling_;
   ExpandBuffers::Slot* waiting_;
 };
@@ -292,14 +347,15 @@ void ExpandFullRows(const TopologyView& topology, Table* table, ExpandBuffers* b
   constexpr uint64_t kChunkIds = ExpandBuffers::kChunkIds;
   const uint64_t* graph_indptr = topology.indptr.data();
   const uint32_t* graph_indices = topology.indices.data();
+  const PrefetchLevel level = buffers->level;
   IdStream<Table> ids(table, buffers, task);
   uint32_t edges = task->num_edges;
   for (uint32_t row = task->first_row; row < task->num_dst; ++row) {
     const uint64_t row_ahead = uint64_t{row} + kRowsAhead;
-    if (row_ahead < task->num_dst) __builtin_prefetch(graph_indptr + task->nodes[row_ahead]);
+    if (row_ahead < task->num_dst) Prefetch(level, graph_indptr + task->nodes[row_ahead]);
     const uint64_t next_row = uint64_t{row} + kRowsAhead / 4;
     if (next_row < task->num_dst) {
-      __builtin_prefetch(graph_indices + graph_indptr[task->nodes[next_row]]);
+      Prefetch(level, graph_indices + graph_indptr[task->nodes[next_row]]);
     }
     const uint64_t end = graph_indptr[task->nodes[row] + 1];
     for (uint64_t e = graph_indptr[task->nodes[row]]; e < end;) {

@@ -19,6 +19,7 @@ class LaborHop {
            const LaborLoops& loops, const LaborKeys& keys, uint32_t fanout, HopTask* task)
       : graph_indptr_(topology.indptr.data()),
         graph_indices_(topology.indices.data()),
+        level_(buffers->level),
         ids_(table, buffers, task),
         loops_(loops),
         keys_(keys),
@@ -28,7 +29,7 @@ class LaborHop {
   void Run() {
     uint32_t edges = task_->num_edges;  // taken; those that waited are written
     for (uint32_t row = task_->first_row; row < task_->num_dst; ++row) {
-      Prefetch(row);
+      PrefetchRow(row);
       const uint64_t begin = graph_indptr_[task_->nodes[row]];
       const uint64_t degree = graph_indptr_[task_->nodes[row] + 1] - begin;
       const uint32_t taken = TakeRow(graph_indices_ + begin, degree);
@@ -44,12 +45,12 @@ class LaborHop {
   static constexpr uint64_t kIdsPerLine = 16;
   static_assert(kChunkIds + kLaborSlack <= ExpandBuffers::kMaxGroupEdges);
 
-  GNND_PREFETCHES void Prefetch(uint32_t row) const {
+  GNND_PREFETCHES void PrefetchRow(uint32_t row) const {
     constexpr uint32_t kBoundsAhead = 24;
     constexpr uint32_t kRowsAhead = 8;
     const uint32_t end = task_->num_dst;
     if (end - row > kBoundsAhead) {
-      __builtin_prefetch(graph_indptr_ + task_->nodes[row + kBoundsAhead]);
+      Prefetch(level_, graph_indptr_ + task_->nodes[row + kBoundsAhead]);
     }
     if (end - row <= kRowsAhead) return;
     const uint32_t node = task_->nodes[row + kRowsAhead];
@@ -57,7 +58,7 @@ class LaborHop {
     const uint64_t last = std::min(graph_indptr_[node + 1], first + kChunkIds);
     // From the start of the first line: a row that begins inside one ends in one more.
     for (uint64_t e = first - first % kIdsPerLine; e < last; e += kIdsPerLine) {
-      __builtin_prefetch(graph_indices_ + e);
+      Prefetch(level_, graph_indices_ + e);
     }
   }
 
@@ -70,7 +71,9 @@ class LaborHop {
     for (uint64_t from = 0; from < degree && taken < most; from += kChunkIds) {
       const auto size = static_cast<uint32_t>(std::min<uint64_t>(kChunkIds, degree - from));
       const uint64_t next = std::min<uint64_t>(degree, from + 2 * kChunkIds);
-      for (uint64_t e = from + kChunkIds; e < next; e += kIdsPerLine) __builtin_prefetch(row + e);
+      for (uint64_t e = from + kChunkIds; e < next; e += kIdsPerLine) {
+        Prefetch(level_, row + e);
+      }
       uint32_t* kept = ids_.Room(kChunkIds + kLaborSlack);
       if (all) std::copy_n(row + from, size, kept);
       const uint32_t found = all ? size : loops_.filter(keys_, threshold, row + from, size, kept);
@@ -83,6 +86,7 @@ class LaborHop {
 
   const uint64_t* graph_indptr_;
   const uint32_t* graph_indices_;
+  PrefetchLevel level_;
   IdStream<Table> ids_;
   const LaborLoops& loops_;
   LaborKeys keys_;

@@ -12,7 +12,7 @@ namespace gnnd {
 // Expands one hop with a finite fanout by a plug-in. What a row draws is the plug-in's; the stages
 // around it are those of SampledHop, with one more ahead:
 //
-//   group g + 2   prefetch the rows' bounds
+//   group g + 4   prefetch the rows' bounds
 //   group g + 1   read bounds, prefetch the start of the rows
 //   group g       ask for positions, prefetch the drawn neighbours
 //   group g - 1   read neighbours, prefetch their table entries
@@ -29,14 +29,13 @@ class PluginHop : private HopRing<Table> {
 
   // The first failure of the plug-in ends the hop; the task is then of no use.
   Status Run() {
-    this->PrefetchRows(0);
-    this->PrefetchRows(1);
+    this->PrefetchFirstRows();
     PrefetchNeighbours(0);
     for (uint32_t g = 0; g < this->num_groups_ + 2; ++g) {
-      this->PrefetchRows(g + 2);
+      this->PrefetchRows(g + this->kBoundsAhead);
       PrefetchNeighbours(g + 1);
-      if (g >= 2) this->Insert(this->SlotOf(g - 2));
-      if (g >= 1 && g <= this->num_groups_) this->Read(&this->SlotOf(g - 1));
+      this->Follow(g - 1, g - 2);
+      this->LastTurn();
       if (g < this->num_groups_) GNND_TRY(Draw(g));
     }
     return Status::Ok();
@@ -49,7 +48,7 @@ class PluginHop : private HopRing<Table> {
   GNND_PREFETCHES void PrefetchNeighbours(uint32_t group) const {
     const uint32_t end = this->FirstRow(group + 1);
     for (uint32_t row = this->FirstRow(group); row < end; ++row) {
-      __builtin_prefetch(this->graph_indices_ + this->graph_indptr_[this->task_->nodes[row]]);
+      Prefetch(this->level_, this->graph_indices_ + this->graph_indptr_[this->task_->nodes[row]]);
     }
   }
 
@@ -75,7 +74,7 @@ class PluginHop : private HopRing<Table> {
     uint64_t* edge_at = slot->edge_at.data() + slot->size;
     for (size_t k = 0; k < picks.positions.size(); ++k) {
       edge_at[k] = start + picks.positions[k];
-      __builtin_prefetch(this->graph_indices_ + edge_at[k]);
+      Prefetch(this->level_, this->graph_indices_ + edge_at[k]);
     }
     if (picks.weights != nullptr) {
       std::copy_n(picks.weights, picks.positions.size(),

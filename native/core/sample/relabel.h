@@ -26,7 +26,9 @@ class DenseRelabel {
   void Begin(uint32_t max_nodes);
   void End(uint32_t count) { base_ += count; }
 
-  GNND_PREFETCHES void Prefetch(uint32_t id) const { __builtin_prefetch(entries_.data() + id); }
+  GNND_PREFETCHES void Ask(PrefetchLevel level, uint32_t id) const {
+    Prefetch(level, entries_.data() + id);
+  }
 
   // Maps `size` ids to local_ids; appends those not yet seen to nodes[0 .. count), which needs room
   // for one more than it will hold. Returns the new count.
@@ -49,8 +51,8 @@ class HashRelabel {
   void Begin(uint32_t max_nodes);
   void End(uint32_t count) { base_ += count; }
 
-  GNND_PREFETCHES void Prefetch(uint32_t id) const {
-    __builtin_prefetch(entries_.data() + Slot(id));
+  GNND_PREFETCHES void Ask(PrefetchLevel level, uint32_t id) const {
+    Prefetch(level, entries_.data() + Slot(id));
   }
 
   uint32_t InsertAll(const uint32_t* ids, uint32_t size, uint32_t* nodes, uint32_t count,

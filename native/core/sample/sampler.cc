@@ -33,14 +33,14 @@ Status BadSeeds(const std::string& what) {
 }  // namespace
 
 Sampler::Sampler(TopologyView topology, SamplerOptions options, const RecordLayout& layout,
-                 InstructionSet instruction_set)
+                 InstructionSet instruction_set, PrefetchLevel prefetch)
     : topology_(topology),
       options_(std::move(options)),
       layout_(layout),
       pick_loops_(LoopsFor<PickLoops>(instruction_set)),
       labor_loops_(LoopsFor<LaborLoops>(instruction_set)),
       walk_loops_(LoopsFor<WalkLoops>(instruction_set)),
-      buffers_(MaxFiniteFanout(options_.fanouts)),
+      buffers_(MaxFiniteFanout(options_.fanouts), prefetch),
       walk_buffers_(options_.algorithm == Algorithm::kWalk, options_.walk),
       gcn_weights_(options_.weights == EdgeWeights::kGcn ? layout.max_nodes() : 0),
       table_(MakeTable(topology.num_nodes(), layout.max_nodes(), options_.max_dense_table_bytes)) {
@@ -112,7 +112,7 @@ Status Sampler::InsertSeeds(TableType* table, std::span<const uint32_t> seeds, u
       if (seed >= topology_.num_nodes()) {
         return BadSeeds(std::to_string(seed) + " is not a node");
       }
-      table->Prefetch(seed);
+      table->Ask(buffers_.level, seed);
     }
     *count = table->InsertAll(chunk.data(), static_cast<uint32_t>(chunk.size()), nodes, *count,
                               local_ids);

@@ -31,7 +31,7 @@ class Sampler {
   // `layout` must be that of the same graph and options. Borrows the topology, which has alias
   // tables where the algorithm is kWeighted.
   Sampler(TopologyView topology, SamplerOptions options, const RecordLayout& layout,
-          InstructionSet instruction_set);
+          InstructionSet instruction_set, PrefetchLevel prefetch = BestPrefetchLevel());
 
   // Writes the record of batch `key`, whose seeds are `seeds`, into `slot`: at least
   // layout.slot_bytes() large, 8-byte aligned, of any content. kInvalidArgument, and no record,

@@ -59,6 +59,7 @@ class WalkHop {
           const WalkLoops& loops, uint32_t fanout, HopTask* task)
       : graph_indptr_(topology.indptr.data()),
         graph_indices_(topology.indices.data()),
+        level_(ring->level),
         ids_(table, ring, task),
         buffers_(buffers),
         loops_(loops),
@@ -91,7 +92,7 @@ class WalkHop {
   GNND_PREFETCHES void PrefetchRows(uint32_t begin) const {
     const uint32_t end = begin + std::min(buffers_->rows_per_group, task_->num_dst - begin);
     for (uint32_t row = begin; row < end; ++row) {
-      __builtin_prefetch(graph_indptr_ + task_->nodes[row]);
+      Prefetch(level_, graph_indptr_ + task_->nodes[row]);
     }
   }
 
@@ -121,7 +122,7 @@ class WalkHop {
       const uint64_t start = graph_indptr_[walkers.at[i]];
       const uint64_t degree = graph_indptr_[walkers.at[i] + 1] - start;
       const uint64_t edge = start + WalkPosition(walkers.low[i], walkers.high[i], degree);
-      __builtin_prefetch(graph_indices_ + edge);
+      Prefetch(level_, graph_indices_ + edge);
       walkers.start[kept] = walkers.start[i];
       walkers.block[kept] = walkers.block[i];
       walkers.visit_at[kept] = walkers.visit_at[i];
@@ -137,7 +138,7 @@ class WalkHop {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < walking_; ++i) {
       const uint32_t node = graph_indices_[walkers.edge_at[i]];
-      __builtin_prefetch(graph_indptr_ + node);
+      Prefetch(level_, graph_indptr_ + node);
       buffers_->visits[walkers.visit_at[i]] = node;
       walkers.at[kept] = node;
       walkers.start[kept] = walkers.start[i];
@@ -163,6 +164,7 @@ class WalkHop {
 
   const uint64_t* graph_indptr_;
   const uint32_t* graph_indices_;
+  PrefetchLevel level_;
   IdStream<Table> ids_;
   WalkBuffers* buffers_;
   const WalkLoops& loops_;

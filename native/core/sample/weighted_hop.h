@@ -10,7 +10,7 @@ namespace gnnd {
 
 // Expands one hop with a finite fanout by edge weights. One stage more than SampledHop:
 //
-//   group g + 2   prefetch the rows' bounds
+//   group g + 4   prefetch the rows' bounds
 //   group g       read bounds, draw slots, prefetch their alias entries
 //   group g - 1   read alias entries, choose, prefetch the chosen neighbours
 //   group g - 2   read neighbours, prefetch their table entries
@@ -30,14 +30,13 @@ class WeightedHop : private HopRing<Table> {
         draws_(replace ? fanout : WeightedCandidates(fanout)) {}
 
   void Run() {
-    this->PrefetchRows(0);
-    this->PrefetchRows(1);
+    this->PrefetchFirstRows();
     for (uint32_t g = 0; g < this->num_groups_ + 3; ++g) {
-      this->PrefetchRows(g + 2);
-      if (g >= 3) this->Insert(this->SlotOf(g - 3));
-      if (g >= 2 && g <= this->num_groups_ + 1) this->Read(&this->SlotOf(g - 2));
+      this->PrefetchRows(g + this->kBoundsAhead);
+      this->Follow(g - 2, g - 3);
       if (g >= 1 && g <= this->num_groups_) Choose(g - 1);
       if (g < this->num_groups_) Draw(g);
+      this->LastTurn();
     }
   }
 
@@ -81,11 +80,11 @@ class WeightedHop : private HopRing<Table> {
         // A short row, read whole.
         constexpr uint32_t kEntriesPerLine = 64 / sizeof(AliasEntry);
         const uint64_t size = std::min<uint64_t>(drawn.lengths[r], fanout_);
-        for (uint64_t i = 0; i < size; i += kEntriesPerLine) __builtin_prefetch(row + i);
+        for (uint64_t i = 0; i < size; i += kEntriesPerLine) Prefetch(this->level_, row + i);
         continue;
       }
       for (uint32_t j = 0; j < draws_; ++j) {
-        __builtin_prefetch(row + drawn.slots[j * kGroupRows + r]);
+        Prefetch(this->level_, row + drawn.slots[j * kGroupRows + r]);
       }
     }
   }
@@ -130,6 +129,7 @@ class WeightedHop : private HopRing<Table> {
         }
       }
       this->FinishRow(begin + r, *slot);
+      if ((r + 1) % this->kTurnRows == 0) this->Turn(this->kTurnRows * fanout_);
     }
   }
 
@@ -145,7 +145,9 @@ class WeightedHop : private HopRing<Table> {
       different += (repeats[j] >> r & 1) ^ 1;
     }
     if (different < fanout_) return false;
-    for (uint32_t j = 0; j < fanout_; ++j) __builtin_prefetch(this->graph_indices_ + edge_at[j]);
+    for (uint32_t j = 0; j < fanout_; ++j) {
+      Prefetch(this->level_, this->graph_indices_ + edge_at[j]);
+    }
     slot->size += fanout_;
     return true;
   }
@@ -156,7 +158,7 @@ class WeightedHop : private HopRing<Table> {
                                         replace_, edge_at);
     for (uint32_t j = 0; j < size; ++j) {
       edge_at[j] += start;
-      __builtin_prefetch(this->graph_indices_ + edge_at[j]);
+      Prefetch(this->level_, this->graph_indices_ + edge_at[j]);
     }
     slot->size += size;
   }

@@ -126,17 +126,19 @@ class Bench {
     dataset_ = std::move(dataset);
     const uint32_t batches =
         NumBatches(static_cast<uint32_t>(train_.size()), options.sampling.batch_size);
-    // A plug-in is promised one thread.
-    const uint32_t cores = options.sampling.algorithm == Algorithm::kPlugin ? 1 : most_threads;
-    std::vector<SampleWork*> samplers;
-    for (uint32_t i = 0; i < PresampleThreads(cores, dataset_.num_nodes(), batches); ++i) {
+    // Nobody knows what a plug-in's calls share with each other.
+    const uint32_t threads = options.sampling.algorithm == Algorithm::kPlugin
+                                 ? 1
+                                 : PresampleThreads(most_threads, dataset_.num_nodes(), batches);
+    std::vector<SampleWork*> works;
+    for (uint32_t i = 0; i < threads; ++i) {
       Topology for_sampler = GNND_VALUE(Topology::Attach(options.topology_fd));
       works_.push_back(GNND_VALUE(SampleWorkOf(dataset_, std::move(for_sampler), options.sampling,
                                                options.random_seed.value, layout)));
-      samplers.push_back(works_.back().get());
+      works.push_back(works_.back().get());
     }
     presampler_ =
-        std::make_unique<Presampler>(samplers, layout.slot_bytes(), dataset_.num_nodes(), batches);
+        std::make_unique<Presampler>(works, layout.slot_bytes(), dataset_.num_nodes(), batches);
     return Status::Ok();
   }
 

@@ -18,7 +18,8 @@ bool SameBits(std::span<const T> actual, const std::vector<T>& expected) {
          std::equal(actual.begin(), actual.end(), expected.begin());
 }
 
-// Samples by every instruction set and by both relabel tables; each must equal the reference.
+// Samples by every instruction set, by both relabel tables and with lines asked for into either
+// cache; each must equal the reference.
 inline void CheckEqualsReference(const TopologyView& topology, SamplerOptions options,
                                  const std::vector<std::vector<uint32_t>>& batches,
                                  uint64_t random_seed) {
@@ -34,7 +35,9 @@ inline void CheckEqualsReference(const TopologyView& topology, SamplerOptions op
         CAPTURE(std::string(NameOf(set)));
         CAPTURE(max_dense_table_bytes);
         options.max_dense_table_bytes = max_dense_table_bytes;
-        SamplerUnderTest sampler(topology, options, batch_size, set);
+        const bool near = (max_dense_table_bytes == 0) == (batch % 2 == 0);
+        SamplerUnderTest sampler(topology, options, batch_size, set,
+                                 near ? PrefetchLevel::kL1 : PrefetchLevel::kL2);
         // Another batch first: what it leaves behind must not matter.
         sampler.Sample({random_seed, 2, batch}, batches[(batch + 1) % batches.size()]);
         const Sample sample = sampler.Sample(key, batches[batch]);

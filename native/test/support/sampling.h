@@ -30,9 +30,9 @@ inline RecordLayout LayoutFor(const TopologyView& topology, const SamplerOptions
 class SamplerUnderTest {
  public:
   SamplerUnderTest(TopologyView topology, const SamplerOptions& options, uint32_t batch_size,
-                   InstructionSet set)
+                   InstructionSet set, PrefetchLevel prefetch = BestPrefetchLevel())
       : layout_(LayoutFor(topology, options, batch_size)),
-        sampler_(topology, options, layout_, set),
+        sampler_(topology, options, layout_, set, prefetch),
         slot_(layout_.slot_bytes(), std::byte{0xA5}) {}
 
   Status TrySample(const BatchKey& key, std::span<const uint32_t> seeds) {

@@ -212,7 +212,7 @@ describe('for any times, splits and steps', () => {
       const pace = { timings: randomTimings(random), steps: randomSteps(random), epoch };
       const ratio = predict(split, pace).epochNs / (simulated(split, pace) * batches);
       errors.push(Math.abs(ratio - 1));
-      expect(ratio, JSON.stringify({ split, pace })).toBeGreaterThan(0.75);
+      expect(ratio, JSON.stringify({ split, pace })).toBeGreaterThan(0.7);
       expect(ratio, JSON.stringify({ split, pace })).toBeLessThan(1.25);
     });
     errors.sort((a, b) => a - b);

@@ -15,6 +15,7 @@ const spec = (training: Training) => ({
 const devices = (count: number, coresEach: number) =>
   Array.from({ length: count }, (_, i) => ({
     name: `cpu:${i}`,
+    node: 0,
     cores: Array.from({ length: coresEach }, (_, core) => i * coresEach + core),
   }));
 

@@ -2,8 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
+
+#include "core/batch/permute.h"
 
 namespace gnnd {
 namespace {
@@ -95,6 +98,42 @@ TEST_CASE("every node is equally likely in every place (level 1e-6)") {
   // 49 * 49 degrees of freedom: mean 2401, standard deviation 69; 4.75 deviations is 1e-6.
   CHECK(chi_square < 2401 + 4.9 * 69.3);
   CHECK(chi_square > 2401 - 4.9 * 69.3);
+}
+
+// Ranges of positions as one by one; nothing is written behind them.
+void CheckRange(const PermuteLoops& loops, uint64_t random_seed, uint32_t epoch, uint32_t n,
+                uint32_t first, uint32_t count) {
+  constexpr uint32_t kUntouched = 0xABCD1234;
+  std::vector<uint32_t> out(count + 1, kUntouched);
+  loops.permute(KeyOf(random_seed), epoch, n, first, count, out.data());
+  CHECK(out.back() == kUntouched);
+  uint32_t wrong = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    wrong += out[i] == PermutedIndex(KeyOf(random_seed), epoch, n, first + i) ? 0 : 1;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("every instruction set permutes a range as one position after the other") {
+  for (const InstructionSet set : AvailableInstructionSets()) {
+    CAPTURE(NameOf(set));
+    const auto& loops = LoopsFor<PermuteLoops>(set);
+    for (uint32_t n = 1; n <= 150; ++n) {
+      CAPTURE(n);
+      CheckRange(loops, n, n % 5, n, 0, n);
+      CheckRange(loops, n, 0, n, n / 3, n - n / 3);
+    }
+    // 4^8 + 1 has the longest walks; the largest sizes have no domain around them.
+    for (const uint32_t n :
+         {1024U, 65'535U, 65'536U, 65'537U, 1'000'003U, 0x80000001U, 0xFFFFFFFFU}) {
+      CAPTURE(n);
+      for (const uint32_t count : {1U, 15U, 16U, 17U, 33U, 1000U, 1023U, 1024U}) {
+        CheckRange(loops, 0x0123456789ABCDEF, 0xFFFFFE, n, 0, count);
+        CheckRange(loops, 0x0123456789ABCDEF, 7, n, n - count, count);
+      }
+    }
+    CheckRange(loops, 1, 2, 65'537, 60'000, 5'000);
+  }
 }
 
 TEST_CASE("the permutation is the frozen one") {

@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <random>
 #include <vector>
 
 #include "core/feature/footprint.h"
@@ -76,6 +78,20 @@ TEST_CASE("combined hotness lies between counts and estimate, and breaks ties of
 
 TEST_CASE("the order is by falling hotness, ties by rising id") {
   CHECK(OrderByHotness(Hotness{0, 2, 2, 5, 0, -0.0F}) == std::vector<uint32_t>{3, 1, 2, 0, 4, 5});
+}
+
+TEST_CASE("the order is that of a stable sort, for values of all magnitudes") {
+  std::mt19937_64 random(5);
+  std::vector<float> hotness = {0.0F, -0.0F, 1e-45F, 3.4e38F, 1.0F, 1.0F};
+  for (uint32_t i = 0; i < 20'000; ++i) {
+    hotness.push_back(
+        std::ldexp(static_cast<float>(random() % 64), static_cast<int>(random() % 60) - 30));
+  }
+  std::vector<uint32_t> expected(hotness.size());
+  std::iota(expected.begin(), expected.end(), 0U);
+  std::stable_sort(expected.begin(), expected.end(),
+                   [&](uint32_t a, uint32_t b) { return hotness[a] > hotness[b]; });
+  CHECK(OrderByHotness(hotness) == expected);
 }
 
 TEST_CASE("a cache holds exactly floor(alpha V) rows") {

@@ -176,9 +176,11 @@ TEST_CASE("gather: equals the naive copy for every row size around lines and the
         std::copy_n(table.begin() + static_cast<int64_t>(rows[i] * dim), dim,
                     expected.begin() + static_cast<int64_t>(i * dim));
       }
-      std::vector<float> out(wanted * dim, -1.0F);
-      GatherRows(RowTable(table, dim), rows, out);
-      CHECK(out == expected);
+      for (const PrefetchLevel prefetch : {PrefetchLevel::kL1, PrefetchLevel::kL2}) {
+        std::vector<float> out(wanted * dim, -1.0F);
+        GatherRows(RowTable(table, dim), rows, out, prefetch);
+        CHECK(out == expected);
+      }
     }
   }
 }
