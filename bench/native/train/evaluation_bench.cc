@@ -2,10 +2,10 @@
 // take at rates measured on the spot.
 //
 //   evaluation_bench [--nodes 2449029] [--edges 123718280] [--features 100] [--hidden 256]
-//                    [--classes 47] [--layers 3] [--trainers 2] [--budget 8589934592]
-//                    [--targets test|val] [--rounds 3] [--dump FOLDER]
+//                    [--classes 47] [--layers 3] [--trainers 2] [--threads 1]
+//                    [--budget 8589934592] [--targets test|val] [--rounds 3] [--dump FOLDER]
 //
-// Trainers of one thread each share a scratch and take chunks, as in a job. `test` are 90 % of the
+// Trainers of so many threads each share a scratch and take chunks, as in a job. `test` are 90 % of the
 // nodes, `val` 1.6 %. Where hidden rows exceed the budget they lie in a file of the working folder.
 // --dump writes graph, features, parameters and logits for bench/peers/evaluation.py. The floor:
 // every row that is gathered for an edge, at the rate at which this host touches random rows of
@@ -324,6 +324,7 @@ void Print(const Data& data, const Setting& setting, const std::vector<double>& 
 int Main(int argc, char** argv) {
   const Arguments arguments = ArgumentsOf(argc, argv);
   const auto trainers = static_cast<uint32_t>(arguments.Number("trainers", 2));
+  const auto threads = static_cast<uint32_t>(arguments.Number("threads", 1));
   const uint64_t budget = arguments.Number("budget", uint64_t{8} << 30);
   TrainOptions options;
   options.model.in_dim = static_cast<uint32_t>(arguments.Number("features", 100));
@@ -331,6 +332,7 @@ int Main(int argc, char** argv) {
   options.model.out_dim = static_cast<uint32_t>(arguments.Number("classes", 47));
   options.model.num_layers = static_cast<uint32_t>(arguments.Number("layers", 3));
   options.random_seed = 17;
+  options.threads = threads;
   const Data data = DataOf(arguments, options.model);
   options.features =
       RowTable(std::span(data.features.data(), data.features.size()), options.model.in_dim);
@@ -351,7 +353,8 @@ int Main(int argc, char** argv) {
   }
   std::vector<float> parameters(works[0]->manifest().num_floats);
   works[0]->InitParameters(parameters);
-  const Floor floor = FloorOf(data, options.model, trainers, in_memory ? 0 : layout.total_bytes);
+  const Floor floor =
+      FloorOf(data, options.model, trainers * threads, in_memory ? 0 : layout.total_bytes);
   std::vector<double> seconds;
   Outcome outcome;
   for (uint64_t round = 0; round < arguments.Number("rounds", 3); ++round) {
