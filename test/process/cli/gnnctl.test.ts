@@ -20,6 +20,7 @@ import {
   HostService,
 } from '../../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { PlanLimit, PlanWay } from '../../../src/api/gen/gnnd/v1/job_plan_pb.ts';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../../src/api/gen/gnnd/v1/model_pb.ts';
 import { PlacementPolicy } from '../../../src/api/gen/gnnd/v1/resources_pb.ts';
@@ -273,7 +274,7 @@ test('logs carry their origin for people only', async () => {
   );
 });
 
-test('a plan shows times, choices and why', async () => {
+test('a plan shows times, ways beside each other, what was measured, and why', async () => {
   daemon.unary(getJobPlan, ({ name }) => ({
     job: name,
     executors: [{ role: ExecutorRole.SAMPLER, device: 'cpu:0' }],
@@ -281,16 +282,31 @@ test('a plan shows times, choices and why', async () => {
     trainerBatchNs: 130_000_000n,
     k: 6.5,
     policy: PlacementPolicy.MINMAX,
-    choices: [
-      { policy: PlacementPolicy.PAPER, samplers: 2, trainers: 1, batchNs: 5_000_000n },
-      { policy: PlacementPolicy.MINMAX, samplers: 1, trainers: 2, batchNs: 4_000_000n },
+    way: PlanWay.SWITCHING,
+    ways: [
+      {
+        ...{ way: PlanWay.SWITCHING, samplers: 1, trainers: 2, batchesAtOnce: 3 },
+        ...{ batchNs: 4_000_000n, epochNs: 400_000_000n, limit: PlanLimit.TRAINING },
+      },
+      {
+        ...{ way: PlanWay.SHARING, samplers: 3, trainers: 0, batchesAtOnce: 3 },
+        ...{ batchNs: 5_000_000n, epochNs: 500_000_000n, limit: PlanLimit.STEPS },
+      },
     ],
+    measurement: { epochs: 9, epochNs: 500_000_000n, batchNs: 5_000_000n },
     explanation: 'minmax predicts less',
   }));
   await daemon.listen();
   const { stdout } = await gnnctl(['job', 'plan', 'mine', '-o', 'table']);
   expect(stdout).toContain('T_s, Sampler   20.0 ms a batch\n');
-  expect(stdout).toContain('MINMAX         1         2    4.00 ms  followed\n');
+  expect(stdout).toContain('Way            split with switching\n');
+  expect(stdout).toContain('Predicted      4.00 ms a batch, 400 ms an epoch\n');
+  expect(stdout).toContain(
+    'Measured       5.00 ms a batch, 500 ms an epoch, 25 % more (9 epochs)\n',
+  );
+  expect(stdout).toMatch(/^split with switching +1 +2 +4\.00 ms +training +3 +followed$/m);
+  expect(stdout).toMatch(/^time sharing +3 +0 +5\.00 ms +steps +3$/m);
+  expect(stdout).toMatch(/^T_s, Sampler +20\.0 ms +-$/m);
   expect(stdout).toContain('Why            minmax predicts less\n');
 });
 
