@@ -34,8 +34,41 @@ export interface DatasetValidation {
   readonly problemCount: number;
 }
 
+export type ElementRule = 'ANY' | 'NODES' | 'FINITE_FLOAT32' | 'FINITE_FLOAT16';
+
+export interface ArrayCopyOptions {
+  readonly source: string;
+  /** Of the first element's first byte. */
+  readonly sourceAt: number;
+  readonly bytes: number;
+  /** An existing file; empty: nothing is written. */
+  readonly target: string;
+  readonly targetAt: number;
+  readonly rule: ElementRule;
+  /** For the rule NODES. */
+  readonly numNodes: number;
+}
+
+export interface ArrayCopied {
+  /** Of the elements. */
+  readonly sha256: string;
+  /** Every element meets the rule. */
+  readonly clean: boolean;
+}
+
+/** A copy under way; closed when nothing refers to it. */
+export type ArrayCopyHandle = { readonly arrayCopy: unique symbol };
+
 export interface DatasetFunctions {
-  datasetValidate(folder: string, counts: DatasetCounts): Promise<DatasetValidation>;
+  /** `checked` names files whose elements were checked as they were copied. */
+  datasetValidate(folder: string, counts: DatasetCounts, checked: readonly string[]): Promise<DatasetValidation>;
+  arrayCopyOpen(options: ArrayCopyOptions): ArrayCopyHandle;
+  /** The next so many; false once all is done. */
+  arrayCopyStep(copy: ArrayCopyHandle, bytes: number): Promise<boolean>;
+  /** After the last step, once. */
+  arrayCopyFinish(copy: ArrayCopyHandle): ArrayCopied;
+  /** How many of the nodes no element named (rule NODES). */
+  arrayCopyUnnamed(copy: ArrayCopyHandle, nodes: readonly number[]): number;
   datasetStandardize(inputPath: string, outputPath: string): Promise<void>;
   /** An empty memfd, the caller's to close. */
   topologyReserve(): number;
