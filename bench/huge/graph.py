@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A graph of the shape of ogbn-papers100M that can be learnt, as .npy files to import.
 
-usage: graph.py FOLDER [--scale 1.0]
+usage: graph.py FOLDER [--scale 1.0] [--train 1.0]
 
 111,059,956 nodes, about 1,615,685,872 entries (uint32), 128 features in float16, 172 classes, 1,207,179
-training, 125,265 validation and 214,338 test nodes; all other nodes have no label (all times --scale).
+training, 125,265 validation and 214,338 test nodes; all other nodes have no label (all times --scale; those of the splits times --train, too).
 Degrees are Pareto-distributed (shape 1.95, cut at 390 times the mean). An entry's source is skewed, too:
 half of all entries name the most popular eighth of the nodes, and 60 % a node of the row's own class, which
 is its id modulo 172; popular ids are spread over the whole range. A feature row is one of 1,024 rows of
@@ -98,9 +98,9 @@ def features(folder, random, nodes):
     table.end()
 
 
-def splits(folder, random, nodes, scale):
+def splits(folder, random, nodes, scale, train):
     """Nodes of the three splits, disjoint; only they have labels."""
-    sizes = [max(1, int(size * scale)) for size in (TRAIN, VAL, TEST)]
+    sizes = [max(1, int(size * scale)) for size in (TRAIN * train, VAL * train, TEST * train)]
     drawn = np.unique(random.integers(0, nodes, int(1.1 * sum(sizes)) + 64))
     drawn = random.permutation(drawn)[:sum(sizes)]
     for name, part in zip(('train', 'val', 'test'), np.split(drawn, np.cumsum(sizes)[:-1])):
@@ -122,6 +122,7 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument('folder')
     parser.add_argument('--scale', type=float, default=1.0)
+    parser.add_argument('--train', type=float, default=1.0)
     options = parser.parse_args()
     nodes = int(NODES * options.scale)
     print(f'making a graph of {nodes:,} nodes', file=sys.stderr, flush=True)
@@ -129,7 +130,7 @@ def main():
     random = np.random.default_rng(RANDOM_SEED)
     topology(options.folder, random, nodes, ENTRIES / NODES)
     features(options.folder, random, nodes)
-    splits(options.folder, random, nodes, options.scale)
+    splits(options.folder, random, nodes, options.scale, options.train)
 
 
 if __name__ == '__main__':

@@ -5,6 +5,7 @@
 
 #include "core/base/cpu.h"
 #include "core/draw/philox.h"
+#include "core/feature/feature_store.h"
 #include "train/model.h"
 #include "train/ops.h"
 
@@ -46,6 +47,7 @@ EvalShape SampledEvaluator::Plan(EvalNodes nodes) const {
 at::Tensor SampledEvaluator::Logits(const Sample& sample, std::span<const at::Tensor> parameters) {
   memory_.Reset();
   BottomInput bottom;
+  if (options_.features_on_disk) AskForRows(options_.features, sample.nodes());
   bottom.x = GatheredRows<float>(options_.features, sample.nodes(), &memory_);
   if (script_ != nullptr) return script_->Forward(sample, bottom.x).contiguous();
   return ForwardBlocks(model_, parameters, sample, bottom, &memory_).contiguous();

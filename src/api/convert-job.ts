@@ -10,6 +10,7 @@ import type {
   JobState,
 } from '../records/job-record.ts';
 import { jobStates } from '../records/job-record.ts';
+import type { MemoryPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { warningsOf } from '../spec/spec-warnings.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
@@ -23,7 +24,8 @@ import {
   type JobPlan as JobPlanMessage,
   JobPlanSchema,
 } from './gen/gnnd/v1/job_plan_pb.ts';
-import { PlacementPolicy, StandbyPolicy } from './gen/gnnd/v1/resources_pb.ts';
+import type { MemoryPlanSchema } from './gen/gnnd/v1/memory_plan_pb.ts';
+import { PlacementPolicy, StandbyPolicy, TopologySource } from './gen/gnnd/v1/resources_pb.ts';
 import { StalenessCompensation } from './gen/gnnd/v1/training_pb.ts';
 import { Reason } from './gen/gnnd/v1/types_pb.ts';
 
@@ -47,10 +49,12 @@ export interface BesideJob {
   readonly numEpochs: number;
   /** The last of them, as many as are to be shown. */
   readonly epochs: readonly EpochReport[];
+  /** Where it is to be told. */
+  readonly memory?: MemoryPlan | null;
 }
 
 export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb.Job {
-  const { progress, numEpochs, epochs } = beside;
+  const { progress, numEpochs, epochs, memory = null } = beside;
   const message = create(pb.JobSchema, {
     name: `jobs/${job.id}`,
     uid: job.uid,
@@ -65,6 +69,7 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
       .map((attempt) => attemptInit(attempt, view === 'FULL')),
     epochs: epochs.map((report) => epochInit(report, report.executorTimes)),
     numEpochs,
+    memory: memory === null ? undefined : memoryInit(memory),
     // It is stored before executors are stopped: until then the job has not ended.
     result: job.state === 'SUCCEEDED' ? (job.result ?? undefined) : undefined,
     createTime: timestamp(job.createAtMs),
@@ -77,6 +82,22 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
   embed(message, pb.JobSchema.field.spec, job.encoded.spec);
   embed(message, pb.JobSchema.field.effectiveSpec, job.encoded.effectiveSpec);
   return message;
+}
+
+function memoryInit(plan: MemoryPlan): MessageInitShape<typeof MemoryPlanSchema> {
+  return {
+    parts: plan.parts.map(({ name, bytes, isBound, field }) => {
+      return { name, bytes: int64(bytes), bound: isBound, field };
+    }),
+    surelyBytes: int64(plan.surelyBytes),
+    atMostBytes: int64(plan.atMostBytes),
+    hostBytes: int64(plan.hostBytes),
+    topology: TopologySource[plan.topology],
+    topologyBytes: int64(plan.topologyBytes),
+    featuresOnDisk: plan.features === 'DISK',
+    featuresBytes: int64(plan.featuresBytes),
+    readAheadBytes: int64(plan.readAheadBytes),
+  };
 }
 
 function progressInit(progress: JobProgress): MessageInitShape<typeof pb.JobProgressSchema> {

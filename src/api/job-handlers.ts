@@ -67,14 +67,15 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
     const attempt = job.attempts.at(-1)?.number ?? 0;
     const first = Math.max(0, beside.numEpochs - epochsShown);
     const epochs = jobs.epochs(job.id, attempt, first, epochsShown).map(({ report }) => report);
-    return jobToProto(job, { ...beside, epochs }, 'FULL');
+    return jobToProto(job, { ...beside, epochs, memory: jobs.memory(job) }, 'FULL');
   };
   return {
     async createJob(request) {
       deps.admit();
       const job = await createChecked(jobs, request);
       if (!request.validateOnly) return full(job);
-      return { ...jobToProto(job, nothingBeside, 'FULL'), name: '', uid: '' };
+      const beside = { ...nothingBeside, memory: jobs.memory(job) };
+      return { ...jobToProto(job, beside, 'FULL'), name: '', uid: '' };
     },
     getJob: (request) => full(jobs.get(idOfName('jobs', request.name))),
     listJobs: (request) => listJobs(deps, request),

@@ -17,6 +17,7 @@ import { type Range, rangeOf } from '../spec/spec-fields.ts';
 import type { Store } from '../store/store.ts';
 import { layoutOf } from '../supervisor/job-layout.ts';
 import { loadDataset } from '../supervisor/load-dataset.ts';
+import { taskTopologyPlace } from '../supervisor/memory-plan.ts';
 import { runTask } from '../supervisor/task.ts';
 
 /** What caches of every policy and size would be worth to jobs on a dataset. */
@@ -114,13 +115,15 @@ async function reportOf(
     instructionSet: native.hostInstructionSet(),
     signal,
   };
+  const alias = spec.sampling.algorithm === 'KHOP_WEIGHTED';
   try {
     const loaded = await loadDataset(
       native,
       {
         dataset: { folder: dataset.path, counts: countsOf(dataset) },
         standardized: null,
-        alias: spec.sampling.algorithm === 'KHOP_WEIGHTED',
+        place: taskTopologyPlace(countsOf(dataset), alias),
+        alias,
       },
       task,
     );

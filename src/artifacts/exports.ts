@@ -20,6 +20,7 @@ import {
   readCheckpoint,
 } from '../supervisor/checkpoint.ts';
 import { type LoadedDataset, loadDataset } from '../supervisor/load-dataset.ts';
+import { taskTopologyPlace } from '../supervisor/memory-plan.ts';
 import { predict } from '../supervisor/prediction.ts';
 import type { Moments } from '../supervisor/standardization.ts';
 import { corrupt, read, recordOfFile, type TrainedJob, trainedJob } from './checkpoint-record.ts';
@@ -241,6 +242,7 @@ async function loadForExport(
     {
       dataset: { folder: dataset.path, counts: countsOf(dataset) },
       standardized: isStandardized ? { datasetDigest, folder: options.featuresFolder } : null,
+      place: taskTopologyPlace(countsOf(dataset), false),
       alias: false,
     },
     exportTask(options, job, signal),

@@ -16,6 +16,7 @@ import type {
   ProbeOptions,
   RankOptions,
   RankTimes,
+  TopologyOptions,
   TrainerOptions,
 } from '../native/contract.ts';
 
@@ -25,7 +26,7 @@ import type {
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 4;
+export const protocolVersion = 5;
 
 /** Descriptors an executor inherits; a task has no segment, but may have an output. */
 export const segmentFd = 3;
@@ -40,7 +41,7 @@ export interface LoadOptions {
   readonly standardize: boolean;
   /** A reserved memfd, to be filled. */
   readonly topologyFd: number;
-  readonly alias: boolean;
+  readonly topology: TopologyOptions;
 }
 
 /** Work outside a job's crew: one function, one answer. */

@@ -4,6 +4,7 @@ import { makeFolder } from '../base/atomic-file.ts';
 import { markUsed } from '../base/files.ts';
 import { topologyFd as childTopologyFd } from '../executor/protocol.ts';
 import type { CoreAddon, DatasetLocation } from '../native/contract.ts';
+import type { TopologyPlace } from '../records/memory-plan.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { momentsPath } from './standardization.ts';
 import { runTask, TaskError, type TaskOptions } from './task.ts';
@@ -21,7 +22,9 @@ export interface LoadRequest {
     /** Receives the derived file. */
     readonly folder: string;
   } | null;
-  /** Also tables to sample by edge weight. */
+  /** FILE: the topology stays in the dataset's files, which are checked. */
+  readonly place: TopologyPlace;
+  /** Also tables to sample by edge weight; in MEMORY only. */
   readonly alias: boolean;
 }
 
@@ -37,13 +40,14 @@ export class DatasetLoad {
   #loading: Promise<unknown> = Promise.resolve();
 
   /** Once; rejects as `loadDataset` does. */
-  start(input: AttemptInput, native: CoreAddon): Promise<LoadedDataset> {
+  start(input: AttemptInput, native: CoreAddon, place: TopologyPlace): Promise<LoadedDataset> {
     const { spec, dataset, datasetDigest, cacheFolder: folder, devices, logFolder } = input;
     const loading = loadDataset(
       native,
       {
         dataset,
         standardized: spec.features.standardize ? { datasetDigest, folder } : null,
+        place,
         alias: spec.sampling.algorithm === 'KHOP_WEIGHTED',
       },
       {
@@ -68,7 +72,7 @@ export class DatasetLoad {
 /** Rejects with a TaskError: DATASET_CORRUPT names the dataset's folder and the file. */
 export async function loadDataset(
   native: Pick<CoreAddon, 'topologyReserve'>,
-  { dataset, standardized, alias }: LoadRequest,
+  { dataset, standardized, place, alias }: LoadRequest,
   task: Omit<TaskOptions, 'topologyFd'>,
 ): Promise<LoadedDataset> {
   const featuresPath = standardized === null ? '' : derivedPath(standardized);
@@ -80,7 +84,8 @@ export async function loadDataset(
     const isMade = existsSync(featuresPath);
     if (isMade) for (const path of [featuresPath, momentsPath(featuresPath)]) markUsed(path);
     const standardize = featuresPath !== '' && !isMade;
-    const options = { location, standardize, topologyFd: childTopologyFd, alias };
+    const topology = { place, alias };
+    const options = { location, standardize, topologyFd: childTopologyFd, topology };
     await runTask({ role: 'LOAD', options }, { ...task, topologyFd });
     return { location, topologyFd };
   } catch (error) {

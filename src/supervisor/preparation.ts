@@ -1,9 +1,11 @@
 import { closeSync } from 'node:fs';
 import type { DatasetLocation } from '../native/contract.ts';
+import type { MemoryPlan } from '../records/memory-plan.ts';
 import type { AttemptContext } from './attempt-types.ts';
 import { JobCache } from './job-cache.ts';
 import { type JobLayout, layoutOf } from './job-layout.ts';
 import { DatasetLoad } from './load-dataset.ts';
+import { memoryPlanOf } from './memory-plan.ts';
 import { ModelProbe } from './model-probe.ts';
 
 /** What an attempt makes before anybody trains, and holds until its end. */
@@ -12,6 +14,7 @@ export interface Prepared {
   readonly layout: JobLayout;
   readonly dataset: DatasetLocation;
   readonly topologyFd: number;
+  readonly memory: MemoryPlan;
 }
 
 export class Preparation {
@@ -29,18 +32,25 @@ export class Preparation {
 
   /** Standardised features, sizes, the topology in shared memory; false when it was stopped. */
   async prepare(isStopped: () => boolean): Promise<boolean> {
-    const { native, input, emit } = this.#context;
+    const { native, input, log, emit } = this.#context;
     emit({ kind: 'phase', phase: 'LOADING_DATASET' });
     const sizes = layoutOf(native, input.spec, input.dataset.counts);
-    const { location: dataset, topologyFd } = await this.#load.start(input, native);
+    const {
+      hostBytes,
+      dataset: { counts },
+    } = input;
+    const memory = memoryPlanOf(input.spec, { native, counts, hostBytes });
+    const { topology, topologyBytes, features, featuresBytes } = memory;
+    log.info('attempt.memory', { topology, topologyBytes, features, featuresBytes, hostBytes });
+    const { location: dataset, topologyFd } = await this.#load.start(input, native, topology);
     if (isStopped()) {
       closeSync(topologyFd);
       return false;
     }
     this.#topologyFd = topologyFd;
     const layout = await this.#probe.complete(sizes, { input, native, topologyFd });
-    this.#prepared = { layout, dataset, topologyFd };
-    await this.cache.prepare(dataset, layout.sampling, topologyFd);
+    this.#prepared = { layout, dataset, topologyFd, memory };
+    await this.cache.prepare(this.#prepared);
     return !isStopped();
   }
 

@@ -31,6 +31,10 @@ Status CheckOptions(const FeatureStore::Options& options) {
 
 }  // namespace
 
+void AskForRows(const RowTable& table, std::span<const uint32_t> rows) {
+  for (const uint32_t row : rows) Advise({table.row(row), table.row_bytes()}, Advice::kWillNeed);
+}
+
 Result<FeatureStore> FeatureStore::Create(const Options& options) {
   GNND_TRY(CheckOptions(options));
   FeatureStore store;

@@ -14,6 +14,9 @@
 
 namespace gnnd {
 
+// Starts reading the pages of rows of a mapped table, all at once, before they are read one by one.
+void AskForRows(const RowTable& table, std::span<const uint32_t> rows);
+
 enum class Tier : uint32_t { kDevice = 0, kHost = 1, kDisk = 2 };
 inline constexpr uint32_t kNumTiers = 3;
 

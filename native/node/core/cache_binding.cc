@@ -106,8 +106,8 @@ class Bench {
  public:
   Status Open(const FootprintOptions& options) {
     Dataset dataset = GNND_VALUE(Dataset::Open(options.dataset.folder, options.dataset.counts));
-    Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd));
-    Topology for_sampler = GNND_VALUE(Topology::Attach(options.topology_fd));
+    Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
+    Topology for_sampler = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
     const RecordLayout layout =
         GNND_VALUE(RecordLayout::Of(LimitsOf(options.dataset.counts, options.sampling)));
     topology_ = std::move(topology);

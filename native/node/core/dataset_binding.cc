@@ -45,6 +45,16 @@ inline constexpr auto kTable<ArrayCopied> = StructOf(
     "ArrayCopied", Field{"sha256", &ArrayCopied::sha256, "Of the elements."},
     Field{"clean", &ArrayCopied::clean, "Every element meets the rule."});
 
+template <>
+inline constexpr auto kNames<TopologyPlace> = NamesOf<TopologyPlace>(
+    "TopologyPlace", {{"MEMORY", TopologyPlace::kMemory}, {"FILE", TopologyPlace::kFile}});
+
+template <>
+inline constexpr auto kTable<TopologyOptions> =
+    StructOf("TopologyOptions",
+             Field{"place", &TopologyOptions::place, "FILE: it stays in the dataset's files."},
+             Field{"alias", &TopologyOptions::alias, "To sample by edge weight; in MEMORY only."});
+
 constexpr napi_type_tag kArrayCopyTag = {0x676E6E64'61727261ULL, 0x795F636F'70795F68ULL};
 
 // Shared, so that a step under way on its thread outlives the handle.
@@ -96,10 +106,10 @@ Task<void> Standardize(const std::string& input, const std::string& output) {
 
 Result<int> MakeTopology() { return GNND_VALUE(ReserveTopology()).Release(); }
 
-Task<void> FillReserved(int fd, const DatasetLocation& location, bool alias) {
-  return {[fd, location, alias]() -> Status {
+Task<void> FillReserved(int fd, const DatasetLocation& location, const TopologyOptions& options) {
+  return {[fd, location, options]() -> Status {
     Dataset dataset = GNND_VALUE(Dataset::Open(location.folder, location.counts));
-    return FillTopology(fd, dataset, alias);
+    return FillTopology(fd, dataset, options);
   }};
 }
 
@@ -111,6 +121,8 @@ void DefineDataset(Subject& subject) {
       .Struct<DatasetLocation>()
       .Struct<DatasetProblem>()
       .Struct<DatasetValidation>()
+      .Enum<TopologyPlace>()
+      .Struct<TopologyOptions>()
       .Enum<ElementRule>()
       .Struct<ArrayCopyOptions>()
       .Struct<ArrayCopied>()
@@ -126,8 +138,8 @@ void DefineDataset(Subject& subject) {
                 "How many of the nodes no element named (rule NODES).")
       .Function("datasetStandardize", Standardize, {"inputPath", "outputPath"})
       .Function("topologyReserve", MakeTopology, {}, "An empty memfd, the caller's to close.")
-      .Function("topologyFill", FillReserved, {"fd", "location", "alias"},
-                "Seals it for all Samplers of the host; `alias`: to sample by edge weight.");
+      .Function("topologyFill", FillReserved, {"fd", "location", "options"},
+                "Seals it for all Samplers of the host.");
 }
 
 }  // namespace gnnd::node

@@ -34,6 +34,15 @@ export interface DatasetValidation {
   readonly problemCount: number;
 }
 
+export type TopologyPlace = 'MEMORY' | 'FILE';
+
+export interface TopologyOptions {
+  /** FILE: it stays in the dataset's files. */
+  readonly place: TopologyPlace;
+  /** To sample by edge weight; in MEMORY only. */
+  readonly alias: boolean;
+}
+
 export type ElementRule = 'ANY' | 'NODES' | 'FINITE_FLOAT32' | 'FINITE_FLOAT16';
 
 export interface ArrayCopyOptions {
@@ -72,6 +81,6 @@ export interface DatasetFunctions {
   datasetStandardize(inputPath: string, outputPath: string): Promise<void>;
   /** An empty memfd, the caller's to close. */
   topologyReserve(): number;
-  /** Seals it for all Samplers of the host; `alias`: to sample by edge weight. */
-  topologyFill(fd: number, location: DatasetLocation, alias: boolean): Promise<void>;
+  /** Seals it for all Samplers of the host. */
+  topologyFill(fd: number, location: DatasetLocation, options: TopologyOptions): Promise<void>;
 }

@@ -41,6 +41,7 @@ function bench(): Bench {
     native: {} as CoreAddon,
     clock: countingClock(),
     host: { deviceNames: ['cpu:0'], smallestDeviceCores: 1, pluginFile: noPlugins },
+    hostBytes: 2 ** 35,
     jobsFolder,
     maxQueued: 10,
   });

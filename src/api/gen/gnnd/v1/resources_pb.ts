@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/resources.proto.
  */
 export const file_gnnd_v1_resources: GenFile = /*@__PURE__*/
-  fileDesc("Chdnbm5kL3YxL3Jlc291cmNlcy5wcm90bxIHZ25uZC52MSKFBQoNUmVzb3VyY2VzU3BlYxKLAQoHZGV2aWNlcxgBIAEoBUJ1orsYcQo+TnVtYmVyIG9mIGRldmljZXM7IGJlc2lkZSBkZXZpY2VfbmFtZXMgdW5zZXQsIG9yIHRoZWlyIG51bWJlci4aATExAAAAAAAA8D9BAAAAAAAAkEBSGmF0IG1vc3QgdGhlIGhvc3QncyBkZXZpY2VzSACIAQESZQoMZGV2aWNlX25hbWVzGAIgAygJQk+iuxhLCh9EZXZpY2VzIGJ5IG5hbWUsIHN1Y2ggYXMgY3B1OjAuIgRub25lUh9kZXZpY2VzIG9mIHRoZSBob3N0LCBub25lIHR3aWNlWIAIEp8BChNkZXZpY2VfbWVtb3J5X2J5dGVzGAMgASgDQn2iuxh5CkxNZW1vcnkgb2YgZWFjaCBkZXZpY2UgZm9yIGNhY2hlZCByb3dzIGFuZCB3b3JrOyBhbiBhdXRvbWF0aWMgcmF0aW8gZmlsbHMgaXQuGgEwIgdub3Qgc2V0MQAAAAAAAPA/QQAAAAAAAJBCSgkSB25vdCBzZXRoAkgBiAEBEqIBChFob3N0X21lbW9yeV9ieXRlcxgEIAEoA0KBAaK7GH0KUE1lbW9yeSBvZiB0aGUgaG9zdCBmb3IgZmVhdHVyZXM7IGEgbGFyZ2VyIGZlYXR1cmUgZmlsZSBjb3VudHMgYXMgcmVhZCBmcm9tIGRpc2suGgEwIgdub3Qgc2V0MQAAAAAAAPA/QQAAAAAAAJBCSgkSB25vdCBzZXRoAkgCiAEBQgoKCF9kZXZpY2VzQhYKFF9kZXZpY2VfbWVtb3J5X2J5dGVzQhQKEl9ob3N0X21lbW9yeV9ieXRlcyLUAwoNUGxhY2VtZW50U3BlYxKfAQoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3lCdaK7GHEKaUhvdyBkZXZpY2VzIGFyZSBzcGxpdCBiZXR3ZWVuIFNhbXBsZXJzIGFuZCBUcmFpbmVyczsgQVVUTyB0YWtlcyB0aGUgYmV0dGVyIHByZWRpY3RlZCBvZiBQQVBFUiBhbmQgTUlOTUFYLhoEQVVUTxKlAQoIc2FtcGxlcnMYAiABKAVCjQGiuxiIAQoTTnVtYmVyIG9mIFNhbXBsZXJzLiIIcmVxdWlyZWQxAAAAAAAA8D9BAAAAAAD4j0BSE2F0IG1vc3QgZGV2aWNlcyAtIDF6QAoQcGxhY2VtZW50LnBvbGljeRIFRklYRUQaJXBvbGljeSBGSVhFRCwgd2hpY2ggd2FzIG5vdCBhc2tlZCBmb3JIAIgBARJsCgdzdGFuZGJ5GAMgASgOMhYuZ25uZC52MS5TdGFuZGJ5UG9saWN5QkOiuxg/CjdXaGVuIGEgc3RhbmRieSBUcmFpbmVyIG9uIGEgU2FtcGxlcidzIGRldmljZSBtYXkgdHJhaW4uGgRBVVRPQgsKCV9zYW1wbGVycyL/AQoJUXVldWVTcGVjEngKCGNhcGFjaXR5GAEgASgFQmGiuxhdCgZTbG90cy4aATAiEHRoZSBwbGFuIGNob29zZXMxAAAAAAAA8D9BAAAAAAAA8EBKEhIQdGhlIHBsYW4gY2hvb3Nlc1IYYmF0Y2hlc19wZXJfc3RlcCBvciBtb3JlSACIAQESXQoJbWF4X2J5dGVzGAIgASgDQkWiuxhBCh9CeXRlcyBvZiByZWNvcmRzIHRoYXQgbWF5IHdhaXQuGgoxMDczNzQxODI0MQAAAAAAAPA/QQAAAAAAAJBCaAJIAYgBAUILCglfY2FwYWNpdHlCDAoKX21heF9ieXRlcyqjAQoPUGxhY2VtZW50UG9saWN5EiAKHFBMQUNFTUVOVF9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVQTEFDRU1FTlRfUE9MSUNZX0FVVE8QARIaChZQTEFDRU1FTlRfUE9MSUNZX1BBUEVSEAISGwoXUExBQ0VNRU5UX1BPTElDWV9NSU5NQVgQAxIaChZQTEFDRU1FTlRfUE9MSUNZX0ZJWEVEEAQqewoNU3RhbmRieVBvbGljeRIeChpTVEFOREJZX1BPTElDWV9VTlNQRUNJRklFRBAAEhcKE1NUQU5EQllfUE9MSUNZX0FVVE8QARIWChJTVEFOREJZX1BPTElDWV9PRkYQAhIZChVTVEFOREJZX1BPTElDWV9BTFdBWVMQA2IGcHJvdG8z", [file_gnnd_v1_field]);
+  fileDesc("Chdnbm5kL3YxL3Jlc291cmNlcy5wcm90bxIHZ25uZC52MSKZBwoNUmVzb3VyY2VzU3BlYxKLAQoHZGV2aWNlcxgBIAEoBUJ1orsYcQo+TnVtYmVyIG9mIGRldmljZXM7IGJlc2lkZSBkZXZpY2VfbmFtZXMgdW5zZXQsIG9yIHRoZWlyIG51bWJlci4aATExAAAAAAAA8D9BAAAAAAAAkEBSGmF0IG1vc3QgdGhlIGhvc3QncyBkZXZpY2VzSACIAQESZQoMZGV2aWNlX25hbWVzGAIgAygJQk+iuxhLCh9EZXZpY2VzIGJ5IG5hbWUsIHN1Y2ggYXMgY3B1OjAuIgRub25lUh9kZXZpY2VzIG9mIHRoZSBob3N0LCBub25lIHR3aWNlWIAIEp8BChNkZXZpY2VfbWVtb3J5X2J5dGVzGAMgASgDQn2iuxh5CkxNZW1vcnkgb2YgZWFjaCBkZXZpY2UgZm9yIGNhY2hlZCByb3dzIGFuZCB3b3JrOyBhbiBhdXRvbWF0aWMgcmF0aW8gZmlsbHMgaXQuGgEwIgdub3Qgc2V0MQAAAAAAAPA/QQAAAAAAAJBCSgkSB25vdCBzZXRoAkgBiAEBEtcBChFob3N0X21lbW9yeV9ieXRlcxgEIAEoA0K2AaK7GLEBClBNZW1vcnkgb2YgdGhlIGhvc3QgZm9yIGZlYXR1cmVzOyBhIGxhcmdlciBmZWF0dXJlIGZpbGUgY291bnRzIGFzIHJlYWQgZnJvbSBkaXNrLhoBMCIhd2hhdCB0aGUgam9iIGxlYXZlcyBvZiB0aGUgaG9zdCdzMQAAAAAAAPA/QQAAAAAAAJBCSiMSIXdoYXQgdGhlIGpvYiBsZWF2ZXMgb2YgdGhlIGhvc3Qnc2gCSAKIAQES3AEKCHRvcG9sb2d5GAUgASgOMhcuZ25uZC52MS5Ub3BvbG9neVNvdXJjZUKwAaK7GKsBCpkBV2hldGhlciB0aGUgdG9wb2xvZ3kgaXMgY29waWVkIGludG8gbWVtb3J5LCB3aGljaCBpcyBmYXN0ZXIsIG9yIG1hcHBlZCBmcm9tIHRoZSBkYXRhc2V0J3MgZmlsZXM7IEFVVE8gY29waWVzIGl0IHdoZXJlIGl0IGZpdHMgYmVzaWRlIHRoZSByZXN0IG9mIHRoZSBqb2IuGgRBVVRPigEGTUVNT1JZQgoKCF9kZXZpY2VzQhYKFF9kZXZpY2VfbWVtb3J5X2J5dGVzQhQKEl9ob3N0X21lbW9yeV9ieXRlcyLUAwoNUGxhY2VtZW50U3BlYxKfAQoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3lCdaK7GHEKaUhvdyBkZXZpY2VzIGFyZSBzcGxpdCBiZXR3ZWVuIFNhbXBsZXJzIGFuZCBUcmFpbmVyczsgQVVUTyB0YWtlcyB0aGUgYmV0dGVyIHByZWRpY3RlZCBvZiBQQVBFUiBhbmQgTUlOTUFYLhoEQVVUTxKlAQoIc2FtcGxlcnMYAiABKAVCjQGiuxiIAQoTTnVtYmVyIG9mIFNhbXBsZXJzLiIIcmVxdWlyZWQxAAAAAAAA8D9BAAAAAAD4j0BSE2F0IG1vc3QgZGV2aWNlcyAtIDF6QAoQcGxhY2VtZW50LnBvbGljeRIFRklYRUQaJXBvbGljeSBGSVhFRCwgd2hpY2ggd2FzIG5vdCBhc2tlZCBmb3JIAIgBARJsCgdzdGFuZGJ5GAMgASgOMhYuZ25uZC52MS5TdGFuZGJ5UG9saWN5QkOiuxg/CjdXaGVuIGEgc3RhbmRieSBUcmFpbmVyIG9uIGEgU2FtcGxlcidzIGRldmljZSBtYXkgdHJhaW4uGgRBVVRPQgsKCV9zYW1wbGVycyL/AQoJUXVldWVTcGVjEngKCGNhcGFjaXR5GAEgASgFQmGiuxhdCgZTbG90cy4aATAiEHRoZSBwbGFuIGNob29zZXMxAAAAAAAA8D9BAAAAAAAA8EBKEhIQdGhlIHBsYW4gY2hvb3Nlc1IYYmF0Y2hlc19wZXJfc3RlcCBvciBtb3JlSACIAQESXQoJbWF4X2J5dGVzGAIgASgDQkWiuxhBCh9CeXRlcyBvZiByZWNvcmRzIHRoYXQgbWF5IHdhaXQuGgoxMDczNzQxODI0MQAAAAAAAPA/QQAAAAAAAJBCaAJIAYgBAUILCglfY2FwYWNpdHlCDAoKX21heF9ieXRlcyqBAQoOVG9wb2xvZ3lTb3VyY2USHwobVE9QT0xPR1lfU09VUkNFX1VOU1BFQ0lGSUVEEAASGAoUVE9QT0xPR1lfU09VUkNFX0FVVE8QARIaChZUT1BPTE9HWV9TT1VSQ0VfTUVNT1JZEAISGAoUVE9QT0xPR1lfU09VUkNFX0ZJTEUQAyqjAQoPUGxhY2VtZW50UG9saWN5EiAKHFBMQUNFTUVOVF9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVQTEFDRU1FTlRfUE9MSUNZX0FVVE8QARIaChZQTEFDRU1FTlRfUE9MSUNZX1BBUEVSEAISGwoXUExBQ0VNRU5UX1BPTElDWV9NSU5NQVgQAxIaChZQTEFDRU1FTlRfUE9MSUNZX0ZJWEVEEAQqewoNU3RhbmRieVBvbGljeRIeChpTVEFOREJZX1BPTElDWV9VTlNQRUNJRklFRBAAEhcKE1NUQU5EQllfUE9MSUNZX0FVVE8QARIWChJTVEFOREJZX1BPTElDWV9PRkYQAhIZChVTVEFOREJZX1BPTElDWV9BTFdBWVMQA2IGcHJvdG8z", [file_gnnd_v1_field]);
 
 /**
  * What the job asks for.
@@ -41,6 +41,11 @@ export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
    * @generated from field: optional int64 host_memory_bytes = 4;
    */
   hostMemoryBytes?: bigint | undefined;
+
+  /**
+   * @generated from field: gnnd.v1.TopologySource topology = 5;
+   */
+  topology: TopologySource;
 };
 
 /**
@@ -71,6 +76,11 @@ export type ResourcesSpecJson = {
    * @generated from field: optional int64 host_memory_bytes = 4;
    */
   hostMemoryBytes?: string;
+
+  /**
+   * @generated from field: gnnd.v1.TopologySource topology = 5;
+   */
+  topology?: TopologySourceJson;
 };
 
 /**
@@ -187,6 +197,54 @@ export const QueueSpecSchema: GenMessage<QueueSpec, {jsonType: QueueSpecJson}> =
   messageDesc(file_gnnd_v1_resources, 2);
 
 /**
+ * Where Samplers read the graph.
+ *
+ * @generated from enum gnnd.v1.TopologySource
+ */
+export enum TopologySource {
+  /**
+   * Not set: AUTO.
+   *
+   * @generated from enum value: TOPOLOGY_SOURCE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * In memory where it fits, else from its files.
+   *
+   * @generated from enum value: TOPOLOGY_SOURCE_AUTO = 1;
+   */
+  AUTO = 1,
+
+  /**
+   * A copy in memory, which all executors share.
+   *
+   * @generated from enum value: TOPOLOGY_SOURCE_MEMORY = 2;
+   */
+  MEMORY = 2,
+
+  /**
+   * The dataset's files, of which the kernel keeps in memory what is read most.
+   *
+   * @generated from enum value: TOPOLOGY_SOURCE_FILE = 3;
+   */
+  FILE = 3,
+}
+
+/**
+ * Where Samplers read the graph.
+ *
+ * @generated from enum gnnd.v1.TopologySource
+ */
+export type TopologySourceJson = "TOPOLOGY_SOURCE_UNSPECIFIED" | "TOPOLOGY_SOURCE_AUTO" | "TOPOLOGY_SOURCE_MEMORY" | "TOPOLOGY_SOURCE_FILE";
+
+/**
+ * Describes the enum gnnd.v1.TopologySource.
+ */
+export const TopologySourceSchema: GenEnum<TopologySource, TopologySourceJson> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_resources, 0);
+
+/**
  * How devices are split between Samplers and Trainers.
  *
  * @generated from enum gnnd.v1.PlacementPolicy
@@ -239,7 +297,7 @@ export type PlacementPolicyJson = "PLACEMENT_POLICY_UNSPECIFIED" | "PLACEMENT_PO
  * Describes the enum gnnd.v1.PlacementPolicy.
  */
 export const PlacementPolicySchema: GenEnum<PlacementPolicy, PlacementPolicyJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_resources, 0);
+  enumDesc(file_gnnd_v1_resources, 1);
 
 /**
  * When a standby Trainer on a Sampler's device may train.
@@ -287,5 +345,5 @@ export type StandbyPolicyJson = "STANDBY_POLICY_UNSPECIFIED" | "STANDBY_POLICY_A
  * Describes the enum gnnd.v1.StandbyPolicy.
  */
 export const StandbyPolicySchema: GenEnum<StandbyPolicy, StandbyPolicyJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_resources, 1);
+  enumDesc(file_gnnd_v1_resources, 2);
 
