@@ -1,4 +1,4 @@
-import { performance } from 'node:perf_hooks';
+import { systemClock } from '../base/clock.ts';
 import type { ReportProgress } from './import-context.ts';
 import { elementBytes, type NpySource } from './npy.ts';
 
@@ -15,7 +15,7 @@ export class ByteProgress {
   #elementBytes = 1;
   #done = 0;
 
-  constructor(report: ReportProgress, totalBytes: number, nowMs = () => performance.now()) {
+  constructor(report: ReportProgress, totalBytes: number, nowMs = () => systemClock.monotonicMs()) {
     this.#report = report;
     this.#total = totalBytes;
     this.#nowMs = nowMs;

@@ -9,6 +9,7 @@ import {
   type SegmentSnapshot,
 } from '../native/contract.ts';
 import type { CachePlan } from '../records/job-record.ts';
+import type { MemoryPlan } from '../records/memory-plan.ts';
 import { mayCache } from '../spec/cache-spec.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { cachePlanOf } from './cache-plan.ts';
@@ -16,7 +17,14 @@ import { evaluationBytesOf, evaluationPlanOf } from './evaluation-plan.ts';
 import { type HotOrder, prepareHotOrder } from './hot-order.ts';
 import type { JobLayout } from './job-layout.ts';
 import { topologyBytesOf } from './memory-plan.ts';
-import type { Prepared } from './preparation.ts';
+
+/** Of what an attempt has prepared. */
+interface RankInputs {
+  readonly dataset: DatasetLocation;
+  readonly layout: Pick<JobLayout, 'sampling'>;
+  readonly topologyFd: number;
+  readonly memory: Pick<MemoryPlan, 'features'>;
+}
 
 /** What an attempt knows about its caches: the order of nodes, and how many rows devices keep. */
 export class JobCache {
@@ -58,7 +66,7 @@ export class JobCache {
   }
 
   /** Ranks the nodes, where anything may be cached. Rejects with a TaskError. */
-  async prepare({ dataset, layout: { sampling }, topologyFd, memory }: Prepared): Promise<void> {
+  async prepare({ dataset, layout: { sampling }, topologyFd, memory }: RankInputs): Promise<void> {
     this.#featuresOnDisk = memory.features === 'DISK';
     if (!mayCache(this.#input.spec)) return;
     const ranking = this.#rank(dataset, sampling, topologyFd);

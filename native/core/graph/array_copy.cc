@@ -121,7 +121,8 @@ void ArrayCopy::Check(std::span<const std::byte> chunk) {
     case ElementRule::kAny:
       return;
     case ElementRule::kNodes:
-      return See({reinterpret_cast<const uint32_t*>(chunk.data()), chunk.size() / sizeof(uint32_t)});
+      return See({reinterpret_cast<const uint32_t*>(chunk.data()),
+                  chunk.size() / sizeof(uint32_t)});
     case ElementRule::kFiniteFloat32:
       clean_ = AllFinite<uint32_t>(chunk, 0x7F800000) && clean_;
       return;

@@ -8,9 +8,9 @@
 #include "core/graph/topology_view.h"
 
 // A host's one copy of a graph's topology: a sealed memfd that all Samplers map, on 2 MiB pages
-// where the kernel allows (sampling is 1.5 times faster there than on 4 KiB pages). Or, where memory
-// has no room for it, a sealed memfd that says so: the dataset's own files are mapped then, and the
-// kernel keeps of them what it can (decision 0032).
+// where the kernel allows (sampling is 1.5 times faster there than on 4 KiB pages). Or, where
+// memory has no room for it, a sealed memfd that says so: the dataset's own files are mapped then,
+// and the kernel keeps of them what it can (decision 0032).
 
 namespace gnnd {
 
@@ -44,10 +44,10 @@ struct TopologyOptions {
 };
 
 // Checks every element of the topology of `dataset` and of the splits, copies the topology into a
-// reserved memfd unless it is to stay in its files, and seals that: nobody can write, grow or shrink
-// it any more. Puts it on 2 MiB pages. kInvalidArgument for alias tables without edge weights, or
-// beside files. kDatasetCorrupt names file, place and value; kShmAllocationFailed when memory runs
-// out.
+// reserved memfd unless it is to stay in its files, and seals that: nobody can write, grow or
+// shrink it any more. Puts it on 2 MiB pages. kInvalidArgument for alias tables without edge
+// weights, or beside files. kDatasetCorrupt names file, place and value; kShmAllocationFailed when
+// memory runs out.
 Status FillTopology(int fd, const Dataset& dataset, const TopologyOptions& options);
 
 // Both in one process.

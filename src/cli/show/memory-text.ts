@@ -15,7 +15,8 @@ export function memorySummary({ surelyBytes, atMostBytes, hostBytes }: MemoryPla
 
 export function topologyText({ topology, topologyBytes }: MemoryPlan): string {
   const isCopied = topology === TopologySource.MEMORY;
-  return `${size(topologyBytes)}, ${isCopied ? 'copied into memory' : "mapped from the dataset's files"}`;
+  const where = isCopied ? 'copied into memory' : "mapped from the dataset's files";
+  return `${size(topologyBytes)}, ${where}`;
 }
 
 export function featuresText({
