@@ -1,16 +1,17 @@
 #!/usr/bin/env node
-// A graph of the shape of ogbn-papers100M, from import to test accuracy, on a host whose memory may be
-// smaller: what bounds it, beside what the disk gives, and what memory every process took.
+// A graph of the shape of ogbn-papers100M, from import to test accuracy, on a host whose memory may
+// be smaller: what bounds it, beside what the disk gives, and what memory every process took.
 //
 //   node bench/huge/run.mjs [--scale 1.0] [--epochs 1] [--fanouts 15,10,5] [--train SHARE]
-//                           [--memory GIB] [--folder build/bench/huge] [--keep]
+//                           [--batch 1024] [--memory GIB] [--copy] [--keep]
+//                           [--folder build/bench/huge]
 //
-// The graph is that of graph.py; its files are linked into the dataset, not copied, unless --copy is
-// given. One daemon on two CPU devices; GraphSAGE, hidden 256, batches of 1,024, sampled evaluation, all
-// else by default. --train takes a share of the nodes of the splits. --memory puts the daemon into a control
-// group (version 1, as root) with so many GiB, page cache included: a small graph is then larger than
-// memory, as the whole one is on a host of 24 GiB. Lines go to build/bench/huge.jsonl, the transcript to
-// build/bench/huge.txt. At scale 1 it needs 37 GB of disk (twice that with --copy).
+// The graph is that of graph.py; its files are linked into the dataset, not copied, unless --copy
+// is given. One daemon on two CPU devices; GraphSAGE, hidden 256, sampled evaluation, all else by
+// default. --train takes a share of the nodes of the splits. --memory puts the daemon into a
+// control group (version 1, as root) with so many GiB, page cache included: a small graph is then
+// larger than memory, as the whole one is on a host of 24 GiB. Lines go to build/bench/huge.jsonl,
+// the transcript to build/bench/huge.txt. At scale 1 it needs 37 GB of disk (74 with --copy).
 import { spawn } from 'node:child_process';
 import * as fs from 'node:fs';
 import { cpus, tmpdir, totalmem } from 'node:os';
@@ -24,6 +25,7 @@ const { values: options } = parseArgs({
     epochs: { type: 'string', default: '1' },
     fanouts: { type: 'string', default: '15,10,5' },
     train: { type: 'string', default: '1' },
+    batch: { type: 'string', default: '1024' },
     memory: { type: 'string' },
     folder: { type: 'string', default: 'build/bench/huge' },
     copy: { type: 'boolean', default: false },
@@ -190,7 +192,7 @@ function diskRate(file) {
 const specOf = () => `dataset: huge
 model: { type: GRAPHSAGE, hidden_dim: 256, dropout: 0.5 }
 sampling: { fanouts: [${options.fanouts}] }
-training: { epochs: ${options.epochs}, batch_size: 1024, optimizer: { learning_rate: 0.003 } }
+training: { epochs: ${options.epochs}, batch_size: ${options.batch}, optimizer: { learning_rate: 0.003 } }
 evaluation: { method: SAMPLED }
 resources: { devices: 2 }
 `;
@@ -247,7 +249,8 @@ async function runJob(daemon, watch, state) {
   const spec = join(state, 'huge.yaml');
   fs.writeFileSync(spec, specOf());
   say(`\n$ cat huge.yaml\n${specOf().trimEnd()}`);
-  await type(daemon, 'job', 'create', '-f', spec, '--dry-run', '--quiet').catch(() => 0);
+  // The spec goes to its output, which others show.
+  await type(daemon, 'job', 'create', '-f', spec, '--dry-run', '-o', 'name').catch(() => 0);
   const files = join(state, 'state/datasets/huge');
   dropPages(files);
   const disk = diskRate(join(files, 'features.npy'));

@@ -65,7 +65,8 @@ void ReadingAhead::Run() {
       changed_.wait(lock);
       continue;
     }
-    if (WindowFull()) {
+    const uint64_t asked = BytesAsked();
+    if (asked >= options_.window_bytes) {
       changed_.wait_for(lock, kLookAgain);
       continue;
     }
@@ -73,7 +74,7 @@ void ReadingAhead::Run() {
     waiting_.pop_front();
     waiting_rows_ -= next.rows.size();
     lock.unlock();
-    Ask(&next);
+    Ask(&next, options_.window_bytes - asked);
     lock.lock();
     next.rows = {};
     asked_.push_back(std::move(next));
@@ -91,11 +92,10 @@ void ReadingAhead::DropOver() {
   std::erase_if(asked_, over);
 }
 
-// The next batch is always asked for, however large it is.
-bool ReadingAhead::WindowFull() const {
+uint64_t ReadingAhead::BytesAsked() const {
   uint64_t bytes = 0;
   for (const Batch& batch : asked_) bytes += batch.bytes;
-  return bytes >= options_.window_bytes && !asked_.empty();
+  return bytes;
 }
 
 bool ReadingAhead::Goes(const Batch& batch) {
@@ -105,14 +105,14 @@ bool ReadingAhead::Goes(const Batch& batch) {
 }
 
 // In the order of the file: rows of one page, and of neighbouring ones, are one call.
-void ReadingAhead::Ask(Batch* batch) {
+void ReadingAhead::Ask(Batch* batch, uint64_t most_bytes) {
   std::vector<uint32_t>& rows = batch->rows;
   std::sort(rows.begin(), rows.end());
   const RowTable& table = options_.features;
   const auto page_of = [](const std::byte* byte) {
     return reinterpret_cast<uintptr_t>(byte) / kPageBytes;
   };
-  for (uint64_t i = 0, looked = 0; i < rows.size();) {
+  for (uint64_t i = 0, looked = 0; i < rows.size() && batch->bytes < most_bytes;) {
     if (i >= looked) {
       if (!Goes(*batch)) return;
       looked = i + kRowsPerLook;

@@ -22,7 +22,8 @@ namespace gnnd {
 // it.
 //
 // It runs ahead of the committed batches by at most so many bytes of pages: what is read too early
-// would be evicted before it is used.
+// would be evicted before it is used. What a window has no room for is left to the Trainer, which
+// asks for rows shortly before it reads them.
 class ReadingAhead final : public SampleWork {
  public:
   struct Options {
@@ -53,8 +54,8 @@ class ReadingAhead final : public SampleWork {
 
   void Run();
   void DropOver();
-  bool WindowFull() const;
-  void Ask(Batch* batch);
+  uint64_t BytesAsked() const;
+  void Ask(Batch* batch, uint64_t most_bytes);
   bool Goes(const Batch& batch);
 
   std::unique_ptr<SampleWork> work_;

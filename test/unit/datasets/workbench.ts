@@ -8,7 +8,7 @@ import { formatNpyHeader, type NpyType, type NpyValues } from '../../../src/data
 import { ImportFailure } from '../../../src/datasets/problems.ts';
 import type { NativeReader } from '../../../src/datasets/read-source.ts';
 import { prepareFolder, runImport } from '../../../src/datasets/run-import.ts';
-import type { DatasetCounts } from '../../../src/native/contract.ts';
+import type { ArrayCopyOptions, DatasetCounts } from '../../../src/native/contract.ts';
 import type {
   DatasetManifest,
   FeatureDtype,
@@ -163,6 +163,7 @@ export function npmArchive(dependents: Dependents, devDependents: Dependents): B
 
 /** A native reader that copies plainly, finds nothing wrong, and remembers what it was asked. */
 export function trustingValidator(): NativeReader & {
+  readonly opened: ArrayCopyOptions[];
   readonly asked: DatasetCounts[];
   readonly checked: string[];
 } {

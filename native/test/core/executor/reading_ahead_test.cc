@@ -139,6 +139,17 @@ TEST_CASE("reading ahead keeps to its window, and goes on as batches are committ
   CHECK(disk.Pages() == std::vector<uint64_t>{0, 10, 20, 60, 70});
 }
 
+TEST_CASE("reading ahead asks for as much of a batch as the window has room for") {
+  Disk disk;
+  std::atomic<uint32_t> head = 0;
+  const Nodes nodes = {{10 * kRowsPerPage}, {80 * kRowsPerPage, 20 * kRowsPerPage}};
+  ReadingAhead work(std::make_unique<GivenNodes>(nodes), OptionsOf(&disk, &head));
+  SampleAll(&work, 2);
+  REQUIRE(disk.Reaches(2));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK(disk.Pages() == std::vector<uint64_t>{10, 20});
+}
+
 TEST_CASE("reading ahead leaves out what caches hold, and ends with work left") {
   Disk disk;
   std::atomic<uint32_t> head = 0;
