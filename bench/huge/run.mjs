@@ -192,7 +192,7 @@ function diskRate(file) {
 const specOf = () => `dataset: huge
 model: { type: GRAPHSAGE, hidden_dim: 256, dropout: 0.5 }
 sampling: { fanouts: [${options.fanouts}] }
-training: { epochs: ${options.epochs}, batch_size: ${options.batch}, optimizer: { learning_rate: 0.003 } }
+training: { epochs: ${options.epochs}, batch_size: ${options.batch} }
 evaluation: { method: SAMPLED }
 resources: { devices: 2 }
 `;
@@ -272,9 +272,7 @@ async function runJob(daemon, watch, state) {
   const read = (samples.at(-1)?.bytes ?? 0) - (samples[0]?.bytes ?? 0);
   say(`\nepochs ${epochSeconds.toFixed(1)} s; busy seconds by stage: ${JSON.stringify(stages)}`);
   say(`read from disk ${gib(read)}; at its steepest ${(pages / 1e3).toFixed(1)} k pages/s`);
-  say(
-    `the disk gives ${(disk / 1e3).toFixed(1)} k random rows/s of ${rowBytes} B (O_DIRECT, 128 at once)`,
-  );
+  say(`the disk gives ${(disk / 1e3).toFixed(1)} k random rows/s of ${rowBytes} B (O_DIRECT)`);
   const shares = Object.entries(bound.shares).map(([name, share]) => `${name} ${percent(share)}`);
   say(`bound by ${bound.name}: ${shares.join(', ')}`);
   say(`memory: ${memoryText(peaks)}`);

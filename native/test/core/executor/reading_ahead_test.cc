@@ -113,7 +113,9 @@ TEST_CASE("reading ahead asks for every page of a batch once, neighbours togethe
   const std::vector<uint32_t> nodes = {40 * kRowsPerPage + 3, 2 * kRowsPerPage,
                                        40 * kRowsPerPage + 9, 3 * kRowsPerPage + 15,
                                        90 * kRowsPerPage};
-  ReadingAhead work(std::make_unique<GivenNodes>(Nodes{nodes}), OptionsOf(&disk, &head));
+  auto options = OptionsOf(&disk, &head);
+  options.window_bytes = 8 * kPageBytes;
+  ReadingAhead work(std::make_unique<GivenNodes>(Nodes{nodes}), std::move(options));
   SampleAll(&work, 1);
   REQUIRE(disk.Reaches(4));
   CHECK(disk.Pages() == std::vector<uint64_t>{2, 3, 40, 90});
