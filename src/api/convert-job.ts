@@ -14,6 +14,7 @@ import type { MemoryPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { warningsOf } from '../spec/spec-warnings.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
+import { memoryInit } from './convert-memory.ts';
 import { embed } from './embed.ts';
 import type { EpochReportSchema } from './gen/gnnd/v1/epoch_report_pb.ts';
 import { ExecutorRole, type ExecutorTimesSchema } from './gen/gnnd/v1/executor_pb.ts';
@@ -24,8 +25,7 @@ import {
   type JobPlan as JobPlanMessage,
   JobPlanSchema,
 } from './gen/gnnd/v1/job_plan_pb.ts';
-import type { MemoryPlanSchema } from './gen/gnnd/v1/memory_plan_pb.ts';
-import { PlacementPolicy, StandbyPolicy, TopologySource } from './gen/gnnd/v1/resources_pb.ts';
+import { PlacementPolicy, StandbyPolicy } from './gen/gnnd/v1/resources_pb.ts';
 import { StalenessCompensation } from './gen/gnnd/v1/training_pb.ts';
 import { Reason } from './gen/gnnd/v1/types_pb.ts';
 
@@ -82,22 +82,6 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
   embed(message, pb.JobSchema.field.spec, job.encoded.spec);
   embed(message, pb.JobSchema.field.effectiveSpec, job.encoded.effectiveSpec);
   return message;
-}
-
-function memoryInit(plan: MemoryPlan): MessageInitShape<typeof MemoryPlanSchema> {
-  return {
-    parts: plan.parts.map(({ name, bytes, isBound, field }) => {
-      return { name, bytes: int64(bytes), bound: isBound, field };
-    }),
-    surelyBytes: int64(plan.surelyBytes),
-    atMostBytes: int64(plan.atMostBytes),
-    hostBytes: int64(plan.hostBytes),
-    topology: TopologySource[plan.topology],
-    topologyBytes: int64(plan.topologyBytes),
-    featuresOnDisk: plan.features === 'DISK',
-    featuresBytes: int64(plan.featuresBytes),
-    readAheadBytes: int64(plan.readAheadBytes),
-  };
 }
 
 function progressInit(progress: JobProgress): MessageInitShape<typeof pb.JobProgressSchema> {

@@ -155,7 +155,7 @@ class ArrayImport {
     const numNodes = name === 'indices' ? this.#numNodes : undefined;
     const { handle, sha256, bytes, isClean } = await copyArray({
       ...{ native, source, signal, rule: ruleOf(name, stored, numNodes) },
-      target: target === null ? null : { path: writer.pathOf(name), at: target.dataAt },
+      target: target === null ? null : { fd: target.fd, at: target.dataAt },
       numNodes: numNodes ?? 0,
       onCopied: (elements) => this.#progress.advance(elements),
     });

@@ -15,7 +15,7 @@ export interface CopyTask {
   readonly native: ArrayCopier;
   readonly source: NpySource & { readonly place: NonNullable<NpySource['place']> };
   /** Null: the file itself becomes part of the dataset, and is only read. */
-  readonly target: { readonly path: string; readonly at: number } | null;
+  readonly target: { readonly fd: number; readonly at: number } | null;
   readonly rule: ArrayCopyOptions['rule'];
   readonly numNodes: number;
   readonly signal: AbortSignal;
@@ -47,7 +47,7 @@ export async function copyArray(task: CopyTask): Promise<CopiedArray> {
   const bytes = elementCount(shape) * elementBytes[type];
   const handle = native.arrayCopyOpen({
     ...{ source: source.place.file, sourceAt: source.place.dataAt, bytes, rule, numNodes },
-    ...{ target: target?.path ?? '', targetAt: target?.at ?? 0 },
+    ...{ targetFd: target?.fd ?? -1, targetAt: target?.at ?? 0 },
   });
   for (let done = 0; done < bytes; done += stepBytes) {
     signal.throwIfAborted();

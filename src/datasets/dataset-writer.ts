@@ -70,25 +70,24 @@ export class DatasetWriter {
     return await this.#begin('features', dtype, columns);
   }
 
-  /** Where the file of an array lies. */
-  pathOf(name: ArrayName): string {
+  #pathOf(name: ArrayName): string {
     return join(this.folder, `${name}.npy`);
   }
 
   /** Makes a .npy file that holds the array as it is to be stored part of the dataset. */
   async link(name: ArrayName, source: string): Promise<void> {
-    await link(source, this.pathOf(name));
+    await link(source, this.#pathOf(name));
   }
 
   /** What a file that was linked holds; `dtype` is that of features. */
   async linked(name: ArrayName, rows: number, sha256: string, dtype: FeatureDtype): Promise<void> {
     if (name === 'features') this.#featureDtype = dtype;
-    const { size } = await stat(this.pathOf(name));
+    const { size } = await stat(this.#pathOf(name));
     this.#written.set(name, { rows, bytes: size, sha256 });
   }
 
   async #begin(name: ArrayName, type: NpyType, columns: number | null): Promise<NpyWriter> {
-    const writer = await NpyWriter.create(this.pathOf(name), type, columns);
+    const writer = await NpyWriter.create(this.#pathOf(name), type, columns);
     this.#open.set(name, writer);
     return writer;
   }

@@ -343,6 +343,11 @@ export class NpyWriter {
     }
   }
 
+  /** Open for writing; nobody else may open the file so. */
+  get fd(): number {
+    return this.#file.fd;
+  }
+
   /** Where the elements go, for somebody else to write all of them. */
   get dataAt(): number {
     return this.#headerBytes;

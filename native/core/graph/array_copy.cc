@@ -35,12 +35,6 @@ Result<std::unique_ptr<ArrayCopy>> ArrayCopy::Open(const ArrayCopyOptions& optio
     return SystemError(Code::kIo, NameOf(options.source) + ": cannot be opened");
   }
   static_cast<void>(posix_fadvise(copy->source_.get(), 0, 0, POSIX_FADV_SEQUENTIAL));
-  if (!options.target.empty()) {
-    copy->target_ = UniqueFd(open(options.target.c_str(), O_WRONLY | O_CLOEXEC));
-    if (!copy->target_.valid()) {
-      return SystemError(Code::kIo, NameOf(options.target) + ": cannot be written");
-    }
-  }
   if (options.rule == ElementRule::kNodes) copy->named_.resize(options.num_nodes / 64 + 1);
   const uint64_t chunk = std::min(options.bytes, kChunkBytes);
   for (std::vector<std::byte>& buffer : copy->buffers_) buffer.resize(chunk);
@@ -93,8 +87,9 @@ Status ArrayCopy::CopyChunks(uint64_t end) {
     }
     changed_.notify_all();
     Check(buffer);
-    if (target_.valid() && !WriteAll(target_.get(), buffer, options_.target_at + at)) {
-      return SystemError(Code::kIo, NameOf(options_.target) + ": cannot be written");
+    const int target = options_.target_fd;
+    if (target >= 0 && !WriteAll(target, buffer, options_.target_at + at)) {
+      return SystemError(Code::kIo, "the copy of " + NameOf(options_.source) + " cannot be written");
     }
   }
   return Status::Ok();

@@ -31,7 +31,7 @@ struct ArrayCopyOptions {
   std::string source;
   uint64_t source_at = 0;  // of the first element's first byte
   uint64_t bytes = 0;      // whole elements
-  std::string target;      // an existing file; empty: nothing is written
+  int target_fd = -1;      // open for writing, the caller's; -1: nothing is written
   uint64_t target_at = 0;
   ElementRule rule = ElementRule::kAny;
   uint64_t num_nodes = 0;
@@ -46,7 +46,7 @@ class ArrayCopy {
  public:
   static constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
 
-  // kIo when a file cannot be opened.
+  // kIo when the source cannot be opened. The target must stay open until the last step.
   static Result<std::unique_ptr<ArrayCopy>> Open(const ArrayCopyOptions& options);
 
   // Copies up to `bytes` more. False once all is done. kIo when a file cannot be read or written;
@@ -71,7 +71,6 @@ class ArrayCopy {
 
   ArrayCopyOptions options_;
   UniqueFd source_;
-  UniqueFd target_;
   uint64_t done_ = 0;  // bytes
   bool clean_ = true;
   Sha256 hash_;

@@ -36,7 +36,8 @@ inline constexpr auto kTable<ArrayCopyOptions> = StructOf(
     "ArrayCopyOptions", Field{"source", &ArrayCopyOptions::source},
     Field{"sourceAt", &ArrayCopyOptions::source_at, "Of the first element's first byte."},
     Field{"bytes", &ArrayCopyOptions::bytes},
-    Field{"target", &ArrayCopyOptions::target, "An existing file; empty: nothing is written."},
+    Field{"targetFd", &ArrayCopyOptions::target_fd,
+          "Open for writing until the last step; -1: nothing is written."},
     Field{"targetAt", &ArrayCopyOptions::target_at}, Field{"rule", &ArrayCopyOptions::rule},
     Field{"numNodes", &ArrayCopyOptions::num_nodes, "For the rule NODES."});
 

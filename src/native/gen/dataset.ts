@@ -50,8 +50,8 @@ export interface ArrayCopyOptions {
   /** Of the first element's first byte. */
   readonly sourceAt: number;
   readonly bytes: number;
-  /** An existing file; empty: nothing is written. */
-  readonly target: string;
+  /** Open for writing until the last step; -1: nothing is written. */
+  readonly targetFd: number;
   readonly targetAt: number;
   readonly rule: ElementRule;
   /** For the rule NODES. */

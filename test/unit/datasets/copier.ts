@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { readFileSync, writeSync } from 'node:fs';
 import type { ArrayCopier } from '../../../src/datasets/copy-array.ts';
 import type {
   ArrayCopied,
@@ -16,13 +16,9 @@ export function plainCopier(): ArrayCopier & { readonly opened: ArrayCopyOptions
     opened,
     arrayCopyOpen(options) {
       opened.push(options);
-      const { source, sourceAt, bytes, target, targetAt, rule, numNodes } = options;
+      const { source, sourceAt, bytes, targetFd, targetAt, rule, numNodes } = options;
       const elements = readFileSync(source).subarray(sourceAt, sourceAt + bytes);
-      if (target !== '') {
-        const fd = openSync(target, 'r+');
-        writeSync(fd, elements, 0, bytes, targetAt);
-        closeSync(fd);
-      }
+      if (targetFd >= 0) writeSync(targetFd, elements, 0, bytes, targetAt);
       const buffer = Uint8Array.from(elements).buffer;
       const clean = {
         ANY: () => true,

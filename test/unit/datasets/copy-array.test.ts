@@ -60,7 +60,7 @@ describe('arrays that are stored as they came', () => {
     const linked = await tryImport('NPY', source, { link: true, native });
     expect(linked.digest).toBe(copied.digest);
     expect(linked.bytes).toBe(copied.bytes);
-    expect(native.opened.map(({ target }) => target)).toEqual(['', '']);
+    expect(native.opened.map(({ targetFd }) => targetFd)).toEqual([-1, -1]);
     const inode = (folder: string, name: string) => statSync(join(folder, name)).ino;
     for (const name of ['indices.npy', 'features.npy']) {
       expect(inode(linked.folder, name)).toBe(inode(source, name));

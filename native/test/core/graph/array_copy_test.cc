@@ -1,6 +1,7 @@
 #include "core/graph/array_copy.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -61,7 +62,13 @@ TEST_CASE("array copy: elements arrive whole, hashed once, whatever the steps") 
   const std::string skipped = files.Read("source").substr(8);
   for (const uint64_t step : {bytes, ArrayCopy::kChunkBytes, ArrayCopy::kChunkBytes + 4}) {
     const std::string target = files.Write<char>("target", {'h', 'e', 'a', 'd'});
-    auto copy = ArrayCopy::Open({source, 8, bytes - 8, target, 4, ElementRule::kNodes, 1000});
+    // Whoever may write the file is decided when it is opened.
+    std::filesystem::permissions(target, std::filesystem::perms::owner_read |
+                                             std::filesystem::perms::owner_write);
+    const UniqueFd fd(open(target.c_str(), O_WRONLY | O_CLOEXEC));
+    REQUIRE(fd.valid());
+    std::filesystem::permissions(target, std::filesystem::perms::owner_read);
+    auto copy = ArrayCopy::Open({source, 8, bytes - 8, fd.get(), 4, ElementRule::kNodes, 1000});
     REQUIRE(copy.ok());
     CHECK(CopyAll(copy->get(), step) == static_cast<int>((bytes - 8 + step - 1) / step));
     const ArrayCopied copied = (*copy)->Finish();
@@ -74,7 +81,7 @@ TEST_CASE("array copy: elements arrive whole, hashed once, whatever the steps") 
 TEST_CASE("array copy: without a target it reads, and says which nodes were named") {
   const Files files;
   const std::string source = files.Write<uint32_t>("source", {5, 64, 5, 127});
-  auto copy = ArrayCopy::Open({source, 0, 16, "", 0, ElementRule::kNodes, 128});
+  auto copy = ArrayCopy::Open({source, 0, 16, -1, 0, ElementRule::kNodes, 128});
   REQUIRE(copy.ok());
   CHECK(CopyAll(copy->get(), 1 << 20) == 1);
   CHECK((*copy)->Finish().clean);
@@ -85,7 +92,7 @@ TEST_CASE("array copy: without a target it reads, and says which nodes were name
 TEST_CASE("array copy: an element that breaks its rule is seen, wherever it stands") {
   const Files files;
   const auto is_clean = [&](const std::string& path, uint64_t bytes, ElementRule rule) {
-    auto copy = ArrayCopy::Open({path, 0, bytes, "", 0, rule, 10});
+    auto copy = ArrayCopy::Open({path, 0, bytes, -1, 0, rule, 10});
     REQUIRE(copy.ok());
     CopyAll(copy->get(), 1 << 30);
     return (*copy)->Finish().clean;
@@ -110,14 +117,15 @@ TEST_CASE("array copy: an element that breaks its rule is seen, wherever it stan
 TEST_CASE("array copy: a source that ends early, and files that are not there") {
   const Files files;
   const std::string source = files.Write<uint32_t>("source", {1, 2});
-  auto copy = ArrayCopy::Open({source, 0, 16, "", 0, ElementRule::kAny, 0});
+  auto copy = ArrayCopy::Open({source, 0, 16, -1, 0, ElementRule::kAny, 0});
   REQUIRE(copy.ok());
   CHECK((*copy)->Step(16).status().code() == Code::kDatasetCorrupt);
-  CHECK(ArrayCopy::Open({files.Path("none"), 0, 8, "", 0, ElementRule::kAny, 0}).status().code() ==
+  CHECK(ArrayCopy::Open({files.Path("none"), 0, 8, -1, 0, ElementRule::kAny, 0}).status().code() ==
         Code::kIo);
-  CHECK(ArrayCopy::Open({source, 0, 8, files.Path("none"), 0, ElementRule::kAny, 0})
-            .status()
-            .code() == Code::kIo);
+  const UniqueFd read_only(open(source.c_str(), O_RDONLY | O_CLOEXEC));
+  auto refused = ArrayCopy::Open({source, 0, 8, read_only.get(), 0, ElementRule::kAny, 0});
+  REQUIRE(refused.ok());
+  CHECK((*refused)->Step(8).status().message().starts_with("the copy of source cannot be written"));
 }
 
 }  // namespace
