@@ -90,6 +90,7 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
   const room =
     spec.resources.hostMemoryBytes > 0 ? spec.resources.hostMemoryBytes : hostBytes - surelyBytes;
   const onDisk = featuresBytes > room;
+  if (onDisk) parts.push(copiedPart(spec, layout, counts));
   return {
     parts,
     surelyBytes,
@@ -233,6 +234,18 @@ function extractionPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts)
   return {
     name: 'extracted batches',
     bytes: trainersOf(spec) * 2 * rows * counts.numFeatures * valueBytes,
+    isBound: true,
+    field: 'training.batch_size',
+    remedy: 'smaller batches, or smaller sampling.fanouts, take less',
+  };
+}
+
+/** Rows of the file, beside each other, from which extraction goes on. */
+function copiedPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): MemoryPart {
+  const rows = batchRowsOf(layout, counts.numNodes);
+  return {
+    name: 'rows read from disk',
+    bytes: trainersOf(spec) * 2 * rows * rowBytesOf(spec, counts),
     isBound: true,
     field: 'training.batch_size',
     remedy: 'smaller batches, or smaller sampling.fanouts, take less',

@@ -109,6 +109,9 @@ describe("the plan of a job's memory", () => {
     const surely = read(spec({}), 64 * gib).surelyBytes;
     expect(read(spec({}), surely + featuresBytes).features).toBe('PAGE_CACHE');
     expect(read(spec({}), surely + featuresBytes - 1).features).toBe('DISK');
+    // Rows of float16, twice, on their way from the disk.
+    const copied = bytesOf(spec({}), facts(surely + featuresBytes - 1), 'rows read from disk');
+    expect(copied).toBe(2 * 61_000 * 256);
     expect(read(spec({}), surely + 4 * 60 * mib).readAheadBytes).toBe(64 * mib);
     const given = (hostMemoryBytes: number) => spec({ resources: { hostMemoryBytes } });
     expect(read(given(featuresBytes), gib).features).toBe('PAGE_CACHE');
