@@ -43,6 +43,11 @@ const benches = {
     script: [process.execPath, 'bench/products/run.mjs'],
     hasPeers: false,
   },
+  huge: {
+    what: 'a graph of the shape of ogbn-papers100M, larger than memory: what bounds it',
+    script: [process.execPath, 'bench/huge/run.mjs'],
+    hasPeers: false,
+  },
   control: {
     what: 'one daemon with its real store: a long queue, a restart, submissions, watches',
     script: [process.execPath, 'bench/control/run.mjs'],

@@ -1,5 +1,5 @@
 import { readFileSync, statfsSync, writeFileSync } from 'node:fs';
-import { hostname, totalmem } from 'node:os';
+import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type ApiBackend, type ApiServer, rpcMethods, serve } from './api/api.ts';
 import type { DeviceFacts, HostFacts } from './api/host-handlers.ts';
@@ -18,6 +18,7 @@ import {
 } from './base/descriptors.ts';
 import { messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
+import { hostMemoryBytes } from './base/host-memory.ts';
 import type { Log } from './base/log.ts';
 import type { DaemonConfig } from './config/daemon-config.ts';
 import { createDatasets, type Datasets, type DatasetsOptions } from './datasets/datasets.ts';
@@ -114,7 +115,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     pluginFile: pluginFilesIn(config.pluginsDir),
   };
   const { maxQueued, stateDir, dumpsDir } = config;
-  const jobs = createJobs({ store, runner, native, clock, host, jobsFolder, maxQueued });
+  const hostBytes = hostMemoryBytes();
+  const kept = { hostBytes, jobsFolder, maxQueued };
+  const jobs = createJobs({ store, runner, native, clock, host, ...kept });
   const { deletion, retention } = createKeepers(options, metrics, { store, runner });
   const cacheReports = createCacheReports({ store, native, topologies, host, stateDir, dumpsDir });
   const checkpoints = createCheckpoints({ store, native, topologies, featuresFolder, stateDir });
@@ -400,7 +403,7 @@ function hostFacts(
     pid: process.pid,
     startAtMs,
     cores: new Set(devices.flatMap(({ cores }) => cores)).size,
-    memoryBytes: totalmem(),
+    memoryBytes: hostMemoryBytes(),
     instructionSet,
     ready: isReady(),
     notes: [

@@ -1,6 +1,7 @@
 // Random feature rows of a file that is not in memory: ways to read a batch of them.
 //
 //   disk_bench [FILE_MB] [ROUNDS] [FOLDER]      (4096 MB, 5 rounds, the system's temporary folder)
+//   disk_bench rate FILE ROW_BYTES              random rows a second of a file that is there
 //
 // Writes a file, then reads batches of 16,384 rows at random places, by each way in turn:
 //
@@ -27,6 +28,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/check.h"
@@ -101,7 +103,8 @@ class Bench {
   }
 
   bool Store() {
-    GatherRows(table_, store_.Locate(rows_, {}, nullptr), out_);
+    store_.Ask(rows_);
+    GatherRows(table_, rows_, out_);
     return true;
   }
 
@@ -258,10 +261,46 @@ void Measure(Bench* bench, uint64_t dim, int rounds) {
   std::printf("{\"bench\":\"disk\",\"row_bytes\":%lu%s}\n", dim * sizeof(float), json.c_str());
 }
 
+// What the disk gives: rows of `row_bytes` at random places of a file, past the page cache, with as
+// many reads in flight as a Uring has.
+int MeasureRate(const char* path, uint64_t row_bytes) {
+  constexpr double kSeconds = 4;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+  Uring uring;
+  if (fd < 0 || row_bytes == 0 || !uring.Open()) {
+    std::fprintf(stderr, "%s: cannot be read past the page cache with io_uring\n", path);
+    return 1;
+  }
+  const uint64_t pages = static_cast<uint64_t>(std::filesystem::file_size(path)) / kPage;
+  const uint64_t rows = pages * kPage / row_bytes;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kPage, kRowsPerBatch * kPage));
+  std::mt19937_64 random(1);
+  std::vector<FileRead> reads(kRowsPerBatch);
+  uint64_t done = 0;
+  const double start = Seconds();
+  while (Seconds() - start < kSeconds) {
+    for (uint32_t i = 0; i < kRowsPerBatch; ++i) {
+      // The page of the row's first byte: rows of up to a page are meant.
+      const uint64_t page = random() % rows * row_bytes / kPage;
+      reads[i] = {page * kPage, static_cast<uint32_t>(kPage), memory + i * kPage};
+    }
+    if (!uring.Read(fd, reads)) return 1;
+    done += kRowsPerBatch;
+  }
+  const double rate = static_cast<double>(done) / (Seconds() - start);
+  std::printf("{\"bench\":\"disk\",\"row_bytes\":%lu,\"rows_per_s\":%.0f}\n", row_bytes, rate);
+  std::free(memory);
+  close(fd);
+  return 0;
+}
+
 }  // namespace
 }  // namespace gnnd::bench
 
 int main(int argc, char** argv) {
+  if (argc == 4 && std::string_view(argv[1]) == "rate") {
+    return gnnd::bench::MeasureRate(argv[2], std::strtoull(argv[3], nullptr, 10));
+  }
   const uint64_t file_mb = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 4096;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
   const std::filesystem::path folder =

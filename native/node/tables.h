@@ -97,6 +97,7 @@ struct CacheOptions {
   std::string order_path;
   uint64_t rows = 0;
   bool features_on_disk = false;
+  uint64_t read_ahead_bytes = 0;
 };
 
 template <>
@@ -106,7 +107,9 @@ inline constexpr auto kTable<CacheOptions> = StructOf(
     Field{"rows", &CacheOptions::rows,
           "For a Sampler those of the largest cache, for a Trainer those of its own."},
     Field{"featuresOnDisk", &CacheOptions::features_on_disk,
-          "The feature file is larger than the memory it may take."});
+          "The feature file is larger than the memory it may take."},
+    Field{"readAheadBytes", &CacheOptions::read_ahead_bytes,
+          "For a Sampler: pages that it may ask for before they are wanted; 0: none."});
 
 // What both roles need to start.
 struct ExecutorOptions {

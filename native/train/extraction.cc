@@ -1,9 +1,11 @@
 #include "train/extraction.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "core/base/check.h"
+#include "core/graph/features.h"
 #include "train/ops.h"
 #include "train/parallel.h"
 
@@ -53,11 +55,11 @@ Status ReadLabels(const TrainOptions& options, const Sample& sample, ExtractBuff
 // Of one batch.
 class Extraction {
  public:
-  Extraction(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
+  Extraction(const TrainOptions& options, const RowTable& table, const Sample& sample,
              ExtractBuffer* buffer)
-      : options_(options), store_(store), sample_(sample), buffer_(buffer) {}
+      : options_(options), table_(table), sample_(sample), buffer_(buffer) {}
 
-  // Rows of T: float or Bfloat16. `rows_at` are the nodes' places in the store.
+  // Rows of T: float or Bfloat16. `rows_at` are the nodes' places in the table.
   template <typename T>
   void Run(std::span<const uint32_t> rows_at) const;
 
@@ -68,7 +70,7 @@ class Extraction {
   void Rows(std::span<const uint32_t> rows_at) const;
 
   const TrainOptions& options_;
-  const FeatureStore& store_;
+  const RowTable& table_;
   const Sample& sample_;
   ExtractBuffer* buffer_;
 };
@@ -86,11 +88,11 @@ void Extraction::Fused(const BlockView& bottom, std::span<const uint32_t> rows_a
                });
   T* sum = buffer_->memory.Get<T>(uint64_t{bottom.num_dst} * options_.model.in_dim);
   const BlockOperand<T> operand(bottom, ReductionOf(options_.model), &buffer_->memory);
-  operand.AggregateFromTable(store_.table(), index, rows_at.data(), sum);
+  operand.AggregateFromTable(table_, index, rows_at.data(), sum);
   buffer_->input.aggregated = ViewOf(sum, bottom.num_dst, dim);
   if (options_.model.type == ModelType::kGraphSage) {
     buffer_->input.self =
-        GatheredRows<T>(store_.table(), rows_at.first(bottom.num_dst), &buffer_->memory);
+        GatheredRows<T>(table_, rows_at.first(bottom.num_dst), &buffer_->memory);
   }
 }
 
@@ -100,7 +102,7 @@ void Extraction::Rows(std::span<const uint32_t> rows_at) const {
   const DropoutSite site{{key.random_seed, key.epoch, key.batch, /*layer=*/0},
                          sample_.nodes().data(),
                          options_.model.input_dropout};
-  buffer_->input.x = GatheredRows<T>(store_.table(), rows_at, &buffer_->memory);
+  buffer_->input.x = GatheredRows<T>(table_, rows_at, &buffer_->memory);
   const auto dropout = DropoutOf<T>(site, buffer_->input.x);
   ParallelRows(static_cast<uint32_t>(rows_at.size()), kGrainRows,
                [&dropout](uint32_t begin, uint32_t end) { RunDropout(dropout, begin, end); });
@@ -121,6 +123,27 @@ void Extraction::Run(std::span<const uint32_t> rows_at) const {
   }
 }
 
+// Rows that lie on disk, in memory and beside each other, in the type of the file: what follows may
+// read a row twice, when its page may be gone from the page cache again.
+RowTable CopiedRows(const FeatureStore& store, std::span<const uint32_t> rows_at,
+                    Workspace* workspace) {
+  const RowTable& table = store.table();
+  const uint64_t row_bytes = table.row_bytes();
+  std::byte* copies = workspace->Get<std::byte>(rows_at.size() * row_bytes);
+  ReadInParts(
+      rows_at.size(),
+      [&](uint64_t begin, uint64_t end) { store.Ask(rows_at.subspan(begin, end - begin)); },
+      [&](uint64_t begin, uint64_t end) {
+        // Each thread waits for pages of its own.
+        ParallelRows(static_cast<uint32_t>(end - begin), kGrainRows,
+                     [&](uint32_t from, uint32_t to) {
+                       CopyRows(table, rows_at.subspan(begin + from, to - from),
+                                copies + (begin + from) * row_bytes);
+                     });
+      });
+  return {table.type(), {copies, rows_at.size() * row_bytes}, table.dim()};
+}
+
 }  // namespace
 
 Status ExtractBatch(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
@@ -133,12 +156,21 @@ Status ExtractBatch(const TrainOptions& options, const FeatureStore& store, cons
   const std::span<const uint32_t> nodes = sample.nodes();
   const std::span<const uint32_t> rows_at =
       store.Locate(nodes, sample.ranks(), buffer->memory.Get<uint32_t>(nodes.size()));
-  const Extraction extraction(options, store, sample, buffer);
-  if (options.precision == Precision::kBfloat16) {
-    extraction.Run<Bfloat16>(rows_at);
-  } else {
-    extraction.Run<float>(rows_at);
+  const auto run = [&](const RowTable& table, std::span<const uint32_t> at) {
+    const Extraction extraction(options, table, sample, buffer);
+    if (options.precision == Precision::kBfloat16) {
+      extraction.Run<Bfloat16>(at);
+    } else {
+      extraction.Run<float>(at);
+    }
+  };
+  if (!store.on_disk()) {
+    run(store.table(), rows_at);
+    return Status::Ok();
   }
+  uint32_t* at = buffer->memory.Get<uint32_t>(nodes.size());
+  std::iota(at, at + nodes.size(), 0U);
+  run(CopiedRows(store, rows_at, &buffer->memory), {at, nodes.size()});
   return Status::Ok();
 }
 

@@ -5,6 +5,8 @@
 
 #include "core/base/cpu.h"
 #include "core/draw/philox.h"
+#include "core/feature/feature_store.h"
+#include "core/graph/features.h"
 #include "train/model.h"
 #include "train/ops.h"
 
@@ -43,10 +45,25 @@ EvalShape SampledEvaluator::Plan(EvalNodes nodes) const {
   return EvalShape{chunks == 0 ? 0U : 1U, chunks, rows};
 }
 
+at::Tensor SampledEvaluator::Rows(std::span<const uint32_t> nodes) {
+  const RowTable& table = options_.features;
+  if (!options_.features_on_disk) return GatheredRows<float>(table, nodes, &memory_);
+  const uint64_t dim = table.dim();
+  const std::span<float> rows(memory_.Get<float>(nodes.size() * dim), nodes.size() * dim);
+  ReadInParts(
+      nodes.size(),
+      [&](uint64_t begin, uint64_t end) { AskForRows(table, nodes.subspan(begin, end - begin)); },
+      [&](uint64_t begin, uint64_t end) {
+        GatherRows(table, nodes.subspan(begin, end - begin),
+                   rows.subspan(begin * dim, (end - begin) * dim));
+      });
+  return ViewOf(rows.data(), static_cast<int64_t>(nodes.size()), static_cast<int64_t>(dim));
+}
+
 at::Tensor SampledEvaluator::Logits(const Sample& sample, std::span<const at::Tensor> parameters) {
   memory_.Reset();
   BottomInput bottom;
-  bottom.x = GatheredRows<float>(options_.features, sample.nodes(), &memory_);
+  bottom.x = Rows(sample.nodes());
   if (script_ != nullptr) return script_->Forward(sample, bottom.x).contiguous();
   return ForwardBlocks(model_, parameters, sample, bottom, &memory_).contiguous();
 }

@@ -37,6 +37,8 @@ class SampledEvaluator {
  private:
   SampledEvaluator(const TrainOptions& options, const Model& model, ScriptModel* script,
                    const RecordLayout& layout);
+  // float32 feature rows of these nodes.
+  at::Tensor Rows(std::span<const uint32_t> nodes);
   at::Tensor Logits(const Sample& sample, std::span<const at::Tensor> parameters);
 
   const TrainOptions& options_;

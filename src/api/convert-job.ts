@@ -8,9 +8,11 @@ import type {
   JobState,
 } from '../records/job-record.ts';
 import { jobStates } from '../records/job-record.ts';
+import type { MemoryPlan } from '../records/memory-plan.ts';
 import { measurementOf } from '../records/plan-measurement.ts';
 import { warningsOf } from '../spec/spec-warnings.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
+import { memoryInit } from './convert-memory.ts';
 import { paceInit } from './convert-plan.ts';
 import { embed } from './embed.ts';
 import type { EpochReportSchema } from './gen/gnnd/v1/epoch_report_pb.ts';
@@ -38,10 +40,12 @@ export interface BesideJob {
   readonly numEpochs: number;
   /** The last of them, as many as are to be shown. */
   readonly epochs: readonly EpochReport[];
+  /** Where it is to be told. */
+  readonly memory?: MemoryPlan | null;
 }
 
 export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb.Job {
-  const { progress, numEpochs, epochs } = beside;
+  const { progress, numEpochs, epochs, memory = null } = beside;
   const measured = job.plan === null ? null : measurementOf(epochs, job.plan);
   const message = create(pb.JobSchema, {
     name: `jobs/${job.id}`,
@@ -58,6 +62,7 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
     epochs: epochs.map((report) => epochInit(report, report.executorTimes)),
     numEpochs,
     pace: paceInit(job.plan, measured),
+    memory: memory === null ? undefined : memoryInit(memory),
     // It is stored before executors are stopped: until then the job has not ended.
     result: job.state === 'SUCCEEDED' ? (job.result ?? undefined) : undefined,
     createTime: timestamp(job.createAtMs),

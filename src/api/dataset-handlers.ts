@@ -50,10 +50,10 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
     async importDataset(request) {
       deps.admit();
       const requestId = requestIdOf(request.requestId);
-      const { datasetId, source, directed, validateOnly } = request;
+      const { datasetId, source, directed, link, validateOnly } = request;
       const checked = checkImport(request);
-      const asked = { id: datasetId, source, directed, validateOnly, requestId, ...checked };
-      return answer(await datasets.import(asked));
+      const asked = { id: datasetId, source, directed, link, validateOnly, requestId };
+      return answer(await datasets.import({ ...asked, ...checked }));
     },
     getDataset: (request) => datasetToProto(datasets.get(idOfName('datasets', request.name))),
     listDatasets(request) {

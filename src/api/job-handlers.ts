@@ -59,14 +59,16 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
   const { jobs } = deps;
   const messages = createWatchMessages(jobs);
   const full = (job: JobRecord): Job => {
-    return jobToProto(job, { ...besideOf(jobs, job), epochs: newestEpochs(jobs, job) }, 'FULL');
+    const beside = { ...besideOf(jobs, job), epochs: newestEpochs(jobs, job) };
+    return jobToProto(job, { ...beside, memory: jobs.memory(job) }, 'FULL');
   };
   return {
     async createJob(request) {
       deps.admit();
       const job = await createChecked(jobs, request);
       if (!request.validateOnly) return full(job);
-      return { ...jobToProto(job, nothingBeside, 'FULL'), name: '', uid: '' };
+      const beside = { ...nothingBeside, memory: jobs.memory(job) };
+      return { ...jobToProto(job, beside, 'FULL'), name: '', uid: '' };
     },
     getJob: (request) => full(jobs.get(idOfName('jobs', request.name))),
     listJobs: (request) => listJobs(deps, request),

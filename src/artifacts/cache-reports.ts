@@ -16,6 +16,7 @@ import { type Range, rangeOf } from '../spec/spec-fields.ts';
 import type { Store } from '../store/store.ts';
 import { layoutOf } from '../supervisor/job-layout.ts';
 import { loadDataset } from '../supervisor/load-dataset.ts';
+import { taskTopologyPlace } from '../supervisor/memory-plan.ts';
 import { runTask } from '../supervisor/task.ts';
 import type { SharedTopology, Topologies } from '../supervisor/topologies.ts';
 
@@ -118,6 +119,7 @@ async function reportOf(
     instructionSet: native.hostInstructionSet(),
     signal,
   };
+  const alias = spec.sampling.algorithm === 'KHOP_WEIGHTED';
   try {
     const loaded = await loadDataset(
       topologies,
@@ -125,7 +127,8 @@ async function reportOf(
         dataset: { folder: dataset.path, counts: countsOf(dataset) },
         datasetDigest: dataset.digest,
         standardizedFolder: null,
-        alias: spec.sampling.algorithm === 'KHOP_WEIGHTED',
+        place: taskTopologyPlace(countsOf(dataset), alias),
+        alias,
         node: null,
       },
       task,

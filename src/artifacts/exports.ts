@@ -25,6 +25,7 @@ import {
   loadDataset,
   loadFeatures,
 } from '../supervisor/load-dataset.ts';
+import { taskTopologyPlace } from '../supervisor/memory-plan.ts';
 import { predict } from '../supervisor/prediction.ts';
 import type { Moments } from '../supervisor/standardization.ts';
 import type { SharedTopology, Topologies } from '../supervisor/topologies.ts';
@@ -249,7 +250,12 @@ async function loadForExport(
 ): Promise<LoadedDataset> {
   return await loadDataset(
     options.topologies,
-    { ...featuresOf(options, job, dataset), alias: false, node: null },
+    {
+      ...featuresOf(options, job, dataset),
+      place: taskTopologyPlace(countsOf(dataset), false),
+      alias: false,
+      node: null,
+    },
     exportTask(options, job, signal),
   );
 }

@@ -2,9 +2,12 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { messageOf } from '../base/errors.ts';
 import { type ArrayRole, type ArraySet, folderArrays, npzArrays } from './array-set.ts';
+import { ByteProgress } from './byte-progress.ts';
 import { fileChunks } from './byte-streams.ts';
-import { converterOf, OutOfRange } from './convert-array.ts';
+import { converterOf, OutOfRange, type StoredType } from './convert-array.ts';
+import { type CopyTask, copyArray, isCopyable } from './copy-array.ts';
 import { type ArrayName, arrayNames, arrayTypes, type DatasetFacts } from './dataset-writer.ts';
 import { inNeighbours } from './graph.ts';
 import type { ImportContext } from './import-context.ts';
@@ -49,7 +52,7 @@ class ArrayImport {
   constructor(context: ImportContext, set: ArraySet) {
     this.#context = context;
     this.#set = set;
-    this.#progress = new ByteProgress(context, set.names.length);
+    this.#progress = new ByteProgress(context.progress, set.totalBytes);
   }
 
   async run(): Promise<DatasetFacts> {
@@ -111,38 +114,102 @@ class ArrayImport {
     }
   }
 
+  /** In what type an array of `type` is stored: ids and features keep theirs where they can. */
+  #storedType(name: Exclude<ArrayName, SplitName>, type: NpyType): StoredType {
+    if (name === 'features') {
+      return this.#context.featureDtype ?? (type === 'float16' ? type : 'float32');
+    }
+    if (name !== 'indices') return arrayTypes[name];
+    if (type === 'uint32') return type;
+    return (this.#numNodes ?? 0) > int32Ids ? 'uint32' : 'int32';
+  }
+
+  /** As indptr says, once it was read. */
+  get #numNodes(): number | undefined {
+    const rows = this.#headers.get('indptr')?.shape[0];
+    return rows === undefined ? undefined : rows - 1;
+  }
+
   async #copy(name: Exclude<ArrayName, SplitName>): Promise<void> {
-    const { writer } = this.#context;
     await this.#opened(name, async (source) => {
-      const { type, shape } = source.header;
-      const dtype = this.#context.featureDtype ?? (type === 'float16' ? type : 'float32');
-      const isFeatures = name === 'features';
-      const columns = shape[1] ?? 0;
-      const target = isFeatures
-        ? await writer.beginFeatures(columns, dtype)
-        : await writer.begin(name);
-      const convert = converterOf(type, isFeatures ? dtype : arrayTypes[name]);
-      const hash = createHash('sha256');
-      const outside = new OutOfRange();
-      for await (const block of source.blocks()) {
-        hash.update(block);
-        const values = convert(block, (index, value) => outside.see(index, value));
-        await target.append(values);
-        outside.advance(values.length);
-        this.#see(name, values);
-        this.#progress.advance(values.length);
-      }
-      await writer.end(name);
-      if (outside.count > 0) {
-        throw badFile(source.path, outside.describe(isFeatures ? columns : null));
-      }
-      this.#sums.set(name, hash.digest('hex'));
+      const stored = this.#storedType(name, source.header.type);
+      // What else is to be learnt from indptr and labels is seen here.
+      const isBulk = name === 'indices' || name === 'features' || name === 'edge_weights';
+      if (name === 'indptr') this.#orientation.expect(source.header.shape[0] ?? 0);
+      if (isBulk && isCopyable(source, stored)) await this.#copyWhole(name, source, stored);
+      else await this.#convert(name, source, stored);
     });
+  }
+
+  /** Native code does all that is to be done with each byte, or reads a file that is linked. */
+  async #copyWhole(name: BulkName, source: CopyTask['source'], stored: StoredType): Promise<void> {
+    const { writer, native, signal, link, checked } = this.#context;
+    const [rows = 0, columns = 0] = source.header.shape;
+    if (link) {
+      await writer.link(name, source.place.file).catch((error: unknown) => {
+        const remedy = 'import it without link, which copies it';
+        throw badFile(source.path, `cannot be linked: ${messageOf(error)}: ${remedy}`);
+      });
+    }
+    const target = link ? null : await this.#begin(name, columns, stored);
+    const numNodes = name === 'indices' ? this.#numNodes : undefined;
+    const { handle, sha256, bytes, isClean } = await copyArray({
+      ...{ native, source, signal, rule: ruleOf(name, stored, numNodes) },
+      target: target === null ? null : { fd: target.fd, at: target.dataAt },
+      numNodes: numNodes ?? 0,
+      onCopied: (elements) => this.#progress.advance(elements),
+    });
+    if (target === null) {
+      await writer.linked(name, rows, sha256, stored === 'float16' ? stored : 'float32');
+    } else {
+      target.adopt(bytes, sha256);
+      await writer.end(name);
+    }
+    this.#sums.set(name, sha256);
+    if (isClean && name !== 'edge_weights') checked.add(`${name}.npy`);
+    if (numNodes !== undefined) {
+      this.#orientation.seeNamed((nodes) => native.arrayCopyUnnamed(handle, nodes));
+    }
+  }
+
+  #begin(name: Exclude<ArrayName, SplitName>, columns: number, type: StoredType) {
+    const { writer } = this.#context;
+    if (name !== 'features') return writer.begin(name, type);
+    return writer.beginFeatures(columns, type === 'float16' ? type : 'float32');
+  }
+
+  async #convert(
+    name: Exclude<ArrayName, SplitName>,
+    source: NpySource,
+    stored: StoredType,
+  ): Promise<void> {
+    const { writer } = this.#context;
+    const { type, shape } = source.header;
+    const columns = shape[1] ?? 0;
+    const target = await this.#begin(name, columns, stored);
+    const convert = converterOf(type, stored);
+    // What is stored as it came has the same sum.
+    const hash = type === stored ? null : createHash('sha256');
+    const outside = new OutOfRange();
+    for await (const block of source.blocks()) {
+      hash?.update(block);
+      const values = convert(block, (index, value) => outside.see(index, value));
+      await target.append(values);
+      outside.advance(values.length);
+      this.#see(name, values);
+      this.#progress.advance(values.length);
+    }
+    const written = await writer.end(name);
+    if (outside.count > 0) {
+      const isFeatures = name === 'features';
+      throw badFile(source.path, outside.describe(isFeatures ? columns : null, stored));
+    }
+    this.#sums.set(name, hash?.digest('hex') ?? written.sha256);
   }
 
   #see(name: ArrayName, values: NpyValues): void {
     if (name === 'indptr') this.#orientation.seeIndptr(values as BigInt64Array);
-    if (name === 'indices') this.#orientation.seeIndices(values as Int32Array);
+    if (name === 'indices') this.#orientation.seeIndices(values as Int32Array | Uint32Array);
     if (name !== 'labels') return;
     for (const label of values as Int32Array) {
       if (label > this.#largestLabel) this.#largestLabel = label;
@@ -183,11 +250,11 @@ class ArrayImport {
     await this.#opened('edge_index', async (source) => {
       const numEdges = source.header.shape[1] ?? 0;
       const ends = new Uint32Array(2 * numEdges);
-      const convert = converterOf(source.header.type, 'int32');
+      const convert = converterOf(source.header.type, 'uint32');
       let at = 0;
       for await (const block of source.blocks()) {
         const values = convert(block, (_, value) => problems.add(source.path, beyond(value)));
-        ends.set(values as Int32Array, at);
+        ends.set(values as Uint32Array, at);
         at += values.length;
         this.#progress.advance(values.length);
       }
@@ -195,7 +262,7 @@ class ArrayImport {
       const outside = ends.findIndex((id) => id >= numNodes);
       if (outside >= 0) {
         const expected = `expected ids below the ${formatCount(numNodes)} nodes`;
-        const found = `${(ends[outside] ?? 0) | 0} ${placeOf(outside, numEdges)}`;
+        const found = `${ends[outside] ?? 0} ${placeOf(outside, numEdges)}`;
         throw badFile(source.path, `has ${found}, ${expected}`);
       }
       if (weights !== null && weights.length !== numEdges) return;
@@ -284,44 +351,29 @@ class ArrayImport {
   }
 }
 
+type BulkName = 'indices' | 'features' | 'edge_weights';
+
+/** What native code can say of elements as they pass by. */
+function ruleOf(
+  name: BulkName,
+  stored: StoredType,
+  numNodes: number | undefined,
+): CopyTask['rule'] {
+  if (name === 'indices' && numNodes !== undefined) return 'NODES';
+  if (name !== 'features') return 'ANY';
+  return stored === 'float16' ? 'FINITE_FLOAT16' : 'FINITE_FLOAT32';
+}
+
+/** Ids that int32 has room for. */
+const int32Ids = 2 ** 31;
 const noIds = new BigInt64Array(0);
 
 function beyond(value: number | bigint): string {
-  return `has ${value}, beyond int32`;
+  return `has ${value}, which is no id of a node (uint32)`;
 }
 
 function placeOf(at: number, numEdges: number): string {
   return `at row ${at < numEdges ? 0 : 1}, column ${at % numEdges}`;
-}
-
-/** Maps the bytes read to progress; every array counts alike, since only open ones have a size. */
-class ByteProgress {
-  readonly #context: ImportContext;
-  readonly #arrays: number;
-  #index = -1;
-  #path = '';
-  #total = 0;
-  #done = 0;
-
-  constructor(context: ImportContext, arrays: number) {
-    this.#context = context;
-    this.#arrays = arrays;
-  }
-
-  begin(source: NpySource): void {
-    this.#index += 1;
-    this.#path = source.path;
-    this.#total = elementCount(source.header.shape);
-    this.#done = 0;
-    this.advance(0);
-  }
-
-  advance(elements: number): void {
-    this.#done += elements;
-    const part = this.#total === 0 ? 1 : this.#done / this.#total;
-    const counts = `${formatCount(this.#done)} of ${formatCount(this.#total)} elements`;
-    this.#context.progress((this.#index + part) / this.#arrays, `reading ${this.#path}: ${counts}`);
-  }
 }
 
 const floats: readonly NpyType[] = ['float16', 'float32', 'float64'];

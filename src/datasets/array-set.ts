@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { messageOf } from '../base/errors.ts';
 import { readRegular } from '../base/regular-file.ts';
@@ -18,6 +18,8 @@ export interface ArraySet {
   nameOf(role: ArrayRole): string | null;
   /** How messages call the array of a role, also of one that is missing. */
   pathOf(role: ArrayRole): string;
+  /** Of all arrays that have a role. */
+  readonly totalBytes: number;
   /** REQUIRES: the role has an array. */
   open(role: ArrayRole): Promise<NpySource>;
   readonly meta: Meta | null;
@@ -63,10 +65,13 @@ export interface Meta {
 export async function folderArrays(context: ImportContext): Promise<ArraySet> {
   const { source: folder, signal } = context;
   const files = (await readdir(folder)).filter((name) => name.endsWith('.npy'));
+  const sizes = new Map<string, number>();
+  for (const name of files) sizes.set(stemOf(name), (await stat(join(folder, name))).size);
   return arraySet(context, {
     source: `npy folder ${basename(folder)}`,
     names: files.map(stemOf),
     pathOf: (name) => `${name}.npy`,
+    bytesOf: (name) => sizes.get(name) ?? 0,
     open: (name) => openNpyFile(join(folder, `${name}.npy`), signal),
     meta: await readMeta(folder),
   });
@@ -84,6 +89,7 @@ export async function npzArrays(context: ImportContext): Promise<ArraySet> {
     source: `npz file ${file}`,
     names: arrays.map(stemOf),
     pathOf: (name) => `${file}/${name}.npy`,
+    bytesOf: (name) => members.get(`${name}.npy`)?.bytes ?? 0,
     open: (name) => {
       const member = members.get(`${name}.npy`);
       if (member === undefined) throw badFile(`${file}/${name}.npy`, 'is missing');
@@ -105,12 +111,13 @@ interface NamedArrays {
   readonly source: string;
   readonly names: readonly string[];
   readonly pathOf: (name: string) => string;
+  readonly bytesOf: (name: string) => number;
   readonly open: (name: string) => Promise<NpySource>;
   readonly meta: Meta | null;
 }
 
 function arraySet({ problems, notices }: ImportContext, arrays: NamedArrays): ArraySet {
-  const { source, names, pathOf, open, meta } = arrays;
+  const { source, names, pathOf, bytesOf, open, meta } = arrays;
   const byRole = new Map<ArrayRole, string>();
   for (const role of roles) {
     const [name, ...others] = aliases[role].filter((alias) => names.includes(alias));
@@ -134,6 +141,7 @@ function arraySet({ problems, notices }: ImportContext, arrays: NamedArrays): Ar
     names,
     nameOf,
     pathOf: (role) => pathOf(byRole.get(role) ?? role),
+    totalBytes: [...byRole.values()].reduce((sum, name) => sum + bytesOf(name), 0),
     open: (role) => open(byRole.get(role) ?? role),
     meta,
   };

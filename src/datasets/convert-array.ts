@@ -5,7 +5,7 @@ import { formatCount } from './problems.ts';
 /** Elements of one type as those of another, block by block. */
 
 /** Types that a dataset's arrays are stored in. */
-export type StoredType = 'int32' | 'int64' | 'float16' | 'float32';
+export type StoredType = 'int32' | 'uint32' | 'int64' | 'float16' | 'float32';
 
 /** Called for an element that the wanted type has no room for, with its index in the block. */
 type OnOutOfRange = (index: number, value: number | bigint) => void;
@@ -14,8 +14,10 @@ export type Converter = (block: NpyValues, onOutOfRange: OnOutOfRange) => NpyVal
 /** `from` is a type that can be `to`: any number as a float, any integer or bool as an integer. */
 export function converterOf(from: NpyType, to: StoredType): Converter {
   if (from === to) return (block) => block;
-  if (to === 'int32')
-    return from === 'int64' ? narrow : (block, outside) => toInt32(block, outside);
+  const isWide = from === 'int64' || from === 'uint64';
+  if (to === 'int32') return isWide ? narrow : (block, outside) => toInt32(block, outside);
+  if (to === 'uint32') return isWide ? narrowUnsigned : toUint32;
+  if (to === 'int64' && from === 'uint64') return (block) => block;
   if (to === 'int64') return from === 'int32' ? widen : toInt64;
   if (from === 'float16') {
     const widenFloat16 = float16Widener();
@@ -40,6 +42,11 @@ function toInt32(block: NpyValues, onOutOfRange: OnOutOfRange): Int32Array {
     }
   }
   return new Int32Array(block as Int32Array);
+}
+
+function toUint32(block: NpyValues, onOutOfRange: OnOutOfRange): Uint32Array {
+  for (const [index, value] of block.entries()) if (value < 0) onOutOfRange(index, value);
+  return new Uint32Array(block as Int32Array);
 }
 
 function toInt64(block: NpyValues): BigInt64Array {
@@ -70,6 +77,16 @@ function narrow(block: NpyValues, onOutOfRange: OnOutOfRange): Int32Array {
   return values;
 }
 
+function narrowUnsigned(block: NpyValues, onOutOfRange: OnOutOfRange): Uint32Array {
+  const words = new Uint32Array(block.buffer, block.byteOffset, 2 * block.length);
+  const values = new Uint32Array(block.length);
+  for (let index = 0; index < values.length; index += 1) {
+    if (words[2 * index + 1] !== 0) onOutOfRange(index, (block as BigInt64Array)[index] ?? 0n);
+    values[index] = words[2 * index] ?? 0;
+  }
+  return values;
+}
+
 /** Elements that the type of a dataset has no room for: the first one, and how many. */
 export class OutOfRange {
   count = 0;
@@ -89,10 +106,10 @@ export class OutOfRange {
     this.#done += elements;
   }
 
-  /** `columns` is null for a vector, which is one of int32. */
-  describe(columns: number | null): string {
+  /** `columns` is null for a vector, which is one of `type`. */
+  describe(columns: number | null, type: NpyType): string {
     const more = this.count > 1 ? ` and ${formatCount(this.count - 1)} more` : '';
-    if (columns === null) return `has ${this.#value} at index ${this.#at}, beyond int32${more}`;
+    if (columns === null) return `has ${this.#value} at index ${this.#at}, beyond ${type}${more}`;
     const place = `row ${Math.floor(this.#at / columns)}, column ${this.#at % columns}`;
     return (
       `has ${this.#value} at ${place}${more}, beyond ${float16Max}, the largest float16: ` +

@@ -28,6 +28,8 @@ export interface SourceImport {
   readonly featureDtype: FeatureDtype | null;
   /** Tables only: an edge stands in the row of its target, not in that of its source, too. */
   readonly directed: boolean;
+  /** Arrays whose bytes stay as they are become links to the source's files, and are not copied. */
+  readonly link: boolean;
   /** Receives the dataset; the caller's to remove, also after a failure. */
   readonly folder: string;
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { open } from 'node:fs/promises';
+import { link, open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder } from '../base/atomic-file.ts';
 import type { DatasetManifest, FeatureDtype } from '../records/dataset-record.ts';
@@ -7,7 +7,7 @@ import { type NpyType, NpyWriter, type NpyWritten } from './npy.ts';
 
 /**
  * The arrays of a dataset folder, in the order in which they are listed (docs/formats). Features
- * may be float16, too.
+ * may be float16, too, and indices uint32.
  */
 export const arrayTypes = {
   indptr: 'int64',
@@ -57,8 +57,11 @@ export class DatasetWriter {
   }
 
   /** Begins an array other than the features. */
-  async begin(name: Exclude<ArrayName, 'features'>): Promise<NpyWriter> {
-    return await this.#begin(name, arrayTypes[name], null);
+  async begin(
+    name: Exclude<ArrayName, 'features'>,
+    type: NpyType = arrayTypes[name],
+  ): Promise<NpyWriter> {
+    return await this.#begin(name, type, null);
   }
 
   /** Begins the features; what is appended must be of `dtype`. */
@@ -67,9 +70,24 @@ export class DatasetWriter {
     return await this.#begin('features', dtype, columns);
   }
 
+  #pathOf(name: ArrayName): string {
+    return join(this.folder, `${name}.npy`);
+  }
+
+  /** Makes a .npy file that holds the array as it is to be stored part of the dataset. */
+  async link(name: ArrayName, source: string): Promise<void> {
+    await link(source, this.#pathOf(name));
+  }
+
+  /** What a file that was linked holds; `dtype` is that of features. */
+  async linked(name: ArrayName, rows: number, sha256: string, dtype: FeatureDtype): Promise<void> {
+    if (name === 'features') this.#featureDtype = dtype;
+    const { size } = await stat(this.#pathOf(name));
+    this.#written.set(name, { rows, bytes: size, sha256 });
+  }
+
   async #begin(name: ArrayName, type: NpyType, columns: number | null): Promise<NpyWriter> {
-    const path = join(this.folder, `${name}.npy`);
-    const writer = await NpyWriter.create(path, type, columns);
+    const writer = await NpyWriter.create(this.#pathOf(name), type, columns);
     this.#open.set(name, writer);
     return writer;
   }
@@ -87,9 +105,12 @@ export class DatasetWriter {
   /** Writes a whole array that is in memory. */
   async write(
     name: Exclude<ArrayName, 'features'>,
-    values: Int32Array | BigInt64Array | Float32Array,
+    values: Int32Array | Uint32Array | BigInt64Array | Float32Array,
   ): Promise<NpyWritten> {
-    const writer = await this.begin(name);
+    const writer = await this.begin(
+      name,
+      values instanceof Uint32Array ? 'uint32' : arrayTypes[name],
+    );
     await writer.append(values);
     return await this.end(name);
   }

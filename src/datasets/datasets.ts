@@ -77,6 +77,8 @@ export interface ImportRequest {
   readonly featureDtype: FeatureDtype | null;
   /** CSV only: an edge stands in the row of its target, not in that of its source, too. */
   readonly directed: boolean;
+  /** Arrays only: those that stay as they are become links to the source's files. */
+  readonly link: boolean;
   /** Do all of it but keep nothing. */
   readonly validateOnly: boolean;
   /** The same request with the same id has one effect. */
@@ -369,12 +371,12 @@ class DatasetService implements Datasets {
   }
 
   async #import(
-    { id, source, featureDtype, directed, validateOnly }: ImportRequest,
+    { id, source, featureDtype, directed, link, validateOnly }: ImportRequest,
     format: ImportFormat,
     watch: TaskWatch,
   ): Promise<() => OperationEnd> {
     const { folder, tasks, store } = this.#options;
-    const asked = { id, source, format, featureDtype, directed, folder, validateOnly };
+    const asked = { id, source, format, featureDtype, directed, link, folder, validateOnly };
     const written = await runImport({ ...asked, ...watch, tasks });
     return () => {
       if (!validateOnly) store.updateDataset(id, readyChange(written));
@@ -418,14 +420,20 @@ async function checkRequest(request: ImportRequest, detect: DetectFormat): Promi
     const description = `is for tables (format CSV), and this is ${detection.format}: ${why}`;
     violations.push({ path: 'directed', description });
   }
+  if (request.link && detection.kind === 'format' && detection.format !== 'NPY') {
+    const description = `is for folders of .npy files, and this is ${detection.format}`;
+    violations.push({ path: 'link', description });
+  }
   if (detection.kind === 'format' && violations.length === 0) return detection.format;
   const message = violations.map(({ path, description }) => `${path}: ${description}`).join('; ');
   throw new GnndError('SPEC_INVALID', message, { violations });
 }
 
 function digestOfRequest(request: ImportRequest): string {
-  const { id, source, format, validateOnly, featureDtype, directed } = request;
-  const text = JSON.stringify([id, source, format, validateOnly, featureDtype, directed]);
+  const { id, source, format, validateOnly, featureDtype, directed, link } = request;
+  const asked = [id, source, format, validateOnly, featureDtype, directed];
+  // Requests of earlier versions, which are remembered, had no such field.
+  const text = JSON.stringify(link ? [...asked, link] : asked);
   return createHash('sha256').update(text).digest('hex');
 }
 

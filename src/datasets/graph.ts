@@ -33,7 +33,8 @@ export interface EdgeTable extends EdgeList {
 export interface InNeighbours {
   /** int64 [numNodes + 1]. */
   readonly indptr: BigInt64Array;
-  readonly indices: Int32Array;
+  /** Uint32Array where int32 cannot name every node. */
+  readonly indices: Int32Array | Uint32Array;
   readonly weights: Float32Array | null;
 }
 
@@ -45,7 +46,8 @@ export function inNeighbours({ numNodes, sources, targets, weights }: EdgeList):
     next[node + 1] = (next[node + 1] ?? 0) + (next[node] ?? 0);
   }
   const indptr = BigInt64Array.from(next, BigInt);
-  const indices = new Int32Array(targets.length);
+  const isWide = numNodes > 2 ** 31;
+  const indices = new (isWide ? Uint32Array : Int32Array)(targets.length);
   const ordered = weights === null ? null : new Float32Array(targets.length);
   for (let edge = 0; edge < targets.length; edge += 1) {
     const target = targets[edge] ?? 0;

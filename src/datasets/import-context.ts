@@ -1,4 +1,5 @@
 import type { FeatureDtype } from '../records/dataset-record.ts';
+import type { ArrayCopier } from './copy-array.ts';
 import type { DatasetFacts, DatasetWriter } from './dataset-writer.ts';
 import type { NoticeList } from './notices.ts';
 import type { ProblemList } from './problems.ts';
@@ -14,7 +15,12 @@ export interface ImportContext {
   readonly featureDtype: FeatureDtype | null;
   /** Tables only: an edge stands in the row of its target, not in that of its source, too. */
   readonly directed: boolean;
+  /** Arrays whose bytes stay as they are become links to the source's files, and are not copied. */
+  readonly link: boolean;
+  readonly native: ArrayCopier;
   readonly writer: DatasetWriter;
+  /** Files whose elements were found right as they passed by: the importer adds them. */
+  readonly checked: Set<string>;
   /** Everything wrong with the source; when any is added the import fails. */
   readonly problems: ProblemList;
   /** What a user should know although nothing is wrong. */

@@ -14,12 +14,15 @@ import { badFile, formatCount, ImportFailure } from './problems.ts';
 /** The integers that number and label nodes, or count things. */
 export const npyIntegers = [
   ...(['int8', 'int16', 'int32', 'int64'] as const),
-  ...(['uint8', 'uint16', 'uint32'] as const),
+  ...(['uint8', 'uint16', 'uint32', 'uint64'] as const),
 ] as const;
 export type NpyInteger = (typeof npyIntegers)[number];
 export type NpyType = 'bool' | NpyInteger | 'float16' | 'float32' | 'float64';
 
-/** What the elements of a block are in memory; float16 as its bits, bool as 0 and 1. */
+/**
+ * What the elements of a block are in memory; float16 as its bits, bool as 0 and 1, uint64 as int64
+ * (where the upper half is negative, and refused like any negative number).
+ */
 export type NpyValues =
   | Int8Array
   | Int16Array
@@ -42,13 +45,15 @@ export interface NpySource {
   /** For messages: the file, and the member where it is an archive. */
   readonly path: string;
   readonly header: NpyHeader;
+  /** Where its elements lie in a file of their own; null within an archive. */
+  readonly place: { readonly file: string; readonly dataAt: number } | null;
   /** A block is valid until the next one is asked for. Throws ImportFailure when cut off. */
   blocks(): AsyncGenerator<NpyValues>;
   /** Releases the file; without effect once blocks() has ended. */
   close(): Promise<void>;
 }
 
-const elementBytes: Readonly<Record<NpyType, number>> = {
+export const elementBytes: Readonly<Record<NpyType, number>> = {
   bool: 1,
   int8: 1,
   int16: 2,
@@ -57,6 +62,7 @@ const elementBytes: Readonly<Record<NpyType, number>> = {
   uint8: 1,
   uint16: 2,
   uint32: 4,
+  uint64: 8,
   float16: 2,
   float32: 4,
   float64: 8,
@@ -71,6 +77,7 @@ const typeOfDescr: ReadonlyMap<string, NpyType> = new Map([
   ['|u1', 'uint8'],
   ['<u2', 'uint16'],
   ['<u4', 'uint32'],
+  ['<u8', 'uint64'],
   ['<f2', 'float16'],
   ['<f4', 'float32'],
   ['<f8', 'float64'],
@@ -137,7 +144,11 @@ export function elementCount(shape: readonly number[]): number {
 export async function openNpyFile(path: string, signal: AbortSignal): Promise<NpySource> {
   const file = await openSource(path);
   const { size } = await file.stat().finally(() => file.close());
-  return openNpyStream(basename(path), size, fileChunks(path), signal);
+  const source = await openNpyStream(basename(path), size, fileChunks(path), signal);
+  const { type, shape } = source.header;
+  const dataAt = size - elementCount(shape) * elementBytes[type];
+  // What native code maps must start at a multiple of its elements' size.
+  return { ...source, place: dataAt % elementBytes[type] === 0 ? { file: path, dataAt } : null };
 }
 
 /**
@@ -178,6 +189,7 @@ export async function openNpyStream(
     return {
       path,
       header,
+      place: null,
       blocks: () => readBlocks(path, header, bytes, rest, pull),
       close,
     };
@@ -278,6 +290,7 @@ function valuesOf(type: NpyType, buffer: ArrayBuffer, bytes: number): NpyValues 
     case 'int32':
       return new Int32Array(buffer, 0, length);
     case 'int64':
+    case 'uint64':
       return new BigInt64Array(buffer, 0, length);
   }
 }
@@ -299,6 +312,9 @@ export class NpyWriter {
   readonly #type: NpyType;
   readonly #columns: readonly number[];
   readonly #hash: Hash = createHash('sha256');
+  /** Of elements that somebody else wrote; null: they were appended. */
+  #sha256: string | null = null;
+  /** Where elements begin. */
   #headerBytes = 0;
   #dataBytes = 0;
 
@@ -327,6 +343,22 @@ export class NpyWriter {
     }
   }
 
+  /** Open for writing; nobody else may open the file so. */
+  get fd(): number {
+    return this.#file.fd;
+  }
+
+  /** Where the elements go, for somebody else to write all of them. */
+  get dataAt(): number {
+    return this.#headerBytes;
+  }
+
+  /** All elements are in the file, and this is their sum. */
+  adopt(bytes: number, sha256: string): void {
+    this.#dataBytes = bytes;
+    this.#sha256 = sha256;
+  }
+
   /** Makes the file whole and durable. */
   async finish(): Promise<NpyWritten> {
     const rowBytes = elementBytes[this.#type] * elementCount(this.#columns);
@@ -336,7 +368,7 @@ export class NpyWriter {
     await this.#file.sync();
     await this.close();
     const bytes = this.#headerBytes + this.#dataBytes;
-    return { rows, bytes, sha256: this.#hash.digest('hex') };
+    return { rows, bytes, sha256: this.#sha256 ?? this.#hash.digest('hex') };
   }
 
   /** Gives the file up; without effect after finish(). */

@@ -11,6 +11,7 @@ export class OrientationCheck {
   #sampled = 0;
   #withoutIn = 0;
   #withoutOut = 0;
+  #unnamed: ((nodes: readonly number[]) => number) | null = null;
   readonly #splits: BigInt64Array[] = [];
 
   /** Blocks of indptr, before any of indices. */
@@ -29,10 +30,20 @@ export class OrientationCheck {
     }
   }
 
-  seeIndices(block: Int32Array): void {
+  seeIndices(block: Int32Array | Uint32Array): void {
     for (const node of block) {
       if (node >= 0 && node < this.#nodes) this.#mark(node, hasOut);
     }
+  }
+
+  /** Room for so many nodes at once. */
+  expect(nodes: number): void {
+    if (this.#facts.length === 0) this.#facts = new Uint8Array(nodes);
+  }
+
+  /** Instead of seeIndices: `unnamed` counts which of some nodes are nobody's neighbour. */
+  seeNamed(unnamed: (nodes: readonly number[]) => number): void {
+    this.#unnamed = unnamed;
   }
 
   /** Node ids of a split, at any time. Kept until the end. */
@@ -47,8 +58,9 @@ export class OrientationCheck {
         const facts = this.#facts[Number(id)] ?? 0;
         this.#sampled += 1;
         if ((facts & hasIn) === 0) this.#withoutIn += 1;
-        if ((facts & hasOut) === 0) this.#withoutOut += 1;
+        if ((facts & hasOut) === 0 && this.#unnamed === null) this.#withoutOut += 1;
       }
+      if (this.#unnamed !== null) this.#withoutOut += this.#unnamed(Array.from(ids, asNode));
     }
     if (this.#sampled === 0) return null;
     const withoutIn = this.#withoutIn / this.#sampled;
@@ -72,6 +84,11 @@ export class OrientationCheck {
   #mark(node: number, fact: number): void {
     this.#facts[node] = (this.#facts[node] ?? 0) | fact;
   }
+}
+
+/** Ids that are none stand for the last one, which no node has. */
+function asNode(id: bigint): number {
+  return id >= 0n && id < 0xffffffffn ? Number(id) : 0xffffffff;
 }
 
 const hasIn = 1;

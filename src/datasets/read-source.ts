@@ -1,5 +1,6 @@
 import type { DatasetCounts, DatasetValidation } from '../native/contract.ts';
 import type { DatasetManifest } from '../records/dataset-record.ts';
+import type { ArrayCopier } from './copy-array.ts';
 import type { SourceImport, TaskWatch } from './data-tasks.ts';
 import { DatasetWriter, type DatasetWritten } from './dataset-writer.ts';
 import { importers } from './detect-format.ts';
@@ -8,12 +9,20 @@ import { ProblemList } from './problems.ts';
 
 /** The native check of every element of a dataset. */
 export interface NativeValidator {
-  datasetValidate(folder: string, counts: DatasetCounts): Promise<DatasetValidation>;
+  /** `checked` names files whose elements were checked before. */
+  datasetValidate(
+    folder: string,
+    counts: DatasetCounts,
+    checked: readonly string[],
+  ): Promise<DatasetValidation>;
 }
+
+/** What reading a source needs of native code. */
+export type NativeReader = NativeValidator & ArrayCopier;
 
 /** What an import works with. */
 interface SourceOptions extends SourceImport, TaskWatch {
-  readonly native: NativeValidator;
+  readonly native: NativeReader;
 }
 
 /** What is left of the progress for the check. */
@@ -24,13 +33,15 @@ const importShare = 0.9;
  * ImportFailure for what is wrong with the source.
  */
 export async function readSource(options: SourceOptions): Promise<DatasetWritten> {
-  const { id, source, folder, progress, signal, featureDtype, directed } = options;
+  const { id, source, folder, progress, signal, featureDtype, directed, link, native } = options;
   const problems = new ProblemList();
   const notices = new NoticeList();
+  const checked = new Set<string>();
   const writer = new DatasetWriter(folder);
   try {
     const facts = await importers[options.format]({
-      ...{ source, featureDtype, directed, writer, problems, notices, signal },
+      ...{ source, featureDtype, directed, link, native },
+      ...{ writer, checked, problems, notices, signal },
       progress: (fraction, message) => progress(importShare * fraction, message),
     });
     if (writer.written('train')?.rows === 0) {
@@ -39,7 +50,8 @@ export async function readSource(options: SourceOptions): Promise<DatasetWritten
     problems.throwIfAny();
     const written = await writer.finish(id, facts, notices.kept);
     progress(importShare, 'checking every element');
-    const found = await options.native.datasetValidate(folder, manifestCounts(written.manifest));
+    const counts = manifestCounts(written.manifest);
+    const found = await native.datasetValidate(folder, counts, [...checked]);
     problems.addAll(found.problems, found.problemCount);
     problems.throwIfAny();
     signal.throwIfAborted();

@@ -30,7 +30,7 @@ export async function validateDataset(options: ValidateOptions): Promise<Validat
       problems.add(file, `was changed: its SHA-256 is ${found}, dataset.json has ${expected}`);
     }
     progress(0.5, 'checking every element');
-    const checked = await native.datasetValidate(dataset.path, manifestCounts(manifest));
+    const checked = await native.datasetValidate(dataset.path, manifestCounts(manifest), []);
     signal.throwIfAborted();
     problems.addAll(checked.problems, checked.problemCount);
   }

@@ -66,10 +66,10 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
       return { kind: 'answered', answer: { role: start.role } };
     }
     case 'LOAD': {
-      const { location, standardize, topologyFd, alias } = start.options;
+      const { location, standardize, topologyFd, topology } = start.options;
       const imported = join(location.folder, 'features.npy');
       if (standardize) await core.datasetStandardize(imported, location.featuresPath);
-      if (topologyFd !== null) await core.topologyFill(topologyFd, location, alias);
+      if (topologyFd !== null) await core.topologyFill(topologyFd, location, topology);
       return { kind: 'answered', answer: { role: start.role } };
     }
     case 'IMPORT': {

@@ -16,6 +16,7 @@ import type {
   ProbeOptions,
   RankOptions,
   RankTimes,
+  TopologyOptions,
   TrainerOptions,
 } from '../native/contract.ts';
 
@@ -40,7 +41,7 @@ export interface LoadOptions {
   readonly standardize: boolean;
   /** A reserved memfd, to be filled; null: none is. */
   readonly topologyFd: number | null;
-  readonly alias: boolean;
+  readonly topology: TopologyOptions;
 }
 
 /** Work outside a job's crew: one function, one answer. */

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { hostMemoryBytes } from '../base/host-memory.ts';
 import { countsOf } from '../datasets/ready-dataset.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { Store } from '../store/store.ts';
@@ -42,6 +43,7 @@ export function attemptInputOf(
       if (device === undefined) throw new Error(`device ${name} is unknown`);
       return device;
     }),
+    hostBytes: hostMemoryBytes(),
     logFolder: join(folder, 'attempts', String(number), 'log'),
     checkpointFolder: join(folder, 'checkpoint'),
   };

@@ -20,6 +20,7 @@ import type {
   JobState,
 } from '../records/job-record.ts';
 import { terminalStates } from '../records/job-record.ts';
+import type { MemoryPlan } from '../records/memory-plan.ts';
 import { makePlan } from '../scheduler/plan.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
@@ -28,6 +29,7 @@ import { encodeSpec, withSpecs } from '../spec/spec-codec.ts';
 import type { EpochPlace, NewJob, RequestKey, Store, StoredEpoch } from '../store/store.ts';
 import { parameterCountOf } from '../supervisor/checkpoint.ts';
 import { layoutOf, queueSlots } from '../supervisor/job-layout.ts';
+import { memoryPlanOf, memoryViolations } from '../supervisor/memory-plan.ts';
 import { createJobBells } from './job-bells.ts';
 import type { Runner } from './runner.ts';
 import { type CreateJob, createSubmissions, type Made } from './submissions.ts';
@@ -76,6 +78,8 @@ export interface Jobs {
   progress(id: string): JobProgress | null;
   /** Estimated until calibrated. Throws JOB_NOT_FOUND. */
   plan(id: string): JobPlan;
+  /** What it is predicted to take of the host's memory; null once its dataset is gone. */
+  memory(job: JobRecord): MemoryPlan | null;
   /** Log files of an attempt (0 = latest). Throws JOB_NOT_FOUND. */
   logs(id: string, attempt: number): readonly LogFile[];
 }
@@ -118,6 +122,8 @@ export interface JobsOptions {
     ResolveContext,
     'deviceNames' | 'deviceCores' | 'matrixLibrary' | 'pluginFile'
   >;
+  /** What the host's memory is to this daemon. */
+  readonly hostBytes: number;
   readonly jobsFolder: string;
   readonly maxQueued: number;
 }
@@ -170,6 +176,7 @@ export function createJobs(options: JobsOptions): Jobs {
     epochPlaceAfter: (id, revision) => store.epochPlaceAfter(id, revision),
     progress: (id) => runner.attempts.get(id)?.progress ?? null,
     plan: (id) => planOf(options, get(id)),
+    memory: (job) => memoryPlanOfJob(options, job),
     logs: (id, attempt) => logFilesOf(options, get(id), attempt),
   };
 }
@@ -188,6 +195,7 @@ function createJob(options: JobsOptions, request: CreateJob, others: number): Ma
   const spec = resolveOrThrow(options, request.spec, dataset);
   const ready = requireReady(store, spec.dataset);
   checkLayout(options, spec, ready);
+  checkMemory(options, spec, ready);
   const { queue, running } = runner.state;
   if (queue.length + running.length + others >= options.maxQueued) {
     const message = `${options.maxQueued} jobs are queued or running already`;
@@ -239,6 +247,26 @@ function checkLayout(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord
       violations: [{ path: 'spec.sampling.fanouts', description }],
     });
   }
+}
+
+/** A job that surely takes more memory than there is would be killed for it. */
+function checkMemory(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord): void {
+  const violations = memoryViolations(memoryOf(options, spec, dataset));
+  if (violations.length === 0) return;
+  throw new GnndError('SPEC_INVALID', 'the job does not fit the memory of this host', {
+    violations,
+  });
+}
+
+function memoryOf(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord): MemoryPlan {
+  const { native, hostBytes } = options;
+  return memoryPlanOf(spec, { native, counts: countsOf(dataset), hostBytes });
+}
+
+/** Null once the dataset is gone. */
+function memoryPlanOfJob(options: JobsOptions, { effectiveSpec: spec }: JobRecord) {
+  const dataset = options.store.getDataset(spec.dataset);
+  return dataset?.state === 'READY' ? memoryOf(options, spec, dataset) : null;
 }
 
 /** What `validate_only` answers: the job as it would be, without a name. */

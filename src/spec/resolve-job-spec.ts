@@ -6,7 +6,7 @@ import { datasetRule } from './rules/dataset.ts';
 import { evaluationRule } from './rules/evaluation.ts';
 import { modelRule } from './rules/model.ts';
 import { pluginFilesRule } from './rules/plugin-files.ts';
-import { devicesRule, queueRule, samplersRule } from './rules/resources.ts';
+import { devicesRule, queueRule, samplersRule, topologyRule } from './rules/resources.ts';
 import type { ResolveContext, Rule } from './rules/rule.ts';
 import { samplingRule } from './rules/sampling.ts';
 import { earlyStopRule, matrixLibraryRule, trainingRule } from './rules/training.ts';
@@ -32,6 +32,7 @@ const rules: readonly Rule[] = [
   devicesRule,
   samplersRule,
   queueRule,
+  topologyRule,
 ];
 
 /**

@@ -30,6 +30,8 @@ export interface AttemptInput {
   readonly spec: JobSpec;
   readonly dataset: { readonly folder: string; readonly counts: DatasetCounts };
   readonly datasetDigest: string;
+  /** What the host's memory is to this daemon. */
+  readonly hostBytes: number;
   /** In the order granted. */
   readonly devices: readonly CrewDevice[];
   /** Logs of this attempt. */

@@ -1,8 +1,8 @@
 import type { DatasetCounts } from '../native/contract.ts';
-import { featureBytes } from '../records/dataset-record.ts';
 import type { CachePlan } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
+import { rowBytesOf } from './memory-plan.ts';
 
 /**
  * How many rows devices keep, and whether they are read ahead (docs/caching.md): a function of the
@@ -19,19 +19,14 @@ export interface CacheFacts {
   readonly evaluationBytes: number;
   /** Milliseconds that ranking took. */
   readonly rankMs: number;
+  /** Whether rows that miss are read from disk: the page cache cannot hold all features. */
+  readonly featuresOnDisk: boolean;
   /** Of the job's smallest device. */
   readonly freeCores: number;
 }
 
 /** Larger batches than the trial's are to be expected. */
 const workMargin = 1.1;
-
-/** Whether features count as read from disk. */
-export function featuresOnDisk(spec: JobSpec, counts: DatasetCounts): boolean {
-  const { resources } = spec;
-  const bytes = counts.numNodes * rowBytesOf(spec, counts);
-  return resources.hostMemoryBytes > 0 && bytes > resources.hostMemoryBytes;
-}
 
 /** Automatic sizes are 0 until the work was measured. */
 export function cachePlanOf(spec: JobSpec, facts: CacheFacts): CachePlan {
@@ -67,23 +62,18 @@ export function cachePlanOf(spec: JobSpec, facts: CacheFacts): CachePlan {
 /** Why AUTO is as it is: docs/decisions/0006-extraction-ahead.md. */
 function prefetchOf(
   spec: JobSpec,
-  { counts, freeCores }: CacheFacts,
+  { featuresOnDisk, freeCores }: CacheFacts,
 ): Pick<CachePlan, 'prefetch' | 'prefetchExplanation'> {
   if (spec.cache.prefetch !== 'AUTO') {
     return { prefetch: spec.cache.prefetch === 'ON', prefetchExplanation: 'as asked for' };
   }
-  if (featuresOnDisk(spec, counts)) {
+  if (featuresOnDisk) {
     return { prefetch: true, prefetchExplanation: 'features are read from disk' };
   }
   if (freeCores > 0) {
     return { prefetch: true, prefetchExplanation: 'devices have cores that training leaves free' };
   }
   return { prefetch: false, prefetchExplanation: 'training keeps all cores busy' };
-}
-
-/** Of a feature row as the job reads it; standardised features are a float32 file of their own. */
-function rowBytesOf({ features }: JobSpec, { numFeatures, featureDtype }: DatasetCounts): number {
-  return numFeatures * featureBytes[features.standardize ? 'float32' : featureDtype];
 }
 
 function explanationOf(

@@ -14,8 +14,8 @@ import type {
   SegmentSpec,
 } from '../native/contract.ts';
 import type { CachePlan, ExecutorExit, ExecutorRole } from '../records/job-record.ts';
+import type { MemoryPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { featuresOnDisk } from './cache-plan.ts';
 import { createScratch, type EvaluationPlan, evaluationSampling } from './evaluation-plan.ts';
 import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
@@ -40,6 +40,7 @@ export interface CrewOptions {
   readonly dataset: DatasetLocation;
   readonly spec: JobSpec;
   readonly layout: JobLayout;
+  readonly memory: MemoryPlan;
   /** Empty: no order was made and nothing is cached. */
   readonly orderPath: string;
   readonly cache: CachePlan;
@@ -189,7 +190,7 @@ export class Crew {
   }
 
   #startOf(seat: Seat, device: number, executor: ExecutorOptions['executor']): StartMessage {
-    const { dataset, spec, layout, devices } = this.#options;
+    const { dataset, spec, layout, devices, memory } = this.#options;
     const options: ExecutorOptions = {
       dataset,
       sampling: layout.sampling,
@@ -200,7 +201,8 @@ export class Crew {
       cache: {
         orderPath: this.#options.orderPath,
         rows: this.#cacheRowsOf(seat.role),
-        featuresOnDisk: featuresOnDisk(spec, dataset.counts),
+        featuresOnDisk: memory.features === 'DISK',
+        readAheadBytes: this.#readAheadBytes(),
       },
     };
     const start = { kind: 'start', version: protocolVersion } as const;
@@ -226,6 +228,12 @@ export class Crew {
         },
       },
     };
+  }
+
+  /** Every Sampler's part; there may be one on every device but one. */
+  #readAheadBytes(): number {
+    const { memory, devices } = this.#options;
+    return Math.floor(memory.readAheadBytes / Math.max(1, devices.length - 1));
   }
 
   /** A Sampler marks for the largest cache. */

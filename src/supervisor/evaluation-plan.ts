@@ -20,15 +20,21 @@ export function evaluationPlanOf(
   const sampled = spec.evaluation.method === 'SAMPLED';
   const { widths } = manifest;
   const sizes = native.evaluationSizes({ counts, model, sampled, widths });
-  const { everyEpochs, maxBytes } = spec.evaluation;
-  const fits = sizes.scratchBytes <= maxBytes;
-  const keptBytes = sizes.scratchBytes + sizes.keptBytes;
-  const keeps = keptBytes <= maxBytes && spec.training.epochs > everyEpochs;
+  const { scratchBytes, keptBytes, inMemory } = scratchOf(spec, sizes);
   return {
     ...sizes,
-    ...(keeps ? { scratchBytes: keptBytes } : {}),
-    scratchFolder: fits ? '' : cacheFolder,
+    scratchBytes: scratchBytes + keptBytes,
+    scratchFolder: inMemory ? '' : cacheFolder,
   };
+}
+
+/** What is shared by all Trainers, and whether it lies in memory. */
+export function scratchOf(
+  { evaluation: { everyEpochs, maxBytes }, training }: JobSpec,
+  { scratchBytes, keptBytes }: Pick<EvaluationSizes, 'scratchBytes' | 'keptBytes'>,
+) {
+  const keeps = scratchBytes + keptBytes <= maxBytes && training.epochs > everyEpochs;
+  return { scratchBytes, keptBytes: keeps ? keptBytes : 0, inMemory: scratchBytes <= maxBytes };
 }
 
 /** A descriptor for hidden rows, the caller's to close; null where there are none. */

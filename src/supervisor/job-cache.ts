@@ -9,13 +9,23 @@ import {
   type SegmentSnapshot,
 } from '../native/contract.ts';
 import type { CachePlan } from '../records/job-record.ts';
+import type { MemoryPlan } from '../records/memory-plan.ts';
 import { mayCache } from '../spec/cache-spec.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { cachePlanOf } from './cache-plan.ts';
 import { evaluationBytesOf, evaluationPlanOf } from './evaluation-plan.ts';
 import { type HotOrder, prepareHotOrder } from './hot-order.ts';
 import type { JobLayout } from './job-layout.ts';
+import { topologyBytesOf } from './memory-plan.ts';
 import { trainerThreads } from './trainer-threads.ts';
+
+/** Of what an attempt has prepared. */
+interface RankInputs {
+  readonly dataset: DatasetLocation;
+  readonly layout: Pick<JobLayout, 'sampling'>;
+  readonly topologyFd: number | null;
+  readonly memory: Pick<MemoryPlan, 'features'>;
+}
 
 /** What an attempt knows about its caches: the order of nodes, and how many rows devices keep. */
 export class JobCache {
@@ -28,6 +38,8 @@ export class JobCache {
   /** Of trial batches; 0 = not measured yet. */
   #workBytes = 0;
   #evaluationBytes = 0;
+  /** Not before it is prepared. */
+  #featuresOnDisk = false;
 
   constructor(input: AttemptInput, { native, clock }: { native: CoreAddon; clock: Clock }) {
     this.#input = input;
@@ -43,11 +55,10 @@ export class JobCache {
   /** As far as it is known. */
   get plan(): CachePlan {
     const { spec, dataset, devices } = this.#input;
-    const { numNodes, numEdges } = dataset.counts;
     return cachePlanOf(spec, {
       counts: dataset.counts,
-      // 64-bit row starts, 32-bit neighbours.
-      topologyBytes: 8 * (numNodes + 1) + 4 * numEdges,
+      topologyBytes: topologyBytesOf(dataset.counts, false),
+      featuresOnDisk: this.#featuresOnDisk,
       workBytes: this.#workBytes,
       evaluationBytes: this.#evaluationBytes,
       rankMs: this.#order.rankMs,
@@ -61,11 +72,8 @@ export class JobCache {
   }
 
   /** Ranks the nodes, where anything may be cached. Rejects with a TaskError. */
-  async prepare(
-    dataset: DatasetLocation,
-    sampling: SamplingOptions,
-    topologyFd: number | null,
-  ): Promise<void> {
+  async prepare({ dataset, layout: { sampling }, topologyFd, memory }: RankInputs): Promise<void> {
+    this.#featuresOnDisk = memory.features === 'DISK';
     if (!mayCache(this.#input.spec)) return;
     const ranking = this.#rank(dataset, sampling, topologyFd);
     this.#ranking = ranking.catch(() => {});

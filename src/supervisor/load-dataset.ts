@@ -4,6 +4,7 @@ import { makeFolder } from '../base/atomic-file.ts';
 import { markUsed } from '../base/files.ts';
 import { topologyFd as childTopologyFd, type LoadOptions } from '../executor/protocol.ts';
 import type { CoreAddon, DatasetLocation } from '../native/contract.ts';
+import type { TopologyPlace } from '../records/memory-plan.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { momentsPath } from './standardization.ts';
 import { runTask, TaskError, type TaskOptions } from './task.ts';
@@ -22,7 +23,9 @@ export interface FeaturesRequest {
 }
 
 export interface LoadRequest extends FeaturesRequest {
-  /** Also tables to sample by edge weight. */
+  /** FILE: the topology stays in the dataset's files, which are checked. */
+  readonly place: TopologyPlace;
+  /** Also tables to sample by edge weight; in MEMORY only. */
   readonly alias: boolean;
   /** NUMA node whose memory is to hold the topology; null: any. */
   readonly node: number | null;
@@ -42,8 +45,13 @@ export class DatasetLoad {
   #loading: Promise<unknown> = Promise.resolve();
 
   /** Once; a topology for each node that the devices lie on. Rejects as `loadDataset` does. */
-  start(input: AttemptInput, native: CoreAddon, topologies: Topologies): Promise<AttemptDataset> {
-    const loading = loadForAttempt(input, { native, topologies, signal: this.#abort.signal });
+  start(
+    input: AttemptInput,
+    place: TopologyPlace,
+    { native, topologies }: Pick<LoadContext, 'native' | 'topologies'>,
+  ): Promise<AttemptDataset> {
+    const context = { native, topologies, signal: this.#abort.signal };
+    const loading = loadForAttempt(input, place, context);
     this.#loading = loading.catch(() => {});
     return loading;
   }
@@ -69,6 +77,7 @@ interface LoadContext {
 
 async function loadForAttempt(
   input: AttemptInput,
+  place: TopologyPlace,
   { native, topologies, signal }: LoadContext,
 ): Promise<AttemptDataset> {
   const { spec, dataset, datasetDigest, cacheFolder, devices, logFolder } = input;
@@ -88,7 +97,7 @@ async function loadForAttempt(
   const shared = new Map<number | null, SharedTopology>();
   try {
     for (const node of nodes) {
-      const request = { ...features, alias, node };
+      const request = { ...features, place, alias, node };
       shared.set(node, await shareTopology(topologies, request, taskOn(node)));
     }
   } catch (error) {
@@ -121,7 +130,8 @@ export async function loadFeatures(
   if (existsSync(featuresPath)) {
     for (const path of [featuresPath, momentsPath(featuresPath)]) markUsed(path);
   } else {
-    const options = { location, standardize: true, topologyFd: null, alias: false };
+    const topology = { place: 'MEMORY', alias: false } as const;
+    const options = { location, standardize: true, topologyFd: null, topology };
     await load(options, { ...task, topologyFd: null });
   }
   return location;
@@ -130,13 +140,14 @@ export async function loadFeatures(
 /** The one place where a topology comes from. Rejects as `loadDataset` does. */
 function shareTopology(
   topologies: Topologies,
-  { dataset, datasetDigest, alias, node }: LoadRequest,
+  { dataset, datasetDigest, place, alias, node }: LoadRequest,
   task: LoadTask,
 ): Promise<SharedTopology> {
   const location = { ...dataset, featuresPath: '' };
-  const options = { location, standardize: false, topologyFd: childTopologyFd, alias };
+  const topology = { place, alias };
+  const options = { location, standardize: false, topologyFd: childTopologyFd, topology };
   return topologies.share(
-    { datasetDigest, alias, node },
+    { datasetDigest, place, alias, node },
     (topologyFd, signal) => load(options, { ...task, topologyFd, signal }),
     task.signal,
   );

@@ -1,8 +1,10 @@
 import type { DatasetLocation } from '../native/contract.ts';
+import type { MemoryPlan } from '../records/memory-plan.ts';
 import type { AttemptContext } from './attempt-types.ts';
 import { JobCache } from './job-cache.ts';
 import { type JobLayout, layoutOf } from './job-layout.ts';
 import { type AttemptDataset, DatasetLoad } from './load-dataset.ts';
+import { memoryPlanOf } from './memory-plan.ts';
 import { ModelProbe } from './model-probe.ts';
 
 /** What an attempt makes before anybody trains, and holds until its end. */
@@ -12,6 +14,7 @@ export interface Prepared {
   readonly dataset: DatasetLocation;
   /** By the device's name: a memfd on its NUMA node. */
   readonly topologyFds: ReadonlyMap<string, number>;
+  readonly memory: MemoryPlan;
 }
 
 export class Preparation {
@@ -32,7 +35,8 @@ export class Preparation {
     const { native, input, topologies, emit } = this.#context;
     emit({ kind: 'phase', phase: 'LOADING_DATASET' });
     const sizes = layoutOf(native, input.spec, input.dataset.counts);
-    const dataset = await this.#load.start(input, native, topologies);
+    const memory = this.#memory();
+    const dataset = await this.#load.start(input, memory.topology, { native, topologies });
     if (isStopped()) {
       releaseAll(dataset);
       return false;
@@ -41,9 +45,19 @@ export class Preparation {
     const topologyFds = fdsOf(dataset, input.devices);
     const topologyFd = [...topologyFds.values()][0] ?? null;
     const layout = await this.#probe.complete(sizes, { input, native, topologyFd });
-    this.#prepared = { layout, dataset: dataset.location, topologyFds };
-    await this.cache.prepare(dataset.location, layout.sampling, topologyFd);
+    this.#prepared = { layout, dataset: dataset.location, topologyFds, memory };
+    await this.cache.prepare({ ...this.#prepared, topologyFd });
     return !isStopped();
+  }
+
+  /** What is held in memory, as it was predicted when the job was created. */
+  #memory(): MemoryPlan {
+    const { native, input, log } = this.#context;
+    const { hostBytes, spec, dataset } = input;
+    const memory = memoryPlanOf(spec, { native, counts: dataset.counts, hostBytes });
+    const { topology, topologyBytes, features, featuresBytes } = memory;
+    log.info('attempt.memory', { topology, topologyBytes, features, featuresBytes, hostBytes });
+    return memory;
   }
 
   /** Throws before it is prepared. */

@@ -1,5 +1,6 @@
 import { closeSync, fstatSync } from 'node:fs';
 import type { CoreAddon } from '../native/contract.ts';
+import type { TopologyPlace } from '../records/memory-plan.ts';
 import { TaskError } from './task.ts';
 
 /**
@@ -12,6 +13,8 @@ import { TaskError } from './task.ts';
 /** What a topology is a function of, and where it lies. */
 export interface TopologyKey {
   readonly datasetDigest: string;
+  /** FILE: it stays in the dataset's files, and the memfd says so. */
+  readonly place: TopologyPlace;
   /** With tables to sample by edge weight. */
   readonly alias: boolean;
   /** NUMA node whose memory holds it; null: any. */
@@ -93,10 +96,11 @@ export class Topologies {
     }
   }
 
-  #find({ datasetDigest, alias, node }: TopologyKey): Entry | undefined {
+  #find({ datasetDigest, place, alias, node }: TopologyKey): Entry | undefined {
     return [...this.#entries].find(
       (entry) =>
         entry.datasetDigest === datasetDigest &&
+        entry.place === place &&
         entry.alias === alias &&
         (node === null || entry.node === node),
     );

@@ -204,6 +204,7 @@ export function createFakeJobs(): FakeJobs {
     },
     progress: () => progress,
     plan: jobPlan,
+    memory: () => null,
     logs: () => [],
     transition(state, changes = {}) {
       revision += 1;

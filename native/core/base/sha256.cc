@@ -4,8 +4,15 @@
 #include <bit>
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 namespace gnnd {
 namespace {
+
+constexpr size_t kBlockBytes = 64;
 
 // First 32 bits of the fractional parts of the cube roots of the first 64 primes.
 constexpr uint32_t kRound[64] = {
@@ -29,34 +36,100 @@ void StoreBigEndian(uint64_t value, uint32_t bytes, uint8_t* out) {
   }
 }
 
+using State = std::array<uint32_t, 8>;
+
+void CompressPlain(State* state, const uint8_t* data, size_t blocks) {
+  for (; blocks > 0; --blocks, data += kBlockBytes) {
+    uint32_t w[64];
+    for (uint32_t i = 0; i < 16; ++i) w[i] = LoadBigEndian(data + 4 * i);
+    for (uint32_t i = 16; i < 64; ++i) {
+      const uint32_t s0 =
+          std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
+      const uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
+      w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+    }
+    auto [a, b, c, d, e, f, g, h] = *state;
+    for (uint32_t i = 0; i < 64; ++i) {
+      const uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
+      const uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + kRound[i] + w[i];
+      const uint32_t s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
+      const uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
+      h = g;
+      g = f;
+      f = e;
+      e = d + t1;
+      d = c;
+      c = b;
+      b = a;
+      a = t1 + t2;
+    }
+    const State sums = {a, b, c, d, e, f, g, h};
+    for (uint32_t i = 0; i < 8; ++i) (*state)[i] += sums[i];
+  }
+}
+
+#if defined(__x86_64__)
+// The processor's own instructions: two rounds each, on the state's words as {a, b, e, f} and
+// {c, d, g, h}; some five times as fast as the loop above.
+__attribute__((target("sha,sse4.1"))) void CompressSha(State* state, const uint8_t* data,
+                                                       size_t blocks) {
+  const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+  const auto words = [state](size_t at) { return reinterpret_cast<__m128i*>(state->data() + at); };
+  const __m128i badc = _mm_shuffle_epi32(_mm_loadu_si128(words(0)), 0xB1);
+  const __m128i hgfe = _mm_shuffle_epi32(_mm_loadu_si128(words(4)), 0x1B);
+  __m128i abef = _mm_alignr_epi8(badc, hgfe, 8);
+  __m128i cdgh = _mm_blend_epi16(hgfe, badc, 0xF0);
+  for (; blocks > 0; --blocks, data += kBlockBytes) {
+    const __m128i old_abef = abef;
+    const __m128i old_cdgh = cdgh;
+    __m128i w[4];  // the last 16 words of the message's schedule
+    for (uint32_t i = 0; i < 16; ++i) {
+      __m128i& next = w[i % 4];
+      if (i < 4) {
+        const auto* from = reinterpret_cast<const __m128i*>(data + 16 * i);
+        next = _mm_shuffle_epi8(_mm_loadu_si128(from), big_endian);
+      } else {
+        const __m128i last = w[(i - 1) % 4];
+        const __m128i sum = _mm_add_epi32(_mm_sha256msg1_epu32(next, w[(i - 3) % 4]),
+                                          _mm_alignr_epi8(last, w[(i - 2) % 4], 4));
+        next = _mm_sha256msg2_epu32(sum, last);
+      }
+      const auto* round = reinterpret_cast<const __m128i*>(kRound + 4 * i);
+      const __m128i added = _mm_add_epi32(next, _mm_loadu_si128(round));
+      cdgh = _mm_sha256rnds2_epu32(cdgh, abef, added);
+      abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(added, 0x0E));
+    }
+    abef = _mm_add_epi32(abef, old_abef);
+    cdgh = _mm_add_epi32(cdgh, old_cdgh);
+  }
+  const __m128i feba = _mm_shuffle_epi32(abef, 0x1B);
+  const __m128i dchg = _mm_shuffle_epi32(cdgh, 0xB1);
+  _mm_storeu_si128(words(0), _mm_blend_epi16(feba, dchg, 0xF0));
+  _mm_storeu_si128(words(4), _mm_alignr_epi8(dchg, feba, 8));
+}
+
+bool HasSha() {
+  uint32_t a = 0;
+  uint32_t b = 0;
+  uint32_t c = 0;
+  uint32_t d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_SSE4_1) == 0) return false;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_SHA) != 0;
+}
+#endif
+
+using Compressor = void (*)(State*, const uint8_t*, size_t);
+
+Compressor Fastest() {
+#if defined(__x86_64__)
+  if (HasSha()) return CompressSha;
+#endif
+  return CompressPlain;
+}
+
 }  // namespace
 
-void Sha256::Compress(const uint8_t* block) {
-  uint32_t w[64];
-  for (uint32_t i = 0; i < 16; ++i) w[i] = LoadBigEndian(block + 4 * i);
-  for (uint32_t i = 16; i < 64; ++i) {
-    const uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
-    const uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
-    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
-  }
-  auto [a, b, c, d, e, f, g, h] = state_;
-  for (uint32_t i = 0; i < 64; ++i) {
-    const uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
-    const uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + kRound[i] + w[i];
-    const uint32_t s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
-    const uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
-    h = g;
-    g = f;
-    f = e;
-    e = d + t1;
-    d = c;
-    c = b;
-    b = a;
-    a = t1 + t2;
-  }
-  const std::array<uint32_t, 8> sums = {a, b, c, d, e, f, g, h};
-  for (uint32_t i = 0; i < 8; ++i) state_[i] += sums[i];
-}
+Sha256::Sha256(Speed speed) : compress_(speed == Speed::kPlain ? CompressPlain : Fastest()) {}
 
 Sha256& Sha256::Add(std::span<const std::byte> bytes) {
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
@@ -64,10 +137,11 @@ Sha256& Sha256::Add(std::span<const std::byte> bytes) {
   size_t filled = length_ % 64;
   length_ += left;
   while (left > 0) {
-    if (filled == 0 && left >= 64) {
-      Compress(data);
-      data += 64;
-      left -= 64;
+    if (filled == 0 && left >= kBlockBytes) {
+      const size_t blocks = left / kBlockBytes;
+      compress_(&state_, data, blocks);
+      data += blocks * kBlockBytes;
+      left -= blocks * kBlockBytes;
       continue;
     }
     const size_t taken = std::min(left, 64 - filled);
@@ -75,7 +149,7 @@ Sha256& Sha256::Add(std::span<const std::byte> bytes) {
     data += taken;
     left -= taken;
     filled = (filled + taken) % 64;
-    if (filled == 0) Compress(buffer_.data());
+    if (filled == 0) compress_(&state_, buffer_.data(), 1);
   }
   return *this;
 }

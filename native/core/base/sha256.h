@@ -13,17 +13,21 @@ using Sha256Digest = std::array<uint8_t, 32>;
 // Lower-case hex.
 std::string HexOf(const Sha256Digest& digest);
 
-// SHA-256 (FIPS 180-4) of what was added, in order. For records of what was trained: parameters are
-// hashed where they are, once an epoch, by the process that evaluates them.
+// SHA-256 (FIPS 180-4) of what was added, in order. For records of what was trained (parameters are
+// hashed where they are, once an epoch, by the process that evaluates them) and for the arrays of
+// datasets, as they are imported.
 class Sha256 {
  public:
+  enum class Speed { kPlain, kFastest };  // the processor's instructions for it, where it has them
+
+  explicit Sha256(Speed speed = Speed::kFastest);
   Sha256& Add(std::span<const std::byte> bytes);
   // Ends the message; the object must not be used afterwards.
   Sha256Digest Finish();
 
  private:
-  void Compress(const uint8_t* block);
-
+  // Takes whole blocks.
+  void (*compress_)(std::array<uint32_t, 8>*, const uint8_t*, size_t);
   std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                     0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   std::array<uint8_t, 64> buffer_{};

@@ -31,6 +31,10 @@ Status CheckOptions(const FeatureStore::Options& options) {
 
 }  // namespace
 
+void AskForRows(const RowTable& table, std::span<const uint32_t> rows) {
+  for (const uint32_t row : rows) Advise({table.row(row), table.row_bytes()}, Advice::kWillNeed);
+}
+
 Result<FeatureStore> FeatureStore::Create(const Options& options) {
   GNND_TRY(CheckOptions(options));
   FeatureStore store;
@@ -81,7 +85,6 @@ Result<std::byte*> FeatureStore::AllocateNearTable(uint64_t rows) {
 std::span<const uint32_t> FeatureStore::Locate(std::span<const uint32_t> nodes,
                                                std::span<const uint32_t> ranks,
                                                uint32_t* scratch) const {
-  if (behind_ == Tier::kDisk) ReadAhead(nodes, ranks);
   if (cache_rows_ == 0) return nodes;
   GNND_CHECK(ranks.empty() || ranks.size() == nodes.size());
   if (ranks.empty()) {
@@ -95,11 +98,11 @@ std::span<const uint32_t> FeatureStore::Locate(std::span<const uint32_t> nodes,
   return {scratch, nodes.size()};
 }
 
-void FeatureStore::ReadAhead(std::span<const uint32_t> nodes,
-                             std::span<const uint32_t> ranks) const {
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (!ranks.empty() && ranks[i] < cache_rows_) continue;
-    Advise({features_.row(nodes[i]), features_.row_bytes()}, Advice::kWillNeed);
+void FeatureStore::Ask(std::span<const uint32_t> rows) const {
+  if (!on_disk()) return;
+  for (const uint32_t row : rows) {
+    if (row - first_host_ >= features_.num_rows()) continue;  // cached; wraps below the first
+    Advise({table_.row(row), table_.row_bytes()}, Advice::kWillNeed);
   }
 }
 

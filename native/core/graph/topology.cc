@@ -45,14 +45,17 @@ Status WriteAt(int fd, std::span<const std::byte> bytes, uint64_t at) {
   return SystemError(Code::kShmAllocationFailed, "writing the topology");
 }
 
-// Writes `values` to `at`, chunk by chunk; `check(from, chunk)` sees each chunk just before.
+constexpr int kNowhere = -1;
+
+// Writes `values` to `at`, chunk by chunk; `check(from, chunk)` sees each chunk just before. With
+// kNowhere for `fd` they are only checked.
 template <typename T, typename Check>
 Status WriteChecked(int fd, std::span<const T> values, uint64_t at, const Check& check) {
   constexpr uint64_t kStep = kChunkBytes / sizeof(T);
   for (uint64_t from = 0; from < values.size(); from += kStep) {
     const auto chunk = values.subspan(from, std::min<uint64_t>(kStep, values.size() - from));
     GNND_TRY(check(from, chunk));
-    GNND_TRY(WriteAt(fd, std::as_bytes(chunk), at + from * sizeof(T)));
+    if (fd != kNowhere) GNND_TRY(WriteAt(fd, std::as_bytes(chunk), at + from * sizeof(T)));
   }
   return Status::Ok();
 }
@@ -145,17 +148,59 @@ Status WriteAlias(int fd, const Dataset& dataset, const TopologyHeader& header) 
   return flush();
 }
 
+TopologyHeader FileHeaderOf(uint64_t num_nodes, uint64_t num_edges) {
+  TopologyHeader header{};
+  header.magic = kTopologyMagic;
+  header.version = kTopologyVersion;
+  header.place = TopologyPlace::kFile;
+  header.num_nodes = num_nodes;
+  header.num_edges = num_edges;
+  header.bytes = kPageBytes;
+  return header;
+}
+
+// The elements are checked and stay where they are.
+Status ReferToFiles(int fd, const Dataset& dataset) {
+  const TopologyHeader header = FileHeaderOf(dataset.num_nodes(), dataset.num_edges());
+  GNND_TRY(SizeMemfd(fd, header.bytes));
+  GNND_TRY(WriteAt(fd, std::as_bytes(std::span(&header, 1)), 0));
+  GNND_TRY(WriteIndptr(kNowhere, dataset, header));
+  GNND_TRY(WriteIndices(kNowhere, dataset, header));
+  return SealReadOnly(fd);
+}
+
+// The rows of the files, of which the kernel keeps in memory what is read most.
+Result<TopologyView> ViewOfFiles(const TopologyHeader& header, const Dataset& dataset) {
+  const TopologyHeader expected = FileHeaderOf(dataset.num_nodes(), dataset.num_edges());
+  if (std::memcmp(&expected, &header, sizeof header) != 0) {
+    return Status(Code::kShmCorrupted, "topology: it is that of other files");
+  }
+  // int64 that were found not to be negative.
+  const auto indptr = dataset.indptr();
+  TopologyView view;
+  view.indptr = {reinterpret_cast<const uint64_t*>(indptr.data()), indptr.size()};
+  view.indices = dataset.indices();
+  // A row is a few entries at a random place: what lies around it would push out others.
+  Advise(std::as_bytes(view.indices), Advice::kRandom);
+  return view;
+}
+
 }  // namespace
 
 Result<UniqueFd> ReserveTopology() { return ReserveMemfd("gnnd-topology"); }
 
-Status FillTopology(int fd, const Dataset& dataset, bool alias) {
+Status FillTopology(int fd, const Dataset& dataset, const TopologyOptions& options) {
+  const bool alias = options.alias;
   if (alias && dataset.edge_weights().size() != dataset.num_edges()) {
     return Status(Code::kInvalidArgument, "the dataset has no edge weights");
+  }
+  if (alias && options.place == TopologyPlace::kFile) {
+    return Status(Code::kInvalidArgument, "alias tables need the topology in memory");
   }
   GNND_TRY(CheckSplit("train.npy", dataset.train(), dataset.num_nodes()));
   GNND_TRY(CheckSplit("val.npy", dataset.val(), dataset.num_nodes()));
   GNND_TRY(CheckSplit("test.npy", dataset.test(), dataset.num_nodes()));
+  if (options.place == TopologyPlace::kFile) return ReferToFiles(fd, dataset);
   const TopologyHeader header = HeaderOf(dataset.num_nodes(), dataset.num_edges(), alias);
   GNND_TRY(SizeMemfd(fd, header.bytes));
   GNND_TRY(WriteAt(fd, std::as_bytes(std::span(&header, 1)), 0));
@@ -173,13 +218,13 @@ Status FillTopology(int fd, const Dataset& dataset, bool alias) {
   return Status::Ok();
 }
 
-Result<UniqueFd> CreateTopology(const Dataset& dataset, bool alias) {
+Result<UniqueFd> CreateTopology(const Dataset& dataset, const TopologyOptions& options) {
   UniqueFd memfd = GNND_VALUE(ReserveTopology());
-  GNND_TRY(FillTopology(memfd.get(), dataset, alias));
+  GNND_TRY(FillTopology(memfd.get(), dataset, options));
   return memfd;
 }
 
-Result<Topology> Topology::Attach(int fd) {
+Result<Topology> Topology::Attach(int fd, const Dataset& dataset) {
   const auto corrupted = [](const std::string& message) {
     return Status(Code::kShmCorrupted, "topology: " + message);
   };
@@ -195,6 +240,12 @@ Result<Topology> Topology::Attach(int fd) {
   if (header.version != kTopologyVersion) {
     return corrupted("version " + std::to_string(header.version) + ", expected " +
                      std::to_string(kTopologyVersion));
+  }
+  if (header.place == TopologyPlace::kFile) {
+    Topology topology;
+    topology.view_ = GNND_VALUE(ViewOfFiles(header, dataset));
+    topology.place_ = TopologyPlace::kFile;
+    return topology;
   }
   // The counts are bounded by the size first, so that the sizes computed from them cannot overflow.
   const bool bounded = header.num_nodes > 0 && header.num_nodes < bytes / sizeof(uint64_t) &&

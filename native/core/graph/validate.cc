@@ -41,8 +41,9 @@ std::string FloatText(Half value) { return FloatText(ToFloat(value)); }
 
 class Validator {
  public:
-  Validator(const std::string& folder, const DatasetCounts& counts)
-      : folder_(folder), counts_(counts) {}
+  Validator(const std::string& folder, const DatasetCounts& counts,
+            const std::vector<std::string>& checked)
+      : folder_(folder), counts_(counts), checked_(checked) {}
 
   DatasetValidation Run() {
     const Status counts = CheckCounts(counts_);
@@ -52,8 +53,8 @@ class Validator {
     }
     OpenAll();
     CheckIndptr();
-    CheckIndices();
-    CheckFeatures();
+    if (!WasChecked(DatasetFile::kIndices)) CheckIndices();
+    if (!WasChecked(DatasetFile::kFeatures)) CheckFeatures();
     CheckLabels();
     for (const DatasetFile split : kSplits) CheckSplit(split);
     CheckOverlap(DatasetFile::kTrain, DatasetFile::kVal);
@@ -68,6 +69,10 @@ class Validator {
   const NpyArray* Find(DatasetFile file) const {
     const auto& array = arrays_[static_cast<size_t>(file)];
     return array ? &*array : nullptr;
+  }
+
+  bool WasChecked(DatasetFile file) const {
+    return std::find(checked_.begin(), checked_.end(), FileName(file)) != checked_.end();
   }
 
   void Add(const char* file, std::string message) {
@@ -271,14 +276,16 @@ class Validator {
 
   const std::string& folder_;
   const DatasetCounts& counts_;
+  const std::vector<std::string>& checked_;
   std::array<std::optional<NpyArray>, kFiles.size()> arrays_;
   DatasetValidation result_;
 };
 
 }  // namespace
 
-DatasetValidation Validate(const std::string& folder, const DatasetCounts& counts) {
-  return Validator(folder, counts).Run();
+DatasetValidation Validate(const std::string& folder, const DatasetCounts& counts,
+                           const std::vector<std::string>& checked) {
+  return Validator(folder, counts, checked).Run();
 }
 
 }  // namespace gnnd

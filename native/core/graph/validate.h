@@ -28,7 +28,9 @@ struct DatasetValidation {
 
 // Checks all files of `folder` against each other and against `counts`. Never fails: whatever is
 // wrong, missing or unreadable is a problem in the result. A file whose header is wrong is not
-// looked into further; the others still are.
-DatasetValidation Validate(const std::string& folder, const DatasetCounts& counts);
+// looked into further; the others still are. The elements of the files in `checked` are known to be
+// right by themselves (ArrayCopy saw them) and are not read.
+DatasetValidation Validate(const std::string& folder, const DatasetCounts& counts,
+                           const std::vector<std::string>& checked = {});
 
 }  // namespace gnnd

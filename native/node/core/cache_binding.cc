@@ -118,7 +118,7 @@ class Bench {
   // Of at most so many threads.
   Status Open(const FootprintOptions& options, uint32_t most_threads) {
     Dataset dataset = GNND_VALUE(Dataset::Open(options.dataset.folder, options.dataset.counts));
-    Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd));
+    Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
     const RecordLayout layout =
         GNND_VALUE(RecordLayout::Of(LimitsOf(options.dataset.counts, options.sampling)));
     topology_ = std::move(topology);
@@ -132,7 +132,7 @@ class Bench {
                                  : PresampleThreads(most_threads, dataset_.num_nodes(), batches);
     std::vector<SampleWork*> works;
     for (uint32_t i = 0; i < threads; ++i) {
-      Topology for_sampler = GNND_VALUE(Topology::Attach(options.topology_fd));
+      Topology for_sampler = GNND_VALUE(Topology::Attach(options.topology_fd, dataset_));
       works_.push_back(GNND_VALUE(SampleWorkOf(dataset_, std::move(for_sampler), options.sampling,
                                                options.random_seed.value, layout)));
       works.push_back(works_.back().get());

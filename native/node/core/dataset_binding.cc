@@ -1,3 +1,9 @@
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph/array_copy.h"
 #include "core/graph/features.h"
 #include "core/graph/topology.h"
 #include "core/graph/validate.h"
@@ -18,10 +24,81 @@ inline constexpr auto kTable<DatasetValidation> = StructOf(
     "DatasetValidation", Field{"problems", &DatasetValidation::problems, "The first ones."},
     Field{"problemCount", &DatasetValidation::num_problems, "All of them."});
 
+template <>
+inline constexpr auto kNames<ElementRule> =
+    NamesOf<ElementRule>("ElementRule", {{"ANY", ElementRule::kAny},
+                                         {"NODES", ElementRule::kNodes},
+                                         {"FINITE_FLOAT32", ElementRule::kFiniteFloat32},
+                                         {"FINITE_FLOAT16", ElementRule::kFiniteFloat16}});
+
+template <>
+inline constexpr auto kTable<ArrayCopyOptions> = StructOf(
+    "ArrayCopyOptions", Field{"source", &ArrayCopyOptions::source},
+    Field{"sourceAt", &ArrayCopyOptions::source_at, "Of the first element's first byte."},
+    Field{"bytes", &ArrayCopyOptions::bytes},
+    Field{"targetFd", &ArrayCopyOptions::target_fd,
+          "Open for writing until the last step; -1: nothing is written."},
+    Field{"targetAt", &ArrayCopyOptions::target_at}, Field{"rule", &ArrayCopyOptions::rule},
+    Field{"numNodes", &ArrayCopyOptions::num_nodes, "For the rule NODES."});
+
+template <>
+inline constexpr auto kTable<ArrayCopied> = StructOf(
+    "ArrayCopied", Field{"sha256", &ArrayCopied::sha256, "Of the elements."},
+    Field{"clean", &ArrayCopied::clean, "Every element meets the rule."});
+
+template <>
+inline constexpr auto kNames<TopologyPlace> = NamesOf<TopologyPlace>(
+    "TopologyPlace", {{"MEMORY", TopologyPlace::kMemory}, {"FILE", TopologyPlace::kFile}});
+
+template <>
+inline constexpr auto kTable<TopologyOptions> =
+    StructOf("TopologyOptions",
+             Field{"place", &TopologyOptions::place, "FILE: it stays in the dataset's files."},
+             Field{"alias", &TopologyOptions::alias, "To sample by edge weight; in MEMORY only."});
+
+constexpr napi_type_tag kArrayCopyTag = {0x676E6E64'61727261ULL, 0x795F636F'70795F68ULL};
+
+// Shared, so that a step under way on its thread outlives the handle.
+using SharedCopy = std::shared_ptr<ArrayCopy>;
+
+template <>
+struct Codec<SharedCopy> {
+  static std::string Type() { return "ArrayCopyHandle"; }
+  static SharedCopy Read(const Napi::Value& value, const std::string& path) {
+    const bool is_copy = value.IsExternal() && value.As<Napi::External<SharedCopy>>().CheckTypeTag(
+                                                   &kArrayCopyTag);
+    if (!is_copy) Refuse(value.Env(), path, "a copy under way");
+    return *value.As<Napi::External<SharedCopy>>().Data();
+  }
+  static Napi::Value Write(Napi::Env env, const SharedCopy& copy) {
+    auto handle = Napi::External<SharedCopy>::New(
+        env, new SharedCopy(copy), [](Napi::Env, SharedCopy* owned) { delete owned; });
+    handle.TypeTag(&kArrayCopyTag);
+    return handle;
+  }
+};
+
 namespace {
 
-Task<DatasetValidation> ValidateDataset(const std::string& folder, const DatasetCounts& counts) {
-  return {[folder, counts]() -> Result<DatasetValidation> { return Validate(folder, counts); }};
+Task<DatasetValidation> ValidateDataset(const std::string& folder, const DatasetCounts& counts,
+                                        const std::vector<std::string>& checked) {
+  return {[folder, counts, checked]() -> Result<DatasetValidation> {
+    return Validate(folder, counts, checked);
+  }};
+}
+
+Result<SharedCopy> OpenCopy(const ArrayCopyOptions& options) {
+  return SharedCopy(GNND_VALUE(ArrayCopy::Open(options)));
+}
+
+Task<bool> StepCopy(const SharedCopy& copy, uint64_t bytes) {
+  return {[copy, bytes] { return copy->Step(bytes); }};
+}
+
+ArrayCopied FinishCopy(const SharedCopy& copy) { return copy->Finish(); }
+
+uint64_t CountUnnamed(const SharedCopy& copy, const std::vector<uint32_t>& nodes) {
+  return copy->CountUnnamed(nodes);
 }
 
 Task<void> Standardize(const std::string& input, const std::string& output) {
@@ -30,10 +107,10 @@ Task<void> Standardize(const std::string& input, const std::string& output) {
 
 Result<int> MakeTopology() { return GNND_VALUE(ReserveTopology()).Release(); }
 
-Task<void> FillReserved(int fd, const DatasetLocation& location, bool alias) {
-  return {[fd, location, alias]() -> Status {
+Task<void> FillReserved(int fd, const DatasetLocation& location, const TopologyOptions& options) {
+  return {[fd, location, options]() -> Status {
     Dataset dataset = GNND_VALUE(Dataset::Open(location.folder, location.counts));
-    return FillTopology(fd, dataset, alias);
+    return FillTopology(fd, dataset, options);
   }};
 }
 
@@ -45,11 +122,25 @@ void DefineDataset(Subject& subject) {
       .Struct<DatasetLocation>()
       .Struct<DatasetProblem>()
       .Struct<DatasetValidation>()
-      .Function("datasetValidate", ValidateDataset, {"folder", "counts"})
+      .Enum<TopologyPlace>()
+      .Struct<TopologyOptions>()
+      .Enum<ElementRule>()
+      .Struct<ArrayCopyOptions>()
+      .Struct<ArrayCopied>()
+      .Text("/** A copy under way; closed when nothing refers to it. */\n"
+            "export type ArrayCopyHandle = { readonly arrayCopy: unique symbol };\n")
+      .Function("datasetValidate", ValidateDataset, {"folder", "counts", "checked"},
+                "`checked` names files whose elements were checked as they were copied.")
+      .Function("arrayCopyOpen", OpenCopy, {"options"})
+      .Function("arrayCopyStep", StepCopy, {"copy", "bytes"},
+                "The next so many; false once all is done.")
+      .Function("arrayCopyFinish", FinishCopy, {"copy"}, "After the last step, once.")
+      .Function("arrayCopyUnnamed", CountUnnamed, {"copy", "nodes"},
+                "How many of the nodes no element named (rule NODES).")
       .Function("datasetStandardize", Standardize, {"inputPath", "outputPath"})
       .Function("topologyReserve", MakeTopology, {}, "An empty memfd, the caller's to close.")
-      .Function("topologyFill", FillReserved, {"fd", "location", "alias"},
-                "Seals it for all Samplers of the host; `alias`: to sample by edge weight.");
+      .Function("topologyFill", FillReserved, {"fd", "location", "options"},
+                "Seals it for all Samplers of the host.");
 }
 
 }  // namespace gnnd::node

@@ -1,7 +1,9 @@
 #include <memory>
 #include <utility>
 
+#include "core/base/mapping.h"
 #include "core/executor/hot_rank_marker.h"
+#include "core/executor/reading_ahead.h"
 #include "core/executor/sampler_loop.h"
 #include "core/feature/hot_order.h"
 #include "core/graph/topology.h"
@@ -13,9 +15,35 @@
 namespace gnnd::node {
 namespace {
 
+// Whether all batches up to this one were committed, in the numbers of batch keys.
+bool IsCommitted(const Segment& segment, uint32_t epoch, uint32_t batch) {
+  const JobShape& shape = segment.shape();
+  const uint64_t head = shape.CommittedBatches(segment.Version());
+  if (head >= shape.TotalBatches()) return true;
+  const uint32_t head_epoch = segment.EpochNumber(shape.EpochOfBatch(head));
+  return epoch < head_epoch || (epoch == head_epoch && batch < shape.IndexOfBatch(head));
+}
+
+std::unique_ptr<SampleWork> WithReadingAhead(std::unique_ptr<SampleWork> work,
+                                             const Dataset& dataset, const Segment& segment,
+                                             const CacheOptions& cache) {
+  ReadingAhead::Options ahead;
+  ahead.features = dataset.features();
+  ahead.cache_rows = cache.rows;
+  ahead.window_bytes = cache.read_ahead_bytes;
+  ahead.is_over = [&segment](uint32_t epoch, uint32_t batch) {
+    return IsCommitted(segment, epoch, batch);
+  };
+  ahead.ask = [](std::span<const std::byte> bytes) { Advise(bytes, Advice::kWillNeed); };
+  // A row is a page or two at a random place; what lies around it is not wanted.
+  Advise(ahead.features.bytes(), Advice::kRandom);
+  return std::make_unique<ReadingAhead>(std::move(work), std::move(ahead));
+}
+
 Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
-  Dataset dataset = GNND_VALUE(Dataset::Open(options.dataset.folder, options.dataset.counts));
-  Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd));
+  Dataset dataset = GNND_VALUE(Dataset::Open(
+      options.dataset.folder, options.dataset.counts, options.dataset.features_path));
+  Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
   RecordLayout layout =
       GNND_VALUE(RecordLayout::Of(LimitsOf(options.dataset.counts, options.sampling)));
   Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kModelReadOnly));
@@ -26,6 +54,9 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
     const HotOrder hot = GNND_VALUE(HotOrder::Open(options.cache.order_path, dataset.num_nodes()));
     work = std::make_unique<HotRankMarker>(
         std::move(work), RankTable(hot.ranks(), options.cache.rows), layout.ranks_at());
+  }
+  if (options.cache.read_ahead_bytes > 0) {
+    work = WithReadingAhead(std::move(work), dataset, segment, options.cache);
   }
   return RunSamplerLoop(segment, options.executor, *work);
 }

@@ -65,7 +65,7 @@ std::vector<uint32_t> NodesOf(const Dataset& dataset, PredictedNodes which) {
 Status Predict(const PredictOptions& options) {
   Dataset dataset = GNND_VALUE(
       Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path));
-  Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd));
+  Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
   TrainOptions train;
   train.model = options.model;
   train.threads = options.threads;

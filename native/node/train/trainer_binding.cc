@@ -105,7 +105,7 @@ TrainOptions TrainOptionsOf(const TrainerOptions& options, const Dataset& datase
 Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   Dataset dataset = GNND_VALUE(
       Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path));
-  Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd));
+  Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
   Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly));
 
   TrainOptions train = TrainOptionsOf(options, dataset, topology);

@@ -46,6 +46,7 @@ export function addDatasetCommands(program: Command, run: Run): void {
       ).choices(shortNames(FeatureDtypeSchema).map((name) => name.toLowerCase())),
     )
     .option('--directed', 'tables: nodes learn along edges only, from source to target')
+    .option('--link', 'folders of .npy: use its files instead of copying them')
     .option('--validate-only', 'check the source, import nothing')
     .option('--wait', 'wait for the end and show progress (default)')
     .option('--no-wait', 'answer at once with the operation')
@@ -75,6 +76,7 @@ interface ImportFlags {
   readonly format?: string;
   readonly featureDtype?: string;
   readonly directed?: boolean;
+  readonly link?: boolean;
   readonly validateOnly?: boolean;
   readonly wait?: boolean;
 }
@@ -90,6 +92,7 @@ async function importDataset(
     format: numberOf(ImportFormatSchema, flags.format ?? '') ?? 0,
     featureDtype: numberOf(FeatureDtypeSchema, flags.featureDtype ?? '') ?? 0,
     directed: flags.directed === true,
+    link: flags.link === true,
     validateOnly: flags.validateOnly === true,
     requestId: session.requestId,
   });

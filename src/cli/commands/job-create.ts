@@ -20,6 +20,7 @@ import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { padEnd, printable } from '../session/terminal.ts';
 import { idOf, modelText, specOf, stalenessText } from '../show/job-text.ts';
+import { memoryLines } from '../show/memory-text.ts';
 import { printOne, specYaml } from '../show/output.ts';
 import { followToEnd } from './job-watch.ts';
 
@@ -106,6 +107,7 @@ function printDryRun(session: Session, job: Job): void {
   const isForPeople = session.format === 'table' || session.format === 'wide';
   if (isForPeople || session.format === 'plain') {
     if (job.effectiveSpec !== undefined) session.print(specYaml(JobSpecSchema, job.effectiveSpec));
+    if (job.memory !== undefined) for (const line of memoryLines(job.memory)) session.say(line);
     session.say('valid; nothing was created');
   } else printOne(session, { schema: JobSchema, message: job, name: '', facts: () => [] });
 }

@@ -7,6 +7,8 @@ import {
   type JobProgress,
   JobStateSchema,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
+import type { MemoryPlan } from '../../api/gen/gnnd/v1/memory_plan_pb.ts';
+import { TopologySourceSchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import type { Session } from '../session/session.ts';
 import { printable } from '../session/terminal.ts';
@@ -31,6 +33,7 @@ import {
   stalenessText,
   wallMs,
 } from './job-text.ts';
+import { featuresText, memorySummary, topologyText } from './memory-text.ts';
 import { type Column, type Fact, tableOf, warningFacts } from './output.ts';
 import { paceFacts } from './plan-view.ts';
 
@@ -94,6 +97,17 @@ export function jobColumns(session: Session): readonly Column<Job>[] {
   ];
 }
 
+function memoryFacts(plan: MemoryPlan | undefined): readonly Fact[] {
+  if (plan === undefined) return [];
+  const { surelyBytes, topology, featuresOnDisk } = plan;
+  const place = shortName(TopologySourceSchema, topology);
+  return [
+    ['Memory', memorySummary(plan), String(surelyBytes), 'memory_surely_bytes'],
+    ['Topology', topologyText(plan), place],
+    ['Features', featuresText(plan), featuresOnDisk ? 'DISK' : 'PAGE_CACHE'],
+  ];
+}
+
 function runningEvaluationFacts(progress: JobProgress | undefined): readonly Fact[] {
   const evaluation = progress?.evaluation;
   if (evaluation === undefined) return [];
@@ -118,6 +132,7 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
     ['Model', modelText(specOf(job))],
     ['Staleness', stalenessText(specOf(job)), `${specOf(job)?.training?.staleness ?? ''}`],
     ['Evaluation', evaluationText(specOf(job))],
+    ...memoryFacts(job.memory),
     ...runningEvaluationFacts(progress),
     ['Created', `${ageText(job, nowMs)} ago`, isoTime(job.createTime), 'create_time'],
     ['Ran for', runTimeText(job, nowMs), `${runMs(job, nowMs) ?? ''}`, 'run_ms'],

@@ -34,11 +34,53 @@ export interface DatasetValidation {
   readonly problemCount: number;
 }
 
+export type TopologyPlace = 'MEMORY' | 'FILE';
+
+export interface TopologyOptions {
+  /** FILE: it stays in the dataset's files. */
+  readonly place: TopologyPlace;
+  /** To sample by edge weight; in MEMORY only. */
+  readonly alias: boolean;
+}
+
+export type ElementRule = 'ANY' | 'NODES' | 'FINITE_FLOAT32' | 'FINITE_FLOAT16';
+
+export interface ArrayCopyOptions {
+  readonly source: string;
+  /** Of the first element's first byte. */
+  readonly sourceAt: number;
+  readonly bytes: number;
+  /** Open for writing until the last step; -1: nothing is written. */
+  readonly targetFd: number;
+  readonly targetAt: number;
+  readonly rule: ElementRule;
+  /** For the rule NODES. */
+  readonly numNodes: number;
+}
+
+export interface ArrayCopied {
+  /** Of the elements. */
+  readonly sha256: string;
+  /** Every element meets the rule. */
+  readonly clean: boolean;
+}
+
+/** A copy under way; closed when nothing refers to it. */
+export type ArrayCopyHandle = { readonly arrayCopy: unique symbol };
+
 export interface DatasetFunctions {
-  datasetValidate(folder: string, counts: DatasetCounts): Promise<DatasetValidation>;
+  /** `checked` names files whose elements were checked as they were copied. */
+  datasetValidate(folder: string, counts: DatasetCounts, checked: readonly string[]): Promise<DatasetValidation>;
+  arrayCopyOpen(options: ArrayCopyOptions): ArrayCopyHandle;
+  /** The next so many; false once all is done. */
+  arrayCopyStep(copy: ArrayCopyHandle, bytes: number): Promise<boolean>;
+  /** After the last step, once. */
+  arrayCopyFinish(copy: ArrayCopyHandle): ArrayCopied;
+  /** How many of the nodes no element named (rule NODES). */
+  arrayCopyUnnamed(copy: ArrayCopyHandle, nodes: readonly number[]): number;
   datasetStandardize(inputPath: string, outputPath: string): Promise<void>;
   /** An empty memfd, the caller's to close. */
   topologyReserve(): number;
-  /** Seals it for all Samplers of the host; `alias`: to sample by edge weight. */
-  topologyFill(fd: number, location: DatasetLocation, alias: boolean): Promise<void>;
+  /** Seals it for all Samplers of the host. */
+  topologyFill(fd: number, location: DatasetLocation, options: TopologyOptions): Promise<void>;
 }

@@ -48,6 +48,8 @@ export interface CacheOptions {
   readonly rows: number;
   /** The feature file is larger than the memory it may take. */
   readonly featuresOnDisk: boolean;
+  /** For a Sampler: pages that it may ask for before they are wanted; 0: none. */
+  readonly readAheadBytes: number;
 }
 
 export interface ExecutorOptions {

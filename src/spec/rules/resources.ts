@@ -55,6 +55,13 @@ function checkNames(names: readonly string[], { check, context }: RuleFacts): vo
   });
 }
 
+/** Tables to sample by edge weight are made, and have no file to stay in. */
+export const topologyRule: Rule = ({ resources, sampling }, { check }) => {
+  if (resources.topology !== 'FILE' || sampling.algorithm !== 'KHOP_WEIGHTED') return;
+  const expected = 'expected AUTO or MEMORY for KHOP_WEIGHTED, whose tables are in memory';
+  check.violate('spec.resources.topology', `FILE: ${expected}`);
+};
+
 /** How many of the devices sample, where the spec says so. */
 export const samplersRule: Rule = ({ placement, resources }, { check, given }) => {
   const path = 'spec.placement.samplers';

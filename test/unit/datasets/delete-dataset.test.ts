@@ -21,7 +21,13 @@ function bench(): Bench {
 }
 
 async function imported(datasets: Datasets, id: string, source = folderOf(pathGraph)) {
-  const more = { format: null, featureDtype: null, directed: false, validateOnly: false };
+  const more = {
+    format: null,
+    featureDtype: null,
+    directed: false,
+    link: false,
+    validateOnly: false,
+  };
   const operation = await datasets.import({ id, source, ...more, requestId: null });
   await datasets.waitOperation(operation.id, 10_000, never);
   return datasets.get(id);

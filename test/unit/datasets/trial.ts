@@ -11,6 +11,7 @@ import {
 import { localTasks } from '../../../src/datasets/local-tasks.ts';
 import type { NativeValidator } from '../../../src/datasets/read-source.ts';
 import type { OperationRecord } from '../../../src/records/dataset-record.ts';
+import { plainCopier } from './copier.ts';
 import { MemoryStore } from './memory-store.ts';
 import { makeFolder, never, trustingValidator } from './workbench.ts';
 
@@ -36,7 +37,7 @@ export function trial(options: TrialOptions = {}): Trial {
     folder,
     sourcesDir: options.sourcesDir ?? '',
     store: store.face,
-    tasks: killable(localTasks(options.native ?? trustingValidator())),
+    tasks: killable(localTasks({ ...plainCopier(), ...(options.native ?? trustingValidator()) })),
     log: createLog({ level: 'error', write: () => undefined }),
     clock: systemClock,
   });
@@ -62,7 +63,7 @@ export function request(
   more: Partial<ImportRequest> = {},
 ): ImportRequest {
   const asked = {
-    ...{ format: null, featureDtype: null, directed: false },
+    ...{ format: null, featureDtype: null, directed: false, link: false },
     ...{ validateOnly: false, requestId: null },
   };
   return { id, source, ...asked, ...more };
@@ -110,10 +111,10 @@ export function gatedValidator() {
 /** A validator that asks `stuck` about the dataset `id` only. */
 export function stuckOnly(stuck: NativeValidator, id: string): NativeValidator {
   return {
-    datasetValidate: (folder, counts) =>
+    datasetValidate: (folder, counts, checked) =>
       folder.includes(`.tmp-${id}-`)
-        ? stuck.datasetValidate(folder, counts)
-        : trustingValidator().datasetValidate(folder, counts),
+        ? stuck.datasetValidate(folder, counts, checked)
+        : trustingValidator().datasetValidate(folder, counts, checked),
   };
 }
 

@@ -6,15 +6,16 @@ import { afterEach } from 'vitest';
 import { localTasks } from '../../../src/datasets/local-tasks.ts';
 import { formatNpyHeader, type NpyType, type NpyValues } from '../../../src/datasets/npy.ts';
 import { ImportFailure } from '../../../src/datasets/problems.ts';
-import type { NativeValidator } from '../../../src/datasets/read-source.ts';
+import type { NativeReader } from '../../../src/datasets/read-source.ts';
 import { prepareFolder, runImport } from '../../../src/datasets/run-import.ts';
-import type { DatasetCounts } from '../../../src/native/contract.ts';
+import type { ArrayCopyOptions, DatasetCounts } from '../../../src/native/contract.ts';
 import type {
   DatasetManifest,
   FeatureDtype,
   ImportFormat,
   Problem,
 } from '../../../src/records/dataset-record.ts';
+import { plainCopier } from './copier.ts';
 
 /** What the tests of importers share: folders that go away, archives, and an import to try. */
 
@@ -160,13 +161,21 @@ export function npmArchive(dependents: Dependents, devDependents: Dependents): B
   );
 }
 
-/** A native validator that finds nothing wrong, and remembers what it was asked. */
-export function trustingValidator(): NativeValidator & { readonly asked: DatasetCounts[] } {
+/** A native reader that copies plainly, finds nothing wrong, and remembers what it was asked. */
+export function trustingValidator(): NativeReader & {
+  readonly opened: ArrayCopyOptions[];
+  readonly asked: DatasetCounts[];
+  readonly checked: string[];
+} {
   const asked: DatasetCounts[] = [];
+  const checked: string[] = [];
   return {
+    ...plainCopier(),
+    checked,
     asked,
-    datasetValidate: async (_folder, counts) => {
+    datasetValidate: async (_folder, counts, names) => {
       asked.push(counts);
+      checked.push(...names);
       return { problems: [], problemCount: 0 };
     },
   };
@@ -188,9 +197,13 @@ export async function tryImport(
   {
     featureDtype = null,
     directed = false,
+    link = false,
+    native = trustingValidator(),
   }: {
     readonly featureDtype?: FeatureDtype | null;
     readonly directed?: boolean;
+    readonly link?: boolean;
+    readonly native?: NativeReader;
   } = {},
 ): Promise<Imported> {
   const folder = makeFolder();
@@ -201,9 +214,10 @@ export async function tryImport(
     format,
     featureDtype,
     directed,
+    link,
     folder,
     validateOnly: false,
-    tasks: localTasks(trustingValidator()),
+    tasks: localTasks(native),
     progress: () => undefined,
     signal: never,
   });
@@ -224,7 +238,7 @@ export async function problemsOf(
   try {
     await runImport({
       ...{ id: 'trial', source, format, featureDtype, folder, tasks, progress, signal },
-      ...{ directed: false, validateOnly: false },
+      ...{ directed: false, link: false, validateOnly: false },
     });
   } catch (error) {
     const left = readdirSync(folder);
@@ -252,6 +266,7 @@ function numbersOf(path: string): number[] {
   const type = /'descr': '(...)'/.exec(bytes.toString('latin1', 10, start))?.[1];
   const data = bytes.buffer.slice(bytes.byteOffset + start, bytes.byteOffset + bytes.length);
   if (type === '<i4') return [...new Int32Array(data)];
+  if (type === '<u4') return [...new Uint32Array(data)];
   if (type === '<f4') return [...new Float32Array(data)];
   if (type === '<f2') return [...new Uint16Array(data)];
   return [...new BigInt64Array(data)].map(Number);

@@ -46,6 +46,7 @@ function bench(): Bench {
       matrixLibrary: 'ONEDNN' as const,
       pluginFile: noPlugins,
     },
+    hostBytes: 2 ** 35,
     jobsFolder,
     maxQueued: 10,
   });

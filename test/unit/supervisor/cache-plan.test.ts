@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { hasAutomaticCache, mayCache } from '../../../src/spec/cache-spec.ts';
 import type { JobSpec } from '../../../src/spec/job-spec.ts';
-import { cachePlanOf, featuresOnDisk } from '../../../src/supervisor/cache-plan.ts';
+import { cachePlanOf } from '../../../src/supervisor/cache-plan.ts';
 import { someSpec } from '../store/job-values.ts';
 
 const counts = {
@@ -30,6 +30,7 @@ function rowsOf(asked: JobSpec, workBytes = 2000, topologyBytes = 4000, evaluati
     evaluationBytes,
     rankMs: 0,
     freeCores: 0,
+    featuresOnDisk: false,
   });
   return [plan.trainerRows, plan.standbyRows];
 }
@@ -76,6 +77,7 @@ describe('the size of a cache', () => {
       evaluationBytes: 0,
       rankMs: 0,
       freeCores: 0,
+      featuresOnDisk: false,
     };
     const raw = (...given: Parameters<typeof spec>) => ({
       ...spec(...given),
@@ -86,9 +88,6 @@ describe('the size of a cache', () => {
     // Standardised features are float32.
     const standardized = (asked: JobSpec) => ({ ...asked, features: { standardize: true } });
     expect(cachePlanOf(standardized(raw({}, 30_000)), facts).trainerRows).toBe(278);
-    expect(featuresOnDisk(raw({}, 0, 500 * rowBytes), halves)).toBe(false);
-    expect(featuresOnDisk(raw({}, 0, 500 * rowBytes - 1), halves)).toBe(true);
-    expect(featuresOnDisk(standardized(raw({}, 0, 500 * rowBytes)), halves)).toBe(true);
   });
 
   test('is told with its reason', () => {
@@ -100,6 +99,7 @@ describe('the size of a cache', () => {
         evaluationBytes: 0,
         rankMs: 0,
         freeCores: 0,
+        featuresOnDisk: false,
       }).explanation;
     expect(why(spec({ ratio: 0.25 }))).toBe('25.0 % of the rows, as asked for');
     expect(why(spec({}))).toContain('same memory on a CPU device');
@@ -121,16 +121,10 @@ describe('a job', () => {
     expect(mayCache(asked)).toBe(may);
     expect(hasAutomaticCache(asked)).toBe(automatic);
   });
-
-  test('reads features from disk when they are larger than the memory for them', () => {
-    expect(featuresOnDisk(spec({}), counts)).toBe(false);
-    expect(featuresOnDisk(spec({}, 0, 1000 * rowBytes), counts)).toBe(false);
-    expect(featuresOnDisk(spec({}, 0, 1000 * rowBytes - 1), counts)).toBe(true);
-  });
 });
 
 describe('prefetching', () => {
-  function planned(asked: JobSpec, freeCores: number) {
+  function planned(asked: JobSpec, freeCores: number, featuresOnDisk = false) {
     const facts = {
       counts,
       topologyBytes: 0,
@@ -138,6 +132,7 @@ describe('prefetching', () => {
       evaluationBytes: 0,
       rankMs: 0,
       freeCores,
+      featuresOnDisk,
     };
     const { prefetch, prefetchExplanation } = cachePlanOf(asked, facts);
     return [prefetch, prefetchExplanation];
@@ -152,9 +147,8 @@ describe('prefetching', () => {
 
   test('is on by default where there is something to gain', () => {
     const inMemory = spec({ prefetch: 'AUTO' });
-    const onDisk = spec({ prefetch: 'AUTO' }, 0, counts.numNodes * rowBytes - 1);
     expect(planned(inMemory, 0)).toEqual([false, 'training keeps all cores busy']);
     expect(planned(inMemory, 1)).toEqual([true, 'devices have cores that training leaves free']);
-    expect(planned(onDisk, 0)).toEqual([true, 'features are read from disk']);
+    expect(planned(inMemory, 0, true)).toEqual([true, 'features are read from disk']);
   });
 });

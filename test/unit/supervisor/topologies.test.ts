@@ -5,7 +5,12 @@ import { Topologies, type TopologyKey } from '../../../src/supervisor/topologies
 import { temporaryFolder } from '../store/store-fixtures.ts';
 
 const idleMs = 1000;
-const cora: TopologyKey = { datasetDigest: 'c0ra', alias: false, node: null };
+const cora: TopologyKey = {
+  datasetDigest: 'c0ra',
+  place: 'MEMORY',
+  alias: false,
+  node: null,
+};
 
 /** A store whose topologies are files, and everything that is asked of it. */
 function bench(options: { readonly idleMs?: number } = {}) {

@@ -65,9 +65,9 @@ TEST_CASE("alias tables lie beside the topology when they are asked for") {
   tiny.WriteTo(folder);
   const Result<Dataset> dataset = Dataset::Open(folder.path(), tiny.counts());
   REQUIRE(dataset.ok());
-  const Result<UniqueFd> fd = CreateTopology(*dataset, true);
+  const Result<UniqueFd> fd = CreateTopology(*dataset, {.alias = true});
   REQUIRE_MESSAGE(fd.ok(), fd.status().message());
-  const Result<Topology> topology = Topology::Attach(fd->get());
+  const Result<Topology> topology = Topology::Attach(fd->get(), Dataset());
   REQUIRE_MESSAGE(topology.ok(), topology.status().message());
   CheckSame(topology->view(), tiny);
   REQUIRE(topology->view().alias.size() == tiny.edge_weights.size());
@@ -91,7 +91,7 @@ TEST_CASE("alias tables need edge weights that are finite and not negative") {
     tiny.WriteTo(folder);
     const Result<Dataset> dataset = Dataset::Open(folder.path(), tiny.counts());
     REQUIRE(dataset.ok());
-    return CreateTopology(*dataset, true).status();
+    return CreateTopology(*dataset, {.alias = true}).status();
   };
   TinyDataset tiny = PathOfSix();
   for (const float bad : {-1.0F, std::nanf(""), std::numeric_limits<float>::infinity()}) {
@@ -121,14 +121,14 @@ Status RefusalAfter(const Change& change, bool sealed = true, uint64_t bytes = 2
     change(reinterpret_cast<TopologyHeader*>(to->data()));
   }
   if (sealed) REQUIRE(SealReadOnly(copy->get()).ok());
-  return Topology::Attach(copy->get()).status();
+  return Topology::Attach(copy->get(), Dataset()).status();
 }
 
 TEST_CASE("topology: comes back through a descriptor as it was in the files") {
   for (const TinyDataset& tiny : {PathOfSix(), RingOf(1000, 700), RingOf(65537, 8)}) {
     const Result<UniqueFd> fd = TopologyOf(tiny);
     REQUIRE_MESSAGE(fd.ok(), fd.status().message());
-    const Result<Topology> topology = Topology::Attach(fd->get());
+    const Result<Topology> topology = Topology::Attach(fd->get(), Dataset());
     REQUIRE_MESSAGE(topology.ok(), topology.status().message());
     CheckSame(topology->view(), tiny);
     CHECK(topology->bytes() % (uint64_t{2} << 20) == 0);
@@ -145,7 +145,7 @@ TEST_CASE("topology: a graph without edges has one") {
   tiny.indptr.assign(7, 0);
   const Result<UniqueFd> fd = TopologyOf(tiny);
   REQUIRE_MESSAGE(fd.ok(), fd.status().message());
-  const Result<Topology> topology = Topology::Attach(fd->get());
+  const Result<Topology> topology = Topology::Attach(fd->get(), Dataset());
   REQUIRE(topology.ok());
   CheckSame(topology->view(), tiny);
 }
@@ -154,8 +154,8 @@ TEST_CASE("topology: a mapping outlives the descriptor and moves with its object
   const TinyDataset tiny = PathOfSix();
   Result<UniqueFd> fd = TopologyOf(tiny);
   REQUIRE(fd.ok());
-  Result<Topology> first = Topology::Attach(fd->get());
-  Result<Topology> second = Topology::Attach(fd->get());
+  Result<Topology> first = Topology::Attach(fd->get(), Dataset());
+  Result<Topology> second = Topology::Attach(fd->get(), Dataset());
   REQUIRE(first.ok());
   REQUIRE(second.ok());
   close(fd->Release());
@@ -231,11 +231,11 @@ TEST_CASE("topology: what is no sealed topology is not attached") {
     return status.message();
   };
   CHECK(message(RefusalAfter([](TopologyHeader*) {}, false)) == "topology: not a sealed memfd");
-  CHECK(message(Topology::Attach(-1).status()) == "topology: not a sealed memfd");
+  CHECK(message(Topology::Attach(-1, Dataset()).status()) == "topology: not a sealed memfd");
   CHECK(message(RefusalAfter([](TopologyHeader* header) { header->magic ^= 1; })) ==
         "topology: wrong magic");
-  CHECK(message(RefusalAfter([](TopologyHeader* header) { header->version = 2; })) ==
-        "topology: version 2, expected 1");
+  CHECK(message(RefusalAfter([](TopologyHeader* header) { header->version = 3; })) ==
+        "topology: version 3, expected 2");
   const std::string sizes = "topology: sizes do not fit its 2097152 bytes";
   for (const uint64_t wrong : {uint64_t{0}, uint64_t{1} << 61, ~uint64_t{0}}) {
     CAPTURE(wrong);
@@ -256,6 +256,41 @@ TEST_CASE("topology: what is no sealed topology is not attached") {
   // Five nodes take as many 64-byte lines as six: only the rows tell.
   CHECK(message(RefusalAfter([](TopologyHeader* h) { h->num_nodes = 5; })) ==
         "topology: its rows do not cover its edges");
+}
+
+TEST_CASE("a topology may stay in its files: the same rows, checked as well, nothing copied") {
+  const TempFolder folder;
+  TinyDataset tiny = PathOfSix();
+  tiny.WriteTo(folder);
+  const Result<Dataset> dataset = Dataset::Open(folder.path(), tiny.counts());
+  REQUIRE(dataset.ok());
+  const Result<UniqueFd> fd = CreateTopology(*dataset, {.place = TopologyPlace::kFile});
+  REQUIRE_MESSAGE(fd.ok(), fd.status().message());
+  const Result<Topology> topology = Topology::Attach(fd->get(), *dataset);
+  REQUIRE_MESSAGE(topology.ok(), topology.status().message());
+  CHECK(topology->place() == TopologyPlace::kFile);
+  CheckSame(topology->view(), tiny);
+  CHECK(static_cast<const void*>(topology->view().indices.data()) ==
+        static_cast<const void*>(dataset->indices().data()));
+  CHECK(topology->bytes() == 0);
+
+  CHECK(CreateTopology(*dataset, {TopologyPlace::kFile, true}).status().code() ==
+        Code::kInvalidArgument);
+  const TempFolder other;
+  TinyDataset larger = RingOf(10, 2);
+  larger.WriteTo(other);
+  const Result<Dataset> larger_dataset = Dataset::Open(other.path(), larger.counts());
+  REQUIRE(larger_dataset.ok());
+  CHECK(Topology::Attach(fd->get(), *larger_dataset).status().message() ==
+        "topology: it is that of other files");
+
+  const TempFolder broken;
+  tiny.indices[3] = 6;
+  tiny.WriteTo(broken);
+  const Result<Dataset> corrupt = Dataset::Open(broken.path(), tiny.counts());
+  REQUIRE(corrupt.ok());
+  CHECK(CreateTopology(*corrupt, {.place = TopologyPlace::kFile}).status().message() ==
+        "indices.npy: must be below the 6 nodes, found 6 at index 3");
 }
 
 }  // namespace

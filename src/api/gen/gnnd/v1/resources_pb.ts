@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/resources.proto.
  */
 export const file_gnnd_v1_resources: GenFile = /*@__PURE__*/
-  fileDesc("Chdnbm5kL3YxL3Jlc291cmNlcy5wcm90bxIHZ25uZC52MSLBBQoNUmVzb3VyY2VzU3BlYxLHAQoHZGV2aWNlcxgBIAEoBUKwAaK7GKsBCj5OdW1iZXIgb2YgZGV2aWNlczsgYmVzaWRlIGRldmljZV9uYW1lcyB1bnNldCwgb3IgdGhlaXIgbnVtYmVyLiI7YXMgbWFueSBvZiB0aGUgaG9zdCdzIGFzIGhhdmUgMTYgY29yZXMgdG9nZXRoZXIsIGF0IGxlYXN0IDExAAAAAAAA8D9BAAAAAAAAkEBSGmF0IG1vc3QgdGhlIGhvc3QncyBkZXZpY2VzSACIAQESZQoMZGV2aWNlX25hbWVzGAIgAygJQk+iuxhLCh9EZXZpY2VzIGJ5IG5hbWUsIHN1Y2ggYXMgY3B1OjAuIgRub25lUh9kZXZpY2VzIG9mIHRoZSBob3N0LCBub25lIHR3aWNlWIAIEp8BChNkZXZpY2VfbWVtb3J5X2J5dGVzGAMgASgDQn2iuxh5CkxNZW1vcnkgb2YgZWFjaCBkZXZpY2UgZm9yIGNhY2hlZCByb3dzIGFuZCB3b3JrOyBhbiBhdXRvbWF0aWMgcmF0aW8gZmlsbHMgaXQuGgEwIgdub3Qgc2V0MQAAAAAAAPA/QQAAAAAAAJBCSgkSB25vdCBzZXRoAkgBiAEBEqIBChFob3N0X21lbW9yeV9ieXRlcxgEIAEoA0KBAaK7GH0KUE1lbW9yeSBvZiB0aGUgaG9zdCBmb3IgZmVhdHVyZXM7IGEgbGFyZ2VyIGZlYXR1cmUgZmlsZSBjb3VudHMgYXMgcmVhZCBmcm9tIGRpc2suGgEwIgdub3Qgc2V0MQAAAAAAAPA/QQAAAAAAAJBCSgkSB25vdCBzZXRoAkgCiAEBQgoKCF9kZXZpY2VzQhYKFF9kZXZpY2VfbWVtb3J5X2J5dGVzQhQKEl9ob3N0X21lbW9yeV9ieXRlcyKzBAoNUGxhY2VtZW50U3BlYxLPAQoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3lCpAGiuxifAQqWAUhvdyBkZXZpY2VzIGFyZSBzcGxpdCBiZXR3ZWVuIFNhbXBsZXJzIGFuZCBUcmFpbmVyczsgQVVUTyB0YWtlcyB3aGF0IGlzIHByZWRpY3RlZCBmYXN0ZXN0OiBQQVBFUiBvciBNSU5NQVggd2l0aCBvciB3aXRob3V0IHN3aXRjaGluZywgb3IgdGltZSBzaGFyaW5nLhoEQVVUTxLUAQoIc2FtcGxlcnMYAiABKAVCvAGiuxi3AQpGTnVtYmVyIG9mIFNhbXBsZXJzOyB3aXRoIGFsbCBkZXZpY2VzLCBlYWNoIHNhbXBsZXMgYW5kIHRyYWlucyBpbiB0dXJuLiIIcmVxdWlyZWQxAAAAAAAA8D9BAAAAAAAAkEBSD2F0IG1vc3QgZGV2aWNlc3pAChBwbGFjZW1lbnQucG9saWN5EgVGSVhFRBolcG9saWN5IEZJWEVELCB3aGljaCB3YXMgbm90IGFza2VkIGZvckgAiAEBEmwKB3N0YW5kYnkYAyABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3lCQ6K7GD8KN1doZW4gYSBzdGFuZGJ5IFRyYWluZXIgb24gYSBTYW1wbGVyJ3MgZGV2aWNlIG1heSB0cmFpbi4aBEFVVE9CCwoJX3NhbXBsZXJzIv8BCglRdWV1ZVNwZWMSeAoIY2FwYWNpdHkYASABKAVCYaK7GF0KBlNsb3RzLhoBMCIQdGhlIHBsYW4gY2hvb3NlczEAAAAAAADwP0EAAAAAAADwQEoSEhB0aGUgcGxhbiBjaG9vc2VzUhhiYXRjaGVzX3Blcl9zdGVwIG9yIG1vcmVIAIgBARJdCgltYXhfYnl0ZXMYAiABKANCRaK7GEEKH0J5dGVzIG9mIHJlY29yZHMgdGhhdCBtYXkgd2FpdC4aCjEwNzM3NDE4MjQxAAAAAAAA8D9BAAAAAAAAkEJoAkgBiAEBQgsKCV9jYXBhY2l0eUIMCgpfbWF4X2J5dGVzKqMBCg9QbGFjZW1lbnRQb2xpY3kSIAocUExBQ0VNRU5UX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFVBMQUNFTUVOVF9QT0xJQ1lfQVVUTxABEhoKFlBMQUNFTUVOVF9QT0xJQ1lfUEFQRVIQAhIbChdQTEFDRU1FTlRfUE9MSUNZX01JTk1BWBADEhoKFlBMQUNFTUVOVF9QT0xJQ1lfRklYRUQQBCp7Cg1TdGFuZGJ5UG9saWN5Eh4KGlNUQU5EQllfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFwoTU1RBTkRCWV9QT0xJQ1lfQVVUTxABEhYKElNUQU5EQllfUE9MSUNZX09GRhACEhkKFVNUQU5EQllfUE9MSUNZX0FMV0FZUxADYgZwcm90bzM", [file_gnnd_v1_field]);
+  fileDesc("Chdnbm5kL3YxL3Jlc291cmNlcy5wcm90bxIHZ25uZC52MSLVBwoNUmVzb3VyY2VzU3BlYxLHAQoHZGV2aWNlcxgBIAEoBUKwAaK7GKsBCj5OdW1iZXIgb2YgZGV2aWNlczsgYmVzaWRlIGRldmljZV9uYW1lcyB1bnNldCwgb3IgdGhlaXIgbnVtYmVyLiI7YXMgbWFueSBvZiB0aGUgaG9zdCdzIGFzIGhhdmUgMTYgY29yZXMgdG9nZXRoZXIsIGF0IGxlYXN0IDExAAAAAAAA8D9BAAAAAAAAkEBSGmF0IG1vc3QgdGhlIGhvc3QncyBkZXZpY2VzSACIAQESZQoMZGV2aWNlX25hbWVzGAIgAygJQk+iuxhLCh9EZXZpY2VzIGJ5IG5hbWUsIHN1Y2ggYXMgY3B1OjAuIgRub25lUh9kZXZpY2VzIG9mIHRoZSBob3N0LCBub25lIHR3aWNlWIAIEp8BChNkZXZpY2VfbWVtb3J5X2J5dGVzGAMgASgDQn2iuxh5CkxNZW1vcnkgb2YgZWFjaCBkZXZpY2UgZm9yIGNhY2hlZCByb3dzIGFuZCB3b3JrOyBhbiBhdXRvbWF0aWMgcmF0aW8gZmlsbHMgaXQuGgEwIgdub3Qgc2V0MQAAAAAAAPA/QQAAAAAAAJBCSgkSB25vdCBzZXRoAkgBiAEBEtcBChFob3N0X21lbW9yeV9ieXRlcxgEIAEoA0K2AaK7GLEBClBNZW1vcnkgb2YgdGhlIGhvc3QgZm9yIGZlYXR1cmVzOyBhIGxhcmdlciBmZWF0dXJlIGZpbGUgY291bnRzIGFzIHJlYWQgZnJvbSBkaXNrLhoBMCIhd2hhdCB0aGUgam9iIGxlYXZlcyBvZiB0aGUgaG9zdCdzMQAAAAAAAPA/QQAAAAAAAJBCSiMSIXdoYXQgdGhlIGpvYiBsZWF2ZXMgb2YgdGhlIGhvc3Qnc2gCSAKIAQES3AEKCHRvcG9sb2d5GAUgASgOMhcuZ25uZC52MS5Ub3BvbG9neVNvdXJjZUKwAaK7GKsBCpkBV2hldGhlciB0aGUgdG9wb2xvZ3kgaXMgY29waWVkIGludG8gbWVtb3J5LCB3aGljaCBpcyBmYXN0ZXIsIG9yIG1hcHBlZCBmcm9tIHRoZSBkYXRhc2V0J3MgZmlsZXM7IEFVVE8gY29waWVzIGl0IHdoZXJlIGl0IGZpdHMgYmVzaWRlIHRoZSByZXN0IG9mIHRoZSBqb2IuGgRBVVRPigEGTUVNT1JZQgoKCF9kZXZpY2VzQhYKFF9kZXZpY2VfbWVtb3J5X2J5dGVzQhQKEl9ob3N0X21lbW9yeV9ieXRlcyKzBAoNUGxhY2VtZW50U3BlYxLPAQoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3lCpAGiuxifAQqWAUhvdyBkZXZpY2VzIGFyZSBzcGxpdCBiZXR3ZWVuIFNhbXBsZXJzIGFuZCBUcmFpbmVyczsgQVVUTyB0YWtlcyB3aGF0IGlzIHByZWRpY3RlZCBmYXN0ZXN0OiBQQVBFUiBvciBNSU5NQVggd2l0aCBvciB3aXRob3V0IHN3aXRjaGluZywgb3IgdGltZSBzaGFyaW5nLhoEQVVUTxLUAQoIc2FtcGxlcnMYAiABKAVCvAGiuxi3AQpGTnVtYmVyIG9mIFNhbXBsZXJzOyB3aXRoIGFsbCBkZXZpY2VzLCBlYWNoIHNhbXBsZXMgYW5kIHRyYWlucyBpbiB0dXJuLiIIcmVxdWlyZWQxAAAAAAAA8D9BAAAAAAAAkEBSD2F0IG1vc3QgZGV2aWNlc3pAChBwbGFjZW1lbnQucG9saWN5EgVGSVhFRBolcG9saWN5IEZJWEVELCB3aGljaCB3YXMgbm90IGFza2VkIGZvckgAiAEBEmwKB3N0YW5kYnkYAyABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3lCQ6K7GD8KN1doZW4gYSBzdGFuZGJ5IFRyYWluZXIgb24gYSBTYW1wbGVyJ3MgZGV2aWNlIG1heSB0cmFpbi4aBEFVVE9CCwoJX3NhbXBsZXJzIv8BCglRdWV1ZVNwZWMSeAoIY2FwYWNpdHkYASABKAVCYaK7GF0KBlNsb3RzLhoBMCIQdGhlIHBsYW4gY2hvb3NlczEAAAAAAADwP0EAAAAAAADwQEoSEhB0aGUgcGxhbiBjaG9vc2VzUhhiYXRjaGVzX3Blcl9zdGVwIG9yIG1vcmVIAIgBARJdCgltYXhfYnl0ZXMYAiABKANCRaK7GEEKH0J5dGVzIG9mIHJlY29yZHMgdGhhdCBtYXkgd2FpdC4aCjEwNzM3NDE4MjQxAAAAAAAA8D9BAAAAAAAAkEJoAkgBiAEBQgsKCV9jYXBhY2l0eUIMCgpfbWF4X2J5dGVzKoEBCg5Ub3BvbG9neVNvdXJjZRIfChtUT1BPTE9HWV9TT1VSQ0VfVU5TUEVDSUZJRUQQABIYChRUT1BPTE9HWV9TT1VSQ0VfQVVUTxABEhoKFlRPUE9MT0dZX1NPVVJDRV9NRU1PUlkQAhIYChRUT1BPTE9HWV9TT1VSQ0VfRklMRRADKqMBCg9QbGFjZW1lbnRQb2xpY3kSIAocUExBQ0VNRU5UX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFVBMQUNFTUVOVF9QT0xJQ1lfQVVUTxABEhoKFlBMQUNFTUVOVF9QT0xJQ1lfUEFQRVIQAhIbChdQTEFDRU1FTlRfUE9MSUNZX01JTk1BWBADEhoKFlBMQUNFTUVOVF9QT0xJQ1lfRklYRUQQBCp7Cg1TdGFuZGJ5UG9saWN5Eh4KGlNUQU5EQllfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFwoTU1RBTkRCWV9QT0xJQ1lfQVVUTxABEhYKElNUQU5EQllfUE9MSUNZX09GRhACEhkKFVNUQU5EQllfUE9MSUNZX0FMV0FZUxADYgZwcm90bzM", [file_gnnd_v1_field]);
 
 /**
  * What the job asks for.
@@ -42,6 +42,11 @@ export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
    * @generated from field: optional int64 host_memory_bytes = 4;
    */
   hostMemoryBytes?: bigint | undefined;
+
+  /**
+   * @generated from field: gnnd.v1.TopologySource topology = 5;
+   */
+  topology: TopologySource;
 };
 
 /**
@@ -73,6 +78,11 @@ export type ResourcesSpecJson = {
    * @generated from field: optional int64 host_memory_bytes = 4;
    */
   hostMemoryBytes?: string;
+
+  /**
+   * @generated from field: gnnd.v1.TopologySource topology = 5;
+   */
+  topology?: TopologySourceJson;
 };
 
 /**
@@ -189,6 +199,54 @@ export const QueueSpecSchema: GenMessage<QueueSpec, {jsonType: QueueSpecJson}> =
   messageDesc(file_gnnd_v1_resources, 2);
 
 /**
+ * Where Samplers read the graph.
+ *
+ * @generated from enum gnnd.v1.TopologySource
+ */
+export enum TopologySource {
+  /**
+   * Not set: AUTO.
+   *
+   * @generated from enum value: TOPOLOGY_SOURCE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * In memory where it fits, else from its files.
+   *
+   * @generated from enum value: TOPOLOGY_SOURCE_AUTO = 1;
+   */
+  AUTO = 1,
+
+  /**
+   * A copy in memory, which all executors share.
+   *
+   * @generated from enum value: TOPOLOGY_SOURCE_MEMORY = 2;
+   */
+  MEMORY = 2,
+
+  /**
+   * The dataset's files, of which the kernel keeps in memory what is read most.
+   *
+   * @generated from enum value: TOPOLOGY_SOURCE_FILE = 3;
+   */
+  FILE = 3,
+}
+
+/**
+ * Where Samplers read the graph.
+ *
+ * @generated from enum gnnd.v1.TopologySource
+ */
+export type TopologySourceJson = "TOPOLOGY_SOURCE_UNSPECIFIED" | "TOPOLOGY_SOURCE_AUTO" | "TOPOLOGY_SOURCE_MEMORY" | "TOPOLOGY_SOURCE_FILE";
+
+/**
+ * Describes the enum gnnd.v1.TopologySource.
+ */
+export const TopologySourceSchema: GenEnum<TopologySource, TopologySourceJson> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_resources, 0);
+
+/**
  * How devices are split between Samplers and Trainers.
  *
  * @generated from enum gnnd.v1.PlacementPolicy
@@ -241,7 +299,7 @@ export type PlacementPolicyJson = "PLACEMENT_POLICY_UNSPECIFIED" | "PLACEMENT_PO
  * Describes the enum gnnd.v1.PlacementPolicy.
  */
 export const PlacementPolicySchema: GenEnum<PlacementPolicy, PlacementPolicyJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_resources, 0);
+  enumDesc(file_gnnd_v1_resources, 1);
 
 /**
  * When a standby Trainer on a Sampler's device may train.
@@ -289,5 +347,5 @@ export type StandbyPolicyJson = "STANDBY_POLICY_UNSPECIFIED" | "STANDBY_POLICY_A
  * Describes the enum gnnd.v1.StandbyPolicy.
  */
 export const StandbyPolicySchema: GenEnum<StandbyPolicy, StandbyPolicyJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_resources, 1);
+  enumDesc(file_gnnd_v1_resources, 2);
 

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "core/executor/sample_work.h"
+#include "core/graph/row_table.h"
+
+namespace gnnd {
+
+// Any Sampler's work where feature rows lie on disk: the rows that a record names are asked for as
+// soon as the record is made, batches before a Trainer wants them. A thread of its own asks the
+// kernel, which reads many pages at once into its page cache; nothing is copied, mapped or waited
+// for, so no bit can depend on it. Each batch is sampled once and so asked for once, whoever trains
+// it.
+//
+// It runs ahead of the committed batches by at most so many bytes of pages: what is read too early
+// would be evicted before it is used. What a window has no room for is left to the Trainer, which
+// asks for rows shortly before it reads them.
+class ReadingAhead final : public SampleWork {
+ public:
+  struct Options {
+    RowTable features;         // on disk, mapped; borrowed
+    uint64_t cache_rows = 0;   // rows of a lower hot rank are in caches
+    uint64_t window_bytes = 0;
+    // Whether a batch needs no rows any more; called from the thread.
+    std::function<bool(uint32_t epoch, uint32_t batch)> is_over;
+    // Asks for the pages that hold these bytes: Advise(kWillNeed), but for tests.
+    std::function<void(std::span<const std::byte>)> ask;
+  };
+
+  ReadingAhead(std::unique_ptr<SampleWork> work, Options options);
+  ~ReadingAhead() override;
+  ReadingAhead(const ReadingAhead&) = delete;
+  ReadingAhead& operator=(const ReadingAhead&) = delete;
+
+  Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
+                SampleReport* report) override;
+
+ private:
+  struct Batch {
+    uint32_t epoch = 0;
+    uint32_t batch = 0;
+    std::vector<uint32_t> rows;
+    uint64_t bytes = 0;  // of pages, once they were asked for
+  };
+
+  void Run();
+  void DropOver();
+  uint64_t BytesAsked() const;
+  void Ask(Batch* batch, uint64_t most_bytes);
+  bool Goes(const Batch& batch);
+
+  std::unique_ptr<SampleWork> work_;
+  const Options options_;
+
+  std::mutex mutex_;  // guards the rest
+  std::condition_variable changed_;
+  std::deque<Batch> waiting_;
+  uint64_t waiting_rows_ = 0;
+  std::deque<Batch> asked_;  // without rows
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace gnnd

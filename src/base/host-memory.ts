@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { totalmem } from 'node:os';
+import { dirname, join } from 'node:path';
+
+/** What this process and its children may use: the host's memory, or a limit that it was given. */
+export function hostMemoryBytes(): number {
+  const own = readText('/proc/self/cgroup') ?? '';
+  return Math.min(totalmem(), ...limitFilesOf(own).map((path) => limitOf(readText(path))));
+}
+
+/**
+ * Where the limits of a process's control groups stand, given its /proc/PID/cgroup: of version 1
+ * (`4:memory:/a`) and of version 2 (`0::/a/b`), with those of the groups around them.
+ */
+export function limitFilesOf(cgroups: string): string[] {
+  return cgroups.split('\n').flatMap((line) => {
+    const [, controllers, path = ''] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? [];
+    if (controllers === '') return groupsAround(path).map((at) => join(root, at, 'memory.max'));
+    if (controllers?.split(',').includes('memory') !== true) return [];
+    return groupsAround(path).map((at) => join(root, 'memory', at, 'memory.limit_in_bytes'));
+  });
+}
+
+const root = '/sys/fs/cgroup';
+
+/** `/a/b`, `/a`, `/`. */
+function groupsAround(path: string): string[] {
+  const parent = dirname(path);
+  return parent === path ? [path] : [path, ...groupsAround(parent)];
+}
+
+/** "max", and what no memory reaches, are no limit. */
+function limitOf(text: string | null): number {
+  const bytes = Number(text?.trim() ?? Number.NaN);
+  return bytes > 0 ? bytes : Number.POSITIVE_INFINITY;
+}
+
+function readText(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return null;
+  }
+}

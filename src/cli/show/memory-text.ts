@@ -1,0 +1,47 @@
+import type { MemoryPlan } from '../../api/gen/gnnd/v1/memory_plan_pb.ts';
+import { TopologySource } from '../../api/gen/gnnd/v1/resources_pb.ts';
+import { printable } from '../session/terminal.ts';
+import { formatBytes } from '../session/units.ts';
+
+/** What a job is predicted to take of the host's memory, for people. */
+
+const size = (bytes: bigint) => formatBytes(Number(bytes));
+
+/** `2.1 GiB to 3.4 GiB of the host's 23.5 GiB`. */
+export function memorySummary({ surelyBytes, atMostBytes, hostBytes }: MemoryPlan): string {
+  const tight = atMostBytes > hostBytes ? '; the largest batches may not fit' : '';
+  return `${size(surelyBytes)} to ${size(atMostBytes)} of the host's ${size(hostBytes)}${tight}`;
+}
+
+export function topologyText({ topology, topologyBytes }: MemoryPlan): string {
+  const isCopied = topology === TopologySource.MEMORY;
+  const where = isCopied ? 'copied into memory' : "mapped from the dataset's files";
+  return `${size(topologyBytes)}, ${where}`;
+}
+
+export function featuresText({
+  featuresBytes,
+  featuresOnDisk,
+  readAheadBytes,
+}: MemoryPlan): string {
+  const where = featuresOnDisk
+    ? `read from disk behind the cache, ${size(readAheadBytes)} ahead`
+    : 'in the page cache';
+  return `${size(featuresBytes)}, mapped: ${where}`;
+}
+
+/** A line a part, the largest first. */
+export function memoryLines(plan: MemoryPlan): readonly string[] {
+  const parts = [...plan.parts].sort((a, b) => Number(b.bytes - a.bytes));
+  return [
+    `memory: ${memorySummary(plan)}`,
+    `  topology ${topologyText(plan)}`,
+    `  features ${featuresText(plan)}`,
+    ...parts
+      .filter(({ bytes }) => bytes > 0n)
+      .map(({ name, bytes, bound, field }) => {
+        const by = field === '' ? '' : ` (${printable(field)})`;
+        return `  ${bound ? 'at most ' : ''}${size(bytes)} for ${printable(name)}${by}`;
+      }),
+  ];
+}

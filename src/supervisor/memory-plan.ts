@@ -1,0 +1,301 @@
+import { hostMemoryBytes } from '../base/host-memory.ts';
+import type { CoreAddon, DatasetCounts } from '../native/contract.ts';
+import { featureBytes } from '../records/dataset-record.ts';
+import type { MemoryPart, MemoryPlan, TopologyPlace } from '../records/memory-plan.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
+import { automaticRatio } from '../spec/limits.ts';
+import { scratchOf } from './evaluation-plan.ts';
+import { type JobLayout, layoutOf, queueSlots } from './job-layout.ts';
+
+/**
+ * What a job will take of the host's memory, and what therefore stays on disk: a function of the
+ * spec, the dataset's sizes and the host's memory, so that what is promised when a job is created
+ * is what its attempts do.
+ */
+
+export interface MemoryFacts {
+  readonly native: Pick<
+    CoreAddon,
+    'modelManifest' | 'recordSlotBytes' | 'segmentDefaultSlots' | 'evaluationSizes'
+  >;
+  readonly counts: DatasetCounts;
+  readonly hostBytes: number;
+}
+
+/** Of what is left beside the job: other processes, and the page cache that mapped files need. */
+const topologyShare = 0.75;
+/** Of memory that is left, for pages that are asked for before they are wanted. */
+const readAheadShare = 0.25;
+const readAheadMin = 64 * 2 ** 20;
+/** Of a process that does nothing yet, as the kernel counts it: Node, and libtorch in a Trainer. */
+const samplerBaseBytes = 70 * 2 ** 20;
+const trainerBaseBytes = 350 * 2 ** 20;
+
+/** 64-bit row starts, 32-bit neighbours, and an alias table's 8 bytes an entry. */
+export function topologyBytesOf({ numNodes, numEdges }: DatasetCounts, alias: boolean): number {
+  return 8 * (numNodes + 1) + (alias ? 12 : 4) * numEdges;
+}
+
+/** Where a topology of this size goes beside `otherBytes` that a job surely takes. */
+export function topologyPlaceOf(
+  bytes: number,
+  { otherBytes, hostBytes }: { readonly otherBytes: number; readonly hostBytes: number },
+): TopologyPlace {
+  return bytes <= topologyShare * (hostBytes - otherBytes) ? 'MEMORY' : 'FILE';
+}
+
+/** The same for a task that has nothing else in memory to speak of. */
+export function taskTopologyPlace(counts: DatasetCounts, alias: boolean): TopologyPlace {
+  if (alias) return 'MEMORY';
+  const hostBytes = hostMemoryBytes();
+  return topologyPlaceOf(topologyBytesOf(counts, alias), { otherBytes: 0, hostBytes });
+}
+
+/** Rows that one batch reads at most. */
+export function batchRowsOf(layout: JobLayout, numNodes: number): number {
+  const { fanouts, batchSize } = layout.sampling;
+  let frontier = batchSize;
+  let rows = batchSize;
+  for (const fanout of fanouts) {
+    frontier *= fanout;
+    rows += frontier;
+  }
+  return Math.min(numNodes, rows);
+}
+
+/** Throws what `layoutOf` throws. */
+export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
+  const { counts, hostBytes, native } = facts;
+  const layout = layoutOf(native as CoreAddon, spec, counts);
+  const alias = spec.sampling.algorithm === 'KHOP_WEIGHTED';
+  const others = [
+    ...evaluationParts(spec, layout, facts),
+    ...cacheParts(spec, counts),
+    parameterPart(spec, layout),
+    processPart(spec),
+    extractionPart(spec, layout, counts),
+    queuePart(spec, layout, facts),
+  ].filter(({ bytes }) => bytes > 0);
+  const otherBytes = sumOf(others.filter(({ isBound }) => !isBound));
+  const topologyBytes = topologyBytesOf(counts, alias);
+  const asked = spec.resources.topology;
+  const isForced = asked !== 'AUTO' || alias;
+  const topology = alias
+    ? 'MEMORY'
+    : asked === 'AUTO'
+      ? topologyPlaceOf(topologyBytes, { otherBytes, hostBytes })
+      : asked;
+  const parts = [topologyPart(topology, topologyBytes, { alias, isForced }), ...others];
+  const surelyBytes = sumOf(parts.filter(({ isBound }) => !isBound));
+  const featuresBytes = counts.numNodes * rowBytesOf(spec, counts);
+  const room =
+    spec.resources.hostMemoryBytes > 0 ? spec.resources.hostMemoryBytes : hostBytes - surelyBytes;
+  const onDisk = featuresBytes > room;
+  if (onDisk) parts.push(copiedPart(spec, layout, counts));
+  return {
+    parts,
+    surelyBytes,
+    atMostBytes: sumOf(parts),
+    hostBytes,
+    topology,
+    topologyBytes,
+    features: onDisk ? 'DISK' : 'PAGE_CACHE',
+    featuresBytes,
+    readAheadBytes: onDisk ? readAheadBytesOf(hostBytes - surelyBytes) : 0,
+  };
+}
+
+/** A fact of size: what surely does not fit, the largest part first, and what to do about it. */
+export function memoryViolations(
+  plan: MemoryPlan,
+): readonly { readonly path: string; readonly description: string }[] {
+  const { surelyBytes, hostBytes, parts } = plan;
+  if (surelyBytes <= hostBytes) return [];
+  const sure = parts.filter(({ isBound }) => !isBound);
+  const largest = [...sure].sort((a, b) => b.bytes - a.bytes);
+  const picked: MemoryPart[] = [];
+  for (const part of largest) {
+    if (surelyBytes - sumOf(picked) <= hostBytes) break;
+    if (part.field !== '') picked.push(part);
+  }
+  const sizes = `the job takes at least ${gib(surelyBytes)} of the host's ${gib(hostBytes)}`;
+  return picked.map(({ name, bytes, field, remedy }) => ({
+    path: `spec.${field}`,
+    description: `${sizes}, ${gib(bytes)} of it for ${name}: ${remedy}`,
+  }));
+}
+
+/** Of a feature row as the job reads it; standardised features are a float32 file of their own. */
+export function rowBytesOf(
+  { features }: JobSpec,
+  { numFeatures, featureDtype }: DatasetCounts,
+): number {
+  return numFeatures * featureBytes[features.standardize ? 'float32' : featureDtype];
+}
+
+function topologyPart(
+  place: TopologyPlace,
+  bytes: number,
+  { alias, isForced }: { readonly alias: boolean; readonly isForced: boolean },
+): MemoryPart {
+  const remedy = alias
+    ? 'tables to sample by edge weight are held in memory; sample uniformly'
+    : 'FILE leaves it in its files';
+  const field = alias ? 'sampling.algorithm' : 'resources.topology';
+  const what = alias ? 'the topology with its alias tables' : 'the topology';
+  // What AUTO left in its files takes nothing; what it holds fits.
+  const taken = place === 'MEMORY' ? bytes : 0;
+  return { name: what, bytes: taken, isBound: false, field: isForced ? field : '', remedy };
+}
+
+function evaluationParts(
+  spec: JobSpec,
+  layout: JobLayout,
+  { native, counts }: MemoryFacts,
+): readonly MemoryPart[] {
+  // Its widths are known once it was loaded.
+  if (spec.model.type === 'TORCHSCRIPT') return [];
+  const { model, manifest } = layout;
+  const sampled = spec.evaluation.method === 'SAMPLED';
+  const { widths } = manifest;
+  const sizes = native.evaluationSizes({ counts, model, sampled, widths });
+  const scratch = scratchOf(spec, sizes);
+  return [
+    {
+      name: "an evaluation's hidden rows",
+      bytes: scratch.inMemory ? scratch.scratchBytes : 0,
+      isBound: false,
+      field: 'evaluation.max_bytes',
+      remedy: `below ${sizes.scratchBytes} they go to a file; evaluation.method SAMPLED has none`,
+    },
+    {
+      name: 'sums of features kept for evaluations',
+      bytes: scratch.keptBytes,
+      isBound: true,
+      field: 'evaluation.max_bytes',
+      remedy: 'with less they are made anew each time',
+    },
+    {
+      name: 'the work of evaluations',
+      bytes: trainersOf(spec) * sizes.workBytes,
+      isBound: true,
+      field: 'training.threads_per_trainer',
+      remedy: 'fewer threads take less',
+    },
+  ];
+}
+
+function cacheParts(spec: JobSpec, counts: DatasetCounts): readonly MemoryPart[] {
+  const { ratio } = spec.cache;
+  const budget = trainersOf(spec) * spec.resources.deviceMemoryBytes;
+  if (ratio === automaticRatio && budget === 0) return [];
+  if (ratio === 0) return [];
+  const rows = Math.floor(ratio * counts.numNodes);
+  const given = trainersOf(spec) * rows * rowBytesOf(spec, counts);
+  return [
+    {
+      name: 'cached feature rows',
+      bytes: ratio === automaticRatio ? budget : given,
+      isBound: ratio === automaticRatio,
+      field: ratio === automaticRatio ? 'resources.device_memory_bytes' : 'cache.ratio',
+      remedy: 'rows that are not cached are read from the page cache and the disk',
+    },
+    {
+      name: 'hot ranks',
+      // Of every node, in each Sampler.
+      bytes: samplersOf(spec) * 4 * counts.numNodes,
+      isBound: false,
+      field: 'cache.ratio',
+      remedy: '0 needs none',
+    },
+  ];
+}
+
+/** Versions, moments and the ring of gradients, in the segment. */
+function parameterPart(spec: JobSpec, layout: JobLayout): MemoryPart {
+  const { batchesPerStep, staleness } = spec.training;
+  const copies = staleness + 2 + 2 + batchesPerStep * (staleness + 1);
+  return {
+    name: 'parameters, moments and gradients',
+    bytes: 4 * layout.manifest.numFloats * copies,
+    isBound: false,
+    field: 'model.hidden_dim',
+    remedy: 'a narrower model, or fewer training.batches_per_step, take less',
+  };
+}
+
+function processPart(spec: JobSpec): MemoryPart {
+  return {
+    name: 'processes',
+    bytes: samplersOf(spec) * samplerBaseBytes + trainersOf(spec) * trainerBaseBytes,
+    isBound: false,
+    field: spec.resources.devices > 1 ? 'resources.devices' : '',
+    remedy: 'fewer devices have fewer processes',
+  };
+}
+
+/** Two batches a Trainer: one that is computed, one that is read meanwhile. */
+function extractionPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): MemoryPart {
+  const rows = batchRowsOf(layout, counts.numNodes);
+  const valueBytes = spec.training.precision === 'BFLOAT16' ? 2 : 4;
+  return {
+    name: 'extracted batches',
+    bytes: trainersOf(spec) * 2 * rows * counts.numFeatures * valueBytes,
+    isBound: true,
+    field: 'training.batch_size',
+    remedy: 'smaller batches, or smaller sampling.fanouts, take less',
+  };
+}
+
+/** Rows of the file, beside each other, from which extraction goes on. */
+function copiedPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): MemoryPart {
+  const rows = batchRowsOf(layout, counts.numNodes);
+  return {
+    name: 'rows read from disk',
+    bytes: trainersOf(spec) * 2 * rows * rowBytesOf(spec, counts),
+    isBound: true,
+    field: 'training.batch_size',
+    remedy: 'smaller batches, or smaller sampling.fanouts, take less',
+  };
+}
+
+/** Records that wait: as many as there are slots, within the budget. */
+function queuePart(spec: JobSpec, layout: JobLayout, { native, counts }: MemoryFacts): MemoryPart {
+  const deviceCount = spec.resources.devices;
+  const executorCount = samplersOf(spec) + trainersOf(spec);
+  const request = { spec, counts, layout, deviceCount, executorCount };
+  const slots = queueSlots(native as CoreAddon, request, 0);
+  const { maxBytes } = spec.queue;
+  return {
+    name: 'records in the queue',
+    // The head group needs no room in the budget.
+    bytes: Math.min(slots * layout.slotBytes, maxBytes + layout.slotBytes),
+    isBound: true,
+    field: 'queue.max_bytes',
+    remedy: 'a smaller budget makes Samplers wait',
+  };
+}
+
+function readAheadBytesOf(left: number): number {
+  return Math.max(readAheadMin, Math.floor(readAheadShare * left));
+}
+
+function samplersOf({ resources, placement }: JobSpec): number {
+  if (placement.policy === 'FIXED') return Math.max(1, placement.samplers);
+  return Math.max(1, resources.devices - 1);
+}
+
+/** Standby Trainers included: they have all that a Trainer has. */
+function trainersOf({ resources, placement }: JobSpec): number {
+  if (resources.devices === 1) return 1;
+  if (placement.standby !== 'OFF') return resources.devices;
+  return resources.devices - (placement.policy === 'FIXED' ? placement.samplers : 1);
+}
+
+function sumOf(parts: readonly MemoryPart[]): number {
+  return parts.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+function gib(bytes: number): string {
+  return `${(bytes / 2 ** 30).toFixed(2)} GiB`;
+}

@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest';
+import type { JobSpec } from '../../../src/spec/job-spec.ts';
+import {
+  type MemoryFacts,
+  memoryPlanOf,
+  memoryViolations,
+  taskTopologyPlace,
+} from '../../../src/supervisor/memory-plan.ts';
+import { someSpec } from '../store/job-values.ts';
+
+const mib = 2 ** 20;
+const gib = 2 ** 30;
+
+const counts = {
+  numNodes: 1_000_000,
+  numEdges: 100_000_000,
+  numFeatures: 128,
+  featureDtype: 'float16' as const,
+  numClasses: 3,
+  train: 10_000,
+  val: 10,
+  test: 10,
+};
+const topologyBytes = 8 * 1_000_001 + 4 * 100_000_000;
+const featuresBytes = 1_000_000 * 256;
+
+/** Of what native code would say only the sizes matter. */
+function facts(hostBytes: number, scratchBytes = 0): MemoryFacts {
+  return {
+    native: {
+      modelManifest: () => ({ tensors: [], numFloats: 1000, widths: [] }),
+      recordSlotBytes: () => 3 * mib,
+      segmentDefaultSlots: () => 4,
+      evaluationSizes: () => ({ chunks: 1, scratchBytes, keptBytes: 0, workBytes: 5 * mib }),
+    },
+    counts,
+    hostBytes,
+  };
+}
+
+function spec(changes: {
+  readonly resources?: Partial<JobSpec['resources']>;
+  readonly cache?: Partial<JobSpec['cache']>;
+  readonly sampling?: Partial<JobSpec['sampling']>;
+  readonly training?: Partial<JobSpec['training']>;
+}): JobSpec {
+  const { resources, cache, sampling, training } = changes;
+  return {
+    ...someSpec,
+    features: { standardize: false },
+    resources: {
+      ...someSpec.resources,
+      ...{ devices: 1, hostMemoryBytes: 0, deviceMemoryBytes: 0, topology: 'AUTO' },
+      ...resources,
+    },
+    cache: { ...someSpec.cache, ratio: 0, standbyRatio: 0, ...cache },
+    sampling: { ...someSpec.sampling, algorithm: 'KHOP_UNIFORM', fanouts: [10, 5], ...sampling },
+    training: { ...someSpec.training, batchSize: 1000, precision: 'FLOAT32', ...training },
+    queue: { ...someSpec.queue, capacity: 0, maxBytes: gib },
+    evaluation: { ...someSpec.evaluation, method: 'EXACT', maxBytes: gib },
+  };
+}
+
+const bytesOf = (asked: JobSpec, given: MemoryFacts, name: string) =>
+  memoryPlanOf(asked, given).parts.find((part) => part.name === name)?.bytes ?? 0;
+
+describe("the plan of a job's memory", () => {
+  test('counts what is surely taken apart from what is taken at most', () => {
+    const plan = memoryPlanOf(spec({}), facts(64 * gib, 100 * mib));
+    // A Sampler's and a Trainer's process, and 4 + G * (S + 1) copies of the parameters.
+    const processes = (70 + 350) * mib;
+    const parameters = plan.parts.find(({ field }) => field === 'model.hidden_dim')?.bytes ?? 0;
+    expect(plan.surelyBytes).toBe(topologyBytes + 100 * mib + processes + parameters);
+    // 1000 * (1 + 10 + 50) rows of 128 floats, twice; four slots; an evaluation's work.
+    const bounds = 2 * 61_000 * 128 * 4 + 4 * 3 * mib + 5 * mib;
+    expect(plan.atMostBytes).toBe(plan.surelyBytes + bounds);
+  });
+
+  test('extracts no more rows than there are, and half as many bytes in bfloat16', () => {
+    const huge = spec({ sampling: { fanouts: [100, 100] } });
+    expect(bytesOf(huge, facts(gib), 'extracted batches')).toBe(2 * counts.numNodes * 128 * 4);
+    const narrow = spec({ training: { precision: 'BFLOAT16' } });
+    expect(bytesOf(narrow, facts(gib), 'extracted batches')).toBe(2 * 61_000 * 128 * 2);
+  });
+
+  test('copies the topology where it fits beside the rest, else leaves it in its files', () => {
+    const placed = (asked: JobSpec, hostBytes: number, scratchBytes = 0) => {
+      const plan = memoryPlanOf(asked, facts(hostBytes, scratchBytes));
+      return [plan.topology, plan.parts[0]?.bytes];
+    };
+    expect(placed(spec({}), 2 * gib)).toEqual(['MEMORY', topologyBytes]);
+    expect(placed(spec({}), 0.9 * gib)).toEqual(['FILE', 0]);
+    // 1 GiB of hidden rows leave too little of 1.6 GiB.
+    expect(placed(spec({}), 1.6 * gib)).toEqual(['MEMORY', topologyBytes]);
+    expect(placed(spec({}), 1.6 * gib, gib)).toEqual(['FILE', 0]);
+    expect(placed(spec({ resources: { topology: 'FILE' } }), 64 * gib)).toEqual(['FILE', 0]);
+    expect(placed(spec({ resources: { topology: 'MEMORY' } }), gib)).toEqual([
+      'MEMORY',
+      topologyBytes,
+    ]);
+    // Alias tables are in memory, and three times as large.
+    const weighted = spec({ sampling: { algorithm: 'KHOP_WEIGHTED' } });
+    expect(placed(weighted, gib)).toEqual(['MEMORY', topologyBytes + 8 * counts.numEdges]);
+  });
+
+  test('reads features from disk where the page cache cannot hold them', () => {
+    const read = (asked: JobSpec, hostBytes: number) => memoryPlanOf(asked, facts(hostBytes));
+    expect(read(spec({}), 64 * gib)).toMatchObject({ features: 'PAGE_CACHE', readAheadBytes: 0 });
+    const surely = read(spec({}), 64 * gib).surelyBytes;
+    expect(read(spec({}), surely + featuresBytes).features).toBe('PAGE_CACHE');
+    expect(read(spec({}), surely + featuresBytes - 1).features).toBe('DISK');
+    // Rows of float16, twice, on their way from the disk.
+    const copied = bytesOf(spec({}), facts(surely + featuresBytes - 1), 'rows read from disk');
+    expect(copied).toBe(2 * 61_000 * 256);
+    expect(read(spec({}), surely + 4 * 60 * mib).readAheadBytes).toBe(64 * mib);
+    const given = (hostMemoryBytes: number) => spec({ resources: { hostMemoryBytes } });
+    expect(read(given(featuresBytes), gib).features).toBe('PAGE_CACHE');
+    expect(read(given(featuresBytes - 1), 64 * gib).features).toBe('DISK');
+    // Standardised features are float32.
+    const standardized = { ...given(featuresBytes), features: { standardize: true } };
+    expect(read(standardized, gib).features).toBe('DISK');
+  });
+});
+
+describe('a job that surely does not fit', () => {
+  const paths = (asked: JobSpec, given: MemoryFacts) =>
+    memoryViolations(memoryPlanOf(asked, given)).map(({ path }) => path);
+
+  test('is refused by the field of its largest parts, with a remedy', () => {
+    expect(paths(spec({}), facts(gib))).toEqual([]);
+    const forced = spec({ resources: { topology: 'MEMORY' } });
+    expect(paths(forced, facts(0.5 * gib))).toEqual(['spec.resources.topology']);
+    const [violation] = memoryViolations(memoryPlanOf(forced, facts(0.5 * gib)));
+    expect(violation?.description).toContain("of the host's 0.50 GiB");
+    expect(violation?.description).toContain('FILE leaves it in its files');
+    expect(paths(spec({}), facts(0.9 * gib, 0.8 * gib))).toEqual(['spec.evaluation.max_bytes']);
+    const cached = spec({ cache: { ratio: 1 } });
+    expect(paths(cached, facts(0.6 * gib))).toEqual(['spec.cache.ratio']);
+    const many = spec({ resources: { devices: 8 } });
+    expect(paths(many, facts(gib))).toEqual(['spec.resources.devices']);
+    const weighted = spec({ sampling: { algorithm: 'KHOP_WEIGHTED' } });
+    expect(paths(weighted, facts(gib))).toEqual(['spec.sampling.algorithm']);
+  });
+
+  test('names as many as must go, and never what is only a bound', () => {
+    const both = spec({ resources: { topology: 'MEMORY' }, cache: { ratio: 1 } });
+    expect(paths(both, facts(0.45 * gib))).toEqual(['spec.resources.topology', 'spec.cache.ratio']);
+    const wide = spec({ training: { batchSize: 1_000_000 } });
+    expect(paths(wide, facts(0.9 * gib))).toEqual([]);
+  });
+});
+
+test('a task has the memory of the host to itself', () => {
+  expect(taskTopologyPlace(counts, false)).toBe('MEMORY');
+  expect(taskTopologyPlace({ ...counts, numEdges: 1e14 }, false)).toBe('FILE');
+  expect(taskTopologyPlace({ ...counts, numEdges: 1e14 }, true)).toBe('MEMORY');
+});
