@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Draws where the time of one products-size epoch goes: a bar for each run of run.mjs, its evaluation
-// of the validation nodes included.
+// Draws where the time of one products-size epoch and its evaluations goes: a bar for each run of
+// run.mjs.
 //
 //   node bench/products/picture.mjs OUT.svg LABEL=FILE.jsonl ...
 //
@@ -21,7 +21,9 @@ if (out === undefined || runs.length === 0) {
 
 const bars = runs.map((run) => {
   const at = run.lastIndexOf('=');
-  const lines = readFileSync(run.slice(at + 1), 'utf8').trim().split('\n');
+  const lines = readFileSync(run.slice(at + 1), 'utf8')
+    .trim()
+    .split('\n');
   const job = lines.map((line) => JSON.parse(line)).find(({ name }) => name === 'default');
   return { label: run.slice(0, at), stages: job.stages };
 });
