@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Draws where the time of one products-size epoch goes: a bar for each run of run.mjs, its evaluation
-// of the validation nodes included.
+// Draws where the time of one products-size epoch and its evaluations goes: a bar for each run of
+// run.mjs.
 //
 //   node bench/products/picture.mjs OUT.svg LABEL=FILE.jsonl ...
 //

@@ -264,8 +264,8 @@ void RunAffine(const AffineOp& op, Workspace* workspace) {
 }
 
 void TransposedProductInto(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& out) {
-  TORCH_CHECK(grad.dim() == 2 && x.dim() == 2 && grad.size(0) == x.size(0) &&
-                  out.is_contiguous() && out.size(0) == grad.size(1) && out.size(1) == x.size(1),
+  TORCH_CHECK(grad.dim() == 2 && x.dim() == 2 && grad.size(0) == x.size(0) && out.is_contiguous() &&
+                  out.size(0) == grad.size(1) && out.size(1) == x.size(1),
               "matrices of a product do not fit");
   if (x.scalar_type() == at::kDouble) {
     at::Tensor target = out;

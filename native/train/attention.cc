@@ -10,8 +10,8 @@
 #include "core/draw/philox.h"
 #include "core/kernels/spmm.h"
 #include "core/kernels/transpose.h"
-#include "train/ops.h"
 #include "train/grouped_sum.h"
+#include "train/ops.h"
 #include "train/parallel.h"
 
 namespace gnnd {

@@ -188,13 +188,12 @@ const float* EvalLayer::Aggregated(const LayerTask& task, std::span<const uint32
   if (kept && Consecutive(nodes)) return task.kept + uint64_t{nodes.front()} * columns;
   float* rows = block_.Get<float>(nodes.size() * columns);
   if (kept) {
-    ParallelRows(static_cast<uint32_t>(nodes.size()), kGrainRows,
-                 [&](uint32_t begin, uint32_t end) {
-                   for (uint64_t r = begin; r < end; ++r) {
-                     std::copy_n(task.kept + uint64_t{nodes[r]} * columns, columns,
-                                 rows + r * columns);
-                   }
-                 });
+    ParallelRows(
+        static_cast<uint32_t>(nodes.size()), kGrainRows, [&](uint32_t begin, uint32_t end) {
+          for (uint64_t r = begin; r < end; ++r) {
+            std::copy_n(task.kept + uint64_t{nodes[r]} * columns, columns, rows + r * columns);
+          }
+        });
     return rows;
   }
   if (model_.spec.type == ModelType::kPinSage) {
@@ -224,8 +223,8 @@ void EvalLayer::RunConvolution(const LayerTask& task, std::span<const uint32_t> 
     }
     return;
   }
-  AffineOp op{RowsOf(Aggregated(task, nodes), rows, shape.in), mine.weight, {}, {}, {}, mine.bias,
-              *out};
+  AffineOp op{
+      RowsOf(Aggregated(task, nodes), rows, shape.in), mine.weight, {}, {}, {}, mine.bias, *out};
   if (mine.weight_self.defined()) {
     op.x_self = OwnInput(task, nodes);
     op.weight_self = mine.weight_self;
@@ -260,7 +259,12 @@ void EvalLayer::RunAttention(const LayerTask& task, std::span<const uint32_t> no
     table.destination_score = own;
   } else {
     input.destination = RowsOf(block_.Get<float>(rows * wide), rows, wide);
-    RunAffine({OwnInput(task, nodes), mine.weight_self, {}, {}, {}, mine.weight_self_bias,
+    RunAffine({OwnInput(task, nodes),
+               mine.weight_self,
+               {},
+               {},
+               {},
+               mine.weight_self_bias,
                input.destination},
               &block_);
   }

@@ -100,8 +100,8 @@ Result<EvalPlan> PlanEvaluation(const TopologyView& topology, const ModelSpec& s
     most = std::max(most, counts[phase.set]);
   }
   plan.chunk_nodes = EvalChunkNodes(topology.num_nodes(), most);
-  plan.chunks = static_cast<uint32_t>(
-      (uint64_t{topology.num_nodes()} + plan.chunk_nodes - 1) / plan.chunk_nodes);
+  plan.chunks = static_cast<uint32_t>((uint64_t{topology.num_nodes()} + plan.chunk_nodes - 1) /
+                                      plan.chunk_nodes);
   return plan;
 }
 

@@ -68,9 +68,8 @@ void ParallelTasks(uint32_t tasks, const Body& body) {
 // body(begin, end) for rows of unlike work, such as sums over edges, `grain` at a time.
 template <typename Body>
 void ParallelSums(uint32_t rows, uint32_t grain, const Body& body) {
-  ParallelTasks(rows / grain + (rows % grain == 0 ? 0 : 1), [&](uint32_t task) {
-    body(task * grain, std::min(rows, (task + 1) * grain));
-  });
+  ParallelTasks(rows / grain + (rows % grain == 0 ? 0 : 1),
+                [&](uint32_t task) { body(task * grain, std::min(rows, (task + 1) * grain)); });
 }
 
 }  // namespace gnnd

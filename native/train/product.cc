@@ -316,12 +316,12 @@ TransposedProduct<T>& TransposedProductOf(const TransposedShape& shape) {
   return *product;
 }
 
-#define GNND_PRODUCTS_OF(T)                                                                       \
-  template std::unique_ptr<RowProduct<T>> MakeRowProduct(MatrixLibrary, uint64_t, uint64_t,       \
-                                                         uint32_t);                               \
-  template RowProduct<T>& RowProductOf(uint64_t, uint64_t, uint32_t);                             \
-  template std::unique_ptr<TransposedProduct<T>> MakeTransposedProduct(MatrixLibrary,             \
-                                                                       const TransposedShape&);   \
+#define GNND_PRODUCTS_OF(T)                                                                     \
+  template std::unique_ptr<RowProduct<T>> MakeRowProduct(MatrixLibrary, uint64_t, uint64_t,     \
+                                                         uint32_t);                             \
+  template RowProduct<T>& RowProductOf(uint64_t, uint64_t, uint32_t);                           \
+  template std::unique_ptr<TransposedProduct<T>> MakeTransposedProduct(MatrixLibrary,           \
+                                                                       const TransposedShape&); \
   template TransposedProduct<T>& TransposedProductOf(const TransposedShape&)
 GNND_PRODUCTS_OF(float);
 GNND_PRODUCTS_OF(Bfloat16);

@@ -5,13 +5,13 @@
 //                    [--classes 47] [--layers 3] [--trainers 2] [--threads 1]
 //                    [--budget 8589934592] [--targets test|val] [--rounds 3] [--dump FOLDER]
 //
-// Trainers of so many threads each share a scratch and take chunks, as in a job. `test` are 90 % of the
-// nodes, `val` 1.6 %. Where hidden rows exceed the budget they lie in a file of the working folder.
-// --dump writes graph, features, parameters and logits for bench/peers/evaluation.py. The floor:
-// every row that is gathered for an edge, at the rate at which this host touches random rows of
-// that width with as many threads; every product, at the rate of blocks of 1,024 rows; every hidden
-// row once into a file of that size where they lie in one, since a system writes what exceeds its
-// share of dirty pages to the disk while it is made. A table, then one line of JSON.
+// Trainers of so many threads each share a scratch and take chunks, as in a job. `test` are 90 % of
+// the nodes, `val` 1.6 %. Where hidden rows exceed the budget they lie in a file of the working
+// folder. --dump writes graph, features, parameters and logits for bench/peers/evaluation.py. The
+// floor: every row that is gathered for an edge, at the rate at which this host touches random rows
+// of that width with as many threads; every product, at the rate of blocks of 1,024 rows; every
+// hidden row once into a file of that size where they lie in one, since a system writes what
+// exceeds its share of dirty pages to the disk while it is made. A table, then one line of JSON.
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
@@ -39,8 +39,8 @@
 #include "core/base/prefetch.h"
 #include "core/executor/eval_scratch.h"
 #include "power_law_graph.h"
-#include "train/eval_plan.h"
 #include "train/affine.h"
+#include "train/eval_plan.h"
 #include "train/model.h"
 #include "train/torch_work.h"
 

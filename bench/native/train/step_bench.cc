@@ -200,11 +200,13 @@ int Main(int argc, char** argv) {
   }
   const auto is_narrow = [](const char* word) { return std::string(word) == "--bfloat16"; };
   const bool narrow = std::any_of(argv + 3, argv + argc, is_narrow);
-  const Options options{
-      FanoutsArgument(argc, argv, "10,10"),        NumberArgument(argc, argv, "--batch", 1024),
-      NumberArgument(argc, argv, "--hidden", 256), NumberArgument(argc, argv, "--threads", 1),
-      NumberArgument(argc, argv, "--batches", 4),  NumberArgument(argc, argv, "--random-seed", 1),
-      narrow ? Precision::kBfloat16 : Precision::kFloat32};
+  const Options options{FanoutsArgument(argc, argv, "10,10"),
+                        NumberArgument(argc, argv, "--batch", 1024),
+                        NumberArgument(argc, argv, "--hidden", 256),
+                        NumberArgument(argc, argv, "--threads", 1),
+                        NumberArgument(argc, argv, "--batches", 4),
+                        NumberArgument(argc, argv, "--random-seed", 1),
+                        narrow ? Precision::kBfloat16 : Precision::kFloat32};
   const Data data(argv[1]);
   const std::string dump = argv[2];
   const std::vector<Mapping> slots = SampleBatches(data, options);

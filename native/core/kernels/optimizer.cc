@@ -209,8 +209,8 @@ void PredictParameters(const ParameterManifest& manifest, const OptimizerOptions
   }
 }
 
-OptimizerUpdate::OptimizerUpdate(const ParameterManifest& manifest,
-                                 const OptimizerOptions& options, const OptimizerStep& step)
+OptimizerUpdate::OptimizerUpdate(const ParameterManifest& manifest, const OptimizerOptions& options,
+                                 const OptimizerStep& step)
     : manifest_(manifest), options_(options), step_(step), clip_(ClipFactor(options, step)) {
   GNND_CHECK(step.step >= 1 && step.num_seeds >= 1 && !step.gradients.empty());
   GNND_CHECK(step.parameters_in.size() == manifest.num_floats);
@@ -239,8 +239,7 @@ void OptimizerUpdate::Run(uint64_t begin, uint64_t end) const {
   zero(done, end);
 }
 
-void OptimizerUpdate::RunTensor(const ParameterTensor& tensor, uint64_t begin,
-                                uint64_t end) const {
+void OptimizerUpdate::RunTensor(const ParameterTensor& tensor, uint64_t begin, uint64_t end) const {
   StepConstants constants = ConstantsOf(options_, step_, clip_);
   if (options_.weight_decay_scope == WeightDecayScope::kFirstLayer && tensor.layer != 0) {
     constants.weight_decay = 0.0F;

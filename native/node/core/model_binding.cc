@@ -58,10 +58,9 @@ Result<EvaluationSizes> SizesOf(const EvaluationSizesOptions& options) {
     return EvaluationSizes{(most + kEvalChunkSeeds - 1) / kEvalChunkSeeds, 0, 0, 0};
   }
   const EvalLayout layout = EvalLayout::Of(spec, counts.num_nodes);
-  return EvaluationSizes{
-      uint64_t{MaxEvalPhases(spec)} * EvalChunks(counts.num_nodes), layout.total_bytes,
-      layout.kept_bytes,
-      EvalWorkBytes(spec, counts.num_nodes, counts.val + counts.test)};
+  return EvaluationSizes{uint64_t{MaxEvalPhases(spec)} * EvalChunks(counts.num_nodes),
+                         layout.total_bytes, layout.kept_bytes,
+                         EvalWorkBytes(spec, counts.num_nodes, counts.val + counts.test)};
 }
 
 Result<int> Scratch(uint64_t bytes, const std::string& folder) {

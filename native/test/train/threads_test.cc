@@ -31,10 +31,8 @@ Outcome OutcomeOf(const Partition& data, TrainOptions options, uint32_t threads)
   for (uint32_t batch = 0; batch < 3; ++batch) {
     const std::vector<int32_t> fanouts =
         batch == 1 ? std::vector<int32_t>{-1, 9} : std::vector<int32_t>{3, 1};
-    report = loop.Step(TestRecord(data.graph, {{17, 0, batch},
-                                               data.train,
-                                               fanouts,
-                                               options.model.type == ModelType::kGcn}));
+    report = loop.Step(TestRecord(
+        data.graph, {{17, 0, batch}, data.train, fanouts, options.model.type == ModelType::kGcn}));
   }
   const EvalReport eval = loop.Evaluate();
   return {loop.gradient(), loop.parameters(), report.loss_sum, eval.val_loss_sum,
