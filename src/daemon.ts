@@ -110,10 +110,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     random: Math.random,
     observe: observerOf(metrics, jobMetrics, () => onStoreHealth()),
   });
-  const host = {
-    ...hostLimits(devices, native.hostInstructionSet()),
-    pluginFile: pluginFilesIn(config.pluginsDir),
-  };
+  const host = hostLimits(devices, native.hostInstructionSet(), config);
   const { maxQueued, stateDir, dumpsDir } = config;
   const hostBytes = hostMemoryBytes();
   const kept = { hostBytes, jobsFolder, maxQueued };
@@ -239,11 +236,16 @@ function datasetsOf(
   return createDatasets({ folder, sourcesDir, tasks, ...parts });
 }
 
-function hostLimits(devices: readonly CrewDevice[], instructionSet: InstructionSet) {
+function hostLimits(
+  devices: readonly CrewDevice[],
+  instructionSet: InstructionSet,
+  { pluginsDir }: DaemonConfig,
+) {
   return {
     deviceNames: devices.map(({ name }) => name),
     deviceCores: devices.map(({ cores }) => cores.length),
     matrixLibrary: matrixLibraryOf(instructionSet),
+    pluginFile: pluginFilesIn(pluginsDir),
   };
 }
 

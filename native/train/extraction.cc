@@ -91,8 +91,7 @@ void Extraction::Fused(const BlockView& bottom, std::span<const uint32_t> rows_a
   operand.AggregateFromTable(table_, index, rows_at.data(), sum);
   buffer_->input.aggregated = ViewOf(sum, bottom.num_dst, dim);
   if (options_.model.type == ModelType::kGraphSage) {
-    buffer_->input.self =
-        GatheredRows<T>(table_, rows_at.first(bottom.num_dst), &buffer_->memory);
+    buffer_->input.self = GatheredRows<T>(table_, rows_at.first(bottom.num_dst), &buffer_->memory);
   }
 }
 

@@ -43,8 +43,7 @@ void CompressPlain(State* state, const uint8_t* data, size_t blocks) {
     uint32_t w[64];
     for (uint32_t i = 0; i < 16; ++i) w[i] = LoadBigEndian(data + 4 * i);
     for (uint32_t i = 16; i < 64; ++i) {
-      const uint32_t s0 =
-          std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
+      const uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
       const uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
       w[i] = w[i - 16] + s0 + w[i - 7] + s1;
     }

@@ -27,8 +27,8 @@ namespace gnnd {
 class ReadingAhead final : public SampleWork {
  public:
   struct Options {
-    RowTable features;         // on disk, mapped; borrowed
-    uint64_t cache_rows = 0;   // rows of a lower hot rank are in caches
+    RowTable features;        // on disk, mapped; borrowed
+    uint64_t cache_rows = 0;  // rows of a lower hot rank are in caches
     uint64_t window_bytes = 0;
     // Whether a batch needs no rows any more; called from the thread.
     std::function<bool(uint32_t epoch, uint32_t batch)> is_over;

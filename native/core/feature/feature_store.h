@@ -76,8 +76,8 @@ class FeatureStore {
 
   bool on_disk() const { return behind_ == Tier::kDisk; }
 
-  // Row number within table() of each node, given its rank (or an empty `ranks`: all miss). `scratch` has nodes.size() elements;
-  // the result is in it or is `nodes` itself.
+  // Row number within table() of each node, given its rank (or an empty `ranks`: all miss).
+  // `scratch` has nodes.size() elements; the result is in it or is `nodes` itself.
   std::span<const uint32_t> Locate(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks,
                                    uint32_t* scratch) const;
 

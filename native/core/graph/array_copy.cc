@@ -45,9 +45,8 @@ Result<bool> ArrayCopy::Step(uint64_t bytes) {
   const uint64_t end = done_ + std::min(bytes, options_.bytes - done_);
   filled_ = hashed_ = 0;
   failed_ = false;
-  std::thread hasher([this, chunks = (end - done_ + kChunkBytes - 1) / kChunkBytes] {
-    HashChunks(chunks);
-  });
+  std::thread hasher(
+      [this, chunks = (end - done_ + kChunkBytes - 1) / kChunkBytes] { HashChunks(chunks); });
   const Status status = CopyChunks(end);
   if (!status.ok()) {
     const std::lock_guard lock(mutex_);
@@ -89,7 +88,8 @@ Status ArrayCopy::CopyChunks(uint64_t end) {
     Check(buffer);
     const int target = options_.target_fd;
     if (target >= 0 && !WriteAll(target, buffer, options_.target_at + at)) {
-      return SystemError(Code::kIo, "the copy of " + NameOf(options_.source) + " cannot be written");
+      return SystemError(Code::kIo,
+                         "the copy of " + NameOf(options_.source) + " cannot be written");
     }
   }
   return Status::Ok();
@@ -116,8 +116,8 @@ void ArrayCopy::Check(std::span<const std::byte> chunk) {
     case ElementRule::kAny:
       return;
     case ElementRule::kNodes:
-      return See({reinterpret_cast<const uint32_t*>(chunk.data()),
-                  chunk.size() / sizeof(uint32_t)});
+      return See(
+          {reinterpret_cast<const uint32_t*>(chunk.data()), chunk.size() / sizeof(uint32_t)});
     case ElementRule::kFiniteFloat32:
       clean_ = AllFinite<uint32_t>(chunk, 0x7F800000) && clean_;
       return;

@@ -42,9 +42,9 @@ inline constexpr auto kTable<ArrayCopyOptions> = StructOf(
     Field{"numNodes", &ArrayCopyOptions::num_nodes, "For the rule NODES."});
 
 template <>
-inline constexpr auto kTable<ArrayCopied> = StructOf(
-    "ArrayCopied", Field{"sha256", &ArrayCopied::sha256, "Of the elements."},
-    Field{"clean", &ArrayCopied::clean, "Every element meets the rule."});
+inline constexpr auto kTable<ArrayCopied> =
+    StructOf("ArrayCopied", Field{"sha256", &ArrayCopied::sha256, "Of the elements."},
+             Field{"clean", &ArrayCopied::clean, "Every element meets the rule."});
 
 template <>
 inline constexpr auto kNames<TopologyPlace> = NamesOf<TopologyPlace>(
@@ -65,8 +65,8 @@ template <>
 struct Codec<SharedCopy> {
   static std::string Type() { return "ArrayCopyHandle"; }
   static SharedCopy Read(const Napi::Value& value, const std::string& path) {
-    const bool is_copy = value.IsExternal() && value.As<Napi::External<SharedCopy>>().CheckTypeTag(
-                                                   &kArrayCopyTag);
+    const bool is_copy =
+        value.IsExternal() && value.As<Napi::External<SharedCopy>>().CheckTypeTag(&kArrayCopyTag);
     if (!is_copy) Refuse(value.Env(), path, "a copy under way");
     return *value.As<Napi::External<SharedCopy>>().Data();
   }
@@ -127,8 +127,9 @@ void DefineDataset(Subject& subject) {
       .Enum<ElementRule>()
       .Struct<ArrayCopyOptions>()
       .Struct<ArrayCopied>()
-      .Text("/** A copy under way; closed when nothing refers to it. */\n"
-            "export type ArrayCopyHandle = { readonly arrayCopy: unique symbol };\n")
+      .Text(
+          "/** A copy under way; closed when nothing refers to it. */\n"
+          "export type ArrayCopyHandle = { readonly arrayCopy: unique symbol };\n")
       .Function("datasetValidate", ValidateDataset, {"folder", "counts", "checked"},
                 "`checked` names files whose elements were checked as they were copied.")
       .Function("arrayCopyOpen", OpenCopy, {"options"})

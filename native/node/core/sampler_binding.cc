@@ -41,8 +41,8 @@ std::unique_ptr<SampleWork> WithReadingAhead(std::unique_ptr<SampleWork> work,
 }
 
 Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
-  Dataset dataset = GNND_VALUE(Dataset::Open(
-      options.dataset.folder, options.dataset.counts, options.dataset.features_path));
+  Dataset dataset = GNND_VALUE(
+      Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path));
   Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
   RecordLayout layout =
       GNND_VALUE(RecordLayout::Of(LimitsOf(options.dataset.counts, options.sampling)));

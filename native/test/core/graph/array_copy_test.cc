@@ -63,8 +63,8 @@ TEST_CASE("array copy: elements arrive whole, hashed once, whatever the steps") 
   for (const uint64_t step : {bytes, ArrayCopy::kChunkBytes, ArrayCopy::kChunkBytes + 4}) {
     const std::string target = files.Write<char>("target", {'h', 'e', 'a', 'd'});
     // Whoever may write the file is decided when it is opened.
-    std::filesystem::permissions(target, std::filesystem::perms::owner_read |
-                                             std::filesystem::perms::owner_write);
+    std::filesystem::permissions(
+        target, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
     const UniqueFd fd(open(target.c_str(), O_WRONLY | O_CLOEXEC));
     REQUIRE(fd.valid());
     std::filesystem::permissions(target, std::filesystem::perms::owner_read);
