@@ -5,6 +5,7 @@ import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import { type Job, JobPhase, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { PlacementPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { daemonExit } from '../../src/base/exit-codes.ts';
 import { executorPids, TestDaemon } from '../support/daemon.ts';
@@ -33,6 +34,8 @@ function spec(epochs: number) {
     sampling: { fanouts: [10, 5] },
     training: { epochs, batchSize: 4, staleness: 1, batchesPerStep: 1, threadsPerTrainer: 1 },
     resources: { devices: 2 },
+    // A plan that is measured could have both devices do both, and then nobody is a Trainer.
+    placement: { policy: PlacementPolicy.FIXED, samplers: 1 },
   };
 }
 
