@@ -38,6 +38,8 @@ const pageBytes = 4096;
 const rowBytes = 256;
 const probeBytes = 2 ** 31;
 const transcript = [];
+/** When the last command said what. */
+const lineTimes = [];
 
 function say(text) {
   transcript.push(text);
@@ -55,6 +57,7 @@ async function type(daemon, ...args) {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let last = '';
+  lineTimes.length = 0;
   const take = (data) => {
     for (const line of data
       .toString()
@@ -62,6 +65,7 @@ async function type(daemon, ...args) {
       .filter((text) => text !== '')) {
       // Of progress that is told every second, what is new.
       const kind = line.replace(/[\d.,]+/g, '#');
+      lineTimes.push({ line, atMs: performance.now() });
       if (kind !== last) say(line);
       last = kind;
     }
@@ -197,17 +201,14 @@ evaluation: { method: SAMPLED }
 resources: { devices: 2 }
 `;
 
-/** The steepest stretch of reading, over a tenth of it at least: pages a second. */
-function steadyPages(samples) {
-  const [first, last] = [samples[0], samples.at(-1)];
-  if (first === undefined || last.bytes === first.bytes) return 0;
-  const width = Math.max(5, Math.floor(samples.length / 10));
-  let best = 0;
-  for (let at = 0; at + width < samples.length; at += 1) {
-    const [from, to] = [samples[at], samples[at + width]];
-    best = Math.max(best, (to.bytes - from.bytes) / ((to.atMs - from.atMs) / 1000));
-  }
-  return best / pageBytes;
+/** Pages a second that were read while batches were trained: loading and checking read in order. */
+function pagesWhileTraining(samples, lineTimes) {
+  const startMs = lineTimes.find(({ line }) => line.includes('RUNNING, training'))?.atMs;
+  const endMs = lineTimes.find(({ line }) => / (evaluating|epoch \d)/.test(line))?.atMs;
+  const during = samples.filter(({ atMs }) => atMs > startMs && atMs < endMs);
+  const [from, to] = [during[0], during.at(-1)];
+  if (from === undefined || from === to) return 0;
+  return (to.bytes - from.bytes) / pageBytes / ((to.atMs - from.atMs) / 1000);
 }
 
 /** What the job waited for, of its time. */
@@ -265,13 +266,13 @@ async function runJob(daemon, watch, state) {
   clearInterval(timer);
   const job = daemon.succeeded('huge');
   const { peaks, samples } = watch.take();
-  const pages = steadyPages(samples);
+  const pages = pagesWhileTraining(samples, lineTimes);
   const epochSeconds = job.epochs.reduce((sum, each) => sum + Number(each.durationMs) / 1000, 0);
   const diskShare = pages / disk;
   const bound = boundOf({ seconds: epochSeconds, stages, diskShare });
   const read = (samples.at(-1)?.bytes ?? 0) - (samples[0]?.bytes ?? 0);
   say(`\nepochs ${epochSeconds.toFixed(1)} s; busy seconds by stage: ${JSON.stringify(stages)}`);
-  say(`read from disk ${gib(read)}; at its steepest ${(pages / 1e3).toFixed(1)} k pages/s`);
+  say(`read from disk ${gib(read)}; while training ${(pages / 1e3).toFixed(1)} k pages/s`);
   say(`the disk gives ${(disk / 1e3).toFixed(1)} k random rows/s of ${rowBytes} B (O_DIRECT)`);
   const shares = Object.entries(bound.shares).map(([name, share]) => `${name} ${percent(share)}`);
   say(`bound by ${bound.name}: ${shares.join(', ')}`);
