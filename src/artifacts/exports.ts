@@ -11,6 +11,7 @@ import { nativeCodeOf } from '../native/load.ts';
 import type { DatasetManifest, DatasetRecord } from '../records/dataset-record.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { automaticCores } from '../spec/limits.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
 import {
@@ -29,7 +30,6 @@ import { taskTopologyPlace } from '../supervisor/memory-plan.ts';
 import { predict } from '../supervisor/prediction.ts';
 import type { Moments } from '../supervisor/standardization.ts';
 import type { SharedTopology, Topologies } from '../supervisor/topologies.ts';
-import { usefulThreads } from '../supervisor/trainer-threads.ts';
 import { corrupt, read, recordOfFile, type TrainedJob, trainedJob } from './checkpoint-record.ts';
 import { createLedger, type ExportPart, summaryParts } from './export-files.ts';
 import { checkFold, foldedFile, momentsOf } from './export-standardization.ts';
@@ -224,7 +224,7 @@ function* modelParts({ bytes }: CheckpointFile): Generator<ExportPart, void, voi
 
 /** As many as a Trainer could have on this host; the job's own, where they decide bits. */
 function threadsOf({ training: { threadsPerTrainer } }: JobSpec): number {
-  return threadsPerTrainer || Math.min(usefulThreads, availableParallelism());
+  return threadsPerTrainer || Math.min(automaticCores, availableParallelism());
 }
 
 /** Where the tasks of an export run and what they write to. */

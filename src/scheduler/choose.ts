@@ -14,7 +14,7 @@ export interface ChooseRequest {
   /** N_s for FIXED; ignored otherwise. */
   readonly fixedSamplers: number;
   readonly standby: StandbyPolicy;
-  /** Null: not measured. */
+  /** Null: not measured; all kinds of executor then count as equally fast. */
   readonly timings: Timings | null;
   readonly steps: Steps;
   /** A batch is computed on the cores of all devices that have none to compute. */

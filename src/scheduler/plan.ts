@@ -1,10 +1,9 @@
 import type { PlannedExecutor, PlannedWay, PlanWay, PolicyChoice } from '../records/job-record.ts';
-import type { PlacementPolicy, StandbyPolicy } from '../spec/job-spec.ts';
+import type { StandbyPolicy } from '../spec/job-spec.ts';
 import { trainerRatio } from './allocate.ts';
-import { type Choice, choose, teamsOf } from './choose.ts';
-import type { EpochSize, Steps } from './predict.ts';
-import { armStandby, type StandbyArming, type StandbyRoom } from './switching.ts';
-import type { Timings } from './timings.ts';
+import { type Choice, type ChooseRequest, choose, teamsOf } from './choose.ts';
+import type { Steps } from './predict.ts';
+import { armStandby, type StandbyArming } from './switching.ts';
 
 /**
  * Who does what on a job's devices, and why, as users see it. The fields shared with `JobPlan`
@@ -57,21 +56,7 @@ export function wayOf({ executors }: Pick<DevicePlan, 'executors'>): PlanWay {
   return has('STANDBY') ? 'SWITCHING' : 'SPLIT';
 }
 
-export interface PlanRequest {
-  /** Not empty; the first N_s become sampler devices. */
-  readonly devices: readonly string[];
-  readonly policy: PlacementPolicy;
-  /** N_s for FIXED; ignored otherwise. */
-  readonly fixedSamplers: number;
-  readonly standby: StandbyPolicy;
-  /** Null: not measured; the split then assumes that all kinds of executor are equally fast. */
-  readonly timings: Timings | null;
-  readonly steps: Steps;
-  /** A batch is computed on the cores of all devices that have none to compute. */
-  readonly teams?: boolean;
-  /** Null: not known. */
-  readonly epoch: EpochSize | null;
-  readonly standbyRoom: readonly StandbyRoom[];
+export interface PlanRequest extends ChooseRequest {
   readonly estimated: boolean;
 }
 

@@ -6,5 +6,8 @@ export const idPattern = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
 export const idRule =
   'lower-case letters, digits and hyphens, 1 to 63 characters, a letter first, no hyphen last';
 
+/** Most threads of a Trainer, and cores of a job, where the spec leaves them open: not measured. */
+export const automaticCores = 16;
+
 /** `cache.ratio` of a cache that takes the memory there is. */
 export const automaticRatio = -1;

@@ -179,8 +179,8 @@ function evaluationParts(
       name: 'the work of evaluations',
       bytes: trainersOf(spec) * sizes.workBytes,
       isBound: true,
-      field: 'training.threads_per_trainer',
-      remedy: 'fewer threads take less',
+      field: 'resources.devices',
+      remedy: 'fewer Trainers take less',
     },
   ];
 }

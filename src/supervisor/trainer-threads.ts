@@ -1,4 +1,5 @@
 import type { JobSpec } from '../spec/job-spec.ts';
+import { automaticCores } from '../spec/limits.ts';
 import type { CrewDevice } from './seat.ts';
 
 /**
@@ -10,9 +11,6 @@ export interface TrainerThreads {
   /** More than its device's, where other devices have nothing to compute meanwhile. */
   readonly cores: readonly number[];
 }
-
-/** A batch has too few rows to keep more of them busy. */
-export const usefulThreads = 16;
 
 /**
  * Of the Trainer on `device`. Where the spec leaves the number open, the cores of all devices are
@@ -27,6 +25,6 @@ export function trainerThreads(
   const all = [...new Set(devices.flatMap(({ cores }) => cores))].sort((a, b) => a - b);
   const inFlight = (training.staleness + 1) * training.batchesPerStep;
   const share = Math.floor(all.length / Math.min(devices.length, inFlight));
-  const threads = training.threadsPerTrainer || Math.min(usefulThreads, Math.max(1, share));
+  const threads = training.threadsPerTrainer || Math.min(automaticCores, Math.max(1, share));
   return { threads, cores: threads > own.length ? all : own };
 }

@@ -10,6 +10,7 @@
 #include "evaluate.h"
 #include "partition.h"
 #include "train/torch_work.h"
+#include "training_loop.h"
 
 // Exact and sampled evaluation: what comes out, and how many rows are computed for it.
 
@@ -17,32 +18,8 @@ namespace gnnd {
 namespace {
 
 using test::EvalReport;
+using Evaluated = test::Loop;  // with its initial parameters
 using test::Partition;
-
-// A Trainer with its initial parameters.
-class Evaluated {
- public:
-  explicit Evaluated(const TrainOptions& options) {
-    auto created = TorchWork::Create(options);
-    REQUIRE(created.ok());
-    work_ = std::move(*created);
-    parameters_.resize(work_->manifest().num_floats);
-    work_->InitParameters(parameters_);
-  }
-
-  EvalReport Evaluate() {
-    EvalReport report;
-    REQUIRE(test::Evaluate(*work_, parameters_, [] { return true; }, &report).ok());
-    return report;
-  }
-
-  TorchWork& work() { return *work_; }
-  const std::vector<float>& parameters() const { return parameters_; }
-
- private:
-  std::unique_ptr<TorchWork> work_;
-  std::vector<float> parameters_;
-};
 
 // Logits of every node by the models' formulas, in float64 over adjacency lists.
 std::vector<double> NaiveLogits(const Partition& data, const TrainOptions& options,

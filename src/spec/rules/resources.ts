@@ -1,8 +1,6 @@
+import { automaticCores } from '../limits.ts';
 import { show } from '../spec-checker.ts';
 import type { Rule, RuleFacts } from './rule.ts';
-
-/** Cores beyond which a batch is no faster. */
-const usefulCores = 16;
 
 /** As many devices as have so many cores together, at least one. */
 function defaultDevices(deviceCores: readonly number[]): number {
@@ -10,7 +8,7 @@ function defaultDevices(deviceCores: readonly number[]): number {
   let cores = 0;
   for (const count of deviceCores) {
     cores += count;
-    if (cores > usefulCores) break;
+    if (cores > automaticCores) break;
     devices += 1;
   }
   return Math.max(1, devices);

@@ -21,8 +21,7 @@ export const file_gnnd_v1_resources: GenFile = /*@__PURE__*/
  */
 export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
   /**
-   * More than any host has; a longer list of names is refused without looking at it. A batch is no
-   * faster on more than 16 cores.
+   * More than any host has; a longer list of names is refused without looking at it.
    *
    * @generated from field: optional int32 devices = 1;
    */
@@ -57,8 +56,7 @@ export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
  */
 export type ResourcesSpecJson = {
   /**
-   * More than any host has; a longer list of names is refused without looking at it. A batch is no
-   * faster on more than 16 cores.
+   * More than any host has; a longer list of names is refused without looking at it.
    *
    * @generated from field: optional int32 devices = 1;
    */
