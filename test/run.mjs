@@ -4,7 +4,9 @@
 // (the native core under sanitizers), fixed (the part of these that CI runs: the same each time).
 // `npm test -- unit` runs some; set-up has been done by then.
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
 
 const everyTime = ['native', 'unit', 'process', 'e2e'];
 const long = ['long', 'address', 'thread'];
@@ -24,34 +26,65 @@ const chosen = asked.length > 0 ? asked : tiers;
 const filters = others.length > 0 ? ['--passWithNoTests', ...others] : [];
 const vitest = 'node_modules/.bin/vitest';
 const failures = [];
+/** What failed by name, for the end of a log of which only the end may be kept. */
+const failed = [];
 const times = [];
 let skippedNative = false;
 
-function run(name, command, args, env = {}) {
+function run(name, command, args, env = {}, more = {}) {
   const shown = [...Object.entries(env).map((pair) => pair.join('=')), command, ...args];
   process.stdout.write(`\n== ${name}: ${shown.join(' ')}\n`);
   const startedMs = performance.now();
-  const options = { stdio: 'inherit', env: { ...process.env, ...env } };
-  const { status, signal } = spawnSync(command, args, options);
+  const options = { stdio: 'inherit', env: { ...process.env, ...env }, ...more };
+  const { status, signal, stdout } = spawnSync(command, args, options);
   times.push(`${name} ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
   if (status !== 0) failures.push(`${name} (${signal ?? `exit ${status}`})`);
+  return stdout;
+}
+
+/** doctest names a test case only when something in it fails. */
+function runNative(name, path) {
+  const piped = { stdio: ['inherit', 'pipe', 'inherit'], encoding: 'utf8', maxBuffer: 2 ** 26 };
+  const output = run(name, path, ['--no-colors'], {}, piped);
+  process.stdout.write(output);
+  const told = output.split('\n').filter((line) => /^TEST CASE:|(ERROR|FATAL ERROR):/.test(line));
+  failed.push(...told.map((line) => `${name} > ${line}`));
+}
+
+function runVitest(name, args, env = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'gnnd-tests-'));
+  const report = join(folder, 'report.json');
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+  run(name, vitest, ['run', '--project', ...args, ...reporters], env);
+  // A run that was killed leaves none.
+  const { testResults } = existsSync(report) ? JSON.parse(readFileSync(report)) : {};
+  for (const { name: file, message, assertionResults } of testResults ?? []) {
+    const place = relative('.', file);
+    if (message) failed.push(`${place}: ${message}`);
+    for (const { status, fullName, failureMessages } of assertionResults) {
+      if (status !== 'failed') continue;
+      const why = failureMessages.join('\n').split('\n').slice(0, 4).join('\n    ');
+      failed.push(`${place} > ${fullName}\n    ${why}`);
+    }
+  }
+  rmSync(folder, { recursive: true });
 }
 
 for (const tier of chosen) {
   if (tier === 'native') {
     for (const binary of ['gnnd_core_test', 'gnnd_fault_test', 'gnnd_train_test']) {
       const path = `build/native/${binary}`;
-      if (existsSync(path)) run(binary, path, []);
+      if (existsSync(path)) runNative(binary, path);
       else skippedNative = true;
     }
   } else if (tier === 'address' || tier === 'thread') {
     run(tier, process.execPath, ['test/sanitize.mjs', tier]);
   } else if (tier === 'fixed') {
     const random = 'test/long/random.test.ts';
-    run('fixed', vitest, ['run', '--project', 'long', random], fixedDraws);
+    runVitest('fixed', ['long', random], fixedDraws);
     run('fixed', process.execPath, ['test/sanitize.mjs', 'thread', 'gnnd_fault_test']);
   } else {
-    run(tier, vitest, ['run', '--project', tier, ...filters]);
+    runVitest(tier, [tier, ...filters]);
   }
 }
 if (skippedNative) {
@@ -62,7 +95,7 @@ if (skippedNative) {
 }
 process.stdout.write(`\n${times.join(', ')}\n`);
 if (failures.length > 0) {
-  process.stdout.write(`\nFAILED: ${failures.join(', ')}\n`);
+  process.stdout.write(`\nFAILED: ${failures.join(', ')}\n${failed.join('\n')}\n`);
   process.exit(1);
 }
 process.stdout.write('\nAll tests passed.\n');
