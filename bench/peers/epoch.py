@@ -1,13 +1,14 @@
 """DGL's and GraphBolt's own training loops as contestants of bench/epoch/run.mjs.
 
-usage: epoch.py PEER GRAPH_FOLDER FANOUTS BATCH HIDDEN THREADS WORKERS
+usage: epoch.py PEER GRAPH_FOLDER FANOUTS BATCH HIDDEN THREADS WORKERS [--no-evaluation]
 
 PEER: dgl, dgl-i32, graphbolt, graphbolt-i32: the loader, as its documentation shows it, in front of
 the same model: SAGEConv layers with ReLU and dropout 0.5, Adam with learning rate 0.003, shuffled
 seeds. THREADS of the process, WORKERS processes beside it that sample. Command: `run EPOCHS
 RANDOM_SEED` trains a new model; the answer holds for each epoch the seconds of its batches, the
 seconds of one exact evaluation after it (full neighbourhoods of the validation and test nodes,
-whose blocks were made once) and its validation and test accuracy in percent.
+whose blocks were made once; without evaluation nothing) and its validation and test accuracy in
+percent.
 """
 import os
 import sys
@@ -110,7 +111,8 @@ def train(data, batches, evaluation, dims, per_epoch, epochs):
             loss.backward()
             optimizer.step()
         answer['epoch_s'].append(time.perf_counter() - begin)
-        for name, value in zip(('evaluation_s', 'val', 'test'), evaluation.run(net)):
+        evaluated = (0.0, 0.0, 0.0) if evaluation is None else evaluation.run(net)
+        for name, value in zip(('evaluation_s', 'val', 'test'), evaluated):
             answer[name].append(value)
     return answer
 
@@ -123,7 +125,7 @@ def main():
     data = Data(folder, peer.endswith('-i32'))
     make = dgl_batches if peer.startswith('dgl') else graphbolt_batches
     batches = make(data, fanouts, batch_size, workers)
-    evaluation = Evaluation(data, len(fanouts))
+    evaluation = None if '--no-evaluation' in sys.argv else Evaluation(data, len(fanouts))
     dims = [data.features.shape[1], *[hidden] * (len(fanouts) - 1), data.classes]
     per_epoch = -(-len(data.splits['train']) // batch_size)
 
