@@ -6,7 +6,7 @@ usage: graphs.py NAME ...         NAME: power-law-124m  power-law-2m  npm-deps-2
 
   indptr.npy        int64   [N + 1]   CSC: row v lists the in-neighbours of v
   indices.npy       int32   [E]
-  edge_weights.npy  float32 [E]       uniform in (0, 1]
+  edge_weights.npy  float32 [E]       uniform in (0, 1], or the data set's own
   seeds.npy         int64             training nodes in the order in which batches take them
 npm-deps-2016 and debian-bookworm also have what unpack.py gives: features, labels and splits.
 products-part is the graph of bench/products/graph.py with 48 batches of 1,024 training nodes and
@@ -61,7 +61,10 @@ def with_seeds_and_weights(folder, num_edges, train):
     for begin in range(0, num_edges, CHUNK):
         end = min(begin + CHUNK, num_edges)
         weights[begin:end] = 1 - random.random(end - begin, dtype=np.float32)
-    save(folder, {'edge_weights': weights, 'seeds': random.permutation(train).astype(np.int64)})
+    # A data set may have weights of its own.
+    if not os.path.exists(os.path.join(folder, 'edge_weights.npy')):
+        save(folder, {'edge_weights': weights})
+    save(folder, {'seeds': random.permutation(train).astype(np.int64)})
 
 
 def products_part(folder):

@@ -90,7 +90,6 @@ struct ParameterTensor {
   bool is_bias = false;         // 1-d, and initially `fill` everywhere
   std::vector<uint32_t> shape;  // in the state dict; rows * cols elements
   TensorRole role = TensorRole::kWeight;
-  uint32_t fan = 0;     // fan-in + fan-out of its Glorot-uniform initial values; 0 for biases
   float fill = 0.0F;    // initial value of a bias
   uint64_t offset = 0;  // in floats from the start of the parameter vector; a multiple of 16
 
