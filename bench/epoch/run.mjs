@@ -19,8 +19,9 @@
 // as the end of one epoch and the beginning of the next overlap otherwise. It evaluates the
 // validation nodes after an epoch, peers the test nodes, too, in one pass. And the time to 99 % of
 // the best peer's last validation accuracy, first epoch and evaluations included: ask for epochs
-// enough. products-part (48 batches of a graph as large as ogbn-products) is not evaluated: an
-// exact evaluation by peers' blocks does not fit there (`evaluation` compares those).
+// enough. products-part (16 batches of a graph as large as ogbn-products) is not evaluated: an
+// exact evaluation by peers' blocks does not fit there (`evaluation` compares those); nor do peers
+// run with a worker there.
 // One JSON line per contestant in build/bench/epoch.jsonl.
 import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -299,7 +300,7 @@ async function main() {
     new Gnnd(daemon, 'relaxed', { determinism: 'RELAXED' }),
     new Gnnd(daemon, 'bfloat16', { precision: 'BFLOAT16' }),
     ...names.map((name) => new Peer(name, dataset, 2, 0)),
-    ...names.map((name) => new Peer(name, dataset, 1, 1)),
+    ...(evaluates ? names : []).map((name) => new Peer(name, dataset, 1, 1)),
   ];
   for (const signal of ['SIGINT', 'SIGTERM']) {
     process.once(signal, async () => {

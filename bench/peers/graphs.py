@@ -9,7 +9,7 @@ usage: graphs.py NAME ...         NAME: power-law-124m  power-law-2m  npm-deps-2
   edge_weights.npy  float32 [E]       uniform in (0, 1], or the data set's own
   seeds.npy         int64             training nodes in the order in which batches take them
 npm-deps-2016 and debian-bookworm also have what unpack.py gives: features, labels and splits.
-products-part is the graph of bench/products/graph.py with 48 batches of 1,024 training nodes and
+products-part is the graph of bench/products/graph.py with 16 batches of 1,024 training nodes and
 1,024 nodes each to validate and to test, and neither seeds nor edge weights.
 
 The power-law graphs have Pareto-distributed degrees (shape 1.95, cut at 390 times the mean) and
@@ -32,7 +32,7 @@ POWER_LAW = {'power-law-124m': (2_400_000, 124_000_000), 'power-law-2m': (169_00
 RANDOM_SEED = 20161224
 SHAPE, CUT = 1.95, 390
 CHUNK = 8_000_000
-PART = {'train': 48 * 1024, 'val': 1024, 'test': 1024}
+PART = {'train': 16 * 1024, 'val': 1024, 'test': 1024}
 
 
 def power_law(num_nodes, num_edges):
