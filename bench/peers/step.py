@@ -7,8 +7,8 @@ usage: step.py [--graphs npm-deps-2016] [--fanouts 10,10] [--batch 1024] [--hidd
 
 step_bench samples the batches and draws the initial weights; all train on those, in turns, with
 Adam, without dropout. The losses of the first steps must agree to 1e-4, else nothing is reported. With
---bfloat16 gnnd trains in bfloat16, and peers in float32 and, those that can, under torch's autocast:
-losses of the narrow ones must agree to 1e-2.
+--bfloat16 gnnd trains in bfloat16 on features stored in float16, and peers in float32 and, those
+that can, on features in bfloat16 under torch's autocast: losses of the narrow ones must agree to 1e-2.
 A step is the gather of the batch's features, building the adjacency, forward, backward and the
 optimizer; `step` leaves the gather out; CPU time is that of all of it. One JSON line per contestant in
 build/bench/peers-step.jsonl.

@@ -12,6 +12,7 @@
 // CPU nanoseconds are those of the process.
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -22,6 +23,7 @@
 
 #include "core/base/check.h"
 #include "core/base/clock.h"
+#include "core/base/huge_array.h"
 #include "core/base/memfd.h"
 #include "core/sample/sampler.h"
 #include "served_bench.h"
@@ -178,7 +180,17 @@ class Steps {
   uint64_t step_ = 0;
 };
 
-TrainOptions TrainOptionsOf(const Data& data, const Options& options) {
+// As a file of them would hold it: who trains in bfloat16 stores them narrow.
+HugeArray<Half> HalvesOf(std::span<const float> values) {
+  HugeArray<Half> halves(values.size());
+  std::transform(values.begin(), values.end(), halves.data(),
+                 [](float value) { return std::bit_cast<Half>(static_cast<_Float16>(value)); });
+  return halves;
+}
+
+// `halves` empty: features as the data set has them, in float32.
+TrainOptions TrainOptionsOf(const Data& data, const Options& options,
+                            std::span<const Half> halves) {
   TrainOptions train;
   train.model.num_layers = static_cast<uint32_t>(options.fanouts.size());
   train.model.in_dim = static_cast<uint32_t>(data.features.shape()[1]);
@@ -187,7 +199,9 @@ TrainOptions TrainOptionsOf(const Data& data, const Options& options) {
   train.random_seed = options.random_seed;
   train.threads = options.threads;
   train.precision = options.precision;
-  train.features = RowTable(data.features.values<float>(), train.model.in_dim);
+  const auto floats = data.features.values<float>();
+  train.features =
+      halves.empty() ? RowTable(floats, train.model.in_dim) : RowTable(halves, train.model.in_dim);
   train.labels = data.labels.values<int32_t>();
   train.topology = data.view();
   return train;
@@ -213,7 +227,10 @@ int Main(int argc, char** argv) {
   for (uint32_t batch = 0; batch < options.batches; ++batch) {
     DumpBatch(dump, batch, Must(OpenRecord(slots[batch].bytes(), /*deep=*/true)));
   }
-  Steps steps(Must(TorchWork::Create(TrainOptionsOf(data, options))), slots);
+  HugeArray<Half> halves;
+  if (narrow) halves = HalvesOf(data.features.values<float>());
+  const std::span<const Half> narrowed{halves.data(), halves.size()};
+  Steps steps(Must(TorchWork::Create(TrainOptionsOf(data, options, narrowed))), slots);
   DumpParameters(dump, steps.manifest(), steps.parameters());
   std::ostringstream ready;
   ready << "{\"batches\":" << options.batches << '}';
