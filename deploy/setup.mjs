@@ -295,7 +295,9 @@ async function nativeBuild({ path: pythonPath, libraries }, searchPath) {
     words: [...Object.values(libraries), String(tests), String(bench)],
   });
   const products = ['gnnd_core.node', 'gnnd_train.node'];
-  if (tests) products.push('gnnd_core_test', 'gnnd_fault_test', 'gnnd_train_test');
+  if (tests) {
+    products.push(...['core', 'fault', 'cuda', 'train'].map((name) => `gnnd_${name}_test`));
+  }
   if (bench) products.push('sampler_bench', 'queue_bench');
   const paths = products.map((name) => `build/native/${name}`);
   await once('native', digest, paths, async () => {

@@ -72,7 +72,8 @@ function runVitest(name, args, env = {}) {
 
 for (const tier of chosen) {
   if (tier === 'native') {
-    for (const binary of ['gnnd_core_test', 'gnnd_fault_test', 'gnnd_train_test']) {
+    for (const name of ['core', 'fault', 'cuda', 'train']) {
+      const binary = `gnnd_${name}_test`;
       const path = `build/native/${binary}`;
       if (existsSync(path)) runNative(binary, path);
       else skippedNative = true;

@@ -11,6 +11,14 @@ file(GLOB_RECURSE core_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/c
 gnnd_test(gnnd_core_test ${core_tests})
 target_link_libraries(gnnd_core_test PRIVATE gnnd_reference)
 
+# Kernels beside their twins of core, run as fibers.
+file(GLOB cuda_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/cuda/*_test.cc)
+gnnd_test(gnnd_cuda_test ${cuda_tests})
+target_link_libraries(gnnd_cuda_test PRIVATE gnnd_reference gnnd_shim)
+if(TARGET gnnd_shim_kernels)
+  target_link_libraries(gnnd_cuda_test PRIVATE gnnd_shim_kernels)
+endif()
+
 # Samplers as users write them, in C11 and with nothing but the public header.
 enable_language(C)
 file(GLOB plugin_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/plugins/*.c)
