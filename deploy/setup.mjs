@@ -294,8 +294,11 @@ async function nativeBuild({ path: pythonPath, libraries }, searchPath) {
     files: ['CMakeLists.txt'],
     words: [...Object.values(libraries), String(tests), String(bench)],
   });
-  const products = ['gnnd_core.node', 'gnnd_train.node'];
-  if (tests) products.push('gnnd_core_test', 'gnnd_fault_test', 'gnnd_train_test');
+  const products = ['gnnd_core.node', 'gnnd_train.node', 'gnnd_sim.so', 'gnnd_probe'];
+  if (tests) {
+    const names = ['core', 'fault', 'cuda', 'device', 'train'];
+    products.push(...names.map((name) => `gnnd_${name}_test`));
+  }
   if (bench) products.push('sampler_bench', 'queue_bench');
   const paths = products.map((name) => `build/native/${name}`);
   await once('native', digest, paths, async () => {

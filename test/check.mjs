@@ -36,7 +36,7 @@ const clangFormat = '.cache/checkers/bin/clang-format';
 if (!has(clangFormat)) {
   skipped.push('clang-format (node deploy/setup.mjs --check)');
 } else {
-  const sources = [...filesUnder('native', /\.(h|cc)$/), ...filesUnder('bench', /\.(h|cc)$/)];
+  const sources = [...filesUnder('native', /\.(h|cc|cuh?)$/), ...filesUnder('bench', /\.(h|cc)$/)];
   run('clang-format', clangFormat, ['--dry-run', '--Werror', ...sources]);
 }
 if (has('systemd-analyze')) {

@@ -39,7 +39,8 @@ function run(name, command, args, env = {}) {
 
 for (const tier of chosen) {
   if (tier === 'native') {
-    for (const binary of ['gnnd_core_test', 'gnnd_fault_test', 'gnnd_train_test']) {
+    for (const name of ['core', 'fault', 'cuda', 'device', 'train']) {
+      const binary = `gnnd_${name}_test`;
       const path = `build/native/${binary}`;
       if (existsSync(path)) run(binary, path, []);
       else skippedNative = true;

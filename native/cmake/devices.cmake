@@ -14,6 +14,7 @@ endfunction()
 
 file(GLOB sim_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/cuda/sim/*.cc)
 gnnd_device_plugin(gnnd_sim ${sim_sources})
+target_link_libraries(gnnd_sim PRIVATE gnnd_shim)
 
 # CUDA's runtime is linked statically: the plug-in needs no file of the toolkit to load.
 find_program(GNND_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
@@ -38,3 +39,8 @@ if(GNND_NVCC AND GNND_CUDART)
   target_link_libraries(gnnd_cuda PRIVATE ${GNND_CUDART} rt)
   message(STATUS "CUDA in ${cuda_root}: gnnd_cuda for ${cuda_architectures}")
 endif()
+
+# What asks a plug-in which devices there are, in a process of its own.
+add_executable(gnnd_probe ${CMAKE_SOURCE_DIR}/native/probe/main.cc)
+set_target_properties(gnnd_probe PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+target_link_libraries(gnnd_probe PRIVATE gnnd_core)

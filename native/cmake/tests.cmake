@@ -18,6 +18,13 @@ file(GLOB sim_parts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/cuda/sim/script
 gnnd_test(gnnd_device_test ${device_tests} ${sim_parts})
 target_link_libraries(gnnd_device_test PRIVATE gnnd_reference)
 add_dependencies(gnnd_device_test gnnd_sim)
+# Kernels beside their twins of core, run as fibers.
+file(GLOB cuda_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/cuda/*_test.cc)
+gnnd_test(gnnd_cuda_test ${cuda_tests})
+target_link_libraries(gnnd_cuda_test PRIVATE gnnd_reference gnnd_shim)
+if(TARGET gnnd_shim_kernels)
+  target_link_libraries(gnnd_cuda_test PRIVATE gnnd_shim_kernels)
+endif()
 
 # Samplers as users write them, in C11 and with nothing but the public header.
 enable_language(C)

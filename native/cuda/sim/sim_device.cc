@@ -41,6 +41,8 @@ Result<Mapping> Guarded(uint64_t bytes, void** start) {
 
 }  // namespace
 
+void SimStream::Add(std::function<void()> work) { device_.Enqueue(this, std::move(work)); }
+
 SimDevice::SimDevice(const Script& script, uint32_t index)
     : script_(script), random_state_(script.random_seed * 1000 + index + 1) {}
 

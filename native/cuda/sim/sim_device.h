@@ -11,6 +11,7 @@
 #include "core/base/mapping.h"
 #include "cuda/plugin/ranges.h"
 #include "cuda/sim/script.h"
+#include "test/cuda/shim.h"
 
 namespace gnnd::sim {
 
@@ -24,9 +25,11 @@ struct SimEvent {
 class SimDevice;
 
 // What was enqueued and has not run.
-class SimStream {
+class SimStream final : public shim::Stream {
  public:
   explicit SimStream(SimDevice& device) : device_(device) {}
+
+  void Add(std::function<void()> work) override;
 
   SimDevice& device() { return device_; }
 
@@ -68,7 +71,7 @@ class SimDevice {
   int Elapsed(const SimEvent* begin, const SimEvent* end, uint64_t* ns);
   int Copy(SimStream* stream, void* to, const void* from, uint64_t bytes, uint32_t direction);
   int Fill(SimStream* stream, void* to, uint8_t byte, uint64_t bytes);
-  // A kernel, or anything else that may not fail by itself.
+  // A kernel.
   void Enqueue(SimStream* stream, std::function<void()> work);
   int broken();
 

@@ -16,7 +16,10 @@ constexpr int kInvalidDevice = 101;
 // As with CUDA, a thread has a device.
 thread_local uint32_t device_in_use = 0;
 
-SimStream* StreamOf(void* stream) { return static_cast<SimStream*>(stream); }
+// Kernels are launched on what shim.h calls a stream.
+SimStream* StreamOf(void* stream) {
+  return static_cast<SimStream*>(static_cast<shim::Stream*>(stream));
+}
 SimEvent* EventOf(void* event) { return static_cast<SimEvent*>(event); }
 
 }  // namespace
@@ -102,7 +105,7 @@ int SimRuntime::AllocatePinned(uint64_t bytes, void** memory) {
 int SimRuntime::FreePinned(void* memory) { return Device().FreePinned(memory); }
 
 int SimRuntime::CreateStream(bool, Stream* stream) {
-  *stream = Device().CreateStream();
+  *stream = static_cast<shim::Stream*>(Device().CreateStream());
   return 0;
 }
 int SimRuntime::DestroyStream(Stream stream) {

@@ -5,7 +5,7 @@ import { codeOnly, lineOf, type Source, type Violation } from './sources.ts';
 export const limits = { fileLines: 500, lineColumns: 100, functionLines: 70 };
 
 export function languageOf(path: string): 'ts' | 'cc' {
-  return /\.(h|cc)$/.test(path) ? 'cc' : 'ts';
+  return /\.(h|cc|cuh?)$/.test(path) ? 'cc' : 'ts';
 }
 
 /** All violations of one file of TypeScript, JavaScript, C++ or protobuf. */

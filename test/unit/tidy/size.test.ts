@@ -12,7 +12,7 @@ const waivers: readonly { path: string; what: RegExp; reason: string }[] = [
 ];
 
 const files = readSources(
-  /^(src|test|bench|deploy|native|proto)\/.*\.(ts|mjs|h|cc|proto)$|^[\w.]+\.ts$/,
+  /^(src|test|bench|deploy|native|proto)\/.*\.(ts|mjs|h|cc|cuh?|proto)$|^[\w.]+\.ts$/,
 );
 
 function isWaived({ path, message }: Violation): boolean {
