@@ -6,7 +6,7 @@ import type { DeviceRequest, Job, QueuedJob, SchedulerState } from './state.ts';
  *
  * The rule. Jobs are visited in queue order: higher priority, then older, then smaller id. A job
  * is granted all the devices it asks for, or none. One that has to wait *keeps* every free device
- * that it could use from all jobs behind it: with a count every device of its kind, with names those.
+ * that it could use from all jobs behind it: with a count those of its kind, with names those.
  * So no job starts before an earlier one that wants the same devices, and a named job passes
  * earlier ones that want others. Two kinds of job keep nothing: those that back off, and those
  * that not even all healthy devices could satisfy. Once every device is out of reach nobody further

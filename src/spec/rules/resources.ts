@@ -94,7 +94,7 @@ function checkKind(kinds: ReadonlySet<DeviceKind>, { check, given }: RuleFacts):
   }
 }
 
-/** The names as the host has them: `cuda:0` twice are `cuda:0/0` and `cuda:0/1`, where there are. */
+/** The names as the host has them: `cuda:0` twice may be `cuda:0/0` and `cuda:0/1`. */
 function logicalNames(names: readonly string[], { check, context }: RuleFacts): string[] {
   const path = 'spec.resources.device_names';
   const known = new Set(context.deviceNames);
