@@ -25,7 +25,8 @@ std::string RangeText(const void* memory, uint64_t bytes) {
 
 gnnd_device::~gnnd_device() {
   static_cast<void>(runtime_.Use(config_.index));
-  // Streams first: destroying one waits for what still uses the rest.
+  for (const auto& [what, end] : owned_) end();
+  // Streams next: destroying one waits for what still uses the rest.
   for (gnnd_device_stream* stream : streams_) {
     if (stream->is_own) static_cast<void>(runtime_.DestroyStream(stream->stream));
     delete stream;
@@ -248,6 +249,16 @@ void gnnd_device::Destroy(gnnd_device_event* event) {
   static_cast<void>(runtime_.Use(config_.index));
   static_cast<void>(runtime_.DestroyEvent(event->event));
   delete event;
+}
+
+void gnnd_device::Own(void* what, std::function<void()> end) {
+  const std::lock_guard lock(mutex_);
+  owned_.emplace(what, std::move(end));
+}
+
+void gnnd_device::Disown(void* what) {
+  const std::lock_guard lock(mutex_);
+  owned_.erase(what);
 }
 
 int gnnd_device::Copy(Runtime::Stream stream, void* to, const void* from, uint64_t bytes,

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <span>
@@ -52,6 +53,8 @@ struct gnnd_device {
 
   // Before every call: the sticky error, where there is one, else makes the device current.
   int Enter(Failure* failure);
+  // Makes it the calling thread's, whatever happened to it.
+  int Use() { return runtime_.Use(config_.index); }
   // After it: notes a sticky error. Returns `native`.
   int Leave(int native, const Failure& failure);
 
@@ -73,6 +76,10 @@ struct gnnd_device {
            Failure* failure);
   int CopyStaged(Runtime::Stream stream, void* to, const void* from, uint64_t bytes,
                  uint32_t direction, Failure* failure);
+
+  // What must go before the device does, by its address: `end` frees it.
+  void Own(void* what, std::function<void()> end);
+  void Disown(void* what);
 
   Runtime& runtime() { return runtime_; }
   uint32_t max_blocks() const { return max_blocks_; }
@@ -111,6 +118,7 @@ struct gnnd_device {
   uint64_t copied_out_bytes_ = 0;
   std::set<gnnd_device_stream*> streams_;
   std::set<gnnd_device_event*> events_;
+  std::map<void*, std::function<void()>> owned_;
 
   std::mutex ring_mutex_;  // one copy through the ring at a time
   std::vector<Piece> ring_;

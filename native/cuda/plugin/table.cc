@@ -1,7 +1,4 @@
-#include <exception>
-#include <new>
-
-#include "cuda/plugin/device.h"
+#include "cuda/plugin/call.h"
 #include "cuda/plugin/kernels.h"
 
 // The table that the shared object exports: each function enters its device, does the one thing,
@@ -9,52 +6,6 @@
 
 namespace gnnd::cuda {
 namespace {
-
-// `work(failure)` answers a native number.
-template <typename Work>
-int Contained(Failure* failure, const Work& work) {
-  try {
-    return work(failure);
-  } catch (const std::bad_alloc&) {
-    failure->said = "the host's memory ran out";
-    return kHostMemory;
-  } catch (const std::exception& error) {
-    // A simulated kernel that broke a rule: what it wrote is not to be trusted.
-    failure->said = error.what();
-    return kBrokenKernel;
-  }
-}
-
-uint32_t TellOf(Runtime& runtime, Failure* failure, int native, gnnd_device_error* error) {
-  if (native == 0) {
-    if (error != nullptr) *error = {};
-    return GNND_DEVICE_OK;
-  }
-  failure->native = native;
-  if (failure->said.empty() && native > 0) failure->said = runtime.Said(native);
-  failure->driver_version = runtime.DriverVersion();
-  failure->runtime_version = runtime.RuntimeVersion();
-  return Tell(*failure, error);
-}
-
-// Of what needs no device.
-template <typename Work>
-uint32_t Ask(gnnd_device_error* error, const Work& work) {
-  Runtime& runtime = TheRuntime();
-  Failure failure;
-  const int native = Contained(&failure, [&](Failure* f) { return work(runtime, f); });
-  return TellOf(runtime, &failure, native, error);
-}
-
-// Of what a device does.
-template <typename Work>
-uint32_t On(gnnd_device* device, gnnd_device_error* error, const Work& work) {
-  Failure failure;
-  int native = Contained(&failure, [&](Failure* f) { return device->Enter(f); });
-  if (native == 0) native = Contained(&failure, work);
-  native = device->Leave(native, failure);
-  return TellOf(device->runtime(), &failure, native, error);
-}
 
 uint32_t System(gnnd_device_system* system, gnnd_device_error* error) {
   return Ask(error, [&](Runtime& runtime, Failure* failure) {

@@ -53,6 +53,7 @@ typedef struct gnnd_device_sampler_config {
   uint64_t random_seed;
   uint64_t num_nodes;
   uint64_t num_edges;
+  uint64_t max_degree;
   const uint64_t* indptr;      /* D [num_nodes + 1] */
   const uint32_t* indices;     /* D [num_edges] */
   const void* alias;           /* D [num_edges] of core/draw/alias.h, WEIGHTED only, else NULL */
