@@ -2,7 +2,7 @@
 // Everything that is judged without running gnnd: formatting, lint, types, structure, protos.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { delimiter, join, resolve } from 'node:path';
 
 const failures = [];
 const skipped = [];
@@ -38,6 +38,14 @@ if (!has(clangFormat)) {
 } else {
   const sources = [...filesUnder('native', /\.(h|cc|cuh?)$/), ...filesUnder('bench', /\.(h|cc)$/)];
   run('clang-format', clangFormat, ['--dry-run', '--Werror', ...sources]);
+}
+// What set-up does not wait for: minutes of nvcc.
+if (!has('nvcc')) {
+  skipped.push('nvcc: kernels for all architectures (no nvcc)');
+} else {
+  const path = `${resolve('.cache/tools/bin')}${delimiter}${process.env.PATH}`;
+  const env = { ...process.env, PATH: path };
+  run('nvcc: kernels', 'ninja', ['-C', 'build/native', 'gnnd_cuda_kernels'], { env });
 }
 if (has('systemd-analyze')) {
   run('systemd-analyze verify', 'node', ['deploy/verify-unit.mjs']);

@@ -1,8 +1,8 @@
 # Kernels: native/cuda/*.cu. Whatever the machine, the C++ compiler makes them of what stands for a
 # GPU in tests and simulated devices (gnnd_shim, native/test/cuda/shim.h):
 #   gnnd_shim_kernels   host functions, to be linked with gnnd_shim
-# With GNND_CUDA, nvcc makes them of device code:
-#   gnnd_cuda_kernels   native/cuda/nvcc/CMakeLists.txt
+# Where there is nvcc it makes them of device code, for all architectures, without a warning:
+#   gnnd_cuda_kernels   a static library, built when asked for
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/cuda/*.cu)
 
 add_library(gnnd_shim STATIC EXCLUDE_FROM_ALL
@@ -18,4 +18,35 @@ if(cuda_sources)
   set_source_files_properties(${cuda_sources} PROPERTIES LANGUAGE CXX)
   add_library(gnnd_shim_kernels STATIC EXCLUDE_FROM_ALL ${cuda_sources})
   target_link_libraries(gnnd_shim_kernels PUBLIC gnnd_shim PRIVATE gnnd_options)
+endif()
+
+find_program(GNND_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
+if(GNND_NVCC AND cuda_sources)
+  set(GNND_CUDA_ARCHITECTURES "80;86;89;90;100;120" CACHE STRING "Architectures of gnnd_cuda")
+  # Machine code of each; of the last also PTX, which later architectures compile for themselves.
+  set(nvcc_code "")
+  foreach(architecture IN LISTS GNND_CUDA_ARCHITECTURES)
+    list(APPEND nvcc_code -gencode arch=compute_${architecture},code=sm_${architecture})
+  endforeach()
+  list(APPEND nvcc_code -gencode arch=compute_${architecture},code=compute_${architecture})
+  set(nvcc_objects "")
+  foreach(source IN LISTS cuda_sources)
+    get_filename_component(name ${source} NAME_WE)
+    set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+    add_custom_command(
+      OUTPUT ${object}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
+      COMMAND ${GNND_NVCC} -std=c++20 -O3 ${nvcc_code} --expt-relaxed-constexpr
+        # No contraction, as everywhere (options.cmake): bits.
+        -fmad=false -Werror all-warnings
+        -Xcompiler -Wall,-Wextra,-Werror,-fPIC,-fvisibility=hidden,-ffp-contract=off
+        -I${CMAKE_SOURCE_DIR}/native -MD -MF ${object}.d -c ${source} -o ${object}
+      DEPENDS ${source}
+      DEPFILE ${object}.d
+      COMMENT "nvcc ${name}.cu"
+      VERBATIM)
+    list(APPEND nvcc_objects ${object})
+  endforeach()
+  add_library(gnnd_cuda_kernels STATIC EXCLUDE_FROM_ALL ${nvcc_objects})
+  set_target_properties(gnnd_cuda_kernels PROPERTIES LINKER_LANGUAGE CXX)
 endif()

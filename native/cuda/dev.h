@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/base/hd.h"
+#include "cuda/queue.h"
 
 // The language of kernels: all that a .cu file may use beside core/draw and plain C++. It is kept
 // small, because every word of it has two meanings, which must agree: nvcc's, and that of the shim
@@ -23,11 +24,8 @@
 //   - Blocks have at most kMaxThreads threads and are whole warps.
 //   - Sums of floats run in an order that sizes and constants give, never the grid.
 
-struct CUstream_st;
-
 namespace gnnd::cuda {
 
-inline constexpr uint32_t kMaxThreads = 256;  // of a block
 inline constexpr uint32_t kWarpLanes = 32;
 inline constexpr uint32_t kFullMask = 0xFFFFFFFF;
 
@@ -68,9 +66,15 @@ GNND_DEVICE uint32_t Ballot(uint32_t mask, bool bit) { return __ballot_sync(mask
 GNND_DEVICE uint32_t MatchAny(uint32_t mask, uint32_t value) {
   return __match_any_sync(mask, value);
 }
+GNND_DEVICE uint32_t MatchAny(uint32_t mask, uint64_t value) {
+  return __match_any_sync(mask, static_cast<unsigned long long>(value));
+}
 
 // Relaxed; each returns what was there before.
 GNND_DEVICE uint32_t AtomicAdd(uint32_t* to, uint32_t value) { return atomicAdd(to, value); }
+GNND_DEVICE uint64_t AtomicAdd(uint64_t* to, uint64_t value) {
+  return atomicAdd(reinterpret_cast<unsigned long long*>(to), value);
+}
 GNND_DEVICE uint32_t AtomicOr(uint32_t* to, uint32_t bits) { return atomicOr(to, bits); }
 GNND_DEVICE uint32_t AtomicMin(uint32_t* to, uint32_t value) { return atomicMin(to, value); }
 GNND_DEVICE uint64_t AtomicMax(uint64_t* to, uint64_t value) {
@@ -87,6 +91,10 @@ GNND_DEVICE uint64_t AtomicCas(uint64_t* to, uint64_t expected, uint64_t value) 
 template <typename T>
 GNND_DEVICE T LoadRelaxed(const T* from) {
   return *static_cast<const volatile T*>(from);
+}
+template <typename T>
+GNND_DEVICE void StoreRelaxed(T* to, T value) {
+  *static_cast<volatile T*>(to) = value;
 }
 // What nobody changes while the kernel runs.
 template <typename T>
@@ -106,6 +114,9 @@ GNND_DEVICE void StoreStreaming(Bytes16* to, Bytes16 value) {
          make_uint4(value.word[0], value.word[1], value.word[2], value.word[3]));
 }
 GNND_DEVICE void StoreStreaming(uint32_t* to, uint32_t value) { __stcs(to, value); }
+GNND_DEVICE void StoreStreaming(uint16_t* to, uint16_t value) { __stcs(to, value); }
+
+GNND_DEVICE uint32_t CountBits(uint32_t bits) { return static_cast<uint32_t>(__popc(bits)); }
 
 }  // namespace gnnd::cuda
 
@@ -114,22 +125,6 @@ GNND_DEVICE void StoreStreaming(uint32_t* to, uint32_t value) { __stcs(to, value
 #endif
 
 namespace gnnd::cuda {
-
-// A stream as the device's own library names it: in simulated devices a shim::Stream.
-using StreamHandle = CUstream_st*;
-
-// Where launches go. More than max_blocks blocks never run; they loop. So a GPU takes a multiple of
-// its processors, and a simulated device few.
-struct Queue {
-  StreamHandle stream = nullptr;
-  uint32_t max_blocks = 1;
-};
-
-// Blocks of `threads` for n pieces of work, a piece a thread: at most max_blocks, 0 for n = 0.
-constexpr uint32_t PlanGrid(uint64_t n, uint32_t threads, uint32_t max_blocks) {
-  const uint64_t blocks = n / threads + (n % threads == 0 ? 0 : 1);
-  return blocks < max_blocks ? static_cast<uint32_t>(blocks) : max_blocks;
-}
 
 // Runs a kernel on the queue's stream; nothing for 0 blocks. A launch that fails leaves its error
 // with the device's library. In simulated devices a kernel that breaks a rule above throws

@@ -7,6 +7,7 @@
 #include "core/base/mapping.h"
 #include "core/base/status.h"
 #include "core/batch/sample.h"
+#include "core/draw/labor.h"
 
 // Where each section of a job's records lies (docs/formats/record.md). Computed once per job from
 // what its largest possible sample could hold; every process that knows the limits computes the
@@ -32,11 +33,6 @@ enum class RowBound : uint32_t {
   kRepeats,  // at most fanout, not bounded by the graph's edges
   kLabor,    // at most MaxLaborRow(fanout) edges of the graph, each once
 };
-
-// Most neighbours that a LABOR row takes. Its size is a random number with mean min(degree,
-// fanout); the chance of one beyond this bound is below 1e-60 (Chernoff), and the row then ends
-// there.
-constexpr uint32_t MaxLaborRow(uint32_t fanout) { return 4 * fanout + 64; }
 
 // What bounds a sample.
 struct SampleLimits {

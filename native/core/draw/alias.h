@@ -65,7 +65,7 @@ GNND_HD AliasDraw AliasDrawAt(const DrawStream& stream, uint32_t node, uint64_t 
   if (degree < kTwoWordDegree) {
     const PhiloxWords words = RowWords(stream, node, j / 2);
     const uint32_t at = j % 2 * 2;
-    return {BoundedDraw(words.word[at], static_cast<uint32_t>(degree)), words.word[at + 1]};
+    return {BoundedDraw(WordAt(words, at), static_cast<uint32_t>(degree)), WordAt(words, at + 1)};
   }
   const PhiloxWords words = RowWords(stream, node, j);
   return {WideBoundedDraw(words.word[0], words.word[1], degree), words.word[2]};

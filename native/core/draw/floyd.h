@@ -25,15 +25,28 @@ namespace gnnd {
 
 GNND_HD uint32_t WordsPerDraw(uint64_t degree) { return degree < kTwoWordDegree ? 1 : 2; }
 
+// Draw j from the block that has its words, uniform in [0, bound).
+GNND_HD uint64_t DrawFrom(const PhiloxWords& words, uint32_t words_per_draw, uint32_t j,
+                          uint64_t bound) {
+  const uint32_t at = j * words_per_draw % 4;
+  const uint32_t low = WordAt(words, at);
+  return words_per_draw == 1 ? BoundedDraw(low, static_cast<uint32_t>(bound))
+                             : WideBoundedDraw(low, WordAt(words, at + 1), bound);
+}
+
 // Draw j of a row of any degree, uniform in [0, bound). `words` holds the block in use from one
 // draw to the next; j counts from 0.
 GNND_HD uint64_t UniformDraw(const DrawStream& stream, uint32_t node, uint32_t words_per_draw,
                              uint32_t j, uint64_t bound, PhiloxWords* words) {
   const uint32_t first = j * words_per_draw;
   if (first % 4 == 0) *words = RowWords(stream, node, first / 4);
-  const uint32_t* word = words->word + first % 4;
-  return words_per_draw == 1 ? BoundedDraw(word[0], static_cast<uint32_t>(bound))
-                             : WideBoundedDraw(word[0], word[1], bound);
+  return DrawFrom(*words, words_per_draw, j, bound);
+}
+
+// The same for one draw by itself.
+GNND_HD uint64_t UniformDrawAt(const DrawStream& stream, uint32_t node, uint32_t words_per_draw,
+                               uint32_t j, uint64_t bound) {
+  return DrawFrom(RowWords(stream, node, j * words_per_draw / 4), words_per_draw, j, bound);
 }
 
 }  // namespace gnnd

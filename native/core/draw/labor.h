@@ -96,6 +96,10 @@ GNND_HD uint32_t LaborThreshold(uint32_t fanout, uint64_t degree) {
   return static_cast<uint32_t>((uint64_t{fanout} << 32) / degree);
 }
 
+// Most neighbours that a row takes. Its size is a random number with mean min(degree, fanout); the
+// chance of one beyond this bound is below 1e-60 (Chernoff), and the row then ends there.
+GNND_HD constexpr uint32_t MaxLaborRow(uint32_t fanout) { return 4 * fanout + 64; }
+
 GNND_HD float LaborWeight(uint32_t fanout, uint64_t degree) {
   if (degree <= fanout) return 1;
   return static_cast<float>(static_cast<double>(degree) / fanout);

@@ -78,6 +78,14 @@ GNND_HD PhiloxWords Philox(PhiloxKey key, PhiloxCounter counter) {
   return PhiloxWords{{c0, c1, c2, c3}};
 }
 
+// Word `at` of a block, 0 to 3, where `at` is not known when this is compiled: a choice of four
+// registers, which a device cannot index.
+GNND_HD uint32_t WordAt(const PhiloxWords& words, uint32_t at) {
+  const uint32_t low = at % 2 == 0 ? words.word[0] : words.word[1];
+  const uint32_t high = at % 2 == 0 ? words.word[2] : words.word[3];
+  return at < 2 ? low : high;
+}
+
 // A key for what `index` names among its kind: words 0 and 1 of Philox with the kind as purpose and
 // the index as node, all else 0.
 GNND_HD PhiloxKey DerivedKey(PhiloxKey key, Purpose kind, uint32_t index) {

@@ -18,6 +18,10 @@ uint32_t ArgMax(std::span<const T> row) {
   return best;
 }
 
+// What a row's loss is made of on every device: the sum of its exponentials, and its label's logit
+// less the largest.
+inline double LossOf(double exp_sum, double margin) { return std::log(exp_sum) - margin; }
+
 // Cross-entropy of softmax(logits) against `label`: one exponential a logit, in the logits' type;
 // NaN when a logit is. With `grad` (like logits) also its gradient, softmax(logits) less
 // one_hot(label).
@@ -34,7 +38,7 @@ double CrossEntropy(std::span<const T> logits, uint32_t label, T* grad) {
     for (uint32_t c = 0; c < logits.size(); ++c) grad[c] *= inverse;
     grad[label] -= T{1};
   }
-  return std::log(sum) - static_cast<double>(logits[label] - largest);
+  return LossOf(sum, static_cast<double>(logits[label] - largest));
 }
 
 }  // namespace gnnd

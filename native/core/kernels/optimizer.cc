@@ -12,8 +12,6 @@
 namespace gnnd {
 namespace {
 
-constexpr double kClipEpsilon = 1e-6;  // of torch.nn.utils.clip_grad_norm_
-
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
 float GradientAt(const OptimizerStep& step, uint64_t i) {
@@ -31,33 +29,7 @@ double ClipFactor(const OptimizerOptions& options, const OptimizerStep& step) {
     const auto mean = static_cast<double>(GradientAt(step, i) / seeds);
     squares += mean * mean;
   }
-  const double factor = options.clip_norm / (std::sqrt(squares) + kClipEpsilon);
-  return std::min(factor, 1.0);
-}
-
-StepConstants ConstantsOf(const OptimizerOptions& options, const OptimizerStep& step, double clip) {
-  const auto t = static_cast<double>(step.step);
-  const double learning_rate = LearningRateAt(options, step.step);
-  const double correction1 = 1.0 - std::pow(options.beta1, t);
-  const double correction2 = 1.0 - std::pow(options.beta2, t);
-  const bool decoupled = options.type == OptimizerType::kAdamW;
-  const bool sgd = options.type == OptimizerType::kSgd;
-  StepConstants constants{};
-  constants.seeds = static_cast<float>(step.num_seeds);
-  constants.clip = static_cast<float>(clip);
-  constants.beta2 = static_cast<float>(options.beta2);
-  constants.one_minus_beta1 = static_cast<float>(1.0 - options.beta1);
-  constants.one_minus_beta2 = static_cast<float>(1.0 - options.beta2);
-  constants.negative_step_size =
-      static_cast<float>(sgd ? -learning_rate : -learning_rate / correction1);
-  constants.root_correction2 = static_cast<float>(std::sqrt(correction2));
-  constants.epsilon = static_cast<float>(options.epsilon);
-  constants.weight_decay = decoupled ? 0.0F : static_cast<float>(options.weight_decay);
-  constants.keep =
-      decoupled ? static_cast<float>(1.0 - learning_rate * options.weight_decay) : 1.0F;
-  constants.momentum = static_cast<float>(options.momentum);
-  constants.nesterov = options.nesterov;
-  return constants;
+  return ClipFactorOf(options.clip_norm, squares);
 }
 
 // What `lag` updates along one direction come to, rounded to float32 once.
@@ -172,6 +144,32 @@ double LearningRateAt(const OptimizerOptions& options, uint64_t step) {
   return options.learning_rate;
 }
 
+StepConstants ConstantsOf(const OptimizerOptions& options, uint64_t step, uint64_t num_seeds,
+                          double clip, bool decays) {
+  const auto t = static_cast<double>(step);
+  const double learning_rate = LearningRateAt(options, step);
+  const double correction1 = 1.0 - std::pow(options.beta1, t);
+  const double correction2 = 1.0 - std::pow(options.beta2, t);
+  const bool decoupled = options.type == OptimizerType::kAdamW;
+  const bool sgd = options.type == OptimizerType::kSgd;
+  StepConstants constants{};
+  constants.seeds = static_cast<float>(num_seeds);
+  constants.clip = static_cast<float>(clip);
+  constants.beta2 = static_cast<float>(options.beta2);
+  constants.one_minus_beta1 = static_cast<float>(1.0 - options.beta1);
+  constants.one_minus_beta2 = static_cast<float>(1.0 - options.beta2);
+  constants.negative_step_size =
+      static_cast<float>(sgd ? -learning_rate : -learning_rate / correction1);
+  constants.root_correction2 = static_cast<float>(std::sqrt(correction2));
+  constants.epsilon = static_cast<float>(options.epsilon);
+  constants.weight_decay = decoupled || !decays ? 0.0F : static_cast<float>(options.weight_decay);
+  constants.keep =
+      decoupled && decays ? static_cast<float>(1.0 - learning_rate * options.weight_decay) : 1.0F;
+  constants.momentum = static_cast<float>(options.momentum);
+  constants.nesterov = options.nesterov;
+  return constants;
+}
+
 void InitGlorot(const ParameterManifest& manifest, uint64_t random_seed,
                 std::span<float> parameters) {
   GNND_CHECK(parameters.size() == manifest.num_floats);
@@ -204,8 +202,8 @@ void PredictParameters(const ParameterManifest& manifest, const OptimizerOptions
   std::fill(prediction.predicted.begin(), prediction.predicted.end(), 0.0F);
   const auto predict = options.type == OptimizerType::kSgd ? PredictSgd : PredictAdam;
   for (const ParameterTensor& tensor : manifest.tensors) {
-    const bool decays = options.weight_decay_scope == WeightDecayScope::kAll || tensor.layer == 0;
-    predict(decays ? decaying : others, prediction, tensor.offset, tensor.offset + tensor.size());
+    predict(Decays(options, tensor) ? decaying : others, prediction, tensor.offset,
+            tensor.offset + tensor.size());
   }
 }
 
@@ -240,11 +238,8 @@ void OptimizerUpdate::Run(uint64_t begin, uint64_t end) const {
 }
 
 void OptimizerUpdate::RunTensor(const ParameterTensor& tensor, uint64_t begin, uint64_t end) const {
-  StepConstants constants = ConstantsOf(options_, step_, clip_);
-  if (options_.weight_decay_scope == WeightDecayScope::kFirstLayer && tensor.layer != 0) {
-    constants.weight_decay = 0.0F;
-    constants.keep = 1.0F;
-  }
+  const StepConstants constants =
+      ConstantsOf(options_, step_.step, step_.num_seeds, clip_, Decays(options_, tensor));
   const OptimizerLoops& loops = BestLoops<OptimizerLoops>();
   const auto update = options_.type == OptimizerType::kSgd ? loops.sgd : loops.adam;
   constexpr uint64_t kSummed = 1024;

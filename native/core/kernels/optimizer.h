@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/base/status.h"
+#include "core/kernels/update.h"
 #include "core/model/model_spec.h"
 
 // Version 0 of the parameters and the optimizer's step, as loops over the flat parameter vector.
@@ -53,6 +54,14 @@ Status CheckOptimizer(const OptimizerOptions& options);
 
 // The learning rate of update `step` (counts from 1).
 double LearningRateAt(const OptimizerOptions& options, uint64_t step);
+
+inline bool Decays(const OptimizerOptions& options, const ParameterTensor& tensor) {
+  return options.weight_decay_scope == WeightDecayScope::kAll || tensor.layer == 0;
+}
+
+// Constants of update `step` (counts from 1) over gradients of `num_seeds` seeds together.
+StepConstants ConstantsOf(const OptimizerOptions& options, uint64_t step, uint64_t num_seeds,
+                          double clip, bool decays);
 
 // The optimizer's memory is two vectors laid out like the parameters, whatever its type: Adam's
 // first and second moments; SGD's momentum and zeros.

@@ -1,7 +1,5 @@
 #include "core/kernels/optimizer_loops.h"
 
-#include <cmath>
-
 // Operations that are rounded alike everywhere, one element beside the other: the compiler's own
 // vectors give the bits of the scalar loop.
 
@@ -18,14 +16,10 @@ void Adam(const StepConstants& given, const StepStretch& stretch) {
   float* __restrict next_memory1 = stretch.next_memory1;
   float* __restrict next_memory2 = stretch.next_memory2;
   for (uint64_t i = 0; i < stretch.count; ++i) {
-    const float parameter = k.keep * parameters[i];
-    const float gradient = k.clip * (gradients[i] / k.seeds) + k.weight_decay * parameter;
-    const float next1 = memory1[i] + k.one_minus_beta1 * (gradient - memory1[i]);
-    const float next2 = memory2[i] * k.beta2 + k.one_minus_beta2 * gradient * gradient;
-    const float denominator = std::sqrt(next2) / k.root_correction2 + k.epsilon;
-    next_parameters[i] = parameter + k.negative_step_size * (next1 / denominator);
-    next_memory1[i] = next1;
-    next_memory2[i] = next2;
+    const UpdatedFloat next = AdamUpdate(k, gradients[i], {parameters[i], memory1[i], memory2[i]});
+    next_parameters[i] = next.parameter;
+    next_memory1[i] = next.memory1;
+    next_memory2[i] = next.memory2;
   }
 }
 
@@ -38,12 +32,9 @@ void Sgd(const StepConstants& given, const StepStretch& stretch) {
   float* __restrict next_memory1 = stretch.next_memory1;
   float* __restrict next_memory2 = stretch.next_memory2;
   for (uint64_t i = 0; i < stretch.count; ++i) {
-    const float parameter = parameters[i];
-    const float gradient = k.clip * (gradients[i] / k.seeds) + k.weight_decay * parameter;
-    const float next = k.momentum * memory1[i] + gradient;
-    const float direction = k.nesterov ? gradient + k.momentum * next : next;
-    next_parameters[i] = parameter + k.negative_step_size * direction;
-    next_memory1[i] = next;
+    const UpdatedFloat next = SgdUpdate(k, gradients[i], {parameters[i], memory1[i], 0.0F});
+    next_parameters[i] = next.parameter;
+    next_memory1[i] = next.memory1;
     next_memory2[i] = 0.0F;
   }
 }

@@ -43,7 +43,8 @@ T Shuffle(uint32_t mask, T value, uint32_t source, uint32_t width = kWarpLanes,
 inline uint32_t Ballot(uint32_t mask, bool bit, uint32_t line = __builtin_LINE()) {
   return static_cast<uint32_t>(shim::Meet(shim::Meeting::kBallot, mask, bit ? 1 : 0, 0, line));
 }
-inline uint32_t MatchAny(uint32_t mask, uint32_t value, uint32_t line = __builtin_LINE()) {
+template <typename T>
+uint32_t MatchAny(uint32_t mask, T value, uint32_t line = __builtin_LINE()) {
   return static_cast<uint32_t>(shim::Meet(shim::Meeting::kMatch, mask, value, 0, line));
 }
 
@@ -56,8 +57,9 @@ T AtomicUpdate(T* to, const Change& change) {
   }
   return before;
 }
-inline uint32_t AtomicAdd(uint32_t* to, uint32_t value) {
-  return AtomicUpdate(to, [=](uint32_t before) { return before + value; });
+template <typename T>
+T AtomicAdd(T* to, std::type_identity_t<T> value) {
+  return AtomicUpdate(to, [=](T before) { return before + value; });
 }
 inline uint32_t AtomicOr(uint32_t* to, uint32_t bits) {
   return AtomicUpdate(to, [=](uint32_t before) { return before | bits; });
@@ -78,12 +80,18 @@ T LoadRelaxed(const T* from) {
   return __atomic_load_n(from, __ATOMIC_RELAXED);
 }
 template <typename T>
+void StoreRelaxed(T* to, std::type_identity_t<T> value) {
+  __atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
+template <typename T>
 T LoadConst(const T* from) {
   return *from;
 }
 template <typename T>
-void StoreStreaming(T* to, T value) {
+void StoreStreaming(T* to, std::type_identity_t<T> value) {
   *to = value;
 }
+
+inline uint32_t CountBits(uint32_t bits) { return static_cast<uint32_t>(__builtin_popcount(bits)); }
 
 }  // namespace gnnd::cuda

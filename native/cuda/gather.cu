@@ -1,0 +1,161 @@
+#include "cuda/elements.cuh"
+#include "cuda/operators.h"
+#include "cuda/scan.cuh"
+
+// Rows of features: where they lie, and from there to a batch's own matrix. Threads take words of
+// rows, not rows, so that no row length leaves lanes idle, and neighbouring lanes read neighbouring
+// words.
+
+namespace gnnd::cuda {
+namespace {
+
+GNND_KERNEL MarkRanks(const uint32_t* ranks, uint32_t largest_cache, const uint32_t* nodes,
+                      uint32_t first, uint32_t count, uint32_t* out) {
+  for (uint64_t i = GridThread(); i < count; i += GridThreads()) {
+    const uint32_t rank = LoadConst(ranks + nodes[first + i]);
+    out[first + i] = rank < largest_cache ? rank : 0xFFFFFFFF;
+  }
+}
+
+// Quotient and remainder of a flat number by the words of a row; 64-bit divisions are slow.
+struct Split {
+  uint64_t row;
+  uint32_t word;
+};
+GNND_DEVICE Split SplitOf(uint64_t flat, uint32_t row_words) {
+  if (flat >> 32 == 0) {
+    const auto low = static_cast<uint32_t>(flat);
+    return {low / row_words, low % row_words};
+  }
+  return {flat / row_words, static_cast<uint32_t>(flat % row_words)};
+}
+
+// Where row i of a batch lies; null: it has to be brought (a miss that the device cannot read).
+template <typename Word>
+GNND_DEVICE const Word* SourceOf(const RowSource& source, uint64_t i, uint32_t row_words) {
+  const uint32_t rank = source.ranks == nullptr ? 0xFFFFFFFF : source.ranks[i];
+  if (rank < source.cache_rows) {
+    return static_cast<const Word*>(source.cache) + uint64_t{rank} * row_words;
+  }
+  if (source.table == nullptr) return nullptr;
+  return static_cast<const Word*>(source.table) + uint64_t{source.nodes[i]} * row_words;
+}
+
+template <typename Word>
+GNND_KERNEL CopyRowWords(RowSource source, uint64_t first, uint64_t words, uint32_t row_words,
+                         Word* out) {
+  for (uint64_t at = first + GridThread(); at < words; at += GridThreads()) {
+    const Split split = SplitOf(at, row_words);
+    const Word* const from = SourceOf<Word>(source, split.row, row_words);
+    if (from != nullptr) StoreStreaming(out + at, LoadConst(from + split.word));
+  }
+}
+
+template <typename Element, typename Out>
+GNND_KERNEL ConvertRowElements(RowSource source, uint64_t elements, uint32_t dim, Out* out) {
+  for (uint64_t at = GridThread(); at < elements; at += GridThreads()) {
+    const Split split = SplitOf(at, dim);
+    const Element* const from = SourceOf<Element>(source, split.row, dim);
+    if (from != nullptr) StoreAs(out + at, LoadConstAs(from + split.word));
+  }
+}
+
+template <typename Word>
+GNND_KERNEL ScatterRowWords(const Word* rows, const uint32_t* places, uint64_t words,
+                            uint32_t row_words, Word* out) {
+  for (uint64_t at = GridThread(); at < words; at += GridThreads()) {
+    const Split split = SplitOf(at, row_words);
+    out[uint64_t{places[split.row]} * row_words + split.word] = rows[at];
+  }
+}
+
+// Scan: rows beyond the cache, in batch order.
+struct Misses {
+  RowSource source;
+  uint32_t count;
+  uint32_t* places;
+  uint32_t* nodes;
+  uint32_t* num_misses;
+
+  GNND_DEVICE uint32_t Count() const { return count; }
+  GNND_DEVICE uint32_t Value(uint32_t i) const {
+    const uint32_t rank = source.ranks == nullptr ? 0xFFFFFFFF : source.ranks[i];
+    return rank < source.cache_rows ? 0 : 1;
+  }
+  GNND_DEVICE void Finish(uint32_t total) const { *num_misses = total; }
+  GNND_DEVICE void Put(uint32_t i, uint32_t before, uint32_t value) const {
+    if (value == 0) return;
+    places[before] = i;
+    nodes[before] = source.nodes[i];
+  }
+};
+
+// The widest word that divides rows and all addresses.
+uint32_t WordBytes(const RowSource& source, uint64_t row_bytes, const void* out) {
+  const uint64_t bits = row_bytes | reinterpret_cast<uintptr_t>(out) |
+                        reinterpret_cast<uintptr_t>(source.cache) |
+                        reinterpret_cast<uintptr_t>(source.table);
+  return bits % 16 == 0 ? 16 : bits % 4 == 0 ? 4 : 2;
+}
+
+// run(word), a value of the widest type of word.
+template <typename Run>
+void WithWord(uint32_t word_bytes, const Run& run) {
+  if (word_bytes == 16) {
+    run(Bytes16{});
+  } else if (word_bytes == 4) {
+    run(uint32_t{});
+  } else {
+    run(uint16_t{});
+  }
+}
+
+}  // namespace
+
+void MarkHotRanks(const Queue& queue, const uint32_t* ranks, uint32_t largest_cache,
+                  const uint32_t* nodes, uint32_t first, uint32_t count, uint32_t* out) {
+  LaunchFor(queue, count, MarkRanks, ranks, largest_cache, nodes, first, count, out);
+}
+
+void CopyRows(const Queue& queue, const RowSource& source, uint64_t first, uint64_t count,
+              uint64_t row_bytes, void* out) {
+  const uint32_t word_bytes = WordBytes(source, row_bytes, out);
+  WithWord(word_bytes, [&]<typename Word>(Word) {
+    const auto row_words = static_cast<uint32_t>(row_bytes / sizeof(Word));
+    LaunchFor(queue, count * row_words, CopyRowWords<Word>, source, first * row_words,
+              (first + count) * row_words, row_words, static_cast<Word*>(out));
+  });
+}
+
+void ConvertRows(const Queue& queue, const RowSource& source, uint64_t count, uint32_t dim,
+                 RowType from, RowType to, void* out) {
+  const uint64_t elements = count * dim;
+  auto* const narrow = static_cast<Bfloat16*>(out);
+  if (from == RowType::kFloat16 && to == RowType::kFloat32) {
+    LaunchFor(queue, elements, ConvertRowElements<Half, float>, source, elements, dim,
+              static_cast<float*>(out));
+  } else if (from == RowType::kFloat16) {
+    LaunchFor(queue, elements, ConvertRowElements<Half, Bfloat16>, source, elements, dim, narrow);
+  } else if (to == RowType::kBfloat16) {
+    LaunchFor(queue, elements, ConvertRowElements<float, Bfloat16>, source, elements, dim, narrow);
+  } else {
+    CopyRows(queue, source, 0, count, uint64_t{dim} * sizeof(float), out);
+  }
+}
+
+void ListMisses(const Queue& queue, const RowSource& source, uint32_t count, uint32_t* places,
+                uint32_t* nodes, uint32_t* num_misses, uint32_t* tiles) {
+  Scan(queue, count, Misses{source, count, places, nodes, num_misses}, tiles);
+}
+
+void ScatterRows(const Queue& queue, const void* rows, const uint32_t* places, uint64_t count,
+                 uint64_t row_bytes, void* out) {
+  WithWord(WordBytes({.table = rows}, row_bytes, out), [&]<typename Word>(Word) {
+    const auto row_words = static_cast<uint32_t>(row_bytes / sizeof(Word));
+    const uint64_t words = count * row_words;
+    LaunchFor(queue, words, ScatterRowWords<Word>, static_cast<const Word*>(rows), places, words,
+              row_words, static_cast<Word*>(out));
+  });
+}
+
+}  // namespace gnnd::cuda

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/draw/batch_key.h"
+#include "core/kernels/dropout.h"
+#include "core/kernels/spmm.h"
+#include "core/kernels/update.h"
+#include "cuda/queue.h"
+#include "cuda/sample_views.h"
+
+// What a device can do, one function an operator: each puts launches on the queue's stream and
+// returns. Pointers are the device's. Nothing allocates, waits, or reads what the device wrote;
+// what is to be allocated is told by sizes alone. Each operator gives what its twin of core gives,
+// bit for bit, whatever the grid; where that is not so its comment says by how much.
+//
+// A sample is made by BeginSample, then a hop after the other by a strategy and, where the record
+// has weights of another kind than the strategy's, WeighGcn or WeighAllOne. Then state->error says
+// whether there is one, state->hops how large it is.
+
+namespace gnnd::cuda {
+
+// Words that scans over up to n elements work in: SampleBuffers::tiles for the larger of rows and
+// edges of a hop, and seeds.
+uint32_t TileWords(uint64_t n);
+
+// The seeds first .. first + count of an epoch (core/batch/seeds.h): positions of the keyed
+// permutation of the train nodes.
+void SeedsOfBatch(const Queue& queue, const BatchKey& key, const uint32_t* train_nodes,
+                  uint32_t num_train_nodes, uint32_t first, uint32_t count, uint32_t* seeds);
+
+// Starts a sample with these seeds; of `first`, graph, table and buffers are read. Seeds that stand
+// twice or are no nodes set state->error. buffers.ids has room for the seeds.
+void BeginSample(const Queue& queue, const HopTask& first, const uint32_t* seeds,
+                 uint32_t num_seeds);
+
+// Uniform draws without replacement or with (core/draw/floyd.h). A fanout above 32 takes
+// buffers.work: max_edges words.
+void SampleUniform(const Queue& queue, const HopTask& task, const DrawStream& stream,
+                   uint32_t fanout, bool replace);
+// Whole rows; by weight, their entries of weight above 0.
+void SampleFull(const Queue& queue, const HopTask& task);
+void SampleFullByWeight(const Queue& queue, const HopTask& task);
+// LABOR (core/draw/labor.h). Writes its weights where the task has room for them.
+void SampleLabor(const Queue& queue, const HopTask& task, const LaborKeys& keys, uint32_t fanout);
+
+// By edge weight (core/draw/alias.h). Takes buffers.work; max_degree is the graph's.
+void SampleWeighted(const Queue& queue, const HopTask& task, const DrawStream& stream,
+                    uint32_t fanout, bool replace, uint64_t max_degree);
+
+struct WalkShape {
+  uint32_t walks;
+  uint32_t length;
+  uint32_t end_below;  // RestartThreshold
+};
+// The most visited nodes of random walks (core/draw/walk.h), and how often they were. Takes
+// buffers.work.
+void SampleWalk(const Queue& queue, const HopTask& task, const DrawStream& stream, uint32_t fanout,
+                const WalkShape& walk);
+
+// What strategies need to work in, beside what every sample has.
+struct WorkShape {
+  uint32_t max_rows = 0;     // of a hop
+  uint32_t max_edges = 0;    // of a hop
+  uint32_t max_fanout = 0;   // the largest finite one
+  uint64_t max_degree = 0;   // of the graph
+  uint32_t walk_visits = 0;  // walks * length; 0 = no walks
+  bool weighted = false;
+};
+// Words of buffers.work; the largest of what strategies need.
+uint64_t WorkWords(const WorkShape& shape);
+uint64_t WeightedWords(const WorkShape& shape);
+uint64_t WalkWords(const WorkShape& shape);
+
+// Weights 1 for the hop's edges.
+void WeighAllOne(const Queue& queue, const HopTask& task);
+// Weights of a graph convolution (core/draw/gcn.h), and self weights. Takes buffers.inverses.
+void WeighGcn(const Queue& queue, const HopTask& task);
+
+// Hot ranks of nodes first .. first + count, at the same places; 0xFFFFFFFF from largest_cache on
+// (core/feature/hot_order.h).
+void MarkHotRanks(const Queue& queue, const uint32_t* ranks, uint32_t largest_cache,
+                  const uint32_t* nodes, uint32_t first, uint32_t count, uint32_t* out);
+
+// Where a batch's rows lie: those of a hot rank below cache_rows in the device's cache, at their
+// rank; the others in the whole table, at their node, if the device can read it.
+struct RowSource {
+  const void* cache = nullptr;
+  uint32_t cache_rows = 0;
+  const void* table = nullptr;      // null: misses are brought by ListMisses and ScatterRows
+  const uint32_t* nodes = nullptr;  // of the batch
+  const uint32_t* ranks = nullptr;  // null: all miss
+};
+
+// Rows first .. first + count of a batch, as they are, to the same places of `out`, which begins
+// with row 0. What a source cannot give stays as it is. Also loads a cache: `nodes` is the order of
+// hotness, and `out` the cache. Row lengths and addresses are multiples of 2, better of 16.
+void CopyRows(const Queue& queue, const RowSource& source, uint64_t first, uint64_t count,
+              uint64_t row_bytes, void* out);
+
+enum class RowType : uint32_t { kFloat32 = 0, kFloat16 = 1, kBfloat16 = 2 };
+// The same from row 0, in another type: float32 or float16 to float32 or bfloat16.
+void ConvertRows(const Queue& queue, const RowSource& source, uint64_t count, uint32_t dim,
+                 RowType from, RowType to, void* out);
+
+// Places and nodes of the rows that miss the cache, in batch order, and how many there are. `tiles`
+// has TileWords(count) words.
+void ListMisses(const Queue& queue, const RowSource& source, uint32_t count, uint32_t* places,
+                uint32_t* nodes, uint32_t* num_misses, uint32_t* tiles);
+// out[places[i]] = rows[i].
+void ScatterRows(const Queue& queue, const void* rows, const uint32_t* places, uint64_t count,
+                 uint64_t row_bytes, void* out);
+
+// Rows [begin, end) of such an operation (core/kernels/spmm.h).
+void RunSpmm(const Queue& queue, const SpmmFloat& op, uint32_t begin, uint32_t end);
+void RunSpmm(const Queue& queue, const SpmmHalf& op, uint32_t begin, uint32_t end);
+void RunSpmm(const Queue& queue, const SpmmDouble& op, uint32_t begin, uint32_t end);
+void RunSpmm(const Queue& queue, const SpmmBfloat16& op, uint32_t begin, uint32_t end);
+void RunSpmm(const Queue& queue, const SpmmFloatToBfloat16& op, uint32_t begin, uint32_t end);
+void RunSpmm(const Queue& queue, const SpmmHalfToBfloat16& op, uint32_t begin, uint32_t end);
+
+// Rows [begin, end) of such an operation (core/kernels/dropout.h), in place.
+void RunDropout(const Queue& queue, const DropoutRows<float>& op, uint32_t begin, uint32_t end);
+void RunDropout(const Queue& queue, const DropoutRows<double>& op, uint32_t begin, uint32_t end);
+void RunDropout(const Queue& queue, const DropoutBfloat16& op, uint32_t begin, uint32_t end);
+
+// Cross-entropy of rows (core/kernels/loss.h). A row's loss is LossOf(exp_sums[r], margins[r]), for
+// the host to compute: logarithms of float64 have other bits on a device. The gradient has the
+// processor's.
+struct LossRows {
+  const float* logits = nullptr;  // rows of `stride` floats, of which `columns` >= 1 are classes
+  uint64_t stride = 0;
+  uint32_t columns = 0;
+  const uint32_t* labels = nullptr;
+  float* grad = nullptr;  // like logits, or null
+  double* exp_sums = nullptr;
+  float* margins = nullptr;
+};
+void CrossEntropy(const Queue& queue, const LossRows& op, uint32_t begin, uint32_t end);
+
+// best[r] = the column of the largest element of row r, the first of equals.
+void ArgMax(const Queue& queue, const float* logits, uint64_t stride, uint32_t columns,
+            uint32_t begin, uint32_t end, uint32_t* best);
+
+// What an update reads and writes (core/kernels/optimizer.h); memory is of 2 * num_floats.
+struct UpdateVectors {
+  const float* const* gradients = nullptr;  // [num_gradients], pointers in the device's memory
+  uint32_t num_gradients = 0;
+  uint64_t num_floats = 0;
+  const float* parameters_in = nullptr;
+  const float* memory_in = nullptr;
+  float* parameters_out = nullptr;
+  float* memory_out = nullptr;
+};
+// *clip = what bounds the norm of the mean gradient. One warp adds up all squares in order: some 2
+// ms for 200,000 parameters.
+void ClipFactor(const Queue& queue, const UpdateVectors& vectors, uint64_t num_seeds,
+                double clip_norm, float* clip);
+// Floats [begin, end), which are one tensor's, by Adam, AdamW or SGD; `constants` are ConstantsOf
+// the step with clip 1, and `clip` what ClipFactor left, or null.
+void UpdateRange(const Queue& queue, const UpdateVectors& vectors, const StepConstants& constants,
+                 const float* clip, bool sgd, uint64_t begin, uint64_t end);
+// Padding becomes zero.
+void ZeroRange(const Queue& queue, const UpdateVectors& vectors, uint64_t begin, uint64_t end);
+
+}  // namespace gnnd::cuda
