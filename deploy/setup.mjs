@@ -294,9 +294,10 @@ async function nativeBuild({ path: pythonPath, libraries }, searchPath) {
     files: ['CMakeLists.txt'],
     words: [...Object.values(libraries), String(tests), String(bench)],
   });
-  const products = ['gnnd_core.node', 'gnnd_train.node'];
+  const products = ['gnnd_core.node', 'gnnd_train.node', 'gnnd_sim.so', 'gnnd_probe'];
   if (tests) {
-    products.push(...['core', 'fault', 'cuda', 'train'].map((name) => `gnnd_${name}_test`));
+    const names = ['core', 'fault', 'cuda', 'device', 'train'];
+    products.push(...names.map((name) => `gnnd_${name}_test`));
   }
   if (bench) products.push('sampler_bench', 'queue_bench');
   const paths = products.map((name) => `build/native/${name}`);

@@ -2,7 +2,8 @@ import { readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type ApiBackend, type ApiServer, rpcMethods, serve } from './api/api.ts';
-import type { DeviceFacts, HostFacts } from './api/host-handlers.ts';
+import { deviceFacts } from './api/device-facts.ts';
+import type { HostFacts } from './api/host-handlers.ts';
 import { opennessOf } from './api/listen.ts';
 import type { RpcEvent } from './api/rpc.ts';
 import { createCacheReports } from './artifacts/cache-reports.ts';
@@ -35,9 +36,8 @@ import type { CoreAddon, InstructionSet } from './native/contract.ts';
 import { loadCore } from './native/load.ts';
 import { terminalStates } from './records/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
-import { cpuDevices } from './supervisor/devices.ts';
 import { matrixLibraryOf } from './supervisor/executor-process.ts';
-import { numaNodes } from './supervisor/numa.ts';
+import { findDevices, type HostDevices } from './supervisor/host-devices.ts';
 import { createPreparer } from './supervisor/preparer.ts';
 import type { CrewDevice } from './supervisor/seat.ts';
 import { Topologies } from './supervisor/topologies.ts';
@@ -83,7 +83,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { config, log, version } = options;
   const clock = systemClock;
   const native = loadCore();
-  const devices = devicesOf(native.hostCores(), config);
+  const found = await devicesOf(native.hostCores(), config);
+  const { devices } = found;
   const connections = connectionLimits(devices.length);
   takeStateDir(config.stateDir, native.hostLock);
   const metrics = createMetrics({
@@ -122,15 +123,15 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const ready = () => isUp && !runner.storeIsFailing;
   const facts = { ...options, startAtMs: clock.wallMs(), isReady: ready, runner };
   const view = {
-    host: () => hostFacts(facts, store, devices, native.hostInstructionSet()),
-    devices: () => deviceFacts(devices, runner),
+    host: () => hostFacts(facts, store, found, native.hostInstructionSet()),
+    devices: () => deviceFacts(found, runner),
     collectGarbage: retention.collect,
   };
   const backend = { jobs, deletion, checkpoints, datasets, cacheReports, host: view };
   const served = { backend, metrics, connections, ready };
   const { http, api } = await openServers(options, served);
   metrics.onScrape(() => {
-    const sources = { store, devices, runner, topologies, ready: ready(), stateDir };
+    const sources = { store, found, runner, topologies, ready: ready(), stateDir };
     updateHost(metrics, { ...sources, watches: api.watchCount() });
     jobMetrics.update(clock.monotonicMs());
   });
@@ -244,6 +245,11 @@ function hostLimits(
   return {
     deviceNames: devices.map(({ name }) => name),
     deviceCores: devices.map(({ cores }) => cores.length),
+    deviceBits: new Map(
+      devices.flatMap(({ name, accelerator }) =>
+        accelerator === undefined ? [] : [[name, accelerator.bits] as const],
+      ),
+    ),
     matrixLibrary: matrixLibraryOf(instructionSet),
     pluginFile: pluginFilesIn(pluginsDir),
   };
@@ -322,10 +328,9 @@ function makeSocketFolders(listen: readonly string[]): void {
   }
 }
 
-function devicesOf(cores: readonly number[], config: DaemonConfig): readonly CrewDevice[] {
+async function devicesOf(cores: readonly number[], config: DaemonConfig): Promise<HostDevices> {
   try {
-    const { cpuDevices: count, shareCores } = config;
-    return cpuDevices({ cores, count, shareCores, nodes: numaNodes() });
+    return await findDevices(cores, config);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new StartError(daemonExit.CONFIGURATION, why, error);
@@ -369,24 +374,6 @@ function observerOf(
   };
 }
 
-/** Who has which device, from the scheduler's state. */
-function deviceFacts(devices: readonly CrewDevice[], runner: Runner): DeviceFacts[] {
-  return devices.map(({ name, cores }) => {
-    const { quarantine } = runner.state.devices.find((known) => known.name === name) ?? {};
-    const holder = [...runner.attempts.values()].find(({ input }) =>
-      input.devices.some((device) => device.name === name),
-    );
-    const isQuarantined = quarantine !== undefined && quarantine !== null;
-    return {
-      name,
-      kind: 'CPU',
-      state: isQuarantined ? 'QUARANTINED' : holder === undefined ? 'FREE' : 'ALLOCATED',
-      job: holder?.input.jobId ?? null,
-      cores,
-    };
-  });
-}
-
 interface HostInputs {
   readonly config: DaemonConfig;
   readonly startAtMs: number;
@@ -397,7 +384,7 @@ interface HostInputs {
 function hostFacts(
   { config, startAtMs, isReady, runner }: HostInputs,
   store: Store,
-  devices: readonly CrewDevice[],
+  { devices, notes }: HostDevices,
   instructionSet: 'SCALAR' | 'AVX2' | 'AVX512' | 'NEON',
 ): HostFacts {
   return {
@@ -409,7 +396,7 @@ function hostFacts(
     instructionSet,
     ready: isReady(),
     notes: [
-      'no GPU plugin: jobs run on CPU devices',
+      ...notes,
       ...config.listen.map(opennessOf).filter((note) => note !== null),
       ...(runner.storeIsFailing ? ['the store refuses to write: is its disk full?'] : []),
     ],
@@ -420,7 +407,7 @@ function hostFacts(
 
 interface HostMetricsSources {
   readonly store: Store;
-  readonly devices: readonly CrewDevice[];
+  readonly found: HostDevices;
   readonly runner: Runner;
   readonly topologies: Topologies;
   readonly ready: boolean;
@@ -429,7 +416,7 @@ interface HostMetricsSources {
 }
 
 function updateHost(metrics: Metrics, sources: HostMetricsSources): void {
-  const { store, devices, runner, topologies, ready, stateDir, watches } = sources;
+  const { store, found, runner, topologies, ready, stateDir, watches } = sources;
   const disk = statfsSync(stateDir);
   const datasets = store.countDatasets();
   metrics.updateHost({
@@ -446,13 +433,9 @@ function updateHost(metrics: Metrics, sources: HostMetricsSources): void {
       ),
       ...topologies.resident.map(({ bytes }) => ({ kind: 'TOPOLOGY', bytes }) as const),
     ],
-    devices: deviceFacts(devices, runner).map(({ name, state }) => ({
-      device: name,
-      kind: 'CPU',
-      uuid: '',
-      model: '',
+    devices: deviceFacts(found, runner).map(({ name, kind, state, uuid, product }) => ({
+      ...{ device: name, kind, state, uuid, model: product },
       driver: '',
-      state,
     })),
   });
 }

@@ -72,7 +72,7 @@ function runVitest(name, args, env = {}) {
 
 for (const tier of chosen) {
   if (tier === 'native') {
-    for (const name of ['core', 'fault', 'cuda', 'train']) {
+    for (const name of ['core', 'fault', 'cuda', 'device', 'train']) {
       const binary = `gnnd_${name}_test`;
       const path = `build/native/${binary}`;
       if (existsSync(path)) runNative(binary, path);

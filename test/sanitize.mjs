@@ -9,7 +9,7 @@ import { cpus } from 'node:os';
 import { delimiter, resolve } from 'node:path';
 
 const kinds = { address: 'address,undefined', thread: 'thread' };
-const all = ['gnnd_core_test', 'gnnd_fault_test', 'gnnd_cuda_test'];
+const all = ['gnnd_core_test', 'gnnd_fault_test', 'gnnd_cuda_test', 'gnnd_device_test'];
 const [kind = 'address', ...asked] = process.argv.slice(2);
 if (!(kind in kinds) || asked.some((test) => !all.includes(test))) {
   const words = [Object.keys(kinds), all].map((each) => `[${each.join('|')}]`);

@@ -21,6 +21,10 @@ inline constexpr auto kNames<Code> =
                                  {"ABORTED", Code::kAborted},
                                  {"NUMERIC_DIVERGENCE", Code::kNumericDivergence},
                                  {"PLUGIN_FAILED", Code::kPluginFailed},
+                                 {"DEVICE_UNAVAILABLE", Code::kDeviceUnavailable},
+                                 {"DEVICE_OUT_OF_MEMORY", Code::kDeviceMemory},
+                                 {"DEVICE_FAILED", Code::kDeviceFailed},
+                                 {"DEVICE_LOST", Code::kDeviceLost},
                                  {"INTERNAL", Code::kInternal}});
 
 inline Napi::Error ErrorOf(Napi::Env env, const Status& status) {

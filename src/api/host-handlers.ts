@@ -44,12 +44,23 @@ export interface HostFacts {
 export interface DeviceFacts {
   /** For example `cpu:0`. */
   readonly name: string;
-  readonly kind: 'CPU' | 'GPU';
-  readonly state: 'FREE' | 'ALLOCATED' | 'QUARANTINED';
+  readonly kind: 'CPU' | 'CUDA' | 'SIM';
+  readonly state: 'FREE' | 'ALLOCATED' | 'QUARANTINED' | 'UNUSED';
   /** Id of the job that has it. */
   readonly job: string | null;
   /** Of a CPU device. */
   readonly cores: readonly number[];
+  /** Empty and 0 of a CPU device, as all that follows. */
+  readonly uuid: string;
+  readonly product: string;
+  readonly pci: string;
+  readonly memoryBytes: number;
+  readonly budgetBytes: number;
+  /** Names of devices. */
+  readonly peers: readonly string[];
+  /** What runs there, or why nothing does. */
+  readonly note: string;
+  readonly bits: string;
 }
 
 export interface HostDeps {
@@ -80,11 +91,15 @@ export function hostHandlers(deps: HostDeps): Handlers<MethodsOf<typeof HostServ
     },
     listDevices() {
       const devices = deps.host.devices().map((device) => ({
+        ...device,
         name: `devices/${device.name}`,
         kind: DeviceKind[device.kind],
         state: DeviceState[device.state],
         job: device.job === null ? '' : `jobs/${device.job}`,
         cores: [...device.cores],
+        memoryBytes: int64(device.memoryBytes),
+        budgetBytes: int64(device.budgetBytes),
+        peers: device.peers.map((name) => `devices/${name}`),
       }));
       return create(ListDevicesResponseSchema, { devices });
     },

@@ -54,7 +54,7 @@ export interface CacheReportsOptions {
   readonly topologies: Topologies;
   readonly host: Pick<
     ResolveContext,
-    'deviceNames' | 'deviceCores' | 'matrixLibrary' | 'pluginFile'
+    'deviceNames' | 'deviceCores' | 'deviceBits' | 'matrixLibrary' | 'pluginFile'
   >;
   /** Its log folder takes the children's logs. */
   readonly stateDir: string;

@@ -20,6 +20,14 @@ export interface DaemonConfig {
   readonly cpuDevices: number | null;
   /** Lets CPU devices share cores when there are more devices than cores. */
   readonly shareCores: boolean;
+  /** GPUs: all that are fit, none, or these, by index or UUID; one named n times is n devices. */
+  readonly cudaDevices: 'auto' | 'none' | readonly (number | string)[];
+  /** GPUs that others use may be used. */
+  readonly shareGpus: boolean;
+  /** Simulated devices; a list of indices makes several of one, as for GPUs. */
+  readonly simDevices: 'none' | readonly number[];
+  /** Memory of each simulated device. */
+  readonly simMemoryBytes: number;
   readonly maxQueued: number;
   /** How long a topology stays in memory after the last who used it; 0: not at all. */
   readonly topologyIdleMs: number;
@@ -47,6 +55,10 @@ export const configKeys = [
   { name: 'dumps_dir', help: 'samples that cache reports keep (default: STATE_DIR/dumps)' },
   { name: 'cpu_devices', help: 'number of CPU devices (default: auto, one per core, at most 8)' },
   { name: 'share_cores', help: 'true: more CPU devices than cores may share them' },
+  { name: 'cuda_devices', help: 'auto, none, or GPUs by index or UUID; twice: two devices on it' },
+  { name: 'share_gpus', help: 'true: GPUs that other processes use may be used' },
+  { name: 'sim_devices', help: 'simulated devices, for tests: how many, or a list as for GPUs' },
+  { name: 'sim_memory_bytes', help: 'memory of each simulated device (default: 1 GiB)' },
   { name: 'max_queued', help: 'jobs that may wait or run' },
   { name: 'topology_idle_ms', help: 'how long a topology stays in memory after its last job' },
   { name: 'stop_timeout_ms', help: 'a daemon that stops exits after so long, whatever hangs' },
@@ -93,6 +105,15 @@ export function resolveConfig(
         ? null
         : integer('cpu_devices', values['cpu_devices'], { low: 1, high: 1024 }, problems),
     shareCores: flag('share_cores', values['share_cores'], problems),
+    cudaDevices: cudaDevicesOf(values['cuda_devices'], problems),
+    shareGpus: flag('share_gpus', values['share_gpus'], problems),
+    simDevices: simDevicesOf(values['sim_devices'], problems),
+    simMemoryBytes: integer(
+      'sim_memory_bytes',
+      values['sim_memory_bytes'] ?? 2 ** 30,
+      { low: 2 ** 20, high: 2 ** 42 },
+      problems,
+    ),
     maxQueued: integer(
       'max_queued',
       values['max_queued'] ?? 10_000,
@@ -115,6 +136,41 @@ export function resolveConfig(
     logLevel: level(values['log_level'], problems),
   };
   return problems.length === 0 ? { ok: config } : { problems };
+}
+
+const simDevicesMax = 64;
+
+function cudaDevicesOf(value: unknown, problems: string[]): DaemonConfig['cudaDevices'] {
+  if (value === undefined || value === 'auto') return 'auto';
+  if (value === 'none') return 'none';
+  return partsOf(value).map((part) => {
+    if (/^\d{1,3}$/.test(part)) return Number(part);
+    if (/^(GPU|MIG)-[\w-]+$/.test(part)) return part;
+    const expected = 'expected auto, none, or indices and UUIDs (nvidia-smi -L)';
+    problems.push(`cuda_devices: ${JSON.stringify(part)}: ${expected}`);
+    return part;
+  });
+}
+
+function simDevicesOf(value: unknown, problems: string[]): DaemonConfig['simDevices'] {
+  if (value === undefined || value === 'none') return 'none';
+  const parts = partsOf(value);
+  const numbers = parts.map(Number);
+  const most = Array.isArray(value) || parts.length > 1 ? simDevicesMax - 1 : simDevicesMax;
+  if (numbers.some((number) => !Number.isInteger(number) || number < 0 || number > most)) {
+    const expected = `expected a number up to ${simDevicesMax}, or a list of indices below it`;
+    problems.push(`sim_devices: ${JSON.stringify(value)}: ${expected}`);
+    return 'none';
+  }
+  const isList = Array.isArray(value) || parts.length > 1;
+  const indices = isList ? numbers : Array.from({ length: numbers[0] ?? 0 }, (_, index) => index);
+  return indices.length === 0 ? 'none' : indices;
+}
+
+/** A list, or a text with commas. */
+function partsOf(value: unknown): readonly string[] {
+  const list: readonly unknown[] = Array.isArray(value) ? value : String(value).split(',');
+  return list.map((part) => String(part).trim());
 }
 
 function addresses(value: unknown, fallback: string, problems: string[]): readonly string[] {

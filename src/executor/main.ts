@@ -30,6 +30,10 @@ const exitCodes: Readonly<Record<NativeCode, number>> = {
   ABORTED: executorExit.OK,
   NUMERIC_DIVERGENCE: executorExit.NUMERIC_DIVERGENCE,
   PLUGIN_FAILED: executorExit.PLUGIN,
+  DEVICE_UNAVAILABLE: executorExit.DEVICE_ERROR_STICKY,
+  DEVICE_OUT_OF_MEMORY: executorExit.DEVICE_OUT_OF_MEMORY,
+  DEVICE_FAILED: executorExit.DEVICE_ERROR_STICKY,
+  DEVICE_LOST: executorExit.DEVICE_LOST,
   INTERNAL: executorExit.INTERNAL,
 };
 

@@ -22,6 +22,7 @@ import type {
 import { terminalStates } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { makePlan } from '../scheduler/plan.ts';
+import { devicesOfKind } from '../spec/device-kinds.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
@@ -120,7 +121,7 @@ export interface JobsOptions {
   /** The host's part of resolving a spec. */
   readonly host: Pick<
     ResolveContext,
-    'deviceNames' | 'deviceCores' | 'matrixLibrary' | 'pluginFile'
+    'deviceNames' | 'deviceCores' | 'deviceBits' | 'matrixLibrary' | 'pluginFile'
   >;
   /** What the host's memory is to this daemon. */
   readonly hostBytes: number;
@@ -304,9 +305,9 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
   if (job.plan !== null && options.runner.planOf(job.id)?.estimated !== true) return job.plan;
   const { effectiveSpec: spec } = job;
   const dataset = requireReady(options.store, spec.dataset);
-  const names = spec.resources.deviceNames;
+  const { deviceNames: names, deviceKind, devices: count } = spec.resources;
   const devices =
-    names.length > 0 ? names : options.host.deviceNames.slice(0, spec.resources.devices);
+    names.length > 0 ? names : devicesOfKind(options.host.deviceNames, deviceKind).slice(0, count);
   const split =
     options.runner.planOf(job.id) ??
     makePlan({

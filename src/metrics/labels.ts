@@ -75,7 +75,7 @@ export type ExecutorOutcome = (typeof executorOutcomes)[number];
 export const segmentKinds = ['JOB', 'TOPOLOGY'] as const;
 export type SegmentKind = (typeof segmentKinds)[number];
 
-export const deviceStates = ['FREE', 'ALLOCATED', 'QUARANTINED'] as const;
+export const deviceStates = ['FREE', 'ALLOCATED', 'QUARANTINED', 'UNUSED'] as const;
 export type DeviceState = (typeof deviceStates)[number];
 
 export const checkpointResults = ['OK', 'FAILED'] as const;

@@ -91,7 +91,7 @@ export interface HostMetricsInput {
 
 export interface DeviceMetricsInput {
   readonly device: string;
-  readonly kind: 'CPU' | 'GPU';
+  readonly kind: 'CPU' | 'CUDA' | 'SIM';
   /** Of the hardware; empty for CPU devices. */
   readonly uuid: string;
   readonly model: string;

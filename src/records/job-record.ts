@@ -54,6 +54,10 @@ export const reasons = [
   'STARTUP_BUDGET_EXHAUSTED',
   'INTERNAL',
   'PLUGIN_FAILED',
+  'DEVICE_UNAVAILABLE',
+  'DEVICE_OUT_OF_MEMORY',
+  'DEVICE_FAILED',
+  'DEVICE_LOST',
 ] as const;
 export type Reason = (typeof reasons)[number];
 

@@ -43,6 +43,13 @@ export const failureRules: Readonly<Record<FailureReason, FailureRule>> = {
   EXECUTOR_UNKILLABLE: { retry: 'BUDGET', respawn: false },
   SHM_CORRUPTED: { retry: 'BUDGET', respawn: false },
   CHECKPOINT_WRITE_FAILED: { retry: 'BUDGET', respawn: false },
+  // Somebody has it now; a new process may find it free.
+  DEVICE_UNAVAILABLE: { retry: 'BUDGET', respawn: false },
+  // Once more: memory of a process that was killed comes back late.
+  DEVICE_OUT_OF_MEMORY: { retry: 'ONCE', respawn: false },
+  // The error is the process's: a new one begins anew.
+  DEVICE_FAILED: { retry: 'BUDGET', respawn: true },
+  DEVICE_LOST: { retry: 'BUDGET', respawn: false },
   DAEMON_SHUTDOWN: { retry: 'FREE', respawn: false },
   DAEMON_RESTARTED: { retry: 'FREE', respawn: false },
 };

@@ -1,4 +1,4 @@
-import { deviceCountOf } from './request.ts';
+import { deviceCountOf, usableFor } from './request.ts';
 import type { DeviceRequest, Job, QueuedJob, SchedulerState } from './state.ts';
 
 /**
@@ -6,7 +6,7 @@ import type { DeviceRequest, Job, QueuedJob, SchedulerState } from './state.ts';
  *
  * The rule. Jobs are visited in queue order: higher priority, then older, then smaller id. A job
  * is granted all the devices it asks for, or none. One that has to wait *keeps* every free device
- * that it could use from all jobs behind it: with a count that is every device, with names those.
+ * that it could use from all jobs behind it: with a count those of its kind, with names those.
  * So no job starts before an earlier one that wants the same devices, and a named job passes
  * earlier ones that want others. Two kinds of job keep nothing: those that back off, and those
  * that not even all healthy devices could satisfy. Once every device is out of reach nobody further
@@ -118,11 +118,10 @@ function claim(walk: Walk, devices: readonly string[], by: Claim): void {
 }
 
 function peersOf({ healthy, peers }: Walk, wanted: DeviceRequest): Peers {
-  const key = wanted.kind === 'count' ? '' : wanted.names.join(' ');
+  const key = wanted.kind === 'count' ? (wanted.of ?? '') : wanted.names.join(' ');
   const known = peers.get(key);
   if (known !== undefined) return known;
-  const usable =
-    wanted.kind === 'count' ? healthy : healthy.filter((name) => wanted.names.includes(name));
+  const usable = usableFor(wanted, healthy);
   const added = { usable, places: [] };
   peers.set(key, added);
   return added;

@@ -1,4 +1,5 @@
 import { hasAutomaticCache } from '../spec/cache-spec.ts';
+import { devicesOfKind } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { isFixedSplit } from './allocate.ts';
 import { backoffDelayMs } from './restart.ts';
@@ -30,7 +31,7 @@ export interface NewJob {
 }
 
 export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJob): JobRequest {
-  const { deviceNames, devices } = spec.resources;
+  const { deviceNames, devices, deviceKind } = spec.resources;
   return {
     jobId,
     priority: spec.priority,
@@ -38,7 +39,7 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
     devices:
       deviceNames.length > 0
         ? { kind: 'names', names: deviceNames }
-        : { kind: 'count', count: devices },
+        : { kind: 'count', count: devices, ...(deviceKind === 'AUTO' ? {} : { of: deviceKind }) },
     placement: {
       policy: spec.placement.policy,
       fixedSamplers: spec.placement.samplers,
@@ -73,6 +74,12 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
 /** How many devices a request asks for. */
 export function deviceCountOf(request: DeviceRequest): number {
   return request.kind === 'count' ? request.count : request.names.length;
+}
+
+/** Those of these devices, in their order, that a request could use. */
+export function usableFor(request: DeviceRequest, names: readonly string[]): readonly string[] {
+  if (request.kind === 'count') return devicesOfKind(names, request.of ?? 'AUTO');
+  return names.filter((name) => request.names.includes(name));
 }
 
 /** What makes a request impossible on any host; null when nothing does. */

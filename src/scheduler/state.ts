@@ -1,4 +1,5 @@
 import type { ExecutorRole } from '../records/job-record.ts';
+import type { DeviceKind } from '../spec/device-kinds.ts';
 import type { PlacementPolicy, StandbyPolicy } from '../spec/job-spec.ts';
 import type { Failure, FailureReason } from './failure.ts';
 import type { DevicePlan } from './plan.ts';
@@ -31,9 +32,9 @@ import type { Timings } from './timings.ts';
 
 // ---------------------------------------------------------------- jobs
 
-/** So many devices, or exactly these. */
+/** So many devices, of one kind or any; or exactly these. */
 export type DeviceRequest =
-  | { readonly kind: 'count'; readonly count: number }
+  | { readonly kind: 'count'; readonly count: number; readonly of?: DeviceKind }
   | { readonly kind: 'names'; readonly names: readonly string[] };
 
 export interface PlacementRequest {

@@ -1,5 +1,5 @@
 import { beginWalk, type Claim, type Peers, type Visit, visitJob } from './queue.ts';
-import { deviceCountOf } from './request.ts';
+import { deviceCountOf, usableFor } from './request.ts';
 import type { Device, QueuedJob, SchedulerState } from './state.ts';
 
 /**
@@ -98,12 +98,16 @@ function outOfReach(state: SchedulerState, job: QueuedJob): Waiting {
   const unhealthy = state.devices.filter(({ quarantine }) => quarantine !== null);
   const waiting = { ...nothing, reason: 'WAITING_FOR_DEVICES' } as const;
   if (wanted.kind === 'count') {
-    const healthy = state.devices.length - unhealthy.length;
-    const quarantined = unhealthy.map(describeUnhealthy).join(', ');
+    const names = usableFor(
+      wanted,
+      state.devices.map(({ name }) => name),
+    );
+    const wounded = unhealthy.filter(({ name }) => names.includes(name));
+    const quarantined = wounded.map(describeUnhealthy).join(', ');
     const message =
-      `needs ${devicesWord(wanted.count)}, this host has ${healthy}` +
+      `needs ${devicesWord(wanted.count)}, this host has ${names.length - wounded.length}` +
       (quarantined === '' ? '' : `: ${quarantined}`);
-    return { ...waiting, message, devices: unhealthy.map(({ name }) => name) };
+    return { ...waiting, message, devices: wounded.map(({ name }) => name) };
   }
   const missing = wanted.names.flatMap((name) => {
     const device = state.devices.find((candidate) => candidate.name === name);

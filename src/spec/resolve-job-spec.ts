@@ -1,4 +1,5 @@
 import type { FieldViolation } from '../base/errors.ts';
+import { devicesOfKind } from './device-kinds.ts';
 import type { JobSpec, JobSpecInput } from './job-spec.ts';
 import { resolveFields } from './resolve-fields.ts';
 import { cacheRule } from './rules/cache.ts';
@@ -52,9 +53,11 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
 /** Upper bounds that this host and other fields set; where those are wrong there is none. */
 function ceilingsOf({ resources, training }: JobSpecInput, { deviceNames }: ResolveContext) {
   const named = (resources?.deviceNames ?? []).length;
-  const devices = named > 0 ? named : (resources?.devices ?? deviceNames.length);
+  const kind = resources?.deviceKind ?? 'AUTO';
+  const ofKind = devicesOfKind(deviceNames, kind === 'AUTO' ? 'CPU' : kind).length;
+  const devices = named > 0 ? named : (resources?.devices ?? ofKind);
   const ceilings = {
-    'resources.devices': named > 0 ? 0 : deviceNames.length,
+    'resources.devices': named > 0 ? 0 : ofKind,
     'placement.samplers': devices,
     'training.lr_schedule.warmup_epochs': training?.epochs ?? 0,
   };

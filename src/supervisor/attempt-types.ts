@@ -94,6 +94,10 @@ export type AttemptFailure = Extract<
   | 'EXECUTOR_CRASHED'
   | 'NUMERIC_DIVERGENCE'
   | 'PLUGIN_FAILED'
+  | 'DEVICE_UNAVAILABLE'
+  | 'DEVICE_OUT_OF_MEMORY'
+  | 'DEVICE_FAILED'
+  | 'DEVICE_LOST'
   | 'INTERNAL'
 >;
 

@@ -129,6 +129,7 @@ export class Crew {
       instructionSet: native.hostInstructionSet(),
       matrixLibrary: spec.training.matrixLibrary,
       determinism: spec.training.determinism,
+      accelerator: devices[device]?.accelerator,
       signal: this.#stop.signal,
     });
     const member: Member = {

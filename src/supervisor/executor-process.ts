@@ -15,6 +15,8 @@ import {
 } from '../executor/protocol.ts';
 import type { InstructionSet } from '../native/contract.ts';
 import type { Determinism, MatrixLibrary } from '../spec/job-spec.ts';
+import { acceleratorEnvironment, acceleratorVariables } from './accelerator-environment.ts';
+import type { Accelerator } from './seat.ts';
 
 /**
  * One child process: spawn, say start, hear its end, reap. Must be used from the main thread only:
@@ -38,6 +40,8 @@ export interface SpawnOptions {
   /** Of what multiplies matrices; unset: nothing that decides bits. */
   readonly matrixLibrary?: MatrixLibrary;
   readonly determinism: Determinism;
+  /** The device, where it is more than cores. */
+  readonly accelerator?: Accelerator | undefined;
   /** Ends the wait for descriptors or processes that the host refuses for now. */
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ProgressMessage) => void;
@@ -144,15 +148,17 @@ function watch(child: ChildProcess, options: SpawnOptions): ExecutorProcess {
  * Thread counts and instruction sets decide bits, and their libraries read them when they load, so
  * they are set before the process starts. Nothing that would change them is inherited.
  */
-function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
+export function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
     ([name]) =>
       !/^(OMP_|MKL_|KMP_|GOMP_|OPENBLAS_|ONEDNN_|DNNL_)/.test(name) &&
-      !/^(ATEN_|TORCH_|NODE_OPTIONS|LD_PRELOAD)/.test(name),
+      !/^(ATEN_|TORCH_|NODE_OPTIONS|LD_PRELOAD)/.test(name) &&
+      !acceleratorVariables.test(name),
   );
   const threads = String(options.threads);
   return {
     ...Object.fromEntries(kept),
+    ...acceleratorEnvironment(options.accelerator),
     OMP_NUM_THREADS: threads,
     MKL_NUM_THREADS: threads,
     // About 0.2 ms: a thread that sleeps at each of a step's barriers costs a third of the step,

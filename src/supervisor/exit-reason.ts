@@ -19,6 +19,10 @@ export type CrashReason = Extract<
   | 'SHM_CORRUPTED'
   | 'NUMERIC_DIVERGENCE'
   | 'PLUGIN_FAILED'
+  | 'DEVICE_UNAVAILABLE'
+  | 'DEVICE_OUT_OF_MEMORY'
+  | 'DEVICE_FAILED'
+  | 'DEVICE_LOST'
 >;
 
 const reasonOfCode: Readonly<Partial<Record<NativeCode, CrashReason>>> = {
@@ -29,6 +33,10 @@ const reasonOfCode: Readonly<Partial<Record<NativeCode, CrashReason>>> = {
   SHM_CORRUPTED: 'SHM_CORRUPTED',
   NUMERIC_DIVERGENCE: 'NUMERIC_DIVERGENCE',
   PLUGIN_FAILED: 'PLUGIN_FAILED',
+  DEVICE_UNAVAILABLE: 'DEVICE_UNAVAILABLE',
+  DEVICE_OUT_OF_MEMORY: 'DEVICE_OUT_OF_MEMORY',
+  DEVICE_FAILED: 'DEVICE_FAILED',
+  DEVICE_LOST: 'DEVICE_LOST',
 };
 
 /** For a last message that was lost with the process. */
@@ -38,6 +46,9 @@ const reasonOfExit: Readonly<Record<number, CrashReason>> = {
   [executorExit.SHM_CORRUPTED]: 'SHM_CORRUPTED',
   [executorExit.NUMERIC_DIVERGENCE]: 'NUMERIC_DIVERGENCE',
   [executorExit.PLUGIN]: 'PLUGIN_FAILED',
+  [executorExit.DEVICE_OUT_OF_MEMORY]: 'DEVICE_OUT_OF_MEMORY',
+  [executorExit.DEVICE_ERROR_STICKY]: 'DEVICE_FAILED',
+  [executorExit.DEVICE_LOST]: 'DEVICE_LOST',
 };
 
 export interface ExitFacts {

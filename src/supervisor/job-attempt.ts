@@ -226,6 +226,10 @@ export function attemptFailureOf(error: unknown): AttemptFailure {
     case 'SHM_ALLOCATION_FAILED':
     case 'SHM_CORRUPTED':
     case 'PLUGIN_FAILED':
+    case 'DEVICE_UNAVAILABLE':
+    case 'DEVICE_OUT_OF_MEMORY':
+    case 'DEVICE_FAILED':
+    case 'DEVICE_LOST':
       return code;
     case 'DATASET_NOT_FOUND':
       return 'DATASET_CORRUPT';

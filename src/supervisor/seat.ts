@@ -1,3 +1,4 @@
+import type { AcceleratorKind } from '../base/device-probe.ts';
 import type { ExecutorRole } from '../records/job-record.ts';
 
 /** Who runs where. */
@@ -16,7 +17,26 @@ export interface LivingSeat extends Seat {
 
 export interface CrewDevice {
   readonly name: string;
+  /** Of a CPU device what it is; of another those that its executors may run on. */
   readonly cores: readonly number[];
   /** NUMA node of all its cores; null where the host has one, or they are on several. */
   readonly node: number | null;
+  /** Unset for a CPU device. */
+  readonly accelerator?: Accelerator;
+}
+
+/** What a device is beside cores. */
+export interface Accelerator {
+  readonly kind: AcceleratorKind;
+  /** By which executors find it. */
+  readonly uuid: string;
+  readonly product: string;
+  readonly pci: string;
+  readonly totalBytes: number;
+  /** Of its memory, for this device: a part of it where several share it. */
+  readonly budgetBytes: number;
+  /** Names of devices whose memory its kernels reach. */
+  readonly peers: readonly string[];
+  /** Equal of devices that make the same bits. */
+  readonly bits: string;
 }

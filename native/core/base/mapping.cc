@@ -10,7 +10,8 @@
 namespace gnnd {
 namespace {
 
-constexpr int kMadvCollapse = 25;  // older C libraries lack it
+constexpr int kMadvCollapse = 25;       // older C libraries lack it
+constexpr int kMadvPopulateWrite = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
 
 // Sum of the huge-page fields of the smaps entry that starts at `address`.
 uint64_t HugeBytesAt(const void* address) {
@@ -90,6 +91,18 @@ void Advise(std::span<const std::byte> bytes, Advice advice) {
   const uintptr_t begin = address / kPageBytes * kPageBytes;
   static_cast<void>(madvise(reinterpret_cast<void*>(begin), address - begin + bytes.size(),
                             advice == Advice::kRandom ? MADV_RANDOM : MADV_WILLNEED));
+}
+
+Status Populate(std::span<std::byte> pages) {
+  const auto address = reinterpret_cast<uintptr_t>(pages.data());
+  const uintptr_t begin = address / kPageBytes * kPageBytes;
+  const uint64_t bytes = address - begin + pages.size();
+  if (madvise(reinterpret_cast<void*>(begin), bytes, kMadvPopulateWrite) == 0) return Status::Ok();
+  const Status failed = SystemError(Code::kIo, "making " + std::to_string(bytes) + " bytes real");
+  // The same answer as for memory that may not be written: asked for no bytes, only the former is
+  // left.
+  const bool is_known = madvise(reinterpret_cast<void*>(begin), 0, kMadvPopulateWrite) == 0;
+  return is_known ? failed : Status::Ok();
 }
 
 uint64_t CollapseToHugePages(const Mapping& mapping) {

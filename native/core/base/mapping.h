@@ -86,6 +86,11 @@ enum class Advice {
 // For the pages that hold these bytes. Advice is advice: a kernel that refuses works as before.
 void Advise(std::span<const std::byte> bytes, Advice advice);
 
+// Makes the pages that hold these bytes real, as pinning them would: kIo where they may not be
+// written. Changes nothing in them. A kernel that cannot do this (before 5.14) answers as if it
+// had.
+Status Populate(std::span<std::byte> pages);
+
 // Asks the kernel to put the mapping on 2 MiB pages (MADV_COLLAPSE); returns how many of its bytes
 // are on huge pages afterwards. Never fails: a kernel that refuses leaves 4 KiB pages and 0.
 uint64_t CollapseToHugePages(const Mapping& mapping);

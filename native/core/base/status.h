@@ -23,6 +23,10 @@ enum class Code {
   kAborted,              // the job was told to stop
   kNumericDivergence,    // a loss or gradient is not finite
   kPluginFailed,         // code of the user's cannot be loaded or broke its contract
+  kDeviceUnavailable,    // a device cannot be used, or not for this
+  kDeviceMemory,         // a device's memory, or the budget of it, ran out
+  kDeviceFailed,         // a device failed: this process can do nothing more with it
+  kDeviceLost,           // likewise, and the device itself is gone
   kInternal,             // an invariant of ours does not hold
 };
 

@@ -5,12 +5,14 @@ import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import { HostService } from '../../api/gen/gnnd/v1/host_service_pb.ts';
+import { readProbe } from '../../base/device-probe.ts';
 import { messageOf } from '../../base/errors.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { padEnd, printable } from '../session/terminal.ts';
 import { formatBytes } from '../session/units.ts';
+import { type Finding, gpuFindings, notBuiltFinding, type Verdict } from './gpu-findings.ts';
 
 /** `gnnctl doctor`: what this machine has and lacks, with the command that gets it. */
 export function addDoctor(program: Command, run: Run): void {
@@ -20,17 +22,6 @@ export function addDoctor(program: Command, run: Run): void {
       'check what this machine has and lacks for gnnd; exit code 1 when it lacks something',
     )
     .action(run(doctor));
-}
-
-/** `missing`: gnnd cannot work without it; `advice`: it works, but something is worth knowing. */
-export type Verdict = 'ok' | 'advice' | 'missing';
-
-export interface Finding {
-  readonly what: string;
-  readonly verdict: Verdict;
-  readonly found: string;
-  /** The command that gets it; empty when there is nothing to do. */
-  readonly command: string;
 }
 
 /** The clone or the installed package: two levels up both from src/cli and from dist/cli. */
@@ -45,7 +36,7 @@ async function doctor(session: Session): Promise<number> {
     ...buildFindings(session.io.env),
     ...kernelFindings(),
     diskFinding(packageRoot),
-    cudaFinding(),
+    ...cudaFindings(session.io.env),
     await daemonFinding(session),
   ];
   printFindings(session, findings);
@@ -174,11 +165,14 @@ function diskFinding(folder: string): Finding {
   return { what, verdict, found: `${found}; set-up and demo take about 4 GiB`, command: 'df -h .' };
 }
 
-function cudaFinding(): Finding {
-  const what = 'CUDA driver';
-  const version = /Module\s+([\d.]+)/.exec(textOf('/proc/driver/nvidia/version') ?? '')?.[1];
-  if (version !== undefined) return ok(what, version);
-  return { what, verdict: 'ok', found: 'none: jobs run on CPU devices', command: '' };
+/** Asked of the plug-in in a child, as the daemon does when it starts. */
+function cudaFindings(env: Session['io']['env']): readonly Finding[] {
+  const folder = env['GNND_ADDON_DIR'] || join(packageRoot, 'build', 'native');
+  const plugin = join(folder, 'gnnd_cuda.so');
+  const driver = /Module\s+([\d.]+)/.exec(textOf('/proc/driver/nvidia/version') ?? '')?.[1] ?? null;
+  if (!existsSync(plugin)) return [notBuiltFinding(driver)];
+  const answer = outputOf(join(folder, 'gnnd_probe'), [plugin, '--open'], 60_000);
+  return gpuFindings(answer === null ? null : readProbe(answer), driver);
 }
 
 async function daemonFinding(session: Session): Promise<Finding> {
@@ -229,8 +223,8 @@ function textOf(path: string): string | null {
   }
 }
 
-function outputOf(command: string, args: readonly string[]): string | null {
-  const result = spawnSync(command, [...args], { encoding: 'utf8', timeout: 10_000 });
+function outputOf(command: string, args: readonly string[], timeout = 10_000): string | null {
+  const result = spawnSync(command, [...args], { encoding: 'utf8', timeout });
   return result.status === 0 ? result.stdout.trim() : null;
 }
 

@@ -65,7 +65,23 @@ function deviceColumns({ style }: Session): readonly Column<Device>[] {
     },
     { title: 'JOB', shown: ({ job }) => (job === '' ? '-' : idOf(job)), plain: ({ job }) => job },
     { title: 'CORES', shown: ({ cores }) => cores.join(',') },
+    {
+      title: 'MEMORY',
+      shown: (device) => memoryText(device),
+      plain: ({ budgetBytes }) => String(budgetBytes),
+    },
+    { title: 'UUID', shown: ({ uuid }) => printable(uuid) },
+    { title: 'NOTE', shown: ({ note }) => printable(note) },
   ];
+}
+
+/** What gnnd may use of it, where that is a part. */
+function memoryText({ memoryBytes, budgetBytes }: Device): string {
+  if (memoryBytes === 0n) return '';
+  const whole = formatBytes(Number(memoryBytes));
+  return budgetBytes === 0n || budgetBytes === memoryBytes
+    ? whole
+    : `${formatBytes(Number(budgetBytes))} of ${whole}`;
 }
 
 async function hostStatus(session: Session): Promise<number> {

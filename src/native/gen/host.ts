@@ -10,6 +10,10 @@ export type NativeCode =
   | 'ABORTED'
   | 'NUMERIC_DIVERGENCE'
   | 'PLUGIN_FAILED'
+  | 'DEVICE_UNAVAILABLE'
+  | 'DEVICE_OUT_OF_MEMORY'
+  | 'DEVICE_FAILED'
+  | 'DEVICE_LOST'
   | 'INTERNAL';
 
 export type InstructionSet = 'SCALAR' | 'AVX2' | 'AVX512' | 'NEON';

@@ -1,31 +1,62 @@
+import { type DeviceKind, deviceKindOf, devicesOfKind, wholeDeviceOf } from '../device-kinds.ts';
+import type { SpecDraft } from '../job-spec.ts';
 import { automaticCores } from '../limits.ts';
 import { show } from '../spec-checker.ts';
-import type { Rule, RuleFacts } from './rule.ts';
+import type { ResolveContext, Rule, RuleFacts } from './rule.ts';
 
-/** As many devices as have so many cores together, at least one. */
-function defaultDevices(deviceCores: readonly number[]): number {
+/** Kinds of devices that jobs run on so far (docs/gpu.md). */
+const runnable: ReadonlySet<DeviceKind> = new Set(['CPU']);
+
+/** Of CPU devices as many as have so many cores together, at least one; of others one. */
+function defaultDevices(names: readonly string[], { deviceNames, deviceCores }: ResolveContext) {
   let devices = 0;
   let cores = 0;
-  for (const count of deviceCores) {
-    cores += count;
+  for (const name of names) {
+    if (deviceKindOf(name) !== 'CPU') break;
+    cores += deviceCores[deviceNames.indexOf(name)] ?? 0;
     if (cores > automaticCores) break;
     devices += 1;
   }
   return Math.max(1, devices);
 }
 
-/** Devices of this host: a number of them, or some by their names. */
-export const devicesRule: Rule = ({ resources }, facts) => {
+/** Devices of this host: a number of them of one kind, or some by their names. */
+export const devicesRule: Rule = (spec, facts) => {
+  if (spec.resources.deviceNames.length === 0) countDevices(spec, facts);
+  else nameDevices(spec, facts);
+};
+
+function countDevices({ resources, training }: SpecDraft, { check, given, context }: RuleFacts) {
+  const path = 'spec.resources.devices';
+  if (context.deviceNames.length === 0) check.violate(path, 'this host has no devices');
+  if (check.failed('spec.resources.device_kind')) return;
+  const isOpen = resources.deviceKind === 'AUTO';
+  const kind = resources.deviceKind === 'AUTO' ? 'CPU' : resources.deviceKind;
+  resources.deviceKind = kind;
+  const names = devicesOfKind(context.deviceNames, kind);
+  if (given.resources?.devices === undefined) {
+    resources.devices = defaultDevices(names, context);
+  }
+  if (isOpen) return;
+  const kindPath = 'spec.resources.device_kind';
+  if (names.length === 0) {
+    check.violate(kindPath, `${kind}: this host has no such device (gnnctl doctor says why)`);
+  } else if (!runnable.has(kind)) check.violate(kindPath, notYet(kind));
+  const bits = new Set(names.map((name) => context.deviceBits?.get(name) ?? kind));
+  if (bits.size > 1 && resources.devices > 1 && training.determinism === 'STRICT') {
+    const expected = 'expected device_names of one of them, or determinism RELAXED';
+    check.violate(path, `${resources.devices}: ${kind} devices here differ in bits; ${expected}`);
+  }
+}
+
+function notYet(kind: DeviceKind): string {
+  return `${kind}: jobs run on CPU devices only so far (docs/gpu.md)`;
+}
+
+function nameDevices({ resources, training }: SpecDraft, facts: RuleFacts): void {
   const { check, given, context } = facts;
   const path = 'spec.resources.devices';
   const names = resources.deviceNames;
-  if (names.length === 0) {
-    if (context.deviceNames.length === 0) check.violate(path, 'this host has no devices');
-    if (given.resources?.devices === undefined) {
-      resources.devices = defaultDevices(context.deviceCores);
-    }
-    return;
-  }
   const asked = given.resources?.devices;
   if (asked !== undefined && asked !== names.length && !check.failed(path)) {
     check.violate(
@@ -35,21 +66,54 @@ export const devicesRule: Rule = ({ resources }, facts) => {
     );
   }
   resources.devices = names.length;
-  checkNames(names, facts);
-};
+  if (check.failed('spec.resources.device_names')) return;
+  resources.deviceNames = logicalNames(names, facts);
+  if (check.failed('spec.resources.device_names')) return;
+  const kinds = new Set(resources.deviceNames.flatMap((name) => deviceKindOf(name) ?? []));
+  checkKind(kinds, facts);
+  const [kind = 'CPU'] = kinds;
+  resources.deviceKind = kinds.size === 1 ? kind : 'AUTO';
+  const bitsOf = (name: string) => context.deviceBits?.get(name) ?? deviceKindOf(name);
+  const bits = new Set(resources.deviceNames.map(bitsOf));
+  if (bits.size > 1 && training.determinism === 'STRICT') {
+    const expected = 'expected devices of one kind, or determinism RELAXED';
+    const which = [...bits].join('; ');
+    check.violate('spec.resources.device_names', `they differ in bits (${which}): ${expected}`);
+  }
+}
 
-function checkNames(names: readonly string[], { check, context }: RuleFacts): void {
+function checkKind(kinds: ReadonlySet<DeviceKind>, { check, given }: RuleFacts): void {
+  const wanted = given.resources?.deviceKind ?? 'AUTO';
+  if (wanted !== 'AUTO' && [...kinds].some((kind) => kind !== wanted)) {
+    const expected = 'expected the kind of device_names, or unset beside them';
+    check.violate('spec.resources.device_kind', `${wanted}: ${expected}`);
+  }
+  for (const kind of kinds) {
+    if (runnable.has(kind)) continue;
+    check.violate('spec.resources.device_names', notYet(kind));
+  }
+}
+
+/** The names as the host has them: `cuda:0` twice may be `cuda:0/0` and `cuda:0/1`. */
+function logicalNames(names: readonly string[], { check, context }: RuleFacts): string[] {
   const path = 'spec.resources.device_names';
-  if (check.failed(path)) return;
   const known = new Set(context.deviceNames);
   const seen = new Set<string>();
-  names.forEach((name, index) => {
-    if (seen.has(name)) check.violate(`${path}[${index}]`, `${show(name)}: named twice`);
-    else if (!known.has(name)) {
+  return names.map((name, index) => {
+    const parts = context.deviceNames.filter((device) => wholeDeviceOf(device) === name);
+    const isWhole = !known.has(name) && parts.length > 0;
+    const chosen = isWhole ? (parts.find((part) => !seen.has(part)) ?? name) : name;
+    if (isWhole && chosen === name) {
+      const many = `more often than its ${parts.length} logical devices`;
+      check.violate(`${path}[${index}]`, `${show(name)}: named ${many}`);
+    } else if (seen.has(chosen)) {
+      check.violate(`${path}[${index}]`, `${show(name)}: named twice`);
+    } else if (!known.has(chosen)) {
       const devices = known.size === 0 ? 'no devices' : [...known].join(', ');
       check.violate(`${path}[${index}]`, `${show(name)}: unknown; this host has ${devices}`);
     }
-    seen.add(name);
+    seen.add(chosen);
+    return chosen;
   });
 }
 

@@ -16,6 +16,8 @@ export interface ResolveContext {
   readonly deviceNames: readonly string[];
   /** How many cores each of them has. */
   readonly deviceCores: readonly number[];
+  /** Equal of devices that make the same bits; unset of those that do so within their kind. */
+  readonly deviceBits?: ReadonlyMap<string, string>;
   /** The fastest that this host has. */
   readonly matrixLibrary: MatrixLibrary;
   /** Nodes of the dataset; null when the dataset is not known. */

@@ -25,6 +25,12 @@ export interface TestApi {
   close(): Promise<void>;
 }
 
+const cpuFacts = {
+  kind: 'CPU',
+  ...{ uuid: '', product: '', pci: '', memoryBytes: 0, budgetBytes: 0, peers: [], note: '' },
+  bits: '',
+} as const;
+
 export const hostView: ApiBackend['host'] = {
   host: () => ({
     hostname: 'here',
@@ -39,8 +45,14 @@ export const hostView: ApiBackend['host'] = {
     jobs: { RUNNING: 1 },
   }),
   devices: () => [
-    { name: 'cpu:0', kind: 'CPU', state: 'ALLOCATED', job: 'mine', cores: [0] },
-    { name: 'cpu:1', kind: 'CPU', state: 'FREE', job: null, cores: [1] },
+    { ...cpuFacts, name: 'cpu:0', state: 'ALLOCATED', job: 'mine', cores: [0] },
+    { ...cpuFacts, name: 'cpu:1', state: 'FREE', job: null, cores: [1] },
+    {
+      ...{ name: 'cuda:0', kind: 'CUDA', state: 'UNUSED', job: null, cores: [] },
+      ...{ uuid: 'GPU-1', product: 'NVIDIA H200', pci: '0000:3b:00.0', bits: '' },
+      ...{ memoryBytes: 150_000_000_000, budgetBytes: 0, peers: ['cuda:1'] },
+      note: 'others use it: process 7; end them, or set share_gpus in the configuration',
+    },
   ],
   collectGarbage: async () => [{ kind: 'JOB', name: 'jobs/old', bytes: 5, reason: 'it is old' }],
 };

@@ -17,6 +17,10 @@ test('everything has a default', () => {
       dumpsDir: '/state/dumps',
       cpuDevices: null,
       shareCores: false,
+      cudaDevices: 'auto',
+      shareGpus: false,
+      simDevices: 'none',
+      simMemoryBytes: 2 ** 30,
       maxQueued: 10_000,
       topologyIdleMs: 10_000,
       stopTimeoutMs: 100_000,
@@ -89,4 +93,31 @@ test('a misspelt key is answered with the nearest known one', () => {
   expect(nearestOf('batchsize', ['batch_size', 'epochs'])).toBe('batch_size');
   expect(nearestOf('statedir', ['state_dir', 'listen'])).toBe('state_dir');
   expect(nearestOf('zzz', ['state_dir', 'listen'])).toBe(null);
+});
+
+const devicesIn = (values: object) => {
+  const resolution = resolveConfig(values, defaults);
+  return 'ok' in resolution ? resolution.ok : { problems: resolution.problems };
+};
+
+test('GPUs are all that are fit, none, or a list in which one may stand twice', () => {
+  expect(devicesIn({})).toMatchObject({ cudaDevices: 'auto', simDevices: 'none' });
+  expect(devicesIn({ cuda_devices: 'none' })).toMatchObject({ cudaDevices: 'none' });
+  expect(devicesIn({ cuda_devices: [0, 0, 'GPU-1a-2b'] })).toMatchObject({
+    cudaDevices: [0, 0, 'GPU-1a-2b'],
+  });
+  expect(devicesIn({ cuda_devices: '1, 0' })).toMatchObject({ cudaDevices: [1, 0] });
+  expect(devicesIn({ cuda_devices: [0, 'first', -1] })).toEqual({
+    problems: [expect.stringContaining('"first"'), expect.stringContaining('"-1"')],
+  });
+});
+
+test('simulated devices are a number of them, or a list as of GPUs', () => {
+  expect(devicesIn({ sim_devices: 2 })).toMatchObject({ simDevices: [0, 1] });
+  expect(devicesIn({ sim_devices: '0,0' })).toMatchObject({ simDevices: [0, 0] });
+  expect(devicesIn({ sim_devices: [3] })).toMatchObject({ simDevices: [3] });
+  expect(devicesIn({ sim_devices: 0 })).toMatchObject({ simDevices: 'none' });
+  for (const wrong of [65, -1, 'many', [64]]) {
+    expect(devicesIn({ sim_devices: wrong })).toMatchObject({ problems: [expect.any(String)] });
+  }
 });

@@ -22,6 +22,7 @@ test('every method of Metrics is called by the daemon', () => {
 });
 
 const daemon = readFileSync('src/daemon.ts', 'utf8');
+const devices = readFileSync('src/api/device-facts.ts', 'utf8');
 const attempts = readSources(/^src\/supervisor\//)
   .map(({ text }) => text)
   .join();
@@ -29,7 +30,7 @@ const attempts = readSources(/^src\/supervisor\//)
 test.each([
   ['way in which an executor ends', executorOutcomes, daemon],
   ['kind of segment', segmentKinds, daemon],
-  ['state of a device', deviceStates, daemon],
+  ['state of a device', deviceStates, devices],
   ['phase of a job', jobPhases, attempts],
 ] as const)('every %s is told', (_, values, teller) => {
   expect(values.filter((value) => !teller.includes(`'${value}'`))).toEqual([]);

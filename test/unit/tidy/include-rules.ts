@@ -15,6 +15,7 @@ export const coreRanks: Readonly<Record<string, number>> = {
   graph: 3,
   draw: 2,
   vec: 1,
+  device: 1,
   base: 0,
 };
 
@@ -23,10 +24,13 @@ const areas: Readonly<Record<string, readonly string[]>> = {
   // What users' code includes.
   include: ['include'],
   core: ['core', 'include'],
+  // Plug-ins of devices, and their kernels.
   cuda: ['cuda', 'core', 'include'],
+  probe: ['core', 'include'],
   train: ['train', 'core'],
   node: ['node', 'train', 'core'],
   'test/core': ['test', 'core', 'include'],
+  'test/device': ['test', 'cuda', 'core', 'include'],
   'test/cuda': ['test', 'cuda', 'core', 'include'],
   'test/train': ['test', 'train', 'core'],
   'test/support': ['test', 'core'],
@@ -65,9 +69,13 @@ function judgeOwn(path: string, header: string): string | null {
   const seen = areas[areaOf(path)];
   if (seen === undefined) return `${areaOf(path)} is no area of native/: add it to test/unit/tidy`;
   const [area = '', room = ''] = header.split('/');
-  // Tests may name a header beside them; everything else is named from native/.
-  if (path.startsWith('test/') && (!header.includes('/') || area === 'support')) return null;
+  // Tests and public headers may name a header beside them; everything else is named from native/.
+  const isBeside = !header.includes('/');
+  if (path.startsWith('include/') && isBeside) return null;
+  if (path.startsWith('test/') && (isBeside || area === 'support')) return null;
   if (path === shimDoor.path && header === shimDoor.header) return null;
+  // Simulated devices are made of what runs kernels in tests.
+  if (path.startsWith('cuda/sim/') && header === 'test/cuda/shim.h') return null;
   if (!['include', 'core', 'cuda', 'train', 'node', 'test'].includes(area)) {
     return `includes ${header}: name it from native/`;
   }

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/host_service.proto.
  */
 export const file_gnnd_v1_host_service: GenFile = /*@__PURE__*/
-  fileDesc("Chpnbm5kL3YxL2hvc3Rfc2VydmljZS5wcm90bxIHZ25uZC52MSIQCg5HZXRIb3N0UmVxdWVzdCKpAgoESG9zdBIQCghob3N0bmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgsKA3BpZBgDIAEoBRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3JlcxgFIAEoBRIUCgxtZW1vcnlfYnl0ZXMYBiABKAMSFwoPaW5zdHJ1Y3Rpb25fc2V0GAcgASgJEg0KBXJlYWR5GAggASgIEg0KBW5vdGVzGAkgAygJEhEKCXN0YXRlX2RpchgKIAEoCRIlCgRqb2JzGAsgAygLMhcuZ25uZC52MS5Ib3N0LkpvYnNFbnRyeRorCglKb2JzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASJ6CgZEZXZpY2USDAoEbmFtZRgBIAEoCRIhCgRraW5kGAIgASgOMhMuZ25uZC52MS5EZXZpY2VLaW5kEiMKBXN0YXRlGAMgASgOMhQuZ25uZC52MS5EZXZpY2VTdGF0ZRILCgNqb2IYBCABKAkSDQoFY29yZXMYBSADKAUiFAoSTGlzdERldmljZXNSZXF1ZXN0IjcKE0xpc3REZXZpY2VzUmVzcG9uc2USIAoHZGV2aWNlcxgBIAMoCzIPLmdubmQudjEuRGV2aWNlIigKFUNvbGxlY3RHYXJiYWdlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIl4KC0dhcmJhZ2VJdGVtEiIKBGtpbmQYASABKA4yFC5nbm5kLnYxLkdhcmJhZ2VLaW5kEgwKBG5hbWUYAiABKAkSDQoFYnl0ZXMYAyABKAMSDgoGcmVhc29uGAQgASgJImAKFkNvbGxlY3RHYXJiYWdlUmVzcG9uc2USIwoFaXRlbXMYASADKAsyFC5nbm5kLnYxLkdhcmJhZ2VJdGVtEhIKCml0ZW1fY291bnQYAiABKAMSDQoFYnl0ZXMYAyABKAMqUwoKRGV2aWNlS2luZBIbChdERVZJQ0VfS0lORF9VTlNQRUNJRklFRBAAEhMKD0RFVklDRV9LSU5EX0NQVRABEhMKD0RFVklDRV9LSU5EX0dQVRACKnwKC0RldmljZVN0YXRlEhwKGERFVklDRV9TVEFURV9VTlNQRUNJRklFRBAAEhUKEURFVklDRV9TVEFURV9GUkVFEAESGgoWREVWSUNFX1NUQVRFX0FMTE9DQVRFRBACEhwKGERFVklDRV9TVEFURV9RVUFSQU5USU5FRBADKqwBCgtHYXJiYWdlS2luZBIcChhHQVJCQUdFX0tJTkRfVU5TUEVDSUZJRUQQABIUChBHQVJCQUdFX0tJTkRfSk9CEAESFAoQR0FSQkFHRV9LSU5EX0xPRxACEh0KGUdBUkJBR0VfS0lORF9ERVJJVkVEX0ZJTEUQAxIXChNHQVJCQUdFX0tJTkRfRVZFTlRTEAQSGwoXR0FSQkFHRV9LSU5EX09QRVJBVElPTlMQBTLdAQoLSG9zdFNlcnZpY2USMQoHR2V0SG9zdBIXLmdubmQudjEuR2V0SG9zdFJlcXVlc3QaDS5nbm5kLnYxLkhvc3QSSAoLTGlzdERldmljZXMSGy5nbm5kLnYxLkxpc3REZXZpY2VzUmVxdWVzdBocLmdubmQudjEuTGlzdERldmljZXNSZXNwb25zZRJRCg5Db2xsZWN0R2FyYmFnZRIeLmdubmQudjEuQ29sbGVjdEdhcmJhZ2VSZXF1ZXN0Gh8uZ25uZC52MS5Db2xsZWN0R2FyYmFnZVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("Chpnbm5kL3YxL2hvc3Rfc2VydmljZS5wcm90bxIHZ25uZC52MSIQCg5HZXRIb3N0UmVxdWVzdCKpAgoESG9zdBIQCghob3N0bmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgsKA3BpZBgDIAEoBRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3JlcxgFIAEoBRIUCgxtZW1vcnlfYnl0ZXMYBiABKAMSFwoPaW5zdHJ1Y3Rpb25fc2V0GAcgASgJEg0KBXJlYWR5GAggASgIEg0KBW5vdGVzGAkgAygJEhEKCXN0YXRlX2RpchgKIAEoCRIlCgRqb2JzGAsgAygLMhcuZ25uZC52MS5Ib3N0LkpvYnNFbnRyeRorCglKb2JzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASL9AQoGRGV2aWNlEgwKBG5hbWUYASABKAkSIQoEa2luZBgCIAEoDjITLmdubmQudjEuRGV2aWNlS2luZBIjCgVzdGF0ZRgDIAEoDjIULmdubmQudjEuRGV2aWNlU3RhdGUSCwoDam9iGAQgASgJEg0KBWNvcmVzGAUgAygFEgwKBHV1aWQYBiABKAkSDwoHcHJvZHVjdBgHIAEoCRILCgNwY2kYCCABKAkSFAoMbWVtb3J5X2J5dGVzGAkgASgDEhQKDGJ1ZGdldF9ieXRlcxgKIAEoAxINCgVwZWVycxgLIAMoCRIMCgRub3RlGAwgASgJEgwKBGJpdHMYDSABKAkiFAoSTGlzdERldmljZXNSZXF1ZXN0IjcKE0xpc3REZXZpY2VzUmVzcG9uc2USIAoHZGV2aWNlcxgBIAMoCzIPLmdubmQudjEuRGV2aWNlIigKFUNvbGxlY3RHYXJiYWdlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIl4KC0dhcmJhZ2VJdGVtEiIKBGtpbmQYASABKA4yFC5nbm5kLnYxLkdhcmJhZ2VLaW5kEgwKBG5hbWUYAiABKAkSDQoFYnl0ZXMYAyABKAMSDgoGcmVhc29uGAQgASgJImAKFkNvbGxlY3RHYXJiYWdlUmVzcG9uc2USIwoFaXRlbXMYASADKAsyFC5nbm5kLnYxLkdhcmJhZ2VJdGVtEhIKCml0ZW1fY291bnQYAiABKAMSDQoFYnl0ZXMYAyABKAMqaQoKRGV2aWNlS2luZBIbChdERVZJQ0VfS0lORF9VTlNQRUNJRklFRBAAEhMKD0RFVklDRV9LSU5EX0NQVRABEhQKEERFVklDRV9LSU5EX0NVREEQAhITCg9ERVZJQ0VfS0lORF9TSU0QAyqVAQoLRGV2aWNlU3RhdGUSHAoYREVWSUNFX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRREVWSUNFX1NUQVRFX0ZSRUUQARIaChZERVZJQ0VfU1RBVEVfQUxMT0NBVEVEEAISHAoYREVWSUNFX1NUQVRFX1FVQVJBTlRJTkVEEAMSFwoTREVWSUNFX1NUQVRFX1VOVVNFRBAEKqwBCgtHYXJiYWdlS2luZBIcChhHQVJCQUdFX0tJTkRfVU5TUEVDSUZJRUQQABIUChBHQVJCQUdFX0tJTkRfSk9CEAESFAoQR0FSQkFHRV9LSU5EX0xPRxACEh0KGUdBUkJBR0VfS0lORF9ERVJJVkVEX0ZJTEUQAxIXChNHQVJCQUdFX0tJTkRfRVZFTlRTEAQSGwoXR0FSQkFHRV9LSU5EX09QRVJBVElPTlMQBTLdAQoLSG9zdFNlcnZpY2USMQoHR2V0SG9zdBIXLmdubmQudjEuR2V0SG9zdFJlcXVlc3QaDS5nbm5kLnYxLkhvc3QSSAoLTGlzdERldmljZXMSGy5nbm5kLnYxLkxpc3REZXZpY2VzUmVxdWVzdBocLmdubmQudjEuTGlzdERldmljZXNSZXNwb25zZRJRCg5Db2xsZWN0R2FyYmFnZRIeLmdubmQudjEuQ29sbGVjdEdhcmJhZ2VSZXF1ZXN0Gh8uZ25uZC52MS5Db2xsZWN0R2FyYmFnZVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * Nothing to say.
@@ -247,11 +247,67 @@ export type Device = Message<"gnnd.v1.Device"> & {
   job: string;
 
   /**
-   * Cores of a CPU device.
+   * Cores of a CPU device; none of another.
    *
    * @generated from field: repeated int32 cores = 5;
    */
   cores: number[];
+
+  /**
+   * Of a GPU by which it stays the same when others come and go: GPU-..., MIG-... .
+   *
+   * @generated from field: string uuid = 6;
+   */
+  uuid: string;
+
+  /**
+   * The product, e.g. NVIDIA H200.
+   *
+   * @generated from field: string product = 7;
+   */
+  product: string;
+
+  /**
+   * PCI address.
+   *
+   * @generated from field: string pci = 8;
+   */
+  pci: string;
+
+  /**
+   * Bytes of its own memory; 0 for a CPU device.
+   *
+   * @generated from field: int64 memory_bytes = 9;
+   */
+  memoryBytes: bigint;
+
+  /**
+   * Bytes of it that gnnd may use here: a part where several devices share it.
+   *
+   * @generated from field: int64 budget_bytes = 10;
+   */
+  budgetBytes: bigint;
+
+  /**
+   * Devices whose memory its kernels reach, devices/{id}.
+   *
+   * @generated from field: repeated string peers = 11;
+   */
+  peers: string[];
+
+  /**
+   * What runs there, or why nothing does and what to do about it.
+   *
+   * @generated from field: string note = 12;
+   */
+  note: string;
+
+  /**
+   * Equal of devices that make the same bits; a strict job has no others.
+   *
+   * @generated from field: string bits = 13;
+   */
+  bits: string;
 };
 
 /**
@@ -289,11 +345,67 @@ export type DeviceJson = {
   job?: string;
 
   /**
-   * Cores of a CPU device.
+   * Cores of a CPU device; none of another.
    *
    * @generated from field: repeated int32 cores = 5;
    */
   cores?: number[];
+
+  /**
+   * Of a GPU by which it stays the same when others come and go: GPU-..., MIG-... .
+   *
+   * @generated from field: string uuid = 6;
+   */
+  uuid?: string;
+
+  /**
+   * The product, e.g. NVIDIA H200.
+   *
+   * @generated from field: string product = 7;
+   */
+  product?: string;
+
+  /**
+   * PCI address.
+   *
+   * @generated from field: string pci = 8;
+   */
+  pci?: string;
+
+  /**
+   * Bytes of its own memory; 0 for a CPU device.
+   *
+   * @generated from field: int64 memory_bytes = 9;
+   */
+  memoryBytes?: string;
+
+  /**
+   * Bytes of it that gnnd may use here: a part where several devices share it.
+   *
+   * @generated from field: int64 budget_bytes = 10;
+   */
+  budgetBytes?: string;
+
+  /**
+   * Devices whose memory its kernels reach, devices/{id}.
+   *
+   * @generated from field: repeated string peers = 11;
+   */
+  peers?: string[];
+
+  /**
+   * What runs there, or why nothing does and what to do about it.
+   *
+   * @generated from field: string note = 12;
+   */
+  note?: string;
+
+  /**
+   * Equal of devices that make the same bits; a strict job has no others.
+   *
+   * @generated from field: string bits = 13;
+   */
+  bits?: string;
 };
 
 /**
@@ -557,11 +669,18 @@ export enum DeviceKind {
   CPU = 1,
 
   /**
-   * A GPU.
+   * An NVIDIA GPU, a MIG instance, or a part of one.
    *
-   * @generated from enum value: DEVICE_KIND_GPU = 2;
+   * @generated from enum value: DEVICE_KIND_CUDA = 2;
    */
-  GPU = 2,
+  CUDA = 2,
+
+  /**
+   * Memory and cores of this host in the place of a GPU, for tests.
+   *
+   * @generated from enum value: DEVICE_KIND_SIM = 3;
+   */
+  SIM = 3,
 }
 
 /**
@@ -569,7 +688,7 @@ export enum DeviceKind {
  *
  * @generated from enum gnnd.v1.DeviceKind
  */
-export type DeviceKindJson = "DEVICE_KIND_UNSPECIFIED" | "DEVICE_KIND_CPU" | "DEVICE_KIND_GPU";
+export type DeviceKindJson = "DEVICE_KIND_UNSPECIFIED" | "DEVICE_KIND_CPU" | "DEVICE_KIND_CUDA" | "DEVICE_KIND_SIM";
 
 /**
  * Describes the enum gnnd.v1.DeviceKind.
@@ -610,6 +729,13 @@ export enum DeviceState {
    * @generated from enum value: DEVICE_STATE_QUARANTINED = 3;
    */
   QUARANTINED = 3,
+
+  /**
+   * It is there, and gnnd does not use it; `note` says why.
+   *
+   * @generated from enum value: DEVICE_STATE_UNUSED = 4;
+   */
+  UNUSED = 4,
 }
 
 /**
@@ -617,7 +743,7 @@ export enum DeviceState {
  *
  * @generated from enum gnnd.v1.DeviceState
  */
-export type DeviceStateJson = "DEVICE_STATE_UNSPECIFIED" | "DEVICE_STATE_FREE" | "DEVICE_STATE_ALLOCATED" | "DEVICE_STATE_QUARANTINED";
+export type DeviceStateJson = "DEVICE_STATE_UNSPECIFIED" | "DEVICE_STATE_FREE" | "DEVICE_STATE_ALLOCATED" | "DEVICE_STATE_QUARANTINED" | "DEVICE_STATE_UNUSED";
 
 /**
  * Describes the enum gnnd.v1.DeviceState.

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/resources.proto.
  */
 export const file_gnnd_v1_resources: GenFile = /*@__PURE__*/
-  fileDesc("Chdnbm5kL3YxL3Jlc291cmNlcy5wcm90bxIHZ25uZC52MSLVBwoNUmVzb3VyY2VzU3BlYxLHAQoHZGV2aWNlcxgBIAEoBUKwAaK7GKsBCj5OdW1iZXIgb2YgZGV2aWNlczsgYmVzaWRlIGRldmljZV9uYW1lcyB1bnNldCwgb3IgdGhlaXIgbnVtYmVyLiI7YXMgbWFueSBvZiB0aGUgaG9zdCdzIGFzIGhhdmUgMTYgY29yZXMgdG9nZXRoZXIsIGF0IGxlYXN0IDExAAAAAAAA8D9BAAAAAAAAkEBSGmF0IG1vc3QgdGhlIGhvc3QncyBkZXZpY2VzSACIAQESZQoMZGV2aWNlX25hbWVzGAIgAygJQk+iuxhLCh9EZXZpY2VzIGJ5IG5hbWUsIHN1Y2ggYXMgY3B1OjAuIgRub25lUh9kZXZpY2VzIG9mIHRoZSBob3N0LCBub25lIHR3aWNlWIAIEp8BChNkZXZpY2VfbWVtb3J5X2J5dGVzGAMgASgDQn2iuxh5CkxNZW1vcnkgb2YgZWFjaCBkZXZpY2UgZm9yIGNhY2hlZCByb3dzIGFuZCB3b3JrOyBhbiBhdXRvbWF0aWMgcmF0aW8gZmlsbHMgaXQuGgEwIgdub3Qgc2V0MQAAAAAAAPA/QQAAAAAAAJBCSgkSB25vdCBzZXRoAkgBiAEBEtcBChFob3N0X21lbW9yeV9ieXRlcxgEIAEoA0K2AaK7GLEBClBNZW1vcnkgb2YgdGhlIGhvc3QgZm9yIGZlYXR1cmVzOyBhIGxhcmdlciBmZWF0dXJlIGZpbGUgY291bnRzIGFzIHJlYWQgZnJvbSBkaXNrLhoBMCIhd2hhdCB0aGUgam9iIGxlYXZlcyBvZiB0aGUgaG9zdCdzMQAAAAAAAPA/QQAAAAAAAJBCSiMSIXdoYXQgdGhlIGpvYiBsZWF2ZXMgb2YgdGhlIGhvc3Qnc2gCSAKIAQES3AEKCHRvcG9sb2d5GAUgASgOMhcuZ25uZC52MS5Ub3BvbG9neVNvdXJjZUKwAaK7GKsBCpkBV2hldGhlciB0aGUgdG9wb2xvZ3kgaXMgY29waWVkIGludG8gbWVtb3J5LCB3aGljaCBpcyBmYXN0ZXIsIG9yIG1hcHBlZCBmcm9tIHRoZSBkYXRhc2V0J3MgZmlsZXM7IEFVVE8gY29waWVzIGl0IHdoZXJlIGl0IGZpdHMgYmVzaWRlIHRoZSByZXN0IG9mIHRoZSBqb2IuGgRBVVRPigEGTUVNT1JZQgoKCF9kZXZpY2VzQhYKFF9kZXZpY2VfbWVtb3J5X2J5dGVzQhQKEl9ob3N0X21lbW9yeV9ieXRlcyKzBAoNUGxhY2VtZW50U3BlYxLPAQoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3lCpAGiuxifAQqWAUhvdyBkZXZpY2VzIGFyZSBzcGxpdCBiZXR3ZWVuIFNhbXBsZXJzIGFuZCBUcmFpbmVyczsgQVVUTyB0YWtlcyB3aGF0IGlzIHByZWRpY3RlZCBmYXN0ZXN0OiBQQVBFUiBvciBNSU5NQVggd2l0aCBvciB3aXRob3V0IHN3aXRjaGluZywgb3IgdGltZSBzaGFyaW5nLhoEQVVUTxLUAQoIc2FtcGxlcnMYAiABKAVCvAGiuxi3AQpGTnVtYmVyIG9mIFNhbXBsZXJzOyB3aXRoIGFsbCBkZXZpY2VzLCBlYWNoIHNhbXBsZXMgYW5kIHRyYWlucyBpbiB0dXJuLiIIcmVxdWlyZWQxAAAAAAAA8D9BAAAAAAAAkEBSD2F0IG1vc3QgZGV2aWNlc3pAChBwbGFjZW1lbnQucG9saWN5EgVGSVhFRBolcG9saWN5IEZJWEVELCB3aGljaCB3YXMgbm90IGFza2VkIGZvckgAiAEBEmwKB3N0YW5kYnkYAyABKA4yFi5nbm5kLnYxLlN0YW5kYnlQb2xpY3lCQ6K7GD8KN1doZW4gYSBzdGFuZGJ5IFRyYWluZXIgb24gYSBTYW1wbGVyJ3MgZGV2aWNlIG1heSB0cmFpbi4aBEFVVE9CCwoJX3NhbXBsZXJzIv8BCglRdWV1ZVNwZWMSeAoIY2FwYWNpdHkYASABKAVCYaK7GF0KBlNsb3RzLhoBMCIQdGhlIHBsYW4gY2hvb3NlczEAAAAAAADwP0EAAAAAAADwQEoSEhB0aGUgcGxhbiBjaG9vc2VzUhhiYXRjaGVzX3Blcl9zdGVwIG9yIG1vcmVIAIgBARJdCgltYXhfYnl0ZXMYAiABKANCRaK7GEEKH0J5dGVzIG9mIHJlY29yZHMgdGhhdCBtYXkgd2FpdC4aCjEwNzM3NDE4MjQxAAAAAAAA8D9BAAAAAAAAkEJoAkgBiAEBQgsKCV9jYXBhY2l0eUIMCgpfbWF4X2J5dGVzKoEBCg5Ub3BvbG9neVNvdXJjZRIfChtUT1BPTE9HWV9TT1VSQ0VfVU5TUEVDSUZJRUQQABIYChRUT1BPTE9HWV9TT1VSQ0VfQVVUTxABEhoKFlRPUE9MT0dZX1NPVVJDRV9NRU1PUlkQAhIYChRUT1BPTE9HWV9TT1VSQ0VfRklMRRADKqMBCg9QbGFjZW1lbnRQb2xpY3kSIAocUExBQ0VNRU5UX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFVBMQUNFTUVOVF9QT0xJQ1lfQVVUTxABEhoKFlBMQUNFTUVOVF9QT0xJQ1lfUEFQRVIQAhIbChdQTEFDRU1FTlRfUE9MSUNZX01JTk1BWBADEhoKFlBMQUNFTUVOVF9QT0xJQ1lfRklYRUQQBCp7Cg1TdGFuZGJ5UG9saWN5Eh4KGlNUQU5EQllfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFwoTU1RBTkRCWV9QT0xJQ1lfQVVUTxABEhYKElNUQU5EQllfUE9MSUNZX09GRhACEhkKFVNUQU5EQllfUE9MSUNZX0FMV0FZUxADYgZwcm90bzM", [file_gnnd_v1_field]);
+  fileDesc("Chdnbm5kL3YxL3Jlc291cmNlcy5wcm90bxIHZ25uZC52MSLlCQoNUmVzb3VyY2VzU3BlYxLRAQoHZGV2aWNlcxgBIAEoBUK6AaK7GLUBCj5OdW1iZXIgb2YgZGV2aWNlczsgYmVzaWRlIGRldmljZV9uYW1lcyB1bnNldCwgb3IgdGhlaXIgbnVtYmVyLiJFQ1BVIGRldmljZXM6IGFzIG1hbnkgYXMgaGF2ZSAxNiBjb3JlcyB0b2dldGhlciwgYXQgbGVhc3QgMTsgb3RoZXJzOiAxMQAAAAAAAPA/QQAAAAAAAJBAUhphdCBtb3N0IHRoZSBob3N0J3MgZGV2aWNlc0gAiAEBErMBCgxkZXZpY2VfbmFtZXMYAiADKAlCnAGiuxiXAQpRRGV2aWNlcyBieSBuYW1lLCBzdWNoIGFzIGNwdTowIG9yIGN1ZGE6MDsgY3VkYTowIHR3aWNlIGlzIHR3byBsb2dpY2FsIG9uZXMgb24gaXQuIgRub25lUjlkZXZpY2VzIG9mIHRoZSBob3N0LCBlYWNoIGFzIG9mdGVuIGFzIGl0IGhhcyBsb2dpY2FsIG9uZXNYgAgSnwEKE2RldmljZV9tZW1vcnlfYnl0ZXMYAyABKANCfaK7GHkKTE1lbW9yeSBvZiBlYWNoIGRldmljZSBmb3IgY2FjaGVkIHJvd3MgYW5kIHdvcms7IGFuIGF1dG9tYXRpYyByYXRpbyBmaWxscyBpdC4aATAiB25vdCBzZXQxAAAAAAAA8D9BAAAAAAAAkEJKCRIHbm90IHNldGgCSAGIAQES1wEKEWhvc3RfbWVtb3J5X2J5dGVzGAQgASgDQrYBorsYsQEKUE1lbW9yeSBvZiB0aGUgaG9zdCBmb3IgZmVhdHVyZXM7IGEgbGFyZ2VyIGZlYXR1cmUgZmlsZSBjb3VudHMgYXMgcmVhZCBmcm9tIGRpc2suGgEwIiF3aGF0IHRoZSBqb2IgbGVhdmVzIG9mIHRoZSBob3N0J3MxAAAAAAAA8D9BAAAAAAAAkEJKIxIhd2hhdCB0aGUgam9iIGxlYXZlcyBvZiB0aGUgaG9zdCdzaAJIAogBARK0AQoLZGV2aWNlX2tpbmQYBiABKA4yFS5nbm5kLnYxLkRldmljZUNob2ljZUKHAaK7GIIBCnRLaW5kIG9mIHRoZSBkZXZpY2VzLCBiZXNpZGUgZGV2aWNlX25hbWVzIHRoZWlyczsgc3RyaWN0IGpvYnMgZG8gbm90IG1peCBraW5kcy4gQVVUTyBpcyBDUFUgdW50aWwgam9icyBydW4gb24gb3RoZXJzLhoEQVVUT4oBA0NQVRLcAQoIdG9wb2xvZ3kYBSABKA4yFy5nbm5kLnYxLlRvcG9sb2d5U291cmNlQrABorsYqwEKmQFXaGV0aGVyIHRoZSB0b3BvbG9neSBpcyBjb3BpZWQgaW50byBtZW1vcnksIHdoaWNoIGlzIGZhc3Rlciwgb3IgbWFwcGVkIGZyb20gdGhlIGRhdGFzZXQncyBmaWxlczsgQVVUTyBjb3BpZXMgaXQgd2hlcmUgaXQgZml0cyBiZXNpZGUgdGhlIHJlc3Qgb2YgdGhlIGpvYi4aBEFVVE+KAQZNRU1PUllCCgoIX2RldmljZXNCFgoUX2RldmljZV9tZW1vcnlfYnl0ZXNCFAoSX2hvc3RfbWVtb3J5X2J5dGVzIrMECg1QbGFjZW1lbnRTcGVjEs8BCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeUKkAaK7GJ8BCpYBSG93IGRldmljZXMgYXJlIHNwbGl0IGJldHdlZW4gU2FtcGxlcnMgYW5kIFRyYWluZXJzOyBBVVRPIHRha2VzIHdoYXQgaXMgcHJlZGljdGVkIGZhc3Rlc3Q6IFBBUEVSIG9yIE1JTk1BWCB3aXRoIG9yIHdpdGhvdXQgc3dpdGNoaW5nLCBvciB0aW1lIHNoYXJpbmcuGgRBVVRPEtQBCghzYW1wbGVycxgCIAEoBUK8AaK7GLcBCkZOdW1iZXIgb2YgU2FtcGxlcnM7IHdpdGggYWxsIGRldmljZXMsIGVhY2ggc2FtcGxlcyBhbmQgdHJhaW5zIGluIHR1cm4uIghyZXF1aXJlZDEAAAAAAADwP0EAAAAAAACQQFIPYXQgbW9zdCBkZXZpY2VzekAKEHBsYWNlbWVudC5wb2xpY3kSBUZJWEVEGiVwb2xpY3kgRklYRUQsIHdoaWNoIHdhcyBub3QgYXNrZWQgZm9ySACIAQESbAoHc3RhbmRieRgDIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeUJDorsYPwo3V2hlbiBhIHN0YW5kYnkgVHJhaW5lciBvbiBhIFNhbXBsZXIncyBkZXZpY2UgbWF5IHRyYWluLhoEQVVUT0ILCglfc2FtcGxlcnMi/wEKCVF1ZXVlU3BlYxJ4CghjYXBhY2l0eRgBIAEoBUJhorsYXQoGU2xvdHMuGgEwIhB0aGUgcGxhbiBjaG9vc2VzMQAAAAAAAPA/QQAAAAAAAPBAShISEHRoZSBwbGFuIGNob29zZXNSGGJhdGNoZXNfcGVyX3N0ZXAgb3IgbW9yZUgAiAEBEl0KCW1heF9ieXRlcxgCIAEoA0JForsYQQofQnl0ZXMgb2YgcmVjb3JkcyB0aGF0IG1heSB3YWl0LhoKMTA3Mzc0MTgyNDEAAAAAAADwP0EAAAAAAACQQmgCSAGIAQFCCwoJX2NhcGFjaXR5QgwKCl9tYXhfYnl0ZXMqiwEKDERldmljZUNob2ljZRIdChlERVZJQ0VfQ0hPSUNFX1VOU1BFQ0lGSUVEEAASFgoSREVWSUNFX0NIT0lDRV9BVVRPEAESFQoRREVWSUNFX0NIT0lDRV9DUFUQAhIWChJERVZJQ0VfQ0hPSUNFX0NVREEQAxIVChFERVZJQ0VfQ0hPSUNFX1NJTRAEKoEBCg5Ub3BvbG9neVNvdXJjZRIfChtUT1BPTE9HWV9TT1VSQ0VfVU5TUEVDSUZJRUQQABIYChRUT1BPTE9HWV9TT1VSQ0VfQVVUTxABEhoKFlRPUE9MT0dZX1NPVVJDRV9NRU1PUlkQAhIYChRUT1BPTE9HWV9TT1VSQ0VfRklMRRADKqMBCg9QbGFjZW1lbnRQb2xpY3kSIAocUExBQ0VNRU5UX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFVBMQUNFTUVOVF9QT0xJQ1lfQVVUTxABEhoKFlBMQUNFTUVOVF9QT0xJQ1lfUEFQRVIQAhIbChdQTEFDRU1FTlRfUE9MSUNZX01JTk1BWBADEhoKFlBMQUNFTUVOVF9QT0xJQ1lfRklYRUQQBCp7Cg1TdGFuZGJ5UG9saWN5Eh4KGlNUQU5EQllfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFwoTU1RBTkRCWV9QT0xJQ1lfQVVUTxABEhYKElNUQU5EQllfUE9MSUNZX09GRhACEhkKFVNUQU5EQllfUE9MSUNZX0FMV0FZUxADYgZwcm90bzM", [file_gnnd_v1_field]);
 
 /**
  * What the job asks for.
@@ -41,6 +41,11 @@ export type ResourcesSpec = Message<"gnnd.v1.ResourcesSpec"> & {
    * @generated from field: optional int64 host_memory_bytes = 4;
    */
   hostMemoryBytes?: bigint | undefined;
+
+  /**
+   * @generated from field: gnnd.v1.DeviceChoice device_kind = 6;
+   */
+  deviceKind: DeviceChoice;
 
   /**
    * @generated from field: gnnd.v1.TopologySource topology = 5;
@@ -76,6 +81,11 @@ export type ResourcesSpecJson = {
    * @generated from field: optional int64 host_memory_bytes = 4;
    */
   hostMemoryBytes?: string;
+
+  /**
+   * @generated from field: gnnd.v1.DeviceChoice device_kind = 6;
+   */
+  deviceKind?: DeviceChoiceJson;
 
   /**
    * @generated from field: gnnd.v1.TopologySource topology = 5;
@@ -197,6 +207,61 @@ export const QueueSpecSchema: GenMessage<QueueSpec, {jsonType: QueueSpecJson}> =
   messageDesc(file_gnnd_v1_resources, 2);
 
 /**
+ * Kinds of devices that a job can ask for.
+ *
+ * @generated from enum gnnd.v1.DeviceChoice
+ */
+export enum DeviceChoice {
+  /**
+   * Not set: AUTO.
+   *
+   * @generated from enum value: DEVICE_CHOICE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The daemon chooses when the job is created.
+   *
+   * @generated from enum value: DEVICE_CHOICE_AUTO = 1;
+   */
+  AUTO = 1,
+
+  /**
+   * Sets of processor cores.
+   *
+   * @generated from enum value: DEVICE_CHOICE_CPU = 2;
+   */
+  CPU = 2,
+
+  /**
+   * NVIDIA's GPUs.
+   *
+   * @generated from enum value: DEVICE_CHOICE_CUDA = 3;
+   */
+  CUDA = 3,
+
+  /**
+   * Simulated GPUs.
+   *
+   * @generated from enum value: DEVICE_CHOICE_SIM = 4;
+   */
+  SIM = 4,
+}
+
+/**
+ * Kinds of devices that a job can ask for.
+ *
+ * @generated from enum gnnd.v1.DeviceChoice
+ */
+export type DeviceChoiceJson = "DEVICE_CHOICE_UNSPECIFIED" | "DEVICE_CHOICE_AUTO" | "DEVICE_CHOICE_CPU" | "DEVICE_CHOICE_CUDA" | "DEVICE_CHOICE_SIM";
+
+/**
+ * Describes the enum gnnd.v1.DeviceChoice.
+ */
+export const DeviceChoiceSchema: GenEnum<DeviceChoice, DeviceChoiceJson> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_resources, 0);
+
+/**
  * Where Samplers read the graph.
  *
  * @generated from enum gnnd.v1.TopologySource
@@ -242,7 +307,7 @@ export type TopologySourceJson = "TOPOLOGY_SOURCE_UNSPECIFIED" | "TOPOLOGY_SOURC
  * Describes the enum gnnd.v1.TopologySource.
  */
 export const TopologySourceSchema: GenEnum<TopologySource, TopologySourceJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_resources, 0);
+  enumDesc(file_gnnd_v1_resources, 1);
 
 /**
  * How devices are split between Samplers and Trainers.
@@ -297,7 +362,7 @@ export type PlacementPolicyJson = "PLACEMENT_POLICY_UNSPECIFIED" | "PLACEMENT_PO
  * Describes the enum gnnd.v1.PlacementPolicy.
  */
 export const PlacementPolicySchema: GenEnum<PlacementPolicy, PlacementPolicyJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_resources, 1);
+  enumDesc(file_gnnd_v1_resources, 2);
 
 /**
  * When a standby Trainer on a Sampler's device may train.
@@ -345,5 +410,5 @@ export type StandbyPolicyJson = "STANDBY_POLICY_UNSPECIFIED" | "STANDBY_POLICY_A
  * Describes the enum gnnd.v1.StandbyPolicy.
  */
 export const StandbyPolicySchema: GenEnum<StandbyPolicy, StandbyPolicyJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_resources, 2);
+  enumDesc(file_gnnd_v1_resources, 3);
 

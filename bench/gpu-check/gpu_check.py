@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+"""What a machine with a GPU shows of gnnd, in stages: each a process of its own with a deadline.
+
+  bench/gpu-check/gpu_check.py [--stages probe,build,plugin] [--out DIR] [--device cuda|sim]
+  bench/gpu-check/gpu_check.py --bundle FILE.tar.xz     all that such a machine needs of this clone
+
+Needs Python 3.9, CMake, ninja and a C++ compiler, and for --device cuda a GPU and nvcc; no Node and
+no network. DIR/report.json and DIR/report.md are written after every stage, so that a stage that
+hangs costs its own deadline and nothing of what others found. --device sim rehearses what there is
+on simulated devices.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUNDLE_MAX_BYTES = 60 * 10**6
+QUESTIONS = (
+    "attributes", "register", "copy", "zero-copy", "context", "turns", "kill", "primitives")
+
+
+@dataclass
+class Run:
+    """One process: its deadline, and how it ended."""
+
+    name: str
+    command: list
+    deadline_s: float
+    seconds: float = 0.0
+    outcome: str = ""  # OK, FAILED, TIMEOUT, MISSING
+    output: str = ""
+    answers: list = field(default_factory=list)
+
+
+@dataclass
+class Stage:
+    name: str
+    about: str
+    runs: list = field(default_factory=list)
+    skipped: str = ""
+
+    @property
+    def outcome(self):
+        if self.skipped:
+            return "SKIPPED"
+        bad = [run.outcome for run in self.runs if run.outcome != "OK"]
+        return bad[0] if bad else "OK"
+
+
+class Check:
+    """What the stages share: where they work, for which device, and the report."""
+
+    def __init__(self, out, device):
+        self.out = out
+        self.device = device
+        self.build = out / "build"
+        self.stages = []
+        out.mkdir(parents=True, exist_ok=True)
+
+    def run(self, stage, name, command, deadline_s, env=None):
+        """Runs a command in a session of its own; all of it is killed at the deadline."""
+        run = Run(name, [str(part) for part in command], deadline_s)
+        stage.runs.append(run)
+        begin = time.monotonic()
+        try:
+            process = subprocess.Popen(
+                run.command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+                env={**os.environ, **(env or {})},
+            )
+        except OSError as error:
+            run.outcome, run.output = "MISSING", str(error)
+            return run
+        try:
+            run.output, _ = process.communicate(timeout=deadline_s)
+            run.outcome = "OK" if process.returncode == 0 else "FAILED"
+        except subprocess.TimeoutExpired:
+            run.outcome = "TIMEOUT"
+            os.killpg(process.pid, signal.SIGKILL)
+            run.output = drained(process)
+        run.seconds = time.monotonic() - begin
+        run.answers = answers_in(run.output)
+        self.report()
+        return run
+
+    def report(self):
+        """Both files, replaced whole."""
+        facts = {
+            "device": self.device,
+            "stages": [
+                {
+                    "name": stage.name,
+                    "outcome": stage.outcome,
+                    "skipped": stage.skipped,
+                    "runs": [vars(run) | {"output": run.output[-4000:]} for run in stage.runs],
+                }
+                for stage in self.stages
+            ],
+        }
+        replace(self.out / "report.json", json.dumps(facts, indent=2) + "\n")
+        replace(self.out / "report.md", markdown_of(self))
+
+
+def drained(process):
+    """What a killed process had written; a child of its that escaped may hold the pipe."""
+    try:
+        return process.communicate(timeout=5)[0] or ""
+    except subprocess.TimeoutExpired:
+        return ""
+
+
+def replace(path, text):
+    temporary = path.with_suffix(path.suffix + ".new")
+    temporary.write_text(text)
+    temporary.replace(path)
+
+
+def answers_in(output):
+    """Lines of JSON with a name."""
+    answers = []
+    for line in output.splitlines():
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict) and {"name", "value", "unit"} <= value.keys():
+            answers.append(value)
+    return answers
+
+
+def markdown_of(check):
+    lines = [f"# gpu-check on {check.device}", ""]
+    lines += ["| stage | outcome | seconds |", "|---|---|---|"]
+    for stage in check.stages:
+        seconds = sum(run.seconds for run in stage.runs)
+        lines.append(f"| {stage.name} | {stage.outcome} | {seconds:.0f} |")
+    for stage in check.stages:
+        lines += ["", f"## {stage.name}", "", stage.about, ""]
+        if stage.skipped:
+            lines += [f"Skipped: {stage.skipped}.", ""]
+        for run in stage.runs:
+            lines += [f"### {run.name}: {run.outcome}, {run.seconds:.1f} s", ""]
+            if run.answers:
+                lines += ["| what | value | unit |", "|---|---|---|"]
+                for answer in run.answers:
+                    lines.append("| {name} | {value} | {unit} |".format(**answer))
+                lines.append("")
+            if run.outcome != "OK":
+                lines += ["```", run.output[-2000:].strip(), "```", ""]
+    return "\n".join(lines) + "\n"
+
+
+def probe(check, stage):
+    """The first questions: attributes, pinning, bandwidths, contexts, primitives."""
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    binary = check.out / "probe"
+    source = ROOT / "bench/gpu-check/probe.cu"
+    # For the GPU that is there; without one, to see that it compiles.
+    arch = "native" if check.device == "cuda" else "sm_90"
+    flags = ["-O2", "-std=c++20", f"-arch={arch}", "-cudart", "static", "-Werror", "all-warnings"]
+    made = check.run(stage, "compile", [nvcc, *flags, "-o", binary, source], 120)
+    if made.outcome != "OK" or check.device != "cuda":
+        return
+    for question in QUESTIONS:
+        check.run(stage, question, [binary, question], 60)
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is not None:
+        seen = check.run(stage, "sanitizer", [sanitizer, binary, "fault"], 60)
+        # It must find the planted fault: then it works here.
+        found = "Invalid __global__ read" in seen.output
+        seen.outcome = "OK" if found else "FAILED"
+
+
+def build(check, stage):
+    """The plug-ins, the probe and the tests of devices, for the GPU that is there."""
+    options = ["-DGNND_ADDON=OFF", "-DGNND_TRAIN=OFF", "-DGNND_TESTS=ON"]
+    doctest = next((ROOT / folder for folder in ("doctest", ".cache/doctest/usr/include")
+                    if (ROOT / folder / "doctest/doctest.h").exists()), None)
+    if doctest is not None:
+        options.append(f"-DDOCTEST_INCLUDE={doctest}")
+    if check.device == "cuda":
+        options.append("-DGNND_CUDA_ARCHITECTURES=native")
+    made = check.run(
+        stage, "configure", ["cmake", "-G", "Ninja", "-S", ROOT, "-B", check.build, *options], 60)
+    if made.outcome != "OK":
+        return
+    targets = [f"gnnd_{check.device}", "gnnd_sim", "gnnd_probe", "gnnd_device_test"]
+    check.run(stage, "compile", ["ninja", "-C", check.build, *targets], 540)
+
+
+def plugin(check, stage):
+    """The plug-in answers: what there is, each device opened, a page registered; its own tests."""
+    if not (check.build / "gnnd_probe").exists():
+        stage.skipped = "the stage build made no gnnd_probe"
+        return
+    binary = check.build / f"gnnd_{check.device}.so"
+    asked = check.run(stage, "devices", [check.build / "gnnd_probe", binary, "--open"], 60)
+    try:
+        answer = json.loads(asked.output)
+    except ValueError:
+        asked.outcome = "FAILED"
+        return
+    if answer["answer"]["code"] != "OK":
+        asked.outcome = "FAILED"
+    for device in answer.get("devices", []):
+        for step in ("answer", "opened", "registered"):
+            code = device[step]["code"]
+            asked.answers.append({"name": f"{device['name']} {step}", "value": code, "unit": ""})
+            if step != "registered" and code != "OK":
+                asked.outcome = "FAILED"
+    check.run(stage, "tests", [check.build / "gnnd_device_test"], 300)
+
+
+STAGES = {"probe": probe, "build": build, "plugin": plugin}
+
+
+def bundle(path):
+    """Sources, and doctest's header; returns the size in bytes."""
+    listed = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "-z", "CMakeLists.txt", "native", "bench/gpu-check",
+         "bench/native", "LICENSE"],
+        check=True, capture_output=True, text=True).stdout
+    header = next((folder / "doctest/doctest.h"
+                   for folder in (ROOT / ".cache/doctest/usr/include", Path("/usr/include"))
+                   if (folder / "doctest/doctest.h").exists()), None)
+    with tarfile.open(path, "w:xz") as archive:
+        for name in filter(None, listed.split("\0")):
+            archive.add(ROOT / name, f"gnnd/{name}")
+        if header is not None:
+            archive.add(header, "gnnd/doctest/doctest/doctest.h")
+    return path.stat().st_size
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--stages", default=",".join(STAGES), help="which, in this order")
+    parser.add_argument("--out", type=Path, default=Path("gpu-check"))
+    parser.add_argument("--device", choices=("cuda", "sim"), default="cuda")
+    parser.add_argument("--bundle", type=Path, help="write the bundle there and end")
+    options = parser.parse_args()
+    if options.bundle is not None:
+        size = bundle(options.bundle)
+        print(f"{options.bundle}: {size / 1e6:.1f} MB")
+        return 0 if size <= BUNDLE_MAX_BYTES else 1
+    names = options.stages.split(",")
+    unknown = [name for name in names if name not in STAGES]
+    if unknown:
+        parser.error(f"no such stage: {', '.join(unknown)}; there are {', '.join(STAGES)}")
+    check = Check(options.out.resolve(), options.device)
+    for name in names:
+        stage = Stage(name, STAGES[name].__doc__)
+        check.stages.append(stage)
+        STAGES[name](check, stage)
+        check.report()
+        print(f"{name}: {stage.outcome}", flush=True)
+    print(f"{check.out / 'report.md'}")
+    return 0 if all(stage.outcome in ("OK", "SKIPPED") for stage in check.stages) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

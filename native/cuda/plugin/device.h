@@ -1,0 +1,126 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda/plugin/failure.h"
+#include "cuda/plugin/ranges.h"
+#include "cuda/plugin/runtime.h"
+
+// A device of the plug-in's table: accounts, checks and the pinned ring, over whichever library
+// there is. The interface is device_plugin.h's, whose comments hold; functions answer the library's
+// number or one of failure.h, and leave words in the caller's Failure.
+
+namespace gnnd::cuda {
+
+inline constexpr uint64_t kAlignment = 256;
+inline constexpr uint64_t kStagingPieces = 8;
+inline constexpr uint64_t kStagingPieceBytes = uint64_t{16} << 20;
+
+}  // namespace gnnd::cuda
+
+struct gnnd_device_stream {
+  gnnd_device* device = nullptr;
+  gnnd::cuda::Runtime::Stream stream = nullptr;
+  bool is_own = true;
+};
+
+struct gnnd_device_event {
+  gnnd_device* device = nullptr;
+  gnnd::cuda::Runtime::Event event = nullptr;
+  bool is_timed = false;
+};
+
+struct gnnd_device {
+ public:
+  using Runtime = gnnd::cuda::Runtime;
+  using Failure = gnnd::cuda::Failure;
+
+  gnnd_device(Runtime& runtime, const gnnd_device_config& config)
+      : runtime_(runtime), config_(config) {}
+  gnnd_device(const gnnd_device&) = delete;
+  gnnd_device& operator=(const gnnd_device&) = delete;
+  ~gnnd_device();
+
+  int Open(Failure* failure);
+
+  // Before every call: the sticky error, where there is one, else makes the device current.
+  int Enter(Failure* failure);
+  // Makes it the calling thread's, whatever happened to it.
+  int Use() { return runtime_.Use(config_.index); }
+  // After it: notes a sticky error. Returns `native`.
+  int Leave(int native, const Failure& failure);
+
+  int Memory(gnnd_device_memory* memory, Failure* failure);
+  int Allocate(uint64_t bytes, uint32_t purpose, void** memory, Failure* failure);
+  void Release(void* memory);
+  int Register(void* memory, uint64_t bytes, void** seen, Failure* failure);
+  int Unregister(void* memory, Failure* failure);
+  // Whether an asynchronous copy may use it.
+  bool IsRegistered(const void* memory, uint64_t bytes);
+
+  int CreateStream(uint32_t priority, gnnd_device_stream** stream, Failure* failure);
+  gnnd_device_stream* Adopt(void* native_stream);
+  void Destroy(gnnd_device_stream* stream);
+  int CreateEvent(bool is_timed, gnnd_device_event** event, Failure* failure);
+  void Destroy(gnnd_device_event* event);
+
+  int Copy(Runtime::Stream stream, void* to, const void* from, uint64_t bytes, uint32_t direction,
+           Failure* failure);
+  int CopyStaged(Runtime::Stream stream, void* to, const void* from, uint64_t bytes,
+                 uint32_t direction, Failure* failure);
+
+  // What must go before the device does, by its address: `end` frees it.
+  void Own(void* what, std::function<void()> end);
+  void Disown(void* what);
+
+  Runtime& runtime() { return runtime_; }
+  uint32_t max_blocks() const { return max_blocks_; }
+
+ private:
+  struct Allocation {
+    uint32_t purpose;
+  };
+  struct Piece {
+    std::byte* memory = nullptr;
+    Runtime::Event event = nullptr;
+  };
+
+  int EnsureRing(Failure* failure);
+  int StageIn(Runtime::Stream stream, std::byte* to, const std::byte* from, uint64_t bytes);
+  int StageOut(Runtime::Stream stream, std::byte* to, const std::byte* from, uint64_t bytes);
+  uint64_t Used() const;
+  std::string Budget() const;
+
+  Runtime& runtime_;
+  gnnd_device_config config_;
+  uint32_t max_blocks_ = 1;
+  uint64_t total_bytes_ = 0;
+  uint64_t context_bytes_ = 0;
+  uint64_t budget_bytes_ = 0;
+
+  std::mutex mutex_;  // all that follows, up to the ring
+  int sticky_ = 0;
+  std::string sticky_what_;
+  gnnd::cuda::Ranges<Allocation> arena_;
+  std::array<uint64_t, GNND_PURPOSES> used_{};
+  uint64_t peak_bytes_ = 0;
+  gnnd::cuda::Ranges<void*> registered_;  // and how kernels see them
+  uint64_t registered_bytes_ = 0;
+  uint64_t copied_in_bytes_ = 0;
+  uint64_t copied_out_bytes_ = 0;
+  std::set<gnnd_device_stream*> streams_;
+  std::set<gnnd_device_event*> events_;
+  std::map<void*, std::function<void()>> owned_;
+
+  std::mutex ring_mutex_;  // one copy through the ring at a time
+  std::vector<Piece> ring_;
+  uint64_t piece_bytes_ = 0;
+};

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "include/gnnd/device_plugin.h"
+
+// What the plug-in needs of a device's library. There are two: CUDA's (runtime/) and a simulated
+// one (sim/). Everything above it (accounts, checks, staging, samplers, the table) is one
+// code for both. Answers are the library's numbers, 0 is success (failure.h says what they mean).
+
+namespace gnnd::cuda {
+
+class Runtime {
+ public:
+  using Stream = void*;  // what kernels are launched with: cudaStream_t, shim::Stream*
+  using Event = void*;
+
+  virtual ~Runtime() = default;
+
+  virtual const char* Name() const = 0;
+  virtual const char* Build() const = 0;
+  // What the library says a number of its own is.
+  virtual std::string Said(int native) const = 0;
+
+  // What there is, without a context. DriverVersion is 0 without a driver.
+  virtual uint32_t DriverVersion() = 0;
+  virtual uint32_t RuntimeVersion() const = 0;
+  virtual int Count(uint32_t* devices) = 0;
+  virtual std::string MonitorProblem() = 0;  // "" where processes can be listed
+  virtual int Info(uint32_t index, gnnd_device_info* info) = 0;
+  virtual int Link(uint32_t from, uint32_t to, gnnd_device_link* link) = 0;
+  virtual int Processes(uint32_t index, gnnd_device_process* processes, uint32_t capacity,
+                        uint32_t* count) = 0;
+
+  // Makes the device the calling thread's, with a context.
+  virtual int Use(uint32_t index) = 0;
+  // The rest concerns the device in use.
+  virtual int MemoryInfo(uint64_t* free_bytes, uint64_t* total_bytes) = 0;
+  virtual int Allocate(uint64_t bytes, void** memory) = 0;
+  virtual int Free(void* memory) = 0;
+  // Pieces of at most PieceBytes, each registered by itself; no copy crosses from one to the next.
+  virtual uint64_t PieceBytes() const = 0;
+  virtual int Register(void* memory, uint64_t bytes, void** seen) = 0;
+  virtual int Unregister(void* memory) = 0;
+  virtual int AllocatePinned(uint64_t bytes, void** memory) = 0;
+  virtual int FreePinned(void* memory) = 0;
+
+  virtual int CreateStream(bool is_high, Stream* stream) = 0;
+  virtual int DestroyStream(Stream stream) = 0;
+  virtual int Synchronize(Stream stream) = 0;
+  virtual int Wait(Stream stream, Event event) = 0;
+  virtual int CreateEvent(bool is_timed, Event* event) = 0;
+  virtual int DestroyEvent(Event event) = 0;
+  virtual int Record(Event event, Stream stream) = 0;
+  virtual int Query(Event event) = 0;  // 600: not yet
+  virtual int SynchronizeEvent(Event event) = 0;
+  virtual int Elapsed(Event begin, Event end, uint64_t* ns) = 0;
+  virtual int Copy(Stream stream, void* to, const void* from, uint64_t bytes,
+                   uint32_t direction) = 0;
+  virtual int Fill(Stream stream, void* to, uint8_t byte, uint64_t bytes) = 0;
+  // What launches since the last call left behind.
+  virtual int LaunchError() = 0;
+  // Most blocks that a launch should have.
+  virtual uint32_t MaxBlocks(uint32_t index) = 0;
+};
+
+// The one of this plug-in.
+Runtime& TheRuntime();
+
+}  // namespace gnnd::cuda

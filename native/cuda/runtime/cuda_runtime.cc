@@ -1,0 +1,253 @@
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/ledger/build_id.h"
+#include "cuda/plugin/failure.h"
+#include "cuda/plugin/runtime.h"
+#include "cuda/runtime/nvml.h"
+
+// CUDA's runtime, linked statically: the plug-in loads, and answers, where there is no driver.
+// Plain allocations, no managed memory, no default stream. The runtime's copy in this file has a
+// current device and a last error of its own, beside those of torch's copy; both work in the
+// device's one primary context.
+
+namespace gnnd::cuda {
+namespace {
+
+// Not an error of this call, yet CUDA keeps it for the next that asks.
+int Answer(cudaError_t error) {
+  if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return static_cast<int>(error);
+}
+
+uint32_t Attribute(cudaDeviceAttr attribute, int index) {
+  int value = 0;
+  if (Answer(cudaDeviceGetAttribute(&value, attribute, index)) != 0) return GNND_UNKNOWN;
+  return static_cast<uint32_t>(value);
+}
+
+// 16 bytes as NVIDIA's tools print them.
+std::string UuidText(const char* kind, const cudaUUID_t& uuid) {
+  std::string text = kind;
+  for (int k = 0; k < 16; ++k) {
+    char digits[4];
+    const auto byte = static_cast<unsigned char>(uuid.bytes[k]);
+    static_cast<void>(std::snprintf(digits, sizeof digits, "%02x", byte));
+    if (k == 4 || k == 6 || k == 8 || k == 10) text += '-';
+    text += digits;
+  }
+  return text;
+}
+
+std::string PciOf(int index) {
+  char text[32] = "";
+  return Answer(cudaDeviceGetPCIBusId(text, sizeof text, index)) == 0 ? text : "";
+}
+
+// A MIG instance is named in the environment, by which alone it can be chosen.
+bool IsMigInstance(const std::string& name) { return name.find(" MIG ") != std::string::npos; }
+
+class CudaRuntime final : public Runtime {
+ public:
+  const char* Name() const override { return "cuda"; }
+
+  const char* Build() const override {
+    static const std::string build =
+        "CUDA " + VersionText(CUDART_VERSION) + " " + GNND_CUDA_ARCHITECTURES + " " + kBuildId;
+    return build.c_str();
+  }
+
+  std::string Said(int native) const override {
+    const auto error = static_cast<cudaError_t>(native);
+    return std::string(cudaGetErrorName(error)) + ", " + cudaGetErrorString(error);
+  }
+
+  uint32_t DriverVersion() override {
+    int version = 0;
+    return Answer(cudaDriverGetVersion(&version)) == 0 ? static_cast<uint32_t>(version) : 0;
+  }
+  uint32_t RuntimeVersion() const override { return CUDART_VERSION; }
+
+  int Count(uint32_t* devices) override {
+    int count = 0;
+    const int error = Answer(cudaGetDeviceCount(&count));
+    *devices = error == 0 ? static_cast<uint32_t>(count) : 0;
+    return error;
+  }
+
+  std::string MonitorProblem() override { return Nvml::Get().problem(); }
+
+  int Info(uint32_t index, gnnd_device_info* info) override {
+    const int device = static_cast<int>(index);
+    cudaDeviceProp properties{};
+    if (const int error = Answer(cudaGetDeviceProperties(&properties, device)); error != 0) {
+      return error;
+    }
+    const std::string name = properties.name;
+    const std::string pci = PciOf(device);
+    Put(info->name, name);
+    Put(info->uuid, UuidText(IsMigInstance(name) ? "MIG-" : "GPU-", properties.uuid));
+    Put(info->pci, pci);
+    info->architecture = static_cast<uint32_t>(properties.major * 10 + properties.minor);
+    info->multiprocessors = static_cast<uint32_t>(properties.multiProcessorCount);
+    info->total_bytes = properties.totalGlobalMem;
+    info->free_bytes = GNND_UNKNOWN_BYTES;
+    info->memory_kind = GNND_MEMORY_DEVICE;
+    info->compute_mode = Attribute(cudaDevAttrComputeMode, device);
+    bool is_mig_on = false;
+    const bool knows_mig = Nvml::Get().IsMigOn(pci, &is_mig_on);
+    info->mig = IsMigInstance(name) ? 1 : !knows_mig ? GNND_UNKNOWN : is_mig_on ? 2 : 0;
+    info->mps = Attribute(cudaDevAttrMpsEnabled, device);
+    info->can_register = Attribute(cudaDevAttrHostRegisterSupported, device);
+    info->can_register_read_only = Attribute(cudaDevAttrHostRegisterReadOnlySupported, device);
+    info->pageable_access = Attribute(cudaDevAttrPageableMemoryAccess, device);
+    info->time_limit = Attribute(cudaDevAttrKernelExecTimeout, device);
+    info->copy_engines = Attribute(cudaDevAttrAsyncEngineCount, device);
+    info->numa_node = static_cast<int32_t>(Attribute(cudaDevAttrHostNumaId, device));
+    return 0;
+  }
+
+  int Link(uint32_t from, uint32_t to, gnnd_device_link* link) override {
+    const int a = static_cast<int>(from);
+    const int b = static_cast<int>(to);
+    *link = {from == to ? 1U : 0U, GNND_UNKNOWN, from == to ? 1U : 0U};
+    if (from == to) return 0;
+    int access = 0;
+    if (const int error = Answer(cudaDeviceCanAccessPeer(&access, a, b)); error != 0) return error;
+    link->access = static_cast<uint32_t>(access);
+    int value = 0;
+    if (Answer(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrPerformanceRank, a, b)) == 0) {
+      link->rank = static_cast<uint32_t>(value);
+    }
+    value = 0;
+    if (Answer(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrNativeAtomicSupported, a, b)) == 0) {
+      link->atomics = static_cast<uint32_t>(value);
+    }
+    return 0;
+  }
+
+  int Processes(uint32_t index, gnnd_device_process* processes, uint32_t capacity,
+                uint32_t* count) override {
+    std::vector<GpuProcess> found;
+    if (!Nvml::Get().Processes(PciOf(static_cast<int>(index)), &found)) return kNoMonitor;
+    *count = static_cast<uint32_t>(found.size());
+    for (uint32_t k = 0; k < found.size() && k < capacity; ++k) {
+      processes[k] = {found[k].pid, 0, found[k].bytes};
+    }
+    return 0;
+  }
+
+  int Use(uint32_t index) override { return Answer(cudaSetDevice(static_cast<int>(index))); }
+
+  int MemoryInfo(uint64_t* free_bytes, uint64_t* total_bytes) override {
+    size_t free_size = 0;
+    size_t total_size = 0;
+    const int error = Answer(cudaMemGetInfo(&free_size, &total_size));
+    *free_bytes = free_size;
+    *total_bytes = total_size;
+    return error;
+  }
+  int Allocate(uint64_t bytes, void** memory) override { return Answer(cudaMalloc(memory, bytes)); }
+  int Free(void* memory) override { return Answer(cudaFree(memory)); }
+
+  uint64_t PieceBytes() const override { return uint64_t{4} << 30; }
+  int Register(void* memory, uint64_t bytes, void** seen) override {
+    // Mapped and portable: read by kernels, known to all contexts of the process.
+    const unsigned int flags = cudaHostRegisterMapped | cudaHostRegisterPortable;
+    if (const int error = Answer(cudaHostRegister(memory, bytes, flags)); error != 0) return error;
+    const int error = Answer(cudaHostGetDevicePointer(seen, memory, 0));
+    if (error != 0) static_cast<void>(Answer(cudaHostUnregister(memory)));
+    return error;
+  }
+  int Unregister(void* memory) override { return Answer(cudaHostUnregister(memory)); }
+  int AllocatePinned(uint64_t bytes, void** memory) override {
+    return Answer(cudaHostAlloc(memory, bytes, cudaHostAllocPortable));
+  }
+  int FreePinned(void* memory) override { return Answer(cudaFreeHost(memory)); }
+
+  int CreateStream(bool is_high, Stream* stream) override {
+    int least = 0;
+    int greatest = 0;
+    if (const int error = Answer(cudaDeviceGetStreamPriorityRange(&least, &greatest)); error != 0) {
+      return error;
+    }
+    cudaStream_t made = nullptr;
+    const int error = Answer(
+        cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, is_high ? greatest : least));
+    *stream = made;
+    return error;
+  }
+  int DestroyStream(Stream stream) override {
+    const int waited = Synchronize(stream);
+    const int destroyed = Answer(cudaStreamDestroy(static_cast<cudaStream_t>(stream)));
+    return waited != 0 ? waited : destroyed;
+  }
+  int Synchronize(Stream stream) override {
+    return Answer(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)));
+  }
+  int Wait(Stream stream, Event event) override {
+    return Answer(
+        cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(event), 0));
+  }
+
+  int CreateEvent(bool is_timed, Event* event) override {
+    cudaEvent_t made = nullptr;
+    // Who waits sleeps: an executor's thread that spins takes a core from others.
+    const unsigned int flags =
+        cudaEventBlockingSync | (is_timed ? cudaEventDefault : cudaEventDisableTiming);
+    const int error = Answer(cudaEventCreateWithFlags(&made, flags));
+    *event = made;
+    return error;
+  }
+  int DestroyEvent(Event event) override {
+    return Answer(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
+  }
+  int Record(Event event, Stream stream) override {
+    return Answer(
+        cudaEventRecord(static_cast<cudaEvent_t>(event), static_cast<cudaStream_t>(stream)));
+  }
+  int Query(Event event) override {
+    return Answer(cudaEventQuery(static_cast<cudaEvent_t>(event)));
+  }
+  int SynchronizeEvent(Event event) override {
+    return Answer(cudaEventSynchronize(static_cast<cudaEvent_t>(event)));
+  }
+  int Elapsed(Event begin, Event end, uint64_t* ns) override {
+    float ms = 0;
+    const int error = Answer(
+        cudaEventElapsedTime(&ms, static_cast<cudaEvent_t>(begin), static_cast<cudaEvent_t>(end)));
+    *ns = static_cast<uint64_t>(static_cast<double>(ms) * 1e6);
+    return error;
+  }
+
+  int Copy(Stream stream, void* to, const void* from, uint64_t bytes, uint32_t direction) override {
+    const cudaMemcpyKind kind = direction == GNND_COPY_TO_DEVICE ? cudaMemcpyHostToDevice
+                                : direction == GNND_COPY_TO_HOST ? cudaMemcpyDeviceToHost
+                                                                 : cudaMemcpyDeviceToDevice;
+    return Answer(cudaMemcpyAsync(to, from, bytes, kind, static_cast<cudaStream_t>(stream)));
+  }
+  int Fill(Stream stream, void* to, uint8_t byte, uint64_t bytes) override {
+    return Answer(cudaMemsetAsync(to, byte, bytes, static_cast<cudaStream_t>(stream)));
+  }
+
+  int LaunchError() override { return static_cast<int>(cudaGetLastError()); }
+
+  // Enough to hide latency, few enough to keep the tail short: blocks of 256 threads, eight a
+  // multiprocessor fill 2,048 threads.
+  uint32_t MaxBlocks(uint32_t index) override {
+    return 8 * Attribute(cudaDevAttrMultiProcessorCount, static_cast<int>(index));
+  }
+};
+
+}  // namespace
+
+Runtime& TheRuntime() {
+  static CudaRuntime runtime;
+  return runtime;
+}
+
+}  // namespace gnnd::cuda

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// NVIDIA's management library, which knows what a CUDA process cannot see: who else uses a GPU, and
+// whether it is split into MIG instances. It comes with the driver and is opened when asked for;
+// its header is not needed. It makes no context.
+
+namespace gnnd::cuda {
+
+struct GpuProcess {
+  uint32_t pid;
+  uint64_t bytes;
+};
+
+class Nvml {
+ public:
+  // The process's own; opened once.
+  static Nvml& Get();
+
+  // Why nothing can be asked; "" where it can.
+  const std::string& problem() const { return problem_; }
+  // Of the GPU with this PCI address: false where it does not say.
+  bool Processes(const std::string& pci, std::vector<GpuProcess>* processes);
+  bool IsMigOn(const std::string& pci, bool* is_on);
+
+ private:
+  Nvml();
+  void* Find(const char* name);
+  bool Handle(const std::string& pci, void** device);
+
+  void* library_ = nullptr;
+  std::string problem_;
+};
+
+}  // namespace gnnd::cuda

@@ -1,0 +1,108 @@
+#include "cuda/sim/script.h"
+
+#include <charconv>
+#include <cstdio>
+#include <string_view>
+
+namespace gnnd::sim {
+namespace {
+
+constexpr uint32_t kMostDevices = 64;
+
+bool NumberOf(std::string_view text, uint64_t* number) {
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, *number);
+  return error == std::errc() && stopped == end;
+}
+
+std::vector<std::string_view> PartsOf(std::string_view text) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    parts.push_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return parts;
+}
+
+class Reader {
+ public:
+  Reader(const Environment& environment, Script* script)
+      : environment_(environment), script_(*script) {}
+
+  template <typename T>
+  void Number(const char* name, uint64_t most, T* to) {
+    uint64_t number = 0;
+    const std::string_view text = Text(name);
+    if (text.empty()) return;
+    if (NumberOf(text, &number) && number <= most)
+      *to = static_cast<T>(number);
+    else
+      Problem(name, text, "expected an integer up to " + std::to_string(most));
+  }
+
+  void Visible() {
+    for (const std::string_view part : PartsOf(Text("GNND_SIM_VISIBLE"))) {
+      uint32_t device = 0;
+      while (device < script_.devices && UuidOf(device) != part) ++device;
+      if (device < script_.devices)
+        script_.visible.push_back(device);
+      else
+        Problem("GNND_SIM_VISIBLE", part, "no such device");
+    }
+    if (!Text("GNND_SIM_VISIBLE").empty()) return;
+    for (uint32_t device = 0; device < script_.devices; ++device) script_.visible.push_back(device);
+  }
+
+  void Faults() {
+    for (const std::string_view part : PartsOf(Text("GNND_SIM_FAULT"))) {
+      const size_t colon = std::min(part.find(':'), part.size());
+      const std::string kind(part.substr(0, colon));
+      uint64_t at = 0;
+      const bool is_known =
+          kind == "memory" || kind == "register" || kind == "launch" || kind == "lost";
+      const bool is_read = colon < part.size() && NumberOf(part.substr(colon + 1), &at) && at > 0;
+      if (is_known && is_read)
+        script_.faults[kind] = at;
+      else
+        Problem("GNND_SIM_FAULT", part, "expected memory, register, launch or lost, then :N");
+    }
+  }
+
+  std::string_view Text(const char* name) const {
+    const char* const text = environment_(name);
+    return text == nullptr ? "" : text;
+  }
+
+ private:
+  void Problem(const char* name, std::string_view text, const std::string& expected) {
+    script_.problems.push_back(std::string(name) + "=" + std::string(text) + ": " + expected);
+  }
+
+  const Environment& environment_;
+  Script& script_;
+};
+
+}  // namespace
+
+std::string UuidOf(uint32_t device) {
+  char text[48];
+  static_cast<void>(std::snprintf(text, sizeof text, "SIM-00000000-0000-0000-0000-%012u", device));
+  return text;
+}
+
+Script ReadScript(const Environment& environment) {
+  Script script;
+  Reader reader(environment, &script);
+  reader.Number("GNND_SIM_DEVICES", kMostDevices, &script.devices);
+  reader.Number("GNND_SIM_MEMORY", uint64_t{1} << 42, &script.memory_bytes);
+  reader.Number("GNND_SIM_SEED", UINT64_MAX, &script.random_seed);
+  reader.Number("GNND_SIM_PROCESSES", 1000, &script.processes);
+  reader.Number("GNND_SIM_SYSTEM", 10'000, &script.system_error);
+  reader.Visible();
+  reader.Faults();
+  script.once = reader.Text("GNND_SIM_FAULT_ONCE");
+  return script;
+}
+
+}  // namespace gnnd::sim

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gnnd::sim {
+
+// Which simulated devices there are, and what befalls them: read from the environment.
+struct Script {
+  uint32_t devices = 1;                       // GNND_SIM_DEVICES, up to 64
+  uint64_t memory_bytes = uint64_t{1} << 30;  // GNND_SIM_MEMORY, of each
+  uint64_t random_seed = 1;                   // GNND_SIM_SEED
+  uint32_t processes = 0;                     // GNND_SIM_PROCESSES, strangers on each device
+  int system_error = 0;  // GNND_SIM_SYSTEM, a number of CUDA's: why there are no devices
+  // GNND_SIM_VISIBLE=UUID[,UUID]: the devices that this process sees, in this order; by default
+  // all.
+  std::vector<uint32_t> visible;
+  // GNND_SIM_FAULT=KIND:N[,KIND:N]: befalls the N-th call of its sort, from 1:
+  //   memory    an allocation of device memory fails
+  //   register  registering host memory is refused
+  //   launch    a copy, fill or kernel faults as it runs
+  //   lost      likewise, and the device is gone
+  std::map<std::string, uint64_t> faults;
+  // GNND_SIM_FAULT_ONCE=FILE: the first fault makes the file; while it is there, none happens.
+  std::string once;
+  // What could not be read, a sentence each; the rest stands.
+  std::vector<std::string> problems;
+};
+
+using Environment = std::function<const char*(const char*)>;
+
+Script ReadScript(const Environment& environment);
+
+std::string UuidOf(uint32_t device);
+
+}  // namespace gnnd::sim

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "core/base/mapping.h"
+#include "cuda/plugin/ranges.h"
+#include "cuda/sim/script.h"
+#include "test/cuda/shim.h"
+
+namespace gnnd::sim {
+
+// What happened to an event, counted: a wait is for the records that were enqueued before it.
+struct SimEvent {
+  uint64_t enqueued = 0;
+  uint64_t happened = 0;
+  uint64_t at_ns = 0;
+};
+
+class SimDevice;
+
+// What was enqueued and has not run.
+class SimStream final : public shim::Stream {
+ public:
+  explicit SimStream(SimDevice& device) : device_(device) {}
+
+  void Add(std::function<void()> work) override;
+
+  SimDevice& device() { return device_; }
+
+ private:
+  friend class SimDevice;
+  struct Operation {
+    std::function<int()> run;         // a number of CUDA's; null for the two below
+    std::shared_ptr<SimEvent> event;  // to wait for, up to `count`; or to record
+    uint64_t count = 0;
+    bool is_wait = false;
+  };
+
+  SimDevice& device_;
+  std::deque<Operation> operations_;
+};
+
+// One simulated device (sim_runtime.h). Numbers are CUDA's.
+class SimDevice {
+ public:
+  SimDevice(const Script& script, uint32_t index);
+
+  uint64_t free_bytes();
+  int Allocate(uint64_t bytes, void** memory);
+  int Free(void* memory);
+  int Register(void* memory, uint64_t bytes);
+  int Unregister(void* memory);
+  int AllocatePinned(uint64_t bytes, void** memory);
+  int FreePinned(void* memory);
+
+  SimStream* CreateStream();
+  int DestroyStream(SimStream* stream);
+  int Synchronize(SimStream* stream);
+  SimEvent* CreateEvent();
+  int DestroyEvent(SimEvent* event);
+  int Record(SimEvent* event, SimStream* stream);
+  int Wait(SimStream* stream, SimEvent* event);
+  int Query(SimEvent* event);
+  int SynchronizeEvent(SimEvent* event);
+  int Elapsed(const SimEvent* begin, const SimEvent* end, uint64_t* ns);
+  int Copy(SimStream* stream, void* to, const void* from, uint64_t bytes, uint32_t direction);
+  int Fill(SimStream* stream, void* to, uint8_t byte, uint64_t bytes);
+  // A kernel.
+  void Enqueue(SimStream* stream, std::function<void()> work);
+  int broken();
+
+ private:
+  // Runs operations of any streams, in an order that they allow, until `is_over`.
+  template <typename Condition>
+  int RunUntil(const Condition& is_over);
+  bool RunOne();
+  bool IsBlocked(const SimStream& stream) const;
+  int RunOperation(SimStream* stream);
+  bool Strikes(const char* kind);
+  int Break(int error);
+  int CheckCopy(const void* to, const void* from, uint64_t bytes, uint32_t direction) const;
+  uint64_t Random(uint64_t bound);
+
+  std::mutex mutex_;
+  const Script& script_;
+  uint64_t random_state_;
+  int broken_ = 0;
+  std::map<std::string, uint64_t> calls_;
+  uint64_t used_bytes_ = 0;
+  std::map<void*, Mapping> memory_;  // device's and pinned
+  cuda::Ranges<bool> arena_;
+  cuda::Ranges<bool> registered_;
+  std::map<SimStream*, std::unique_ptr<SimStream>> streams_;
+  std::map<SimEvent*, std::shared_ptr<SimEvent>> events_;
+};
+
+}  // namespace gnnd::sim

@@ -1,0 +1,233 @@
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/base/mapping.h"
+#include "core/device/plugin.h"
+
+// gnnd_probe FILE [--open]: what a device plug-in finds on this host, as one JSON object on stdout.
+// A process of its own, so that a driver that hangs or crashes takes nobody with it. With --open
+// each device is opened for a moment and asked to register a page: only then is it known whether
+// somebody else has it alone, and how much memory is free. Exit status 0 whenever there is an
+// answer.
+
+namespace gnnd {
+namespace {
+
+std::string Within(char first, const std::string& text, char last) {
+  std::string all(1, first);
+  all += text;
+  all += last;
+  return all;
+}
+
+std::string Quoted(const std::string& text) {
+  std::string quoted;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      quoted += ' ';
+    } else {
+      quoted += c;
+    }
+  }
+  return Within('"', quoted, '"');
+}
+
+// "name":value pairs in braces.
+class Object {
+ public:
+  Object& Raw(const char* name, const std::string& value) {
+    if (!text_.empty()) text_ += ',';
+    text_.append(Quoted(name)).append(":").append(value);
+    return *this;
+  }
+  Object& Text(const char* name, const std::string& value) { return Raw(name, Quoted(value)); }
+  Object& Number(const char* name, uint64_t value) { return Raw(name, std::to_string(value)); }
+  // null where nobody can tell.
+  Object& Known(const char* name, uint32_t value) {
+    return value == GNND_UNKNOWN ? Raw(name, "null") : Number(name, value);
+  }
+  Object& Bytes(const char* name, uint64_t value) {
+    return value == GNND_UNKNOWN_BYTES ? Raw(name, "null") : Number(name, value);
+  }
+  std::string Done() const { return Within('{', text_, '}'); }
+
+ private:
+  std::string text_;
+};
+
+std::string ListOf(const std::vector<std::string>& items) {
+  std::string text;
+  for (const std::string& item : items) {
+    if (!text.empty()) text += ',';
+    text += item;
+  }
+  return Within('[', text, ']');
+}
+
+const char* NameOf(uint32_t code) {
+  switch (code) {
+    case GNND_DEVICE_OK:
+      return "OK";
+    case GNND_DEVICE_NO_DRIVER:
+      return "NO_DRIVER";
+    case GNND_DEVICE_DRIVER_TOO_OLD:
+      return "DRIVER_TOO_OLD";
+    case GNND_DEVICE_DRIVER_MISMATCH:
+      return "DRIVER_MISMATCH";
+    case GNND_DEVICE_NOT_READY:
+      return "NOT_READY";
+    case GNND_DEVICE_NO_DEVICE:
+      return "NO_DEVICE";
+    case GNND_DEVICE_UNAVAILABLE:
+      return "UNAVAILABLE";
+    case GNND_DEVICE_NO_KERNEL_IMAGE:
+      return "NO_KERNEL_IMAGE";
+    case GNND_DEVICE_OUT_OF_MEMORY:
+      return "OUT_OF_MEMORY";
+    case GNND_DEVICE_REGISTER_REFUSED:
+      return "REGISTER_REFUSED";
+    case GNND_DEVICE_LOST:
+      return "LOST";
+    default:
+      return "FAILED";
+  }
+}
+
+std::string AnswerOf(uint32_t code, const gnnd_device_error& error) {
+  return Object()
+      .Text("code", NameOf(code))
+      .Text("message", code == GNND_DEVICE_OK ? "" : error.message)
+      .Text("remedy", code == GNND_DEVICE_OK ? "" : error.remedy)
+      .Done();
+}
+
+std::string ProcessesOf(const gnnd_device_plugin& table, uint32_t index) {
+  std::array<gnnd_device_process, 256> processes;
+  uint32_t count = 0;
+  if (table.processes(index, processes.data(), processes.size(), &count, nullptr) != 0) {
+    return "null";
+  }
+  std::vector<std::string> items;
+  for (uint32_t k = 0; k < count && k < processes.size(); ++k) {
+    const gnnd_device_process& process = processes[k];
+    items.push_back(Object().Number("pid", process.pid).Bytes("bytes", process.bytes).Done());
+  }
+  return ListOf(items);
+}
+
+// Opens the device, and registers a page of ours as slots will be.
+void TryOut(const gnnd_device_plugin& table, uint32_t index, gnnd_device_info* info,
+            Object* object) {
+  gnnd_device_error error{};
+  gnnd_device* device = nullptr;
+  const gnnd_device_config config{GNND_DEVICE_ABI_VERSION, index, 0, 0};
+  const uint32_t code = table.open(&config, &device, &error);
+  object->Raw("opened", AnswerOf(code, error));
+  if (code != GNND_DEVICE_OK) return;
+  gnnd_device_memory memory{};
+  if (table.memory(device, &memory, nullptr) == GNND_DEVICE_OK) {
+    info->free_bytes = memory.free_bytes;
+  }
+  const Result<Mapping> page = Mapping::Anonymous(kPageBytes, {.huge_pages = false});
+  if (page.ok()) {
+    void* seen = nullptr;
+    const uint32_t registered =
+        table.register_host(device, page->data(), kPageBytes, &seen, &error);
+    object->Raw("registered", AnswerOf(registered, error));
+    if (registered == GNND_DEVICE_OK) table.unregister_host(device, page->data(), nullptr);
+  }
+  table.close(device);
+}
+
+std::string DeviceOf(const gnnd_device_plugin& table, uint32_t index, bool is_opening) {
+  gnnd_device_info info{};
+  gnnd_device_error error{};
+  Object object;
+  object.Number("index", index);
+  const uint32_t code = table.info(index, &info, &error);
+  object.Raw("answer", AnswerOf(code, error));
+  // Before we are one of them ourselves.
+  object.Raw("processes", ProcessesOf(table, index));
+  if (code == GNND_DEVICE_OK && is_opening) TryOut(table, index, &info, &object);
+  return object.Text("name", info.name)
+      .Text("uuid", info.uuid)
+      .Text("pci", info.pci)
+      .Number("architecture", info.architecture)
+      .Number("multiprocessors", info.multiprocessors)
+      .Number("total_bytes", info.total_bytes)
+      .Bytes("free_bytes", info.free_bytes)
+      .Known("compute_mode", info.compute_mode)
+      .Known("mig", info.mig)
+      .Known("mps", info.mps)
+      .Known("can_register", info.can_register)
+      .Known("can_register_read_only", info.can_register_read_only)
+      .Known("pageable_access", info.pageable_access)
+      .Known("time_limit", info.time_limit)
+      .Known("copy_engines", info.copy_engines)
+      .Known("numa_node", static_cast<uint32_t>(info.numa_node))
+      .Done();
+}
+
+std::string LinksOf(const gnnd_device_plugin& table, uint32_t devices) {
+  std::vector<std::string> links;
+  for (uint32_t from = 0; from < devices; ++from) {
+    for (uint32_t to = 0; to < devices; ++to) {
+      gnnd_device_link link{};
+      if (from == to || table.link(from, to, &link, nullptr) != GNND_DEVICE_OK) continue;
+      links.push_back(Object()
+                          .Number("from", from)
+                          .Number("to", to)
+                          .Number("access", link.access)
+                          .Known("rank", link.rank)
+                          .Number("atomics", link.atomics)
+                          .Done());
+    }
+  }
+  return ListOf(links);
+}
+
+std::string Probe(const std::string& path, bool is_opening) {
+  const Result<const DevicePlugin*> plugin = DevicePlugin::Load(path);
+  if (!plugin.ok()) {
+    gnnd_device_error error{};
+    plugin.status().message().copy(error.message, sizeof error.message - 1);
+    return Object().Raw("answer", AnswerOf(GNND_DEVICE_INTERNAL, error)).Done();
+  }
+  const gnnd_device_plugin& table = (*plugin)->table();
+  gnnd_device_system system{};
+  gnnd_device_error error{};
+  const uint32_t code = table.system(&system, &error);
+  std::vector<std::string> devices;
+  for (uint32_t index = 0; index < system.devices; ++index) {
+    devices.push_back(DeviceOf(table, index, is_opening));
+  }
+  return Object()
+      .Raw("answer", AnswerOf(code, error))
+      .Text("kind", table.name)
+      .Text("build", table.build)
+      .Number("driver_version", system.driver_version)
+      .Number("runtime_version", system.runtime_version)
+      .Text("monitor", system.monitor)
+      .Raw("devices", ListOf(devices))
+      .Raw("links", LinksOf(table, system.devices))
+      .Done();
+}
+
+}  // namespace
+}  // namespace gnnd
+
+int main(int argc, char** argv) {
+  const bool is_opening = argc == 3 && std::strcmp(argv[2], "--open") == 0;
+  if (argc < 2 || (argc == 3 && !is_opening) || argc > 3) {
+    static_cast<void>(std::fputs("usage: gnnd_probe FILE [--open]\n", stderr));
+    return 2;
+  }
+  std::puts(gnnd::Probe(argv[1], is_opening).c_str());
+  return 0;
+}

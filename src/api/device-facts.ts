@@ -1,0 +1,39 @@
+import type { Runner } from '../jobs/runner.ts';
+import { deviceKindOf } from '../spec/device-kinds.ts';
+import type { HostDevices } from '../supervisor/host-devices.ts';
+import type { Accelerator } from '../supervisor/seat.ts';
+import type { DeviceFacts } from './host-handlers.ts';
+
+/** Who has which device, from the scheduler's state; and those that nobody may have. */
+export function deviceFacts({ devices, unused }: HostDevices, runner: Runner): DeviceFacts[] {
+  const used = devices.map(({ name, cores, accelerator }): DeviceFacts => {
+    const { quarantine } = runner.state.devices.find((known) => known.name === name) ?? {};
+    const holder = [...runner.attempts.values()].find(({ input }) =>
+      input.devices.some((device) => device.name === name),
+    );
+    const isQuarantined = quarantine !== undefined && quarantine !== null;
+    return {
+      name,
+      ...factsOf(accelerator, cores),
+      state: isQuarantined ? 'QUARANTINED' : holder === undefined ? 'FREE' : 'ALLOCATED',
+      job: holder?.input.jobId ?? null,
+    };
+  });
+  const idle = unused.map(({ name, probed, why }): DeviceFacts => {
+    const { uuid, pci, name: product, totalBytes: memoryBytes } = probed;
+    const kind = deviceKindOf(name) ?? 'CUDA';
+    const identity = { name, kind, uuid, pci, product, memoryBytes, budgetBytes: 0 };
+    return { ...identity, state: 'UNUSED', job: null, cores: [], peers: [], note: why, bits: '' };
+  });
+  return [...used, ...idle];
+}
+
+/** What a device is; executors on one that has memory of its own may use any core. */
+function factsOf(accelerator: Accelerator | undefined, cores: readonly number[]) {
+  if (accelerator === undefined) {
+    const nothing = { uuid: '', product: '', pci: '', memoryBytes: 0, budgetBytes: 0, bits: '' };
+    return { ...nothing, kind: 'CPU', cores, peers: [], note: '' } as const;
+  }
+  const { totalBytes: memoryBytes, ...facts } = accelerator;
+  return { ...facts, memoryBytes, cores: [], note: 'no executor runs here yet: docs/gpu.md' };
+}

@@ -1,0 +1,192 @@
+/**
+ * What a device plug-in found on this host: the answer of native/probe, read. The daemon runs that
+ * in a child when it starts, `gnnctl doctor` when it is asked.
+ */
+
+/** The plug-ins that there are. */
+export type AcceleratorKind = 'CUDA' | 'SIM';
+
+/** How the plug-in answered: `OK`, or what is missing, with a sentence and what to do. */
+export interface ProbeAnswer {
+  readonly code: string;
+  readonly message: string;
+  readonly remedy: string;
+}
+
+export interface ProbedDevice {
+  readonly index: number;
+  readonly name: string;
+  readonly uuid: string;
+  /** Domain, bus, device and function; empty without. */
+  readonly pci: string;
+  /** 90 for sm_90; 0 without. */
+  readonly architecture: number;
+  readonly multiprocessors: number;
+  readonly totalBytes: number;
+  /** Null where it was not opened. */
+  readonly freeBytes: number | null;
+  /** As CUDA numbers them: 0 shared, 2 prohibited, 3 exclusive to a process; null: unknown. */
+  readonly computeMode: number | null;
+  /** 0 not, 1 is an instance, 2 has instances; null: unknown. */
+  readonly mig: number | null;
+  readonly mps: number | null;
+  readonly numaNode: number | null;
+  /** Who uses it, before the probe did; null: unknown. */
+  readonly processes: readonly { readonly pid: number; readonly bytes: number | null }[] | null;
+  readonly answer: ProbeAnswer;
+  /** Null where it was not tried. */
+  readonly opened: ProbeAnswer | null;
+  /** Of a page of host memory; null where it was not tried. */
+  readonly registered: ProbeAnswer | null;
+}
+
+export interface DeviceProbe {
+  readonly answer: ProbeAnswer;
+  /** What decides the plug-in's bits. */
+  readonly build: string;
+  /** 13000 is CUDA 13.0; 0 without a driver. */
+  readonly driverVersion: number;
+  /** Why processes and MIG are unknown; empty where they are known. */
+  readonly monitor: string;
+  readonly devices: readonly ProbedDevice[];
+  /** Whose kernels reach whose memory, by index. */
+  readonly links: readonly { readonly from: number; readonly to: number }[];
+}
+
+/** A probe that could not even answer. */
+export function failedProbe(message: string): DeviceProbe {
+  const remedy = 'look at the log of the daemon and at dmesg; jobs run on CPU devices';
+  return {
+    answer: { code: 'FAILED', message, remedy },
+    ...{ build: '', driverVersion: 0, monitor: '', devices: [], links: [] },
+  };
+}
+
+/** What the probe printed; a sentence about it where that is no answer. */
+export function readProbe(text: string): DeviceProbe {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return failedProbe(`the probe answered ${JSON.stringify(text.slice(0, 200))}`);
+  }
+  const probe = membersOf(value);
+  return {
+    answer: answerOf(probe['answer']) ?? failedProbe('the probe gave no answer').answer,
+    build: textOf(probe['build']),
+    driverVersion: numberOf(probe['driver_version']),
+    monitor: textOf(probe['monitor']),
+    devices: listOf(probe['devices']).map(deviceOf),
+    links: listOf(probe['links']).flatMap((item) => {
+      const { from, to, access } = membersOf(item);
+      return access === 1 ? [{ from: numberOf(from), to: numberOf(to) }] : [];
+    }),
+  };
+}
+
+function deviceOf(value: unknown): ProbedDevice {
+  const device = membersOf(value);
+  const none = { code: 'FAILED', message: 'the probe said nothing about it', remedy: '' };
+  return {
+    index: numberOf(device['index']),
+    name: textOf(device['name']),
+    uuid: textOf(device['uuid']),
+    pci: textOf(device['pci']),
+    architecture: numberOf(device['architecture']),
+    multiprocessors: numberOf(device['multiprocessors']),
+    totalBytes: numberOf(device['total_bytes']),
+    freeBytes: knownOf(device['free_bytes']),
+    computeMode: knownOf(device['compute_mode']),
+    mig: knownOf(device['mig']),
+    mps: knownOf(device['mps']),
+    numaNode: knownOf(device['numa_node']),
+    processes: Array.isArray(device['processes'])
+      ? device['processes'].map((item) => {
+          const { pid, bytes } = membersOf(item);
+          return { pid: numberOf(pid), bytes: knownOf(bytes) };
+        })
+      : null,
+    answer: answerOf(device['answer']) ?? none,
+    opened: answerOf(device['opened']),
+    registered: answerOf(device['registered']),
+  };
+}
+
+function answerOf(value: unknown): ProbeAnswer | null {
+  const { code, message, remedy } = membersOf(value);
+  if (typeof code !== 'string') return null;
+  return { code, message: textOf(message), remedy: textOf(remedy) };
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+function membersOf(value: unknown): Members {
+  return typeof value === 'object' && value !== null ? (value as Members) : {};
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function numberOf(value: unknown): number {
+  return typeof value === 'number' ? value : 0;
+}
+
+function knownOf(value: unknown): number | null {
+  return typeof value === 'number' ? value : null;
+}
+
+/**
+ * Why gnnd should not use a device, with what to do about it; null where nothing speaks against it.
+ * `own` are processes of ours; with `mayShare` those of others are no reason.
+ */
+export function objectionTo(
+  device: ProbedDevice,
+  { mayShare, own }: { readonly mayShare: boolean; readonly own: ReadonlySet<number> },
+): ProbeAnswer | null {
+  for (const answer of [device.answer, device.opened]) {
+    if (answer !== null && answer.code !== 'OK') return answer;
+  }
+  if (device.mig === 2) {
+    return {
+      code: 'MIG',
+      message: 'MIG is on, and CUDA shows this process no more than the first instance',
+      remedy: 'name the instances (nvidia-smi -L) in CUDA_VISIBLE_DEVICES of a daemon each',
+    };
+  }
+  if (device.computeMode === 2) {
+    const remedy = `sudo nvidia-smi -i ${device.index} -c DEFAULT`;
+    return { code: 'PROHIBITED', message: 'its compute mode allows no process', remedy };
+  }
+  const others = (device.processes ?? []).filter(({ pid }) => !own.has(pid));
+  if (others.length > 0 && !mayShare) {
+    const pids = others.map(({ pid }) => pid).join(', ');
+    const message = `others use it: ${others.length === 1 ? 'process' : 'processes'} ${pids}`;
+    return { code: 'USED', message, remedy: 'end them, or set share_gpus in the configuration' };
+  }
+  return null;
+}
+
+/** What an operator should know about a device that is used, a sentence each with its remedy. */
+export function remarksOn(device: ProbedDevice): readonly ProbeAnswer[] {
+  const remarks: ProbeAnswer[] = [];
+  if (device.computeMode === 3) {
+    remarks.push({
+      code: 'EXCLUSIVE',
+      message: 'exclusive compute mode: one process at a time, so no standby Trainer',
+      remedy: `sudo nvidia-smi -i ${device.index} -c DEFAULT`,
+    });
+  }
+  if (device.registered !== null && device.registered.code !== 'OK') {
+    remarks.push({ ...device.registered, code: 'REGISTER_REFUSED' });
+  }
+  if (device.mps === 1) {
+    const message = 'works through an MPS server: a fault of one process ends all of its processes';
+    remarks.push({ code: 'MPS', message, remedy: 'echo quit | nvidia-cuda-mps-control' });
+  }
+  return remarks;
+}

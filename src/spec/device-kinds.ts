@@ -1,0 +1,25 @@
+import type { JobSpec } from './job-spec.ts';
+
+/** Kinds of devices, by the names of devices: `cuda:0`, `cuda:0/1`. */
+
+export type DeviceKind = Exclude<JobSpec['resources']['deviceKind'], 'AUTO'>;
+
+const kinds: Readonly<Record<string, DeviceKind>> = { cpu: 'CPU', cuda: 'CUDA', sim: 'SIM' };
+
+/** Null for what names no device of any kind. */
+export function deviceKindOf(name: string): DeviceKind | null {
+  return kinds[name.slice(0, Math.max(0, name.indexOf(':')))] ?? null;
+}
+
+/** `cuda:0` of `cuda:0/1`: the device that a logical one is a part of; others are themselves. */
+export function wholeDeviceOf(name: string): string {
+  return name.split('/')[0] ?? name;
+}
+
+/** The devices of a kind, in their order; all of them where any kind will do. */
+export function devicesOfKind(
+  names: readonly string[],
+  kind: JobSpec['resources']['deviceKind'],
+): readonly string[] {
+  return kind === 'AUTO' ? names : names.filter((name) => deviceKindOf(name) === kind);
+}

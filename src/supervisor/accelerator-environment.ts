@@ -1,0 +1,38 @@
+import type { Accelerator } from './seat.ts';
+
+/**
+ * What an executor's environment says about devices. One device is visible to it, by its UUID, so
+ * that it is number 0 for the plug-in and for torch alike; to an executor on a CPU device none is.
+ */
+
+/** Names that are the daemon's to set, whatever it inherited. */
+export const acceleratorVariables =
+  /^(CUDA_|CUBLAS_|CUDNN_|NVIDIA_TF32|PYTORCH_(CUDA_)?ALLOC_CONF|GNND_SIM_(VISIBLE|MEMORY))/;
+
+export function acceleratorEnvironment(
+  accelerator: Accelerator | undefined,
+): Readonly<Record<string, string>> {
+  if (accelerator?.kind === 'SIM') {
+    const { uuid, totalBytes } = accelerator;
+    const index = Number(uuid.slice(uuid.lastIndexOf('-') + 1));
+    return {
+      CUDA_VISIBLE_DEVICES: '',
+      GNND_SIM_VISIBLE: uuid,
+      GNND_SIM_DEVICES: String(index + 1),
+      GNND_SIM_MEMORY: String(totalBytes),
+    };
+  }
+  if (accelerator === undefined) return { CUDA_VISIBLE_DEVICES: '' };
+  const share = accelerator.budgetBytes / Math.max(1, accelerator.totalBytes);
+  return {
+    CUDA_VISIBLE_DEVICES: accelerator.uuid,
+    CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
+    // Else kernels that are compiled for this architecture go to the home folder.
+    CUDA_CACHE_DISABLE: '1',
+    CUDA_MODULE_LOADING: 'LAZY',
+    // cuBLAS repeats its bits with a workspace of a fixed size only.
+    CUBLAS_WORKSPACE_CONFIG: ':4096:8',
+    // Most that torch's allocator may hold, of all of the device's memory.
+    PYTORCH_CUDA_ALLOC_CONF: `per_process_memory_fraction:${Math.min(1, share).toFixed(4)}`,
+  };
+}

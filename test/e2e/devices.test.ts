@@ -1,0 +1,57 @@
+import { existsSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  type Device,
+  DeviceKind,
+  DeviceState,
+  HostService,
+} from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
+import { DeviceChoice } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
+import { TestDaemon } from '../support/daemon.ts';
+import { refusalOf } from '../support/refusal.ts';
+
+const hasDriver = existsSync('/proc/driver/nvidia/version');
+let daemon: TestDaemon;
+
+beforeAll(async () => {
+  const sim = ['--sim-devices', '0,0,1', '--sim-memory-bytes', '1000000000'];
+  const flags = [...sim, '--cuda-devices', 'auto'];
+  daemon = await TestDaemon.start({ cpuDevices: 2, datasets: ['cora'], flags });
+});
+afterAll(() => daemon.stop());
+
+async function devices(): Promise<readonly Device[]> {
+  return (await daemon.call(HostService.method.listDevices, {})).devices;
+}
+
+test('devices of all kinds are listed, and a device that stands twice is two', async () => {
+  const listed = (await devices()).filter(({ kind }) => kind !== DeviceKind.CUDA);
+  expect(listed.map(({ name }) => name)).toEqual([
+    ...['devices/cpu:0', 'devices/cpu:1', 'devices/sim:0/0', 'devices/sim:0/1', 'devices/sim:1'],
+  ]);
+  const [, , half, , whole] = listed;
+  expect(half).toMatchObject({
+    ...{ kind: DeviceKind.SIM, state: DeviceState.FREE, product: 'simulated device' },
+    ...{ memoryBytes: 1_000_000_000n, budgetBytes: 500_000_000n, cores: [] },
+  });
+  expect(whole?.budgetBytes).toBe(1_000_000_000n);
+  expect(whole?.uuid).not.toBe(half?.uuid);
+  expect(half?.note).toContain('docs/gpu.md');
+});
+
+test.skipIf(hasDriver)('the host says why it has no GPU', async () => {
+  const { notes } = await daemon.call(HostService.method.getHost, {});
+  expect(notes.filter((note) => note.startsWith('no CUDA devices: '))).toHaveLength(1);
+});
+
+test.each([
+  ['by kind', { deviceKind: DeviceChoice.SIM }, 'spec.resources.device_kind'],
+  ['by name', { deviceNames: ['sim:0', 'sim:0'] }, 'spec.resources.device_names'],
+])(
+  'a job that asks for simulated devices %s is refused with a sentence',
+  async (_, wish, field) => {
+    const spec = { dataset: 'cora', training: { epochs: 1 }, resources: wish };
+    const { fields } = await refusalOf(daemon.createJob('sim', spec));
+    expect(Object.keys(fields)).toEqual([field]);
+  },
+);

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
+import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import type { ResolveContext } from '../../../src/spec/rules/rule.ts';
+import { noPlugins } from '../../support/plugins.ts';
+
+const least: JobSpecInput = { dataset: 'cora', training: { epochs: 1 } };
+const context: ResolveContext = {
+  deviceNames: [],
+  deviceCores: [],
+  matrixLibrary: 'ONEDNN',
+  ...{ numNodes: 100_000, trainNodes: 34_693, valNodes: 500, hasEdgeWeights: true },
+  pluginFile: noPlugins,
+};
+
+function resolved(input: JobSpecInput, where: ResolveContext): JobSpec {
+  const resolution = resolveJobSpec(input, where);
+  if ('ok' in resolution) return resolution.ok;
+  throw new Error(JSON.stringify(resolution.violations));
+}
+
+function violations(input: JobSpecInput, where: ResolveContext = mixed) {
+  const resolution = resolveJobSpec(input, where);
+  return 'ok' in resolution ? [] : resolution.violations;
+}
+
+const mixed: ResolveContext = {
+  ...context,
+  deviceNames: ['cpu:0', 'cpu:1', 'cuda:0/0', 'cuda:0/1', 'cuda:1', 'sim:0'],
+  deviceCores: [2, 2, 4, 4, 4, 4],
+  deviceBits: new Map([
+    ...(['cuda:0/0', 'cuda:0/1'] as const).map((name) => [name, 'sm_90'] as const),
+    ['cuda:1', 'sm_80'],
+  ]),
+};
+const resourcesOf = (resources: JobSpecInput['resources'], training = {}) =>
+  violations({ dataset: 'cora', training: { epochs: 1, ...training }, resources }, mixed).map(
+    ({ path, description }) => `${path.slice('spec.resources.'.length)}: ${description}`,
+  );
+
+const cpuOnly: ResolveContext = { ...context, deviceNames: ['cpu:0'], deviceCores: [2] };
+
+describe('devices of several kinds', () => {
+  it('are of the CPU where a job leaves the kind open, and no more than there are', () => {
+    expect(resolved(least, mixed).resources).toMatchObject({ deviceKind: 'CPU', devices: 2 });
+    expect(resourcesOf({ devices: 3 })).toEqual([expect.stringMatching(/^devices: 3: expected/)]);
+    const again = resolved(resolved(least, mixed), mixed);
+    expect(again).toEqual(resolved(least, mixed));
+  });
+
+  it('of other kinds are refused with a sentence, as long as jobs cannot run there', () => {
+    const notYet = 'jobs run on CPU devices only so far (docs/gpu.md)';
+    expect(resourcesOf({ deviceKind: 'SIM' })).toEqual([`device_kind: SIM: ${notYet}`]);
+    expect(resourcesOf({ deviceNames: ['sim:0'] })).toEqual([`device_names: SIM: ${notYet}`]);
+    expect(violations({ ...least, resources: { deviceKind: 'CUDA' } }, cpuOnly)).toEqual([
+      {
+        path: 'spec.resources.device_kind',
+        description: 'CUDA: this host has no such device (gnnctl doctor says why)',
+      },
+    ]);
+  });
+
+  it('of several kinds are refused by strict jobs: by name, by bits and by number', () => {
+    expect(resourcesOf({ deviceNames: ['cpu:0', 'sim:0'] })).toContainEqual(
+      expect.stringContaining('they differ in bits (CPU; SIM): expected devices of one kind'),
+    );
+    const unlike = { deviceNames: ['cuda:0/0', 'cuda:1'] };
+    expect(resourcesOf(unlike)).toContainEqual(expect.stringContaining('(sm_90; sm_80)'));
+    expect(resourcesOf(unlike, { determinism: 'RELAXED' })).toHaveLength(1);
+    expect(resourcesOf({ deviceKind: 'CUDA', devices: 2 })).toContainEqual(
+      expect.stringMatching(/^devices: 2: CUDA devices here differ in bits/),
+    );
+    expect(resourcesOf({ deviceKind: 'CPU', deviceNames: ['sim:0'] })).toContainEqual(
+      'device_kind: CPU: expected the kind of device_names, or unset beside them',
+    );
+  });
+
+  it('named by their GPU are its logical devices, each once', () => {
+    expect(resourcesOf({ deviceNames: ['cuda:0', 'cuda:0', 'cuda:0'] })).toContainEqual(
+      'device_names[2]: "cuda:0": named more often than its 2 logical devices',
+    );
+    expect(resourcesOf({ deviceNames: ['cuda:0', 'cuda:0/0'] })).toContainEqual(
+      'device_names[1]: "cuda:0/0": named twice',
+    );
+    // Fine but for their kind.
+    expect(resourcesOf({ deviceNames: ['cuda:0', 'cuda:0'] })).toEqual([
+      expect.stringContaining('jobs run on CPU devices only'),
+    ]);
+  });
+});

@@ -1,0 +1,57 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { executorEnvironment } from '../../../src/supervisor/executor-process.ts';
+import type { Accelerator } from '../../../src/supervisor/seat.ts';
+
+const gpu: Accelerator = {
+  ...{ kind: 'CUDA', uuid: 'GPU-7', product: 'NVIDIA H200', pci: '', peers: [], bits: '' },
+  ...{ totalBytes: 150e9, budgetBytes: 50e9 },
+};
+
+function environment(accelerator?: Accelerator) {
+  return executorEnvironment({
+    ...{ threads: 1, instructionSet: 'AVX2', determinism: 'STRICT', accelerator },
+    ...{ segmentFd: null, topologyFd: null, scratchFd: null, logPath: '' },
+    signal: new AbortController().signal,
+    start: {
+      kind: 'start',
+      version: 5,
+      cores: [],
+      role: 'CHECK',
+      options: { folder: '' },
+    } as never,
+  });
+}
+
+afterEach(() => vi.unstubAllEnvs());
+
+test('an executor on a GPU sees that one alone, by its UUID, and no more memory than it has', () => {
+  expect(environment(gpu)).toMatchObject({
+    CUDA_VISIBLE_DEVICES: 'GPU-7',
+    CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
+    CUDA_CACHE_DISABLE: '1',
+    CUBLAS_WORKSPACE_CONFIG: ':4096:8',
+    PYTORCH_CUDA_ALLOC_CONF: 'per_process_memory_fraction:0.3333',
+  });
+});
+
+test('an executor on a CPU device sees no GPU, whatever the daemon inherited', () => {
+  vi.stubEnv('CUDA_VISIBLE_DEVICES', '0,1');
+  vi.stubEnv('PYTORCH_CUDA_ALLOC_CONF', 'backend:cudaMallocAsync');
+  vi.stubEnv('NVIDIA_TF32_OVERRIDE', '1');
+  const variables = environment();
+  expect(variables['CUDA_VISIBLE_DEVICES']).toBe('');
+  expect(variables).not.toHaveProperty('PYTORCH_CUDA_ALLOC_CONF');
+  expect(variables).not.toHaveProperty('NVIDIA_TF32_OVERRIDE');
+});
+
+test('an executor on a simulated device sees that one, and its faults', () => {
+  vi.stubEnv('GNND_SIM_FAULT', 'lost:100');
+  const uuid = 'SIM-00000000-0000-0000-0000-000000000002';
+  expect(environment({ ...gpu, kind: 'SIM', uuid, totalBytes: 4096 })).toMatchObject({
+    CUDA_VISIBLE_DEVICES: '',
+    GNND_SIM_VISIBLE: uuid,
+    GNND_SIM_DEVICES: '3',
+    GNND_SIM_MEMORY: '4096',
+    GNND_SIM_FAULT: 'lost:100',
+  });
+});
