@@ -174,7 +174,7 @@ class SamplerLoop {
   SampleWork& work_;
   const uint32_t depth_;
   std::vector<Started> in_hand_;  // in the order of their starts
-  uint64_t finished_ns_ = 0;     // when the last batch was
+  uint64_t finished_ns_ = 0;      // when the last batch was
 };
 
 }  // namespace

@@ -167,11 +167,10 @@ TEST_CASE("a Sampler killed with two batches in hand gives two back") {
     int nth;
     uint32_t claimed;  // batches in its hands when it dies
   };
-  const Point points[] = {{"claim.after", 1, 1},   {"start.after", 1, 1},
-                          {"claim.after", 2, 2},   {"claim.after_wake", 2, 2},
-                          {"start.after", 2, 2},   {"sample.after", 1, 2},
-                          {"publish.before", 1, 2}, {"publish.before_wake", 1, 1},
-                          {"publish.after", 1, 1}};
+  const Point points[] = {
+      {"claim.after", 1, 1},      {"start.after", 1, 1},         {"claim.after", 2, 2},
+      {"claim.after_wake", 2, 2}, {"start.after", 2, 2},         {"sample.after", 1, 2},
+      {"publish.before", 1, 2},   {"publish.before_wake", 1, 1}, {"publish.after", 1, 1}};
   for (const Point& point : points) {
     for (const bool stop : {false, true}) {
       INFO(point.name, ":", point.nth, stop ? " stopped first" : "");
