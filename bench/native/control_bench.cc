@@ -85,10 +85,10 @@ class TimedSampleWork final : public SampleWork {
  public:
   explicit TimedSampleWork(StandIn* stand_in) : stand_in_(stand_in) {}
 
-  Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
-                SampleReport* report) override {
+  Status Start(const SampleTask&) override { return Status::Ok(); }
+  Status Finish(const SampleTask& task, SampleReport* report) override {
     stand_in_->Do([&] {
-      RecordHeader header = RecordHeaderOf(SampleKind::kBlocks, {0, epoch, batch});
+      RecordHeader header = RecordHeaderOf(SampleKind::kBlocks, {0, task.epoch, task.batch});
       header.num_node_types = header.num_blocks = 1;
       header.nodes[0] = {4, 1, 1, 0, kPageBytes, 0};
       BlockEntry& block = header.blocks[0];
@@ -96,8 +96,8 @@ class TimedSampleWork final : public SampleWork {
       block.num_dst = block.num_src = 1;
       block.indptr_at = 2 * kPageBytes;
       block.src_at = 3 * kPageBytes;
-      WriteHeader(&header, slot);
-      *report = SampleReport{header.payload_bytes, header.extent_bytes, 1, 0, 1, 0};
+      WriteHeader(&header, task.slot);
+      *report = SampleReport{header.payload_bytes, header.extent_bytes, 1, 0, 1};
     });
     return Status::Ok();
   }

@@ -107,7 +107,7 @@ Epoch SampleEpoch(JobWork* work, const Job& job, std::span<std::byte> slot, uint
   const uint64_t start_ns = MonotonicNs();
   for (uint32_t batch = 0; batch < job.batches(); ++batch) {
     SampleReport report;
-    Must(work->Sample(epoch, batch, slot, &report));
+    Must(work->Sample({epoch, batch, slot}, &report));
   }
   return {static_cast<double>(MonotonicNs() - start_ns) * 1e-6,
           static_cast<double>(CpuNs(CLOCK_PROCESS_CPUTIME_ID) - start_cpu_ns) * 1e-6};

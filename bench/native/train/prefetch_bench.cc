@@ -112,20 +112,20 @@ class GraphWork final : public SampleWork {
         seeds_(options.batch_size),
         nodes_(options.nodes) {}
 
-  Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
-                SampleReport* report) override {
+  Status Start(const SampleTask& task) override {
     // A prime stride visits every node once before any comes again.
     for (uint64_t i = 0; i < seeds_.size(); ++i) {
-      seeds_[i] = static_cast<uint32_t>((batch * seeds_.size() + i) * 2654435761 % nodes_);
+      seeds_[i] = static_cast<uint32_t>((task.batch * seeds_.size() + i) * 2654435761 % nodes_);
     }
-    GNND_TRY(sampler_.Sample({1, epoch, batch}, seeds_, slot));
-    const gnnd::Sample sample = Must(OpenRecord(slot));
-    *report = {OwnHeader(slot).payload_bytes,
-               slot.size(),
-               sample.nodes().size(),
-               sample.num_edges(),
-               seeds_.size(),
-               0};
+    return sampler_.Sample({1, task.epoch, task.batch}, seeds_, task.slot);
+  }
+  Status Finish(const SampleTask& task, SampleReport* report) override {
+    const gnnd::Sample sample = Must(OpenRecord(task.slot));
+    report->payload_bytes = OwnHeader(task.slot).payload_bytes;
+    report->extent_bytes = task.slot.size();
+    report->nodes = sample.nodes().size();
+    report->edges = sample.num_edges();
+    report->seeds = seeds_.size();
     return Status::Ok();
   }
 

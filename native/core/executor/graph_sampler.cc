@@ -36,13 +36,15 @@ GraphSampler::GraphSampler(Topology topology, Options options, const RecordLayou
   seeds_.reserve(options_.batch_size);
 }
 
-Status GraphSampler::Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
-                            SampleReport* report) {
-  const BatchKey key{options_.random_seed, epoch, batch};
+Status GraphSampler::Start(const SampleTask& task) {
+  const BatchKey key{options_.random_seed, task.epoch, task.batch};
   SeedsOf(key, options_.train_nodes, options_.batch_size, &seeds_);
-  GNND_TRY(sampler_.Sample(key, seeds_, slot));
-  const RecordHeader& header = OwnHeader(slot);
-  const gnnd::Sample sample = OwnSample(slot);
+  return sampler_.Sample(key, seeds_, task.slot);
+}
+
+Status GraphSampler::Finish(const SampleTask& task, SampleReport* report) {
+  const RecordHeader& header = OwnHeader(task.slot);
+  const gnnd::Sample sample = OwnSample(task.slot);
   report->payload_bytes = header.payload_bytes;
   report->extent_bytes = header.extent_bytes;
   report->nodes = sample.nodes().size();

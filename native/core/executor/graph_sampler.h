@@ -29,8 +29,8 @@ class GraphSampler final : public SampleWork {
   static Result<std::unique_ptr<SampleWork>> Create(Topology topology, Options options,
                                                     const RecordLayout& layout);
 
-  Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
-                SampleReport* report) override;
+  Status Start(const SampleTask& task) override;  // the whole of it
+  Status Finish(const SampleTask& task, SampleReport* report) override;
 
  private:
   GraphSampler(Topology topology, Options options, const RecordLayout& layout);

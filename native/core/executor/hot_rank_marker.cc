@@ -13,10 +13,10 @@ HotRankMarker::HotRankMarker(std::unique_ptr<SampleWork> work, RankTable ranks, 
   GNND_CHECK(ranks_at_ != 0);
 }
 
-Status HotRankMarker::Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
-                             SampleReport* report) {
-  GNND_TRY(work_->Sample(epoch, batch, slot, report));
+Status HotRankMarker::Finish(const SampleTask& task, SampleReport* report) {
+  GNND_TRY(work_->Finish(task, report));
   const uint64_t start_ns = MonotonicNs();
+  const std::span<std::byte> slot = task.slot;
   RecordHeader& header = OwnHeader(slot);
   ranks_.Mark(OwnSample(slot).nodes(), reinterpret_cast<uint32_t*>(slot.data() + ranks_at_));
   header.nodes[0].ranks_at = ranks_at_;

@@ -16,8 +16,10 @@ class HotRankMarker final : public SampleWork {
   // `ranks_at` is the layout's place for ranks.
   HotRankMarker(std::unique_ptr<SampleWork> work, RankTable ranks, uint64_t ranks_at);
 
-  Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
-                SampleReport* report) override;
+  uint32_t depth() const override { return work_->depth(); }
+  Status Start(const SampleTask& task) override { return work_->Start(task); }
+  Status Finish(const SampleTask& task, SampleReport* report) override;
+  void Abandon() override { work_->Abandon(); }
 
  private:
   std::unique_ptr<SampleWork> work_;

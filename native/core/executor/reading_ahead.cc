@@ -34,13 +34,12 @@ ReadingAhead::~ReadingAhead() {
   thread_.join();
 }
 
-Status ReadingAhead::Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
-                            SampleReport* report) {
-  GNND_TRY(work_->Sample(epoch, batch, slot, report));
-  const gnnd::Sample sample = OwnSample(slot);
+Status ReadingAhead::Finish(const SampleTask& task, SampleReport* report) {
+  GNND_TRY(work_->Finish(task, report));
+  const gnnd::Sample sample = OwnSample(task.slot);
   const auto nodes = sample.nodes();
   const auto ranks = sample.ranks();
-  Batch made{epoch, batch, {}, 0};
+  Batch made{task.epoch, task.batch, {}, 0};
   made.rows.reserve(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (ranks.empty() || ranks[i] >= options_.cache_rows) made.rows.push_back(nodes[i]);

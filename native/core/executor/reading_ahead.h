@@ -41,8 +41,10 @@ class ReadingAhead final : public SampleWork {
   ReadingAhead(const ReadingAhead&) = delete;
   ReadingAhead& operator=(const ReadingAhead&) = delete;
 
-  Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
-                SampleReport* report) override;
+  uint32_t depth() const override { return work_->depth(); }
+  Status Start(const SampleTask& task) override { return work_->Start(task); }
+  Status Finish(const SampleTask& task, SampleReport* report) override;
+  void Abandon() override { work_->Abandon(); }
 
  private:
   struct Batch {

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
@@ -19,12 +21,15 @@ constexpr uint64_t kTrimFactor = 4;
 class SamplerLoop {
  public:
   SamplerLoop(Segment& segment, ExecutorId id, SampleWork& work)
-      : self_(segment, id), segment_(segment), work_(work) {}
+      : self_(segment, id), segment_(segment), work_(work), depth_(work.depth()) {
+    in_hand_.reserve(depth_);
+  }
 
   Result<LoopEnd> Run() {
     GNND_TRY(self_.Enter());
     self_.turn().SamplerEnters();
     const Result<LoopEnd> end = Loop();
+    if (!in_hand_.empty()) work_.Abandon();
     // After an error the daemon decides whether a Sampler comes back; a good end is final.
     if (end.ok()) self_.turn().SamplerLeaves();
     segment_.WakeSamplers();  // one of which may owe its sleep to us
@@ -32,67 +37,92 @@ class SamplerLoop {
   }
 
  private:
+  // A claimed batch that is being made.
+  struct Started {
+    uint64_t batch;  // counted over the job
+    SampleTask task;
+    uint64_t start_ns;
+  };
+
   Result<LoopEnd> Loop() {
     EventWord& event = segment_.queue().sampler_event.word;
     while (true) {
       const uint32_t seen = event.Load();
       GNND_TRY(segment_.AbortStatus());
-      if (segment_.TrainingDone()) return LoopEnd::kComplete;
       const Command command = self_.command();
-      if (command >= Command::kDrain) return LoopEnd::kStopped;
+      const bool ends = segment_.TrainingDone() || command >= Command::kDrain;
+      const bool holds = self_.turn().SamplerHolds() || GNND_BROKEN("turn-holder-changes");
+      if (!ends && command != Command::kPause && holds && in_hand_.size() < depth_) {
+        const std::optional<uint64_t> batch = self_.batches().Claim();
+        if (batch) GNND_TRY(Start(*batch));
+        if (batch && in_hand_.size() < depth_) continue;
+      }
+      // Whoever ends, sleeps or lends his device has nothing in hand: another claim is waited for
+      // by nobody who has one.
+      if (!in_hand_.empty() && (in_hand_.size() == depth_ || !GNND_BROKEN("waits-empty-handed"))) {
+        GNND_TRY(Finish());
+        continue;
+      }
+      if (ends) return segment_.TrainingDone() ? LoopEnd::kComplete : LoopEnd::kStopped;
       if (command == Command::kPause) {
         self_.WaitPaused(event, seen, kNewsRare);
-        continue;
-      }
-      if (!self_.turn().SamplerHolds() && !GNND_BROKEN("turn-holder-changes")) {
+      } else if (!holds) {
         self_.Wait(event, seen, WaitSide::kTurn, kNewsRare);
-        continue;
+      } else if (!HandOverIfUseful()) {
+        const uint32_t lend = self_.turn().StandbyPresent() ? kNewsLend : 0;
+        self_.Wait(event, seen, WaitSide::kEnqueue, kNewsBatch | lend);
       }
-      const std::optional<uint64_t> batch = self_.batches().Claim();
-      if (batch) {
-        self_.EndWait();
-        GNND_TRY(Make(*batch));
-        continue;
-      }
-      if (HandOverIfUseful()) continue;
-      const uint32_t lend = self_.turn().StandbyPresent() ? kNewsLend : 0;
-      self_.Wait(event, seen, WaitSide::kEnqueue, kNewsBatch | lend);
     }
   }
 
-  Status Make(uint64_t batch) {
+  Status Start(uint64_t batch) {
+    self_.EndWait();
 #ifdef GNND_FAILPOINTS
     if (GNND_BROKEN("room-before-claim")) GNND_TRY(WaitForRoom(batch));
 #endif
     const JobShape& shape = segment_.shape();
     const uint64_t slot = shape.SlotOf(batch);
-    const uint64_t index = shape.IndexOfBatch(batch);
     TrimIfGrown(slot);
     self_.Progress(Stage::kSample, batch);
+    const SampleTask task{segment_.EpochNumber(shape.EpochOfBatch(batch)),
+                          static_cast<uint32_t>(shape.IndexOfBatch(batch)), segment_.slot(slot)};
     const uint64_t start_ns = MonotonicNs();
-    SampleReport report;
-    GNND_TRY(work_.Sample(segment_.EpochNumber(shape.EpochOfBatch(batch)),
-                          static_cast<uint32_t>(index), segment_.slot(slot), &report));
-    if (report.extent_bytes > segment_.config().slot_bytes) {
-      return Status(Code::kInternal, "a record is larger than its slot");
-    }
-    const uint64_t sampled_ns = MonotonicNs();
-    GNND_FAILPOINT("sample.after");
-    GNND_TRY(self_.batches().Publish(batch, report.payload_bytes));
-    GNND_FAILPOINT("publish.after");
-    Count(report, sampled_ns - start_ns, MonotonicNs() - sampled_ns);
+    GNND_TRY(work_.Start(task));
+    in_hand_.push_back({batch, task, start_ns});
+    GNND_FAILPOINT("start.after");
     return Status::Ok();
   }
 
-  void Count(const SampleReport& report, uint64_t sample_ns, uint64_t publish_ns) {
+  // Completes and publishes the batch that was started first.
+  Status Finish() {
+    const Started first = in_hand_.front();
+    if (depth_ > 1) self_.Progress(Stage::kSample, first.batch);
+    SampleReport report;
+    GNND_TRY(work_.Finish(first.task, &report));
+    in_hand_.erase(in_hand_.begin());
+    if (report.extent_bytes > segment_.config().slot_bytes) {
+      return Status(Code::kInternal, "a record is larger than its slot");
+    }
+    const uint64_t finished_ns = MonotonicNs();
+    // What two batches shared of the time is the first one's.
+    const uint64_t batch_ns = finished_ns - std::max(first.start_ns, finished_ns_);
+    finished_ns_ = finished_ns;
+    GNND_FAILPOINT("sample.after");
+    GNND_TRY(self_.batches().Publish(first.batch, report.payload_bytes));
+    GNND_FAILPOINT("publish.after");
+    Count(report, batch_ns, MonotonicNs() - finished_ns);
+    return Status::Ok();
+  }
+
+  void Count(const SampleReport& report, uint64_t batch_ns, uint64_t publish_ns) {
     ExecutorLog& log = self_.log();
     log.Add(Counter::kBatchesSampled, 1);
     log.Add(Counter::kNodes, report.nodes);
     log.Add(Counter::kEdges, report.edges);
     log.Add(Counter::kQueueBytes, report.payload_bytes);
-    log.AddStage(Stage::kSample, sample_ns - report.mark_ns);
+    log.AddStage(Stage::kSample, batch_ns - std::min(batch_ns, report.mark_ns + report.copy_ns));
     if (report.mark_ns > 0) log.AddStage(Stage::kMark, report.mark_ns);
-    log.AddStage(Stage::kCopy, publish_ns);
+    log.AddStage(Stage::kCopy, report.copy_ns + publish_ns);
   }
 
   // Gives the pages of a slot back if an unusually large record lay in it; others stay warm. The
@@ -142,6 +172,9 @@ class SamplerLoop {
   Executor self_;
   Segment& segment_;
   SampleWork& work_;
+  const uint32_t depth_;
+  std::vector<Started> in_hand_;  // in the order of their starts
+  uint64_t finished_ns_ = 0;      // when the last batch was
 };
 
 }  // namespace

@@ -79,7 +79,7 @@ Status Presampler::Run(Worker* worker, Epoch* epoch) {
     if (batch >= batches_per_epoch_) break;
     const uint64_t batch_ns = MonotonicNs();
     SampleReport report;
-    GNND_TRY(worker->work->Sample(epoch->number, batch, slot, &report));
+    GNND_TRY(worker->work->Sample({epoch->number, batch, slot}, &report));
     sample_ns += MonotonicNs() - batch_ns;
     const std::span<const uint32_t> nodes = OwnSample(slot).nodes();
     // A record lists a node once: each batch counts once.

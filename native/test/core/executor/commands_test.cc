@@ -159,7 +159,7 @@ TEST_CASE("a record that is not what the ledger says ends its Trainer with the r
   REQUIRE(batches.Claim() == uint64_t{0});
   FakeSampleWork work(segment);
   SampleReport report;
-  REQUIRE(work.Sample(0, 3, segment.slot(0), &report).ok());  // batch 3 where 0 must be
+  REQUIRE(work.Sample({0, 3, segment.slot(0)}, &report).ok());  // batch 3 where 0 must be
   REQUIRE(batches.Publish(0, report.payload_bytes).ok());
   crew.AddTrainer(Role::kTrainer, 1);
   CHECK_FALSE(crew.Finish());

@@ -59,22 +59,32 @@ class FakeSampleWork final : public SampleWork {
   explicit FakeSampleWork(const Segment& segment, DeviceWatch* watch = nullptr, uint32_t device = 0)
       : segment_(segment), watch_(watch), device_(device) {}
 
+  // As on a device that copies a record while it computes the next: a record of depth 2 is half
+  // made when Start returns.
+  uint32_t work_depth = 1;
   std::function<void(uint32_t epoch, uint32_t batch)> before;  // runs first
+  uint32_t most_started = 0;                                   // at once
+  bool abandoned = false;
 
-  Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
-                SampleReport* report) override {
-    if (before) before(epoch, batch);
+  uint32_t depth() const override { return work_depth; }
+
+  Status Start(const SampleTask& task) override {
+    if (before) before(task.epoch, task.batch);
     if (watch_ != nullptr) watch_->Begin(device_, DeviceWatch::kSamples);
-    const uint64_t seeds = segment_.SeedsOfBatch(batch);
-    const std::vector<uint32_t> nodes = FakeNodes(epoch, batch, seeds);
+    most_started = std::max(most_started, ++started_);
+    const std::vector<uint32_t> nodes = NodesOf(task);
+    std::copy(nodes.begin(), nodes.end(), SectionOf(task, 1));
+    return Status::Ok();
+  }
+
+  Status Finish(const SampleTask& task, SampleReport* report) override {
+    const uint64_t seeds = segment_.SeedsOfBatch(task.batch);
+    const std::vector<uint32_t> nodes = NodesOf(task);
+    // A slot that another batch was written to meanwhile is seen by its Trainer.
     const auto edges = static_cast<uint32_t>(nodes.size() - seeds);
-    auto* words = reinterpret_cast<uint32_t*>(slot.data());
-    const auto section = [&](uint64_t page) { return words + page * kPageBytes / 4; };
-    // The header goes last: a half made record is none.
-    std::copy(nodes.begin(), nodes.end(), section(1));
-    for (uint64_t d = 0; d <= seeds; ++d) section(2)[d] = d == 0 ? 0 : edges;
-    for (uint32_t e = 0; e < edges; ++e) section(3)[e] = static_cast<uint32_t>(seeds) + e;
-    RecordHeader header = RecordHeaderOf(SampleKind::kBlocks, {0, epoch, batch});
+    for (uint64_t d = 0; d <= seeds; ++d) SectionOf(task, 2)[d] = d == 0 ? 0 : edges;
+    for (uint32_t e = 0; e < edges; ++e) SectionOf(task, 3)[e] = static_cast<uint32_t>(seeds) + e;
+    RecordHeader header = RecordHeaderOf(SampleKind::kBlocks, {0, task.epoch, task.batch});
     header.num_node_types = header.num_blocks = 1;
     NodeEntry& list = header.nodes[0];
     list = {4, static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(seeds), 0, kPageBytes, 0};
@@ -85,14 +95,25 @@ class FakeSampleWork final : public SampleWork {
     block.num_edges = edges;
     block.indptr_at = 2 * kPageBytes;
     block.src_at = 3 * kPageBytes;
-    WriteHeader(&header, slot);
-    *report =
-        SampleReport{header.payload_bytes, header.extent_bytes, nodes.size(), edges, seeds, 0};
+    // Last: a half made record is none.
+    WriteHeader(&header, task.slot);
+    *report = SampleReport{header.payload_bytes, header.extent_bytes, nodes.size(), edges, seeds};
+    --started_;
     if (watch_ != nullptr) watch_->End(device_, DeviceWatch::kSamples);
     return Status::Ok();
   }
 
+  void Abandon() override { abandoned = true; }
+
  private:
+  std::vector<uint32_t> NodesOf(const SampleTask& task) const {
+    return FakeNodes(task.epoch, task.batch, segment_.SeedsOfBatch(task.batch));
+  }
+  static uint32_t* SectionOf(const SampleTask& task, uint64_t page) {
+    return reinterpret_cast<uint32_t*>(task.slot.data()) + page * kPageBytes / 4;
+  }
+
+  uint32_t started_ = 0;
   const Segment& segment_;
   DeviceWatch* watch_;
   uint32_t device_;

@@ -288,14 +288,16 @@ class ThreadCrew {
   }
 
   void AddSampler(uint32_t device, std::function<void(uint32_t, uint32_t)> before = {}) {
-    Start(Role::kSampler, device, [=, this](Segment& mine, ExecutorId id) {
+    Start(Role::kSampler, device, [=, this, depth = depth](Segment& mine, ExecutorId id) {
       FakeSampleWork work(mine, &watch_, device);
+      work.work_depth = depth;
       work.before = before;
       return RunSamplerLoop(mine, id, work);
     });
   }
 
-  bool prefetch = false;  // of Trainers that are added from now on
+  uint32_t depth = 1;     // of Samplers that are added from now on
+  bool prefetch = false;  // of Trainers, likewise
 
   void AddTrainer(Role role, uint32_t device, std::function<void(FakeTrainWork&)> prepare = {}) {
     Start(role, device, [=, this, ahead = prefetch](Segment& mine, ExecutorId id) {

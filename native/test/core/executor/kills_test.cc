@@ -25,6 +25,7 @@ struct KillPoint {
 const KillPoint kPoints[] = {
     {Role::kSampler, "claim.after"},
     {Role::kSampler, "claim.after_wake"},
+    {Role::kSampler, "start.after"},
     {Role::kSampler, "sample.after"},
     {Role::kSampler, "publish.before"},
     {Role::kSampler, "publish.before_wake"},
@@ -83,12 +84,14 @@ void CheckUndisturbed(const Segment& segment, const FakeJob& job) {
   CHECK(OutcomeOf(segment) == Expected(job));
 }
 
-void KillAt(const FakeJob& job, const KillPoint& point, int nth, bool prefetch) {
+void KillAt(const FakeJob& job, const KillPoint& point, int nth, uint32_t depth, bool prefetch) {
   INFO(point.name, ":", nth, " G=", job.group, " S=", job.staleness,
-       " predicts=", job.compensation == StalenessCompensation::kPredict, " prefetch=", prefetch);
+       " predicts=", job.compensation == StalenessCompensation::kPredict, " depth=", depth,
+       " prefetch=", prefetch);
   const NoDeadlines none;
   Segment segment = MakeSegment(job);
   ProcessCrew crew(segment);
+  crew.depth = depth;
   crew.prefetch = prefetch;
   for (const Role role : {Role::kSampler, Role::kTrainer}) {
     crew.Start(ChildPlan{role, role == Role::kSampler ? 0U : 1U,
@@ -107,7 +110,9 @@ TEST_CASE("a Sampler or Trainer killed at any named point leaves no trace in the
     for (const KillPoint& point : kPoints) {
       for (const int nth : {1, 3}) {
         if (point.once && nth > 1) continue;
-        for (const bool prefetch : {false, true}) KillAt(job, point, nth, prefetch);
+        for (const bool prefetch : {false, true}) {
+          for (const uint32_t depth : {1U, 2U}) KillAt(job, point, nth, depth, prefetch);
+        }
       }
     }
   }
@@ -155,6 +160,36 @@ TEST_CASE("a Trainer killed with a batch held ahead gives two back") {
   }
 }
 
+TEST_CASE("a Sampler killed with two batches in hand gives two back") {
+  const NoDeadlines none;
+  struct Point {
+    const char* name;
+    int nth;
+    uint32_t claimed;  // batches in its hands when it dies
+  };
+  const Point points[] = {
+      {"claim.after", 1, 1},      {"start.after", 1, 1},         {"claim.after", 2, 2},
+      {"claim.after_wake", 2, 2}, {"start.after", 2, 2},         {"sample.after", 1, 2},
+      {"publish.before", 1, 2},   {"publish.before_wake", 1, 1}, {"publish.after", 1, 1}};
+  for (const Point& point : points) {
+    for (const bool stop : {false, true}) {
+      INFO(point.name, ":", point.nth, stop ? " stopped first" : "");
+      FakeJob job;
+      job.num_slots = 4;
+      Segment segment = MakeSegment(job);
+      ProcessCrew crew(segment);
+      crew.depth = 2;
+      crew.Start(ChildPlan{Role::kSampler, 0, point.name, point.nth, stop});
+      crew.Start(ChildPlan{Role::kTrainer, 1, "", 1});
+      REQUIRE(crew.Supervise());
+      CHECK(crew.kills() == 1);
+      CHECK(crew.failures() == 0);
+      CHECK(crew.reclaimed().claimed == point.claimed);
+      CheckUndisturbed(segment, job);
+    }
+  }
+}
+
 TEST_CASE("where a Sampler and a standby share the device, a kill of either gives the turn on") {
   const NoDeadlines none;
   for (const FakeJob& job : Jobs()) {
@@ -164,6 +199,7 @@ TEST_CASE("where a Sampler and a standby share the device, a kill of either give
         Segment segment = MakeSegment(job);
         segment.SetStandby(StandbyPolicy::kAuto, true);  // N_t = 0: always profitable
         ProcessCrew crew(segment);
+        crew.depth = static_cast<uint32_t>(3 - nth);
         crew.prefetch = nth == 2;
         for (const Role role : {Role::kSampler, Role::kStandby}) {
           crew.Start(ChildPlan{role, 0, role == point.role ? point.name : "", nth});
@@ -286,6 +322,7 @@ TEST_CASE("random jobs with random crews and random deaths end like the straight
           choice < std::size(kPoints) ? kPoints[choice] : kTurnPoints[choice - std::size(kPoints)];
       const char* rare[] = {"ahead.after_take", "announce.nobody"};  // not in every job
       const uint64_t which = draw(12);
+      crew.depth = static_cast<uint32_t>(1 + draw(2));
       crew.prefetch = draw(2) == 0;
       crew.Start(ChildPlan{role, static_cast<uint32_t>(device),
                            which < 2 ? rare[which] : point.name, static_cast<int>(1 + draw(6)),

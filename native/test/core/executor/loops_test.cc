@@ -25,14 +25,17 @@ const Crew kCrews[] = {
     {"two devices alternating", {0, 1}, {}, {0, 1}},
 };
 
-void RunOnce(const FakeJob& job, const Crew& crew, StandbyPolicy policy, bool prefetch) {
+void RunOnce(const FakeJob& job, const Crew& crew, StandbyPolicy policy, uint32_t depth,
+             bool prefetch) {
   INFO(crew.name, ", M=", job.batches, " G=", job.group, " S=", job.staleness,
-       " slots=", job.num_slots, " budget=", job.queue_max_bytes, " prefetch=", prefetch);
+       " slots=", job.num_slots, " budget=", job.queue_max_bytes, " depth=", depth,
+       " prefetch=", prefetch);
   const NoDeadlines none;
   Segment segment = MakeSegment(job);
   segment.SetStandby(policy, true);
   segment.SetEstimates(StandbyEstimates{1000, 1000, 1500, crew.trainers.size()});
   ThreadCrew threads(segment);
+  threads.depth = depth;
   threads.prefetch = prefetch;
   for (const uint32_t device : crew.samplers) threads.AddSampler(device);
   for (const uint32_t device : crew.trainers) threads.AddTrainer(Role::kTrainer, device);
@@ -48,7 +51,9 @@ void RunOnce(const FakeJob& job, const Crew& crew, StandbyPolicy policy, bool pr
 }
 
 void RunCrew(const FakeJob& job, const Crew& crew, StandbyPolicy policy = StandbyPolicy::kAlways) {
-  for (const bool prefetch : {false, true}) RunOnce(job, crew, policy, prefetch);
+  for (const uint32_t depth : {1U, 2U}) {
+    for (const bool prefetch : {false, true}) RunOnce(job, crew, policy, depth, prefetch);
+  }
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ class ProcessCrew {
   int failures() const { return failures_; }  // loops that returned an error
   ReclaimReport reclaimed() const { return reclaimed_; }
   bool respawn = true;
-  bool prefetch = false;  // of Trainers that are started from now on
+  uint32_t depth = 1;     // of Samplers that are started from now on
+  bool prefetch = false;  // of Trainers, likewise
   // What happens to a stopped child: the default kills it.
   std::function<void(pid_t, ExecutorId)> on_stopped = [](pid_t pid, ExecutorId) {
     kill(pid, SIGKILL);
@@ -94,6 +95,7 @@ class ProcessCrew {
     if (!mine.ok()) return 3;
     if (samples) {
       FakeSampleWork work(*mine);
+      work.work_depth = depth;
       if (plan.prepare) plan.prepare(*mine, &work, nullptr);
       return RunSamplerLoop(*mine, id, work).ok() ? 0 : 2;
     }

@@ -29,10 +29,11 @@ class GivenNodes final : public SampleWork {
  public:
   explicit GivenNodes(Nodes nodes) : nodes_(std::move(nodes)) {}
 
-  Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
-                SampleReport* report) override {
-    const std::vector<uint32_t>& nodes = nodes_[batch];
-    const test::TestRecord record({}, {{0, epoch, batch}, nodes, {}, false});
+  Status Start(const SampleTask&) override { return Status::Ok(); }
+  Status Finish(const SampleTask& task, SampleReport* report) override {
+    const std::vector<uint32_t>& nodes = nodes_[task.batch];
+    const std::span<std::byte> slot = task.slot;
+    const test::TestRecord record({}, {{0, task.epoch, task.batch}, nodes, {}, false});
     std::memcpy(slot.data(), record.bytes().data(), record.bytes().size());
     const uint64_t ranks_at = slot.size() / 2;
     auto* ranks = reinterpret_cast<uint32_t*>(slot.data() + ranks_at);
@@ -102,7 +103,7 @@ void SampleAll(ReadingAhead* work, uint32_t batches) {
   Slot slot;
   for (uint32_t batch = 0; batch < batches; ++batch) {
     SampleReport report;
-    REQUIRE(work->Sample(0, batch, slot.bytes(), &report).ok());
+    REQUIRE(work->Sample({0, batch, slot.bytes()}, &report).ok());
   }
 }
 

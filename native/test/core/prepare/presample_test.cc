@@ -37,14 +37,16 @@ class GraphWork final : public SampleWork {
     sampler_ = std::make_unique<Sampler>(topology, options, layout_, DetectInstructionSet());
   }
 
-  Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
-                SampleReport* report) override {
+  Status Start(const SampleTask& task) override {
     std::vector<uint32_t> seeds;
-    SeedsOf({7, epoch, batch}, train_, batch_size_, &seeds);
-    GNND_TRY(sampler_->Sample({7, epoch, batch}, seeds, slot));
-    report->payload_bytes = OwnHeader(slot).payload_bytes;
-    report->extent_bytes = OwnHeader(slot).extent_bytes;
-    epochs.push_back(epoch);
+    const BatchKey key{7, task.epoch, task.batch};
+    SeedsOf(key, train_, batch_size_, &seeds);
+    epochs.push_back(task.epoch);
+    return sampler_->Sample(key, seeds, task.slot);
+  }
+  Status Finish(const SampleTask& task, SampleReport* report) override {
+    report->payload_bytes = OwnHeader(task.slot).payload_bytes;
+    report->extent_bytes = OwnHeader(task.slot).extent_bytes;
     return Status::Ok();
   }
 
@@ -104,10 +106,12 @@ TEST_CASE("a sampler that fails ends pre-sampling with its reason, whatever the 
   class FailingWork final : public SampleWork {
    public:
     explicit FailingWork(SampleWork* inner) : inner_(inner) {}
-    Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot,
-                  SampleReport* report) override {
-      if (batch == 3) return Status(Code::kPluginFailed, "batch 3");
-      return inner_->Sample(epoch, batch, slot, report);
+    Status Start(const SampleTask& task) override {
+      if (task.batch == 3) return Status(Code::kPluginFailed, "batch 3");
+      return inner_->Start(task);
+    }
+    Status Finish(const SampleTask& task, SampleReport* report) override {
+      return inner_->Finish(task, report);
     }
 
    private:
@@ -207,7 +211,7 @@ TEST_CASE(
   HotRankMarker work(std::move(inner), RankTable(rank_of, 50), layout.ranks_at());
   std::vector<std::byte> slot(layout.slot_bytes());
   SampleReport report;
-  REQUIRE(work.Sample(0, 2, slot, &report).ok());
+  REQUIRE(work.Sample({0, 2, slot}, &report).ok());
   const Result<Sample> sample = OpenRecord(slot, true);
   REQUIRE_MESSAGE(sample.ok(), sample.status().message());
   REQUIRE(sample->ranks().size() == sample->nodes().size());
