@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/draw/batch_key.h"
+#include "core/kernels/attention.h"
 #include "core/kernels/dropout.h"
 #include "core/kernels/spmm.h"
 #include "core/kernels/update.h"
@@ -119,10 +120,41 @@ void RunSpmm(const Queue& queue, const SpmmBfloat16& op, uint32_t begin, uint32_
 void RunSpmm(const Queue& queue, const SpmmFloatToBfloat16& op, uint32_t begin, uint32_t end);
 void RunSpmm(const Queue& queue, const SpmmHalfToBfloat16& op, uint32_t begin, uint32_t end);
 
+// The transpose of a block (core/kernels/transpose.h): for every source the edges that read it, in
+// ascending order, and the destinations they belong to.
+struct TransposeTask {
+  const uint32_t* indptr = nullptr;  // [num_dst + 1]
+  const uint32_t* src = nullptr;     // [num_edges]
+  uint32_t num_dst = 0;
+  uint32_t num_src = 0;
+  uint32_t num_edges = 0;
+  uint32_t* transposed_indptr = nullptr;  // [num_src + 1]
+  uint32_t* transposed_dst = nullptr;     // [num_edges]
+  uint32_t* transposed_edge = nullptr;    // [num_edges]
+};
+// `work` has TransposeWords(num_edges) words.
+uint64_t TransposeWords(uint32_t num_edges);
+void Transpose(const Queue& queue, const TransposeTask& task, uint32_t* work);
+// out[k] = from[index[k]]: weights of the transpose's edges by transposed_edge, or by
+// transposed_dst where all edges of a destination weigh the same.
+void TakeByIndex(const Queue& queue, const float* from, const uint32_t* index, uint64_t count,
+                 float* out);
+
 // Rows [begin, end) of such an operation (core/kernels/dropout.h), in place.
 void RunDropout(const Queue& queue, const DropoutRows<float>& op, uint32_t begin, uint32_t end);
 void RunDropout(const Queue& queue, const DropoutRows<double>& op, uint32_t begin, uint32_t end);
 void RunDropout(const Queue& queue, const DropoutBfloat16& op, uint32_t begin, uint32_t end);
+
+// Rows [begin, end) of a pass of attention (core/kernels/attention.h). kBackward leaves
+// grad_attention alone: that is AttentionVector's, over all destinations, after it. `partial` has
+// AttentionVectorFloats; sums are of groups of 64 rows, then of the groups in their order.
+void RunAttention(const Queue& queue, const AttentionRows<float>& op, AttentionPass pass,
+                  uint32_t begin, uint32_t end);
+uint64_t AttentionVectorFloats(uint32_t num_dst, uint64_t width);
+void AttentionVector(const Queue& queue, const AttentionRows<float>& op, float* partial);
+void DropAttention(const Queue& queue, const AttentionRows<float>& op, const DropoutKey& key,
+                   const uint32_t* nodes, uint64_t threshold, uint32_t begin, uint32_t end,
+                   float* weight);
 
 // Cross-entropy of rows (core/kernels/loss.h). A row's loss is LossOf(exp_sums[r], margins[r]), for
 // the host to compute: logarithms of float64 have other bits on a device. The gradient has the

@@ -83,8 +83,7 @@ TEST_CASE("rows come from the cache or from the table, whatever their length and
         }
         std::vector<std::byte> out(batch.nodes.size() * row_bytes);
         cuda::CopyRows(queue,
-                       {cache.data(), cached, table.data(), batch.nodes.data(),
-                        batch.ranks.data()},
+                       {cache.data(), cached, table.data(), batch.nodes.data(), batch.ranks.data()},
                        0, batch.nodes.size(), row_bytes, out.data());
         for (size_t i = 0; i < batch.nodes.size(); ++i) {
           CHECK(std::memcmp(out.data() + i * row_bytes, table.data() + batch.nodes[i] * row_bytes,
