@@ -141,9 +141,16 @@ TEST_CASE("misses that a device cannot read are listed in order, and scattered")
         std::vector<std::byte> out(count * kRow);
         cuda::CopyRows(queue, source, 0, count, kRow, out.data());
         cuda::ScatterRows(queue, staged.data(), places.data(), num_misses, kRow, out.data());
+        // The same into rows that lie further apart.
+        constexpr uint64_t kStride = kRow + 4;
+        std::vector<std::byte> apart(count * kStride);
+        cuda::CopyRows(queue, source, 0, count, kRow, apart.data(), kStride);
+        cuda::ScatterRows(queue, staged.data(), places.data(), num_misses, kRow, apart.data(),
+                          kStride);
         for (size_t i = 0; i < count; ++i) {
-          CHECK(std::memcmp(out.data() + i * kRow, table.data() + batch.nodes[i] * kRow, kRow) ==
-                0);
+          const std::byte* const wanted = table.data() + batch.nodes[i] * kRow;
+          CHECK(std::memcmp(out.data() + i * kRow, wanted, kRow) == 0);
+          CHECK(std::memcmp(apart.data() + i * kStride, wanted, kRow) == 0);
         }
       });
     }

@@ -219,12 +219,15 @@ ParameterManifest Manifest() {
 // One step of a device, as its host would launch it.
 void StepOnDevice(const cuda::Queue& queue, const ParameterManifest& manifest,
                   const OptimizerOptions& options, const OptimizerStep& step) {
-  std::vector<const float*> gradients;
-  for (const auto& gradient : step.gradients) gradients.push_back(gradient.data());
-  const cuda::UpdateVectors vectors{gradients.data(),      static_cast<uint32_t>(gradients.size()),
-                                    manifest.num_floats,   step.parameters_in.data(),
-                                    step.memory_in.data(), step.parameters_out.data(),
-                                    step.memory_out.data()};
+  cuda::UpdateVectors vectors;
+  for (const auto& gradient : step.gradients) {
+    vectors.gradients[vectors.num_gradients++] = gradient.data();
+  }
+  vectors.num_floats = manifest.num_floats;
+  vectors.parameters_in = step.parameters_in.data();
+  vectors.memory_in = step.memory_in.data();
+  vectors.parameters_out = step.parameters_out.data();
+  vectors.memory_out = step.memory_out.data();
   float clip = 1;
   const bool clips = options.clip_norm > 0;
   if (clips) cuda::ClipFactor(queue, vectors, step.num_seeds, options.clip_norm, &clip);
@@ -257,6 +260,22 @@ void CheckUpdate(const OptimizerOptions& options) {
     std::vector<float> wanted_memory(memory.size());
     OptimizerStep step{views, 300, 7, parameters, memory, wanted, wanted_memory};
     RunOptimizer(manifest, options, step);
+    const Prediction ahead{300, 3, wanted, wanted_memory, {}};
+    std::vector<float> predicted(wanted.size());
+    Prediction twin = ahead;
+    twin.predicted = predicted;
+    PredictParameters(manifest, options, twin);
+    test::InOrders([&](uint32_t order) {
+      std::vector<float> got(wanted.size());
+      for (const ParameterTensor& tensor : manifest.tensors) {
+        const double decay = Decays(options, tensor) ? options.weight_decay : 0.0;
+        cuda::PredictRange({nullptr, 1 + order}, PathOf(options, ahead, decay),
+                           options.type == OptimizerType::kSgd, manifest.num_floats, wanted.data(),
+                           wanted_memory.data(), got.data(), tensor.offset,
+                           tensor.offset + tensor.size());
+      }
+      CHECK(SameBits(got, predicted));
+    });
     test::InOrders([&](uint32_t order) {
       std::vector<float> got(wanted.size(), -1.0F);
       std::vector<float> got_memory(memory.size(), -1.0F);
