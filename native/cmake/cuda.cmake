@@ -5,13 +5,15 @@
 #   gnnd_cuda_kernels   a static library, built when asked for
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/cuda/*.cu)
 
-add_library(gnnd_shim STATIC EXCLUDE_FROM_ALL
+set(shim_sources
   ${CMAKE_SOURCE_DIR}/native/test/cuda/fibers.cc ${CMAKE_SOURCE_DIR}/native/test/cuda/shim.cc)
+add_library(gnnd_shim STATIC EXCLUDE_FROM_ALL ${shim_sources})
 target_link_libraries(gnnd_shim PRIVATE gnnd_options)
 if(GNND_SANITIZE MATCHES "thread")
-  # It tells ThreadSanitizer what fibers are; its own work is none of theirs.
-  target_compile_definitions(gnnd_shim PRIVATE GNND_SHIM_TSAN)
-  target_compile_options(gnnd_shim PRIVATE -fno-sanitize=thread)
+  # It tells ThreadSanitizer what fibers are; its own work is none of theirs. Options of sources
+  # come last.
+  set_source_files_properties(${shim_sources} PROPERTIES
+    COMPILE_DEFINITIONS GNND_SHIM_TSAN COMPILE_OPTIONS -fno-sanitize=thread)
 endif()
 
 if(cuda_sources)
@@ -28,7 +30,8 @@ if(GNND_NVCC AND cuda_sources)
   foreach(architecture IN LISTS GNND_CUDA_ARCHITECTURES)
     list(APPEND nvcc_code -gencode arch=compute_${architecture},code=sm_${architecture})
   endforeach()
-  list(APPEND nvcc_code -gencode arch=compute_${architecture},code=compute_${architecture})
+  list(GET GNND_CUDA_ARCHITECTURES -1 newest)
+  list(APPEND nvcc_code -gencode arch=compute_${newest},code=compute_${newest})
   set(nvcc_objects "")
   foreach(source IN LISTS cuda_sources)
     get_filename_component(name ${source} NAME_WE)

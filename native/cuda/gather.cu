@@ -43,11 +43,12 @@ GNND_DEVICE const Word* SourceOf(const RowSource& source, uint64_t i, uint32_t r
 
 template <typename Word>
 GNND_KERNEL CopyRowWords(RowSource source, uint64_t first, uint64_t words, uint32_t row_words,
-                         Word* out) {
+                         uint64_t stride_words, Word* out) {
   for (uint64_t at = first + GridThread(); at < words; at += GridThreads()) {
     const Split split = SplitOf(at, row_words);
     const Word* const from = SourceOf<Word>(source, split.row, row_words);
-    if (from != nullptr) StoreStreaming(out + at, LoadConst(from + split.word));
+    if (from == nullptr) continue;
+    StoreStreaming(out + split.row * stride_words + split.word, LoadConst(from + split.word));
   }
 }
 
@@ -62,10 +63,10 @@ GNND_KERNEL ConvertRowElements(RowSource source, uint64_t elements, uint32_t dim
 
 template <typename Word>
 GNND_KERNEL ScatterRowWords(const Word* rows, const uint32_t* places, uint64_t words,
-                            uint32_t row_words, Word* out) {
+                            uint32_t row_words, uint64_t stride_words, Word* out) {
   for (uint64_t at = GridThread(); at < words; at += GridThreads()) {
     const Split split = SplitOf(at, row_words);
-    out[uint64_t{places[split.row]} * row_words + split.word] = rows[at];
+    out[places[split.row] * stride_words + split.word] = rows[at];
   }
 }
 
@@ -86,7 +87,7 @@ struct Misses {
   GNND_DEVICE void Put(uint32_t i, uint32_t before, uint32_t value) const {
     if (value == 0) return;
     places[before] = i;
-    nodes[before] = source.nodes[i];
+    if (nodes != nullptr) nodes[before] = source.nodes[i];
   }
 };
 
@@ -118,12 +119,14 @@ void MarkHotRanks(const Queue& queue, const uint32_t* ranks, uint32_t largest_ca
 }
 
 void CopyRows(const Queue& queue, const RowSource& source, uint64_t first, uint64_t count,
-              uint64_t row_bytes, void* out) {
-  const uint32_t word_bytes = WordBytes(source, row_bytes, out);
+              uint64_t row_bytes, void* out, uint64_t out_stride) {
+  const uint64_t stride = out_stride == 0 ? row_bytes : out_stride;
+  const uint32_t word_bytes = WordBytes(source, row_bytes | stride, out);
   WithWord(word_bytes, [&]<typename Word>(Word) {
     const auto row_words = static_cast<uint32_t>(row_bytes / sizeof(Word));
     LaunchFor(queue, count * row_words, CopyRowWords<Word>, source, first * row_words,
-              (first + count) * row_words, row_words, static_cast<Word*>(out));
+              (first + count) * row_words, row_words, stride / sizeof(Word),
+              static_cast<Word*>(out));
   });
 }
 
@@ -149,12 +152,13 @@ void ListMisses(const Queue& queue, const RowSource& source, uint32_t count, uin
 }
 
 void ScatterRows(const Queue& queue, const void* rows, const uint32_t* places, uint64_t count,
-                 uint64_t row_bytes, void* out) {
-  WithWord(WordBytes({.table = rows}, row_bytes, out), [&]<typename Word>(Word) {
+                 uint64_t row_bytes, void* out, uint64_t out_stride) {
+  const uint64_t stride = out_stride == 0 ? row_bytes : out_stride;
+  WithWord(WordBytes({.table = rows}, row_bytes | stride, out), [&]<typename Word>(Word) {
     const auto row_words = static_cast<uint32_t>(row_bytes / sizeof(Word));
     const uint64_t words = count * row_words;
     LaunchFor(queue, words, ScatterRowWords<Word>, static_cast<const Word*>(rows), places, words,
-              row_words, static_cast<Word*>(out));
+              row_words, stride / sizeof(Word), static_cast<Word*>(out));
   });
 }
 

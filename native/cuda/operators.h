@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/draw/batch_key.h"
+#include "core/kernels/attention.h"
 #include "core/kernels/dropout.h"
 #include "core/kernels/spmm.h"
 #include "core/kernels/update.h"
@@ -94,22 +95,23 @@ struct RowSource {
 
 // Rows first .. first + count of a batch, as they are, to the same places of `out`, which begins
 // with row 0. What a source cannot give stays as it is. Also loads a cache: `nodes` is the order of
-// hotness, and `out` the cache. Row lengths and addresses are multiples of 2, better of 16.
+// hotness, and `out` the cache. Lengths and addresses are multiples of 2, better of 16; out_stride
+// is in bytes, 0 = row_bytes.
 void CopyRows(const Queue& queue, const RowSource& source, uint64_t first, uint64_t count,
-              uint64_t row_bytes, void* out);
+              uint64_t row_bytes, void* out, uint64_t out_stride = 0);
 
 enum class RowType : uint32_t { kFloat32 = 0, kFloat16 = 1, kBfloat16 = 2 };
 // The same from row 0, in another type: float32 or float16 to float32 or bfloat16.
 void ConvertRows(const Queue& queue, const RowSource& source, uint64_t count, uint32_t dim,
                  RowType from, RowType to, void* out);
 
-// Places and nodes of the rows that miss the cache, in batch order, and how many there are. `tiles`
+// Places and nodes (or null) of the rows that miss the cache, in batch order, and how many. `tiles`
 // has TileWords(count) words.
 void ListMisses(const Queue& queue, const RowSource& source, uint32_t count, uint32_t* places,
                 uint32_t* nodes, uint32_t* num_misses, uint32_t* tiles);
 // out[places[i]] = rows[i].
 void ScatterRows(const Queue& queue, const void* rows, const uint32_t* places, uint64_t count,
-                 uint64_t row_bytes, void* out);
+                 uint64_t row_bytes, void* out, uint64_t out_stride = 0);
 
 // Rows [begin, end) of such an operation (core/kernels/spmm.h).
 void RunSpmm(const Queue& queue, const SpmmFloat& op, uint32_t begin, uint32_t end);
@@ -119,10 +121,41 @@ void RunSpmm(const Queue& queue, const SpmmBfloat16& op, uint32_t begin, uint32_
 void RunSpmm(const Queue& queue, const SpmmFloatToBfloat16& op, uint32_t begin, uint32_t end);
 void RunSpmm(const Queue& queue, const SpmmHalfToBfloat16& op, uint32_t begin, uint32_t end);
 
+// The transpose of a block (core/kernels/transpose.h): for every source the edges that read it, in
+// ascending order, and the destinations they belong to.
+struct TransposeTask {
+  const uint32_t* indptr = nullptr;  // [num_dst + 1]
+  const uint32_t* src = nullptr;     // [num_edges]
+  uint32_t num_dst = 0;
+  uint32_t num_src = 0;
+  uint32_t num_edges = 0;
+  uint32_t* transposed_indptr = nullptr;  // [num_src + 1]
+  uint32_t* transposed_dst = nullptr;     // [num_edges]
+  uint32_t* transposed_edge = nullptr;    // [num_edges]
+};
+// `work` has TransposeWords(num_edges) words.
+uint64_t TransposeWords(uint32_t num_edges);
+void Transpose(const Queue& queue, const TransposeTask& task, uint32_t* work);
+// out[k] = from[index[k]]: weights of the transpose's edges by transposed_edge, or by
+// transposed_dst where all edges of a destination weigh the same.
+void TakeByIndex(const Queue& queue, const float* from, const uint32_t* index, uint64_t count,
+                 float* out);
+
 // Rows [begin, end) of such an operation (core/kernels/dropout.h), in place.
 void RunDropout(const Queue& queue, const DropoutRows<float>& op, uint32_t begin, uint32_t end);
 void RunDropout(const Queue& queue, const DropoutRows<double>& op, uint32_t begin, uint32_t end);
 void RunDropout(const Queue& queue, const DropoutBfloat16& op, uint32_t begin, uint32_t end);
+
+// Rows [begin, end) of a pass of attention (core/kernels/attention.h). kBackward leaves
+// grad_attention alone: that is AttentionVector's, over all destinations, after it. `partial` has
+// AttentionVectorFloats; sums are of groups of 64 rows, then of the groups in their order.
+void RunAttention(const Queue& queue, const AttentionRows<float>& op, AttentionPass pass,
+                  uint32_t begin, uint32_t end);
+uint64_t AttentionVectorFloats(uint32_t num_dst, uint64_t width);
+void AttentionVector(const Queue& queue, const AttentionRows<float>& op, float* partial);
+void DropAttention(const Queue& queue, const AttentionRows<float>& op, const DropoutKey& key,
+                   const uint32_t* nodes, uint64_t threshold, uint32_t begin, uint32_t end,
+                   float* weight);
 
 // Cross-entropy of rows (core/kernels/loss.h). A row's loss is LossOf(exp_sums[r], margins[r]), for
 // the host to compute: logarithms of float64 have other bits on a device. The gradient has the
@@ -143,8 +176,9 @@ void ArgMax(const Queue& queue, const float* logits, uint64_t stride, uint32_t c
             uint32_t begin, uint32_t end, uint32_t* best);
 
 // What an update reads and writes (core/kernels/optimizer.h); memory is of 2 * num_floats.
+inline constexpr uint32_t kMaxGradients = 64;
 struct UpdateVectors {
-  const float* const* gradients = nullptr;  // [num_gradients], pointers in the device's memory
+  const float* gradients[kMaxGradients] = {};  // added up in this order
   uint32_t num_gradients = 0;
   uint64_t num_floats = 0;
   const float* parameters_in = nullptr;
@@ -162,5 +196,11 @@ void UpdateRange(const Queue& queue, const UpdateVectors& vectors, const StepCon
                  const float* clip, bool sgd, uint64_t begin, uint64_t end);
 // Padding becomes zero.
 void ZeroRange(const Queue& queue, const UpdateVectors& vectors, uint64_t begin, uint64_t end);
+
+// Floats [begin, end), which are one tensor's, as they will be (PredictParameters of
+// core/kernels/optimizer.h); `path` is PathOf the prediction.
+void PredictRange(const Queue& queue, const PathConstants& path, bool sgd, uint64_t num_floats,
+                  const float* parameters, const float* memory, float* predicted, uint64_t begin,
+                  uint64_t end);
 
 }  // namespace gnnd::cuda

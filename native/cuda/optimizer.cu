@@ -55,6 +55,15 @@ GNND_KERNEL ZeroFloats(UpdateVectors vectors, uint64_t begin, uint64_t end) {
   }
 }
 
+template <bool kSgd>
+GNND_KERNEL PredictFloats(PathConstants path, uint64_t num_floats, const float* parameters,
+                          const float* memory, float* predicted, uint64_t begin, uint64_t end) {
+  for (uint64_t i = begin + GridThread(); i < end; i += GridThreads()) {
+    predicted[i] = kSgd ? PredictedBySgd(path, parameters[i], memory[i])
+                        : PredictedByAdam(path, parameters[i], memory[i], memory[num_floats + i]);
+  }
+}
+
 }  // namespace
 
 void ClipFactor(const Queue& queue, const UpdateVectors& vectors, uint64_t num_seeds,
@@ -70,6 +79,13 @@ void UpdateRange(const Queue& queue, const UpdateVectors& vectors, const StepCon
 
 void ZeroRange(const Queue& queue, const UpdateVectors& vectors, uint64_t begin, uint64_t end) {
   LaunchFor(queue, end - begin, ZeroFloats, vectors, begin, end);
+}
+
+void PredictRange(const Queue& queue, const PathConstants& path, bool sgd, uint64_t num_floats,
+                  const float* parameters, const float* memory, float* predicted, uint64_t begin,
+                  uint64_t end) {
+  LaunchFor(queue, end - begin, sgd ? PredictFloats<true> : PredictFloats<false>, path, num_floats,
+            parameters, memory, predicted, begin, end);
 }
 
 }  // namespace gnnd::cuda

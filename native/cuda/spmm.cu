@@ -22,6 +22,12 @@ GNND_DEVICE void LoadColumns(const Element* row, uint32_t first, uint32_t width,
   }
 }
 
+// As the twin's vectors hold it, which are made by adding to 0: -0 is 0 there.
+template <typename T>
+GNND_DEVICE T Factor(T value) {
+  return T{0} + value;
+}
+
 template <typename T>
 GNND_DEVICE void AddColumns(bool weighted, T weight, const T (&term)[kHeld], T (&sum)[kHeld]) {
   GNND_UNROLL
@@ -44,13 +50,13 @@ GNND_DEVICE void SumEdges(const Spmm<T, Element, Out>& op, uint64_t row, uint32_
     }
     GNND_UNROLL
     for (uint32_t k = 0; k < kEdgesAhead; ++k) {
-      AddColumns(weighted, weighted ? op.weight[e + k] : T{0}, terms[k], sum);
+      AddColumns(weighted, weighted ? Factor(op.weight[e + k]) : T{0}, terms[k], sum);
     }
   }
   for (; e < end; ++e) {
     T term[kHeld];
     LoadColumns(op.x + op.index[e] * op.x_stride, first, width, op.columns, term);
-    AddColumns(weighted, weighted ? op.weight[e] : T{0}, term, sum);
+    AddColumns(weighted, weighted ? Factor(op.weight[e]) : T{0}, term, sum);
   }
 }
 
@@ -68,7 +74,7 @@ GNND_KERNEL SpmmStretches(Spmm<T, Element, Out> op, uint32_t begin, uint32_t end
       LoadColumns(op.self + self_row * op.self_stride, first, width, op.columns, sum);
       if (op.self_weight != nullptr) {
         GNND_UNROLL
-        for (uint32_t k = 0; k < kHeld; ++k) sum[k] = op.self_weight[row] * sum[k];
+        for (uint32_t k = 0; k < kHeld; ++k) sum[k] = Factor(op.self_weight[row]) * sum[k];
       }
     }
     SumEdges(op, row, first, width, sum);
@@ -76,7 +82,7 @@ GNND_KERNEL SpmmStretches(Spmm<T, Element, Out> op, uint32_t begin, uint32_t end
     for (uint32_t k = 0; k < kHeld; ++k) {
       const uint32_t column = first + k * width;
       if (column >= op.columns) continue;
-      const T value = op.scale == nullptr ? sum[k] : op.scale[row] * sum[k];
+      const T value = op.scale == nullptr ? sum[k] : Factor(op.scale[row]) * sum[k];
       StoreAs(op.out + row * op.out_stride + column, value);
     }
   }

@@ -60,7 +60,7 @@ struct AttentionRows {
   const uint32_t* transposed_edge = nullptr;    // [num_edges], which edge it is
   T* grad_source = nullptr;                     // [num_src, heads * columns], added to
 
-  uint64_t stride() const { return num_dst + num_edges; }
+  constexpr uint64_t stride() const { return num_dst + num_edges; }
 };
 
 enum class AttentionPass : uint32_t {

@@ -32,54 +32,20 @@ double ClipFactor(const OptimizerOptions& options, const OptimizerStep& step) {
   return ClipFactorOf(options.clip_norm, squares);
 }
 
-// What `lag` updates along one direction come to, rounded to float32 once.
-struct PathConstants {
-  float keep;           // what decoupled decay leaves of a parameter
-  float negative_rate;  // sum of the learning rates, each decayed by the updates after it
-  float root_correction2;
-  float epsilon;
-};
-
-PathConstants PathOf(const OptimizerOptions& options, const Prediction& prediction,
-                     double weight_decay) {
-  const bool decoupled = options.type == OptimizerType::kAdamW;
-  double keep = 1;
-  double rate = 0;
-  for (uint64_t i = 1; i <= prediction.lag; ++i) {
-    const double learning_rate = LearningRateAt(options, prediction.version + i);
-    const double kept = decoupled ? 1.0 - learning_rate * weight_decay : 1.0;
-    keep *= kept;
-    rate = rate * kept + learning_rate;
-  }
-  PathConstants constants{};
-  constants.keep = static_cast<float>(keep);
-  constants.epsilon = static_cast<float>(options.epsilon);
-  if (options.type != OptimizerType::kSgd) {
-    const auto t = static_cast<double>(prediction.version);
-    rate /= 1.0 - std::pow(options.beta1, t);
-    constants.root_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(options.beta2, t)));
-  }
-  constants.negative_rate = static_cast<float>(-rate);
-  return constants;
-}
-
 // Floats [begin, end) of the parameter vector.
 void PredictAdam(const PathConstants& k, const Prediction& prediction, uint64_t begin,
                  uint64_t end) {
   const uint64_t num_floats = prediction.parameters.size();
   for (uint64_t i = begin; i < end; ++i) {
-    const float denominator =
-        std::sqrt(prediction.memory[num_floats + i]) / k.root_correction2 + k.epsilon;
-    const float direction = prediction.memory[i] / denominator;
-    prediction.predicted[i] = k.keep * prediction.parameters[i] + k.negative_rate * direction;
+    prediction.predicted[i] = PredictedByAdam(k, prediction.parameters[i], prediction.memory[i],
+                                              prediction.memory[num_floats + i]);
   }
 }
 
 void PredictSgd(const PathConstants& k, const Prediction& prediction, uint64_t begin,
                 uint64_t end) {
   for (uint64_t i = begin; i < end; ++i) {
-    prediction.predicted[i] =
-        k.keep * prediction.parameters[i] + k.negative_rate * prediction.memory[i];
+    prediction.predicted[i] = PredictedBySgd(k, prediction.parameters[i], prediction.memory[i]);
   }
 }
 
@@ -167,6 +133,29 @@ StepConstants ConstantsOf(const OptimizerOptions& options, uint64_t step, uint64
       decoupled && decays ? static_cast<float>(1.0 - learning_rate * options.weight_decay) : 1.0F;
   constants.momentum = static_cast<float>(options.momentum);
   constants.nesterov = options.nesterov;
+  return constants;
+}
+
+PathConstants PathOf(const OptimizerOptions& options, const Prediction& prediction,
+                     double weight_decay) {
+  const bool decoupled = options.type == OptimizerType::kAdamW;
+  double keep = 1;
+  double rate = 0;
+  for (uint64_t i = 1; i <= prediction.lag; ++i) {
+    const double learning_rate = LearningRateAt(options, prediction.version + i);
+    const double kept = decoupled ? 1.0 - learning_rate * weight_decay : 1.0;
+    keep *= kept;
+    rate = rate * kept + learning_rate;
+  }
+  PathConstants constants{};
+  constants.keep = static_cast<float>(keep);
+  constants.epsilon = static_cast<float>(options.epsilon);
+  if (options.type != OptimizerType::kSgd) {
+    const auto t = static_cast<double>(prediction.version);
+    rate /= 1.0 - std::pow(options.beta1, t);
+    constants.root_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(options.beta2, t)));
+  }
+  constants.negative_rate = static_cast<float>(-rate);
   return constants;
 }
 

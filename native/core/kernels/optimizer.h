@@ -105,6 +105,10 @@ struct Prediction {
 void PredictParameters(const ParameterManifest& manifest, const OptimizerOptions& options,
                        const Prediction& prediction);
 
+// Its constants, for tensors whose weight decay is `weight_decay`.
+PathConstants PathOf(const OptimizerOptions& options, const Prediction& prediction,
+                     double weight_decay);
+
 // One step, in parts that may run beside each other. Borrows its arguments.
 class OptimizerUpdate {
  public:

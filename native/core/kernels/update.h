@@ -50,6 +50,24 @@ GNND_HD UpdatedFloat SgdUpdate(const StepConstants& k, float gradient_sum, Updat
   return {old.parameter + k.negative_step_size * direction, next, 0.0F};
 }
 
+// What some updates along one direction come to, rounded to float32 once.
+struct PathConstants {
+  float keep;           // what decoupled decay leaves of a parameter
+  float negative_rate;  // sum of the learning rates, each decayed by the updates after it
+  float root_correction2;
+  float epsilon;
+};
+
+GNND_HD float PredictedByAdam(const PathConstants& k, float parameter, float memory1,
+                              float memory2) {
+  const float denominator = std::sqrt(memory2) / k.root_correction2 + k.epsilon;
+  const float direction = memory1 / denominator;
+  return k.keep * parameter + k.negative_rate * direction;
+}
+GNND_HD float PredictedBySgd(const PathConstants& k, float parameter, float memory1) {
+  return k.keep * parameter + k.negative_rate * memory1;
+}
+
 inline constexpr double kClipEpsilon = 1e-6;  // of torch.nn.utils.clip_grad_norm_
 
 // What the mean gradient is multiplied by so that its norm stays within the bound; `squares` is the

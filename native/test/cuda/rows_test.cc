@@ -83,8 +83,7 @@ TEST_CASE("rows come from the cache or from the table, whatever their length and
         }
         std::vector<std::byte> out(batch.nodes.size() * row_bytes);
         cuda::CopyRows(queue,
-                       {cache.data(), cached, table.data(), batch.nodes.data(),
-                        batch.ranks.data()},
+                       {cache.data(), cached, table.data(), batch.nodes.data(), batch.ranks.data()},
                        0, batch.nodes.size(), row_bytes, out.data());
         for (size_t i = 0; i < batch.nodes.size(); ++i) {
           CHECK(std::memcmp(out.data() + i * row_bytes, table.data() + batch.nodes[i] * row_bytes,
@@ -142,9 +141,16 @@ TEST_CASE("misses that a device cannot read are listed in order, and scattered")
         std::vector<std::byte> out(count * kRow);
         cuda::CopyRows(queue, source, 0, count, kRow, out.data());
         cuda::ScatterRows(queue, staged.data(), places.data(), num_misses, kRow, out.data());
+        // The same into rows that lie further apart.
+        constexpr uint64_t kStride = kRow + 4;
+        std::vector<std::byte> apart(count * kStride);
+        cuda::CopyRows(queue, source, 0, count, kRow, apart.data(), kStride);
+        cuda::ScatterRows(queue, staged.data(), places.data(), num_misses, kRow, apart.data(),
+                          kStride);
         for (size_t i = 0; i < count; ++i) {
-          CHECK(std::memcmp(out.data() + i * kRow, table.data() + batch.nodes[i] * kRow, kRow) ==
-                0);
+          const std::byte* const wanted = table.data() + batch.nodes[i] * kRow;
+          CHECK(std::memcmp(out.data() + i * kRow, wanted, kRow) == 0);
+          CHECK(std::memcmp(apart.data() + i * kStride, wanted, kRow) == 0);
         }
       });
     }
