@@ -41,11 +41,13 @@ if (!has(clangFormat)) {
 }
 // What set-up does not wait for: minutes of nvcc.
 if (!has('nvcc')) {
-  skipped.push('nvcc: kernels for all architectures (no nvcc)');
+  skipped.push('nvcc: the CUDA plug-in for all architectures (no nvcc)');
 } else {
   const path = `${resolve('.cache/tools/bin')}${delimiter}${process.env.PATH}`;
   const env = { ...process.env, PATH: path };
-  run('nvcc: kernels', 'ninja', ['-C', 'build/native', 'gnnd_cuda_kernels'], { env });
+  run('nvcc: the CUDA plug-in', 'ninja', ['-C', 'build/native', 'gnnd_cuda'], { env });
+  const test = 'build/native/gnnd_device_test';
+  if (existsSync(test)) run('the CUDA plug-in without a driver', test, ['-tc=*CUDA*']);
 }
 if (has('systemd-analyze')) {
   run('systemd-analyze verify', 'node', ['deploy/verify-unit.mjs']);

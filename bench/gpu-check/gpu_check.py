@@ -184,6 +184,15 @@ def probe(check, stage):
         seen.outcome = "OK" if found else "FAILED"
 
 
+def architecture_here():
+    """"90" for the first GPU; None where nvidia-smi does not say."""
+    asked = subprocess.run(
+        ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"],
+        capture_output=True, text=True) if shutil.which("nvidia-smi") else None
+    first = asked.stdout.split("\n")[0].strip() if asked is not None else ""
+    return first.replace(".", "") or None
+
+
 def build(check, stage):
     """The plug-ins, the probe and the tests of devices, for the GPU that is there."""
     options = ["-DGNND_ADDON=OFF", "-DGNND_TRAIN=OFF", "-DGNND_TESTS=ON"]
@@ -191,8 +200,9 @@ def build(check, stage):
                     if (ROOT / folder / "doctest/doctest.h").exists()), None)
     if doctest is not None:
         options.append(f"-DDOCTEST_INCLUDE={doctest}")
-    if check.device == "cuda":
-        options.append("-DGNND_CUDA_ARCHITECTURES=native")
+    architecture = architecture_here() if check.device == "cuda" else None
+    if architecture is not None:
+        options.append(f"-DGNND_CUDA_ARCHITECTURES={architecture}")
     made = check.run(
         stage, "configure", ["cmake", "-G", "Ninja", "-S", ROOT, "-B", check.build, *options], 60)
     if made.outcome != "OK":

@@ -1,6 +1,6 @@
-// The first questions to a GPU, before anything of gnnd is built: probe QUESTION. An answer is a line
-// of JSON on stdout: {"name": ..., "value": ..., "unit": ...}; what the runtime refuses is an answer,
-// too. gpu_check.py asks each question in a process of its own, with a deadline.
+// The first questions to a GPU, before anything of gnnd is built: probe QUESTION. An answer is a
+// line of JSON on stdout: {"name": ..., "value": ..., "unit": ...}; what the runtime refuses is an
+// answer, too. gpu_check.py asks each question in a process of its own, with a deadline.
 //
 //   attributes   what the device says of itself
 //   register     which host memory can be pinned, and how long that takes
@@ -122,8 +122,10 @@ void Attributes() {
   for (const auto& [name, attribute] : asked) {
     int value = 0;
     const cudaError_t error = cudaDeviceGetAttribute(&value, attribute, 0);
-    if (error == cudaSuccess) Say(name, value, "");
-    else Refused(name, error);
+    if (error == cudaSuccess)
+      Say(name, value, "");
+    else
+      Refused(name, error);
   }
 }
 
@@ -190,15 +192,16 @@ void Register() {
   const Shared shared = SharedMemory(16 * kMiB);
   void* read_only = MapOf(shared, PROT_READ);
   TryRegister("read-only mapping", read_only, shared.bytes);
-  TryRegister("read-only mapping with the flag", read_only, shared.bytes,
-              cudaHostRegisterReadOnly);
+  TryRegister("read-only mapping with the flag", read_only, shared.bytes, cudaHostRegisterReadOnly);
   void* memory = MapOf(shared, PROT_READ | PROT_WRITE);
   if (!TryRegister("read-write mapping, protected afterwards", memory, shared.bytes)) return;
   mprotect(memory, shared.bytes, PROT_READ);
   const cudaError_t error =
       cudaMemcpy(DeviceMemory(shared.bytes), memory, shared.bytes, cudaMemcpyHostToDevice);
-  if (error == cudaSuccess) Say("copy from what was protected", 1, "works");
-  else Refused("copy from what was protected", error);
+  if (error == cudaSuccess)
+    Say("copy from what was protected", 1, "works");
+  else
+    Refused("copy from what was protected", error);
 }
 
 void Copy() {
@@ -382,12 +385,10 @@ void Primitives() {
   auto* values = static_cast<uint32_t*>(DeviceMemory(count * 4));
   auto* out = static_cast<uint32_t*>(DeviceMemory(count * 4));
   const auto rate = [&](double ms) { return static_cast<double>(count) / (ms * 1e-3) / 1e9; };
-  Say("match_any, all lanes equal", rate(BestMs(5, [&] {
-        Match<<<blocks, 256>>>(values, out, count);
-      })), "G/s");
-  Say("the same by a loop", rate(BestMs(5, [&] {
-        MatchByLoop<<<blocks, 256>>>(values, out, count);
-      })), "G/s");
+  Say("match_any, all lanes equal",
+      rate(BestMs(5, [&] { Match<<<blocks, 256>>>(values, out, count); })), "G/s");
+  Say("the same by a loop",
+      rate(BestMs(5, [&] { MatchByLoop<<<blocks, 256>>>(values, out, count); })), "G/s");
   auto* words = static_cast<unsigned long long*>(DeviceMemory(kGiB));
   for (const uint64_t size : {16 * kMiB, kGiB}) {
     const double ms = BestMs(5, [&] { Marks<<<blocks, 256>>>(words, size / 8 - 1, count); });
@@ -417,9 +418,15 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*answer)();
-  } questions[] = {{"attributes", Attributes}, {"register", Register}, {"copy", Copy},
-                   {"zero-copy", ZeroCopy},    {"context", Context},   {"turns", Turns},
-                   {"kill", Kill},             {"primitives", Primitives}, {"fault", Fault}};
+  } questions[] = {{"attributes", Attributes},
+                   {"register", Register},
+                   {"copy", Copy},
+                   {"zero-copy", ZeroCopy},
+                   {"context", Context},
+                   {"turns", Turns},
+                   {"kill", Kill},
+                   {"primitives", Primitives},
+                   {"fault", Fault}};
   for (const auto& [name, answer] : questions) {
     if (question != name) continue;
     answer();

@@ -55,7 +55,7 @@ test('a device that cannot be opened fails the stage and leaves a report', () =>
   expect(readFileSync(join(out, 'report.md'), 'utf8')).toContain('nvidia-smi -c DEFAULT');
 });
 
-test('a run that hangs is killed at its deadline, with its children, and the next one goes on', () => {
+test('a run that hangs is killed at its deadline, children too, and the next goes on', () => {
   const out = temporary();
   const program = `
 import sys, pathlib

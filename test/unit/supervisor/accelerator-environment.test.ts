@@ -24,7 +24,7 @@ function environment(accelerator?: Accelerator) {
 
 afterEach(() => vi.unstubAllEnvs());
 
-test('an executor on a GPU sees that one alone, by its UUID, and no more memory than it has', () => {
+test('an executor on a GPU sees that one alone, and no more memory than it has', () => {
   expect(environment(gpu)).toMatchObject({
     CUDA_VISIBLE_DEVICES: 'GPU-7',
     CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
