@@ -160,7 +160,7 @@ std::optional<EvalRun> Segment::OpenRun() const {
 
 std::span<const float> Segment::ParametersOf(const EvalRun& run) const {
   if (run.is_best) return best(epoch(*LastEvaluated()).best_buffer);
-  return parameters((run.epoch + 1) * shape_.GroupsPerEpoch());
+  return parameters(VersionOf(run));
 }
 
 uint64_t Segment::ClaimEnd(uint64_t version) const {

@@ -301,6 +301,7 @@ class Segment {
   // Every batch that is to be trained is committed.
   bool TrainingDone() const;
   // That, and all evaluations are.
+  uint64_t VersionOf(const EvalRun& run) const { return (run.epoch + 1) * shape_.GroupsPerEpoch(); }
   bool Complete() const;
   // Ok, or kAborted with the reason of Abort.
   Status AbortStatus() const;
