@@ -330,8 +330,9 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) 
   }
   GNND_TRY(CheckOptions(options));
   const uint64_t start_ns = MonotonicNs();
-  FeatureStore store = GNND_VALUE(FeatureStore::Create(
-      {options.features, options.hot_order, options.cache_rows, options.features_on_disk}));
+  FeatureStore store =
+      GNND_VALUE(FeatureStore::Create({options.features, options.hot_order, options.cache_rows,
+                                       options.features_on_disk, options.host_features}));
   const uint64_t fill_ns = options.cache_rows == 0 ? 0 : MonotonicNs() - start_ns;
   std::unique_ptr<TorchWork> work;
   GNND_TRY(Guarded([&] {
