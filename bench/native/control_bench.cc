@@ -117,24 +117,21 @@ class TimedTrainWork final : public TrainWork {
     *report = ExtractReport{};
     return Status::Ok();
   }
-  Status ComputeGradient(const Sample&, uint32_t, std::span<const float>, std::span<float> gradient,
+  Status ComputeGradient(const Sample&, uint32_t, const ParametersView&, std::span<float> gradient,
                          BatchReport* report) override {
     stand_in_->Do([&] { std::fill(gradient.begin(), gradient.end(), 1.0F); });
     *report = BatchReport{1.0, 1, 0};
     return Status::Ok();
   }
-  void Apply(std::span<const std::span<const float>>, uint64_t, uint64_t,
-             std::span<const float> parameters_in, std::span<const float>,
-             std::span<float> parameters_out, std::span<float>) override {
-    std::copy(parameters_in.begin(), parameters_in.end(), parameters_out.begin());
+  void Apply(const StepView& step) override {
+    std::copy(step.parameters_in.begin(), step.parameters_in.end(), step.parameters_out.begin());
   }
   void PredictParameters(uint64_t, uint64_t, std::span<const float> parameters,
                          std::span<const float>, std::span<float> predicted) override {
     std::copy(parameters.begin(), parameters.end(), predicted.begin());
   }
   Result<EvalShape> PlanEvaluation(EvalNodes, const Alive&) override { return NoEvaluation(); }
-  Status EvaluateChunk(const EvalTask&, std::span<const float>, const Alive&,
-                       EvalResult*) override {
+  Status EvaluateChunk(const EvalTask&, const ParametersView&, const Alive&, EvalResult*) override {
     return NoEvaluation();
   }
   void EndEvaluation(const EvalRun&) override {}

@@ -48,7 +48,7 @@ file(GLOB fault_sources CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/native/test/core/ledger/*_test.cc
   ${CMAKE_SOURCE_DIR}/native/test/core/executor/*_test.cc)
 list(FILTER fault_sources EXCLUDE REGEX explore_test)  # explores a model, not this code
-foreach(part base/mapping base/memfd batch/record batch/layout executor/executor
+foreach(part base/mapping base/memfd base/registrar batch/record batch/layout executor/executor
         executor/extractor executor/reading_ahead executor/committer executor/sampler_loop
         executor/trainer_loop)
   list(APPEND fault_sources ${CMAKE_SOURCE_DIR}/native/core/${part}.cc)

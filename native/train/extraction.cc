@@ -122,25 +122,33 @@ void Extraction::Run(std::span<const uint32_t> rows_at) const {
   }
 }
 
-// Rows that lie on disk, in memory and beside each other, in the type of the file: what follows may
-// read a row twice, when its page may be gone from the page cache again.
-RowTable CopiedRows(const FeatureStore& store, std::span<const uint32_t> rows_at,
+// The sample's rows in memory and beside each other, in the type of the file. For rows on disk,
+// which what follows may read twice, when their pages may be gone from the page cache again; and
+// for stores whose tiers one table does not reach.
+RowTable CopiedRows(const FeatureStore& store, const RowTable& features, const Sample& sample,
                     Workspace* workspace) {
-  const RowTable& table = store.table();
-  const uint64_t row_bytes = table.row_bytes();
-  std::byte* copies = workspace->Get<std::byte>(rows_at.size() * row_bytes);
+  const std::span<const uint32_t> nodes = sample.nodes();
+  const std::span<const uint32_t> ranks = sample.ranks();
+  const uint64_t row_bytes = features.row_bytes();
+  std::byte* copies = workspace->Get<std::byte>(nodes.size() * row_bytes);
+  const auto part = [](std::span<const uint32_t> of, uint64_t begin, uint64_t end) {
+    return of.empty() ? of : of.subspan(begin, end - begin);
+  };
   ReadInParts(
-      rows_at.size(),
-      [&](uint64_t begin, uint64_t end) { store.Ask(rows_at.subspan(begin, end - begin)); },
+      nodes.size(),
+      [&](uint64_t begin, uint64_t end) {
+        store.Ask(part(nodes, begin, end), part(ranks, begin, end));
+      },
       [&](uint64_t begin, uint64_t end) {
         // Each thread waits for pages of its own.
         ParallelRows(static_cast<uint32_t>(end - begin), kGrainRows,
                      [&](uint32_t from, uint32_t to) {
-                       CopyRows(table, rows_at.subspan(begin + from, to - from),
-                                copies + (begin + from) * row_bytes);
+                       store.Read(part(nodes, begin + from, begin + to),
+                                  part(ranks, begin + from, begin + to),
+                                  copies + (begin + from) * row_bytes);
                      });
       });
-  return {table.type(), {copies, rows_at.size() * row_bytes}, table.dim()};
+  return {features.type(), {copies, nodes.size() * row_bytes}, features.dim()};
 }
 
 }  // namespace
@@ -153,23 +161,21 @@ Status ExtractBatch(const TrainOptions& options, const FeatureStore& store, cons
   buffer->memory.Reset();
   buffer->key = sample.key();
   const std::span<const uint32_t> nodes = sample.nodes();
-  const std::span<const uint32_t> rows_at =
-      store.Locate(nodes, sample.ranks(), buffer->memory.Get<uint32_t>(nodes.size()));
-  const auto run = [&](const RowTable& table, std::span<const uint32_t> at) {
+  uint32_t* at = buffer->memory.Get<uint32_t>(nodes.size());
+  const auto run = [&](const RowTable& table, std::span<const uint32_t> rows_at) {
     const Extraction extraction(options, table, sample, buffer);
     if (options.precision == Precision::kBfloat16) {
-      extraction.Run<Bfloat16>(at);
+      extraction.Run<Bfloat16>(rows_at);
     } else {
-      extraction.Run<float>(at);
+      extraction.Run<float>(rows_at);
     }
   };
-  if (!store.on_disk()) {
-    run(store.table(), rows_at);
+  if (store.flat() && !store.on_disk()) {
+    run(store.table(), store.Locate(nodes, sample.ranks(), at));
     return Status::Ok();
   }
-  uint32_t* at = buffer->memory.Get<uint32_t>(nodes.size());
   std::iota(at, at + nodes.size(), 0U);
-  run(CopiedRows(store, rows_at, &buffer->memory), {at, nodes.size()});
+  run(CopiedRows(store, options.features, sample, &buffer->memory), {at, nodes.size()});
   return Status::Ok();
 }
 

@@ -80,14 +80,15 @@ class Work final : public TorchWork {
 
   void InitParameters(std::span<float> parameters) override;
   Status Extract(const Sample& sample, uint32_t buffer, ExtractReport* report) override;
-  Status ComputeGradient(const Sample& sample, uint32_t buffer, std::span<const float> parameters,
+  Status ComputeGradient(const Sample& sample, uint32_t buffer, const ParametersView& parameters,
                          std::span<float> gradient, BatchReport* report) override;
-  void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds, uint64_t step,
-             std::span<const float> parameters_in, std::span<const float> optimizer_in,
-             std::span<float> parameters_out, std::span<float> optimizer_out) override {
+  void Apply(const StepView& step) override {
     UseTeamOf(options_.threads);
-    const OptimizerStep arguments{gradients,    num_seeds,      step,         parameters_in,
-                                  optimizer_in, parameters_out, optimizer_out};
+    gradients_.clear();
+    for (const GradientView& gradient : step.gradients) gradients_.push_back(gradient.floats);
+    const OptimizerStep arguments{gradients_,         step.num_seeds,    step.version + 1,
+                                  step.parameters_in, step.optimizer_in, step.parameters_out,
+                                  step.optimizer_out};
     const OptimizerUpdate update(manifest(), options_.optimizer, arguments);
     ParallelRows(static_cast<uint32_t>(manifest().num_floats), kGrainFloats,
                  [&update](uint32_t begin, uint32_t end) { update.Run(begin, end); });
@@ -98,7 +99,7 @@ class Work final : public TorchWork {
                             {version, lag, parameters, optimizer, predicted});
   }
   Result<EvalShape> PlanEvaluation(EvalNodes nodes, const Alive& alive) override;
-  Status EvaluateChunk(const EvalTask& task, std::span<const float> parameters, const Alive& alive,
+  Status EvaluateChunk(const EvalTask& task, const ParametersView& parameters, const Alive& alive,
                        EvalResult* result) override;
   void EndEvaluation(const EvalRun&) override {
     if (!sampled_) evaluator_.End();
@@ -133,6 +134,7 @@ class Work final : public TorchWork {
   Evaluator evaluator_;
   std::unique_ptr<SampledEvaluator> sampled_;  // null: evaluation is exact
 
+  std::vector<std::span<const float>> gradients_;  // of a step; kept to avoid allocating
   ExtractBuffer buffers_[kExtractBuffers];
   Workspace compute_;
   std::atomic<uint64_t> compute_bytes_{0};  // of compute_, for an Extract on another thread
@@ -198,9 +200,9 @@ void Work::InitParameters(std::span<float> parameters) {
             parameters.begin());
 }
 
-Status Work::ComputeGradient(const Sample& sample, uint32_t buffer,
-                             std::span<const float> parameters, std::span<float> gradient,
-                             BatchReport* report) {
+Status Work::ComputeGradient(const Sample& sample, uint32_t buffer, const ParametersView& view,
+                             std::span<float> gradient, BatchReport* report) {
+  const std::span<const float> parameters = view.floats;
   const ExtractBuffer& extracted = BufferOf(buffer);
   GNND_CHECK(parameters.size() == model_.manifest.num_floats &&
              gradient.size() == model_.manifest.num_floats);
@@ -281,8 +283,9 @@ Result<EvalShape> Work::PlanEvaluation(EvalNodes nodes, const Alive& alive) {
   return shape;
 }
 
-Status Work::EvaluateChunk(const EvalTask& task, std::span<const float> parameters,
-                           const Alive& alive, EvalResult* result) {
+Status Work::EvaluateChunk(const EvalTask& task, const ParametersView& view, const Alive& alive,
+                           EvalResult* result) {
+  const std::span<const float> parameters = view.floats;
   GNND_CHECK(parameters.size() == model_.manifest.num_floats);
   return Guarded(
       [&] {
@@ -327,8 +330,9 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) 
   }
   GNND_TRY(CheckOptions(options));
   const uint64_t start_ns = MonotonicNs();
-  FeatureStore store = GNND_VALUE(FeatureStore::Create(
-      {options.features, options.hot_order, options.cache_rows, options.features_on_disk}));
+  FeatureStore store =
+      GNND_VALUE(FeatureStore::Create({options.features, options.hot_order, options.cache_rows,
+                                       options.features_on_disk, options.host_features}));
   const uint64_t fill_ns = options.cache_rows == 0 ? 0 : MonotonicNs() - start_ns;
   std::unique_ptr<TorchWork> work;
   GNND_TRY(Guarded([&] {

@@ -46,6 +46,7 @@ struct TrainOptions {
   std::span<const uint32_t> hot_order;  // node of each hot rank; read by Create only
   uint64_t cache_rows = 0;              // rows of hot_order to cache; decides no bit
   bool features_on_disk = false;        // the table does not fit the host's memory
+  RowTable host_features;               // rows of the first ranks (host_tier.h); may be empty
   std::span<const int32_t> labels;      // [num_nodes], -1 = none
 
   // Evaluation.

@@ -164,6 +164,8 @@ function common({ spec, counts, layout, deviceCount }: SegmentRequest) {
     batchesPerEpoch: layout.batchesPerEpoch,
     slotBytes: layout.slotBytes,
     queueMaxBytes: spec.queue.maxBytes,
+    // CPU devices register nothing.
+    registeredBytes: 0,
     parameterFloats: layout.manifest.numFloats,
     // Adam keeps two moments per parameter; others leave a part unused.
     optimizerFloats: 2 * layout.manifest.numFloats,

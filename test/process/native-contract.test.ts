@@ -45,6 +45,7 @@ const spec = {
   numSlots: 4,
   slotBytes: 4096,
   queueMaxBytes: 1 << 20,
+  registeredBytes: 0,
   parameterFloats: 16,
   optimizerFloats: 32,
   numDevices: 2,

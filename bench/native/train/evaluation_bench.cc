@@ -235,7 +235,7 @@ Outcome Run(std::vector<std::unique_ptr<TorchWork>>& works, const std::vector<fl
     for (task.phase = 0; task.phase < shape->phases; ++task.phase) {
       while ((task.chunk = next.fetch_add(1)) < shape->chunks) {
         EvalResult result{};
-        GNND_CHECK(works[t]->EvaluateChunk(task, parameters, alive, &result).ok());
+        GNND_CHECK(works[t]->EvaluateChunk(task, {.floats = parameters}, alive, &result).ok());
         rows += result.rows;
         correct += result.correct;
       }

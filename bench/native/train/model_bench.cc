@@ -89,11 +89,11 @@ class Contestant {
     const double start = Milliseconds();
     GNND_CHECK(work_->Extract(sample, 0, &extract).ok());
     const double extracted = Milliseconds();
-    GNND_CHECK(work_->ComputeGradient(sample, 0, parameters_, gradient_, &report).ok());
+    GNND_CHECK(work_->ComputeGradient(sample, 0, {batch, 0, parameters_}, gradient_, &report).ok());
     const double computed = Milliseconds();
-    const std::span<const float> gradients[] = {gradient_};
-    work_->Apply(gradients, report.seeds, batch + 1, parameters_, memory_, next_parameters_,
-                 next_memory_);
+    const GradientView gradients[] = {{batch, true, gradient_}};
+    work_->Apply(
+        {batch, report.seeds, gradients, parameters_, memory_, next_parameters_, next_memory_});
     const double applied = Milliseconds();
     parameters_.swap(next_parameters_);
     memory_.swap(next_memory_);

@@ -148,11 +148,11 @@ class Steps {
       const uint64_t start_ns = MonotonicNs();
       Must(work_->Extract(sample, 0, &extract));
       const uint64_t extracted_ns = MonotonicNs();
-      Must(work_->ComputeGradient(sample, 0, now.parameters, gradient_, &report));
+      Must(work_->ComputeGradient(sample, 0, {step_, 0, now.parameters}, gradient_, &report));
       const uint64_t computed_ns = MonotonicNs();
-      const std::span<const float> gradients[] = {gradient_};
-      work_->Apply(gradients, report.seeds, ++step_, now.parameters, now.optimizer, next.parameters,
-                   next.optimizer);
+      const GradientView gradients[] = {{step_, true, gradient_}};
+      work_->Apply({step_++, report.seeds, gradients, now.parameters, now.optimizer,
+                    next.parameters, next.optimizer});
       const uint64_t applied_ns = MonotonicNs();
       cpu_ns.push_back(CpuNs(CLOCK_PROCESS_CPUTIME_ID) - start_cpu_ns);
       extract_ns.push_back(extracted_ns - start_ns);

@@ -50,20 +50,20 @@ Status Committer::EnsureParameters() {
   return Status::Ok();
 }
 
-std::span<const float> Committer::ParametersFor(uint64_t batch) {
+ParametersView Committer::ParametersFor(uint64_t batch) {
   const JobShape& shape = segment_.shape();
   const uint64_t group = shape.GroupOfBatch(batch);
   const uint64_t version = shape.RequiredVersion(group);
   const uint64_t lag = group - version;
   const std::span<const float> parameters = segment_.parameters(version);
   // Version 0 has no moments to predict from.
-  if (predicted_.size() == 0 || lag == 0 || version == 0) return parameters;
+  if (predicted_.size() == 0 || lag == 0 || version == 0) return {version, 0, parameters};
   const std::span<float> predicted(predicted_.data(), predicted_.size());
   if (predicted_group_ != group) {
     work_.PredictParameters(version, lag, parameters, segment_.optimizer(version), predicted);
     predicted_group_ = group;
   }
-  return predicted;
+  return {version, lag, predicted};
 }
 
 Result<bool> Committer::TryApply(uint64_t timeout_ns) {
@@ -104,14 +104,16 @@ Status Committer::ApplyHeadGroup(uint64_t version) {
   const uint64_t end = shape.FirstBatch(version + 1);
   gradients_.clear();
   for (uint64_t b = shape.FirstBatch(version); b < end; ++b) {
-    gradients_.push_back(segment_.gradient(shape.RingEntry(b)));
+    const uint64_t entry = shape.RingEntry(b);
+    const bool is_own = segment_.hand_in(entry).incarnation == self_.id().incarnation;
+    gradients_.push_back({b, is_own, segment_.gradient(entry)});
   }
   uint64_t step_seeds = 0;
   EpochSums& sums = segment_.sums(version + 1);
   GNND_TRY(FoldSums(version, &sums, &step_seeds));
-  work_.Apply(gradients_, step_seeds, version + 1, segment_.parameters(version),
-              segment_.optimizer(version), segment_.parameters(version + 1),
-              segment_.optimizer(version + 1));
+  work_.Apply({version, step_seeds, gradients_, segment_.parameters(version),
+               segment_.optimizer(version), segment_.parameters(version + 1),
+               segment_.optimizer(version + 1)});
   if (!AllFinite(segment_.parameters(version + 1))) {
     return Status(Code::kNumericDivergence,
                   "a parameter is not finite after step " + std::to_string(version + 1) +

@@ -35,7 +35,7 @@ class Committer {
 
   // The parameters a batch's gradient is computed on: of the version that is due, or predicted from
   // them. Valid until the next call. REQUIRES: the batch is due and taken by us.
-  std::span<const float> ParametersFor(uint64_t batch);
+  ParametersView ParametersFor(uint64_t batch);
 
   // Records a run whose chunks are all done; after validation nodes it keeps the parameters if they
   // are the best so far and decides whether the job ends with this epoch. False when the lock was
@@ -57,9 +57,9 @@ class Committer {
   Executor& self_;
   Segment& segment_;
   TrainWork& work_;
-  std::vector<std::span<const float>> gradients_;  // of the head group; kept to avoid allocating
-  HugeArray<float> predicted_;                     // empty where nothing is predicted
-  std::optional<uint64_t> predicted_group_;        // whose parameters those are
+  std::vector<GradientView> gradients_;      // of the head group; kept to avoid allocating
+  HugeArray<float> predicted_;               // empty where nothing is predicted
+  std::optional<uint64_t> predicted_group_;  // whose parameters those are
 };
 
 }  // namespace gnnd

@@ -108,7 +108,7 @@ class SamplerLoop {
     const uint64_t batch_ns = finished_ns - std::max(first.start_ns, finished_ns_);
     finished_ns_ = finished_ns;
     GNND_FAILPOINT("sample.after");
-    GNND_TRY(self_.batches().Publish(first.batch, report.payload_bytes));
+    GNND_TRY(self_.batches().Publish(first.batch, report.payload_bytes, report.extent_bytes));
     GNND_FAILPOINT("publish.after");
     Count(report, batch_ns, MonotonicNs() - finished_ns);
     return Status::Ok();
@@ -126,7 +126,8 @@ class SamplerLoop {
   }
 
   // Gives the pages of a slot back if an unusually large record lay in it; others stay warm. The
-  // slot is ours and its last record dead, so nobody reads it.
+  // slot is ours and its last record dead, so nobody reads it. What is registered stays: a device
+  // would go on writing to the pages that were there.
   void TrimIfGrown(uint64_t slot) {
     QueueHeader& queue = segment_.queue();
     SlotEntry& entry = segment_.slot_entry(slot);
@@ -134,10 +135,13 @@ class SamplerLoop {
     if (records == 0) return;
     const uint64_t usual = queue.published_bytes.value.load(std::memory_order_relaxed) / records;
     if (entry.peak_bytes.load(std::memory_order_relaxed) / kTrimFactor <= usual) return;
+    const SegmentConfig& config = segment_.config();
+    const uint64_t kept = GNND_BROKEN("trim-beyond-prefix") ? 0 : config.registered_bytes;
+    if (kept == config.slot_bytes) return;
     // A kernel that cannot punch holes leaves the slot warm, which is no error.
     static_cast<void>(fallocate(segment_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                static_cast<off_t>(segment_.slot_offset(slot)),
-                                static_cast<off_t>(segment_.config().slot_bytes)));
+                                static_cast<off_t>(segment_.slot_offset(slot) + kept),
+                                static_cast<off_t>(config.slot_bytes - kept)));
     entry.peak_bytes.store(0, std::memory_order_relaxed);
     self_.log().Add(Counter::kSlotsTrimmed, 1);
   }

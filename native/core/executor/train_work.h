@@ -34,6 +34,38 @@ struct EvalTask {
   uint32_t chunk = 0;
 };
 
+// Parameters as they lie in memory, and which they are: within a job equal `version` and `lag` mean
+// equal floats, whoever holds them and wherever they lie. So a device copies only what it has not.
+struct ParametersView {
+  uint64_t version = 0;  // updates that they have seen
+  uint64_t lag = 0;  // further updates that they were predicted for (PredictParameters); 0 = none
+  std::span<const float> floats{};
+
+  bool SameAs(const ParametersView& other) const {
+    return version == other.version && lag == other.lag;
+  }
+};
+
+// The gradient of a batch in its ring entry.
+struct GradientView {
+  uint64_t batch = 0;  // counted over the job
+  // Written by this very TrainWork, the last time that it computed this batch: what it kept of that
+  // is what lies here.
+  bool is_own = false;
+  std::span<const float> floats{};
+};
+
+// One optimizer step: from `version` to `version` + 1.
+struct StepView {
+  uint64_t version = 0;
+  uint64_t num_seeds = 0;                     // of all gradients
+  std::span<const GradientView> gradients{};  // each a sum over seeds; added in this order
+  std::span<const float> parameters_in{};
+  std::span<const float> optimizer_in{};
+  std::span<float> parameters_out{};
+  std::span<float> optimizer_out{};
+};
+
 // Says that its caller is alive; false: give up.
 using Alive = std::function<bool()>;
 
@@ -64,16 +96,17 @@ class TrainWork {
   // written to every float of `gradient` (padding zero). kNumericDivergence when the loss is not
   // finite; the loop tests the gradient itself.
   virtual Status ComputeGradient(const Sample& sample, uint32_t buffer,
-                                 std::span<const float> parameters, std::span<float> gradient,
+                                 const ParametersView& parameters, std::span<float> gradient,
                                  BatchReport* report) = 0;
 
-  // One optimizer step: the mean gradient is (sum of `gradients`, in order) / `num_seeds`. Reads
-  // parameters_in and optimizer_in, writes every float of the outputs. `step` counts from 1.
-  // The optimizer's memory is optimizer_floats() floats, all zero before the first step.
-  virtual void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds,
-                     uint64_t step, std::span<const float> parameters_in,
-                     std::span<const float> optimizer_in, std::span<float> parameters_out,
-                     std::span<float> optimizer_out) = 0;
+  // One optimizer step: the mean gradient is (sum of the gradients, in order) / `num_seeds`. Writes
+  // every float of the outputs. The optimizer's memory is optimizer_floats() floats, all zero
+  // before the first step.
+  //
+  // A device may keep a master copy of parameters and optimizer, by version, and read that instead.
+  // What it keeps of version + 1 counts only once somebody is asked for it: the step may never be
+  // committed, and be made again by another (design §4).
+  virtual void Apply(const StepView& step) = 0;
 
   // Where the optimizer, after `version` updates (at least 1), expects the parameters to be `lag`
   // updates later (at least 1), written to every float of `predicted`. Reads nothing but what that
@@ -88,7 +121,7 @@ class TrainWork {
   // One chunk of a run. All chunks of earlier phases are done, by whomever: what they left lies in
   // memory that all Trainers share. Done again, it leaves the same. kNumericDivergence when the
   // loss is not finite.
-  virtual Status EvaluateChunk(const EvalTask& task, std::span<const float> parameters,
+  virtual Status EvaluateChunk(const EvalTask& task, const ParametersView& parameters,
                                const Alive& alive, EvalResult* result) = 0;
 
   // All chunks of a run are done and nobody reads any more what they left. Called under the

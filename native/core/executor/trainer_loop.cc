@@ -348,8 +348,9 @@ class TrainerLoop {
     ShowEvaluation(run);
     const uint64_t start_ns = MonotonicNs();
     EvalResult result{};
-    const Status evaluated = work_.EvaluateChunk({run, mine.phase, mine.chunk},
-                                                 segment_.ParametersOf(run), alive, &result);
+    const ParametersView parameters{segment_.VersionOf(run), 0, segment_.ParametersOf(run)};
+    const Status evaluated =
+        work_.EvaluateChunk({run, mine.phase, mine.chunk}, parameters, alive, &result);
     if (!evaluated.ok()) {
       if (evaluated.code() != Code::kAborted) return evaluated;
       return self_.evaluations().GiveBack(run, shape, mine);

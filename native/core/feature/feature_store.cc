@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/feature/hot_order.h"
 #include "core/graph/features.h"
 
 namespace gnnd {
@@ -22,6 +23,12 @@ Status CheckOptions(const FeatureStore::Options& options) {
     return invalid("a cache of " + std::to_string(options.cache_rows) + " rows for " +
                    std::to_string(options.order.size()) + " ranks and " +
                    std::to_string(num_nodes) + " nodes");
+  }
+  const RowTable& host = options.host;
+  if (host.num_rows() > num_nodes ||
+      (host.num_rows() > 0 &&
+       (host.dim() != options.features.dim() || host.type() != options.features.type()))) {
+    return invalid("the host tier's rows are of other features");
   }
   for (const uint32_t node : options.order.first(options.cache_rows)) {
     if (node >= num_nodes) return invalid("node " + std::to_string(node) + " is not in the graph");
@@ -40,13 +47,22 @@ Result<FeatureStore> FeatureStore::Create(const Options& options) {
   FeatureStore store;
   store.features_ = options.features;
   store.table_ = options.features;
-  store.behind_ = options.on_disk ? Tier::kDisk : Tier::kHost;
   if (options.on_disk) Advise(options.features.bytes(), Advice::kRandom);
-  if (options.cache_rows == 0) return store;
-  std::byte* const cache = GNND_VALUE(store.AllocateNearTable(options.cache_rows));
-  if (cache == nullptr) return store;
-  CopyRows(options.features, options.order.first(options.cache_rows), cache);
-  store.cache_rows_ = options.cache_rows;
+  std::byte* cache = nullptr;
+  if (options.cache_rows > 0) cache = GNND_VALUE(store.AllocateNearTable(options.cache_rows));
+  if (cache != nullptr) {
+    CopyRows(options.features, options.order.first(options.cache_rows), cache);
+    store.cache_rows_ = options.cache_rows;
+    const uint64_t bytes = store.cache_bytes();
+    const RowTable rows(options.features.type(), {cache, bytes}, options.features.dim());
+    store.AddTier({Tier::kDevice, rows, options.cache_rows, true, store.first_cached_});
+  }
+  if (options.host.num_rows() > store.cache_rows_) {
+    store.AddTier({Tier::kHost, options.host, options.host.num_rows(), true, 0});
+    store.flat_ = false;
+  }
+  store.AddTier({options.on_disk ? Tier::kDisk : Tier::kHost, options.features,
+                 options.features.num_rows(), false, store.first_host_});
   return store;
 }
 
@@ -85,6 +101,7 @@ Result<std::byte*> FeatureStore::AllocateNearTable(uint64_t rows) {
 std::span<const uint32_t> FeatureStore::Locate(std::span<const uint32_t> nodes,
                                                std::span<const uint32_t> ranks,
                                                uint32_t* scratch) const {
+  GNND_CHECK(flat_);
   if (cache_rows_ == 0) return nodes;
   GNND_CHECK(ranks.empty() || ranks.size() == nodes.size());
   if (ranks.empty()) {
@@ -99,6 +116,7 @@ std::span<const uint32_t> FeatureStore::Locate(std::span<const uint32_t> nodes,
 }
 
 void FeatureStore::Ask(std::span<const uint32_t> rows) const {
+  GNND_CHECK(flat_);
   if (!on_disk()) return;
   for (const uint32_t row : rows) {
     if (row - first_host_ >= features_.num_rows()) continue;  // cached; wraps below the first
@@ -106,15 +124,56 @@ void FeatureStore::Ask(std::span<const uint32_t> rows) const {
   }
 }
 
+void FeatureStore::Ask(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks) const {
+  if (!on_disk()) return;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const RowPlace place = PlaceOf(nodes[i], ranks.empty() ? kNoRank : ranks[i]);
+    if (place.tier + 1 < num_tiers_) continue;
+    Advise({features_.row(place.row), features_.row_bytes()}, Advice::kWillNeed);
+  }
+}
+
+void FeatureStore::Read(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks,
+                        std::byte* out) const {
+  GNND_CHECK(ranks.empty() || ranks.size() == nodes.size());
+  if (num_tiers_ == 1) return CopyRows(features_, nodes, out);
+  const uint64_t row_bytes = features_.row_bytes();
+  // A part at a time, so that the lists of rows stay in the processor's cache.
+  constexpr size_t kPart = 1024;
+  uint32_t rows[kPart];
+  uint32_t to[kPart];
+  std::byte* begin = out;
+  for (size_t from = 0; from < nodes.size(); from += kPart, begin += kPart * row_bytes) {
+    const size_t count = std::min(kPart, nodes.size() - from);
+    for (uint32_t tier = 0; tier < num_tiers_; ++tier) {
+      size_t found = 0;
+      for (size_t i = 0; i < count; ++i) {
+        const RowPlace place = PlaceOf(nodes[from + i], ranks.empty() ? kNoRank : ranks[from + i]);
+        if (place.tier != tier) continue;
+        rows[found] = place.row;
+        to[found++] = static_cast<uint32_t>(i);
+      }
+      CopyRowsTo(tiers_[tier].rows, {rows, found}, {to, found}, begin);
+    }
+  }
+}
+
 TierTraffic FeatureStore::TrafficOf(std::span<const uint32_t> nodes,
                                     std::span<const uint32_t> ranks) const {
-  const auto hits = static_cast<uint64_t>(std::count_if(
-      ranks.begin(), ranks.end(), [this](uint32_t rank) { return rank < cache_rows_; }));
   TierTraffic traffic;
-  traffic.rows[static_cast<uint32_t>(Tier::kDevice)] = hits;
-  traffic.rows[static_cast<uint32_t>(behind_)] = nodes.size() - hits;
-  for (uint32_t tier = 0; tier < kNumTiers; ++tier) {
-    traffic.bytes[tier] = traffic.rows[tier] * features_.row_bytes();
+  uint64_t before = 0;  // rows in the tiers so far
+  for (uint32_t tier = 0; tier < num_tiers_; ++tier) {
+    const uint64_t end = tiers_[tier].end_rank;
+    const bool last = tier + 1 == num_tiers_;
+    const auto below =
+        last ? nodes.size()
+             : static_cast<uint64_t>(std::count_if(ranks.begin(), ranks.end(),
+                                                   [end](uint32_t rank) { return rank < end; }));
+    traffic.rows[static_cast<uint32_t>(tiers_[tier].kind)] += below - before;
+    before = below;
+  }
+  for (uint32_t kind = 0; kind < kNumTiers; ++kind) {
+    traffic.bytes[kind] = traffic.rows[kind] * features_.row_bytes();
   }
   return traffic;
 }

@@ -45,10 +45,30 @@ struct TierTraffic {
   uint64_t bytes[kNumTiers] = {};
 };
 
-// A CPU device's store. Its cache is a private, dense copy of the hottest rows in rank order, in
-// the element type of the table, on 2 MiB pages, in the same range of addresses as the mapped table
-// and a whole number of rows away from it: one base and one 32-bit row number reach both, so that
-// kernels which gather by row number read through the cache without knowing of it.
+// A tier of a store: rows that lie together. Which node's row lies in which tier follows from the
+// node's hot rank alone, so that a device finds it by itself.
+struct TierRows {
+  Tier kind = Tier::kHost;
+  RowTable rows;          // in this process's memory
+  uint64_t end_rank = 0;  // has the rows of ranks below, as far as no tier before it has
+  bool by_rank = true;    // a row's number is its node's rank; else it is the node itself
+  uint32_t first = 0;     // in a flat store: the number of row 0 within table()
+};
+
+// Where a row lies: tiers()[tier].rows.row(row).
+struct RowPlace {
+  uint32_t tier = 0;
+  uint32_t row = 0;
+  bool operator==(const RowPlace&) const = default;
+};
+
+// The tiers of one Trainer's features, the fastest first; the last one has every node's row.
+//
+// On a CPU device there are two, and the store is *flat*: its cache is a private, dense copy of the
+// hottest rows in rank order, in the element type of the table, on 2 MiB pages, in the same range
+// of addresses as the mapped table and a whole number of rows away from it. So one 32-bit row
+// number reaches both, and kernels which gather by row number read through the cache without
+// knowing of it. Where there are more tiers, rows are read tier by tier (Read).
 class FeatureStore {
  public:
   struct Options {
@@ -59,6 +79,9 @@ class FeatureStore {
     // The table is larger than the host's memory: what misses the cache counts as read from disk,
     // and is to be asked for before it is read (Ask).
     bool on_disk = false;
+    // Rows of the first ranks in the host's memory (host_tier.h), borrowed likewise; may be empty.
+    // Records must be marked that far.
+    RowTable host{};
   };
 
   FeatureStore() = default;
@@ -68,35 +91,59 @@ class FeatureStore {
   // store works without a cache: cache_rows() is 0.
   static Result<FeatureStore> Create(const Options& options);
 
+  std::span<const TierRows> tiers() const { return {tiers_, num_tiers_}; }
+
+  // Of a node with this rank, kNoRank where none is known.
+  RowPlace PlaceOf(uint32_t node, uint32_t rank) const {
+    uint32_t tier = 0;
+    while (tier + 1 < num_tiers_ && rank >= tiers_[tier].end_rank) ++tier;
+    return {tier, tiers_[tier].by_rank ? rank : node};
+  }
+
   uint64_t cache_rows() const { return cache_rows_; }
   uint64_t cache_bytes() const { return cache_rows_ * features_.row_bytes(); }
+  bool on_disk() const { return num_tiers_ > 0 && tiers_[num_tiers_ - 1].kind == Tier::kDisk; }
 
-  // Rows of the cache and of the table behind it.
+  // ---- a flat store -------------------------------------------------------------------------
+
+  bool flat() const { return flat_; }
+  // Rows of all tiers. REQUIRES: flat().
   const RowTable& table() const { return table_; }
-
-  bool on_disk() const { return behind_ == Tier::kDisk; }
 
   // Row number within table() of each node, given its rank (or an empty `ranks`: all miss).
   // `scratch` has nodes.size() elements; the result is in it or is `nodes` itself.
+  // REQUIRES: flat().
   std::span<const uint32_t> Locate(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks,
                                    uint32_t* scratch) const;
 
   // Starts reading those of these rows (numbers within table()) that are on disk.
   void Ask(std::span<const uint32_t> rows) const;
 
+  // ---- any store ----------------------------------------------------------------------------
+
+  // Starts reading those nodes' rows that are on disk.
+  void Ask(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks) const;
+  // The nodes' rows in the table's own type, to `out`: each tier's in one go.
+  void Read(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks, std::byte* out) const;
+
   // What reading these rows moves.
   TierTraffic TrafficOf(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks) const;
 
  private:
+  static constexpr uint32_t kMostTiers = 3;
+
   // Null when no addresses within reach of the table are free.
   Result<std::byte*> AllocateNearTable(uint64_t rows);
+  void AddTier(const TierRows& tier) { tiers_[num_tiers_++] = tier; }
 
   RowTable features_;
   RowTable table_;
+  TierRows tiers_[kMostTiers];
+  uint32_t num_tiers_ = 0;
+  bool flat_ = true;
   uint64_t cache_rows_ = 0;
   uint32_t first_cached_ = 0;  // row number of rank 0
   uint32_t first_host_ = 0;    // row number of node 0
-  Tier behind_ = Tier::kHost;
   Mapping memory_;
 };
 

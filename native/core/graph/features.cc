@@ -192,4 +192,13 @@ void CopyRows(const RowTable& table, std::span<const uint32_t> rows, std::byte* 
             [=](const std::byte* row, uint64_t i) { std::memcpy(out + i * bytes, row, bytes); });
 }
 
+void CopyRowsTo(const RowTable& table, std::span<const uint32_t> rows, std::span<const uint32_t> to,
+                std::byte* out, PrefetchLevel prefetch) {
+  GNND_CHECK(rows.size() == to.size());
+  const uint64_t bytes = table.row_bytes();
+  GatherAny(table, rows, prefetch, [=](const std::byte* row, uint64_t i) {
+    std::memcpy(out + to[i] * bytes, row, bytes);
+  });
+}
+
 }  // namespace gnnd

@@ -39,4 +39,8 @@ void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span
 void CopyRows(const RowTable& table, std::span<const uint32_t> rows, std::byte* out,
               PrefetchLevel prefetch = BestPrefetchLevel());
 
+// The same, row rows[i] to place to[i] of `out`.
+void CopyRowsTo(const RowTable& table, std::span<const uint32_t> rows, std::span<const uint32_t> to,
+                std::byte* out, PrefetchLevel prefetch = BestPrefetchLevel());
+
 }  // namespace gnnd

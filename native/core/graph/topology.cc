@@ -21,10 +21,11 @@ constexpr uint64_t kAlignment = 64;
 // Checked, then copied, while it is in the cache.
 constexpr uint64_t kChunkBytes = uint64_t{256} << 10;
 
-TopologyHeader HeaderOf(uint64_t num_nodes, uint64_t num_edges, bool alias) {
+TopologyHeader HeaderOf(TopologyPlace place, uint64_t num_nodes, uint64_t num_edges, bool alias) {
   TopologyHeader header{};
   header.magic = kTopologyMagic;
   header.version = kTopologyVersion;
+  header.place = place;
   header.num_nodes = num_nodes;
   header.num_edges = num_edges;
   header.indptr_at = sizeof(TopologyHeader);
@@ -201,7 +202,8 @@ Status FillTopology(int fd, const Dataset& dataset, const TopologyOptions& optio
   GNND_TRY(CheckSplit("val.npy", dataset.val(), dataset.num_nodes()));
   GNND_TRY(CheckSplit("test.npy", dataset.test(), dataset.num_nodes()));
   if (options.place == TopologyPlace::kFile) return ReferToFiles(fd, dataset);
-  const TopologyHeader header = HeaderOf(dataset.num_nodes(), dataset.num_edges(), alias);
+  const TopologyHeader header =
+      HeaderOf(options.place, dataset.num_nodes(), dataset.num_edges(), alias);
   GNND_TRY(SizeMemfd(fd, header.bytes));
   GNND_TRY(WriteAt(fd, std::as_bytes(std::span(&header, 1)), 0));
   GNND_TRY(WriteIndptr(fd, dataset, header));
@@ -211,7 +213,7 @@ Status FillTopology(int fd, const Dataset& dataset, const TopologyOptions& optio
   const uint64_t end = alias ? header.alias_at + dataset.num_edges() * sizeof(AliasEntry)
                              : header.indices_at + dataset.num_edges() * sizeof(uint32_t);
   GNND_TRY(WriteAt(fd, std::vector<std::byte>(header.bytes - end), end));
-  GNND_TRY(SealReadOnly(fd));
+  if (options.place != TopologyPlace::kRegistered) GNND_TRY(SealReadOnly(fd));
   // Sealed first: the kernel refuses to seal what is already collapsed.
   const Result<Mapping> mapping = Mapping::Map(fd, false);
   if (mapping.ok()) CollapseToHugePages(*mapping);
@@ -224,14 +226,15 @@ Result<UniqueFd> CreateTopology(const Dataset& dataset, const TopologyOptions& o
   return memfd;
 }
 
-Result<Topology> Topology::Attach(int fd, const Dataset& dataset) {
+Result<Topology> Topology::Attach(int fd, const Dataset& dataset, const Registrar* registrar) {
   const auto corrupted = [](const std::string& message) {
     return Status(Code::kShmCorrupted, "topology: " + message);
   };
-  constexpr int kWanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+  constexpr int kSize = F_SEAL_SHRINK | F_SEAL_GROW;
   const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0 || (seals & kWanted) != kWanted) return corrupted("not a sealed memfd");
-  Mapping mapping = GNND_VALUE(Mapping::Map(fd, false));
+  const bool unchanging = (seals & F_SEAL_WRITE) != 0;
+  if (seals < 0 || (seals & kSize) != kSize) return corrupted("not a sealed memfd");
+  Mapping mapping = GNND_VALUE(Mapping::Map(fd, registrar != nullptr && !unchanging));
   const uint64_t bytes = mapping.size();
   if (bytes < sizeof(TopologyHeader)) return corrupted("shorter than its header");
   TopologyHeader header;
@@ -240,6 +243,9 @@ Result<Topology> Topology::Attach(int fd, const Dataset& dataset) {
   if (header.version != kTopologyVersion) {
     return corrupted("version " + std::to_string(header.version) + ", expected " +
                      std::to_string(kTopologyVersion));
+  }
+  if (unchanging == (header.place == TopologyPlace::kRegistered)) {
+    return corrupted("not sealed as its place asks for");
   }
   if (header.place == TopologyPlace::kFile) {
     Topology topology;
@@ -251,7 +257,7 @@ Result<Topology> Topology::Attach(int fd, const Dataset& dataset) {
   const bool bounded = header.num_nodes > 0 && header.num_nodes < bytes / sizeof(uint64_t) &&
                        header.num_edges <= bytes / sizeof(uint32_t);
   const TopologyHeader expected =
-      bounded ? HeaderOf(header.num_nodes, header.num_edges, header.alias_at != 0)
+      bounded ? HeaderOf(header.place, header.num_nodes, header.num_edges, header.alias_at != 0)
               : TopologyHeader{};
   if (!bounded || header.bytes != bytes || std::memcmp(&expected, &header, sizeof header) != 0) {
     return corrupted("sizes do not fit its " + std::to_string(bytes) + " bytes");
@@ -268,7 +274,15 @@ Result<Topology> Topology::Attach(int fd, const Dataset& dataset) {
   if (topology.view_.indptr.front() != 0 || topology.view_.indptr.back() != header.num_edges) {
     return corrupted("its rows do not cover its edges");
   }
-  topology.huge_bytes_ = CollapseToHugePages(mapping);
+  const std::span<std::byte> all{mapping.data(), mapping.size()};
+  if (registrar != nullptr && !unchanging) {
+    Result<Registration> registration = Registration::Of(*registrar, std::span(&all, 1));
+    topology.registration_status_ = registration.status();
+    if (registration.ok()) topology.registration_ = std::move(*registration);
+    GNND_TRY(Protect(all, Protection::kReadOnly));
+  }
+  // Not what is registered: its pages stay where they are.
+  if (topology.registered_bytes() == 0) topology.huge_bytes_ = CollapseToHugePages(mapping);
   topology.mapping_ = std::move(mapping);
   return topology;
 }

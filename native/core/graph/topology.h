@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/base/memfd.h"
+#include "core/base/registrar.h"
 #include "core/base/status.h"
 #include "core/graph/dataset.h"
 #include "core/graph/topology_view.h"
@@ -15,9 +16,15 @@
 namespace gnnd {
 
 inline constexpr uint64_t kTopologyMagic = 0x31504F54444E4E47;  // "GNNDTOP1", little-endian
-inline constexpr uint32_t kTopologyVersion = 2;
+inline constexpr uint32_t kTopologyVersion = 3;
 
-enum class TopologyPlace : uint32_t { kMemory = 0, kFile = 1 };
+enum class TopologyPlace : uint32_t {
+  kMemory = 0,
+  kFile = 1,
+  // In memory that devices register: what is sealed against writing cannot be registered, so this
+  // is not. Every process protects its own mapping instead.
+  kRegistered = 2,
+};
 
 // First 64 bytes of the memfd. Offsets count from its start and are multiples of 64; the memfd's
 // size is a multiple of 2 MiB, zero after the arrays. In place kFile there is no array: all offsets
@@ -40,14 +47,14 @@ Result<UniqueFd> ReserveTopology();
 
 struct TopologyOptions {
   TopologyPlace place = TopologyPlace::kMemory;
-  bool alias = false;  // with the rows' alias tables, of the edge weights; in memory only
+  bool alias = false;  // with the rows' alias tables, of the edge weights; not in place kFile
 };
 
 // Checks every element of the topology of `dataset` and of the splits, copies the topology into a
-// reserved memfd unless it is to stay in its files, and seals that: nobody can write, grow or
-// shrink it any more. Puts it on 2 MiB pages. kInvalidArgument for alias tables without edge
-// weights, or beside files. kDatasetCorrupt names file, place and value; kShmAllocationFailed when
-// memory runs out.
+// reserved memfd unless it is to stay in its files, and seals that: nobody can write (but in place
+// kRegistered), grow or shrink it any more. Puts it on 2 MiB pages. kInvalidArgument for alias
+// tables without edge weights, or beside files. kDatasetCorrupt names file, place and value;
+// kShmAllocationFailed when memory runs out.
 Status FillTopology(int fd, const Dataset& dataset, const TopologyOptions& options);
 
 // Both in one process.
@@ -62,7 +69,14 @@ class Topology {
   // pages in this mapping. kShmCorrupted when seals, magic, version or sizes are not what
   // CreateTopology leaves; elements are not read again, the seals vouch for them. Where it stays in
   // its files they are those of `dataset`, whose mappings must outlive this.
-  static Result<Topology> Attach(int fd, const Dataset& dataset);
+  //
+  // With `registrar`, one in place kRegistered is mapped for writing, registered, and then
+  // protected; other places are not registered. A device that refuses is no error:
+  // registration_status() says why, and registered_bytes() is 0.
+  static Result<Topology> Attach(int fd, const Dataset& dataset,
+                                 const Registrar* registrar = nullptr);
+  uint64_t registered_bytes() const { return registration_.bytes(); }
+  const Status& registration_status() const { return registration_status_; }
 
   TopologyView view() const { return view_; }
   TopologyPlace place() const { return place_; }
@@ -71,6 +85,8 @@ class Topology {
 
  private:
   Mapping mapping_;
+  Registration registration_;  // of the mapping, so it ends first
+  Status registration_status_;
   TopologyView view_;
   TopologyPlace place_ = TopologyPlace::kMemory;
   uint64_t huge_bytes_ = 0;

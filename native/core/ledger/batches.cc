@@ -33,7 +33,7 @@ uint64_t QueueBytes(const Segment& segment) {
   const uint64_t end =
       std::min(segment.queue().claim_frontier.value.load(std::memory_order_acquire),
                segment.ClaimEnd(version));
-  uint64_t bytes = 0;
+  uint64_t bytes = segment.PrefixBytes();
   for (uint64_t b = shape.CommittedBatches(version); b < end; ++b) {
     const uint64_t word = segment.ledger(shape.IndexOfBatch(b)).load(std::memory_order_acquire);
     const BatchState state = LedgerWord::InEpoch(word, shape.EpochOfBatch(b)).state;
@@ -78,7 +78,7 @@ std::optional<uint64_t> Batches::FirstPending() {
 bool Batches::RoomFor(uint64_t batch) {
   const bool head_group = shape_.GroupOfBatch(batch) <= segment_.Version();
   if (head_group && !GNND_BROKEN("head-group-exempt")) return true;
-  const uint64_t wanted = segment_.queue().largest_record.value.load(std::memory_order_relaxed);
+  const uint64_t wanted = segment_.queue().largest_counted.value.load(std::memory_order_relaxed);
   return account_.Bytes(segment_) + wanted <= segment_.config().queue_max_bytes;
 }
 
@@ -119,7 +119,7 @@ std::optional<uint64_t> Batches::Claim() {
 void Batches::Reserve(uint64_t batch) {
   QueueHeader& queue = segment_.queue();
   segment_.slot_entry(shape_.SlotOf(batch))
-      .bytes.store(queue.largest_record.value.load(std::memory_order_relaxed),
+      .bytes.store(queue.largest_counted.value.load(std::memory_order_relaxed),
                    std::memory_order_relaxed);
   // Before the batch is published: whoever finds it READY must look this far (pairs with Frontier).
   RaiseTo(queue.claim_frontier.value, batch + 1, std::memory_order_release);
@@ -147,10 +147,12 @@ Status Batches::Leave(uint64_t batch, BatchState from, BatchState to, const char
                     from, to, what);
 }
 
-Status Batches::Publish(uint64_t batch, uint64_t payload_bytes) {
+Status Batches::Publish(uint64_t batch, uint64_t payload_bytes, uint64_t extent_bytes) {
   QueueHeader& queue = segment_.queue();
   SlotEntry& slot = segment_.slot_entry(shape_.SlotOf(batch));
-  slot.bytes.store(payload_bytes, std::memory_order_relaxed);
+  const uint64_t counted = segment_.BeyondPrefix(payload_bytes, extent_bytes);
+  slot.bytes.store(counted, std::memory_order_relaxed);
+  RaiseTo(queue.largest_counted.value, counted, std::memory_order_relaxed);
   RaiseTo(slot.peak_bytes, payload_bytes, std::memory_order_relaxed);
   RaiseTo(queue.largest_record.value, payload_bytes, std::memory_order_relaxed);
   queue.published.value.fetch_add(1, std::memory_order_relaxed);

@@ -32,8 +32,11 @@ class Batches {
   bool Claimable();
   // Whether `batch` may be sampled now as far as bytes go: always, if it is in the head group.
   bool RoomFor(uint64_t batch);
-  // The record of a claimed batch is complete. kInternal when the batch is not this executor's.
-  Status Publish(uint64_t batch, uint64_t payload_bytes);
+  // The record of a claimed batch is complete: so many bytes, in sections of which the last one
+  // ends at `extent_bytes`. kInternal when the batch is not this executor's.
+  Status Publish(uint64_t batch, uint64_t payload_bytes, uint64_t extent_bytes);
+  // Of a record without gaps.
+  Status Publish(uint64_t batch, uint64_t bytes) { return Publish(batch, bytes, bytes); }
 
   // ---- Trainer ------------------------------------------------------------------------------
 
@@ -85,8 +88,9 @@ class Batches {
 };
 
 // Bytes of all records that are claimed and not committed, from ledger and slot directory, looking
-// at each of them; executors keep a QueueAccount. 0 once the job has stopped early: what was
-// sampled beyond is waste.
+// at each of them; executors keep a QueueAccount. What slots have registered counts always, and
+// records only beyond it. No record counts once the job has stopped early: what was sampled beyond
+// is waste.
 uint64_t QueueBytes(const Segment& segment);
 
 // Moves an entry that `owner` has in `from` on to `to`, which nobody owns; kInternal when it is not

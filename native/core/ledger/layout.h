@@ -18,7 +18,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 9;
+inline constexpr uint32_t kSegmentAbi = 10;
 // As many as a job spec can ask for. What grows with it (a turn word a device, a count an epoch and
 // device) is laid out by the job's own number.
 inline constexpr uint32_t kMaxDevices = 1024;
@@ -122,8 +122,11 @@ struct SegmentConfig {
   uint32_t eval_chunks = 0;  // words for chunks: the most that a run has; 0 = nothing is evaluated
   uint32_t low_water = 0;    // READY batches at or below which a standby hands its device back
   StalenessCompensation compensation = StalenessCompensation::kNone;
+  // Of each slot's start: real memory from the beginning, which processes with a device register
+  // with it. Counts in queue_max_bytes whatever lies in the slots; rounded up to kPageBytes.
+  uint64_t registered_bytes = 0;
 };
-static_assert(sizeof(SegmentConfig) == 120);
+static_assert(sizeof(SegmentConfig) == 128);
 
 // One cache line per word that different processes write often.
 struct alignas(64) SharedEvent {
@@ -168,24 +171,25 @@ struct alignas(64) SegmentHeader {
 };
 static_assert(std::is_standard_layout_v<SegmentHeader>);
 static_assert(offsetof(SegmentHeader, config) == 72);
-static_assert(offsetof(SegmentHeader, mutex) == 192);
-static_assert(offsetof(SegmentHeader, version) == 256);
-static_assert(offsetof(SegmentHeader, parameters_ready) == 576);
-static_assert(offsetof(SegmentHeader, abort_code) == 640);
-static_assert(sizeof(SegmentHeader) == 1088);
+static_assert(offsetof(SegmentHeader, mutex) == 256);
+static_assert(offsetof(SegmentHeader, version) == 320);
+static_assert(offsetof(SegmentHeader, parameters_ready) == 640);
+static_assert(offsetof(SegmentHeader, abort_code) == 704);
+static_assert(sizeof(SegmentHeader) == 1152);
 
 // What Samplers write, too.
 struct alignas(64) QueueHeader {
-  SharedEvent sampler_event;  // Samplers sleep here
-  SharedEvent trainer_event;  // Trainers sleep here
-  SharedEvent standby_event;  // standby Trainers sleep here
-  SharedWord claim_frontier;  // no batch from here on was ever claimed; grows only
-  SharedWord largest_record;  // payload bytes of the largest record published
-  SharedWord published;       // records published, and their payload bytes: what is usual
+  SharedEvent sampler_event;   // Samplers sleep here
+  SharedEvent trainer_event;   // Trainers sleep here
+  SharedEvent standby_event;   // standby Trainers sleep here
+  SharedWord claim_frontier;   // no batch from here on was ever claimed; grows only
+  SharedWord largest_record;   // payload bytes of the largest record published
+  SharedWord largest_counted;  // of the budget's, likewise
+  SharedWord published;        // records published, and their payload bytes: what is usual
   SharedWord published_bytes;
 };
 static_assert(std::is_standard_layout_v<QueueHeader>);
-static_assert(sizeof(QueueHeader) == 448);
+static_assert(sizeof(QueueHeader) == 512);
 
 struct alignas(64) DeviceEntry {
   std::atomic<uint32_t> turn;  // bits of ledger.h
@@ -231,7 +235,9 @@ static_assert(sizeof(ExecutorRow) ==
               64 + 8 * kNumCounters + kNumStages * 656 + kNumWaitSides * 160 + 32);
 
 struct SlotEntry {
-  std::atomic<uint64_t> bytes;       // reserved while CLAIMED, payload from READY on
+  // Of the budget: reserved while CLAIMED; from READY on the payload, as far as it may lie beyond
+  // what is registered.
+  std::atomic<uint64_t> bytes;
   std::atomic<uint64_t> peak_bytes;  // largest payload since the slot was last trimmed
 };
 static_assert(sizeof(SlotEntry) == 16);

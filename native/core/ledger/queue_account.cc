@@ -13,7 +13,7 @@ uint64_t QueueAccount::Bytes(const Segment& segment) {
   const uint64_t end =
       std::min(segment.queue().claim_frontier.value.load(std::memory_order_acquire),
                segment.ClaimEnd(version));
-  if (end <= head) return 0;
+  if (end <= head) return segment.PrefixBytes();
   if (counted_.empty()) counted_.resize(std::min(shape.num_slots, shape.batches_per_epoch));
   for (; head_ < std::min(head, end_); ++head_) {
     settled_ -= Counted(head_);
@@ -24,7 +24,7 @@ uint64_t QueueAccount::Bytes(const Segment& segment) {
   uint64_t reserved = 0;
   std::erase_if(open_,
                 [&](uint64_t batch) { return batch < head_ || Settle(segment, batch, &reserved); });
-  return settled_ + reserved;
+  return segment.PrefixBytes() + settled_ + reserved;
 }
 
 bool QueueAccount::Settle(const Segment& segment, uint64_t batch, uint64_t* reserved) {

@@ -47,6 +47,7 @@ Result<UniqueFd> Segment::Create(const SegmentSpec& spec) {
     config.batches_per_epoch = spec.batch_limit;
   }
   config.slot_bytes = RoundUp(spec.slot_bytes, kPageBytes);
+  config.registered_bytes = RoundUp(spec.registered_bytes, kPageBytes);
   const Layout layout = Layout::Of(config);
   UniqueFd fd = GNND_VALUE(CreateMemfd("gnnd-job", layout.total_bytes));
   Mapping mapping = GNND_VALUE(Mapping::Map(fd.get(), true));
@@ -61,7 +62,7 @@ Result<UniqueFd> Segment::Create(const SegmentSpec& spec) {
   return fd;
 }
 
-Result<Segment> Segment::Attach(int fd, Access access) {
+Result<Segment> Segment::Attach(int fd, Access access, const Registrar* registrar) {
   Segment segment;
   segment.mapping_ = GNND_VALUE(Mapping::Map(fd, true));
   if (segment.mapping_.size() < sizeof(SegmentHeader)) return Corrupted("shorter than its header");
@@ -75,8 +76,19 @@ Result<Segment> Segment::Attach(int fd, Access access) {
   if (!segment.fd_.valid()) {
     return SystemError(Code::kIo, "duplicating the segment");
   }
+  if (registrar != nullptr) segment.Register(*registrar);
   GNND_TRY(segment.Protect(access));
   return segment;
+}
+
+void Segment::Register(const Registrar& registrar) {
+  std::vector<std::span<std::byte>> prefixes;
+  for (uint64_t s = 0; s < shape_.num_slots && config().registered_bytes > 0; ++s) {
+    prefixes.push_back(slot(s).first(config().registered_bytes));
+  }
+  Result<Registration> registration = Registration::Of(registrar, prefixes);
+  registration_status_ = registration.status();
+  if (registration.ok()) registration_ = std::move(*registration);
 }
 
 Status Segment::Protect(Access access) {
@@ -160,7 +172,7 @@ std::optional<EvalRun> Segment::OpenRun() const {
 
 std::span<const float> Segment::ParametersOf(const EvalRun& run) const {
   if (run.is_best) return best(epoch(*LastEvaluated()).best_buffer);
-  return parameters((run.epoch + 1) * shape_.GroupsPerEpoch());
+  return parameters(VersionOf(run));
 }
 
 uint64_t Segment::ClaimEnd(uint64_t version) const {

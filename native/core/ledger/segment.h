@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "core/base/check.h"
 #include "core/base/memfd.h"
+#include "core/base/registrar.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "core/ledger/layout.h"
@@ -226,7 +228,13 @@ class Segment {
 
   // Maps a segment and keeps a duplicate of `fd`. kShmCorrupted when magic, ABI, build or sizes are
   // not ours.
-  static Result<Segment> Attach(int fd, Access access);
+  //
+  // With `registrar` the registered prefix of each slot is registered, before anything is
+  // protected. A device that refuses is no error: registration_status() says why, and
+  // registered_bytes() is 0 in this process.
+  static Result<Segment> Attach(int fd, Access access, const Registrar* registrar = nullptr);
+  uint64_t registered_bytes() const { return registration_.bytes(); }
+  const Status& registration_status() const { return registration_status_; }
 
   Segment(Segment&&) noexcept = default;
   Segment& operator=(Segment&&) noexcept = default;
@@ -291,8 +299,9 @@ class Segment {
   std::optional<uint64_t> EvaluatedBefore(uint64_t epoch_index) const;
   // The run that is to be done now: nothing is due before it is committed.
   std::optional<EvalRun> OpenRun() const;
-  // What it evaluates.
+  // What it evaluates, and of which version that is.
   std::span<const float> ParametersOf(const EvalRun& run) const;
+  uint64_t VersionOf(const EvalRun& run) const { return (run.epoch + 1) * shape_.GroupsPerEpoch(); }
   // All epochs, or fewer once the evaluation of the last of them, which is then committed, has
   // stopped the job. Batches of later epochs that were sampled already are never trained.
   uint64_t EpochsToTrain() const;
@@ -311,6 +320,14 @@ class Segment {
     queue().standby_event.word.Notify();
   }
   void WakeAll();
+
+  // Bytes of the budget that all slots' registered prefixes take, and that a record takes beside
+  // its slot's: as far as its elements may lie beyond that.
+  uint64_t PrefixBytes() const { return shape_.num_slots * config().registered_bytes; }
+  uint64_t BeyondPrefix(uint64_t payload_bytes, uint64_t extent_bytes) const {
+    const uint64_t prefix = config().registered_bytes;
+    return std::min(payload_bytes, extent_bytes - std::min(extent_bytes, prefix));
+  }
 
   // Raw parts, for batches.h, committer.h and executor_log.h.
   using Word = std::atomic<uint64_t>;
@@ -368,6 +385,7 @@ class Segment {
 
  private:
   Segment() = default;
+  void Register(const Registrar& registrar);
   Status Protect(Access access);
 
   // Entry `index` of an array of so many.
@@ -391,6 +409,8 @@ class Segment {
   }
 
   Mapping mapping_;
+  Registration registration_;  // of parts of the mapping, so it ends first
+  Status registration_status_;
   UniqueFd fd_;
   SegmentHeader* header_ = nullptr;
   JobShape shape_{};

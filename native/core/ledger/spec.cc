@@ -70,6 +70,11 @@ Status CheckSizes(const SegmentSpec& spec) {
   GNND_TRY(CheckRange("slot_bytes", spec.slot_bytes, 1, kMaxSegmentBytes));
   GNND_TRY(CheckRange("queue_max_bytes", spec.queue_max_bytes, 1,
                       std::numeric_limits<uint64_t>::max() / 2));
+  if (spec.registered_bytes > RoundUp(spec.slot_bytes, kPageBytes)) {
+    return Invalid("registered_bytes", std::to_string(spec.registered_bytes) +
+                                           " are more than a slot's " +
+                                           std::to_string(spec.slot_bytes));
+  }
   // As floating point first: the exact sum might wrap.
   const double ring = (1.0 + spec.staleness) * spec.group;
   const double buffers = spec.staleness + 4.0 + ring;
@@ -82,6 +87,14 @@ Status CheckSizes(const SegmentSpec& spec) {
     return Invalid("num_slots", std::to_string(spec.num_slots) + " slots of " +
                                     std::to_string(spec.slot_bytes) +
                                     " bytes beside the parameters do not fit an address space");
+  }
+  const double registered = static_cast<double>(spec.num_slots) *
+                            static_cast<double>(RoundUp(spec.registered_bytes, kPageBytes));
+  if (registered > static_cast<double>(spec.queue_max_bytes)) {
+    return Invalid("registered_bytes",
+                   std::to_string(spec.registered_bytes) + " of each of " +
+                       std::to_string(spec.num_slots) +
+                       " slots are more than queue_max_bytes; fewer slots or a larger budget");
   }
   return Status::Ok();
 }

@@ -69,6 +69,8 @@ inline constexpr auto kTable<SegmentSpec> = StructOf(
     Field{"stalenessCompensation", &SegmentSpec::compensation},
     Field{"numSlots", &SegmentSpec::num_slots}, Field{"slotBytes", &SegmentSpec::slot_bytes},
     Field{"queueMaxBytes", &SegmentSpec::queue_max_bytes},
+    Field{"registeredBytes", &SegmentSpec::registered_bytes,
+          "Of each slot's start: registered with devices, and in the budget from the beginning."},
     Field{"parameterFloats", &SegmentSpec::parameter_floats},
     Field{"optimizerFloats", &SegmentSpec::optimizer_floats},
     Field{"numDevices", &SegmentSpec::num_devices},

@@ -28,7 +28,7 @@ inline Result<EvalResult> EvaluateNodes(TorchWork& work, EvalNodes nodes,
   for (task.phase = 0; task.phase < shape->phases; ++task.phase) {
     for (task.chunk = 0; task.chunk < shape->chunks; ++task.chunk) {
       EvalResult one{};
-      GNND_TRY(work.EvaluateChunk(task, parameters, alive, &one));
+      GNND_TRY(work.EvaluateChunk(task, {.floats = parameters}, alive, &one));
       sum.loss_sum += one.loss_sum;
       sum.nodes += one.nodes;
       sum.correct += one.correct;

@@ -200,7 +200,7 @@ TEST_CASE("two Trainers that share a scratch and its chunks come to the bits of 
           for (uint32_t again = 0; again < (left % 3 == 0 ? 2U : 1U); ++again) {
             EvalResult one{};
             TorchWork& work = both[(left + again) % 2].work();
-            REQUIRE(work.EvaluateChunk(task, both[0].parameters(), alive, &one).ok());
+            REQUIRE(work.EvaluateChunk(task, {.floats = both[0].parameters()}, alive, &one).ok());
             if (again > 0) continue;
             sum.loss_sum += one.loss_sum;
             sum.correct += one.correct;

@@ -315,7 +315,9 @@ TEST_CASE("a Trainer's gradient equals the dense float64 reference to 2e-5") {
     BatchReport report;
     ExtractReport extracted;
     REQUIRE((*work)->Extract(sample, 0, &extracted).ok());
-    REQUIRE((*work)->ComputeGradient(sample, 0, fixture.parameters, gradient, &report).ok());
+    REQUIRE((*work)
+                ->ComputeGradient(sample, 0, {.floats = fixture.parameters}, gradient, &report)
+                .ok());
 
     const DenseResult expected = DenseStep(c.spec, fixture.Parameters(at::kDouble), sample,
                                            fixture.X(at::kDouble), fixture.SeedLabels());

@@ -130,7 +130,7 @@ std::vector<float> GradientOf(TorchWork& work, const TestRecord& record,
   const Sample sample = record.view();
   ExtractReport extracted;
   REQUIRE(work.Extract(sample, 0, &extracted).ok());
-  const Status status = work.ComputeGradient(sample, 0, parameters, gradient, &report);
+  const Status status = work.ComputeGradient(sample, 0, {.floats = parameters}, gradient, &report);
   REQUIRE_MESSAGE(status.ok(), status.message());
   CHECK(report.seeds == sample.num_seeds());
   return gradient;
@@ -315,7 +315,7 @@ TEST_CASE("a script that fails in the middle of training ends the batch with its
   const Sample sample = record.view();
   ExtractReport extracted;
   REQUIRE(work->Extract(sample, 0, &extracted).ok());
-  const Status status = work->ComputeGradient(sample, 0, parameters, gradient, &report);
+  const Status status = work->ComputeGradient(sample, 0, {.floats = parameters}, gradient, &report);
   CHECK(status.code() == Code::kPluginFailed);
   Contains(status.message(), "too many rows");
   test::EvalReport eval;

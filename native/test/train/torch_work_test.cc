@@ -221,7 +221,9 @@ TEST_CASE("a gradient depends on its batch alone, not on batches before it") {
   ExtractReport extracted;
   for (const TestRecord* record : {&large, &small}) {
     REQUIRE(loop.work().Extract(record->view(), 0, &extracted).ok());
-    REQUIRE(loop.work().ComputeGradient(record->view(), 0, parameters, gradient, &report).ok());
+    REQUIRE(loop.work()
+                .ComputeGradient(record->view(), 0, {.floats = parameters}, gradient, &report)
+                .ok());
   }
   CHECK(SameBits(gradient, fresh));
 }
@@ -299,7 +301,7 @@ TEST_CASE("a record whose words were overwritten is refused, or trained within i
       Status status = sample.status();
       if (sample.ok()) status = (*work)->Extract(*sample, 0, &extracted);
       if (sample.ok() && status.ok()) {
-        status = (*work)->ComputeGradient(*sample, 0, parameters, gradient, &report);
+        status = (*work)->ComputeGradient(*sample, 0, {.floats = parameters}, gradient, &report);
       }
       status.ok() ? ++trained : ++refused;
     }
@@ -320,7 +322,7 @@ TEST_CASE("a loss that is not finite is numeric divergence") {
   ExtractReport extracted;
   REQUIRE(loop.work().Extract(record.view(), 1, &extracted).ok());
   const Status status =
-      loop.work().ComputeGradient(record.view(), 1, parameters, gradient, &report);
+      loop.work().ComputeGradient(record.view(), 1, {.floats = parameters}, gradient, &report);
   CHECK(status.code() == Code::kNumericDivergence);
   EvalReport eval;
   CHECK(test::Evaluate(

@@ -68,12 +68,13 @@ class Loop {
  private:
   BatchReport Compute(const Sample& sample, uint32_t buffer) {
     BatchReport report;
-    REQUIRE(work_->ComputeGradient(sample, buffer, parameters_, gradient_, &report).ok());
+    REQUIRE(
+        work_->ComputeGradient(sample, buffer, {step_, 0, parameters_}, gradient_, &report).ok());
     std::vector<float> next_parameters(parameters_.size());
     std::vector<float> next_memory(memory_.size());
-    const std::span<const float> gradients[] = {gradient_};
-    work_->Apply(gradients, report.seeds, ++step_, parameters_, memory_, next_parameters,
-                 next_memory);
+    const GradientView gradients[] = {{step_, true, gradient_}};
+    work_->Apply(
+        {step_++, report.seeds, gradients, parameters_, memory_, next_parameters, next_memory});
     parameters_ = std::move(next_parameters);
     memory_ = std::move(next_memory);
     return report;

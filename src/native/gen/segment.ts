@@ -85,6 +85,8 @@ export interface SegmentSpec {
   readonly numSlots: number;
   readonly slotBytes: number;
   readonly queueMaxBytes: number;
+  /** Of each slot's start: registered with devices, and in the budget from the beginning. */
+  readonly registeredBytes: number;
   readonly parameterFloats: number;
   readonly optimizerFloats: number;
   readonly numDevices: number;

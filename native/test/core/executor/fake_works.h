@@ -146,7 +146,7 @@ class FakeScratch {
   std::atomic<uint64_t>* rows_;
 };
 
-class FakeTrainWork final : public TrainWork {
+class FakeTrainWork : public TrainWork {
  public:
   // Without a scratch nothing may be evaluated.
   explicit FakeTrainWork(FakeScratch* scratch = nullptr, DeviceWatch* watch = nullptr,
@@ -181,12 +181,12 @@ class FakeTrainWork final : public TrainWork {
     return Status::Ok();
   }
 
-  Status ComputeGradient(const Sample& sample, uint32_t buffer, std::span<const float> parameters,
+  Status ComputeGradient(const Sample& sample, uint32_t buffer, const ParametersView& parameters,
                          std::span<float> gradient, BatchReport* report) override {
     if (before_gradient) before_gradient(sample.key().epoch, sample.key().batch);
     if (watch_ != nullptr) watch_->Begin(device_, DeviceWatch::kTrains);
     if (during_gradient) during_gradient(sample.key().epoch, sample.key().batch);
-    Gradient(extracted_[buffer].nodes, sample.num_seeds(), parameters, gradient, report);
+    Gradient(extracted_[buffer].nodes, sample.num_seeds(), parameters.floats, gradient, report);
     if (after_gradient) after_gradient(sample.key().epoch, sample.key().batch, gradient);
     if (!Holds(extracted_[buffer], sample)) ++torn;
     if (watch_ != nullptr) watch_->End(device_, DeviceWatch::kTrains);
@@ -210,18 +210,16 @@ class FakeTrainWork final : public TrainWork {
     report->correct = nodes.front() % (seeds + 1);
   }
 
-  void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds, uint64_t step,
-             std::span<const float> parameters_in, std::span<const float> optimizer_in,
-             std::span<float> parameters_out, std::span<float> optimizer_out) override {
-    const float rate = 0.05F / static_cast<float>(1 + step % 7);
-    for (size_t i = 0; i < parameters_in.size(); ++i) {
+  void Apply(const StepView& step) override {
+    const float rate = 0.05F / static_cast<float>(1 + (step.version + 1) % 7);
+    for (size_t i = 0; i < step.parameters_in.size(); ++i) {
       float sum = 0;
-      for (const std::span<const float> gradient : gradients) sum += gradient[i];
-      sum /= static_cast<float>(num_seeds);
-      optimizer_out[i] = 0.5F * optimizer_in[i] + sum;
-      parameters_out[i] = parameters_in[i] - rate * optimizer_out[i];
+      for (const GradientView& gradient : step.gradients) sum += gradient.floats[i];
+      sum /= static_cast<float>(step.num_seeds);
+      step.optimizer_out[i] = 0.5F * step.optimizer_in[i] + sum;
+      step.parameters_out[i] = step.parameters_in[i] - rate * step.optimizer_out[i];
     }
-    if (after_apply) after_apply(step, parameters_out);
+    if (after_apply) after_apply(step.version + 1, step.parameters_out);
   }
 
   // Touchy about all it is told.
@@ -241,9 +239,10 @@ class FakeTrainWork final : public TrainWork {
   }
 
   // The first phase leaves a row for each chunk; the second one needs them all.
-  Status EvaluateChunk(const EvalTask& task, std::span<const float> parameters, const Alive& alive,
+  Status EvaluateChunk(const EvalTask& task, const ParametersView& view, const Alive& alive,
                        EvalResult* result) override {
     GNND_CHECK(scratch_ != nullptr);
+    const std::span<const float> parameters = view.floats;
     if (watch_ != nullptr) watch_->Begin(device_, DeviceWatch::kTrains);
     const std::vector<float> first(parameters.begin(), parameters.end());
     if (during_evaluation) during_evaluation(task, alive);

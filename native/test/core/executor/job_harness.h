@@ -133,11 +133,12 @@ inline Outcome Expected(const FakeJob& job) {
         seeds += size;
         loss_sum += report.loss_sum;
       }
-      const std::vector<std::span<const float>> views(gradients.begin(), gradients.end());
+      std::vector<GradientView> views;
+      for (const std::vector<float>& gradient : gradients) views.push_back({0, false, gradient});
       std::vector<float> next(kFakeFloats);
       std::vector<float> next_optimizer(kFakeFloats);
-      work.Apply(views, seeds, versions.size(), versions.back(), optimizer.back(), next,
-                 next_optimizer);
+      work.Apply({versions.size() - 1, seeds, views, versions.back(), optimizer.back(), next,
+                  next_optimizer});
       optimizer.push_back(next_optimizer);
       versions.push_back(next);
     }
@@ -309,6 +310,14 @@ class ThreadCrew {
       return end;
     });
   }
+
+  // With work of the test's own, which outlives the crew's loops.
+  void AddTrainerOf(Role role, uint32_t device, TrainWork& work) {
+    Start(role, device, [&work, ahead = prefetch](Segment& mine, ExecutorId id) {
+      return RunTrainerLoop(mine, id, work, ahead);
+    });
+  }
+  FakeScratch& scratch() { return scratch_; }
 
   // Waits until all loops have ended. False, and the job is aborted, if a loop failed or if there
   // was no progress for `patience`, which is a deadlock.

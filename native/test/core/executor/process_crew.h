@@ -10,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
+#include "device_work.h"
 #include "job_harness.h"
 
 // Executors as child processes, and a parent that does what the daemon does with the dead: reap,
@@ -70,8 +71,9 @@ class ProcessCrew {
   int failures() const { return failures_; }  // loops that returned an error
   ReclaimReport reclaimed() const { return reclaimed_; }
   bool respawn = true;
-  uint32_t depth = 1;     // of Samplers that are started from now on
-  bool prefetch = false;  // of Trainers, likewise
+  uint32_t depth = 1;      // of Samplers that are started from now on
+  bool prefetch = false;   // of Trainers, likewise
+  bool on_device = false;  // likewise: they keep copies of their own
   // What happens to a stopped child: the default kills it.
   std::function<void(pid_t, ExecutorId)> on_stopped = [](pid_t pid, ExecutorId) {
     kill(pid, SIGKILL);
@@ -98,6 +100,11 @@ class ProcessCrew {
       work.work_depth = depth;
       if (plan.prepare) plan.prepare(*mine, &work, nullptr);
       return RunSamplerLoop(*mine, id, work).ok() ? 0 : 2;
+    }
+    if (on_device) {
+      DeviceTrainWork work(&scratch_);
+      work.batches_per_epoch = mine->config().batches_per_epoch;
+      return RunTrainerLoop(*mine, id, work, prefetch).ok() && work.torn == 0 ? 0 : 2;
     }
     FakeTrainWork work(&scratch_);
     if (plan.prepare) plan.prepare(*mine, nullptr, &work);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/graph/alias.h"
+#include "test/support/fake_registrar.h"
 #include "test/support/npy_files.h"
 
 namespace gnnd {
@@ -175,6 +176,48 @@ TEST_CASE("topology: nobody can write, resize or unseal it") {
   CHECK(ftruncate(fd->get(), 1 << 30) == -1);
   CHECK(fallocate(fd->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == -1);
   CHECK(fcntl(fd->get(), F_ADD_SEALS, F_SEAL_WRITE) == -1);
+}
+
+TEST_CASE("topology: one that devices register is protected in each mapping, not sealed") {
+  const TinyDataset tiny = RingOf(1000, 700);
+  const TempFolder folder;
+  tiny.WriteTo(folder);
+  const Result<Dataset> dataset = Dataset::Open(folder.path(), tiny.counts());
+  REQUIRE(dataset.ok());
+  const Result<UniqueFd> fd = CreateTopology(*dataset, {TopologyPlace::kRegistered});
+  REQUIRE(fd.ok());
+  test::FakeRegistrar device;
+  const Registrar hook = device.hook();
+  {
+    const Result<Topology> topology = Topology::Attach(fd->get(), Dataset(), &hook);
+    REQUIRE_MESSAGE(topology.ok(), topology.status().message());
+    CheckSame(topology->view(), tiny);
+    CHECK(topology->place() == TopologyPlace::kRegistered);
+    CHECK(topology->registered_bytes() == topology->bytes());
+    CHECK(device.bytes() == topology->bytes());
+    CHECK_FALSE(test::IsWritable(topology->view().indptr.data()));
+    CHECK_FALSE(test::IsWritable(topology->view().indices.data()));
+  }
+  CHECK(device.ranges.empty());
+  // Who has no device maps it for reading at once.
+  const Result<Topology> plain = Topology::Attach(fd->get(), Dataset());
+  REQUIRE(plain.ok());
+  CheckSame(plain->view(), tiny);
+  CHECK_FALSE(test::IsWritable(plain->view().indptr.data()));
+  CHECK(ftruncate(fd->get(), 0) == -1);
+  // A device that refuses, and a topology that cannot be registered, are no errors.
+  device.refuses_after = 0;
+  const Result<Topology> refused = Topology::Attach(fd->get(), Dataset(), &hook);
+  REQUIRE(refused.ok());
+  CHECK(refused->registered_bytes() == 0);
+  CHECK_FALSE(refused->registration_status().ok());
+  CHECK_FALSE(test::IsWritable(refused->view().indptr.data()));
+  const Result<UniqueFd> sealed = CreateTopology(*dataset);
+  REQUIRE(sealed.ok());
+  const Result<Topology> resident = Topology::Attach(sealed->get(), Dataset(), &hook);
+  REQUIRE(resident.ok());
+  CHECK(resident->registration_status().ok());
+  CHECK(resident->registered_bytes() == 0);
 }
 
 TEST_CASE("topology: broken graphs are refused with file, place and value") {
