@@ -8,6 +8,7 @@ import type { RpcEvent } from './api/rpc.ts';
 import { createCacheReports } from './artifacts/cache-reports.ts';
 import { createCheckpoints } from './artifacts/checkpoints.ts';
 import { pluginFilesIn } from './artifacts/plugin-files.ts';
+import { createPropagationRequests } from './artifacts/propagation-requests.ts';
 import { makeFolder, sweepTemporary } from './base/atomic-file.ts';
 import { systemClock } from './base/clock.ts';
 import {
@@ -39,6 +40,7 @@ import { cpuDevices } from './supervisor/devices.ts';
 import { matrixLibraryOf } from './supervisor/executor-process.ts';
 import { numaNodes } from './supervisor/numa.ts';
 import { createPreparer } from './supervisor/preparer.ts';
+import { Propagations } from './supervisor/propagations.ts';
 import type { CrewDevice } from './supervisor/seat.ts';
 import { Topologies } from './supervisor/topologies.ts';
 
@@ -95,6 +97,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { jobsFolder, featuresFolder } = foldersOf(config);
   sweep([jobsFolder, featuresFolder], log);
   const datasets = datasetsOf(config, { store, native, log, clock });
+  const propagations = propagationsOf(config, { store, datasets, native });
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
   let onStoreHealth = () => {};
   const topologies = new Topologies({ native, idleMs: config.topologyIdleMs });
@@ -126,7 +129,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     devices: () => deviceFacts(devices, runner),
     collectGarbage: retention.collect,
   };
-  const backend = { jobs, deletion, checkpoints, datasets, cacheReports, host: view };
+  const artifacts = { checkpoints, cacheReports, propagations };
+  const backend = { jobs, deletion, datasets, ...artifacts, host: view };
   const served = { backend, metrics, connections, ready };
   const { http, api } = await openServers(options, served);
   metrics.onScrape(() => {
@@ -193,7 +197,11 @@ async function openServers(
 }
 
 function foldersOf({ stateDir, cacheDir }: DaemonConfig) {
-  return { jobsFolder: join(stateDir, 'jobs'), featuresFolder: join(cacheDir, 'features') };
+  return {
+    jobsFolder: join(stateDir, 'jobs'),
+    featuresFolder: join(cacheDir, 'features'),
+    propagationsFolder: join(cacheDir, 'propagations'),
+  };
 }
 
 /** Who removes what is deleted, and what is not kept any longer. */
@@ -234,6 +242,16 @@ function datasetsOf(
 ): Datasets {
   const tasks = createPreparer({ native, stateDir });
   return createDatasets({ folder, sourcesDir, tasks, ...parts });
+}
+
+function propagationsOf(
+  config: DaemonConfig,
+  parts: { readonly store: Store; readonly datasets: Datasets; readonly native: CoreAddon },
+) {
+  const { featuresFolder: derivedFolder, propagationsFolder: folder } = foldersOf(config);
+  const propagations = new Propagations({ folder, native: parts.native });
+  const { stateDir } = config;
+  return createPropagationRequests({ ...parts, propagations, derivedFolder, stateDir });
 }
 
 function hostLimits(

@@ -5,7 +5,12 @@ import { messageOf, unreachable } from '../base/errors.ts';
 import { executorExit } from '../base/exit-codes.ts';
 import { createLog } from '../base/log.ts';
 import type { TaskWatch } from '../datasets/data-tasks.ts';
-import type { CoreAddon, NativeCode, PropagateOptions, PropagateReport } from '../native/contract.ts';
+import type {
+  CoreAddon,
+  NativeCode,
+  PropagateOptions,
+  PropagateReport,
+} from '../native/contract.ts';
 import { loadCore, loadTrain, nativeCodeOf } from '../native/load.ts';
 import { propagationText } from './propagation-text.ts';
 import {

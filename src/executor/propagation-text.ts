@@ -1,6 +1,6 @@
 import type { PropagationPlan, PropagationProgress } from '../native/contract.ts';
 
-/** Where a propagation is: the share that is done, and a line for people with the time that is left. */
+/** Where a propagation is: the share that is done, and a line for people with the time left. */
 export function propagationText(
   { done, resumed, total, op, hop, column, finishing }: PropagationProgress,
   { operators, hops }: PropagationPlan,
@@ -11,6 +11,7 @@ export function propagationText(
   if (hop === 0) return [share, 'writing the features'];
   const made = done - resumed;
   const left = made > 0 ? (elapsedMs * (total - done)) / made : null;
-  const where = `operator ${op + 1} of ${operators.length}, column ${column}, hop ${hop} of ${hops}`;
+  const operator = `operator ${op + 1} of ${operators.length}`;
+  const where = `${operator}, column ${column}, hop ${hop} of ${hops}`;
   return [share, left === null ? where : `${where}, ${Math.ceil(left / 1000)} s left`];
 }

@@ -10,6 +10,7 @@ import type {
 } from '../native/contract.ts';
 import { mayCache } from '../spec/cache-spec.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { takesRows } from '../spec/rules/propagation.ts';
 
 /** What a job's spec means in native terms: options, sizes, the segment to make. */
 
@@ -38,7 +39,12 @@ const unknownManifest: ModelManifest = { tensors: [], numFloats: 0, widths: [] }
 /** Throws with native code SPEC_INVALID when a bound does not fit (docs/formats/record.md). */
 export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts): JobLayout {
   const inDim = counts.numFeatures;
-  const model: ModelOptions = { ...spec.model, inDim, outDim: counts.numClasses };
+  const rows = takesRows(spec.model.type);
+  const model: ModelOptions = {
+    ...{ ...spec.model, inDim, outDim: counts.numClasses },
+    numOperators: rows ? spec.propagation.operators.length : 0,
+    numHops: rows ? spec.propagation.hops : 0,
+  };
   const sampling = samplingOf(spec);
   const isScript = spec.model.type === 'TORCHSCRIPT';
   return {

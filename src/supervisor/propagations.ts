@@ -77,7 +77,7 @@ export class Propagations {
   }
 
   /**
-   * Makes what is missing of it, after whoever makes it now, and goes on where an earlier run ended.
+   * Makes what is missing of it, after whoever makes it now, and goes on where one ended before.
    * Rejects with STATE_DISK_FULL (what is complete stays), DATASET_CORRUPT, the signal's reason.
    */
   async make(
@@ -151,7 +151,9 @@ export class Propagations {
         const path = join(this.#options.folder, id);
         const source = readJson<PropagationSource>(join(path, sourceName));
         const unknown = { rows: 0, fileBytes: 0, peakBytes: 0, memoryBytes: 0, blockColumns: 0 };
-        return source === null ? [] : [{ ...recordOf(id, path, source, unknown), ...completed(path) }];
+        return source === null
+          ? []
+          : [{ ...recordOf(id, path, source, unknown), ...completed(path) }];
       });
   }
 
@@ -242,7 +244,9 @@ function recordOf(
 function completed(path: string) {
   const manifest = readJson<PropagationManifest>(join(path, manifestName));
   if (manifest === null || !isWhole(path, manifest)) return null;
-  const digest = createHash('sha256').update(readFileSync(join(path, manifestName))).digest('hex');
+  const digest = createHash('sha256')
+    .update(readFileSync(join(path, manifestName)))
+    .digest('hex');
   const bytes = manifest.files.reduce((sum, file) => sum + file.bytes, 0);
   return { complete: true, rows: manifest.rows, bytes, digest };
 }

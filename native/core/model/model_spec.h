@@ -18,7 +18,7 @@ enum class ModelType : uint32_t {
   kGatV2 = 4,
   kPinSage = 5,
   kScript = 6,  // a user's TorchScript module (train/script_model.h), which brings its own tensors
-  kSgc = 7,     // models over propagated rows (row_model.h)
+  kSgc = 7,     // models over propagated rows (row_manifest.h)
   kSign = 8,
   kHoga = 9,
 };
@@ -96,6 +96,7 @@ enum class TensorRole : uint32_t {
   kResidual,
   kNormScale,  // layer normalisation
   kNormShift,
+  kRunning,  // of batch normalisation: no gradient moves it, batches do (kernels/optimizer.h)
 };
 
 // One tensor of the model. Names and shapes are those of torch_geometric's models of the same kind,

@@ -62,10 +62,11 @@ class Propagation {
         progress_(*progress),
         probe_(probe),
         num_nodes_(dataset.num_nodes()),
-        order_(RowOrder(dataset, options.plan)),
+        order_(RowNodes(dataset, options.plan)),
         place_(num_nodes_, kNowhere),
         header_(RowHeader(plan_.row_type, order_.size(), dataset.num_features())) {
-    for (size_t row = 0; row < order_.size(); ++row) place_[order_[row]] = static_cast<uint32_t>(row);
+    for (size_t row = 0; row < order_.size(); ++row)
+      place_[order_[row]] = static_cast<uint32_t>(row);
     for (uint64_t at = 0; at < dataset.num_features(); at += sizes.block_columns) {
       blocks_.push_back({at, std::min(sizes.block_columns, dataset.num_features() - at)});
     }
@@ -101,9 +102,7 @@ class Propagation {
   uint64_t PartBytes(const Block& block) const {
     return order_.size() * block.width * BytesOf(plan_.row_type);
   }
-  uint64_t RowFileBytes() const {
-    return header_.size() + PartBytes({0, dataset_.num_features()});
-  }
+  uint64_t RowFileBytes() const { return header_.size() + PartBytes({0, dataset_.num_features()}); }
   uint64_t StateBytes(const Block& block) const {
     return sizeof(StateHeader) + num_nodes_ * block.width * sizeof(float);
   }
@@ -363,11 +362,11 @@ class Propagation {
 
   Status WritePart(uint32_t op, uint32_t hop, const Block& block) {
     const bool whole = blocks_.size() == 1;
-    const RowSource source{
-        order_.size(), block.width, [&](uint64_t begin, uint64_t end, float* out) {
-          std::memcpy(out, kept_.data() + begin * block.width,
-                      (end - begin) * block.width * sizeof(float));
-        }};
+    const RowSource source{order_.size(), block.width,
+                           [&](uint64_t begin, uint64_t end, float* out) {
+                             std::memcpy(out, kept_.data() + begin * block.width,
+                                         (end - begin) * block.width * sizeof(float));
+                           }};
     const std::string name = whole ? RowFile(op, hop) : PartName(op, hop, block);
     return WriteRows(source, plan_.row_type, whole ? header_ : "", Path(name), options_.threads);
   }
@@ -402,8 +401,7 @@ class Propagation {
     for (uint32_t hop = 1; hop <= plan_.hops; ++hop) {
       std::vector<RowPart> parts;
       for (const Block& block : blocks_) {
-        parts.push_back(
-            {Path(PartName(op, hop, block)), block.width * BytesOf(plan_.row_type)});
+        parts.push_back({Path(PartName(op, hop, block)), block.width * BytesOf(plan_.row_type)});
       }
       if (!HasRowFile(op, hop)) {
         GNND_TRY(JoinParts(parts, order_.size(), header_, Path(RowFile(op, hop))));
@@ -467,8 +465,8 @@ class Propagation {
 Result<PropagateReport> Propagate(const Dataset& dataset, const PropagateOptions& options,
                                   PropagateProgress* progress, const PropagateProbe& probe) {
   GNND_TRY(CheckPlan(options.plan));
-  const PropagationSizes sizes = GNND_VALUE(
-      SizesOf(dataset.counts(), options.plan, options.memory_bytes, options.columns));
+  const PropagationSizes sizes =
+      GNND_VALUE(SizesOf(dataset.counts(), options.plan, options.memory_bytes, options.columns));
   return Propagation(dataset, options, sizes, progress, probe).Run();
 }
 

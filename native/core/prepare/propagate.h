@@ -38,7 +38,7 @@ struct PropagateProgress {
   std::atomic<uint64_t> total = 0;    // 0: not known yet
   std::atomic<uint32_t> op = 0;
   std::atomic<uint32_t> hop = 0;
-  std::atomic<uint64_t> column = 0;  // the first of the block
+  std::atomic<uint64_t> column = 0;     // the first of the block
   std::atomic<bool> finishing = false;  // joining and digesting
 };
 

@@ -75,7 +75,7 @@ std::string RowFile(uint32_t op, uint32_t hop) {
   return "op" + std::to_string(op) + "-hop" + std::to_string(hop) + ".npy";
 }
 
-std::vector<uint32_t> RowOrder(const Dataset& dataset, const PropagationPlan& plan) {
+std::vector<uint32_t> RowNodes(const Dataset& dataset, const PropagationPlan& plan) {
   std::vector<uint32_t> order;
   order.reserve(dataset.train().size() + dataset.val().size() + dataset.test().size());
   AppendSplit(dataset.train(), 0, plan, &order);
@@ -110,8 +110,8 @@ Result<PropagationSizes> SizesOf(const DatasetCounts& counts, const PropagationP
   sizes.blocks = (counts.num_features + width - 1) / width;
   sizes.memory_bytes = width * column_bytes;
   // What is joined lies there twice, and so does the state of a block.
-  sizes.peak_bytes = sizes.file_bytes + (sizes.blocks > 1 ? hop_bytes : 0) +
-                     2 * 4 * width * counts.num_nodes;
+  sizes.peak_bytes =
+      sizes.file_bytes + (sizes.blocks > 1 ? hop_bytes : 0) + 2 * 4 * width * counts.num_nodes;
   for (const PropagationOperator& op : plan.operators) {
     const bool is_series = op.kind == OperatorKind::kPpr || op.kind == OperatorKind::kHeat;
     sizes.steps += uint64_t{plan.hops} * (is_series ? op.terms - 1 : 1) * sizes.blocks;

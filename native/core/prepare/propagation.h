@@ -8,8 +8,8 @@
 #include "core/base/status.h"
 #include "core/graph/dataset.h"
 
-// What a propagation is, as data: X, BX, ..., B^R X for K operators B, of which the rows of labelled
-// nodes are kept (docs/formats/propagation.md). How it is made: propagate.h.
+// What a propagation is, as data: X, BX, ..., B^R X for K operators B, of which the rows of
+// labelled nodes are kept (docs/formats/propagation.md). How it is made: propagate.h.
 
 namespace gnnd {
 
@@ -61,7 +61,7 @@ inline constexpr uint64_t kRowAlignment = 4096;
 
 // The node of each row: training nodes, then validation, then test nodes, each split in an order of
 // its own.
-std::vector<uint32_t> RowOrder(const Dataset& dataset, const PropagationPlan& plan);
+std::vector<uint32_t> RowNodes(const Dataset& dataset, const PropagationPlan& plan);
 
 // The bytes of all files of a propagation, and what memory and disk its making takes.
 struct PropagationSizes {

@@ -45,8 +45,9 @@ Status Narrow(const float* from, uint64_t count, RowType type, std::byte* to) {
   const float* lost = std::find_if(from, from + count, [](float value) {
     return (static_cast<uint32_t>(ToHalf(value)) & kHalfExponentBits) == kHalfExponentBits;
   });
-  return Status(Code::kDatasetCorrupt, "a row holds " + std::to_string(*lost) +
-                                           ", and float16 ends at 65504: store float32 or bfloat16");
+  return Status(Code::kDatasetCorrupt,
+                "a row holds " + std::to_string(*lost) +
+                    ", and float16 ends at 65504: store float32 or bfloat16");
 }
 
 Result<Mapping> MapFile(const std::string& path) {
@@ -66,8 +67,7 @@ Status ForRanges(uint32_t threads, uint64_t count, uint64_t grain,
     while (true) {
       const uint64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
       if (begin >= count) return;
-      Status status =
-          Contained([&] { return body(begin, std::min(begin + grain, count)); });
+      Status status = Contained([&] { return body(begin, std::min(begin + grain, count)); });
       if (status.ok()) continue;
       next.store(count, std::memory_order_relaxed);
       const std::lock_guard lock(mutex);

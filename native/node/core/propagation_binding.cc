@@ -18,9 +18,10 @@ inline constexpr auto kNames<OperatorKind> =
                                               {"HEAT", OperatorKind::kHeat}});
 
 template <>
-inline constexpr auto kNames<RowType> = NamesOf<RowType>("RowDtype", {{"FLOAT32", RowType::kFloat32},
-                                                                      {"FLOAT16", RowType::kFloat16},
-                                                                      {"BFLOAT16", RowType::kBfloat16}});
+inline constexpr auto kNames<RowType> =
+    NamesOf<RowType>("RowDtype", {{"FLOAT32", RowType::kFloat32},
+                                  {"FLOAT16", RowType::kFloat16},
+                                  {"BFLOAT16", RowType::kBfloat16}});
 
 template <>
 inline constexpr auto kTable<PropagationOperator> = StructOf(
@@ -72,18 +73,19 @@ inline constexpr auto kTable<PropagateFields> = StructOf(
     Field{"threads", &PropagateFields::threads});
 
 template <>
-inline constexpr auto kTable<DigestedFile> = StructOf(
-    "DigestedFile", Field{"name", &DigestedFile::name}, Field{"bytes", &DigestedFile::bytes},
-    Field{"sha256", &DigestedFile::sha256});
+inline constexpr auto kTable<DigestedFile> =
+    StructOf("DigestedFile", Field{"name", &DigestedFile::name},
+             Field{"bytes", &DigestedFile::bytes}, Field{"sha256", &DigestedFile::sha256});
 
 template <>
-inline constexpr auto kTable<PropagateReport> = StructOf(
-    "PropagateReport", Field{"files", &PropagateReport::files}, Field{"rows", &PropagateReport::rows},
-    Field{"edgeColumns", &PropagateReport::edge_columns,
-          "Edges times columns that were added; what an earlier run left is not."},
-    Field{"memoryBytes", &PropagateReport::memory_bytes},
-    Field{"blockColumns", &PropagateReport::block_columns},
-    Field{"blocks", &PropagateReport::blocks});
+inline constexpr auto kTable<PropagateReport> =
+    StructOf("PropagateReport", Field{"files", &PropagateReport::files},
+             Field{"rows", &PropagateReport::rows},
+             Field{"edgeColumns", &PropagateReport::edge_columns,
+                   "Edges times columns that were added; what an earlier run left is not."},
+             Field{"memoryBytes", &PropagateReport::memory_bytes},
+             Field{"blockColumns", &PropagateReport::block_columns},
+             Field{"blocks", &PropagateReport::blocks});
 
 struct ProgressFields {
   uint64_t done;
@@ -144,8 +146,8 @@ Task<PropagateReport> RunPropagation(const SharedProgress& progress,
                                      const PropagateFields& fields) {
   return {[progress, fields]() -> Result<PropagateReport> {
     const DatasetLocation& location = fields.dataset;
-    const Dataset dataset = GNND_VALUE(
-        Dataset::Open(location.folder, location.counts, location.features_path));
+    const Dataset dataset =
+        GNND_VALUE(Dataset::Open(location.folder, location.counts, location.features_path));
     PropagateOptions options;
     options.plan = PlanOf(fields.plan);
     options.folder = fields.folder;

@@ -64,6 +64,11 @@ describe('a TorchScript model', () => {
       activation: 'RELU',
       normalization: 'NONE',
       residual: false,
+      variant: 'NONE',
+      hopLayers: 0,
+      hopHiddenDim: 0,
+      numOperators: 0,
+      numHops: 0,
       script: { path: '/plugins/mine.pt', sha256: digest },
     });
     expect(resolveJobSpec(once, context)).toEqual({ ok: once });

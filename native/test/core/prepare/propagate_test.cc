@@ -23,7 +23,7 @@ namespace {
 
 using test::TempFolder;
 
-constexpr uint32_t kNodes = 700;  // more than one range of rows
+constexpr uint32_t kNodes = 700;   // more than one range of rows
 constexpr uint32_t kColumns = 37;  // no multiple of a vector
 
 // A random directed graph with empty rows, self-loops and repeated neighbours, on disk.
@@ -185,7 +185,7 @@ TEST_CASE("propagate: every operator equals its dense float64 matrix, hop by hop
 TEST_CASE("propagate: rows are a permutation of each split, and start at a page") {
   const Stored stored;
   const PropagationPlan plan{.operators = {{}}, .hops = 1};
-  const std::vector<uint32_t> order = RowOrder(stored.dataset, plan);
+  const std::vector<uint32_t> order = RowNodes(stored.dataset, plan);
   const size_t train = stored.tiny.train.size();
   const size_t val = stored.tiny.val.size();
   const auto sorted = [&](size_t begin, size_t end) {
@@ -200,7 +200,7 @@ TEST_CASE("propagate: rows are a permutation of each split, and start at a page"
   CHECK(sorted(train, train + val) == stored.tiny.val);
   CHECK(sorted(train + val, order.size()) == stored.tiny.test);
   const std::vector<uint32_t> unpermuted =
-      RowOrder(stored.dataset, {.operators = {{}}, .hops = 1, .permuted = false});
+      RowNodes(stored.dataset, {.operators = {{}}, .hops = 1, .permuted = false});
   CHECK(std::is_sorted(unpermuted.begin(), unpermuted.begin() + static_cast<int64_t>(train)));
   CHECK(RowHeader(RowType::kBfloat16, 12345, kColumns).size() == kRowAlignment);
 }
@@ -250,9 +250,9 @@ TEST_CASE("propagate: narrow rows are the float32 ones rounded once") {
       bool equal = true;
       for (uint64_t i = 0; i < wide.size(); ++i) {
         const float value = wide.values<float>()[i];
-        equal = equal && (type == RowType::kFloat16
-                              ? narrow.values<Half>()[i] == ToHalf(value)
-                              : narrow.values<Bfloat16>()[i] == ToBfloat16(value));
+        equal = equal &&
+                (type == RowType::kFloat16 ? narrow.values<Half>()[i] == ToHalf(value)
+                                           : narrow.values<Bfloat16>()[i] == ToBfloat16(value));
       }
       CHECK(equal);
     }
@@ -366,8 +366,9 @@ TEST_CASE("propagate: a plan that cannot be is refused by field") {
   const auto message = [](const PropagationPlan& plan) { return CheckPlan(plan).message(); };
   CHECK(message({.operators = {}, .hops = 1}).find("operators") == 0);
   CHECK(message({.operators = {{}}, .hops = 0}).find("hops") == 0);
-  CHECK(message({.operators = {{.kind = static_cast<OperatorKind>(9)}}}).find("operators[0].kind") ==
-        0);
+  CHECK(
+      message({.operators = {{.kind = static_cast<OperatorKind>(9)}}}).find("operators[0].kind") ==
+      0);
   const PropagationOperator ppr{.kind = OperatorKind::kPpr, .alpha = 0};
   CHECK(message({.operators = {{}, ppr}}).find("operators[1].alpha") == 0);
   const PropagationOperator heat{.kind = OperatorKind::kHeat, .time = 0};
