@@ -8,7 +8,10 @@ import type { RpcEvent } from './api/rpc.ts';
 import { createCacheReports } from './artifacts/cache-reports.ts';
 import { createCheckpoints } from './artifacts/checkpoints.ts';
 import { pluginFilesIn } from './artifacts/plugin-files.ts';
-import { createPropagationRequests } from './artifacts/propagation-requests.ts';
+import {
+  createPropagationRequests,
+  type PropagationRequestsOptions,
+} from './artifacts/propagation-requests.ts';
 import { makeFolder, sweepTemporary } from './base/atomic-file.ts';
 import { systemClock } from './base/clock.ts';
 import {
@@ -86,7 +89,6 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const clock = systemClock;
   const native = loadCore();
   const devices = devicesOf(native.hostCores(), config);
-  const connections = connectionLimits(devices.length);
   takeStateDir(config.stateDir, native.hostLock);
   const metrics = createMetrics({
     build: { version, nodeVersion: process.versions.node },
@@ -94,10 +96,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     grpcMethods: rpcMethods,
   });
   const store = openStoreOf(options, metrics);
-  const { jobsFolder, featuresFolder } = foldersOf(config);
+  const { jobsFolder, featuresFolder, propagationsFolder: folder } = foldersOf(config);
   sweep([jobsFolder, featuresFolder], log);
   const datasets = datasetsOf(config, { store, native, log, clock });
-  const propagations = propagationsOf(config, { store, datasets, native });
+  const propagations = new Propagations({ folder, native });
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
   let onStoreHealth = () => {};
   const topologies = new Topologies({ native, idleMs: config.topologyIdleMs });
@@ -105,6 +107,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     store,
     native,
     topologies,
+    propagations,
     clock,
     log,
     devices,
@@ -115,8 +118,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   });
   const host = hostLimits(devices, native.hostInstructionSet(), config);
   const { maxQueued, stateDir, dumpsDir } = config;
-  const hostBytes = hostMemoryBytes();
-  const kept = { hostBytes, jobsFolder, maxQueued };
+  const kept = { hostBytes: hostMemoryBytes(), jobsFolder, maxQueued };
   const jobs = createJobs({ store, runner, native, clock, host, ...kept });
   const { deletion, retention } = createKeepers(options, metrics, { store, runner });
   const cacheReports = createCacheReports({ store, native, topologies, host, stateDir, dumpsDir });
@@ -129,9 +131,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     devices: () => deviceFacts(devices, runner),
     collectGarbage: retention.collect,
   };
-  const artifacts = { checkpoints, cacheReports, propagations };
+  const asked = propagationsOf(config, { store, datasets, native, propagations });
+  const artifacts = { checkpoints, cacheReports, propagations: asked };
   const backend = { jobs, deletion, datasets, ...artifacts, host: view };
-  const served = { backend, metrics, connections, ready };
+  const served = { backend, metrics, connections: connectionLimits(devices.length), ready };
   const { http, api } = await openServers(options, served);
   metrics.onScrape(() => {
     const sources = { store, devices, runner, topologies, ready: ready(), stateDir };
@@ -246,12 +249,10 @@ function datasetsOf(
 
 function propagationsOf(
   config: DaemonConfig,
-  parts: { readonly store: Store; readonly datasets: Datasets; readonly native: CoreAddon },
+  parts: Omit<PropagationRequestsOptions, 'derivedFolder' | 'stateDir'>,
 ) {
-  const { featuresFolder: derivedFolder, propagationsFolder: folder } = foldersOf(config);
-  const propagations = new Propagations({ folder, native: parts.native });
-  const { stateDir } = config;
-  return createPropagationRequests({ ...parts, propagations, derivedFolder, stateDir });
+  const { featuresFolder: derivedFolder } = foldersOf(config);
+  return createPropagationRequests({ ...parts, derivedFolder, stateDir: config.stateDir });
 }
 
 function hostLimits(

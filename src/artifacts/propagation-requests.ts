@@ -11,7 +11,8 @@ import type { DatasetRecord, OperationRecord } from '../records/dataset-record.t
 import type { PropagationRecord } from '../records/propagation-record.ts';
 import { type PropagationInput, resolvePropagation } from '../spec/rules/propagation.ts';
 import type { Store } from '../store/store.ts';
-import type { PropagationRequest, Propagations } from '../supervisor/propagations.ts';
+import type { PropagationRequest } from '../supervisor/propagation-types.ts';
+import type { Propagations } from '../supervisor/propagations.ts';
 
 /** Propagations that users ask for by themselves, in advance of jobs. */
 

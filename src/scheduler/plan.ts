@@ -107,7 +107,7 @@ export function makePlan(request: PlanRequest): DevicePlan | null {
   };
 }
 
-/** Nothing is chosen and nothing is predicted: rows need no Sampler, and nobody stands by for one. */
+/** Nothing is chosen or predicted: rows need no Sampler, and nobody stands by for one. */
 function rowsPlan({ devices, estimated }: PlanRequest): DevicePlan {
   const trainers = count(devices.length, 'Trainer');
   return {

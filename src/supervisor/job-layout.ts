@@ -34,6 +34,10 @@ export interface JobLayout {
   readonly slotBytes: number;
 }
 
+const rowSlotBytes = 4096;
+/** Enough that no Trainer lacks a batch; each costs a word. */
+const rowSlots = 64;
+
 const unknownManifest: ModelManifest = { tensors: [], numFloats: 0, widths: [] };
 
 /** Throws with native code SPEC_INVALID when a bound does not fit (docs/formats/record.md). */
@@ -52,7 +56,8 @@ export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts
     sampling,
     manifest: isScript ? unknownManifest : native.modelManifest(model),
     batchesPerEpoch: Math.ceil(counts.train / spec.training.batchSize),
-    slotBytes: native.recordSlotBytes(counts, sampling),
+    // Batches of rows have no record.
+    slotBytes: rows ? rowSlotBytes : native.recordSlotBytes(counts, sampling),
   };
 }
 
@@ -107,6 +112,7 @@ export function queueSlots(
 ): number {
   const { spec, layout, deviceCount } = request;
   const { batchesPerStep, staleness } = spec.training;
+  if (takesRows(spec.model.type)) return batchesPerStep * (staleness + 1) + deviceCount + rowSlots;
   const defaultSlots = native.segmentDefaultSlots({
     batchesPerStep,
     staleness,
@@ -167,6 +173,7 @@ export function trialSegment(request: SegmentRequest): SegmentSpec {
 
 function common({ spec, counts, layout, deviceCount }: SegmentRequest) {
   return {
+    bornReady: takesRows(spec.model.type),
     batchesPerEpoch: layout.batchesPerEpoch,
     slotBytes: layout.slotBytes,
     queueMaxBytes: spec.queue.maxBytes,

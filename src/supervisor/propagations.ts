@@ -14,25 +14,19 @@ import type {
   PropagationSpec,
 } from '../records/propagation-record.ts';
 import { loadFeatures } from './load-dataset.ts';
-import { runTask, TaskError, type TaskOptions } from './task.ts';
+import type {
+  PropagationMaker,
+  PropagationRequest,
+  PropagationTask,
+  PropagationWatch,
+} from './propagation-types.ts';
+import { runTask, TaskError } from './task.ts';
 
 /**
  * Propagated features as folders of files, one for each (dataset, operators, hops, type, ...):
  * jobs and calls that mean the same share one. A Propagator, which is an executor of its own, makes
  * the files; `propagation.json` comes last, and without it nobody reads them.
  */
-export interface PropagationRequest {
-  readonly source: PropagationSource;
-  readonly dataset: { readonly folder: string; readonly counts: DatasetCounts };
-  /** Of columns of all nodes. */
-  readonly memoryBytes: number;
-  /** Receives standardised features. */
-  readonly derivedFolder: string;
-}
-
-/** How far it is, and what it is doing, for people. */
-export type PropagationWatch = (share: number, message: string) => void;
-
 export interface PropagationsOptions {
   /** A folder for each propagation; nobody else writes there. */
   readonly folder: string;
@@ -46,7 +40,7 @@ const manifestName = 'propagation.json';
 const sourceName = 'source.json';
 const asidePrefix = '.deleted-';
 
-export class Propagations {
+export class Propagations implements PropagationMaker {
   readonly #options: PropagationsOptions;
   /** One run at a time makes a propagation; whoever wants the same waits for it. */
   readonly #lines = new Map<string, Line>();
@@ -57,7 +51,6 @@ export class Propagations {
     makeFolder(options.folder);
   }
 
-  /** What `make` would make, or has made. Throws SPEC_INVALID where columns have no room. */
   plan(request: PropagationRequest): PropagationRecord {
     const id = idOf(request.source);
     const path = join(this.#options.folder, id);
@@ -76,13 +69,9 @@ export class Propagations {
     }
   }
 
-  /**
-   * Makes what is missing of it, after whoever makes it now, and goes on where one ended before.
-   * Rejects with STATE_DISK_FULL (what is complete stays), DATASET_CORRUPT, the signal's reason.
-   */
   async make(
     request: PropagationRequest,
-    task: Omit<TaskOptions, 'topologyFd' | 'onProgress'>,
+    task: PropagationTask,
     watch: PropagationWatch,
   ): Promise<PropagationRecord> {
     const planned = this.plan(request);
@@ -109,7 +98,7 @@ export class Propagations {
   async #run(
     { source, dataset, memoryBytes, derivedFolder }: PropagationRequest,
     path: string,
-    task: Omit<TaskOptions, 'topologyFd' | 'onProgress'>,
+    task: PropagationTask,
     watch: PropagationWatch,
   ): Promise<void> {
     makeFolder(path);
@@ -175,7 +164,6 @@ export class Propagations {
     return bytes;
   }
 
-  /** Nobody deletes it before the function that is answered has been called. */
   hold(id: string): () => void {
     this.#users.set(id, (this.#users.get(id) ?? 0) + 1);
     let isHeld = true;

@@ -169,7 +169,9 @@ describe('a propagation that is interrupted', () => {
     const { propagations } = await daemon.call(listPropagations, {});
     const unfinished = propagations.find(({ propagation }) => propagation?.terms === 40);
     expect(unfinished?.complete).toBe(false);
-    expect(await refusalOf(daemon.call(deletePropagation, unfinished ?? {}))).toMatchObject({
+    expect(
+      await refusalOf(daemon.call(deletePropagation, { name: unfinished?.name ?? '' })),
+    ).toMatchObject({
       reason: 'PROPAGATION_IN_USE',
     });
     for (const pid of executorPids(daemon.pid)) process.kill(pid, 'SIGKILL');

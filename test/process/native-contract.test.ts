@@ -42,6 +42,7 @@ const spec = {
   batchesPerStep: 1,
   staleness: 0,
   stalenessCompensation: 'NONE',
+  bornReady: false,
   numSlots: 4,
   slotBytes: 4096,
   queueMaxBytes: 1 << 20,

@@ -18,7 +18,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 9;
+inline constexpr uint32_t kSegmentAbi = 10;
 // As many as a job spec can ask for. What grows with it (a turn word a device, a count an epoch and
 // device) is laid out by the job's own number.
 inline constexpr uint32_t kMaxDevices = 1024;
@@ -90,7 +90,7 @@ inline constexpr uint32_t kNumStageBuckets = sizeof(kStageBoundsNs) / sizeof(uin
 inline constexpr uint32_t kNumWaitBuckets = sizeof(kWaitBoundsNs) / sizeof(uint64_t) + 1;
 
 // What is done about the age of the parameters that a group is computed on.
-enum class StalenessCompensation : uint32_t {
+enum class StalenessCompensation : uint16_t {
   kNone = 0,     // gradients at the parameters of the version that is due
   kPredict = 1,  // at what that version's optimizer expects as many steps later
 };
@@ -122,6 +122,7 @@ struct SegmentConfig {
   uint32_t eval_chunks = 0;  // words for chunks: the most that a run has; 0 = nothing is evaluated
   uint32_t low_water = 0;    // READY batches at or below which a standby hands its device back
   StalenessCompensation compensation = StalenessCompensation::kNone;
+  bool born_ready = false;  // batches are rows: no Sampler makes them, and slots stay empty
 };
 static_assert(sizeof(SegmentConfig) == 120);
 

@@ -18,10 +18,13 @@ export const propagationRule: Rule = (spec, { check, given }) => {
     const description = `${spec.propagation.operators.length} given: SGC takes one`;
     check.violate('spec.propagation.operators', description);
   }
-  check.violate(
-    'spec.model.type',
-    `${model.type}: features are propagated for it, but not trained`,
-  );
+  if (spec.training.precision === 'BFLOAT16') {
+    const description = `BFLOAT16: ${model.type} computes in float32; expected FLOAT32`;
+    check.violate('spec.training.precision', description);
+  }
+  if (given.evaluation?.method === 'SAMPLED') {
+    check.violate('spec.evaluation.method', `SAMPLED: ${model.type} samples nothing`);
+  }
 };
 
 export type PropagationInput = NonNullable<JobSpecInput['propagation']>;

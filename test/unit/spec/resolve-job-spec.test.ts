@@ -87,8 +87,6 @@ describe('resolveJobSpec', () => {
         variant: 'NONE',
         hopLayers: 0,
         hopHiddenDim: 0,
-        numOperators: 0,
-        numHops: 0,
         attentionDropout: 0,
         script: { path: '', sha256: '' },
       },

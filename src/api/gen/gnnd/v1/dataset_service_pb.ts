@@ -1993,8 +1993,8 @@ export const DatasetService: GenService<{
     output: typeof CacheReportSchema;
   },
   /**
-   * Propagates a dataset's features, as a job of SGC, SIGN or HOGA would, or goes on where an earlier
-   * run was stopped; the operation's response is the Propagation.
+   * Propagates a dataset's features, as a job of SGC, SIGN or HOGA would, or goes on where an
+   * earlier run was stopped; the operation's response is the Propagation.
    *
    * @generated from rpc gnnd.v1.DatasetService.PropagateDataset
    */
