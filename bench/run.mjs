@@ -38,6 +38,11 @@ const benches = {
     what: 'whole epochs through the daemon beside the loops of DGL and GraphBolt',
     script: [process.execPath, 'bench/epoch/run.mjs'],
   },
+  propagate: {
+    what: 'feature propagation beside torch.sparse, and as a share of what a copy moves',
+    script: [process.execPath, 'bench/propagate/run.mjs'],
+    hasPeers: false,
+  },
   products: {
     what: 'a job of the size of ogbn-products from import to test accuracy, with its transcript',
     script: [process.execPath, 'bench/products/run.mjs'],

@@ -9,6 +9,10 @@ import type { RpcEvent } from './api/rpc.ts';
 import { createCacheReports } from './artifacts/cache-reports.ts';
 import { createCheckpoints } from './artifacts/checkpoints.ts';
 import { pluginFilesIn } from './artifacts/plugin-files.ts';
+import {
+  createPropagationRequests,
+  type PropagationRequestsOptions,
+} from './artifacts/propagation-requests.ts';
 import { makeFolder, sweepTemporary } from './base/atomic-file.ts';
 import { systemClock } from './base/clock.ts';
 import {
@@ -39,6 +43,7 @@ import { openStore, type Store } from './store/store.ts';
 import { matrixLibraryOf } from './supervisor/executor-process.ts';
 import { findDevices, type HostDevices } from './supervisor/host-devices.ts';
 import { createPreparer } from './supervisor/preparer.ts';
+import { Propagations } from './supervisor/propagations.ts';
 import type { CrewDevice } from './supervisor/seat.ts';
 import { Topologies } from './supervisor/topologies.ts';
 
@@ -85,7 +90,6 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const native = loadCore();
   const found = await devicesOf(native.hostCores(), config);
   const { devices } = found;
-  const connections = connectionLimits(devices.length);
   takeStateDir(config.stateDir, native.hostLock);
   const metrics = createMetrics({
     build: { version, nodeVersion: process.versions.node },
@@ -93,9 +97,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     grpcMethods: rpcMethods,
   });
   const store = openStoreOf(options, metrics);
-  const { jobsFolder, featuresFolder } = foldersOf(config);
+  const { jobsFolder, featuresFolder, propagationsFolder: folder } = foldersOf(config);
   sweep([jobsFolder, featuresFolder], log);
   const datasets = datasetsOf(config, { store, native, log, clock });
+  const propagations = new Propagations({ folder, native });
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
   let onStoreHealth = () => {};
   const topologies = new Topologies({ native, idleMs: config.topologyIdleMs });
@@ -103,6 +108,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     store,
     native,
     topologies,
+    propagations,
     clock,
     log,
     devices,
@@ -113,8 +119,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   });
   const host = hostLimits(devices, native.hostInstructionSet(), config);
   const { maxQueued, stateDir, dumpsDir } = config;
-  const hostBytes = hostMemoryBytes();
-  const kept = { hostBytes, jobsFolder, maxQueued };
+  const kept = { hostBytes: hostMemoryBytes(), jobsFolder, maxQueued };
   const jobs = createJobs({ store, runner, native, clock, host, ...kept });
   const { deletion, retention } = createKeepers(options, metrics, { store, runner });
   const cacheReports = createCacheReports({ store, native, topologies, host, stateDir, dumpsDir });
@@ -127,8 +132,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     devices: () => deviceFacts(found, runner),
     collectGarbage: retention.collect,
   };
-  const backend = { jobs, deletion, checkpoints, datasets, cacheReports, host: view };
-  const served = { backend, metrics, connections, ready };
+  const asked = propagationsOf(config, { store, datasets, native, propagations });
+  const artifacts = { checkpoints, cacheReports, propagations: asked };
+  const backend = { jobs, deletion, datasets, ...artifacts, host: view };
+  const served = { backend, metrics, connections: connectionLimits(devices.length), ready };
   const { http, api } = await openServers(options, served);
   metrics.onScrape(() => {
     const sources = { store, found, runner, topologies, ready: ready(), stateDir };
@@ -194,7 +201,11 @@ async function openServers(
 }
 
 function foldersOf({ stateDir, cacheDir }: DaemonConfig) {
-  return { jobsFolder: join(stateDir, 'jobs'), featuresFolder: join(cacheDir, 'features') };
+  return {
+    jobsFolder: join(stateDir, 'jobs'),
+    featuresFolder: join(cacheDir, 'features'),
+    propagationsFolder: join(cacheDir, 'propagations'),
+  };
 }
 
 /** Who removes what is deleted, and what is not kept any longer. */
@@ -235,6 +246,14 @@ function datasetsOf(
 ): Datasets {
   const tasks = createPreparer({ native, stateDir });
   return createDatasets({ folder, sourcesDir, tasks, ...parts });
+}
+
+function propagationsOf(
+  config: DaemonConfig,
+  parts: Omit<PropagationRequestsOptions, 'derivedFolder' | 'stateDir'>,
+) {
+  const { featuresFolder: derivedFolder } = foldersOf(config);
+  return createPropagationRequests({ ...parts, derivedFolder, stateDir: config.stateDir });
 }
 
 function hostLimits(

@@ -18,6 +18,7 @@ inline constexpr auto kNames<Code> =
                                  {"SHM_ALLOCATION_FAILED", Code::kShmAllocationFailed},
                                  {"SHM_CORRUPTED", Code::kShmCorrupted},
                                  {"IO", Code::kIo},
+                                 {"DISK_FULL", Code::kDiskFull},
                                  {"ABORTED", Code::kAborted},
                                  {"NUMERIC_DIVERGENCE", Code::kNumericDivergence},
                                  {"PLUGIN_FAILED", Code::kPluginFailed},

@@ -63,7 +63,9 @@ inline constexpr auto kTable<SamplingOptions> =
 template <>
 inline constexpr auto kTable<ModelOptions> =
     Extending(kModelSpec, "ModelOptions", Field{"inDim", &ModelOptions::in_dim},
-              Field{"outDim", &ModelOptions::out_dim});
+              Field{"outDim", &ModelOptions::out_dim},
+              Field{"numOperators", &ModelOptions::num_operators, "Of rows; else 0."},
+              Field{"numHops", &ModelOptions::num_hops, "Of rows; else 0."});
 
 inline SampleLimits LimitsOf(const DatasetCounts& counts, const SamplingOptions& sampling) {
   SampleLimits limits = gnnd::LimitsOf(static_cast<uint32_t>(counts.num_nodes), counts.num_edges,

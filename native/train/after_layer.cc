@@ -317,6 +317,11 @@ at::Tensor FinishLayer(const ModelSpec& spec, const at::Tensor& given, const at:
   return ActivateAndDrop(z, activation, true, site, workspace);
 }
 
+at::Tensor LayerNorm(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
+                     Workspace* workspace) {
+  return LayerNormFunction::apply(x, scale, shift, workspace);
+}
+
 void FinishLayerInPlace(const ModelSpec& spec, float* values, uint32_t rows, uint32_t columns,
                         const float* scale, const float* shift) {
   const Normalization normalization = NormalizationOf(spec);

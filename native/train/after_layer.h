@@ -16,7 +16,11 @@ namespace gnnd {
 at::Tensor FinishLayer(const ModelSpec& spec, const at::Tensor& z, const at::Tensor& scale,
                        const at::Tensor& shift, const DropoutSite& site, Workspace* workspace);
 
-// The same without gradients or dropout, in place on `rows` rows of `columns` floats.
+// Layer normalisation of rows alone.
+at::Tensor LayerNorm(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
+                     Workspace* workspace);
+
+// FinishLayer without gradients or dropout, in place on `rows` rows of `columns` floats.
 void FinishLayerInPlace(const ModelSpec& spec, float* values, uint32_t rows, uint32_t columns,
                         const float* scale, const float* shift);
 

@@ -133,6 +133,9 @@ at::Tensor ForwardLayer(const LayerContext& context, const at::Tensor& x) {
     case ModelType::kGcn:
       return ConvolutionLayer(context, x);
     case ModelType::kScript:
+    case ModelType::kSgc:
+    case ModelType::kSign:
+    case ModelType::kHoga:
       break;  // has a forward of its own
   }
   GNND_CHECK(false);

@@ -8,7 +8,9 @@ import {
   type OperationRecord,
   type Problem,
 } from '../records/dataset-record.ts';
+import type { PropagationRecord } from '../records/propagation-record.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
+import { propagationToProto } from './convert-propagation.ts';
 import * as pb from './gen/gnnd/v1/dataset_service_pb.ts';
 import { type Operation, OperationSchema } from './gen/gnnd/v1/types_pb.ts';
 import { codeOfReason } from './grpc-status.ts';
@@ -42,6 +44,7 @@ export function datasetToProto(dataset: DatasetRecord): pb.Dataset {
 export function operationToProto(
   operation: OperationRecord,
   dataset: DatasetRecord | null,
+  propagation: PropagationRecord | null = null,
 ): Operation {
   return create(OperationSchema, {
     name: `operations/${operation.id}`,
@@ -52,11 +55,15 @@ export function operationToProto(
     message: operation.message,
     createTime: timestamp(operation.createAtMs),
     endTime: optionalTimestamp(operation.endAtMs),
-    result: resultOf(operation, dataset),
+    result: resultOf(operation, dataset, propagation),
   });
 }
 
-function resultOf(operation: OperationRecord, dataset: DatasetRecord | null): Operation['result'] {
+function resultOf(
+  operation: OperationRecord,
+  dataset: DatasetRecord | null,
+  propagation: PropagationRecord | null,
+): Operation['result'] {
   if (!operation.done) return { case: undefined };
   const { error } = operation;
   if (error !== null) {
@@ -67,6 +74,11 @@ function resultOf(operation: OperationRecord, dataset: DatasetRecord | null): Op
   }
   if (dataset !== null) {
     return { case: 'response', value: anyPack(pb.DatasetSchema, datasetToProto(dataset)) };
+  }
+  if (operation.kind === 'PropagateDataset') {
+    const made =
+      propagation === null ? create(pb.PropagationSchema) : propagationToProto(propagation);
+    return { case: 'response', value: anyPack(pb.PropagationSchema, made) };
   }
   const problems = operation.validation?.problems ?? [];
   const validation = create(pb.DatasetValidationSchema, {

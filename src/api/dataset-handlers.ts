@@ -1,9 +1,11 @@
 import { isAbsolute } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import type { CacheReports } from '../artifacts/cache-reports.ts';
+import type { PropagationRequests } from '../artifacts/propagation-requests.ts';
 import { GnndError } from '../base/errors.ts';
 import type { Datasets, ImportRequest } from '../datasets/datasets.ts';
 import type { DatasetRecord, OperationRecord } from '../records/dataset-record.ts';
+import type { PropagationRecord } from '../records/propagation-record.ts';
 import { int64 } from './convert.ts';
 import { cacheReportToProto, cacheRequestFromProto } from './convert-cache-report.ts';
 import {
@@ -12,11 +14,14 @@ import {
   importFormatFromProto,
   operationToProto,
 } from './convert-dataset.ts';
+import { propagationFromProto, propagationToProto } from './convert-propagation.ts';
 import {
   type DatasetService,
   DeleteDatasetResponseSchema,
+  DeletePropagationResponseSchema,
   type ImportDatasetRequest,
   ListDatasetsResponseSchema,
+  ListPropagationsResponseSchema,
 } from './gen/gnnd/v1/dataset_service_pb.ts';
 import type { Operation } from './gen/gnnd/v1/types_pb.ts';
 import type { PageTokens } from './pages.ts';
@@ -33,6 +38,7 @@ import type { Handlers, MethodsOf } from './rpc.ts';
 export interface DatasetDeps {
   readonly datasets: Datasets;
   readonly cacheReports: CacheReports;
+  readonly propagations: PropagationRequests;
   readonly pages: PageTokens;
   /** Throws while the daemon takes no changes. */
   readonly admit: () => void;
@@ -44,8 +50,12 @@ const sourceLengthMax = 4096;
 
 export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof DatasetService>> {
   const { datasets } = deps;
-  const answer = (operation: OperationRecord): Operation =>
-    operationToProto(operation, importedBy(datasets, operation));
+  const answer = async (operation: OperationRecord): Promise<Operation> =>
+    operationToProto(
+      operation,
+      importedBy(datasets, operation),
+      await propagatedBy(deps.propagations, operation),
+    );
   return {
     async importDataset(request) {
       deps.admit();
@@ -53,7 +63,7 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
       const { datasetId, source, directed, link, validateOnly } = request;
       const checked = checkImport(request);
       const asked = { id: datasetId, source, directed, link, validateOnly, requestId };
-      return answer(await datasets.import({ ...asked, ...checked }));
+      return await answer(await datasets.import({ ...asked, ...checked }));
     },
     getDataset: (request) => datasetToProto(datasets.get(idOfName('datasets', request.name))),
     listDatasets(request) {
@@ -65,9 +75,9 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
         nextPageToken: page.nextId === null ? '' : deps.pages.issue('datasets', page.nextId),
       });
     },
-    validateDataset(request) {
+    async validateDataset(request) {
       deps.admit();
-      return answer(datasets.validate(idOfName('datasets', request.name)));
+      return await answer(datasets.validate(idOfName('datasets', request.name)));
     },
     deleteDataset(request) {
       deps.admit();
@@ -83,16 +93,37 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
       const asked = cacheRequestFromProto(request);
       return cacheReportToProto(await deps.cacheReports.report(asked, call.signal));
     },
+    async propagateDataset(request) {
+      deps.admit();
+      return await answer(deps.propagations.start(propagationFromProto(request)));
+    },
+    planPropagation: (request) =>
+      propagationToProto(deps.propagations.plan(propagationFromProto(request))),
+    async listPropagations(request) {
+      const dataset = request.dataset === '' ? '' : idOfName('datasets', request.dataset);
+      const found = await deps.propagations.list(dataset);
+      return create(ListPropagationsResponseSchema, {
+        propagations: found.map(propagationToProto),
+      });
+    },
+    async deletePropagation(request) {
+      deps.admit();
+      const id = idOfName('propagations', request.name);
+      const bytes = await deps.propagations.delete(id);
+      // Throws that there is none.
+      if (bytes === null && !request.allowMissing) await deps.propagations.get(id);
+      return create(DeletePropagationResponseSchema, { bytes: int64(bytes ?? 0) });
+    },
     getOperation: (request) => answer(datasets.operation(idOfName('operations', request.name))),
     async waitOperation(request, call) {
       const id = idOfName('operations', request.name);
       const askedMs = Number(request.timeoutMs);
       notNegative('timeout_ms', askedMs);
       const timeoutMs = askedMs === 0 ? waitDefaultMs : Math.min(askedMs, waitMaxMs);
-      return answer(await datasets.waitOperation(id, timeoutMs, call.signal));
+      return await answer(await datasets.waitOperation(id, timeoutMs, call.signal));
     },
     async cancelOperation(request) {
-      return answer(await datasets.cancel(idOfName('operations', request.name)));
+      return await answer(await datasets.cancel(idOfName('operations', request.name)));
     },
   };
 }
@@ -136,4 +167,14 @@ function importedBy(datasets: Datasets, operation: OperationRecord): DatasetReco
     if (cause instanceof GnndError && cause.reason === 'DATASET_NOT_FOUND') return null;
     throw cause;
   }
+}
+
+/** What a finished propagation made; null for all else, also when it was deleted since. */
+async function propagatedBy(
+  propagations: PropagationRequests,
+  { kind, done, error, resource }: OperationRecord,
+): Promise<PropagationRecord | null> {
+  if (kind !== 'PropagateDataset' || !done || error !== null) return null;
+  const all = await propagations.list('');
+  return all.find(({ id }) => `propagations/${id}` === resource) ?? null;
 }

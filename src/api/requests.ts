@@ -15,8 +15,10 @@ export function idViolation(path: string, id: string): FieldViolation | null {
   return { path, description: `${JSON.stringify(id.slice(0, 80))}: expected an id: ${idRule}` };
 }
 
+type Collection = 'jobs' | 'datasets' | 'operations' | 'propagations';
+
 /** The id in a name such as `jobs/mine`. Operation ids have the same form as the others. */
-export function idOfName(collection: 'jobs' | 'datasets' | 'operations', name: string): string {
+export function idOfName(collection: Collection, name: string): string {
   const prefix = `${collection}/`;
   const id = name.startsWith(prefix) ? name.slice(prefix.length) : '';
   if (/^[A-Za-z0-9-]{1,63}$/.test(id)) return id;

@@ -54,6 +54,8 @@ export interface Datasets {
    * DATASET_NOT_FOUND, DATASET_IN_USE, REQUEST_ID_REUSED.
    */
   delete(request: DeleteDataset): number;
+  /** Starts other work on a READY dataset, which stays. Throws as `validate`, REQUEST_ID_REUSED. */
+  start(work: DatasetWork): OperationRecord;
   /** Throws OPERATION_NOT_FOUND. */
   operation(id: string): OperationRecord;
   /** Where the operation is once it is done or `timeoutMs` passed. Throws OPERATION_NOT_FOUND. */
@@ -83,6 +85,12 @@ export interface ImportRequest {
   readonly validateOnly: boolean;
   /** The same request with the same id has one effect. */
   readonly requestId: string | null;
+}
+
+export interface DatasetWork extends Pick<OperationRecord, 'kind' | 'target' | 'resource'> {
+  /** Of the request, if it has an id. */
+  readonly key: RequestKey | null;
+  readonly run: (dataset: DatasetRecord, watch: TaskWatch) => Promise<void>;
 }
 
 export interface DatasetPage {
@@ -262,14 +270,31 @@ class DatasetService implements Datasets {
     return { datasets, nextId: found.length > limit ? (datasets.at(-1)?.id ?? null) : null };
   }
 
-  validate(id: string): OperationRecord {
-    const { store, tasks } = this.#options;
+  start({ kind, target, resource, key, run }: DatasetWork): OperationRecord {
+    const earlier = this.#replayOf(key ?? undefined);
+    if (earlier !== null) return earlier;
+    const dataset = this.#ready(target);
+    const asked = { id: randomUUID(), kind, target, resource };
+    const operation = this.#options.store.insertOperation(asked, key ?? undefined);
+    const work = async (watch: TaskWatch) => {
+      await run(dataset, watch);
+      return () => ({ error: null, validation: null });
+    };
+    this.#enqueue({ operation, makesDataset: false, run: work });
+    return operation;
+  }
+
+  #ready(id: string): DatasetRecord {
     this.#refuseWhenStopping();
     const dataset = this.get(id);
-    if (dataset.state !== 'READY') {
-      const message = `dataset '${id}' is ${dataset.state}, expected READY`;
-      throw new GnndError('DATASET_NOT_READY', message, { resource: `datasets/${id}` });
-    }
+    if (dataset.state === 'READY') return dataset;
+    const message = `dataset '${id}' is ${dataset.state}, expected READY`;
+    throw new GnndError('DATASET_NOT_READY', message, { resource: `datasets/${id}` });
+  }
+
+  validate(id: string): OperationRecord {
+    const { store, tasks } = this.#options;
+    const dataset = this.#ready(id);
     const kind = 'ValidateDataset';
     const operation = store.insertOperation({ id: randomUUID(), kind, target: id });
     const { path, digest } = dataset;

@@ -5,8 +5,14 @@ import { messageOf, unreachable } from '../base/errors.ts';
 import { executorExit } from '../base/exit-codes.ts';
 import { createLog } from '../base/log.ts';
 import type { TaskWatch } from '../datasets/data-tasks.ts';
-import type { NativeCode } from '../native/contract.ts';
+import type {
+  CoreAddon,
+  NativeCode,
+  PropagateOptions,
+  PropagateReport,
+} from '../native/contract.ts';
 import { loadCore, loadTrain, nativeCodeOf } from '../native/load.ts';
+import { propagationText } from './propagation-text.ts';
 import {
   type EndMessage,
   type ProgressMessage,
@@ -25,6 +31,7 @@ const exitCodes: Readonly<Record<NativeCode, number>> = {
   DATASET_NOT_FOUND: executorExit.DATASET,
   DATASET_CORRUPT: executorExit.DATASET,
   IO: executorExit.INTERNAL,
+  DISK_FULL: executorExit.INTERNAL,
   SHM_ALLOCATION_FAILED: executorExit.SHM_CORRUPTED,
   SHM_CORRUPTED: executorExit.SHM_CORRUPTED,
   ABORTED: executorExit.OK,
@@ -86,8 +93,30 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
       const value = await (await dataTasks()).check(start.options, watchOf());
       return { kind: 'answered', answer: { role: start.role, value } };
     }
+    case 'PROPAGATE': {
+      const value = await propagate(core, start.options);
+      return { kind: 'answered', answer: { role: start.role, value } };
+    }
     default:
       return unreachable(start);
+  }
+}
+
+/** Below jobs, as PREDICT; says where it is until it ends. */
+async function propagate(core: CoreAddon, options: PropagateOptions): Promise<PropagateReport> {
+  setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  const { progress } = watchOf();
+  const handle = core.propagationOpen();
+  const startMs = systemClock.monotonicMs();
+  const tell = () => {
+    const at = core.propagationProgress(handle);
+    progress(...propagationText(at, options.plan, systemClock.monotonicMs() - startMs));
+  };
+  const timer = setInterval(tell, progressEveryMs);
+  try {
+    return await core.propagationRun(handle, options);
+  } finally {
+    clearInterval(timer);
   }
 }
 

@@ -14,6 +14,8 @@ import type {
   NativeCode,
   PredictOptions,
   ProbeOptions,
+  PropagateOptions,
+  PropagateReport,
   RankOptions,
   RankTimes,
   TopologyOptions,
@@ -26,7 +28,7 @@ import type {
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 5;
+export const protocolVersion = 6;
 
 /** Descriptors an executor inherits; a task has no segment, but may have an output. */
 export const segmentFd = 3;
@@ -52,7 +54,8 @@ export type Task =
   | { readonly role: 'PREDICT'; readonly options: PredictOptions }
   | { readonly role: 'LOAD'; readonly options: LoadOptions }
   | { readonly role: 'IMPORT'; readonly options: SourceImport }
-  | { readonly role: 'CHECK'; readonly options: DatasetCheck };
+  | { readonly role: 'CHECK'; readonly options: DatasetCheck }
+  | { readonly role: 'PROPAGATE'; readonly options: PropagateOptions };
 
 export type TaskAnswer =
   | { readonly role: 'PROBE'; readonly value: ModelManifest }
@@ -60,7 +63,8 @@ export type TaskAnswer =
   | { readonly role: 'CACHE_REPORT'; readonly value: CacheReport }
   | { readonly role: 'PREDICT' | 'LOAD' }
   | { readonly role: 'IMPORT'; readonly value: ImportOutcome }
-  | { readonly role: 'CHECK'; readonly value: Validation };
+  | { readonly role: 'CHECK'; readonly value: Validation }
+  | { readonly role: 'PROPAGATE'; readonly value: PropagateReport };
 
 /** Down, once, as the first message. */
 export type StartMessage = {

@@ -11,6 +11,7 @@ import type { DatasetFunctions } from './gen/dataset.ts';
 import type { HostFunctions } from './gen/host.ts';
 import type { ModelFunctions } from './gen/model.ts';
 import type { PredictFunctions } from './gen/predict.ts';
+import type { PropagationFunctions } from './gen/propagation.ts';
 import type { SamplerFunctions } from './gen/sampler.ts';
 import type { SegmentFunctions } from './gen/segment.ts';
 import type { TrainerFunctions } from './gen/trainer.ts';
@@ -20,6 +21,7 @@ export type * from './gen/dataset.ts';
 export type * from './gen/host.ts';
 export type * from './gen/model.ts';
 export type * from './gen/predict.ts';
+export type * from './gen/propagation.ts';
 export type * from './gen/sampler.ts';
 export * from './gen/segment.ts';
 export type * from './gen/trainer.ts';
@@ -31,7 +33,8 @@ export interface CoreAddon
     ModelFunctions,
     SegmentFunctions,
     SamplerFunctions,
-    CacheFunctions {}
+    CacheFunctions,
+    PropagationFunctions {}
 
 /** gnnd_train.node: libtorch; for Trainers. */
 export interface TrainAddon extends TrainerFunctions, PredictFunctions {}

@@ -63,7 +63,7 @@ export interface Problem {
 /** A long work that a call started. */
 export interface OperationRecord {
   readonly id: string;
-  readonly kind: 'ImportDataset' | 'ValidateDataset';
+  readonly kind: 'ImportDataset' | 'ValidateDataset' | 'PropagateDataset';
   /** Dataset id. */
   readonly target: string;
   readonly done: boolean;
@@ -73,6 +73,8 @@ export interface OperationRecord {
   readonly createAtMs: number;
   readonly endAtMs: number | null;
   readonly error: OperationFailure | null;
+  /** What it makes beside its target, e.g. propagations/{id}; empty: nothing. */
+  readonly resource: string;
   /** Of a finished ValidateDataset. */
   readonly validation: {
     readonly problems: readonly Problem[];

@@ -58,6 +58,8 @@ export function wayOf({ executors }: Pick<DevicePlan, 'executors'>): PlanWay {
 
 export interface PlanRequest extends ChooseRequest {
   readonly estimated: boolean;
+  /** Batches are rows: nobody samples, all train. */
+  readonly rows?: boolean;
 }
 
 /**
@@ -65,6 +67,7 @@ export interface PlanRequest extends ChooseRequest {
  * only ones that can train and do not fit. Throws RangeError as `choose` does.
  */
 export function makePlan(request: PlanRequest): DevicePlan | null {
+  if (request.rows === true) return rowsPlan(request);
   const { devices, timings } = request;
   const choice = choose(request);
   const { followed, policy } = choice;
@@ -101,6 +104,18 @@ export function makePlan(request: PlanRequest): DevicePlan | null {
       ...explainOthers(choice),
     ].join('; '),
     recommendation: null,
+  };
+}
+
+/** Nothing is chosen or predicted: rows need no Sampler, and nobody stands by for one. */
+function rowsPlan({ devices, estimated }: PlanRequest): DevicePlan {
+  const trainers = count(devices.length, 'Trainer');
+  return {
+    ...{ estimated, samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, k: 0 },
+    executors: devices.map((device) => ({ role: 'TRAINER', device })),
+    ...{ choices: [], policy: 'FIXED', samplers: 0, trainers: devices.length, batchNs: 0 },
+    ...{ standby: 'OFF', ways: [], timeSharingBatchNs: 0, recommendation: null },
+    explanation: `${trainers}: batches are rows of propagated features, which nobody samples`,
   };
 }
 

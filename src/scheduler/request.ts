@@ -1,6 +1,7 @@
 import { hasAutomaticCache } from '../spec/cache-spec.ts';
 import { devicesOfKind } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { takesRows } from '../spec/rules/propagation.ts';
 import { isFixedSplit } from './allocate.ts';
 import { backoffDelayMs } from './restart.ts';
 import type { DeviceRequest, JobRequest, Tally } from './state.ts';
@@ -45,12 +46,13 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
       fixedSamplers: spec.placement.samplers,
       standby: spec.placement.standby,
       teams: spec.training.threadsPerTrainer === 0,
+      rows: takesRows(spec.model.type),
     },
     steps: {
       batchesPerStep: spec.training.batchesPerStep,
       staleness: spec.training.staleness,
     },
-    mustCalibrate: hasAutomaticCache(spec),
+    mustCalibrate: hasAutomaticCache(spec) && !takesRows(spec.model.type),
     restart: {
       maxAttempts: spec.restart.maxAttempts,
       startupFailures,
@@ -91,6 +93,7 @@ export function requestProblem({ devices, placement }: JobRequest): string | nul
   if (devices.kind === 'names' && new Set(devices.names).size < deviceCount) {
     return `names a device twice: ${devices.names.join(', ')}`;
   }
+  if (placement.rows === true) return null;
   if (placement.policy === 'FIXED' && !isFixedSplit(deviceCount, placement.fixedSamplers)) {
     const allowed = `${deviceCount} devices allow 1 to ${deviceCount}`;
     return `asks for ${placement.fixedSamplers} Samplers, ${allowed}`;

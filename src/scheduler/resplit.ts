@@ -37,7 +37,8 @@ export function reconsiderSplit(watch: SplitWatch, evidence: EpochEvidence): Spl
   const { plan, policy, standby, pace } = evidence;
   const { samplers: present, trainers: presentTrainers } = plan;
   const devices = [...new Set(plan.executors.map(({ device }) => device))];
-  if (policy === 'FIXED' || devices.length === 1) return noEvidence;
+  const isFixed = policy === 'FIXED' || present === 0;
+  if (isFixed || devices.length === 1) return noEvidence;
   const { followed } = choose({
     ...pace,
     devices,

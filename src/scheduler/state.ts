@@ -44,6 +44,8 @@ export interface PlacementRequest {
   readonly standby: StandbyPolicy;
   /** Trainers have the cores of all devices that have no batch to compute. */
   readonly teams?: boolean;
+  /** Batches are rows: nobody samples, all train. */
+  readonly rows?: boolean;
 }
 
 export interface RestartPolicy {

@@ -7,6 +7,7 @@ import { datasetRule } from './rules/dataset.ts';
 import { evaluationRule } from './rules/evaluation.ts';
 import { modelRule } from './rules/model.ts';
 import { pluginFilesRule } from './rules/plugin-files.ts';
+import { propagationRule } from './rules/propagation.ts';
 import { devicesRule, queueRule, samplersRule, topologyRule } from './rules/resources.ts';
 import type { ResolveContext, Rule } from './rules/rule.ts';
 import { samplingRule } from './rules/sampling.ts';
@@ -24,6 +25,7 @@ const rules: readonly Rule[] = [
   datasetRule,
   samplingRule,
   modelRule,
+  propagationRule,
   pluginFilesRule,
   cacheRule,
   trainingRule,

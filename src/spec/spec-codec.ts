@@ -1,5 +1,6 @@
 import {
   create,
+  type DescEnum,
   type DescField,
   type DescMessage,
   fromBinary,
@@ -40,8 +41,11 @@ function plainValue(field: DescField, value: unknown): unknown {
     case 'enum':
       // A number that this version does not know becomes its digits, a name that no check accepts.
       return value === 0 ? undefined : shortName(field.enum, Number(value));
-    case 'list':
-      return [...(value as readonly unknown[])];
+    case 'list': {
+      const { enum: schema } = field;
+      const items = [...(value as readonly unknown[])];
+      return schema === undefined ? items : items.map((item) => shortName(schema, Number(item)));
+    }
     default:
       if (typeof value !== 'bigint') return value;
       return field.scalar === ScalarType.UINT64 ? String(value) : Number(value);
@@ -61,13 +65,21 @@ export function messageOf<T extends DescMessage>(schema: T, plain: object): Mess
 
 function messageValue(field: DescField, value: unknown): unknown {
   if (field.fieldKind === 'message') return messageOf(field.message, value as object);
-  if (field.fieldKind === 'enum') {
-    const number = numberOf(field.enum, String(value));
-    if (number === null) throw new TypeError(`${field.enum.name} has no ${String(value)}`);
-    return number;
+  const { enum: schema } = field;
+  if (schema !== undefined) {
+    const numbers = (field.fieldKind === 'list' ? (value as readonly unknown[]) : [value]).map(
+      (name) => enumNumber(schema, String(name)),
+    );
+    return field.fieldKind === 'list' ? numbers : numbers[0];
   }
   const isLong = field.scalar === ScalarType.INT64 || field.scalar === ScalarType.UINT64;
   return isLong ? BigInt(value as number | string) : value;
+}
+
+function enumNumber(schema: DescEnum, name: string): number {
+  const number = numberOf(schema, name);
+  if (number === null) throw new TypeError(`${schema.name} has no ${name}`);
+  return number;
 }
 
 /** Specs as proto bytes: as they are stored, and as they go over the wire. */

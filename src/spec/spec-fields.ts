@@ -137,7 +137,7 @@ function leafOf(
   const kind = kindOf(desc);
   const isList = desc.fieldKind === 'list';
   const read = (text: string | undefined): SpecValue | undefined =>
-    text === undefined || kind === 'ENUM' || kind === 'TEXT' || kind === 'UINT64'
+    text === undefined || (!isList && (kind === 'ENUM' || kind === 'TEXT' || kind === 'UINT64'))
       ? text
       : JSON.parse(text);
   const fallback = read(option.default);

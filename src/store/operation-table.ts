@@ -19,7 +19,7 @@ type Progress = Pick<OperationRecord, 'progress' | 'message'>;
 
 const operationRow = object({
   id: text,
-  kind: oneOf(['ImportDataset', 'ValidateDataset']),
+  kind: oneOf(['ImportDataset', 'ValidateDataset', 'PropagateDataset']),
   target: text,
   done: integer,
   progress: float,
@@ -28,6 +28,7 @@ const operationRow = object({
   end_at_ms: nullable(integer),
   error: nullable(fromJson(operationFailure)),
   validation: nullable(fromJson(operationValidation)),
+  resource: text,
 });
 
 export function operationTable(parts: OperationTableParts): OperationStore {
@@ -35,7 +36,7 @@ export function operationTable(parts: OperationTableParts): OperationStore {
   const select = database.prepare('SELECT * FROM operations WHERE id = ?');
   const selectOpen = database.prepare('SELECT * FROM operations WHERE done = 0 ORDER BY id');
   const insert = database.prepare(
-    "INSERT INTO operations VALUES (?, ?, ?, 0, 0, '', ?, NULL, NULL, NULL)",
+    "INSERT INTO operations VALUES (?, ?, ?, 0, 0, '', ?, NULL, NULL, NULL, ?)",
   );
   const finish = database.prepare(
     `UPDATE operations SET done = 1, progress = ?, message = ?, end_at_ms = ?, error = ?,
@@ -76,9 +77,9 @@ export function operationTable(parts: OperationTableParts): OperationStore {
   };
 
   return {
-    insertOperation: ({ id, kind, target }, request) =>
+    insertOperation: ({ id, kind, target, resource = '' }, request) =>
       database.write('OPERATION', 'ALL', () => {
-        database.run(insert, id, kind, target, clock.wallMs());
+        database.run(insert, id, kind, target, clock.wallMs(), resource);
         if (request !== undefined) {
           requests.remember(request, `operations/${id}`, events.revision());
         }
@@ -120,6 +121,7 @@ function recordOf(row: Row): OperationRecord {
     createAtMs: stored.create_at_ms,
     endAtMs: stored.end_at_ms,
     error: stored.error,
+    resource: stored.resource,
     validation: stored.validation,
   };
 }

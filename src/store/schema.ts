@@ -256,6 +256,7 @@ export const migrations: readonly Migration[] = [
   BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
   UPDATE jobs SET plan = json_set(plan, '$.ways', json('[]'));
   `,
+  "ALTER TABLE operations ADD COLUMN resource TEXT NOT NULL DEFAULT ''",
 ];
 
 export interface SchemaOptions {

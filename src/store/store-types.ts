@@ -327,7 +327,8 @@ export interface DatasetCounts {
   readonly bytes: number;
 }
 
-export type NewOperation = Pick<OperationRecord, 'id' | 'kind' | 'target'>;
+export type NewOperation = Pick<OperationRecord, 'id' | 'kind' | 'target'> &
+  Partial<Pick<OperationRecord, 'resource'>>;
 /** Left out: stays as it is. */
 export interface OperationChange {
   /** 0 to 1. */

@@ -12,6 +12,7 @@ import type {
 } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { ExecutorOutcome } from './exit-reason.ts';
+import type { PropagationMaker } from './propagation-types.ts';
 import type { CrewDevice, Seat } from './seat.ts';
 import type { MeasuredTimings } from './timings.ts';
 import type { Topologies } from './topologies.ts';
@@ -47,6 +48,7 @@ export interface AttemptContext {
   readonly input: AttemptInput;
   readonly native: CoreAddon;
   readonly topologies: Topologies;
+  readonly propagations: PropagationMaker;
   readonly log: Log;
   readonly clock: Clock;
   readonly emit: (event: AttemptEvent) => void;

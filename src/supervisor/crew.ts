@@ -38,6 +38,8 @@ export interface CrewOptions {
   /** Null: nothing is evaluated. */
   readonly evaluation: EvaluationPlan | null;
   readonly dataset: DatasetLocation;
+  /** Of a propagation's row files; empty where batches are blocks. */
+  readonly rowsFolder: string;
   readonly spec: JobSpec;
   readonly layout: JobLayout;
   readonly memory: MemoryPlan;
@@ -222,6 +224,7 @@ export class Crew {
         precision: spec.training.precision,
         threads,
         prefetch: this.#options.cache.prefetch,
+        rows: { folder: this.#options.rowsFolder, chunk: Math.max(1, spec.training.rowChunk) },
         evaluation: {
           scratchFd: this.#scratchFd === null ? 0 : scratchFd,
           sampled: spec.evaluation.method === 'SAMPLED',

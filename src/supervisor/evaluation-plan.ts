@@ -1,5 +1,10 @@
 import { mkdirSync } from 'node:fs';
-import type { CoreAddon, EvaluationSizes, SamplingOptions } from '../native/contract.ts';
+import type {
+  CoreAddon,
+  DatasetCounts,
+  EvaluationSizes,
+  SamplingOptions,
+} from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { edgeWeightsOf, type JobLayout } from './job-layout.ts';
@@ -17,6 +22,7 @@ export function evaluationPlanOf(
   { spec, dataset, cacheFolder }: Pick<AttemptInput, 'spec' | 'dataset' | 'cacheFolder'>,
 ): EvaluationPlan {
   const { counts } = dataset;
+  if (model.numHops > 0) return { ...rowEvaluationSizes(counts), scratchFolder: '' };
   const sampled = spec.evaluation.method === 'SAMPLED';
   const { widths } = manifest;
   const sizes = native.evaluationSizes({ counts, model, sampled, widths });
@@ -26,6 +32,15 @@ export function evaluationPlanOf(
     scratchBytes: scratchBytes + keptBytes,
     scratchFolder: inMemory ? '' : cacheFolder,
   };
+}
+
+/** Of native/train/rows_work.cc. */
+const rowsOfChunk = 4096;
+
+/** Rows are evaluated as they lie in their files: nothing is kept between them. */
+export function rowEvaluationSizes({ val, test }: DatasetCounts): EvaluationSizes {
+  const chunks = Math.ceil(Math.max(val, test) / rowsOfChunk);
+  return { chunks, scratchBytes: 0, keptBytes: 0, workBytes: 0 };
 }
 
 /** What is shared by all Trainers, and whether it lies in memory. */

@@ -10,6 +10,7 @@ import type {
 } from '../native/contract.ts';
 import { mayCache } from '../spec/cache-spec.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { takesRows } from '../spec/rules/propagation.ts';
 
 /** What a job's spec means in native terms: options, sizes, the segment to make. */
 
@@ -33,12 +34,21 @@ export interface JobLayout {
   readonly slotBytes: number;
 }
 
+const rowSlotBytes = 4096;
+/** Enough that no Trainer lacks a batch; each costs a word. */
+const rowSlots = 64;
+
 const unknownManifest: ModelManifest = { tensors: [], numFloats: 0, widths: [] };
 
 /** Throws with native code SPEC_INVALID when a bound does not fit (docs/formats/record.md). */
 export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts): JobLayout {
   const inDim = counts.numFeatures;
-  const model: ModelOptions = { ...spec.model, inDim, outDim: counts.numClasses };
+  const rows = takesRows(spec.model.type);
+  const model: ModelOptions = {
+    ...{ ...spec.model, inDim, outDim: counts.numClasses },
+    numOperators: rows ? spec.propagation.operators.length : 0,
+    numHops: rows ? spec.propagation.hops : 0,
+  };
   const sampling = samplingOf(spec);
   const isScript = spec.model.type === 'TORCHSCRIPT';
   return {
@@ -46,7 +56,8 @@ export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts
     sampling,
     manifest: isScript ? unknownManifest : native.modelManifest(model),
     batchesPerEpoch: Math.ceil(counts.train / spec.training.batchSize),
-    slotBytes: native.recordSlotBytes(counts, sampling),
+    // Batches of rows have no record.
+    slotBytes: rows ? rowSlotBytes : native.recordSlotBytes(counts, sampling),
   };
 }
 
@@ -101,6 +112,7 @@ export function queueSlots(
 ): number {
   const { spec, layout, deviceCount } = request;
   const { batchesPerStep, staleness } = spec.training;
+  if (takesRows(spec.model.type)) return batchesPerStep * (staleness + 1) + deviceCount + rowSlots;
   const defaultSlots = native.segmentDefaultSlots({
     batchesPerStep,
     staleness,
@@ -161,6 +173,7 @@ export function trialSegment(request: SegmentRequest): SegmentSpec {
 
 function common({ spec, counts, layout, deviceCount }: SegmentRequest) {
   return {
+    bornReady: takesRows(spec.model.type),
     batchesPerEpoch: layout.batchesPerEpoch,
     slotBytes: layout.slotBytes,
     queueMaxBytes: spec.queue.maxBytes,

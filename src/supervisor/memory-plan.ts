@@ -4,6 +4,7 @@ import { featureBytes } from '../records/dataset-record.ts';
 import type { MemoryPart, MemoryPlan, TopologyPlace } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
+import { takesRows } from '../spec/rules/propagation.ts';
 import { scratchOf } from './evaluation-plan.ts';
 import { type JobLayout, layoutOf, queueSlots } from './job-layout.ts';
 
@@ -77,7 +78,8 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
     queuePart(spec, layout, facts),
   ].filter(({ bytes }) => bytes > 0);
   const otherBytes = sumOf(others.filter(({ isBound }) => !isBound));
-  const topologyBytes = topologyBytesOf(counts, alias);
+  // A job on rows maps no topology.
+  const topologyBytes = takesRows(spec.model.type) ? 0 : topologyBytesOf(counts, alias);
   const asked = spec.resources.topology;
   const isForced = asked !== 'AUTO' || alias;
   const topology = alias
@@ -87,7 +89,9 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
       : asked;
   const parts = [topologyPart(topology, topologyBytes, { alias, isForced }), ...others];
   const surelyBytes = sumOf(parts.filter(({ isBound }) => !isBound));
-  const featuresBytes = counts.numNodes * rowBytesOf(spec, counts);
+  // Rows lie in mapped files, which the kernel drops when it needs the memory.
+  const isMapped = takesRows(spec.model.type);
+  const featuresBytes = isMapped ? 0 : counts.numNodes * rowBytesOf(spec, counts);
   const room =
     spec.resources.hostMemoryBytes > 0 ? spec.resources.hostMemoryBytes : hostBytes - surelyBytes;
   const onDisk = featuresBytes > room;
@@ -154,7 +158,7 @@ function evaluationParts(
   { native, counts }: MemoryFacts,
 ): readonly MemoryPart[] {
   // Its widths are known once it was loaded.
-  if (spec.model.type === 'TORCHSCRIPT') return [];
+  if (spec.model.type === 'TORCHSCRIPT' || takesRows(spec.model.type)) return [];
   const { model, manifest } = layout;
   const sampled = spec.evaluation.method === 'SAMPLED';
   const { widths } = manifest;
@@ -236,7 +240,9 @@ function processPart(spec: JobSpec): MemoryPart {
 
 /** Two batches a Trainer: one that is computed, one that is read meanwhile. */
 function extractionPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): MemoryPart {
-  const rows = batchRowsOf(layout, counts.numNodes);
+  const rows = takesRows(spec.model.type)
+    ? spec.training.batchSize * (1 + spec.propagation.operators.length * spec.propagation.hops)
+    : batchRowsOf(layout, counts.numNodes);
   const valueBytes = spec.training.precision === 'BFLOAT16' ? 2 : 4;
   return {
     name: 'extracted batches',

@@ -1,8 +1,10 @@
 import type { DatasetLocation } from '../native/contract.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
+import { takesRows } from '../spec/rules/propagation.ts';
 import type { AttemptContext } from './attempt-types.ts';
 import { JobCache } from './job-cache.ts';
 import { type JobLayout, layoutOf } from './job-layout.ts';
+import { JobRows } from './job-rows.ts';
 import { type AttemptDataset, DatasetLoad } from './load-dataset.ts';
 import { memoryPlanOf } from './memory-plan.ts';
 import { ModelProbe } from './model-probe.ts';
@@ -15,12 +17,15 @@ export interface Prepared {
   /** By the device's name: a memfd on its NUMA node. */
   readonly topologyFds: ReadonlyMap<string, number>;
   readonly memory: MemoryPlan;
+  /** Of propagated rows; empty where batches are blocks. */
+  readonly rowsFolder: string;
 }
 
 export class Preparation {
   readonly cache: JobCache;
   readonly #context: AttemptContext;
   readonly #load = new DatasetLoad();
+  readonly #rows = new JobRows();
   readonly #probe = new ModelProbe();
   #dataset: AttemptDataset | null = null;
   #prepared: Prepared | null = null;
@@ -36,6 +41,7 @@ export class Preparation {
     emit({ kind: 'phase', phase: 'LOADING_DATASET' });
     const sizes = layoutOf(native, input.spec, input.dataset.counts);
     const memory = this.#memory();
+    if (takesRows(input.spec.model.type)) return await this.#prepareRows(sizes, memory, isStopped);
     const dataset = await this.#load.start(input, memory.topology, { native, topologies });
     if (isStopped()) {
       releaseAll(dataset);
@@ -45,8 +51,21 @@ export class Preparation {
     const topologyFds = fdsOf(dataset, input.devices);
     const topologyFd = [...topologyFds.values()][0] ?? null;
     const layout = await this.#probe.complete(sizes, { input, native, topologyFd });
-    this.#prepared = { layout, dataset: dataset.location, topologyFds, memory };
+    this.#prepared = { layout, dataset: dataset.location, topologyFds, memory, rowsFolder: '' };
     await this.cache.prepare({ ...this.#prepared, topologyFd });
+    return !isStopped();
+  }
+
+  /** Rows of propagated features in place of features and topology; false when it was stopped. */
+  async #prepareRows(
+    layout: JobLayout,
+    memory: MemoryPlan,
+    isStopped: () => boolean,
+  ): Promise<boolean> {
+    const { dataset } = this.#context.input;
+    const rowsFolder = await this.#rows.start(this.#context);
+    const location = { ...dataset, featuresPath: '' };
+    this.#prepared = { layout, dataset: location, topologyFds: new Map(), memory, rowsFolder };
     return !isStopped();
   }
 
@@ -68,12 +87,14 @@ export class Preparation {
 
   /** Resolves when no process of ours is left. */
   async stop(): Promise<void> {
-    await Promise.all([this.#load.stop(), this.cache.stop(), this.#probe.stop()]);
+    const parts = [this.#load, this.#rows, this.cache, this.#probe];
+    await Promise.all(parts.map((part) => part.stop()));
   }
 
   close(): void {
     if (this.#dataset !== null) releaseAll(this.#dataset);
     this.#dataset = null;
+    this.#rows.close();
     this.#prepared = null;
   }
 }

@@ -28,7 +28,7 @@ test('the addons export what is declared, in the same order, and nothing beside 
       const [, body = ''] = /Functions \{\n([\s\S]*?)\n\}/.exec(text) ?? [];
       return [...body.matchAll(/^ {2}(\w+)\(/gm)].map(([, method]) => method);
     });
-  const core = declared(['host', 'dataset', 'model', 'segment', 'sampler', 'cache']);
+  const core = declared(['host', 'dataset', 'model', 'segment', 'sampler', 'cache', 'propagation']);
   expect(core.length).toBeGreaterThan(20);
   expect(Object.keys(loadCore())).toEqual(core);
   expect(Object.keys(loadTrain())).toEqual(declared(['trainer', 'predict']));
@@ -42,6 +42,7 @@ const spec = {
   batchesPerStep: 1,
   staleness: 0,
   stalenessCompensation: 'NONE',
+  bornReady: false,
   numSlots: 4,
   slotBytes: 4096,
   queueMaxBytes: 1 << 20,

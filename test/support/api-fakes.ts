@@ -4,6 +4,7 @@ import type { Log, LogFields } from '../../src/base/log.ts';
 import type { JobEvent, Jobs } from '../../src/jobs/jobs.ts';
 import type { DatasetRecord, OperationRecord } from '../../src/records/dataset-record.ts';
 import type { JobPlan, JobProgress, JobRecord, JobState } from '../../src/records/job-record.ts';
+import type { PropagationRecord } from '../../src/records/propagation-record.ts';
 import type { JobSpec } from '../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../src/spec/resolve-job-spec.ts';
 import { encodeSpec } from '../../src/spec/spec-codec.ts';
@@ -288,8 +289,25 @@ export function operationRecord(changes: Partial<OperationRecord> = {}): Operati
     createAtMs: 1_700_000_000_000,
     endAtMs: null,
     error: null,
+    resource: '',
     validation: null,
     ...changes,
+  };
+}
+
+export function propagationRecord(): PropagationRecord {
+  const propagation = {
+    ...{ operators: ['SYMMETRIC' as const], hops: 3, selfLoops: true, alpha: 0, heatTime: 0 },
+    ...{ terms: 0, rowDtype: 'FLOAT32' as const, randomSeed: '0' },
+  };
+  return {
+    id: 'a'.repeat(32),
+    source: { dataset: 'cora', datasetDigest: 'e'.repeat(64), propagation, standardize: false },
+    complete: true,
+    ...{ rows: 1640, bytes: 37_600_000, peakBytes: 40_000_000, memoryBytes: 1_000_000 },
+    blockColumns: 64,
+    path: '/state/cache/propagations/a',
+    digest: 'f'.repeat(64),
   };
 }
 

@@ -29,4 +29,19 @@ constexpr float ToFloat(Half half) {
   return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
+// To the nearest, ties to even; beyond 65504 (from 65520 on) infinite. A NaN stays one.
+constexpr Half ToHalf(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (bits >> 16) & 0x8000;
+  const uint32_t magnitude = bits & 0x7FFFFFFF;
+  if (magnitude > 0x7F800000) return static_cast<Half>(sign | 0x7E00);
+  if (magnitude >= 0x477FF000) return static_cast<Half>(sign | kHalfExponentBits);
+  if (magnitude < 0x38800000) {  // subnormal: the sum's last bits are the value in units of 2^-24
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
+    return static_cast<Half>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3F000000));
+  }
+  const uint32_t odd = (magnitude >> 13) & 1;
+  return static_cast<Half>(sign | ((magnitude - 0x38000000 + 0xFFF + odd) >> 13));
+}
+
 }  // namespace gnnd

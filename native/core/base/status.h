@@ -20,6 +20,7 @@ enum class Code {
   kShmAllocationFailed,  // the kernel refused memory
   kShmCorrupted,         // a segment or record does not carry what it must
   kIo,                   // a system call on a file failed
+  kDiskFull,             // one of them for want of space, or of quota
   kAborted,              // the job was told to stop
   kNumericDivergence,    // a loss or gradient is not finite
   kPluginFailed,         // code of the user's cannot be loaded or broke its contract
@@ -47,7 +48,8 @@ class [[nodiscard]] Status {
 
 // What the system call that has just failed was for, and the system's reason.
 inline Status SystemError(Code code, const std::string& what) {
-  return Status(code, what + ": " + std::strerror(errno));
+  const bool is_full = code == Code::kIo && (errno == ENOSPC || errno == EDQUOT);
+  return Status(is_full ? Code::kDiskFull : code, what + ": " + std::strerror(errno));
 }
 
 // A value or the Status that says why there is none.

@@ -46,4 +46,24 @@ GNND_HD uint32_t PermutedIndex(PhiloxKey key, uint32_t epoch, uint32_t n, uint32
   return value;
 }
 
+// The position of a value: the same walk backwards. value < n.
+GNND_HD uint32_t PositionOfIndex(PhiloxKey key, uint32_t epoch, uint32_t n, uint32_t value) {
+  const uint32_t half_bits = PermutationHalfBits(n);
+  const uint32_t mask = (uint32_t{1} << half_bits) - 1;
+  uint32_t position = value;
+  do {
+    uint32_t left = position >> half_bits;
+    uint32_t right = position & mask;
+    for (uint32_t round = kPermutationRounds; round-- > 0;) {
+      const PhiloxWords words =
+          Philox(key, CounterOf(Purpose::kPermutation, epoch, 0, round, left, 0));
+      const uint32_t before = right ^ (words.word[0] & mask);
+      right = left;
+      left = before;
+    }
+    position = left << half_bits | right;
+  } while (position >= n);
+  return position;
+}
+
 }  // namespace gnnd

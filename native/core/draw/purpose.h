@@ -34,5 +34,8 @@ inline constexpr uint32_t kFirstPresampleEpoch = kTrialEpoch - 1;
 // Of sampled evaluations: on validation nodes this one, on test nodes the next. No job has so many
 // epochs.
 inline constexpr uint32_t kEvaluationEpoch = 0xC00000;
+// Of the order of a propagation's rows: of training nodes this one, of validation and test nodes
+// the next two.
+inline constexpr uint32_t kRowOrderEpoch = 0xC00010;
 
 }  // namespace gnnd

@@ -89,6 +89,7 @@ Status Extractor::Extract() {
 
 Result<Sample> Extractor::SampleOf(uint64_t batch) const {
   const JobShape& shape = segment_.shape();
+  if (shape.born_ready) return RowsOf(batch);
   Sample sample = GNND_VALUE(OpenRecord(segment_.slot(shape.SlotOf(batch))));
   const uint32_t epoch = segment_.EpochNumber(shape.EpochOfBatch(batch));
   const uint64_t index = shape.IndexOfBatch(batch);
@@ -106,8 +107,17 @@ Result<Sample> Extractor::SampleOf(uint64_t batch) const {
   }
   if (sample.kind() != SampleKind::kBlocks) {
     return Status(Code::kInternal, "the record of batch " + std::to_string(index) +
-                                       " holds rows; Trainers of this version take blocks only");
+                                       " holds rows, which have no records in this version");
   }
+  return sample;
+}
+
+Sample Extractor::RowsOf(uint64_t batch) const {
+  const JobShape& shape = segment_.shape();
+  const uint64_t index = shape.IndexOfBatch(batch);
+  const uint32_t epoch = segment_.EpochNumber(shape.EpochOfBatch(batch));
+  Sample sample(SampleKind::kRows, {0, epoch, static_cast<uint32_t>(index)});
+  sample.AddNodes({}, static_cast<uint32_t>(segment_.SeedsOfBatch(index)), {});
   return sample;
 }
 

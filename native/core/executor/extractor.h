@@ -55,6 +55,8 @@ class Extractor {
   void Wait();
   Status Extract();
   Result<Sample> SampleOf(uint64_t batch) const;
+  // Of a batch that has no record: its key and its number of rows. The random seed is the work's.
+  Sample RowsOf(uint64_t batch) const;
 
   const Segment& segment_;
   TrainWork& work_;

@@ -24,12 +24,13 @@ struct TypeFacts {
   uint64_t bytes;
 };
 
-constexpr std::array<TypeFacts, 5> kTypes = {{
+constexpr std::array<TypeFacts, 6> kTypes = {{
     {NpyType::kInt32, "int32", "<i4", 4},
     {NpyType::kUint32, "uint32", "<u4", 4},
     {NpyType::kInt64, "int64", "<i8", 8},
     {NpyType::kFloat32, "float32", "<f4", 4},
     {NpyType::kFloat16, "float16", "<f2", 2},
+    {NpyType::kUint16, "uint16", "<u2", 2},
 }};
 
 const TypeFacts& FactsOf(NpyType type) { return kTypes[static_cast<size_t>(type)]; }
@@ -284,12 +285,12 @@ Status NpyArray::Expect(std::initializer_list<NpyType> types,
                                            std::string(NameOf(type_)) + " " + ShapeText(shape_));
 }
 
-std::string NpyHeader(NpyType type, std::span<const uint64_t> shape) {
+std::string NpyHeader(NpyType type, std::span<const uint64_t> shape, uint64_t alignment) {
   constexpr size_t kFixed = kPrefixBytes + 2;
   std::string text = "{'descr': '" + std::string(FactsOf(type).descr) +
                      "', 'fortran_order': False, 'shape': " + ShapeText(shape) + ", }";
-  // Padded with spaces and a newline, so that the elements start at a multiple of 64.
-  const size_t total = (kFixed + text.size() + 1 + 63) / 64 * 64;
+  // Padded with spaces and a newline, so that the elements start at such a multiple.
+  const size_t total = RoundUp(kFixed + text.size() + 1, alignment);
   text.append(total - kFixed - text.size() - 1, ' ');
   text += '\n';
   std::string header(kMagic);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/bfloat16.h"
 #include "core/base/check.h"
 #include "core/base/half.h"
 #include "core/base/memfd.h"
@@ -17,9 +18,10 @@
 
 namespace gnnd {
 
-enum class NpyType { kInt32, kUint32, kInt64, kFloat32, kFloat16 };
+// NumPy has no bfloat16: its bits are a kUint16.
+enum class NpyType { kInt32, kUint32, kInt64, kFloat32, kFloat16, kUint16 };
 
-// "int32", "uint32", "int64", "float32", "float16".
+// "int32", "uint32", "int64", "float32", "float16", "uint16".
 std::string_view NameOf(NpyType type);
 uint64_t BytesOf(NpyType type);
 
@@ -44,6 +46,10 @@ struct NpyTypeOf<float> {
 template <>
 struct NpyTypeOf<Half> {
   static constexpr NpyType kType = NpyType::kFloat16;
+};
+template <>
+struct NpyTypeOf<Bfloat16> {
+  static constexpr NpyType kType = NpyType::kUint16;
 };
 
 // One mapped array. Move-only; spans taken from it live as long as it does.
@@ -86,7 +92,8 @@ class NpyArray {
   uint64_t data_at_ = 0;
 };
 
-// The bytes that precede the elements in a version 1.0 file of this type and shape.
-std::string NpyHeader(NpyType type, std::span<const uint64_t> shape);
+// The bytes that precede the elements in a version 1.0 file of this type and shape; a multiple of
+// `alignment` (itself one of 64, at most 4096).
+std::string NpyHeader(NpyType type, std::span<const uint64_t> shape, uint64_t alignment = 64);
 
 }  // namespace gnnd

@@ -21,14 +21,24 @@ float GradientAt(const OptimizerStep& step, uint64_t i) {
 }
 
 // What the mean gradient is multiplied by so that its norm stays within the bound.
-double ClipFactor(const OptimizerOptions& options, const OptimizerStep& step) {
+double ClipFactor(const ParameterManifest& manifest, const OptimizerOptions& options,
+                  const OptimizerStep& step) {
   if (options.clip_norm == 0) return 1.0;
   const auto seeds = static_cast<float>(step.num_seeds);
   double squares = 0;
-  for (uint64_t i = 0; i < step.parameters_in.size(); ++i) {
-    const auto mean = static_cast<double>(GradientAt(step, i) / seeds);
-    squares += mean * mean;
+  const auto add = [&](uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      const auto mean = static_cast<double>(GradientAt(step, i) / seeds);
+      squares += mean * mean;
+    }
+  };
+  uint64_t done = 0;
+  for (const ParameterTensor& tensor : manifest.tensors) {
+    if (tensor.role != TensorRole::kRunning) continue;
+    add(done, tensor.offset);
+    done = tensor.offset + tensor.size();
   }
+  add(done, step.parameters_in.size());
   return ClipFactorOf(options.clip_norm, squares);
 }
 
@@ -192,6 +202,12 @@ void PredictParameters(const ParameterManifest& manifest, const OptimizerOptions
   std::fill(prediction.predicted.begin(), prediction.predicted.end(), 0.0F);
   const auto predict = options.type == OptimizerType::kSgd ? PredictSgd : PredictAdam;
   for (const ParameterTensor& tensor : manifest.tensors) {
+    if (tensor.role == TensorRole::kRunning) {
+      std::copy_n(prediction.parameters.begin() + static_cast<int64_t>(tensor.offset),
+                  tensor.size(),
+                  prediction.predicted.begin() + static_cast<int64_t>(tensor.offset));
+      continue;
+    }
     predict(Decays(options, tensor) ? decaying : others, prediction, tensor.offset,
             tensor.offset + tensor.size());
   }
@@ -199,7 +215,10 @@ void PredictParameters(const ParameterManifest& manifest, const OptimizerOptions
 
 OptimizerUpdate::OptimizerUpdate(const ParameterManifest& manifest, const OptimizerOptions& options,
                                  const OptimizerStep& step)
-    : manifest_(manifest), options_(options), step_(step), clip_(ClipFactor(options, step)) {
+    : manifest_(manifest),
+      options_(options),
+      step_(step),
+      clip_(ClipFactor(manifest, options, step)) {
   GNND_CHECK(step.step >= 1 && step.num_seeds >= 1 && !step.gradients.empty());
   GNND_CHECK(step.parameters_in.size() == manifest.num_floats);
   GNND_CHECK(step.parameters_out.size() == manifest.num_floats);
@@ -227,7 +246,18 @@ void OptimizerUpdate::Run(uint64_t begin, uint64_t end) const {
   zero(done, end);
 }
 
+void OptimizerUpdate::RunRunning(uint64_t begin, uint64_t end) const {
+  const auto seeds = static_cast<float>(step_.num_seeds);
+  for (uint64_t i = begin; i < end; ++i) {
+    const float distance = GradientAt(step_, i) / seeds;
+    step_.parameters_out[i] = step_.parameters_in[i] - kRunningMomentum * distance;
+    step_.memory_out[i] = 0.0F;
+    step_.memory_out[manifest_.num_floats + i] = 0.0F;
+  }
+}
+
 void OptimizerUpdate::RunTensor(const ParameterTensor& tensor, uint64_t begin, uint64_t end) const {
+  if (tensor.role == TensorRole::kRunning) return RunRunning(begin, end);
   const StepConstants constants =
       ConstantsOf(options_, step_.step, step_.num_seeds, clip_, Decays(options_, tensor));
   const OptimizerLoops& loops = BestLoops<OptimizerLoops>();

@@ -77,6 +77,12 @@ inline uint64_t OptimizerFloats(const ParameterManifest& manifest) {
 void InitGlorot(const ParameterManifest& manifest, uint64_t random_seed,
                 std::span<float> parameters);
 
+// Running means and variances of batch normalisation (TensorRole::kRunning) move by so much of
+// their distance to the batches', whatever the optimizer: torch.nn.BatchNorm1d's momentum. Their
+// gradient is that distance times the batch's seeds; neither decay nor the bound on the norm knows
+// of them.
+inline constexpr float kRunningMomentum = 0.1F;
+
 // Arguments of one step; all spans have manifest.num_floats floats, memory twice as many.
 struct OptimizerStep {
   std::span<const std::span<const float>> gradients;  // each a sum over seeds; added in this order
@@ -120,6 +126,7 @@ class OptimizerUpdate {
 
  private:
   void RunTensor(const ParameterTensor& tensor, uint64_t begin, uint64_t end) const;
+  void RunRunning(uint64_t begin, uint64_t end) const;
 
   const ParameterManifest& manifest_;
   const OptimizerOptions& options_;

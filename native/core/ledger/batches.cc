@@ -36,7 +36,8 @@ uint64_t QueueBytes(const Segment& segment) {
   uint64_t bytes = segment.PrefixBytes();
   for (uint64_t b = shape.CommittedBatches(version); b < end; ++b) {
     const uint64_t word = segment.ledger(shape.IndexOfBatch(b)).load(std::memory_order_acquire);
-    const BatchState state = LedgerWord::InEpoch(word, shape.EpochOfBatch(b)).state;
+    const BatchState state =
+        LedgerWord::OfBatch(word, shape.EpochOfBatch(b), shape.born_ready).state;
     if (state == BatchState::kPending || state == BatchState::kCommitted) continue;
     bytes += segment.slot_entry(shape.SlotOf(b)).bytes.load(std::memory_order_relaxed);
   }
@@ -50,15 +51,18 @@ LedgerWord Batches::EntryOf(uint64_t batch) const {
   GNND_VISIT();
   // Acquire: pairs with the release of whoever made the transition that is seen.
   const uint64_t word = segment_.ledger(shape_.IndexOfBatch(batch)).load(std::memory_order_acquire);
-  return LedgerWord::InEpoch(word, shape_.EpochOfBatch(batch));
+  return LedgerWord::OfBatch(word, shape_.EpochOfBatch(batch), shape_.born_ready);
 }
 
 uint64_t Batches::Frontier() const {
+  // Nobody claims what is born READY: all that may be claimed may be taken.
+  if (shape_.born_ready) return segment_.ClaimEnd(segment_.Version());
   // Acquire: pairs with the raise in Reserve, which comes before the batch's publication.
   return segment_.queue().claim_frontier.value.load(std::memory_order_acquire);
 }
 
 std::optional<uint64_t> Batches::FirstPending() {
+  if (shape_.born_ready) return std::nullopt;
   // The count of reclaims first: one that comes later wakes us, and then it is seen.
   const uint64_t reclaims = segment_.header().reclaims.value.load(std::memory_order_acquire);
   const uint64_t version = segment_.Version();
@@ -123,9 +127,14 @@ void Batches::Reserve(uint64_t batch) {
                    std::memory_order_relaxed);
   // Before the batch is published: whoever finds it READY must look this far (pairs with Frontier).
   RaiseTo(queue.claim_frontier.value, batch + 1, std::memory_order_release);
+  BeginEpoch(batch);
+}
+
+void Batches::BeginEpoch(uint64_t batch) {
+  std::atomic<uint64_t>& start = segment_.epoch_start(shape_.EpochOfBatch(batch));
   uint64_t never = 0;
-  segment_.epoch_start(shape_.EpochOfBatch(batch))
-      .compare_exchange_strong(never, MonotonicNs(), std::memory_order_relaxed);
+  if (start.load(std::memory_order_relaxed) != 0) return;
+  start.compare_exchange_strong(never, MonotonicNs(), std::memory_order_relaxed);
 }
 
 Status LeaveEntry(std::atomic<uint64_t>& word, uint64_t epoch, uint32_t owner, BatchState from,
@@ -206,13 +215,14 @@ std::optional<uint64_t> Batches::Take(Which which) {
     GNND_VISIT();
     std::atomic<uint64_t>& word = segment_.ledger(shape_.IndexOfBatch(b));
     uint64_t old = word.load(std::memory_order_acquire);
-    const LedgerWord entry = LedgerWord::InEpoch(old, shape_.EpochOfBatch(b));
+    const LedgerWord entry = LedgerWord::OfBatch(old, shape_.EpochOfBatch(b), shape_.born_ready);
     if (entry.state != BatchState::kReady) continue;
     if (which == Which::kDueOnly && !Due(b)) return std::nullopt;  // nor is any later one
     const uint64_t mine = entry.With(BatchState::kTaken, owner_).Pack();
     // Acquire: the record (Publish). Release: pairs with the daemon's look at who owns what.
     if (word.compare_exchange_strong(old, mine, std::memory_order_acq_rel,
                                      std::memory_order_relaxed)) {
+      if (shape_.born_ready) BeginEpoch(b);
       GNND_FAILPOINT("take.after");
       return b;
     }

@@ -11,6 +11,8 @@
 //
 //  PENDING -Claim-> CLAIMED -Publish-> READY -Take-> TAKEN -HandIn-> TRAINED -commit-> COMMITTED
 //
+// Batches of rows need no Sampler: they are READY once their epoch is open and their slot free.
+//
 // One object per executor, used by one thread. Every transition is one compare-and-swap of the
 // ledger word; it releases what was written under the old state and acquires what the former owner
 // wrote, so a record, a gradient or a slot is never seen half made. Batches are counted over the
@@ -74,6 +76,8 @@ class Batches {
   // Batches from `head` up to here may be anything but PENDING-never-claimed.
   uint64_t Frontier() const;
   void Reserve(uint64_t batch);
+  // Notes when the first batch of its epoch was begun.
+  void BeginEpoch(uint64_t batch);
   // Wakes a Trainer for a READY batch.
   void Announce(uint64_t batch);
   std::optional<uint64_t> FirstReady() const;

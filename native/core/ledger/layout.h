@@ -90,7 +90,7 @@ inline constexpr uint32_t kNumStageBuckets = sizeof(kStageBoundsNs) / sizeof(uin
 inline constexpr uint32_t kNumWaitBuckets = sizeof(kWaitBoundsNs) / sizeof(uint64_t) + 1;
 
 // What is done about the age of the parameters that a group is computed on.
-enum class StalenessCompensation : uint32_t {
+enum class StalenessCompensation : uint16_t {
   kNone = 0,     // gradients at the parameters of the version that is due
   kPredict = 1,  // at what that version's optimizer expects as many steps later
 };
@@ -122,6 +122,7 @@ struct SegmentConfig {
   uint32_t eval_chunks = 0;  // words for chunks: the most that a run has; 0 = nothing is evaluated
   uint32_t low_water = 0;    // READY batches at or below which a standby hands its device back
   StalenessCompensation compensation = StalenessCompensation::kNone;
+  bool born_ready = false;  // batches are rows: no Sampler makes them, and slots stay empty
   // Of each slot's start: real memory from the beginning, which processes with a device register
   // with it. Counts in queue_max_bytes whatever lies in the slots; rounded up to kPageBytes.
   uint64_t registered_bytes = 0;

@@ -60,6 +60,13 @@ struct LedgerWord {
                       static_cast<uint32_t>(epoch), 0};
   }
 
+  // The same for the word of a batch: one that no Sampler makes is READY from the start.
+  static constexpr LedgerWord OfBatch(uint64_t word, uint64_t epoch, bool born_ready) {
+    LedgerWord entry = InEpoch(word, epoch);
+    if (born_ready && entry.state == BatchState::kPending) entry.state = BatchState::kReady;
+    return entry;
+  }
+
   // The same entry in another state, with another owner.
   constexpr LedgerWord With(BatchState new_state, uint32_t new_owner) const {
     return LedgerWord{new_state, attempt, epoch, new_owner};

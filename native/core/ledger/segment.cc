@@ -70,8 +70,8 @@ Result<Segment> Segment::Attach(int fd, Access access, const Registrar* registra
   GNND_TRY(CheckHeader(*segment.header_, segment.mapping_.size()));
   const SegmentConfig& config = segment.header_->config;
   segment.layout_ = Layout::Of(config);
-  segment.shape_ = JobShape{config.batches_per_epoch, config.epochs, config.group, config.staleness,
-                            config.num_slots};
+  segment.shape_ = JobShape{config.batches_per_epoch, config.epochs,    config.group,
+                            config.staleness,         config.num_slots, config.born_ready};
   segment.fd_ = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 3));
   if (!segment.fd_.valid()) {
     return SystemError(Code::kIo, "duplicating the segment");

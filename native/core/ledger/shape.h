@@ -17,6 +17,7 @@ struct JobShape {
   uint64_t group;      // G, batches averaged by one step
   uint64_t staleness;  // S
   uint64_t num_slots;
+  bool born_ready = false;  // batches are rows: no Sampler makes them, and they have no record
 
   uint64_t GroupsPerEpoch() const { return (batches_per_epoch + group - 1) / group; }
   uint64_t TotalGroups() const { return epochs * GroupsPerEpoch(); }

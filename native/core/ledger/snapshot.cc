@@ -63,7 +63,7 @@ void CountStates(const Segment& segment, SegmentSnapshot* snapshot) {
     BatchState state = BatchState::kCommitted;
     if (first + index >= snapshot->committed_batches) {
       const uint64_t word = segment.ledger(index).load(std::memory_order_acquire);
-      state = LedgerWord::InEpoch(word, epoch).state;
+      state = LedgerWord::OfBatch(word, epoch, shape.born_ready).state;
     }
     ++snapshot->states[static_cast<uint32_t>(state)];
   }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/model/row_manifest.h"
+
 namespace gnnd {
 namespace {
 
@@ -25,7 +27,7 @@ Status CheckDropout(const char* name, float value) {
 
 Status CheckEnums(const ModelSpec& spec) {
   if (spec.type == ModelType::kScript) return Invalid("the tensors of a script stand in its file");
-  if (spec.type < ModelType::kGraphSage || spec.type > ModelType::kPinSage) {
+  if (spec.type < ModelType::kGraphSage || spec.type > ModelType::kHoga) {
     return Invalid("unknown model type");
   }
   if (spec.activation < Activation::kRelu || spec.activation > Activation::kLeakyRelu) {
@@ -39,6 +41,7 @@ Status CheckEnums(const ModelSpec& spec) {
 
 Status CheckAttention(const ModelSpec& spec) {
   GNND_TRY(CheckDropout("attention_dropout", spec.attention_dropout));
+  if (spec.type == ModelType::kHoga) return Status::Ok();  // CheckRowSpec's
   if (!IsAttention(spec.type)) {
     if (spec.heads != 1) return Invalid("heads must be 1 in a model without attention");
     if (spec.attention_dropout != 0.0F) {
@@ -71,7 +74,8 @@ Status CheckSpec(const ModelSpec& spec) {
   if (spec.type == ModelType::kPinSage && spec.normalization == Normalization::kLayer) {
     return Invalid("normalization of PinSAGE is always L2");
   }
-  return CheckAttention(spec);
+  GNND_TRY(CheckAttention(spec));
+  return TakesRows(spec.type) ? CheckRowSpec(spec) : Status::Ok();
 }
 
 // Appends tensors to a manifest, each on a cache line.
@@ -158,7 +162,10 @@ void AddLayer(const ModelSpec& spec, uint32_t layer, ManifestBuilder* manifest) 
       AddAttentionLayer(spec, layer, manifest);
       break;
     case ModelType::kScript:
-      break;  // refused by CheckEnums
+    case ModelType::kSgc:
+    case ModelType::kSign:
+    case ModelType::kHoga:
+      break;  // refused by CheckEnums; AddRowTensors'
   }
   if (HasResidualProjection(spec, layer)) {
     manifest->Weight(layer, "res.weight", TensorRole::kResidual, shape);
@@ -189,6 +196,11 @@ bool HasResidualProjection(const ModelSpec& spec, uint32_t layer) {
 
 Result<ParameterManifest> ManifestOf(const ModelSpec& spec) {
   if (Status status = CheckSpec(spec); !status.ok()) return status;
+  if (TakesRows(spec.type)) {
+    ParameterManifest rows;
+    AddRowTensors(spec, &rows);
+    return rows;
+  }
   ManifestBuilder manifest;
   for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
     AddLayer(spec, layer, &manifest);

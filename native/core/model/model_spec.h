@@ -18,7 +18,13 @@ enum class ModelType : uint32_t {
   kGatV2 = 4,
   kPinSage = 5,
   kScript = 6,  // a user's TorchScript module (train/script_model.h), which brings its own tensors
+  kSgc = 7,     // models over propagated rows (row_manifest.h)
+  kSign = 8,
+  kHoga = 9,
 };
+
+// Forms of SIGN and HOGA.
+enum class ModelVariant : uint32_t { kNone = 1, kFused = 2, kConcat = 3, kGated = 4, kDac24 = 5 };
 
 // Follows every layer but the last. ELU has alpha 1, leaky ReLU slope 0.01.
 enum class Activation : uint32_t { kRelu = 1, kElu = 2, kLeakyRelu = 3 };
@@ -51,9 +57,21 @@ struct ModelSpec {
   // always through one in GAT and GATv2 (as torch_geometric does there).
   bool residual = false;
 
+  // Models over rows. Of num_operators operators B a row has X and B X to B^num_hops X.
+  ModelVariant variant = ModelVariant::kNone;
+  uint32_t num_operators = 0;
+  uint32_t num_hops = 0;
+  uint32_t hop_layers = 0;  // kGated: layers of each hop's perceptron; 0 = a projection
+  uint32_t hop_hidden_dim = 128;
+
   // kScript: columns that each layer gives, the last out_dim; no other option is read.
   std::vector<uint32_t> widths{};
 };
+
+// Whether a batch is rows, and not blocks.
+inline bool TakesRows(ModelType type) {
+  return type == ModelType::kSgc || type == ModelType::kSign || type == ModelType::kHoga;
+}
 
 // The normalisation that the model's hidden layers really have.
 inline Normalization NormalizationOf(const ModelSpec& spec) {
@@ -78,6 +96,7 @@ enum class TensorRole : uint32_t {
   kResidual,
   kNormScale,  // layer normalisation
   kNormShift,
+  kRunning,  // of batch normalisation: no gradient moves it, batches do (kernels/optimizer.h)
 };
 
 // One tensor of the model. Names and shapes are those of torch_geometric's models of the same kind,

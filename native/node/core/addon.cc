@@ -12,7 +12,8 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
                  {"model", DefineModel},
                  {"segment", DefineSegment},
                  {"sampler", DefineSampler},
-                 {"cache", DefineCache}});
+                 {"cache", DefineCache},
+                 {"propagation", DefinePropagation}});
 }
 
 }  // namespace

@@ -12,5 +12,6 @@ void DefineModel(Subject& subject);
 void DefineSegment(Subject& subject);
 void DefineSampler(Subject& subject);
 void DefineCache(Subject& subject);
+void DefinePropagation(Subject& subject);
 
 }  // namespace gnnd::node

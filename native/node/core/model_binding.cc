@@ -77,6 +77,7 @@ void DefineModel(Subject& subject) {
   subject.Enum<ModelType>()
       .Enum<Activation>()
       .Enum<Normalization>()
+      .Enum<ModelVariant>()
       .Struct<ScriptSource>()
       .Struct<ModelOptions>()
       .Struct<ParameterTensor>()

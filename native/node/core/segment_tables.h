@@ -67,6 +67,7 @@ inline constexpr auto kTable<SegmentSpec> = StructOf(
     Field{"batchesPerStep", &SegmentSpec::group, "G."},
     Field{"staleness", &SegmentSpec::staleness, "S."},
     Field{"stalenessCompensation", &SegmentSpec::compensation},
+    Field{"bornReady", &SegmentSpec::born_ready, "Batches are rows: no Sampler makes them."},
     Field{"numSlots", &SegmentSpec::num_slots}, Field{"slotBytes", &SegmentSpec::slot_bytes},
     Field{"queueMaxBytes", &SegmentSpec::queue_max_bytes},
     Field{"registeredBytes", &SegmentSpec::registered_bytes,

@@ -30,7 +30,10 @@ inline constexpr auto kNames<ModelType> = NamesOf<ModelType>("ModelType", {
     {"GAT", ModelType{3}},
     {"GATV2", ModelType{4}},
     {"PINSAGE", ModelType{5}},
-    {"TORCHSCRIPT", ModelType{6}}});
+    {"TORCHSCRIPT", ModelType{6}},
+    {"SGC", ModelType{7}},
+    {"SIGN", ModelType{8}},
+    {"HOGA", ModelType{9}}});
 
 template <>
 inline constexpr auto kNames<Activation> = NamesOf<Activation>("Activation", {
@@ -43,6 +46,14 @@ inline constexpr auto kNames<Normalization> = NamesOf<Normalization>("Normalizat
     {"NONE", Normalization{1}},
     {"L2", Normalization{2}},
     {"LAYER", Normalization{3}}});
+
+template <>
+inline constexpr auto kNames<ModelVariant> = NamesOf<ModelVariant>("ModelVariant", {
+    {"NONE", ModelVariant{1}},
+    {"FUSED", ModelVariant{2}},
+    {"CONCAT", ModelVariant{3}},
+    {"GATED", ModelVariant{4}},
+    {"DAC24", ModelVariant{5}}});
 
 template <>
 inline constexpr auto kNames<ScheduleType> = NamesOf<ScheduleType>("ScheduleType", {
@@ -108,7 +119,10 @@ inline constexpr auto kModelSpec = std::tuple{
     Field{"normalization", &ModelOptions::normalization},
     Field{"residual", &ModelOptions::residual},
     Field{"attentionDropout", &ModelOptions::attention_dropout},
-    Field{"script", &ModelOptions::script}};
+    Field{"script", &ModelOptions::script},
+    Field{"variant", &ModelOptions::variant},
+    Field{"hopLayers", &ModelOptions::hop_layers},
+    Field{"hopHiddenDim", &ModelOptions::hop_hidden_dim}};
 
 inline constexpr auto kLrScheduleSpec = std::tuple{
     Field{"type", &ScheduleOptions::type},

@@ -8,6 +8,7 @@
 #include "core/graph/topology.h"
 #include "node/tables.h"
 #include "node/train/bindings.h"
+#include "train/rows_work.h"
 #include "train/script_model.h"
 #include "train/torch_work.h"
 
@@ -39,6 +40,18 @@ inline constexpr auto kTable<EvaluationOptions> =
              Field{"sampling", &EvaluationOptions::sampling,
                    "Used for sampled evaluations only; batchSize is not."});
 
+// Where batches are rows.
+struct RowOptions {
+  std::string folder;
+  uint32_t chunk = 1;
+};
+
+template <>
+inline constexpr auto kTable<RowOptions> = StructOf(
+    "RowOptions",
+    Field{"folder", &RowOptions::folder, "Of a propagation's row files; empty: of blocks."},
+    Field{"chunk", &RowOptions::chunk, "Rows that stay together in an epoch's order."});
+
 struct TrainerOptions : ExecutorOptions {
   ModelOptions model;
   OptimizerOptions optimizer;
@@ -46,6 +59,7 @@ struct TrainerOptions : ExecutorOptions {
   uint32_t threads = 1;
   bool prefetch = false;
   EvaluationOptions evaluation;
+  RowOptions rows;
 };
 
 template <>
@@ -55,7 +69,7 @@ inline constexpr auto kTable<TrainerOptions> = Extending(
     Field{"threads", &TrainerOptions::threads},
     Field{"prefetch", &TrainerOptions::prefetch,
           "Extract the next batch while the present one is computed."},
-    Field{"evaluation", &TrainerOptions::evaluation});
+    Field{"evaluation", &TrainerOptions::evaluation}, Field{"rows", &TrainerOptions::rows});
 
 struct ProbeOptions {
   ModelOptions model;
@@ -102,7 +116,27 @@ TrainOptions TrainOptionsOf(const TrainerOptions& options, const Dataset& datase
   return train;
 }
 
+// A Trainer of models over rows: it needs neither the graph nor its features.
+Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
+  Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly));
+  const DatasetCounts& counts = options.dataset.counts;
+  RowsOptions rows;
+  rows.model = options.model;
+  rows.random_seed = options.random_seed.value;
+  rows.optimizer = options.optimizer;
+  rows.threads = options.threads;
+  rows.folder = options.rows.folder;
+  rows.train = counts.train;
+  rows.val = counts.val;
+  rows.test = counts.test;
+  rows.batch_size = options.sampling.batch_size;
+  rows.chunk = options.rows.chunk;
+  std::unique_ptr<TorchWork> work = GNND_VALUE(CreateRowsWork(rows));
+  return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
+}
+
 Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
+  if (TakesRows(options.model.type)) return RunRowTrainer(options);
   Dataset dataset = GNND_VALUE(
       Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path));
   Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
@@ -144,6 +178,7 @@ void DefineTrainer(Subject& subject) {
       .Struct<ProbeOptions>()
       .Struct<EvaluationOptions>()
       .Enum<Precision>()
+      .Struct<RowOptions>()
       .Struct<TrainerOptions>()
       .Function("modelProbe", ModelProbe, {"options"},
                 "Loads a user's model and tries it on a tiny block of each layer: for child "

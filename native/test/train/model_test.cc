@@ -61,6 +61,9 @@ const char* NameOfType(ModelType type) {
     case ModelType::kGat:
       return "GAT";
     case ModelType::kScript:
+    case ModelType::kSgc:
+    case ModelType::kSign:
+    case ModelType::kHoga:
       break;
     case ModelType::kGatV2:
       return "GATv2";

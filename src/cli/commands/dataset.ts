@@ -26,6 +26,7 @@ import { formatAge, formatBytes, formatCount } from '../session/units.ts';
 import { idOf, isoTime, resourceName, wallMs } from '../show/job-text.ts';
 import { type Column, type Fact, printList, printOne } from '../show/output.ts';
 import { waitForOperation } from './operations.ts';
+import { addPropagationCommands } from './propagation.ts';
 
 /** `gnnctl dataset ...`. */
 export function addDatasetCommands(program: Command, run: Run): void {
@@ -69,6 +70,7 @@ export function addDatasetCommands(program: Command, run: Run): void {
     .description('check every file of a dataset')
     .argument('<dataset>')
     .action(run(validateDataset));
+  addPropagationCommands(dataset, run);
 }
 
 interface ImportFlags {

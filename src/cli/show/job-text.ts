@@ -24,7 +24,10 @@ import { formatDuration } from '../session/units.ts';
 /** Words for jobs, the same in tables, in the live view and in messages. */
 
 /** `jobs/mine` of `mine` or `jobs/mine`. */
-export function resourceName(collection: 'jobs' | 'datasets', given: string): string {
+export function resourceName(
+  collection: 'jobs' | 'datasets' | 'propagations',
+  given: string,
+): string {
   return given.startsWith(`${collection}/`) ? given : `${collection}/${given}`;
 }
 

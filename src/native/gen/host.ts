@@ -7,6 +7,7 @@ export type NativeCode =
   | 'SHM_ALLOCATION_FAILED'
   | 'SHM_CORRUPTED'
   | 'IO'
+  | 'DISK_FULL'
   | 'ABORTED'
   | 'NUMERIC_DIVERGENCE'
   | 'PLUGIN_FAILED'

@@ -3,11 +3,22 @@
 import type { DatasetCounts } from './dataset.ts';
 import type { SamplingOptions } from './sampler.ts';
 
-export type ModelType = 'GRAPHSAGE' | 'GCN' | 'GAT' | 'GATV2' | 'PINSAGE' | 'TORCHSCRIPT';
+export type ModelType =
+  | 'GRAPHSAGE'
+  | 'GCN'
+  | 'GAT'
+  | 'GATV2'
+  | 'PINSAGE'
+  | 'TORCHSCRIPT'
+  | 'SGC'
+  | 'SIGN'
+  | 'HOGA';
 
 export type Activation = 'RELU' | 'ELU' | 'LEAKY_RELU';
 
 export type Normalization = 'NONE' | 'L2' | 'LAYER';
+
+export type ModelVariant = 'NONE' | 'FUSED' | 'CONCAT' | 'GATED' | 'DAC24';
 
 export interface ScriptSource {
   readonly path: string;
@@ -26,8 +37,15 @@ export interface ModelOptions {
   readonly residual: boolean;
   readonly attentionDropout: number;
   readonly script: ScriptSource;
+  readonly variant: ModelVariant;
+  readonly hopLayers: number;
+  readonly hopHiddenDim: number;
   readonly inDim: number;
   readonly outDim: number;
+  /** Of rows; else 0. */
+  readonly numOperators: number;
+  /** Of rows; else 0. */
+  readonly numHops: number;
 }
 
 export interface ParameterTensor {

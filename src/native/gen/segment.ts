@@ -82,6 +82,8 @@ export interface SegmentSpec {
   /** S. */
   readonly staleness: number;
   readonly stalenessCompensation: StalenessCompensation;
+  /** Batches are rows: no Sampler makes them. */
+  readonly bornReady: boolean;
   readonly numSlots: number;
   readonly slotBytes: number;
   readonly queueMaxBytes: number;

@@ -52,6 +52,13 @@ export interface EvaluationOptions {
 
 export type Precision = 'FLOAT32' | 'BFLOAT16';
 
+export interface RowOptions {
+  /** Of a propagation's row files; empty: of blocks. */
+  readonly folder: string;
+  /** Rows that stay together in an epoch's order. */
+  readonly chunk: number;
+}
+
 export interface TrainerOptions {
   readonly dataset: DatasetLocation;
   readonly sampling: SamplingOptions;
@@ -67,6 +74,7 @@ export interface TrainerOptions {
   /** Extract the next batch while the present one is computed. */
   readonly prefetch: boolean;
   readonly evaluation: EvaluationOptions;
+  readonly rows: RowOptions;
 }
 
 export interface TrainerFunctions {

@@ -1,5 +1,6 @@
 import type { SpecDraft } from '../job-spec.ts';
 import { defaultOf } from '../spec-fields.ts';
+import { takesRows } from './propagation.ts';
 import type { Rule, RuleFacts } from './rule.ts';
 
 /** How often and on which neighbourhoods a job is evaluated; AUTO becomes EXACT or SAMPLED. */
@@ -18,7 +19,8 @@ export const evaluationRule: Rule = (spec, facts) => {
   }
   checkFanouts(given, spec, facts);
   if (asked === 'AUTO') {
-    const fits = hiddenBytes(model, context.numNodes ?? 0) <= evaluation.maxBytes;
+    const fits =
+      takesRows(model.type) || hiddenBytes(model, context.numNodes ?? 0) <= evaluation.maxBytes;
     evaluation.method = fits ? 'EXACT' : 'SAMPLED';
   }
   // Training's own if none are given: what a model was trained on, at a known cost.

@@ -1,9 +1,12 @@
 import type { SpecDraft } from '../job-spec.ts';
 import { show } from '../spec-checker.ts';
+import { takesRows } from './propagation.ts';
 import type { Rule, RuleFacts } from './rule.ts';
 
 /** Layers of a model that walks: as many as PinSAGE has in the GNNLab paper, table 2. */
 const walkLayers = 3;
+/** Linear layers of SIGN, as its authors and the MLSys 2025 paper have it. */
+const signLayers = 3;
 
 /** The network, and whether the chosen sampling feeds it. */
 export const modelRule: Rule = (spec, facts) => {
@@ -22,6 +25,7 @@ export const modelRule: Rule = (spec, facts) => {
     );
   }
   resolveNormalization(model, facts);
+  resolveVariant(model, facts);
   if (model.type === 'TORCHSCRIPT' && training.optimizer.weightDecayScope === 'FIRST_LAYER') {
     const path = 'spec.training.optimizer.weight_decay_scope';
     check.violate(path, 'FIRST_LAYER: which parameters that is only models of gnnd tell');
@@ -46,6 +50,14 @@ function checkGcnSampling(
 
 function resolveLayers({ model, sampling }: SpecDraft, { check, given }: RuleFacts): void {
   const path = 'spec.model.layers';
+  if (takesRows(model.type)) {
+    const ownLayers = model.type === 'SIGN' ? signLayers : 1;
+    if (given.model?.layers === undefined || check.failed(path)) model.layers = ownLayers;
+    if (model.type === 'SGC' && model.layers !== 1) {
+      check.violate(path, `${model.layers}: SGC is one linear layer`);
+    }
+    return;
+  }
   const walks = sampling.algorithm === 'RANDOM_WALK';
   const hops = walks ? walkLayers : sampling.fanouts.length;
   if (given.model?.layers === undefined || check.failed(path)) model.layers = hops;
@@ -56,11 +68,38 @@ function resolveLayers({ model, sampling }: SpecDraft, { check, given }: RuleFac
 
 function resolveNormalization(model: SpecDraft['model'], { check, given }: RuleFacts): void {
   const path = 'spec.model.normalization';
-  if (model.type === 'TORCHSCRIPT') return;
+  if (model.type === 'TORCHSCRIPT' || takesRows(model.type)) return;
   const isPinSage = model.type === 'PINSAGE';
   if (given.model?.normalization === undefined || check.failed(path)) {
     model.normalization = isPinSage ? 'L2' : 'NONE';
   } else if (isPinSage && model.normalization !== 'L2') {
     check.violate(path, `${show(model.normalization)}: PINSAGE has L2 only`);
+  }
+}
+
+const variantsOf: Readonly<Record<string, readonly SpecDraft['model']['variant'][]>> = {
+  SIGN: ['FUSED', 'CONCAT'],
+  HOGA: ['GATED', 'DAC24'],
+};
+
+/** The first is the default. Fields that a form lacks become neutral. */
+function resolveVariant(model: SpecDraft['model'], { check, given }: RuleFacts): void {
+  const path = 'spec.model.variant';
+  const variants = variantsOf[model.type];
+  const [first] = variants ?? [];
+  if (variants === undefined || first === undefined) return;
+  if (given.model?.variant === undefined || check.failed(path)) model.variant = first;
+  if (!variants.includes(model.variant)) {
+    check.violate(path, `${model.variant}: ${model.type} has ${variants.join(' and ')}`);
+  }
+  if (model.variant === 'CONCAT' && model.layers < 2 && !check.failed('spec.model.layers')) {
+    check.violate('spec.model.layers', `${model.layers}: CONCAT has 2 or more`);
+  }
+  if (model.variant !== 'DAC24') return;
+  for (const key of ['hopLayers', 'residual'] as const) {
+    const value = given.model?.[key];
+    if (value === undefined || value === 0 || value === false) continue;
+    const field = key === 'hopLayers' ? 'hop_layers' : key;
+    check.violate(`spec.model.${field}`, `${show(value)}: only for HOGA's variant GATED`);
   }
 }

@@ -71,6 +71,13 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [dataset.validateDataset, client.call(dataset.validateDataset, { name: 'datasets/cora' })],
     [dataset.deleteDataset, client.call(dataset.deleteDataset, { name: 'datasets/cora' })],
     [dataset.reportCache, client.call(dataset.reportCache, { name: 'datasets/cora' })],
+    [dataset.propagateDataset, client.call(dataset.propagateDataset, { name: 'datasets/cora' })],
+    [dataset.planPropagation, client.call(dataset.planPropagation, { name: 'datasets/cora' })],
+    [dataset.listPropagations, client.call(dataset.listPropagations, {})],
+    [
+      dataset.deletePropagation,
+      client.call(dataset.deletePropagation, { name: 'propagations/aa' }),
+    ],
     [dataset.getOperation, client.call(dataset.getOperation, operationName)],
     [dataset.waitOperation, client.call(dataset.waitOperation, operationName)],
     [dataset.cancelOperation, client.call(dataset.cancelOperation, operationName)],
@@ -97,6 +104,7 @@ function throwing(error: unknown): ApiBackend {
     checkpoints: new Proxy({} as ApiBackend['checkpoints'], handler),
     datasets: new Proxy({} as ApiBackend['datasets'], handler),
     cacheReports: new Proxy({} as ApiBackend['cacheReports'], handler),
+    propagations: new Proxy({} as ApiBackend['propagations'], handler),
     host: new Proxy({} as ApiBackend['host'], handler),
   };
 }

@@ -11,6 +11,7 @@ import {
   type FakeJobs,
   type LogLine,
   operationRecord,
+  propagationRecord,
 } from '../../support/api-fakes.ts';
 import { createTestClient, type TestClient } from './client.ts';
 
@@ -88,6 +89,11 @@ export function fakeCheckpoints(): ApiBackend['checkpoints'] {
         activation: 'RELU',
         normalization: 'NONE',
         residual: false,
+        variant: 'NONE',
+        hopLayers: 0,
+        hopHiddenDim: 0,
+        numOperators: 0,
+        numHops: 0,
       },
       tensors: [{ name: 'convs.0.att', shape: [1, 2, 4] }],
     },
@@ -112,10 +118,22 @@ export function fakeDatasets(): ApiBackend['datasets'] {
     list: () => ({ datasets: [datasetRecord()], nextId: null }),
     delete: () => 3,
     validate: () => operationRecord({ kind: 'ValidateDataset' }),
+    start: () => operationRecord({ kind: 'PropagateDataset' }),
     operation: () => operationRecord(),
     waitOperation: async () => operationRecord({ done: true }),
     cancel: async () => operationRecord({ done: true }),
     close: async () => {},
+  };
+}
+
+export function fakePropagations(): ApiBackend['propagations'] {
+  const propagation = propagationRecord();
+  return {
+    plan: () => propagation,
+    start: () => operationRecord({ kind: 'PropagateDataset' }),
+    list: async () => [propagation],
+    get: async () => propagation,
+    delete: async () => 3,
   };
 }
 
@@ -134,6 +152,7 @@ export async function startApi(
     checkpoints: fakeCheckpoints(),
     datasets: fakeDatasets(),
     cacheReports: emptyCacheReports,
+    propagations: fakePropagations(),
     host: hostView,
     ...changes,
   };

@@ -51,6 +51,9 @@ const fullSpec: JobSpecInput = {
     activation: 'ELU',
     normalization: 'LAYER',
     residual: false,
+    variant: 'NONE',
+    hopLayers: 0,
+    hopHiddenDim: 0,
     attentionDropout: 0,
     script: { path: '/p/m.pt', sha256: 'cd' },
   },
@@ -121,7 +124,7 @@ describe('job specs', () => {
   it('hand an enum number of a later version to the check that refuses it by name', () => {
     const message = create(JobSpecSchema, {
       dataset: 'cora',
-      model: { type: 7 as number },
+      model: { type: 10 as number },
       training: { epochs: 1 },
     });
     const wire = fromBinary(JobSpecSchema, toBinary(JobSpecSchema, message));
@@ -139,7 +142,8 @@ describe('job specs', () => {
       violations: [
         {
           path: 'spec.model.type',
-          description: '"7": expected one of GRAPHSAGE, GCN, GAT, GATV2, PINSAGE, TORCHSCRIPT',
+          description:
+            '"10": expected one of GRAPHSAGE, GCN, GAT, GATV2, PINSAGE, TORCHSCRIPT, SGC, SIGN, HOGA',
         },
       ],
     });

@@ -80,7 +80,7 @@ test('every problem is found at once, each with its line, path and what was mean
   ].join('\n');
   expect(problemsOf(text)).toEqual([
     'job.yaml:1:10 | spec.dataset | 7: expected text (in quotes, where it looks like a number)',
-    'job.yaml:2:15 | spec.model.type | "GCNN": expected one of GRAPHSAGE, GCN, GAT, GATV2, PINSAGE, TORCHSCRIPT; did you mean GCN?',
+    'job.yaml:2:15 | spec.model.type | "GCNN": expected one of GRAPHSAGE, GCN, GAT, GATV2, PINSAGE, TORCHSCRIPT, SGC, SIGN, HOGA; did you mean GCN?',
     'job.yaml:2:21 | spec.model.hiddn_dim | unknown key; did you mean hidden_dim?',
     'job.yaml:3:26 | spec.sampling.fanouts[1] | "ten": expected an integer',
     'job.yaml:5:11 | spec.training.epochs | 2.5: expected an integer',

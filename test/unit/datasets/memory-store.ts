@@ -46,7 +46,15 @@ export class MemoryStore {
       const resource = `operations/${operation.id}`;
       if (key !== undefined) this.requests.set(`${key.method} ${key.requestId}`, { key, resource });
       return this.#set({
-        ...{ ...operation, done: false, progress: 0, message: '', createAtMs: 0, endAtMs: null },
+        ...{
+          resource: '',
+          ...operation,
+          done: false,
+          progress: 0,
+          message: '',
+          createAtMs: 0,
+          endAtMs: null,
+        },
         ...{ error: null, validation: null },
       });
     },

@@ -64,6 +64,9 @@ describe('a TorchScript model', () => {
       activation: 'RELU',
       normalization: 'NONE',
       residual: false,
+      variant: 'NONE',
+      hopLayers: 0,
+      hopHiddenDim: 0,
       script: { path: '/plugins/mine.pt', sha256: digest },
     });
     expect(resolveJobSpec(once, context)).toEqual({ ok: once });
@@ -141,6 +144,7 @@ describe('the model', () => {
     expect(paths({ type: 'GAT', attentionDropout })).toEqual(['spec.model.attention_dropout']);
   });
 
+  const owners = 'only for type GAT, GATV2 or HOGA';
   it.each([
     ['GRAPHSAGE', {}],
     ['GCN', {}],
@@ -148,8 +152,8 @@ describe('the model', () => {
   ] as const)('%s has no attention', (type, sampling) => {
     expect(resolved({ type, heads: 1, attentionDropout: 0 }, sampling).model.heads).toBe(1);
     expect(violations({ type, heads: 2, attentionDropout: 0.5 }, sampling)).toEqual([
-      { path: 'spec.model.heads', description: '2: only for type GAT or GATV2' },
-      { path: 'spec.model.attention_dropout', description: '0.5: only for type GAT or GATV2' },
+      { path: 'spec.model.heads', description: `2: ${owners}` },
+      { path: 'spec.model.attention_dropout', description: `0.5: ${owners}` },
     ]);
   });
 

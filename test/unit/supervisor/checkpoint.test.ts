@@ -42,6 +42,11 @@ const model = {
   activation: 'RELU',
   normalization: 'NONE',
   residual: false,
+  variant: 'NONE',
+  hopLayers: 0,
+  hopHiddenDim: 0,
+  numOperators: 0,
+  numHops: 0,
 } as const;
 // Padding between tensors holds rubbish: it must not reach a file or a digest.
 const parameters = Float32Array.from({ length: 32 }, (_, i) => i + 0.5);

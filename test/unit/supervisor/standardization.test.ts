@@ -30,6 +30,11 @@ const model: ModelOptions = {
   activation: 'RELU',
   normalization: 'NONE',
   residual: true,
+  variant: 'NONE',
+  hopLayers: 0,
+  hopHiddenDim: 0,
+  numOperators: 0,
+  numHops: 0,
 };
 
 /** Tensors of layer 0 as ManifestOf lays them out, from 16 floats to 16 floats. */

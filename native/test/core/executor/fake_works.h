@@ -173,7 +173,11 @@ class FakeTrainWork : public TrainWork {
     if (watch_ != nullptr) watch_->Begin(device_, DeviceWatch::kTrains);
     Extracted& extracted = extracted_[buffer];
     extracted.key = sample.key();
-    extracted.nodes.assign(sample.nodes().begin(), sample.nodes().end());
+    if (sample.kind() == SampleKind::kRows) {
+      extracted.nodes = FakeNodes(sample.key().epoch, sample.key().batch, sample.num_seeds());
+    } else {
+      extracted.nodes.assign(sample.nodes().begin(), sample.nodes().end());
+    }
     if (during_extract) during_extract(extracted.key.epoch, extracted.key.batch);
     if (!Holds(extracted, sample)) ++torn;
     *report = ExtractReport{};
@@ -314,6 +318,7 @@ class FakeTrainWork : public TrainWork {
   };
 
   static bool Holds(const Extracted& extracted, const Sample& sample) {
+    if (sample.kind() == SampleKind::kRows) return extracted.key.batch == sample.key().batch;
     return extracted.key.epoch == sample.key().epoch && extracted.key.batch == sample.key().batch &&
            std::equal(extracted.nodes.begin(), extracted.nodes.end(), sample.nodes().begin(),
                       sample.nodes().end());

@@ -34,6 +34,7 @@ struct FakeJob {
   bool evaluates = true;
   EarlyStop early_stop;
   uint32_t devices = 6;
+  bool born_ready = false;  // batches are rows: nobody samples
 
   SegmentSpec Spec() const {
     SegmentSpec spec;
@@ -56,6 +57,7 @@ struct FakeJob {
     spec.eval_chunks = evaluates ? FakeScratch::kPhases * FakeScratch::kChunks : 0;
     spec.early_stop = early_stop;
     spec.low_water = low_water;
+    spec.born_ready = born_ready;
     return spec;
   }
 };

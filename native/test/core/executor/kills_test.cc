@@ -118,6 +118,25 @@ TEST_CASE("a Sampler or Trainer killed at any named point leaves no trace in the
   }
 }
 
+TEST_CASE("a Trainer that works on rows is killed at any named point, and others go on") {
+  const NoDeadlines none;
+  for (FakeJob job : Jobs()) {
+    job.born_ready = true;
+    for (const KillPoint& point : kPoints) {
+      if (point.role != Role::kTrainer) continue;
+      INFO(point.name, " G=", job.group, " S=", job.staleness);
+      Segment segment = MakeSegment(job);
+      ProcessCrew crew(segment);
+      crew.prefetch = job.group > 1;
+      crew.Start(ChildPlan{Role::kTrainer, 0, point.name, 1});
+      crew.Start(ChildPlan{Role::kTrainer, 1, "", 1});
+      REQUIRE(crew.Supervise());
+      CHECK(crew.failures() == 0);
+      CheckUndisturbed(segment, job);
+    }
+  }
+}
+
 TEST_CASE("a Trainer killed with a batch held ahead gives two back") {
   const NoDeadlines none;
   struct Point {

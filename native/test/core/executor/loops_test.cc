@@ -79,6 +79,32 @@ TEST_CASE("the final parameters are the same for every crew, staleness, group si
   }
 }
 
+TEST_CASE("batches of rows need no Sampler, and any number of Trainers makes the same parameters") {
+  const Crew crews[] = {{"1 Trainer", {}, {0}, {}},
+                        {"2 Trainers", {}, {0, 1}, {}},
+                        {"5 Trainers", {}, {0, 1, 2, 3, 4}, {}}};
+  for (const uint32_t staleness : {0U, 2U}) {
+    for (const uint32_t group : {1U, 3U}) {
+      for (const uint64_t batches : {uint64_t{1}, uint64_t{7}, uint64_t{20}}) {
+        FakeJob job;
+        job.born_ready = true;
+        job.staleness = staleness;
+        job.group = group;
+        job.batches = batches;
+        for (const Crew& crew : crews) RunCrew(job, crew, StandbyPolicy::kOff);
+      }
+    }
+  }
+}
+
+TEST_CASE("a job on rows stops early where one with Samplers does") {
+  FakeJob job;
+  job.born_ready = true;
+  job.epochs = 8;
+  job.early_stop = {1, 0};
+  RunCrew(job, {"2 Trainers", {}, {0, 1}, {}}, StandbyPolicy::kOff);
+}
+
 TEST_CASE("a Trainer predicts once for all batches of a group, and never without a delay") {
   for (const uint32_t staleness : {0U, 2U}) {
     FakeJob job;

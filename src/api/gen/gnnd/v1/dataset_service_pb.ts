@@ -6,6 +6,8 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { CachePolicy, CachePolicyJson } from "./features_pb.ts";
 import { file_gnnd_v1_features } from "./features_pb.ts";
+import type { PropagationSpec, PropagationSpecJson } from "./propagation_pb.ts";
+import { file_gnnd_v1_propagation } from "./propagation_pb.ts";
 import type { SamplingSpec, SamplingSpecJson } from "./sampling_pb.ts";
 import { file_gnnd_v1_sampling } from "./sampling_pb.ts";
 import type { OperationSchema, Problem, ProblemJson } from "./types_pb.ts";
@@ -18,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/dataset_service.proto.
  */
 export const file_gnnd_v1_dataset_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch1nbm5kL3YxL2RhdGFzZXRfc2VydmljZS5wcm90bxIHZ25uZC52MSLaAQoUSW1wb3J0RGF0YXNldFJlcXVlc3QSEgoKZGF0YXNldF9pZBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSJQoGZm9ybWF0GAMgASgOMhUuZ25uZC52MS5JbXBvcnRGb3JtYXQSFQoNdmFsaWRhdGVfb25seRgEIAEoCBISCgpyZXF1ZXN0X2lkGAUgASgJEiwKDWZlYXR1cmVfZHR5cGUYBiABKA4yFS5nbm5kLnYxLkZlYXR1cmVEdHlwZRIQCghkaXJlY3RlZBgHIAEoCBIMCgRsaW5rGAggASgIIuECCgdEYXRhc2V0EgwKBG5hbWUYASABKAkSJAoFc3RhdGUYAiABKA4yFS5nbm5kLnYxLkRhdGFzZXRTdGF0ZRIPCgdtZXNzYWdlGAMgASgJEg4KBmRpZ2VzdBgEIAEoCRIRCgludW1fbm9kZXMYBSABKAMSEQoJbnVtX2VkZ2VzGAYgASgDEhQKDG51bV9mZWF0dXJlcxgHIAEoBRITCgtudW1fY2xhc3NlcxgIIAEoBRIRCgludW1fdHJhaW4YCSABKAMSDwoHbnVtX3ZhbBgKIAEoAxIQCghudW1fdGVzdBgLIAEoAxINCgVieXRlcxgMIAEoAxIMCgRwYXRoGA0gASgJEi8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCg1mZWF0dXJlX2R0eXBlGA8gASgOMhUuZ25uZC52MS5GZWF0dXJlRHR5cGUiIQoRR2V0RGF0YXNldFJlcXVlc3QSDAoEbmFtZRgBIAEoCSI8ChNMaXN0RGF0YXNldHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlMKFExpc3REYXRhc2V0c1Jlc3BvbnNlEiIKCGRhdGFzZXRzGAEgAygLMhAuZ25uZC52MS5EYXRhc2V0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSImChZWYWxpZGF0ZURhdGFzZXRSZXF1ZXN0EgwKBG5hbWUYASABKAkiTwoURGVsZXRlRGF0YXNldFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIVCg1hbGxvd19taXNzaW5nGAIgASgIEhIKCnJlcXVlc3RfaWQYAyABKAkiJgoVRGVsZXRlRGF0YXNldFJlc3BvbnNlEg0KBWJ5dGVzGAEgASgDIl0KEURhdGFzZXRWYWxpZGF0aW9uEg0KBXZhbGlkGAEgASgIEiIKCHByb2JsZW1zGAIgAygLMhAuZ25uZC52MS5Qcm9ibGVtEhUKDXByb2JsZW1fY291bnQYAyABKAMi+gEKElJlcG9ydENhY2hlUmVxdWVzdBIMCgRuYW1lGAEgASgJEigKCXNhbXBsaW5ncxgCIAMoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEhcKCmJhdGNoX3NpemUYAyABKAVIAIgBARITCgZlcG9jaHMYBCABKAVIAYgBARIYChBwcmVzYW1wbGVfZXBvY2hzGAUgAygFEg4KBnJhdGlvcxgGIAMoARIYCgtyYW5kb21fc2VlZBgHIAEoBEgCiAEBEhAKCGR1bXBfZGlyGAggASgJQg0KC19iYXRjaF9zaXplQgkKB19lcG9jaHNCDgoMX3JhbmRvbV9zZWVkIl8KC0NhY2hlUmVwb3J0Eg8KB2RhdGFzZXQYASABKAkSDgoGZGlnZXN0GAIgASgJEi8KCXNhbXBsaW5ncxgDIAMoCzIcLmdubmQudjEuU2FtcGxpbmdDYWNoZVJlcG9ydCLWAQoTU2FtcGxpbmdDYWNoZVJlcG9ydBInCghzYW1wbGluZxgBIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEhkKEWJhdGNoZXNfcGVyX2Vwb2NoGAIgASgDEhIKCmlucHV0X3Jvd3MYAyABKAESEwoLaW5wdXRfYnl0ZXMYBCABKAESEgoKc2ltaWxhcml0eRgFIAEoARIQCghlcG9jaF9ucxgGIAEoAxIsCghwb2xpY2llcxgHIAMoCzIaLmdubmQudjEuUG9saWN5Q2FjaGVSZXBvcnQihwEKEVBvbGljeUNhY2hlUmVwb3J0EiQKBnBvbGljeRgBIAEoDjIULmdubmQudjEuQ2FjaGVQb2xpY3kSGAoQcHJlc2FtcGxlX2Vwb2NocxgCIAEoBRIPCgdyYW5rX25zGAMgASgDEiEKBWNlbGxzGAQgAygLMhIuZ25uZC52MS5DYWNoZUNlbGwiTwoJQ2FjaGVDZWxsEg0KBXJhdGlvGAEgASgBEgwKBHJvd3MYAiABKAMSEAoIaGl0X3JhdGUYAyABKAESEwoLYnl0ZXNfbW92ZWQYBCABKAEiIwoTR2V0T3BlcmF0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJIjgKFFdhaXRPcGVyYXRpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKdGltZW91dF9tcxgCIAEoAyImChZDYW5jZWxPcGVyYXRpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkqkAEKDEltcG9ydEZvcm1hdBIdChlJTVBPUlRfRk9STUFUX1VOU1BFQ0lGSUVEEAASFQoRSU1QT1JUX0ZPUk1BVF9OUFkQARIVChFJTVBPUlRfRk9STUFUX05QWhACEhUKEUlNUE9SVF9GT1JNQVRfQ1NWEAMiBAgEEAQqFklNUE9SVF9GT1JNQVRfTlBNX0RFUFMqYwoMRmVhdHVyZUR0eXBlEh0KGUZFQVRVUkVfRFRZUEVfVU5TUEVDSUZJRUQQABIZChVGRUFUVVJFX0RUWVBFX0ZMT0FUMzIQARIZChVGRUFUVVJFX0RUWVBFX0ZMT0FUMTYQAip9CgxEYXRhc2V0U3RhdGUSHQoZREFUQVNFVF9TVEFURV9VTlNQRUNJRklFRBAAEhsKF0RBVEFTRVRfU1RBVEVfSU1QT1JUSU5HEAESFwoTREFUQVNFVF9TVEFURV9SRUFEWRACEhgKFERBVEFTRVRfU1RBVEVfRkFJTEVEEAMyhQUKDkRhdGFzZXRTZXJ2aWNlEkIKDUltcG9ydERhdGFzZXQSHS5nbm5kLnYxLkltcG9ydERhdGFzZXRSZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb24SOgoKR2V0RGF0YXNldBIaLmdubmQudjEuR2V0RGF0YXNldFJlcXVlc3QaEC5nbm5kLnYxLkRhdGFzZXQSSwoMTGlzdERhdGFzZXRzEhwuZ25uZC52MS5MaXN0RGF0YXNldHNSZXF1ZXN0Gh0uZ25uZC52MS5MaXN0RGF0YXNldHNSZXNwb25zZRJGCg9WYWxpZGF0ZURhdGFzZXQSHy5nbm5kLnYxLlZhbGlkYXRlRGF0YXNldFJlcXVlc3QaEi5nbm5kLnYxLk9wZXJhdGlvbhJOCg1EZWxldGVEYXRhc2V0Eh0uZ25uZC52MS5EZWxldGVEYXRhc2V0UmVxdWVzdBoeLmdubmQudjEuRGVsZXRlRGF0YXNldFJlc3BvbnNlEkAKC1JlcG9ydENhY2hlEhsuZ25uZC52MS5SZXBvcnRDYWNoZVJlcXVlc3QaFC5nbm5kLnYxLkNhY2hlUmVwb3J0EkAKDEdldE9wZXJhdGlvbhIcLmdubmQudjEuR2V0T3BlcmF0aW9uUmVxdWVzdBoSLmdubmQudjEuT3BlcmF0aW9uEkIKDVdhaXRPcGVyYXRpb24SHS5nbm5kLnYxLldhaXRPcGVyYXRpb25SZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb24SRgoPQ2FuY2VsT3BlcmF0aW9uEh8uZ25uZC52MS5DYW5jZWxPcGVyYXRpb25SZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb25iBnByb3RvMw", [file_gnnd_v1_features, file_gnnd_v1_sampling, file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("Ch1nbm5kL3YxL2RhdGFzZXRfc2VydmljZS5wcm90bxIHZ25uZC52MSLaAQoUSW1wb3J0RGF0YXNldFJlcXVlc3QSEgoKZGF0YXNldF9pZBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSJQoGZm9ybWF0GAMgASgOMhUuZ25uZC52MS5JbXBvcnRGb3JtYXQSFQoNdmFsaWRhdGVfb25seRgEIAEoCBISCgpyZXF1ZXN0X2lkGAUgASgJEiwKDWZlYXR1cmVfZHR5cGUYBiABKA4yFS5nbm5kLnYxLkZlYXR1cmVEdHlwZRIQCghkaXJlY3RlZBgHIAEoCBIMCgRsaW5rGAggASgIIuECCgdEYXRhc2V0EgwKBG5hbWUYASABKAkSJAoFc3RhdGUYAiABKA4yFS5nbm5kLnYxLkRhdGFzZXRTdGF0ZRIPCgdtZXNzYWdlGAMgASgJEg4KBmRpZ2VzdBgEIAEoCRIRCgludW1fbm9kZXMYBSABKAMSEQoJbnVtX2VkZ2VzGAYgASgDEhQKDG51bV9mZWF0dXJlcxgHIAEoBRITCgtudW1fY2xhc3NlcxgIIAEoBRIRCgludW1fdHJhaW4YCSABKAMSDwoHbnVtX3ZhbBgKIAEoAxIQCghudW1fdGVzdBgLIAEoAxINCgVieXRlcxgMIAEoAxIMCgRwYXRoGA0gASgJEi8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCg1mZWF0dXJlX2R0eXBlGA8gASgOMhUuZ25uZC52MS5GZWF0dXJlRHR5cGUiIQoRR2V0RGF0YXNldFJlcXVlc3QSDAoEbmFtZRgBIAEoCSI8ChNMaXN0RGF0YXNldHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlMKFExpc3REYXRhc2V0c1Jlc3BvbnNlEiIKCGRhdGFzZXRzGAEgAygLMhAuZ25uZC52MS5EYXRhc2V0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSImChZWYWxpZGF0ZURhdGFzZXRSZXF1ZXN0EgwKBG5hbWUYASABKAkiTwoURGVsZXRlRGF0YXNldFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIVCg1hbGxvd19taXNzaW5nGAIgASgIEhIKCnJlcXVlc3RfaWQYAyABKAkiJgoVRGVsZXRlRGF0YXNldFJlc3BvbnNlEg0KBWJ5dGVzGAEgASgDIl0KEURhdGFzZXRWYWxpZGF0aW9uEg0KBXZhbGlkGAEgASgIEiIKCHByb2JsZW1zGAIgAygLMhAuZ25uZC52MS5Qcm9ibGVtEhUKDXByb2JsZW1fY291bnQYAyABKAMi+gEKElJlcG9ydENhY2hlUmVxdWVzdBIMCgRuYW1lGAEgASgJEigKCXNhbXBsaW5ncxgCIAMoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEhcKCmJhdGNoX3NpemUYAyABKAVIAIgBARITCgZlcG9jaHMYBCABKAVIAYgBARIYChBwcmVzYW1wbGVfZXBvY2hzGAUgAygFEg4KBnJhdGlvcxgGIAMoARIYCgtyYW5kb21fc2VlZBgHIAEoBEgCiAEBEhAKCGR1bXBfZGlyGAggASgJQg0KC19iYXRjaF9zaXplQgkKB19lcG9jaHNCDgoMX3JhbmRvbV9zZWVkIl8KC0NhY2hlUmVwb3J0Eg8KB2RhdGFzZXQYASABKAkSDgoGZGlnZXN0GAIgASgJEi8KCXNhbXBsaW5ncxgDIAMoCzIcLmdubmQudjEuU2FtcGxpbmdDYWNoZVJlcG9ydCLWAQoTU2FtcGxpbmdDYWNoZVJlcG9ydBInCghzYW1wbGluZxgBIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEhkKEWJhdGNoZXNfcGVyX2Vwb2NoGAIgASgDEhIKCmlucHV0X3Jvd3MYAyABKAESEwoLaW5wdXRfYnl0ZXMYBCABKAESEgoKc2ltaWxhcml0eRgFIAEoARIQCghlcG9jaF9ucxgGIAEoAxIsCghwb2xpY2llcxgHIAMoCzIaLmdubmQudjEuUG9saWN5Q2FjaGVSZXBvcnQihwEKEVBvbGljeUNhY2hlUmVwb3J0EiQKBnBvbGljeRgBIAEoDjIULmdubmQudjEuQ2FjaGVQb2xpY3kSGAoQcHJlc2FtcGxlX2Vwb2NocxgCIAEoBRIPCgdyYW5rX25zGAMgASgDEiEKBWNlbGxzGAQgAygLMhIuZ25uZC52MS5DYWNoZUNlbGwiTwoJQ2FjaGVDZWxsEg0KBXJhdGlvGAEgASgBEgwKBHJvd3MYAiABKAMSEAoIaGl0X3JhdGUYAyABKAESEwoLYnl0ZXNfbW92ZWQYBCABKAEiIwoTR2V0T3BlcmF0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJIjgKFFdhaXRPcGVyYXRpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKdGltZW91dF9tcxgCIAEoAyImChZDYW5jZWxPcGVyYXRpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkipgEKF1Byb3BhZ2F0ZURhdGFzZXRSZXF1ZXN0EgwKBG5hbWUYASABKAkSLQoLcHJvcGFnYXRpb24YAiABKAsyGC5nbm5kLnYxLlByb3BhZ2F0aW9uU3BlYxITCgtzdGFuZGFyZGl6ZRgDIAEoCBIUCgxtZW1vcnlfYnl0ZXMYBCABKAMSDwoHdGhyZWFkcxgFIAEoBRISCgpyZXF1ZXN0X2lkGAYgASgJIpYCCgtQcm9wYWdhdGlvbhIMCgRuYW1lGAEgASgJEg8KB2RhdGFzZXQYAiABKAkSFgoOZGF0YXNldF9kaWdlc3QYAyABKAkSLQoLcHJvcGFnYXRpb24YBCABKAsyGC5nbm5kLnYxLlByb3BhZ2F0aW9uU3BlYxITCgtzdGFuZGFyZGl6ZRgFIAEoCBIQCghjb21wbGV0ZRgGIAEoCBIMCgRyb3dzGAcgASgDEg0KBWJ5dGVzGAggASgDEhIKCnBlYWtfYnl0ZXMYCSABKAMSFAoMbWVtb3J5X2J5dGVzGAogASgDEhUKDWJsb2NrX2NvbHVtbnMYCyABKAUSDAoEcGF0aBgMIAEoCRIOCgZkaWdlc3QYDSABKAkiKgoXTGlzdFByb3BhZ2F0aW9uc1JlcXVlc3QSDwoHZGF0YXNldBgBIAEoCSJGChhMaXN0UHJvcGFnYXRpb25zUmVzcG9uc2USKgoMcHJvcGFnYXRpb25zGAEgAygLMhQuZ25uZC52MS5Qcm9wYWdhdGlvbiI/ChhEZWxldGVQcm9wYWdhdGlvblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIVCg1hbGxvd19taXNzaW5nGAIgASgIIioKGURlbGV0ZVByb3BhZ2F0aW9uUmVzcG9uc2USDQoFYnl0ZXMYASABKAMqkAEKDEltcG9ydEZvcm1hdBIdChlJTVBPUlRfRk9STUFUX1VOU1BFQ0lGSUVEEAASFQoRSU1QT1JUX0ZPUk1BVF9OUFkQARIVChFJTVBPUlRfRk9STUFUX05QWhACEhUKEUlNUE9SVF9GT1JNQVRfQ1NWEAMiBAgEEAQqFklNUE9SVF9GT1JNQVRfTlBNX0RFUFMqYwoMRmVhdHVyZUR0eXBlEh0KGUZFQVRVUkVfRFRZUEVfVU5TUEVDSUZJRUQQABIZChVGRUFUVVJFX0RUWVBFX0ZMT0FUMzIQARIZChVGRUFUVVJFX0RUWVBFX0ZMT0FUMTYQAip9CgxEYXRhc2V0U3RhdGUSHQoZREFUQVNFVF9TVEFURV9VTlNQRUNJRklFRBAAEhsKF0RBVEFTRVRfU1RBVEVfSU1QT1JUSU5HEAESFwoTREFUQVNFVF9TVEFURV9SRUFEWRACEhgKFERBVEFTRVRfU1RBVEVfRkFJTEVEEAMyzwcKDkRhdGFzZXRTZXJ2aWNlEkIKDUltcG9ydERhdGFzZXQSHS5nbm5kLnYxLkltcG9ydERhdGFzZXRSZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb24SOgoKR2V0RGF0YXNldBIaLmdubmQudjEuR2V0RGF0YXNldFJlcXVlc3QaEC5nbm5kLnYxLkRhdGFzZXQSSwoMTGlzdERhdGFzZXRzEhwuZ25uZC52MS5MaXN0RGF0YXNldHNSZXF1ZXN0Gh0uZ25uZC52MS5MaXN0RGF0YXNldHNSZXNwb25zZRJGCg9WYWxpZGF0ZURhdGFzZXQSHy5nbm5kLnYxLlZhbGlkYXRlRGF0YXNldFJlcXVlc3QaEi5nbm5kLnYxLk9wZXJhdGlvbhJOCg1EZWxldGVEYXRhc2V0Eh0uZ25uZC52MS5EZWxldGVEYXRhc2V0UmVxdWVzdBoeLmdubmQudjEuRGVsZXRlRGF0YXNldFJlc3BvbnNlEkAKC1JlcG9ydENhY2hlEhsuZ25uZC52MS5SZXBvcnRDYWNoZVJlcXVlc3QaFC5nbm5kLnYxLkNhY2hlUmVwb3J0EkgKEFByb3BhZ2F0ZURhdGFzZXQSIC5nbm5kLnYxLlByb3BhZ2F0ZURhdGFzZXRSZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb24SSQoPUGxhblByb3BhZ2F0aW9uEiAuZ25uZC52MS5Qcm9wYWdhdGVEYXRhc2V0UmVxdWVzdBoULmdubmQudjEuUHJvcGFnYXRpb24SVwoQTGlzdFByb3BhZ2F0aW9ucxIgLmdubmQudjEuTGlzdFByb3BhZ2F0aW9uc1JlcXVlc3QaIS5nbm5kLnYxLkxpc3RQcm9wYWdhdGlvbnNSZXNwb25zZRJaChFEZWxldGVQcm9wYWdhdGlvbhIhLmdubmQudjEuRGVsZXRlUHJvcGFnYXRpb25SZXF1ZXN0GiIuZ25uZC52MS5EZWxldGVQcm9wYWdhdGlvblJlc3BvbnNlEkAKDEdldE9wZXJhdGlvbhIcLmdubmQudjEuR2V0T3BlcmF0aW9uUmVxdWVzdBoSLmdubmQudjEuT3BlcmF0aW9uEkIKDVdhaXRPcGVyYXRpb24SHS5nbm5kLnYxLldhaXRPcGVyYXRpb25SZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb24SRgoPQ2FuY2VsT3BlcmF0aW9uEh8uZ25uZC52MS5DYW5jZWxPcGVyYXRpb25SZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb25iBnByb3RvMw", [file_gnnd_v1_features, file_gnnd_v1_propagation, file_gnnd_v1_sampling, file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * What to import.
@@ -1320,6 +1322,468 @@ export const CancelOperationRequestSchema: GenMessage<CancelOperationRequest, {j
   messageDesc(file_gnnd_v1_dataset_service, 16);
 
 /**
+ * What to propagate.
+ *
+ * @generated from message gnnd.v1.PropagateDatasetRequest
+ */
+export type PropagateDatasetRequest = Message<"gnnd.v1.PropagateDatasetRequest"> & {
+  /**
+   * datasets/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What, with defaults where a field is not set.
+   *
+   * @generated from field: gnnd.v1.PropagationSpec propagation = 2;
+   */
+  propagation?: PropagationSpec | undefined;
+
+  /**
+   * As features.standardize of a job.
+   *
+   * @generated from field: bool standardize = 3;
+   */
+  standardize: boolean;
+
+  /**
+   * Bytes of memory for columns of all nodes. Default: a quarter of what the host has.
+   *
+   * @generated from field: int64 memory_bytes = 4;
+   */
+  memoryBytes: bigint;
+
+  /**
+   * Threads. Default: one for each core.
+   *
+   * @generated from field: int32 threads = 5;
+   */
+  threads: number;
+
+  /**
+   * UUID; the same request with the same id has one effect.
+   *
+   * @generated from field: string request_id = 6;
+   */
+  requestId: string;
+};
+
+/**
+ * What to propagate.
+ *
+ * @generated from message gnnd.v1.PropagateDatasetRequest
+ */
+export type PropagateDatasetRequestJson = {
+  /**
+   * datasets/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * What, with defaults where a field is not set.
+   *
+   * @generated from field: gnnd.v1.PropagationSpec propagation = 2;
+   */
+  propagation?: PropagationSpecJson;
+
+  /**
+   * As features.standardize of a job.
+   *
+   * @generated from field: bool standardize = 3;
+   */
+  standardize?: boolean;
+
+  /**
+   * Bytes of memory for columns of all nodes. Default: a quarter of what the host has.
+   *
+   * @generated from field: int64 memory_bytes = 4;
+   */
+  memoryBytes?: string;
+
+  /**
+   * Threads. Default: one for each core.
+   *
+   * @generated from field: int32 threads = 5;
+   */
+  threads?: number;
+
+  /**
+   * UUID; the same request with the same id has one effect.
+   *
+   * @generated from field: string request_id = 6;
+   */
+  requestId?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.PropagateDatasetRequest.
+ * Use `create(PropagateDatasetRequestSchema)` to create a new message.
+ */
+export const PropagateDatasetRequestSchema: GenMessage<PropagateDatasetRequest, {jsonType: PropagateDatasetRequestJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_dataset_service, 17);
+
+/**
+ * Features that went through the operators of a PropagationSpec, as files.
+ *
+ * @generated from message gnnd.v1.Propagation
+ */
+export type Propagation = Message<"gnnd.v1.Propagation"> & {
+  /**
+   * propagations/{id}, of what decides the files.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * datasets/{id} for which it was made.
+   *
+   * @generated from field: string dataset = 2;
+   */
+  dataset: string;
+
+  /**
+   * SHA-256 of that dataset.json.
+   *
+   * @generated from field: string dataset_digest = 3;
+   */
+  datasetDigest: string;
+
+  /**
+   * With defaults filled in.
+   *
+   * @generated from field: gnnd.v1.PropagationSpec propagation = 4;
+   */
+  propagation?: PropagationSpec | undefined;
+
+  /**
+   * Features were standardised first.
+   *
+   * @generated from field: bool standardize = 5;
+   */
+  standardize: boolean;
+
+  /**
+   * All files are there; else they are being made, or somebody stopped that.
+   *
+   * @generated from field: bool complete = 6;
+   */
+  complete: boolean;
+
+  /**
+   * Rows of each file: labelled nodes.
+   *
+   * @generated from field: int64 rows = 7;
+   */
+  rows: bigint;
+
+  /**
+   * Of the files; where they are not complete, what they will take.
+   *
+   * @generated from field: int64 bytes = 8;
+   */
+  bytes: bigint;
+
+  /**
+   * What the disk holds at most while they are made.
+   *
+   * @generated from field: int64 peak_bytes = 9;
+   */
+  peakBytes: bigint;
+
+  /**
+   * What memory columns of all nodes take meanwhile.
+   *
+   * @generated from field: int64 memory_bytes = 10;
+   */
+  memoryBytes: bigint;
+
+  /**
+   * Columns at a time.
+   *
+   * @generated from field: int32 block_columns = 11;
+   */
+  blockColumns: number;
+
+  /**
+   * Folder on the daemon's host.
+   *
+   * @generated from field: string path = 12;
+   */
+  path: string;
+
+  /**
+   * SHA-256 of propagation.json; empty until complete.
+   *
+   * @generated from field: string digest = 13;
+   */
+  digest: string;
+};
+
+/**
+ * Features that went through the operators of a PropagationSpec, as files.
+ *
+ * @generated from message gnnd.v1.Propagation
+ */
+export type PropagationJson = {
+  /**
+   * propagations/{id}, of what decides the files.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * datasets/{id} for which it was made.
+   *
+   * @generated from field: string dataset = 2;
+   */
+  dataset?: string;
+
+  /**
+   * SHA-256 of that dataset.json.
+   *
+   * @generated from field: string dataset_digest = 3;
+   */
+  datasetDigest?: string;
+
+  /**
+   * With defaults filled in.
+   *
+   * @generated from field: gnnd.v1.PropagationSpec propagation = 4;
+   */
+  propagation?: PropagationSpecJson;
+
+  /**
+   * Features were standardised first.
+   *
+   * @generated from field: bool standardize = 5;
+   */
+  standardize?: boolean;
+
+  /**
+   * All files are there; else they are being made, or somebody stopped that.
+   *
+   * @generated from field: bool complete = 6;
+   */
+  complete?: boolean;
+
+  /**
+   * Rows of each file: labelled nodes.
+   *
+   * @generated from field: int64 rows = 7;
+   */
+  rows?: string;
+
+  /**
+   * Of the files; where they are not complete, what they will take.
+   *
+   * @generated from field: int64 bytes = 8;
+   */
+  bytes?: string;
+
+  /**
+   * What the disk holds at most while they are made.
+   *
+   * @generated from field: int64 peak_bytes = 9;
+   */
+  peakBytes?: string;
+
+  /**
+   * What memory columns of all nodes take meanwhile.
+   *
+   * @generated from field: int64 memory_bytes = 10;
+   */
+  memoryBytes?: string;
+
+  /**
+   * Columns at a time.
+   *
+   * @generated from field: int32 block_columns = 11;
+   */
+  blockColumns?: number;
+
+  /**
+   * Folder on the daemon's host.
+   *
+   * @generated from field: string path = 12;
+   */
+  path?: string;
+
+  /**
+   * SHA-256 of propagation.json; empty until complete.
+   *
+   * @generated from field: string digest = 13;
+   */
+  digest?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.Propagation.
+ * Use `create(PropagationSchema)` to create a new message.
+ */
+export const PropagationSchema: GenMessage<Propagation, {jsonType: PropagationJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_dataset_service, 18);
+
+/**
+ * Which propagations.
+ *
+ * @generated from message gnnd.v1.ListPropagationsRequest
+ */
+export type ListPropagationsRequest = Message<"gnnd.v1.ListPropagationsRequest"> & {
+  /**
+   * datasets/{id}; default: of all datasets.
+   *
+   * @generated from field: string dataset = 1;
+   */
+  dataset: string;
+};
+
+/**
+ * Which propagations.
+ *
+ * @generated from message gnnd.v1.ListPropagationsRequest
+ */
+export type ListPropagationsRequestJson = {
+  /**
+   * datasets/{id}; default: of all datasets.
+   *
+   * @generated from field: string dataset = 1;
+   */
+  dataset?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.ListPropagationsRequest.
+ * Use `create(ListPropagationsRequestSchema)` to create a new message.
+ */
+export const ListPropagationsRequestSchema: GenMessage<ListPropagationsRequest, {jsonType: ListPropagationsRequestJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_dataset_service, 19);
+
+/**
+ * All of them.
+ *
+ * @generated from message gnnd.v1.ListPropagationsResponse
+ */
+export type ListPropagationsResponse = Message<"gnnd.v1.ListPropagationsResponse"> & {
+  /**
+   * By name.
+   *
+   * @generated from field: repeated gnnd.v1.Propagation propagations = 1;
+   */
+  propagations: Propagation[];
+};
+
+/**
+ * All of them.
+ *
+ * @generated from message gnnd.v1.ListPropagationsResponse
+ */
+export type ListPropagationsResponseJson = {
+  /**
+   * By name.
+   *
+   * @generated from field: repeated gnnd.v1.Propagation propagations = 1;
+   */
+  propagations?: PropagationJson[];
+};
+
+/**
+ * Describes the message gnnd.v1.ListPropagationsResponse.
+ * Use `create(ListPropagationsResponseSchema)` to create a new message.
+ */
+export const ListPropagationsResponseSchema: GenMessage<ListPropagationsResponse, {jsonType: ListPropagationsResponseJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_dataset_service, 20);
+
+/**
+ * Which propagation to delete.
+ *
+ * @generated from message gnnd.v1.DeletePropagationRequest
+ */
+export type DeletePropagationRequest = Message<"gnnd.v1.DeletePropagationRequest"> & {
+  /**
+   * propagations/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * No error when there is no such propagation.
+   *
+   * @generated from field: bool allow_missing = 2;
+   */
+  allowMissing: boolean;
+};
+
+/**
+ * Which propagation to delete.
+ *
+ * @generated from message gnnd.v1.DeletePropagationRequest
+ */
+export type DeletePropagationRequestJson = {
+  /**
+   * propagations/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * No error when there is no such propagation.
+   *
+   * @generated from field: bool allow_missing = 2;
+   */
+  allowMissing?: boolean;
+};
+
+/**
+ * Describes the message gnnd.v1.DeletePropagationRequest.
+ * Use `create(DeletePropagationRequestSchema)` to create a new message.
+ */
+export const DeletePropagationRequestSchema: GenMessage<DeletePropagationRequest, {jsonType: DeletePropagationRequestJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_dataset_service, 21);
+
+/**
+ * It is deleted.
+ *
+ * @generated from message gnnd.v1.DeletePropagationResponse
+ */
+export type DeletePropagationResponse = Message<"gnnd.v1.DeletePropagationResponse"> & {
+  /**
+   * Bytes of its files.
+   *
+   * @generated from field: int64 bytes = 1;
+   */
+  bytes: bigint;
+};
+
+/**
+ * It is deleted.
+ *
+ * @generated from message gnnd.v1.DeletePropagationResponse
+ */
+export type DeletePropagationResponseJson = {
+  /**
+   * Bytes of its files.
+   *
+   * @generated from field: int64 bytes = 1;
+   */
+  bytes?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.DeletePropagationResponse.
+ * Use `create(DeletePropagationResponseSchema)` to create a new message.
+ */
+export const DeletePropagationResponseSchema: GenMessage<DeletePropagationResponse, {jsonType: DeletePropagationResponseJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_dataset_service, 22);
+
+/**
  * Where an import reads from.
  *
  * @generated from enum gnnd.v1.ImportFormat
@@ -1527,6 +1991,48 @@ export const DatasetService: GenService<{
     methodKind: "unary";
     input: typeof ReportCacheRequestSchema;
     output: typeof CacheReportSchema;
+  },
+  /**
+   * Propagates a dataset's features, as a job of SGC, SIGN or HOGA would, or goes on where an
+   * earlier run was stopped; the operation's response is the Propagation.
+   *
+   * @generated from rpc gnnd.v1.DatasetService.PropagateDataset
+   */
+  propagateDataset: {
+    methodKind: "unary";
+    input: typeof PropagateDatasetRequestSchema;
+    output: typeof OperationSchema;
+  },
+  /**
+   * What PropagateDataset would make or has made, in bytes; nothing is made.
+   *
+   * @generated from rpc gnnd.v1.DatasetService.PlanPropagation
+   */
+  planPropagation: {
+    methodKind: "unary";
+    input: typeof PropagateDatasetRequestSchema;
+    output: typeof PropagationSchema;
+  },
+  /**
+   * Propagations, finished or not, by their names.
+   *
+   * @generated from rpc gnnd.v1.DatasetService.ListPropagations
+   */
+  listPropagations: {
+    methodKind: "unary";
+    input: typeof ListPropagationsRequestSchema;
+    output: typeof ListPropagationsResponseSchema;
+  },
+  /**
+   * Deletes a propagation's files. NOT_FOUND; FAILED_PRECONDITION PROPAGATION_IN_USE while it is
+   * being made or a job reads it.
+   *
+   * @generated from rpc gnnd.v1.DatasetService.DeletePropagation
+   */
+  deletePropagation: {
+    methodKind: "unary";
+    input: typeof DeletePropagationRequestSchema;
+    output: typeof DeletePropagationResponseSchema;
   },
   /**
    * Where an operation is. NOT_FOUND.

@@ -1,0 +1,89 @@
+#!/usr/bin/env node
+// Feature propagation beside torch.sparse, in turns: `npm run bench -- propagate [FOLDER] [--hops 3]
+// [--rounds 3] [--threads 2] [--memory-mib 1024]`. FOLDER holds a dataset's .npy files and its
+// meta.json (bench/peers/graphs.py makes some). Both write the rows of labelled nodes, synced. Says
+// seconds, their ratio, and what gnnd's gathers move as a share of what a copy moves here.
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { loadCore } from '../../dist/native/load.js';
+import { median } from '../median.mjs';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    hops: { type: 'string', default: '3' },
+    rounds: { type: 'string', default: '3' },
+    threads: { type: 'string', default: '2' },
+    'memory-mib': { type: 'string', default: '1024' },
+  },
+});
+const [source = 'build/bench/graphs/npm-deps-2016'] = positionals;
+const [hops, rounds, threads] = [values.hops, values.rounds, values.threads].map(Number);
+const memoryBytes = Number(values['memory-mib']) * 2 ** 20;
+
+/** The shape that a .npy file's header says. */
+function shapeOf(name) {
+  const head = readFileSync(join(source, `${name}.npy`))
+    .subarray(0, 256)
+    .toString('latin1');
+  return (/'shape': \(([^)]*)\)/.exec(head)?.[1] ?? '').split(',').map(Number);
+}
+
+const [numNodes, numFeatures] = shapeOf('features');
+const counts = {
+  ...{ numNodes, numFeatures, numEdges: shapeOf('indices')[0], numClasses: 2 ** 30 },
+  ...{ train: shapeOf('train')[0], val: shapeOf('val')[0], test: shapeOf('test')[0] },
+  featureDtype: 'float32',
+};
+const operator = { kind: 'SYMMETRIC', selfLoops: true, alpha: 0, time: 0, terms: 0 };
+const plan = {
+  ...{ operators: [operator], hops, rowDtype: 'FLOAT32' },
+  ...{ randomSeed: 0n, permuted: true },
+};
+
+const core = loadCore();
+const folder = mkdtempSync(join(tmpdir(), 'gnnd-bench-propagate-'));
+const ours = [];
+let torch = { seconds: [], copyBytesPerSecond: 0 };
+try {
+  for (let round = 0; round < rounds; round += 1) {
+    const into = join(folder, 'rows');
+    mkdirSync(into);
+    const dataset = { folder: source, counts, featuresPath: '' };
+    const options = { dataset, plan, folder: into, memoryBytes, threads };
+    const startMs = performance.now();
+    await core.propagationRun(core.propagationOpen(), options);
+    ours.push((performance.now() - startMs) / 1000);
+    rmSync(into, { recursive: true });
+    const script = join(import.meta.dirname, 'torch_sparse.py');
+    const args = [source, folder, hops, threads, 1].map(String);
+    const python = process.env.GNND_PYTHON ?? '.venv/bin/python';
+    const run = spawnSync(python, [script, ...args], { encoding: 'utf8' });
+    if (run.status !== 0) throw new Error(run.stderr);
+    const said = JSON.parse(run.stdout);
+    torch = {
+      seconds: [...torch.seconds, ...said.seconds],
+      copyBytesPerSecond: Math.max(torch.copyBytesPerSecond, said.copyBytesPerSecond),
+    };
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+// Each edge gathers a row of the state and reads its index; each node's state is written once.
+const { numEdges } = counts;
+const movedBytes = hops * (numEdges * (4 * numFeatures + 4) + 8 * numNodes * numFeatures);
+const seconds = median(ours);
+const line = {
+  bench: 'propagate',
+  ...{ source, hops, threads, rounds, seconds, torchSeconds: median(torch.seconds) },
+  timesTorch: median(torch.seconds) / seconds,
+  copyBytesPerSecond: torch.copyBytesPerSecond,
+  shareOfCopy: movedBytes / seconds / torch.copyBytesPerSecond,
+};
+process.stdout.write(`${JSON.stringify(line)}\n`);
+mkdirSync('build/bench', { recursive: true });
+writeFileSync('build/bench/propagate.jsonl', `${JSON.stringify(line)}\n`);

@@ -1,0 +1,378 @@
+#include "train/rows_work.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/base/contain.h"
+#include "core/draw/row_order.h"
+#include "core/graph/npy.h"
+#include "core/kernels/loss.h"
+#include "core/model/parameter_digest.h"
+#include "core/model/row_manifest.h"
+#include "core/prepare/propagation.h"
+#include "core/vec/convert.h"
+#include "train/model.h"
+#include "train/ops.h"
+#include "train/parallel.h"
+#include "train/row_model.h"
+#include "train/workspace.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint32_t kGrainFloats = 16384;
+constexpr uint32_t kGrainRows = 16;
+constexpr uint64_t kEvalRows = 4096;  // of a chunk; decides no bit but the order of losses
+
+Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
+
+// Runs `body`, turning what torch throws into a Status.
+template <typename Body>
+Status Guarded(const Body& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory();
+  } catch (const c10::Error& error) {
+    return Status(Code::kInternal, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return Status(Code::kInternal, error.what());
+  }
+}
+
+// The files of a propagation.
+struct RowFiles {
+  std::vector<NpyArray> tokens;  // of all hops; of SGC the last alone
+  NpyArray nodes;
+  NpyArray labels;
+};
+
+Result<RowFiles> OpenFiles(const RowsOptions& options) {
+  const ModelSpec& model = options.model;
+  const uint64_t rows = options.train + options.val + options.test;
+  RowFiles files;
+  const auto open = [&](uint32_t op, uint32_t hop) -> Status {
+    files.tokens.push_back(GNND_VALUE(NpyArray::Open(options.folder + "/" + RowFile(op, hop))));
+    return files.tokens.back().Expect({NpyType::kFloat32, NpyType::kFloat16, NpyType::kUint16},
+                                      {rows, model.in_dim});
+  };
+  const bool last_only = model.type == ModelType::kSgc;
+  if (!last_only) GNND_TRY(open(0, 0));
+  for (uint32_t op = 0; op < model.num_operators; ++op) {
+    for (uint32_t hop = last_only ? model.num_hops : 1; hop <= model.num_hops; ++hop) {
+      GNND_TRY(open(op, hop));
+    }
+  }
+  files.nodes = GNND_VALUE(NpyArray::Open(options.folder + "/" + kNodesFile));
+  files.labels = GNND_VALUE(NpyArray::Open(options.folder + "/" + kLabelsFile));
+  GNND_TRY(files.nodes.Expect({NpyType::kUint32}, {rows}));
+  GNND_TRY(files.labels.Expect({NpyType::kInt32}, {rows}));
+  for (const int32_t label : files.labels.values<int32_t>()) {
+    if (label >= 0 && static_cast<uint32_t>(label) < model.out_dim) continue;
+    return Status(Code::kDatasetCorrupt, "labels.npy: a row has label " + std::to_string(label));
+  }
+  return files;
+}
+
+// What was read of one batch.
+struct RowBuffer {
+  Workspace memory;
+  std::vector<at::Tensor> tokens;
+  std::vector<uint32_t> rows;
+  std::vector<uint32_t> nodes;
+  BatchKey key{};
+};
+
+class RowsWork final : public TorchWork {
+ public:
+  RowsWork(const RowsOptions& options, RowFiles files)
+      : options_(options), files_(std::move(files)), model_(options.model) {}
+
+  const ParameterManifest& manifest() const override { return model_.manifest; }
+
+  void InitParameters(std::span<float> parameters) override {
+    InitGlorot(manifest(), options_.random_seed, parameters);
+  }
+
+  Status Extract(const Sample& sample, uint32_t number, ExtractReport* report) override {
+    GNND_CHECK(number < kExtractBuffers && sample.kind() == SampleKind::kRows);
+    RowBuffer* const buffer = &buffers_[number];
+    return Guarded([&] {
+      UseTeamOf(options_.threads);
+      buffer->key = {options_.random_seed, sample.key().epoch, sample.key().batch};
+      BatchRows(buffer->key, &buffer->rows);
+      if (buffer->rows.size() != sample.num_seeds()) {
+        return Status(Code::kShmCorrupted, "the segment's batches are not those of the rows");
+      }
+      Read(buffer);
+      const uint64_t rows = buffer->rows.size() * files_.tokens.size();
+      const auto host = static_cast<uint32_t>(Tier::kHost);
+      report->traffic.rows[host] += rows;
+      report->traffic.bytes[host] +=
+          rows * options_.model.in_dim * BytesOf(files_.tokens[0].type());
+      report->work_bytes = compute_.reserved_bytes();
+      for (const RowBuffer& each : buffers_) report->work_bytes += each.memory.reserved_bytes();
+      return Status::Ok();
+    });
+  }
+
+  Status ComputeGradient(const Sample& sample, uint32_t number, std::span<const float> parameters,
+                         std::span<float> gradient, BatchReport* report) override {
+    const RowBuffer& buffer = buffers_[number];
+    GNND_CHECK(parameters.size() == manifest().num_floats && gradient.size() == parameters.size());
+    GNND_CHECK(buffer.key.epoch == sample.key().epoch && buffer.key.batch == sample.key().batch);
+    return Guarded([&] {
+      UseThreads();
+      const c10::AutoGradMode with_gradients(true);
+      compute_.Reset();
+      std::vector<at::Tensor> leaves = ParameterTensors(parameters);
+      for (size_t i = 0; i < leaves.size(); ++i) leaves[i].requires_grad_(!IsRunning(i));
+      std::vector<RunningValue> running;
+      const at::Tensor logits =
+          ForwardRows(model_, leaves, BatchOf(buffer, true), &compute_, &running).contiguous();
+      const at::Tensor slopes = EmptyIn(&compute_, logits, logits.size(0), logits.size(1));
+      *report = BatchReport();
+      AddLosses(buffer, logits, slopes, report);
+      if (!std::isfinite(report->loss_sum)) {
+        return Status(Code::kNumericDivergence, "the training loss is not finite");
+      }
+      WriteGradients(logits, slopes, leaves, gradient);
+      WriteRunning(running, parameters, buffer.rows.size(), gradient);
+      return Status::Ok();
+    });
+  }
+
+  void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds, uint64_t step,
+             std::span<const float> parameters_in, std::span<const float> optimizer_in,
+             std::span<float> parameters_out, std::span<float> optimizer_out) override {
+    UseTeamOf(options_.threads);
+    const OptimizerStep arguments{gradients,    num_seeds,      step,         parameters_in,
+                                  optimizer_in, parameters_out, optimizer_out};
+    const OptimizerUpdate update(manifest(), options_.optimizer, arguments);
+    ParallelRows(static_cast<uint32_t>(manifest().num_floats), kGrainFloats,
+                 [&update](uint32_t begin, uint32_t end) { update.Run(begin, end); });
+  }
+
+  void PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,
+                         std::span<const float> optimizer, std::span<float> predicted) override {
+    gnnd::PredictParameters(manifest(), options_.optimizer,
+                            {version, lag, parameters, optimizer, predicted});
+  }
+
+  Result<EvalShape> PlanEvaluation(EvalNodes nodes, const Alive&) override {
+    const uint64_t rows = nodes == EvalNodes::kValidation ? options_.val : options_.test;
+    const auto chunks = static_cast<uint32_t>((rows + kEvalRows - 1) / kEvalRows);
+    return EvalShape{chunks == 0 ? 0U : 1U, chunks, rows};
+  }
+
+  Status EvaluateChunk(const EvalTask& task, std::span<const float> parameters, const Alive& alive,
+                       EvalResult* result) override {
+    if (!alive()) return EvaluationAborted();
+    const bool validates = task.run.nodes == EvalNodes::kValidation;
+    const uint64_t first = validates ? options_.train : options_.train + options_.val;
+    const uint64_t end = first + (validates ? options_.val : options_.test);
+    const uint64_t begin = first + task.chunk * kEvalRows;
+    return Guarded([&] {
+      UseThreads();
+      const c10::AutoGradMode without_gradients(false);
+      compute_.Reset();
+      evaluated_.rows.clear();
+      for (uint64_t row = begin; row < std::min(begin + kEvalRows, end); ++row) {
+        evaluated_.rows.push_back(static_cast<uint32_t>(row));
+      }
+      Read(&evaluated_);
+      const at::Tensor logits = ForwardRows(model_, ParameterTensors(parameters),
+                                            BatchOf(evaluated_, false), &compute_, nullptr)
+                                    .contiguous();
+      return Count(logits, validates, result);
+    });
+  }
+
+  void EndEvaluation(const EvalRun&) override {}
+  Sha256Digest DigestOf(std::span<const float> parameters) override {
+    return gnnd::DigestOf(manifest(), parameters);
+  }
+  Status Predict(std::span<const float>, std::span<const uint32_t>, const Alive&,
+                 const LogitsConsumer&) override {
+    return Invalid("predictions of models over rows: only labelled nodes were propagated");
+  }
+  double predicted() const override { return 0; }
+
+ private:
+  void UseThreads() const {
+    // OpenMP keeps the number per thread, so the caller's thread must set it itself.
+    if (at::get_num_threads() != static_cast<int>(options_.threads)) {
+      at::set_num_threads(static_cast<int>(options_.threads));
+    }
+  }
+
+  bool IsRunning(size_t index) const {
+    return manifest().tensors[index].role == TensorRole::kRunning;
+  }
+
+  std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters) const {
+    std::vector<at::Tensor> tensors;
+    for (const ParameterTensor& tensor : manifest().tensors) {
+      // Torch has no view of constant memory; nothing writes to a parameter here.
+      float* data = const_cast<float*>(parameters.data()) + tensor.offset;
+      tensors.push_back(tensor.is_bias ? ViewOf(data, 0, tensor.rows)
+                                       : ViewOf(data, tensor.rows, tensor.cols));
+    }
+    return tensors;
+  }
+
+  // The batch's rows, from its key alone.
+  void BatchRows(const BatchKey& key, std::vector<uint32_t>* rows) const {
+    const auto train = static_cast<uint32_t>(options_.train);
+    const RowOrder order =
+        RowOrderOf(KeyOf(options_.random_seed), key.epoch, train, options_.chunk);
+    const uint32_t begin = key.batch * options_.batch_size;
+    GNND_CHECK(begin < train);
+    const uint32_t end = begin + std::min(options_.batch_size, train - begin);
+    rows->clear();
+    for (uint32_t at = begin; at < end;) {
+      const RowRun run = RowRunAt(order, at, end);
+      for (uint32_t i = 0; i < run.count; ++i) rows->push_back(run.first + i);
+      at += run.count;
+    }
+  }
+
+  // Gathers the buffer's rows of each token, widened to float32.
+  void Read(RowBuffer* buffer) const {
+    buffer->memory.Reset();
+    buffer->tokens.clear();
+    buffer->nodes.resize(buffer->rows.size());
+    for (size_t i = 0; i < buffer->rows.size(); ++i) {
+      buffer->nodes[i] = files_.nodes.values<uint32_t>()[buffer->rows[i]];
+    }
+    const auto count = static_cast<uint32_t>(buffer->rows.size());
+    const uint64_t columns = options_.model.in_dim;
+    for (const NpyArray& token : files_.tokens) {
+      float* const out = buffer->memory.Get<float>(count * columns);
+      ParallelRows(count, kGrainRows, [&](uint32_t begin, uint32_t end) {
+        for (uint32_t i = begin; i < end; ++i) {
+          CopyRow(token, buffer->rows[i] * columns, columns, out + i * columns);
+        }
+      });
+      buffer->tokens.push_back(ViewOf(out, count, static_cast<int64_t>(columns)));
+    }
+  }
+
+  static void CopyRow(const NpyArray& token, uint64_t at, uint64_t columns, float* out) {
+    switch (token.type()) {
+      case NpyType::kFloat32:
+        std::memcpy(out, token.values<float>().data() + at, columns * sizeof(float));
+        return;
+      case NpyType::kFloat16:
+        return Convert(token.values<Half>().data() + at, columns, out);
+      default:
+        return Convert(token.values<Bfloat16>().data() + at, columns, out);
+    }
+  }
+
+  static RowBatch BatchOf(const RowBuffer& buffer, bool training) {
+    return {buffer.tokens, buffer.key, buffer.nodes.data(), training};
+  }
+
+  uint32_t LabelOf(uint32_t row) const {
+    return static_cast<uint32_t>(files_.labels.values<int32_t>()[row]);
+  }
+
+  void AddLosses(const RowBuffer& buffer, const at::Tensor& logits, const at::Tensor& slopes,
+                 BatchReport* report) {
+    const uint64_t classes = options_.model.out_dim;
+    for (size_t i = 0; i < buffer.rows.size(); ++i) {
+      const std::span row(logits.const_data_ptr<float>() + i * classes, classes);
+      const uint32_t label = LabelOf(buffer.rows[i]);
+      report->loss_sum += CrossEntropy(row, label, slopes.data_ptr<float>() + i * classes);
+      report->correct += ArgMax(row) == label ? 1 : 0;
+    }
+    report->seeds = buffer.rows.size();
+  }
+
+  void WriteGradients(const at::Tensor& logits, const at::Tensor& slopes,
+                      const std::vector<at::Tensor>& leaves, std::span<float> gradient) {
+    std::vector<at::Tensor> moved;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      if (!IsRunning(i)) moved.push_back(leaves[i]);
+    }
+    const auto grads = torch::autograd::grad({logits}, moved, {slopes}, std::nullopt, false, true);
+    std::fill(gradient.begin(), gradient.end(), 0.0F);
+    size_t next = 0;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      if (IsRunning(i)) continue;
+      const at::Tensor& given = grads[next++];
+      if (!given.defined()) continue;
+      const at::Tensor grad = given.contiguous();
+      std::copy_n(grad.const_data_ptr<float>(), grad.numel(),
+                  gradient.begin() + static_cast<int64_t>(manifest().tensors[i].offset));
+    }
+  }
+
+  // The distance to what the batch found, times its rows (kernels/optimizer.h).
+  void WriteRunning(const std::vector<RunningValue>& running, std::span<const float> parameters,
+                    uint64_t rows, std::span<float> gradient) const {
+    for (const RunningValue& value : running) {
+      const ParameterTensor& tensor = manifest().tensors[value.index];
+      const float* const found = value.value.const_data_ptr<float>();
+      for (uint64_t i = 0; i < tensor.size(); ++i) {
+        const uint64_t at = tensor.offset + i;
+        gradient[at] = static_cast<float>(rows) * (parameters[at] - found[i]);
+      }
+    }
+  }
+
+  Status Count(const at::Tensor& logits, bool with_loss, EvalResult* result) const {
+    const uint64_t classes = options_.model.out_dim;
+    *result = EvalResult{};
+    result->rows = result->nodes = evaluated_.rows.size();
+    for (size_t i = 0; i < evaluated_.rows.size(); ++i) {
+      const std::span row(logits.const_data_ptr<float>() + i * classes, classes);
+      const uint32_t label = LabelOf(evaluated_.rows[i]);
+      if (with_loss) result->loss_sum += CrossEntropy<float>(row, label, nullptr);
+      if (ArgMax(row) == label) ++result->correct;
+    }
+    if (std::isfinite(result->loss_sum)) return Status::Ok();
+    return Status(Code::kNumericDivergence, "the validation loss is not finite");
+  }
+
+  RowsOptions options_;
+  RowFiles files_;
+  Model model_;
+  RowBuffer buffers_[kExtractBuffers];
+  RowBuffer evaluated_;
+  Workspace compute_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TorchWork>> CreateRowsWork(const RowsOptions& options) {
+  if (!TakesRows(options.model.type)) return Invalid("the model takes no rows");
+  if (auto manifest = ManifestOf(options.model); !manifest.ok()) return manifest.status();
+  GNND_TRY(CheckOptimizer(options.optimizer));
+  if (options.threads == 0) return Invalid("threads must be at least 1");
+  if (options.train == 0 || options.batch_size == 0 || options.chunk == 0) {
+    return Invalid("train, batch_size and chunk must be at least 1");
+  }
+  RowFiles files = GNND_VALUE(OpenFiles(options));
+  std::unique_ptr<TorchWork> work;
+  GNND_TRY(Guarded([&] {
+    static std::once_flag interop;  // torch accepts this once per process, before any work
+    std::call_once(interop, [] { at::set_num_interop_threads(1); });
+    work = std::make_unique<RowsWork>(options, std::move(files));
+    return Status::Ok();
+  }));
+  return work;
+}
+
+}  // namespace gnnd

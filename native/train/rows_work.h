@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/base/status.h"
+#include "core/kernels/optimizer.h"
+#include "core/model/model_spec.h"
+#include "train/torch_work.h"
+
+namespace gnnd {
+
+// All that decides what a Trainer computes on rows of a propagation.
+struct RowsOptions {
+  ModelSpec model;
+  uint64_t random_seed = 0;
+  OptimizerOptions optimizer;
+  uint32_t threads = 1;  // decide no bit
+  std::string folder;    // of the propagation's row files
+  uint64_t train = 0;    // rows of each split, one after the other
+  uint64_t val = 0;
+  uint64_t test = 0;
+  uint32_t batch_size = 1;
+  uint32_t chunk = 1;  // rows that stay together in the epoch's order (core/draw/row_order.h)
+};
+
+// A Trainer's arithmetic on rows of propagated features, which lie in mapped files. Samples are of
+// kind kRows: their key alone says which rows. kInvalidArgument when options contradict each other,
+// kDatasetCorrupt when files do not fit them or a row has no label of the model.
+Result<std::unique_ptr<TorchWork>> CreateRowsWork(const RowsOptions& options);
+
+}  // namespace gnnd

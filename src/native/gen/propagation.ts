@@ -1,0 +1,92 @@
+// Made by "npm run build:contract" from the tables in native/node.
+
+import type { DatasetCounts, DatasetLocation } from './dataset.ts';
+
+export type PropagationKind = 'SYMMETRIC' | 'ROW' | 'PPR' | 'HEAT';
+
+export type RowDtype = 'FLOAT32' | 'FLOAT16' | 'BFLOAT16';
+
+export interface PropagationOperator {
+  readonly kind: PropagationKind;
+  readonly selfLoops: boolean;
+  /** Of PPR. */
+  readonly alpha: number;
+  /** Of HEAT. */
+  readonly time: number;
+  /** Of PPR and HEAT, the identity included. */
+  readonly terms: number;
+}
+
+export interface PropagationPlan {
+  readonly operators: readonly PropagationOperator[];
+  readonly hops: number;
+  readonly rowDtype: RowDtype;
+  readonly randomSeed: bigint;
+  /** False: rows in the order of node ids. */
+  readonly permuted: boolean;
+}
+
+export interface PropagationSizes {
+  /** Of each file. */
+  readonly rows: number;
+  readonly fileBytes: number;
+  /** On disk, at most, while files are made. */
+  readonly peakBytes: number;
+  readonly memoryBytes: number;
+  readonly blockColumns: number;
+  readonly blocks: number;
+  /** Passes over the topology. */
+  readonly steps: number;
+}
+
+export interface PropagateOptions {
+  readonly dataset: DatasetLocation;
+  readonly plan: PropagationPlan;
+  /** Of this plan and dataset alone; it exists. */
+  readonly folder: string;
+  /** Of columns of all nodes. */
+  readonly memoryBytes: number;
+  readonly threads: number;
+}
+
+export interface DigestedFile {
+  readonly name: string;
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+export interface PropagateReport {
+  readonly files: readonly DigestedFile[];
+  readonly rows: number;
+  /** Edges times columns that were added; what an earlier run left is not. */
+  readonly edgeColumns: number;
+  readonly memoryBytes: number;
+  readonly blockColumns: number;
+  readonly blocks: number;
+}
+
+export interface PropagationProgress {
+  /** Edges times columns. */
+  readonly done: number;
+  /** Of them, found done. */
+  readonly resumed: number;
+  /** 0: not known yet. */
+  readonly total: number;
+  readonly op: number;
+  readonly hop: number;
+  readonly column: number;
+  /** Only digests are left. */
+  readonly finishing: boolean;
+}
+
+/** How far a propagation is. */
+export type PropagationHandle = { readonly propagation: unique symbol };
+
+export interface PropagationFunctions {
+  propagationSizes(counts: DatasetCounts, plan: PropagationPlan, memoryBytes: number): PropagationSizes;
+  /** For one run. */
+  propagationOpen(): PropagationHandle;
+  /** Makes what is missing in the folder. */
+  propagationRun(handle: PropagationHandle, options: PropagateOptions): Promise<PropagateReport>;
+  propagationProgress(handle: PropagationHandle): PropagationProgress;
+}

@@ -1,0 +1,76 @@
+import type { FieldViolation } from '../../base/errors.ts';
+import type { JobSpec, JobSpecInput, ModelType, SpecDraft } from '../job-spec.ts';
+import { resolveFields } from '../resolve-fields.ts';
+import { createSpecChecker, type SpecChecker, show } from '../spec-checker.ts';
+import type { Rule } from './rule.ts';
+
+/** Models whose batches are rows of propagated features, and no blocks. */
+export function takesRows(type: ModelType): boolean {
+  return type === 'SGC' || type === 'SIGN' || type === 'HOGA';
+}
+
+/** What is propagated for a job whose model takes rows. */
+export const propagationRule: Rule = (spec, { check, given }) => {
+  const { model } = spec;
+  if (!takesRows(model.type)) return;
+  checkPropagation(spec.propagation, given.propagation ?? {}, check);
+  if (model.type === 'SGC' && spec.propagation.operators.length > 1) {
+    const description = `${spec.propagation.operators.length} given: SGC takes one`;
+    check.violate('spec.propagation.operators', description);
+  }
+  if (spec.training.precision === 'BFLOAT16') {
+    const description = `BFLOAT16: ${model.type} computes in float32; expected FLOAT32`;
+    check.violate('spec.training.precision', description);
+  }
+  if (given.evaluation?.method === 'SAMPLED') {
+    check.violate('spec.evaluation.method', `SAMPLED: ${model.type} samples nothing`);
+  }
+};
+
+export type PropagationInput = NonNullable<JobSpecInput['propagation']>;
+
+/** With every default filled in, or everything that is wrong with it; paths from `propagation`. */
+export function resolvePropagation(
+  given: PropagationInput,
+): { readonly ok: JobSpec['propagation'] } | { readonly violations: readonly FieldViolation[] } {
+  const check = createSpecChecker();
+  const { propagation } = resolveFields(check, {
+    model: { type: 'SIGN' },
+    propagation: given,
+  });
+  checkPropagation(propagation, given, check);
+  const prefix = 'spec.propagation';
+  const violations = check.violations
+    .filter(({ path }) => path.startsWith(prefix))
+    .map(({ path, description }) => ({ path: path.slice('spec.'.length), description }));
+  return violations.length === 0 ? { ok: propagation } : { violations };
+}
+
+/** Fields that no operator reads become 0, so that what is the same says the same. */
+function checkPropagation(
+  propagation: SpecDraft['propagation'],
+  given: PropagationInput,
+  check: SpecChecker,
+): void {
+  const { operators } = propagation;
+  operators.forEach((operator, index) => {
+    if (operators.indexOf(operator) === index) return;
+    check.violate(`spec.propagation.operators[${index}]`, `${operator}: is there already`);
+  });
+  const isSeries = operators.includes('PPR') || operators.includes('HEAT');
+  const reads = { alpha: operators.includes('PPR'), heatTime: operators.includes('HEAT') };
+  const fields = [
+    { key: 'alpha', path: 'alpha', isRead: reads.alpha, readers: 'PPR' },
+    { key: 'heatTime', path: 'heat_time', isRead: reads.heatTime, readers: 'HEAT' },
+    { key: 'terms', path: 'terms', isRead: isSeries, readers: 'PPR or HEAT' },
+  ] as const;
+  for (const { key, path, isRead, readers } of fields) {
+    if (isRead) continue;
+    const value = given[key];
+    const field = `spec.propagation.${path}`;
+    if (value !== undefined && value !== 0 && !check.failed(field)) {
+      check.violate(field, `${show(value)}: only with ${readers} among the operators`);
+    }
+    propagation[key] = 0;
+  }
+}

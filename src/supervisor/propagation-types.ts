@@ -1,0 +1,35 @@
+import type { DatasetCounts } from '../native/contract.ts';
+import type { PropagationRecord, PropagationSource } from '../records/propagation-record.ts';
+import type { TaskOptions } from './task.ts';
+
+/** What attempts and users ask of whoever makes propagations. */
+
+export interface PropagationRequest {
+  readonly source: PropagationSource;
+  readonly dataset: { readonly folder: string; readonly counts: DatasetCounts };
+  /** Of columns of all nodes. */
+  readonly memoryBytes: number;
+  /** Receives standardised features. */
+  readonly derivedFolder: string;
+}
+
+/** How far it is, and what it is doing, for people. */
+export type PropagationWatch = (share: number, message: string) => void;
+
+export type PropagationTask = Omit<TaskOptions, 'topologyFd' | 'onProgress'>;
+
+export interface PropagationMaker {
+  /** What `make` would make, or has made. Throws SPEC_INVALID where columns have no room. */
+  plan(request: PropagationRequest): PropagationRecord;
+  /**
+   * Makes what is missing of it, after whoever makes it now, and goes on where one ended before.
+   * Rejects with STATE_DISK_FULL (what is complete stays), DATASET_CORRUPT, the signal's reason.
+   */
+  make(
+    request: PropagationRequest,
+    task: PropagationTask,
+    watch: PropagationWatch,
+  ): Promise<PropagationRecord>;
+  /** Nobody deletes it before the function that is answered has been called. */
+  hold(id: string): () => void;
+}

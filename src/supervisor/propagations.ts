@@ -1,0 +1,266 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { readdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
+import { GnndError } from '../base/errors.ts';
+import { canonicalJson, canonicalSha256 } from '../base/ids.ts';
+import { createLine, type Line } from '../base/line.ts';
+import type { CoreAddon, DatasetCounts, PropagationPlan } from '../native/contract.ts';
+import type {
+  PropagationManifest,
+  PropagationRecord,
+  PropagationSource,
+  PropagationSpec,
+} from '../records/propagation-record.ts';
+import { loadFeatures } from './load-dataset.ts';
+import type {
+  PropagationMaker,
+  PropagationRequest,
+  PropagationTask,
+  PropagationWatch,
+} from './propagation-types.ts';
+import { runTask, TaskError } from './task.ts';
+
+/**
+ * Propagated features as folders of files, one for each (dataset, operators, hops, type, ...):
+ * jobs and calls that mean the same share one. A Propagator, which is an executor of its own, makes
+ * the files; `propagation.json` comes last, and without it nobody reads them.
+ */
+export interface PropagationsOptions {
+  /** A folder for each propagation; nobody else writes there. */
+  readonly folder: string;
+  readonly native: CoreAddon;
+}
+
+const idLength = 32;
+const idPattern = /^[0-9a-f]{32}$/;
+const manifestName = 'propagation.json';
+/** What is being made, and for whom: written first. */
+const sourceName = 'source.json';
+const asidePrefix = '.deleted-';
+
+export class Propagations implements PropagationMaker {
+  readonly #options: PropagationsOptions;
+  /** One run at a time makes a propagation; whoever wants the same waits for it. */
+  readonly #lines = new Map<string, Line>();
+  readonly #users = new Map<string, number>();
+
+  constructor(options: PropagationsOptions) {
+    this.#options = options;
+    makeFolder(options.folder);
+  }
+
+  plan(request: PropagationRequest): PropagationRecord {
+    const id = idOf(request.source);
+    const path = join(this.#options.folder, id);
+    const { memoryBytes, dataset, source } = request;
+    const sizes = this.#sizes(dataset.counts, source.propagation, memoryBytes);
+    return { ...recordOf(id, path, source, sizes), ...completed(path) };
+  }
+
+  #sizes(counts: DatasetCounts, propagation: PropagationSpec, memoryBytes: number) {
+    try {
+      return this.#options.native.propagationSizes(counts, planOf(propagation), memoryBytes);
+    } catch (error) {
+      const description = error instanceof Error ? error.message : String(error);
+      const violations = [{ path: 'memory_bytes', description }];
+      throw new GnndError('SPEC_INVALID', `memory_bytes: ${description}`, { violations });
+    }
+  }
+
+  async make(
+    request: PropagationRequest,
+    task: PropagationTask,
+    watch: PropagationWatch,
+  ): Promise<PropagationRecord> {
+    const planned = this.plan(request);
+    const { id, path } = planned;
+    const release = this.hold(id);
+    const line = this.#lines.get(id) ?? createLine();
+    this.#lines.set(id, line);
+    try {
+      const leave = await line.enter(task.signal);
+      try {
+        if (completed(path) === null) await this.#run(request, path, task, watch);
+      } finally {
+        leave();
+      }
+      return { ...planned, ...completed(path) };
+    } catch (error) {
+      task.signal.throwIfAborted();
+      throw failureOf(error);
+    } finally {
+      release();
+    }
+  }
+
+  async #run(
+    { source, dataset, memoryBytes, derivedFolder }: PropagationRequest,
+    path: string,
+    task: PropagationTask,
+    watch: PropagationWatch,
+  ): Promise<void> {
+    makeFolder(path);
+    const standardizedFolder = source.standardize ? derivedFolder : null;
+    const { datasetDigest } = source;
+    const location = await loadFeatures({ dataset, datasetDigest, standardizedFolder }, task);
+    // Native code removes what it does not know.
+    const folder = join(path, 'rows');
+    makeFolder(folder);
+    await writeFileAtomic(join(path, sourceName), [canonicalJson(source)]);
+    const answer = await runTask(
+      {
+        role: 'PROPAGATE',
+        options: {
+          ...{ dataset: location, plan: planOf(source.propagation) },
+          ...{ folder, memoryBytes, threads: task.threads },
+        },
+      },
+      { ...task, topologyFd: null, onProgress: ({ share, message }) => watch(share, message) },
+    );
+    if (answer.role !== 'PROPAGATE') throw new Error(`a Propagator answered ${answer.role}`);
+    const { counts } = dataset;
+    const manifest: PropagationManifest = {
+      ...{ format: 'gnnd-propagation', version: 1, source, rows: answer.value.rows },
+      split: { train: counts.train, val: counts.val, test: counts.test },
+      ...{ num_features: counts.numFeatures, num_classes: counts.numClasses },
+      files: answer.value.files,
+    };
+    await writeFileAtomic(join(path, manifestName), [`${JSON.stringify(manifest, null, 2)}\n`]);
+  }
+
+  /** All of them, by id. */
+  async list(): Promise<readonly PropagationRecord[]> {
+    const names = await readdir(this.#options.folder);
+    return names
+      .filter((name) => idPattern.test(name))
+      .sort()
+      .flatMap((id) => {
+        const path = join(this.#options.folder, id);
+        const source = readJson<PropagationSource>(join(path, sourceName));
+        const unknown = { rows: 0, fileBytes: 0, peakBytes: 0, memoryBytes: 0, blockColumns: 0 };
+        return source === null
+          ? []
+          : [{ ...recordOf(id, path, source, unknown), ...completed(path) }];
+      });
+  }
+
+  /**
+   * Answers its bytes; null where there is none. Throws PROPAGATION_IN_USE.
+   */
+  async delete(id: string): Promise<number | null> {
+    const path = join(this.#options.folder, id);
+    if (!idPattern.test(id) || !existsSync(path)) return null;
+    if ((this.#users.get(id) ?? 0) > 0) {
+      const message = `propagation '${id}' is being made or read: wait for that or cancel it`;
+      throw new GnndError('PROPAGATION_IN_USE', message, { resource: `propagations/${id}` });
+    }
+    const bytes = completed(path)?.bytes ?? 0;
+    const aside = join(this.#options.folder, `${asidePrefix}${id}`);
+    await rm(aside, { recursive: true, force: true });
+    await rename(path, aside);
+    await rm(aside, { recursive: true, force: true });
+    return bytes;
+  }
+
+  hold(id: string): () => void {
+    this.#users.set(id, (this.#users.get(id) ?? 0) + 1);
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#users.set(id, (this.#users.get(id) ?? 1) - 1);
+    };
+  }
+}
+
+/** The id of what `source` makes. */
+export function idOf({ datasetDigest, propagation, standardize }: PropagationSource): string {
+  const decisive = { version: 1, datasetDigest, propagation, standardize };
+  return canonicalSha256(decisive).slice(0, idLength);
+}
+
+/** The folder of its rows. Throws DATASET_CHANGED where it is not that of this dataset. */
+export function openPropagation(path: string, datasetDigest: string): PropagationManifest {
+  const manifest = readJson<PropagationManifest>(join(path, manifestName));
+  if (manifest === null || !isWhole(path, manifest)) {
+    throw new GnndError('DATASET_CORRUPT', `${path} is no complete propagation: make it again`);
+  }
+  if (manifest.source.datasetDigest !== datasetDigest) {
+    const of = manifest.source.datasetDigest.slice(0, 12);
+    throw new GnndError(
+      'DATASET_CHANGED',
+      `${path} was propagated from a dataset with digest ${of}…, and this one has ` +
+        `${datasetDigest.slice(0, 12)}…: propagate again`,
+    );
+  }
+  return manifest;
+}
+
+/** What native code calls the same. */
+export function planOf(spec: PropagationSpec): PropagationPlan {
+  const { selfLoops, alpha, heatTime, terms } = spec;
+  return {
+    operators: spec.operators.map((kind) => ({ kind, selfLoops, alpha, time: heatTime, terms })),
+    hops: spec.hops,
+    rowDtype: spec.rowDtype,
+    randomSeed: BigInt(spec.randomSeed),
+    permuted: true,
+  };
+}
+
+interface Sizes {
+  readonly rows: number;
+  readonly fileBytes: number;
+  readonly peakBytes: number;
+  readonly memoryBytes: number;
+  readonly blockColumns: number;
+}
+
+function recordOf(
+  id: string,
+  path: string,
+  source: PropagationSource,
+  { rows, fileBytes: bytes, peakBytes, memoryBytes, blockColumns }: Sizes,
+): PropagationRecord {
+  const sizes = { rows, bytes, peakBytes, memoryBytes, blockColumns };
+  return { id, source, complete: false, ...sizes, path, digest: '' };
+}
+
+/** What is known of a complete one; null for all others. */
+function completed(path: string) {
+  const manifest = readJson<PropagationManifest>(join(path, manifestName));
+  if (manifest === null || !isWhole(path, manifest)) return null;
+  const digest = createHash('sha256')
+    .update(readFileSync(join(path, manifestName)))
+    .digest('hex');
+  const bytes = manifest.files.reduce((sum, file) => sum + file.bytes, 0);
+  return { complete: true, rows: manifest.rows, bytes, digest };
+}
+
+/** Every file has its size; what they hold their digests tell. */
+function isWhole(path: string, { files }: PropagationManifest): boolean {
+  return files.every(({ name, bytes }) => {
+    const found = statSync(join(path, 'rows', name), { throwIfNoEntry: false });
+    return found?.size === bytes;
+  });
+}
+
+function readJson<T>(path: string): T | null {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as T;
+  } catch {
+    return null;
+  }
+}
+
+function failureOf(error: unknown): unknown {
+  if (!(error instanceof TaskError)) return error;
+  if (error.code === 'DISK_FULL') {
+    const message = `${error.message}; what is complete stays: make room and start it again`;
+    return new GnndError('STATE_DISK_FULL', message);
+  }
+  if (error.code === 'DATASET_CORRUPT') return new GnndError('DATASET_CORRUPT', error.message);
+  return error;
+}

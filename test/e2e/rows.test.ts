@@ -1,0 +1,88 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import type { JobSpecSchema } from '../../src/api/gen/gnnd/v1/job_spec_pb.ts';
+import { ModelType, ModelVariant } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { executorPids, TestDaemon } from '../support/daemon.ts';
+
+/** Models over rows of propagated features: the same model from any number of Trainers. */
+
+let daemon: TestDaemon;
+
+beforeAll(async () => {
+  daemon = await TestDaemon.start({ datasets: ['cora'], cpuDevices: 3 });
+});
+
+afterAll(async () => {
+  await daemon.stop();
+});
+
+type Spec = MessageInitShape<typeof JobSpecSchema>;
+
+const base = {
+  dataset: 'cora',
+  propagation: { hops: 2 },
+  training: { epochs: 12, batchSize: 32, optimizer: { learningRate: 0.01 } },
+} satisfies Spec;
+
+const models = [
+  ['sgc', { ...base, model: { type: ModelType.SGC } }],
+  ['sign', { ...base, model: { type: ModelType.SIGN, hiddenDim: 16 } }],
+  [
+    'sign-concat',
+    {
+      ...base,
+      model: { type: ModelType.SIGN, variant: ModelVariant.CONCAT, hiddenDim: 16 },
+      training: { ...base.training, rowChunk: 16, staleness: 1, batchesPerStep: 2 },
+    },
+  ],
+  ['hoga', { ...base, model: { type: ModelType.HOGA, hiddenDim: 16, heads: 2, residual: true } }],
+  [
+    'hoga-dac24',
+    {
+      ...base,
+      model: { type: ModelType.HOGA, variant: ModelVariant.DAC24, hiddenDim: 16, heads: 2 },
+    },
+  ],
+] satisfies [string, Spec][];
+
+const digestsOf = ({ epochs }: Job) => epochs.map(({ parametersSha256 }) => parametersSha256);
+
+test.each(models)('%s: 1, 2 and 3 Trainers make the same parameters', async (name, spec) => {
+  const digests: (readonly string[])[] = [];
+  for (const devices of [1, 2, 3]) {
+    const job = await daemon.train(`${name}-${devices}`, { ...spec, resources: { devices } });
+    expect(job.epochs.length).toBe(12);
+    // What the rarest class would give is 0.07, the commonest 0.3.
+    if (name !== 'hoga-dac24') expect(job.result?.testAccuracyBest).toBeGreaterThan(0.5);
+    expect(job.epochs.at(-1)?.loss).toBeLessThan(0.95 * (job.epochs[0]?.loss ?? 0));
+    digests.push(digestsOf(job));
+  }
+  expect(new Set(digests[0]).size).toBe(12);
+  expect(digests[1]).toEqual(digests[0]);
+  expect(digests[2]).toEqual(digests[0]);
+});
+
+test('jobs that mean the same share one propagation, and nobody deletes it meanwhile', async () => {
+  const { listPropagations } = DatasetService.method;
+  const { propagations } = await daemon.call(listPropagations, {});
+  expect(propagations.map(({ complete }) => complete)).toEqual([true]);
+});
+
+test('killed Trainers leave no trace in the model', async () => {
+  const spec = {
+    ...base,
+    model: { type: ModelType.SIGN, hiddenDim: 16 },
+    training: { ...base.training, epochs: 200 },
+  };
+  const undisturbed = await daemon.train('calm', { ...spec, resources: { devices: 1 } });
+  await daemon.createJob('killed', { ...spec, resources: { devices: 2 } });
+  for (const atLeast of [20, 60]) {
+    await daemon.until('killed', ({ numEpochs }) => numEpochs >= atLeast);
+    const [pid] = executorPids(daemon.pid);
+    if (pid !== undefined) process.kill(pid, 'SIGKILL');
+  }
+  const killed = await daemon.succeeded('killed');
+  expect(digestsOf(killed)).toEqual(digestsOf(undisturbed));
+});
