@@ -82,7 +82,7 @@ Status CheckSpec(const ModelSpec& spec) {
 class ManifestBuilder {
  public:
   void Weight(uint32_t layer, const char* suffix, TensorRole role, LayerShape shape) {
-    Add(layer, "convs.", suffix, role, shape.out, shape.in);
+    Add(layer, "convs.", suffix, role, shape.out, shape.in).gain = kReluGain;
   }
 
   void Bias(uint32_t layer, const char* suffix, TensorRole role, uint32_t size) {
@@ -93,6 +93,7 @@ class ManifestBuilder {
                  uint32_t columns) {
     ParameterTensor& tensor = Add(layer, "convs.", suffix, role, heads, columns);
     tensor.shape = {1, heads, columns};
+    tensor.gain = kReluGain;
   }
 
   void Norm(uint32_t layer, const char* suffix, TensorRole role, uint32_t size, float fill) {
