@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Feature propagation beside torch.sparse, in turns: `npm run bench -- propagate [FOLDER] [--hops 3]
-// [--rounds 3] [--threads 2] [--memory-mib 1024]`. FOLDER holds a dataset's .npy files and its
-// meta.json (bench/peers/graphs.py makes some). Both write the rows of labelled nodes, synced. Says
+// Feature propagation beside torch.sparse, in turns: `npm run bench -- propagate [FOLDER]
+// [--hops 3] [--rounds 3] [--threads 2] [--memory-mib 1024]`. FOLDER holds the .npy files of a
+// dataset (bench/peers/graphs.py makes some). Both write the rows of labelled nodes, synced. Says
 // seconds, their ratio, and what gnnd's gathers move as a share of what a copy moves here.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

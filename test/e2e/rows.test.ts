@@ -1,10 +1,13 @@
+import { join } from 'node:path';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import type { JobSpecSchema } from '../../src/api/gen/gnnd/v1/job_spec_pb.ts';
 import { ModelType, ModelVariant } from '../../src/api/gen/gnnd/v1/model_pb.ts';
-import { executorPids, TestDaemon } from '../support/daemon.ts';
+import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
+import { findPython, pythonScripts, runPython } from '../support/python.ts';
+import { skipped } from '../support/skipped.ts';
 
 /** Models over rows of propagated features: the same model from any number of Trainers. */
 
@@ -68,6 +71,27 @@ test('jobs that mean the same share one propagation, and nobody deletes it meanw
   const { listPropagations } = DatasetService.method;
   const { propagations } = await daemon.call(listPropagations, {});
   expect(propagations.map(({ complete }) => complete)).toEqual([true]);
+});
+
+test.each([
+  ['sgc', 'SGC', { features: 1433, classes: 7 }],
+  ['sign', 'SIGN', { tokens: 3, features: 1433, hidden: 16, classes: 7 }],
+  ['hoga', 'HOGA', { tokens: 3, features: 1433, hidden: 16, classes: 7, heads: 2, residual: true }],
+])('the documented module of PyTorch loads the checkpoint: %s', async (job, kind, args) => {
+  const python = await findPython('torch');
+  if (python === null) return void skipped(`checkpoints of ${kind}`, 'there is no torch');
+  const { result } = await daemon.job(`${job}-1`);
+  const { listPropagations } = DatasetService.method;
+  const [propagation] = (await daemon.call(listPropagations, {})).propagations;
+  const accuracy = await runPython(python, [
+    join(pythonScripts, 'rows_checkpoint.py'),
+    join(repository, 'docs', 'pre-propagation.md'),
+    join(result?.checkpointDir ?? '', 'last.safetensors'),
+    propagation?.path ?? '',
+    kind,
+    JSON.stringify(args),
+  ]);
+  expect(Number(accuracy)).toBeCloseTo(result?.testAccuracyLast ?? 0, 6);
 });
 
 test('killed Trainers leave no trace in the model', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readSources, root } from './sources.ts';
 
-/** docs/gnnlab-checklist.md names tests by file and name; a renamed test shows here. */
+/** docs/*-checklist.md name tests by file and name; a renamed test shows here. */
 
 const page = readFileSync(join(root, 'docs', 'gnnlab-checklist.md'), 'utf8');
 const tests = new Map(
@@ -44,5 +44,19 @@ describe('the checklist of GNNLab', () => {
   it('would show a file and a name that do not', () => {
     const text = '`test/unit/none.test.ts` "a"; `native/test/core/sample/walk_test.cc` "walks"';
     expect(missingFrom(text)).toEqual(['test/unit/none.test.ts', 'walks']);
+  });
+});
+
+describe('the checklist of pre-propagation', () => {
+  const rows = readFileSync(join(root, 'docs', 'ppgnn-checklist.md'), 'utf8');
+
+  it('has the items 1 to 20', () => {
+    const numbers = [...rows.matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
+    expect(numbers).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+  });
+
+  it('names tests that exist', () => {
+    expect(references(rows).length).toBeGreaterThan(15);
+    expect(missingFrom(rows)).toEqual([]);
   });
 });
