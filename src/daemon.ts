@@ -104,10 +104,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
   let onStoreHealth = () => {};
   const topologies = new Topologies({ native, idleMs: config.topologyIdleMs });
+  const shared = { store, native, topologies };
   const runner = new Runner({
-    store,
-    native,
-    topologies,
+    ...shared,
     propagations,
     clock,
     log,
@@ -122,8 +121,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const kept = { hostBytes: hostMemoryBytes(), jobsFolder, maxQueued };
   const jobs = createJobs({ store, runner, native, clock, host, ...kept });
   const { deletion, retention } = createKeepers(options, metrics, { store, runner });
-  const cacheReports = createCacheReports({ store, native, topologies, host, stateDir, dumpsDir });
-  const checkpoints = createCheckpoints({ store, native, topologies, featuresFolder, stateDir });
+  const cacheReports = createCacheReports({ ...shared, host, stateDir, dumpsDir });
+  const checkpoints = createCheckpoints({ ...shared, featuresFolder, stateDir });
   let isUp = false;
   const ready = () => isUp && !runner.storeIsFailing;
   const facts = { ...options, startAtMs: clock.wallMs(), isReady: ready, runner };
