@@ -35,22 +35,30 @@ struct HashMap {
   }
   GNND_DEVICE uint64_t KeyOf(uint32_t id) const { return uint64_t{stamp} << 32 | id; }
 
-  // Slots only ever go from an older batch to this one, so what was passed once is passed always.
+  // Slots only ever go from an older batch to this one, so what was passed once is passed always. A
+  // table that is full has more nodes than a sample may have, which NewNodes finds: any slot will
+  // do.
   GNND_DEVICE uint64_t* Claim(uint32_t id) const {
     const uint64_t mine = KeyOf(id);
-    for (uint64_t slot = First(id);; slot = Next(slot)) {
+    uint64_t slot = First(id);
+    for (uint64_t passed = 0; passed >> slot_bits == 0; ++passed) {
       uint64_t key = LoadRelaxed(keys + slot);
       if (key >> 32 != stamp) {
         const uint64_t before = AtomicCas(keys + slot, key, mine);
         key = before == key ? mine : before;
       }
-      if (key == mine) return words + slot;
+      if (key == mine) break;
+      slot = Next(slot);
     }
+    return words + slot;
   }
   GNND_DEVICE uint64_t* Find(uint32_t id) const {
     const uint64_t mine = KeyOf(id);
     uint64_t slot = First(id);
-    while (LoadRelaxed(keys + slot) != mine) slot = Next(slot);
+    for (uint64_t passed = 0; passed >> slot_bits == 0; ++passed) {
+      if (LoadRelaxed(keys + slot) == mine) break;
+      slot = Next(slot);
+    }
     return words + slot;
   }
 };

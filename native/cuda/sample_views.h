@@ -25,7 +25,7 @@ struct GraphView {
 // From a node to its place in the batch, without anything to clear: a word is stamp << 32 | ~place,
 // so the largest of a batch is that of its smallest place, and older batches are below it.
 struct NodeTable {
-  uint64_t* words = nullptr;  // [num_nodes]; with keys [slots]
+  uint64_t* words = nullptr;  // [num_nodes]; with keys [slots], at least 2 * max_nodes
   // Null: a word a node. Else open addressing, for graphs whose words would be too many: what lies
   // in a slot is stamp << 32 | node.
   uint64_t* keys = nullptr;

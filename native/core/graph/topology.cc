@@ -245,7 +245,7 @@ Result<Topology> Topology::Attach(int fd, const Dataset& dataset, const Registra
                      std::to_string(kTopologyVersion));
   }
   if (unchanging == (header.place == TopologyPlace::kRegistered)) {
-    return corrupted("not sealed as its place asks for");
+    return corrupted("not a sealed memfd");
   }
   if (header.place == TopologyPlace::kFile) {
     Topology topology;
@@ -274,6 +274,7 @@ Result<Topology> Topology::Attach(int fd, const Dataset& dataset, const Registra
   if (topology.view_.indptr.front() != 0 || topology.view_.indptr.back() != header.num_edges) {
     return corrupted("its rows do not cover its edges");
   }
+  topology.place_ = header.place;
   const std::span<std::byte> all{mapping.data(), mapping.size()};
   if (registrar != nullptr && !unchanging) {
     Result<Registration> registration = Registration::Of(*registrar, std::span(&all, 1));

@@ -96,6 +96,11 @@ class DeviceSampler {
 
   // Less room than the layout asks for.
   uint32_t& max_edges() { return max_edges_; }
+  void LimitNodes(uint32_t most) {
+    nodes_.resize(most);
+    if (table_.keys == nullptr) return;
+    table_.slot_bits = static_cast<uint32_t>(std::countr_zero(std::bit_ceil(2 * most)));
+  }
   uint32_t& max_rows(uint32_t hop) { return outs_[hop].max_dst; }
 
  private:

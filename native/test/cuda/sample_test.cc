@@ -230,6 +230,10 @@ TEST_CASE("seeds that stand twice, are no nodes or find too much are an error, n
     device.max_rows(1) = rows;
     device.max_edges() = 6;
     CHECK(device.Run(kKey, seeds).error == cuda::kSampleTooLarge);
+    // A hash table of 32 slots for some 50 nodes is full, and no thread looks for ever.
+    DeviceSampler few(graph.view(), options, layout, {hash});
+    few.LimitNodes(12);
+    CHECK(few.Run(kKey, seeds).error == cuda::kSampleTooLarge);
   }
 }
 

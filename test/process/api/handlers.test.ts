@@ -478,7 +478,13 @@ describe('HostService', () => {
         job: 'jobs/mine',
         cores: [0],
       },
-      { name: 'devices/cpu:1', state: DeviceState.FREE, job: '' },
+      { name: 'devices/cpu:1', state: DeviceState.FREE, job: '', memoryBytes: 0n, note: '' },
+      {
+        ...{ name: 'devices/cuda:0', kind: DeviceKind.CUDA, state: DeviceState.UNUSED },
+        ...{ uuid: 'GPU-1', product: 'NVIDIA H200', pci: '0000:3b:00.0', cores: [] },
+        ...{ memoryBytes: 150_000_000_000n, budgetBytes: 0n, peers: ['devices/cuda:1'] },
+        note: 'others use it: process 7; end them, or set share_gpus in the configuration',
+      },
     ]);
   });
 });

@@ -396,6 +396,14 @@ test('devices, host and version', async () => {
           job: 'jobs/a',
           cores: [0, 1],
         },
+        {
+          ...{ name: 'devices/cuda:0/0', kind: DeviceKind.CUDA, state: DeviceState.FREE },
+          ...{ uuid: 'GPU-7', memoryBytes: 2n ** 37n, budgetBytes: 2n ** 36n },
+        },
+        {
+          ...{ name: 'devices/cuda:1', kind: DeviceKind.CUDA, state: DeviceState.UNUSED },
+          ...{ uuid: 'GPU-8', memoryBytes: 2n ** 37n, note: 'MIG is on' },
+        },
       ],
     }))
     .unary(HostService.method.getHost, () => ({
@@ -407,9 +415,13 @@ test('devices, host and version', async () => {
     }));
   await daemon.listen();
   const devices = await gnnctl(['device', 'list', '-o', 'table']);
-  expect(devices.stdout).toBe(
-    'DEVICE  KIND  STATE      JOB  CORES\ncpu:0   CPU   ALLOCATED  a    0,1\n',
-  );
+  expect(devices.stdout.split('\n').map((line) => line.trimEnd())).toEqual([
+    'DEVICE    KIND  STATE      JOB  CORES  MEMORY               UUID   NOTE',
+    'cpu:0     CPU   ALLOCATED  a    0,1',
+    'cuda:0/0  CUDA  FREE       -           64.0 GiB of 128 GiB  GPU-7',
+    'cuda:1    CUDA  UNUSED     -           128 GiB              GPU-8  MIG is on',
+    '',
+  ]);
   const host = await gnnctl(['host', 'status', '-o', 'table']);
   expect(host.exitCode).toBe(8);
   expect(host.stdout).toContain('Jobs        1 RUNNING\n');

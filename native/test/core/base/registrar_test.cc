@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 
+#include <utility>
 #include <vector>
 
 #include "core/base/memfd.h"
@@ -12,8 +13,8 @@ namespace gnnd {
 namespace {
 
 struct Memory {
-  explicit Memory(uint64_t pages) : fd(*CreateMemfd("gnnd-test", pages * kPageBytes)) {
-    mapping = *Mapping::Map(fd.get(), true);
+  explicit Memory(uint64_t pages) : fd(std::move(*CreateMemfd("gnnd-test", pages * kPageBytes))) {
+    mapping = std::move(*Mapping::Map(fd.get(), true));
   }
   std::span<std::byte> pages(uint64_t from, uint64_t count) const {
     return {mapping.data() + from * kPageBytes, count * kPageBytes};

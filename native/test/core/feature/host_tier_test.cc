@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "core/base/huge_array.h"
@@ -29,7 +30,7 @@ struct Fixture {
     std::memcpy(mapped.data(), halves.data(), mapped.size());
     table = RowTable(FeatureType::kFloat16, {mapped.data(), mapped.size()}, dim);
     for (uint32_t rank = 0; rank < kNodes; ++rank) rank_of[order[rank]] = rank;
-    fd = *ReserveHostTier();
+    fd = std::move(*ReserveHostTier());
     REQUIRE(FillHostTier(fd.get(), {table, order, rows, 17}).ok());
   }
 
@@ -65,7 +66,7 @@ TEST_CASE("a tier takes the rows that its budget holds, whole pages counted") {
   CHECK(HostTierRows(3 * kPageBytes - 1, row_bytes, kNodes) == kPageBytes / row_bytes);
   CHECK(HostTierRows(uint64_t{1} << 40, row_bytes, kNodes) == kNodes);
   for (const uint64_t budget : {2 * kPageBytes, 5 * kPageBytes + 7, 9 * kPageBytes}) {
-    UniqueFd fd = *ReserveHostTier();
+    UniqueFd fd = std::move(*ReserveHostTier());
     const uint64_t rows = HostTierRows(budget, row_bytes, kNodes);
     REQUIRE(FillHostTier(fd.get(), {f.table, f.order, rows, 1}).ok());
     const Result<HostTier> tier = HostTier::Attach(fd.get(), f.table);
@@ -110,7 +111,7 @@ TEST_CASE("what is no tier of these features is refused") {
   const uint64_t rows = uint64_t{1} << 60;
   REQUIRE(pwrite(f.fd.get(), &rows, sizeof rows, offsetof(HostTierHeader, rows)) == sizeof rows);
   CHECK(refused(f.fd.get(), f.table) == Code::kShmCorrupted);
-  UniqueFd fd = *ReserveHostTier();
+  UniqueFd fd = std::move(*ReserveHostTier());
   CHECK(FillHostTier(fd.get(), {f.table, f.order, kNodes + 1, 0}).code() == Code::kInvalidArgument);
   const std::vector<uint32_t> beyond{kNodes};
   CHECK(FillHostTier(fd.get(), {f.table, beyond, 1, 0}).code() == Code::kInvalidArgument);
