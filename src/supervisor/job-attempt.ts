@@ -1,4 +1,4 @@
-import { messageOf } from '../base/errors.ts';
+import { GnndError, messageOf } from '../base/errors.ts';
 import type { SegmentSnapshot } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
 import type { CachePlan, JobProgress } from '../records/job-record.ts';
@@ -219,6 +219,8 @@ export class JobAttempt {
 /** What a thrown error of a step means for the attempt. */
 export function attemptFailureOf(error: unknown): AttemptFailure {
   if (error instanceof CheckpointError) return 'CHECKPOINT_WRITE_FAILED';
+  // Of a Propagator, which is told apart by its reason.
+  if (error instanceof GnndError && error.reason === 'DATASET_CORRUPT') return error.reason;
   const code = nativeCodeOf(error);
   switch (code) {
     case 'SPEC_INVALID':
