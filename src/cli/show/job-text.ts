@@ -13,6 +13,7 @@ import {
 } from '../../api/gen/gnnd/v1/job_pb.ts';
 import type { JobSpec } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
 import { ModelTypeSchema } from '../../api/gen/gnnd/v1/model_pb.ts';
+import { PropagationOperatorSchema } from '../../api/gen/gnnd/v1/propagation_pb.ts';
 import { PlacementPolicySchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
 import { SamplingAlgorithmSchema } from '../../api/gen/gnnd/v1/sampling_pb.ts';
 import { StalenessCompensationSchema } from '../../api/gen/gnnd/v1/training_pb.ts';
@@ -89,13 +90,17 @@ export function specOf(job: Job): JobSpec | undefined {
   return job.effectiveSpec ?? job.spec;
 }
 
-/** `GRAPHSAGE 128, fanouts 10,10`; `GRAPHSAGE 128, RANDOM_WALK`. */
+/** `GRAPHSAGE 128, fanouts 10,10`; `GRAPHSAGE 128, RANDOM_WALK`; `SIGN 512, 2 hops of ROW`. */
 export function modelText(spec: JobSpec | undefined): string {
   if (spec === undefined) return '';
-  const { model, sampling } = spec;
+  const { model, sampling, propagation } = spec;
   const type = shortName(ModelTypeSchema, model?.type ?? 1);
   // 0: a TorchScript module says its widths itself.
   const width = (model?.hiddenDim ?? 0) === 0 ? '' : ` ${model?.hiddenDim}`;
+  if (propagation !== undefined && (propagation.hops ?? 0) > 0) {
+    const names = propagation.operators.map((each) => shortName(PropagationOperatorSchema, each));
+    return `${type}${width}, ${propagation.hops} hops of ${names.join(', ')}`;
+  }
   const algorithm = sampling?.algorithm ?? 0;
   const drawn = algorithm <= 1 ? '' : `, ${shortName(SamplingAlgorithmSchema, algorithm)}`;
   const fanouts = fanoutsText(sampling?.fanouts ?? []);

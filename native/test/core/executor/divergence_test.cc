@@ -123,7 +123,7 @@ TEST_CASE("a record of rows is refused with a sentence before it is read") {
   CHECK_FALSE(crew.Finish());
   CHECK(crew.FirstError().code() == Code::kInternal);
   CHECK(crew.FirstError().message() ==
-        "the record of batch 0 holds rows; Trainers of this version take blocks only");
+        "the record of batch 0 holds rows, which have no records in this version");
 }
 
 }  // namespace gnnd::test
