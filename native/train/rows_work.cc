@@ -30,7 +30,6 @@
 namespace gnnd {
 namespace {
 
-constexpr uint32_t kGrainFloats = 16384;
 constexpr uint32_t kGrainRows = 16;
 constexpr uint64_t kEvalRows = 4096;  // of a chunk; decides no bit but the order of losses
 
@@ -126,8 +125,9 @@ class RowsWork final : public TorchWork {
     });
   }
 
-  Status ComputeGradient(const Sample& sample, uint32_t number, std::span<const float> parameters,
+  Status ComputeGradient(const Sample& sample, uint32_t number, const ParametersView& view,
                          std::span<float> gradient, BatchReport* report) override {
+    const std::span<const float> parameters = view.floats;
     const RowBuffer& buffer = buffers_[number];
     GNND_CHECK(parameters.size() == manifest().num_floats && gradient.size() == parameters.size());
     GNND_CHECK(buffer.key.epoch == sample.key().epoch && buffer.key.batch == sample.key().batch);
@@ -152,15 +152,8 @@ class RowsWork final : public TorchWork {
     });
   }
 
-  void Apply(std::span<const std::span<const float>> gradients, uint64_t num_seeds, uint64_t step,
-             std::span<const float> parameters_in, std::span<const float> optimizer_in,
-             std::span<float> parameters_out, std::span<float> optimizer_out) override {
-    UseTeamOf(options_.threads);
-    const OptimizerStep arguments{gradients,    num_seeds,      step,         parameters_in,
-                                  optimizer_in, parameters_out, optimizer_out};
-    const OptimizerUpdate update(manifest(), options_.optimizer, arguments);
-    ParallelRows(static_cast<uint32_t>(manifest().num_floats), kGrainFloats,
-                 [&update](uint32_t begin, uint32_t end) { update.Run(begin, end); });
+  void Apply(const StepView& step) override {
+    ApplyOnThreads(manifest(), options_.optimizer, options_.threads, step);
   }
 
   void PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,
@@ -175,7 +168,7 @@ class RowsWork final : public TorchWork {
     return EvalShape{chunks == 0 ? 0U : 1U, chunks, rows};
   }
 
-  Status EvaluateChunk(const EvalTask& task, std::span<const float> parameters, const Alive& alive,
+  Status EvaluateChunk(const EvalTask& task, const ParametersView& parameters, const Alive& alive,
                        EvalResult* result) override {
     if (!alive()) return EvaluationAborted();
     const bool validates = task.run.nodes == EvalNodes::kValidation;
@@ -191,7 +184,7 @@ class RowsWork final : public TorchWork {
         evaluated_.rows.push_back(static_cast<uint32_t>(row));
       }
       Read(&evaluated_);
-      const at::Tensor logits = ForwardRows(model_, ParameterTensors(parameters),
+      const at::Tensor logits = ForwardRows(model_, ParameterTensors(parameters.floats),
                                             BatchOf(evaluated_, false), &compute_, nullptr)
                                     .contiguous();
       return Count(logits, validates, result);

@@ -83,15 +83,7 @@ class Work final : public TorchWork {
   Status ComputeGradient(const Sample& sample, uint32_t buffer, const ParametersView& parameters,
                          std::span<float> gradient, BatchReport* report) override;
   void Apply(const StepView& step) override {
-    UseTeamOf(options_.threads);
-    gradients_.clear();
-    for (const GradientView& gradient : step.gradients) gradients_.push_back(gradient.floats);
-    const OptimizerStep arguments{gradients_,         step.num_seeds,    step.version + 1,
-                                  step.parameters_in, step.optimizer_in, step.parameters_out,
-                                  step.optimizer_out};
-    const OptimizerUpdate update(manifest(), options_.optimizer, arguments);
-    ParallelRows(static_cast<uint32_t>(manifest().num_floats), kGrainFloats,
-                 [&update](uint32_t begin, uint32_t end) { update.Run(begin, end); });
+    ApplyOnThreads(manifest(), options_.optimizer, options_.threads, step);
   }
   void PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,
                          std::span<const float> optimizer, std::span<float> predicted) override {
@@ -134,7 +126,6 @@ class Work final : public TorchWork {
   Evaluator evaluator_;
   std::unique_ptr<SampledEvaluator> sampled_;  // null: evaluation is exact
 
-  std::vector<std::span<const float>> gradients_;  // of a step; kept to avoid allocating
   ExtractBuffer buffers_[kExtractBuffers];
   Workspace compute_;
   std::atomic<uint64_t> compute_bytes_{0};  // of compute_, for an Extract on another thread
@@ -318,6 +309,19 @@ Status Work::Predict(std::span<const float> parameters, std::span<const uint32_t
 }
 
 }  // namespace
+
+void TorchWork::ApplyOnThreads(const ParameterManifest& manifest, const OptimizerOptions& options,
+                               uint32_t threads, const StepView& step) {
+  UseTeamOf(threads);
+  std::vector<std::span<const float>> gradients;
+  for (const GradientView& gradient : step.gradients) gradients.push_back(gradient.floats);
+  const OptimizerStep arguments{gradients,          step.num_seeds,    step.version + 1,
+                                step.parameters_in, step.optimizer_in, step.parameters_out,
+                                step.optimizer_out};
+  const OptimizerUpdate update(manifest, options, arguments);
+  ParallelRows(static_cast<uint32_t>(manifest.num_floats), kGrainFloats,
+               [&update](uint32_t begin, uint32_t end) { update.Run(begin, end); });
+}
 
 Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) {
   TrainOptions options = given;

@@ -34,6 +34,11 @@ class TorchWork : public TrainWork {
                          const Alive& alive, const LogitsConsumer& consume) = 0;
   // Share of the running prediction that is done, 0 to 1; for its `alive`.
   virtual double predicted() const = 0;
+
+ protected:
+  // TrainWork::Apply on so many threads.
+  static void ApplyOnThreads(const ParameterManifest& manifest, const OptimizerOptions& options,
+                             uint32_t threads, const StepView& step);
 };
 
 }  // namespace gnnd
