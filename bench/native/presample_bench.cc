@@ -51,10 +51,12 @@ class JobWork final : public SampleWork {
   explicit JobWork(const Job& job)
       : job_(job), sampler_(job.topology(), job.sampler, job.layout(), DetectInstructionSet()) {}
 
-  Status Sample(uint32_t epoch, uint32_t batch, std::span<std::byte> slot, SampleReport*) override {
-    SeedsOf({1, epoch, batch}, job_.train, job_.batch_size, &seeds_);
-    return sampler_.Sample({1, epoch, batch}, seeds_, slot);
+  Status Start(const SampleTask& task) override {
+    const BatchKey key{1, task.epoch, task.batch};
+    SeedsOf(key, job_.train, job_.batch_size, &seeds_);
+    return sampler_.Sample(key, seeds_, task.slot);
   }
+  Status Finish(const SampleTask&, SampleReport*) override { return Status::Ok(); }
 
  private:
   const Job& job_;

@@ -25,6 +25,12 @@ target_include_directories(torch_wheel SYSTEM INTERFACE
   ${torch_dir}/include ${torch_dir}/include/torch/csrc/api/include)
 target_link_directories(torch_wheel INTERFACE ${torch_dir}/lib)
 target_link_libraries(torch_wheel INTERFACE torch_cpu c10)
+# A PyTorch with CUDA registers its kernels when these are loaded, though nothing here names them.
+# Nothing of CUDA is included: its headers want the toolkit.
+if(EXISTS ${torch_dir}/lib/libtorch_cuda.so)
+  target_link_libraries(torch_wheel INTERFACE
+    -Wl,--push-state,--no-as-needed,-ltorch_cuda,-lc10_cuda,--pop-state)
+endif()
 # DT_RPATH, not DT_RUNPATH: a stray LD_LIBRARY_PATH must not bring another libtorch.
 target_link_options(torch_wheel INTERFACE -Wl,--disable-new-dtags -Wl,-rpath,${torch_dir}/lib)
 set(CMAKE_SKIP_BUILD_RPATH ON)

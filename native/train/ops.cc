@@ -3,18 +3,13 @@
 #include <ATen/ops/from_blob.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <algorithm>
-#include <bit>
+#include <concepts>
 #include <optional>
-#include <type_traits>
 
 #include "core/base/check.h"
 #include "core/graph/features.h"
 #include "core/kernels/spmm.h"
-#include "core/kernels/transpose.h"
-#include "core/vec/convert.h"
-#include "train/affine.h"
-#include "train/grouped_sum.h"
+#include "train/operators.h"
 #include "train/parallel.h"
 
 namespace gnnd {
@@ -33,8 +28,8 @@ template <>
 constexpr at::ScalarType kScalarType<Bfloat16> = at::kBFloat16;
 
 template <typename T>
-at::Tensor ViewAs(T* data, int64_t rows, int64_t columns) {
-  const auto options = at::TensorOptions().dtype(kScalarType<T>);
+at::Tensor ViewAs(T* data, int64_t rows, int64_t columns, at::Device where) {
+  const auto options = at::TensorOptions().dtype(kScalarType<T>).device(where);
   if (rows == 0) return at::from_blob(data, {columns}, options);
   return at::from_blob(data, {rows, columns}, options);
 }
@@ -46,40 +41,26 @@ T* DataOf(const at::Tensor& rows) {
   return static_cast<T*>(rows.data_ptr());
 }
 
-template <typename T, typename Element, typename Out>
-void RunRows(const Spmm<T, Element, Out>& op, uint32_t rows) {
-  ParallelSums(rows, kGrainRows, [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
-}
-
 at::Tensor EmptyAs(at::ScalarType type, Workspace* workspace, int64_t rows, int64_t columns) {
   const auto count = static_cast<uint64_t>((rows == 0 ? 1 : rows) * columns);
-  if (type == at::kDouble) return ViewAs(workspace->Get<double>(count), rows, columns);
-  if (type == at::kBFloat16) return ViewAs(workspace->Get<Bfloat16>(count), rows, columns);
-  return ViewAs(workspace->Get<float>(count), rows, columns);
-}
-
-// The record's float32 weights in T: themselves, or a converted copy.
-const float* WeightsAs(std::span<const float> weights, Workspace*, const float*) {
-  return weights.data();
-}
-const double* WeightsAs(std::span<const float> weights, Workspace* workspace, const double*) {
-  double* copy = workspace->Get<double>(weights.size());
-  std::copy(weights.begin(), weights.end(), copy);
-  return copy;
+  const at::Device where = workspace->device().where;
+  if (type == at::kDouble) return ViewAs(workspace->Get<double>(count), rows, columns, where);
+  if (type == at::kBFloat16) return ViewAs(workspace->Get<Bfloat16>(count), rows, columns, where);
+  return ViewAs(workspace->Get<float>(count), rows, columns, where);
 }
 
 }  // namespace
 
-at::Tensor ViewOf(float* data, int64_t rows, int64_t columns) {
-  return ViewAs(data, rows, columns);
+at::Tensor ViewOf(float* data, int64_t rows, int64_t columns, at::Device where) {
+  return ViewAs(data, rows, columns, where);
 }
 
-at::Tensor ViewOf(double* data, int64_t rows, int64_t columns) {
-  return ViewAs(data, rows, columns);
+at::Tensor ViewOf(double* data, int64_t rows, int64_t columns, at::Device where) {
+  return ViewAs(data, rows, columns, where);
 }
 
-at::Tensor ViewOf(Bfloat16* data, int64_t rows, int64_t columns) {
-  return ViewAs(data, rows, columns);
+at::Tensor ViewOf(Bfloat16* data, int64_t rows, int64_t columns, at::Device where) {
+  return ViewAs(data, rows, columns, where);
 }
 
 at::Tensor EmptyIn(Workspace* workspace, const at::Tensor& like, int64_t rows, int64_t columns) {
@@ -103,24 +84,21 @@ at::Tensor GatheredRows(const RowTable& table, std::span<const uint32_t> rows,
 template <typename T>
 BlockOperand<T>::BlockOperand(const BlockView& block, Reduction reduction, Workspace* workspace)
     : block_(block), reduction_(reduction), workspace_(workspace) {
+  const RowOperators<T>& rows = workspace->operators().rows<T>();
   if (reduction == Reduction::kWeightedSum) {
     GNND_CHECK(block.self_weight.size() == block.num_dst);
-    edge_weight_ = WeightsAs(block.weight, workspace, static_cast<const Sum*>(nullptr));
-    self_weight_ = WeightsAs(block.self_weight, workspace, static_cast<const Sum*>(nullptr));
+    edge_weight_ = rows.weights(block.weight, workspace);
+    self_weight_ = rows.weights(block.self_weight, workspace);
     return;
   }
   scale_ = workspace->Get<Sum>(block.num_dst);
-  if (!block.weight.empty()) {
-    edge_weight_ = WeightsAs(block.weight, workspace, static_cast<const Sum*>(nullptr));
-  }
-  for (uint32_t d = 0; d < block.num_dst; ++d) {
-    Sum sum =
-        edge_weight_ == nullptr ? static_cast<Sum>(block.indptr[d + 1] - block.indptr[d]) : Sum{0};
-    for (uint32_t e = block.indptr[d]; edge_weight_ != nullptr && e < block.indptr[d + 1]; ++e) {
-      sum += edge_weight_[e];
-    }
-    scale_[d] = sum > Sum{0} ? Sum{1} / sum : Sum{0};
-  }
+  if (!block.weight.empty()) edge_weight_ = rows.weights(block.weight, workspace);
+  rows.mean_scales(Scales());
+}
+
+template <typename T>
+MeanScales<SumOf<T>> BlockOperand<T>::Scales() const {
+  return {block_.indptr.data(), edge_weight_, block_.num_dst, scale_, nullptr};
 }
 
 template <typename T>
@@ -129,7 +107,7 @@ at::Tensor BlockOperand<T>::Aggregate(const at::Tensor& x) const {
   T* out =
       workspace_->Get<T>(static_cast<uint64_t>(block_.num_dst) * static_cast<uint64_t>(columns));
   Gather(DataOf<T>(x), static_cast<uint64_t>(columns), block_.src.data(), nullptr, out);
-  return ViewAs(out, block_.num_dst, columns);
+  return ViewAs(out, block_.num_dst, columns, workspace_->device().where);
 }
 
 template <typename T>
@@ -162,7 +140,13 @@ void BlockOperand<T>::Gather(const Element* x, uint64_t columns, const uint32_t*
   op.scale = scale_;
   op.out = out;
   op.out_stride = columns;
-  RunRows(op, block_.num_dst);
+  if constexpr (std::same_as<Element, T>) {
+    workspace_->operators().rows<T>().sum_edges(op, block_.num_dst);
+  } else {
+    // Straight from a table of another type, which is the host's.
+    ParallelSums(block_.num_dst, kGrainRows,
+                 [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
+  }
 }
 
 template <typename T>
@@ -188,8 +172,8 @@ at::Tensor BlockOperand<T>::AggregateTransposed(const at::Tensor& grad,
   }
   op.out = workspace_->Get<T>(static_cast<uint64_t>(block_.num_src) * op.x_stride);
   op.out_stride = op.x_stride;
-  RunRows(op, block_.num_src);
-  return ViewAs(op.out, block_.num_src, columns);
+  workspace_->operators().rows<T>().sum_edges(op, block_.num_src);
+  return ViewAs(op.out, block_.num_src, columns, workspace_->device().where);
 }
 
 template <typename T>
@@ -204,18 +188,16 @@ void BlockOperand<T>::Transpose() {
   input.weight_per_destination = edge_weight_ == nullptr;
   input.weight = input.weight_per_destination ? scale_ : edge_weight_;
   if (reduction_ == Reduction::kMean && edge_weight_ != nullptr) input.weight = ScaledWeights();
-  TransposeBlock(input, transposed_indptr_, transposed_dst_, transposed_weight_);
+  workspace_->operators().rows<T>().transpose(input, transposed_indptr_, transposed_dst_,
+                                              transposed_weight_);
 }
 
 template <typename T>
 const typename BlockOperand<T>::Sum* BlockOperand<T>::ScaledWeights() const {
-  Sum* scaled = workspace_->Get<Sum>(block_.src.size());
-  for (uint32_t d = 0; d < block_.num_dst; ++d) {
-    for (uint32_t e = block_.indptr[d]; e < block_.indptr[d + 1]; ++e) {
-      scaled[e] = scale_[d] * edge_weight_[e];
-    }
-  }
-  return scaled;
+  MeanScales<Sum> op = Scales();
+  op.scaled = workspace_->Get<Sum>(block_.src.size());
+  workspace_->operators().rows<T>().scale_weights(op);
+  return op.scaled;
 }
 
 template class BlockOperand<float>;
@@ -230,16 +212,14 @@ namespace {
 // Converts between float32 and bfloat16.
 at::Tensor Converted(const at::Tensor& rows, at::ScalarType type, Workspace* workspace) {
   at::Tensor out = EmptyAs(type, workspace, rows.size(0), rows.size(1));
+  const auto count = static_cast<uint32_t>(rows.size(0));
   const auto columns = static_cast<uint64_t>(rows.size(1));
-  ParallelRows(static_cast<uint32_t>(rows.size(0)), kGrainRows, [&](uint32_t begin, uint32_t end) {
-    const uint64_t at = begin * columns;
-    const uint64_t count = (end - begin) * columns;
-    if (type == at::kBFloat16) {
-      Convert(DataOf<float>(rows) + at, count, DataOf<Bfloat16>(out) + at);
-    } else {
-      Convert(DataOf<Bfloat16>(rows) + at, count, DataOf<float>(out) + at);
-    }
-  });
+  const Operators& operators = workspace->operators();
+  if (type == at::kBFloat16) {
+    operators.narrow(DataOf<float>(rows), count, columns, DataOf<Bfloat16>(out));
+  } else {
+    operators.widen(DataOf<Bfloat16>(rows), count, columns, DataOf<float>(out));
+  }
   return out;
 }
 
@@ -252,7 +232,7 @@ class AggregateFunction : public torch::autograd::Function<AggregateFunction<T>>
     context->set_materialize_grads(false);
     variable_list outputs = {operand->Aggregate(x)};
     if (with_self) {
-      outputs.push_back(ViewAs(DataOf<T>(x), operand->block().num_dst, x.size(1)));
+      outputs.push_back(ViewAs(DataOf<T>(x), operand->block().num_dst, x.size(1), x.device()));
     }
     return outputs;
   }
@@ -280,7 +260,7 @@ bool IsNarrow(const at::Tensor& rows) { return rows.scalar_type() == at::kBFloat
 // rows weight, of the rows' type.
 at::Tensor Product(const at::Tensor& rows, const at::Tensor& weight, Workspace* workspace) {
   const at::Tensor out = EmptyIn(workspace, rows, rows.size(0), weight.size(1));
-  RunAffine({rows, weight.t(), {}, {}, {}, {}, out}, workspace);
+  workspace->operators().affine({rows, weight.t(), {}, {}, {}, {}, out}, workspace);
   return out;
 }
 
@@ -292,30 +272,17 @@ at::ScalarType SumTypeOf(const at::Tensor& rows) {
 // grad^T x, a parameter's gradient.
 at::Tensor TransposedProduct(const at::Tensor& grad, const at::Tensor& x, Workspace* workspace) {
   const at::Tensor out = EmptyAs(SumTypeOf(x), workspace, grad.size(1), x.size(1));
-  TransposedProductInto(grad, x, out);
+  workspace->operators().transposed_product(grad, x, out);
   return out;
-}
-
-float AsSum(Bfloat16 value) { return ToFloat(value); }
-template <typename T>
-T AsSum(T value) {
-  return value;
 }
 
 // Sums over rows.
 at::Tensor SumOfRows(const at::Tensor& rows, Workspace* workspace) {
   const at::Tensor out = EmptyAs(SumTypeOf(rows), workspace, 0, rows.size(1));
-  const auto columns = static_cast<uint64_t>(rows.size(1));
   InRowTypeOf(rows, [&]<typename T>(T) {
-    const T* from = DataOf<T>(rows);
-    SumInGroups(static_cast<uint32_t>(rows.size(0)), columns, workspace, DataOf<SumOf<T>>(out),
-                [=](uint32_t begin, uint32_t end, SumOf<T>* sums) {
-                  for (uint64_t r = begin; r < end; ++r) {
-                    const T* __restrict row = from + r * columns;
-                    SumOf<T>* __restrict to = sums;
-                    for (uint64_t c = 0; c < columns; ++c) to[c] += AsSum(row[c]);
-                  }
-                });
+    workspace->operators().rows<T>().sum_rows(DataOf<T>(rows), static_cast<uint32_t>(rows.size(0)),
+                                              static_cast<uint64_t>(rows.size(1)), workspace,
+                                              DataOf<SumOf<T>>(out));
   });
   return out;
 }
@@ -356,7 +323,7 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
     context->saved_data["addend"] = addend.has_value();
     const at::ScalarType type = IsNarrow(x) && wide ? at::kFloat : x.scalar_type();
     const at::Tensor out = EmptyAs(type, workspace, x.size(0), weight.size(0));
-    RunAffine(
+    workspace->operators().affine(
         {x, weight, ValueOr(x_self), ValueOr(weight_self), ValueOr(addend), ValueOr(bias), out},
         workspace);
     return out;
@@ -381,49 +348,24 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
 };
 
 template <typename T>
-void RunReluDropout(const at::Tensor& z, const DropoutSite& site) {
+void RunReluDropout(const at::Tensor& z, const DropoutSite& site, const Operators& operators) {
   auto op = DropoutOf<T>(site, z);
   op.relu = true;
-  ParallelRows(static_cast<uint32_t>(z.size(0)), kGrainRows,
-               [&op](uint32_t begin, uint32_t end) { RunDropout(op, begin, end); });
-}
-
-// What was not positive or did not survive is 0 in the output, so the output is all that backward
-// needs: no mask is stored. Selecting by bits, the sign left out, makes a loop that vectorises; one
-// that branches is mispredicted at every other element.
-template <typename T>
-void ReluDropoutGradient(const T* __restrict out, const T* __restrict grad, uint64_t count, T scale,
-                         T* __restrict grad_in) {
-  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  for (uint64_t i = 0; i < count; ++i) {
-    const Bits survived = Bits{0} - static_cast<Bits>((std::bit_cast<Bits>(out[i]) << 1) != 0);
-    grad_in[i] = std::bit_cast<T>(std::bit_cast<Bits>(scale * grad[i]) & survived);
-  }
-}
-
-void ReluDropoutGradient(const Bfloat16* __restrict out, const Bfloat16* __restrict grad,
-                         uint64_t count, float scale, Bfloat16* __restrict grad_in) {
-  for (uint64_t i = 0; i < count; ++i) {
-    const auto survived =
-        static_cast<uint16_t>(-static_cast<uint16_t>((static_cast<uint16_t>(out[i]) << 1) != 0));
-    const auto scaled = static_cast<uint16_t>(ToBfloat16(scale * ToFloat(grad[i])));
-    grad_in[i] = static_cast<Bfloat16>(scaled & survived);
-  }
+  operators.rows<T>().dropout(op, static_cast<uint32_t>(z.size(0)));
 }
 
 template <typename T>
 void RunReluDropoutBackward(const at::Tensor& out, const at::Tensor& grad, float p,
-                            const at::Tensor& grad_in) {
+                            const at::Tensor& grad_in, const Operators& operators) {
   using Scale = SumOf<T>;
-  const T* value = DataOf<T>(out);
-  const T* from = DataOf<T>(grad);
-  T* to = DataOf<T>(grad_in);
-  const Scale scale = Scale{1} / (Scale{1} - static_cast<Scale>(p));
-  const auto columns = static_cast<uint64_t>(out.size(1));
-  ParallelRows(static_cast<uint32_t>(out.size(0)), kGrainRows, [=](uint32_t begin, uint32_t end) {
-    const uint64_t at = begin * columns;
-    ReluDropoutGradient(value + at, from + at, (end - begin) * columns, scale, to + at);
-  });
+  DropoutGradient<T> op;
+  op.out = DataOf<T>(out);
+  op.grad = DataOf<T>(grad);
+  op.rows = static_cast<uint32_t>(out.size(0));
+  op.columns = static_cast<uint64_t>(out.size(1));
+  op.scale = Scale{1} / (Scale{1} - static_cast<Scale>(p));
+  op.grad_in = DataOf<T>(grad_in);
+  operators.rows<T>().dropout_gradient(op);
 }
 
 class ReluDropoutFunction : public torch::autograd::Function<ReluDropoutFunction> {
@@ -432,7 +374,7 @@ class ReluDropoutFunction : public torch::autograd::Function<ReluDropoutFunction
                             Workspace* workspace) {
     SaveWorkspace(context, workspace);
     context->saved_data["p"] = static_cast<double>(site.p);
-    InRowTypeOf(z, [&]<typename T>(T) { RunReluDropout<T>(z, site); });
+    InRowTypeOf(z, [&]<typename T>(T) { RunReluDropout<T>(z, site, workspace->operators()); });
     context->mark_dirty({z});
     context->save_for_backward({z});
     return z;
@@ -442,8 +384,11 @@ class ReluDropoutFunction : public torch::autograd::Function<ReluDropoutFunction
     const at::Tensor out = context->get_saved_variables()[0];
     const at::Tensor grad = grads[0].contiguous();
     const auto p = static_cast<float>(context->saved_data["p"].toDouble());
-    const at::Tensor grad_in = EmptyIn(SavedWorkspace(context), out, out.size(0), out.size(1));
-    InRowTypeOf(out, [&]<typename T>(T) { RunReluDropoutBackward<T>(out, grad, p, grad_in); });
+    Workspace* workspace = SavedWorkspace(context);
+    const at::Tensor grad_in = EmptyIn(workspace, out, out.size(0), out.size(1));
+    InRowTypeOf(out, [&]<typename T>(T) {
+      RunReluDropoutBackward<T>(out, grad, p, grad_in, workspace->operators());
+    });
     return {grad_in, at::Tensor(), at::Tensor()};
   }
 };

@@ -13,10 +13,12 @@
 #include "core/batch/record.h"
 #include "core/graph/row_table.h"
 #include "core/kernels/dropout.h"
+#include "train/operators.h"
 #include "train/workspace.h"
 
 // The differentiable operators that models over blocks are made of. Each is a
-// torch::autograd::Function whose outputs and gradients lie in the batch's workspace; all work in
+// torch::autograd::Function whose outputs and gradients lie in the batch's workspace, and which
+// computes with the operators of that workspace's device (operators.h); all work in
 // float32, in float64 (tests compare with dense references there), and on rows in bfloat16: their
 // sums and what is computed of a row are float32, parameters and their gradients, too.
 
@@ -28,14 +30,10 @@ enum class Reduction : uint32_t {
   kWeightedSum,  // sum of weight * x over edges, plus self_weight * x of the destination itself
 };
 
-// Memory as a tensor of [rows, columns], or [columns] when rows is 0. Does not own it.
-at::Tensor ViewOf(float* data, int64_t rows, int64_t columns);
-at::Tensor ViewOf(double* data, int64_t rows, int64_t columns);
-at::Tensor ViewOf(Bfloat16* data, int64_t rows, int64_t columns);
-
-// What rows of T are computed with.
-template <typename T>
-using SumOf = std::conditional_t<std::same_as<T, Bfloat16>, float, T>;
+// Memory of a device as a tensor of [rows, columns], or [columns] when rows is 0. Does not own it.
+at::Tensor ViewOf(float* data, int64_t rows, int64_t columns, at::Device where = at::kCPU);
+at::Tensor ViewOf(double* data, int64_t rows, int64_t columns, at::Device where = at::kCPU);
+at::Tensor ViewOf(Bfloat16* data, int64_t rows, int64_t columns, at::Device where = at::kCPU);
 
 // An uninitialised [rows, columns] tensor in the workspace, with the element type of `like`.
 at::Tensor EmptyIn(Workspace* workspace, const at::Tensor& like, int64_t rows, int64_t columns);
@@ -118,6 +116,7 @@ class BlockOperand final : public torch::CustomClassHolder {
               T* out) const;
   void Transpose();
   const Sum* ScaledWeights() const;
+  MeanScales<Sum> Scales() const;
 
   BlockView block_;
   Reduction reduction_;

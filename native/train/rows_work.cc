@@ -21,6 +21,7 @@
 #include "core/model/row_manifest.h"
 #include "core/prepare/propagation.h"
 #include "core/vec/convert.h"
+#include "train/device.h"
 #include "train/model.h"
 #include "train/ops.h"
 #include "train/parallel.h"
@@ -153,7 +154,7 @@ class RowsWork final : public TorchWork {
   }
 
   void Apply(const StepView& step) override {
-    ApplyOnThreads(manifest(), options_.optimizer, options_.threads, step);
+    ApplyBy(*CpuDevice().operators, manifest(), options_.optimizer, options_.threads, step);
   }
 
   void PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,

@@ -19,12 +19,12 @@
 #include "core/base/clock.h"
 #include "core/base/contain.h"
 #include "core/feature/feature_store.h"
-#include "core/kernels/loss.h"
 #include "core/kernels/optimizer.h"
 #include "core/model/parameter_digest.h"
 #include "train/evaluator.h"
 #include "train/extraction.h"
 #include "train/model.h"
+#include "train/operators.h"
 #include "train/ops.h"
 #include "train/parallel.h"
 #include "train/sampled_evaluator.h"
@@ -34,10 +34,6 @@
 
 namespace gnnd {
 namespace {
-
-// Floats of the parameter vector, and seeds, below which another thread does not pay.
-constexpr uint32_t kGrainFloats = 16384;
-constexpr uint32_t kGrainSeeds = 64;
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
@@ -73,7 +69,8 @@ class Work final : public TorchWork {
         cache_fill_ns_(cache_fill_ns),
         script_(std::move(script)),
         model_(script_ ? Model(script_->spec(), script_->manifest()) : Model(options.model)),
-        evaluator_(options_, model_, LayerRunnerOfModel()) {}
+        evaluator_(options_, model_, LayerRunnerOfModel()),
+        compute_(options.device == nullptr ? CpuDevice() : *options.device) {}
 
   // Evaluations are sampled from now on, where the options say so.
   Status UseSamples();
@@ -83,7 +80,7 @@ class Work final : public TorchWork {
   Status ComputeGradient(const Sample& sample, uint32_t buffer, const ParametersView& parameters,
                          std::span<float> gradient, BatchReport* report) override;
   void Apply(const StepView& step) override {
-    ApplyOnThreads(manifest(), options_.optimizer, options_.threads, step);
+    ApplyBy(operators(), manifest(), options_.optimizer, options_.threads, step);
   }
   void PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,
                          std::span<const float> optimizer, std::span<float> predicted) override {
@@ -114,6 +111,7 @@ class Work final : public TorchWork {
     GNND_CHECK(index < kExtractBuffers);
     return buffers_[index];
   }
+  const Operators& operators() const { return compute_.operators(); }
   Code ThrownCode() const { return script_ ? Code::kPluginFailed : Code::kInternal; }
   void AddLosses(std::span<const uint32_t> labels, const at::Tensor& logits,
                  const at::Tensor& grad_logits, BatchReport* report);
@@ -238,22 +236,16 @@ Status Work::ComputeGradient(const Sample& sample, uint32_t buffer, const Parame
 
 void Work::AddLosses(std::span<const uint32_t> labels, const at::Tensor& logits,
                      const at::Tensor& grad_logits, BatchReport* report) {
-  const auto seeds = static_cast<uint32_t>(labels.size());
-  const uint64_t classes = options_.model.out_dim;
-  const std::span<double> losses(compute_.Get<double>(seeds), seeds);
-  const std::span<uint8_t> correct(compute_.Get<uint8_t>(seeds), seeds);
-  ParallelRows(seeds, kGrainSeeds, [&](uint32_t begin, uint32_t end) {
-    for (uint32_t i = begin; i < end; ++i) {
-      const std::span row(logits.const_data_ptr<float>() + i * classes, classes);
-      losses[i] = CrossEntropy(row, labels[i], grad_logits.data_ptr<float>() + i * classes);
-      correct[i] = ArgMax(row) == labels[i] ? 1 : 0;
-    }
-  });
-  for (uint32_t i = 0; i < seeds; ++i) {
-    report->loss_sum += losses[i];
-    report->correct += correct[i];
-  }
-  report->seeds = seeds;
+  LossRows op;
+  op.logits = logits.const_data_ptr<float>();
+  op.labels = labels.data();
+  op.rows = static_cast<uint32_t>(labels.size());
+  op.classes = options_.model.out_dim;
+  op.grad = grad_logits.data_ptr<float>();
+  const LossSums sums = operators().loss(op, &compute_);
+  report->loss_sum = sums.loss;
+  report->correct = sums.correct;
+  report->seeds = op.rows;
 }
 
 Status Work::UseSamples() {
@@ -310,17 +302,15 @@ Status Work::Predict(std::span<const float> parameters, std::span<const uint32_t
 
 }  // namespace
 
-void TorchWork::ApplyOnThreads(const ParameterManifest& manifest, const OptimizerOptions& options,
-                               uint32_t threads, const StepView& step) {
+void TorchWork::ApplyBy(const Operators& operators, const ParameterManifest& manifest,
+                        const OptimizerOptions& options, uint32_t threads, const StepView& step) {
   UseTeamOf(threads);
   std::vector<std::span<const float>> gradients;
   for (const GradientView& gradient : step.gradients) gradients.push_back(gradient.floats);
   const OptimizerStep arguments{gradients,          step.num_seeds,    step.version + 1,
                                 step.parameters_in, step.optimizer_in, step.parameters_out,
                                 step.optimizer_out};
-  const OptimizerUpdate update(manifest, options, arguments);
-  ParallelRows(static_cast<uint32_t>(manifest.num_floats), kGrainFloats,
-               [&update](uint32_t begin, uint32_t end) { update.Run(begin, end); });
+  operators.update(manifest, options, arguments);
 }
 
 Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) {

@@ -8,6 +8,7 @@
 #include "core/executor/train_work.h"
 #include "core/model/model_spec.h"
 #include "train/eval_targets.h"
+#include "train/operators.h"
 #include "train/train_options.h"
 
 namespace gnnd {
@@ -36,9 +37,9 @@ class TorchWork : public TrainWork {
   virtual double predicted() const = 0;
 
  protected:
-  // TrainWork::Apply on so many threads.
-  static void ApplyOnThreads(const ParameterManifest& manifest, const OptimizerOptions& options,
-                             uint32_t threads, const StepView& step);
+  // TrainWork::Apply by a device's operators, on so many threads.
+  static void ApplyBy(const Operators& operators, const ParameterManifest& manifest,
+                      const OptimizerOptions& options, uint32_t threads, const StepView& step);
 };
 
 }  // namespace gnnd

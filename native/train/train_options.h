@@ -11,6 +11,7 @@
 #include "core/kernels/optimizer.h"
 #include "core/model/model_spec.h"
 #include "core/sample/options.h"
+#include "train/device.h"
 
 namespace gnnd {
 
@@ -40,6 +41,7 @@ struct TrainOptions {
 
   OptimizerOptions optimizer;
 
+  const TrainDevice* device = nullptr;  // what gradients and steps are computed on; null: the CPU
   Precision precision = Precision::kFloat32;
   uint32_t threads = 1;                 // of every operator; they decide bits of scripts alone
   RowTable features;                    // [num_nodes, model.in_dim]

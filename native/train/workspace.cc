@@ -1,6 +1,7 @@
 #include "train/workspace.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gnnd {
 namespace {
@@ -9,10 +10,19 @@ constexpr uint64_t kLine = 64;
 
 }  // namespace
 
+Workspace::~Workspace() { Free(); }
+
+void Workspace::Free() {
+  for (const Chunk& chunk : chunks_) {
+    if (chunk.host.size() == 0) device_->release(device_->context, chunk.data, chunk.bytes);
+  }
+  chunks_.clear();
+}
+
 void* Workspace::Allocate(uint64_t bytes) {
   const uint64_t rounded = RoundUp(std::max<uint64_t>(bytes, 1), kLine);
-  if (chunks_.empty() || chunks_.back().size() - used_ < rounded) AddChunk(rounded);
-  void* result = chunks_.back().data() + used_;
+  if (chunks_.empty() || chunks_.back().bytes - used_ < rounded) AddChunk(rounded);
+  void* result = chunks_.back().data + used_;
   used_ += rounded;
   return result;
 }
@@ -20,7 +30,7 @@ void* Workspace::Allocate(uint64_t bytes) {
 void Workspace::Reset() {
   if (chunks_.size() > 1) {
     const uint64_t total = reserved_bytes();
-    chunks_.clear();
+    Free();
     AddChunk(total);
   }
   used_ = 0;
@@ -28,14 +38,23 @@ void Workspace::Reset() {
 
 uint64_t Workspace::reserved_bytes() const {
   uint64_t total = 0;
-  for (const Mapping& chunk : chunks_) total += chunk.size();
+  for (const Chunk& chunk : chunks_) total += chunk.bytes;
   return total;
 }
 
 void Workspace::AddChunk(uint64_t at_least) {
   // Grows in proportion, so that the number of chunks of a first, large batch stays small.
   const uint64_t bytes = RoundUp(std::max(at_least, reserved_bytes() / 2), kHugePageBytes);
-  chunks_.push_back(AnonymousOrThrow(bytes));
+  Chunk chunk;
+  chunk.bytes = bytes;
+  chunks_.reserve(chunks_.size() + 1);  // so that nothing below is lost
+  if (device_->allocate != nullptr) {
+    chunk.data = static_cast<std::byte*>(device_->allocate(device_->context, bytes));
+  } else {
+    chunk.host = AnonymousOrThrow(bytes);
+    chunk.data = chunk.host.data();
+  }
+  chunks_.push_back(std::move(chunk));
   used_ = 0;
 }
 

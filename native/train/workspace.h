@@ -1,18 +1,22 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "core/base/mapping.h"
+#include "train/device.h"
 
 namespace gnnd {
 
-// Memory of one batch, handed out by bumping an offset and taken back all at once. After the first
-// batches nothing is allocated any more: large fresh buffers would be faulted in again each time,
-// which costs as much as the arithmetic on them. Lies on 2 MiB pages where the kernel allows.
+// Memory of one batch on the device that computes it, handed out by bumping an offset and taken
+// back all at once. After the first batches nothing is allocated any more: large fresh buffers
+// would be faulted in again each time, which costs as much as the arithmetic on them. Lies on 2 MiB
+// pages where the kernel allows.
 class Workspace {
  public:
-  Workspace() = default;
+  explicit Workspace(const TrainDevice& device = CpuDevice()) : device_(&device) {}
+  ~Workspace();
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 
@@ -28,12 +32,24 @@ class Workspace {
 
   uint64_t reserved_bytes() const;
 
+  const TrainDevice& device() const { return *device_; }
+  // What computes on this memory.
+  const Operators& operators() const { return *device_->operators; }
+
  private:
+  struct Chunk {
+    std::byte* data = nullptr;
+    uint64_t bytes = 0;
+    Mapping host;  // where the memory is the host's
+  };
+
+  void Free();
   void* Allocate(uint64_t bytes);
   void AddChunk(uint64_t at_least);
 
-  std::vector<Mapping> chunks_;  // the last one is in use
-  uint64_t used_ = 0;            // of the last chunk
+  const TrainDevice* device_;
+  std::vector<Chunk> chunks_;  // the last one is in use
+  uint64_t used_ = 0;          // of the last chunk
 };
 
 }  // namespace gnnd

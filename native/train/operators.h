@@ -1,0 +1,160 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/base/bfloat16.h"
+#include "core/kernels/attention.h"
+#include "core/kernels/dropout.h"
+#include "core/kernels/optimizer.h"
+#include "core/kernels/spmm.h"
+#include "core/kernels/transpose.h"
+#include "train/affine.h"
+#include "train/workspace.h"
+
+// What the operators of train/ compute with, a table for each kind of device: core/kernels on the
+// CPU, kernels of its own on another one. An autograd function (ops.h, attention.h) knows shapes,
+// places and what backward needs; it never looks into an array, and calls its workspace's table.
+// Each entry is a whole operation over all rows. Pointers are to memory of the table's device, and
+// so is what a Workspace hands out there.
+
+namespace gnnd {
+
+// What rows of T are computed with.
+template <typename T>
+using SumOf = std::conditional_t<std::same_as<T, Bfloat16>, float, T>;
+
+// A mean over the edges of destinations: scale[d] = 1 / the sum of their weights, 0 where that is
+// not above 0; `scaled`, where asked for, is scale * weight of each edge.
+template <typename Sum>
+struct MeanScales {
+  const uint32_t* indptr = nullptr;  // [num_dst + 1]
+  const Sum* weight = nullptr;       // [num_edges]; null = 1
+  uint32_t num_dst = 0;
+  Sum* scale = nullptr;   // [num_dst]; written by mean_scales
+  Sum* scaled = nullptr;  // [num_edges]; written by scale_weights
+};
+
+// grad_in = grad * scale where `out` is not 0, else 0. What was not positive or did not survive
+// dropout is 0 in the output, so the output is all that backward needs.
+template <typename T>
+struct DropoutGradient {
+  const T* out = nullptr;
+  const T* grad = nullptr;
+  uint32_t rows = 0;
+  uint64_t columns = 0;
+  SumOf<T> scale{1};
+  T* grad_in = nullptr;
+};
+
+template <typename T>
+struct RowOperators {
+  using Sum = SumOf<T>;
+
+  // out = the sparse matrix times rows (core/kernels/spmm.h).
+  void (*sum_edges)(const Spmm<Sum, T, T>& op, uint32_t rows);
+  void (*mean_scales)(const MeanScales<Sum>& op);
+  void (*scale_weights)(const MeanScales<Sum>& op);
+  // [num_src + 1], [num_edges], [num_edges].
+  void (*transpose)(const TransposeInput<Sum>& in, uint32_t* indptr, uint32_t* dst, Sum* weight);
+  // The record's float32 weights as Sum: themselves, or a copy in the workspace.
+  const Sum* (*weights)(std::span<const float> weights, Workspace* workspace);
+  void (*dropout)(const DropoutRows<T, Sum>& op, uint32_t rows);
+  void (*dropout_gradient)(const DropoutGradient<T>& op);
+  // out[c] = the sum over rows, in groups of 64 (train/grouped_sum.h).
+  void (*sum_rows)(const T* rows, uint32_t count, uint64_t columns, Workspace* workspace, Sum* out);
+};
+
+// One number a row and head, or a vector a head: [heads][rows], [heads, columns].
+template <typename T>
+struct HeadRows {
+  const T* rows = nullptr;     // [num_rows, heads * columns]
+  const T* vectors = nullptr;  // [heads, columns]
+  const T* scores = nullptr;   // [heads][num_rows]
+  uint32_t num_rows = 0;
+  uint32_t heads = 0;
+  uint32_t columns = 0;
+};
+
+// Graph attention, around the passes of core/kernels/attention.h.
+template <typename T>
+struct AttentionOperators {
+  // out[h][r] = vectors[h] . rows[r][h]
+  void (*scores)(const HeadRows<T>& op, T* out);
+  void (*pass)(const AttentionRows<T>& op, AttentionPass pass, uint32_t rows);
+  void (*drop)(const AttentionRows<T>& op, const DropoutKey& key, const uint32_t* nodes,
+               uint64_t threshold, T* weight);
+  // out = sums of source rows weighted by op.weight.
+  void (*aggregate)(const AttentionRows<T>& op, T* out);
+  // [num_src + 1], [num_edges] and which edge it is.
+  void (*transpose)(const AttentionRows<T>& op, Workspace* workspace, uint32_t* indptr,
+                    uint32_t* dst, uint32_t* edge);
+  // op.grad_source = the weights' transpose times op.grad_out.
+  void (*aggregate_transposed)(const AttentionRows<T>& op, Workspace* workspace);
+  // GATv2: the pass over destinations; op.grad_attention is written, not added to.
+  void (*backward_of_sums)(const AttentionRows<T>& op, Workspace* workspace);
+  // out[h][r]: sums of op.grad_score over the edges of each row, which `edge` names where they are
+  // not numbered as they stand (null), and over a destination's own.
+  void (*score_gradients)(const AttentionRows<T>& op, uint32_t rows, const uint32_t* indptr,
+                          const uint32_t* edge, T* out);
+  // to[r][h] += scores[h][r] * vectors[h]
+  void (*add_outer)(const HeadRows<T>& op, T* to);
+  // out[h] = sum over r of scores[h][r] * rows[r][h], in groups of 64.
+  void (*vector_gradients)(const HeadRows<T>& op, Workspace* workspace, T* out);
+};
+
+// Cross-entropy of softmax(logits) against labels (core/kernels/loss.h).
+struct LossRows {
+  const float* logits = nullptr;     // [rows, classes]
+  const uint32_t* labels = nullptr;  // [rows], in the host's memory
+  uint32_t rows = 0;
+  uint64_t classes = 0;
+  float* grad = nullptr;  // like logits
+};
+struct LossSums {
+  double loss = 0;       // summed in the order of rows
+  uint64_t correct = 0;  // rows whose arg-max is their label
+};
+
+struct Operators {
+  RowOperators<float> of_float;
+  RowOperators<double> of_double;
+  RowOperators<Bfloat16> of_bfloat16;
+  AttentionOperators<float> attention_of_float;
+  AttentionOperators<double> attention_of_double;
+
+  // Between float32 and bfloat16.
+  void (*narrow)(const float* from, uint32_t rows, uint64_t columns, Bfloat16* to);
+  void (*widen)(const Bfloat16* from, uint32_t rows, uint64_t columns, float* to);
+  // Matrix products (train/affine.h).
+  void (*affine)(const AffineOp& op, Workspace* workspace);
+  void (*transposed_product)(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& out);
+  LossSums (*loss)(const LossRows& op, Workspace* workspace);
+  // One step of the optimizer, all of the parameter vector.
+  void (*update)(const ParameterManifest& manifest, const OptimizerOptions& options,
+                 const OptimizerStep& step);
+
+  template <typename T>
+  const RowOperators<T>& rows() const {
+    if constexpr (std::same_as<T, float>) return of_float;
+    if constexpr (std::same_as<T, double>) return of_double;
+    if constexpr (std::same_as<T, Bfloat16>) return of_bfloat16;
+  }
+  template <typename T>
+  const AttentionOperators<T>& attention() const {
+    if constexpr (std::same_as<T, float>) return attention_of_float;
+    if constexpr (std::same_as<T, double>) return attention_of_double;
+  }
+};
+
+// On torch's threads, with core/kernels.
+const Operators& CpuOperators();
+
+// Part of it (cpu_attention.cc).
+template <typename T>
+AttentionOperators<T> CpuAttention();
+
+}  // namespace gnnd
