@@ -42,13 +42,16 @@ function run(name, command, args, env = {}, more = {}) {
   return stdout;
 }
 
-/** doctest names a test case only when something in it fails. */
+/** doctest names a test case that says something, and below it what failed there. */
 function runNative(name, path) {
   const piped = { stdio: ['inherit', 'pipe', 'inherit'], encoding: 'utf8', maxBuffer: 2 ** 26 };
   const output = run(name, path, ['--no-colors'], {}, piped);
   process.stdout.write(output);
-  const told = output.split('\n').filter((line) => /^TEST CASE:|(ERROR|FATAL ERROR):/.test(line));
-  failed.push(...told.map((line) => `${name} > ${line}`));
+  let testCase = '';
+  for (const line of output.split('\n')) {
+    if (/^TEST CASE:/.test(line)) testCase = line;
+    else if (/ ERROR:/.test(line)) failed.push(`${name} > ${testCase}\n    ${line}`);
+  }
 }
 
 function runVitest(name, args, env = {}) {

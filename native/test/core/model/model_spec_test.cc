@@ -147,7 +147,7 @@ TEST_CASE("a model that cannot be is refused with the field's name") {
                 spec.input_dropout = std::numeric_limits<float>::quiet_NaN();
               }),
               "input_dropout"));
-  CHECK(names(message([](ModelSpec& spec) { spec.type = static_cast<ModelType>(7); }), "type"));
+  CHECK(names(message([](ModelSpec& spec) { spec.type = static_cast<ModelType>(99); }), "type"));
   CHECK(names(message([](ModelSpec& spec) { spec.heads = 2; }), "heads"));
   CHECK(
       names(message([](ModelSpec& spec) { spec.attention_dropout = 0.1F; }), "attention_dropout"));
