@@ -90,6 +90,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const native = loadCore();
   const found = await devicesOf(native.hostCores(), config);
   const { devices } = found;
+  const connections = connectionLimits(devices.length);
   takeStateDir(config.stateDir, native.hostLock);
   const metrics = createMetrics({
     build: { version, nodeVersion: process.versions.node },
@@ -134,7 +135,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const asked = propagationsOf(config, { store, datasets, native, propagations });
   const artifacts = { checkpoints, cacheReports, propagations: asked };
   const backend = { jobs, deletion, datasets, ...artifacts, host: view };
-  const served = { backend, metrics, connections: connectionLimits(devices.length), ready };
+  const served = { backend, metrics, connections, ready };
   const { http, api } = await openServers(options, served);
   metrics.onScrape(() => {
     const sources = { store, found, runner, topologies, ready: ready(), stateDir };
