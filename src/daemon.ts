@@ -89,8 +89,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const clock = systemClock;
   const native = loadCore();
   const found = await devicesOf(native.hostCores(), config);
-  const { devices } = found;
-  const connections = connectionLimits(devices.length);
+  const connections = connectionLimits(found.devices.length);
   takeStateDir(config.stateDir, native.hostLock);
   const metrics = createMetrics({
     build: { version, nodeVersion: process.versions.node },
@@ -111,13 +110,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     propagations,
     clock,
     log,
-    devices,
+    devices: found.devices,
     jobsFolder,
     cacheFolder: featuresFolder,
     random: Math.random,
     observe: observerOf(metrics, jobMetrics, () => onStoreHealth()),
   });
-  const host = hostLimits(devices, native.hostInstructionSet(), config);
+  const host = hostLimits(found.devices, native.hostInstructionSet(), config);
   const { maxQueued, stateDir, dumpsDir } = config;
   const kept = { hostBytes: hostMemoryBytes(), jobsFolder, maxQueued };
   const jobs = createJobs({ store, runner, native, clock, host, ...kept });
