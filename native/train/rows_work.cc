@@ -22,7 +22,6 @@
 #include "core/prepare/propagation.h"
 #include "core/vec/convert.h"
 #include "train/device.h"
-#include "train/device.h"
 #include "train/model.h"
 #include "train/ops.h"
 #include "train/parallel.h"

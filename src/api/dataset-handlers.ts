@@ -22,6 +22,7 @@ import {
   type ImportDatasetRequest,
   ListDatasetsResponseSchema,
   ListPropagationsResponseSchema,
+  PropagateDatasetRequestSchema,
 } from './gen/gnnd/v1/dataset_service_pb.ts';
 import type { Operation } from './gen/gnnd/v1/types_pb.ts';
 import type { PageTokens } from './pages.ts';
@@ -97,8 +98,10 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
       deps.admit();
       return await answer(deps.propagations.start(propagationFromProto(request)));
     },
-    planPropagation: (request) =>
-      propagationToProto(deps.propagations.plan(propagationFromProto(request))),
+    planPropagation({ request }) {
+      const asked = request ?? create(PropagateDatasetRequestSchema);
+      return propagationToProto(deps.propagations.plan(propagationFromProto(asked)));
+    },
     async listPropagations(request) {
       const dataset = request.dataset === '' ? '' : idOfName('datasets', request.dataset);
       const found = await deps.propagations.list(dataset);

@@ -77,7 +77,7 @@ async function untilAtWork(operation: Operation, at = daemon): Promise<void> {
 
 describe('a propagation', () => {
   test('has the files that its manifest says, and what was planned', async () => {
-    const plan = await daemon.call(planPropagation, { name: 'datasets/cora' });
+    const plan = await daemon.call(planPropagation, { request: { name: 'datasets/cora' } });
     const made = await propagate();
     expect(made).toMatchObject({ name: plan.name, complete: true, rows: 1640n });
     expect(plan.complete).toBe(false);

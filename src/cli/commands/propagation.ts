@@ -86,7 +86,8 @@ async function propagate(session: Session, given: string, flags: PropagateFlags)
     requestId: session.requestId,
   };
   if (flags.dryRun === true) {
-    printPropagation(session, await session.call(DatasetService.method.planPropagation, request));
+    const { planPropagation } = DatasetService.method;
+    printPropagation(session, await session.call(planPropagation, { request }));
     return gnnctlExit.OK;
   }
   const operation = await session.call(DatasetService.method.propagateDataset, request);

@@ -72,7 +72,10 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [dataset.deleteDataset, client.call(dataset.deleteDataset, { name: 'datasets/cora' })],
     [dataset.reportCache, client.call(dataset.reportCache, { name: 'datasets/cora' })],
     [dataset.propagateDataset, client.call(dataset.propagateDataset, { name: 'datasets/cora' })],
-    [dataset.planPropagation, client.call(dataset.planPropagation, { name: 'datasets/cora' })],
+    [
+      dataset.planPropagation,
+      client.call(dataset.planPropagation, { request: { name: 'datasets/cora' } }),
+    ],
     [dataset.listPropagations, client.call(dataset.listPropagations, {})],
     [
       dataset.deletePropagation,
