@@ -181,8 +181,7 @@ void InitGlorot(const ParameterManifest& manifest, uint64_t random_seed,
                   tensor.fill);
       continue;
     }
-    const double fan = static_cast<double>(tensor.rows) + static_cast<double>(tensor.cols);
-    const double bound = tensor.gain * std::sqrt(6.0 / fan);
+    const double bound = std::sqrt(6.0 / static_cast<double>(tensor.fan));
     for (uint64_t i = 0; i < tensor.size(); ++i) {
       const PhiloxWords words = Philox(key, CounterOf(Purpose::kInit, 0, t, 0, i / 4, 0));
       const double unit = UnitDraw(words.word[i % 4]);

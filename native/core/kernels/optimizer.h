@@ -69,10 +69,10 @@ inline uint64_t OptimizerFloats(const ParameterManifest& manifest) {
   return 2 * manifest.num_floats;
 }
 
-// Weights Glorot-uniform (Glorot and Bengio, AISTATS 2010) within gain sqrt(6 / (rows + columns)),
-// the gain that the manifest gives each (docs/decisions/0045-initial-weights.md), from the keyed
-// generator; biases their fill and padding zero. Element i of tensor t (its place in the manifest)
-// takes word i % 4 of the draw with node i / 4 and batch t under Purpose::kInit.
+// Weights Glorot-uniform (Glorot and Bengio, AISTATS 2010) from the keyed generator, over the fan
+// that the manifest gives each (why: docs/decisions/0045-initial-weights.md); biases their fill and
+// padding zero. Element i of tensor t (its place in the manifest) takes word i % 4 of the draw with
+// node i / 4 and batch t under Purpose::kInit.
 void InitGlorot(const ParameterManifest& manifest, uint64_t random_seed,
                 std::span<float> parameters);
 

@@ -81,8 +81,8 @@ Status CheckSpec(const ModelSpec& spec) {
 // Appends tensors to a manifest, each on a cache line.
 class ManifestBuilder {
  public:
-  void Weight(uint32_t layer, const char* suffix, TensorRole role, LayerShape shape) {
-    Add(layer, "convs.", suffix, role, shape.out, shape.in).gain = kReluGain;
+  void Weight(uint32_t layer, const char* suffix, TensorRole role, LayerShape shape, uint32_t fan) {
+    Add(layer, "convs.", suffix, role, shape.out, shape.in).fan = fan;
   }
 
   void Bias(uint32_t layer, const char* suffix, TensorRole role, uint32_t size) {
@@ -93,7 +93,7 @@ class ManifestBuilder {
                  uint32_t columns) {
     ParameterTensor& tensor = Add(layer, "convs.", suffix, role, heads, columns);
     tensor.shape = {1, heads, columns};
-    tensor.gain = kReluGain;
+    tensor.fan = heads + columns;
   }
 
   void Norm(uint32_t layer, const char* suffix, TensorRole role, uint32_t size, float fill) {
@@ -127,36 +127,40 @@ void AddAttentionLayer(const ModelSpec& spec, uint32_t layer, ManifestBuilder* m
   const bool last = layer + 1 == spec.num_layers;
   const uint32_t columns = last ? out : out / spec.heads;
   const LayerShape wide{in, columns * spec.heads};
+  const uint32_t fan = wide.in + wide.out;
   if (spec.type == ModelType::kGat) {
     manifest->Attention(layer, "att_src", TensorRole::kAttentionSource, spec.heads, columns);
     manifest->Attention(layer, "att_dst", TensorRole::kAttentionDestination, spec.heads, columns);
     manifest->Bias(layer, "bias", TensorRole::kBias, out);
-    manifest->Weight(layer, "lin.weight", TensorRole::kWeight, wide);
+    manifest->Weight(layer, "lin.weight", TensorRole::kWeight, wide, fan);
     return;
   }
   manifest->Attention(layer, "att", TensorRole::kAttentionSource, spec.heads, columns);
   manifest->Bias(layer, "bias", TensorRole::kBias, out);
-  manifest->Weight(layer, "lin_l.weight", TensorRole::kWeight, wide);
+  manifest->Weight(layer, "lin_l.weight", TensorRole::kWeight, wide, fan);
   manifest->Bias(layer, "lin_l.bias", TensorRole::kWeightBias, wide.out);
-  manifest->Weight(layer, "lin_r.weight", TensorRole::kWeightSelf, wide);
+  manifest->Weight(layer, "lin_r.weight", TensorRole::kWeightSelf, wide, fan);
   manifest->Bias(layer, "lin_r.bias", TensorRole::kWeightSelfBias, wide.out);
 }
 
 void AddLayer(const ModelSpec& spec, uint32_t layer, ManifestBuilder* manifest) {
   const LayerShape shape = ShapeOf(spec, layer);
+  // Weights of a row and of its neighbours are one matrix over their concatenation.
+  const uint32_t fan_of_both = 2 * shape.in + shape.out;
   switch (spec.type) {
     case ModelType::kPinSage:
-      manifest->Weight(layer, "lin.weight", TensorRole::kProjection, {shape.in, shape.in});
+      manifest->Weight(layer, "lin.weight", TensorRole::kProjection, {shape.in, shape.in},
+                       2 * shape.in);
       manifest->Bias(layer, "lin.bias", TensorRole::kProjectionBias, shape.in);
       [[fallthrough]];
     case ModelType::kGraphSage:
-      manifest->Weight(layer, "lin_l.weight", TensorRole::kWeight, shape);
+      manifest->Weight(layer, "lin_l.weight", TensorRole::kWeight, shape, fan_of_both);
       manifest->Bias(layer, "lin_l.bias", TensorRole::kBias, shape.out);
-      manifest->Weight(layer, "lin_r.weight", TensorRole::kWeightSelf, shape);
+      manifest->Weight(layer, "lin_r.weight", TensorRole::kWeightSelf, shape, fan_of_both);
       break;
     case ModelType::kGcn:
       manifest->Bias(layer, "bias", TensorRole::kBias, shape.out);
-      manifest->Weight(layer, "lin.weight", TensorRole::kWeight, shape);
+      manifest->Weight(layer, "lin.weight", TensorRole::kWeight, shape, shape.in + shape.out);
       break;
     case ModelType::kGat:
     case ModelType::kGatV2:
@@ -169,7 +173,7 @@ void AddLayer(const ModelSpec& spec, uint32_t layer, ManifestBuilder* manifest) 
       break;  // refused by CheckEnums; AddRowTensors'
   }
   if (HasResidualProjection(spec, layer)) {
-    manifest->Weight(layer, "res.weight", TensorRole::kResidual, shape);
+    manifest->Weight(layer, "res.weight", TensorRole::kResidual, shape, shape.in + shape.out);
   }
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <numbers>
 #include <string>
 #include <vector>
 
@@ -100,9 +99,6 @@ enum class TensorRole : uint32_t {
   kRunning,  // of batch normalisation: no gradient moves it, batches do (kernels/optimizer.h)
 };
 
-// Of weights whose output goes through a ReLU (He et al., ICCV 2015): the root of 2.
-inline constexpr double kReluGain = std::numbers::sqrt2;
-
 // One tensor of the model. Names and shapes are those of torch_geometric's models of the same kind,
 // so that a checkpoint loads with load_state_dict: weights are [out, in].
 struct ParameterTensor {
@@ -114,7 +110,7 @@ struct ParameterTensor {
   std::vector<uint32_t> shape;  // in the state dict; rows * cols elements
   TensorRole role = TensorRole::kWeight;
   float fill = 0.0F;    // initial value of a bias
-  double gain = 1.0;    // of Glorot-uniform initial values; nothing to a bias
+  uint32_t fan = 0;     // fan-in + fan-out of its Glorot-uniform initial values; 0 for biases
   uint64_t offset = 0;  // in floats from the start of the parameter vector; a multiple of 16
 
   uint64_t size() const { return static_cast<uint64_t>(rows) * (cols == 0 ? 1 : cols); }

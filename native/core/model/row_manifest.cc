@@ -1,7 +1,6 @@
 #include "core/model/row_manifest.h"
 
 #include <algorithm>
-#include <numbers>
 #include <string>
 #include <utility>
 
@@ -26,7 +25,8 @@ class Builder {
     weight.cols = in;
     weight.shape = {out, in};
     weight.role = TensorRole::kWeight;
-    weight.gain = rectified ? kReluGain : 1.0;
+    // A gain of the root of 2 is half the fan.
+    weight.fan = rectified ? std::max(1U, (in + out) / 2) : in + out;
     Append(std::move(weight), manifest_);
     if (bias) Vector(name + ".bias", out, 0.0F, TensorRole::kBias, layer);
   }
@@ -60,7 +60,7 @@ class Builder {
     weight.rows = 3 * width;
     weight.cols = width;
     weight.shape = {3 * width, width};
-    weight.gain = std::numbers::sqrt2;  // three matrices of [width, width], each by itself
+    weight.fan = 2 * width;  // three matrices of [width, width], each by itself
     Append(std::move(weight), manifest_);
     Vector(name + ".in_proj_bias", 3 * width, 0.0F, TensorRole::kBias, layer);
     Linear(name + ".out_proj", width, width, true, layer);

@@ -302,7 +302,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a Trainer's gradient equals the dense float64 reference to 2e-5") {
+TEST_CASE("a Trainer's gradient equals the dense float64 reference to 1e-5") {
   for (const Case& c : Cases()) {
     INFO(c.name);
     const Fixture fixture(c);
@@ -335,7 +335,7 @@ TEST_CASE("a Trainer's gradient equals the dense float64 reference to 2e-5") {
       const auto size = static_cast<int64_t>(tensor.size());
       const auto mine = at::from_blob(gradient.data() + tensor.offset, {size}, at::kFloat);
       CHECK(GradientError(mine.view_as(expected.gradients[t]), expected.gradients, t, FloorOf(c)) <
-            2e-5);
+            1e-5);
       std::fill_n(padding.begin() + static_cast<int64_t>(tensor.offset), size, 0.0F);
     }
     CHECK(std::count(padding.begin(), padding.end(), 0.0F) == static_cast<int64_t>(padding.size()));

@@ -395,7 +395,7 @@ TEST_CASE("padding stays zero whatever the outputs held") {
   CHECK(std::count(next.begin(), next.end(), 0.0F) == static_cast<int64_t>(next.size()));
 }
 
-TEST_CASE("initial weights are Glorot-uniform with ReLU's gain, keyed, and biases are zero") {
+TEST_CASE("initial weights are Glorot-uniform over the layer, keyed, and biases are zero") {
   ModelSpec spec;
   spec.in_dim = 100;
   spec.hidden_dim = 60;
@@ -418,7 +418,7 @@ TEST_CASE("initial weights are Glorot-uniform with ReLU's gain, keyed, and biase
       CHECK(*most == 0.0F);
       continue;
     }
-    const double bound = std::sqrt(12.0 / (1.0 * tensor.cols + tensor.rows));
+    const double bound = std::sqrt(6.0 / (2.0 * tensor.cols + tensor.rows));
     CHECK(*least >= -static_cast<float>(bound));
     CHECK(*most <= static_cast<float>(bound));
     CHECK(*least == doctest::Approx(-bound).epsilon(0.02));
