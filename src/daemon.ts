@@ -98,7 +98,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   });
   const store = openStoreOf(options, metrics);
   const { jobsFolder, featuresFolder, propagationsFolder: folder } = foldersOf(config);
-  sweep([jobsFolder, featuresFolder], log);
+  sweep([jobsFolder, featuresFolder, folder], log);
   const datasets = datasetsOf(config, { store, native, log, clock });
   const propagations = new Propagations({ folder, native });
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));

@@ -1,12 +1,12 @@
 # Kernels: native/cuda/*.cu. Whatever the machine, the C++ compiler makes them of what stands for a
-# GPU in tests and simulated devices (gnnd_shim, native/test/cuda/shim.h):
+# GPU in tests and simulated devices (gnnd_shim, native/cuda/shim/shim.h):
 #   gnnd_shim_kernels   host functions, to be linked with gnnd_shim
 # Where there is nvcc it makes them of device code, for all architectures, without a warning:
 #   gnnd_cuda_kernels   a static library, built when asked for
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/cuda/*.cu)
 
 set(shim_sources
-  ${CMAKE_SOURCE_DIR}/native/test/cuda/fibers.cc ${CMAKE_SOURCE_DIR}/native/test/cuda/shim.cc)
+  ${CMAKE_SOURCE_DIR}/native/cuda/shim/fibers.cc ${CMAKE_SOURCE_DIR}/native/cuda/shim/shim.cc)
 add_library(gnnd_shim STATIC EXCLUDE_FROM_ALL ${shim_sources})
 target_link_libraries(gnnd_shim PRIVATE gnnd_options)
 if(GNND_SANITIZE MATCHES "thread")

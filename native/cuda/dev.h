@@ -7,7 +7,7 @@
 
 // The language of kernels: all that a .cu file may use beside core/draw and plain C++. It is kept
 // small, because every word of it has two meanings, which must agree: nvcc's, and that of the shim
-// (test/cuda/shim.h), which runs the same kernels as fibers on a processor, in tests and in
+// (cuda/shim/shim.h), which runs the same kernels as fibers on a processor, in tests and in
 // simulated devices.
 //
 // What belongs to it: loops in steps of the grid, block barriers, the warp and atomic functions
@@ -121,7 +121,7 @@ GNND_DEVICE uint32_t CountBits(uint32_t bits) { return static_cast<uint32_t>(__p
 }  // namespace gnnd::cuda
 
 #else
-#include "test/cuda/shim_dev.h"
+#include "cuda/shim/shim_dev.h"
 #endif
 
 namespace gnnd::cuda {

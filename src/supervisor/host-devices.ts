@@ -31,13 +31,17 @@ export async function findDevices(
     cudaDevices === 'none'
       ? none
       : acceleratorsOf(await probe('CUDA', process.env), {
-          ...{ ...options, kind: 'CUDA', request: cudaDevices },
+          ...options,
+          kind: 'CUDA',
+          request: cudaDevices,
         });
   const sim =
     simDevices === 'none'
       ? none
       : acceleratorsOf(await probeSimulated(config, simDevices, probe), {
-          ...{ ...options, kind: 'SIM', request: simDevices },
+          ...options,
+          kind: 'SIM',
+          request: simDevices,
         });
   const problems = [...cuda.problems, ...sim.problems];
   if (problems.length > 0) throw new RangeError(problems.join('\n'));

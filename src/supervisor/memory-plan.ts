@@ -38,7 +38,7 @@ export function topologyBytesOf({ numNodes, numEdges }: DatasetCounts, alias: bo
 }
 
 /** Where a topology of this size goes beside `otherBytes` that a job surely takes. */
-export function topologyPlaceOf(
+function topologyPlaceOf(
   bytes: number,
   { otherBytes, hostBytes }: { readonly otherBytes: number; readonly hostBytes: number },
 ): TopologyPlace {
@@ -53,7 +53,7 @@ export function taskTopologyPlace(counts: DatasetCounts, alias: boolean): Topolo
 }
 
 /** Rows that one batch reads at most. */
-export function batchRowsOf(layout: JobLayout, numNodes: number): number {
+function batchRowsOf(layout: JobLayout, numNodes: number): number {
   const { fanouts, batchSize } = layout.sampling;
   let frontier = batchSize;
   let rows = batchSize;

@@ -30,8 +30,8 @@ export async function probeDevices(
       ...failedProbe(`gnnd was built without ${plugin}`),
       answer: {
         code: 'NOT_BUILT',
-        message: 'gnnd was built without nvcc',
-        remedy: 'for GPUs install the CUDA toolkit, then npm run setup',
+        message: 'gnnd was built without its CUDA plug-in',
+        remedy: 'for GPUs install their driver and the CUDA toolkit (nvcc), then npm run setup',
       },
     };
   }

@@ -38,7 +38,8 @@ const idPattern = /^[0-9a-f]{32}$/;
 const manifestName = 'propagation.json';
 /** What is being made, and for whom: written first. */
 const sourceName = 'source.json';
-const asidePrefix = '.deleted-';
+/** What sweepTemporary removes at the next start, where a daemon dies over a deletion. */
+const asideSuffix = '.tmp-deleted';
 
 export class Propagations implements PropagationMaker {
   readonly #options: PropagationsOptions;
@@ -152,12 +153,12 @@ export class Propagations implements PropagationMaker {
   async delete(id: string): Promise<number | null> {
     const path = join(this.#options.folder, id);
     if (!idPattern.test(id) || !existsSync(path)) return null;
-    if ((this.#users.get(id) ?? 0) > 0) {
+    if (this.#users.has(id)) {
       const message = `propagation '${id}' is being made or read: wait for that or cancel it`;
       throw new GnndError('PROPAGATION_IN_USE', message, { resource: `propagations/${id}` });
     }
     const bytes = completed(path)?.bytes ?? 0;
-    const aside = join(this.#options.folder, `${asidePrefix}${id}`);
+    const aside = `${path}${asideSuffix}`;
     await rm(aside, { recursive: true, force: true });
     await rename(path, aside);
     await rm(aside, { recursive: true, force: true });
@@ -170,7 +171,13 @@ export class Propagations implements PropagationMaker {
     return () => {
       if (!isHeld) return;
       isHeld = false;
-      this.#users.set(id, (this.#users.get(id) ?? 1) - 1);
+      const others = (this.#users.get(id) ?? 1) - 1;
+      if (others > 0) {
+        this.#users.set(id, others);
+        return;
+      }
+      this.#users.delete(id);
+      this.#lines.delete(id);
     };
   }
 }

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MessageInitShape } from '@bufbuild/protobuf';
@@ -196,7 +196,12 @@ describe('a propagation that is interrupted', () => {
     await untilAtWork(await start(long, first), first);
     first.process.kill('SIGKILL');
     await new Promise((resolve) => first.process.once('exit', resolve));
+    const propagations = join(first.folder, 'state', 'cache', 'propagations');
+    const unfinished = readdirSync(propagations).find((name) => !name.includes('.')) ?? '';
+    // As if it had died over a deletion, too.
+    mkdirSync(join(propagations, `${unfinished}.tmp-deleted`));
     const second = await TestDaemon.start({ folder: first.folder });
+    expect(readdirSync(propagations)).toEqual([unfinished]);
     expect(manifestOf(await propagate(long, second))).toEqual(expected);
     await second.stop();
   });

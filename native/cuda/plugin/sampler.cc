@@ -7,7 +7,7 @@
 #include "core/draw/labor.h"
 #include "core/draw/stream.h"
 #include "core/draw/walk.h"
-#include "cuda/scan.cuh"
+#include "cuda/operators.h"
 
 using gnnd::BatchKey;
 using gnnd::cuda::HopCounts;
@@ -119,7 +119,7 @@ void gnnd_device_sampler::TakeWorkspace(Workspace* workspace) {
     shape.max_fanout = std::max(shape.max_fanout, static_cast<uint32_t>(fanout));
   }
   const uint64_t ids = std::max(max_edges_, config_.batch_size);
-  const uint64_t tiles = gnnd::cuda::TilesOf(std::max<uint64_t>({ids, max_rows_, 1}));
+  const uint64_t tiles = gnnd::cuda::TileWords(std::max<uint64_t>({ids, max_rows_, 1}));
   gnnd::cuda::SampleBuffers& buffers = workspace->buffers;
   buffers.state = arena_.Take<SampleState>(1);
   buffers.nodes = arena_.Take<uint32_t>(config_.max_nodes);

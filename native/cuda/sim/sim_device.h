@@ -10,8 +10,8 @@
 
 #include "core/base/mapping.h"
 #include "cuda/plugin/ranges.h"
+#include "cuda/shim/shim.h"
 #include "cuda/sim/script.h"
-#include "test/cuda/shim.h"
 
 namespace gnnd::sim {
 

@@ -12,7 +12,7 @@
 #include "core/draw/walk.h"
 #include "core/sample/options.h"
 #include "cuda/operators.h"
-#include "test/cuda/shim.h"
+#include "cuda/shim/shim.h"
 #include "test/support/graphs.h"
 
 // A sampler that is made of the device's operators, in memory of exactly the size that they ask

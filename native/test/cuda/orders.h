@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "test/cuda/shim.h"
+#include "cuda/shim/shim.h"
 
 namespace gnnd::test {
 

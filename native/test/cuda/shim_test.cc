@@ -1,4 +1,4 @@
-#include "test/cuda/shim.h"
+#include "cuda/shim/shim.h"
 
 #include <doctest/doctest.h>
 

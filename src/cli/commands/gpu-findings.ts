@@ -26,7 +26,7 @@ export function notBuiltFinding(driver: string | null): Finding {
   if (driver === null) {
     return { what, verdict: 'ok', found: 'no driver: jobs run on CPU devices', command: '' };
   }
-  const found = `driver ${driver}, but gnnd was built without nvcc`;
+  const found = `driver ${driver}, but gnnd was built without its CUDA plug-in`;
   return {
     what,
     verdict: 'advice',

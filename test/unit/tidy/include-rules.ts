@@ -36,16 +36,13 @@ const areas: Readonly<Record<string, readonly string[]>> = {
   'test/support': ['test', 'core'],
 };
 
-/** The language of kernels has a second meaning in tests and simulated devices. */
-const shimDoor = { path: 'cuda/dev.h', header: 'test/cuda/shim_dev.h' };
-
 /** Libraries that belong to one area, by the headers that bring them. */
 const libraries: readonly { header: RegExp; by: RegExp; name: string }[] = [
   { header: /^(torch|ATen|c10|caffe2)\//, by: /^(train|test\/train)\//, name: 'libtorch' },
   { header: /^(napi|node_api|js_native_api|uv|v8)(\.h|-)/, by: /^node\//, name: 'Node-API' },
   { header: /^(cuda|cublas|cusparse|nccl)/, by: /^cuda\//, name: 'CUDA' },
   { header: /^doctest\//, by: /^test\//, name: 'doctest' },
-  { header: /^sys\/mman\.h$/, by: /^(core\/base|test)\//, name: 'memory mappings' },
+  { header: /^sys\/mman\.h$/, by: /^(core\/base|cuda\/shim|test)\//, name: 'memory mappings' },
 ];
 
 /** All violations of one file of native/; `path` counts from native/. */
@@ -73,9 +70,6 @@ function judgeOwn(path: string, header: string): string | null {
   const isBeside = !header.includes('/');
   if (path.startsWith('include/') && isBeside) return null;
   if (path.startsWith('test/') && (isBeside || area === 'support')) return null;
-  if (path === shimDoor.path && header === shimDoor.header) return null;
-  // Simulated devices are made of what runs kernels in tests.
-  if (path.startsWith('cuda/sim/') && header === 'test/cuda/shim.h') return null;
   if (!['include', 'core', 'cuda', 'train', 'node', 'test'].includes(area)) {
     return `includes ${header}: name it from native/`;
   }

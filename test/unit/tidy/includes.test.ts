@@ -42,7 +42,7 @@ describe('the include rules', () => {
     ['Node-API in train', 'train/a.h', '#include <node_api.h>', 'Node-API'],
     ['CUDA in train', 'train/a.cc', '#include <cuda_runtime.h>', 'CUDA'],
     ['train in a test of core', 'test/core/a.cc', '#include "train/adam.h"', 'upward'],
-    ['a test from a kernel', 'cuda/a.cu', '#include "test/cuda/shim.h"', 'upward'],
+    ['a test from a kernel', 'cuda/a.cu', '#include "test/cuda/orders.h"', 'upward'],
     ['a spaced directive', 'core/base/a.cc', '  #  include "core/executor/committer.h"', 'upward'],
   ])('refuse %s', (_, path, line, message) => {
     expect(judge(path, '#pragma once', line)).toContain(message);

@@ -90,7 +90,6 @@ TEST_CASE("of two Trainers each copies what the other made") {
 
 TEST_CASE("a device that dies with a step that nobody committed leaves the version before it") {
   const NoDeadlines none;
-  uint64_t kills = 0;
   for (const char* point : {"apply.after_write_before_cas", "apply.after_cas", "train.after"}) {
     for (const uint32_t staleness : {0U, 2U}) {
       INFO(point, " S=", staleness);
@@ -101,18 +100,16 @@ TEST_CASE("a device that dies with a step that nobody committed leaves the versi
       ProcessCrew crew(segment);
       crew.on_device = true;
       crew.Start(ChildPlan{Role::kSampler, 0, "", 1});
+      // Of all the steps one of the two comes to its third, whoever is ahead.
       crew.Start(ChildPlan{Role::kTrainer, 1, point, 3});
-      crew.Start(ChildPlan{Role::kTrainer, 2, "", 1});
+      crew.Start(ChildPlan{Role::kTrainer, 2, point, 3});
       REQUIRE(crew.Supervise());
-      // None where the other Trainer was ahead at every step.
-      CHECK(crew.kills() <= 1);
-      kills += static_cast<uint64_t>(crew.kills());
+      CHECK(crew.kills() >= 1);
       CHECK(crew.failures() == 0);
       CHECK(EveryBatchOnce(segment));
       CHECK(OutcomeOf(segment) == Expected(job));
     }
   }
-  CHECK(kills >= 2);
 }
 
 #endif

@@ -1,4 +1,4 @@
-#include "test/cuda/shim.h"
+#include "cuda/shim/shim.h"
 
 #include <sys/mman.h>
 
@@ -12,7 +12,7 @@
 
 #include "core/base/check.h"
 #include "cuda/dev.h"
-#include "test/cuda/fibers.h"
+#include "cuda/shim/fibers.h"
 
 // Runs on the paths of kernels, between their instrumented instructions: under ThreadSanitizer
 // nothing here may call what it intercepts (allocation, memset, memcpy) while a fiber runs.

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "test/cuda/shim.h"
+#include "cuda/shim/shim.h"
 
 // What cuda/dev.h means to a C++ compiler; included by it alone, and says there what each is.
 

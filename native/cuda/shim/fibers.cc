@@ -1,4 +1,4 @@
-#include "test/cuda/fibers.h"
+#include "cuda/shim/fibers.h"
 
 #include <sys/mman.h>
 
