@@ -113,6 +113,16 @@ inline constexpr auto kTable<CacheOptions> = StructOf(
     Field{"readAheadBytes", &CacheOptions::read_ahead_bytes,
           "For a Sampler: pages that it may ask for before they are wanted; 0: none."});
 
+struct DeviceOptions {
+  std::string plugin;
+  uint64_t budget_bytes = 0;
+};
+
+template <>
+inline constexpr auto kTable<DeviceOptions> =
+    StructOf("DeviceOptions", Field{"plugin", &DeviceOptions::plugin, "Empty: a CPU device."},
+             Field{"budgetBytes", &DeviceOptions::budget_bytes, "Of its memory; 0: what is free."});
+
 // What both roles need to start.
 struct ExecutorOptions {
   DatasetLocation dataset;
@@ -122,16 +132,18 @@ struct ExecutorOptions {
   int topology_fd = -1;
   ExecutorId executor;
   CacheOptions cache;
+  DeviceOptions device;
 };
 
 template <>
-inline constexpr auto kTable<ExecutorOptions> = StructOf(
-    "ExecutorOptions", Field{"dataset", &ExecutorOptions::dataset},
-    Field{"sampling", &ExecutorOptions::sampling},
-    Field{"randomSeed", &ExecutorOptions::random_seed},
-    Field{"segmentFd", &ExecutorOptions::segment_fd},
-    Field{"topologyFd", &ExecutorOptions::topology_fd},
-    Field{"executor", &ExecutorOptions::executor}, Field{"cache", &ExecutorOptions::cache});
+inline constexpr auto kTable<ExecutorOptions> =
+    StructOf("ExecutorOptions", Field{"dataset", &ExecutorOptions::dataset},
+             Field{"sampling", &ExecutorOptions::sampling},
+             Field{"randomSeed", &ExecutorOptions::random_seed},
+             Field{"segmentFd", &ExecutorOptions::segment_fd},
+             Field{"topologyFd", &ExecutorOptions::topology_fd},
+             Field{"executor", &ExecutorOptions::executor}, Field{"cache", &ExecutorOptions::cache},
+             Field{"device", &ExecutorOptions::device});
 
 template <>
 inline constexpr auto kNames<LoopEnd> =

@@ -46,10 +46,20 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
   RecordLayout layout =
       GNND_VALUE(RecordLayout::Of(LimitsOf(options.dataset.counts, options.sampling)));
-  Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kModelReadOnly));
+  // Before the segment, whose slots it registers.
+  std::unique_ptr<Device> device;
+  Registrar registrar;
+  if (!options.device.plugin.empty()) {
+    const DevicePlugin* const plugin = GNND_VALUE(DevicePlugin::Load(options.device.plugin));
+    device = GNND_VALUE(Device::Open(*plugin, {0, options.device.budget_bytes}));
+    registrar = RegistrarOf(*device);
+  }
+  Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kModelReadOnly,
+                                               device == nullptr ? nullptr : &registrar));
 
-  std::unique_ptr<SampleWork> work = GNND_VALUE(SampleWorkOf(
-      dataset, std::move(topology), options.sampling, options.random_seed.value, layout));
+  std::unique_ptr<SampleWork> work =
+      GNND_VALUE(SampleWorkOf(dataset, std::move(topology), options.sampling,
+                              options.random_seed.value, layout, device.get()));
   if (options.cache.rows > 0) {
     const HotOrder hot = GNND_VALUE(HotOrder::Open(options.cache.order_path, dataset.num_nodes()));
     work = std::make_unique<HotRankMarker>(
@@ -76,6 +86,7 @@ void DefineSampler(Subject& subject) {
       .Struct<PluginSource>()
       .Struct<SamplingOptions>()
       .Struct<CacheOptions>()
+      .Struct<DeviceOptions>()
       .Struct<ExecutorOptions>()
       .Enum<LoopEnd>()
       .Function("samplerRun", SamplerRun, {"options"});

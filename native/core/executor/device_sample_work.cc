@@ -1,0 +1,58 @@
+#include "core/executor/device_sample_work.h"
+
+#include <utility>
+
+#include "core/batch/record.h"
+
+namespace gnnd {
+namespace {
+
+Status Add(void* context, std::span<std::byte> pages) {
+  const auto& device = *static_cast<const Device*>(context);
+  void* seen = nullptr;
+  gnnd_device_error error{};
+  const uint32_t code =
+      device.table().register_host(device.get(), pages.data(), pages.size(), &seen, &error);
+  return code == GNND_DEVICE_OK ? Status::Ok() : StatusOf(error);
+}
+
+void Remove(void* context, std::span<std::byte> pages) {
+  const auto& device = *static_cast<const Device*>(context);
+  static_cast<void>(device.table().unregister_host(device.get(), pages.data(), nullptr));
+}
+
+}  // namespace
+
+Registrar RegistrarOf(const Device& device) { return {const_cast<Device*>(&device), Add, Remove}; }
+
+Result<std::unique_ptr<SampleWork>> DeviceSampleWork::Create(const Device& device,
+                                                             const Topology& topology,
+                                                             const GraphSampler::Options& options,
+                                                             const RecordLayout& layout) {
+  TopologyView view = topology.view();
+  view.edge_weight = options.edge_weights;
+  std::unique_ptr<DeviceSampler> sampler = GNND_VALUE(DeviceSampler::Create(
+      device, view, options.sampler, layout,
+      {options.random_seed, options.train_nodes, options.batch_size, kDepth}));
+  return std::unique_ptr<SampleWork>(new DeviceSampleWork(std::move(sampler)));
+}
+
+Status DeviceSampleWork::Start(const SampleTask& task) {
+  return sampler_->Start(task.epoch, task.batch, task.slot);
+}
+
+Status DeviceSampleWork::Finish(const SampleTask& task, SampleReport* report) {
+  gnnd_device_sample_report made{};
+  GNND_TRY(sampler_->Finish(&made));
+  const RecordHeader& header = OwnHeader(task.slot);
+  const gnnd::Sample sample = OwnSample(task.slot);
+  report->payload_bytes = header.payload_bytes;
+  report->extent_bytes = header.extent_bytes;
+  report->nodes = sample.nodes().size();
+  report->seeds = sample.num_seeds();
+  report->edges = sample.num_edges();
+  report->copy_ns = made.copy_ns;
+  return Status::Ok();
+}
+
+}  // namespace gnnd

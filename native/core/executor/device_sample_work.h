@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/base/registrar.h"
+#include "core/device/device.h"
+#include "core/executor/graph_sampler.h"
+#include "core/executor/sample_work.h"
+#include "core/sample/device_sampler.h"
+
+namespace gnnd {
+
+// GraphSampler's twin on a device, with two batches in hand. Owns its mapping of the topology until
+// that is on the device.
+class DeviceSampleWork final : public SampleWork {
+ public:
+  // Borrows the device. As GraphSampler::Create, and kDeviceMemory, kDeviceUnavailable.
+  static Result<std::unique_ptr<SampleWork>> Create(const Device& device, const Topology& topology,
+                                                    const GraphSampler::Options& options,
+                                                    const RecordLayout& layout);
+
+  uint32_t depth() const override { return kDepth; }
+  Status Start(const SampleTask& task) override;
+  Status Finish(const SampleTask& task, SampleReport* report) override;
+  void Abandon() override { sampler_.reset(); }
+
+ private:
+  static constexpr uint32_t kDepth = 2;
+
+  explicit DeviceSampleWork(std::unique_ptr<DeviceSampler> sampler)
+      : sampler_(std::move(sampler)) {}
+
+  std::unique_ptr<DeviceSampler> sampler_;
+};
+
+// Registers with the device, which it borrows (a HostRegistration's rules hold).
+Registrar RegistrarOf(const Device& device);
+
+}  // namespace gnnd
