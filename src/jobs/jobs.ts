@@ -331,7 +331,10 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
   const layout = layoutOf(options.native, spec, counts);
   const queueCapacity = queueSlots(
     options.native,
-    { spec, counts, layout, deviceCount: devices.length, executorCount: split.executors.length },
+    {
+      ...{ spec, counts, layout, deviceCount: devices.length },
+      ...{ executorCount: split.executors.length, hasAccelerators: deviceKind !== 'CPU' },
+    },
     0,
   );
   return {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { AcceleratorKind } from '../base/device-probe.ts';
 import type { CoreAddon, NativeCode, TrainAddon } from './contract.ts';
 
 /** The only place that loads addons. They lie in build/native, or in GNND_ADDON_DIR. */
@@ -13,8 +14,18 @@ function addonFolder(): string {
   return join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'build', 'native');
 }
 
+/** Of what is built beside the addons, whether it was or not. */
+export function builtPath(name: string): string {
+  return join(addonFolder(), name);
+}
+
+/** Of the plug-in for a kind of devices (native/include/gnnd/device_plugin.h). */
+export function devicePluginPath(kind: AcceleratorKind): string {
+  return builtPath(`gnnd_${kind.toLowerCase()}.so`);
+}
+
 function loadAddon(name: string): unknown {
-  const path = join(addonFolder(), `${name}.node`);
+  const path = builtPath(`${name}.node`);
   if (!existsSync(path)) {
     throw new Error(`${path} is missing: run "npm run setup" to build it`);
   }

@@ -8,7 +8,13 @@ import { evaluationRule } from './rules/evaluation.ts';
 import { modelRule } from './rules/model.ts';
 import { pluginFilesRule } from './rules/plugin-files.ts';
 import { propagationRule } from './rules/propagation.ts';
-import { devicesRule, queueRule, samplersRule, topologyRule } from './rules/resources.ts';
+import {
+  deviceSupportRule,
+  devicesRule,
+  queueRule,
+  samplersRule,
+  topologyRule,
+} from './rules/resources.ts';
 import type { ResolveContext, Rule } from './rules/rule.ts';
 import { samplingRule } from './rules/sampling.ts';
 import { earlyStopRule, matrixLibraryRule, trainingRule } from './rules/training.ts';
@@ -33,6 +39,7 @@ const rules: readonly Rule[] = [
   earlyStopRule,
   evaluationRule,
   devicesRule,
+  deviceSupportRule,
   samplersRule,
   queueRule,
   topologyRule,

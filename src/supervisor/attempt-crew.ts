@@ -14,7 +14,8 @@ export function segmentRequestOf(
   executorCount: number,
 ): SegmentRequest {
   const { counts } = dataset;
-  return { spec, counts, layout, deviceCount: devices.length, executorCount };
+  const hasAccelerators = devices.some(({ accelerator }) => accelerator !== undefined);
+  return { spec, counts, layout, deviceCount: devices.length, executorCount, hasAccelerators };
 }
 
 /** `evaluation` is null for a trial: nothing is evaluated, and nobody tells orderly ends. */

@@ -16,6 +16,7 @@ import type {
 import type { CachePlan, ExecutorExit, ExecutorRole } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { deviceOptionsOf } from './device-memory.ts';
 import { createScratch, type EvaluationPlan, evaluationSampling } from './evaluation-plan.ts';
 import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
@@ -207,6 +208,7 @@ export class Crew {
         featuresOnDisk: memory.features === 'DISK',
         readAheadBytes: this.#readAheadBytes(),
       },
+      device: this.#deviceOptionsOf(seat.role, device),
     };
     const start = { kind: 'start', version: protocolVersion } as const;
     if (seat.role === 'SAMPLER') {
@@ -232,6 +234,13 @@ export class Crew {
         },
       },
     };
+  }
+
+  #deviceOptionsOf(role: ExecutorRole, index: number): ExecutorOptions['device'] {
+    const { devices, spec, layout, dataset } = this.#options;
+    const device = devices[index];
+    if (device === undefined) throw new Error(`the crew has no device ${index}`);
+    return deviceOptionsOf(device, role, { spec, layout, counts: dataset.counts }, devices.length);
   }
 
   /** Every Sampler's part; there may be one on every device but one. */

@@ -131,8 +131,9 @@ export class JobAttempt {
     const { layout } = made;
     const evaluation = evaluationPlanOf(native, layout, input);
     const request = segmentRequestOf(this.#context, layout, plan.executors.length);
-    const numSlots = queueSlots(native, request, this.#recordBytes);
-    const segment = jobSegment(request, { numSlots, evaluation });
+    const recordBytes = this.#recordBytes;
+    const numSlots = queueSlots(native, request, recordBytes);
+    const segment = jobSegment(request, { numSlots, evaluation, recordBytes });
     const crew = crewOf(this.#context, this.#preparation, { segment, evaluation });
     this.#crew = crew;
     native.segmentCommand(crew.segment, 'PAUSE');

@@ -34,7 +34,8 @@ export interface JobLayout {
   readonly slotBytes: number;
 }
 
-const rowSlotBytes = 4096;
+const pageBytes = 4096;
+const rowSlotBytes = pageBytes;
 /** Enough that no Trainer lacks a batch; each costs a word. */
 const rowSlots = 64;
 
@@ -102,6 +103,8 @@ export interface SegmentRequest {
   readonly layout: JobLayout;
   readonly deviceCount: number;
   readonly executorCount: number;
+  /** Whether any of the devices reads and writes slots by itself. */
+  readonly hasAccelerators: boolean;
 }
 
 /** Slots of the job's queue. `recordBytes` is what a trial saw a record take; 0 = unknown. */
@@ -124,15 +127,38 @@ export function queueSlots(
   return spec.queue.capacity === 0 ? defaultSlots : spec.queue.capacity;
 }
 
+export interface JobSegmentSizes {
+  readonly numSlots: number;
+  readonly evaluation: EvaluationSizes;
+  /** What a trial saw a record take; 0 = unknown. */
+  readonly recordBytes: number;
+}
+
+/**
+ * The usual part of a slot: what a trial's largest record took and a quarter more, within the
+ * budget of the queue, for what is registered is real memory. 0 where nobody registers.
+ */
+function registeredBytesOf(
+  { spec, layout, hasAccelerators }: SegmentRequest,
+  numSlots: number,
+  recordBytes: number,
+): number {
+  if (!hasAccelerators || takesRows(spec.model.type)) return 0;
+  const usual = recordBytes === 0 ? layout.slotBytes : Math.ceil(1.25 * recordBytes);
+  const share = Math.floor(spec.queue.maxBytes / numSlots / pageBytes) * pageBytes;
+  return Math.min(layout.slotBytes, usual, share);
+}
+
 /** The job's segment. */
 export function jobSegment(
   request: SegmentRequest,
-  { numSlots, evaluation }: { readonly numSlots: number; readonly evaluation: EvaluationSizes },
+  { numSlots, evaluation, recordBytes }: JobSegmentSizes,
 ): SegmentSpec {
   const { spec } = request;
   const { batchesPerStep, staleness, stalenessCompensation } = spec.training;
   return {
     ...common(request),
+    registeredBytes: registeredBytesOf(request, numSlots, recordBytes),
     batchLimit: 0,
     epochs: spec.training.epochs,
     firstEpoch: 0,
@@ -155,6 +181,7 @@ export function trialSegment(request: SegmentRequest): SegmentSpec {
   const batches = Math.min(trialBatches, request.layout.batchesPerEpoch);
   return {
     ...common(request),
+    registeredBytes: registeredBytesOf(request, batches, 0),
     batchLimit: batches,
     epochs: 1,
     firstEpoch: trialEpoch,
@@ -177,8 +204,6 @@ function common({ spec, counts, layout, deviceCount }: SegmentRequest) {
     batchesPerEpoch: layout.batchesPerEpoch,
     slotBytes: layout.slotBytes,
     queueMaxBytes: spec.queue.maxBytes,
-    // CPU devices register nothing.
-    registeredBytes: 0,
     parameterFloats: layout.manifest.numFloats,
     // Adam keeps two moments per parameter; others leave a part unused.
     optimizerFloats: 2 * layout.manifest.numFloats,

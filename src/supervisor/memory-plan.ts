@@ -269,7 +269,8 @@ function copiedPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): Me
 function queuePart(spec: JobSpec, layout: JobLayout, { native, counts }: MemoryFacts): MemoryPart {
   const deviceCount = spec.resources.devices;
   const executorCount = samplersOf(spec) + trainersOf(spec);
-  const request = { spec, counts, layout, deviceCount, executorCount };
+  const hasAccelerators = spec.resources.deviceKind !== 'CPU';
+  const request = { spec, counts, layout, deviceCount, executorCount, hasAccelerators };
   const slots = queueSlots(native as CoreAddon, request, 0);
   const { maxBytes } = spec.queue;
   return {

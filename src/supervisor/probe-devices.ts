@@ -1,13 +1,12 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import {
   type AcceleratorKind,
   type DeviceProbe,
   failedProbe,
   readProbe,
 } from '../base/device-probe.ts';
+import { builtPath, devicePluginPath } from '../native/load.ts';
 
 /**
  * Asks a plug-in what there is, in a child that lives for the answer: the daemon loads no driver,
@@ -16,15 +15,11 @@ import {
 
 const deadlineMs = 30_000;
 
-/** Two levels up both from src/supervisor/ and from dist/supervisor/. */
-const built = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'build', 'native');
-
 export async function probeDevices(
   kind: AcceleratorKind,
   env: NodeJS.ProcessEnv,
 ): Promise<DeviceProbe> {
-  const folder = process.env['GNND_ADDON_DIR'] || built;
-  const plugin = join(folder, `gnnd_${kind.toLowerCase()}.so`);
+  const plugin = devicePluginPath(kind);
   if (!existsSync(plugin)) {
     return {
       ...failedProbe(`gnnd was built without ${plugin}`),
@@ -42,7 +37,7 @@ export async function probeDevices(
       killSignal: 'SIGKILL',
       maxBuffer: 2 ** 24,
     } as const;
-    execFile(join(folder, 'gnnd_probe'), [plugin, '--open'], options, (error, stdout, stderr) => {
+    execFile(builtPath('gnnd_probe'), [plugin, '--open'], options, (error, stdout, stderr) => {
       if (error === null) resolve(readProbe(stdout));
       else resolve(failedProbe(howItFailed(error, stderr)));
     });

@@ -6,9 +6,7 @@ import {
   DeviceState,
   HostService,
 } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
-import { DeviceChoice } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { TestDaemon } from '../support/daemon.ts';
-import { refusalOf } from '../support/refusal.ts';
 
 const hasDriver = existsSync('/proc/driver/nvidia/version');
 let daemon: TestDaemon;
@@ -43,15 +41,3 @@ test.skipIf(hasDriver)('the host says why it has no GPU', async () => {
   const { notes } = await daemon.call(HostService.method.getHost, {});
   expect(notes.filter((note) => note.startsWith('no CUDA devices: '))).toHaveLength(1);
 });
-
-test.each([
-  ['by kind', { deviceKind: DeviceChoice.SIM }, 'spec.resources.device_kind'],
-  ['by name', { deviceNames: ['sim:0', 'sim:0'] }, 'spec.resources.device_names'],
-])(
-  'a job that asks for simulated devices %s is refused with a sentence',
-  async (_, wish, field) => {
-    const spec = { dataset: 'cora', training: { epochs: 1 }, resources: wish };
-    const { fields } = await refusalOf(daemon.createJob('sim', spec));
-    expect(Object.keys(fields)).toEqual([field]);
-  },
-);

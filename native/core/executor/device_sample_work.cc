@@ -1,8 +1,10 @@
 #include "core/executor/device_sample_work.h"
 
 #include <utility>
+#include <vector>
 
 #include "core/batch/record.h"
+#include "core/feature/hot_order.h"
 
 namespace gnnd {
 namespace {
@@ -28,12 +30,17 @@ Registrar RegistrarOf(const Device& device) { return {const_cast<Device*>(&devic
 Result<std::unique_ptr<SampleWork>> DeviceSampleWork::Create(const Device& device,
                                                              const Topology& topology,
                                                              const GraphSampler::Options& options,
-                                                             const RecordLayout& layout) {
+                                                             const RecordLayout& layout,
+                                                             const HotRanks& hot) {
   TopologyView view = topology.view();
   view.edge_weight = options.edge_weights;
+  std::vector<uint32_t> marked(hot.ranks.begin(), hot.ranks.end());
+  for (uint32_t& rank : marked) {
+    if (rank >= hot.largest_cache) rank = kNoRank;
+  }
   std::unique_ptr<DeviceSampler> sampler = GNND_VALUE(DeviceSampler::Create(
       device, view, options.sampler, layout,
-      {options.random_seed, options.train_nodes, options.batch_size, kDepth}));
+      {options.random_seed, options.train_nodes, options.batch_size, kDepth, false, marked}));
   return std::unique_ptr<SampleWork>(new DeviceSampleWork(std::move(sampler)));
 }
 
@@ -51,6 +58,7 @@ Status DeviceSampleWork::Finish(const SampleTask& task, SampleReport* report) {
   report->nodes = sample.nodes().size();
   report->seeds = sample.num_seeds();
   report->edges = sample.num_edges();
+  report->mark_ns = made.mark_ns;
   report->copy_ns = made.copy_ns;
   return Status::Ok();
 }

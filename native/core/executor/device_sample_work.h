@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "core/base/registrar.h"
@@ -15,10 +17,17 @@ namespace gnnd {
 // that is on the device.
 class DeviceSampleWork final : public SampleWork {
  public:
+  // What records carry of the order of hotness; nothing where there are no ranks.
+  struct HotRanks {
+    std::span<const uint32_t> ranks{};  // of all nodes; read by Create
+    uint64_t largest_cache = 0;         // from there on there is none
+  };
+
   // Borrows the device. As GraphSampler::Create, and kDeviceMemory, kDeviceUnavailable.
   static Result<std::unique_ptr<SampleWork>> Create(const Device& device, const Topology& topology,
                                                     const GraphSampler::Options& options,
-                                                    const RecordLayout& layout);
+                                                    const RecordLayout& layout,
+                                                    const HotRanks& hot);
 
   uint32_t depth() const override { return kDepth; }
   Status Start(const SampleTask& task) override;

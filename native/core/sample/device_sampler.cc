@@ -30,7 +30,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::Create(const Device& devic
     return Status(Code::kDeviceUnavailable, "a user's sampler runs on CPU devices only");
   }
   std::unique_ptr<DeviceSampler> sampler(new DeviceSampler(device, layout, batches));
-  GNND_TRY(sampler->Upload(topology));
+  GNND_TRY(sampler->Upload(topology, batches));
   const gnnd_device_sampler_config config = sampler->ConfigOf(topology, options, batches);
   gnnd_device_error error{};
   if (device.table().sampler_create(device.get(), &config, &sampler->sampler_, &error) !=
@@ -45,11 +45,12 @@ DeviceSampler::~DeviceSampler() {
   if (sampler_ != nullptr) device_.table().sampler_destroy(sampler_);
 }
 
-Status DeviceSampler::Upload(const TopologyView& topology) {
+Status DeviceSampler::Upload(const TopologyView& topology, const Batches& batches) {
   const std::unique_ptr<DeviceStream> stream = GNND_VALUE(DeviceStream::Create(device_));
   indptr_ = GNND_VALUE(Copied(device_, stream.get(), topology.indptr));
   indices_ = GNND_VALUE(Copied(device_, stream.get(), topology.indices));
   alias_ = GNND_VALUE(Copied(device_, stream.get(), topology.alias));
+  ranks_ = GNND_VALUE(Copied(device_, stream.get(), batches.ranks));
   return stream->Synchronize();
 }
 
@@ -85,6 +86,10 @@ gnnd_device_sampler_config DeviceSampler::ConfigOf(const TopologyView& topology,
                       hop.indptr_at,      hop.src_at,  hop.weight_at, hop.self_weight_at};
   }
   config.nodes_at = layout_.nodes_at();
+  if (ranks_.size() > 0) {
+    config.ranks = ranks_.data();
+    config.ranks_at = layout_.ranks_at();
+  }
   config.slot_bytes = layout_.slot_bytes();
   config.depth = batches.depth;
   config.force_hash = batches.hash ? 1 : 0;
@@ -118,6 +123,7 @@ Status DeviceSampler::Finish(gnnd_device_sample_report* report) {
   header.num_blocks = layout_.num_hops();
   header.nodes[0] = {
       kRecordIdBytes, report->num_nodes, report->num_seeds, 0, layout_.nodes_at(), 0};
+  if (ranks_.size() > 0) header.nodes[0].ranks_at = layout_.ranks_at();
   for (uint32_t h = 0; h < header.num_blocks; ++h) {
     const HopLayout& place = layout_.hop(h);
     const gnnd_device_sample_hop& hop = report->hops[h];

@@ -26,6 +26,8 @@ class DeviceSampler {
     uint32_t batch_size = 0;
     uint32_t depth = 1;  // batches in hand, 1 or 2
     bool hash = false;   // relabel by hashing whatever the graph's size
+    // Of all nodes, as records are to carry them; empty: they carry none. Read by Create.
+    std::span<const uint32_t> ranks{};
   };
 
   // `layout` is that of this graph and these options; the topology has alias tables where the
@@ -50,7 +52,7 @@ class DeviceSampler {
   DeviceSampler(const Device& device, const RecordLayout& layout, const Batches& batches)
       : device_(device), layout_(layout), random_seed_(batches.random_seed) {}
 
-  Status Upload(const TopologyView& topology);
+  Status Upload(const TopologyView& topology, const Batches& batches);
   gnnd_device_sampler_config ConfigOf(const TopologyView& topology, const SamplerOptions& options,
                                       const Batches& batches) const;
 
@@ -66,6 +68,7 @@ class DeviceSampler {
   DeviceBuffer<uint64_t> indptr_;
   DeviceBuffer<uint32_t> indices_;
   DeviceBuffer<AliasEntry> alias_;
+  DeviceBuffer<uint32_t> ranks_;
   gnnd_device_sampler* sampler_ = nullptr;
   std::vector<Started> started_;  // in order
 };

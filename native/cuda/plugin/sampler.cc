@@ -15,7 +15,6 @@ using gnnd::cuda::HopOut;
 using gnnd::cuda::HopTask;
 using gnnd::cuda::kBadArgument;
 using gnnd::cuda::kMaxSampleHops;
-using gnnd::cuda::kNoKernel;
 using gnnd::cuda::SampleState;
 
 namespace {
@@ -33,7 +32,8 @@ gnnd_device_sampler::~gnnd_device_sampler() {
   if (compute_ != nullptr) static_cast<void>(runtime_.DestroyStream(compute_));
   if (copy_ != nullptr) static_cast<void>(runtime_.DestroyStream(copy_));
   for (const Workspace& workspace : workspaces_) {
-    for (const Runtime::Event event : {workspace.begun, workspace.computed, workspace.copied}) {
+    for (const Runtime::Event event : {workspace.begun, workspace.computed, workspace.marking,
+                                       workspace.marked, workspace.copied}) {
       if (event != nullptr) static_cast<void>(runtime_.DestroyEvent(event));
     }
     if (workspace.state != nullptr) static_cast<void>(runtime_.FreePinned(workspace.state));
@@ -53,6 +53,7 @@ std::string gnnd_device_sampler::Problem() const {
   if (!within(config_.expansion, 1, 2)) return "the expansion";
   if (!within(config_.depth, 1, 2)) return "the depth";
   if (is_weighted() && config_.alias == nullptr) return "the alias table";
+  if ((config_.ranks != nullptr) != (config_.ranks_at != 0)) return "the section of hot ranks";
   for (uint32_t h = 0; h < config_.num_hops; ++h) {
     const gnnd_device_hop& hop = config_.hops[h];
     if (hop.max_dst == 0) return "a hop's rows";
@@ -69,10 +70,6 @@ int gnnd_device_sampler::Create(Failure* failure) {
   if (!problem.empty()) {
     failure->what = "making a sampler: " + problem + " cannot be";
     return kBadArgument;
-  }
-  if (config_.ranks != nullptr) {
-    failure->what = "marking hot ranks on a device";
-    return kNoKernel;
   }
   for (uint32_t h = 0; h < config_.num_hops; ++h) {
     max_edges_ = std::max(max_edges_, config_.hops[h].max_edges);
@@ -91,6 +88,7 @@ int gnnd_device_sampler::Create(Failure* failure) {
     if (const int error = MakeEvents(&workspace); error != 0) return error;
   }
   queue_ = {static_cast<gnnd::cuda::StreamHandle>(compute_), device_.max_blocks()};
+  copy_queue_ = {static_cast<gnnd::cuda::StreamHandle>(copy_), device_.max_blocks()};
   if (const int error = ClearTable(); error != 0) return error;
   return device_.CopyStaged(compute_, train_nodes_, config_.train_nodes,
                             config_.num_train * sizeof(uint32_t), GNND_COPY_TO_DEVICE, failure);
@@ -132,6 +130,7 @@ void gnnd_device_sampler::TakeWorkspace(Workspace* workspace) {
     buffers.inverses = arena_.Take<double>(config_.max_nodes);
   }
   workspace->seeds = arena_.Take<uint32_t>(config_.batch_size);
+  if (config_.ranks != nullptr) workspace->ranks = arena_.Take<uint32_t>(config_.max_nodes);
   for (uint32_t h = 0; h < (is_shared() ? 1 : config_.num_hops); ++h) {
     // Blocks that share their sections are as large as the last one.
     const gnnd_device_hop& hop = config_.hops[is_shared() ? config_.num_hops - 1 : h];
@@ -151,7 +150,8 @@ int gnnd_device_sampler::MakeEvents(Workspace* workspace) {
     return error;
   }
   workspace->state = static_cast<SampleState*>(state);
-  for (Runtime::Event* event : {&workspace->begun, &workspace->computed, &workspace->copied}) {
+  for (Runtime::Event* event : {&workspace->begun, &workspace->computed, &workspace->marking,
+                                &workspace->marked, &workspace->copied}) {
     if (const int error = runtime_.CreateEvent(true, event); error != 0) return error;
   }
   return 0;
@@ -241,6 +241,7 @@ std::vector<gnnd_device_sampler::Section> gnnd_device_sampler::SectionsOf(
     if (from != nullptr && count > 0) sections.push_back({from, at, count * sizeof(uint32_t)});
   };
   add(workspace.buffers.nodes, config_.nodes_at, state.hops[hops].num_dst);
+  add(workspace.ranks, config_.ranks_at, state.hops[hops].num_dst);
   // Blocks that share their sections are prefixes of the last one.
   for (uint32_t h = is_shared() ? hops - 1 : 0; h < hops; ++h) {
     const HopCounts& counts = state.hops[h];
@@ -252,6 +253,17 @@ std::vector<gnnd_device_sampler::Section> gnnd_device_sampler::SectionsOf(
     add(out.self_weight, place.self_weight_at, counts.num_dst);
   }
   return sections;
+}
+
+// M stage, of a sample whose size is known. Ranks beyond the largest cache are the caller's to
+// leave out.
+int gnnd_device_sampler::Mark(const Workspace& workspace) {
+  if (workspace.ranks == nullptr) return 0;
+  if (const int error = runtime_.Record(workspace.marking, copy_); error != 0) return error;
+  gnnd::cuda::MarkHotRanks(copy_queue_, config_.ranks, UINT32_MAX, workspace.buffers.nodes, 0,
+                           workspace.state->hops[config_.num_hops].num_dst, workspace.ranks);
+  const int error = runtime_.LaunchError();
+  return error != 0 ? error : runtime_.Record(workspace.marked, copy_);
 }
 
 int gnnd_device_sampler::CopyOut(const Workspace& workspace, std::byte* slot,
@@ -293,9 +305,13 @@ int gnnd_device_sampler::Finish(std::byte* slot, gnnd_device_sample_report* repo
     report->hops[h] = {state.hops[h].num_dst, state.hops[h + 1].num_dst, state.hops[h].num_edges,
                        0};
   }
+  if (const int error = Mark(workspace); error != 0) return error;
   if (const int error = CopyOut(workspace, slot, report, failure); error != 0) return error;
   static_cast<void>(runtime_.Elapsed(workspace.begun, workspace.computed, &report->sample_ns));
-  const uint64_t before = report->sample_ns;
+  if (workspace.ranks != nullptr) {
+    static_cast<void>(runtime_.Elapsed(workspace.marking, workspace.marked, &report->mark_ns));
+  }
+  const uint64_t before = report->sample_ns + report->mark_ns;
   uint64_t until = 0;
   static_cast<void>(runtime_.Elapsed(workspace.begun, workspace.copied, &until));
   report->copy_ns = until > before ? until - before : 0;

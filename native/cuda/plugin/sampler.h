@@ -72,9 +72,12 @@ struct gnnd_device_sampler {
     uint32_t* seeds = nullptr;
     uint32_t num_seeds = 0;
     std::array<gnnd::cuda::HopOut, gnnd::cuda::kMaxSampleHops> outs{};
+    uint32_t* ranks = nullptr;                 // where the config has some
     gnnd::cuda::SampleState* state = nullptr;  // pinned copy of the device's
     Runtime::Event begun = nullptr;
     Runtime::Event computed = nullptr;
+    Runtime::Event marking = nullptr;
+    Runtime::Event marked = nullptr;
     Runtime::Event copied = nullptr;
   };
   // One section of a record.
@@ -93,6 +96,7 @@ struct gnnd_device_sampler {
   int ClearTable();
   gnnd::cuda::HopTask TaskOf(const Workspace& workspace, uint32_t hop) const;
   void EnqueueHop(const gnnd::BatchKey& key, const gnnd::cuda::HopTask& task);
+  int Mark(const Workspace& workspace);
   std::vector<Section> SectionsOf(const Workspace& workspace) const;
   int CopyOut(const Workspace& workspace, std::byte* slot, gnnd_device_sample_report* report,
               Failure* failure);
@@ -109,6 +113,8 @@ struct gnnd_device_sampler {
   Runtime::Stream compute_ = nullptr;
   Runtime::Stream copy_ = nullptr;
   gnnd::cuda::Queue queue_;
+  // Of what needs a sample's sizes, while the next one is computed.
+  gnnd::cuda::Queue copy_queue_;
   std::vector<Workspace> workspaces_;
   uint64_t started_ = 0;
   uint64_t finished_ = 0;

@@ -1,7 +1,10 @@
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "core/base/mapping.h"
+#include "core/device/device.h"
+#include "core/executor/device_sample_work.h"
 #include "core/executor/hot_rank_marker.h"
 #include "core/executor/reading_ahead.h"
 #include "core/executor/sampler_loop.h"
@@ -57,13 +60,25 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kModelReadOnly,
                                                device == nullptr ? nullptr : &registrar));
 
-  std::unique_ptr<SampleWork> work =
-      GNND_VALUE(SampleWorkOf(dataset, std::move(topology), options.sampling,
-                              options.random_seed.value, layout, device.get()));
+  std::optional<HotOrder> hot;
   if (options.cache.rows > 0) {
-    const HotOrder hot = GNND_VALUE(HotOrder::Open(options.cache.order_path, dataset.num_nodes()));
-    work = std::make_unique<HotRankMarker>(
-        std::move(work), RankTable(hot.ranks(), options.cache.rows), layout.ranks_at());
+    hot = GNND_VALUE(HotOrder::Open(options.cache.order_path, dataset.num_nodes()));
+  }
+  std::unique_ptr<SampleWork> work;
+  if (device != nullptr) {
+    DeviceSampleWork::HotRanks ranks;
+    if (hot) ranks = {hot->ranks(), options.cache.rows};
+    work = GNND_VALUE(DeviceSampleWork::Create(
+        *device, topology,
+        GraphSamplerOptionsOf(dataset, options.sampling, options.random_seed.value), layout,
+        ranks));
+  } else {
+    work = GNND_VALUE(SampleWorkOf(dataset, std::move(topology), options.sampling,
+                                   options.random_seed.value, layout));
+    if (hot) {
+      work = std::make_unique<HotRankMarker>(
+          std::move(work), RankTable(hot->ranks(), options.cache.rows), layout.ranks_at());
+    }
   }
   if (options.cache.read_ahead_bytes > 0) {
     work = WithReadingAhead(std::move(work), dataset, segment, options.cache);

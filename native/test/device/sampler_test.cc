@@ -142,6 +142,38 @@ TEST_CASE("a batch is computed while the one before is copied, in any order that
   }
 }
 
+TEST_CASE("hot ranks of input nodes are marked where records carry them, with two in hand") {
+  const Graph graph = WeightedGraph();
+  const SamplerOptions options = Options({5, 3});
+  SampleLimits limits = LimitsOf(500, graph.view().num_edges(), kBatchSize, options);
+  limits.hot_ranks = true;
+  const RecordLayout layout = Get(RecordLayout::Of(limits));
+  const std::vector<uint32_t> train = test::RandomNodes(3, 500, 130);
+  std::vector<uint32_t> ranks(500);
+  for (uint32_t v = 0; v < 500; ++v) ranks[v] = (v * 7 + 3) % 500;
+  for (int seed = 0; seed < 6; ++seed) {
+    const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_SEED", std::to_string(seed)}});
+    const auto device = plugin.Open();
+    const auto sampler =
+        Get(DeviceSampler::Create(*device, graph.view(), options, layout,
+                                  {kRandomSeed, train, kBatchSize, 2, false, ranks}));
+    const uint64_t bytes = RoundUp(layout.slot_bytes(), kPageBytes);
+    const Mapping slots = Get(Mapping::Anonymous(2 * bytes));
+    for (uint32_t batch = 0; batch < 2; ++batch) {
+      test::Check(sampler->Start(1, batch, {slots.data() + batch * bytes, bytes}));
+    }
+    for (uint32_t batch = 0; batch < 2; ++batch) {
+      gnnd_device_sample_report report{};
+      test::Check(sampler->Finish(&report));
+      const Sample sample = Get(OpenRecord({slots.data() + batch * bytes, bytes}, true));
+      REQUIRE(sample.ranks().size() == sample.nodes().size());
+      for (size_t i = 0; i < sample.nodes().size(); ++i) {
+        REQUIRE(sample.ranks()[i] == ranks[sample.nodes()[i]]);
+      }
+    }
+  }
+}
+
 TEST_CASE("what is under way when a sampler goes leaves its memory free and its device usable") {
   const SimPlugin plugin(SimPlugin::Environment{});
   const auto device = plugin.Open();

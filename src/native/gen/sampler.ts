@@ -52,6 +52,13 @@ export interface CacheOptions {
   readonly readAheadBytes: number;
 }
 
+export interface DeviceOptions {
+  /** Empty: a CPU device. */
+  readonly plugin: string;
+  /** Of its memory; 0: what is free. */
+  readonly budgetBytes: number;
+}
+
 export interface ExecutorOptions {
   readonly dataset: DatasetLocation;
   readonly sampling: SamplingOptions;
@@ -60,6 +67,7 @@ export interface ExecutorOptions {
   readonly topologyFd: number;
   readonly executor: ExecutorId;
   readonly cache: CacheOptions;
+  readonly device: DeviceOptions;
 }
 
 export type LoopEnd = 'COMPLETE' | 'STOPPED';

@@ -2,7 +2,7 @@
 
 import type { DatasetLocation } from './dataset.ts';
 import type { ModelManifest, ModelOptions } from './model.ts';
-import type { CacheOptions, LoopEnd, SamplingOptions } from './sampler.ts';
+import type { CacheOptions, DeviceOptions, LoopEnd, SamplingOptions } from './sampler.ts';
 import type { ExecutorId } from './segment.ts';
 
 export type OptimizerType = 'ADAM' | 'ADAMW' | 'SGD';
@@ -67,6 +67,7 @@ export interface TrainerOptions {
   readonly topologyFd: number;
   readonly executor: ExecutorId;
   readonly cache: CacheOptions;
+  readonly device: DeviceOptions;
   readonly model: ModelOptions;
   readonly optimizer: OptimizerOptions;
   readonly precision: Precision;

@@ -2,10 +2,8 @@ import { type DeviceKind, deviceKindOf, devicesOfKind, wholeDeviceOf } from '../
 import type { SpecDraft } from '../job-spec.ts';
 import { automaticCores } from '../limits.ts';
 import { show } from '../spec-checker.ts';
+import { takesRows } from './propagation.ts';
 import type { ResolveContext, Rule, RuleFacts } from './rule.ts';
-
-/** Kinds of devices that jobs run on so far (docs/gpu.md). */
-const runnable: ReadonlySet<DeviceKind> = new Set(['CPU']);
 
 /** Of CPU devices as many as have so many cores together, at least one; of others one. */
 function defaultDevices(names: readonly string[], { deviceNames, deviceCores }: ResolveContext) {
@@ -41,7 +39,7 @@ function countDevices({ resources, training }: SpecDraft, { check, given, contex
   const kindPath = 'spec.resources.device_kind';
   if (names.length === 0) {
     check.violate(kindPath, `${kind}: this host has no such device (gnnctl doctor says why)`);
-  } else if (!runnable.has(kind)) check.violate(kindPath, notYet(kind));
+  }
   const bits = new Set(names.map((name) => context.deviceBits?.get(name) ?? kind));
   if (bits.size > 1 && resources.devices > 1 && training.determinism === 'STRICT') {
     const expected = 'expected device_names of one of them, or determinism RELAXED';
@@ -49,11 +47,8 @@ function countDevices({ resources, training }: SpecDraft, { check, given, contex
   }
 }
 
-function notYet(kind: DeviceKind): string {
-  return `${kind}: jobs run on CPU devices only so far (docs/gpu.md)`;
-}
-
-function nameDevices({ resources, training }: SpecDraft, facts: RuleFacts): void {
+function nameDevices(spec: SpecDraft, facts: RuleFacts): void {
+  const { resources, training } = spec;
   const { check, given, context } = facts;
   const path = 'spec.resources.devices';
   const names = resources.deviceNames;
@@ -74,9 +69,11 @@ function nameDevices({ resources, training }: SpecDraft, facts: RuleFacts): void
   const [kind = 'CPU'] = kinds;
   resources.deviceKind = kinds.size === 1 ? kind : 'AUTO';
   const bitsOf = (name: string) => context.deviceBits?.get(name) ?? deviceKindOf(name);
-  const bits = new Set(resources.deviceNames.map(bitsOf));
+  const bits = new Set(resources.deviceNames.slice(onlySamplersOf(spec)).map(bitsOf));
   if (bits.size > 1 && training.determinism === 'STRICT') {
-    const expected = 'expected devices of one kind, or determinism RELAXED';
+    const expected =
+      'expected those that train to be of one kind (placement FIXED without standby Trainers has ' +
+      'the first ones sample only), or determinism RELAXED';
     const which = [...bits].join('; ');
     check.violate('spec.resources.device_names', `they differ in bits (${which}): ${expected}`);
   }
@@ -88,11 +85,29 @@ function checkKind(kinds: ReadonlySet<DeviceKind>, { check, given }: RuleFacts):
     const expected = 'expected the kind of device_names, or unset beside them';
     check.violate('spec.resources.device_kind', `${wanted}: ${expected}`);
   }
-  for (const kind of kinds) {
-    if (runnable.has(kind)) continue;
-    check.violate('spec.resources.device_names', notYet(kind));
-  }
 }
+
+/** How many of the named devices surely never train: samples have the same bits everywhere. */
+function onlySamplersOf({ placement, resources }: SpecDraft): number {
+  const { policy, samplers, standby } = placement;
+  const isSplit = policy === 'FIXED' && standby === 'OFF' && samplers < resources.devices;
+  return isSplit ? samplers : 0;
+}
+
+/** What runs on the CPU alone. */
+export const deviceSupportRule: Rule = ({ resources, sampling, model }, { check }) => {
+  if (check.failed('spec.resources')) return;
+  const { deviceKind, deviceNames } = resources;
+  const names = deviceNames.filter((name) => deviceKindOf(name) !== 'CPU');
+  if (deviceKind === 'CPU' || (deviceKind === 'AUTO' && names.length === 0)) return;
+  const expected = 'runs on CPU devices only; expected device_kind CPU';
+  if (sampling.algorithm === 'KHOP_PLUGIN') {
+    check.violate('spec.sampling.algorithm', `KHOP_PLUGIN: ${expected}`);
+  }
+  if (model.type === 'TORCHSCRIPT' || takesRows(model.type)) {
+    check.violate('spec.model.type', `${model.type}: ${expected}`);
+  }
+};
 
 /** The names as the host has them: `cuda:0` twice may be `cuda:0/0` and `cuda:0/1`. */
 function logicalNames(names: readonly string[], { check, context }: RuleFacts): string[] {

@@ -48,10 +48,11 @@ describe('devices of several kinds', () => {
     expect(again).toEqual(resolved(least, mixed));
   });
 
-  it('of other kinds are refused with a sentence, as long as jobs cannot run there', () => {
-    const notYet = 'jobs run on CPU devices only so far (docs/gpu.md)';
-    expect(resourcesOf({ deviceKind: 'SIM' })).toEqual([`device_kind: SIM: ${notYet}`]);
-    expect(resourcesOf({ deviceNames: ['sim:0'] })).toEqual([`device_names: SIM: ${notYet}`]);
+  it('of other kinds are taken by kind or by name, where the host has them', () => {
+    const ofKind = resolved({ ...least, resources: { deviceKind: 'SIM' } }, mixed).resources;
+    expect(ofKind).toMatchObject({ deviceKind: 'SIM', devices: 1, deviceNames: [] });
+    const named = resolved({ ...least, resources: { deviceNames: ['sim:0'] } }, mixed).resources;
+    expect(named).toMatchObject({ deviceKind: 'SIM', devices: 1, deviceNames: ['sim:0'] });
     expect(violations({ ...least, resources: { deviceKind: 'CUDA' } }, cpuOnly)).toEqual([
       {
         path: 'spec.resources.device_kind',
@@ -62,11 +63,11 @@ describe('devices of several kinds', () => {
 
   it('of several kinds are refused by strict jobs: by name, by bits and by number', () => {
     expect(resourcesOf({ deviceNames: ['cpu:0', 'sim:0'] })).toContainEqual(
-      expect.stringContaining('they differ in bits (CPU; SIM): expected devices of one kind'),
+      expect.stringContaining('they differ in bits (CPU; SIM): expected those that train'),
     );
     const unlike = { deviceNames: ['cuda:0/0', 'cuda:1'] };
     expect(resourcesOf(unlike)).toContainEqual(expect.stringContaining('(sm_90; sm_80)'));
-    expect(resourcesOf(unlike, { determinism: 'RELAXED' })).toHaveLength(1);
+    expect(resourcesOf(unlike, { determinism: 'RELAXED' })).toEqual([]);
     expect(resourcesOf({ deviceKind: 'CUDA', devices: 2 })).toContainEqual(
       expect.stringMatching(/^devices: 2: CUDA devices here differ in bits/),
     );
@@ -82,9 +83,33 @@ describe('devices of several kinds', () => {
     expect(resourcesOf({ deviceNames: ['cuda:0', 'cuda:0/0'] })).toContainEqual(
       'device_names[1]: "cuda:0/0": named twice',
     );
-    // Fine but for their kind.
-    expect(resourcesOf({ deviceNames: ['cuda:0', 'cuda:0'] })).toEqual([
-      expect.stringContaining('jobs run on CPU devices only'),
-    ]);
+    expect(resourcesOf({ deviceNames: ['cuda:0', 'cuda:0'] })).toEqual([]);
+  });
+
+  it('may differ where those that come first only sample', () => {
+    const named = (deviceNames: string[], placement: JobSpecInput['placement']) =>
+      violations({ ...least, resources: { deviceNames }, placement }, mixed);
+    const split = { policy: 'FIXED', samplers: 1, standby: 'OFF' } as const;
+    expect(named(['sim:0', 'cpu:0'], split)).toEqual([]);
+    expect(named(['cpu:0', 'cpu:1', 'sim:0'], { ...split, samplers: 2 })).toEqual([]);
+    expect(named(['sim:0', 'cpu:0', 'cuda:1'], split)).toHaveLength(1);
+    expect(named(['sim:0', 'cpu:0'], { ...split, standby: 'AUTO' })).toHaveLength(1);
+    expect(named(['sim:0', 'cpu:0'], { ...split, samplers: 2 })).toHaveLength(1);
+  });
+
+  it('other than CPUs refuse what runs there alone, naming each field', () => {
+    const wanted = {
+      ...least,
+      sampling: { algorithm: 'KHOP_PLUGIN', plugin: { path: '/plugin.so' } },
+      model: { type: 'TORCHSCRIPT', script: { path: '/model.pt' } },
+      training: { epochs: 1, threadsPerTrainer: 1 },
+    } as const;
+    const paths = (resources: JobSpecInput['resources']) =>
+      violations({ ...wanted, resources }, { ...mixed, pluginFile: () => ({ sha256: 'a' }) })
+        .filter(({ description }) => description.includes('CPU devices only'))
+        .map(({ path }) => path);
+    expect(paths({ deviceKind: 'CPU' })).toEqual([]);
+    expect(paths({ deviceKind: 'CUDA' })).toEqual(['spec.model.type', 'spec.sampling.algorithm']);
+    expect(paths({ deviceNames: ['sim:0'] })).toHaveLength(2);
   });
 });

@@ -1,0 +1,159 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import {
+  DeviceChoice,
+  PlacementPolicy,
+  StandbyPolicy,
+} from '../../src/api/gen/gnnd/v1/resources_pb.ts';
+import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
+import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
+import {
+  crew,
+  expectEveryBatchOnce,
+  midEpoch,
+  modelsOf,
+  pair,
+  type SpecInit,
+  signal,
+} from '../support/crews.ts';
+import { TestDaemon } from '../support/daemon.ts';
+
+/**
+ * Whole jobs on simulated devices (docs/gpu.md): their Samplers sample with the kernels of GPUs,
+ * which run as fibers, and the models are bit for bit those of CPU devices.
+ */
+
+const simulated = ['--sim-devices', '0,1,2', '--sim-memory-bytes', '200000000'];
+let daemon: TestDaemon;
+
+beforeAll(async () => {
+  daemon = await TestDaemon.start({ cpuDevices: 2, datasets: ['cora'], flags: simulated });
+});
+afterAll(() => daemon.stop());
+
+const batchesPerEpoch = 7;
+const common: SpecInit = {
+  dataset: 'cora',
+  model: { type: ModelType.GRAPHSAGE, hiddenDim: 16, dropout: 0.5 },
+  sampling: { fanouts: [10, 5] },
+  training: { batchSize: 20, epochs: 4, randomSeed: 7n },
+  timeouts: { stallMs: 5000n },
+};
+const on = (spec: SpecInit, where: SpecInit): SpecInit => ({ ...spec, ...where });
+/** A crew of simulated devices. */
+function sim(members: SpecInit): SpecInit {
+  return { ...members, resources: { ...members.resources, deviceKind: DeviceChoice.SIM } };
+}
+
+let jobs = 0;
+
+async function run(spec: SpecInit, disturb?: (id: string) => Promise<unknown>): Promise<Job> {
+  jobs += 1;
+  const id = `job-${jobs}`;
+  await daemon.createJob(id, spec);
+  await disturb?.(id);
+  const job = await daemon.succeeded(id);
+  expectEveryBatchOnce(job, batchesPerEpoch);
+  return job;
+}
+
+describe('a job on simulated devices makes the models of CPU devices', () => {
+  const { KHOP_UNIFORM, LABOR, RANDOM_WALK } = SamplingAlgorithm;
+  const specs: Readonly<Record<string, SpecInit>> = {
+    'uniform, with a cache': { ...common, cache: { ratio: 0.2 } },
+    GCN: { ...common, model: { type: ModelType.GCN, hiddenDim: 16 } },
+    'LABOR, standardised, two batches a step': {
+      ...common,
+      sampling: { algorithm: LABOR, fanouts: [10, 5] },
+      features: { standardize: true },
+      training: { ...common.training, batchesPerStep: 2 },
+    },
+    'random walks': {
+      ...common,
+      model: { type: ModelType.PINSAGE, hiddenDim: 16 },
+      sampling: { algorithm: RANDOM_WALK },
+    },
+    'whole rows': { ...common, sampling: { algorithm: KHOP_UNIFORM, fanouts: [-1, 5] } },
+  };
+
+  test.each(Object.entries(specs))('%s', async (_, spec) => {
+    const models = modelsOf(await run(on(spec, pair)));
+    expect(new Set(models).size).toBe(models.length);
+    expect(modelsOf(await run(on(spec, sim(pair))))).toEqual(models);
+  });
+});
+
+describe('whoever works on it', () => {
+  let models: readonly string[];
+
+  beforeAll(async () => {
+    models = modelsOf(await run(on(common, pair)));
+  });
+
+  const split = { policy: PlacementPolicy.FIXED, samplers: 1, standby: StandbyPolicy.OFF };
+  const crews: Readonly<Record<string, SpecInit>> = {
+    '2 Samplers and 1 Trainer': sim(crew(2, 1)),
+    'standby Trainers ALWAYS': sim(crew(2, 1, StandbyPolicy.ALWAYS)),
+    'one device alternating': sim({ resources: { devices: 1 } }),
+    'as the plan has it': sim({ resources: { devices: 3 } }),
+    'a simulated Sampler, a Trainer of the CPU': {
+      resources: { deviceNames: ['sim:1', 'cpu:0'] },
+      placement: split,
+    },
+    'a Sampler of the CPU': { resources: { deviceNames: ['cpu:0', 'sim:1'] }, placement: split },
+  };
+
+  test.each(Object.entries(crews))('%s', async (name, members) => {
+    // Where the CPU only samples, nobody asks for its bits; simulated Trainers have the same here.
+    expect(modelsOf(await run(on(common, members))), name).toEqual(models);
+  });
+
+  test('and whoever dies', async () => {
+    const long = { ...common, training: { ...common.training, epochs: 40 } };
+    const expected = modelsOf(await run(on(long, pair)));
+    const job = await run(on(long, sim(pair)), async (id) => {
+      signal((await midEpoch(daemon, id)).get(ExecutorRole.SAMPLER), 'SIGKILL');
+    });
+    expect(job.attempts.flatMap(({ exits }) => exits)).not.toEqual([]);
+    expect(modelsOf(job)).toEqual(expected);
+  });
+});
+
+describe('a simulated device', () => {
+  async function withFault(env: Readonly<Record<string, string>>, flags: readonly string[]) {
+    return await TestDaemon.start({ cpuDevices: 2, datasets: ['cora'], flags, env });
+  }
+
+  test('that is lost in mid-epoch costs an attempt and no bit', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gnnd-sim-'));
+    const once = join(folder, 'lost');
+    const wounded = await withFault(
+      { GNND_SIM_FAULT: 'lost:600', GNND_SIM_FAULT_ONCE: once },
+      simulated,
+    );
+    const spec = { ...common, restart: { maxAttempts: 3 } };
+    const expected = modelsOf(await run(on(common, pair)));
+    const job = await wounded.train('lost', on(spec, sim(pair)));
+    expect(modelsOf(job)).toEqual(expected);
+    expect(job.attempts.map(({ endReason }) => endReason)).toContain(Reason.DEVICE_LOST);
+    await wounded.stop();
+    rmSync(folder, { recursive: true });
+  });
+
+  test('with too little memory ends its job with a sentence about it', async () => {
+    // An eighth of it each.
+    const devices = ['--sim-devices', '0,0,0,0,0,0,0,0', '--sim-memory-bytes', '1048576'];
+    const small = await withFault({}, devices);
+    const large = { sampling: { fanouts: [25, 25] }, training: { epochs: 1, batchSize: 140 } };
+    await small.createJob('small', on({ ...common, ...large }, sim(pair)));
+    const job = await small.until('small', ({ state }) => state === JobState.FAILED);
+    expect(job.reason).toBe(Reason.DEVICE_OUT_OF_MEMORY);
+    expect(job.message).toMatch(/sampler@sim:\d.*budget of 131072/);
+    await small.stop();
+  });
+});
