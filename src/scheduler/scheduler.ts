@@ -1,4 +1,5 @@
 import { unreachable } from '../base/errors.ts';
+import { wholeDeviceOf } from '../spec/device-kinds.ts';
 import {
   afterCalibrated,
   afterCompleted,
@@ -149,11 +150,14 @@ function applyToAttempt(state: SchedulerState, job: ActiveJob, event: AttemptEve
       return put(state, job, afterReady(job, event));
     case 'executorExited': {
       const decision = put(state, job, afterExited(job, event));
-      if (event.outcome.kind !== 'UNKILLABLE' || decision.state === state) return decision;
+      const lost = lossOf(event.outcome);
+      if (lost === null || decision.state === state) return decision;
       const device = job.stage.executors.find(
         ({ executor }) => executor === event.executor,
       )?.device;
-      return quarantine(decision, device === undefined ? [] : [device], event.outcome.message);
+      if (device === undefined) return decision;
+      const struck = lost === 'WHOLE' ? partsOf(state, device) : [device];
+      return quarantine(decision, struck, messageOfEnd(event.outcome));
     }
     case 'progress':
       return put(state, job, afterProgress(job, event));
@@ -172,6 +176,22 @@ function applyToAttempt(state: SchedulerState, job: ActiveJob, event: AttemptEve
     default:
       return unreachable(event);
   }
+}
+
+function messageOfEnd(outcome: EventOf<'executorExited'>['outcome']): string {
+  return outcome.kind === 'DONE' ? '' : outcome.message;
+}
+
+/** Whether an executor's end takes its device along, and what else is a part of that device. */
+function lossOf(outcome: EventOf<'executorExited'>['outcome']): 'ONE' | 'WHOLE' | null {
+  if (outcome.kind === 'UNKILLABLE') return 'ONE';
+  return outcome.kind === 'CRASHED' && outcome.reason === 'DEVICE_LOST' ? 'WHOLE' : null;
+}
+
+/** All logical devices of the one that this is or is a part of. */
+function partsOf({ devices }: SchedulerState, device: string): readonly string[] {
+  const whole = wholeDeviceOf(device);
+  return devices.map(({ name }) => name).filter((name) => wholeDeviceOf(name) === whole);
 }
 
 /** Grants what has become free, and says so when a drain is over. */
