@@ -125,6 +125,7 @@ function inputOf(
     accuracy: accuracyOf(epochs, job.result),
     queue: queueOf(attempt),
     cache: cacheOf(attempt, executors),
+    deviceUse: deviceUseOf(attempt, executors),
     placement: placementOf(job, attempt),
     switches: {
       toStandby: sumOf(ofRole(executors, 'SAMPLER'), counters.turnSwitches),
@@ -172,6 +173,33 @@ function cacheOf(
     fillSeconds: largest(counters.cacheFillNs) / 1e9,
     presampleSeconds: attempt.cachePlan.rankMs / 1000,
   };
+}
+
+/** Executors that share a device hold what they hold beside each other. */
+function deviceUseOf(
+  { input: { devices } }: JobAttempt,
+  executors: readonly ExecutorSnapshot[],
+): JobMetricsInput['deviceUse'] {
+  return devices.flatMap(({ name, accelerator }, index) => {
+    if (accelerator === undefined) return [];
+    const here = executors.filter((executor) => executor.device === index);
+    const alive = here.filter(({ phase }) => phase !== 'REAPED');
+    return [
+      {
+        device: name,
+        memoryBytes: {
+          TOPOLOGY: sumOf(alive, counters.heldTopologyBytes),
+          CACHE: sumOf(alive, counters.heldCacheBytes),
+          WORKSPACE: sumOf(alive, counters.heldWorkspaceBytes),
+          MODEL: sumOf(alive, counters.heldModelBytes),
+        },
+        copiedBytes: {
+          IN: sumOf(here, counters.copiedInBytes),
+          OUT: sumOf(here, counters.copiedOutBytes),
+        },
+      },
+    ];
+  });
 }
 
 function batchesOf({ snapshot }: JobAttempt): JobMetricsInput['batches'] {

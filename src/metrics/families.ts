@@ -6,7 +6,9 @@ import {
   cacheResults,
   cacheTiers,
   checkpointResults,
+  copyDirections,
   datasetStates,
+  deviceMemoryUses,
   deviceStates,
   endStates,
   executorOutcomes,
@@ -255,6 +257,16 @@ export const slotFamilies = {
   }),
   gnnd_cache_fill_seconds: gauge('Filling the slowest cache.', slot),
   gnnd_presample_seconds: gauge("Ranking the nodes; 0 when an earlier job's order was used.", slot),
+
+  gnnd_device_memory_bytes: gauge(
+    "Most that executors hold of a device's memory at a time, by use; absent on CPU devices.",
+    { ...slot, device: null, use: deviceMemoryUses },
+  ),
+  gnnd_device_copy_bytes_total: counter('Copied to a device and back; absent on CPU devices.', {
+    ...slot,
+    device: null,
+    direction: copyDirections,
+  }),
 
   gnnd_placement_k: gauge('K = T_t / T_s.', slot),
   gnnd_sampler_batch_seconds: gauge('T_s: a Sampler per batch.', slot),

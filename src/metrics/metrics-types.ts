@@ -6,6 +6,8 @@ import type {
   BatchEvent,
   CacheResult,
   CacheTier,
+  CopyDirection,
+  DeviceMemoryUse,
   DeviceState,
   ExecutorOutcome,
   GrpcCode,
@@ -164,6 +166,12 @@ export interface JobMetricsInput {
     readonly fillSeconds: number;
     readonly presampleSeconds: number;
   };
+  /** Of devices that are no CPU devices. */
+  readonly deviceUse: readonly {
+    readonly device: string;
+    readonly memoryBytes: Readonly<Record<DeviceMemoryUse, number>>;
+    readonly copiedBytes: Readonly<Record<CopyDirection, number>>;
+  }[];
   readonly queue: {
     readonly depth: number;
     readonly capacity: number;

@@ -4,6 +4,8 @@ import {
   batchEvents,
   cacheResults,
   cacheTiers,
+  copyDirections,
+  deviceMemoryUses,
   executorRoles,
   jobPhases,
   queueSides,
@@ -37,6 +39,7 @@ export class SlotSeries {
     this.#setStages(input);
     this.#setQueue(input.queue);
     this.#setCache(input.cache);
+    this.#setDeviceUse(input.deviceUse);
     this.#setPlacement(input);
     this.#setExecutors(input);
     this.#setCheckpoints(input.checkpoints);
@@ -139,6 +142,19 @@ export class SlotSeries {
     }
     series.set('gnnd_cache_fill_seconds', slot, cache.fillSeconds);
     series.set('gnnd_presample_seconds', slot, cache.presampleSeconds);
+  }
+
+  #setDeviceUse(uses: JobMetricsInput['deviceUse']): void {
+    for (const { device, memoryBytes, copiedBytes } of uses) {
+      const labels = { ...this.#slot, device };
+      for (const use of deviceMemoryUses) {
+        this.series.set('gnnd_device_memory_bytes', { ...labels, use }, memoryBytes[use]);
+      }
+      for (const direction of copyDirections) {
+        const bytes = copiedBytes[direction];
+        this.series.set('gnnd_device_copy_bytes_total', { ...labels, direction }, bytes);
+      }
+    }
   }
 
   #setPlacement(input: JobMetricsInput): void {

@@ -124,6 +124,28 @@ describe('whoever works on it', () => {
   });
 });
 
+test('what executors hold of devices, and what is copied, is told by device', async () => {
+  const long = { ...common, training: { ...common.training, epochs: 40 } };
+  await daemon.createJob('held', on(long, sim(crew(2, 1))));
+  await daemon.until('held', ({ progress }) => (progress?.epoch ?? 0) >= 2);
+  const text = await daemon.scrape();
+  await daemon.succeeded('held');
+  for (const device of ['sim:0', 'sim:1']) {
+    const held = (name: string, label: string) =>
+      Number(
+        new RegExp(`^${name}\\{[^}]*device="${device}",${label}\\} (\\d+)$`, 'm').exec(text)?.[1],
+      );
+    // 64-bit row starts and 32-bit neighbours.
+    const topologyBytes = 8 * (2708 + 1) + 4 * 10_556;
+    expect(held('gnnd_device_memory_bytes', 'use="TOPOLOGY"')).toBeGreaterThanOrEqual(
+      topologyBytes,
+    );
+    expect(held('gnnd_device_memory_bytes', 'use="WORKSPACE"')).toBeGreaterThan(0);
+    expect(held('gnnd_device_copy_bytes_total', 'direction="IN"')).toBeGreaterThan(topologyBytes);
+    expect(held('gnnd_device_copy_bytes_total', 'direction="OUT"')).toBeGreaterThan(0);
+  }
+});
+
 describe('a simulated device', () => {
   async function withFault(env: Readonly<Record<string, string>>, flags: readonly string[]) {
     return await TestDaemon.start({ cpuDevices: 2, datasets: ['cora'], flags, env });

@@ -32,6 +32,14 @@ Result<std::unique_ptr<Device>> Device::Open(const DevicePlugin& plugin, const O
   return std::unique_ptr<Device>(new Device(plugin, device, info));
 }
 
+Result<DeviceUse> Device::Use() const {
+  const gnnd_device_memory memory = GNND_VALUE(Memory());
+  const uint64_t* const used = memory.used_bytes;
+  return DeviceUse{used[GNND_PURPOSE_TOPOLOGY],  used[GNND_PURPOSE_CACHE],
+                   used[GNND_PURPOSE_WORKSPACE], used[GNND_PURPOSE_MODEL],
+                   memory.copied_in_bytes,       memory.copied_out_bytes};
+}
+
 Result<gnnd_device_memory> Device::Memory() const {
   gnnd_device_memory memory{};
   GNND_TRY(Call(table().memory, device_, &memory));

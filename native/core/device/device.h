@@ -10,6 +10,7 @@
 
 #include "core/base/status.h"
 #include "core/device/plugin.h"
+#include "core/device/use.h"
 
 // A device for those who work on one: owners that free what they hold, and views that are typed.
 // What the functions do, and in which order, is said in include/gnnd/device_plugin.h; here they
@@ -48,6 +49,8 @@ class Device {
   ~Device() { table().close(device_); }
 
   Result<gnnd_device_memory> Memory() const;
+  // The part of Memory that is this process's own.
+  Result<DeviceUse> Use() const;
   // kDeviceUnavailable where the plug-in lacks the kernel whose entry of the table this is.
   template <typename Function>
   Status Needs(Function* function, const char* name) const {

@@ -9,6 +9,9 @@
 namespace gnnd {
 namespace {
 
+// Batches from one look at what the device holds to the next.
+constexpr uint64_t kUseEvery = 16;
+
 Status Add(void* context, std::span<std::byte> pages) {
   const auto& device = *static_cast<const Device*>(context);
   void* seen = nullptr;
@@ -41,7 +44,7 @@ Result<std::unique_ptr<SampleWork>> DeviceSampleWork::Create(const Device& devic
   std::unique_ptr<DeviceSampler> sampler = GNND_VALUE(DeviceSampler::Create(
       device, view, options.sampler, layout,
       {options.random_seed, options.train_nodes, options.batch_size, kDepth, false, marked}));
-  return std::unique_ptr<SampleWork>(new DeviceSampleWork(std::move(sampler)));
+  return std::unique_ptr<SampleWork>(new DeviceSampleWork(device, std::move(sampler)));
 }
 
 Status DeviceSampleWork::Start(const SampleTask& task) {
@@ -60,6 +63,8 @@ Status DeviceSampleWork::Finish(const SampleTask& task, SampleReport* report) {
   report->edges = sample.num_edges();
   report->mark_ns = made.mark_ns;
   report->copy_ns = made.copy_ns;
+  // Asking costs as much as a kernel or two.
+  if (finished_++ % kUseEvery == 0) report->device = GNND_VALUE(device_.Use());
   return Status::Ok();
 }
 

@@ -37,10 +37,12 @@ class DeviceSampleWork final : public SampleWork {
  private:
   static constexpr uint32_t kDepth = 2;
 
-  explicit DeviceSampleWork(std::unique_ptr<DeviceSampler> sampler)
-      : sampler_(std::move(sampler)) {}
+  DeviceSampleWork(const Device& device, std::unique_ptr<DeviceSampler> sampler)
+      : device_(device), sampler_(std::move(sampler)) {}
 
+  const Device& device_;
   std::unique_ptr<DeviceSampler> sampler_;
+  uint64_t finished_ = 0;
 };
 
 // Registers with the device, which it borrows (a HostRegistration's rules hold).

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/base/status.h"
+#include "core/device/use.h"
 
 // What a Sampler computes, apart from when: the Sampler loop (sampler_loop.h) decides which batch
 // is next and where it goes; an implementation of this interface makes the record.
@@ -26,6 +27,7 @@ struct SampleReport {
   uint64_t seeds = 0;
   uint64_t mark_ns = 0;  // of the batch's time: M stage
   uint64_t copy_ns = 0;  // likewise: C stage, what of it nothing else hid; the rest counts as S
+  DeviceUse device{};
 };
 
 // Calls come from one thread. Batches are finished in the order in which they were started.

@@ -7,6 +7,7 @@
 #include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "core/batch/sample.h"
+#include "core/device/use.h"
 #include "core/feature/feature_store.h"
 #include "core/ledger/evaluation.h"
 
@@ -78,6 +79,7 @@ struct ExtractReport {
   uint64_t cache_rows = 0;     // of the Trainer's cache
   uint64_t cache_fill_ns = 0;  // once, when it was made
   uint64_t work_bytes = 0;     // memory that batches have taken so far, the cache aside
+  DeviceUse device{};
 };
 
 class TrainWork {

@@ -243,6 +243,7 @@ class TrainerLoop {
     log.Raise(Counter::kCacheRows, report.cache_rows);
     log.Raise(Counter::kCacheFillNs, report.cache_fill_ns);
     log.Raise(Counter::kWorkBytes, report.work_bytes);
+    log.RaiseDeviceUse(report.device);
   }
 
   // Nothing that is not finite is handed in: a step would spread it to every parameter, and the

@@ -55,6 +55,15 @@ void ExecutorLog::Raise(Counter counter, uint64_t value) {
   if (value > word.load(std::memory_order_relaxed)) word.store(value, std::memory_order_relaxed);
 }
 
+void ExecutorLog::RaiseDeviceUse(const DeviceUse& use) {
+  Raise(Counter::kHeldTopologyBytes, use.topology_bytes);
+  Raise(Counter::kHeldCacheBytes, use.cache_bytes);
+  Raise(Counter::kHeldWorkspaceBytes, use.workspace_bytes);
+  Raise(Counter::kHeldModelBytes, use.model_bytes);
+  Raise(Counter::kCopiedInBytes, use.copied_in_bytes);
+  Raise(Counter::kCopiedOutBytes, use.copied_out_bytes);
+}
+
 void ExecutorLog::AddStage(Stage stage, uint64_t ns) {
   StageTimes& times = row_.stages[static_cast<uint32_t>(stage)];
   const uint64_t count = times.count.load(std::memory_order_relaxed);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/device/use.h"
 #include "core/ledger/segment.h"
 
 // What one executor writes into its row: phase, signs of life, counters, durations. One writer (the
@@ -33,6 +34,7 @@ class ExecutorLog {
   void Add(Counter counter, uint64_t amount);
   // For counters that hold a value instead of a sum: sets it, unless it is larger already.
   void Raise(Counter counter, uint64_t value);
+  void RaiseDeviceUse(const DeviceUse& use);
   void AddStage(Stage stage, uint64_t ns);
   // One operation on the queue that was blocked for `ns`.
   void AddWait(WaitSide side, uint64_t ns);

@@ -18,7 +18,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 10;
+inline constexpr uint32_t kSegmentAbi = 11;
 // As many as a job spec can ask for. What grows with it (a turn word a device, a count an epoch and
 // device) is laid out by the job's own number.
 inline constexpr uint32_t kMaxDevices = 1024;
@@ -69,13 +69,19 @@ enum class Counter : uint32_t {
   kDeviceBytes = 19,  // the same in bytes
   kHostBytes = 20,
   kDiskBytes = 21,
-  kCacheRows = 22,     // rows the cache holds; set once
-  kCacheFillNs = 23,   // time to fill it; set once
-  kWorkBytes = 24,     // memory that a batch's work takes; its largest value
-  kBatchesAhead = 25,  // batches taken to be extracted while another one was computed
-  kEvalRows = 26,      // rows that chunks of evaluations computed
+  kCacheRows = 22,          // rows the cache holds; set once
+  kCacheFillNs = 23,        // time to fill it; set once
+  kWorkBytes = 24,          // memory that a batch's work takes; its largest value
+  kBatchesAhead = 25,       // batches taken to be extracted while another one was computed
+  kEvalRows = 26,           // rows that chunks of evaluations computed
+  kHeldTopologyBytes = 27,  // of a device's memory, by purpose; their largest values
+  kHeldCacheBytes = 28,
+  kHeldWorkspaceBytes = 29,
+  kHeldModelBytes = 30,
+  kCopiedInBytes = 31,  // to the device
+  kCopiedOutBytes = 32,
 };
-inline constexpr uint32_t kNumCounters = 32;  // a multiple of 8, a cache line's worth
+inline constexpr uint32_t kNumCounters = 40;  // a multiple of 8, a cache line's worth
 
 // Upper bounds of the histograms' buckets, in nanoseconds; one more bucket follows for the rest.
 inline constexpr uint64_t kStageBoundsNs[] = {

@@ -140,14 +140,16 @@ inline constexpr const char* kWaitSideNames[kNumWaitSides] = {"ENQUEUE", "DEQUEU
                                                               "EXTRACT"};
 // In the order of Counter.
 inline constexpr const char* kCounterNames[] = {
-    "batchesSampled",  "batchesTaken",     "batchesTrained", "batchesGivenBack",
-    "stepsApplied",    "evaluationChunks", "nodes",          "edges",
-    "seeds",           "queueBytes",       "turnSwitches",   "standbyTakes",
-    "standbyRefusals", "lockOwnersDied",   "corruptRecords", "slotsTrimmed",
-    "deviceRows",      "hostRows",         "diskRows",       "deviceBytes",
-    "hostBytes",       "diskBytes",        "cacheRows",      "cacheFillNs",
-    "workBytes",       "batchesAhead",     "evaluationRows"};
-static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kEvalRows) + 1);
+    "batchesSampled",  "batchesTaken",       "batchesTrained", "batchesGivenBack",
+    "stepsApplied",    "evaluationChunks",   "nodes",          "edges",
+    "seeds",           "queueBytes",         "turnSwitches",   "standbyTakes",
+    "standbyRefusals", "lockOwnersDied",     "corruptRecords", "slotsTrimmed",
+    "deviceRows",      "hostRows",           "diskRows",       "deviceBytes",
+    "hostBytes",       "diskBytes",          "cacheRows",      "cacheFillNs",
+    "workBytes",       "batchesAhead",       "evaluationRows", "heldTopologyBytes",
+    "heldCacheBytes",  "heldWorkspaceBytes", "heldModelBytes", "copiedInBytes",
+    "copiedOutBytes"};
+static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kCopiedOutBytes) + 1);
 
 inline std::string NameOfActivity(uint32_t activity) {
   if (activity < kNumStages) return kStageNames[activity];

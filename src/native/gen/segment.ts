@@ -39,6 +39,12 @@ export const counters = {
   workBytes: 24,
   batchesAhead: 25,
   evaluationRows: 26,
+  heldTopologyBytes: 27,
+  heldCacheBytes: 28,
+  heldWorkspaceBytes: 29,
+  heldModelBytes: 30,
+  copiedInBytes: 31,
+  copiedOutBytes: 32,
 } as const;
 
 /** An open segment; closed explicitly. */

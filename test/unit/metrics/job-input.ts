@@ -36,6 +36,14 @@ const cache: JobMetricsInput['cache'] = {
   presampleSeconds: 1.5,
 };
 
+const deviceUse: JobMetricsInput['deviceUse'] = [
+  {
+    device: 'sim:0',
+    memoryBytes: { TOPOLOGY: 4096, CACHE: 2048, WORKSPACE: 1024, MODEL: 512 },
+    copiedBytes: { IN: 6656, OUT: 3000 },
+  },
+];
+
 /** A job with a Sampler and a standby Trainer on its first device and Trainers on the others. */
 export function jobInput(slot: number, devices: readonly string[]): JobMetricsInput {
   return {
@@ -50,6 +58,7 @@ export function jobInput(slot: number, devices: readonly string[]): JobMetricsIn
     restartBudgetRemaining: 2,
     lastProgressAtMs: 1_700_000_001_500,
     remainingSeconds: 90,
+    deviceUse,
     evaluation: { doneRatio: 0.25, remainingSeconds: 12 },
     epoch: 3,
     epochsTarget: 10,

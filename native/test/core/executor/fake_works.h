@@ -97,7 +97,11 @@ class FakeSampleWork final : public SampleWork {
     block.src_at = 3 * kPageBytes;
     // Last: a half made record is none.
     WriteHeader(&header, task.slot);
-    *report = SampleReport{header.payload_bytes, header.extent_bytes, nodes.size(), edges, seeds};
+    *report = SampleReport{.payload_bytes = header.payload_bytes,
+                           .extent_bytes = header.extent_bytes,
+                           .nodes = nodes.size(),
+                           .edges = edges,
+                           .seeds = seeds};
     --started_;
     if (watch_ != nullptr) watch_->End(device_, DeviceWatch::kSamples);
     return Status::Ok();

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+namespace gnnd {
+
+// What an executor holds and moves on a device that is no CPU device; all 0 on one that is.
+struct DeviceUse {
+  uint64_t topology_bytes = 0;
+  uint64_t cache_bytes = 0;
+  uint64_t workspace_bytes = 0;
+  uint64_t model_bytes = 0;
+  uint64_t copied_in_bytes = 0;  // to the device, since it was opened
+  uint64_t copied_out_bytes = 0;
+};
+
+}  // namespace gnnd
