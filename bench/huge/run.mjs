@@ -193,6 +193,15 @@ function diskRate(file) {
   return JSON.parse(line).rows_per_s;
 }
 
+/** The same by GraphBolt, where it is installed (bench/peers/setup.sh); null elsewhere. */
+function graphBoltRate(file) {
+  const peer = '.cache/peers/dgl/bin/python';
+  if (!fs.existsSync(peer)) return null;
+  const { version, rows_per_s } = JSON.parse(output(peer, ['bench/huge/graphbolt_rows.py', file]));
+  say(`GraphBolt ${version}, mapped: ${(rows_per_s / 1e3).toFixed(1)} k random rows/s`);
+  return rows_per_s;
+}
+
 const specOf = () => `dataset: huge
 model: { type: GRAPHSAGE, hidden_dim: 256, dropout: 0.5 }
 sampling: { fanouts: [${options.fanouts}] }
@@ -255,6 +264,7 @@ async function runJob(daemon, watch, state) {
   const files = join(state, 'state/datasets/huge');
   dropPages(files);
   const disk = diskRate(join(files, 'features.npy'));
+  const graphBolt = graphBoltRate(join(files, 'features.npy'));
   dropPages(files);
   watch.take();
   let stages = {};
@@ -277,7 +287,17 @@ async function runJob(daemon, watch, state) {
   const shares = Object.entries(bound.shares).map(([name, share]) => `${name} ${percent(share)}`);
   say(`bound by ${bound.name}: ${shares.join(', ')}`);
   say(`memory: ${memoryText(peaks)}`);
-  const result = { name: 'job', seconds, epochSeconds, stages, read, pages, disk, diskShare };
+  const result = {
+    name: 'job',
+    seconds,
+    epochSeconds,
+    stages,
+    read,
+    pages,
+    disk,
+    diskShare,
+    graphBolt,
+  };
   return { ...result, bound: bound.name, peaks, accuracy: job.result?.testAccuracyBest };
 }
 
