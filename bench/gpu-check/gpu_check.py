@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """What a machine with a GPU shows of gnnd, in stages: each a process of its own with a deadline.
 
-  bench/gpu-check/gpu_check.py [--stages probe,build,plugin] [--out DIR] [--device cuda|sim]
+  bench/gpu-check/gpu_check.py [--stages probe,build,...] [--out DIR] [--device cuda|sim]
   bench/gpu-check/gpu_check.py --bundle FILE.tar.xz     all that such a machine needs of this clone
 
-Needs Python 3.9, CMake, ninja and a C++ compiler, and for --device cuda a GPU and nvcc; no Node and
-no network. DIR/report.json and DIR/report.md are written after every stage, so that a stage that
-hangs costs its own deadline and nothing of what others found. --device sim rehearses what there is
-on simulated devices.
+Needs Python 3.9 with PyTorch, CMake, ninja and a C++ compiler, and for --device cuda a GPU and
+nvcc; unpacked from a bundle, no Node and no network. DIR/report.json and DIR/report.md are written
+after every stage, so that a stage that hangs costs its own deadline and nothing of what others
+found. --device sim rehearses what there is on simulated devices. Stages: probe, build, plugin
+(loads, opens, registers), operators (each beside its twin on the processor), sanitizer (the same
+under compute-sanitizer), jobs (whole ones, on real data), measure (rates beside their limits).
 """
 
 import argparse
@@ -17,13 +19,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import bundle
+
 ROOT = Path(__file__).resolve().parents[2]
-BUNDLE_MAX_BYTES = 60 * 10**6
 QUESTIONS = (
     "attributes", "register", "copy", "zero-copy", "context", "turns", "kill", "primitives")
 
@@ -64,6 +66,9 @@ class Check:
         self.device = device
         self.build = out / "build"
         self.stages = []
+        site = ROOT / "site/lib/python/packages"
+        # Of a bundle; elsewhere this Python has them.
+        self.libraries = {"PYTHONPATH": str(site)} if site.exists() else {}
         out.mkdir(parents=True, exist_ok=True)
 
     def run(self, stage, name, command, deadline_s, env=None):
@@ -184,6 +189,14 @@ def probe(check, stage):
         seen.outcome = "OK" if found else "FAILED"
 
 
+def has_torch(check):
+    """Whether this Python has PyTorch and the libraries of matrix products, for jobs."""
+    code = "import torch, scipy_openblas32, importlib.metadata as m; m.files('onednn-cpu-gomp')"
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True,
+        env={**os.environ, **check.libraries}).returncode == 0
+
+
 def architecture_here():
     """"90" for the first GPU; None where nvidia-smi does not say."""
     asked = subprocess.run(
@@ -195,7 +208,10 @@ def architecture_here():
 
 def build(check, stage):
     """The plug-ins, the probe and the tests of devices, for the GPU that is there."""
-    options = ["-DGNND_ADDON=OFF", "-DGNND_TRAIN=OFF", "-DGNND_TESTS=ON"]
+    trains = has_torch(check)
+    whole = "ON" if trains else "OFF"
+    options = [f"-DGNND_ADDON={whole}", f"-DGNND_TRAIN={whole}", "-DGNND_TESTS=ON",
+               "-DGNND_BENCH=ON", f"-DGNND_PYTHON={sys.executable}"]
     doctest = next((ROOT / folder for folder in ("doctest", ".cache/doctest/usr/include")
                     if (ROOT / folder / "doctest/doctest.h").exists()), None)
     if doctest is not None:
@@ -204,11 +220,16 @@ def build(check, stage):
     if architecture is not None:
         options.append(f"-DGNND_CUDA_ARCHITECTURES={architecture}")
     made = check.run(
-        stage, "configure", ["cmake", "-G", "Ninja", "-S", ROOT, "-B", check.build, *options], 60)
+        stage, "configure", ["cmake", "-G", "Ninja", "-S", ROOT, "-B", check.build, *options], 60,
+        check.libraries)
     if made.outcome != "OK":
         return
-    targets = [f"gnnd_{check.device}", "gnnd_sim", "gnnd_probe", "gnnd_device_test"]
-    check.run(stage, "compile", ["ninja", "-C", check.build, *targets], 540)
+    # What is asked first is built first: a compiler that fails late costs the last stages alone.
+    first = [f"gnnd_{check.device}", "gnnd_sim", "gnnd_probe", "gnnd_device_test", "device_bench"]
+    check.run(stage, "compile", ["ninja", "-C", check.build, *first], 540)
+    if trains:
+        addons = ["gnnd_core_addon", "gnnd_train_addon"]
+        check.run(stage, "compile addons", ["ninja", "-C", check.build, *addons], 540)
 
 
 def plugin(check, stage):
@@ -231,27 +252,57 @@ def plugin(check, stage):
             asked.answers.append({"name": f"{device['name']} {step}", "value": code, "unit": ""})
             if step != "registered" and code != "OK":
                 asked.outcome = "FAILED"
-    check.run(stage, "tests", [check.build / "gnnd_device_test"], 300)
 
 
-STAGES = {"probe": probe, "build": build, "plugin": plugin}
+def operators(check, stage):
+    """Every operator beside its twin on the processor, bit for bit, and what goes wrong."""
+    binary = check.build / "gnnd_device_test"
+    if not binary.exists():
+        stage.skipped = "the stage build made no gnnd_device_test"
+        return
+    check.run(stage, "tests", [binary], 300, {"GNND_TEST_DEVICE": check.device})
 
 
-def bundle(path):
-    """Sources, and doctest's header; returns the size in bytes."""
-    listed = subprocess.run(
-        ["git", "-C", ROOT, "ls-files", "-z", "CMakeLists.txt", "native", "bench/gpu-check",
-         "bench/native", "LICENSE"],
-        check=True, capture_output=True, text=True).stdout
-    header = next((folder / "doctest/doctest.h"
-                   for folder in (ROOT / ".cache/doctest/usr/include", Path("/usr/include"))
-                   if (folder / "doctest/doctest.h").exists()), None)
-    with tarfile.open(path, "w:xz") as archive:
-        for name in filter(None, listed.split("\0")):
-            archive.add(ROOT / name, f"gnnd/{name}")
-        if header is not None:
-            archive.add(header, "gnnd/doctest/doctest/doctest.h")
-    return path.stat().st_size
+def sanitizer(check, stage):
+    """The same with every access checked, and races within blocks."""
+    tool, binary = shutil.which("compute-sanitizer"), check.build / "gnnd_device_test"
+    if tool is None or not binary.exists():
+        stage.skipped = "no compute-sanitizer here" if tool is None else "nothing was built"
+        return
+    for kind in ("memcheck", "racecheck"):
+        flags = ["--tool", kind, "--error-exitcode", "1"]
+        check.run(stage, kind, [tool, *flags, binary], 290, {"GNND_TEST_DEVICE": check.device})
+
+
+def jobs(check, stage):
+    """Whole jobs of several crews, on real data: one model for those of one kind."""
+    node = ROOT / "bin/node" if (ROOT / "bin/node").exists() else shutil.which("node")
+    missing = [name for name in ("gnnd_core.node", "gnnd_train.node")
+               if not (check.build / name).exists()]
+    if node is None or missing or not (ROOT / "dist/main.js").exists():
+        stage.skipped = f"no Node, no dist/ or not built: {', '.join(missing)}"
+        return
+    script = ROOT / "bench/gpu-check/jobs.py"
+    flags = ["--node", node, "--addons", check.build, "--device", check.device,
+             "--data", ROOT / "test/fixtures/cora.npz", "--folder", check.out / "jobs"]
+    check.run(stage, "crews", [sys.executable, script, *flags], 540, check.libraries)
+
+
+def measure(check, stage):
+    """Sampling, gathers and copies beside what they are bounded by."""
+    binary = check.build / "device_bench"
+    if not binary.exists():
+        stage.skipped = "the stage build made no device_bench"
+        return
+    plugin = check.build / f"gnnd_{check.device}.so"
+    # A simulated device shows that it runs, and no speed.
+    size = "full" if check.device == "cuda" else "small"
+    for what in ("copy", "gather", "sample"):
+        check.run(stage, what, [binary, plugin, what, size], 180)
+
+
+STAGES = {"probe": probe, "build": build, "plugin": plugin, "operators": operators,
+          "sanitizer": sanitizer, "jobs": jobs, "measure": measure}
 
 
 def main():
@@ -262,9 +313,9 @@ def main():
     parser.add_argument("--bundle", type=Path, help="write the bundle there and end")
     options = parser.parse_args()
     if options.bundle is not None:
-        size = bundle(options.bundle)
+        size = bundle.write(options.bundle)
         print(f"{options.bundle}: {size / 1e6:.1f} MB")
-        return 0 if size <= BUNDLE_MAX_BYTES else 1
+        return 0 if size <= bundle.MAX_BYTES else 1
     names = options.stages.split(",")
     unknown = [name for name in names if name not in STAGES]
     if unknown:

@@ -1,0 +1,101 @@
+"""What a machine with a GPU and without a network needs of this clone, in one archive: sources, the
+built daemon with its packages and Node, the libraries of matrix products, a small graph. PyTorch,
+CUDA, CMake, ninja and a compiler are that machine's own."""
+
+import importlib.metadata
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MAX_BYTES = 60 * 10**6
+SOURCES = ("CMakeLists.txt", "native", "bench/gpu-check", "bench/native", "package.json", "LICENSE",
+           "test/fixtures/cora.npz")
+# Beside the packages that the daemon needs when it runs.
+HEADERS = ("node-addon-api", "node-api-headers")
+LIBRARIES = ("scipy-openblas32", "onednn-cpu-gomp", "onednn-devel-cpu-gomp")
+# Sources of a package that is built already.
+LEFT_OUT = ("node_modules/better-sqlite3/deps", "node_modules/better-sqlite3/src")
+
+
+def sources():
+    listed = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "-z", *SOURCES], check=True, capture_output=True, text=True)
+    return [(ROOT / name, name) for name in listed.stdout.split("\0") if name]
+
+
+def packages():
+    """Folders of node_modules that run, or that addons are compiled with."""
+    listed = subprocess.run(
+        ["npm", "ls", "--omit=dev", "--all", "--parseable"], cwd=ROOT, capture_output=True,
+        text=True)
+    folders = {Path(line) for line in listed.stdout.split("\n")[1:] if line}
+    folders |= {ROOT / "node_modules" / name for name in HEADERS}
+    return sorted(folders)
+
+
+def files_of(folder):
+    """Without packages inside it, which are listed by themselves."""
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(ROOT).as_posix()
+        inner = path.relative_to(folder).parts
+        if path.is_file() and "node_modules" not in inner and not name.startswith(LEFT_OUT):
+            yield path, name
+
+
+def libraries():
+    """Wheels as they were installed, below site/: what stands beside them keeps its place."""
+    base = Path("site/lib/python/packages")
+    first = {}
+    for library in LIBRARIES:
+        for file in importlib.metadata.files(library) or ():
+            path = Path(file.locate()).resolve()
+            if not path.is_file() or path.suffix == ".pyc":
+                continue
+            name = (base / str(file)).as_posix()
+            parts = []
+            for part in name.split("/"):
+                parts = parts[:-1] if part == ".." else [*parts, part]
+            # Copies of one library under several names are links in the archive.
+            key = (path.stat().st_size, path.parent) if ".so" in path.name else path
+            yield path, "/".join(parts), first.setdefault(key, "/".join(parts))
+
+
+def doctest():
+    return next((folder / "doctest/doctest.h"
+                 for folder in (ROOT / ".cache/doctest/usr/include", Path("/usr/include"))
+                 if (folder / "doctest/doctest.h").exists()), None)
+
+
+def write(path):
+    """Its size in bytes. SystemExit with a sentence where something was not built yet."""
+    if not (ROOT / "dist/main.js").exists():
+        raise SystemExit("dist/main.js is missing: npm run setup")
+    try:
+        wheels = list(libraries())
+    except importlib.metadata.PackageNotFoundError as error:
+        raise SystemExit(
+            f"{error.name} is missing: run this with the Python that has gnnd's PyTorch "
+            f"(.venv/bin/python)") from None
+    with tempfile.TemporaryDirectory() as scratch, tarfile.open(path, "w:xz", preset=6) as archive:
+        node = Path(scratch) / "node"
+        shutil.copy(shutil.which("node"), node)
+        subprocess.run(["strip", node], check=True)
+        archive.add(node, "gnnd/bin/node")
+        for folder in (ROOT / "dist", *packages()):
+            for file, name in files_of(folder):
+                archive.add(file, f"gnnd/{name}")
+        for file, name in sources():
+            archive.add(file, f"gnnd/{name}")
+        for file, name, original in wheels:
+            if name == original:
+                archive.add(file, f"gnnd/{name}")
+                continue
+            link = tarfile.TarInfo(f"gnnd/{name}")
+            link.type, link.linkname = tarfile.LNKTYPE, f"gnnd/{original}"
+            archive.addfile(link)
+        if doctest() is not None:
+            archive.add(doctest(), "gnnd/doctest/doctest/doctest.h")
+    return path.stat().st_size
