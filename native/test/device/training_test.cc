@@ -19,7 +19,7 @@
 #include "test/device/memory.h"
 
 // Kernels of training as the table has them, beside their twins of core/kernels. What has its twin
-// in train/ is compared there (test/train/device_operators_test.cc).
+// in train/ is compared there (test/train/device_test.cc).
 
 namespace gnnd {
 namespace {
