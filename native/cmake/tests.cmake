@@ -61,6 +61,7 @@ if(GNND_TRAIN)
   file(GLOB_RECURSE train_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/train/*_test.cc)
   gnnd_test(gnnd_train_test ${train_tests})
   target_link_libraries(gnnd_train_test PRIVATE gnnd_train)
+  add_dependencies(gnnd_train_test gnnd_sim)
 
   # Models for test/process/checkpoint, which loads them into torch_geometric.
   add_executable(gnnd_pyg_export ${CMAKE_SOURCE_DIR}/native/test/train/pyg_export.cc)

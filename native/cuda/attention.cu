@@ -1,6 +1,6 @@
 #include "core/kernels/attention.h"
 #include "core/kernels/exp.h"
-#include "cuda/dev.h"
+#include "cuda/groups.cuh"
 #include "cuda/operators.h"
 
 // Graph attention, the twin of core/kernels/attention_loops.cc. Eight lanes are a row's: sums over
@@ -9,22 +9,10 @@
 namespace gnnd::cuda {
 namespace {
 
-constexpr uint32_t kParts = 8;
-constexpr uint32_t kGroupRows = 64;  // whose gradients of the vector are added up first
-
 using Rows = AttentionRows<float>;
 
 GNND_DEVICE float Slope() { return static_cast<float>(kAttentionSlope); }
 GNND_DEVICE float LeakyScore(float x) { return x > 0.0F ? x : Slope() * x; }
-GNND_DEVICE uint32_t Part() { return Lane() % kParts; }
-GNND_DEVICE uint32_t PartsMask() { return GroupMask(kParts); }
-
-// The sum of all lanes' parts, by halves.
-GNND_DEVICE float SumOfParts(float sum) {
-  sum += ShuffleXor(PartsMask(), sum, 4, kParts);
-  sum += ShuffleXor(PartsMask(), sum, 2, kParts);
-  return sum + ShuffleXor(PartsMask(), sum, 1, kParts);
-}
 
 // term(c), summed over columns: those of whole eights in parts, the rest one by one.
 template <typename Term>
@@ -214,7 +202,7 @@ GNND_KERNEL Backward(Rows op, uint32_t begin, uint32_t end) {
 // A thread a column of a group of rows.
 GNND_KERNEL VectorOfGroups(Rows op, float* partial) {
   const uint64_t width = uint64_t{op.heads} * op.columns;
-  const uint64_t groups = (uint64_t{op.num_dst} + kGroupRows - 1) / kGroupRows;
+  const uint64_t groups = GroupsOf(op.num_dst);
   for (uint64_t i = GridThread(); i < groups * width; i += GridThreads()) {
     const uint64_t column = i % width;
     const auto h = static_cast<uint32_t>(column / op.columns);
@@ -234,14 +222,6 @@ GNND_KERNEL VectorOfGroups(Rows op, float* partial) {
       }
     }
     partial[i] = sum;
-  }
-}
-
-GNND_KERNEL SumGroups(const float* partial, uint64_t groups, uint64_t width, float* total) {
-  for (uint64_t c = GridThread(); c < width; c += GridThreads()) {
-    float sum = 0;
-    for (uint64_t g = 0; g < groups; ++g) sum += partial[g * width + c];
-    total[c] = sum;
   }
 }
 
@@ -304,14 +284,13 @@ void RunAttention(const Queue& queue, const AttentionRows<float>& op, AttentionP
 }
 
 uint64_t AttentionVectorFloats(uint32_t num_dst, uint64_t width) {
-  return (uint64_t{num_dst} + kGroupRows - 1) / kGroupRows * width;
+  return GroupsOf(num_dst) * width;
 }
 
 void AttentionVector(const Queue& queue, const AttentionRows<float>& op, float* partial) {
   const uint64_t width = uint64_t{op.heads} * op.columns;
-  const uint64_t floats = AttentionVectorFloats(op.num_dst, width);
-  LaunchFor(queue, floats, VectorOfGroups, op, partial);
-  LaunchFor(queue, width, SumGroups, partial, width == 0 ? 0 : floats / width, width,
+  LaunchFor(queue, AttentionVectorFloats(op.num_dst, width), VectorOfGroups, op, partial);
+  LaunchFor(queue, width, SumGroups<float>, partial, GroupsOf(op.num_dst), width,
             op.grad_attention);
 }
 

@@ -43,6 +43,14 @@ GNND_KERNEL DropRows(DropoutRows<T, Scale> op, uint32_t begin, uint32_t end) {
 }
 
 template <typename T, typename Scale>
+GNND_KERNEL SelectScaled(const T* out, const T* grad, uint64_t count, Scale scale, T* grad_in) {
+  for (uint64_t i = GridThread(); i < count; i += GridThreads()) {
+    const bool survived = LoadAs(out + i) != Scale{0};
+    StoreAs(grad_in + i, survived ? scale * LoadAs(grad + i) : Scale{0});
+  }
+}
+
+template <typename T, typename Scale>
 void Run(const Queue& queue, const DropoutRows<T, Scale>& op, uint32_t begin, uint32_t end) {
   if (op.threshold == 0) {
     if (!op.relu) return;
@@ -64,6 +72,19 @@ void RunDropout(const Queue& queue, const DropoutRows<double>& op, uint32_t begi
 }
 void RunDropout(const Queue& queue, const DropoutBfloat16& op, uint32_t begin, uint32_t end) {
   Run(queue, op, begin, end);
+}
+
+void DropoutGradient(const Queue& queue, const float* out, const float* grad, uint64_t count,
+                     float scale, float* grad_in) {
+  LaunchFor(queue, count, SelectScaled<float, float>, out, grad, count, scale, grad_in);
+}
+void DropoutGradient(const Queue& queue, const double* out, const double* grad, uint64_t count,
+                     double scale, double* grad_in) {
+  LaunchFor(queue, count, SelectScaled<double, double>, out, grad, count, scale, grad_in);
+}
+void DropoutGradient(const Queue& queue, const Bfloat16* out, const Bfloat16* grad, uint64_t count,
+                     float scale, Bfloat16* grad_in) {
+  LaunchFor(queue, count, SelectScaled<Bfloat16, float>, out, grad, count, scale, grad_in);
 }
 
 }  // namespace gnnd::cuda

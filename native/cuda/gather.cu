@@ -37,6 +37,9 @@ GNND_DEVICE const Word* SourceOf(const RowSource& source, uint64_t i, uint32_t r
   if (rank < source.cache_rows) {
     return static_cast<const Word*>(source.cache) + uint64_t{rank} * row_words;
   }
+  if (rank < source.ranked_rows) {
+    return static_cast<const Word*>(source.ranked) + uint64_t{rank} * row_words;
+  }
   if (source.table == nullptr) return nullptr;
   return static_cast<const Word*>(source.table) + uint64_t{source.nodes[i]} * row_words;
 }
@@ -95,6 +98,7 @@ struct Misses {
 uint32_t WordBytes(const RowSource& source, uint64_t row_bytes, const void* out) {
   const uint64_t bits = row_bytes | reinterpret_cast<uintptr_t>(out) |
                         reinterpret_cast<uintptr_t>(source.cache) |
+                        reinterpret_cast<uintptr_t>(source.ranked) |
                         reinterpret_cast<uintptr_t>(source.table);
   return bits % 16 == 0 ? 16 : bits % 4 == 0 ? 4 : 2;
 }

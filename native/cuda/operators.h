@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "core/base/bfloat16.h"
+#include "core/base/half.h"
 #include "core/draw/batch_key.h"
 #include "core/kernels/attention.h"
 #include "core/kernels/dropout.h"
@@ -84,13 +86,16 @@ void MarkHotRanks(const Queue& queue, const uint32_t* ranks, uint32_t largest_ca
                   const uint32_t* nodes, uint32_t first, uint32_t count, uint32_t* out);
 
 // Where a batch's rows lie: those of a hot rank below cache_rows in the device's cache, at their
-// rank; the others in the whole table, at their node, if the device can read it.
+// rank, and those below ranked_rows in the host's memory likewise; the others in the whole table, at
+// their node, if the device can read it.
 struct RowSource {
   const void* cache = nullptr;
   uint32_t cache_rows = 0;
   const void* table = nullptr;      // null: misses are brought by ListMisses and ScatterRows
   const uint32_t* nodes = nullptr;  // of the batch
   const uint32_t* ranks = nullptr;  // null: all miss
+  const void* ranked = nullptr;     // before the table
+  uint32_t ranked_rows = 0;
 };
 
 // Rows first .. first + count of a batch, as they are, to the same places of `out`, which begins
@@ -146,6 +151,60 @@ void RunDropout(const Queue& queue, const DropoutRows<float>& op, uint32_t begin
 void RunDropout(const Queue& queue, const DropoutRows<double>& op, uint32_t begin, uint32_t end);
 void RunDropout(const Queue& queue, const DropoutBfloat16& op, uint32_t begin, uint32_t end);
 
+// Means over edges (train/operators.h): scale[d] = 1 / the sum of a destination's weights, 0 where
+// that is not above 0; scaled[e] = scale[d] * weight[e] where there is room for it.
+struct MeanScalesTask {
+  const uint32_t* indptr = nullptr;  // [num_dst + 1]
+  const float* weight = nullptr;     // [num_edges]; null = 1
+  uint32_t num_dst = 0;
+  float* scale = nullptr;   // [num_dst]
+  float* scaled = nullptr;  // [num_edges] or null
+};
+void MeanScales(const Queue& queue, const MeanScalesTask& task);
+
+void Convert(const Queue& queue, const float* from, uint64_t count, Bfloat16* to);
+void Convert(const Queue& queue, const Bfloat16* from, uint64_t count, float* to);
+void Convert(const Queue& queue, const Half* from, uint64_t count, float* to);
+void Convert(const Queue& queue, const Half* from, uint64_t count, Bfloat16* to);
+
+// out[c] = the sum over rows: of groups of 64, then of these in their order. `partial` has
+// SumFloats.
+uint64_t SumFloats(uint64_t rows, uint64_t columns);
+void SumRows(const Queue& queue, const float* rows, uint32_t count, uint64_t columns,
+             float* partial, float* out);
+void SumRows(const Queue& queue, const Bfloat16* rows, uint32_t count, uint64_t columns,
+             float* partial, float* out);
+
+// grad_in = grad * scale where `out` is not 0, else 0.
+void DropoutGradient(const Queue& queue, const float* out, const float* grad, uint64_t count,
+                     float scale, float* grad_in);
+void DropoutGradient(const Queue& queue, const double* out, const double* grad, uint64_t count,
+                     double scale, double* grad_in);
+void DropoutGradient(const Queue& queue, const Bfloat16* out, const Bfloat16* grad, uint64_t count,
+                     float scale, Bfloat16* grad_in);
+
+// What follows hidden layers (train/after_layer.h).
+enum class Activated : uint32_t { kRelu = 1, kElu = 2, kLeakyRelu = 3 };
+void Activate(const Queue& queue, Activated activation, float* values, uint64_t count);
+// grad *= the derivative where the activation gave out * inverse_scale.
+void ActivationGradient(const Queue& queue, Activated activation, const float* out,
+                        float inverse_scale, uint64_t count, float* grad);
+// Rows that lie together; with `grad`, their gradients.
+struct NormTask {
+  const float* x = nullptr;
+  uint32_t rows = 0;
+  uint32_t columns = 0;
+  const float* scale = nullptr;  // layer normalisation, as the next
+  const float* shift = nullptr;
+  const float* grad = nullptr;
+  float* out = nullptr;
+  float* grad_scale = nullptr;  // [2, columns]: of scale and shift
+};
+void NormalizeL2(const Queue& queue, const NormTask& task);
+// Backward works in LayerNormFloats.
+uint64_t LayerNormFloats(uint32_t rows, uint32_t columns);
+void LayerNorm(const Queue& queue, const NormTask& task, float* work);
+
 // Rows [begin, end) of a pass of attention (core/kernels/attention.h). kBackward leaves
 // grad_attention alone: that is AttentionVector's, over all destinations, after it. `partial` has
 // AttentionVectorFloats; sums are of groups of 64 rows, then of the groups in their order.
@@ -156,6 +215,35 @@ void AttentionVector(const Queue& queue, const AttentionRows<float>& op, float* 
 void DropAttention(const Queue& queue, const AttentionRows<float>& op, const DropoutKey& key,
                    const uint32_t* nodes, uint64_t threshold, uint32_t begin, uint32_t end,
                    float* weight);
+
+// A number a row and head, and a vector a head; an operation writes one of the three.
+struct HeadsTask {
+  float* rows = nullptr;     // [num_rows, heads * columns]
+  float* vectors = nullptr;  // [heads, columns]
+  float* scores = nullptr;   // [heads][num_rows]
+  uint32_t num_rows = 0;
+  uint32_t heads = 0;
+  uint32_t columns = 0;
+};
+// scores[h][r] = vectors[h] . rows[r][h]
+void ScoresOfHeads(const Queue& queue, const HeadsTask& task);
+// rows[r][h] += scores[h][r] * vectors[h]
+void AddOuter(const Queue& queue, const HeadsTask& task);
+// vectors[h] = sum over r of scores[h][r] * rows[r][h]; `partial` has SumFloats of rows and width.
+void VectorsOfHeads(const Queue& queue, const HeadsTask& task, float* partial);
+
+// out[h][r] = the sum of grad_score over the row's edges and, of a destination, over its own.
+struct ScoreSumsTask {
+  const float* grad_score = nullptr;  // [heads][num_dst + num_edges]
+  uint32_t rows = 0;
+  uint32_t num_dst = 0;
+  uint64_t num_edges = 0;
+  uint32_t heads = 0;
+  const uint32_t* indptr = nullptr;  // [rows + 1]
+  const uint32_t* edge = nullptr;    // [num_edges]; null = as they stand
+  float* out = nullptr;              // [heads][rows]
+};
+void SumScores(const Queue& queue, const ScoreSumsTask& task);
 
 // Cross-entropy of rows (core/kernels/loss.h). A row's loss is LossOf(exp_sums[r], margins[r]), for
 // the host to compute: logarithms of float64 have other bits on a device. The gradient has the

@@ -40,10 +40,10 @@ class AttentionOperand final : public torch::CustomClassHolder {
           AttentionScores(own, input.attention_destination, workspace_).const_data_ptr<T>();
     }
     op_.alpha = workspace_->Get<T>(op_.heads * op_.stride());
-    operators().pass(op_, AttentionPass::kForward, block_.num_dst);
+    operators().pass(op_, AttentionPass::kForward, block_.num_dst, workspace_);
     op_.weight = dropout.p == 0.0F ? op_.alpha : Drop(dropout);
     at::Tensor out = EmptyIn(workspace_, input.source, block_.num_dst, input.source.size(1));
-    operators().aggregate(op_, out.data_ptr<T>());
+    operators().aggregate(op_, workspace_, out.data_ptr<T>());
     return out;
   }
 
@@ -57,12 +57,12 @@ class AttentionOperand final : public torch::CustomClassHolder {
     op_.grad_source = grad_source.data_ptr<T>();
     operators().aggregate_transposed(op_, workspace_);
     if (op_.source_score == nullptr) return BackwardOfSums(source, grad_source);
-    operators().pass(op_, AttentionPass::kBackward, block_.num_dst);
+    operators().pass(op_, AttentionPass::kBackward, block_.num_dst, workspace_);
     const at::Tensor source_scores =
         ScoreGradients(source, block_.num_src, op_.transposed_indptr, op_.transposed_edge);
     const at::Tensor own_scores = ScoreGradients(source, block_.num_dst, op_.indptr, nullptr);
-    operators().add_outer(OfHeads(source_scores, saved[1]), op_.grad_source);
-    operators().add_outer(OfHeads(own_scores, saved[2]), op_.grad_source);
+    operators().add_outer(OfHeads(source_scores, saved[1]), workspace_, op_.grad_source);
+    operators().add_outer(OfHeads(own_scores, saved[2]), workspace_, op_.grad_source);
     return {grad_source, VectorGradients(source_scores, source),
             VectorGradients(own_scores, source), at::Tensor()};
   }
@@ -74,7 +74,8 @@ class AttentionOperand final : public torch::CustomClassHolder {
   T* Drop(const AttentionDropout& dropout) {
     op_.weight_scale = T{1} / (T{1} - static_cast<T>(dropout.p));
     T* weight = workspace_->Get<T>(op_.heads * op_.stride());
-    operators().drop(op_, dropout.key, dropout.nodes, DropoutThreshold(dropout.p), weight);
+    operators().drop(op_, dropout.key, dropout.nodes, DropoutThreshold(dropout.p), workspace_,
+                     weight);
     return weight;
   }
 
@@ -95,7 +96,7 @@ class AttentionOperand final : public torch::CustomClassHolder {
     at::Tensor grad_attention = EmptyIn(workspace_, source, op_.heads, op_.columns);
     op_.grad_attention = grad_attention.data_ptr<T>();
     operators().backward_of_sums(op_, workspace_);
-    operators().pass(op_, AttentionPass::kBackwardSrc, block_.num_src);
+    operators().pass(op_, AttentionPass::kBackwardSrc, block_.num_src, workspace_);
     return {grad_source, grad_attention, at::Tensor(), grad_destination};
   }
 
@@ -103,7 +104,7 @@ class AttentionOperand final : public torch::CustomClassHolder {
   at::Tensor ScoreGradients(const at::Tensor& like, uint32_t rows, const uint32_t* indptr,
                             const uint32_t* edge) {
     at::Tensor sums = EmptyIn(workspace_, like, op_.heads, rows);
-    operators().score_gradients(op_, rows, indptr, edge, sums.data_ptr<T>());
+    operators().score_gradients(op_, rows, indptr, edge, workspace_, sums.data_ptr<T>());
     return sums;
   }
 
@@ -168,7 +169,7 @@ at::Tensor AttentionScores(const at::Tensor& rows, const at::Tensor& attention,
     op.num_rows = static_cast<uint32_t>(rows.size(0));
     op.heads = static_cast<uint32_t>(attention.size(0));
     op.columns = static_cast<uint32_t>(attention.size(1));
-    workspace->operators().attention<T>().scores(op, scores.data_ptr<T>());
+    workspace->operators().attention<T>().scores(op, workspace, scores.data_ptr<T>());
   });
   return scores;
 }
@@ -205,8 +206,8 @@ void AttendTable(const AttentionInput& input, const AttentionTable& table, Works
   op.alpha = workspace->Get<float>(op.heads * op.stride());
   op.weight = op.alpha;
   const AttentionOperators<float>& operators = workspace->operators().attention<float>();
-  operators.pass(op, AttentionPass::kForward, op.num_dst);
-  operators.aggregate(op, out);
+  operators.pass(op, AttentionPass::kForward, op.num_dst, workspace);
+  operators.aggregate(op, workspace, out);
 }
 
 }  // namespace gnnd

@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kGrainRows = 64;
 
 template <typename T>
-void Scores(const HeadRows<T>& op, T* out) {
+void Scores(const HeadRows<T>& op, Workspace*, T* out) {
   ParallelRows(op.num_rows, kGrainRows, [&op, out](uint32_t begin, uint32_t end) {
     for (uint32_t r = begin; r < end; ++r) {
       for (uint32_t h = 0; h < op.heads; ++h) {
@@ -28,14 +28,14 @@ void Scores(const HeadRows<T>& op, T* out) {
 }
 
 template <typename T>
-void Pass(const AttentionRows<T>& op, AttentionPass pass, uint32_t rows) {
+void Pass(const AttentionRows<T>& op, AttentionPass pass, uint32_t rows, Workspace*) {
   ParallelRows(rows, kGrainRows,
                [&op, pass](uint32_t begin, uint32_t end) { RunAttention(op, pass, begin, end); });
 }
 
 template <typename T>
 void Drop(const AttentionRows<T>& op, const DropoutKey& key, const uint32_t* nodes,
-          uint64_t threshold, T* weight) {
+          uint64_t threshold, Workspace*, T* weight) {
   ParallelRows(op.num_dst, kGrainRows, [&](uint32_t begin, uint32_t end) {
     DropAttention(op, key, nodes, threshold, begin, end, weight);
   });
@@ -61,7 +61,7 @@ void SumHeads(const AttentionRows<T>& op, uint32_t rows, Spmm<T> sum, const Edge
 }
 
 template <typename T>
-void Aggregate(const AttentionRows<T>& op, T* out) {
+void Aggregate(const AttentionRows<T>& op, Workspace*, T* out) {
   Spmm<T> sum;
   sum.x = op.source;
   sum.indptr = op.indptr;
@@ -110,7 +110,7 @@ void BackwardOfSums(const AttentionRows<T>& op, Workspace* workspace) {
 
 template <typename T>
 void ScoreGradients(const AttentionRows<T>& op, uint32_t rows, const uint32_t* indptr,
-                    const uint32_t* edge, T* out) {
+                    const uint32_t* edge, Workspace*, T* out) {
   ParallelRows(rows, kGrainRows, [&](uint32_t begin, uint32_t end) {
     for (uint32_t h = 0; h < op.heads; ++h) {
       const T* own = op.grad_score + h * op.stride();
@@ -127,7 +127,7 @@ void ScoreGradients(const AttentionRows<T>& op, uint32_t rows, const uint32_t* i
 }
 
 template <typename T>
-void AddOuter(const HeadRows<T>& op, T* to) {
+void AddOuter(const HeadRows<T>& op, Workspace*, T* to) {
   ParallelRows(op.num_rows, kGrainRows, [&op, to](uint32_t begin, uint32_t end) {
     for (uint32_t r = begin; r < end; ++r) {
       for (uint32_t h = 0; h < op.heads; ++h) {

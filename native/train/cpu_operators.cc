@@ -18,13 +18,13 @@ constexpr uint32_t kGrainRows = 64;
 constexpr uint32_t kGrainFloats = 16384;
 constexpr uint32_t kGrainSeeds = 64;
 
-template <typename T>
-void SumEdges(const Spmm<SumOf<T>, T, T>& op, uint32_t rows) {
+template <typename T, typename Element>
+void SumEdges(const Spmm<SumOf<T>, Element, T>& op, uint32_t rows, Workspace*) {
   ParallelSums(rows, kGrainRows, [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
 }
 
 template <typename Sum>
-void WriteMeanScales(const MeanScales<Sum>& op) {
+void WriteMeanScales(const MeanScales<Sum>& op, Workspace*) {
   for (uint32_t d = 0; d < op.num_dst; ++d) {
     Sum sum = op.weight == nullptr ? static_cast<Sum>(op.indptr[d + 1] - op.indptr[d]) : Sum{0};
     for (uint32_t e = op.indptr[d]; op.weight != nullptr && e < op.indptr[d + 1]; ++e) {
@@ -35,12 +35,18 @@ void WriteMeanScales(const MeanScales<Sum>& op) {
 }
 
 template <typename Sum>
-void ScaleWeights(const MeanScales<Sum>& op) {
+void ScaleWeights(const MeanScales<Sum>& op, Workspace*) {
   for (uint32_t d = 0; d < op.num_dst; ++d) {
     for (uint32_t e = op.indptr[d]; e < op.indptr[d + 1]; ++e) {
       op.scaled[e] = op.scale[d] * op.weight[e];
     }
   }
+}
+
+template <typename Sum>
+void Transpose(const TransposeInput<Sum>& in, Workspace*, uint32_t* indptr, uint32_t* dst,
+               Sum* weight) {
+  TransposeBlock(in, indptr, dst, weight);
 }
 
 template <typename Sum>
@@ -55,7 +61,7 @@ const Sum* WeightsAs(std::span<const float> weights, [[maybe_unused]] Workspace*
 }
 
 template <typename T>
-void Drop(const DropoutRows<T, SumOf<T>>& op, uint32_t rows) {
+void Drop(const DropoutRows<T, SumOf<T>>& op, uint32_t rows, Workspace*) {
   ParallelRows(rows, kGrainRows,
                [&op](uint32_t begin, uint32_t end) { RunDropout(op, begin, end); });
 }
@@ -83,7 +89,7 @@ void SelectScaled(const Bfloat16* __restrict out, const Bfloat16* __restrict gra
 }
 
 template <typename T>
-void DropGradient(const DropoutGradient<T>& op) {
+void DropGradient(const DropoutGradient<T>& op, Workspace*) {
   ParallelRows(op.rows, kGrainRows, [&op](uint32_t begin, uint32_t end) {
     const uint64_t at = begin * op.columns;
     SelectScaled(op.out + at, op.grad + at, (end - begin) * op.columns, op.scale, op.grad_in + at);
@@ -108,11 +114,16 @@ void SumRows(const T* rows, uint32_t count, uint64_t columns, Workspace* workspa
 }
 
 template <typename From, typename To>
-void ConvertRows(const From* from, uint32_t rows, uint64_t columns, To* to) {
+void ConvertRows(const From* from, uint32_t rows, uint64_t columns, Workspace*, To* to) {
   ParallelRows(rows, kGrainRows, [=](uint32_t begin, uint32_t end) {
     const uint64_t at = begin * columns;
     Convert(from + at, (end - begin) * columns, to + at);
   });
+}
+
+void MultiplyTransposed(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& out,
+                        Workspace*) {
+  TransposedProductInto(grad, x, out);
 }
 
 LossSums Losses(const LossRows& op, Workspace* workspace) {
@@ -143,11 +154,15 @@ void Update(const ParameterManifest& manifest, const OptimizerOptions& options,
 template <typename T>
 RowOperators<T> CpuRows() {
   using Sum = SumOf<T>;
-  RowOperators<T> rows;
-  rows.sum_edges = &SumEdges<T>;
+  RowOperators<T> rows{};
+  rows.sum_edges = &SumEdges<T, T>;
+  if constexpr (!std::same_as<T, double>) {
+    rows.sum_floats = &SumEdges<T, float>;
+    rows.sum_halves = &SumEdges<T, Half>;
+  }
   rows.mean_scales = &WriteMeanScales<Sum>;
   rows.scale_weights = &ScaleWeights<Sum>;
-  rows.transpose = &TransposeBlock<Sum>;
+  rows.transpose = &Transpose<Sum>;
   rows.weights = &WeightsAs<Sum>;
   rows.dropout = &Drop<T>;
   rows.dropout_gradient = &DropGradient<T>;
@@ -165,10 +180,12 @@ const Operators& CpuOperators() {
     made.of_bfloat16 = CpuRows<Bfloat16>();
     made.attention_of_float = CpuAttention<float>();
     made.attention_of_double = CpuAttention<double>();
+    made.finish_of_float = CpuFinish<float>();
+    made.finish_of_double = CpuFinish<double>();
     made.narrow = &ConvertRows<float, Bfloat16>;
     made.widen = &ConvertRows<Bfloat16, float>;
     made.affine = &RunAffine;
-    made.transposed_product = &TransposedProductInto;
+    made.transposed_product = &MultiplyTransposed;
     made.loss = &Losses;
     made.update = &Update;
     return made;

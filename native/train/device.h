@@ -14,9 +14,10 @@ struct Operators;
 struct TrainDevice {
   c10::Device where{c10::kCPU};
   const Operators* operators = nullptr;
-  // Memory for workspaces, on boundaries of 64 bytes; null: the host's. `allocate` throws
-  // std::bad_alloc.
+  // Of what the operators and the two below work on: a stream (device_stream.h); null: the CPU's.
   void* context = nullptr;
+  // Memory for workspaces, on boundaries of 64 bytes; null: the host's. `allocate` throws, as
+  // operators do.
   void* (*allocate)(void* context, uint64_t bytes) = nullptr;
   void (*release)(void* context, void* memory, uint64_t bytes) = nullptr;
 };

@@ -109,14 +109,8 @@ void Extraction::Rows(std::span<const uint32_t> rows_at) const {
 
 template <typename T>
 void Extraction::Run(std::span<const uint32_t> rows_at) const {
-  const BlockView bottom = sample_.block(sample_.num_hops() - 1);
-  const LayerShape shape = ShapeOf(options_.model, 0);
-  const bool fuse =
-      options_.model.input_dropout == 0.0F && AggregatesFeatures(options_.model) &&
-      static_cast<double>(bottom.src.size()) <= kFuseEdgesPerSource * bottom.num_src &&
-      !TransformFirst(bottom.num_dst, bottom.num_src, bottom.src.size(), shape.in, shape.out);
-  if (fuse) {
-    Fused<T>(bottom, rows_at);
+  if (FusesBottom(options_, sample_)) {
+    Fused<T>(sample_.block(sample_.num_hops() - 1), rows_at);
   } else {
     Rows<T>(rows_at);
   }
@@ -128,9 +122,24 @@ void Extraction::Run(std::span<const uint32_t> rows_at) const {
 RowTable CopiedRows(const FeatureStore& store, const RowTable& features, const Sample& sample,
                     Workspace* workspace) {
   const std::span<const uint32_t> nodes = sample.nodes();
-  const std::span<const uint32_t> ranks = sample.ranks();
   const uint64_t row_bytes = features.row_bytes();
   std::byte* copies = workspace->Get<std::byte>(nodes.size() * row_bytes);
+  ReadRows(store, nodes, sample.ranks(), row_bytes, copies);
+  return {features.type(), {copies, nodes.size() * row_bytes}, features.dim()};
+}
+
+}  // namespace
+
+bool FusesBottom(const TrainOptions& options, const Sample& sample) {
+  const BlockView& bottom = sample.block(sample.num_hops() - 1);
+  const LayerShape shape = ShapeOf(options.model, 0);
+  return options.model.input_dropout == 0.0F && AggregatesFeatures(options.model) &&
+         static_cast<double>(bottom.src.size()) <= kFuseEdgesPerSource * bottom.num_src &&
+         !TransformFirst(bottom.num_dst, bottom.num_src, bottom.src.size(), shape.in, shape.out);
+}
+
+void ReadRows(const FeatureStore& store, std::span<const uint32_t> nodes,
+              std::span<const uint32_t> ranks, uint64_t row_bytes, std::byte* out) {
   const auto part = [](std::span<const uint32_t> of, uint64_t begin, uint64_t end) {
     return of.empty() ? of : of.subspan(begin, end - begin);
   };
@@ -145,21 +154,25 @@ RowTable CopiedRows(const FeatureStore& store, const RowTable& features, const S
                      [&](uint32_t from, uint32_t to) {
                        store.Read(part(nodes, begin + from, begin + to),
                                   part(ranks, begin + from, begin + to),
-                                  copies + (begin + from) * row_bytes);
+                                  out + (begin + from) * row_bytes);
                      });
       });
-  return {features.type(), {copies, nodes.size() * row_bytes}, features.dim()};
 }
 
-}  // namespace
-
-Status ExtractBatch(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
-                    ExtractBuffer* buffer) {
+Status BeginExtraction(const TrainOptions& options, const Sample& sample, ExtractBuffer* buffer) {
   buffer->input = BottomInput();
   GNND_TRY(CheckSample(options, sample));
   GNND_TRY(ReadLabels(options, sample, buffer));
+  buffer->labels = buffer->seed_labels.data();
+  buffer->sample = sample;
   buffer->memory.Reset();
   buffer->key = sample.key();
+  return Status::Ok();
+}
+
+Status ExtractBatch(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
+                    ExtractBuffer* buffer) {
+  GNND_TRY(BeginExtraction(options, sample, buffer));
   const std::span<const uint32_t> nodes = sample.nodes();
   uint32_t* at = buffer->memory.Get<uint32_t>(nodes.size());
   const auto run = [&](const RowTable& table, std::span<const uint32_t> rows_at) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/base/status.h"
@@ -14,13 +16,28 @@
 
 namespace gnnd {
 
-// What was read of one batch, until its gradient is computed.
+// What was read of one batch, until its gradient is computed, on the device that computes it.
 struct ExtractBuffer {
+  explicit ExtractBuffer(const TrainDevice& device = CpuDevice()) : memory(device) {}
+
   Workspace memory;  // that `input` views
+  Sample sample;     // the record's, or a copy on the device
   BottomInput input;
   std::vector<uint32_t> seed_labels;
+  const uint32_t* labels = nullptr;  // the same where the loss is computed
   BatchKey key{};
 };
+
+// What every extraction begins with: checks the sample and reads its seeds' labels.
+Status BeginExtraction(const TrainOptions& options, const Sample& sample, ExtractBuffer* buffer);
+
+// Whether the bottom layer is aggregated straight from raw rows, and `input` has what it makes of
+// them. On every device alike: it decides bits of bfloat16.
+bool FusesBottom(const TrainOptions& options, const Sample& sample);
+
+// The nodes' rows in the table's own type, beside each other, on the calling thread's OpenMP team.
+void ReadRows(const FeatureStore& store, std::span<const uint32_t> nodes,
+              std::span<const uint32_t> ranks, uint64_t row_bytes, std::byte* out);
 
 // Reads the sample's feature rows from `store`, in the options' precision, and its seeds' labels;
 // where the bottom layer would only aggregate the rows once, aggregates them straight from the

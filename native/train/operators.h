@@ -7,11 +7,13 @@
 #include <type_traits>
 
 #include "core/base/bfloat16.h"
+#include "core/base/half.h"
 #include "core/kernels/attention.h"
 #include "core/kernels/dropout.h"
 #include "core/kernels/optimizer.h"
 #include "core/kernels/spmm.h"
 #include "core/kernels/transpose.h"
+#include "core/model/model_spec.h"
 #include "train/affine.h"
 #include "train/workspace.h"
 
@@ -19,7 +21,9 @@
 // CPU, kernels of its own on another one. An autograd function (ops.h, attention.h) knows shapes,
 // places and what backward needs; it never looks into an array, and calls its workspace's table.
 // Each entry is a whole operation over all rows. Pointers are to memory of the table's device, and
-// so is what a Workspace hands out there.
+// so is what a Workspace hands out there. The workspace of an operation says which device and which
+// of its streams computes it: an autograd function may be called by any thread. An operator throws
+// what its device could not do (DeviceError of device_stream.h; std::bad_alloc).
 
 namespace gnnd {
 
@@ -55,15 +59,19 @@ struct RowOperators {
   using Sum = SumOf<T>;
 
   // out = the sparse matrix times rows (core/kernels/spmm.h).
-  void (*sum_edges)(const Spmm<Sum, T, T>& op, uint32_t rows);
-  void (*mean_scales)(const MeanScales<Sum>& op);
-  void (*scale_weights)(const MeanScales<Sum>& op);
+  void (*sum_edges)(const Spmm<Sum, T, T>& op, uint32_t rows, Workspace* workspace);
+  // The same straight from feature rows, each rounded once; none in float64.
+  void (*sum_floats)(const Spmm<Sum, float, T>& op, uint32_t rows, Workspace* workspace);
+  void (*sum_halves)(const Spmm<Sum, Half, T>& op, uint32_t rows, Workspace* workspace);
+  void (*mean_scales)(const MeanScales<Sum>& op, Workspace* workspace);
+  void (*scale_weights)(const MeanScales<Sum>& op, Workspace* workspace);
   // [num_src + 1], [num_edges], [num_edges].
-  void (*transpose)(const TransposeInput<Sum>& in, uint32_t* indptr, uint32_t* dst, Sum* weight);
+  void (*transpose)(const TransposeInput<Sum>& in, Workspace* workspace, uint32_t* indptr,
+                    uint32_t* dst, Sum* weight);
   // The record's float32 weights as Sum: themselves, or a copy in the workspace.
   const Sum* (*weights)(std::span<const float> weights, Workspace* workspace);
-  void (*dropout)(const DropoutRows<T, Sum>& op, uint32_t rows);
-  void (*dropout_gradient)(const DropoutGradient<T>& op);
+  void (*dropout)(const DropoutRows<T, Sum>& op, uint32_t rows, Workspace* workspace);
+  void (*dropout_gradient)(const DropoutGradient<T>& op, Workspace* workspace);
   // out[c] = the sum over rows, in groups of 64 (train/grouped_sum.h).
   void (*sum_rows)(const T* rows, uint32_t count, uint64_t columns, Workspace* workspace, Sum* out);
 };
@@ -83,12 +91,14 @@ struct HeadRows {
 template <typename T>
 struct AttentionOperators {
   // out[h][r] = vectors[h] . rows[r][h]
-  void (*scores)(const HeadRows<T>& op, T* out);
-  void (*pass)(const AttentionRows<T>& op, AttentionPass pass, uint32_t rows);
+  void (*scores)(const HeadRows<T>& op, Workspace* workspace, T* out);
+  // Forward and the backward pass of sources; for GAT, the backward pass of destinations, too.
+  void (*pass)(const AttentionRows<T>& op, AttentionPass pass, uint32_t rows,
+               Workspace* workspace);
   void (*drop)(const AttentionRows<T>& op, const DropoutKey& key, const uint32_t* nodes,
-               uint64_t threshold, T* weight);
+               uint64_t threshold, Workspace* workspace, T* weight);
   // out = sums of source rows weighted by op.weight.
-  void (*aggregate)(const AttentionRows<T>& op, T* out);
+  void (*aggregate)(const AttentionRows<T>& op, Workspace* workspace, T* out);
   // [num_src + 1], [num_edges] and which edge it is.
   void (*transpose)(const AttentionRows<T>& op, Workspace* workspace, uint32_t* indptr,
                     uint32_t* dst, uint32_t* edge);
@@ -99,17 +109,54 @@ struct AttentionOperators {
   // out[h][r]: sums of op.grad_score over the edges of each row, which `edge` names where they are
   // not numbered as they stand (null), and over a destination's own.
   void (*score_gradients)(const AttentionRows<T>& op, uint32_t rows, const uint32_t* indptr,
-                          const uint32_t* edge, T* out);
+                          const uint32_t* edge, Workspace* workspace, T* out);
   // to[r][h] += scores[h][r] * vectors[h]
-  void (*add_outer)(const HeadRows<T>& op, T* to);
+  void (*add_outer)(const HeadRows<T>& op, Workspace* workspace, T* to);
   // out[h] = sum over r of scores[h][r] * rows[r][h], in groups of 64.
   void (*vector_gradients)(const HeadRows<T>& op, Workspace* workspace, T* out);
+};
+
+// An activation, then dropout, in place on the rows of `dropout`.
+template <typename T>
+struct ActivationRows {
+  Activation activation = Activation::kRelu;
+  bool activate = true;  // else only dropout
+  DropoutRows<T> dropout;
+  T inverse_scale{1};  // 1 - the probability of dropout
+  uint32_t rows = 0;
+};
+
+// Rows [rows, columns] to be normalised, and in backward the gradient of the result.
+template <typename T>
+struct NormRows {
+  const T* x = nullptr;
+  uint32_t rows = 0;
+  uint32_t columns = 0;
+  const T* scale = nullptr;  // layer normalisation: [columns]
+  const T* shift = nullptr;
+  const T* grad = nullptr;
+};
+
+// What follows hidden layers (after_layer.h).
+template <typename T>
+struct FinishOperators {
+  void (*activate)(const ActivationRows<T>& op, Workspace* workspace);
+  // The rows of op.dropout are the gradient, and become that of the input; `out` is what the
+  // activation and dropout gave. The mask is drawn again: a 0 there need not be a dropped element.
+  void (*activation_gradient)(const ActivationRows<T>& op, const T* out, Workspace* workspace);
+  void (*layer_norm)(const NormRows<T>& op, Workspace* workspace, T* out);
+  // grad_scale is [2, columns]: of scale and shift, summed in groups of 64 rows.
+  void (*layer_norm_gradient)(const NormRows<T>& op, Workspace* workspace, T* grad_in,
+                              T* grad_scale);
+  // x / max(|x|, epsilon) by rows.
+  void (*normalize)(const NormRows<T>& op, Workspace* workspace, T* out);
+  void (*normalize_gradient)(const NormRows<T>& op, Workspace* workspace, T* grad_in);
 };
 
 // Cross-entropy of softmax(logits) against labels (core/kernels/loss.h).
 struct LossRows {
   const float* logits = nullptr;     // [rows, classes]
-  const uint32_t* labels = nullptr;  // [rows], in the host's memory
+  const uint32_t* labels = nullptr;  // [rows]
   uint32_t rows = 0;
   uint64_t classes = 0;
   float* grad = nullptr;  // like logits
@@ -125,15 +172,20 @@ struct Operators {
   RowOperators<Bfloat16> of_bfloat16;
   AttentionOperators<float> attention_of_float;
   AttentionOperators<double> attention_of_double;
+  FinishOperators<float> finish_of_float;
+  FinishOperators<double> finish_of_double;
 
   // Between float32 and bfloat16.
-  void (*narrow)(const float* from, uint32_t rows, uint64_t columns, Bfloat16* to);
-  void (*widen)(const Bfloat16* from, uint32_t rows, uint64_t columns, float* to);
+  void (*narrow)(const float* from, uint32_t rows, uint64_t columns, Workspace* workspace,
+                 Bfloat16* to);
+  void (*widen)(const Bfloat16* from, uint32_t rows, uint64_t columns, Workspace* workspace,
+                float* to);
   // Matrix products (train/affine.h).
   void (*affine)(const AffineOp& op, Workspace* workspace);
-  void (*transposed_product)(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& out);
+  void (*transposed_product)(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& out,
+                             Workspace* workspace);
   LossSums (*loss)(const LossRows& op, Workspace* workspace);
-  // One step of the optimizer, all of the parameter vector.
+  // One step of the optimizer, all of the parameter vector; in the host's memory on every device.
   void (*update)(const ParameterManifest& manifest, const OptimizerOptions& options,
                  const OptimizerStep& step);
 
@@ -148,13 +200,20 @@ struct Operators {
     if constexpr (std::same_as<T, float>) return attention_of_float;
     if constexpr (std::same_as<T, double>) return attention_of_double;
   }
+  template <typename T>
+  const FinishOperators<T>& finish() const {
+    if constexpr (std::same_as<T, float>) return finish_of_float;
+    if constexpr (std::same_as<T, double>) return finish_of_double;
+  }
 };
 
 // On torch's threads, with core/kernels.
 const Operators& CpuOperators();
 
-// Part of it (cpu_attention.cc).
+// Parts of it (cpu_attention.cc, cpu_finish.cc).
 template <typename T>
 AttentionOperators<T> CpuAttention();
+template <typename T>
+FinishOperators<T> CpuFinish();
 
 }  // namespace gnnd

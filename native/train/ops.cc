@@ -18,8 +18,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr uint32_t kGrainRows = 64;
-
 template <typename T>
 constexpr at::ScalarType kScalarType = at::kFloat;
 template <>
@@ -93,7 +91,7 @@ BlockOperand<T>::BlockOperand(const BlockView& block, Reduction reduction, Works
   }
   scale_ = workspace->Get<Sum>(block.num_dst);
   if (!block.weight.empty()) edge_weight_ = rows.weights(block.weight, workspace);
-  rows.mean_scales(Scales());
+  rows.mean_scales(Scales(), workspace);
 }
 
 template <typename T>
@@ -140,12 +138,13 @@ void BlockOperand<T>::Gather(const Element* x, uint64_t columns, const uint32_t*
   op.scale = scale_;
   op.out = out;
   op.out_stride = columns;
+  const RowOperators<T>& rows = workspace_->operators().rows<T>();
   if constexpr (std::same_as<Element, T>) {
-    workspace_->operators().rows<T>().sum_edges(op, block_.num_dst);
+    rows.sum_edges(op, block_.num_dst, workspace_);
+  } else if constexpr (std::same_as<Element, Half>) {
+    rows.sum_halves(op, block_.num_dst, workspace_);
   } else {
-    // Straight from a table of another type, which is the host's.
-    ParallelSums(block_.num_dst, kGrainRows,
-                 [&op](uint32_t begin, uint32_t end) { RunSpmm(op, begin, end); });
+    rows.sum_floats(op, block_.num_dst, workspace_);
   }
 }
 
@@ -172,7 +171,7 @@ at::Tensor BlockOperand<T>::AggregateTransposed(const at::Tensor& grad,
   }
   op.out = workspace_->Get<T>(static_cast<uint64_t>(block_.num_src) * op.x_stride);
   op.out_stride = op.x_stride;
-  workspace_->operators().rows<T>().sum_edges(op, block_.num_src);
+  workspace_->operators().rows<T>().sum_edges(op, block_.num_src, workspace_);
   return ViewAs(op.out, block_.num_src, columns, workspace_->device().where);
 }
 
@@ -188,15 +187,15 @@ void BlockOperand<T>::Transpose() {
   input.weight_per_destination = edge_weight_ == nullptr;
   input.weight = input.weight_per_destination ? scale_ : edge_weight_;
   if (reduction_ == Reduction::kMean && edge_weight_ != nullptr) input.weight = ScaledWeights();
-  workspace_->operators().rows<T>().transpose(input, transposed_indptr_, transposed_dst_,
-                                              transposed_weight_);
+  workspace_->operators().rows<T>().transpose(input, workspace_, transposed_indptr_,
+                                              transposed_dst_, transposed_weight_);
 }
 
 template <typename T>
 const typename BlockOperand<T>::Sum* BlockOperand<T>::ScaledWeights() const {
   MeanScales<Sum> op = Scales();
   op.scaled = workspace_->Get<Sum>(block_.src.size());
-  workspace_->operators().rows<T>().scale_weights(op);
+  workspace_->operators().rows<T>().scale_weights(op, workspace_);
   return op.scaled;
 }
 
@@ -216,9 +215,9 @@ at::Tensor Converted(const at::Tensor& rows, at::ScalarType type, Workspace* wor
   const auto columns = static_cast<uint64_t>(rows.size(1));
   const Operators& operators = workspace->operators();
   if (type == at::kBFloat16) {
-    operators.narrow(DataOf<float>(rows), count, columns, DataOf<Bfloat16>(out));
+    operators.narrow(DataOf<float>(rows), count, columns, workspace, DataOf<Bfloat16>(out));
   } else {
-    operators.widen(DataOf<Bfloat16>(rows), count, columns, DataOf<float>(out));
+    operators.widen(DataOf<Bfloat16>(rows), count, columns, workspace, DataOf<float>(out));
   }
   return out;
 }
@@ -272,7 +271,7 @@ at::ScalarType SumTypeOf(const at::Tensor& rows) {
 // grad^T x, a parameter's gradient.
 at::Tensor TransposedProduct(const at::Tensor& grad, const at::Tensor& x, Workspace* workspace) {
   const at::Tensor out = EmptyAs(SumTypeOf(x), workspace, grad.size(1), x.size(1));
-  workspace->operators().transposed_product(grad, x, out);
+  workspace->operators().transposed_product(grad, x, out, workspace);
   return out;
 }
 
@@ -348,15 +347,15 @@ class AffineFunction : public torch::autograd::Function<AffineFunction> {
 };
 
 template <typename T>
-void RunReluDropout(const at::Tensor& z, const DropoutSite& site, const Operators& operators) {
+void RunReluDropout(const at::Tensor& z, const DropoutSite& site, Workspace* workspace) {
   auto op = DropoutOf<T>(site, z);
   op.relu = true;
-  operators.rows<T>().dropout(op, static_cast<uint32_t>(z.size(0)));
+  workspace->operators().rows<T>().dropout(op, static_cast<uint32_t>(z.size(0)), workspace);
 }
 
 template <typename T>
 void RunReluDropoutBackward(const at::Tensor& out, const at::Tensor& grad, float p,
-                            const at::Tensor& grad_in, const Operators& operators) {
+                            const at::Tensor& grad_in, Workspace* workspace) {
   using Scale = SumOf<T>;
   DropoutGradient<T> op;
   op.out = DataOf<T>(out);
@@ -365,7 +364,7 @@ void RunReluDropoutBackward(const at::Tensor& out, const at::Tensor& grad, float
   op.columns = static_cast<uint64_t>(out.size(1));
   op.scale = Scale{1} / (Scale{1} - static_cast<Scale>(p));
   op.grad_in = DataOf<T>(grad_in);
-  operators.rows<T>().dropout_gradient(op);
+  workspace->operators().rows<T>().dropout_gradient(op, workspace);
 }
 
 class ReluDropoutFunction : public torch::autograd::Function<ReluDropoutFunction> {
@@ -374,7 +373,7 @@ class ReluDropoutFunction : public torch::autograd::Function<ReluDropoutFunction
                             Workspace* workspace) {
     SaveWorkspace(context, workspace);
     context->saved_data["p"] = static_cast<double>(site.p);
-    InRowTypeOf(z, [&]<typename T>(T) { RunReluDropout<T>(z, site, workspace->operators()); });
+    InRowTypeOf(z, [&]<typename T>(T) { RunReluDropout<T>(z, site, workspace); });
     context->mark_dirty({z});
     context->save_for_backward({z});
     return z;
@@ -387,7 +386,7 @@ class ReluDropoutFunction : public torch::autograd::Function<ReluDropoutFunction
     Workspace* workspace = SavedWorkspace(context);
     const at::Tensor grad_in = EmptyIn(workspace, out, out.size(0), out.size(1));
     InRowTypeOf(out, [&]<typename T>(T) {
-      RunReluDropoutBackward<T>(out, grad, p, grad_in, workspace->operators());
+      RunReluDropoutBackward<T>(out, grad, p, grad_in, workspace);
     });
     return {grad_in, at::Tensor(), at::Tensor()};
   }

@@ -21,6 +21,7 @@
 #include "core/feature/feature_store.h"
 #include "core/kernels/optimizer.h"
 #include "core/model/parameter_digest.h"
+#include "train/device_side.h"
 #include "train/evaluator.h"
 #include "train/extraction.h"
 #include "train/model.h"
@@ -44,6 +45,8 @@ Status Guarded(const Body& body, Code thrown = Code::kInternal) {
     return body();
   } catch (const std::bad_alloc&) {
     return OutOfMemory();
+  } catch (const DeviceError& error) {
+    return error.status();
   } catch (const ScriptError& error) {
     return Status(Code::kPluginFailed, error.what());
   } catch (const c10::Error& error) {
@@ -63,14 +66,19 @@ void UseThreads(uint32_t threads) {
 class Work final : public TorchWork {
  public:
   Work(const TrainOptions& options, FeatureStore store, uint64_t cache_fill_ns,
-       std::unique_ptr<ScriptModel> script)
+       std::unique_ptr<ScriptModel> script, std::unique_ptr<DeviceSide> side)
       : options_(options),
         store_(std::move(store)),
         cache_fill_ns_(cache_fill_ns),
         script_(std::move(script)),
         model_(script_ ? Model(script_->spec(), script_->manifest()) : Model(options.model)),
         evaluator_(options_, model_, LayerRunnerOfModel()),
-        compute_(options.device == nullptr ? CpuDevice() : *options.device) {}
+        side_(std::move(side)),
+        buffers_{ExtractBuffer(ExtractDevice()), ExtractBuffer(ExtractDevice())},
+        compute_(ComputeDevice()) {}
+  ~Work() override {
+    if (side_) side_->Drain();
+  }
 
   // Evaluations are sampled from now on, where the options say so.
   Status UseSamples();
@@ -103,7 +111,20 @@ class Work final : public TorchWork {
   double predicted() const override { return evaluator_.progress(); }
 
  private:
-  std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters) const;
+  const TrainDevice& ExtractDevice() const {
+    return side_ ? side_->extract().train_device() : CpuDevice();
+  }
+  const TrainDevice& ComputeDevice() const {
+    if (side_) return side_->compute().train_device();
+    return options_.operators == nullptr ? CpuDevice() : *options_.operators;
+  }
+  // Views of such vectors, of this device.
+  std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters,
+                                           at::Device where = at::kCPU) const;
+  Status ExtractInto(const Sample& sample, ExtractBuffer* buffer);
+  Status Compute(const ExtractBuffer& extracted, const ParametersView& view,
+                 std::span<float> gradient, BatchReport* report);
+  void WriteGradient(const std::vector<at::Tensor>& grads, std::span<float> gradient);
   std::vector<at::Tensor> TensorsToEvaluate(std::span<const float> parameters);
   std::vector<at::Tensor> TensorsToTrain(const BatchKey& key, std::span<const float> parameters);
   std::unique_ptr<LayerRunner> LayerRunnerOfModel();
@@ -113,7 +134,7 @@ class Work final : public TorchWork {
   }
   const Operators& operators() const { return compute_.operators(); }
   Code ThrownCode() const { return script_ ? Code::kPluginFailed : Code::kInternal; }
-  void AddLosses(std::span<const uint32_t> labels, const at::Tensor& logits,
+  void AddLosses(const ExtractBuffer& extracted, const at::Tensor& logits,
                  const at::Tensor& grad_logits, BatchReport* report);
 
   TrainOptions options_;
@@ -124,6 +145,7 @@ class Work final : public TorchWork {
   Evaluator evaluator_;
   std::unique_ptr<SampledEvaluator> sampled_;  // null: evaluation is exact
 
+  std::unique_ptr<DeviceSide> side_;  // null: the CPU
   ExtractBuffer buffers_[kExtractBuffers];
   Workspace compute_;
   std::atomic<uint64_t> compute_bytes_{0};  // of compute_, for an Extract on another thread
@@ -136,9 +158,9 @@ Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* repor
     // Torch's operators are not used here, only our loops on OpenMP's threads: of the calling
     // thread's own team, so that extraction never waits for a team that computes.
     UseTeamOf(options_.threads);
-    GNND_TRY(ExtractBatch(options_, store_, sample, buffer));
+    GNND_TRY(ExtractInto(sample, buffer));
     report->traffic = store_.TrafficOf(sample.nodes(), sample.ranks());
-    report->cache_rows = store_.cache_rows();
+    report->cache_rows = side_ ? side_->features().cache_rows() : store_.cache_rows();
     report->cache_fill_ns = cache_fill_ns_;
     report->work_bytes = compute_bytes_.load(std::memory_order_relaxed) +
                          eval_bytes_.load(std::memory_order_relaxed);
@@ -147,14 +169,20 @@ Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* repor
   });
 }
 
-std::vector<at::Tensor> Work::ParameterTensors(std::span<const float> parameters) const {
+Status Work::ExtractInto(const Sample& sample, ExtractBuffer* buffer) {
+  if (!side_) return ExtractBatch(options_, store_, sample, buffer);
+  return ExtractToDevice(options_, store_, sample, &side_->features(), buffer);
+}
+
+std::vector<at::Tensor> Work::ParameterTensors(std::span<const float> parameters,
+                                               at::Device where) const {
   std::vector<at::Tensor> tensors;
   tensors.reserve(model_.manifest.tensors.size());
   for (const ParameterTensor& tensor : model_.manifest.tensors) {
     // Torch has no view of constant memory; nothing writes to a parameter here.
     float* data = const_cast<float*>(parameters.data()) + tensor.offset;
-    tensors.push_back(tensor.is_bias ? ViewOf(data, 0, tensor.rows)
-                                     : ViewOf(data, tensor.rows, tensor.cols));
+    tensors.push_back(tensor.is_bias ? ViewOf(data, 0, tensor.rows, where)
+                                     : ViewOf(data, tensor.rows, tensor.cols, where));
   }
   return tensors;
 }
@@ -171,7 +199,7 @@ std::vector<at::Tensor> Work::TensorsToTrain(const BatchKey& key,
     script_->BeginBatch(key);
     return {script_->parameters().begin(), script_->parameters().end()};
   }
-  std::vector<at::Tensor> leaves = ParameterTensors(parameters);
+  std::vector<at::Tensor> leaves = ParameterTensors(parameters, compute_.device().where);
   for (at::Tensor& leaf : leaves) leaf.requires_grad_(true);
   return leaves;
 }
@@ -191,9 +219,8 @@ void Work::InitParameters(std::span<float> parameters) {
 
 Status Work::ComputeGradient(const Sample& sample, uint32_t buffer, const ParametersView& view,
                              std::span<float> gradient, BatchReport* report) {
-  const std::span<const float> parameters = view.floats;
   const ExtractBuffer& extracted = BufferOf(buffer);
-  GNND_CHECK(parameters.size() == model_.manifest.num_floats &&
+  GNND_CHECK(view.floats.size() == model_.manifest.num_floats &&
              gradient.size() == model_.manifest.num_floats);
   const BottomInput& input = extracted.input;
   GNND_CHECK(input.x.defined() || input.aggregated.defined());
@@ -203,43 +230,58 @@ Status Work::ComputeGradient(const Sample& sample, uint32_t buffer, const Parame
       [&] {
         UseThreads(options_.threads);
         const c10::AutoGradMode with_gradients(true);
-        compute_.Reset();
-        const std::vector<at::Tensor> leaves = TensorsToTrain(extracted.key, parameters);
-        const at::Tensor given = script_ ? script_->Forward(sample, input.x)
-                                         : ForwardBlocks(model_, leaves, sample, input, &compute_);
-        const at::Tensor logits = given.contiguous();
-
-        const at::Tensor grad_logits =
-            EmptyIn(&compute_, logits, sample.num_seeds(), options_.model.out_dim);
-        *report = BatchReport();
-        AddLosses(extracted.seed_labels, logits, grad_logits, report);
-        if (!std::isfinite(report->loss_sum)) {
-          return Status(Code::kNumericDivergence, "the training loss is not finite");
-        }
-
-        const auto grads =
-            torch::autograd::grad({logits}, leaves, {grad_logits}, std::nullopt, false,
-                                  /*allow_unused=*/true);
-        compute_bytes_.store(compute_.reserved_bytes(), std::memory_order_relaxed);
-        std::fill(gradient.begin(), gradient.end(), 0.0F);
-        for (size_t t = 0; t < grads.size(); ++t) {
-          if (!grads[t].defined())
-            continue;  // a script need not use every parameter in every batch
-          const at::Tensor grad = grads[t].contiguous();
-          std::copy_n(grad.const_data_ptr<float>(), grad.numel(),
-                      gradient.begin() + static_cast<int64_t>(model_.manifest.tensors[t].offset));
-        }
-        return Status::Ok();
+        if (!side_) return Compute(extracted, view, gradient, report);
+        const TrainStream::Current current(side_->compute());
+        return Compute(extracted, view, gradient, report);
       },
       ThrownCode());
 }
 
-void Work::AddLosses(std::span<const uint32_t> labels, const at::Tensor& logits,
+Status Work::Compute(const ExtractBuffer& extracted, const ParametersView& view,
+                     std::span<float> gradient, BatchReport* report) {
+  compute_.Reset();
+  const std::vector<at::Tensor> leaves =
+      TensorsToTrain(extracted.key, side_ ? side_->Parameters(view) : view.floats);
+  const Sample& sample = extracted.sample;
+  const BottomInput& input = extracted.input;
+  const at::Tensor given = script_ ? script_->Forward(sample, input.x)
+                                   : ForwardBlocks(model_, leaves, sample, input, &compute_);
+  const at::Tensor logits = given.contiguous();
+
+  const at::Tensor grad_logits =
+      EmptyIn(&compute_, logits, sample.num_seeds(), options_.model.out_dim);
+  *report = BatchReport();
+  AddLosses(extracted, logits, grad_logits, report);
+  if (!std::isfinite(report->loss_sum)) {
+    return Status(Code::kNumericDivergence, "the training loss is not finite");
+  }
+
+  const auto grads = torch::autograd::grad({logits}, leaves, {grad_logits}, std::nullopt, false,
+                                           /*allow_unused=*/true);
+  compute_bytes_.store(compute_.reserved_bytes(), std::memory_order_relaxed);
+  WriteGradient(grads, gradient);
+  return Status::Ok();
+}
+
+// Padding is zero, and so is what a script did not use in this batch.
+void Work::WriteGradient(const std::vector<at::Tensor>& grads, std::span<float> gradient) {
+  const std::span<float> whole = side_ ? side_->Gradient() : gradient;
+  if (!side_) std::fill(gradient.begin(), gradient.end(), 0.0F);
+  const std::vector<at::Tensor> places = ParameterTensors(whole, compute_.device().where);
+  for (size_t t = 0; t < grads.size(); ++t) {
+    if (grads[t].defined()) places[t].view(grads[t].sizes()).copy_(grads[t]);
+  }
+  if (!side_) return;
+  side_->compute().CopyOut(gradient.data(), whole.data(), whole.size_bytes());
+  side_->compute().Synchronize();
+}
+
+void Work::AddLosses(const ExtractBuffer& extracted, const at::Tensor& logits,
                      const at::Tensor& grad_logits, BatchReport* report) {
   LossRows op;
   op.logits = logits.const_data_ptr<float>();
-  op.labels = labels.data();
-  op.rows = static_cast<uint32_t>(labels.size());
+  op.labels = extracted.labels;
+  op.rows = static_cast<uint32_t>(extracted.seed_labels.size());
   op.classes = options_.model.out_dim;
   op.grad = grad_logits.data_ptr<float>();
   const LossSums sums = operators().loss(op, &compute_);
@@ -324,15 +366,25 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) 
   }
   GNND_TRY(CheckOptions(options));
   const uint64_t start_ns = MonotonicNs();
-  FeatureStore store =
-      GNND_VALUE(FeatureStore::Create({options.features, options.hot_order, options.cache_rows,
-                                       options.features_on_disk, options.host_features}));
-  const uint64_t fill_ns = options.cache_rows == 0 ? 0 : MonotonicNs() - start_ns;
+  std::unique_ptr<DeviceSide> side;
+  if (options.device.device != nullptr) {
+    if (script) {
+      return Status(Code::kDeviceUnavailable, "a user's script is trained on CPU devices only");
+    }
+    side = GNND_VALUE(DeviceSide::Create(options, ManifestOf(options.model)->num_floats));
+  }
+  const uint64_t device_rows = side ? side->features().cache_rows() : 0;
+  FeatureStore store = GNND_VALUE(FeatureStore::Create(
+      {options.features, options.hot_order, options.cache_rows, options.features_on_disk,
+       device_rows, options.host_features}));
+  const uint64_t fill_ns =
+      options.cache_rows == 0 && device_rows == 0 ? 0 : MonotonicNs() - start_ns;
   std::unique_ptr<TorchWork> work;
   GNND_TRY(Guarded([&] {
     static std::once_flag interop;  // torch accepts this once per process, before any work
     std::call_once(interop, [] { at::set_num_interop_threads(1); });
-    auto made = std::make_unique<Work>(options, std::move(store), fill_ns, std::move(script));
+    auto made = std::make_unique<Work>(options, std::move(store), fill_ns, std::move(script),
+                                       std::move(side));
     const Status ready = made->UseSamples();
     if (ready.ok()) work = std::move(made);
     return ready;

@@ -46,6 +46,9 @@ Status CheckInGraph(const TrainOptions& options, int64_t node) {
 Status CheckOptions(const TrainOptions& options) {
   GNND_TRY(CheckOptimizer(options.optimizer));
   if (options.threads == 0) return Invalid("threads must be at least 1");
+  if (options.device.device != nullptr && options.cache_rows > 0) {
+    return Invalid("cache_rows of host memory beside a device, whose cache is device.cache_bytes");
+  }
   return CheckData(options);
 }
 

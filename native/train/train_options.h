@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/status.h"
+#include "core/device/device.h"
 #include "core/graph/row_table.h"
 #include "core/graph/topology_view.h"
 #include "core/kernels/optimizer.h"
@@ -32,6 +33,21 @@ struct EvalPlace {
   std::string folder;         // empty: memory all the same
 };
 
+// A device with memory of its own (core/device/device.h) that gradients are computed on. Extraction,
+// forward, backward and the loss run there; the optimizer's step, predictions of parameters and
+// evaluations stay on the host's processor, with the same bits. Refused by Create, as
+// kDeviceUnavailable: scripts, and devices whose plug-in lacks a kernel.
+struct DeviceOptions {
+  const Device* device = nullptr;  // borrowed, until after the TorchWork; null: the CPU
+  // Of device memory for the hottest rows: as many of hot_order's first as fit; 0 = no cache.
+  // TrainOptions::cache_rows, which is of host memory, must be 0.
+  uint64_t cache_bytes = 0;
+  // Where the device sees host_features (or, where those are empty, `features`), all of which are
+  // registered with it (HostRegistration::seen): what misses the cache is read by kernels over the
+  // bus. Null: not registered; misses are gathered by the host and staged.
+  const std::byte* features_seen = nullptr;
+};
+
 // All that decides what a Trainer computes. The spans and the topology are borrowed (mapped files)
 // and must outlive the TorchWork.
 struct TrainOptions {
@@ -41,7 +57,8 @@ struct TrainOptions {
 
   OptimizerOptions optimizer;
 
-  const TrainDevice* device = nullptr;  // what gradients and steps are computed on; null: the CPU
+  DeviceOptions device;
+  const TrainDevice* operators = nullptr;  // tests: others on the host's memory; null: the CPU's
   Precision precision = Precision::kFloat32;
   uint32_t threads = 1;                 // of every operator; they decide bits of scripts alone
   RowTable features;                    // [num_nodes, model.in_dim]

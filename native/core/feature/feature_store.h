@@ -79,6 +79,9 @@ class FeatureStore {
     // The table is larger than the host's memory: what misses the cache counts as read from disk,
     // and is to be asked for before it is read (Ask).
     bool on_disk = false;
+    // Rows of the first ranks in a device's own memory, which this process cannot read: they are a
+    // tier that counts and is never asked or read here. Not beside cache_rows.
+    uint64_t device_rows = 0;
     // Rows of the first ranks in the host's memory (host_tier.h), borrowed likewise; may be empty.
     // Records must be marked that far.
     RowTable host{};
@@ -123,7 +126,8 @@ class FeatureStore {
 
   // Starts reading those nodes' rows that are on disk.
   void Ask(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks) const;
-  // The nodes' rows in the table's own type, to `out`: each tier's in one go.
+  // The nodes' rows in the table's own type, to `out`: each tier's in one go. REQUIRES: none of them
+  // is a device's.
   void Read(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks, std::byte* out) const;
 
   // What reading these rows moves.

@@ -4,7 +4,11 @@
 
 namespace gnnd::cuda {
 
-// Puts the functions that launch kernels into the table.
-void AddKernels(gnnd_device_plugin* table);
+// Put the functions that launch kernels into the table.
+void AddSamplers(gnnd_device_plugin* table);
+void AddFeatures(gnnd_device_plugin* table);
+void AddTraining(gnnd_device_plugin* table);
+void AddAttention(gnnd_device_plugin* table);
+void AddLayerEnds(gnnd_device_plugin* table);
 
 }  // namespace gnnd::cuda

@@ -219,7 +219,11 @@ gnnd_device_plugin MakeTable() {
   table.copy = Copy;
   table.copy_staged = CopyStaged;
   table.fill = Fill;
-  AddKernels(&table);
+  AddSamplers(&table);
+  AddFeatures(&table);
+  AddTraining(&table);
+  AddAttention(&table);
+  AddLayerEnds(&table);
   return table;
 }
 

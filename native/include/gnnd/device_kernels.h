@@ -100,22 +100,26 @@ typedef struct gnnd_device_sample_report {
 
 /* ---- Features. ---- */
 
-/* Rows of `row_bytes` (a multiple of 2) for `count` nodes:
+/* Rows of `row_bytes` (a multiple of 2) for `count` nodes, each from the first that has it:
  *
- *   out[i] = ranks != NULL && ranks[i] < cached_rows ? cache[ranks[i]] : host[nodes[i]]
+ *   out[i] = cache[ranks[i]]      where ranks[i] < cached_rows
+ *            host_ranked[ranks[i]] where ranks[i] < host_ranked_rows
+ *            host_rows[nodes[i]]   where host_rows is not NULL
  *
- * Without host_rows, rows that are not cached stay untouched: `split` lists them, and `scatter`
- * puts them there once they have come. Loading a cache is a gather whose nodes are the hot order.
+ * What none has stays untouched, to be put there by `scatter` once it has come; `split` lists what
+ * is not cached.
  */
 typedef struct gnnd_device_gather {
-  const uint32_t* nodes;
-  const uint32_t* ranks; /* or NULL */
+  const uint32_t* nodes; /* read for host_rows alone */
+  const uint32_t* ranks; /* or NULL: of no rank */
   uint64_t count;
   uint32_t row_bytes;
   uint32_t blocks; /* grid at most, so that others have multiprocessors, too; 0 = all */
   const void* cache;
   uint64_t cached_rows;
-  const void* host_rows; /* registered, of a row for every node; or NULL */
+  const void* host_ranked; /* as kernels see it: registered, rows of the first ranks; or NULL */
+  uint64_t host_ranked_rows;
+  const void* host_rows; /* likewise, of a row for every node; or NULL */
   void* out;
   uint64_t out_stride; /* bytes */
 } gnnd_device_gather;
@@ -141,13 +145,24 @@ typedef struct gnnd_device_scatter {
   uint64_t out_stride; /* bytes */
 } gnnd_device_scatter;
 
-/* ranks_of[i] = rank_of_node[nodes[i]]. */
+/* ranks_of[i] = rank_of_node[nodes[i]], 0xFFFFFFFF from end_rank on. */
 typedef struct gnnd_device_mark {
   const uint32_t* nodes;
   uint64_t count;
   const uint32_t* rank_of_node;
+  uint64_t end_rank;
   uint32_t* ranks_of;
 } gnnd_device_mark;
+
+/* out[i] = from[i] in another type: float32 or float16 to float32 or bfloat16, bfloat16 to
+ * float32. */
+typedef struct gnnd_device_convert {
+  uint32_t element; /* enum gnnd_element */
+  uint32_t out_element;
+  uint64_t count;
+  const void* from;
+  void* out;
+} gnnd_device_convert;
 
 /* ---- Training. Field by field as the structs of core/kernels, whose comments hold. ---- */
 
@@ -178,12 +193,31 @@ typedef struct gnnd_device_transpose {
   const uint32_t* src;    /* [num_edges] */
   uint32_t num_dst;
   uint32_t num_src;
-  uint64_t num_edges;
+  uint64_t num_edges;          /* below 2^32 */
   uint32_t* transposed_indptr; /* [num_src + 1] */
   uint32_t* transposed_dst;    /* [num_edges] */
   uint32_t* transposed_edge;   /* [num_edges] */
   void* workspace;             /* [transpose_workspace_bytes(...)] */
 } gnnd_device_transpose;
+
+/* out[k] = from[index[k]], float32: weights of a transpose's edges. */
+typedef struct gnnd_device_take {
+  const float* from;
+  const uint32_t* index;
+  uint64_t count;
+  float* out;
+} gnnd_device_take;
+
+/* For means over edges: scale[d] = 1 / the sum of its weights, in their order, 0 where that is not
+ * above 0; and scaled[e] = scale[d] * weight[e] unless `scaled` is NULL. */
+typedef struct gnnd_device_mean_scales {
+  const uint32_t* indptr; /* [num_dst + 1] */
+  const float* weight;    /* [num_edges], NULL = 1 */
+  uint32_t num_dst;
+  uint32_t reserved;
+  float* scale;  /* [num_dst] */
+  float* scaled; /* [num_edges] or NULL */
+} gnnd_device_mean_scales;
 
 typedef struct gnnd_device_dropout { /* DropoutRows */
   uint32_t element;
@@ -202,47 +236,70 @@ typedef struct gnnd_device_dropout { /* DropoutRows */
   double scale;
 } gnnd_device_dropout;
 
-typedef struct gnnd_device_loss { /* CrossEntropy, a row a thread */
-  uint32_t element;               /* float32 or float64 */
+/* grad_in[i] = out[i] is not 0 ? scale * grad[i] : 0; float32, float64 or bfloat16. */
+typedef struct gnnd_device_dropout_gradient {
+  uint32_t element;
+  uint32_t reserved;
+  uint64_t count;
+  const void* out;
+  const void* grad;
+  double scale;
+  void* grad_in;
+} gnnd_device_dropout_gradient;
+
+/* out[c] = the sum over rows in groups of 64, then of the groups in their order. */
+typedef struct gnnd_device_sum_rows {
+  uint32_t element; /* float32 or bfloat16 */
+  uint32_t count;
+  uint64_t columns;
+  const void* rows; /* packed */
+  float* out;       /* [columns] */
+  void* workspace;  /* [sum_workspace_bytes(count, columns)] */
+} gnnd_device_sum_rows;
+
+/* CrossEntropy of float32 logits. A row's loss is log(exp_sums[r]) - margins[r], for the processor
+ * to compute: logarithms of float64 have other bits elsewhere. */
+typedef struct gnnd_device_loss {
   uint32_t rows;
   uint32_t columns;
-  uint32_t reserved;
-  const void* logits;
-  uint64_t stride; /* elements, of grad as well */
-  const uint32_t* labels;
-  void* grad;        /* or NULL */
-  double* losses;    /* [rows], to be added in row order */
-  uint32_t* correct; /* [rows], 1 where the first largest logit is the label; or NULL */
+  const float* logits;
+  uint64_t stride;        /* elements, of grad as well */
+  const uint32_t* labels; /* below columns */
+  float* grad;            /* or NULL */
+  double* exp_sums;       /* [rows] */
+  float* margins;         /* [rows] */
+  uint32_t* best;         /* [rows], column of the first largest logit; or NULL */
 } gnnd_device_loss;
 
-typedef struct gnnd_device_attention { /* AttentionRows */
-  uint32_t element;
+/* AttentionRows<float>, all rows of a pass. Backward of GATv2 writes grad_attention, and does not
+ * add to it: sums of 64 destinations each, then of these in order. */
+typedef struct gnnd_device_attention {
   uint32_t pass; /* AttentionPass: 0 forward, 1 backward, 2 backward of the sources */
   uint32_t num_dst;
   uint32_t heads;
   uint32_t columns;
-  uint32_t reserved;
   uint64_t num_edges;
   uint64_t num_src;
   const uint32_t* indptr;
   const uint32_t* index;
   const uint32_t* self_index;
-  const void* source;
-  const void* source_score;
-  const void* destination_score;
-  const void* destination;
-  const void* attention;
-  void* alpha;
-  const void* weight;
+  const float* source;
+  const float* source_score;
+  const float* destination_score;
+  const float* destination;
+  const float* attention;
+  float* alpha;
+  const float* weight;
   double weight_scale;
-  const void* grad_out;
-  void* grad_score;
-  void* grad_destination;
-  void* grad_attention;
+  const float* grad_out;
+  float* grad_score;
+  float* grad_destination;
+  float* grad_attention;
   const uint32_t* transposed_indptr;
   const uint32_t* transposed_dst;
   const uint32_t* transposed_edge;
-  void* grad_source;
+  float* grad_source;
+  void* workspace; /* GATv2's backward: [sum_workspace_bytes(num_dst, heads * columns)] */
 } gnnd_device_attention;
 
 typedef struct gnnd_device_drop_attention { /* DropAttention, of all destinations */
@@ -254,10 +311,77 @@ typedef struct gnnd_device_drop_attention { /* DropAttention, of all destination
   uint32_t reserved;
   const uint32_t* nodes;
   uint64_t threshold;
-  void* weight;
+  float* weight;
 } gnnd_device_drop_attention;
 
-/* Consecutive parameters that decay alike. */
+/* out[h][r], r < rows = the sum of grad_score, laid out like alpha, over the row's edges, in their
+ * order: edge[k] for k of indptr[r] .. indptr[r + 1], or k itself where `edge` is NULL. It begins
+ * with the row's own, of rows below num_dst. */
+typedef struct gnnd_device_score_sums {
+  uint32_t rows;
+  uint32_t num_dst;
+  uint64_t num_edges;
+  uint32_t heads;
+  uint32_t reserved;
+  const float* grad_score;
+  const uint32_t* indptr; /* [rows + 1] */
+  const uint32_t* edge;   /* [num_edges] or NULL */
+  float* out;             /* [heads][rows] */
+} gnnd_device_score_sums;
+
+enum gnnd_device_heads_operation {
+  GNND_HEADS_SCORES = 0,  /* scores[h][r] = vectors[h] . rows[r][h], columns in eight parts */
+  GNND_HEADS_OUTER = 1,   /* rows[r][h] += scores[h][r] * vectors[h] */
+  GNND_HEADS_VECTORS = 2, /* vectors[h] = the sum over r of scores[h][r] * rows[r][h], as sum_rows */
+};
+
+/* One number a row and head, and a vector a head. What an operation writes is its left side. */
+typedef struct gnnd_device_heads {
+  uint32_t operation;
+  uint32_t num_rows;
+  uint32_t heads;
+  uint32_t columns; /* of a head */
+  float* rows;      /* [num_rows, heads * columns] */
+  float* vectors;   /* [heads, columns] */
+  float* scores;    /* [heads][num_rows] */
+  void* workspace;  /* VECTORS: [sum_workspace_bytes(num_rows, heads * columns)] */
+} gnnd_device_heads;
+
+enum gnnd_device_activation { /* as Activation of core/model/model_spec.h */
+                              GNND_ACTIVATION_RELU = 1,
+                              GNND_ACTIVATION_ELU = 2,
+                              GNND_ACTIVATION_LEAKY_RELU = 3,
+};
+
+/* values = activation(values), or with `out`, values *= its derivative where it gave
+ * out * inverse_scale (train/after_layer.h). */
+typedef struct gnnd_device_activation_rows {
+  uint32_t activation;
+  float inverse_scale;
+  uint64_t count;
+  const float* out; /* [count] or NULL */
+  float* values;    /* [count] */
+} gnnd_device_activation_rows;
+
+enum gnnd_device_norm { GNND_NORM_LAYER = 1, GNND_NORM_L2 = 2 };
+
+/* Normalised rows, all packed: out, or with `grad`, gradients in the rows and, of layer
+ * normalisation, in scale and shift, [2, columns], as sum_rows. */
+typedef struct gnnd_device_norm_rows {
+  uint32_t norm;
+  uint32_t rows;
+  uint32_t columns;
+  uint32_t reserved;
+  const float* x;
+  const float* scale; /* layer normalisation: [columns] */
+  const float* shift;
+  const float* grad; /* NULL: forward */
+  float* out;        /* like x; the gradient in x where `grad` is given */
+  float* grad_scale; /* layer normalisation's backward: [2, columns] */
+  void* workspace;   /* likewise: [norm_workspace_bytes(rows, columns)] */
+} gnnd_device_norm_rows;
+
+/* Consecutive parameters that decay alike; all of them together are num_floats. */
 typedef struct gnnd_device_tensor {
   uint64_t at;     /* first float */
   uint64_t floats; /* without padding, which becomes zero */
@@ -277,18 +401,19 @@ typedef struct gnnd_device_optimizer { /* OptimizerOptions and OptimizerStep */
   double epsilon;
   double momentum;
   double weight_decay;
-  double clip; /* factor on the mean gradient, 1 = none */
+  double clip_norm; /* bound on the norm of the mean gradient, 0 = none */
   uint64_t step;
   uint64_t num_seeds;
   uint64_t num_floats;
   uint32_t num_gradients;
   uint32_t num_tensors;
   const float* gradients[GNND_DEVICE_MAX_GRADIENTS]; /* added in this order */
-  const gnnd_device_tensor* tensors;                 /* in the arena */
+  const gnnd_device_tensor* tensors;                 /* [num_tensors], read during the call */
   const float* parameters_in;
   const float* memory_in;
   float* parameters_out;
   float* memory_out;
+  float* clip; /* [1], to work in; may be NULL where clip_norm is 0 */
 } gnnd_device_optimizer;
 
 #ifdef __cplusplus

@@ -40,7 +40,7 @@ extern "C" {
 #endif
 
 /* Changes when a struct or a rule of this file changes; equality is asked for. */
-#define GNND_DEVICE_ABI_VERSION 1u
+#define GNND_DEVICE_ABI_VERSION 2u
 
 #define GNND_DEVICE_EXPORT __attribute__((visibility("default")))
 
@@ -263,7 +263,9 @@ typedef struct gnnd_device_plugin {
   uint32_t (*sample_finish)(gnnd_device_sampler* sampler, void* slot,
                             gnnd_device_sample_report* report, gnnd_device_error* error);
 
-  /* Features. Pointers are in the arena unless said otherwise, here and below. */
+  /* Features. Pointers are device memory unless said otherwise, here and below: the arena's, or
+   * that of another allocator on the same device, such as torch's. Fields that contradict each other
+   * are a BAD_ARGUMENT whose message names one. */
   uint32_t (*mark)(gnnd_device_stream* stream, const gnnd_device_mark* args,
                    gnnd_device_error* error);
   uint32_t (*gather)(gnnd_device_stream* stream, const gnnd_device_gather* args,
@@ -273,6 +275,8 @@ typedef struct gnnd_device_plugin {
                     gnnd_device_error* error);
   uint32_t (*scatter)(gnnd_device_stream* stream, const gnnd_device_scatter* args,
                       gnnd_device_error* error);
+  uint32_t (*convert)(gnnd_device_stream* stream, const gnnd_device_convert* args,
+                      gnnd_device_error* error);
 
   /* Training. */
   uint32_t (*spmm)(gnnd_device_stream* stream, const gnnd_device_spmm* args,
@@ -280,14 +284,33 @@ typedef struct gnnd_device_plugin {
   uint64_t (*transpose_workspace_bytes)(uint32_t num_dst, uint32_t num_src, uint64_t num_edges);
   uint32_t (*transpose)(gnnd_device_stream* stream, const gnnd_device_transpose* args,
                         gnnd_device_error* error);
+  uint32_t (*take)(gnnd_device_stream* stream, const gnnd_device_take* args,
+                   gnnd_device_error* error);
+  uint32_t (*mean_scales)(gnnd_device_stream* stream, const gnnd_device_mean_scales* args,
+                          gnnd_device_error* error);
   uint32_t (*dropout)(gnnd_device_stream* stream, const gnnd_device_dropout* args,
                       gnnd_device_error* error);
+  uint32_t (*dropout_gradient)(gnnd_device_stream* stream, const gnnd_device_dropout_gradient* args,
+                               gnnd_device_error* error);
+  /* Of what adds up rows in groups. */
+  uint64_t (*sum_workspace_bytes)(uint32_t rows, uint64_t columns);
+  uint32_t (*sum_rows)(gnnd_device_stream* stream, const gnnd_device_sum_rows* args,
+                       gnnd_device_error* error);
   uint32_t (*loss)(gnnd_device_stream* stream, const gnnd_device_loss* args,
                    gnnd_device_error* error);
   uint32_t (*attention)(gnnd_device_stream* stream, const gnnd_device_attention* args,
                         gnnd_device_error* error);
   uint32_t (*drop_attention)(gnnd_device_stream* stream, const gnnd_device_drop_attention* args,
                              gnnd_device_error* error);
+  uint32_t (*score_sums)(gnnd_device_stream* stream, const gnnd_device_score_sums* args,
+                         gnnd_device_error* error);
+  uint32_t (*heads)(gnnd_device_stream* stream, const gnnd_device_heads* args,
+                    gnnd_device_error* error);
+  uint32_t (*activation)(gnnd_device_stream* stream, const gnnd_device_activation_rows* args,
+                         gnnd_device_error* error);
+  uint64_t (*norm_workspace_bytes)(uint32_t rows, uint32_t columns);
+  uint32_t (*norm)(gnnd_device_stream* stream, const gnnd_device_norm_rows* args,
+                   gnnd_device_error* error);
   uint32_t (*optimizer)(gnnd_device_stream* stream, const gnnd_device_optimizer* args,
                         gnnd_device_error* error);
 } gnnd_device_plugin;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "core/base/mapping.h"
-#include "core/device/device.h"
 #include "core/executor/device_sample_work.h"
 #include "core/executor/hot_rank_marker.h"
 #include "core/executor/reading_ahead.h"
@@ -12,6 +11,7 @@
 #include "core/graph/topology.h"
 #include "node/core/bindings.h"
 #include "node/core/sample_work.h"
+#include "node/opened_device.h"
 
 // A Sampler's life.
 
@@ -49,27 +49,20 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
   RecordLayout layout =
       GNND_VALUE(RecordLayout::Of(LimitsOf(options.dataset.counts, options.sampling)));
-  // Before the segment, whose slots it registers.
-  std::unique_ptr<Device> device;
-  Registrar registrar;
-  if (!options.device.plugin.empty()) {
-    const DevicePlugin* const plugin = GNND_VALUE(DevicePlugin::Load(options.device.plugin));
-    device = GNND_VALUE(Device::Open(*plugin, {0, options.device.budget_bytes}));
-    registrar = RegistrarOf(*device);
-  }
-  Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kModelReadOnly,
-                                               device == nullptr ? nullptr : &registrar));
+  const OpenedDevice opened = GNND_VALUE(OpenedDevice::Open(options.device));
+  Segment segment =
+      GNND_VALUE(Segment::Attach(options.segment_fd, Access::kModelReadOnly, opened.registrar()));
 
   std::optional<HotOrder> hot;
   if (options.cache.rows > 0) {
     hot = GNND_VALUE(HotOrder::Open(options.cache.order_path, dataset.num_nodes()));
   }
   std::unique_ptr<SampleWork> work;
-  if (device != nullptr) {
+  if (opened.device != nullptr) {
     DeviceSampleWork::HotRanks ranks;
     if (hot) ranks = {hot->ranks(), options.cache.rows};
     work = GNND_VALUE(DeviceSampleWork::Create(
-        *device, topology,
+        *opened.device, topology,
         GraphSamplerOptionsOf(dataset, options.sampling, options.random_seed.value), layout,
         ranks));
   } else {

@@ -6,6 +6,7 @@
 #include "core/executor/trainer_loop.h"
 #include "core/feature/hot_order.h"
 #include "core/graph/topology.h"
+#include "node/opened_device.h"
 #include "node/tables.h"
 #include "node/train/bindings.h"
 #include "train/rows_work.h"
@@ -140,14 +141,21 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   Dataset dataset = GNND_VALUE(
       Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path));
   Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
-  Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly));
+  const OpenedDevice opened = GNND_VALUE(OpenedDevice::Open(options.device));
+  Segment segment =
+      GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly, opened.registrar()));
 
   TrainOptions train = TrainOptionsOf(options, dataset, topology);
+  train.device.device = opened.device.get();
   HotOrder hot;
   if (options.cache.rows > 0) {
     hot = GNND_VALUE(HotOrder::Open(options.cache.order_path, dataset.num_nodes()));
     train.hot_order = hot.order();
-    train.cache_rows = options.cache.rows;
+    if (opened.device == nullptr) {
+      train.cache_rows = options.cache.rows;
+    } else {
+      train.device.cache_bytes = options.cache.rows * train.features.row_bytes();
+    }
   }
   std::unique_ptr<TorchWork> work = GNND_VALUE(TorchWork::Create(train));
   return RunTrainerLoop(segment, options.executor, *work, options.prefetch);

@@ -95,9 +95,16 @@ const AttentionOperators<T>& CpuAttentionOf() {
 }
 
 template <typename T>
+const FinishOperators<T>& CpuFinishOf() {
+  return CpuOperators().finish<T>();
+}
+
+template <typename T>
 void WrapRows(RowOperators<T>* table) {
   using Table = RowOperators<T>;
   Counted<&Table::sum_edges, Table, &CpuRowsOf<T>>::Into(table, "sum_edges");
+  Counted<&Table::sum_floats, Table, &CpuRowsOf<T>>::Into(table, "sum_floats");
+  Counted<&Table::sum_halves, Table, &CpuRowsOf<T>>::Into(table, "sum_halves");
   Counted<&Table::mean_scales, Table, &CpuRowsOf<T>>::Into(table, "mean_scales");
   Counted<&Table::scale_weights, Table, &CpuRowsOf<T>>::Into(table, "scale_weights");
   Counted<&Table::transpose, Table, &CpuRowsOf<T>>::Into(table, "transpose");
@@ -122,10 +129,22 @@ void WrapAttention(AttentionOperators<float>* table) {
   Counted<&Table::vector_gradients, Table, kCpu>::Into(table, "vector_gradients");
 }
 
+void WrapFinish(FinishOperators<float>* table) {
+  using Table = FinishOperators<float>;
+  constexpr auto kCpu = &CpuFinishOf<float>;
+  Counted<&Table::activate, Table, kCpu>::Into(table, "activate");
+  Counted<&Table::activation_gradient, Table, kCpu>::Into(table, "activation_gradient");
+  Counted<&Table::layer_norm, Table, kCpu>::Into(table, "layer_norm");
+  Counted<&Table::layer_norm_gradient, Table, kCpu>::Into(table, "layer_norm_gradient");
+  Counted<&Table::normalize, Table, kCpu>::Into(table, "normalize");
+  Counted<&Table::normalize_gradient, Table, kCpu>::Into(table, "normalize_gradient");
+}
+
 void CountingDevice::Wrap() {
   WrapRows(&operators_.of_float);
   WrapRows(&operators_.of_bfloat16);
   WrapAttention(&operators_.attention_of_float);
+  WrapFinish(&operators_.finish_of_float);
   constexpr auto kCpu = &CpuOperators;
   Counted<&Operators::narrow, Operators, kCpu>::Into(&operators_, "narrow");
   Counted<&Operators::widen, Operators, kCpu>::Into(&operators_, "widen");
@@ -191,7 +210,7 @@ TEST_CASE("the same autograd functions reach the operators of whatever device a 
     options.model.input_dropout = 0.1F;
     const Trained on_cpu = Train(data, options);
     CountingDevice counting;
-    options.device = &counting.device;
+    options.operators = &counting.device;
     const Trained on_device = Train(data, options);
     for (const char* name : it.called) {
       INFO(name);

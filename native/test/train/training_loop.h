@@ -29,25 +29,32 @@ class Loop {
     gradient_.resize(floats);
   }
 
-  BatchReport Step(const TestRecord& record) {
-    const Sample sample = record.view();
+  BatchReport Step(const TestRecord& record) { return Step(record.view()); }
+  BatchReport Step(const Sample& sample) {
     const auto buffer = static_cast<uint32_t>(step_ % kExtractBuffers);
     REQUIRE(work_->Extract(sample, buffer, &extracted_).ok());
     return Compute(sample, buffer);
   }
 
-  // Every record in turn; each but the first is extracted on a thread of its own while the gradient
-  // of the one before is computed.
   void StepAhead(const std::vector<const TestRecord*>& records) {
-    REQUIRE(work_->Extract(records[0]->view(), 0, &extracted_).ok());
-    for (size_t i = 0; i < records.size(); ++i) {
+    std::vector<Sample> samples;
+    for (const TestRecord* record : records) samples.push_back(record->view());
+    std::vector<const Sample*> each;
+    for (const Sample& sample : samples) each.push_back(&sample);
+    StepAhead(each);
+  }
+  // Every sample in turn; each but the first is extracted on a thread of its own while the gradient
+  // of the one before is computed.
+  void StepAhead(const std::vector<const Sample*>& samples) {
+    REQUIRE(work_->Extract(*samples[0], 0, &extracted_).ok());
+    for (size_t i = 0; i < samples.size(); ++i) {
       Status status;
       std::thread ahead([&] {
-        if (i + 1 == records.size()) return;
+        if (i + 1 == samples.size()) return;
         const auto buffer = static_cast<uint32_t>((i + 1) % kExtractBuffers);
-        status = work_->Extract(records[i + 1]->view(), buffer, &extracted_);
+        status = work_->Extract(*samples[i + 1], buffer, &extracted_);
       });
-      Compute(records[i]->view(), static_cast<uint32_t>(i % kExtractBuffers));
+      Compute(*samples[i], static_cast<uint32_t>(i % kExtractBuffers));
       ahead.join();
       REQUIRE(status.ok());
     }

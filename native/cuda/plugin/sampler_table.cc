@@ -43,7 +43,7 @@ uint32_t SampleFinish(gnnd_device_sampler* sampler, void* slot, gnnd_device_samp
 
 }  // namespace
 
-void AddKernels(gnnd_device_plugin* table) {
+void AddSamplers(gnnd_device_plugin* table) {
   table->sampler_create = SamplerCreate;
   table->sampler_destroy = SamplerDestroy;
   table->sample_start = SampleStart;

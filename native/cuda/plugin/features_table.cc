@@ -1,0 +1,149 @@
+#include <algorithm>
+
+#include "cuda/operators.h"
+#include "cuda/plugin/kernels.h"
+#include "cuda/plugin/launch.h"
+
+// Feature rows: which are hot, where they lie, and from there to a batch's own.
+
+namespace gnnd::cuda {
+namespace {
+
+uint32_t Mark(gnnd_device_stream* stream, const gnnd_device_mark* args, gnnd_device_error* error) {
+  const bool any = args->count > 0;
+  Fields fields;
+  fields.Want("count", Fits32(args->count))
+      .Want("end_rank", Fits32(args->end_rank))
+      .Need("nodes", args->nodes, any)
+      .Need("rank_of_node", args->rank_of_node, any)
+      .Need("ranks_of", args->ranks_of, any);
+  return Enqueue(stream, error, "marking hot ranks", fields, [&](const Queue& queue) {
+    MarkHotRanks(queue, args->rank_of_node, static_cast<uint32_t>(args->end_rank), args->nodes, 0,
+                 static_cast<uint32_t>(args->count), args->ranks_of);
+  });
+}
+
+bool IsEven(const void* memory) { return reinterpret_cast<uintptr_t>(memory) % 2 == 0; }
+
+uint32_t Gather(gnnd_device_stream* stream, const gnnd_device_gather* args,
+                gnnd_device_error* error) {
+  const bool any = args->count > 0;
+  const bool cached = any && args->cached_rows > 0;
+  const bool ranked = any && args->host_ranked_rows > 0;
+  Fields fields;
+  fields.Want("count", Fits32(args->count))
+      .Want("row_bytes", args->row_bytes > 0 && args->row_bytes % 2 == 0)
+      .Want("cached_rows", Fits32(args->cached_rows))
+      .Want("host_ranked_rows", Fits32(args->host_ranked_rows))
+      .Want("out_stride", args->out_stride >= args->row_bytes && args->out_stride % 2 == 0)
+      .Need("cache", args->cache, cached)
+      .Need("host_ranked", args->host_ranked, ranked)
+      .Need("nodes", args->nodes, any && args->host_rows != nullptr)
+      .Need("out", args->out, any)
+      .Want("cache", IsEven(args->cache))
+      .Want("host_ranked", IsEven(args->host_ranked))
+      .Want("host_rows", IsEven(args->host_rows))
+      .Want("out", IsEven(args->out));
+  return Enqueue(stream, error, "gathering rows", fields, [&](Queue queue) {
+    if (args->blocks != 0) queue.max_blocks = std::min(queue.max_blocks, args->blocks);
+    const RowSource source{args->cache,
+                           static_cast<uint32_t>(args->cached_rows),
+                           args->host_rows,
+                           args->nodes,
+                           args->ranks,
+                           args->host_ranked,
+                           static_cast<uint32_t>(args->host_ranked_rows)};
+    CopyRows(queue, source, 0, args->count, args->row_bytes, args->out, args->out_stride);
+  });
+}
+
+uint64_t SplitWorkspaceBytes(uint64_t count) { return TileWords(count) * sizeof(uint32_t); }
+
+uint32_t Split(gnnd_device_stream* stream, const gnnd_device_split* args,
+               gnnd_device_error* error) {
+  const bool any = args->count > 0;
+  Fields fields;
+  fields.Want("count", Fits32(args->count))
+      .Want("cached_rows", Fits32(args->cached_rows))
+      .Need("ranks", args->ranks, any)
+      .Need("misses", args->misses, any)
+      .Need("num_misses", args->num_misses)
+      .Need("workspace", args->workspace, any);
+  return Enqueue(stream, error, "listing misses", fields, [&](const Queue& queue) {
+    RowSource source;
+    source.cache_rows = static_cast<uint32_t>(args->cached_rows);
+    source.ranks = args->ranks;
+    ListMisses(queue, source, static_cast<uint32_t>(args->count), args->misses, nullptr,
+               args->num_misses, As<uint32_t>(args->workspace));
+  });
+}
+
+uint32_t Scatter(gnnd_device_stream* stream, const gnnd_device_scatter* args,
+                 gnnd_device_error* error) {
+  const bool any = args->count > 0;
+  Fields fields;
+  fields.Want("count", Fits32(args->count))
+      .Want("row_bytes", args->row_bytes > 0 && args->row_bytes % 2 == 0)
+      .Want("out_stride", args->out_stride >= args->row_bytes && args->out_stride % 2 == 0)
+      .Need("positions", args->positions, any)
+      .Need("rows", args->rows, any)
+      .Need("out", args->out, any)
+      .Want("rows", IsEven(args->rows))
+      .Want("out", IsEven(args->out));
+  return Enqueue(stream, error, "scattering rows", fields, [&](const Queue& queue) {
+    ScatterRows(queue, args->rows, args->positions, args->count, args->row_bytes, args->out,
+                args->out_stride);
+  });
+}
+
+constexpr uint32_t Pair(uint32_t element, uint32_t out_element) {
+  return element * 16 + out_element;
+}
+constexpr uint32_t kFloatToBfloat = Pair(GNND_ELEMENT_FLOAT32, GNND_ELEMENT_BFLOAT16);
+constexpr uint32_t kBfloatToFloat = Pair(GNND_ELEMENT_BFLOAT16, GNND_ELEMENT_FLOAT32);
+constexpr uint32_t kHalfToFloat = Pair(GNND_ELEMENT_FLOAT16, GNND_ELEMENT_FLOAT32);
+constexpr uint32_t kHalfToBfloat = Pair(GNND_ELEMENT_FLOAT16, GNND_ELEMENT_BFLOAT16);
+
+bool IsElement(uint32_t element) {
+  return element >= GNND_ELEMENT_FLOAT32 && element <= GNND_ELEMENT_FLOAT64;
+}
+
+uint32_t ConvertElements(gnnd_device_stream* stream, const gnnd_device_convert* args,
+                         gnnd_device_error* error) {
+  const bool any = args->count > 0;
+  const uint32_t pair = IsElement(args->element) && IsElement(args->out_element)
+                            ? Pair(args->element, args->out_element)
+                            : 0;
+  Fields fields;
+  fields.Want("element", IsElement(args->element))
+      .Want("out_element", pair == kFloatToBfloat || pair == kBfloatToFloat ||
+                               pair == kHalfToFloat || pair == kHalfToBfloat)
+      .Need("from", args->from, any)
+      .Need("out", args->out, any);
+  return Enqueue(stream, error, "converting rows", fields, [&](const Queue& queue) {
+    const uint64_t count = args->count;
+    switch (pair) {
+      case kFloatToBfloat:
+        return Convert(queue, As<float>(args->from), count, As<Bfloat16>(args->out));
+      case kBfloatToFloat:
+        return Convert(queue, As<Bfloat16>(args->from), count, As<float>(args->out));
+      case kHalfToFloat:
+        return Convert(queue, As<Half>(args->from), count, As<float>(args->out));
+      default:
+        return Convert(queue, As<Half>(args->from), count, As<Bfloat16>(args->out));
+    }
+  });
+}
+
+}  // namespace
+
+void AddFeatures(gnnd_device_plugin* table) {
+  table->mark = Mark;
+  table->gather = Gather;
+  table->split_workspace_bytes = SplitWorkspaceBytes;
+  table->split = Split;
+  table->scatter = Scatter;
+  table->convert = ConvertElements;
+}
+
+}  // namespace gnnd::cuda

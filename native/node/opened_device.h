@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+
+#include "core/device/device.h"
+#include "core/executor/device_sample_work.h"
+#include "node/tables.h"
+
+namespace gnnd::node {
+
+// The device that an executor works on; none where that is the processor. Before the segment, whose
+// slots it registers.
+struct OpenedDevice {
+  std::unique_ptr<Device> device;
+  Registrar own{};
+
+  static Result<OpenedDevice> Open(const DeviceOptions& options) {
+    OpenedDevice opened;
+    if (options.plugin.empty()) return opened;
+    const DevicePlugin* const plugin = GNND_VALUE(DevicePlugin::Load(options.plugin));
+    // One is visible to a process (src/supervisor/accelerator-environment.ts).
+    opened.device = GNND_VALUE(Device::Open(*plugin, {0, options.budget_bytes}));
+    opened.own = RegistrarOf(*opened.device);
+    return opened;
+  }
+
+  const Registrar* registrar() const { return device == nullptr ? nullptr : &own; }
+};
+
+}  // namespace gnnd::node

@@ -1,0 +1,262 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/base/mapping.h"
+#include "core/vec/convert.h"
+#include "test/cuda/values.h"
+#include "test/device/memory.h"
+
+// Kernels of feature rows as the table has them.
+
+namespace gnnd {
+namespace {
+
+using test::Arrays;
+using test::Get;
+using test::Random;
+using test::SimPlugin;
+
+constexpr uint32_t kNoRank = 0xFFFFFFFF;
+constexpr uint32_t kNodes = 90;
+constexpr uint32_t kCached = 20;
+constexpr uint32_t kRanked = 50;
+
+// A table of rows, all of them ranked: node of each rank, and rank of each node.
+struct Table {
+  explicit Table(uint32_t row_bytes, uint64_t seed) : row(row_bytes), order(kNodes), rank(kNodes) {
+    Random random(seed);
+    rows.resize(uint64_t{kNodes} * row_bytes);
+    for (uint8_t& byte : rows) byte = static_cast<uint8_t>(random.Below(256));
+    std::iota(order.begin(), order.end(), 0U);
+    for (uint32_t i = kNodes; i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
+    for (uint32_t r = 0; r < kNodes; ++r) rank[order[r]] = r;
+  }
+  // The rows of the first ranks.
+  std::vector<uint8_t> Hottest(uint32_t count) const {
+    std::vector<uint8_t> hottest(uint64_t{count} * row);
+    for (uint32_t r = 0; r < count; ++r) {
+      std::memcpy(hottest.data() + uint64_t{r} * row, rows.data() + uint64_t{order[r]} * row, row);
+    }
+    return hottest;
+  }
+
+  uint32_t row;
+  std::vector<uint8_t> rows;
+  std::vector<uint32_t> order;
+  std::vector<uint32_t> rank;
+};
+
+// Host memory that a device may read.
+struct Registered {
+  Registered(const Device& device, const std::vector<uint8_t>& bytes)
+      : memory(Get(Mapping::Anonymous(RoundUp(bytes.size() + 1, kPageBytes)))) {
+    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<uint8_t*>(memory.data()));
+    registration =
+        Get(HostRegistration::Register(device, std::span(memory.data(), memory.size())));
+  }
+  const void* seen() const { return registration->seen(); }
+
+  Mapping memory;
+  std::unique_ptr<HostRegistration> registration;
+};
+
+TEST_CASE("rows come from the first tier that has them, and what none has stays as it is") {
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  for (const uint32_t row_bytes : {2U, 6U, 16U, 20U, 400U}) {
+    const Table table(row_bytes, row_bytes);
+    const Registered whole(*device, table.rows);
+    const Registered ranked(*device, table.Hottest(kRanked));
+    for (const uint32_t count : {0U, 1U, 33U, 300U}) {
+      for (const int tiers : {0, 1, 2, 3}) {  // beside the cache: by rank, by node
+        CAPTURE(row_bytes);
+        CAPTURE(count);
+        CAPTURE(tiers);
+        Arrays arrays(*device);
+        Random random(count + tiers);
+        std::vector<uint32_t> nodes(count);
+        std::vector<uint32_t> ranks(count);
+        for (uint32_t i = 0; i < count; ++i) {
+          nodes[i] = random.Below(kNodes);
+          ranks[i] = random.Below(8) == 0 ? kNoRank : table.rank[nodes[i]];
+        }
+        const uint32_t stride = row_bytes + 2 * random.Below(3);
+        std::vector<uint8_t> wanted(uint64_t{count} * stride, 0xEE);
+        gnnd_device_gather args{};
+        args.nodes = arrays.Put(nodes);
+        args.ranks = arrays.Put(ranks);
+        args.count = count;
+        args.row_bytes = row_bytes;
+        args.blocks = random.Below(3);
+        args.cache = arrays.Put(table.Hottest(kCached));
+        args.cached_rows = kCached;
+        if ((tiers & 1) != 0) {
+          args.host_ranked = ranked.seen();
+          args.host_ranked_rows = kRanked;
+        }
+        if ((tiers & 2) != 0) args.host_rows = whole.seen();
+        uint8_t* const out = arrays.Put(wanted);
+        args.out = out;
+        args.out_stride = stride;
+        std::vector<uint32_t> missed;
+        for (uint32_t i = 0; i < count; ++i) {
+          const bool has = ranks[i] < kCached || (ranks[i] < kRanked && (tiers & 1) != 0) ||
+                           (tiers & 2) != 0;
+          if (ranks[i] >= kCached) missed.push_back(i);
+          if (!has) continue;
+          std::memcpy(wanted.data() + uint64_t{i} * stride,
+                      table.rows.data() + uint64_t{nodes[i]} * row_bytes, row_bytes);
+        }
+        arrays.Call(arrays.table().gather, args);
+        CHECK(arrays.Take(out, wanted.size()) == wanted);
+
+        gnnd_device_split split{};
+        split.ranks = args.ranks;
+        split.count = count;
+        split.cached_rows = kCached;
+        uint32_t* const misses = arrays.Room<uint32_t>(count);
+        uint32_t* const num_misses = arrays.Put(std::vector<uint32_t>{77});
+        split.misses = misses;
+        split.num_misses = num_misses;
+        split.workspace = arrays.Bytes(arrays.table().split_workspace_bytes(count));
+        arrays.Call(arrays.table().split, split);
+        CHECK(arrays.Take(num_misses, 1)[0] == missed.size());
+        CHECK(arrays.Take(misses, missed.size()) == missed);
+      }
+    }
+  }
+}
+
+TEST_CASE("rows that have come are put in their places") {
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  for (const uint32_t count : {0U, 1U, 70U}) {
+    Arrays arrays(*device);
+    Random random(count);
+    constexpr uint32_t kRow = 12;
+    std::vector<uint32_t> positions(count);
+    std::iota(positions.begin(), positions.end(), 3U);
+    for (uint32_t i = count; i > 1; --i) std::swap(positions[i - 1], positions[random.Below(i)]);
+    std::vector<uint8_t> rows(uint64_t{count} * kRow);
+    for (uint8_t& byte : rows) byte = static_cast<uint8_t>(random.Below(256));
+    std::vector<uint8_t> wanted((count + 3ULL) * (kRow + 4), 0x11);
+    gnnd_device_scatter args{};
+    args.positions = arrays.Put(positions);
+    args.count = count;
+    args.rows = arrays.Put(rows);
+    args.row_bytes = kRow;
+    uint8_t* const out = arrays.Put(wanted);
+    args.out = out;
+    args.out_stride = kRow + 4;
+    for (uint32_t i = 0; i < count; ++i) {
+      std::memcpy(wanted.data() + uint64_t{positions[i]} * args.out_stride,
+                  rows.data() + uint64_t{i} * kRow, kRow);
+    }
+    arrays.Call(arrays.table().scatter, args);
+    CHECK(arrays.Take(out, wanted.size()) == wanted);
+  }
+}
+
+TEST_CASE("nodes get the hot ranks that records are marked with") {
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  const Table table(2, 3);
+  for (const uint32_t count : {0U, 1U, 500U}) {
+    Arrays arrays(*device);
+    Random random(count);
+    std::vector<uint32_t> nodes(count);
+    std::vector<uint32_t> wanted(count);
+    for (uint32_t i = 0; i < count; ++i) {
+      nodes[i] = random.Below(kNodes);
+      wanted[i] = table.rank[nodes[i]] < kRanked ? table.rank[nodes[i]] : kNoRank;
+    }
+    uint32_t* const out = arrays.Room<uint32_t>(count);
+    arrays.Call(arrays.table().mark, gnnd_device_mark{arrays.Put(nodes), count,
+                                                      arrays.Put(table.rank), kRanked, out});
+    CHECK(arrays.Take(out, count) == wanted);
+  }
+}
+
+template <typename From, typename To>
+void CheckConversion(const Device& device, uint32_t element, uint32_t out_element) {
+  for (const uint32_t count : {0U, 1U, 1000U}) {
+    Arrays arrays(device);
+    const auto from = Random(count).Many<From>(count);
+    std::vector<To> wanted(count);
+    if constexpr (std::is_same_v<From, Half>) {
+      for (uint32_t i = 0; i < count; ++i) {
+        if constexpr (std::is_same_v<To, float>) {
+          wanted[i] = ToFloat(from[i]);
+        } else {
+          wanted[i] = ToBfloat16(ToFloat(from[i]));
+        }
+      }
+    } else {
+      Convert(from.data(), count, wanted.data());
+    }
+    To* const out = arrays.Room<To>(count);
+    arrays.Call(arrays.table().convert,
+                gnnd_device_convert{element, out_element, count, arrays.Put(from), out});
+    CHECK(test::SameBits(arrays.Take(out, count), wanted));
+  }
+}
+
+TEST_CASE("elements become those of another type as on the processor") {
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  CheckConversion<float, Bfloat16>(*device, GNND_ELEMENT_FLOAT32, GNND_ELEMENT_BFLOAT16);
+  CheckConversion<Bfloat16, float>(*device, GNND_ELEMENT_BFLOAT16, GNND_ELEMENT_FLOAT32);
+  CheckConversion<Half, float>(*device, GNND_ELEMENT_FLOAT16, GNND_ELEMENT_FLOAT32);
+  CheckConversion<Half, Bfloat16>(*device, GNND_ELEMENT_FLOAT16, GNND_ELEMENT_BFLOAT16);
+}
+
+TEST_CASE("a kernel of feature rows names the field that cannot be") {
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  Arrays arrays(*device);
+  const gnnd_device_plugin& table = arrays.table();
+  const auto refused = [](const Status& status, const std::string& field) {
+    INFO(field);
+    CHECK(status.code() == Code::kInternal);
+    CHECK(status.message().find("field " + field + " ") != std::string::npos);
+  };
+  uint32_t* const words = arrays.Room<uint32_t>(64);
+  gnnd_device_gather gather{};
+  gather.count = 4;
+  gather.row_bytes = 8;
+  gather.out_stride = 8;
+  gather.out = words;
+  gather.host_rows = words;
+  refused(arrays.Try(table.gather, gather), "nodes");
+  gather.nodes = words;
+  gather.row_bytes = 7;
+  refused(arrays.Try(table.gather, gather), "row_bytes");
+  gather.row_bytes = 12;
+  refused(arrays.Try(table.gather, gather), "out_stride");
+  gather.row_bytes = 8;
+  gather.cached_rows = 1;
+  refused(arrays.Try(table.gather, gather), "cache");
+  gather.cached_rows = uint64_t{1} << 32;
+  refused(arrays.Try(table.gather, gather), "cached_rows");
+  gather.cached_rows = 0;
+  gather.out = reinterpret_cast<uint8_t*>(words) + 1;
+  refused(arrays.Try(table.gather, gather), "out");
+  refused(arrays.Try(table.split, gnnd_device_split{words, 4, 1, words, nullptr, words}),
+          "num_misses");
+  refused(arrays.Try(table.scatter, gnnd_device_scatter{nullptr, 4, words, 8, 0, words, 8}),
+          "positions");
+  refused(arrays.Try(table.mark, gnnd_device_mark{words, 4, nullptr, 1, words}), "rank_of_node");
+  refused(arrays.Try(table.convert, gnnd_device_convert{GNND_ELEMENT_FLOAT64,
+                                                        GNND_ELEMENT_FLOAT32, 4, words, words}),
+          "out_element");
+  refused(arrays.Try(table.convert, gnnd_device_convert{9, GNND_ELEMENT_FLOAT32, 4, words, words}),
+          "element");
+}
+
+}  // namespace
+}  // namespace gnnd

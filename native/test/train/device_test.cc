@@ -1,0 +1,403 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/base/mapping.h"
+#include "core/feature/hot_order.h"
+#include "partition.h"
+#include "test/device/support.h"
+#include "test/support/halves.h"
+#include "training_loop.h"
+
+// A Trainer on a simulated device beside one on the processor: extraction, forward, backward and
+// losses run as kernels there, and leave the same bits.
+
+namespace gnnd {
+namespace {
+
+using test::Get;
+using test::Loop;
+using test::Partition;
+using test::SameBits;
+using test::SimPlugin;
+using test::TestRecord;
+
+constexpr ModelType kModels[] = {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
+                                 ModelType::kGatV2, ModelType::kPinSage};
+constexpr uint32_t kNodes = 200;
+constexpr uint32_t kDim = 22;
+constexpr uint64_t kCached = 60;
+constexpr uint64_t kTierRows = 110;
+
+// What several Trainers train on: features in either type, an order of hotness, records with ranks.
+struct Data {
+  explicit Data(uint64_t seed) : partition(kNodes, 4, kDim, seed), order(kNodes), rank(kNodes) {
+    halves = test::RandomHalves(partition.features.size(), seed);
+    std::iota(order.begin(), order.end(), 0U);
+    std::mt19937_64 random(seed);
+    std::shuffle(order.begin(), order.end(), random);
+    for (uint32_t r = 0; r < kNodes; ++r) rank[order[r]] = r;
+  }
+
+  // Batches whose bottom block is aggregated from raw rows, and others.
+  void AddSamples(bool weighted) {
+    for (uint32_t batch = 0; batch < 2; ++batch) {
+      for (const int32_t fanout : {1, -1}) {
+        records.emplace_back(partition.graph,
+                             test::RecordRequest{{17, 0, batch},
+                                                 {batch, 50 + batch, 90, 7 + batch, 120},
+                                                 {2, fanout},
+                                                 weighted});
+        AddRanked(records.back().view());
+      }
+    }
+  }
+  // The same with the nodes' ranks, which go as far as kTierRows.
+  void AddRanked(const Sample& sample) {
+    std::vector<uint32_t>& ranks = kept.emplace_back();
+    for (const uint32_t node : sample.nodes()) {
+      ranks.push_back(rank[node] < kTierRows ? rank[node] : kNoRank);
+    }
+    Sample& ranked = samples.emplace_back(sample.kind(), sample.key());
+    ranked.AddNodes(sample.nodes(), sample.num_seeds(), ranks);
+    for (uint32_t b = 0; b < sample.num_blocks(); ++b) ranked.AddBlock(sample.block(b));
+  }
+
+  TrainOptions Options(ModelType type, bool is_half) const {
+    TrainOptions options = partition.Options(type);
+    options.hot_order = order;
+    options.threads = 2;
+    if (is_half) options.features = RowTable(halves, kDim);
+    if (IsAttention(type)) {
+      options.model.heads = 4;
+      options.model.attention_dropout = 0.2F;
+    }
+    options.model.dropout = 0.4F;
+    return options;
+  }
+
+  Partition partition;
+  std::vector<Half> halves;
+  std::vector<uint32_t> order;
+  std::vector<uint32_t> rank;
+  std::list<TestRecord> records;
+  std::list<std::vector<uint32_t>> kept;
+  std::list<Sample> samples;
+};
+
+// What training left.
+struct Trained {
+  std::vector<std::vector<float>> gradients;
+  std::vector<double> losses;
+  std::vector<uint64_t> correct;
+  std::vector<TierTraffic> traffic;
+  uint64_t cache_rows = 0;
+  std::vector<float> parameters;
+};
+
+Trained Train(const Data& data, const TrainOptions& options) {
+  Trained trained;
+  Loop loop(options);
+  for (const Sample& sample : data.samples) {
+    const BatchReport report = loop.Step(sample);
+    trained.gradients.push_back(loop.gradient());
+    trained.losses.push_back(report.loss_sum);
+    trained.correct.push_back(report.correct);
+    trained.traffic.push_back(loop.extracted().traffic);
+    CHECK(report.seeds == sample.num_seeds());
+  }
+  trained.cache_rows = loop.extracted().cache_rows;
+  trained.parameters = loop.parameters();
+  return trained;
+}
+
+void CheckSame(const Trained& device, const Trained& cpu) {
+  REQUIRE(device.gradients.size() == cpu.gradients.size());
+  for (size_t i = 0; i < cpu.gradients.size(); ++i) {
+    CAPTURE(i);
+    CHECK(SameBits(device.gradients[i], cpu.gradients[i]));
+    CHECK(device.losses[i] == cpu.losses[i]);
+    CHECK(device.correct[i] == cpu.correct[i]);
+    CHECK(std::memcmp(&device.traffic[i], &cpu.traffic[i], sizeof(TierTraffic)) == 0);
+  }
+  CHECK(device.cache_rows == cpu.cache_rows);
+  CHECK(SameBits(device.parameters, cpu.parameters));
+}
+
+// Registered memory with the features' rows in an order.
+struct HostRows {
+  HostRows(const Device& device, const RowTable& table, std::span<const uint32_t> nodes)
+      : memory(Get(Mapping::Anonymous(RoundUp(nodes.size() * table.row_bytes(), kPageBytes)))) {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      std::memcpy(memory.data() + i * table.row_bytes(), table.row(nodes[i]), table.row_bytes());
+    }
+    rows = RowTable(table.type(), {memory.data(), nodes.size() * table.row_bytes()}, table.dim());
+    registration =
+        Get(HostRegistration::Register(device, std::span(memory.data(), memory.size())));
+  }
+
+  Mapping memory;
+  RowTable rows;
+  std::unique_ptr<HostRegistration> registration;
+};
+
+enum class Host { kStaged, kRankedStaged, kRanked, kWhole };
+
+void CheckModel(const Data& data, const Device& device, const TrainOptions& options, uint64_t cached,
+                Host host) {
+  CAPTURE(static_cast<uint32_t>(options.model.type));
+  CAPTURE(cached);
+  CAPTURE(static_cast<int>(host));
+  std::vector<uint32_t> all(kNodes);
+  std::iota(all.begin(), all.end(), 0U);
+  const HostRows whole(device, options.features, all);
+  const HostRows ranked(device, options.features, std::span(data.order).first(kTierRows));
+  TrainOptions on_cpu = options;
+  on_cpu.cache_rows = cached;
+  TrainOptions on_device = options;
+  on_device.device.device = &device;
+  on_device.device.cache_bytes = cached * options.features.row_bytes();
+  if (host == Host::kRanked || host == Host::kRankedStaged) {
+    on_cpu.host_features = on_device.host_features = ranked.rows;
+  }
+  if (host == Host::kRanked) on_device.device.features_seen = ranked.registration->seen();
+  if (host == Host::kWhole) on_device.device.features_seen = whole.registration->seen();
+  CheckSame(Train(data, on_device), Train(data, on_cpu));
+  const auto memory = Get(device.Memory());
+  CHECK(memory.used_bytes[GNND_PURPOSE_CACHE] == 0);  // given back with the Trainer
+  CHECK(memory.used_bytes[GNND_PURPOSE_WORKSPACE] == 0);
+  CHECK(memory.used_bytes[GNND_PURPOSE_MODEL] == 0);
+}
+
+TEST_CASE("every model has the processor's gradients, losses and reports on a device") {
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  for (const ModelType type : kModels) {
+    Data data(3);
+    data.AddSamples(type == ModelType::kGcn);
+    const TrainOptions options = data.Options(type, false);
+    CheckModel(data, *device, options, 0, Host::kStaged);
+    CheckModel(data, *device, options, kCached, Host::kStaged);
+  }
+}
+
+TEST_CASE("wherever features lie and whatever their type, batches are the processor's") {
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  Data data(5);
+  data.AddSamples(false);
+  for (const bool is_half : {false, true}) {
+    for (const Host host : {Host::kStaged, Host::kRankedStaged, Host::kRanked, Host::kWhole}) {
+      TrainOptions options = data.Options(ModelType::kGraphSage, is_half);
+      CheckModel(data, *device, options, kCached, host);
+      options.model.input_dropout = 0.3F;  // rows are gathered, never aggregated as they are
+      CheckModel(data, *device, options, 0, host);
+    }
+  }
+  // A cache beyond the host's tier, and one that holds everything.
+  CheckModel(data, *device, data.Options(ModelType::kGcn, false), kTierRows + 20, Host::kRanked);
+  CheckModel(data, *device, data.Options(ModelType::kPinSage, true), kNodes, Host::kStaged);
+}
+
+TEST_CASE("whatever follows and joins layers has the processor's bits") {
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  Data data(7);
+  data.AddSamples(true);  // with weights, means are weighted
+  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGat}) {
+    for (const Activation activation :
+         {Activation::kRelu, Activation::kElu, Activation::kLeakyRelu}) {
+      for (const Normalization normalization :
+           {Normalization::kNone, Normalization::kL2, Normalization::kLayer}) {
+        CAPTURE(static_cast<uint32_t>(activation));
+        CAPTURE(static_cast<uint32_t>(normalization));
+        TrainOptions options = data.Options(type, false);
+        options.model.activation = activation;
+        options.model.normalization = normalization;
+        options.model.residual = activation == Activation::kElu;
+        CheckModel(data, *device, options, kCached, Host::kStaged);
+      }
+    }
+  }
+}
+
+TEST_CASE("in bfloat16, too, a device has the processor's bits where it has its products") {
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  for (const ModelType type : kModels) {
+    Data data(9);
+    data.AddSamples(type == ModelType::kGcn);
+    for (const bool is_half : {false, true}) {
+      TrainOptions options = data.Options(type, is_half);
+      options.precision = Precision::kBfloat16;
+      CheckModel(data, *device, options, kCached, Host::kStaged);
+    }
+  }
+}
+
+TEST_CASE("blocks that share their rows are copied once and stay what they are") {
+  Data data(11);
+  const TestRecord record(data.partition.graph, {{17, 0, 0}, {1, 2, 3, 60}, {3, 3}, false});
+  const Sample whole = record.view();
+  // Both blocks within one matrix: the first is a prefix of it.
+  const BlockView last = whole.block(1);
+  BlockView first = last;
+  first.num_dst = whole.block(0).num_dst;
+  first.num_src = last.num_dst;
+  first.indptr = last.indptr.first(first.num_dst + 1);
+  first.src = last.src.first(first.indptr.back());
+  // Sources of the prefix are all within its own rows, or it would be no block.
+  std::vector<uint32_t> src(last.src.begin(), last.src.end());
+  for (uint32_t e = 0; e < first.src.size(); ++e) src[e] %= first.num_src;
+  first.src = std::span<const uint32_t>(src).first(first.src.size());
+  BlockView second = last;
+  second.src = src;
+  Sample shared(whole.kind(), whole.key());
+  shared.AddNodes(whole.nodes(), whole.num_seeds(), {});
+  shared.AddBlock(first);
+  shared.AddBlock(second);
+  REQUIRE(shared.shares_rows());
+  data.samples.push_back(shared);
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGatV2}) {
+    CheckModel(data, *device, data.Options(type, false), 0, Host::kStaged);
+  }
+}
+
+TEST_CASE("extraction beside training leaves the same, in any order that streams allow") {
+  Data data(13);
+  data.AddSamples(false);
+  std::vector<const Sample*> samples;
+  for (const Sample& sample : data.samples) samples.push_back(&sample);
+  TrainOptions options = data.Options(ModelType::kGraphSage, false);
+  Loop on_cpu(options);
+  on_cpu.StepAhead(samples);
+  for (int seed = 0; seed < 4; ++seed) {
+    const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_SEED", std::to_string(seed)}});
+    const auto device = plugin.Open();
+    options.device.device = device.get();
+    options.device.cache_bytes = 256 * 20;
+    Loop on_device(options);
+    on_device.StepAhead(samples);
+    CHECK(SameBits(on_device.parameters(), on_cpu.parameters()));
+  }
+}
+
+TEST_CASE("parameters are copied to a device when they are new, and records and gradients always") {
+  Data data(15);
+  data.AddSamples(false);
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  TrainOptions options = data.Options(ModelType::kGraphSage, false);
+  options.device.device = device.get();
+  const auto work = Get(TorchWork::Create(options));
+  std::vector<float> parameters(work->manifest().num_floats);
+  std::vector<float> gradient(parameters.size());
+  work->InitParameters(parameters);
+  const uint64_t bytes = parameters.size() * sizeof(float);
+  const Sample& sample = data.samples.front();
+  ExtractReport extracted;
+  REQUIRE(work->Extract(sample, 0, &extracted).ok());
+  const auto compute = [&](uint64_t version, uint64_t lag) {
+    const auto before = Get(device->Memory());
+    BatchReport report;
+    REQUIRE(
+        work->ComputeGradient(sample, 0, {version, lag, parameters}, gradient, &report).ok());
+    const auto after = Get(device->Memory());
+    CHECK(after.copied_out_bytes - before.copied_out_bytes >= bytes);
+    return after.copied_in_bytes - before.copied_in_bytes;
+  };
+  CHECK(compute(4, 0) == bytes);
+  CHECK(compute(4, 0) == 0);
+  CHECK(compute(4, 1) == bytes);
+  CHECK(compute(5, 1) == bytes);
+  CHECK(compute(5, 1) == 0);
+}
+
+TEST_CASE("what a device's budget does not hold ends with its sizes, and the Trainer gives all back") {
+  Data data(17);
+  data.AddSamples(false);
+  const SimPlugin plugin(SimPlugin::Environment{});
+  TrainOptions options = data.Options(ModelType::kGraphSage, false);
+  const auto ends = [&](uint64_t budget, uint64_t cache) {
+    const auto device = plugin.Open({.budget_bytes = budget});
+    options.device = {device.get(), cache, nullptr};
+    Status status;
+    {
+      const auto work = TorchWork::Create(options);
+      status = work.status();
+      if (work.ok()) {
+        std::vector<float> parameters((*work)->manifest().num_floats);
+        std::vector<float> gradient(parameters.size());
+        ExtractReport extracted;
+        BatchReport report;
+        status = (*work)->Extract(data.samples.front(), 0, &extracted);
+        if (status.ok()) {
+          status = (*work)->ComputeGradient(data.samples.front(), 0, {0, 0, parameters}, gradient,
+                                            &report);
+        }
+      }
+    }
+    CHECK(status.code() == Code::kDeviceMemory);
+    CHECK(status.message().find("of a budget of " + std::to_string(budget)) != std::string::npos);
+    const auto memory = Get(device->Memory());
+    for (const uint64_t used : memory.used_bytes) CHECK(used == 0);
+    return status.message();
+  };
+  static_cast<void>(ends(uint64_t{1} << 20, uint64_t{1} << 21));  // the cache, cut to all nodes, fits
+  static_cast<void>(ends(4096, 0));                               // parameters do not
+  static_cast<void>(ends(uint64_t{3} << 20, 0));                  // a second workspace does not
+}
+
+TEST_CASE("a device that is lost or faults in mid-epoch says so, at once and from then on") {
+  Data data(19);
+  data.AddSamples(false);
+  for (const auto& [fault, code] : std::vector<std::pair<std::string, Code>>{
+           {"lost:90", Code::kDeviceLost}, {"launch:90", Code::kDeviceFailed}}) {
+    const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_FAULT", fault}});
+    const auto device = plugin.Open();
+    TrainOptions options = data.Options(ModelType::kGat, false);
+    options.device.device = device.get();
+    const auto work = Get(TorchWork::Create(options));
+    std::vector<float> parameters(work->manifest().num_floats);
+    std::vector<float> gradient(parameters.size());
+    work->InitParameters(parameters);
+    Status status;
+    uint64_t version = 0;
+    while (status.ok() && version < 100) {
+      ExtractReport extracted;
+      BatchReport report;
+      status = work->Extract(data.samples.front(), 0, &extracted);
+      if (!status.ok()) break;
+      status = work->ComputeGradient(data.samples.front(), 0, {version++, 0, parameters}, gradient,
+                                     &report);
+    }
+    CHECK(status.code() == code);
+    ExtractReport extracted;
+    CHECK(work->Extract(data.samples.front(), 1, &extracted).code() == code);
+  }
+}
+
+TEST_CASE("what a device cannot train is refused before it begins") {
+  Data data(21);
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  TrainOptions options = data.Options(ModelType::kGraphSage, false);
+  options.device.device = device.get();
+  options.cache_rows = 10;
+  CHECK(TorchWork::Create(options).status().code() == Code::kInvalidArgument);
+  options.cache_rows = 0;
+  std::vector<uint32_t> beyond = {kNodes};
+  options.hot_order = beyond;
+  options.device.cache_bytes = 4096;
+  CHECK(TorchWork::Create(options).status().code() == Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace gnnd

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "train/operators.h"
+
+namespace gnnd {
+
+// On a device with memory of its own, by its plug-in's kernels, with the bits of CpuOperators():
+// workspaces are of a TrainStream (device_stream.h). Matrix products are the processor's
+// (train/affine.h) where device memory is the host's, else torch's, whose sums have an order of
+// their own. There is nothing in float64, which only tests of the processor's operators use: those
+// entries are null.
+const Operators& DeviceOperators();
+
+// Parts of it (device_attention.cc).
+AttentionOperators<float> DeviceAttention();
+FinishOperators<float> DeviceFinish();
+
+}  // namespace gnnd

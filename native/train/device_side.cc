@@ -1,0 +1,38 @@
+#include "train/device_side.h"
+
+namespace gnnd {
+
+Result<std::unique_ptr<DeviceSide>> DeviceSide::Create(const TrainOptions& options,
+                                                       uint64_t num_floats) {
+  const Device& device = *options.device.device;
+  std::unique_ptr<DeviceSide> side(new DeviceSide());
+  side->extract_ = GNND_VALUE(TrainStream::Create(device, TrainStream::Use::kExtract));
+  side->compute_ = GNND_VALUE(TrainStream::Create(device, TrainStream::Use::kCompute));
+  side->parameters_ =
+      GNND_VALUE(DeviceBuffer<float>::Allocate(device, num_floats, DevicePurpose::kModel));
+  side->gradient_ =
+      GNND_VALUE(DeviceBuffer<float>::Allocate(device, num_floats, DevicePurpose::kModel));
+  side->features_ = GNND_VALUE(DeviceFeatures::Load(options));
+  return side;
+}
+
+std::span<const float> DeviceSide::Parameters(const ParametersView& view) {
+  if (!held_.has_value() || !held_->SameAs(view)) {
+    held_.reset();  // should the copy fail
+    compute_->CopyIn(parameters_.data(), view.floats.data(), view.floats.size_bytes());
+    held_ = view;
+  }
+  return {parameters_.data(), parameters_.size()};
+}
+
+std::span<float> DeviceSide::Gradient() {
+  compute_->Fill(gradient_.data(), 0, gradient_.bytes());
+  return {gradient_.data(), gradient_.size()};
+}
+
+void DeviceSide::Drain() noexcept {
+  extract_->Drain();
+  compute_->Drain();
+}
+
+}  // namespace gnnd
