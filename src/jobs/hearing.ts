@@ -53,7 +53,7 @@ export function createHearing({ store, recording, random, handle }: HearingParts
         recording.observe((observer) => observer.executorStarted(event.role));
         return;
       case 'calibrated':
-        tell(attempt, { ...event, standbyRoom: [] });
+        tell(attempt, event);
         return;
       case 'executorExited': {
         const { exit, executor, outcome } = event;

@@ -11,6 +11,7 @@ import type {
   Reason,
 } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import type { StandbyRoom } from './device-memory.ts';
 import type { ExecutorOutcome } from './exit-reason.ts';
 import type { PropagationMaker } from './propagation-types.ts';
 import type { CrewDevice, Seat } from './seat.ts';
@@ -63,6 +64,8 @@ export type AttemptEvent =
       readonly timings: MeasuredTimings;
       /** M, and what the queue will hold. */
       readonly epoch: { readonly batches: number; readonly slots: number };
+      /** Of devices with memory of their own. */
+      readonly standbyRoom: readonly StandbyRoom[];
     }
   | { readonly kind: 'executorSpawned'; readonly role: ExecutorRole }
   | { readonly kind: 'executorReady'; readonly executor: string }

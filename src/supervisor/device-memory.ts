@@ -1,4 +1,9 @@
-import type { DatasetCounts, DeviceOptions } from '../native/contract.ts';
+import {
+  counters,
+  type DatasetCounts,
+  type DeviceOptions,
+  type ExecutorSnapshot,
+} from '../native/contract.ts';
 import { devicePluginPath } from '../native/load.ts';
 import type { ExecutorRole } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
@@ -49,5 +54,48 @@ export function samplerDeviceBytes({ spec, layout, counts }: DeviceJob): number 
   const workspaceBytes = 3 * layout.slotBytes;
   return (
     topologyBytesOf(counts, alias) + 8 * counts.numNodes + samplerDepth * workspaceBytes + 2 ** 20
+  );
+}
+
+/** Larger batches than the trial's are to be expected. */
+const workMargin = 1.1;
+
+/** Room for a standby Trainer beside the Sampler of one device, as a trial measured it. */
+export interface StandbyRoom {
+  readonly device: string;
+  readonly freeBytes: number;
+  readonly neededBytes: number;
+}
+
+/**
+ * What a trial's executors leave for standby Trainers beside the Samplers of such devices, and what
+ * those need at least: no row of features cached.
+ */
+export function standbyRoomOf(
+  executors: readonly ExecutorSnapshot[],
+  devices: readonly CrewDevice[],
+): readonly StandbyRoom[] {
+  const most = (role: ExecutorRole, names: readonly (keyof typeof counters)[]) =>
+    Math.max(
+      0,
+      ...executors
+        .filter((executor) => executor.role === role)
+        .map((executor) =>
+          names.reduce((sum, name) => sum + (executor.counters[counters[name]] ?? 0), 0),
+        ),
+    );
+  const samplerBytes = most('SAMPLER', ['heldTopologyBytes', 'heldWorkspaceBytes']);
+  const work = ['heldWorkspaceBytes', 'heldModelBytes'] as const;
+  const trainerBytes = Math.max(most('TRAINER', work), most('STANDBY', work));
+  return devices.flatMap(({ name, accelerator }) =>
+    accelerator === undefined
+      ? []
+      : [
+          {
+            device: name,
+            freeBytes: Math.max(0, accelerator.budgetBytes - samplerBytes),
+            neededBytes: Math.ceil(workMargin * trainerBytes),
+          },
+        ],
   );
 }

@@ -13,6 +13,7 @@ import type {
 } from './attempt-types.ts';
 import { parameterCountOf } from './checkpoint.ts';
 import type { Crew } from './crew.ts';
+import { standbyRoomOf } from './device-memory.ts';
 import type { EpochReports } from './epoch-reports.ts';
 import { evaluationPlanOf } from './evaluation-plan.ts';
 import { type CheckpointCounts, CheckpointError } from './finalize.ts';
@@ -119,7 +120,8 @@ export class JobAttempt {
       const request = segmentRequestOf(this.#context, made.layout, seats.length);
       const slots = queueSlots(this.#context.native, request, this.#recordBytes);
       const epoch = { batches: made.layout.batchesPerEpoch, slots };
-      emit({ kind: 'calibrated', timings, epoch });
+      const standbyRoom = standbyRoomOf(snapshot.executors, this.#context.input.devices);
+      emit({ kind: 'calibrated', timings, epoch, standbyRoom });
     });
   }
 

@@ -155,7 +155,8 @@ function train({ runner, store }: Bench): PlayedAttempt {
   const attempt = made[0];
   if (attempt === undefined) throw new Error('no attempt was made');
   attempt.emit({ kind: 'prepared' });
-  attempt.emit({ kind: 'calibrated', timings, epoch: { batches: 10, slots: 10 } });
+  const epoch = { batches: 10, slots: 10 };
+  attempt.emit({ kind: 'calibrated', timings, epoch, standbyRoom: [] });
   for (const executor of seatsOf(attempt)) attempt.emit({ kind: 'executorReady', executor });
   expect(attempt.said).toContain('begin');
   return attempt;

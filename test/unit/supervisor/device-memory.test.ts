@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { counters, type ExecutorSnapshot } from '../../../src/native/contract.ts';
+import type { ExecutorRole } from '../../../src/records/job-record.ts';
+import type { JobSpec, StandbyPolicy } from '../../../src/spec/job-spec.ts';
+import {
+  type DeviceJob,
+  deviceOptionsOf,
+  samplerDeviceBytes,
+  standbyRoomOf,
+} from '../../../src/supervisor/device-memory.ts';
+import type { CrewDevice } from '../../../src/supervisor/seat.ts';
+
+const counts = { numNodes: 1000, numEdges: 5000 };
+
+function jobOf(standby: StandbyPolicy, algorithm = 'KHOP_UNIFORM'): DeviceJob {
+  const spec = { sampling: { algorithm }, placement: { standby } } as unknown as JobSpec;
+  return { spec, layout: { slotBytes: 1 << 20 }, counts } as unknown as DeviceJob;
+}
+
+function sim(name: string, budgetBytes: number): CrewDevice {
+  const accelerator = {
+    ...{ kind: 'SIM', uuid: 'SIM-0', product: '', pci: '', peers: [], bits: '' },
+    totalBytes: 2 * budgetBytes,
+    budgetBytes,
+  } as const;
+  return { name, cores: [0], node: null, accelerator };
+}
+
+const cpu: CrewDevice = { name: 'cpu:0', cores: [0], node: null };
+
+describe('the memory of a device', () => {
+  const budget = 100 * 2 ** 20;
+  const of = (role: ExecutorRole, standby: StandbyPolicy, devices: number) =>
+    deviceOptionsOf(sim('sim:0', budget), role, jobOf(standby), devices).budgetBytes;
+
+  it('is nothing that a job counts on the CPU', () => {
+    expect(deviceOptionsOf(cpu, 'TRAINER', jobOf('AUTO'), 2)).toEqual({
+      plugin: '',
+      budgetBytes: 0,
+    });
+  });
+
+  it('is all of an executor that is alone there', () => {
+    expect(of('TRAINER', 'AUTO', 2)).toBe(budget);
+    expect(of('SAMPLER', 'OFF', 2)).toBe(budget);
+  });
+
+  it('is divided where a standby Trainer lives beside a Sampler, and never twice', () => {
+    const sampler = of('SAMPLER', 'AUTO', 2);
+    expect(sampler).toBe(samplerDeviceBytes(jobOf('AUTO')));
+    expect(sampler + of('STANDBY', 'AUTO', 2)).toBe(budget);
+    // On a single device there is always one.
+    expect(of('SAMPLER', 'OFF', 1) + of('STANDBY', 'OFF', 1)).toBe(budget);
+  });
+
+  it('holds the topology, with tables to draw by weight where they are wanted', () => {
+    const plain = samplerDeviceBytes(jobOf('OFF'));
+    expect(plain).toBeGreaterThan(8 * 1001 + 4 * 5000);
+    expect(samplerDeviceBytes(jobOf('OFF', 'KHOP_WEIGHTED')) - plain).toBe(8 * 5000);
+  });
+});
+
+describe('room for standby Trainers', () => {
+  const executor = (role: ExecutorRole, held: Partial<Record<keyof typeof counters, number>>) => {
+    const values = new Array<number>(40).fill(0);
+    for (const [name, bytes] of Object.entries(held)) {
+      values[counters[name as keyof typeof counters]] = bytes;
+    }
+    return { role, counters: values } as unknown as ExecutorSnapshot;
+  };
+  const trial = [
+    executor('SAMPLER', { heldTopologyBytes: 500, heldWorkspaceBytes: 100 }),
+    executor('TRAINER', { heldWorkspaceBytes: 200, heldModelBytes: 20, heldCacheBytes: 9000 }),
+    executor('STANDBY', { heldWorkspaceBytes: 100, heldModelBytes: 20 }),
+  ];
+
+  it('is what the Sampler leaves, beside what a Trainer without a cache needs and a tenth', () => {
+    expect(standbyRoomOf(trial, [cpu, sim('sim:0', 1000), sim('sim:1', 550)])).toEqual([
+      { device: 'sim:0', freeBytes: 400, neededBytes: 242 },
+      { device: 'sim:1', freeBytes: 0, neededBytes: 242 },
+    ]);
+  });
+});
