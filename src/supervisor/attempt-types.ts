@@ -11,10 +11,9 @@ import type {
   Reason,
 } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import type { StandbyRoom } from './device-memory.ts';
 import type { ExecutorOutcome } from './exit-reason.ts';
 import type { PropagationMaker } from './propagation-types.ts';
-import type { CrewDevice, Seat } from './seat.ts';
+import type { CrewDevice, Seat, StandbyRoom } from './seat.ts';
 import type { MeasuredTimings } from './timings.ts';
 import type { Topologies } from './topologies.ts';
 

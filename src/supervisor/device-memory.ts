@@ -9,7 +9,7 @@ import type { ExecutorRole } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { JobLayout } from './job-layout.ts';
 import { topologyBytesOf } from './memory-plan.ts';
-import type { CrewDevice } from './seat.ts';
+import type { CrewDevice, StandbyRoom } from './seat.ts';
 
 /**
  * What executors may take of the memory of a device that is no CPU device. Who is alone there has
@@ -57,16 +57,6 @@ export function samplerDeviceBytes({ spec, layout, counts }: DeviceJob): number 
   );
 }
 
-/** Larger batches than the trial's are to be expected. */
-const workMargin = 1.1;
-
-/** Room for a standby Trainer beside the Sampler of one device, as a trial measured it. */
-export interface StandbyRoom {
-  readonly device: string;
-  readonly freeBytes: number;
-  readonly neededBytes: number;
-}
-
 /**
  * What a trial's executors leave for standby Trainers beside the Samplers of such devices, and what
  * those need at least: no row of features cached.
@@ -94,7 +84,8 @@ export function standbyRoomOf(
           {
             device: name,
             freeBytes: Math.max(0, accelerator.budgetBytes - samplerBytes),
-            neededBytes: Math.ceil(workMargin * trainerBytes),
+            // Larger batches than the trial's are to be expected.
+            neededBytes: trainerBytes + Math.ceil(trainerBytes / 10),
           },
         ],
   );

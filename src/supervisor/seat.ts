@@ -40,3 +40,10 @@ export interface Accelerator {
   /** Equal of devices that make the same bits. */
   readonly bits: string;
 }
+
+/** Room for a standby Trainer beside the Sampler of one device, as a trial measured it. */
+export interface StandbyRoom {
+  readonly device: string;
+  readonly freeBytes: number;
+  readonly neededBytes: number;
+}

@@ -19,7 +19,8 @@ function jobOf(standby: StandbyPolicy, algorithm = 'KHOP_UNIFORM'): DeviceJob {
 
 function sim(name: string, budgetBytes: number): CrewDevice {
   const accelerator = {
-    ...{ kind: 'SIM', uuid: 'SIM-0', product: '', pci: '', peers: [], bits: '' },
+    kind: 'SIM',
+    ...{ uuid: 'SIM-0', product: '', pci: '', peers: [], bits: '' },
     totalBytes: 2 * budgetBytes,
     budgetBytes,
   } as const;
