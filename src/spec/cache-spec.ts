@@ -1,3 +1,4 @@
+import { hasOwnMemory } from './device-kinds.ts';
 import type { JobSpec } from './job-spec.ts';
 import { automaticRatio } from './limits.ts';
 
@@ -5,10 +6,14 @@ import { automaticRatio } from './limits.ts';
 
 type CacheFields = Pick<JobSpec, 'cache' | 'resources'>;
 
-/** Whether a cache's size follows from what the work of a batch leaves of a device's memory. */
+/**
+ * Whether a cache's size follows from what the work of a batch leaves of a device's memory: of its
+ * own, or of what the spec says.
+ */
 export function hasAutomaticCache({ cache, resources }: CacheFields): boolean {
   // Where standby_ratio is unset and ratio is not, the one that was given holds for both.
-  return cache.ratio === automaticRatio && resources.deviceMemoryBytes > 0;
+  const isBound = resources.deviceMemoryBytes > 0 || hasOwnMemory(resources);
+  return cache.ratio === automaticRatio && isBound;
 }
 
 /** Whether any Trainer of the job may keep rows: then nodes are ranked and records marked. */

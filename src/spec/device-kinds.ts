@@ -11,6 +11,12 @@ export function deviceKindOf(name: string): DeviceKind | null {
   return kinds[name.slice(0, Math.max(0, name.indexOf(':')))] ?? null;
 }
 
+/** Whether any device of a job has memory of its own, apart from the host's. */
+export function hasOwnMemory({ deviceKind, deviceNames }: JobSpec['resources']): boolean {
+  if (deviceNames.length === 0) return deviceKind !== 'CPU' && deviceKind !== 'AUTO';
+  return deviceNames.some((name) => deviceKindOf(name) !== 'CPU');
+}
+
 /** `cuda:0` of `cuda:0/1`: the device that a logical one is a part of; others are themselves. */
 export function wholeDeviceOf(name: string): string {
   return name.split('/')[0] ?? name;

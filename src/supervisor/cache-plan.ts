@@ -11,8 +11,10 @@ import { rowBytesOf } from './memory-plan.ts';
 
 export interface CacheFacts {
   readonly counts: DatasetCounts;
-  /** Of the topology in memory: a standby Trainer's device holds it, too. */
-  readonly topologyBytes: number;
+  /** What a Sampler holds of the device that it shares with a standby Trainer: the topology. */
+  readonly samplerBytes: number;
+  /** Of the smallest of the job's devices that have memory of their own; 0: none has. */
+  readonly deviceBudgetBytes: number;
   /** Memory that the work of trial batches took at most; 0 = not measured yet. */
   readonly workBytes: number;
   /** Of evaluations: theirs in private and their part of the scratch. */
@@ -31,11 +33,11 @@ const workMargin = 1.1;
 /** Automatic sizes are 0 until the work was measured. */
 export function cachePlanOf(spec: JobSpec, facts: CacheFacts): CachePlan {
   const { ratio, standbyRatio, policy } = spec.cache;
-  const { counts, topologyBytes, rankMs } = facts;
+  const { counts, samplerBytes, rankMs } = facts;
   const rowBytes = rowBytesOf(spec, counts);
   const given = (share: number) => Math.floor(share * counts.numNodes);
   const automatic = (residentBytes: number) => {
-    const budgetBytes = spec.resources.deviceMemoryBytes;
+    const budgetBytes = budgetOf(spec, facts);
     if (budgetBytes === 0 || facts.workBytes === 0) return 0;
     const leftBytes =
       budgetBytes - residentBytes - workMargin * facts.workBytes - facts.evaluationBytes;
@@ -46,7 +48,7 @@ export function cachePlanOf(spec: JobSpec, facts: CacheFacts): CachePlan {
     standbyRatio !== automaticRatio
       ? given(standbyRatio)
       : ratio === automaticRatio
-        ? automatic(topologyBytes)
+        ? automatic(samplerBytes)
         : trainerRows;
   return {
     policy,
@@ -57,6 +59,12 @@ export function cachePlanOf(spec: JobSpec, facts: CacheFacts): CachePlan {
     explanation: explanationOf(spec, facts, trainerRows),
     ...prefetchOf(spec, facts),
   };
+}
+
+/** The device's, or less where the spec says so; 0: unknown. */
+function budgetOf({ resources }: JobSpec, { deviceBudgetBytes }: CacheFacts): number {
+  const bounds = [resources.deviceMemoryBytes, deviceBudgetBytes].filter((bytes) => bytes > 0);
+  return bounds.length === 0 ? 0 : Math.min(...bounds);
 }
 
 /** Why AUTO is as it is: docs/decisions/0006-extraction-ahead.md. */
@@ -76,14 +84,12 @@ function prefetchOf(
   return { prefetch: false, prefetchExplanation: 'training keeps all cores busy' };
 }
 
-function explanationOf(
-  { cache, resources }: JobSpec,
-  { counts, workBytes, evaluationBytes }: CacheFacts,
-  rows: number,
-): string {
+function explanationOf(spec: JobSpec, facts: CacheFacts, rows: number): string {
+  const { counts, workBytes, evaluationBytes } = facts;
+  const budgetBytes = budgetOf(spec, facts);
   const percent = ((100 * rows) / counts.numNodes).toFixed(1);
-  if (cache.ratio !== automaticRatio) return `${percent} % of the rows, as asked for`;
-  if (resources.deviceMemoryBytes === 0) {
+  if (spec.cache.ratio !== automaticRatio) return `${percent} % of the rows, as asked for`;
+  if (budgetBytes === 0) {
     return (
       'none: cache and host memory are the same memory on a CPU device; ' +
       'set cache.ratio or resources.device_memory_bytes to have one'
@@ -91,7 +97,7 @@ function explanationOf(
   }
   if (workBytes === 0) return 'not known before the work of a batch was measured';
   return (
-    `${percent} % of the rows fit ${resources.deviceMemoryBytes} bytes ` +
+    `${percent} % of the rows fit ${budgetBytes} bytes ` +
     `beside ${workBytes} bytes of work, a margin of a tenth and ${evaluationBytes} bytes of evaluation`
   );
 }

@@ -57,6 +57,28 @@ export function samplerDeviceBytes({ spec, layout, counts }: DeviceJob): number 
   );
 }
 
+/** Of the smallest device that has memory of its own; 0: none has. */
+export function budgetBytesOf(devices: readonly CrewDevice[]): number {
+  const budgets = devices.flatMap(({ accelerator }) => accelerator?.budgetBytes ?? []);
+  return budgets.length === 0 ? 0 : Math.min(...budgets);
+}
+
+/** Most that a Trainer held of its device's memory, its cache aside; 0 on CPU devices. */
+export function heldByTrainers(executors: readonly ExecutorSnapshot[]): number {
+  const trainers = executors.filter(({ role }) => role !== 'SAMPLER');
+  return most(trainers, ['heldWorkspaceBytes', 'heldModelBytes']);
+}
+
+function most(
+  executors: readonly ExecutorSnapshot[],
+  names: readonly (keyof typeof counters)[],
+): number {
+  const sums = executors.map((executor) =>
+    names.reduce((sum, name) => sum + (executor.counters[counters[name]] ?? 0), 0),
+  );
+  return Math.max(0, ...sums);
+}
+
 /**
  * What a trial's executors leave for standby Trainers beside the Samplers of such devices, and what
  * those need at least: no row of features cached.
@@ -65,18 +87,9 @@ export function standbyRoomOf(
   executors: readonly ExecutorSnapshot[],
   devices: readonly CrewDevice[],
 ): readonly StandbyRoom[] {
-  const most = (role: ExecutorRole, names: readonly (keyof typeof counters)[]) =>
-    Math.max(
-      0,
-      ...executors
-        .filter((executor) => executor.role === role)
-        .map((executor) =>
-          names.reduce((sum, name) => sum + (executor.counters[counters[name]] ?? 0), 0),
-        ),
-    );
-  const samplerBytes = most('SAMPLER', ['heldTopologyBytes', 'heldWorkspaceBytes']);
-  const work = ['heldWorkspaceBytes', 'heldModelBytes'] as const;
-  const trainerBytes = Math.max(most('TRAINER', work), most('STANDBY', work));
+  const samplers = executors.filter(({ role }) => role === 'SAMPLER');
+  const samplerBytes = most(samplers, ['heldTopologyBytes', 'heldWorkspaceBytes']);
+  const trainerBytes = heldByTrainers(executors);
   return devices.flatMap(({ name, accelerator }) =>
     accelerator === undefined
       ? []

@@ -13,6 +13,7 @@ import type { MemoryPlan } from '../records/memory-plan.ts';
 import { mayCache } from '../spec/cache-spec.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { cachePlanOf } from './cache-plan.ts';
+import { budgetBytesOf, heldByTrainers, samplerDeviceBytes } from './device-memory.ts';
 import { evaluationBytesOf, evaluationPlanOf } from './evaluation-plan.ts';
 import { type HotOrder, prepareHotOrder } from './hot-order.ts';
 import type { JobLayout } from './job-layout.ts';
@@ -38,6 +39,7 @@ export class JobCache {
   /** Of trial batches; 0 = not measured yet. */
   #workBytes = 0;
   #evaluationBytes = 0;
+  #samplerBytes: number;
   /** Not before it is prepared. */
   #featuresOnDisk = false;
 
@@ -45,6 +47,7 @@ export class JobCache {
     this.#input = input;
     this.#native = native;
     this.#clock = clock;
+    this.#samplerBytes = topologyBytesOf(input.dataset.counts, false);
   }
 
   /** Empty: no order was made and nothing is cached. */
@@ -57,7 +60,8 @@ export class JobCache {
     const { spec, dataset, devices } = this.#input;
     return cachePlanOf(spec, {
       counts: dataset.counts,
-      topologyBytes: topologyBytesOf(dataset.counts, false),
+      samplerBytes: this.#samplerBytes,
+      deviceBudgetBytes: budgetBytesOf(devices),
       featuresOnDisk: this.#featuresOnDisk,
       workBytes: this.#workBytes,
       evaluationBytes: this.#evaluationBytes,
@@ -83,9 +87,17 @@ export class JobCache {
   /** Notes what the work of trial batches took, and what evaluations will take. */
   measured({ executors }: SegmentSnapshot, layout: JobLayout): void {
     const evaluation = evaluationPlanOf(this.#native, layout, this.#input);
-    this.#evaluationBytes = evaluationBytesOf(evaluation, this.#input.devices.length);
-    const workBytes = executors.map((executor) => executor.counters[counters.workBytes] ?? 0);
-    this.#workBytes = Math.max(0, ...workBytes);
+    const { spec, dataset, devices } = this.#input;
+    const held = heldByTrainers(executors);
+    if (held === 0) {
+      this.#evaluationBytes = evaluationBytesOf(evaluation, devices.length);
+      const workBytes = executors.map((executor) => executor.counters[counters.workBytes] ?? 0);
+      this.#workBytes = Math.max(0, ...workBytes);
+      return;
+    }
+    // Evaluations are the host's processor's.
+    this.#workBytes = held;
+    this.#samplerBytes = samplerDeviceBytes({ spec, layout, counts: dataset.counts });
   }
 
   /** Resolves when no process of ours is left. */

@@ -2,6 +2,7 @@ import { hostMemoryBytes } from '../base/host-memory.ts';
 import type { CoreAddon, DatasetCounts } from '../native/contract.ts';
 import { featureBytes } from '../records/dataset-record.ts';
 import type { MemoryPart, MemoryPlan, TopologyPlace } from '../records/memory-plan.ts';
+import { hasOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
@@ -193,7 +194,8 @@ function cacheParts(spec: JobSpec, counts: DatasetCounts): readonly MemoryPart[]
   const { ratio } = spec.cache;
   const budget = trainersOf(spec) * spec.resources.deviceMemoryBytes;
   if (ratio === automaticRatio && budget === 0) return [];
-  if (ratio === 0) return [];
+  // Devices with memory of their own hold theirs there (docs/gpu.md).
+  if (ratio === 0 || hasOwnMemory(spec.resources)) return [];
   const rows = Math.floor(ratio * counts.numNodes);
   const given = trainersOf(spec) * rows * rowBytesOf(spec, counts);
   return [
@@ -269,7 +271,7 @@ function copiedPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): Me
 function queuePart(spec: JobSpec, layout: JobLayout, { native, counts }: MemoryFacts): MemoryPart {
   const deviceCount = spec.resources.devices;
   const executorCount = samplersOf(spec) + trainersOf(spec);
-  const hasAccelerators = spec.resources.deviceKind !== 'CPU';
+  const hasAccelerators = hasOwnMemory(spec.resources);
   const request = { spec, counts, layout, deviceCount, executorCount, hasAccelerators };
   const slots = queueSlots(native as CoreAddon, request, 0);
   const { maxBytes } = spec.queue;

@@ -1,4 +1,10 @@
-import { type DeviceKind, deviceKindOf, devicesOfKind, wholeDeviceOf } from '../device-kinds.ts';
+import {
+  type DeviceKind,
+  deviceKindOf,
+  devicesOfKind,
+  hasOwnMemory,
+  wholeDeviceOf,
+} from '../device-kinds.ts';
 import type { SpecDraft } from '../job-spec.ts';
 import { automaticCores } from '../limits.ts';
 import { show } from '../spec-checker.ts';
@@ -97,9 +103,7 @@ function onlySamplersOf({ placement, resources }: SpecDraft): number {
 /** What runs on the CPU alone. */
 export const deviceSupportRule: Rule = ({ resources, sampling, model }, { check }) => {
   if (check.failed('spec.resources')) return;
-  const { deviceKind, deviceNames } = resources;
-  const names = deviceNames.filter((name) => deviceKindOf(name) !== 'CPU');
-  if (deviceKind === 'CPU' || (deviceKind === 'AUTO' && names.length === 0)) return;
+  if (!hasOwnMemory(resources)) return;
   const expected = 'runs on CPU devices only; expected device_kind CPU';
   if (sampling.algorithm === 'KHOP_PLUGIN') {
     check.violate('spec.sampling.algorithm', `KHOP_PLUGIN: ${expected}`);

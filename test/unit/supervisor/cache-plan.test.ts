@@ -22,10 +22,11 @@ function spec(cache: Partial<JobSpec['cache']>, deviceMemoryBytes = 0, hostMemor
   return { ...someSpec, resources, cache: { ...automatic, ...cache } };
 }
 
-function rowsOf(asked: JobSpec, workBytes = 2000, topologyBytes = 4000, evaluationBytes = 0) {
+function rowsOf(asked: JobSpec, workBytes = 2000, samplerBytes = 4000, evaluationBytes = 0) {
   const plan = cachePlanOf(asked, {
     counts,
-    topologyBytes,
+    samplerBytes,
+    deviceBudgetBytes: 0,
     workBytes,
     evaluationBytes,
     rankMs: 0,
@@ -58,6 +59,21 @@ describe('the size of a cache', () => {
     expect(rowsOf(spec({}, 1))).toEqual([0, 0]);
   });
 
+  test("is what a device's own memory leaves, or the smaller budget of the job", () => {
+    const onDevice = (asked: JobSpec, deviceBudgetBytes: number) => {
+      const resources = { ...asked.resources, deviceKind: 'CUDA' as const };
+      const measured = { workBytes: 2000, samplerBytes: 4000, evaluationBytes: 0 };
+      const host = { rankMs: 0, freeCores: 0, featuresOnDisk: false };
+      const facts = { counts, ...measured, ...host, deviceBudgetBytes };
+      return cachePlanOf({ ...asked, resources }, facts);
+    };
+    expect(onDevice(spec({}), 30_000)).toMatchObject({ trainerRows: 278, standbyRows: 238 });
+    expect(onDevice(spec({}, 12_200), 30_000).trainerRows).toBe(100);
+    expect(onDevice(spec({}, 30_000), 12_200).trainerRows).toBe(100);
+    expect(onDevice(spec({ ratio: 0.5 }), 30_000).trainerRows).toBe(500);
+    expect(onDevice(spec({}), 30_000).explanation).toContain('rows fit 30000 bytes');
+  });
+
   test('leaves evaluations what they take of the same memory', () => {
     expect(rowsOf(spec({}, 30_000), 2000, 4000, 7800)).toEqual([200, 160]);
     expect(rowsOf(spec({}, 30_000), 2000, 4000, 27_800)).toEqual([0, 0]);
@@ -72,7 +88,8 @@ describe('the size of a cache', () => {
     const halves = { ...counts, featureDtype: 'float16' as const };
     const facts = {
       counts: halves,
-      topologyBytes: 4000,
+      samplerBytes: 4000,
+      deviceBudgetBytes: 0,
       workBytes: 2000,
       evaluationBytes: 0,
       rankMs: 0,
@@ -94,7 +111,8 @@ describe('the size of a cache', () => {
     const why = (asked: JobSpec, workBytes = 2000) =>
       cachePlanOf(asked, {
         counts,
-        topologyBytes: 0,
+        samplerBytes: 0,
+        deviceBudgetBytes: 0,
         workBytes,
         evaluationBytes: 0,
         rankMs: 0,
@@ -108,6 +126,11 @@ describe('the size of a cache', () => {
   });
 });
 
+const onCuda = (asked: JobSpec): JobSpec => ({
+  ...asked,
+  resources: { ...asked.resources, deviceKind: 'CUDA', deviceNames: [] },
+});
+
 describe('a job', () => {
   test.each([
     [spec({ ratio: 0 }), false, false],
@@ -117,6 +140,8 @@ describe('a job', () => {
     [spec({}, 1000), true, true],
     [spec({ ratio: 0 }, 1000), false, false],
     [spec({ ratio: 0.5 }, 1000), true, false],
+    [onCuda(spec({})), true, true],
+    [onCuda(spec({ ratio: 0 })), false, false],
   ])('ranks nodes only when something could be cached: %#', (asked, may, automatic) => {
     expect(mayCache(asked)).toBe(may);
     expect(hasAutomaticCache(asked)).toBe(automatic);
@@ -127,7 +152,8 @@ describe('prefetching', () => {
   function planned(asked: JobSpec, freeCores: number, featuresOnDisk = false) {
     const facts = {
       counts,
-      topologyBytes: 0,
+      samplerBytes: 0,
+      deviceBudgetBytes: 0,
       workBytes: 0,
       evaluationBytes: 0,
       rankMs: 0,
