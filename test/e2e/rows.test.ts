@@ -5,7 +5,9 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { DatasetService, type Propagation } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import type { JobSpecSchema } from '../../src/api/gen/gnnd/v1/job_spec_pb.ts';
+import { RowTier } from '../../src/api/gen/gnnd/v1/memory_plan_pb.ts';
 import { ModelType, ModelVariant } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
@@ -94,6 +96,14 @@ async function propagationOf(standardize: boolean): Promise<Propagation> {
 test('jobs that mean the same share one propagation', async () => {
   const [plain, standardized] = [await propagationOf(false), await propagationOf(true)];
   expect(plain.name).not.toBe(standardized.name);
+});
+
+test('the plan says where rows come from, and why', async () => {
+  const { rows } = await daemon.call(JobService.method.getJobPlan, { name: 'jobs/sign-1' });
+  // 1,640 labelled rows of 1,433 columns, three hops.
+  const bytes = BigInt(4 * 1640 * 1433 * 3);
+  expect(rows).toMatchObject({ tier: RowTier.HOST, bytes, chunk: 1 });
+  expect(rows?.reason).toContain('single rows are shuffled');
 });
 
 test.each([
