@@ -13,8 +13,8 @@ namespace {
 constexpr uint32_t kMaxOperators = 16;
 constexpr uint32_t kMaxHops = 64;
 constexpr uint32_t kMaxTerms = 1000;
-// Wider blocks gather little faster, and a kill costs the work on one block.
-constexpr uint64_t kFastColumns = 64;
+// Rows of so many floats are gathered at memory speed; where they are all columns nothing is joined.
+constexpr uint64_t kFastColumns = 256;
 constexpr uint64_t kVectorColumns = 16;
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
