@@ -106,10 +106,9 @@ class Propagation {
     Moments moments = moments_.Finish();
     for (uint64_t c = 0; c < block.width; ++c) {
       if (std::isfinite(moments.divisor[c])) continue;
-      return Status(Code::kDatasetCorrupt, "features.npy: column " +
-                                               std::to_string(block.begin + c) +
-                                               " holds a value that is not finite after " +
-                                               std::to_string(hop) + " hops");
+      return Status(Code::kDatasetCorrupt,
+                    "features.npy: column " + std::to_string(block.begin + c) +
+                        " holds a value that is not finite after " + std::to_string(hop) + " hops");
     }
     return moments;
   }

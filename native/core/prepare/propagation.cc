@@ -13,7 +13,8 @@ namespace {
 constexpr uint32_t kMaxOperators = 16;
 constexpr uint32_t kMaxHops = 64;
 constexpr uint32_t kMaxTerms = 1000;
-// Rows of so many floats are gathered at memory speed; where they are all columns nothing is joined.
+// Rows of so many floats are gathered at memory speed; where they are all columns nothing is
+// joined.
 constexpr uint64_t kFastColumns = 256;
 constexpr uint64_t kVectorColumns = 16;
 
@@ -108,9 +109,8 @@ Result<PropagationSizes> SizesOf(const DatasetCounts& counts, const PropagationP
   if (plan.standardize) sizes.file_bytes += files * 2 * sizeof(double) * counts.num_features;
   // The hop before, this one, the sum of a series; and rows on their way to the disk.
   const uint64_t states = HasSeries(plan) ? 3 : 2;
-  const uint64_t column_bytes =
-      4 * (states * counts.num_nodes + sizes.rows) +
-      (plan.standardize ? RangeMoments::BytesOf(counts.num_nodes, 1) : 0);
+  const uint64_t column_bytes = 4 * (states * counts.num_nodes + sizes.rows) +
+                                (plan.standardize ? RangeMoments::BytesOf(counts.num_nodes, 1) : 0);
   const uint64_t room = memory_bytes / column_bytes;
   if (room == 0) {
     return Invalid("one column of " + std::to_string(counts.num_nodes) + " nodes takes " +

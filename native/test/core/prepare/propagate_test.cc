@@ -256,8 +256,7 @@ TEST_CASE("propagate: standardised rows are those of all nodes' columns after ea
         CHECK(std::abs(moments.divisor[c] / expected.divisor[c] - 1) < 1e-4);
         for (uint64_t row = 0; row < report->rows; ++row) {
           const uint64_t node = nodes.values<uint32_t>()[row];
-          const double value =
-              (rows[node * kColumns + c] - expected.mean[c]) / expected.divisor[c];
+          const double value = (rows[node * kColumns + c] - expected.mean[c]) / expected.divisor[c];
           worst = std::max(worst, std::abs(found.values<float>()[row * kColumns + c] - value));
         }
       }
@@ -366,8 +365,8 @@ TEST_CASE("propagate: float16 refuses what it lacks") {
 
 TEST_CASE("propagate: killed anywhere, the next run goes on from what is there") {
   const Stored stored;
-  const PropagationPlan plan{.operators = {kAllOperators[0], kAllOperators[4]}, .hops = 3,
-                             .standardize = true};
+  const PropagationPlan plan{
+      .operators = {kAllOperators[0], kAllOperators[4]}, .hops = 3, .standardize = true};
   const TempFolder whole;
   const Result<PropagateReport> undisturbed = Run(stored, OptionsOf(plan, whole));
   REQUIRE(undisturbed.ok());
