@@ -98,6 +98,26 @@ test('jobs that mean the same share one propagation', async () => {
   expect(plain.name).not.toBe(standardized.name);
 });
 
+test('ways to train are compared, and nothing is made', async () => {
+  const { listJobs } = JobService.method;
+  const jobs = (await daemon.call(listJobs, {})).jobs.length;
+  const { io, stdout, stderr } = createTestIo();
+  const command = ['--address', daemon.address, '-o', 'json', 'job', 'suggest', 'cora'];
+  expect(await runCli([...command, '--hops', '4'], io)).toBe(0);
+  const { ways, suggestion } = JSON.parse(stdout());
+  expect(ways.map(({ way }: { way: string }) => way)).toEqual(['FULL', 'SAMPLED', 'PROPAGATED']);
+  for (const { refusal, epochSeconds, memoryBytes } of ways) {
+    expect(refusal).toBe(null);
+    expect(epochSeconds).toBeGreaterThan(0);
+    expect(memoryBytes).toBeGreaterThan(0);
+  }
+  // Five files of 1,640 rows, and their nodes and labels.
+  expect(ways[2].diskBytes).toBeGreaterThan(5 * 4 * 1640 * 1433);
+  expect(suggestion.way).toBe('SAMPLED');
+  expect(stderr()).toContain('try SAMPLED first');
+  expect((await daemon.call(listJobs, {})).jobs.length).toBe(jobs);
+});
+
 test('the plan says where rows come from, and why', async () => {
   const { rows } = await daemon.call(JobService.method.getJobPlan, { name: 'jobs/sign-1' });
   // 1,640 labelled rows of 1,433 columns, three hops.

@@ -190,7 +190,9 @@ const asked: readonly Asked[] = [
   { expr: 'gnnd_propagations_running', answer: { 'gnnd_propagations_running{': 2 } },
   { expr: 'gnnd_propagation_done_ratio', answer: { 'gnnd_propagation_done_ratio{': 0.5 } },
   {
-    expr: 'increase(gnnd_propagation_hops_total[1h]) / increase(gnnd_propagation_seconds_total[1h])',
+    expr:
+      'increase(gnnd_propagation_hops_total[1h]) / ' +
+      'increase(gnnd_propagation_seconds_total[1h])',
     answer: { '': 0.75 },
   },
   { expr: 'increase(gnnd_propagation_bytes_total[1h])', answer: { '': 4000 } },
