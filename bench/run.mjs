@@ -43,6 +43,11 @@ const benches = {
     script: [process.execPath, 'bench/propagate/run.mjs'],
     hasPeers: false,
   },
+  rows: {
+    what: "accuracies of models over propagated rows beside the reference's, and by shuffling",
+    script: [process.execPath, 'bench/rows/run.mjs'],
+    hasPeers: false,
+  },
   products: {
     what: 'a job of the size of ogbn-products from import to test accuracy, with its transcript',
     script: [process.execPath, 'bench/products/run.mjs'],

@@ -43,6 +43,7 @@ import { openStore, type Store } from './store/store.ts';
 import { matrixLibraryOf } from './supervisor/executor-process.ts';
 import { findDevices, type HostDevices } from './supervisor/host-devices.ts';
 import { createPreparer } from './supervisor/preparer.ts';
+import type { PropagationEnd } from './supervisor/propagation-types.ts';
 import { Propagations } from './supervisor/propagations.ts';
 import type { CrewDevice } from './supervisor/seat.ts';
 import { Topologies } from './supervisor/topologies.ts';
@@ -100,7 +101,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { jobsFolder, featuresFolder, propagationsFolder: folder } = foldersOf(config);
   sweep([jobsFolder, featuresFolder, folder], log);
   const datasets = datasetsOf(config, { store, native, log, clock });
-  const propagations = new Propagations({ folder, native });
+  const propagations = propagationsIn(folder, native, metrics);
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
   let onStoreHealth = () => {};
   const topologies = new Topologies({ native, idleMs: config.topologyIdleMs });
@@ -122,7 +123,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const jobs = createJobs({ store, runner, native, clock, host, ...kept });
   const { deletion, retention } = createKeepers(options, metrics, { store, runner });
   const cacheReports = createCacheReports({ ...shared, host, stateDir, dumpsDir });
-  const checkpoints = createCheckpoints({ ...shared, featuresFolder, stateDir });
+  const checkpoints = createCheckpoints({ ...shared, propagations, featuresFolder, stateDir });
   let isUp = false;
   const ready = () => isUp && !runner.storeIsFailing;
   const facts = { ...options, startAtMs: clock.wallMs(), isReady: ready, runner };
@@ -137,7 +138,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const served = { backend, metrics, connections, ready };
   const { http, api } = await openServers(options, served);
   metrics.onScrape(() => {
-    const sources = { store, found, runner, topologies, ready: ready(), stateDir };
+    const sources = { store, found, runner, topologies, propagations, ready: ready(), stateDir };
     updateHost(metrics, { ...sources, watches: api.watchCount() });
     jobMetrics.update(clock.monotonicMs());
   });
@@ -245,6 +246,11 @@ function datasetsOf(
 ): Datasets {
   const tasks = createPreparer({ native, stateDir });
   return createDatasets({ folder, sourcesDir, tasks, ...parts });
+}
+
+function propagationsIn(folder: string, native: CoreAddon, metrics: Metrics): Propagations {
+  const ended = (end: PropagationEnd) => metrics.propagationEnded(end);
+  return new Propagations({ folder, native, clock: systemClock, ended });
 }
 
 function propagationsOf(
@@ -428,13 +434,15 @@ interface HostMetricsSources {
   readonly found: HostDevices;
   readonly runner: Runner;
   readonly topologies: Topologies;
+  readonly propagations: Propagations;
   readonly ready: boolean;
   readonly stateDir: string;
   readonly watches: number;
 }
 
 function updateHost(metrics: Metrics, sources: HostMetricsSources): void {
-  const { store, found, runner, topologies, ready, stateDir, watches } = sources;
+  const { store, found, runner, topologies, propagations, ready, stateDir, watches } = sources;
+  metrics.propagationsRun(propagations.shares());
   const disk = statfsSync(stateDir);
   const datasets = store.countDatasets();
   metrics.updateHost({

@@ -29,12 +29,13 @@
 // Needs the folder of the shared data sets: $GNND_SHARED, else ../shared beside the clone.
 // One JSON line per row in build/bench/accuracy.jsonl.
 import { spawn } from 'node:child_process';
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { Daemon, output } from '../daemon.mjs';
+import { datasetFolder } from '../datasets.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -110,16 +111,6 @@ function specOf(dataset, name, delay, seed) {
     },
     resources: { devices: Number(options.devices) },
   };
-}
-
-function folderOf(dataset) {
-  const folder = join('build', 'bench', 'datasets', dataset);
-  if (existsSync(join(folder, 'meta.json'))) return folder;
-  const unpack = join(process.env.GNND_SHARED ?? '../shared', 'data', 'unpack.py');
-  if (!existsSync(unpack)) throw new Error(`${unpack} is missing: name its folder in GNND_SHARED`);
-  process.stderr.write(`unpacking ${dataset}\n`);
-  output('python3', [unpack, join('build', 'bench', 'datasets'), dataset]);
-  return folder;
 }
 
 /** Says every epoch's end; resolves with the moments of them, in ms, when the job has ended. */
@@ -280,7 +271,8 @@ async function main() {
   try {
     await daemon.start(folder, Number(options.devices));
     for (const dataset of datasets) {
-      daemon.gnnctl('dataset', 'import', '--id', dataset, '--quiet', resolve(folderOf(dataset)));
+      const source = resolve(datasetFolder(dataset));
+      daemon.gnnctl('dataset', 'import', '--id', dataset, '--quiet', source);
       for (const name of names) {
         let plain;
         for (const delay of delays) {

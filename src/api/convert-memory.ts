@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { MemoryPlan } from '../records/memory-plan.ts';
+import type { MemoryPlan, RowPlan } from '../records/memory-plan.ts';
 import { int64 } from './convert.ts';
-import type { MemoryPlanSchema } from './gen/gnnd/v1/memory_plan_pb.ts';
+import { type MemoryPlanSchema, RowTier } from './gen/gnnd/v1/memory_plan_pb.ts';
 import { TopologySource } from './gen/gnnd/v1/resources_pb.ts';
 
 /** What a job is predicted to take of the host's memory, as a message. */
@@ -18,5 +18,10 @@ export function memoryInit(plan: MemoryPlan): MessageInitShape<typeof MemoryPlan
     featuresOnDisk: plan.features === 'DISK',
     featuresBytes: int64(plan.featuresBytes),
     readAheadBytes: int64(plan.readAheadBytes),
+    ...(plan.rows === null ? {} : { rows: rowsInit(plan.rows) }),
   };
+}
+
+export function rowsInit({ tier, bytes, chunk, reason, refused }: RowPlan) {
+  return { tier: RowTier[tier], bytes: int64(bytes), chunk, reason, refused: [...refused] };
 }

@@ -1,9 +1,11 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import type { CachePlan, JobPlan, PlanMeasurement } from '../records/job-record.ts';
+import type { RowPlan } from '../records/memory-plan.ts';
 import { wayOf } from '../scheduler/plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { warningsOf } from '../spec/spec-warnings.ts';
 import { int64 } from './convert.ts';
+import { rowsInit } from './convert-memory.ts';
 import { ExecutorRole } from './gen/gnnd/v1/executor_pb.ts';
 import { CachePolicy } from './gen/gnnd/v1/features_pb.ts';
 import type { JobPaceSchema } from './gen/gnnd/v1/job_pb.ts';
@@ -20,10 +22,17 @@ import { StalenessCompensation } from './gen/gnnd/v1/training_pb.ts';
 
 /** Plans as messages. */
 
+export interface Planned {
+  readonly plan: JobPlan;
+  readonly measured: PlanMeasurement | null;
+  /** Of a job whose batches are rows. */
+  readonly rows: RowPlan | null;
+}
+
 /** `job` is the job's name; empty for a plan of a spec that was not created. */
 export function planToProto(
   job: string,
-  { plan, measured }: { readonly plan: JobPlan; readonly measured: PlanMeasurement | null },
+  { plan, measured, rows }: Planned,
   spec: JobSpec,
 ): JobPlanMessage {
   return create(JobPlanSchema, {
@@ -66,6 +75,7 @@ export function planToProto(
     slotBytes: int64(plan.slotBytes),
     parameterCount: int64(plan.parameterCount),
     cache: plan.cache === null ? undefined : cachePlanInit(plan.cache),
+    ...(rows === null ? {} : { rows: rowsInit(rows) }),
   });
 }
 

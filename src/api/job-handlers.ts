@@ -127,7 +127,8 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
       const job = jobs.get(id);
       const plan = jobs.plan(id);
       const measured = measurementOf(newestEpochs(jobs, job), plan);
-      return planToProto(`jobs/${id}`, { plan, measured }, job.effectiveSpec);
+      const rows = jobs.memory(job)?.rows ?? null;
+      return planToProto(`jobs/${id}`, { plan, measured, rows }, job.effectiveSpec);
     },
   };
 }

@@ -50,12 +50,26 @@ export interface Exported {
   readonly prediction: { readonly nodes: string; readonly classNames: unknown } | null;
   /** Of the parameters as they are exported. */
   readonly parametersSha256: string;
+  readonly rows: ExportedRows | null;
   readonly standardization: { readonly isFolded: boolean; readonly moments: Moments | null };
+}
+
+/** What rows a model over propagated features takes. */
+export interface ExportedRows {
+  readonly operators: readonly string[];
+  readonly hops: number;
+  readonly self_loops: boolean;
+  /** Names of the files of rows, in the order in which the model takes them. */
+  readonly tokens: readonly string[];
+  readonly standardized: boolean;
+  /** [tokens][columns]; null where nothing was standardised, and where nobody can tell. */
+  readonly mean: readonly (readonly number[])[] | null;
+  readonly deviation: readonly (readonly number[])[] | null;
 }
 
 /** export.json (docs/formats/checkpoint.md): the same bytes whenever the same is exported. */
 export function* summaryParts(
-  { record, model, job, prediction, parametersSha256, standardization }: Exported,
+  { record, model, job, prediction, parametersSha256, standardization, rows }: Exported,
   files: Readonly<Record<string, LedgerEntry>>,
 ): Generator<ExportPart, void, void> {
   const summary = {
@@ -78,6 +92,7 @@ export function* summaryParts(
       residual: model.residual,
     },
     ...standardizationFacts(job, standardization),
+    rows,
     parameters_sha256: parametersSha256,
     tensors: record.file.tensors,
     predictions:

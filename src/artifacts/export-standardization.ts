@@ -2,18 +2,21 @@ import { rmSync } from 'node:fs';
 import { GnndError, messageOf } from '../base/errors.ts';
 import type { CoreAddon, ModelOptions } from '../native/contract.ts';
 import type { JobRecord } from '../records/job-record.ts';
+import { takesRows } from '../spec/rules/propagation.ts';
 import {
   type CheckpointFile,
   parametersOf,
   parametersSha256,
   safetensorsOf,
 } from '../supervisor/checkpoint.ts';
+import { type Propagations, tokensOf } from '../supervisor/propagations.ts';
 import {
   foldMoments,
   foldProblem,
   type Moments,
   readMoments,
 } from '../supervisor/standardization.ts';
+import type { ExportedRows } from './export-files.ts';
 
 /** What an export says about standardised features, and a model that does without them. */
 
@@ -43,6 +46,29 @@ export async function momentsOf(
     rmSync(path, { force: true });
     return await readMoments(await features(), columns);
   }
+}
+
+/** Null for models over blocks. */
+export async function exportedRows(
+  propagations: Pick<Propagations, 'moments'>,
+  { datasetDigest, effectiveSpec }: JobRecord,
+  model: ModelOptions,
+): Promise<ExportedRows | null> {
+  if (!takesRows(effectiveSpec.model.type)) return null;
+  const { dataset, propagation, features } = effectiveSpec;
+  const source = { dataset, datasetDigest, propagation, standardize: features.standardize };
+  const found = await propagations.moments(source, model.inDim);
+  const ofAll = (of: (moments: Moments) => Float64Array) =>
+    found?.map(({ moments }) => [...of(moments)]) ?? null;
+  return {
+    operators: propagation.operators,
+    hops: propagation.hops,
+    self_loops: propagation.selfLoops,
+    tokens: tokensOf(propagation),
+    standardized: propagation.standardize,
+    mean: ofAll(({ mean }) => mean),
+    deviation: ofAll(({ deviation }) => deviation),
+  };
 }
 
 /** The checkpoint for features as they were imported. Throws CHECKPOINT_CORRUPT. */

@@ -12,6 +12,7 @@ import type { DatasetManifest, DatasetRecord } from '../records/dataset-record.t
 import type { JobRecord } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticCores } from '../spec/limits.ts';
+import { takesRows } from '../spec/rules/propagation.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
 import {
@@ -28,11 +29,12 @@ import {
 } from '../supervisor/load-dataset.ts';
 import { taskTopologyPlace } from '../supervisor/memory-plan.ts';
 import { predict } from '../supervisor/prediction.ts';
+import type { Propagations } from '../supervisor/propagations.ts';
 import type { Moments } from '../supervisor/standardization.ts';
 import type { SharedTopology, Topologies } from '../supervisor/topologies.ts';
 import { corrupt, read, recordOfFile, type TrainedJob, trainedJob } from './checkpoint-record.ts';
 import { createLedger, type ExportPart, summaryParts } from './export-files.ts';
-import { checkFold, foldedFile, momentsOf } from './export-standardization.ts';
+import { checkFold, exportedRows, foldedFile, momentsOf } from './export-standardization.ts';
 
 /** What a job left, as files to take away: its model, what it predicts, and what they are. */
 
@@ -50,6 +52,7 @@ export interface ExportsOptions {
   readonly store: Store;
   readonly native: CoreAddon;
   readonly topologies: Topologies;
+  readonly propagations: Pick<Propagations, 'moments'>;
   /** Holds derived features. */
   readonly featuresFolder: string;
   /** Its log folder takes the children's logs. */
@@ -106,12 +109,13 @@ export function createExport(options: ExportsOptions): Export {
     const { foldStandardization: isFolded } = request;
     const { parametersSha256 } = exported;
     const standardization = { isFolded, moments };
+    const rows = await exportedRows(options.propagations, found.job, model);
     const said =
       prediction === null
         ? null
         : { nodes: prediction.nodes, classNames: prediction.manifest.class_names ?? null };
     yield* summaryParts(
-      { record, model, job: found.job, prediction: said, parametersSha256, standardization },
+      { record, model, job: found.job, prediction: said, parametersSha256, standardization, rows },
       ledger.files(),
     );
   };
@@ -177,7 +181,7 @@ async function prepare(
   wanted: Pick<Prediction, 'model' | 'nodes' | 'memoryBytes'>,
 ): Promise<Prediction> {
   const { effectiveSpec: spec } = job;
-  refuseScript(job);
+  refusePredictions(job);
   const dataset = requireReady(store, spec.dataset);
   const manifest = await unchangedManifest(job, dataset);
   try {
@@ -188,11 +192,15 @@ async function prepare(
   }
 }
 
-/** A script has its own code beside the parameters, which only its job's executors have loaded. */
-function refuseScript({ id, effectiveSpec }: JobRecord): void {
-  if (effectiveSpec.model.type !== 'TORCHSCRIPT') return;
+/**
+ * A script has its own code beside the parameters, which only its job's executors have loaded; of
+ * rows only those of labelled nodes were propagated.
+ */
+function refusePredictions({ id, effectiveSpec: { model } }: JobRecord): void {
+  if (model.type !== 'TORCHSCRIPT' && !takesRows(model.type)) return;
+  const what = takesRows(model.type) ? model.type : 'a TorchScript model';
   const description =
-    `job ${id} trained a TorchScript model: expected NONE; ` +
+    `job ${id} trained ${what}: expected NONE; ` +
     'load model.safetensors into your module to predict with it';
   throw new GnndError('SPEC_INVALID', 'invalid request: predictions', {
     violations: [{ path: 'predictions', description }],

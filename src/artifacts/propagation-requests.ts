@@ -99,7 +99,7 @@ function checkedRequest(
   dataset: DatasetRecord,
   derivedFolder: string,
 ): PropagationRequest {
-  const resolution = resolvePropagation(propagation);
+  const resolution = resolvePropagation(propagation, standardize);
   const violations: FieldViolation[] = 'ok' in resolution ? [] : [...resolution.violations];
   if (memoryBytes < 0) {
     violations.push({ path: 'memory_bytes', description: `${memoryBytes}: expected 0 or more` });

@@ -12,6 +12,7 @@ import type {
   PropagateReport,
 } from '../native/contract.ts';
 import { loadCore, loadTrain, nativeCodeOf } from '../native/load.ts';
+import { digestFiles } from './digest-files.ts';
 import { propagationText } from './propagation-text.ts';
 import {
   type EndMessage,
@@ -95,6 +96,11 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
     }
     case 'PROPAGATE': {
       const value = await propagate(core, start.options);
+      return { kind: 'answered', answer: { role: start.role, value } };
+    }
+    case 'DIGEST': {
+      setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+      const value = await digestFiles(start.options, watchOf().progress);
       return { kind: 'answered', answer: { role: start.role, value } };
     }
     default:

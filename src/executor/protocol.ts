@@ -21,6 +21,7 @@ import type {
   TopologyOptions,
   TrainerOptions,
 } from '../native/contract.ts';
+import type { DigestOptions } from './digest-files.ts';
 
 /**
  * What the daemon and an executor say to each other over their channel: few messages, one start and
@@ -28,7 +29,7 @@ import type {
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 6;
+export const protocolVersion = 7;
 
 /** Descriptors an executor inherits; a task has no segment, but may have an output. */
 export const segmentFd = 3;
@@ -55,7 +56,8 @@ export type Task =
   | { readonly role: 'LOAD'; readonly options: LoadOptions }
   | { readonly role: 'IMPORT'; readonly options: SourceImport }
   | { readonly role: 'CHECK'; readonly options: DatasetCheck }
-  | { readonly role: 'PROPAGATE'; readonly options: PropagateOptions };
+  | { readonly role: 'PROPAGATE'; readonly options: PropagateOptions }
+  | { readonly role: 'DIGEST'; readonly options: DigestOptions };
 
 export type TaskAnswer =
   | { readonly role: 'PROBE'; readonly value: ModelManifest }
@@ -64,7 +66,8 @@ export type TaskAnswer =
   | { readonly role: 'PREDICT' | 'LOAD' }
   | { readonly role: 'IMPORT'; readonly value: ImportOutcome }
   | { readonly role: 'CHECK'; readonly value: Validation }
-  | { readonly role: 'PROPAGATE'; readonly value: PropagateReport };
+  | { readonly role: 'PROPAGATE'; readonly value: PropagateReport }
+  | { readonly role: 'DIGEST'; readonly value: readonly string[] };
 
 /** Down, once, as the first message. */
 export type StartMessage = {

@@ -25,6 +25,7 @@ import { makePlan } from '../scheduler/plan.ts';
 import { devicesOfKind, hasOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
+import { takesRows } from '../spec/rules/propagation.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
 import { encodeSpec, withSpecs } from '../spec/spec-codec.ts';
 import type { EpochPlace, NewJob, RequestKey, Store, StoredEpoch } from '../store/store.ts';
@@ -315,6 +316,7 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
       policy: spec.placement.policy,
       fixedSamplers: spec.placement.samplers,
       standby: spec.placement.standby,
+      rows: takesRows(spec.model.type),
       steps: {
         batchesPerStep: spec.training.batchesPerStep,
         staleness: spec.training.staleness,

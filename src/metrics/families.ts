@@ -16,6 +16,7 @@ import {
   grpcCodes,
   grpcTypes,
   jobPhases,
+  propagationOutcomes,
   queueSides,
   reclaimedStates,
   segmentKinds,
@@ -148,6 +149,15 @@ export const daemonFamilies = {
     state: deviceStates,
   }),
   gnnd_checkpoint_duration_seconds: histogram('Writing a checkpoint durably.', longBounds, {}),
+  gnnd_propagations_running: gauge('Propagators at work.', {}),
+  gnnd_propagation_done_ratio: gauge('Their mean share done; 0 while none is at work.', {}),
+  gnnd_propagation_ends_total: counter('Propagators that ended.', { outcome: propagationOutcomes }),
+  gnnd_propagation_seconds_total: counter('How long those that ended were at work.', {}),
+  gnnd_propagation_hops_total: counter(
+    'Products of an operator and all columns; of what was found done, none.',
+    {},
+  ),
+  gnnd_propagation_bytes_total: counter('Bytes of files of propagations that were completed.', {}),
   gnnd_datasets: gauge('Datasets in the store.', { state: datasetStates }),
   gnnd_dataset_bytes: gauge('Bytes of all datasets.', {}),
 } as const satisfies Readonly<Record<string, FamilyDeclaration>>;

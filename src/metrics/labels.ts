@@ -68,6 +68,10 @@ export const executorRoles = [
 export const standbyOutcomes = ['USEFUL', 'EMPTY'] as const;
 export type StandbyOutcome = (typeof standbyOutcomes)[number];
 
+/** FAILED: also what was cancelled or killed; what is complete of it stays. */
+export const propagationOutcomes = ['COMPLETE', 'FAILED'] as const;
+export type PropagationOutcome = (typeof propagationOutcomes)[number];
+
 export const executorOutcomes = ['expected', 'crashed', 'killed_watchdog', 'unkillable'] as const;
 export type ExecutorOutcome = (typeof executorOutcomes)[number];
 

@@ -12,6 +12,7 @@ import type {
   ExecutorOutcome,
   GrpcCode,
   GrpcType,
+  PropagationOutcome,
   QueueSide,
   ReclaimedState,
   SegmentKind,
@@ -50,6 +51,9 @@ export interface Metrics {
   apiError(reason: ErrorReason): void;
   requestReplayed(method: string): void;
   removed(kind: GarbageKind, bytes: number): void;
+  /** Replaces what is known about the propagations that run: the share done of each. */
+  propagationsRun(shares: readonly number[]): void;
+  propagationEnded(end: PropagationEndInput): void;
 
   /** `listener` runs before each rendering, to update the host and the jobs. */
   onScrape(listener: () => void): () => void;
@@ -232,6 +236,15 @@ export interface ExecutorExitInput {
   readonly role: ExecutorRole;
   readonly outcome: ExecutorOutcome;
   readonly reason: Reason;
+}
+
+export interface PropagationEndInput {
+  readonly outcome: PropagationOutcome;
+  readonly seconds: number;
+  /** Products of an operator and all columns, parts of one as such. */
+  readonly hops: number;
+  /** Of the files that it completed. */
+  readonly bytes: number;
 }
 
 export interface StoreObservationInput {

@@ -14,6 +14,7 @@ import type {
   Metrics,
   MetricsFormat,
   MetricsOptions,
+  PropagationEndInput,
   StoreObservationInput,
 } from './metrics-types.ts';
 import { EventLoopDelay, ProcessMetrics } from './process-metrics.ts';
@@ -45,6 +46,7 @@ class DaemonMetrics implements Metrics {
 
   constructor(options: MetricsOptions) {
     for (const name of daemonFamilyNames) this.#daemon.initialize(name);
+    this.propagationsRun([]);
     const { version, nodeVersion } = options.build;
     this.#daemon.set('gnnd_build_info', { version, node_version: nodeVersion }, 1);
     this.#daemon.set('gnnd_start_time_seconds', {}, options.startAtMs / 1000);
@@ -130,6 +132,19 @@ class DaemonMetrics implements Metrics {
   removed(kind: GarbageKind, bytes: number): void {
     this.#daemon.add('gnnd_retention_removed_total', { kind });
     this.#daemon.add('gnnd_retention_removed_bytes_total', { kind }, bytes);
+  }
+
+  propagationsRun(shares: readonly number[]): void {
+    const sum = shares.reduce((total, share) => total + share, 0);
+    this.#daemon.set('gnnd_propagations_running', {}, shares.length);
+    this.#daemon.set('gnnd_propagation_done_ratio', {}, sum / Math.max(1, shares.length));
+  }
+
+  propagationEnded({ outcome, seconds, hops, bytes }: PropagationEndInput): void {
+    this.#daemon.add('gnnd_propagation_ends_total', { outcome });
+    this.#daemon.add('gnnd_propagation_seconds_total', {}, seconds);
+    this.#daemon.add('gnnd_propagation_hops_total', {}, hops);
+    this.#daemon.add('gnnd_propagation_bytes_total', {}, bytes);
   }
 
   onScrape(listener: () => void): () => void {

@@ -30,4 +30,31 @@ export interface MemoryPlan {
   readonly featuresBytes: number;
   /** Of pages that Samplers may ask for before they are wanted; 0: none. */
   readonly readAheadBytes: number;
+  /** Of a job whose batches are rows; null for all others. */
+  readonly rows: RowPlan | null;
+}
+
+/** DEVICE: the device's memory; HOST: the host's; DISK: the files, as batches want them. */
+export type RowTier = 'DEVICE' | 'HOST' | 'DISK';
+
+export interface RowPlacement {
+  readonly tier: RowTier;
+  /** Splits that lie in the tier; the others are read from the one below. */
+  readonly splits: 'ALL' | 'TRAIN';
+  /** Rows that stay together as an epoch shuffles; 1: each is shuffled. */
+  readonly chunk: number;
+  /** Devices over which rows are dealt out; 0: none. */
+  readonly shards: number;
+  /** The host's rows are locked for the devices' copy engines. */
+  readonly locked: boolean;
+  /** One sentence. */
+  readonly reason: string;
+  /** Why not what comes before it in the table, in its order. */
+  readonly refused: readonly string[];
+}
+
+/** Where rows of propagated features come from, and what would shuffle them best. */
+export interface RowPlan extends RowPlacement {
+  /** Of all rows of all hops that the model reads. */
+  readonly bytes: number;
 }

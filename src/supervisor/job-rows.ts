@@ -1,7 +1,6 @@
 import { basename, join } from 'node:path';
 import type { AttemptContext } from './attempt-types.ts';
 import type { PropagationRequest } from './propagation-types.ts';
-import { openPropagation } from './propagations.ts';
 
 /** The propagated rows that an attempt trains on: made where missing, held until its end. */
 export class JobRows {
@@ -38,8 +37,7 @@ export class JobRows {
     const made = await propagations.make(request, task, (share, message) =>
       log.debug('attempt.propagating', { share, message }),
     );
-    openPropagation(made.path, datasetDigest);
-    return join(made.path, 'rows');
+    return await propagations.open(made.id, datasetDigest, task);
   }
 
   /** Resolves when no process of ours is left. */

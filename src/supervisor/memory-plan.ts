@@ -1,13 +1,13 @@
 import { hostMemoryBytes } from '../base/host-memory.ts';
 import type { CoreAddon, DatasetCounts } from '../native/contract.ts';
 import { featureBytes } from '../records/dataset-record.ts';
-import type { MemoryPart, MemoryPlan, TopologyPlace } from '../records/memory-plan.ts';
 import { hasOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { scratchOf } from './evaluation-plan.ts';
 import { type JobLayout, layoutOf, queueSlots } from './job-layout.ts';
+import { placeRows } from './row-placement.ts';
 
 /**
  * What a job will take of the host's memory, and what therefore stays on disk: a function of the
@@ -107,7 +107,27 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
     features: onDisk ? 'DISK' : 'PAGE_CACHE',
     featuresBytes,
     readAheadBytes: onDisk ? readAheadBytesOf(hostBytes - surelyBytes) : 0,
+    rows: takesRows(spec.model.type) ? rowPlanOf(spec, counts, hostBytes) : null,
   };
+}
+
+const rowValueBytes = { FLOAT32: 4, FLOAT16: 2, BFLOAT16: 2 } as const;
+
+/** Trainers compute on cores and read mapped rows: no device has a tier of its own here. */
+function rowPlanOf(
+  { model, propagation, training }: JobSpec,
+  { numFeatures, train, val, test }: DatasetCounts,
+  hostBytes: number,
+): RowPlan {
+  const { operators, hops, rowDtype } = propagation;
+  // SGC reads the last hop alone.
+  const tokens = model.type === 'SGC' ? 1 : 1 + operators.length * hops;
+  const rowBytes = numFeatures * rowValueBytes[rowDtype];
+  const bytes = (train + val + test) * tokens * rowBytes;
+  const facts = { bytes, trainBytes: train * tokens * rowBytes, rowBytes, hostBytes };
+  const { batchSize } = training;
+  const none = { devices: [], forcedTier: null, lockableBytes: Number.POSITIVE_INFINITY };
+  return { ...placeRows({ ...facts, batchSize, ...none }), bytes };
 }
 
 /** A fact of size: what surely does not fit, the largest part first, and what to do about it. */

@@ -16,6 +16,15 @@ export interface PropagationRequest {
 /** How far it is, and what it is doing, for people. */
 export type PropagationWatch = (share: number, message: string) => void;
 
+/** How a Propagator's work ended. */
+export interface PropagationEnd {
+  readonly outcome: 'COMPLETE' | 'FAILED';
+  readonly seconds: number;
+  /** Products of an operator and all columns; what an earlier run left is not among them. */
+  readonly hops: number;
+  readonly bytes: number;
+}
+
 export type PropagationTask = Omit<TaskOptions, 'topologyFd' | 'onProgress'>;
 
 export interface PropagationMaker {
@@ -30,6 +39,12 @@ export interface PropagationMaker {
     task: PropagationTask,
     watch: PropagationWatch,
   ): Promise<PropagationRecord>;
+  /**
+   * The folder of a complete one's rows, whose files hold what its manifest says; each file is read
+   * once in a daemon's life. Rejects with DATASET_CORRUPT, which names the file and the remedy, and
+   * with DATASET_CHANGED.
+   */
+  open(id: string, datasetDigest: string, task: PropagationTask): Promise<string>;
   /** Nobody deletes it before the function that is answered has been called. */
   hold(id: string): () => void;
 }

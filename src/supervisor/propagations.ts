@@ -3,23 +3,32 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
+import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
 import { canonicalJson, canonicalSha256 } from '../base/ids.ts';
 import { createLine, type Line } from '../base/line.ts';
-import type { CoreAddon, DatasetCounts, PropagationPlan } from '../native/contract.ts';
+import type {
+  CoreAddon,
+  DatasetCounts,
+  PropagateReport,
+  PropagationPlan,
+} from '../native/contract.ts';
 import type {
   PropagationManifest,
   PropagationRecord,
   PropagationSource,
   PropagationSpec,
 } from '../records/propagation-record.ts';
+import { FileWitness } from './file-witness.ts';
 import { loadFeatures } from './load-dataset.ts';
 import type {
+  PropagationEnd,
   PropagationMaker,
   PropagationRequest,
   PropagationTask,
   PropagationWatch,
 } from './propagation-types.ts';
+import { type Moments, readMoments } from './standardization.ts';
 import { runTask, TaskError } from './task.ts';
 
 /**
@@ -31,6 +40,9 @@ export interface PropagationsOptions {
   /** A folder for each propagation; nobody else writes there. */
   readonly folder: string;
   readonly native: CoreAddon;
+  readonly clock: Clock;
+  /** Called when a Propagator ended. */
+  readonly ended: (end: PropagationEnd) => void;
 }
 
 const idLength = 32;
@@ -46,6 +58,9 @@ export class Propagations implements PropagationMaker {
   /** One run at a time makes a propagation; whoever wants the same waits for it. */
   readonly #lines = new Map<string, Line>();
   readonly #users = new Map<string, number>();
+  readonly #witness = new FileWitness();
+  /** Shares done of those that run, by id. */
+  readonly #running = new Map<string, number>();
 
   constructor(options: PropagationsOptions) {
     this.#options = options;
@@ -83,7 +98,7 @@ export class Propagations implements PropagationMaker {
     try {
       const leave = await line.enter(task.signal);
       try {
-        if (completed(path) === null) await this.#run(request, path, task, watch);
+        if (completed(path) === null) await this.#measured(request, path, task, watch);
       } finally {
         leave();
       }
@@ -96,12 +111,54 @@ export class Propagations implements PropagationMaker {
     }
   }
 
+  /** Share done of each that is being made. */
+  shares(): readonly number[] {
+    return [...this.#running.values()];
+  }
+
+  async #measured(
+    request: PropagationRequest,
+    path: string,
+    task: PropagationTask,
+    watch: PropagationWatch,
+  ): Promise<void> {
+    const { clock, ended } = this.#options;
+    const beginMs = clock.monotonicMs();
+    const seconds = () => (clock.monotonicMs() - beginMs) / 1000;
+    this.#running.set(path, 0);
+    const watched: PropagationWatch = (share, message) => {
+      this.#running.set(path, share);
+      watch(share, message);
+    };
+    try {
+      const { edgeColumns, files } = await this.#run(request, path, task, watched);
+      const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+      const hops = this.#hopsOf(request, edgeColumns);
+      ended({ outcome: 'COMPLETE', seconds: seconds(), hops, bytes });
+    } catch (error) {
+      ended({ outcome: 'FAILED', seconds: seconds(), hops: 0, bytes: 0 });
+      throw error;
+    } finally {
+      this.#running.delete(path);
+    }
+  }
+
+  /** `edgeColumns` as products of an operator and all columns. */
+  #hopsOf({ source, dataset, memoryBytes }: PropagationRequest, edgeColumns: number): number {
+    const { counts } = dataset;
+    const { steps, blocks } = this.#sizes(counts, source.propagation, memoryBytes);
+    const ofStep = counts.numEdges * counts.numFeatures;
+    const stepsPerHop =
+      steps / blocks / (source.propagation.hops * source.propagation.operators.length);
+    return edgeColumns / Math.max(1, ofStep * stepsPerHop);
+  }
+
   async #run(
     { source, dataset, memoryBytes, derivedFolder }: PropagationRequest,
     path: string,
     task: PropagationTask,
     watch: PropagationWatch,
-  ): Promise<void> {
+  ): Promise<PropagateReport> {
     makeFolder(path);
     const standardizedFolder = source.standardize ? derivedFolder : null;
     const { datasetDigest } = source;
@@ -129,6 +186,41 @@ export class Propagations implements PropagationMaker {
       files: answer.value.files,
     };
     await writeFileAtomic(join(path, manifestName), [`${JSON.stringify(manifest, null, 2)}\n`]);
+    await this.#witness.remember(folder, manifest.files);
+    return answer.value;
+  }
+
+  async open(id: string, datasetDigest: string, task: PropagationTask): Promise<string> {
+    const path = join(this.#options.folder, id);
+    const { files } = openPropagation(path, datasetDigest);
+    const folder = join(path, 'rows');
+    const digest = async (_: string, names: readonly string[]) => {
+      const options = { folder, names };
+      const answer = await runTask({ role: 'DIGEST', options }, { ...task, topologyFd: null });
+      if (answer.role !== 'DIGEST') throw new Error(`a digest answered ${answer.role}`);
+      return answer.value;
+    };
+    const wrong = await this.#witness.wrongOnes(folder, files, digest);
+    if (wrong.length === 0) return folder;
+    const names = wrong.map(({ path: file, expected, found }) => {
+      return `${file} has SHA-256 ${found.slice(0, 12)}…, not ${expected.slice(0, 12)}… as written`;
+    });
+    const remedy = `remove it with gnnctl dataset delete-propagation ${id}; jobs make it again`;
+    throw new GnndError('DATASET_CORRUPT', `${names.join('; ')}: ${remedy}`);
+  }
+
+  /**
+   * By what each token's columns were standardised, in the order of tokens; null where they were
+   * not, and where the propagation is not there (any more).
+   */
+  async moments(source: PropagationSource, columns: number): Promise<readonly RowMoments[] | null> {
+    const path = join(this.#options.folder, idOf(source));
+    if (!source.propagation.standardize || completed(path) === null) return null;
+    const read = async (token: string) => ({
+      token,
+      moments: await readMoments(join(path, 'rows', `${token}.npy`), columns),
+    });
+    return await Promise.all(tokensOf(source.propagation).map(read)).catch(() => null);
   }
 
   /** All of them, by id. */
@@ -182,9 +274,28 @@ export class Propagations implements PropagationMaker {
   }
 }
 
+export interface RowMoments {
+  /** Name of the file of rows, without its extension. */
+  readonly token: string;
+  readonly moments: Moments;
+}
+
+/** Files of rows, without extensions, in the order in which models take them. */
+export function tokensOf({ operators, hops }: PropagationSpec): readonly string[] {
+  const ofOperator = (index: number) =>
+    Array.from({ length: hops }, (_, hop) => `op${index}-hop${hop + 1}`);
+  return ['hop0', ...operators.flatMap((_, index) => ofOperator(index))];
+}
+
 /** The id of what `source` makes. */
 export function idOf({ datasetDigest, propagation, standardize }: PropagationSource): string {
-  const decisive = { version: 1, datasetDigest, propagation, standardize };
+  const { standardize: after, permute, ...others } = propagation;
+  // Not there where they are as before there were such fields: the files are the same.
+  const younger = { ...(after ? { standardize: true } : {}), ...(permute ? {} : { permute }) };
+  const decisive = {
+    ...{ version: 1, datasetDigest, standardize },
+    propagation: { ...others, ...younger },
+  };
   return canonicalSha256(decisive).slice(0, idLength);
 }
 
@@ -207,13 +318,14 @@ export function openPropagation(path: string, datasetDigest: string): Propagatio
 
 /** What native code calls the same. */
 export function planOf(spec: PropagationSpec): PropagationPlan {
-  const { selfLoops, alpha, heatTime, terms } = spec;
+  const { selfLoops, alpha, heatTime, terms, standardize, permute } = spec;
   return {
     operators: spec.operators.map((kind) => ({ kind, selfLoops, alpha, time: heatTime, terms })),
     hops: spec.hops,
     rowDtype: spec.rowDtype,
     randomSeed: BigInt(spec.randomSeed),
-    permuted: true,
+    permuted: permute,
+    standardize,
   };
 }
 

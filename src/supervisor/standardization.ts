@@ -41,6 +41,10 @@ export function foldProblem(model: ModelOptions): string | null {
       return 'the scores of GAT have no bias that could take the shift';
     case 'TORCHSCRIPT':
       return 'what a module of yours does with features only its program knows';
+    case 'SGC':
+    case 'SIGN':
+    case 'HOGA':
+      return 'its rows were propagated: export.json says by what they were standardised';
     default: {
       const width = model.layers === 1 ? model.outDim : model.hiddenDim;
       const adds = model.residual && model.type !== 'GATV2' && model.inDim === width;

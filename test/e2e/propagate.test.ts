@@ -95,6 +95,25 @@ describe('a propagation', () => {
     }
   });
 
+  test('is counted: its hops, its bytes, and that it ended', async () => {
+    const count = async (name: string) => {
+      const [, value] = new RegExp(`^${name} (.*)$`, 'm').exec(await daemon.scrape()) ?? [];
+      return Number(value);
+    };
+    const names = ['hops_total', 'bytes_total', 'ends_total{outcome="COMPLETE"}'];
+    const counts = () =>
+      Promise.all(names.map((name) => count(`gnnd_propagation_${name.replace(/[{}]/g, '\\$&')}`)));
+    const before = await counts();
+    const operators = [PropagationOperator.ROW, PropagationOperator.PPR];
+    const made = await propagate({ propagation: { operators, hops: 2, terms: 3 } });
+    // Of earlier renderings one is shown for half a second.
+    await expect
+      .poll(async () => (await counts()).map((value, index) => value - (before[index] ?? 0)))
+      .toEqual([4, Number(made.bytes), 1]);
+    expect(await count('gnnd_propagations_running')).toBe(0);
+    await daemon.call(deletePropagation, { name: made.name });
+  });
+
   test('is shared by all who mean the same, whatever threads and memory they give', async () => {
     const first = await propagate({ propagation: { hops: 2 } });
     const again = await Promise.all([

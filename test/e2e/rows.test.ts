@@ -1,13 +1,20 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
-import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { DatasetService, type Propagation } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import type { JobSpecSchema } from '../../src/api/gen/gnnd/v1/job_spec_pb.ts';
+import { RowTier } from '../../src/api/gen/gnnd/v1/memory_plan_pb.ts';
 import { ModelType, ModelVariant } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
+import { runCli } from '../../src/cli/program.ts';
 import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
 import { findPython, pythonScripts, runPython } from '../support/python.ts';
 import { skipped } from '../support/skipped.ts';
+import { createTestIo } from '../unit/cli/test-io.ts';
 
 /** Models over rows of propagated features: the same model from any number of Trainers. */
 
@@ -32,6 +39,14 @@ const base = {
 const models = [
   ['sgc', { ...base, model: { type: ModelType.SGC } }],
   ['sign', { ...base, model: { type: ModelType.SIGN, hiddenDim: 16 } }],
+  [
+    'sign-standardized',
+    {
+      ...base,
+      model: { type: ModelType.SIGN, hiddenDim: 16 },
+      propagation: { hops: 2, standardize: true },
+    },
+  ],
   [
     'sign-concat',
     {
@@ -67,10 +82,48 @@ test.each(models)('%s: 1, 2 and 3 Trainers make the same parameters', async (nam
   expect(digests[2]).toEqual(digests[0]);
 });
 
-test('jobs that mean the same share one propagation, and nobody deletes it meanwhile', async () => {
-  const { listPropagations } = DatasetService.method;
-  const { propagations } = await daemon.call(listPropagations, {});
-  expect(propagations.map(({ complete }) => complete)).toEqual([true]);
+/** What jobs without more to say, and those that say `standardize`, train on. */
+async function propagationOf(standardize: boolean): Promise<Propagation> {
+  const { propagations } = await daemon.call(DatasetService.method.listPropagations, {});
+  const found = propagations.filter((each) => each.propagation?.standardize === standardize);
+  // Jobs that mean the same share one.
+  expect(found.map(({ complete }) => complete)).toEqual([true]);
+  const [only] = found;
+  if (only === undefined) throw new Error('no propagation');
+  return only;
+}
+
+test('jobs that mean the same share one propagation', async () => {
+  const [plain, standardized] = [await propagationOf(false), await propagationOf(true)];
+  expect(plain.name).not.toBe(standardized.name);
+});
+
+test('ways to train are compared, and nothing is made', async () => {
+  const { listJobs } = JobService.method;
+  const jobs = (await daemon.call(listJobs, {})).jobs.length;
+  const { io, stdout, stderr } = createTestIo();
+  const command = ['--address', daemon.address, '-o', 'json', 'job', 'suggest', 'cora'];
+  expect(await runCli([...command, '--hops', '4'], io)).toBe(0);
+  const { ways, suggestion } = JSON.parse(stdout());
+  expect(ways.map(({ way }: { way: string }) => way)).toEqual(['FULL', 'SAMPLED', 'PROPAGATED']);
+  for (const { refusal, epochSeconds, memoryBytes } of ways) {
+    expect(refusal).toBe(null);
+    expect(epochSeconds).toBeGreaterThan(0);
+    expect(memoryBytes).toBeGreaterThan(0);
+  }
+  // Five files of 1,640 rows, and their nodes and labels.
+  expect(ways[2].diskBytes).toBeGreaterThan(5 * 4 * 1640 * 1433);
+  expect(suggestion.way).toBe('SAMPLED');
+  expect(stderr()).toContain('try SAMPLED first');
+  expect((await daemon.call(listJobs, {})).jobs.length).toBe(jobs);
+});
+
+test('the plan says where rows come from, and why', async () => {
+  const { rows } = await daemon.call(JobService.method.getJobPlan, { name: 'jobs/sign-1' });
+  // 1,640 labelled rows of 1,433 columns, three hops.
+  const bytes = BigInt(4 * 1640 * 1433 * 3);
+  expect(rows).toMatchObject({ tier: RowTier.HOST, bytes, chunk: 1 });
+  expect(rows?.reason).toContain('single rows are shuffled');
 });
 
 test.each([
@@ -81,17 +134,68 @@ test.each([
   const python = await findPython('torch');
   if (python === null) return void skipped(`checkpoints of ${kind}`, 'there is no torch');
   const { result } = await daemon.job(`${job}-1`);
-  const { listPropagations } = DatasetService.method;
-  const [propagation] = (await daemon.call(listPropagations, {})).propagations;
+  const { path } = await propagationOf(false);
   const accuracy = await runPython(python, [
     join(pythonScripts, 'rows_checkpoint.py'),
     join(repository, 'docs', 'pre-propagation.md'),
     join(result?.checkpointDir ?? '', 'last.safetensors'),
-    propagation?.path ?? '',
+    path,
     kind,
     JSON.stringify(args),
   ]);
   expect(Number(accuracy)).toBeCloseTo(result?.testAccuracyLast ?? 0, 6);
+});
+
+test('a checkpoint and its export are enough for rows that nobody standardised', async () => {
+  const python = await findPython('torch');
+  if (python === null) return void skipped('standardised rows in PyTorch', 'there is no torch');
+  const { result } = await daemon.job('sign-standardized-1');
+  const folder = mkdtempSync(join(tmpdir(), 'gnnd-rows-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const exported = join(folder, 'exported');
+  const { io } = createTestIo();
+  const command = ['--address', daemon.address, 'checkpoint', 'export', 'sign-standardized-1'];
+  const flags = ['--which', 'last', '--predictions', 'none'];
+  expect(await runCli([...command, exported, ...flags], io)).toBe(0);
+  const { rows } = JSON.parse(readFileSync(join(exported, 'export.json'), 'utf8'));
+  const tokens = ['hop0', 'op0-hop1', 'op0-hop2'];
+  expect(rows).toMatchObject({ standardized: true, hops: 2, tokens });
+  expect(rows.mean.map(({ length }: []) => length)).toEqual([1433, 1433, 1433]);
+  const { path } = await propagationOf(false);
+  const accuracy = await runPython(python, [
+    join(pythonScripts, 'rows_checkpoint.py'),
+    join(repository, 'docs', 'pre-propagation.md'),
+    join(exported, 'model.safetensors'),
+    path,
+    'SIGN',
+    JSON.stringify({ tokens: 3, features: 1433, hidden: 16, classes: 7 }),
+    join(exported, 'export.json'),
+  ]);
+  expect(Number(accuracy)).toBeCloseTo(result?.testAccuracyLast ?? 0, 2);
+});
+
+test('a file that changed on the disk is found at its next use, by name', async () => {
+  const { path, name } = await propagationOf(true);
+  const file = join(path, 'rows', 'op0-hop1.npy');
+  const bytes = readFileSync(file);
+  bytes[bytes.length - 1] = (bytes[bytes.length - 1] ?? 0) ^ 1;
+  writeFileSync(file, bytes);
+  const spec = {
+    ...base,
+    model: { type: ModelType.SIGN, hiddenDim: 16 },
+    propagation: { hops: 2, standardize: true },
+    resources: { devices: 1 },
+  };
+  await daemon.createJob('damaged', spec);
+  const isFailed = ({ state }: Job) => state === JobState.FAILED;
+  const { reason, message } = await daemon.until('damaged', isFailed);
+  expect(Reason[reason]).toBe('DATASET_CORRUPT');
+  expect(message).toContain(file);
+  const id = name.slice('propagations/'.length);
+  expect(message).toContain(`gnnctl dataset delete-propagation ${id}`);
+  await daemon.call(DatasetService.method.deletePropagation, { name });
+  const mended = await daemon.train('mended', spec);
+  expect(digestsOf(mended)).toEqual(digestsOf(await daemon.job('sign-standardized-1')));
 });
 
 test('killed Trainers leave no trace in the model', async () => {

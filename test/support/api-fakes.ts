@@ -299,6 +299,7 @@ export function propagationRecord(): PropagationRecord {
   const propagation = {
     ...{ operators: ['SYMMETRIC' as const], hops: 3, selfLoops: true, alpha: 0, heatTime: 0 },
     ...{ terms: 0, rowDtype: 'FLOAT32' as const, randomSeed: '0' },
+    ...{ standardize: false, permute: true },
   };
   return {
     id: 'a'.repeat(32),

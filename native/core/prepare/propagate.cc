@@ -1,54 +1,23 @@
 #include "core/prepare/propagate.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <memory>
-#include <set>
 #include <utility>
 
 #include "core/base/huge_array.h"
 #include "core/graph/npy.h"
 #include "core/kernels/spmm.h"
+#include "core/prepare/propagation_folder.h"
+#include "core/prepare/range_moments.h"
 #include "core/vec/convert.h"
 
 namespace gnnd {
 namespace {
 
-constexpr uint64_t kRowsOfRange = 512;
+constexpr uint64_t kRowsOfRange = RangeMoments::kRows;
 constexpr uint32_t kNowhere = std::numeric_limits<uint32_t>::max();
-
-// What a block's state file begins with.
-struct StateHeader {
-  uint64_t magic = 0x31545350444E4E47;  // "GNNDPST1"
-  uint64_t hop = 0;
-};
-
-// Columns [begin, begin + width) of all nodes.
-struct Block {
-  uint64_t begin = 0;
-  uint64_t width = 0;
-};
-
-bool IsSeries(const PropagationOperator& op) {
-  return op.kind == OperatorKind::kPpr || op.kind == OperatorKind::kHeat;
-}
-
-// Coefficients of the powers of the random walk's matrix.
-std::vector<float> SeriesOf(const PropagationOperator& op) {
-  std::vector<float> series(op.terms);
-  double term = op.kind == OperatorKind::kPpr ? op.alpha : std::exp(-op.time);
-  for (uint32_t i = 0; i < op.terms; ++i) {
-    series[i] = static_cast<float>(term);
-    term *= op.kind == OperatorKind::kPpr ? 1 - op.alpha : op.time / (i + 1);
-  }
-  return series;
-}
 
 class Propagation {
  public:
@@ -62,112 +31,89 @@ class Propagation {
         progress_(*progress),
         probe_(probe),
         num_nodes_(dataset.num_nodes()),
+        all_{0, dataset.num_features()},
         order_(RowNodes(dataset, options.plan)),
         place_(num_nodes_, kNowhere),
-        header_(RowHeader(plan_.row_type, order_.size(), dataset.num_features())) {
+        blocks_(BlocksOf(dataset.num_features(), sizes.block_columns)),
+        folder_(options.folder, plan_, blocks_, {num_nodes_, order_.size(), all_.width}) {
     for (size_t row = 0; row < order_.size(); ++row)
       place_[order_[row]] = static_cast<uint32_t>(row);
-    for (uint64_t at = 0; at < dataset.num_features(); at += sizes.block_columns) {
-      blocks_.push_back({at, std::min(sizes.block_columns, dataset.num_features() - at)});
-    }
   }
 
   Result<PropagateReport> Run() {
     progress_.total.store(sizes_.steps / sizes_.blocks * dataset_.num_edges() *
                           dataset_.num_features());
-    GNND_TRY(RemoveStrangers());
+    GNND_TRY(folder_.RemoveStrangers());
     GNND_TRY(WriteNodes());
     GNND_TRY(WriteHopZero());
     for (uint32_t op = 0; op < plan_.operators.size(); ++op) {
       GNND_TRY(RunOperator(op));
-      GNND_TRY(Join(op));
+      GNND_TRY(folder_.Join(op, [&] { Probe("join"); }));
     }
     return Finish();
   }
 
  private:
-  // ---- names --------------------------------------------------------------------------------
-
-  std::string Path(const std::string& name) const { return options_.folder + "/" + name; }
-  std::string BlockName(uint32_t op, const Block& block) const {
-    return "op" + std::to_string(op) + "-columns" + std::to_string(block.begin) + "-" +
-           std::to_string(block.begin + block.width);
-  }
-  std::string PartName(uint32_t op, uint32_t hop, const Block& block) const {
-    return BlockName(op, block) + "-hop" + std::to_string(hop) + ".part";
-  }
-  std::string StateName(uint32_t op, const Block& block) const {
-    return BlockName(op, block) + ".state";
-  }
-  uint64_t PartBytes(const Block& block) const {
-    return order_.size() * block.width * BytesOf(plan_.row_type);
-  }
-  uint64_t RowFileBytes() const { return header_.size() + PartBytes({0, dataset_.num_features()}); }
-  uint64_t StateBytes(const Block& block) const {
-    return sizeof(StateHeader) + num_nodes_ * block.width * sizeof(float);
-  }
-  bool HasRowFile(uint32_t op, uint32_t hop) const {
-    return IsThere(Path(RowFile(op, hop)), RowFileBytes());
-  }
-  bool HasPart(uint32_t op, uint32_t hop, const Block& block) const {
-    return HasRowFile(op, hop) || IsThere(Path(PartName(op, hop, block)), PartBytes(block));
-  }
-
-  // ---- what is there ------------------------------------------------------------------------
-
-  // A run with other blocks, or one that was killed as it wrote.
-  Status RemoveStrangers() {
-    std::set<std::string> ours = {kNodesFile, kLabelsFile, RowFile(0, 0)};
-    for (uint32_t op = 0; op < plan_.operators.size(); ++op) {
-      for (uint32_t hop = 1; hop <= plan_.hops; ++hop) {
-        ours.insert(RowFile(op, hop));
-        for (const Block& block : blocks_) ours.insert(PartName(op, hop, block));
-      }
-      for (const Block& block : blocks_) ours.insert(StateName(op, block));
-    }
-    const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(options_.folder.c_str()), closedir);
-    if (folder == nullptr) return SystemError(Code::kIo, "reading " + options_.folder);
-    while (const dirent* entry = readdir(folder.get())) {
-      const std::string name = entry->d_name;
-      if (name != "." && name != ".." && !ours.contains(name)) unlink(Path(name).c_str());
-    }
-    return Status::Ok();
-  }
-
-  template <typename T>
-  Status WriteArray(const char* name, NpyType type, const std::vector<T>& values) {
-    const uint64_t shape[] = {values.size()};
-    const std::string header = NpyHeader(type, shape);
-    if (IsThere(Path(name), header.size() + values.size() * sizeof(T))) return Status::Ok();
-    AtomicFile file(Path(name));
-    GNND_TRY(file.Create());
-    GNND_TRY(file.Write(std::as_bytes(std::span(header.data(), header.size()))));
-    GNND_TRY(file.Write(std::as_bytes(std::span(values))));
-    return file.Commit();
-  }
-
   Status WriteNodes() {
     std::vector<int32_t> labels;
     labels.reserve(order_.size());
     for (const uint32_t node : order_) labels.push_back(dataset_.labels()[node]);
-    GNND_TRY(WriteArray(kNodesFile, NpyType::kUint32, order_));
-    return WriteArray(kLabelsFile, NpyType::kInt32, labels);
+    GNND_TRY(folder_.WriteArray(kNodesFile, NpyType::kUint32, std::span<const uint32_t>(order_)));
+    return folder_.WriteArray(kLabelsFile, NpyType::kInt32, std::span<const int32_t>(labels));
   }
 
   Status WriteHopZero() {
-    if (HasRowFile(0, 0)) return Status::Ok();
-    const Block all{0, dataset_.num_features()};
-    const RowSource source{order_.size(), all.width, [&](uint64_t begin, uint64_t end, float* out) {
-                             for (uint64_t row = begin; row < end; ++row, out += all.width) {
-                               ReadFeatures(order_[row], all, out);
-                             }
-                           }};
-    GNND_TRY(WriteRows(source, plan_.row_type, header_, Path(RowFile(0, 0)), options_.threads));
+    if (folder_.HasRows(0, 0)) return Status::Ok();
+    Moments moments;
+    if (plan_.standardize) {
+      moments = GNND_VALUE(MomentsOfFeatures());
+      GNND_TRY(folder_.WriteMoments(moments, 0, 0, all_));
+    }
+    const auto read = [&](uint64_t begin, uint64_t end, float* out) {
+      for (uint64_t row = begin; row < end; ++row) {
+        ReadFeatures(order_[row], all_, out + (row - begin) * all_.width);
+      }
+      if (plan_.standardize) Standardize(moments, end - begin, out);
+    };
+    const RowSource source{order_.size(), all_.width, read};
+    GNND_TRY(WriteRows(source, plan_.row_type, folder_.header(), folder_.Path(RowFile(0, 0)),
+                       options_.threads));
     Probe("hop0");
     return Status::Ok();
   }
 
-  void ReadFeatures(uint32_t node, const Block& block, float* out) const {
+  Result<Moments> MomentsOfFeatures() {
+    Moments all;
+    for (const ColumnBlock& block : blocks_) {
+      moments_.Reset(num_nodes_, block.width);
+      const auto add = [&](uint64_t begin, uint64_t end) {
+        std::vector<float> rows((end - begin) * block.width);
+        for (uint64_t v = begin; v < end; ++v) {
+          ReadFeatures(static_cast<uint32_t>(v), block, rows.data() + (v - begin) * block.width);
+        }
+        moments_.Add(begin, end, rows.data());
+        return Status::Ok();
+      };
+      GNND_TRY(ForRanges(options_.threads, num_nodes_, kRowsOfRange, add));
+      const Moments some = GNND_VALUE(FinishMoments(0, block));
+      all.mean.insert(all.mean.end(), some.mean.begin(), some.mean.end());
+      all.divisor.insert(all.divisor.end(), some.divisor.begin(), some.divisor.end());
+    }
+    return all;
+  }
+
+  Result<Moments> FinishMoments(uint32_t hop, const ColumnBlock& block) const {
+    Moments moments = moments_.Finish();
+    for (uint64_t c = 0; c < block.width; ++c) {
+      if (std::isfinite(moments.divisor[c])) continue;
+      return Status(Code::kDatasetCorrupt,
+                    "features.npy: column " + std::to_string(block.begin + c) +
+                        " holds a value that is not finite after " + std::to_string(hop) + " hops");
+    }
+    return moments;
+  }
+
+  void ReadFeatures(uint32_t node, const ColumnBlock& block, float* out) const {
     const RowTable table = dataset_.features();
     const uint64_t at = node * table.dim() + block.begin;
     if (table.type() == FeatureType::kFloat16) {
@@ -179,21 +125,21 @@ class Propagation {
 
   // ---- an operator --------------------------------------------------------------------------
 
-  uint64_t EdgeColumns(const PropagationOperator& op, const Block& block) const {
+  uint64_t EdgeColumns(const PropagationOperator& op, const ColumnBlock& block) const {
     return (IsSeries(op) ? op.terms - 1 : 1) * dataset_.num_edges() * block.width;
   }
 
   Status RunOperator(uint32_t op) {
     SetScale(plan_.operators[op]);
-    for (const Block& block : blocks_) {
+    for (const ColumnBlock& block : blocks_) {
       bool missing = false;
-      for (uint32_t hop = 1; hop <= plan_.hops; ++hop) missing |= !HasPart(op, hop, block);
+      for (uint32_t hop = 1; hop <= plan_.hops; ++hop) missing |= !folder_.HasPart(op, hop, block);
       if (missing) {
         GNND_TRY(RunBlock(op, block));
       } else {
         FoundDone(plan_.hops * EdgeColumns(plan_.operators[op], block));
       }
-      unlink(Path(StateName(op, block)).c_str());
+      folder_.RemoveState(op, block);
     }
     return Status::Ok();
   }
@@ -211,10 +157,10 @@ class Propagation {
 
   // All hops of a block. Between hops `from_` is the state: the hop's rows, and under the symmetric
   // operator these times D^-1/2, so that no edge has a weight.
-  Status RunBlock(uint32_t op, const Block& block) {
+  Status RunBlock(uint32_t op, const ColumnBlock& block) {
     Allocate(block);
     const PropagationOperator& the_operator = plan_.operators[op];
-    uint32_t hop = GNND_VALUE(ReadState(op, block));
+    uint32_t hop = GNND_VALUE(folder_.ReadState(op, block, from_.data()));
     FoundDone(hop * EdgeColumns(the_operator, block));
     if (hop == 0) GNND_TRY(LoadColumns(the_operator, block));
     uint64_t since_state = 0;
@@ -225,11 +171,14 @@ class Propagation {
       GNND_TRY(IsSeries(the_operator) ? RunSeries(the_operator, block)
                                       : RunStep(the_operator, block, nullptr));
       Probe("hop");
-      if (!HasPart(op, hop, block)) GNND_TRY(WritePart(op, hop, block));
+      if (!folder_.HasPart(op, hop, block)) {
+        if (plan_.standardize) GNND_TRY(StandardizeKept(op, hop, block));
+        GNND_TRY(WritePart(op, hop, block));
+      }
       Probe("part");
       since_state += EdgeColumns(the_operator, block);
       if (hop < plan_.hops && since_state >= options_.edges_per_state) {
-        GNND_TRY(WriteState(op, hop, block));
+        GNND_TRY(folder_.WriteState(op, hop, block, from_.data()));
         since_state = 0;
         Probe("state");
       }
@@ -237,9 +186,10 @@ class Propagation {
     return Status::Ok();
   }
 
-  void Allocate(const Block& block) {
+  void Allocate(const ColumnBlock& block) {
     const uint64_t size = num_nodes_ * block.width;
     const bool has_series = std::any_of(plan_.operators.begin(), plan_.operators.end(), IsSeries);
+    if (plan_.standardize) moments_.Reset(num_nodes_, block.width);
     if (from_.size() == size) return;
     // Given back before others are reserved.
     for (HugeArray<float>* each : {&from_, &to_, &sum_, &kept_}) *each = HugeArray<float>();
@@ -249,7 +199,7 @@ class Propagation {
     kept_ = HugeArray<float>(order_.size() * block.width);
   }
 
-  Status LoadColumns(const PropagationOperator& op, const Block& block) {
+  Status LoadColumns(const PropagationOperator& op, const ColumnBlock& block) {
     return ForRanges(options_.threads, num_nodes_, kRowsOfRange, [&](uint64_t begin, uint64_t end) {
       for (uint64_t v = begin; v < end; ++v) {
         float* const row = from_.data() + v * block.width;
@@ -260,12 +210,12 @@ class Propagation {
     });
   }
 
-  void ScaleRow(uint64_t v, const Block& block, float* row) const {
+  void ScaleRow(uint64_t v, const ColumnBlock& block, float* row) const {
     const float scale = scale_[v];
     for (uint64_t c = 0; c < block.width; ++c) row[c] *= scale;
   }
 
-  void Keep(uint64_t v, const Block& block, const float* row) {
+  void Keep(uint64_t v, const ColumnBlock& block, const float* row) {
     if (place_[v] == kNowhere) return;
     std::memcpy(kept_.data() + place_[v] * block.width, row, block.width * sizeof(float));
   }
@@ -276,7 +226,7 @@ class Propagation {
     float coefficient;
     bool last;
   };
-  Status RunStep(const PropagationOperator& op, const Block& block, const Sum* sum) {
+  Status RunStep(const PropagationOperator& op, const ColumnBlock& block, const Sum* sum) {
     const auto range = [&](uint64_t begin, uint64_t end) {
       GNND_TRY(Multiply(op, block, begin, end));
       AfterRows(op, block, sum, begin, end);
@@ -288,7 +238,8 @@ class Propagation {
     return Status::Ok();
   }
 
-  Status Multiply(const PropagationOperator& op, const Block& block, uint64_t begin, uint64_t end) {
+  Status Multiply(const PropagationOperator& op, const ColumnBlock& block, uint64_t begin,
+                  uint64_t end) {
     const std::span<const int64_t> indptr = dataset_.indptr();
     const auto edges = static_cast<uint64_t>(indptr[end] - indptr[begin]);
     if (edges > std::numeric_limits<uint32_t>::max()) {
@@ -323,8 +274,11 @@ class Propagation {
   }
 
   // While the rows are in the caches.
-  void AfterRows(const PropagationOperator& op, const Block& block, const Sum* sum, uint64_t begin,
-                 uint64_t end) {
+  void AfterRows(const PropagationOperator& op, const ColumnBlock& block, const Sum* sum,
+                 uint64_t begin, uint64_t end) {
+    if (plan_.standardize && sum == nullptr) {
+      moments_.Add(begin, end, to_.data() + begin * block.width);
+    }
     for (uint64_t v = begin; v < end; ++v) {
       float* const row = to_.data() + v * block.width;
       if (sum == nullptr) {
@@ -336,9 +290,12 @@ class Propagation {
       for (uint64_t c = 0; c < block.width; ++c) total[c] += sum->coefficient * row[c];
       if (sum->last) Keep(v, block, total);
     }
+    if (plan_.standardize && sum != nullptr && sum->last) {
+      moments_.Add(begin, end, sum_.data() + begin * block.width);
+    }
   }
 
-  Status RunSeries(const PropagationOperator& op, const Block& block) {
+  Status RunSeries(const PropagationOperator& op, const ColumnBlock& block) {
     const std::vector<float> series = SeriesOf(op);
     const auto first_term = [&](uint64_t begin, uint64_t end) {
       for (uint64_t v = begin; v < end; ++v) {
@@ -346,6 +303,9 @@ class Propagation {
         float* const total = sum_.data() + v * block.width;
         for (uint64_t c = 0; c < block.width; ++c) total[c] = series[0] * row[c];
         if (series.size() == 1) Keep(v, block, total);
+      }
+      if (plan_.standardize && series.size() == 1) {
+        moments_.Add(begin, end, sum_.data() + begin * block.width);
       }
       return Status::Ok();
     };
@@ -360,71 +320,32 @@ class Propagation {
 
   // ---- files --------------------------------------------------------------------------------
 
-  Status WritePart(uint32_t op, uint32_t hop, const Block& block) {
-    const bool whole = blocks_.size() == 1;
+  // Moments come first: a part without them is made again.
+  Status StandardizeKept(uint32_t op, uint32_t hop, const ColumnBlock& block) {
+    const Moments moments = GNND_VALUE(FinishMoments(hop, block));
+    GNND_TRY(folder_.WriteMoments(moments, op, hop, block));
+    const auto range = [&](uint64_t begin, uint64_t end) {
+      Standardize(moments, end - begin, kept_.data() + begin * block.width);
+      return Status::Ok();
+    };
+    return ForRanges(options_.threads, order_.size(), kRowsOfRange, range);
+  }
+
+  Status WritePart(uint32_t op, uint32_t hop, const ColumnBlock& block) {
     const RowSource source{order_.size(), block.width,
                            [&](uint64_t begin, uint64_t end, float* out) {
                              std::memcpy(out, kept_.data() + begin * block.width,
                                          (end - begin) * block.width * sizeof(float));
                            }};
-    const std::string name = whole ? RowFile(op, hop) : PartName(op, hop, block);
-    return WriteRows(source, plan_.row_type, whole ? header_ : "", Path(name), options_.threads);
-  }
-
-  Status WriteState(uint32_t op, uint32_t hop, const Block& block) {
-    const StateHeader header{.hop = hop};
-    AtomicFile file(Path(StateName(op, block)));
-    GNND_TRY(file.Create());
-    GNND_TRY(file.Write(std::as_bytes(std::span(&header, 1))));
-    GNND_TRY(file.Write(std::as_bytes(std::span(from_.data(), num_nodes_ * block.width))));
-    return file.Commit();
-  }
-
-  // The hop that from_ holds afterwards; 0: none. Rows up to that hop must have been written.
-  Result<uint32_t> ReadState(uint32_t op, const Block& block) {
-    const std::string path = Path(StateName(op, block));
-    if (!IsThere(path, StateBytes(block))) return 0U;
-    const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd.valid()) return SystemError(Code::kIo, "opening " + path);
-    const Mapping file = GNND_VALUE(Mapping::Map(fd.get(), false));
-    StateHeader header;
-    std::memcpy(&header, file.data(), sizeof(header));
-    if (header.magic != StateHeader{}.magic || header.hop >= plan_.hops) return 0U;
-    for (uint32_t hop = 1; hop <= header.hop; ++hop) {
-      if (!HasPart(op, hop, block)) return 0U;
-    }
-    std::memcpy(from_.data(), file.data() + sizeof(header), file.size() - sizeof(header));
-    return static_cast<uint32_t>(header.hop);
-  }
-
-  Status Join(uint32_t op) {
-    for (uint32_t hop = 1; hop <= plan_.hops; ++hop) {
-      std::vector<RowPart> parts;
-      for (const Block& block : blocks_) {
-        parts.push_back({Path(PartName(op, hop, block)), block.width * BytesOf(plan_.row_type)});
-      }
-      if (!HasRowFile(op, hop)) {
-        GNND_TRY(JoinParts(parts, order_.size(), header_, Path(RowFile(op, hop))));
-        Probe("join");
-      }
-      for (const RowPart& part : parts) unlink(part.path.c_str());
-    }
-    return Status::Ok();
+    const bool whole = blocks_.size() == 1;
+    return WriteRows(source, plan_.row_type, whole ? folder_.header() : "",
+                     folder_.PartPath(op, hop, block), options_.threads);
   }
 
   Result<PropagateReport> Finish() {
     progress_.finishing.store(true);
-    std::vector<std::string> names = {kNodesFile, kLabelsFile, RowFile(0, 0)};
-    for (uint32_t op = 0; op < plan_.operators.size(); ++op) {
-      for (uint32_t hop = 1; hop <= plan_.hops; ++hop) names.push_back(RowFile(op, hop));
-    }
     PropagateReport report;
-    report.files.resize(names.size());
-    const auto digest = [&](uint64_t i, uint64_t) -> Status {
-      report.files[i] = GNND_VALUE(DigestFile(options_.folder, names[i]));
-      return Status::Ok();
-    };
-    GNND_TRY(ForRanges(options_.threads, names.size(), 1, digest));
+    report.files = GNND_VALUE(folder_.Digest(options_.threads));
     report.rows = order_.size();
     report.edge_columns = added_.load();
     report.memory_bytes = sizes_.memory_bytes;
@@ -448,15 +369,17 @@ class Propagation {
   PropagateProgress& progress_;
   const PropagateProbe& probe_;
   const uint64_t num_nodes_;
+  const ColumnBlock all_;
   const std::vector<uint32_t> order_;  // the node of each row
   std::vector<uint32_t> place_;        // [num_nodes], the row of each node
-  const std::string header_;           // of files of rows
-  std::vector<Block> blocks_;
+  const std::vector<ColumnBlock> blocks_;
+  const PropagationFolder folder_;
   std::vector<float> scale_;  // [num_nodes], of the present operator
   HugeArray<float> from_;     // [num_nodes, width]
   HugeArray<float> to_;       // [num_nodes, width]
   HugeArray<float> sum_;      // [num_nodes, width], of a series
   HugeArray<float> kept_;     // [rows, width], in the order of rows
+  RangeMoments moments_;      // of all nodes' columns, where rows are standardised
   std::atomic<uint64_t> added_ = 0;
 };
 

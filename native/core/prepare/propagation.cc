@@ -5,6 +5,7 @@
 
 #include "core/batch/permute.h"
 #include "core/graph/npy.h"
+#include "core/prepare/range_moments.h"
 
 namespace gnnd {
 namespace {
@@ -12,8 +13,9 @@ namespace {
 constexpr uint32_t kMaxOperators = 16;
 constexpr uint32_t kMaxHops = 64;
 constexpr uint32_t kMaxTerms = 1000;
-// Wider blocks gather little faster, and a kill costs the work on one block.
-constexpr uint64_t kFastColumns = 64;
+// Rows of so many floats are gathered at memory speed; where they are all columns nothing is
+// joined.
+constexpr uint64_t kFastColumns = 256;
 constexpr uint64_t kVectorColumns = 16;
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
@@ -28,8 +30,7 @@ Status CheckOperator(const PropagationOperator& op, const std::string& path) {
   if (op.kind == OperatorKind::kHeat && !(op.time > 0 && std::isfinite(op.time))) {
     return Invalid(path + ".time must be above 0, is " + std::to_string(op.time));
   }
-  const bool is_series = op.kind == OperatorKind::kPpr || op.kind == OperatorKind::kHeat;
-  if (is_series && (op.terms < 1 || op.terms > kMaxTerms)) {
+  if (IsSeries(op) && (op.terms < 1 || op.terms > kMaxTerms)) {
     return Invalid(path + ".terms must be 1 to " + std::to_string(kMaxTerms));
   }
   return Status::Ok();
@@ -49,12 +50,24 @@ void AppendSplit(std::span<const int64_t> ids, uint32_t split, const Propagation
 }
 
 bool HasSeries(const PropagationPlan& plan) {
-  return std::any_of(plan.operators.begin(), plan.operators.end(), [](const auto& op) {
-    return op.kind == OperatorKind::kPpr || op.kind == OperatorKind::kHeat;
-  });
+  return std::any_of(plan.operators.begin(), plan.operators.end(), IsSeries);
 }
 
 }  // namespace
+
+bool IsSeries(const PropagationOperator& op) {
+  return op.kind == OperatorKind::kPpr || op.kind == OperatorKind::kHeat;
+}
+
+std::vector<float> SeriesOf(const PropagationOperator& op) {
+  std::vector<float> series(op.terms);
+  double term = op.kind == OperatorKind::kPpr ? op.alpha : std::exp(-op.time);
+  for (uint32_t i = 0; i < op.terms; ++i) {
+    series[i] = static_cast<float>(term);
+    term *= op.kind == OperatorKind::kPpr ? 1 - op.alpha : op.time / (i + 1);
+  }
+  return series;
+}
 
 Status CheckPlan(const PropagationPlan& plan) {
   if (plan.operators.empty() || plan.operators.size() > kMaxOperators) {
@@ -75,6 +88,8 @@ std::string RowFile(uint32_t op, uint32_t hop) {
   return "op" + std::to_string(op) + "-hop" + std::to_string(hop) + ".npy";
 }
 
+std::string MomentsFile(uint32_t op, uint32_t hop) { return RowFile(op, hop) + ".moments"; }
+
 std::vector<uint32_t> RowNodes(const Dataset& dataset, const PropagationPlan& plan) {
   std::vector<uint32_t> order;
   order.reserve(dataset.train().size() + dataset.val().size() + dataset.test().size());
@@ -91,9 +106,11 @@ Result<PropagationSizes> SizesOf(const DatasetCounts& counts, const PropagationP
   const uint64_t files = uint64_t{plan.hops} * plan.operators.size() + 1;
   const uint64_t hop_bytes = sizes.rows * counts.num_features * BytesOf(plan.row_type);
   sizes.file_bytes = files * (kRowAlignment + hop_bytes) + 2 * (128 + 4 * sizes.rows);
+  if (plan.standardize) sizes.file_bytes += files * 2 * sizeof(double) * counts.num_features;
   // The hop before, this one, the sum of a series; and rows on their way to the disk.
   const uint64_t states = HasSeries(plan) ? 3 : 2;
-  const uint64_t column_bytes = 4 * (states * counts.num_nodes + sizes.rows);
+  const uint64_t column_bytes = 4 * (states * counts.num_nodes + sizes.rows) +
+                                (plan.standardize ? RangeMoments::BytesOf(counts.num_nodes, 1) : 0);
   const uint64_t room = memory_bytes / column_bytes;
   if (room == 0) {
     return Invalid("one column of " + std::to_string(counts.num_nodes) + " nodes takes " +
@@ -113,8 +130,7 @@ Result<PropagationSizes> SizesOf(const DatasetCounts& counts, const PropagationP
   sizes.peak_bytes =
       sizes.file_bytes + (sizes.blocks > 1 ? hop_bytes : 0) + 2 * 4 * width * counts.num_nodes;
   for (const PropagationOperator& op : plan.operators) {
-    const bool is_series = op.kind == OperatorKind::kPpr || op.kind == OperatorKind::kHeat;
-    sizes.steps += uint64_t{plan.hops} * (is_series ? op.terms - 1 : 1) * sizes.blocks;
+    sizes.steps += uint64_t{plan.hops} * (IsSeries(op) ? op.terms - 1 : 1) * sizes.blocks;
   }
   return sizes;
 }

@@ -45,13 +45,22 @@ struct PropagationPlan {
   // Rows in a random order, within each split: without one, chunks of neighbouring rows are chunks
   // of neighbouring node ids, which may have one label.
   bool permuted = true;
+  // Each column of each hop gets mean 0 and variance 1 over all nodes, after it was propagated and
+  // before rows are rounded; the next hop is that of what was propagated.
+  bool standardize = false;
 };
+
+bool IsSeries(const PropagationOperator& op);
+// Of a series: coefficients of the powers of the random walk's matrix.
+std::vector<float> SeriesOf(const PropagationOperator& op);
 
 // kInvalidArgument names the field.
 Status CheckPlan(const PropagationPlan& plan);
 
 // Where rows lie: "hop0.npy" is common to all operators, then "op0-hop1.npy" ...
 std::string RowFile(uint32_t op, uint32_t hop);
+// By what its columns were standardised: F means, then F divisors, little-endian float64.
+std::string MomentsFile(uint32_t op, uint32_t hop);
 inline constexpr const char* kNodesFile = "nodes.npy";    // uint32, the node of each row
 inline constexpr const char* kLabelsFile = "labels.npy";  // int32, its label
 

@@ -38,13 +38,15 @@ struct PlanFields {
   RowType row_type = RowType::kFloat32;
   Bits64 random_seed;
   bool permuted = true;
+  bool standardize = false;
 };
 
 template <>
 inline constexpr auto kTable<PlanFields> = StructOf(
     "PropagationPlan", Field{"operators", &PlanFields::operators}, Field{"hops", &PlanFields::hops},
     Field{"rowDtype", &PlanFields::row_type}, Field{"randomSeed", &PlanFields::random_seed},
-    Field{"permuted", &PlanFields::permuted, "False: rows in the order of node ids."});
+    Field{"permuted", &PlanFields::permuted, "False: rows in the order of node ids."},
+    Field{"standardize", &PlanFields::standardize, "Each column of each hop, over all nodes."});
 
 template <>
 inline constexpr auto kTable<PropagationSizes> = StructOf(
@@ -129,8 +131,8 @@ struct Codec<SharedProgress> {
 namespace {
 
 PropagationPlan PlanOf(const PlanFields& fields) {
-  return {fields.operators, fields.hops, fields.row_type, fields.random_seed.value,
-          fields.permuted};
+  return {fields.operators,         fields.hops,     fields.row_type,
+          fields.random_seed.value, fields.permuted, fields.standardize};
 }
 
 Result<PropagationSizes> Sizes(const DatasetCounts& counts, const PlanFields& fields,

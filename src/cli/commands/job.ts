@@ -25,6 +25,7 @@ import { jsonOf, printList, printOne } from '../show/output.ts';
 import { planFacts, planSections } from '../show/plan-view.ts';
 import { addJobCreate } from './job-create.ts';
 import { addJobDelete } from './job-delete.ts';
+import { addJobSuggest } from './job-suggest.ts';
 import { addJobWatch } from './job-watch.ts';
 
 /** `gnnctl job ...`. */
@@ -45,6 +46,7 @@ export function addJobCommands(program: Command, run: Run): void {
     .action(run(listJobs));
   addJobWatch(job, run);
   addJobDelete(job, run);
+  addJobSuggest(job, run);
   job
     .command('epochs')
     .description('list the epochs of a job, oldest first')

@@ -39,7 +39,10 @@ export function addPropagationCommands(dataset: Command, run: Run): void {
       ),
     )
     .option('--random-seed <n>', 'of the order of rows; default: 0')
-    .option('--standardize', 'standardise features first')
+    .option('--standardize', 'standardise features first, and rows unless told otherwise')
+    .option('--standardize-rows', 'standardise each column of each hop after it was propagated')
+    .option('--no-standardize-rows', 'store rows as they were propagated')
+    .option('--no-permute', 'keep rows in the order of node ids')
     .option('--memory <size>', "of columns of all nodes; default: a quarter of the host's")
     .option('--threads <n>', 'default: one for each core')
     .option('--dry-run', 'make nothing, show what would be made')
@@ -69,6 +72,8 @@ interface PropagateFlags {
   readonly rowDtype?: string;
   readonly randomSeed?: string;
   readonly standardize?: boolean;
+  readonly standardizeRows?: boolean;
+  readonly permute?: boolean;
   readonly memory?: string;
   readonly threads?: string;
   readonly dryRun?: boolean;
@@ -122,6 +127,8 @@ function specOf(flags: PropagateFlags) {
     terms: flags.terms,
     row_dtype: flags.rowDtype,
     random_seed: flags.randomSeed,
+    permute: flags.permute === false ? 'false' : undefined,
+    standardize: flags.standardizeRows === undefined ? undefined : String(flags.standardizeRows),
   };
   const settings = Object.entries(said).flatMap(([field, value]) =>
     value === undefined ? [] : [`propagation.${field}=${value}`],
@@ -156,6 +163,14 @@ function dtypeOf({ propagation }: Propagation): string {
   return propagation === undefined ? '' : shortName(RowDtypeSchema, propagation.rowDtype);
 }
 
+function standardizationOf({ standardize, propagation }: Propagation): string {
+  const when = [
+    ...(standardize ? ['before propagation'] : []),
+    ...(propagation?.standardize === true ? ['after propagation'] : []),
+  ];
+  return when.length === 0 ? 'no' : when.join(' and ');
+}
+
 function printPropagation(session: Session, made: Propagation): void {
   const bytes = (title: string, value: bigint, name: string): Fact => [
     title,
@@ -174,6 +189,7 @@ function printPropagation(session: Session, made: Propagation): void {
       ['Hops', String(made.propagation?.hops ?? 0)],
       ['Rows', formatCount(made.rows), String(made.rows)],
       ['Row dtype', dtypeOf(made)],
+      ['Standardised', standardizationOf(made)],
       ['Complete', made.complete ? 'yes' : 'no', String(made.complete)],
       bytes('Size', made.bytes, 'bytes'),
       bytes('Disk at most', made.peakBytes, 'peak_bytes'),

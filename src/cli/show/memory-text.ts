@@ -1,4 +1,4 @@
-import type { MemoryPlan } from '../../api/gen/gnnd/v1/memory_plan_pb.ts';
+import { type MemoryPlan, type RowPlan, RowTier } from '../../api/gen/gnnd/v1/memory_plan_pb.ts';
 import { TopologySource } from '../../api/gen/gnnd/v1/resources_pb.ts';
 import { printable } from '../session/terminal.ts';
 import { formatBytes } from '../session/units.ts';
@@ -30,6 +30,20 @@ export function featuresText({
   return `${size(featuresBytes)}, mapped: ${where}`;
 }
 
+const tiers: Readonly<Record<RowTier, string>> = {
+  [RowTier.UNSPECIFIED]: '',
+  [RowTier.DEVICE]: "in devices' memory",
+  [RowTier.HOST]: 'mapped, in the page cache',
+  [RowTier.DISK]: 'mapped, read from disk',
+};
+
+/** `1.2 GiB, mapped, in the page cache; best shuffled with row_chunk 1: ...`. */
+export function rowsText({ bytes, tier, chunk, reason, refused }: RowPlan): string {
+  const where = `${size(bytes)}, ${tiers[tier] ?? ''}`;
+  const why = [reason, ...refused].map(printable).join('; ');
+  return `${where}; best shuffled with row_chunk ${chunk}: ${why}`;
+}
+
 /** A line a part, the largest first. */
 export function memoryLines(plan: MemoryPlan): readonly string[] {
   const parts = [...plan.parts].sort((a, b) => Number(b.bytes - a.bytes));
@@ -37,6 +51,7 @@ export function memoryLines(plan: MemoryPlan): readonly string[] {
     `memory: ${memorySummary(plan)}`,
     `  topology ${topologyText(plan)}`,
     `  features ${featuresText(plan)}`,
+    ...(plan.rows === undefined ? [] : [`  rows ${rowsText(plan.rows)}`]),
     ...parts
       .filter(({ bytes }) => bytes > 0n)
       .map(({ name, bytes, bound, field }) => {

@@ -17,6 +17,7 @@ import type { Session } from '../session/session.ts';
 import { printable } from '../session/terminal.ts';
 import { formatBytes, formatCount, formatNs } from '../session/units.ts';
 import { idOf, policyText, roleText, stalenessText } from './job-text.ts';
+import { rowsText } from './memory-text.ts';
 import { type Column, type Fact, factLines, tableOf, warningFacts } from './output.ts';
 
 /** How plans look: what was predicted, of which ways, and what was measured. */
@@ -51,6 +52,7 @@ export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
     ['Slot size', formatBytes(Number(plan.slotBytes)), String(plan.slotBytes), 'slot_bytes'],
     ['Parameters', formatCount(plan.parameterCount), String(plan.parameterCount)],
     ...cacheFacts(plan.cache),
+    ...(plan.rows === undefined ? [] : [['Rows', rowsText(plan.rows)] as const]),
     ['Staleness', planStaleness(plan), String(plan.staleness)],
     ['Why', printable(plan.explanation)],
     ...warningFacts(session, plan.warnings),

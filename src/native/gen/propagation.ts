@@ -24,6 +24,8 @@ export interface PropagationPlan {
   readonly randomSeed: bigint;
   /** False: rows in the order of node ids. */
   readonly permuted: boolean;
+  /** Each column of each hop, over all nodes. */
+  readonly standardize: boolean;
 }
 
 export interface PropagationSizes {

@@ -13,6 +13,7 @@ export function takesRows(type: ModelType): boolean {
 export const propagationRule: Rule = (spec, { check, given }) => {
   const { model } = spec;
   if (!takesRows(model.type)) return;
+  fillIn(spec.propagation, given.propagation ?? {}, spec.features.standardize);
   checkPropagation(spec.propagation, given.propagation ?? {}, check);
   if (model.type === 'SGC' && spec.propagation.operators.length > 1) {
     const description = `${spec.propagation.operators.length} given: SGC takes one`;
@@ -29,21 +30,35 @@ export const propagationRule: Rule = (spec, { check, given }) => {
 
 export type PropagationInput = NonNullable<JobSpecInput['propagation']>;
 
-/** With every default filled in, or everything that is wrong with it; paths from `propagation`. */
+/**
+ * With every default filled in, or everything that is wrong with it; paths from `propagation`.
+ * `standardizeFeatures` is what a job's features.standardize is.
+ */
 export function resolvePropagation(
   given: PropagationInput,
+  standardizeFeatures = false,
 ): { readonly ok: JobSpec['propagation'] } | { readonly violations: readonly FieldViolation[] } {
   const check = createSpecChecker();
   const { propagation } = resolveFields(check, {
     model: { type: 'SIGN' },
     propagation: given,
   });
+  fillIn(propagation, given, standardizeFeatures);
   checkPropagation(propagation, given, check);
   const prefix = 'spec.propagation';
   const violations = check.violations
     .filter(({ path }) => path.startsWith(prefix))
     .map(({ path, description }) => ({ path: path.slice('spec.'.length), description }));
   return violations.length === 0 ? { ok: propagation } : { violations };
+}
+
+/** Who wants standardised features wants models to read standardised columns. */
+function fillIn(
+  propagation: SpecDraft['propagation'],
+  given: PropagationInput,
+  standardizeFeatures: boolean,
+): void {
+  if (given.standardize === undefined) propagation.standardize = standardizeFeatures;
 }
 
 /** Fields that no operator reads become 0, so that what is the same says the same. */

@@ -1,8 +1,9 @@
 """Loads a checkpoint of SGC, SIGN or HOGA into the module that docs/pre-propagation.md gives.
 
-usage: rows_checkpoint.py DOCS CHECKPOINT PROPAGATION KIND ARGUMENTS
+usage: rows_checkpoint.py DOCS CHECKPOINT PROPAGATION KIND ARGUMENTS [EXPORT]
 
-ARGUMENTS is a JSON list of the class's. Prints the accuracy on test nodes as a number.
+ARGUMENTS is a JSON list of the class's. EXPORT is an export.json, by which rows that are as they were
+propagated are standardised. Prints the accuracy on test nodes as a number.
 """
 import json
 import os
@@ -29,7 +30,7 @@ def load_state(path):
     return state
 
 
-def main(docs, checkpoint, propagation, kind, arguments):
+def main(docs, checkpoint, propagation, kind, arguments, export=None):
     with open(docs, encoding='utf8') as file:
         code = re.findall(r'```python\n(import torch.*?)```', file.read(), re.S)[0]
     classes = {}
@@ -42,6 +43,11 @@ def main(docs, checkpoint, propagation, kind, arguments):
     load = lambda name: numpy.load(os.path.join(propagation, 'rows', f'{name}.npy'))
     hops = manifest['source']['propagation']['hops']
     tokens = [load('hop0')] + [load(f'op0-hop{hop}') for hop in range(1, hops + 1)]
+    if export is not None:
+        with open(export, encoding='utf8') as file:
+            rows = json.load(file)['rows']
+        scales = zip(tokens, rows['mean'], rows['deviation'])
+        tokens = [((x - numpy.array(m)) / numpy.array(d)).astype(numpy.float32) for x, m, d in scales]
     rows = torch.from_numpy(tokens[-1] if kind == 'SGC' else numpy.stack(tokens, 1))
     first = manifest['split']['train'] + manifest['split']['val']
     with torch.no_grad():

@@ -63,6 +63,8 @@ describe('metrics of the daemon', () => {
     metrics.apiError('JOB_EXISTS');
     metrics.requestReplayed('CreateJob');
     metrics.checkpointTook(0.5);
+    metrics.propagationsRun([0.5, 1]);
+    metrics.propagationEnded({ outcome: 'COMPLETE', seconds: 2, hops: 3, bytes: 4096 });
     const observation: StoreObservation = { op: 'TRANSITION', seconds: 0.003, error: 'FULL' };
     metrics.observeStore(observation);
     const series = await scrape(metrics);
@@ -80,6 +82,12 @@ describe('metrics of the daemon', () => {
       'gnnd_api_errors_total{reason="JOB_EXISTS"}': '1',
       'gnnd_api_replayed_requests_total{method="CreateJob"}': '1',
       gnnd_checkpoint_duration_seconds_count: '1',
+      gnnd_propagations_running: '2',
+      gnnd_propagation_done_ratio: '0.75',
+      'gnnd_propagation_ends_total{outcome="COMPLETE"}': '1',
+      gnnd_propagation_seconds_total: '2',
+      gnnd_propagation_hops_total: '3',
+      gnnd_propagation_bytes_total: '4096',
       'gnnd_store_transaction_duration_seconds_bucket{op="TRANSITION",le="0.0025"}': '0',
       'gnnd_store_transaction_duration_seconds_bucket{op="TRANSITION",le="0.005"}': '1',
       'gnnd_store_errors_total{code="FULL"}': '1',

@@ -46,6 +46,9 @@ async function recording(
     pendingSeconds: null,
     durationSeconds: 1,
   });
+  metrics.propagationsRun([0.25, 0.75]);
+  metrics.propagationEnded({ outcome: 'FAILED', seconds: 1, hops: 0, bytes: 0 });
+  metrics.propagationEnded({ outcome: 'COMPLETE', seconds: 3, hops: 3, bytes: 4000 });
   metrics.observeStore({ op: 'EPOCH', seconds: 0.001, error: 'FULL' });
   metrics.updateJob({
     ...input,
@@ -183,6 +186,19 @@ const asked: readonly Asked[] = [
   {
     expr: 'sum by (reason) (increase(gnnd_job_ends_total{state="FAILED"}[1h])) > 0',
     answer: { '*reason="RUN_TIMEOUT"': 1 },
+  },
+  { expr: 'gnnd_propagations_running', answer: { 'gnnd_propagations_running{': 2 } },
+  { expr: 'gnnd_propagation_done_ratio', answer: { 'gnnd_propagation_done_ratio{': 0.5 } },
+  {
+    expr:
+      'increase(gnnd_propagation_hops_total[1h]) / ' +
+      'increase(gnnd_propagation_seconds_total[1h])',
+    answer: { '': 0.75 },
+  },
+  { expr: 'increase(gnnd_propagation_bytes_total[1h])', answer: { '': 4000 } },
+  {
+    expr: 'increase(gnnd_propagation_ends_total{outcome="FAILED"}[1h]) > 0',
+    answer: { 'outcome="FAILED"': 1 },
   },
   { expr: 'gnnd_ready', answer: { 'gnnd_ready{': 1 } },
   { expr: 'rate(gnnd_store_errors_total[5m]) > 0', answer: { 'code="FULL"': 1 / 300 } },

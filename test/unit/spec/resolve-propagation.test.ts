@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PropagationSpecSchema } from '../../../src/api/gen/gnnd/v1/propagation_pb.ts';
+import { canonicalSha256 } from '../../../src/base/ids.ts';
 import { type PropagationInput, resolvePropagation } from '../../../src/spec/rules/propagation.ts';
 import { messageOf, plainOf } from '../../../src/spec/spec-codec.ts';
 import { idOf } from '../../../src/supervisor/propagations.ts';
@@ -13,6 +14,8 @@ const defaults = {
   terms: 0,
   rowDtype: 'FLOAT32',
   randomSeed: '0',
+  standardize: false,
+  permute: true,
 };
 
 function violationsOf(given: object) {
@@ -29,6 +32,17 @@ describe('what is propagated', () => {
     expect(resolvePropagation({ operators: ['HEAT'] })).toMatchObject({
       ok: { alpha: 0, heatTime: 3, terms: 10 },
     });
+  });
+
+  it('standardises rows where features are standardised, unless told otherwise', () => {
+    const standardizeOf = (given: PropagationInput, features: boolean) => {
+      const resolution = resolvePropagation(given, features);
+      return 'ok' in resolution && resolution.ok.standardize;
+    };
+    expect(standardizeOf({}, false)).toBe(false);
+    expect(standardizeOf({}, true)).toBe(true);
+    expect(standardizeOf({ standardize: true }, false)).toBe(true);
+    expect(standardizeOf({ standardize: false }, true)).toBe(false);
   });
 
   it('resolves to itself', () => {
@@ -110,7 +124,15 @@ describe('the id of a propagation', () => {
       source({ selfLoops: false }),
       source({}, 'bb'),
       source({}, 'aa', true),
+      source({ standardize: true }),
+      source({ permute: false }),
     ].map(idOf);
     expect(new Set([id, ...others]).size).toBe(others.length + 1);
+  });
+
+  it('is what it was before rows could be standardised', () => {
+    const { standardize: _, permute: __, ...propagation } = source({}).propagation;
+    const older = { version: 1, datasetDigest: 'aa', propagation, standardize: false };
+    expect(idOf(source({}))).toBe(canonicalSha256(older).slice(0, 32));
   });
 });

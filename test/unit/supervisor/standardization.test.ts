@@ -202,6 +202,9 @@ test('what cannot be folded says why, and padding stays as it is', () => {
   expect(problem({ type: 'GATV2', hiddenDim: 3 })).toBe(null);
   expect(problem({ hiddenDim: 3 })).toContain('residual');
   expect(problem({ layers: 1, outDim: 3 })).toContain('residual');
+  for (const type of ['SGC', 'SIGN', 'HOGA'] as const) {
+    expect(problem({ type })).toContain('propagated');
+  }
   expect(problem({ type: 'GCN' })).toContain('degrees');
   expect(problem({ type: 'GAT' })).toContain('no bias');
   expect(problem({ type: 'TORCHSCRIPT' })).toContain('your');

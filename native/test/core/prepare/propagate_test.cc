@@ -7,13 +7,16 @@
 
 #include <cmath>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "core/graph/npy.h"
+#include "core/prepare/range_moments.h"
 #include "core/vec/convert.h"
 #include "test/support/graphs.h"
 #include "test/support/npy_files.h"
@@ -205,15 +208,102 @@ TEST_CASE("propagate: rows are a permutation of each split, and start at a page"
   CHECK(RowHeader(RowType::kBfloat16, 12345, kColumns).size() == kRowAlignment);
 }
 
+// What a column's values over all nodes are standardised by, from all nodes' rows.
+Moments MomentsOf(const Matrix& rows) {
+  Moments moments;
+  for (uint32_t c = 0; c < kColumns; ++c) {
+    double mean = 0;
+    for (uint32_t v = 0; v < kNodes; ++v) mean += rows[uint64_t{v} * kColumns + c] / kNodes;
+    double variance = 0;
+    for (uint32_t v = 0; v < kNodes; ++v) {
+      const double distance = rows[uint64_t{v} * kColumns + c] - mean;
+      variance += distance * distance / kNodes;
+    }
+    moments.mean.push_back(mean);
+    moments.divisor.push_back(std::sqrt(variance));
+  }
+  return moments;
+}
+
+Moments MomentsIn(const std::string& path) {
+  const std::string bytes = test::ReadFile(path);
+  REQUIRE(bytes.size() == 2 * kColumns * sizeof(double));
+  std::vector<double> values(2 * kColumns);
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return {{values.begin(), values.begin() + kColumns}, {values.begin() + kColumns, values.end()}};
+}
+
+TEST_CASE("propagate: standardised rows are those of all nodes' columns after each hop") {
+  const Stored stored;
+  for (const PropagationOperator& op : kAllOperators) {
+    CAPTURE(static_cast<uint32_t>(op.kind));
+    CAPTURE(op.self_loops);
+    const TempFolder out;
+    const Result<PropagateReport> report =
+        Run(stored, OptionsOf({.operators = {op}, .hops = 3, .standardize = true}, out));
+    REQUIRE(report.ok());
+    const NpyArray nodes = std::move(*NpyArray::Open(out / "nodes.npy"));
+    const Matrix dense = DenseOperator(stored.tiny, op);
+    Matrix rows(stored.tiny.features.begin(), stored.tiny.features.end());
+    for (uint32_t hop = 0; hop <= 3; ++hop) {
+      if (hop > 0) rows = Product(dense, rows, kColumns);
+      const Moments expected = MomentsOf(rows);
+      const Moments moments = MomentsIn(out / MomentsFile(0, hop));
+      const NpyArray found = std::move(*NpyArray::Open(out / RowFile(0, hop)));
+      double worst = 0;
+      for (uint32_t c = 0; c < kColumns; ++c) {
+        CHECK(std::abs(moments.mean[c] - expected.mean[c]) < 1e-6);
+        CHECK(std::abs(moments.divisor[c] / expected.divisor[c] - 1) < 1e-4);
+        for (uint64_t row = 0; row < report->rows; ++row) {
+          const uint64_t node = nodes.values<uint32_t>()[row];
+          const double value = (rows[node * kColumns + c] - expected.mean[c]) / expected.divisor[c];
+          worst = std::max(worst, std::abs(found.values<float>()[row * kColumns + c] - value));
+        }
+      }
+      CHECK(worst < 1e-3);
+    }
+  }
+}
+
+TEST_CASE("propagate: a column that is constant but for roundings is zero when standardised") {
+  Stored stored;
+  for (uint32_t v = 0; v < kNodes; ++v) stored.tiny.features[v * kColumns + 5] = 0.7F;
+  stored.tiny.WriteTo(stored.folder);
+  stored.dataset = std::move(*Dataset::Open(stored.folder.path(), stored.tiny.counts()));
+  const TempFolder out;
+  const PropagationOperator mean{.kind = OperatorKind::kRow, .self_loops = true};
+  REQUIRE(Run(stored, OptionsOf({.operators = {mean}, .hops = 3, .standardize = true}, out)).ok());
+  for (uint32_t hop = 0; hop <= 3; ++hop) {
+    CHECK(MomentsIn(out / MomentsFile(0, hop)).divisor[5] == 1);
+    const NpyArray found = std::move(*NpyArray::Open(out / RowFile(0, hop)));
+    for (uint64_t i = 5; i < found.size(); i += kColumns) {
+      CHECK(std::abs(found.values<float>()[i]) < 1e-6);
+    }
+  }
+}
+
+TEST_CASE("propagate: standardising refuses what is not finite") {
+  Stored stored;
+  stored.tiny.features[3 * kColumns + 2] = std::numeric_limits<float>::quiet_NaN();
+  stored.tiny.WriteTo(stored.folder);
+  stored.dataset = std::move(*Dataset::Open(stored.folder.path(), stored.tiny.counts()));
+  const TempFolder out;
+  const Status status =
+      Run(stored, OptionsOf({.operators = {{}}, .hops = 1, .standardize = true}, out)).status();
+  CHECK(status.code() == Code::kDatasetCorrupt);
+  CHECK(status.message().find("column 2") != std::string::npos);
+}
+
 TEST_CASE("propagate: blocks, threads and memory decide no bit") {
   const Stored stored;
+  const PropagationPlan plan{.operators = kAllOperators, .hops = 2, .standardize = true};
   std::map<std::string, std::string> expected;
   for (const uint64_t columns : {0, 37, 16, 5, 1}) {
     for (const uint32_t threads : {1, 2, 5}) {
       CAPTURE(columns);
       CAPTURE(threads);
       const TempFolder out;
-      PropagateOptions options = OptionsOf({.operators = kAllOperators, .hops = 2}, out);
+      PropagateOptions options = OptionsOf(plan, out);
       options.columns = columns;
       options.threads = threads;
       const Result<PropagateReport> report = Run(stored, options);
@@ -224,8 +314,8 @@ TEST_CASE("propagate: blocks, threads and memory decide no bit") {
     }
   }
   const TempFolder out;
-  PropagateOptions options = OptionsOf({.operators = kAllOperators, .hops = 2}, out);
-  options.memory_bytes = 8 * 4 * (3 * kNodes + 400);
+  PropagateOptions options = OptionsOf(plan, out);
+  options.memory_bytes = 8 * (4 * (3 * kNodes + 400) + RangeMoments::BytesOf(kNodes, 1));
   const Result<PropagateReport> report = Run(stored, options);
   REQUIRE(report.ok());
   CHECK(report->block_columns == 8);
@@ -275,7 +365,8 @@ TEST_CASE("propagate: float16 refuses what it lacks") {
 
 TEST_CASE("propagate: killed anywhere, the next run goes on from what is there") {
   const Stored stored;
-  const PropagationPlan plan{.operators = {kAllOperators[0], kAllOperators[4]}, .hops = 3};
+  const PropagationPlan plan{
+      .operators = {kAllOperators[0], kAllOperators[4]}, .hops = 3, .standardize = true};
   const TempFolder whole;
   const Result<PropagateReport> undisturbed = Run(stored, OptionsOf(plan, whole));
   REQUIRE(undisturbed.ok());
@@ -318,7 +409,7 @@ TEST_CASE("propagate: killed anywhere, the next run goes on from what is there")
 
 TEST_CASE("propagate: a part that is cut short is made again") {
   const Stored stored;
-  const PropagationPlan plan{.operators = {{}}, .hops = 2};
+  const PropagationPlan plan{.operators = {{}}, .hops = 2, .standardize = true};
   const TempFolder out;
   const PropagateOptions options = OptionsOf(plan, out);
   const Result<PropagateReport> first = Run(stored, options);
@@ -328,6 +419,8 @@ TEST_CASE("propagate: a part that is cut short is made again") {
   const Result<PropagateReport> second = Run(stored, options);
   REQUIRE(second.ok());
   CHECK(DigestsOf(*second) == DigestsOf(*first));
+  std::filesystem::remove(out / MomentsFile(0, 1));
+  CHECK(DigestsOf(*Run(stored, options)) == DigestsOf(*first));
   CHECK(second->edge_columns > 0);
   CHECK(NamesIn(out).size() == first->files.size());
 }

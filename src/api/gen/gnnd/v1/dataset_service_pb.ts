@@ -1342,7 +1342,8 @@ export type PropagateDatasetRequest = Message<"gnnd.v1.PropagateDatasetRequest">
   propagation?: PropagationSpec | undefined;
 
   /**
-   * As features.standardize of a job.
+   * As features.standardize of a job: before they are propagated, and also after where
+   * propagation.standardize does not say.
    *
    * @generated from field: bool standardize = 3;
    */
@@ -1391,7 +1392,8 @@ export type PropagateDatasetRequestJson = {
   propagation?: PropagationSpecJson;
 
   /**
-   * As features.standardize of a job.
+   * As features.standardize of a job: before they are propagated, and also after where
+   * propagation.standardize does not say.
    *
    * @generated from field: bool standardize = 3;
    */

@@ -2,8 +2,8 @@
 // @generated from file gnnd/v1/memory_plan.proto (package gnnd.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { TopologySource, TopologySourceJson } from "./resources_pb.ts";
 import { file_gnnd_v1_resources } from "./resources_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/memory_plan.proto.
  */
 export const file_gnnd_v1_memory_plan: GenFile = /*@__PURE__*/
-  fileDesc("Chlnbm5kL3YxL21lbW9yeV9wbGFuLnByb3RvEgdnbm5kLnYxIoACCgpNZW1vcnlQbGFuEiIKBXBhcnRzGAEgAygLMhMuZ25uZC52MS5NZW1vcnlQYXJ0EhQKDHN1cmVseV9ieXRlcxgCIAEoAxIVCg1hdF9tb3N0X2J5dGVzGAMgASgDEhIKCmhvc3RfYnl0ZXMYBCABKAMSKQoIdG9wb2xvZ3kYBSABKA4yFy5nbm5kLnYxLlRvcG9sb2d5U291cmNlEhYKDnRvcG9sb2d5X2J5dGVzGAYgASgDEhgKEGZlYXR1cmVzX29uX2Rpc2sYByABKAgSFgoOZmVhdHVyZXNfYnl0ZXMYCCABKAMSGAoQcmVhZF9haGVhZF9ieXRlcxgJIAEoAyJHCgpNZW1vcnlQYXJ0EgwKBG5hbWUYASABKAkSDQoFYnl0ZXMYAiABKAMSDQoFYm91bmQYAyABKAgSDQoFZmllbGQYBCABKAliBnByb3RvMw", [file_gnnd_v1_resources]);
+  fileDesc("Chlnbm5kL3YxL21lbW9yeV9wbGFuLnByb3RvEgdnbm5kLnYxIqACCgpNZW1vcnlQbGFuEiIKBXBhcnRzGAEgAygLMhMuZ25uZC52MS5NZW1vcnlQYXJ0EhQKDHN1cmVseV9ieXRlcxgCIAEoAxIVCg1hdF9tb3N0X2J5dGVzGAMgASgDEhIKCmhvc3RfYnl0ZXMYBCABKAMSKQoIdG9wb2xvZ3kYBSABKA4yFy5nbm5kLnYxLlRvcG9sb2d5U291cmNlEhYKDnRvcG9sb2d5X2J5dGVzGAYgASgDEhgKEGZlYXR1cmVzX29uX2Rpc2sYByABKAgSFgoOZmVhdHVyZXNfYnl0ZXMYCCABKAMSGAoQcmVhZF9haGVhZF9ieXRlcxgJIAEoAxIeCgRyb3dzGAogASgLMhAuZ25uZC52MS5Sb3dQbGFuImgKB1Jvd1BsYW4SHgoEdGllchgBIAEoDjIQLmdubmQudjEuUm93VGllchINCgVieXRlcxgCIAEoAxINCgVjaHVuaxgDIAEoBRIOCgZyZWFzb24YBCABKAkSDwoHcmVmdXNlZBgFIAMoCSJHCgpNZW1vcnlQYXJ0EgwKBG5hbWUYASABKAkSDQoFYnl0ZXMYAiABKAMSDQoFYm91bmQYAyABKAgSDQoFZmllbGQYBCABKAkqXgoHUm93VGllchIYChRST1dfVElFUl9VTlNQRUNJRklFRBAAEhMKD1JPV19USUVSX0RFVklDRRABEhEKDVJPV19USUVSX0hPU1QQAhIRCg1ST1dfVElFUl9ESVNLEANiBnByb3RvMw", [file_gnnd_v1_resources]);
 
 /**
  * What a job is predicted to take of the host's memory, and what stays on disk because of it.
@@ -83,6 +83,13 @@ export type MemoryPlan = Message<"gnnd.v1.MemoryPlan"> & {
    * @generated from field: int64 read_ahead_bytes = 9;
    */
   readAheadBytes: bigint;
+
+  /**
+   * Of a job whose batches are rows of propagated features.
+   *
+   * @generated from field: gnnd.v1.RowPlan rows = 10;
+   */
+  rows?: RowPlan | undefined;
 };
 
 /**
@@ -154,6 +161,13 @@ export type MemoryPlanJson = {
    * @generated from field: int64 read_ahead_bytes = 9;
    */
   readAheadBytes?: string;
+
+  /**
+   * Of a job whose batches are rows of propagated features.
+   *
+   * @generated from field: gnnd.v1.RowPlan rows = 10;
+   */
+  rows?: RowPlanJson;
 };
 
 /**
@@ -162,6 +176,99 @@ export type MemoryPlanJson = {
  */
 export const MemoryPlanSchema: GenMessage<MemoryPlan, {jsonType: MemoryPlanJson}> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_memory_plan, 0);
+
+/**
+ * Where a job's rows come from, and how an epoch had best shuffle them there. Advice:
+ * training.row_chunk decides.
+ *
+ * @generated from message gnnd.v1.RowPlan
+ */
+export type RowPlan = Message<"gnnd.v1.RowPlan"> & {
+  /**
+   * Where they are read.
+   *
+   * @generated from field: gnnd.v1.RowTier tier = 1;
+   */
+  tier: RowTier;
+
+  /**
+   * Of all rows of all hops that the model reads.
+   *
+   * @generated from field: int64 bytes = 2;
+   */
+  bytes: bigint;
+
+  /**
+   * Best for training.row_chunk: rows that stay together; 1: each is shuffled.
+   *
+   * @generated from field: int32 chunk = 3;
+   */
+  chunk: number;
+
+  /**
+   * One sentence: why.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+
+  /**
+   * Why not what was considered before.
+   *
+   * @generated from field: repeated string refused = 5;
+   */
+  refused: string[];
+};
+
+/**
+ * Where a job's rows come from, and how an epoch had best shuffle them there. Advice:
+ * training.row_chunk decides.
+ *
+ * @generated from message gnnd.v1.RowPlan
+ */
+export type RowPlanJson = {
+  /**
+   * Where they are read.
+   *
+   * @generated from field: gnnd.v1.RowTier tier = 1;
+   */
+  tier?: RowTierJson;
+
+  /**
+   * Of all rows of all hops that the model reads.
+   *
+   * @generated from field: int64 bytes = 2;
+   */
+  bytes?: string;
+
+  /**
+   * Best for training.row_chunk: rows that stay together; 1: each is shuffled.
+   *
+   * @generated from field: int32 chunk = 3;
+   */
+  chunk?: number;
+
+  /**
+   * One sentence: why.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason?: string;
+
+  /**
+   * Why not what was considered before.
+   *
+   * @generated from field: repeated string refused = 5;
+   */
+  refused?: string[];
+};
+
+/**
+ * Describes the message gnnd.v1.RowPlan.
+ * Use `create(RowPlanSchema)` to create a new message.
+ */
+export const RowPlanSchema: GenMessage<RowPlan, {jsonType: RowPlanJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_memory_plan, 1);
 
 /**
  * One of several things that take memory.
@@ -238,5 +345,53 @@ export type MemoryPartJson = {
  * Use `create(MemoryPartSchema)` to create a new message.
  */
 export const MemoryPartSchema: GenMessage<MemoryPart, {jsonType: MemoryPartJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_memory_plan, 1);
+  messageDesc(file_gnnd_v1_memory_plan, 2);
+
+/**
+ * Where rows are read from.
+ *
+ * @generated from enum gnnd.v1.RowTier
+ */
+export enum RowTier {
+  /**
+   * Not set.
+   *
+   * @generated from enum value: ROW_TIER_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The memory of the devices that train.
+   *
+   * @generated from enum value: ROW_TIER_DEVICE = 1;
+   */
+  DEVICE = 1,
+
+  /**
+   * The host's memory: mapped files that the page cache can hold.
+   *
+   * @generated from enum value: ROW_TIER_HOST = 2;
+   */
+  HOST = 2,
+
+  /**
+   * The disk, as batches want them.
+   *
+   * @generated from enum value: ROW_TIER_DISK = 3;
+   */
+  DISK = 3,
+}
+
+/**
+ * Where rows are read from.
+ *
+ * @generated from enum gnnd.v1.RowTier
+ */
+export type RowTierJson = "ROW_TIER_UNSPECIFIED" | "ROW_TIER_DEVICE" | "ROW_TIER_HOST" | "ROW_TIER_DISK";
+
+/**
+ * Describes the enum gnnd.v1.RowTier.
+ */
+export const RowTierSchema: GenEnum<RowTier, RowTierJson> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_memory_plan, 0);
 

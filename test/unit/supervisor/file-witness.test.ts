@@ -1,0 +1,69 @@
+import { mkdirSync, mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { digestFiles } from '../../../src/executor/digest-files.ts';
+import { FileWitness } from '../../../src/supervisor/file-witness.ts';
+
+/** Counts the files that are read. */
+
+const root = mkdtempSync(join(tmpdir(), 'gnnd-witness-'));
+
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+async function folderOf(name: string) {
+  const folder = join(root, name);
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'a'), 'first');
+  writeFileSync(join(folder, 'b'), 'second');
+  const read: string[] = [];
+  const digest = async (_: string, names: readonly string[]) => {
+    read.push(...names);
+    return await digestFiles({ folder, names }, () => {});
+  };
+  const [a = '', b = ''] = await digestFiles({ folder, names: ['a', 'b'] }, () => {});
+  const files = [
+    { name: 'a', sha256: a },
+    { name: 'b', sha256: b },
+  ];
+  const witness = new FileWitness();
+  const wrong = async () => {
+    const found = await witness.wrongOnes(folder, files, digest);
+    return found.map(({ path }) => path);
+  };
+  return { folder, files, witness, read, wrong };
+}
+
+it('reads each file once, and none that its writer has just digested', async () => {
+  const { folder, files, witness, read, wrong } = await folderOf('once');
+  expect(await wrong()).toEqual([]);
+  expect(await wrong()).toEqual([]);
+  expect(read).toEqual(['a', 'b']);
+  const other = await folderOf('written');
+  await other.witness.remember(other.folder, other.files);
+  expect(await other.wrong()).toEqual([]);
+  expect(other.read).toEqual([]);
+  await witness.remember(folder, files);
+  expect(await wrong()).toEqual([]);
+  expect(read).toEqual(['a', 'b']);
+});
+
+it('finds a file of the same size and times that holds something else', async () => {
+  const { folder, read, wrong } = await folderOf('changed');
+  expect(await wrong()).toEqual([]);
+  const { atime, mtime } = statSync(join(folder, 'b'));
+  writeFileSync(join(folder, 'b'), 'sec0nd');
+  utimesSync(join(folder, 'b'), atime, mtime);
+  expect(await wrong()).toEqual([join(folder, 'b')]);
+  // What is wrong is read again each time: somebody may have mended it.
+  expect(await wrong()).toEqual([join(folder, 'b')]);
+  expect(read).toEqual(['a', 'b', 'b', 'b']);
+  writeFileSync(join(folder, 'b'), 'second');
+  expect(await wrong()).toEqual([]);
+});
+
+it('rejects where a file is gone', async () => {
+  const { folder, wrong } = await folderOf('gone');
+  rmSync(join(folder, 'a'));
+  await expect(wrong()).rejects.toThrow('ENOENT');
+});
