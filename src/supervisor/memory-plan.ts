@@ -1,6 +1,7 @@
 import { hostMemoryBytes } from '../base/host-memory.ts';
 import type { CoreAddon, DatasetCounts } from '../native/contract.ts';
 import { featureBytes } from '../records/dataset-record.ts';
+import type { MemoryPart, MemoryPlan, RowPlan, TopologyPlace } from '../records/memory-plan.ts';
 import { hasOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
