@@ -11,6 +11,7 @@ import {
   StandbyPolicy,
 } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
+import { Precision } from '../../src/api/gen/gnnd/v1/training_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import {
   crew,
@@ -77,6 +78,11 @@ describe('a job on simulated devices makes the models of CPU devices', () => {
       ...common,
       model: { type: ModelType.PINSAGE, hiddenDim: 16 },
       sampling: { algorithm: RANDOM_WALK },
+    },
+    'GATv2, rows and products in bfloat16': {
+      ...common,
+      model: { type: ModelType.GATV2, hiddenDim: 16, heads: 2, attentionDropout: 0.3 },
+      training: { ...common.training, precision: Precision.BFLOAT16 },
     },
     'whole rows': { ...common, sampling: { algorithm: KHOP_UNIFORM, fanouts: [-1, 5] } },
   };
