@@ -76,7 +76,6 @@ GNND_DEVICE uint64_t AtomicAdd(uint64_t* to, uint64_t value) {
   return atomicAdd(reinterpret_cast<unsigned long long*>(to), value);
 }
 GNND_DEVICE uint32_t AtomicOr(uint32_t* to, uint32_t bits) { return atomicOr(to, bits); }
-GNND_DEVICE uint32_t AtomicMin(uint32_t* to, uint32_t value) { return atomicMin(to, value); }
 GNND_DEVICE uint64_t AtomicMax(uint64_t* to, uint64_t value) {
   return atomicMax(reinterpret_cast<unsigned long long*>(to), value);
 }

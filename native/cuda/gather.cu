@@ -96,10 +96,9 @@ struct Misses {
 
 // The widest word that divides rows and all addresses.
 uint32_t WordBytes(const RowSource& source, uint64_t row_bytes, const void* out) {
-  const uint64_t bits = row_bytes | reinterpret_cast<uintptr_t>(out) |
-                        reinterpret_cast<uintptr_t>(source.cache) |
-                        reinterpret_cast<uintptr_t>(source.ranked) |
-                        reinterpret_cast<uintptr_t>(source.table);
+  const uint64_t bits =
+      row_bytes | reinterpret_cast<uintptr_t>(out) | reinterpret_cast<uintptr_t>(source.cache) |
+      reinterpret_cast<uintptr_t>(source.ranked) | reinterpret_cast<uintptr_t>(source.table);
   return bits % 16 == 0 ? 16 : bits % 4 == 0 ? 4 : 2;
 }
 

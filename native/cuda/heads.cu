@@ -15,8 +15,7 @@ GNND_KERNEL Scores(HeadsTask task) {
     const uint64_t head = i % task.heads;
     const float* const values = task.rows + i * task.columns;
     const float* const vector = task.vectors + head * task.columns;
-    const float score =
-        SumInParts(task.columns, [&](uint32_t c) { return values[c] * vector[c]; });
+    const float score = SumInParts(task.columns, [&](uint32_t c) { return values[c] * vector[c]; });
     if (Part() == 0) task.scores[head * task.num_rows + row] = score;
   }
 }

@@ -44,8 +44,7 @@ GNND_KERNEL NormalizeRows(NormTask task) {
   for (uint64_t r = GridThread() / kParts; r < task.rows; r += GridThreads() / kParts) {
     const uint64_t at = r * task.columns;
     const float* const x = task.x + at;
-    const float norm =
-        std::sqrt(SumInParts(task.columns, [&](uint32_t c) { return x[c] * x[c]; }));
+    const float norm = std::sqrt(SumInParts(task.columns, [&](uint32_t c) { return x[c] * x[c]; }));
     const bool is_constant = norm < kL2Epsilon;
     const float divisor = is_constant ? kL2Epsilon : norm;
     if (task.grad == nullptr) {
@@ -107,8 +106,7 @@ GNND_KERNEL LayerNormGradients(NormTask task, Standardized* moments) {
                         count;
     for (uint32_t c = Part(); c < task.columns; c += kParts) {
       const float value = standardized.Of(x[c]);
-      task.out[at + c] =
-          standardized.inverse * (grad[c] * task.scale[c] - mean - value * slope);
+      task.out[at + c] = standardized.inverse * (grad[c] * task.scale[c] - mean - value * slope);
     }
     if (Part() == 0) moments[r] = standardized;
   }

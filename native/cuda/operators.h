@@ -86,8 +86,8 @@ void MarkHotRanks(const Queue& queue, const uint32_t* ranks, uint32_t largest_ca
                   const uint32_t* nodes, uint32_t first, uint32_t count, uint32_t* out);
 
 // Where a batch's rows lie: those of a hot rank below cache_rows in the device's cache, at their
-// rank, and those below ranked_rows in the host's memory likewise; the others in the whole table, at
-// their node, if the device can read it.
+// rank, and those below ranked_rows in the host's memory likewise; the others in the whole table,
+// at their node, if the device can read it.
 struct RowSource {
   const void* cache = nullptr;
   uint32_t cache_rows = 0;

@@ -105,8 +105,8 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
       NormRows<T> op = NormOf<T>(x);
       op.scale = saved[1].const_data_ptr<T>();
       op.grad = grad.const_data_ptr<T>();
-      workspace->operators().finish<T>().layer_norm_gradient(
-          op, workspace, grad_in.data_ptr<T>(), sums.data_ptr<T>());
+      workspace->operators().finish<T>().layer_norm_gradient(op, workspace, grad_in.data_ptr<T>(),
+                                                             sums.data_ptr<T>());
     });
     return {grad_in, sums[0], sums[1], at::Tensor()};
   }

@@ -118,9 +118,8 @@ void AggregateTransposed(const Rows& op, Workspace* workspace) {
   sum.index = op.transposed_dst;
   sum.out = op.grad_source;
   for (uint32_t h = 0; h < op.heads; ++h) {
-    stream.Launch(stream.table().take,
-                  gnnd_device_take{op.weight + h * op.stride() + op.num_dst, op.transposed_edge,
-                                   op.num_edges, weight});
+    stream.Launch(stream.table().take, gnnd_device_take{op.weight + h * op.stride() + op.num_dst,
+                                                        op.transposed_edge, op.num_edges, weight});
     SumHead(op, h, weight, sum, &stream);
   }
 }

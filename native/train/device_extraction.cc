@@ -17,8 +17,7 @@ constexpr uint64_t kPartBytes = uint64_t{16} << 20;
 // Copies on the device of what a sample's spans view.
 class SampleCopy {
  public:
-  SampleCopy(TrainStream* stream, Workspace* workspace)
-      : stream_(stream), workspace_(workspace) {}
+  SampleCopy(TrainStream* stream, Workspace* workspace) : stream_(stream), workspace_(workspace) {}
 
   Sample Of(const Sample& sample) const {
     Sample copy(sample.kind(), sample.key());
@@ -159,8 +158,8 @@ Result<DeviceFeatures> DeviceFeatures::Load(const TrainOptions& options) {
     return Status(Code::kInvalidArgument,
                   "hot_order: node " + std::to_string(node) + " is not in the graph");
   }
-  made.cache_ = GNND_VALUE(DeviceBuffer<std::byte>::Allocate(device, order.size() * row_bytes,
-                                                             DevicePurpose::kCache));
+  made.cache_ = GNND_VALUE(
+      DeviceBuffer<std::byte>::Allocate(device, order.size() * row_bytes, DevicePurpose::kCache));
   const std::unique_ptr<DeviceStream> stream = GNND_VALUE(DeviceStream::Create(device));
   const uint64_t part = std::max<uint64_t>(1, kPartBytes / row_bytes);
   std::vector<std::byte> rows(std::min<uint64_t>(part, order.size()) * row_bytes);
@@ -227,8 +226,8 @@ void DeviceFeatures::Read(const FeatureStore& store, const Sample& sample, const
   stream->Launch(stream->table().scatter, scatter);
 }
 
-Status ExtractToDevice(const TrainOptions& options, const FeatureStore& store,
-                       const Sample& sample, DeviceFeatures* features, ExtractBuffer* buffer) {
+Status ExtractToDevice(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
+                       DeviceFeatures* features, ExtractBuffer* buffer) {
   GNND_TRY(BeginExtraction(options, sample, buffer));
   Workspace* const workspace = &buffer->memory;
   TrainStream& stream = TrainStream::Of(workspace->device());

@@ -48,7 +48,7 @@ class DeviceFeatures {
 
 // ExtractBatch to the device of buffer->memory, whose stream has run when it returns. Besides what
 // that does, the sample itself is copied. Throws DeviceError.
-Status ExtractToDevice(const TrainOptions& options, const FeatureStore& store,
-                       const Sample& sample, DeviceFeatures* features, ExtractBuffer* buffer);
+Status ExtractToDevice(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
+                       DeviceFeatures* features, ExtractBuffer* buffer);
 
 }  // namespace gnnd

@@ -73,8 +73,7 @@ void Transpose(const TransposeInput<float>& in, Workspace* workspace, uint32_t* 
       stream.table().transpose_workspace_bytes(args.num_dst, args.num_src, args.num_edges));
   stream.Launch(stream.table().transpose, args);
   const uint32_t* const from = in.weight_per_destination ? dst : args.transposed_edge;
-  stream.Launch(stream.table().take,
-                gnnd_device_take{in.weight, from, args.num_edges, weight});
+  stream.Launch(stream.table().take, gnnd_device_take{in.weight, from, args.num_edges, weight});
 }
 
 const float* WeightsAs(std::span<const float> weights, Workspace*) { return weights.data(); }

@@ -13,8 +13,8 @@
 #include "train/device.h"
 
 // A stream of a device with memory of its own, as train/ works on it: where a Workspace's memory
-// comes from and its operators are enqueued. Workspaces of two streams may be used by two threads at
-// once.
+// comes from and its operators are enqueued. Workspaces of two streams may be used by two threads
+// at once.
 
 namespace gnnd {
 

@@ -150,12 +150,11 @@ void ReadRows(const FeatureStore& store, std::span<const uint32_t> nodes,
       },
       [&](uint64_t begin, uint64_t end) {
         // Each thread waits for pages of its own.
-        ParallelRows(static_cast<uint32_t>(end - begin), kGrainRows,
-                     [&](uint32_t from, uint32_t to) {
-                       store.Read(part(nodes, begin + from, begin + to),
-                                  part(ranks, begin + from, begin + to),
-                                  out + (begin + from) * row_bytes);
-                     });
+        ParallelRows(
+            static_cast<uint32_t>(end - begin), kGrainRows, [&](uint32_t from, uint32_t to) {
+              store.Read(part(nodes, begin + from, begin + to),
+                         part(ranks, begin + from, begin + to), out + (begin + from) * row_bytes);
+            });
       });
 }
 

@@ -93,8 +93,7 @@ struct AttentionOperators {
   // out[h][r] = vectors[h] . rows[r][h]
   void (*scores)(const HeadRows<T>& op, Workspace* workspace, T* out);
   // Forward and the backward pass of sources; for GAT, the backward pass of destinations, too.
-  void (*pass)(const AttentionRows<T>& op, AttentionPass pass, uint32_t rows,
-               Workspace* workspace);
+  void (*pass)(const AttentionRows<T>& op, AttentionPass pass, uint32_t rows, Workspace* workspace);
   void (*drop)(const AttentionRows<T>& op, const DropoutKey& key, const uint32_t* nodes,
                uint64_t threshold, Workspace* workspace, T* weight);
   // out = sums of source rows weighted by op.weight.

@@ -385,9 +385,8 @@ class ReluDropoutFunction : public torch::autograd::Function<ReluDropoutFunction
     const auto p = static_cast<float>(context->saved_data["p"].toDouble());
     Workspace* workspace = SavedWorkspace(context);
     const at::Tensor grad_in = EmptyIn(workspace, out, out.size(0), out.size(1));
-    InRowTypeOf(out, [&]<typename T>(T) {
-      RunReluDropoutBackward<T>(out, grad, p, grad_in, workspace);
-    });
+    InRowTypeOf(
+        out, [&]<typename T>(T) { RunReluDropoutBackward<T>(out, grad, p, grad_in, workspace); });
     return {grad_in, at::Tensor(), at::Tensor()};
   }
 };

@@ -374,9 +374,9 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) 
     side = GNND_VALUE(DeviceSide::Create(options, ManifestOf(options.model)->num_floats));
   }
   const uint64_t device_rows = side ? side->features().cache_rows() : 0;
-  FeatureStore store = GNND_VALUE(FeatureStore::Create(
-      {options.features, options.hot_order, options.cache_rows, options.features_on_disk,
-       device_rows, options.host_features}));
+  FeatureStore store = GNND_VALUE(
+      FeatureStore::Create({options.features, options.hot_order, options.cache_rows,
+                            options.features_on_disk, device_rows, options.host_features}));
   const uint64_t fill_ns =
       options.cache_rows == 0 && device_rows == 0 ? 0 : MonotonicNs() - start_ns;
   std::unique_ptr<TorchWork> work;

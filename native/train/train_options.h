@@ -33,10 +33,10 @@ struct EvalPlace {
   std::string folder;         // empty: memory all the same
 };
 
-// A device with memory of its own (core/device/device.h) that gradients are computed on. Extraction,
-// forward, backward and the loss run there; the optimizer's step, predictions of parameters and
-// evaluations stay on the host's processor, with the same bits. Refused by Create, as
-// kDeviceUnavailable: scripts, and devices whose plug-in lacks a kernel.
+// A device with memory of its own (core/device/device.h) that gradients are computed on.
+// Extraction, forward, backward and the loss run there; the optimizer's step, predictions of
+// parameters and evaluations stay on the host's processor, with the same bits. Refused by Create,
+// as kDeviceUnavailable: scripts, and devices whose plug-in lacks a kernel.
 struct DeviceOptions {
   const Device* device = nullptr;  // borrowed, until after the TorchWork; null: the CPU
   // Of device memory for the hottest rows: as many of hot_order's first as fit; 0 = no cache.

@@ -126,8 +126,8 @@ class FeatureStore {
 
   // Starts reading those nodes' rows that are on disk.
   void Ask(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks) const;
-  // The nodes' rows in the table's own type, to `out`: each tier's in one go. REQUIRES: none of them
-  // is a device's.
+  // The nodes' rows in the table's own type, to `out`: each tier's in one go. REQUIRES: none of
+  // them is a device's.
   void Read(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks, std::byte* out) const;
 
   // What reading these rows moves.

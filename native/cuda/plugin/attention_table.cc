@@ -40,8 +40,8 @@ AttentionRows<float> RowsOf(const gnnd_device_attention& args) {
 void WantBlock(const gnnd_device_attention& args, Fields* fields) {
   const bool any = args.num_dst > 0;
   fields->Want("num_edges", Fits32(args.num_edges))
-      .Want("num_src", Fits32(args.num_src) &&
-                           (args.self_index != nullptr || args.num_src >= args.num_dst))
+      .Want("num_src",
+            Fits32(args.num_src) && (args.self_index != nullptr || args.num_src >= args.num_dst))
       .Want("heads", args.heads > 0)
       .Need("indptr", args.indptr, any)
       .Need("index", args.index, args.num_edges > 0)

@@ -1,8 +1,7 @@
-#include "cuda/plugin/kernels.h"
-
 #include <memory>
 
 #include "cuda/plugin/call.h"
+#include "cuda/plugin/kernels.h"
 #include "cuda/plugin/sampler.h"
 
 namespace gnnd::cuda {

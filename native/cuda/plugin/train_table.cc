@@ -60,8 +60,8 @@ uint32_t SumEdges(gnnd_device_stream* stream, const gnnd_device_spmm* args,
   const SpmmOf run = SpmmFor(args->element, args->out_element);
   Fields fields;
   fields
-      .Want("element", args->element >= GNND_ELEMENT_FLOAT32 &&
-                           args->element <= GNND_ELEMENT_FLOAT64)
+      .Want("element",
+            args->element >= GNND_ELEMENT_FLOAT32 && args->element <= GNND_ELEMENT_FLOAT64)
       .Want("out_element", run != nullptr)
       .Need("indptr", args->indptr, any)
       .Want("x_stride", args->x_stride >= args->columns)
@@ -82,8 +82,9 @@ uint32_t TransposeEdges(gnnd_device_stream* stream, const gnnd_device_transpose*
                         gnnd_device_error* error) {
   const bool any = args->num_edges > 0;
   Fields fields;
-  fields.Want("num_edges", Fits32(args->num_edges) &&
-                               (!any || (args->num_dst > 0 && args->num_src > 0)))
+  fields
+      .Want("num_edges",
+            Fits32(args->num_edges) && (!any || (args->num_dst > 0 && args->num_src > 0)))
       .Need("indptr", args->indptr, any)
       .Need("src", args->src, any)
       .Need("transposed_indptr", args->transposed_indptr)
@@ -285,8 +286,9 @@ void UpdateAll(const Queue& queue, const gnnd_device_optimizer& args) {
 uint32_t Optimizer(gnnd_device_stream* stream, const gnnd_device_optimizer* args,
                    gnnd_device_error* error) {
   Fields fields;
-  fields.Want("num_gradients",
-              args->num_gradients > 0 && args->num_gradients <= GNND_DEVICE_MAX_GRADIENTS)
+  fields
+      .Want("num_gradients",
+            args->num_gradients > 0 && args->num_gradients <= GNND_DEVICE_MAX_GRADIENTS)
       .Want("num_seeds", args->num_seeds > 0)
       .Want("step", args->step > 0)
       .Want("optimizer", CheckOptimizer(OptionsOf(*args)).ok())

@@ -64,9 +64,6 @@ T AtomicAdd(T* to, std::type_identity_t<T> value) {
 inline uint32_t AtomicOr(uint32_t* to, uint32_t bits) {
   return AtomicUpdate(to, [=](uint32_t before) { return before | bits; });
 }
-inline uint32_t AtomicMin(uint32_t* to, uint32_t value) {
-  return AtomicUpdate(to, [=](uint32_t before) { return before < value ? before : value; });
-}
 inline uint64_t AtomicMax(uint64_t* to, uint64_t value) {
   return AtomicUpdate(to, [=](uint64_t before) { return before > value ? before : value; });
 }

@@ -332,10 +332,11 @@ typedef struct gnnd_device_score_sums {
 enum gnnd_device_heads_operation {
   GNND_HEADS_SCORES = 0,  /* scores[h][r] = vectors[h] . rows[r][h], columns in eight parts */
   GNND_HEADS_OUTER = 1,   /* rows[r][h] += scores[h][r] * vectors[h] */
-  GNND_HEADS_VECTORS = 2, /* vectors[h] = the sum over r of scores[h][r] * rows[r][h], as sum_rows */
+  GNND_HEADS_VECTORS = 2, /* vectors[h] = the sum over r of scores[h][r] * rows[r][h] */
 };
 
-/* One number a row and head, and a vector a head. What an operation writes is its left side. */
+/* One number a row and head, and a vector a head. What an operation writes is its left side; sums
+ * over rows are sum_rows'. */
 typedef struct gnnd_device_heads {
   uint32_t operation;
   uint32_t num_rows;

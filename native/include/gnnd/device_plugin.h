@@ -264,8 +264,8 @@ typedef struct gnnd_device_plugin {
                             gnnd_device_sample_report* report, gnnd_device_error* error);
 
   /* Features. Pointers are device memory unless said otherwise, here and below: the arena's, or
-   * that of another allocator on the same device, such as torch's. Fields that contradict each other
-   * are a BAD_ARGUMENT whose message names one. */
+   * that of another allocator on the same device, such as torch's. Fields that contradict each
+   * other are a BAD_ARGUMENT whose message names one. */
   uint32_t (*mark)(gnnd_device_stream* stream, const gnnd_device_mark* args,
                    gnnd_device_error* error);
   uint32_t (*gather)(gnnd_device_stream* stream, const gnnd_device_gather* args,

@@ -56,8 +56,7 @@ struct Registered {
   Registered(const Device& device, const std::vector<uint8_t>& bytes)
       : memory(Get(Mapping::Anonymous(RoundUp(bytes.size() + 1, kPageBytes)))) {
     std::copy(bytes.begin(), bytes.end(), reinterpret_cast<uint8_t*>(memory.data()));
-    registration =
-        Get(HostRegistration::Register(device, std::span(memory.data(), memory.size())));
+    registration = Get(HostRegistration::Register(device, std::span(memory.data(), memory.size())));
   }
   const void* seen() const { return registration->seen(); }
 
@@ -105,8 +104,8 @@ TEST_CASE("rows come from the first tier that has them, and what none has stays 
         args.out_stride = stride;
         std::vector<uint32_t> missed;
         for (uint32_t i = 0; i < count; ++i) {
-          const bool has = ranks[i] < kCached || (ranks[i] < kRanked && (tiers & 1) != 0) ||
-                           (tiers & 2) != 0;
+          const bool has =
+              ranks[i] < kCached || (ranks[i] < kRanked && (tiers & 1) != 0) || (tiers & 2) != 0;
           if (ranks[i] >= kCached) missed.push_back(i);
           if (!has) continue;
           std::memcpy(wanted.data() + uint64_t{i} * stride,
@@ -176,8 +175,8 @@ TEST_CASE("nodes get the hot ranks that records are marked with") {
       wanted[i] = table.rank[nodes[i]] < kRanked ? table.rank[nodes[i]] : kNoRank;
     }
     uint32_t* const out = arrays.Room<uint32_t>(count);
-    arrays.Call(arrays.table().mark, gnnd_device_mark{arrays.Put(nodes), count,
-                                                      arrays.Put(table.rank), kRanked, out});
+    arrays.Call(arrays.table().mark,
+                gnnd_device_mark{arrays.Put(nodes), count, arrays.Put(table.rank), kRanked, out});
     CHECK(arrays.Take(out, count) == wanted);
   }
 }
@@ -220,11 +219,7 @@ TEST_CASE("a kernel of feature rows names the field that cannot be") {
   const auto device = plugin.Open();
   Arrays arrays(*device);
   const gnnd_device_plugin& table = arrays.table();
-  const auto refused = [](const Status& status, const std::string& field) {
-    INFO(field);
-    CHECK(status.code() == Code::kInternal);
-    CHECK(status.message().find("field " + field + " ") != std::string::npos);
-  };
+  const auto& refused = test::CheckRefused;
   uint32_t* const words = arrays.Room<uint32_t>(64);
   gnnd_device_gather gather{};
   gather.count = 4;
@@ -251,8 +246,8 @@ TEST_CASE("a kernel of feature rows names the field that cannot be") {
   refused(arrays.Try(table.scatter, gnnd_device_scatter{nullptr, 4, words, 8, 0, words, 8}),
           "positions");
   refused(arrays.Try(table.mark, gnnd_device_mark{words, 4, nullptr, 1, words}), "rank_of_node");
-  refused(arrays.Try(table.convert, gnnd_device_convert{GNND_ELEMENT_FLOAT64,
-                                                        GNND_ELEMENT_FLOAT32, 4, words, words}),
+  refused(arrays.Try(table.convert, gnnd_device_convert{GNND_ELEMENT_FLOAT64, GNND_ELEMENT_FLOAT32,
+                                                        4, words, words}),
           "out_element");
   refused(arrays.Try(table.convert, gnnd_device_convert{9, GNND_ELEMENT_FLOAT32, 4, words, words}),
           "element");

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memory>
-#include <span>
+#include <string>
 #include <vector>
 
 #include "test/device/support.h"
@@ -24,8 +24,8 @@ class Arrays {
   }
   template <typename T>
   T* Room(uint64_t size) {
-    auto buffer = Get(DeviceBuffer<std::byte>::Allocate(device_, size * sizeof(T),
-                                                        DevicePurpose::kWorkspace));
+    auto buffer = Get(
+        DeviceBuffer<std::byte>::Allocate(device_, size * sizeof(T), DevicePurpose::kWorkspace));
     buffers_.push_back(std::move(buffer));
     return reinterpret_cast<T*>(buffers_.back().data());
   }
@@ -61,5 +61,13 @@ class Arrays {
   std::vector<DeviceBuffer<std::byte>> buffers_;
   std::unique_ptr<DeviceStream> stream_;  // waits before they go
 };
+
+// An argument was refused with a message that names this field.
+inline void CheckRefused(const Status& status, const std::string& field) {
+  INFO(field);
+  INFO(status.message());
+  CHECK(status.code() == Code::kInternal);
+  CHECK(status.message().find("field " + field + " ") != std::string::npos);
+}
 
 }  // namespace gnnd::test

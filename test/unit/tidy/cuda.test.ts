@@ -20,7 +20,7 @@ const rules: readonly { readonly found: RegExp; readonly message: string }[] = [
   { found: /\bstd::(?!(sqrt|ceil|bit_cast)\b)/, message: 'library' },
   { found: /^\s*#\s*pragma(?!\s+once)/, message: 'GNND_UNROLL stands for it' },
   {
-    found: /\b(sqrtf?|expf?|logf?|powf?|fma\w?|rsqrtf?|tanhf?)\(/,
+    found: /(?<!std::)\bsqrtf?\(|\b(expf?|logf?|powf?|fma\w?|rsqrtf?|tanhf?)\(/,
     message: 'other bits elsewhere',
   },
 ];
@@ -57,6 +57,7 @@ describe('kernels', () => {
     ['a container', 'std::vector<int> all;', 'library'],
     ['a plain atomic', 'atomicAdd(to, 1);', 'an atomic function'],
     ['an exponential of the device', 'const float y = expf(x);', 'other bits'],
+    ['a root of unknown type', 'const float y = sqrt(x);', 'other bits'],
     ['a pragma', '#pragma unroll 4', 'GNND_UNROLL'],
     ['a header of the host', '#include "core/base/check.h"', 'includes core/base/check.h'],
   ])('may not have %s', (_, line, message) => {
@@ -67,7 +68,7 @@ describe('kernels', () => {
     const text = [
       '#include "cuda/dev.h"',
       'GNND_KERNEL Add(uint32_t* to) {',
-      '  AtomicAdd(to, 1);',
+      '  AtomicAdd(to, static_cast<uint32_t>(std::sqrt(4.0F)));',
     ];
     expect(listed(violations({ path: 'native/cuda/a.cu', text: text.join('\n') }))).toBe('');
   });
