@@ -165,5 +165,6 @@ function stagedInHost(facts: RowFacts): Candidate {
 }
 
 function size(bytes: number): string {
+  if (bytes < 2 ** 30) return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
   return `${(bytes / 2 ** 30).toFixed(2)} GiB`;
 }

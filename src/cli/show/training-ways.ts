@@ -134,7 +134,7 @@ export function suggestionOf(
   }
   const ratio = total(sampled) / total(propagated);
   if (total(sampled) <= shortSeconds) {
-    const reason = `${epochs} epochs take minutes, and sampled models were the most accurate`;
+    const reason = `${epochs} epochs take minutes at most, and such models were the most accurate`;
     return { way: 'SAMPLED', reason };
   }
   if (ratio >= worthwhile) {

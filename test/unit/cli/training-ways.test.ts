@@ -17,7 +17,7 @@ const sparse: GraphSizes = {
 };
 
 describe('the work of a way', () => {
-  it('sampled: fanouts multiply, rows are gathered once a batch, gradients skip the features', () => {
+  it('sampled: fanouts multiply, rows are gathered once a batch, no gradient of features', () => {
     const { batchRows, epochBytes, epochProducts, onceBytes } = workOf('SAMPLED', sparse, settings);
     // 100 targets, 200 drawn; then 300 rows, 900 drawn; 1,200 rows of features.
     expect(batchRows).toBeCloseTo(1200, -1);

@@ -65,6 +65,31 @@ const bytesOf = (asked: JobSpec, given: MemoryFacts, name: string) =>
   memoryPlanOf(asked, given).parts.find((part) => part.name === name)?.bytes ?? 0;
 
 describe("the plan of a job's memory", () => {
+  test('knows where rows come from, by the bytes that the model reads', () => {
+    const rowsOf = (type: 'SGC' | 'SIGN' | 'GRAPHSAGE', hostBytes: number) => {
+      const propagation = {
+        ...someSpec.propagation,
+        ...{
+          operators: ['SYMMETRIC' as const, 'ROW' as const],
+          hops: 2,
+          rowDtype: 'FLOAT16' as const,
+        },
+      };
+      const asked = { ...spec({}), model: { ...someSpec.model, type }, propagation };
+      return memoryPlanOf(asked, facts(hostBytes)).rows;
+    };
+    // 10,020 labelled rows of 256 bytes; hop 0 and two hops of two operators, or the last alone.
+    expect(rowsOf('SIGN', 64 * gib)).toMatchObject({
+      bytes: 5 * 10_020 * 256,
+      tier: 'HOST',
+      chunk: 1,
+    });
+    expect(rowsOf('SGC', 64 * gib)).toMatchObject({ bytes: 10_020 * 256 });
+    // No divisor of a batch of 1,000 rows is as long as a chunk should be.
+    expect(rowsOf('SIGN', 10 * mib)).toMatchObject({ tier: 'DISK', chunk: 1000 });
+    expect(rowsOf('GRAPHSAGE', 64 * gib)).toBe(null);
+  });
+
   test('counts what is surely taken apart from what is taken at most', () => {
     const plan = memoryPlanOf(spec({}), facts(64 * gib, 100 * mib));
     // A Sampler's and a Trainer's process, and 4 + G * (S + 1) copies of the parameters.
