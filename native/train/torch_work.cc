@@ -147,6 +147,7 @@ class Work final : public TorchWork {
 
   std::unique_ptr<DeviceSide> side_;  // null: the CPU
   ExtractBuffer buffers_[kExtractBuffers];
+  uint64_t extracted_ = 0;  // batches, by the thread that extracts
   Workspace compute_;
   std::atomic<uint64_t> compute_bytes_{0};  // of compute_, for an Extract on another thread
   std::atomic<uint64_t> eval_bytes_{0};     // likewise, of evaluation
@@ -165,6 +166,9 @@ Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* repor
     report->work_bytes = compute_bytes_.load(std::memory_order_relaxed) +
                          eval_bytes_.load(std::memory_order_relaxed);
     for (const ExtractBuffer& each : buffers_) report->work_bytes += each.memory.reserved_bytes();
+    if (side_ && IsUseDue(extracted_++)) {
+      report->device = GNND_VALUE(options_.device.device->Use());
+    }
     return Status::Ok();
   });
 }

@@ -130,6 +130,11 @@ describe('whoever works on it', () => {
   });
 });
 
+function told(text: string, device: string, name: string, label: string): number {
+  const series = new RegExp(`^${name}\\{[^}]*device="${device}",${label}\\} (\\d+)$`, 'm');
+  return Number(series.exec(text)?.[1]);
+}
+
 test('what executors hold of devices, and what is copied, is told by device', async () => {
   const long = { ...common, training: { ...common.training, epochs: 40 } };
   await daemon.createJob('held', on(long, sim(crew(2, 1))));
@@ -137,10 +142,7 @@ test('what executors hold of devices, and what is copied, is told by device', as
   const text = await daemon.scrape();
   await daemon.succeeded('held');
   for (const device of ['sim:0', 'sim:1']) {
-    const held = (name: string, label: string) =>
-      Number(
-        new RegExp(`^${name}\\{[^}]*device="${device}",${label}\\} (\\d+)$`, 'm').exec(text)?.[1],
-      );
+    const held = (name: string, label: string) => told(text, device, name, label);
     // 64-bit row starts and 32-bit neighbours.
     const topologyBytes = 8 * (2708 + 1) + 4 * 10_556;
     expect(held('gnnd_device_memory_bytes', 'use="TOPOLOGY"')).toBeGreaterThanOrEqual(
@@ -149,6 +151,10 @@ test('what executors hold of devices, and what is copied, is told by device', as
     expect(held('gnnd_device_memory_bytes', 'use="WORKSPACE"')).toBeGreaterThan(0);
     expect(held('gnnd_device_copy_bytes_total', 'direction="IN"')).toBeGreaterThan(topologyBytes);
     expect(held('gnnd_device_copy_bytes_total', 'direction="OUT"')).toBeGreaterThan(0);
+  }
+  // The Trainer is on the third one.
+  for (const use of ['CACHE', 'WORKSPACE', 'MODEL']) {
+    expect(told(text, 'sim:2', 'gnnd_device_memory_bytes', `use="${use}"`), use).toBeGreaterThan(0);
   }
 });
 

@@ -9,9 +9,6 @@
 namespace gnnd {
 namespace {
 
-// Batches from one look at what the device holds to the next.
-constexpr uint64_t kUseEvery = 16;
-
 Status Add(void* context, std::span<std::byte> pages) {
   const auto& device = *static_cast<const Device*>(context);
   void* seen = nullptr;
@@ -63,8 +60,7 @@ Status DeviceSampleWork::Finish(const SampleTask& task, SampleReport* report) {
   report->edges = sample.num_edges();
   report->mark_ns = made.mark_ns;
   report->copy_ns = made.copy_ns;
-  // Asking costs as much as a kernel or two.
-  if (finished_++ % kUseEvery == 0) report->device = GNND_VALUE(device_.Use());
+  if (IsUseDue(finished_++)) report->device = GNND_VALUE(device_.Use());
   return Status::Ok();
 }
 
