@@ -69,8 +69,13 @@ def doctest():
                  if (folder / "doctest/doctest.h").exists()), None)
 
 
+def open_archive(path):
+    return tarfile.open(path, "w:xz", preset=6) if path.suffix == ".xz" else tarfile.open(path, "w")
+
+
 def write(path):
-    """Its size in bytes. SystemExit with a sentence where something was not built yet."""
+    """Its size in bytes; compressed if it is called so, which takes a minute or two. SystemExit with
+    a sentence where something was not built yet."""
     if not (ROOT / "dist/main.js").exists():
         raise SystemExit("dist/main.js is missing: npm run setup")
     try:
@@ -79,7 +84,7 @@ def write(path):
         raise SystemExit(
             f"{error.name} is missing: run this with the Python that has gnnd's PyTorch "
             f"(.venv/bin/python)") from None
-    with tempfile.TemporaryDirectory() as scratch, tarfile.open(path, "w:xz", preset=6) as archive:
+    with tempfile.TemporaryDirectory() as scratch, open_archive(path) as archive:
         node = Path(scratch) / "node"
         shutil.copy(shutil.which("node"), node)
         subprocess.run(["strip", node], check=True)

@@ -14,8 +14,8 @@ struct DeviceUse {
   uint64_t copied_out_bytes = 0;
 };
 
-// Whether it is looked at for the batch of this number: asking costs as much as a kernel or two, and
-// memory grows with the first batches.
+// Whether it is looked at for the batch of this number: asking costs as much as a kernel or two,
+// and memory grows with the first batches.
 constexpr bool IsUseDue(uint64_t batch) { return batch < 16 || batch % 16 == 0; }
 
 }  // namespace gnnd
