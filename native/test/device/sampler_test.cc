@@ -154,9 +154,8 @@ TEST_CASE("hot ranks of input nodes are marked where records carry them, with tw
   for (int seed = 0; seed < 6; ++seed) {
     const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_SEED", std::to_string(seed)}});
     const auto device = plugin.Open();
-    const auto sampler =
-        Get(DeviceSampler::Create(*device, graph.view(), options, layout,
-                                  {kRandomSeed, train, kBatchSize, 2, false, ranks}));
+    const auto sampler = Get(DeviceSampler::Create(
+        *device, graph.view(), options, layout, {kRandomSeed, train, kBatchSize, 2, false, ranks}));
     const uint64_t bytes = RoundUp(layout.slot_bytes(), kPageBytes);
     const Mapping slots = Get(Mapping::Anonymous(2 * bytes));
     for (uint32_t batch = 0; batch < 2; ++batch) {
