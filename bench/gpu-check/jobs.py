@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -67,8 +68,9 @@ class Daemon:
         """Of two devices two each, of a single one four."""
         if self.device == "sim":
             return "0,0,1,1"
-        asked = subprocess.run(
-            ["nvidia-smi", "-L"], capture_output=True, text=True) if self.device == "cuda" else None
+        if shutil.which("nvidia-smi") is None:
+            return ",".join(["0"] * LOGICAL)
+        asked = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
         return "0,0,1,1" if asked.stdout.count("GPU ") > 1 else ",".join(["0"] * LOGICAL)
 
     def gnnctl(self, *words):
