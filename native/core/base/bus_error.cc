@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
@@ -72,21 +74,35 @@ std::string_view PathAt(std::string_view line, uintptr_t address) {
   return slash == std::string_view::npos ? std::string_view{} : line.substr(slash);
 }
 
-void Write(std::string_view text) {
-  static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
-}
+// A line that is written at once: others write to the same log.
+class Line {
+ public:
+  void Add(std::string_view text) {
+    const size_t fits = std::min(text.size(), sizeof text_ - size_);
+    memcpy(text_ + size_, text.data(), fits);
+    size_ += fits;
+  }
+  void AddNumber(uint64_t value) {
+    char digits[20];
+    size_t at = sizeof digits;
+    do {
+      digits[--at] = static_cast<char>('0' + value % 10);
+      value /= 10;
+    } while (value != 0);
+    Add({digits + at, sizeof digits - at});
+  }
+  void Write() const { static_cast<void>(!write(STDERR_FILENO, text_, size_)); }
 
-void WriteNumber(uint64_t value) {
-  char digits[20];
-  size_t at = sizeof digits;
-  do {
-    digits[--at] = static_cast<char>('0' + value % 10);
-    value /= 10;
-  } while (value != 0);
-  Write({digits + at, sizeof digits - at});
-}
+ private:
+  char text_[8192];
+  size_t size_ = 0;
+};
+
+std::atomic_flag is_told = ATOMIC_FLAG_INIT;
 
 void OnBusError(int, siginfo_t* info, void*) {
+  // Threads of a team fault together: the first one's word ends the process.
+  while (is_told.test_and_set()) pause();
   const bool is_fault = info->si_code == BUS_ADRERR;
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   MapsReader maps;
@@ -96,11 +112,13 @@ void OnBusError(int, siginfo_t* info, void*) {
     std::string_view name = path;
     if (name.ends_with(kDeleted)) name.remove_suffix(kDeleted.size());
     if (!name.ends_with(".npy")) continue;
-    Write("\ngnnd.unreadable ");
-    WriteNumber(static_cast<uint64_t>(getpid()));
-    Write(" ");
-    Write(name);
-    Write("\n");
+    Line told;
+    told.Add("\ngnnd.unreadable ");
+    told.AddNumber(static_cast<uint64_t>(getpid()));
+    told.Add(" ");
+    told.Add(name);
+    told.Add("\n");
+    told.Write();
     _exit(exit_code_of_unreadable);
   }
   // Blocked until this returns, then deadly.
