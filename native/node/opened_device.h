@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "core/device/device.h"
-#include "core/executor/device_sample_work.h"
 #include "node/tables.h"
 
 namespace gnnd::node {

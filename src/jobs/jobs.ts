@@ -22,7 +22,7 @@ import type {
 import { terminalStates } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { makePlan } from '../scheduler/plan.ts';
-import { devicesOfKind, hasOwnMemory } from '../spec/device-kinds.ts';
+import { devicesOfKind } from '../spec/device-kinds.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
@@ -335,7 +335,7 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
     options.native,
     {
       ...{ spec, counts, layout, deviceCount: devices.length },
-      ...{ executorCount: split.executors.length, hasAccelerators: hasOwnMemory(spec.resources) },
+      executorCount: split.executors.length,
     },
     0,
   );

@@ -80,12 +80,13 @@ export const segmentKinds = ['JOB', 'TOPOLOGY'] as const;
 export type SegmentKind = (typeof segmentKinds)[number];
 
 export const deviceStates = ['FREE', 'ALLOCATED', 'QUARANTINED', 'UNUSED'] as const;
+export type DeviceState = (typeof deviceStates)[number];
+
 /** What memory of a device is for. */
 export const deviceMemoryUses = ['TOPOLOGY', 'CACHE', 'WORKSPACE', 'MODEL'] as const;
 export type DeviceMemoryUse = (typeof deviceMemoryUses)[number];
 export const copyDirections = ['IN', 'OUT'] as const;
 export type CopyDirection = (typeof copyDirections)[number];
-export type DeviceState = (typeof deviceStates)[number];
 
 export const checkpointResults = ['OK', 'FAILED'] as const;
 export type CheckpointResult = (typeof checkpointResults)[number];

@@ -150,14 +150,11 @@ function applyToAttempt(state: SchedulerState, job: ActiveJob, event: AttemptEve
       return put(state, job, afterReady(job, event));
     case 'executorExited': {
       const decision = put(state, job, afterExited(job, event));
-      const lost = lossOf(event.outcome);
-      if (lost === null || decision.state === state) return decision;
-      const device = job.stage.executors.find(
-        ({ executor }) => executor === event.executor,
-      )?.device;
-      if (device === undefined) return decision;
-      const struck = lost === 'WHOLE' ? partsOf(state, device) : [device];
-      return quarantine(decision, struck, messageOfEnd(event.outcome));
+      if (decision.state === state) return decision;
+      const { executor, outcome } = event;
+      const device = job.stage.executors.find((each) => each.executor === executor)?.device;
+      if (device === undefined || outcome.kind === 'DONE') return decision;
+      return quarantine(decision, lostWith(outcome, device, state), outcome.message);
     }
     case 'progress':
       return put(state, job, afterProgress(job, event));
@@ -178,18 +175,12 @@ function applyToAttempt(state: SchedulerState, job: ActiveJob, event: AttemptEve
   }
 }
 
-function messageOfEnd(outcome: EventOf<'executorExited'>['outcome']): string {
-  return outcome.kind === 'DONE' ? '' : outcome.message;
-}
+type Outcome = EventOf<'executorExited'>['outcome'];
 
-/** Whether an executor's end takes its device along, and what else is a part of that device. */
-function lossOf(outcome: EventOf<'executorExited'>['outcome']): 'ONE' | 'WHOLE' | null {
-  if (outcome.kind === 'UNKILLABLE') return 'ONE';
-  return outcome.kind === 'CRASHED' && outcome.reason === 'DEVICE_LOST' ? 'WHOLE' : null;
-}
-
-/** All logical devices of the one that this is or is a part of. */
-function partsOf({ devices }: SchedulerState, device: string): readonly string[] {
+/** What an executor's end takes along: its device, or also all that are parts of the same one. */
+function lostWith(outcome: Outcome, device: string, { devices }: SchedulerState) {
+  if (outcome.kind === 'UNKILLABLE') return [device];
+  if (outcome.kind !== 'CRASHED' || outcome.reason !== 'DEVICE_LOST') return [];
   const whole = wholeDeviceOf(device);
   return devices.map(({ name }) => name).filter((name) => wholeDeviceOf(name) === whole);
 }

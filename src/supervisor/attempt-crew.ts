@@ -14,8 +14,7 @@ export function segmentRequestOf(
   executorCount: number,
 ): SegmentRequest {
   const { counts } = dataset;
-  const hasAccelerators = devices.some(({ accelerator }) => accelerator !== undefined);
-  return { spec, counts, layout, deviceCount: devices.length, executorCount, hasAccelerators };
+  return { spec, counts, layout, deviceCount: devices.length, executorCount };
 }
 
 /** `evaluation` is null for a trial: nothing is evaluated, and nobody tells orderly ends. */

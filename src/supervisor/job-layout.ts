@@ -9,6 +9,7 @@ import type {
   TrainerOptions,
 } from '../native/contract.ts';
 import { mayCache } from '../spec/cache-spec.ts';
+import { hasOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 
@@ -103,8 +104,6 @@ export interface SegmentRequest {
   readonly layout: JobLayout;
   readonly deviceCount: number;
   readonly executorCount: number;
-  /** Whether any of the devices reads and writes slots by itself. */
-  readonly hasAccelerators: boolean;
 }
 
 /** Slots of the job's queue. `recordBytes` is what a trial saw a record take; 0 = unknown. */
@@ -139,11 +138,11 @@ export interface JobSegmentSizes {
  * budget of the queue, for what is registered is real memory. 0 where nobody registers.
  */
 function registeredBytesOf(
-  { spec, layout, hasAccelerators }: SegmentRequest,
+  { spec, layout }: SegmentRequest,
   numSlots: number,
   recordBytes: number,
 ): number {
-  if (!hasAccelerators || takesRows(spec.model.type)) return 0;
+  if (!hasOwnMemory(spec.resources) || takesRows(spec.model.type)) return 0;
   const usual = recordBytes === 0 ? layout.slotBytes : Math.ceil(1.25 * recordBytes);
   const share = Math.floor(spec.queue.maxBytes / numSlots / pageBytes) * pageBytes;
   return Math.min(layout.slotBytes, usual, share);

@@ -292,8 +292,7 @@ function copiedPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): Me
 function queuePart(spec: JobSpec, layout: JobLayout, { native, counts }: MemoryFacts): MemoryPart {
   const deviceCount = spec.resources.devices;
   const executorCount = samplersOf(spec) + trainersOf(spec);
-  const hasAccelerators = hasOwnMemory(spec.resources);
-  const request = { spec, counts, layout, deviceCount, executorCount, hasAccelerators };
+  const request = { spec, counts, layout, deviceCount, executorCount };
   const slots = queueSlots(native as CoreAddon, request, 0);
   const { maxBytes } = spec.queue;
   return {

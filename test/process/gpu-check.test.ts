@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { repository } from '../support/daemon.ts';
+import { findPython } from '../support/python.ts';
 
 const folder = join(repository, 'bench/gpu-check');
 const script = join(folder, 'gpu_check.py');
@@ -82,10 +83,11 @@ check.report()
   expect(text).toContain('| n | 1 | u |');
 });
 
-test('the bundle has what a machine without Node and a network needs', () => {
+test('the bundle has what a machine without Node and a network needs', async () => {
   // Compressed, which takes a minute or two, it is to have 60 MB at most.
   const path = join(temporary(), 'bundle.tar');
-  const python = process.env['GNND_PYTHON'] ?? join(repository, '.venv/bin/python');
+  const python = await findPython('scipy_openblas32');
+  if (python === null) throw new Error("no Python here has gnnd's libraries of matrix products");
   execFileSync(python, [script, '--bundle', path]);
   const names = new Set(execFileSync('tar', ['-tf', path], { encoding: 'utf8' }).split('\n'));
   for (const name of [

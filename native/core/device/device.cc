@@ -10,6 +10,18 @@ Status Call(Function* function, Arguments... arguments) {
   return function(arguments..., &error) == GNND_DEVICE_OK ? Status::Ok() : StatusOf(error);
 }
 
+Status Add(void* context, std::span<std::byte> pages) {
+  const auto& device = *static_cast<const Device*>(context);
+  void* seen = nullptr;
+  return Call(device.table().register_host, device.get(), static_cast<void*>(pages.data()),
+              static_cast<uint64_t>(pages.size()), &seen);
+}
+
+void Remove(void* context, std::span<std::byte> pages) {
+  const auto& device = *static_cast<const Device*>(context);
+  static_cast<void>(device.table().unregister_host(device.get(), pages.data(), nullptr));
+}
+
 }  // namespace
 
 Result<std::vector<gnnd_device_info>> Device::List(const DevicePlugin& plugin) {
@@ -116,5 +128,7 @@ Result<std::unique_ptr<HostRegistration>> HostRegistration::Register(const Devic
   return std::unique_ptr<HostRegistration>(
       new HostRegistration(device, memory, static_cast<std::byte*>(seen)));
 }
+
+Registrar RegistrarOf(const Device& device) { return {const_cast<Device*>(&device), Add, Remove}; }
 
 }  // namespace gnnd

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/registrar.h"
 #include "core/base/status.h"
 #include "core/device/plugin.h"
 #include "core/device/use.h"
@@ -212,5 +213,8 @@ class HostRegistration {
   std::span<std::byte> memory_;
   std::byte* seen_;
 };
+
+// Registers with the device, which it borrows, by the rules of a HostRegistration.
+Registrar RegistrarOf(const Device& device);
 
 }  // namespace gnnd

@@ -7,26 +7,6 @@
 #include "core/feature/hot_order.h"
 
 namespace gnnd {
-namespace {
-
-Status Add(void* context, std::span<std::byte> pages) {
-  const auto& device = *static_cast<const Device*>(context);
-  void* seen = nullptr;
-  gnnd_device_error error{};
-  const uint32_t code =
-      device.table().register_host(device.get(), pages.data(), pages.size(), &seen, &error);
-  return code == GNND_DEVICE_OK ? Status::Ok() : StatusOf(error);
-}
-
-void Remove(void* context, std::span<std::byte> pages) {
-  const auto& device = *static_cast<const Device*>(context);
-  static_cast<void>(device.table().unregister_host(device.get(), pages.data(), nullptr));
-}
-
-}  // namespace
-
-Registrar RegistrarOf(const Device& device) { return {const_cast<Device*>(&device), Add, Remove}; }
-
 Result<std::unique_ptr<SampleWork>> DeviceSampleWork::Create(const Device& device,
                                                              const Topology& topology,
                                                              const GraphSampler::Options& options,

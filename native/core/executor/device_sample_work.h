@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 
-#include "core/base/registrar.h"
 #include "core/device/device.h"
 #include "core/executor/graph_sampler.h"
 #include "core/executor/sample_work.h"
@@ -44,8 +43,5 @@ class DeviceSampleWork final : public SampleWork {
   std::unique_ptr<DeviceSampler> sampler_;
   uint64_t finished_ = 0;
 };
-
-// Registers with the device, which it borrows (a HostRegistration's rules hold).
-Registrar RegistrarOf(const Device& device);
 
 }  // namespace gnnd
