@@ -1,10 +1,11 @@
 #!/usr/bin/env node
-// Whole epochs through the daemon beside the training loops of DGL and GraphBolt, in turns.
+// Whole epochs through the daemon beside the training loops of DGL, GraphBolt and
+// torch_geometric, in turns.
 //
 //   node bench/epoch/run.mjs [--graph npm-deps-2016 | debian-bookworm | products-part]
 //                            [--rounds 3] [--epochs 6] [--fanouts 10,10] [--batch 1024]
 //                            [--hidden 256] [--devices 2] [--staleness S]
-//                            [--peers dgl,dgl-i32,graphbolt,graphbolt-i32 | none]
+//                            [--peers dgl,dgl-i32,graphbolt,graphbolt-i32,pyg,pyg-adj | none]
 //
 // GraphSAGE, dropout 0.5, Adam 0.003; every contestant has both cores. gnnd: a job
 // on two CPU devices of a core each, or on as many as told, its default staleness unless given, in
@@ -41,7 +42,7 @@ const { values: options } = parseArgs({
     hidden: { type: 'string', default: '256' },
     devices: { type: 'string', default: '2' },
     staleness: { type: 'string' },
-    peers: { type: 'string', default: 'dgl,dgl-i32,graphbolt,graphbolt-i32' },
+    peers: { type: 'string', default: 'dgl,dgl-i32,graphbolt,graphbolt-i32,pyg,pyg-adj' },
   },
 });
 const epochs = Number(options.epochs);
@@ -146,6 +147,11 @@ function lapsOf(job) {
   );
 }
 
+/** The environment that bench/peers/setup.sh made for it. */
+function pythonOf(peer) {
+  return `.cache/peers/${peer.startsWith('pyg') ? 'pyg' : 'dgl'}/bin/python`;
+}
+
 class Peer {
   constructor(peer, dataset, threads, workers) {
     this.name = `${peer}, ${workers === 0 ? `${threads} threads` : `1 thread + ${workers} worker`}`;
@@ -156,7 +162,7 @@ class Peer {
       '-c',
       'import sys,json;sys.path.insert(0,"bench/peers");import served;print(json.dumps(served.TUNED))',
     ]);
-    this.child = new LineChild('.cache/peers/dgl/bin/python', [...script, ...sizes], {
+    this.child = new LineChild(pythonOf(peer), [...script, ...sizes], {
       ...JSON.parse(tuned),
       OMP_NUM_THREADS: String(threads),
       MKL_NUM_THREADS: String(threads),
@@ -288,7 +294,7 @@ function reportTimesTo(lines, peers) {
 
 async function main() {
   const names = options.peers === 'none' ? [] : options.peers.split(',');
-  const python = names.length === 0 ? [] : ['.cache/peers/dgl/bin/python'];
+  const python = names.map(pythonOf);
   for (const needed of ['dist/main.js', ...python]) {
     if (existsSync(needed)) continue;
     throw new Error(`${needed} is missing: node deploy/setup.mjs --bench; bench/peers/setup.sh`);

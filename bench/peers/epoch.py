@@ -1,21 +1,20 @@
-"""DGL's and GraphBolt's own training loops as contestants of bench/epoch/run.mjs.
+"""The peers' own training loops as contestants of bench/epoch/run.mjs.
 
 usage: epoch.py PEER GRAPH_FOLDER FANOUTS BATCH HIDDEN THREADS WORKERS [--no-evaluation]
 
-PEER: dgl, dgl-i32, graphbolt, graphbolt-i32: the loader, as its documentation shows it, in front of
-the same model: SAGEConv layers with ReLU and dropout 0.5, Adam with learning rate 0.003, shuffled
-seeds. THREADS of the process, WORKERS processes beside it that sample. Command: `run EPOCHS
+PEER: dgl, dgl-i32, graphbolt, graphbolt-i32 (epoch_dgl.py), pyg, pyg-adj (epoch_pyg.py): the loader,
+as its documentation shows it, in front of the same model: the library's own SAGEConv layers with
+ReLU and dropout 0.5, Adam with learning rate 0.003, shuffled seeds. THREADS of the process, WORKERS processes beside it that sample. Command: `run EPOCHS
 RANDOM_SEED` trains a new model; the answer holds for each epoch the seconds of its batches, the
 seconds of one exact evaluation after it (full neighbourhoods of the validation and test nodes,
 whose blocks were made once; without evaluation nothing) and its validation and test accuracy in
 percent.
 """
+import importlib
 import os
 import sys
 import time
 
-import dgl
-import dgl.graphbolt as gb
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -33,57 +32,15 @@ class Data:
         self.indptr, self.indices = load('indptr.npy', kind), load('indices.npy', kind)
         self.features, self.labels = load('features.npy', np.float32), load('labels.npy', np.int64)
         self.splits = {name: load(name + '.npy', kind) for name in ('train', 'val', 'test')}
-        self.graph = dgl.graph(('csc', (self.indptr, self.indices, [])),
-                               idtype=torch.int32 if int32 else torch.int64).formats('csc')
         self.classes = int(self.labels.max()) + 1
-
-
-class Net(torch.nn.Module):
-    def __init__(self, dims):
-        super().__init__()
-        self.convs = torch.nn.ModuleList(
-            dgl.nn.SAGEConv(inputs, outputs, 'mean') for inputs, outputs in zip(dims, dims[1:]))
-
-    def forward(self, blocks, x):
-        for layer, (conv, block) in enumerate(zip(self.convs, blocks)):
-            x = conv(block, (x, x[:block.num_dst_nodes()]))
-            if layer + 1 < len(self.convs):
-                x = F.dropout(F.relu(x), DROPOUT, self.training)
-        return x
-
-
-def dgl_batches(data, fanouts, batch_size, workers):
-    # DGL's fused path (for two threads and more) corrupts the heap with 32-bit ids.
-    fused = data.indices.dtype == torch.int64
-    sampler = dgl.dataloading.NeighborSampler(fanouts[::-1], fused=fused)
-    loader = dgl.dataloading.DataLoader(data.graph, data.splits['train'], sampler, shuffle=True,
-                                        batch_size=batch_size, num_workers=workers)
-    while True:
-        for inputs, seeds, blocks in loader:
-            yield data.features[inputs.long()], blocks, data.labels[seeds.long()]
-
-
-def graphbolt_batches(data, fanouts, batch_size, workers):
-    graph = gb.fused_csc_sampling_graph(data.indptr, data.indices)
-    train = data.splits['train']
-    items = gb.ItemSet((train, data.labels[train.long()]), names=('seed_nodes', 'labels'))
-    features = gb.BasicFeatureStore({('node', None, 'x'): gb.TorchBasedFeature(data.features)})
-    pipe = gb.ItemSampler(items, batch_size=batch_size, shuffle=True)
-    pipe = pipe.sample_neighbor(graph, fanouts[::-1])
-    pipe = pipe.fetch_feature(features, node_feature_keys=['x'])
-    loader = gb.DataLoader(pipe, num_workers=workers)
-    while True:
-        for batch in loader:
-            yield batch.node_features['x'], batch.blocks, batch.labels
 
 
 class Evaluation:
     """Exact: the blocks of all validation and test nodes, made once."""
 
-    def __init__(self, data, layers):
+    def __init__(self, data, full_blocks, layers):
         self.nodes = torch.cat((data.splits['val'], data.splits['test']))
-        sampler = dgl.dataloading.MultiLayerFullNeighborSampler(layers, fused=False)
-        inputs, _, self.blocks = sampler.sample_blocks(data.graph, self.nodes)
+        inputs, self.blocks = full_blocks(data, self.nodes, layers)
         self.x = data.features[inputs.long()]
         self.labels = data.labels[self.nodes.long()]
         self.num_val = len(data.splits['val'])
@@ -98,8 +55,7 @@ class Evaluation:
         return seconds, right[:self.num_val].mean().item(), right[self.num_val:].mean().item()
 
 
-def train(data, batches, evaluation, dims, per_epoch, epochs):
-    net = Net(dims)
+def train(net, batches, evaluation, per_epoch, epochs):
     optimizer = torch.optim.Adam(net.parameters(), lr=LEARNING_RATE)
     answer = {'epoch_s': [], 'evaluation_s': [], 'val': [], 'test': []}
     for _ in range(epochs):
@@ -123,15 +79,17 @@ def main():
     batch_size, hidden, threads, workers = map(int, sys.argv[4:8])
     torch.set_num_threads(threads)
     data = Data(folder, peer.endswith('-i32'))
-    make = dgl_batches if peer.startswith('dgl') else graphbolt_batches
-    batches = make(data, fanouts, batch_size, workers)
-    evaluation = None if '--no-evaluation' in sys.argv else Evaluation(data, len(fanouts))
+    side = importlib.import_module('epoch_pyg' if peer.startswith('pyg') else 'epoch_dgl')
+    batches = side.LOADERS[peer](data, fanouts, batch_size, workers)
+    evaluation = None
+    if '--no-evaluation' not in sys.argv:
+        evaluation = Evaluation(data, side.full_blocks, len(fanouts))
     dims = [data.features.shape[1], *[hidden] * (len(fanouts) - 1), data.classes]
     per_epoch = -(-len(data.splits['train']) // batch_size)
 
     def answer(words):
         torch.manual_seed(int(words[2]))
-        return train(data, batches, evaluation, dims, per_epoch, int(words[1]))
+        return train(side.Net(dims, DROPOUT), batches, evaluation, per_epoch, int(words[1]))
 
     answer(('run', 1, 0))
     served.serve({'peer': peer}, answer)

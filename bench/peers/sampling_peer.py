@@ -1,8 +1,10 @@
-"""DGL and GraphBolt as contestants of sampling.py. Runs in the dgl environment.
+"""DGL, GraphBolt and torch_geometric as contestants of sampling.py.
 
 usage: sampling_peer.py PEER GRAPH_FOLDER ALGORITHM FANOUTS BATCH THREADS [calls]
 
-PEER: dgl, dgl-i32, graphbolt, graphbolt-i32. ALGORITHM: uniform, weighted (by edge_weights.npy,
+PEER: dgl, dgl-i32, graphbolt, graphbolt-i32 (in the dgl environment); pyg-adj, pyg (in the pyg
+environment with torch-sparse; uniform only): what torch_geometric's NeighborSampler calls for each
+hop, and what its NeighborLoader calls, which expands new nodes only. ALGORITHM: uniform, weighted (by edge_weights.npy,
 without replacement), labor, walk (PinSAGE's: 8 walks of 3 steps, restart 0.5, top FANOUT). With
 `calls` THREADS Python threads sample batches of their own, else one batch at a time may use THREADS
 threads inside. Command: `run FIRST COUNT`.
@@ -127,6 +129,70 @@ class GraphBolt:
             yield csc.indptr.numpy(), csc.indices.numpy(), sources.numpy(), seeds.numpy()
 
 
+class TorchSparse:
+    """torch_geometric's sampling: its NeighborSampler is so many calls of sample_adj."""
+
+    def __init__(self, graph, algorithm, fanouts):
+        if algorithm != 'uniform':
+            sys.exit(f'torch-sparse cannot sample {algorithm}')
+        from torch_sparse import SparseTensor
+        nodes = len(graph.indptr) - 1
+        self.graph = SparseTensor(rowptr=graph.indptr, col=graph.indices,
+                                  sparse_sizes=(nodes, nodes), is_sorted=True, trust_data=True)
+        self.fanouts = fanouts
+
+    def sample(self, seeds):
+        blocks = []
+        for fanout in self.fanouts:
+            block, sources = self.graph.sample_adj(seeds, fanout, replace=False)
+            blocks.append((block, sources, seeds))
+            seeds = sources
+        return blocks
+
+    def edges(self, blocks):
+        return sum(block.nnz() for block, _, _ in blocks)
+
+    def nodes(self, blocks):
+        return len(blocks[-1][1])
+
+    def hops(self, blocks):
+        for block, sources, seeds in blocks:
+            indptr, local, _ = block.csr()
+            yield indptr.numpy(), local.numpy(), sources.numpy(), seeds.numpy()
+
+
+class TorchSparseNew:
+    """What torch_geometric's NeighborLoader calls: a hop expands the nodes that the last one found."""
+
+    def __init__(self, graph, algorithm, fanouts):
+        if algorithm != 'uniform':
+            sys.exit(f'torch-sparse cannot sample {algorithm}')
+        import torch_sparse  # noqa: F401  registers the operator
+        self.graph, self.fanouts = graph, fanouts
+
+    def sample(self, seeds):
+        nodes, sources, destinations, _ = torch.ops.torch_sparse.neighbor_sample(
+            self.graph.indptr, self.graph.indices, seeds, self.fanouts, False, True)
+        return nodes, sources, destinations, len(seeds)
+
+    def edges(self, drawn):
+        return len(drawn[1])
+
+    def nodes(self, drawn):
+        return len(drawn[0])
+
+    def hops(self, drawn):
+        """The first hop only: the others' rows are those of new nodes."""
+        nodes, sources, destinations = (part.numpy() for part in drawn[:3])
+        seeds = drawn[3]
+        first = destinations < seeds
+        indptr = np.searchsorted(destinations[first], np.arange(seeds + 1))
+        yield indptr, sources[first], nodes, nodes[:seeds]
+
+
+MAKERS = {'dgl': Dgl, 'graphbolt': GraphBolt, 'pyg-adj': TorchSparse, 'pyg': TorchSparseNew}
+
+
 def verify(graph, algorithm, fanouts, hops, seeds):
     offsets, ids = graph.indptr.numpy(), graph.indices.numpy()
     random = np.random.default_rng(0)
@@ -160,7 +226,7 @@ def main():
     torch.set_num_threads(1 if calls else threads)
     torch.manual_seed(1)
     graph = Graph(folder, peer.endswith('-i32'), algorithm == 'weighted')
-    made = (Dgl if peer.startswith('dgl') else GraphBolt)(graph, algorithm, fanouts)
+    made = MAKERS[peer.removesuffix('-i32')](graph, algorithm, fanouts)
     pool = concurrent.futures.ThreadPoolExecutor(threads) if calls else None
 
     def sample(index):

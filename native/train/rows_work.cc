@@ -101,7 +101,7 @@ class RowsWork final : public TorchWork {
   const ParameterManifest& manifest() const override { return model_.manifest; }
 
   void InitParameters(std::span<float> parameters) override {
-    InitGlorot(manifest(), options_.random_seed, parameters);
+    InitGlorot(manifest(), options_.random_seed, 1.0, parameters);
   }
 
   Status Extract(const Sample& sample, uint32_t number, ExtractReport* report) override {

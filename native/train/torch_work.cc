@@ -216,9 +216,14 @@ std::vector<at::Tensor> Work::TensorsToEvaluate(std::span<const float> parameter
 }
 
 void Work::InitParameters(std::span<float> parameters) {
-  if (!script_) return InitGlorot(model_.manifest, options_.random_seed, parameters);
-  std::copy(script_->initial_parameters().begin(), script_->initial_parameters().end(),
-            parameters.begin());
+  if (script_) {
+    std::ranges::copy(script_->initial_parameters(), parameters.begin());
+    return;
+  }
+  // PinSAGE's first layer multiplies by two matrices, one after the other.
+  const bool once = options_.model.type != ModelType::kPinSage;
+  InitGlorot(manifest(), options_.random_seed, once ? FirstLayerGain(options_.features) : 1.0,
+             parameters);
 }
 
 Status Work::ComputeGradient(const Sample& sample, uint32_t buffer, const ParametersView& view,

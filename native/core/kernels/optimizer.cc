@@ -169,7 +169,33 @@ PathConstants PathOf(const OptimizerOptions& options, const Prediction& predicti
   return constants;
 }
 
-void InitGlorot(const ParameterManifest& manifest, uint64_t random_seed,
+namespace {
+
+float Widened(float value) { return value; }
+float Widened(Half value) { return ToFloat(value); }
+
+}  // namespace
+
+double FirstLayerGain(const RowTable& features) {
+  constexpr uint64_t kRows = 1024;
+  const uint64_t rows = std::min(features.num_rows(), kRows);
+  if (rows == 0) return 1.0;
+  const uint64_t step = features.num_rows() / rows;
+  const double squares = features.Visited([&](auto values) {
+    double sum = 0.0;
+    for (uint64_t row = 0; row < rows; ++row) {
+      for (const auto element : values.subspan(row * step * features.dim(), features.dim())) {
+        const auto value = static_cast<double>(Widened(element));
+        sum += value * value;
+      }
+    }
+    return sum;
+  });
+  const double mean = squares / static_cast<double>(rows * features.dim());
+  return std::clamp(0.5 / std::sqrt(mean), 1.0, 3.0);
+}
+
+void InitGlorot(const ParameterManifest& manifest, uint64_t random_seed, double first_gain,
                 std::span<float> parameters) {
   GNND_CHECK(parameters.size() == manifest.num_floats);
   std::fill(parameters.begin(), parameters.end(), 0.0F);
@@ -181,7 +207,8 @@ void InitGlorot(const ParameterManifest& manifest, uint64_t random_seed,
                   tensor.fill);
       continue;
     }
-    const double bound = std::sqrt(6.0 / static_cast<double>(tensor.fan));
+    const double gain = tensor.layer == 0 ? first_gain : 1.0;
+    const double bound = gain * std::sqrt(6.0 / static_cast<double>(tensor.fan));
     for (uint64_t i = 0; i < tensor.size(); ++i) {
       const PhiloxWords words = Philox(key, CounterOf(Purpose::kInit, 0, t, 0, i / 4, 0));
       const double unit = UnitDraw(words.word[i % 4]);

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/base/status.h"
+#include "core/graph/row_table.h"
 #include "core/kernels/update.h"
 #include "core/model/model_spec.h"
 
@@ -69,11 +70,17 @@ inline uint64_t OptimizerFloats(const ParameterManifest& manifest) {
   return 2 * manifest.num_floats;
 }
 
+// How many times as large the first layer's weights begin than Glorot's, for features so small that
+// its outputs would hardly differ: 0.5 / root mean square, at least 1, at most 3, over all of up to
+// 1,024 rows that are evenly spread (docs/decisions/0045-initial-weights.md). 1 without rows.
+double FirstLayerGain(const RowTable& features);
+
 // Weights Glorot-uniform (Glorot and Bengio, AISTATS 2010) from the keyed generator, over the fan
-// that the manifest gives each (why: docs/decisions/0045-initial-weights.md); biases their fill and
-// padding zero. Element i of tensor t (its place in the manifest) takes word i % 4 of the draw with
-// node i / 4 and batch t under Purpose::kInit.
-void InitGlorot(const ParameterManifest& manifest, uint64_t random_seed,
+// that the manifest gives each, those of layer 0 `first_gain` times as large (why:
+// docs/decisions/0045-initial-weights.md); biases their fill and padding zero. Element i of tensor
+// t (its place in the manifest) takes word i % 4 of the draw with node i / 4 and batch t under
+// Purpose::kInit.
+void InitGlorot(const ParameterManifest& manifest, uint64_t random_seed, double first_gain,
                 std::span<float> parameters);
 
 // Running means and variances of batch normalisation (TensorRole::kRunning) move by so much of

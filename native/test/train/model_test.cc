@@ -164,7 +164,7 @@ struct Fixture {
     for (uint32_t v = 0; v < kNodes; ++v)
       labels.push_back(static_cast<int32_t>(v % c.spec.out_dim));
     parameters.resize(manifest.num_floats);
-    InitGlorot(manifest, c.seed, parameters);
+    InitGlorot(manifest, c.seed, 1.0, parameters);
     for (const ParameterTensor& tensor : manifest.tensors) {
       if (!tensor.is_bias) continue;
       for (uint64_t i = 0; i < tensor.size(); ++i) parameters[tensor.offset + i] = normal(random);

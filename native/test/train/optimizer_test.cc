@@ -404,9 +404,9 @@ TEST_CASE("initial weights are Glorot-uniform over the layer, keyed, and biases 
   std::vector<float> one(manifest.num_floats, -1.0F);
   std::vector<float> again(manifest.num_floats, -1.0F);
   std::vector<float> other(manifest.num_floats);
-  InitGlorot(manifest, 5, one);
-  InitGlorot(manifest, 5, again);
-  InitGlorot(manifest, 6, other);
+  InitGlorot(manifest, 5, 1.0, one);
+  InitGlorot(manifest, 5, 1.0, again);
+  InitGlorot(manifest, 6, 1.0, other);
   CHECK(one == again);
   CHECK(one != other);
   for (const ParameterTensor& tensor : manifest.tensors) {
@@ -427,6 +427,38 @@ TEST_CASE("initial weights are Glorot-uniform over the layer, keyed, and biases 
     for (auto at = begin; at != end; ++at) sum += static_cast<double>(*at);
     CHECK(std::abs(sum / static_cast<double>(tensor.size())) < 0.1 * bound);
   }
+}
+
+TEST_CASE("the first layer's weights begin larger where features are small") {
+  ModelSpec spec;
+  spec.in_dim = 100;
+  spec.hidden_dim = 60;
+  spec.out_dim = 10;
+  const ParameterManifest manifest = *ManifestOf(spec);
+  std::vector<float> one(manifest.num_floats);
+  std::vector<float> larger(manifest.num_floats);
+  InitGlorot(manifest, 5, 1.0, one);
+  InitGlorot(manifest, 5, 3.0, larger);
+  for (const ParameterTensor& tensor : manifest.tensors) {
+    const float gain = tensor.layer == 0 && !tensor.is_bias ? 3.0F : 1.0F;
+    for (uint64_t i = tensor.offset; i < tensor.offset + tensor.size(); ++i)
+      REQUIRE(larger[i] == doctest::Approx(gain * one[i]).epsilon(1e-6));
+  }
+
+  const auto gain_of = [](float value, uint64_t rows) {
+    return FirstLayerGain(RowTable(std::vector<float>(rows * 7, value), 7));
+  };
+  CHECK(gain_of(1.0F, 5) == 1.0);
+  CHECK(gain_of(-40.0F, 5) == 1.0);
+  CHECK(gain_of(0.25F, 5) == 2.0);
+  CHECK(gain_of(-0.01F, 5) == 3.0);
+  CHECK(gain_of(0.0F, 5) == 3.0);
+  CHECK(gain_of(0.0F, 0) == 1.0);
+  // Rows that are not in the sample do not count: of 2,048 each second one.
+  std::vector<gnnd::Half> values(2048 * 7, ToHalf(100.0F));
+  for (uint64_t row = 0; row < 2048; row += 2)
+    std::fill_n(values.begin() + static_cast<int64_t>(row * 7), 7, ToHalf(0.25F));
+  CHECK(FirstLayerGain(RowTable(std::span<const gnnd::Half>(values), 7)) == 2.0);
 }
 
 }  // namespace

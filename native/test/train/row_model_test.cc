@@ -78,7 +78,7 @@ struct Fixture {
     std::mt19937_64 random(11);
     std::normal_distribution<float> normal;
     parameters.resize(model.manifest.num_floats);
-    InitGlorot(model.manifest, 5, parameters);
+    InitGlorot(model.manifest, 5, 1.0, parameters);
     for (const ParameterTensor& tensor : model.manifest.tensors) {
       if (!tensor.is_bias) continue;
       for (uint64_t i = 0; i < tensor.size(); ++i) {
