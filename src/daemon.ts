@@ -119,7 +119,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   });
   const host = hostLimits(found.devices, native.hostInstructionSet(), config);
   const { maxQueued, stateDir, dumpsDir } = config;
-  const kept = { hostBytes: hostMemoryBytes(), jobsFolder, maxQueued };
+  const { sourcesDir } = config;
+  const kept = { hostBytes: hostMemoryBytes(), jobsFolder, sourcesDir, maxQueued };
   const jobs = createJobs({ store, runner, native, clock, host, ...kept });
   const { deletion, retention } = createKeepers(options, metrics, { store, runner });
   const cacheReports = createCacheReports({ ...shared, host, stateDir, dumpsDir });

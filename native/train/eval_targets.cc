@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 #include "core/kernels/loss.h"
 
@@ -13,6 +14,12 @@ EvalTargets::EvalTargets(std::span<const int64_t> nodes) {
                  [](int64_t node) { return static_cast<uint32_t>(node); });
   std::sort(all_.begin(), all_.end());
   std::unique_copy(all_.begin(), all_.end(), std::back_inserter(once_));
+}
+
+EvalTargets EvalTargets::Predicted(std::vector<uint32_t> nodes) {
+  EvalTargets targets;
+  targets.once_ = std::move(nodes);
+  return targets;
 }
 
 Status EvalTargets::Count(std::span<const uint32_t> nodes, std::span<const float> logits,
@@ -31,6 +38,14 @@ Status EvalTargets::Count(std::span<const uint32_t> nodes, std::span<const float
   }
   if (std::isfinite(result->loss_sum)) return Status::Ok();
   return Status(Code::kNumericDivergence, "the validation loss is not finite");
+}
+
+EvalTargets TargetsOf(const TrainOptions& options, EvalNodes nodes) {
+  const bool validates = nodes == EvalNodes::kValidation;
+  if (options.predictions.folder.empty()) {
+    return EvalTargets(validates ? options.val_nodes : options.test_nodes);
+  }
+  return EvalTargets::Predicted(validates ? options.predicted_nodes : std::vector<uint32_t>());
 }
 
 }  // namespace gnnd

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/ledger/layout.h"
+#include "core/ledger/segment.h"
+#include "train/train_options.h"
 
 namespace gnnd {
 
@@ -21,9 +23,17 @@ class EvalTargets {
  public:
   EvalTargets() = default;
   explicit EvalTargets(std::span<const int64_t> nodes);
+  // Of an inference: ascending, each once; they are not counted.
+  static EvalTargets Predicted(std::vector<uint32_t> nodes);
 
   const std::vector<uint32_t>& once() const { return once_; }  // ascending
   uint64_t bytes() const { return (once_.size() + all_.size()) * sizeof(uint32_t); }
+
+  // Which of once() a target is.
+  uint64_t PlaceOf(uint32_t node) const {
+    return static_cast<uint64_t>(std::lower_bound(once_.begin(), once_.end(), node) -
+                                 once_.begin());
+  }
 
   // Adds loss (`with_loss`) and hits of `nodes`, ascending targets, whose logits are
   // [nodes.size(), classes]. kNumericDivergence when the loss is not finite.
@@ -34,5 +44,8 @@ class EvalTargets {
   std::vector<uint32_t> all_;  // ascending
   std::vector<uint32_t> once_;
 };
+
+// What a Trainer evaluates, or predicts, as `nodes`.
+EvalTargets TargetsOf(const TrainOptions& options, EvalNodes nodes);
 
 }  // namespace gnnd

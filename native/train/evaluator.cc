@@ -13,7 +13,7 @@ Evaluator::Evaluator(const TrainOptions& options, const Model& model,
       model_(model),
       layer_(std::move(layer)),
       layout_(EvalLayout::Of(model.spec, options.topology.num_nodes())),
-      targets_{EvalTargets(options.val_nodes), EvalTargets(options.test_nodes)} {}
+      targets_{TargetsOf(options, EvalNodes::kValidation), TargetsOf(options, EvalNodes::kTest)} {}
 
 Status Evaluator::OpenScratch() {
   if (scratch_) return Status::Ok();
@@ -112,9 +112,12 @@ Status Evaluator::RunChunk(const EvalTask& task, std::span<const at::Tensor> par
   *result = EvalResult{};
   return RunRows(
       *plan, plan->phases[task.phase], task.chunk, parameters, alive,
-      [&](std::span<const uint32_t> nodes, const float* logits) {
-        return targets.Count(nodes, {logits, nodes.size() * model_.spec.out_dim}, options_.labels,
-                             with_loss, result);
+      [&](std::span<const uint32_t> nodes, const float* rows) {
+        const std::span<const float> logits(rows, nodes.size() * model_.spec.out_dim);
+        if (predictions_ == nullptr) {
+          return targets.Count(nodes, logits, options_.labels, with_loss, result);
+        }
+        return predictions_->Write(targets.PlaceOf(nodes.front()), logits);
       },
       &result->rows);
 }

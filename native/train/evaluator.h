@@ -32,6 +32,10 @@ class Evaluator {
   Status RunChunk(const EvalTask& task, std::span<const at::Tensor> parameters, const Alive& alive,
                   EvalResult* result);
   void End();
+  // Targets are predicted into these files from now on, not counted; borrowed.
+  void PredictInto(PredictionFiles* files) { predictions_ = files; }
+  // Of hidden rows; < 0 before a plan.
+  int scratch_fd() const { return scratch_ ? scratch_->fd() : -1; }
 
   // Logits of `nodes` (ascending, each once), in parts.
   Status Predict(std::span<const at::Tensor> parameters, std::span<const uint32_t> nodes,
@@ -57,6 +61,7 @@ class Evaluator {
   std::unique_ptr<LayerRunner> layer_;
   EvalLayout layout_;
   std::optional<EvalScratch> scratch_;
+  PredictionFiles* predictions_ = nullptr;
   EvalTargets targets_[2];  // by EvalNodes, as plans_
   std::optional<EvalPlan> plans_[2];
   Workspace out_;  // a block's rows where they do not lie together, and logits

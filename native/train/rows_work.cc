@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -59,7 +60,9 @@ struct RowFiles {
 
 Result<RowFiles> OpenFiles(const RowsOptions& options) {
   const ModelSpec& model = options.model;
-  const uint64_t rows = options.train + options.val + options.test;
+  const bool predicts = !options.predictions.folder.empty();
+  const uint64_t labelled = options.train + options.val + options.test;
+  const uint64_t rows = options.predicted.num_nodes > 0 ? options.predicted.num_nodes : labelled;
   RowFiles files;
   const auto open = [&](uint32_t op, uint32_t hop) -> Status {
     files.tokens.push_back(GNND_VALUE(NpyArray::Open(options.folder + "/" + RowFile(op, hop))));
@@ -78,7 +81,7 @@ Result<RowFiles> OpenFiles(const RowsOptions& options) {
   GNND_TRY(files.nodes.Expect({NpyType::kUint32}, {rows}));
   GNND_TRY(files.labels.Expect({NpyType::kInt32}, {rows}));
   for (const int32_t label : files.labels.values<int32_t>()) {
-    if (label >= 0 && static_cast<uint32_t>(label) < model.out_dim) continue;
+    if (predicts || (label >= 0 && static_cast<uint32_t>(label) < model.out_dim)) continue;
     return Status(Code::kDatasetCorrupt, "labels.npy: a row has label " + std::to_string(label));
   }
   return files;
@@ -97,6 +100,15 @@ class RowsWork final : public TorchWork {
  public:
   RowsWork(const RowsOptions& options, RowFiles files)
       : options_(options), files_(std::move(files)), model_(options.model) {}
+
+  // Evaluations predict from now on, where the options say so.
+  Status UsePredictions() {
+    if (options_.predictions.folder.empty()) return Status::Ok();
+    targets_ = GNND_VALUE(RowTargets::Of(options_.predicted, files_.nodes.values<uint32_t>()));
+    predictions_ = GNND_VALUE(PredictionFiles::Open(
+        options_.predictions, {targets_.nodes, targets_.are_all}, options_.model.out_dim));
+    return Status::Ok();
+  }
 
   const ParameterManifest& manifest() const override { return model_.manifest; }
 
@@ -164,7 +176,8 @@ class RowsWork final : public TorchWork {
   }
 
   Result<EvalShape> PlanEvaluation(EvalNodes nodes, const Alive&) override {
-    const uint64_t rows = nodes == EvalNodes::kValidation ? options_.val : options_.test;
+    uint64_t rows = nodes == EvalNodes::kValidation ? options_.val : options_.test;
+    if (predictions_) rows = nodes == EvalNodes::kValidation ? targets_.rows.size() : 0;
     const auto chunks = static_cast<uint32_t>((rows + kEvalRows - 1) / kEvalRows);
     return EvalShape{chunks == 0 ? 0U : 1U, chunks, rows};
   }
@@ -172,37 +185,75 @@ class RowsWork final : public TorchWork {
   Status EvaluateChunk(const EvalTask& task, const ParametersView& parameters, const Alive& alive,
                        EvalResult* result) override {
     if (!alive()) return EvaluationAborted();
+    if (predictions_) {
+      return predictions_->Once(task, {task.chunk, -1}, result, [&] {
+        return PredictRows(parameters.floats, task.chunk, targets_,
+                           [&](uint64_t first, std::span<const float> logits) {
+                             *result = EvalResult{};
+                             result->rows = logits.size() / options_.model.out_dim;
+                             return predictions_->Write(first, logits);
+                           });
+      });
+    }
     const bool validates = task.run.nodes == EvalNodes::kValidation;
     const uint64_t first = validates ? options_.train : options_.train + options_.val;
     const uint64_t end = first + (validates ? options_.val : options_.test);
     const uint64_t begin = first + task.chunk * kEvalRows;
-    return Guarded([&] {
-      UseThreads();
-      const c10::AutoGradMode without_gradients(false);
-      compute_.Reset();
-      evaluated_.rows.clear();
-      for (uint64_t row = begin; row < std::min(begin + kEvalRows, end); ++row) {
-        evaluated_.rows.push_back(static_cast<uint32_t>(row));
-      }
-      Read(&evaluated_);
-      const at::Tensor logits = ForwardRows(model_, ParameterTensors(parameters.floats),
-                                            BatchOf(evaluated_, false), &compute_, nullptr)
-                                    .contiguous();
-      return Count(logits, validates, result);
-    });
+    evaluated_.rows.clear();
+    for (uint64_t row = begin; row < std::min(begin + kEvalRows, end); ++row) {
+      evaluated_.rows.push_back(static_cast<uint32_t>(row));
+    }
+    return Guarded([&] { return Count(EvaluatedLogits(parameters.floats), validates, result); });
   }
 
   void EndEvaluation(const EvalRun&) override {}
   Sha256Digest DigestOf(std::span<const float> parameters) override {
     return gnnd::DigestOf(manifest(), parameters);
   }
-  Status Predict(std::span<const float>, std::span<const uint32_t>, const Alive&,
-                 const LogitsConsumer&) override {
-    return Invalid("predictions of models over rows: only labelled nodes were propagated");
+  Status Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,
+                 const Alive& alive, const LogitsConsumer& consume) override {
+    const RowTargets targets =
+        GNND_VALUE(RowTargets::OfNodes(nodes, files_.nodes.values<uint32_t>()));
+    for (uint64_t chunk = 0; chunk * kEvalRows < nodes.size(); ++chunk) {
+      progress_ = static_cast<double>(chunk * kEvalRows) / static_cast<double>(nodes.size());
+      if (!alive()) return EvaluationAborted();
+      GNND_TRY(PredictRows(parameters, chunk, targets,
+                           [&](uint64_t first, std::span<const float> logits) {
+                             const uint64_t rows = logits.size() / options_.model.out_dim;
+                             return consume(nodes.subspan(first, rows), logits.data());
+                           }));
+    }
+    return Status::Ok();
   }
-  double predicted() const override { return 0; }
+  double predicted() const override { return progress_; }
 
  private:
+  // Of evaluated_.rows.
+  at::Tensor EvaluatedLogits(std::span<const float> parameters) {
+    UseThreads();
+    const c10::AutoGradMode without_gradients(false);
+    compute_.Reset();
+    Read(&evaluated_);
+    return ForwardRows(model_, ParameterTensors(parameters), BatchOf(evaluated_, false), &compute_,
+                       nullptr)
+        .contiguous();
+  }
+
+  // `take` gets the logits of a chunk of the targets, and the place of the first of them.
+  template <typename Take>
+  Status PredictRows(std::span<const float> parameters, uint64_t chunk, const RowTargets& targets,
+                     const Take& take) {
+    const uint64_t first = chunk * kEvalRows;
+    const uint64_t end = std::min<uint64_t>(first + kEvalRows, targets.rows.size());
+    evaluated_.rows.assign(targets.rows.begin() + static_cast<int64_t>(first),
+                           targets.rows.begin() + static_cast<int64_t>(end));
+    return Guarded([&] {
+      const at::Tensor logits = EvaluatedLogits(parameters);
+      return take(first, std::span<const float>(logits.const_data_ptr<float>(),
+                                                static_cast<size_t>(logits.numel())));
+    });
+  }
+
   void UseThreads() const {
     // OpenMP keeps the number per thread, so the caller's thread must set it itself.
     if (at::get_num_threads() != static_cast<int>(options_.threads)) {
@@ -345,6 +396,9 @@ class RowsWork final : public TorchWork {
   Model model_;
   RowBuffer buffers_[kExtractBuffers];
   RowBuffer evaluated_;
+  RowTargets targets_;  // of an inference
+  std::optional<PredictionFiles> predictions_;
+  double progress_ = 0;  // of Predict
   Workspace compute_;
 };
 
@@ -355,18 +409,20 @@ Result<std::unique_ptr<TorchWork>> CreateRowsWork(const RowsOptions& options) {
   if (auto manifest = ManifestOf(options.model); !manifest.ok()) return manifest.status();
   GNND_TRY(CheckOptimizer(options.optimizer));
   if (options.threads == 0) return Invalid("threads must be at least 1");
-  if (options.train == 0 || options.batch_size == 0 || options.chunk == 0) {
+  const bool predicts = !options.predictions.folder.empty();
+  if (!predicts && (options.train == 0 || options.batch_size == 0 || options.chunk == 0)) {
     return Invalid("train, batch_size and chunk must be at least 1");
   }
   RowFiles files = GNND_VALUE(OpenFiles(options));
-  std::unique_ptr<TorchWork> work;
+  std::unique_ptr<RowsWork> work;
   GNND_TRY(Guarded([&] {
     static std::once_flag interop;  // torch accepts this once per process, before any work
     std::call_once(interop, [] { at::set_num_interop_threads(1); });
     work = std::make_unique<RowsWork>(options, std::move(files));
     return Status::Ok();
   }));
-  return work;
+  GNND_TRY(work->UsePredictions());
+  return std::unique_ptr<TorchWork>(std::move(work));
 }
 
 }  // namespace gnnd

@@ -5,8 +5,10 @@
 #include <string>
 
 #include "core/base/status.h"
+#include "core/executor/prediction_files.h"
 #include "core/kernels/optimizer.h"
 #include "core/model/model_spec.h"
+#include "train/row_targets.h"
 #include "train/torch_work.h"
 
 namespace gnnd {
@@ -23,6 +25,11 @@ struct RowsOptions {
   uint64_t test = 0;
   uint32_t batch_size = 1;
   uint32_t chunk = 1;  // rows that stay together in the epoch's order (core/draw/row_order.h)
+
+  // Inference: evaluations of validation rows predict in place of them, and need no label; there
+  // are none of test rows.
+  PredictionPlace predictions;
+  RowsToPredict predicted;
 };
 
 // A Trainer's arithmetic on rows of propagated features, which lie in mapped files. Samples are of

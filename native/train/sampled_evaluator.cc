@@ -37,7 +37,7 @@ SampledEvaluator::SampledEvaluator(const TrainOptions& options, const Model& mod
       script_(script),
       sampler_(options.topology, *options.eval_sampler, layout, DetectInstructionSet()),
       slot_(layout.slot_bytes()),
-      targets_{EvalTargets(options.val_nodes), EvalTargets(options.test_nodes)} {}
+      targets_{TargetsOf(options, EvalNodes::kValidation), TargetsOf(options, EvalNodes::kTest)} {}
 
 EvalShape SampledEvaluator::Plan(EvalNodes nodes) const {
   const uint64_t rows = targets_[static_cast<uint32_t>(nodes)].once().size();
@@ -78,11 +78,14 @@ Status SampledEvaluator::RunChunk(const EvalTask& task, std::span<const at::Tens
   if (!alive()) return EvaluationAborted();
   const BatchKey key{options_.random_seed, kEvaluationEpoch + which, task.chunk};
   GNND_TRY(sampler_.Sample(key, seeds, {slot_.data(), slot_.size()}));
-  const at::Tensor logits = Logits(OwnSample({slot_.data(), slot_.size()}), parameters);
+  const at::Tensor rows = Logits(OwnSample({slot_.data(), slot_.size()}), parameters);
+  const std::span<const float> logits(rows.const_data_ptr<float>(),
+                                      seeds.size() * model_.spec.out_dim);
   *result = EvalResult{};
   result->rows = seeds.size();
-  return targets.Count(seeds, {logits.const_data_ptr<float>(), seeds.size() * model_.spec.out_dim},
-                       options_.labels, task.run.nodes == EvalNodes::kValidation, result);
+  if (predictions_ != nullptr) return predictions_->Write(first, logits);
+  const bool validates = task.run.nodes == EvalNodes::kValidation;
+  return targets.Count(seeds, logits, options_.labels, validates, result);
 }
 
 }  // namespace gnnd

@@ -32,6 +32,9 @@ class SampledEvaluator {
   Status RunChunk(const EvalTask& task, std::span<const at::Tensor> parameters, const Alive& alive,
                   EvalResult* result);
 
+  // As Evaluator's.
+  void PredictInto(PredictionFiles* files) { predictions_ = files; }
+
   uint64_t work_bytes() const { return memory_.reserved_bytes() + sampler_.workspace_bytes(); }
 
  private:
@@ -47,6 +50,7 @@ class SampledEvaluator {
   Sampler sampler_;
   HugeArray<std::byte> slot_;
   EvalTargets targets_[2];  // by EvalNodes
+  PredictionFiles* predictions_ = nullptr;
   Workspace memory_;
 };
 

@@ -80,8 +80,9 @@ class Work final : public TorchWork {
     if (side_) side_->Drain();
   }
 
-  // Evaluations are sampled from now on, where the options say so.
+  // Evaluations are sampled from now on, and predict, where the options say so.
   Status UseSamples();
+  Status UsePredictions();
 
   void InitParameters(std::span<float> parameters) override;
   Status Extract(const Sample& sample, uint32_t buffer, ExtractReport* report) override;
@@ -133,6 +134,9 @@ class Work final : public TorchWork {
     return buffers_[index];
   }
   const Operators& operators() const { return compute_.operators(); }
+  PredictionFiles::Chunk ChunkOf(const EvalTask& task) const {
+    return {task.phase * predicted_chunks_ + task.chunk, evaluator_.scratch_fd()};
+  }
   Code ThrownCode() const { return script_ ? Code::kPluginFailed : Code::kInternal; }
   void AddLosses(const ExtractBuffer& extracted, const at::Tensor& logits,
                  const at::Tensor& grad_logits, BatchReport* report);
@@ -144,6 +148,8 @@ class Work final : public TorchWork {
   Model model_;
   Evaluator evaluator_;
   std::unique_ptr<SampledEvaluator> sampled_;  // null: evaluation is exact
+  std::optional<PredictionFiles> predictions_;
+  uint32_t predicted_chunks_ = 0;  // of each phase
 
   std::unique_ptr<DeviceSide> side_;  // null: the CPU
   ExtractBuffer buffers_[kExtractBuffers];
@@ -305,6 +311,16 @@ Status Work::UseSamples() {
   return Status::Ok();
 }
 
+Status Work::UsePredictions() {
+  if (options_.predictions.folder.empty()) return Status::Ok();
+  predictions_ = GNND_VALUE(PredictionFiles::Open(
+      options_.predictions, {options_.predicted_nodes, options_.predicts_all},
+      options_.model.out_dim));
+  evaluator_.PredictInto(&*predictions_);
+  if (sampled_) sampled_->PredictInto(&*predictions_);
+  return Status::Ok();
+}
+
 Result<EvalShape> Work::PlanEvaluation(EvalNodes nodes, const Alive& alive) {
   EvalShape shape;
   GNND_TRY(Guarded([&] {
@@ -312,6 +328,7 @@ Result<EvalShape> Work::PlanEvaluation(EvalNodes nodes, const Alive& alive) {
     const Result<EvalShape> planned =
         sampled_ ? Result<EvalShape>(sampled_->Plan(nodes)) : evaluator_.Plan(nodes, alive);
     if (planned.ok()) shape = *planned;
+    if (nodes == EvalNodes::kValidation) predicted_chunks_ = shape.chunks;
     return planned.ok() ? Status::Ok() : planned.status();
   }));
   return shape;
@@ -326,8 +343,12 @@ Status Work::EvaluateChunk(const EvalTask& task, const ParametersView& view, con
         UseThreads(options_.threads);
         const c10::AutoGradMode without_gradients(false);
         const std::vector<at::Tensor> tensors = TensorsToEvaluate(parameters);
-        const Status status = sampled_ ? sampled_->RunChunk(task, tensors, alive, result)
-                                       : evaluator_.RunChunk(task, tensors, alive, result);
+        const auto compute = [&] {
+          return sampled_ ? sampled_->RunChunk(task, tensors, alive, result)
+                          : evaluator_.RunChunk(task, tensors, alive, result);
+        };
+        const Status status =
+            predictions_ ? predictions_->Once(task, ChunkOf(task), result, compute) : compute();
         eval_bytes_.store(sampled_ ? sampled_->work_bytes() : evaluator_.work_bytes(),
                           std::memory_order_relaxed);
         return status;
@@ -394,7 +415,8 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) 
     std::call_once(interop, [] { at::set_num_interop_threads(1); });
     auto made = std::make_unique<Work>(options, std::move(store), fill_ns, std::move(script),
                                        std::move(side));
-    const Status ready = made->UseSamples();
+    Status ready = made->UseSamples();
+    if (ready.ok()) ready = made->UsePredictions();
     if (ready.ok()) work = std::move(made);
     return ready;
   }));

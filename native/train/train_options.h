@@ -4,9 +4,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/device/device.h"
+#include "core/executor/prediction_files.h"
 #include "core/graph/row_table.h"
 #include "core/graph/topology_view.h"
 #include "core/kernels/optimizer.h"
@@ -78,6 +80,12 @@ struct TrainOptions {
   std::span<const int64_t> test_nodes;
   EvalPlace eval_place;  // of exact evaluation; by default memory of our own of any size
   std::optional<SamplerOptions> eval_sampler;  // of sampled evaluation; none: exact
+
+  // Inference: evaluations of validation nodes predict these in place of them, and need no label;
+  // there are none of test nodes. Ascending, each once.
+  PredictionPlace predictions;
+  std::vector<uint32_t> predicted_nodes;
+  bool predicts_all = false;  // they are all of the graph's
 };
 
 // As TorchWork::Create; of a script the model is already the one that its file says.

@@ -4,6 +4,7 @@ import type {
   Checkpoints,
   ExportPart,
   ExportRequest,
+  FilePart,
 } from '../artifacts/checkpoints.ts';
 import { type FieldViolation, unreachable } from '../base/errors.ts';
 import { int64 } from './convert.ts';
@@ -14,6 +15,7 @@ import {
   type CheckpointService,
   type ExportCheckpointRequest,
   ExportCheckpointResponseSchema,
+  ExportPredictionsResponseSchema,
   ListCheckpointsResponseSchema,
   PredictionNodes,
 } from './gen/gnnd/v1/checkpoint_service_pb.ts';
@@ -39,6 +41,12 @@ export function checkpointHandlers({
       admit();
       for await (const part of checkpoints.export(exportFromProto(request), call.signal)) {
         yield create(ExportCheckpointResponseSchema, { part: partToProto(part) });
+      }
+    },
+    async *exportPredictions(request) {
+      admit();
+      for await (const part of checkpoints.predictions(idOfName('jobs', request.name))) {
+        yield create(ExportPredictionsResponseSchema, { part: filePart(part) });
       }
     },
   };
@@ -90,6 +98,12 @@ function checkpointToProto({ jobId, kind, file, ...accuracies }: CheckpointRecor
   });
 }
 
+function filePart(part: FilePart) {
+  return part.kind === 'data'
+    ? ({ case: 'data', value: part.bytes } as const)
+    : ({ case: 'file', value: { name: part.name, bytes: int64(part.bytes) } } as const);
+}
+
 function partToProto(
   part: ExportPart,
 ): NonNullable<MessageInitShape<typeof ExportCheckpointResponseSchema>['part']> {
@@ -99,9 +113,8 @@ function partToProto(
     case 'progress':
       return { case: 'progress', value: { progress: part.share, message: part.message } };
     case 'file':
-      return { case: 'file', value: { name: part.name, bytes: int64(part.bytes) } };
     case 'data':
-      return { case: 'data', value: part.bytes };
+      return filePart(part);
     default:
       return unreachable(part);
   }

@@ -64,7 +64,7 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
     pace: paceInit(job.plan, measured),
     memory: memory === null ? undefined : memoryInit(memory),
     // It is stored before executors are stopped: until then the job has not ended.
-    result: job.state === 'SUCCEEDED' ? (job.result ?? undefined) : undefined,
+    result: job.state === 'SUCCEEDED' ? resultInit(job.result) : undefined,
     createTime: timestamp(job.createAtMs),
     startTime: optionalTimestamp(job.startAtMs),
     endTime: optionalTimestamp(job.endAtMs),
@@ -75,6 +75,16 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
   embed(message, pb.JobSchema.field.spec, job.encoded.spec);
   embed(message, pb.JobSchema.field.effectiveSpec, job.encoded.effectiveSpec);
   return message;
+}
+
+function resultInit(
+  result: JobRecord['result'],
+): MessageInitShape<typeof pb.JobResultSchema> | undefined {
+  if (result === null) return undefined;
+  const { predictions, ...trained } = result;
+  if (predictions === undefined) return trained;
+  const { nodes, bytes, ...others } = predictions;
+  return { ...trained, predictions: { ...others, nodes: int64(nodes), bytes: int64(bytes) } };
 }
 
 function progressInit(progress: JobProgress): MessageInitShape<typeof pb.JobProgressSchema> {

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { MemoryPlan, RowPlan } from '../records/memory-plan.ts';
+import type { InferencePlan, MemoryPlan, RowPlan } from '../records/memory-plan.ts';
 import { int64 } from './convert.ts';
 import { type MemoryPlanSchema, RowTier } from './gen/gnnd/v1/memory_plan_pb.ts';
 import { TopologySource } from './gen/gnnd/v1/resources_pb.ts';
@@ -19,6 +19,17 @@ export function memoryInit(plan: MemoryPlan): MessageInitShape<typeof MemoryPlan
     featuresBytes: int64(plan.featuresBytes),
     readAheadBytes: int64(plan.readAheadBytes),
     ...(plan.rows === null ? {} : { rows: rowsInit(plan.rows) }),
+    ...(plan.inference === null ? {} : { inference: inferenceInit(plan.inference) }),
+  };
+}
+
+function inferenceInit(plan: InferencePlan) {
+  return {
+    nodes: int64(plan.nodes),
+    chunks: int64(plan.chunks),
+    outputBytes: int64(plan.outputBytes),
+    scratchBytes: int64(plan.scratchBytes),
+    propagationBytes: int64(plan.propagationBytes),
   };
 }
 

@@ -27,6 +27,10 @@ export function trainedJob(store: Store, id: string): TrainedJob {
   const job = store.getJob(id);
   if (job === null) throw new GnndError('JOB_NOT_FOUND', `there is no job ${id}`, { resource });
   const { result, state } = job;
+  if (job.effectiveSpec.kind === 'INFERENCE') {
+    const message = `job ${id} is an inference: it has predictions, and no checkpoint`;
+    throw new GnndError('JOB_STATE_CONFLICT', message, { resource });
+  }
   if (result !== null && state === 'SUCCEEDED') {
     const attempt = job.attempts.at(-1)?.number ?? 0;
     const [last] = store.epochs(id, attempt, Math.max(0, result.epochs - 1), 1);

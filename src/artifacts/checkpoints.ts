@@ -1,10 +1,12 @@
 import { createCheckpointLook } from '../supervisor/checkpoint.ts';
 import { type CheckpointRecord, recordOf, trainedJob } from './checkpoint-record.ts';
 import { createExport, type Export, type ExportsOptions } from './exports.ts';
+import { type FilePart, predictionFiles } from './predictions.ts';
 
 export type { CheckpointRecord } from './checkpoint-record.ts';
 export type { ExportPart } from './export-files.ts';
 export type { ExportRequest } from './exports.ts';
+export type { FilePart } from './predictions.ts';
 
 /** What jobs leave: their parameters, and what those predict. */
 
@@ -12,6 +14,8 @@ export interface Checkpoints {
   /** The best epoch's, then the last one's. Throws JOB_NOT_FOUND, JOB_STATE_CONFLICT. */
   list(jobId: string): Promise<readonly CheckpointRecord[]>;
   readonly export: Export;
+  /** The files of an inference (predictions.ts). */
+  predictions(jobId: string): AsyncGenerator<FilePart, void, void>;
 }
 
 export function createCheckpoints(options: ExportsOptions): Checkpoints {
@@ -23,5 +27,6 @@ export function createCheckpoints(options: ExportsOptions): Checkpoints {
       return await Promise.all(kinds.map((kind) => recordOf(found, kind, look)));
     },
     export: createExport(options),
+    predictions: (jobId) => predictionFiles(options.store, jobId),
   };
 }

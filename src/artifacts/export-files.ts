@@ -80,6 +80,7 @@ export function* summaryParts(
     val_accuracy: record.valAccuracy,
     test_accuracy: record.testAccuracy,
     dataset: { id: job.effectiveSpec.dataset, digest: job.datasetDigest },
+    spec: job.effectiveSpec,
     model: {
       type: model.type,
       layers: model.layers,

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { GnndError, messageOf } from '../base/errors.ts';
 import type { CoreAddon, ModelOptions } from '../native/contract.ts';
 import type { JobRecord } from '../records/job-record.ts';
+import type { PropagationSource } from '../records/propagation-record.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import {
   type CheckpointFile,
@@ -48,6 +49,14 @@ export async function momentsOf(
   }
 }
 
+/** What was propagated for a job whose model takes rows. */
+export function sourceOf({
+  datasetDigest,
+  effectiveSpec: { dataset, propagation, features },
+}: Pick<JobRecord, 'datasetDigest' | 'effectiveSpec'>): PropagationSource {
+  return { dataset, datasetDigest, propagation, standardize: features.standardize };
+}
+
 /** Null for models over blocks. */
 export async function exportedRows(
   propagations: Pick<Propagations, 'moments'>,
@@ -55,8 +64,8 @@ export async function exportedRows(
   model: ModelOptions,
 ): Promise<ExportedRows | null> {
   if (!takesRows(effectiveSpec.model.type)) return null;
-  const { dataset, propagation, features } = effectiveSpec;
-  const source = { dataset, datasetDigest, propagation, standardize: features.standardize };
+  const { propagation } = effectiveSpec;
+  const source = sourceOf({ datasetDigest, effectiveSpec });
   const found = await propagations.moments(source, model.inDim);
   const ofAll = (of: (moments: Moments) => Float64Array) =>
     found?.map(({ moments }) => [...of(moments)]) ?? null;

@@ -29,12 +29,18 @@ import {
 } from '../supervisor/load-dataset.ts';
 import { taskTopologyPlace } from '../supervisor/memory-plan.ts';
 import { predict } from '../supervisor/prediction.ts';
-import type { Propagations } from '../supervisor/propagations.ts';
+import { idOf, type Propagations } from '../supervisor/propagations.ts';
 import type { Moments } from '../supervisor/standardization.ts';
 import type { SharedTopology, Topologies } from '../supervisor/topologies.ts';
 import { corrupt, read, recordOfFile, type TrainedJob, trainedJob } from './checkpoint-record.ts';
 import { createLedger, type ExportPart, summaryParts } from './export-files.ts';
-import { checkFold, exportedRows, foldedFile, momentsOf } from './export-standardization.ts';
+import {
+  checkFold,
+  exportedRows,
+  foldedFile,
+  momentsOf,
+  sourceOf,
+} from './export-standardization.ts';
 
 /** What a job left, as files to take away: its model, what it predicts, and what they are. */
 
@@ -52,7 +58,7 @@ export interface ExportsOptions {
   readonly store: Store;
   readonly native: CoreAddon;
   readonly topologies: Topologies;
-  readonly propagations: Pick<Propagations, 'moments'>;
+  readonly propagations: Pick<Propagations, 'moments' | 'open' | 'hold'>;
   /** Holds derived features. */
   readonly featuresFolder: string;
   /** Its log folder takes the children's logs. */
@@ -181,7 +187,7 @@ async function prepare(
   wanted: Pick<Prediction, 'model' | 'nodes' | 'memoryBytes'>,
 ): Promise<Prediction> {
   const { effectiveSpec: spec } = job;
-  refusePredictions(job);
+  refusePredictions(job, wanted.nodes);
   const dataset = requireReady(store, spec.dataset);
   const manifest = await unchangedManifest(job, dataset);
   try {
@@ -196,12 +202,17 @@ async function prepare(
  * A script has its own code beside the parameters, which only its job's executors have loaded; of
  * rows only those of labelled nodes were propagated.
  */
-function refusePredictions({ id, effectiveSpec: { model } }: JobRecord): void {
-  if (model.type !== 'TORCHSCRIPT' && !takesRows(model.type)) return;
-  const what = takesRows(model.type) ? model.type : 'a TorchScript model';
+function refusePredictions(
+  { id, effectiveSpec: { model } }: JobRecord,
+  nodes: PredictOptions['nodes'],
+): void {
+  const isRows = takesRows(model.type);
+  if (model.type !== 'TORCHSCRIPT' && !(isRows && nodes === 'ALL')) return;
+  const what = isRows ? model.type : 'a TorchScript model';
+  const expected = isRows ? 'NONE, VAL or TEST' : 'NONE';
   const description =
-    `job ${id} trained ${what}: expected NONE; ` +
-    'load model.safetensors into your module to predict with it';
+    `job ${id} trained ${what}: expected ${expected}; ` +
+    `gnnctl predict ${id} makes a job that predicts all nodes`;
   throw new GnndError('SPEC_INVALID', 'invalid request: predictions', {
     violations: [{ path: 'predictions', description }],
   });
@@ -287,8 +298,15 @@ async function* predictionParts(
 ): AsyncGenerator<ExportPart, void, void> {
   const { effectiveSpec: spec } = job;
   let topology: SharedTopology | null = null;
+  let release = () => {};
   const task = exportTask(options, job, signal);
   try {
+    let rowsFolder = '';
+    if (takesRows(model.type)) {
+      const id = idOf(sourceOf(job));
+      release = options.propagations.hold(id);
+      rowsFolder = await options.propagations.open(id, job.datasetDigest, task);
+    }
     const loaded = await loadForExport(options, { job, dataset, signal });
     topology = loaded.topology;
     makeFolder(options.featuresFolder);
@@ -298,6 +316,7 @@ async function* predictionParts(
         model,
         parameters,
         nodes,
+        rowsFolder,
         // As evaluation does.
         weightedMeans: spec.sampling.algorithm === 'KHOP_WEIGHTED',
         threads: threadsOf(spec),
@@ -315,6 +334,7 @@ async function* predictionParts(
     throw failureOf(error, dataset);
   } finally {
     topology?.release();
+    release();
   }
 }
 

@@ -78,9 +78,11 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
       return { kind: 'answered', answer: { role: start.role } };
     }
     case 'LOAD': {
-      const { location, standardize, topologyFd, topology } = start.options;
+      const { location, standardize, momentsPath, topologyFd, topology } = start.options;
       const imported = join(location.folder, 'features.npy');
-      if (standardize) await core.datasetStandardize(imported, location.featuresPath);
+      if (standardize) {
+        await core.datasetStandardize(imported, location.featuresPath, momentsPath);
+      }
       if (topologyFd !== null) await core.topologyFill(topologyFd, location, topology);
       return { kind: 'answered', answer: { role: start.role } };
     }
@@ -101,6 +103,18 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
     case 'DIGEST': {
       setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
       const value = await digestFiles(start.options, watchOf().progress);
+      return { kind: 'answered', answer: { role: start.role, value } };
+    }
+    case 'TARGETS': {
+      const { listTargets } = await import('./list-targets.ts');
+      return {
+        kind: 'answered',
+        answer: { role: start.role, value: await listTargets(start.options) },
+      };
+    }
+    case 'PUBLISH': {
+      const { publishPredictions } = await import('./publish-predictions.ts');
+      const value = await publishPredictions(start.options, watchOf().progress);
       return { kind: 'answered', answer: { role: start.role, value } };
     }
     default:

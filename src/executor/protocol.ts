@@ -22,6 +22,8 @@ import type {
   TrainerOptions,
 } from '../native/contract.ts';
 import type { DigestOptions } from './digest-files.ts';
+import type { TargetsFound, TargetsOptions } from './list-targets.ts';
+import type { Published, PublishOptions } from './publish-predictions.ts';
 
 /**
  * What the daemon and an executor say to each other over their channel: few messages, one start and
@@ -29,7 +31,7 @@ import type { DigestOptions } from './digest-files.ts';
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 7;
+export const protocolVersion = 8;
 
 /** Descriptors an executor inherits; a task has no segment, but may have an output. */
 export const segmentFd = 3;
@@ -42,6 +44,8 @@ export interface LoadOptions {
   readonly location: DatasetLocation;
   /** Make the location's derived features first. */
   readonly standardize: boolean;
+  /** By the moments in this file; empty: by their own. */
+  readonly momentsPath: string;
   /** A reserved memfd, to be filled; null: none is. */
   readonly topologyFd: number | null;
   readonly topology: TopologyOptions;
@@ -57,7 +61,9 @@ export type Task =
   | { readonly role: 'IMPORT'; readonly options: SourceImport }
   | { readonly role: 'CHECK'; readonly options: DatasetCheck }
   | { readonly role: 'PROPAGATE'; readonly options: PropagateOptions }
-  | { readonly role: 'DIGEST'; readonly options: DigestOptions };
+  | { readonly role: 'DIGEST'; readonly options: DigestOptions }
+  | { readonly role: 'TARGETS'; readonly options: TargetsOptions }
+  | { readonly role: 'PUBLISH'; readonly options: PublishOptions };
 
 export type TaskAnswer =
   | { readonly role: 'PROBE'; readonly value: ModelManifest }
@@ -67,7 +73,9 @@ export type TaskAnswer =
   | { readonly role: 'IMPORT'; readonly value: ImportOutcome }
   | { readonly role: 'CHECK'; readonly value: Validation }
   | { readonly role: 'PROPAGATE'; readonly value: PropagateReport }
-  | { readonly role: 'DIGEST'; readonly value: readonly string[] };
+  | { readonly role: 'DIGEST'; readonly value: readonly string[] }
+  | { readonly role: 'TARGETS'; readonly value: TargetsFound }
+  | { readonly role: 'PUBLISH'; readonly value: Published };
 
 /** Down, once, as the first message. */
 export type StartMessage = {

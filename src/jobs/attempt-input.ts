@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { hostMemoryBytes } from '../base/host-memory.ts';
 import { countsOf } from '../datasets/ready-dataset.ts';
 import type { JobRecord } from '../records/job-record.ts';
+import { infers } from '../spec/rules/inference.ts';
 import type { Store } from '../store/store.ts';
 import type { AttemptInput } from '../supervisor/attempt-types.ts';
 import type { CrewDevice } from '../supervisor/seat.ts';
@@ -46,5 +47,17 @@ export function attemptInputOf(
     hostBytes: hostMemoryBytes(),
     logFolder: join(folder, 'attempts', String(number), 'log'),
     checkpointFolder: join(folder, 'checkpoint'),
+    inferenceFolder: join(folder, 'inference'),
+    predictionsFolder: join(folder, 'predictions'),
+    trainedDataset: infers(spec) ? datasetOf(store, spec.inference.trainedOn) : null,
   };
+}
+
+const lookedThroughMax = 1000;
+
+/** The first with this digest. */
+function datasetOf(store: Store, digest: string): AttemptInput['trainedDataset'] {
+  const known = store.listDatasets({ limit: lookedThroughMax, afterId: null });
+  const found = known.find((each) => each.state === 'READY' && each.digest === digest);
+  return found === undefined ? null : { folder: found.path, counts: countsOf(found) };
 }

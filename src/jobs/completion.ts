@@ -4,9 +4,9 @@ import type { JobSpec } from '../spec/job-spec.ts';
 /** What a SUCCEEDED job's message says: empty unless it stopped early. Epochs count from 1. */
 export function completionMessage(
   { epochs, earlyStop: { patienceEpochs, minDelta } }: JobSpec['training'],
-  result: Pick<JobResult, 'epochs' | 'bestEpoch'>,
+  result: Pick<JobResult, 'epochs' | 'bestEpoch' | 'predictions'>,
 ): string {
-  if (result.epochs >= epochs) return '';
+  if (result.epochs >= epochs || result.predictions !== undefined) return '';
   const better = minDelta === 0 ? '' : ` by more than ${minDelta}`;
   const waited = patienceEpochs === 1 ? '1 epoch' : `${patienceEpochs} epochs`;
   return (

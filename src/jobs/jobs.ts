@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
-import { GnndError } from '../base/errors.ts';
+import { type FieldViolation, GnndError } from '../base/errors.ts';
 import { canonicalSha256, newUlid } from '../base/ids.ts';
 import {
   countsOf,
@@ -23,18 +23,19 @@ import { terminalStates } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { makePlan } from '../scheduler/plan.ts';
 import { devicesOfKind } from '../spec/device-kinds.ts';
-import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
 import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
-import { takesRows } from '../spec/rules/propagation.ts';
+import { infers, samplesNothing } from '../spec/rules/inference.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
 import { encodeSpec, withSpecs } from '../spec/spec-codec.ts';
 import type { EpochPlace, NewJob, RequestKey, Store, StoredEpoch } from '../store/store.ts';
 import { parameterCountOf } from '../supervisor/checkpoint.ts';
 import { layoutOf, queueSlots } from '../supervisor/job-layout.ts';
 import { memoryPlanOf, memoryViolations } from '../supervisor/memory-plan.ts';
+import { type InferenceSources, type SpecWithModel, withModel } from './inference-input.ts';
 import { createJobBells } from './job-bells.ts';
 import type { Runner } from './runner.ts';
-import { type CreateJob, createSubmissions, type Made } from './submissions.ts';
+import { type CreateJob, createSubmissions, type Made, type PreparedJob } from './submissions.ts';
 import { createWaitingJobs } from './waiting.ts';
 
 export type { CreateJob } from './submissions.ts';
@@ -114,7 +115,7 @@ export interface LogFile {
   readonly path: string;
 }
 
-export interface JobsOptions {
+export interface JobsOptions extends Omit<InferenceSources, 'store'> {
   readonly store: Store;
   readonly runner: Runner;
   readonly native: CoreAddon;
@@ -126,7 +127,6 @@ export interface JobsOptions {
   >;
   /** What the host's memory is to this daemon. */
   readonly hostBytes: number;
-  readonly jobsFolder: string;
   readonly maxQueued: number;
 }
 
@@ -148,7 +148,10 @@ export function createJobs(options: JobsOptions): Jobs {
     throw new GnndError('JOB_NOT_FOUND', `there is no job ${id}`, details);
   };
   return {
-    create: async (request) => waiting.shown(await submissions.create(request)),
+    create: async (request) => {
+      const input = await withModel(options, request.spec);
+      return waiting.shown(await submissions.create({ ...request, input }));
+    },
     get,
     list: ({ limit, after, states }) => {
       const jobs = store.listJobs({ limit: limit + 1, after, states });
@@ -184,7 +187,7 @@ export function createJobs(options: JobsOptions): Jobs {
 }
 
 /** In a transaction; `others` are new in it, too. */
-function createJob(options: JobsOptions, request: CreateJob, others: number): Made {
+function createJob(options: JobsOptions, request: PreparedJob, others: number): Made {
   const { store, runner, clock } = options;
   const key = requestKey('CreateJob', request.requestId, { id: request.id, spec: request.spec });
   const first = key === null ? null : store.replayOf(key);
@@ -193,8 +196,8 @@ function createJob(options: JobsOptions, request: CreateJob, others: number): Ma
   if (runner.state.draining) {
     throw new GnndError('DAEMON_STOPPING', 'the daemon is stopping and accepts no jobs');
   }
-  const dataset = store.getDataset(request.spec.dataset ?? '');
-  const spec = resolveOrThrow(options, request.spec, dataset);
+  const dataset = store.getDataset(request.input.spec.dataset ?? '');
+  const spec = resolveOrThrow(options, request.input, dataset);
   const ready = requireReady(store, spec.dataset);
   checkLayout(options, spec, ready);
   checkMemory(options, spec, ready);
@@ -216,7 +219,7 @@ function createJob(options: JobsOptions, request: CreateJob, others: number): Ma
 
 function resolveOrThrow(
   options: JobsOptions,
-  input: JobSpecInput,
+  { spec: input, violations: before, isComplete }: SpecWithModel,
   dataset: DatasetRecord | null,
 ): JobSpec {
   const ready = dataset?.state === 'READY' ? dataset : null;
@@ -227,8 +230,10 @@ function resolveOrThrow(
     valNodes: ready?.numVal ?? null,
     hasEdgeWeights: ready === null ? null : hasEdgeWeights(ready),
   });
-  if ('ok' in resolution) return resolution.ok;
-  const violations = [...resolution.violations];
+  if ('ok' in resolution && before.length === 0) return resolution.ok;
+  const found = 'ok' in resolution ? [] : resolution.violations;
+  const isNew = ({ path }: FieldViolation) => !before.some((other) => other.path === path);
+  const violations = [...before, ...(isComplete ? found : ownOf(found)).filter(isNew)];
   if (input.dataset !== undefined && dataset === null && violations.length > 0) {
     const description = noDatasetText(options.store, input.dataset);
     if (!violations.some(({ path }) => path === 'spec.dataset')) {
@@ -237,6 +242,12 @@ function resolveOrThrow(
   }
   const fields = violations.length === 1 ? 'a field' : `${violations.length} fields`;
   throw new GnndError('SPEC_INVALID', `the job spec has ${fields} that cannot be`, { violations });
+}
+
+/** Of an inference whose model is not known: what can be wrong all the same. */
+function ownOf(violations: readonly FieldViolation[]): readonly FieldViolation[] {
+  const groups = ['inference', 'resources', 'restart', 'timeouts', 'priority'];
+  return violations.filter(({ path }) => groups.includes(path.split('.')[1] ?? ''));
 }
 
 /** Sizes that do not fit are refused now, not after loading. */
@@ -316,7 +327,8 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
       policy: spec.placement.policy,
       fixedSamplers: spec.placement.samplers,
       standby: spec.placement.standby,
-      rows: takesRows(spec.model.type),
+      rows: samplesNothing(spec),
+      infers: infers(spec),
       steps: {
         batchesPerStep: spec.training.batchesPerStep,
         staleness: spec.training.staleness,

@@ -2,6 +2,7 @@ import { GnndError } from '../base/errors.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { JobSpecInput } from '../spec/job-spec.ts';
 import type { Store } from '../store/store.ts';
+import type { SpecWithModel } from './inference-input.ts';
 
 export interface CreateJob {
   /** Null: the server makes one. */
@@ -11,6 +12,11 @@ export interface CreateJob {
   readonly requestId: string | null;
 }
 
+/** With what the model of an inference adds to its spec. */
+export interface PreparedJob extends CreateJob {
+  readonly input: SpecWithModel;
+}
+
 /**
  * New jobs that come in together are stored together: one transaction and one sync of the disk for
  * all of them, and each is answered only after it. A job that is refused is refused alone; a store
@@ -18,7 +24,7 @@ export interface CreateJob {
  */
 export interface Submissions {
   /** In the order of the calls. */
-  create(request: CreateJob): Promise<JobRecord>;
+  create(request: PreparedJob): Promise<JobRecord>;
 }
 
 export interface Made {
@@ -30,7 +36,7 @@ export interface Made {
 export interface SubmissionsOptions {
   readonly store: Pick<Store, 'atomically' | 'getJob'>;
   /** Checks and stores a job; `others` are new in the same transaction. */
-  readonly make: (request: CreateJob, others: number) => Made;
+  readonly make: (request: PreparedJob, others: number) => Made;
   /** The jobs are durable from now on. */
   readonly submit: (jobs: readonly JobRecord[]) => void;
 }
@@ -39,7 +45,7 @@ export interface SubmissionsOptions {
 const madeAtOnce = 32;
 
 interface Call {
-  readonly request: CreateJob;
+  readonly request: PreparedJob;
   readonly resolve: (job: JobRecord) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -50,7 +56,7 @@ export function createSubmissions(options: SubmissionsOptions): Submissions {
   const { store, make, submit } = options;
   const calls: Call[] = [];
 
-  const tryToMake = (request: CreateJob, others: number): Outcome => {
+  const tryToMake = (request: PreparedJob, others: number): Outcome => {
     try {
       // A part of the transaction: what fails leaves nothing, the others stay.
       return { made: store.atomically(() => make(request, others)) };

@@ -24,7 +24,8 @@ export type JobPhase =
   | 'STARTING'
   | 'TRAINING'
   | 'EVALUATING'
-  | 'FINALIZING';
+  | 'FINALIZING'
+  | 'PREDICTING';
 
 export type ExecutorRole = 'SAMPLER' | 'TRAINER' | 'STANDBY';
 
@@ -58,6 +59,7 @@ export const reasons = [
   'DEVICE_OUT_OF_MEMORY',
   'DEVICE_FAILED',
   'DEVICE_LOST',
+  'CHECKPOINT_CORRUPT',
 ] as const;
 export type Reason = (typeof reasons)[number];
 
@@ -134,6 +136,17 @@ export interface JobResult {
   readonly bestValAccuracy: number;
   /** Trained; fewer than planned when the job stopped early. */
   readonly epochs: number;
+  /** Of a job that inferred, for which all but the parameters' digest above is 0 or empty. */
+  readonly predictions?: JobPredictions | undefined;
+}
+
+export interface JobPredictions {
+  readonly folder: string;
+  readonly nodes: number;
+  /** Of all files. */
+  readonly bytes: number;
+  /** Of inference.json, which has that of each file. */
+  readonly sha256: string;
 }
 
 export interface ExecutorStatus {
@@ -168,7 +181,7 @@ export interface JobProgress {
 }
 
 export interface EvaluationProgress {
-  readonly kind: 'VALIDATION' | 'TEST_LAST' | 'TEST_BEST';
+  readonly kind: 'VALIDATION' | 'TEST_LAST' | 'TEST_BEST' | 'PREDICTION';
   /** Whose parameters are evaluated. */
   readonly epoch: number;
   readonly rowsDone: number;

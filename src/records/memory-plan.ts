@@ -32,6 +32,19 @@ export interface MemoryPlan {
   readonly readAheadBytes: number;
   /** Of a job whose batches are rows; null for all others. */
   readonly rows: RowPlan | null;
+  /** Of a job that predicts; null for all others. */
+  readonly inference: InferencePlan | null;
+}
+
+/** What an inference computes and writes; bytes on the disk, each at most. */
+export interface InferencePlan {
+  readonly nodes: number;
+  readonly chunks: number;
+  readonly outputBytes: number;
+  /** Of hidden rows, until its end. */
+  readonly scratchBytes: number;
+  /** Of a propagation of all nodes; 0: it needs none. */
+  readonly propagationBytes: number;
 }
 
 /** DEVICE: the device's memory; HOST: the host's; DISK: the files, as batches want them. */

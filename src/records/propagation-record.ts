@@ -12,6 +12,10 @@ export interface PropagationSource {
   readonly datasetDigest: string;
   readonly propagation: PropagationSpec;
   readonly standardize: boolean;
+  /** Rows of all nodes, in the order of ids: what inference takes. */
+  readonly allNodes?: boolean;
+  /** Of what features and rows are standardised by, where that is another dataset's. */
+  readonly moments?: string;
 }
 
 /** `propagation.json` of a propagation's folder; the last file that is written there. */

@@ -29,6 +29,7 @@ export interface FailureRule {
 export const failureRules: Readonly<Record<FailureReason, FailureRule>> = {
   SPEC_INVALID: { retry: 'NEVER', respawn: false },
   DATASET_CORRUPT: { retry: 'NEVER', respawn: false },
+  CHECKPOINT_CORRUPT: { retry: 'NEVER', respawn: false },
   PLAN_INFEASIBLE: { retry: 'NEVER', respawn: false },
   NUMERIC_DIVERGENCE: { retry: 'NEVER', respawn: false },
   PLUGIN_FAILED: { retry: 'NEVER', respawn: false },

@@ -60,6 +60,7 @@ export interface PlanRequest extends ChooseRequest {
   readonly estimated: boolean;
   /** Batches are rows: nobody samples, all train. */
   readonly rows?: boolean;
+  readonly infers?: boolean;
 }
 
 /**
@@ -108,14 +109,17 @@ export function makePlan(request: PlanRequest): DevicePlan | null {
 }
 
 /** Nothing is chosen or predicted: rows need no Sampler, and nobody stands by for one. */
-function rowsPlan({ devices, estimated }: PlanRequest): DevicePlan {
+function rowsPlan({ devices, estimated, infers }: PlanRequest): DevicePlan {
   const trainers = count(devices.length, 'Trainer');
   return {
     ...{ estimated, samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, k: 0 },
     executors: devices.map((device) => ({ role: 'TRAINER', device })),
     ...{ choices: [], policy: 'FIXED', samplers: 0, trainers: devices.length, batchNs: 0 },
     ...{ standby: 'OFF', ways: [], timeSharingBatchNs: 0, recommendation: null },
-    explanation: `${trainers}: batches are rows of propagated features, which nobody samples`,
+    explanation:
+      infers === true
+        ? `${trainers}: each predicts chunks of nodes, and nobody samples ahead`
+        : `${trainers}: batches are rows of propagated features, which nobody samples`,
   };
 }
 

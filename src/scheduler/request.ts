@@ -1,7 +1,7 @@
 import { hasAutomaticCache } from '../spec/cache-spec.ts';
 import { devicesOfKind } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { takesRows } from '../spec/rules/propagation.ts';
+import { infers, samplesNothing } from '../spec/rules/inference.ts';
 import { isFixedSplit } from './allocate.ts';
 import { backoffDelayMs } from './restart.ts';
 import type { DeviceRequest, JobRequest, Tally } from './state.ts';
@@ -46,13 +46,14 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
       fixedSamplers: spec.placement.samplers,
       standby: spec.placement.standby,
       teams: spec.training.threadsPerTrainer === 0,
-      rows: takesRows(spec.model.type),
+      rows: samplesNothing(spec),
+      infers: infers(spec),
     },
     steps: {
       batchesPerStep: spec.training.batchesPerStep,
       staleness: spec.training.staleness,
     },
-    mustCalibrate: hasAutomaticCache(spec) && !takesRows(spec.model.type),
+    mustCalibrate: hasAutomaticCache(spec) && !samplesNothing(spec),
     restart: {
       maxAttempts: spec.restart.maxAttempts,
       startupFailures,

@@ -44,8 +44,10 @@ export interface PlacementRequest {
   readonly standby: StandbyPolicy;
   /** Trainers have the cores of all devices that have no batch to compute. */
   readonly teams?: boolean;
-  /** Batches are rows: nobody samples, all train. */
+  /** Batches are rows, or there are none: nobody samples, all train. */
   readonly rows?: boolean;
+  /** There are none: nodes are predicted. */
+  readonly infers?: boolean;
 }
 
 export interface RestartPolicy {

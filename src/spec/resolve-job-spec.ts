@@ -5,6 +5,7 @@ import { resolveFields } from './resolve-fields.ts';
 import { cacheRule } from './rules/cache.ts';
 import { datasetRule } from './rules/dataset.ts';
 import { evaluationRule } from './rules/evaluation.ts';
+import { inferenceRule } from './rules/inference.ts';
 import { modelRule } from './rules/model.ts';
 import { pluginFilesRule } from './rules/plugin-files.ts';
 import { propagationRule } from './rules/propagation.ts';
@@ -29,6 +30,7 @@ export type Resolution =
 /** In an order in which each finds what it needs filled in. */
 const rules: readonly Rule[] = [
   datasetRule,
+  inferenceRule,
   samplingRule,
   modelRule,
   propagationRule,

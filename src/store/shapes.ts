@@ -23,6 +23,7 @@ import {
   nullable,
   object,
   oneOf,
+  partial,
   text,
 } from './codec.ts';
 
@@ -38,6 +39,7 @@ export const phase: Decoder<JobPhase> = oneOf([
   'TRAINING',
   'EVALUATING',
   'FINALIZING',
+  'PREDICTING',
 ]);
 export const role: Decoder<ExecutorRole> = oneOf(['SAMPLER', 'TRAINER', 'STANDBY']);
 
@@ -86,7 +88,7 @@ export const jobPlan: Decoder<JobPlan> = object({
   ),
 });
 
-export const jobResult: Decoder<JobResult> = object({
+const trainingResult = object({
   parametersSha256: text,
   checkpointDir: text,
   testAccuracyLast: float,
@@ -94,6 +96,15 @@ export const jobResult: Decoder<JobResult> = object({
   bestEpoch: integer,
   bestValAccuracy: float,
   epochs: integer,
+});
+
+const predictions = object({ folder: text, nodes: integer, bytes: integer, sha256: text });
+const inferenceResult = partial({ predictions });
+
+/** Only an inference has predictions. */
+export const jobResult: Decoder<JobResult> = (value, at) => ({
+  ...trainingResult(value, at),
+  ...inferenceResult(value, at),
 });
 
 export const executorTimes: Decoder<EpochReport['executorTimes']> = list(

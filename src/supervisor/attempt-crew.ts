@@ -1,7 +1,9 @@
 import type { SegmentSpec } from '../native/contract.ts';
+import { infers } from '../spec/rules/inference.ts';
 import type { AttemptContext } from './attempt-types.ts';
 import { Crew } from './crew.ts';
 import type { EvaluationPlan } from './evaluation-plan.ts';
+import { noPrediction, openHiddenRows } from './inference.ts';
 import type { JobLayout, SegmentRequest } from './job-layout.ts';
 import type { Preparation } from './preparation.ts';
 
@@ -20,13 +22,17 @@ export function segmentRequestOf(
 /** `evaluation` is null for a trial: nothing is evaluated, and nobody tells orderly ends. */
 export function crewOf(
   { input, native, log, clock, emit }: AttemptContext,
-  { made, cache }: Preparation,
+  { made, cache, inference }: Preparation,
   { segment, evaluation }: { segment: SegmentSpec; evaluation: EvaluationPlan | null },
 ): Crew {
+  const isInference = infers(input.spec);
+  const hiddenBytes = isInference ? (evaluation?.scratchBytes ?? 0) : 0;
   const isTrial = evaluation === null;
   return new Crew({
     ...{ native, log, clock, segment, evaluation },
     ...made,
+    prediction: isInference ? inference.work.prediction : noPrediction,
+    openHiddenRows: hiddenBytes > 0 ? () => openHiddenRows(input, hiddenBytes) : null,
     spec: input.spec,
     orderPath: cache.orderPath,
     cache: cache.plan,

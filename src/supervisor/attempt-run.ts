@@ -1,9 +1,11 @@
 import type { SegmentSnapshot, StandbyEstimates } from '../native/contract.ts';
 import type { JobProgress } from '../records/job-record.ts';
+import { infers } from '../spec/rules/inference.ts';
 import type { AttemptContext, LaunchPlan } from './attempt-types.ts';
 import type { Crew } from './crew.ts';
 import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
 import { type CheckpointCounts, Finish } from './finalize.ts';
+import type { JobInference } from './job-inference.ts';
 import type { JobLayout } from './job-layout.ts';
 import { isAlive, type Look, progressOf } from './progress.ts';
 import { type MeasuredTimings, timingsOf } from './timings.ts';
@@ -14,6 +16,8 @@ export interface AttemptRunOptions {
   readonly crew: Crew;
   readonly plan: LaunchPlan;
   readonly layout: JobLayout;
+  /** Of a job that infers. */
+  readonly inference: Pick<JobInference, 'publish'>;
   /** Whether Trainers extract a batch ahead. */
   readonly prefetch: boolean;
   /** Runs a step; what it throws ends the attempt. */
@@ -76,6 +80,10 @@ export class AttemptRun {
     return this.#finish.counts;
   }
 
+  get #infers(): boolean {
+    return infers(this.#context.input.spec);
+  }
+
   /** Executors may train from now on. */
   begin(): void {
     const { native, clock, emit } = this.#context;
@@ -83,7 +91,7 @@ export class AttemptRun {
     this.#startedMs = clock.monotonicMs();
     this.reports.start({ atMs: this.#startedMs, snapshot: crew.look() });
     this.#lastCommit = { batches: -1, atMs: this.#startedMs };
-    emit({ kind: 'phase', phase: 'TRAINING' });
+    emit({ kind: 'phase', phase: this.#infers ? 'PREDICTING' : 'TRAINING' });
     native.segmentCommand(crew.segment, 'RUN');
   }
 
@@ -124,9 +132,9 @@ export class AttemptRun {
     }
     this.#noteCommits(snapshot, nowMs);
     this.#followEstimates(snapshot);
-    this.#reportEpochs({ atMs: nowMs, snapshot });
+    if (!this.#infers) this.#reportEpochs({ atMs: nowMs, snapshot });
     this.#noteProgress(snapshot, nowMs);
-    const allReported = this.reports.count >= snapshot.epochsToTrain;
+    const allReported = this.#infers || this.reports.count >= snapshot.epochsToTrain;
     if (snapshot.complete && allReported) this.#options.perform(() => this.#finish.once());
   }
 
@@ -148,10 +156,12 @@ export class AttemptRun {
   #noteCommits(snapshot: SegmentSnapshot, nowMs: number): void {
     const { clock, emit, input } = this.#context;
     if (this.#held) this.#lastCommit = { ...this.#lastCommit, atMs: nowMs };
-    if (snapshot.committedBatches !== this.#lastCommit.batches) {
-      this.#lastCommit = { batches: snapshot.committedBatches, atMs: nowMs };
-      if (snapshot.committedBatches > 0) this.#lastCommitWallMs = clock.wallMs();
-      emit({ kind: 'progress', committedBatches: snapshot.committedBatches });
+    // Of an inference: rows, which are what it does in place of batches.
+    const committed = this.#infers ? (snapshot.evaluation?.done ?? 0) : snapshot.committedBatches;
+    if (committed !== this.#lastCommit.batches) {
+      this.#lastCommit = { batches: committed, atMs: nowMs };
+      if (committed > 0) this.#lastCommitWallMs = clock.wallMs();
+      emit({ kind: 'progress', committedBatches: committed });
       return;
     }
     const limitMs = stuckStalls * input.spec.timeouts.stallMs;
@@ -192,6 +202,7 @@ export class AttemptRun {
       lastReport: this.reports.last,
       valAccuracy: this.reports.valAccuracy ?? 0,
       startedMs: this.#startedMs,
+      infers: this.#infers,
     });
   }
 }

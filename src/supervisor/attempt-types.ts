@@ -41,6 +41,12 @@ export interface AttemptInput {
   readonly checkpointFolder: string;
   /** Derived files, keyed by their inputs. */
   readonly cacheFolder: string;
+  /** What an inference has done so far; of other jobs nothing. */
+  readonly inferenceFolder: string;
+  /** What it leaves: there once all of it is. */
+  readonly predictionsFolder: string;
+  /** Of an inference: the dataset that its model was trained on; null where there is none. */
+  readonly trainedDataset: AttemptInput['dataset'] | null;
 }
 
 /** What an attempt and its parts work with. */
@@ -96,6 +102,7 @@ export type AttemptFailure = Extract<
   | 'CHECKPOINT_WRITE_FAILED'
   | 'EXECUTOR_STALLED'
   | 'EXECUTOR_CRASHED'
+  | 'CHECKPOINT_CORRUPT'
   | 'NUMERIC_DIVERGENCE'
   | 'PLUGIN_FAILED'
   | 'DEVICE_UNAVAILABLE'

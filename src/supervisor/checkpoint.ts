@@ -219,6 +219,11 @@ export function parametersOf(manifest: ModelManifest, { path, bytes }: Checkpoin
   return vector;
 }
 
+/** Names and shapes, in the order of a file that safetensorsOf wrote. */
+export function tensorsOf(bytes: Buffer): CheckpointFacts['tensors'] {
+  return splitSafetensors(bytes).tensors;
+}
+
 /** Of a file that safetensorsOf wrote: tensors lie in the header's order. */
 function splitSafetensors(bytes: Buffer) {
   const dataAt = 8 + Number(bytes.readBigUInt64LE(0));

@@ -9,6 +9,7 @@ import type {
   DatasetLocation,
   ExecutorOptions,
   ExecutorSnapshot,
+  PredictionOptions,
   SegmentHandle,
   SegmentSnapshot,
   SegmentSpec,
@@ -41,6 +42,10 @@ export interface CrewOptions {
   readonly dataset: DatasetLocation;
   /** Of a propagation's row files; empty where batches are blocks. */
   readonly rowsFolder: string;
+  /** What is predicted in place of being evaluated. */
+  readonly prediction: PredictionOptions;
+  /** Opens a file of hidden rows that outlives the crew; null: it makes one without a name. */
+  readonly openHiddenRows: (() => number) | null;
   readonly spec: JobSpec;
   readonly layout: JobLayout;
   readonly memory: MemoryPlan;
@@ -89,7 +94,8 @@ export class Crew {
     this.segment = segment;
     this.#segmentFd = fd;
     try {
-      this.#scratchFd = evaluation === null ? null : createScratch(native, evaluation);
+      const make = () => (evaluation === null ? null : createScratch(native, evaluation));
+      this.#scratchFd = (options.openHiddenRows ?? make)();
     } catch (error) {
       native.segmentClose(segment);
       closeSync(fd);
@@ -226,6 +232,7 @@ export class Crew {
         precision: spec.training.precision,
         threads,
         prefetch: this.#options.cache.prefetch,
+        prediction: this.#options.prediction,
         rows: { folder: this.#options.rowsFolder, chunk: Math.max(1, spec.training.rowChunk) },
         evaluation: {
           scratchFd: this.#scratchFd === null ? 0 : scratchFd,

@@ -3,9 +3,11 @@ import { isScarcity } from '../base/descriptors.ts';
 import { messageOf } from '../base/errors.ts';
 import type { CoreAddon, SegmentHandle } from '../native/contract.ts';
 import type { JobResult } from '../records/job-record.ts';
+import { infers } from '../spec/rules/inference.ts';
 import type { AttemptContext, AttemptInput } from './attempt-types.ts';
 import { writeCheckpoint } from './checkpoint.ts';
 import type { EpochReports } from './epoch-reports.ts';
+import type { JobInference } from './job-inference.ts';
 import type { JobLayout } from './job-layout.ts';
 import { testAccuracyOf } from './progress.ts';
 
@@ -23,6 +25,8 @@ export interface FinishOptions {
   readonly segment: SegmentHandle;
   readonly layout: JobLayout;
   readonly reports: EpochReports;
+  /** Of a job that infers. */
+  readonly inference: Pick<JobInference, 'publish'>;
 }
 
 /** Of a segment that is complete: writes its model, until that is durable or nobody wants it. */
@@ -59,10 +63,12 @@ export class Finish {
 
   async #write(): Promise<void> {
     const { native, clock, log, emit, input } = this.#context;
-    const { segment, layout, reports } = this.#options;
+    const { segment, layout, reports, inference } = this.#options;
     const { signal } = this.#stop;
     emit({ kind: 'phase', phase: 'FINALIZING' });
-    const model = finalModelOf({ native, segment }, layout, reports, input);
+    const model = infers(input.spec)
+      ? finalPredictionsOf(inference)
+      : finalModelOf({ native, segment }, layout, reports, input);
     let startMs = 0;
     const write = async () => {
       startMs = clock.monotonicMs();
@@ -90,6 +96,18 @@ interface FinalModel {
   readonly bytes: number;
   /** Writes the checkpoint durably. Throws a CheckpointError, and then nothing of it is left. */
   readonly write: () => Promise<JobResult>;
+}
+
+/** Of a segment all of whose chunks are done. */
+function finalPredictionsOf(inference: Pick<JobInference, 'publish'>): FinalModel {
+  const write = async () => {
+    try {
+      return await inference.publish();
+    } catch (error) {
+      throw new CheckpointError(`writing predictions: ${messageOf(error)}`, error);
+    }
+  };
+  return { bytes: 0, write };
 }
 
 export class CheckpointError extends Error {

@@ -1,7 +1,8 @@
 import { GnndError, messageOf } from '../base/errors.ts';
-import type { SegmentSnapshot } from '../native/contract.ts';
+import type { SegmentSnapshot, SegmentSpec } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
 import type { CachePlan, JobProgress } from '../records/job-record.ts';
+import { infers } from '../spec/rules/inference.ts';
 import { crewOf, segmentRequestOf } from './attempt-crew.ts';
 import { AttemptRun, lookEveryMs } from './attempt-run.ts';
 import type {
@@ -15,9 +16,10 @@ import { parameterCountOf } from './checkpoint.ts';
 import type { Crew } from './crew.ts';
 import { standbyRoomOf } from './device-memory.ts';
 import type { EpochReports } from './epoch-reports.ts';
-import { evaluationPlanOf } from './evaluation-plan.ts';
+import { type EvaluationPlan, evaluationPlanOf } from './evaluation-plan.ts';
 import { type CheckpointCounts, CheckpointError } from './finalize.ts';
-import { jobSegment, queueSlots } from './job-layout.ts';
+import { inferencePlanOf, inferenceSegment } from './inference.ts';
+import { jobSegment, queueSlots, type SegmentRequest } from './job-layout.ts';
 import { Preparation } from './preparation.ts';
 import type { LivingSeat, Seat } from './seat.ts';
 import { timingsOf } from './timings.ts';
@@ -131,26 +133,51 @@ export class JobAttempt {
     emit({ kind: 'phase', phase: 'STARTING' });
     const { cache, made } = this.#preparation;
     const { layout } = made;
-    const evaluation = evaluationPlanOf(native, layout, input);
     const request = segmentRequestOf(this.#context, layout, plan.executors.length);
     const recordBytes = this.#recordBytes;
-    const numSlots = queueSlots(native, request, recordBytes);
-    const segment = jobSegment(request, { numSlots, evaluation, recordBytes });
+    const isInference = infers(input.spec);
+    const numSlots = isInference ? 0 : queueSlots(native, request, recordBytes);
+    const { evaluation, segment } = isInference
+      ? this.#inferencePlan(request)
+      : this.#trainingPlan(request, { numSlots, recordBytes });
     const crew = crewOf(this.#context, this.#preparation, { segment, evaluation });
     this.#crew = crew;
+    if (isInference) {
+      const { parameters } = this.#preparation.inference.work;
+      native.segmentBeginTrained(crew.segment, parameters);
+    }
     native.segmentCommand(crew.segment, 'PAUSE');
     const trainers = plan.executors.filter(({ role }) => role === 'TRAINER').length;
     const timings = { ...plan.timings, trainers };
     native.segmentStandby(crew.segment, plan.standby, plan.standby !== 'OFF', timings);
     const { prefetch } = cache.plan;
     const perform = this.#perform.bind(this);
-    this.#run = new AttemptRun(this.#context, { crew, plan, layout, prefetch, perform });
+    const { inference } = this.#preparation;
+    const parts = { crew, plan, layout, prefetch, perform };
+    this.#run = new AttemptRun(this.#context, { ...parts, inference });
     this.#perform(async () => {
       for (const seat of plan.executors) await crew.spawn(seat);
     });
     const parameterCount = parameterCountOf(layout.manifest);
     const { slotBytes } = layout;
     return { queueCapacity: numSlots, slotBytes, parameterCount, cache: cache.plan };
+  }
+
+  #trainingPlan(
+    request: SegmentRequest,
+    sizes: { readonly numSlots: number; readonly recordBytes: number },
+  ): SegmentPlan {
+    const { native, input } = this.#context;
+    const evaluation = evaluationPlanOf(native, request.layout, input);
+    return { evaluation, segment: jobSegment(request, { ...sizes, evaluation }) };
+  }
+
+  #inferencePlan(request: SegmentRequest): SegmentPlan {
+    const { native, input } = this.#context;
+    const { nodes } = this.#preparation.inference.work;
+    const facts = { spec: input.spec, counts: input.dataset.counts, nodes };
+    const evaluation = inferencePlanOf(native, request.layout, facts);
+    return { evaluation, segment: inferenceSegment(request, evaluation) };
   }
 
   begin(): void {
@@ -219,11 +246,19 @@ export class JobAttempt {
   }
 }
 
+interface SegmentPlan {
+  readonly evaluation: EvaluationPlan;
+  readonly segment: SegmentSpec;
+}
+
+const ownReasons = ['DATASET_CORRUPT', 'CHECKPOINT_CORRUPT', 'SPEC_INVALID'] as const;
+
 /** What a thrown error of a step means for the attempt. */
 export function attemptFailureOf(error: unknown): AttemptFailure {
   if (error instanceof CheckpointError) return 'CHECKPOINT_WRITE_FAILED';
-  // Of a Propagator, which is told apart by its reason.
-  if (error instanceof GnndError && error.reason === 'DATASET_CORRUPT') return error.reason;
+  // Of a Propagator or an inference, which are told apart by their reasons.
+  const own = error instanceof GnndError ? error.reason : '';
+  for (const reason of ownReasons) if (own === reason) return reason;
   const code = nativeCodeOf(error);
   switch (code) {
     case 'SPEC_INVALID':

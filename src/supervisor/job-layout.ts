@@ -11,6 +11,7 @@ import type {
 import { mayCache } from '../spec/cache-spec.ts';
 import { hasOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { infers } from '../spec/rules/inference.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 
 /** What a job's spec means in native terms: options, sizes, the segment to make. */
@@ -47,7 +48,8 @@ export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts
   const inDim = counts.numFeatures;
   const rows = takesRows(spec.model.type);
   const model: ModelOptions = {
-    ...{ ...spec.model, inDim, outDim: counts.numClasses },
+    // Another dataset than that of the training may have other classes.
+    ...{ ...spec.model, inDim, outDim: infers(spec) ? spec.inference.classes : counts.numClasses },
     numOperators: rows ? spec.propagation.operators.length : 0,
     numHops: rows ? spec.propagation.hops : 0,
   };

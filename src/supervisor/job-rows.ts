@@ -1,5 +1,6 @@
 import { basename, join } from 'node:path';
 import type { AttemptContext } from './attempt-types.ts';
+import type { JobInference } from './job-inference.ts';
 import type { PropagationRequest } from './propagation-types.ts';
 
 /** The propagated rows that an attempt trains on: made where missing, held until its end. */
@@ -9,23 +10,28 @@ export class JobRows {
   #release = () => {};
 
   /** Once. The folder of the rows; rejects as `Propagations.make` does. */
-  start(context: AttemptContext): Promise<string> {
-    const making = this.#make(context);
+  start(context: AttemptContext, inference: JobInference | null): Promise<string> {
+    const making = this.#make(context, inference);
     this.#making = making.catch(() => {});
     return making;
   }
 
-  async #make({ input, native, propagations, log }: AttemptContext): Promise<string> {
+  async #make(
+    { input, native, propagations, log }: AttemptContext,
+    inference: JobInference | null,
+  ): Promise<string> {
     const { spec, dataset, datasetDigest, devices } = input;
     const cores = devices.flatMap((device) => device.cores);
     const request: PropagationRequest = {
       source: {
         ...{ dataset: basename(dataset.folder), datasetDigest },
         ...{ propagation: spec.propagation, standardize: spec.features.standardize },
+        ...(await inference?.rowSource()),
       },
       dataset,
       memoryBytes: Math.floor(memoryShare * input.hostBytes),
       derivedFolder: input.cacheFolder,
+      ...(inference === null ? {} : { given: await inference.givenMoments() }),
     };
     const task = {
       ...{ cores, threads: Math.max(1, cores.length) },

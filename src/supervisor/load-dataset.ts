@@ -6,7 +6,7 @@ import { topologyFd as childTopologyFd, type LoadOptions } from '../executor/pro
 import type { CoreAddon, DatasetLocation } from '../native/contract.ts';
 import type { TopologyPlace } from '../records/memory-plan.ts';
 import type { AttemptInput } from './attempt-types.ts';
-import { momentsPath } from './standardization.ts';
+import { type MomentsFile, momentsPath } from './standardization.ts';
 import { runTask, TaskError, type TaskOptions } from './task.ts';
 import type { SharedTopology, Topologies } from './topologies.ts';
 
@@ -20,6 +20,8 @@ export interface FeaturesRequest {
   readonly datasetDigest: string;
   /** Receives the derived file; null: features are read as they were imported. */
   readonly standardizedFolder: string | null;
+  /** By which they are standardised; left out: by those of this dataset. */
+  readonly moments?: MomentsFile | null;
 }
 
 export interface LoadRequest extends FeaturesRequest {
@@ -48,9 +50,9 @@ export class DatasetLoad {
   start(
     input: AttemptInput,
     place: TopologyPlace,
-    { native, topologies }: Pick<LoadContext, 'native' | 'topologies'>,
+    given: Omit<LoadContext, 'signal'>,
   ): Promise<AttemptDataset> {
-    const context = { native, topologies, signal: this.#abort.signal };
+    const context = { ...given, signal: this.#abort.signal };
     const loading = loadForAttempt(input, place, context);
     this.#loading = loading.catch(() => {});
     return loading;
@@ -72,13 +74,15 @@ export interface AttemptDataset {
 interface LoadContext {
   readonly native: CoreAddon;
   readonly topologies: Topologies;
+  /** As in FeaturesRequest. */
+  readonly moments: MomentsFile | null;
   readonly signal: AbortSignal;
 }
 
 async function loadForAttempt(
   input: AttemptInput,
   place: TopologyPlace,
-  { native, topologies, signal }: LoadContext,
+  { native, topologies, moments, signal }: LoadContext,
 ): Promise<AttemptDataset> {
   const { spec, dataset, datasetDigest, cacheFolder, devices, logFolder } = input;
   const standardizedFolder = spec.features.standardize ? cacheFolder : null;
@@ -92,7 +96,7 @@ async function loadForAttempt(
     signal,
   });
   const nodes = [...new Set(devices.map(({ node }) => node))];
-  const features = { dataset, datasetDigest, standardizedFolder };
+  const features = { dataset, datasetDigest, standardizedFolder, moments };
   const location = await loadFeatures(features, taskOn(nodes[0] ?? null));
   const shared = new Map<number | null, SharedTopology>();
   try {
@@ -119,11 +123,12 @@ export async function loadDataset(
 
 /** The dataset with its features as they are to be read. Rejects as `loadDataset` does. */
 export async function loadFeatures(
-  { dataset, datasetDigest, standardizedFolder: folder }: FeaturesRequest,
+  { dataset, datasetDigest, standardizedFolder: folder, moments = null }: FeaturesRequest,
   task: LoadTask,
 ): Promise<DatasetLocation> {
   if (folder === null) return { ...dataset, featuresPath: '' };
-  const featuresPath = join(folder, `${datasetDigest.slice(0, 32)}-standardized.npy`);
+  const by = moments === null ? '' : `-by-${moments.digest.slice(0, 32)}`;
+  const featuresPath = join(folder, `${datasetDigest.slice(0, 32)}${by}-standardized.npy`);
   const location = { ...dataset, featuresPath };
   makeFolder(folder);
   // Two at once write the same bytes, each to a temporary file of its own.
@@ -131,7 +136,8 @@ export async function loadFeatures(
     for (const path of [featuresPath, momentsPath(featuresPath)]) markUsed(path);
   } else {
     const topology = { place: 'MEMORY', alias: false } as const;
-    const options = { location, standardize: true, topologyFd: null, topology };
+    const momentsPath = moments?.path ?? '';
+    const options = { location, standardize: true, momentsPath, topologyFd: null, topology };
     await load(options, { ...task, topologyFd: null });
   }
   return location;
@@ -145,7 +151,8 @@ function shareTopology(
 ): Promise<SharedTopology> {
   const location = { ...dataset, featuresPath: '' };
   const topology = { place, alias };
-  const options = { location, standardize: false, topologyFd: childTopologyFd, topology };
+  const derived = { standardize: false, momentsPath: '' };
+  const options = { location, ...derived, topologyFd: childTopologyFd, topology };
   return topologies.share(
     { datasetDigest, place, alias, node },
     (topologyFd, signal) => load(options, { ...task, topologyFd, signal }),

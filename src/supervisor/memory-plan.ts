@@ -5,8 +5,10 @@ import type { MemoryPart, MemoryPlan, RowPlan, TopologyPlace } from '../records/
 import { hasOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
+import { infers } from '../spec/rules/inference.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { scratchOf } from './evaluation-plan.ts';
+import { inferenceParts, inferenceSizesOf } from './inference-memory.ts';
 import { type JobLayout, layoutOf, queueSlots } from './job-layout.ts';
 import { placeRows } from './row-placement.ts';
 
@@ -71,14 +73,17 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
   const { counts, hostBytes, native } = facts;
   const layout = layoutOf(native as CoreAddon, spec, counts);
   const alias = spec.sampling.algorithm === 'KHOP_WEIGHTED';
-  const others = [
-    ...evaluationParts(spec, layout, facts),
-    ...cacheParts(spec, counts),
-    parameterPart(spec, layout),
-    processPart(spec),
-    extractionPart(spec, layout, counts),
-    queuePart(spec, layout, facts),
-  ].filter(({ bytes }) => bytes > 0);
+  const isInference = infers(spec);
+  const own = isInference
+    ? inferenceParts(spec, layout, facts)
+    : [
+        ...evaluationParts(spec, layout, facts),
+        ...cacheParts(spec, counts),
+        parameterPart(spec, layout),
+        extractionPart(spec, layout, counts),
+        queuePart(spec, layout, facts),
+      ];
+  const others = [...own, processPart(spec)].filter(({ bytes }) => bytes > 0);
   const otherBytes = sumOf(others.filter(({ isBound }) => !isBound));
   // A job on rows maps no topology.
   const topologyBytes = takesRows(spec.model.type) ? 0 : topologyBytesOf(counts, alias);
@@ -108,7 +113,8 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
     features: onDisk ? 'DISK' : 'PAGE_CACHE',
     featuresBytes,
     readAheadBytes: onDisk ? readAheadBytesOf(hostBytes - surelyBytes) : 0,
-    rows: takesRows(spec.model.type) ? rowPlanOf(spec, counts, hostBytes) : null,
+    rows: isMapped && !isInference ? rowPlanOf(spec, counts, hostBytes) : null,
+    inference: isInference ? inferenceSizesOf(spec, layout, facts) : null,
   };
 }
 
@@ -309,13 +315,17 @@ function readAheadBytesOf(left: number): number {
   return Math.max(readAheadMin, Math.floor(readAheadShare * left));
 }
 
-function samplersOf({ resources, placement }: JobSpec): number {
+function samplersOf(spec: JobSpec): number {
+  const { resources, placement } = spec;
+  if (infers(spec)) return 0;
   if (placement.policy === 'FIXED') return Math.max(1, placement.samplers);
   return Math.max(1, resources.devices - 1);
 }
 
 /** Standby Trainers included: they have all that a Trainer has. */
-function trainersOf({ resources, placement }: JobSpec): number {
+function trainersOf(spec: JobSpec): number {
+  const { resources, placement } = spec;
+  if (infers(spec)) return resources.devices;
   if (resources.devices === 1) return 1;
   if (placement.standby !== 'OFF') return resources.devices;
   return resources.devices - (placement.policy === 'FIXED' ? placement.samplers : 1);

@@ -1,8 +1,10 @@
 import type { DatasetLocation } from '../native/contract.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
+import { infers } from '../spec/rules/inference.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import type { AttemptContext } from './attempt-types.ts';
 import { JobCache } from './job-cache.ts';
+import { JobInference } from './job-inference.ts';
 import { type JobLayout, layoutOf } from './job-layout.ts';
 import { JobRows } from './job-rows.ts';
 import { type AttemptDataset, DatasetLoad } from './load-dataset.ts';
@@ -23,6 +25,8 @@ export interface Prepared {
 
 export class Preparation {
   readonly cache: JobCache;
+  /** Of a job that infers; of others nothing is asked of it. */
+  readonly inference: JobInference;
   readonly #context: AttemptContext;
   readonly #load = new DatasetLoad();
   readonly #rows = new JobRows();
@@ -33,6 +37,7 @@ export class Preparation {
   constructor(context: AttemptContext) {
     this.#context = context;
     this.cache = new JobCache(context.input, context);
+    this.inference = new JobInference(context);
   }
 
   /** Standardised features, sizes, the topology in shared memory; false when it was stopped. */
@@ -41,8 +46,13 @@ export class Preparation {
     emit({ kind: 'phase', phase: 'LOADING_DATASET' });
     const sizes = layoutOf(native, input.spec, input.dataset.counts);
     const memory = this.#memory();
+    const isInference = infers(input.spec);
+    if (isInference) await this.inference.readModel();
     if (takesRows(input.spec.model.type)) return await this.#prepareRows(sizes, memory, isStopped);
-    const dataset = await this.#load.start(input, memory.topology, { native, topologies });
+    const moments = isInference ? await this.inference.features() : null;
+    if (isStopped()) return false;
+    const from = { native, topologies, moments };
+    const dataset = await this.#load.start(input, memory.topology, from);
     if (isStopped()) {
       releaseAll(dataset);
       return false;
@@ -52,7 +62,8 @@ export class Preparation {
     const topologyFd = [...topologyFds.values()][0] ?? null;
     const layout = await this.#probe.complete(sizes, { input, native, topologyFd });
     this.#prepared = { layout, dataset: dataset.location, topologyFds, memory, rowsFolder: '' };
-    await this.cache.prepare({ ...this.#prepared, topologyFd });
+    if (isInference) await this.inference.begin(layout);
+    else await this.cache.prepare({ ...this.#prepared, topologyFd });
     return !isStopped();
   }
 
@@ -63,7 +74,9 @@ export class Preparation {
     isStopped: () => boolean,
   ): Promise<boolean> {
     const { dataset } = this.#context.input;
-    const rowsFolder = await this.#rows.start(this.#context);
+    const inference = infers(this.#context.input.spec) ? this.inference : null;
+    const rowsFolder = await this.#rows.start(this.#context, inference);
+    await inference?.begin(layout);
     const location = { ...dataset, featuresPath: '' };
     this.#prepared = { layout, dataset: location, topologyFds: new Map(), memory, rowsFolder };
     return !isStopped();
@@ -87,7 +100,7 @@ export class Preparation {
 
   /** Resolves when no process of ours is left. */
   async stop(): Promise<void> {
-    const parts = [this.#load, this.#rows, this.cache, this.#probe];
+    const parts = [this.#load, this.#rows, this.cache, this.#probe, this.inference];
     await Promise.all(parts.map((part) => part.stop()));
   }
 

@@ -38,6 +38,8 @@ export interface ProgressInput {
   readonly valAccuracy: number;
   /** When the job began to train. */
   readonly startedMs: number;
+  /** Nodes are predicted: there are no batches. */
+  readonly infers: boolean;
 }
 
 export function progressOf(input: ProgressInput): JobProgress {
@@ -52,6 +54,9 @@ export function progressOf(input: ProgressInput): JobProgress {
   const done = snapshot.committedBatches;
   const spentMs = atMs - input.startedMs;
   const { current, lastReport } = input;
+  const elapsedMs = 1000 * elapsedSeconds;
+  const evaluation = evaluationProgressOf(snapshot, before?.snapshot ?? null, elapsedMs);
+  if (input.infers) return inferenceProgressOf(input, evaluation, elapsedSeconds);
   return {
     epoch: snapshot.epoch,
     epochs: input.epochs,
@@ -68,7 +73,23 @@ export function progressOf(input: ProgressInput): JobProgress {
     executors: snapshot.executors
       .filter(isAlive)
       .map((executor) => statusOf(executor, input, elapsedSeconds)),
-    evaluation: evaluationProgressOf(snapshot, before?.snapshot ?? null, 1000 * elapsedSeconds),
+    evaluation,
+  };
+}
+
+/** All that there is to say of a job without batches is where its one evaluation is. */
+function inferenceProgressOf(
+  input: ProgressInput,
+  evaluation: EvaluationProgress | null,
+  elapsedSeconds: number,
+): JobProgress {
+  const { executors } = input.now.snapshot;
+  return {
+    ...{ epoch: 0, epochs: 0, batchesCommitted: 0, batchesPerEpoch: 0, version: 0 },
+    ...{ loss: 0, valAccuracy: 0, seedsPerSecond: 0, edgesPerSecond: 0 },
+    ...{ queueDepth: 0, queueCapacity: 0, remainingMs: evaluation?.remainingMs ?? 0 },
+    executors: executors.filter(isAlive).map((each) => statusOf(each, input, elapsedSeconds)),
+    evaluation: evaluation === null ? null : { ...evaluation, kind: 'PREDICTION' },
   };
 }
 

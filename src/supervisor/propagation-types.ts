@@ -1,5 +1,6 @@
 import type { DatasetCounts } from '../native/contract.ts';
 import type { PropagationRecord, PropagationSource } from '../records/propagation-record.ts';
+import type { Moments, MomentsFile } from './standardization.ts';
 import type { TaskOptions } from './task.ts';
 
 /** What attempts and users ask of whoever makes propagations. */
@@ -11,6 +12,16 @@ export interface PropagationRequest {
   readonly memoryBytes: number;
   /** Receives standardised features. */
   readonly derivedFolder: string;
+  /** With `source.moments`: files of them. */
+  readonly given?: GivenMoments;
+}
+
+/** By which another dataset's features and rows are standardised. */
+export interface GivenMoments {
+  /** Null where features are not. */
+  readonly features: MomentsFile | null;
+  /** Folder of a file for each token, as a propagation has them; empty: rows are not. */
+  readonly rowsFolder: string;
 }
 
 /** How far it is, and what it is doing, for people. */
@@ -45,6 +56,11 @@ export interface PropagationMaker {
    * with DATASET_CHANGED.
    */
   open(id: string, datasetDigest: string, task: PropagationTask): Promise<string>;
+  /** As `Propagations` has it: by what each token's columns were standardised, or null. */
+  moments(
+    source: PropagationSource,
+    columns: number,
+  ): Promise<readonly { readonly token: string; readonly moments: Moments }[] | null>;
   /** Nobody deletes it before the function that is answered has been called. */
   hold(id: string): () => void;
 }

@@ -71,13 +71,13 @@ export class Propagations implements PropagationMaker {
     const id = idOf(request.source);
     const path = join(this.#options.folder, id);
     const { memoryBytes, dataset, source } = request;
-    const sizes = this.#sizes(dataset.counts, source.propagation, memoryBytes);
+    const sizes = this.#sizes(dataset.counts, source, memoryBytes);
     return { ...recordOf(id, path, source, sizes), ...completed(path) };
   }
 
-  #sizes(counts: DatasetCounts, propagation: PropagationSpec, memoryBytes: number) {
+  #sizes(counts: DatasetCounts, source: PropagationSource, memoryBytes: number) {
     try {
-      return this.#options.native.propagationSizes(counts, planOf(propagation), memoryBytes);
+      return this.#options.native.propagationSizes(counts, planOf(source), memoryBytes);
     } catch (error) {
       const description = error instanceof Error ? error.message : String(error);
       const violations = [{ path: 'memory_bytes', description }];
@@ -146,7 +146,7 @@ export class Propagations implements PropagationMaker {
   /** `edgeColumns` as products of an operator and all columns. */
   #hopsOf({ source, dataset, memoryBytes }: PropagationRequest, edgeColumns: number): number {
     const { counts } = dataset;
-    const { steps, blocks } = this.#sizes(counts, source.propagation, memoryBytes);
+    const { steps, blocks } = this.#sizes(counts, source, memoryBytes);
     const ofStep = counts.numEdges * counts.numFeatures;
     const stepsPerHop =
       steps / blocks / (source.propagation.hops * source.propagation.operators.length);
@@ -154,7 +154,7 @@ export class Propagations implements PropagationMaker {
   }
 
   async #run(
-    { source, dataset, memoryBytes, derivedFolder }: PropagationRequest,
+    { source, dataset, memoryBytes, derivedFolder, given }: PropagationRequest,
     path: string,
     task: PropagationTask,
     watch: PropagationWatch,
@@ -162,7 +162,9 @@ export class Propagations implements PropagationMaker {
     makeFolder(path);
     const standardizedFolder = source.standardize ? derivedFolder : null;
     const { datasetDigest } = source;
-    const location = await loadFeatures({ dataset, datasetDigest, standardizedFolder }, task);
+    const moments = given?.features ?? null;
+    const features = { dataset, datasetDigest, standardizedFolder, moments };
+    const location = await loadFeatures(features, task);
     // Native code removes what it does not know.
     const folder = join(path, 'rows');
     makeFolder(folder);
@@ -171,8 +173,9 @@ export class Propagations implements PropagationMaker {
       {
         role: 'PROPAGATE',
         options: {
-          ...{ dataset: location, plan: planOf(source.propagation) },
-          ...{ folder, memoryBytes, threads: task.threads },
+          ...{ dataset: location, plan: planOf(source) },
+          ...{ folder, momentsFrom: given?.rowsFolder ?? '' },
+          ...{ memoryBytes, threads: task.threads },
         },
       },
       { ...task, topologyFd: null, onProgress: ({ share, message }) => watch(share, message) },
@@ -288,12 +291,15 @@ export function tokensOf({ operators, hops }: PropagationSpec): readonly string[
 }
 
 /** The id of what `source` makes. */
-export function idOf({ datasetDigest, propagation, standardize }: PropagationSource): string {
+export function idOf(source: PropagationSource): string {
+  const { datasetDigest, propagation, standardize, allNodes, moments } = source;
   const { standardize: after, permute, ...others } = propagation;
   // Not there where they are as before there were such fields: the files are the same.
   const younger = { ...(after ? { standardize: true } : {}), ...(permute ? {} : { permute }) };
   const decisive = {
     ...{ version: 1, datasetDigest, standardize },
+    ...(allNodes === true ? { allNodes } : {}),
+    ...(moments === undefined ? {} : { moments }),
     propagation: { ...others, ...younger },
   };
   return canonicalSha256(decisive).slice(0, idLength);
@@ -317,7 +323,10 @@ export function openPropagation(path: string, datasetDigest: string): Propagatio
 }
 
 /** What native code calls the same. */
-export function planOf(spec: PropagationSpec): PropagationPlan {
+export function planOf({
+  propagation: spec,
+  allNodes = false,
+}: Pick<PropagationSource, 'propagation' | 'allNodes'>): PropagationPlan {
   const { selfLoops, alpha, heatTime, terms, standardize, permute } = spec;
   return {
     operators: spec.operators.map((kind) => ({ kind, selfLoops, alpha, time: heatTime, terms })),
@@ -326,6 +335,7 @@ export function planOf(spec: PropagationSpec): PropagationPlan {
     randomSeed: BigInt(spec.randomSeed),
     permuted: permute,
     standardize,
+    allNodes,
   };
 }
 

@@ -13,6 +13,13 @@ export interface Moments {
   readonly deviation: Float64Array;
 }
 
+/** Those of another dataset: the one that a model was trained on. */
+export interface MomentsFile {
+  readonly path: string;
+  /** Of the file; names what is derived by it. */
+  readonly digest: string;
+}
+
 /** Beside the standardised features at `featuresPath` (native/core/graph/features.h). */
 export function momentsPath(featuresPath: string): string {
   return `${featuresPath}.moments`;

@@ -1,5 +1,6 @@
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticCores } from '../spec/limits.ts';
+import { infers } from '../spec/rules/inference.ts';
 import type { CrewDevice } from './seat.ts';
 
 /**
@@ -17,13 +18,15 @@ export interface TrainerThreads {
  * shared between the Trainers that compute at once: those of (S + 1) G batches (design §4).
  */
 export function trainerThreads(
-  { training }: JobSpec,
+  spec: JobSpec,
   devices: readonly CrewDevice[],
   device: number,
 ): TrainerThreads {
+  const { training } = spec;
   const own = devices[device]?.cores ?? [];
   const all = [...new Set(devices.flatMap(({ cores }) => cores))].sort((a, b) => a - b);
-  const inFlight = (training.staleness + 1) * training.batchesPerStep;
+  const batches = (training.staleness + 1) * training.batchesPerStep;
+  const inFlight = infers(spec) ? devices.length : batches;
   const share = Math.floor(all.length / Math.min(devices.length, inFlight));
   const threads = training.threadsPerTrainer || Math.min(automaticCores, Math.max(1, share));
   return { threads, cores: threads > own.length ? all : own };

@@ -66,6 +66,7 @@ class EvalScratch {
 
   float* at(uint64_t offset) const { return reinterpret_cast<float*>(mapping_.data() + offset); }
   uint64_t size() const { return mapping_.size(); }
+  int fd() const { return fd_.get(); }
 
   // Gives the first so many bytes back where they are much; all of them read as zero then. Nobody
   // may be using them.

@@ -33,6 +33,7 @@ struct EvalTask {
   EvalRun run;
   uint32_t phase = 0;
   uint32_t chunk = 0;
+  bool* was_done = nullptr;  // set where an earlier attempt computed it: nothing was done now
 };
 
 // Parameters as they lie in memory, and which they are: within a job equal `version` and `lag` mean

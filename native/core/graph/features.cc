@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,18 @@ ColumnMoments MomentsOf(const RowTable& table) {
   }
   for (uint64_t c = 0; c < dim; ++c) scale[c] = std::sqrt(scale[c] / num_rows) + 1e-12;
   return moments;
+}
+
+// Of a file as StandardizeFeatures leaves it.
+Result<ColumnMoments> GivenMoments(const std::string& path, uint64_t dim) {
+  ColumnMoments moments{std::vector<double>(dim), std::vector<double>(dim)};
+  const auto bytes = static_cast<std::streamsize>(dim * sizeof(double));
+  std::ifstream file(path, std::ios::binary);
+  file.read(reinterpret_cast<char*>(moments.mean.data()), bytes);
+  file.read(reinterpret_cast<char*>(moments.scale.data()), bytes);
+  if (file && file.peek() == std::ifstream::traits_type::eof()) return moments;
+  return Status(Code::kDatasetCorrupt,
+                path + " does not hold the moments of " + std::to_string(dim) + " columns");
 }
 
 Status WriteStandardized(const RowTable& table, const ColumnMoments& moments, AtomicFile* output) {
@@ -149,10 +162,13 @@ void ConvertRows(const RowTable& table, std::span<const uint32_t> rows, Prefetch
 
 }  // namespace
 
-Status StandardizeFeatures(const std::string& input_path, const std::string& output_path) {
+Status StandardizeFeatures(const std::string& input_path, const std::string& output_path,
+                           const std::string& moments_path) {
   const NpyArray input = GNND_VALUE(NpyArray::Open(input_path));
   const RowTable table = GNND_VALUE(TableOf(input));
-  const ColumnMoments moments = MomentsOf(table);
+  const ColumnMoments moments = moments_path.empty()
+                                    ? MomentsOf(table)
+                                    : GNND_VALUE(GivenMoments(moments_path, table.dim()));
   for (uint64_t c = 0; c < table.dim(); ++c) {
     if (!std::isfinite(moments.scale[c])) {
       return Status(Code::kDatasetCorrupt, input.file() + ": column " + std::to_string(c) +

@@ -23,7 +23,11 @@ namespace gnnd {
 // `output_path` + ".moments": F means, then the F divisors (std + 1e-12), little-endian float64.
 // Errors: those of NpyArray::Open; kDatasetCorrupt for a column with a non-finite value; kIo, with
 // the system's reason, when writing fails (a full disk), leaving nothing behind.
-Status StandardizeFeatures(const std::string& input_path, const std::string& output_path);
+//
+// With `moments_path`, a file like those moments, the columns are standardised by that, not by their
+// own: kDatasetCorrupt when it is not one of as many columns.
+Status StandardizeFeatures(const std::string& input_path, const std::string& output_path,
+                           const std::string& moments_path = "");
 
 // out[i] = row rows[i] of `table`, widened to float32: out is [rows.size(), table.dim()].
 // Rows may repeat and come in any order; each must be below table.num_rows() (not checked in

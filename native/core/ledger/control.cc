@@ -26,6 +26,18 @@ bool ReclaimEntry(std::atomic<uint64_t>& word, uint32_t owner, BatchState from, 
 
 }  // namespace
 
+Status Segment::BeginTrained(std::span<const float> given) {
+  const uint64_t last = shape_.TotalGroups();
+  if (last != 1 || given.size() != parameter_floats()) {
+    return Status(Code::kInvalidArgument, "only a segment of one step takes its last parameters");
+  }
+  std::copy(given.begin(), given.end(), parameters(last).begin());
+  // Release: pairs with EnsureParameters and Version.
+  header_->parameters_ready.store(1, std::memory_order_release);
+  header_->version.value.store(last, std::memory_order_release);
+  return Status::Ok();
+}
+
 Result<ExecutorId> Segment::RegisterExecutor(Role role, uint32_t device_index) {
   if (device_index >= config().num_devices) {
     return Status(Code::kInvalidArgument, "device " + std::to_string(device_index) + " of " +

@@ -241,6 +241,11 @@ class Segment {
 
   // ---- the daemon's side --------------------------------------------------------------------
 
+  // Of a segment of one batch and one epoch: this is its last version, and only its evaluation is
+  // left. For work that evaluates given parameters and trains nothing. Before anybody is registered.
+  // kInvalidArgument when the segment is another one or the parameters have another size.
+  Status BeginTrained(std::span<const float> parameters);
+
   // A row for an executor about to be spawned. kInvalidArgument when the device does not exist or
   // no row is left: the attempt has used up its restarts.
   Result<ExecutorId> RegisterExecutor(Role role, uint32_t device);

@@ -1,5 +1,8 @@
 #include "core/prepare/propagate.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -7,6 +10,7 @@
 #include <utility>
 
 #include "core/base/huge_array.h"
+#include "core/base/memfd.h"
 #include "core/graph/npy.h"
 #include "core/kernels/spmm.h"
 #include "core/prepare/propagation_folder.h"
@@ -66,7 +70,8 @@ class Propagation {
     if (folder_.HasRows(0, 0)) return Status::Ok();
     Moments moments;
     if (plan_.standardize) {
-      moments = GNND_VALUE(MomentsOfFeatures());
+      moments = options_.moments_from.empty() ? GNND_VALUE(MomentsOfFeatures())
+                                              : GNND_VALUE(GivenMoments(0, 0, all_));
       GNND_TRY(folder_.WriteMoments(moments, 0, 0, all_));
     }
     const auto read = [&](uint64_t begin, uint64_t end, float* out) {
@@ -100,6 +105,24 @@ class Propagation {
       all.divisor.insert(all.divisor.end(), some.divisor.begin(), some.divisor.end());
     }
     return all;
+  }
+
+  // Of a file of another propagation: means of all columns, then their divisors.
+  Result<Moments> GivenMoments(uint32_t op, uint32_t hop, const ColumnBlock& block) const {
+    const std::string path = options_.moments_from + "/" + MomentsFile(op, hop);
+    const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    Moments moments;
+    moments.mean.resize(block.width);
+    moments.divisor.resize(block.width);
+    const size_t bytes = block.width * sizeof(double);
+    const auto read = [&](uint64_t first, std::vector<double>* into) {
+      const auto at = static_cast<off_t>(first * sizeof(double));
+      return fd.valid() && pread(fd.get(), into->data(), bytes, at) == static_cast<ssize_t>(bytes);
+    };
+    if (read(block.begin, &moments.mean) && read(all_.width + block.begin, &moments.divisor)) {
+      return moments;
+    }
+    return Status(Code::kDatasetCorrupt, path + " has no moments of these columns");
   }
 
   Result<Moments> FinishMoments(uint32_t hop, const ColumnBlock& block) const {
@@ -322,7 +345,9 @@ class Propagation {
 
   // Moments come first: a part without them is made again.
   Status StandardizeKept(uint32_t op, uint32_t hop, const ColumnBlock& block) {
-    const Moments moments = GNND_VALUE(FinishMoments(hop, block));
+    const Moments moments = options_.moments_from.empty()
+                                ? GNND_VALUE(FinishMoments(hop, block))
+                                : GNND_VALUE(GivenMoments(op, hop, block));
     GNND_TRY(folder_.WriteMoments(moments, op, hop, block));
     const auto range = [&](uint64_t begin, uint64_t end) {
       Standardize(moments, end - begin, kept_.data() + begin * block.width);

@@ -23,6 +23,9 @@ struct PropagateOptions {
   // Receives the files. What a killed run left there is used, if it was one of the same plan and
   // dataset; the caller keeps others apart.
   std::string folder;
+  // Columns are standardised by the moments that another propagation of the same operators and hops
+  // left in this folder; empty: by those of this dataset.
+  std::string moments_from;
   uint64_t memory_bytes = uint64_t{1} << 30;  // of a block of columns
   uint64_t columns = 0;                       // of a block; 0: as many as have room
   uint32_t threads = 1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/batch/permute.h"
 #include "core/graph/npy.h"
@@ -92,6 +93,11 @@ std::string MomentsFile(uint32_t op, uint32_t hop) { return RowFile(op, hop) + "
 
 std::vector<uint32_t> RowNodes(const Dataset& dataset, const PropagationPlan& plan) {
   std::vector<uint32_t> order;
+  if (plan.all_nodes) {
+    order.resize(dataset.num_nodes());
+    std::iota(order.begin(), order.end(), 0U);
+    return order;
+  }
   order.reserve(dataset.train().size() + dataset.val().size() + dataset.test().size());
   AppendSplit(dataset.train(), 0, plan, &order);
   AppendSplit(dataset.val(), 1, plan, &order);
@@ -102,7 +108,7 @@ std::vector<uint32_t> RowNodes(const Dataset& dataset, const PropagationPlan& pl
 Result<PropagationSizes> SizesOf(const DatasetCounts& counts, const PropagationPlan& plan,
                                  uint64_t memory_bytes, uint64_t columns) {
   PropagationSizes sizes;
-  sizes.rows = counts.train + counts.val + counts.test;
+  sizes.rows = plan.all_nodes ? counts.num_nodes : counts.train + counts.val + counts.test;
   const uint64_t files = uint64_t{plan.hops} * plan.operators.size() + 1;
   const uint64_t hop_bytes = sizes.rows * counts.num_features * BytesOf(plan.row_type);
   sizes.file_bytes = files * (kRowAlignment + hop_bytes) + 2 * (128 + 4 * sizes.rows);

@@ -48,6 +48,8 @@ struct PropagationPlan {
   // Each column of each hop gets mean 0 and variance 1 over all nodes, after it was propagated and
   // before rows are rounded; the next hop is that of what was propagated.
   bool standardize = false;
+  // Rows of all nodes, in the order of ids, in place of those of labelled ones: for inference.
+  bool all_nodes = false;
 };
 
 bool IsSeries(const PropagationOperator& op);
@@ -69,7 +71,7 @@ inline constexpr const char* kLabelsFile = "labels.npy";  // int32, its label
 inline constexpr uint64_t kRowAlignment = 4096;
 
 // The node of each row: training nodes, then validation, then test nodes, each split in an order of
-// its own.
+// its own; or all nodes.
 std::vector<uint32_t> RowNodes(const Dataset& dataset, const PropagationPlan& plan);
 
 // The bytes of all files of a propagation, and what memory and disk its making takes.

@@ -101,8 +101,9 @@ uint64_t CountUnnamed(const SharedCopy& copy, const std::vector<uint32_t>& nodes
   return copy->CountUnnamed(nodes);
 }
 
-Task<void> Standardize(const std::string& input, const std::string& output) {
-  return {[input, output] { return StandardizeFeatures(input, output); }};
+Task<void> Standardize(const std::string& input, const std::string& output,
+                       const std::string& moments) {
+  return {[input, output, moments] { return StandardizeFeatures(input, output, moments); }};
 }
 
 Result<int> MakeTopology() { return GNND_VALUE(ReserveTopology()).Release(); }
@@ -138,7 +139,7 @@ void DefineDataset(Subject& subject) {
       .Function("arrayCopyFinish", FinishCopy, {"copy"}, "After the last step, once.")
       .Function("arrayCopyUnnamed", CountUnnamed, {"copy", "nodes"},
                 "How many of the nodes no element named (rule NODES).")
-      .Function("datasetStandardize", Standardize, {"inputPath", "outputPath"})
+      .Function("datasetStandardize", Standardize, {"inputPath", "outputPath", "momentsPath"})
       .Function("topologyReserve", MakeTopology, {}, "An empty memfd, the caller's to close.")
       .Function("topologyFill", FillReserved, {"fd", "location", "options"},
                 "Seals it for all Samplers of the host.");

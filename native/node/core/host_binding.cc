@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <thread>
@@ -15,6 +16,7 @@
 #include "core/base/bus_error.h"
 #include "core/base/cpu.h"
 #include "core/base/memfd.h"
+#include "core/ledger/build_id.h"
 #include "node/core/bindings.h"
 
 // The process and the host: locks, cores, ties to the parent; and the codes of all failures.
@@ -65,6 +67,8 @@ Result<std::optional<int>> Lock(const std::string& path) {
   return SystemError(Code::kIo, "flock " + path);
 }
 
+std::string BuildId() { return {kBuildId, strnlen(kBuildId, kBuildIdBytes)}; }
+
 void ExplainBusErrorsFromNow(int exit_code) { ExplainBusErrors(exit_code); }
 
 void ExitAfter(uint64_t delay_ms, int exit_code, const std::string& text) {
@@ -82,6 +86,7 @@ void DefineHost(Subject& subject) {
   subject.Enum<Code>()
       .Enum<InstructionSet>()
       .Function("hostInstructionSet", DetectInstructionSet, {})
+      .Function("hostBuildId", BuildId, {}, "Of all native sources and options that decide bits.")
       .Function("hostCores", Cores, {}, "Cores this process may run on.")
       .Function("hostPin", Pin, {"cores"}, "Later threads of this process inherit it.")
       .Function("hostDieWithParent", DieWithParent, {"parentPid"},

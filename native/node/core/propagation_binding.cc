@@ -39,6 +39,7 @@ struct PlanFields {
   Bits64 random_seed;
   bool permuted = true;
   bool standardize = false;
+  bool all_nodes = false;
 };
 
 template <>
@@ -46,7 +47,8 @@ inline constexpr auto kTable<PlanFields> = StructOf(
     "PropagationPlan", Field{"operators", &PlanFields::operators}, Field{"hops", &PlanFields::hops},
     Field{"rowDtype", &PlanFields::row_type}, Field{"randomSeed", &PlanFields::random_seed},
     Field{"permuted", &PlanFields::permuted, "False: rows in the order of node ids."},
-    Field{"standardize", &PlanFields::standardize, "Each column of each hop, over all nodes."});
+    Field{"standardize", &PlanFields::standardize, "Each column of each hop, over all nodes."},
+    Field{"allNodes", &PlanFields::all_nodes, "In the order of ids, not of labelled nodes alone."});
 
 template <>
 inline constexpr auto kTable<PropagationSizes> = StructOf(
@@ -62,6 +64,7 @@ struct PropagateFields {
   DatasetLocation dataset;
   PlanFields plan;
   std::string folder;
+  std::string moments_from;
   uint64_t memory_bytes = 0;
   uint32_t threads = 0;
 };
@@ -71,6 +74,8 @@ inline constexpr auto kTable<PropagateFields> = StructOf(
     "PropagateOptions", Field{"dataset", &PropagateFields::dataset},
     Field{"plan", &PropagateFields::plan},
     Field{"folder", &PropagateFields::folder, "Of this plan and dataset alone; it exists."},
+    Field{"momentsFrom", &PropagateFields::moments_from,
+          "Folder of a propagation by whose moments columns are standardised; empty: their own."},
     Field{"memoryBytes", &PropagateFields::memory_bytes, "Of columns of all nodes."},
     Field{"threads", &PropagateFields::threads});
 
@@ -132,7 +137,7 @@ namespace {
 
 PropagationPlan PlanOf(const PlanFields& fields) {
   return {fields.operators,         fields.hops,     fields.row_type,
-          fields.random_seed.value, fields.permuted, fields.standardize};
+          fields.random_seed.value, fields.permuted, fields.standardize, fields.all_nodes};
 }
 
 Result<PropagationSizes> Sizes(const DatasetCounts& counts, const PlanFields& fields,
@@ -153,6 +158,7 @@ Task<PropagateReport> RunPropagation(const SharedProgress& progress,
     PropagateOptions options;
     options.plan = PlanOf(fields.plan);
     options.folder = fields.folder;
+    options.moments_from = fields.moments_from;
     options.memory_bytes = fields.memory_bytes;
     options.threads = fields.threads;
     return Propagate(dataset, options, progress.get());

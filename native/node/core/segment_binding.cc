@@ -66,6 +66,10 @@ inline constexpr auto kTable<CreatedSegment> =
 
 namespace {
 
+Status BeginTrained(const OpenSegment& segment, const Floats& parameters) {
+  return segment->BeginTrained(parameters.values);
+}
+
 uint64_t DefaultSlots(const SlotOptions& options) {
   return DefaultSlotCount(options.group, options.staleness, options.num_devices,
                           options.batches_per_epoch, options.queue_max_bytes, options.record_bytes);
@@ -186,6 +190,8 @@ void DefineSegment(Subject& subject) {
       .Struct<ParametersCopy>();
   subject.Function("segmentDefaultSlots", DefaultSlots, {"options"})
       .Function("segmentCreate", Create, {"spec"})
+      .Function("segmentBeginTrained", BeginTrained, {"segment", "parameters"},
+                "Of one batch: only its evaluation is left to do, with these parameters.")
       .Function("segmentClose", Close, {"segment"})
       .Function("segmentRegister", Register, {"segment", "role", "device"})
       .Function("segmentSnapshot", Snapshot, {"segment"})

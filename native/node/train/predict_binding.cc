@@ -1,29 +1,24 @@
 #include <memory>
-#include <numeric>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "core/graph/topology.h"
 #include "node/tables.h"
 #include "node/train/bindings.h"
+#include "node/train/predicted_nodes.h"
 #include "train/prediction_stream.h"
+#include "train/rows_work.h"
 
 // Predictions of a trained model.
 
 namespace gnnd::node {
-enum class PredictedNodes { kAll, kVal, kTest };
-template <>
-inline constexpr auto kNames<PredictedNodes> =
-    NamesOf<PredictedNodes>("PredictedNodes", {{"ALL", PredictedNodes::kAll},
-                                               {"VAL", PredictedNodes::kVal},
-                                               {"TEST", PredictedNodes::kTest}});
 
 struct PredictOptions {
   DatasetLocation dataset;
   ModelOptions model;
   Floats parameters;
   PredictedNodes nodes = PredictedNodes::kAll;
+  std::string rows_folder;
   bool weighted_means = false;
   uint32_t threads = 1;
   EvalPlace place;
@@ -37,6 +32,8 @@ inline constexpr auto kTable<PredictOptions> = StructOf(
     Field{"model", &PredictOptions::model},
     Field{"parameters", &PredictOptions::parameters, "In manifest order, padding included."},
     Field{"nodes", &PredictOptions::nodes},
+    Field{"rowsFolder", &PredictOptions::rows_folder,
+          "Of a propagation's row files, for models over rows: nodes VAL or TEST."},
     Field{"weightedMeans", &PredictOptions::weighted_means,
           "Means over neighbours are weighted by the dataset's edge weights."},
     Field{"threads", &PredictOptions::threads},
@@ -49,22 +46,34 @@ inline constexpr auto kTable<PredictOptions> = StructOf(
 
 namespace {
 
-std::vector<uint32_t> NodesOf(const Dataset& dataset, PredictedNodes which) {
-  std::vector<uint32_t> nodes;
-  if (which == PredictedNodes::kAll) {
-    nodes.resize(dataset.num_nodes());
-    std::iota(nodes.begin(), nodes.end(), 0U);
-    return nodes;
-  }
-  for (const int64_t node : which == PredictedNodes::kVal ? dataset.val() : dataset.test()) {
-    nodes.push_back(static_cast<uint32_t>(node));
-  }
-  return nodes;
+Result<std::unique_ptr<TorchWork>> RowsWorkOf(const PredictOptions& options) {
+  const DatasetCounts& counts = options.dataset.counts;
+  RowsOptions rows;
+  rows.model = options.model;
+  rows.threads = options.threads;
+  rows.folder = options.rows_folder;
+  rows.train = counts.train;
+  rows.val = counts.val;
+  rows.test = counts.test;
+  return CreateRowsWork(rows);
+}
+
+Status Stream(TorchWork* work, const Dataset& dataset, const PredictOptions& options) {
+  PredictionRequest request;
+  request.parameters = options.parameters.values;
+  request.nodes = GNND_VALUE(NodesOf(dataset, options.nodes, ""));
+  request.all_nodes = options.nodes == PredictedNodes::kAll;
+  request.classes = options.model.out_dim;
+  request.fd = options.output_fd;
+  return StreamPredictions(work, request);
 }
 
 Status Predict(const PredictOptions& options) {
   Dataset dataset = GNND_VALUE(
       Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path));
+  if (TakesRows(options.model.type)) {
+    return Stream(GNND_VALUE(RowsWorkOf(options)).get(), dataset, options);
+  }
   Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
   TrainOptions train;
   train.model = options.model;
@@ -75,13 +84,7 @@ Status Predict(const PredictOptions& options) {
   if (options.weighted_means) train.edge_weights = dataset.edge_weights();
   train.eval_place = options.place;
   std::unique_ptr<TorchWork> work = GNND_VALUE(TorchWork::Create(train));
-  PredictionRequest request;
-  request.parameters = options.parameters.values;
-  request.nodes = NodesOf(dataset, options.nodes);
-  request.all_nodes = options.nodes == PredictedNodes::kAll;
-  request.classes = options.model.out_dim;
-  request.fd = options.output_fd;
-  return StreamPredictions(work.get(), request);
+  return Stream(work.get(), dataset, options);
 }
 
 Task<void> ModelPredict(const PredictOptions& options) {

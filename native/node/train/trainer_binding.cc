@@ -9,6 +9,7 @@
 #include "node/opened_device.h"
 #include "node/tables.h"
 #include "node/train/bindings.h"
+#include "node/train/predicted_nodes.h"
 #include "train/rows_work.h"
 #include "train/script_model.h"
 #include "train/torch_work.h"
@@ -53,6 +54,21 @@ inline constexpr auto kTable<RowOptions> = StructOf(
     Field{"folder", &RowOptions::folder, "Of a propagation's row files; empty: of blocks."},
     Field{"chunk", &RowOptions::chunk, "Rows that stay together in an epoch's order."});
 
+// Of an inference: what its Trainers predict in place of evaluating.
+struct PredictionOptions {
+  PredictionPlace place;
+  PredictedNodes nodes = PredictedNodes::kAll;
+};
+
+template <>
+inline constexpr auto kTable<PredictionOptions> = StructOf(
+    "PredictionOptions",
+    Field{"folder", [](auto& options) -> auto& { return options.place.folder; },
+          "Of native/core/executor/prediction_files.h; empty: nothing is predicted."},
+    Field{"nodes", &PredictionOptions::nodes, "LISTED: those of targets.npy in the folder."},
+    Field{"logits", [](auto& options) -> auto& { return options.place.logits; }},
+    Field{"probabilities", [](auto& options) -> auto& { return options.place.probabilities; }});
+
 struct TrainerOptions : ExecutorOptions {
   ModelOptions model;
   OptimizerOptions optimizer;
@@ -61,6 +77,7 @@ struct TrainerOptions : ExecutorOptions {
   bool prefetch = false;
   EvaluationOptions evaluation;
   RowOptions rows;
+  PredictionOptions prediction;
 };
 
 template <>
@@ -70,7 +87,8 @@ inline constexpr auto kTable<TrainerOptions> = Extending(
     Field{"threads", &TrainerOptions::threads},
     Field{"prefetch", &TrainerOptions::prefetch,
           "Extract the next batch while the present one is computed."},
-    Field{"evaluation", &TrainerOptions::evaluation}, Field{"rows", &TrainerOptions::rows});
+    Field{"evaluation", &TrainerOptions::evaluation}, Field{"rows", &TrainerOptions::rows},
+    Field{"prediction", &TrainerOptions::prediction});
 
 struct ProbeOptions {
   ModelOptions model;
@@ -89,6 +107,10 @@ namespace {
 ScriptOptions ScriptOf(const ModelOptions& model, bool weighted) {
   return {model.script.path, model.script.sha256, model.num_layers,
           model.in_dim,      model.out_dim,       weighted};
+}
+
+std::string ListOf(const PredictionOptions& prediction) {
+  return prediction.place.folder + "/targets.npy";
 }
 
 // What the Trainer computes with, of an opened dataset.
@@ -117,6 +139,42 @@ TrainOptions TrainOptionsOf(const TrainerOptions& options, const Dataset& datase
   return train;
 }
 
+// Predicts and evaluates nothing.
+Status PredictInstead(const PredictionOptions& prediction, const Dataset& dataset,
+                      TrainOptions* train) {
+  train->val_nodes = train->test_nodes = {};
+  train->predictions = prediction.place;
+  train->predicts_all = prediction.nodes == PredictedNodes::kAll;
+  train->predicted_nodes = GNND_VALUE(NodesOf(dataset, prediction.nodes, ListOf(prediction)));
+  return Status::Ok();
+}
+
+// All nodes and lists of nodes need a propagation of all nodes; a split is in that of its job.
+Result<RowsToPredict> RowsToPredictOf(const PredictionOptions& prediction,
+                                      const DatasetCounts& counts) {
+  RowsToPredict rows;
+  switch (prediction.nodes) {
+    case PredictedNodes::kListed:
+      rows.listed = GNND_VALUE(ListedNodes(ListOf(prediction)));
+      [[fallthrough]];
+    case PredictedNodes::kAll:
+      rows.num_nodes = counts.num_nodes;
+      return rows;
+    case PredictedNodes::kTrain:
+      rows.end = counts.train;
+      return rows;
+    case PredictedNodes::kVal:
+      rows.begin = counts.train;
+      rows.end = counts.train + counts.val;
+      return rows;
+    case PredictedNodes::kTest:
+      rows.begin = counts.train + counts.val;
+      rows.end = rows.begin + counts.test;
+      return rows;
+  }
+  return rows;
+}
+
 // A Trainer of models over rows: it needs neither the graph nor its features.
 Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly));
@@ -132,6 +190,10 @@ Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   rows.test = counts.test;
   rows.batch_size = options.sampling.batch_size;
   rows.chunk = options.rows.chunk;
+  rows.predictions = options.prediction.place;
+  if (!rows.predictions.folder.empty()) {
+    rows.predicted = GNND_VALUE(RowsToPredictOf(options.prediction, counts));
+  }
   std::unique_ptr<TorchWork> work = GNND_VALUE(CreateRowsWork(rows));
   return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
 }
@@ -141,12 +203,16 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   Dataset dataset = GNND_VALUE(
       Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path));
   Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
-  const OpenedDevice opened = GNND_VALUE(OpenedDevice::Open(options.device));
+  const bool predicts = !options.prediction.place.folder.empty();
+  // Evaluations compute on the host's memory.
+  const OpenedDevice opened =
+      predicts ? OpenedDevice() : GNND_VALUE(OpenedDevice::Open(options.device));
   Segment segment =
       GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly, opened.registrar()));
 
   TrainOptions train = TrainOptionsOf(options, dataset, topology);
   train.device.device = opened.device.get();
+  if (predicts) GNND_TRY(PredictInstead(options.prediction, dataset, &train));
   HotOrder hot;
   if (options.cache.rows > 0) {
     hot = GNND_VALUE(HotOrder::Open(options.cache.order_path, dataset.num_nodes()));
@@ -187,6 +253,7 @@ void DefineTrainer(Subject& subject) {
       .Struct<EvaluationOptions>()
       .Enum<Precision>()
       .Struct<RowOptions>()
+      .Struct<PredictionOptions>()
       .Struct<TrainerOptions>()
       .Function("modelProbe", ModelProbe, {"options"},
                 "Loads a user's model and tries it on a tiny block of each layer: for child "

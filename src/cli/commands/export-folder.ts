@@ -30,13 +30,30 @@ const exportNames = [
   'predictions.npy',
   'export.json',
 ] as const;
-const lastName = 'export.json';
 
-/** Throws a CliError when the folder cannot be written to, or holds an export already. */
-export async function openExportFolder(given: string, force: boolean): Promise<ExportFolder> {
+/** The same of an inference. */
+export const predictionNames = [
+  'nodes.npy',
+  'predictions.npy',
+  'logits.npy',
+  'probabilities.npy',
+  'predictions.parquet',
+  'inference.json',
+] as const;
+
+/**
+ * Throws a CliError when the folder cannot be written to, or holds an export already. The last of
+ * `names` is the file that makes it one.
+ */
+export async function openExportFolder(
+  given: string,
+  force: boolean,
+  names: readonly string[] = exportNames,
+): Promise<ExportFolder> {
   const path = resolve(given);
+  const lastName = names.at(-1) ?? '';
   const aside = join(path, `.export.tmp-${process.pid}`);
-  if (!force) refuseOlder(path);
+  if (!force) refuseOlder(path, names);
   const firstMade = await naming(path, mkdir(path, { recursive: true }));
   const files: { name: string; bytes: number; written: number }[] = [];
   let handle: FileHandle | null = null;
@@ -66,7 +83,7 @@ export async function openExportFolder(given: string, force: boolean): Promise<E
     files,
     async begin(name, bytes) {
       await naming(path, closeFile());
-      if (!exportNames.some((known) => known === name)) {
+      if (!names.some((known) => known === name)) {
         throw new CliError(
           gnnctlExit.INTERNAL,
           `the daemon sent a file of an unknown name: ${name}`,
@@ -84,14 +101,14 @@ export async function openExportFolder(given: string, force: boolean): Promise<E
     async commit() {
       await naming(path, closeFile());
       if (files.at(-1)?.name !== lastName) throw cutOff(lastName);
-      if (!force) refuseOlder(path);
+      if (!force) refuseOlder(path, names);
       // Without it the folder holds no export until it is back.
       await rm(join(path, lastName), { force: true });
       for (const { name } of files) {
         await naming(join(path, name), rename(join(aside, name), join(path, name)));
       }
       isCommitted = true;
-      for (const name of exportNames) {
+      for (const name of names) {
         // Of an earlier export that had more files.
         if (!files.some((file) => file.name === name)) await rm(join(path, name), { force: true });
       }
@@ -106,8 +123,8 @@ export async function openExportFolder(given: string, force: boolean): Promise<E
   };
 }
 
-function refuseOlder(path: string): void {
-  const there = exportNames.filter((name) => existsSync(join(path, name)));
+function refuseOlder(path: string, names: readonly string[]): void {
+  const there = names.filter((name) => existsSync(join(path, name)));
   if (there.length === 0) return;
   const message = `${path} holds ${there.join(', ')}: nothing was written`;
   throw new CliError(gnnctlExit.CONFLICT, message, ['--force replaces an earlier export']);

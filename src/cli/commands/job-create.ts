@@ -19,7 +19,7 @@ import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { padEnd, printable } from '../session/terminal.ts';
-import { idOf, modelText, specOf, stalenessText } from '../show/job-text.ts';
+import { idOf, inferenceText, infers, modelText, specOf, stalenessText } from '../show/job-text.ts';
 import { memoryLines } from '../show/memory-text.ts';
 import { printOne, specYaml } from '../show/output.ts';
 import { followToEnd } from './job-watch.ts';
@@ -86,6 +86,7 @@ async function createJob(session: Session, flags: CreateFlags): Promise<number> 
 /** `GRAPHSAGE 256, fanouts 10,10 on npm; 10 epochs, 2 devices, S = 0`. */
 function summaryOf(job: Job): string {
   const spec = specOf(job);
+  if (infers(spec)) return `${inferenceText(spec)} on ${spec?.dataset ?? ''}: ${modelText(spec)}`;
   const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
   const rest = [
     counted(spec?.training?.epochs ?? 0, 'epoch'),
@@ -103,7 +104,7 @@ function printCreated(session: Session, job: Job): void {
 }
 
 /** The full spec is itself a spec file. */
-function printDryRun(session: Session, job: Job): void {
+export function printDryRun(session: Session, job: Job): void {
   const isForPeople = session.format === 'table' || session.format === 'wide';
   if (isForPeople || session.format === 'plain') {
     if (job.effectiveSpec !== undefined) session.print(specYaml(JobSpecSchema, job.effectiveSpec));

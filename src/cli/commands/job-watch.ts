@@ -78,6 +78,18 @@ export async function followToEnd(
   return exitCodeOfJob(job.state);
 }
 
+/** Waits for the end of a new job and shows its progress; whatever comes of it is the caller's. */
+export async function endOf(
+  session: Session,
+  name: string,
+): Promise<{ readonly job: Job; readonly exitCode: number }> {
+  const output = session.io.stderr;
+  const job = await waitFor(session, { detached: detachedFrom(name) }, (signal) =>
+    followJob(session, name, { view: viewOf(session, 'follow', false), output, signal }),
+  );
+  return { job, exitCode: exitCodeOfJob(job.state) };
+}
+
 function viewOf(session: Session, mode: 'follow' | 'wait', isData: boolean): FollowView {
   if (isData) return dataView(session);
   if (session.isQuiet) return 'silent';
@@ -122,7 +134,10 @@ function printEnd(session: Session, job: Job): void {
       ['State', state],
       ['Reason', isTerminal(job.state) ? reasonText(job.reason) : ''],
       ['Message', job.state === JobState.SUCCEEDED ? '' : printable(job.message)],
-      ...(job.result === undefined
+      ...(job.result?.predictions === undefined
+        ? []
+        : [['Predictions', job.result.predictions.folder] as const]),
+      ...(job.result === undefined || job.result.predictions !== undefined
         ? []
         : ([
             [

@@ -27,10 +27,12 @@ import { addJobCreate } from './job-create.ts';
 import { addJobDelete } from './job-delete.ts';
 import { addJobSuggest } from './job-suggest.ts';
 import { addJobWatch } from './job-watch.ts';
+import { addPredict } from './predict.ts';
 
 /** `gnnctl job ...`. */
 export function addJobCommands(program: Command, run: Run): void {
   const job = program.command('job').description('train, watch and end jobs');
+  addPredict(program, job, run);
   addJobCreate(job, run);
   job
     .command('get')

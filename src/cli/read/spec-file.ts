@@ -89,10 +89,13 @@ function readFile({ file, text }: SpecSource): Content {
     reader.problem(top, '', 'expected a map: a job spec, or {api_version, kind, metadata, spec}');
     return failed();
   }
-  const { jobId, specNode } = envelopeKeys.some((key) => top.has(key))
+  // A spec has a kind, too: an envelope is what has its spec apart.
+  const isEnvelope = envelopeKeys.some((key) => top.has(key));
+  const { jobId, specNode, kind } = isEnvelope
     ? readEnvelope(reader, top)
-    : { jobId: '', specNode: top };
+    : ({ jobId: '', specNode: top, kind: 'Job' } as const);
   const json = reader.message(JobSpecSchema, specNode, 'spec');
+  if (kind === 'Inference') json['kind'] ??= 'JOB_KIND_INFERENCE';
   return { problems: reader.problems, places: reader.places, json, jobId };
 }
 
@@ -102,12 +105,19 @@ function parse(text: string, lines: LineCounter) {
   return parseDocument(text, options);
 }
 
-const envelopeKeys = ['api_version', 'apiVersion', 'kind', 'metadata', 'spec'] as const;
+const envelopeKeys = ['api_version', 'apiVersion', 'metadata', 'spec'] as const;
 
-/** `{api_version, kind: Job, metadata: {name}, spec}`. */
-function readEnvelope(reader: SpecReader, top: YAMLMap): { jobId: string; specNode: unknown } {
+interface Envelope {
+  readonly jobId: string;
+  readonly specNode: unknown;
+  readonly kind: EnvelopeKind;
+}
+
+/** `{api_version, kind: Job, metadata: {name}, spec}`; `kind: Inference` is one of its kinds. */
+function readEnvelope(reader: SpecReader, top: YAMLMap): Envelope {
   let jobId = '';
   let specNode: unknown = null;
+  let kind: EnvelopeKind = 'Job';
   for (const [key, { key: keyNode, value }] of reader.entries(top, '')) {
     switch (key) {
       case 'api_version':
@@ -115,7 +125,7 @@ function readEnvelope(reader: SpecReader, top: YAMLMap): { jobId: string; specNo
         expectText(reader, value, key, apiVersion);
         break;
       case 'kind':
-        expectText(reader, value, key, 'Job');
+        kind = kindOf(reader, value, key);
         break;
       case 'metadata':
         jobId = readMetadata(reader, value);
@@ -136,7 +146,21 @@ function readEnvelope(reader: SpecReader, top: YAMLMap): { jobId: string; specNo
       }
     }
   }
-  return { jobId, specNode };
+  return { jobId, specNode, kind };
+}
+
+/** What an envelope's kind says of its spec: that of a job says nothing. */
+const envelopeKinds = ['Job', 'Inference'] as const;
+type EnvelopeKind = (typeof envelopeKinds)[number];
+
+function kindOf(reader: SpecReader, node: unknown, path: string): EnvelopeKind {
+  const text = isScalar(node) ? String(node.value) : '';
+  const kind = envelopeKinds.find((each) => each === text);
+  if (kind === undefined) {
+    const expected = envelopeKinds.join(' or ');
+    reader.problem(node, path, `${JSON.stringify(text)}: expected ${expected}`);
+  }
+  return kind ?? 'Job';
 }
 
 function expectText(reader: SpecReader, node: unknown, path: string, expected: string): void {

@@ -2,12 +2,14 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { EvaluationMethodSchema } from '../../api/gen/gnnd/v1/evaluation_pb.ts';
 import { ExecutorRole } from '../../api/gen/gnnd/v1/executor_pb.ts';
+import { InferenceNodesSchema, JobKind } from '../../api/gen/gnnd/v1/inference_pb.ts';
 import {
   EvaluationKind,
   type EvaluationProgress,
   type Job,
   JobPhase,
   JobPhaseSchema,
+  type JobPredictions,
   JobState,
   JobStateSchema,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
@@ -19,7 +21,7 @@ import { SamplingAlgorithmSchema } from '../../api/gen/gnnd/v1/sampling_pb.ts';
 import { StalenessCompensationSchema } from '../../api/gen/gnnd/v1/training_pb.ts';
 import { Reason, ReasonSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
 import { shortName } from '../../spec/enum-names.ts';
-import type { Style } from '../session/terminal.ts';
+import { printable, type Style } from '../session/terminal.ts';
 import { formatDuration } from '../session/units.ts';
 
 /** Words for jobs, the same in tables, in the live view and in messages. */
@@ -57,7 +59,8 @@ const phaseWords: Readonly<Partial<Record<JobPhase, string>>> = {
   [JobPhase.STARTING]: 'starting executors',
   [JobPhase.TRAINING]: 'training',
   [JobPhase.EVALUATING]: 'evaluating',
-  [JobPhase.FINALIZING]: 'writing the checkpoint',
+  [JobPhase.FINALIZING]: 'writing results',
+  [JobPhase.PREDICTING]: 'predicting',
 };
 
 /** Empty while a job neither prepares nor runs. */
@@ -122,6 +125,7 @@ const evaluationTitles: Readonly<Record<EvaluationKind, string>> = {
   [EvaluationKind.VALIDATION]: 'evaluating validation nodes',
   [EvaluationKind.TEST_LAST]: 'evaluating test nodes, last epoch',
   [EvaluationKind.TEST_BEST]: 'evaluating test nodes, best epoch',
+  [EvaluationKind.PREDICTION]: 'predicting nodes',
 };
 
 /** What an evaluation that runs is about. */
@@ -139,11 +143,29 @@ export function evaluationLeft({ remainingMs }: EvaluationProgress): string {
   return remainingMs === 0n ? '' : `${formatDuration(Number(remainingMs))} left`;
 }
 
+/** Whether a job predicts with the model of another. */
+export function infers(spec: JobSpec | undefined): boolean {
+  return spec?.kind === JobKind.INFERENCE;
+}
+
+/** `ALL nodes by job-1`, `TEST nodes by /srv/exported`. */
+export function inferenceText(spec: JobSpec | undefined): string {
+  if (spec?.inference === undefined || !infers(spec)) return '';
+  const { nodes, job = '', path = '' } = spec.inference;
+  return `${shortName(InferenceNodesSchema, nodes)} nodes by ${job === '' ? path : job}`;
+}
+
+/** `2449029 nodes in /var/lib/gnnd/jobs/…/predictions`. */
+export function predictionsText({ nodes, folder }: JobPredictions): string {
+  return `${nodes} nodes in ${printable(folder)}`;
+}
+
 export function evaluationText(spec: JobSpec | undefined): string {
   const evaluation = spec?.evaluation;
   if (evaluation === undefined) return '';
   const { everyEpochs = 1, fanouts } = evaluation;
   const method = [shortName(EvaluationMethodSchema, evaluation.method), fanoutsText(fanouts)];
+  if (infers(spec)) return method.filter((part) => part !== '').join(' ');
   const when =
     everyEpochs === 0
       ? 'at the end'

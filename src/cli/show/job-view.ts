@@ -5,6 +5,7 @@ import {
   type Job,
   JobPhaseSchema,
   type JobProgress,
+  type JobResult,
   JobStateSchema,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
 import type { MemoryPlan } from '../../api/gen/gnnd/v1/memory_plan_pb.ts';
@@ -12,7 +13,13 @@ import { TopologySourceSchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import type { Session } from '../session/session.ts';
 import { printable } from '../session/terminal.ts';
-import { formatAge, formatCount, formatDuration, formatPercent } from '../session/units.ts';
+import {
+  formatAge,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatPercent,
+} from '../session/units.ts';
 import {
   bestValAccuracy,
   epochText,
@@ -21,10 +28,12 @@ import {
   evaluationText,
   evaluationTitle,
   idOf,
+  inferenceText,
   isoTime,
   modelText,
   paintState,
   phaseText,
+  predictionsText,
   reasonText,
   roleText,
   runMs,
@@ -119,7 +128,6 @@ function runningEvaluationFacts(progress: JobProgress | undefined): readonly Fac
 export function jobFacts(session: Session, job: Job): readonly Fact[] {
   const { progress, result } = job;
   const nowMs = session.io.clock.wallMs();
-  const percent = (title: string, share: number): Fact => [title, formatPercent(share), `${share}`];
   const state = paintState(job.state, session.style);
   const phase = phaseText(job.phase);
   return [
@@ -129,6 +137,7 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
     ['Reason', reasonText(job.reason)],
     ['Message', printable(job.message)],
     ['Dataset', specOf(job)?.dataset ?? ''],
+    ['Predicts', inferenceText(specOf(job))],
     ['Model', modelText(specOf(job))],
     ['Staleness', stalenessText(specOf(job)), `${specOf(job)?.training?.staleness ?? ''}`],
     ['Evaluation', evaluationText(specOf(job))],
@@ -142,16 +151,29 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
     ...(progress === undefined || progress.epochs === 0
       ? []
       : ([['Loss', progress.loss.toFixed(4), String(progress.loss)]] as const)),
-    ...(result === undefined
-      ? []
-      : [
-          percent('Test accuracy', result.testAccuracyBest),
-          percent('Test accuracy last', result.testAccuracyLast),
-          ['Best epoch', String(result.bestEpoch + 1)] as const,
-          ['Checkpoint', result.checkpointDir] as const,
-          parametersFact(result.parametersSha256),
-        ]),
+    ...resultFacts(result),
     ...warningFacts(session, job.warnings),
+  ];
+}
+
+function resultFacts(result: JobResult | undefined): readonly Fact[] {
+  if (result === undefined) return [];
+  const percent = (title: string, share: number): Fact => [title, formatPercent(share), `${share}`];
+  const { predictions } = result;
+  if (predictions !== undefined) {
+    return [
+      ['Predictions', predictionsText(predictions), predictions.folder],
+      ['Bytes', formatBytes(Number(predictions.bytes)), String(predictions.bytes)],
+      ['Predictions SHA-256', '', predictions.sha256],
+      parametersFact(result.parametersSha256),
+    ];
+  }
+  return [
+    percent('Test accuracy', result.testAccuracyBest),
+    percent('Test accuracy last', result.testAccuracyLast),
+    ['Best epoch', String(result.bestEpoch + 1)],
+    ['Checkpoint', result.checkpointDir],
+    parametersFact(result.parametersSha256),
   ];
 }
 

@@ -1,4 +1,9 @@
-import { type MemoryPlan, type RowPlan, RowTier } from '../../api/gen/gnnd/v1/memory_plan_pb.ts';
+import {
+  type InferencePlan,
+  type MemoryPlan,
+  type RowPlan,
+  RowTier,
+} from '../../api/gen/gnnd/v1/memory_plan_pb.ts';
 import { TopologySource } from '../../api/gen/gnnd/v1/resources_pb.ts';
 import { printable } from '../session/terminal.ts';
 import { formatBytes } from '../session/units.ts';
@@ -44,6 +49,14 @@ export function rowsText({ bytes, tier, chunk, reason, refused }: RowPlan): stri
   return `${where}; best shuffled with row_chunk ${chunk}: ${why}`;
 }
 
+/** `2449029 nodes in at most 1024 chunks; 1.1 GiB of predictions, 4.7 GiB beside them meanwhile`. */
+export function inferencePlanText(plan: InferencePlan): string {
+  const { nodes, chunks, outputBytes, scratchBytes, propagationBytes } = plan;
+  const beside = scratchBytes + propagationBytes;
+  const meanwhile = beside === 0n ? '' : `, ${size(beside)} beside them on the disk meanwhile`;
+  return `${nodes} nodes in at most ${chunks} chunks; ${size(outputBytes)} of files${meanwhile}`;
+}
+
 /** A line a part, the largest first. */
 export function memoryLines(plan: MemoryPlan): readonly string[] {
   const parts = [...plan.parts].sort((a, b) => Number(b.bytes - a.bytes));
@@ -52,6 +65,7 @@ export function memoryLines(plan: MemoryPlan): readonly string[] {
     `  topology ${topologyText(plan)}`,
     `  features ${featuresText(plan)}`,
     ...(plan.rows === undefined ? [] : [`  rows ${rowsText(plan.rows)}`]),
+    ...(plan.inference === undefined ? [] : [`inference: ${inferencePlanText(plan.inference)}`]),
     ...parts
       .filter(({ bytes }) => bytes > 0n)
       .map(({ name, bytes, bound, field }) => {

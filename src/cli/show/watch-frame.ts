@@ -23,9 +23,12 @@ import {
   evaluationShare,
   evaluationTitle,
   idOf,
+  inferenceText,
+  infers,
   modelText,
   paintState,
   phaseText,
+  predictionsText,
   reasonText,
   roleText,
   runTimeText,
@@ -47,7 +50,8 @@ export interface FrameOptions {
 /** The lines of one frame, at least one; wide lines are cut by whoever draws them. */
 export function renderFrame(job: Job, options: FrameOptions): readonly string[] {
   const { progress } = job;
-  const isShown = progress !== undefined && progress.epochs > 0 && !isTerminal(job.state);
+  const hasWork = infers(specOf(job)) || (progress?.epochs ?? 0) > 0;
+  const isShown = progress !== undefined && hasWork && !isTerminal(job.state);
   const sections = [
     headLines(job, options),
     isShown ? progressLines(job, progress, options) : [],
@@ -75,7 +79,11 @@ function headLines(job: Job, options: FrameOptions): readonly string[] {
   const spec = specOf(job);
   const lines = [
     parts.filter((text) => text !== '').join(` ${glyphs.dot} `),
-    style.dim([spec?.dataset ?? '', modelText(spec)].filter((text) => text !== '').join(', ')),
+    style.dim(
+      [spec?.dataset ?? '', inferenceText(spec), modelText(spec)]
+        .filter((text) => text !== '')
+        .join(', '),
+    ),
   ];
   if (job.state === JobState.PENDING || job.state === JobState.CANCELLING) {
     const sinceMs = wallMs(job.createTime);
@@ -91,6 +99,7 @@ function progressLines(
   progress: JobProgress,
   { columns, style, glyphs }: FrameOptions,
 ): readonly string[] {
+  if (infers(specOf(job))) return evaluationLines(progress, { columns, style, glyphs });
   const perEpoch = Math.max(1, Number(progress.batchesPerEpoch));
   const inEpoch = Math.min(perEpoch, Number(progress.batchesCommitted));
   const epochs = Math.max(1, progress.epochs);
@@ -189,6 +198,9 @@ function curveLines(job: Job, { columns, style, glyphs }: FrameOptions): readonl
 function endLines(job: Job, { style, glyphs }: FrameOptions): readonly string[] {
   if (!isTerminal(job.state)) return [];
   const { result } = job;
+  if (job.state === JobState.SUCCEEDED && result?.predictions !== undefined) {
+    return [`${style.green(glyphs.check)} predicted ${predictionsText(result.predictions)}`];
+  }
   if (job.state === JobState.SUCCEEDED && result !== undefined) {
     const best = formatPercent(result.testAccuracyBest);
     const last = formatPercent(result.testAccuracyLast);
@@ -219,7 +231,9 @@ export function changeKey(job: Job): string {
 export function changeLine(job: Job, nowMs: number): string {
   const state = [paintState(job.state, createStyle(false)), phaseText(job.phase)];
   const parts = [timeOf(nowMs), idOf(job.name), state.filter((text) => text !== '').join(', ')];
-  if (job.state === JobState.SUCCEEDED && job.result !== undefined) {
+  if (job.state === JobState.SUCCEEDED && job.result?.predictions !== undefined) {
+    parts.push(predictionsText(job.result.predictions));
+  } else if (job.state === JobState.SUCCEEDED && job.result !== undefined) {
     const accuracy = formatPercent(job.result.testAccuracyBest);
     parts.push(`test accuracy ${accuracy}`, printable(job.message));
   } else if (job.state !== JobState.RUNNING) {

@@ -78,7 +78,7 @@ export interface DatasetFunctions {
   arrayCopyFinish(copy: ArrayCopyHandle): ArrayCopied;
   /** How many of the nodes no element named (rule NODES). */
   arrayCopyUnnamed(copy: ArrayCopyHandle, nodes: readonly number[]): number;
-  datasetStandardize(inputPath: string, outputPath: string): Promise<void>;
+  datasetStandardize(inputPath: string, outputPath: string, momentsPath: string): Promise<void>;
   /** An empty memfd, the caller's to close. */
   topologyReserve(): number;
   /** Seals it for all Samplers of the host. */

@@ -21,6 +21,8 @@ export type InstructionSet = 'SCALAR' | 'AVX2' | 'AVX512' | 'NEON';
 
 export interface HostFunctions {
   hostInstructionSet(): InstructionSet;
+  /** Of all native sources and options that decide bits. */
+  hostBuildId(): string;
   /** Cores this process may run on. */
   hostCores(): readonly number[];
   /** Later threads of this process inherit it. */

@@ -3,7 +3,7 @@
 import type { DatasetLocation } from './dataset.ts';
 import type { ModelOptions } from './model.ts';
 
-export type PredictedNodes = 'ALL' | 'VAL' | 'TEST';
+export type PredictedNodes = 'ALL' | 'TRAINING' | 'VAL' | 'TEST' | 'LISTED';
 
 export interface PredictOptions {
   readonly dataset: DatasetLocation;
@@ -11,6 +11,8 @@ export interface PredictOptions {
   /** In manifest order, padding included. */
   readonly parameters: Float32Array;
   readonly nodes: PredictedNodes;
+  /** Of a propagation's row files, for models over rows: nodes VAL or TEST. */
+  readonly rowsFolder: string;
   /** Means over neighbours are weighted by the dataset's edge weights. */
   readonly weightedMeans: boolean;
   readonly threads: number;

@@ -26,6 +26,8 @@ export interface PropagationPlan {
   readonly permuted: boolean;
   /** Each column of each hop, over all nodes. */
   readonly standardize: boolean;
+  /** In the order of ids, not of labelled nodes alone. */
+  readonly allNodes: boolean;
 }
 
 export interface PropagationSizes {
@@ -46,6 +48,8 @@ export interface PropagateOptions {
   readonly plan: PropagationPlan;
   /** Of this plan and dataset alone; it exists. */
   readonly folder: string;
+  /** Folder of a propagation by whose moments columns are standardised; empty: their own. */
+  readonly momentsFrom: string;
   /** Of columns of all nodes. */
   readonly memoryBytes: number;
   readonly threads: number;

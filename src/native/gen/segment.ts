@@ -266,6 +266,8 @@ export interface ParametersCopy {
 export interface SegmentFunctions {
   segmentDefaultSlots(options: SlotOptions): number;
   segmentCreate(spec: SegmentSpec): CreatedSegment;
+  /** Of one batch: only its evaluation is left to do, with these parameters. */
+  segmentBeginTrained(segment: SegmentHandle, parameters: Float32Array): void;
   segmentClose(segment: SegmentHandle): void;
   segmentRegister(segment: SegmentHandle, role: Role, device: number): ExecutorId;
   segmentSnapshot(segment: SegmentHandle): SegmentSnapshot;

@@ -2,6 +2,7 @@
 
 import type { DatasetLocation } from './dataset.ts';
 import type { ModelManifest, ModelOptions } from './model.ts';
+import type { PredictedNodes } from './predict.ts';
 import type { CacheOptions, DeviceOptions, LoopEnd, SamplingOptions } from './sampler.ts';
 import type { ExecutorId } from './segment.ts';
 
@@ -59,6 +60,15 @@ export interface RowOptions {
   readonly chunk: number;
 }
 
+export interface PredictionOptions {
+  /** Of native/core/executor/prediction_files.h; empty: nothing is predicted. */
+  readonly folder: string;
+  /** LISTED: those of targets.npy in the folder. */
+  readonly nodes: PredictedNodes;
+  readonly logits: boolean;
+  readonly probabilities: boolean;
+}
+
 export interface TrainerOptions {
   readonly dataset: DatasetLocation;
   readonly sampling: SamplingOptions;
@@ -76,6 +86,7 @@ export interface TrainerOptions {
   readonly prefetch: boolean;
   readonly evaluation: EvaluationOptions;
   readonly rows: RowOptions;
+  readonly prediction: PredictionOptions;
 }
 
 export interface TrainerFunctions {

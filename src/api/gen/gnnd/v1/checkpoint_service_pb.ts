@@ -10,7 +10,100 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/checkpoint_service.proto.
  */
 export const file_gnnd_v1_checkpoint_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBnbm5kL3YxL2NoZWNrcG9pbnRfc2VydmljZS5wcm90bxIHZ25uZC52MSLwAQoKQ2hlY2twb2ludBILCgNqb2IYASABKAkSJQoEa2luZBgCIAEoDjIXLmdubmQudjEuQ2hlY2twb2ludEtpbmQSDQoFZXBvY2gYAyABKAUSFAoMdmFsX2FjY3VyYWN5GAQgASgBEhUKDXRlc3RfYWNjdXJhY3kYBSABKAESDAoEcGF0aBgGIAEoCRINCgVieXRlcxgHIAEoAxIOCgZzaGEyNTYYCCABKAkSGQoRcGFyYW1ldGVyc19zaGEyNTYYCSABKAkSKgoHdGVuc29ycxgKIAMoCzIZLmdubmQudjEuQ2hlY2twb2ludFRlbnNvciIvChBDaGVja3BvaW50VGVuc29yEgwKBG5hbWUYASABKAkSDQoFc2hhcGUYAiADKAMiJgoWTGlzdENoZWNrcG9pbnRzUmVxdWVzdBIMCgRuYW1lGAEgASgJIkMKF0xpc3RDaGVja3BvaW50c1Jlc3BvbnNlEigKC2NoZWNrcG9pbnRzGAEgAygLMhMuZ25uZC52MS5DaGVja3BvaW50IrEBChdFeHBvcnRDaGVja3BvaW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEiUKBGtpbmQYAiABKA4yFy5nbm5kLnYxLkNoZWNrcG9pbnRLaW5kEi0KC3ByZWRpY3Rpb25zGAMgASgOMhguZ25uZC52MS5QcmVkaWN0aW9uTm9kZXMSFAoMbWVtb3J5X2J5dGVzGAQgASgDEhwKFGZvbGRfc3RhbmRhcmRpemF0aW9uGAUgASgIIq8BChhFeHBvcnRDaGVja3BvaW50UmVzcG9uc2USKQoKY2hlY2twb2ludBgBIAEoCzITLmdubmQudjEuQ2hlY2twb2ludEgAEisKCHByb2dyZXNzGAIgASgLMhcuZ25uZC52MS5FeHBvcnRQcm9ncmVzc0gAEiMKBGZpbGUYAyABKAsyEy5nbm5kLnYxLkV4cG9ydEZpbGVIABIOCgRkYXRhGAQgASgMSABCBgoEcGFydCIzCg5FeHBvcnRQcm9ncmVzcxIQCghwcm9ncmVzcxgBIAEoARIPCgdtZXNzYWdlGAIgASgJIikKCkV4cG9ydEZpbGUSDAoEbmFtZRgBIAEoCRINCgVieXRlcxgCIAEoAyplCg5DaGVja3BvaW50S2luZBIfChtDSEVDS1BPSU5UX0tJTkRfVU5TUEVDSUZJRUQQABIYChRDSEVDS1BPSU5UX0tJTkRfQkVTVBABEhgKFENIRUNLUE9JTlRfS0lORF9MQVNUEAIqnQEKD1ByZWRpY3Rpb25Ob2RlcxIgChxQUkVESUNUSU9OX05PREVTX1VOU1BFQ0lGSUVEEAASGQoVUFJFRElDVElPTl9OT0RFU19OT05FEAESGAoUUFJFRElDVElPTl9OT0RFU19BTEwQAhIYChRQUkVESUNUSU9OX05PREVTX1ZBTBADEhkKFVBSRURJQ1RJT05fTk9ERVNfVEVTVBAEMsQBChFDaGVja3BvaW50U2VydmljZRJUCg9MaXN0Q2hlY2twb2ludHMSHy5nbm5kLnYxLkxpc3RDaGVja3BvaW50c1JlcXVlc3QaIC5nbm5kLnYxLkxpc3RDaGVja3BvaW50c1Jlc3BvbnNlElkKEEV4cG9ydENoZWNrcG9pbnQSIC5nbm5kLnYxLkV4cG9ydENoZWNrcG9pbnRSZXF1ZXN0GiEuZ25uZC52MS5FeHBvcnRDaGVja3BvaW50UmVzcG9uc2UwAWIGcHJvdG8z");
+  fileDesc("CiBnbm5kL3YxL2NoZWNrcG9pbnRfc2VydmljZS5wcm90bxIHZ25uZC52MSIoChhFeHBvcnRQcmVkaWN0aW9uc1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJYChlFeHBvcnRQcmVkaWN0aW9uc1Jlc3BvbnNlEiMKBGZpbGUYASABKAsyEy5nbm5kLnYxLkV4cG9ydEZpbGVIABIOCgRkYXRhGAIgASgMSABCBgoEcGFydCLwAQoKQ2hlY2twb2ludBILCgNqb2IYASABKAkSJQoEa2luZBgCIAEoDjIXLmdubmQudjEuQ2hlY2twb2ludEtpbmQSDQoFZXBvY2gYAyABKAUSFAoMdmFsX2FjY3VyYWN5GAQgASgBEhUKDXRlc3RfYWNjdXJhY3kYBSABKAESDAoEcGF0aBgGIAEoCRINCgVieXRlcxgHIAEoAxIOCgZzaGEyNTYYCCABKAkSGQoRcGFyYW1ldGVyc19zaGEyNTYYCSABKAkSKgoHdGVuc29ycxgKIAMoCzIZLmdubmQudjEuQ2hlY2twb2ludFRlbnNvciIvChBDaGVja3BvaW50VGVuc29yEgwKBG5hbWUYASABKAkSDQoFc2hhcGUYAiADKAMiJgoWTGlzdENoZWNrcG9pbnRzUmVxdWVzdBIMCgRuYW1lGAEgASgJIkMKF0xpc3RDaGVja3BvaW50c1Jlc3BvbnNlEigKC2NoZWNrcG9pbnRzGAEgAygLMhMuZ25uZC52MS5DaGVja3BvaW50IrEBChdFeHBvcnRDaGVja3BvaW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEiUKBGtpbmQYAiABKA4yFy5nbm5kLnYxLkNoZWNrcG9pbnRLaW5kEi0KC3ByZWRpY3Rpb25zGAMgASgOMhguZ25uZC52MS5QcmVkaWN0aW9uTm9kZXMSFAoMbWVtb3J5X2J5dGVzGAQgASgDEhwKFGZvbGRfc3RhbmRhcmRpemF0aW9uGAUgASgIIq8BChhFeHBvcnRDaGVja3BvaW50UmVzcG9uc2USKQoKY2hlY2twb2ludBgBIAEoCzITLmdubmQudjEuQ2hlY2twb2ludEgAEisKCHByb2dyZXNzGAIgASgLMhcuZ25uZC52MS5FeHBvcnRQcm9ncmVzc0gAEiMKBGZpbGUYAyABKAsyEy5nbm5kLnYxLkV4cG9ydEZpbGVIABIOCgRkYXRhGAQgASgMSABCBgoEcGFydCIzCg5FeHBvcnRQcm9ncmVzcxIQCghwcm9ncmVzcxgBIAEoARIPCgdtZXNzYWdlGAIgASgJIikKCkV4cG9ydEZpbGUSDAoEbmFtZRgBIAEoCRINCgVieXRlcxgCIAEoAyplCg5DaGVja3BvaW50S2luZBIfChtDSEVDS1BPSU5UX0tJTkRfVU5TUEVDSUZJRUQQABIYChRDSEVDS1BPSU5UX0tJTkRfQkVTVBABEhgKFENIRUNLUE9JTlRfS0lORF9MQVNUEAIqnQEKD1ByZWRpY3Rpb25Ob2RlcxIgChxQUkVESUNUSU9OX05PREVTX1VOU1BFQ0lGSUVEEAASGQoVUFJFRElDVElPTl9OT0RFU19OT05FEAESGAoUUFJFRElDVElPTl9OT0RFU19BTEwQAhIYChRQUkVESUNUSU9OX05PREVTX1ZBTBADEhkKFVBSRURJQ1RJT05fTk9ERVNfVEVTVBAEMqICChFDaGVja3BvaW50U2VydmljZRJUCg9MaXN0Q2hlY2twb2ludHMSHy5nbm5kLnYxLkxpc3RDaGVja3BvaW50c1JlcXVlc3QaIC5nbm5kLnYxLkxpc3RDaGVja3BvaW50c1Jlc3BvbnNlElkKEEV4cG9ydENoZWNrcG9pbnQSIC5nbm5kLnYxLkV4cG9ydENoZWNrcG9pbnRSZXF1ZXN0GiEuZ25uZC52MS5FeHBvcnRDaGVja3BvaW50UmVzcG9uc2UwARJcChFFeHBvcnRQcmVkaWN0aW9ucxIhLmdubmQudjEuRXhwb3J0UHJlZGljdGlvbnNSZXF1ZXN0GiIuZ25uZC52MS5FeHBvcnRQcmVkaWN0aW9uc1Jlc3BvbnNlMAFiBnByb3RvMw");
+
+/**
+ * Whose predictions.
+ *
+ * @generated from message gnnd.v1.ExportPredictionsRequest
+ */
+export type ExportPredictionsRequest = Message<"gnnd.v1.ExportPredictionsRequest"> & {
+  /**
+   * jobs/{id} of an inference.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Whose predictions.
+ *
+ * @generated from message gnnd.v1.ExportPredictionsRequest
+ */
+export type ExportPredictionsRequestJson = {
+  /**
+   * jobs/{id} of an inference.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.ExportPredictionsRequest.
+ * Use `create(ExportPredictionsRequestSchema)` to create a new message.
+ */
+export const ExportPredictionsRequestSchema: GenMessage<ExportPredictionsRequest, {jsonType: ExportPredictionsRequestJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_checkpoint_service, 0);
+
+/**
+ * A part of what an inference left: each file's head and its data.
+ *
+ * @generated from message gnnd.v1.ExportPredictionsResponse
+ */
+export type ExportPredictionsResponse = Message<"gnnd.v1.ExportPredictionsResponse"> & {
+  /**
+   * What it is.
+   *
+   * @generated from oneof gnnd.v1.ExportPredictionsResponse.part
+   */
+  part: {
+    /**
+     * A file begins.
+     *
+     * @generated from field: gnnd.v1.ExportFile file = 1;
+     */
+    value: ExportFile;
+    case: "file";
+  } | {
+    /**
+     * The next bytes of that file, at most 256 KiB.
+     *
+     * @generated from field: bytes data = 2;
+     */
+    value: Uint8Array;
+    case: "data";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * A part of what an inference left: each file's head and its data.
+ *
+ * @generated from message gnnd.v1.ExportPredictionsResponse
+ */
+export type ExportPredictionsResponseJson = {
+  /**
+   * A file begins.
+   *
+   * @generated from field: gnnd.v1.ExportFile file = 1;
+   */
+  file?: ExportFileJson;
+
+  /**
+   * The next bytes of that file, at most 256 KiB.
+   *
+   * @generated from field: bytes data = 2;
+   */
+  data?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.ExportPredictionsResponse.
+ * Use `create(ExportPredictionsResponseSchema)` to create a new message.
+ */
+export const ExportPredictionsResponseSchema: GenMessage<ExportPredictionsResponse, {jsonType: ExportPredictionsResponseJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_checkpoint_service, 1);
 
 /**
  * Parameters of one epoch.
@@ -171,7 +264,7 @@ export type CheckpointJson = {
  * Use `create(CheckpointSchema)` to create a new message.
  */
 export const CheckpointSchema: GenMessage<Checkpoint, {jsonType: CheckpointJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_checkpoint_service, 0);
+  messageDesc(file_gnnd_v1_checkpoint_service, 2);
 
 /**
  * One tensor, float32.
@@ -220,7 +313,7 @@ export type CheckpointTensorJson = {
  * Use `create(CheckpointTensorSchema)` to create a new message.
  */
 export const CheckpointTensorSchema: GenMessage<CheckpointTensor, {jsonType: CheckpointTensorJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_checkpoint_service, 1);
+  messageDesc(file_gnnd_v1_checkpoint_service, 3);
 
 /**
  * Whose checkpoints.
@@ -255,7 +348,7 @@ export type ListCheckpointsRequestJson = {
  * Use `create(ListCheckpointsRequestSchema)` to create a new message.
  */
 export const ListCheckpointsRequestSchema: GenMessage<ListCheckpointsRequest, {jsonType: ListCheckpointsRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_checkpoint_service, 2);
+  messageDesc(file_gnnd_v1_checkpoint_service, 4);
 
 /**
  * The checkpoints of a job.
@@ -290,7 +383,7 @@ export type ListCheckpointsResponseJson = {
  * Use `create(ListCheckpointsResponseSchema)` to create a new message.
  */
 export const ListCheckpointsResponseSchema: GenMessage<ListCheckpointsResponse, {jsonType: ListCheckpointsResponseJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_checkpoint_service, 3);
+  messageDesc(file_gnnd_v1_checkpoint_service, 5);
 
 /**
  * What to export.
@@ -389,7 +482,7 @@ export type ExportCheckpointRequestJson = {
  * Use `create(ExportCheckpointRequestSchema)` to create a new message.
  */
 export const ExportCheckpointRequestSchema: GenMessage<ExportCheckpointRequest, {jsonType: ExportCheckpointRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_checkpoint_service, 4);
+  messageDesc(file_gnnd_v1_checkpoint_service, 6);
 
 /**
  * A part of an export, in this order: the checkpoint; then each file's head and its data. Progress
@@ -479,7 +572,7 @@ export type ExportCheckpointResponseJson = {
  * Use `create(ExportCheckpointResponseSchema)` to create a new message.
  */
 export const ExportCheckpointResponseSchema: GenMessage<ExportCheckpointResponse, {jsonType: ExportCheckpointResponseJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_checkpoint_service, 5);
+  messageDesc(file_gnnd_v1_checkpoint_service, 7);
 
 /**
  * Where an export is.
@@ -528,7 +621,7 @@ export type ExportProgressJson = {
  * Use `create(ExportProgressSchema)` to create a new message.
  */
 export const ExportProgressSchema: GenMessage<ExportProgress, {jsonType: ExportProgressJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_checkpoint_service, 6);
+  messageDesc(file_gnnd_v1_checkpoint_service, 8);
 
 /**
  * The head of a file.
@@ -579,7 +672,7 @@ export type ExportFileJson = {
  * Use `create(ExportFileSchema)` to create a new message.
  */
 export const ExportFileSchema: GenMessage<ExportFile, {jsonType: ExportFileJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_checkpoint_service, 7);
+  messageDesc(file_gnnd_v1_checkpoint_service, 9);
 
 /**
  * Which epoch's parameters.
@@ -706,6 +799,17 @@ export const CheckpointService: GenService<{
     methodKind: "server_streaming";
     input: typeof ExportCheckpointRequestSchema;
     output: typeof ExportCheckpointResponseSchema;
+  },
+  /**
+   * The files of an inference, inference.json last. NOT_FOUND; FAILED_PRECONDITION before the job
+   * SUCCEEDED, and for a job that trains.
+   *
+   * @generated from rpc gnnd.v1.CheckpointService.ExportPredictions
+   */
+  exportPredictions: {
+    methodKind: "server_streaming";
+    input: typeof ExportPredictionsRequestSchema;
+    output: typeof ExportPredictionsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_gnnd_v1_checkpoint_service, 0);

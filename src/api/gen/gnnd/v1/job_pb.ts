@@ -24,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job.proto.
  */
 export const file_gnnd_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSKMAQoHSm9iUGFjZRIdCgN3YXkYASABKA4yEC5nbm5kLnYxLlBsYW5XYXkSGgoScHJlZGljdGVkX2JhdGNoX25zGAIgASgDEhoKEnByZWRpY3RlZF9lcG9jaF9ucxgDIAEoAxIqCghtZWFzdXJlZBgEIAEoCzIYLmdubmQudjEuUGxhbk1lYXN1cmVtZW50Ir4FCgNKb2ISDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSHgoEc3BlYxgDIAEoCzIQLmdubmQudjEuSm9iU3BlYxIoCg5lZmZlY3RpdmVfc3BlYxgEIAEoCzIQLmdubmQudjEuSm9iU3BlYxIgCgVzdGF0ZRgFIAEoDjIRLmdubmQudjEuSm9iU3RhdGUSIAoFcGhhc2UYBiABKA4yES5nbm5kLnYxLkpvYlBoYXNlEiIKBmludGVudBgHIAEoDjISLmdubmQudjEuSm9iSW50ZW50Eh8KBnJlYXNvbhgIIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYCSABKAkSJgoIcHJvZ3Jlc3MYCiABKAsyFC5nbm5kLnYxLkpvYlByb2dyZXNzEiIKCGF0dGVtcHRzGAsgAygLMhAuZ25uZC52MS5BdHRlbXB0EiQKBmVwb2NocxgMIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQSIgoGcmVzdWx0GA0gASgLMhIuZ25uZC52MS5Kb2JSZXN1bHQSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgRIAEoAxIWCg5kYXRhc2V0X2RpZ2VzdBgSIAEoCRIQCgh3YXJuaW5ncxgTIAMoCRISCgpudW1fZXBvY2hzGBQgASgFEh4KBHBhY2UYFSABKAsyEC5nbm5kLnYxLkpvYlBhY2USIwoGbWVtb3J5GBYgASgLMhMuZ25uZC52MS5NZW1vcnlQbGFuIusCCgtKb2JQcm9ncmVzcxINCgVlcG9jaBgBIAEoBRIOCgZlcG9jaHMYAiABKAUSGQoRYmF0Y2hlc19jb21taXR0ZWQYAyABKAMSGQoRYmF0Y2hlc19wZXJfZXBvY2gYBCABKAMSDwoHdmVyc2lvbhgFIAEoAxIMCgRsb3NzGAYgASgBEhQKDHZhbF9hY2N1cmFjeRgHIAEoARIYChBzZWVkc19wZXJfc2Vjb25kGAggASgBEhgKEGVkZ2VzX3Blcl9zZWNvbmQYCSABKAESFAoMcmVtYWluaW5nX21zGAogASgDEhMKC3F1ZXVlX2RlcHRoGAsgASgFEhYKDnF1ZXVlX2NhcGFjaXR5GAwgASgFEioKCWV4ZWN1dG9ycxgNIAMoCzIXLmdubmQudjEuRXhlY3V0b3JTdGF0dXMSLwoKZXZhbHVhdGlvbhgOIAEoCzIbLmdubmQudjEuRXZhbHVhdGlvblByb2dyZXNzIocBChJFdmFsdWF0aW9uUHJvZ3Jlc3MSJQoEa2luZBgBIAEoDjIXLmdubmQudjEuRXZhbHVhdGlvbktpbmQSDQoFZXBvY2gYAiABKAUSEQoJcm93c19kb25lGAMgASgDEhIKCnJvd3NfdG90YWwYBCABKAMSFAoMcmVtYWluaW5nX21zGAUgASgDIu4BCgdBdHRlbXB0Eg4KBm51bWJlchgBIAEoBRIuCgpzdGFydF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIwoKZW5kX3JlYXNvbhgEIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYBSABKAkSGQoRZXhlY3V0b3JfcmVzdGFydHMYBiABKAUSJAoFZXhpdHMYByADKAsyFS5nbm5kLnYxLkV4ZWN1dG9yRXhpdCK1AQoJSm9iUmVzdWx0EhkKEXBhcmFtZXRlcnNfc2hhMjU2GAEgASgJEhYKDmNoZWNrcG9pbnRfZGlyGAIgASgJEhoKEnRlc3RfYWNjdXJhY3lfbGFzdBgDIAEoARIaChJ0ZXN0X2FjY3VyYWN5X2Jlc3QYBCABKAESEgoKYmVzdF9lcG9jaBgFIAEoBRIZChFiZXN0X3ZhbF9hY2N1cmFjeRgGIAEoARIOCgZlcG9jaHMYByABKAUqzgEKCEpvYlN0YXRlEhkKFUpPQl9TVEFURV9VTlNQRUNJRklFRBAAEhUKEUpPQl9TVEFURV9QRU5ESU5HEAESFwoTSk9CX1NUQVRFX1BSRVBBUklORxACEhUKEUpPQl9TVEFURV9SVU5OSU5HEAMSGAoUSk9CX1NUQVRFX0NBTkNFTExJTkcQBBIXChNKT0JfU1RBVEVfU1VDQ0VFREVEEAUSFAoQSk9CX1NUQVRFX0ZBSUxFRBAGEhcKE0pPQl9TVEFURV9DQU5DRUxMRUQQBypSCglKb2JJbnRlbnQSGgoWSk9CX0lOVEVOVF9VTlNQRUNJRklFRBAAEhIKDkpPQl9JTlRFTlRfUlVOEAESFQoRSk9CX0lOVEVOVF9DQU5DRUwQAirDAQoISm9iUGhhc2USGQoVSk9CX1BIQVNFX1VOU1BFQ0lGSUVEEAASHQoZSk9CX1BIQVNFX0xPQURJTkdfREFUQVNFVBABEhkKFUpPQl9QSEFTRV9DQUxJQlJBVElORxACEhYKEkpPQl9QSEFTRV9TVEFSVElORxADEhYKEkpPQl9QSEFTRV9UUkFJTklORxAEEhgKFEpPQl9QSEFTRV9FVkFMVUFUSU5HEAUSGAoUSk9CX1BIQVNFX0ZJTkFMSVpJTkcQBiqPAQoORXZhbHVhdGlvbktpbmQSHwobRVZBTFVBVElPTl9LSU5EX1VOU1BFQ0lGSUVEEAASHgoaRVZBTFVBVElPTl9LSU5EX1ZBTElEQVRJT04QARIdChlFVkFMVUFUSU9OX0tJTkRfVEVTVF9MQVNUEAISHQoZRVZBTFVBVElPTl9LSU5EX1RFU1RfQkVTVBADYgZwcm90bzM", [file_gnnd_v1_epoch_report, file_gnnd_v1_executor, file_gnnd_v1_job_plan, file_gnnd_v1_job_spec, file_gnnd_v1_memory_plan, file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSKMAQoHSm9iUGFjZRIdCgN3YXkYASABKA4yEC5nbm5kLnYxLlBsYW5XYXkSGgoScHJlZGljdGVkX2JhdGNoX25zGAIgASgDEhoKEnByZWRpY3RlZF9lcG9jaF9ucxgDIAEoAxIqCghtZWFzdXJlZBgEIAEoCzIYLmdubmQudjEuUGxhbk1lYXN1cmVtZW50Ir4FCgNKb2ISDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSHgoEc3BlYxgDIAEoCzIQLmdubmQudjEuSm9iU3BlYxIoCg5lZmZlY3RpdmVfc3BlYxgEIAEoCzIQLmdubmQudjEuSm9iU3BlYxIgCgVzdGF0ZRgFIAEoDjIRLmdubmQudjEuSm9iU3RhdGUSIAoFcGhhc2UYBiABKA4yES5nbm5kLnYxLkpvYlBoYXNlEiIKBmludGVudBgHIAEoDjISLmdubmQudjEuSm9iSW50ZW50Eh8KBnJlYXNvbhgIIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYCSABKAkSJgoIcHJvZ3Jlc3MYCiABKAsyFC5nbm5kLnYxLkpvYlByb2dyZXNzEiIKCGF0dGVtcHRzGAsgAygLMhAuZ25uZC52MS5BdHRlbXB0EiQKBmVwb2NocxgMIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQSIgoGcmVzdWx0GA0gASgLMhIuZ25uZC52MS5Kb2JSZXN1bHQSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgRIAEoAxIWCg5kYXRhc2V0X2RpZ2VzdBgSIAEoCRIQCgh3YXJuaW5ncxgTIAMoCRISCgpudW1fZXBvY2hzGBQgASgFEh4KBHBhY2UYFSABKAsyEC5nbm5kLnYxLkpvYlBhY2USIwoGbWVtb3J5GBYgASgLMhMuZ25uZC52MS5NZW1vcnlQbGFuIusCCgtKb2JQcm9ncmVzcxINCgVlcG9jaBgBIAEoBRIOCgZlcG9jaHMYAiABKAUSGQoRYmF0Y2hlc19jb21taXR0ZWQYAyABKAMSGQoRYmF0Y2hlc19wZXJfZXBvY2gYBCABKAMSDwoHdmVyc2lvbhgFIAEoAxIMCgRsb3NzGAYgASgBEhQKDHZhbF9hY2N1cmFjeRgHIAEoARIYChBzZWVkc19wZXJfc2Vjb25kGAggASgBEhgKEGVkZ2VzX3Blcl9zZWNvbmQYCSABKAESFAoMcmVtYWluaW5nX21zGAogASgDEhMKC3F1ZXVlX2RlcHRoGAsgASgFEhYKDnF1ZXVlX2NhcGFjaXR5GAwgASgFEioKCWV4ZWN1dG9ycxgNIAMoCzIXLmdubmQudjEuRXhlY3V0b3JTdGF0dXMSLwoKZXZhbHVhdGlvbhgOIAEoCzIbLmdubmQudjEuRXZhbHVhdGlvblByb2dyZXNzIocBChJFdmFsdWF0aW9uUHJvZ3Jlc3MSJQoEa2luZBgBIAEoDjIXLmdubmQudjEuRXZhbHVhdGlvbktpbmQSDQoFZXBvY2gYAiABKAUSEQoJcm93c19kb25lGAMgASgDEhIKCnJvd3NfdG90YWwYBCABKAMSFAoMcmVtYWluaW5nX21zGAUgASgDIu4BCgdBdHRlbXB0Eg4KBm51bWJlchgBIAEoBRIuCgpzdGFydF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIwoKZW5kX3JlYXNvbhgEIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYBSABKAkSGQoRZXhlY3V0b3JfcmVzdGFydHMYBiABKAUSJAoFZXhpdHMYByADKAsyFS5nbm5kLnYxLkV4ZWN1dG9yRXhpdCLjAQoJSm9iUmVzdWx0EhkKEXBhcmFtZXRlcnNfc2hhMjU2GAEgASgJEhYKDmNoZWNrcG9pbnRfZGlyGAIgASgJEhoKEnRlc3RfYWNjdXJhY3lfbGFzdBgDIAEoARIaChJ0ZXN0X2FjY3VyYWN5X2Jlc3QYBCABKAESEgoKYmVzdF9lcG9jaBgFIAEoBRIZChFiZXN0X3ZhbF9hY2N1cmFjeRgGIAEoARIOCgZlcG9jaHMYByABKAUSLAoLcHJlZGljdGlvbnMYCCABKAsyFy5nbm5kLnYxLkpvYlByZWRpY3Rpb25zIk4KDkpvYlByZWRpY3Rpb25zEg4KBmZvbGRlchgBIAEoCRINCgVub2RlcxgCIAEoAxINCgVieXRlcxgDIAEoAxIOCgZzaGEyNTYYBCABKAkqzgEKCEpvYlN0YXRlEhkKFUpPQl9TVEFURV9VTlNQRUNJRklFRBAAEhUKEUpPQl9TVEFURV9QRU5ESU5HEAESFwoTSk9CX1NUQVRFX1BSRVBBUklORxACEhUKEUpPQl9TVEFURV9SVU5OSU5HEAMSGAoUSk9CX1NUQVRFX0NBTkNFTExJTkcQBBIXChNKT0JfU1RBVEVfU1VDQ0VFREVEEAUSFAoQSk9CX1NUQVRFX0ZBSUxFRBAGEhcKE0pPQl9TVEFURV9DQU5DRUxMRUQQBypSCglKb2JJbnRlbnQSGgoWSk9CX0lOVEVOVF9VTlNQRUNJRklFRBAAEhIKDkpPQl9JTlRFTlRfUlVOEAESFQoRSk9CX0lOVEVOVF9DQU5DRUwQAirdAQoISm9iUGhhc2USGQoVSk9CX1BIQVNFX1VOU1BFQ0lGSUVEEAASHQoZSk9CX1BIQVNFX0xPQURJTkdfREFUQVNFVBABEhkKFUpPQl9QSEFTRV9DQUxJQlJBVElORxACEhYKEkpPQl9QSEFTRV9TVEFSVElORxADEhYKEkpPQl9QSEFTRV9UUkFJTklORxAEEhgKFEpPQl9QSEFTRV9FVkFMVUFUSU5HEAUSGAoUSk9CX1BIQVNFX0ZJTkFMSVpJTkcQBhIYChRKT0JfUEhBU0VfUFJFRElDVElORxAHKq8BCg5FdmFsdWF0aW9uS2luZBIfChtFVkFMVUFUSU9OX0tJTkRfVU5TUEVDSUZJRUQQABIeChpFVkFMVUFUSU9OX0tJTkRfVkFMSURBVElPThABEh0KGUVWQUxVQVRJT05fS0lORF9URVNUX0xBU1QQAhIdChlFVkFMVUFUSU9OX0tJTkRfVEVTVF9CRVNUEAMSHgoaRVZBTFVBVElPTl9LSU5EX1BSRURJQ1RJT04QBGIGcHJvdG8z", [file_gnnd_v1_epoch_report, file_gnnd_v1_executor, file_gnnd_v1_job_plan, file_gnnd_v1_job_spec, file_gnnd_v1_memory_plan, file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * A job's epochs without their evaluations, predicted and measured.
@@ -921,6 +921,14 @@ export type JobResult = Message<"gnnd.v1.JobResult"> & {
    * @generated from field: int32 epochs = 7;
    */
   epochs: number;
+
+  /**
+   * Of an inference, which has no checkpoint; the fields above are 0 then, but for the parameters'
+   * SHA-256.
+   *
+   * @generated from field: gnnd.v1.JobPredictions predictions = 8;
+   */
+  predictions?: JobPredictions | undefined;
 };
 
 /**
@@ -977,6 +985,14 @@ export type JobResultJson = {
    * @generated from field: int32 epochs = 7;
    */
   epochs?: number;
+
+  /**
+   * Of an inference, which has no checkpoint; the fields above are 0 then, but for the parameters'
+   * SHA-256.
+   *
+   * @generated from field: gnnd.v1.JobPredictions predictions = 8;
+   */
+  predictions?: JobPredictionsJson;
 };
 
 /**
@@ -985,6 +1001,83 @@ export type JobResultJson = {
  */
 export const JobResultSchema: GenMessage<JobResult, {jsonType: JobResultJson}> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job, 5);
+
+/**
+ * What an inference leaves.
+ *
+ * @generated from message gnnd.v1.JobPredictions
+ */
+export type JobPredictions = Message<"gnnd.v1.JobPredictions"> & {
+  /**
+   * Folder with the files and inference.json, which says what they are.
+   *
+   * @generated from field: string folder = 1;
+   */
+  folder: string;
+
+  /**
+   * That were predicted.
+   *
+   * @generated from field: int64 nodes = 2;
+   */
+  nodes: bigint;
+
+  /**
+   * Of all files.
+   *
+   * @generated from field: int64 bytes = 3;
+   */
+  bytes: bigint;
+
+  /**
+   * SHA-256 of inference.json, which has that of each file: depends on spec and dataset only.
+   *
+   * @generated from field: string sha256 = 4;
+   */
+  sha256: string;
+};
+
+/**
+ * What an inference leaves.
+ *
+ * @generated from message gnnd.v1.JobPredictions
+ */
+export type JobPredictionsJson = {
+  /**
+   * Folder with the files and inference.json, which says what they are.
+   *
+   * @generated from field: string folder = 1;
+   */
+  folder?: string;
+
+  /**
+   * That were predicted.
+   *
+   * @generated from field: int64 nodes = 2;
+   */
+  nodes?: string;
+
+  /**
+   * Of all files.
+   *
+   * @generated from field: int64 bytes = 3;
+   */
+  bytes?: string;
+
+  /**
+   * SHA-256 of inference.json, which has that of each file: depends on spec and dataset only.
+   *
+   * @generated from field: string sha256 = 4;
+   */
+  sha256?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.JobPredictions.
+ * Use `create(JobPredictionsSchema)` to create a new message.
+ */
+export const JobPredictionsSchema: GenMessage<JobPredictions, {jsonType: JobPredictionsJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 6);
 
 /**
  * States of a job.
@@ -1152,11 +1245,18 @@ export enum JobPhase {
   EVALUATING = 5,
 
   /**
-   * The checkpoint is written.
+   * The checkpoint, or predictions are written.
    *
    * @generated from enum value: JOB_PHASE_FINALIZING = 6;
    */
   FINALIZING = 6,
+
+  /**
+   * Nodes are predicted.
+   *
+   * @generated from enum value: JOB_PHASE_PREDICTING = 7;
+   */
+  PREDICTING = 7,
 }
 
 /**
@@ -1164,7 +1264,7 @@ export enum JobPhase {
  *
  * @generated from enum gnnd.v1.JobPhase
  */
-export type JobPhaseJson = "JOB_PHASE_UNSPECIFIED" | "JOB_PHASE_LOADING_DATASET" | "JOB_PHASE_CALIBRATING" | "JOB_PHASE_STARTING" | "JOB_PHASE_TRAINING" | "JOB_PHASE_EVALUATING" | "JOB_PHASE_FINALIZING";
+export type JobPhaseJson = "JOB_PHASE_UNSPECIFIED" | "JOB_PHASE_LOADING_DATASET" | "JOB_PHASE_CALIBRATING" | "JOB_PHASE_STARTING" | "JOB_PHASE_TRAINING" | "JOB_PHASE_EVALUATING" | "JOB_PHASE_FINALIZING" | "JOB_PHASE_PREDICTING";
 
 /**
  * Describes the enum gnnd.v1.JobPhase.
@@ -1205,6 +1305,13 @@ export enum EvaluationKind {
    * @generated from enum value: EVALUATION_KIND_TEST_BEST = 3;
    */
   TEST_BEST = 3,
+
+  /**
+   * The nodes of an inference.
+   *
+   * @generated from enum value: EVALUATION_KIND_PREDICTION = 4;
+   */
+  PREDICTION = 4,
 }
 
 /**
@@ -1212,7 +1319,7 @@ export enum EvaluationKind {
  *
  * @generated from enum gnnd.v1.EvaluationKind
  */
-export type EvaluationKindJson = "EVALUATION_KIND_UNSPECIFIED" | "EVALUATION_KIND_VALIDATION" | "EVALUATION_KIND_TEST_LAST" | "EVALUATION_KIND_TEST_BEST";
+export type EvaluationKindJson = "EVALUATION_KIND_UNSPECIFIED" | "EVALUATION_KIND_VALIDATION" | "EVALUATION_KIND_TEST_LAST" | "EVALUATION_KIND_TEST_BEST" | "EVALUATION_KIND_PREDICTION";
 
 /**
  * Describes the enum gnnd.v1.EvaluationKind.

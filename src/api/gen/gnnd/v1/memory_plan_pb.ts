@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/memory_plan.proto.
  */
 export const file_gnnd_v1_memory_plan: GenFile = /*@__PURE__*/
-  fileDesc("Chlnbm5kL3YxL21lbW9yeV9wbGFuLnByb3RvEgdnbm5kLnYxIqACCgpNZW1vcnlQbGFuEiIKBXBhcnRzGAEgAygLMhMuZ25uZC52MS5NZW1vcnlQYXJ0EhQKDHN1cmVseV9ieXRlcxgCIAEoAxIVCg1hdF9tb3N0X2J5dGVzGAMgASgDEhIKCmhvc3RfYnl0ZXMYBCABKAMSKQoIdG9wb2xvZ3kYBSABKA4yFy5nbm5kLnYxLlRvcG9sb2d5U291cmNlEhYKDnRvcG9sb2d5X2J5dGVzGAYgASgDEhgKEGZlYXR1cmVzX29uX2Rpc2sYByABKAgSFgoOZmVhdHVyZXNfYnl0ZXMYCCABKAMSGAoQcmVhZF9haGVhZF9ieXRlcxgJIAEoAxIeCgRyb3dzGAogASgLMhAuZ25uZC52MS5Sb3dQbGFuImgKB1Jvd1BsYW4SHgoEdGllchgBIAEoDjIQLmdubmQudjEuUm93VGllchINCgVieXRlcxgCIAEoAxINCgVjaHVuaxgDIAEoBRIOCgZyZWFzb24YBCABKAkSDwoHcmVmdXNlZBgFIAMoCSJHCgpNZW1vcnlQYXJ0EgwKBG5hbWUYASABKAkSDQoFYnl0ZXMYAiABKAMSDQoFYm91bmQYAyABKAgSDQoFZmllbGQYBCABKAkqXgoHUm93VGllchIYChRST1dfVElFUl9VTlNQRUNJRklFRBAAEhMKD1JPV19USUVSX0RFVklDRRABEhEKDVJPV19USUVSX0hPU1QQAhIRCg1ST1dfVElFUl9ESVNLEANiBnByb3RvMw", [file_gnnd_v1_resources]);
+  fileDesc("Chlnbm5kL3YxL21lbW9yeV9wbGFuLnByb3RvEgdnbm5kLnYxIssCCgpNZW1vcnlQbGFuEiIKBXBhcnRzGAEgAygLMhMuZ25uZC52MS5NZW1vcnlQYXJ0EhQKDHN1cmVseV9ieXRlcxgCIAEoAxIVCg1hdF9tb3N0X2J5dGVzGAMgASgDEhIKCmhvc3RfYnl0ZXMYBCABKAMSKQoIdG9wb2xvZ3kYBSABKA4yFy5nbm5kLnYxLlRvcG9sb2d5U291cmNlEhYKDnRvcG9sb2d5X2J5dGVzGAYgASgDEhgKEGZlYXR1cmVzX29uX2Rpc2sYByABKAgSFgoOZmVhdHVyZXNfYnl0ZXMYCCABKAMSGAoQcmVhZF9haGVhZF9ieXRlcxgJIAEoAxIeCgRyb3dzGAogASgLMhAuZ25uZC52MS5Sb3dQbGFuEikKCWluZmVyZW5jZRgLIAEoCzIWLmdubmQudjEuSW5mZXJlbmNlUGxhbiJ2Cg1JbmZlcmVuY2VQbGFuEg0KBW5vZGVzGAEgASgDEg4KBmNodW5rcxgCIAEoAxIUCgxvdXRwdXRfYnl0ZXMYAyABKAMSFQoNc2NyYXRjaF9ieXRlcxgEIAEoAxIZChFwcm9wYWdhdGlvbl9ieXRlcxgFIAEoAyJoCgdSb3dQbGFuEh4KBHRpZXIYASABKA4yEC5nbm5kLnYxLlJvd1RpZXISDQoFYnl0ZXMYAiABKAMSDQoFY2h1bmsYAyABKAUSDgoGcmVhc29uGAQgASgJEg8KB3JlZnVzZWQYBSADKAkiRwoKTWVtb3J5UGFydBIMCgRuYW1lGAEgASgJEg0KBWJ5dGVzGAIgASgDEg0KBWJvdW5kGAMgASgIEg0KBWZpZWxkGAQgASgJKl4KB1Jvd1RpZXISGAoUUk9XX1RJRVJfVU5TUEVDSUZJRUQQABITCg9ST1dfVElFUl9ERVZJQ0UQARIRCg1ST1dfVElFUl9IT1NUEAISEQoNUk9XX1RJRVJfRElTSxADYgZwcm90bzM", [file_gnnd_v1_resources]);
 
 /**
  * What a job is predicted to take of the host's memory, and what stays on disk because of it.
@@ -90,6 +90,13 @@ export type MemoryPlan = Message<"gnnd.v1.MemoryPlan"> & {
    * @generated from field: gnnd.v1.RowPlan rows = 10;
    */
   rows?: RowPlan | undefined;
+
+  /**
+   * Of a job that predicts.
+   *
+   * @generated from field: gnnd.v1.InferencePlan inference = 11;
+   */
+  inference?: InferencePlan | undefined;
 };
 
 /**
@@ -168,6 +175,13 @@ export type MemoryPlanJson = {
    * @generated from field: gnnd.v1.RowPlan rows = 10;
    */
   rows?: RowPlanJson;
+
+  /**
+   * Of a job that predicts.
+   *
+   * @generated from field: gnnd.v1.InferencePlan inference = 11;
+   */
+  inference?: InferencePlanJson;
 };
 
 /**
@@ -176,6 +190,97 @@ export type MemoryPlanJson = {
  */
 export const MemoryPlanSchema: GenMessage<MemoryPlan, {jsonType: MemoryPlanJson}> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_memory_plan, 0);
+
+/**
+ * What an inference computes and writes.
+ *
+ * @generated from message gnnd.v1.InferencePlan
+ */
+export type InferencePlan = Message<"gnnd.v1.InferencePlan"> & {
+  /**
+   * That are predicted; at most, where they are listed in a file.
+   *
+   * @generated from field: int64 nodes = 1;
+   */
+  nodes: bigint;
+
+  /**
+   * Chunks of its work at most; what is done of them is never done again.
+   *
+   * @generated from field: int64 chunks = 2;
+   */
+  chunks: bigint;
+
+  /**
+   * Of the files that it leaves, at most.
+   *
+   * @generated from field: int64 output_bytes = 3;
+   */
+  outputBytes: bigint;
+
+  /**
+   * Of hidden rows that lie on the disk until its end, at most.
+   *
+   * @generated from field: int64 scratch_bytes = 4;
+   */
+  scratchBytes: bigint;
+
+  /**
+   * Of the propagation of all nodes that it makes where there is none yet; 0: it needs none.
+   *
+   * @generated from field: int64 propagation_bytes = 5;
+   */
+  propagationBytes: bigint;
+};
+
+/**
+ * What an inference computes and writes.
+ *
+ * @generated from message gnnd.v1.InferencePlan
+ */
+export type InferencePlanJson = {
+  /**
+   * That are predicted; at most, where they are listed in a file.
+   *
+   * @generated from field: int64 nodes = 1;
+   */
+  nodes?: string;
+
+  /**
+   * Chunks of its work at most; what is done of them is never done again.
+   *
+   * @generated from field: int64 chunks = 2;
+   */
+  chunks?: string;
+
+  /**
+   * Of the files that it leaves, at most.
+   *
+   * @generated from field: int64 output_bytes = 3;
+   */
+  outputBytes?: string;
+
+  /**
+   * Of hidden rows that lie on the disk until its end, at most.
+   *
+   * @generated from field: int64 scratch_bytes = 4;
+   */
+  scratchBytes?: string;
+
+  /**
+   * Of the propagation of all nodes that it makes where there is none yet; 0: it needs none.
+   *
+   * @generated from field: int64 propagation_bytes = 5;
+   */
+  propagationBytes?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.InferencePlan.
+ * Use `create(InferencePlanSchema)` to create a new message.
+ */
+export const InferencePlanSchema: GenMessage<InferencePlan, {jsonType: InferencePlanJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_memory_plan, 1);
 
 /**
  * Where a job's rows come from, and how an epoch had best shuffle them there. Advice:
@@ -268,7 +373,7 @@ export type RowPlanJson = {
  * Use `create(RowPlanSchema)` to create a new message.
  */
 export const RowPlanSchema: GenMessage<RowPlan, {jsonType: RowPlanJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_memory_plan, 1);
+  messageDesc(file_gnnd_v1_memory_plan, 2);
 
 /**
  * One of several things that take memory.
@@ -345,7 +450,7 @@ export type MemoryPartJson = {
  * Use `create(MemoryPartSchema)` to create a new message.
  */
 export const MemoryPartSchema: GenMessage<MemoryPart, {jsonType: MemoryPartJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_memory_plan, 2);
+  messageDesc(file_gnnd_v1_memory_plan, 3);
 
 /**
  * Where rows are read from.

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/memfd.h"
+#include "core/base/status.h"
+#include "core/executor/train_work.h"
+
+// What an inference leaves: rows of its nodes in .npy files, written chunk by chunk by any number of
+// Trainers, and a journal of the chunks that are done. A chunk is a pure function of the job, so one
+// that is done again writes the same bytes to the same place, and one that the journal has is never
+// done again, not by a later attempt either.
+//
+// In the folder: chunks.bin, the journal; out/predictions.npy, out/logits.npy,
+// out/probabilities.npy, out/nodes.npy, which only become a result once all chunks are done
+// (src/supervisor/inference.ts renames `out`).
+
+namespace gnnd {
+
+struct PredictionPlace {
+  std::string folder;  // exists, and out/ in it; empty: nothing is predicted
+  bool logits = false;
+  bool probabilities = false;
+};
+
+// One entry of the journal. All zero: the chunk is not done.
+struct ChunkMark {
+  uint32_t rows_and_one = 0;  // rows that the chunk computed, plus one
+  uint32_t times = 0;         // that it was computed whole: 1 forever, or the journal is not kept to
+};
+
+// Every Trainer has one; used by one thread. The files are opened by all of them and are the same
+// size from the first moment on, so it does not matter who comes first.
+class PredictionFiles {
+ public:
+  // `nodes`: ascending, each once. Where they are all of the graph's, nodes.npy says nothing and is
+  // not written. kIo, kDiskFull.
+  struct Nodes {
+    std::span<const uint32_t> nodes{};
+    bool are_all = false;
+  };
+  static Result<PredictionFiles> Open(const PredictionPlace& place, const Nodes& targets,
+                                      uint32_t classes);
+
+  // Rows of a chunk that is done; none: it is to be computed. `word` is as in the ledger.
+  Result<std::optional<uint64_t>> Done(uint32_t word) const;
+
+  // Rows [first, first + logits.size() / classes): their classes, the first of the largest logits;
+  // logits and probabilities (softmax, in double precision) where they are wanted.
+  // kNumericDivergence when a logit is not finite.
+  Status Write(uint64_t first, std::span<const float> logits);
+
+  // The chunk is computed. What it wrote, and what lies in `scratch` (< 0: nothing), reaches the
+  // disk before the mark.
+  Status Finish(uint32_t word, uint64_t rows, int scratch) const;
+
+  // One chunk of an inference: `compute` fills the result in, unless the journal has the chunk.
+  struct Chunk {
+    uint32_t word = 0;  // as in the ledger
+    int scratch = -1;   // as in Finish
+  };
+  template <typename Compute>
+  Status Once(const EvalTask& task, const Chunk& chunk, EvalResult* result,
+              const Compute& compute) const {
+    const auto [word, scratch] = chunk;
+    const std::optional<uint64_t> done = GNND_VALUE(Done(word));
+    if (done) {
+      *result = EvalResult{};
+      result->rows = *done;
+      if (task.was_done != nullptr) *task.was_done = true;
+      return Status::Ok();
+    }
+    GNND_TRY(compute());
+    return Finish(word, result->rows, scratch);
+  }
+
+ private:
+  struct File {
+    UniqueFd fd;
+    std::string path;
+    uint64_t data_at = 0;  // bytes of the header
+  };
+  static Status OpenFile(const std::string& path, const std::string& header, uint64_t bytes,
+                         File* file);
+
+  uint32_t classes_ = 0;
+  File journal_;
+  File predictions_;
+  File logits_;         // no descriptor: not wanted
+  File probabilities_;  // likewise
+  std::vector<int64_t> wide_;
+  std::vector<float> shares_;
+};
+
+}  // namespace gnnd

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/graph/dataset.h"
+#include "core/graph/npy.h"
+#include "node/tables.h"
+
+// Which nodes are predicted.
+
+namespace gnnd::node {
+
+enum class PredictedNodes { kAll, kTrain, kVal, kTest, kListed };
+template <>
+inline constexpr auto kNames<PredictedNodes> =
+    NamesOf<PredictedNodes>("PredictedNodes", {{"ALL", PredictedNodes::kAll},
+                                               {"TRAINING", PredictedNodes::kTrain},
+                                               {"VAL", PredictedNodes::kVal},
+                                               {"TEST", PredictedNodes::kTest},
+                                               {"LISTED", PredictedNodes::kListed}});
+
+// Of a file of uint32, ascending, each once.
+inline Result<std::vector<uint32_t>> ListedNodes(const std::string& path) {
+  const NpyArray array = GNND_VALUE(NpyArray::Open(path));
+  GNND_TRY(array.Expect({NpyType::kUint32}, {array.size()}));
+  const auto values = array.values<uint32_t>();
+  std::vector<uint32_t> nodes(values.begin(), values.end());
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+// Ascending, each once. `list` is a file of uint32 for kListed. kDatasetCorrupt when that has a
+// node that is not in the graph.
+inline Result<std::vector<uint32_t>> NodesOf(const Dataset& dataset, PredictedNodes which,
+                                             const std::string& list) {
+  std::vector<uint32_t> nodes;
+  if (which == PredictedNodes::kAll) {
+    nodes.resize(dataset.num_nodes());
+    std::iota(nodes.begin(), nodes.end(), 0U);
+    return nodes;
+  }
+  if (which == PredictedNodes::kListed) {
+    nodes = GNND_VALUE(ListedNodes(list));
+  } else {
+    const auto split = which == PredictedNodes::kTrain ? dataset.train()
+                       : which == PredictedNodes::kVal ? dataset.val()
+                                                       : dataset.test();
+    for (const int64_t node : split) nodes.push_back(static_cast<uint32_t>(node));
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  if (nodes.empty() || nodes.back() < dataset.num_nodes()) return nodes;
+  return Status(Code::kDatasetCorrupt, "node " + std::to_string(nodes.back()) +
+                                           " to predict is not one of the graph's " +
+                                           std::to_string(dataset.num_nodes()));
+}
+
+}  // namespace gnnd::node

@@ -1,0 +1,169 @@
+import { create } from '@bufbuild/protobuf';
+import { type Command, Option } from 'commander';
+import { CheckpointService } from '../../api/gen/gnnd/v1/checkpoint_service_pb.ts';
+import {
+  InferenceFormatSchema,
+  InferenceNodes,
+  InferenceNodesSchema,
+  InferenceOutputSchema,
+  InferenceParametersSchema,
+  InferenceSpecSchema,
+  JobKind,
+} from '../../api/gen/gnnd/v1/inference_pb.ts';
+import { type Job, JobSchema } from '../../api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
+import { gnnctlExit } from '../../base/exit-codes.ts';
+import { numberOf, shortNames } from '../../spec/enum-names.ts';
+import { waitFor } from '../session/interrupt.ts';
+import type { Run } from '../session/run.ts';
+import type { Session } from '../session/session.ts';
+import { formatBytes } from '../session/units.ts';
+import { idOf, resourceName } from '../show/job-text.ts';
+import { type Fact, printOne } from '../show/output.ts';
+import { createProgress } from '../show/progress.ts';
+import { openExportFolder, predictionNames } from './export-folder.ts';
+import { printDryRun } from './job-create.ts';
+import { endOf } from './job-watch.ts';
+
+/** `gnnctl predict` and `gnnctl job predictions`. */
+export function addPredict(program: Command, job: Command, run: Run): void {
+  const choicesOf = (names: readonly string[]) => names.map((name) => name.toLowerCase());
+  program
+    .command('predict')
+    .description('predict nodes with the model of a job, and write what it says into a folder')
+    .argument('<job>', 'that trained the model')
+    .requiredOption('--out <folder>', 'made when it is not there')
+    .addOption(
+      new Option('--nodes <nodes>', 'which nodes')
+        .choices(choicesOf(shortNames(InferenceNodesSchema)).filter((name) => name !== 'listed'))
+        .default('all'),
+    )
+    .option('--nodes-file <file>', "those of a file on the daemon's host, in place of --nodes")
+    .option('--dataset <dataset>', 'of this dataset; default: that of the training')
+    .addOption(
+      new Option('--which <epoch>', 'whose parameters')
+        .choices(choicesOf(shortNames(InferenceParametersSchema)))
+        .default('best'),
+    )
+    .addOption(
+      new Option('--with <outputs...>', 'beside the classes').choices(
+        choicesOf(shortNames(InferenceOutputSchema)),
+      ),
+    )
+    .addOption(
+      new Option('--format <formats...>', 'how they are written')
+        .choices(choicesOf(shortNames(InferenceFormatSchema)))
+        .default(['npy']),
+    )
+    .option('--devices <count>', 'that predict; default: one', Number)
+    .option('--id <id>', 'id of the inference; else the server makes one')
+    .option('--dry-run', 'check everything and show memory, chunks and bytes; predict nothing')
+    .option('--force', 'replace earlier predictions in the folder')
+    .action(run(predict));
+  job
+    .command('predictions')
+    .description('write what an inference predicted into a folder')
+    .argument('<job>', 'an inference that SUCCEEDED')
+    .argument('<folder>', 'made when it is not there')
+    .option('--force', 'replace earlier predictions in the folder')
+    .action(
+      run((session, given: string, folder: string, flags: { readonly force?: boolean }) =>
+        download(session, resourceName('jobs', given), folder, flags.force === true),
+      ),
+    );
+}
+
+interface PredictFlags {
+  readonly out: string;
+  readonly nodes: string;
+  readonly nodesFile?: string;
+  readonly dataset?: string;
+  readonly which: string;
+  readonly with?: readonly string[];
+  readonly format: readonly string[];
+  readonly devices?: number;
+  readonly id?: string;
+  readonly dryRun?: boolean;
+  readonly force?: boolean;
+}
+
+async function predict(session: Session, given: string, flags: PredictFlags): Promise<number> {
+  const listed = flags.nodesFile !== undefined;
+  const inference = create(InferenceSpecSchema, {
+    job: idOf(resourceName('jobs', given)),
+    parameters: numberOf(InferenceParametersSchema, flags.which) ?? 0,
+    nodes: listed ? InferenceNodes.LISTED : (numberOf(InferenceNodesSchema, flags.nodes) ?? 0),
+    ...(listed ? { nodesFile: flags.nodesFile } : {}),
+    outputs: (flags.with ?? []).map((name) => numberOf(InferenceOutputSchema, name) ?? 0),
+    formats: flags.format.map((name) => numberOf(InferenceFormatSchema, name) ?? 0),
+  });
+  const spec = {
+    kind: JobKind.INFERENCE,
+    inference,
+    ...(flags.dataset === undefined ? {} : { dataset: flags.dataset }),
+    ...(flags.devices === undefined ? {} : { resources: { devices: flags.devices } }),
+  };
+  const request = { jobId: flags.id ?? '', spec, requestId: session.requestId };
+  const isDry = flags.dryRun === true;
+  // Before an hour of work: a folder that cannot be written to is found at once.
+  if (!isDry) await (await openFolder(flags.out, flags.force === true)).close();
+  const { createJob } = JobService.method;
+  const made = await session.call(createJob, { ...request, validateOnly: isDry });
+  if (isDry) {
+    printDryRun(session, made);
+    return gnnctlExit.OK;
+  }
+  session.say(`created ${made.name}`);
+  const { job, exitCode } = await endOf(session, made.name);
+  if (exitCode !== gnnctlExit.OK) return exitCode;
+  return await download(session, job.name, flags.out, flags.force === true);
+}
+
+function openFolder(folder: string, force: boolean) {
+  return openExportFolder(folder, force, predictionNames);
+}
+
+async function download(
+  session: Session,
+  name: string,
+  folderGiven: string,
+  force: boolean,
+): Promise<number> {
+  const folder = await openFolder(folderGiven, force);
+  const progress = createProgress(session, `writing predictions of ${idOf(name)}`);
+  const job: Job = await session.call(JobService.method.getJob, { name });
+  const total = Number(job.result?.predictions?.bytes ?? 0n);
+  let done = 0;
+  const work = async (signal: AbortSignal) => {
+    const method = CheckpointService.method.exportPredictions;
+    for await (const { part } of session.client.stream(method, { name }, { signal })) {
+      if (part.case === 'file') await folder.begin(part.value.name, Number(part.value.bytes));
+      else if (part.case === 'data') {
+        await folder.write(part.value);
+        done += part.value.length;
+        progress.show(total === 0 ? 0 : done / total, 'copying');
+      }
+    }
+    await folder.commit();
+    progress.done(true);
+  };
+  const again = `gnnctl job predictions ${idOf(name)} ${folder.path}`;
+  try {
+    await waitFor(session, { detached: [`nothing was written; again with: ${again}`] }, work);
+  } finally {
+    progress.close();
+    await folder.close();
+  }
+  printOne(session, {
+    schema: JobSchema,
+    message: job,
+    name: folder.path,
+    facts: () => [
+      ['Job', idOf(job.name), job.name],
+      ['Nodes', String(job.result?.predictions?.nodes ?? 0n)],
+      ['Folder', folder.path],
+      ...folder.files.map((file): Fact => [file.name, formatBytes(file.bytes), String(file.bytes)]),
+    ],
+  });
+  return gnnctlExit.OK;
+}

@@ -1,0 +1,126 @@
+import { writeFileAtomic } from '../base/atomic-file.ts';
+import { messageOf } from '../base/errors.ts';
+import { fileChunks } from '../datasets/byte-streams.ts';
+import { formatNpyHeader, npyIntegers, openNpyFile } from '../datasets/npy.ts';
+import { ImportFailure } from '../datasets/problems.ts';
+import type { Problem } from '../records/dataset-record.ts';
+
+/** A user's list of nodes, read, checked and written as native code wants it. */
+
+export interface TargetsOptions {
+  /** A .npy vector of integers, or text with an id a line. */
+  readonly file: string;
+  readonly numNodes: number;
+  /** Receives a .npy of uint32, ascending, each once. */
+  readonly output: string;
+}
+
+export interface TargetsFound {
+  readonly nodes: number;
+  /** Then nothing was written. */
+  readonly problems: readonly Problem[];
+}
+
+const problemsMax = 20;
+const lineMax = 1024;
+
+/** Rejects with the system's error where the list cannot be written. */
+export async function listTargets(options: TargetsOptions): Promise<TargetsFound> {
+  const { file, numNodes, output } = options;
+  const wanted = new NodeBits(numNodes);
+  const problems: Problem[] = [];
+  const take = (id: bigint | number | null, place: string, shown: string) => {
+    if (id !== null && id >= 0 && id < numNodes) wanted.add(Number(id));
+    else if (problems.length < problemsMax) {
+      const expected = `expected a node, an integer from 0 to ${numNodes - 1}`;
+      problems.push({ path: file, description: `${place}: ${shown}: ${expected}` });
+    }
+  };
+  try {
+    if (file.endsWith('.npy')) await readArray(file, take);
+    else await readLines(file, take);
+  } catch (error) {
+    if (error instanceof ImportFailure) problems.push(...error.problems);
+    else problems.push({ path: file, description: `cannot be read: ${messageOf(error)}` });
+  }
+  if (wanted.count === 0 && problems.length === 0) {
+    problems.push({ path: file, description: 'lists no node' });
+  }
+  if (problems.length === 0) await writeFileAtomic(output, wanted.npy());
+  return { nodes: wanted.count, problems };
+}
+
+type Take = (id: bigint | number | null, place: string, shown: string) => void;
+
+async function readArray(file: string, take: Take): Promise<void> {
+  const source = await openNpyFile(file, new AbortController().signal);
+  const { type, shape } = source.header;
+  if (shape.length !== 1 || !npyIntegers.some((each) => each === type)) {
+    await source.close();
+    const found = `${type} of shape (${shape.join(', ')})`;
+    throw new Error(`${found}; expected a vector of integers`);
+  }
+  let at = 0;
+  for await (const block of source.blocks()) {
+    for (const id of block) {
+      take(id, `[${at}]`, String(id));
+      at += 1;
+    }
+  }
+}
+
+async function readLines(file: string, take: Take): Promise<void> {
+  let line = 1;
+  let rest = '';
+  const one = (text: string) => {
+    const trimmed = text.trim();
+    const id = /^[0-9]{1,10}$/.test(trimmed) ? Number(trimmed) : null;
+    if (trimmed !== '') take(id, `line ${line}`, JSON.stringify(trimmed.slice(0, 40)));
+    line += 1;
+  };
+  for await (const piece of fileChunks(file)) {
+    const lines = (rest + Buffer.from(piece).toString('latin1')).split('\n');
+    rest = lines.pop() ?? '';
+    for (const text of lines) one(text);
+    if (rest.length > lineMax) throw new Error(`line ${line} is longer than any id`);
+  }
+  if (rest !== '') one(rest);
+}
+
+/** A bit for each node of the graph: sorted and each once without a sort. */
+class NodeBits {
+  readonly #bits: Uint8Array;
+  #count = 0;
+
+  constructor(numNodes: number) {
+    this.#bits = new Uint8Array(Math.ceil(numNodes / 8));
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  add(node: number): void {
+    const at = Math.floor(node / 8);
+    const bit = 1 << (node % 8);
+    const before = this.#bits[at] ?? 0;
+    if ((before & bit) !== 0) return;
+    this.#bits[at] = before | bit;
+    this.#count += 1;
+  }
+
+  npy(): readonly Uint8Array[] {
+    const nodes = new Uint32Array(this.#count);
+    let next = 0;
+    for (const [at, byte] of this.#bits.entries()) {
+      for (let bit = 0; byte >> bit > 0; bit += 1) {
+        if ((byte >> bit) & 1) {
+          nodes[next] = 8 * at + bit;
+          next += 1;
+        }
+      }
+    }
+    const header = formatNpyHeader({ type: 'uint32', shape: [nodes.length] });
+    return [header, new Uint8Array(nodes.buffer)];
+  }
+}

@@ -1,0 +1,128 @@
+import type { FieldViolation } from '../base/errors.ts';
+import type { JobSpecInput } from './job-spec.ts';
+import { show } from './spec-checker.ts';
+import { type SpecLeaf, type SpecScalar, specLeaves } from './spec-fields.ts';
+
+/** The spec of an inference, completed by that of the job whose model predicts. */
+
+/** What is known of the model. */
+export interface TrainedFacts {
+  /** Of the job that trained it, resolved. */
+  readonly spec: JobSpecInput;
+  readonly parametersSha256: string;
+  readonly inDim: number;
+  readonly outDim: number;
+  readonly datasetDigest: string;
+  /** Of its checkpoint or export. */
+  readonly folder: string;
+}
+
+export interface Completed {
+  readonly spec: JobSpecInput;
+  /** What was given and must not be, or is not what the checkpoint says. */
+  readonly violations: readonly FieldViolation[];
+}
+
+/** Groups that the model's own job has decided. */
+const inherited = ['model', 'sampling', 'features', 'propagation', 'training'] as const;
+/** Groups that an inference has no use for. */
+const useless = ['cache', 'placement', 'queue'] as const;
+
+/**
+ * `given` with the model, sampling, features, propagation and training of the trained job; what the
+ * user must not say is violated. The result is then resolved as any other spec. A completed spec
+ * completes to itself.
+ */
+export function completeInference(given: JobSpecInput, trained: TrainedFacts): Completed {
+  const frozen = {
+    parametersSha256: trained.parametersSha256,
+    classes: trained.outDim,
+    trainedOn: trained.datasetDigest,
+  };
+  const spec = {
+    ...given,
+    ...decidedBefore(given, trained.spec),
+    inference: { ...given.inference, path: trained.folder, ...frozen },
+  };
+  return { spec, violations: [...unwanted(given, spec), ...others(given.inference ?? {}, frozen)] };
+}
+
+function decidedBefore(given: JobSpecInput, spec: JobSpecInput): JobSpecInput {
+  const { model, sampling, features, evaluation } = spec;
+  const method = given.evaluation?.method ?? evaluation?.method;
+  const ownFanouts = given.evaluation?.fanouts ?? [];
+  const isSame = method === evaluation?.method && ownFanouts.length === 0;
+  return {
+    dataset: given.dataset === undefined || given.dataset === '' ? spec.dataset : given.dataset,
+    ...{ model, sampling, features, propagation: asGiven(spec.propagation ?? {}) },
+    // There is no batch, and nothing is stopped early that has no epochs.
+    cache: { ratio: 0, standbyRatio: 0 },
+    training: { ...spec.training, earlyStop: { patienceEpochs: 0, minDelta: 0 } },
+    evaluation: {
+      everyEpochs: evaluation?.everyEpochs,
+      method,
+      fanouts: isSame ? (evaluation?.fanouts ?? []) : ownFanouts,
+      maxBytes: given.evaluation?.maxBytes ?? evaluation?.maxBytes,
+    },
+  };
+}
+
+/** Without the zeros of fields that no operator reads, which nobody may give. */
+function asGiven(propagation: NonNullable<JobSpecInput['propagation']>) {
+  const { alpha, heatTime, terms, ...others } = propagation;
+  return {
+    ...others,
+    ...(alpha === 0 ? {} : { alpha }),
+    ...(heatTime === 0 ? {} : { heatTime }),
+    ...(terms === 0 ? {} : { terms }),
+  };
+}
+
+function* unwanted(given: JobSpecInput, completed: JobSpecInput): Generator<FieldViolation> {
+  for (const leaf of specLeaves) {
+    const [group = ''] = leaf.path.split('.');
+    const isInherited = inherited.some((each) => each === group);
+    const isUseless = useless.some((each) => each === group);
+    if (!isInherited && !isUseless && leaf.path !== 'evaluation.every_epochs') continue;
+    const value = valueAt(given, leaf);
+    const wanted = valueAt(completed, leaf);
+    if (value === undefined || isSame(value, wanted ?? leaf.neutral)) continue;
+    // What it is by itself says nothing.
+    if (isUseless && (leaf.fallback === undefined || isSame(value, leaf.fallback))) continue;
+    const why = isInherited
+      ? 'expected none: it is that of the job whose model predicts'
+      : 'expected none: an inference does not train';
+    yield { path: `spec.${leaf.path}`, description: `${show(value)}: ${why}` };
+  }
+}
+
+type Frozen = Required<
+  Pick<NonNullable<JobSpecInput['inference']>, 'parametersSha256' | 'classes' | 'trainedOn'>
+>;
+
+/** What was given of that which the checkpoint says, and is another. */
+function* others(given: NonNullable<JobSpecInput['inference']>, found: Frozen) {
+  const fields = [
+    ['parametersSha256', 'parameters_sha256'],
+    ['classes', 'classes'],
+    ['trainedOn', 'trained_on'],
+  ] as const;
+  for (const [key, name] of fields) {
+    const value = given[key];
+    if (value === undefined || value === '' || value === 0 || value === found[key]) continue;
+    const description = `${show(value)}: the checkpoint has ${found[key]}`;
+    yield { path: `spec.inference.${name}`, description };
+  }
+}
+
+function valueAt(spec: JobSpecInput, { keys, isList }: SpecLeaf) {
+  let at: unknown = spec;
+  for (const key of keys) at = (at as Readonly<Record<string, unknown>> | undefined)?.[key];
+  // Messages cannot tell an empty list from none.
+  if (isList && Array.isArray(at) && at.length === 0) return undefined;
+  return at as SpecScalar | readonly SpecScalar[] | undefined;
+}
+
+function isSame(left: unknown, right: unknown): boolean {
+  return JSON.stringify(left) === JSON.stringify(right);
+}

@@ -1,0 +1,43 @@
+import { isAbsolute } from 'node:path';
+import type { JobSpec } from '../job-spec.ts';
+import { show } from '../spec-checker.ts';
+import { takesRows } from './propagation.ts';
+import type { Rule } from './rule.ts';
+
+/** Whether a job predicts with a model of another, and trains none. */
+export function infers({ kind }: Pick<JobSpec, 'kind'>): boolean {
+  return kind === 'INFERENCE';
+}
+
+/** Jobs in which nobody samples for Trainers: batches are rows, or there are none. */
+export function samplesNothing({ kind, model }: Pick<JobSpec, 'kind' | 'model'>): boolean {
+  return infers({ kind }) || takesRows(model.type);
+}
+
+/** Which nodes, and where they are said; which files. */
+export const inferenceRule: Rule = (spec, { check }) => {
+  if (spec.kind !== 'INFERENCE') return;
+  const { inference } = spec;
+  if (inference.job === '' && inference.path === '') {
+    check.violate('spec.inference.job', 'required: the job whose model predicts, or path');
+  }
+  if (inference.path !== '' && !isAbsolute(inference.path)) {
+    check.violate('spec.inference.path', `${show(inference.path)}: expected an absolute path`);
+  }
+  const isListed = inference.nodes === 'LISTED';
+  const file = inference.nodesFile;
+  if (isListed && file === '') {
+    check.violate('spec.inference.nodes_file', 'required for nodes LISTED');
+  } else if (!isListed && file !== '') {
+    check.violate('spec.inference.nodes_file', `${show(file)}: only for nodes LISTED`);
+  } else if (isListed && !isAbsolute(file)) {
+    check.violate('spec.inference.nodes_file', `${show(file)}: expected an absolute path`);
+  }
+  for (const key of ['outputs', 'formats'] as const) {
+    const names: readonly string[] = inference[key];
+    names.forEach((name, index) => {
+      if (names.indexOf(name) === index) return;
+      check.violate(`spec.inference.${key}[${index}]`, `${name}: is there already`);
+    });
+  }
+};

@@ -1,0 +1,250 @@
+import { createHash } from 'node:crypto';
+import { closeSync, constants, existsSync, ftruncateSync, openSync, readFileSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeFolder, syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
+import { GnndError, messageOf } from '../base/errors.ts';
+import { canonicalJson } from '../base/ids.ts';
+import type {
+  CoreAddon,
+  DatasetCounts,
+  PredictionOptions,
+  SegmentSpec,
+} from '../native/contract.ts';
+import type { JobResult } from '../records/job-record.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
+import { takesRows } from '../spec/rules/propagation.ts';
+import type { AttemptInput } from './attempt-types.ts';
+import { parametersOf } from './checkpoint.ts';
+import { type EvaluationPlan, rowEvaluationSizes } from './evaluation-plan.ts';
+import type { JobLayout, SegmentRequest } from './job-layout.ts';
+import { runTask, TaskError, type TaskOptions } from './task.ts';
+import { readTrainedModel, type TrainedModel } from './trained-model.ts';
+
+/**
+ * A job that predicts: a segment whose training is over, with a checkpoint's parameters, and whose
+ * one evaluation is of the nodes to be predicted (decision 0049). What its Trainers have done lies
+ * in a folder of the job, so that a later attempt goes on from there; the files become visible
+ * together, by one rename.
+ */
+
+/** What an inference works on, before anybody predicts. */
+export interface InferenceWork {
+  readonly parameters: Float32Array;
+  readonly prediction: PredictionOptions;
+  /** To be predicted. */
+  readonly nodes: number;
+}
+
+export const noPrediction: PredictionOptions = {
+  folder: '',
+  nodes: 'ALL',
+  logits: false,
+  probabilities: false,
+};
+
+/** Nodes to be predicted; at most, where they are listed. */
+export function nodesOf({ inference }: JobSpec, counts: DatasetCounts): number {
+  switch (inference.nodes) {
+    case 'TRAINING':
+      return counts.train;
+    case 'VALIDATION':
+      return counts.val;
+    case 'TEST':
+      return counts.test;
+    default:
+      return counts.numNodes;
+  }
+}
+
+/** One evaluation of so many nodes. Hidden rows lie in a file that outlives the attempt. */
+export function inferencePlanOf(
+  native: Pick<CoreAddon, 'evaluationSizes'>,
+  { model, manifest: { widths } }: JobLayout,
+  { spec, counts, nodes }: { spec: JobSpec; counts: DatasetCounts; nodes: number },
+): EvaluationPlan {
+  const predicted = { ...counts, val: nodes, test: 0 };
+  if (takesRows(spec.model.type)) return { ...rowEvaluationSizes(predicted), scratchFolder: '' };
+  const sampled = spec.evaluation.method === 'SAMPLED';
+  const sizes = native.evaluationSizes({ counts: predicted, model, sampled, widths });
+  return { ...sizes, keptBytes: 0, scratchFolder: '' };
+}
+
+/** A segment of one step that is taken already: `segmentBeginTrained` gives it its parameters. */
+export function inferenceSegment(
+  { spec, layout, deviceCount, executorCount }: SegmentRequest,
+  { chunks }: Pick<EvaluationPlan, 'chunks'>,
+): SegmentSpec {
+  return {
+    bornReady: true,
+    batchesPerEpoch: 1,
+    batchLimit: 0,
+    batchSize: 1,
+    trainNodes: 1,
+    epochs: 1,
+    firstEpoch: 0,
+    batchesPerStep: 1,
+    staleness: 0,
+    stalenessCompensation: 'NONE',
+    numSlots: 1,
+    slotBytes: 1,
+    registeredBytes: 0,
+    queueMaxBytes: 1,
+    parameterFloats: layout.manifest.numFloats,
+    optimizerFloats: 0,
+    numDevices: deviceCount,
+    maxExecutors: executorCount + spec.restart.executorRestarts + 1000,
+    evaluateEveryEpochs: 1,
+    evaluationChunks: chunks,
+    lowWater: 0,
+    stopPatience: 0,
+    stopMinDelta: 0,
+  };
+}
+
+/** Of hidden rows; the caller's to close. */
+export function openHiddenRows({ inferenceFolder }: AttemptInput, bytes: number): number {
+  const path = join(inferenceFolder, 'hidden.bin');
+  const fd = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o640);
+  try {
+    ftruncateSync(fd, bytes);
+    return fd;
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+}
+
+/** Throws CHECKPOINT_CORRUPT where the model is not (any more) the one of the job's creation. */
+export async function trainedModelOf({ inference }: JobSpec): Promise<TrainedModel> {
+  const { path, parameters, parametersSha256 } = inference;
+  try {
+    const trained = await readTrainedModel(path, parameters);
+    if (trained.file.parametersSha256 === parametersSha256) return trained;
+    throw new Error(
+      `${trained.file.path} holds parameters with SHA-256 ${trained.file.parametersSha256}, and ` +
+        `those of this job have ${parametersSha256}`,
+    );
+  } catch (cause) {
+    throw new GnndError('CHECKPOINT_CORRUPT', messageOf(cause), { cause });
+  }
+}
+
+/**
+ * The folder of the work, with what an earlier attempt left there, and the parameters. Rejects with
+ * GnndError CHECKPOINT_CORRUPT, and SPEC_INVALID for a file of nodes.
+ */
+export async function beginInference(
+  native: Pick<CoreAddon, 'hostInstructionSet' | 'hostBuildId'>,
+  input: AttemptInput,
+  { layout, trained, task }: { layout: JobLayout; trained: TrainedModel; task: TaskOptions },
+): Promise<InferenceWork> {
+  const { spec, dataset, inferenceFolder: folder, predictionsFolder } = input;
+  const { nodes, outputs } = spec.inference;
+  let parameters: Float32Array;
+  try {
+    parameters = parametersOf(layout.manifest, trained.file);
+  } catch (cause) {
+    throw new GnndError('CHECKPOINT_CORRUPT', messageOf(cause), { cause });
+  }
+  const basis = {
+    ...{ version: 1, build: native.hostBuildId(), datasetDigest: input.datasetDigest },
+    ...{ instructionSet: native.hostInstructionSet(), spec },
+  };
+  const facts = join(folder, 'work.json');
+  const text = canonicalJson(basis);
+  if (!existsSync(facts) || readFileSync(facts, 'utf8') !== text) {
+    for (const each of [folder, predictionsFolder])
+      await rm(each, { recursive: true, force: true });
+    makeFolder(folder);
+    if (nodes === 'LISTED') await listTargets(input, task);
+    await writeFileAtomic(facts, [text]);
+  } else if (existsSync(predictionsFolder)) {
+    // A daemon died between this and the job's end: its files are as good as they were.
+    await rename(predictionsFolder, join(folder, 'out'));
+  }
+  makeFolder(join(folder, 'out'));
+  const listed = nodes === 'LISTED' ? targetsIn(folder) : null;
+  return {
+    parameters,
+    nodes: listed ?? nodesOf(spec, dataset.counts),
+    prediction: {
+      folder,
+      nodes: nodes === 'VALIDATION' ? 'VAL' : nodes,
+      logits: outputs.includes('LOGITS'),
+      probabilities: outputs.includes('PROBABILITIES'),
+    },
+  };
+}
+
+/** The user's file, read and written anew by a child. */
+async function listTargets(input: AttemptInput, task: TaskOptions): Promise<void> {
+  const { spec, dataset, inferenceFolder } = input;
+  const file = spec.inference.nodesFile;
+  const output = join(inferenceFolder, 'targets.npy');
+  const options = { file, numNodes: dataset.counts.numNodes, output };
+  const answer = await runTask({ role: 'TARGETS', options }, task);
+  if (answer.role !== 'TARGETS') throw new Error(`a reader of nodes answered ${answer.role}`);
+  const { problems } = answer.value;
+  if (problems.length === 0) return;
+  const text = problems.map(({ path, description }) => `${path}: ${description}`).join('; ');
+  throw new GnndError('SPEC_INVALID', `spec.inference.nodes_file: ${text}`);
+}
+
+/** Numbers of uint32 in a file that TARGETS wrote: its header says. */
+function targetsIn(folder: string): number {
+  const bytes = readFileSync(join(folder, 'targets.npy'));
+  return (bytes.length - (10 + bytes.readUInt16LE(8))) / Uint32Array.BYTES_PER_ELEMENT;
+}
+
+/** What is told with the files: of spec and dataset alone, so no job's name is among it. */
+function factsOf({ spec, datasetDigest }: AttemptInput, nodes: number) {
+  const { inference } = spec;
+  return {
+    format: 'gnnd-predictions',
+    version: 1,
+    model: { type: spec.model.type, parameters_sha256: inference.parametersSha256 },
+    dataset: { id: spec.dataset, digest: datasetDigest },
+    evaluation: spec.evaluation.method.toLowerCase(),
+    nodes: inference.nodes.toLowerCase(),
+    rows: nodes,
+    classes: inference.classes,
+  };
+}
+
+/**
+ * Makes the files visible, all of them together, once every chunk is done; answers the job's
+ * result. Rejects with what could not be written; then it may be tried again.
+ */
+export async function publishPredictions(
+  input: AttemptInput,
+  { nodes, prediction }: InferenceWork,
+  task: TaskOptions,
+): Promise<JobResult> {
+  const { inferenceFolder, predictionsFolder, spec } = input;
+  const out = join(inferenceFolder, 'out');
+  const { formats, classes, parametersSha256 } = spec.inference;
+  const { logits, probabilities } = prediction;
+  const facts = factsOf(input, nodes);
+  const options = { folder: out, formats, logits, probabilities, rows: nodes, classes, facts };
+  const answer = await runTask({ role: 'PUBLISH', options }, task).catch((error: unknown) => {
+    if (!(error instanceof TaskError) || error.code !== 'DISK_FULL') throw error;
+    throw Object.assign(new Error(error.message), { code: 'ENOSPC' });
+  });
+  if (answer.role !== 'PUBLISH') throw new Error(`a publisher answered ${answer.role}`);
+  await rename(out, predictionsFolder);
+  syncFolder(join(predictionsFolder, '..'));
+  const manifest = readFileSync(join(predictionsFolder, 'inference.json'));
+  const sha256 = createHash('sha256').update(manifest).digest('hex');
+  const predictions = { folder: predictionsFolder, nodes, bytes: answer.value.bytes, sha256 };
+  return { ...nothingTrained, parametersSha256, predictions };
+}
+
+const nothingTrained = {
+  checkpointDir: '',
+  testAccuracyLast: 0,
+  testAccuracyBest: 0,
+  bestEpoch: 0,
+  bestValAccuracy: 0,
+  epochs: 0,
+} as const;
