@@ -111,6 +111,8 @@ function inputOf(
     sampledEdges: total('edges'),
     sampledNodes: total('nodes'),
     trainedSeeds: total('seeds'),
+    evaluatedChunks: total('evaluationChunks'),
+    evaluatedRows: total('evaluationRows'),
     stageSeconds: secondsOf(executors, 'stages', stageLetters, deviceName).map(
       ({ name, ...rest }) => ({ ...rest, stage: name }),
     ),

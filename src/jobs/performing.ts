@@ -3,6 +3,7 @@ import type { Command } from '../scheduler/state.ts';
 import type { AttemptEvent } from '../supervisor/attempt-types.ts';
 import { JobAttempt } from '../supervisor/job-attempt.ts';
 import { attemptInputOf } from './attempt-input.ts';
+import { dropWork } from './inference-work.ts';
 import type { Recording } from './recording.ts';
 import type { RunnerEvent } from './runner-loop.ts';
 import type { RunnerOptions } from './runner-options.ts';
@@ -206,6 +207,8 @@ export class Performing {
       recording.transition(jobId, { state: outcome, reason, message, result: null });
     });
     this.#forget(jobId);
+    const ended = store.getJob(jobId);
+    if (ended !== null) void dropWork(this.#options.jobsFolder, ended);
   }
 
   #forget(jobId: string): void {

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { JobRecord } from '../records/job-record.ts';
 import { judgeLost } from '../scheduler/restart.ts';
+import { dropWork, madeChunks } from './inference-work.ts';
 import type { Recording } from './recording.ts';
 import type { RunnerOptions } from './runner-options.ts';
 import { storedTally, storeTally } from './tally.ts';
@@ -10,7 +11,7 @@ import { storedTally, storeTally } from './tally.ts';
  * from its beginning, unless its model was finished or its user has cancelled it.
  */
 export function recoverJobs(
-  options: Pick<RunnerOptions, 'store' | 'clock'>,
+  options: Pick<RunnerOptions, 'store' | 'clock' | 'jobsFolder'>,
   recording: Recording,
 ): readonly JobRecord[] {
   const recovery = new Recovery(options, recording);
@@ -23,12 +24,15 @@ export function recoverJobs(
 const reason = 'DAEMON_RESTARTED';
 
 class Recovery {
-  readonly #options: Pick<RunnerOptions, 'store' | 'clock'>;
+  readonly #options: Pick<RunnerOptions, 'store' | 'clock' | 'jobsFolder'>;
   readonly #recording: Recording;
   /** Jobs that may be what killed the daemon. */
   #suspects = 0;
 
-  constructor(options: Pick<RunnerOptions, 'store' | 'clock'>, recording: Recording) {
+  constructor(
+    options: Pick<RunnerOptions, 'store' | 'clock' | 'jobsFolder'>,
+    recording: Recording,
+  ) {
     this.#options = options;
     this.#recording = recording;
   }
@@ -36,8 +40,10 @@ class Recovery {
   /** Null when that ends it. */
   recover(job: JobRecord): JobRecord | null {
     const { store } = this.#options;
-    if (job.result !== null && existsSync(job.result.checkpointDir)) {
+    const made = job.result?.predictions?.folder ?? job.result?.checkpointDir;
+    if (made !== undefined && existsSync(made)) {
       store.atomically(() => this.#recording.succeed(job, job.result));
+      void dropWork(this.#options.jobsFolder, job);
       return null;
     }
     if (job.intent === 'CANCEL') {
@@ -58,12 +64,13 @@ class Recovery {
   }
 
   #restart(job: JobRecord): JobRecord | null {
-    const { store, clock } = this.#options;
+    const { store, clock, jobsFolder } = this.#options;
     const recording = this.#recording;
+    const hasChunks = madeChunks(jobsFolder, job);
     const attempt = job.attempts.at(-1)?.number ?? 0;
     const verdict = judgeLost({
       tally: storedTally(store, job),
-      madeProgress: attempt > 0 && store.epochs(job.id, attempt, 0, 1).length > 0,
+      madeProgress: hasChunks || (attempt > 0 && store.epochs(job.id, attempt, 0, 1).length > 0),
       suspectsBefore: this.#suspects,
     });
     storeTally(store, job, verdict.tally);
@@ -78,7 +85,8 @@ class Recovery {
     const { delayMs } = verdict;
     const nextAttemptAtMs = delayMs > 0 ? clock.wallMs() + delayMs : null;
     const change = { state: 'PENDING', reason, nextAttemptAtMs, result: null } as const;
-    const message = `${why}; it starts again from its beginning`;
+    const how = hasChunks ? 'goes on from there' : 'starts again from its beginning';
+    const message = `${why}; it ${how}`;
     return recording.transition(job.id, { ...change, message });
   }
 }

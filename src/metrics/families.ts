@@ -207,6 +207,11 @@ export const slotFamilies = {
   gnnd_sampled_edges_total: counter('Edges drawn.', slot),
   gnnd_sampled_nodes_total: counter('Input nodes of samples.', slot),
   gnnd_trained_seeds_total: counter('Training nodes of trained batches.', slot),
+  gnnd_evaluated_chunks_total: counter(
+    'Chunks of evaluations and inferences; those that an earlier attempt did are not among them.',
+    slot,
+  ),
+  gnnd_evaluated_rows_total: counter('Rows of all layers that these chunks computed.', slot),
   gnnd_stage_seconds_total: counter(
     'Busy time: S sample, M mark, C copy, P prune, E extract, T train, A apply, V evaluate.',
     { ...slot, device: null, stage: stages },

@@ -10,6 +10,7 @@ export const jobPhases = [
   'STARTING',
   'TRAINING',
   'FINALIZING',
+  'PREDICTING',
 ] as const satisfies readonly JobPhase[];
 
 export const endStates = ['SUCCEEDED', 'FAILED', 'CANCELLED'] as const;

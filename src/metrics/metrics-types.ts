@@ -144,6 +144,8 @@ export interface JobMetricsInput {
   readonly sampledEdges: number;
   readonly sampledNodes: number;
   readonly trainedSeeds: number;
+  readonly evaluatedChunks: number;
+  readonly evaluatedRows: number;
   readonly stageSeconds: readonly {
     readonly device: string;
     readonly stage: Stage;

@@ -88,6 +88,8 @@ export class SlotSeries {
     series.set('gnnd_sampled_edges_total', slot, input.sampledEdges);
     series.set('gnnd_sampled_nodes_total', slot, input.sampledNodes);
     series.set('gnnd_trained_seeds_total', slot, input.trainedSeeds);
+    series.set('gnnd_evaluated_chunks_total', slot, input.evaluatedChunks);
+    series.set('gnnd_evaluated_rows_total', slot, input.evaluatedRows);
     if (input.loss !== null) series.set('gnnd_loss', slot, input.loss);
     for (const split of splits) {
       const accuracy = input.accuracy[split];

@@ -1,7 +1,7 @@
 import { sleep } from '../base/clock.ts';
 import { isScarcity } from '../base/descriptors.ts';
 import { messageOf } from '../base/errors.ts';
-import type { CoreAddon, SegmentHandle } from '../native/contract.ts';
+import { type CoreAddon, counters, type SegmentHandle } from '../native/contract.ts';
 import type { JobResult } from '../records/job-record.ts';
 import { infers } from '../spec/rules/inference.ts';
 import type { AttemptContext, AttemptInput } from './attempt-types.ts';
@@ -66,6 +66,7 @@ export class Finish {
     const { segment, layout, reports, inference } = this.#options;
     const { signal } = this.#stop;
     emit({ kind: 'phase', phase: 'FINALIZING' });
+    if (infers(input.spec)) log.info('inference.predicted', workOf(native, segment));
     const model = infers(input.spec)
       ? finalPredictionsOf(inference)
       : finalModelOf({ native, segment }, layout, reports, input);
@@ -96,6 +97,14 @@ interface FinalModel {
   readonly bytes: number;
   /** Writes the checkpoint durably. Throws a CheckpointError, and then nothing of it is left. */
   readonly write: () => Promise<JobResult>;
+}
+
+/** What this attempt computed; what an earlier one did is not among it. */
+function workOf(native: CoreAddon, segment: SegmentHandle) {
+  const { executors } = native.segmentSnapshot(segment);
+  const total = (counter: number) =>
+    executors.reduce((sum, executor) => sum + (executor.counters[counter] ?? 0), 0);
+  return { chunks: total(counters.evaluationChunks), rows: total(counters.evaluationRows) };
 }
 
 /** Of a segment all of whose chunks are done. */

@@ -108,6 +108,10 @@ export function fakeCheckpoints(): ApiBackend['checkpoints'] {
       yield { kind: 'file', name: 'export.json', bytes: 2 };
       yield { kind: 'data', bytes: Buffer.from('{}') };
     },
+    async *predictions() {
+      yield { kind: 'file', name: 'inference.json', bytes: 2 };
+      yield { kind: 'data', bytes: Buffer.from('{}') };
+    },
   };
 }
 

@@ -48,6 +48,7 @@ function bench(): Bench {
     },
     hostBytes: 2 ** 35,
     jobsFolder,
+    sourcesDir: '',
     maxQueued: 10,
   });
   return { store, jobs, jobsFolder, cancelled, replays };

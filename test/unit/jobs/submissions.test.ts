@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest';
 import { GnndError } from '../../../src/base/errors.ts';
-import type { CreateJob } from '../../../src/jobs/jobs.ts';
+import type { PreparedJob } from '../../../src/jobs/submissions.ts';
 import { createSubmissions } from '../../../src/jobs/submissions.ts';
 import type { JobRecord } from '../../../src/records/job-record.ts';
 import type { StoreObservation } from '../../../src/store/store.ts';
 import { newJob } from '../store/job-values.ts';
 import { openTestStore, temporaryStorePath } from '../store/store-fixtures.ts';
 
-const call = (id: string, requestId: string | null = null): CreateJob => ({
+const call = (id: string, requestId: string | null = null): PreparedJob => ({
+  input: { spec: {}, violations: [], isComplete: true },
   id,
   spec: {},
   validateOnly: false,

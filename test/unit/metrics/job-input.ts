@@ -77,6 +77,8 @@ export function jobInput(slot: number, devices: readonly string[]): JobMetricsIn
     sampledEdges: 12_345,
     sampledNodes: 6_789,
     trainedSeeds: 1_920,
+    evaluatedChunks: 12,
+    evaluatedRows: 4_096,
     stageSeconds: devices.flatMap((device) =>
       stages.map((stage) => ({ device, stage, seconds: 1.25 })),
     ),

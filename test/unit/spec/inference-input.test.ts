@@ -126,7 +126,9 @@ describe('the spec of an inference', () => {
 
   it('names a file of nodes where they are listed, and only there', () => {
     const nodesFile = (inference: object) =>
-      violationsOf({ inference: { job: 'gcn', ...inference } }).map(({ description }) => description);
+      violationsOf({ inference: { job: 'gcn', ...inference } }).map(
+        ({ description }) => description,
+      );
     expect(nodesFile({ nodes: 'LISTED' })).toEqual(['required for nodes LISTED']);
     expect(nodesFile({ nodes: 'LISTED', nodesFile: 'ids.txt' })).toEqual([
       '"ids.txt": expected an absolute path',

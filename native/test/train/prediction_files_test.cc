@@ -1,0 +1,164 @@
+#include "core/executor/prediction_files.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "core/executor/eval_scratch.h"
+#include "core/graph/npy.h"
+#include "core/kernels/loss.h"
+#include "test/support/npy_files.h"
+#include "test/train/partition.h"
+#include "train/row_targets.h"
+#include "train/torch_work.h"
+
+namespace gnnd {
+namespace {
+
+using test::Partition;
+
+const auto kAlive = [] { return true; };
+
+// An inference of a graph's nodes by any number of Trainers, in a folder of its own.
+struct Inference {
+  Inference(const Partition& data, std::vector<uint32_t> nodes) {
+    std::filesystem::create_directories(folder.path() + "/out");
+    options = data.Options(ModelType::kGraphSage);
+    options.model.num_layers = 3;
+    options.val_nodes = options.test_nodes = {};
+    options.predictions = {folder.path(), true, true};
+    options.predicts_all = nodes.empty();
+    if (nodes.empty()) {
+      for (uint32_t v = 0; v < data.labels.size(); ++v) nodes.push_back(v);
+    }
+    options.predicted_nodes = std::move(nodes);
+    scratch = *EvalScratch::Create(
+        EvalLayout::Of(options.model, data.labels.size()).total_bytes, "/tmp");
+    options.eval_place.fd = scratch.get();
+  }
+
+  std::unique_ptr<TorchWork> Trainer() const {
+    auto work = TorchWork::Create(options);
+    REQUIRE(work.ok());
+    return std::move(*work);
+  }
+
+  std::vector<float> Parameters(TorchWork* work) const {
+    std::vector<float> parameters(work->manifest().num_floats);
+    work->InitParameters(parameters);
+    return parameters;
+  }
+
+  // So many chunks in order, from the first; answers how many were computed.
+  uint64_t Run(uint64_t chunks) const {
+    const std::unique_ptr<TorchWork> work = Trainer();
+    const std::vector<float> parameters = Parameters(work.get());
+    const auto shape = work->PlanEvaluation(EvalNodes::kValidation, kAlive);
+    REQUIRE(shape.ok());
+    CHECK(work->PlanEvaluation(EvalNodes::kTest, kAlive)->phases == 0);
+    total = uint64_t{shape->phases} * shape->chunks;
+    uint64_t computed = 0;
+    for (uint64_t word = 0; word < std::min(chunks, total); ++word) {
+      bool was_done = false;
+      EvalTask task;
+      task.phase = static_cast<uint32_t>(word / shape->chunks);
+      task.chunk = static_cast<uint32_t>(word % shape->chunks);
+      task.was_done = &was_done;
+      EvalResult result{};
+      REQUIRE(work->EvaluateChunk(task, {.floats = parameters}, kAlive, &result).ok());
+      computed += was_done ? 0 : 1;
+    }
+    return computed;
+  }
+
+  NpyArray Array(const std::string& name) const {
+    auto array = NpyArray::Open(folder.path() + "/out/" + name);
+    REQUIRE(array.ok());
+    return std::move(*array);
+  }
+
+  test::TempFolder folder;
+  TrainOptions options;
+  UniqueFd scratch;
+  mutable uint64_t total = 0;
+};
+
+// Rows of the logits that a prediction in one process makes.
+std::vector<float> Expected(const Inference& inference) {
+  const std::unique_ptr<TorchWork> work = inference.Trainer();
+  std::vector<float> logits;
+  const auto append = [&](std::span<const uint32_t> nodes, const float* rows) {
+    logits.insert(logits.end(), rows, rows + nodes.size() * inference.options.model.out_dim);
+    return Status::Ok();
+  };
+  REQUIRE(work->Predict(inference.Parameters(work.get()), inference.options.predicted_nodes, kAlive,
+                        append)
+              .ok());
+  return logits;
+}
+
+TEST_CASE("predictions of a later Trainer go on from the journal, to the same rows") {
+  const Partition data(6000, 4, 20, 7);
+  for (const bool some : {false, true}) {
+    const Inference inference(data, some ? std::vector<uint32_t>{3, 17, 4000, 5999}
+                                         : std::vector<uint32_t>());
+    const uint64_t early = inference.Run(4);
+    CHECK(early == std::min<uint64_t>(4, inference.total));
+    // The next one finds them done; a third one finds nothing to do.
+    CHECK(inference.Run(UINT64_MAX) == inference.total - early);
+    CHECK(inference.Run(UINT64_MAX) == 0);
+    const NpyArray logits = inference.Array("logits.npy");
+    const auto found = logits.values<float>();
+    const std::vector<float> expected = Expected(inference);
+    REQUIRE(found.size() == expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) CHECK(found[i] == expected[i]);
+    const NpyArray classes = inference.Array("predictions.npy");
+    const NpyArray shares = inference.Array("probabilities.npy");
+    const uint64_t width = inference.options.model.out_dim;
+    for (uint64_t r = 0; r < classes.size(); ++r) {
+      const auto row = found.subspan(r * width, width);
+      CHECK(classes.values<int64_t>()[r] == ArgMax(row));
+      double sum = 0;
+      for (const float share : shares.values<float>().subspan(r * width, width)) sum += share;
+      CHECK(sum == doctest::Approx(1).epsilon(1e-5));
+    }
+    CHECK(std::filesystem::exists(inference.folder.path() + "/out/nodes.npy") == some);
+  }
+}
+
+TEST_CASE("a logit that is not finite ends an inference") {
+  test::TempFolder folder;
+  std::filesystem::create_directories(folder.path() + "/out");
+  const std::vector<uint32_t> nodes = {0, 1};
+  auto files = PredictionFiles::Open({folder.path(), false, false}, {nodes, true}, 2);
+  REQUIRE(files.ok());
+  CHECK(files->Write(0, std::vector<float>{1, 2, 3, NAN}).code() == Code::kNumericDivergence);
+  CHECK(!files->Done(0)->has_value());
+  REQUIRE(files->Finish(0, 2, -1).ok());
+  CHECK(*files->Done(0) == 2);
+}
+
+TEST_CASE("rows to predict are in the order of their nodes") {
+  const std::vector<uint32_t> nodes_of_rows = {9, 2, 7, 5, 0, 4};
+  RowsToPredict split;
+  split.begin = 1;
+  split.end = 5;
+  const auto some = RowTargets::Of(split, nodes_of_rows);
+  REQUIRE(some.ok());
+  CHECK(some->nodes == std::vector<uint32_t>{0, 2, 5, 7});
+  CHECK(some->rows == std::vector<uint32_t>{4, 1, 3, 2});
+  CHECK(!some->are_all);
+  const auto named = RowTargets::OfNodes(std::vector<uint32_t>{2, 9}, nodes_of_rows);
+  REQUIRE(named.ok());
+  CHECK(named->rows == std::vector<uint32_t>{1, 0});
+  CHECK(RowTargets::OfNodes(std::vector<uint32_t>{3}, nodes_of_rows).status().code() ==
+        Code::kInvalidArgument);
+  split.end = 7;
+  CHECK(!RowTargets::Of(split, nodes_of_rows).ok());
+}
+
+}  // namespace
+}  // namespace gnnd
