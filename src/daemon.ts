@@ -118,8 +118,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     observe: observerOf(metrics, jobMetrics, () => onStoreHealth()),
   });
   const host = hostLimits(found.devices, native.hostInstructionSet(), config);
-  const { maxQueued, stateDir, dumpsDir } = config;
-  const { sourcesDir } = config;
+  const { maxQueued, stateDir, dumpsDir, sourcesDir } = config;
   const kept = { hostBytes: hostMemoryBytes(), jobsFolder, sourcesDir, maxQueued };
   const jobs = createJobs({ store, runner, native, clock, host, ...kept });
   const { deletion, retention } = createKeepers(options, metrics, { store, runner });

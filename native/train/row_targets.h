@@ -28,7 +28,8 @@ struct RowTargets {
   bool are_all = false;         // of the graph
 
   // `nodes_of_rows` is nodes.npy. kInvalidArgument for a row or node that is not there.
-  static Result<RowTargets> Of(const RowsToPredict& wanted, std::span<const uint32_t> nodes_of_rows);
+  static Result<RowTargets> Of(const RowsToPredict& wanted,
+                               std::span<const uint32_t> nodes_of_rows);
   // Of `wanted` nodes, ascending, wherever their rows are. kInvalidArgument for one without a row.
   static Result<RowTargets> OfNodes(std::span<const uint32_t> wanted,
                                     std::span<const uint32_t> nodes_of_rows);

@@ -16,6 +16,7 @@ import { digestFiles } from './digest-files.ts';
 import { propagationText } from './propagation-text.ts';
 import {
   type EndMessage,
+  type LoadOptions,
   type ProgressMessage,
   type StartMessage,
   startMessageOf,
@@ -77,15 +78,9 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
       await loadTrain().modelPredict(start.options);
       return { kind: 'answered', answer: { role: start.role } };
     }
-    case 'LOAD': {
-      const { location, standardize, momentsPath, topologyFd, topology } = start.options;
-      const imported = join(location.folder, 'features.npy');
-      if (standardize) {
-        await core.datasetStandardize(imported, location.featuresPath, momentsPath);
-      }
-      if (topologyFd !== null) await core.topologyFill(topologyFd, location, topology);
+    case 'LOAD':
+      await load(core, start.options);
       return { kind: 'answered', answer: { role: start.role } };
-    }
     case 'IMPORT': {
       const { outcomeOfImport } = await import('../datasets/data-tasks.ts');
       const tasks = await dataTasks();
@@ -120,6 +115,14 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
     default:
       return unreachable(start);
   }
+}
+
+/** What executors share of a dataset. */
+async function load(core: CoreAddon, options: LoadOptions): Promise<void> {
+  const { location, standardize, momentsPath, topologyFd, topology } = options;
+  const imported = join(location.folder, 'features.npy');
+  if (standardize) await core.datasetStandardize(imported, location.featuresPath, momentsPath);
+  if (topologyFd !== null) await core.topologyFill(topologyFd, location, topology);
 }
 
 /** Below jobs, as PREDICT; says where it is until it ends. */

@@ -112,6 +112,7 @@ function datasetProblem(
 ): readonly FieldViolation[] {
   const found = store.getDataset(dataset);
   if (found?.state !== 'READY' || found.numFeatures === inDim) return [];
-  const description = `${show(dataset)}: has ${found.numFeatures} features, the model takes ${inDim}`;
+  const has = `has ${found.numFeatures} features`;
+  const description = `${show(dataset)}: ${has}, the model takes ${inDim}`;
   return [{ path: 'spec.dataset', description }];
 }

@@ -17,7 +17,7 @@ export function madeChunks(jobsFolder: string, job: JobRecord): boolean {
   return found !== undefined && found.size > 0 && found.mtimeMs >= startMs;
 }
 
-/** Nobody will go on with an inference that has ended: what it left is removed, or at the next start. */
+/** Nobody goes on with an inference that has ended: what it left goes, at the latest at a start. */
 export async function dropWork(jobsFolder: string, job: JobRecord): Promise<void> {
   if (!infers(job.effectiveSpec)) return;
   const folder = folderOf(jobsFolder, job);

@@ -137,7 +137,7 @@ export class JobInference {
     if (trainedDataset === null) {
       throw new GnndError(
         'DATASET_CORRUPT',
-        `the model takes features standardised by the dataset that it was trained on, and none has ` +
+        `features are to be standardised by the dataset of the training, and none has ` +
           `its digest ${trainedOn.slice(0, 12)}… any more: predict with an export, which says how`,
       );
     }

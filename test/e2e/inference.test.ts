@@ -19,7 +19,6 @@ import {
   InferenceFormat,
   InferenceNodes,
   InferenceOutput,
-  type InferenceSpecSchema,
   JobKind,
 } from '../../src/api/gen/gnnd/v1/inference_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
@@ -88,15 +87,24 @@ const everything = {
   formats: [InferenceFormat.NPY, InferenceFormat.PARQUET],
 };
 
-type Inference = MessageInitShape<typeof InferenceSpecSchema>;
+interface Inference {
+  readonly job?: string;
+  readonly path?: string;
+  readonly nodes?: InferenceNodes;
+  readonly nodesFile?: string;
+  readonly formats?: InferenceFormat[];
+}
+
+interface More {
+  readonly dataset?: string;
+  readonly resources?: { readonly devices: number };
+  readonly evaluation?: { readonly method: EvaluationMethod; readonly fanouts?: number[] };
+}
 
 /** The job of an inference that SUCCEEDED. */
-function infer(id: string, inference: Inference, more: Spec = {}): Promise<Job> {
-  return daemon.train(id, {
-    kind: JobKind.INFERENCE,
-    inference: { ...everything, ...inference },
-    ...more,
-  });
+function infer(id: string, inference: Inference, more: More = {}): Promise<Job> {
+  const given = { ...everything, ...inference };
+  return daemon.train(id, { kind: JobKind.INFERENCE, inference: given, ...more });
 }
 
 function predictionsOf({ result }: Job) {
@@ -234,7 +242,7 @@ test('a sampled inference of validation nodes is what the training said', async 
   expect(hits.length / nodes.length).toBe(trained.result?.bestValAccuracy);
 });
 
-/** Cora, whose features are others: what a model makes of them depends on the training's moments. */
+/** Cora with other features: what a model makes of them depends on the training's moments. */
 async function otherDataset(): Promise<string> {
   const source = join(folder, 'other');
   cpSync(cora, source, { recursive: true });
@@ -251,7 +259,7 @@ async function otherDataset(): Promise<string> {
   return found.path;
 }
 
-test("another dataset is standardised by the training's moments, from a job and an export", async () => {
+test("another dataset is standardised by the training's moments", async () => {
   const other = await otherDataset();
   for (const id of ['sage', 'sign', 'hoga']) {
     const job = await infer(`${id}-other`, { job: id }, { dataset: 'other' });
@@ -409,7 +417,7 @@ test.each(Object.keys(large))('%s: the same bytes from any crew, killed or not',
   expect(left()).toEqual(['attempts', 'predictions']);
 });
 
-test('four times the nodes are more chunks, and no more messages and memory of the daemon', async () => {
+test('more chunks are no more messages, and no more memory of the daemon', async () => {
   const measured = [];
   await daemon.train('small', {
     dataset: 'crowd',

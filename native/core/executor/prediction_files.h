@@ -10,10 +10,10 @@
 #include "core/base/status.h"
 #include "core/executor/train_work.h"
 
-// What an inference leaves: rows of its nodes in .npy files, written chunk by chunk by any number of
-// Trainers, and a journal of the chunks that are done. A chunk is a pure function of the job, so one
-// that is done again writes the same bytes to the same place, and one that the journal has is never
-// done again, not by a later attempt either.
+// What an inference leaves: rows of its nodes in .npy files, written chunk by chunk by any number
+// of Trainers, and a journal of the chunks that are done. A chunk is a pure function of the job, so
+// one that is done again writes the same bytes to the same place, and one that the journal has is
+// never done again, not by a later attempt either.
 //
 // In the folder: chunks.bin, the journal; out/predictions.npy, out/logits.npy,
 // out/probabilities.npy, out/nodes.npy, which only become a result once all chunks are done
@@ -30,7 +30,7 @@ struct PredictionPlace {
 // One entry of the journal. All zero: the chunk is not done.
 struct ChunkMark {
   uint32_t rows_and_one = 0;  // rows that the chunk computed, plus one
-  uint32_t times = 0;         // that it was computed whole: 1 forever, or the journal is not kept to
+  uint32_t times = 0;         // that it was computed whole: more than 1 would be a bug
 };
 
 // Every Trainer has one; used by one thread. The files are opened by all of them and are the same

@@ -24,7 +24,7 @@ namespace gnnd {
 // Errors: those of NpyArray::Open; kDatasetCorrupt for a column with a non-finite value; kIo, with
 // the system's reason, when writing fails (a full disk), leaving nothing behind.
 //
-// With `moments_path`, a file like those moments, the columns are standardised by that, not by their
+// With `moments_path`, a file like those moments, columns are standardised by that, not by their
 // own: kDatasetCorrupt when it is not one of as many columns.
 Status StandardizeFeatures(const std::string& input_path, const std::string& output_path,
                            const std::string& moments_path = "");

@@ -242,7 +242,7 @@ class Segment {
   // ---- the daemon's side --------------------------------------------------------------------
 
   // Of a segment of one batch and one epoch: this is its last version, and only its evaluation is
-  // left. For work that evaluates given parameters and trains nothing. Before anybody is registered.
+  // left. For work that evaluates given parameters and trains nothing; before anybody registers.
   // kInvalidArgument when the segment is another one or the parameters have another size.
   Status BeginTrained(std::span<const float> parameters);
 

@@ -35,8 +35,10 @@ struct Inference {
       for (uint32_t v = 0; v < data.labels.size(); ++v) nodes.push_back(v);
     }
     options.predicted_nodes = std::move(nodes);
-    scratch = *EvalScratch::Create(
-        EvalLayout::Of(options.model, data.labels.size()).total_bytes, "/tmp");
+    const EvalLayout layout = EvalLayout::Of(options.model, data.labels.size());
+    auto made = EvalScratch::Create(layout.total_bytes, "/tmp");
+    REQUIRE(made.ok());
+    scratch = std::move(*made);
     options.eval_place.fd = scratch.get();
   }
 

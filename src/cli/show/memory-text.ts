@@ -49,7 +49,7 @@ export function rowsText({ bytes, tier, chunk, reason, refused }: RowPlan): stri
   return `${where}; best shuffled with row_chunk ${chunk}: ${why}`;
 }
 
-/** `2449029 nodes in at most 1024 chunks; 1.1 GiB of predictions, 4.7 GiB beside them meanwhile`. */
+/** `1000 nodes in at most 4 chunks; 1.1 MiB of files, 4.7 GiB beside them ...`. */
 export function inferencePlanText(plan: InferencePlan): string {
   const { nodes, chunks, outputBytes, scratchBytes, propagationBytes } = plan;
   const beside = scratchBytes + propagationBytes;

@@ -1,8 +1,10 @@
-import { isAbsolute } from 'node:path';
 import type { JobSpec } from '../job-spec.ts';
 import { show } from '../spec-checker.ts';
 import { takesRows } from './propagation.ts';
 import type { Rule } from './rule.ts';
+
+/** Paths are those of the daemon's host, which is no Windows. */
+const isAbsolute = (path: string) => path.startsWith('/');
 
 /** Whether a job predicts with a model of another, and trains none. */
 export function infers({ kind }: Pick<JobSpec, 'kind'>): boolean {

@@ -112,7 +112,7 @@ test('anchors and aliases are refused', () => {
 test('the envelope is checked', () => {
   expect(problemsOf('apiVersion: v2\nkind: Pod\nmetadata: {nme: x}\nspc: 1\nmodel: {}\n')).toEqual([
     'job.yaml:1:13 | apiVersion | "v2": expected gnnd/v1',
-    'job.yaml:2:7 | kind | "Pod": expected Job',
+    'job.yaml:2:7 | kind | "Pod": expected Job or Inference',
     'job.yaml:3:12 | metadata.nme | unknown key; did you mean name?',
     'job.yaml:4:1 | spc | unknown key; did you mean spec?',
     'job.yaml:5:1 | model | unknown key; did you mean spec.model?',

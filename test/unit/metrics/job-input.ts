@@ -76,9 +76,7 @@ export function jobInput(slot: number, devices: readonly string[]): JobMetricsIn
     parameterVersion: 29,
     sampledEdges: 12_345,
     sampledNodes: 6_789,
-    trainedSeeds: 1_920,
-    evaluatedChunks: 12,
-    evaluatedRows: 4_096,
+    ...{ trainedSeeds: 1_920, evaluatedChunks: 12, evaluatedRows: 4_096 },
     stageSeconds: devices.flatMap((device) =>
       stages.map((stage) => ({ device, stage, seconds: 1.25 })),
     ),

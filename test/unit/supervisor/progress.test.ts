@@ -63,11 +63,13 @@ test('an evaluation that runs tells its rows, and its end at the rate of the las
       done === null ? null : { kind: 'VALIDATION', epoch: 4, done, total: 1000 },
     ),
   });
-  const at = (before: Look | null, now: Look) =>
+  const progressAt = (before: Look | null, now: Look, infers: boolean) =>
     progressOf({
+      infers,
       ...{ before, now, deviceNames: ['cpu:0'], pids: new Map(), epochs: 10, batchesPerEpoch: 3 },
       ...{ current: epoch(4, 0, 1, 2), lastReport: null, valAccuracy: 0, startedMs: 0 },
-    }).evaluation;
+    });
+  const at = (before: Look | null, now: Look) => progressAt(before, now, false).evaluation;
   expect(at(look(0, null), look(1000, null))).toBe(null);
   const started = { kind: 'VALIDATION', epoch: 4, rowsDone: 200, rowsTotal: 1000 } as const;
   expect(at(null, look(1000, 200))).toEqual({ ...started, remainingMs: 0 });
@@ -76,4 +78,8 @@ test('an evaluation that runs tells its rows, and its end at the rate of the las
     ...{ ...started, rowsDone: 300 },
     remainingMs: 7000,
   });
+  // An inference has no batches: its time left is that of its rows.
+  const inference = progressAt(look(1000, 200), look(2000, 300), true);
+  expect(inference.evaluation).toMatchObject({ kind: 'PREDICTION', rowsDone: 300 });
+  expect(inference).toMatchObject({ remainingMs: 7000, epochs: 0, batchesPerEpoch: 0 });
 });
