@@ -313,9 +313,9 @@ Status Work::UseSamples() {
 
 Status Work::UsePredictions() {
   if (options_.predictions.folder.empty()) return Status::Ok();
-  predictions_ = GNND_VALUE(PredictionFiles::Open(
-      options_.predictions, {options_.predicted_nodes, options_.predicts_all},
-      options_.model.out_dim));
+  predictions_ = GNND_VALUE(PredictionFiles::Open(options_.predictions,
+                                                  {options_.predicted_nodes, options_.predicts_all},
+                                                  options_.model.out_dim));
   evaluator_.PredictInto(&*predictions_);
   if (sampled_) sampled_->PredictInto(&*predictions_);
   return Status::Ok();

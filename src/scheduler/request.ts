@@ -20,6 +20,8 @@ const killMs = 30_000;
 const stopMarginMs = 15_000;
 /** Longer than writing the checkpoint is tried (supervisor/finalize.ts). */
 const finalizeMs = 15 * minuteMs;
+/** Predictions of a whole graph are read once more for their digests, and perhaps written anew. */
+const publishMs = 24 * 60 * minuteMs;
 
 export interface NewJob {
   readonly jobId: string;
@@ -66,7 +68,7 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
       startupMs: spec.timeouts.startupMs,
       runMs: spec.timeouts.runMs,
       stopMs: spec.timeouts.cancelGraceMs + killMs + stopMarginMs,
-      finalizeMs,
+      finalizeMs: infers(spec) ? publishMs : finalizeMs,
     },
     tally,
     // No back-off is longer than the longest that could have been decided.

@@ -2,7 +2,9 @@ import type { JobSpec } from './job-spec.ts';
 import { defaultOf } from './spec-fields.ts';
 
 /** What its author should know about a spec with which nothing is wrong, a sentence each. */
-export function warningsOf({ training }: JobSpec): readonly string[] {
+export function warningsOf({ kind, training }: JobSpec): readonly string[] {
+  // Whoever predicts with a model does not train it.
+  if (kind === 'INFERENCE') return [];
   return [...delayWarnings(training), ...precisionWarnings(training)];
 }
 

@@ -17,7 +17,7 @@ export interface AttemptRunOptions {
   readonly plan: LaunchPlan;
   readonly layout: JobLayout;
   /** Of a job that infers. */
-  readonly inference: Pick<JobInference, 'publish'>;
+  readonly inference: Pick<JobInference, 'publish' | 'stop'>;
   /** Whether Trainers extract a batch ahead. */
   readonly prefetch: boolean;
   /** Runs a step; what it throws ends the attempt. */

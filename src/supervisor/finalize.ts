@@ -26,7 +26,7 @@ export interface FinishOptions {
   readonly layout: JobLayout;
   readonly reports: EpochReports;
   /** Of a job that infers. */
-  readonly inference: Pick<JobInference, 'publish'>;
+  readonly inference: Pick<JobInference, 'publish' | 'stop'>;
 }
 
 /** Of a segment that is complete: writes its model, until that is durable or nobody wants it. */
@@ -58,6 +58,8 @@ export class Finish {
   /** Resolves when nothing is being written: the model is durable, or its failure was told. */
   async stop(): Promise<void> {
     this.#stop.abort();
+    // Nobody waits for hours of writing that are not wanted any more.
+    await this.#options.inference.stop();
     await this.#writing?.catch(() => {});
   }
 

@@ -5,6 +5,7 @@ import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FeatureDtype } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { Prefetch } from '../../src/api/gen/gnnd/v1/features_pb.ts';
+import { InferenceNodes, JobKind } from '../../src/api/gen/gnnd/v1/inference_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
@@ -126,6 +127,26 @@ describe.skipIf(isSkipped)('a model of the user', () => {
     const script = join(pythonScripts, 'script_checkpoint.py');
     const said = await runPython(python ?? '', [script, module, checkpoint, dataset, ...sizes]);
     expect(Number(said)).toBeCloseTo(job.result?.testAccuracyLast ?? 0, 2);
+  });
+
+  test('predicts as it was evaluated', async () => {
+    const { result: trained } = await daemon.job('sage');
+    const inference = { job: 'sage', nodes: InferenceNodes.TEST };
+    const spec = { kind: JobKind.INFERENCE, inference, resources: { devices: 2 } };
+    const { result } = await daemon.train('predicted', spec);
+    const dataset = join(daemon.folder, 'state', 'datasets', 'cora');
+    const labels = readFileSync(join(dataset, 'labels.npy'));
+    const values = (name: string) => {
+      const bytes = readFileSync(join(result?.predictions?.folder ?? '', name));
+      const at = 10 + bytes.readUInt16LE(8);
+      const count = (bytes.length - at) / 8;
+      return Array.from({ length: count }, (_, i) => Number(bytes.readBigInt64LE(at + 8 * i)));
+    };
+    const [nodes, classes] = [values('nodes.npy'), values('predictions.npy')];
+    const labelsAt = labels.length - 4 * 2708;
+    const isRight = (node: number, row: number) =>
+      labels.readInt32LE(labelsAt + 4 * node) === classes[row];
+    expect(nodes.filter(isRight).length / nodes.length).toBe(trained?.testAccuracyBest);
   });
 
   test('ends the same when features in float16 are extracted ahead', async () => {

@@ -69,8 +69,8 @@ Status PredictionFiles::OpenFile(const std::string& path, const std::string& hea
   return WriteAt(file->fd.get(), 0, std::as_bytes(std::span(header.data(), header.size())), path);
 }
 
-Result<PredictionFiles> PredictionFiles::Open(const PredictionPlace& place,
-                                              const Nodes& targets, uint32_t classes) {
+Result<PredictionFiles> PredictionFiles::Open(const PredictionPlace& place, const Nodes& targets,
+                                              uint32_t classes) {
   PredictionFiles files;
   const uint64_t rows = targets.nodes.size();
   files.classes_ = classes;

@@ -166,9 +166,8 @@ Status StandardizeFeatures(const std::string& input_path, const std::string& out
                            const std::string& moments_path) {
   const NpyArray input = GNND_VALUE(NpyArray::Open(input_path));
   const RowTable table = GNND_VALUE(TableOf(input));
-  const ColumnMoments moments = moments_path.empty()
-                                    ? MomentsOf(table)
-                                    : GNND_VALUE(GivenMoments(moments_path, table.dim()));
+  const ColumnMoments moments =
+      moments_path.empty() ? MomentsOf(table) : GNND_VALUE(GivenMoments(moments_path, table.dim()));
   for (uint64_t c = 0; c < table.dim(); ++c) {
     if (!std::isfinite(moments.scale[c])) {
       return Status(Code::kDatasetCorrupt, input.file() + ": column " + std::to_string(c) +

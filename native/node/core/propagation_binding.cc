@@ -136,8 +136,8 @@ struct Codec<SharedProgress> {
 namespace {
 
 PropagationPlan PlanOf(const PlanFields& fields) {
-  return {fields.operators,         fields.hops,     fields.row_type,
-          fields.random_seed.value, fields.permuted, fields.standardize, fields.all_nodes};
+  return {fields.operators, fields.hops,        fields.row_type, fields.random_seed.value,
+          fields.permuted,  fields.standardize, fields.all_nodes};
 }
 
 Result<PropagationSizes> Sizes(const DatasetCounts& counts, const PlanFields& fields,

@@ -105,8 +105,8 @@ std::vector<float> Expected(const Inference& inference) {
 TEST_CASE("predictions of a later Trainer go on from the journal, to the same rows") {
   const Partition data(6000, 4, 20, 7);
   for (const bool some : {false, true}) {
-    const Inference inference(data, some ? std::vector<uint32_t>{3, 17, 4000, 5999}
-                                         : std::vector<uint32_t>());
+    const Inference inference(
+        data, some ? std::vector<uint32_t>{3, 17, 4000, 5999} : std::vector<uint32_t>());
     const uint64_t early = inference.Run(4);
     CHECK(early == std::min<uint64_t>(4, inference.total));
     // The next one finds them done; a third one finds nothing to do.

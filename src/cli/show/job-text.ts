@@ -188,6 +188,7 @@ export function policyText(policy: number): string {
  * out the reports of epochs.
  */
 export function epochText(job: Job): string {
+  if (infers(specOf(job))) return '';
   const epochs = job.progress?.epochs || specOf(job)?.training?.epochs || 0;
   if (epochs === 0) return '';
   if (job.state === JobState.SUCCEEDED) return `${job.result?.epochs ?? epochs}/${epochs}`;
@@ -198,6 +199,7 @@ export function epochText(job: Job): string {
 
 /** Best validation accuracy that is known, 0 to 1; null when nothing was evaluated. */
 export function bestValAccuracy(job: Job): number | null {
+  if (infers(specOf(job))) return null;
   if (job.result !== undefined) return job.result.bestValAccuracy;
   const evaluated = job.epochs.flatMap(({ valAccuracy }) => valAccuracy ?? []);
   if (evaluated.length > 0) return Math.max(...evaluated);
