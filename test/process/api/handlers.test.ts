@@ -65,6 +65,10 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
       checkpoint.exportCheckpoint,
       drain(client.stream(checkpoint.exportCheckpoint, { name: 'jobs/mine' })),
     ],
+    [
+      checkpoint.exportPredictions,
+      drain(client.stream(checkpoint.exportPredictions, { name: 'jobs/mine' })),
+    ],
     [dataset.importDataset, client.call(dataset.importDataset, { datasetId: 'a', source: '/a' })],
     [dataset.getDataset, client.call(dataset.getDataset, { name: 'datasets/cora' })],
     [dataset.listDatasets, client.call(dataset.listDatasets, {})],
