@@ -266,4 +266,30 @@ TEST_CASE("the ledger digest notices a batch lost, repeated or swapped") {
   CHECK(ExpectedLedgerDigest(4, 3) != right);
 }
 
+TEST_CASE("a segment of one step that is taken already has only its evaluation left") {
+  SegmentSpec spec = SmallSpec();
+  spec.batches_per_epoch = spec.epochs = spec.group = spec.num_slots = 1;
+  spec.staleness = 0;
+  spec.batch_size = spec.train_nodes = 1;
+  spec.optimizer_floats = 0;
+  spec.eval_chunks = 7;
+  Segment segment = Make(spec);
+  std::vector<float> parameters(20);
+  for (size_t i = 0; i < parameters.size(); ++i) parameters[i] = static_cast<float>(i);
+  CHECK(segment.BeginTrained(std::vector<float>(19)).code() == Code::kInvalidArgument);
+  CHECK(!segment.OpenRun());
+  REQUIRE(segment.BeginTrained(parameters).ok());
+  CHECK(segment.TrainingDone());
+  CHECK(!segment.Complete());
+  const auto run = segment.OpenRun();
+  REQUIRE(run);
+  CHECK((run->number == 0 && run->nodes == EvalNodes::kValidation && !run->is_best));
+  const std::span<const float> given = segment.ParametersOf(*run);
+  CHECK(std::vector<float>(given.begin(), given.end()) == parameters);
+  // Nothing is to be claimed or taken.
+  CHECK(segment.ClaimEnd(segment.Version()) == segment.shape().TotalBatches());
+  CHECK(segment.shape().CommittedBatches(segment.Version()) == 1);
+  CHECK(Make(SmallSpec()).BeginTrained(parameters).code() == Code::kInvalidArgument);
+}
+
 }  // namespace gnnd
