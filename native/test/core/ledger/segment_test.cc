@@ -268,9 +268,13 @@ TEST_CASE("the ledger digest notices a batch lost, repeated or swapped") {
 
 TEST_CASE("a segment of one step that is taken already has only its evaluation left") {
   SegmentSpec spec = SmallSpec();
-  spec.batches_per_epoch = spec.epochs = spec.group = spec.num_slots = 1;
+  spec.batches_per_epoch = 1;
+  spec.epochs = 1;
+  spec.group = 1;
+  spec.num_slots = 1;
   spec.staleness = 0;
-  spec.batch_size = spec.train_nodes = 1;
+  spec.batch_size = 1;
+  spec.train_nodes = 1;
   spec.optimizer_floats = 0;
   spec.eval_chunks = 7;
   Segment segment = Make(spec);
