@@ -14,10 +14,13 @@ target_link_libraries(gnnd_core_test PRIVATE gnnd_reference)
 # The devices' plug-ins: their own parts, and the table as gnnd sees it.
 file(GLOB_RECURSE device_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/device/*_test.cc)
 file(GLOB sim_parts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/cuda/sim/script.cc
-  ${CMAKE_SOURCE_DIR}/native/cuda/plugin/failure.cc)
+  ${CMAKE_SOURCE_DIR}/native/cuda/plugin/failure.cc ${CMAKE_SOURCE_DIR}/native/cuda/runtime/nvml.cc)
 gnnd_test(gnnd_device_test ${device_tests} ${sim_parts})
-target_link_libraries(gnnd_device_test PRIVATE gnnd_reference)
-add_dependencies(gnnd_device_test gnnd_sim)
+target_link_libraries(gnnd_device_test PRIVATE gnnd_reference ${CMAKE_DL_LIBS})
+add_library(gnnd_fake_nvml MODULE ${CMAKE_SOURCE_DIR}/native/test/device/fake_nvml.cc)
+target_compile_definitions(gnnd_device_test PRIVATE
+  GNND_FAKE_NVML="$<TARGET_FILE:gnnd_fake_nvml>")
+add_dependencies(gnnd_device_test gnnd_sim gnnd_fake_nvml)
 # Kernels beside their twins of core, run as fibers.
 file(GLOB cuda_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/cuda/*_test.cc)
 gnnd_test(gnnd_cuda_test ${cuda_tests})

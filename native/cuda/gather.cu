@@ -1,6 +1,5 @@
 #include "cuda/elements.cuh"
 #include "cuda/operators.h"
-#include "cuda/scan.cuh"
 
 // Rows of features: where they lie, and from there to a batch's own matrix. Threads take words of
 // rows, not rows, so that no row length leaves lanes idle, and neighbouring lanes read neighbouring
@@ -73,27 +72,6 @@ GNND_KERNEL ScatterRowWords(const Word* rows, const uint32_t* places, uint64_t w
   }
 }
 
-// Scan: rows beyond the cache, in batch order.
-struct Misses {
-  RowSource source;
-  uint32_t count;
-  uint32_t* places;
-  uint32_t* nodes;
-  uint32_t* num_misses;
-
-  GNND_DEVICE uint32_t Count() const { return count; }
-  GNND_DEVICE uint32_t Value(uint32_t i) const {
-    const uint32_t rank = source.ranks == nullptr ? 0xFFFFFFFF : source.ranks[i];
-    return rank < source.cache_rows ? 0 : 1;
-  }
-  GNND_DEVICE void Finish(uint32_t total) const { *num_misses = total; }
-  GNND_DEVICE void Put(uint32_t i, uint32_t before, uint32_t value) const {
-    if (value == 0) return;
-    places[before] = i;
-    if (nodes != nullptr) nodes[before] = source.nodes[i];
-  }
-};
-
 // The widest word that divides rows and all addresses.
 uint32_t WordBytes(const RowSource& source, uint64_t row_bytes, const void* out) {
   const uint64_t bits =
@@ -147,11 +125,6 @@ void ConvertRows(const Queue& queue, const RowSource& source, uint64_t count, ui
   } else {
     CopyRows(queue, source, 0, count, uint64_t{dim} * sizeof(float), out);
   }
-}
-
-void ListMisses(const Queue& queue, const RowSource& source, uint32_t count, uint32_t* places,
-                uint32_t* nodes, uint32_t* num_misses, uint32_t* tiles) {
-  Scan(queue, count, Misses{source, count, places, nodes, num_misses}, tiles);
 }
 
 void ScatterRows(const Queue& queue, const void* rows, const uint32_t* places, uint64_t count,

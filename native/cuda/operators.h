@@ -91,7 +91,7 @@ void MarkHotRanks(const Queue& queue, const uint32_t* ranks, uint32_t largest_ca
 struct RowSource {
   const void* cache = nullptr;
   uint32_t cache_rows = 0;
-  const void* table = nullptr;      // null: misses are brought by ListMisses and ScatterRows
+  const void* table = nullptr;      // null: ScatterRows brings the misses
   const uint32_t* nodes = nullptr;  // of the batch
   const uint32_t* ranks = nullptr;  // null: all miss
   const void* ranked = nullptr;     // before the table
@@ -110,10 +110,6 @@ enum class RowType : uint32_t { kFloat32 = 0, kFloat16 = 1, kBfloat16 = 2 };
 void ConvertRows(const Queue& queue, const RowSource& source, uint64_t count, uint32_t dim,
                  RowType from, RowType to, void* out);
 
-// Places and nodes (or null) of the rows that miss the cache, in batch order, and how many. `tiles`
-// has TileWords(count) words.
-void ListMisses(const Queue& queue, const RowSource& source, uint32_t count, uint32_t* places,
-                uint32_t* nodes, uint32_t* num_misses, uint32_t* tiles);
 // out[places[i]] = rows[i].
 void ScatterRows(const Queue& queue, const void* rows, const uint32_t* places, uint64_t count,
                  uint64_t row_bytes, void* out, uint64_t out_stride = 0);
@@ -262,33 +258,5 @@ void CrossEntropy(const Queue& queue, const LossRows& op, uint32_t begin, uint32
 // best[r] = the column of the largest element of row r, the first of equals.
 void ArgMax(const Queue& queue, const float* logits, uint64_t stride, uint32_t columns,
             uint32_t begin, uint32_t end, uint32_t* best);
-
-// What an update reads and writes (core/kernels/optimizer.h); memory is of 2 * num_floats.
-inline constexpr uint32_t kMaxGradients = 64;
-struct UpdateVectors {
-  const float* gradients[kMaxGradients] = {};  // added up in this order
-  uint32_t num_gradients = 0;
-  uint64_t num_floats = 0;
-  const float* parameters_in = nullptr;
-  const float* memory_in = nullptr;
-  float* parameters_out = nullptr;
-  float* memory_out = nullptr;
-};
-// *clip = what bounds the norm of the mean gradient. One warp adds up all squares in order: some 2
-// ms for 200,000 parameters.
-void ClipFactor(const Queue& queue, const UpdateVectors& vectors, uint64_t num_seeds,
-                double clip_norm, float* clip);
-// Floats [begin, end), which are one tensor's, by Adam, AdamW or SGD; `constants` are ConstantsOf
-// the step with clip 1, and `clip` what ClipFactor left, or null.
-void UpdateRange(const Queue& queue, const UpdateVectors& vectors, const StepConstants& constants,
-                 const float* clip, bool sgd, uint64_t begin, uint64_t end);
-// Padding becomes zero.
-void ZeroRange(const Queue& queue, const UpdateVectors& vectors, uint64_t begin, uint64_t end);
-
-// Floats [begin, end), which are one tensor's, as they will be (PredictParameters of
-// core/kernels/optimizer.h); `path` is PathOf the prediction.
-void PredictRange(const Queue& queue, const PathConstants& path, bool sgd, uint64_t num_floats,
-                  const float* parameters, const float* memory, float* predicted, uint64_t begin,
-                  uint64_t end);
 
 }  // namespace gnnd::cuda

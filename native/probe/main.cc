@@ -121,6 +121,22 @@ std::string ProcessesOf(const gnnd_device_plugin& table, uint32_t index) {
   return ListOf(items);
 }
 
+std::string InstancesOf(const gnnd_device_plugin& table, uint32_t index) {
+  std::array<gnnd_device_instance, 64> instances;
+  uint32_t count = 0;
+  if (table.instances(index, instances.data(), instances.size(), &count, nullptr) != 0) return "[]";
+  std::vector<std::string> items;
+  for (uint32_t k = 0; k < count && k < instances.size(); ++k) {
+    const gnnd_device_instance& instance = instances[k];
+    items.push_back(Object()
+                        .Text("uuid", instance.uuid)
+                        .Text("name", instance.name)
+                        .Bytes("total_bytes", instance.total_bytes)
+                        .Done());
+  }
+  return ListOf(items);
+}
+
 // Opens the device, and registers a page of ours as slots will be.
 void TryOut(const gnnd_device_plugin& table, uint32_t index, gnnd_device_info* info,
             Object* object) {
@@ -154,6 +170,7 @@ std::string DeviceOf(const gnnd_device_plugin& table, uint32_t index, bool is_op
   object.Raw("answer", AnswerOf(code, error));
   // Before we are one of them ourselves.
   object.Raw("processes", ProcessesOf(table, index));
+  object.Raw("instances", InstancesOf(table, index));
   if (code == GNND_DEVICE_OK && is_opening) TryOut(table, index, &info, &object);
   return object.Text("name", info.name)
       .Text("uuid", info.uuid)

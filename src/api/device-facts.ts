@@ -35,5 +35,5 @@ function factsOf(accelerator: Accelerator | undefined, cores: readonly number[])
     return { ...nothing, kind: 'CPU', cores, peers: [], note: '' } as const;
   }
   const { totalBytes: memoryBytes, ...facts } = accelerator;
-  return { ...facts, memoryBytes, cores: [], note: 'no executor runs here yet: docs/gpu.md' };
+  return { ...facts, memoryBytes, cores: [], note: '' };
 }

@@ -13,6 +13,14 @@ export interface ProbeAnswer {
   readonly remedy: string;
 }
 
+export interface MigInstance {
+  /** By which CUDA_VISIBLE_DEVICES names it. */
+  readonly uuid: string;
+  readonly name: string;
+  /** Null where the driver does not say. */
+  readonly totalBytes: number | null;
+}
+
 export interface ProbedDevice {
   readonly index: number;
   readonly name: string;
@@ -33,6 +41,8 @@ export interface ProbedDevice {
   readonly numaNode: number | null;
   /** Who uses it, before the probe did; null: unknown. */
   readonly processes: readonly { readonly pid: number; readonly bytes: number | null }[] | null;
+  /** MIG instances of the GPU that it is, or is one of: those too that CUDA does not show. */
+  readonly instances: readonly MigInstance[];
   readonly answer: ProbeAnswer;
   /** Null where it was not tried. */
   readonly opened: ProbeAnswer | null;
@@ -106,6 +116,14 @@ function deviceOf(value: unknown): ProbedDevice {
           return { pid: numberOf(pid), bytes: knownOf(bytes) };
         })
       : null,
+    instances: listOf(device['instances']).map((item) => {
+      const instance = membersOf(item);
+      return {
+        uuid: textOf(instance['uuid']),
+        name: textOf(instance['name']),
+        totalBytes: knownOf(instance['total_bytes']),
+      };
+    }),
     answer: answerOf(device['answer']) ?? none,
     opened: answerOf(device['opened']),
     registered: answerOf(device['registered']),

@@ -74,10 +74,27 @@ export function acceleratorsOf(probe: DeviceProbe, options: AcceleratorOptions):
       notes.push(...remarksOn(probed).map((remark) => `${name}: ${withRemedy(remark)}`));
     }
   }
+  unused.push(...hiddenInstances(probe, kind));
   if (kind === 'CUDA' && probe.monitor !== '' && probe.devices.length > 0) {
     notes.push(`who else uses the GPUs is unknown: ${probe.monitor}`);
   }
   return { devices, unused, notes, problems };
+}
+
+/** MIG instances that CUDA does not show this daemon: it shows a process one of them. */
+function hiddenInstances({ devices }: DeviceProbe, kind: AcceleratorKind): UnusedDevice[] {
+  const seen = new Set(devices.map(({ uuid }) => uuid));
+  return devices.flatMap((probed) =>
+    probed.instances.flatMap(({ uuid, name: product, totalBytes }) => {
+      if (seen.has(uuid)) return [];
+      seen.add(uuid);
+      const why =
+        'a MIG instance that CUDA does not show this daemon; ' +
+        `a daemon of its own with CUDA_VISIBLE_DEVICES=${uuid} has it`;
+      const instance = { ...probed, uuid, name: product, totalBytes: totalBytes ?? 0 };
+      return [{ name: `${kind.toLowerCase()}:${uuid}`, probed: instance, why }];
+    }),
+  );
 }
 
 function withRemedy({ message, remedy }: { readonly message: string; readonly remedy: string }) {

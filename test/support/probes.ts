@@ -19,6 +19,7 @@ export function probedDevice(index: number, change: Partial<ProbedDevice> = {}):
     mps: 0,
     numaNode: 0,
     processes: [],
+    instances: [],
     answer: fine,
     opened: fine,
     registered: fine,

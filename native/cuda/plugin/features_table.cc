@@ -4,24 +4,10 @@
 #include "cuda/plugin/kernels.h"
 #include "cuda/plugin/launch.h"
 
-// Feature rows: which are hot, where they lie, and from there to a batch's own.
+// Feature rows: where they lie, and from there to a batch's own.
 
 namespace gnnd::cuda {
 namespace {
-
-uint32_t Mark(gnnd_device_stream* stream, const gnnd_device_mark* args, gnnd_device_error* error) {
-  const bool any = args->count > 0;
-  Fields fields;
-  fields.Want("count", Fits32(args->count))
-      .Want("end_rank", Fits32(args->end_rank))
-      .Need("nodes", args->nodes, any)
-      .Need("rank_of_node", args->rank_of_node, any)
-      .Need("ranks_of", args->ranks_of, any);
-  return Enqueue(stream, error, "marking hot ranks", fields, [&](const Queue& queue) {
-    MarkHotRanks(queue, args->rank_of_node, static_cast<uint32_t>(args->end_rank), args->nodes, 0,
-                 static_cast<uint32_t>(args->count), args->ranks_of);
-  });
-}
 
 bool IsEven(const void* memory) { return reinterpret_cast<uintptr_t>(memory) % 2 == 0; }
 
@@ -54,27 +40,6 @@ uint32_t Gather(gnnd_device_stream* stream, const gnnd_device_gather* args,
                            args->host_ranked,
                            static_cast<uint32_t>(args->host_ranked_rows)};
     CopyRows(queue, source, 0, args->count, args->row_bytes, args->out, args->out_stride);
-  });
-}
-
-uint64_t SplitWorkspaceBytes(uint64_t count) { return TileWords(count) * sizeof(uint32_t); }
-
-uint32_t Split(gnnd_device_stream* stream, const gnnd_device_split* args,
-               gnnd_device_error* error) {
-  const bool any = args->count > 0;
-  Fields fields;
-  fields.Want("count", Fits32(args->count))
-      .Want("cached_rows", Fits32(args->cached_rows))
-      .Need("ranks", args->ranks, any)
-      .Need("misses", args->misses, any)
-      .Need("num_misses", args->num_misses)
-      .Need("workspace", args->workspace, any);
-  return Enqueue(stream, error, "listing misses", fields, [&](const Queue& queue) {
-    RowSource source;
-    source.cache_rows = static_cast<uint32_t>(args->cached_rows);
-    source.ranks = args->ranks;
-    ListMisses(queue, source, static_cast<uint32_t>(args->count), args->misses, nullptr,
-               args->num_misses, As<uint32_t>(args->workspace));
   });
 }
 
@@ -138,10 +103,7 @@ uint32_t ConvertElements(gnnd_device_stream* stream, const gnnd_device_convert* 
 }  // namespace
 
 void AddFeatures(gnnd_device_plugin* table) {
-  table->mark = Mark;
   table->gather = Gather;
-  table->split_workspace_bytes = SplitWorkspaceBytes;
-  table->split = Split;
   table->scatter = Scatter;
   table->convert = ConvertElements;
 }

@@ -39,6 +39,7 @@ uint32_t Enqueue(gnnd_device_stream* stream, gnnd_device_error* error, const cha
       failure->what += std::string(": field ") + fields.wrong() + " cannot be as it is";
       return kBadArgument;
     }
+    const Range range(device.runtime(), name);
     work(Queue{static_cast<StreamHandle>(stream->stream), device.max_blocks()});
     return device.runtime().LaunchError();
   });

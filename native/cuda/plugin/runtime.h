@@ -32,6 +32,12 @@ class Runtime {
   virtual int Link(uint32_t from, uint32_t to, gnnd_device_link* link) = 0;
   virtual int Processes(uint32_t index, gnnd_device_process* processes, uint32_t capacity,
                         uint32_t* count) = 0;
+  virtual int Instances(uint32_t index, gnnd_device_instance* instances, uint32_t capacity,
+                        uint32_t* count) = 0;
+
+  // A range of the calling thread's time for profilers, where the library has one. They nest.
+  virtual void BeginRange(const char* /*name*/) {}
+  virtual void EndRange() {}
 
   // Makes the device the calling thread's, with a context.
   virtual int Use(uint32_t index) = 0;
@@ -63,6 +69,18 @@ class Runtime {
   virtual int LaunchError() = 0;
   // Most blocks that a launch should have.
   virtual uint32_t MaxBlocks(uint32_t index) = 0;
+};
+
+// While it lives, profilers show the range.
+class Range {
+ public:
+  Range(Runtime& runtime, const char* name) : runtime_(runtime) { runtime_.BeginRange(name); }
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+  ~Range() { runtime_.EndRange(); }
+
+ private:
+  Runtime& runtime_;
 };
 
 // The one of this plug-in.

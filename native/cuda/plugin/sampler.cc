@@ -15,6 +15,7 @@ using gnnd::cuda::HopOut;
 using gnnd::cuda::HopTask;
 using gnnd::cuda::kBadArgument;
 using gnnd::cuda::kMaxSampleHops;
+using gnnd::cuda::Range;
 using gnnd::cuda::SampleState;
 
 namespace {
@@ -206,6 +207,7 @@ void gnnd_device_sampler::EnqueueHop(const BatchKey& key, const HopTask& task) {
 }
 
 int gnnd_device_sampler::Start(uint32_t epoch, uint32_t batch, Failure* failure) {
+  const Range range(runtime_, "sampling");
   failure->what = "sampling batch " + std::to_string(batch) + " of epoch " + std::to_string(epoch);
   const uint64_t first = uint64_t{batch} * config_.batch_size;
   if (started_ - finished_ == config_.depth || first >= config_.num_train) return kBadArgument;
@@ -259,6 +261,7 @@ std::vector<gnnd_device_sampler::Section> gnnd_device_sampler::SectionsOf(
 // leave out.
 int gnnd_device_sampler::Mark(const Workspace& workspace) {
   if (workspace.ranks == nullptr) return 0;
+  const Range range(runtime_, "marking");
   if (const int error = runtime_.Record(workspace.marking, copy_); error != 0) return error;
   gnnd::cuda::MarkHotRanks(copy_queue_, config_.ranks, UINT32_MAX, workspace.buffers.nodes, 0,
                            workspace.state->hops[config_.num_hops].num_dst, workspace.ranks);
@@ -268,6 +271,7 @@ int gnnd_device_sampler::Mark(const Workspace& workspace) {
 
 int gnnd_device_sampler::CopyOut(const Workspace& workspace, std::byte* slot,
                                  gnnd_device_sample_report* report, Failure* failure) {
+  const Range range(runtime_, "copying a record");
   for (const Section& section : SectionsOf(workspace)) {
     std::byte* const to = slot + section.at;
     const bool is_direct = device_.IsRegistered(to, section.bytes);

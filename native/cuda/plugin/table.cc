@@ -55,6 +55,20 @@ uint32_t Processes(uint32_t index, gnnd_device_process* processes, uint32_t capa
   });
 }
 
+uint32_t Instances(uint32_t index, gnnd_device_instance* instances, uint32_t capacity,
+                   uint32_t* count, gnnd_device_error* error) {
+  return Ask(error, [&](Runtime& runtime, Failure* failure) {
+    failure->what = "asking for the MIG instances of device " + std::to_string(index);
+    *count = 0;
+    const std::string problem = runtime.MonitorProblem();
+    if (!problem.empty()) {
+      failure->said = problem;
+      return kNoMonitor;
+    }
+    return runtime.Instances(index, instances, capacity, count);
+  });
+}
+
 uint32_t Open(const gnnd_device_config* config, gnnd_device** device, gnnd_device_error* error) {
   return Ask(error, [&](Runtime& runtime, Failure* failure) {
     *device = nullptr;
@@ -197,6 +211,7 @@ gnnd_device_plugin MakeTable() {
   table.info = Info;
   table.link = Link;
   table.processes = Processes;
+  table.instances = Instances;
   table.open = Open;
   table.close = Close;
   table.memory = Memory;

@@ -1,9 +1,8 @@
-#include "core/kernels/optimizer.h"
 #include "cuda/operators.h"
 #include "cuda/plugin/kernels.h"
 #include "cuda/plugin/launch.h"
 
-// Training but attention: sums over edges and rows, dropout, the loss, the optimizer.
+// Training but attention: sums over edges and rows, dropout, the loss.
 
 namespace gnnd::cuda {
 namespace {
@@ -232,80 +231,6 @@ uint32_t Loss(gnnd_device_stream* stream, const gnnd_device_loss* args, gnnd_dev
   });
 }
 
-OptimizerOptions OptionsOf(const gnnd_device_optimizer& args) {
-  OptimizerOptions options;
-  options.type = static_cast<OptimizerType>(args.type);
-  options.learning_rate = args.learning_rate;
-  options.beta1 = args.beta1;
-  options.beta2 = args.beta2;
-  options.epsilon = args.epsilon;
-  options.momentum = args.momentum;
-  options.nesterov = args.nesterov != 0;
-  options.weight_decay = args.weight_decay;
-  options.clip_norm = args.clip_norm;
-  return options;
-}
-
-// Whether they follow each other up to the end.
-bool CoverAll(const gnnd_device_optimizer& args) {
-  uint64_t at = 0;
-  for (uint32_t t = 0; t < args.num_tensors; ++t) {
-    const gnnd_device_tensor& tensor = args.tensors[t];
-    if (tensor.at != at || tensor.floats > tensor.padded) return false;
-    at += tensor.padded;
-  }
-  return at == args.num_floats;
-}
-
-void UpdateAll(const Queue& queue, const gnnd_device_optimizer& args) {
-  const OptimizerOptions options = OptionsOf(args);
-  UpdateVectors vectors;
-  for (uint32_t g = 0; g < args.num_gradients; ++g) vectors.gradients[g] = args.gradients[g];
-  vectors.num_gradients = args.num_gradients;
-  vectors.num_floats = args.num_floats;
-  vectors.parameters_in = args.parameters_in;
-  vectors.memory_in = args.memory_in;
-  vectors.parameters_out = args.parameters_out;
-  vectors.memory_out = args.memory_out;
-  const float* clip = nullptr;
-  if (args.clip_norm > 0) {
-    ClipFactor(queue, vectors, args.num_seeds, args.clip_norm, args.clip);
-    clip = args.clip;
-  }
-  for (uint32_t t = 0; t < args.num_tensors; ++t) {
-    const gnnd_device_tensor& tensor = args.tensors[t];
-    const StepConstants constants =
-        ConstantsOf(options, args.step, args.num_seeds, 1.0, tensor.decays != 0);
-    const uint64_t end = tensor.at + tensor.floats;
-    UpdateRange(queue, vectors, constants, clip, options.type == OptimizerType::kSgd, tensor.at,
-                end);
-    ZeroRange(queue, vectors, end, tensor.at + tensor.padded);
-  }
-}
-
-uint32_t Optimizer(gnnd_device_stream* stream, const gnnd_device_optimizer* args,
-                   gnnd_device_error* error) {
-  Fields fields;
-  fields
-      .Want("num_gradients",
-            args->num_gradients > 0 && args->num_gradients <= GNND_DEVICE_MAX_GRADIENTS)
-      .Want("num_seeds", args->num_seeds > 0)
-      .Want("step", args->step > 0)
-      .Want("optimizer", CheckOptimizer(OptionsOf(*args)).ok())
-      .Need("tensors", args->tensors, args->num_tensors > 0);
-  if (fields.wrong() == nullptr) fields.Want("tensors", CoverAll(*args));
-  for (uint32_t g = 0; fields.wrong() == nullptr && g < args->num_gradients; ++g) {
-    fields.Need("gradients", args->gradients[g]);
-  }
-  fields.Need("parameters_in", args->parameters_in)
-      .Need("memory_in", args->memory_in)
-      .Need("parameters_out", args->parameters_out)
-      .Need("memory_out", args->memory_out)
-      .Need("clip", args->clip, args->clip_norm > 0);
-  return Enqueue(stream, error, "the optimizer", fields,
-                 [&](const Queue& queue) { UpdateAll(queue, *args); });
-}
-
 }  // namespace
 
 void AddTraining(gnnd_device_plugin* table) {
@@ -319,7 +244,6 @@ void AddTraining(gnnd_device_plugin* table) {
   table->sum_workspace_bytes = SumWorkspaceBytes;
   table->sum_rows = AddRows;
   table->loss = Loss;
-  table->optimizer = Optimizer;
 }
 
 }  // namespace gnnd::cuda

@@ -5,6 +5,12 @@
 #include <string>
 #include <vector>
 
+// Of the toolkit, headers alone; it looks for a profiler by itself.
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#define GNND_HAS_NVTX
+#endif
+
 #include "core/ledger/build_id.h"
 #include "cuda/plugin/failure.h"
 #include "cuda/plugin/runtime.h"
@@ -140,6 +146,25 @@ class CudaRuntime final : public Runtime {
     }
     return 0;
   }
+
+  int Instances(uint32_t index, gnnd_device_instance* instances, uint32_t capacity,
+                uint32_t* count) override {
+    std::vector<MigInstance> found;
+    if (!Nvml::Get().Instances(PciOf(static_cast<int>(index)), &found)) return kNoMonitor;
+    *count = static_cast<uint32_t>(found.size());
+    for (uint32_t k = 0; k < found.size() && k < capacity; ++k) {
+      Put(instances[k].uuid, found[k].uuid);
+      Put(instances[k].name, found[k].name);
+      instances[k].total_bytes = found[k].total_bytes;
+    }
+    return 0;
+  }
+
+#ifdef GNND_HAS_NVTX
+  // Nothing but a flag is read where no profiler is there.
+  void BeginRange(const char* name) override { static_cast<void>(nvtxRangePushA(name)); }
+  void EndRange() override { static_cast<void>(nvtxRangePop()); }
+#endif
 
   int Use(uint32_t index) override { return Answer(cudaSetDevice(static_cast<int>(index))); }
 

@@ -17,24 +17,34 @@ struct ProcessInfo {  // nvmlProcessInfo_t of the functions with _v3
   unsigned int compute_instance_id;
 };
 
+struct MemoryInfo {  // nvmlMemory_t
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+
+using Memory = int (*)(void* device, MemoryInfo* info);
 using Init = int (*)();
 using HandleByPci = int (*)(const char* pci, void** device);
 using RunningProcesses = int (*)(void* device, unsigned int* count, ProcessInfo* processes);
 using MigMode = int (*)(void* device, unsigned int* current, unsigned int* pending);
+using MaxMigCount = int (*)(void* device, unsigned int* count);
+using MigHandle = int (*)(void* device, unsigned int index, void** instance);
+using DeviceText = int (*)(void* device, char* text, unsigned int bytes);
 using ErrorString = const char* (*)(int error);
 
 }  // namespace
 
 Nvml& Nvml::Get() {
-  static Nvml nvml;
+  static Nvml nvml("libnvidia-ml.so.1");
   return nvml;
 }
 
-Nvml::Nvml() {
-  library_ = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+Nvml::Nvml(const char* library) {
+  library_ = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (library_ == nullptr) {
     const char* const said = dlerror();
-    problem_ = said == nullptr ? "libnvidia-ml.so.1 cannot be loaded" : said;
+    problem_ = said == nullptr ? std::string(library) + " cannot be loaded" : said;
     return;
   }
   const auto init = reinterpret_cast<Init>(Find("nvmlInit_v2"));
@@ -45,7 +55,7 @@ Nvml::Nvml() {
   problem_ += text == nullptr || error < 0 ? "it lacks nvmlInit_v2" : text(error);
 }
 
-void* Nvml::Find(const char* name) { return dlsym(library_, name); }
+void* Nvml::Find(const char* name) { return library_ == nullptr ? nullptr : dlsym(library_, name); }
 
 bool Nvml::Handle(const std::string& pci, void** device) {
   if (!problem_.empty()) return false;
@@ -83,6 +93,35 @@ bool Nvml::IsMigOn(const std::string& pci, bool* is_on) {
   unsigned int pending = 0;
   if (mode(device, &current, &pending) != kSuccess) return false;
   *is_on = current == 1;
+  return true;
+}
+
+bool Nvml::Instances(const std::string& pci, std::vector<MigInstance>* instances) {
+  void* device = nullptr;
+  const auto count_of = reinterpret_cast<MaxMigCount>(Find("nvmlDeviceGetMaxMigDeviceCount"));
+  const auto handle_of = reinterpret_cast<MigHandle>(Find("nvmlDeviceGetMigDeviceHandleByIndex"));
+  const auto uuid_of = reinterpret_cast<DeviceText>(Find("nvmlDeviceGetUUID"));
+  const auto name_of = reinterpret_cast<DeviceText>(Find("nvmlDeviceGetName"));
+  const auto memory_of = reinterpret_cast<Memory>(Find("nvmlDeviceGetMemoryInfo"));
+  if (count_of == nullptr || handle_of == nullptr || uuid_of == nullptr || name_of == nullptr ||
+      memory_of == nullptr || !Handle(pci, &device)) {
+    return false;
+  }
+  instances->clear();
+  unsigned int most = 0;
+  if (count_of(device, &most) != kSuccess) return true;  // it cannot have any
+  for (unsigned int k = 0; k < most; ++k) {
+    void* instance = nullptr;
+    char uuid[96] = "";
+    char name[96] = "";
+    // Numbers without an instance are in between.
+    if (handle_of(device, k, &instance) != kSuccess) continue;
+    if (uuid_of(instance, uuid, sizeof uuid) != kSuccess) continue;
+    static_cast<void>(name_of(instance, name, sizeof name));
+    MemoryInfo memory{};
+    const bool is_known = memory_of(instance, &memory) == kSuccess;
+    instances->push_back({uuid, name, is_known ? memory.total : kNotAvailable});
+  }
   return true;
 }
 

@@ -15,19 +15,28 @@ struct GpuProcess {
   uint64_t bytes;
 };
 
+struct MigInstance {
+  std::string uuid;
+  std::string name;
+  uint64_t total_bytes;  // ~0: it does not say
+};
+
 class Nvml {
  public:
   // The process's own; opened once.
   static Nvml& Get();
+  // Opened from a file of another name.
+  explicit Nvml(const char* library);
 
   // Why nothing can be asked; "" where it can.
   const std::string& problem() const { return problem_; }
   // Of the GPU with this PCI address: false where it does not say.
   bool Processes(const std::string& pci, std::vector<GpuProcess>* processes);
   bool IsMigOn(const std::string& pci, bool* is_on);
+  // Its instances, those too that CUDA does not show this process; none where MIG is off.
+  bool Instances(const std::string& pci, std::vector<MigInstance>* instances);
 
  private:
-  Nvml();
   void* Find(const char* name);
   bool Handle(const std::string& pci, void** device);
 

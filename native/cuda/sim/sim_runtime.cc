@@ -79,6 +79,11 @@ int SimRuntime::Processes(uint32_t index, gnnd_device_process* processes, uint32
   return 0;
 }
 
+int SimRuntime::Instances(uint32_t index, gnnd_device_instance*, uint32_t, uint32_t* count) {
+  *count = 0;
+  return index < devices_.size() ? 0 : kInvalidDevice;
+}
+
 int SimRuntime::Use(uint32_t index) {
   if (index >= devices_.size()) return kInvalidDevice;
   device_in_use = index;

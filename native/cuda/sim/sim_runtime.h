@@ -39,6 +39,8 @@ class SimRuntime final : public cuda::Runtime {
   std::string MonitorProblem() override { return ""; }
   int Info(uint32_t index, gnnd_device_info* info) override;
   int Link(uint32_t from, uint32_t to, gnnd_device_link* link) override;
+  int Instances(uint32_t index, gnnd_device_instance* instances, uint32_t capacity,
+                uint32_t* count) override;
   int Processes(uint32_t index, gnnd_device_process* processes, uint32_t capacity,
                 uint32_t* count) override;
   int Use(uint32_t index) override;

@@ -106,8 +106,7 @@ typedef struct gnnd_device_sample_report {
  *            host_ranked[ranks[i]] where ranks[i] < host_ranked_rows
  *            host_rows[nodes[i]]   where host_rows is not NULL
  *
- * What none has stays untouched, to be put there by `scatter` once it has come; `split` lists what
- * is not cached.
+ * What none has stays untouched, to be put there by `scatter` once it has come.
  */
 typedef struct gnnd_device_gather {
   const uint32_t* nodes; /* read for host_rows alone */
@@ -124,16 +123,6 @@ typedef struct gnnd_device_gather {
   uint64_t out_stride; /* bytes */
 } gnnd_device_gather;
 
-/* misses[0 .. *num_misses) = positions i, ascending, with ranks[i] >= cached_rows. */
-typedef struct gnnd_device_split {
-  const uint32_t* ranks;
-  uint64_t count;
-  uint64_t cached_rows;
-  uint32_t* misses;     /* [count] */
-  uint32_t* num_misses; /* [1] */
-  void* workspace;      /* [split_workspace_bytes(count)] */
-} gnnd_device_split;
-
 /* out[positions[k]] = rows[k], k < count. */
 typedef struct gnnd_device_scatter {
   const uint32_t* positions;
@@ -144,15 +133,6 @@ typedef struct gnnd_device_scatter {
   void* out;
   uint64_t out_stride; /* bytes */
 } gnnd_device_scatter;
-
-/* ranks_of[i] = rank_of_node[nodes[i]], 0xFFFFFFFF from end_rank on. */
-typedef struct gnnd_device_mark {
-  const uint32_t* nodes;
-  uint64_t count;
-  const uint32_t* rank_of_node;
-  uint64_t end_rank;
-  uint32_t* ranks_of;
-} gnnd_device_mark;
 
 /* out[i] = from[i] in another type: float32 or float16 to float32 or bfloat16, bfloat16 to
  * float32. */
@@ -381,41 +361,6 @@ typedef struct gnnd_device_norm_rows {
   float* grad_scale; /* layer normalisation's backward: [2, columns] */
   void* workspace;   /* likewise: [norm_workspace_bytes(rows, columns)] */
 } gnnd_device_norm_rows;
-
-/* Consecutive parameters that decay alike; all of them together are num_floats. */
-typedef struct gnnd_device_tensor {
-  uint64_t at;     /* first float */
-  uint64_t floats; /* without padding, which becomes zero */
-  uint64_t padded;
-  uint32_t decays;
-  uint32_t reserved;
-} gnnd_device_tensor;
-
-#define GNND_DEVICE_MAX_GRADIENTS 64u
-
-typedef struct gnnd_device_optimizer { /* OptimizerOptions and OptimizerStep */
-  uint32_t type;                       /* 1 Adam, 2 AdamW, 3 SGD */
-  uint32_t nesterov;
-  double learning_rate; /* of this step */
-  double beta1;
-  double beta2;
-  double epsilon;
-  double momentum;
-  double weight_decay;
-  double clip_norm; /* bound on the norm of the mean gradient, 0 = none */
-  uint64_t step;
-  uint64_t num_seeds;
-  uint64_t num_floats;
-  uint32_t num_gradients;
-  uint32_t num_tensors;
-  const float* gradients[GNND_DEVICE_MAX_GRADIENTS]; /* added in this order */
-  const gnnd_device_tensor* tensors;                 /* [num_tensors], read during the call */
-  const float* parameters_in;
-  const float* memory_in;
-  float* parameters_out;
-  float* memory_out;
-  float* clip; /* [1], to work in; may be NULL where clip_norm is 0 */
-} gnnd_device_optimizer;
 
 #ifdef __cplusplus
 }

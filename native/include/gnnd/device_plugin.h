@@ -40,7 +40,7 @@ extern "C" {
 #endif
 
 /* Changes when a struct or a rule of this file changes; equality is asked for. */
-#define GNND_DEVICE_ABI_VERSION 2u
+#define GNND_DEVICE_ABI_VERSION 3u
 
 #define GNND_DEVICE_EXPORT __attribute__((visibility("default")))
 
@@ -147,6 +147,14 @@ typedef struct gnnd_device_process {
   uint64_t bytes; /* GNND_UNKNOWN_BYTES where the driver does not say */
 } gnnd_device_process;
 
+/* A MIG instance of a GPU. CUDA shows a process one of them at most, and without a word of the
+ * others: the first one, or the one that its environment names. */
+typedef struct gnnd_device_instance {
+  char uuid[96]; /* MIG-..., by which CUDA_VISIBLE_DEVICES names it */
+  char name[128];
+  uint64_t total_bytes; /* GNND_UNKNOWN_BYTES where the driver does not say */
+} gnnd_device_instance;
+
 /* ---- Opening a device. ---- */
 
 typedef struct gnnd_device_config {
@@ -194,6 +202,9 @@ typedef struct gnnd_device_plugin {
   uint32_t (*link)(uint32_t from, uint32_t to, gnnd_device_link* link, gnnd_device_error* error);
   /* Writes up to `capacity` of them, sets how many there are; NOT_SUPPORTED without a monitor. */
   uint32_t (*processes)(uint32_t index, gnnd_device_process* processes, uint32_t capacity,
+                        uint32_t* count, gnnd_device_error* error);
+  /* Likewise, the MIG instances of the GPU that the device is, or is an instance of. */
+  uint32_t (*instances)(uint32_t index, gnnd_device_instance* instances, uint32_t capacity,
                         uint32_t* count, gnnd_device_error* error);
 
   /* A device, with a context of this process on it. close waits for all streams, and frees what is
@@ -266,13 +277,8 @@ typedef struct gnnd_device_plugin {
   /* Features. Pointers are device memory unless said otherwise, here and below: the arena's, or
    * that of another allocator on the same device, such as torch's. Fields that contradict each
    * other are a BAD_ARGUMENT whose message names one. */
-  uint32_t (*mark)(gnnd_device_stream* stream, const gnnd_device_mark* args,
-                   gnnd_device_error* error);
   uint32_t (*gather)(gnnd_device_stream* stream, const gnnd_device_gather* args,
                      gnnd_device_error* error);
-  uint64_t (*split_workspace_bytes)(uint64_t count);
-  uint32_t (*split)(gnnd_device_stream* stream, const gnnd_device_split* args,
-                    gnnd_device_error* error);
   uint32_t (*scatter)(gnnd_device_stream* stream, const gnnd_device_scatter* args,
                       gnnd_device_error* error);
   uint32_t (*convert)(gnnd_device_stream* stream, const gnnd_device_convert* args,
@@ -311,8 +317,6 @@ typedef struct gnnd_device_plugin {
   uint64_t (*norm_workspace_bytes)(uint32_t rows, uint32_t columns);
   uint32_t (*norm)(gnnd_device_stream* stream, const gnnd_device_norm_rows* args,
                    gnnd_device_error* error);
-  uint32_t (*optimizer)(gnnd_device_stream* stream, const gnnd_device_optimizer* args,
-                        gnnd_device_error* error);
 } gnnd_device_plugin;
 
 /* The one symbol that is looked up. */

@@ -8,7 +8,6 @@
 
 #include "core/draw/dropout.h"
 #include "core/kernels/loss.h"
-#include "core/kernels/optimizer.h"
 #include "cuda/operators.h"
 #include "test/cuda/orders.h"
 #include "test/cuda/values.h"
@@ -195,116 +194,6 @@ TEST_CASE("losses and their gradients have the processor's bits") {
           }
         }
       });
-    }
-  }
-}
-
-namespace {
-
-// Two layers, with padding between their tensors.
-ParameterManifest Manifest() {
-  ParameterManifest manifest;
-  for (uint32_t t = 0; t < 4; ++t) {
-    ParameterTensor tensor;
-    tensor.layer = t / 2;
-    tensor.rows = 5 + t;
-    tensor.cols = 37;
-    tensor.offset = t * 512;
-    manifest.tensors.push_back(tensor);
-  }
-  manifest.num_floats = 4 * 512;
-  return manifest;
-}
-
-// One step of a device, as its host would launch it.
-void StepOnDevice(const cuda::Queue& queue, const ParameterManifest& manifest,
-                  const OptimizerOptions& options, const OptimizerStep& step) {
-  cuda::UpdateVectors vectors;
-  for (const auto& gradient : step.gradients) {
-    vectors.gradients[vectors.num_gradients++] = gradient.data();
-  }
-  vectors.num_floats = manifest.num_floats;
-  vectors.parameters_in = step.parameters_in.data();
-  vectors.memory_in = step.memory_in.data();
-  vectors.parameters_out = step.parameters_out.data();
-  vectors.memory_out = step.memory_out.data();
-  float clip = 1;
-  const bool clips = options.clip_norm > 0;
-  if (clips) cuda::ClipFactor(queue, vectors, step.num_seeds, options.clip_norm, &clip);
-  uint64_t done = 0;
-  for (const ParameterTensor& tensor : manifest.tensors) {
-    const StepConstants constants =
-        ConstantsOf(options, step.step, step.num_seeds, 1.0, Decays(options, tensor));
-    cuda::ZeroRange(queue, vectors, done, tensor.offset);
-    done = tensor.offset + tensor.size();
-    cuda::UpdateRange(queue, vectors, constants, clips ? &clip : nullptr,
-                      options.type == OptimizerType::kSgd, tensor.offset, done);
-  }
-  cuda::ZeroRange(queue, vectors, done, manifest.num_floats);
-}
-
-void CheckUpdate(const OptimizerOptions& options) {
-  const ParameterManifest manifest = Manifest();
-  Random random(11);
-  for (const uint32_t count : {1U, 3U}) {
-    std::vector<std::vector<float>> gradients;
-    std::vector<std::span<const float>> views;
-    for (uint32_t g = 0; g < count; ++g) {
-      gradients.push_back(random.Many<float>(manifest.num_floats));
-    }
-    for (const auto& gradient : gradients) views.emplace_back(gradient);
-    const auto parameters = random.Many<float>(manifest.num_floats);
-    auto memory = random.Many<float>(OptimizerFloats(manifest));
-    for (float& value : memory) value = std::abs(value);
-    std::vector<float> wanted(manifest.num_floats);
-    std::vector<float> wanted_memory(memory.size());
-    OptimizerStep step{views, 300, 7, parameters, memory, wanted, wanted_memory};
-    RunOptimizer(manifest, options, step);
-    const Prediction ahead{300, 3, wanted, wanted_memory, {}};
-    std::vector<float> predicted(wanted.size());
-    Prediction twin = ahead;
-    twin.predicted = predicted;
-    PredictParameters(manifest, options, twin);
-    test::InOrders([&](uint32_t order) {
-      std::vector<float> got(wanted.size());
-      for (const ParameterTensor& tensor : manifest.tensors) {
-        const double decay = Decays(options, tensor) ? options.weight_decay : 0.0;
-        cuda::PredictRange({nullptr, 1 + order}, PathOf(options, ahead, decay),
-                           options.type == OptimizerType::kSgd, manifest.num_floats, wanted.data(),
-                           wanted_memory.data(), got.data(), tensor.offset,
-                           tensor.offset + tensor.size());
-      }
-      CHECK(SameBits(got, predicted));
-    });
-    test::InOrders([&](uint32_t order) {
-      std::vector<float> got(wanted.size(), -1.0F);
-      std::vector<float> got_memory(memory.size(), -1.0F);
-      step.parameters_out = got;
-      step.memory_out = got_memory;
-      StepOnDevice({nullptr, 1 + order}, manifest, options, step);
-      CHECK(SameBits(got, wanted));
-      CHECK(SameBits(got_memory, wanted_memory));
-    });
-  }
-}
-
-}  // namespace
-
-TEST_CASE("updates have the processor's bits, of every optimizer") {
-  for (const OptimizerType type :
-       {OptimizerType::kAdam, OptimizerType::kAdamW, OptimizerType::kSgd}) {
-    for (const double clip_norm : {0.0, 0.5, 1e9}) {
-      OptimizerOptions options;
-      options.type = type;
-      options.clip_norm = clip_norm;
-      options.weight_decay = 0.01;
-      options.momentum = 0.9;
-      options.nesterov = clip_norm > 0;
-      options.weight_decay_scope =
-          clip_norm == 0.5 ? WeightDecayScope::kFirstLayer : WeightDecayScope::kAll;
-      CAPTURE(static_cast<uint32_t>(type));
-      CAPTURE(clip_norm);
-      CheckUpdate(options);
     }
   }
 }

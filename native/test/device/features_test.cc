@@ -102,30 +102,15 @@ TEST_CASE("rows come from the first tier that has them, and what none has stays 
         uint8_t* const out = arrays.Put(wanted);
         args.out = out;
         args.out_stride = stride;
-        std::vector<uint32_t> missed;
         for (uint32_t i = 0; i < count; ++i) {
           const bool has =
               ranks[i] < kCached || (ranks[i] < kRanked && (tiers & 1) != 0) || (tiers & 2) != 0;
-          if (ranks[i] >= kCached) missed.push_back(i);
           if (!has) continue;
           std::memcpy(wanted.data() + uint64_t{i} * stride,
                       table.rows.data() + uint64_t{nodes[i]} * row_bytes, row_bytes);
         }
         arrays.Call(arrays.table().gather, args);
         CHECK(arrays.Take(out, wanted.size()) == wanted);
-
-        gnnd_device_split split{};
-        split.ranks = args.ranks;
-        split.count = count;
-        split.cached_rows = kCached;
-        uint32_t* const misses = arrays.Room<uint32_t>(count);
-        uint32_t* const num_misses = arrays.Put(std::vector<uint32_t>{77});
-        split.misses = misses;
-        split.num_misses = num_misses;
-        split.workspace = arrays.Bytes(arrays.table().split_workspace_bytes(count));
-        arrays.Call(arrays.table().split, split);
-        CHECK(arrays.Take(num_misses, 1)[0] == missed.size());
-        CHECK(arrays.Take(misses, missed.size()) == missed);
       }
     }
   }
@@ -158,26 +143,6 @@ TEST_CASE("rows that have come are put in their places") {
     }
     arrays.Call(arrays.table().scatter, args);
     CHECK(arrays.Take(out, wanted.size()) == wanted);
-  }
-}
-
-TEST_CASE("nodes get the hot ranks that records are marked with") {
-  const SimPlugin plugin(SimPlugin::Environment{});
-  const auto device = plugin.Open();
-  const Table table(2, 3);
-  for (const uint32_t count : {0U, 1U, 500U}) {
-    Arrays arrays(*device);
-    Random random(count);
-    std::vector<uint32_t> nodes(count);
-    std::vector<uint32_t> wanted(count);
-    for (uint32_t i = 0; i < count; ++i) {
-      nodes[i] = random.Below(kNodes);
-      wanted[i] = table.rank[nodes[i]] < kRanked ? table.rank[nodes[i]] : kNoRank;
-    }
-    uint32_t* const out = arrays.Room<uint32_t>(count);
-    arrays.Call(arrays.table().mark,
-                gnnd_device_mark{arrays.Put(nodes), count, arrays.Put(table.rank), kRanked, out});
-    CHECK(arrays.Take(out, count) == wanted);
   }
 }
 
@@ -241,11 +206,8 @@ TEST_CASE("a kernel of feature rows names the field that cannot be") {
   gather.cached_rows = 0;
   gather.out = reinterpret_cast<uint8_t*>(words) + 1;
   refused(arrays.Try(table.gather, gather), "out");
-  refused(arrays.Try(table.split, gnnd_device_split{words, 4, 1, words, nullptr, words}),
-          "num_misses");
   refused(arrays.Try(table.scatter, gnnd_device_scatter{nullptr, 4, words, 8, 0, words, 8}),
           "positions");
-  refused(arrays.Try(table.mark, gnnd_device_mark{words, 4, nullptr, 1, words}), "rank_of_node");
   refused(arrays.Try(table.convert, gnnd_device_convert{GNND_ELEMENT_FLOAT64, GNND_ELEMENT_FLOAT32,
                                                         4, words, words}),
           "out_element");

@@ -8,7 +8,6 @@
 #include "core/draw/dropout.h"
 #include "core/kernels/dropout.h"
 #include "core/kernels/loss.h"
-#include "core/kernels/optimizer.h"
 #include "core/kernels/spmm.h"
 #include "core/kernels/transpose.h"
 #include "test/cuda/values.h"
@@ -225,90 +224,6 @@ TEST_CASE("what losses are made of is the processor's, and so are gradients") {
   }
 }
 
-std::vector<gnnd_device_tensor> TensorsOf(const ParameterManifest& manifest,
-                                          const OptimizerOptions& options) {
-  std::vector<gnnd_device_tensor> tensors;
-  for (size_t t = 0; t < manifest.tensors.size(); ++t) {
-    const ParameterTensor& tensor = manifest.tensors[t];
-    const bool is_last = t + 1 == manifest.tensors.size();
-    const uint64_t end = is_last ? manifest.num_floats : manifest.tensors[t + 1].offset;
-    tensors.push_back(
-        {tensor.offset, tensor.size(), end - tensor.offset, Decays(options, tensor) ? 1U : 0U, 0});
-  }
-  return tensors;
-}
-
-gnnd_device_optimizer ArgsOf(const OptimizerOptions& options) {
-  gnnd_device_optimizer args{};
-  args.type = static_cast<uint32_t>(options.type);
-  args.nesterov = options.nesterov ? 1 : 0;
-  args.learning_rate = options.learning_rate;
-  args.beta1 = options.beta1;
-  args.beta2 = options.beta2;
-  args.epsilon = options.epsilon;
-  args.momentum = options.momentum;
-  args.weight_decay = options.weight_decay;
-  args.clip_norm = options.clip_norm;
-  return args;
-}
-
-TEST_CASE("a step of every optimizer has the processor's bits") {
-  const SimPlugin plugin(SimPlugin::Environment{});
-  const auto device = plugin.Open();
-  ParameterManifest manifest;
-  for (const uint32_t rows : {1U, 7U, 40U}) {
-    ParameterTensor tensor;
-    tensor.name = std::to_string(rows);
-    tensor.rows = rows;
-    tensor.cols = 5;
-    tensor.layer = rows == 1 ? 0 : 1;
-    Append(tensor, &manifest);
-  }
-  for (const OptimizerType type :
-       {OptimizerType::kAdam, OptimizerType::kAdamW, OptimizerType::kSgd}) {
-    for (const double clip : {0.0, 0.5}) {
-      OptimizerOptions options;
-      options.type = type;
-      options.momentum = 0.9;
-      options.nesterov = type == OptimizerType::kSgd;
-      options.weight_decay = 0.01;
-      options.weight_decay_scope = WeightDecayScope::kFirstLayer;
-      options.clip_norm = clip;
-      Random random(static_cast<uint64_t>(type));
-      const uint64_t floats = manifest.num_floats;
-      const std::vector<std::vector<float>> gradients = {random.Many<float>(floats),
-                                                         random.Many<float>(floats)};
-      const std::vector<std::span<const float>> views(gradients.begin(), gradients.end());
-      const auto parameters = random.Many<float>(floats);
-      auto memory = random.Many<float>(2 * floats);
-      for (float& value : memory) value = std::abs(value);
-      std::vector<float> next(floats);
-      std::vector<float> next_memory(2 * floats);
-      RunOptimizer(manifest, options, {views, 64, 3, parameters, memory, next, next_memory});
-
-      Arrays arrays(*device);
-      const std::vector<gnnd_device_tensor> tensors = TensorsOf(manifest, options);
-      gnnd_device_optimizer args = ArgsOf(options);
-      args.step = 3;
-      args.num_seeds = 64;
-      args.num_floats = floats;
-      args.num_gradients = 2;
-      args.num_tensors = static_cast<uint32_t>(tensors.size());
-      args.gradients[0] = arrays.Put(gradients[0]);
-      args.gradients[1] = arrays.Put(gradients[1]);
-      args.tensors = tensors.data();
-      args.parameters_in = arrays.Put(parameters);
-      args.memory_in = arrays.Put(memory);
-      args.parameters_out = arrays.Room<float>(floats);
-      args.memory_out = arrays.Room<float>(2 * floats);
-      args.clip = arrays.Room<float>(1);
-      arrays.Call(arrays.table().optimizer, args);
-      CHECK(SameBits(arrays.Take(args.parameters_out, floats), next));
-      CHECK(SameBits(arrays.Take(args.memory_out, 2 * floats), next_memory));
-    }
-  }
-}
-
 TEST_CASE("a kernel of training names the field that cannot be") {
   const SimPlugin plugin(SimPlugin::Environment{});
   const auto device = plugin.Open();
@@ -348,11 +263,6 @@ TEST_CASE("a kernel of training names the field that cannot be") {
           "workspace");
   gnnd_device_loss loss{};
   refused(arrays.Try(table.loss, loss), "columns");
-  gnnd_device_optimizer optimizer{};
-  refused(arrays.Try(table.optimizer, optimizer), "num_gradients");
-  optimizer.num_gradients = 1;
-  optimizer.num_seeds = optimizer.step = 1;
-  refused(arrays.Try(table.optimizer, optimizer), "optimizer");
 }
 
 }  // namespace

@@ -51,6 +51,22 @@ describe('GPUs as devices', () => {
     expect(names(own.devices)).toEqual(['cuda:0']);
   });
 
+  it('that are MIG instances are all told, with what to do for those that CUDA hides', () => {
+    const instance = (uuid: string) => ({ uuid, name: 'H200 MIG 1g.18gb', totalBytes: 18e9 });
+    const instances = [instance('MIG-a'), instance('MIG-b'), instance('MIG-c')];
+    const { devices, unused } = found(
+      deviceProbe([probedDevice(0, { uuid: 'MIG-b', mig: 1, instances })]),
+    );
+    expect(names(devices)).toEqual(['cuda:0']);
+    expect(names(unused)).toEqual(['cuda:MIG-a', 'cuda:MIG-c']);
+    expect(unused[0]).toMatchObject({
+      probed: { uuid: 'MIG-a', name: 'H200 MIG 1g.18gb', totalBytes: 18e9 },
+      why:
+        'a MIG instance that CUDA does not show this daemon; ' +
+        'a daemon of its own with CUDA_VISIBLE_DEVICES=MIG-a has it',
+    });
+  });
+
   it.each([
     [{ mig: 2 }, /MIG is on/],
     [{ computeMode: 2 }, /allows no process; sudo nvidia-smi -i 0 -c DEFAULT/],

@@ -1,0 +1,49 @@
+#include "cuda/runtime/nvml.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <vector>
+
+// What NVML is asked for, from a library that stands in its place (fake_nvml.cc).
+
+namespace gnnd::cuda {
+namespace {
+
+constexpr const char* kPci = "0000:17:00.0";
+
+TEST_CASE("the instances of a GPU are all those that there are") {
+  Nvml nvml(GNND_FAKE_NVML);
+  REQUIRE(nvml.problem().empty());
+  std::vector<MigInstance> found;
+  REQUIRE(nvml.Instances(kPci, &found));
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].uuid == "MIG-00000001");
+  CHECK(found[0].name == "A GPU MIG 1g.10gb");
+  CHECK(found[0].total_bytes == 10'000);
+  CHECK(found[1].uuid == "MIG-00000003");
+  CHECK(found[1].total_bytes == ~uint64_t{0});
+  bool is_on = false;
+  CHECK(nvml.IsMigOn(kPci, &is_on));
+  CHECK(is_on);
+}
+
+TEST_CASE("a GPU that is not split has no instances, one that is unknown no answer") {
+  setenv("FAKE_NVML", "off", 1);
+  Nvml nvml(GNND_FAKE_NVML);
+  std::vector<MigInstance> found(1);
+  CHECK(nvml.Instances(kPci, &found));
+  CHECK(found.empty());
+  unsetenv("FAKE_NVML");
+  CHECK_FALSE(nvml.Instances("none", &found));
+}
+
+TEST_CASE("without NVML nothing is known, and it is said why") {
+  Nvml nvml("libgnnd-no-such-library.so");
+  CHECK(nvml.problem().find("libgnnd-no-such-library.so") != std::string::npos);
+  std::vector<MigInstance> found;
+  CHECK_FALSE(nvml.Instances(kPci, &found));
+}
+
+}  // namespace
+}  // namespace gnnd::cuda
