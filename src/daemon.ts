@@ -274,6 +274,11 @@ function hostLimits(
         accelerator === undefined ? [] : [[name, accelerator.bits] as const],
       ),
     ),
+    deviceBudgets: new Map(
+      devices.flatMap(({ name, accelerator }) =>
+        accelerator === undefined ? [] : [[name, accelerator.budgetBytes] as const],
+      ),
+    ),
     matrixLibrary: matrixLibraryOf(instructionSet),
     pluginFile: pluginFilesIn(pluginsDir),
   };

@@ -100,6 +100,7 @@ struct CacheOptions {
   uint64_t rows = 0;
   bool features_on_disk = false;
   uint64_t read_ahead_bytes = 0;
+  int host_tier_fd = 0;
 };
 
 template <>
@@ -107,11 +108,13 @@ inline constexpr auto kTable<CacheOptions> = StructOf(
     "CacheOptions",
     Field{"orderPath", &CacheOptions::order_path, "Of `cacheRank`; empty: nothing is cached."},
     Field{"rows", &CacheOptions::rows,
-          "For a Sampler those of the largest cache, for a Trainer those of its own."},
+          "For a Sampler as far as any Trainer asks by rank, for a Trainer those of its cache."},
     Field{"featuresOnDisk", &CacheOptions::features_on_disk,
           "The feature file is larger than the memory it may take."},
     Field{"readAheadBytes", &CacheOptions::read_ahead_bytes,
-          "For a Sampler: pages that it may ask for before they are wanted; 0: none."});
+          "For a Sampler: pages that it may ask for before they are wanted; 0: none."},
+    Field{"hostTierFd", &CacheOptions::host_tier_fd,
+          "For a Trainer: of `hostTierFill`, for its device to read by itself; 0: none."});
 
 struct DeviceOptions {
   std::string plugin;

@@ -231,6 +231,7 @@ Status ExtractToDevice(const TrainOptions& options, const FeatureStore& store, c
   GNND_TRY(BeginExtraction(options, sample, buffer));
   Workspace* const workspace = &buffer->memory;
   TrainStream& stream = TrainStream::Of(workspace->device());
+  stream.BeginTiming();
   const SampleCopy copies(&stream, workspace);
   buffer->sample = copies.Of(sample);
   buffer->labels = copies.Copied(std::span<const uint32_t>(buffer->seed_labels)).data();
@@ -244,7 +245,7 @@ Status ExtractToDevice(const TrainOptions& options, const FeatureStore& store, c
   } else {
     extraction.Run<float>(FusesBottom(options, sample));
   }
-  stream.Synchronize();
+  buffer->device_ns = stream.EndTiming();
   return Status::Ok();
 }
 

@@ -24,6 +24,8 @@ class DeviceFeatures {
   static Result<DeviceFeatures> Load(const TrainOptions& options);
 
   uint64_t cache_rows() const { return cache_rows_; }
+  // Of the last Read: rows that the device could not read itself.
+  uint64_t staged_rows() const { return positions_.size(); }
 
   // The rows of the nodes of `sample`, in the features' own type, to `out`, which is device memory
   // as all of `copy`, that is the sample's copy there: hits from the cache, misses over the bus,

@@ -67,6 +67,8 @@ Result<std::unique_ptr<TrainStream>> TrainStream::Create(const Device& device, U
   } else {
     made->stream_ = GNND_VALUE(DeviceStream::Create(device, /*is_high=*/use == Use::kExtract));
   }
+  made->begun_ = GNND_VALUE(DeviceEvent::Create(device, /*is_timed=*/true));
+  made->ended_ = GNND_VALUE(DeviceEvent::Create(device, /*is_timed=*/true));
   return made;
 }
 
@@ -99,6 +101,20 @@ void TrainStream::Fill(void* to, uint8_t byte, uint64_t bytes) {
 void TrainStream::Synchronize() {
   const Status status = stream_->Synchronize();
   if (!status.ok()) throw DeviceError(status);
+}
+
+void TrainStream::BeginTiming() {
+  const Status status = begun_->Record(*stream_);
+  if (!status.ok()) throw DeviceError(status);
+}
+
+uint64_t TrainStream::EndTiming() {
+  const Status status = ended_->Record(*stream_);
+  if (!status.ok()) throw DeviceError(status);
+  Synchronize();
+  const Result<uint64_t> ns = ended_->Since(*begun_);
+  if (!ns.ok()) throw DeviceError(ns.status());
+  return *ns;
 }
 
 TrainStream::Current::Current(const TrainStream& stream) {

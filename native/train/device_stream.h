@@ -70,6 +70,9 @@ class TrainStream {
   void CopyOut(void* to, const void* from, uint64_t bytes);
   void Fill(void* to, uint8_t byte, uint64_t bytes);
   void Synchronize();
+  // The device's time from one to the other, by events on the stream; the second one waits for it.
+  void BeginTiming();
+  uint64_t EndTiming();
   // Synchronize where a failure has been told already.
   void Drain() noexcept { static_cast<void>(stream_->Synchronize()); }
 
@@ -93,6 +96,8 @@ class TrainStream {
   const Device& device_;
   std::optional<c10::Stream> torch_;  // the same one, where torch has streams
   std::unique_ptr<DeviceStream> stream_;
+  std::unique_ptr<DeviceEvent> begun_;
+  std::unique_ptr<DeviceEvent> ended_;
   TrainDevice train_device_;
 };
 

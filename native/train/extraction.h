@@ -26,6 +26,7 @@ struct ExtractBuffer {
   std::vector<uint32_t> seed_labels;
   const uint32_t* labels = nullptr;  // the same where the loss is computed
   BatchKey key{};
+  uint64_t device_ns = 0;  // that a device took for it, by its events
 };
 
 // What every extraction begins with: checks the sample and reads its seeds' labels.

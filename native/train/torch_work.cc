@@ -123,6 +123,7 @@ class Work final : public TorchWork {
   std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters,
                                            at::Device where = at::kCPU) const;
   Status ExtractInto(const Sample& sample, ExtractBuffer* buffer);
+  void CountReads(uint64_t rows, ExtractReport* report) const;
   Status Compute(const ExtractBuffer& extracted, const ParametersView& view,
                  std::span<float> gradient, BatchReport* report);
   void WriteGradient(const std::vector<at::Tensor>& grads, std::span<float> gradient);
@@ -168,6 +169,8 @@ Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* repor
     GNND_TRY(ExtractInto(sample, buffer));
     report->traffic = store_.TrafficOf(sample.nodes(), sample.ranks());
     report->cache_rows = side_ ? side_->features().cache_rows() : store_.cache_rows();
+    if (side_) CountReads(sample.nodes().size(), report);
+    report->device_ns = buffer->device_ns;
     report->cache_fill_ns = cache_fill_ns_;
     report->work_bytes = compute_bytes_.load(std::memory_order_relaxed) +
                          eval_bytes_.load(std::memory_order_relaxed);
@@ -177,6 +180,16 @@ Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* repor
     }
     return Status::Ok();
   });
+}
+
+// How the device came by what its cache does not hold.
+void Work::CountReads(uint64_t rows, ExtractReport* report) const {
+  const uint64_t row_bytes = options_.features.row_bytes();
+  const uint64_t cached = report->traffic.rows[static_cast<uint32_t>(Tier::kDevice)];
+  report->staged_rows = side_->features().staged_rows();
+  report->staged_bytes = report->staged_rows * row_bytes;
+  report->bus_rows = rows - cached - report->staged_rows;
+  report->bus_bytes = report->bus_rows * row_bytes;
 }
 
 Status Work::ExtractInto(const Sample& sample, ExtractBuffer* buffer) {
@@ -255,6 +268,7 @@ Status Work::ComputeGradient(const Sample& sample, uint32_t buffer, const Parame
 Status Work::Compute(const ExtractBuffer& extracted, const ParametersView& view,
                      std::span<float> gradient, BatchReport* report) {
   compute_.Reset();
+  if (side_) side_->compute().BeginTiming();
   const std::vector<at::Tensor> leaves =
       TensorsToTrain(extracted.key, side_ ? side_->Parameters(view) : view.floats);
   const Sample& sample = extracted.sample;
@@ -275,6 +289,7 @@ Status Work::Compute(const ExtractBuffer& extracted, const ParametersView& view,
                                            /*allow_unused=*/true);
   compute_bytes_.store(compute_.reserved_bytes(), std::memory_order_relaxed);
   WriteGradient(grads, gradient);
+  if (side_) report->device_ns = side_->compute().EndTiming();
   return Status::Ok();
 }
 
@@ -288,7 +303,6 @@ void Work::WriteGradient(const std::vector<at::Tensor>& grads, std::span<float> 
   }
   if (!side_) return;
   side_->compute().CopyOut(gradient.data(), whole.data(), whole.size_bytes());
-  side_->compute().Synchronize();
 }
 
 void Work::AddLosses(const ExtractBuffer& extracted, const at::Tensor& logits,

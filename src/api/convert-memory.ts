@@ -18,6 +18,8 @@ export function memoryInit(plan: MemoryPlan): MessageInitShape<typeof MemoryPlan
     featuresOnDisk: plan.features === 'DISK',
     featuresBytes: int64(plan.featuresBytes),
     readAheadBytes: int64(plan.readAheadBytes),
+    pinnedRows: int64(plan.pinned.rows),
+    pinnedExplanation: plan.pinned.reason,
     ...(plan.rows === null ? {} : { rows: rowsInit(plan.rows) }),
     ...(plan.inference === null ? {} : { inference: inferenceInit(plan.inference) }),
   };

@@ -89,6 +89,8 @@ function cachePlanInit(cache: CachePlan): MessageInitShape<typeof CachePlanSchem
     explanation: cache.explanation,
     prefetch: cache.prefetch,
     prefetchExplanation: cache.prefetchExplanation,
+    pinnedRows: int64(cache.pinnedRows),
+    pinnedExplanation: cache.pinnedExplanation,
   };
 }
 

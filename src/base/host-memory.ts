@@ -8,6 +8,12 @@ export function hostMemoryBytes(): number {
   return Math.min(totalmem(), ...limitFilesOf(own).map((path) => limitOf(readText(path))));
 }
 
+/** What the host could give without anything else losing its memory; infinite where unknown. */
+export function availableMemoryBytes(): number {
+  const kibibytes = /^MemAvailable:\s+(\d+) kB$/m.exec(readText('/proc/meminfo') ?? '')?.[1];
+  return kibibytes === undefined ? Number.POSITIVE_INFINITY : 1024 * Number(kibibytes);
+}
+
 /**
  * Where the limits of a process's control groups stand, given its /proc/PID/cgroup: of version 1
  * (`4:memory:/a`) and of version 2 (`0::/a/b`), with those of the groups around them.

@@ -78,6 +78,9 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
       await loadTrain().modelPredict(start.options);
       return { kind: 'answered', answer: { role: start.role } };
     }
+    case 'HOST_TIER':
+      await core.hostTierFill(start.options);
+      return { kind: 'answered', answer: { role: start.role } };
     case 'LOAD':
       await load(core, start.options);
       return { kind: 'answered', answer: { role: start.role } };

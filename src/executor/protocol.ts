@@ -9,6 +9,7 @@ import type {
   CacheReportOptions,
   DatasetLocation,
   ExecutorOptions,
+  HostTierOptions,
   LoopEnd,
   ModelManifest,
   NativeCode,
@@ -38,6 +39,7 @@ export const segmentFd = 3;
 export const outputFd = 3;
 export const topologyFd = 4;
 export const scratchFd = 5;
+export const hostTierFd = 6;
 
 /** Makes what executors share of a dataset. */
 export interface LoadOptions {
@@ -56,6 +58,7 @@ export type Task =
   | { readonly role: 'PROBE'; readonly options: ProbeOptions }
   | { readonly role: 'RANK'; readonly options: RankOptions }
   | { readonly role: 'CACHE_REPORT'; readonly options: CacheReportOptions }
+  | { readonly role: 'HOST_TIER'; readonly options: HostTierOptions }
   | { readonly role: 'PREDICT'; readonly options: PredictOptions }
   | { readonly role: 'LOAD'; readonly options: LoadOptions }
   | { readonly role: 'IMPORT'; readonly options: SourceImport }
@@ -69,7 +72,7 @@ export type TaskAnswer =
   | { readonly role: 'PROBE'; readonly value: ModelManifest }
   | { readonly role: 'RANK'; readonly value: RankTimes }
   | { readonly role: 'CACHE_REPORT'; readonly value: CacheReport }
-  | { readonly role: 'PREDICT' | 'LOAD' }
+  | { readonly role: 'PREDICT' | 'LOAD' | 'HOST_TIER' }
   | { readonly role: 'IMPORT'; readonly value: ImportOutcome }
   | { readonly role: 'CHECK'; readonly value: Validation }
   | { readonly role: 'PROPAGATE'; readonly value: PropagateReport }

@@ -186,6 +186,7 @@ function deviceUseOf(
     if (accelerator === undefined) return [];
     const here = executors.filter((executor) => executor.device === index);
     const alive = here.filter(({ phase }) => phase !== 'REAPED');
+    const trainers = here.filter(({ role }) => role !== 'SAMPLER');
     return [
       {
         device: name,
@@ -199,9 +200,28 @@ function deviceUseOf(
           IN: sumOf(here, counters.copiedInBytes),
           OUT: sumOf(here, counters.copiedOutBytes),
         },
+        features: {
+          CACHE: readBy(here, 'deviceRows', 'deviceBytes'),
+          BUS: readBy(here, 'busRows', 'busBytes'),
+          STAGED: readBy(here, 'stagedRows', 'stagedBytes'),
+        },
+        stageSeconds: {
+          SAMPLE: sumOf(ofRole(here, 'SAMPLER'), counters.deviceNs) / 1e9,
+          EXTRACT: sumOf(here, counters.deviceExtractNs) / 1e9,
+          TRAIN: sumOf(trainers, counters.deviceNs) / 1e9,
+        },
+        registeredBytes: sumOf(alive, counters.registeredBytes),
       },
     ];
   });
+}
+
+function readBy(
+  executors: readonly ExecutorSnapshot[],
+  rows: keyof typeof counters,
+  bytes: keyof typeof counters,
+) {
+  return { rows: sumOf(executors, counters[rows]), bytes: sumOf(executors, counters[bytes]) };
 }
 
 function batchesOf({ snapshot }: JobAttempt): JobMetricsInput['batches'] {

@@ -124,7 +124,10 @@ export interface JobsOptions extends Omit<InferenceSources, 'store'> {
   readonly host: Pick<
     ResolveContext,
     'deviceNames' | 'deviceCores' | 'deviceBits' | 'matrixLibrary' | 'pluginFile'
-  >;
+  > & {
+    /** Bytes of devices that have memory of their own, by their names. */
+    readonly deviceBudgets?: ReadonlyMap<string, number>;
+  };
   /** What the host's memory is to this daemon. */
   readonly hostBytes: number;
   readonly maxQueued: number;
@@ -273,7 +276,16 @@ function checkMemory(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord
 
 function memoryOf(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord): MemoryPlan {
   const { native, hostBytes } = options;
-  return memoryPlanOf(spec, { native, counts: countsOf(dataset), hostBytes });
+  const deviceBytes = smallestBudgetOf(options, spec);
+  return memoryPlanOf(spec, { native, counts: countsOf(dataset), hostBytes, deviceBytes });
+}
+
+/** Of the devices that the job may get, those with memory of their own; 0: there are none. */
+function smallestBudgetOf({ host }: JobsOptions, { resources }: JobSpec): number {
+  const { deviceNames, deviceKind } = resources;
+  const names = deviceNames.length > 0 ? deviceNames : devicesOfKind(host.deviceNames, deviceKind);
+  const budgets = names.flatMap((name) => host.deviceBudgets?.get(name) ?? []);
+  return budgets.length === 0 ? 0 : Math.min(...budgets);
 }
 
 /** Null once the dataset is gone. */

@@ -9,6 +9,7 @@ import {
   copyDirections,
   datasetStates,
   deviceMemoryUses,
+  deviceStages,
   deviceStates,
   endStates,
   executorOutcomes,
@@ -19,6 +20,7 @@ import {
   propagationOutcomes,
   queueSides,
   reclaimedStates,
+  rowWays,
   segmentKinds,
   splits,
   stages,
@@ -282,6 +284,24 @@ export const slotFamilies = {
     device: null,
     direction: copyDirections,
   }),
+  gnnd_device_feature_rows_total: counter(
+    "Feature rows of batches on a device: of its cache, read by itself from the host's memory, " +
+      'or copied there by the host; absent on CPU devices.',
+    { ...slot, device: null, way: rowWays },
+  ),
+  gnnd_device_feature_bytes_total: counter('The same in bytes.', {
+    ...slot,
+    device: null,
+    way: rowWays,
+  }),
+  gnnd_device_stage_seconds_total: counter(
+    "Time on a device's streams by stage, as its own events have it; absent on CPU devices.",
+    { ...slot, device: null, stage: deviceStages },
+  ),
+  gnnd_device_registered_bytes: gauge(
+    "Most of the host's memory that executors registered with a device; absent on CPU devices.",
+    { ...slot, device: null },
+  ),
 
   gnnd_placement_k: gauge('K = T_t / T_s.', slot),
   gnnd_sampler_batch_seconds: gauge('T_s: a Sampler per batch.', slot),

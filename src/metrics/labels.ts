@@ -89,6 +89,14 @@ export type DeviceMemoryUse = (typeof deviceMemoryUses)[number];
 export const copyDirections = ['IN', 'OUT'] as const;
 export type CopyDirection = (typeof copyDirections)[number];
 
+/** How a device comes by a feature row: its own cache, the host's memory by itself, or by copy. */
+export const rowWays = ['CACHE', 'BUS', 'STAGED'] as const;
+export type RowWay = (typeof rowWays)[number];
+
+/** Stages of which a device's events tell how long it had to do. */
+export const deviceStages = ['SAMPLE', 'EXTRACT', 'TRAIN'] as const;
+export type DeviceStage = (typeof deviceStages)[number];
+
 export const checkpointResults = ['OK', 'FAILED'] as const;
 export type CheckpointResult = (typeof checkpointResults)[number];
 

@@ -8,6 +8,7 @@ import type {
   CacheTier,
   CopyDirection,
   DeviceMemoryUse,
+  DeviceStage,
   DeviceState,
   ExecutorOutcome,
   GrpcCode,
@@ -15,6 +16,7 @@ import type {
   PropagationOutcome,
   QueueSide,
   ReclaimedState,
+  RowWay,
   SegmentKind,
   Split,
   Stage,
@@ -177,6 +179,10 @@ export interface JobMetricsInput {
     readonly device: string;
     readonly memoryBytes: Readonly<Record<DeviceMemoryUse, number>>;
     readonly copiedBytes: Readonly<Record<CopyDirection, number>>;
+    readonly features: Readonly<Record<RowWay, { rows: number; bytes: number }>>;
+    readonly stageSeconds: Readonly<Record<DeviceStage, number>>;
+    /** Of the host's memory. */
+    readonly registeredBytes: number;
   }[];
   readonly queue: {
     readonly depth: number;

@@ -6,10 +6,12 @@ import {
   cacheTiers,
   copyDirections,
   deviceMemoryUses,
+  deviceStages,
   executorRoles,
   jobPhases,
   queueSides,
   reclaimedStates,
+  rowWays,
   splits,
   stages,
   standbyOutcomes,
@@ -147,8 +149,18 @@ export class SlotSeries {
   }
 
   #setDeviceUse(uses: JobMetricsInput['deviceUse']): void {
-    for (const { device, memoryBytes, copiedBytes } of uses) {
+    for (const { device, memoryBytes, copiedBytes, features, ...rest } of uses) {
       const labels = { ...this.#slot, device };
+      this.series.set('gnnd_device_registered_bytes', labels, rest.registeredBytes);
+      for (const stage of deviceStages) {
+        const seconds = rest.stageSeconds[stage];
+        this.series.set('gnnd_device_stage_seconds_total', { ...labels, stage }, seconds);
+      }
+      for (const way of rowWays) {
+        const { rows, bytes } = features[way];
+        this.series.set('gnnd_device_feature_rows_total', { ...labels, way }, rows);
+        this.series.set('gnnd_device_feature_bytes_total', { ...labels, way }, bytes);
+      }
       for (const use of deviceMemoryUses) {
         this.series.set('gnnd_device_memory_bytes', { ...labels, use }, memoryBytes[use]);
       }

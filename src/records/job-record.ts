@@ -253,6 +253,9 @@ export interface CachePlan {
   /** Whether Trainers extract the next batch while they compute the present one. */
   readonly prefetch: boolean;
   readonly prefetchExplanation: string;
+  /** Of the host's, which devices with memory of their own read by themselves. */
+  readonly pinnedRows: number;
+  readonly pinnedExplanation: string;
 }
 
 export interface JobPlan {

@@ -30,6 +30,8 @@ export interface MemoryPlan {
   readonly featuresBytes: number;
   /** Of pages that Samplers may ask for before they are wanted; 0: none. */
   readonly readAheadBytes: number;
+  /** Of features, in memory of the host's that devices read by themselves. */
+  readonly pinned: PinnedPlan;
   /** Of a job whose batches are rows; null for all others. */
   readonly rows: RowPlan | null;
   /** Of a job that predicts; null for all others. */
@@ -45,6 +47,14 @@ export interface InferencePlan {
   readonly scratchBytes: number;
   /** Of a propagation of all nodes; 0: it needs none. */
   readonly propagationBytes: number;
+}
+
+export interface PinnedPlan {
+  /** The hottest so many; 0: none. */
+  readonly rows: number;
+  readonly bytes: number;
+  /** One sentence, for people. */
+  readonly reason: string;
 }
 
 /** DEVICE: the device's memory; HOST: the host's; DISK: the files, as batches want them. */

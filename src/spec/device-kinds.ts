@@ -17,6 +17,22 @@ export function hasOwnMemory({ deviceKind, deviceNames }: JobSpec['resources']):
   return deviceNames.some((name) => deviceKindOf(name) !== 'CPU');
 }
 
+/** How many of the named devices surely never train: samples have the same bits everywhere. */
+export function onlySamplersOf({ placement, resources }: Placed): number {
+  const { policy, samplers, standby } = placement;
+  const isSplit = policy === 'FIXED' && standby === 'OFF' && samplers < resources.devices;
+  return isSplit ? samplers : 0;
+}
+
+/** Whether a device that may train has memory of its own. */
+export function trainsInOwnMemory(spec: Placed): boolean {
+  const { deviceNames } = spec.resources;
+  if (deviceNames.length === 0) return hasOwnMemory(spec.resources);
+  return deviceNames.slice(onlySamplersOf(spec)).some((name) => deviceKindOf(name) !== 'CPU');
+}
+
+type Placed = Pick<JobSpec, 'placement' | 'resources'>;
+
 /** `cuda:0` of `cuda:0/1`: the device that a logical one is a part of; others are themselves. */
 export function wholeDeviceOf(name: string): string {
   return name.split('/')[0] ?? name;

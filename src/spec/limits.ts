@@ -11,3 +11,5 @@ export const automaticCores = 16;
 
 /** `cache.ratio` of a cache that takes the memory there is. */
 export const automaticRatio = -1;
+/** `resources.pinned_features_bytes` likewise. */
+export const automaticBytes = -1;

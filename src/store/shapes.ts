@@ -19,6 +19,7 @@ import {
   type Decoder,
   float,
   integer,
+  later,
   list,
   nullable,
   object,
@@ -84,6 +85,8 @@ export const jobPlan: Decoder<JobPlan> = object({
       explanation: text,
       prefetch: bool,
       prefetchExplanation: text,
+      pinnedRows: later(integer, 0),
+      pinnedExplanation: later(text, ''),
     }),
   ),
 });

@@ -36,6 +36,7 @@ export function crewOf(
     spec: input.spec,
     orderPath: cache.orderPath,
     cache: cache.plan,
+    hostTierFd: cache.hostTierFd,
     devices: input.devices,
     logFolder: input.logFolder,
     onSpawned: (role) => emit({ kind: 'executorSpawned', role }),

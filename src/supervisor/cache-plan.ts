@@ -1,5 +1,6 @@
 import type { DatasetCounts } from '../native/contract.ts';
 import type { CachePlan } from '../records/job-record.ts';
+import type { PinnedPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
 import { rowBytesOf } from './memory-plan.ts';
@@ -10,6 +11,7 @@ import { rowBytesOf } from './memory-plan.ts';
  */
 
 export interface CacheFacts {
+  readonly pinned: Pick<PinnedPlan, 'rows' | 'reason'>;
   readonly counts: DatasetCounts;
   /** What a Sampler holds of the device that it shares with a standby Trainer: the topology. */
   readonly samplerBytes: number;
@@ -58,6 +60,8 @@ export function cachePlanOf(spec: JobSpec, facts: CacheFacts): CachePlan {
     rankMs,
     explanation: explanationOf(spec, facts, trainerRows),
     ...prefetchOf(spec, facts),
+    pinnedRows: facts.pinned.rows,
+    pinnedExplanation: facts.pinned.reason,
   };
 }
 

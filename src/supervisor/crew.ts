@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { protocolVersion, type StartMessage, scratchFd } from '../executor/protocol.ts';
+import { hostTierFd, protocolVersion, type StartMessage, scratchFd } from '../executor/protocol.ts';
 import type {
   CoreAddon,
   DatasetLocation,
@@ -52,6 +52,8 @@ export interface CrewOptions {
   /** Empty: no order was made and nothing is cached. */
   readonly orderPath: string;
   readonly cache: CachePlan;
+  /** Of the first `cache.pinnedRows` rows by rank; null: there is none. */
+  readonly hostTierFd: number | null;
   /** All devices of the attempt; the index is the segment's device number. */
   readonly devices: readonly CrewDevice[];
   readonly logFolder: string;
@@ -134,6 +136,7 @@ export class Crew {
       segmentFd: this.#segmentFd,
       topologyFd: this.#options.topologyFds.get(seat.device) ?? null,
       scratchFd: this.#scratchFd,
+      hostTierFd: this.#readsHostTier(seat.role, device) ? this.#options.hostTierFd : null,
       threads: trainerThreads(spec, devices, device).threads,
       instructionSet: native.hostInstructionSet(),
       matrixLibrary: spec.training.matrixLibrary,
@@ -213,6 +216,7 @@ export class Crew {
         rows: this.#cacheRowsOf(seat.role),
         featuresOnDisk: memory.features === 'DISK',
         readAheadBytes: this.#readAheadBytes(),
+        hostTierFd: this.#readsHostTier(seat.role, device) ? hostTierFd : 0,
       },
       device: this.#deviceOptionsOf(seat.role, device),
     };
@@ -250,18 +254,24 @@ export class Crew {
     return deviceOptionsOf(device, role, { spec, layout, counts: dataset.counts }, devices.length);
   }
 
+  /** Trainers on devices that have memory of their own. */
+  #readsHostTier(role: ExecutorRole, device: number): boolean {
+    const { devices, hostTierFd: fd } = this.#options;
+    return fd !== null && role !== 'SAMPLER' && devices[device]?.accelerator !== undefined;
+  }
+
   /** Every Sampler's part; there may be one on every device but one. */
   #readAheadBytes(): number {
     const { memory, devices } = this.#options;
     return Math.floor(memory.readAheadBytes / Math.max(1, devices.length - 1));
   }
 
-  /** A Sampler marks for the largest cache. */
+  /** A Sampler marks for all caches and for the host's tier. */
   #cacheRowsOf(role: ExecutorRole): number {
-    const { trainerRows, standbyRows } = this.#options.cache;
+    const { trainerRows, standbyRows, pinnedRows } = this.#options.cache;
     if (this.#options.orderPath === '') return 0;
     if (role === 'TRAINER') return trainerRows;
-    return role === 'STANDBY' ? standbyRows : Math.max(trainerRows, standbyRows);
+    return role === 'STANDBY' ? standbyRows : Math.max(trainerRows, standbyRows, pinnedRows);
   }
 
   #killIfStalled(member: Member, row: ExecutorSnapshot, nowMs: number): void {

@@ -8,7 +8,7 @@ import { devicePluginPath } from '../native/load.ts';
 import type { ExecutorRole } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { JobLayout } from './job-layout.ts';
-import { topologyBytesOf } from './memory-plan.ts';
+import { samplerDeviceBytes } from './sampler-memory.ts';
 import type { CrewDevice, StandbyRoom } from './seat.ts';
 
 /**
@@ -39,22 +39,6 @@ export function deviceOptionsOf(
     STANDBY: Math.max(1, budgetBytes - samplerBytes),
   } as const;
   return { plugin: devicePluginPath(kind), budgetBytes: byRole[role] };
-}
-
-/** Batches that a device's Sampler has in hand (native/core/executor/device_sample_work.h). */
-const samplerDepth = 2;
-
-/**
- * At most, of a Sampler: the topology, a word a node to number the nodes of a batch, and for each
- * batch in hand its record, the ids before they are numbered, and what strategies work in, which is
- * no more than the record again.
- */
-export function samplerDeviceBytes({ spec, layout, counts }: DeviceJob): number {
-  const alias = spec.sampling.algorithm === 'KHOP_WEIGHTED';
-  const workspaceBytes = 3 * layout.slotBytes;
-  return (
-    topologyBytesOf(counts, alias) + 8 * counts.numNodes + samplerDepth * workspaceBytes + 2 ** 20
-  );
 }
 
 /** Of the smallest device that has memory of its own; 0: none has. */

@@ -35,6 +35,8 @@ export interface SpawnOptions {
   readonly topologyFd: number | null;
   /** Becomes descriptor 5; null: there is none. */
   readonly scratchFd: number | null;
+  /** Becomes descriptor 6; unset: there is none. */
+  readonly hostTierFd?: number | null | undefined;
   readonly threads: number;
   readonly instructionSet: InstructionSet;
   /** Of what multiplies matrices; unset: nothing that decides bits. */
@@ -93,13 +95,13 @@ async function spawnOnce(options: SpawnOptions): Promise<ExecutorProcess> {
   mkdirSync(dirname(options.logPath), { recursive: true });
   const log = openSync(options.logPath, 'a', 0o640);
   const third = options.segmentFd === 'OUTPUT' ? 'pipe' : (options.segmentFd ?? 'ignore');
-  const scratch = options.scratchFd ?? 'ignore';
+  const own = [options.topologyFd, options.scratchFd, options.hostTierFd];
   const args = ['--no-warnings', entry, String(process.pid)];
   const env = executorEnvironment(options);
   let child: ChildProcess;
   try {
     child = spawn(process.execPath, args, {
-      stdio: ['ignore', log, log, third, options.topologyFd ?? 'ignore', scratch, 'ipc'],
+      stdio: ['ignore', log, log, third, ...own.map((fd) => fd ?? 'ignore'), 'ipc'],
       serialization: 'advanced',
       env,
     });

@@ -13,11 +13,13 @@ import type { MemoryPlan } from '../records/memory-plan.ts';
 import { mayCache } from '../spec/cache-spec.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { cachePlanOf } from './cache-plan.ts';
-import { budgetBytesOf, heldByTrainers, samplerDeviceBytes } from './device-memory.ts';
+import { budgetBytesOf, heldByTrainers } from './device-memory.ts';
 import { evaluationBytesOf, evaluationPlanOf } from './evaluation-plan.ts';
+import { HostTier, rowsKeptBy } from './host-tier.ts';
 import { type HotOrder, prepareHotOrder } from './hot-order.ts';
 import type { JobLayout } from './job-layout.ts';
-import { topologyBytesOf } from './memory-plan.ts';
+import { samplerDeviceBytes, topologyBytesOf } from './sampler-memory.ts';
+import type { TaskOptions } from './task.ts';
 import { trainerThreads } from './trainer-threads.ts';
 
 /** Of what an attempt has prepared. */
@@ -25,7 +27,7 @@ interface RankInputs {
   readonly dataset: DatasetLocation;
   readonly layout: Pick<JobLayout, 'sampling'>;
   readonly topologyFd: number | null;
-  readonly memory: Pick<MemoryPlan, 'features'>;
+  readonly memory: Pick<MemoryPlan, 'features' | 'pinned'>;
 }
 
 /** What an attempt knows about its caches: the order of nodes, and how many rows devices keep. */
@@ -34,7 +36,8 @@ export class JobCache {
   readonly #native: CoreAddon;
   readonly #clock: Clock;
   readonly #abort = new AbortController();
-  #ranking: Promise<unknown> = Promise.resolve();
+  readonly #tier: HostTier;
+  #preparing: Promise<unknown> = Promise.resolve();
   #order: HotOrder = { path: '', rankMs: 0 };
   /** Of trial batches; 0 = not measured yet. */
   #workBytes = 0;
@@ -48,11 +51,17 @@ export class JobCache {
     this.#native = native;
     this.#clock = clock;
     this.#samplerBytes = topologyBytesOf(input.dataset.counts, false);
+    this.#tier = new HostTier(native);
   }
 
   /** Empty: no order was made and nothing is cached. */
   get orderPath(): string {
     return this.#order.path;
+  }
+
+  /** Of the host's tier of features, ours to close; null: there is none. */
+  get hostTierFd(): number | null {
+    return this.#tier.fd;
   }
 
   /** As far as it is known. */
@@ -66,6 +75,7 @@ export class JobCache {
       workBytes: this.#workBytes,
       evaluationBytes: this.#evaluationBytes,
       rankMs: this.#order.rankMs,
+      pinned: this.#tier.facts,
       freeCores: Math.min(
         ...devices.map((_, device) => {
           const { cores, threads } = trainerThreads(spec, devices, device);
@@ -75,13 +85,22 @@ export class JobCache {
     });
   }
 
-  /** Ranks the nodes, where anything may be cached. Rejects with a TaskError. */
-  async prepare({ dataset, layout: { sampling }, topologyFd, memory }: RankInputs): Promise<void> {
-    this.#featuresOnDisk = memory.features === 'DISK';
+  /**
+   * Ranks the nodes, where anything may be cached, and makes the host's tier of features. Rejects
+   * with a TaskError.
+   */
+  async prepare(inputs: RankInputs): Promise<void> {
+    this.#featuresOnDisk = inputs.memory.features === 'DISK';
     if (!mayCache(this.#input.spec)) return;
-    const ranking = this.#rank(dataset, sampling, topologyFd);
-    this.#ranking = ranking.catch(() => {});
-    this.#order = await ranking;
+    const preparing = this.#prepare(inputs);
+    this.#preparing = preparing.catch(() => {});
+    await preparing;
+  }
+
+  async #prepare({ dataset, layout, topologyFd, memory }: RankInputs): Promise<void> {
+    this.#order = await this.#rank(dataset, layout.sampling, topologyFd);
+    const inputs = { dataset, orderPath: this.#order.path, planned: memory.pinned };
+    await this.#tier.make(inputs, this.#taskOf('host-tier', null));
   }
 
   /** Notes what the work of trial batches took, and what evaluations will take. */
@@ -98,16 +117,22 @@ export class JobCache {
     // Evaluations are the host's processor's.
     this.#workBytes = held;
     this.#samplerBytes = samplerDeviceBytes({ spec, layout, counts: dataset.counts });
+    const hasStandby = devices.length === 1 || spec.placement.standby !== 'OFF';
+    this.#tier.tried(executors, rowsKeptBy(this.plan, hasStandby));
   }
 
   /** Resolves when no process of ours is left. */
   async stop(): Promise<void> {
     this.#abort.abort();
-    await this.#ranking;
+    await this.#preparing;
+  }
+
+  close(): void {
+    this.#tier.close();
   }
 
   #rank(dataset: DatasetLocation, sampling: SamplingOptions, topologyFd: number | null) {
-    const { spec, datasetDigest, cacheFolder, devices, logFolder } = this.#input;
+    const { spec, datasetDigest, cacheFolder } = this.#input;
     const inputs = {
       dataset,
       sampling,
@@ -119,15 +144,20 @@ export class JobCache {
     };
     return prepareHotOrder(
       { inputs, datasetDigest, folder: cacheFolder, clock: this.#clock },
-      {
-        // All of the job's: nothing else runs before the order is made.
-        cores: [...new Set(devices.flatMap(({ cores }) => cores))],
-        topologyFd,
-        logPath: join(logFolder, 'rank.log'),
-        threads: 1,
-        instructionSet: this.#native.hostInstructionSet(),
-        signal: this.#abort.signal,
-      },
+      this.#taskOf('rank', topologyFd),
     );
+  }
+
+  #taskOf(name: string, topologyFd: number | null): TaskOptions {
+    const { devices, logFolder } = this.#input;
+    return {
+      // All of the job's: nothing else runs before it is prepared.
+      cores: [...new Set(devices.flatMap(({ cores }) => cores))],
+      topologyFd,
+      logPath: join(logFolder, `${name}.log`),
+      threads: 1,
+      instructionSet: this.#native.hostInstructionSet(),
+      signal: this.#abort.signal,
+    };
   }
 }

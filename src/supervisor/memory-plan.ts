@@ -1,16 +1,24 @@
 import { hostMemoryBytes } from '../base/host-memory.ts';
 import type { CoreAddon, DatasetCounts } from '../native/contract.ts';
 import { featureBytes } from '../records/dataset-record.ts';
-import type { MemoryPart, MemoryPlan, RowPlan, TopologyPlace } from '../records/memory-plan.ts';
+import type {
+  MemoryPart,
+  MemoryPlan,
+  PinnedPlan,
+  RowPlan,
+  TopologyPlace,
+} from '../records/memory-plan.ts';
 import { hasOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { automaticRatio } from '../spec/limits.ts';
+import { automaticBytes, automaticRatio } from '../spec/limits.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { scratchOf } from './evaluation-plan.ts';
 import { inferenceParts, inferenceSizesOf } from './inference-memory.ts';
 import { type JobLayout, layoutOf, queueSlots } from './job-layout.ts';
+import { pinnedPlanOf } from './pinned-plan.ts';
 import { placeRows } from './row-placement.ts';
+import { samplerDeviceBytes, topologyBytesOf } from './sampler-memory.ts';
 
 /**
  * What a job will take of the host's memory, and what therefore stays on disk: a function of the
@@ -21,10 +29,12 @@ import { placeRows } from './row-placement.ts';
 export interface MemoryFacts {
   readonly native: Pick<
     CoreAddon,
-    'modelManifest' | 'recordSlotBytes' | 'segmentDefaultSlots' | 'evaluationSizes'
+    'modelManifest' | 'recordSlotBytes' | 'segmentDefaultSlots' | 'evaluationSizes' | 'hostTierRows'
   >;
   readonly counts: DatasetCounts;
   readonly hostBytes: number;
+  /** Of the job's smallest device that has memory of its own; 0: none has. */
+  readonly deviceBytes: number;
 }
 
 /** Of what is left beside the job: other processes, and the page cache that mapped files need. */
@@ -35,11 +45,6 @@ const readAheadMin = 64 * 2 ** 20;
 /** Of a process that does nothing yet, as the kernel counts it: Node, and libtorch in a Trainer. */
 const samplerBaseBytes = 70 * 2 ** 20;
 const trainerBaseBytes = 350 * 2 ** 20;
-
-/** 64-bit row starts, 32-bit neighbours, and an alias table's 8 bytes an entry. */
-export function topologyBytesOf({ numNodes, numEdges }: DatasetCounts, alias: boolean): number {
-  return 8 * (numNodes + 1) + (alias ? 12 : 4) * numEdges;
-}
 
 /** Where a topology of this size goes beside `otherBytes` that a job surely takes. */
 function topologyPlaceOf(
@@ -84,7 +89,7 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
         queuePart(spec, layout, facts),
       ];
   const others = [...own, processPart(spec)].filter(({ bytes }) => bytes > 0);
-  const otherBytes = sumOf(others.filter(({ isBound }) => !isBound));
+  const otherBytes = surelyOf(others);
   // A job on rows maps no topology.
   const topologyBytes = takesRows(spec.model.type) ? 0 : topologyBytesOf(counts, alias);
   const asked = spec.resources.topology;
@@ -95,7 +100,9 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
       ? topologyPlaceOf(topologyBytes, { otherBytes, hostBytes })
       : asked;
   const parts = [topologyPart(topology, topologyBytes, { alias, isForced }), ...others];
-  const surelyBytes = sumOf(parts.filter(({ isBound }) => !isBound));
+  const pinned = pinnedOf(spec, layout, { ...facts, otherBytes: surelyOf(parts) });
+  if (pinned.bytes > 0) parts.push(pinnedPart(spec, pinned));
+  const surelyBytes = surelyOf(parts);
   // Rows lie in mapped files, which the kernel drops when it needs the memory.
   const isMapped = takesRows(spec.model.type);
   const featuresBytes = isMapped ? 0 : counts.numNodes * rowBytesOf(spec, counts);
@@ -113,8 +120,36 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
     features: onDisk ? 'DISK' : 'PAGE_CACHE',
     featuresBytes,
     readAheadBytes: onDisk ? readAheadBytesOf(hostBytes - surelyBytes) : 0,
+    pinned,
     rows: isMapped && !isInference ? rowPlanOf(spec, counts, hostBytes) : null,
     inference: isInference ? inferenceSizesOf(spec, layout, facts) : null,
+  };
+}
+
+function pinnedOf(
+  spec: JobSpec,
+  layout: JobLayout,
+  facts: MemoryFacts & { readonly otherBytes: number },
+): PinnedPlan {
+  const { counts, native, hostBytes, deviceBytes, otherBytes } = facts;
+  const rowBytes = rowBytesOf(spec, counts);
+  const isShared = spec.resources.devices === 1 || spec.placement.standby !== 'OFF';
+  return pinnedPlanOf(spec, {
+    ...{ counts, rowBytes, hostBytes, deviceBytes, surelyBytes: otherBytes },
+    samplerBytes: isShared ? samplerDeviceBytes({ spec, layout, counts }) : 0,
+    rowsWithin: (bytes) => native.hostTierRows(bytes, rowBytes, counts.numNodes),
+  });
+}
+
+function pinnedPart({ resources }: JobSpec, { bytes }: PinnedPlan): MemoryPart {
+  return {
+    name: 'feature rows that devices read',
+    bytes,
+    isBound: false,
+    // What is automatic fits.
+    field:
+      resources.pinnedFeaturesBytes === automaticBytes ? '' : 'resources.pinned_features_bytes',
+    remedy: 'rows beyond it are copied to devices by the host; 0 has none',
   };
 }
 
@@ -329,6 +364,10 @@ function trainersOf(spec: JobSpec): number {
   if (resources.devices === 1) return 1;
   if (placement.standby !== 'OFF') return resources.devices;
   return resources.devices - (placement.policy === 'FIXED' ? placement.samplers : 1);
+}
+
+function surelyOf(parts: readonly MemoryPart[]): number {
+  return sumOf(parts.filter(({ isBound }) => !isBound));
 }
 
 function sumOf(parts: readonly MemoryPart[]): number {

@@ -3,6 +3,7 @@ import type { MemoryPlan } from '../records/memory-plan.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import type { AttemptContext } from './attempt-types.ts';
+import { budgetBytesOf } from './device-memory.ts';
 import { JobCache } from './job-cache.ts';
 import { JobInference } from './job-inference.ts';
 import { type JobLayout, layoutOf } from './job-layout.ts';
@@ -86,9 +87,12 @@ export class Preparation {
   #memory(): MemoryPlan {
     const { native, input, log } = this.#context;
     const { hostBytes, spec, dataset } = input;
-    const memory = memoryPlanOf(spec, { native, counts: dataset.counts, hostBytes });
-    const { topology, topologyBytes, features, featuresBytes } = memory;
-    log.info('attempt.memory', { topology, topologyBytes, features, featuresBytes, hostBytes });
+    const deviceBytes = budgetBytesOf(input.devices);
+    const { counts } = dataset;
+    const memory = memoryPlanOf(spec, { native, counts, hostBytes, deviceBytes });
+    const { topology, topologyBytes, features, featuresBytes, pinned } = memory;
+    const placed = { topology, topologyBytes, features, featuresBytes, pinned: pinned.reason };
+    log.info('attempt.memory', { ...placed, hostBytes });
     return memory;
   }
 
@@ -105,6 +109,7 @@ export class Preparation {
   }
 
   close(): void {
+    this.cache.close();
     if (this.#dataset !== null) releaseAll(this.#dataset);
     this.#dataset = null;
     this.#rows.close();

@@ -20,6 +20,8 @@ export interface TaskOptions {
   readonly cores: readonly number[];
   /** Null: none. */
   readonly topologyFd: number | null;
+  /** Unset: none. */
+  readonly hostTierFd?: number;
   readonly logPath: string;
   /** Of libraries that read it when they load. */
   readonly threads: number;
@@ -132,7 +134,7 @@ async function reaped(process: ExecutorProcess): Promise<ExitStatus | null> {
 }
 
 /** Tasks in which nothing but a file can be at fault for a wrong address. */
-const readsOnly: ReadonlySet<Task['role']> = new Set(['LOAD', 'IMPORT', 'CHECK']);
+const readsOnly: ReadonlySet<Task['role']> = new Set(['LOAD', 'IMPORT', 'CHECK', 'HOST_TIER']);
 
 function deathOf(task: Task, pid: number, status: ExitStatus): TaskError {
   const { code, signal, logTail, unreadable } = status;

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import {
   DeviceChoice,
@@ -156,6 +157,83 @@ test('what executors hold of devices, and what is copied, is told by device', as
   for (const use of ['CACHE', 'WORKSPACE', 'MODEL']) {
     expect(told(text, 'sim:2', 'gnnd_device_memory_bytes', `use="${use}"`), use).toBeGreaterThan(0);
   }
+});
+
+describe("rows in the host's memory that devices read by themselves", () => {
+  const rows = 2708;
+  const rowBytes = 4 * 1433;
+  const spec: SpecInit = {
+    ...common,
+    cache: { ratio: 0.2 },
+    training: { ...common.training, epochs: 12 },
+  };
+  let models: readonly string[];
+
+  beforeAll(async () => {
+    models = modelsOf(await run(on(spec, pair)));
+  });
+
+  /** The job's models and cache plan, and how the Trainer's device came by rows. */
+  async function seen(of: TestDaemon, id: string, resources: SpecInit['resources']) {
+    const members = sim(pair);
+    const where = { ...members, resources: { ...members.resources, ...resources } };
+    await of.createJob(id, on(spec, where));
+    await of.until(id, ({ progress }) => (progress?.epoch ?? 0) >= 2);
+    const text = await of.scrape();
+    const way = (name: string) =>
+      told(text, 'sim:1', 'gnnd_device_feature_rows_total', `way="${name}"`);
+    const ways = { CACHE: way('CACHE'), BUS: way('BUS'), STAGED: way('STAGED') };
+    const registered = /^gnnd_device_registered_bytes\{[^}]*device="sim:1"\} (\d+)$/m.exec(text);
+    const job = await of.succeeded(id);
+    expectEveryBatchOnce(job, batchesPerEpoch);
+    const { cache } = await of.call(JobService.method.getJobPlan, { name: `jobs/${id}` });
+    return { models: modelsOf(job), cache, ways, registeredBytes: Number(registered?.[1]) };
+  }
+
+  test('are all of them where the host has room: none is staged', async () => {
+    const { cache, ways, registeredBytes, ...job } = await seen(daemon, 'pinned', {});
+    expect(job.models).toEqual(models);
+    expect(cache).toMatchObject({ trainerRows: 541n, pinnedRows: BigInt(rows) });
+    expect(ways.STAGED).toBe(0);
+    expect(ways.CACHE).toBeGreaterThan(0);
+    expect(ways.BUS).toBeGreaterThan(0);
+    expect(registeredBytes).toBeGreaterThan(rows * rowBytes);
+  });
+
+  test('are as many as the spec says, and the host brings the others', async () => {
+    // In whole pages, the first of which is a header.
+    const pages = 1 + Math.ceil((1000 * rowBytes) / 4096);
+    const asked = { pinnedFeaturesBytes: BigInt(4096 * pages) };
+    const { cache, ways, ...job } = await seen(daemon, 'pinned-some', asked);
+    expect(job.models).toEqual(models);
+    expect(cache?.pinnedRows).toBe(1000n);
+    expect(ways.BUS).toBeGreaterThan(0);
+    expect(ways.STAGED).toBeGreaterThan(0);
+  });
+
+  test('are none where features may not take the memory, which the plan says', async () => {
+    const { cache, ways, ...job } = await seen(daemon, 'pinned-none', { hostMemoryBytes: 8192n });
+    expect(job.models).toEqual(models);
+    expect(cache?.pinnedRows).toBe(0n);
+    expect(cache?.pinnedExplanation).toMatch(/^none: .*of the host's memory/);
+    expect(ways.BUS).toBe(0);
+    expect(ways.STAGED).toBeGreaterThan(0);
+  });
+
+  test('are brought by the host where a device refuses to register them', async () => {
+    // A Trainer's first is the tier.
+    const env = { GNND_SIM_FAULT: 'register:1' };
+    const refusing = await TestDaemon.start({
+      ...{ cpuDevices: 2, datasets: ['cora'], flags: simulated, env },
+    });
+    const { cache, ways, ...job } = await seen(refusing, 'refused', {});
+    expect(job.models).toEqual(models);
+    expect(cache?.pinnedRows).toBe(BigInt(rows));
+    expect(cache?.pinnedExplanation).toMatch(/refused to register them/);
+    expect(ways.BUS).toBe(0);
+    expect(ways.STAGED).toBeGreaterThan(0);
+    await refusing.stop();
+  });
 });
 
 describe('a simulated device', () => {

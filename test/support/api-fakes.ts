@@ -125,6 +125,8 @@ export function jobPlan(): JobPlan {
       explanation: '10.0 % of the rows, as asked for',
       prefetch: true,
       prefetchExplanation: 'as asked for',
+      pinnedRows: 30,
+      pinnedExplanation: '30.0 % of the rows, as the host has room',
     },
   };
 }

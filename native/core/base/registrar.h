@@ -20,8 +20,9 @@ namespace gnnd {
 // How a device is told. CPU devices have none.
 struct Registrar {
   void* context = nullptr;
-  // Whole pages, mapped for writing and not yet registered.
-  Status (*add)(void* context, std::span<std::byte> pages) = nullptr;
+  // Whole pages, mapped for writing and not yet registered; `seen` gets the address under which
+  // the device's kernels see them.
+  Status (*add)(void* context, std::span<std::byte> pages, std::byte** seen) = nullptr;
   // A range that was added, while it is still mapped.
   void (*remove)(void* context, std::span<std::byte> pages) = nullptr;
   // The most that is added at once; some hosts refuse more than some 100 GiB, and take pieces.
@@ -47,17 +48,22 @@ class Registration {
                                  std::span<const std::span<std::byte>> ranges);
 
   uint64_t bytes() const { return bytes_; }
+  // Where the device's kernels see all of what was registered, if that was one range and they see
+  // it as one; else null.
+  std::byte* seen() const { return seen_; }
 
  private:
   void Swap(Registration& other) {
     std::swap(registrar_, other.registrar_);
     std::swap(pieces_, other.pieces_);
     std::swap(bytes_, other.bytes_);
+    std::swap(seen_, other.seen_);
   }
 
   Registrar registrar_;
   std::vector<std::span<std::byte>> pieces_;
   uint64_t bytes_ = 0;
+  std::byte* seen_ = nullptr;
 };
 
 }  // namespace gnnd

@@ -10,11 +10,13 @@ Status Call(Function* function, Arguments... arguments) {
   return function(arguments..., &error) == GNND_DEVICE_OK ? Status::Ok() : StatusOf(error);
 }
 
-Status Add(void* context, std::span<std::byte> pages) {
+Status Add(void* context, std::span<std::byte> pages, std::byte** seen) {
   const auto& device = *static_cast<const Device*>(context);
-  void* seen = nullptr;
-  return Call(device.table().register_host, device.get(), static_cast<void*>(pages.data()),
-              static_cast<uint64_t>(pages.size()), &seen);
+  void* at = nullptr;
+  GNND_TRY(Call(device.table().register_host, device.get(), static_cast<void*>(pages.data()),
+                static_cast<uint64_t>(pages.size()), &at));
+  *seen = static_cast<std::byte*>(at);
+  return Status::Ok();
 }
 
 void Remove(void* context, std::span<std::byte> pages) {
@@ -49,7 +51,8 @@ Result<DeviceUse> Device::Use() const {
   const uint64_t* const used = memory.used_bytes;
   return DeviceUse{used[GNND_PURPOSE_TOPOLOGY],  used[GNND_PURPOSE_CACHE],
                    used[GNND_PURPOSE_WORKSPACE], used[GNND_PURPOSE_MODEL],
-                   memory.copied_in_bytes,       memory.copied_out_bytes};
+                   memory.copied_in_bytes,       memory.copied_out_bytes,
+                   memory.registered_bytes};
 }
 
 Result<gnnd_device_memory> Device::Memory() const {

@@ -40,6 +40,7 @@ Status DeviceSampleWork::Finish(const SampleTask& task, SampleReport* report) {
   report->edges = sample.num_edges();
   report->mark_ns = made.mark_ns;
   report->copy_ns = made.copy_ns;
+  report->device_ns = made.sample_ns;
   if (IsUseDue(finished_++)) report->device = GNND_VALUE(device_.Use());
   return Status::Ok();
 }

@@ -120,6 +120,7 @@ class SamplerLoop {
     log.Add(Counter::kNodes, report.nodes);
     log.Add(Counter::kEdges, report.edges);
     log.Add(Counter::kQueueBytes, report.payload_bytes);
+    log.Add(Counter::kDeviceNs, report.device_ns);
     log.RaiseDeviceUse(report.device);
     log.AddStage(Stage::kSample, batch_ns - std::min(batch_ns, report.mark_ns + report.copy_ns));
     if (report.mark_ns > 0) log.AddStage(Stage::kMark, report.mark_ns);

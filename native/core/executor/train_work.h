@@ -25,7 +25,8 @@ namespace gnnd {
 struct BatchReport {
   double loss_sum = 0;  // cross-entropy summed over the seeds
   uint64_t seeds = 0;
-  uint64_t correct = 0;  // seeds whose arg-max is their label
+  uint64_t correct = 0;    // seeds whose arg-max is their label
+  uint64_t device_ns = 0;  // a device's own time, where it has events to tell it by
 };
 
 // One chunk of an evaluation (core/ledger/evaluation.h).
@@ -80,6 +81,13 @@ struct ExtractReport {
   uint64_t cache_rows = 0;     // of the Trainer's cache
   uint64_t cache_fill_ns = 0;  // once, when it was made
   uint64_t work_bytes = 0;     // memory that batches have taken so far, the cache aside
+  // Of rows beyond a device's own cache: those that the device read from the host's memory by
+  // itself, and those that the host gathered and copied to it.
+  uint64_t bus_rows = 0;
+  uint64_t bus_bytes = 0;
+  uint64_t staged_rows = 0;
+  uint64_t staged_bytes = 0;
+  uint64_t device_ns = 0;  // as of a BatchReport
   DeviceUse device{};
 };
 

@@ -240,6 +240,11 @@ class TrainerLoop {
       log.Add(kRows[tier], report.traffic.rows[tier]);
       log.Add(kBytes[tier], report.traffic.bytes[tier]);
     }
+    log.Add(Counter::kBusRows, report.bus_rows);
+    log.Add(Counter::kBusBytes, report.bus_bytes);
+    log.Add(Counter::kStagedRows, report.staged_rows);
+    log.Add(Counter::kStagedBytes, report.staged_bytes);
+    log.Add(Counter::kDeviceExtractNs, report.device_ns);
     log.Raise(Counter::kCacheRows, report.cache_rows);
     log.Raise(Counter::kCacheFillNs, report.cache_fill_ns);
     log.Raise(Counter::kWorkBytes, report.work_bytes);
@@ -293,6 +298,7 @@ class TrainerLoop {
     self_.log().AddStage(Stage::kTrain, MonotonicNs() - start_ns);
     self_.log().Add(Counter::kBatchesTrained, 1);
     self_.log().Add(Counter::kSeeds, report.seeds);
+    self_.log().Add(Counter::kDeviceNs, report.device_ns);
     return Status::Ok();
   }
 

@@ -16,7 +16,7 @@ namespace {
 // Gathered, then written, while it is in the cache.
 constexpr uint64_t kChunkBytes = uint64_t{256} << 10;
 
-HostTierHeader HeaderOf(const RowTable& features, uint64_t rows, uint64_t owner) {
+HostTierHeader HeaderOf(const RowTable& features, uint64_t rows) {
   HostTierHeader header{};
   header.magic = kHostTierMagic;
   header.version = kHostTierVersion;
@@ -24,7 +24,6 @@ HostTierHeader HeaderOf(const RowTable& features, uint64_t rows, uint64_t owner)
   header.rows = rows;
   header.dim = features.dim();
   header.nodes = features.num_rows();
-  header.owner = owner;
   header.bytes = RoundUp(kPageBytes + rows * features.row_bytes(), kPageBytes);
   return header;
 }
@@ -55,7 +54,7 @@ Status FillHostTier(int fd, const HostTierOptions& options) {
       return invalid("node " + std::to_string(node) + " is not in the graph");
     }
   }
-  const HostTierHeader header = HeaderOf(features, options.rows, options.owner);
+  const HostTierHeader header = HeaderOf(features, options.rows);
   GNND_TRY(SizeMemfd(fd, header.bytes));
   // pwrite and not stores: memory that runs out is then an error and no signal.
   const auto write = [fd](std::span<const std::byte> bytes, uint64_t at) {
@@ -91,7 +90,7 @@ Result<HostTier> HostTier::Attach(int fd, const RowTable& features, const Regist
   std::memcpy(&header, tier.mapping_.data(), sizeof header);
   // Bounded by the size first, so that the size computed from it cannot overflow.
   if (header.rows > tier.bytes() / features.row_bytes()) return corrupted("rows beyond its size");
-  const HostTierHeader expected = HeaderOf(features, header.rows, header.owner);
+  const HostTierHeader expected = HeaderOf(features, header.rows);
   if (std::memcmp(&expected, &header, sizeof header) != 0 || header.bytes != tier.bytes()) {
     return corrupted("it is that of other features");
   }
@@ -104,7 +103,6 @@ Result<HostTier> HostTier::Attach(int fd, const RowTable& features, const Regist
   }
   const auto rows = tier.mapping_.bytes().subspan(kPageBytes, header.rows * features.row_bytes());
   tier.rows_ = RowTable(header.type, rows, header.dim);
-  tier.owner_ = header.owner;
   return tier;
 }
 

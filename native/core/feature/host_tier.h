@@ -27,10 +27,9 @@ struct HostTierHeader {
   uint64_t rows;  // of ranks 0 to rows - 1
   uint64_t dim;
   uint64_t nodes;  // of the dataset
-  uint64_t owner;  // who accounts for this memory: a number that its maker gives
   uint64_t bytes;  // of the memfd, all of it real: what the account holds
 };
-static_assert(sizeof(HostTierHeader) == 56);
+static_assert(sizeof(HostTierHeader) == 48);
 
 // Rows that fit a budget of so many bytes, the first page included; at most all nodes' rows.
 uint64_t HostTierRows(uint64_t budget_bytes, uint64_t row_bytes, uint64_t num_nodes);
@@ -39,7 +38,6 @@ struct HostTierOptions {
   RowTable features;                  // a row a node
   std::span<const uint32_t> order{};  // node of each rank
   uint64_t rows = 0;                  // the first so many
-  uint64_t owner = 0;
 };
 
 // An empty memfd, for another process to fill: whoever reads a dataset's files can die of them.
@@ -61,9 +59,12 @@ class HostTier {
                                  const Registrar* registrar = nullptr);
 
   const RowTable& rows() const { return rows_; }  // row r is that of rank r
-  uint64_t owner() const { return owner_; }
   uint64_t bytes() const { return mapping_.size(); }
   uint64_t registered_bytes() const { return registration_.bytes(); }
+  // Where the device's kernels see the rows; null where they cannot.
+  const std::byte* seen() const {
+    return registration_.seen() == nullptr ? nullptr : registration_.seen() + kPageBytes;
+  }
   const Status& registration_status() const { return registration_status_; }
 
  private:
@@ -71,7 +72,6 @@ class HostTier {
   Registration registration_;  // of the mapping, so it ends first
   Status registration_status_;
   RowTable rows_;
-  uint64_t owner_ = 0;
 };
 
 }  // namespace gnnd

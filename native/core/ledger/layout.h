@@ -80,6 +80,13 @@ enum class Counter : uint32_t {
   kHeldModelBytes = 30,
   kCopiedInBytes = 31,  // to the device
   kCopiedOutBytes = 32,
+  kBusRows = 33,  // input rows beyond a device's cache that it read from the host by itself
+  kBusBytes = 34,
+  kStagedRows = 35,  // those that the host gathered and copied there
+  kStagedBytes = 36,
+  kRegisteredBytes = 37,  // of the host's memory, with a device; its largest value
+  kDeviceNs = 38,         // a device's own time for a Sampler's draws or a Trainer's gradients
+  kDeviceExtractNs = 39,  // likewise, for extraction
 };
 inline constexpr uint32_t kNumCounters = 40;  // a multiple of 8, a cache line's worth
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/batch/seeds.h"
+#include "core/feature/host_tier.h"
 #include "core/feature/hot_order.h"
 #include "core/prepare/cache_report.h"
 #include "core/prepare/presample.h"
@@ -65,6 +66,21 @@ template <>
 inline constexpr auto kTable<RankTimes> =
     StructOf("RankTimes", Field{"presampleNs", &RankTimes::presample_ns},
              Field{"estimateNs", &RankTimes::estimate_ns});
+
+struct HostTierOptions {
+  DatasetLocation dataset;
+  std::string order_path;
+  uint64_t rows = 0;
+  int fd = -1;
+};
+
+template <>
+inline constexpr auto kTable<HostTierOptions> = StructOf(
+    "HostTierOptions", "The hottest feature rows, for devices to read in the host's memory.",
+    Field{"dataset", &HostTierOptions::dataset},
+    Field{"orderPath", &HostTierOptions::order_path, "Of `cacheRank`."},
+    Field{"rows", &HostTierOptions::rows, "Of the first ranks."},
+    Field{"fd", &HostTierOptions::fd, "Of `hostTierReserve`."});
 
 struct CacheReportOptions : FootprintOptions {
   uint32_t epochs = 0;
@@ -193,6 +209,22 @@ Task<CacheReport> Report(const CacheReportOptions& options) {
   return {[options] { return MakeReport(options); }};
 }
 
+Result<int> ReserveTier() { return GNND_VALUE(ReserveHostTier()).Release(); }
+
+Task<void> FillTier(const HostTierOptions& options) {
+  return {[options]() -> Status {
+    const DatasetLocation& location = options.dataset;
+    Dataset dataset =
+        GNND_VALUE(Dataset::Open(location.folder, location.counts, location.features_path));
+    const HotOrder hot = GNND_VALUE(HotOrder::Open(options.order_path, dataset.num_nodes()));
+    return FillHostTier(options.fd, {dataset.features(), hot.order(), options.rows});
+  }};
+}
+
+uint64_t RowsOfTier(uint64_t budget_bytes, uint64_t row_bytes, uint64_t num_nodes) {
+  return HostTierRows(budget_bytes, row_bytes, num_nodes);
+}
+
 }  // namespace
 
 void DefineCache(Subject& subject) {
@@ -205,7 +237,12 @@ void DefineCache(Subject& subject) {
       .Struct<PolicyReport>()
       .Struct<CacheReport>()
       .Function("cacheRank", Rank, {"options"}, "Samples whole epochs: for child processes.")
-      .Function("cacheReport", Report, {"options"}, "Likewise.");
+      .Function("cacheReport", Report, {"options"}, "Likewise.")
+      .Struct<HostTierOptions>()
+      .Function("hostTierRows", RowsOfTier, {"budgetBytes", "rowBytes", "numNodes"},
+                "That fit, at most all of them.")
+      .Function("hostTierReserve", ReserveTier, {}, "An empty memfd, the caller's to close.")
+      .Function("hostTierFill", FillTier, {"options"}, "Reads rows, so it is for child processes.");
 }
 
 }  // namespace gnnd::node

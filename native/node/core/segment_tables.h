@@ -139,17 +139,27 @@ inline constexpr const char* kStageNames[kNumStages] = {"SAMPLE",  "MARK",  "COP
 inline constexpr const char* kWaitSideNames[kNumWaitSides] = {"ENQUEUE", "DEQUEUE", "DUE", "TURN",
                                                               "EXTRACT"};
 // In the order of Counter.
-inline constexpr const char* kCounterNames[] = {
-    "batchesSampled",  "batchesTaken",       "batchesTrained", "batchesGivenBack",
-    "stepsApplied",    "evaluationChunks",   "nodes",          "edges",
-    "seeds",           "queueBytes",         "turnSwitches",   "standbyTakes",
-    "standbyRefusals", "lockOwnersDied",     "corruptRecords", "slotsTrimmed",
-    "deviceRows",      "hostRows",           "diskRows",       "deviceBytes",
-    "hostBytes",       "diskBytes",          "cacheRows",      "cacheFillNs",
-    "workBytes",       "batchesAhead",       "evaluationRows", "heldTopologyBytes",
-    "heldCacheBytes",  "heldWorkspaceBytes", "heldModelBytes", "copiedInBytes",
-    "copiedOutBytes"};
-static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kCopiedOutBytes) + 1);
+inline constexpr const char* kCounterNames[] = {"batchesSampled",  "batchesTaken",
+                                                "batchesTrained",  "batchesGivenBack",
+                                                "stepsApplied",    "evaluationChunks",
+                                                "nodes",           "edges",
+                                                "seeds",           "queueBytes",
+                                                "turnSwitches",    "standbyTakes",
+                                                "standbyRefusals", "lockOwnersDied",
+                                                "corruptRecords",  "slotsTrimmed",
+                                                "deviceRows",      "hostRows",
+                                                "diskRows",        "deviceBytes",
+                                                "hostBytes",       "diskBytes",
+                                                "cacheRows",       "cacheFillNs",
+                                                "workBytes",       "batchesAhead",
+                                                "evaluationRows",  "heldTopologyBytes",
+                                                "heldCacheBytes",  "heldWorkspaceBytes",
+                                                "heldModelBytes",  "copiedInBytes",
+                                                "copiedOutBytes",  "busRows",
+                                                "busBytes",        "stagedRows",
+                                                "stagedBytes",     "registeredBytes",
+                                                "deviceNs",        "deviceExtractNs"};
+static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kDeviceExtractNs) + 1);
 
 inline std::string NameOfActivity(uint32_t activity) {
   if (activity < kNumStages) return kStageNames[activity];

@@ -1,9 +1,11 @@
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "core/executor/trainer_loop.h"
+#include "core/feature/host_tier.h"
 #include "core/feature/hot_order.h"
 #include "core/graph/topology.h"
 #include "node/opened_device.h"
@@ -198,6 +200,21 @@ Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
 }
 
+// The host's tier of features, mapped and registered with the device. One that is refused is no
+// error: the line is for the log, and rows are staged.
+Result<HostTier> AttachHostTier(int fd, const RowTable& features, const Registrar& registrar) {
+  HostTier tier = GNND_VALUE(HostTier::Attach(fd, features, &registrar));
+  if (tier.seen() == nullptr) {
+    const Status& status = tier.registration_status();
+    const char* const why = status.ok() ? "its kernels see it in pieces" : status.message().c_str();
+    static_cast<void>(std::fprintf(stderr,
+                                   "gnnd.staged: the device cannot read features in the host's "
+                                   "memory by itself, the host copies them to it: %s\n",
+                                   why));
+  }
+  return tier;
+}
+
 Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   if (TakesRows(options.model.type)) return RunRowTrainer(options);
   Dataset dataset = GNND_VALUE(
@@ -207,11 +224,17 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   // Evaluations compute on the host's memory.
   const OpenedDevice opened =
       predicts ? OpenedDevice() : GNND_VALUE(OpenedDevice::Open(options.device));
+  HostTier tier;
+  if (opened.device != nullptr && options.cache.host_tier_fd != 0) {
+    tier = GNND_VALUE(AttachHostTier(options.cache.host_tier_fd, dataset.features(), opened.own));
+  }
   Segment segment =
       GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly, opened.registrar()));
 
   TrainOptions train = TrainOptionsOf(options, dataset, topology);
   train.device.device = opened.device.get();
+  train.device.features_seen = tier.seen();
+  train.host_features = tier.rows();
   if (predicts) GNND_TRY(PredictInstead(options.prediction, dataset, &train));
   HotOrder hot;
   if (options.cache.rows > 0) {

@@ -54,8 +54,10 @@ class FakeRegistrar {
   Registrar hook() {
     Registrar hook;
     hook.context = this;
-    hook.add = [](void* self, std::span<std::byte> pages) {
-      return static_cast<FakeRegistrar*>(self)->Add(pages);
+    hook.add = [](void* self, std::span<std::byte> pages, std::byte** seen) {
+      auto* const device = static_cast<FakeRegistrar*>(self);
+      *seen = device->SeenAt(pages.data());
+      return device->Add(pages);
     };
     hook.remove = [](void* self, std::span<std::byte> pages) {
       static_cast<FakeRegistrar*>(self)->Remove(pages);
@@ -64,6 +66,14 @@ class FakeRegistrar {
     return hook;
   }
 
+  // Other addresses than the process's own, as a device without unified ones has.
+  static constexpr uintptr_t kSeenAway = uintptr_t{1} << 52;
+  std::byte* SeenAt(std::byte* at) const {
+    if (scatters) return reinterpret_cast<std::byte*>(kSeenAway * (2 + ranges.size()));
+    return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(at) + kSeenAway);
+  }
+
+  bool scatters = false;  // kernels see each range somewhere else
   uint64_t most_bytes = uint64_t{1} << 30;
   uint64_t refuses_after = ~uint64_t{0};  // calls
   std::vector<std::span<std::byte>> ranges;

@@ -57,6 +57,13 @@ export function inferencePlanText(plan: InferencePlan): string {
   return `${nodes} nodes in at most ${chunks} chunks; ${size(outputBytes)} of files${meanwhile}`;
 }
 
+/** Of jobs on devices that have memory of their own. */
+function pinnedLines({ pinnedRows, pinnedExplanation }: MemoryPlan): readonly string[] {
+  if (pinnedExplanation === '') return [];
+  const rows = pinnedRows === 0n ? '' : `${pinnedRows} rows that devices read by themselves, `;
+  return [`  pinned ${rows}${printable(pinnedExplanation)}`];
+}
+
 /** A line a part, the largest first. */
 export function memoryLines(plan: MemoryPlan): readonly string[] {
   const parts = [...plan.parts].sort((a, b) => Number(b.bytes - a.bytes));
@@ -64,6 +71,7 @@ export function memoryLines(plan: MemoryPlan): readonly string[] {
     `memory: ${memorySummary(plan)}`,
     `  topology ${topologyText(plan)}`,
     `  features ${featuresText(plan)}`,
+    ...pinnedLines(plan),
     ...(plan.rows === undefined ? [] : [`  rows ${rowsText(plan.rows)}`]),
     ...(plan.inference === undefined ? [] : [`inference: ${inferencePlanText(plan.inference)}`]),
     ...parts

@@ -132,8 +132,18 @@ function cacheFacts(cache: CachePlan | undefined): readonly Fact[] {
     rows('Cache, Trainer', cache.trainerRows, 'cache_trainer_rows'),
     rows('Cache, standby', cache.standbyRows, 'cache_standby_rows'),
     ['Cache, why', why, why, 'cache_why'],
+    ...pinnedFacts(cache),
     ['Prefetch', `${cache.prefetch ? 'on' : 'off'}: ${printable(cache.prefetchExplanation)}`],
   ];
+}
+
+/** Of jobs on devices that have memory of their own. */
+function pinnedFacts({ pinnedRows, pinnedExplanation, rowBytes }: CachePlan): readonly Fact[] {
+  if (pinnedExplanation === '') return [];
+  const size = formatBytes(Number(pinnedRows * rowBytes));
+  const why = printable(pinnedExplanation);
+  const text = pinnedRows === 0n ? why : `${formatCount(pinnedRows)} rows, ${size}: ${why}`;
+  return [['Pinned rows', text, String(pinnedRows), 'cache_pinned_rows']];
 }
 
 export function wayColumns(plan: JobPlan): readonly Column<PlannedWay>[] {

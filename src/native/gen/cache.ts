@@ -77,9 +77,26 @@ export interface CacheReport {
   readonly policies: readonly PolicyReport[];
 }
 
+/** The hottest feature rows, for devices to read in the host's memory. */
+export interface HostTierOptions {
+  readonly dataset: DatasetLocation;
+  /** Of `cacheRank`. */
+  readonly orderPath: string;
+  /** Of the first ranks. */
+  readonly rows: number;
+  /** Of `hostTierReserve`. */
+  readonly fd: number;
+}
+
 export interface CacheFunctions {
   /** Samples whole epochs: for child processes. */
   cacheRank(options: RankOptions): Promise<RankTimes>;
   /** Likewise. */
   cacheReport(options: CacheReportOptions): Promise<CacheReport>;
+  /** That fit, at most all of them. */
+  hostTierRows(budgetBytes: number, rowBytes: number, numNodes: number): number;
+  /** An empty memfd, the caller's to close. */
+  hostTierReserve(): number;
+  /** Reads rows, so it is for child processes. */
+  hostTierFill(options: HostTierOptions): Promise<void>;
 }

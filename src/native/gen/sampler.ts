@@ -44,12 +44,14 @@ export interface SamplingOptions {
 export interface CacheOptions {
   /** Of `cacheRank`; empty: nothing is cached. */
   readonly orderPath: string;
-  /** For a Sampler those of the largest cache, for a Trainer those of its own. */
+  /** For a Sampler as far as any Trainer asks by rank, for a Trainer those of its cache. */
   readonly rows: number;
   /** The feature file is larger than the memory it may take. */
   readonly featuresOnDisk: boolean;
   /** For a Sampler: pages that it may ask for before they are wanted; 0: none. */
   readonly readAheadBytes: number;
+  /** For a Trainer: of `hostTierFill`, for its device to read by itself; 0: none. */
+  readonly hostTierFd: number;
 }
 
 export interface DeviceOptions {

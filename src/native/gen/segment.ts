@@ -45,6 +45,13 @@ export const counters = {
   heldModelBytes: 30,
   copiedInBytes: 31,
   copiedOutBytes: 32,
+  busRows: 33,
+  busBytes: 34,
+  stagedRows: 35,
+  stagedBytes: 36,
+  registeredBytes: 37,
+  deviceNs: 38,
+  deviceExtractNs: 39,
 } as const;
 
 /** An open segment; closed explicitly. */

@@ -3,6 +3,7 @@ import {
   deviceKindOf,
   devicesOfKind,
   hasOwnMemory,
+  onlySamplersOf,
   wholeDeviceOf,
 } from '../device-kinds.ts';
 import type { SpecDraft } from '../job-spec.ts';
@@ -91,13 +92,6 @@ function checkKind(kinds: ReadonlySet<DeviceKind>, { check, given }: RuleFacts):
     const expected = 'expected the kind of device_names, or unset beside them';
     check.violate('spec.resources.device_kind', `${wanted}: ${expected}`);
   }
-}
-
-/** How many of the named devices surely never train: samples have the same bits everywhere. */
-function onlySamplersOf({ placement, resources }: SpecDraft): number {
-  const { policy, samplers, standby } = placement;
-  const isSplit = policy === 'FIXED' && standby === 'OFF' && samplers < resources.devices;
-  return isSplit ? samplers : 0;
 }
 
 /** What runs on the CPU alone. */

@@ -41,6 +41,13 @@ const deviceUse: JobMetricsInput['deviceUse'] = [
     device: 'sim:0',
     memoryBytes: { TOPOLOGY: 4096, CACHE: 2048, WORKSPACE: 1024, MODEL: 512 },
     copiedBytes: { IN: 6656, OUT: 3000 },
+    features: {
+      CACHE: { rows: 50, bytes: 500 },
+      BUS: { rows: 30, bytes: 300 },
+      STAGED: { rows: 20, bytes: 200 },
+    },
+    stageSeconds: { SAMPLE: 0.5, EXTRACT: 0.25, TRAIN: 1.5 },
+    registeredBytes: 8192,
   },
 ];
 

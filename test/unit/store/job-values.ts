@@ -124,6 +124,8 @@ export const somePlan: JobPlan = {
     explanation: '25.0 % of the rows, as asked for',
     prefetch: true,
     prefetchExplanation: 'as asked for',
+    pinnedRows: 30,
+    pinnedExplanation: '30.0 % of the rows, as the host has room',
   },
 };
 

@@ -30,6 +30,7 @@ function rowsOf(asked: JobSpec, workBytes = 2000, samplerBytes = 4000, evaluatio
     workBytes,
     evaluationBytes,
     rankMs: 0,
+    pinned: { rows: 0, reason: '' },
     freeCores: 0,
     featuresOnDisk: false,
   });
@@ -63,7 +64,12 @@ describe('the size of a cache', () => {
     const onDevice = (asked: JobSpec, deviceBudgetBytes: number) => {
       const resources = { ...asked.resources, deviceKind: 'CUDA' as const };
       const measured = { workBytes: 2000, samplerBytes: 4000, evaluationBytes: 0 };
-      const host = { rankMs: 0, freeCores: 0, featuresOnDisk: false };
+      const host = {
+        rankMs: 0,
+        pinned: { rows: 0, reason: '' },
+        freeCores: 0,
+        featuresOnDisk: false,
+      };
       const facts = { counts, ...measured, ...host, deviceBudgetBytes };
       return cachePlanOf({ ...asked, resources }, facts);
     };
@@ -93,6 +99,7 @@ describe('the size of a cache', () => {
       workBytes: 2000,
       evaluationBytes: 0,
       rankMs: 0,
+      pinned: { rows: 0, reason: '' },
       freeCores: 0,
       featuresOnDisk: false,
     };
@@ -116,6 +123,7 @@ describe('the size of a cache', () => {
         workBytes,
         evaluationBytes: 0,
         rankMs: 0,
+        pinned: { rows: 0, reason: '' },
         freeCores: 0,
         featuresOnDisk: false,
       }).explanation;
@@ -157,6 +165,7 @@ describe('prefetching', () => {
       workBytes: 0,
       evaluationBytes: 0,
       rankMs: 0,
+      pinned: { rows: 0, reason: '' },
       freeCores,
       featuresOnDisk,
     };

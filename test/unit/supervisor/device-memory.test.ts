@@ -5,9 +5,9 @@ import type { JobSpec, StandbyPolicy } from '../../../src/spec/job-spec.ts';
 import {
   type DeviceJob,
   deviceOptionsOf,
-  samplerDeviceBytes,
   standbyRoomOf,
 } from '../../../src/supervisor/device-memory.ts';
+import { samplerDeviceBytes } from '../../../src/supervisor/sampler-memory.ts';
 import type { CrewDevice } from '../../../src/supervisor/seat.ts';
 
 const counts = { numNodes: 1000, numEdges: 5000 };

@@ -32,9 +32,12 @@ function facts(hostBytes: number, scratchBytes = 0): MemoryFacts {
       recordSlotBytes: () => 3 * mib,
       segmentDefaultSlots: () => 4,
       evaluationSizes: () => ({ chunks: 1, scratchBytes, keptBytes: 0, workBytes: 5 * mib }),
+      hostTierRows: (bytes, rowBytes, numNodes) =>
+        Math.min(numNodes, Math.max(0, Math.floor((bytes - 4096) / rowBytes))),
     },
     counts,
     hostBytes,
+    deviceBytes: 0,
   };
 }
 

@@ -38,8 +38,27 @@ TEST_CASE("ranges are registered in pieces, and no longer when their object is g
     const Registration moved = std::move(*first);
     CHECK(device.ranges.size() == 4);
     CHECK(moved.bytes() == 9 * kPageBytes);
+    CHECK(moved.seen() == nullptr);  // two ranges
   }
   CHECK(device.ranges.empty());
+}
+
+TEST_CASE("one range is seen as one by kernels, whatever its pieces, or not at all") {
+  const Memory memory(16);
+  test::FakeRegistrar device;
+  device.most_bytes = 3 * kPageBytes;
+  const std::span<std::byte> range = memory.pages(1, 7);
+  {
+    Result<Registration> one = Registration::Of(device.hook(), std::span(&range, 1));
+    REQUIRE(one.ok());
+    const Registration moved = std::move(*one);
+    CHECK(moved.seen() == device.SeenAt(range.data()));
+  }
+  device.scatters = true;
+  const Result<Registration> apart = Registration::Of(device.hook(), std::span(&range, 1));
+  REQUIRE(apart.ok());
+  CHECK(apart->bytes() == range.size());
+  CHECK(apart->seen() == nullptr);
 }
 
 TEST_CASE("a range that is refused leaves none registered, and says why") {

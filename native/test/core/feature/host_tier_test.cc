@@ -31,7 +31,7 @@ struct Fixture {
     table = RowTable(FeatureType::kFloat16, {mapped.data(), mapped.size()}, dim);
     for (uint32_t rank = 0; rank < kNodes; ++rank) rank_of[order[rank]] = rank;
     fd = std::move(*ReserveHostTier());
-    REQUIRE(FillHostTier(fd.get(), {table, order, rows, 17}).ok());
+    REQUIRE(FillHostTier(fd.get(), {table, order, rows}).ok());
   }
 
   std::vector<Half> halves;
@@ -42,7 +42,7 @@ struct Fixture {
   UniqueFd fd;
 };
 
-TEST_CASE("a host tier has the hottest rows in rank order, and an account with an owner") {
+TEST_CASE("a host tier has the hottest rows in rank order, and an account") {
   for (const uint64_t dim : {1U, 33U, 100U}) {
     const Fixture f(dim, 90);
     const Result<HostTier> tier = HostTier::Attach(f.fd.get(), f.table);
@@ -52,9 +52,9 @@ TEST_CASE("a host tier has the hottest rows in rank order, and an account with a
       CHECK(std::memcmp(tier->rows().row(rank), f.table.row(f.order[rank]), f.table.row_bytes()) ==
             0);
     }
-    CHECK(tier->owner() == 17);
     CHECK(tier->bytes() == RoundUp(kPageBytes + 90 * f.table.row_bytes(), kPageBytes));
     CHECK(tier->registered_bytes() == 0);
+    CHECK(tier->seen() == nullptr);
   }
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("a tier takes the rows that its budget holds, whole pages counted") {
   for (const uint64_t budget : {2 * kPageBytes, 5 * kPageBytes + 7, 9 * kPageBytes}) {
     UniqueFd fd = std::move(*ReserveHostTier());
     const uint64_t rows = HostTierRows(budget, row_bytes, kNodes);
-    REQUIRE(FillHostTier(fd.get(), {f.table, f.order, rows, 1}).ok());
+    REQUIRE(FillHostTier(fd.get(), {f.table, f.order, rows}).ok());
     const Result<HostTier> tier = HostTier::Attach(fd.get(), f.table);
     REQUIRE(tier.ok());
     CHECK(tier->bytes() <= budget);
@@ -88,6 +88,7 @@ TEST_CASE("a tier is registered while it may be written, and protected then") {
     CHECK(device.bytes() == tier->bytes());
     CHECK_FALSE(test::IsWritable(tier->rows().row(0)));
     CHECK(device.Sees(tier->rows().row(3)) == *tier->rows().row(3));
+    CHECK(tier->seen() == device.SeenAt(const_cast<std::byte*>(tier->rows().row(0))));
   }
   CHECK(device.ranges.empty());
   device.refuses_after = 0;
@@ -112,9 +113,9 @@ TEST_CASE("what is no tier of these features is refused") {
   REQUIRE(pwrite(f.fd.get(), &rows, sizeof rows, offsetof(HostTierHeader, rows)) == sizeof rows);
   CHECK(refused(f.fd.get(), f.table) == Code::kShmCorrupted);
   UniqueFd fd = std::move(*ReserveHostTier());
-  CHECK(FillHostTier(fd.get(), {f.table, f.order, kNodes + 1, 0}).code() == Code::kInvalidArgument);
+  CHECK(FillHostTier(fd.get(), {f.table, f.order, kNodes + 1}).code() == Code::kInvalidArgument);
   const std::vector<uint32_t> beyond{kNodes};
-  CHECK(FillHostTier(fd.get(), {f.table, beyond, 1, 0}).code() == Code::kInvalidArgument);
+  CHECK(FillHostTier(fd.get(), {f.table, beyond, 1}).code() == Code::kInvalidArgument);
 }
 
 TEST_CASE("a store says in which tier a row lies, and reads the same bits from any") {

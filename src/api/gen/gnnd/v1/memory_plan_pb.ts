@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/memory_plan.proto.
  */
 export const file_gnnd_v1_memory_plan: GenFile = /*@__PURE__*/
-  fileDesc("Chlnbm5kL3YxL21lbW9yeV9wbGFuLnByb3RvEgdnbm5kLnYxIssCCgpNZW1vcnlQbGFuEiIKBXBhcnRzGAEgAygLMhMuZ25uZC52MS5NZW1vcnlQYXJ0EhQKDHN1cmVseV9ieXRlcxgCIAEoAxIVCg1hdF9tb3N0X2J5dGVzGAMgASgDEhIKCmhvc3RfYnl0ZXMYBCABKAMSKQoIdG9wb2xvZ3kYBSABKA4yFy5nbm5kLnYxLlRvcG9sb2d5U291cmNlEhYKDnRvcG9sb2d5X2J5dGVzGAYgASgDEhgKEGZlYXR1cmVzX29uX2Rpc2sYByABKAgSFgoOZmVhdHVyZXNfYnl0ZXMYCCABKAMSGAoQcmVhZF9haGVhZF9ieXRlcxgJIAEoAxIeCgRyb3dzGAogASgLMhAuZ25uZC52MS5Sb3dQbGFuEikKCWluZmVyZW5jZRgLIAEoCzIWLmdubmQudjEuSW5mZXJlbmNlUGxhbiJ2Cg1JbmZlcmVuY2VQbGFuEg0KBW5vZGVzGAEgASgDEg4KBmNodW5rcxgCIAEoAxIUCgxvdXRwdXRfYnl0ZXMYAyABKAMSFQoNc2NyYXRjaF9ieXRlcxgEIAEoAxIZChFwcm9wYWdhdGlvbl9ieXRlcxgFIAEoAyJoCgdSb3dQbGFuEh4KBHRpZXIYASABKA4yEC5nbm5kLnYxLlJvd1RpZXISDQoFYnl0ZXMYAiABKAMSDQoFY2h1bmsYAyABKAUSDgoGcmVhc29uGAQgASgJEg8KB3JlZnVzZWQYBSADKAkiRwoKTWVtb3J5UGFydBIMCgRuYW1lGAEgASgJEg0KBWJ5dGVzGAIgASgDEg0KBWJvdW5kGAMgASgIEg0KBWZpZWxkGAQgASgJKl4KB1Jvd1RpZXISGAoUUk9XX1RJRVJfVU5TUEVDSUZJRUQQABITCg9ST1dfVElFUl9ERVZJQ0UQARIRCg1ST1dfVElFUl9IT1NUEAISEQoNUk9XX1RJRVJfRElTSxADYgZwcm90bzM", [file_gnnd_v1_resources]);
+  fileDesc("Chlnbm5kL3YxL21lbW9yeV9wbGFuLnByb3RvEgdnbm5kLnYxIvwCCgpNZW1vcnlQbGFuEiIKBXBhcnRzGAEgAygLMhMuZ25uZC52MS5NZW1vcnlQYXJ0EhQKDHN1cmVseV9ieXRlcxgCIAEoAxIVCg1hdF9tb3N0X2J5dGVzGAMgASgDEhIKCmhvc3RfYnl0ZXMYBCABKAMSKQoIdG9wb2xvZ3kYBSABKA4yFy5nbm5kLnYxLlRvcG9sb2d5U291cmNlEhYKDnRvcG9sb2d5X2J5dGVzGAYgASgDEhgKEGZlYXR1cmVzX29uX2Rpc2sYByABKAgSFgoOZmVhdHVyZXNfYnl0ZXMYCCABKAMSGAoQcmVhZF9haGVhZF9ieXRlcxgJIAEoAxIeCgRyb3dzGAogASgLMhAuZ25uZC52MS5Sb3dQbGFuEikKCWluZmVyZW5jZRgLIAEoCzIWLmdubmQudjEuSW5mZXJlbmNlUGxhbhITCgtwaW5uZWRfcm93cxgMIAEoAxIaChJwaW5uZWRfZXhwbGFuYXRpb24YDSABKAkidgoNSW5mZXJlbmNlUGxhbhINCgVub2RlcxgBIAEoAxIOCgZjaHVua3MYAiABKAMSFAoMb3V0cHV0X2J5dGVzGAMgASgDEhUKDXNjcmF0Y2hfYnl0ZXMYBCABKAMSGQoRcHJvcGFnYXRpb25fYnl0ZXMYBSABKAMiaAoHUm93UGxhbhIeCgR0aWVyGAEgASgOMhAuZ25uZC52MS5Sb3dUaWVyEg0KBWJ5dGVzGAIgASgDEg0KBWNodW5rGAMgASgFEg4KBnJlYXNvbhgEIAEoCRIPCgdyZWZ1c2VkGAUgAygJIkcKCk1lbW9yeVBhcnQSDAoEbmFtZRgBIAEoCRINCgVieXRlcxgCIAEoAxINCgVib3VuZBgDIAEoCBINCgVmaWVsZBgEIAEoCSpeCgdSb3dUaWVyEhgKFFJPV19USUVSX1VOU1BFQ0lGSUVEEAASEwoPUk9XX1RJRVJfREVWSUNFEAESEQoNUk9XX1RJRVJfSE9TVBACEhEKDVJPV19USUVSX0RJU0sQA2IGcHJvdG8z", [file_gnnd_v1_resources]);
 
 /**
  * What a job is predicted to take of the host's memory, and what stays on disk because of it.
@@ -97,6 +97,20 @@ export type MemoryPlan = Message<"gnnd.v1.MemoryPlan"> & {
    * @generated from field: gnnd.v1.InferencePlan inference = 11;
    */
   inference?: InferencePlan | undefined;
+
+  /**
+   * Feature rows, the hottest ones, in memory of the host's that devices read by themselves.
+   *
+   * @generated from field: int64 pinned_rows = 12;
+   */
+  pinnedRows: bigint;
+
+  /**
+   * One sentence: why so many.
+   *
+   * @generated from field: string pinned_explanation = 13;
+   */
+  pinnedExplanation: string;
 };
 
 /**
@@ -182,6 +196,20 @@ export type MemoryPlanJson = {
    * @generated from field: gnnd.v1.InferencePlan inference = 11;
    */
   inference?: InferencePlanJson;
+
+  /**
+   * Feature rows, the hottest ones, in memory of the host's that devices read by themselves.
+   *
+   * @generated from field: int64 pinned_rows = 12;
+   */
+  pinnedRows?: string;
+
+  /**
+   * One sentence: why so many.
+   *
+   * @generated from field: string pinned_explanation = 13;
+   */
+  pinnedExplanation?: string;
 };
 
 /**

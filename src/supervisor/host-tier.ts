@@ -1,0 +1,106 @@
+import { closeSync } from 'node:fs';
+import { availableMemoryBytes } from '../base/host-memory.ts';
+import { hostTierFd as childTierFd } from '../executor/protocol.ts';
+import type { CoreAddon, DatasetLocation, ExecutorSnapshot } from '../native/contract.ts';
+import { counters } from '../native/contract.ts';
+import type { CachePlan } from '../records/job-record.ts';
+import type { PinnedPlan } from '../records/memory-plan.ts';
+import { runTask, TaskError, type TaskOptions } from './task.ts';
+
+/**
+ * The hottest feature rows of an attempt in memory of the host's, for its devices to read by
+ * themselves (native/core/feature/host_tier.h): made by a Preparer, shared by descriptor. It
+ * decides no bit, so that an attempt goes on without one.
+ */
+
+export interface HostTierInputs {
+  readonly dataset: DatasetLocation;
+  readonly orderPath: string;
+  readonly planned: PinnedPlan;
+}
+
+type Facts = Pick<PinnedPlan, 'rows' | 'reason'>;
+
+/** What a test puts itself in the place of. */
+interface HostParts {
+  readonly availableBytes: () => number;
+  readonly run: (...task: Parameters<typeof runTask>) => Promise<unknown>;
+}
+
+const thisHost: HostParts = { availableBytes: availableMemoryBytes, run: runTask };
+
+const nothing: Facts = { rows: 0, reason: '' };
+
+export class HostTier {
+  readonly #native: Pick<CoreAddon, 'hostTierReserve'>;
+  readonly #host: HostParts;
+  #fd: number | null = null;
+  #facts = nothing;
+
+  constructor(native: Pick<CoreAddon, 'hostTierReserve'>, host: HostParts = thisHost) {
+    this.#native = native;
+    this.#host = host;
+  }
+
+  /** A memfd of `facts.rows` rows, ours to close; null: there is none. */
+  get fd(): number | null {
+    return this.#fd;
+  }
+
+  get facts(): Facts {
+    return this.#facts;
+  }
+
+  /** Rejects with a TaskError, but not where memory is short. */
+  async make({ dataset, orderPath, planned }: HostTierInputs, task: TaskOptions): Promise<void> {
+    this.#facts = planned;
+    if (planned.rows === 0) return;
+    const availableBytes = this.#host.availableBytes();
+    if (planned.bytes > availableBytes) {
+      this.#drop(`none: it takes ${planned.bytes} bytes, ${availableBytes} are free at present`);
+      return;
+    }
+    this.#fd = this.#native.hostTierReserve();
+    const options = { dataset, orderPath, rows: planned.rows, fd: childTierFd };
+    try {
+      await this.#host.run({ role: 'HOST_TIER', options }, { ...task, hostTierFd: this.#fd });
+    } catch (error) {
+      const isShort = error instanceof TaskError && error.code === 'SHM_ALLOCATION_FAILED';
+      this.#drop(`none: ${isShort ? error.message : 'it could not be made'}`);
+      if (!isShort) throw error;
+    }
+  }
+
+  /** What a trial's executors made of it; it goes where every Trainer keeps as many rows. */
+  tried(executors: readonly ExecutorSnapshot[], rowsKept: number): void {
+    if (this.#fd === null) return;
+    if (rowsKept >= this.#facts.rows) {
+      const kept = `devices keep ${rowsKept} rows themselves`;
+      this.#drop(`none: ${kept}, as many as there were pinned or more`);
+      return;
+    }
+    const trainers = executors.filter(({ role }) => role !== 'SAMPLER');
+    const sum = (counter: number) =>
+      trainers.reduce((rows, executor) => rows + (executor.counters[counter] ?? 0), 0);
+    // These rows are the hottest: a device that can read them itself reads some.
+    if (sum(counters.busRows) > 0 || sum(counters.stagedRows) === 0) return;
+    const { rows, reason } = this.#facts;
+    const refused = 'the device refused to register them (its log says why), so they are staged';
+    this.#facts = { rows, reason: `${reason}; ${refused}` };
+  }
+
+  close(): void {
+    if (this.#fd !== null) closeSync(this.#fd);
+    this.#fd = null;
+  }
+
+  #drop(reason: string): void {
+    this.close();
+    this.#facts = { rows: 0, reason };
+  }
+}
+
+/** Rows that every Trainer of such a plan keeps on its device. */
+export function rowsKeptBy(plan: CachePlan, hasStandby: boolean): number {
+  return hasStandby ? Math.min(plan.trainerRows, plan.standbyRows) : plan.trainerRows;
+}
