@@ -10,6 +10,7 @@ import type {
 import { jobStates } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { measurementOf } from '../records/plan-measurement.ts';
+import { kindText } from '../spec/automatic-kind.ts';
 import { warningsOf } from '../spec/spec-warnings.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
 import { memoryInit } from './convert-memory.ts';
@@ -71,6 +72,7 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
     revision: int64(job.revision),
     datasetDigest: job.datasetDigest,
     warnings: view === 'LIST' ? [] : [...warningsOf(job.effectiveSpec)],
+    deviceKindChoice: view === 'LIST' ? '' : kindText(job.spec, job.effectiveSpec),
   });
   embed(message, pb.JobSchema.field.spec, job.encoded.spec);
   embed(message, pb.JobSchema.field.effectiveSpec, job.encoded.effectiveSpec);

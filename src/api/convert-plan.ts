@@ -27,12 +27,14 @@ export interface Planned {
   readonly measured: PlanMeasurement | null;
   /** Of a job whose batches are rows. */
   readonly rows: RowPlan | null;
+  /** How the kind of its devices came about, for people. */
+  readonly deviceKindChoice: string;
 }
 
 /** `job` is the job's name; empty for a plan of a spec that was not created. */
 export function planToProto(
   job: string,
-  { plan, measured, rows }: Planned,
+  { plan, measured, rows, deviceKindChoice }: Planned,
   spec: JobSpec,
 ): JobPlanMessage {
   return create(JobPlanSchema, {
@@ -52,6 +54,7 @@ export function planToProto(
     staleness: spec.training.staleness,
     stalenessCompensation: StalenessCompensation[spec.training.stalenessCompensation],
     warnings: [...warningsOf(spec)],
+    deviceKindChoice,
     estimated: plan.estimated,
     executors: plan.executors.map((executor) => ({
       role: ExecutorRole[executor.role],

@@ -5,6 +5,7 @@ import type { Deletion } from '../jobs/deletion.ts';
 import type { CreateJob, JobCursor, Jobs } from '../jobs/jobs.ts';
 import type { EpochReport, JobRecord, JobState } from '../records/job-record.ts';
 import { measurementOf } from '../records/plan-measurement.ts';
+import { kindText } from '../spec/automatic-kind.ts';
 import type { JobSpecInput } from '../spec/job-spec.ts';
 import { plainOf } from '../spec/spec-codec.ts';
 import { timestamp } from './convert.ts';
@@ -128,7 +129,10 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
       const plan = jobs.plan(id);
       const measured = measurementOf(newestEpochs(jobs, job), plan);
       const rows = jobs.memory(job)?.rows ?? null;
-      return planToProto(`jobs/${id}`, { plan, measured, rows }, job.effectiveSpec);
+      const { spec, effectiveSpec } = job;
+      const deviceKindChoice = kindText(spec, effectiveSpec);
+      const planned = { plan, measured, rows, deviceKindChoice };
+      return planToProto(`jobs/${id}`, planned, effectiveSpec);
     },
   };
 }

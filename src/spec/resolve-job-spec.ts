@@ -1,4 +1,5 @@
 import type { FieldViolation } from '../base/errors.ts';
+import { automaticKind } from './automatic-kind.ts';
 import { devicesOfKind } from './device-kinds.ts';
 import type { JobSpec, JobSpecInput } from './job-spec.ts';
 import { resolveFields } from './resolve-fields.ts';
@@ -62,10 +63,13 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
 }
 
 /** Upper bounds that this host and other fields set; where those are wrong there is none. */
-function ceilingsOf({ resources, training }: JobSpecInput, { deviceNames }: ResolveContext) {
+function ceilingsOf(asked: JobSpecInput, context: ResolveContext) {
+  const { resources, training } = asked;
+  const { deviceNames } = context;
   const named = (resources?.deviceNames ?? []).length;
   const kind = resources?.deviceKind ?? 'AUTO';
-  const ofKind = devicesOfKind(deviceNames, kind === 'AUTO' ? 'CPU' : kind).length;
+  const chosen = kind === 'AUTO' ? automaticKind(asked, context) : kind;
+  const ofKind = devicesOfKind(deviceNames, chosen).length;
   const devices = named > 0 ? named : (resources?.devices ?? ofKind);
   const ceilings = {
     'resources.devices': named > 0 ? 0 : ofKind,

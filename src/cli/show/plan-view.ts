@@ -40,6 +40,7 @@ export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
       plan.estimated ? 'estimated' : 'measured',
     ],
     ['Executors', devices.join(', ')],
+    ...kindFacts(plan.deviceKindChoice),
     ['Way', wayText(plan.way), plan.way === 0 ? '' : shortName(PlanWaySchema, plan.way)],
     ...predictionFacts(session, plan),
     ['Policy', policyText(plan.policy)],
@@ -57,6 +58,11 @@ export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
     ['Why', printable(plan.explanation)],
     ...warningFacts(session, plan.warnings),
   ];
+}
+
+/** The kind of a job's devices, where it names none. */
+export function kindFacts(choice: string): readonly Fact[] {
+  return choice === '' ? [] : [['Device kind', printable(choice)]];
 }
 
 const wayNames: Readonly<Record<PlanWay, string>> = {

@@ -1,3 +1,4 @@
+import { automaticKind, coresAlone } from '../automatic-kind.ts';
 import {
   type DeviceKind,
   deviceKindOf,
@@ -9,7 +10,6 @@ import {
 import type { SpecDraft } from '../job-spec.ts';
 import { automaticCores } from '../limits.ts';
 import { show } from '../spec-checker.ts';
-import { takesRows } from './propagation.ts';
 import type { ResolveContext, Rule, RuleFacts } from './rule.ts';
 
 /** Of CPU devices as many as have so many cores together, at least one; of others one. */
@@ -36,7 +36,8 @@ function countDevices({ resources, training }: SpecDraft, { check, given, contex
   if (context.deviceNames.length === 0) check.violate(path, 'this host has no devices');
   if (check.failed('spec.resources.device_kind')) return;
   const isOpen = resources.deviceKind === 'AUTO';
-  const kind = resources.deviceKind === 'AUTO' ? 'CPU' : resources.deviceKind;
+  const kind =
+    resources.deviceKind === 'AUTO' ? automaticKind(given, context) : resources.deviceKind;
   resources.deviceKind = kind;
   const names = devicesOfKind(context.deviceNames, kind);
   if (given.resources?.devices === undefined) {
@@ -99,11 +100,9 @@ export const deviceSupportRule: Rule = ({ resources, sampling, model }, { check 
   if (check.failed('spec.resources')) return;
   if (!hasOwnMemory(resources)) return;
   const expected = 'runs on CPU devices only; expected device_kind CPU';
-  if (sampling.algorithm === 'KHOP_PLUGIN') {
-    check.violate('spec.sampling.algorithm', `KHOP_PLUGIN: ${expected}`);
-  }
-  if (model.type === 'TORCHSCRIPT' || takesRows(model.type)) {
-    check.violate('spec.model.type', `${model.type}: ${expected}`);
+  for (const part of [{ sampling }, { model }]) {
+    const alone = coresAlone(part);
+    if (alone !== null) check.violate(`spec.${alone.path}`, `${alone.value}: ${expected}`);
   }
 };
 

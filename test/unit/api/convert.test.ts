@@ -320,7 +320,11 @@ describe('plans', () => {
   it('keep every number', () => {
     const { training, ...spec } = resolvedSpec();
     const stale = { ...spec, training: { ...training, staleness: 3 } };
-    const sent = planToProto('jobs/mine', { plan: jobPlan(), measured: null, rows: null }, stale);
+    const sent = planToProto(
+      'jobs/mine',
+      { plan: jobPlan(), measured: null, rows: null, deviceKindChoice: '' },
+      stale,
+    );
     const message = fromBinary(JobPlanSchema, toBinary(JobPlanSchema, sent));
     expect(message).toMatchObject({ staleness: 3, warnings: warningsOf(stale) });
     expect(message.warnings).toHaveLength(1);

@@ -41,11 +41,17 @@ const resourcesOf = (resources: JobSpecInput['resources'], training = {}) =>
 const cpuOnly: ResolveContext = { ...context, deviceNames: ['cpu:0'], deviceCores: [2] };
 
 describe('devices of several kinds', () => {
-  it('are of the CPU where a job leaves the kind open, and no more than there are', () => {
-    expect(resolved(least, mixed).resources).toMatchObject({ deviceKind: 'CPU', devices: 2 });
-    expect(resourcesOf({ devices: 3 })).toEqual([expect.stringMatching(/^devices: 3: expected/)]);
-    const again = resolved(resolved(least, mixed), mixed);
-    expect(again).toEqual(resolved(least, mixed));
+  it('are GPUs where a job leaves the kind open and they do, else of the CPU', () => {
+    expect(resolved(least, mixed).resources).toMatchObject({ deviceKind: 'CUDA', devices: 1 });
+    const plain = { ...mixed, deviceNames: ['cpu:0', 'cpu:1', 'sim:0'], deviceCores: [2, 2, 4] };
+    expect(resolved(least, plain).resources).toMatchObject({ deviceKind: 'CPU', devices: 2 });
+    // Once it is chosen it stays.
+    expect(resolved(resolved(least, plain), mixed)).toEqual(resolved(least, plain));
+  });
+
+  it('are no more than there are', () => {
+    // As many GPUs as that there are not, and no CPU devices either.
+    expect(resourcesOf({ devices: 4 })).toEqual([expect.stringMatching(/^devices: 4: expected/)]);
   });
 
   it('of other kinds are taken by kind or by name, where the host has them', () => {
