@@ -11,7 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_BYTES = 60 * 10**6
-SOURCES = ("CMakeLists.txt", "native", "bench/gpu-check", "bench/native", "package.json", "LICENSE",
+SOURCES = ("CMakeLists.txt", "native", "bench/gpu-check", "bench/native",
+           "bench/products/graph.py", "package.json", "LICENSE",
            "test/fixtures/cora.npz")
 # Beside the packages that the daemon needs when it runs.
 HEADERS = ("node-addon-api", "node-api-headers")

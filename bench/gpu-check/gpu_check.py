@@ -197,6 +197,14 @@ def has_torch(check):
         env={**os.environ, **check.libraries}).returncode == 0
 
 
+def has_cuda_torch(check):
+    """Whether this Python's PyTorch, which the Trainer is linked with, computes on the GPU."""
+    code = "import sys, torch; sys.exit(0 if torch.cuda.is_available() else 1)"
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True,
+        env={**os.environ, **check.libraries}).returncode == 0
+
+
 def architecture_here():
     """"90" for the first GPU; None where nvidia-smi does not say."""
     asked = subprocess.run(
@@ -230,6 +238,8 @@ def build(check, stage):
     if trains:
         addons = ["gnnd_core_addon", "gnnd_train_addon"]
         check.run(stage, "compile addons", ["ninja", "-C", check.build, *addons], 540)
+        check.run(stage, "compile tests of Trainers", ["ninja", "-C", check.build, "gnnd_train_test"],
+                  540)
 
 
 def plugin(check, stage):
@@ -261,6 +271,11 @@ def operators(check, stage):
         stage.skipped = "the stage build made no gnnd_device_test"
         return
     check.run(stage, "tests", [binary], 300, {"GNND_TEST_DEVICE": check.device})
+    trainer = check.build / "gnnd_train_test"
+    if trainer.exists() and (check.device != "cuda" or has_cuda_torch(check)):
+        # Whole batches of a Trainer, with PyTorch's matrix products.
+        check.run(stage, "whole batches", [trainer, "--source-file=*device_test.cc"], 300,
+                  check.libraries | {"GNND_TEST_DEVICE": check.device})
 
 
 def sanitizer(check, stage):
@@ -274,22 +289,29 @@ def sanitizer(check, stage):
         check.run(stage, kind, [tool, *flags, binary], 290, {"GNND_TEST_DEVICE": check.device})
 
 
-def jobs(check, stage):
-    """Whole jobs of several crews, on real data: one model for those of one kind."""
+def daemon_flags(check):
+    """What a script needs to start a daemon; a sentence where it cannot."""
     node = ROOT / "bin/node" if (ROOT / "bin/node").exists() else shutil.which("node")
     missing = [name for name in ("gnnd_core.node", "gnnd_train.node")
                if not (check.build / name).exists()]
     if node is None or missing or not (ROOT / "dist/main.js").exists():
-        stage.skipped = f"no Node, no dist/ or not built: {', '.join(missing)}"
+        return f"no Node, no dist/ or not built: {', '.join(missing)}"
+    return ["--node", node, "--addons", check.build, "--device", check.device]
+
+
+def jobs(check, stage):
+    """Whole jobs of several crews, on real data: one model for those of one kind."""
+    flags = daemon_flags(check)
+    if isinstance(flags, str):
+        stage.skipped = flags
         return
     script = ROOT / "bench/gpu-check/jobs.py"
-    flags = ["--node", node, "--addons", check.build, "--device", check.device,
-             "--data", ROOT / "test/fixtures/cora.npz", "--folder", check.out / "jobs"]
+    flags += ["--data", ROOT / "test/fixtures/cora.npz", "--folder", check.out / "jobs"]
     check.run(stage, "crews", [sys.executable, script, *flags], 540, check.libraries)
 
 
 def measure(check, stage):
-    """Sampling, gathers and copies beside what they are bounded by."""
+    """Sampling, gathers and copies beside what they are bounded by; an epoch beside a peer's."""
     binary = check.build / "device_bench"
     if not binary.exists():
         stage.skipped = "the stage build made no device_bench"
@@ -299,6 +321,25 @@ def measure(check, stage):
     size = "full" if check.device == "cuda" else "small"
     for what in ("copy", "gather", "sample"):
         check.run(stage, what, [binary, plugin, what, size], 180)
+    flags = daemon_flags(check)
+    if not isinstance(flags, str):
+        measure_epoch(check, stage, flags)
+
+
+def measure_epoch(check, stage, flags):
+    """Of a graph as large as ogbn-products, beside torch_geometric's on the same device."""
+    data = check.out / "products"
+    scale, batch = ("1.0", "1024") if check.device == "cuda" else ("0.002", "128")
+    graph = [sys.executable, ROOT / "bench/products/graph.py", data, "--scale", scale]
+    if check.run(stage, "graph", graph, 300, check.libraries).outcome != "OK":
+        return
+    same = ["--data", data, "--batch", batch]
+    folder = ROOT / "bench/gpu-check"
+    ours = [folder / "epoch.py", *flags, *same, "--folder", check.out / "epoch"]
+    check.run(stage, "epoch", [sys.executable, *ours], 540, check.libraries)
+    peer = [folder / "pyg_epoch.py", *same, "--device", check.device]
+    check.run(stage, "epoch, torch_geometric", [sys.executable, *peer], 540, check.libraries)
+    shutil.rmtree(check.out / "epoch", ignore_errors=True)
 
 
 STAGES = {"probe": probe, "build": build, "plugin": plugin, "operators": operators,

@@ -32,8 +32,9 @@ def say(name, value, unit=""):
 class Daemon:
     """`gnnd serve` with its state in a folder, until it is left."""
 
-    def __init__(self, options):
+    def __init__(self, options, logical=None):
         self.node, self.device = options.node, options.device
+        self.logical = logical
         self.folder = options.folder
         self.socket = f"unix:{self.folder / 'gnnd.sock'}"
         self.environment = {**os.environ, "GNND_ADDON_DIR": str(options.addons)}
@@ -65,7 +66,9 @@ class Daemon:
             self.process.kill()
 
     def logical_devices(self):
-        """Of two devices two each, of a single one four."""
+        """As told, else of two devices two each, of a single one four."""
+        if self.logical is not None:
+            return self.logical
         if self.device == "sim":
             return "0,0,1,1"
         if shutil.which("nvidia-smi") is None:

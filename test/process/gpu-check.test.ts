@@ -42,6 +42,7 @@ test('plug-in, operators and whole jobs pass on simulated devices, and are writt
     ...[
       ['devices', 'OK'],
       ['tests', 'OK'],
+      ['whole batches', 'OK'],
       ['crews', 'OK'],
     ],
   ]);
@@ -49,6 +50,17 @@ test('plug-in, operators and whole jobs pass on simulated devices, and are writt
   expect(text).toContain('| jobs | OK |');
   expect(text).toMatch(/\| one sim, alternating: model \| [0-9a-f]{16} \|/);
 }, 180_000);
+
+test('where torch_geometric is not installed, a line says so, and no more is asked', () => {
+  // Without site-packages no Python has it.
+  const args = ['-S', join(folder, 'pyg_epoch.py'), '--data', '/nowhere', '--device', 'sim'];
+  const said = execFileSync('python3', args, { encoding: 'utf8' });
+  expect(JSON.parse(said)).toEqual({
+    name: 'epoch, torch_geometric',
+    value: 'skipped: torch_geometric is not installed',
+    unit: '',
+  });
+});
 
 test('a device that cannot be opened fails the stage and leaves a report', () => {
   const out = temporary();
