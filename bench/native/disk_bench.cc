@@ -2,6 +2,8 @@
 //
 //   disk_bench [FILE_MB] [ROUNDS] [FOLDER]      (4096 MB, 5 rounds, the system's temporary folder)
 //   disk_bench rate FILE ROW_BYTES              random rows a second of a file that is there
+//   disk_bench sequential FILE ...              bytes a second, from the first to the last, of each
+//                                               file in turn, past the page cache, 4 MiB 8 at once
 //
 // Writes a file, then reads batches of 16,384 rows at random places, by each way in turn:
 //
@@ -32,15 +34,38 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/uring.h"
 #include "core/feature/feature_store.h"
 #include "core/graph/features.h"
-#include "uring.h"
 
 namespace gnnd::bench {
 namespace {
 
 constexpr uint32_t kRowsPerBatch = 16384;
 constexpr uint64_t kPage = 4096;
+constexpr uint32_t kInFlight = 128;
+
+// A read of a row, or of the pages that it lies in.
+struct FileRead {
+  uint64_t offset = 0;
+  uint32_t bytes = 0;
+  std::byte* to = nullptr;
+};
+
+// False when one came back short.
+bool ReadAll(Uring* uring, int file, const std::vector<FileRead>& reads) {
+  bool is_whole = true;
+  const auto ended = [&](uint64_t index, int64_t result) {
+    is_whole = is_whole && result == static_cast<int64_t>(reads[index].bytes);
+  };
+  for (size_t next = 0; next < reads.size() || uring->in_flight() > 0;) {
+    for (; next < reads.size() && !uring->full(); ++next) {
+      uring->Read(file, reads[next].offset, {reads[next].to, reads[next].bytes}, next);
+    }
+    if (!uring->Wait(ended).ok()) return false;
+  }
+  return is_whole;
+}
 
 double Seconds() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -75,7 +100,9 @@ class Bench {
     map_ = static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd_, 0));
     GNND_CHECK(fd_ >= 0 && direct_ >= 0 && map_ != MAP_FAILED);
     pages_ = static_cast<std::byte*>(std::aligned_alloc(kPage, kRowsPerBatch * PagesOf(kPage)));
-    has_uring_ = uring_.Open();
+    Result<Uring> uring = Uring::Open(kInFlight);
+    has_uring_ = uring.ok();
+    if (has_uring_) uring_ = std::move(*uring);
     pid_fd_ = static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0));
   }
 
@@ -154,13 +181,13 @@ class Bench {
       reads.push_back({rows_[i] * row_bytes_, static_cast<uint32_t>(row_bytes_),
                        reinterpret_cast<std::byte*>(out_.data() + i * dim_)});
     }
-    return has_uring_ && uring_.Read(fd_, reads);
+    return has_uring_ && ReadAll(&uring_, fd_, reads);
   }
 
   bool UringDirect() {
     std::vector<FileRead> reads;
     for (uint32_t i = 0; i < kRowsPerBatch; ++i) reads.push_back(PagesOfRow(i));
-    if (!has_uring_ || !uring_.Read(direct_, reads)) return false;
+    if (!has_uring_ || !ReadAll(&uring_, direct_, reads)) return false;
     for (uint32_t i = 0; i < kRowsPerBatch; ++i) CopyOut(i, reads[i]);
     return true;
   }
@@ -261,13 +288,13 @@ void Measure(Bench* bench, uint64_t dim, int rounds) {
   std::printf("{\"bench\":\"disk\",\"row_bytes\":%lu%s}\n", dim * sizeof(float), json.c_str());
 }
 
-// What the disk gives: rows of `row_bytes` at random places of a file, past the page cache, with as
-// many reads in flight as a Uring has.
+// What the disk gives: rows of `row_bytes` at random places of a file, past the page cache, with
+// kInFlight reads at once.
 int MeasureRate(const char* path, uint64_t row_bytes) {
   constexpr double kSeconds = 4;
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
-  Uring uring;
-  if (fd < 0 || row_bytes == 0 || !uring.Open()) {
+  Result<Uring> uring = Uring::Open(kInFlight);
+  if (fd < 0 || row_bytes == 0 || !uring.ok()) {
     std::fprintf(stderr, "%s: cannot be read past the page cache with io_uring\n", path);
     return 1;
   }
@@ -284,7 +311,7 @@ int MeasureRate(const char* path, uint64_t row_bytes) {
       const uint64_t page = random() % rows * row_bytes / kPage;
       reads[i] = {page * kPage, static_cast<uint32_t>(kPage), memory + i * kPage};
     }
-    if (!uring.Read(fd, reads)) return 1;
+    if (!ReadAll(&*uring, fd, reads)) return 1;
     done += kRowsPerBatch;
   }
   const double rate = static_cast<double>(done) / (Seconds() - start);
@@ -294,12 +321,51 @@ int MeasureRate(const char* path, uint64_t row_bytes) {
   return 0;
 }
 
+// What the disk gives to whoever reads files from one end to the other.
+int MeasureSequential(int count, char** paths) {
+  constexpr uint64_t kRead = uint64_t{4} << 20;
+  constexpr uint64_t kAtOnce = 8;
+  Result<Uring> uring = Uring::Open(kAtOnce);
+  GNND_CHECK(uring.ok());
+  auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kPage, kAtOnce * kRead));
+  uint64_t done = 0;
+  const double start = Seconds();
+  for (int i = 0; i < count; ++i) {
+    const int fd = open(paths[i], O_RDONLY | O_CLOEXEC | O_DIRECT);
+    GNND_CHECK(fd >= 0);
+    const auto bytes = static_cast<uint64_t>(std::filesystem::file_size(paths[i]));
+    uint64_t next = 0;
+    std::vector<uint64_t> idle;
+    for (uint64_t slot = 0; slot < kAtOnce; ++slot) idle.push_back(slot);
+    const auto ended = [&](uint64_t slot, int64_t result) {
+      GNND_CHECK(result > 0);
+      done += static_cast<uint64_t>(result);
+      idle.push_back(slot);
+    };
+    while (next < bytes || uring->in_flight() > 0) {
+      for (; next < bytes && !idle.empty(); next += kRead) {
+        uring->Read(fd, next, {memory + idle.back() * kRead, kRead}, idle.back());
+        idle.pop_back();
+      }
+      GNND_CHECK(uring->Wait(ended).ok());
+    }
+    close(fd);
+  }
+  const double rate = static_cast<double>(done) / (Seconds() - start);
+  std::printf("{\"bench\":\"disk\",\"bytes\":%lu,\"bytes_per_s\":%.0f}\n", done, rate);
+  std::free(memory);
+  return 0;
+}
+
 }  // namespace
 }  // namespace gnnd::bench
 
 int main(int argc, char** argv) {
   if (argc == 4 && std::string_view(argv[1]) == "rate") {
     return gnnd::bench::MeasureRate(argv[2], std::strtoull(argv[3], nullptr, 10));
+  }
+  if (argc >= 3 && std::string_view(argv[1]) == "sequential") {
+    return gnnd::bench::MeasureSequential(argc - 2, argv + 2);
   }
   const uint64_t file_mb = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 4096;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;

@@ -21,7 +21,6 @@
 #include "core/model/parameter_digest.h"
 #include "core/model/row_manifest.h"
 #include "core/prepare/propagation.h"
-#include "core/vec/convert.h"
 #include "train/device.h"
 #include "train/model.h"
 #include "train/ops.h"
@@ -34,6 +33,8 @@ namespace {
 
 constexpr uint32_t kGrainRows = 16;
 constexpr uint64_t kEvalRows = 4096;  // of a chunk; decides no bit but the order of losses
+constexpr uint64_t kStretchBytes = uint64_t{1} << 20;
+constexpr uint64_t kMostStride = 64;  // of Trainers that take turns
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
@@ -53,10 +54,30 @@ Status Guarded(const Body& body) {
 
 // The files of a propagation.
 struct RowFiles {
-  std::vector<NpyArray> tokens;  // of all hops; of SGC the last alone
+  std::unique_ptr<RowReader> tokens;  // of all hops; of SGC the last alone
   NpyArray nodes;
   NpyArray labels;
 };
+
+std::vector<std::string> TokenPaths(const RowsOptions& options) {
+  const ModelSpec& model = options.model;
+  std::vector<std::string> paths;
+  const auto add = [&](uint32_t op, uint32_t hop) {
+    paths.push_back(options.folder + "/" + RowFile(op, hop));
+  };
+  const bool last_only = model.type == ModelType::kSgc;
+  if (!last_only) add(0, 0);
+  for (uint32_t op = 0; op < model.num_operators; ++op) {
+    for (uint32_t hop = last_only ? model.num_hops : 1; hop <= model.num_hops; ++hop) add(op, hop);
+  }
+  return paths;
+}
+
+// Rows of evaluations that are read at once.
+uint64_t StretchRows(const RowsOptions& options) {
+  const uint64_t long_enough = kStretchBytes / (options.model.in_dim * sizeof(float)) + 1;
+  return std::max<uint64_t>(options.batch_size, std::min(kEvalRows, long_enough));
+}
 
 Result<RowFiles> OpenFiles(const RowsOptions& options) {
   const ModelSpec& model = options.model;
@@ -64,18 +85,16 @@ Result<RowFiles> OpenFiles(const RowsOptions& options) {
   const uint64_t labelled = options.train + options.val + options.test;
   const uint64_t rows = options.predicted.num_nodes > 0 ? options.predicted.num_nodes : labelled;
   RowFiles files;
-  const auto open = [&](uint32_t op, uint32_t hop) -> Status {
-    files.tokens.push_back(GNND_VALUE(NpyArray::Open(options.folder + "/" + RowFile(op, hop))));
-    return files.tokens.back().Expect({NpyType::kFloat32, NpyType::kFloat16, NpyType::kUint16},
-                                      {rows, model.in_dim});
-  };
-  const bool last_only = model.type == ModelType::kSgc;
-  if (!last_only) GNND_TRY(open(0, 0));
-  for (uint32_t op = 0; op < model.num_operators; ++op) {
-    for (uint32_t hop = last_only ? model.num_hops : 1; hop <= model.num_hops; ++hop) {
-      GNND_TRY(open(op, hop));
-    }
-  }
+  RowReaderOptions reader;
+  reader.paths = TokenPaths(options);
+  reader.rows = rows;
+  reader.columns = model.in_dim;
+  // Targets may be any rows, in more runs than a batch of training has.
+  reader.tier = predicts ? RowTier::kHost : options.tier;
+  reader.most_rows = StretchRows(options);
+  // A batch may begin and end within chunks, and meet the short one.
+  reader.most_runs = options.batch_size / std::max(1U, options.chunk) + 3;
+  files.tokens = GNND_VALUE(RowReader::Open(reader));
   files.nodes = GNND_VALUE(NpyArray::Open(options.folder + "/" + kNodesFile));
   files.labels = GNND_VALUE(NpyArray::Open(options.folder + "/" + kLabelsFile));
   GNND_TRY(files.nodes.Expect({NpyType::kUint32}, {rows}));
@@ -94,6 +113,13 @@ struct RowBuffer {
   std::vector<uint32_t> rows;
   std::vector<uint32_t> nodes;
   BatchKey key{};
+
+  void Take(std::span<const RowRun> runs) {
+    rows.clear();
+    for (const RowRun& run : runs) {
+      for (uint32_t i = 0; i < run.count; ++i) rows.push_back(run.first + i);
+    }
+  }
 };
 
 class RowsWork final : public TorchWork {
@@ -122,17 +148,24 @@ class RowsWork final : public TorchWork {
     return Guarded([&] {
       UseTeamOf(options_.threads);
       buffer->key = {options_.random_seed, sample.key().epoch, sample.key().batch};
-      BatchRows(buffer->key, &buffer->rows);
+      BatchRuns(buffer->key, &runs_);
+      buffer->Take(runs_);
       if (buffer->rows.size() != sample.num_seeds()) {
         return Status(Code::kShmCorrupted, "the segment's batches are not those of the rows");
       }
-      Read(buffer);
-      const uint64_t rows = buffer->rows.size() * files_.tokens.size();
-      const auto host = static_cast<uint32_t>(Tier::kHost);
-      report->traffic.rows[host] += rows;
-      report->traffic.bytes[host] +=
-          rows * options_.model.in_dim * BytesOf(files_.tokens[0].type());
-      report->work_bytes = compute_.reserved_bytes();
+      const uint64_t place = PlaceOf(buffer->key);
+      // Trainers take turns: what the last one was behind the one before is a guess at the next.
+      if (place > last_place_) stride_ = std::min(place - last_place_, kMostStride);
+      last_place_ = place;
+      GNND_TRY(Read(buffer, [this, place](uint32_t ahead, std::vector<RowRun>* runs) {
+        BatchRuns(KeyAt(place + ahead * stride_), runs);
+      }));
+      const uint64_t rows = buffer->rows.size() * files_.tokens->num_tokens();
+      const auto tier =
+          static_cast<uint32_t>(options_.tier == RowTier::kDisk ? Tier::kDisk : Tier::kHost);
+      report->traffic.rows[tier] += rows;
+      report->traffic.bytes[tier] += rows * files_.tokens->row_bytes();
+      report->work_bytes = compute_.reserved_bytes() + files_.tokens->memory_bytes();
       for (const RowBuffer& each : buffers_) report->work_bytes += each.memory.reserved_bytes();
       return Status::Ok();
     });
@@ -199,11 +232,13 @@ class RowsWork final : public TorchWork {
     const uint64_t first = validates ? options_.train : options_.train + options_.val;
     const uint64_t end = first + (validates ? options_.val : options_.test);
     const uint64_t begin = first + task.chunk * kEvalRows;
-    evaluated_.rows.clear();
-    for (uint64_t row = begin; row < std::min(begin + kEvalRows, end); ++row) {
-      evaluated_.rows.push_back(static_cast<uint32_t>(row));
-    }
-    return Guarded([&] { return Count(EvaluatedLogits(parameters.floats), validates, result); });
+    const auto count = static_cast<uint32_t>(std::min(begin + kEvalRows, end) - begin);
+    runs_.assign(1, {static_cast<uint32_t>(begin), count});
+    return Guarded([&] {
+      at::Tensor logits;
+      GNND_TRY(Evaluate(parameters.floats, &logits));
+      return Count(logits, validates, result);
+    });
   }
 
   void EndEvaluation(const EvalRun&) override {}
@@ -228,15 +263,18 @@ class RowsWork final : public TorchWork {
   double predicted() const override { return progress_; }
 
  private:
-  // Of evaluated_.rows.
-  at::Tensor EvaluatedLogits(std::span<const float> parameters) {
+  // Logits of the rows of runs_.
+  Status Evaluate(std::span<const float> parameters, at::Tensor* logits) {
     UseThreads();
     const c10::AutoGradMode without_gradients(false);
     compute_.Reset();
-    Read(&evaluated_);
-    return ForwardRows(model_, ParameterTensors(parameters), BatchOf(evaluated_, false), &compute_,
-                       nullptr)
-        .contiguous();
+    evaluated_.Take(runs_);
+    const auto nobody_knows = [](uint32_t, std::vector<RowRun>*) {};
+    GNND_TRY(runs_.size() == 1 ? ReadStretches(&evaluated_) : Read(&evaluated_, nobody_knows));
+    *logits = ForwardRows(model_, ParameterTensors(parameters), BatchOf(evaluated_, false),
+                          &compute_, nullptr)
+                  .contiguous();
+    return Status::Ok();
   }
 
   // `take` gets the logits of a chunk of the targets, and the place of the first of them.
@@ -245,10 +283,16 @@ class RowsWork final : public TorchWork {
                      const Take& take) {
     const uint64_t first = chunk * kEvalRows;
     const uint64_t end = std::min<uint64_t>(first + kEvalRows, targets.rows.size());
-    evaluated_.rows.assign(targets.rows.begin() + static_cast<int64_t>(first),
-                           targets.rows.begin() + static_cast<int64_t>(end));
+    runs_.clear();
+    for (uint64_t i = first; i < end; ++i) {
+      const uint32_t row = targets.rows[i];
+      const bool begins = runs_.empty() || runs_.back().first + runs_.back().count != row;
+      if (begins) runs_.push_back({row, 0});
+      ++runs_.back().count;
+    }
     return Guarded([&] {
-      const at::Tensor logits = EvaluatedLogits(parameters);
+      at::Tensor logits;
+      GNND_TRY(Evaluate(parameters, &logits));
       return take(first, std::span<const float>(logits.const_data_ptr<float>(),
                                                 static_cast<size_t>(logits.numel())));
     });
@@ -277,51 +321,80 @@ class RowsWork final : public TorchWork {
   }
 
   // The batch's rows, from its key alone.
-  void BatchRows(const BatchKey& key, std::vector<uint32_t>* rows) const {
+  void BatchRuns(const BatchKey& key, std::vector<RowRun>* runs) const {
     const auto train = static_cast<uint32_t>(options_.train);
     const RowOrder order =
         RowOrderOf(KeyOf(options_.random_seed), key.epoch, train, options_.chunk);
     const uint32_t begin = key.batch * options_.batch_size;
     GNND_CHECK(begin < train);
     const uint32_t end = begin + std::min(options_.batch_size, train - begin);
-    rows->clear();
-    for (uint32_t at = begin; at < end;) {
-      const RowRun run = RowRunAt(order, at, end);
-      for (uint32_t i = 0; i < run.count; ++i) rows->push_back(run.first + i);
-      at += run.count;
+    runs->clear();
+    for (uint32_t at = begin; at < end; at += runs->back().count) {
+      runs->push_back(RowRunAt(order, at, end));
     }
   }
 
-  // Gathers the buffer's rows of each token, widened to float32.
-  void Read(RowBuffer* buffer) const {
+  // Batches counted over all epochs.
+  uint64_t BatchesPerEpoch() const {
+    return (options_.train + options_.batch_size - 1) / options_.batch_size;
+  }
+  uint64_t PlaceOf(const BatchKey& key) const { return key.epoch * BatchesPerEpoch() + key.batch; }
+  BatchKey KeyAt(uint64_t place) const {
+    const uint64_t batches = BatchesPerEpoch();
+    return {options_.random_seed, static_cast<uint32_t>(place / batches),
+            static_cast<uint32_t>(place % batches)};
+  }
+
+  // Reads the buffer's rows, which are those of runs_, of each token.
+  Status Read(RowBuffer* buffer, const NextRuns& next) {
+    BeginRead(buffer);
+    GNND_TRY(files_.tokens->Stage(runs_, next));
+    CopyStaged(buffer, 0, buffer->rows.size());
+    return Status::Ok();
+  }
+
+  // The same of one run, in stretches for which there is memory.
+  Status ReadStretches(RowBuffer* buffer) {
+    BeginRead(buffer);
+    const RowRun all = runs_[0];
+    const auto most = static_cast<uint32_t>(StretchRows(options_));
+    const auto stretch_at = [&](uint32_t begin, std::vector<RowRun>* runs) {
+      if (begin < all.count)
+        runs->assign(1, {all.first + begin, std::min(most, all.count - begin)});
+    };
+    for (uint32_t begin = 0; begin < all.count; begin += most) {
+      stretch_at(begin, &runs_);
+      GNND_TRY(files_.tokens->Stage(runs_, [&](uint32_t ahead, std::vector<RowRun>* runs) {
+        stretch_at(begin + ahead * most, runs);
+      }));
+      CopyStaged(buffer, begin, runs_[0].count);
+    }
+    return Status::Ok();
+  }
+
+  void BeginRead(RowBuffer* buffer) const {
     buffer->memory.Reset();
     buffer->tokens.clear();
     buffer->nodes.resize(buffer->rows.size());
     for (size_t i = 0; i < buffer->rows.size(); ++i) {
       buffer->nodes[i] = files_.nodes.values<uint32_t>()[buffer->rows[i]];
     }
-    const auto count = static_cast<uint32_t>(buffer->rows.size());
     const uint64_t columns = options_.model.in_dim;
-    for (const NpyArray& token : files_.tokens) {
-      float* const out = buffer->memory.Get<float>(count * columns);
-      ParallelRows(count, kGrainRows, [&](uint32_t begin, uint32_t end) {
-        for (uint32_t i = begin; i < end; ++i) {
-          CopyRow(token, buffer->rows[i] * columns, columns, out + i * columns);
-        }
-      });
-      buffer->tokens.push_back(ViewOf(out, count, static_cast<int64_t>(columns)));
+    for (uint32_t token = 0; token < files_.tokens->num_tokens(); ++token) {
+      float* const out = buffer->memory.Get<float>(buffer->rows.size() * columns);
+      buffer->tokens.push_back(
+          ViewOf(out, static_cast<int64_t>(buffer->rows.size()), static_cast<int64_t>(columns)));
     }
   }
 
-  static void CopyRow(const NpyArray& token, uint64_t at, uint64_t columns, float* out) {
-    switch (token.type()) {
-      case NpyType::kFloat32:
-        std::memcpy(out, token.values<float>().data() + at, columns * sizeof(float));
-        return;
-      case NpyType::kFloat16:
-        return Convert(token.values<Half>().data() + at, columns, out);
-      default:
-        return Convert(token.values<Bfloat16>().data() + at, columns, out);
+  // Staged rows to rows [at, at + count) of the buffer, widened to float32.
+  void CopyStaged(RowBuffer* buffer, uint64_t at, uint64_t count) const {
+    const uint64_t columns = options_.model.in_dim;
+    for (uint32_t token = 0; token < files_.tokens->num_tokens(); ++token) {
+      float* const out = buffer->tokens[token].data_ptr<float>() + at * columns;
+      ParallelRows(static_cast<uint32_t>(count), kGrainRows, [&](uint32_t begin, uint32_t end) {
+        files_.tokens->Copy(token, begin, end, out + begin * columns);
+      });
     }
   }
 
@@ -400,6 +473,9 @@ class RowsWork final : public TorchWork {
   std::optional<PredictionFiles> predictions_;
   double progress_ = 0;  // of Predict
   Workspace compute_;
+  std::vector<RowRun> runs_;  // of what is read now
+  uint64_t last_place_ = 0;
+  uint64_t stride_ = 1;
 };
 
 }  // namespace

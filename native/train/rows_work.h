@@ -6,6 +6,7 @@
 
 #include "core/base/status.h"
 #include "core/executor/prediction_files.h"
+#include "core/feature/row_reader.h"
 #include "core/kernels/optimizer.h"
 #include "core/model/model_spec.h"
 #include "train/row_targets.h"
@@ -30,10 +31,11 @@ struct RowsOptions {
   // are none of test rows.
   PredictionPlace predictions;
   RowsToPredict predicted;
+  RowTier tier = RowTier::kHost;  // decides no bit
 };
 
-// A Trainer's arithmetic on rows of propagated features, which lie in mapped files. Samples are of
-// kind kRows: their key alone says which rows. kInvalidArgument when options contradict each other,
+// A Trainer's arithmetic on rows of propagated features. Samples are of kind kRows: their key alone
+// says which rows. kInvalidArgument when options contradict each other,
 // kDatasetCorrupt when files do not fit them or a row has no label of the model.
 Result<std::unique_ptr<TorchWork>> CreateRowsWork(const RowsOptions& options);
 

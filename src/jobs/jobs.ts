@@ -23,7 +23,7 @@ import { terminalStates } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { makePlan } from '../scheduler/plan.ts';
 import { devicesOfKind } from '../spec/device-kinds.ts';
-import type { JobSpec } from '../spec/job-spec.ts';
+import type { JobSpec, SpecDraft } from '../spec/job-spec.ts';
 import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import { infers, samplesNothing } from '../spec/rules/inference.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
@@ -31,7 +31,7 @@ import { encodeSpec, withSpecs } from '../spec/spec-codec.ts';
 import type { EpochPlace, NewJob, RequestKey, Store, StoredEpoch } from '../store/store.ts';
 import { parameterCountOf } from '../supervisor/checkpoint.ts';
 import { layoutOf, queueSlots } from '../supervisor/job-layout.ts';
-import { memoryPlanOf, memoryViolations } from '../supervisor/memory-plan.ts';
+import { memoryPlanOf, memoryViolations, rowPlanOf } from '../supervisor/memory-plan.ts';
 import { type InferenceSources, type SpecWithModel, withModel } from './inference-input.ts';
 import { createJobBells } from './job-bells.ts';
 import type { Runner } from './runner.ts';
@@ -232,6 +232,8 @@ function resolveOrThrow(
     trainNodes: ready?.numTrain ?? null,
     valNodes: ready?.numVal ?? null,
     hasEdgeWeights: ready === null ? null : hasEdgeWeights(ready),
+    bestRowChunk: (spec: SpecDraft) =>
+      ready === null ? 1 : rowPlanOf(spec, countsOf(ready), options.hostBytes).chunk,
   });
   if ('ok' in resolution && before.length === 0) return resolution.ok;
   const found = 'ok' in resolution ? [] : resolution.violations;

@@ -9,7 +9,7 @@ import { evaluationRule } from './rules/evaluation.ts';
 import { inferenceRule } from './rules/inference.ts';
 import { modelRule } from './rules/model.ts';
 import { pluginFilesRule } from './rules/plugin-files.ts';
-import { propagationRule } from './rules/propagation.ts';
+import { propagationRule, rowsRule } from './rules/propagation.ts';
 import {
   deviceSupportRule,
   devicesRule,
@@ -46,6 +46,7 @@ const rules: readonly Rule[] = [
   samplersRule,
   queueRule,
   topologyRule,
+  rowsRule,
 ];
 
 /**

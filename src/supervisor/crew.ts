@@ -237,7 +237,11 @@ export class Crew {
         threads,
         prefetch: this.#options.cache.prefetch,
         prediction: this.#options.prediction,
-        rows: { folder: this.#options.rowsFolder, chunk: Math.max(1, spec.training.rowChunk) },
+        rows: {
+          folder: this.#options.rowsFolder,
+          chunk: Math.max(1, spec.training.rowChunk),
+          tier: memory.rows?.tier === 'DISK' ? 'DISK' : 'HOST',
+        },
         evaluation: {
           scratchFd: this.#scratchFd === null ? 0 : scratchFd,
           sampled: spec.evaluation.method === 'SAMPLED',

@@ -79,9 +79,12 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
   const layout = layoutOf(native as CoreAddon, spec, counts);
   const alias = spec.sampling.algorithm === 'KHOP_WEIGHTED';
   const isInference = infers(spec);
+  const rows =
+    takesRows(spec.model.type) && !isInference ? rowPlanOf(spec, counts, hostBytes) : null;
   const own = isInference
     ? inferenceParts(spec, layout, facts)
     : [
+        ...(rows?.tier === 'DISK' ? [stagedPart(spec, counts)] : []),
         ...evaluationParts(spec, layout, facts),
         ...cacheParts(spec, counts),
         parameterPart(spec, layout),
@@ -121,7 +124,7 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
     featuresBytes,
     readAheadBytes: onDisk ? readAheadBytesOf(hostBytes - surelyBytes) : 0,
     pinned,
-    rows: isMapped && !isInference ? rowPlanOf(spec, counts, hostBytes) : null,
+    rows,
     inference: isInference ? inferenceSizesOf(spec, layout, facts) : null,
   };
 }
@@ -153,11 +156,13 @@ function pinnedPart({ resources }: JobSpec, { bytes }: PinnedPlan): MemoryPart {
   };
 }
 
+/** As native/core/feature/disk_rows.cc has slots. */
+const stagedBatches = 4;
 const rowValueBytes = { FLOAT32: 4, FLOAT16: 2, BFLOAT16: 2 } as const;
 
-/** Trainers compute on cores and read mapped rows: no device has a tier of its own here. */
-function rowPlanOf(
-  { model, propagation, training }: JobSpec,
+/** Trainers compute on cores: no device has a tier of its own here. */
+export function rowPlanOf(
+  { model, propagation, training, resources }: Omit<JobSpec, 'evaluation'>,
   { numFeatures, train, val, test }: DatasetCounts,
   hostBytes: number,
 ): RowPlan {
@@ -168,8 +173,9 @@ function rowPlanOf(
   const bytes = (train + val + test) * tokens * rowBytes;
   const facts = { bytes, trainBytes: train * tokens * rowBytes, rowBytes, hostBytes };
   const { batchSize } = training;
-  const none = { devices: [], forcedTier: null, lockableBytes: Number.POSITIVE_INFINITY };
-  return { ...placeRows({ ...facts, batchSize, ...none }), bytes };
+  const none = { devices: [], lockableBytes: Number.POSITIVE_INFINITY };
+  const forcedTier = resources.rowsFrom === 'AUTO' ? null : resources.rowsFrom;
+  return { ...placeRows({ ...facts, batchSize, forcedTier, ...none }), bytes };
 }
 
 /** A fact of size: what surely does not fit, the largest part first, and what to do about it. */
@@ -326,6 +332,20 @@ function copiedPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): Me
     isBound: true,
     field: 'training.batch_size',
     remedy: 'smaller batches, or smaller sampling.fanouts, take less',
+  };
+}
+
+/** Rows that a Trainer reads from disk ahead: the batch that is taken and those after it. */
+function stagedPart(spec: JobSpec, { numFeatures }: DatasetCounts): MemoryPart {
+  const { operators, hops, rowDtype } = spec.propagation;
+  const tokens = spec.model.type === 'SGC' ? 1 : 1 + operators.length * hops;
+  const rowBytes = tokens * numFeatures * rowValueBytes[rowDtype];
+  return {
+    name: 'rows read ahead from disk',
+    bytes: trainersOf(spec) * stagedBatches * spec.training.batchSize * rowBytes,
+    isBound: true,
+    field: 'training.batch_size',
+    remedy: 'smaller batches take less',
   };
 }
 

@@ -9,10 +9,12 @@ import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import type { JobSpecSchema } from '../../src/api/gen/gnnd/v1/job_spec_pb.ts';
 import { RowTier } from '../../src/api/gen/gnnd/v1/memory_plan_pb.ts';
 import { ModelType, ModelVariant } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { RowsFrom } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
 import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
 import { findPython, pythonScripts, runPython } from '../support/python.ts';
+import { refusalOf } from '../support/refusal.ts';
 import { skipped } from '../support/skipped.ts';
 import { createTestIo } from '../unit/cli/test-io.ts';
 
@@ -39,6 +41,15 @@ const base = {
 const models = [
   ['sgc', { ...base, model: { type: ModelType.SGC } }],
   ['sign', { ...base, model: { type: ModelType.SIGN, hiddenDim: 16 } }],
+  [
+    'sign-disk',
+    {
+      ...base,
+      model: { type: ModelType.SIGN, hiddenDim: 16 },
+      training: { ...base.training, rowChunk: 1 },
+      resources: { rowsFrom: RowsFrom.DISK },
+    },
+  ],
   [
     'sign-standardized',
     {
@@ -70,7 +81,8 @@ const digestsOf = ({ epochs }: Job) => epochs.map(({ parametersSha256 }) => para
 test.each(models)('%s: 1, 2 and 3 Trainers make the same parameters', async (name, spec) => {
   const digests: (readonly string[])[] = [];
   for (const devices of [1, 2, 3]) {
-    const job = await daemon.train(`${name}-${devices}`, { ...spec, resources: { devices } });
+    const resources = { ...('resources' in spec ? spec.resources : {}), devices };
+    const job = await daemon.train(`${name}-${devices}`, { ...spec, resources });
     expect(job.epochs.length).toBe(12);
     // What the rarest class would give is 0.07, the commonest 0.3.
     if (name !== 'hoga-dac24') expect(job.result?.testAccuracyBest).toBeGreaterThan(0.5);
@@ -80,6 +92,30 @@ test.each(models)('%s: 1, 2 and 3 Trainers make the same parameters', async (nam
   expect(new Set(digests[0]).size).toBe(12);
   expect(digests[1]).toEqual(digests[0]);
   expect(digests[2]).toEqual(digests[0]);
+});
+
+test('rows read from disk past the page cache make the same model, bit for bit', async () => {
+  const [mapped, disk] = [await daemon.job('sign-2'), await daemon.job('sign-disk-2')];
+  expect(digestsOf(disk)).toEqual(digestsOf(mapped));
+  const { rows } = await daemon.call(JobService.method.getJobPlan, { name: 'jobs/sign-disk-2' });
+  expect(rows).toMatchObject({ tier: RowTier.DISK, reason: 'the job asks for DISK' });
+});
+
+test('what stays together is chosen where rows are read, and frozen with the job', async () => {
+  const chunkOf = async (name: string, rowsFrom: RowsFrom) => {
+    const spec = { ...base, model: { type: ModelType.SIGN, hiddenDim: 16 } };
+    await daemon.createJob(name, { ...spec, resources: { devices: 1, rowsFrom } });
+    return (await daemon.succeeded(name)).effectiveSpec?.training?.rowChunk;
+  };
+  expect(await chunkOf('chunk-auto', RowsFrom.AUTO)).toBe(1);
+  expect(await chunkOf('chunk-host', RowsFrom.HOST)).toBe(1);
+  // 32 rows of 1,433 columns are fewer than 256 KiB: a batch.
+  expect(await chunkOf('chunk-disk', RowsFrom.DISK)).toBe(32);
+  const spec = { ...base, model: { type: ModelType.SIGN, hiddenDim: 16 } };
+  const asked = { ...spec, resources: { rowsFrom: RowsFrom.DEVICE } };
+  expect(await refusalOf(daemon.createJob('device', asked))).toMatchObject({
+    fields: { 'spec.resources.rows_from': expect.stringContaining('expected AUTO, HOST or DISK') },
+  });
 });
 
 /** What jobs without more to say, and those that say `standardize`, train on. */

@@ -60,6 +60,18 @@ Result<Mapping> Mapping::Map(int fd, bool writable) {
   return mapping;
 }
 
+Result<Mapping> Mapping::Ring(int fd, uint64_t offset, uint64_t bytes) {
+  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
+                       static_cast<off_t>(offset));
+  if (address == MAP_FAILED) {
+    return SystemError(Code::kIo, "mmap of a ring of " + std::to_string(bytes) + " bytes");
+  }
+  Mapping mapping;
+  mapping.data_ = mapping.mapped_ = static_cast<std::byte*>(address);
+  mapping.size_ = mapping.mapped_bytes_ = bytes;
+  return mapping;
+}
+
 Result<Mapping> Mapping::Anonymous(uint64_t bytes, const Reserve& reserve) {
   Mapping mapping;
   if (bytes == 0) return mapping;

@@ -45,6 +45,9 @@ class Mapping {
   // Maps all of `fd` (its size by fstat). `writable` false maps read-only. kIo.
   static Result<Mapping> Map(int fd, bool writable);
 
+  // A stretch of what a device has to map, shared with the kernel, read and written. kIo.
+  static Result<Mapping> Ring(int fd, uint64_t offset, uint64_t bytes);
+
   // Zeroed private memory, reserved and not touched: costs what is written. kShmAllocationFailed.
   static Result<Mapping> Anonymous(uint64_t bytes, const Reserve& reserve = {});
 

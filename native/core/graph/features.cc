@@ -200,6 +200,12 @@ void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span
   ConvertRows<float>(table, rows, prefetch, out);
 }
 
+void GatherBfloat16Rows(const RowTable& table, std::span<const uint32_t> rows, std::span<float> out,
+                        PrefetchLevel prefetch) {
+  GNND_CHECK(BytesOf(table.type()) == sizeof(Bfloat16));
+  ConvertRows<Bfloat16>(table, rows, prefetch, out);
+}
+
 void CopyRows(const RowTable& table, std::span<const uint32_t> rows, std::byte* out,
               PrefetchLevel prefetch) {
   const uint64_t bytes = table.row_bytes();

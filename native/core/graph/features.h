@@ -35,6 +35,10 @@ Status StandardizeFeatures(const std::string& input_path, const std::string& out
 void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span<float> out,
                 PrefetchLevel prefetch = BestPrefetchLevel());
 
+// The same of a table of two-byte elements that are bfloat16, whatever its type says.
+void GatherBfloat16Rows(const RowTable& table, std::span<const uint32_t> rows, std::span<float> out,
+                        PrefetchLevel prefetch = BestPrefetchLevel());
+
 // The same, rounded to bfloat16.
 void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span<Bfloat16> out,
                 PrefetchLevel prefetch = BestPrefetchLevel());

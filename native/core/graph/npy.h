@@ -71,6 +71,8 @@ class NpyArray {
   NpyType type() const { return type_; }
   const std::vector<uint64_t>& shape() const { return shape_; }
   uint64_t size() const { return size_; }  // elements
+  // Of the first element in the file.
+  uint64_t data_at() const { return data_at_; }
 
   // The elements in C order. T must be the array's type; int32 may be read as uint32 and back.
   template <typename T>

@@ -44,17 +44,23 @@ inline constexpr auto kTable<EvaluationOptions> =
              Field{"sampling", &EvaluationOptions::sampling,
                    "Used for sampled evaluations only; batchSize is not."});
 
+template <>
+inline constexpr auto kNames<RowTier> =
+    NamesOf<RowTier>("RowReadTier", {{"HOST", RowTier::kHost}, {"DISK", RowTier::kDisk}});
+
 // Where batches are rows.
 struct RowOptions {
   std::string folder;
   uint32_t chunk = 1;
+  RowTier tier = RowTier::kHost;
 };
 
 template <>
 inline constexpr auto kTable<RowOptions> = StructOf(
     "RowOptions",
     Field{"folder", &RowOptions::folder, "Of a propagation's row files; empty: of blocks."},
-    Field{"chunk", &RowOptions::chunk, "Rows that stay together in an epoch's order."});
+    Field{"chunk", &RowOptions::chunk, "Rows that stay together in an epoch's order."},
+    Field{"tier", &RowOptions::tier, "Where they are read; decides no bit."});
 
 // Of an inference: what its Trainers predict in place of evaluating.
 struct PredictionOptions {
@@ -196,6 +202,7 @@ Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   if (!rows.predictions.folder.empty()) {
     rows.predicted = GNND_VALUE(RowsToPredictOf(options.prediction, counts));
   }
+  rows.tier = options.rows.tier;
   std::unique_ptr<TorchWork> work = GNND_VALUE(CreateRowsWork(rows));
   return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
 }
@@ -275,6 +282,7 @@ void DefineTrainer(Subject& subject) {
       .Struct<ProbeOptions>()
       .Struct<EvaluationOptions>()
       .Enum<Precision>()
+      .Enum<RowTier>()
       .Struct<RowOptions>()
       .Struct<PredictionOptions>()
       .Struct<TrainerOptions>()

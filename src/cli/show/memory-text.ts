@@ -39,7 +39,7 @@ const tiers: Readonly<Record<RowTier, string>> = {
   [RowTier.UNSPECIFIED]: '',
   [RowTier.DEVICE]: "in devices' memory",
   [RowTier.HOST]: 'mapped, in the page cache',
-  [RowTier.DISK]: 'mapped, read from disk',
+  [RowTier.DISK]: 'read from disk, past the page cache',
 };
 
 /** `1.2 GiB, mapped, in the page cache; best shuffled with row_chunk 1: ...`. */

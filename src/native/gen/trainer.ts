@@ -53,11 +53,15 @@ export interface EvaluationOptions {
 
 export type Precision = 'FLOAT32' | 'BFLOAT16';
 
+export type RowReadTier = 'HOST' | 'DISK';
+
 export interface RowOptions {
   /** Of a propagation's row files; empty: of blocks. */
   readonly folder: string;
   /** Rows that stay together in an epoch's order. */
   readonly chunk: number;
+  /** Where they are read; decides no bit. */
+  readonly tier: RowReadTier;
 }
 
 export interface PredictionOptions {

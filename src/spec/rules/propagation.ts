@@ -28,6 +28,19 @@ export const propagationRule: Rule = (spec, { check, given }) => {
   }
 };
 
+/** Where rows are read, and what is best to stay together there: frozen, for it decides bits. */
+export const rowsRule: Rule = (spec, { check, given, context }) => {
+  if (!takesRows(spec.model.type)) return;
+  if (spec.resources.rowsFrom === 'DEVICE') {
+    const why = 'models over rows compute on cores, and no device holds their rows in this version';
+    check.violate('spec.resources.rows_from', `DEVICE: ${why}; expected AUTO, HOST or DISK`);
+  }
+  const path = 'spec.training.row_chunk';
+  if (given.training?.rowChunk !== undefined && !check.failed(path)) return;
+  const isWhole = check.violations.length === 0;
+  spec.training.rowChunk = (isWhole && context.bestRowChunk?.(spec)) || 1;
+};
+
 export type PropagationInput = NonNullable<JobSpecInput['propagation']>;
 
 /**

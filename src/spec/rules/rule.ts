@@ -28,6 +28,11 @@ export interface ResolveContext {
   readonly valNodes: number | null;
   /** Whether the dataset has edge weights; null when the dataset is not known. */
   readonly hasEdgeWeights: boolean | null;
+  /**
+   * What training.row_chunk had best be where rows are read, of a spec without violations. Unset
+   * where that is not known: 1.
+   */
+  readonly bestRowChunk?: (spec: SpecDraft) => number;
   /** Looks at files that the spec wants loaded. */
   readonly pluginFile: PluginLookup;
 }

@@ -69,7 +69,11 @@ const bytesOf = (asked: JobSpec, given: MemoryFacts, name: string) =>
 
 describe("the plan of a job's memory", () => {
   test('knows where rows come from, by the bytes that the model reads', () => {
-    const rowsOf = (type: 'SGC' | 'SIGN' | 'GRAPHSAGE', hostBytes: number) => {
+    const planOf = (
+      type: 'SGC' | 'SIGN' | 'GRAPHSAGE',
+      hostBytes: number,
+      rowsFrom: 'AUTO' | 'HOST' | 'DISK' = 'AUTO',
+    ) => {
       const propagation = {
         ...someSpec.propagation,
         ...{
@@ -78,9 +82,12 @@ describe("the plan of a job's memory", () => {
           rowDtype: 'FLOAT16' as const,
         },
       };
-      const asked = { ...spec({}), model: { ...someSpec.model, type }, propagation };
-      return memoryPlanOf(asked, facts(hostBytes)).rows;
+      const { model, resources } = someSpec;
+      const asked = { ...spec({}), model: { ...model, type }, propagation };
+      return memoryPlanOf({ ...asked, resources: { ...resources, rowsFrom } }, facts(hostBytes));
     };
+    const rowsOf: (...of: Parameters<typeof planOf>) => object | null = (...of) =>
+      planOf(...of).rows;
     // 10,020 labelled rows of 256 bytes; hop 0 and two hops of two operators, or the last alone.
     expect(rowsOf('SIGN', 64 * gib)).toMatchObject({
       bytes: 5 * 10_020 * 256,
@@ -91,6 +98,14 @@ describe("the plan of a job's memory", () => {
     // No divisor of a batch of 1,000 rows is as long as a chunk should be.
     expect(rowsOf('SIGN', 10 * mib)).toMatchObject({ tier: 'DISK', chunk: 1000 });
     expect(rowsOf('GRAPHSAGE', 64 * gib)).toBe(null);
+    // What the job asks for, whatever fits.
+    expect(rowsOf('SIGN', 64 * gib, 'DISK')).toMatchObject({ tier: 'DISK', chunk: 1000 });
+    expect(rowsOf('SIGN', 10 * mib, 'HOST')).toMatchObject({ tier: 'HOST', chunk: 1 });
+    // Four batches of 1,000 rows of five hops for each of two Trainers, from disk alone.
+    const ahead = (from: 'HOST' | 'DISK') =>
+      planOf('SIGN', 64 * gib, from).parts.find(({ name }) => name === 'rows read ahead from disk');
+    expect(ahead('DISK')).toMatchObject({ bytes: 2 * 4 * 1000 * 5 * 256, isBound: true });
+    expect(ahead('HOST')).toBe(undefined);
   });
 
   test('counts what is surely taken apart from what is taken at most', () => {

@@ -311,8 +311,8 @@ export const InferencePlanSchema: GenMessage<InferencePlan, {jsonType: Inference
   messageDesc(file_gnnd_v1_memory_plan, 1);
 
 /**
- * Where a job's rows come from, and how an epoch had best shuffle them there. Advice:
- * training.row_chunk decides.
+ * Where a job's rows come from, and how an epoch had best shuffle them there, which is what
+ * training.row_chunk is where the job does not say.
  *
  * @generated from message gnnd.v1.RowPlan
  */
@@ -354,8 +354,8 @@ export type RowPlan = Message<"gnnd.v1.RowPlan"> & {
 };
 
 /**
- * Where a job's rows come from, and how an epoch had best shuffle them there. Advice:
- * training.row_chunk decides.
+ * Where a job's rows come from, and how an epoch had best shuffle them there, which is what
+ * training.row_chunk is where the job does not say.
  *
  * @generated from message gnnd.v1.RowPlan
  */
@@ -508,7 +508,7 @@ export enum RowTier {
   HOST = 2,
 
   /**
-   * The disk, as batches want them.
+   * The disk: direct reads past the page cache, batches ahead.
    *
    * @generated from enum value: ROW_TIER_DISK = 3;
    */
