@@ -31,7 +31,7 @@ import { createDeletion } from './jobs/deletion.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition, pendingSinceMs } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
-import { createRetention } from './jobs/retention.ts';
+import { createRetention, type RetentionOptions } from './jobs/retention.ts';
 import { Runner } from './jobs/runner.ts';
 import type { RunnerObserver } from './jobs/runner-options.ts';
 import { type HttpServer, serveHttp } from './metrics/http.ts';
@@ -121,7 +121,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { maxQueued, stateDir, dumpsDir, sourcesDir } = config;
   const kept = { hostBytes: hostMemoryBytes(), jobsFolder, sourcesDir, maxQueued };
   const jobs = createJobs({ store, runner, native, clock, host, ...kept });
-  const { deletion, retention } = createKeepers(options, metrics, { store, runner });
+  const { deletion, retention } = createKeepers(options, metrics, {
+    ...{ store, runner, propagations },
+  });
   const cacheReports = createCacheReports({ ...shared, host, stateDir, dumpsDir });
   const checkpoints = createCheckpoints({ ...shared, propagations, featuresFolder, stateDir });
   let isUp = false;
@@ -212,7 +214,7 @@ function foldersOf({ stateDir, cacheDir }: DaemonConfig) {
 function createKeepers(
   { config, log }: DaemonOptions,
   metrics: Metrics,
-  parts: { readonly store: Store; readonly runner: Runner },
+  parts: Pick<RetentionOptions, 'store' | 'propagations'> & { readonly runner: Runner },
 ) {
   const { jobsFolder, featuresFolder } = foldersOf(config);
   const deletion = createDeletion({ ...parts, jobsFolder, log });

@@ -4,8 +4,9 @@ import { filesBelow, type SizedFile } from '../base/files.ts';
 import { derivedDiskShare } from '../config/retention-limits.ts';
 
 /**
- * Files that jobs make from datasets and can make again: standardised features, hot orders. They
- * begin with the digest of their dataset; who uses one says so by its time (`markUsed`).
+ * Files that jobs make from datasets and can make again: standardised features, hot orders, and
+ * folders of propagated features. Files begin with the digest of their dataset; who uses one says
+ * so by its time (`markUsed`).
  */
 
 export interface DerivedFile extends SizedFile {
@@ -17,27 +18,42 @@ const graceMs = 10 * 60_000;
 const digestLength = 32;
 const ours = /^[0-9a-f]{32}-.*\.npy$/;
 
+/** Folders that go as a whole, and who knows whether they are in use. */
+export interface DerivedFolders {
+  /** Each as if it was a file, of the time when it was last used. */
+  sized(): Promise<readonly SizedFile[]>;
+  /** Of one of them that nobody makes or reads. */
+  isIdle(path: string): boolean;
+  /**
+   * False when it is in use by now, or gone. Looks and takes it away in one turn of the event loop;
+   * resolves when its bytes are free.
+   */
+  removeIdle(path: string): Promise<boolean>;
+}
+
 export interface DerivedLimits {
   /** Null: a share of the disk. */
   readonly maxBytes: number | null;
   readonly nowMs: number;
   /** Digests of datasets that a job works on now. */
   readonly inUse: ReadonlySet<string>;
+  readonly folders: DerivedFolders;
 }
 
 /** What is beyond the limit and not in use, the least recently used first. */
 export async function derivedBeyond(
   folder: string,
-  { maxBytes, nowMs, inUse }: DerivedLimits,
+  { maxBytes, nowMs, inUse, folders }: DerivedLimits,
 ): Promise<readonly DerivedFile[]> {
-  const files = await filesBelow(folder);
+  const files = [...(await filesBelow(folder)), ...(await folders.sized())];
   const limit = maxBytes ?? (await shareOfDisk(folder));
   const reason = `derived files may take ${limit} bytes (cache_max_bytes)`;
   let total = files.reduce((sum, { bytes }) => sum + bytes, 0);
   const beyond: DerivedFile[] = [];
   for (const file of [...files].sort((a, b) => a.atMs - b.atMs || (a.path < b.path ? -1 : 1))) {
     if (total <= limit) break;
-    if (file.atMs > nowMs - graceMs || !isRemovable(file.path, inUse)) continue;
+    const isIdle = isRemovable(file.path, inUse) || folders.isIdle(file.path);
+    if (file.atMs > nowMs - graceMs || !isIdle) continue;
     beyond.push({ ...file, reason });
     total -= file.bytes;
   }

@@ -1,6 +1,11 @@
 import { join } from 'node:path';
 import { setImmediate as yieldToLoop } from 'node:timers/promises';
-import { type DerivedFile, derivedBeyond, removeDerived } from '../artifacts/derived-files.ts';
+import {
+  type DerivedFile,
+  type DerivedFolders,
+  derivedBeyond,
+  removeDerived,
+} from '../artifacts/derived-files.ts';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import { filesBelow } from '../base/files.ts';
@@ -48,6 +53,8 @@ export interface RetentionOptions {
   /** Logs of what belongs to no job. */
   readonly tasksLogFolder: string;
   readonly derivedFolder: string;
+  /** Of propagated features, which count as derived files do. */
+  readonly propagations: DerivedFolders;
   readonly clock: Clock;
   readonly log: Log;
   /** Told of what was removed. */
@@ -141,7 +148,7 @@ class Rounds {
   }
 
   async #plan(allLogs: boolean): Promise<Plan> {
-    const { limits, derivedFolder, clock } = this.#options;
+    const { limits, derivedFolder, clock, propagations: folders } = this.#options;
     const nowMs = clock.wallMs();
     const jobs = await this.#jobsBeyond(nowMs);
     const gone = new Set(jobs.map(({ job }) => job.uid));
@@ -150,6 +157,7 @@ class Rounds {
       logs: await this.#logs.plan(limits, { live: this.#liveAttempts(), gone, allLogs }),
       derived: await derivedBeyond(derivedFolder, {
         ...{ maxBytes: limits.derivedBytes, nowMs, inUse: this.#digestsInUse() },
+        folders,
       }),
       events: await this.#eventsBeyond(nowMs),
       operations: this.#operationsBeyond(nowMs),
@@ -158,14 +166,17 @@ class Rounds {
 
   /** Answers the names of what stayed, because somebody came in between. */
   async #apply(plan: Plan): Promise<ReadonlySet<string>> {
-    const { store, deletion } = this.#options;
+    const { store, deletion, propagations } = this.#options;
     const stayed = new Set<string>();
     await deletion.deleteAll(plan.jobs.map(({ job }) => job.id));
     for (const cut of plan.logs) {
       if (this.#closed || !(await this.#logs.apply(cut))) stayed.add(cut.path);
     }
     for (const { path } of plan.derived) {
-      if (this.#closed || !removeDerived(path, this.#digestsInUse())) stayed.add(path);
+      const isGone =
+        !this.#closed &&
+        (removeDerived(path, this.#digestsInUse()) || (await propagations.removeIdle(path)));
+      if (!isGone) stayed.add(path);
       await yieldToLoop();
     }
     const { events, operations } = retentionSlice;

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, statSync } from 'node:fs';
-import { readdir, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { existsSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { readdir, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
+import { filesBelow, markUsed, type SizedFile } from '../base/files.ts';
 import { canonicalJson, canonicalSha256 } from '../base/ids.ts';
 import { createLine, type Line } from '../base/line.ts';
 import type {
@@ -59,6 +60,8 @@ export class Propagations implements PropagationMaker {
   readonly #lines = new Map<string, Line>();
   readonly #users = new Map<string, number>();
   readonly #witness = new FileWitness();
+  /** Folders that were moved aside so far, in their names. */
+  #asides = 0;
   /** Shares done of those that run, by id. */
   readonly #running = new Map<string, number>();
 
@@ -196,6 +199,7 @@ export class Propagations implements PropagationMaker {
   async open(id: string, datasetDigest: string, task: PropagationTask): Promise<string> {
     const path = join(this.#options.folder, id);
     const { files } = openPropagation(path, datasetDigest);
+    markUsed(join(path, manifestName));
     const folder = join(path, 'rows');
     const digest = async (_: string, names: readonly string[]) => {
       const options = { folder, names };
@@ -242,6 +246,33 @@ export class Propagations implements PropagationMaker {
       });
   }
 
+  /** Each with all that is in its folder, complete or not, and when it was last used or written. */
+  async sized(): Promise<readonly SizedFile[]> {
+    const { folder } = this.#options;
+    const ids = (await readdir(folder)).filter((name) => idPattern.test(name));
+    const sizes = ids.map(async (id): Promise<SizedFile> => {
+      const path = join(folder, id);
+      const files = await filesBelow(path);
+      const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+      return { path, bytes, atMs: Math.max(0, ...files.map(({ atMs }) => atMs)) };
+    });
+    return await Promise.all(sizes);
+  }
+
+  isIdle(path: string): boolean {
+    const id = basename(path);
+    return dirname(path) === this.#options.folder && idPattern.test(id) && !this.#users.has(id);
+  }
+
+  async removeIdle(path: string): Promise<boolean> {
+    if (!this.isIdle(path) || !existsSync(path)) return false;
+    this.#asides += 1;
+    const aside = `${path}.${this.#asides}${asideSuffix}`;
+    renameSync(path, aside);
+    await rm(aside, { recursive: true, force: true });
+    return true;
+  }
+
   /**
    * Answers its bytes; null where there is none. Throws PROPAGATION_IN_USE.
    */
@@ -253,10 +284,7 @@ export class Propagations implements PropagationMaker {
       throw new GnndError('PROPAGATION_IN_USE', message, { resource: `propagations/${id}` });
     }
     const bytes = completed(path)?.bytes ?? 0;
-    const aside = `${path}${asideSuffix}`;
-    await rm(aside, { recursive: true, force: true });
-    await rename(path, aside);
-    await rm(aside, { recursive: true, force: true });
+    await this.removeIdle(path);
     return bytes;
   }
 

@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   statSync,
   utimesSync,
@@ -17,7 +18,9 @@ import { type RetentionLimits, unsetJobLimits } from '../../../src/config/retent
 import { createDeletion } from '../../../src/jobs/deletion.ts';
 import { createRetention, type GarbageItem } from '../../../src/jobs/retention.ts';
 import type { Runner } from '../../../src/jobs/runner.ts';
+import type { CoreAddon } from '../../../src/native/contract.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { Propagations } from '../../../src/supervisor/propagations.ts';
 import { newJob, someResult } from '../store/job-values.ts';
 import { openTestStore, temporaryFolder } from '../store/store-fixtures.ts';
 
@@ -51,9 +54,13 @@ function workbench(limits: Partial<RetentionLimits> = {}) {
   const runner = { attempts, cancel: () => {}, onChange: () => () => {} } as unknown as Runner;
   const deletion = createDeletion({ store, runner, jobsFolder, log: quiet });
   const observed: GarbageItem[][] = [];
+  const propagations = new Propagations({
+    ...{ folder: join(folder, 'propagations'), clock, native: {} as CoreAddon, ended: () => {} },
+  });
   const retention = createRetention({
     ...{ store, runner, deletion, jobsFolder, derivedFolder, clock, log: quiet },
     tasksLogFolder: join(folder, 'log'),
+    propagations,
     limits: { ...plenty, ...limits },
     observe: (removed) => void observed.push([...removed]),
   });
@@ -70,7 +77,18 @@ function workbench(limits: Partial<RetentionLimits> = {}) {
     const input = { uid: 'uid-live', number: 1, datasetDigest: 'f'.repeat(64), ...attempt };
     attempts.set('live', { input });
   };
-  return { folder, time, store, jobsFolder, retention, observed, file, live, attempts };
+  return {
+    folder,
+    time,
+    store,
+    propagations,
+    jobsFolder,
+    retention,
+    observed,
+    file,
+    live,
+    attempts,
+  };
 }
 
 type EndState = 'SUCCEEDED' | 'FAILED' | 'CANCELLED';
@@ -237,6 +255,36 @@ describe('derived files', () => {
     await retention.collect({ dryRun: false });
     const left = [used, foreign, now, oldest, middle, newest].map((path) => existsSync(path));
     expect(left).toEqual([true, true, true, false, false, false]);
+  });
+
+  test('propagated features count as they do, go as a whole, and not while they are held', async () => {
+    const { folder, retention, propagations, file } = workbench({ derivedBytes: 1100 });
+    const propagated = (letter: string, hours: number) => {
+      const age = hours * 60 * 60_000;
+      file(`propagations/${digest(letter)}/rows/hop0.npy`, 300, age);
+      file(`propagations/${digest(letter)}/rows/op0-hop1.npy`, 200, age);
+      return join(folder, 'propagations', digest(letter));
+    };
+    const [held, old, recent] = [propagated('a', 9), propagated('b', 5), propagated('c', 2)];
+    // Used since it was made: the manifest's time says so.
+    const used = propagated('d', 8);
+    file(`propagations/${digest('d')}/propagation.json`, 10, 60 * 60_000);
+    const order = file(`features/${digest('e')}-1-order.npy`, 400, 3 * 60 * 60_000);
+    const release = propagations.hold(digest('a'));
+    const found = await retention.collect({ dryRun: true });
+    expect(found).toMatchObject([
+      { kind: 'DERIVED_FILE', name: old, bytes: 500 },
+      { kind: 'DERIVED_FILE', name: order, bytes: 400 },
+      { kind: 'DERIVED_FILE', name: recent, bytes: 500 },
+    ]);
+    expect(await retention.collect({ dryRun: false })).toHaveLength(3);
+    const exist = () => [held, old, order, recent, used].map((path) => existsSync(path));
+    expect(exist()).toEqual([true, false, false, false, true]);
+    expect(readdirSync(join(folder, 'propagations')).sort()).toEqual([digest('a'), digest('d')]);
+    release();
+    file(`features/${digest('f')}-1-order.npy`, 300, 60 * 60_000);
+    expect(names(await retention.collect({ dryRun: false }))).toEqual([held]);
+    expect(exist()).toEqual([false, false, false, false, true]);
   });
 
   test('that a job begins to use after the look stay, and are not said to be gone', async () => {
