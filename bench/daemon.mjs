@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
@@ -46,15 +46,47 @@ export class LineChild {
   }
 }
 
+/** A control group (version 1, as root) with so much memory, page cache included. */
+export class MemoryGroup {
+  constructor(name, bytes) {
+    this.folder = `/sys/fs/cgroup/memory/gnnd-bench-${name}-${process.pid}`;
+    mkdirSync(this.folder);
+    writeFileSync(join(this.folder, 'memory.limit_in_bytes'), String(Math.floor(bytes)));
+  }
+
+  /** A process, and those that it starts from now on. */
+  add(pid) {
+    writeFileSync(join(this.folder, 'cgroup.procs'), String(pid));
+  }
+
+  peakBytes() {
+    return Number(readFileSync(join(this.folder, 'memory.max_usage_in_bytes'), 'utf8'));
+  }
+
+  /** Gone with its last process; the kernel may need a moment. */
+  release() {
+    for (let tries = 0; tries < 50 && existsSync(this.folder); tries += 1) {
+      try {
+        rmdirSync(this.folder);
+      } catch {
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+      }
+    }
+  }
+}
+
 /** `gnnd serve` on two CPU devices unless told, with its state in a folder of the caller's. */
 export class Daemon {
-  /** Resolves when it takes jobs. */
-  async start(folder, devices = 2) {
+  /** Resolves when it takes jobs. In `group` from its first moment, when it asks for the memory. */
+  async start(folder, devices = 2, group = null) {
     if (!existsSync('dist/main.js')) throw new Error('dist/main.js is missing: npm run setup');
     const args = ['serve', '--state-dir', join(folder, 'state'), '--cpu-devices', String(devices)];
     this.address = `unix:${join(folder, 'gnnd.sock')}`;
     args.push('--listen', this.address, '--metrics-listen', '127.0.0.1:0');
-    this.child = new LineChild(process.execPath, ['dist/main.js', ...args], {}, 'ignore');
+    const command = [process.execPath, 'dist/main.js', ...args];
+    const enter = group === null ? '' : `echo $$ > ${join(group.folder, 'cgroup.procs')};`;
+    const shell = ['-c', `${enter} exec "$@"`, 'sh', ...command];
+    this.child = new LineChild('/bin/sh', shell, {}, 'ignore');
     this.metrics = (await this.child.next()).metrics;
   }
 

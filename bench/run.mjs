@@ -48,6 +48,16 @@ const benches = {
     script: [process.execPath, 'bench/rows/run.mjs'],
     hasPeers: false,
   },
+  'rows-loading': {
+    what: "loading rows beside PyTorch's loaders, by stages, and beside what the memory gives",
+    script: [process.execPath, 'bench/rows/loading.mjs'],
+    hasPeers: false,
+  },
+  'rows-disk': {
+    what: "rows larger than memory, trained on from disk, beside the disk's sequential rate",
+    script: [process.execPath, 'bench/rows/disk.mjs'],
+    hasPeers: false,
+  },
   products: {
     what: 'a job of the size of ogbn-products from import to test accuracy, with its transcript',
     script: [process.execPath, 'bench/products/run.mjs'],

@@ -17,7 +17,7 @@ import * as fs from 'node:fs';
 import { cpus, tmpdir, totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Daemon, output } from '../daemon.mjs';
+import { Daemon, MemoryGroup, output } from '../daemon.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -301,25 +301,13 @@ async function runJob(daemon, watch, state) {
   return { ...result, bound: bound.name, peaks, accuracy: job.result?.testAccuracyBest };
 }
 
-/** A control group with so much memory, page cache included. */
 function limitMemory(pid) {
   if (options.memory === undefined) return () => {};
-  const group = `/sys/fs/cgroup/memory/gnnd-bench-huge-${process.pid}`;
-  fs.mkdirSync(group);
-  const bytes = Math.floor(Number(options.memory) * 2 ** 30);
-  fs.writeFileSync(join(group, 'memory.limit_in_bytes'), String(bytes));
-  fs.writeFileSync(join(group, 'cgroup.procs'), String(pid));
+  const bytes = Number(options.memory) * 2 ** 30;
+  const group = new MemoryGroup('huge', bytes);
+  group.add(pid);
   say(`the daemon's control group has ${gib(bytes)}`);
-  return () => {
-    // Gone with its last process; the kernel may need a moment.
-    for (let tries = 0; tries < 50 && fs.existsSync(group); tries += 1) {
-      try {
-        fs.rmdirSync(group);
-      } catch {
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
-      }
-    }
-  };
+  return () => group.release();
 }
 
 async function main() {

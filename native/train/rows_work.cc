@@ -10,11 +10,13 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/base/check.h"
 #include "core/base/contain.h"
+#include "core/batch/permute.h"
 #include "core/draw/row_order.h"
 #include "core/graph/npy.h"
 #include "core/kernels/loss.h"
@@ -112,6 +114,7 @@ struct RowBuffer {
   std::vector<at::Tensor> tokens;
   std::vector<uint32_t> rows;
   std::vector<uint32_t> nodes;
+  std::vector<uint32_t> labels;
   BatchKey key{};
 
   void Take(std::span<const RowRun> runs) {
@@ -146,7 +149,7 @@ class RowsWork final : public TorchWork {
     GNND_CHECK(number < kExtractBuffers && sample.kind() == SampleKind::kRows);
     RowBuffer* const buffer = &buffers_[number];
     return Guarded([&] {
-      UseTeamOf(options_.threads);
+      UseTeamOf(ExtractThreads());
       buffer->key = {options_.random_seed, sample.key().epoch, sample.key().batch};
       BatchRuns(buffer->key, &runs_);
       buffer->Take(runs_);
@@ -305,6 +308,12 @@ class RowsWork final : public TorchWork {
     }
   }
 
+  // Beside a batch that is computed a whole team would only take its cores: copying needs few.
+  uint32_t ExtractThreads() const {
+    const bool is_ahead = std::this_thread::get_id() != owner_;
+    return is_ahead ? (options_.threads + 3) / 4 : options_.threads;
+  }
+
   bool IsRunning(size_t index) const {
     return manifest().tensors[index].role == TensorRole::kRunning;
   }
@@ -321,14 +330,22 @@ class RowsWork final : public TorchWork {
   }
 
   // The batch's rows, from its key alone.
-  void BatchRuns(const BatchKey& key, std::vector<RowRun>* runs) const {
+  void BatchRuns(const BatchKey& key, std::vector<RowRun>* runs) {
     const auto train = static_cast<uint32_t>(options_.train);
-    const RowOrder order =
-        RowOrderOf(KeyOf(options_.random_seed), key.epoch, train, options_.chunk);
+    const PhiloxKey philox = KeyOf(options_.random_seed);
     const uint32_t begin = key.batch * options_.batch_size;
     GNND_CHECK(begin < train);
     const uint32_t end = begin + std::min(options_.batch_size, train - begin);
     runs->clear();
+    if (options_.chunk == 1) {
+      // The same order, many positions at a time.
+      permuted_.resize(end - begin);
+      BestLoops<PermuteLoops>().permute(philox, key.epoch, train, begin, end - begin,
+                                        permuted_.data());
+      for (const uint32_t row : permuted_) runs->push_back({row, 1});
+      return;
+    }
+    const RowOrder order = RowOrderOf(philox, key.epoch, train, options_.chunk);
     for (uint32_t at = begin; at < end; at += runs->back().count) {
       runs->push_back(RowRunAt(order, at, end));
     }
@@ -376,8 +393,10 @@ class RowsWork final : public TorchWork {
     buffer->memory.Reset();
     buffer->tokens.clear();
     buffer->nodes.resize(buffer->rows.size());
+    buffer->labels.resize(buffer->rows.size());
     for (size_t i = 0; i < buffer->rows.size(); ++i) {
       buffer->nodes[i] = files_.nodes.values<uint32_t>()[buffer->rows[i]];
+      buffer->labels[i] = LabelOf(buffer->rows[i]);
     }
     const uint64_t columns = options_.model.in_dim;
     for (uint32_t token = 0; token < files_.tokens->num_tokens(); ++token) {
@@ -408,13 +427,15 @@ class RowsWork final : public TorchWork {
 
   void AddLosses(const RowBuffer& buffer, const at::Tensor& logits, const at::Tensor& slopes,
                  BatchReport* report) {
-    const uint64_t classes = options_.model.out_dim;
-    for (size_t i = 0; i < buffer.rows.size(); ++i) {
-      const std::span row(logits.const_data_ptr<float>() + i * classes, classes);
-      const uint32_t label = LabelOf(buffer.rows[i]);
-      report->loss_sum += CrossEntropy(row, label, slopes.data_ptr<float>() + i * classes);
-      report->correct += ArgMax(row) == label ? 1 : 0;
-    }
+    LossRows rows;
+    rows.logits = logits.const_data_ptr<float>();
+    rows.labels = buffer.labels.data();
+    rows.rows = static_cast<uint32_t>(buffer.rows.size());
+    rows.classes = options_.model.out_dim;
+    rows.grad = slopes.data_ptr<float>();
+    const LossSums sums = CpuDevice().operators->loss(rows, &compute_);
+    report->loss_sum = sums.loss;
+    report->correct = sums.correct;
     report->seeds = buffer.rows.size();
   }
 
@@ -464,6 +485,7 @@ class RowsWork final : public TorchWork {
     return Status(Code::kNumericDivergence, "the validation loss is not finite");
   }
 
+  const std::thread::id owner_ = std::this_thread::get_id();  // computes
   RowsOptions options_;
   RowFiles files_;
   Model model_;
@@ -474,6 +496,7 @@ class RowsWork final : public TorchWork {
   double progress_ = 0;  // of Predict
   Workspace compute_;
   std::vector<RowRun> runs_;  // of what is read now
+  std::vector<uint32_t> permuted_;
   uint64_t last_place_ = 0;
   uint64_t stride_ = 1;
 };

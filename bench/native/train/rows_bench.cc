@@ -1,0 +1,337 @@
+// Loading of propagated rows: an epoch by what the loader does, and assembly by what the memory
+// can.
+//
+//   rows_bench make FOLDER ROWS COLUMNS HOPS     random rows, their nodes and labels, all training
+//   rows_bench epoch FOLDER ROWS COLUMNS HOPS [--model sgc|sign] [--batch 1024] [--threads 1]
+//                    [--rounds 3]
+//
+// `epoch` trains whole epochs with the product's own extraction, model (SIGN of one layer, or SGC)
+// and optimizer, in one process, by each of the ladder's steps in turns:
+//
+//   assembly    single rows, gathered, then computed
+//   prefetch    the next batch is gathered by a second thread meanwhile
+//   chunks      the same, rows staying together by 256 KiB in each file
+//   disk        the same, read past the page cache
+//
+// Then assembly alone, on one thread, without what is computed: "gather" is the extraction of
+// batches of single rows, "copy" a memcpy row by row, "probe" reads the same lines in the same
+// order and copies nothing: the floor. Files are mapped, as a job's are, on 4 KiB pages. The first
+// round is not counted; medians of the others, as lines of JSON.
+#include <omp.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <random>
+#include <semaphore>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/base/prefetch.h"
+#include "core/draw/permutation.h"
+#include "core/executor/train_work.h"
+#include "core/graph/npy.h"
+#include "core/prepare/propagation.h"
+#include "core/prepare/row_files.h"
+#include "train/bench_util.h"
+#include "train/rows_work.h"
+
+namespace gnnd::bench {
+namespace {
+
+constexpr uint32_t kClasses = 47;
+constexpr uint64_t kSeed = 1;
+
+struct Options {
+  std::string folder;
+  uint32_t rows = 0;
+  uint32_t columns = 0;
+  uint32_t hops = 0;
+  bool is_sgc = false;
+  uint32_t batch = 1024;
+  uint32_t threads = 1;
+  uint32_t rounds = 3;
+
+  uint32_t tokens() const { return is_sgc ? 1 : hops + 1; }
+  uint32_t batches() const { return (rows + batch - 1) / batch; }
+  uint64_t epoch_bytes() const { return uint64_t{rows} * tokens() * columns * sizeof(float); }
+};
+
+template <typename T>
+void WriteArray(const std::string& path, NpyType type, std::vector<uint64_t> shape,
+                const std::vector<T>& values) {
+  std::ofstream out(path, std::ios::binary);
+  const std::string header = NpyHeader(type, shape, shape.size() == 2 ? kRowAlignment : 64);
+  out.write(header.data(), static_cast<std::streamsize>(header.size()));
+  out.write(reinterpret_cast<const char*>(values.data()),
+            static_cast<std::streamsize>(values.size() * sizeof(T)));
+  GNND_CHECK(out.good());
+}
+
+int Make(const Options& options) {
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> values(uint64_t{options.rows} * options.columns);
+  for (float& value : values) value = uniform(random);
+  for (uint32_t hop = 0; hop <= options.hops; ++hop) {
+    WriteArray(options.folder + "/" + RowFile(0, hop), NpyType::kFloat32,
+               {options.rows, options.columns}, values);
+  }
+  std::vector<uint32_t> nodes(options.rows);
+  std::vector<int32_t> labels(options.rows);
+  for (uint32_t i = 0; i < options.rows; ++i) {
+    nodes[i] = i;
+    labels[i] = static_cast<int32_t>(random() % kClasses);
+  }
+  WriteArray(options.folder + "/" + kNodesFile, NpyType::kUint32, {options.rows}, nodes);
+  WriteArray(options.folder + "/" + kLabelsFile, NpyType::kInt32, {options.rows}, labels);
+  return 0;
+}
+
+// A Trainer's state, as the segment holds it.
+class Trainer {
+ public:
+  Trainer(const Options& options, uint32_t chunk, RowTier tier) : options_(options) {
+    RowsOptions rows;
+    rows.model.type = options.is_sgc ? ModelType::kSgc : ModelType::kSign;
+    rows.model.variant = options.is_sgc ? ModelVariant::kNone : ModelVariant::kFused;
+    rows.model.num_hops = options.hops;
+    rows.model.num_operators = 1;
+    rows.model.num_layers = 1;
+    rows.model.in_dim = options.columns;
+    rows.model.out_dim = kClasses;
+    rows.random_seed = kSeed;
+    rows.threads = options.threads;
+    rows.folder = options.folder;
+    rows.train = options.rows;
+    rows.batch_size = options.batch;
+    rows.chunk = chunk;
+    rows.tier = tier;
+    auto work = CreateRowsWork(rows);
+    if (!work.ok()) {
+      std::fprintf(stderr, "%s\n", work.status().message().c_str());
+      std::exit(1);
+    }
+    work_ = std::move(*work);
+    for (std::vector<float>& each : parameters_) each.resize(work_->manifest().num_floats);
+    for (std::vector<float>& each : optimizer_) each.resize(work_->optimizer_floats());
+    gradient_.resize(work_->manifest().num_floats);
+    work_->InitParameters(parameters_[0]);
+  }
+
+  // Milliseconds of an epoch.
+  double Epoch(bool ahead) {
+    const double start = Milliseconds();
+    Read(0);
+    std::binary_semaphore wanted(0);
+    std::binary_semaphore there(0);
+    std::jthread reader;  // one, for libgomp keeps a team for each thread that begins one
+    if (ahead) {
+      reader = std::jthread([&] {
+        for (uint32_t batch = 1; batch < options_.batches(); ++batch) {
+          wanted.acquire();
+          Read(batch);
+          there.release();
+        }
+      });
+    }
+    for (uint32_t batch = 0; batch < options_.batches(); ++batch) {
+      const bool has_next = batch + 1 < options_.batches();
+      if (has_next && ahead) wanted.release();
+      Compute(batch);
+      if (has_next && ahead) there.acquire();
+      if (has_next && !ahead) Read(batch + 1);
+    }
+    if (reader.joinable()) reader.join();
+    ++epoch_;
+    return Milliseconds() - start;
+  }
+
+  double Assemble() {
+    const double start = Milliseconds();
+    for (uint32_t batch = 0; batch < options_.batches(); ++batch) Read(batch);
+    ++epoch_;
+    return Milliseconds() - start;
+  }
+
+ private:
+  Sample SampleOf(uint32_t batch) const {
+    Sample sample(SampleKind::kRows, {0, epoch_, batch});
+    const uint32_t begin = batch * options_.batch;
+    sample.AddNodes({}, std::min(options_.batch, options_.rows - begin), {});
+    return sample;
+  }
+
+  void Read(uint32_t batch) {
+    ExtractReport report;
+    const Status read = work_->Extract(SampleOf(batch), batch % kExtractBuffers, &report);
+    GNND_CHECK(read.ok());
+  }
+
+  void Compute(uint32_t batch) {
+    const Sample sample = SampleOf(batch);
+    const size_t from = version_ % 2;
+    BatchReport report;
+    const Status computed = work_->ComputeGradient(
+        sample, batch % kExtractBuffers, {version_, 0, parameters_[from]}, gradient_, &report);
+    GNND_CHECK(computed.ok());
+    const GradientView gradients[] = {{version_, true, gradient_}};
+    work_->Apply({version_, report.seeds, gradients, parameters_[from], optimizer_[from],
+                  parameters_[1 - from], optimizer_[1 - from]});
+    ++version_;
+  }
+
+  const Options options_;
+  std::unique_ptr<TorchWork> work_;
+  std::vector<float> parameters_[2];
+  std::vector<float> optimizer_[2];
+  std::vector<float> gradient_;
+  uint64_t version_ = 0;
+  uint32_t epoch_ = 0;
+};
+
+uint32_t ChunkOf(const Options& options) {
+  const uint32_t wanted = (uint32_t{256} << 10) / (options.columns * 4);
+  for (uint32_t chunk = std::max(1U, wanted); chunk < options.batch; ++chunk) {
+    if (options.batch % chunk == 0) return chunk;
+  }
+  return options.batch;
+}
+
+// What the memory gives to whoever wants the same rows in the same order.
+class Floor {
+ public:
+  explicit Floor(const Options& options) : options_(options) {
+    for (uint32_t hop = options.is_sgc ? options.hops : 0; hop <= options.hops; ++hop) {
+      auto file = NpyArray::Open(options.folder + "/" + RowFile(0, hop));
+      GNND_CHECK(file.ok());
+      files_.push_back(std::move(*file));
+    }
+    for (uint32_t i = 0; i < options.rows; ++i) {
+      rows_.push_back(PermutedIndex(KeyOf(kSeed), 99, options.rows, i));
+    }
+    out_.resize(uint64_t{options.batch} * options.columns * files_.size());
+  }
+
+  double Copy() {
+    const double start = Milliseconds();
+    const uint64_t columns = options_.columns;
+    for (uint32_t begin = 0; begin < options_.rows; begin += options_.batch) {
+      const uint32_t end = std::min(begin + options_.batch, options_.rows);
+      float* to = out_.data();
+      for (const NpyArray& file : files_) {
+        for (uint32_t i = begin; i < end; ++i, to += columns) {
+          std::memcpy(to, file.values<float>().data() + rows_[i] * columns, columns * 4);
+        }
+      }
+    }
+    return Milliseconds() - start;
+  }
+
+  double Probe() {
+    constexpr uint64_t kLine = 64;
+    constexpr uint64_t kAhead = 64;  // lines
+    const PrefetchLevel level = BestPrefetchLevel();
+    const uint64_t bytes = options_.columns * sizeof(float);
+    const uint64_t lines = (bytes + kLine - 1) / kLine;
+    double took = 0;
+    uint64_t sum = 0;
+    std::vector<uint64_t> at;  // of a batch's lines, found before the clock is read
+    for (uint32_t begin = 0; begin < options_.rows; begin += options_.batch) {
+      at.clear();
+      for (uint32_t i = begin; i < std::min(begin + options_.batch, options_.rows); ++i) {
+        for (uint64_t line = 0; line < lines; ++line) at.push_back(rows_[i] * bytes + line * kLine);
+      }
+      const double start = Milliseconds();
+      for (const NpyArray& file : files_) {
+        const auto* base = reinterpret_cast<const std::byte*>(file.values<float>().data());
+        for (uint64_t i = 0; i < at.size(); ++i) {
+          if (i + kAhead < at.size()) Prefetch(level, base + at[i + kAhead]);
+          sum += static_cast<uint64_t>(base[at[i]]);
+        }
+      }
+      took += Milliseconds() - start;
+    }
+    asm volatile("" : : "r"(sum));
+    return took;
+  }
+
+ private:
+  const Options options_;
+  std::vector<NpyArray> files_;
+  std::vector<uint32_t> rows_;
+  std::vector<float> out_;
+};
+
+int Measure(const Options& options) {
+  omp_set_num_threads(static_cast<int>(options.threads));
+  Trainer single(options, 1, RowTier::kHost);
+  Trainer chunks(options, ChunkOf(options), RowTier::kHost);
+  Trainer disk(options, ChunkOf(options), RowTier::kDisk);
+  Options one = options;
+  one.threads = 1;
+  Trainer alone(one, 1, RowTier::kHost);
+  Floor floor(options);
+  struct Way {
+    const char* name;
+    std::function<double()> run;
+    std::vector<double> times{};
+  };
+  Way ways[] = {{"assembly", [&] { return single.Epoch(false); }},
+                {"prefetch", [&] { return single.Epoch(true); }},
+                {"chunks", [&] { return chunks.Epoch(true); }},
+                {"disk", [&] { return disk.Epoch(true); }},
+                {"gather", [&] { return alone.Assemble(); }},
+                {"copy", [&] { return floor.Copy(); }},
+                {"probe", [&] { return floor.Probe(); }}};
+  for (uint32_t round = 0; round <= options.rounds; ++round) {
+    for (Way& way : ways) {
+      omp_set_num_threads(static_cast<int>(options.threads));
+      const double took = way.run();
+      if (round > 0) way.times.push_back(took);
+    }
+  }
+  std::string json;
+  for (const Way& way : ways) {
+    json += std::string(",\"") + way.name + "\":" + std::to_string(Median(way.times) / 1000);
+  }
+  std::printf(
+      "{\"rows\":%u,\"columns\":%u,\"tokens\":%u,\"batch\":%u,\"chunk\":%u,\"bytes\":%lu%s}\n",
+      options.rows, options.columns, options.tokens(), options.batch, ChunkOf(options),
+      options.epoch_bytes(), json.c_str());
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  if (argc < 6) {
+    std::fprintf(stderr, "usage: rows_bench make|epoch FOLDER ROWS COLUMNS HOPS [--model ...]\n");
+    return 2;
+  }
+  const auto number = [](const char* text) {
+    return static_cast<uint32_t>(std::strtoul(text, nullptr, 10));
+  };
+  options.folder = argv[2];
+  options.rows = number(argv[3]);
+  options.columns = number(argv[4]);
+  options.hops = number(argv[5]);
+  for (int i = 6; i + 1 < argc; i += 2) {
+    const std::string_view name = argv[i];
+    if (name == "--model") options.is_sgc = std::string_view(argv[i + 1]) == "sgc";
+    if (name == "--batch") options.batch = number(argv[i + 1]);
+    if (name == "--threads") options.threads = number(argv[i + 1]);
+    if (name == "--rounds") options.rounds = number(argv[i + 1]);
+  }
+  return std::string_view(argv[1]) == "make" ? Make(options) : Measure(options);
+}
+
+}  // namespace
+}  // namespace gnnd::bench
+
+int main(int argc, char** argv) { return gnnd::bench::Main(argc, argv); }
