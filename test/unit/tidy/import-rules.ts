@@ -8,6 +8,7 @@ export const ranks: Readonly<Record<string, number>> = {
   base: 0,
   spec: 1,
   config: 1,
+  placement: 1,
   records: 2,
   native: 3,
   store: 3,
@@ -40,8 +41,9 @@ const onlyFrom: Readonly<Record<string, readonly string[]>> = {
   // A client like any other: the contract, and words shared with the daemon.
   cli: ['cli', 'api/gen', 'spec', 'base'],
   // Pure: its inputs are events.
-  scheduler: ['scheduler', 'records', 'spec', 'base'],
+  scheduler: ['scheduler', 'records', 'placement', 'spec', 'base'],
   spec: ['spec', 'base', 'api/gen'],
+  placement: ['placement', 'base'],
 };
 
 /** Files that few may import. */
@@ -85,7 +87,7 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
   // Reading a large store's file to its end would hold the daemon up.
   { module: /^node:worker_threads$/, by: /^store\/(file-check|check-worker)\.ts$/ },
   { module: /^node:(cluster|vm|inspector)$/, by: /^$/ },
-  { module: /^node:/, by: /^(?!scheduler\/|spec\/)/ },
+  { module: /^node:/, by: /^(?!scheduler\/|spec\/|placement\/)/ },
 ];
 
 /** Reading time anywhere else could not be replaced by a test's clock. */

@@ -66,6 +66,7 @@ describe('the import rules', () => {
     ['spawning in jobs', 'jobs/a.ts', "import { spawn } from 'node:child_process';", 'supervisor'],
     ['loading an addon', 'store/a.ts', "import { createRequire } from 'node:module';", 'load'],
     ['Node in the scheduler', 'scheduler/a.ts', "import { join } from 'node:path';", 'scheduler'],
+    ['Node in placement', 'placement/a.ts', "import { join } from 'node:path';", 'placement'],
     ['Node in spec', 'spec/a.ts', "import { join } from 'node:path';", 'spec'],
     ['an unknown package', 'base/a.ts', "import x from 'left-pad';", 'without an owner'],
     ['the wall clock', 'jobs/a.ts', 'const now = Date.now();', 'base/clock.ts'],

@@ -1,0 +1,50 @@
+import type { HotCurve } from './hot-curve.ts';
+import type { PlacementPlan } from './island-plan.ts';
+import { type Links, peerCost, type RowCosts } from './links.ts';
+import { type Tiers, tiersOf } from './tiers.ts';
+
+/**
+ * The cost model of Song and Jiang, section 3.1: batches of all devices are drawn alike, so that
+ * each device reads a rank as often as its hotness says, from where it lies nearest.
+ */
+
+/** Rows that a device reads while `hotness.total` are read by it, and what it waits for them. */
+export interface DeviceLoad {
+  readonly own: number;
+  /** From another device's memory. */
+  readonly peer: number;
+  readonly host: number;
+  /** In the unit of the costs. */
+  readonly cost: number;
+}
+
+export interface LoadRequest {
+  /** By the plan's ranks. It need not fall: what was measured may differ from what was planned. */
+  readonly hotness: HotCurve;
+  readonly links: Links;
+  readonly costs: RowCosts;
+}
+
+/** One load a device. */
+export function loadsOf(plan: PlacementPlan, request: LoadRequest): readonly DeviceLoad[] {
+  return tiersOf(plan, request).map((tiers, device) => loadOf(tiers, device, request));
+}
+
+function loadOf(tiers: Tiers, device: number, { hotness, links, costs }: LoadRequest): DeviceLoad {
+  let [own, peer, cost] = [0, 0, 0];
+  for (const { from, to, places } of tiers) {
+    const sums = hotness.dealt(from, to, places.length);
+    places.forEach((place, hand) => {
+      const rows = sums[hand] ?? 0;
+      if (place === null) return;
+      if (place.device === device) own += rows;
+      else {
+        peer += rows;
+        cost += rows * peerCost(links, costs, device, place.device);
+      }
+    });
+  }
+  // Not below zero by what sums lose.
+  const host = Math.max(0, hotness.total - own - peer);
+  return { own, peer, host, cost: cost + host * costs.host };
+}
