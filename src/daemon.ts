@@ -8,6 +8,10 @@ import { opennessOf } from './api/listen.ts';
 import type { RpcEvent } from './api/rpc.ts';
 import { createCacheReports } from './artifacts/cache-reports.ts';
 import { createCheckpoints } from './artifacts/checkpoints.ts';
+import {
+  createPlacementSimulations,
+  type PlacementSimulationsOptions,
+} from './artifacts/placement-simulations.ts';
 import { pluginFilesIn } from './artifacts/plugin-files.ts';
 import {
   createPropagationRequests,
@@ -118,13 +122,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     observe: observerOf(metrics, jobMetrics, () => onStoreHealth()),
   });
   const host = hostLimits(found.devices, native.hostInstructionSet(), config);
-  const { maxQueued, stateDir, dumpsDir, sourcesDir } = config;
+  const { maxQueued, stateDir, sourcesDir } = config;
   const kept = { hostBytes: hostMemoryBytes(), jobsFolder, sourcesDir, maxQueued };
   const jobs = createJobs({ store, runner, native, clock, host, ...kept });
   const { deletion, retention } = createKeepers(options, metrics, {
     ...{ store, runner, propagations },
   });
-  const cacheReports = createCacheReports({ ...shared, host, stateDir, dumpsDir });
+  const reports = reportsOf(config, { ...shared, host });
   const checkpoints = createCheckpoints({ ...shared, propagations, featuresFolder, stateDir });
   let isUp = false;
   const ready = () => isUp && !runner.storeIsFailing;
@@ -135,7 +139,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     collectGarbage: retention.collect,
   };
   const asked = propagationsOf(config, { store, datasets, native, propagations });
-  const artifacts = { checkpoints, cacheReports, propagations: asked };
+  const artifacts = { checkpoints, ...reports, propagations: asked };
   const backend = { jobs, deletion, datasets, ...artifacts, host: view };
   const served = { backend, metrics, connections, ready };
   const { http, api } = await openServers(options, served);
@@ -200,6 +204,17 @@ async function openServers(
     }),
   );
   return { http, api };
+}
+
+/** What samples epochs of a dataset and says what would be. */
+function reportsOf(
+  { stateDir, dumpsDir }: DaemonConfig,
+  parts: Omit<PlacementSimulationsOptions, 'stateDir'>,
+) {
+  return {
+    cacheReports: createCacheReports({ ...parts, stateDir, dumpsDir }),
+    placements: createPlacementSimulations({ ...parts, stateDir }),
+  };
 }
 
 function foldersOf({ stateDir, cacheDir }: DaemonConfig) {

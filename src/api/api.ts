@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import * as grpc from '@grpc/grpc-js';
 import type { CacheReports } from '../artifacts/cache-reports.ts';
 import type { Checkpoints } from '../artifacts/checkpoints.ts';
+import type { PlacementSimulations } from '../artifacts/placement-simulations.ts';
 import type { PropagationRequests } from '../artifacts/propagation-requests.ts';
 import { type Clock, sleep as realSleep } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
@@ -47,6 +48,7 @@ export interface ApiBackend {
   readonly checkpoints: Checkpoints;
   readonly datasets: Datasets;
   readonly cacheReports: CacheReports;
+  readonly placements: PlacementSimulations;
   readonly propagations: PropagationRequests;
   readonly host: HostView;
 }
@@ -152,6 +154,7 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
     datasetHandlers({
       datasets: backend.datasets,
       cacheReports: backend.cacheReports,
+      placements: backend.placements,
       propagations: backend.propagations,
       pages,
       admit: gate.admit,

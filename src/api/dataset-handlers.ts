@@ -1,6 +1,7 @@
 import { isAbsolute } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import type { CacheReports } from '../artifacts/cache-reports.ts';
+import type { PlacementSimulations } from '../artifacts/placement-simulations.ts';
 import type { PropagationRequests } from '../artifacts/propagation-requests.ts';
 import { GnndError } from '../base/errors.ts';
 import type { Datasets, ImportRequest } from '../datasets/datasets.ts';
@@ -14,6 +15,7 @@ import {
   importFormatFromProto,
   operationToProto,
 } from './convert-dataset.ts';
+import { placementsToProto, simulationFromProto } from './convert-placement.ts';
 import { propagationFromProto, propagationToProto } from './convert-propagation.ts';
 import {
   type DatasetService,
@@ -39,6 +41,7 @@ import type { Handlers, MethodsOf } from './rpc.ts';
 export interface DatasetDeps {
   readonly datasets: Datasets;
   readonly cacheReports: CacheReports;
+  readonly placements: PlacementSimulations;
   readonly propagations: PropagationRequests;
   readonly pages: PageTokens;
   /** Throws while the daemon takes no changes. */
@@ -93,6 +96,11 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
       deps.admit();
       const asked = cacheRequestFromProto(request);
       return cacheReportToProto(await deps.cacheReports.report(asked, call.signal));
+    },
+    async simulatePlacement(request, call) {
+      deps.admit();
+      const asked = simulationFromProto(request);
+      return placementsToProto(await deps.placements.simulate(asked, call.signal));
     },
     async propagateDataset(request) {
       deps.admit();

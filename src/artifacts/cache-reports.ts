@@ -1,12 +1,10 @@
 import { isAbsolute, join } from 'node:path';
 import { makeFolder } from '../base/atomic-file.ts';
-import { type FieldViolation, GnndError, messageOf, someOf } from '../base/errors.ts';
+import { type FieldViolation, messageOf } from '../base/errors.ts';
 import { createLine } from '../base/line.ts';
 import { isInside, placeOf } from '../base/rooted.ts';
-import { countsOf, hasEdgeWeights, requireReady } from '../datasets/ready-dataset.ts';
-import { topologyFd } from '../executor/protocol.ts';
-import type { CacheReport, CoreAddon } from '../native/contract.ts';
-import { nativeCodeOf } from '../native/load.ts';
+import { requireReady } from '../datasets/ready-dataset.ts';
+import type { CacheReport } from '../native/contract.ts';
 import type { DatasetRecord } from '../records/dataset-record.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
@@ -14,11 +12,7 @@ import type { ResolveContext } from '../spec/rules/rule.ts';
 import { show } from '../spec/spec-checker.ts';
 import { type Range, rangeOf } from '../spec/spec-fields.ts';
 import type { Store } from '../store/store.ts';
-import { layoutOf } from '../supervisor/job-layout.ts';
-import { loadDataset } from '../supervisor/load-dataset.ts';
-import { taskTopologyPlace } from '../supervisor/memory-plan.ts';
-import { runTask } from '../supervisor/task.ts';
-import type { SharedTopology, Topologies } from '../supervisor/topologies.ts';
+import { contextOf, invalid, type SampleEpochsOptions, sampleEpochs } from './sample-epochs.ts';
 
 /** What caches of every policy and size would be worth to jobs on a dataset. */
 
@@ -48,16 +42,8 @@ export interface CacheReports {
   report(request: CacheReportRequest, signal: AbortSignal): Promise<DatasetCacheReport>;
 }
 
-export interface CacheReportsOptions {
+export interface CacheReportsOptions extends SampleEpochsOptions {
   readonly store: Store;
-  readonly native: CoreAddon;
-  readonly topologies: Topologies;
-  readonly host: Pick<
-    ResolveContext,
-    'deviceNames' | 'deviceCores' | 'deviceBits' | 'matrixLibrary' | 'pluginFile'
-  >;
-  /** Its log folder takes the children's logs. */
-  readonly stateDir: string;
   /** Samples are dumped below it. */
   readonly dumpsDir: string;
 }
@@ -76,13 +62,7 @@ export function createCacheReports(options: CacheReportsOptions): CacheReports {
       const { dumpDir, problem } = await dumpPlaceOf(asked.dumpDir, options.dumpsDir);
       const request = { ...asked, dumpDir };
       const dataset = requireReady(options.store, request.dataset);
-      const specs = specsOf(request, problem, {
-        ...options.host,
-        trainNodes: dataset.numTrain,
-        numNodes: dataset.numNodes,
-        valNodes: dataset.numVal,
-        hasEdgeWeights: hasEdgeWeights(dataset),
-      });
+      const specs = specsOf(request, problem, contextOf(options, dataset));
       const samplings: { sampling: JobSpec['sampling']; report: CacheReport }[] = [];
       const leave = await line.enter(signal);
       try {
@@ -107,73 +87,24 @@ interface Part {
 }
 
 async function reportOf(
-  { native, topologies, stateDir }: CacheReportsOptions,
+  options: CacheReportsOptions,
   { request, dataset, spec, index, signal }: Part,
 ): Promise<CacheReport> {
   const dumpFolder = request.dumpDir === '' ? '' : join(request.dumpDir, String(index));
-  let topology: SharedTopology | null = null;
-  const task = {
-    cores: [],
-    logPath: join(stateDir, 'log', 'cache-report.log'),
-    threads: 1,
-    instructionSet: native.hostInstructionSet(),
-    signal,
-  };
-  const alias = spec.sampling.algorithm === 'KHOP_WEIGHTED';
-  try {
-    const loaded = await loadDataset(
-      topologies,
-      {
-        dataset: { folder: dataset.path, counts: countsOf(dataset) },
-        datasetDigest: dataset.digest,
-        standardizedFolder: null,
-        place: taskTopologyPlace(countsOf(dataset), alias),
-        alias,
-        node: null,
-      },
-      task,
-    );
-    topology = loaded.topology;
-    const { location } = loaded;
-    if (dumpFolder !== '') makeFolder(dumpFolder);
-    const answer = await runTask(
-      {
-        role: 'CACHE_REPORT',
-        options: {
-          dataset: location,
-          sampling: layoutOf(native, spec, location.counts).sampling,
-          randomSeed: BigInt(spec.training.randomSeed),
-          topologyFd,
-          epochs: spec.training.epochs,
-          presampleEpochs: orDefault(request.presampleEpochs, defaults.presampleEpochs),
-          ratios: orDefault(request.ratios, defaults.ratios),
-          dumpFolder,
-        },
-      },
-      { ...task, topologyFd: topology.fd },
-    );
-    if (answer.role === 'CACHE_REPORT') return answer.value;
-    throw new Error(`a cache report was answered with ${answer.role}`);
-  } catch (error) {
-    throw failureOf(error, index);
-  } finally {
-    topology?.release();
-  }
-}
-
-/** What a part's failure means to the caller. */
-function failureOf(error: unknown, index: number): unknown {
-  const description = messageOf(error);
-  switch (nativeCodeOf(error)) {
-    case 'SPEC_INVALID':
-    case 'PLUGIN_FAILED':
-      return invalid([{ path: `samplings[${index}]`, description }]);
-    case 'DATASET_CORRUPT':
-    case 'DATASET_NOT_FOUND':
-      return new GnndError('DATASET_CORRUPT', description);
-    default:
-      return error;
-  }
+  if (dumpFolder !== '') makeFolder(dumpFolder);
+  const part = { dataset, spec, signal, log: 'cache-report', samplingPath: `samplings[${index}]` };
+  const answer = await sampleEpochs(options, part, (inputs) => ({
+    role: 'CACHE_REPORT',
+    options: {
+      ...inputs,
+      epochs: spec.training.epochs,
+      presampleEpochs: orDefault(request.presampleEpochs, defaults.presampleEpochs),
+      ratios: orDefault(request.ratios, defaults.ratios),
+      dumpFolder,
+    },
+  }));
+  if (answer.role === 'CACHE_REPORT') return answer.value;
+  throw new Error(`a cache report was answered with ${answer.role}`);
 }
 
 /** Each part as the spec of a job that samples so. */
@@ -257,11 +188,6 @@ function violationsOf(request: CacheReportRequest): readonly FieldViolation[] {
     violate(`ratios[${i}]`, `${show(ratio)}: expected a finite number in [0, 1]`);
   });
   return violations;
-}
-
-function invalid(violations: readonly FieldViolation[]): GnndError {
-  const message = `invalid request: ${someOf(violations.map(({ path }) => path))}`;
-  return new GnndError('SPEC_INVALID', message, { violations });
 }
 
 function orDefault<T>(given: readonly T[], fallback: readonly T[]): readonly T[] {

@@ -8,6 +8,7 @@ import { addDoctor } from './commands/doctor.ts';
 import { addGc } from './commands/gc.ts';
 import { addHostCommands } from './commands/host.ts';
 import { addJobCommands } from './commands/job.ts';
+import { addPlacementCommands } from './commands/placement.ts';
 import { addVersion } from './commands/version.ts';
 import { failureOf } from './session/failure.ts';
 import type { CliIo } from './session/io.ts';
@@ -39,6 +40,7 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<number
   addJobCommands(program, run);
   addDatasetCommands(program, run);
   addCacheCommands(program, run);
+  addPlacementCommands(program, run);
   addCheckpointCommands(program, run);
   addHostCommands(program, run);
   addGc(program, run);

@@ -71,6 +71,10 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
       const value = await core.cacheReport(start.options);
       return { kind: 'answered', answer: { role: start.role, value } };
     }
+    case 'HOT_CURVE': {
+      const value = await core.hotCurve(start.options);
+      return { kind: 'answered', answer: { role: start.role, value } };
+    }
     case 'PREDICT': {
       // Jobs come first: beside a busy one this gets a tenth of a core, not half. (The lowest
       // priority would get a seventieth.) Threads inherit it, so it is set before torch starts any.

@@ -10,9 +10,11 @@ import type {
   DatasetLocation,
   ExecutorOptions,
   HostTierOptions,
+  HotCurveOptions,
   LoopEnd,
   ModelManifest,
   NativeCode,
+  NativeHotCurve,
   PredictOptions,
   ProbeOptions,
   PropagateOptions,
@@ -59,6 +61,7 @@ export type Task =
   | { readonly role: 'RANK'; readonly options: RankOptions }
   | { readonly role: 'CACHE_REPORT'; readonly options: CacheReportOptions }
   | { readonly role: 'HOST_TIER'; readonly options: HostTierOptions }
+  | { readonly role: 'HOT_CURVE'; readonly options: HotCurveOptions }
   | { readonly role: 'PREDICT'; readonly options: PredictOptions }
   | { readonly role: 'LOAD'; readonly options: LoadOptions }
   | { readonly role: 'IMPORT'; readonly options: SourceImport }
@@ -72,6 +75,7 @@ export type TaskAnswer =
   | { readonly role: 'PROBE'; readonly value: ModelManifest }
   | { readonly role: 'RANK'; readonly value: RankTimes }
   | { readonly role: 'CACHE_REPORT'; readonly value: CacheReport }
+  | { readonly role: 'HOT_CURVE'; readonly value: NativeHotCurve }
   | { readonly role: 'PREDICT' | 'LOAD' | 'HOST_TIER' }
   | { readonly role: 'IMPORT'; readonly value: ImportOutcome }
   | { readonly role: 'CHECK'; readonly value: Validation }

@@ -44,7 +44,12 @@ function loadOf(tiers: Tiers, device: number, { hotness, links, costs }: LoadReq
       }
     });
   }
-  // Not below zero by what sums lose.
-  const host = Math.max(0, hotness.total - own - peer);
+  const host = restOf(hotness.total, own + peer);
   return { own, peer, host, cost: cost + host * costs.host };
+}
+
+/** What is left; nothing, where it is no more than what sums of so many lose. */
+export function restOf(total: number, taken: number): number {
+  const rest = total - taken;
+  return rest > total * 1e-12 ? rest : 0;
 }

@@ -47,6 +47,18 @@ export function planPlacement(request: PlanRequest): PlacementPlan {
 }
 
 /**
+ * The plan that reads least from the host, however long devices wait for each other's rows: what is
+ * left to gain for who shares the host's bus with others. Throws as planPlacement does.
+ */
+export function spreadMost(request: PlanRequest): PlacementPlan {
+  checkRequest(request);
+  // All links that are worth one.
+  const islands = islandChoices(request.links, request.costs).at(-1);
+  if (islands === undefined) return plainPrefix(request);
+  return { islands: islands.map((devices) => planOf(devices, request, 0)) };
+}
+
+/**
  * Above which share of a row's hotness another one takes its place, by what a row over the links of
  * an island of n costs, as a share of the host's. The paper asks that the device that gives the row
  * up gains by itself. Rows that are dealt fall upon all devices alike, so that their mean may

@@ -9,12 +9,13 @@
 #include "core/feature/host_tier.h"
 #include "core/feature/hot_order.h"
 #include "core/prepare/cache_report.h"
+#include "core/prepare/hot_curve.h"
 #include "core/prepare/presample.h"
 #include "core/prepare/rank_nodes.h"
 #include "node/core/bindings.h"
 #include "node/core/sample_work.h"
 
-// Hotness. Both functions sample whole epochs, so they are for child processes.
+// Hotness. All functions sample whole epochs, so they are for child processes.
 
 namespace gnnd::node {
 
@@ -81,6 +82,35 @@ inline constexpr auto kTable<HostTierOptions> = StructOf(
     Field{"orderPath", &HostTierOptions::order_path, "Of `cacheRank`."},
     Field{"rows", &HostTierOptions::rows, "Of the first ranks."},
     Field{"fd", &HostTierOptions::fd, "Of `hostTierReserve`."});
+
+struct HotCurveOptions : FootprintOptions {
+  CachePolicy policy = CachePolicy::kCombined;
+  uint32_t presample_epochs = 0;
+  uint32_t epochs = 0;
+};
+
+template <>
+inline constexpr auto kTable<HotCurveOptions> =
+    Extending(kTable<FootprintOptions>.fields, "HotCurveOptions",
+              Field{"policy", &HotCurveOptions::policy},
+              Field{"presampleEpochs", &HotCurveOptions::presample_epochs, "K."},
+              Field{"epochs", &HotCurveOptions::epochs, "Measured, from 0."});
+
+template <>
+inline constexpr auto kTable<HotRun> = StructOf(
+    "NativeHotRun", "Neighbours in the hot order.", Field{"rows", &HotRun::rows},
+    Field{"hotness", &HotRun::hotness, "What the policy gave each, mean."},
+    Field{"partRows", [](const HotRun& run) {
+            return std::vector<uint64_t>(run.part_rows.begin(), run.part_rows.end());
+          }, "Of the nodes of each eighth of the ids."},
+    Field{"partReads", [](const HotRun& run) {
+            return std::vector<double>(run.part_reads.begin(), run.part_reads.end());
+          }, "Reads of these by an epoch, each batch for itself."});
+
+template <>
+inline constexpr auto kTable<HotCurve> =
+    StructOf("NativeHotCurve", Field{"batchesPerEpoch", &HotCurve::batches_per_epoch},
+             Field{"runs", &HotCurve::runs});
 
 struct CacheReportOptions : FootprintOptions {
   uint32_t epochs = 0;
@@ -201,6 +231,18 @@ Result<CacheReport> MakeReport(const CacheReportOptions& options) {
   return ReportCache(request, bench.topology(), bench.train_nodes(), bench.presampler());
 }
 
+Result<HotCurve> MeasureCurve(const HotCurveOptions& options) {
+  RankRequest request;
+  request.policy = options.policy;
+  request.presample_epochs = options.presample_epochs;
+  request.epochs = options.epochs;
+  request.random_seed = options.random_seed.value;
+  request.reach = {options.sampling, options.sampling.batch_size};
+  Bench bench;
+  GNND_TRY(bench.Open(options, CoresOfProcess()));
+  return MeasureHotCurve(request, bench.topology(), bench.train_nodes(), bench.presampler());
+}
+
 Task<RankTimes> Rank(const RankOptions& options) {
   return {[options] { return RankAndWrite(options); }};
 }
@@ -225,6 +267,10 @@ uint64_t RowsOfTier(uint64_t budget_bytes, uint64_t row_bytes, uint64_t num_node
   return HostTierRows(budget_bytes, row_bytes, num_nodes);
 }
 
+Task<HotCurve> Curve(const HotCurveOptions& options) {
+  return {[options] { return MeasureCurve(options); }};
+}
+
 }  // namespace
 
 void DefineCache(Subject& subject) {
@@ -236,8 +282,12 @@ void DefineCache(Subject& subject) {
       .Struct<CacheCell>()
       .Struct<PolicyReport>()
       .Struct<CacheReport>()
+      .Struct<HotCurveOptions>()
+      .Struct<HotRun>()
+      .Struct<HotCurve>()
       .Function("cacheRank", Rank, {"options"}, "Samples whole epochs: for child processes.")
       .Function("cacheReport", Report, {"options"}, "Likewise.")
+      .Function("hotCurve", Curve, {"options"}, "Likewise.")
       .Struct<HostTierOptions>()
       .Function("hostTierRows", RowsOfTier, {"budgetBytes", "rowBytes", "numNodes"},
                 "That fit, at most all of them.")

@@ -10,24 +10,19 @@ import {
   type SamplingCacheReport,
 } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
 import { CachePolicy, CachePolicySchema } from '../../api/gen/gnnd/v1/features_pb.ts';
-import { SamplingAlgorithm, SamplingAlgorithmSchema } from '../../api/gen/gnnd/v1/sampling_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { shortName } from '../../spec/enum-names.ts';
-import { readSpec } from '../read/spec-file.ts';
-import { CliError } from '../session/exit.ts';
+import { collect, integerOf, numbersOf, optional, samplingOf, seedOf } from '../read/flags.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
-import { formatBytes, formatCount, formatNs } from '../session/units.ts';
+import { formatBytes, formatCount, formatNs, formatPercent } from '../session/units.ts';
 import { idOf, resourceName } from '../show/job-text.ts';
 import { type Column, factLines, printOne, tableOf } from '../show/output.ts';
+import { samplingName } from '../show/sampling-text.ts';
 import { type Chart, svgOf } from '../show/svg.ts';
 
 /** `gnnctl cache ...`. */
 export function addCacheCommands(program: Command, run: Run): void {
-  const collect = (value: string, before: readonly string[] | undefined) => [
-    ...(before ?? []),
-    value,
-  ];
   program
     .command('cache')
     .description('what devices keep of the features')
@@ -88,58 +83,11 @@ async function reportCache(session: Session, given: string, flags: ReportFlags):
   return gnnctlExit.OK;
 }
 
-function samplingOf(yaml: string) {
-  const reading = readSpec(null, [`sampling=${yaml}`]);
-  if ('ok' in reading) return reading.ok.spec.sampling ?? {};
-  const details = reading.problems.map(({ path, description }) => `${path}: ${description}`);
-  throw new CliError(gnnctlExit.USAGE, '--sampling is not what a job spec has', details);
-}
-
-function numbersOf(option: string, list: string | undefined): number[] {
-  if (list === undefined) return [];
-  return list.split(',').map((word) => {
-    const value = Number(word);
-    if (word.trim() !== '' && Number.isFinite(value)) return value;
-    throw usage(option, list, 'numbers with commas between them');
-  });
-}
-
-function integerOf(option: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (/^-?\d{1,9}$/.test(text)) return Number(text);
-  throw usage(option, text, 'an integer');
-}
-
-function seedOf(text: string | undefined): bigint | undefined {
-  if (text === undefined) return undefined;
-  if (/^\d{1,20}$/.test(text) && BigInt(text) < 2n ** 64n) return BigInt(text);
-  throw usage('--random-seed', text, 'an integer from 0 to 2^64 - 1');
-}
-
-function usage(option: string, text: string, expected: string): CliError {
-  return new CliError(gnnctlExit.USAGE, `${option} ${JSON.stringify(text)}: expected ${expected}`);
-}
-
-function optional<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
-  return value === undefined ? {} : ({ [key]: value } as { [P in K]: V });
-}
-
 /** `PRESC#2`; as the paper writes it. */
 function policyName({ policy, presampleEpochs }: PolicyCacheReport): string {
   const name = shortName(CachePolicySchema, policy);
   return presampleEpochs === 0 ? name : `${name}#${presampleEpochs}`;
 }
-
-function samplingName({ sampling }: SamplingCacheReport): string {
-  if (sampling === undefined) return '';
-  const name = shortName(SamplingAlgorithmSchema, sampling.algorithm);
-  const { walk } = sampling;
-  return sampling.algorithm === SamplingAlgorithm.RANDOM_WALK
-    ? `${name} ${walk?.walks} x ${walk?.length}`
-    : `${name} ${sampling.fanouts.join(', ')}`;
-}
-
-const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
 
 interface Row {
   readonly sampling: SamplingCacheReport;
@@ -160,12 +108,12 @@ function rowsOf(sampling: SamplingCacheReport): readonly Row[] {
 }
 
 const rowColumns: readonly Column<Row>[] = [
-  { title: 'SAMPLING', shown: ({ sampling }) => samplingName(sampling) },
+  { title: 'SAMPLING', shown: ({ sampling }) => samplingName(sampling.sampling) },
   { title: 'POLICY', shown: ({ policy }) => policyName(policy) },
   {
     title: 'RATIO',
     align: 'right',
-    shown: ({ cell }) => percent(cell.ratio),
+    shown: ({ cell }) => formatPercent(cell.ratio),
     plain: ({ cell }) => String(cell.ratio),
   },
   {
@@ -177,13 +125,13 @@ const rowColumns: readonly Column<Row>[] = [
   {
     title: 'HIT RATE',
     align: 'right',
-    shown: ({ cell }) => percent(cell.hitRate),
+    shown: ({ cell }) => formatPercent(cell.hitRate),
     plain: ({ cell }) => String(cell.hitRate),
   },
   {
     title: 'OF OPTIMAL',
     align: 'right',
-    shown: ({ ofOptimal }) => percent(ofOptimal),
+    shown: ({ ofOptimal }) => formatPercent(ofOptimal),
     plain: ({ ofOptimal }) => String(ofOptimal),
   },
   {
@@ -224,14 +172,14 @@ function sectionOf(session: Session, sampling: SamplingCacheReport): string {
   );
   const epochs = Number(presample?.rankNs ?? 0n) / Number(sampling.epochNs || 1n);
   const facts = factLines(session, [
-    ['Sampling', samplingName(sampling)],
+    ['Sampling', samplingName(sampling.sampling)],
     ['Batches', formatCount(sampling.batchesPerEpoch)],
     [
       'Input rows',
       `${formatCount(Math.round(sampling.inputRows))} an epoch, ` +
         formatBytes(sampling.inputBytes),
     ],
-    ['Similarity', `${percent(sampling.similarity)} between adjacent epochs`],
+    ['Similarity', `${formatPercent(sampling.similarity)} between adjacent epochs`],
     ['Epoch', `${formatNs(Number(sampling.epochNs))} of sampling`],
     ['Pre-sampling', presample === undefined ? '' : `${epochs.toFixed(2)} epochs for PRESC#1`],
   ]);
@@ -249,9 +197,9 @@ function chartsOf(report: CacheReport): readonly Chart[] {
   );
   const bars: Chart = {
     kind: 'bars',
-    title: `${dataset}: hit rate of a cache of ${percent(ratios[tenth] ?? 0)} of the rows`,
+    title: `${dataset}: hit rate of a cache of ${formatPercent(ratios[tenth] ?? 0)} of the rows`,
     groups: report.samplings.map((sampling) => ({
-      name: samplingName(sampling),
+      name: samplingName(sampling.sampling),
       bars: sampling.policies.map((policy) => ({
         name: policyName(policy),
         y: 100 * (policy.cells[tenth]?.hitRate ?? 0),
@@ -261,7 +209,7 @@ function chartsOf(report: CacheReport): readonly Chart[] {
   const lines = report.samplings.map(
     (sampling): Chart => ({
       kind: 'lines',
-      title: `${dataset}, ${samplingName(sampling)}: hit rate over cache size`,
+      title: `${dataset}, ${samplingName(sampling.sampling)}: hit rate over cache size`,
       xTitle: 'cached share of the rows',
       series: sampling.policies.map((policy) => ({
         name: policyName(policy),

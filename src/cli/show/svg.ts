@@ -1,4 +1,6 @@
-/** Just enough SVG for charts of lines and bars: light, no scripts, readable in any browser. */
+import { unreachable } from '../../base/errors.ts';
+
+/** Just enough SVG for charts: light, no scripts, readable in any browser. */
 
 export interface Series {
   readonly name: string;
@@ -21,8 +23,36 @@ export interface BarChart {
   }[];
 }
 
+/** Bars of parts, one above the other; the parts' names are the key. */
+export interface StackChart {
+  readonly kind: 'stacks';
+  readonly title: string;
+  readonly parts: readonly string[];
+  readonly groups: readonly {
+    readonly name: string;
+    readonly stacks: readonly { readonly name: string; readonly ys: readonly number[] }[];
+  }[];
+}
+
+/** What lies where along one axis, a lane each for those who have it. */
+export interface LaneChart {
+  readonly kind: 'lanes';
+  readonly title: string;
+  readonly xTitle: string;
+  readonly parts: readonly string[];
+  readonly lanes: readonly {
+    readonly name: string;
+    /** By the number of their part. */
+    readonly spans: readonly {
+      readonly from: number;
+      readonly to: number;
+      readonly part: number;
+    }[];
+  }[];
+}
+
 /** Values are percent, 0 to 100. */
-export type Chart = LineChart | BarChart;
+export type Chart = LineChart | BarChart | StackChart | LaneChart;
 
 const size = { width: 560, height: 320, left: 52, right: 150, top: 34, bottom: 44 } as const;
 const plot = {
@@ -58,8 +88,23 @@ export function svgOf(charts: readonly Chart[]): string {
 }
 
 function chartOf(chart: Chart): string {
-  const body = chart.kind === 'lines' ? linesOf(chart) : barsOf(chart);
-  return [text(size.left, 20, chart.title, 'font-weight="bold"'), ...yAxis(), ...body].join('\n');
+  const title = text(size.left, 20, chart.title, 'font-weight="bold"');
+  return [title, ...bodyOf(chart)].join('\n');
+}
+
+function bodyOf(chart: Chart): readonly string[] {
+  switch (chart.kind) {
+    case 'lines':
+      return [...yAxis(), ...linesOf(chart)];
+    case 'bars':
+      return [...yAxis(), ...barsOf(chart)];
+    case 'stacks':
+      return [...yAxis(), ...stacksOf(chart)];
+    case 'lanes':
+      return lanesOf(chart);
+    default:
+      return unreachable(chart);
+  }
 }
 
 function yAxis(): readonly string[] {
@@ -106,9 +151,57 @@ function barsOf({ groups }: BarChart): readonly string[] {
   return [...bars, ...(groups[0]?.bars ?? []).map(({ name }, i) => key(name, i))];
 }
 
-function key(name: string, index: number): string {
+function stacksOf({ groups, parts }: StackChart): readonly string[] {
+  const groupWidth = plot.width / Math.max(1, groups.length);
+  const drawn = groups.flatMap((group, g) => {
+    const left = size.left + g * groupWidth;
+    const width = (groupWidth * 0.8) / Math.max(1, group.stacks.length);
+    const label = text(left + groupWidth / 2, yOf(0) + 16, group.name, 'text-anchor="middle"');
+    const stacks = group.stacks.flatMap(({ name, ys }, i) => {
+      const x = round(left + groupWidth * 0.1 + i * width);
+      let below = 0;
+      const boxes = ys.map((y, part) => {
+        below += y;
+        const height = round(yOf(below - y) - yOf(below));
+        return (
+          `<rect x="${x}" y="${yOf(below)}" width="${round(width * 0.9)}" height="${height}" ` +
+          `fill="${colourOf(part + 1)}"/>`
+        );
+      });
+      const middle = round(x + width * 0.45);
+      const turned = `text-anchor="start" transform="rotate(-90 ${middle} ${yOf(2)})"`;
+      return [...boxes, text(middle, yOf(2) + 4, name, `${turned} fill="white" font-size="10"`)];
+    });
+    return [label, ...stacks];
+  });
+  return [...drawn, ...parts.map((name, i) => key(name, i + 1, i))];
+}
+
+function lanesOf({ lanes, parts, xTitle }: LaneChart): readonly string[] {
+  const end = Math.max(1, ...lanes.flatMap(({ spans }) => spans.map(({ to }) => to)));
+  const xOf = (x: number) => round(size.left + (x / end) * plot.width);
+  const height = plot.height / Math.max(1, lanes.length);
+  const drawn = lanes.flatMap(({ name, spans }, i) => {
+    const y = round(size.top + i * height);
+    const boxes = spans.map(
+      ({ from, to, part }) =>
+        `<rect x="${xOf(from)}" y="${y}" width="${round(xOf(to) - xOf(from))}" ` +
+        `height="${round(height * 0.8)}" fill="${colourOf(part + 1)}"/>`,
+    );
+    return [text(size.left - 6, y + height * 0.4 + 4, name, 'text-anchor="end"'), ...boxes];
+  });
+  const ticks = [0, 1, 2, 3, 4].map((quarter) => {
+    const x = (end * quarter) / 4;
+    return text(xOf(x), yOf(0) + 16, `${round(x)} %`, 'text-anchor="middle"');
+  });
+  const title = text(size.left + plot.width / 2, size.height - 8, xTitle, 'text-anchor="middle"');
+  return [...drawn, ...ticks, title, ...parts.map((name, i) => key(name, i + 1, i))];
+}
+
+/** Of a colour, in a line of the key. */
+function key(name: string, index: number, line = index): string {
   const x = size.left + plot.width + 12;
-  const y = size.top + 6 + index * 18;
+  const y = size.top + 6 + line * 18;
   return [
     `<rect x="${x}" y="${y}" width="10" height="10" fill="${colourOf(index)}"/>`,
     text(x + 16, y + 9, name),

@@ -88,11 +88,41 @@ export interface HostTierOptions {
   readonly fd: number;
 }
 
+export interface HotCurveOptions {
+  readonly dataset: DatasetLocation;
+  readonly sampling: SamplingOptions;
+  readonly randomSeed: bigint;
+  readonly topologyFd: number;
+  readonly policy: CachePolicyName;
+  /** K. */
+  readonly presampleEpochs: number;
+  /** Measured, from 0. */
+  readonly epochs: number;
+}
+
+/** Neighbours in the hot order. */
+export interface NativeHotRun {
+  readonly rows: number;
+  /** What the policy gave each, mean. */
+  readonly hotness: number;
+  /** Of the nodes of each eighth of the ids. */
+  readonly partRows: readonly number[];
+  /** Reads of these by an epoch, each batch for itself. */
+  readonly partReads: readonly number[];
+}
+
+export interface NativeHotCurve {
+  readonly batchesPerEpoch: number;
+  readonly runs: readonly NativeHotRun[];
+}
+
 export interface CacheFunctions {
   /** Samples whole epochs: for child processes. */
   cacheRank(options: RankOptions): Promise<RankTimes>;
   /** Likewise. */
   cacheReport(options: CacheReportOptions): Promise<CacheReport>;
+  /** Likewise. */
+  hotCurve(options: HotCurveOptions): Promise<NativeHotCurve>;
   /** That fit, at most all of them. */
   hostTierRows(budgetBytes: number, rowBytes: number, numNodes: number): number;
   /** An empty memfd, the caller's to close. */

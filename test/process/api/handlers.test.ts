@@ -75,6 +75,7 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [dataset.validateDataset, client.call(dataset.validateDataset, { name: 'datasets/cora' })],
     [dataset.deleteDataset, client.call(dataset.deleteDataset, { name: 'datasets/cora' })],
     [dataset.reportCache, client.call(dataset.reportCache, { name: 'datasets/cora' })],
+    [dataset.simulatePlacement, client.call(dataset.simulatePlacement, { name: 'datasets/cora' })],
     [dataset.propagateDataset, client.call(dataset.propagateDataset, { name: 'datasets/cora' })],
     [
       dataset.planPropagation,
@@ -111,6 +112,7 @@ function throwing(error: unknown): ApiBackend {
     checkpoints: new Proxy({} as ApiBackend['checkpoints'], handler),
     datasets: new Proxy({} as ApiBackend['datasets'], handler),
     cacheReports: new Proxy({} as ApiBackend['cacheReports'], handler),
+    placements: new Proxy({} as ApiBackend['placements'], handler),
     propagations: new Proxy({} as ApiBackend['propagations'], handler),
     host: new Proxy({} as ApiBackend['host'], handler),
   };

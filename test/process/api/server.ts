@@ -62,6 +62,15 @@ const emptyCacheReports: ApiBackend['cacheReports'] = {
   report: ({ dataset }) => Promise.resolve({ dataset, digest: '', samplings: [] }),
 };
 
+const emptyPlacements: ApiBackend['placements'] = {
+  simulate: ({ dataset, hostRate, peerRate }) =>
+    Promise.resolve({
+      ...{ dataset, digest: '', hostRate, peerRate, batchesPerEpoch: 0, inputRows: 0, rowBytes: 0 },
+      sampling: createFakeJobs().get('mine').effectiveSpec.sampling,
+      layouts: [],
+    }),
+};
+
 /** A checkpoint of one tensor, and an export of two files. */
 export function fakeCheckpoints(): ApiBackend['checkpoints'] {
   const checkpoint = {
@@ -156,6 +165,7 @@ export async function startApi(
     checkpoints: fakeCheckpoints(),
     datasets: fakeDatasets(),
     cacheReports: emptyCacheReports,
+    placements: emptyPlacements,
     propagations: fakePropagations(),
     host: hostView,
     ...changes,
