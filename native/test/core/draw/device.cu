@@ -5,6 +5,7 @@
 #include "core/draw/floyd.h"
 #include "core/draw/gcn.h"
 #include "core/draw/labor.h"
+#include "core/draw/locality.h"
 #include "core/draw/permutation.h"
 #include "core/draw/walk.h"
 #include "core/kernels/exp.h"
@@ -28,6 +29,11 @@ __global__ void DrawAll(BatchKey key, uint32_t n, const AliasEntry* row, uint64_
   const PhiloxWords far = LongRowWords(mask, uint64_t{node} << 8, uint64_t{node} << 12);
   whole[6] = far.word[0] >= DropoutThreshold(0.5F) ? 1 : 0;
   real[0] = GcnWeight(GcnInverse(2.0), GcnRowFactor(0.5, 2.0, 3)) + GcnSelfWeight(2.0);
+  const LocalityRow local{degree, 1, 1, kScaleMost};
+  const uint32_t favoured = 0;
+  uint32_t pick = 0;
+  whole[7] = PickLocally(stream, node, local, &favoured, &pick) + pick;
+  real[2] = FavouredWeight(local) + OtherWeight(local);
   real[1] = LaborWeight(10, degree) + ExpOfNonPositive(-1.5F) + UnitDraw(words.word[3]);
 }
 
