@@ -58,6 +58,11 @@ const benches = {
     script: [process.execPath, 'bench/rows/disk.mjs'],
     hasPeers: false,
   },
+  placement: {
+    what: 'what linked devices would be worth: placements of real hotness, simulated',
+    script: [process.execPath, 'bench/placement/run.mjs'],
+    hasPeers: false,
+  },
   products: {
     what: 'a job of the size of ogbn-products from import to test accuracy, with its transcript',
     script: [process.execPath, 'bench/products/run.mjs'],

@@ -60,3 +60,17 @@ describe('the checklist of pre-propagation', () => {
     expect(missingFrom(rows)).toEqual([]);
   });
 });
+
+describe('the checklist of placement', () => {
+  const items = readFileSync(join(root, 'docs', 'placement-checklist.md'), 'utf8');
+
+  it('has the items 1 to 21', () => {
+    const numbers = [...items.matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
+    expect(numbers).toEqual(Array.from({ length: 21 }, (_, index) => index + 1));
+  });
+
+  it('names tests that exist', () => {
+    expect(references(items).length).toBeGreaterThan(15);
+    expect(missingFrom(items)).toEqual([]);
+  });
+});
