@@ -227,18 +227,20 @@ function printSimulation(session: Session, found: PlacementSimulation): void {
 const layoutName = ({ devices, links }: SimulatedLayout) =>
   `${devices}, ${shortName(LinkLayoutSchema, links).toLowerCase()}`;
 
-/** Where rows come from, for each share; then what each plan has where. */
+/** Where rows come from, for each share and number of devices; then what each plan has where. */
 function chartsOf(found: PlacementSimulation): readonly Chart[] {
-  const dataset = idOf(found.dataset);
-  const ratios = [...new Set(found.layouts.map(({ ratio }) => ratio))];
-  const stacks = ratios.map((ratio): Chart => {
-    const layouts = found.layouts.filter((layout) => layout.ratio === ratio);
-    return {
+  const crews = new Map<string, SimulatedLayout[]>();
+  for (const layout of found.layouts) {
+    const name = `${layout.devices} devices with ${formatPercent(layout.ratio)} of them each`;
+    crews.set(name, [...(crews.get(name) ?? []), layout]);
+  }
+  const stacks = [...crews].map(
+    ([name, layouts]): Chart => ({
       kind: 'stacks',
-      title: `${dataset}: where rows come from, ${formatPercent(ratio)} of them on each device`,
+      title: `${idOf(found.dataset)}: where rows come from, ${name}`,
       parts: ['own', 'peer', 'host'],
       groups: layouts.map((layout) => ({
-        name: layoutName(layout),
+        name: `links: ${shortName(LinkLayoutSchema, layout.links).toLowerCase()}`,
         stacks: layout.placements.map(({ way, devices }) => ({
           name: shortName(PlacementWaySchema, way).toLowerCase(),
           ys: [
@@ -248,8 +250,8 @@ function chartsOf(found: PlacementSimulation): readonly Chart[] {
           ],
         })),
       })),
-    };
-  });
+    }),
+  );
   return [...stacks, ...found.layouts.flatMap((layout) => lanesOf(found, layout))];
 }
 
