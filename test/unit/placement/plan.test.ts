@@ -136,7 +136,7 @@ describe("the paper's running example", () => {
 
 describe('Algorithm 1 by its borders', () => {
   test('holds as many copies of each rank as row by row, of any sizes at any threshold', () => {
-    forAll(300, (random) => {
+    forAll(150, (random) => {
       const hotness = someHotness(random, 60);
       const devices = random.integer(1, 8);
       const most = random.integer(0, 20);
@@ -242,12 +242,12 @@ describe('a plan', () => {
         const end = pieces.at(-1)?.to ?? 0;
         for (const device of devices) {
           const own = new Set(held[device]?.values());
-          for (let rank = 0; rank < end; rank += 1) {
+          const lost = Array.from({ length: end }, (_, rank) => rank).filter((rank) => {
             const place = lookUp(tables[device] ?? [], rank);
-            expect(place).not.toBe(null);
-            expect(held[place?.device ?? -1]?.get(place?.row ?? -1)).toBe(rank);
-            if (own.has(rank)) expect(place?.device).toBe(device);
-          }
+            if (place === null || held[place.device]?.get(place.row) !== rank) return true;
+            return own.has(rank) && place.device !== device;
+          });
+          expect(lost).toEqual([]);
           expect(lookUp(tables[device] ?? [], end)).toBe(null);
         }
       }
@@ -255,7 +255,7 @@ describe('a plan', () => {
   });
 
   test('waits as long as reading row by row says', () => {
-    forAll(200, (random) => {
+    forAll(100, (random) => {
       const devices = random.integer(1, 5);
       const values = someHotness(random, 40);
       const budgets = Array.from({ length: devices }, () => random.integer(0, 12));
@@ -272,7 +272,7 @@ describe('a plan', () => {
   });
 
   test('treats like devices alike: as many rows, hotter in all by no more than one row', () => {
-    forAll(200, (random) => {
+    forAll(100, (random) => {
       const values = someHotness(random, 80);
       const devices = random.pick([2, 4, 8]);
       const rows = random.integer(0, 20);
