@@ -109,10 +109,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
   let onStoreHealth = () => {};
   const topologies = new Topologies({ native, idleMs: config.topologyIdleMs });
-  const shared = { store, native, topologies };
+  const shared = { store, native, topologies, propagations };
   const runner = new Runner({
     ...shared,
-    propagations,
     clock,
     log,
     devices: found.devices,
@@ -123,13 +122,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   });
   const host = hostLimits(found.devices, native.hostInstructionSet(), config);
   const { maxQueued, stateDir, sourcesDir } = config;
-  const kept = { hostBytes: hostMemoryBytes(), jobsFolder, sourcesDir, maxQueued };
-  const jobs = createJobs({ store, runner, native, clock, host, ...kept });
-  const { deletion, retention } = createKeepers(options, metrics, {
-    ...{ store, runner, propagations },
-  });
+  const limits = { hostBytes: hostMemoryBytes(), jobsFolder, sourcesDir, maxQueued };
+  const jobs = createJobs({ store, runner, native, clock, host, ...limits });
+  const { deletion, retention } = createKeepers(options, metrics, { ...shared, runner });
   const reports = reportsOf(config, { ...shared, host });
-  const checkpoints = createCheckpoints({ ...shared, propagations, featuresFolder, stateDir });
+  const checkpoints = createCheckpoints({ ...shared, featuresFolder, stateDir });
   let isUp = false;
   const ready = () => isUp && !runner.storeIsFailing;
   const facts = { ...options, startAtMs: clock.wallMs(), isReady: ready, runner };

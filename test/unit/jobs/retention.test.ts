@@ -257,7 +257,7 @@ describe('derived files', () => {
     expect(left).toEqual([true, true, true, false, false, false]);
   });
 
-  test('propagated features count as they do, go as a whole, and not while they are held', async () => {
+  test('propagated features count, go as a whole, and not while they are held', async () => {
     const { folder, retention, propagations, file } = workbench({ derivedBytes: 1100 });
     const propagated = (letter: string, hours: number) => {
       const age = hours * 60 * 60_000;
