@@ -84,7 +84,7 @@ def main():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        float(loss)  # waits for the device
+        loss.item()  # waits for the device
         seconds.append(time.monotonic() - begin)
     say("epoch, torch_geometric", round(min(seconds[1:]), 3), "s")
     say("epoch, torch_geometric, the first", round(seconds[0], 3), "s")
