@@ -27,6 +27,7 @@
 #include "train/model.h"
 #include "train/ops.h"
 #include "train/parallel.h"
+#include "train/row_files.h"
 #include "train/row_model.h"
 #include "train/workspace.h"
 
@@ -34,8 +35,6 @@ namespace gnnd {
 namespace {
 
 constexpr uint32_t kGrainRows = 16;
-constexpr uint64_t kEvalRows = 4096;  // of a chunk; decides no bit but the order of losses
-constexpr uint64_t kStretchBytes = uint64_t{1} << 20;
 constexpr uint64_t kMostStride = 64;  // of Trainers that take turns
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
@@ -52,60 +51,6 @@ Status Guarded(const Body& body) {
   } catch (const std::exception& error) {
     return Status(Code::kInternal, error.what());
   }
-}
-
-// The files of a propagation.
-struct RowFiles {
-  std::unique_ptr<RowReader> tokens;  // of all hops; of SGC the last alone
-  NpyArray nodes;
-  NpyArray labels;
-};
-
-std::vector<std::string> TokenPaths(const RowsOptions& options) {
-  const ModelSpec& model = options.model;
-  std::vector<std::string> paths;
-  const auto add = [&](uint32_t op, uint32_t hop) {
-    paths.push_back(options.folder + "/" + RowFile(op, hop));
-  };
-  const bool last_only = model.type == ModelType::kSgc;
-  if (!last_only) add(0, 0);
-  for (uint32_t op = 0; op < model.num_operators; ++op) {
-    for (uint32_t hop = last_only ? model.num_hops : 1; hop <= model.num_hops; ++hop) add(op, hop);
-  }
-  return paths;
-}
-
-// Rows of evaluations that are read at once.
-uint64_t StretchRows(const RowsOptions& options) {
-  const uint64_t long_enough = kStretchBytes / (options.model.in_dim * sizeof(float)) + 1;
-  return std::max<uint64_t>(options.batch_size, std::min(kEvalRows, long_enough));
-}
-
-Result<RowFiles> OpenFiles(const RowsOptions& options) {
-  const ModelSpec& model = options.model;
-  const bool predicts = !options.predictions.folder.empty();
-  const uint64_t labelled = options.train + options.val + options.test;
-  const uint64_t rows = options.predicted.num_nodes > 0 ? options.predicted.num_nodes : labelled;
-  RowFiles files;
-  RowReaderOptions reader;
-  reader.paths = TokenPaths(options);
-  reader.rows = rows;
-  reader.columns = model.in_dim;
-  // Targets may be any rows, in more runs than a batch of training has.
-  reader.tier = predicts ? RowTier::kHost : options.tier;
-  reader.most_rows = StretchRows(options);
-  // A batch may begin and end within chunks, and meet the short one.
-  reader.most_runs = options.batch_size / std::max(1U, options.chunk) + 3;
-  files.tokens = GNND_VALUE(RowReader::Open(reader));
-  files.nodes = GNND_VALUE(NpyArray::Open(options.folder + "/" + kNodesFile));
-  files.labels = GNND_VALUE(NpyArray::Open(options.folder + "/" + kLabelsFile));
-  GNND_TRY(files.nodes.Expect({NpyType::kUint32}, {rows}));
-  GNND_TRY(files.labels.Expect({NpyType::kInt32}, {rows}));
-  for (const int32_t label : files.labels.values<int32_t>()) {
-    if (predicts || (label >= 0 && static_cast<uint32_t>(label) < model.out_dim)) continue;
-    return Status(Code::kDatasetCorrupt, "labels.npy: a row has label " + std::to_string(label));
-  }
-  return files;
 }
 
 // What was read of one batch.
@@ -512,7 +457,7 @@ Result<std::unique_ptr<TorchWork>> CreateRowsWork(const RowsOptions& options) {
   if (!predicts && (options.train == 0 || options.batch_size == 0 || options.chunk == 0)) {
     return Invalid("train, batch_size and chunk must be at least 1");
   }
-  RowFiles files = GNND_VALUE(OpenFiles(options));
+  RowFiles files = GNND_VALUE(OpenRowFiles(options));
   std::unique_ptr<RowsWork> work;
   GNND_TRY(Guarded([&] {
     static std::once_flag interop;  // torch accepts this once per process, before any work

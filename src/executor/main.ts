@@ -109,10 +109,8 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
     }
     case 'TARGETS': {
       const { listTargets } = await import('./list-targets.ts');
-      return {
-        kind: 'answered',
-        answer: { role: start.role, value: await listTargets(start.options) },
-      };
+      const value = await listTargets(start.options);
+      return { kind: 'answered', answer: { role: start.role, value } };
     }
     case 'PUBLISH': {
       const { publishPredictions } = await import('./publish-predictions.ts');

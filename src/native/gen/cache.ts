@@ -77,17 +77,6 @@ export interface CacheReport {
   readonly policies: readonly PolicyReport[];
 }
 
-/** The hottest feature rows, for devices to read in the host's memory. */
-export interface HostTierOptions {
-  readonly dataset: DatasetLocation;
-  /** Of `cacheRank`. */
-  readonly orderPath: string;
-  /** Of the first ranks. */
-  readonly rows: number;
-  /** Of `hostTierReserve`. */
-  readonly fd: number;
-}
-
 export interface HotCurveOptions {
   readonly dataset: DatasetLocation;
   readonly sampling: SamplingOptions;
@@ -114,6 +103,17 @@ export interface NativeHotRun {
 export interface NativeHotCurve {
   readonly batchesPerEpoch: number;
   readonly runs: readonly NativeHotRun[];
+}
+
+/** The hottest feature rows, for devices to read in the host's memory. */
+export interface HostTierOptions {
+  readonly dataset: DatasetLocation;
+  /** Of `cacheRank`. */
+  readonly orderPath: string;
+  /** Of the first ranks. */
+  readonly rows: number;
+  /** Of `hostTierReserve`. */
+  readonly fd: number;
 }
 
 export interface CacheFunctions {
