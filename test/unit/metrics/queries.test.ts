@@ -55,6 +55,7 @@ async function recording(
     batches: { ...batches, COMMITTED: batches.COMMITTED + 960 },
     trainedSeeds: input.trainedSeeds + 2400,
     sampledEdges: input.sampledEdges + 24_000,
+    evaluatedRows: input.evaluatedRows + 4800,
     stageSeconds: stageSeconds.map((stage) => ({ ...stage, seconds: stage.seconds + 120 })),
     waitSeconds: waitSeconds.map((wait) => ({ ...wait, seconds: wait.seconds + 30 })),
     queue: { ...queue, waits: { ...queue.waits, DEQUEUE: { ...queue.waits.DEQUEUE, sum: 27.5 } } },
@@ -187,6 +188,7 @@ const asked: readonly Asked[] = [
     expr: 'sum by (reason) (increase(gnnd_job_ends_total{state="FAILED"}[1h])) > 0',
     answer: { '*reason="RUN_TIMEOUT"': 1 },
   },
+  { expr: 'rate(gnnd_evaluated_rows_total[1m])', answer: { 'job_slot="0"': 20 } },
   { expr: 'gnnd_propagations_running', answer: { 'gnnd_propagations_running{': 2 } },
   { expr: 'gnnd_propagation_done_ratio', answer: { 'gnnd_propagation_done_ratio{': 0.5 } },
   {
