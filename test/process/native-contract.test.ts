@@ -75,6 +75,22 @@ test('a segment counts what it was made for', () => {
   core.segmentClose(segment);
 });
 
+test('why an image cannot be written or loaded is told by a code', async () => {
+  const core = loadCore();
+  const { segment } = core.segmentCreate(spec);
+  await expect(core.segmentWriteImage(segment, tmpdir(), 'job')).rejects.toMatchObject({
+    code: 'DATASET_NOT_FOUND',
+    message: 'no parameters yet',
+  });
+  const path = join(tmpdir(), 'no-such.image');
+  await expect(core.segmentLoadImage(segment, path, 'job')).rejects.toMatchObject({
+    code: 'DATASET_NOT_FOUND',
+    message: expect.stringContaining(path),
+  });
+  expect(core.segmentBuildId()).toMatch(/^[0-9a-f]{32,}$/);
+  core.segmentClose(segment);
+});
+
 test('a closed or foreign handle is refused', () => {
   const core = loadCore();
   const { segment } = core.segmentCreate(spec);

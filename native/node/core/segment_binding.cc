@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/ledger/image.h"
 #include "core/ledger/segment.h"
 #include "node/core/bindings.h"
 #include "node/core/segment_tables.h"
@@ -112,6 +113,17 @@ void Abort(const OpenSegment& segment, const std::string& message) {
   segment->Abort(Code::kAborted, message);
 }
 
+Task<ImageFacts> Write(const OpenSegment& open, const std::string& folder,
+                       const std::string& owner) {
+  return {[segment = open.segment, folder, owner] { return WriteImage(*segment, folder, owner); }};
+}
+
+Task<ImageFacts> Load(const OpenSegment& open, const std::string& path, const std::string& owner) {
+  return {[segment = open.segment, path, owner] { return LoadImage(*segment, path, owner); }};
+}
+
+std::string BuildId() { return kBuildId; }
+
 Result<ParametersCopy> Parameters(const OpenSegment& segment, Which which) {
   const auto floats = static_cast<size_t>(segment->parameter_floats());
   Napi::Float32Array data = Napi::Float32Array::New(segment.object.Env(), floats);
@@ -187,7 +199,8 @@ void DefineSegment(Subject& subject) {
       .Struct<EvaluationReport>()
       .Struct<TestReport>()
       .Struct<EpochReport>()
-      .Struct<ParametersCopy>();
+      .Struct<ParametersCopy>()
+      .Struct<ImageFacts>();
   subject.Function("segmentDefaultSlots", DefaultSlots, {"options"})
       .Function("segmentCreate", Create, {"spec"})
       .Function("segmentBeginTrained", BeginTrained, {"segment", "parameters"},
@@ -201,7 +214,12 @@ void DefineSegment(Subject& subject) {
       .Function("segmentCommand", SetCommand, {"segment", "command"})
       .Function("segmentStandby", SetStandby, {"segment", "policy", "armed", "estimates"})
       .Function("segmentAbort", Abort, {"segment", "message"})
-      .Function("segmentParameters", Parameters, {"segment", "which"});
+      .Function("segmentParameters", Parameters, {"segment", "which"})
+      .Function("segmentWriteImage", Write, {"segment", "folder", "owner"},
+                "An image of the newest version, durable in `folder` or not at all.")
+      .Function("segmentLoadImage", Load, {"segment", "path", "owner"},
+                "Makes a segment without executors stand where the image was taken.")
+      .Function("segmentBuildId", BuildId, {});
 }
 
 }  // namespace gnnd::node

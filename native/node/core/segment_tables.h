@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/executor/switch_profit.h"
+#include "core/ledger/image.h"
 #include "core/ledger/segment.h"
 #include "node/tables.h"
 
@@ -322,5 +323,17 @@ inline constexpr auto kTable<ParametersCopy> = StructOf(
     "ParametersCopy",
     Field{"at", &ParametersCopy::at, "The version (LAST) or the epoch (BEST) of the copy."},
     Field{"data", &ParametersCopy::data});
+
+inline std::string ImageDigestOf(const ImageFacts& image) { return gnnd::HexOf(image.sha256); }
+
+template <>
+inline constexpr auto kTable<ImageFacts> = StructOf(
+    "ImageFacts", "Of a file from which a job goes on.", Field{"path", &ImageFacts::path},
+    Field{"version", &ImageFacts::version, "Committed groups."},
+    Field{"batches", &ImageFacts::batches, "Committed, counted over the job."},
+    Field{"epochs", &ImageFacts::epochs, "Whose batches are all committed."},
+    Field{"buildId", &ImageFacts::build_id, "Of the build that wrote it."},
+    Field{"bytes", &ImageFacts::bytes},
+    Field{"sha256", &ImageDigestOf, "Of what precedes the digest at the file's end; hex."});
 
 }  // namespace gnnd::node

@@ -270,6 +270,22 @@ export interface ParametersCopy {
   readonly data: Float32Array;
 }
 
+/** Of a file from which a job goes on. */
+export interface ImageFacts {
+  readonly path: string;
+  /** Committed groups. */
+  readonly version: number;
+  /** Committed, counted over the job. */
+  readonly batches: number;
+  /** Whose batches are all committed. */
+  readonly epochs: number;
+  /** Of the build that wrote it. */
+  readonly buildId: string;
+  readonly bytes: number;
+  /** Of what precedes the digest at the file's end; hex. */
+  readonly sha256: string;
+}
+
 export interface SegmentFunctions {
   segmentDefaultSlots(options: SlotOptions): number;
   segmentCreate(spec: SegmentSpec): CreatedSegment;
@@ -285,4 +301,9 @@ export interface SegmentFunctions {
   segmentStandby(segment: SegmentHandle, policy: StandbyPolicy, armed: boolean, estimates: StandbyEstimates): void;
   segmentAbort(segment: SegmentHandle, message: string): void;
   segmentParameters(segment: SegmentHandle, which: WhichParameters): ParametersCopy;
+  /** An image of the newest version, durable in `folder` or not at all. */
+  segmentWriteImage(segment: SegmentHandle, folder: string, owner: string): Promise<ImageFacts>;
+  /** Makes a segment without executors stand where the image was taken. */
+  segmentLoadImage(segment: SegmentHandle, path: string, owner: string): Promise<ImageFacts>;
+  segmentBuildId(): string;
 }

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/sha256.h"
+#include "core/base/status.h"
+#include "core/ledger/segment.h"
+
+// Images: all that decides the rest of a job, as a file (design §4 "Resume";
+// docs/formats/image.md). A segment that starts from one ends with the bits of the job that was
+// never interrupted, on whatever executors. What is left out follows from it (samples, gradients,
+// chunks of an open evaluation) or decides nothing (counters, estimates, batches by device).
+
+namespace gnnd {
+
+inline constexpr uint64_t kImageMagic = 0x3130474D49444E47;  // "GNDIMG01", little-endian
+inline constexpr uint32_t kImageFormat = 1;
+
+// What the header of an image tells.
+struct ImageFacts {
+  uint64_t version = 0;   // committed groups
+  uint64_t batches = 0;   // of those, counted over the job
+  uint64_t epochs = 0;    // whose batches are all committed
+  std::string build_id;   // of the build that wrote it
+  uint64_t bytes = 0;     // of the file
+  Sha256Digest sha256{};  // of what precedes the digest in the file, which it ends with
+  std::string path;
+};
+inline constexpr uint32_t kImageOwnerBytes = 64;
+
+// Writes the newest version's image into `folder`, named by the epochs that are over and the
+// batches of the next one that are committed, in digits of a fixed number: names in order are
+// images in order. The file appears whole and durable or not at all. All of it is copied under the
+// segment's mutex, so that no step and no evaluation is committed meanwhile; hashing and writing
+// come after that. Needs as much memory as the file is long. May be called from any thread;
+// Trainers wait for the copy alone.
+//
+// `owner` names the job, in fewer than kImageOwnerBytes bytes: what the segment does not know of it
+// (model, dataset, random seed) decides bits, too.
+//
+// kNotFound before version 0 is written, kAborted when the mutex is not to be had within 10 s, kIo
+// and kDiskFull with the system's reason.
+Result<ImageFacts> WriteImage(const Segment& segment, const std::string& folder,
+                              const std::string& owner);
+
+// Makes a new segment stand where the one stood that the image was written from. Nothing is changed
+// unless all of the image is sound and fits. REQUIRES: nobody is registered in the segment yet.
+//
+// kDatasetCorrupt for a file whose bytes are not what was written, kInvalidArgument naming the
+// first field in which the image's job is another one, its owner first, kIo and kNotFound with the
+// system's reason. An image of another build is loaded: whoever asked compares the build ids.
+Result<ImageFacts> LoadImage(Segment& segment, const std::string& path, const std::string& owner);
+
+}  // namespace gnnd
