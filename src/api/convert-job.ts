@@ -6,6 +6,7 @@ import type {
   JobProgress,
   JobRecord,
   JobState,
+  ResumePoint,
 } from '../records/job-record.ts';
 import { jobStates } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
@@ -139,7 +140,12 @@ function attemptInit(
       reason: Reason[exit.reason],
       logTail: withLogTails ? exit.logTail : '',
     })),
+    resumed: attempt.resumed === null ? undefined : resumedInit(attempt.resumed),
   };
+}
+
+function resumedInit(point: ResumePoint): MessageInitShape<typeof pb.ResumePointSchema> {
+  return { ...point, batches: int64(point.batches) };
 }
 
 function executorTimesInit(times: ExecutorTimes): MessageInitShape<typeof ExecutorTimesSchema> {

@@ -130,7 +130,7 @@ class Watch {
     }
     if (this.#read.length === 0) this.#read = [...jobs.events(id, this.#cursor, eventsPageLimit)];
     const event = this.#read[0];
-    const slice = this.#epochs.peek(event?.revision ?? Number.POSITIVE_INFINITY);
+    const slice = this.#epochs.peek(this.#cursor, event?.revision ?? Number.POSITIVE_INFINITY);
     if (slice !== null) {
       const isDue = event !== undefined || slice.endsPage;
       return isDue || this.#pacer.epochsAreDue(this.#nowMs()) ? this.#tellEpochs(slice) : null;
@@ -249,8 +249,8 @@ function latestOr(now: CurrentJob, then: Omit<CurrentJob, 'progress'>): CurrentJ
 interface EpochCursor {
   /** The last page's worth of the current attempt. */
   takeLast(): Pick<EpochsShown, 'attempt' | 'epochs'>;
-  /** The next ones that are older than `before`, not yet taken. */
-  peek(before: number): EpochSlice | null;
+  /** The next ones that are older than `before`; all those up to the revision `told` were told. */
+  peek(told: number, before: number): EpochSlice | null;
   step(slice: EpochSlice): Extract<WatchEvent, { readonly kind: 'EPOCHS' }>;
   /** A transition may have begun another attempt. */
   enter(job: JobRecord): void;
@@ -282,7 +282,14 @@ function createEpochCursor({ jobs, messages }: WatchDeps, query: WatchQuery): Ep
       }
       return { attempt: at.attempt, epochs };
     },
-    peek: sliceBefore,
+    peek(told, before) {
+      if (next === 0 && at.attempt > 1) {
+        // An attempt that goes on has epochs of another from the start, which were told as that's.
+        const place = jobs.epochPlaceAfter(id, told);
+        if (place.attempt === at.attempt) next = place.epoch;
+      }
+      return sliceBefore(before);
+    },
     step,
     enter({ attempts }) {
       const attempt = attempts.at(-1)?.number ?? 0;

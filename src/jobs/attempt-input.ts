@@ -5,6 +5,7 @@ import type { JobRecord } from '../records/job-record.ts';
 import { infers } from '../spec/rules/inference.ts';
 import type { Store } from '../store/store.ts';
 import type { AttemptInput } from '../supervisor/attempt-types.ts';
+import { imagesFolderOf } from '../supervisor/image-files.ts';
 import type { CrewDevice } from '../supervisor/seat.ts';
 
 /** What an attempt works with, from the job's record and the host. */
@@ -50,6 +51,8 @@ export function attemptInputOf(
     inferenceFolder: join(folder, 'inference'),
     predictionsFolder: join(folder, 'predictions'),
     trainedDataset: infers(spec) ? datasetOf(store, spec.inference.trainedOn) : null,
+    imagesFolder: imagesFolderOf(jobsFolder, uid),
+    epochsReported: store.epochsBefore(jobId, number),
   };
 }
 

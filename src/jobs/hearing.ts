@@ -2,6 +2,7 @@ import { unreachable } from '../base/errors.ts';
 import type { Store } from '../store/store.ts';
 import type { AttemptEvent } from '../supervisor/attempt-types.ts';
 import type { JobAttempt } from '../supervisor/job-attempt.ts';
+import { imageMessage, resumedMessage } from './job-images.ts';
 import type { Recording } from './recording.ts';
 import type { RunnerEvent } from './runner-loop.ts';
 
@@ -11,7 +12,7 @@ type OfAttempt = Extract<RunnerEvent, { readonly attempt: number }>;
 type Unnamed<E> = E extends unknown ? Omit<E, 'jobId' | 'attempt'> : never;
 
 export interface HearingParts {
-  readonly store: Pick<Store, 'addExecutorExit' | 'recordEpochs'>;
+  readonly store: Pick<Store, 'addExecutorExit' | 'atomically' | 'recordEpochs' | 'resumeAttempt'>;
   readonly recording: Recording;
   readonly random: () => number;
   readonly handle: (event: RunnerEvent) => void;
@@ -48,6 +49,17 @@ export function createHearing({ store, recording, random, handle }: HearingParts
     switch (event.kind) {
       case 'phase':
         record(() => void recording.transition(jobId, { phase: event.phase }));
+        return;
+      case 'resumed':
+        record(() =>
+          store.atomically(() => {
+            store.resumeAttempt(jobId, number, event.point, event.epochs);
+            recording.transition(jobId, { message: resumedMessage(event.point) });
+          }),
+        );
+        return;
+      case 'imageTried':
+        record(() => void recording.transition(jobId, { message: imageMessage(event.error) }));
         return;
       case 'executorSpawned':
         recording.observe((observer) => observer.executorStarted(event.role));

@@ -4,6 +4,7 @@ import type { AttemptEvent } from '../supervisor/attempt-types.ts';
 import { JobAttempt } from '../supervisor/job-attempt.ts';
 import { attemptInputOf } from './attempt-input.ts';
 import { dropWork } from './inference-work.ts';
+import { dropImages } from './job-images.ts';
 import type { Recording } from './recording.ts';
 import type { RunnerEvent } from './runner-loop.ts';
 import type { RunnerOptions } from './runner-options.ts';
@@ -142,7 +143,8 @@ export class Performing {
   #begin(jobId: string): void {
     const attempt = this.attempts.get(jobId);
     if (attempt === undefined) return;
-    const change = { state: 'RUNNING', reason: 'NONE', message: '' } as const;
+    // What it went on from stays to be read.
+    const change = { state: 'RUNNING', reason: 'NONE' } as const;
     const write = () => void this.#recording.transition(jobId, change);
     this.#recording.record('begin', attempt.input, write);
     attempt.begin();
@@ -168,7 +170,7 @@ export class Performing {
       this.#recording.record('cancel', input, write);
     }
     if (running !== undefined) {
-      running.stop(running.input.spec.timeouts.cancelGraceMs);
+      running.stop(running.input.spec.timeouts.cancelGraceMs, { keeps: !toCancel });
       return;
     }
     // Preparing failed before anything was started.
@@ -206,6 +208,8 @@ export class Performing {
       }
       recording.transition(jobId, { state: outcome, reason, message, result: null });
     });
+    const uid = store.getJob(jobId)?.uid;
+    if (uid !== undefined) void dropImages(this.#options, uid);
     this.#forget(jobId);
     const ended = store.getJob(jobId);
     if (ended !== null) void dropWork(this.#options.jobsFolder, ended);

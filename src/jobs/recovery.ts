@@ -1,14 +1,15 @@
 import { existsSync } from 'node:fs';
-import type { JobRecord } from '../records/job-record.ts';
+import type { Attempt, JobRecord } from '../records/job-record.ts';
 import { judgeLost } from '../scheduler/restart.ts';
 import { dropWork, madeChunks } from './inference-work.ts';
+import { newestImage } from './job-images.ts';
 import type { Recording } from './recording.ts';
 import type { RunnerOptions } from './runner-options.ts';
 import { storedTally, storeTally } from './tally.ts';
 
 /**
- * What an earlier daemon left, as jobs to submit. Its executors died with it, so a job starts again
- * from its beginning, unless its model was finished or its user has cancelled it.
+ * What an earlier daemon left, as jobs to submit. Its executors died with it, so a job goes on from
+ * its newest image, unless its model was finished or its user has cancelled it.
  */
 export function recoverJobs(
   options: Pick<RunnerOptions, 'store' | 'clock' | 'jobsFolder'>,
@@ -66,11 +67,12 @@ class Recovery {
   #restart(job: JobRecord): JobRecord | null {
     const { store, clock, jobsFolder } = this.#options;
     const recording = this.#recording;
+    const last = job.attempts.at(-1);
     const hasChunks = madeChunks(jobsFolder, job);
-    const attempt = job.attempts.at(-1)?.number ?? 0;
+    const image = newestImage(jobsFolder, job.uid);
     const verdict = judgeLost({
       tally: storedTally(store, job),
-      madeProgress: hasChunks || (attempt > 0 && store.epochs(job.id, attempt, 0, 1).length > 0),
+      madeProgress: hasChunks || (last !== undefined && this.#madeProgress(job.id, last, image)),
       suspectsBefore: this.#suspects,
     });
     storeTally(store, job, verdict.tally);
@@ -85,8 +87,19 @@ class Recovery {
     const { delayMs } = verdict;
     const nextAttemptAtMs = delayMs > 0 ? clock.wallMs() + delayMs : null;
     const change = { state: 'PENDING', reason, nextAttemptAtMs, result: null } as const;
-    const how = hasChunks ? 'goes on from there' : 'starts again from its beginning';
-    const message = `${why}; it ${how}`;
-    return recording.transition(job.id, { ...change, message });
+    const how =
+      image !== null
+        ? 'goes on from its newest image'
+        : hasChunks
+          ? 'goes on from there'
+          : 'starts again from its beginning';
+    return recording.transition(job.id, { ...change, message: `${why}; it ${how}` });
+  }
+
+  /** Beyond where it began: an epoch was reported, or an image written. */
+  #madeProgress(jobId: string, { number, resumed }: Attempt, image: string | null): boolean {
+    const epochs = this.#options.store.epochCount(jobId, number);
+    if (resumed === null) return epochs > 0 || image !== null;
+    return epochs > resumed.epochs || (image ?? '') > resumed.image;
   }
 }

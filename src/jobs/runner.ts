@@ -5,6 +5,7 @@ import { jobRequestOf } from '../scheduler/request.ts';
 import type { SchedulerState } from '../scheduler/state.ts';
 import { attemptFailureOf, type JobAttempt } from '../supervisor/job-attempt.ts';
 import { createHearing } from './hearing.ts';
+import { sweepImages } from './job-images.ts';
 import { Performing } from './performing.ts';
 import { Recording } from './recording.ts';
 import { recoverJobs } from './recovery.ts';
@@ -63,6 +64,9 @@ export class Runner {
     const names = this.#options.devices.map(({ name }) => name);
     this.#loop.handle({ kind: 'devicesFound', names });
     this.submit(recoverJobs(this.#options, this.#recording));
+    sweepImages(this.#options).catch((error: unknown) => {
+      this.#options.log.warn('images.unswept', { message: messageOf(error) });
+    });
   }
 
   get state(): SchedulerState {

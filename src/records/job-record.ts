@@ -82,6 +82,20 @@ export interface Attempt {
   readonly message: string;
   readonly executorRestarts: number;
   readonly exits: readonly ExecutorExit[];
+  /** Null when it began at the beginning. */
+  readonly resumed: ResumePoint | null;
+}
+
+/** Where an attempt took up the work of those before it. */
+export interface ResumePoint {
+  /** Epochs that were over. */
+  readonly epochs: number;
+  /** Batches of the next one that were committed. */
+  readonly batches: number;
+  /** The image's file name. */
+  readonly image: string;
+  /** Whether another build wrote it. */
+  readonly otherBuild: boolean;
 }
 
 export interface EpochReport {

@@ -1,8 +1,8 @@
 import { GnndError } from '../base/errors.ts';
-import type { Attempt, ExecutorExit } from '../records/job-record.ts';
-import { integer, nullable, object, text } from './codec.ts';
+import type { Attempt, ExecutorExit, ResumePoint } from '../records/job-record.ts';
+import { fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import type { Cell, Database, Row } from './database.ts';
-import { reason, role } from './shapes.ts';
+import { reason, resumePoint, role } from './shapes.ts';
 import type { AttemptEnd } from './store-types.ts';
 
 /** Attempts of jobs: their executors' exits and restarts. */
@@ -17,6 +17,7 @@ export interface AttemptTable {
   // Only inside a transaction; `revision` is the store's at that moment.
   open(jobSeq: number, atMs: number, revision: number): Attempt;
   close(jobSeq: number, number: number, end: AttemptEnd, atMs: number, revision: number): void;
+  resume(jobSeq: number, number: number, point: ResumePoint, revision: number): void;
   addExit(jobSeq: number, number: number, exit: ExecutorExit, revision: number): void;
   addRestart(jobSeq: number, number: number, atMs: number, revision: number): void;
 }
@@ -32,6 +33,8 @@ const attemptRow = object({
   end_reason: reason,
   message: text,
   close_revision: nullable(integer),
+  resumed: nullable(fromJson(resumePoint)),
+  resume_revision: nullable(integer),
 });
 
 const exitRow = object({
@@ -53,6 +56,7 @@ export function attemptTable(database: Database): AttemptTable {
   const attemptOf = (jobSeq: number, row: Row, revision: number): Attempt => {
     const stored = attemptRow(row, `attempts of job ${jobSeq}`);
     const hasEnded = stored.close_revision !== null && stored.close_revision < revision;
+    const hasResumed = stored.resume_revision !== null && stored.resume_revision < revision;
     return {
       number: stored.number,
       startAtMs: stored.start_at_ms,
@@ -64,6 +68,7 @@ export function attemptTable(database: Database): AttemptTable {
         .all(sql.selectExits, jobSeq, stored.number, revision, exitsShown)
         .map(exitOf)
         .reverse(),
+      resumed: hasResumed ? stored.resumed : null,
     };
   };
 
@@ -96,11 +101,16 @@ export function attemptTable(database: Database): AttemptTable {
         message: '',
         executorRestarts: 0,
         exits: [],
+        resumed: null,
       };
     },
     close(jobSeq, number, end, atMs, revision) {
       assertOpen(jobSeq, number);
       database.run(sql.close, atMs, end.reason, end.message, revision, jobSeq, number);
+    },
+    resume(jobSeq, number, point, revision) {
+      assertOpen(jobSeq, number);
+      database.run(sql.resume, toJson(point, resumePoint, 'a resume'), revision, jobSeq, number);
     },
     addExit(jobSeq, number, exit, revision) {
       if (database.get(sql.selectOne, jobSeq, number) === null) {
@@ -125,7 +135,13 @@ function statements(database: Database) {
     ),
     newestNumber: database.prepare('SELECT max(number) AS n FROM attempts WHERE job_seq = ?'),
     selectOne: database.prepare('SELECT * FROM attempts WHERE job_seq = ? AND number = ?'),
-    insert: database.prepare("INSERT INTO attempts VALUES (?, ?, ?, NULL, 'NONE', '', ?, NULL)"),
+    insert: database.prepare(
+      `INSERT INTO attempts (job_seq, number, start_at_ms, end_reason, message, open_revision)
+       VALUES (?, ?, ?, 'NONE', '', ?)`,
+    ),
+    resume: database.prepare(
+      'UPDATE attempts SET resumed = ?, resume_revision = ? WHERE job_seq = ? AND number = ?',
+    ),
     close: database.prepare(
       `UPDATE attempts SET end_at_ms = ?, end_reason = ?, message = ?, close_revision = ?
        WHERE job_seq = ? AND number = ?`,

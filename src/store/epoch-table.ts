@@ -13,8 +13,16 @@ export interface EpochTable {
   /** From `first` on, at most `limit`. */
   list(jobSeq: number, attempt: number, first: number, limit: number): readonly StoredEpoch[];
   count(jobSeq: number, attempt: number): number;
+  /** Of the newest attempt before this one that has some. */
+  countBefore(jobSeq: number, attempt: number): number;
   /** The place of the first epoch after `revision`; of the next one where there is none yet. */
   placeAfter(jobSeq: number, revision: number): EpochPlace;
+  /**
+   * Only inside a transaction. The reports of the newest earlier attempt that has some become this
+   * attempt's up to the epoch `end`, with their revisions: nobody is told of them again. Those from
+   * there on are forgotten, because their epochs are trained again.
+   */
+  takeOver(jobSeq: number, attempt: number, end: number): void;
   /**
    * Only inside a transaction; `advance` takes so many revisions and gives the first. Reports that
    * were recorded before, with the same content, change nothing.
@@ -66,6 +74,13 @@ export function epochTable(database: Database, attempts: AttemptTable): EpochTab
     return low;
   };
 
+  const newestWithEpochs = (jobSeq: number, before: number): number => {
+    for (let attempt = before - 1; attempt > 0; attempt -= 1) {
+      if (count(jobSeq, attempt) > 0) return attempt;
+    }
+    return 0;
+  };
+
   const assertSame = (jobSeq: number, attempt: number, report: EpochReport): void => {
     const known = database.get(sql.one, jobSeq, attempt, report.epoch);
     const same = known !== null && epochCells(reportOf(known));
@@ -75,6 +90,7 @@ export function epochTable(database: Database, attempts: AttemptTable): EpochTab
 
   return {
     count,
+    countBefore: (jobSeq, attempt) => count(jobSeq, newestWithEpochs(jobSeq, attempt)),
     list: (jobSeq, attempt, first, limit) =>
       database.all(sql.page, jobSeq, attempt, first, limit).map((row) => ({
         revision: integer(row['revision'], 'epochs.revision'),
@@ -91,6 +107,12 @@ export function epochTable(database: Database, attempts: AttemptTable): EpochTab
         else if (epochs > 0) break;
       }
       return place;
+    },
+    takeOver(jobSeq, attempt, end) {
+      if (count(jobSeq, attempt) > 0) throw refused(`attempt ${attempt} has epochs already`);
+      const from = newestWithEpochs(jobSeq, attempt);
+      database.run(sql.forget, jobSeq, from, end);
+      database.run(sql.takeOver, attempt, jobSeq, from);
     },
     record(jobSeq, attempt, reports, advance) {
       const recorded = count(jobSeq, attempt);
@@ -125,6 +147,8 @@ function statements(database: Database) {
     revision: database.prepare(
       'SELECT revision FROM epochs WHERE job_seq = ? AND attempt = ? AND epoch = ?',
     ),
+    forget: database.prepare('DELETE FROM epochs WHERE job_seq = ? AND attempt = ? AND epoch >= ?'),
+    takeOver: database.prepare('UPDATE epochs SET attempt = ? WHERE job_seq = ? AND attempt = ?'),
     insert: database.prepare(
       `INSERT INTO epochs (job_seq, attempt, epoch, batches, steps, retries, loss, train_accuracy,
          val_accuracy, duration_ms, version, parameters_sha256, ledger_digest,

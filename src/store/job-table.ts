@@ -139,6 +139,12 @@ export function jobTable(parts: JobTableParts): JobStore {
       inAttempt('ATTEMPT', id, (seq, revision) =>
         attempts.addRestart(seq, attempt, clock.wallMs(), revision),
       ),
+    resumeAttempt: (id, attempt, point, taken) =>
+      inAttempt('ATTEMPT', id, (seq, revision) => {
+        attempts.resume(seq, attempt, point, revision);
+        epochs.takeOver(seq, attempt, taken);
+      }),
+    epochsBefore: (id, attempt) => epochs.countBefore(needSeq(id), attempt),
     recordEpochs: (id, attempt, reports) =>
       inAttempt('EPOCH', id, (seq) => epochs.record(seq, attempt, reports, events.advance)),
     epochs: (id, attempt, first, limit) => epochs.list(needSeq(id), attempt, first, limit),

@@ -257,6 +257,11 @@ export const migrations: readonly Migration[] = [
   UPDATE jobs SET plan = json_set(plan, '$.ways', json('[]'));
   `,
   "ALTER TABLE operations ADD COLUMN resource TEXT NOT NULL DEFAULT ''",
+  // Attempts of earlier versions began at the beginning.
+  `
+  ALTER TABLE attempts ADD COLUMN resumed TEXT;
+  ALTER TABLE attempts ADD COLUMN resume_revision INTEGER;
+  `,
 ];
 
 export interface SchemaOptions {

@@ -10,6 +10,7 @@ import {
   type PolicyChoice,
   planLimits,
   planWays,
+  type ResumePoint,
   reasons,
 } from '../records/job-record.ts';
 import type { CachePolicy, StandbyPolicy } from '../spec/job-spec.ts';
@@ -108,6 +109,13 @@ const inferenceResult = partial({ predictions });
 export const jobResult: Decoder<JobResult> = (value, at) => ({
   ...trainingResult(value, at),
   ...inferenceResult(value, at),
+});
+
+export const resumePoint: Decoder<ResumePoint> = object({
+  epochs: integer,
+  batches: integer,
+  image: text,
+  otherBuild: bool,
 });
 
 export const executorTimes: Decoder<EpochReport['executorTimes']> = list(

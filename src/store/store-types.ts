@@ -18,6 +18,7 @@ import type {
   JobResult,
   JobState,
   Reason,
+  ResumePoint,
 } from '../records/job-record.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 
@@ -105,6 +106,14 @@ export interface JobStore {
   closeAttempt(id: string, attempt: number, end: AttemptEnd): void;
   addExecutorExit(id: string, attempt: number, exit: ExecutorExit): void;
   addExecutorRestart(id: string, attempt: number): void;
+  /**
+   * An attempt goes on where `point` says. The first `epochs` reports of the newest earlier attempt
+   * that has some are its own from now on, with the revisions that they have; the others of that
+   * attempt are forgotten, because it trains those epochs again. INTERNAL when it has some already.
+   */
+  resumeAttempt(id: string, attempt: number, point: ResumePoint, epochs: number): void;
+  /** How many reports the newest earlier attempt has that has some. Throws JOB_NOT_FOUND. */
+  epochsBefore(id: string, attempt: number): number;
   /**
    * Epochs that ended, in order; each takes a revision. Repeating a stored report changes nothing.
    * A report with the same number and another content, one that leaves a gap, or one of a closed

@@ -5,6 +5,7 @@ import type { AttemptContext, LaunchPlan } from './attempt-types.ts';
 import type { Crew } from './crew.ts';
 import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
 import { type CheckpointCounts, Finish } from './finalize.ts';
+import { Images, resume } from './images.ts';
 import type { JobInference } from './job-inference.ts';
 import type { JobLayout } from './job-layout.ts';
 import { isAlive, type Look, progressOf } from './progress.ts';
@@ -36,11 +37,14 @@ export class AttemptRun {
   readonly #options: AttemptRunOptions;
   readonly #deviceNames: readonly string[];
   readonly #finish: Finish;
+  readonly #images: Images;
   readonly #timer: NodeJS.Timeout;
   #looks: Look[] = [];
   #progress: JobProgress | null = null;
   /** 0 until `begin`. */
   #startedMs = 0;
+  /** Committed when the attempt went on from an image. */
+  #startedBatches = 0;
   #lastCommit: { readonly batches: number; readonly atMs: number };
   #lastCommitWallMs: number | null = null;
   #held = false;
@@ -53,6 +57,7 @@ export class AttemptRun {
     this.reports = new EpochReports(context.native, this.#deviceNames);
     const { segment } = options.crew;
     this.#finish = new Finish(context, { ...options, segment, reports: this.reports });
+    this.#images = new Images(context, segment);
     this.#lastCommit = { batches: -1, atMs: context.clock.monotonicMs() };
     this.#timer = setInterval(() => this.#look(), lookEveryMs);
   }
@@ -84,6 +89,28 @@ export class AttemptRun {
     return infers(this.#context.input.spec);
   }
 
+  /** Goes on where the newest image was taken, if there is one; nobody is spawned before that. */
+  async resume(): Promise<void> {
+    // What an inference has done is in its own journal.
+    if (this.#infers) return;
+    const { crew, layout } = this.#options;
+    const { segment } = crew;
+    const resumed = await resume(this.#context, { segment, layout });
+    if (resumed === null) return;
+    const { point, facts } = resumed;
+    const epochs = Math.min(this.#context.input.epochsReported, facts.epochs);
+    this.reports.resume(segment, epochs);
+    this.#images.resume(facts);
+    this.#startedBatches = facts.batches;
+    this.#context.emit({ kind: 'resumed', point, epochs });
+  }
+
+  /** Writes down what nobody would do again, once no executor is left. */
+  async keep(): Promise<void> {
+    const isWorthIt = !this.#infers && this.#startedMs > 0 && this.checkpoints.ok === 0;
+    if (isWorthIt) await this.#images.writeLast(this.#options.crew.look());
+  }
+
   /** Executors may train from now on. */
   begin(): void {
     const { native, clock, emit } = this.#context;
@@ -108,6 +135,7 @@ export class AttemptRun {
     this.#closed = true;
     clearInterval(this.#timer);
     await this.#finish.stop();
+    await this.#images.settled();
   }
 
   close(): void {
@@ -134,6 +162,7 @@ export class AttemptRun {
     this.#followEstimates(snapshot);
     if (!this.#infers) this.#reportEpochs({ atMs: nowMs, snapshot });
     this.#noteProgress(snapshot, nowMs);
+    if (!this.#infers && this.#startedMs > 0) this.#images.look(snapshot, this.reports.count);
     const allReported = this.#infers || this.reports.count >= snapshot.epochsToTrain;
     if (snapshot.complete && allReported) this.#options.perform(() => this.#finish.once());
   }
@@ -203,6 +232,7 @@ export class AttemptRun {
       valAccuracy: this.reports.valAccuracy ?? 0,
       startedMs: this.#startedMs,
       infers: this.#infers,
+      startedBatches: this.#startedBatches,
     });
   }
 }

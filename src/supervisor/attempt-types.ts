@@ -9,6 +9,7 @@ import type {
   JobPhase,
   JobResult,
   Reason,
+  ResumePoint,
 } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { ExecutorOutcome } from './exit-reason.ts';
@@ -39,6 +40,10 @@ export interface AttemptInput {
   readonly logFolder: string;
   /** The job's checkpoint. */
   readonly checkpointFolder: string;
+  /** Where the job's images are, from the newest of which it goes on. */
+  readonly imagesFolder: string;
+  /** Epochs that attempts before this one have reported. */
+  readonly epochsReported: number;
   /** Derived files, keyed by their inputs. */
   readonly cacheFolder: string;
   /** What an inference has done so far; of other jobs nothing. */
@@ -72,6 +77,10 @@ export type AttemptEvent =
       /** Of devices with memory of their own. */
       readonly standbyRoom: readonly StandbyRoom[];
     }
+  /** It goes on from an image; so many epochs were reported before. */
+  | { readonly kind: 'resumed'; readonly point: ResumePoint; readonly epochs: number }
+  /** An image could not be written, where the one before could; null: now they can again. */
+  | { readonly kind: 'imageTried'; readonly error: string | null }
   | { readonly kind: 'executorSpawned'; readonly role: ExecutorRole }
   | { readonly kind: 'executorReady'; readonly executor: string }
   | {

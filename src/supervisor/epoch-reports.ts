@@ -45,6 +45,17 @@ export class EpochReports {
     this.#timer.start(look);
   }
 
+  /** The first `count` were reported by an earlier attempt. */
+  resume(segment: SegmentHandle, count: number): void {
+    if (count === 0) return;
+    this.#count = count;
+    this.#previous = this.#native.segmentEpoch(segment, count - 1);
+    this.#last = this.again(segment, count - 1);
+    for (let epoch = count - 1; epoch >= 0 && this.#valAccuracy === null; epoch -= 1) {
+      this.#valAccuracy = this.again(segment, epoch)?.valAccuracy ?? null;
+    }
+  }
+
   /** Those that have ended since, in order, at most `epochsAtOnce`. */
   take(segment: SegmentHandle, look: Look): readonly EpochReport[] {
     const reports: EpochReport[] = [];

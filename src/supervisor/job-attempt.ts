@@ -154,8 +154,10 @@ export class JobAttempt {
     const perform = this.#perform.bind(this);
     const { inference } = this.#preparation;
     const parts = { crew, plan, layout, prefetch, perform };
-    this.#run = new AttemptRun(this.#context, { ...parts, inference });
+    const run = new AttemptRun(this.#context, { ...parts, inference });
+    this.#run = run;
     this.#perform(async () => {
+      await run.resume();
       for (const seat of plan.executors) await crew.spawn(seat);
     });
     const parameterCount = parameterCountOf(layout.manifest);
@@ -197,8 +199,8 @@ export class JobAttempt {
     if (!this.#ended) this.#run?.hold(holds);
   }
 
-  /** Asks, waits, kills, reaps; then `stopped`. */
-  stop(graceMs: number): void {
+  /** Asks, waits, kills, reaps, writes down where it was if that is to be kept; then `stopped`. */
+  stop(graceMs: number, { keeps }: { readonly keeps: boolean }): void {
     if (this.#stopping) return;
     this.#stopping = true;
     const stopped = async () => {
@@ -206,6 +208,7 @@ export class JobAttempt {
         await this.#run?.stop();
         await this.#preparation.stop();
         if (this.#crew !== null) this.#tellUnkillable(await this.#crew.stop(graceMs));
+        if (keeps) await this.#run?.keep();
         this.#end();
       } catch (error) {
         this.#context.log.error('attempt.stop', { message: messageOf(error) });

@@ -36,10 +36,11 @@ export interface ProgressInput {
   readonly lastReport: EpochReport | null;
   /** Of the last evaluation; 0 before. */
   readonly valAccuracy: number;
-  /** When the job began to train. */
+  /** When the attempt began to train, and the batches that were committed then. */
   readonly startedMs: number;
   /** Nodes are predicted: there are no batches. */
   readonly infers: boolean;
+  readonly startedBatches: number;
 }
 
 export function progressOf(input: ProgressInput): JobProgress {
@@ -53,6 +54,7 @@ export function progressOf(input: ProgressInput): JobProgress {
   const total = snapshot.totalBatches;
   const done = snapshot.committedBatches;
   const spentMs = atMs - input.startedMs;
+  const doneHere = done - input.startedBatches;
   const { current, lastReport } = input;
   const elapsedMs = 1000 * elapsedSeconds;
   const evaluation = evaluationProgressOf(snapshot, before?.snapshot ?? null, elapsedMs);
@@ -67,7 +69,7 @@ export function progressOf(input: ProgressInput): JobProgress {
     valAccuracy: input.valAccuracy,
     seedsPerSecond: rate(counters.seeds),
     edgesPerSecond: rate(counters.edges),
-    remainingMs: done === 0 ? 0 : Math.round((spentMs / done) * (total - done)),
+    remainingMs: doneHere <= 0 ? 0 : Math.round((spentMs / doneHere) * (total - done)),
     queueDepth: snapshot.queueDepth,
     queueCapacity: snapshot.numSlots,
     executors: snapshot.executors

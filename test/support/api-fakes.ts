@@ -146,6 +146,8 @@ export interface FakeJobs extends Jobs {
   waitsFor(message: string): void;
   /** Ends so many epochs of the present attempt. */
   endEpochs(count: number): void;
+  /** The job's newest attempt takes over so many epochs of the one before it. */
+  takeOverEpochs(count: number): void;
   /** Calls of `events` so far. */
   readonly eventReads: number;
   /** Jobs that `get` gave so far. */
@@ -235,6 +237,11 @@ export function createFakeJobs(): FakeJobs {
         ended.push({ revision, report: epochReport(ended.length) });
       }
       epochs.set(attempt, ended);
+    },
+    takeOverEpochs(count) {
+      const attempt = attemptNow();
+      epochs.set(attempt, epochsOf(attempt - 1).slice(0, count));
+      epochs.delete(attempt - 1);
     },
     otherJobChanges() {
       revision += 1;

@@ -45,13 +45,20 @@ export function evaluationsOf({ epochs, result }: Job) {
   };
 }
 
+/** Of an epoch: what the devices of its attempt trained. */
+export function batchesOnDevices({ batchesByDevice }: Job['epochs'][number]): number {
+  return Object.values(batchesByDevice).reduce((sum, n) => sum + Number(n), 0);
+}
+
 /** As the store has it: one epoch after the other, each with all its batches, each batch once. */
 export function expectEveryBatchOnce(job: Job, batches: number): void {
   expect(job.epochs.map(({ epoch }) => epoch)).toEqual([...job.epochs.keys()]);
+  // Who trained what is in no image: of those epochs only what came after it is known.
+  const isCounted = job.attempts.every(({ resumed }) => resumed === undefined);
   for (const report of job.epochs) {
     expect(Number(report.batches)).toBe(batches);
-    const byDevice = Object.values(report.batchesByDevice).reduce((sum, n) => sum + Number(n), 0);
-    expect(byDevice).toBe(batches);
+    if (isCounted) expect(batchesOnDevices(report)).toBe(batches);
+    else expect(batchesOnDevices(report)).toBeLessThanOrEqual(batches);
     expect(report.ledgerDigest).toMatch(/^[0-9a-f]{16}$/);
     expect(report.parametersSha256).toMatch(/^[0-9a-f]{64}$/);
   }

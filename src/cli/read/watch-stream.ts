@@ -93,13 +93,22 @@ class KnownJob {
   #job: Job | null = null;
   #epochs: readonly EpochReport[] = [];
   #attempt = 0;
+  /** Of earlier attempts. */
+  #before: readonly EpochReport[] = [];
 
   after({ type, job, attempt, epochs }: WatchJobResponse): Job | null {
     this.#job = job ?? this.#job;
     const newest = epochs.length > 0 ? attempt : (job?.attempts.at(-1)?.number ?? this.#attempt);
-    // Another attempt begins with its first epoch again.
+    // Another attempt begins with its first epoch again, or goes on with those of one before it.
+    if (type === WatchType.SNAPSHOT) this.#before = [];
+    else if (newest !== this.#attempt) this.#before = [...this.#before, ...this.#epochs];
     if (type === WatchType.SNAPSHOT || newest !== this.#attempt) this.#epochs = [];
     this.#attempt = newest;
+    const resumed = this.#job?.attempts.at(-1)?.resumed;
+    if (resumed !== undefined && this.#before.length > 0) {
+      this.#epochs = this.#before.filter(({ epoch }) => epoch < resumed.epochs);
+      this.#before = [];
+    }
     if (epochs.length > 0) this.#epochs = [...this.#epochs, ...epochs].slice(-epochsKept);
     return this.#job === null ? null : { ...this.#job, epochs: [...this.#epochs] };
   }

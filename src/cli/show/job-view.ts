@@ -7,6 +7,7 @@ import {
   type JobProgress,
   type JobResult,
   JobStateSchema,
+  type ResumePoint,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
 import type { MemoryPlan } from '../../api/gen/gnnd/v1/memory_plan_pb.ts';
 import { TopologySourceSchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
@@ -260,10 +261,18 @@ const timesColumns: readonly Column<ExecutorTimes>[] = [
 
 const attemptColumns: readonly Column<Attempt>[] = [
   { title: 'ATTEMPT', align: 'right', shown: ({ number }) => String(number) },
+  { title: 'FROM', shown: ({ resumed }) => resumedText(resumed) },
   { title: 'ENDED', shown: ({ endReason }) => reasonText(endReason) },
   { title: 'RESPAWNS', align: 'right', shown: ({ executorRestarts }) => String(executorRestarts) },
   { title: 'MESSAGE', shown: ({ message }) => printable(message) },
 ];
+
+/** Where an attempt began; epochs and batches count from 1 to people. */
+function resumedText(point: ResumePoint | undefined): string {
+  if (point === undefined) return 'the beginning';
+  const build = point.otherBuild ? ', another build' : '';
+  return `epoch ${point.epochs + 1}, batch ${point.batches + 1n}${build}`;
+}
 
 function parametersFact(sha256: string): Fact {
   return ['Parameters SHA-256', sha256, sha256, 'parameters_sha256'];

@@ -435,7 +435,7 @@ describe('messages', () => {
   it('that cannot be encoded are an internal error, not a crash', async () => {
     const attempt = { number: 0.5, startAtMs: 0, endAtMs: null, message: '' };
     const broken = jobRecord({
-      attempts: [{ ...attempt, endReason: 'NONE', executorRestarts: 0, exits: [] }],
+      attempts: [{ ...attempt, endReason: 'NONE', executorRestarts: 0, exits: [], resumed: null }],
     });
     const { jobs } = await start();
     const { client } = await start({ jobs: { ...jobs, get: () => broken } });

@@ -209,6 +209,7 @@ describe('jobs', () => {
           endReason: 'NONE',
           message: '',
           executorRestarts: 1,
+          resumed: null,
           exits: [exit],
         },
       ],
@@ -273,6 +274,7 @@ describe('jobs', () => {
       message: 'm',
       executorRestarts: 1000,
       exits: Array(50).fill(exit),
+      resumed: null,
     } as const;
     const job = jobRecord({
       attempts: Array(100).fill(attempt),

@@ -14,8 +14,7 @@ import {
 } from '../../support/api-fakes.ts';
 
 /** A watch whose reader takes every event at once, or only when told. */
-function watching(changes: Partial<WatchQuery> = {}) {
-  const jobs = createFakeJobs();
+function watching(changes: Partial<WatchQuery> = {}, jobs = createFakeJobs()) {
   const time = createVirtualTime();
   const controller = new AbortController();
   const query = { id: 'mine', startRevision: 0, untilTerminal: false, ...changes };
@@ -305,6 +304,7 @@ const attempt = (number: number): Attempt => ({
   endReason: 'NONE',
   message: '',
   executorRestarts: 0,
+  resumed: null,
   exits: [],
 });
 
@@ -363,6 +363,39 @@ describe('epochs', () => {
     await watch.time.advance(1000);
     expect(epochsOf(watch.seen)).toEqual([0, 1, 2, 0, 1]);
     expect(watch.seen.at(-1)).toMatchObject({ kind: 'EPOCHS', attempt: 2 });
+  });
+
+  it('that an attempt took over are not told again, to nobody who was told', async () => {
+    const resumed = { epochs: 3, batches: 0, image: 'epoch-3', otherBuild: false };
+    const watch = watching();
+    watch.jobs.transition('RUNNING', { attempts: [attempt(1)] });
+    void watch.readAll();
+    watch.jobs.endEpochs(4);
+    watch.jobs.transition('PENDING');
+    watch.jobs.transition('PREPARING', { attempts: [attempt(1), attempt(2)] });
+    await settled();
+    const seen = watch.seen.at(-1)?.revision ?? 0;
+    watch.jobs.takeOverEpochs(3);
+    const attempts = [attempt(1), { ...attempt(2), resumed }];
+    watch.jobs.transition('PREPARING', { attempts });
+    await settled();
+    expect(watch.seen.at(-1)).toMatchObject({ kind: 'CHANGED', numEpochs: 3 });
+    watch.jobs.endEpochs(2);
+    await watch.time.advance(1000);
+    // The fourth was trained again.
+    expect(epochsOf(watch.seen)).toEqual([0, 1, 2, 3, 3, 4]);
+    const revisions = watch.seen.map(({ revision }) => revision);
+    expect(revisions).toEqual([...revisions].sort((left, right) => left - right));
+    for (const [startRevision, epochs] of [
+      [seen, [3, 4]],
+      [1, [0, 1, 2, 3, 4]],
+    ] as const) {
+      const back = watching({ startRevision }, watch.jobs);
+      void back.readAll();
+      await settled();
+      await back.time.advance(1000);
+      expect(epochsOf(back.seen)).toEqual(epochs);
+    }
   });
 });
 

@@ -73,7 +73,8 @@ function copiesOf({ path }: Bench, id: string, count: number): string[] {
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
     INSERT INTO jobs (id, uid, ${others}) SELECT 'copy' || i, 'uid' || i, ${others}
     FROM n JOIN jobs WHERE id = '${id}';
-    INSERT INTO attempts SELECT seq, 1, 0, 0, 'NONE', '', 0, 0 FROM jobs WHERE id LIKE 'copy%';
+    INSERT INTO attempts SELECT seq, 1, 0, 0, 'NONE', '', 0, 0, NULL, NULL
+    FROM jobs WHERE id LIKE 'copy%';
     INSERT INTO executor_restarts SELECT NULL, seq, 1, 0, 0 FROM jobs WHERE id LIKE 'copy%';
   `);
   raw.close();

@@ -83,7 +83,7 @@ describe('the state machine of a job', () => {
 test('a job is pending since its creation, and after an attempt since that ended', () => {
   const attempt: Attempt = {
     ...{ number: 1, startAtMs: 200, endAtMs: null, endReason: 'NONE', message: '' },
-    ...{ executorRestarts: 0, exits: [] },
+    ...{ executorRestarts: 0, exits: [], resumed: null },
   };
   expect(pendingSinceMs({ createAtMs: 100, attempts: [] })).toBe(100);
   const ended = [

@@ -191,6 +191,7 @@ describe('attempts in the store', () => {
         endReason: 'EXECUTOR_CRASHED',
         message: 'the Trainer died',
         executorRestarts: 1,
+        resumed: null,
         exits: [exit],
       },
       {
@@ -200,6 +201,7 @@ describe('attempts in the store', () => {
         endReason: 'NONE',
         message: '',
         executorRestarts: 0,
+        resumed: null,
         exits: [],
       },
     ]);

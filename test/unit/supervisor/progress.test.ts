@@ -67,7 +67,13 @@ test('an evaluation that runs tells its rows, and its end at the rate of the las
     progressOf({
       infers,
       ...{ before, now, deviceNames: ['cpu:0'], pids: new Map(), epochs: 10, batchesPerEpoch: 3 },
-      ...{ current: epoch(4, 0, 1, 2), lastReport: null, valAccuracy: 0, startedMs: 0 },
+      ...{
+        current: epoch(4, 0, 1, 2),
+        lastReport: null,
+        valAccuracy: 0,
+        startedBatches: 0,
+        startedMs: 0,
+      },
     });
   const at = (before: Look | null, now: Look) => progressAt(before, now, false).evaluation;
   expect(at(look(0, null), look(1000, null))).toBe(null);

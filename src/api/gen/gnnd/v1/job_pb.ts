@@ -24,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job.proto.
  */
 export const file_gnnd_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSKMAQoHSm9iUGFjZRIdCgN3YXkYASABKA4yEC5nbm5kLnYxLlBsYW5XYXkSGgoScHJlZGljdGVkX2JhdGNoX25zGAIgASgDEhoKEnByZWRpY3RlZF9lcG9jaF9ucxgDIAEoAxIqCghtZWFzdXJlZBgEIAEoCzIYLmdubmQudjEuUGxhbk1lYXN1cmVtZW50ItoFCgNKb2ISDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSHgoEc3BlYxgDIAEoCzIQLmdubmQudjEuSm9iU3BlYxIoCg5lZmZlY3RpdmVfc3BlYxgEIAEoCzIQLmdubmQudjEuSm9iU3BlYxIgCgVzdGF0ZRgFIAEoDjIRLmdubmQudjEuSm9iU3RhdGUSIAoFcGhhc2UYBiABKA4yES5nbm5kLnYxLkpvYlBoYXNlEiIKBmludGVudBgHIAEoDjISLmdubmQudjEuSm9iSW50ZW50Eh8KBnJlYXNvbhgIIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYCSABKAkSJgoIcHJvZ3Jlc3MYCiABKAsyFC5nbm5kLnYxLkpvYlByb2dyZXNzEiIKCGF0dGVtcHRzGAsgAygLMhAuZ25uZC52MS5BdHRlbXB0EiQKBmVwb2NocxgMIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQSIgoGcmVzdWx0GA0gASgLMhIuZ25uZC52MS5Kb2JSZXN1bHQSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgRIAEoAxIWCg5kYXRhc2V0X2RpZ2VzdBgSIAEoCRIQCgh3YXJuaW5ncxgTIAMoCRISCgpudW1fZXBvY2hzGBQgASgFEh4KBHBhY2UYFSABKAsyEC5nbm5kLnYxLkpvYlBhY2USIwoGbWVtb3J5GBYgASgLMhMuZ25uZC52MS5NZW1vcnlQbGFuEhoKEmRldmljZV9raW5kX2Nob2ljZRgXIAEoCSLrAgoLSm9iUHJvZ3Jlc3MSDQoFZXBvY2gYASABKAUSDgoGZXBvY2hzGAIgASgFEhkKEWJhdGNoZXNfY29tbWl0dGVkGAMgASgDEhkKEWJhdGNoZXNfcGVyX2Vwb2NoGAQgASgDEg8KB3ZlcnNpb24YBSABKAMSDAoEbG9zcxgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESGAoQc2VlZHNfcGVyX3NlY29uZBgIIAEoARIYChBlZGdlc19wZXJfc2Vjb25kGAkgASgBEhQKDHJlbWFpbmluZ19tcxgKIAEoAxITCgtxdWV1ZV9kZXB0aBgLIAEoBRIWCg5xdWV1ZV9jYXBhY2l0eRgMIAEoBRIqCglleGVjdXRvcnMYDSADKAsyFy5nbm5kLnYxLkV4ZWN1dG9yU3RhdHVzEi8KCmV2YWx1YXRpb24YDiABKAsyGy5nbm5kLnYxLkV2YWx1YXRpb25Qcm9ncmVzcyKHAQoSRXZhbHVhdGlvblByb2dyZXNzEiUKBGtpbmQYASABKA4yFy5nbm5kLnYxLkV2YWx1YXRpb25LaW5kEg0KBWVwb2NoGAIgASgFEhEKCXJvd3NfZG9uZRgDIAEoAxISCgpyb3dzX3RvdGFsGAQgASgDEhQKDHJlbWFpbmluZ19tcxgFIAEoAyLuAQoHQXR0ZW1wdBIOCgZudW1iZXIYASABKAUSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKCmVuZF9yZWFzb24YBCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAUgASgJEhkKEWV4ZWN1dG9yX3Jlc3RhcnRzGAYgASgFEiQKBWV4aXRzGAcgAygLMhUuZ25uZC52MS5FeGVjdXRvckV4aXQi4wEKCUpvYlJlc3VsdBIZChFwYXJhbWV0ZXJzX3NoYTI1NhgBIAEoCRIWCg5jaGVja3BvaW50X2RpchgCIAEoCRIaChJ0ZXN0X2FjY3VyYWN5X2xhc3QYAyABKAESGgoSdGVzdF9hY2N1cmFjeV9iZXN0GAQgASgBEhIKCmJlc3RfZXBvY2gYBSABKAUSGQoRYmVzdF92YWxfYWNjdXJhY3kYBiABKAESDgoGZXBvY2hzGAcgASgFEiwKC3ByZWRpY3Rpb25zGAggASgLMhcuZ25uZC52MS5Kb2JQcmVkaWN0aW9ucyJOCg5Kb2JQcmVkaWN0aW9ucxIOCgZmb2xkZXIYASABKAkSDQoFbm9kZXMYAiABKAMSDQoFYnl0ZXMYAyABKAMSDgoGc2hhMjU2GAQgASgJKs4BCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFKT0JfU1RBVEVfUEVORElORxABEhcKE0pPQl9TVEFURV9QUkVQQVJJTkcQAhIVChFKT0JfU1RBVEVfUlVOTklORxADEhgKFEpPQl9TVEFURV9DQU5DRUxMSU5HEAQSFwoTSk9CX1NUQVRFX1NVQ0NFRURFRBAFEhQKEEpPQl9TVEFURV9GQUlMRUQQBhIXChNKT0JfU1RBVEVfQ0FOQ0VMTEVEEAcqUgoJSm9iSW50ZW50EhoKFkpPQl9JTlRFTlRfVU5TUEVDSUZJRUQQABISCg5KT0JfSU5URU5UX1JVThABEhUKEUpPQl9JTlRFTlRfQ0FOQ0VMEAIq3QEKCEpvYlBoYXNlEhkKFUpPQl9QSEFTRV9VTlNQRUNJRklFRBAAEh0KGUpPQl9QSEFTRV9MT0FESU5HX0RBVEFTRVQQARIZChVKT0JfUEhBU0VfQ0FMSUJSQVRJTkcQAhIWChJKT0JfUEhBU0VfU1RBUlRJTkcQAxIWChJKT0JfUEhBU0VfVFJBSU5JTkcQBBIYChRKT0JfUEhBU0VfRVZBTFVBVElORxAFEhgKFEpPQl9QSEFTRV9GSU5BTElaSU5HEAYSGAoUSk9CX1BIQVNFX1BSRURJQ1RJTkcQByqvAQoORXZhbHVhdGlvbktpbmQSHwobRVZBTFVBVElPTl9LSU5EX1VOU1BFQ0lGSUVEEAASHgoaRVZBTFVBVElPTl9LSU5EX1ZBTElEQVRJT04QARIdChlFVkFMVUFUSU9OX0tJTkRfVEVTVF9MQVNUEAISHQoZRVZBTFVBVElPTl9LSU5EX1RFU1RfQkVTVBADEh4KGkVWQUxVQVRJT05fS0lORF9QUkVESUNUSU9OEARiBnByb3RvMw", [file_gnnd_v1_epoch_report, file_gnnd_v1_executor, file_gnnd_v1_job_plan, file_gnnd_v1_job_spec, file_gnnd_v1_memory_plan, file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSKMAQoHSm9iUGFjZRIdCgN3YXkYASABKA4yEC5nbm5kLnYxLlBsYW5XYXkSGgoScHJlZGljdGVkX2JhdGNoX25zGAIgASgDEhoKEnByZWRpY3RlZF9lcG9jaF9ucxgDIAEoAxIqCghtZWFzdXJlZBgEIAEoCzIYLmdubmQudjEuUGxhbk1lYXN1cmVtZW50ItoFCgNKb2ISDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSHgoEc3BlYxgDIAEoCzIQLmdubmQudjEuSm9iU3BlYxIoCg5lZmZlY3RpdmVfc3BlYxgEIAEoCzIQLmdubmQudjEuSm9iU3BlYxIgCgVzdGF0ZRgFIAEoDjIRLmdubmQudjEuSm9iU3RhdGUSIAoFcGhhc2UYBiABKA4yES5nbm5kLnYxLkpvYlBoYXNlEiIKBmludGVudBgHIAEoDjISLmdubmQudjEuSm9iSW50ZW50Eh8KBnJlYXNvbhgIIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYCSABKAkSJgoIcHJvZ3Jlc3MYCiABKAsyFC5nbm5kLnYxLkpvYlByb2dyZXNzEiIKCGF0dGVtcHRzGAsgAygLMhAuZ25uZC52MS5BdHRlbXB0EiQKBmVwb2NocxgMIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQSIgoGcmVzdWx0GA0gASgLMhIuZ25uZC52MS5Kb2JSZXN1bHQSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgRIAEoAxIWCg5kYXRhc2V0X2RpZ2VzdBgSIAEoCRIQCgh3YXJuaW5ncxgTIAMoCRISCgpudW1fZXBvY2hzGBQgASgFEh4KBHBhY2UYFSABKAsyEC5nbm5kLnYxLkpvYlBhY2USIwoGbWVtb3J5GBYgASgLMhMuZ25uZC52MS5NZW1vcnlQbGFuEhoKEmRldmljZV9raW5kX2Nob2ljZRgXIAEoCSLrAgoLSm9iUHJvZ3Jlc3MSDQoFZXBvY2gYASABKAUSDgoGZXBvY2hzGAIgASgFEhkKEWJhdGNoZXNfY29tbWl0dGVkGAMgASgDEhkKEWJhdGNoZXNfcGVyX2Vwb2NoGAQgASgDEg8KB3ZlcnNpb24YBSABKAMSDAoEbG9zcxgGIAEoARIUCgx2YWxfYWNjdXJhY3kYByABKAESGAoQc2VlZHNfcGVyX3NlY29uZBgIIAEoARIYChBlZGdlc19wZXJfc2Vjb25kGAkgASgBEhQKDHJlbWFpbmluZ19tcxgKIAEoAxITCgtxdWV1ZV9kZXB0aBgLIAEoBRIWCg5xdWV1ZV9jYXBhY2l0eRgMIAEoBRIqCglleGVjdXRvcnMYDSADKAsyFy5nbm5kLnYxLkV4ZWN1dG9yU3RhdHVzEi8KCmV2YWx1YXRpb24YDiABKAsyGy5nbm5kLnYxLkV2YWx1YXRpb25Qcm9ncmVzcyKHAQoSRXZhbHVhdGlvblByb2dyZXNzEiUKBGtpbmQYASABKA4yFy5nbm5kLnYxLkV2YWx1YXRpb25LaW5kEg0KBWVwb2NoGAIgASgFEhEKCXJvd3NfZG9uZRgDIAEoAxISCgpyb3dzX3RvdGFsGAQgASgDEhQKDHJlbWFpbmluZ19tcxgFIAEoAyKVAgoHQXR0ZW1wdBIOCgZudW1iZXIYASABKAUSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKCmVuZF9yZWFzb24YBCABKA4yDy5nbm5kLnYxLlJlYXNvbhIPCgdtZXNzYWdlGAUgASgJEhkKEWV4ZWN1dG9yX3Jlc3RhcnRzGAYgASgFEiQKBWV4aXRzGAcgAygLMhUuZ25uZC52MS5FeGVjdXRvckV4aXQSJQoHcmVzdW1lZBgIIAEoCzIULmdubmQudjEuUmVzdW1lUG9pbnQiUgoLUmVzdW1lUG9pbnQSDgoGZXBvY2hzGAEgASgFEg8KB2JhdGNoZXMYAiABKAMSDQoFaW1hZ2UYAyABKAkSEwoLb3RoZXJfYnVpbGQYBCABKAgi4wEKCUpvYlJlc3VsdBIZChFwYXJhbWV0ZXJzX3NoYTI1NhgBIAEoCRIWCg5jaGVja3BvaW50X2RpchgCIAEoCRIaChJ0ZXN0X2FjY3VyYWN5X2xhc3QYAyABKAESGgoSdGVzdF9hY2N1cmFjeV9iZXN0GAQgASgBEhIKCmJlc3RfZXBvY2gYBSABKAUSGQoRYmVzdF92YWxfYWNjdXJhY3kYBiABKAESDgoGZXBvY2hzGAcgASgFEiwKC3ByZWRpY3Rpb25zGAggASgLMhcuZ25uZC52MS5Kb2JQcmVkaWN0aW9ucyJOCg5Kb2JQcmVkaWN0aW9ucxIOCgZmb2xkZXIYASABKAkSDQoFbm9kZXMYAiABKAMSDQoFYnl0ZXMYAyABKAMSDgoGc2hhMjU2GAQgASgJKs4BCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFKT0JfU1RBVEVfUEVORElORxABEhcKE0pPQl9TVEFURV9QUkVQQVJJTkcQAhIVChFKT0JfU1RBVEVfUlVOTklORxADEhgKFEpPQl9TVEFURV9DQU5DRUxMSU5HEAQSFwoTSk9CX1NUQVRFX1NVQ0NFRURFRBAFEhQKEEpPQl9TVEFURV9GQUlMRUQQBhIXChNKT0JfU1RBVEVfQ0FOQ0VMTEVEEAcqUgoJSm9iSW50ZW50EhoKFkpPQl9JTlRFTlRfVU5TUEVDSUZJRUQQABISCg5KT0JfSU5URU5UX1JVThABEhUKEUpPQl9JTlRFTlRfQ0FOQ0VMEAIq3QEKCEpvYlBoYXNlEhkKFUpPQl9QSEFTRV9VTlNQRUNJRklFRBAAEh0KGUpPQl9QSEFTRV9MT0FESU5HX0RBVEFTRVQQARIZChVKT0JfUEhBU0VfQ0FMSUJSQVRJTkcQAhIWChJKT0JfUEhBU0VfU1RBUlRJTkcQAxIWChJKT0JfUEhBU0VfVFJBSU5JTkcQBBIYChRKT0JfUEhBU0VfRVZBTFVBVElORxAFEhgKFEpPQl9QSEFTRV9GSU5BTElaSU5HEAYSGAoUSk9CX1BIQVNFX1BSRURJQ1RJTkcQByqvAQoORXZhbHVhdGlvbktpbmQSHwobRVZBTFVBVElPTl9LSU5EX1VOU1BFQ0lGSUVEEAASHgoaRVZBTFVBVElPTl9LSU5EX1ZBTElEQVRJT04QARIdChlFVkFMVUFUSU9OX0tJTkRfVEVTVF9MQVNUEAISHQoZRVZBTFVBVElPTl9LSU5EX1RFU1RfQkVTVBADEh4KGkVWQUxVQVRJT05fS0lORF9QUkVESUNUSU9OEARiBnByb3RvMw", [file_gnnd_v1_epoch_report, file_gnnd_v1_executor, file_gnnd_v1_job_plan, file_gnnd_v1_job_spec, file_gnnd_v1_memory_plan, file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * A job's epochs without their evaluations, predicted and measured.
@@ -818,6 +818,13 @@ export type Attempt = Message<"gnnd.v1.Attempt"> & {
    * @generated from field: repeated gnnd.v1.ExecutorExit exits = 7;
    */
   exits: ExecutorExit[];
+
+  /**
+   * Where it went on; not set when it began at the beginning.
+   *
+   * @generated from field: gnnd.v1.ResumePoint resumed = 8;
+   */
+  resumed?: ResumePoint | undefined;
 };
 
 /**
@@ -874,6 +881,13 @@ export type AttemptJson = {
    * @generated from field: repeated gnnd.v1.ExecutorExit exits = 7;
    */
   exits?: ExecutorExitJson[];
+
+  /**
+   * Where it went on; not set when it began at the beginning.
+   *
+   * @generated from field: gnnd.v1.ResumePoint resumed = 8;
+   */
+  resumed?: ResumePointJson;
 };
 
 /**
@@ -882,6 +896,85 @@ export type AttemptJson = {
  */
 export const AttemptSchema: GenMessage<Attempt, {jsonType: AttemptJson}> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job, 4);
+
+/**
+ * Where an attempt took up the work of those before it.
+ *
+ * @generated from message gnnd.v1.ResumePoint
+ */
+export type ResumePoint = Message<"gnnd.v1.ResumePoint"> & {
+  /**
+   * Epochs that were over.
+   *
+   * @generated from field: int32 epochs = 1;
+   */
+  epochs: number;
+
+  /**
+   * Batches of the next one that were committed.
+   *
+   * @generated from field: int64 batches = 2;
+   */
+  batches: bigint;
+
+  /**
+   * The image's file name.
+   *
+   * @generated from field: string image = 3;
+   */
+  image: string;
+
+  /**
+   * Whether another build of gnnd wrote it: the final model may differ in bits from what either
+   * build makes alone.
+   *
+   * @generated from field: bool other_build = 4;
+   */
+  otherBuild: boolean;
+};
+
+/**
+ * Where an attempt took up the work of those before it.
+ *
+ * @generated from message gnnd.v1.ResumePoint
+ */
+export type ResumePointJson = {
+  /**
+   * Epochs that were over.
+   *
+   * @generated from field: int32 epochs = 1;
+   */
+  epochs?: number;
+
+  /**
+   * Batches of the next one that were committed.
+   *
+   * @generated from field: int64 batches = 2;
+   */
+  batches?: string;
+
+  /**
+   * The image's file name.
+   *
+   * @generated from field: string image = 3;
+   */
+  image?: string;
+
+  /**
+   * Whether another build of gnnd wrote it: the final model may differ in bits from what either
+   * build makes alone.
+   *
+   * @generated from field: bool other_build = 4;
+   */
+  otherBuild?: boolean;
+};
+
+/**
+ * Describes the message gnnd.v1.ResumePoint.
+ * Use `create(ResumePointSchema)` to create a new message.
+ */
+export const ResumePointSchema: GenMessage<ResumePoint, {jsonType: ResumePointJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job, 5);
 
 /**
  * What a SUCCEEDED job leaves.
@@ -1016,7 +1109,7 @@ export type JobResultJson = {
  * Use `create(JobResultSchema)` to create a new message.
  */
 export const JobResultSchema: GenMessage<JobResult, {jsonType: JobResultJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 5);
+  messageDesc(file_gnnd_v1_job, 6);
 
 /**
  * What an inference leaves.
@@ -1093,7 +1186,7 @@ export type JobPredictionsJson = {
  * Use `create(JobPredictionsSchema)` to create a new message.
  */
 export const JobPredictionsSchema: GenMessage<JobPredictions, {jsonType: JobPredictionsJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job, 6);
+  messageDesc(file_gnnd_v1_job, 7);
 
 /**
  * States of a job.

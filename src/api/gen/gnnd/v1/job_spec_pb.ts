@@ -27,7 +27,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job_spec.proto.
  */
 export const file_gnnd_v1_job_spec: GenFile = /*@__PURE__*/
-  fileDesc("ChZnbm5kL3YxL2pvYl9zcGVjLnByb3RvEgdnbm5kLnYxIuEKCgdKb2JTcGVjEnkKBGtpbmQYDyABKA4yEC5nbm5kLnYxLkpvYktpbmRCWaK7GFUKR1doYXQgdGhlIGpvYiBtYWtlczogYSBtb2RlbCwgb3IgcHJlZGljdGlvbnMgb2Ygb25lIChkb2NzL2luZmVyZW5jZS5tZCkuGghUUkFJTklOR3ABElUKCWluZmVyZW5jZRgQIAEoCzIWLmdubmQudjEuSW5mZXJlbmNlU3BlY0IqorsYJgokV2hhdCBpcyBwcmVkaWN0ZWQsIHdpdGggd2hpY2ggbW9kZWwuEnAKB2RhdGFzZXQYASABKAlCWqK7GFYKNUlkIG9mIGEgZGF0YXNldDsgaXRzIGRpZ2VzdCBpcyByZWNvcmRlZCB3aXRoIHRoZSBqb2IuEAFSGXRoZSBpZCBvZiBhIFJFQURZIGRhdGFzZXRwAUgAiAEBEjUKBW1vZGVsGAIgASgLMhIuZ25uZC52MS5Nb2RlbFNwZWNCEqK7GA4KDFRoZSBuZXR3b3JrLhJMCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjQiOiuxgfCh1Ib3cgbmVpZ2hib3VyaG9vZHMgYXJlIGRyYXduLhJYCghmZWF0dXJlcxgEIAEoCzIVLmdubmQudjEuRmVhdHVyZXNTcGVjQi+iuxgrCilXaGF0IGhhcHBlbnMgdG8gZmVhdHVyZXMgYmVmb3JlIHRyYWluaW5nLhJYCgtwcm9wYWdhdGlvbhgOIAEoCzIYLmdubmQudjEuUHJvcGFnYXRpb25TcGVjQimiuxglCiNXaGF0IGlzIHByb3BhZ2F0ZWQgYmVmb3JlIHRyYWluaW5nLhJJCgVjYWNoZRgMIAEoCzISLmdubmQudjEuQ2FjaGVTcGVjQiaiuxgiCiBXaGljaCBmZWF0dXJlIHJvd3MgZGV2aWNlcyBrZWVwLhJLCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjQiKiuxgeChxFcG9jaHMsIHN0ZXBzIGFuZCBvcHRpbWl6ZXIuEloKCmV2YWx1YXRpb24YDSABKAsyFy5nbm5kLnYxLkV2YWx1YXRpb25TcGVjQi2iuxgpCidIb3cgYW5kIGhvdyBvZnRlbiBhY2N1cmFjeSBpcyBtZWFzdXJlZC4SRwoJcmVzb3VyY2VzGAYgASgLMhYuZ25uZC52MS5SZXNvdXJjZXNTcGVjQhyiuxgYChZXaGF0IHRoZSBqb2IgYXNrcyBmb3IuEkwKCXBsYWNlbWVudBgHIAEoCzIWLmdubmQudjEuUGxhY2VtZW50U3BlY0IhorsYHQobV2hvIHNhbXBsZXMgYW5kIHdobyB0cmFpbnMuElEKBXF1ZXVlGAggASgLMhIuZ25uZC52MS5RdWV1ZVNwZWNCLqK7GCoKKFRoZSBxdWV1ZSBiZXR3ZWVuIFNhbXBsZXJzIGFuZCBUcmFpbmVycy4SPgoHcmVzdGFydBgJIAEoCzIULmdubmQudjEuUmVzdGFydFNwZWNCF6K7GBMKEVdoYXQgaXMgc3Vydml2ZWQuEk0KCHRpbWVvdXRzGAogASgLMhUuZ25uZC52MS5UaW1lb3V0c1NwZWNCJKK7GCAKHkxpbWl0cyBvbiB3YWl0aW5nIGFuZCBydW5uaW5nLhJTCghwcmlvcml0eRgLIAEoBUI8orsYOAofSGlnaGVyIGZpcnN0LCB0aGVuIG9sZGVyIGZpcnN0LhoDMTAwMQAAAAAAAAAAQQAAAAAAQI9ASAGIAQFCCgoIX2RhdGFzZXRCCwoJX3ByaW9yaXR5IuEBCgtSZXN0YXJ0U3BlYxJKCgxtYXhfYXR0ZW1wdHMYASABKAVCL6K7GCsKFEF0dGVtcHRzIG9mIHRoZSBqb2IuGgEzMQAAAAAAAPA/QQAAAAAAAFlASACIAQESXwoRZXhlY3V0b3JfcmVzdGFydHMYAiABKAVCP6K7GDsKI0V4ZWN1dG9ycyByZXNwYXduZWQgaW4gb25lIGF0dGVtcHQuGgIxMDEAAAAAAAAAAEEAAAAAAECPQEgBiAEBQg8KDV9tYXhfYXR0ZW1wdHNCFAoSX2V4ZWN1dG9yX3Jlc3RhcnRzIooFCgxUaW1lb3V0c1NwZWMSUQoKcGVuZGluZ19tcxgBIAEoA0I4orsYNAoUV2FpdGluZyBmb3IgZGV2aWNlcy4aCDg2NDAwMDAwMQAAAAAAAPA/QQAAwP///99BaAFIAIgBARJhCgpzdGFydHVwX21zGAIgASgDQkiiuxhECiZGcm9tIHRoZSBncmFudCB0byBhbGwgZXhlY3V0b3JzIHJlYWR5LhoGNjAwMDAwMQAAAAAAAPA/QQAAwP///99BaAFIAYgBARJuCghzdGFsbF9tcxgDIAEoA0JXorsYUwo1V2l0aG91dCBwcm9ncmVzcyBvZiBhbiBleGVjdXRvciwgYmVmb3JlIGl0IGlzIGtpbGxlZC4aBjEyMDAwMDEAAAAAAECPQEEAAMD////fQWgBSAKIAQEScwoPY2FuY2VsX2dyYWNlX21zGAQgASgDQlWiuxhRCjVGb3IgZXhlY3V0b3JzIHRvIHN0b3AgYnkgdGhlbXNlbHZlczsgMCBraWxscyBhdCBvbmNlLhoENTAwMDEAAAAAAAAAAEEAAMD////fQWgBSAOIAQESlAEKBnJ1bl9tcxgFIAEoA0J/orsYewpYUnVubmluZyB0aW1lIGluIGFsbCwgYXR0ZW1wdHMgdG9nZXRoZXI7IGF0dGVtcHRzIHRoYXQgZGllZCB3aXRoIHRoZSBkYWVtb24gZG8gbm90IGNvdW50LhoBMCIIbm8gbGltaXQxAAAAAAAAAABBAADA////30FoAUgEiAEBQg0KC19wZW5kaW5nX21zQg0KC19zdGFydHVwX21zQgsKCV9zdGFsbF9tc0ISChBfY2FuY2VsX2dyYWNlX21zQgkKB19ydW5fbXNiBnByb3RvMw", [file_gnnd_v1_evaluation, file_gnnd_v1_features, file_gnnd_v1_field, file_gnnd_v1_inference, file_gnnd_v1_model, file_gnnd_v1_propagation, file_gnnd_v1_resources, file_gnnd_v1_sampling, file_gnnd_v1_training]);
+  fileDesc("ChZnbm5kL3YxL2pvYl9zcGVjLnByb3RvEgdnbm5kLnYxIrcLCgdKb2JTcGVjEnkKBGtpbmQYDyABKA4yEC5nbm5kLnYxLkpvYktpbmRCWaK7GFUKR1doYXQgdGhlIGpvYiBtYWtlczogYSBtb2RlbCwgb3IgcHJlZGljdGlvbnMgb2Ygb25lIChkb2NzL2luZmVyZW5jZS5tZCkuGghUUkFJTklOR3ABElUKCWluZmVyZW5jZRgQIAEoCzIWLmdubmQudjEuSW5mZXJlbmNlU3BlY0IqorsYJgokV2hhdCBpcyBwcmVkaWN0ZWQsIHdpdGggd2hpY2ggbW9kZWwuEnAKB2RhdGFzZXQYASABKAlCWqK7GFYKNUlkIG9mIGEgZGF0YXNldDsgaXRzIGRpZ2VzdCBpcyByZWNvcmRlZCB3aXRoIHRoZSBqb2IuEAFSGXRoZSBpZCBvZiBhIFJFQURZIGRhdGFzZXRwAUgAiAEBEjUKBW1vZGVsGAIgASgLMhIuZ25uZC52MS5Nb2RlbFNwZWNCEqK7GA4KDFRoZSBuZXR3b3JrLhJMCghzYW1wbGluZxgDIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjQiOiuxgfCh1Ib3cgbmVpZ2hib3VyaG9vZHMgYXJlIGRyYXduLhJYCghmZWF0dXJlcxgEIAEoCzIVLmdubmQudjEuRmVhdHVyZXNTcGVjQi+iuxgrCilXaGF0IGhhcHBlbnMgdG8gZmVhdHVyZXMgYmVmb3JlIHRyYWluaW5nLhJYCgtwcm9wYWdhdGlvbhgOIAEoCzIYLmdubmQudjEuUHJvcGFnYXRpb25TcGVjQimiuxglCiNXaGF0IGlzIHByb3BhZ2F0ZWQgYmVmb3JlIHRyYWluaW5nLhJJCgVjYWNoZRgMIAEoCzISLmdubmQudjEuQ2FjaGVTcGVjQiaiuxgiCiBXaGljaCBmZWF0dXJlIHJvd3MgZGV2aWNlcyBrZWVwLhJLCgh0cmFpbmluZxgFIAEoCzIVLmdubmQudjEuVHJhaW5pbmdTcGVjQiKiuxgeChxFcG9jaHMsIHN0ZXBzIGFuZCBvcHRpbWl6ZXIuEloKCmV2YWx1YXRpb24YDSABKAsyFy5nbm5kLnYxLkV2YWx1YXRpb25TcGVjQi2iuxgpCidIb3cgYW5kIGhvdyBvZnRlbiBhY2N1cmFjeSBpcyBtZWFzdXJlZC4SRwoJcmVzb3VyY2VzGAYgASgLMhYuZ25uZC52MS5SZXNvdXJjZXNTcGVjQhyiuxgYChZXaGF0IHRoZSBqb2IgYXNrcyBmb3IuEkwKCXBsYWNlbWVudBgHIAEoCzIWLmdubmQudjEuUGxhY2VtZW50U3BlY0IhorsYHQobV2hvIHNhbXBsZXMgYW5kIHdobyB0cmFpbnMuElEKBXF1ZXVlGAggASgLMhIuZ25uZC52MS5RdWV1ZVNwZWNCLqK7GCoKKFRoZSBxdWV1ZSBiZXR3ZWVuIFNhbXBsZXJzIGFuZCBUcmFpbmVycy4SPgoHcmVzdGFydBgJIAEoCzIULmdubmQudjEuUmVzdGFydFNwZWNCF6K7GBMKEVdoYXQgaXMgc3Vydml2ZWQuElQKCmNoZWNrcG9pbnQYESABKAsyFy5nbm5kLnYxLkNoZWNrcG9pbnRTcGVjQieiuxgjCiFXaGVyZSBhbiBpbnRlcnJ1cHRlZCBqb2IgZ29lcyBvbi4STQoIdGltZW91dHMYCiABKAsyFS5nbm5kLnYxLlRpbWVvdXRzU3BlY0IkorsYIAoeTGltaXRzIG9uIHdhaXRpbmcgYW5kIHJ1bm5pbmcuElMKCHByaW9yaXR5GAsgASgFQjyiuxg4Ch9IaWdoZXIgZmlyc3QsIHRoZW4gb2xkZXIgZmlyc3QuGgMxMDAxAAAAAAAAAABBAAAAAABAj0BIAYgBAUIKCghfZGF0YXNldEILCglfcHJpb3JpdHki4QEKC1Jlc3RhcnRTcGVjEkoKDG1heF9hdHRlbXB0cxgBIAEoBUIvorsYKwoUQXR0ZW1wdHMgb2YgdGhlIGpvYi4aATMxAAAAAAAA8D9BAAAAAAAAWUBIAIgBARJfChFleGVjdXRvcl9yZXN0YXJ0cxgCIAEoBUI/orsYOwojRXhlY3V0b3JzIHJlc3Bhd25lZCBpbiBvbmUgYXR0ZW1wdC4aAjEwMQAAAAAAAAAAQQAAAAAAQI9ASAGIAQFCDwoNX21heF9hdHRlbXB0c0IUChJfZXhlY3V0b3JfcmVzdGFydHMizQQKDkNoZWNrcG9pbnRTcGVjEnQKDGV2ZXJ5X2Vwb2NocxgBIAEoBUJZorsYVQo8RXBvY2hzIGZyb20gb25lIGltYWdlIHRvIHRoZSBuZXh0OyAwIHdyaXRlcyBub25lIGZvciBlcG9jaHMuGgExMQAAAAAAAAAAQQAAAACAhC5BaANIAIgBARKHAQoLZXZlcnlfc3RlcHMYAiABKANCbaK7GGkKUFN0ZXBzIGZyb20gb25lIGltYWdlIHRvIHRoZSBuZXh0LCBhbHNvIHdpdGhpbiBhbiBlcG9jaDsgMCB3cml0ZXMgbm9uZSBmb3Igc3RlcHMuGgEwMQAAAAAAAAAAQf///////z9DaAVIAYgBARKHAQoIZXZlcnlfbXMYAyABKANCcKK7GGwKTlRpbWUgZnJvbSBvbmUgaW1hZ2UgdG8gdGhlIG5leHQsIGFsc28gd2l0aGluIGFuIGVwb2NoOyAwIHdyaXRlcyBub25lIGZvciB0aW1lLhoGNjAwMDAwMQAAAAAAAAAAQQAAwP///99BaAFIAogBARJ1CglrZWVwX2xhc3QYBCABKAVCXaK7GFkKQlRoZSBuZXdlc3QgaW1hZ2VzIHN0YXksIHNvIG1hbnk7IGFsbCBvZiB0aGVtIGdvIHdoZW4gdGhlIGpvYiBlbmRzLhoBMjEAAAAAAADwP0EAAAAAAABZQEgDiAEBQg8KDV9ldmVyeV9lcG9jaHNCDgoMX2V2ZXJ5X3N0ZXBzQgsKCV9ldmVyeV9tc0IMCgpfa2VlcF9sYXN0IooFCgxUaW1lb3V0c1NwZWMSUQoKcGVuZGluZ19tcxgBIAEoA0I4orsYNAoUV2FpdGluZyBmb3IgZGV2aWNlcy4aCDg2NDAwMDAwMQAAAAAAAPA/QQAAwP///99BaAFIAIgBARJhCgpzdGFydHVwX21zGAIgASgDQkiiuxhECiZGcm9tIHRoZSBncmFudCB0byBhbGwgZXhlY3V0b3JzIHJlYWR5LhoGNjAwMDAwMQAAAAAAAPA/QQAAwP///99BaAFIAYgBARJuCghzdGFsbF9tcxgDIAEoA0JXorsYUwo1V2l0aG91dCBwcm9ncmVzcyBvZiBhbiBleGVjdXRvciwgYmVmb3JlIGl0IGlzIGtpbGxlZC4aBjEyMDAwMDEAAAAAAECPQEEAAMD////fQWgBSAKIAQEScwoPY2FuY2VsX2dyYWNlX21zGAQgASgDQlWiuxhRCjVGb3IgZXhlY3V0b3JzIHRvIHN0b3AgYnkgdGhlbXNlbHZlczsgMCBraWxscyBhdCBvbmNlLhoENTAwMDEAAAAAAAAAAEEAAMD////fQWgBSAOIAQESlAEKBnJ1bl9tcxgFIAEoA0J/orsYewpYUnVubmluZyB0aW1lIGluIGFsbCwgYXR0ZW1wdHMgdG9nZXRoZXI7IGF0dGVtcHRzIHRoYXQgZGllZCB3aXRoIHRoZSBkYWVtb24gZG8gbm90IGNvdW50LhoBMCIIbm8gbGltaXQxAAAAAAAAAABBAADA////30FoAUgEiAEBQg0KC19wZW5kaW5nX21zQg0KC19zdGFydHVwX21zQgsKCV9zdGFsbF9tc0ISChBfY2FuY2VsX2dyYWNlX21zQgkKB19ydW5fbXNiBnByb3RvMw", [file_gnnd_v1_evaluation, file_gnnd_v1_features, file_gnnd_v1_field, file_gnnd_v1_inference, file_gnnd_v1_model, file_gnnd_v1_propagation, file_gnnd_v1_resources, file_gnnd_v1_sampling, file_gnnd_v1_training]);
 
 /**
  * What to train and how. Every scalar is optional: unset differs from 0; defaults appear in
@@ -106,6 +106,11 @@ export type JobSpec = Message<"gnnd.v1.JobSpec"> & {
    * @generated from field: gnnd.v1.RestartSpec restart = 9;
    */
   restart?: RestartSpec | undefined;
+
+  /**
+   * @generated from field: gnnd.v1.CheckpointSpec checkpoint = 17;
+   */
+  checkpoint?: CheckpointSpec | undefined;
 
   /**
    * @generated from field: gnnd.v1.TimeoutsSpec timeouts = 10;
@@ -197,6 +202,11 @@ export type JobSpecJson = {
   restart?: RestartSpecJson;
 
   /**
+   * @generated from field: gnnd.v1.CheckpointSpec checkpoint = 17;
+   */
+  checkpoint?: CheckpointSpecJson;
+
+  /**
    * @generated from field: gnnd.v1.TimeoutsSpec timeouts = 10;
    */
   timeouts?: TimeoutsSpecJson;
@@ -260,6 +270,83 @@ export type RestartSpecJson = {
  */
 export const RestartSpecSchema: GenMessage<RestartSpec, {jsonType: RestartSpecJson}> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job_spec, 1);
+
+/**
+ * When images are written: files from which the job goes on after an interruption, bit for bit as
+ * if there had been none. One is also written when an attempt ends before the job does.
+ * buf:lint:ignore COMMENT_FIELD
+ *
+ * @generated from message gnnd.v1.CheckpointSpec
+ */
+export type CheckpointSpec = Message<"gnnd.v1.CheckpointSpec"> & {
+  /**
+   * Images are written beside training, one at a time, and take at most a twentieth of the time.
+   *
+   * @generated from field: optional int32 every_epochs = 1;
+   */
+  everyEpochs?: number | undefined;
+
+  /**
+   * @generated from field: optional int64 every_steps = 2;
+   */
+  everySteps?: bigint | undefined;
+
+  /**
+   * Ten minutes: what an interruption may cost a job of long epochs.
+   *
+   * @generated from field: optional int64 every_ms = 3;
+   */
+  everyMs?: bigint | undefined;
+
+  /**
+   * With one more than the newest, a file that the disk has damaged costs an epoch and not the job.
+   *
+   * @generated from field: optional int32 keep_last = 4;
+   */
+  keepLast?: number | undefined;
+};
+
+/**
+ * When images are written: files from which the job goes on after an interruption, bit for bit as
+ * if there had been none. One is also written when an attempt ends before the job does.
+ * buf:lint:ignore COMMENT_FIELD
+ *
+ * @generated from message gnnd.v1.CheckpointSpec
+ */
+export type CheckpointSpecJson = {
+  /**
+   * Images are written beside training, one at a time, and take at most a twentieth of the time.
+   *
+   * @generated from field: optional int32 every_epochs = 1;
+   */
+  everyEpochs?: number;
+
+  /**
+   * @generated from field: optional int64 every_steps = 2;
+   */
+  everySteps?: string;
+
+  /**
+   * Ten minutes: what an interruption may cost a job of long epochs.
+   *
+   * @generated from field: optional int64 every_ms = 3;
+   */
+  everyMs?: string;
+
+  /**
+   * With one more than the newest, a file that the disk has damaged costs an epoch and not the job.
+   *
+   * @generated from field: optional int32 keep_last = 4;
+   */
+  keepLast?: number;
+};
+
+/**
+ * Describes the message gnnd.v1.CheckpointSpec.
+ * Use `create(CheckpointSpecSchema)` to create a new message.
+ */
+export const CheckpointSpecSchema: GenMessage<CheckpointSpec, {jsonType: CheckpointSpecJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job_spec, 2);
 
 /**
  * Limits on waiting and running, in milliseconds, at most 2^31 - 1 (24.8 days) each.
@@ -340,5 +427,5 @@ export type TimeoutsSpecJson = {
  * Use `create(TimeoutsSpecSchema)` to create a new message.
  */
 export const TimeoutsSpecSchema: GenMessage<TimeoutsSpec, {jsonType: TimeoutsSpecJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_spec, 2);
+  messageDesc(file_gnnd_v1_job_spec, 3);
 

@@ -1,0 +1,47 @@
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { setImmediate as yieldToLoop } from 'node:timers/promises';
+import { messageOf } from '../base/errors.ts';
+import { type ResumePoint, terminalStates } from '../records/job-record.ts';
+import { imageFilesIn, imagesFolderOf, removeImages } from '../supervisor/image-files.ts';
+import type { RunnerOptions } from './runner-options.ts';
+
+/** Images of jobs: what is said about them, and that none outlives its job. */
+
+export function resumedMessage({ epochs, batches, image, otherBuild }: ResumePoint): string {
+  const build = otherBuild ? ', which another build of gnnd wrote: bits may differ' : '';
+  return `goes on in epoch ${epochs + 1} after ${batches} batches, from ${image}${build}`;
+}
+
+/** `error`: why one could not be written; null when they can be again. */
+export function imageMessage(error: string | null): string {
+  if (error === null) return '';
+  return `trains on, but an interruption costs the work since the last image: ${error}`;
+}
+
+/** The name of a job's newest image. */
+export function newestImage(jobsFolder: string, uid: string): string | null {
+  return imageFilesIn(imagesFolderOf(jobsFolder, uid))[0] ?? null;
+}
+
+type Parts = Pick<RunnerOptions, 'jobsFolder' | 'log' | 'store'>;
+
+/** Of a job that has ended. What fails here is tried again at the daemon's next start. */
+export async function dropImages({ jobsFolder, log }: Parts, uid: string): Promise<void> {
+  try {
+    await removeImages(jobsFolder, uid);
+  } catch (error) {
+    log.warn('images.stay', { uid, message: messageOf(error) });
+  }
+}
+
+/** Those of jobs that ended while nobody could remove them. */
+export async function sweepImages(parts: Parts): Promise<void> {
+  const uids = await readdir(parts.jobsFolder).catch(() => []);
+  for (const uid of uids) {
+    await yieldToLoop();
+    if (!existsSync(imagesFolderOf(parts.jobsFolder, uid))) continue;
+    const job = parts.store.getJobByUid(uid);
+    if (job === null || terminalStates.has(job.state)) await dropImages(parts, uid);
+  }
+}

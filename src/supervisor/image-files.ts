@@ -1,0 +1,25 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** Files from which interrupted jobs go on (docs/formats/image.md), by their folders. */
+
+const imageName = /^epoch-\d{8}-batch-\d{10}\.image$/;
+
+export function imagesFolderOf(jobsFolder: string, uid: string): string {
+  return join(jobsFolder, uid, 'images');
+}
+
+/** Names of the images in a folder, the newest first; none where there is no folder. */
+export function imageFilesIn(folder: string): readonly string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => imageName.test(name))
+    .sort()
+    .reverse();
+}
+
+/** A job that has ended needs none. */
+export async function removeImages(jobsFolder: string, uid: string): Promise<void> {
+  await rm(imagesFolderOf(jobsFolder, uid), { recursive: true, force: true });
+}

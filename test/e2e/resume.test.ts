@@ -1,0 +1,241 @@
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
+import {
+  batchesOnDevices,
+  evaluationsOf,
+  expectEveryBatchOnce,
+  modelsOf,
+  type SpecInit,
+} from '../support/crews.ts';
+import { TestDaemon } from '../support/daemon.ts';
+
+/** Interrupted jobs go on from their newest image, and end like one that never was. */
+
+let daemon: TestDaemon;
+
+const epochs = 40;
+const batchesPerEpoch = 35;
+
+/** Long enough to be interrupted, with images every few batches. */
+const spec: SpecInit = {
+  dataset: 'cora',
+  model: { type: ModelType.GRAPHSAGE, hiddenDim: 16 },
+  sampling: { fanouts: [10, 5] },
+  training: { epochs, batchSize: 4, staleness: 2, batchesPerStep: 1, threadsPerTrainer: 1 },
+  resources: { devices: 2 },
+  checkpoint: { everyEpochs: 1, everySteps: 7n, keepLast: 3 },
+};
+let undisturbed: Job;
+
+beforeAll(async () => {
+  daemon = await TestDaemon.start({ datasets: ['cora'] });
+  undisturbed = await daemon.train('undisturbed', spec);
+});
+
+afterAll(() => daemon.stop());
+
+const imagesFolder = ({ uid }: Job) => join(daemon.folder, 'state', 'jobs', uid, 'images');
+
+/** Newest first. */
+function imagesOf(job: Job): readonly string[] {
+  const folder = imagesFolder(job);
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.image'))
+    .sort()
+    .reverse();
+}
+
+/** Starts the job and kills the daemon when there are three images of it. */
+async function killedInMidJob(id: string, wanted: SpecInit = spec): Promise<Job> {
+  await daemon.createJob(id, wanted);
+  const job = await daemon.until(
+    id,
+    (now) => (now.progress?.epoch ?? 0) >= 2 && imagesOf(now).length === 3,
+  );
+  daemon.client.close();
+  await daemon.kill('SIGKILL');
+  return job;
+}
+
+async function restart(): Promise<void> {
+  daemon = await TestDaemon.start({ folder: daemon.folder });
+}
+
+function expectSameModel(job: Job, other: Job): void {
+  expect(modelsOf(job)).toEqual(modelsOf(other));
+  expect(evaluationsOf(job)).toEqual(evaluationsOf(other));
+  expect(job.result?.parametersSha256).toBe(other.result?.parametersSha256);
+}
+
+/** What the attempt that went on has trained: all batches from the image on, and no others. */
+function expectOnlyTheRest(job: Job): void {
+  const { epochs: over = 0, batches = 0n } = job.attempts.at(-1)?.resumed ?? {};
+  const trained = job.epochs.slice(over).reduce((sum, report) => sum + batchesOnDevices(report), 0);
+  expect(trained).toBe((epochs - over) * batchesPerEpoch - Number(batches));
+}
+
+test('an undisturbed job leaves no image', () => {
+  expect(undisturbed.attempts.map(({ resumed }) => resumed)).toEqual([undefined]);
+  expect(existsSync(imagesFolder(undisturbed))).toBe(false);
+});
+
+test('kill -9 of the daemon costs what came after the newest image, and no bit', async () => {
+  const before = await killedInMidJob('killed');
+  const newest = imagesOf(before)[0] ?? '';
+  const recorded = before.numEpochs;
+  expect(newest).toMatch(/^epoch-\d{8}-batch-\d{10}\.image$/);
+  await restart();
+  const running = await daemon.until('killed', ({ state }) => state === JobState.RUNNING);
+  expect(running.message).toContain(`from ${newest}`);
+  const job = await daemon.succeeded('killed');
+  expect(job.attempts.map(({ endReason }) => endReason)).toEqual([
+    Reason.DAEMON_RESTARTED,
+    Reason.COMPLETED,
+  ]);
+  expect(job.attempts[0]?.resumed).toBeUndefined();
+  const { resumed } = job.attempts[1] ?? {};
+  expect(resumed).toMatchObject({ image: newest, otherBuild: false });
+  expect(resumed?.epochs).toBeGreaterThanOrEqual(recorded - 1);
+  expectSameModel(job, undisturbed);
+  expectEveryBatchOnce(job, batchesPerEpoch);
+  expectOnlyTheRest(job);
+  expect(daemon.logs).toContain('"event":"attempt.resumed"');
+  expect(existsSync(imagesFolder(job))).toBe(false);
+});
+
+test('a damaged image is passed over, then another build is told of', async () => {
+  const before = await killedInMidJob('damaged');
+  const [newest = '', second = '', third = ''] = imagesOf(before);
+  const damage = (name: string, change: (bytes: Buffer) => void) => {
+    const path = join(imagesFolder(before), name);
+    const bytes = readFileSync(path);
+    change(bytes);
+    writeFileSync(path, bytes);
+  };
+  damage(newest, (bytes) => bytes.fill(7, 5000, 5001 + bytes.length / 2));
+  writeFileSync(join(imagesFolder(before), second), 'short');
+  // As a gnnd that was built otherwise would have written it.
+  damage(third, (bytes) => {
+    bytes.write('another', 16);
+    const end = bytes.length - 32;
+    createHash('sha256').update(bytes.subarray(0, end)).digest().copy(bytes, end);
+  });
+  await restart();
+  const job = await daemon.succeeded('damaged');
+  expect(job.attempts[1]?.resumed).toMatchObject({ image: third, otherBuild: true });
+  expectSameModel(job, undisturbed);
+  expectOnlyTheRest(job);
+  const refused = daemon.logs.split('\n').filter((line) => line.includes('"image.refused"'));
+  expect(refused.map((line) => JSON.parse(line).image)).toEqual([newest, second]);
+});
+
+test('with no sound image the job begins at the beginning', async () => {
+  const before = await killedInMidJob('lost');
+  for (const name of imagesOf(before)) writeFileSync(join(imagesFolder(before), name), '');
+  await restart();
+  const job = await daemon.succeeded('lost');
+  expect(job.attempts[1]?.resumed).toBeUndefined();
+  expectSameModel(job, undisturbed);
+  expectEveryBatchOnce(job, batchesPerEpoch);
+});
+
+test('an attempt that fails is gone on from where its executors had come', async () => {
+  const once = { ...spec, restart: { maxAttempts: 3, executorRestarts: 0 } };
+  await daemon.createJob('failing', once);
+  const before = await daemon.until('failing', ({ progress }) => (progress?.epoch ?? 0) >= 3);
+  process.kill(before.progress?.executors[0]?.pid ?? 0, 'SIGKILL');
+  const job = await daemon.succeeded('failing');
+  expect(job.attempts.map(({ endReason }) => endReason)).toEqual([
+    Reason.EXECUTOR_CRASHED,
+    Reason.COMPLETED,
+  ]);
+  const { epochs: over = 0 } = job.attempts[1]?.resumed ?? {};
+  // No image was needed for that: one is written when the attempt ends.
+  expect(over).toBeGreaterThanOrEqual(3);
+  expectSameModel(job, undisturbed);
+  expectOnlyTheRest(job);
+});
+
+test('SIGTERM costs no batch that was committed', async () => {
+  const none = { ...spec, checkpoint: { everyEpochs: 0, everySteps: 0n, everyMs: 0n } };
+  await daemon.createJob('drained', none);
+  const before = await daemon.until('drained', ({ progress }) => (progress?.epoch ?? 0) >= 2);
+  expect(imagesOf(before)).toEqual([]);
+  const { epoch = 0, batchesCommitted = 0n } = before.progress ?? {};
+  daemon.client.close();
+  await daemon.kill('SIGTERM');
+  expect(imagesOf(before)).toHaveLength(1);
+  await restart();
+  const job = await daemon.succeeded('drained');
+  const { resumed } = job.attempts[1] ?? {};
+  const committed = (resumed?.epochs ?? 0) * batchesPerEpoch + Number(resumed?.batches ?? 0);
+  expect(committed).toBeGreaterThanOrEqual(epoch * batchesPerEpoch + Number(batchesCommitted));
+  expectSameModel(job, undisturbed);
+  expectOnlyTheRest(job);
+});
+
+test('models over rows go on, too', async () => {
+  const rows: SpecInit = {
+    ...spec,
+    model: { type: ModelType.SIGN, hiddenDim: 16 },
+    propagation: { hops: 2 },
+    training: { epochs, batchSize: 4, staleness: 1, batchesPerStep: 2, threadsPerTrainer: 1 },
+    sampling: {},
+  };
+  const whole = await daemon.train('rows', rows);
+  await killedInMidJob('rows-killed', rows);
+  await restart();
+  const job = await daemon.succeeded('rows-killed');
+  expect(job.attempts[1]?.resumed?.epochs).toBeGreaterThan(0);
+  expectSameModel(job, whole);
+  expectOnlyTheRest(job);
+});
+
+test('where no image can be written the job goes on, and says so', async () => {
+  const slow = { ...spec, checkpoint: { everySteps: 7n } };
+  await daemon.createJob('full', slow);
+  const created = await daemon.job('full');
+  // In place of the folder: whatever is written there fails.
+  mkdirSync(join(imagesFolder(created), '..'), { recursive: true });
+  writeFileSync(imagesFolder(created), '');
+  const told = await daemon.until('full', ({ message }) => message.includes('last image'));
+  expect(told.state).toBe(JobState.RUNNING);
+  expect(told.message).toContain('Not a directory');
+  const job = await daemon.succeeded('full');
+  expect(job.message).toBe('');
+  expectSameModel(job, undisturbed);
+  expect(daemon.logs).toContain('"image.failed"');
+});
+
+test('images go with a job that is cancelled, and with one that is deleted', async () => {
+  for (const end of ['cancelled', 'deleted']) {
+    await daemon.createJob(end, { ...spec, training: { ...spec.training, epochs: 100_000 } });
+    const job = await daemon.until(end, (now) => imagesOf(now).length > 0);
+    const name = `jobs/${end}`;
+    if (end === 'cancelled') await daemon.call(JobService.method.cancelJob, { name });
+    else await daemon.call(JobService.method.deleteJob, { name, force: true });
+    await gone(imagesFolder(job));
+    if (end === 'cancelled') await daemon.until(end, ({ state }) => state === JobState.CANCELLED);
+  }
+});
+
+test('what a daemon could not remove, the next one does', async () => {
+  const stale = imagesFolder(undisturbed);
+  mkdirSync(stale, { recursive: true });
+  writeFileSync(join(stale, 'epoch-00000001-batch-0000000000.image'), '');
+  daemon.client.close();
+  await daemon.kill('SIGKILL');
+  await restart();
+  await gone(stale);
+});
+
+async function gone(path: string): Promise<void> {
+  while (existsSync(path)) await new Promise((resolve) => setTimeout(resolve, 20));
+}
