@@ -170,7 +170,7 @@ export class Performing {
       this.#recording.record('cancel', input, write);
     }
     if (running !== undefined) {
-      running.stop(running.input.spec.timeouts.cancelGraceMs, { keeps: !toCancel });
+      running.stop(running.input.spec.timeouts.cancelGraceMs, { goesOn: !toCancel });
       return;
     }
     // Preparing failed before anything was started.

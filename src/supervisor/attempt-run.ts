@@ -1,3 +1,4 @@
+import { sleep } from '../base/clock.ts';
 import type { SegmentSnapshot, StandbyEstimates } from '../native/contract.ts';
 import type { JobProgress } from '../records/job-record.ts';
 import { infers } from '../spec/rules/inference.ts';
@@ -28,6 +29,8 @@ export interface AttemptRunOptions {
 export const lookEveryMs = 100;
 /** Progress rates are taken over about this long. */
 const rateWindowMs = 1000;
+/** Less than what an attempt may take to stop, beyond its executors' grace. */
+const keepMs = 20_000;
 /** A job that commits nothing for so many stall times is stuck, whatever its executors say. */
 const stuckStalls = 10;
 
@@ -105,10 +108,18 @@ export class AttemptRun {
     this.#context.emit({ kind: 'resumed', point, epochs });
   }
 
-  /** Writes down what nobody would do again, once no executor is left. */
-  async keep(): Promise<void> {
-    const isWorthIt = !this.#infers && this.#startedMs > 0 && this.checkpoints.ok === 0;
-    if (isWorthIt) await this.#images.writeLast(this.#options.crew.look());
+  /**
+   * Once no executor is left: ends what is being written and, if the job is to go on, writes down
+   * where it is. A disk that takes longer keeps nobody waiting: the file appears then, or never.
+   */
+  async keep({ goesOn }: { readonly goesOn: boolean }): Promise<void> {
+    const trains = !this.#infers && this.#startedMs > 0;
+    const isWorthIt = goesOn && trains && this.checkpoints.ok === 0;
+    const images = this.#images;
+    const work = isWorthIt ? images.writeLast(this.#options.crew.look()) : images.settled();
+    const waiting = new AbortController();
+    await Promise.race([work, sleep(keepMs, waiting.signal).catch(() => {})]);
+    waiting.abort();
   }
 
   /** Executors may train from now on. */
@@ -135,7 +146,6 @@ export class AttemptRun {
     this.#closed = true;
     clearInterval(this.#timer);
     await this.#finish.stop();
-    await this.#images.settled();
   }
 
   close(): void {

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -10,13 +10,21 @@ export function imagesFolderOf(jobsFolder: string, uid: string): string {
   return join(jobsFolder, uid, 'images');
 }
 
-/** Names of the images in a folder, the newest first; none where there is no folder. */
+/** Names of the images in a folder, the newest first; none where that cannot be read. */
 export function imageFilesIn(folder: string): readonly string[] {
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder)
+  return namesIn(folder)
     .filter((name) => imageName.test(name))
     .sort()
     .reverse();
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    // None was written yet, or the disk does not give them: the job begins at the beginning.
+    return [];
+  }
 }
 
 /** A job that has ended needs none. */

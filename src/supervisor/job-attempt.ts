@@ -199,8 +199,8 @@ export class JobAttempt {
     if (!this.#ended) this.#run?.hold(holds);
   }
 
-  /** Asks, waits, kills, reaps, writes down where it was if that is to be kept; then `stopped`. */
-  stop(graceMs: number, { keeps }: { readonly keeps: boolean }): void {
+  /** Asks, waits, kills, reaps, writes down where it was if the job goes on; then `stopped`. */
+  stop(graceMs: number, { goesOn }: { readonly goesOn: boolean }): void {
     if (this.#stopping) return;
     this.#stopping = true;
     const stopped = async () => {
@@ -208,7 +208,7 @@ export class JobAttempt {
         await this.#run?.stop();
         await this.#preparation.stop();
         if (this.#crew !== null) this.#tellUnkillable(await this.#crew.stop(graceMs));
-        if (keeps) await this.#run?.keep();
+        await this.#run?.keep({ goesOn });
         this.#end();
       } catch (error) {
         this.#context.log.error('attempt.stop', { message: messageOf(error) });

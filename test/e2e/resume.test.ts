@@ -11,6 +11,7 @@ import {
   evaluationsOf,
   expectEveryBatchOnce,
   modelsOf,
+  pair,
   type SpecInit,
 } from '../support/crews.ts';
 import { TestDaemon } from '../support/daemon.ts';
@@ -28,7 +29,8 @@ const spec: SpecInit = {
   model: { type: ModelType.GRAPHSAGE, hiddenDim: 16 },
   sampling: { fanouts: [10, 5] },
   training: { epochs, batchSize: 4, staleness: 2, batchesPerStep: 1, threadsPerTrainer: 1 },
-  resources: { devices: 2 },
+  // Nothing is to be measured first.
+  ...pair,
   checkpoint: { everyEpochs: 1, everySteps: 7n, keepLast: 3 },
 };
 let undisturbed: Job;
@@ -52,12 +54,12 @@ function imagesOf(job: Job): readonly string[] {
     .reverse();
 }
 
-/** Starts the job and kills the daemon when there are three images of it. */
+/** Starts the job and kills the daemon when there is an image of it. */
 async function killedInMidJob(id: string, wanted: SpecInit = spec): Promise<Job> {
   await daemon.createJob(id, wanted);
   const job = await daemon.until(
     id,
-    (now) => (now.progress?.epoch ?? 0) >= 2 && imagesOf(now).length === 3,
+    (now) => (now.progress?.epoch ?? 0) >= 2 && imagesOf(now).length > 0,
   );
   daemon.client.close();
   await daemon.kill('SIGKILL');
@@ -81,15 +83,14 @@ function expectOnlyTheRest(job: Job): void {
   expect(trained).toBe((epochs - over) * batchesPerEpoch - Number(batches));
 }
 
-test('an undisturbed job leaves no image', () => {
+test('an undisturbed job leaves no image', async () => {
   expect(undisturbed.attempts.map(({ resumed }) => resumed)).toEqual([undefined]);
-  expect(existsSync(imagesFolder(undisturbed))).toBe(false);
+  await gone(imagesFolder(undisturbed));
 });
 
 test('kill -9 of the daemon costs what came after the newest image, and no bit', async () => {
   const before = await killedInMidJob('killed');
   const newest = imagesOf(before)[0] ?? '';
-  const recorded = before.numEpochs;
   expect(newest).toMatch(/^epoch-\d{8}-batch-\d{10}\.image$/);
   await restart();
   const running = await daemon.until('killed', ({ state }) => state === JobState.RUNNING);
@@ -102,34 +103,31 @@ test('kill -9 of the daemon costs what came after the newest image, and no bit',
   expect(job.attempts[0]?.resumed).toBeUndefined();
   const { resumed } = job.attempts[1] ?? {};
   expect(resumed).toMatchObject({ image: newest, otherBuild: false });
-  expect(resumed?.epochs).toBeGreaterThanOrEqual(recorded - 1);
+  expect(resumed?.epochs).toBe(Number(newest.slice(6, 14)));
   expectSameModel(job, undisturbed);
   expectEveryBatchOnce(job, batchesPerEpoch);
   expectOnlyTheRest(job);
-  expect(daemon.logs).toContain('"event":"attempt.resumed"');
-  expect(existsSync(imagesFolder(job))).toBe(false);
+  expect(daemon.logs).toContain('"msg":"attempt.resumed"');
+  await gone(imagesFolder(job));
 });
 
-test('a damaged image is passed over, then another build is told of', async () => {
+test('a damaged image is passed over, and one of another build is told of', async () => {
   const before = await killedInMidJob('damaged');
-  const [newest = '', second = '', third = ''] = imagesOf(before);
-  const damage = (name: string, change: (bytes: Buffer) => void) => {
-    const path = join(imagesFolder(before), name);
-    const bytes = readFileSync(path);
-    change(bytes);
-    writeFileSync(path, bytes);
-  };
-  damage(newest, (bytes) => bytes.fill(7, 5000, 5001 + bytes.length / 2));
-  writeFileSync(join(imagesFolder(before), second), 'short');
+  const folder = imagesFolder(before);
+  const [sound = ''] = imagesOf(before);
+  const bytes = readFileSync(join(folder, sound));
   // As a gnnd that was built otherwise would have written it.
-  damage(third, (bytes) => {
-    bytes.write('another', 16);
-    const end = bytes.length - 32;
-    createHash('sha256').update(bytes.subarray(0, end)).digest().copy(bytes, end);
-  });
+  bytes.write('another', 16);
+  const end = bytes.length - 32;
+  createHash('sha256').update(bytes.subarray(0, end)).digest().copy(bytes, end);
+  writeFileSync(join(folder, sound), bytes);
+  const [newest, second] = [39, 38].map((epoch) => `epoch-000000${epoch}-batch-0000000000.image`);
+  writeFileSync(join(folder, second ?? ''), bytes.subarray(0, 1000));
+  bytes.fill(7, 5000, 6000);
+  writeFileSync(join(folder, newest ?? ''), bytes);
   await restart();
   const job = await daemon.succeeded('damaged');
-  expect(job.attempts[1]?.resumed).toMatchObject({ image: third, otherBuild: true });
+  expect(job.attempts[1]?.resumed).toMatchObject({ image: sound, otherBuild: true });
   expectSameModel(job, undisturbed);
   expectOnlyTheRest(job);
   const refused = daemon.logs.split('\n').filter((line) => line.includes('"image.refused"'));
@@ -182,18 +180,18 @@ test('SIGTERM costs no batch that was committed', async () => {
 });
 
 test('models over rows go on, too', async () => {
+  const { sampling, placement, ...rest } = spec;
   const rows: SpecInit = {
-    ...spec,
+    ...rest,
     model: { type: ModelType.SIGN, hiddenDim: 16 },
     propagation: { hops: 2 },
     training: { epochs, batchSize: 4, staleness: 1, batchesPerStep: 2, threadsPerTrainer: 1 },
-    sampling: {},
   };
   const whole = await daemon.train('rows', rows);
   await killedInMidJob('rows-killed', rows);
   await restart();
   const job = await daemon.succeeded('rows-killed');
-  expect(job.attempts[1]?.resumed?.epochs).toBeGreaterThan(0);
+  expect(job.attempts[1]?.resumed?.image).toMatch(/image$/);
   expectSameModel(job, whole);
   expectOnlyTheRest(job);
 });

@@ -53,7 +53,8 @@ const keys: readonly (readonly [words: string, meaning: Meaning])[] = [
   ['numworkers workers', missing('placement.policy decides how many devices sample')],
   ['split splits trainmask valmask testmask', missing('splits belong to the dataset')],
   ['shuffle', missing('every epoch is a new permutation, keyed by training.random_seed')],
-  ['resume checkpoint warmstart', missing('a job starts from its beginning')],
+  ['resume saveevery checkpointevery', field('checkpoint.every_epochs')],
+  ['warmstart initfrom', missing('a job begins with parameters of its own')],
 ];
 
 /** By the name of the enum, as in the proto. */

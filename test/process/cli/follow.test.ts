@@ -149,6 +149,24 @@ test('after a restart of the daemon the watch goes on from the revision it knows
   expect(io.stderr()).toContain('connection to the daemon lost; try 1 in 250 ms');
 });
 
+test('the epochs of an attempt that goes on are those before it and its own', async () => {
+  const attempts = [{ number: 1 }, { number: 2 }];
+  const resumed = [{ number: 1 }, { number: 2, resumed: { epochs: 2, image: 'epoch-2' } }];
+  daemon.stream(watchJob, async (_, { send }) => {
+    send(snapshot);
+    send({ type: WatchType.CHANGED, revision: 8n, job: sampleJob({ attempts }) });
+    send({ type: WatchType.CHANGED, revision: 9n, job: sampleJob({ attempts: resumed }) });
+    send({ type: WatchType.EPOCHS, revision: 10n, attempt: 2, epochs: epochs.slice(2) });
+    const job = sampleJob({ state: JobState.SUCCEEDED, attempts: resumed });
+    send({ ...end, revision: 11n, job });
+  });
+  await daemon.listen();
+  const { test: io, done } = start(['job', 'wait', 'npm-sage', '-o', 'json']);
+  expect(await done).toBe(0);
+  const shown = JSON.parse(io.stdout()).epochs as readonly { epoch?: number }[];
+  expect(shown.map(({ epoch = 0 }) => epoch)).toEqual([0, 1, 2]);
+});
+
 test('a stream that the server ends early is opened again without a word', async () => {
   const revisions: bigint[] = [];
   daemon.stream(watchJob, async ({ startRevision }, { send }) => {

@@ -206,6 +206,9 @@ test('an attempt goes on from the newest sound image; useless ones are removed',
 
 test('without a sound image an attempt begins at the beginning', async () => {
   const world = new World();
+  writeFileSync(world.folder, 'in place of the folder');
+  expect(await resume(world.context(), { segment, layout })).toBeNull();
+  rmSync(world.folder);
   expect(await resume(world.context(), { segment, layout })).toBeNull();
   mkdirSync(world.folder, { recursive: true });
   writeFileSync(join(world.folder, nameOf(5)), '');

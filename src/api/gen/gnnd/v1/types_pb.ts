@@ -367,7 +367,7 @@ export enum Reason {
   DAEMON_SHUTDOWN = 6,
 
   /**
-   * The daemon died while the job ran; the job starts again.
+   * The daemon died while the job ran; the job goes on from its newest image.
    *
    * @generated from enum value: REASON_DAEMON_RESTARTED = 7;
    */
