@@ -25,7 +25,7 @@
 
 namespace gnnd {
 
-inline constexpr uint32_t kScaleOne = 16;   // s = 1
+inline constexpr uint32_t kScaleOne = 16;    // s = 1
 inline constexpr uint32_t kScaleMost = 128;  // s = 8
 
 // A row that does not take all.

@@ -37,8 +37,8 @@ std::vector<std::vector<uint32_t>> FavouredSets(const TopologyView& topology,
       if (paths[v] > 0) nodes.push_back(v);
     }
     const size_t kept = std::min<size_t>(most, nodes.size());
-    std::partial_sort(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(kept),
-                      nodes.end(), [&](uint32_t one, uint32_t other) {
+    std::partial_sort(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(kept), nodes.end(),
+                      [&](uint32_t one, uint32_t other) {
                         return paths[one] != paths[other] ? paths[one] > paths[other] : one < other;
                       });
     nodes.resize(kept);

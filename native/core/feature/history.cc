@@ -48,8 +48,7 @@ HistoryBuffer::HistoryBuffer(const HistoryShape& shape)
       feature_pitch_(PitchOf(shape.feature_bytes)) {
   GNND_CHECK(shape.embedding_bytes > 0 && shape.feature_bytes > 0);
   GNND_CHECK(shape.max_share >= 0 && shape.max_share <= 1);
-  const auto most_bytes =
-      static_cast<uint64_t>(shape.max_share * static_cast<double>(shape.bytes));
+  const auto most_bytes = static_cast<uint64_t>(shape.max_share * static_cast<double>(shape.bytes));
   // Places are 32 bits, one number of which says "none".
   most_places_ = std::min<uint64_t>(most_bytes / embedding_pitch_, UINT32_MAX - 1);
   if (shape.t_stale == 0) most_places_ = 0;
@@ -82,8 +81,7 @@ bool HistoryBuffer::IsFresh(const Place& place, uint64_t version) const {
   return version - place.version <= shape_.t_stale;
 }
 
-std::optional<uint32_t> HistoryBuffer::Find(uint32_t level, uint32_t node,
-                                            uint64_t version) const {
+std::optional<uint32_t> HistoryBuffer::Find(uint32_t level, uint32_t node, uint64_t version) const {
   GNND_CHECK(level < shape_.levels && node < shape_.num_nodes);
   const uint32_t named = place_of_[uint64_t{level} * shape_.num_nodes + node];
   if (named == 0) return std::nullopt;

@@ -78,8 +78,8 @@ class HistoryBuffer {
   // Forgets one, if it is there.
   void Evict(uint32_t level, uint32_t node);
 
-  uint64_t embedding_places() const { return extent_; }   // ever written
-  uint64_t overwritten() const { return overwritten_; }   // still fresh, for want of places
+  uint64_t embedding_places() const { return extent_; }  // ever written
+  uint64_t overwritten() const { return overwritten_; }  // still fresh, for want of places
 
  private:
   struct Place {

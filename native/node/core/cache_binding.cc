@@ -90,22 +90,25 @@ struct HotCurveOptions : FootprintOptions {
 };
 
 template <>
-inline constexpr auto kTable<HotCurveOptions> =
-    Extending(kTable<FootprintOptions>.fields, "HotCurveOptions",
-              Field{"policy", &HotCurveOptions::policy},
-              Field{"presampleEpochs", &HotCurveOptions::presample_epochs, "K."},
-              Field{"epochs", &HotCurveOptions::epochs, "Measured, from 0."});
+inline constexpr auto kTable<HotCurveOptions> = Extending(
+    kTable<FootprintOptions>.fields, "HotCurveOptions", Field{"policy", &HotCurveOptions::policy},
+    Field{"presampleEpochs", &HotCurveOptions::presample_epochs, "K."},
+    Field{"epochs", &HotCurveOptions::epochs, "Measured, from 0."});
 
 template <>
-inline constexpr auto kTable<HotRun> = StructOf(
-    "NativeHotRun", "Neighbours in the hot order.", Field{"rows", &HotRun::rows},
-    Field{"hotness", &HotRun::hotness, "What the policy gave each, mean."},
-    Field{"partRows", [](const HotRun& run) {
-            return std::vector<uint64_t>(run.part_rows.begin(), run.part_rows.end());
-          }, "Of the nodes of each eighth of the ids."},
-    Field{"partReads", [](const HotRun& run) {
-            return std::vector<double>(run.part_reads.begin(), run.part_reads.end());
-          }, "Reads of these by an epoch, each batch for itself."});
+inline constexpr auto kTable<HotRun> =
+    StructOf("NativeHotRun", "Neighbours in the hot order.", Field{"rows", &HotRun::rows},
+             Field{"hotness", &HotRun::hotness, "What the policy gave each, mean."},
+             Field{"partRows",
+                   [](const HotRun& run) {
+                     return std::vector<uint64_t>(run.part_rows.begin(), run.part_rows.end());
+                   },
+                   "Of the nodes of each eighth of the ids."},
+             Field{"partReads",
+                   [](const HotRun& run) {
+                     return std::vector<double>(run.part_reads.begin(), run.part_reads.end());
+                   },
+                   "Reads of these by an epoch, each batch for itself."});
 
 template <>
 inline constexpr auto kTable<HotCurve> =

@@ -26,10 +26,14 @@ LocalityRow RowOf(const Case& c) { return {c.degree, c.favoured.size(), c.fanout
 
 const std::vector<Case>& Cases() {
   static const std::vector<Case> cases = {
-      {20, 5, {0, 3, 7, 19}, 32},          {20, 5, {1, 2}, 128},  // all favoured are taken
-      {20, 5, {}, 64},                     {9, 4, {0, 1, 2, 3, 4, 5, 6, 7, 8}, 48},
-      {30, 10, {4, 5, 6, 7, 8, 9, 10}, 17}, {64, 8, {63}, 40},
-      {12, 11, {2, 9}, 128},               {7, 3, {0, 2, 4, 6}, 16},
+      {20, 5, {0, 3, 7, 19}, 32},
+      {20, 5, {1, 2}, 128},  // all favoured are taken
+      {20, 5, {}, 64},
+      {9, 4, {0, 1, 2, 3, 4, 5, 6, 7, 8}, 48},
+      {30, 10, {4, 5, 6, 7, 8, 9, 10}, 17},
+      {64, 8, {63}, 40},
+      {12, 11, {2, 9}, 128},
+      {7, 3, {0, 2, 4, 6}, 16},
   };
   return cases;
 }
@@ -187,9 +191,10 @@ TEST_CASE("the scale follows the share of extraction, up to eight and back") {
   // 20 and 15 hundredths are within.
   CHECK(Trace({20}) == Steps{{1, true}});
   CHECK(Trace({30, 15}) == Steps{{2, false}, {2, true}});
-  CHECK(Trace({30, 10, 10, 10, 10, 10}) ==
-        Steps{{2, false}, {1.5, false}, {1.25, false}, {1.125, false}, {1.0625, true},
-              {1.0625, true}});
+  CHECK(
+      Trace({30, 10, 10, 10, 10, 10}) ==
+      Steps{
+          {2, false}, {1.5, false}, {1.25, false}, {1.125, false}, {1.0625, true}, {1.0625, true}});
 }
 
 TEST_CASE("the scale stays within 1 and 8, and ends, whatever epochs take") {
