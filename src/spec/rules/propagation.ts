@@ -88,14 +88,23 @@ function checkPropagation(
   const isSeries = operators.includes('PPR') || operators.includes('HEAT');
   const reads = { alpha: operators.includes('PPR'), heatTime: operators.includes('HEAT') };
   const fields = [
-    { key: 'alpha', path: 'alpha', isRead: reads.alpha, readers: 'PPR' },
-    { key: 'heatTime', path: 'heat_time', isRead: reads.heatTime, readers: 'HEAT' },
-    { key: 'terms', path: 'terms', isRead: isSeries, readers: 'PPR or HEAT' },
+    { key: 'alpha', path: 'alpha', isRead: reads.alpha, readers: 'PPR', range: '(0, 1]' },
+    {
+      key: 'heatTime',
+      path: 'heat_time',
+      isRead: reads.heatTime,
+      readers: 'HEAT',
+      range: '(0, 100]',
+    },
+    { key: 'terms', path: 'terms', isRead: isSeries, readers: 'PPR or HEAT', range: '1 to 1000' },
   ] as const;
-  for (const { key, path, isRead, readers } of fields) {
-    if (isRead) continue;
+  for (const { key, path, isRead, readers, range } of fields) {
     const value = given[key];
     const field = `spec.propagation.${path}`;
+    if (isRead) {
+      if (value === 0) check.violate(field, `0: expected ${range} with ${readers}`);
+      continue;
+    }
     if (value !== undefined && value !== 0 && !check.failed(field)) {
       check.violate(field, `${show(value)}: only with ${readers} among the operators`);
     }

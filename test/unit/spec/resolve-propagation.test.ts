@@ -59,12 +59,12 @@ describe('what is propagated', () => {
     expect(violationsOf(given).map(({ path }) => path)).toEqual([
       'propagation.operators[1]',
       'propagation.hops',
-      'propagation.alpha',
       'propagation.heat_time',
       'propagation.terms',
       'propagation.row_dtype',
       'propagation.random_seed',
       'propagation.operators[2]',
+      'propagation.alpha',
     ]);
   });
 
@@ -72,6 +72,15 @@ describe('what is propagated', () => {
     expect(violationsOf({ operators: ['PPR'], alpha })).toEqual([
       { path: 'propagation.alpha', description: expect.stringContaining('(0, 1]') },
     ]);
+  });
+
+  it('takes what it was resolved to', () => {
+    const cases: readonly PropagationInput[] = [{}, { operators: ['HEAT'], terms: 3 }];
+    for (const given of cases) {
+      const first = resolvePropagation(given);
+      if (!('ok' in first)) throw new Error('was refused');
+      expect(resolvePropagation(first.ok)).toEqual(first);
+    }
   });
 
   it('refuses R = 0 and more than 64', () => {
