@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { LogLevel } from '../base/log.ts';
 import { type RetentionLimits, retentionKeys, retentionLimitsOf } from './retention-limits.ts';
 
@@ -89,17 +90,22 @@ export function resolveConfig(
     problems.push(`${name} must be a non-empty string, not ${JSON.stringify(value)}`);
     return fallback;
   };
-  const stateDir = text('state_dir', defaults.stateDir);
+  // Paths are told to executors and clients, whose working directories are others.
+  const folder = (name: ConfigName, fallback: string): string => {
+    const path = text(name, fallback);
+    return path === '' ? '' : resolve(path);
+  };
+  const stateDir = folder('state_dir', defaults.stateDir);
   const listen = addresses(values['listen'], `unix:${defaults.runDir}/gnnd.sock`, problems);
   const config: DaemonConfig = {
     stateDir,
     listen,
     metricsListen: text('metrics_listen', '127.0.0.1:9464'),
-    datasetsDir: text('datasets_dir', `${stateDir}/datasets`),
-    cacheDir: text('cache_dir', `${stateDir}/cache`),
-    pluginsDir: text('plugins_dir', ''),
-    sourcesDir: text('sources_dir', ''),
-    dumpsDir: text('dumps_dir', `${stateDir}/dumps`),
+    datasetsDir: folder('datasets_dir', `${stateDir}/datasets`),
+    cacheDir: folder('cache_dir', `${stateDir}/cache`),
+    pluginsDir: folder('plugins_dir', ''),
+    sourcesDir: folder('sources_dir', ''),
+    dumpsDir: folder('dumps_dir', `${stateDir}/dumps`),
     cpuDevices:
       values['cpu_devices'] === undefined || values['cpu_devices'] === 'auto'
         ? null

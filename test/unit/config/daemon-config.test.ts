@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { resolveConfig } from '../../../src/config/daemon-config.ts';
 import { nearestOf } from '../../../src/spec/nearest.ts';
@@ -87,6 +88,18 @@ test('all problems are told at once', () => {
     defaults,
   );
   expect('problems' in resolution ? resolution.problems : []).toHaveLength(5);
+});
+
+test('folders are absolute, whatever the working directory was', () => {
+  const values = { state_dir: 'here', sources_dir: '../there' };
+  expect(resolveConfig(values, defaults)).toMatchObject({
+    ok: {
+      stateDir: resolve('here'),
+      datasetsDir: resolve('here/datasets'),
+      sourcesDir: resolve('../there'),
+      pluginsDir: '',
+    },
+  });
 });
 
 test('a misspelt key is answered with the nearest known one', () => {
