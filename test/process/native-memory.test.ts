@@ -36,7 +36,7 @@ const { readFileSync } = require('node:fs');
 const status = readFileSync('/proc/self/status', 'utf8');
 const bytes = Number(/VmSize:\\s+(\\d+)/.exec(status)[1]) * 1024 + (192 << 20);
 execFileSync('prlimit', ['--pid', String(process.pid), '--as=' + bytes]);
-core.datasetStandardize(process.env.INPUT, process.env.INPUT + '.out').then(
+core.datasetStandardize(process.env.INPUT, process.env.INPUT + '.out', '').then(
   () => console.log('done'),
   (error) => console.log(error.code + ' ' + error.message),
 );

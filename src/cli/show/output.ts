@@ -183,6 +183,8 @@ function withEnumNames(schema: DescMessage, json: JsonValue): JsonValue {
     const field = fields.get(key);
     if (field?.fieldKind === 'message') named[key] = withEnumNames(field.message, value);
     else if (field?.fieldKind === 'enum') named[key] = shortName(field.enum, Number(value));
+    else if (field?.fieldKind === 'list' && field.listKind === 'enum' && Array.isArray(value))
+      named[key] = value.map((each) => shortName(field.enum, Number(each)));
     else named[key] = value;
   }
   return named;

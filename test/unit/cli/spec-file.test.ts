@@ -179,9 +179,11 @@ test('wrong settings are problems beside those of the file', () => {
 test('a spec that was printed is read back as it was', () => {
   const { spec } = read(
     'dataset: cora\nmodel: {type: GCN, dropout: 0.5}\nsampling: {fanouts: [-1, -1]}\n' +
-      'training: {epochs: 2, random_seed: 9007199254740993}\nqueue: {max_bytes: 1GiB}\n',
+      'training: {epochs: 2, random_seed: 9007199254740993}\nqueue: {max_bytes: 1GiB}\n' +
+      'propagation: {operators: [SYMMETRIC, PPR]}\ninference: {formats: [PARQUET]}\n',
   );
   const again = read(specYaml(JobSpecSchema, spec));
   expect(toJson(JobSpecSchema, again.spec)).toEqual(toJson(JobSpecSchema, spec));
   expect(specYaml(JobSpecSchema, spec)).toContain('type: GCN\n');
+  expect(specYaml(JobSpecSchema, spec)).toContain('formats:\n    - PARQUET\n');
 });
