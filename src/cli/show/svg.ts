@@ -54,7 +54,7 @@ export interface LaneChart {
 /** Values are percent, 0 to 100. */
 export type Chart = LineChart | BarChart | StackChart | LaneChart;
 
-const size = { width: 560, height: 320, left: 52, right: 150, top: 34, bottom: 44 } as const;
+const size = { width: 576, height: 320, left: 68, right: 150, top: 34, bottom: 44 } as const;
 const plot = {
   width: size.width - size.left - size.right,
   height: size.height - size.top - size.bottom,
