@@ -18,7 +18,11 @@ export function memorySummary({ surelyBytes, atMostBytes, hostBytes }: MemoryPla
   return `${size(surelyBytes)} to ${size(atMostBytes)} of the host's ${size(hostBytes)}${tight}`;
 }
 
+/** Of jobs whose batches are propagated rows. */
+const rowsInstead = 'none, rows are read instead';
+
 export function topologyText({ topology, topologyBytes }: MemoryPlan): string {
+  if (topologyBytes === 0n) return rowsInstead;
   const isCopied = topology === TopologySource.MEMORY;
   const where = isCopied ? 'copied into memory' : "mapped from the dataset's files";
   return `${size(topologyBytes)}, ${where}`;
@@ -29,6 +33,7 @@ export function featuresText({
   featuresOnDisk,
   readAheadBytes,
 }: MemoryPlan): string {
+  if (featuresBytes === 0n) return rowsInstead;
   const where = featuresOnDisk
     ? `read from disk behind the cache, ${size(readAheadBytes)} ahead`
     : 'in the page cache';
