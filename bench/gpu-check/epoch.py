@@ -8,10 +8,7 @@ Trainer on two logical devices of the first one. Of three epochs the fastest aft
 evaluations left out. Prints an answer a line, as jobs.py; the peer is pyg_epoch.py.
 """
 
-import argparse
-from pathlib import Path
-
-from jobs import Daemon, say
+from jobs import Daemon, parser_of, say
 
 EPOCHS = 3
 
@@ -29,10 +26,7 @@ def spec_of(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("node", "addons", "data", "folder"):
-        parser.add_argument(f"--{name}", type=lambda text: Path(text).absolute(), required=True)
-    parser.add_argument("--device", choices=("cuda", "sim"), required=True)
+    parser = parser_of(__doc__)
     parser.add_argument("--batch", type=int, default=1024)
     options = parser.parse_args()
     with Daemon(options, logical="0,0") as daemon:

@@ -143,11 +143,17 @@ def trains_on(name):
     return "cpu" if name == "cpu" or name.endswith("CPU trains") else "device"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parser_of(description):
+    """What every script here that starts a daemon is told."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
     for name in ("node", "addons", "data", "folder"):
         parser.add_argument(f"--{name}", type=lambda text: Path(text).absolute(), required=True)
     parser.add_argument("--device", choices=("cuda", "sim"), required=True)
+    return parser
+
+
+def main():
+    parser = parser_of(__doc__)
     parser.add_argument("--epochs", type=int, default=10)
     options = parser.parse_args()
     digests, accuracies, wrong = {}, {}, []

@@ -4,6 +4,7 @@ import type { JobSpec } from '../spec/job-spec.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { inferencePlanOf, nodesOf } from './inference.ts';
 import type { JobLayout } from './job-layout.ts';
+import { readTokens, storedTokens, tokenBytes } from './row-sizes.ts';
 
 /** What an inference takes of memory and of the disk, from sizes alone. */
 
@@ -48,12 +49,9 @@ function isScript({ model }: JobSpec): boolean {
   return model.type === 'TORCHSCRIPT';
 }
 
-function chunkBytesOf({ propagation }: JobSpec, { numFeatures }: DatasetCounts): number {
-  const tokens = 1 + propagation.operators.length * propagation.hops;
-  return rowsOfChunk * tokens * numFeatures * Float32Array.BYTES_PER_ELEMENT;
+function chunkBytesOf(spec: JobSpec, { numFeatures }: DatasetCounts): number {
+  return rowsOfChunk * readTokens(spec) * numFeatures * Float32Array.BYTES_PER_ELEMENT;
 }
-
-const rowValueBytes = { FLOAT32: 4, FLOAT16: 2, BFLOAT16: 2 } as const;
 
 /** Chunks, and bytes on the disk, each at most. */
 export function inferenceSizesOf(
@@ -69,8 +67,7 @@ export function inferenceSizesOf(
     ? noSizes
     : inferencePlanOf(native, layout, facts);
   const isOfAll = which === 'ALL' || which === 'LISTED';
-  const tokens = 1 + propagation.operators.length * propagation.hops;
-  const rowBytes = counts.numFeatures * rowValueBytes[propagation.rowDtype];
+  const nodeBytes = storedTokens(propagation) * tokenBytes(propagation, counts.numFeatures);
   const rowOutput = 16 + outputs.length * classes * Float32Array.BYTES_PER_ELEMENT;
   const isPropagated = takesRows(spec.model.type) && isOfAll;
   return {
@@ -78,6 +75,6 @@ export function inferenceSizesOf(
     chunks,
     outputBytes: formats.length * nodes * rowOutput,
     scratchBytes,
-    propagationBytes: isPropagated ? counts.numNodes * tokens * rowBytes : 0,
+    propagationBytes: isPropagated ? counts.numNodes * nodeBytes : 0,
   };
 }

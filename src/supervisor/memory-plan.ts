@@ -18,6 +18,7 @@ import { inferenceParts, inferenceSizesOf } from './inference-memory.ts';
 import { type JobLayout, layoutOf, queueSlots } from './job-layout.ts';
 import { pinnedPlanOf } from './pinned-plan.ts';
 import { placeRows } from './row-placement.ts';
+import { readTokens, tokenBytes } from './row-sizes.ts';
 import { samplerDeviceBytes, topologyBytesOf } from './sampler-memory.ts';
 
 /**
@@ -158,18 +159,16 @@ function pinnedPart({ resources }: JobSpec, { bytes }: PinnedPlan): MemoryPart {
 
 /** As native/core/feature/disk_rows.cc has slots. */
 const stagedBatches = 4;
-const rowValueBytes = { FLOAT32: 4, FLOAT16: 2, BFLOAT16: 2 } as const;
 
 /** Trainers compute on cores: no device has a tier of its own here. */
 export function rowPlanOf(
-  { model, propagation, training, resources }: Omit<JobSpec, 'evaluation'>,
+  spec: Omit<JobSpec, 'evaluation'>,
   { numFeatures, train, val, test }: DatasetCounts,
   hostBytes: number,
 ): RowPlan {
-  const { operators, hops, rowDtype } = propagation;
-  // SGC reads the last hop alone.
-  const tokens = model.type === 'SGC' ? 1 : 1 + operators.length * hops;
-  const rowBytes = numFeatures * rowValueBytes[rowDtype];
+  const { propagation, training, resources } = spec;
+  const tokens = readTokens(spec);
+  const rowBytes = tokenBytes(propagation, numFeatures);
   const bytes = (train + val + test) * tokens * rowBytes;
   const facts = { bytes, trainBytes: train * tokens * rowBytes, rowBytes, hostBytes };
   const { batchSize } = training;
@@ -311,7 +310,7 @@ function processPart(spec: JobSpec): MemoryPart {
 /** Two batches a Trainer: one that is computed, one that is read meanwhile. */
 function extractionPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): MemoryPart {
   const rows = takesRows(spec.model.type)
-    ? spec.training.batchSize * (1 + spec.propagation.operators.length * spec.propagation.hops)
+    ? spec.training.batchSize * readTokens(spec)
     : batchRowsOf(layout, counts.numNodes);
   const valueBytes = spec.training.precision === 'BFLOAT16' ? 2 : 4;
   return {
@@ -337,9 +336,7 @@ function copiedPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): Me
 
 /** Rows that a Trainer reads from disk ahead: the batch that is taken and those after it. */
 function stagedPart(spec: JobSpec, { numFeatures }: DatasetCounts): MemoryPart {
-  const { operators, hops, rowDtype } = spec.propagation;
-  const tokens = spec.model.type === 'SGC' ? 1 : 1 + operators.length * hops;
-  const rowBytes = tokens * numFeatures * rowValueBytes[rowDtype];
+  const rowBytes = readTokens(spec) * tokenBytes(spec.propagation, numFeatures);
   return {
     name: 'rows read ahead from disk',
     bytes: trainersOf(spec) * stagedBatches * spec.training.batchSize * rowBytes,

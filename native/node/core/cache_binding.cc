@@ -203,13 +203,20 @@ class Bench {
   std::unique_ptr<Presampler> presampler_;
 };
 
-Result<RankTimes> RankAndWrite(const RankOptions& options) {
+// Of RankOptions or HotCurveOptions.
+template <typename Options>
+RankRequest RequestOf(const Options& options) {
   RankRequest request;
   request.policy = options.policy;
   request.presample_epochs = options.presample_epochs;
   request.epochs = options.epochs;
   request.random_seed = options.random_seed.value;
   request.reach = {options.sampling, options.sampling.batch_size};
+  return request;
+}
+
+Result<RankTimes> RankAndWrite(const RankOptions& options) {
+  const RankRequest request = RequestOf(options);
   Bench bench;
   GNND_TRY(bench.Open(options, CoresOfProcess()));
   RankResult ranked =
@@ -235,12 +242,7 @@ Result<CacheReport> MakeReport(const CacheReportOptions& options) {
 }
 
 Result<HotCurve> MeasureCurve(const HotCurveOptions& options) {
-  RankRequest request;
-  request.policy = options.policy;
-  request.presample_epochs = options.presample_epochs;
-  request.epochs = options.epochs;
-  request.random_seed = options.random_seed.value;
-  request.reach = {options.sampling, options.sampling.batch_size};
+  const RankRequest request = RequestOf(options);
   Bench bench;
   GNND_TRY(bench.Open(options, CoresOfProcess()));
   return MeasureHotCurve(request, bench.topology(), bench.train_nodes(), bench.presampler());
