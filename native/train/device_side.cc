@@ -1,5 +1,7 @@
 #include "train/device_side.h"
 
+#include <ATen/Context.h>
+
 namespace gnnd {
 
 Result<std::unique_ptr<DeviceSide>> DeviceSide::Create(const TrainOptions& options,
@@ -13,6 +15,8 @@ Result<std::unique_ptr<DeviceSide>> DeviceSide::Create(const TrainOptions& optio
   side->gradient_ =
       GNND_VALUE(DeviceBuffer<float>::Allocate(device, num_floats, DevicePurpose::kModel));
   side->features_ = GNND_VALUE(DeviceFeatures::Load(options));
+  // The process's own: whatever the environment says, a spec's bits are a spec's.
+  at::globalContext().setAllowTF32CuBLAS(options.precision == Precision::kTf32);
   return side;
 }
 

@@ -15,6 +15,7 @@ import {
   devicesRule,
   queueRule,
   samplersRule,
+  tf32Rule,
   topologyRule,
 } from './rules/resources.ts';
 import type { ResolveContext, Rule } from './rules/rule.ts';
@@ -44,6 +45,7 @@ const rules: readonly Rule[] = [
   devicesRule,
   deviceSupportRule,
   samplersRule,
+  tf32Rule,
   queueRule,
   topologyRule,
   rowsRule,

@@ -107,6 +107,10 @@ describe('whoever works on it', () => {
     '2 Samplers and 1 Trainer': sim(crew(2, 1)),
     'standby Trainers ALWAYS': sim(crew(2, 1, StandbyPolicy.ALWAYS)),
     'one device alternating': sim({ resources: { devices: 1 } }),
+    'products in TF32, which are float32 where no GPU is': {
+      ...sim(pair),
+      training: { ...common.training, precision: Precision.TF32 },
+    },
     'as the plan has it': sim({ resources: { devices: 3 } }),
     'a simulated Sampler, a Trainer of the CPU': {
       resources: { deviceNames: ['sim:1', 'cpu:0'] },

@@ -34,8 +34,9 @@ enum class Activation : uint32_t { kRelu = 1, kElu = 2, kLeakyRelu = 3 };
 enum class Normalization : uint32_t { kNone = 1, kL2 = 2, kLayer = 3 };
 
 // What training keeps rows in: inputs, hidden rows, their gradients, and the weights' copies in
-// products. Sums, parameters, their gradients and evaluation are float32 either way.
-enum class Precision : uint32_t { kFloat32 = 1, kBfloat16 = 2 };
+// products. Sums, parameters, their gradients and evaluation are float32 either way. With kTf32 all
+// are float32, and a GPU's products round what they multiply to TF32.
+enum class Precision : uint32_t { kFloat32 = 1, kBfloat16 = 2, kTf32 = 3 };
 
 struct ModelSpec {
   ModelType type = ModelType::kGraphSage;

@@ -75,7 +75,8 @@ inline constexpr auto kNames<OptimizerType> = NamesOf<OptimizerType>("OptimizerT
 template <>
 inline constexpr auto kNames<Precision> = NamesOf<Precision>("Precision", {
     {"FLOAT32", Precision{1}},
-    {"BFLOAT16", Precision{2}}});
+    {"BFLOAT16", Precision{2}},
+    {"TF32", Precision{3}}});
 
 template <>
 inline constexpr auto kTable<WalkOptions> = StructOf("WalkOptions",

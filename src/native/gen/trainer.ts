@@ -51,7 +51,7 @@ export interface EvaluationOptions {
   readonly sampling: SamplingOptions;
 }
 
-export type Precision = 'FLOAT32' | 'BFLOAT16';
+export type Precision = 'FLOAT32' | 'BFLOAT16' | 'TF32';
 
 export type RowReadTier = 'HOST' | 'DISK';
 

@@ -30,9 +30,9 @@ export const modelRule: Rule = (spec, facts) => {
     const path = 'spec.training.optimizer.weight_decay_scope';
     check.violate(path, 'FIRST_LAYER: which parameters that is only models of gnnd tell');
   }
-  if (model.type === 'TORCHSCRIPT' && training.precision === 'BFLOAT16') {
-    const description = 'BFLOAT16: a TORCHSCRIPT computes what its file says; expected FLOAT32';
-    check.violate('spec.training.precision', description);
+  if (model.type === 'TORCHSCRIPT' && training.precision !== 'FLOAT32') {
+    const description = `${training.precision}: a TORCHSCRIPT computes what its file says`;
+    check.violate('spec.training.precision', `${description}; expected FLOAT32`);
   }
 };
 

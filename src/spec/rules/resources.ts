@@ -5,6 +5,7 @@ import {
   devicesOfKind,
   hasOwnMemory,
   onlySamplersOf,
+  trainsInOwnMemory,
   wholeDeviceOf,
 } from '../device-kinds.ts';
 import type { SpecDraft } from '../job-spec.ts';
@@ -104,6 +105,17 @@ export const deviceSupportRule: Rule = ({ resources, sampling, model }, { check 
     const alone = coresAlone(part);
     if (alone !== null) check.violate(`spec.${alone.path}`, `${alone.value}: ${expected}`);
   }
+};
+
+/** TF32 is what products of GPUs round to; simulated devices take it, and compute in float32. */
+export const tf32Rule: Rule = (spec, { check }) => {
+  const path = 'spec.training.precision';
+  if (spec.training.precision !== 'TF32' || spec.model.type === 'TORCHSCRIPT') return;
+  if (spec.kind === 'INFERENCE') return;
+  if (check.failed('spec.resources') || check.failed(path) || trainsInOwnMemory(spec)) return;
+  const expected =
+    'expected FLOAT32 or BFLOAT16, or GPUs for training (resources.device_kind CUDA)';
+  check.violate(path, `TF32: CPU devices have no such products; ${expected}`);
 };
 
 /** The names as the host has them: `cuda:0` twice may be `cuda:0/0` and `cuda:0/1`. */

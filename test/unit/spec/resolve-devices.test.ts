@@ -82,6 +82,19 @@ describe('devices of several kinds', () => {
     );
   });
 
+  it('compute products in TF32 where GPUs train, of simulated ones as well', () => {
+    const tf32 = { precision: 'TF32' } as const;
+    const refused = [{ path: 'spec.training.precision', description: expect.anything() }];
+    const of = (resources: JobSpecInput['resources'], placement?: JobSpecInput['placement']) =>
+      violations({ dataset: 'cora', training: { epochs: 1, ...tf32 }, resources, placement });
+    expect(of({ deviceKind: 'CUDA' })).toEqual([]);
+    expect(of({ deviceKind: 'SIM' })).toEqual([]);
+    expect(of({ deviceKind: 'CPU' })).toEqual(refused);
+    const onlySample = { policy: 'FIXED', samplers: 1, standby: 'OFF' } as const;
+    expect(of({ deviceNames: ['cpu:0', 'cuda:1'] }, onlySample)).toEqual([]);
+    expect(of({ deviceNames: ['cuda:1', 'cpu:0'] }, onlySample)).toEqual(refused);
+  });
+
   it('named by their GPU are its logical devices, each once', () => {
     expect(resourcesOf({ deviceNames: ['cuda:0', 'cuda:0', 'cuda:0'] })).toContainEqual(
       'device_names[2]: "cuda:0": named more often than its 2 logical devices',

@@ -112,7 +112,9 @@ describe('a TorchScript model', () => {
 
   it('computes in the precision of its file', () => {
     expect(paths(mine, {}, { precision: 'FLOAT32' })).toEqual([]);
-    expect(paths(mine, {}, { precision: 'BFLOAT16' })).toEqual(['spec.training.precision']);
+    for (const precision of ['BFLOAT16', 'TF32'] as const) {
+      expect(paths(mine, {}, { precision })).toEqual(['spec.training.precision']);
+    }
     expect(paths({ type: 'GAT' }, {}, { precision: 'BFLOAT16' })).toEqual([]);
   });
 });
