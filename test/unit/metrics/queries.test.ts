@@ -7,7 +7,10 @@ import { stringify } from 'yaml';
 import { createMetrics, type JobMetricsInput } from '../../../src/metrics/metrics.ts';
 import { hostInput, jobInput, options } from './job-input.ts';
 
-/** The queries of docs/metrics.md, run by promtool over what two scrapes show. */
+/**
+ * The queries of docs/metrics.md and of deploy/monitoring, run by promtool over what two scrapes
+ * show.
+ */
 
 const docs = readFileSync('docs/metrics.md', 'utf8');
 
@@ -283,3 +286,45 @@ describe('the queries of docs/metrics.md', () => {
     expect(ask(await recording(ended), questions)).toBe('');
   });
 });
+
+describe('deploy/monitoring', () => {
+  const folder = 'deploy/monitoring';
+
+  test.skipIf(!promtool)('has alerts that fire when they should, and not before', () => {
+    for (const args of [
+      ['check', 'rules', `${folder}/alerts.yaml`],
+      ['test', 'rules', `${folder}/alerts.test.yaml`],
+    ]) {
+      const { status, stdout, stderr } = spawnSync('promtool', args, { encoding: 'utf8' });
+      expect(status, stdout + stderr).toBe(0);
+    }
+  });
+
+  test('tries each of its alerts', () => {
+    const named = (file: string) => readFileSync(`${folder}/${file}`, 'utf8');
+    const alerts = [...named('alerts.yaml').matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
+    const lines = named('alerts.test.yaml').split('\n');
+    const fire = lines.flatMap((line) => /^ {8}alertname: (\w+)$/.exec(line)?.[1] ?? []);
+    const quiet = lines.flatMap((line) => /quiet.* alertname: (\w+)/.exec(line)?.[1] ?? []);
+    expect([...fire].sort()).toEqual([...alerts].sort());
+    expect([...quiet].sort()).toEqual([...alerts].sort());
+  });
+
+  test.skipIf(!promtool)('has a dashboard that shows something in each panel', async () => {
+    const questions = shownBy(`${folder}/dashboard.json`).map((expr) => ({
+      expr: `count(${expr}) > bool 0`,
+      answer: { '*': 1 },
+    }));
+    expect(questions.length).toBeGreaterThan(20);
+    expect(ask(await recording(), questions)).toBe('');
+  });
+});
+
+/** All expressions of a dashboard, of all hosts and jobs. */
+function shownBy(path: string): readonly string[] {
+  const { panels } = JSON.parse(readFileSync(path, 'utf8'));
+  const targets: readonly { readonly expr: string }[] = panels.flatMap(
+    (panel: { readonly targets?: readonly { readonly expr: string }[] }) => panel.targets ?? [],
+  );
+  return targets.map(({ expr }) => expr.replace(/\$(instance|gnnd_job)/g, '.*'));
+}
