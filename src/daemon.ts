@@ -1,7 +1,7 @@
 import { readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type ApiBackend, type ApiServer, rpcMethods, serve } from './api/api.ts';
+import { type ApiBackend, type ApiOptions, type ApiServer, rpcMethods, serve } from './api/api.ts';
 import { deviceFacts } from './api/device-facts.ts';
 import type { HostFacts } from './api/host-handlers.ts';
 import { opennessOf } from './api/listen.ts';
@@ -30,6 +30,8 @@ import { daemonExit } from './base/exit-codes.ts';
 import { hostMemoryBytes } from './base/host-memory.ts';
 import type { Log } from './base/log.ts';
 import type { DaemonConfig } from './config/daemon-config.ts';
+import { readTlsFiles } from './config/tls-files.ts';
+import { createTokens } from './config/tokens.ts';
 import { createDatasets, type Datasets, type DatasetsOptions } from './datasets/datasets.ts';
 import { createDeletion } from './jobs/deletion.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
@@ -196,6 +198,7 @@ async function openServers(
   const api = await bound(config.listen.join(', '), () =>
     serve(backend, {
       listen: config.listen,
+      ...accessOf(config),
       connectionsMax: connections.grpc,
       ...{ log, clock: systemClock, version, observe },
     }),
@@ -358,6 +361,15 @@ function connectionLimits(devices: number): ConnectionLimits {
   }
 }
 
+/** What makes TCP safe to listen on. */
+function accessOf(config: DaemonConfig): Pick<ApiOptions, 'tls' | 'tokens'> {
+  try {
+    return { tls: readTlsFiles(config), tokens: createTokens(config.tokensFile) };
+  } catch (error) {
+    throw new StartError(daemonExit.CONFIGURATION, messageOf(error), error);
+  }
+}
+
 /** Unix sockets live in folders that need not exist yet, as $XDG_RUNTIME_DIR/gnnd. */
 function makeSocketFolders(listen: readonly string[]): void {
   for (const address of listen.filter((text) => text.startsWith('unix:'))) {
@@ -440,7 +452,9 @@ function hostFacts(
     ready: isReady(),
     notes: [
       ...notes,
-      ...config.listen.map(opennessOf).filter((note) => note !== null),
+      ...(config.tlsCert === '' ? config.listen.map(opennessOf) : []).filter(
+        (note) => note !== null,
+      ),
       ...(runner.storeIsFailing ? ['the store refuses to write: is its disk full?'] : []),
     ],
     stateDir: config.stateDir,

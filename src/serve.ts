@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Command } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { parse } from 'yaml';
+import { makeFolder } from './base/atomic-file.ts';
+import { systemClock } from './base/clock.ts';
 import { isScarcity } from './base/descriptors.ts';
 import { GnndError, messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
@@ -15,6 +17,7 @@ import {
   type DaemonConfig,
   resolveConfig,
 } from './config/daemon-config.ts';
+import { addToken, deleteToken, type Role, readTokens, roles } from './config/tokens.ts';
 import { StartError, startDaemon } from './daemon.ts';
 import { loadCore } from './native/load.ts';
 import { nearestOf } from './spec/nearest.ts';
@@ -37,11 +40,17 @@ function collected(value: string, before: readonly string[] = []): readonly stri
   return [...before, value];
 }
 
+function roleOf(value: string): Role {
+  const role = roles.find((known) => known === value.toUpperCase());
+  if (role === undefined) throw new InvalidArgumentError(`expected one of ${roles.join(', ')}`);
+  return role;
+}
+
 function withConfigFlags(command: Command): Command {
   command.option('--config <file>', 'YAML file with the keys below in snake_case');
   for (const { name, help } of configKeys) {
     const flag = `--${kebab(name)}`;
-    if (name === 'share_cores') command.option(flag, help);
+    if (name === 'share_cores' || name === 'insecure_loopback') command.option(flag, help);
     else if (name === 'listen') command.option(`${flag} <value>`, help, collected);
     else command.option(`${flag} <value>`, help);
   }
@@ -157,6 +166,40 @@ function printConfig(flags: Flags): void {
   }
 }
 
+async function createToken(name: string, flags: Flags & { readonly role: Role }): Promise<void> {
+  const { config } = mergedConfig(flags);
+  try {
+    makeFolder(dirname(config.tokensFile));
+    const what = { name, role: flags.role, nowMs: systemClock.wallMs() };
+    const text = await addToken(config.tokensFile, what);
+    process.stderr.write(`${name} may call as a ${flags.role}; this is shown once:\n`);
+    process.stdout.write(`${text}\n`);
+  } catch (error) {
+    fail(daemonExit.USAGE, messageOf(error));
+  }
+}
+
+function listTokens(flags: Flags): void {
+  const { config } = mergedConfig(flags);
+  try {
+    for (const { name, role, createAtMs } of readTokens(config.tokensFile)) {
+      process.stdout.write(`${name}\t${role}\t${new Date(createAtMs).toISOString()}\n`);
+    }
+  } catch (error) {
+    fail(daemonExit.CONFIGURATION, messageOf(error));
+  }
+}
+
+async function removeToken(name: string, flags: Flags): Promise<void> {
+  const { config } = mergedConfig(flags);
+  try {
+    if (await deleteToken(config.tokensFile, name)) return;
+  } catch (error) {
+    fail(daemonExit.CONFIGURATION, messageOf(error));
+  }
+  fail(daemonExit.USAGE, `${config.tokensFile} has no token of ${name}`);
+}
+
 const program = new Command('gnnd')
   .description('trains graph neural networks on one machine; talk to it with gnnctl')
   .version(version)
@@ -171,4 +214,20 @@ withConfigFlags(config.command('print').description('every key, its value and it
 withConfigFlags(config.command('check').description('exit 78 when something is wrong')).action(
   (flags: Flags) => void mergedConfig(flags),
 );
+const token = program.command('token').description('who may use the API over TCP');
+const role = new Option('--role <role>', 'VIEWER looks, SUBMITTER runs jobs, ADMIN also deletes');
+withConfigFlags(
+  token
+    .command('create')
+    .argument('<name>')
+    .description('prints a token; a daemon takes it at once'),
+)
+  .addOption(role.argParser(roleOf).makeOptionMandatory())
+  .action(createToken);
+withConfigFlags(token.command('list').description('names, roles and when they were made')).action(
+  listTokens,
+);
+withConfigFlags(
+  token.command('delete').argument('<name>').description('its token is no good from now on'),
+).action(removeToken);
 await program.parseAsync();

@@ -7,9 +7,12 @@ import type { PropagationRequests } from '../artifacts/propagation-requests.ts';
 import { type Clock, sleep as realSleep } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import type { TlsFiles } from '../config/tls-files.ts';
+import type { Tokens } from '../config/tokens.ts';
 import type { Datasets } from '../datasets/datasets.ts';
 import type { Deletion } from '../jobs/deletion.ts';
 import type { Jobs } from '../jobs/jobs.ts';
+import { createAccess, type Door } from './access.ts';
 import { requestBytesMax } from './bounds.ts';
 import { checkpointHandlers } from './checkpoint-handlers.ts';
 import { datasetHandlers } from './dataset-handlers.ts';
@@ -56,6 +59,9 @@ export interface ApiBackend {
 export interface ApiOptions {
   /** `unix:/path` or `host:port`; at least one. */
   readonly listen: readonly string[];
+  /** Of all TCP listeners; null: they are open to this host, without encryption. */
+  readonly tls: TlsFiles | null;
+  readonly tokens: Tokens;
   /** Connections of all listeners together. */
   readonly connectionsMax: number;
   readonly log: Log;
@@ -122,11 +128,12 @@ const serverOptions: grpc.ServerOptions = {
  */
 export async function serve(backend: ApiBackend, options: ApiOptions): Promise<ApiServer> {
   const sleep = options.sleep ?? realSleep;
-  const server = new grpc.Server(serverOptions);
-  const rpc = createRpcServer(server, {
+  const doors = createDoors(options);
+  const rpc = createRpcServer(new Map([...doors].map(([door, { server }]) => [door, server])), {
     log: options.log,
     clock: options.clock,
     observe: options.observe ?? (() => {}),
+    access: createAccess(options.tokens, options.log),
   });
   const gate = createGate();
   const pages = createPageTokens();
@@ -167,7 +174,11 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
   rpc.add(Health, health.handlers);
   addReflection(rpc);
 
-  const connections = createConnections(server, options);
+  if (doors.has('NETWORK') && options.tokens.isEmpty()) {
+    const remedy = 'nobody may use the API over TCP yet: gnnd token create NAME --role ROLE';
+    options.log.warn('api.no_tokens', { remedy });
+  }
+  const connections = createConnections(doors, options);
   const listeners = await listenAll(options, connections.add);
   let closing: Promise<void> | null = null;
   return {
@@ -193,12 +204,15 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
     gate.stop();
     for (const listener of listeners) listener.close();
     rpc.abortAll(stoppingError());
-    const drained = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+    const servers = [...doors.values()].map(({ server }) => server);
+    const drained = Promise.all(
+      servers.map((server) => new Promise<void>((done) => server.tryShutdown(() => done()))),
+    );
     const timer = new AbortController();
     await Promise.race([drained, sleep(deadlineMs, timer.signal).catch(() => {})]);
     timer.abort();
     // tryShutdown alone would wait for a client that never reads.
-    server.forceShutdown();
+    for (const server of servers) server.forceShutdown();
     connections.destroyAll();
   }
 }
@@ -243,18 +257,43 @@ function addReflection(rpc: RpcServer): void {
   rpc.add(ServerReflection, handlers, reflectionAlphaName);
 }
 
+interface DoorServer {
+  readonly server: grpc.Server;
+  readonly credentials: grpc.ServerCredentials;
+}
+
+function createDoors({ tls }: ApiOptions): ReadonlyMap<Door, DoorServer> {
+  const door = (credentials: grpc.ServerCredentials): DoorServer => ({
+    server: new grpc.Server(serverOptions),
+    credentials,
+  });
+  const doors = new Map<Door, DoorServer>([
+    ['LOCAL', door(grpc.ServerCredentials.createInsecure())],
+  ]);
+  if (tls === null) return doors;
+  const { cert, key, clientCa } = tls;
+  const pairs = [{ cert_chain: cert, private_key: key }];
+  const credentials = grpc.ServerCredentials.createSsl(clientCa, pairs, clientCa !== null);
+  return doors.set('NETWORK', door(credentials));
+}
+
 interface Connections {
-  add(socket: Socket): void;
+  add(socket: Socket, door: Door): void;
   count(): number;
   destroyAll(): void;
 }
 
 /** The sockets are ours, so that their number is known and none outlives the server. */
 function createConnections(
-  server: grpc.Server,
+  doors: ReadonlyMap<Door, DoorServer>,
   { connectionsMax, log }: Pick<ApiOptions, 'connectionsMax' | 'log'>,
 ): Connections {
-  const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure());
+  const injectors = new Map(
+    [...doors].map(([door, { server, credentials }]) => [
+      door,
+      server.createConnectionInjector(credentials),
+    ]),
+  );
   const sockets = new Set<Socket>();
   /** Makes room for one more: whoever has never said a word goes first, the oldest of them. */
   const hasRoom = () => {
@@ -266,7 +305,7 @@ function createConnections(
     return true;
   };
   return {
-    add(socket) {
+    add(socket, door) {
       if (!hasRoom()) {
         log.warn('api.connection_refused', { connectionsMax });
         socket.destroy();
@@ -274,7 +313,7 @@ function createConnections(
       }
       sockets.add(socket);
       socket.once('close', () => sockets.delete(socket));
-      injector.injectConnection(socket);
+      injectors.get(door)?.injectConnection(socket);
     },
     count: () => sockets.size,
     destroyAll() {
@@ -285,12 +324,14 @@ function createConnections(
 
 async function listenAll(
   options: ApiOptions,
-  onConnection: (socket: Socket) => void,
+  onConnection: (socket: Socket, door: Door) => void,
 ): Promise<readonly Listener[]> {
   const listeners: Listener[] = [];
   try {
     for (const address of options.listen) {
-      listeners.push(await listen(address, onConnection, options.log));
+      const door = address.startsWith('unix:') || options.tls === null ? 'LOCAL' : 'NETWORK';
+      const take = (socket: Socket) => onConnection(socket, door);
+      listeners.push(await listen({ address, door, log: options.log }, take));
     }
     return listeners;
   } catch (error) {

@@ -72,6 +72,8 @@ export const reasonStatuses: Readonly<Record<ErrorReason, ReasonStatus>> = {
   DATASET_CORRUPT: { code: status.DATA_LOSS, detail: resource('gnnd.v1.Dataset') },
   CHECKPOINT_CORRUPT: { code: status.DATA_LOSS, detail: resource('gnnd.v1.Job') },
   OPERATION_CANCELLED: { code: status.CANCELLED, detail: none },
+  UNAUTHENTICATED: { code: status.UNAUTHENTICATED, detail: none },
+  ACCESS_DENIED: { code: status.PERMISSION_DENIED, detail: none },
   INTERNAL: { code: status.INTERNAL, detail: none },
 };
 

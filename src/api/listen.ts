@@ -2,6 +2,8 @@ import { chmod, lstat, unlink } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import { isLoopback } from '../config/daemon-config.ts';
+import type { Door } from './access.ts';
 
 /** Where clients connect: a unix socket or a TCP port. */
 export interface Listener {
@@ -21,9 +23,8 @@ const socketPathBytesMax = 107;
  * more is replaced. Throws an Error that names the address and what is wrong with it.
  */
 export async function listen(
-  address: string,
+  { address, door, log }: { readonly address: string; readonly door: Door; readonly log: Log },
   onConnection: (socket: Socket) => void,
-  log: Log,
 ): Promise<Listener> {
   const server = createServer(onConnection);
   server.on('error', (error) => {
@@ -41,7 +42,7 @@ export async function listen(
     }
     const { host, port } = parseHostPort(address);
     await bind(server, { host, port });
-    log.warn('api.open_to_others', { address, meaning: meaningOf(host) });
+    if (door === 'LOCAL') log.warn('api.open_to_others', { address, meaning: meaningOf(host) });
     return { address: boundAddress(server, host), close: () => void server.close() };
   } catch (cause) {
     server.close();
@@ -125,8 +126,4 @@ function boundAddress(server: Server, host: string): string {
   const bound = server.address();
   const port = bound !== null && typeof bound === 'object' ? bound.port : 0;
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host.startsWith('127.');
 }

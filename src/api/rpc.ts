@@ -6,6 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import { type ErrorReason, GnndError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { GrpcCode } from '../metrics/labels.ts';
+import { type Access, type Caller, type Door, roleFor, targetOf } from './access.ts';
 import { longLists } from './bounds.ts';
 import { codeName, statusOf } from './grpc-status.ts';
 import { invalidRequest } from './requests.ts';
@@ -18,6 +19,7 @@ import { invalidRequest } from './requests.ts';
  */
 
 export interface CallContext {
+  readonly caller: Caller;
   /** Aborted when the client is gone or the server stops; the reason is the error to end with. */
   readonly signal: AbortSignal;
 }
@@ -69,9 +71,10 @@ export interface RpcOptions {
   readonly log: Log;
   readonly clock: Clock;
   readonly observe: (event: RpcEvent) => void;
+  readonly access: Access;
 }
 
-/** The calls in progress of one server, and how services are added to it. */
+/** The calls in progress of all servers, and how services are added to them. */
 export interface RpcServer {
   /** `typeName` serves the same methods under another service's name. */
   add<S extends GenServiceMethods>(
@@ -98,6 +101,7 @@ type AnyHandler = (request: unknown, call: CallContext) => unknown;
 /** What the calls of all kinds have in common. */
 interface SurfaceCall {
   readonly cancelled: boolean;
+  readonly metadata: grpc.Metadata;
   getDeadline(): grpc.Deadline;
   on(event: 'cancelled', listener: () => void): unknown;
 }
@@ -105,58 +109,76 @@ type UnaryCall = grpc.ServerUnaryCall<Buffer, Uint8Array>;
 type WritableCall = grpc.ServerWritableStream<Buffer, Uint8Array>;
 type DuplexCall = grpc.ServerDuplexStream<Buffer, Uint8Array>;
 
-export function createRpcServer(server: grpc.Server, options: RpcOptions): RpcServer {
+/** `servers`: one for each door, since a call does not say how it came in. */
+export function createRpcServer(
+  servers: ReadonlyMap<Door, grpc.Server>,
+  options: RpcOptions,
+): RpcServer {
   const runner = createCallRunner(options);
   return {
     add(service, handlers, typeName = service.typeName) {
-      const definition: Record<string, grpc.MethodDefinition<Uint8Array, Uint8Array>> = {};
-      const implementation: Record<string, grpc.UntypedHandleCall> = {};
-      for (const method of service.methods) {
-        const rpc = rpcMethod(method, typeName);
-        // Handlers<S> has exactly the methods of the service, under their local names.
-        const handler = handlers[method.localName] as AnyHandler;
-        const { observe } = options;
-        definition[method.localName] = methodDefinition(rpc);
-        implementation[method.localName] = serveBy[rpc.type]({
-          rpc,
-          method,
-          handler,
-          observe,
-          run: (...call) => void runner.run(rpc, ...call),
-        });
+      for (const [door, server] of servers) {
+        const definition: Record<string, grpc.MethodDefinition<Uint8Array, Uint8Array>> = {};
+        const implementation: Record<string, grpc.UntypedHandleCall> = {};
+        for (const method of service.methods) {
+          const rpc = rpcMethod(method, typeName);
+          // Handlers<S> has exactly the methods of the service, under their local names.
+          const handler = handlers[method.localName] as AnyHandler;
+          const { observe } = options;
+          definition[method.localName] = methodDefinition(rpc);
+          implementation[method.localName] = serveBy[rpc.type]({
+            rpc,
+            method,
+            handler,
+            observe,
+            run: (...call) => void runner.run({ ...rpc, door }, ...call),
+          });
+        }
+        server.addService(definition, implementation);
       }
-      server.addService(definition, implementation);
     },
     count: runner.count,
     abortAll: runner.abortAll,
   };
 }
 
-/** Runs one call: counts it, times it, gives it a signal, maps what it throws. */
+/** A call's context, and where its reader notes what it is about. */
+interface RunContext extends CallContext {
+  readonly note: (request: unknown) => void;
+}
+
+/** Runs one call: asks who it is, counts it, times it, gives it a signal, maps what it throws. */
 type Run = (
   call: SurfaceCall,
-  work: (context: CallContext) => Promise<void>,
+  work: (context: RunContext) => Promise<void>,
   fail: (status: grpc.StatusObject) => void,
 ) => void;
 
+interface Audited extends Outcome {
+  readonly rpc: RpcMethod;
+  readonly door: Door;
+  readonly caller: Caller | null;
+  readonly target: string;
+}
+
 interface CallRunner {
-  run(rpc: RpcMethod, ...call: Parameters<Run>): Promise<void>;
+  run(rpc: RpcMethod & { readonly door: Door }, ...call: Parameters<Run>): Promise<void>;
   count(method: string): number;
   abortAll(reason: GnndError): void;
 }
 
-function createCallRunner({ log, clock, observe }: RpcOptions): CallRunner {
+function createCallRunner({ log, clock, observe, access }: RpcOptions): CallRunner {
   const active = new Map<AbortController, RpcMethod>();
   let stopReason: GnndError | null = null;
 
   /** Answers how the call ended, after telling the client if it ended badly. */
   const outcomeOf = async (
     rpc: RpcMethod,
-    context: CallContext,
+    context: () => RunContext,
     [call, work, fail]: Parameters<Run>,
   ): Promise<Outcome> => {
     try {
-      await work(context);
+      await work(context());
       if (!call.cancelled) return outcomeOk;
     } catch (error) {
       if (!call.cancelled) {
@@ -168,18 +190,41 @@ function createCallRunner({ log, clock, observe }: RpcOptions): CallRunner {
     return { code: goneCode(call, clock), reason: null };
   };
 
+  /** A line for each change that was asked for, and for whoever was turned away. */
+  const audit = ({ rpc, door, caller, target, code, reason }: Audited) => {
+    const needed = roleFor(rpc.service, rpc.method);
+    const isRefused = reason === 'UNAUTHENTICATED' || reason === 'ACCESS_DENIED';
+    if (needed !== 'SUBMITTER' && needed !== 'ADMIN' && !isRefused) return;
+    const who = caller?.name ?? '';
+    const fields = { caller: who, door, method: rpc.method, target, code: codeName(code), reason };
+    log[isRefused ? 'warn' : 'info']('api.audit', fields);
+  };
+
   return {
-    async run(rpc, ...parts) {
+    async run({ door, ...rpc }, ...parts) {
       const startMs = clock.monotonicMs();
       const controller = new AbortController();
       active.set(controller, rpc);
       if (stopReason !== null) controller.abort(stopReason);
       parts[0].on('cancelled', () => controller.abort(new ClientGone()));
       observe({ kind: 'started', ...rpc });
-      const { code, reason } = await outcomeOf(rpc, { signal: controller.signal }, parts);
+      const seen: { caller: Caller | null; target: string } = { caller: null, target: '' };
+      const authorization = parts[0].metadata.get('authorization')[0]?.toString();
+      const context = () => {
+        const question = { door, authorization, ...rpc };
+        const caller = access.identify(question);
+        seen.caller = caller;
+        access.authorize(caller, question);
+        const note = (request: unknown) => {
+          seen.target = targetOf(request);
+        };
+        return { caller, signal: controller.signal, note };
+      };
+      const { code, reason } = await outcomeOf(rpc, context, parts);
       active.delete(controller);
       const seconds = (clock.monotonicMs() - startMs) / 1000;
       observe({ kind: 'handled', ...rpc, code: codeName(code), reason, seconds });
+      audit({ rpc, door, ...seen, code, reason });
     },
     count: (method) => [...active.values()].filter((rpc) => rpc.method === method).length,
     abortAll(reason) {
@@ -210,6 +255,7 @@ function serveUnary({ rpc, method, handler, observe, run }: Served): grpc.Untype
       call,
       async (context) => {
         const request = decode(method.input, call.request);
+        context.note(request);
         observe({ kind: 'received', ...rpc });
         const bytes = encode(method.output, await handler(request, context));
         callback(null, bytes);
@@ -226,6 +272,7 @@ function serveServerStream(served: Served): grpc.UntypedHandleCall {
       call,
       async (context) => {
         const request = decode(method.input, call.request);
+        context.note(request);
         observe({ kind: 'received', ...rpc });
         await sendAll(served, call, handler(request, context) as AsyncIterable<unknown>);
       },

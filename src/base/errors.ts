@@ -37,6 +37,8 @@ export const errorReasons = [
   'DATASET_CORRUPT',
   'CHECKPOINT_CORRUPT',
   'OPERATION_CANCELLED',
+  'UNAUTHENTICATED',
+  'ACCESS_DENIED',
   'INTERNAL',
 ] as const;
 

@@ -3,6 +3,9 @@ import { gnnctlExit } from '../base/exit-codes.ts';
 import { runCli } from './program.ts';
 import { processIo } from './session/io.ts';
 
+// Libraries' notes to their users, such as Node's about TLS to an IP address, are none for ours.
+process.noDeprecation = true;
+
 // A reader that has seen enough, such as head, is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(gnnctlExit.OK);

@@ -75,6 +75,11 @@ function report(error: unknown, session: Session | null, io: CliIo): number {
 function globalOptions(program: Command): Command {
   return program
     .option('--address <address>', 'of the daemon: unix:PATH or HOST:PORT (GNND_ADDRESS)')
+    .option('--tls', 'to HOST:PORT, with what this host trusts; implied by the next two')
+    .option('--tls-ca <file>', "that signed the daemon's certificate, PEM (GNND_TLS_CA)")
+    .option('--tls-cert <file>', 'of yours, PEM, with --tls-key (GNND_TLS_CERT, GNND_TLS_KEY)')
+    .option('--tls-key <file>', 'its key')
+    .option('--token-file <file>', 'says who you are (GNND_TOKEN, GNND_TOKEN_FILE)')
     .option('--timeout <duration>', 'for a call 10s; for a wait none')
     .addOption(
       new Option(

@@ -7,6 +7,15 @@ export interface DaemonConfig {
   readonly stateDir: string;
   /** `unix:/path` or `host:port`. */
   readonly listen: readonly string[];
+  /** Files of all TCP addresses; empty: there are none, or those of this host are open. */
+  readonly tlsCert: string;
+  readonly tlsKey: string;
+  /** Empty: clients need no certificate. */
+  readonly tlsClientCa: string;
+  /** Lets in every user of this host where an address of it is TCP. */
+  readonly insecureLoopback: boolean;
+  /** Who may use the API over TCP, by the SHA-256 of their tokens. */
+  readonly tokensFile: string;
   /** `host:port` of /metrics, /livez, /readyz; port 0 takes a free one. */
   readonly metricsListen: string;
   readonly datasetsDir: string;
@@ -48,6 +57,11 @@ export interface ConfigKey {
 export const configKeys = [
   { name: 'state_dir', help: 'jobs, store, logs and checkpoints' },
   { name: 'listen', help: 'gRPC addresses, unix:/path or host:port; several with commas or flags' },
+  { name: 'tls_cert', help: 'certificate (PEM) that TCP addresses show; with tls_key' },
+  { name: 'tls_key', help: 'its key (PEM)' },
+  { name: 'tls_client_ca', help: 'clients need a certificate that this one signed (PEM)' },
+  { name: 'tokens_file', help: 'tokens of clients over TCP (default: STATE_DIR/tokens.json)' },
+  { name: 'insecure_loopback', help: 'true: TCP addresses of this host need no TLS and no token' },
   { name: 'metrics_listen', help: 'host:port of /metrics, /livez and /readyz' },
   { name: 'datasets_dir', help: 'imported datasets (default: STATE_DIR/datasets)' },
   { name: 'cache_dir', help: 'derived files (default: STATE_DIR/cache)' },
@@ -100,6 +114,8 @@ export function resolveConfig(
   const config: DaemonConfig = {
     stateDir,
     listen,
+    ...tlsOf(values, listen, problems),
+    tokensFile: folder('tokens_file', `${stateDir}/tokens.json`),
     metricsListen: text('metrics_listen', '127.0.0.1:9464'),
     datasetsDir: folder('datasets_dir', `${stateDir}/datasets`),
     cacheDir: folder('cache_dir', `${stateDir}/cache`),
@@ -193,6 +209,48 @@ function addresses(value: unknown, fallback: string, problems: string[]): readon
     }
   }
   return texts;
+}
+
+type TlsConfig = Pick<DaemonConfig, 'tlsCert' | 'tlsKey' | 'tlsClientCa' | 'insecureLoopback'>;
+
+/** What TCP addresses need: encryption, or to be of this host and knowingly open. */
+function tlsOf(values: ConfigValues, listen: readonly string[], problems: string[]): TlsConfig {
+  const path = (name: 'tls_cert' | 'tls_key' | 'tls_client_ca') => {
+    const value = values[name] ?? '';
+    return value === '' ? '' : resolve(String(value));
+  };
+  const tls: TlsConfig = {
+    tlsCert: path('tls_cert'),
+    tlsKey: path('tls_key'),
+    tlsClientCa: path('tls_client_ca'),
+    insecureLoopback: flag('insecure_loopback', values['insecure_loopback'], problems),
+  };
+  const hasCert = tls.tlsCert !== '';
+  if (hasCert !== (tls.tlsKey !== '')) {
+    problems.push('tls_cert and tls_key: expected both or neither');
+  }
+  if (!hasCert && tls.tlsClientCa !== '') {
+    problems.push('tls_client_ca: expected tls_cert and tls_key beside it');
+  }
+  if (hasCert && tls.insecureLoopback) {
+    problems.push('insecure_loopback: expected to be unset beside tls_cert');
+  }
+  const open = hasCert ? [] : listen.filter((text) => /^[^/]+:\d+$/.test(text));
+  const remedy = 'set tls_cert and tls_key and make tokens (gnnd token create)';
+  for (const address of open) {
+    if (!isLoopback(address.replace(/:\d+$/, ''))) {
+      problems.push(`listen: ${address} is open to the network without encryption: ${remedy}`);
+    } else if (!tls.insecureLoopback) {
+      const otherwise = 'or insecure_loopback to let in every user of this host';
+      problems.push(`listen: ${address} is TCP without encryption: ${remedy}, ${otherwise}`);
+    }
+  }
+  return tls;
+}
+
+/** Whether a host's name or address is this host's own. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || /^\[?::1\]?$/.test(host) || /^127\.[\d.]+$/.test(host);
 }
 
 function integer(

@@ -244,6 +244,7 @@ export function spawnDaemon(folder: string, options: DaemonOptions = {}): ChildP
   const args = [
     ...['serve', '--state-dir', join(folder, 'state')],
     ...['--listen', listen.join(','), '--metrics-listen', '127.0.0.1:0'],
+    ...(options.tcp ? ['--insecure-loopback'] : []),
     ...['--cpu-devices', String(options.cpuDevices ?? 2), '--share-cores'],
     // Tests that want GPUs say so: of the others none depends on the machine.
     ...(options.flags?.includes('--cuda-devices') ? [] : ['--cuda-devices', 'none']),

@@ -119,9 +119,34 @@ const channelOptions: grpc.ChannelOptions = {
   'grpc.keepalive_time_ms': 30_000,
 };
 
+/** How a client says who it is, and knows who answers. */
+export interface Identity {
+  /** A bearer token; null: none. */
+  readonly token: string | null;
+  /** Null: no encryption. */
+  readonly tls: ClientTls | null;
+}
+
+/** PEM; null: what the host trusts, and no certificate of one's own. */
+export interface ClientTls {
+  readonly ca: Buffer | null;
+  readonly pair: { readonly cert: Buffer; readonly key: Buffer } | null;
+}
+
+const anonymous: Identity = { token: null, tls: null };
+
 /** `address` is a gRPC target: unix:PATH or HOST:PORT. The first call connects. */
-export function createApiClient(address: string): ApiClient {
-  const client = new grpc.Client(address, grpc.credentials.createInsecure(), channelOptions);
+export function createApiClient(address: string, { token, tls } = anonymous): ApiClient {
+  const credentials =
+    tls === null
+      ? grpc.credentials.createInsecure()
+      : grpc.credentials.createSsl(tls.ca, tls.pair?.key ?? null, tls.pair?.cert ?? null);
+  const client = new grpc.Client(address, credentials, channelOptions);
+  const metadataOf = () => {
+    const metadata = new grpc.Metadata();
+    if (token !== null) metadata.set('authorization', `Bearer ${token}`);
+    return metadata;
+  };
   return {
     address,
     unary(method, init, options = {}) {
@@ -133,7 +158,7 @@ export function createApiClient(address: string): ApiClient {
           serializerOf(method.input),
           deserializerOf(method.output),
           create(method.input, init),
-          new grpc.Metadata(),
+          metadataOf(),
           optionsOf(options),
           (error, response) => {
             options.signal?.removeEventListener('abort', cancel);
@@ -152,7 +177,7 @@ export function createApiClient(address: string): ApiClient {
         serializerOf(method.input),
         deserializerOf(method.output),
         create(method.input, init),
-        new grpc.Metadata(),
+        metadataOf(),
         optionsOf(options),
       );
       const cancel = () => call.cancel();

@@ -57,9 +57,13 @@ function unreachable(why: string, address: string): { message: string; details: 
     : why.includes('ECONNREFUSED')
       ? 'nobody listens there'
       : printable(why);
+  const overTcp = address.startsWith('unix:')
+    ? []
+    : ['over TCP gnnd asks for TLS: gnnctl --tls-ca FILE, or --tls (docs/operating.md, "Access")'];
   return {
     message: `cannot reach gnnd at ${address}: ${cause}`,
     details: [
+      ...overTcp,
       `start one:      npx gnnd serve --listen ${address}`,
       'or name one:    gnnctl --address ADDRESS, or GNND_ADDRESS',
     ],

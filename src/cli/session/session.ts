@@ -8,8 +8,9 @@ import type {
 import { status } from '@grpc/grpc-js';
 import { sleep } from '../../base/clock.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
-import { type ApiClient, ApiError, createApiClient } from './client.ts';
+import { type ApiClient, ApiError, createApiClient, type Identity } from './client.ts';
 import { CliError } from './exit.ts';
+import { type IdentityFlags, identityOf } from './identity.ts';
 import type { CliIo } from './io.ts';
 import { createStyle, type Glyphs, glyphsOf, type Style } from './terminal.ts';
 import { formatDuration, parseDurationMs } from './units.ts';
@@ -20,7 +21,7 @@ export const colorModes = ['auto', 'always', 'never'] as const;
 export type ColorMode = (typeof colorModes)[number];
 
 /** Flags that every command takes, as commander reads them. */
-export interface GlobalFlags {
+export interface GlobalFlags extends IdentityFlags {
   readonly address?: string;
   readonly timeout?: string;
   readonly output?: Format;
@@ -51,11 +52,13 @@ export class Session {
   readonly errorStyle: Style;
   readonly glyphs: Glyphs;
   readonly address: string;
+  readonly #identity: Identity;
   #client: ApiClient | null = null;
 
   constructor(io: CliIo, flags: GlobalFlags) {
     this.io = io;
     this.address = addressOf(flags.address ?? io.env['GNND_ADDRESS'] ?? '', io.env);
+    this.#identity = identityOf(this.address, flags, io.env);
     this.format = flags.output ?? (io.stdout.isTty ? 'table' : 'plain');
     this.hasHeaders = flags.headers;
     this.isQuiet = flags.quiet === true;
@@ -67,7 +70,7 @@ export class Session {
   }
 
   get client(): ApiClient {
-    this.#client ??= createApiClient(this.address);
+    this.#client ??= createApiClient(this.address, this.#identity);
     return this.#client;
   }
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ApiBackend, type ApiServer, serve } from '../../../src/api/api.ts';
+import { type ApiBackend, type ApiOptions, type ApiServer, serve } from '../../../src/api/api.ts';
 import type { RpcEvent } from '../../../src/api/rpc.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import {
@@ -150,10 +150,13 @@ export function fakePropagations(): ApiBackend['propagations'] {
   };
 }
 
+const socketsAlone = { tls: null, tokens: { find: () => null, isEmpty: () => true } };
+
 export async function startApi(
   changes: Partial<ApiBackend> = {},
   listen: (folder: string) => string = (folder) => `unix:${join(folder, 'gnnd.sock')}`,
   connectionsMax = 256,
+  access: (folder: string) => Pick<ApiOptions, 'tls' | 'tokens'> = () => socketsAlone,
 ): Promise<TestApi> {
   const folder = mkdtempSync(join(tmpdir(), 'gnnd-api-'));
   const jobs = createFakeJobs();
@@ -172,6 +175,7 @@ export async function startApi(
   };
   const api = await serve(backend, {
     listen: [listen(folder)],
+    ...access(folder),
     connectionsMax,
     log,
     clock: systemClock,

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { resolveConfig } from '../../../src/config/daemon-config.ts';
+import { type ConfigValues, resolveConfig } from '../../../src/config/daemon-config.ts';
 import { nearestOf } from '../../../src/spec/nearest.ts';
 
 const defaults = { stateDir: '/state', runDir: '/run/user/1/gnnd' };
@@ -10,6 +10,11 @@ test('everything has a default', () => {
     ok: {
       stateDir: '/state',
       listen: ['unix:/run/user/1/gnnd/gnnd.sock'],
+      tlsCert: '',
+      tlsKey: '',
+      tlsClientCa: '',
+      insecureLoopback: false,
+      tokensFile: '/state/tokens.json',
       metricsListen: '127.0.0.1:9464',
       datasetsDir: '/state/datasets',
       cacheDir: '/state/cache',
@@ -41,7 +46,8 @@ test('everything has a default', () => {
 
 test('folders follow the state directory; lists may be written with commas', () => {
   const listen = 'unix:/a.sock, 127.0.0.1:7000';
-  expect(resolveConfig({ state_dir: '/other', listen, cpu_devices: '4' }, defaults)).toMatchObject({
+  const values = { state_dir: '/other', listen, cpu_devices: '4', insecure_loopback: 'true' };
+  expect(resolveConfig(values, defaults)).toMatchObject({
     ok: {
       datasetsDir: '/other/datasets',
       listen: ['unix:/a.sock', '127.0.0.1:7000'],
@@ -73,6 +79,29 @@ test('limits of what is kept take days, numbers and bytes with binary units', ()
     'jobs_retain_days must be an integer in 1..36500, not 0',
     'logs_max_bytes must be a number of bytes such as 512MiB, of at least 1MiB, not "5GB"',
     'cache_max_bytes must be a number of bytes such as 512MiB, of at least 1MiB, not "3"',
+  ]);
+});
+
+test('TCP needs encryption, or to be knowingly open to this host', () => {
+  const problems = (values: ConfigValues) => {
+    const resolution = resolveConfig(values, defaults);
+    return 'problems' in resolution ? resolution.problems : [];
+  };
+  const tls = { tls_cert: '/c.pem', tls_key: '/k.pem' };
+  const open = { insecure_loopback: true };
+  for (const listen of ['127.0.0.1:1', 'localhost:1', '[::1]:1']) {
+    expect(problems({ listen })).toEqual([expect.stringMatching(/TCP without .*or insecure_/)]);
+    expect(problems({ listen, ...open })).toEqual([]);
+    expect(problems({ listen, ...tls, tls_client_ca: '/ca.pem' })).toEqual([]);
+  }
+  for (const listen of ['0.0.0.0:1', '[::]:1', 'gpu-host:1', '127.0.0.1.example.org:1']) {
+    expect(problems({ listen, ...open })).toEqual([expect.stringMatching(/open to the network/)]);
+    expect(problems({ listen, ...tls })).toEqual([]);
+  }
+  expect(problems({ ...tls, ...open })).toEqual([expect.stringMatching(/^insecure_loopback/)]);
+  expect(problems({ tls_key: '/k.pem', tls_client_ca: '/ca.pem' })).toEqual([
+    'tls_cert and tls_key: expected both or neither',
+    'tls_client_ca: expected tls_cert and tls_key beside it',
   ]);
 });
 
