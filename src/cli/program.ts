@@ -7,6 +7,7 @@ import { addDatasetCommands } from './commands/dataset.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addGc } from './commands/gc.ts';
 import { addHostCommands } from './commands/host.ts';
+import { addInit } from './commands/init.ts';
 import { addJobCommands } from './commands/job.ts';
 import { addPlacementCommands } from './commands/placement.ts';
 import { addVersion } from './commands/version.ts';
@@ -43,6 +44,7 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<number
   addPlacementCommands(program, run);
   addCheckpointCommands(program, run);
   addHostCommands(program, run);
+  addInit(program, run);
   addGc(program, run);
   addDoctor(program, run);
   addVersion(program, run);

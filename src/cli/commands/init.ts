@@ -1,0 +1,135 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { Document, isMap, isScalar, isSeq, parse, parseDocument } from 'yaml';
+import { type Dataset, DatasetService } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
+import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
+import { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
+import { messageOf } from '../../base/errors.ts';
+import { gnnctlExit } from '../../base/exit-codes.ts';
+import { leafAt, type SpecLeaf, specLeaves } from '../../spec/spec-fields.ts';
+import { readSpec } from '../read/spec-file.ts';
+import { CliError } from '../session/exit.ts';
+import type { Run } from '../session/run.ts';
+import type { Session } from '../session/session.ts';
+import { resourceName } from '../show/job-text.ts';
+import { memoryLines } from '../show/memory-text.ts';
+import { specYaml } from '../show/output.ts';
+
+/** `gnnctl init`: a job file to begin with, with what each field means. */
+export function addInit(program: Command, run: Run): void {
+  program
+    .command('init')
+    .description('write a commented job file for a dataset; creates no job')
+    .argument('<dataset>')
+    .addOption(new Option('--model <type>', 'of the job').choices(models).argParser(modelOf))
+    .option('--epochs <n>', 'to train', epochsOf, 20)
+    .option('--file <file>', 'to write; - prints it', 'job.yaml')
+    .option('--force', 'write over a file that is there')
+    .action(run(init));
+}
+
+interface InitFlags {
+  readonly model?: string;
+  readonly epochs: number;
+  readonly file: string;
+  readonly force?: boolean;
+}
+
+const models = leafAt('model.type').choices.filter((type) => type !== 'TORCHSCRIPT');
+
+function modelOf(text: string): string {
+  const type = text.toUpperCase();
+  if (models.includes(type)) return type;
+  throw new InvalidArgumentError(`expected one of ${models.join(', ')}`);
+}
+
+function epochsOf(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value > 0) return value;
+  throw new InvalidArgumentError('expected a whole number, 1 or more');
+}
+
+/** What people change first, in the order of the spec; each only where the job reads it. */
+const shown: ReadonlySet<string> = new Set([
+  ...['dataset', 'random_seed', 'model.type', 'model.layers', 'model.hidden_dim', 'model.heads'],
+  ...['model.dropout', 'sampling.algorithm', 'sampling.fanouts', 'features.standardize'],
+  ...['propagation.operators', 'propagation.hops', 'training.epochs', 'training.batch_size'],
+  ...['training.optimizer.type', 'training.optimizer.learning_rate', 'training.staleness'],
+  ...['training.precision', 'training.early_stop.patience_epochs', 'evaluation.every_epochs'],
+  ...['evaluation.method', 'resources.devices'],
+]);
+
+async function init(session: Session, given: string, flags: InitFlags): Promise<number> {
+  const name = resourceName('datasets', given);
+  const dataset = await session.call(DatasetService.method.getDataset, { name });
+  const id = name.slice('datasets/'.length);
+  const sets = [`dataset=${id}`, `training.epochs=${flags.epochs}`];
+  const reading = readSpec(null, flags.model ? [...sets, `model.type=${flags.model}`] : sets);
+  if (!('ok' in reading)) throw new Error('a spec of two fields cannot be read');
+  const request = { spec: reading.ok.spec, validateOnly: true, requestId: session.requestId };
+  const job = await session.call(JobService.method.createJob, request);
+  if (job.effectiveSpec === undefined) throw new Error('the daemon answered no spec');
+  const text = jobFileOf(dataset, specYaml(JobSpecSchema, job.effectiveSpec), flags.file);
+  if (flags.file === '-') session.print(text);
+  else writeNew(flags.file, text, flags.force === true);
+  if (job.memory !== undefined) for (const line of memoryLines(job.memory)) session.say(line);
+  if (flags.file !== '-') session.say(`wrote ${flags.file}; gnnctl job create -f ${flags.file}`);
+  session.say(`times and other ways to train: gnnctl job suggest ${id}`);
+  return gnnctlExit.OK;
+}
+
+function writeNew(file: string, text: string, isForced: boolean): void {
+  if (!isForced && existsSync(file)) {
+    throw new CliError(gnnctlExit.CONFLICT, `${file} is there already; --force writes over it`);
+  }
+  try {
+    writeFileSync(file, text);
+  } catch (error) {
+    throw new CliError(gnnctlExit.FAILURE, `cannot write ${file}: ${messageOf(error)}`);
+  }
+}
+
+/** The file: `spec` is the whole spec in YAML, of which the fields are kept that are `shown`. */
+export function jobFileOf(dataset: Dataset, spec: string, file: string): string {
+  const { numNodes, numEdges, numFeatures, numClasses, numTrain } = dataset;
+  const document = new Document({ spec: {} });
+  document.commentBefore = [
+    ` A job on ${dataset.name.slice('datasets/'.length)}: ${numNodes} nodes, ${numEdges} edges,`,
+    ` ${numFeatures} columns, ${numClasses} classes, ${numTrain} nodes to train on.`,
+    `   gnnctl job create -f ${file === '-' ? 'job.yaml' : file} --follow`,
+    ' What is not here has its default: gnnctl job create --dry-run shows all fields,',
+    ' docs/job-spec.md explains them.',
+  ].join('\n');
+  const values: unknown = parse(spec);
+  const kept = specLeaves.filter((leaf) => shown.has(leaf.path) && isRead(leaf, values));
+  for (const { path } of kept) document.setIn(['spec', ...path.split('.')], valueAt(values, path));
+  // Once more from what it says: keys that were set are plain, and take no comments.
+  const written = parseDocument(document.toString());
+  for (const leaf of kept) explain(written, ['spec', ...leaf.path.split('.')], leaf);
+  return written.toString({ lineWidth: 0, flowCollectionPadding: false });
+}
+
+function valueAt(values: unknown, path: string): unknown {
+  return path.split('.').reduce((at, key) => Object(at)[key], values);
+}
+
+/** Models over rows have no sampling of their own, and others no propagation. */
+function isRead({ owner, path }: SpecLeaf, values: unknown): boolean {
+  if (valueAt(values, path) === undefined) return false;
+  if (path.startsWith('sampling.') && isOwned(leafAt('propagation.hops'), values)) return false;
+  return owner === null || isOwned({ owner }, values);
+}
+
+function isOwned({ owner }: Pick<SpecLeaf, 'owner'>, values: unknown): boolean {
+  return owner?.values.includes(String(valueAt(values, owner.path))) === true;
+}
+
+function explain(document: Document, path: readonly string[], leaf: SpecLeaf): void {
+  const parent = document.getIn(path.slice(0, -1));
+  if (!isMap(parent)) return;
+  const pair = parent.items.find(({ key }) => isScalar(key) && key.value === path.at(-1));
+  if (pair === undefined || !isScalar(pair.key)) return;
+  const choices = leaf.choices.length > 0 ? ` One of ${leaf.choices.join(', ')}.` : '';
+  pair.key.commentBefore = ` ${leaf.option.about}${choices}`;
+  if (isSeq(pair.value)) pair.value.flow = true;
+}
