@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { parse, resolve } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { type Command, Option } from 'commander';
@@ -18,7 +18,9 @@ import {
 import { type Operation, OperationSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { numberOf, shortName, shortNames } from '../../spec/enum-names.ts';
+import { idPattern } from '../../spec/limits.ts';
 import { collectPages } from '../read/pages.ts';
+import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { printable, type Style } from '../session/terminal.ts';
@@ -36,7 +38,7 @@ export function addDatasetCommands(program: Command, run: Run): void {
     .command('import')
     .description("import a graph from a path on the daemon's host")
     .argument('<source>', 'a folder or file')
-    .requiredOption('--id <id>', 'id of the new dataset')
+    .option('--id <id>', "id of the new dataset; else the source's name")
     .addOption(
       new Option('--format <format>', 'default: told from the source').choices(formatNames),
     )
@@ -74,7 +76,7 @@ export function addDatasetCommands(program: Command, run: Run): void {
 }
 
 interface ImportFlags {
-  readonly id: string;
+  readonly id?: string;
   readonly format?: string;
   readonly featureDtype?: string;
   readonly directed?: boolean;
@@ -88,8 +90,9 @@ async function importDataset(
   source: string,
   flags: ImportFlags,
 ): Promise<number> {
+  const id = flags.id ?? idOfSource(source);
   const operation = await session.call(DatasetService.method.importDataset, {
-    datasetId: flags.id,
+    datasetId: id,
     source: hostPath(session, source),
     format: numberOf(ImportFormatSchema, flags.format ?? '') ?? 0,
     featureDtype: numberOf(FeatureDtypeSchema, flags.featureDtype ?? '') ?? 0,
@@ -104,8 +107,8 @@ async function importDataset(
   }
   const isCheck = flags.validateOnly === true;
   const finished = await waitForOperation(session, operation, {
-    title: `${isCheck ? 'checking' : 'importing'} ${flags.id}`,
-    detached: [`it goes on; see it with: gnnctl dataset get ${flags.id}`],
+    title: `${isCheck ? 'checking' : 'importing'} ${id}`,
+    detached: [`it goes on; see it with: gnnctl dataset get ${id}`],
     cancels: true,
   });
   const made = responseOf(finished, DatasetSchema);
@@ -114,6 +117,14 @@ async function importDataset(
     printOperation(session, finished);
   } else printDataset(session, made);
   return gnnctlExit.OK;
+}
+
+/** `Citation_V2` of /data/Citation_V2.npz becomes citation-v2. */
+function idOfSource(source: string): string {
+  const name = parse(resolve(source)).name.toLowerCase();
+  const id = name.replace(/[^a-z0-9]+/g, '-').replace(/^[^a-z]+|-+$/g, '');
+  if (idPattern.test(id)) return id;
+  throw new CliError(gnnctlExit.USAGE, `--id: ${JSON.stringify(name)} makes no id; name one`);
 }
 
 async function deleteDatasets(

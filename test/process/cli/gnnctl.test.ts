@@ -369,6 +369,22 @@ test('an import that fails lists every problem and ends by its code', async () =
   expect(stderr).toContain('  edges.csv:7: "x": expected a node id\n  labels.npy: truncated\n');
 });
 
+test.each([
+  ['/data/Citation_V2.npz', 'citation-v2'],
+  ['/data/2024 npm deps/', 'npm-deps'],
+])('a dataset without an id is called as its source: %s', async (source, expected) => {
+  const ids: string[] = [];
+  daemon.unary(DatasetService.method.importDataset, ({ datasetId }) => {
+    ids.push(datasetId);
+    return { name: 'operations/1', done: false };
+  });
+  await daemon.listen();
+  await gnnctl(['dataset', 'import', source, '--no-wait']);
+  const { exitCode, stderr } = await gnnctl(['dataset', 'import', '/data/___', '--no-wait']);
+  expect([ids, exitCode]).toEqual([[expected], 2]);
+  expect(stderr).toContain('--id: "___" makes no id; name one');
+});
+
 test('a damaged dataset is told file by file', async () => {
   const validation = create(DatasetValidationSchema, {
     problems: [{ path: 'indices.npy', description: 'row 3 is out of range' }],
