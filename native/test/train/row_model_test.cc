@@ -1,6 +1,7 @@
 #include "train/row_model.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <doctest/doctest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -382,7 +383,7 @@ TEST_CASE("row models: evaluation has no dropout and takes running values") {
     if (c.spec.dropout == 0.0F) continue;
     CAPTURE(c.name);
     const Fixture fixture(c.spec);
-    const at::NoGradGuard none;
+    const c10::NoGradGuard none;
     const at::Tensor expected = Reference(fixture, fixture.Parameters(at::kDouble), false).Run();
     Workspace workspace;
     const at::Tensor logits = ForwardRows(fixture.model, fixture.Parameters(at::kDouble),
@@ -477,7 +478,7 @@ TEST_CASE("row models: SIGN's first layer is the sum of its hops' projections") 
   spec.num_layers = 1;
   const Fixture fixture(spec);
   Workspace workspace;
-  const at::NoGradGuard none;
+  const c10::NoGradGuard none;
   const std::vector<at::Tensor> p = fixture.Parameters(at::kDouble);
   const at::Tensor found =
       ForwardRows(fixture.model, p, fixture.Batch(at::kDouble), &workspace, nullptr);
