@@ -1,10 +1,12 @@
 #!/usr/bin/env node
-// npm run build:proto: TypeScript from all protos, and what else is made from the job spec's.
+// npm run build:proto: TypeScript and Python from all protos, and what else is made from the job
+// spec's.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createFileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { fieldTable, nativeTables, tableMarks } from './outputs.mjs';
+import { canMakePython, makePython } from './python.mjs';
 
 const root = new URL('../', import.meta.url);
 const cwd = new URL('proto/', root);
@@ -25,3 +27,8 @@ writeFileSync(docs, `${before}${tableMarks[0]}\n${table}\n${tableMarks[1]}${afte
 mkdirSync(new URL('native/node/gen/', root), { recursive: true });
 const tables = nativeTables((name) => registry.getMessage(name));
 writeFileSync(new URL('native/node/gen/job_spec.h', root), tables);
+
+if (!canMakePython) throw new Error('no grpc_tools for Python: node deploy/setup.mjs --tests');
+const stubs = new URL('src/python/gnnd/v1/', root);
+rmSync(stubs, { recursive: true, force: true });
+makePython(new URL('src/python/', root).pathname);

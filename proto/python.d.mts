@@ -1,0 +1,2 @@
+export const canMakePython: boolean;
+export function makePython(folder: string): void;

@@ -1,0 +1,359 @@
+"""A client of one daemon: datasets in, jobs on their way, models out."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from gnnd import sources, staging, tables
+from gnnd.connection import Connection, address_of, request_id
+from gnnd.dataset import FEATURE_DTYPES, Dataset, import_source
+from gnnd.errors import VersionMismatch
+from gnnd.job import Job
+from gnnd.models import Model
+from gnnd.spec import job_spec, merged
+from gnnd.v1 import dataset_service_pb2, host_service_pb2, job_service_pb2
+
+PathLike = str | os.PathLike[str]
+
+
+def version() -> str:
+    """This package's version, which is that of the gnnd it was made for."""
+    return metadata.version("gnnd")
+
+
+class Client:
+    """Speaks to the daemon at one address. Make one with `gnnd.connect` or `gnnd.local`.
+
+    A client may be used from several threads, and as a context manager that closes it.
+    """
+
+    def __init__(self, address: str | None = None) -> None:
+        self.connection = Connection(address_of(address))
+        try:
+            self.host = self._get_host()
+            check_versions(version(), self.host.version)
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def close(self) -> None:
+        """Ends the connection. Jobs go on."""
+        self.connection.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<gnnd.Client of gnnd {self.host.version} at {self.connection.address}>"
+
+    def _get_host(self) -> host_service_pb2.Host:
+        method = self.connection.hosts.GetHost
+        host: host_service_pb2.Host = self.connection.call(
+            method, host_service_pb2.GetHostRequest(), seconds=10
+        )
+        return host
+
+    # Datasets.
+
+    def import_arrays(
+        self,
+        name: str,
+        *,
+        features: Any,
+        labels: Any,
+        train: Any,
+        val: Any,
+        test: Any = None,
+        edge_index: Any = None,
+        indptr: Any = None,
+        indices: Any = None,
+        edge_weights: Any = None,
+        class_names: list[str] | None = None,
+        node_names: list[str] | None = None,
+        undirected: bool = False,
+        feature_dtype: str | None = None,
+        link: bool = False,
+        staging: PathLike | None = None,
+    ) -> Dataset:
+        """Imports a graph of N nodes, E edges, F features a node and C classes.
+
+        Arrays may be of numpy, torch (on the CPU) or anything that `numpy.asarray` takes, and are
+        not sent: they are written to files that the daemon takes over, or, where they were opened
+        by `numpy.load(..., mmap_mode="r")`, are such files already.
+
+        Args:
+            name: Lower-case letters, digits and hyphens; what jobs call it.
+            features: [N, F], floats or integers; float16 stays so, others become float32.
+            labels: [N], classes from 0 to C - 1, or -1 for none.
+            train: [n] node ids, or a mask [N] of bool. So are `val` and `test`.
+            val: Nodes by which the best epoch is found.
+            test: Nodes that are predicted at the end; none by default.
+            edge_index: [2, E], sources above targets, as in torch_geometric. A target learns from
+                its source; edges without direction must be there in both.
+            indptr: [N + 1], in place of `edge_index`: where the row of each target starts.
+            indices: [E], beside `indptr`: the sources, row after row.
+            edge_weights: [E], 0 or more, in the order of the edges; for weighted sampling.
+            class_names: C texts, for people.
+            node_names: N texts, for people.
+            undirected: Says that each edge is there in both directions; nothing is added.
+            feature_dtype: `"float32"` or `"float16"`; rounds or widens features.
+            link: Lets the dataset share the caller's own mapped files, on one disk, which must then
+                never change. By default they are copied.
+            staging: A folder for the files that the daemon sees under the same path; by default one
+                beside its state directory. For daemons with `sources_dir`, or on other hosts.
+
+        Raises:
+            ImportFailed: The arrays do not fit together; `violations` names each problem's file.
+            AlreadyExists: There is such a dataset.
+        """
+        arrays = {
+            **{"features": features, "labels": labels, "train": train, "val": val, "test": test},
+            **{"edge_index": edge_index, "indptr": indptr, "indices": indices},
+            "edge_weights": edge_weights,
+        }
+        graph = sources.Graph(
+            {key: sources.as_array(array) for key, array in arrays.items() if array is not None},
+            class_names=class_names,
+            node_names=node_names,
+            undirected=undirected,
+        )
+        return self._import_graph(name, graph, feature_dtype, link, staging)
+
+    def import_pyg(self, data: Any, name: str, **options: Any) -> Dataset:
+        """Imports a `torch_geometric.data.Data`: `x`, `y`, `edge_index` or `adj_t`, and masks.
+
+        `data` may also be a dataset of one graph. Needs `train_mask` and `val_mask` (or `train_idx`
+        and so on); `options` are those of `import_arrays`, and stand above what `data` says.
+        """
+        return self._import_graph(name, sources.from_pyg(data, options), **_file_options(options))
+
+    def import_scipy(self, adjacency: Any, name: str, **options: Any) -> Dataset:
+        """Imports a SciPy sparse [N, N] with `adjacency[u, v]` for an edge u → v.
+
+        Values other than 1 become edge weights. Features, labels and splits are `options` of
+        `import_arrays`.
+        """
+        graph = sources.from_scipy(adjacency, options)
+        return self._import_graph(name, graph, **_file_options(options))
+
+    def import_networkx(self, graph: Any, name: str, **options: Any) -> Dataset:
+        """Imports a networkx graph; nodes are numbered in its order, and keep their names.
+
+        `features`, `labels` and `split` name attributes of nodes: a list of F numbers, a class
+        (number or text), and one of `"train"`, `"val"`, `"test"`; or are arrays in that order.
+        `weight` names an edge attribute. Graphs without direction are stored in both.
+        """
+        found = sources.from_networkx(graph, options)
+        return self._import_graph(name, found, **_file_options(options))
+
+    def import_dgl(self, graph: Any, name: str, **options: Any) -> Dataset:
+        """Imports a homogeneous `dgl.DGLGraph` with `ndata` feat, label, train_mask, val_mask."""
+        return self._import_graph(name, sources.from_dgl(graph, options), **_file_options(options))
+
+    def import_ogb(self, dataset: Any, name: str, **options: Any) -> Dataset:
+        """Imports an `ogb.nodeproppred.NodePropPredDataset` of one graph with one label a node.
+
+        Where the dataset says that edges are stored once (`add_inverse_edge`) it has added them.
+        """
+        return self._import_graph(
+            name, sources.from_ogb(dataset, options), **_file_options(options)
+        )
+
+    def import_frames(self, nodes: Any, edges: Any, name: str, **options: Any) -> Dataset:
+        """Imports two tables: pandas frames, or anything with columns by name.
+
+        `nodes` has `id`, `label`, `split` and numbers for features; `edges` has `source`, `target`
+        and maybe `weight`, as docs/datasets.md says of CSV. Edges are stored in both directions
+        unless `directed=True`.
+        """
+        graph = tables.from_columns(nodes, edges, options)
+        return self._import_graph(name, graph, **_file_options(options))
+
+    def import_parquet(
+        self, nodes: PathLike, edges: PathLike, name: str, **options: Any
+    ) -> Dataset:
+        """Imports two Parquet files with the columns of `import_frames`. Needs pyarrow."""
+        graph = tables.from_parquet(nodes, edges, options)
+        return self._import_graph(name, graph, **_file_options(options))
+
+    def import_path(
+        self, path: PathLike, name: str, *, feature_dtype: str | None = None, directed: bool = False
+    ) -> Dataset:
+        """Imports what lies on the daemon's host: a folder of .npy or CSV files, or an .npz."""
+        request = dataset_service_pb2.ImportDatasetRequest(
+            dataset_id=name,
+            source=os.path.abspath(path) if self.is_same_host else os.fspath(path),
+            feature_dtype=_feature_dtype(feature_dtype),
+            directed=directed,
+            request_id=request_id(),
+        )
+        return import_source(self.connection, request)
+
+    def dataset(self, name: str) -> Dataset:
+        """One dataset. `NotFound`."""
+        request = dataset_service_pb2.GetDatasetRequest(name=f"datasets/{name}")
+        message = self.connection.call(self.connection.datasets.GetDataset, request)
+        return Dataset(self.connection, message)
+
+    def datasets(self) -> list[Dataset]:
+        """All datasets by name."""
+        request = dataset_service_pb2.ListDatasetsRequest(page_size=500)
+        pages = self._pages(self.connection.datasets.ListDatasets, request)
+        return [Dataset(self.connection, each) for page in pages for each in page.datasets]
+
+    # Jobs.
+
+    def submit(
+        self,
+        dataset: str | Dataset,
+        model: Model,
+        *,
+        epochs: int,
+        fanouts: list[int] | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        random_seed: int | None = None,
+        standardize: bool | None = None,
+        patience: int | None = None,
+        devices: int | None = None,
+        name: str = "",
+        priority: int | None = None,
+        **sections: Mapping[str, Any],
+    ) -> Job:
+        """Submits a training; answers as soon as the daemon has written it down.
+
+        Args:
+            dataset: Its id, or what an import gave.
+            model: Such as `gnnd.GraphSAGE(hidden=256, layers=3)`.
+            epochs: Times that every training node is a seed; at most, with `patience`.
+            fanouts: Neighbours drawn for each node and hop, from the seeds outward; -1 takes all.
+            batch_size: Seeds a batch.
+            learning_rate: Of Adam, unless `training` names another optimizer.
+            weight_decay: L2 penalty, added to gradients.
+            random_seed: Key of all randomness: the same seed, spec and dataset train the same
+                parameters, bit for bit.
+            standardize: Whether every feature column gets mean 0 and variance 1.
+            patience: Evaluations in a row without a better validation accuracy that end the job.
+            devices: Number of devices.
+            name: Of the job, lower-case letters, digits and hyphens; by default made up.
+            priority: Higher first.
+            sections: Any other field of docs/job-spec.md as nested mappings, such as
+                `sampling={"algorithm": "LABOR"}`. They stand above the arguments before.
+
+        Raises:
+            InvalidRequest: `violations` has every wrong field with its path.
+        """
+        given = {
+            "dataset": dataset.id if isinstance(dataset, Dataset) else dataset,
+            "sampling": {"fanouts": fanouts},
+            "features": {"standardize": standardize},
+            "training": {
+                "epochs": epochs,
+                "batch_size": batch_size,
+                "random_seed": random_seed,
+                "optimizer": {"learning_rate": learning_rate, "weight_decay": weight_decay},
+                "early_stop": {"patience_epochs": patience},
+            },
+            "resources": {"devices": devices},
+            "priority": priority,
+        }
+        return self.submit_spec(merged(model.spec(), given, sections), name=name)
+
+    def submit_spec(self, spec: Mapping[str, Any], *, name: str = "") -> Job:
+        """Submits a whole spec, as the nested mapping that `gnnctl` reads below `spec:`."""
+        request = job_service_pb2.CreateJobRequest(
+            job_id=name, spec=job_spec(spec), request_id=request_id()
+        )
+        message = self.connection.call(self.connection.jobs.CreateJob, request)
+        return Job(self, message)
+
+    def job(self, name: str) -> Job:
+        """One job. `NotFound`."""
+        request = job_service_pb2.GetJobRequest(name=f"jobs/{name.removeprefix('jobs/')}")
+        return Job(self, self.connection.call(self.connection.jobs.GetJob, request))
+
+    def jobs(self) -> list[Job]:
+        """All jobs, newest first."""
+        request = job_service_pb2.ListJobsRequest(page_size=500)
+        pages = self._pages(self.connection.jobs.ListJobs, request)
+        return [Job(self, message) for page in pages for message in page.jobs]
+
+    # Below.
+
+    @property
+    def is_same_host(self) -> bool:
+        """Whether the daemon sees this process's files."""
+        return self.connection.is_local_socket or self.host.hostname == socket.gethostname()
+
+    def _pages(self, method: Any, request: Any) -> Iterator[Any]:
+        while True:
+            page = self.connection.call(method, request)
+            yield page
+            if page.next_page_token == "":
+                return
+            request.page_token = page.next_page_token
+
+    def _import_graph(
+        self,
+        name: str,
+        graph: sources.Graph,
+        feature_dtype: str | None = None,
+        link: bool = False,
+        staging_parent: PathLike | None = None,
+    ) -> Dataset:
+        staging.require_shared(self.is_same_host, staging_parent)
+        dtype = _feature_dtype(feature_dtype)
+        with staging.staging_folder(staging_parent, self.host.state_dir) as folder:
+            is_callers = [staging.put_array(folder, *item) for item in graph.arrays.items()]
+            for file, text in graph.texts().items():
+                staging.put_text(folder, file, text)
+            may_link = staging.may_link(folder, self.host.state_dir)
+            request = dataset_service_pb2.ImportDatasetRequest(
+                dataset_id=name,
+                source=str(folder),
+                format=dataset_service_pb2.IMPORT_FORMAT_NPY,
+                feature_dtype=dtype,
+                link=may_link and (link or not any(is_callers)),
+                request_id=request_id(),
+            )
+            return import_source(self.connection, request)
+
+
+def _feature_dtype(dtype: str | None) -> Any:
+    name = None if dtype is None else np.dtype(dtype).name
+    if name not in FEATURE_DTYPES:
+        raise ValueError(f"feature_dtype {dtype!r}: expected 'float32' or 'float16'")
+    return FEATURE_DTYPES[name]
+
+
+def _file_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the options of an import is about files."""
+    names = {"feature_dtype": "feature_dtype", "link": "link", "staging": "staging_parent"}
+    return {names[key]: value for key, value in options.items() if key in names}
+
+
+def check_versions(ours: str, daemons: str) -> None:
+    """Raises `VersionMismatch` unless both are of one release series: a.b before 1.0, a after."""
+    if _series(ours) == _series(daemons):
+        return
+    raise VersionMismatch(
+        f"this is gnnd {ours} for Python, and the daemon is gnnd {daemons}: install the package of "
+        f"the daemon's version (pip install 'gnnd=={daemons}', or ./src/python of its clone), or "
+        f"start a daemon of version {ours}"
+    )
+
+
+def _series(text: str) -> tuple[int, ...]:
+    numbers = tuple(int(number) for number in re.findall(r"\d+", text)[:2])
+    return numbers if numbers[:1] == (0,) else numbers[:1]

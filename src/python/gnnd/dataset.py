@@ -1,0 +1,114 @@
+"""Datasets: graphs with features, labels and splits, immutable once they are imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.message import Message
+
+from gnnd.connection import Connection, request_id
+from gnnd.errors import GnndError, ImportFailed, Violation
+from gnnd.v1 import dataset_service_pb2 as pb
+
+FEATURE_DTYPES = {None: 0, "float32": 1, "float16": 2}
+#: Milliseconds that one look at an import waits for its end.
+WAIT_MS = 500
+
+
+class Dataset:
+    """A dataset of the daemon, as it was when this was made."""
+
+    def __init__(self, connection: Connection, message: pb.Dataset) -> None:
+        self._connection = connection
+        #: What the daemon says, as `gnnd.v1.Dataset`.
+        self.message = message
+
+    @property
+    def id(self) -> str:
+        """The name it was imported under."""
+        return self.message.name.removeprefix("datasets/")
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes."""
+        return self.message.num_nodes
+
+    @property
+    def num_edges(self) -> int:
+        """Entries of all rows; an edge without direction counts twice."""
+        return self.message.num_edges
+
+    @property
+    def num_features(self) -> int:
+        """Feature columns."""
+        return self.message.num_features
+
+    @property
+    def num_classes(self) -> int:
+        """Classes."""
+        return self.message.num_classes
+
+    @property
+    def split(self) -> dict[str, int]:
+        """How many training, validation and test nodes there are."""
+        message = self.message
+        return {"train": message.num_train, "val": message.num_val, "test": message.num_test}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its `dataset.json`: the same for the same arrays."""
+        return self.message.digest
+
+    @property
+    def path(self) -> str:
+        """Its folder on the daemon's host."""
+        return self.message.path
+
+    @property
+    def notices(self) -> list[str]:
+        """What the import wants its user to know, a sentence each."""
+        return [line for line in self.message.message.split("\n") if line]
+
+    def delete(self) -> None:
+        """Removes it with its files. `NotPossibleNow` while a job uses it."""
+        request = pb.DeleteDatasetRequest(name=self.message.name, request_id=request_id())
+        self._connection.call(self._connection.datasets.DeleteDataset, request)
+
+    def __repr__(self) -> str:
+        message = self.message
+        return (
+            f"<gnnd.Dataset {self.id}: {message.num_nodes:,} nodes, {message.num_edges:,} edges, "
+            f"{message.num_features:,} features, {message.num_classes:,} classes, "
+            f"{message.num_train:,}/{message.num_val:,}/{message.num_test:,} train/val/test>"
+        )
+
+
+def import_source(connection: Connection, request: pb.ImportDatasetRequest) -> Dataset:
+    """Imports a file or folder of the daemon's host and waits for it.
+
+    An interrupt cancels the import. Raises `ImportFailed` with every problem.
+    """
+    operation = connection.call(connection.datasets.ImportDataset, request)
+    try:
+        while not operation.done:
+            wait = pb.WaitOperationRequest(name=operation.name, timeout_ms=WAIT_MS)
+            operation = connection.call(connection.datasets.WaitOperation, wait)
+    except KeyboardInterrupt:
+        cancel = pb.CancelOperationRequest(name=operation.name)
+        connection.call(connection.datasets.CancelOperation, cancel)
+        raise
+    if operation.HasField("error"):
+        raise _failure(operation.error)
+    return Dataset(connection, _unpacked(operation.response))
+
+
+def _failure(error: Any) -> GnndError:
+    problems = [Violation(problem.path, problem.description) for problem in error.problems]
+    return ImportFailed(error.message, reason=error.reason, violations=problems)
+
+
+def _unpacked(response: Any) -> pb.Dataset:
+    dataset: Message = pb.Dataset()
+    response.Unpack(dataset)
+    assert isinstance(dataset, pb.Dataset)
+    return dataset

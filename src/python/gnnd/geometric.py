@@ -1,0 +1,117 @@
+"""Modules of torch_geometric with gnnd's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gnnd.errors import GnndError, missing
+
+_CLASSES = {
+    "GRAPHSAGE": "GraphSAGE",
+    "PINSAGE": "GraphSAGE",
+    "GCN": "GCN",
+    "GAT": "GAT",
+    "GATV2": "GAT",
+}
+
+
+def tensors(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays as torch tensors over the same memory."""
+    torch = _torch("job.state_dict()")
+    return {name: torch.from_numpy(array) for name, array in parameters.items()}
+
+
+def module(facts: Mapping[str, Any], spec: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
+    """What `Job.to_pyg` says, of an export.json, an effective spec and parameters."""
+    torch = _torch("job.to_pyg()")
+    try:
+        from torch_geometric.nn import models
+    except ImportError:
+        raise missing("torch_geometric", "pyg", "job.to_pyg()") from None
+    about = facts["model"]
+    _refuse_others(about, spec)
+    given = spec.get("model", {})
+    options: dict[str, Any] = {
+        "act": about["activation"].lower(),
+        "dropout": given.get("dropout", 0.0),
+    }
+    norm = about["normalization"]
+    if norm == "LAYER":
+        options |= {"norm": "layer_norm", "norm_kwargs": {"mode": "node"}}
+    if norm == "L2":
+        options |= {"norm": _unit_rows(torch), "act_first": True}
+    if about["type"] in ("GAT", "GATV2"):
+        v2 = about["type"] == "GATV2"
+        options |= {"heads": about["heads"], "v2": v2, "residual": about["residual"]}
+    if about["type"] == "PINSAGE":
+        options["project"] = True
+    sizes = (about["in_dim"], about["hidden_dim"], about["layers"], about["out_dim"])
+    made = getattr(models, _CLASSES[about["type"]])(*sizes, **options)
+    made.load_state_dict(tensors(parameters))
+    made.eval()
+    if not facts["standardized_features"]:
+        return made
+    if facts["feature_mean"] is None:
+        raise GnndError(
+            "the job standardised features, and its dataset, which has their means, is gone; "
+            "job.state_dict() has the parameters"
+        )
+    wrapped = _standardizing(torch, made, facts["feature_mean"], facts["feature_deviation"])
+    return wrapped.eval()
+
+
+def _refuse_others(about: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
+    kind = about["type"]
+    if kind not in _CLASSES:
+        page = "docs/plugins.md" if kind == "TORCHSCRIPT" else "docs/pre-propagation.md"
+        raise GnndError(
+            f"torch_geometric has no module of a {kind}: {page} has its class for PyTorch, which "
+            "takes job.state_dict()"
+        )
+    if about["residual"] and kind not in ("GAT", "GATV2"):
+        raise GnndError(
+            f"torch_geometric's {_CLASSES[kind]} has no residual connections; job.state_dict() has "
+            "the parameters (docs/formats/checkpoint.md says what a layer computes)"
+        )
+    is_mean = _CLASSES[kind] == "GraphSAGE"
+    if is_mean and spec.get("sampling", {}).get("algorithm") == "KHOP_WEIGHTED":
+        raise GnndError(
+            "the job's means are weighted by edges, and those of torch_geometric's GraphSAGE are "
+            "not; job.predict() predicts with weights, job.state_dict() has the parameters"
+        )
+
+
+def _torch(what: str) -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise missing("torch", "pyg", what) from None
+    return torch
+
+
+def _unit_rows(torch: Any) -> Any:
+    """Rows divided by their Euclidean norms."""
+
+    class UnitRows(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return torch.nn.functional.normalize(x)
+
+    return UnitRows()
+
+
+def _standardizing(torch: Any, model: Any, mean: Any, deviation: Any) -> Any:
+    """`model` behind (x - mean) / deviation of every column, in double precision."""
+
+    class Standardized(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+            self.register_buffer("mean", torch.tensor(mean, dtype=torch.float64))
+            self.register_buffer("deviation", torch.tensor(deviation, dtype=torch.float64))
+
+        def forward(self, x: Any, *args: Any, **options: Any) -> Any:
+            rows = ((x.double() - self.mean) / self.deviation).float()
+            return self.model(rows, *args, **options)
+
+    return Standardized()

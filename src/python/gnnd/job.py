@@ -1,0 +1,343 @@
+"""One job: watched, waited for, and what it leaves."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gnnd import files, geometric, staging, watch
+from gnnd.connection import request_id
+from gnnd.errors import GnndError, JobCancelled, JobFailed, missing
+from gnnd.spec import plain
+from gnnd.v1 import checkpoint_service_pb2, job_pb2, job_plan_pb2, job_service_pb2, types_pb2
+
+if TYPE_CHECKING:
+    from gnnd.client import Client
+
+_WHICH = {
+    "best": checkpoint_service_pb2.CHECKPOINT_KIND_BEST,
+    "last": checkpoint_service_pb2.CHECKPOINT_KIND_LAST,
+}
+_EXPORTED = {
+    None: checkpoint_service_pb2.PREDICTION_NODES_NONE,
+    "all": checkpoint_service_pb2.PREDICTION_NODES_ALL,
+    "val": checkpoint_service_pb2.PREDICTION_NODES_VAL,
+    "test": checkpoint_service_pb2.PREDICTION_NODES_TEST,
+}
+_PREDICTED = {"all": "ALL", "train": "TRAINING", "val": "VALIDATION", "test": "TEST"}
+
+
+class Job:
+    """A job of the daemon. `message` is what was last heard of it, as `gnnd.v1.Job`."""
+
+    def __init__(self, client: Client, message: job_pb2.Job) -> None:
+        self._client = client
+        self._connection = client.connection
+        self.message = message
+
+    @property
+    def id(self) -> str:
+        """Its name, without `jobs/`."""
+        return self.message.name.removeprefix("jobs/")
+
+    @property
+    def state(self) -> str:
+        """Now: PENDING, PREPARING, RUNNING, CANCELLING, SUCCEEDED, FAILED or CANCELLED."""
+        return job_pb2.JobState.Name(self.refresh().message.state).removeprefix("JOB_STATE_")
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Its spec with every default filled in; `Client.submit_spec` takes it again."""
+        return plain(self.message.effective_spec)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the spec's author should know, a sentence each."""
+        return list(self.message.warnings)
+
+    @property
+    def result(self) -> job_pb2.JobResult:
+        """Accuracies (0 to 1), the best epoch (from 0), the parameters' SHA-256.
+
+        Waits for the job's end.
+        """
+        return self.wait().message.result
+
+    def refresh(self) -> Job:
+        """Asks the daemon how the job is."""
+        request = job_service_pb2.GetJobRequest(name=self.message.name)
+        self.message = self._connection.call(self._connection.jobs.GetJob, request)
+        return self
+
+    def __repr__(self) -> str:
+        state = job_pb2.JobState.Name(self.message.state).removeprefix("JOB_STATE_")
+        return f"<gnnd.Job {self.id}: {state}>"
+
+    # While it runs.
+
+    def updates(self) -> Iterator[watch.Update]:
+        """Its events until it has ended: each transition and each epoch once, and progress.
+
+        Lost connections are made again; nothing is missed or told twice.
+        """
+        for update in watch.updates(self._connection, self.message.name):
+            self.message = update.job
+            yield update
+
+    def watch(self, *, check: bool = True) -> Job:
+        """Shows progress until the job has ended: a bar in a terminal and in a notebook.
+
+        An interrupt ends the watch; the job goes on. With `check` raises `JobFailed` or
+        `JobCancelled` where that is how it ended.
+        """
+        display = watch.Display()
+        for update in self.updates():
+            display.show(update)
+        self.refresh()
+        return self._checked() if check else self
+
+    def wait(self, *, check: bool = True) -> Job:
+        """The same without showing anything."""
+        if not watch.is_terminal(self.message):
+            for _ in self.updates():
+                pass
+            self.refresh()
+        return self._checked() if check else self
+
+    def cancel(self) -> Job:
+        """Asks for its end. `wait(check=False)` waits until it is CANCELLED."""
+        request = job_service_pb2.CancelJobRequest(name=self.message.name, request_id=request_id())
+        self.message = self._connection.call(self._connection.jobs.CancelJob, request)
+        return self
+
+    def delete(self, *, force: bool = False) -> None:
+        """Removes it with its logs and checkpoints; with `force` cancels it first."""
+        request = job_service_pb2.DeleteJobRequest(
+            name=self.message.name, force=force, request_id=request_id()
+        )
+        self._connection.call(self._connection.jobs.DeleteJob, request)
+
+    def logs(self, *, tail: int = 0, follow: bool = False) -> Iterator[str]:
+        """Lines that its executors logged, with the log's name before each.
+
+        `tail` starts so many lines before the end of each log; `follow` goes on until the job ends.
+        """
+        request = job_service_pb2.StreamLogsRequest(
+            name=self.message.name, tail_lines=tail, follow=follow
+        )
+        for chunk in self._connection.stream(self._connection.jobs.StreamLogs, request):
+            for line in chunk.lines:
+                yield f"{chunk.log}  {line}"
+
+    def plan(self) -> job_plan_pb2.JobPlan:
+        """Who samples and who trains, and why; `estimated` before the job's calibration."""
+        request = job_service_pb2.GetJobPlanRequest(name=self.message.name)
+        plan: job_plan_pb2.JobPlan = self._connection.call(
+            self._connection.jobs.GetJobPlan, request
+        )
+        return plan
+
+    # What it was like.
+
+    def records(self) -> list[dict[str, Any]]:
+        """One mapping for each epoch of the latest attempt, oldest first.
+
+        `epoch` counts from 0; `loss` is the mean of the training nodes; accuracies are from 0 to 1,
+        `val_accuracy` NaN after an epoch that was not evaluated; `seconds` is wall time.
+        """
+        request = job_service_pb2.ListEpochsRequest(name=self.message.name, page_size=500)
+        found: list[dict[str, Any]] = []
+        while True:
+            page = self._connection.call(self._connection.jobs.ListEpochs, request)
+            found += [record_of(report) for report in page.epochs]
+            if page.next_page_token == "":
+                return found
+            request.page_token = page.next_page_token
+
+    def history(self) -> Any:
+        """`records()` as a pandas frame where pandas is installed, else as they are."""
+        try:
+            import pandas as pd
+        except ImportError:
+            return self.records()
+        return pd.DataFrame(self.records())
+
+    def plot(self, *names: str) -> Any:
+        """Curves of the history; `names` are its columns, by default loss and accuracies.
+
+        Answers the matplotlib figure.
+        """
+        try:
+            from matplotlib import pyplot as plt
+        except ImportError:
+            raise missing("matplotlib", "notebook", "job.plot()") from None
+        records = self.records()
+        groups = [[name] for name in names] or [["loss"], ["train_accuracy", "val_accuracy"]]
+        figure, axes = plt.subplots(1, len(groups), figsize=(5 * len(groups), 3.2), squeeze=False)
+        epochs = [record["epoch"] + 1 for record in records]
+        for axis, group in zip(axes[0], groups, strict=True):
+            for name in group:
+                axis.plot(epochs, [record[name] for record in records], label=name, marker=".")
+            axis.set_xlabel("epochs")
+            axis.legend()
+        figure.suptitle(self.id)
+        figure.tight_layout()
+        return figure
+
+    # What it leaves.
+
+    def checkpoint(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        which: str = "best",
+        predictions: str | None = None,
+    ) -> list[Path]:
+        """Writes `model.safetensors` and `export.json` into a folder of this host.
+
+        `which` is `"best"`, the epoch of the best validation accuracy, or `"last"`. `predictions`
+        of `"all"`, `"val"` or `"test"` nodes adds `logits.npy` and `predictions.npy`
+        (docs/formats/checkpoint.md). Answers the files' paths.
+        """
+        return files.to_folder(self._export(which, predictions), folder)
+
+    def parameters(self, which: str = "best") -> dict[str, np.ndarray]:
+        """Its parameters by torch_geometric's names, float32 arrays."""
+        return files.safetensors(self._exported(which)["model.safetensors"])
+
+    def state_dict(self, which: str = "best") -> dict[str, Any]:
+        """The same as torch tensors, for `load_state_dict`. Needs torch."""
+        return geometric.tensors(self.parameters(which))
+
+    def to_pyg(self, which: str = "best") -> Any:
+        """The `torch_geometric` module with its parameters, in evaluation mode.
+
+        `module(x, edge_index)` of features [N, F] as they were imported and edges [2, E] gives
+        logits [N, C]; those of whole neighbourhoods agree with gnnd's to 1e-4. Where the job
+        standardised features the module does so first, and torch_geometric's is its `model`.
+        Models that torch_geometric lacks raise `GnndError`.
+        """
+        exported = self._exported(which)
+        facts = files.checked(exported, "export.json")
+        parameters = files.safetensors(exported["model.safetensors"])
+        return geometric.module(facts, self.spec, parameters)
+
+    def predict(
+        self,
+        nodes: Any = "all",
+        *,
+        logits: bool = False,
+        probabilities: bool = False,
+        which: str = "best",
+        dataset: str | None = None,
+        devices: int | None = None,
+        staging_folder: str | os.PathLike[str] | None = None,
+        keep: bool = False,
+    ) -> files.Predictions:
+        """Predicts nodes, as a job of its own that is deleted afterwards unless told to `keep`.
+
+        Args:
+            nodes: `"all"`, `"train"`, `"val"`, `"test"`, or [n] node ids in any order.
+            logits: Whether to have [n, C] logits, too.
+            probabilities: Whether to have [n, C] probabilities, too.
+            which: Whose parameters, `"best"` or `"last"`.
+            dataset: Another dataset's id; by default that of the training.
+            devices: Number of devices.
+            staging_folder: Where ids are written for the daemon, as `staging` of imports.
+            keep: Leaves the job and its files with the daemon.
+
+        Returns:
+            In the order of `nodes`; of a split, in ascending ids.
+        """
+        self.wait()
+        wanted = None if isinstance(nodes, str) else np.asarray(nodes)
+        if wanted is not None and wanted.dtype == bool:
+            wanted = np.flatnonzero(wanted)
+        if wanted is None and nodes not in _PREDICTED:
+            raise ValueError(f"nodes {nodes!r}: expected ids or one of {', '.join(_PREDICTED)}")
+        asked = {"LOGITS": logits, "PROBABILITIES": probabilities}
+        inference: dict[str, Any] = {
+            "job": self.id,
+            "parameters": which,
+            "nodes": "LISTED" if wanted is not None else _PREDICTED[nodes],
+            "outputs": [name for name, is_wanted in asked.items() if is_wanted],
+        }
+        spec = {
+            "kind": "INFERENCE",
+            "inference": inference,
+            "dataset": dataset,
+            "resources": {"devices": devices},
+        }
+        if wanted is None:
+            return self._predicted(spec, keep)
+        staging.require_shared(self._client.is_same_host, staging_folder)
+        state_dir = self._client.host.state_dir
+        with staging.staging_folder(staging_folder, state_dir) as folder:
+            staging.put_array(folder, "nodes", np.unique(wanted).astype(np.int64))
+            inference["nodes_file"] = str(folder / "nodes.npy")
+            return self._predicted(spec, keep).in_order_of(wanted)
+
+    def predictions(self) -> files.Predictions:
+        """What an inference left. `NotPossibleNow` for a job that trains."""
+        request = checkpoint_service_pb2.ExportPredictionsRequest(name=self.message.name)
+        parts = self._connection.stream(self._connection.checkpoints.ExportPredictions, request)
+        return files.predictions_of(files.to_memory(parts), "inference.json")
+
+    # Below.
+
+    def _predicted(self, spec: dict[str, Any], keep: bool) -> files.Predictions:
+        job = self._client.submit_spec(spec)
+        try:
+            return job.wait().predictions()
+        finally:
+            if not keep:
+                job.delete(force=True)
+
+    def _export(self, which: str, predictions: str | None = None) -> Iterator[Any]:
+        if which not in _WHICH:
+            raise ValueError(f"which {which!r}: expected 'best' or 'last'")
+        if predictions not in _EXPORTED:
+            raise ValueError(f"predictions {predictions!r}: expected 'all', 'val' or 'test'")
+        self.wait()
+        request = checkpoint_service_pb2.ExportCheckpointRequest(
+            name=self.message.name, kind=_WHICH[which], predictions=_EXPORTED[predictions]
+        )
+        return self._connection.stream(self._connection.checkpoints.ExportCheckpoint, request)
+
+    def _exported(self, which: str) -> dict[str, bytes]:
+        return files.to_memory(self._export(which))
+
+    def _checked(self) -> Job:
+        message = self.message
+        if message.state == job_pb2.JOB_STATE_SUCCEEDED:
+            return self
+        kinds: dict[int, type[GnndError]] = {
+            job_pb2.JOB_STATE_FAILED: JobFailed,
+            job_pb2.JOB_STATE_CANCELLED: JobCancelled,
+        }
+        if message.state not in kinds:
+            raise GnndError(f"job {self.id} was deleted before its end")
+        reason = types_pb2.Reason.Name(message.reason).removeprefix("REASON_")
+        text = f"job {self.id} ended {reason}: {message.message}"
+        raise kinds[message.state](text, reason=reason)
+
+
+def record_of(report: Any) -> dict[str, Any]:
+    """The numbers of an epoch's report, as `Job.records` has them."""
+    is_evaluated = report.HasField("val_accuracy")
+    return {
+        "epoch": report.epoch,
+        "loss": report.loss,
+        "train_accuracy": report.train_accuracy,
+        "val_accuracy": report.val_accuracy if is_evaluated else math.nan,
+        "seconds": report.duration_ms / 1000,
+        "batches": report.batches,
+        "steps": report.steps,
+        "retries": report.retries,
+        "version": report.version,
+    }
