@@ -320,14 +320,22 @@ async function nativeBuild({ path: pythonPath, libraries }, searchPath) {
   });
 }
 
-/** clang-format at the version whose output is committed. */
+/** Formatters at the versions whose output is committed; types of Python with what these need. */
+const checkerPackages = [
+  ...['clang-format==19.1.7', 'mypy==2.4.1', 'ruff==0.17.6'],
+  ...['numpy==2.4.6', 'types-grpcio==1.85.0.20261028', 'types-protobuf==7.35.1.20260906'],
+];
+
 async function checkers() {
+  if (!wants.check) return;
   const path = join(root, '.cache/checkers/bin');
-  if (!wants.check || existsSync(join(path, 'clang-format'))) return;
-  say('checkers', 'clang-format from PyPI, into .cache');
-  await run('checkers', 'python3', ['-m', 'venv', '.cache/checkers']);
-  const pip = ['-m', 'pip', 'install', '--quiet', 'clang-format==19.1.7'];
-  await run('checkers', join(path, 'python'), pip);
+  const products = ['clang-format', 'mypy', 'ruff'].map((name) => join(path, name));
+  await once('checkers', digestOf({ words: checkerPackages }), products, async () => {
+    say('checkers', 'clang-format, mypy and ruff from PyPI, into .cache');
+    await run('checkers', 'python3', ['-m', 'venv', '.cache/checkers']);
+    const pip = ['-m', 'pip', 'install', '--quiet', ...checkerPackages];
+    await run('checkers', join(path, 'python'), pip);
+  });
 }
 
 /**
@@ -354,6 +362,25 @@ async function testPackages({ path: pythonPath }) {
   await fetched('python-client', digest, 'gRPC for Python', async (folder) => {
     await run('python-client', 'python3', ['-m', 'venv', folder]);
     await run('python-client', join(folder, 'bin/python'), [...quiet, '-r', requirements]);
+  });
+  await packagePackages(pythonPath, quiet);
+}
+
+/** For the tests of our Python package: wheels to install from without an index, and libraries. */
+async function packagePackages(pythonPath, quiet) {
+  const folderOf = 'test/e2e/python/package';
+  const wheels = `${folderOf}/requirements.txt`;
+  const wheelsDigest = digestOf({ files: [wheels], words: [pythonPath] });
+  await fetched('python-wheels', wheelsDigest, 'wheels of grpcio and numpy', async (folder) => {
+    const download = quiet.map((word) => (word === 'install' ? 'download' : word));
+    const options = ['--only-binary', ':all:', '--no-deps', '--dest', folder, '-r', wheels];
+    await run('python-wheels', pythonPath, [...download, ...options]);
+  });
+  const extras = `${folderOf}/extras.txt`;
+  const digest = digestOf({ files: [extras], words: [pythonPath] });
+  await fetched('python-extras', digest, 'pandas and others', async (folder) => {
+    const options = ['--no-deps', '--target', folder, '-r', extras];
+    await run('python-extras', pythonPath, [...quiet, ...options]);
   });
 }
 

@@ -39,6 +39,15 @@ if (!has(clangFormat)) {
   const sources = [...filesUnder('native', /\.(h|cc|cuh?)$/), ...filesUnder('bench', /\.(h|cc)$/)];
   run('clang-format', clangFormat, ['--dry-run', '--Werror', ...sources]);
 }
+const checkers = resolve('.cache/checkers/bin');
+if (!has(join(checkers, 'ruff')) || !has(join(checkers, 'mypy'))) {
+  skipped.push('ruff, mypy (node deploy/setup.mjs --check)');
+} else {
+  const config = ['--config', 'src/python/pyproject.toml', 'src/python', 'test/e2e/python/package'];
+  run('ruff: lint', join(checkers, 'ruff'), ['check', '--quiet', ...config]);
+  run('ruff: format', join(checkers, 'ruff'), ['format', '--check', '--quiet', ...config]);
+  run('mypy: strict types', join(checkers, 'mypy'), ['--no-error-summary'], { cwd: 'src/python' });
+}
 // What set-up does not wait for: minutes of nvcc.
 if (!has('nvcc')) {
   skipped.push('nvcc: the CUDA plug-in for all architectures (no nvcc)');

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from gnnd.client import Client
 from gnnd.errors import GnndError
@@ -73,7 +73,7 @@ def local(
             continue
         words.append(f"--{key.replace('_', '-')}")
         words += [] if value is True else [str(value)]
-    with open(run / "daemon.log", "wb") as log:
+    with open(run / "daemon.log", "w+b") as log:
         keeper = subprocess.Popen(
             [sys.executable, "-I", str(Path(__file__).with_name("keeper.py")), str(run), *words],
             stdin=subprocess.PIPE,
@@ -82,11 +82,11 @@ def local(
             # An interrupt at the terminal is for this process.
             start_new_session=True,
         )
-    try:
-        _await_ready(keeper, run / "daemon.log")
-    except BaseException:
-        _end(keeper)
-        raise
+        try:
+            _await_ready(keeper, log)
+        except BaseException:
+            _end(keeper)
+            raise
     return LocalClient(keeper, address, run)
 
 
@@ -109,7 +109,7 @@ def _command(given: str | list[str] | None) -> list[str]:
     )
 
 
-def _await_ready(keeper: subprocess.Popen[bytes], log: Path) -> None:
+def _await_ready(keeper: subprocess.Popen[bytes], log: BinaryIO) -> None:
     """The daemon writes one line when it listens; what it says instead is why it does not."""
     assert keeper.stdout is not None
     line = keeper.stdout.readline()
@@ -118,7 +118,9 @@ def _await_ready(keeper: subprocess.Popen[bytes], log: Path) -> None:
         # Nothing more is expected, and nobody shall wait for a reader.
         threading.Thread(target=keeper.stdout.read, daemon=True).start()
         return
-    said = log.read_text(errors="replace").strip().split("\n")[-3:] if log.exists() else []
+    keeper.wait()
+    log.seek(0)
+    said = log.read().decode(errors="replace").strip().split("\n")[-3:]
     raise GnndError("the daemon did not start:\n  " + "\n  ".join(said))
 
 
@@ -129,3 +131,5 @@ def _end(keeper: subprocess.Popen[bytes]) -> None:
         keeper.wait(_CLOSE_SECONDS)
     except subprocess.TimeoutExpired:
         keeper.kill()
+    if keeper.stdout is not None:
+        keeper.stdout.close()

@@ -1,0 +1,85 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { canMakePython, makePython } from '../../proto/python.mjs';
+import { repository, TestDaemon } from '../support/daemon.ts';
+import { runPython } from '../support/python.ts';
+import { type InstalledPackage, installPackage } from '../support/python-package.ts';
+import { skipped } from '../support/skipped.ts';
+
+/** The Python package, built from its source and installed into a clean environment. */
+
+let scratch: string;
+let daemon: TestDaemon;
+let installed: InstalledPackage | null;
+
+beforeAll(async () => {
+  scratch = mkdtempSync(join(tmpdir(), 'gnnd-package-'));
+  [daemon, installed] = await Promise.all([
+    TestDaemon.start(),
+    installPackage(join(scratch, 'venv')),
+  ]);
+});
+
+afterAll(async () => {
+  await daemon.stop();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+interface Skipping {
+  readonly skip: (note?: string) => never;
+}
+
+const folder = join(repository, 'test', 'e2e', 'python', 'package');
+
+/** Runs a file of unit tests; rejects with all it said when one fails. */
+async function unittest(
+  { skip }: Skipping,
+  module: string,
+  { withLibraries = false } = {},
+): Promise<void> {
+  if (installed === null) {
+    skipped('the Python package', 'no .cache/python-wheels');
+    return skip('no wheels');
+  }
+  const { python, libraries } = installed;
+  if (withLibraries && libraries === null) {
+    skipped('the Python package with libraries', 'no .cache/python-extras');
+    return skip('no libraries');
+  }
+  await runPython(python, ['-W', 'ignore::DeprecationWarning', '-m', 'unittest', '-b', module], {
+    GNND_ADDRESS: daemon.address,
+    GNND_COMMAND: `${process.execPath} ${join(repository, 'dist', 'main.js')}`,
+    CORA: join(repository, 'test', 'fixtures', 'cora.npz'),
+    PYTHONPATH: [folder, ...(withLibraries ? [libraries ?? ''] : [])].join(':'),
+    PYTHONDONTWRITEBYTECODE: '1',
+  });
+}
+
+test('does without a daemon what needs none', (context) => unittest(context, 'test_alone'));
+
+test('imports, submits, watches, predicts and takes models away', (context) =>
+  unittest(context, 'test_daemon'));
+
+test('starts a daemon that ends with its process', (context) => unittest(context, 'test_local'));
+
+test('knows other libraries; torch_geometric computes the logits that gnnd predicts', (context) =>
+  unittest(context, 'test_extras', { withLibraries: true }));
+
+test('has the stubs that `npm run build:proto` makes', ({ skip }) => {
+  if (!canMakePython) {
+    skipped('stubs for Python', 'no .cache/python-client');
+    skip('no grpc_tools');
+  }
+  makePython(scratch);
+  const bytesOf = (path: string) =>
+    new Map(
+      readdirSync(path)
+        .filter((name) => /\.(pyi?|binpb)$/.test(name))
+        .map((name) => [name, readFileSync(join(path, name)).toString('latin1')]),
+    );
+  const committed = bytesOf(join(repository, 'src', 'python', 'gnnd', 'v1'));
+  expect(committed.size).toBeGreaterThan(40);
+  expect(committed).toEqual(bytesOf(join(scratch, 'gnnd', 'v1')));
+});

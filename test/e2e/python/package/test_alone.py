@@ -1,0 +1,406 @@
+"""What the package does without a daemon and without optional packages."""
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import io
+import json
+import re
+import subprocess
+import sys
+import unittest
+import unittest.mock
+
+import gnnd
+import numpy as np
+from gnnd import client, connection, files, geometric, sources, spec, staging, tables, watch
+from gnnd.v1 import epoch_report_pb2, job_pb2, job_service_pb2
+
+
+class Installation(unittest.TestCase):
+    def test_needs_grpcio_numpy_and_protobuf_alone(self):
+        needed = [
+            re.match(r"\w+", text)[0]
+            for text in importlib.metadata.requires("gnnd")
+            if "extra ==" not in text
+        ]
+        self.assertEqual(sorted(needed), ["grpcio", "numpy", "protobuf"])
+        script = "import gnnd, json, sys; print(json.dumps(sorted(sys.modules)))"
+        loaded = json.loads(subprocess.check_output([sys.executable, "-c", script]))
+        for optional in ("torch", "pandas", "scipy", "matplotlib", "IPython", "pyarrow"):
+            self.assertNotIn(optional, loaded)
+
+    def test_is_typed_and_says_its_version(self):
+        names = {str(path) for path in importlib.metadata.files("gnnd")}
+        self.assertLessEqual({"gnnd/py.typed", "gnnd/v1/job_spec_pb2.pyi"}, names)
+        self.assertEqual(gnnd.__version__, importlib.metadata.version("gnnd"))
+
+    def test_everything_public_says_what_it_is(self):
+        for name in gnnd.__all__:
+            self.assertTrue(getattr(gnnd, name).__doc__, name)
+        for name, member in vars(gnnd.Job).items():
+            if not name.startswith("_"):
+                self.assertTrue(member.__doc__, name)
+
+
+class Addresses(unittest.TestCase):
+    def test_are_found_as_gnnctl_finds_them(self):
+        self.assertEqual(connection.address_of(None, {}), "unix:/run/gnnd/gnnd.sock")
+        here = {"XDG_RUNTIME_DIR": "/run/user/7"}
+        self.assertEqual(connection.address_of(None, here), "unix:/run/user/7/gnnd/gnnd.sock")
+        named = {"GNND_ADDRESS": "127.0.0.1:9465"}
+        self.assertEqual(connection.address_of(None, named), "127.0.0.1:9465")
+        self.assertEqual(connection.address_of("/a/b.sock", named), "unix:/a/b.sock")
+        self.assertEqual(connection.address_of("unix:///a/b.sock", {}), "unix:/a/b.sock")
+        self.assertEqual(connection.address_of("tcp://host:1", {}), "host:1")
+
+    def test_where_nobody_listens_say_what_to_do(self):
+        with self.assertRaises(gnnd.Unavailable) as caught:
+            gnnd.connect("unix:/nowhere/gnnd.sock")
+        for remedy in ("npx gnnd serve --listen unix:/nowhere/gnnd.sock", "gnnd.local()"):
+            self.assertIn(remedy, str(caught.exception))
+
+
+class Versions(unittest.TestCase):
+    def test_of_one_series_go_together(self):
+        for ours, daemons in (("0.1.0", "0.1.9"), ("1.2.0", "1.4.1"), ("0.1.0", "0.1.0-rc.1")):
+            client.check_versions(ours, daemons)
+
+    def test_of_others_say_which_to_install(self):
+        for ours, daemons in (("0.1.0", "0.2.0"), ("1.0.0", "2.0.0"), ("0.9.0", "1.0.0")):
+            with self.assertRaises(gnnd.VersionMismatch) as caught:
+                client.check_versions(ours, daemons)
+            self.assertIn(f"pip install 'gnnd=={daemons}'", str(caught.exception))
+
+
+class Specs(unittest.TestCase):
+    def test_have_short_names_and_leave_out_what_is_not_set(self):
+        model = gnnd.GAT(hidden=8, heads=2, dropout=0)
+        made = spec.job_spec(
+            spec.merged(
+                model.spec(),
+                {"dataset": "a", "training": {"epochs": np.int64(3), "optimizer": {"beta1": None}}},
+                {"training": {"optimizer": {"type": "adamw", "learning_rate": np.float32(0.5)}}},
+            )
+        )
+        self.assertTrue(made.model.HasField("dropout"))
+        self.assertFalse(made.model.HasField("input_dropout"))
+        self.assertEqual(
+            spec.plain(made),
+            {
+                "dataset": "a",
+                "model": {"type": "GAT", "hidden_dim": 8, "heads": 2, "dropout": 0.0},
+                "training": {"epochs": 3, "optimizer": {"type": "ADAMW", "learning_rate": 0.5}},
+            },
+        )
+
+    def test_are_refused_with_every_wrong_field(self):
+        wrong = {
+            "datset": "a",
+            "model": {"type": "CNN", "layers": 2.5, "residual": 1},
+            "sampling": {"fanouts": 5},
+            "training": {"random_seed": -1, "epochs": True, "optimizer": 3},
+            "evaluation": {"fanouts": [1, "x"]},
+        }
+        with self.assertRaises(gnnd.InvalidRequest) as caught:
+            spec.job_spec(wrong)
+        found = {
+            violation.field: violation.description for violation in caught.exception.violations
+        }
+        self.assertEqual(
+            set(found),
+            {
+                *("spec.datset", "spec.model.type", "spec.model.layers", "spec.model.residual"),
+                *("spec.sampling.fanouts", "spec.training.random_seed", "spec.training.epochs"),
+                *("spec.training.optimizer", "spec.evaluation.fanouts[1]"),
+            },
+        )
+        self.assertIn("did you mean dataset?", found["spec.datset"])
+        self.assertIn("GRAPHSAGE", found["spec.model.type"])
+
+    def test_of_every_model_are_fields_that_there_are(self):
+        models = (gnnd.GraphSAGE, gnnd.GCN, gnnd.GAT, gnnd.GATv2, gnnd.PinSAGE)
+        for model in (*models, gnnd.SGC, gnnd.SIGN, gnnd.HOGA):
+            values = {field.name: 1 for field in dataclasses.fields(model)}
+            texts = {"activation": "ELU", "normalization": "L2", "variant": "FUSED"}
+            values |= {name: text for name, text in texts.items() if name in values}
+            values |= {"residual": True} if "residual" in values else {}
+            made = spec.job_spec(model(**values).spec())
+            self.assertEqual(spec.plain(made)["model"]["type"], model.type)
+            kinds = len(spec.plain(made)["model"]) + len(spec.plain(made).get("propagation", {}))
+            self.assertEqual(kinds, len(values) + 1, model)
+        script = spec.job_spec(gnnd.TorchScript(path="/srv/m.pt", layers=2).spec())
+        self.assertEqual(script.model.script.path, "/srv/m.pt")
+
+
+def report(epoch, **values):
+    return epoch_report_pb2.EpochReport(epoch=epoch, **values)
+
+
+def response(kind, revision, epochs=(), attempts=(), **job):
+    made = job_service_pb2.WatchJobResponse(type=kind, revision=revision, epochs=epochs)
+    if job:
+        made.job.CopyFrom(job_pb2.Job(name="jobs/a", attempts=attempts, **job))
+    made.attempt = len(attempts) if epochs else 0
+    return made
+
+
+class Watches(unittest.TestCase):
+    """With a connection that breaks, as the daemon's tests have it, too."""
+
+    def setUp(self):
+        first = [job_pb2.Attempt(number=1)]
+        second = [*first, job_pb2.Attempt(number=2, resumed=job_pb2.ResumePoint(epochs=2))]
+        running, done = job_pb2.JOB_STATE_RUNNING, job_pb2.JOB_STATE_SUCCEEDED
+        snapshot = job_service_pb2.WATCH_TYPE_SNAPSHOT
+        changed, epochs = job_service_pb2.WATCH_TYPE_CHANGED, job_service_pb2.WATCH_TYPE_EPOCHS
+        self.streams = [
+            [
+                response(snapshot, 5, [report(0)], first, state=running),
+                response(epochs, 7, [report(1), report(2)], first),
+            ],
+            [response(changed, 8, attempts=second, state=running)],
+            # Told again after a resume: epoch 2 of the second attempt is another one.
+            [
+                response(snapshot, 9, [report(0), report(1), report(2)], second, state=running),
+                response(changed, 11, attempts=second, state=done),
+            ],
+        ]
+        for stream in self.streams:
+            for each in stream:
+                each.attempt = 2 if stream is self.streams[2] else each.attempt
+        self.asked = []
+
+    def WatchJob(self, request):  # noqa: N802
+        self.asked.append(request.start_revision)
+
+        class Call(list):
+            def cancel(self):
+                pass
+
+        return Call(self.streams.pop(0))
+
+    @property
+    def jobs(self):
+        return self
+
+    def test_go_on_where_they_broke_and_tell_each_epoch_once(self):
+        seen = [
+            (update.attempt, each.epoch)
+            for update in watch.updates(self, "jobs/a")
+            for each in update.epochs
+        ]
+        self.assertEqual(self.asked, [0, 7, 8])
+        self.assertEqual(seen, [(1, 0), (1, 1), (1, 2), (2, 2)])
+
+    def test_show_a_line_an_epoch_where_there_is_no_terminal(self):
+        shown = io.StringIO()
+        display = watch.Display(shown)
+        for update in watch.updates(self, "jobs/a"):
+            display.show(update)
+        lines = shown.getvalue().splitlines()
+        self.assertEqual(sum("epoch " in line for line in lines), 4)
+        self.assertTrue(lines[-1].startswith("a  SUCCEEDED"), lines)
+
+    def test_move_a_bar_in_a_terminal(self):
+        shown = io.StringIO()
+        shown.isatty = lambda: True
+        display = watch.Display(shown)
+        for update in watch.updates(self, "jobs/a"):
+            display.show(update)
+        frames = shown.getvalue().split("\r\x1b[K")
+        self.assertEqual(shown.getvalue().count("\n"), 1)
+        self.assertIn("█" * watch.BAR_COLUMNS, frames[-1])
+
+
+class Files(unittest.TestCase):
+    def parts(self, *sizes):
+        for index, size in enumerate(sizes):
+            part = unittest.mock.Mock()
+            part.WhichOneof.return_value = "file"
+            part.file.name, part.file.bytes = f"{index}.bin", size
+            yield part
+            for start in range(0, size, 3):
+                data = unittest.mock.Mock()
+                data.WhichOneof.return_value = "data"
+                data.data = bytes(min(3, size - start))
+                yield data
+
+    def test_of_a_stream_are_whole(self):
+        found = files.to_memory(self.parts(7, 0, 3))
+        self.assertEqual(
+            {name: len(data) for name, data in found.items()},
+            {
+                "0.bin": 7,
+                "1.bin": 0,
+                "2.bin": 3,
+            },
+        )
+
+    def test_that_break_off_are_an_error(self):
+        cut = list(self.parts(7))[:-1]
+        with self.assertRaisesRegex(gnnd.GnndError, "broke off within 0.bin"):
+            files.to_memory(iter(cut))
+
+    def test_of_predictions_come_in_the_order_asked_for(self):
+        logits = np.arange(6, dtype=np.float32).reshape(3, 2)
+        found = files.Predictions(np.array([2, 5, 9]), np.array([0, 1, 2]), logits)
+        again = found.in_order_of([9, 2, 9])
+        self.assertEqual(again.classes.tolist(), [2, 0, 2])
+        self.assertEqual(again.logits.tolist(), [[4, 5], [0, 1], [4, 5]])
+
+
+class Arrays(unittest.TestCase):
+    def test_that_are_mapped_files_are_linked_and_others_written_once(self):
+        with staging.staging_folder(None, "/tmp/x/state") as folder:
+            np.save(folder / "whole.npy", np.ones((4, 2), np.float32))
+            whole = np.load(folder / "whole.npy", mmap_mode="r")
+            self.assertTrue(staging.put_array(folder, "a", whole))
+            same = (folder / "a.npy").stat().st_ino == (folder / "whole.npy").stat().st_ino
+            self.assertTrue(same)
+            for name, part in (("b", whole[1:]), ("c", whole[::2]), ("d", whole.T)):
+                self.assertFalse(staging.put_array(folder, name, part))
+                self.assertTrue(np.array_equal(np.load(folder / f"{name}.npy"), part))
+        self.assertFalse(folder.exists())
+
+    def test_of_another_host_need_a_folder(self):
+        staging.require_shared(True, None)
+        staging.require_shared(False, "/shared")
+        with self.assertRaisesRegex(gnnd.GnndError, "staging='/shared/folder'"):
+            staging.require_shared(False, None)
+
+
+class Sources(unittest.TestCase):
+    """Of libraries by their interfaces; test_sources.py has the libraries that can be had."""
+
+    def test_say_what_is_missing_and_what_is_not_known(self):
+        class Data:
+            x = np.ones((3, 2))
+            y = np.array([0, 1, 0])
+            edge_index = np.array([[0, 1], [1, 2]])
+
+        with self.assertRaisesRegex(gnnd.GnndError, "train, val: give them as arrays, train=…"):
+            sources.from_pyg(Data(), {})
+        with self.assertRaisesRegex(TypeError, "trian"):
+            sources.from_pyg(Data(), {"trian": [0]})
+        found = sources.from_pyg(Data(), {"train": [0], "val": [1], "staging": "/x"})
+        self.assertEqual(set(found.arrays), {"features", "labels", "edge_index", "train", "val"})
+
+    def test_refuse_what_is_no_class_a_node(self):
+        with self.assertRaisesRegex(gnnd.GnndError, "one class a node"):
+            sources._labels(np.ones((3, 4)), "it")
+        with self.assertRaisesRegex(gnnd.GnndError, "no whole numbers"):
+            sources._labels(np.array([0.5, 1]), "it")
+        labels = sources._labels(np.array([[1.0], [np.nan]]), "it")
+        self.assertEqual(labels.tolist(), [1, -1])
+
+    def test_of_dgl(self):
+        class Graph:
+            ntypes, etypes = ["_N"], ["_E"]
+            ndata = {"feat": np.ones((2, 1)), "label": np.array([0, 1])}
+            edata = {"w": np.array([0.5])}
+
+            def edges(self, order):
+                assert order == "eid"
+                return np.array([0]), np.array([1])
+
+        Graph.ndata |= {"train_mask": np.array([True, False]), "val_mask": np.array([False, True])}
+        found = sources.from_dgl(Graph(), {}).arrays
+        self.assertEqual(found["edge_index"].tolist(), [[0], [1]])
+        self.assertEqual(found["edge_weights"].tolist(), [0.5])
+        Graph.etypes = ["a", "b"]
+        with self.assertRaisesRegex(gnnd.GnndError, "dgl.to_homogeneous"):
+            sources.from_dgl(Graph(), {})
+
+    def test_of_ogb(self):
+        class Dataset:
+            def __getitem__(self, index):
+                graph = {"edge_index": np.array([[0], [1]]), "node_feat": np.ones((2, 3))}
+                return graph, np.array([[0], [1]])
+
+            def get_idx_split(self):
+                return {"train": np.array([0]), "valid": np.array([1]), "test": np.array([])}
+
+        found = sources.from_ogb(Dataset(), {}).arrays
+        self.assertEqual(found["labels"].tolist(), [0, 1])
+        self.assertEqual(found["val"].tolist(), [1])
+
+
+class Column(list):
+    def to_numpy(self):
+        return np.array(self)
+
+    def tolist(self):
+        return list(self)
+
+
+class Frame(dict):
+    @property
+    def columns(self):
+        return list(self)
+
+
+def frame(**columns):
+    return Frame({name: Column(values) for name, values in columns.items()})
+
+
+class Tables(unittest.TestCase):
+    nodes = frame(
+        id=["ann", "bob", "cyd"],
+        label=["x", "y", None],
+        split=["train", "val", ""],
+        age=[31, 28, 45],
+    )
+
+    def test_store_edges_in_both_directions_once_and_without_loops(self):
+        edges = frame(source=["ann", "bob", "cyd"], target=["bob", "ann", "cyd"])
+        found = tables.from_columns(self.nodes, edges, {})
+        self.assertEqual(
+            sorted(zip(*found.arrays["edge_index"].tolist(), strict=True)), [(0, 1), (1, 0)]
+        )
+        self.assertEqual(found.arrays["labels"].tolist(), [0, 1, -1])
+        self.assertEqual(found.class_names, ["x", "y"])
+        self.assertEqual(found.node_names, ["ann", "bob", "cyd"])
+        self.assertEqual(found.arrays["features"].tolist(), [[31], [28], [45]])
+        directed = tables.from_columns(
+            self.nodes, frame(source=["ann"], target=["cyd"], weight=[2]), {"directed": True}
+        )
+        self.assertEqual(directed.arrays["edge_index"].tolist(), [[0], [2]])
+        self.assertEqual(directed.arrays["edge_weights"].tolist(), [2])
+
+    def test_say_all_that_is_wrong(self):
+        edges = frame(source=["ann", "eve", "eve"], target=["bob", "bob", "dan"])
+        nodes = Frame(self.nodes, name=Column(["a", "b", "c"]))
+        with self.assertRaises(gnnd.GnndError) as caught:
+            tables.from_columns(nodes, edges, {})
+        found = [str(violation) for violation in caught.exception.violations]
+        self.assertEqual(len(found), 3)
+        self.assertIn(
+            "row 1 has the source 'eve', which is no id of nodes, and 1 rows more", found[0]
+        )
+        self.assertIn("column 'name' holds no numbers", found[2])
+
+
+class Missing(unittest.TestCase):
+    def test_packages_are_named_with_the_command_that_gets_them(self):
+        with self.assertRaisesRegex(gnnd.MissingPackage, r"gnnd\[pyg\]"):
+            geometric.tensors({})
+        with self.assertRaisesRegex(gnnd.MissingPackage, r"gnnd\[pandas\]"):
+            tables.from_parquet("a", "b", {})
+
+
+class Locals(unittest.TestCase):
+    def test_say_how_gnnd_is_found(self):
+        with contextlib.ExitStack() as stack:
+            patched = unittest.mock.patch.dict("os.environ", {"PATH": "/nowhere"})
+            stack.enter_context(patched)
+            stack.enter_context(self.assertRaisesRegex(gnnd.GnndError, "GNND_COMMAND"))
+            gnnd.local()
+
+    def test_say_why_a_daemon_did_not_start(self):
+        with self.assertRaisesRegex(gnnd.GnndError, "no such thing"):
+            gnnd.local(command=["sh", "-c", "echo no such thing >&2; exit 78"])
+
+
+if __name__ == "__main__":
+    unittest.main()

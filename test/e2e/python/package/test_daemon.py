@@ -1,0 +1,229 @@
+"""The package against the daemon of GNND_ADDRESS. usage: test_daemon.py, with CORA, a .npz file."""
+
+import json
+import math
+import os
+import pathlib
+import tempfile
+import threading
+import unittest
+import unittest.mock
+
+import gnnd
+import numpy as np
+from gnnd import files, staging
+
+CORA = pathlib.Path(os.environ["CORA"])
+ARRAYS = dict(np.load(CORA))
+MODEL = gnnd.GCN(hidden=16, input_dropout=0.5)
+
+
+def checksums(dataset):
+    """SHA-256 of each array."""
+    return json.loads(pathlib.Path(dataset.path, "dataset.json").read_text())["sha256"]
+
+
+class Imports(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.client = cls.enterClassContext(gnnd.connect())
+        cls.reference = checksums(cls.client.import_path(CORA, "from-npz"))
+
+    def test_of_arrays_are_the_same_bytes_as_of_a_file(self):
+        dataset = self.client.import_arrays("from-arrays", **ARRAYS)
+        self.assertEqual(checksums(dataset), self.reference)
+        self.assertEqual((dataset.num_nodes, dataset.num_classes), (2708, 7))
+        self.assertEqual(dataset.split, {"train": 140, "val": 500, "test": 1000})
+        self.assertIn("from-arrays", [each.id for each in self.client.datasets()])
+
+    def test_of_edges_and_masks_are_so_too(self):
+        rest = {key: ARRAYS[key] for key in ("features", "labels")}
+        targets = np.repeat(np.arange(2708), np.diff(ARRAYS["indptr"]))
+        masks = {key: np.isin(np.arange(2708), ARRAYS[key]) for key in ("train", "val", "test")}
+        edge_index = np.stack([ARRAYS["indices"], targets])
+        shuffled = edge_index[:, np.random.default_rng(1).permutation(edge_index.shape[1])]
+        order = np.lexsort((shuffled[0], shuffled[1]))
+        names = [f"paper {node}" for node in range(2708)]
+        dataset = self.client.import_arrays(
+            "from-edges",
+            edge_index=shuffled[:, order],
+            class_names=list("abcdefg"),
+            node_names=names,
+            **rest,
+            **masks,
+        )
+        self.assertEqual(checksums(dataset), self.reference)
+        about = json.loads(pathlib.Path(dataset.path, "dataset.json").read_text())
+        self.assertEqual(about["class_names"], list("abcdefg"))
+        self.assertEqual(
+            pathlib.Path(dataset.path, "names.txt").read_text().split("\n")[:-1], names
+        )
+
+    def test_write_an_array_once_and_link_it(self):
+        written = []
+        put = staging.put_array
+
+        def noting(folder, name, array):
+            answer = put(folder, name, array)
+            written.append((name, (folder / f"{name}.npy").stat().st_ino))
+            return answer
+
+        with unittest.mock.patch.object(staging, "put_array", noting):
+            dataset = self.client.import_arrays("linked-arrays", **ARRAYS)
+        inodes = dict(written)
+        for name in ("features", "indices"):
+            file = pathlib.Path(dataset.path, f"{name}.npy").stat()
+            self.assertEqual((file.st_ino, file.st_nlink), (inodes[name], 1))
+        beside = pathlib.Path(self.client.host.state_dir).parent
+        self.assertEqual(list(beside.glob("gnnd-arrays-*")), [])
+
+    def test_share_a_mapped_file_only_where_told_to(self):
+        beside = pathlib.Path(self.client.host.state_dir).parent
+        with tempfile.TemporaryDirectory(dir=beside) as folder:
+            path = pathlib.Path(folder, "mine.npy")
+            np.save(path, ARRAYS["features"])
+            mapped = {**ARRAYS, "features": np.load(path, mmap_mode="r")}
+            for link in (False, True):
+                name = f"mapped-{link}".lower()
+                dataset = self.client.import_arrays(name, **mapped, link=link)
+                inode = pathlib.Path(dataset.path, "features.npy").stat().st_ino
+                self.assertEqual(inode == path.stat().st_ino, link)
+                self.assertEqual(checksums(dataset), self.reference)
+
+    def test_that_fail_say_every_problem_by_file(self):
+        with self.assertRaises(gnnd.ImportFailed) as caught:
+            self.client.import_arrays(
+                "bad",
+                features=np.ones((3, 2)),
+                labels=[0, 1, 9, 0],
+                train=[0],
+                val=[7],
+                edge_index=[[0, 1], [1, 5]],
+            )
+        found = [each.field for each in caught.exception.violations]
+        self.assertEqual(sorted(found), ["edge_index.npy", "features.npy"])
+        self.assertEqual(caught.exception.reason, "DATASET_CORRUPT")
+
+    def test_of_a_name_that_is_taken_are_refused(self):
+        with self.assertRaises(gnnd.AlreadyExists):
+            self.client.import_path(CORA, "from-npz")
+
+    def test_in_float16_are_rounded(self):
+        dataset = self.client.import_arrays("half", **ARRAYS, feature_dtype="float16")
+        features = np.load(pathlib.Path(dataset.path, "features.npy"))
+        self.assertEqual(features.dtype, np.float16)
+        dataset.delete()
+        with self.assertRaises(gnnd.NotFound):
+            self.client.dataset("half")
+
+
+class Jobs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.client = cls.enterClassContext(gnnd.connect())
+        cls.data = cls.client.import_arrays("for-jobs", **ARRAYS)
+        cls.job = cls.train("first", epochs=12, random_seed=3)
+
+    @classmethod
+    def train(cls, name, **options):
+        options = {"fanouts": [-1, -1], "batch_size": 70, "learning_rate": 0.01, **options}
+        return cls.client.submit(cls.data, MODEL, name=name, **options)
+
+    def test_are_watched_to_their_end(self):
+        self.job.watch()
+        self.assertEqual(self.job.state, "SUCCEEDED")
+        self.assertGreater(self.job.result.test_accuracy_best, 0.5)
+        self.assertEqual(self.job.spec["model"]["hidden_dim"], 16)
+
+    def test_have_a_history(self):
+        records = self.job.wait().records()
+        self.assertEqual([record["epoch"] for record in records], list(range(12)))
+        self.assertTrue(all(record["batches"] == 2 for record in records))
+        self.assertFalse(any(math.isnan(record["val_accuracy"]) for record in records))
+        self.assertLess(records[-1]["loss"], records[0]["loss"])
+        best = max(record["val_accuracy"] for record in records)
+        self.assertEqual(best, self.job.result.best_val_accuracy)
+
+    def test_of_a_spec_again_train_the_same_parameters(self):
+        again = self.client.submit_spec(self.job.spec, name="again").wait()
+        self.assertEqual(again.result.parameters_sha256, self.job.result.parameters_sha256)
+
+    def test_leave_a_checkpoint_and_predictions(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = self.job.checkpoint(folder, predictions="all")
+            names = {path.name for path in made}
+            self.assertEqual(names, {path.name for path in pathlib.Path(folder).iterdir()})
+            data = {path.name: path.read_bytes() for path in made}
+        files.checked(data, "export.json")
+        parameters = self.job.parameters()
+        self.assertEqual(parameters["convs.1.lin.weight"].shape, (7, 16))
+        for name, array in files.safetensors(data["model.safetensors"]).items():
+            self.assertTrue(np.array_equal(array, parameters[name]))
+        logits = files.npy(data["logits.npy"])
+
+        every = self.job.predict(logits=True)
+        self.assertLess(np.abs(every.logits - logits).max(), 1e-4)
+        asked = [2000, 3, 3, 7]
+        some = self.job.predict(asked, probabilities=True)
+        self.assertEqual(some.nodes.tolist(), asked)
+        self.assertEqual(some.classes.tolist(), every.classes[asked].tolist())
+        self.assertTrue(np.allclose(some.probabilities.sum(axis=1), 1))
+        self.assertIsNone(some.logits)
+        test = self.job.predict("test")
+        self.assertTrue(np.array_equal(test.nodes, np.sort(ARRAYS["test"])))
+        hits = test.classes == ARRAYS["labels"][test.nodes]
+        self.assertAlmostEqual(hits.mean(), self.job.result.test_accuracy_best)
+        kinds = {job.message.spec.kind for job in self.client.jobs()}
+        self.assertEqual(kinds, {0}, "predictions left jobs")
+
+    def test_log_what_their_executors_say(self):
+        lines = list(self.job.wait().logs())
+        self.assertTrue(any("trainer" in line and "executor.started" in line for line in lines))
+        self.assertLess(len(list(self.job.logs(tail=1))), len(lines))
+        self.assertFalse(self.job.plan().estimated)
+
+    def test_are_refused_with_the_paths_of_wrong_fields(self):
+        with self.assertRaises(gnnd.InvalidRequest) as caught:
+            self.client.submit("for-jobs", gnnd.GCN(dropout=1.5), fanouts=[10, 0], epochs=0)
+        error = caught.exception
+        self.assertEqual(
+            sorted(each.field for each in error.violations),
+            ["spec.model.dropout", "spec.sampling.fanouts[1]", "spec.training.epochs"],
+        )
+        self.assertEqual((error.code, error.reason), ("INVALID_ARGUMENT", "SPEC_INVALID"))
+        self.assertIn("spec.model.dropout: 1.5", str(error))
+        with self.assertRaises(gnnd.NotFound):
+            self.client.job("none")
+
+    def test_can_be_cancelled_while_somebody_waits(self):
+        job = self.train("cancelled", epochs=1_000_000)
+        ended = []
+
+        def wait():
+            try:
+                self.client.job("cancelled").wait()
+            except gnnd.JobCancelled as error:
+                ended.append(error.reason)
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        next(update for update in job.updates() if update.epochs)
+        job.cancel()
+        waiting.join()
+        self.assertEqual(ended, ["USER_CANCELLED"])
+        self.assertEqual(job.state, "CANCELLED")
+        with self.assertRaises(gnnd.NotPossibleNow):
+            job.wait(check=False).predictions()
+        job.delete()
+        with self.assertRaises(gnnd.NotFound):
+            job.refresh()
+
+    def test_that_fail_say_why(self):
+        job = self.train("diverged", epochs=50, learning_rate=1e38, restart={"max_attempts": 1})
+        with self.assertRaises(gnnd.JobFailed) as caught:
+            job.wait()
+        self.assertIn("NUMERIC_DIVERGENCE", caught.exception.reason + str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,182 @@
+"""The package with the libraries that it knows, against the daemon of GNND_ADDRESS.
+
+usage: test_extras.py, with CORA, a .npz file; torch, torch_geometric, scipy, networkx, pandas,
+pyarrow and matplotlib must be there.
+"""
+
+import json
+import os
+import pathlib
+import tempfile
+import unittest
+
+import gnnd
+import matplotlib as mpl
+import networkx as nx
+import numpy as np
+import pandas as pd
+import scipy.sparse
+import torch
+from torch_geometric.data import Data
+
+ARRAYS = dict(np.load(os.environ["CORA"]))
+N = len(ARRAYS["labels"])
+TARGETS = np.repeat(np.arange(N), np.diff(ARRAYS["indptr"]))
+EDGES = np.stack([ARRAYS["indices"].astype(np.int64), TARGETS])
+#: Of the largest difference of a logit: sums in another order.
+TOLERANCE = 1e-4
+
+
+def pyg_data():
+    """Cora as torch_geometric has it."""
+    masks = {
+        f"{key}_mask": torch.from_numpy(np.isin(np.arange(N), ARRAYS[key]))
+        for key in ("train", "val", "test")
+    }
+    return Data(
+        x=torch.from_numpy(ARRAYS["features"]),
+        y=torch.from_numpy(ARRAYS["labels"].astype(np.int64)),
+        edge_index=torch.from_numpy(EDGES),
+        **masks,
+    )
+
+
+def checksums(dataset):
+    """SHA-256 of each array."""
+    return json.loads(pathlib.Path(dataset.path, "dataset.json").read_text())["sha256"]
+
+
+class Imports(unittest.TestCase):
+    """One graph, however it is held: the same bytes."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.client = cls.enterClassContext(gnnd.connect())
+        cls.reference = checksums(cls.client.import_path(os.environ["CORA"], "reference"))
+        cls.rest = {key: ARRAYS[key] for key in ("features", "labels", "train", "val", "test")}
+
+    def same(self, dataset):
+        self.assertEqual(checksums(dataset), self.reference)
+        return dataset
+
+    def test_of_torch_geometric(self):
+        self.same(self.client.import_pyg(pyg_data(), name="of-pyg"))
+        data = pyg_data()
+        data.train_mask = torch.stack([data.train_mask, data.train_mask], dim=1)
+        with self.assertRaisesRegex(gnnd.GnndError, r"data.train_mask\[:, 0\]"):
+            self.client.import_pyg(data, name="of-two-splits")
+
+    def test_of_scipy(self):
+        values = np.ones(EDGES.shape[1])
+        matrix = scipy.sparse.csr_array((values, (EDGES[0], EDGES[1])), shape=(N, N))
+        self.same(self.client.import_scipy(matrix, "of-scipy", **self.rest))
+        weighted = matrix * 0.5
+        dataset = self.client.import_scipy(weighted, "of-weights", **self.rest)
+        self.assertIn("edge_weights.npy", checksums(dataset))
+
+    def test_of_networkx(self):
+        graph = nx.Graph()
+        split = {key: set(ARRAYS[key].tolist()) for key in ("train", "val", "test")}
+        for node in range(N):
+            part = next((key for key, nodes in split.items() if node in nodes), None)
+            label = f"class {ARRAYS['labels'][node]}"
+            graph.add_node(f"n{node}", y=label, split=part, x=ARRAYS["features"][node])
+        graph.add_edges_from((f"n{u}", f"n{v}") for u, v in EDGES.T.tolist() if u <= v)
+        dataset = self.client.import_networkx(
+            graph, "of-networkx", features="x", labels="y", split="split"
+        )
+        # Rows are in the order of the graph's edges: as many, and the same otherwise.
+        found = checksums(dataset)
+        for name in ("features", "indptr", "labels", "test", "train", "val"):
+            file = f"{name}.npy"
+            self.assertEqual(found[file], self.reference[file], name)
+        names = pathlib.Path(dataset.path, "names.txt").read_text().split()
+        self.assertEqual(names[17], "n17")
+
+    def test_of_parquet_and_frames(self):
+        nodes = pd.DataFrame({"id": [f"n{node}" for node in range(N)], "label": ARRAYS["labels"]})
+        nodes["split"] = ""
+        for key in ("train", "val", "test"):
+            nodes.loc[ARRAYS[key], "split"] = key
+        columns = pd.DataFrame(ARRAYS["features"]).add_prefix("f")
+        nodes = pd.concat([nodes, columns], axis=1)
+        half, ids = EDGES[:, EDGES[0] < EDGES[1]], nodes.id.to_numpy()
+        edges = pd.DataFrame({"source": ids[half[0]], "target": ids[half[1]]})
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [pathlib.Path(folder, name) for name in ("nodes.parquet", "edges.parquet")]
+            nodes.to_parquet(paths[0])
+            edges.to_parquet(paths[1])
+            self.same(self.client.import_parquet(*paths, "of-parquet"))
+        self.same(self.client.import_frames(nodes, edges, "of-frames"))
+
+
+class Modules(unittest.TestCase):
+    """What torch_geometric computes with a job's parameters is what gnnd predicts."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.client = cls.enterClassContext(gnnd.connect())
+        cls.data = pyg_data()
+        cls.client.import_pyg(cls.data, name="for-modules")
+
+    def agrees(self, name, model, **sections):
+        fanouts = None if isinstance(model, gnnd.PinSAGE) else [5] * (model.layers or 2)
+        job = self.client.submit(
+            *("for-modules", model),
+            **{"name": name, "epochs": 2, "batch_size": 70, "fanouts": fanouts, **sections},
+        )
+        module = job.to_pyg()
+        self.assertFalse(module.training)
+        with torch.no_grad():
+            computed = module(self.data.x, self.data.edge_index).numpy()
+        with tempfile.TemporaryDirectory() as folder:
+            job.checkpoint(folder, predictions="all")
+            expected = np.load(pathlib.Path(folder, "logits.npy"))
+        self.assertEqual(computed.shape, (N, 7))
+        self.assertLess(np.abs(computed - expected).max(), TOLERANCE, name)
+        return job, module
+
+    def test_graphsage(self):
+        job, module = self.agrees("sage", gnnd.GraphSAGE(hidden=16, layers=3))
+        self.assertEqual(type(module).__name__, "GraphSAGE")
+        state = job.state_dict("last")
+        module.load_state_dict(state)
+        self.assertEqual(module.dropout.p, 0.5)
+
+    def test_gcn_of_standardised_features(self):
+        _, module = self.agrees("gcn", gnnd.GCN(hidden=16), standardize=True)
+        self.assertEqual(type(module.model).__name__, "GCN")
+
+    def test_gat_with_layer_norm(self):
+        model = gnnd.GAT(hidden=16, heads=4, normalization="LAYER", residual=True)
+        self.agrees("gat", model)
+
+    def test_gatv2_with_elu(self):
+        self.agrees("gatv2", gnnd.GATv2(hidden=16, heads=2, activation="ELU"))
+
+    def test_pinsage(self):
+        self.agrees("pinsage", gnnd.PinSAGE(hidden=16, layers=2))
+
+    def test_that_are_not_there_say_where_else(self):
+        job = self.client.submit("for-modules", gnnd.SGC(hops=2), epochs=1, name="sgc")
+        with self.assertRaisesRegex(gnnd.GnndError, "docs/pre-propagation.md"):
+            job.to_pyg()
+        residual = gnnd.GraphSAGE(hidden=8, residual=True)
+        job = self.client.submit("for-modules", residual, fanouts=[5, 5], epochs=1, name="res")
+        with self.assertRaisesRegex(gnnd.GnndError, "no residual connections"):
+            job.to_pyg()
+
+    def test_history_is_a_frame_that_plots(self):
+        mpl.use("Agg")
+        model = gnnd.GCN(hidden=8)
+        job = self.client.submit("for-modules", model, fanouts=[-1, -1], epochs=4, name="plotted")
+        history = job.wait().history()
+        self.assertIsInstance(history, pd.DataFrame)
+        self.assertEqual(history.epoch.tolist(), [0, 1, 2, 3])
+        figure = job.plot()
+        self.assertEqual(figure.axes[0].lines[0].get_ydata().tolist(), history.loss.tolist())
+        self.assertEqual(len(job.plot("seconds").axes), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

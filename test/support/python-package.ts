@@ -1,0 +1,35 @@
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { repository } from './daemon.ts';
+import { findPython, runPython } from './python.ts';
+
+/** Our Python package, built and installed as a user would, without an index. */
+
+const wheels = join(repository, '.cache', 'python-wheels');
+const geometric = join(repository, '.cache', 'pyg');
+const extras = join(repository, '.cache', 'python-extras');
+
+export interface InstalledPackage {
+  /** Of a virtual environment with the package, grpcio, numpy and protobuf, and nothing else. */
+  readonly python: string;
+  /** For PYTHONPATH: torch, torch_geometric and other libraries; null where set-up lacks one. */
+  readonly libraries: string | null;
+}
+
+/** Makes a virtual environment in `folder`. Null where set-up could not get the wheels. */
+export async function installPackage(folder: string): Promise<InstalledPackage | null> {
+  const maker = await findPython('torch');
+  if (maker === null || !existsSync(wheels)) return null;
+  await runPython(maker, ['-m', 'venv', '--without-pip', folder]);
+  const python = join(folder, 'bin', 'python');
+  const source = join(repository, 'src', 'python');
+  const install = ['install', '--quiet', '--no-index', '--find-links', wheels, source];
+  await runPython(maker, ['-m', 'pip', '--python', python, ...install]);
+  return { python, libraries: await libraryPath(maker) };
+}
+
+async function libraryPath(maker: string): Promise<string | null> {
+  if (![geometric, extras].every(existsSync)) return null;
+  const torch = await runPython(maker, ['-c', 'import torch; print(torch.__file__)']);
+  return [extras, geometric, dirname(dirname(torch.trim()))].join(':');
+}
