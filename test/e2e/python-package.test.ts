@@ -36,7 +36,7 @@ const folder = join(repository, 'test', 'e2e', 'python', 'package');
 /** Runs a file of unit tests; rejects with all it said when one fails. */
 async function unittest(
   { skip }: Skipping,
-  module: string,
+  modules: readonly string[],
   { withLibraries = false } = {},
 ): Promise<void> {
   if (installed === null) {
@@ -48,7 +48,7 @@ async function unittest(
     skipped('the Python package with libraries', 'no .cache/python-extras');
     return skip('no libraries');
   }
-  await runPython(python, ['-W', 'ignore::DeprecationWarning', '-m', 'unittest', '-b', module], {
+  await runPython(python, ['-W', 'ignore::DeprecationWarning', '-m', 'unittest', '-b', ...modules], {
     GNND_ADDRESS: daemon.address,
     GNND_COMMAND: `${process.execPath} ${join(repository, 'dist', 'main.js')}`,
     CORA: join(repository, 'test', 'fixtures', 'cora.npz'),
@@ -57,15 +57,16 @@ async function unittest(
   });
 }
 
-test('does without a daemon what needs none', (context) => unittest(context, 'test_alone'));
+test('does without a daemon what needs none', (context) => 
+  unittest(context, ['test_alone', 'test_history']));
 
 test('imports, submits, watches, predicts and takes models away', (context) =>
-  unittest(context, 'test_daemon'));
+  unittest(context, ['test_daemon']));
 
-test('starts a daemon that ends with its process', (context) => unittest(context, 'test_local'));
+test('starts a daemon that ends with its process', (context) => unittest(context, ['test_local']));
 
 test('knows other libraries; torch_geometric computes the logits that gnnd predicts', (context) =>
-  unittest(context, 'test_extras', { withLibraries: true }));
+  unittest(context, ['test_extras', 'test_pages'], { withLibraries: true }));
 
 test('has the stubs that `npm run build:proto` makes', ({ skip }) => {
   if (!canMakePython) {

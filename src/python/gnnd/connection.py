@@ -46,10 +46,10 @@ class Connection:
         self.address = address
         options = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", 8 << 20)]
         self._channel = grpc.insecure_channel(address, options=options)
-        self.jobs: Any = job_service_pb2_grpc.JobServiceStub(self._channel)  # type: ignore[no-untyped-call]
-        self.datasets: Any = dataset_service_pb2_grpc.DatasetServiceStub(self._channel)  # type: ignore[no-untyped-call]
-        self.checkpoints: Any = checkpoint_service_pb2_grpc.CheckpointServiceStub(self._channel)  # type: ignore[no-untyped-call]
-        self.hosts: Any = host_service_pb2_grpc.HostServiceStub(self._channel)  # type: ignore[no-untyped-call]
+        self.jobs: Any = job_service_pb2_grpc.JobServiceStub(self._channel)
+        self.datasets: Any = dataset_service_pb2_grpc.DatasetServiceStub(self._channel)
+        self.checkpoints: Any = checkpoint_service_pb2_grpc.CheckpointServiceStub(self._channel)
+        self.hosts: Any = host_service_pb2_grpc.HostServiceStub(self._channel)
         self._was_reached = False
 
     @property

@@ -101,8 +101,9 @@ _kinds: dict[str, type[GnndError]] = {
 
 
 def missing(package: str, extra: str, what: str) -> MissingPackage:
-    """The error of a function that needs `package`, which `pip install gnnd[extra]` brings."""
-    return MissingPackage(f"{what} needs {package}: pip install '{package}' or 'gnnd[{extra}]'")
+    """The error of a function that needs `package`, which the extra brings where there is one."""
+    brought = f", or 'gnnd[{extra}]'" if extra else ""
+    return MissingPackage(f"{what} needs {package}: pip install {package}{brought}")
 
 
 @dataclass(frozen=True)

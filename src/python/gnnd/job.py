@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gnnd import files, geometric, staging, watch
+from gnnd import files, geometric, history, staging, watch
 from gnnd.connection import request_id
 from gnnd.errors import GnndError, JobCancelled, JobFailed, missing
 from gnnd.spec import plain
@@ -154,7 +153,7 @@ class Job:
         found: list[dict[str, Any]] = []
         while True:
             page = self._connection.call(self._connection.jobs.ListEpochs, request)
-            found += [record_of(report) for report in page.epochs]
+            found += [history.record_of(report) for report in page.epochs]
             if page.next_page_token == "":
                 return found
             request.page_token = page.next_page_token
@@ -188,6 +187,13 @@ class Job:
         figure.suptitle(self.id)
         figure.tight_layout()
         return figure
+
+    def export_history(self, path: str | os.PathLike[str]) -> Path:
+        """Writes `records()` to a `.csv` or `.jsonl` file, or as TensorBoard events to a folder.
+
+        Answers the file's path.
+        """
+        return history.write(self.records(), path, self.id)
 
     # What it leaves.
 
@@ -325,19 +331,3 @@ class Job:
         reason = types_pb2.Reason.Name(message.reason).removeprefix("REASON_")
         text = f"job {self.id} ended {reason}: {message.message}"
         raise kinds[message.state](text, reason=reason)
-
-
-def record_of(report: Any) -> dict[str, Any]:
-    """The numbers of an epoch's report, as `Job.records` has them."""
-    is_evaluated = report.HasField("val_accuracy")
-    return {
-        "epoch": report.epoch,
-        "loss": report.loss,
-        "train_accuracy": report.train_accuracy,
-        "val_accuracy": report.val_accuracy if is_evaluated else math.nan,
-        "seconds": report.duration_ms / 1000,
-        "batches": report.batches,
-        "steps": report.steps,
-        "retries": report.retries,
-        "version": report.version,
-    }

@@ -30,6 +30,11 @@ describe('proto/contract', () => {
     expect(inProtocol).toEqual(Object.entries(contract.job_reasons));
   });
 
+  it('has one version in TypeScript and Python', () => {
+    const version = JSON.parse(read('package.json')).version;
+    expect(read('src/python/pyproject.toml')).toContain(`\nversion = "${version}"\n`);
+  });
+
   it('lists the exit codes of all three programs', () => {
     const codes = parse(read('proto/contract/exit-codes.yaml'));
     expect({ daemon: daemonExit, executor: executorExit, gnnctl: gnnctlExit }).toEqual(codes);

@@ -4,11 +4,12 @@ import { codeOnly, lineOf, type Source, type Violation } from './sources.ts';
 
 export const limits = { fileLines: 500, lineColumns: 100, functionLines: 70 };
 
-export function languageOf(path: string): 'ts' | 'cc' {
+export function languageOf(path: string): 'ts' | 'cc' | 'py' {
+  if (path.endsWith('.py')) return 'py';
   return /\.(h|cc|cuh?)$/.test(path) ? 'cc' : 'ts';
 }
 
-/** All violations of one file of TypeScript, JavaScript, C++ or protobuf. */
+/** All violations of one file of TypeScript, JavaScript, C++, Python or protobuf. */
 export function sizeViolations(file: Source): readonly Violation[] {
   const { path, text } = file;
   const lines = text.split('\n');
@@ -54,6 +55,7 @@ export interface FoundFunction {
  */
 export function functionsOf({ path, text }: Source): readonly FoundFunction[] {
   const language = languageOf(path);
+  if (language === 'py') return pythonFunctions(text);
   const code = language === 'ts' ? codeOnly(text, 'ts') : withoutDirectives(codeOnly(text, 'cc'));
   const opensFunction = language === 'ts' ? opensTsFunction : opensCcFunction;
   const found: FoundFunction[] = [];
@@ -77,6 +79,24 @@ export function functionsOf({ path, text }: Source): readonly FoundFunction[] {
   }
   if (open.length > 0) throw new Error(`${path}: braces do not match`);
   return found;
+}
+
+/** By indentation, as the formatter leaves it; a docstring is no part of what must be held. */
+function pythonFunctions(text: string): readonly FoundFunction[] {
+  const lines = text.split('\n');
+  return lines.flatMap((line, index) => {
+    const [, indent] = /^( *)(?:async )?def \w+\(/.exec(line) ?? [];
+    if (indent === undefined) return [];
+    const isInside = (other: string) => other.startsWith(`${indent} `) || other === '';
+    let body = index + 1;
+    while (!/:$/.test(lines[body - 1] ?? ':')) body += 1;
+    let end = body;
+    while (end < lines.length && isInside(lines[end] ?? '')) end += 1;
+    while (end > body && lines[end - 1] === '') end -= 1;
+    const inside = `${lines.slice(body, end).join('\n')}\n`;
+    const said = /^\s+"{3}[\s\S]*?"{3}\n/.exec(inside)?.[0] ?? '';
+    return [{ line: index + 1, lines: end - index - (said.split('\n').length - 1) }];
+  });
 }
 
 function withoutDirectives(code: string): string {

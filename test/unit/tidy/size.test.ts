@@ -11,9 +11,12 @@ const waivers: readonly { path: string; what: RegExp; reason: string }[] = [
   },
 ];
 
-const files = readSources(
-  /^(src|test|bench|deploy|native|proto)\/.*\.(ts|mjs|h|cc|cuh?|proto)$|^[\w.]+\.ts$/,
-);
+const files = [
+  ...readSources(
+    /^(src|test|bench|deploy|native|proto)\/.*\.(ts|mjs|h|cc|cuh?|proto)$|^[\w.]+\.ts$/,
+  ),
+  ...readSources(/^(src\/python|test\/e2e\/python\/package)\/.*\.py$/),
+];
 
 function isWaived({ path, message }: Violation): boolean {
   return waivers.some((waiver) => waiver.path === path && waiver.what.test(message));
@@ -98,6 +101,19 @@ describe('the size rules', () => {
     ['native/a.h', 'constexpr int kTable[] = {'],
   ])('let a long %s block that is no function pass: %s', (path, opening) => {
     expect(judge(path, `${opening}\n${filler(80)}\n}`)).toBe('');
+  });
+
+  it('find functions of Python by their indentation, without docstrings', () => {
+    const said = '    """Says.\n\n    Much.\n    """\n';
+    const first = `def a(\n    b: int,\n) -> None:\n${said}    x = 1\n`;
+    const second = 'class B:\n    async def c(self):\n        y = 2\n\n        z = 3\n';
+    const text = `${first}\n\n${second}`;
+    expect(functionsOf({ path: 'src/python/a.py', text })).toEqual([
+      { line: 1, lines: 4 },
+      { line: 12, lines: 4 },
+    ]);
+    const long = `def a():\n${'    x = 1\n'.repeat(70)}`;
+    expect(judge('src/python/a.py', long)).toContain('the function has 71 lines');
   });
 
   it('count the lines of a nested function as its own', () => {

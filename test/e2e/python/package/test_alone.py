@@ -11,9 +11,20 @@ import sys
 import unittest
 import unittest.mock
 
-import gnnd
 import numpy as np
-from gnnd import client, connection, files, geometric, sources, spec, staging, tables, watch
+
+import gnnd
+from gnnd import (
+    client,
+    connection,
+    files,
+    geometric,
+    sources,
+    spec,
+    staging,
+    tables,
+    watch,
+)
 from gnnd.v1 import epoch_report_pb2, job_pb2, job_service_pb2
 
 

@@ -9,8 +9,9 @@ import threading
 import unittest
 import unittest.mock
 
-import gnnd
 import numpy as np
+
+import gnnd
 from gnnd import files, staging
 
 CORA = pathlib.Path(os.environ["CORA"])
@@ -55,9 +56,8 @@ class Imports(unittest.TestCase):
         self.assertEqual(checksums(dataset), self.reference)
         about = json.loads(pathlib.Path(dataset.path, "dataset.json").read_text())
         self.assertEqual(about["class_names"], list("abcdefg"))
-        self.assertEqual(
-            pathlib.Path(dataset.path, "names.txt").read_text().split("\n")[:-1], names
-        )
+        lines = pathlib.Path(dataset.path, "names.txt").read_text().splitlines()
+        self.assertEqual(lines, names)
 
     def test_write_an_array_once_and_link_it(self):
         written = []

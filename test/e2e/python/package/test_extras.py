@@ -10,7 +10,6 @@ import pathlib
 import tempfile
 import unittest
 
-import gnnd
 import matplotlib as mpl
 import networkx as nx
 import numpy as np
@@ -18,6 +17,8 @@ import pandas as pd
 import scipy.sparse
 import torch
 from torch_geometric.data import Data
+
+import gnnd
 
 ARRAYS = dict(np.load(os.environ["CORA"]))
 N = len(ARRAYS["labels"])

@@ -1,4 +1,4 @@
-"""A daemon for one process: it ends with that, however that ends. usage: test_local.py, with CORA."""
+"""A daemon for one process, which ends with that, however that ends; CORA is a .npz file."""
 
 import os
 import pathlib

@@ -1,0 +1,132 @@
+"""The epochs of a job as records, and as files for other programs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Record = dict[str, Any]
+
+
+def record_of(report: Any) -> Record:
+    """The numbers of an epoch's report, as `Job.records` has them."""
+    is_evaluated = report.HasField("val_accuracy")
+    return {
+        "epoch": report.epoch,
+        "loss": report.loss,
+        "train_accuracy": report.train_accuracy,
+        "val_accuracy": report.val_accuracy if is_evaluated else math.nan,
+        "seconds": report.duration_ms / 1000,
+        "batches": report.batches,
+        "steps": report.steps,
+        "retries": report.retries,
+        "version": report.version,
+    }
+
+
+def numbers(record: Record) -> dict[str, float]:
+    """What of a record is a metric: not its epoch, and no NaN."""
+    return {
+        name: float(value)
+        for name, value in record.items()
+        if name != "epoch" and not math.isnan(value)
+    }
+
+
+def write(records: list[Record], path: str | os.PathLike[str], tag: str) -> Path:
+    """A `.csv` or `.jsonl` file, or a folder of TensorBoard's, by the path's ending."""
+    target = Path(path)
+    if target.suffix == ".csv":
+        with open(target, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(records[0]) if records else ["epoch"])
+            writer.writeheader()
+            writer.writerows(records)
+    elif target.suffix == ".jsonl":
+        lines = (json.dumps({k: _json(v) for k, v in record.items()}) for record in records)
+        target.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    elif target.suffix == "":
+        target.mkdir(parents=True, exist_ok=True)
+        name = f"events.out.tfevents.{int(time.time())}.{tag}"
+        target = target / name
+        target.write_bytes(tensorboard_events(records, time.time()))
+    else:
+        raise ValueError(f"{target.name}: expected .csv, .jsonl, or a folder for TensorBoard")
+    return target
+
+
+def _json(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def tensorboard_events(records: list[Record], at: float) -> bytes:
+    """An event file: one scalar a metric and epoch. `at` is its time in seconds since 1970.
+
+    The format is that of TensorFlow's record files: length, masked CRC-32C of it, data, CRC of
+    that; the data are protobuf messages `Event` (wall_time 1, step 2, file_version 3, summary 5).
+    """
+    events = [_double(1, at) + _bytes(3, b"brain.Event:2")]
+    for record in records:
+        values = b"".join(
+            _bytes(1, _bytes(1, name.encode()) + _float(2, value))
+            for name, value in numbers(record).items()
+        )
+        step = bytes([2 << 3]) + _varint(record["epoch"])
+        events.append(_double(1, at) + step + _bytes(5, values))
+    return b"".join(_record(event) for event in events)
+
+
+def _bytes(number: int, data: bytes) -> bytes:
+    """A field of protobuf: bytes, a text or a message."""
+    return bytes([number << 3 | 2]) + _varint(len(data)) + data
+
+
+def _double(number: int, value: float) -> bytes:
+    return bytes([number << 3 | 1]) + struct.pack("<d", value)
+
+
+def _float(number: int, value: float) -> bytes:
+    return bytes([number << 3 | 5]) + np.float32(value).tobytes()
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _record(data: bytes) -> bytes:
+    head = struct.pack("<Q", len(data))
+    return head + _masked_crc(head) + data + _masked_crc(data)
+
+
+def _masked_crc(data: bytes) -> bytes:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = _CRC_TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
+    crc ^= 0xFFFFFFFF
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def _crc_table() -> list[int]:
+    """Of the Castagnoli polynomial, reflected."""
+    table = []
+    for entry in range(256):
+        value = entry
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+_CRC_TABLE = _crc_table()

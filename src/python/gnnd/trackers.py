@@ -1,0 +1,94 @@
+"""Clients of a job's watch: a function of yours, Weights & Biases, MLflow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gnnd.errors import missing
+from gnnd.history import Record, numbers, record_of
+
+if TYPE_CHECKING:
+    from gnnd.job import Job
+
+
+def follow(job: Job, log: Callable[[Record], object]) -> Job:
+    """Calls `log` with the record of each epoch (`Job.records`), once and in order, until the end.
+
+    Epochs that ended before are told first, also more than a watch remembers. An attempt that
+    begins anew after a failure begins at epoch 0 again.
+    """
+    told, attempt = -1, 0
+    for update in job.updates():
+        if update.attempt != attempt:
+            resumed = update.job.attempts[-1].resumed.epochs if update.job.attempts else 0
+            told, attempt = min(told, resumed - 1), update.attempt
+        fresh = [record_of(report) for report in update.epochs]
+        if fresh and fresh[0]["epoch"] > told + 1:
+            earlier = job.records()
+            fresh = [r for r in earlier if told < r["epoch"] < fresh[0]["epoch"]] + fresh
+        for record in fresh:
+            log(record)
+            told = record["epoch"]
+    return job.refresh()
+
+
+def to_wandb(job: Job, **options: Any) -> Any:
+    """Logs a job to a run of Weights & Biases until it has ended; `options` are `wandb.init`'s.
+
+    Returns the finished run.
+    """
+    try:
+        import wandb
+    except ImportError:
+        raise missing("wandb", "", "trackers.to_wandb()") from None
+    run = wandb.init(**{"name": job.id, "config": job.spec, **options})
+    try:
+        follow(job, lambda record: run.log(numbers(record), step=record["epoch"]))
+        run.summary.update(summary(job))
+    finally:
+        run.finish()
+    return run
+
+
+def to_mlflow(job: Job, **options: Any) -> Any:
+    """Logs a job to a run of MLflow until it has ended; `options` are `mlflow.start_run`'s.
+
+    Returns the run.
+    """
+    try:
+        import mlflow
+    except ImportError:
+        raise missing("mlflow", "", "trackers.to_mlflow()") from None
+    with mlflow.start_run(**{"run_name": job.id, **options}) as run:
+        mlflow.log_params(flat(job.spec))
+        follow(job, lambda record: mlflow.log_metrics(numbers(record), step=record["epoch"]))
+        for name, value in summary(job).items():
+            kind = mlflow.set_tag if isinstance(value, str) else mlflow.log_metric
+            kind(name, value)
+    return run
+
+
+def summary(job: Job) -> dict[str, Any]:
+    """What a job that SUCCEEDED came to; empty of others."""
+    result = job.message.result
+    if result.parameters_sha256 == "":
+        return {}
+    return {
+        "test_accuracy_best": result.test_accuracy_best,
+        "test_accuracy_last": result.test_accuracy_last,
+        "best_val_accuracy": result.best_val_accuracy,
+        "best_epoch": result.best_epoch,
+        "parameters_sha256": result.parameters_sha256,
+    }
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """`{"model": {"type": "GCN"}}` as `{"model.type": "GCN"}`."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found

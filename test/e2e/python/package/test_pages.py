@@ -1,0 +1,68 @@
+"""docs/python.ipynb and docs/python.md, run cell by cell and block by block.
+
+usage: test_pages.py, with GNND_ADDRESS and GNND_COMMAND, CORA and what test_extras.py needs.
+"""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import re
+import tempfile
+import unittest
+import unittest.mock
+
+import matplotlib as mpl
+from test_extras import TOLERANCE, pyg_data
+
+DOCS = pathlib.Path(os.environ["CORA"]).parents[2] / "docs"
+
+
+class Pages(unittest.TestCase):
+    def setUp(self):
+        mpl.use("Agg")
+        settings = {
+            "GNND_CPU_DEVICES": "2",
+            "GNND_SHARE_CORES": "true",
+            "GNND_CUDA_DEVICES": "none",
+        }
+        self.enterContext(unittest.mock.patch.dict(os.environ, settings))
+        self.enterContext(contextlib.chdir(self.enterContext(tempfile.TemporaryDirectory())))
+
+    def run_all(self, parts, names):
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            for number, part in enumerate(parts):
+                exec(compile(part, f"part {number}", "exec"), names)
+        return shown.getvalue()
+
+    def test_the_notebook(self):
+        cells = json.loads((DOCS / "python.ipynb").read_text())["cells"]
+        parts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        self.assertGreater(len(parts), 8)
+        names = {}
+        self.run_all(parts, names)
+        self.assertGreater(names["accuracy"], 0.85)
+        self.assertAlmostEqual(names["accuracy"], names["job"].message.result.test_accuracy_best)
+        self.assertLess(names["difference"], TOLERANCE)
+        self.assertTrue(names["same"])
+        self.assertEqual(len(names["history"]), 15)
+
+    def test_the_page(self):
+        text = (DOCS / "python.md").read_text()
+        parts = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+        self.assertGreater(len(parts), 4)
+        names = {"pyg_data": pyg_data()}
+        said = self.run_all(parts, names)
+        promised = re.findall(r"```\n(spec\..*?)```", text, re.DOTALL)[0]
+        self.assertIn(promised, said)
+        self.assertEqual(len(names["predictions"]), 3)
+        self.assertEqual(type(names["module"]).__name__, "GraphSAGE")
+        lines = pathlib.Path("history.jsonl").read_text().splitlines()
+        self.assertEqual(len(lines), names["job"].message.result.epochs)
+        names["client"].close()
+
+
+if __name__ == "__main__":
+    unittest.main()
