@@ -379,7 +379,7 @@ async function packagePackages(pythonPath, quiet) {
   const extras = `${folderOf}/extras.txt`;
   const digest = digestOf({ files: [extras], words: [pythonPath] });
   await fetched('python-extras', digest, 'pandas and others', async (folder) => {
-    const options = ['--no-deps', '--target', folder, '-r', extras];
+    const options = ['--no-deps', '--no-compile', '--target', folder, '-r', extras];
     await run('python-extras', pythonPath, [...quiet, ...options]);
   });
 }
@@ -398,9 +398,13 @@ async function fetched(name, digest, what, work) {
 }
 
 async function typescriptBuild() {
+  const parts = readdirSync('src', { withFileTypes: true }).filter(({ name }) => name !== 'python');
+  const [folders, files] = [true, false].map((isFolder) =>
+    parts.filter((part) => part.isDirectory() === isFolder).map(({ name }) => join('src', name)),
+  );
   const digest = digestOf({
-    folders: ['src'],
-    files: ['tsconfig.json', 'tsconfig.build.json', 'package-lock.json'],
+    folders: folders.sort(),
+    files: [...files.sort(), 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json'],
   });
   await once('typescript', digest, ['dist/main.js'], async () => {
     say('typescript', 'compiling the daemon and gnnctl to dist/');

@@ -53,7 +53,7 @@ async function unittest(
     GNND_COMMAND: `${process.execPath} ${join(repository, 'dist', 'main.js')}`,
     CORA: join(repository, 'test', 'fixtures', 'cora.npz'),
     PYTHONPATH: [folder, ...(withLibraries ? [libraries ?? ''] : [])].join(':'),
-    PYTHONDONTWRITEBYTECODE: '1',
+    PYTHONPYCACHEPREFIX: join(repository, '.cache', 'python-bytecode'),
   });
 }
 
@@ -65,8 +65,14 @@ test('imports, submits, watches, predicts and takes models away', (context) =>
 
 test('starts a daemon that ends with its process', (context) => unittest(context, ['test_local']));
 
-test('knows other libraries; torch_geometric computes the logits that gnnd predicts', (context) =>
-  unittest(context, ['test_extras', 'test_pages'], { withLibraries: true }));
+test('takes a graph of other libraries for what it is', (context) =>
+  unittest(context, ['test_extras.Imports'], { withLibraries: true }));
+
+test('gives torch_geometric a module that computes the logits that gnnd predicts', (context) =>
+  unittest(context, ['test_extras.Modules'], { withLibraries: true }));
+
+test('does what its page and its notebook say', (context) =>
+  unittest(context, ['test_pages'], { withLibraries: true }));
 
 test('has the stubs that `npm run build:proto` makes', ({ skip }) => {
   if (!canMakePython) {
