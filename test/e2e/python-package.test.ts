@@ -48,16 +48,20 @@ async function unittest(
     skipped('the Python package with libraries', 'no .cache/python-extras');
     return skip('no libraries');
   }
-  await runPython(python, ['-W', 'ignore::DeprecationWarning', '-m', 'unittest', '-b', ...modules], {
-    GNND_ADDRESS: daemon.address,
-    GNND_COMMAND: `${process.execPath} ${join(repository, 'dist', 'main.js')}`,
-    CORA: join(repository, 'test', 'fixtures', 'cora.npz'),
-    PYTHONPATH: [folder, ...(withLibraries ? [libraries ?? ''] : [])].join(':'),
-    PYTHONPYCACHEPREFIX: join(repository, '.cache', 'python-bytecode'),
-  });
+  await runPython(
+    python,
+    ['-W', 'ignore::DeprecationWarning', '-m', 'unittest', '-b', ...modules],
+    {
+      GNND_ADDRESS: daemon.address,
+      GNND_COMMAND: `${process.execPath} ${join(repository, 'dist', 'main.js')}`,
+      CORA: join(repository, 'test', 'fixtures', 'cora.npz'),
+      PYTHONPATH: [folder, ...(withLibraries ? [libraries ?? ''] : [])].join(':'),
+      PYTHONPYCACHEPREFIX: join(repository, '.cache', 'python-bytecode'),
+    },
+  );
 }
 
-test('does without a daemon what needs none', (context) => 
+test('does without a daemon what needs none', (context) =>
   unittest(context, ['test_alone', 'test_history']));
 
 test('imports, submits, watches, predicts and takes models away', (context) =>

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -219,7 +219,7 @@ class Client:
         model: Model,
         *,
         epochs: int,
-        fanouts: list[int] | None = None,
+        fanouts: Sequence[int] | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
         weight_decay: float | None = None,

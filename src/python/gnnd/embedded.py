@@ -25,6 +25,7 @@ class LocalClient(Client):
 
     def __init__(self, keeper: subprocess.Popen[bytes], address: str, folder: Path) -> None:
         self._keeper = keeper
+        self._owner = os.getpid()
         #: What the daemon logs goes here, a JSON object a line.
         self.log_path = folder / "daemon.log"
         try:
@@ -36,6 +37,8 @@ class LocalClient(Client):
 
     def close(self) -> None:
         """Stops the daemon, and its jobs with it; returns when it has ended."""
+        if os.getpid() != self._owner:
+            return  # A forked child's: the daemon is its parent's.
         atexit.unregister(self.close)
         super().close()
         _end(self._keeper)

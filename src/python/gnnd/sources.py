@@ -114,7 +114,7 @@ def from_pyg(data: Any, options: Mapping[str, Any]) -> Graph:
     }
     for name in ("train", "val", "test"):
         mask = found[name]
-        if mask is not None and mask.ndim == 2:
+        if mask is not None and mask.ndim == 2 and options.get(name) is None:
             raise GnndError(
                 f"{name}_mask has {mask.shape[1]} columns, one a split: choose one, "
                 f"{name}=data.{name}_mask[:, 0]"

@@ -57,8 +57,11 @@ def put_array(folder: Path, name: str, array: Any) -> bool:
         except OSError:
             shutil.copyfile(source, path)
             return False
+    values = np.asarray(array)
+    if values.dtype.byteorder == ">":
+        values = values.astype(values.dtype.newbyteorder("<"))
     with open(path, "wb") as file:
-        np.save(file, np.ascontiguousarray(array), allow_pickle=False)
+        np.save(file, np.ascontiguousarray(values), allow_pickle=False)
     path.chmod(0o644)
     return False
 

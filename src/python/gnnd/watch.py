@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -129,7 +130,8 @@ class Display:
             self._show_html(update.job, line)
         elif self._is_terminal:
             end = "\n" if is_terminal(update.job) else ""
-            self._file.write(f"\r\x1b[K{line}{end}")
+            columns = shutil.get_terminal_size().columns
+            self._file.write(f"\r\x1b[K{line[: columns - 1]}{end}")
         else:
             self._show_lines(update)
         self._file.flush()

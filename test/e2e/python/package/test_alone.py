@@ -269,7 +269,9 @@ class Arrays(unittest.TestCase):
             self.assertTrue(staging.put_array(folder, "a", whole))
             same = (folder / "a.npy").stat().st_ino == (folder / "whole.npy").stat().st_ino
             self.assertTrue(same)
-            for name, part in (("b", whole[1:]), ("c", whole[::2]), ("d", whole.T)):
+            foreign = np.arange(3, dtype=">i8")
+            parts = {"b": whole[1:], "c": whole[::2], "d": whole.T, "e": foreign}
+            for name, part in parts.items():
                 self.assertFalse(staging.put_array(folder, name, part))
                 self.assertTrue(np.array_equal(np.load(folder / f"{name}.npy"), part))
         self.assertFalse(folder.exists())
