@@ -38,6 +38,7 @@ class Precision(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PRECISION_UNSPECIFIED: _ClassVar[Precision]
     PRECISION_FLOAT32: _ClassVar[Precision]
     PRECISION_BFLOAT16: _ClassVar[Precision]
+    PRECISION_TF32: _ClassVar[Precision]
 
 class MatrixLibrary(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -67,6 +68,7 @@ DETERMINISM_RELAXED: Determinism
 PRECISION_UNSPECIFIED: Precision
 PRECISION_FLOAT32: Precision
 PRECISION_BFLOAT16: Precision
+PRECISION_TF32: Precision
 MATRIX_LIBRARY_UNSPECIFIED: MatrixLibrary
 MATRIX_LIBRARY_ONEDNN: MatrixLibrary
 MATRIX_LIBRARY_OPENBLAS: MatrixLibrary
