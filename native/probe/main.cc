@@ -203,6 +203,7 @@ std::string LinksOf(const gnnd_device_plugin& table, uint32_t devices) {
                           .Number("access", link.access)
                           .Known("rank", link.rank)
                           .Number("atomics", link.atomics)
+                          .Known("kind", link.kind)
                           .Done());
     }
   }

@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf';
+import type { LinkKind as LinkKindName } from '../base/device-probe.ts';
 import type { GarbageItem } from '../jobs/retention.ts';
 import { int64, timestamp } from './convert.ts';
 import {
@@ -8,6 +9,7 @@ import {
   GarbageKind,
   HostSchema,
   type HostService,
+  LinkKind,
   ListDevicesResponseSchema,
 } from './gen/gnnd/v1/host_service_pb.ts';
 import type { Handlers, MethodsOf } from './rpc.ts';
@@ -56,8 +58,7 @@ export interface DeviceFacts {
   readonly pci: string;
   readonly memoryBytes: number;
   readonly budgetBytes: number;
-  /** Names of devices. */
-  readonly peers: readonly string[];
+  readonly peers: readonly { readonly name: string; readonly link: LinkKindName }[];
   /** What runs there, or why nothing does. */
   readonly note: string;
   readonly bits: string;
@@ -99,7 +100,8 @@ export function hostHandlers(deps: HostDeps): Handlers<MethodsOf<typeof HostServ
         cores: [...device.cores],
         memoryBytes: int64(device.memoryBytes),
         budgetBytes: int64(device.budgetBytes),
-        peers: device.peers.map((name) => `devices/${name}`),
+        peers: device.peers.map(({ name }) => `devices/${name}`),
+        peerLinks: device.peers.map(({ link }) => LinkKind[link ?? 'UNSPECIFIED']),
       }));
       return create(ListDevicesResponseSchema, { devices });
     },

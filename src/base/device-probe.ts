@@ -50,6 +50,15 @@ export interface ProbedDevice {
   readonly registered: ProbeAnswer | null;
 }
 
+/** What joins two devices; null: nobody can tell. Those of src/placement/links.ts. */
+export type LinkKind = 'NVLINK' | 'PCIE' | 'HOST_BUS' | null;
+
+export interface ProbedLink {
+  readonly from: number;
+  readonly to: number;
+  readonly kind: LinkKind;
+}
+
 export interface DeviceProbe {
   readonly answer: ProbeAnswer;
   /** What decides the plug-in's bits. */
@@ -60,7 +69,7 @@ export interface DeviceProbe {
   readonly monitor: string;
   readonly devices: readonly ProbedDevice[];
   /** Whose kernels reach whose memory, by index. */
-  readonly links: readonly { readonly from: number; readonly to: number }[];
+  readonly links: readonly ProbedLink[];
 }
 
 /** A probe that could not even answer. */
@@ -88,11 +97,19 @@ export function readProbe(text: string): DeviceProbe {
     monitor: textOf(probe['monitor']),
     devices: listOf(probe['devices']).map(deviceOf),
     links: listOf(probe['links']).flatMap((item) => {
-      const { from, to, access } = membersOf(item);
-      return access === 1 ? [{ from: numberOf(from), to: numberOf(to) }] : [];
+      const { from, to, access, kind } = membersOf(item);
+      if (access !== 1) return [];
+      return [{ from: numberOf(from), to: numberOf(to), kind: linkKinds.get(kind) ?? null }];
     }),
   };
 }
+
+/** By enum gnnd_link_kind of native/include/gnnd/device_plugin.h. */
+const linkKinds = new Map<unknown, LinkKind>([
+  [1, 'NVLINK'],
+  [2, 'PCIE'],
+  [3, 'HOST_BUS'],
+]);
 
 function deviceOf(value: unknown): ProbedDevice {
   const device = membersOf(value);

@@ -141,7 +141,9 @@ function logicalDevices(
     pci: probed.pci,
     totalBytes: probed.totalBytes,
     budgetBytes: Math.floor(usableBytes / count),
-    peers: probe.links.flatMap(({ from, to }) => (from === probed.index ? [nameOf(kind, to)] : [])),
+    peers: probe.links.flatMap(({ from, to, kind: link }) =>
+      from === probed.index ? [{ name: nameOf(kind, to), link }] : [],
+    ),
     bits: bitsOf(probe, probed, kind),
   };
   return Array.from({ length: count }, (_, part) => ({

@@ -1,4 +1,4 @@
-import type { AcceleratorKind } from '../base/device-probe.ts';
+import type { AcceleratorKind, LinkKind } from '../base/device-probe.ts';
 import type { ExecutorRole } from '../records/job-record.ts';
 
 /** Who runs where. */
@@ -25,6 +25,11 @@ export interface CrewDevice {
   readonly accelerator?: Accelerator;
 }
 
+export interface DevicePeer {
+  readonly name: string;
+  readonly link: LinkKind;
+}
+
 /** What a device is beside cores. */
 export interface Accelerator {
   readonly kind: AcceleratorKind;
@@ -35,8 +40,8 @@ export interface Accelerator {
   readonly totalBytes: number;
   /** Of its memory, for this device: a part of it where several share it. */
   readonly budgetBytes: number;
-  /** Names of devices whose memory its kernels reach. */
-  readonly peers: readonly string[];
+  /** Devices whose memory its kernels reach. */
+  readonly peers: readonly DevicePeer[];
   /** Equal of devices that make the same bits. */
   readonly bits: string;
 }

@@ -120,11 +120,12 @@ class CudaRuntime final : public Runtime {
   int Link(uint32_t from, uint32_t to, gnnd_device_link* link) override {
     const int a = static_cast<int>(from);
     const int b = static_cast<int>(to);
-    *link = {from == to ? 1U : 0U, GNND_UNKNOWN, from == to ? 1U : 0U};
+    *link = {from == to ? 1U : 0U, GNND_UNKNOWN, from == to ? 1U : 0U, GNND_UNKNOWN};
     if (from == to) return 0;
     int access = 0;
     if (const int error = Answer(cudaDeviceCanAccessPeer(&access, a, b)); error != 0) return error;
     link->access = static_cast<uint32_t>(access);
+    static_cast<void>(Nvml::Get().LinkKind(PciOf(a), PciOf(b), &link->kind));
     int value = 0;
     if (Answer(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrPerformanceRank, a, b)) == 0) {
       link->rank = static_cast<uint32_t>(value);

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "include/gnnd/device_plugin.h"
+
 namespace gnnd::cuda {
 namespace {
 
@@ -9,6 +11,9 @@ namespace {
 constexpr int kSuccess = 0;
 constexpr int kInsufficientSize = 7;
 constexpr uint64_t kNotAvailable = ~uint64_t{0};
+constexpr int kPeersOverNvlink = 2;  // NVML_P2P_CAPS_INDEX_NVLINK
+constexpr int kPeersOk = 0;          // NVML_P2P_STATUS_OK
+constexpr int kWithinNode = 40;      // NVML_TOPOLOGY_NODE; beyond it lies the whole system
 
 struct ProcessInfo {  // nvmlProcessInfo_t of the functions with _v3
   unsigned int pid;
@@ -30,6 +35,8 @@ using RunningProcesses = int (*)(void* device, unsigned int* count, ProcessInfo*
 using MigMode = int (*)(void* device, unsigned int* current, unsigned int* pending);
 using MaxMigCount = int (*)(void* device, unsigned int* count);
 using MigHandle = int (*)(void* device, unsigned int index, void** instance);
+using PeerStatus = int (*)(void* device, void* other, int what, int* status);
+using CommonAncestor = int (*)(void* device, void* other, int* level);
 using DeviceText = int (*)(void* device, char* text, unsigned int bytes);
 using ErrorString = const char* (*)(int error);
 
@@ -93,6 +100,25 @@ bool Nvml::IsMigOn(const std::string& pci, bool* is_on) {
   unsigned int pending = 0;
   if (mode(device, &current, &pending) != kSuccess) return false;
   *is_on = current == 1;
+  return true;
+}
+
+bool Nvml::LinkKind(const std::string& pci, const std::string& other_pci, uint32_t* kind) {
+  void* device = nullptr;
+  void* other = nullptr;
+  if (!Handle(pci, &device) || !Handle(other_pci, &other)) return false;
+  const auto peers = reinterpret_cast<PeerStatus>(Find("nvmlDeviceGetP2PStatus"));
+  int status = -1;
+  if (peers != nullptr && peers(device, other, kPeersOverNvlink, &status) == kSuccess &&
+      status == kPeersOk) {
+    *kind = GNND_LINK_NVLINK;
+    return true;
+  }
+  const auto ancestor =
+      reinterpret_cast<CommonAncestor>(Find("nvmlDeviceGetTopologyCommonAncestor"));
+  int level = 0;
+  if (ancestor == nullptr || ancestor(device, other, &level) != kSuccess) return false;
+  *kind = level <= kWithinNode ? GNND_LINK_PCIE : GNND_LINK_HOST_BUS;
   return true;
 }
 

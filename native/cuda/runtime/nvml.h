@@ -35,6 +35,8 @@ class Nvml {
   bool IsMigOn(const std::string& pci, bool* is_on);
   // Its instances, those too that CUDA does not show this process; none where MIG is off.
   bool Instances(const std::string& pci, std::vector<MigInstance>* instances);
+  // What lies between two GPUs: an enum gnnd_link_kind.
+  bool LinkKind(const std::string& pci, const std::string& other_pci, uint32_t* kind);
 
  private:
   void* Find(const char* name);

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include "include/gnnd/device_plugin.h"
+
 namespace gnnd::sim {
 namespace {
 
@@ -54,6 +56,26 @@ class Reader {
     for (uint32_t device = 0; device < script_.devices; ++device) script_.visible.push_back(device);
   }
 
+  void Peers() {
+    for (const std::string_view part : PartsOf(Text("GNND_SIM_PEERS"))) {
+      const size_t dash = std::min(part.find('-'), part.size());
+      const size_t colon = std::min(part.find(':', dash), part.size());
+      uint64_t a = 0;
+      uint64_t b = 0;
+      const std::string_view name = part.substr(std::min(colon + 1, part.size()));
+      const uint32_t kind = name == "NVLINK"     ? GNND_LINK_NVLINK
+                            : name == "PCIE"     ? GNND_LINK_PCIE
+                            : name == "HOST_BUS" ? GNND_LINK_HOST_BUS
+                                                 : 0;
+      const bool is_read = dash < colon && NumberOf(part.substr(0, dash), &a) &&
+                           NumberOf(part.substr(dash + 1, colon - dash - 1), &b);
+      if (is_read && kind != 0 && a != b && a < script_.devices && b < script_.devices)
+        script_.peers.push_back({static_cast<uint32_t>(a), static_cast<uint32_t>(b), kind});
+      else
+        Problem("GNND_SIM_PEERS", part, "expected two devices, as 0-1:NVLINK, PCIE or HOST_BUS");
+    }
+  }
+
   void Faults() {
     for (const std::string_view part : PartsOf(Text("GNND_SIM_FAULT"))) {
       const size_t colon = std::min(part.find(':'), part.size());
@@ -100,6 +122,7 @@ Script ReadScript(const Environment& environment) {
   reader.Number("GNND_SIM_PROCESSES", 1000, &script.processes);
   reader.Number("GNND_SIM_SYSTEM", 10'000, &script.system_error);
   reader.Visible();
+  reader.Peers();
   reader.Faults();
   script.once = reader.Text("GNND_SIM_FAULT_ONCE");
   return script;

@@ -18,6 +18,15 @@ struct Script {
   // GNND_SIM_VISIBLE=UUID[,UUID]: the devices that this process sees, in this order; by default
   // all.
   std::vector<uint32_t> visible;
+  // GNND_SIM_PEERS=A-B:KIND[,...]: these two reach each other's memory, over NVLINK, PCIE or
+  // HOST_BUS. Nothing computes by it.
+  struct Peers {
+    uint32_t a = 0;
+    uint32_t b = 0;
+    uint32_t kind = 0;  // enum gnnd_link_kind
+    bool operator==(const Peers&) const = default;
+  };
+  std::vector<Peers> peers;
   // GNND_SIM_FAULT=KIND:N[,KIND:N]: befalls the N-th call of its sort, from 1:
   //   memory    an allocation of device memory fails
   //   register  registering host memory is refused

@@ -65,7 +65,14 @@ int SimRuntime::Info(uint32_t index, gnnd_device_info* info) {
 
 int SimRuntime::Link(uint32_t from, uint32_t to, gnnd_device_link* link) {
   if (from >= devices_.size() || to >= devices_.size()) return kInvalidDevice;
-  *link = {from == to ? 1U : 0U, GNND_UNKNOWN, 0};
+  *link = {from == to ? 1U : 0U, GNND_UNKNOWN, 0, GNND_UNKNOWN};
+  const uint32_t a = script_.visible[from];
+  const uint32_t b = script_.visible[to];
+  for (const Script::Peers& peers : script_.peers) {
+    const bool are_these =
+        (peers.a == a && peers.b == b) || (peers.a == b && peers.b == a);
+    if (are_these) *link = {1, peers.kind, 0, peers.kind};
+  }
   return 0;
 }
 

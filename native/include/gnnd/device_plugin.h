@@ -40,7 +40,7 @@ extern "C" {
 #endif
 
 /* Changes when a struct or a rule of this file changes; equality is asked for. */
-#define GNND_DEVICE_ABI_VERSION 3u
+#define GNND_DEVICE_ABI_VERSION 4u
 
 #define GNND_DEVICE_EXPORT __attribute__((visibility("default")))
 
@@ -133,11 +133,19 @@ typedef struct gnnd_device_info {
 
 #define GNND_UNKNOWN_BYTES 0xFFFFFFFFFFFFFFFFull
 
+/* What lies between two devices. */
+enum gnnd_link_kind {
+  GNND_LINK_NVLINK = 1,   /* links of their own, with switches or without */
+  GNND_LINK_PCIE = 2,     /* PCIe, within one node of the host's memory */
+  GNND_LINK_HOST_BUS = 3, /* likewise, over the bridge between two of its nodes */
+};
+
 /* From device `from` to memory of device `to`. */
 typedef struct gnnd_device_link {
   uint32_t access;  /* 1: kernels of `from` can read and write it */
   uint32_t rank;    /* relative performance, lower is better; GNND_UNKNOWN */
   uint32_t atomics; /* 1: native atomics over the link */
+  uint32_t kind;    /* enum gnnd_link_kind; GNND_UNKNOWN without a monitor */
 } gnnd_device_link;
 
 /* A process with memory on a device. */

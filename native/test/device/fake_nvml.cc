@@ -13,6 +13,7 @@ struct Memory {
 };
 
 int gpu = 0;
+int others[3] = {};  // in slots 1, 2 and 3: over NVLink, on the same node, on another one
 int instances[4] = {};
 
 bool IsOff() {
@@ -30,7 +31,18 @@ int nvmlInit_v2() { return 0; }
 
 int nvmlDeviceGetHandleByPciBusId_v2(const char* pci, void** device) {
   if (pci[0] != '0') return 6;
-  *device = &gpu;
+  const int slot = pci[1] - '0';
+  *device = slot == 0 ? &gpu : &others[slot - 1];
+  return 0;
+}
+
+int nvmlDeviceGetP2PStatus(void*, void* other, int what, int* status) {
+  *status = what == 2 && other == &others[0] ? 0 : 4;
+  return 0;
+}
+
+int nvmlDeviceGetTopologyCommonAncestor(void*, void* other, int* level) {
+  *level = other == &others[1] ? 30 : 50;
   return 0;
 }
 

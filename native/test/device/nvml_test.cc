@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "include/gnnd/device_plugin.h"
+
 // What NVML is asked for, from a library that stands in its place (fake_nvml.cc).
 
 namespace gnnd::cuda {
@@ -36,6 +38,20 @@ TEST_CASE("a GPU that is not split has no instances, one that is unknown no answ
   CHECK(found.empty());
   unsetenv("FAKE_NVML");
   CHECK_FALSE(nvml.Instances("none", &found));
+}
+
+TEST_CASE("what lies between two GPUs is NVLink, PCIe, or the bridge between the host's nodes") {
+  Nvml nvml(GNND_FAKE_NVML);
+  const auto kind_to = [&](const char* other) {
+    uint32_t kind = 0;
+    REQUIRE(nvml.LinkKind(kPci, other, &kind));
+    return kind;
+  };
+  CHECK(kind_to("0100:65:00.0") == GNND_LINK_NVLINK);
+  CHECK(kind_to("0200:65:00.0") == GNND_LINK_PCIE);
+  CHECK(kind_to("0300:65:00.0") == GNND_LINK_HOST_BUS);
+  uint32_t kind = 0;
+  CHECK_FALSE(nvml.LinkKind(kPci, "none", &kind));
 }
 
 TEST_CASE("without NVML nothing is known, and it is said why") {

@@ -7,6 +7,8 @@ import {
   DeviceStateSchema,
   HostSchema,
   HostService,
+  LinkKind,
+  LinkKindSchema,
   ListDevicesResponseSchema,
 } from '../../api/gen/gnnd/v1/host_service_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
@@ -71,8 +73,20 @@ function deviceColumns({ style }: Session): readonly Column<Device>[] {
       plain: ({ budgetBytes }) => String(budgetBytes),
     },
     { title: 'UUID', shown: ({ uuid }) => printable(uuid) },
+    { title: 'PEERS', shown: peersText },
     { title: 'NOTE', shown: ({ note }) => printable(note) },
   ];
+}
+
+/** Devices whose memory it reaches, and over what. */
+function peersText({ peers, peerLinks }: Device): string {
+  return peers
+    .map((name, at) => {
+      const link = peerLinks[at] ?? LinkKind.UNSPECIFIED;
+      const over = link === LinkKind.UNSPECIFIED ? '' : ` ${shortName(LinkKindSchema, link)}`;
+      return `${idOf(name)}${over}`;
+    })
+    .join(', ');
 }
 
 /** What gnnd may use of it, where that is a part. */

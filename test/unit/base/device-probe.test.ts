@@ -14,7 +14,8 @@ describe('what a probe printed', () => {
           },
         ],
         links: [
-          { from: 0, to: 1, access: 1, rank: null, atomics: 0 },
+          { from: 0, to: 1, access: 1, rank: null, atomics: 0, kind: 1 },
+          { from: 0, to: 2, access: 1, rank: null, atomics: 0, kind: null },
           { from: 1, to: 0, access: 0, rank: null, atomics: 0 },
         ],
       }),
@@ -24,7 +25,10 @@ describe('what a probe printed', () => {
     expect(probe.devices[0]).toMatchObject({ uuid: 'GPU-1', freeBytes: null, mig: null });
     expect(probe.devices[0]?.processes).toEqual([{ pid: 7, bytes: null }]);
     expect(probe.devices[0]?.opened).toBeNull();
-    expect(probe.links).toEqual([{ from: 0, to: 1 }]);
+    expect(probe.links).toEqual([
+      { from: 0, to: 1, kind: 'NVLINK' },
+      { from: 0, to: 2, kind: null },
+    ]);
   });
 
   it.each(['', 'Segmentation fault', '[]', '{"devices": 3}', 'null'])(

@@ -18,11 +18,14 @@ const names = (devices: readonly { readonly name: string }[]) => devices.map(({ 
 describe('GPUs as devices', () => {
   it('are all that are fit, by default, each with its free memory', () => {
     const { devices, unused, notes, problems } = found(
-      deviceProbe([probedDevice(0), probedDevice(1)], { links: [{ from: 0, to: 1 }] }),
+      deviceProbe([probedDevice(0), probedDevice(1)], {
+        links: [{ from: 0, to: 1, kind: 'NVLINK' }],
+      }),
     );
     expect(names(devices)).toEqual(['cuda:0', 'cuda:1']);
     expect(devices[0]?.accelerator).toMatchObject({
-      ...{ kind: 'CUDA', uuid: 'GPU-0', budgetBytes: 140e9, peers: ['cuda:1'] },
+      ...{ kind: 'CUDA', uuid: 'GPU-0', budgetBytes: 140e9 },
+      peers: [{ name: 'cuda:1', link: 'NVLINK' }],
     });
     expect(devices[1]?.accelerator?.peers).toEqual([]);
     expect([unused, notes, problems]).toEqual([[], [], []]);

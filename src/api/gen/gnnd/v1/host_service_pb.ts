@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/host_service.proto.
  */
 export const file_gnnd_v1_host_service: GenFile = /*@__PURE__*/
-  fileDesc("Chpnbm5kL3YxL2hvc3Rfc2VydmljZS5wcm90bxIHZ25uZC52MSIQCg5HZXRIb3N0UmVxdWVzdCKpAgoESG9zdBIQCghob3N0bmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgsKA3BpZBgDIAEoBRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3JlcxgFIAEoBRIUCgxtZW1vcnlfYnl0ZXMYBiABKAMSFwoPaW5zdHJ1Y3Rpb25fc2V0GAcgASgJEg0KBXJlYWR5GAggASgIEg0KBW5vdGVzGAkgAygJEhEKCXN0YXRlX2RpchgKIAEoCRIlCgRqb2JzGAsgAygLMhcuZ25uZC52MS5Ib3N0LkpvYnNFbnRyeRorCglKb2JzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASL9AQoGRGV2aWNlEgwKBG5hbWUYASABKAkSIQoEa2luZBgCIAEoDjITLmdubmQudjEuRGV2aWNlS2luZBIjCgVzdGF0ZRgDIAEoDjIULmdubmQudjEuRGV2aWNlU3RhdGUSCwoDam9iGAQgASgJEg0KBWNvcmVzGAUgAygFEgwKBHV1aWQYBiABKAkSDwoHcHJvZHVjdBgHIAEoCRILCgNwY2kYCCABKAkSFAoMbWVtb3J5X2J5dGVzGAkgASgDEhQKDGJ1ZGdldF9ieXRlcxgKIAEoAxINCgVwZWVycxgLIAMoCRIMCgRub3RlGAwgASgJEgwKBGJpdHMYDSABKAkiFAoSTGlzdERldmljZXNSZXF1ZXN0IjcKE0xpc3REZXZpY2VzUmVzcG9uc2USIAoHZGV2aWNlcxgBIAMoCzIPLmdubmQudjEuRGV2aWNlIigKFUNvbGxlY3RHYXJiYWdlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIl4KC0dhcmJhZ2VJdGVtEiIKBGtpbmQYASABKA4yFC5nbm5kLnYxLkdhcmJhZ2VLaW5kEgwKBG5hbWUYAiABKAkSDQoFYnl0ZXMYAyABKAMSDgoGcmVhc29uGAQgASgJImAKFkNvbGxlY3RHYXJiYWdlUmVzcG9uc2USIwoFaXRlbXMYASADKAsyFC5nbm5kLnYxLkdhcmJhZ2VJdGVtEhIKCml0ZW1fY291bnQYAiABKAMSDQoFYnl0ZXMYAyABKAMqaQoKRGV2aWNlS2luZBIbChdERVZJQ0VfS0lORF9VTlNQRUNJRklFRBAAEhMKD0RFVklDRV9LSU5EX0NQVRABEhQKEERFVklDRV9LSU5EX0NVREEQAhITCg9ERVZJQ0VfS0lORF9TSU0QAyqVAQoLRGV2aWNlU3RhdGUSHAoYREVWSUNFX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRREVWSUNFX1NUQVRFX0ZSRUUQARIaChZERVZJQ0VfU1RBVEVfQUxMT0NBVEVEEAISHAoYREVWSUNFX1NUQVRFX1FVQVJBTlRJTkVEEAMSFwoTREVWSUNFX1NUQVRFX1VOVVNFRBAEKqwBCgtHYXJiYWdlS2luZBIcChhHQVJCQUdFX0tJTkRfVU5TUEVDSUZJRUQQABIUChBHQVJCQUdFX0tJTkRfSk9CEAESFAoQR0FSQkFHRV9LSU5EX0xPRxACEh0KGUdBUkJBR0VfS0lORF9ERVJJVkVEX0ZJTEUQAxIXChNHQVJCQUdFX0tJTkRfRVZFTlRTEAQSGwoXR0FSQkFHRV9LSU5EX09QRVJBVElPTlMQBTLdAQoLSG9zdFNlcnZpY2USMQoHR2V0SG9zdBIXLmdubmQudjEuR2V0SG9zdFJlcXVlc3QaDS5nbm5kLnYxLkhvc3QSSAoLTGlzdERldmljZXMSGy5nbm5kLnYxLkxpc3REZXZpY2VzUmVxdWVzdBocLmdubmQudjEuTGlzdERldmljZXNSZXNwb25zZRJRCg5Db2xsZWN0R2FyYmFnZRIeLmdubmQudjEuQ29sbGVjdEdhcmJhZ2VSZXF1ZXN0Gh8uZ25uZC52MS5Db2xsZWN0R2FyYmFnZVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("Chpnbm5kL3YxL2hvc3Rfc2VydmljZS5wcm90bxIHZ25uZC52MSIQCg5HZXRIb3N0UmVxdWVzdCKpAgoESG9zdBIQCghob3N0bmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgsKA3BpZBgDIAEoBRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3JlcxgFIAEoBRIUCgxtZW1vcnlfYnl0ZXMYBiABKAMSFwoPaW5zdHJ1Y3Rpb25fc2V0GAcgASgJEg0KBXJlYWR5GAggASgIEg0KBW5vdGVzGAkgAygJEhEKCXN0YXRlX2RpchgKIAEoCRIlCgRqb2JzGAsgAygLMhcuZ25uZC52MS5Ib3N0LkpvYnNFbnRyeRorCglKb2JzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASKkAgoGRGV2aWNlEgwKBG5hbWUYASABKAkSIQoEa2luZBgCIAEoDjITLmdubmQudjEuRGV2aWNlS2luZBIjCgVzdGF0ZRgDIAEoDjIULmdubmQudjEuRGV2aWNlU3RhdGUSCwoDam9iGAQgASgJEg0KBWNvcmVzGAUgAygFEgwKBHV1aWQYBiABKAkSDwoHcHJvZHVjdBgHIAEoCRILCgNwY2kYCCABKAkSFAoMbWVtb3J5X2J5dGVzGAkgASgDEhQKDGJ1ZGdldF9ieXRlcxgKIAEoAxINCgVwZWVycxgLIAMoCRIMCgRub3RlGAwgASgJEgwKBGJpdHMYDSABKAkSJQoKcGVlcl9saW5rcxgOIAMoDjIRLmdubmQudjEuTGlua0tpbmQiFAoSTGlzdERldmljZXNSZXF1ZXN0IjcKE0xpc3REZXZpY2VzUmVzcG9uc2USIAoHZGV2aWNlcxgBIAMoCzIPLmdubmQudjEuRGV2aWNlIigKFUNvbGxlY3RHYXJiYWdlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIl4KC0dhcmJhZ2VJdGVtEiIKBGtpbmQYASABKA4yFC5nbm5kLnYxLkdhcmJhZ2VLaW5kEgwKBG5hbWUYAiABKAkSDQoFYnl0ZXMYAyABKAMSDgoGcmVhc29uGAQgASgJImAKFkNvbGxlY3RHYXJiYWdlUmVzcG9uc2USIwoFaXRlbXMYASADKAsyFC5nbm5kLnYxLkdhcmJhZ2VJdGVtEhIKCml0ZW1fY291bnQYAiABKAMSDQoFYnl0ZXMYAyABKAMqaQoKRGV2aWNlS2luZBIbChdERVZJQ0VfS0lORF9VTlNQRUNJRklFRBAAEhMKD0RFVklDRV9LSU5EX0NQVRABEhQKEERFVklDRV9LSU5EX0NVREEQAhITCg9ERVZJQ0VfS0lORF9TSU0QAyqVAQoLRGV2aWNlU3RhdGUSHAoYREVWSUNFX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRREVWSUNFX1NUQVRFX0ZSRUUQARIaChZERVZJQ0VfU1RBVEVfQUxMT0NBVEVEEAISHAoYREVWSUNFX1NUQVRFX1FVQVJBTlRJTkVEEAMSFwoTREVWSUNFX1NUQVRFX1VOVVNFRBAEKmcKCExpbmtLaW5kEhkKFUxJTktfS0lORF9VTlNQRUNJRklFRBAAEhQKEExJTktfS0lORF9OVkxJTksQARISCg5MSU5LX0tJTkRfUENJRRACEhYKEkxJTktfS0lORF9IT1NUX0JVUxADKqwBCgtHYXJiYWdlS2luZBIcChhHQVJCQUdFX0tJTkRfVU5TUEVDSUZJRUQQABIUChBHQVJCQUdFX0tJTkRfSk9CEAESFAoQR0FSQkFHRV9LSU5EX0xPRxACEh0KGUdBUkJBR0VfS0lORF9ERVJJVkVEX0ZJTEUQAxIXChNHQVJCQUdFX0tJTkRfRVZFTlRTEAQSGwoXR0FSQkFHRV9LSU5EX09QRVJBVElPTlMQBTLdAQoLSG9zdFNlcnZpY2USMQoHR2V0SG9zdBIXLmdubmQudjEuR2V0SG9zdFJlcXVlc3QaDS5nbm5kLnYxLkhvc3QSSAoLTGlzdERldmljZXMSGy5nbm5kLnYxLkxpc3REZXZpY2VzUmVxdWVzdBocLmdubmQudjEuTGlzdERldmljZXNSZXNwb25zZRJRCg5Db2xsZWN0R2FyYmFnZRIeLmdubmQudjEuQ29sbGVjdEdhcmJhZ2VSZXF1ZXN0Gh8uZ25uZC52MS5Db2xsZWN0R2FyYmFnZVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * Nothing to say.
@@ -308,6 +308,13 @@ export type Device = Message<"gnnd.v1.Device"> & {
    * @generated from field: string bits = 13;
    */
   bits: string;
+
+  /**
+   * What joins it and each of `peers`, in their order.
+   *
+   * @generated from field: repeated gnnd.v1.LinkKind peer_links = 14;
+   */
+  peerLinks: LinkKind[];
 };
 
 /**
@@ -406,6 +413,13 @@ export type DeviceJson = {
    * @generated from field: string bits = 13;
    */
   bits?: string;
+
+  /**
+   * What joins it and each of `peers`, in their order.
+   *
+   * @generated from field: repeated gnnd.v1.LinkKind peer_links = 14;
+   */
+  peerLinks?: LinkKindJson[];
 };
 
 /**
@@ -752,6 +766,54 @@ export const DeviceStateSchema: GenEnum<DeviceState, DeviceStateJson> = /*@__PUR
   enumDesc(file_gnnd_v1_host_service, 1);
 
 /**
+ * What joins two devices, the fastest first.
+ *
+ * @generated from enum gnnd.v1.LinkKind
+ */
+export enum LinkKind {
+  /**
+   * Unknown: the driver's management library says nothing.
+   *
+   * @generated from enum value: LINK_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * NVLink, with switches or without.
+   *
+   * @generated from enum value: LINK_KIND_NVLINK = 1;
+   */
+  NVLINK = 1,
+
+  /**
+   * PCIe, within one node of the host's memory.
+   *
+   * @generated from enum value: LINK_KIND_PCIE = 2;
+   */
+  PCIE = 2,
+
+  /**
+   * PCIe, and the bridge between two nodes of the host's memory.
+   *
+   * @generated from enum value: LINK_KIND_HOST_BUS = 3;
+   */
+  HOST_BUS = 3,
+}
+
+/**
+ * What joins two devices, the fastest first.
+ *
+ * @generated from enum gnnd.v1.LinkKind
+ */
+export type LinkKindJson = "LINK_KIND_UNSPECIFIED" | "LINK_KIND_NVLINK" | "LINK_KIND_PCIE" | "LINK_KIND_HOST_BUS";
+
+/**
+ * Describes the enum gnnd.v1.LinkKind.
+ */
+export const LinkKindSchema: GenEnum<LinkKind, LinkKindJson> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_host_service, 2);
+
+/**
  * Kinds of what is not kept.
  *
  * @generated from enum gnnd.v1.GarbageKind
@@ -811,7 +873,7 @@ export type GarbageKindJson = "GARBAGE_KIND_UNSPECIFIED" | "GARBAGE_KIND_JOB" | 
  * Describes the enum gnnd.v1.GarbageKind.
  */
 export const GarbageKindSchema: GenEnum<GarbageKind, GarbageKindJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_host_service, 2);
+  enumDesc(file_gnnd_v1_host_service, 3);
 
 /**
  * The machine the daemon runs on.
