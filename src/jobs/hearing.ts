@@ -12,7 +12,10 @@ type OfAttempt = Extract<RunnerEvent, { readonly attempt: number }>;
 type Unnamed<E> = E extends unknown ? Omit<E, 'jobId' | 'attempt'> : never;
 
 export interface HearingParts {
-  readonly store: Pick<Store, 'addExecutorExit' | 'atomically' | 'recordEpochs' | 'resumeAttempt'>;
+  readonly store: Pick<
+    Store,
+    'addExecutorExit' | 'atomically' | 'getJob' | 'recordEpochs' | 'resumeAttempt'
+  >;
   readonly recording: Recording;
   readonly random: () => number;
   readonly handle: (event: RunnerEvent) => void;
@@ -60,6 +63,13 @@ export function createHearing({ store, recording, random, handle }: HearingParts
         return;
       case 'imageTried':
         record(() => void recording.transition(jobId, { message: imageMessage(event.error) }));
+        return;
+      case 'cacheSeen':
+        record(() => {
+          const plan = store.getJob(jobId)?.plan ?? null;
+          if (plan === null) return;
+          recording.transition(jobId, { plan: { ...plan, cache: event.cache } });
+        });
         return;
       case 'executorSpawned':
         recording.observe((observer) => observer.executorStarted(event.role));

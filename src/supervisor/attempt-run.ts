@@ -7,6 +7,7 @@ import type { Crew } from './crew.ts';
 import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
 import { type CheckpointCounts, Finish } from './finalize.ts';
 import { Images, resume } from './images.ts';
+import type { JobCache } from './job-cache.ts';
 import type { JobInference } from './job-inference.ts';
 import type { JobLayout } from './job-layout.ts';
 import { isAlive, type Look, progressOf } from './progress.ts';
@@ -22,6 +23,7 @@ export interface AttemptRunOptions {
   readonly inference: Pick<JobInference, 'publish' | 'stop'>;
   /** Whether Trainers extract a batch ahead. */
   readonly prefetch: boolean;
+  readonly cache: Pick<JobCache, 'plan' | 'seen'>;
   /** Runs a step; what it throws ends the attempt. */
   readonly perform: (step: () => Promise<void>) => void;
 }
@@ -170,11 +172,17 @@ export class AttemptRun {
     }
     this.#noteCommits(snapshot, nowMs);
     this.#followEstimates(snapshot);
+    this.#noteCache(snapshot);
     if (!this.#infers) this.#reportEpochs({ atMs: nowMs, snapshot });
     this.#noteProgress(snapshot, nowMs);
     if (!this.#infers && this.#startedMs > 0) this.#images.look(snapshot, this.reports.count);
     const allReported = this.#infers || this.reports.count >= snapshot.epochsToTrain;
     if (snapshot.complete && allReported) this.#options.perform(() => this.#finish.once());
+  }
+
+  #noteCache({ executors }: SegmentSnapshot): void {
+    const { cache } = this.#options;
+    if (cache.seen(executors)) this.#context.emit({ kind: 'cacheSeen', cache: cache.plan });
   }
 
   /** The profit rule works with what the run shows: medians, and the Trainers that live. */

@@ -81,6 +81,8 @@ export type AttemptEvent =
   | { readonly kind: 'resumed'; readonly point: ResumePoint; readonly epochs: number }
   /** An image could not be written, where the one before could; null: now they can again. */
   | { readonly kind: 'imageTried'; readonly error: string | null }
+  /** What the plan says of caches has changed in one of its sentences. */
+  | { readonly kind: 'cacheSeen'; readonly cache: CachePlan }
   | { readonly kind: 'executorSpawned'; readonly role: ExecutorRole }
   | { readonly kind: 'executorReady'; readonly executor: string }
   | {

@@ -36,6 +36,7 @@ export class HostTier {
   readonly #host: HostParts;
   #fd: number | null = null;
   #facts = nothing;
+  #isRefused = false;
 
   constructor(native: Pick<CoreAddon, 'hostTierReserve'>, host: HostParts = thisHost) {
     this.#native = native;
@@ -79,14 +80,22 @@ export class HostTier {
       this.#drop(`none: ${kept}, as many as there were pinned or more`);
       return;
     }
+    this.noteRefusal(executors, rowsKept);
+  }
+
+  /** Whether it shows for the first time that a device refused to register them. */
+  noteRefusal(executors: readonly ExecutorSnapshot[], rowsKept: number): boolean {
+    if (this.#fd === null || this.#isRefused || rowsKept >= this.#facts.rows) return false;
     const trainers = executors.filter(({ role }) => role !== 'SAMPLER');
     const sum = (counter: number) =>
       trainers.reduce((rows, executor) => rows + (executor.counters[counter] ?? 0), 0);
     // These rows are the hottest: a device that can read them itself reads some.
-    if (sum(counters.busRows) > 0 || sum(counters.stagedRows) === 0) return;
+    if (sum(counters.busRows) > 0 || sum(counters.stagedRows) === 0) return false;
     const { rows, reason } = this.#facts;
     const refused = 'the device refused to register them (its log says why), so they are staged';
     this.#facts = { rows, reason: `${reason}; ${refused}` };
+    this.#isRefused = true;
+    return true;
   }
 
   close(): void {

@@ -153,7 +153,7 @@ export class JobAttempt {
     const { prefetch } = cache.plan;
     const perform = this.#perform.bind(this);
     const { inference } = this.#preparation;
-    const parts = { crew, plan, layout, prefetch, perform };
+    const parts = { crew, plan, layout, prefetch, cache, perform };
     const run = new AttemptRun(this.#context, { ...parts, inference });
     this.#run = run;
     this.#perform(async () => {

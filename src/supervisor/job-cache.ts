@@ -5,6 +5,7 @@ import {
   type CoreAddon,
   counters,
   type DatasetLocation,
+  type ExecutorSnapshot,
   type SamplingOptions,
   type SegmentSnapshot,
 } from '../native/contract.ts';
@@ -117,8 +118,19 @@ export class JobCache {
     // Evaluations are the host's processor's.
     this.#workBytes = held;
     this.#samplerBytes = samplerDeviceBytes({ spec, layout, counts: dataset.counts });
+    this.#tier.tried(executors, this.#rowsKept());
+  }
+
+  /** A run's executors, where no trial said it: whether the plan has a new sentence. */
+  seen(executors: readonly ExecutorSnapshot[]): boolean {
+    return this.#tier.noteRefusal(executors, this.#rowsKept());
+  }
+
+  /** On every device that trains. */
+  #rowsKept(): number {
+    const { spec, devices } = this.#input;
     const hasStandby = devices.length === 1 || spec.placement.standby !== 'OFF';
-    this.#tier.tried(executors, rowsKeptBy(this.plan, hasStandby));
+    return rowsKeptBy(this.plan, hasStandby);
   }
 
   /** Resolves when no process of ours is left. */

@@ -79,4 +79,18 @@ describe("the host's tier of features", () => {
     expect(tier.facts.reason).toMatch(/refused to register them .* so they are staged$/);
     tier.close();
   });
+
+  test('says once, in the midst of a run, that a device refused it', async () => {
+    const { tier } = await made();
+    expect(tier.noteRefusal([trainer(0, 0)], 0)).toBe(false);
+    expect(tier.noteRefusal([trainer(5, 13)], 0)).toBe(false);
+    // A device that keeps as many rows itself asks for none of these.
+    expect(tier.noteRefusal([trainer(0, 13)], 100)).toBe(false);
+    expect(tier.facts).toEqual(planned);
+    expect(tier.noteRefusal([trainer(0, 13)], 0)).toBe(true);
+    expect(tier.facts.reason).toMatch(/refused to register them/);
+    expect(tier.noteRefusal([trainer(0, 26)], 0)).toBe(false);
+    tier.close();
+    expect(tier.noteRefusal([trainer(0, 26)], 0)).toBe(false);
+  });
 });
