@@ -273,8 +273,9 @@ def operators(check, stage):
     check.run(stage, "tests", [binary], 300, {"GNND_TEST_DEVICE": check.device})
     trainer = check.build / "gnnd_train_test"
     if trainer.exists() and (check.device != "cuda" or has_cuda_torch(check)):
-        # Whole batches of a Trainer, with PyTorch's matrix products.
-        check.run(stage, "whole batches", [trainer, "--source-file=*device_test.cc"], 300,
+        # Whole batches and evaluations of a Trainer, with PyTorch's matrix products.
+        files = "--source-file=*device_test.cc,*device_evaluation_test.cc"
+        check.run(stage, "whole batches and evaluations", [trainer, files], 300,
                   check.libraries | {"GNND_TEST_DEVICE": check.device})
 
 

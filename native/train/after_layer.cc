@@ -177,6 +177,23 @@ at::Tensor FinishLayer(const ModelSpec& spec, const at::Tensor& given, const at:
   return ActivateAndDrop(z, activation, true, site, workspace);
 }
 
+void FinishLayerInPlace(const ModelSpec& spec, const at::Tensor& z, const at::Tensor& scale,
+                        const at::Tensor& shift, Workspace* workspace) {
+  const FinishOperators<float>& finish = workspace->operators().finish<float>();
+  const Normalization normalization = NormalizationOf(spec);
+  auto* const values = z.data_ptr<float>();
+  NormRows<float> norm = NormOf<float>(z);
+  if (normalization == Normalization::kLayer) {
+    norm.scale = scale.const_data_ptr<float>();
+    norm.shift = shift.const_data_ptr<float>();
+    finish.layer_norm(norm, workspace, values);
+  }
+  ActivationSite site;
+  site.activation = spec.activation;
+  finish.activate(ActivationOf<float>(site, z), workspace);
+  if (normalization == Normalization::kL2) finish.normalize(norm, workspace, values);
+}
+
 at::Tensor LayerNorm(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                      Workspace* workspace) {
   return LayerNormFunction::apply(x, scale, shift, workspace);

@@ -20,8 +20,8 @@ at::Tensor FinishLayer(const ModelSpec& spec, const at::Tensor& z, const at::Ten
 at::Tensor LayerNorm(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                      Workspace* workspace);
 
-// FinishLayer without gradients or dropout, in place on `rows` rows of `columns` floats.
-void FinishLayerInPlace(const ModelSpec& spec, float* values, uint32_t rows, uint32_t columns,
-                        const float* scale, const float* shift);
+// FinishLayer without gradients or dropout, in place on `z`, float32.
+void FinishLayerInPlace(const ModelSpec& spec, const at::Tensor& z, const at::Tensor& scale,
+                        const at::Tensor& shift, Workspace* workspace);
 
 }  // namespace gnnd

@@ -192,7 +192,7 @@ void AttendTable(const AttentionInput& input, const AttentionTable& table, Works
   op.index = table.index;
   op.self_index = table.self;
   op.num_dst = table.num_dst;
-  op.num_edges = table.indptr[table.num_dst];
+  op.num_edges = table.num_edges;
   op.num_src = static_cast<uint64_t>(input.source.size(0));
   op.heads = static_cast<uint32_t>(input.attention.size(0));
   op.columns = static_cast<uint32_t>(input.attention.size(1));

@@ -38,6 +38,7 @@ struct AttentionTable {
   const uint32_t* index = nullptr;   // [indptr[num_dst]]
   const uint32_t* self = nullptr;    // [num_dst]
   uint32_t num_dst = 0;
+  uint64_t num_edges = 0;
   const float* source_score = nullptr;       // GAT: [heads][num_src]
   const float* destination_score = nullptr;  // GAT: [heads][num_dst]
 };

@@ -211,19 +211,4 @@ FinishOperators<T> CpuFinish() {
 template FinishOperators<float> CpuFinish();
 template FinishOperators<double> CpuFinish();
 
-void FinishLayerInPlace(const ModelSpec& spec, float* values, uint32_t rows, uint32_t columns,
-                        const float* scale, const float* shift) {
-  const Normalization normalization = NormalizationOf(spec);
-  ParallelRows(rows, kGrainRows, [&](uint32_t begin, uint32_t end) {
-    if (normalization == Normalization::kLayer) {
-      for (uint64_t r = begin; r < end; ++r) {
-        LayerNormRow(values + r * columns, columns, scale, shift, values + r * columns);
-      }
-    }
-    ActivateRange(spec.activation, values + uint64_t{begin} * columns,
-                  uint64_t{end - begin} * columns);
-    if (normalization == Normalization::kL2) NormalizeRows(values, columns, begin, end, values);
-  });
-}
-
 }  // namespace gnnd

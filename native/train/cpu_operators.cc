@@ -25,13 +25,15 @@ void SumEdges(const Spmm<SumOf<T>, Element, T>& op, uint32_t rows, Workspace*) {
 
 template <typename Sum>
 void WriteMeanScales(const MeanScales<Sum>& op, Workspace*) {
-  for (uint32_t d = 0; d < op.num_dst; ++d) {
-    Sum sum = op.weight == nullptr ? static_cast<Sum>(op.indptr[d + 1] - op.indptr[d]) : Sum{0};
-    for (uint32_t e = op.indptr[d]; op.weight != nullptr && e < op.indptr[d + 1]; ++e) {
-      sum += op.weight[e];
+  ParallelRows(op.num_dst, kGrainRows, [&op](uint32_t begin, uint32_t end) {
+    for (uint32_t d = begin; d < end; ++d) {
+      Sum sum = op.weight == nullptr ? static_cast<Sum>(op.indptr[d + 1] - op.indptr[d]) : Sum{0};
+      for (uint32_t e = op.indptr[d]; op.weight != nullptr && e < op.indptr[d + 1]; ++e) {
+        sum += op.weight[e];
+      }
+      op.scale[d] = sum > Sum{0} ? Sum{1} / sum : Sum{0};
     }
-    op.scale[d] = sum > Sum{0} ? Sum{1} / sum : Sum{0};
-  }
+  });
 }
 
 template <typename Sum>

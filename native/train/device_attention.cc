@@ -187,6 +187,7 @@ gnnd_device_activation_rows ActivationArgs(const ActivationRows<float>& op) {
 void Activate(const ActivationRows<float>& op, Workspace* workspace) {
   TrainStream& stream = StreamOf(workspace);
   if (op.activate) stream.Launch(stream.table().activation, ActivationArgs(op));
+  if (op.dropout.threshold == 0) return;
   workspace->operators().rows<float>().dropout(op.dropout, op.rows, workspace);
 }
 

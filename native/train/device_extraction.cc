@@ -64,6 +64,34 @@ class SampleCopy {
   Workspace* workspace_;
 };
 
+template <typename T>
+at::Tensor View(T* rows, uint64_t count, uint64_t columns, Workspace* workspace) {
+  return ViewOf(rows, static_cast<int64_t>(count), static_cast<int64_t>(columns),
+                workspace->device().where);
+}
+
+// The first rows as T, float or Bfloat16; in place where that is the features' own type.
+template <typename T>
+at::Tensor RowsAs(const RowTable& raw, uint64_t count, Workspace* workspace) {
+  const bool is_half = raw.type() == FeatureType::kFloat16;
+  if constexpr (std::same_as<T, float>) {
+    auto* const rows = const_cast<std::byte*>(raw.row(0));
+    if (!is_half) return View(reinterpret_cast<float*>(rows), count, raw.dim(), workspace);
+  }
+  gnnd_device_convert args{};
+  args.element = is_half ? GNND_ELEMENT_FLOAT16 : GNND_ELEMENT_FLOAT32;
+  args.out_element = std::same_as<T, float> ? GNND_ELEMENT_FLOAT32 : GNND_ELEMENT_BFLOAT16;
+  args.count = count * raw.dim();
+  args.from = raw.row(0);
+  T* const rows = workspace->Get<T>(args.count);
+  args.out = rows;
+  TrainStream& stream = TrainStream::Of(workspace->device());
+  stream.Launch(stream.table().convert, args);
+  return View(rows, count, raw.dim(), workspace);
+}
+
+RankedNodes NodesOf(const Sample& sample) { return {sample.nodes(), sample.ranks()}; }
+
 // Of one batch, from its rows in the features' own type.
 class Extraction {
  public:
@@ -71,8 +99,7 @@ class Extraction {
       : options_(options),
         raw_(raw),
         buffer_(buffer),
-        workspace_(&buffer->memory),
-        stream_(TrainStream::Of(workspace_->device())) {}
+        workspace_(&buffer->memory) {}
 
   // In rows of T: float or Bfloat16.
   template <typename T>
@@ -91,9 +118,9 @@ class Extraction {
     T* const sum = workspace_->Get<T>(uint64_t{bottom.num_dst} * raw_.dim());
     const BlockOperand<T> operand(bottom, ReductionOf(options_.model), workspace_);
     operand.AggregateFromTable(raw_, bottom.src.data(), nullptr, sum);
-    buffer_->input.aggregated = View(sum, bottom.num_dst);
+    buffer_->input.aggregated = View(sum, bottom.num_dst, raw_.dim(), workspace_);
     if (options_.model.type == ModelType::kGraphSage) {
-      buffer_->input.self = FirstRows<T>(bottom.num_dst);
+      buffer_->input.self = RowsAs<T>(raw_, bottom.num_dst, workspace_);
     }
   }
 
@@ -104,41 +131,15 @@ class Extraction {
                            buffer_->sample.nodes().data(),
                            options_.model.input_dropout};
     const auto count = static_cast<uint32_t>(buffer_->sample.nodes().size());
-    buffer_->input.x = FirstRows<T>(count);
+    buffer_->input.x = RowsAs<T>(raw_, count, workspace_);
     workspace_->operators().rows<T>().dropout(DropoutOf<T>(site, buffer_->input.x), count,
                                               workspace_);
-  }
-
-  template <typename T>
-  at::Tensor View(T* rows, uint64_t count) const {
-    return ViewOf(rows, static_cast<int64_t>(count), static_cast<int64_t>(raw_.dim()),
-                  workspace_->device().where);
-  }
-
-  // In place where the type is the features' own.
-  template <typename T>
-  at::Tensor FirstRows(uint64_t count) const {
-    const bool is_half = raw_.type() == FeatureType::kFloat16;
-    if constexpr (std::same_as<T, float>) {
-      auto* const rows = const_cast<std::byte*>(raw_.row(0));
-      if (!is_half) return View(reinterpret_cast<float*>(rows), count);
-    }
-    gnnd_device_convert args{};
-    args.element = is_half ? GNND_ELEMENT_FLOAT16 : GNND_ELEMENT_FLOAT32;
-    args.out_element = std::same_as<T, float> ? GNND_ELEMENT_FLOAT32 : GNND_ELEMENT_BFLOAT16;
-    args.count = count * raw_.dim();
-    args.from = raw_.row(0);
-    T* const rows = workspace_->Get<T>(args.count);
-    args.out = rows;
-    stream_.Launch(stream_.table().convert, args);
-    return View(rows, count);
   }
 
   const TrainOptions& options_;
   const RowTable& raw_;
   ExtractBuffer* buffer_;
   Workspace* workspace_;
-  TrainStream& stream_;
 };
 
 }  // namespace
@@ -175,59 +176,85 @@ Result<DeviceFeatures> DeviceFeatures::Load(const TrainOptions& options) {
   return made;
 }
 
-void DeviceFeatures::ListMisses(const Sample& sample) {
-  positions_.clear();
-  nodes_.clear();
-  ranks_.clear();
-  if (seen_ != nullptr && ranked_rows_ == 0) return;
-  const uint64_t reached = std::max(cache_rows_, seen_ == nullptr ? 0 : ranked_rows_);
-  const std::span<const uint32_t> ranks = sample.ranks();
-  for (uint32_t i = 0; i < sample.nodes().size(); ++i) {
-    const uint32_t rank = ranks.empty() ? kNoRank : ranks[i];
-    if (rank < reached) continue;
-    positions_.push_back(i);
-    nodes_.push_back(sample.nodes()[i]);
-    ranks_.push_back(rank);
-  }
-}
-
-void DeviceFeatures::Read(const FeatureStore& store, const Sample& sample, const Sample& copy,
-                          TrainStream* stream, Workspace* workspace, std::byte* out) {
-  const uint64_t row_bytes = features_.row_bytes();
+gnnd_device_gather DeviceFeatures::gather() const {
   gnnd_device_gather gather{};
-  gather.nodes = copy.nodes().data();
-  gather.ranks = copy.ranks().empty() ? nullptr : copy.ranks().data();
-  gather.count = copy.nodes().size();
-  gather.row_bytes = static_cast<uint32_t>(row_bytes);
+  gather.row_bytes = static_cast<uint32_t>(row_bytes());
+  gather.out_stride = row_bytes();
   gather.cache = cache_.data();
   gather.cached_rows = cache_rows_;
-  gather.out = out;
-  gather.out_stride = row_bytes;
   if (ranked_rows_ == 0) {
     gather.host_rows = seen_;
   } else if (seen_ != nullptr) {
     gather.host_ranked = seen_;
     gather.host_ranked_rows = ranked_rows_;
   }
-  stream->Launch(stream->table().gather, gather);
-  // The record is here as well, so nobody waits for the device to list its misses.
-  ListMisses(sample);
+  return gather;
+}
+
+void DeviceReader::ListMisses(const RankedNodes& given) {
+  positions_.clear();
+  nodes_.clear();
+  ranks_.clear();
+  if (!features_.needs_ranks()) return;
+  for (uint32_t i = 0; i < given.nodes.size(); ++i) {
+    const uint32_t rank = given.ranks.empty() ? kNoRank : given.ranks[i];
+    if (rank < features_.end_rank()) continue;
+    positions_.push_back(i);
+    nodes_.push_back(given.nodes[i]);
+    ranks_.push_back(rank);
+  }
+}
+
+void DeviceReader::Read(const FeatureStore& store, const RankedNodes& given,
+                        const RankedNodes& copy, TrainStream* stream, Workspace* workspace,
+                        std::byte* out) {
+  // The nodes are here as well, so nobody waits for the device to list its misses.
+  ListMisses(given);
+  const uint64_t row_bytes = features_.row_bytes();
+  if (positions_.size() < given.nodes.size()) {
+    gnnd_device_gather gather = features_.gather();
+    gather.nodes = copy.nodes.data();
+    gather.ranks = copy.ranks.empty() ? nullptr : copy.ranks.data();
+    gather.count = copy.nodes.size();
+    gather.out = out;
+    stream->Launch(stream->table().gather, gather);
+  }
   if (positions_.empty()) return;
   rows_.resize(positions_.size() * row_bytes);
   ReadRows(store, nodes_, ranks_, row_bytes, rows_.data());
+  if (positions_.size() == given.nodes.size()) {
+    return stream->CopyIn(out, rows_.data(), rows_.size());
+  }
   const SampleCopy copies(stream, workspace);
   gnnd_device_scatter scatter{};
   scatter.positions = copies.Copied(std::span<const uint32_t>(positions_)).data();
   scatter.count = positions_.size();
   scatter.rows = copies.Copied(std::span<const std::byte>(rows_)).data();
-  scatter.row_bytes = gather.row_bytes;
+  scatter.row_bytes = static_cast<uint32_t>(row_bytes);
   scatter.out = out;
   scatter.out_stride = row_bytes;
   stream->Launch(stream->table().scatter, scatter);
 }
 
+at::Tensor FloatsOf(const RowTable& raw, uint64_t count, Workspace* workspace) {
+  return RowsAs<float>(raw, count, workspace);
+}
+
+Sample CopyToDevice(const FeatureStore& store, const Sample& sample, DeviceReader* reader,
+                    Workspace* workspace, at::Tensor* rows) {
+  TrainStream& stream = TrainStream::Of(workspace->device());
+  const Sample copy = SampleCopy(&stream, workspace).Of(sample);
+  const RowTable& table = reader->features().table();
+  const uint64_t count = sample.nodes().size();
+  const uint64_t bytes = count * table.row_bytes();
+  auto* const raw = workspace->Get<std::byte>(bytes);
+  reader->Read(store, NodesOf(sample), NodesOf(copy), &stream, workspace, raw);
+  *rows = FloatsOf(RowTable(table.type(), {raw, bytes}, table.dim()), count, workspace);
+  return copy;
+}
+
 Status ExtractToDevice(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
-                       DeviceFeatures* features, ExtractBuffer* buffer) {
+                       DeviceReader* reader, ExtractBuffer* buffer) {
   GNND_TRY(BeginExtraction(options, sample, buffer));
   Workspace* const workspace = &buffer->memory;
   TrainStream& stream = TrainStream::Of(workspace->device());
@@ -237,7 +264,7 @@ Status ExtractToDevice(const TrainOptions& options, const FeatureStore& store, c
   buffer->labels = copies.Copied(std::span<const uint32_t>(buffer->seed_labels)).data();
   const uint64_t bytes = sample.nodes().size() * options.features.row_bytes();
   auto* const rows = workspace->Get<std::byte>(bytes);
-  features->Read(store, sample, buffer->sample, &stream, workspace, rows);
+  reader->Read(store, NodesOf(sample), NodesOf(buffer->sample), &stream, workspace, rows);
   const RowTable raw(options.features.type(), {rows, bytes}, options.features.dim());
   const Extraction extraction(options, raw, buffer);
   if (options.precision == Precision::kBfloat16) {

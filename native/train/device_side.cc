@@ -7,7 +7,7 @@ namespace gnnd {
 Result<std::unique_ptr<DeviceSide>> DeviceSide::Create(const TrainOptions& options,
                                                        uint64_t num_floats) {
   const Device& device = *options.device.device;
-  std::unique_ptr<DeviceSide> side(new DeviceSide());
+  std::unique_ptr<DeviceSide> side(new DeviceSide(device));
   side->extract_ = GNND_VALUE(TrainStream::Create(device, TrainStream::Use::kExtract));
   side->compute_ = GNND_VALUE(TrainStream::Create(device, TrainStream::Use::kCompute));
   side->parameters_ =

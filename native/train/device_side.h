@@ -25,7 +25,8 @@ class DeviceSide {
 
   TrainStream& extract() { return *extract_; }
   TrainStream& compute() { return *compute_; }
-  DeviceFeatures& features() { return features_; }
+  const DeviceFeatures& features() const { return features_; }
+  const Device& device() const { return device_; }
 
   // Device memory with these parameters: copied unless they are those of the last call. Throws
   // DeviceError, as Gradient.
@@ -37,8 +38,9 @@ class DeviceSide {
   void Drain() noexcept;
 
  private:
-  DeviceSide() = default;
+  explicit DeviceSide(const Device& device) : device_(device) {}
 
+  const Device& device_;
   std::unique_ptr<TrainStream> extract_;
   std::unique_ptr<TrainStream> compute_;
   DeviceFeatures features_;

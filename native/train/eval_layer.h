@@ -3,12 +3,15 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/executor/eval_scratch.h"
 #include "core/graph/row_table.h"
 #include "core/graph/topology_view.h"
+#include "train/eval_input.h"
 #include "train/model.h"
 #include "train/train_options.h"
 #include "train/workspace.h"
@@ -50,50 +53,46 @@ class LayerRunner {
   virtual uint64_t reserved_bytes() const = 0;
 };
 
-// Our own models' layers. Borrows both.
+// Our own models' layers, by the operators of `input`. Borrows options and model; a task's
+// parameters lie where those operators compute.
 class EvalLayer final : public LayerRunner {
  public:
-  EvalLayer(const TrainOptions& options, const Model& model) : options_(options), model_(model) {}
+  EvalLayer(const TrainOptions& options, const Model& model, std::unique_ptr<EvalInput> input)
+      : options_(options), model_(model), input_(std::move(input)) {}
 
   uint64_t BlockEnd(const LayerTask& task, std::span<const uint32_t> nodes,
                     uint64_t begin) const override;
   void Transform(const LayerTask& task, std::span<const uint32_t> nodes) override;
   void Run(const LayerTask& task, std::span<const uint32_t> nodes, float* out) override;
   uint64_t reserved_bytes() const override {
-    return block_.reserved_bytes() + node_norm_.size() * sizeof(float);
+    return input_->reserved_bytes() + host_.reserved_bytes() + node_norm_.size() * sizeof(float);
   }
 
  private:
-  // The full neighbourhoods of a block's rows; sources are node ids.
-  struct Neighbourhoods {
-    uint32_t rows = 0;
-    const uint32_t* indptr = nullptr;
-    const uint32_t* index = nullptr;
-    const uint32_t* self = nullptr;
-  };
-
-  Neighbourhoods NeighbourhoodsOf(std::span<const uint32_t> nodes);
-  at::Tensor OwnInput(const LayerTask& task, std::span<const uint32_t> nodes);
-  void Weigh(std::span<const uint32_t> nodes, const Neighbourhoods& block, float* weight,
-             float* scale);
+  void Begin();
+  at::Tensor View(float* rows, uint64_t count, uint64_t columns) const;
+  RowTable Transformed(const LayerTask& task) const;
+  std::span<const float> EdgeWeights(const EvalPart& part);
+  std::span<const float> Norms(std::span<const uint32_t> nodes);
   template <typename Element>
-  void Gather(std::span<const uint32_t> nodes, const Element* x, uint32_t columns, float* out);
-  const float* Aggregated(const LayerTask& task, std::span<const uint32_t> nodes);
+  void SumPart(const EvalPart& part, const Element* x, float* out);
+  void Sum(const RowTable& table, std::span<const uint32_t> nodes, float* out);
+  at::Tensor Aggregated(const LayerTask& task, std::span<const uint32_t> nodes);
   void RunConvolution(const LayerTask& task, std::span<const uint32_t> nodes, at::Tensor* out);
+  at::Tensor SeenByHost(const at::Tensor& matrix);
+  void AttendPart(const LayerTask& task, const EvalPart& part, const at::Tensor& destination,
+                  float* out);
   void RunAttention(const LayerTask& task, std::span<const uint32_t> nodes, at::Tensor* out);
+  void Affine(const AffineOp& op) { input_->memory()->operators().affine(op, input_->memory()); }
+  // Where an aside part's operators write what belongs to `place`, and that it got there.
+  float* PlaceOf(const EvalPart& part, uint64_t count, float* place);
+  void Join(const EvalPart& part, const float* from, uint64_t count, float* place);
 
   const TrainOptions& options_;
   const Model& model_;
+  std::unique_ptr<EvalInput> input_;
   std::vector<float> node_norm_;  // GCN: 1 / sqrt(degree + 1)
-  Workspace block_;
+  Workspace host_;                // lists of a block that the host makes
 };
-
-// Whether ids are consecutive, so that their rows lie together.
-inline bool Consecutive(std::span<const uint32_t> nodes) {
-  return nodes.back() - nodes.front() + 1 == nodes.size();
-}
-
-// Copies row r of `rows` to row nodes[r] of `to`, on the caller's OpenMP threads.
-void ScatterRows(const float* rows, std::span<const uint32_t> nodes, uint64_t columns, float* to);
 
 }  // namespace gnnd

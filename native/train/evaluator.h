@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/base/status.h"
@@ -34,6 +35,8 @@ class Evaluator {
   void End();
   // Targets are predicted into these files from now on, not counted; borrowed.
   void PredictInto(PredictionFiles* files) { predictions_ = files; }
+  // Layers are computed by this one from now on.
+  void Use(std::unique_ptr<LayerRunner> layer) { layer_ = std::move(layer); }
   // Of hidden rows; < 0 before a plan.
   int scratch_fd() const { return scratch_ ? scratch_->fd() : -1; }
 

@@ -68,6 +68,37 @@ at::Tensor SampledEvaluator::Logits(const Sample& sample, std::span<const at::Te
   return ForwardBlocks(model_, parameters, sample, bottom, &memory_).contiguous();
 }
 
+at::Tensor SampledEvaluator::LogitsOfDevice(const Sample& sample,
+                                            std::span<const at::Tensor> parameters) {
+  Workspace* const memory = on_device_->memory;
+  memory->Reset();
+  BottomInput bottom;
+  const Sample copy =
+      CopyToDevice(on_device_->store, sample, &on_device_->reader, memory, &bottom.x);
+  const at::Tensor given = ForwardBlocks(model_, parameters, copy, bottom, memory);
+  // Torch may have made it in memory of its own, which the plug-in does not copy from.
+  const at::Tensor logits = EmptyIn(memory, given, given.size(0), given.size(1));
+  logits.copy_(given);
+  logits_.resize(static_cast<uint64_t>(logits.numel()));
+  TrainStream& stream = TrainStream::Of(memory->device());
+  stream.CopyOut(logits_.data(), logits.const_data_ptr<float>(), logits_.size() * sizeof(float));
+  stream.Synchronize();
+  return ViewOf(logits_.data(), logits.size(0), logits.size(1));
+}
+
+Status SampledEvaluator::UseDevice(const FeatureStore& store, const DeviceSide& side,
+                                   std::span<const at::Tensor> parameters, Workspace* memory) {
+  on_device_.emplace(OnDevice{store, DeviceReader(side.features()), memory});
+  const std::span<const uint32_t> all(targets_[0].once().empty() ? targets_[1].once()
+                                                                 : targets_[0].once());
+  const auto seeds = all.first(std::min<uint64_t>(kEvalChunkSeeds, all.size()));
+  if (seeds.empty()) return Status::Ok();
+  const BatchKey key{options_.random_seed, kEvaluationEpoch, 0};
+  GNND_TRY(sampler_.Sample(key, seeds, {slot_.data(), slot_.size()}));
+  LogitsOfDevice(OwnSample({slot_.data(), slot_.size()}), parameters);
+  return Status::Ok();
+}
+
 Status SampledEvaluator::RunChunk(const EvalTask& task, std::span<const at::Tensor> parameters,
                                   const Alive& alive, EvalResult* result) {
   const auto which = static_cast<uint32_t>(task.run.nodes);
@@ -78,7 +109,9 @@ Status SampledEvaluator::RunChunk(const EvalTask& task, std::span<const at::Tens
   if (!alive()) return EvaluationAborted();
   const BatchKey key{options_.random_seed, kEvaluationEpoch + which, task.chunk};
   GNND_TRY(sampler_.Sample(key, seeds, {slot_.data(), slot_.size()}));
-  const at::Tensor rows = Logits(OwnSample({slot_.data(), slot_.size()}), parameters);
+  const Sample sample = OwnSample({slot_.data(), slot_.size()});
+  const at::Tensor rows =
+      on_device_ ? LogitsOfDevice(sample, parameters) : Logits(sample, parameters);
   const std::span<const float> logits(rows.const_data_ptr<float>(),
                                       seeds.size() * model_.spec.out_dim);
   *result = EvalResult{};

@@ -12,6 +12,8 @@
 #include "core/base/huge_array.h"
 #include "core/executor/train_work.h"
 #include "core/sample/sampler.h"
+#include "train/device_extraction.h"
+#include "train/device_side.h"
 #include "train/eval_layer.h"
 #include "train/eval_targets.h"
 #include "train/script_model.h"
@@ -32,6 +34,13 @@ class SampledEvaluator {
   Status RunChunk(const EvalTask& task, std::span<const at::Tensor> parameters, const Alive& alive,
                   EvalResult* result);
 
+  // Forward passes are computed on a device from now on, in `memory` of its, or again on the host.
+  // The first chunk is computed once, with any parameters of the device's: so a Trainer holds from
+  // its beginning about what evaluations take. Borrows all. Throws DeviceError.
+  Status UseDevice(const FeatureStore& store, const DeviceSide& side,
+                   std::span<const at::Tensor> parameters, Workspace* memory);
+  void UseHost() { on_device_.reset(); }
+
   // As Evaluator's.
   void PredictInto(PredictionFiles* files) { predictions_ = files; }
 
@@ -43,6 +52,13 @@ class SampledEvaluator {
   // float32 feature rows of these nodes.
   at::Tensor Rows(std::span<const uint32_t> nodes);
   at::Tensor Logits(const Sample& sample, std::span<const at::Tensor> parameters);
+  at::Tensor LogitsOfDevice(const Sample& sample, std::span<const at::Tensor> parameters);
+
+  struct OnDevice {
+    const FeatureStore& store;
+    DeviceReader reader;
+    Workspace* memory;
+  };
 
   const TrainOptions& options_;
   Model model_;  // without dropout
@@ -52,6 +68,8 @@ class SampledEvaluator {
   EvalTargets targets_[2];  // by EvalNodes
   PredictionFiles* predictions_ = nullptr;
   Workspace memory_;
+  std::optional<OnDevice> on_device_;
+  std::vector<float> logits_;  // a device's
 };
 
 }  // namespace gnnd

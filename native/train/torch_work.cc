@@ -2,15 +2,13 @@
 
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
-#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <exception>
+#include <cstdio>
 #include <mutex>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +19,11 @@
 #include "core/feature/feature_store.h"
 #include "core/kernels/optimizer.h"
 #include "core/model/parameter_digest.h"
+#include "train/device_eval_input.h"
 #include "train/device_side.h"
 #include "train/evaluator.h"
 #include "train/extraction.h"
+#include "train/guarded.h"
 #include "train/model.h"
 #include "train/operators.h"
 #include "train/ops.h"
@@ -37,24 +37,6 @@ namespace gnnd {
 namespace {
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
-
-// Runs `body`, turning what torch throws into a Status of code `thrown`.
-template <typename Body>
-Status Guarded(const Body& body, Code thrown = Code::kInternal) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory();
-  } catch (const DeviceError& error) {
-    return error.status();
-  } catch (const ScriptError& error) {
-    return Status(Code::kPluginFailed, error.what());
-  } catch (const c10::Error& error) {
-    return Status(thrown, error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return Status(thrown, error.what());
-  }
-}
 
 void UseThreads(uint32_t threads) {
   // OpenMP keeps the number per thread, so the caller's thread must set it itself.
@@ -72,17 +54,21 @@ class Work final : public TorchWork {
         cache_fill_ns_(cache_fill_ns),
         script_(std::move(script)),
         model_(script_ ? Model(script_->spec(), script_->manifest()) : Model(options.model)),
-        evaluator_(options_, model_, LayerRunnerOfModel()),
         side_(std::move(side)),
         buffers_{ExtractBuffer(ExtractDevice()), ExtractBuffer(ExtractDevice())},
-        compute_(ComputeDevice()) {}
+        compute_(ComputeDevice()),
+        evaluator_(options_, model_, LayerRunnerOfModel()) {
+    if (side_) reader_.emplace(side_->features());
+  }
   ~Work() override {
     if (side_) side_->Drain();
   }
 
-  // Evaluations are sampled from now on, and predict, where the options say so.
+  // Evaluations are sampled from now on, predict, and are computed on the device, where the options
+  // say so and it has room for them.
   Status UseSamples();
   Status UsePredictions();
+  Status UseDevice();
 
   void InitParameters(std::span<float> parameters) override;
   Status Extract(const Sample& sample, uint32_t buffer, ExtractReport* report) override;
@@ -128,6 +114,21 @@ class Work final : public TorchWork {
                  std::span<float> gradient, BatchReport* report);
   void WriteGradient(const std::vector<at::Tensor>& grads, std::span<float> gradient);
   std::vector<at::Tensor> TensorsToEvaluate(std::span<const float> parameters);
+  bool Evaluates() const {
+    return !options_.val_nodes.empty() || !options_.test_nodes.empty() ||
+           !options_.predicted_nodes.empty();
+  }
+  Status TakeRoomToEvaluate();
+  void EvaluateOnHost(const Status& why);
+  Status RunChunk(const EvalTask& task, std::span<const at::Tensor> parameters, const Alive& alive,
+                  EvalResult* result) {
+    return sampled_ ? sampled_->RunChunk(task, parameters, alive, result)
+                    : evaluator_.RunChunk(task, parameters, alive, result);
+  }
+  Status RunChunkOnDevice(const EvalTask& task, const ParametersView& view, const Alive& alive,
+                          EvalResult* result);
+  Status RunChunkAnywhere(const EvalTask& task, const ParametersView& view, const Alive& alive,
+                          EvalResult* result);
   std::vector<at::Tensor> TensorsToTrain(const BatchKey& key, std::span<const float> parameters);
   std::unique_ptr<LayerRunner> LayerRunnerOfModel();
   ExtractBuffer& BufferOf(uint32_t index) {
@@ -147,17 +148,21 @@ class Work final : public TorchWork {
   uint64_t cache_fill_ns_;
   std::unique_ptr<ScriptModel> script_;  // null: the model is one of ours
   Model model_;
-  Evaluator evaluator_;
-  std::unique_ptr<SampledEvaluator> sampled_;  // null: evaluation is exact
-  std::optional<PredictionFiles> predictions_;
-  uint32_t predicted_chunks_ = 0;  // of each phase
 
-  std::unique_ptr<DeviceSide> side_;  // null: the CPU
+  std::unique_ptr<DeviceSide> side_;    // null: the CPU
+  std::optional<DeviceReader> reader_;  // of extraction
   ExtractBuffer buffers_[kExtractBuffers];
   uint64_t extracted_ = 0;  // batches, by the thread that extracts
   Workspace compute_;
   std::atomic<uint64_t> compute_bytes_{0};  // of compute_, for an Extract on another thread
-  std::atomic<uint64_t> eval_bytes_{0};     // likewise, of evaluation
+
+  Evaluator evaluator_;
+  std::unique_ptr<SampledEvaluator> sampled_;  // null: evaluation is exact
+  bool evaluates_on_device_ = false;
+  std::optional<PredictionFiles> predictions_;
+  uint32_t predicted_chunks_ = 0;        // of each phase
+  uint64_t evaluated_ = 0;               // chunks, on the device
+  std::atomic<uint64_t> eval_bytes_{0};  // of compute_'s sort, of evaluation
 };
 
 Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* report) {
@@ -186,7 +191,7 @@ Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* repor
 void Work::CountReads(uint64_t rows, ExtractReport* report) const {
   const uint64_t row_bytes = options_.features.row_bytes();
   const uint64_t cached = report->traffic.rows[static_cast<uint32_t>(Tier::kDevice)];
-  report->staged_rows = side_->features().staged_rows();
+  report->staged_rows = reader_->staged_rows();
   report->staged_bytes = report->staged_rows * row_bytes;
   report->bus_rows = rows - cached - report->staged_rows;
   report->bus_bytes = report->bus_rows * row_bytes;
@@ -194,7 +199,7 @@ void Work::CountReads(uint64_t rows, ExtractReport* report) const {
 
 Status Work::ExtractInto(const Sample& sample, ExtractBuffer* buffer) {
   if (!side_) return ExtractBatch(options_, store_, sample, buffer);
-  return ExtractToDevice(options_, store_, sample, &side_->features(), buffer);
+  return ExtractToDevice(options_, store_, sample, &*reader_, buffer);
 }
 
 std::vector<at::Tensor> Work::ParameterTensors(std::span<const float> parameters,
@@ -212,7 +217,8 @@ std::vector<at::Tensor> Work::ParameterTensors(std::span<const float> parameters
 
 std::unique_ptr<LayerRunner> Work::LayerRunnerOfModel() {
   if (script_) return std::make_unique<ScriptEvalLayer>(options_, script_.get());
-  return std::make_unique<EvalLayer>(options_, model_);
+  return std::make_unique<EvalLayer>(options_, model_,
+                                     std::make_unique<HostInput>(options_.topology));
 }
 
 std::vector<at::Tensor> Work::TensorsToTrain(const BatchKey& key,
@@ -335,6 +341,63 @@ Status Work::UsePredictions() {
   return Status::Ok();
 }
 
+Status Work::UseDevice() {
+  if (!side_ || !Evaluates()) return Status::Ok();
+  UseThreads(options_.threads);
+  const c10::AutoGradMode without_gradients(false);
+  const TrainStream::Current current(side_->compute());
+  const Status placed = Guarded([this] { return TakeRoomToEvaluate(); });
+  evaluates_on_device_ = placed.ok();
+  if (placed.code() != Code::kDeviceMemory) return placed;
+  EvaluateOnHost(placed);
+  return Status::Ok();
+}
+
+Status Work::TakeRoomToEvaluate() {
+  if (sampled_) {
+    const auto zeros = ParameterTensors(side_->Gradient(), compute_.device().where);
+    return sampled_->UseDevice(store_, *side_, zeros, &compute_);
+  }
+  auto input = GNND_VALUE(DeviceInput::Create(options_, store_, *side_, &compute_));
+  evaluator_.Use(std::make_unique<EvalLayer>(options_, model_, std::move(input)));
+  return Status::Ok();
+}
+
+// From now on. No reason for a job to fail: the processor computes the same.
+void Work::EvaluateOnHost(const Status& why) {
+  evaluates_on_device_ = false;
+  evaluator_.Use(LayerRunnerOfModel());
+  if (sampled_) sampled_->UseHost();
+  static_cast<void>(std::fprintf(stderr,
+                                 "gnnd.evaluation: the device has no room for evaluations, which "
+                                 "this Trainer computes on the processor from now on: %s\n",
+                                 why.message().c_str()));
+}
+
+Status Work::RunChunkOnDevice(const EvalTask& task, const ParametersView& view, const Alive& alive,
+                              EvalResult* result) {
+  TrainStream& stream = side_->compute();
+  const TrainStream::Current current(stream);
+  stream.BeginTiming();
+  const auto tensors = ParameterTensors(side_->Parameters(view), compute_.device().where);
+  GNND_TRY(RunChunk(task, tensors, alive, result));
+  ChunkReport report{.on_device = true, .device_ns = stream.EndTiming()};
+  if (IsUseDue(evaluated_++)) report.device = GNND_VALUE(options_.device.device->Use());
+  compute_bytes_.store(compute_.reserved_bytes(), std::memory_order_relaxed);
+  if (task.report != nullptr) *task.report = report;
+  return Status::Ok();
+}
+
+Status Work::RunChunkAnywhere(const EvalTask& task, const ParametersView& view, const Alive& alive,
+                              EvalResult* result) {
+  if (evaluates_on_device_) {
+    const Status status = Guarded([&] { return RunChunkOnDevice(task, view, alive, result); });
+    if (status.code() != Code::kDeviceMemory) return status;
+    EvaluateOnHost(status);
+  }
+  return RunChunk(task, TensorsToEvaluate(view.floats), alive, result);
+}
+
 Result<EvalShape> Work::PlanEvaluation(EvalNodes nodes, const Alive& alive) {
   EvalShape shape;
   GNND_TRY(Guarded([&] {
@@ -350,17 +413,12 @@ Result<EvalShape> Work::PlanEvaluation(EvalNodes nodes, const Alive& alive) {
 
 Status Work::EvaluateChunk(const EvalTask& task, const ParametersView& view, const Alive& alive,
                            EvalResult* result) {
-  const std::span<const float> parameters = view.floats;
-  GNND_CHECK(parameters.size() == model_.manifest.num_floats);
+  GNND_CHECK(view.floats.size() == model_.manifest.num_floats);
   return Guarded(
       [&] {
         UseThreads(options_.threads);
         const c10::AutoGradMode without_gradients(false);
-        const std::vector<at::Tensor> tensors = TensorsToEvaluate(parameters);
-        const auto compute = [&] {
-          return sampled_ ? sampled_->RunChunk(task, tensors, alive, result)
-                          : evaluator_.RunChunk(task, tensors, alive, result);
-        };
+        const auto compute = [&] { return RunChunkAnywhere(task, view, alive, result); };
         const Status status =
             predictions_ ? predictions_->Once(task, ChunkOf(task), result, compute) : compute();
         eval_bytes_.store(sampled_ ? sampled_->work_bytes() : evaluator_.work_bytes(),
@@ -372,7 +430,7 @@ Status Work::EvaluateChunk(const EvalTask& task, const ParametersView& view, con
 
 Status Work::Predict(std::span<const float> parameters, std::span<const uint32_t> nodes,
                      const Alive& alive, const LogitsConsumer& consume) {
-  GNND_CHECK(parameters.size() == model_.manifest.num_floats);
+  GNND_CHECK(parameters.size() == model_.manifest.num_floats && !evaluates_on_device_);
   for (size_t i = 0; i < nodes.size(); ++i) {
     GNND_TRY(CheckInGraph(options_, nodes[i]));
     if (i > 0 && nodes[i - 1] >= nodes[i]) return Invalid("nodes to predict are not ascending");
@@ -431,6 +489,7 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) 
                                        std::move(side));
     Status ready = made->UseSamples();
     if (ready.ok()) ready = made->UsePredictions();
+    if (ready.ok()) ready = made->UseDevice();
     if (ready.ok()) work = std::move(made);
     return ready;
   }));

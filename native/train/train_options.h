@@ -36,9 +36,10 @@ struct EvalPlace {
 };
 
 // A device with memory of its own (core/device/device.h) that gradients are computed on.
-// Extraction, forward, backward and the loss run there; the optimizer's step, predictions of
-// parameters and evaluations stay on the host's processor, with the same bits. Refused by Create,
-// as kDeviceUnavailable: scripts, and devices whose plug-in lacks a kernel.
+// Extraction, forward, backward and the loss run there, and chunks of evaluations, where it has
+// room for them; the optimizer's step and predictions of parameters stay on the host's processor,
+// with the same bits. Refused by Create, as kDeviceUnavailable: scripts, and devices whose plug-in
+// lacks a kernel.
 struct DeviceOptions {
   const Device* device = nullptr;  // borrowed, until after the TorchWork; null: the CPU
   // Of device memory for the hottest rows: as many of hot_order's first as fit; 0 = no cache.
@@ -48,6 +49,9 @@ struct DeviceOptions {
   // registered with it (HostRegistration::seen): what misses the cache is read by kernels over the
   // bus. Null: not registered; misses are gathered by the host and staged.
   const std::byte* features_seen = nullptr;
+  // Of device memory for what a part of an exact evaluation's block reads (device_eval_input.h); 0:
+  // what its budget has for it. Decides no bit.
+  uint64_t eval_part_bytes = 0;
 };
 
 // All that decides what a Trainer computes. The spans and the topology are borrowed (mapped files)

@@ -36,6 +36,13 @@ void Workspace::Reset() {
   used_ = 0;
 }
 
+void Workspace::Reserve(uint64_t bytes) {
+  Reset();
+  if (reserved_bytes() >= bytes) return;
+  Free();
+  AddChunk(bytes);
+}
+
 uint64_t Workspace::reserved_bytes() const {
   uint64_t total = 0;
   for (const Chunk& chunk : chunks_) total += chunk.bytes;

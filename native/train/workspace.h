@@ -29,6 +29,8 @@ class Workspace {
 
   // Takes everything back. Several chunks become one of their total size.
   void Reset();
+  // Reset, with room for so many bytes at least.
+  void Reserve(uint64_t bytes);
 
   uint64_t reserved_bytes() const;
 

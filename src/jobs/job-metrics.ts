@@ -207,9 +207,13 @@ function deviceUseOf(
         },
         stageSeconds: {
           SAMPLE: sumOf(ofRole(here, 'SAMPLER'), counters.deviceNs) / 1e9,
+          MARK: sumOf(here, counters.deviceMarkNs) / 1e9,
+          COPY: sumOf(here, counters.deviceCopyNs) / 1e9,
           EXTRACT: sumOf(here, counters.deviceExtractNs) / 1e9,
           TRAIN: sumOf(trainers, counters.deviceNs) / 1e9,
+          EVALUATE: sumOf(here, counters.deviceEvalNs) / 1e9,
         },
+        evaluatedChunks: sumOf(here, counters.deviceEvalChunks),
         registeredBytes: sumOf(alive, counters.registeredBytes),
       },
     ];

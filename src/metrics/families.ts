@@ -298,6 +298,10 @@ export const slotFamilies = {
     "Time on a device's streams by stage, as its own events have it; absent on CPU devices.",
     { ...slot, device: null, stage: deviceStages },
   ),
+  gnnd_device_evaluated_chunks_total: counter(
+    'Those of gnnd_evaluated_chunks_total that a device computed; absent on CPU devices.',
+    { ...slot, device: null },
+  ),
   gnnd_device_registered_bytes: gauge(
     "Most of the host's memory that executors registered with a device; absent on CPU devices.",
     { ...slot, device: null },

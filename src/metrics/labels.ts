@@ -94,7 +94,7 @@ export const rowWays = ['CACHE', 'BUS', 'STAGED'] as const;
 export type RowWay = (typeof rowWays)[number];
 
 /** Stages of which a device's events tell how long it had to do. */
-export const deviceStages = ['SAMPLE', 'EXTRACT', 'TRAIN'] as const;
+export const deviceStages = ['SAMPLE', 'MARK', 'COPY', 'EXTRACT', 'TRAIN', 'EVALUATE'] as const;
 export type DeviceStage = (typeof deviceStages)[number];
 
 export const checkpointResults = ['OK', 'FAILED'] as const;

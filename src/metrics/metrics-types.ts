@@ -181,6 +181,8 @@ export interface JobMetricsInput {
     readonly copiedBytes: Readonly<Record<CopyDirection, number>>;
     readonly features: Readonly<Record<RowWay, { rows: number; bytes: number }>>;
     readonly stageSeconds: Readonly<Record<DeviceStage, number>>;
+    /** Of evaluations and inferences. */
+    readonly evaluatedChunks: number;
     /** Of the host's memory. */
     readonly registeredBytes: number;
   }[];

@@ -17,7 +17,7 @@ export function automaticKind(
   const devices = asked.resources?.devices ?? 1;
   // A number that is none is refused elsewhere.
   const areEnough = names.length > 0 && names.length >= devices;
-  if (!areEnough || asked.kind === 'INFERENCE' || coresAlone(asked) !== null) return 'CPU';
+  if (!areEnough || coresAlone(asked) !== null) return 'CPU';
   const bits = new Set(names.map((name) => deviceBits?.get(name)));
   const isStrict = (asked.training?.determinism ?? 'STRICT') === 'STRICT';
   return isStrict && devices > 1 && bits.size > 1 ? 'CPU' : 'CUDA';
@@ -41,8 +41,7 @@ export function kindText(given: JobSpecInput, { resources, ...spec }: JobSpec): 
   const kind = resources.deviceKind;
   if ((given.resources?.deviceKind ?? 'AUTO') !== 'AUTO') return `${kind}, as asked for`;
   if (kind === 'CUDA') return 'CUDA, chosen: the host has GPUs on which all of the job runs';
-  const alone =
-    spec.kind === 'INFERENCE' ? { path: 'kind', value: 'an inference' } : coresAlone(spec);
+  const alone = coresAlone(spec);
   const why =
     alone === null
       ? 'the host had no fit GPU, or fewer than asked for (gnnctl device list, gnnctl doctor)'

@@ -8,7 +8,7 @@ import type {
   RowPlan,
   TopologyPlace,
 } from '../records/memory-plan.ts';
-import { hasOwnMemory } from '../spec/device-kinds.ts';
+import { hasOwnMemory, trainsInOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticBytes, automaticRatio } from '../spec/limits.ts';
 import { infers } from '../spec/rules/inference.ts';
@@ -249,13 +249,16 @@ function evaluationParts(
     },
     {
       name: 'the work of evaluations',
-      bytes: trainersOf(spec) * sizes.workBytes,
+      bytes: trainersOf(spec) * (sizes.workBytes + (trainsInOwnMemory(spec) ? partBytes : 0)),
       isBound: true,
       field: 'resources.devices',
       remedy: 'fewer Trainers take less',
     },
   ];
 }
+
+/** What is on its way to a device, and its numbering (native/train/device_eval_input.h). */
+const partBytes = 2 * 2 ** 26;
 
 function cacheParts(spec: JobSpec, counts: DatasetCounts): readonly MemoryPart[] {
   const { ratio } = spec.cache;

@@ -41,6 +41,8 @@ Status DeviceSampleWork::Finish(const SampleTask& task, SampleReport* report) {
   report->mark_ns = made.mark_ns;
   report->copy_ns = made.copy_ns;
   report->device_ns = made.sample_ns;
+  report->device_mark_ns = made.mark_ns;
+  report->device_copy_ns = made.copy_ns;
   if (IsUseDue(finished_++)) report->device = GNND_VALUE(device_.Use());
   return Status::Ok();
 }

@@ -71,7 +71,7 @@ class PredictionFiles {
     if (done) {
       *result = EvalResult{};
       result->rows = *done;
-      if (task.was_done != nullptr) *task.was_done = true;
+      if (task.report != nullptr) task.report->was_done = true;
       return Status::Ok();
     }
     GNND_TRY(compute());

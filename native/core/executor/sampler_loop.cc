@@ -121,6 +121,8 @@ class SamplerLoop {
     log.Add(Counter::kEdges, report.edges);
     log.Add(Counter::kQueueBytes, report.payload_bytes);
     log.Add(Counter::kDeviceNs, report.device_ns);
+    log.Add(Counter::kDeviceMarkNs, report.device_mark_ns);
+    log.Add(Counter::kDeviceCopyNs, report.device_copy_ns);
     log.RaiseDeviceUse(report.device);
     log.AddStage(Stage::kSample, batch_ns - std::min(batch_ns, report.mark_ns + report.copy_ns));
     if (report.mark_ns > 0) log.AddStage(Stage::kMark, report.mark_ns);

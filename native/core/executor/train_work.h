@@ -29,12 +29,20 @@ struct BatchReport {
   uint64_t device_ns = 0;  // a device's own time, where it has events to tell it by
 };
 
+// How a chunk of an evaluation was computed.
+struct ChunkReport {
+  bool was_done = false;   // by an earlier attempt: nothing was done now
+  bool on_device = false;  // on one with memory of its own
+  uint64_t device_ns = 0;  // there, from the first of its operations to the last one's end
+  DeviceUse device{};
+};
+
 // One chunk of an evaluation (core/ledger/evaluation.h).
 struct EvalTask {
   EvalRun run;
   uint32_t phase = 0;
   uint32_t chunk = 0;
-  bool* was_done = nullptr;  // set where an earlier attempt computed it: nothing was done now
+  ChunkReport* report = nullptr;  // filled in, where somebody wants to know
 };
 
 // Parameters as they lie in memory, and which they are: within a job equal `version` and `lag` mean

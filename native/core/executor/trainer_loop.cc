@@ -355,19 +355,23 @@ class TrainerLoop {
     ShowEvaluation(run);
     const uint64_t start_ns = MonotonicNs();
     EvalResult result{};
-    bool was_done = false;
+    ChunkReport report;
     const ParametersView parameters{segment_.VersionOf(run), 0, segment_.ParametersOf(run)};
     const Status evaluated =
-        work_.EvaluateChunk({run, mine.phase, mine.chunk, &was_done}, parameters, alive, &result);
+        work_.EvaluateChunk({run, mine.phase, mine.chunk, &report}, parameters, alive, &result);
     if (!evaluated.ok()) {
       if (evaluated.code() != Code::kAborted) return evaluated;
       return self_.evaluations().GiveBack(run, shape, mine);
     }
     GNND_TRY(self_.evaluations().Finish(run, shape, mine, result));
     self_.log().AddStage(Stage::kEvaluate, MonotonicNs() - start_ns);
-    if (was_done) return Status::Ok();
+    if (report.was_done) return Status::Ok();
     self_.log().Add(Counter::kEvalChunks, 1);
     self_.log().Add(Counter::kEvalRows, result.rows);
+    if (!report.on_device) return Status::Ok();
+    self_.log().Add(Counter::kDeviceEvalChunks, 1);
+    self_.log().Add(Counter::kDeviceEvalNs, report.device_ns);
+    self_.log().RaiseDeviceUse(report.device);
     return Status::Ok();
   }
 

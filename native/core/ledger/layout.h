@@ -87,8 +87,12 @@ enum class Counter : uint32_t {
   kRegisteredBytes = 37,  // of the host's memory, with a device; its largest value
   kDeviceNs = 38,         // a device's own time for a Sampler's draws or a Trainer's gradients
   kDeviceExtractNs = 39,  // likewise, for extraction
+  kDeviceEvalChunks = 40,  // those of kEvalChunks that a device computed
+  kDeviceEvalNs = 41,      // its own time for them
+  kDeviceMarkNs = 42,      // likewise, for a Sampler's marks and copies
+  kDeviceCopyNs = 43,
 };
-inline constexpr uint32_t kNumCounters = 40;  // a multiple of 8, a cache line's worth
+inline constexpr uint32_t kNumCounters = 48;  // a multiple of 8, a cache line's worth
 
 // Upper bounds of the histograms' buckets, in nanoseconds; one more bucket follows for the rest.
 inline constexpr uint64_t kStageBoundsNs[] = {

@@ -159,8 +159,10 @@ inline constexpr const char* kCounterNames[] = {"batchesSampled",  "batchesTaken
                                                 "copiedOutBytes",  "busRows",
                                                 "busBytes",        "stagedRows",
                                                 "stagedBytes",     "registeredBytes",
-                                                "deviceNs",        "deviceExtractNs"};
-static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kDeviceExtractNs) + 1);
+                                                "deviceNs",        "deviceExtractNs",
+                                                "deviceEvalChunks", "deviceEvalNs",
+                                                "deviceMarkNs",    "deviceCopyNs"};
+static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kDeviceCopyNs) + 1);
 
 inline std::string NameOfActivity(uint32_t activity) {
   if (activity < kNumStages) return kStageNames[activity];

@@ -228,9 +228,7 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
       Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path));
   Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
   const bool predicts = !options.prediction.place.folder.empty();
-  // Evaluations compute on the host's memory.
-  const OpenedDevice opened =
-      predicts ? OpenedDevice() : GNND_VALUE(OpenedDevice::Open(options.device));
+  const OpenedDevice opened = GNND_VALUE(OpenedDevice::Open(options.device));
   HostTier tier;
   if (opened.device != nullptr && options.cache.host_tier_fd != 0) {
     tier = GNND_VALUE(AttachHostTier(options.cache.host_tier_fd, dataset.features(), opened.own));

@@ -67,6 +67,12 @@ class SimPlugin {
   const DevicePlugin* plugin_ = nullptr;
 };
 
+// Whether matrix products are the processor's. A GPU's are cuBLAS's, in another order.
+inline bool HasProcessorsProducts() {
+  const char* const asked = std::getenv("GNND_TEST_DEVICE");
+  return asked == nullptr || std::string(asked) == "sim";
+}
+
 // The value, or the end of the test case with the message.
 template <typename T>
 T Get(Result<T> result) {

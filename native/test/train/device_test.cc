@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <list>
 #include <numeric>
@@ -23,6 +22,7 @@ namespace gnnd {
 namespace {
 
 using test::Get;
+using test::HasProcessorsProducts;
 using test::Loop;
 using test::Partition;
 using test::SameBits;
@@ -120,12 +120,6 @@ Trained Train(const Data& data, const TrainOptions& options) {
   trained.cache_rows = loop.extracted().cache_rows;
   trained.parameters = loop.parameters();
   return trained;
-}
-
-// Whether matrix products are the processor's. A GPU's are cuBLAS's, in another order.
-bool HasProcessorsProducts() {
-  const char* const asked = std::getenv("GNND_TEST_DEVICE");
-  return asked == nullptr || std::string(asked) == "sim";
 }
 
 // In every bit, or else but for a part of the whole that `precision` loses.
@@ -308,9 +302,9 @@ TEST_CASE("blocks that share their rows are copied once and stay what they are")
   const uint64_t before = Get(device->Memory()).copied_in_bytes;
   ExtractReport report;
   REQUIRE(work->Extract(shared, 0, &report).ok());
-  // Nodes, one matrix, labels; rows that the host gathers, and their places.
+  // Nodes, one matrix, labels; rows that the host gathers.
   const uint64_t words = shared.nodes().size() + second.indptr.size() + second.src.size() +
-                         shared.num_seeds() + shared.nodes().size() * (kDim + 1);
+                         shared.num_seeds() + shared.nodes().size() * kDim;
   CHECK(Get(device->Memory()).copied_in_bytes - before == words * sizeof(uint32_t));
 }
 

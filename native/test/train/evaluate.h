@@ -19,7 +19,7 @@ struct EvalReport {
 
 // All chunks of one run, in order; the sum of the last phase's.
 inline Result<EvalResult> EvaluateNodes(TorchWork& work, EvalNodes nodes,
-                                        std::span<const float> parameters, const Alive& alive) {
+                                        const ParametersView& parameters, const Alive& alive) {
   const Result<EvalShape> shape = work.PlanEvaluation(nodes, alive);
   if (!shape.ok()) return shape.status();
   EvalResult sum{};
@@ -28,7 +28,7 @@ inline Result<EvalResult> EvaluateNodes(TorchWork& work, EvalNodes nodes,
   for (task.phase = 0; task.phase < shape->phases; ++task.phase) {
     for (task.chunk = 0; task.chunk < shape->chunks; ++task.chunk) {
       EvalResult one{};
-      GNND_TRY(work.EvaluateChunk(task, {.floats = parameters}, alive, &one));
+      GNND_TRY(work.EvaluateChunk(task, parameters, alive, &one));
       sum.loss_sum += one.loss_sum;
       sum.nodes += one.nodes;
       sum.correct += one.correct;
@@ -39,7 +39,7 @@ inline Result<EvalResult> EvaluateNodes(TorchWork& work, EvalNodes nodes,
   return sum;
 }
 
-inline Status Evaluate(TorchWork& work, std::span<const float> parameters, const Alive& alive,
+inline Status Evaluate(TorchWork& work, const ParametersView& parameters, const Alive& alive,
                        EvalReport* report) {
   const auto val = EvaluateNodes(work, EvalNodes::kValidation, parameters, alive);
   if (!val.ok()) return val.status();
@@ -48,6 +48,11 @@ inline Status Evaluate(TorchWork& work, std::span<const float> parameters, const
   *report = {val->loss_sum, val->nodes,    val->correct,
              test->nodes,   test->correct, val->rows + test->rows};
   return Status::Ok();
+}
+
+inline Status Evaluate(TorchWork& work, std::span<const float> parameters, const Alive& alive,
+                       EvalReport* report) {
+  return Evaluate(work, ParametersView{.floats = parameters}, alive, report);
 }
 
 }  // namespace gnnd::test

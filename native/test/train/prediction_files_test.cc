@@ -64,14 +64,14 @@ struct Inference {
     total = uint64_t{shape->phases} * shape->chunks;
     uint64_t computed = 0;
     for (uint64_t word = 0; word < std::min(chunks, total); ++word) {
-      bool was_done = false;
+      ChunkReport report;
       EvalTask task;
       task.phase = static_cast<uint32_t>(word / shape->chunks);
       task.chunk = static_cast<uint32_t>(word % shape->chunks);
-      task.was_done = &was_done;
+      task.report = &report;
       EvalResult result{};
       REQUIRE(work->EvaluateChunk(task, {.floats = parameters}, kAlive, &result).ok());
-      computed += was_done ? 0 : 1;
+      computed += report.was_done ? 0 : 1;
     }
     return computed;
   }

@@ -64,7 +64,7 @@ class Loop {
 
   EvalReport Evaluate() {
     EvalReport report;
-    REQUIRE(test::Evaluate(*work_, parameters_, [] { return true; }, &report).ok());
+    REQUIRE(test::Evaluate(*work_, {step_, 0, parameters_}, [] { return true; }, &report).ok());
     return report;
   }
 

@@ -52,6 +52,10 @@ export const counters = {
   registeredBytes: 37,
   deviceNs: 38,
   deviceExtractNs: 39,
+  deviceEvalChunks: 40,
+  deviceEvalNs: 41,
+  deviceMarkNs: 42,
+  deviceCopyNs: 43,
 } as const;
 
 /** An open segment; closed explicitly. */

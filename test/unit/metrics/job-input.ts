@@ -46,7 +46,8 @@ const deviceUse: JobMetricsInput['deviceUse'] = [
       BUS: { rows: 30, bytes: 300 },
       STAGED: { rows: 20, bytes: 200 },
     },
-    stageSeconds: { SAMPLE: 0.5, EXTRACT: 0.25, TRAIN: 1.5 },
+    stageSeconds: { SAMPLE: 0.5, MARK: 0.1, COPY: 0.2, EXTRACT: 0.25, TRAIN: 1.5, EVALUATE: 0.75 },
+    evaluatedChunks: 12,
     registeredBytes: 8192,
   },
 ];

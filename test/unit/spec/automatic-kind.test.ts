@@ -38,6 +38,8 @@ describe('the kind of devices that a job leaves open', () => {
     ['a model of the user', [gpus], { model: { type: 'TORCHSCRIPT' } }, 'CPU'],
     ['SIGN, over rows', [gpus], { model: { type: 'SIGN' } }, 'CPU'],
     ['GAT', [gpus], { model: { type: 'GAT' } }, 'CUDA'],
+    ['an inference', [gpus], { kind: 'INFERENCE', model: { type: 'GCN' } }, 'CUDA'],
+    ['an inference over rows', [gpus], { kind: 'INFERENCE', model: { type: 'SGC' } }, 'CPU'],
     ['PinSAGE', [gpus], { model: { type: 'PINSAGE' } }, 'CUDA'],
   ];
 
