@@ -25,6 +25,13 @@ class DeviceState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DEVICE_STATE_QUARANTINED: _ClassVar[DeviceState]
     DEVICE_STATE_UNUSED: _ClassVar[DeviceState]
 
+class LinkKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LINK_KIND_UNSPECIFIED: _ClassVar[LinkKind]
+    LINK_KIND_NVLINK: _ClassVar[LinkKind]
+    LINK_KIND_PCIE: _ClassVar[LinkKind]
+    LINK_KIND_HOST_BUS: _ClassVar[LinkKind]
+
 class GarbageKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     GARBAGE_KIND_UNSPECIFIED: _ClassVar[GarbageKind]
@@ -42,6 +49,10 @@ DEVICE_STATE_FREE: DeviceState
 DEVICE_STATE_ALLOCATED: DeviceState
 DEVICE_STATE_QUARANTINED: DeviceState
 DEVICE_STATE_UNUSED: DeviceState
+LINK_KIND_UNSPECIFIED: LinkKind
+LINK_KIND_NVLINK: LinkKind
+LINK_KIND_PCIE: LinkKind
+LINK_KIND_HOST_BUS: LinkKind
 GARBAGE_KIND_UNSPECIFIED: GarbageKind
 GARBAGE_KIND_JOB: GarbageKind
 GARBAGE_KIND_LOG: GarbageKind
@@ -87,7 +98,7 @@ class Host(_message.Message):
     def __init__(self, hostname: _Optional[str] = ..., version: _Optional[str] = ..., pid: _Optional[int] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., cores: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., instruction_set: _Optional[str] = ..., ready: bool = ..., notes: _Optional[_Iterable[str]] = ..., state_dir: _Optional[str] = ..., jobs: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class Device(_message.Message):
-    __slots__ = ("name", "kind", "state", "job", "cores", "uuid", "product", "pci", "memory_bytes", "budget_bytes", "peers", "note", "bits")
+    __slots__ = ("name", "kind", "state", "job", "cores", "uuid", "product", "pci", "memory_bytes", "budget_bytes", "peers", "note", "bits", "peer_links")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -101,6 +112,7 @@ class Device(_message.Message):
     PEERS_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
     BITS_FIELD_NUMBER: _ClassVar[int]
+    PEER_LINKS_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: DeviceKind
     state: DeviceState
@@ -114,7 +126,8 @@ class Device(_message.Message):
     peers: _containers.RepeatedScalarFieldContainer[str]
     note: str
     bits: str
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[DeviceKind, str]] = ..., state: _Optional[_Union[DeviceState, str]] = ..., job: _Optional[str] = ..., cores: _Optional[_Iterable[int]] = ..., uuid: _Optional[str] = ..., product: _Optional[str] = ..., pci: _Optional[str] = ..., memory_bytes: _Optional[int] = ..., budget_bytes: _Optional[int] = ..., peers: _Optional[_Iterable[str]] = ..., note: _Optional[str] = ..., bits: _Optional[str] = ...) -> None: ...
+    peer_links: _containers.RepeatedScalarFieldContainer[LinkKind]
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[DeviceKind, str]] = ..., state: _Optional[_Union[DeviceState, str]] = ..., job: _Optional[str] = ..., cores: _Optional[_Iterable[int]] = ..., uuid: _Optional[str] = ..., product: _Optional[str] = ..., pci: _Optional[str] = ..., memory_bytes: _Optional[int] = ..., budget_bytes: _Optional[int] = ..., peers: _Optional[_Iterable[str]] = ..., note: _Optional[str] = ..., bits: _Optional[str] = ..., peer_links: _Optional[_Iterable[_Union[LinkKind, str]]] = ...) -> None: ...
 
 class ListDevicesRequest(_message.Message):
     __slots__ = ()
