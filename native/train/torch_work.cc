@@ -1,5 +1,6 @@
 #include "train/torch_work.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -418,6 +419,7 @@ Status Work::EvaluateChunk(const EvalTask& task, const ParametersView& view, con
       [&] {
         UseThreads(options_.threads);
         const c10::AutoGradMode without_gradients(false);
+        const at::NoTF32Guard exact;  // evaluations are float32, whatever training computes in
         const auto compute = [&] { return RunChunkAnywhere(task, view, alive, result); };
         const Status status =
             predictions_ ? predictions_->Once(task, ChunkOf(task), result, compute) : compute();
