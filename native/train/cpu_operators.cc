@@ -131,13 +131,11 @@ void MultiplyTransposed(const at::Tensor& grad, const at::Tensor& x, const at::T
 LossSums Losses(const LossRows& op, Workspace* workspace) {
   const std::span<double> losses(workspace->Get<double>(op.rows), op.rows);
   const std::span<uint8_t> correct(workspace->Get<uint8_t>(op.rows), op.rows);
-  ParallelRows(op.rows, kGrainSeeds, [&](uint32_t begin, uint32_t end) {
-    for (uint32_t i = begin; i < end; ++i) {
-      const std::span row(op.logits + i * op.classes, op.classes);
-      losses[i] = CrossEntropy(row, op.labels[i], op.grad + i * op.classes);
-      correct[i] = ArgMax(row) == op.labels[i] ? 1 : 0;
-    }
-  });
+  const CrossEntropyRows rows{op.logits, op.labels,     op.classes,
+                              op.grad,   losses.data(), correct.data()};
+  const LossLoops& loops = BestLoops<LossLoops>();
+  ParallelRows(op.rows, kGrainSeeds,
+               [&](uint32_t begin, uint32_t end) { loops.cross_entropy(rows, begin, end); });
   LossSums sums;
   for (uint32_t i = 0; i < op.rows; ++i) {
     sums.loss += losses[i];

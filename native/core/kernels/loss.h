@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/kernels/exp.h"
+#include "core/vec/dispatch.h"
 
 namespace gnnd {
 
@@ -40,5 +41,19 @@ double CrossEntropy(std::span<const T> logits, uint32_t label, T* grad) {
   }
   return LossOf(sum, static_cast<double>(logits[label] - largest));
 }
+
+// CrossEntropy, and whether ArgMax is the label, of rows [begin, end): the same bits, by vectors.
+struct CrossEntropyRows {
+  const float* logits = nullptr;     // [rows, classes]
+  const uint32_t* labels = nullptr;  // [rows]
+  uint64_t classes = 0;
+  float* grad = nullptr;       // like logits
+  double* losses = nullptr;    // [rows]
+  uint8_t* correct = nullptr;  // [rows]
+};
+struct LossLoops {
+  void (*cross_entropy)(const CrossEntropyRows& op, uint32_t begin, uint32_t end);
+};
+GNND_DECLARE_LOOPS(LossLoops, kLossLoops);
 
 }  // namespace gnnd
