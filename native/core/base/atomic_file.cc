@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
+
+#include "core/base/mapping.h"
 
 namespace gnnd {
 namespace {
@@ -35,10 +38,25 @@ Status AtomicFile::Create() {
 }
 
 Status AtomicFile::Write(std::span<const std::byte> bytes) {
-  return WriteAll(fd_.get(), bytes) ? Status::Ok() : SystemError(Code::kIo, "writing " + path_);
+  const auto write = [this](std::span<const std::byte> some) {
+    return WriteAll(fd_.get(), some) ? Status::Ok() : SystemError(Code::kIo, "writing " + path_);
+  };
+  if (!rest_.empty()) {
+    const uint64_t room = std::min<uint64_t>(kHugePageBytes - rest_.size(), bytes.size());
+    rest_.insert(rest_.end(), bytes.begin(), bytes.begin() + static_cast<int64_t>(room));
+    bytes = bytes.subspan(room);
+    if (rest_.size() < kHugePageBytes) return Status::Ok();
+    GNND_TRY(write(rest_));
+    rest_.clear();
+  }
+  const uint64_t whole = bytes.size() / kHugePageBytes * kHugePageBytes;
+  GNND_TRY(write(bytes.first(whole)));
+  rest_.assign(bytes.begin() + static_cast<int64_t>(whole), bytes.end());
+  return Status::Ok();
 }
 
 Status AtomicFile::Commit() {
+  if (!WriteAll(fd_.get(), rest_)) return SystemError(Code::kIo, "writing " + path_);
   if (fsync(fd_.get()) != 0) return SystemError(Code::kIo, "syncing " + path_);
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
     return SystemError(Code::kIo, "renaming to " + path_);
