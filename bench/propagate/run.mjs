@@ -43,7 +43,7 @@ const counts = {
 const operator = { kind: 'SYMMETRIC', selfLoops: true, alpha: 0, time: 0, terms: 0 };
 const planOf = (standardize) => ({
   ...{ operators: [operator], hops, rowDtype: 'FLOAT32' },
-  ...{ randomSeed: 0n, permuted: true, standardize },
+  ...{ randomSeed: 0n, permuted: true, standardize, allNodes: false },
 });
 
 const core = loadCore();
@@ -54,7 +54,14 @@ async function propagate(standardize) {
   const into = join(folder, 'rows');
   mkdirSync(into);
   const dataset = { folder: source, counts, featuresPath: '' };
-  const options = { dataset, plan: planOf(standardize), folder: into, memoryBytes, threads };
+  const options = {
+    dataset,
+    plan: planOf(standardize),
+    folder: into,
+    memoryBytes,
+    threads,
+    momentsFrom: '',
+  };
   const startMs = performance.now();
   await core.propagationRun(core.propagationOpen(), options);
   const seconds = (performance.now() - startMs) / 1000;

@@ -6,10 +6,11 @@
 //
 // A linear model over one hop (SGC) or all (SIGN of one layer): hardly any arithmetic, so that
 // loading bounds it. Seconds an epoch of build/native/rows_bench's ladder (assembly, prefetch,
-// chunks, from disk) and of bench/rows/loaders.py's (a DataLoader at its best of 0, 1 and 2
-// workers; one index_select a hop and batch), on the same files, processes in turns. Assembly
-// alone, as a share of what the memory gives to the same lines. Goals: 10 times as fast as the
-// DataLoader and twice as fast as index_select; 90 % of the memory. Lines go to
+// chunks, from disk; the last two prefetch where a core is free for it, as jobs do) and of
+// bench/rows/loaders.py's (a DataLoader at its best of 0, 1 and 2 workers; one index_select a hop
+// and batch), on the same files, processes in turns. The copying of assembly alone, as a share of
+// what the memory gives to the same lines. Goals: 10 times as fast as the DataLoader and twice as
+// fast as index_select; 90 % of the memory. Lines go to
 // build/bench/rows-loading.jsonl. Needs a PyTorch (GNND_PYTHON).
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
@@ -75,13 +76,16 @@ function tell(model, m) {
     const cells = [seconds.toFixed(3), (best / seconds).toFixed(1), before];
     say(name.padEnd(40) + cells.map((cell, i) => cell.padStart(i === 0 ? 11 : 10)).join(''));
   });
-  const share = m.probe / m.gather;
+  const share = m.probe / m.copying;
+  const percent = (value) => `${(100 * value).toFixed(0)} %`;
   const rate = (seconds) => `${(m.bytes / seconds / 2 ** 30).toFixed(1)} GiB/s`;
   say(
-    `assembly alone, one thread: ${rate(m.gather)}, ${(100 * share).toFixed(0)} % of the lines' ` +
-      `${rate(m.probe)}; a memcpy row by row ${rate(m.copy)}`,
+    `assembly alone, one thread: ${rate(m.copying)}, ${percent(share)} of the lines' ` +
+      `${rate(m.probe)}; with the order and labels ${rate(m.gather)}, ` +
+      `${percent(m.probe / m.gather)}; a memcpy row by row ${rate(m.copy)}`,
   );
-  const fastest = Math.min(m.prefetch, m.chunks);
+  // As a job of these threads does on this host.
+  const fastest = Math.min(m.ahead === 1 ? m.prefetch : m.assembly, m.chunks);
   const met = {
     dataloader: best / fastest,
     index_select: m.index_select / fastest,

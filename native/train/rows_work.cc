@@ -16,6 +16,7 @@
 
 #include "core/base/check.h"
 #include "core/base/contain.h"
+#include "core/base/prefetch.h"
 #include "core/batch/permute.h"
 #include "core/draw/row_order.h"
 #include "core/graph/npy.h"
@@ -35,7 +36,8 @@ namespace gnnd {
 namespace {
 
 constexpr uint32_t kGrainRows = 16;
-constexpr uint64_t kMostStride = 64;  // of Trainers that take turns
+constexpr uint32_t kGrainDraws = 128;  // places in an epoch's order
+constexpr uint64_t kMostStride = 64;   // of Trainers that take turns
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
@@ -63,9 +65,12 @@ struct RowBuffer {
   BatchKey key{};
 
   void Take(std::span<const RowRun> runs) {
-    rows.clear();
+    size_t count = 0;
+    for (const RowRun& run : runs) count += run.count;
+    rows.resize(count);
+    size_t at = 0;
     for (const RowRun& run : runs) {
-      for (uint32_t i = 0; i < run.count; ++i) rows.push_back(run.first + i);
+      for (uint32_t i = 0; i < run.count; ++i) rows[at++] = run.first + i;
     }
   }
 };
@@ -285,9 +290,12 @@ class RowsWork final : public TorchWork {
     if (options_.chunk == 1) {
       // The same order, many positions at a time.
       permuted_.resize(end - begin);
-      BestLoops<PermuteLoops>().permute(philox, key.epoch, train, begin, end - begin,
-                                        permuted_.data());
-      for (const uint32_t row : permuted_) runs->push_back({row, 1});
+      ParallelRows(end - begin, kGrainDraws, [&](uint32_t from, uint32_t to) {
+        BestLoops<PermuteLoops>().permute(philox, key.epoch, train, begin + from, to - from,
+                                          permuted_.data() + from);
+      });
+      runs->resize(permuted_.size());
+      for (size_t i = 0; i < permuted_.size(); ++i) (*runs)[i] = {permuted_[i], 1};
       return;
     }
     const RowOrder order = RowOrderOf(philox, key.epoch, train, options_.chunk);
@@ -339,10 +347,12 @@ class RowsWork final : public TorchWork {
     buffer->tokens.clear();
     buffer->nodes.resize(buffer->rows.size());
     buffer->labels.resize(buffer->rows.size());
-    for (size_t i = 0; i < buffer->rows.size(); ++i) {
-      buffer->nodes[i] = files_.nodes.values<uint32_t>()[buffer->rows[i]];
-      buffer->labels[i] = LabelOf(buffer->rows[i]);
-    }
+    const auto count = static_cast<uint32_t>(buffer->rows.size());
+    ParallelRows(count, kGrainDraws, [this, buffer](uint32_t begin, uint32_t end) {
+      // Nobody else wants to know the nodes.
+      if (draws_) Take(files_.nodes.values<uint32_t>(), buffer->rows, begin, end, &buffer->nodes);
+      Take(files_.labels.values<uint32_t>(), buffer->rows, begin, end, &buffer->labels);
+    });
     const uint64_t columns = options_.model.in_dim;
     for (uint32_t token = 0; token < files_.tokens->num_tokens(); ++token) {
       float* const out = buffer->memory.Get<float>(buffer->rows.size() * columns);
@@ -351,15 +361,26 @@ class RowsWork final : public TorchWork {
     }
   }
 
+  // to[i] = from[rows[i]] for begin <= i < end; lines are asked for ahead, one for each element.
+  static void Take(std::span<const uint32_t> from, std::span<const uint32_t> rows, uint32_t begin,
+                   uint32_t end, std::vector<uint32_t>* to) {
+    constexpr uint32_t kAhead = 64;
+    const PrefetchLevel level = BestPrefetchLevel();
+    for (uint32_t i = begin; i < end; ++i) {
+      if (i + kAhead < end) Prefetch(level, &from[rows[i + kAhead]]);
+      (*to)[i] = from[rows[i]];
+    }
+  }
+
   // Staged rows to rows [at, at + count) of the buffer, widened to float32.
   void CopyStaged(RowBuffer* buffer, uint64_t at, uint64_t count) const {
     const uint64_t columns = options_.model.in_dim;
-    for (uint32_t token = 0; token < files_.tokens->num_tokens(); ++token) {
-      float* const out = buffer->tokens[token].data_ptr<float>() + at * columns;
-      ParallelRows(static_cast<uint32_t>(count), kGrainRows, [&](uint32_t begin, uint32_t end) {
+    ParallelRows(static_cast<uint32_t>(count), kGrainRows, [&](uint32_t begin, uint32_t end) {
+      for (uint32_t token = 0; token < files_.tokens->num_tokens(); ++token) {
+        float* const out = buffer->tokens[token].data_ptr<float>() + at * columns;
         files_.tokens->Copy(token, begin, end, out + begin * columns);
-      });
-    }
+      }
+    });
   }
 
   static RowBatch BatchOf(const RowBuffer& buffer, bool training) {
@@ -432,6 +453,9 @@ class RowsWork final : public TorchWork {
 
   const std::thread::id owner_ = std::this_thread::get_id();  // computes
   RowsOptions options_;
+  // Whether dropout asks which nodes rows are of.
+  const bool draws_ = options_.model.dropout > 0 || options_.model.input_dropout > 0 ||
+                      options_.model.attention_dropout > 0;
   RowFiles files_;
   Model model_;
   RowBuffer buffers_[kExtractBuffers];

@@ -3,26 +3,26 @@
 //
 //   rows_bench make FOLDER ROWS COLUMNS HOPS     random rows, their nodes and labels, all training
 //   rows_bench epoch FOLDER ROWS COLUMNS HOPS [--model sgc|sign] [--batch 1024] [--threads 1]
-//                    [--rounds 3]
+//                    [--rounds 3] [--ways assembly,copying]   (all)
 //
 // `epoch` trains whole epochs with the product's own extraction, model (SIGN of one layer, or SGC)
 // and optimizer, in one process, by each of the ladder's steps in turns:
 //
 //   assembly    single rows, gathered, then computed
 //   prefetch    the next batch is gathered by a second thread meanwhile
-//   chunks      the same, rows staying together by 256 KiB in each file
-//   disk        the same, read past the page cache
+//   chunks      rows staying together by 256 KiB in each file, prefetched where a core is free for
+//   it disk        the same, read past the page cache
 //
 // Then assembly alone, on one thread, without what is computed: "gather" is the extraction of
-// batches of single rows, "copy" a memcpy row by row, "probe" reads the same lines in the same
-// order and copies nothing: the floor. Files are mapped, as a job's are, on 4 KiB pages. The first
-// round is not counted; medians of the others, as lines of JSON.
+// batches of single rows with their order and labels, "copying" its copying alone, "copy" a memcpy
+// row by row, "probe" reads the same lines in the same order and writes nothing: the floor. Files
+// are written as a propagation's are, and mapped as a job's. The first round is not counted;
+// medians of the others, as lines of JSON.
 #include <omp.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <random>
@@ -32,10 +32,12 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/atomic_file.h"
 #include "core/base/check.h"
 #include "core/base/prefetch.h"
 #include "core/draw/permutation.h"
 #include "core/executor/train_work.h"
+#include "core/graph/features.h"
 #include "core/graph/npy.h"
 #include "core/prepare/propagation.h"
 #include "core/prepare/row_files.h"
@@ -57,7 +59,12 @@ struct Options {
   uint32_t batch = 1024;
   uint32_t threads = 1;
   uint32_t rounds = 3;
+  std::string ways;
 
+  // Commas around, so that no name is a part of another.
+  bool Has(const std::string& way) const {
+    return ways.empty() || ("," + ways + ",").find("," + way + ",") != std::string::npos;
+  }
   uint32_t tokens() const { return is_sgc ? 1 : hops + 1; }
   uint32_t batches() const { return (rows + batch - 1) / batch; }
   uint64_t epoch_bytes() const { return uint64_t{rows} * tokens() * columns * sizeof(float); }
@@ -66,12 +73,12 @@ struct Options {
 template <typename T>
 void WriteArray(const std::string& path, NpyType type, std::vector<uint64_t> shape,
                 const std::vector<T>& values) {
-  std::ofstream out(path, std::ios::binary);
+  AtomicFile file(path);
+  GNND_CHECK(file.Create().ok());
   const std::string header = NpyHeader(type, shape, shape.size() == 2 ? kRowAlignment : 64);
-  out.write(header.data(), static_cast<std::streamsize>(header.size()));
-  out.write(reinterpret_cast<const char*>(values.data()),
-            static_cast<std::streamsize>(values.size() * sizeof(T)));
-  GNND_CHECK(out.good());
+  GNND_CHECK(file.Write(std::as_bytes(std::span(header.data(), header.size()))).ok());
+  GNND_CHECK(file.Write(std::as_bytes(std::span(values))).ok());
+  GNND_CHECK(file.Commit().ok());
 }
 
 int Make(const Options& options) {
@@ -234,32 +241,48 @@ class Floor {
     return Milliseconds() - start;
   }
 
+  // The same by the loader's own loops: what of assembly is copying.
+  double Copying() {
+    const double start = Milliseconds();
+    for (uint32_t begin = 0; begin < options_.rows; begin += options_.batch) {
+      const uint64_t count = std::min(options_.batch, options_.rows - begin);
+      float* to = out_.data();
+      for (const NpyArray& file : files_) {
+        const std::span<float> out(to, count * options_.columns);
+        GatherRows(RowTable(file.values<float>(), options_.columns),
+                   std::span(rows_).subspan(begin, count), out);
+        to += out.size();
+      }
+    }
+    return Milliseconds() - start;
+  }
+
+  // Every line of every row is read, those of some rows further on having been asked for as this
+  // processor likes it best, and nothing is written.
   double Probe() {
     constexpr uint64_t kLine = 64;
-    constexpr uint64_t kAhead = 64;  // lines
+    constexpr uint64_t kLinesAhead = 128;
     const PrefetchLevel level = BestPrefetchLevel();
     const uint64_t bytes = options_.columns * sizeof(float);
-    const uint64_t lines = (bytes + kLine - 1) / kLine;
-    double took = 0;
+    const uint64_t ahead = std::max<uint64_t>(1, kLinesAhead * kLine / bytes);
     uint64_t sum = 0;
-    std::vector<uint64_t> at;  // of a batch's lines, found before the clock is read
+    const double start = Milliseconds();
     for (uint32_t begin = 0; begin < options_.rows; begin += options_.batch) {
-      at.clear();
-      for (uint32_t i = begin; i < std::min(begin + options_.batch, options_.rows); ++i) {
-        for (uint64_t line = 0; line < lines; ++line) at.push_back(rows_[i] * bytes + line * kLine);
-      }
-      const double start = Milliseconds();
+      const uint64_t end = std::min(begin + options_.batch, options_.rows);
       for (const NpyArray& file : files_) {
         const auto* base = reinterpret_cast<const std::byte*>(file.values<float>().data());
-        for (uint64_t i = 0; i < at.size(); ++i) {
-          if (i + kAhead < at.size()) Prefetch(level, base + at[i + kAhead]);
-          sum += static_cast<uint64_t>(base[at[i]]);
+        for (uint64_t i = begin; i < end; ++i) {
+          const std::byte* const row = base + rows_[i] * bytes;
+          const std::byte* const next = base + rows_[std::min(i + ahead, end - 1)] * bytes;
+          for (uint64_t at = 0; at < bytes; at += kLine) {
+            Prefetch(level, next + at);
+            sum += static_cast<uint64_t>(row[at]);
+          }
         }
       }
-      took += Milliseconds() - start;
     }
     asm volatile("" : : "r"(sum));
-    return took;
+    return Milliseconds() - start;
   }
 
  private:
@@ -278,6 +301,8 @@ int Measure(const Options& options) {
   one.threads = 1;
   Trainer alone(one, 1, RowTier::kHost);
   Floor floor(options);
+  // As cache.prefetch AUTO has it: where training leaves a core free.
+  const bool ahead = options.threads < std::thread::hardware_concurrency();
   struct Way {
     const char* name;
     std::function<double()> run;
@@ -285,13 +310,15 @@ int Measure(const Options& options) {
   };
   Way ways[] = {{"assembly", [&] { return single.Epoch(false); }},
                 {"prefetch", [&] { return single.Epoch(true); }},
-                {"chunks", [&] { return chunks.Epoch(true); }},
-                {"disk", [&] { return disk.Epoch(true); }},
+                {"chunks", [&] { return chunks.Epoch(ahead); }},
+                {"disk", [&] { return disk.Epoch(ahead); }},
                 {"gather", [&] { return alone.Assemble(); }},
+                {"copying", [&] { return floor.Copying(); }},
                 {"copy", [&] { return floor.Copy(); }},
                 {"probe", [&] { return floor.Probe(); }}};
   for (uint32_t round = 0; round <= options.rounds; ++round) {
     for (Way& way : ways) {
+      if (!options.Has(way.name)) continue;
       omp_set_num_threads(static_cast<int>(options.threads));
       const double took = way.run();
       if (round > 0) way.times.push_back(took);
@@ -299,12 +326,14 @@ int Measure(const Options& options) {
   }
   std::string json;
   for (const Way& way : ways) {
+    if (way.times.empty()) continue;
     json += std::string(",\"") + way.name + "\":" + std::to_string(Median(way.times) / 1000);
   }
   std::printf(
-      "{\"rows\":%u,\"columns\":%u,\"tokens\":%u,\"batch\":%u,\"chunk\":%u,\"bytes\":%lu%s}\n",
+      "{\"rows\":%u,\"columns\":%u,\"tokens\":%u,\"batch\":%u,\"chunk\":%u,\"bytes\":%lu,"
+      "\"ahead\":%d%s}\n",
       options.rows, options.columns, options.tokens(), options.batch, ChunkOf(options),
-      options.epoch_bytes(), json.c_str());
+      options.epoch_bytes(), ahead ? 1 : 0, json.c_str());
   return 0;
 }
 
@@ -327,6 +356,7 @@ int Main(int argc, char** argv) {
     if (name == "--batch") options.batch = number(argv[i + 1]);
     if (name == "--threads") options.threads = number(argv[i + 1]);
     if (name == "--rounds") options.rounds = number(argv[i + 1]);
+    if (name == "--ways") options.ways = argv[i + 1];
   }
   return std::string_view(argv[1]) == "make" ? Make(options) : Measure(options);
 }

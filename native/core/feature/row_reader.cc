@@ -36,9 +36,12 @@ class MappedRows final : public RowReader {
   }
 
   Status Stage(std::span<const RowRun> runs, const NextRuns&) override {
-    rows_.clear();
+    size_t count = 0;
+    for (const RowRun& run : runs) count += run.count;
+    rows_.resize(count);
+    size_t at = 0;
     for (const RowRun& run : runs) {
-      for (uint32_t i = 0; i < run.count; ++i) rows_.push_back(run.first + i);
+      for (uint32_t i = 0; i < run.count; ++i) rows_[at++] = run.first + i;
     }
     return Status::Ok();
   }

@@ -194,6 +194,48 @@ TEST_CASE(
   CHECK(memory >= 2 * kTokens * kBatch * kColumns * sizeof(float));
 }
 
+// What the stages of loading are worth, in work: calls that reach the disk, and bytes beyond those
+// of the rows, in an epoch.
+TEST_CASE("rows: longer chunks take fewer reads and waste fewer bytes; mapped rows take none") {
+  struct Work {
+    uint64_t reads = 0;
+    uint64_t bytes = 0;
+  };
+  const auto of_epoch = [](RowTier tier, uint32_t chunk) {
+    Files<float> files;
+    std::atomic<uint64_t> reads = 0;
+    std::atomic<uint64_t> bytes = 0;
+    files.options.answer = [&](ReadWay, const BulkRead& read, int64_t result) {
+      ++reads;
+      bytes += read.bytes;
+      return result;
+    };
+    const std::unique_ptr<RowReader> reader = files.Open(tier);
+    for (uint64_t batch = 0; batch * kBatch < kRows; ++batch) {
+      REQUIRE(reader->Stage(RunsOf(batch, chunk), {}).ok());
+    }
+    return Work{reads, bytes};
+  };
+  const uint64_t rows_bytes = kTokens * kRows * kColumns * sizeof(float);
+  Work before;
+  for (const uint32_t chunk : {1U, 50U, 250U, 500U}) {
+    CAPTURE(chunk);
+    const Work work = of_epoch(RowTier::kDisk, chunk);
+    // A run is one read of each hop; batches and the short chunk cut some in two.
+    const uint64_t runs = (kRows + chunk - 1) / chunk + (chunk == 1 ? 0 : 10);
+    CHECK(work.reads <= kTokens * runs);
+    CHECK(work.reads >= kTokens * kRows / chunk);
+    CHECK(work.bytes >= rows_bytes);
+    CHECK(work.bytes <= rows_bytes + work.reads * 2 * kPageBytes);
+    if (chunk > 1) {
+      CHECK(3 * work.reads < 2 * before.reads);
+      CHECK(3 * (work.bytes - rows_bytes) < 2 * (before.bytes - rows_bytes));
+    }
+    before = work;
+  }
+  CHECK(of_epoch(RowTier::kHost, 1).reads == 0);
+}
+
 TEST_CASE("rows: what comes next is read while the present ones are in use") {
   Files<float> files;
   std::atomic<uint32_t> reads = 0;
