@@ -1,6 +1,5 @@
 #include "train/torch_work.h"
 
-#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
