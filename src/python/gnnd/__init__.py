@@ -14,6 +14,7 @@ from gnnd.client import Client, version
 from gnnd.dataset import Dataset
 from gnnd.embedded import LocalClient, local
 from gnnd.errors import (
+    AccessDenied,
     AlreadyExists,
     GnndError,
     ImportFailed,
@@ -28,6 +29,7 @@ from gnnd.errors import (
     Violation,
 )
 from gnnd.files import Predictions
+from gnnd.identity import Identity, PathLike
 from gnnd.job import Job
 from gnnd.models import GAT, GCN, HOGA, SGC, SIGN, GATv2, GraphSAGE, Model, PinSAGE, TorchScript
 
@@ -37,6 +39,7 @@ __all__ = [
     "HOGA",
     "SGC",
     "SIGN",
+    "AccessDenied",
     "AlreadyExists",
     "Client",
     "Dataset",
@@ -66,11 +69,23 @@ __all__ = [
 __version__ = version()
 
 
-def connect(address: str | None = None) -> Client:
+def connect(
+    address: str | None = None,
+    *,
+    token: str | None = None,
+    tls: bool | None = None,
+    ca: PathLike | None = None,
+    cert: PathLike | None = None,
+    key: PathLike | None = None,
+) -> Client:
     """A client of a daemon that runs.
 
     `address` is `unix:PATH` or `HOST:PORT`; by default that of `GNND_ADDRESS`, else the socket
     `$XDG_RUNTIME_DIR/gnnd/gnnd.sock` or `/run/gnnd/gnnd.sock`, as `gnnctl` has it. Raises
-    `Unavailable` where nobody listens, and `VersionMismatch`.
+    `Unavailable` where nobody listens, `AccessDenied`, and `VersionMismatch`.
+
+    Over TCP, as docs/operating.md says of access: `token` (or `GNND_TOKEN`, `GNND_TOKEN_FILE`), and
+    PEM files `ca`, `cert` and `key` (or `GNND_TLS_CA`, `GNND_TLS_CERT`, `GNND_TLS_KEY`); `tls=True`
+    with none of them trusts what the host trusts.
     """
-    return Client(address)
+    return Client(address, Identity(token=token, tls=tls, ca=ca, cert=cert, key=key))

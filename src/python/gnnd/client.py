@@ -15,6 +15,7 @@ from gnnd import sources, staging, tables
 from gnnd.connection import Connection, address_of, request_id
 from gnnd.dataset import FEATURE_DTYPES, Dataset, import_source
 from gnnd.errors import VersionMismatch
+from gnnd.identity import Identity
 from gnnd.job import Job
 from gnnd.models import Model
 from gnnd.spec import job_spec, merged
@@ -34,8 +35,8 @@ class Client:
     A client may be used from several threads, and as a context manager that closes it.
     """
 
-    def __init__(self, address: str | None = None) -> None:
-        self.connection = Connection(address_of(address))
+    def __init__(self, address: str | None = None, identity: Identity | None = None) -> None:
+        self.connection = Connection(address_of(address), identity)
         try:
             self.host = self._get_host()
             check_versions(version(), self.host.version)

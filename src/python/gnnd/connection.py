@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 
 from gnnd import errors
+from gnnd.identity import Identity
 from gnnd.v1 import (
     checkpoint_service_pb2_grpc,
     dataset_service_pb2_grpc,
@@ -42,10 +43,23 @@ def request_id() -> str:
 class Connection:
     """A channel to one daemon and the stubs on it."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(
+        self,
+        address: str,
+        identity: Identity | None = None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
         self.address = address
+        who = identity or Identity()
+        #: What goes with every call.
+        self.metadata = who.metadata(environment)
+        credentials = who.credentials(address, environment)
         options = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", 8 << 20)]
-        self._channel = grpc.insecure_channel(address, options=options)
+        self._channel = (
+            grpc.insecure_channel(address, options=options)
+            if credentials is None
+            else grpc.secure_channel(address, credentials, options=options)
+        )
         self.jobs: Any = job_service_pb2_grpc.JobServiceStub(self._channel)
         self.datasets: Any = dataset_service_pb2_grpc.DatasetServiceStub(self._channel)
         self.checkpoints: Any = checkpoint_service_pb2_grpc.CheckpointServiceStub(self._channel)
@@ -70,7 +84,7 @@ class Connection:
         deadline = time.monotonic() + CALL_SECONDS
         while True:
             try:
-                answer = method(request, timeout=seconds)
+                answer = method(request, timeout=seconds, metadata=self.metadata)
                 self._was_reached = True
                 return answer
             except grpc.RpcError as error:
@@ -82,7 +96,7 @@ class Connection:
 
     def stream(self, method: Callable[..., Any], request: Any) -> Iterator[Any]:
         """What a streaming call answers, once. The call is cancelled when nobody reads on."""
-        call = method(request)
+        call = method(request, metadata=self.metadata)
         try:
             yield from call
         except grpc.RpcError as error:
@@ -103,8 +117,10 @@ class Connection:
         error = failure.error
         if error.code != "UNAVAILABLE" or error.reason != "":
             return error
+        tls = "  over TCP gnnd asks for TLS: gnnd.connect(ADDRESS, ca=FILE), or tls=True\n"
         message = (
             f"cannot reach gnnd at {self.address}: {error.message}\n"
+            f"{'' if self.is_local_socket else tls}"
             f"  start one:    npx gnnd serve --listen {self.address}\n"
             "  or name one:  gnnd.connect(ADDRESS), or GNND_ADDRESS\n"
             "  or have one for this process alone:  gnnd.local()"

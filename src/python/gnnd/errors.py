@@ -66,6 +66,10 @@ class NotPossibleNow(GnndError):
     """The state of a job or dataset does not allow it."""
 
 
+class AccessDenied(GnndError):
+    """The token is missing or unknown, or its role may not do this."""
+
+
 class Unavailable(GnndError):
     """The daemon cannot be reached, starts, stops, or has no room."""
 
@@ -95,6 +99,8 @@ _kinds: dict[str, type[GnndError]] = {
     "NOT_FOUND": NotFound,
     "ALREADY_EXISTS": AlreadyExists,
     "FAILED_PRECONDITION": NotPossibleNow,
+    "UNAUTHENTICATED": AccessDenied,
+    "PERMISSION_DENIED": AccessDenied,
     "UNAVAILABLE": Unavailable,
     "RESOURCE_EXHAUSTED": Unavailable,
 }

@@ -51,7 +51,7 @@ def updates(connection: Connection, name: str) -> Iterator[Update]:
         request = job_service_pb2.WatchJobRequest(
             name=name, start_revision=revision, until_terminal=True
         )
-        call = connection.jobs.WatchJob(request)
+        call = connection.jobs.WatchJob(request, metadata=connection.metadata)
         failure: errors.Failure | None = None
         try:
             for response in call:

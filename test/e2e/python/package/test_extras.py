@@ -19,6 +19,7 @@ import torch
 from torch_geometric.data import Data
 
 import gnnd
+from gnnd import geometric
 
 ARRAYS = dict(np.load(os.environ["CORA"]))
 N = len(ARRAYS["labels"])
@@ -114,66 +115,76 @@ class Imports(unittest.TestCase):
 class Modules(unittest.TestCase):
     """What torch_geometric computes with a job's parameters is what gnnd predicts."""
 
+    models = {
+        "sage": (gnnd.GraphSAGE(hidden=16, layers=3), {"fanouts": [5, 5, 5]}),
+        "gcn": (gnnd.GCN(hidden=16), {"fanouts": [5, 5], "standardize": True}),
+        "gat": (
+            gnnd.GAT(hidden=16, heads=4, normalization="LAYER", residual=True),
+            {"fanouts": [5, 5]},
+        ),
+        "gatv2": (gnnd.GATv2(hidden=16, heads=2, activation="ELU"), {"fanouts": [5, 5]}),
+        "pinsage": (gnnd.PinSAGE(hidden=16, layers=2), {}),
+    }
+
     @classmethod
     def setUpClass(cls):
         cls.client = cls.enterClassContext(gnnd.connect())
         cls.data = pyg_data()
         cls.client.import_pyg(cls.data, name="for-modules")
+        # One device each: two at a time.
+        common = {"epochs": 2, "batch_size": 70, "devices": 1}
+        cls.jobs = {
+            name: cls.client.submit("for-modules", model, name=name, **common, **options)
+            for name, (model, options) in cls.models.items()
+        }
 
-    def agrees(self, name, model, **sections):
-        fanouts = None if isinstance(model, gnnd.PinSAGE) else [5] * (model.layers or 2)
-        job = self.client.submit(
-            *("for-modules", model),
-            **{"name": name, "epochs": 2, "batch_size": 70, "fanouts": fanouts, **sections},
-        )
-        module = job.to_pyg()
+    def agrees(self, name):
+        """The module of a job, once its logits are those of the job's export."""
+        module = self.jobs[name].to_pyg()
         self.assertFalse(module.training)
         with torch.no_grad():
             computed = module(self.data.x, self.data.edge_index).numpy()
         with tempfile.TemporaryDirectory() as folder:
-            job.checkpoint(folder, predictions="all")
+            self.jobs[name].checkpoint(folder, predictions="all")
             expected = np.load(pathlib.Path(folder, "logits.npy"))
         self.assertEqual(computed.shape, (N, 7))
-        self.assertLess(np.abs(computed - expected).max(), TOLERANCE, name)
-        return job, module
+        self.assertLess(np.abs(computed - expected).max(), TOLERANCE)
+        return module
 
     def test_graphsage(self):
-        job, module = self.agrees("sage", gnnd.GraphSAGE(hidden=16, layers=3))
+        module = self.agrees("sage")
         self.assertEqual(type(module).__name__, "GraphSAGE")
-        state = job.state_dict("last")
-        module.load_state_dict(state)
+        module.load_state_dict(self.jobs["sage"].state_dict("last"))
         self.assertEqual(module.dropout.p, 0.5)
 
     def test_gcn_of_standardised_features(self):
-        _, module = self.agrees("gcn", gnnd.GCN(hidden=16), standardize=True)
-        self.assertEqual(type(module.model).__name__, "GCN")
+        self.assertEqual(type(self.agrees("gcn").model).__name__, "GCN")
 
     def test_gat_with_layer_norm(self):
-        model = gnnd.GAT(hidden=16, heads=4, normalization="LAYER", residual=True)
-        self.agrees("gat", model)
+        self.agrees("gat")
 
     def test_gatv2_with_elu(self):
-        self.agrees("gatv2", gnnd.GATv2(hidden=16, heads=2, activation="ELU"))
+        self.agrees("gatv2")
 
     def test_pinsage(self):
-        self.agrees("pinsage", gnnd.PinSAGE(hidden=16, layers=2))
+        self.agrees("pinsage")
 
     def test_that_are_not_there_say_where_else(self):
-        job = self.client.submit("for-modules", gnnd.SGC(hops=2), epochs=1, name="sgc")
-        with self.assertRaisesRegex(gnnd.GnndError, "docs/pre-propagation.md"):
-            job.to_pyg()
-        residual = gnnd.GraphSAGE(hidden=8, residual=True)
-        job = self.client.submit("for-modules", residual, fanouts=[5, 5], epochs=1, name="res")
-        with self.assertRaisesRegex(gnnd.GnndError, "no residual connections"):
-            job.to_pyg()
+        for kind, residual, spec, said in (
+            ("SGC", False, {}, "docs/pre-propagation.md"),
+            ("TORCHSCRIPT", False, {}, "docs/plugins.md"),
+            ("GCN", True, {}, "no residual connections"),
+            ("GRAPHSAGE", False, {"sampling": {"algorithm": "KHOP_WEIGHTED"}}, "weighted by edges"),
+        ):
+            with self.assertRaisesRegex(gnnd.GnndError, said):
+                geometric.module({"model": {"type": kind, "residual": residual}}, spec, {})
 
     def test_history_is_a_frame_that_plots(self):
         mpl.use("Agg")
-        model = gnnd.GCN(hidden=8)
-        job = self.client.submit("for-modules", model, fanouts=[-1, -1], epochs=4, name="plotted")
-        history = job.wait().history()
+        job = self.jobs["gcn"].wait()
+        history = job.history()
         self.assertIsInstance(history, pd.DataFrame)
-        self.assertEqual(history.epoch.tolist(), [0, 1, 2, 3])
+        self.assertEqual(history.epoch.tolist(), [0, 1])
         figure = job.plot()
         self.assertEqual(figure.axes[0].lines[0].get_ydata().tolist(), history.loss.tolist())
         self.assertEqual(len(job.plot("seconds").axes), 1)
