@@ -8,7 +8,6 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 import unittest.mock
 
@@ -20,7 +19,6 @@ from gnnd import (
     connection,
     files,
     geometric,
-    identity,
     sources,
     spec,
     staging,
@@ -72,38 +70,6 @@ class Addresses(unittest.TestCase):
             gnnd.connect("unix:/nowhere/gnnd.sock")
         for remedy in ("npx gnnd serve --listen unix:/nowhere/gnnd.sock", "gnnd.local()"):
             self.assertIn(remedy, str(caught.exception))
-
-
-class Identities(unittest.TestCase):
-    """As those of gnnctl: arguments first, then the environment."""
-
-    def test_have_a_token(self):
-        with tempfile.NamedTemporaryFile("w") as file:
-            file.write("of-a-file\n")
-            file.flush()
-            environment = {"GNND_TOKEN_FILE": file.name}
-            for given, also, expected in (
-                (None, {}, "Bearer of-a-file"),
-                (None, {"GNND_TOKEN": "of-env"}, "Bearer of-env"),
-                ("given", {"GNND_TOKEN": "of-env"}, "Bearer given"),
-            ):
-                found = identity.Identity(token=given).metadata({**environment, **also})
-                self.assertEqual(found, (("authorization", expected),))
-        self.assertEqual(identity.Identity().metadata({}), ())
-        with self.assertRaisesRegex(gnnd.GnndError, "expected a line of letters"):
-            identity.Identity(token="two words").metadata({})
-        with self.assertRaisesRegex(gnnd.GnndError, "GNND_TOKEN_FILE /nowhere: No such file"):
-            identity.Identity().metadata({"GNND_TOKEN_FILE": "/nowhere"})
-
-    def test_are_encrypted_over_tcp_where_asked_for(self):
-        none = identity.Identity()
-        self.assertIsNone(none.credentials("unix:/a", {"GNND_TLS_CA": "/nowhere"}))
-        self.assertIsNone(none.credentials("host:1", {}))
-        self.assertIsNotNone(identity.Identity(tls=True).credentials("host:1", {}))
-        with self.assertRaisesRegex(gnnd.GnndError, "ca /nowhere: No such file"):
-            none.credentials("host:1", {"GNND_TLS_CA": "/nowhere"})
-        with self.assertRaisesRegex(gnnd.GnndError, "both or neither"):
-            identity.Identity(cert="/a").credentials("host:1", {})
 
 
 class Versions(unittest.TestCase):
