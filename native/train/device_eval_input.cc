@@ -40,12 +40,10 @@ uint64_t BlockBytes(const ModelSpec& spec) {
 
 Result<std::unique_ptr<DeviceInput>> DeviceInput::Create(const TrainOptions& options,
                                                          const FeatureStore& store,
-                                                         const DeviceSide& side,
-                                                         Workspace* block) {
+                                                         const DeviceSide& side, Workspace* block) {
   const gnnd_device_memory memory = GNND_VALUE(side.device().Memory());
   const uint64_t asked = options.device.eval_part_bytes;
-  const uint64_t part =
-      asked != 0 ? asked : std::min(kPartBytes, memory.budget_bytes / kPartShare);
+  const uint64_t part = asked != 0 ? asked : std::min(kPartBytes, memory.budget_bytes / kPartShare);
   const uint64_t needed = part + BlockBytes(options.model);
   if (needed > memory.budget_bytes / kBudgetShare) {
     return Status(Code::kDeviceMemory,
@@ -86,7 +84,7 @@ DeviceInput::Costs DeviceInput::CostsOf(const RowTable& table, uint64_t heads) c
   Costs costs;
   // Features that the host stages lie there a second time, with the places where they go.
   costs.source = (IsFeatures(table) ? 2 : 1) * table.row_bytes() + 12 + heads * sizeof(float);
-  costs.edge = (2 + heads) * sizeof(float);   // index, weight, coefficients
+  costs.edge = (2 + heads) * sizeof(float);     // index, weight, coefficients
   costs.row = (4 + 2 * heads) * sizeof(float);  // place, self, scale, its own coefficients
   return costs;
 }

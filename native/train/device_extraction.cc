@@ -96,10 +96,7 @@ RankedNodes NodesOf(const Sample& sample) { return {sample.nodes(), sample.ranks
 class Extraction {
  public:
   Extraction(const TrainOptions& options, const RowTable& raw, ExtractBuffer* buffer)
-      : options_(options),
-        raw_(raw),
-        buffer_(buffer),
-        workspace_(&buffer->memory) {}
+      : options_(options), raw_(raw), buffer_(buffer), workspace_(&buffer->memory) {}
 
   // In rows of T: float or Bfloat16.
   template <typename T>

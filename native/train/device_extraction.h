@@ -33,9 +33,7 @@ class DeviceFeatures {
   // Whether it has no row of a node without a rank.
   bool needs_ranks() const { return seen_ == nullptr || ranked_rows_ > 0; }
   // Rows of ranks below are the device's to read; without a rank where !needs_ranks().
-  uint64_t end_rank() const {
-    return std::max(cache_rows_, seen_ == nullptr ? 0 : ranked_rows_);
-  }
+  uint64_t end_rank() const { return std::max(cache_rows_, seen_ == nullptr ? 0 : ranked_rows_); }
   // But for nodes, ranks, their number and where rows go.
   gnnd_device_gather gather() const;
 

@@ -226,8 +226,8 @@ void EvalLayer::RunConvolution(const LayerTask& task, std::span<const uint32_t> 
 
 // A matrix where the host's operators read it.
 at::Tensor EvalLayer::SeenByHost(const at::Tensor& matrix) {
-  const float* const seen = input_->Seen(matrix.const_data_ptr<float>(),
-                                         static_cast<uint64_t>(matrix.numel()), &host_);
+  const float* const seen =
+      input_->Seen(matrix.const_data_ptr<float>(), static_cast<uint64_t>(matrix.numel()), &host_);
   return ViewOf(const_cast<float*>(seen), matrix.size(0), matrix.size(1));
 }
 
@@ -241,8 +241,8 @@ void EvalLayer::AttendPart(const LayerTask& task, const EvalPart& part,
   const auto where = part.memory->device().where;
   AttentionInput input;
   auto* const source = const_cast<float*>(part.x.values<float>().data());
-  input.source = ViewOf(source, static_cast<int64_t>(part.x.num_rows()),
-                        static_cast<int64_t>(wide), where);
+  input.source =
+      ViewOf(source, static_cast<int64_t>(part.x.num_rows()), static_cast<int64_t>(wide), where);
   input.attention = task.parameters.attention_source;
   AttentionTable table;
   table.indptr = part.indptr;
@@ -263,8 +263,8 @@ void EvalLayer::AttendPart(const LayerTask& task, const EvalPart& part,
     table.source_score = part.sources.empty() ? task.scores : scores_of(0, part.sources);
     table.destination_score = scores_of(1, part.nodes);
   } else {
-    input.destination = destination.narrow(0, static_cast<int64_t>(part.first),
-                                           static_cast<int64_t>(rows));
+    input.destination =
+        destination.narrow(0, static_cast<int64_t>(part.first), static_cast<int64_t>(rows));
     if (part.is_aside) {
       input.destination = SeenByHost(input.destination);
       input.attention = SeenByHost(input.attention);
@@ -297,9 +297,8 @@ void EvalLayer::RunAttention(const LayerTask& task, std::span<const uint32_t> no
   }
   const bool averages = task.layer + 1 == spec.num_layers;
   float* attended = averages ? memory->Get<float>(rows * wide) : out->data_ptr<float>();
-  input_->ForParts(transformed, nodes, spec.heads, [&](const EvalPart& part) {
-    AttendPart(task, part, destination, attended);
-  });
+  input_->ForParts(transformed, nodes, spec.heads,
+                   [&](const EvalPart& part) { AttendPart(task, part, destination, attended); });
   if (averages) {
     const at::Tensor by_head =
         View(attended, rows, wide).view({static_cast<int64_t>(rows), spec.heads, -1});

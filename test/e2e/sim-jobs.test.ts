@@ -5,7 +5,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
-import { InferenceFormat, InferenceOutput, JobKind } from '../../src/api/gen/gnnd/v1/inference_pb.ts';
+import {
+  InferenceFormat,
+  InferenceOutput,
+  JobKind,
+} from '../../src/api/gen/gnnd/v1/inference_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';

@@ -25,8 +25,8 @@ struct SampleReport {
   uint64_t nodes = 0;          // input nodes
   uint64_t edges = 0;          // all hops
   uint64_t seeds = 0;
-  uint64_t mark_ns = 0;    // of the batch's time: M stage
-  uint64_t copy_ns = 0;    // likewise: C stage, what of it nothing else hid; the rest counts as S
+  uint64_t mark_ns = 0;  // of the batch's time: M stage
+  uint64_t copy_ns = 0;  // likewise: C stage, what of it nothing else hid; the rest counts as S
   // A device's own time, where it has events to tell it by: of S, M and C.
   uint64_t device_ns = 0;
   uint64_t device_mark_ns = 0;

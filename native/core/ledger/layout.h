@@ -84,9 +84,9 @@ enum class Counter : uint32_t {
   kBusBytes = 34,
   kStagedRows = 35,  // those that the host gathered and copied there
   kStagedBytes = 36,
-  kRegisteredBytes = 37,  // of the host's memory, with a device; its largest value
-  kDeviceNs = 38,         // a device's own time for a Sampler's draws or a Trainer's gradients
-  kDeviceExtractNs = 39,  // likewise, for extraction
+  kRegisteredBytes = 37,   // of the host's memory, with a device; its largest value
+  kDeviceNs = 38,          // a device's own time for a Sampler's draws or a Trainer's gradients
+  kDeviceExtractNs = 39,   // likewise, for extraction
   kDeviceEvalChunks = 40,  // those of kEvalChunks that a device computed
   kDeviceEvalNs = 41,      // its own time for them
   kDeviceMarkNs = 42,      // likewise, for a Sampler's marks and copies

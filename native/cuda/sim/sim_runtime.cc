@@ -69,8 +69,7 @@ int SimRuntime::Link(uint32_t from, uint32_t to, gnnd_device_link* link) {
   const uint32_t a = script_.visible[from];
   const uint32_t b = script_.visible[to];
   for (const Script::Peers& peers : script_.peers) {
-    const bool are_these =
-        (peers.a == a && peers.b == b) || (peers.a == b && peers.b == a);
+    const bool are_these = (peers.a == a && peers.b == b) || (peers.a == b && peers.b == a);
     if (are_these) *link = {1, peers.kind, 0, peers.kind};
   }
   return 0;

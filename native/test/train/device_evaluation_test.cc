@@ -210,8 +210,7 @@ TEST_CASE("a Trainer on a device and one on the processor share chunks, rows and
     const auto there = Get(TorchWork::Create(options));
     for (uint64_t version = 0; version < 2; ++version) {
       const std::vector<float> parameters = ParametersFor(there.get(), version);
-      const Evaluated shared =
-          Evaluate({on_cpu.get(), there.get()}, {version, 0, parameters});
+      const Evaluated shared = Evaluate({on_cpu.get(), there.get()}, {version, 0, parameters});
       CHECK(shared.on_device == shared.chunks / 2);
       if (version == 1) CHECK(shared.SameAs(expected));
     }
@@ -329,8 +328,7 @@ TEST_CASE("a device that has no more memory in mid-evaluation leaves the rest to
   const gnnd_device_memory memory = Get(device->Memory());
   uint64_t left = memory.budget_bytes - (uint64_t{1} << 20);
   for (const uint64_t used : memory.used_bytes) left -= used;
-  const auto others =
-      Get(DeviceBuffer<std::byte>::Allocate(*device, left, DevicePurpose::kCache));
+  const auto others = Get(DeviceBuffer<std::byte>::Allocate(*device, left, DevicePurpose::kCache));
   const std::vector<float> parameters = ParametersFor(work.get(), 0);
   const Evaluated evaluated = Evaluate({work.get()}, {0, 0, parameters});
   CHECK(evaluated.status.message() == "");

@@ -51,7 +51,11 @@ export const hostView: ApiBackend['host'] = {
     {
       ...{ name: 'cuda:0', kind: 'CUDA', state: 'UNUSED', job: null, cores: [] },
       ...{ uuid: 'GPU-1', product: 'NVIDIA H200', pci: '0000:3b:00.0', bits: '' },
-      ...{ memoryBytes: 150_000_000_000, budgetBytes: 0, peers: [{ name: 'cuda:1', link: 'NVLINK' }] },
+      ...{
+        memoryBytes: 150_000_000_000,
+        budgetBytes: 0,
+        peers: [{ name: 'cuda:1', link: 'NVLINK' }],
+      },
       note: 'others use it: process 7; end them, or set share_gpus in the configuration',
     },
   ],
