@@ -194,6 +194,13 @@ void FinishLayerInPlace(const ModelSpec& spec, const at::Tensor& z, const at::Te
   if (normalization == Normalization::kL2) finish.normalize(norm, workspace, values);
 }
 
+at::Tensor DropRows(const at::Tensor& rows, const DropoutSite& site, Workspace* workspace) {
+  if (site.p == 0.0F) return rows;
+  // Rows in bfloat16 are those of a ReLU, which a second one leaves as they are.
+  if (rows.scalar_type() == at::kBFloat16) return ReluDropout(rows, site, workspace);
+  return ActivateAndDrop(rows, Activation::kRelu, false, site, workspace);
+}
+
 at::Tensor LayerNorm(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                      Workspace* workspace) {
   return LayerNormFunction::apply(x, scale, shift, workspace);

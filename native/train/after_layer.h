@@ -16,6 +16,9 @@ namespace gnnd {
 at::Tensor FinishLayer(const ModelSpec& spec, const at::Tensor& z, const at::Tensor& scale,
                        const at::Tensor& shift, const DropoutSite& site, Workspace* workspace);
 
+// Dropout alone, in place, of rows that FinishLayer gave with none.
+at::Tensor DropRows(const at::Tensor& rows, const DropoutSite& site, Workspace* workspace);
+
 // Layer normalisation of rows alone.
 at::Tensor LayerNorm(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                      Workspace* workspace);

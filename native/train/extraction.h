@@ -40,6 +40,11 @@ bool FusesBottom(const TrainOptions& options, const Sample& sample);
 void ReadRows(const FeatureStore& store, std::span<const uint32_t> nodes,
               std::span<const uint32_t> ranks, uint64_t row_bytes, std::byte* out);
 
+// Of what BeginExtraction has begun: the feature rows of `sample`, which is the same or what
+// history leaves of it.
+Status ExtractRows(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
+                   ExtractBuffer* buffer);
+
 // Reads the sample's feature rows from `store`, in the options' precision, and its seeds' labels;
 // where the bottom layer would only aggregate the rows once, aggregates them straight from the
 // store. On the calling thread's OpenMP team. kShmCorrupted for a sample that does not fit the

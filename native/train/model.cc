@@ -24,7 +24,7 @@ struct LayerContext {
   LayerParameters parameters;
   BlockView block;
   BatchKey key;
-  const uint32_t* nodes;  // global ids of the sample's nodes
+  const uint32_t* nodes;  // global ids of the block's rows
   Workspace* workspace;
 
   // Logits are float32 whatever the rows are that they are made of.
@@ -154,6 +154,19 @@ at::Tensor AddResidual(const LayerContext& context, const at::Tensor& own, const
   return Affine(input, context.workspace);
 }
 
+// The rows of a kept level, of which the layer gave `computed`, with dropout.
+at::Tensor KeptRows(const Model& model, TrainerHistory* history, uint32_t level,
+                    const at::Tensor& computed, const BatchKey& key, Workspace* workspace) {
+  // A layer's rows may be wider than they are kept, by the order in which it was computed.
+  const at::ScalarType type = history->NoRows(model.spec.hidden_dim).scalar_type();
+  const at::Tensor merged =
+      history->Merge(level, AsRowsOf(type, computed, workspace), workspace);
+  const DropoutSite site{{key.random_seed, key.epoch, key.batch, level},
+                         history->rows(level).nodes.data(),
+                         model.spec.dropout};
+  return DropRows(merged, site, workspace);
+}
+
 // By TensorRole.
 constexpr at::Tensor LayerParameters::* kPlaces[] = {&LayerParameters::weight,
                                                      &LayerParameters::bias,
@@ -202,19 +215,23 @@ LayerParameters ParametersOf(const Model& model, std::span<const at::Tensor> par
 }
 
 at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> parameters,
-                         const Sample& sample, const BottomInput& input, Workspace* workspace) {
+                         const Sample& sample, const BottomInput& input, Workspace* workspace,
+                         TrainerHistory* history) {
   const ModelSpec& spec = model.spec;
   const BatchKey key = sample.key();
   const at::ScalarType rows = (input.x.defined() ? input.x : input.aggregated).scalar_type();
   at::Tensor h = input.x;
-  for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
-    const LayerContext context{model,
-                               layer,
-                               ParametersOf(model, parameters, layer),
-                               sample.block(spec.num_layers - 1 - layer),
-                               key,
-                               sample.nodes().data(),
-                               workspace};
+  uint32_t first = 0;
+  if (const uint32_t level = history == nullptr ? 0 : history->StoredLevel(spec.num_layers)) {
+    const at::Tensor none = history->NoRows(spec.hidden_dim);
+    h = AsRowsOf(rows, KeptRows(model, history, level, none, key, workspace), workspace);
+    first = level;
+  }
+  for (uint32_t layer = first; layer < spec.num_layers; ++layer) {
+    const BlockView& block = sample.block(spec.num_layers - 1 - layer);
+    const uint32_t* nodes = block.nodes.empty() ? sample.nodes().data() : block.nodes.data();
+    const LayerContext context{
+        model, layer, ParametersOf(model, parameters, layer), block, key, nodes, workspace};
     const LayerParameters& mine = context.parameters;
     const bool fused = layer == 0 && input.aggregated.defined();
     at::Tensor z = fused ? Affine({input.aggregated,
@@ -228,9 +245,11 @@ at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> paramet
                          : ForwardLayer(context, h);
     if (spec.residual) z = AddResidual(context, fused ? input.self : OwnRows(context, h), z);
     if (context.last()) return Widened(z, workspace);
-    const DropoutSite site{
-        {key.random_seed, key.epoch, key.batch, layer + 1}, sample.nodes().data(), spec.dropout};
+    DropoutSite site{{key.random_seed, key.epoch, key.batch, layer + 1}, nodes, spec.dropout};
+    const bool is_kept = history != nullptr && history->keeps(layer + 1);
+    if (is_kept) site.p = 0;
     h = FinishLayer(spec, z, mine.norm_scale, mine.norm_shift, site, workspace);
+    if (is_kept) h = KeptRows(model, history, layer + 1, h, key, workspace);
     if (rows == at::kBFloat16) h = AsRowsOf(rows, h, workspace);
   }
   return h;

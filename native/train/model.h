@@ -7,6 +7,7 @@
 
 #include "core/batch/sample.h"
 #include "core/model/model_spec.h"
+#include "train/history.h"
 #include "train/ops.h"
 #include "train/workspace.h"
 
@@ -69,7 +70,10 @@ Reduction ReductionOf(const ModelSpec& spec);
 // then hidden rows are bfloat16, too, and attention, norms and activations other than ReLU compute
 // in float32 between them. Dropout is keyed by the sample's batch key
 // (core/kernels/dropout.h, attention.h). Tensors of the graph lie in `workspace` until its Reset.
+//
+// With a history the sample is what TrainerHistory::Prune made, and kept levels are merged.
 at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> parameters,
-                         const Sample& sample, const BottomInput& input, Workspace* workspace);
+                         const Sample& sample, const BottomInput& input, Workspace* workspace,
+                         TrainerHistory* history = nullptr);
 
 }  // namespace gnnd

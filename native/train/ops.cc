@@ -61,6 +61,19 @@ at::Tensor ViewOf(Bfloat16* data, int64_t rows, int64_t columns, at::Device wher
   return ViewAs(data, rows, columns, where);
 }
 
+std::vector<at::Tensor> ViewsOf(const ParameterManifest& manifest, std::span<const float> floats,
+                                at::Device where) {
+  std::vector<at::Tensor> tensors;
+  tensors.reserve(manifest.tensors.size());
+  for (const ParameterTensor& tensor : manifest.tensors) {
+    // Torch has no view of constant memory; nothing writes to a parameter through these.
+    float* data = const_cast<float*>(floats.data()) + tensor.offset;
+    tensors.push_back(tensor.is_bias ? ViewOf(data, 0, tensor.rows, where)
+                                     : ViewOf(data, tensor.rows, tensor.cols, where));
+  }
+  return tensors;
+}
+
 at::Tensor EmptyIn(Workspace* workspace, const at::Tensor& like, int64_t rows, int64_t columns) {
   return EmptyAs(like.scalar_type(), workspace, rows, columns);
 }

@@ -8,11 +8,13 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "core/base/bfloat16.h"
 #include "core/batch/record.h"
 #include "core/graph/row_table.h"
 #include "core/kernels/dropout.h"
+#include "core/model/manifest.h"
 #include "train/operators.h"
 #include "train/workspace.h"
 
@@ -34,6 +36,10 @@ enum class Reduction : uint32_t {
 at::Tensor ViewOf(float* data, int64_t rows, int64_t columns, at::Device where = at::kCPU);
 at::Tensor ViewOf(double* data, int64_t rows, int64_t columns, at::Device where = at::kCPU);
 at::Tensor ViewOf(Bfloat16* data, int64_t rows, int64_t columns, at::Device where = at::kCPU);
+
+// Those of a parameter vector, in the manifest's order: matrices, and biases as vectors.
+std::vector<at::Tensor> ViewsOf(const ParameterManifest& manifest, std::span<const float> floats,
+                                at::Device where);
 
 // An uninitialised [rows, columns] tensor in the workspace, with the element type of `like`.
 at::Tensor EmptyIn(Workspace* workspace, const at::Tensor& like, int64_t rows, int64_t columns);

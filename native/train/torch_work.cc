@@ -38,13 +38,6 @@ namespace {
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
-void UseThreads(uint32_t threads) {
-  // OpenMP keeps the number per thread, so the caller's thread must set it itself.
-  if (at::get_num_threads() != static_cast<int>(threads)) {
-    at::set_num_threads(static_cast<int>(threads));
-  }
-}
-
 class Work final : public TorchWork {
  public:
   Work(const TrainOptions& options, FeatureStore store, uint64_t cache_fill_ns,
@@ -55,6 +48,9 @@ class Work final : public TorchWork {
         script_(std::move(script)),
         model_(script_ ? Model(script_->spec(), script_->manifest()) : Model(options.model)),
         side_(std::move(side)),
+        history_(options.history.config.bytes == 0
+                     ? nullptr
+                     : std::make_unique<TrainerHistory>(options.history)),
         buffers_{ExtractBuffer(ExtractDevice()), ExtractBuffer(ExtractDevice())},
         compute_(ComputeDevice()),
         evaluator_(options_, model_, LayerRunnerOfModel()) {
@@ -70,6 +66,11 @@ class Work final : public TorchWork {
   Status UsePredictions();
   Status UseDevice();
 
+  bool keeps_history() const override { return history_ != nullptr; }
+  Status BringHistoryTo(const BatchPoint& point) override {
+    UseTeamOf(options_.threads);
+    return history_->BringTo(point);
+  }
   void InitParameters(std::span<float> parameters) override;
   Status Extract(const Sample& sample, uint32_t buffer, ExtractReport* report) override;
   Status ComputeGradient(const Sample& sample, uint32_t buffer, const ParametersView& parameters,
@@ -105,10 +106,11 @@ class Work final : public TorchWork {
     if (side_) return side_->compute().train_device();
     return options_.operators == nullptr ? CpuDevice() : *options_.operators;
   }
-  // Views of such vectors, of this device.
   std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters,
-                                           at::Device where = at::kCPU) const;
-  Status ExtractInto(const Sample& sample, ExtractBuffer* buffer);
+                                           at::Device where = at::kCPU) const {
+    return ViewsOf(model_.manifest, parameters, where);
+  }
+  Status ExtractInto(const Sample& sample, ExtractBuffer* buffer, HistoryReport* report);
   void CountReads(uint64_t rows, ExtractReport* report) const;
   Status Compute(const ExtractBuffer& extracted, const ParametersView& view,
                  std::span<float> gradient, BatchReport* report);
@@ -149,8 +151,9 @@ class Work final : public TorchWork {
   std::unique_ptr<ScriptModel> script_;  // null: the model is one of ours
   Model model_;
 
-  std::unique_ptr<DeviceSide> side_;    // null: the CPU
-  std::optional<DeviceReader> reader_;  // of extraction
+  std::unique_ptr<DeviceSide> side_;         // null: the CPU
+  std::optional<DeviceReader> reader_;       // of extraction
+  std::unique_ptr<TrainerHistory> history_;  // null: nothing is kept
   ExtractBuffer buffers_[kExtractBuffers];
   uint64_t extracted_ = 0;  // batches, by the thread that extracts
   Workspace compute_;
@@ -171,8 +174,10 @@ Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* repor
     // Torch's operators are not used here, only our loops on OpenMP's threads: of the calling
     // thread's own team, so that extraction never waits for a team that computes.
     UseTeamOf(options_.threads);
-    GNND_TRY(ExtractInto(sample, buffer));
-    report->traffic = store_.TrafficOf(sample.nodes(), sample.ranks());
+    GNND_TRY(ExtractInto(sample, buffer, &report->history));
+    // What was read: of a pruned sample, its nodes. A device's copy cannot be looked at.
+    const Sample& read = history_ ? buffer->sample : sample;
+    report->traffic = store_.TrafficOf(read.nodes(), read.ranks());
     report->cache_rows = side_ ? side_->features().cache_rows() : store_.cache_rows();
     if (side_) CountReads(sample.nodes().size(), report);
     report->device_ns = buffer->device_ns;
@@ -197,22 +202,13 @@ void Work::CountReads(uint64_t rows, ExtractReport* report) const {
   report->bus_bytes = report->bus_rows * row_bytes;
 }
 
-Status Work::ExtractInto(const Sample& sample, ExtractBuffer* buffer) {
+Status Work::ExtractInto(const Sample& sample, ExtractBuffer* buffer, HistoryReport* report) {
+  if (history_) {
+    GNND_TRY(BeginExtraction(options_, sample, buffer));
+    return ExtractRows(options_, store_, history_->Prune(sample, report), buffer);
+  }
   if (!side_) return ExtractBatch(options_, store_, sample, buffer);
   return ExtractToDevice(options_, store_, sample, &*reader_, buffer);
-}
-
-std::vector<at::Tensor> Work::ParameterTensors(std::span<const float> parameters,
-                                               at::Device where) const {
-  std::vector<at::Tensor> tensors;
-  tensors.reserve(model_.manifest.tensors.size());
-  for (const ParameterTensor& tensor : model_.manifest.tensors) {
-    // Torch has no view of constant memory; nothing writes to a parameter here.
-    float* data = const_cast<float*>(parameters.data()) + tensor.offset;
-    tensors.push_back(tensor.is_bias ? ViewOf(data, 0, tensor.rows, where)
-                                     : ViewOf(data, tensor.rows, tensor.cols, where));
-  }
-  return tensors;
 }
 
 std::unique_ptr<LayerRunner> Work::LayerRunnerOfModel() {
@@ -279,8 +275,9 @@ Status Work::Compute(const ExtractBuffer& extracted, const ParametersView& view,
       TensorsToTrain(extracted.key, side_ ? side_->Parameters(view) : view.floats);
   const Sample& sample = extracted.sample;
   const BottomInput& input = extracted.input;
-  const at::Tensor given = script_ ? script_->Forward(sample, input.x)
-                                   : ForwardBlocks(model_, leaves, sample, input, &compute_);
+  const at::Tensor given =
+      script_ ? script_->Forward(sample, input.x)
+              : ForwardBlocks(model_, leaves, sample, input, &compute_, history_.get());
   const at::Tensor logits = given.contiguous();
 
   const at::Tensor grad_logits =
@@ -295,6 +292,7 @@ Status Work::Compute(const ExtractBuffer& extracted, const ParametersView& view,
                                            /*allow_unused=*/true);
   compute_bytes_.store(compute_.reserved_bytes(), std::memory_order_relaxed);
   WriteGradient(grads, gradient);
+  if (history_) report->history = history_->Update();
   if (side_) report->device_ns = side_->compute().EndTiming();
   return Status::Ok();
 }

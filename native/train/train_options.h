@@ -15,6 +15,7 @@
 #include "core/model/model_spec.h"
 #include "core/sample/options.h"
 #include "train/device.h"
+#include "train/history.h"
 
 namespace gnnd {
 
@@ -84,6 +85,8 @@ struct TrainOptions {
   std::span<const int64_t> test_nodes;
   EvalPlace eval_place;  // of exact evaluation; by default memory of our own of any size
   std::optional<SamplerOptions> eval_sampler;  // of sampled evaluation; none: exact
+
+  HistoryUse history;  // embeddings that batches keep and read
 
   // Inference: evaluations of validation nodes predict these in place of them, and need no label;
   // there are none of test nodes. Ascending, each once.

@@ -165,6 +165,13 @@ function executorTimesInit(times: ExecutorTimes): MessageInitShape<typeof Execut
     waitDueNs: int64(times.waitDueNs),
     waitTurnNs: int64(times.waitTurnNs),
     waitExtractNs: int64(times.waitExtractNs),
+    pruneNs: int64(times.pruneNs),
+    historyNs: int64(times.historyNs),
+    cachedRows: int64(times.cachedRows),
+    readRows: int64(times.readRows),
+    prunedRows: int64(times.prunedRows),
+    historyLookups: int64(times.historyLookups),
+    historyHits: int64(times.historyHits),
   };
 }
 

@@ -5,10 +5,12 @@ import {
   type ExecutorSnapshot,
   type SegmentSnapshot,
   stageBoundsSeconds,
+  stages,
   waitBoundsSeconds,
   waitSides,
 } from '../native/contract.ts';
 import type { ExecutorRole, JobProgress, JobRecord } from '../records/job-record.ts';
+import { keepsHistory } from '../spec/rules/history.ts';
 import { ExecutorUsage } from '../supervisor/executor-usage.ts';
 import type { JobAttempt } from '../supervisor/job-attempt.ts';
 
@@ -19,6 +21,9 @@ import type { JobAttempt } from '../supervisor/job-attempt.ts';
 
 /** Letter of each stage, in the order of native `stages`. */
 const stageLetters: readonly Stage[] = ['S', 'M', 'C', 'P', 'E', 'T', 'A', 'V'];
+
+/** As native/core/ledger/layout.h counts levels and ages. */
+const historyBuckets = 8;
 
 export interface JobMetrics {
   started(attempt: JobAttempt): void;
@@ -127,6 +132,7 @@ function inputOf(
     accuracy: accuracyOf(epochs, job.result),
     queue: queueOf(attempt),
     cache: cacheOf(attempt, executors),
+    history: historyOf(attempt, executors),
     deviceUse: deviceUseOf(attempt, executors),
     placement: placementOf(job, attempt),
     switches: {
@@ -174,6 +180,35 @@ function cacheOf(
     },
     fillSeconds: largest(counters.cacheFillNs) / 1e9,
     presampleSeconds: attempt.cachePlan.rankMs / 1000,
+  };
+}
+
+function historyOf(
+  { input: { spec } }: JobAttempt,
+  executors: readonly ExecutorSnapshot[],
+): JobMetricsInput['history'] {
+  if (!keepsHistory(spec)) return null;
+  const total = (counter: number) => sumOf(executors, counter);
+  const from = (first: number) =>
+    Array.from({ length: historyBuckets }, (_, index) => total(first + index));
+  // Where Trainers share one, each tells of the same memory.
+  const largest = (counter: number) =>
+    Math.max(0, ...executors.map((executor) => executor.counters[counter] ?? 0));
+  const pruneAt = stages.indexOf('PRUNE');
+  const pruneNs = executors.reduce((sum, { stages: of }) => sum + (of[pruneAt]?.totalNs ?? 0), 0);
+  return {
+    lookups: total(counters.historyLookUps),
+    hitsByLevel: from(counters.historyHits1),
+    hitsByAge: from(counters.historyAge1),
+    events: {
+      ADMITTED: total(counters.historyAdmitted),
+      EVICTED: total(counters.historyEvicted),
+      OVERWRITTEN: largest(counters.historyOverwritten),
+    },
+    prunedRows: total(counters.prunedRows),
+    places: largest(counters.historyRows),
+    pruneSeconds: pruneNs / 1e9,
+    updateSeconds: total(counters.historyUpdateNs) / 1e9,
   };
 }
 

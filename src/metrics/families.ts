@@ -16,6 +16,10 @@ import {
   executorRoles,
   grpcCodes,
   grpcTypes,
+  historyAges,
+  historyEvents,
+  historyLevels,
+  historyResults,
   jobPhases,
   propagationOutcomes,
   queueSides,
@@ -274,6 +278,29 @@ export const slotFamilies = {
   }),
   gnnd_cache_fill_seconds: gauge('Filling the slowest cache.', slot),
   gnnd_presample_seconds: gauge("Ranking the nodes; 0 when an earlier job's order was used.", slot),
+
+  gnnd_history_lookups_total: counter(
+    'Rows of hidden layers looked for in history; absent without one, as all of it.',
+    { ...slot, result: historyResults },
+  ),
+  gnnd_history_hits_total: counter('Rows found in history, by layer; 1 reads the features.', {
+    ...slot,
+    level: historyLevels,
+  }),
+  gnnd_history_age_total: counter(
+    'Rows found in history, by age in eighths of history.stale_steps, 1 the youngest.',
+    { ...slot, eighth: historyAges },
+  ),
+  gnnd_history_embeddings_total: counter(
+    'Embeddings stored, forgotten for their gradients, and lost for want of memory.',
+    { ...slot, event: historyEvents },
+  ),
+  gnnd_history_pruned_rows_total: counter('Feature rows that history spared batches.', slot),
+  gnnd_history_places: gauge('Places that embeddings have taken of their memory.', slot),
+  gnnd_history_seconds_total: counter('Look-up with pruning, and admission.', {
+    ...slot,
+    part: ['PRUNE', 'UPDATE'],
+  }),
 
   gnnd_device_memory_bytes: gauge(
     "Most that executors hold of a device's memory at a time, by use; absent on CPU devices.",

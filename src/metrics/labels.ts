@@ -93,6 +93,14 @@ export type CopyDirection = (typeof copyDirections)[number];
 export const rowWays = ['CACHE', 'BUS', 'STAGED'] as const;
 export type RowWay = (typeof rowWays)[number];
 
+/** What a look into history finds, and what happens to embeddings. */
+export const historyResults = ['HIT', 'MISS'] as const;
+export const historyEvents = ['ADMITTED', 'EVICTED', 'OVERWRITTEN'] as const;
+export type HistoryEvent = (typeof historyEvents)[number];
+/** Hidden layers, and eighths of the oldest that an embedding may be. */
+export const historyLevels = ['1', '2', '3', '4', '5', '6', '7'] as const;
+export const historyAges = ['1', '2', '3', '4', '5', '6', '7', '8'] as const;
+
 /** Stages of which a device's events tell how long it had to do. */
 export const deviceStages = ['SAMPLE', 'MARK', 'COPY', 'EXTRACT', 'TRAIN', 'EVALUATE'] as const;
 export type DeviceStage = (typeof deviceStages)[number];

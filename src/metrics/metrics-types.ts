@@ -13,6 +13,7 @@ import type {
   ExecutorOutcome,
   GrpcCode,
   GrpcType,
+  HistoryEvent,
   PropagationOutcome,
   QueueSide,
   ReclaimedState,
@@ -174,6 +175,19 @@ export interface JobMetricsInput {
     readonly fillSeconds: number;
     readonly presampleSeconds: number;
   };
+  /** Null for a job that keeps none. */
+  readonly history: {
+    readonly lookups: number;
+    /** By hidden layer, from the first, and by age, from the youngest eighth. */
+    readonly hitsByLevel: readonly number[];
+    readonly hitsByAge: readonly number[];
+    readonly events: Readonly<Record<HistoryEvent, number>>;
+    readonly prunedRows: number;
+    /** Places for embeddings that were ever taken. */
+    readonly places: number;
+    readonly pruneSeconds: number;
+    readonly updateSeconds: number;
+  } | null;
   /** Of devices that are no CPU devices. */
   readonly deviceUse: readonly {
     readonly device: string;

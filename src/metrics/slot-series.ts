@@ -8,6 +8,9 @@ import {
   deviceMemoryUses,
   deviceStages,
   executorRoles,
+  historyAges,
+  historyEvents,
+  historyLevels,
   jobPhases,
   queueSides,
   reclaimedStates,
@@ -41,6 +44,7 @@ export class SlotSeries {
     this.#setStages(input);
     this.#setQueue(input.queue);
     this.#setCache(input.cache);
+    this.#setHistory(input.history);
     this.#setDeviceUse(input.deviceUse);
     this.#setPlacement(input);
     this.#setExecutors(input);
@@ -146,6 +150,33 @@ export class SlotSeries {
     }
     series.set('gnnd_cache_fill_seconds', slot, cache.fillSeconds);
     series.set('gnnd_presample_seconds', slot, cache.presampleSeconds);
+  }
+
+  #setHistory(history: JobMetricsInput['history']): void {
+    if (history === null) return;
+    const { series } = this;
+    const slot = this.#slot;
+    const hits = history.hitsByLevel.reduce((sum, count) => sum + count, 0);
+    series.set('gnnd_history_lookups_total', { ...slot, result: 'HIT' }, hits);
+    const misses = history.lookups - hits;
+    series.set('gnnd_history_lookups_total', { ...slot, result: 'MISS' }, misses);
+    for (const [index, level] of historyLevels.entries()) {
+      const found = history.hitsByLevel[index] ?? 0;
+      if (found > 0) series.set('gnnd_history_hits_total', { ...slot, level }, found);
+    }
+    for (const [index, eighth] of historyAges.entries()) {
+      const found = history.hitsByAge[index] ?? 0;
+      series.set('gnnd_history_age_total', { ...slot, eighth }, found);
+    }
+    for (const event of historyEvents) {
+      const count = history.events[event];
+      series.set('gnnd_history_embeddings_total', { ...slot, event }, count);
+    }
+    series.set('gnnd_history_pruned_rows_total', slot, history.prunedRows);
+    series.set('gnnd_history_places', slot, history.places);
+    const { pruneSeconds, updateSeconds } = history;
+    series.set('gnnd_history_seconds_total', { ...slot, part: 'PRUNE' }, pruneSeconds);
+    series.set('gnnd_history_seconds_total', { ...slot, part: 'UPDATE' }, updateSeconds);
   }
 
   #setDeviceUse(uses: JobMetricsInput['deviceUse']): void {

@@ -139,6 +139,16 @@ export interface ExecutorTimes {
   readonly waitTurnNs: number;
   /** For its own extraction; the rest of `extractNs` was hidden behind training. */
   readonly waitExtractNs: number;
+  readonly pruneNs: number;
+  /** A part of `trainNs`: admission to history. */
+  readonly historyNs: number;
+  /** Feature rows of batches: of the cache, read from elsewhere, and spared by history. */
+  readonly cachedRows: number;
+  readonly readRows: number;
+  readonly prunedRows: number;
+  /** Rows of hidden layers that were looked for in history, and those found. */
+  readonly historyLookups: number;
+  readonly historyHits: number;
 }
 
 export interface JobResult {

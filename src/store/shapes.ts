@@ -135,6 +135,13 @@ export const executorTimes: Decoder<EpochReport['executorTimes']> = list(
     waitDueNs: integer,
     waitTurnNs: integer,
     waitExtractNs: integer,
+    pruneNs: later(integer, 0),
+    historyNs: later(integer, 0),
+    cachedRows: later(integer, 0),
+    readRows: later(integer, 0),
+    prunedRows: later(integer, 0),
+    historyLookups: later(integer, 0),
+    historyHits: later(integer, 0),
   }),
 );
 

@@ -3,6 +3,7 @@ import type { CachePlan } from '../records/job-record.ts';
 import type { PinnedPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
+import { keepsHistory } from '../spec/rules/history.ts';
 import { rowBytesOf } from './memory-plan.ts';
 
 /**
@@ -76,6 +77,9 @@ function prefetchOf(
   spec: JobSpec,
   { featuresOnDisk, freeCores }: CacheFacts,
 ): Pick<CachePlan, 'prefetch' | 'prefetchExplanation'> {
+  if (keepsHistory(spec)) {
+    return { prefetch: false, prefetchExplanation: 'history changes with every step' };
+  }
   if (spec.cache.prefetch !== 'AUTO') {
     return { prefetch: spec.cache.prefetch === 'ON', prefetchExplanation: 'as asked for' };
   }

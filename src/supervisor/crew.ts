@@ -21,6 +21,7 @@ import { deviceOptionsOf } from './device-memory.ts';
 import { createScratch, type EvaluationPlan, evaluationSampling } from './evaluation-plan.ts';
 import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
+import { historyOptionsOf } from './history.ts';
 import { type JobLayout, optimizerOf } from './job-layout.ts';
 import type { CrewDevice, LivingSeat, Seat } from './seat.ts';
 import { trainerThreads } from './trainer-threads.ts';
@@ -237,6 +238,7 @@ export class Crew {
         threads,
         prefetch: this.#options.cache.prefetch,
         prediction: this.#options.prediction,
+        history: historyOptionsOf(this.#options),
         rows: {
           folder: this.#options.rowsFolder,
           chunk: Math.max(1, spec.training.rowChunk),

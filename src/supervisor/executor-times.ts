@@ -1,4 +1,4 @@
-import { type ExecutorSnapshot, stages, waitSides } from '../native/contract.ts';
+import { counters, type ExecutorSnapshot, stages, waitSides } from '../native/contract.ts';
 import type { ExecutorTimes } from '../records/job-record.ts';
 import type { Look } from './progress.ts';
 
@@ -49,6 +49,8 @@ function differenceOf(executor: ExecutorSnapshot, base: ExecutorSnapshot | undef
     const index = waitSides.indexOf(name);
     return (executor.waits[index]?.totalNs ?? 0) - (base?.waits[index]?.totalNs ?? 0);
   };
+  const count = (name: keyof typeof counters) =>
+    (executor.counters[counters[name]] ?? 0) - (base?.counters[counters[name]] ?? 0);
   return {
     sampleNs: stage('SAMPLE'),
     markNs: stage('MARK'),
@@ -62,5 +64,12 @@ function differenceOf(executor: ExecutorSnapshot, base: ExecutorSnapshot | undef
     waitDueNs: wait('DUE'),
     waitTurnNs: wait('TURN'),
     waitExtractNs: wait('EXTRACT'),
+    pruneNs: stage('PRUNE'),
+    historyNs: count('historyUpdateNs'),
+    cachedRows: count('deviceRows'),
+    readRows: count('hostRows') + count('diskRows'),
+    prunedRows: count('prunedRows'),
+    historyLookups: count('historyLookUps'),
+    historyHits: count('historyHits'),
   };
 }

@@ -17,6 +17,7 @@ import { takesRows } from '../spec/rules/propagation.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { parametersOf } from './checkpoint.ts';
 import { type EvaluationPlan, rowEvaluationSizes } from './evaluation-plan.ts';
+import { noHistory } from './history.ts';
 import type { JobLayout, SegmentRequest } from './job-layout.ts';
 import { runTask, TaskError, type TaskOptions } from './task.ts';
 import { readTrainedModel, type TrainedModel } from './trained-model.ts';
@@ -99,6 +100,7 @@ export function inferenceSegment(
     lowWater: 0,
     stopPatience: 0,
     stopMinDelta: 0,
+    history: noHistory,
   };
 }
 

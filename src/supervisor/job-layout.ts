@@ -11,8 +11,10 @@ import type {
 import { mayCache } from '../spec/cache-spec.ts';
 import { hasOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { sharesHistory } from '../spec/rules/history.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
+import { historyConfigOf, noHistory } from './history.ts';
 
 /** What a job's spec means in native terms: options, sizes, the segment to make. */
 
@@ -174,6 +176,7 @@ export function jobSegment(
     lowWater: Math.floor(numSlots / 4),
     stopPatience: spec.training.earlyStop.patienceEpochs,
     stopMinDelta: spec.training.earlyStop.minDelta,
+    history: sharesHistory(spec) ? historyConfigOf(spec, request.counts) : noHistory,
   };
 }
 
@@ -196,6 +199,7 @@ export function trialSegment(request: SegmentRequest): SegmentSpec {
     lowWater: 0,
     stopPatience: 0,
     stopMinDelta: 0,
+    history: noHistory,
   };
 }
 

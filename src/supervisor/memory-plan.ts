@@ -11,6 +11,7 @@ import type {
 import { hasOwnMemory, trainsInOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticBytes, automaticRatio } from '../spec/limits.ts';
+import { keepsHistory, sharesHistory } from '../spec/rules/history.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { scratchOf } from './evaluation-plan.ts';
@@ -88,6 +89,7 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
         ...(rows?.tier === 'DISK' ? [stagedPart(spec, counts)] : []),
         ...evaluationParts(spec, layout, facts),
         ...cacheParts(spec, counts),
+        ...historyParts(spec, counts),
         parameterPart(spec, layout),
         extractionPart(spec, layout, counts),
         queuePart(spec, layout, facts),
@@ -259,6 +261,23 @@ function evaluationParts(
 
 /** What is on its way to a device, and its numbering (native/train/device_eval_input.h). */
 const partBytes = 2 * 2 ** 26;
+
+/** Embeddings and where each node's lie; what batches leave until their step is committed aside. */
+function historyParts(spec: JobSpec, { numNodes }: DatasetCounts): readonly MemoryPart[] {
+  if (!keepsHistory(spec)) return [];
+  const copies = sharesHistory(spec) ? 1 : trainersOf(spec);
+  const { maxBytes, levels } = spec.history;
+  return [
+    {
+      name: 'embeddings of earlier steps',
+      bytes: copies * (maxBytes + levels.length * 4 * numNodes),
+      isBound: true,
+      field: 'history.max_bytes',
+      remedy:
+        'of more embeddings than fit the oldest are given up; history.stale_steps 0 keeps none',
+    },
+  ];
+}
 
 function cacheParts(spec: JobSpec, counts: DatasetCounts): readonly MemoryPart[] {
   const { ratio } = spec.cache;

@@ -23,6 +23,9 @@
 //
 // Datasets have one type of nodes and one relation today: a block a hop, block(h) that of hop h,
 // and block(h + 1) has num_dst = block(h).num_src.
+//
+// A pruned sample is no record's: what it lists are the last block's sources (3 holds, 1 and 2 do
+// not), and blocks name their rows.
 
 namespace gnnd {
 
@@ -47,6 +50,9 @@ struct BlockView {
   uint32_t relation = 0;
   uint32_t dst_type = 0;
   uint32_t src_type = 0;
+  // [num_src], of a pruned sample (core/history/prune.h): global ids of the source rows, the
+  // destinations' first. Empty: they are the first ones of the sample's list.
+  std::span<const uint32_t> nodes{};
 };
 
 // Borrows everything; a plain value of some kilobytes, to be passed by reference.

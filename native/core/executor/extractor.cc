@@ -81,10 +81,19 @@ Status Extractor::Extract() {
   const uint64_t start_ns = MonotonicNs();
   out_.sample = GNND_VALUE(SampleOf(batch_));
   out_.report = ExtractReport{};
+  if (work_.keeps_history()) GNND_TRY(work_.BringHistoryTo(PointOf(batch_)));
   GNND_TRY(work_.Extract(out_.sample, out_.buffer, &out_.report));
   out_.busy_ns = MonotonicNs() - start_ns;
   GNND_FAILPOINT("extract.after");
   return Status::Ok();
+}
+
+BatchPoint Extractor::PointOf(uint64_t batch) const {
+  const JobShape& shape = segment_.shape();
+  const uint64_t group = shape.GroupOfBatch(batch);
+  const uint64_t version = shape.RequiredVersion(group);
+  return {version, static_cast<uint32_t>(batch - shape.FirstBatch(group)),
+          shape.BatchesBefore(version)};
 }
 
 Result<Sample> Extractor::SampleOf(uint64_t batch) const {

@@ -28,9 +28,10 @@ struct Extracted {
 
 class Extractor {
  public:
-  // With `ahead` extraction has a thread of its own, else Finish does the work.
+  // With `ahead` extraction has a thread of its own, unless the work keeps a history; else Finish
+  // does the work.
   Extractor(const Segment& segment, TrainWork& work, bool ahead)
-      : segment_(segment), work_(work), ahead_(ahead) {}
+      : segment_(segment), work_(work), ahead_(ahead && !work.keeps_history()) {}
   ~Extractor();
   Extractor(const Extractor&) = delete;
   Extractor& operator=(const Extractor&) = delete;
@@ -54,6 +55,7 @@ class Extractor {
   void Run();
   void Wait();
   Status Extract();
+  BatchPoint PointOf(uint64_t batch) const;
   Result<Sample> SampleOf(uint64_t batch) const;
   // Of a batch that has no record: its key and its number of rows. The random seed is the work's.
   Sample RowsOf(uint64_t batch) const;

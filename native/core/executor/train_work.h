@@ -22,11 +22,28 @@
 
 namespace gnnd {
 
+// What an ExtractReport and a BatchReport say of history (core/history).
+struct HistoryReport {
+  uint64_t look_ups = 0;
+  uint64_t level_hits[kHistoryBuckets] = {};  // of level 1 and on
+  uint64_t ages[kHistoryBuckets] = {};        // of these, by eighths of the oldest that may be
+  uint64_t pruned_rows = 0;                   // of the sample's input nodes
+  uint64_t prune_ns = 0;
+};
+struct HistoryUpdate {
+  uint64_t admitted = 0;
+  uint64_t evicted = 0;
+  uint64_t rows = 0;         // places of the buffer that were ever written
+  uint64_t overwritten = 0;  // embeddings lost so far for want of places
+  uint64_t ns = 0;
+};
+
 struct BatchReport {
   double loss_sum = 0;  // cross-entropy summed over the seeds
   uint64_t seeds = 0;
   uint64_t correct = 0;    // seeds whose arg-max is their label
   uint64_t device_ns = 0;  // a device's own time, where it has events to tell it by
+  HistoryUpdate history{};
 };
 
 // How a chunk of an evaluation was computed.
@@ -97,11 +114,24 @@ struct ExtractReport {
   uint64_t staged_bytes = 0;
   uint64_t device_ns = 0;  // as of a BatchReport
   DeviceUse device{};
+  HistoryReport history{};
+};
+
+// Where a batch stands in the order of steps.
+struct BatchPoint {
+  uint64_t version = 0;         // that it is computed on
+  uint32_t place = 0;           // in its group
+  uint32_t batches_before = 0;  // of the group that was committed as `version`; 0 of the first
 };
 
 class TrainWork {
  public:
   virtual ~TrainWork() = default;
+
+  // Whether what is extracted depends on the steps before: Extract then comes once its batch is
+  // due, on the thread of ComputeGradient, after this, which says which batch it is.
+  virtual bool keeps_history() const { return false; }
+  virtual Status BringHistoryTo(const BatchPoint&) { return Status::Ok(); }
 
   // Version 0 of the parameters, from the job's random seed. Padding is set to zero.
   virtual void InitParameters(std::span<float> parameters) = 0;

@@ -156,9 +156,12 @@ class TrainerLoop {
   Result<Next> Hold(Command command) {
     const uint64_t batch = *held_;
     Batches& batches = self_.batches();
-    if (extractor_.started()) GNND_TRY(FinishExtraction(batch));
+    const bool reads_steps = work_.keeps_history();
+    if (extractor_.started() && (!reads_steps || batches.Due(batch))) {
+      GNND_TRY(FinishExtraction(batch));
+    }
     GNND_FAILPOINT("hold.before_due");
-    if (batches.Due(batch)) {
+    if (!extractor_.started() && batches.Due(batch)) {
       self_.EndWait();
       GNND_TRY(Train(batch));
       return Next::kLookAgain;
@@ -205,8 +208,11 @@ class TrainerLoop {
       return extracted.status();
     }
     extracted_ = *extracted;
-    self_.log().AddStage(Stage::kExtract, extracted_.busy_ns);
+    const uint64_t prune_ns = extracted_.report.history.prune_ns;
+    if (work_.keeps_history()) self_.log().AddStage(Stage::kPrune, prune_ns);
+    self_.log().AddStage(Stage::kExtract, extracted_.busy_ns - prune_ns);
     CountExtracted(extracted_.report);
+    CountHistory(extracted_.report.history);
     return Status::Ok();
   }
 
@@ -249,6 +255,28 @@ class TrainerLoop {
     log.Raise(Counter::kCacheFillNs, report.cache_fill_ns);
     log.Raise(Counter::kWorkBytes, report.work_bytes);
     log.RaiseDeviceUse(report.device);
+  }
+
+  void CountHistory(const HistoryReport& report) {
+    if (!work_.keeps_history()) return;
+    ExecutorLog& log = self_.log();
+    log.Add(Counter::kHistoryLookUps, report.look_ups);
+    log.Add(Counter::kPrunedRows, report.pruned_rows);
+    for (uint32_t i = 0; i < kHistoryBuckets; ++i) {
+      log.Add(Counter::kHistoryHits, report.level_hits[i]);
+      log.Add(CounterAt(Counter::kHistoryLevelHits, i), report.level_hits[i]);
+      log.Add(CounterAt(Counter::kHistoryAges, i), report.ages[i]);
+    }
+  }
+
+  void CountUpdate(const HistoryUpdate& update) {
+    if (!work_.keeps_history()) return;
+    ExecutorLog& log = self_.log();
+    log.Add(Counter::kHistoryAdmitted, update.admitted);
+    log.Add(Counter::kHistoryEvicted, update.evicted);
+    log.Add(Counter::kHistoryUpdateNs, update.ns);
+    log.Raise(Counter::kHistoryRows, update.rows);
+    log.Raise(Counter::kHistoryOverwritten, update.overwritten);
   }
 
   // Nothing that is not finite is handed in: a step would spread it to every parameter, and the
@@ -299,6 +327,7 @@ class TrainerLoop {
     self_.log().Add(Counter::kBatchesTrained, 1);
     self_.log().Add(Counter::kSeeds, report.seeds);
     self_.log().Add(Counter::kDeviceNs, report.device_ns);
+    CountUpdate(report.history);
     return Status::Ok();
   }
 

@@ -15,6 +15,7 @@
 #include "core/base/failpoint.h"
 #include "core/base/huge_array.h"
 #include "core/base/memfd.h"
+#include "core/ledger/image_history.h"
 
 namespace gnnd {
 namespace {
@@ -40,7 +41,7 @@ struct ImageShape {
   uint64_t evaluate_every;
   uint64_t stop_patience;
   double stop_min_delta;
-  uint64_t reserved;
+  uint64_t history_bytes;  // of the history that Trainers share; 0: there is none
 };
 static_assert(sizeof(ImageShape) == 128);
 
@@ -58,9 +59,10 @@ struct ImageHeader {
   uint64_t parameter_copies;  // of as many versions, the last of which is `version`
   uint64_t optimizer_copies;  // likewise
   uint64_t best_copies;       // 1 once something was evaluated
+  uint64_t saved_history_bytes;
   char owner[kImageOwnerBytes];
 };
-static_assert(sizeof(ImageHeader) == 320);
+static_assert(sizeof(ImageHeader) == 328);
 
 // In their order in the file, each right behind the one before; the digest follows.
 struct Sections {
@@ -70,6 +72,7 @@ struct Sections {
   uint64_t best_at;
   uint64_t entries_at;
   uint64_t starts_at;  // of the epochs that have an entry, and of the one in progress
+  uint64_t history_at;
   uint64_t digest_at;
   uint64_t total_bytes;
 };
@@ -85,7 +88,8 @@ Sections SectionsOf(const ImageHeader& header) {
   // Whatever is behind them has whole words.
   at.entries_at = RoundUp(at.best_at + header.best_copies * parameters, 64);
   at.starts_at = at.entries_at + header.epochs * sizeof(EpochEntry);
-  at.digest_at = at.starts_at + (header.epochs + 1) * sizeof(uint64_t);
+  at.history_at = at.starts_at + (header.epochs + 1) * sizeof(uint64_t);
+  at.digest_at = RoundUp(at.history_at + header.saved_history_bytes, 8);
   at.total_bytes = at.digest_at + sizeof(Sha256Digest);
   return at;
 }
@@ -107,6 +111,7 @@ ImageShape ShapeOf(const SegmentConfig& config) {
   shape.evaluate_every = config.evaluate_every;
   shape.stop_patience = config.early_stop.patience;
   shape.stop_min_delta = config.early_stop.min_delta;
+  shape.history_bytes = JobHistory::BytesOf(config.history, config.group);
   return shape;
 }
 
@@ -156,6 +161,7 @@ ImageHeader LargestOf(const Segment& segment) {
   header.optimizer_copies = segment.shape().staleness + 1;
   header.best_copies = 1;
   header.epochs = segment.config().epochs;
+  header.saved_history_bytes = JobHistory::MostSavedBytes(segment.config().history);
   return header;
 }
 
@@ -164,8 +170,13 @@ void Put(std::byte* at, std::span<const float> floats) {
 }
 
 // REQUIRES: the segment's mutex is held.
-ImageHeader CopyInto(const Segment& segment, const std::string& owner, std::byte* image) {
+ImageHeader CopyInto(const Segment& segment, const std::string& owner, const JobHistory* history,
+                     std::byte* image) {
   ImageHeader header = HeaderOf(segment);
+  if (history != nullptr) {
+    header.saved_history_bytes = history->SavedBytes();
+    header.total_bytes = SectionsOf(header).total_bytes;
+  }
   owner.copy(header.owner, kImageOwnerBytes - 1);
   const Sections at = SectionsOf(header);
   const uint64_t parameter_bytes = header.shape.parameter_floats * sizeof(float);
@@ -193,6 +204,7 @@ ImageHeader CopyInto(const Segment& segment, const std::string& owner, std::byte
     const uint64_t start = StartOf(segment, e);
     std::memcpy(image + at.starts_at + e * sizeof(uint64_t), &start, sizeof(start));
   }
+  if (history != nullptr) history->Save(image + at.history_at);
   return header;
 }
 
@@ -307,6 +319,7 @@ Status CheckShape(const ImageShape& wanted, const ImageShape& found, const std::
       {"evaluates", wanted.evaluates, found.evaluates},
       {"evaluate_every", wanted.evaluate_every, found.evaluate_every},
       {"early_stop.patience", wanted.stop_patience, found.stop_patience},
+      {"bytes of history", wanted.history_bytes, found.history_bytes},
   };
   for (const Field& field : fields) {
     if (field.wanted == field.found) continue;
@@ -433,8 +446,13 @@ Result<ImageFacts> WriteImage(const Segment& segment, const std::string& folder,
   }
   if (GNND_BROKEN("image-under-mutex")) live.mutex.Unlock();
   GNND_FAILPOINT("image.locked");
-  const ImageHeader header = CopyInto(segment, owner, image.data());
+  const Result<std::optional<JobHistory>> history = HistoryAt(segment, segment.Version());
+  ImageHeader header{};
+  if (history.ok()) {
+    header = CopyInto(segment, owner, history->has_value() ? &**history : nullptr, image.data());
+  }
   if (!GNND_BROKEN("image-under-mutex")) live.mutex.Unlock();
+  GNND_TRY(history.status());
   GNND_FAILPOINT("image.copied");
   const uint64_t digest_at = SectionsOf(header).digest_at;
   const Sha256Digest digest = Sha256().Add({image.data(), digest_at}).Finish();
@@ -464,6 +482,10 @@ Result<ImageFacts> LoadImage(Segment& segment, const std::string& path, const st
   }
   GNND_TRY(CheckShape(ShapeOf(segment.config()), header.shape, path));
   GNND_TRY(CheckPlaces(segment, header, image, path));
+  const std::byte* saved = image + SectionsOf(header).history_at;
+  if (!RestoreHistory(segment, {saved, header.saved_history_bytes}, header.version)) {
+    return Corrupted(path, "its history contradicts itself");
+  }
   CopyFrom(segment, header, image);
   Sha256Digest digest{};
   std::memcpy(digest.data(), image + bytes.size - digest.size(), digest.size());

@@ -43,6 +43,7 @@ Layout Layout::Of(const SegmentConfig& config) {
   layout.optimizer_at = cursor.Take(layout.optimizer_buffers * layout.optimizer_stride, kPageBytes);
   layout.gradients_at = cursor.Take(ring * layout.parameter_stride, kPageBytes);
   layout.best_at = cursor.Take(2 * layout.parameter_stride, kPageBytes);
+  layout.history_at = cursor.Take(JobHistory::BytesOf(config.history, config.group), kPageBytes);
   layout.shared_at = cursor.Take(sizeof(QueueHeader), kPageBytes);
   layout.devices_at = cursor.Take(config.num_devices * sizeof(DeviceEntry), kLineBytes);
   layout.executors_at = cursor.Take(config.max_executors * sizeof(ExecutorRow), kLineBytes);

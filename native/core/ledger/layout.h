@@ -8,6 +8,7 @@
 #include "core/base/futex.h"
 #include "core/base/mapping.h"
 #include "core/base/robust_mutex.h"
+#include "core/history/job_history.h"
 #include "core/ledger/build_id.h"
 #include "core/ledger/early_stop.h"
 #include "core/ledger/shape.h"
@@ -18,7 +19,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 11;
+inline constexpr uint32_t kSegmentAbi = 12;
 // As many as a job spec can ask for. What grows with it (a turn word a device, a count an epoch and
 // device) is laid out by the job's own number.
 inline constexpr uint32_t kMaxDevices = 1024;
@@ -91,8 +92,22 @@ enum class Counter : uint32_t {
   kDeviceEvalNs = 41,      // its own time for them
   kDeviceMarkNs = 42,      // likewise, for a Sampler's marks and copies
   kDeviceCopyNs = 43,
+  kHistoryLookUps = 44,  // rows of kept levels that batches wanted
+  kHistoryHits = 45,     // of these, rows that were found in history
+  kHistoryAdmitted = 46,
+  kHistoryEvicted = 47,
+  kHistoryRows = 48,         // places of the buffer that were ever written; its largest value
+  kHistoryOverwritten = 49,  // embeddings lost for want of places; its largest value
+  kPrunedRows = 50,          // input rows of records that were neither read nor computed
+  kHistoryUpdateNs = 51,     // gradients' norms, admission, eviction
+  kHistoryLevelHits = 52,    // kHistoryHits by level: from here on that of level 1 and on
+  kHistoryAges = 60,  // kHistoryHits by age: from here on eighths of the oldest that there may be
 };
-inline constexpr uint32_t kNumCounters = 48;  // a multiple of 8, a cache line's worth
+inline constexpr uint32_t kHistoryBuckets = 8;
+constexpr Counter CounterAt(Counter first, uint32_t index) {
+  return static_cast<Counter>(static_cast<uint32_t>(first) + index);
+}
+inline constexpr uint32_t kNumCounters = 72;  // a multiple of 8, a cache line's worth
 
 // Upper bounds of the histograms' buckets, in nanoseconds; one more bucket follows for the rest.
 inline constexpr uint64_t kStageBoundsNs[] = {
@@ -143,8 +158,9 @@ struct SegmentConfig {
   // Of each slot's start: real memory from the beginning, which processes with a device register
   // with it. Counts in queue_max_bytes whatever lies in the slots; rounded up to kPageBytes.
   uint64_t registered_bytes = 0;
+  HistoryConfig history;  // that all Trainers share; none where each has its own
 };
-static_assert(sizeof(SegmentConfig) == 128);
+static_assert(sizeof(SegmentConfig) == 168);
 
 // One cache line per word that different processes write often.
 struct alignas(64) SharedEvent {
@@ -332,6 +348,7 @@ struct Layout {
   uint64_t optimizer_at;      // float[optimizer_buffers][optimizer_floats]
   uint64_t gradients_at;      // float[(S+1) * G][parameter_floats]
   uint64_t best_at;           // float[2][parameter_floats]
+  uint64_t history_at;        // JobHistory, from a page on
   uint64_t shared_at;         // QueueHeader
   uint64_t devices_at;        // DeviceEntry[num_devices]
   uint64_t executors_at;      // ExecutorRow[max_executors]

@@ -58,6 +58,7 @@ Result<UniqueFd> Segment::Create(const SegmentSpec& spec) {
   header->total_bytes = layout.total_bytes;
   header->config = config;
   header->mutex.Init();
+  if (config.history.bytes > 0) JobHistory::Init(mapping.data() + layout.history_at);
   header->magic = kSegmentMagic;
   return fd;
 }

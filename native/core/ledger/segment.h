@@ -385,6 +385,10 @@ class Segment {
     return Parameters(layout_.gradients_at, ring_entry);
   }
   std::span<float> best(uint32_t buffer) const { return Parameters(layout_.best_at, buffer); }
+  // Memory of the history that Trainers share; null where there is none.
+  std::byte* history() const {
+    return config().history.bytes == 0 ? nullptr : mapping_.data() + layout_.history_at;
+  }
   std::span<std::byte> slot(uint64_t slot_index) const;
   uint64_t slot_offset(uint64_t slot_index) const;  // within the memfd
 

@@ -35,6 +35,12 @@ struct JobShape {
   }
   uint64_t CommittedBatches(uint64_t version) const { return FirstBatch(version); }
 
+  // Batches of the group that was committed as this version; 0 of the first.
+  uint32_t BatchesBefore(uint64_t version) const {
+    return version == 0 ? 0
+                        : static_cast<uint32_t>(FirstBatch(version) - FirstBatch(version - 1));
+  }
+
   // The version that group g is computed on: a fixed delay of S groups that restarts with each
   // epoch (design §4). Not a bound that races: exactly this one.
   uint64_t RequiredVersion(uint64_t g) const {

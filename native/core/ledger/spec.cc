@@ -99,6 +99,23 @@ Status CheckSizes(const SegmentSpec& spec) {
   return Status::Ok();
 }
 
+Status CheckHistory(const SegmentSpec& spec) {
+  const HistoryConfig& history = spec.history;
+  if (history.bytes == 0) return Status::Ok();
+  GNND_TRY(CheckRange("history.bytes", history.bytes, 1, kMaxSegmentBytes));
+  GNND_TRY(CheckRange("history.row_bytes", history.row_bytes, 1, 1U << 24));
+  GNND_TRY(CheckRange("history.levels", history.levels, 1, 32));
+  GNND_TRY(CheckRange("history.num_nodes", history.num_nodes, 1, UINT32_MAX - 1));
+  // A batch sees what was stored up to the version that it is computed on, and no note may be
+  // written over before that is carried over.
+  GNND_TRY(CheckRange("staleness", spec.staleness, 0, 0));
+  const double notes = 2.0 * static_cast<double>(history.bytes) * spec.group;
+  if (notes <= static_cast<double>(kMaxSegmentBytes)) return Status::Ok();
+  return Invalid("history.bytes", std::to_string(history.bytes) + " for each of " +
+                                      std::to_string(spec.group) +
+                                      " batches of a step do not fit an address space");
+}
+
 }  // namespace
 
 Status ValidateSpec(const SegmentSpec& spec) {
@@ -114,6 +131,7 @@ Status ValidateSpec(const SegmentSpec& spec) {
                                     std::to_string(spec.num_slots));
   }
   GNND_TRY(CheckRange("num_slots", spec.num_slots, 1, kMaxBatches));
+  GNND_TRY(CheckHistory(spec));
   GNND_TRY(CheckRange("num_devices", spec.num_devices, 1, kMaxDevices));
   GNND_TRY(CheckRange("max_executors", spec.max_executors, 1, 1U << 20));
   return CheckSizes(spec);

@@ -186,6 +186,7 @@ void DefineSegment(Subject& subject) {
       .Enum<Which>()
       .Enum<EvaluationKind>()
       .Struct<SlotOptions>()
+      .Struct<HistoryConfig>()
       .Struct<SegmentSpec>()
       .Struct<CreatedSegment>()
       .Struct<ExecutorId>()

@@ -87,7 +87,8 @@ inline constexpr auto kTable<SegmentSpec> = StructOf(
     Field{"stopPatience", [](auto& spec) -> auto& { return spec.early_stop.patience; },
           "Evaluations without improvement that end the job; 0 = never."},
     Field{"stopMinDelta", [](auto& spec) -> auto& { return spec.early_stop.min_delta; },
-          "Share by which an accuracy must exceed the reference (early_stop.h)."});
+          "Share by which an accuracy must exceed the reference (early_stop.h)."},
+    Field{"history", &SegmentSpec::history});
 
 struct SlotOptions {
   uint64_t group = 0;
@@ -183,8 +184,33 @@ inline constexpr const char* kCounterNames[] = {"batchesSampled",
                                                 "deviceEvalChunks",
                                                 "deviceEvalNs",
                                                 "deviceMarkNs",
-                                                "deviceCopyNs"};
-static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kDeviceCopyNs) + 1);
+                                                "deviceCopyNs",
+                                                "historyLookUps",
+                                                "historyHits",
+                                                "historyAdmitted",
+                                                "historyEvicted",
+                                                "historyRows",
+                                                "historyOverwritten",
+                                                "prunedRows",
+                                                "historyUpdateNs",
+                                                "historyHits1",
+                                                "historyHits2",
+                                                "historyHits3",
+                                                "historyHits4",
+                                                "historyHits5",
+                                                "historyHits6",
+                                                "historyHits7",
+                                                "historyHits8",
+                                                "historyAge1",
+                                                "historyAge2",
+                                                "historyAge3",
+                                                "historyAge4",
+                                                "historyAge5",
+                                                "historyAge6",
+                                                "historyAge7",
+                                                "historyAge8"};
+static_assert(std::size(kCounterNames) ==
+              static_cast<uint32_t>(Counter::kHistoryAges) + kHistoryBuckets);
 
 inline std::string NameOfActivity(uint32_t activity) {
   if (activity < kNumStages) return kStageNames[activity];

@@ -77,6 +77,20 @@ inline constexpr auto kTable<PredictionOptions> = StructOf(
     Field{"logits", [](auto& options) -> auto& { return options.place.logits; }},
     Field{"probabilities", [](auto& options) -> auto& { return options.place.probabilities; }});
 
+// What of history a Trainer is told beside the memory that it shares.
+struct HistoryOptions {
+  HistoryConfig own;
+  uint32_t levels = 0;
+  double p_grad = 0;
+};
+
+template <>
+inline constexpr auto kTable<HistoryOptions> = StructOf(
+    "HistoryOptions",
+    Field{"own", &HistoryOptions::own, "Where the segment has none: of the Trainer's own."},
+    Field{"levels", &HistoryOptions::levels, "Bit l: rows that layer l gives are kept."},
+    Field{"gradientShare", &HistoryOptions::p_grad, "p_grad."});
+
 struct TrainerOptions : ExecutorOptions {
   ModelOptions model;
   OptimizerOptions optimizer;
@@ -86,6 +100,7 @@ struct TrainerOptions : ExecutorOptions {
   EvaluationOptions evaluation;
   RowOptions rows;
   PredictionOptions prediction;
+  HistoryOptions history;
 };
 
 template <>
@@ -96,7 +111,7 @@ inline constexpr auto kTable<TrainerOptions> = Extending(
     Field{"prefetch", &TrainerOptions::prefetch,
           "Extract the next batch while the present one is computed."},
     Field{"evaluation", &TrainerOptions::evaluation}, Field{"rows", &TrainerOptions::rows},
-    Field{"prediction", &TrainerOptions::prediction});
+    Field{"prediction", &TrainerOptions::prediction}, Field{"history", &TrainerOptions::history});
 
 struct ProbeOptions {
   ModelOptions model;
@@ -207,6 +222,15 @@ Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
 }
 
+HistoryUse HistoryOf(const HistoryOptions& options, const Segment& segment) {
+  HistoryUse use{options.own, nullptr, 1, options.levels, options.p_grad};
+  if (segment.history() == nullptr) return use;
+  use.config = segment.config().history;
+  use.shared = segment.history();
+  use.group = segment.config().group;
+  return use;
+}
+
 // The host's tier of features, mapped and registered with the device. One that is refused is no
 // error: the line is for the log, and rows are staged.
 Result<HostTier> AttachHostTier(int fd, const RowTable& features, const Registrar& registrar) {
@@ -237,6 +261,7 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
       GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly, opened.registrar()));
 
   TrainOptions train = TrainOptionsOf(options, dataset, topology);
+  train.history = HistoryOf(options.history, segment);
   train.device.device = opened.device.get();
   train.device.features_seen = tier.seen();
   train.host_features = tier.rows();
@@ -283,6 +308,7 @@ void DefineTrainer(Subject& subject) {
       .Enum<RowTier>()
       .Struct<RowOptions>()
       .Struct<PredictionOptions>()
+      .Struct<HistoryOptions>()
       .Struct<TrainerOptions>()
       .Function("modelProbe", ModelProbe, {"options"},
                 "Loads a user's model and tries it on a tiny block of each layer: for child "

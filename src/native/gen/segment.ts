@@ -56,6 +56,30 @@ export const counters = {
   deviceEvalNs: 41,
   deviceMarkNs: 42,
   deviceCopyNs: 43,
+  historyLookUps: 44,
+  historyHits: 45,
+  historyAdmitted: 46,
+  historyEvicted: 47,
+  historyRows: 48,
+  historyOverwritten: 49,
+  prunedRows: 50,
+  historyUpdateNs: 51,
+  historyHits1: 52,
+  historyHits2: 53,
+  historyHits3: 54,
+  historyHits4: 55,
+  historyHits5: 56,
+  historyHits6: 57,
+  historyHits7: 58,
+  historyHits8: 59,
+  historyAge1: 60,
+  historyAge2: 61,
+  historyAge3: 62,
+  historyAge4: 63,
+  historyAge5: 64,
+  historyAge6: 65,
+  historyAge7: 66,
+  historyAge8: 67,
 } as const;
 
 /** An open segment; closed explicitly. */
@@ -85,6 +109,20 @@ export interface SlotOptions {
   readonly queueMaxBytes: number;
   /** 0 = unknown. */
   readonly recordBytes: number;
+}
+
+/** Of stored embeddings (core/history/job_history.h). */
+export interface HistoryConfig {
+  /** Of embeddings; 0: there is none. */
+  readonly bytes: number;
+  /** t_stale. */
+  readonly staleVersions: number;
+  readonly startVersion: number;
+  /** Of an embedding. */
+  readonly rowBytes: number;
+  /** How many are kept. */
+  readonly levels: number;
+  readonly numNodes: number;
 }
 
 export interface SegmentSpec {
@@ -121,6 +159,7 @@ export interface SegmentSpec {
   readonly stopPatience: number;
   /** Share by which an accuracy must exceed the reference (early_stop.h). */
   readonly stopMinDelta: number;
+  readonly history: HistoryConfig;
 }
 
 /** The caller closes both. */

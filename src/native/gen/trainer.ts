@@ -4,7 +4,7 @@ import type { DatasetLocation } from './dataset.ts';
 import type { ModelManifest, ModelOptions } from './model.ts';
 import type { PredictedNodes } from './predict.ts';
 import type { CacheOptions, DeviceOptions, LoopEnd, SamplingOptions } from './sampler.ts';
-import type { ExecutorId } from './segment.ts';
+import type { ExecutorId, HistoryConfig } from './segment.ts';
 
 export type OptimizerType = 'ADAM' | 'ADAMW' | 'SGD';
 
@@ -73,6 +73,15 @@ export interface PredictionOptions {
   readonly probabilities: boolean;
 }
 
+export interface HistoryOptions {
+  /** Where the segment has none: of the Trainer's own. */
+  readonly own: HistoryConfig;
+  /** Bit l: rows that layer l gives are kept. */
+  readonly levels: number;
+  /** p_grad. */
+  readonly gradientShare: number;
+}
+
 export interface TrainerOptions {
   readonly dataset: DatasetLocation;
   readonly sampling: SamplingOptions;
@@ -91,6 +100,7 @@ export interface TrainerOptions {
   readonly evaluation: EvaluationOptions;
   readonly rows: RowOptions;
   readonly prediction: PredictionOptions;
+  readonly history: HistoryOptions;
 }
 
 export interface TrainerFunctions {

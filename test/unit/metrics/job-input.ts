@@ -36,6 +36,17 @@ const cache: JobMetricsInput['cache'] = {
   presampleSeconds: 1.5,
 };
 
+const history: JobMetricsInput['history'] = {
+  lookups: 100,
+  hitsByLevel: [10, 20, 1, 1, 1, 1, 1, 0],
+  hitsByAge: [8, 7, 6, 5, 4, 3, 1, 1],
+  events: { ADMITTED: 50, EVICTED: 5, OVERWRITTEN: 2 },
+  prunedRows: 400,
+  places: 48,
+  pruneSeconds: 0.5,
+  updateSeconds: 0.25,
+};
+
 const deviceUse: JobMetricsInput['deviceUse'] = [
   {
     device: 'sim:0',
@@ -105,6 +116,7 @@ export function jobInput(slot: number, devices: readonly string[]): JobMetricsIn
       lockOwnersDied: 0,
     },
     cache,
+    history,
     placement: {
       k: 2,
       samplerBatchSeconds: 0.01,

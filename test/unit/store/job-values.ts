@@ -155,6 +155,13 @@ export const someTimes: ExecutorTimes = {
   waitDueNs: 150_000_000,
   waitTurnNs: 0,
   waitExtractNs: 100_000_000,
+  pruneNs: 40,
+  historyNs: 41,
+  cachedRows: 42,
+  readRows: 43,
+  prunedRows: 44,
+  historyLookups: 45,
+  historyHits: 46,
 };
 
 export function epochReport(epoch: number): EpochReport {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import {
+  counters,
   type ExecutorSnapshot,
   type SegmentSnapshot,
   stages,
@@ -20,6 +21,7 @@ function executor(incarnation: number, totals: Totals, more: Partial<ExecutorSna
     device: 1,
     phase: 'RUNNING',
     registeredNs: 0,
+    counters: [] as readonly number[],
     stages: stages.map((name) => times(totals[name])),
     waits: waitSides.map((name) => times(totals[`WAIT_${name}`])),
     ...more,
@@ -49,6 +51,27 @@ test('a lap has what was added since the one before, and its wall time', () => {
     sampleNs: 0,
   });
   expect(timer.lap(look(3500, now))[0]).toMatchObject({ durationNs: 500_000_000, trainNs: 0 });
+});
+
+test('a lap has the rows that were read, spared and found since', () => {
+  const of = (values: Partial<Record<keyof typeof counters, number>>) => {
+    const all = Array<number>(Object.keys(counters).length).fill(0);
+    for (const [name, value] of Object.entries(values)) {
+      all[counters[name as keyof typeof counters]] = value;
+    }
+    return { counters: all };
+  };
+  const timer = new ExecutorTimer(devices);
+  const before = of({ deviceRows: 5, hostRows: 10, diskRows: 1, prunedRows: 7 });
+  timer.start(look(1000, executor(1, {}, before)));
+  const now = of({
+    ...{ deviceRows: 25, hostRows: 30, diskRows: 2, prunedRows: 107, historyLookUps: 50 },
+    ...{ historyHits: 20, historyUpdateNs: 9 },
+  });
+  expect(timer.lap(look(2000, executor(1, { PRUNE: 4 }, now)))[0]).toMatchObject({
+    ...{ cachedRows: 20, readRows: 21, prunedRows: 100, historyLookups: 50, historyHits: 20 },
+    ...{ pruneNs: 4, historyNs: 9 },
+  });
 });
 
 test('epochs that end together share no time: the first one has all', () => {

@@ -4,13 +4,14 @@ import { codeOnly, lineOf, type Source, type Violation } from './sources.ts';
 
 /** Rooms of core, from the top: a room includes those below it, never beside it. */
 export const coreRanks: Readonly<Record<string, number>> = {
-  prepare: 7,
-  executor: 6,
-  feature: 5,
-  kernels: 5,
-  sample: 4,
-  ledger: 4,
-  model: 4,
+  prepare: 8,
+  executor: 7,
+  feature: 6,
+  kernels: 6,
+  sample: 5,
+  ledger: 5,
+  model: 5,
+  history: 4,
   batch: 3,
   graph: 3,
   draw: 2,

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/executor.proto.
  */
 export const file_gnnd_v1_executor: GenFile = /*@__PURE__*/
-  fileDesc("ChZnbm5kL3YxL2V4ZWN1dG9yLnByb3RvEgdnbm5kLnYxIpgBCg5FeGVjdXRvclN0YXR1cxIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIMCgRidXN5GAQgASgBEg8KB2JhdGNoZXMYBSABKAMSDQoFc3RhZ2UYBiABKAkSFgoOY2FjaGVfaGl0X3JhdGUYByABKAEi0QIKDUV4ZWN1dG9yVGltZXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRITCgtkdXJhdGlvbl9ucxgDIAEoAxIRCglzYW1wbGVfbnMYBCABKAMSDwoHbWFya19ucxgFIAEoAxIPCgdjb3B5X25zGAYgASgDEhIKCmV4dHJhY3RfbnMYByABKAMSEAoIdHJhaW5fbnMYCCABKAMSEAoIYXBwbHlfbnMYCSABKAMSEwoLZXZhbHVhdGVfbnMYCiABKAMSFwoPd2FpdF9lbnF1ZXVlX25zGAsgASgDEhcKD3dhaXRfZGVxdWV1ZV9ucxgMIAEoAxITCgt3YWl0X2R1ZV9ucxgNIAEoAxIUCgx3YWl0X3R1cm5fbnMYDiABKAMSFwoPd2FpdF9leHRyYWN0X25zGA8gASgDIrkBCgxFeGVjdXRvckV4aXQSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSFgoJZXhpdF9jb2RlGAQgASgFSACIAQESDgoGc2lnbmFsGAUgASgJEh8KBnJlYXNvbhgGIAEoDjIPLmdubmQudjEuUmVhc29uEhAKCGxvZ190YWlsGAcgASgJQgwKCl9leGl0X2NvZGUqfgoMRXhlY3V0b3JSb2xlEh0KGUVYRUNVVE9SX1JPTEVfVU5TUEVDSUZJRUQQABIZChVFWEVDVVRPUl9ST0xFX1NBTVBMRVIQARIZChVFWEVDVVRPUl9ST0xFX1RSQUlORVIQAhIZChVFWEVDVVRPUl9ST0xFX1NUQU5EQlkQA2IGcHJvdG8z", [file_gnnd_v1_types]);
+  fileDesc("ChZnbm5kL3YxL2V4ZWN1dG9yLnByb3RvEgdnbm5kLnYxIpgBCg5FeGVjdXRvclN0YXR1cxIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIMCgRidXN5GAQgASgBEg8KB2JhdGNoZXMYBSABKAMSDQoFc3RhZ2UYBiABKAkSFgoOY2FjaGVfaGl0X3JhdGUYByABKAEi4wMKDUV4ZWN1dG9yVGltZXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRITCgtkdXJhdGlvbl9ucxgDIAEoAxIRCglzYW1wbGVfbnMYBCABKAMSDwoHbWFya19ucxgFIAEoAxIPCgdjb3B5X25zGAYgASgDEhIKCmV4dHJhY3RfbnMYByABKAMSEAoIdHJhaW5fbnMYCCABKAMSEAoIYXBwbHlfbnMYCSABKAMSEwoLZXZhbHVhdGVfbnMYCiABKAMSFwoPd2FpdF9lbnF1ZXVlX25zGAsgASgDEhcKD3dhaXRfZGVxdWV1ZV9ucxgMIAEoAxITCgt3YWl0X2R1ZV9ucxgNIAEoAxIUCgx3YWl0X3R1cm5fbnMYDiABKAMSFwoPd2FpdF9leHRyYWN0X25zGA8gASgDEhAKCHBydW5lX25zGBAgASgDEhIKCmhpc3RvcnlfbnMYESABKAMSEwoLY2FjaGVkX3Jvd3MYEiABKAMSEQoJcmVhZF9yb3dzGBMgASgDEhMKC3BydW5lZF9yb3dzGBQgASgDEhcKD2hpc3RvcnlfbG9va3VwcxgVIAEoAxIUCgxoaXN0b3J5X2hpdHMYFiABKAMiuQEKDEV4ZWN1dG9yRXhpdBIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIWCglleGl0X2NvZGUYBCABKAVIAIgBARIOCgZzaWduYWwYBSABKAkSHwoGcmVhc29uGAYgASgOMg8uZ25uZC52MS5SZWFzb24SEAoIbG9nX3RhaWwYByABKAlCDAoKX2V4aXRfY29kZSp+CgxFeGVjdXRvclJvbGUSHQoZRVhFQ1VUT1JfUk9MRV9VTlNQRUNJRklFRBAAEhkKFUVYRUNVVE9SX1JPTEVfU0FNUExFUhABEhkKFUVYRUNVVE9SX1JPTEVfVFJBSU5FUhACEhkKFUVYRUNVVE9SX1JPTEVfU1RBTkRCWRADYgZwcm90bzM", [file_gnnd_v1_types]);
 
 /**
  * One executor, now.
@@ -245,6 +245,55 @@ export type ExecutorTimes = Message<"gnnd.v1.ExecutorTimes"> & {
    * @generated from field: int64 wait_extract_ns = 15;
    */
   waitExtractNs: bigint;
+
+  /**
+   * Looking embeddings up and leaving out what they make superfluous (docs/history.md).
+   *
+   * @generated from field: int64 prune_ns = 16;
+   */
+  pruneNs: bigint;
+
+  /**
+   * Part of train_ns: which embeddings are kept, and keeping them.
+   *
+   * @generated from field: int64 history_ns = 17;
+   */
+  historyNs: bigint;
+
+  /**
+   * Feature rows of batches that the device's cache had.
+   *
+   * @generated from field: int64 cached_rows = 18;
+   */
+  cachedRows: bigint;
+
+  /**
+   * Those that were read from the host's memory or from disk.
+   *
+   * @generated from field: int64 read_rows = 19;
+   */
+  readRows: bigint;
+
+  /**
+   * Those that batches would have read without history.
+   *
+   * @generated from field: int64 pruned_rows = 20;
+   */
+  prunedRows: bigint;
+
+  /**
+   * Rows of hidden layers that were wanted of the levels that history keeps.
+   *
+   * @generated from field: int64 history_lookups = 21;
+   */
+  historyLookups: bigint;
+
+  /**
+   * Of these, those that it had.
+   *
+   * @generated from field: int64 history_hits = 22;
+   */
+  historyHits: bigint;
 };
 
 /**
@@ -359,6 +408,55 @@ export type ExecutorTimesJson = {
    * @generated from field: int64 wait_extract_ns = 15;
    */
   waitExtractNs?: string;
+
+  /**
+   * Looking embeddings up and leaving out what they make superfluous (docs/history.md).
+   *
+   * @generated from field: int64 prune_ns = 16;
+   */
+  pruneNs?: string;
+
+  /**
+   * Part of train_ns: which embeddings are kept, and keeping them.
+   *
+   * @generated from field: int64 history_ns = 17;
+   */
+  historyNs?: string;
+
+  /**
+   * Feature rows of batches that the device's cache had.
+   *
+   * @generated from field: int64 cached_rows = 18;
+   */
+  cachedRows?: string;
+
+  /**
+   * Those that were read from the host's memory or from disk.
+   *
+   * @generated from field: int64 read_rows = 19;
+   */
+  readRows?: string;
+
+  /**
+   * Those that batches would have read without history.
+   *
+   * @generated from field: int64 pruned_rows = 20;
+   */
+  prunedRows?: string;
+
+  /**
+   * Rows of hidden layers that were wanted of the levels that history keeps.
+   *
+   * @generated from field: int64 history_lookups = 21;
+   */
+  historyLookups?: string;
+
+  /**
+   * Of these, those that it had.
+   *
+   * @generated from field: int64 history_hits = 22;
+   */
+  historyHits?: string;
 };
 
 /**

@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
-#include "core/base/huge_array.h"
+#include "core/base/mapping.h"
 
 // Stored embeddings (FreshGNN, PVLDB 17(6), sections 3.2 and 3.3): which are worth keeping, and one
-// allocation that they share with cached feature rows. A Trainer's own. Nothing uses it yet.
+// allocation that they share with cached feature rows. job_history.h makes a job's memory of it.
 
 namespace gnnd {
 
@@ -30,13 +30,14 @@ HistoryVerdict JudgeByGradient(std::span<const float> norms, std::span<const uin
 
 // --- where they lie
 
-inline constexpr uint64_t kNoStale = UINT64_MAX;  // embeddings never grow too old
+inline constexpr uint64_t kNoStale = UINT64_MAX;      // embeddings never grow too old
+inline constexpr uint32_t kNoEmbedding = UINT32_MAX;  // of places: there is none
 
 struct HistoryShape {
-  uint64_t bytes = 0;  // of the allocation
+  uint64_t bytes = 0;  // of rows: embeddings and features
   uint32_t embedding_bytes = 0;
-  uint32_t feature_bytes = 0;
-  uint32_t levels = 1;  // that keep embeddings; all equally wide
+  uint32_t feature_bytes = 0;  // 0: embeddings have the bytes for themselves
+  uint32_t levels = 1;         // that keep embeddings; all equally wide
   uint32_t num_nodes = 0;
   uint64_t t_stale = 0;  // versions that an embedding may be old; 0: nothing is stored
   // Versions before this one store nothing: embeddings change too much at first.
@@ -44,30 +45,65 @@ struct HistoryShape {
   double max_share = 0.5;  // of the bytes that embeddings may take
 };
 
-// Embeddings grow from the allocation's first byte, cached feature rows lie at its end, the hottest
-// last: the rank below `features()` is there. Embeddings are written behind one another, round and
-// round; where they reach feature rows, the coldest of these are given up for good.
+// All that changes but what the arrays hold: the same state and the same calls give the same state.
+struct HistoryState {
+  uint64_t head = 0;    // the next place to write
+  uint64_t extent = 0;  // places from here on were never written
+  uint64_t went_round = 0;
+  uint64_t period = 0;
+  uint64_t overwritten = 0;  // still fresh, for want of places
+
+  bool operator==(const HistoryState&) const = default;
+};
+
+// Embeddings grow from the first byte of the rows, cached feature rows lie at their end, the
+// hottest last: the rank below `features()` is there. Embeddings are written behind one another,
+// round and round; where they reach feature rows, the coldest of these are given up for good.
 //
 // An embedding is found while its place still holds it and its age, in versions, is at most
 // t_stale. So whatever is overwritten or too old disappears by itself, and nobody sweeps. Every
 // t_stale versions writing starts again at the front, as long as it never reached its end: old
 // places are used before new ones are taken from the features. All O(1) but for the rows written;
 // the outcome depends on the order of calls alone.
+//
+// Calls that change it may be interrupted and made again from the state before them: they then
+// leave what they would have left (job_history.h), as long as none stores what another one evicts.
 class HistoryBuffer {
  public:
+  struct Place {
+    uint32_t node;
+    uint32_t level;
+    uint64_t version;
+  };
+
   // A buffer may be too small for any embedding, or any feature. Throws std::bad_alloc.
   explicit HistoryBuffer(const HistoryShape& shape);
+  // In memory of others: BytesOf bytes from a page on, zero where nobody has written.
+  HistoryBuffer(const HistoryShape& shape, std::byte* memory);
+  static uint64_t BytesOf(const HistoryShape& shape);
+  static uint64_t MostPlaces(const HistoryShape& shape);
+  static uint64_t Pitch(uint32_t row_bytes);
+
+  const HistoryShape& shape() const { return shape_; }
+  const HistoryState& state() const { return state_; }
+  void set_state(const HistoryState& state) { state_ = state; }
 
   // Feature rows there is room for: ranks below it. They begin with as many as fit at all; whoever
   // owns the buffer fills them.
-  uint64_t features() const { return features_; }
+  uint64_t features() const;
   // REQUIRES: rank < features().
   std::span<std::byte> feature(uint64_t rank);
 
   // Where the embedding of a node lies, if it may be used at `version`.
   std::optional<uint32_t> Find(uint32_t level, uint32_t node, uint64_t version) const;
+  // The same of many: kNoEmbedding where there is none. As long as `nodes`.
+  void FindAll(uint32_t level, std::span<const uint32_t> nodes, uint64_t version,
+               std::span<uint32_t> found) const;
   // REQUIRES: found, and nothing stored since.
   std::span<const std::byte> embedding(uint32_t place) const;
+  uint64_t AgeOf(uint32_t place, uint64_t version) const {
+    return version - places_[place].version;
+  }
 
   // Makes room for the embeddings of distinct `nodes` at `version` and returns their places, in
   // order; the caller writes them. As many as embeddings may take at once: of more the first are
@@ -78,32 +114,30 @@ class HistoryBuffer {
   // Forgets one, if it is there.
   void Evict(uint32_t level, uint32_t node);
 
-  uint64_t embedding_places() const { return extent_; }  // ever written
-  uint64_t overwritten() const { return overwritten_; }  // still fresh, for want of places
+  uint64_t embedding_places() const { return state_.extent; }  // ever written
+  uint64_t overwritten() const { return state_.overwritten; }
+
+  // What a place holds, if that can still be found at some version; `place` is below
+  // embedding_places().
+  std::optional<Place> NamedAt(uint32_t place) const;
+  // Puts back what NamedAt gave; the caller writes the embedding. REQUIRES: a buffer of this state
+  // that is otherwise empty.
+  void PutBack(uint32_t place, const Place& holds);
 
  private:
-  struct Place {
-    uint32_t node;
-    uint32_t level;
-    uint64_t version;
-  };
-
+  void UseMemory(std::byte* memory);
   bool IsFresh(const Place& place, uint64_t version) const;
-  uint32_t& PlaceOf(uint32_t level, uint32_t node);
+  uint32_t& PlaceOf(uint32_t level, uint32_t node) const;
 
   HistoryShape shape_;
   uint64_t embedding_pitch_;
   uint64_t feature_pitch_;
   uint64_t most_places_;
-  uint64_t features_ = 0;
-  uint64_t head_ = 0;    // the next place to write
-  uint64_t extent_ = 0;  // places from here on were never written
-  bool went_round_ = false;
-  uint64_t period_ = 0;
-  uint64_t overwritten_ = 0;
-  HugeArray<std::byte> memory_;
-  std::vector<Place> places_;
-  HugeArray<uint32_t> place_of_;  // [levels][num_nodes], one more than the place; 0: none
+  HistoryState state_;
+  Mapping own_;
+  uint32_t* place_of_ = nullptr;  // [levels][num_nodes], one more than the place; 0: none
+  Place* places_ = nullptr;       // [most_places]
+  std::byte* rows_ = nullptr;     // [bytes]
 };
 
 }  // namespace gnnd

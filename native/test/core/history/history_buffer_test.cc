@@ -1,4 +1,4 @@
-#include "core/feature/history.h"
+#include "core/history/history_buffer.h"
 
 #include <doctest/doctest.h>
 

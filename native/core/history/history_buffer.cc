@@ -1,0 +1,189 @@
+#include "core/history/history_buffer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "core/base/check.h"
+#include "core/base/prefetch.h"
+
+namespace gnnd {
+namespace {
+
+// Nodes whose lines are asked for together: reads of their entries, then of their places.
+constexpr size_t kLookUpAtOnce = 32;
+
+// Of the arrays before the rows, from the first byte on.
+struct Places {
+  uint64_t places_at;
+  uint64_t rows_at;
+  uint64_t total_bytes;
+};
+
+Places PlacesOf(const HistoryShape& shape) {
+  Places at{};
+  at.places_at = RoundUp(uint64_t{shape.levels} * shape.num_nodes * sizeof(uint32_t), kPageBytes);
+  const uint64_t places = HistoryBuffer::MostPlaces(shape) * sizeof(HistoryBuffer::Place);
+  at.rows_at = RoundUp(at.places_at + places, kPageBytes);
+  at.total_bytes = at.rows_at + RoundUp(std::max<uint64_t>(1, shape.bytes), kPageBytes);
+  return at;
+}
+
+}  // namespace
+
+HistoryVerdict JudgeByGradient(std::span<const float> norms, std::span<const uint8_t> from_history,
+                               double share) {
+  GNND_CHECK(norms.size() == from_history.size() && share >= 0 && share <= 1);
+  const size_t rows = norms.size();
+  // A share such as 0.29 is a little less than it says.
+  const auto kept = static_cast<size_t>(std::floor(share * static_cast<double>(rows) + 1e-9));
+  std::vector<uint32_t> order(rows);
+  std::iota(order.begin(), order.end(), 0U);
+  const auto key = [&](uint32_t row) {
+    return std::isnan(norms[row]) ? std::numeric_limits<float>::infinity() : norms[row];
+  };
+  if (kept < rows) {
+    std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
+                     [&](uint32_t one, uint32_t other) {
+                       return key(one) != key(other) ? key(one) < key(other) : one < other;
+                     });
+  }
+  HistoryVerdict verdict;
+  for (size_t i = 0; i < rows; ++i) {
+    const uint32_t row = order[i];
+    if (i < kept && from_history[row] == 0) verdict.admitted.push_back(row);
+    if (i >= kept && from_history[row] != 0) verdict.evicted.push_back(row);
+  }
+  std::sort(verdict.admitted.begin(), verdict.admitted.end());
+  std::sort(verdict.evicted.begin(), verdict.evicted.end());
+  return verdict;
+}
+
+uint64_t HistoryBuffer::Pitch(uint32_t row_bytes) { return RoundUp(row_bytes, 16); }
+
+uint64_t HistoryBuffer::MostPlaces(const HistoryShape& shape) {
+  GNND_CHECK(shape.embedding_bytes > 0 && shape.max_share >= 0 && shape.max_share <= 1);
+  if (shape.t_stale == 0) return 0;
+  const auto most_bytes = static_cast<uint64_t>(shape.max_share * static_cast<double>(shape.bytes));
+  // Places are 32 bits, one number of which says "none".
+  return std::min<uint64_t>(most_bytes / Pitch(shape.embedding_bytes), kNoEmbedding - 1);
+}
+
+uint64_t HistoryBuffer::BytesOf(const HistoryShape& shape) { return PlacesOf(shape).total_bytes; }
+
+HistoryBuffer::HistoryBuffer(const HistoryShape& shape) : HistoryBuffer(shape, nullptr) {
+  own_ = AnonymousOrThrow(BytesOf(shape));
+  UseMemory(own_.data());
+}
+
+HistoryBuffer::HistoryBuffer(const HistoryShape& shape, std::byte* memory)
+    : shape_(shape),
+      embedding_pitch_(Pitch(shape.embedding_bytes)),
+      feature_pitch_(Pitch(shape.feature_bytes)),
+      most_places_(MostPlaces(shape)) {
+  if (memory != nullptr) UseMemory(memory);
+}
+
+void HistoryBuffer::UseMemory(std::byte* memory) {
+  const Places at = PlacesOf(shape_);
+  place_of_ = reinterpret_cast<uint32_t*>(memory);
+  places_ = reinterpret_cast<Place*>(memory + at.places_at);
+  rows_ = memory + at.rows_at;
+}
+
+uint64_t HistoryBuffer::features() const {
+  if (shape_.feature_bytes == 0) return 0;
+  const uint64_t left = shape_.bytes - state_.extent * embedding_pitch_;
+  return std::min<uint64_t>(shape_.num_nodes, left / feature_pitch_);
+}
+
+std::span<std::byte> HistoryBuffer::feature(uint64_t rank) {
+  GNND_CHECK(rank < features());
+  return {rows_ + shape_.bytes - (rank + 1) * feature_pitch_, shape_.feature_bytes};
+}
+
+std::span<std::byte> HistoryBuffer::embedding_to_write(uint32_t place) {
+  GNND_CHECK(place < state_.extent);
+  return {rows_ + place * embedding_pitch_, shape_.embedding_bytes};
+}
+
+std::span<const std::byte> HistoryBuffer::embedding(uint32_t place) const {
+  GNND_CHECK(place < state_.extent);
+  return {rows_ + place * embedding_pitch_, shape_.embedding_bytes};
+}
+
+uint32_t& HistoryBuffer::PlaceOf(uint32_t level, uint32_t node) const {
+  GNND_CHECK(level < shape_.levels && node < shape_.num_nodes);
+  return place_of_[uint64_t{level} * shape_.num_nodes + node];
+}
+
+bool HistoryBuffer::IsFresh(const Place& place, uint64_t version) const {
+  return version - place.version <= shape_.t_stale;
+}
+
+std::optional<uint32_t> HistoryBuffer::Find(uint32_t level, uint32_t node, uint64_t version) const {
+  const uint32_t named = PlaceOf(level, node);
+  if (named == 0) return std::nullopt;
+  const Place& place = places_[named - 1];
+  // Others may have been written there since.
+  if (place.node != node || place.level != level) return std::nullopt;
+  if (version < place.version || !IsFresh(place, version)) return std::nullopt;
+  return named - 1;
+}
+
+void HistoryBuffer::FindAll(uint32_t level, std::span<const uint32_t> nodes, uint64_t version,
+                            std::span<uint32_t> found) const {
+  const PrefetchLevel nearest = BestPrefetchLevel();
+  for (size_t begin = 0; begin < nodes.size(); begin += kLookUpAtOnce) {
+    const size_t end = std::min(nodes.size(), begin + kLookUpAtOnce);
+    for (size_t i = begin; i < end; ++i) Prefetch(nearest, &PlaceOf(level, nodes[i]));
+    for (size_t i = begin; i < end; ++i) {
+      const uint32_t named = PlaceOf(level, nodes[i]);
+      if (named != 0) Prefetch(nearest, &places_[named - 1]);
+    }
+    for (size_t i = begin; i < end; ++i) {
+      found[i] = Find(level, nodes[i], version).value_or(kNoEmbedding);
+    }
+  }
+}
+
+void HistoryBuffer::Evict(uint32_t level, uint32_t node) { PlaceOf(level, node) = 0; }
+
+std::vector<uint32_t> HistoryBuffer::Store(uint32_t level, std::span<const uint32_t> nodes,
+                                           uint64_t version) {
+  const uint64_t count = std::min<uint64_t>(nodes.size(), most_places_);
+  if (count == 0 || version < shape_.start_version) return {};
+  const uint64_t period = shape_.t_stale == kNoStale ? 0 : version / shape_.t_stale;
+  if (period != state_.period && state_.went_round == 0) state_.head = 0;
+  state_.period = period;
+  // Features make room before anything is written.
+  state_.extent = std::max(state_.extent, std::min(most_places_, state_.head + count));
+  std::vector<uint32_t> stored;
+  stored.reserve(count);
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<uint32_t>((state_.head + i) % most_places_);
+    const std::optional<Place> before = NamedAt(at);
+    if (before && IsFresh(*before, version)) ++state_.overwritten;
+    places_[at] = {nodes[i], level, version};
+    PlaceOf(level, nodes[i]) = at + 1;
+    stored.push_back(at);
+  }
+  if (state_.head + count >= most_places_) state_.went_round = 1;
+  state_.head = (state_.head + count) % most_places_;
+  return stored;
+}
+
+std::optional<HistoryBuffer::Place> HistoryBuffer::NamedAt(uint32_t place) const {
+  const Place& holds = places_[place];
+  if (holds.level >= shape_.levels || holds.node >= shape_.num_nodes) return std::nullopt;
+  if (PlaceOf(holds.level, holds.node) != place + 1) return std::nullopt;
+  return holds;
+}
+
+void HistoryBuffer::PutBack(uint32_t place, const Place& holds) {
+  places_[place] = holds;
+  PlaceOf(holds.level, holds.node) = place + 1;
+}
+
+}  // namespace gnnd

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/base/status.h"
+#include "core/history/job_history.h"
+#include "core/ledger/segment.h"
+
+// The history that Trainers share, as a part of an image (image.h).
+
+namespace gnnd {
+
+// It at a version that is committed; none where Trainers share none. REQUIRES: the segment's mutex
+// is held, so that nobody brings it to a later version.
+Result<std::optional<JobHistory>> HistoryAt(const Segment& segment, uint64_t version);
+
+// Puts back what JobHistory::Save wrote at `version`; false, with nothing changed, when it cannot
+// be of this job. True where Trainers share none. REQUIRES: nobody works on the segment yet.
+bool RestoreHistory(const Segment& segment, std::span<const std::byte> saved, uint64_t version);
+
+}  // namespace gnnd

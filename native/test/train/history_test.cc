@@ -1,0 +1,275 @@
+#include "train/history.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "partition.h"
+#include "test/support/record_builder.h"
+#include "train/torch_work.h"
+
+namespace gnnd {
+namespace {
+
+using test::Partition;
+using test::TestRecord;
+
+constexpr ModelType kModels[] = {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
+                                 ModelType::kGatV2, ModelType::kPinSage};
+
+// Options that keep these levels, each as long as `t_stale` says.
+TrainOptions WithHistory(TrainOptions options, uint32_t levels, double p_grad, uint64_t t_stale) {
+  HistoryUse& use = options.history;
+  use.levels = levels;
+  use.p_grad = p_grad;
+  use.config.bytes = 1 << 20;
+  use.config.t_stale = t_stale;
+  use.config.levels = static_cast<uint32_t>(__builtin_popcount(levels));
+  use.config.row_bytes = HistoryRowBytes(options.model, options.precision);
+  use.config.num_nodes = static_cast<uint32_t>(options.labels.size());
+  return options;
+}
+
+TrainOptions ModelOf(const Partition& data, ModelType type, uint32_t layers) {
+  TrainOptions options = data.Options(type);
+  options.model.num_layers = layers;
+  if (IsAttention(type)) options.model.heads = 4;
+  return options;
+}
+
+// One Trainer of its own history. With `learns` each step changes the parameters.
+class Steps {
+ public:
+  explicit Steps(const TrainOptions& options) {
+    auto created = TorchWork::Create(options);
+    REQUIRE_MESSAGE(created.ok(), created.status().message());
+    work_ = std::move(*created);
+    parameters_.resize(work_->manifest().num_floats);
+    gradient_.resize(parameters_.size());
+    memory_.resize(work_->optimizer_floats());
+    work_->InitParameters(parameters_);
+  }
+
+  BatchReport Run(const TestRecord& record, bool learns) {
+    const Sample sample = record.view();
+    if (work_->keeps_history()) REQUIRE(work_->BringHistoryTo({version_, 0, 1}).ok());
+    extracted_ = ExtractReport();
+    REQUIRE(work_->Extract(sample, 0, &extracted_).ok());
+    BatchReport report;
+    const Status computed =
+        work_->ComputeGradient(sample, 0, {version_, 0, parameters_}, gradient_, &report);
+    REQUIRE_MESSAGE(computed.ok(), computed.message());
+    if (learns) {
+      std::vector<float> parameters(parameters_.size());
+      std::vector<float> memory(memory_.size());
+      const GradientView gradients[] = {{version_, true, gradient_}};
+      work_->Apply(
+          {version_, report.seeds, gradients, parameters_, memory_, parameters, memory});
+      parameters_ = std::move(parameters);
+      memory_ = std::move(memory);
+    }
+    ++version_;
+    return report;
+  }
+
+  uint64_t Hits() const {
+    uint64_t hits = 0;
+    for (const uint64_t of : extracted_.history.level_hits) hits += of;
+    return hits;
+  }
+  // Whether all gradients of these layers are zero.
+  bool LearnsNothing(uint32_t below_layer) const {
+    for (const ParameterTensor& tensor : work_->manifest().tensors) {
+      if (tensor.layer >= below_layer) continue;
+      const auto begin = gradient_.begin() + static_cast<int64_t>(tensor.offset);
+      if (std::any_of(begin, begin + static_cast<int64_t>(tensor.size()),
+                      [](float value) { return value != 0; })) {
+        return false;
+      }
+    }
+    return true;
+  }
+  const ExtractReport& extracted() const { return extracted_; }
+  const std::vector<float>& parameters() const { return parameters_; }
+  const std::vector<float>& gradient() const { return gradient_; }
+
+ private:
+  std::unique_ptr<TorchWork> work_;
+  std::vector<float> parameters_;
+  std::vector<float> memory_;
+  std::vector<float> gradient_;
+  ExtractReport extracted_;
+  uint64_t version_ = 0;
+};
+
+TEST_CASE("history: stored rows that are the true ones give the loss that computing gives") {
+  const Partition data(200, 4, 8, 5);
+  for (const ModelType type : kModels) {
+    for (const uint32_t levels : {0b010U, 0b100U, 0b110U}) {
+      CAPTURE(static_cast<uint32_t>(type));
+      CAPTURE(levels);
+      const TrainOptions plain = ModelOf(data, type, 3);
+      // Full neighbourhoods and frozen weights: what a batch computes of a node is what any does.
+      const auto request = [&](uint32_t batch) {
+        std::vector<uint32_t> seeds;
+        for (uint32_t i = 0; i < 20; ++i) seeds.push_back(data.train[batch * 7 + i]);
+        return TestRecord(data.graph, {{17, 0, batch}, seeds, {-1, -1, -1},
+                                       type == ModelType::kGcn});
+      };
+      Steps without(plain);
+      Steps with(WithHistory(plain, levels, 1, 100));
+      for (uint32_t batch = 0; batch < 6; ++batch) {
+        const BatchReport expected = without.Run(request(batch), false);
+        const BatchReport report = with.Run(request(batch), false);
+        CHECK(std::abs(report.loss_sum - expected.loss_sum) <= 1e-5 * expected.loss_sum);
+        CHECK((with.Hits() > 0) == (batch > 0));
+      }
+    }
+  }
+}
+
+TEST_CASE("history: what is pruned is never read, and no gradient goes through stored rows") {
+  Partition data(200, 4, 8, 6);
+  for (const ModelType type : kModels) {
+    CAPTURE(static_cast<uint32_t>(type));
+    std::vector<float> features = data.features;
+    TrainOptions options = WithHistory(ModelOf(data, type, 3), 0b100, 1, 100);
+    options.features = RowTable(features, options.model.in_dim);
+    Steps steps(options);
+    const std::vector<uint32_t> seeds(data.train.begin(), data.train.begin() + 20);
+    const TestRecord record(data.graph,
+                            {{17, 0, 0}, seeds, {-1, -1, -1}, type == ModelType::kGcn});
+    const BatchReport first = steps.Run(record, false);
+    CHECK(!steps.LearnsNothing(2));
+    // All rows of level 2 are stored now, so nothing below is wanted.
+    std::fill(features.begin(), features.end(), std::numeric_limits<float>::quiet_NaN());
+    const BatchReport again = steps.Run(record, false);
+    CHECK(std::abs(again.loss_sum - first.loss_sum) <= 1e-5 * first.loss_sum);
+    CHECK(steps.extracted().history.pruned_rows == record.view().nodes().size());
+    CHECK(steps.extracted().traffic.rows[static_cast<uint32_t>(Tier::kHost)] == 0);
+    CHECK(steps.LearnsNothing(2));
+  }
+}
+
+TEST_CASE("history: of rows that are read only those that are reached are") {
+  Partition data(300, 4, 8, 7);
+  std::vector<float> features = data.features;
+  TrainOptions options = WithHistory(ModelOf(data, ModelType::kGraphSage, 2), 0b10, 0.5, 100);
+  options.features = RowTable(features, options.model.in_dim);
+  Steps steps(options);
+  const std::vector<uint32_t> seeds(data.train.begin(), data.train.begin() + 30);
+  const TestRecord record(data.graph, {{17, 0, 0}, seeds, {-1, -1}, false});
+  steps.Run(record, false);
+  steps.Run(record, false);
+  const HistoryReport& report = steps.extracted().history;
+  CHECK(steps.Hits() > 0);
+  CHECK(steps.Hits() < report.look_ups);
+  CHECK(report.pruned_rows > 0);
+  CHECK(report.pruned_rows < record.view().nodes().size());
+  CHECK(steps.extracted().traffic.rows[static_cast<uint32_t>(Tier::kHost)] +
+            report.pruned_rows ==
+        record.view().nodes().size());
+}
+
+TEST_CASE("history: without a share or an age nothing is stored, and every bit is the plain one") {
+  const Partition data(200, 4, 8, 8);
+  for (const ModelType type : kModels) {
+    CAPTURE(static_cast<uint32_t>(type));
+    TrainOptions plain = ModelOf(data, type, 2);
+    plain.model.dropout = 0.4F;
+    Steps without(plain);
+    Steps no_share(WithHistory(plain, 0b10, 0, 100));
+    Steps no_age(WithHistory(plain, 0b10, 0.9, 0));
+    for (uint32_t batch = 0; batch < 6; ++batch) {
+      const std::vector<uint32_t> seeds(data.train.begin() + batch * 10,
+                                        data.train.begin() + batch * 10 + 30);
+      const TestRecord record(data.graph,
+                              {{17, 0, batch}, seeds, {3, 3}, type == ModelType::kGcn});
+      without.Run(record, true);
+      no_share.Run(record, true);
+      no_age.Run(record, true);
+      CHECK(no_share.Hits() == 0);
+      CHECK(no_age.Hits() == 0);
+      CHECK(no_share.parameters() == without.parameters());
+      CHECK(no_age.parameters() == without.parameters());
+    }
+  }
+}
+
+TEST_CASE("history: the same batches make the same model, with dropout, in every precision") {
+  const Partition data(200, 4, 40, 9);
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+    for (const ModelType type : kModels) {
+      CAPTURE(static_cast<uint32_t>(type));
+      TrainOptions options = ModelOf(data, type, 3);
+      options.precision = precision;
+      options.model.dropout = 0.3F;
+      options = WithHistory(options, 0b110, 0.8, 3);
+      Steps one(options);
+      Steps other(options);
+      uint64_t hits = 0;
+      for (uint32_t batch = 0; batch < 8; ++batch) {
+        const std::vector<uint32_t> seeds(data.train.begin() + batch * 5,
+                                          data.train.begin() + batch * 5 + 30);
+        const TestRecord record(data.graph,
+                                {{17, 0, batch}, seeds, {3, 3, 3}, type == ModelType::kGcn});
+        one.Run(record, true);
+        other.Run(record, true);
+        hits += one.Hits();
+        CHECK(one.parameters() == other.parameters());
+      }
+      CHECK(hits > 0);
+    }
+  }
+}
+
+TEST_CASE("history: rows with norms and other activations are kept complete") {
+  const Partition data(200, 4, 8, 10);
+  for (const Normalization norm : {Normalization::kNone, Normalization::kL2,
+                                   Normalization::kLayer}) {
+    for (const Activation activation : {Activation::kElu, Activation::kLeakyRelu}) {
+      TrainOptions plain = ModelOf(data, ModelType::kGraphSage, 2);
+      plain.model.normalization = norm;
+      plain.model.activation = activation;
+      plain.model.residual = true;
+      const std::vector<uint32_t> seeds(data.train.begin(), data.train.begin() + 40);
+      const TestRecord record(data.graph, {{17, 0, 0}, seeds, {-1, -1}, false});
+      Steps without(plain);
+      Steps with(WithHistory(plain, 0b10, 0.7, 9));
+      for (uint32_t step = 0; step < 3; ++step) {
+        const double expected = without.Run(record, false).loss_sum;
+        CHECK(std::abs(with.Run(record, false).loss_sum - expected) <= 1e-5 * expected);
+      }
+      CHECK(with.Hits() > 0);
+    }
+  }
+}
+
+TEST_CASE("history: what a model cannot keep is refused") {
+  const Partition data(50, 4, 8, 11);
+  const TrainOptions good = WithHistory(ModelOf(data, ModelType::kGcn, 2), 0b10, 0.9, 5);
+  const auto refused = [](const TrainOptions& options) {
+    const auto created = TorchWork::Create(options);
+    return !created.ok() && created.status().code() == Code::kInvalidArgument;
+  };
+  CHECK(!refused(good));
+  TrainOptions options = good;
+  options.history.levels = 0b100;  // the seeds
+  CHECK(refused(options));
+  options = good;
+  options.history.config.row_bytes = 4;
+  CHECK(refused(options));
+  options = good;
+  options.history.p_grad = 1.5;
+  CHECK(refused(options));
+  options = good;
+  options.model.num_layers = 1;
+  CHECK(refused(options));
+}
+
+}  // namespace
+}  // namespace gnnd

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/executor/train_work.h"
+#include "core/history/job_history.h"
+#include "core/history/prune.h"
+#include "core/model/model_spec.h"
+#include "train/ops.h"
+#include "train/workspace.h"
+
+// History in training (FreshGNN, PVLDB 17(6)): samples are pruned by it, layers read its rows in
+// place of computing them, and gradients say what it keeps.
+
+namespace gnnd {
+
+// A Trainer's part in history; config.bytes 0: it keeps none.
+struct HistoryUse {
+  HistoryConfig config;
+  std::byte* shared = nullptr;  // memory of a JobHistory; null: one of its own
+  uint32_t group = 1;           // batches of a step that share it
+  uint32_t levels = 0;          // bit l: rows that layer l gives are kept; 1 is the lowest
+  double p_grad = 0;            // share of a level's rows that is kept, by rising gradient
+};
+
+// Bytes of a hidden row as it is kept: complete, before dropout.
+uint32_t HistoryRowBytes(const ModelSpec& spec, Precision precision);
+
+// What cannot be kept; kInvalidArgument. `num_nodes` are the graph's.
+Status CheckHistory(const HistoryUse& use, const ModelSpec& spec, Precision precision,
+                    uint64_t num_nodes);
+
+// One batch after the other: BringTo, Prune, Merge of each kept level in forward, Update.
+class TrainerHistory {
+ public:
+  explicit TrainerHistory(const HistoryUse& use);
+
+  // To the history that the batch at this point sees.
+  Status BringTo(const BatchPoint& point);
+
+  // The batch's sample without what is stored (prune.h); this object's until the next call.
+  const Sample& Prune(const Sample& sample, HistoryReport* report);
+
+  bool keeps(uint32_t level) const { return pruner_.keeps(level); }
+  const LevelRows& rows(uint32_t level) const { return pruner_.rows(level); }
+
+  // The rows of a kept level as the layer above reads them, [computed + stored, columns]: those
+  // that the layer computed, without dropout, between those that are stored. No gradient goes into
+  // stored rows; the norms of all rows' gradients are noted in backward.
+  at::Tensor Merge(uint32_t level, const at::Tensor& computed, Workspace* workspace);
+
+  // The highest level of which all rows are stored, so that no layer below need be computed; 0:
+  // there is none.
+  uint32_t StoredLevel(uint32_t num_layers) const;
+  // What such a level has computed: [0, columns].
+  at::Tensor NoRows(uint32_t columns) const;
+
+  // After backward: notes which computed rows are stored and which stored ones forgotten.
+  HistoryUpdate Update();
+
+ private:
+  friend class MergeFunction;
+
+  // Of one kept level of the batch at hand.
+  struct Level {
+    std::vector<uint32_t> row;  // of each row: its number among the computed ones
+    std::vector<uint8_t> is_stored;
+    std::vector<float> norms;  // empty until backward
+    at::Tensor computed;
+  };
+
+  HistoryUse use_;
+  JobHistory history_;
+  Pruner pruner_;
+  BatchPoint point_;
+  Level levels_[kMaxHops];
+  uint64_t bring_ns_ = 0;
+};
+
+}  // namespace gnnd

@@ -1,0 +1,85 @@
+import { trainsInOwnMemory } from '../device-kinds.ts';
+import type { JobSpec, SpecDraft } from '../job-spec.ts';
+import { infers } from './inference.ts';
+import { takesRows } from './propagation.ts';
+import type { Rule, RuleFacts } from './rule.ts';
+
+type HistoryFields = Pick<JobSpec, 'history' | 'kind'>;
+
+/** Whether a job's batches may read embeddings of earlier ones. */
+export function keepsHistory({ history, kind }: HistoryFields): boolean {
+  return history.staleSteps > 0 && history.gradientShare > 0 && !infers({ kind });
+}
+
+/** Whether its Trainers share one history, which is then a function of the job's version. */
+export function sharesHistory(spec: HistoryFields & Pick<JobSpec, 'training'>): boolean {
+  return keepsHistory(spec) && spec.training.determinism === 'STRICT';
+}
+
+const stalePath = 'spec.history.stale_steps';
+
+/** Which levels are kept, and whether there are any. */
+export const historyRule: Rule = (spec, facts) => {
+  const { history, model } = spec;
+  const { check } = facts;
+  if (check.failed(stalePath) || check.failed('spec.history.gradient_share')) return;
+  if (!keepsHistory(spec)) {
+    history.levels = [];
+    return;
+  }
+  const why = withoutInnerRows(spec);
+  if (why !== null) {
+    check.violate(stalePath, `${history.staleSteps}: ${why}; expected 0`);
+    return;
+  }
+  if (!check.failed('spec.model.layers')) resolveLevels(history, model.layers, facts);
+  if (spec.training.determinism === 'STRICT' && spec.training.staleness > 0) {
+    const description =
+      `${spec.training.staleness}: with a history that is the same for every crew a batch sees ` +
+      'all steps before its own; expected 0, or training.determinism RELAXED';
+    check.violate('spec.training.staleness', description);
+  }
+  if (spec.cache.prefetch === 'ON') {
+    const description =
+      'ON: what history leaves to be read is known after the step before; use AUTO';
+    check.violate('spec.cache.prefetch', description);
+  }
+};
+
+/** History lies in memory that processors reach. Once devices are known. */
+export const historyDevicesRule: Rule = (spec, { check }) => {
+  if (!keepsHistory(spec) || check.failed(stalePath) || !trainsInOwnMemory(spec)) return;
+  const description =
+    `${spec.history.staleSteps}: history is kept on CPU devices only; expected 0, or ` +
+    'resources.device_kind CPU';
+  check.violate(stalePath, description);
+};
+
+function withoutInnerRows({ model }: SpecDraft): string | null {
+  if (model.type === 'TORCHSCRIPT') return "layers of a TORCHSCRIPT are its own, no row is gnnd's";
+  if (takesRows(model.type)) return `${model.type} reads propagated features and no neighbours`;
+  if (model.layers === 1) return 'a model of one layer has no hidden rows';
+  return null;
+}
+
+function resolveLevels(
+  history: SpecDraft['history'],
+  layers: number,
+  { check, given }: RuleFacts,
+): void {
+  const path = 'spec.history.levels';
+  const asked = given.history?.levels ?? [];
+  if (asked.length === 0) {
+    history.levels = [layers - 1];
+    return;
+  }
+  const beyond = asked.filter((level) => level >= layers);
+  if (beyond.length > 0) {
+    const most = layers === 2 ? '1' : `1 to ${layers - 1}`;
+    check.violate(path, `${beyond.join(', ')}: expected ${most}, the hidden layers`);
+  }
+  if (new Set(asked).size < asked.length) {
+    check.violate(path, `${asked.join(', ')}: expected each level once`);
+  }
+  history.levels = [...asked].sort((left, right) => left - right);
+}

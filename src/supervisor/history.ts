@@ -1,0 +1,58 @@
+import type {
+  DatasetCounts,
+  HistoryConfig,
+  HistoryOptions,
+  SegmentSpec,
+} from '../native/contract.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
+import { keepsHistory, sharesHistory } from '../spec/rules/history.ts';
+
+/** What a job's history is in native terms (native/core/history). */
+
+export const noHistory: HistoryConfig = {
+  bytes: 0,
+  staleVersions: 0,
+  startVersion: 0,
+  rowBytes: 0,
+  levels: 0,
+  numNodes: 0,
+};
+
+/** As native/train/history.h has it, which checks it. */
+function rowBytesOf({ model, training }: JobSpec): number {
+  const isAttention = model.type === 'GAT' || model.type === 'GATV2';
+  const isPlain = model.activation === 'RELU' && model.normalization === 'NONE';
+  const isNarrow = training.precision === 'BFLOAT16' && isPlain && !isAttention;
+  return model.hiddenDim * (isNarrow ? 2 : Float32Array.BYTES_PER_ELEMENT);
+}
+
+export function historyConfigOf(spec: JobSpec, { numNodes }: DatasetCounts): HistoryConfig {
+  const { history } = spec;
+  return {
+    bytes: history.maxBytes,
+    staleVersions: history.staleSteps,
+    startVersion: history.startStep,
+    rowBytes: rowBytesOf(spec),
+    levels: history.levels.length,
+    numNodes,
+  };
+}
+
+/** What a Trainer is told; a trial's segment runs without. */
+export function historyOptionsOf({
+  spec,
+  dataset,
+  segment,
+}: {
+  readonly spec: JobSpec;
+  readonly dataset: { readonly counts: DatasetCounts };
+  readonly segment: Pick<SegmentSpec, 'batchLimit'>;
+}): HistoryOptions {
+  const isTrial = segment.batchLimit > 0;
+  if (!keepsHistory(spec) || isTrial) return { own: noHistory, levels: 0, gradientShare: 0 };
+  return {
+    own: sharesHistory(spec) ? noHistory : historyConfigOf(spec, dataset.counts),
+    levels: spec.history.levels.reduce((bits, level) => bits + 2 ** level, 0),
+    gradientShare: spec.history.gradientShare,
+  };
+}
