@@ -58,6 +58,11 @@ const benches = {
     script: [process.execPath, 'bench/rows/disk.mjs'],
     hasPeers: false,
   },
+  history: {
+    what: 'what keeping embeddings saves of feature rows, and costs in accuracy and time',
+    script: [process.execPath, 'bench/history/run.mjs'],
+    hasPeers: false,
+  },
   placement: {
     what: 'what linked devices would be worth: placements of real hotness, simulated',
     script: [process.execPath, 'bench/placement/run.mjs'],

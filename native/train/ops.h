@@ -14,7 +14,7 @@
 #include "core/batch/record.h"
 #include "core/graph/row_table.h"
 #include "core/kernels/dropout.h"
-#include "core/model/manifest.h"
+#include "core/model/model_spec.h"
 #include "train/operators.h"
 #include "train/workspace.h"
 

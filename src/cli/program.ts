@@ -6,6 +6,7 @@ import { addCompletion } from './commands/completion.ts';
 import { addDatasetCommands } from './commands/dataset.ts';
 import { addDoctor } from './commands/doctor.ts';
 import { addGc } from './commands/gc.ts';
+import { addHistoryCommands } from './commands/history.ts';
 import { addHostCommands } from './commands/host.ts';
 import { addInit } from './commands/init.ts';
 import { addJobCommands } from './commands/job.ts';
@@ -41,6 +42,7 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<number
   addJobCommands(program, run);
   addDatasetCommands(program, run);
   addCacheCommands(program, run);
+  addHistoryCommands(program, run);
   addPlacementCommands(program, run);
   addCheckpointCommands(program, run);
   addHostCommands(program, run);

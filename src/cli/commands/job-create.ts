@@ -113,7 +113,11 @@ export function printDryRun(session: Session, job: Job): void {
   } else printOne(session, { schema: JobSchema, message: job, name: '', facts: () => [] });
 }
 
-async function readSpecFile(session: Session, flags: CreateFlags): Promise<SpecFile> {
+/** The spec that a file and settings over it say; throws what is wrong with it. */
+export async function readSpecFile(
+  session: Session,
+  flags: Pick<CreateFlags, 'file' | 'set'>,
+): Promise<SpecFile> {
   if (flags.file === undefined && flags.set.length === 0) {
     throw new CliError(gnnctlExit.USAGE, 'nothing to create: name a spec file', [
       'gnnctl job create -f job.yaml',

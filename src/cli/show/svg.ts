@@ -11,6 +11,8 @@ export interface LineChart {
   readonly kind: 'lines';
   readonly title: string;
   readonly xTitle: string;
+  /** Behind each number of the axis; unset: percent. */
+  readonly xUnit?: string;
   readonly series: readonly Series[];
 }
 
@@ -114,7 +116,7 @@ function yAxis(): readonly string[] {
   ]);
 }
 
-function linesOf({ series, xTitle }: LineChart): readonly string[] {
+function linesOf({ series, xTitle, xUnit = ' %' }: LineChart): readonly string[] {
   const xs = [...new Set(series.flatMap(({ points }) => points.map(({ x }) => x)))];
   const low = Math.min(...xs);
   const span = Math.max(...xs) - low || 1;
@@ -127,7 +129,9 @@ function linesOf({ series, xTitle }: LineChart): readonly string[] {
     );
     return [`<path d="${path}" fill="none" ${stroke} stroke-width="1.5"/>`, ...dots, key(name, i)];
   });
-  const ticks = xs.map((x) => text(xOf(x), yOf(0) + 16, `${round(x)} %`, 'text-anchor="middle"'));
+  const ticks = xs.map((x) =>
+    text(xOf(x), yOf(0) + 16, `${round(x)}${xUnit}`, 'text-anchor="middle"'),
+  );
   const title = text(size.left + plot.width / 2, size.height - 8, xTitle, 'text-anchor="middle"');
   return [...ticks, title, ...lines];
 }

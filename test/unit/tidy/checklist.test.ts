@@ -74,3 +74,17 @@ describe('the checklist of placement', () => {
     expect(missingFrom(items)).toEqual([]);
   });
 });
+
+describe('the checklist of historical embeddings', () => {
+  const items = readFileSync(join(root, 'docs', 'freshgnn-checklist.md'), 'utf8');
+
+  it('has the items 1 to 24', () => {
+    const numbers = [...items.matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
+    expect(numbers).toEqual(Array.from({ length: 24 }, (_, index) => index + 1));
+  });
+
+  it('names tests that exist', () => {
+    expect(references(items).length).toBeGreaterThan(15);
+    expect(missingFrom(items)).toEqual([]);
+  });
+});

@@ -1,0 +1,238 @@
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { clone, create } from '@bufbuild/protobuf';
+import type { Command } from 'commander';
+import { stringify } from 'yaml';
+import { HistorySpecSchema } from '../../api/gen/gnnd/v1/history_pb.ts';
+import { type Job, JobState } from '../../api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
+import { type JobSpec, JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
+import { TrainingSpecSchema } from '../../api/gen/gnnd/v1/training_pb.ts';
+import { gnnctlExit } from '../../base/exit-codes.ts';
+import { numbersOf, usage } from '../read/flags.ts';
+import { CliError } from '../session/exit.ts';
+import type { Run } from '../session/run.ts';
+import type { Session } from '../session/session.ts';
+import { formatCount, formatPercent } from '../session/units.ts';
+import { type Column, tableOf } from '../show/output.ts';
+import { type Chart, svgOf } from '../show/svg.ts';
+import { readSpecFile } from './job-create.ts';
+import { endOf } from './job-watch.ts';
+
+/** `gnnctl history ...`. */
+export function addHistoryCommands(program: Command, run: Run): void {
+  program
+    .command('history')
+    .description('embeddings that jobs keep and read again')
+    .command('report')
+    .description('train a job with and without history and compare what is read, and how well')
+    .option('-f, --file <file>', 'spec in YAML or JSON; - reads stdin')
+    .option(
+      '--set <path=value>',
+      'set a field over the file; again for more',
+      (value: string, before: readonly string[]) => [...before, value],
+      [],
+    )
+    .option('--gradient-shares <list>', 'each p_grad to try (default 0.5,0.9,1)')
+    .option('--stale-steps <list>', 'each t_stale to try (default 10,50,200)')
+    .option('--random-seeds <list>', 'one training each (default 0)')
+    .option('--svg <file>', 'also draw into a file')
+    .action(run(reportHistory));
+}
+
+interface ReportFlags {
+  readonly file?: string;
+  readonly set: readonly string[];
+  readonly gradientShares?: string;
+  readonly staleSteps?: string;
+  readonly randomSeeds?: string;
+  readonly svg?: string;
+}
+
+/** Means over random seeds. `gradientShare` 0 and `staleSteps` 0 are the job without history. */
+export interface HistoryCell {
+  readonly gradientShare: number;
+  readonly staleSteps: number;
+  /** At the best epoch; 0 to 1. */
+  readonly testAccuracy: number;
+  /** Feature rows that batches would read without a cache and without history. */
+  readonly wantedRows: number;
+  /** What was not read from the host's memory or disk, as a share of these. */
+  readonly saving: number;
+  /** Rows found, as a share of those looked for. */
+  readonly hitRate: number;
+  /** Shares of Trainers' time in batches: look-up with pruning, and admission. */
+  readonly pruneShare: number;
+  readonly updateShare: number;
+  /** Trainers' time in batches, beside that of the job without history. */
+  readonly stepRatio: number;
+}
+
+const listOr = (option: string, given: string | undefined, otherwise: readonly number[]) =>
+  given === undefined ? otherwise : numbersOf(option, given);
+
+async function reportHistory(session: Session, flags: ReportFlags): Promise<number> {
+  const { spec } = await readSpecFile(session, flags);
+  const shares = listOr('--gradient-shares', flags.gradientShares, [0.5, 0.9, 1]);
+  const ages = listOr('--stale-steps', flags.staleSteps, [10, 50, 200]);
+  const seeds = listOr('--random-seeds', flags.randomSeeds, [0]);
+  for (const age of ages) {
+    if (!Number.isInteger(age) || age < 1) {
+      throw usage('--stale-steps', flags.staleSteps ?? '', 'whole numbers above 0');
+    }
+  }
+  const train = async (gradientShare: number, staleSteps: number) => {
+    const jobs: Job[] = [];
+    for (const seed of seeds) {
+      const wanted = clone(JobSpecSchema, create(JobSpecSchema, spec));
+      wanted.history ??= create(HistorySpecSchema);
+      wanted.history.gradientShare = gradientShare;
+      wanted.history.staleSteps = BigInt(staleSteps);
+      wanted.training ??= create(TrainingSpecSchema);
+      wanted.training.randomSeed = BigInt(seed);
+      jobs.push(await trained(session, wanted));
+    }
+    return sumsOf(jobs);
+  };
+  const plain = await train(0, 0);
+  const cells = [cellOf({ gradientShare: 0, staleSteps: 0 }, plain, plain)];
+  for (const gradientShare of shares) {
+    for (const staleSteps of ages) {
+      const sums = await train(gradientShare, staleSteps);
+      cells.push(cellOf({ gradientShare, staleSteps }, sums, plain));
+    }
+  }
+  if (flags.svg !== undefined) {
+    writeFileSync(flags.svg, svgOf(historyCharts(spec.dataset ?? '', cells)));
+    session.say(`drawn into ${flags.svg}`);
+  }
+  printCells(session, { dataset: spec.dataset ?? '', randomSeeds: seeds, cells });
+  return gnnctlExit.OK;
+}
+
+async function trained(session: Session, spec: JobSpec): Promise<Job> {
+  const requestId = randomUUID();
+  const request = { jobId: '', spec, validateOnly: false, requestId };
+  const created = await session.call(JobService.method.createJob, request);
+  const { job } = await endOf(session, created.name);
+  if (job.state !== JobState.SUCCEEDED) {
+    throw new CliError(gnnctlExit.JOB_FAILED, `${job.name} did not succeed: ${job.message}`);
+  }
+  return await session.call(JobService.method.getJob, { name: job.name });
+}
+
+interface Sums {
+  readonly accuracy: number;
+  readonly cached: number;
+  readonly read: number;
+  readonly pruned: number;
+  readonly lookups: number;
+  readonly hits: number;
+  readonly pruneNs: number;
+  readonly historyNs: number;
+  readonly batchNs: number;
+}
+
+/** Of all epochs of jobs; their accuracies' mean. */
+export function sumsOf(jobs: readonly Job[]): Sums {
+  const times = jobs.flatMap(({ epochs }) => epochs.flatMap((epoch) => epoch.executorTimes));
+  const sum = (of: (one: (typeof times)[number]) => bigint) =>
+    times.reduce((total, one) => total + Number(of(one)), 0);
+  const accuracies = jobs.map(({ result }) => result?.testAccuracyBest ?? 0);
+  return {
+    accuracy: accuracies.reduce((total, one) => total + one, 0) / Math.max(1, jobs.length),
+    cached: sum(({ cachedRows }) => cachedRows),
+    read: sum(({ readRows }) => readRows),
+    pruned: sum(({ prunedRows }) => prunedRows),
+    lookups: sum(({ historyLookups }) => historyLookups),
+    hits: sum(({ historyHits }) => historyHits),
+    pruneNs: sum(({ pruneNs }) => pruneNs),
+    historyNs: sum(({ historyNs }) => historyNs),
+    batchNs: sum((one) => one.pruneNs + one.extractNs + one.trainNs),
+  };
+}
+
+export function cellOf(
+  setting: Pick<HistoryCell, 'gradientShare' | 'staleSteps'>,
+  sums: Sums,
+  plain: Sums,
+): HistoryCell {
+  const { accuracy, cached, read, pruned, lookups, hits, pruneNs, historyNs, batchNs } = sums;
+  const share = (part: number, whole: number) => (whole === 0 ? 0 : part / whole);
+  const wantedRows = cached + read + pruned;
+  return {
+    ...setting,
+    testAccuracy: accuracy,
+    wantedRows,
+    saving: share(wantedRows - read, wantedRows),
+    hitRate: share(hits, lookups),
+    pruneShare: share(pruneNs, batchNs),
+    updateShare: share(historyNs, batchNs),
+    stepRatio: share(batchNs, plain.batchNs),
+  };
+}
+
+const percent = (title: string, of: (cell: HistoryCell) => number): Column<HistoryCell> => ({
+  title,
+  align: 'right',
+  shown: (cell) => formatPercent(of(cell)),
+  plain: (cell) => String(of(cell)),
+});
+
+const columns: readonly Column<HistoryCell>[] = [
+  {
+    title: 'P_GRAD',
+    shown: ({ gradientShare }) => (gradientShare === 0 ? 'off' : String(gradientShare)),
+  },
+  { title: 'T_STALE', align: 'right', shown: ({ staleSteps }) => formatCount(staleSteps) },
+  percent('ACCURACY', ({ testAccuracy }) => testAccuracy),
+  percent('I/O SAVED', ({ saving }) => saving),
+  percent('HITS', ({ hitRate }) => hitRate),
+  percent('PRUNE', ({ pruneShare }) => pruneShare),
+  percent('UPDATE', ({ updateShare }) => updateShare),
+  percent('STEP', ({ stepRatio }) => stepRatio),
+];
+
+interface Report {
+  readonly dataset: string;
+  readonly randomSeeds: readonly number[];
+  readonly cells: readonly HistoryCell[];
+}
+
+function printCells(session: Session, report: Report): void {
+  if (session.format === 'json') session.print(JSON.stringify(report, null, 2));
+  else if (session.format === 'jsonl') session.print(JSON.stringify(report));
+  else if (session.format === 'yaml') session.print(stringify(report));
+  else if (session.format === 'plain') {
+    if (session.hasHeaders) session.print(columns.map(({ title }) => title).join('\t'));
+    for (const cell of report.cells) {
+      session.print(columns.map(({ plain, shown }) => (plain ?? shown)(cell)).join('\t'));
+    }
+  } else session.print(tableOf(session, columns, report.cells));
+}
+
+/** Saving and accuracy over t_stale, a line for each p_grad, as the paper's figure 13. */
+export function historyCharts(dataset: string, cells: readonly HistoryCell[]): readonly Chart[] {
+  const shares = [...new Set(cells.map(({ gradientShare }) => gradientShare))];
+  const ages = [...new Set(cells.map(({ staleSteps }) => staleSteps))].filter((age) => age > 0);
+  const chart = (title: string, of: (cell: HistoryCell) => number): Chart => ({
+    kind: 'lines',
+    title: `${dataset}: ${title}`,
+    xTitle: 't_stale, in steps',
+    xUnit: '',
+    series: shares.map((share) => ({
+      name: share === 0 ? 'without history' : `p_grad ${share}`,
+      points: ages.flatMap((age) => {
+        const cell = cells.find(
+          ({ gradientShare, staleSteps }) =>
+            gradientShare === share && (share === 0 || staleSteps === age),
+        );
+        return cell === undefined ? [] : [{ x: age, y: 100 * of(cell) }];
+      }),
+    })),
+  });
+  return [
+    chart('feature rows that were not read', ({ saving }) => saving),
+    chart('test accuracy', ({ testAccuracy }) => testAccuracy),
+  ];
+}

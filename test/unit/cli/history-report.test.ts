@@ -1,0 +1,66 @@
+import { create } from '@bufbuild/protobuf';
+import { expect, test } from 'vitest';
+import { JobSchema } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { cellOf, historyCharts, sumsOf } from '../../../src/cli/commands/history.ts';
+import { svgOf } from '../../../src/cli/show/svg.ts';
+
+const job = (testAccuracyBest: number, times: object) =>
+  create(JobSchema, {
+    result: { testAccuracyBest },
+    epochs: [{ executorTimes: [times] }, { executorTimes: [times] }],
+  });
+
+test('a cell has what was saved, found and taken, over all jobs and epochs', () => {
+  const plain = sumsOf([job(0.7, { readRows: 1000n, extractNs: 40n, trainNs: 60n })]);
+  const kept = {
+    ...{ cachedRows: 100n, readRows: 300n, prunedRows: 600n },
+    ...{ historyLookups: 50n, historyHits: 20n },
+    ...{ pruneNs: 2n, historyNs: 4n, extractNs: 20n, trainNs: 58n },
+  };
+  const sums = sumsOf([job(0.6, kept), job(0.8, kept)]);
+  const setting = { gradientShare: 0.9, staleSteps: 10 };
+  const cell = cellOf(setting, sums, plain);
+  expect(cell).toMatchObject({ ...setting, wantedRows: 4000, saving: 0.7, hitRate: 0.4 });
+  expect(cell.testAccuracy).toBeCloseTo(0.7);
+  expect(cell.pruneShare).toBeCloseTo(2 / 80);
+  expect(cell.updateShare).toBeCloseTo(4 / 80);
+});
+
+test('a job without a cache and without history saves nothing, and has nothing to find', () => {
+  const sums = sumsOf([job(0.7, { readRows: 5n, trainNs: 10n })]);
+  expect(cellOf({ gradientShare: 0, staleSteps: 0 }, sums, sums)).toMatchObject({
+    ...{ saving: 0, hitRate: 0, stepRatio: 1 },
+  });
+});
+
+test('charts have a line for each share over the ages, and a level one without history', () => {
+  const cell = (gradientShare: number, staleSteps: number, saving: number) => ({
+    ...{ gradientShare, staleSteps, saving, testAccuracy: 0.7, wantedRows: 1, hitRate: 0 },
+    ...{ pruneShare: 0, updateShare: 0, stepRatio: 1 },
+  });
+  const cells = [cell(0, 0, 0), cell(0.9, 10, 0.2), cell(0.9, 50, 0.4), cell(1, 10, 0.3)];
+  const [saving, accuracy] = historyCharts('cora', cells);
+  expect(saving).toMatchObject({
+    series: [
+      {
+        name: 'without history',
+        points: [
+          { x: 10, y: 0 },
+          { x: 50, y: 0 },
+        ],
+      },
+      {
+        name: 'p_grad 0.9',
+        points: [
+          { x: 10, y: 20 },
+          { x: 50, y: 40 },
+        ],
+      },
+      { name: 'p_grad 1', points: [{ x: 10, y: 30 }] },
+    ],
+  });
+  expect(accuracy?.title).toBe('cora: test accuracy');
+  const drawn = svgOf(historyCharts('cora', cells));
+  expect(drawn).toContain('t_stale, in steps');
+  expect(drawn).toContain('>50<');
+});
