@@ -1,6 +1,7 @@
 from gnnd.v1 import evaluation_pb2 as _evaluation_pb2
 from gnnd.v1 import features_pb2 as _features_pb2
 from gnnd.v1 import field_pb2 as _field_pb2
+from gnnd.v1 import history_pb2 as _history_pb2
 from gnnd.v1 import inference_pb2 as _inference_pb2
 from gnnd.v1 import model_pb2 as _model_pb2
 from gnnd.v1 import propagation_pb2 as _propagation_pb2
@@ -15,7 +16,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class JobSpec(_message.Message):
-    __slots__ = ("kind", "inference", "dataset", "model", "sampling", "features", "propagation", "cache", "training", "evaluation", "resources", "placement", "queue", "restart", "checkpoint", "timeouts", "priority")
+    __slots__ = ("kind", "inference", "dataset", "model", "sampling", "features", "propagation", "cache", "training", "history", "evaluation", "resources", "placement", "queue", "restart", "checkpoint", "timeouts", "priority")
     KIND_FIELD_NUMBER: _ClassVar[int]
     INFERENCE_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
@@ -25,6 +26,7 @@ class JobSpec(_message.Message):
     PROPAGATION_FIELD_NUMBER: _ClassVar[int]
     CACHE_FIELD_NUMBER: _ClassVar[int]
     TRAINING_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
     EVALUATION_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
@@ -42,6 +44,7 @@ class JobSpec(_message.Message):
     propagation: _propagation_pb2.PropagationSpec
     cache: _features_pb2.CacheSpec
     training: _training_pb2.TrainingSpec
+    history: _history_pb2.HistorySpec
     evaluation: _evaluation_pb2.EvaluationSpec
     resources: _resources_pb2.ResourcesSpec
     placement: _resources_pb2.PlacementSpec
@@ -50,7 +53,7 @@ class JobSpec(_message.Message):
     checkpoint: CheckpointSpec
     timeouts: TimeoutsSpec
     priority: int
-    def __init__(self, kind: _Optional[_Union[_inference_pb2.JobKind, str]] = ..., inference: _Optional[_Union[_inference_pb2.InferenceSpec, _Mapping]] = ..., dataset: _Optional[str] = ..., model: _Optional[_Union[_model_pb2.ModelSpec, _Mapping]] = ..., sampling: _Optional[_Union[_sampling_pb2.SamplingSpec, _Mapping]] = ..., features: _Optional[_Union[_features_pb2.FeaturesSpec, _Mapping]] = ..., propagation: _Optional[_Union[_propagation_pb2.PropagationSpec, _Mapping]] = ..., cache: _Optional[_Union[_features_pb2.CacheSpec, _Mapping]] = ..., training: _Optional[_Union[_training_pb2.TrainingSpec, _Mapping]] = ..., evaluation: _Optional[_Union[_evaluation_pb2.EvaluationSpec, _Mapping]] = ..., resources: _Optional[_Union[_resources_pb2.ResourcesSpec, _Mapping]] = ..., placement: _Optional[_Union[_resources_pb2.PlacementSpec, _Mapping]] = ..., queue: _Optional[_Union[_resources_pb2.QueueSpec, _Mapping]] = ..., restart: _Optional[_Union[RestartSpec, _Mapping]] = ..., checkpoint: _Optional[_Union[CheckpointSpec, _Mapping]] = ..., timeouts: _Optional[_Union[TimeoutsSpec, _Mapping]] = ..., priority: _Optional[int] = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[_inference_pb2.JobKind, str]] = ..., inference: _Optional[_Union[_inference_pb2.InferenceSpec, _Mapping]] = ..., dataset: _Optional[str] = ..., model: _Optional[_Union[_model_pb2.ModelSpec, _Mapping]] = ..., sampling: _Optional[_Union[_sampling_pb2.SamplingSpec, _Mapping]] = ..., features: _Optional[_Union[_features_pb2.FeaturesSpec, _Mapping]] = ..., propagation: _Optional[_Union[_propagation_pb2.PropagationSpec, _Mapping]] = ..., cache: _Optional[_Union[_features_pb2.CacheSpec, _Mapping]] = ..., training: _Optional[_Union[_training_pb2.TrainingSpec, _Mapping]] = ..., history: _Optional[_Union[_history_pb2.HistorySpec, _Mapping]] = ..., evaluation: _Optional[_Union[_evaluation_pb2.EvaluationSpec, _Mapping]] = ..., resources: _Optional[_Union[_resources_pb2.ResourcesSpec, _Mapping]] = ..., placement: _Optional[_Union[_resources_pb2.PlacementSpec, _Mapping]] = ..., queue: _Optional[_Union[_resources_pb2.QueueSpec, _Mapping]] = ..., restart: _Optional[_Union[RestartSpec, _Mapping]] = ..., checkpoint: _Optional[_Union[CheckpointSpec, _Mapping]] = ..., timeouts: _Optional[_Union[TimeoutsSpec, _Mapping]] = ..., priority: _Optional[int] = ...) -> None: ...
 
 class RestartSpec(_message.Message):
     __slots__ = ("max_attempts", "executor_restarts")
