@@ -1,5 +1,5 @@
-// The Python package's stubs, made from all protos by grpc_tools.protoc, whose version decides which
-// grpcio and protobuf can read them: set-up's, of test/e2e/python/requirements.txt.
+// The Python package's stubs, made from all protos by grpc_tools.protoc, whose version decides
+// which grpcio and protobuf can read them: set-up's, of test/e2e/python/requirements.txt.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -37,7 +37,10 @@ function busyJob(): JobMetricsInput {
     waits: [],
   }));
   const attempt = {
-    input: { jobId: 'a', devices: [], dataset: { counts: { numNodes: 1 } } },
+    input: {
+      ...{ jobId: 'a', devices: [], dataset: { counts: { numNodes: 1 } } },
+      spec: { history: { staleSteps: 0 } },
+    },
     snapshot: { executors, committedBatches: 1, reclaimed: 1 },
     epochs: { count: 0, last: null, valAccuracy: null },
     cachePlan: {},

@@ -21,8 +21,15 @@ export const root = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** Everything a person wrote lies here or directly in the root; the rest is made or fetched. */
 const ownFolders = ['.ci', 'bench', 'deploy', 'docs', 'native', 'proto', 'src', 'test'];
-const generated =
-  /^src\/(api|native)\/gen\/|^src\/python\/gnnd\/v1\/|^test\/fixtures\/|(^|\/)(__pycache__|node_modules)\//;
+const generated = new RegExp(
+  [
+    '^src/(api|native)/gen/',
+    '^src/python/gnnd/v1/',
+    '^test/fixtures/',
+    '(^|/)__pycache__/',
+    '(^|/)node_modules/',
+  ].join('|'),
+);
 const binary = /\.(npz|npy|tgz|gz|png|node)$/;
 
 function filesUnder(folder: string): readonly string[] {
