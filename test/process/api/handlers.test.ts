@@ -16,7 +16,6 @@ import {
   DeviceKind,
   DeviceState,
   HostService,
-  LinkKind,
 } from '../../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
@@ -493,7 +492,7 @@ describe('HostService', () => {
         ...{ name: 'devices/cuda:0', kind: DeviceKind.CUDA, state: DeviceState.UNUSED },
         ...{ uuid: 'GPU-1', product: 'NVIDIA H200', pci: '0000:3b:00.0', cores: [] },
         ...{ memoryBytes: 150_000_000_000n, budgetBytes: 0n, peers: ['devices/cuda:1'] },
-        peerLinks: [LinkKind.NVLINK],
+        peerLinks: [1 /* NVLINK */],
         note: 'others use it: process 7; end them, or set share_gpus in the configuration',
       },
     ]);
