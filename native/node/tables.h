@@ -96,14 +96,14 @@ inline constexpr auto kTable<ExecutorId> = StructOf("ExecutorId", Field{"row", &
                                                     Field{"incarnation", &ExecutorId::incarnation});
 
 template <>
-inline constexpr auto kTable<HistoryConfig> = StructOf(
-    "HistoryConfig", "Of stored embeddings (core/history/job_history.h).",
-    Field{"bytes", &HistoryConfig::bytes, "Of embeddings; 0: there is none."},
-    Field{"staleVersions", &HistoryConfig::t_stale, "t_stale."},
-    Field{"startVersion", &HistoryConfig::start_version},
-    Field{"rowBytes", &HistoryConfig::row_bytes, "Of an embedding."},
-    Field{"levels", &HistoryConfig::levels, "How many are kept."},
-    Field{"numNodes", &HistoryConfig::num_nodes});
+inline constexpr auto kTable<HistoryConfig> =
+    StructOf("HistoryConfig", "Of stored embeddings (core/history/job_history.h).",
+             Field{"bytes", &HistoryConfig::bytes, "Of embeddings; 0: there is none."},
+             Field{"staleVersions", &HistoryConfig::t_stale, "t_stale."},
+             Field{"startVersion", &HistoryConfig::start_version},
+             Field{"rowBytes", &HistoryConfig::row_bytes, "Of an embedding."},
+             Field{"levels", &HistoryConfig::levels, "How many are kept."},
+             Field{"numNodes", &HistoryConfig::num_nodes});
 
 struct CacheOptions {
   std::string order_path;

@@ -97,8 +97,7 @@ class MergeFunction : public torch::autograd::Function<MergeFunction> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
-    auto* history =
-        reinterpret_cast<TrainerHistory*>(context->saved_data["history"].toInt());
+    auto* history = reinterpret_cast<TrainerHistory*>(context->saved_data["history"].toInt());
     auto* workspace = reinterpret_cast<Workspace*>(context->saved_data["workspace"].toInt());
     const auto level = static_cast<uint32_t>(context->saved_data["level"].toInt());
     TrainerHistory::Level& mine = history->levels_[level];
@@ -167,8 +166,7 @@ const Sample& TrainerHistory::Prune(const Sample& sample, HistoryReport* report)
   return pruned;
 }
 
-at::Tensor TrainerHistory::Merge(uint32_t level, const at::Tensor& computed,
-                                 Workspace* workspace) {
+at::Tensor TrainerHistory::Merge(uint32_t level, const at::Tensor& computed, Workspace* workspace) {
   GNND_CHECK(RowBytes(computed) == use_.config.row_bytes);
   levels_[level].computed = computed.detach();
   // Where nothing was computed no parameter has a gradient, but the norms are wanted.

@@ -159,8 +159,7 @@ at::Tensor KeptRows(const Model& model, TrainerHistory* history, uint32_t level,
                     const at::Tensor& computed, const BatchKey& key, Workspace* workspace) {
   // A layer's rows may be wider than they are kept, by the order in which it was computed.
   const at::ScalarType type = history->NoRows(model.spec.hidden_dim).scalar_type();
-  const at::Tensor merged =
-      history->Merge(level, AsRowsOf(type, computed, workspace), workspace);
+  const at::Tensor merged = history->Merge(level, AsRowsOf(type, computed, workspace), workspace);
   const DropoutSite site{{key.random_seed, key.epoch, key.batch, level},
                          history->rows(level).nodes.data(),
                          model.spec.dropout};
@@ -230,8 +229,8 @@ at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> paramet
   for (uint32_t layer = first; layer < spec.num_layers; ++layer) {
     const BlockView& block = sample.block(spec.num_layers - 1 - layer);
     const uint32_t* nodes = block.nodes.empty() ? sample.nodes().data() : block.nodes.data();
-    const LayerContext context{
-        model, layer, ParametersOf(model, parameters, layer), block, key, nodes, workspace};
+    const LayerContext context{model, layer,    ParametersOf(model, parameters, layer), block, key,
+                               nodes, workspace};
     const LayerParameters& mine = context.parameters;
     const bool fused = layer == 0 && input.aggregated.defined();
     at::Tensor z = fused ? Affine({input.aggregated,

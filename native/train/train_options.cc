@@ -52,8 +52,7 @@ Status CheckOptions(const TrainOptions& options) {
   if (options.history.config.bytes > 0 && options.device.device != nullptr) {
     return Status(Code::kDeviceUnavailable, "history is kept on CPU devices only");
   }
-  GNND_TRY(
-      CheckHistory(options.history, options.model, options.precision, options.labels.size()));
+  GNND_TRY(CheckHistory(options.history, options.model, options.precision, options.labels.size()));
   return CheckData(options);
 }
 

@@ -48,8 +48,7 @@ void Pruner::Compact(const BlockView& block, Arrays* out) {
 }
 
 // Finds the embeddings of a block's source rows; what is left are the next block's destinations.
-void Pruner::LookUp(uint32_t level, const HistoryBuffer& buffer, uint64_t version,
-                    Arrays* arrays) {
+void Pruner::LookUp(uint32_t level, const HistoryBuffer& buffer, uint64_t version, Arrays* arrays) {
   arrays->places.clear();
   live_.clear();
   if (!keeps(level)) {

@@ -66,8 +66,8 @@ class Pruner {
   Sample pruned_;
   Arrays arrays_[kMaxHops];
   LevelRows rows_[kMaxHops];
-  std::vector<uint32_t> live_;      // destinations of the next block, positions
-  std::vector<uint32_t> local_;     // of each position: its row in the block at hand
+  std::vector<uint32_t> live_;   // destinations of the next block, positions
+  std::vector<uint32_t> local_;  // of each position: its row in the block at hand
   std::vector<uint32_t> ranks_;
 };
 

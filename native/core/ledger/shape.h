@@ -37,8 +37,7 @@ struct JobShape {
 
   // Batches of the group that was committed as this version; 0 of the first.
   uint32_t BatchesBefore(uint64_t version) const {
-    return version == 0 ? 0
-                        : static_cast<uint32_t>(FirstBatch(version) - FirstBatch(version - 1));
+    return version == 0 ? 0 : static_cast<uint32_t>(FirstBatch(version) - FirstBatch(version - 1));
   }
 
   // The version that group g is computed on: a fixed delay of S groups that restarts with each

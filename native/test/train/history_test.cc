@@ -67,8 +67,7 @@ class Steps {
       std::vector<float> parameters(parameters_.size());
       std::vector<float> memory(memory_.size());
       const GradientView gradients[] = {{version_, true, gradient_}};
-      work_->Apply(
-          {version_, report.seeds, gradients, parameters_, memory_, parameters, memory});
+      work_->Apply({version_, report.seeds, gradients, parameters_, memory_, parameters, memory});
       parameters_ = std::move(parameters);
       memory_ = std::move(memory);
     }
@@ -117,8 +116,8 @@ TEST_CASE("history: stored rows that are the true ones give the loss that comput
       const auto request = [&](uint32_t batch) {
         std::vector<uint32_t> seeds;
         for (uint32_t i = 0; i < 20; ++i) seeds.push_back(data.train[batch * 7 + i]);
-        return TestRecord(data.graph, {{17, 0, batch}, seeds, {-1, -1, -1},
-                                       type == ModelType::kGcn});
+        return TestRecord(data.graph,
+                          {{17, 0, batch}, seeds, {-1, -1, -1}, type == ModelType::kGcn});
       };
       Steps without(plain);
       Steps with(WithHistory(plain, levels, 1, 100));
@@ -141,8 +140,7 @@ TEST_CASE("history: what is pruned is never read, and no gradient goes through s
     options.features = RowTable(features, options.model.in_dim);
     Steps steps(options);
     const std::vector<uint32_t> seeds(data.train.begin(), data.train.begin() + 20);
-    const TestRecord record(data.graph,
-                            {{17, 0, 0}, seeds, {-1, -1, -1}, type == ModelType::kGcn});
+    const TestRecord record(data.graph, {{17, 0, 0}, seeds, {-1, -1, -1}, type == ModelType::kGcn});
     const BatchReport first = steps.Run(record, false);
     CHECK(!steps.LearnsNothing(2));
     // All rows of level 2 are stored now, so nothing below is wanted.
@@ -170,8 +168,7 @@ TEST_CASE("history: of rows that are read only those that are reached are") {
   CHECK(steps.Hits() < report.look_ups);
   CHECK(report.pruned_rows > 0);
   CHECK(report.pruned_rows < record.view().nodes().size());
-  CHECK(steps.extracted().traffic.rows[static_cast<uint32_t>(Tier::kHost)] +
-            report.pruned_rows ==
+  CHECK(steps.extracted().traffic.rows[static_cast<uint32_t>(Tier::kHost)] + report.pruned_rows ==
         record.view().nodes().size());
 }
 
@@ -187,8 +184,7 @@ TEST_CASE("history: without a share or an age nothing is stored, and every bit i
     for (uint32_t batch = 0; batch < 6; ++batch) {
       const std::vector<uint32_t> seeds(data.train.begin() + batch * 10,
                                         data.train.begin() + batch * 10 + 30);
-      const TestRecord record(data.graph,
-                              {{17, 0, batch}, seeds, {3, 3}, type == ModelType::kGcn});
+      const TestRecord record(data.graph, {{17, 0, batch}, seeds, {3, 3}, type == ModelType::kGcn});
       without.Run(record, true);
       no_share.Run(record, true);
       no_age.Run(record, true);
@@ -229,8 +225,8 @@ TEST_CASE("history: the same batches make the same model, with dropout, in every
 
 TEST_CASE("history: rows with norms and other activations are kept complete") {
   const Partition data(200, 4, 8, 10);
-  for (const Normalization norm : {Normalization::kNone, Normalization::kL2,
-                                   Normalization::kLayer}) {
+  for (const Normalization norm :
+       {Normalization::kNone, Normalization::kL2, Normalization::kLayer}) {
     for (const Activation activation : {Activation::kElu, Activation::kLeakyRelu}) {
       TrainOptions plain = ModelOf(data, ModelType::kGraphSage, 2);
       plain.model.normalization = norm;
