@@ -20,6 +20,7 @@ import { type JobLayout, layoutOf, queueSlots } from './job-layout.ts';
 import { pinnedPlanOf } from './pinned-plan.ts';
 import { placeRows } from './row-placement.ts';
 import { readTokens, tokenBytes } from './row-sizes.ts';
+import { rowWorkBytes } from './row-work.ts';
 import { samplerDeviceBytes, topologyBytesOf } from './sampler-memory.ts';
 
 /**
@@ -86,12 +87,13 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
   const own = isInference
     ? inferenceParts(spec, layout, facts)
     : [
+        ...(rows === null ? [] : [rowWorkPart(spec, layout, counts)]),
         ...(rows?.tier === 'DISK' ? [stagedPart(spec, counts)] : []),
         ...evaluationParts(spec, layout, facts),
         ...cacheParts(spec, counts),
         ...historyParts(spec, counts),
         parameterPart(spec, layout),
-        extractionPart(spec, layout, counts),
+        ...(rows === null ? [extractionPart(spec, layout, counts)] : []),
         queuePart(spec, layout, facts),
       ];
   const others = [...own, processPart(spec)].filter(({ bytes }) => bytes > 0);
@@ -329,11 +331,21 @@ function processPart(spec: JobSpec): MemoryPart {
   };
 }
 
+/** Of a model over rows: batches that were read, and all that is computed from one. */
+function rowWorkPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): MemoryPart {
+  const { numFloats } = layout.manifest;
+  return {
+    name: 'batches, and the work on them',
+    bytes: trainersOf(spec) * rowWorkBytes(spec, { ...counts, numFloats }),
+    isBound: true,
+    field: 'training.batch_size',
+    remedy: 'smaller batches take less, and so does a narrower model',
+  };
+}
+
 /** Two batches a Trainer: one that is computed, one that is read meanwhile. */
 function extractionPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): MemoryPart {
-  const rows = takesRows(spec.model.type)
-    ? spec.training.batchSize * readTokens(spec)
-    : batchRowsOf(layout, counts.numNodes);
+  const rows = batchRowsOf(layout, counts.numNodes);
   const valueBytes = spec.training.precision === 'BFLOAT16' ? 2 : 4;
   return {
     name: 'extracted batches',
@@ -391,7 +403,7 @@ function readAheadBytesOf(left: number): number {
 
 function samplersOf(spec: JobSpec): number {
   const { resources, placement } = spec;
-  if (infers(spec)) return 0;
+  if (infers(spec) || takesRows(spec.model.type)) return 0;
   if (placement.policy === 'FIXED') return Math.max(1, placement.samplers);
   return Math.max(1, resources.devices - 1);
 }
@@ -399,7 +411,8 @@ function samplersOf(spec: JobSpec): number {
 /** Standby Trainers included: they have all that a Trainer has. */
 function trainersOf(spec: JobSpec): number {
   const { resources, placement } = spec;
-  if (infers(spec)) return resources.devices;
+  // Nobody samples.
+  if (infers(spec) || takesRows(spec.model.type)) return resources.devices;
   if (resources.devices === 1) return 1;
   if (placement.standby !== 'OFF') return resources.devices;
   return resources.devices - (placement.policy === 'FIXED' ? placement.samplers : 1);

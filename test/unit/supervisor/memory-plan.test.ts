@@ -108,6 +108,18 @@ describe("the plan of a job's memory", () => {
     expect(ahead('HOST')).toBe(undefined);
   });
 
+  test('has a Trainer on every device and no Sampler where batches are rows', () => {
+    const resources = { ...someSpec.resources, devices: 3 };
+    const placement = { ...someSpec.placement, standby: 'OFF' as const };
+    const model = { ...someSpec.model, type: 'SIGN' as const };
+    const asked = { ...spec({}), model, placement, resources };
+    expect(bytesOf(asked, facts(64 * gib), 'processes')).toBe(3 * 350 * mib);
+    const one = { ...asked, resources: { ...resources, devices: 1 } };
+    const workOf = (of: JobSpec) => bytesOf(of, facts(64 * gib), 'batches, and the work on them');
+    expect(workOf(asked)).toBe(3 * workOf(one));
+    expect(bytesOf(asked, facts(64 * gib), 'extracted batches')).toBe(0);
+  });
+
   test('counts what is surely taken apart from what is taken at most', () => {
     const plan = memoryPlanOf(spec({}), facts(64 * gib, 100 * mib));
     // A Sampler's and a Trainer's process, and 4 + G * (S + 1) copies of the parameters.
