@@ -96,7 +96,7 @@ def local(
 def _command(given: str | list[str] | None) -> list[str]:
     """How the daemon is started: as given, `GNND_COMMAND`, the clone around this, the PATH."""
     given = given or os.environ.get("GNND_COMMAND")
-    if given is not None:
+    if given:
         words = shlex.split(given) if isinstance(given, str) else list(given)
         return [*words, "serve"]
     entry = Path(__file__).parents[3] / "dist" / "main.js"

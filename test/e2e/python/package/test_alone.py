@@ -408,7 +408,7 @@ class Missing(unittest.TestCase):
 class Locals(unittest.TestCase):
     def test_say_how_gnnd_is_found(self):
         with contextlib.ExitStack() as stack:
-            patched = unittest.mock.patch.dict("os.environ", {"PATH": "/nowhere"})
+            patched = unittest.mock.patch.dict("os.environ", {"PATH": "/nowhere", "GNND_COMMAND": ""})
             stack.enter_context(patched)
             stack.enter_context(self.assertRaisesRegex(gnnd.GnndError, "GNND_COMMAND"))
             gnnd.local()
