@@ -79,6 +79,22 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
       const requestId = requestIdOf(request.requestId);
       return full(jobs.cancel(idOfName('jobs', request.name), requestId));
     },
+    suspendJob(request) {
+      deps.admit();
+      const requestId = requestIdOf(request.requestId);
+      return full(jobs.suspend(idOfName('jobs', request.name), requestId));
+    },
+    resumeJob(request) {
+      deps.admit();
+      const requestId = requestIdOf(request.requestId);
+      return full(jobs.resume(idOfName('jobs', request.name), requestId));
+    },
+    async retryJob(request) {
+      deps.admit();
+      const id = idOfName('jobs', request.name);
+      const requestId = requestIdOf(request.requestId);
+      return full(await jobs.retry(id, { fromBeginning: request.fromBeginning, requestId }));
+    },
     deleteJob(request) {
       deps.admit();
       const { isPending, keptCheckpoint } = deps.deletion.delete({

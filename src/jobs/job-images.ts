@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { setImmediate as yieldToLoop } from 'node:timers/promises';
 import { messageOf } from '../base/errors.ts';
-import { type ResumePoint, terminalStates } from '../records/job-record.ts';
+import type { ResumePoint } from '../records/job-record.ts';
 import { imageFilesIn, imagesFolderOf, removeImages } from '../supervisor/image-files.ts';
 import type { RunnerOptions } from './runner-options.ts';
 
@@ -19,6 +19,14 @@ export function imageMessage(error: string | null): string {
   return `trains on, but an interruption costs the work since the last image: ${error}`;
 }
 
+/** Where a job will go on that has no attempt now. */
+export function goingOnMessage(jobsFolder: string, uid: string): string {
+  const image = newestImage(jobsFolder, uid);
+  if (image === null) return 'begins at the beginning: there is no image';
+  const [, epochs = '', batches = ''] = /^epoch-(\d+)-batch-(\d+)/.exec(image) ?? [];
+  return `goes on in epoch ${Number(epochs) + 1} after ${Number(batches)} batches, from ${image}`;
+}
+
 /** The name of a job's newest image. */
 export function newestImage(jobsFolder: string, uid: string): string | null {
   return imageFilesIn(imagesFolderOf(jobsFolder, uid))[0] ?? null;
@@ -26,7 +34,10 @@ export function newestImage(jobsFolder: string, uid: string): string | null {
 
 type Parts = Pick<RunnerOptions, 'jobsFolder' | 'log' | 'store'>;
 
-/** Of a job that has ended. What fails here is tried again at the daemon's next start. */
+/**
+ * Of a job that has no use for them any more: one that failed or was cancelled may be retried, and
+ * keeps them. What fails here is tried again at the daemon's next start.
+ */
 export async function dropImages({ jobsFolder, log }: Parts, uid: string): Promise<void> {
   try {
     await removeImages(jobsFolder, uid);
@@ -35,13 +46,13 @@ export async function dropImages({ jobsFolder, log }: Parts, uid: string): Promi
   }
 }
 
-/** Those of jobs that ended while nobody could remove them. */
+/** Those of jobs that succeeded, or went, while nobody could remove them. */
 export async function sweepImages(parts: Parts): Promise<void> {
   const uids = await readdir(parts.jobsFolder).catch(() => []);
   for (const uid of uids) {
     await yieldToLoop();
     if (!existsSync(imagesFolderOf(parts.jobsFolder, uid))) continue;
     const job = parts.store.getJobByUid(uid);
-    if (job === null || terminalStates.has(job.state)) await dropImages(parts, uid);
+    if (job === null || job.state === 'SUCCEEDED') await dropImages(parts, uid);
   }
 }

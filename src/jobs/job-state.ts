@@ -8,12 +8,16 @@ import { type JobRecord, type JobState, terminalStates } from '../records/job-re
  * PENDING goes to FAILED when it waited too long or its plan cannot be met, and to CANCELLED at
  * once, because it has no executors. PREPARING and RUNNING go back to PENDING to back off, and when
  * the daemon stops or died. CANCELLING ends as SUCCEEDED when the final model was durable before
- * the cancel could stop it; an executor's crash changes nothing there.
+ * the cancel could stop it; an executor's crash changes nothing there. SUSPENDING is the same for
+ * jobs that rest, and for those that only leave their devices to another one: these become PENDING.
+ * A job that ended stays so, unless its user retries it (`Store.reopenJob`).
  */
 const followers: Readonly<Record<JobState, readonly JobState[]>> = {
-  PENDING: ['PREPARING', 'FAILED', 'CANCELLED'],
-  PREPARING: ['PENDING', 'RUNNING', 'CANCELLING', 'FAILED'],
-  RUNNING: ['PENDING', 'CANCELLING', 'SUCCEEDED', 'FAILED'],
+  PENDING: ['PREPARING', 'SUSPENDED', 'FAILED', 'CANCELLED'],
+  PREPARING: ['PENDING', 'RUNNING', 'SUSPENDING', 'SUSPENDED', 'CANCELLING', 'FAILED'],
+  RUNNING: ['PENDING', 'SUSPENDING', 'SUSPENDED', 'CANCELLING', 'SUCCEEDED', 'FAILED'],
+  SUSPENDING: ['PENDING', 'SUSPENDED', 'CANCELLING', 'SUCCEEDED', 'FAILED'],
+  SUSPENDED: ['PENDING', 'CANCELLED'],
   CANCELLING: ['SUCCEEDED', 'CANCELLED'],
   SUCCEEDED: [],
   FAILED: [],

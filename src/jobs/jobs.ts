@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { type FieldViolation, GnndError } from '../base/errors.ts';
-import { canonicalSha256, newUlid } from '../base/ids.ts';
+import { newUlid } from '../base/ids.ts';
 import {
   countsOf,
   hasEdgeWeights,
@@ -19,7 +19,6 @@ import type {
   JobRecord,
   JobState,
 } from '../records/job-record.ts';
-import { terminalStates } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { makePlan } from '../scheduler/plan.ts';
 import { devicesOfKind } from '../spec/device-kinds.ts';
@@ -28,12 +27,13 @@ import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import { infers, samplesNothing } from '../spec/rules/inference.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
 import { encodeSpec, withSpecs } from '../spec/spec-codec.ts';
-import type { EpochPlace, NewJob, RequestKey, Store, StoredEpoch } from '../store/store.ts';
+import type { EpochPlace, NewJob, Store, StoredEpoch } from '../store/store.ts';
 import { parameterCountOf } from '../supervisor/checkpoint.ts';
 import { layoutOf, queueSlots } from '../supervisor/job-layout.ts';
 import { memoryPlanOf, memoryViolations, rowPlanOf } from '../supervisor/memory-plan.ts';
 import { type InferenceSources, type SpecWithModel, withModel } from './inference-input.ts';
 import { createJobBells } from './job-bells.ts';
+import { createLifecycle, type Lifecycle, optional, requestKey } from './lifecycle.ts';
 import type { Runner } from './runner.ts';
 import { type CreateJob, createSubmissions, type Made, type PreparedJob } from './submissions.ts';
 import { createWaitingJobs } from './waiting.ts';
@@ -41,7 +41,7 @@ import { createWaitingJobs } from './waiting.ts';
 export type { CreateJob } from './submissions.ts';
 
 /** What the user owns: jobs and their history. Writes first, acts second. */
-export interface Jobs {
+export interface Jobs extends Lifecycle {
   /**
    * Checks everything, stores the job durably, together with others that come at the same time,
    * then answers it. Rejects with GnndError SPEC_INVALID (all violations, paths from `spec`),
@@ -53,11 +53,6 @@ export interface Jobs {
   get(id: string): JobRecord;
   /** Newest first; `after` is the cursor of the page before. */
   list(query: ListJobs): { readonly jobs: readonly JobRecord[]; readonly next: JobCursor | null };
-  /**
-   * Idempotent on CANCELLING and CANCELLED; JOB_STATE_CONFLICT on SUCCEEDED and FAILED. A repeated
-   * request has no second effect, whatever the job is by then. Throws REQUEST_ID_REUSED.
-   */
-  cancel(id: string, requestId: string | null): JobRecord;
   /** The job as it was at each transition after `revision`, oldest first, at most `limit`. */
   events(id: string, revision: number, limit: number): readonly JobEvent[];
   /** Newest revision of the store. */
@@ -163,14 +158,7 @@ export function createJobs(options: JobsOptions): Jobs {
       const more = jobs.length > limit && last !== undefined;
       return { jobs: page, next: more ? { createAtMs: last.createAtMs, uid: last.uid } : null };
     },
-    cancel: (id, requestId) => {
-      const key = requestKey('CancelJob', requestId, { id });
-      if (key !== null && store.replayOf(key) !== null) return get(id);
-      get(id);
-      const job = store.setIntent(id, 'CANCEL', ...optional(key));
-      if (!terminalStates.has(job.state)) runner.cancel(id);
-      return get(id);
-    },
+    ...createLifecycle({ ...options, get }),
     events: (id, revision, limit) => store.events(id, revision, limit),
     revision: () => store.revision(),
     compactedRevision: () => store.compactedRevision(),
@@ -400,13 +388,4 @@ function logFileOf(name: string, path: string): LogFile {
 function stageOf({ log, role }: LogFile): number {
   if (role === null) return 0;
   return log.startsWith('trial-') ? 1 : 2;
-}
-
-function requestKey(method: string, requestId: string | null, request: unknown): RequestKey | null {
-  if (requestId === null) return null;
-  return { method, requestId, sha256: canonicalSha256(request) };
-}
-
-function optional<T>(value: T | null): [] | [T] {
-  return value === null ? [] : [value];
 }

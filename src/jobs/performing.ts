@@ -1,10 +1,11 @@
 import { messageOf, unreachable } from '../base/errors.ts';
+import type { JobRecord } from '../records/job-record.ts';
 import type { Command } from '../scheduler/state.ts';
 import type { AttemptEvent } from '../supervisor/attempt-types.ts';
 import { JobAttempt } from '../supervisor/job-attempt.ts';
 import { attemptInputOf } from './attempt-input.ts';
 import { dropWork } from './inference-work.ts';
-import { dropImages } from './job-images.ts';
+import { dropImages, goingOnMessage } from './job-images.ts';
 import type { Recording } from './recording.ts';
 import type { RunnerEvent } from './runner-loop.ts';
 import type { RunnerOptions } from './runner-options.ts';
@@ -15,6 +16,8 @@ import { storeTally } from './tally.ts';
 export interface PerformingHooks {
   readonly onFailed: (jobId: string, attempt: number, error: unknown) => void;
   readonly onDrained: () => void;
+  /** A job that rested only for as long as the store could not take it. */
+  readonly onWanted: (job: JobRecord) => void;
   /** Its turn comes when the commands of this one are performed. */
   readonly post: (event: RunnerEvent) => void;
   readonly hear: (attempt: JobAttempt, event: AttemptEvent) => void;
@@ -40,7 +43,7 @@ export class Performing {
    */
   perform(command: Command): void {
     const { kind } = command;
-    const isEnd = kind === 'requeue' || kind === 'finish';
+    const isEnd = kind === 'requeue' || kind === 'suspend' || kind === 'finish';
     const jobId = 'jobId' in command ? command.jobId : null;
     if (jobId !== null && (isEnd || kind === 'prepare' || this.#recording.hasStep(jobId))) {
       const write = () => this.#perform(command);
@@ -89,6 +92,9 @@ export class Performing {
         return;
       case 'requeue':
         this.#requeue(command);
+        return;
+      case 'suspend':
+        this.#suspend(command);
         return;
       case 'finish':
         this.#finish(command);
@@ -160,17 +166,16 @@ export class Performing {
     attempt.respawn(seat);
   }
 
-  #stop({ jobId, attempt, toCancel }: CommandOf<'stopExecutors'>): void {
+  #stop({ jobId, attempt, shows }: CommandOf<'stopExecutors'>): void {
     const running = this.attempts.get(jobId);
-    if (toCancel) {
-      const message = 'executors are being stopped';
-      const change = { state: 'CANCELLING', reason: 'USER_CANCELLED', message } as const;
+    if (shows !== null) {
       const input = running?.input ?? { jobId, ordinal: attempt };
-      const write = () => void this.#recording.transition(jobId, change);
-      this.#recording.record('cancel', input, write);
+      const write = () => void this.#recording.transition(jobId, shows);
+      this.#recording.record(shows.state, input, write);
     }
     if (running !== undefined) {
-      running.stop(running.input.spec.timeouts.cancelGraceMs, { goesOn: !toCancel });
+      const goesOn = shows?.state !== 'CANCELLING';
+      running.stop(running.input.spec.timeouts.cancelGraceMs, { goesOn });
       return;
     }
     // Preparing failed before anything was started.
@@ -195,6 +200,25 @@ export class Performing {
     this.#forget(jobId);
   }
 
+  #suspend({ jobId, tally }: CommandOf<'suspend'>): void {
+    const { store, jobsFolder } = this.#options;
+    const recording = this.#recording;
+    const wanted = store.atomically(() => {
+      const job = store.getJob(jobId);
+      if (job === null) return null;
+      storeTally(store, job, tally);
+      recording.closeOpenAttempt(job, 'USER_SUSPENDED', 'suspended on request');
+      const message = `suspended; ${goingOnMessage(jobsFolder, job.uid)}`;
+      const change = { state: 'SUSPENDED', reason: 'USER_SUSPENDED', message } as const;
+      const rests = recording.transition(jobId, { ...change, result: null });
+      // The user may want something else by now, if the store has refused this for a while.
+      if (job.intent === 'SUSPEND') return null;
+      return job.intent === 'RUN' ? recording.wake(rests) : recording.endResting(rests);
+    });
+    this.#forget(jobId);
+    if (wanted?.state === 'PENDING') this.#hooks.onWanted(wanted);
+  }
+
   #finish({ jobId, attempt, outcome, reason, message }: CommandOf<'finish'>): void {
     const { store } = this.#options;
     const recording = this.#recording;
@@ -208,10 +232,9 @@ export class Performing {
       }
       recording.transition(jobId, { state: outcome, reason, message, result: null });
     });
-    const uid = store.getJob(jobId)?.uid;
-    if (uid !== undefined) void dropImages(this.#options, uid);
     this.#forget(jobId);
     const ended = store.getJob(jobId);
+    if (ended?.state === 'SUCCEEDED') void dropImages(this.#options, ended.uid);
     if (ended !== null) void dropWork(this.#options.jobsFolder, ended);
   }
 

@@ -1,10 +1,12 @@
 import { messageOf } from '../base/errors.ts';
 import type { JobRecord, JobResult, Reason } from '../records/job-record.ts';
-import type { Store } from '../store/store.ts';
+import { freshTally } from '../scheduler/restart.ts';
+import type { RequestKey, Store } from '../store/store.ts';
 import type { AttemptInput } from '../supervisor/attempt-types.ts';
 import { completionMessage } from './completion.ts';
 import type { RunnerObserver, RunnerOptions } from './runner-options.ts';
 import { StoreQueue } from './store-queue.ts';
+import { storeTally } from './tally.ts';
 
 /**
  * What running jobs write: every transition before it shows, a job's writes in their order, later
@@ -84,6 +86,29 @@ export class Recording {
     const message = result === null ? '' : completionMessage(job.effectiveSpec.training, result);
     this.closeOpenAttempt(job, reason, message);
     this.transition(job.id, { state: 'SUCCEEDED', reason, message, result });
+  }
+
+  /** A job that rests is to run again. */
+  wake({ id }: JobRecord): JobRecord {
+    const change = { state: 'PENDING', reason: 'NONE', message: 'resumed' } as const;
+    return this.transition(id, change);
+  }
+
+  /** A job that rests is cancelled: nobody has to be stopped. */
+  endResting({ id }: JobRecord): JobRecord {
+    const message = 'cancelled on request';
+    return this.transition(id, { state: 'CANCELLED', reason: 'USER_CANCELLED', message });
+  }
+
+  /** A job that has ended is to run again, with new budgets. */
+  reopen(job: JobRecord, message: string, request: RequestKey | undefined): JobRecord {
+    const { store } = this.#options;
+    const after = store.atomically(() => {
+      storeTally(store, job, freshTally);
+      return store.reopenJob(job.id, message, request);
+    });
+    this.observe((observer) => observer.transitioned(job, after));
+    return after;
   }
 
   closeOpenAttempt(job: JobRecord, reason: Reason, message: string): void {

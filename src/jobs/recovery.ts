@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Attempt, JobRecord } from '../records/job-record.ts';
 import { judgeLost } from '../scheduler/restart.ts';
 import { dropWork, madeChunks } from './inference-work.ts';
-import { newestImage } from './job-images.ts';
+import { goingOnMessage, newestImage } from './job-images.ts';
 import type { Recording } from './recording.ts';
 import type { RunnerOptions } from './runner-options.ts';
 import { storedTally, storeTally } from './tally.ts';
@@ -51,13 +51,27 @@ class Recovery {
       store.atomically(() => this.#cancel(job));
       return null;
     }
+    if (job.intent === 'SUSPEND') {
+      if (job.state !== 'SUSPENDED') store.atomically(() => this.#suspend(job));
+      return null;
+    }
+    if (job.state === 'SUSPENDED') return this.#recording.wake(job);
     return job.state === 'PENDING' ? job : store.atomically(() => this.#restart(job));
+  }
+
+  #suspend(job: JobRecord): void {
+    const recording = this.#recording;
+    recording.closeOpenAttempt(job, reason, 'the daemon died while it was suspended');
+    const message = `suspended; ${goingOnMessage(this.#options.jobsFolder, job.uid)}`;
+    const change = { state: 'SUSPENDED', reason: 'USER_SUSPENDED', message } as const;
+    recording.transition(job.id, { ...change, result: null });
   }
 
   #cancel(job: JobRecord): void {
     const recording = this.#recording;
     recording.closeOpenAttempt(job, reason, 'the daemon died while it was cancelled');
-    if (job.state !== 'CANCELLING' && job.state !== 'PENDING') {
+    const hasExecutors = !['CANCELLING', 'PENDING', 'SUSPENDED'].includes(job.state);
+    if (hasExecutors) {
       recording.transition(job.id, { state: 'CANCELLING' });
     }
     const message = 'cancelled by the user';

@@ -3,6 +3,7 @@ import type { JobRecord } from '../records/job-record.ts';
 import type { DevicePlan } from '../scheduler/plan.ts';
 import { jobRequestOf } from '../scheduler/request.ts';
 import type { SchedulerState } from '../scheduler/state.ts';
+import type { RequestKey } from '../store/store.ts';
 import { attemptFailureOf, type JobAttempt } from '../supervisor/job-attempt.ts';
 import { createHearing } from './hearing.ts';
 import { sweepImages } from './job-images.ts';
@@ -42,6 +43,7 @@ export class Runner {
     this.#performing = new Performing(options, this.#recording, {
       onFailed,
       onDrained: () => this.#drained?.(),
+      onWanted: (job) => this.submit([job]),
       post: (event) => this.#loop.post(event),
       hear: createHearing({
         store,
@@ -96,7 +98,30 @@ export class Runner {
   }
 
   cancel(jobId: string): void {
-    this.#loop.handle({ kind: 'cancelled', jobId });
+    const job = this.#options.store.getJob(jobId);
+    if (job?.state === 'SUSPENDED') this.#recording.endResting(job);
+    else this.#loop.handle({ kind: 'cancelled', jobId });
+  }
+
+  /** Its executors are stopped; one that waits leaves the queue at once. */
+  suspend(jobId: string): void {
+    this.#loop.handle({ kind: 'suspended', jobId });
+  }
+
+  /** One that rests becomes PENDING, to be resumed after the transaction. */
+  wake(job: JobRecord): JobRecord {
+    return this.#recording.wake(job);
+  }
+
+  /** One that is PENDING is queued; one that is being stopped is queued after that. */
+  resume(job: JobRecord): void {
+    if (job.state === 'PENDING') this.submit([job]);
+    else this.#loop.handle({ kind: 'resumed', jobId: job.id });
+  }
+
+  /** Queues a job that has ended, with new budgets. */
+  retry(job: JobRecord, message: string, request: RequestKey | undefined): void {
+    this.submit([this.#recording.reopen(job, message, request)]);
   }
 
   planOf(jobId: string): DevicePlan | null {

@@ -11,12 +11,14 @@ export const jobStates = [
   'SUCCEEDED',
   'FAILED',
   'CANCELLED',
+  'SUSPENDING',
+  'SUSPENDED',
 ] as const;
 export type JobState = (typeof jobStates)[number];
 
 export const terminalStates: ReadonlySet<JobState> = new Set(['SUCCEEDED', 'FAILED', 'CANCELLED']);
 
-export type JobIntent = 'RUN' | 'CANCEL';
+export type JobIntent = 'RUN' | 'CANCEL' | 'SUSPEND';
 
 export type JobPhase =
   | 'LOADING_DATASET'
@@ -60,6 +62,7 @@ export const reasons = [
   'DEVICE_FAILED',
   'DEVICE_LOST',
   'CHECKPOINT_CORRUPT',
+  'USER_SUSPENDED',
 ] as const;
 export type Reason = (typeof reasons)[number];
 

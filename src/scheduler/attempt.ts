@@ -15,6 +15,7 @@ import type {
   Job,
   QueuedJob,
   SchedulerEvent,
+  Stopping,
 } from './state.ts';
 import { areTimings } from './timings.ts';
 
@@ -172,8 +173,28 @@ export function cancelAttempt(job: ActiveJob, nowMs: number): JobStep {
   if (kind !== 'STOPPING') return stop(job, cancel, nowMs);
   return {
     job: withEnding(job, cancel),
-    commands: [{ kind: 'stopExecutors', ...idOf(job), toCancel: true }],
+    commands: [{ kind: 'stopExecutors', ...idOf(job), shows: shownWhile(cancel) }],
   };
+}
+
+/** The user wants it to rest; an attempt that ends the job anyway goes its way. */
+export function suspendAttempt(job: ActiveJob, nowMs: number): JobStep {
+  const { kind, ending } = job.stage;
+  if (ending !== null && ending.kind !== 'RETRY') return unchanged(job);
+  const suspend = { kind: 'SUSPEND' } as const;
+  if (kind !== 'STOPPING') return stop(job, suspend, nowMs);
+  return {
+    job: withEnding(job, suspend),
+    commands: [{ kind: 'stopExecutors', ...idOf(job), shows: shownWhile(suspend) }],
+  };
+}
+
+/** It is wanted again before it rests: it is queued as soon as its executors have ended. */
+export function resumeAttempt(job: ActiveJob): JobStep {
+  if (job.stage.ending?.kind !== 'SUSPEND') return unchanged(job);
+  const message = 'resumed before it was suspended';
+  const failure = { reason: 'USER_SUSPENDED', message } as const;
+  return { job: withEnding(job, { kind: 'RETRY', failure, free: true }), commands: [] };
 }
 
 /** Ends the attempt with a failure, charged to the budget of its stage. */
@@ -317,8 +338,24 @@ function stop(job: ActiveJob, ending: Ending, nowMs: number): JobStep {
   const ranMs = job.tally.ranMs + (kind === 'RUNNING' ? nowMs - sinceMs : 0);
   return {
     job: enter({ ...job, tally: { ...job.tally, ranMs } }, nowMs, { kind: 'STOPPING', ending }),
-    commands: [{ kind: 'stopExecutors', ...idOf(job), toCancel: ending.kind === 'CANCEL' }],
+    commands: [{ kind: 'stopExecutors', ...idOf(job), shows: shownWhile(ending) }],
   };
+}
+
+/** Null: what it showed before. */
+function shownWhile(ending: Ending): Stopping | null {
+  switch (ending.kind) {
+    case 'CANCEL': {
+      const message = 'executors are being stopped';
+      return { state: 'CANCELLING', reason: 'USER_CANCELLED', message };
+    }
+    case 'SUSPEND': {
+      const message = 'an image is taken and executors are stopped';
+      return { state: 'SUSPENDING', reason: 'USER_SUSPENDED', message };
+    }
+    default:
+      return null;
+  }
 }
 
 function enter(job: ActiveJob, nowMs: number, change: Partial<Active>): ActiveJob {

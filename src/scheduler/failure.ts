@@ -53,6 +53,8 @@ export const failureRules: Readonly<Record<FailureReason, FailureRule>> = {
   DEVICE_LOST: { retry: 'BUDGET', respawn: false },
   DAEMON_SHUTDOWN: { retry: 'FREE', respawn: false },
   DAEMON_RESTARTED: { retry: 'FREE', respawn: false },
+  // Resumed while its executors were still being stopped.
+  USER_SUSPENDED: { retry: 'FREE', respawn: false },
 };
 
 /** Why an attempt or an executor failed: a word for code and a sentence for people. */

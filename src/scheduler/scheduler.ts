@@ -15,6 +15,8 @@ import {
   type JobStep,
   livingExecutors,
   openAttempt,
+  resumeAttempt,
+  suspendAttempt,
 } from './attempt.ts';
 import { type DevicePlan, makePlan } from './plan.ts';
 import { compareJobs, grants } from './queue.ts';
@@ -53,12 +55,13 @@ export const initialState: SchedulerState = {
  * is decided.
  *
  * Ignored, with the very same state object and no command: an event of an unknown job or of
- * another attempt than the present one; `submitted` of known jobs; `cancelled` and `completed`
- * that come after a success was decided, or again; an executor that is unknown or has left
- * already; an event whose stage has passed (`prepared`, `calibrated`, `executorReady`,
- * `progress`, `epochEnded`, `attemptFailed` while STOPPING, and so on); `progress` that is not
- * progress; `deviceLost` of a device that is unknown or already quarantined; `devicesFound`
- * without a new name; a repeated `drain`; a `tick` at which nothing is due.
+ * another attempt than the present one; `submitted` of known jobs; `cancelled`, `suspended` and
+ * `completed` that come after a success was decided, or again; `resumed` of one that is not being
+ * suspended; an executor that is unknown or has left already; an event whose stage has passed
+ * (`prepared`, `calibrated`, `executorReady`, `progress`, `epochEnded`, `attemptFailed` while
+ * STOPPING, and so on); `progress` that is not progress; `deviceLost` of a device that is unknown
+ * or already quarantined; `devicesFound` without a new name; a repeated `drain`; a `tick` at which
+ * nothing is due.
  */
 export function decide(state: SchedulerState, event: SchedulerEvent): Decision {
   const decision = apply(state, event);
@@ -126,6 +129,12 @@ function apply(state: SchedulerState, event: SchedulerEvent): Decision {
       return submit(state, event);
     case 'cancelled':
       return cancel(state, event);
+    case 'suspended':
+      return suspend(state, event);
+    case 'resumed': {
+      const job = findRunning(state, event.jobId);
+      return job === null ? { state, commands: [] } : put(state, job, resumeAttempt(job));
+    }
     case 'drain':
       return drain(state, event.nowMs);
     case 'tick':
@@ -273,6 +282,20 @@ function cancel(state: SchedulerState, { jobId, nowMs }: EventOf<'cancelled'>): 
   return queued === undefined ? { state, commands: [] } : finish(state, queued, { kind: 'CANCEL' });
 }
 
+function suspend(state: SchedulerState, { jobId, nowMs }: EventOf<'suspended'>): Decision {
+  const running = findRunning(state, jobId);
+  if (running !== null) return put(state, running, suspendAttempt(running, nowMs));
+  const queued = state.queue.find(({ request }) => request.jobId === jobId);
+  return queued === undefined ? { state, commands: [] } : rest(state, queued);
+}
+
+/** Forgets a job that has no devices, until it is submitted again. */
+function rest(state: SchedulerState, job: Job): Decision {
+  const { tally, request } = job;
+  const command = { kind: 'suspend', jobId: request.jobId, attempt: tally.attempt, tally } as const;
+  return { state: without(state, job), commands: [command] };
+}
+
 function drain(state: SchedulerState, nowMs: number): Decision {
   if (state.draining) return { state, commands: [] };
   const failure = { reason: 'DAEMON_SHUTDOWN', message: 'the daemon is stopping' } as const;
@@ -350,6 +373,7 @@ function closeAttempt(state: SchedulerState, job: ActiveJob, closing: Closing): 
     commands: [{ kind: 'releaseDevices', jobId, attempt, devices }],
   };
   const { ending, nowMs, jitter } = closing;
+  if (ending.kind === 'SUSPEND') return append(released, rest(state, job));
   if (ending.kind !== 'RETRY') return append(released, finish(state, job, ending));
   const { failure, free } = ending;
   const { tally } = job;
@@ -368,18 +392,16 @@ function closeAttempt(state: SchedulerState, job: ActiveJob, closing: Closing): 
 }
 
 /** Ends a job that has no devices, and forgets it. */
-function finish(
-  state: SchedulerState,
-  job: Job,
-  ending: Exclude<Ending, { readonly kind: 'RETRY' }>,
-): Decision {
+function finish(state: SchedulerState, job: Job, ending: Final): Decision {
   const { jobId } = job.request;
   const { attempt } = job.tally;
   const command = { kind: 'finish', jobId, attempt, ...outcomeOf(ending) } as const;
   return { state: without(state, job), commands: [command] };
 }
 
-function outcomeOf(ending: Exclude<Ending, { readonly kind: 'RETRY' }>) {
+type Final = Exclude<Ending, { readonly kind: 'RETRY' | 'SUSPEND' }>;
+
+function outcomeOf(ending: Final) {
   switch (ending.kind) {
     case 'SUCCEED':
       return { outcome: 'SUCCEEDED', reason: 'COMPLETED', message: '' } as const;

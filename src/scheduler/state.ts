@@ -209,6 +209,8 @@ export interface Executor extends ExecutorSeat {
 export type Ending =
   | { readonly kind: 'SUCCEED' }
   | { readonly kind: 'CANCEL' }
+  /** It rests, and the scheduler forgets it, until it is submitted again. */
+  | { readonly kind: 'SUSPEND' }
   | { readonly kind: 'FAIL'; readonly reason: FinishReason; readonly message: string }
   /** Again after a back-off, or at once if `free`. */
   | { readonly kind: 'RETRY'; readonly failure: Failure; readonly free: boolean };
@@ -236,6 +238,9 @@ export type SchedulerEvent =
   /** Many at once after a restart, and when many calls came in together. */
   | (AtTime & { readonly kind: 'submitted'; readonly jobs: readonly JobRequest[] })
   | (AtTime & { readonly kind: 'cancelled'; readonly jobId: string })
+  | (AtTime & { readonly kind: 'suspended'; readonly jobId: string })
+  /** Of one that is still being stopped; one that rests is `submitted`. */
+  | (AtTime & { readonly kind: 'resumed'; readonly jobId: string })
   | (OfAttempt & { readonly kind: 'prepared' })
   | (OfAttempt & {
       readonly kind: 'calibrated';
@@ -296,6 +301,13 @@ interface ForAttempt {
   readonly attempt: number;
 }
 
+/** What a job whose executors are being stopped shows. */
+export interface Stopping {
+  readonly state: 'CANCELLING' | 'SUSPENDING';
+  readonly reason: FailureReason | 'USER_CANCELLED';
+  readonly message: string;
+}
+
 /**
  * A job's commands in an attempt that goes well: prepare, calibrate, launch, begin, stopExecutors,
  * releaseDevices, finish.
@@ -325,8 +337,8 @@ export type Command =
       readonly replaces: string;
       readonly because: Failure;
     })
-  /** Ask, wait, kill, reap everything of the attempt; `toCancel`: the job becomes CANCELLING. */
-  | (ForAttempt & { readonly kind: 'stopExecutors'; readonly toCancel: boolean })
+  /** Ask, wait, kill, reap everything of the attempt; `shows`: what the job is meanwhile. */
+  | (ForAttempt & { readonly kind: 'stopExecutors'; readonly shows: Stopping | null })
   | (ForAttempt & { readonly kind: 'releaseDevices'; readonly devices: readonly string[] })
   | { readonly kind: 'quarantineDevice'; readonly device: string; readonly message: string }
   /** PENDING again; `tally` is to be stored with the job. */
@@ -336,6 +348,8 @@ export type Command =
       readonly delayMs: number;
       readonly tally: Tally;
     })
+  /** SUSPENDED; `tally` is to be stored with the job. */
+  | (ForAttempt & { readonly kind: 'suspend'; readonly tally: Tally })
   /** Terminal. `attempt` is 0 when the job never had one. */
   | (ForAttempt & {
       readonly kind: 'finish';

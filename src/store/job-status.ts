@@ -28,13 +28,34 @@ export function changedStatus(
   };
 }
 
-/** Throws JOB_STATE_CONFLICT unless the job lives and the intent moves from RUN to CANCEL. */
+/** Of jobs that have not ended, for SQL. */
+export const living =
+  "('PENDING', 'PREPARING', 'RUNNING', 'CANCELLING', 'SUSPENDING', 'SUSPENDED')";
+
+/** Throws JOB_STATE_CONFLICT unless the job lives; what is being cancelled stays so. */
 export function changedIntent(status: JobStatus, intent: JobStatus['intent']): JobStatus {
   if (terminalStates.has(status.state)) throw ended(status.state);
-  if (intent === 'RUN') {
-    throw new GnndError('JOB_STATE_CONFLICT', 'a job that was cancelled cannot run again');
+  if (status.intent === 'CANCEL') {
+    const then = intent === 'RUN' ? 'run again before it has ended: retry it then' : 'be suspended';
+    throw new GnndError('JOB_STATE_CONFLICT', `a job that was cancelled cannot ${then}`, {
+      metadata: { from: status.state },
+    });
   }
   return { ...status, intent };
+}
+
+/** PENDING again. Throws JOB_STATE_CONFLICT unless it FAILED or was CANCELLED. */
+export function reopenedStatus(status: JobStatus, message: string): JobStatus {
+  if (status.state !== 'FAILED' && status.state !== 'CANCELLED') {
+    const text = `only a job that FAILED or was CANCELLED can be retried, not one ${status.state}`;
+    const metadata = { from: status.state, allowed: 'FAILED,CANCELLED' };
+    throw new GnndError('JOB_STATE_CONFLICT', text, { metadata });
+  }
+  return {
+    ...status,
+    ...{ intent: 'RUN', state: 'PENDING', reason: 'NONE', message },
+    ...{ endAtMs: null, nextAttemptAtMs: null, result: null },
+  };
 }
 
 function ended(state: JobState): GnndError {

@@ -7,7 +7,7 @@ import { blob, fromJson, integer, nullable, object, text, toJson } from './codec
 import { type Cell, type Database, isUniqueViolation, type Row } from './database.ts';
 import { epochTable } from './epoch-table.ts';
 import { type EventTable, type JobStatus, jobStatus } from './event-table.ts';
-import { changedIntent, changedStatus } from './job-status.ts';
+import { changedIntent, changedStatus, living, reopenedStatus } from './job-status.ts';
 import type { RequestTable } from './request-table.ts';
 import { jobPlan, jobResult, jobState } from './shapes.ts';
 import type { JobStore, NewJob, RequestKey } from './store-types.ts';
@@ -70,8 +70,9 @@ export function jobTable(parts: JobTableParts): JobStore {
   /** The number alone: what is written many times does not decode a spec each time. */
   const needSeq = (id: string): number => integer(needRow(id, sql.seqById)['seq'], 'jobs.seq');
 
-  const remember = (request: RequestKey | undefined, id: string): void => {
-    if (request !== undefined) requests.remember(request, `jobs/${id}`, events.revision());
+  const remember = (request: RequestKey | undefined, job: JobRecord): JobRecord => {
+    if (request !== undefined) requests.remember(request, `jobs/${job.id}`, events.revision());
+    return job;
   };
 
   /** Stores the status and its event; returns the job at the new revision. */
@@ -93,9 +94,7 @@ export function jobTable(parts: JobTableParts): JobStore {
     insertJob: (job, request) =>
       database.write('INSERT_JOB', { job: job.id }, () => {
         insertRow(database, sql, job, clock.wallMs());
-        const record = advance(needRow(job.id), freshStatus);
-        remember(request, job.id);
-        return record;
+        return remember(request, advance(needRow(job.id), freshStatus));
       }),
     getJob: (id) => optional(database.get(sql.byId, id), recordOf),
     getJobByUid: (uid) => optional(database.get(sql.byUid, uid), recordOf),
@@ -117,8 +116,13 @@ export function jobTable(parts: JobTableParts): JobStore {
         const status = statusOf(row);
         const record =
           status.intent === wanted ? recordOf(row) : advance(row, changedIntent(status, wanted));
-        remember(request, id);
-        return record;
+        return remember(request, record);
+      }),
+    reopenJob: (id, message, request) =>
+      database.write('SET_INTENT', { job: id }, () => {
+        const row = needRow(id);
+        requireKept(database, sql, row);
+        return remember(request, advance(row, reopenedStatus(statusOf(row), message)));
       }),
     transition: (id, change) =>
       database.write('TRANSITION', { job: id }, () => {
@@ -188,13 +192,22 @@ function statements(database: Database) {
        ORDER BY create_at_ms DESC, uid DESC LIMIT ?`,
     ),
     live: database.prepare(
-      `SELECT * FROM jobs WHERE state IN ('PENDING', 'PREPARING', 'RUNNING', 'CANCELLING')
+      `SELECT * FROM jobs WHERE state IN ${living}
        ORDER BY create_at_ms, uid`,
     ),
+    removal: database.prepare('SELECT 1 FROM removals WHERE job_seq = ?'),
     count: database.prepare(
       "SELECT state, count(*) AS n FROM jobs WHERE state <> 'DELETED' GROUP BY state",
     ),
   };
+}
+
+/** Throws JOB_NOT_FOUND when the job is noted for deletion. */
+function requireKept(database: Database, sql: ReturnType<typeof statements>, row: Row): void {
+  const { seq, record } = identityOf(row);
+  if (database.get(sql.removal, seq) === null) return;
+  const details = { resource: `jobs/${record.id}` };
+  throw new GnndError('JOB_NOT_FOUND', `job ${record.id} is being deleted`, details);
 }
 
 function insertRow(
@@ -291,6 +304,8 @@ function counted(rows: readonly Row[]): Readonly<Record<JobState, number>> {
     SUCCEEDED: 0,
     FAILED: 0,
     CANCELLED: 0,
+    SUSPENDING: 0,
+    SUSPENDED: 0,
   };
   for (const row of rows) {
     counts[jobState(row['state'], 'jobs.state')] = integer(row['n'], 'jobs');

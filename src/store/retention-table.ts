@@ -4,6 +4,7 @@ import { withSpecs } from '../spec/spec-codec.ts';
 import { integer, object, oneOf, text } from './codec.ts';
 import type { Database, Row, Statement } from './database.ts';
 import type { EventTable } from './event-table.ts';
+import { living } from './job-status.ts';
 import { identityOf, statusOf } from './job-table.ts';
 import type { MetaTable } from './meta-table.ts';
 import type { RequestTable } from './request-table.ts';
@@ -197,7 +198,7 @@ function otherStatements(database: Database) {
     forgetRemoval: database.prepare('DELETE FROM removals WHERE job_seq = ?'),
     forgetJob: database.prepare('DELETE FROM jobs WHERE seq = ?'),
     jobsUsing: database.prepare(
-      `SELECT id FROM jobs WHERE state IN ('PENDING', 'PREPARING', 'RUNNING', 'CANCELLING')
+      `SELECT id FROM jobs WHERE state IN ${living}
        AND dataset = ? ORDER BY seq LIMIT ?`,
     ),
     deleteDataset: database.prepare('DELETE FROM datasets WHERE id = ?'),

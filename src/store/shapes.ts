@@ -33,7 +33,7 @@ import {
 
 export const jobState = oneOf(jobStates);
 export const reason = oneOf(reasons);
-export const intent: Decoder<JobIntent> = oneOf(['RUN', 'CANCEL']);
+export const intent: Decoder<JobIntent> = oneOf(['RUN', 'CANCEL', 'SUSPEND']);
 export const phase: Decoder<JobPhase> = oneOf([
   'LOADING_DATASET',
   'CALIBRATING',

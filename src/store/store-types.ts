@@ -84,11 +84,16 @@ export interface JobStore {
   /** Every state has an entry. */
   countJobs(): Readonly<Record<JobState, number>>;
   /**
-   * What the user wants from now on. An intent only moves from RUN to CANCEL, and not on a
-   * terminal job: JOB_STATE_CONFLICT. An intent that holds already is no change (no revision), but
-   * its request is remembered. Throws REQUEST_ID_REUSED.
+   * What the user wants from now on. CANCEL stays, and a terminal job's intent does not change:
+   * JOB_STATE_CONFLICT. An intent that holds already is no change (no revision), but its request
+   * is remembered. Throws REQUEST_ID_REUSED.
    */
   setIntent(id: string, intent: JobIntent, request?: RequestKey): JobRecord;
+  /**
+   * A FAILED or CANCELLED job is PENDING again, with intent RUN. Throws JOB_STATE_CONFLICT on any
+   * other, JOB_NOT_FOUND on one that is noted for deletion, REQUEST_ID_REUSED.
+   */
+  reopenJob(id: string, message: string, request?: RequestKey): JobRecord;
   /**
    * Applies `change`, appends the event, and returns the job at its new revision. A state that the
    * table forbids, and any change of a terminal job, throws JOB_STATE_CONFLICT and writes nothing.

@@ -184,6 +184,9 @@ export function createFakeJobs(): FakeJobs {
     get,
     list: () => ({ jobs: [job], next: null }),
     cancel: (id) => get(id),
+    suspend: (id) => get(id),
+    resume: (id) => get(id),
+    retry: async (id) => get(id),
     events(id, after, limit) {
       eventReads += 1;
       if (id !== job.id) throw new Error(`no job ${id}`);

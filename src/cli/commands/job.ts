@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { EpochReportSchema } from '../../api/gen/gnnd/v1/epoch_report_pb.ts';
 import { ExecutorRoleSchema } from '../../api/gen/gnnd/v1/executor_pb.ts';
-import { JobSchema, JobStateSchema } from '../../api/gen/gnnd/v1/job_pb.ts';
+import { type Job, JobSchema, JobStateSchema } from '../../api/gen/gnnd/v1/job_pb.ts';
 import { JobPlanSchema } from '../../api/gen/gnnd/v1/job_plan_pb.ts';
 import {
   JobService,
@@ -56,6 +56,22 @@ export function addJobCommands(program: Command, run: Run): void {
     .option('--attempt <number>', 'of this attempt; default: the latest', countOf, 0)
     .option('--limit <count>', 'at most this many; 0: all', countOf, 0)
     .action(run(epochsOfJob));
+  job
+    .command('suspend')
+    .description('take an image of a job and free its devices until it is resumed')
+    .argument('<job>')
+    .action(run(suspendJob));
+  job
+    .command('resume')
+    .description('let a suspended job go on from its image')
+    .argument('<job>')
+    .action(run(resumeJob));
+  job
+    .command('retry')
+    .description('queue a failed or cancelled job again, from its newest image')
+    .argument('<job>')
+    .option('--from-beginning', 'remove its images first')
+    .action(run(retryJob));
   job.command('cancel').description('end a job').argument('<job>').action(run(cancelJob));
   job
     .command('logs')
@@ -154,11 +170,35 @@ async function listJobs(
 }
 
 async function cancelJob(session: Session, given: string): Promise<number> {
-  const name = resourceName('jobs', given);
-  const job = await session.call(JobService.method.cancelJob, {
-    name,
-    requestId: session.requestId,
-  });
+  const request = requestOf(session, given);
+  return printChanged(session, await session.call(JobService.method.cancelJob, request));
+}
+
+async function suspendJob(session: Session, given: string): Promise<number> {
+  const request = requestOf(session, given);
+  return printChanged(session, await session.call(JobService.method.suspendJob, request));
+}
+
+async function resumeJob(session: Session, given: string): Promise<number> {
+  const request = requestOf(session, given);
+  return printChanged(session, await session.call(JobService.method.resumeJob, request));
+}
+
+async function retryJob(
+  session: Session,
+  given: string,
+  flags: { readonly fromBeginning?: boolean },
+): Promise<number> {
+  const fromBeginning = flags.fromBeginning === true;
+  const request = { ...requestOf(session, given), fromBeginning };
+  return printChanged(session, await session.call(JobService.method.retryJob, request));
+}
+
+function requestOf(session: Session, given: string) {
+  return { name: resourceName('jobs', given), requestId: session.requestId };
+}
+
+function printChanged(session: Session, job: Job): number {
   const state = shortName(JobStateSchema, job.state);
   printOne(session, {
     schema: JobSchema,
@@ -167,6 +207,7 @@ async function cancelJob(session: Session, given: string): Promise<number> {
     facts: () => [
       ['Job', idOf(job.name), job.name],
       ['State', state],
+      ['Message', printable(job.message)],
     ],
   });
   return gnnctlExit.OK;

@@ -66,6 +66,14 @@ export function renderFrame(job: Job, options: FrameOptions): readonly string[] 
     .slice(1);
 }
 
+/** In which a job does nothing, and says why. */
+const statesWithReason: ReadonlySet<JobState> = new Set([
+  JobState.PENDING,
+  JobState.CANCELLING,
+  JobState.SUSPENDING,
+  JobState.SUSPENDED,
+]);
+
 function headLines(job: Job, options: FrameOptions): readonly string[] {
   const { style, glyphs, nowMs } = options;
   const attempt = job.attempts.at(-1)?.number ?? 1;
@@ -85,7 +93,7 @@ function headLines(job: Job, options: FrameOptions): readonly string[] {
         .join(', '),
     ),
   ];
-  if (job.state === JobState.PENDING || job.state === JobState.CANCELLING) {
+  if (statesWithReason.has(job.state)) {
     const sinceMs = wallMs(job.createTime);
     const since = sinceMs === null ? '' : ` (created ${formatAge(nowMs - sinceMs)} ago)`;
     const why = job.message === '' ? reasonText(job.reason) : printable(job.message);

@@ -43,6 +43,7 @@ const checkpoint = CheckpointService.method;
 const dataset = DatasetService.method;
 const host = HostService.method;
 const operationName = { name: 'operations/op-1' };
+const mine = { name: 'jobs/mine' };
 const uuid = '0b6c7d0e-6b0a-4a55-9a80-52f3a54bb001';
 
 /** A valid call of every method of gnnd.v1. */
@@ -55,20 +56,17 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [job.getJob, client.call(job.getJob, { name: 'jobs/mine' })],
     [job.listJobs, client.call(job.listJobs, {})],
     [job.cancelJob, client.call(job.cancelJob, { name: 'jobs/mine' })],
+    [job.suspendJob, client.call(job.suspendJob, mine)],
+    [job.resumeJob, client.call(job.resumeJob, mine)],
+    [job.retryJob, client.call(job.retryJob, mine)],
     [job.deleteJob, client.call(job.deleteJob, { name: 'jobs/mine' })],
     [job.listEpochs, client.call(job.listEpochs, { name: 'jobs/mine' })],
-    [job.watchJob, drain(client.stream(job.watchJob, { name: 'jobs/mine', untilTerminal: true }))],
+    [job.watchJob, drain(client.stream(job.watchJob, { ...mine, untilTerminal: true }))],
     [job.streamLogs, drain(client.stream(job.streamLogs, { name: 'jobs/mine' }))],
     [job.getJobPlan, client.call(job.getJobPlan, { name: 'jobs/mine' })],
-    [checkpoint.listCheckpoints, client.call(checkpoint.listCheckpoints, { name: 'jobs/mine' })],
-    [
-      checkpoint.exportCheckpoint,
-      drain(client.stream(checkpoint.exportCheckpoint, { name: 'jobs/mine' })),
-    ],
-    [
-      checkpoint.exportPredictions,
-      drain(client.stream(checkpoint.exportPredictions, { name: 'jobs/mine' })),
-    ],
+    [checkpoint.listCheckpoints, client.call(checkpoint.listCheckpoints, mine)],
+    [checkpoint.exportCheckpoint, drain(client.stream(checkpoint.exportCheckpoint, mine))],
+    [checkpoint.exportPredictions, drain(client.stream(checkpoint.exportPredictions, mine))],
     [dataset.importDataset, client.call(dataset.importDataset, { datasetId: 'a', source: '/a' })],
     [dataset.getDataset, client.call(dataset.getDataset, { name: 'datasets/cora' })],
     [dataset.listDatasets, client.call(dataset.listDatasets, {})],

@@ -155,6 +155,8 @@ export function hostInput(devices: readonly string[]): HostMetricsInput {
       SUCCEEDED: 3,
       FAILED: 0,
       CANCELLED: 0,
+      SUSPENDING: 0,
+      SUSPENDED: 0,
     },
     datasets: { IMPORTING: 0, READY: 2, FAILED: 0 },
     datasetBytes: 123,

@@ -126,10 +126,18 @@ describe('whatever happens', () => {
   test('attempts and respawns stay within their budgets', () => {
     forAll(stories, (random) => {
       const respawns = new Map<string, number>();
+      /** What a suspension ends is charged to no budget. */
+      const rests = new Map<string, number>();
       for (const { turn, command } of commandsOf(liveThrough(random))) {
         if (command.kind === 'prepare') {
           const { maxAttempts, startupFailures } = plainRequest.restart;
-          expect(command.attempt).toBeLessThanOrEqual(maxAttempts + startupFailures + 1);
+          const free = rests.get(command.jobId) ?? 0;
+          expect(command.attempt).toBeLessThanOrEqual(maxAttempts + startupFailures + 1 + free);
+        }
+        const isRequeued =
+          command.kind === 'requeue' && command.failure.reason === 'USER_SUSPENDED';
+        if (command.kind === 'suspend' || isRequeued) {
+          rests.set(command.jobId, (rests.get(command.jobId) ?? 0) + 1);
         }
         if (command.kind !== 'respawn') continue;
         const job = jobsOf(turn.before).find(({ request }) => request.jobId === command.jobId);
@@ -215,6 +223,7 @@ describe('the stories the properties are about', () => {
         'releaseDevices',
         'quarantineDevice',
         'requeue',
+        'suspend',
         'drained',
         'COMPLETED',
         'USER_CANCELLED',

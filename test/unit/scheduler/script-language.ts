@@ -60,6 +60,10 @@ export function parseEvents(
       return [{ kind: 'submitted', nowMs, jobs: [parseRequest(words)] }];
     case 'cancel':
       return [{ kind: 'cancelled', nowMs, jobId: word(words, 0) }];
+    case 'suspend':
+      return [{ kind: 'suspended', nowMs, jobId: word(words, 0) }];
+    case 'resume':
+      return [{ kind: 'resumed', nowMs, jobId: word(words, 0) }];
     case 'tick':
       return [{ kind: 'tick', nowMs, jitter: 0.5 }];
     case 'drain':
@@ -271,7 +275,11 @@ function details(command: AttemptCommand): string {
         `${command.because.reason}, ${command.because.message}`,
       );
     case 'stopExecutors':
-      return command.toCancel ? ' to cancel' : '';
+      return command.shows === null
+        ? ''
+        : ` to ${{ CANCELLING: 'cancel', SUSPENDING: 'suspend' }[command.shows.state]}`;
+    case 'suspend':
+      return '';
     case 'requeue': {
       const { runFailures, startupFailures } = command.tally;
       return sentence(

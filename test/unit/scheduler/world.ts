@@ -145,7 +145,11 @@ class World {
     const jobId = random.chance(0.1) ? 'stranger' : random.pick(this.#jobs).jobId;
     const attempt = random.integer(0, 4);
     const executor = random.pick(['sampler@cpu:0#1', 'trainer@cpu:1#1', 'standby@cpu:0#2', '']);
-    switch (random.integer(0, 9)) {
+    switch (random.integer(0, 11)) {
+      case 9:
+        return { kind: 'suspended', nowMs, jobId };
+      case 10:
+        return { kind: 'resumed', nowMs, jobId };
       case 0:
         return { kind: 'cancelled', nowMs, jobId };
       case 1:
@@ -202,6 +206,13 @@ class World {
     const goesWrong = random.chance(this.#trouble);
     const hangs = goesWrong && random.chance(0.3);
     const nowMs = this.#nowMs;
+    if (command.kind === 'suspend') {
+      // Sooner or later its user wants it to go on.
+      const request = this.#jobs.find(({ jobId }) => jobId === command.jobId);
+      const jobs = request === undefined ? [] : [{ ...request, tally: command.tally }];
+      this.#soon.push({ kind: 'submitted', nowMs, jobs });
+      return;
+    }
     if (!('attempt' in command) || hangs) return;
     const head = { jobId: command.jobId, attempt: command.attempt, nowMs };
     const message = 'bad luck';

@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job_service.proto.
  */
 export const file_gnnd_v1_job_service: GenFile = /*@__PURE__*/
-  fileDesc("Chlnbm5kL3YxL2pvYl9zZXJ2aWNlLnByb3RvEgdnbm5kLnYxIm0KEENyZWF0ZUpvYlJlcXVlc3QSDgoGam9iX2lkGAEgASgJEh4KBHNwZWMYAiABKAsyEC5nbm5kLnYxLkpvYlNwZWMSFQoNdmFsaWRhdGVfb25seRgDIAEoCBISCgpyZXF1ZXN0X2lkGAQgASgJIh0KDUdldEpvYlJlcXVlc3QSDAoEbmFtZRgBIAEoCSJbCg9MaXN0Sm9ic1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSIQoGc3RhdGVzGAMgAygOMhEuZ25uZC52MS5Kb2JTdGF0ZSJHChBMaXN0Sm9ic1Jlc3BvbnNlEhoKBGpvYnMYASADKAsyDC5nbm5kLnYxLkpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNAoQQ2FuY2VsSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkicwoQRGVsZXRlSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEg0KBWZvcmNlGAIgASgIEhcKD2tlZXBfY2hlY2twb2ludBgDIAEoCBIVCg1hbGxvd19taXNzaW5nGAQgASgIEhIKCnJlcXVlc3RfaWQYBSABKAkiPQoRRGVsZXRlSm9iUmVzcG9uc2USDwoHcGVuZGluZxgBIAEoCBIXCg9rZXB0X2NoZWNrcG9pbnQYAiABKAkiWQoRTGlzdEVwb2Noc1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIPCgdhdHRlbXB0GAIgASgFEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJImQKEkxpc3RFcG9jaHNSZXNwb25zZRIPCgdhdHRlbXB0GAEgASgFEiQKBmVwb2NocxgCIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIk8KD1dhdGNoSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEhYKDnN0YXJ0X3JldmlzaW9uGAIgASgDEhYKDnVudGlsX3Rlcm1pbmFsGAMgASgIIpgBChBXYXRjaEpvYlJlc3BvbnNlEiAKBHR5cGUYASABKA4yEi5nbm5kLnYxLldhdGNoVHlwZRIQCghyZXZpc2lvbhgCIAEoAxIZCgNqb2IYAyABKAsyDC5nbm5kLnYxLkpvYhIPCgdhdHRlbXB0GAQgASgFEiQKBmVwb2NocxgFIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQiiwEKEVN0cmVhbUxvZ3NSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRIjCgRyb2xlGAMgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAQgASgJEhIKCnRhaWxfbGluZXMYBSABKAUSDgoGZm9sbG93GAYgASgIIpQBChJTdHJlYW1Mb2dzUmVzcG9uc2USIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRINCgVsaW5lcxgDIAMoCRItCglyZWFkX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2xvZxgFIAEoCSIhChFHZXRKb2JQbGFuUmVxdWVzdBIMCgRuYW1lGAEgASgJKrkBCglXYXRjaFR5cGUSGgoWV0FUQ0hfVFlQRV9VTlNQRUNJRklFRBAAEhcKE1dBVENIX1RZUEVfU05BUFNIT1QQARIWChJXQVRDSF9UWVBFX0NIQU5HRUQQAhIXChNXQVRDSF9UWVBFX1BST0dSRVNTEAMSFwoTV0FUQ0hfVFlQRV9CT09LTUFSSxAEEhYKEldBVENIX1RZUEVfREVMRVRFRBAFEhUKEVdBVENIX1RZUEVfRVBPQ0hTEAYyvAQKCkpvYlNlcnZpY2USNAoJQ3JlYXRlSm9iEhkuZ25uZC52MS5DcmVhdGVKb2JSZXF1ZXN0GgwuZ25uZC52MS5Kb2ISLgoGR2V0Sm9iEhYuZ25uZC52MS5HZXRKb2JSZXF1ZXN0GgwuZ25uZC52MS5Kb2ISPwoITGlzdEpvYnMSGC5nbm5kLnYxLkxpc3RKb2JzUmVxdWVzdBoZLmdubmQudjEuTGlzdEpvYnNSZXNwb25zZRI0CglDYW5jZWxKb2ISGS5nbm5kLnYxLkNhbmNlbEpvYlJlcXVlc3QaDC5nbm5kLnYxLkpvYhJCCglEZWxldGVKb2ISGS5nbm5kLnYxLkRlbGV0ZUpvYlJlcXVlc3QaGi5nbm5kLnYxLkRlbGV0ZUpvYlJlc3BvbnNlEkUKCkxpc3RFcG9jaHMSGi5nbm5kLnYxLkxpc3RFcG9jaHNSZXF1ZXN0GhsuZ25uZC52MS5MaXN0RXBvY2hzUmVzcG9uc2USQQoIV2F0Y2hKb2ISGC5nbm5kLnYxLldhdGNoSm9iUmVxdWVzdBoZLmdubmQudjEuV2F0Y2hKb2JSZXNwb25zZTABEkcKClN0cmVhbUxvZ3MSGi5nbm5kLnYxLlN0cmVhbUxvZ3NSZXF1ZXN0GhsuZ25uZC52MS5TdHJlYW1Mb2dzUmVzcG9uc2UwARI6CgpHZXRKb2JQbGFuEhouZ25uZC52MS5HZXRKb2JQbGFuUmVxdWVzdBoQLmdubmQudjEuSm9iUGxhbmIGcHJvdG8z", [file_gnnd_v1_epoch_report, file_gnnd_v1_executor, file_gnnd_v1_job, file_gnnd_v1_job_plan, file_gnnd_v1_job_spec, file_google_protobuf_timestamp]);
+  fileDesc("Chlnbm5kL3YxL2pvYl9zZXJ2aWNlLnByb3RvEgdnbm5kLnYxIm0KEENyZWF0ZUpvYlJlcXVlc3QSDgoGam9iX2lkGAEgASgJEh4KBHNwZWMYAiABKAsyEC5nbm5kLnYxLkpvYlNwZWMSFQoNdmFsaWRhdGVfb25seRgDIAEoCBISCgpyZXF1ZXN0X2lkGAQgASgJIh0KDUdldEpvYlJlcXVlc3QSDAoEbmFtZRgBIAEoCSJbCg9MaXN0Sm9ic1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSIQoGc3RhdGVzGAMgAygOMhEuZ25uZC52MS5Kb2JTdGF0ZSJHChBMaXN0Sm9ic1Jlc3BvbnNlEhoKBGpvYnMYASADKAsyDC5nbm5kLnYxLkpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNAoQQ2FuY2VsSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkiNQoRU3VzcGVuZEpvYlJlcXVlc3QSDAoEbmFtZRgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJIjQKEFJlc3VtZUpvYlJlcXVlc3QSDAoEbmFtZRgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJIksKD1JldHJ5Sm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEhYKDmZyb21fYmVnaW5uaW5nGAIgASgIEhIKCnJlcXVlc3RfaWQYAyABKAkicwoQRGVsZXRlSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEg0KBWZvcmNlGAIgASgIEhcKD2tlZXBfY2hlY2twb2ludBgDIAEoCBIVCg1hbGxvd19taXNzaW5nGAQgASgIEhIKCnJlcXVlc3RfaWQYBSABKAkiPQoRRGVsZXRlSm9iUmVzcG9uc2USDwoHcGVuZGluZxgBIAEoCBIXCg9rZXB0X2NoZWNrcG9pbnQYAiABKAkiWQoRTGlzdEVwb2Noc1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIPCgdhdHRlbXB0GAIgASgFEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJImQKEkxpc3RFcG9jaHNSZXNwb25zZRIPCgdhdHRlbXB0GAEgASgFEiQKBmVwb2NocxgCIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIk8KD1dhdGNoSm9iUmVxdWVzdBIMCgRuYW1lGAEgASgJEhYKDnN0YXJ0X3JldmlzaW9uGAIgASgDEhYKDnVudGlsX3Rlcm1pbmFsGAMgASgIIpgBChBXYXRjaEpvYlJlc3BvbnNlEiAKBHR5cGUYASABKA4yEi5nbm5kLnYxLldhdGNoVHlwZRIQCghyZXZpc2lvbhgCIAEoAxIZCgNqb2IYAyABKAsyDC5nbm5kLnYxLkpvYhIPCgdhdHRlbXB0GAQgASgFEiQKBmVwb2NocxgFIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQiiwEKEVN0cmVhbUxvZ3NSZXF1ZXN0EgwKBG5hbWUYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRIjCgRyb2xlGAMgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAQgASgJEhIKCnRhaWxfbGluZXMYBSABKAUSDgoGZm9sbG93GAYgASgIIpQBChJTdHJlYW1Mb2dzUmVzcG9uc2USIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRINCgVsaW5lcxgDIAMoCRItCglyZWFkX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2xvZxgFIAEoCSIhChFHZXRKb2JQbGFuUmVxdWVzdBIMCgRuYW1lGAEgASgJKrkBCglXYXRjaFR5cGUSGgoWV0FUQ0hfVFlQRV9VTlNQRUNJRklFRBAAEhcKE1dBVENIX1RZUEVfU05BUFNIT1QQARIWChJXQVRDSF9UWVBFX0NIQU5HRUQQAhIXChNXQVRDSF9UWVBFX1BST0dSRVNTEAMSFwoTV0FUQ0hfVFlQRV9CT09LTUFSSxAEEhYKEldBVENIX1RZUEVfREVMRVRFRBAFEhUKEVdBVENIX1RZUEVfRVBPQ0hTEAYy3gUKCkpvYlNlcnZpY2USNAoJQ3JlYXRlSm9iEhkuZ25uZC52MS5DcmVhdGVKb2JSZXF1ZXN0GgwuZ25uZC52MS5Kb2ISLgoGR2V0Sm9iEhYuZ25uZC52MS5HZXRKb2JSZXF1ZXN0GgwuZ25uZC52MS5Kb2ISPwoITGlzdEpvYnMSGC5nbm5kLnYxLkxpc3RKb2JzUmVxdWVzdBoZLmdubmQudjEuTGlzdEpvYnNSZXNwb25zZRI0CglDYW5jZWxKb2ISGS5nbm5kLnYxLkNhbmNlbEpvYlJlcXVlc3QaDC5nbm5kLnYxLkpvYhI2CgpTdXNwZW5kSm9iEhouZ25uZC52MS5TdXNwZW5kSm9iUmVxdWVzdBoMLmdubmQudjEuSm9iEjQKCVJlc3VtZUpvYhIZLmdubmQudjEuUmVzdW1lSm9iUmVxdWVzdBoMLmdubmQudjEuSm9iEjIKCFJldHJ5Sm9iEhguZ25uZC52MS5SZXRyeUpvYlJlcXVlc3QaDC5nbm5kLnYxLkpvYhJCCglEZWxldGVKb2ISGS5nbm5kLnYxLkRlbGV0ZUpvYlJlcXVlc3QaGi5nbm5kLnYxLkRlbGV0ZUpvYlJlc3BvbnNlEkUKCkxpc3RFcG9jaHMSGi5nbm5kLnYxLkxpc3RFcG9jaHNSZXF1ZXN0GhsuZ25uZC52MS5MaXN0RXBvY2hzUmVzcG9uc2USQQoIV2F0Y2hKb2ISGC5nbm5kLnYxLldhdGNoSm9iUmVxdWVzdBoZLmdubmQudjEuV2F0Y2hKb2JSZXNwb25zZTABEkcKClN0cmVhbUxvZ3MSGi5nbm5kLnYxLlN0cmVhbUxvZ3NSZXF1ZXN0GhsuZ25uZC52MS5TdHJlYW1Mb2dzUmVzcG9uc2UwARI6CgpHZXRKb2JQbGFuEhouZ25uZC52MS5HZXRKb2JQbGFuUmVxdWVzdBoQLmdubmQudjEuSm9iUGxhbmIGcHJvdG8z", [file_gnnd_v1_epoch_report, file_gnnd_v1_executor, file_gnnd_v1_job, file_gnnd_v1_job_plan, file_gnnd_v1_job_spec, file_google_protobuf_timestamp]);
 
 /**
  * A job to create.
@@ -298,6 +298,167 @@ export const CancelJobRequestSchema: GenMessage<CancelJobRequest, {jsonType: Can
   messageDesc(file_gnnd_v1_job_service, 4);
 
 /**
+ * Which job to suspend.
+ *
+ * @generated from message gnnd.v1.SuspendJobRequest
+ */
+export type SuspendJobRequest = Message<"gnnd.v1.SuspendJobRequest"> & {
+  /**
+   * jobs/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * UUID; the same request with the same id has one effect.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+};
+
+/**
+ * Which job to suspend.
+ *
+ * @generated from message gnnd.v1.SuspendJobRequest
+ */
+export type SuspendJobRequestJson = {
+  /**
+   * jobs/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * UUID; the same request with the same id has one effect.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.SuspendJobRequest.
+ * Use `create(SuspendJobRequestSchema)` to create a new message.
+ */
+export const SuspendJobRequestSchema: GenMessage<SuspendJobRequest, {jsonType: SuspendJobRequestJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job_service, 5);
+
+/**
+ * Which job to resume.
+ *
+ * @generated from message gnnd.v1.ResumeJobRequest
+ */
+export type ResumeJobRequest = Message<"gnnd.v1.ResumeJobRequest"> & {
+  /**
+   * jobs/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * UUID; the same request with the same id has one effect.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+};
+
+/**
+ * Which job to resume.
+ *
+ * @generated from message gnnd.v1.ResumeJobRequest
+ */
+export type ResumeJobRequestJson = {
+  /**
+   * jobs/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * UUID; the same request with the same id has one effect.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.ResumeJobRequest.
+ * Use `create(ResumeJobRequestSchema)` to create a new message.
+ */
+export const ResumeJobRequestSchema: GenMessage<ResumeJobRequest, {jsonType: ResumeJobRequestJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job_service, 6);
+
+/**
+ * Which job to try again.
+ *
+ * @generated from message gnnd.v1.RetryJobRequest
+ */
+export type RetryJobRequest = Message<"gnnd.v1.RetryJobRequest"> & {
+  /**
+   * jobs/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Remove its images first: it begins at the beginning.
+   *
+   * @generated from field: bool from_beginning = 2;
+   */
+  fromBeginning: boolean;
+
+  /**
+   * UUID; the same request with the same id has one effect.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Which job to try again.
+ *
+ * @generated from message gnnd.v1.RetryJobRequest
+ */
+export type RetryJobRequestJson = {
+  /**
+   * jobs/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * Remove its images first: it begins at the beginning.
+   *
+   * @generated from field: bool from_beginning = 2;
+   */
+  fromBeginning?: boolean;
+
+  /**
+   * UUID; the same request with the same id has one effect.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.RetryJobRequest.
+ * Use `create(RetryJobRequestSchema)` to create a new message.
+ */
+export const RetryJobRequestSchema: GenMessage<RetryJobRequest, {jsonType: RetryJobRequestJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job_service, 7);
+
+/**
  * Which job to delete.
  *
  * @generated from message gnnd.v1.DeleteJobRequest
@@ -386,7 +547,7 @@ export type DeleteJobRequestJson = {
  * Use `create(DeleteJobRequestSchema)` to create a new message.
  */
 export const DeleteJobRequestSchema: GenMessage<DeleteJobRequest, {jsonType: DeleteJobRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 5);
+  messageDesc(file_gnnd_v1_job_service, 8);
 
 /**
  * What became of it.
@@ -435,7 +596,7 @@ export type DeleteJobResponseJson = {
  * Use `create(DeleteJobResponseSchema)` to create a new message.
  */
 export const DeleteJobResponseSchema: GenMessage<DeleteJobResponse, {jsonType: DeleteJobResponseJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 6);
+  messageDesc(file_gnnd_v1_job_service, 9);
 
 /**
  * Whose epochs.
@@ -512,7 +673,7 @@ export type ListEpochsRequestJson = {
  * Use `create(ListEpochsRequestSchema)` to create a new message.
  */
 export const ListEpochsRequestSchema: GenMessage<ListEpochsRequest, {jsonType: ListEpochsRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 7);
+  messageDesc(file_gnnd_v1_job_service, 10);
 
 /**
  * A page of epochs.
@@ -575,7 +736,7 @@ export type ListEpochsResponseJson = {
  * Use `create(ListEpochsResponseSchema)` to create a new message.
  */
 export const ListEpochsResponseSchema: GenMessage<ListEpochsResponse, {jsonType: ListEpochsResponseJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 8);
+  messageDesc(file_gnnd_v1_job_service, 11);
 
 /**
  * What to watch.
@@ -638,7 +799,7 @@ export type WatchJobRequestJson = {
  * Use `create(WatchJobRequestSchema)` to create a new message.
  */
 export const WatchJobRequestSchema: GenMessage<WatchJobRequest, {jsonType: WatchJobRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 9);
+  messageDesc(file_gnnd_v1_job_service, 12);
 
 /**
  * One event of a watch.
@@ -731,7 +892,7 @@ export type WatchJobResponseJson = {
  * Use `create(WatchJobResponseSchema)` to create a new message.
  */
 export const WatchJobResponseSchema: GenMessage<WatchJobResponse, {jsonType: WatchJobResponseJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 10);
+  messageDesc(file_gnnd_v1_job_service, 13);
 
 /**
  * Which log lines.
@@ -838,7 +999,7 @@ export type StreamLogsRequestJson = {
  * Use `create(StreamLogsRequestSchema)` to create a new message.
  */
 export const StreamLogsRequestSchema: GenMessage<StreamLogsRequest, {jsonType: StreamLogsRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 11);
+  messageDesc(file_gnnd_v1_job_service, 14);
 
 /**
  * Log lines of one process of an attempt.
@@ -931,7 +1092,7 @@ export type StreamLogsResponseJson = {
  * Use `create(StreamLogsResponseSchema)` to create a new message.
  */
 export const StreamLogsResponseSchema: GenMessage<StreamLogsResponse, {jsonType: StreamLogsResponseJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 12);
+  messageDesc(file_gnnd_v1_job_service, 15);
 
 /**
  * Which plan.
@@ -966,7 +1127,7 @@ export type GetJobPlanRequestJson = {
  * Use `create(GetJobPlanRequestSchema)` to create a new message.
  */
 export const GetJobPlanRequestSchema: GenMessage<GetJobPlanRequest, {jsonType: GetJobPlanRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_service, 13);
+  messageDesc(file_gnnd_v1_job_service, 16);
 
 /**
  * Kinds of watch responses.
@@ -1081,6 +1242,39 @@ export const JobService: GenService<{
   cancelJob: {
     methodKind: "unary";
     input: typeof CancelJobRequestSchema;
+    output: typeof JobSchema;
+  },
+  /**
+   * Asks for a rest: an image is taken, executors end, devices are free. Idempotent; a queued job
+   * may be suspended, too. FAILED_PRECONDITION on a job that has ended or is being cancelled.
+   *
+   * @generated from rpc gnnd.v1.JobService.SuspendJob
+   */
+  suspendJob: {
+    methodKind: "unary";
+    input: typeof SuspendJobRequestSchema;
+    output: typeof JobSchema;
+  },
+  /**
+   * Ends the rest: the job is queued and goes on from its newest image, on whatever devices it
+   * gets, with the same bits. Idempotent on a job that is not suspended.
+   *
+   * @generated from rpc gnnd.v1.JobService.ResumeJob
+   */
+  resumeJob: {
+    methodKind: "unary";
+    input: typeof ResumeJobRequestSchema;
+    output: typeof JobSchema;
+  },
+  /**
+   * Queues a FAILED or CANCELLED job again, with new budgets, from its newest image; its message
+   * says from where. Idempotent while the job lives. FAILED_PRECONDITION on a SUCCEEDED one.
+   *
+   * @generated from rpc gnnd.v1.JobService.RetryJob
+   */
+  retryJob: {
+    methodKind: "unary";
+    input: typeof RetryJobRequestSchema;
     output: typeof JobSchema;
   },
   /**
