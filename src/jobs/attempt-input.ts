@@ -47,6 +47,7 @@ export function attemptInputOf(
     }),
     hostBytes: hostMemoryBytes(),
     logFolder: join(folder, 'attempts', String(number), 'log'),
+    jobFolder: folder,
     checkpointFolder: join(folder, 'checkpoint'),
     inferenceFolder: join(folder, 'inference'),
     predictionsFolder: join(folder, 'predictions'),

@@ -31,10 +31,12 @@ import type { EpochPlace, NewJob, Store, StoredEpoch } from '../store/store.ts';
 import { parameterCountOf } from '../supervisor/checkpoint.ts';
 import { layoutOf, queueSlots } from '../supervisor/job-layout.ts';
 import { memoryPlanOf, memoryViolations, rowPlanOf } from '../supervisor/memory-plan.ts';
+import { removeStartFile, writeStartFile } from '../supervisor/start-file.ts';
 import { type InferenceSources, type SpecWithModel, withModel } from './inference-input.ts';
 import { createJobBells } from './job-bells.ts';
 import { createLifecycle, type Lifecycle, optional, requestKey } from './lifecycle.ts';
 import type { Runner } from './runner.ts';
+import { findStart, type Start, startViolations } from './start-input.ts';
 import { type CreateJob, createSubmissions, type Made, type PreparedJob } from './submissions.ts';
 import { createWaitingJobs } from './waiting.ts';
 
@@ -147,8 +149,19 @@ export function createJobs(options: JobsOptions): Jobs {
   };
   return {
     create: async (request) => {
-      const input = await withModel(options, request.spec);
-      return waiting.shown(await submissions.create({ ...request, input }));
+      const prepared = await prepareJob(options, request);
+      const { uid, start } = prepared;
+      const folder = join(options.jobsFolder, uid);
+      const isCopied = start !== null && !request.validateOnly;
+      if (isCopied) await writeStartFile(folder, start.bytes);
+      let made: JobRecord | null = null;
+      try {
+        made = await submissions.create(prepared);
+        return waiting.shown(made);
+      } finally {
+        // It was refused, or an earlier call had made it.
+        if (isCopied && made?.uid !== uid) await removeStartFile(folder);
+      }
     },
     get,
     list: ({ limit, after, states }) => {
@@ -177,6 +190,19 @@ export function createJobs(options: JobsOptions): Jobs {
   };
 }
 
+/** What is read from files before a job is made. */
+async function prepareJob(options: JobsOptions, request: CreateJob): Promise<PreparedJob> {
+  const given = await withModel(options, request.spec);
+  const { start, violations } = await findStart(options, given.spec);
+  const frozen = { startParametersSha256: start?.parametersSha256 };
+  const spec =
+    start === null
+      ? given.spec
+      : { ...given.spec, training: { ...given.spec.training, ...frozen } };
+  const input = { ...given, spec, violations: [...given.violations, ...violations] };
+  return { ...request, input, uid: randomUUID(), start };
+}
+
 /** In a transaction; `others` are new in it, too. */
 function createJob(options: JobsOptions, request: PreparedJob, others: number): Made {
   const { store, runner, clock } = options;
@@ -191,6 +217,7 @@ function createJob(options: JobsOptions, request: PreparedJob, others: number): 
   const spec = resolveOrThrow(options, request.input, dataset);
   const ready = requireReady(store, spec.dataset);
   checkLayout(options, spec, ready);
+  checkStart(options, request.start, spec, ready);
   checkMemory(options, spec, ready);
   const { queue, running } = runner.state;
   if (queue.length + running.length + others >= options.maxQueued) {
@@ -199,7 +226,7 @@ function createJob(options: JobsOptions, request: PreparedJob, others: number): 
   }
   const newJob = {
     id: request.id ?? `j-${newUlid(clock.wallMs())}`,
-    uid: randomUUID(),
+    uid: request.uid,
     spec: request.spec,
     effectiveSpec: spec,
     datasetDigest: ready.digest,
@@ -253,6 +280,21 @@ function checkLayout(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord
       violations: [{ path: 'spec.sampling.fanouts', description }],
     });
   }
+}
+
+/** Parameters that the model cannot take over are refused now, too. */
+function checkStart(
+  { native }: JobsOptions,
+  start: Start | null,
+  spec: JobSpec,
+  dataset: DatasetRecord,
+): void {
+  if (start === null) return;
+  const { model } = layoutOf(native, spec, countsOf(dataset));
+  const violations = startViolations(native, start, model);
+  if (violations.length === 0) return;
+  const message = `the model does not have the shapes of job ${start.job.id}`;
+  throw new GnndError('SPEC_INVALID', message, { violations });
 }
 
 /** A job that surely takes more memory than there is would be killed for it. */

@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import type { DevicePlan } from '../scheduler/plan.ts';
 import { decide, initialState, nextWakeMs, planOf } from '../scheduler/scheduler.ts';
 import type { Command, SchedulerEvent, SchedulerState } from '../scheduler/state.ts';
+import { RunningTime } from './running-time.ts';
 import { isSameQueue } from './waiting.ts';
 
 /** The loop around the scheduler: hands it what happens, one by one, and passes on its commands. */
@@ -24,11 +25,14 @@ export class RunnerLoop {
   #state: SchedulerState = initialState;
   readonly #listeners = new Set<() => void>();
   readonly #inbox: SchedulerEvent[] = [];
+  /** Of this daemon: time in which it was frozen is nobody's fault. */
+  readonly #time: RunningTime;
   #deciding = false;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(options: RunnerLoopOptions) {
     this.#options = options;
+    this.#time = new RunningTime(options.clock);
   }
 
   get state(): SchedulerState {
@@ -69,13 +73,14 @@ export class RunnerLoop {
     } finally {
       this.#deciding = false;
     }
+    this.#time.watch(this.#state.running.length > 0);
     this.#armTimer();
     if (isSameQueue(before, this.#state)) return;
     for (const listener of this.#listeners) listener();
   }
 
   #nowMs(): number {
-    return this.#options.clock.monotonicMs();
+    return this.#time.nowMs();
   }
 
   #armTimer(): void {

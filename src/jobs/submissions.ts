@@ -3,6 +3,7 @@ import type { JobRecord } from '../records/job-record.ts';
 import type { JobSpecInput } from '../spec/job-spec.ts';
 import type { Store } from '../store/store.ts';
 import type { SpecWithModel } from './inference-input.ts';
+import type { Start } from './start-input.ts';
 
 export interface CreateJob {
   /** Null: the server makes one. */
@@ -15,6 +16,9 @@ export interface CreateJob {
 /** With what the model of an inference adds to its spec. */
 export interface PreparedJob extends CreateJob {
   readonly input: SpecWithModel;
+  readonly uid: string;
+  /** What it begins with; null: fresh parameters. */
+  readonly start: Start | null;
 }
 
 /**

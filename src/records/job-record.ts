@@ -63,6 +63,8 @@ export const reasons = [
   'DEVICE_LOST',
   'CHECKPOINT_CORRUPT',
   'USER_SUSPENDED',
+  'HOST_OUT_OF_MEMORY',
+  'PREEMPTED',
 ] as const;
 export type Reason = (typeof reasons)[number];
 

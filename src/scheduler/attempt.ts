@@ -353,6 +353,10 @@ function shownWhile(ending: Ending): Stopping | null {
       const message = 'an image is taken and executors are stopped';
       return { state: 'SUSPENDING', reason: 'USER_SUSPENDED', message };
     }
+    case 'RETRY': {
+      const { reason, message } = ending.failure;
+      return reason === 'PREEMPTED' ? { state: 'SUSPENDING', reason, message } : null;
+    }
     default:
       return null;
   }

@@ -53,6 +53,9 @@ export const failureRules: Readonly<Record<FailureReason, FailureRule>> = {
   DEVICE_LOST: { retry: 'BUDGET', respawn: false },
   DAEMON_SHUTDOWN: { retry: 'FREE', respawn: false },
   DAEMON_RESTARTED: { retry: 'FREE', respawn: false },
+  // Once more: what took the memory may have been another process.
+  HOST_OUT_OF_MEMORY: { retry: 'ONCE', respawn: false },
+  PREEMPTED: { retry: 'FREE', respawn: false },
   // Resumed while its executors were still being stopped.
   USER_SUSPENDED: { retry: 'FREE', respawn: false },
 };

@@ -38,6 +38,7 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
   return {
     jobId,
     priority: spec.priority,
+    preemptible: spec.preemptible,
     createdAtMs,
     devices:
       deviceNames.length > 0

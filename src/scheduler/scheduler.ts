@@ -19,6 +19,7 @@ import {
   suspendAttempt,
 } from './attempt.ts';
 import { type DevicePlan, makePlan } from './plan.ts';
+import { preemptions } from './preempt.ts';
 import { compareJobs, grants } from './queue.ts';
 import { deviceCountOf, requestProblem } from './request.ts';
 import { backoffDelayMs } from './restart.ts';
@@ -200,6 +201,14 @@ function settle(before: SchedulerState, { state, commands }: Decision, nowMs: nu
   if (mayGrant(before, state)) {
     for (const { job, devices } of grants(state)) {
       settled = append(settled, put(settled.state, job, openAttempt(job, devices, nowMs)));
+    }
+  }
+  if (mayGrant(before, state)) {
+    for (const { job, by } of preemptions(settled.state)) {
+      const { jobId, priority } = by.request;
+      const message = `gives its devices to ${jobId}, whose priority is ${priority}`;
+      const failure = { reason: 'PREEMPTED', message } as const;
+      settled = append(settled, put(settled.state, job, failAttempt(job, failure, nowMs)));
     }
   }
   if (!state.draining || state.drained || state.running.length > 0) return settled;

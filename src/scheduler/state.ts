@@ -102,6 +102,8 @@ export interface JobRequest {
   readonly jobId: string;
   /** Higher goes first. */
   readonly priority: number;
+  /** Gives its devices to one of higher priority. Unset: no. */
+  readonly preemptible?: boolean;
   /** Then the older goes first, then the smaller id. */
   readonly createdAtMs: number;
   readonly devices: DeviceRequest;

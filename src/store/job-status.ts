@@ -32,8 +32,12 @@ export function changedStatus(
 export const living =
   "('PENDING', 'PREPARING', 'RUNNING', 'CANCELLING', 'SUSPENDING', 'SUSPENDED')";
 
-/** Throws JOB_STATE_CONFLICT unless the job lives; what is being cancelled stays so. */
+/**
+ * The very same status where that is wanted already. Throws JOB_STATE_CONFLICT unless the job
+ * lives; what is being cancelled stays so.
+ */
 export function changedIntent(status: JobStatus, intent: JobStatus['intent']): JobStatus {
+  if (status.intent === intent) return status;
   if (terminalStates.has(status.state)) throw ended(status.state);
   if (status.intent === 'CANCEL') {
     const then = intent === 'RUN' ? 'run again before it has ended: retry it then' : 'be suspended';

@@ -5,7 +5,7 @@ import { encodeSpec, withSpecs } from '../spec/spec-codec.ts';
 import { type AttemptTable, attemptTable } from './attempt-table.ts';
 import { blob, fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import { type Cell, type Database, isUniqueViolation, type Row } from './database.ts';
-import { epochTable } from './epoch-table.ts';
+import { type EpochTable, epochTable } from './epoch-table.ts';
 import { type EventTable, type JobStatus, jobStatus } from './event-table.ts';
 import { changedIntent, changedStatus, living, reopenedStatus } from './job-status.ts';
 import type { RequestTable } from './request-table.ts';
@@ -83,12 +83,19 @@ export function jobTable(parts: JobTableParts): JobStore {
     return assembled(attempts, identity, status, revision, now);
   };
 
-  /** Something about an attempt, in a transaction of its own, which is news with the next event. */
-  const inAttempt = <T>(
-    op: 'ATTEMPT' | 'EPOCH',
+  /** A status that stays the very same is no event. */
+  const change = (
+    op: 'SET_INTENT' | 'TRANSITION',
     id: string,
-    work: (jobSeq: number, revision: number) => T,
-  ): T => database.write(op, null, () => work(needSeq(id), events.revision()));
+    next: (status: JobStatus, row: Row) => JobStatus,
+    request?: RequestKey,
+  ): JobRecord =>
+    database.write(op, { job: id }, () => {
+      const row = needRow(id);
+      const status = statusOf(row);
+      const after = next(status, row);
+      return remember(request, after === status ? recordOf(row) : advance(row, after));
+    });
 
   return {
     insertJob: (job, request) =>
@@ -111,26 +118,50 @@ export function jobTable(parts: JobTableParts): JobStore {
     nonTerminalJobs: () => database.all(sql.live).map(recordOf),
     countJobs: () => counted(database.all(sql.count)),
     setIntent: (id, wanted, request) =>
-      database.write('SET_INTENT', { job: id }, () => {
-        const row = needRow(id);
-        const status = statusOf(row);
-        const record =
-          status.intent === wanted ? recordOf(row) : advance(row, changedIntent(status, wanted));
-        return remember(request, record);
-      }),
+      change('SET_INTENT', id, (status) => changedIntent(status, wanted), request),
     reopenJob: (id, message, request) =>
-      database.write('SET_INTENT', { job: id }, () => {
-        const row = needRow(id);
-        requireKept(database, sql, row);
-        return remember(request, advance(row, reopenedStatus(statusOf(row), message)));
-      }),
-    transition: (id, change) =>
-      database.write('TRANSITION', { job: id }, () => {
-        const row = needRow(id);
-        const nowMs = clock.wallMs();
-        const next = changedStatus(statusOf(row), change, nowMs, parts.assertTransition);
-        return advance(row, next);
-      }),
+      change(
+        'SET_INTENT',
+        id,
+        (status, row) => {
+          requireKept(database, sql, row);
+          return reopenedStatus(status, message);
+        },
+        request,
+      ),
+    transition: (id, wanted) =>
+      change('TRANSITION', id, (status) =>
+        changedStatus(status, wanted, clock.wallMs(), parts.assertTransition),
+      ),
+    ...attemptMethods({ database, clock, events, attempts, epochs, needSeq }),
+    events(id, afterRevision, limit) {
+      const found = events.after(needSeq(id), afterRevision, limit);
+      if (found.length === 0) return [];
+      const identity = identityOf(needRow(id));
+      return found.map(({ revision, atMs, status }) => ({
+        revision,
+        atMs,
+        job: assembled(attempts, identity, status, revision, revision),
+      }));
+    },
+  };
+}
+
+interface AttemptParts extends Pick<JobTableParts, 'database' | 'clock' | 'events'> {
+  readonly attempts: AttemptTable;
+  readonly epochs: EpochTable;
+  readonly needSeq: (id: string) => number;
+}
+
+/** What is written and read of attempts and their epochs. */
+function attemptMethods({ database, clock, events, attempts, epochs, needSeq }: AttemptParts) {
+  /** Something about an attempt, in a transaction of its own, which is news with the next event. */
+  const inAttempt = <T>(
+    op: 'ATTEMPT' | 'EPOCH',
+    id: string,
+    work: (jobSeq: number, revision: number) => T,
+  ): T => database.write(op, null, () => work(needSeq(id), events.revision()));
+  return {
     openAttempt: (id) =>
       inAttempt('ATTEMPT', id, (seq, revision) => attempts.open(seq, clock.wallMs(), revision)),
     closeAttempt: (id, attempt, end) =>
@@ -154,17 +185,7 @@ export function jobTable(parts: JobTableParts): JobStore {
     epochs: (id, attempt, first, limit) => epochs.list(needSeq(id), attempt, first, limit),
     epochCount: (id, attempt) => epochs.count(needSeq(id), attempt),
     epochPlaceAfter: (id, revision) => epochs.placeAfter(needSeq(id), revision),
-    events(id, afterRevision, limit) {
-      const found = events.after(needSeq(id), afterRevision, limit);
-      if (found.length === 0) return [];
-      const identity = identityOf(needRow(id));
-      return found.map(({ revision, atMs, status }) => ({
-        revision,
-        atMs,
-        job: assembled(attempts, identity, status, revision, revision),
-      }));
-    },
-  };
+  } satisfies Partial<JobStore>;
 }
 
 function statements(database: Database) {

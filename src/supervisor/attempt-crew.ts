@@ -1,7 +1,7 @@
 import type { SegmentSpec } from '../native/contract.ts';
 import { infers } from '../spec/rules/inference.ts';
 import type { AttemptContext } from './attempt-types.ts';
-import { Crew } from './crew.ts';
+import { Crew, type CrewOptions } from './crew.ts';
 import type { EvaluationPlan } from './evaluation-plan.ts';
 import { noPrediction, openHiddenRows } from './inference.ts';
 import type { JobLayout, SegmentRequest } from './job-layout.ts';
@@ -19,17 +19,22 @@ export function segmentRequestOf(
   return { spec, counts, layout, deviceCount: devices.length, executorCount };
 }
 
+interface CrewParts extends Pick<CrewOptions, 'onUnkillable'> {
+  readonly segment: SegmentSpec;
+  readonly evaluation: EvaluationPlan | null;
+}
+
 /** `evaluation` is null for a trial: nothing is evaluated, and nobody tells orderly ends. */
 export function crewOf(
   { input, native, log, clock, emit }: AttemptContext,
   { made, cache, inference }: Preparation,
-  { segment, evaluation }: { segment: SegmentSpec; evaluation: EvaluationPlan | null },
+  { segment, evaluation, onUnkillable }: CrewParts,
 ): Crew {
   const isInference = infers(input.spec);
   const hiddenBytes = isInference ? (evaluation?.scratchBytes ?? 0) : 0;
   const isTrial = evaluation === null;
   return new Crew({
-    ...{ native, log, clock, segment, evaluation },
+    ...{ native, log, clock, segment, evaluation, onUnkillable },
     ...made,
     prediction: isInference ? inference.work.prediction : noPrediction,
     openHiddenRows: hiddenBytes > 0 ? () => openHiddenRows(input, hiddenBytes) : null,

@@ -1,5 +1,5 @@
 import { sleep } from '../base/clock.ts';
-import type { SegmentSnapshot, StandbyEstimates } from '../native/contract.ts';
+import type { SegmentHandle, SegmentSnapshot, StandbyEstimates } from '../native/contract.ts';
 import type { JobProgress } from '../records/job-record.ts';
 import { infers } from '../spec/rules/inference.ts';
 import type { AttemptContext, LaunchPlan } from './attempt-types.ts';
@@ -11,7 +11,9 @@ import type { JobCache } from './job-cache.ts';
 import type { JobInference } from './job-inference.ts';
 import type { JobLayout } from './job-layout.ts';
 import { isAlive, type Look, progressOf } from './progress.ts';
+import { readStartFile } from './start-file.ts';
 import { type MeasuredTimings, timingsOf } from './timings.ts';
+import { workStalls } from './watchdog.ts';
 
 /** A launched crew, watched from its start until its job is complete and its model durable. */
 
@@ -33,8 +35,8 @@ export const lookEveryMs = 100;
 const rateWindowMs = 1000;
 /** Less than what an attempt may take to stop, beyond its executors' grace. */
 const keepMs = 20_000;
-/** A job that commits nothing for so many stall times is stuck, whatever its executors say. */
-const stuckStalls = 10;
+/** Looks come every 100 ms: in a longer gap nobody could have seen a commit. */
+const frozenMs = 2000;
 
 export class AttemptRun {
   readonly reports: EpochReports;
@@ -52,6 +54,8 @@ export class AttemptRun {
   #startedBatches = 0;
   #lastCommit: { readonly batches: number; readonly atMs: number };
   #lastCommitWallMs: number | null = null;
+  /** When commits were last looked at. */
+  #seenMs = 0;
   #held = false;
   #closed = false;
 
@@ -101,13 +105,26 @@ export class AttemptRun {
     const { crew, layout } = this.#options;
     const { segment } = crew;
     const resumed = await resume(this.#context, { segment, layout });
-    if (resumed === null) return;
+    if (resumed === null) {
+      await this.#beginWith(segment);
+      return;
+    }
     const { point, facts } = resumed;
     const epochs = Math.min(this.#context.input.epochsReported, facts.epochs);
     this.reports.resume(segment, epochs);
     this.#images.resume(facts);
     this.#startedBatches = facts.batches;
     this.#context.emit({ kind: 'resumed', point, epochs });
+  }
+
+  /** Of a job that begins from another one: with that one's parameters. */
+  async #beginWith(segment: SegmentHandle): Promise<void> {
+    const { native, input, log } = this.#context;
+    const { startFrom, startParametersSha256: sha256 } = input.spec.training;
+    if (sha256 === '') return;
+    const { manifest } = this.#options.layout;
+    native.segmentBeginWith(segment, await readStartFile(input.jobFolder, manifest, sha256));
+    log.info('attempt.begins_with', { startFrom, sha256 });
   }
 
   /**
@@ -202,7 +219,9 @@ export class AttemptRun {
 
   #noteCommits(snapshot: SegmentSnapshot, nowMs: number): void {
     const { clock, emit, input } = this.#context;
-    if (this.#held) this.#lastCommit = { ...this.#lastCommit, atMs: nowMs };
+    const isFrozen = this.#seenMs !== 0 && nowMs - this.#seenMs > frozenMs;
+    this.#seenMs = nowMs;
+    if (this.#held || isFrozen) this.#lastCommit = { ...this.#lastCommit, atMs: nowMs };
     // Of an inference: rows, which are what it does in place of batches.
     const committed = this.#infers ? (snapshot.evaluation?.done ?? 0) : snapshot.committedBatches;
     if (committed !== this.#lastCommit.batches) {
@@ -211,7 +230,9 @@ export class AttemptRun {
       emit({ kind: 'progress', committedBatches: committed });
       return;
     }
-    const limitMs = stuckStalls * input.spec.timeouts.stallMs;
+    const { timeouts, training } = input.spec;
+    // All batches of a step may be as long as a batch may be, and one Trainer may have them all.
+    const limitMs = (1 + training.batchesPerStep) * workStalls * timeouts.stallMs;
     if (this.#startedMs === 0 || snapshot.complete || snapshot.evaluation !== null) return;
     if (nowMs - this.#lastCommit.atMs <= limitMs) return;
     this.#lastCommit = { ...this.#lastCommit, atMs: nowMs };

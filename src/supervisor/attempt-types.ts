@@ -40,6 +40,8 @@ export interface AttemptInput {
   readonly logFolder: string;
   /** The job's checkpoint. */
   readonly checkpointFolder: string;
+  /** Of the job: where its parts below are. */
+  readonly jobFolder: string;
   /** Where the job's images are, from the newest of which it goes on. */
   readonly imagesFolder: string;
   /** Epochs that attempts before this one have reported. */

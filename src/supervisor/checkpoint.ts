@@ -204,7 +204,10 @@ interface ManifestFacts {
 }
 
 /** The parameter vector; throws when the file's tensors are not those of the manifest. */
-export function parametersOf(manifest: ModelManifest, { path, bytes }: CheckpointFile) {
+export function parametersOf(
+  manifest: ModelManifest,
+  { path, bytes }: Pick<CheckpointFile, 'path' | 'bytes'>,
+): Float32Array {
   const vector = new Float32Array(manifest.numFloats);
   const { tensors, data } = splitSafetensors(bytes);
   const wanted = manifest.tensors.map(({ name, shape }) => ({ name, shape }));
@@ -222,6 +225,11 @@ export function parametersOf(manifest: ModelManifest, { path, bytes }: Checkpoin
 /** Names and shapes, in the order of a file that safetensorsOf wrote. */
 export function tensorsOf(bytes: Buffer): CheckpointFacts['tensors'] {
   return splitSafetensors(bytes).tensors;
+}
+
+/** SHA-256 of the parameters in a file that safetensorsOf wrote, as checkpoints say it. */
+export function parametersSha256Of(bytes: Buffer): Promise<string> {
+  return sha256Of(splitSafetensors(bytes).data);
 }
 
 /** Of a file that safetensorsOf wrote: tensors lie in the header's order. */

@@ -1,4 +1,4 @@
-import { closeSync, readFileSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
@@ -8,7 +8,6 @@ import type {
   CoreAddon,
   DatasetLocation,
   ExecutorOptions,
-  ExecutorSnapshot,
   PredictionOptions,
   SegmentHandle,
   SegmentSnapshot,
@@ -23,8 +22,12 @@ import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
 import { historyOptionsOf } from './history.ts';
 import { type JobLayout, optimizerOf } from './job-layout.ts';
+import { createOomKills } from './oom-kills.ts';
+import { noteDump, processState } from './process-state.ts';
 import type { CrewDevice, LivingSeat, Seat } from './seat.ts';
+import { settlesWithin } from './settles-within.ts';
 import { trainerThreads } from './trainer-threads.ts';
+import { unwatched, Watchdog, type Watched } from './watchdog.ts';
 
 /**
  * A segment and the executors that share it: spawned, watched, killed when they stall, reaped, what
@@ -62,6 +65,8 @@ export interface CrewOptions {
   readonly onReady: (executor: string) => void;
   /** After the process was reaped and what it held was reclaimed. */
   readonly onExited: (executor: string, outcome: ExecutorOutcome, exit: ExecutorExit) => void;
+  /** It stalled, and its SIGKILL has no effect: what it holds will not come back. */
+  readonly onUnkillable: (seat: LivingSeat) => void;
 }
 
 interface Member {
@@ -69,9 +74,10 @@ interface Member {
   readonly incarnation: number;
   readonly process: ExecutorProcess;
   ready: boolean;
-  stalledForMs: number | null;
-  /** Since when it has been stopped (SIGSTOP, a debugger) before it ran; null while it is not. */
-  stoppedSinceMs: number | null;
+  /** Why and when it was killed, if it was. */
+  stalled: { readonly why: string; readonly atMs: number } | null;
+  readonly watched: Watched;
+  isUnkillable: boolean;
   gone: Promise<void>;
 }
 
@@ -87,11 +93,14 @@ export class Crew {
   #reclaimed = { CLAIMED: 0, TAKEN: 0 };
   readonly #spawning = new Set<Promise<void>>();
   readonly #stop = new AbortController();
+  readonly #watchdog: Watchdog;
+  readonly #oomKills = createOomKills();
   #closed = false;
 
   /** Throws with a NativeCode when the segment cannot be made. */
   constructor(options: CrewOptions) {
     this.#options = options;
+    this.#watchdog = new Watchdog(options.spec.timeouts, processState);
     const { native, evaluation } = options;
     const { segment, fd } = native.segmentCreate(options.segment);
     this.segment = segment;
@@ -150,8 +159,9 @@ export class Crew {
       incarnation: id.incarnation,
       process,
       ready: false,
-      stalledForMs: null,
-      stoppedSinceMs: null,
+      stalled: null,
+      watched: unwatched(),
+      isUnkillable: false,
       gone: Promise.resolve(),
     };
     this.#members.set(seat.executor, member);
@@ -164,6 +174,8 @@ export class Crew {
   /** One scan: who became ready, who stalled. */
   watch(snapshot: SegmentSnapshot): void {
     const nowMs = this.#options.clock.monotonicMs();
+    this.#watchdog.begin(nowMs);
+    this.#oomKills.look(nowMs);
     for (const member of this.#members.values()) {
       const row = snapshot.executors.find((e) => e.incarnation === member.incarnation);
       if (row === undefined) continue;
@@ -171,7 +183,9 @@ export class Crew {
         member.ready = true;
         this.#options.onReady(member.seat.executor);
       }
-      this.#killIfStalled(member, row, nowMs);
+      if (row.phase === 'REAPED') continue;
+      if (member.stalled !== null) this.#tellIfUnkillable(member, nowMs);
+      else this.#killIfStalled(member, row, nowMs);
     }
   }
 
@@ -280,21 +294,23 @@ export class Crew {
     return role === 'STANDBY' ? standbyRows : Math.max(trainerRows, standbyRows, pinnedRows);
   }
 
-  #killIfStalled(member: Member, row: ExecutorSnapshot, nowMs: number): void {
-    // A loop gives a sign of life every second; loading has as long as the whole start, unless the
-    // process does not even run.
-    if (member.stalledForMs !== null || row.phase === 'REAPED') return;
-    const { stallMs, startupMs } = this.#options.spec.timeouts;
-    const isRunning = row.phase === 'RUNNING';
-    if (isRunning || !isStopped(member.process.pid)) member.stoppedSinceMs = null;
-    else member.stoppedSinceMs ??= nowMs;
-    const isLoading = !isRunning && member.stoppedSinceMs === null;
-    const sinceMs = (isRunning ? row.heartbeatNs : row.registeredNs) / 1e6;
-    const silentMs = nowMs - (member.stoppedSinceMs ?? sinceMs);
-    if (silentMs <= (isLoading ? startupMs : stallMs)) return;
-    member.stalledForMs = silentMs;
-    this.#options.log.warn('executor.stalled', { ...member.seat, silentMs });
-    member.process.kill();
+  #killIfStalled(member: Member, row: Parameters<Watchdog['look']>[0], nowMs: number): void {
+    const { seat, process, watched } = member;
+    const stall = this.#watchdog.look(row, process.pid, watched, nowMs);
+    if (stall === null) return;
+    const { why, silentMs } = stall;
+    member.stalled = { why, atMs: nowMs };
+    this.#options.log.warn('executor.stalled', { ...seat, pid: process.pid, silentMs, why });
+    noteDump(process.pid, process.logPath, why);
+    process.end();
+  }
+
+  #tellIfUnkillable(member: Member, nowMs: number): void {
+    const { stalled, seat, process, isUnkillable } = member;
+    if (stalled === null || isUnkillable || this.#stop.signal.aborted) return;
+    if (nowMs - stalled.atMs <= killDeadlineMs) return;
+    member.isUnkillable = true;
+    this.#options.onUnkillable({ ...seat, pid: process.pid });
   }
 
   async #reclaim({ seat, incarnation }: Member): Promise<void> {
@@ -322,7 +338,8 @@ export class Crew {
       device: seat.device,
       pid: process.pid,
       status,
-      stalledForMs: member.stalledForMs,
+      stalled: member.stalled?.why ?? null,
+      oomKilled: this.#oomKills.happened(),
       stopping: this.#stop.signal.aborted,
       workIsOver,
     });
@@ -348,27 +365,5 @@ export class Crew {
       reason,
       logTail: outcome.kind === 'DONE' ? '' : status.logTail,
     });
-  }
-}
-
-/** Whether the kernel lets a process run at all; false for one that is gone. */
-function isStopped(pid: number): boolean {
-  try {
-    const state = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '')[0];
-    return state === 'T' || state === 't';
-  } catch {
-    return false;
-  }
-}
-
-async function settlesWithin(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), timeoutMs);
-  });
-  try {
-    return await Promise.race([promise.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -67,9 +67,13 @@ export interface ExecutorProcess {
   /** Resolves when the process has been reaped; never rejects. */
   readonly exited: Promise<ExitStatus>;
   kill(): void;
+  /** SIGTERM, and SIGKILL when that is not enough. */
+  end(): void;
 }
 
 const logTailBytes = 4096;
+/** What a process may still do once it was told to end. */
+const termMs = 1000;
 
 /** Two levels up both from src/supervisor/ and from dist/supervisor/: the built executor. */
 const entry = fileURLToPath(new URL('../../dist/executor/main.js', import.meta.url));
@@ -143,6 +147,11 @@ function watch(child: ChildProcess, options: SpawnOptions): ExecutorProcess {
     output: options.segmentFd === 'OUTPUT' ? (child.stdio[3] as Readable) : null,
     exited,
     kill: () => void child.kill('SIGKILL'),
+    end() {
+      child.kill('SIGTERM');
+      const kill = setTimeout(() => child.kill('SIGKILL'), termMs);
+      void exited.then(() => clearTimeout(kill));
+    },
   };
 }
 

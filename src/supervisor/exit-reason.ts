@@ -23,6 +23,7 @@ export type CrashReason = Extract<
   | 'DEVICE_OUT_OF_MEMORY'
   | 'DEVICE_FAILED'
   | 'DEVICE_LOST'
+  | 'HOST_OUT_OF_MEMORY'
 >;
 
 const reasonOfCode: Readonly<Partial<Record<NativeCode, CrashReason>>> = {
@@ -56,8 +57,10 @@ export interface ExitFacts {
   readonly device: string;
   readonly pid: number;
   readonly status: ExitStatus;
-  /** Set before the watchdog's SIGKILL; null otherwise. */
-  readonly stalledForMs: number | null;
+  /** Why the watchdog killed it, set before it did; null otherwise. */
+  readonly stalled: string | null;
+  /** Whether the kernel has killed for memory lately. */
+  readonly oomKilled: boolean;
   /** True once the attempt was told to stop: then any exit is an orderly one. */
   readonly stopping: boolean;
   /** True once nothing is left to do: then a last word may be lost. */
@@ -67,9 +70,8 @@ export interface ExitFacts {
 export function outcomeOf(facts: ExitFacts): ExecutorOutcome {
   const { status } = facts;
   const who = `${facts.role} on ${facts.device} (pid ${facts.pid})`;
-  if (facts.stalledForMs !== null) {
-    const seconds = (facts.stalledForMs / 1000).toFixed(1);
-    return { kind: 'STALLED', message: `${who} gave no sign of life for ${seconds} s: killed` };
+  if (facts.stalled !== null) {
+    return { kind: 'STALLED', message: `${who} ${facts.stalled}: killed` };
   }
   // Code of the user's may call exit(0): without a last word that is a crash like any other.
   const isOver = status.code === executorExit.OK && facts.workIsOver;
@@ -84,6 +86,10 @@ export function outcomeOf(facts: ExitFacts): ExecutorOutcome {
     if (code === 'ABORTED') return { kind: 'DONE' };
     const reason = reasonOfCode[code] ?? 'EXECUTOR_CRASHED';
     return { kind: 'CRASHED', reason, message: `${who} failed: ${message}` };
+  }
+  if (status.signal === 'SIGKILL' && facts.oomKilled) {
+    const message = `${who} was killed by the kernel, because memory ran out`;
+    return { kind: 'CRASHED', reason: 'HOST_OUT_OF_MEMORY', message };
   }
   const early = status.code === executorExit.OK ? ' before its work was over' : '';
   const how =

@@ -22,6 +22,7 @@ import { inferencePlanOf, inferenceSegment } from './inference.ts';
 import { jobSegment, queueSlots, type SegmentRequest } from './job-layout.ts';
 import { Preparation } from './preparation.ts';
 import type { LivingSeat, Seat } from './seat.ts';
+import { TaskStalled } from './task.ts';
 import { timingsOf } from './timings.ts';
 import { measure } from './trial.ts';
 
@@ -140,7 +141,9 @@ export class JobAttempt {
     const { evaluation, segment } = isInference
       ? this.#inferencePlan(request)
       : this.#trainingPlan(request, { numSlots, recordBytes });
-    const crew = crewOf(this.#context, this.#preparation, { segment, evaluation });
+    const onUnkillable = (seat: LivingSeat) => this.#tellUnkillable([seat]);
+    const parts = { segment, evaluation, onUnkillable };
+    const crew = crewOf(this.#context, this.#preparation, parts);
     this.#crew = crew;
     if (isInference) {
       const { parameters } = this.#preparation.inference.work;
@@ -153,8 +156,8 @@ export class JobAttempt {
     const { prefetch } = cache.plan;
     const perform = this.#perform.bind(this);
     const { inference } = this.#preparation;
-    const parts = { crew, plan, layout, prefetch, cache, perform };
-    const run = new AttemptRun(this.#context, { ...parts, inference });
+    const options = { crew, plan, layout, prefetch, cache, perform, inference };
+    const run = new AttemptRun(this.#context, options);
     this.#run = run;
     this.#perform(async () => {
       await run.resume();
@@ -259,6 +262,7 @@ const ownReasons = ['DATASET_CORRUPT', 'CHECKPOINT_CORRUPT', 'SPEC_INVALID'] as 
 /** What a thrown error of a step means for the attempt. */
 export function attemptFailureOf(error: unknown): AttemptFailure {
   if (error instanceof CheckpointError) return 'CHECKPOINT_WRITE_FAILED';
+  if (error instanceof TaskStalled) return 'EXECUTOR_STALLED';
   // Of a Propagator or an inference, which are told apart by their reasons.
   const own = error instanceof GnndError ? error.reason : '';
   for (const reason of ownReasons) if (own === reason) return reason;

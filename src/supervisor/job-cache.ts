@@ -161,8 +161,9 @@ export class JobCache {
   }
 
   #taskOf(name: string, topologyFd: number | null): TaskOptions {
-    const { devices, logFolder } = this.#input;
+    const { devices, logFolder, spec } = this.#input;
     return {
+      stallMs: spec.timeouts.stallMs,
       // All of the job's: nothing else runs before it is prepared.
       cores: [...new Set(devices.flatMap(({ cores }) => cores))],
       topologyFd,

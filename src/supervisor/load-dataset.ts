@@ -94,6 +94,7 @@ async function loadForAttempt(
     logPath: join(logFolder, 'load.log'),
     instructionSet: native.hostInstructionSet(),
     signal,
+    stallMs: spec.timeouts.stallMs,
   });
   const nodes = [...new Set(devices.map(({ node }) => node))];
   const features = { dataset, datasetDigest, standardizedFolder, moments };

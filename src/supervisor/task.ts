@@ -13,6 +13,7 @@ import {
   spawnExecutor,
   unreadableMessage,
 } from './executor-process.ts';
+import { noteDump, processState } from './process-state.ts';
 
 /** One piece of native work in a child process of its own: started, heard, reaped. */
 
@@ -31,6 +32,8 @@ export interface TaskOptions {
   /** Kills the process; the task then rejects with code ABORTED. */
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ProgressMessage) => void;
+  /** A process that is stopped (SIGSTOP, a debugger) for so long is killed; unset: two minutes. */
+  readonly stallMs?: number;
 }
 
 /** A task's failure, with the code its native side gave. */
@@ -43,10 +46,17 @@ export class TaskError extends Error {
   }
 }
 
+/** Its process did not run, by nobody's order that is known. */
+export class TaskStalled extends TaskError {
+  constructor(message: string) {
+    super('INTERNAL', message);
+  }
+}
+
 /** Resolves or rejects (with a TaskError) once the process has been reaped. */
 export async function runTask(task: Task, options: TaskOptions): Promise<TaskAnswer> {
   const process = await spawnTask(task, options, null);
-  return await answerOf(task, process, options.signal);
+  return await answerOf(task, process, options);
 }
 
 /**
@@ -58,7 +68,7 @@ export async function* streamTask(
   options: TaskOptions,
 ): AsyncGenerator<Buffer, void, void> {
   const process = await spawnTask(task, options, 'OUTPUT');
-  const answer = answerOf(task, process, options.signal);
+  const answer = answerOf(task, process, options);
   // Awaited below; until then a failure is no unhandled one.
   answer.catch(() => {});
   try {
@@ -78,7 +88,7 @@ export async function* streamTask(
 
 async function spawnTask(
   task: Task,
-  { signal, onProgress, ...options }: TaskOptions,
+  { signal, onProgress, stallMs: _, ...options }: TaskOptions,
   segmentFd: 'OUTPUT' | null,
 ): Promise<ExecutorProcess> {
   if (signal.aborted) throw stopped(task);
@@ -100,8 +110,9 @@ async function spawnTask(
 async function answerOf(
   task: Task,
   process: ExecutorProcess,
-  signal: AbortSignal,
+  { signal, stallMs = stoppedMaxMs }: Pick<TaskOptions, 'signal' | 'stallMs'>,
 ): Promise<TaskAnswer> {
+  const watch = watchStopped(process, stallMs);
   let kill = () => {};
   const killed = new Promise<void>((resolve) => {
     kill = () => {
@@ -113,10 +124,31 @@ async function answerOf(
   if (signal.aborted) kill();
   const status = await Promise.race([process.exited, killed.then(() => reaped(process))]);
   signal.removeEventListener('abort', kill);
+  watch.end();
   if (status?.said?.kind === 'answered') return status.said.answer;
   if (signal.aborted || status === null) throw stopped(task);
+  if (watch.why !== null) throw new TaskStalled(`${task.role} (pid ${process.pid}) ${watch.why}`);
   if (status.said?.kind === 'failed') throw new TaskError(status.said.code, status.said.message);
   throw deathOf(task, process.pid, status);
+}
+
+const stoppedMaxMs = 120_000;
+const lookMs = 500;
+
+/** Kills a process that somebody stopped; looks are counted, so a frozen daemon kills nobody. */
+function watchStopped(process: ExecutorProcess, stallMs: number) {
+  let looks = 0;
+  const watch: { why: string | null; end: () => void } = { why: null, end: () => {} };
+  const timer = setInterval(() => {
+    looks = processState(process.pid)?.isStopped === true ? looks + 1 : 0;
+    if (looks * lookMs <= stallMs || watch.why !== null) return;
+    watch.why = `was stopped for ${(stallMs / 1000).toFixed(1)} s: killed`;
+    noteDump(process.pid, process.logPath, watch.why);
+    process.kill();
+  }, lookMs);
+  timer.unref();
+  watch.end = () => clearInterval(timer);
+  return watch;
 }
 
 /** A process that waits for a dead disk outlives its SIGKILL: nobody must wait for it. */

@@ -55,7 +55,8 @@ export async function measure(
 ): Promise<SegmentSnapshot | null> {
   const request = segmentRequestOf(context, preparation.made.layout, seats.length);
   const segment = trialSegment(request);
-  const crew = crewOf(context, preparation, { segment, evaluation: null });
+  const onUnkillable = (seat: LivingSeat) => options.onUnkillable([seat]);
+  const crew = crewOf(context, preparation, { segment, evaluation: null, onUnkillable });
   onCrew(crew);
   const trainers = seats.filter(({ role }) => role === 'TRAINER').length;
   const anybody = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, trainers };

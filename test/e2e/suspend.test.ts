@@ -154,6 +154,18 @@ test('a cancelled job is tried again from its newest image, or from its beginnin
   await expect(daemon.call(retryJob, named('retried'))).rejects.toThrow('not one SUCCEEDED');
 });
 
+test('a job of higher priority takes the devices of a preemptible one, which goes on', async () => {
+  await daemon.createJob('yields', { ...spec, preemptible: true });
+  await daemon.until('yields', inEpoch(3));
+  await daemon.createJob('urgent', { ...spec, priority: 200 });
+  const waits = await daemon.until('yields', inState(PENDING));
+  expect(waits.attempts[0]).toMatchObject({ endReason: Reason.PREEMPTED });
+  expectSameModel(await daemon.succeeded('urgent'));
+  const job = await daemon.succeeded('yields');
+  expect(job.attempts[1]?.resumed?.epochs).toBeGreaterThanOrEqual(3);
+  expectSameModel(job);
+});
+
 async function ended(id: string, state: JobState): Promise<Job> {
   for (;;) {
     const job = await daemon.job(id);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "core/base/sha256.h"
@@ -51,5 +52,10 @@ Result<ImageFacts> WriteImage(const Segment& segment, const std::string& folder,
 // first field in which the image's job is another one, its owner first, kIo and kNotFound with the
 // system's reason. An image of another build is loaded: whoever asked compares the build ids.
 Result<ImageFacts> LoadImage(Segment& segment, const std::string& path, const std::string& owner);
+
+// Makes a new segment begin with these parameters in place of fresh ones: another job's, for one
+// that goes on from there. REQUIRES: nobody is registered in the segment yet. kInvalidArgument when
+// there are not as many as the model has.
+Status BeginWith(Segment& segment, std::span<const float> parameters);
 
 }  // namespace gnnd

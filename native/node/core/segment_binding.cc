@@ -122,6 +122,10 @@ Task<ImageFacts> Load(const OpenSegment& open, const std::string& path, const st
   return {[segment = open.segment, path, owner] { return LoadImage(*segment, path, owner); }};
 }
 
+Status BeginWithParameters(const OpenSegment& segment, const Floats& parameters) {
+  return BeginWith(*segment.segment, parameters.values);
+}
+
 std::string BuildId() { return kBuildId; }
 
 Result<ParametersCopy> Parameters(const OpenSegment& segment, Which which) {
@@ -220,6 +224,8 @@ void DefineSegment(Subject& subject) {
                 "An image of the newest version, durable in `folder` or not at all.")
       .Function("segmentLoadImage", Load, {"segment", "path", "owner"},
                 "Makes a segment without executors stand where the image was taken.")
+      .Function("segmentBeginWith", BeginWithParameters, {"segment", "parameters"},
+                "Makes a segment without executors begin with these parameters.")
       .Function("segmentBuildId", BuildId, {});
 }
 

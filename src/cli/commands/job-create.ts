@@ -19,7 +19,15 @@ import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { padEnd, printable } from '../session/terminal.ts';
-import { idOf, inferenceText, infers, modelText, specOf, stalenessText } from '../show/job-text.ts';
+import {
+  idOf,
+  inferenceText,
+  infers,
+  modelText,
+  resourceName,
+  specOf,
+  stalenessText,
+} from '../show/job-text.ts';
 import { memoryLines } from '../show/memory-text.ts';
 import { printOne, specYaml } from '../show/output.ts';
 import { followToEnd } from './job-watch.ts';
@@ -28,6 +36,7 @@ interface CreateFlags {
   readonly file?: string;
   readonly id?: string;
   readonly set: readonly string[];
+  readonly from?: string;
   readonly dryRun?: boolean;
   readonly wait?: boolean;
   readonly follow?: boolean;
@@ -46,6 +55,7 @@ export function addJobCreate(job: Command, run: Run): void {
       (value: string, before: readonly string[]) => [...before, value],
       [],
     )
+    .option('--from <job@epoch>', "begin with another job's parameters: JOB@best, @last or @EPOCH")
     .option('--dry-run', 'check everything and show the full spec; create nothing')
     .addOption(new Option('--wait', 'wait for the end').conflicts('dryRun'))
     .addOption(new Option('--follow', 'wait for the end and show progress').conflicts('dryRun'))
@@ -116,16 +126,19 @@ export function printDryRun(session: Session, job: Job): void {
 /** The spec that a file and settings over it say; throws what is wrong with it. */
 export async function readSpecFile(
   session: Session,
-  flags: Pick<CreateFlags, 'file' | 'set'>,
+  flags: Pick<CreateFlags, 'file' | 'set' | 'from'>,
 ): Promise<SpecFile> {
-  if (flags.file === undefined && flags.set.length === 0) {
+  const { from } = flags;
+  const isEmpty = flags.file === undefined && flags.set.length === 0;
+  if (isEmpty && from === undefined) {
     throw new CliError(gnnctlExit.USAGE, 'nothing to create: name a spec file', [
       'gnnctl job create -f job.yaml',
       'gnnctl job create --set dataset=cora --set training.epochs=10',
     ]);
   }
-  const source = flags.file === undefined ? null : await readSource(session, flags.file);
-  const reading = readSpec(source, flags.set);
+  const source = await sourceOf(session, flags);
+  const start = from === undefined ? [] : [`training.start_from=${withEpoch(from)}`];
+  const reading = readSpec(source, [...start, ...flags.set]);
   if ('ok' in reading) return reading.ok;
   const { problems } = reading;
   const many = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
@@ -138,6 +151,21 @@ export async function readSpecFile(
     `the spec has ${many}; nothing was created`,
     aligned(rows),
   );
+}
+
+/** Without a file, a job that begins from another one has that one's spec. */
+async function sourceOf(session: Session, { file, from }: CreateFlags): Promise<SpecSource | null> {
+  if (file !== undefined) return await readSource(session, file);
+  if (from === undefined) return null;
+  const name = resourceName('jobs', withEpoch(from).replace(/@.*$/, ''));
+  const { spec } = await session.call(JobService.method.getJob, { name });
+  return spec === undefined ? null : { file: name, text: specYaml(JobSpecSchema, spec) };
+}
+
+/** Without an epoch its last parameters. */
+function withEpoch(from: string): string {
+  const text = from.replace(/^jobs\//, '');
+  return text.includes('@') ? text : `${text}@last`;
 }
 
 async function readSource(session: Session, file: string): Promise<SpecSource> {

@@ -13,6 +13,8 @@ const call = (id: string, requestId: string | null = null): PreparedJob => ({
   spec: {},
   validateOnly: false,
   requestId,
+  uid: `uid-${id}`,
+  start: null,
 });
 
 function workbench(refuse: (id: string) => unknown = () => null) {

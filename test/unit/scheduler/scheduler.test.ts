@@ -135,7 +135,8 @@ describe('whatever happens', () => {
           expect(command.attempt).toBeLessThanOrEqual(maxAttempts + startupFailures + 1 + free);
         }
         const isRequeued =
-          command.kind === 'requeue' && command.failure.reason === 'USER_SUSPENDED';
+          command.kind === 'requeue' &&
+          ['USER_SUSPENDED', 'PREEMPTED'].includes(command.failure.reason);
         if (command.kind === 'suspend' || isRequeued) {
           rests.set(command.jobId, (rests.get(command.jobId) ?? 0) + 1);
         }

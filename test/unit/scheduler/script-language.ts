@@ -199,6 +199,7 @@ function parseRequest(words: readonly string[]): JobRequest {
   const request: JobRequest = {
     jobId: word(words, 0),
     priority: number('priority', 100),
+    preemptible: take('preemptible') === 'yes',
     createdAtMs: number('created', 0),
     devices:
       names === undefined ? { kind: 'count', count } : { kind: 'names', names: names.split(',') },

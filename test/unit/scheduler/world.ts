@@ -269,6 +269,7 @@ class World {
       ...plainRequest,
       jobId: `job-${index}`,
       priority: random.pick([100, 100, 200]),
+      preemptible: random.chance(0.3),
       createdAtMs: random.integer(0, 5),
       devices:
         names.length > 0 && random.chance(0.4)

@@ -11,7 +11,8 @@ function outcome(status: Partial<ExitStatus>, facts: Partial<ExitFacts> = {}) {
     device: 'cpu:1',
     pid: 42,
     status: { ...silent, ...status },
-    stalledForMs: null,
+    stalled: null,
+    oomKilled: false,
     stopping: false,
     workIsOver: false,
     ...facts,
@@ -62,7 +63,9 @@ test('a file that could not be read where it was mapped is named, and no crash',
 });
 
 test("the watchdog's kill is a stall, not a crash", () => {
-  expect(outcome({ signal: 'SIGKILL' }, { stalledForMs: 2500 })).toMatchObject({
+  expect(
+    outcome({ signal: 'SIGKILL' }, { stalled: 'gave no sign of life for 2.5 s' }),
+  ).toMatchObject({
     kind: 'STALLED',
     message: expect.stringContaining('2.5 s'),
   });
@@ -72,4 +75,15 @@ test('any exit is orderly once the attempt was told to stop, and after an abort'
   expect(outcome({ signal: 'SIGKILL' }, { stopping: true })).toEqual({ kind: 'DONE' });
   const said = { kind: 'failed', code: 'ABORTED', message: 'stopped' } as const;
   expect(outcome({ code: 0, said })).toEqual({ kind: 'DONE' });
+});
+
+test('a kill for memory is named as such, and only where it was one', () => {
+  expect(outcome({ signal: 'SIGKILL' }, { oomKilled: true })).toMatchObject({
+    kind: 'CRASHED',
+    reason: 'HOST_OUT_OF_MEMORY',
+  });
+  expect(outcome({ signal: 'SIGKILL' })).toMatchObject({ reason: 'EXECUTOR_CRASHED' });
+  expect(outcome({ signal: 'SIGSEGV' }, { oomKilled: true })).toMatchObject({
+    reason: 'EXECUTOR_CRASHED',
+  });
 });

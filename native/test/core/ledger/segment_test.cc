@@ -14,6 +14,7 @@
 #include "core/draw/philox.h"
 #include "core/ledger/batches.h"
 #include "core/ledger/executor_log.h"
+#include "core/ledger/image.h"
 
 namespace gnnd {
 namespace {
@@ -294,6 +295,19 @@ TEST_CASE("a segment of one step that is taken already has only its evaluation l
   CHECK(segment.ClaimEnd(segment.Version()) == segment.shape().TotalBatches());
   CHECK(segment.shape().CommittedBatches(segment.Version()) == 1);
   CHECK(Make(SmallSpec()).BeginTrained(parameters).code() == Code::kInvalidArgument);
+}
+
+TEST_CASE("a new segment begins with the parameters that it is given") {
+  Segment segment = Make(SmallSpec());
+  std::vector<float> given(segment.parameter_floats());
+  for (size_t i = 0; i < given.size(); ++i) given[i] = static_cast<float>(i);
+  CHECK(BeginWith(segment, std::vector<float>(given.size() + 1)).code() == Code::kInvalidArgument);
+  CHECK(segment.header().parameters_ready.load() == 0);
+  REQUIRE(BeginWith(segment, given).ok());
+  CHECK(segment.header().parameters_ready.load() == 1);
+  CHECK(segment.Version() == 0);
+  const std::span<const float> first = segment.parameters(0);
+  CHECK(std::vector<float>(first.begin(), first.end()) == given);
 }
 
 }  // namespace gnnd
