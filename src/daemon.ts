@@ -34,6 +34,7 @@ import { readTlsFiles } from './config/tls-files.ts';
 import { createTokens } from './config/tokens.ts';
 import { createDatasets, type Datasets, type DatasetsOptions } from './datasets/datasets.ts';
 import { createDeletion } from './jobs/deletion.ts';
+import { setDrained } from './jobs/drained-devices.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition, pendingSinceMs } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
@@ -135,6 +136,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const view = {
     host: () => hostFacts(facts, store, found, native.hostInstructionSet()),
     devices: () => deviceFacts(found, runner),
+    setDrained: (change: Parameters<typeof setDrained>[2]) => setDrained(store, runner, change),
     collectGarbage: retention.collect,
   };
   const asked = propagationsOf(config, { store, datasets, native, propagations });

@@ -7,15 +7,16 @@ import type { DeviceFacts } from './host-handlers.ts';
 /** Who has which device, from the scheduler's state; and those that nobody may have. */
 export function deviceFacts({ devices, unused }: HostDevices, runner: Runner): DeviceFacts[] {
   const used = devices.map(({ name, cores, accelerator }): DeviceFacts => {
-    const { quarantine } = runner.state.devices.find((known) => known.name === name) ?? {};
+    const known = runner.state.devices.find((device) => device.name === name);
     const holder = [...runner.attempts.values()].find(({ input }) =>
       input.devices.some((device) => device.name === name),
     );
-    const isQuarantined = quarantine !== undefined && quarantine !== null;
+    const isQuarantined = (known?.quarantine ?? null) !== null;
+    const free = known?.drained === true ? 'DRAINED' : 'FREE';
     return {
       name,
       ...factsOf(accelerator, cores),
-      state: isQuarantined ? 'QUARANTINED' : holder === undefined ? 'FREE' : 'ALLOCATED',
+      state: isQuarantined ? 'QUARANTINED' : holder === undefined ? free : 'ALLOCATED',
       job: holder?.input.jobId ?? null,
     };
   });

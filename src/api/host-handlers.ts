@@ -1,10 +1,12 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import type { LinkKind as LinkKindName } from '../base/device-probe.ts';
 import type { GarbageItem } from '../jobs/retention.ts';
 import { int64, timestamp } from './convert.ts';
 import {
   CollectGarbageResponseSchema,
+  type Device,
   DeviceKind,
+  DeviceSchema,
   DeviceState,
   GarbageKind,
   HostSchema,
@@ -19,6 +21,8 @@ export interface HostView {
   host(): HostFacts;
   /** By name. */
   devices(): readonly DeviceFacts[];
+  /** Takes it out of use, or gives it back. Throws DEVICE_NOT_FOUND. */
+  setDrained(change: { readonly device: string; readonly drained: boolean }): void;
   /** What was removed, or would be. */
   collectGarbage(how: { readonly dryRun: boolean }): Promise<readonly GarbageItem[]>;
 }
@@ -47,7 +51,7 @@ export interface DeviceFacts {
   /** For example `cpu:0`. */
   readonly name: string;
   readonly kind: 'CPU' | 'CUDA' | 'SIM';
-  readonly state: 'FREE' | 'ALLOCATED' | 'QUARANTINED' | 'UNUSED';
+  readonly state: 'FREE' | 'ALLOCATED' | 'QUARANTINED' | 'UNUSED' | 'DRAINED';
   /** Id of the job that has it. */
   readonly job: string | null;
   /** Of a CPU device. */
@@ -75,6 +79,29 @@ export interface HostDeps {
 /** A message holds no more. */
 const itemsMax = 1000;
 
+function deviceInit(device: DeviceFacts): MessageInitShape<typeof DeviceSchema> {
+  return {
+    ...device,
+    name: `devices/${device.name}`,
+    kind: DeviceKind[device.kind],
+    state: DeviceState[device.state],
+    job: device.job === null ? '' : `jobs/${device.job}`,
+    cores: [...device.cores],
+    memoryBytes: int64(device.memoryBytes),
+    budgetBytes: int64(device.budgetBytes),
+    peers: device.peers.map(({ name }) => `devices/${name}`),
+    peerLinks: device.peers.map(({ link }) => LinkKind[link ?? 'UNSPECIFIED']),
+  };
+}
+
+function setDrained({ host, admit }: HostDeps, name: string, drained: boolean): Device {
+  admit();
+  const device = name.replace(/^devices\//, '');
+  host.setDrained({ device, drained });
+  const found = host.devices().find((each) => each.name === device);
+  return create(DeviceSchema, found === undefined ? {} : deviceInit(found));
+}
+
 export function hostHandlers(deps: HostDeps): Handlers<MethodsOf<typeof HostService>> {
   return {
     getHost() {
@@ -91,20 +118,10 @@ export function hostHandlers(deps: HostDeps): Handlers<MethodsOf<typeof HostServ
       });
     },
     listDevices() {
-      const devices = deps.host.devices().map((device) => ({
-        ...device,
-        name: `devices/${device.name}`,
-        kind: DeviceKind[device.kind],
-        state: DeviceState[device.state],
-        job: device.job === null ? '' : `jobs/${device.job}`,
-        cores: [...device.cores],
-        memoryBytes: int64(device.memoryBytes),
-        budgetBytes: int64(device.budgetBytes),
-        peers: device.peers.map(({ name }) => `devices/${name}`),
-        peerLinks: device.peers.map(({ link }) => LinkKind[link ?? 'UNSPECIFIED']),
-      }));
-      return create(ListDevicesResponseSchema, { devices });
+      return create(ListDevicesResponseSchema, { devices: deps.host.devices().map(deviceInit) });
     },
+    drainDevice: ({ name }) => setDrained(deps, name, true),
+    undrainDevice: ({ name }) => setDrained(deps, name, false),
     async collectGarbage({ dryRun }) {
       if (!dryRun) deps.admit();
       const items = await deps.host.collectGarbage({ dryRun });

@@ -5,6 +5,7 @@ import { jobRequestOf } from '../scheduler/request.ts';
 import type { SchedulerState } from '../scheduler/state.ts';
 import type { RequestKey } from '../store/store.ts';
 import { attemptFailureOf, type JobAttempt } from '../supervisor/job-attempt.ts';
+import { drainedDevices } from './drained-devices.ts';
 import { createHearing } from './hearing.ts';
 import { sweepImages } from './job-images.ts';
 import { Performing } from './performing.ts';
@@ -65,6 +66,7 @@ export class Runner {
   start(): void {
     const names = this.#options.devices.map(({ name }) => name);
     this.#loop.handle({ kind: 'devicesFound', names });
+    for (const name of drainedDevices(this.#options.store)) this.drainDevice(name, true);
     this.submit(recoverJobs(this.#options, this.#recording));
     sweepImages(this.#options).catch((error: unknown) => {
       this.#options.log.warn('images.unswept', { message: messageOf(error) });
@@ -122,6 +124,11 @@ export class Runner {
   /** Queues a job that has ended, with new budgets. */
   retry(job: JobRecord, message: string, request: RequestKey | undefined): void {
     this.submit([this.#recording.reopen(job, message, request)]);
+  }
+
+  /** Who has it goes on elsewhere; nobody gets it until it is given back. */
+  drainDevice(device: string, drained: boolean): void {
+    this.#loop.handle({ kind: 'deviceDrained', device, drained });
   }
 
   planOf(jobId: string): DevicePlan | null {

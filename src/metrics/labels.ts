@@ -80,7 +80,7 @@ export type ExecutorOutcome = (typeof executorOutcomes)[number];
 export const segmentKinds = ['JOB', 'TOPOLOGY'] as const;
 export type SegmentKind = (typeof segmentKinds)[number];
 
-export const deviceStates = ['FREE', 'ALLOCATED', 'QUARANTINED', 'UNUSED'] as const;
+export const deviceStates = ['FREE', 'ALLOCATED', 'QUARANTINED', 'UNUSED', 'DRAINED'] as const;
 export type DeviceState = (typeof deviceStates)[number];
 
 /** What memory of a device is for. */

@@ -65,6 +65,7 @@ export const reasons = [
   'USER_SUSPENDED',
   'HOST_OUT_OF_MEMORY',
   'PREEMPTED',
+  'DEVICE_DRAINED',
 ] as const;
 export type Reason = (typeof reasons)[number];
 

@@ -355,7 +355,8 @@ function shownWhile(ending: Ending): Stopping | null {
     }
     case 'RETRY': {
       const { reason, message } = ending.failure;
-      return reason === 'PREEMPTED' ? { state: 'SUSPENDING', reason, message } : null;
+      const yields = reason === 'PREEMPTED' || reason === 'DEVICE_DRAINED';
+      return yields ? { state: 'SUSPENDING', reason, message } : null;
     }
     default:
       return null;

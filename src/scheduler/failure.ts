@@ -56,6 +56,7 @@ export const failureRules: Readonly<Record<FailureReason, FailureRule>> = {
   // Once more: what took the memory may have been another process.
   HOST_OUT_OF_MEMORY: { retry: 'ONCE', respawn: false },
   PREEMPTED: { retry: 'FREE', respawn: false },
+  DEVICE_DRAINED: { retry: 'FREE', respawn: false },
   // Resumed while its executors were still being stopped.
   USER_SUSPENDED: { retry: 'FREE', respawn: false },
 };

@@ -1,5 +1,5 @@
 import { deviceCountOf, usableFor } from './request.ts';
-import type { ActiveJob, QueuedJob, SchedulerState } from './state.ts';
+import { type ActiveJob, isUsable, type QueuedJob, type SchedulerState } from './state.ts';
 
 /**
  * Who gives devices to a job of higher priority. A job that waits takes running ones that are
@@ -71,6 +71,6 @@ function isPreemptible({ request, stage }: ActiveJob): boolean {
 function freeDevices({ devices, running }: SchedulerState): Set<string> {
   const held = running.filter(({ stage }) => stage.kind !== 'STOPPING');
   const busy = new Set(held.flatMap(({ stage }) => stage.devices));
-  const healthy = devices.filter(({ name, quarantine }) => quarantine === null && !busy.has(name));
+  const healthy = devices.filter((device) => isUsable(device) && !busy.has(device.name));
   return new Set(healthy.map(({ name }) => name));
 }

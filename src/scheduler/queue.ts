@@ -1,5 +1,11 @@
 import { deviceCountOf, usableFor } from './request.ts';
-import type { DeviceRequest, Job, QueuedJob, SchedulerState } from './state.ts';
+import {
+  type DeviceRequest,
+  isUsable,
+  type Job,
+  type QueuedJob,
+  type SchedulerState,
+} from './state.ts';
 
 /**
  * Who gets devices: the one walk through the queue. What the others wait for is in waiting.ts.
@@ -85,7 +91,7 @@ export function beginWalk({ devices, running }: SchedulerState): Walk {
   for (const { request, stage } of running) {
     for (const device of stage.devices) claims.set(device, { jobId: request.jobId, held: true });
   }
-  const healthy = devices.flatMap(({ name, quarantine }) => (quarantine === null ? [name] : []));
+  const healthy = devices.filter(isUsable).map(({ name }) => name);
   const open = healthy.filter((name) => !claims.has(name)).length;
   return { healthy, peers: new Map(), claims, open, waiting: 0 };
 }

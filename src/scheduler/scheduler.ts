@@ -29,6 +29,7 @@ import {
   type Decision,
   type Ending,
   isActive,
+  isUsable,
   type Job,
   type Queued,
   type QueuedJob,
@@ -102,9 +103,7 @@ export function planOf(state: SchedulerState, jobId: string): DevicePlan | null 
   if (job === null) return null;
   if (isActive(job) && job.stage.plan !== null) return job.stage.plan;
   const { devices, placement, steps } = job.request;
-  const healthy = state.devices.flatMap(({ name, quarantine }) =>
-    quarantine === null ? [name] : [],
-  );
+  const healthy = state.devices.filter(isUsable).map(({ name }) => name);
   const places = Array.from(
     { length: deviceCountOf(devices) },
     (_, index) => healthy[index] ?? '?',
@@ -126,6 +125,8 @@ function apply(state: SchedulerState, event: SchedulerEvent): Decision {
       return addDevices(state, event.names);
     case 'deviceLost':
       return loseDevice(state, event);
+    case 'deviceDrained':
+      return drainDevice(state, event);
     case 'submitted':
       return submit(state, event);
     case 'cancelled':
@@ -244,6 +245,19 @@ function loseDevice(state: SchedulerState, event: EventOf<'deviceLost'>): Decisi
   if (lost.state === state || job === undefined) return lost;
   const failure = { reason: 'EXECUTOR_CRASHED', message: `lost ${device}: ${message}` } as const;
   return append(lost, put(lost.state, job, failAttempt(job, failure, nowMs)));
+}
+
+/** Takes a device out of use, or gives it back; who has it goes on elsewhere. */
+function drainDevice(state: SchedulerState, event: EventOf<'deviceDrained'>): Decision {
+  const { device, drained, nowMs } = event;
+  const found = state.devices.find(({ name }) => name === device);
+  if (found === undefined || (found.drained === true) === drained) return { state, commands: [] };
+  const devices = state.devices.map((each) => (each === found ? { ...each, drained } : each));
+  const decision = { state: { ...state, devices }, commands: [] };
+  const job = state.running.find(({ stage }) => stage.devices.includes(device));
+  if (!drained || job === undefined || job.stage.allDoneAtMs !== null) return decision;
+  const failure = { reason: 'DEVICE_DRAINED', message: `${device} is being drained` } as const;
+  return append(decision, put(decision.state, job, failAttempt(job, failure, nowMs)));
 }
 
 /** Takes devices out of service for good. */

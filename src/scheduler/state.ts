@@ -142,6 +142,13 @@ export interface Device {
   readonly name: string;
   /** Null unless quarantined, for good: it is never granted again in this daemon's life. */
   readonly quarantine: string | null;
+  /** By its user, until it is wanted again. Unset: no. */
+  readonly drained?: boolean;
+}
+
+/** Whether jobs may get it. */
+export function isUsable({ quarantine, drained }: Device): boolean {
+  return quarantine === null && drained !== true;
 }
 
 export type Job = QueuedJob | ActiveJob;
@@ -237,6 +244,11 @@ export type SchedulerEvent =
   /** Adds devices that are not known yet; known ones stay as they are. */
   | (AtTime & { readonly kind: 'devicesFound'; readonly names: readonly string[] })
   | (AtTime & { readonly kind: 'deviceLost'; readonly device: string; readonly message: string })
+  | (AtTime & {
+      readonly kind: 'deviceDrained';
+      readonly device: string;
+      readonly drained: boolean;
+    })
   /** Many at once after a restart, and when many calls came in together. */
   | (AtTime & { readonly kind: 'submitted'; readonly jobs: readonly JobRequest[] })
   | (AtTime & { readonly kind: 'cancelled'; readonly jobId: string })

@@ -1,6 +1,6 @@
 import { beginWalk, type Claim, type Peers, type Visit, visitJob } from './queue.ts';
 import { deviceCountOf, usableFor } from './request.ts';
-import type { Device, QueuedJob, SchedulerState } from './state.ts';
+import { type Device, isUsable, type QueuedJob, type SchedulerState } from './state.ts';
 
 /**
  * What queued jobs wait for, derived when somebody asks. One walk through the queue serves any
@@ -95,7 +95,7 @@ function backingOff({ stage, tally }: QueuedJob): Waiting {
 
 function outOfReach(state: SchedulerState, job: QueuedJob): Waiting {
   const wanted = job.request.devices;
-  const unhealthy = state.devices.filter(({ quarantine }) => quarantine !== null);
+  const unhealthy = state.devices.filter((device) => !isUsable(device));
   const waiting = { ...nothing, reason: 'WAITING_FOR_DEVICES' } as const;
   if (wanted.kind === 'count') {
     const names = usableFor(
@@ -112,7 +112,7 @@ function outOfReach(state: SchedulerState, job: QueuedJob): Waiting {
   const missing = wanted.names.flatMap((name) => {
     const device = state.devices.find((candidate) => candidate.name === name);
     if (device === undefined) return [{ name, why: `${name} is not a device of this host` }];
-    return device.quarantine === null ? [] : [{ name, why: describeUnhealthy(device) }];
+    return isUsable(device) ? [] : [{ name, why: describeUnhealthy(device) }];
   });
   const message = `needs ${wanted.names.join(', ')}: ${missing.map(({ why }) => why).join(', ')}`;
   return { ...waiting, message, devices: missing.map(({ name }) => name) };
@@ -163,7 +163,7 @@ function countBelow(numbers: readonly number[], limit: number): number {
 }
 
 function describeUnhealthy({ name, quarantine }: Device): string {
-  return `${name} is quarantined (${quarantine})`;
+  return quarantine === null ? `${name} is drained` : `${name} is quarantined (${quarantine})`;
 }
 
 function devicesWord(count: number): string {

@@ -22,9 +22,18 @@ import { type Column, printList, printOne } from '../show/output.ts';
 
 /** `gnnctl device ...` and `gnnctl host ...`. */
 export function addHostCommands(program: Command, run: Run): void {
-  program
-    .command('device')
-    .description('devices of the host')
+  const device = program.command('device').description('devices of the host');
+  device
+    .command('drain')
+    .description('suspend the job on a device and give it to no other')
+    .argument('<device>')
+    .action(run(drainDevice));
+  device
+    .command('undrain')
+    .description('give a drained device back to jobs')
+    .argument('<device>')
+    .action(run(undrainDevice));
+  device
     .command('list')
     .alias('ls')
     .description('list devices and the jobs that have them')
@@ -48,6 +57,30 @@ async function listDevices(session: Session): Promise<number> {
     nameOf: ({ name }) => name,
   });
   if (answer.devices.length === 0) session.say('no devices');
+  return gnnctlExit.OK;
+}
+
+async function drainDevice(session: Session, given: string): Promise<number> {
+  const name = given.startsWith('devices/') ? given : `devices/${given}`;
+  return printDevice(session, await session.call(HostService.method.drainDevice, { name }));
+}
+
+async function undrainDevice(session: Session, given: string): Promise<number> {
+  const name = given.startsWith('devices/') ? given : `devices/${given}`;
+  return printDevice(session, await session.call(HostService.method.undrainDevice, { name }));
+}
+
+function printDevice(session: Session, device: Device): number {
+  printOne(session, {
+    schema: DeviceSchema,
+    message: device,
+    name: device.name,
+    facts: () => [
+      ['Device', idOf(device.name), device.name],
+      ['State', shortName(DeviceStateSchema, device.state)],
+      ['Job', device.job === '' ? '' : idOf(device.job), device.job],
+    ],
+  });
   return gnnctlExit.OK;
 }
 

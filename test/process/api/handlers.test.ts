@@ -89,6 +89,8 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [dataset.cancelOperation, client.call(dataset.cancelOperation, operationName)],
     [host.getHost, client.call(host.getHost, {})],
     [host.listDevices, client.call(host.listDevices, {})],
+    [host.drainDevice, client.call(host.drainDevice, { name: 'devices/cpu:0' })],
+    [host.undrainDevice, client.call(host.undrainDevice, { name: 'devices/cpu:0' })],
     [host.collectGarbage, client.call(host.collectGarbage, {})],
   ];
   const all = [JobService, CheckpointService, DatasetService, HostService].flatMap(

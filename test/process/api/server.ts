@@ -59,6 +59,7 @@ export const hostView: ApiBackend['host'] = {
       note: 'others use it: process 7; end them, or set share_gpus in the configuration',
     },
   ],
+  setDrained: () => {},
   collectGarbage: async () => [{ kind: 'JOB', name: 'jobs/old', bytes: 5, reason: 'it is old' }],
 };
 

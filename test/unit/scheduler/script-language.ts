@@ -60,6 +60,11 @@ export function parseEvents(
       return [{ kind: 'submitted', nowMs, jobs: [parseRequest(words)] }];
     case 'cancel':
       return [{ kind: 'cancelled', nowMs, jobId: word(words, 0) }];
+    case 'drain-device':
+    case 'undrain-device':
+      return [
+        { kind: 'deviceDrained', nowMs, device: word(words, 0), drained: verb === 'drain-device' },
+      ];
     case 'suspend':
       return [{ kind: 'suspended', nowMs, jobId: word(words, 0) }];
     case 'resume':

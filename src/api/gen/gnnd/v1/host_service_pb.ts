@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/host_service.proto.
  */
 export const file_gnnd_v1_host_service: GenFile = /*@__PURE__*/
-  fileDesc("Chpnbm5kL3YxL2hvc3Rfc2VydmljZS5wcm90bxIHZ25uZC52MSIQCg5HZXRIb3N0UmVxdWVzdCKpAgoESG9zdBIQCghob3N0bmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgsKA3BpZBgDIAEoBRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3JlcxgFIAEoBRIUCgxtZW1vcnlfYnl0ZXMYBiABKAMSFwoPaW5zdHJ1Y3Rpb25fc2V0GAcgASgJEg0KBXJlYWR5GAggASgIEg0KBW5vdGVzGAkgAygJEhEKCXN0YXRlX2RpchgKIAEoCRIlCgRqb2JzGAsgAygLMhcuZ25uZC52MS5Ib3N0LkpvYnNFbnRyeRorCglKb2JzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASKkAgoGRGV2aWNlEgwKBG5hbWUYASABKAkSIQoEa2luZBgCIAEoDjITLmdubmQudjEuRGV2aWNlS2luZBIjCgVzdGF0ZRgDIAEoDjIULmdubmQudjEuRGV2aWNlU3RhdGUSCwoDam9iGAQgASgJEg0KBWNvcmVzGAUgAygFEgwKBHV1aWQYBiABKAkSDwoHcHJvZHVjdBgHIAEoCRILCgNwY2kYCCABKAkSFAoMbWVtb3J5X2J5dGVzGAkgASgDEhQKDGJ1ZGdldF9ieXRlcxgKIAEoAxINCgVwZWVycxgLIAMoCRIMCgRub3RlGAwgASgJEgwKBGJpdHMYDSABKAkSJQoKcGVlcl9saW5rcxgOIAMoDjIRLmdubmQudjEuTGlua0tpbmQiFAoSTGlzdERldmljZXNSZXF1ZXN0IjcKE0xpc3REZXZpY2VzUmVzcG9uc2USIAoHZGV2aWNlcxgBIAMoCzIPLmdubmQudjEuRGV2aWNlIigKFUNvbGxlY3RHYXJiYWdlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIl4KC0dhcmJhZ2VJdGVtEiIKBGtpbmQYASABKA4yFC5nbm5kLnYxLkdhcmJhZ2VLaW5kEgwKBG5hbWUYAiABKAkSDQoFYnl0ZXMYAyABKAMSDgoGcmVhc29uGAQgASgJImAKFkNvbGxlY3RHYXJiYWdlUmVzcG9uc2USIwoFaXRlbXMYASADKAsyFC5nbm5kLnYxLkdhcmJhZ2VJdGVtEhIKCml0ZW1fY291bnQYAiABKAMSDQoFYnl0ZXMYAyABKAMqaQoKRGV2aWNlS2luZBIbChdERVZJQ0VfS0lORF9VTlNQRUNJRklFRBAAEhMKD0RFVklDRV9LSU5EX0NQVRABEhQKEERFVklDRV9LSU5EX0NVREEQAhITCg9ERVZJQ0VfS0lORF9TSU0QAyqVAQoLRGV2aWNlU3RhdGUSHAoYREVWSUNFX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRREVWSUNFX1NUQVRFX0ZSRUUQARIaChZERVZJQ0VfU1RBVEVfQUxMT0NBVEVEEAISHAoYREVWSUNFX1NUQVRFX1FVQVJBTlRJTkVEEAMSFwoTREVWSUNFX1NUQVRFX1VOVVNFRBAEKmcKCExpbmtLaW5kEhkKFUxJTktfS0lORF9VTlNQRUNJRklFRBAAEhQKEExJTktfS0lORF9OVkxJTksQARISCg5MSU5LX0tJTkRfUENJRRACEhYKEkxJTktfS0lORF9IT1NUX0JVUxADKqwBCgtHYXJiYWdlS2luZBIcChhHQVJCQUdFX0tJTkRfVU5TUEVDSUZJRUQQABIUChBHQVJCQUdFX0tJTkRfSk9CEAESFAoQR0FSQkFHRV9LSU5EX0xPRxACEh0KGUdBUkJBR0VfS0lORF9ERVJJVkVEX0ZJTEUQAxIXChNHQVJCQUdFX0tJTkRfRVZFTlRTEAQSGwoXR0FSQkFHRV9LSU5EX09QRVJBVElPTlMQBTLdAQoLSG9zdFNlcnZpY2USMQoHR2V0SG9zdBIXLmdubmQudjEuR2V0SG9zdFJlcXVlc3QaDS5nbm5kLnYxLkhvc3QSSAoLTGlzdERldmljZXMSGy5nbm5kLnYxLkxpc3REZXZpY2VzUmVxdWVzdBocLmdubmQudjEuTGlzdERldmljZXNSZXNwb25zZRJRCg5Db2xsZWN0R2FyYmFnZRIeLmdubmQudjEuQ29sbGVjdEdhcmJhZ2VSZXF1ZXN0Gh8uZ25uZC52MS5Db2xsZWN0R2FyYmFnZVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("Chpnbm5kL3YxL2hvc3Rfc2VydmljZS5wcm90bxIHZ25uZC52MSIQCg5HZXRIb3N0UmVxdWVzdCKpAgoESG9zdBIQCghob3N0bmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgsKA3BpZBgDIAEoBRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3JlcxgFIAEoBRIUCgxtZW1vcnlfYnl0ZXMYBiABKAMSFwoPaW5zdHJ1Y3Rpb25fc2V0GAcgASgJEg0KBXJlYWR5GAggASgIEg0KBW5vdGVzGAkgAygJEhEKCXN0YXRlX2RpchgKIAEoCRIlCgRqb2JzGAsgAygLMhcuZ25uZC52MS5Ib3N0LkpvYnNFbnRyeRorCglKb2JzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASL9AQoGRGV2aWNlEgwKBG5hbWUYASABKAkSIQoEa2luZBgCIAEoDjITLmdubmQudjEuRGV2aWNlS2luZBIjCgVzdGF0ZRgDIAEoDjIULmdubmQudjEuRGV2aWNlU3RhdGUSCwoDam9iGAQgASgJEg0KBWNvcmVzGAUgAygFEgwKBHV1aWQYBiABKAkSDwoHcHJvZHVjdBgHIAEoCRILCgNwY2kYCCABKAkSFAoMbWVtb3J5X2J5dGVzGAkgASgDEhQKDGJ1ZGdldF9ieXRlcxgKIAEoAxINCgVwZWVycxgLIAMoCRIMCgRub3RlGAwgASgJEgwKBGJpdHMYDSABKAkiIgoSRHJhaW5EZXZpY2VSZXF1ZXN0EgwKBG5hbWUYASABKAkiJAoUVW5kcmFpbkRldmljZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSIUChJMaXN0RGV2aWNlc1JlcXVlc3QiNwoTTGlzdERldmljZXNSZXNwb25zZRIgCgdkZXZpY2VzGAEgAygLMg8uZ25uZC52MS5EZXZpY2UiKAoVQ29sbGVjdEdhcmJhZ2VSZXF1ZXN0Eg8KB2RyeV9ydW4YASABKAgiXgoLR2FyYmFnZUl0ZW0SIgoEa2luZBgBIAEoDjIULmdubmQudjEuR2FyYmFnZUtpbmQSDAoEbmFtZRgCIAEoCRINCgVieXRlcxgDIAEoAxIOCgZyZWFzb24YBCABKAkiYAoWQ29sbGVjdEdhcmJhZ2VSZXNwb25zZRIjCgVpdGVtcxgBIAMoCzIULmdubmQudjEuR2FyYmFnZUl0ZW0SEgoKaXRlbV9jb3VudBgCIAEoAxINCgVieXRlcxgDIAEoAyppCgpEZXZpY2VLaW5kEhsKF0RFVklDRV9LSU5EX1VOU1BFQ0lGSUVEEAASEwoPREVWSUNFX0tJTkRfQ1BVEAESFAoQREVWSUNFX0tJTkRfQ1VEQRACEhMKD0RFVklDRV9LSU5EX1NJTRADKq8BCgtEZXZpY2VTdGF0ZRIcChhERVZJQ0VfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFERVZJQ0VfU1RBVEVfRlJFRRABEhoKFkRFVklDRV9TVEFURV9BTExPQ0FURUQQAhIcChhERVZJQ0VfU1RBVEVfUVVBUkFOVElORUQQAxIXChNERVZJQ0VfU1RBVEVfVU5VU0VEEAQSGAoUREVWSUNFX1NUQVRFX0RSQUlORUQQBSqsAQoLR2FyYmFnZUtpbmQSHAoYR0FSQkFHRV9LSU5EX1VOU1BFQ0lGSUVEEAASFAoQR0FSQkFHRV9LSU5EX0pPQhABEhQKEEdBUkJBR0VfS0lORF9MT0cQAhIdChlHQVJCQUdFX0tJTkRfREVSSVZFRF9GSUxFEAMSFwoTR0FSQkFHRV9LSU5EX0VWRU5UUxAEEhsKF0dBUkJBR0VfS0lORF9PUEVSQVRJT05TEAUy2wIKC0hvc3RTZXJ2aWNlEjEKB0dldEhvc3QSFy5nbm5kLnYxLkdldEhvc3RSZXF1ZXN0Gg0uZ25uZC52MS5Ib3N0EkgKC0xpc3REZXZpY2VzEhsuZ25uZC52MS5MaXN0RGV2aWNlc1JlcXVlc3QaHC5nbm5kLnYxLkxpc3REZXZpY2VzUmVzcG9uc2USOwoLRHJhaW5EZXZpY2USGy5nbm5kLnYxLkRyYWluRGV2aWNlUmVxdWVzdBoPLmdubmQudjEuRGV2aWNlEj8KDVVuZHJhaW5EZXZpY2USHS5nbm5kLnYxLlVuZHJhaW5EZXZpY2VSZXF1ZXN0Gg8uZ25uZC52MS5EZXZpY2USUQoOQ29sbGVjdEdhcmJhZ2USHi5nbm5kLnYxLkNvbGxlY3RHYXJiYWdlUmVxdWVzdBofLmdubmQudjEuQ29sbGVjdEdhcmJhZ2VSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * Nothing to say.
@@ -308,13 +308,6 @@ export type Device = Message<"gnnd.v1.Device"> & {
    * @generated from field: string bits = 13;
    */
   bits: string;
-
-  /**
-   * What joins it and each of `peers`, in their order.
-   *
-   * @generated from field: repeated gnnd.v1.LinkKind peer_links = 14;
-   */
-  peerLinks: LinkKind[];
 };
 
 /**
@@ -413,13 +406,6 @@ export type DeviceJson = {
    * @generated from field: string bits = 13;
    */
   bits?: string;
-
-  /**
-   * What joins it and each of `peers`, in their order.
-   *
-   * @generated from field: repeated gnnd.v1.LinkKind peer_links = 14;
-   */
-  peerLinks?: LinkKindJson[];
 };
 
 /**
@@ -428,6 +414,76 @@ export type DeviceJson = {
  */
 export const DeviceSchema: GenMessage<Device, {jsonType: DeviceJson}> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_host_service, 2);
+
+/**
+ * Which device to take out of use.
+ *
+ * @generated from message gnnd.v1.DrainDeviceRequest
+ */
+export type DrainDeviceRequest = Message<"gnnd.v1.DrainDeviceRequest"> & {
+  /**
+   * devices/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Which device to take out of use.
+ *
+ * @generated from message gnnd.v1.DrainDeviceRequest
+ */
+export type DrainDeviceRequestJson = {
+  /**
+   * devices/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.DrainDeviceRequest.
+ * Use `create(DrainDeviceRequestSchema)` to create a new message.
+ */
+export const DrainDeviceRequestSchema: GenMessage<DrainDeviceRequest, {jsonType: DrainDeviceRequestJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_host_service, 3);
+
+/**
+ * Which device to give back.
+ *
+ * @generated from message gnnd.v1.UndrainDeviceRequest
+ */
+export type UndrainDeviceRequest = Message<"gnnd.v1.UndrainDeviceRequest"> & {
+  /**
+   * devices/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Which device to give back.
+ *
+ * @generated from message gnnd.v1.UndrainDeviceRequest
+ */
+export type UndrainDeviceRequestJson = {
+  /**
+   * devices/{id}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.UndrainDeviceRequest.
+ * Use `create(UndrainDeviceRequestSchema)` to create a new message.
+ */
+export const UndrainDeviceRequestSchema: GenMessage<UndrainDeviceRequest, {jsonType: UndrainDeviceRequestJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_host_service, 4);
 
 /**
  * Nothing to say.
@@ -450,7 +506,7 @@ export type ListDevicesRequestJson = {
  * Use `create(ListDevicesRequestSchema)` to create a new message.
  */
 export const ListDevicesRequestSchema: GenMessage<ListDevicesRequest, {jsonType: ListDevicesRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_host_service, 3);
+  messageDesc(file_gnnd_v1_host_service, 5);
 
 /**
  * All devices.
@@ -485,7 +541,7 @@ export type ListDevicesResponseJson = {
  * Use `create(ListDevicesResponseSchema)` to create a new message.
  */
 export const ListDevicesResponseSchema: GenMessage<ListDevicesResponse, {jsonType: ListDevicesResponseJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_host_service, 4);
+  messageDesc(file_gnnd_v1_host_service, 6);
 
 /**
  * What is not kept any longer.
@@ -520,7 +576,7 @@ export type CollectGarbageRequestJson = {
  * Use `create(CollectGarbageRequestSchema)` to create a new message.
  */
 export const CollectGarbageRequestSchema: GenMessage<CollectGarbageRequest, {jsonType: CollectGarbageRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_host_service, 5);
+  messageDesc(file_gnnd_v1_host_service, 7);
 
 /**
  * One thing that is not kept.
@@ -597,7 +653,7 @@ export type GarbageItemJson = {
  * Use `create(GarbageItemSchema)` to create a new message.
  */
 export const GarbageItemSchema: GenMessage<GarbageItem, {jsonType: GarbageItemJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_host_service, 6);
+  messageDesc(file_gnnd_v1_host_service, 8);
 
 /**
  * What was removed, or would be.
@@ -660,7 +716,7 @@ export type CollectGarbageResponseJson = {
  * Use `create(CollectGarbageResponseSchema)` to create a new message.
  */
 export const CollectGarbageResponseSchema: GenMessage<CollectGarbageResponse, {jsonType: CollectGarbageResponseJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_host_service, 7);
+  messageDesc(file_gnnd_v1_host_service, 9);
 
 /**
  * Kinds of devices.
@@ -750,6 +806,13 @@ export enum DeviceState {
    * @generated from enum value: DEVICE_STATE_UNUSED = 4;
    */
   UNUSED = 4,
+
+  /**
+   * Drained: no job gets it.
+   *
+   * @generated from enum value: DEVICE_STATE_DRAINED = 5;
+   */
+  DRAINED = 5,
 }
 
 /**
@@ -757,61 +820,13 @@ export enum DeviceState {
  *
  * @generated from enum gnnd.v1.DeviceState
  */
-export type DeviceStateJson = "DEVICE_STATE_UNSPECIFIED" | "DEVICE_STATE_FREE" | "DEVICE_STATE_ALLOCATED" | "DEVICE_STATE_QUARANTINED" | "DEVICE_STATE_UNUSED";
+export type DeviceStateJson = "DEVICE_STATE_UNSPECIFIED" | "DEVICE_STATE_FREE" | "DEVICE_STATE_ALLOCATED" | "DEVICE_STATE_QUARANTINED" | "DEVICE_STATE_UNUSED" | "DEVICE_STATE_DRAINED";
 
 /**
  * Describes the enum gnnd.v1.DeviceState.
  */
 export const DeviceStateSchema: GenEnum<DeviceState, DeviceStateJson> = /*@__PURE__*/
   enumDesc(file_gnnd_v1_host_service, 1);
-
-/**
- * What joins two devices, the fastest first.
- *
- * @generated from enum gnnd.v1.LinkKind
- */
-export enum LinkKind {
-  /**
-   * Unknown: the driver's management library says nothing.
-   *
-   * @generated from enum value: LINK_KIND_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * NVLink, with switches or without.
-   *
-   * @generated from enum value: LINK_KIND_NVLINK = 1;
-   */
-  NVLINK = 1,
-
-  /**
-   * PCIe, within one node of the host's memory.
-   *
-   * @generated from enum value: LINK_KIND_PCIE = 2;
-   */
-  PCIE = 2,
-
-  /**
-   * PCIe, and the bridge between two nodes of the host's memory.
-   *
-   * @generated from enum value: LINK_KIND_HOST_BUS = 3;
-   */
-  HOST_BUS = 3,
-}
-
-/**
- * What joins two devices, the fastest first.
- *
- * @generated from enum gnnd.v1.LinkKind
- */
-export type LinkKindJson = "LINK_KIND_UNSPECIFIED" | "LINK_KIND_NVLINK" | "LINK_KIND_PCIE" | "LINK_KIND_HOST_BUS";
-
-/**
- * Describes the enum gnnd.v1.LinkKind.
- */
-export const LinkKindSchema: GenEnum<LinkKind, LinkKindJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_host_service, 2);
 
 /**
  * Kinds of what is not kept.
@@ -873,7 +888,7 @@ export type GarbageKindJson = "GARBAGE_KIND_UNSPECIFIED" | "GARBAGE_KIND_JOB" | 
  * Describes the enum gnnd.v1.GarbageKind.
  */
 export const GarbageKindSchema: GenEnum<GarbageKind, GarbageKindJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_host_service, 3);
+  enumDesc(file_gnnd_v1_host_service, 2);
 
 /**
  * The machine the daemon runs on.
@@ -900,6 +915,27 @@ export const HostService: GenService<{
     methodKind: "unary";
     input: typeof ListDevicesRequestSchema;
     output: typeof ListDevicesResponseSchema;
+  },
+  /**
+   * Takes a device out of use until UndrainDevice, also over restarts: the job that has it is
+   * suspended, and goes on from its image when it gets another one. Idempotent. NOT_FOUND.
+   *
+   * @generated from rpc gnnd.v1.HostService.DrainDevice
+   */
+  drainDevice: {
+    methodKind: "unary";
+    input: typeof DrainDeviceRequestSchema;
+    output: typeof DeviceSchema;
+  },
+  /**
+   * Gives a device back. Idempotent. NOT_FOUND.
+   *
+   * @generated from rpc gnnd.v1.HostService.UndrainDevice
+   */
+  undrainDevice: {
+    methodKind: "unary";
+    input: typeof UndrainDeviceRequestSchema;
+    output: typeof DeviceSchema;
   },
   /**
    * Removes now what the daemon's limits no longer keep, as it does by itself every so often; with
