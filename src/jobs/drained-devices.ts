@@ -2,7 +2,7 @@ import { GnndError } from '../base/errors.ts';
 import type { SchedulerState } from '../scheduler/state.ts';
 import type { Store } from '../store/store.ts';
 
-/** Devices that their user has taken out of use: remembered over restarts, told to the scheduler. */
+/** Devices that their user has taken out of use: remembered over restarts. */
 
 const key = 'drained_devices';
 
