@@ -24,6 +24,7 @@ class DeviceState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DEVICE_STATE_ALLOCATED: _ClassVar[DeviceState]
     DEVICE_STATE_QUARANTINED: _ClassVar[DeviceState]
     DEVICE_STATE_UNUSED: _ClassVar[DeviceState]
+    DEVICE_STATE_DRAINED: _ClassVar[DeviceState]
 
 class LinkKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -49,6 +50,7 @@ DEVICE_STATE_FREE: DeviceState
 DEVICE_STATE_ALLOCATED: DeviceState
 DEVICE_STATE_QUARANTINED: DeviceState
 DEVICE_STATE_UNUSED: DeviceState
+DEVICE_STATE_DRAINED: DeviceState
 LINK_KIND_UNSPECIFIED: LinkKind
 LINK_KIND_NVLINK: LinkKind
 LINK_KIND_PCIE: LinkKind
@@ -128,6 +130,18 @@ class Device(_message.Message):
     bits: str
     peer_links: _containers.RepeatedScalarFieldContainer[LinkKind]
     def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[DeviceKind, str]] = ..., state: _Optional[_Union[DeviceState, str]] = ..., job: _Optional[str] = ..., cores: _Optional[_Iterable[int]] = ..., uuid: _Optional[str] = ..., product: _Optional[str] = ..., pci: _Optional[str] = ..., memory_bytes: _Optional[int] = ..., budget_bytes: _Optional[int] = ..., peers: _Optional[_Iterable[str]] = ..., note: _Optional[str] = ..., bits: _Optional[str] = ..., peer_links: _Optional[_Iterable[_Union[LinkKind, str]]] = ...) -> None: ...
+
+class DrainDeviceRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class UndrainDeviceRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class ListDevicesRequest(_message.Message):
     __slots__ = ()

@@ -45,6 +45,16 @@ class HostServiceStub(object):
                 request_serializer=gnnd_dot_v1_dot_host__service__pb2.ListDevicesRequest.SerializeToString,
                 response_deserializer=gnnd_dot_v1_dot_host__service__pb2.ListDevicesResponse.FromString,
                 _registered_method=True)
+        self.DrainDevice = channel.unary_unary(
+                '/gnnd.v1.HostService/DrainDevice',
+                request_serializer=gnnd_dot_v1_dot_host__service__pb2.DrainDeviceRequest.SerializeToString,
+                response_deserializer=gnnd_dot_v1_dot_host__service__pb2.Device.FromString,
+                _registered_method=True)
+        self.UndrainDevice = channel.unary_unary(
+                '/gnnd.v1.HostService/UndrainDevice',
+                request_serializer=gnnd_dot_v1_dot_host__service__pb2.UndrainDeviceRequest.SerializeToString,
+                response_deserializer=gnnd_dot_v1_dot_host__service__pb2.Device.FromString,
+                _registered_method=True)
         self.CollectGarbage = channel.unary_unary(
                 '/gnnd.v1.HostService/CollectGarbage',
                 request_serializer=gnnd_dot_v1_dot_host__service__pb2.CollectGarbageRequest.SerializeToString,
@@ -70,6 +80,21 @@ class HostServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DrainDevice(self, request, context):
+        """Takes a device out of use until UndrainDevice, also over restarts: the job that has it is
+        suspended, and goes on from its image when it gets another one. Idempotent. NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UndrainDevice(self, request, context):
+        """Gives a device back. Idempotent. NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CollectGarbage(self, request, context):
         """Removes now what the daemon's limits no longer keep, as it does by itself every so often; with
         dry_run says what that would be.
@@ -90,6 +115,16 @@ def add_HostServiceServicer_to_server(servicer, server):
                     servicer.ListDevices,
                     request_deserializer=gnnd_dot_v1_dot_host__service__pb2.ListDevicesRequest.FromString,
                     response_serializer=gnnd_dot_v1_dot_host__service__pb2.ListDevicesResponse.SerializeToString,
+            ),
+            'DrainDevice': grpc.unary_unary_rpc_method_handler(
+                    servicer.DrainDevice,
+                    request_deserializer=gnnd_dot_v1_dot_host__service__pb2.DrainDeviceRequest.FromString,
+                    response_serializer=gnnd_dot_v1_dot_host__service__pb2.Device.SerializeToString,
+            ),
+            'UndrainDevice': grpc.unary_unary_rpc_method_handler(
+                    servicer.UndrainDevice,
+                    request_deserializer=gnnd_dot_v1_dot_host__service__pb2.UndrainDeviceRequest.FromString,
+                    response_serializer=gnnd_dot_v1_dot_host__service__pb2.Device.SerializeToString,
             ),
             'CollectGarbage': grpc.unary_unary_rpc_method_handler(
                     servicer.CollectGarbage,
@@ -152,6 +187,60 @@ class HostService(object):
             '/gnnd.v1.HostService/ListDevices',
             gnnd_dot_v1_dot_host__service__pb2.ListDevicesRequest.SerializeToString,
             gnnd_dot_v1_dot_host__service__pb2.ListDevicesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DrainDevice(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gnnd.v1.HostService/DrainDevice',
+            gnnd_dot_v1_dot_host__service__pb2.DrainDeviceRequest.SerializeToString,
+            gnnd_dot_v1_dot_host__service__pb2.Device.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UndrainDevice(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gnnd.v1.HostService/UndrainDevice',
+            gnnd_dot_v1_dot_host__service__pb2.UndrainDeviceRequest.SerializeToString,
+            gnnd_dot_v1_dot_host__service__pb2.Device.FromString,
             options,
             channel_credentials,
             insecure,

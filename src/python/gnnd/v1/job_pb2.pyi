@@ -26,12 +26,15 @@ class JobState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JOB_STATE_SUCCEEDED: _ClassVar[JobState]
     JOB_STATE_FAILED: _ClassVar[JobState]
     JOB_STATE_CANCELLED: _ClassVar[JobState]
+    JOB_STATE_SUSPENDING: _ClassVar[JobState]
+    JOB_STATE_SUSPENDED: _ClassVar[JobState]
 
 class JobIntent(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     JOB_INTENT_UNSPECIFIED: _ClassVar[JobIntent]
     JOB_INTENT_RUN: _ClassVar[JobIntent]
     JOB_INTENT_CANCEL: _ClassVar[JobIntent]
+    JOB_INTENT_SUSPEND: _ClassVar[JobIntent]
 
 class JobPhase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -59,9 +62,12 @@ JOB_STATE_CANCELLING: JobState
 JOB_STATE_SUCCEEDED: JobState
 JOB_STATE_FAILED: JobState
 JOB_STATE_CANCELLED: JobState
+JOB_STATE_SUSPENDING: JobState
+JOB_STATE_SUSPENDED: JobState
 JOB_INTENT_UNSPECIFIED: JobIntent
 JOB_INTENT_RUN: JobIntent
 JOB_INTENT_CANCEL: JobIntent
+JOB_INTENT_SUSPEND: JobIntent
 JOB_PHASE_UNSPECIFIED: JobPhase
 JOB_PHASE_LOADING_DATASET: JobPhase
 JOB_PHASE_CALIBRATING: JobPhase

@@ -76,6 +76,32 @@ class CancelJobRequest(_message.Message):
     request_id: str
     def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
+class SuspendJobRequest(_message.Message):
+    __slots__ = ("name", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ResumeJobRequest(_message.Message):
+    __slots__ = ("name", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RetryJobRequest(_message.Message):
+    __slots__ = ("name", "from_beginning", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FROM_BEGINNING_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    from_beginning: bool
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., from_beginning: bool = ..., request_id: _Optional[str] = ...) -> None: ...
+
 class DeleteJobRequest(_message.Message):
     __slots__ = ("name", "force", "keep_checkpoint", "allow_missing", "request_id")
     NAME_FIELD_NUMBER: _ClassVar[int]

@@ -57,6 +57,21 @@ class JobServiceStub(object):
                 request_serializer=gnnd_dot_v1_dot_job__service__pb2.CancelJobRequest.SerializeToString,
                 response_deserializer=gnnd_dot_v1_dot_job__pb2.Job.FromString,
                 _registered_method=True)
+        self.SuspendJob = channel.unary_unary(
+                '/gnnd.v1.JobService/SuspendJob',
+                request_serializer=gnnd_dot_v1_dot_job__service__pb2.SuspendJobRequest.SerializeToString,
+                response_deserializer=gnnd_dot_v1_dot_job__pb2.Job.FromString,
+                _registered_method=True)
+        self.ResumeJob = channel.unary_unary(
+                '/gnnd.v1.JobService/ResumeJob',
+                request_serializer=gnnd_dot_v1_dot_job__service__pb2.ResumeJobRequest.SerializeToString,
+                response_deserializer=gnnd_dot_v1_dot_job__pb2.Job.FromString,
+                _registered_method=True)
+        self.RetryJob = channel.unary_unary(
+                '/gnnd.v1.JobService/RetryJob',
+                request_serializer=gnnd_dot_v1_dot_job__service__pb2.RetryJobRequest.SerializeToString,
+                response_deserializer=gnnd_dot_v1_dot_job__pb2.Job.FromString,
+                _registered_method=True)
         self.DeleteJob = channel.unary_unary(
                 '/gnnd.v1.JobService/DeleteJob',
                 request_serializer=gnnd_dot_v1_dot_job__service__pb2.DeleteJobRequest.SerializeToString,
@@ -111,6 +126,30 @@ class JobServiceServicer(object):
 
     def CancelJob(self, request, context):
         """Asks for the end; idempotent while the job is not SUCCEEDED or FAILED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SuspendJob(self, request, context):
+        """Asks for a rest: an image is taken, executors end, devices are free. Idempotent; a queued job
+        may be suspended, too. FAILED_PRECONDITION on a job that has ended or is being cancelled.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResumeJob(self, request, context):
+        """Ends the rest: the job is queued and goes on from its newest image, on whatever devices it
+        gets, with the same bits. Idempotent on a job that is not suspended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RetryJob(self, request, context):
+        """Queues a FAILED or CANCELLED job again, with new budgets, from its newest image; its message
+        says from where. Idempotent while the job lives. FAILED_PRECONDITION on a SUCCEEDED one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -173,6 +212,21 @@ def add_JobServiceServicer_to_server(servicer, server):
             'CancelJob': grpc.unary_unary_rpc_method_handler(
                     servicer.CancelJob,
                     request_deserializer=gnnd_dot_v1_dot_job__service__pb2.CancelJobRequest.FromString,
+                    response_serializer=gnnd_dot_v1_dot_job__pb2.Job.SerializeToString,
+            ),
+            'SuspendJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.SuspendJob,
+                    request_deserializer=gnnd_dot_v1_dot_job__service__pb2.SuspendJobRequest.FromString,
+                    response_serializer=gnnd_dot_v1_dot_job__pb2.Job.SerializeToString,
+            ),
+            'ResumeJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeJob,
+                    request_deserializer=gnnd_dot_v1_dot_job__service__pb2.ResumeJobRequest.FromString,
+                    response_serializer=gnnd_dot_v1_dot_job__pb2.Job.SerializeToString,
+            ),
+            'RetryJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetryJob,
+                    request_deserializer=gnnd_dot_v1_dot_job__service__pb2.RetryJobRequest.FromString,
                     response_serializer=gnnd_dot_v1_dot_job__pb2.Job.SerializeToString,
             ),
             'DeleteJob': grpc.unary_unary_rpc_method_handler(
@@ -309,6 +363,87 @@ class JobService(object):
             target,
             '/gnnd.v1.JobService/CancelJob',
             gnnd_dot_v1_dot_job__service__pb2.CancelJobRequest.SerializeToString,
+            gnnd_dot_v1_dot_job__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SuspendJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gnnd.v1.JobService/SuspendJob',
+            gnnd_dot_v1_dot_job__service__pb2.SuspendJobRequest.SerializeToString,
+            gnnd_dot_v1_dot_job__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gnnd.v1.JobService/ResumeJob',
+            gnnd_dot_v1_dot_job__service__pb2.ResumeJobRequest.SerializeToString,
+            gnnd_dot_v1_dot_job__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetryJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gnnd.v1.JobService/RetryJob',
+            gnnd_dot_v1_dot_job__service__pb2.RetryJobRequest.SerializeToString,
             gnnd_dot_v1_dot_job__pb2.Job.FromString,
             options,
             channel_credentials,

@@ -16,7 +16,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class JobSpec(_message.Message):
-    __slots__ = ("kind", "inference", "dataset", "model", "sampling", "features", "propagation", "cache", "training", "history", "evaluation", "resources", "placement", "queue", "restart", "checkpoint", "timeouts", "priority")
+    __slots__ = ("kind", "inference", "dataset", "model", "sampling", "features", "propagation", "cache", "training", "history", "evaluation", "resources", "placement", "queue", "restart", "checkpoint", "timeouts", "priority", "preemptible")
     KIND_FIELD_NUMBER: _ClassVar[int]
     INFERENCE_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
@@ -35,6 +35,7 @@ class JobSpec(_message.Message):
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     TIMEOUTS_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    PREEMPTIBLE_FIELD_NUMBER: _ClassVar[int]
     kind: _inference_pb2.JobKind
     inference: _inference_pb2.InferenceSpec
     dataset: str
@@ -53,7 +54,8 @@ class JobSpec(_message.Message):
     checkpoint: CheckpointSpec
     timeouts: TimeoutsSpec
     priority: int
-    def __init__(self, kind: _Optional[_Union[_inference_pb2.JobKind, str]] = ..., inference: _Optional[_Union[_inference_pb2.InferenceSpec, _Mapping]] = ..., dataset: _Optional[str] = ..., model: _Optional[_Union[_model_pb2.ModelSpec, _Mapping]] = ..., sampling: _Optional[_Union[_sampling_pb2.SamplingSpec, _Mapping]] = ..., features: _Optional[_Union[_features_pb2.FeaturesSpec, _Mapping]] = ..., propagation: _Optional[_Union[_propagation_pb2.PropagationSpec, _Mapping]] = ..., cache: _Optional[_Union[_features_pb2.CacheSpec, _Mapping]] = ..., training: _Optional[_Union[_training_pb2.TrainingSpec, _Mapping]] = ..., history: _Optional[_Union[_history_pb2.HistorySpec, _Mapping]] = ..., evaluation: _Optional[_Union[_evaluation_pb2.EvaluationSpec, _Mapping]] = ..., resources: _Optional[_Union[_resources_pb2.ResourcesSpec, _Mapping]] = ..., placement: _Optional[_Union[_resources_pb2.PlacementSpec, _Mapping]] = ..., queue: _Optional[_Union[_resources_pb2.QueueSpec, _Mapping]] = ..., restart: _Optional[_Union[RestartSpec, _Mapping]] = ..., checkpoint: _Optional[_Union[CheckpointSpec, _Mapping]] = ..., timeouts: _Optional[_Union[TimeoutsSpec, _Mapping]] = ..., priority: _Optional[int] = ...) -> None: ...
+    preemptible: bool
+    def __init__(self, kind: _Optional[_Union[_inference_pb2.JobKind, str]] = ..., inference: _Optional[_Union[_inference_pb2.InferenceSpec, _Mapping]] = ..., dataset: _Optional[str] = ..., model: _Optional[_Union[_model_pb2.ModelSpec, _Mapping]] = ..., sampling: _Optional[_Union[_sampling_pb2.SamplingSpec, _Mapping]] = ..., features: _Optional[_Union[_features_pb2.FeaturesSpec, _Mapping]] = ..., propagation: _Optional[_Union[_propagation_pb2.PropagationSpec, _Mapping]] = ..., cache: _Optional[_Union[_features_pb2.CacheSpec, _Mapping]] = ..., training: _Optional[_Union[_training_pb2.TrainingSpec, _Mapping]] = ..., history: _Optional[_Union[_history_pb2.HistorySpec, _Mapping]] = ..., evaluation: _Optional[_Union[_evaluation_pb2.EvaluationSpec, _Mapping]] = ..., resources: _Optional[_Union[_resources_pb2.ResourcesSpec, _Mapping]] = ..., placement: _Optional[_Union[_resources_pb2.PlacementSpec, _Mapping]] = ..., queue: _Optional[_Union[_resources_pb2.QueueSpec, _Mapping]] = ..., restart: _Optional[_Union[RestartSpec, _Mapping]] = ..., checkpoint: _Optional[_Union[CheckpointSpec, _Mapping]] = ..., timeouts: _Optional[_Union[TimeoutsSpec, _Mapping]] = ..., priority: _Optional[int] = ..., preemptible: bool = ...) -> None: ...
 
 class RestartSpec(_message.Message):
     __slots__ = ("max_attempts", "executor_restarts")

@@ -121,7 +121,7 @@ class EarlyStopSpec(_message.Message):
     def __init__(self, patience_epochs: _Optional[int] = ..., min_delta: _Optional[float] = ...) -> None: ...
 
 class TrainingSpec(_message.Message):
-    __slots__ = ("epochs", "row_chunk", "batch_size", "batches_per_step", "staleness", "random_seed", "optimizer", "lr_schedule", "threads_per_trainer", "early_stop", "determinism", "staleness_compensation", "precision", "matrix_library")
+    __slots__ = ("epochs", "row_chunk", "batch_size", "batches_per_step", "staleness", "random_seed", "optimizer", "lr_schedule", "threads_per_trainer", "early_stop", "determinism", "staleness_compensation", "precision", "matrix_library", "start_from", "start_parameters_sha256")
     EPOCHS_FIELD_NUMBER: _ClassVar[int]
     ROW_CHUNK_FIELD_NUMBER: _ClassVar[int]
     BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -136,6 +136,8 @@ class TrainingSpec(_message.Message):
     STALENESS_COMPENSATION_FIELD_NUMBER: _ClassVar[int]
     PRECISION_FIELD_NUMBER: _ClassVar[int]
     MATRIX_LIBRARY_FIELD_NUMBER: _ClassVar[int]
+    START_FROM_FIELD_NUMBER: _ClassVar[int]
+    START_PARAMETERS_SHA256_FIELD_NUMBER: _ClassVar[int]
     epochs: int
     row_chunk: int
     batch_size: int
@@ -150,4 +152,6 @@ class TrainingSpec(_message.Message):
     staleness_compensation: StalenessCompensation
     precision: Precision
     matrix_library: MatrixLibrary
-    def __init__(self, epochs: _Optional[int] = ..., row_chunk: _Optional[int] = ..., batch_size: _Optional[int] = ..., batches_per_step: _Optional[int] = ..., staleness: _Optional[int] = ..., random_seed: _Optional[int] = ..., optimizer: _Optional[_Union[OptimizerSpec, _Mapping]] = ..., lr_schedule: _Optional[_Union[LrScheduleSpec, _Mapping]] = ..., threads_per_trainer: _Optional[int] = ..., early_stop: _Optional[_Union[EarlyStopSpec, _Mapping]] = ..., determinism: _Optional[_Union[Determinism, str]] = ..., staleness_compensation: _Optional[_Union[StalenessCompensation, str]] = ..., precision: _Optional[_Union[Precision, str]] = ..., matrix_library: _Optional[_Union[MatrixLibrary, str]] = ...) -> None: ...
+    start_from: str
+    start_parameters_sha256: str
+    def __init__(self, epochs: _Optional[int] = ..., row_chunk: _Optional[int] = ..., batch_size: _Optional[int] = ..., batches_per_step: _Optional[int] = ..., staleness: _Optional[int] = ..., random_seed: _Optional[int] = ..., optimizer: _Optional[_Union[OptimizerSpec, _Mapping]] = ..., lr_schedule: _Optional[_Union[LrScheduleSpec, _Mapping]] = ..., threads_per_trainer: _Optional[int] = ..., early_stop: _Optional[_Union[EarlyStopSpec, _Mapping]] = ..., determinism: _Optional[_Union[Determinism, str]] = ..., staleness_compensation: _Optional[_Union[StalenessCompensation, str]] = ..., precision: _Optional[_Union[Precision, str]] = ..., matrix_library: _Optional[_Union[MatrixLibrary, str]] = ..., start_from: _Optional[str] = ..., start_parameters_sha256: _Optional[str] = ...) -> None: ...

@@ -43,6 +43,10 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_DEVICE_FAILED: _ClassVar[Reason]
     REASON_DEVICE_LOST: _ClassVar[Reason]
     REASON_CHECKPOINT_CORRUPT: _ClassVar[Reason]
+    REASON_USER_SUSPENDED: _ClassVar[Reason]
+    REASON_HOST_OUT_OF_MEMORY: _ClassVar[Reason]
+    REASON_PREEMPTED: _ClassVar[Reason]
+    REASON_DEVICE_DRAINED: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_NONE: Reason
 REASON_COMPLETED: Reason
@@ -73,6 +77,10 @@ REASON_DEVICE_OUT_OF_MEMORY: Reason
 REASON_DEVICE_FAILED: Reason
 REASON_DEVICE_LOST: Reason
 REASON_CHECKPOINT_CORRUPT: Reason
+REASON_USER_SUSPENDED: Reason
+REASON_HOST_OUT_OF_MEMORY: Reason
+REASON_PREEMPTED: Reason
+REASON_DEVICE_DRAINED: Reason
 
 class Operation(_message.Message):
     __slots__ = ("name", "kind", "target", "done", "progress", "message", "create_time", "end_time", "error", "response")

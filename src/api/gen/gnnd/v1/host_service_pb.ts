@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/host_service.proto.
  */
 export const file_gnnd_v1_host_service: GenFile = /*@__PURE__*/
-  fileDesc("Chpnbm5kL3YxL2hvc3Rfc2VydmljZS5wcm90bxIHZ25uZC52MSIQCg5HZXRIb3N0UmVxdWVzdCKpAgoESG9zdBIQCghob3N0bmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgsKA3BpZBgDIAEoBRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3JlcxgFIAEoBRIUCgxtZW1vcnlfYnl0ZXMYBiABKAMSFwoPaW5zdHJ1Y3Rpb25fc2V0GAcgASgJEg0KBXJlYWR5GAggASgIEg0KBW5vdGVzGAkgAygJEhEKCXN0YXRlX2RpchgKIAEoCRIlCgRqb2JzGAsgAygLMhcuZ25uZC52MS5Ib3N0LkpvYnNFbnRyeRorCglKb2JzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASL9AQoGRGV2aWNlEgwKBG5hbWUYASABKAkSIQoEa2luZBgCIAEoDjITLmdubmQudjEuRGV2aWNlS2luZBIjCgVzdGF0ZRgDIAEoDjIULmdubmQudjEuRGV2aWNlU3RhdGUSCwoDam9iGAQgASgJEg0KBWNvcmVzGAUgAygFEgwKBHV1aWQYBiABKAkSDwoHcHJvZHVjdBgHIAEoCRILCgNwY2kYCCABKAkSFAoMbWVtb3J5X2J5dGVzGAkgASgDEhQKDGJ1ZGdldF9ieXRlcxgKIAEoAxINCgVwZWVycxgLIAMoCRIMCgRub3RlGAwgASgJEgwKBGJpdHMYDSABKAkiIgoSRHJhaW5EZXZpY2VSZXF1ZXN0EgwKBG5hbWUYASABKAkiJAoUVW5kcmFpbkRldmljZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSIUChJMaXN0RGV2aWNlc1JlcXVlc3QiNwoTTGlzdERldmljZXNSZXNwb25zZRIgCgdkZXZpY2VzGAEgAygLMg8uZ25uZC52MS5EZXZpY2UiKAoVQ29sbGVjdEdhcmJhZ2VSZXF1ZXN0Eg8KB2RyeV9ydW4YASABKAgiXgoLR2FyYmFnZUl0ZW0SIgoEa2luZBgBIAEoDjIULmdubmQudjEuR2FyYmFnZUtpbmQSDAoEbmFtZRgCIAEoCRINCgVieXRlcxgDIAEoAxIOCgZyZWFzb24YBCABKAkiYAoWQ29sbGVjdEdhcmJhZ2VSZXNwb25zZRIjCgVpdGVtcxgBIAMoCzIULmdubmQudjEuR2FyYmFnZUl0ZW0SEgoKaXRlbV9jb3VudBgCIAEoAxINCgVieXRlcxgDIAEoAyppCgpEZXZpY2VLaW5kEhsKF0RFVklDRV9LSU5EX1VOU1BFQ0lGSUVEEAASEwoPREVWSUNFX0tJTkRfQ1BVEAESFAoQREVWSUNFX0tJTkRfQ1VEQRACEhMKD0RFVklDRV9LSU5EX1NJTRADKq8BCgtEZXZpY2VTdGF0ZRIcChhERVZJQ0VfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFERVZJQ0VfU1RBVEVfRlJFRRABEhoKFkRFVklDRV9TVEFURV9BTExPQ0FURUQQAhIcChhERVZJQ0VfU1RBVEVfUVVBUkFOVElORUQQAxIXChNERVZJQ0VfU1RBVEVfVU5VU0VEEAQSGAoUREVWSUNFX1NUQVRFX0RSQUlORUQQBSqsAQoLR2FyYmFnZUtpbmQSHAoYR0FSQkFHRV9LSU5EX1VOU1BFQ0lGSUVEEAASFAoQR0FSQkFHRV9LSU5EX0pPQhABEhQKEEdBUkJBR0VfS0lORF9MT0cQAhIdChlHQVJCQUdFX0tJTkRfREVSSVZFRF9GSUxFEAMSFwoTR0FSQkFHRV9LSU5EX0VWRU5UUxAEEhsKF0dBUkJBR0VfS0lORF9PUEVSQVRJT05TEAUy2wIKC0hvc3RTZXJ2aWNlEjEKB0dldEhvc3QSFy5nbm5kLnYxLkdldEhvc3RSZXF1ZXN0Gg0uZ25uZC52MS5Ib3N0EkgKC0xpc3REZXZpY2VzEhsuZ25uZC52MS5MaXN0RGV2aWNlc1JlcXVlc3QaHC5nbm5kLnYxLkxpc3REZXZpY2VzUmVzcG9uc2USOwoLRHJhaW5EZXZpY2USGy5nbm5kLnYxLkRyYWluRGV2aWNlUmVxdWVzdBoPLmdubmQudjEuRGV2aWNlEj8KDVVuZHJhaW5EZXZpY2USHS5nbm5kLnYxLlVuZHJhaW5EZXZpY2VSZXF1ZXN0Gg8uZ25uZC52MS5EZXZpY2USUQoOQ29sbGVjdEdhcmJhZ2USHi5nbm5kLnYxLkNvbGxlY3RHYXJiYWdlUmVxdWVzdBofLmdubmQudjEuQ29sbGVjdEdhcmJhZ2VSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("Chpnbm5kL3YxL2hvc3Rfc2VydmljZS5wcm90bxIHZ25uZC52MSIQCg5HZXRIb3N0UmVxdWVzdCKpAgoESG9zdBIQCghob3N0bmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgsKA3BpZBgDIAEoBRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3JlcxgFIAEoBRIUCgxtZW1vcnlfYnl0ZXMYBiABKAMSFwoPaW5zdHJ1Y3Rpb25fc2V0GAcgASgJEg0KBXJlYWR5GAggASgIEg0KBW5vdGVzGAkgAygJEhEKCXN0YXRlX2RpchgKIAEoCRIlCgRqb2JzGAsgAygLMhcuZ25uZC52MS5Ib3N0LkpvYnNFbnRyeRorCglKb2JzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASKkAgoGRGV2aWNlEgwKBG5hbWUYASABKAkSIQoEa2luZBgCIAEoDjITLmdubmQudjEuRGV2aWNlS2luZBIjCgVzdGF0ZRgDIAEoDjIULmdubmQudjEuRGV2aWNlU3RhdGUSCwoDam9iGAQgASgJEg0KBWNvcmVzGAUgAygFEgwKBHV1aWQYBiABKAkSDwoHcHJvZHVjdBgHIAEoCRILCgNwY2kYCCABKAkSFAoMbWVtb3J5X2J5dGVzGAkgASgDEhQKDGJ1ZGdldF9ieXRlcxgKIAEoAxINCgVwZWVycxgLIAMoCRIMCgRub3RlGAwgASgJEgwKBGJpdHMYDSABKAkSJQoKcGVlcl9saW5rcxgOIAMoDjIRLmdubmQudjEuTGlua0tpbmQiIgoSRHJhaW5EZXZpY2VSZXF1ZXN0EgwKBG5hbWUYASABKAkiJAoUVW5kcmFpbkRldmljZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSIUChJMaXN0RGV2aWNlc1JlcXVlc3QiNwoTTGlzdERldmljZXNSZXNwb25zZRIgCgdkZXZpY2VzGAEgAygLMg8uZ25uZC52MS5EZXZpY2UiKAoVQ29sbGVjdEdhcmJhZ2VSZXF1ZXN0Eg8KB2RyeV9ydW4YASABKAgiXgoLR2FyYmFnZUl0ZW0SIgoEa2luZBgBIAEoDjIULmdubmQudjEuR2FyYmFnZUtpbmQSDAoEbmFtZRgCIAEoCRINCgVieXRlcxgDIAEoAxIOCgZyZWFzb24YBCABKAkiYAoWQ29sbGVjdEdhcmJhZ2VSZXNwb25zZRIjCgVpdGVtcxgBIAMoCzIULmdubmQudjEuR2FyYmFnZUl0ZW0SEgoKaXRlbV9jb3VudBgCIAEoAxINCgVieXRlcxgDIAEoAyppCgpEZXZpY2VLaW5kEhsKF0RFVklDRV9LSU5EX1VOU1BFQ0lGSUVEEAASEwoPREVWSUNFX0tJTkRfQ1BVEAESFAoQREVWSUNFX0tJTkRfQ1VEQRACEhMKD0RFVklDRV9LSU5EX1NJTRADKq8BCgtEZXZpY2VTdGF0ZRIcChhERVZJQ0VfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFERVZJQ0VfU1RBVEVfRlJFRRABEhoKFkRFVklDRV9TVEFURV9BTExPQ0FURUQQAhIcChhERVZJQ0VfU1RBVEVfUVVBUkFOVElORUQQAxIXChNERVZJQ0VfU1RBVEVfVU5VU0VEEAQSGAoUREVWSUNFX1NUQVRFX0RSQUlORUQQBSpnCghMaW5rS2luZBIZChVMSU5LX0tJTkRfVU5TUEVDSUZJRUQQABIUChBMSU5LX0tJTkRfTlZMSU5LEAESEgoOTElOS19LSU5EX1BDSUUQAhIWChJMSU5LX0tJTkRfSE9TVF9CVVMQAyqsAQoLR2FyYmFnZUtpbmQSHAoYR0FSQkFHRV9LSU5EX1VOU1BFQ0lGSUVEEAASFAoQR0FSQkFHRV9LSU5EX0pPQhABEhQKEEdBUkJBR0VfS0lORF9MT0cQAhIdChlHQVJCQUdFX0tJTkRfREVSSVZFRF9GSUxFEAMSFwoTR0FSQkFHRV9LSU5EX0VWRU5UUxAEEhsKF0dBUkJBR0VfS0lORF9PUEVSQVRJT05TEAUy2wIKC0hvc3RTZXJ2aWNlEjEKB0dldEhvc3QSFy5nbm5kLnYxLkdldEhvc3RSZXF1ZXN0Gg0uZ25uZC52MS5Ib3N0EkgKC0xpc3REZXZpY2VzEhsuZ25uZC52MS5MaXN0RGV2aWNlc1JlcXVlc3QaHC5nbm5kLnYxLkxpc3REZXZpY2VzUmVzcG9uc2USOwoLRHJhaW5EZXZpY2USGy5nbm5kLnYxLkRyYWluRGV2aWNlUmVxdWVzdBoPLmdubmQudjEuRGV2aWNlEj8KDVVuZHJhaW5EZXZpY2USHS5nbm5kLnYxLlVuZHJhaW5EZXZpY2VSZXF1ZXN0Gg8uZ25uZC52MS5EZXZpY2USUQoOQ29sbGVjdEdhcmJhZ2USHi5nbm5kLnYxLkNvbGxlY3RHYXJiYWdlUmVxdWVzdBofLmdubmQudjEuQ29sbGVjdEdhcmJhZ2VSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * Nothing to say.
@@ -308,6 +308,13 @@ export type Device = Message<"gnnd.v1.Device"> & {
    * @generated from field: string bits = 13;
    */
   bits: string;
+
+  /**
+   * What joins it and each of `peers`, in their order.
+   *
+   * @generated from field: repeated gnnd.v1.LinkKind peer_links = 14;
+   */
+  peerLinks: LinkKind[];
 };
 
 /**
@@ -406,6 +413,13 @@ export type DeviceJson = {
    * @generated from field: string bits = 13;
    */
   bits?: string;
+
+  /**
+   * What joins it and each of `peers`, in their order.
+   *
+   * @generated from field: repeated gnnd.v1.LinkKind peer_links = 14;
+   */
+  peerLinks?: LinkKindJson[];
 };
 
 /**
@@ -829,6 +843,54 @@ export const DeviceStateSchema: GenEnum<DeviceState, DeviceStateJson> = /*@__PUR
   enumDesc(file_gnnd_v1_host_service, 1);
 
 /**
+ * What joins two devices, the fastest first.
+ *
+ * @generated from enum gnnd.v1.LinkKind
+ */
+export enum LinkKind {
+  /**
+   * Unknown: the driver's management library says nothing.
+   *
+   * @generated from enum value: LINK_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * NVLink, with switches or without.
+   *
+   * @generated from enum value: LINK_KIND_NVLINK = 1;
+   */
+  NVLINK = 1,
+
+  /**
+   * PCIe, within one node of the host's memory.
+   *
+   * @generated from enum value: LINK_KIND_PCIE = 2;
+   */
+  PCIE = 2,
+
+  /**
+   * PCIe, and the bridge between two nodes of the host's memory.
+   *
+   * @generated from enum value: LINK_KIND_HOST_BUS = 3;
+   */
+  HOST_BUS = 3,
+}
+
+/**
+ * What joins two devices, the fastest first.
+ *
+ * @generated from enum gnnd.v1.LinkKind
+ */
+export type LinkKindJson = "LINK_KIND_UNSPECIFIED" | "LINK_KIND_NVLINK" | "LINK_KIND_PCIE" | "LINK_KIND_HOST_BUS";
+
+/**
+ * Describes the enum gnnd.v1.LinkKind.
+ */
+export const LinkKindSchema: GenEnum<LinkKind, LinkKindJson> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_host_service, 2);
+
+/**
  * Kinds of what is not kept.
  *
  * @generated from enum gnnd.v1.GarbageKind
@@ -888,7 +950,7 @@ export type GarbageKindJson = "GARBAGE_KIND_UNSPECIFIED" | "GARBAGE_KIND_JOB" | 
  * Describes the enum gnnd.v1.GarbageKind.
  */
 export const GarbageKindSchema: GenEnum<GarbageKind, GarbageKindJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_host_service, 2);
+  enumDesc(file_gnnd_v1_host_service, 3);
 
 /**
  * The machine the daemon runs on.
