@@ -139,7 +139,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     setDrained: (change: Parameters<typeof setDrained>[2]) => setDrained(store, runner, change),
     collectGarbage: retention.collect,
   };
-  const asked = propagationsOf(config, { store, datasets, native, propagations });
+  const { devices } = found;
+  const asked = propagationsOf(config, { store, datasets, native, propagations, devices });
   const artifacts = { checkpoints, ...reports, propagations: asked };
   const backend = { jobs, deletion, datasets, ...artifacts, host: view };
   const served = { backend, metrics, connections, ready };

@@ -30,7 +30,7 @@ export function propagationToProto(record: PropagationRecord): pb.Propagation {
 }
 
 export function propagationFromProto(request: pb.PropagateDatasetRequest): AskedPropagation {
-  const { propagation, standardize, memoryBytes, threads } = request;
+  const { propagation, standardize, memoryBytes, threads, device } = request;
   return {
     dataset: idOfName('datasets', request.name),
     propagation:
@@ -40,6 +40,7 @@ export function propagationFromProto(request: pb.PropagateDatasetRequest): Asked
     standardize,
     memoryBytes: Number(memoryBytes),
     threads,
+    device,
     requestId: requestIdOf(request.requestId),
   };
 }

@@ -11,8 +11,9 @@ import type { DatasetRecord, OperationRecord } from '../records/dataset-record.t
 import type { PropagationRecord } from '../records/propagation-record.ts';
 import { type PropagationInput, resolvePropagation } from '../spec/rules/propagation.ts';
 import type { Store } from '../store/store.ts';
-import type { PropagationRequest } from '../supervisor/propagation-types.ts';
+import type { PropagationDevice, PropagationRequest } from '../supervisor/propagation-types.ts';
 import type { Propagations } from '../supervisor/propagations.ts';
+import type { CrewDevice } from '../supervisor/seat.ts';
 
 /** Propagations that users ask for by themselves, in advance of jobs. */
 
@@ -24,6 +25,8 @@ export interface AskedPropagation {
   readonly memoryBytes: number;
   /** 0: one for each core. */
   readonly threads: number;
+  /** Name of what multiplies; empty: the host's cores. */
+  readonly device: string;
   readonly requestId: string | null;
 }
 
@@ -45,22 +48,24 @@ export interface PropagationRequestsOptions {
   readonly datasets: Datasets;
   readonly propagations: Propagations;
   readonly native: CoreAddon;
+  /** Those of the host. */
+  readonly devices: readonly CrewDevice[];
   /** Receives standardised features. */
   readonly derivedFolder: string;
   /** Its log folder takes the Propagators' log. */
   readonly stateDir: string;
 }
 
-/** Of the host's memory: jobs run beside it. */
+/** Of the host's memory, and of a device's: jobs run beside it. */
 const memoryShare = 0.25;
 const threadsMax = 1024;
 
 export function createPropagationRequests(
   options: PropagationRequestsOptions,
 ): PropagationRequests {
-  const { store, datasets, propagations, native, stateDir } = options;
+  const { store, datasets, propagations, native, devices, stateDir } = options;
   const requestOf = (asked: AskedPropagation, dataset: DatasetRecord): PropagationRequest =>
-    checkedRequest(asked, dataset, options.derivedFolder);
+    checkedRequest(asked, dataset, options);
   return {
     plan: (asked) => propagations.plan(requestOf(asked, requireReady(store, asked.dataset))),
     start(asked) {
@@ -74,6 +79,7 @@ export function createPropagationRequests(
           ...{ cores: [], threads: asked.threads || availableParallelism() },
           logPath: join(stateDir, 'log', 'propagator.log'),
           instructionSet: native.hostInstructionSet(),
+          device: deviceOf(asked, devices),
           signal,
         };
         await propagations.make(request, task, progress);
@@ -94,10 +100,27 @@ export function createPropagationRequests(
   };
 }
 
+function deviceOf(
+  { device }: AskedPropagation,
+  devices: readonly CrewDevice[],
+): PropagationDevice | undefined {
+  const accelerator = devices.find(({ name }) => name === device)?.accelerator;
+  if (accelerator === undefined) return undefined;
+  return { accelerator, budgetBytes: Math.floor(memoryShare * accelerator.budgetBytes) };
+}
+
+function deviceProblem(device: string, devices: readonly CrewDevice[]): FieldViolation[] {
+  const known = devices.filter(({ accelerator }) => accelerator !== undefined);
+  if (device === '' || known.some(({ name }) => name === device)) return [];
+  const names = known.map(({ name }) => name).join(', ');
+  const expected = names === '' ? 'there is none; cores propagate without it' : `expected ${names}`;
+  return [{ path: 'device', description: `${device}: no GPU or simulated device: ${expected}` }];
+}
+
 function checkedRequest(
-  { propagation, standardize, memoryBytes, threads }: AskedPropagation,
+  { propagation, standardize, memoryBytes, threads, device }: AskedPropagation,
   dataset: DatasetRecord,
-  derivedFolder: string,
+  { devices, derivedFolder }: PropagationRequestsOptions,
 ): PropagationRequest {
   const resolution = resolvePropagation(propagation, standardize);
   const violations: FieldViolation[] = 'ok' in resolution ? [] : [...resolution.violations];
@@ -108,6 +131,7 @@ function checkedRequest(
     const description = `${threads}: expected an integer from 0 to ${threadsMax}`;
     violations.push({ path: 'threads', description });
   }
+  violations.push(...deviceProblem(device, devices));
   if (!('ok' in resolution) || violations.length > 0) {
     const message = violations.map(({ path, description }) => `${path}: ${description}`).join('; ');
     throw new GnndError('SPEC_INVALID', message, { violations });

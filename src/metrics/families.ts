@@ -163,6 +163,10 @@ export const daemonFamilies = {
     'Products of an operator and all columns; of what was found done, none.',
     {},
   ),
+  gnnd_propagation_device_hops_total: counter(
+    'Of these, products that a GPU or a simulated device computed.',
+    {},
+  ),
   gnnd_propagation_bytes_total: counter('Bytes of files of propagations that were completed.', {}),
   gnnd_datasets: gauge('Datasets in the store.', { state: datasetStates }),
   gnnd_dataset_bytes: gauge('Bytes of all datasets.', {}),

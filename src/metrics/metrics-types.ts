@@ -267,6 +267,8 @@ export interface PropagationEndInput {
   readonly seconds: number;
   /** Products of an operator and all columns, parts of one as such. */
   readonly hops: number;
+  /** Of these, on GPUs and simulated devices. */
+  readonly deviceHops: number;
   /** Of the files that it completed. */
   readonly bytes: number;
 }

@@ -140,10 +140,11 @@ class DaemonMetrics implements Metrics {
     this.#daemon.set('gnnd_propagation_done_ratio', {}, sum / Math.max(1, shares.length));
   }
 
-  propagationEnded({ outcome, seconds, hops, bytes }: PropagationEndInput): void {
+  propagationEnded({ outcome, seconds, hops, deviceHops, bytes }: PropagationEndInput): void {
     this.#daemon.add('gnnd_propagation_ends_total', { outcome });
     this.#daemon.add('gnnd_propagation_seconds_total', {}, seconds);
     this.#daemon.add('gnnd_propagation_hops_total', {}, hops);
+    this.#daemon.add('gnnd_propagation_device_hops_total', {}, deviceHops);
     this.#daemon.add('gnnd_propagation_bytes_total', {}, bytes);
   }
 

@@ -21,7 +21,7 @@ export class JobRows {
     inference: JobInference | null,
   ): Promise<string> {
     const { spec, dataset, datasetDigest, devices } = input;
-    const cores = devices.flatMap((device) => device.cores);
+    const cores = [...new Set(devices.flatMap((device) => device.cores))];
     const request: PropagationRequest = {
       source: {
         ...{ dataset: basename(dataset.folder), datasetDigest },
@@ -37,6 +37,10 @@ export class JobRows {
       ...{ cores, threads: Math.max(1, cores.length) },
       logPath: join(input.logFolder, 'propagator.log'),
       instructionSet: native.hostInstructionSet(),
+      // Nobody else of the job is there yet.
+      device: devices.flatMap(({ accelerator }) =>
+        accelerator === undefined ? [] : [{ accelerator, budgetBytes: accelerator.budgetBytes }],
+      )[0],
       signal: this.#abort.signal,
     };
     this.#release = propagations.hold(propagations.plan(request).id);

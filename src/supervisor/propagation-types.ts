@@ -1,5 +1,6 @@
 import type { DatasetCounts } from '../native/contract.ts';
 import type { PropagationRecord, PropagationSource } from '../records/propagation-record.ts';
+import type { Accelerator } from './seat.ts';
 import type { Moments, MomentsFile } from './standardization.ts';
 import type { TaskOptions } from './task.ts';
 
@@ -33,10 +34,22 @@ export interface PropagationEnd {
   readonly seconds: number;
   /** Products of an operator and all columns; what an earlier run left is not among them. */
   readonly hops: number;
+  /** Of these, what devices with memory of their own multiplied. */
+  readonly deviceHops: number;
   readonly bytes: number;
 }
 
-export type PropagationTask = Omit<TaskOptions, 'topologyFd' | 'onProgress'>;
+/** What multiplies in place of the host's cores. It decides no bit. */
+export interface PropagationDevice {
+  readonly accelerator: Accelerator;
+  /** Of its memory, at most. */
+  readonly budgetBytes: number;
+}
+
+export type PropagationTask = Omit<TaskOptions, 'topologyFd' | 'onProgress' | 'accelerator'> & {
+  /** Unset: the host's cores. */
+  readonly device?: PropagationDevice | undefined;
+};
 
 export interface PropagationMaker {
   /** What `make` would make, or has made. Throws SPEC_INVALID where columns have no room. */

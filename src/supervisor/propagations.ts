@@ -11,9 +11,11 @@ import { createLine, type Line } from '../base/line.ts';
 import type {
   CoreAddon,
   DatasetCounts,
+  DeviceOptions,
   PropagateReport,
   PropagationPlan,
 } from '../native/contract.ts';
+import { devicePluginPath } from '../native/load.ts';
 import type {
   PropagationManifest,
   PropagationRecord,
@@ -23,6 +25,7 @@ import type {
 import { FileWitness } from './file-witness.ts';
 import { loadFeatures } from './load-dataset.ts';
 import type {
+  PropagationDevice,
   PropagationEnd,
   PropagationMaker,
   PropagationRequest,
@@ -134,12 +137,13 @@ export class Propagations implements PropagationMaker {
       watch(share, message);
     };
     try {
-      const { edgeColumns, files } = await this.#run(request, path, task, watched);
-      const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-      const hops = this.#hopsOf(request, edgeColumns);
-      ended({ outcome: 'COMPLETE', seconds: seconds(), hops, bytes });
+      const report = await this.#run(request, path, task, watched);
+      const bytes = report.files.reduce((sum, file) => sum + file.bytes, 0);
+      const hops = this.#hopsOf(request, report.edgeColumns);
+      const deviceHops = this.#hopsOf(request, report.deviceEdgeColumns);
+      ended({ outcome: 'COMPLETE', seconds: seconds(), hops, deviceHops, bytes });
     } catch (error) {
-      ended({ outcome: 'FAILED', seconds: seconds(), hops: 0, bytes: 0 });
+      ended({ outcome: 'FAILED', seconds: seconds(), hops: 0, deviceHops: 0, bytes: 0 });
       throw error;
     } finally {
       this.#running.delete(path);
@@ -172,16 +176,22 @@ export class Propagations implements PropagationMaker {
     const folder = join(path, 'rows');
     makeFolder(folder);
     await writeFileAtomic(join(path, sourceName), [canonicalJson(source)]);
+    const { device } = task;
     const answer = await runTask(
       {
         role: 'PROPAGATE',
         options: {
           ...{ dataset: location, plan: planOf(source) },
           ...{ folder, momentsFrom: given?.rowsFolder ?? '' },
-          ...{ memoryBytes, threads: task.threads },
+          ...{ memoryBytes, threads: task.threads, device: nativeDevice(device) },
         },
       },
-      { ...task, topologyFd: null, onProgress: ({ share, message }) => watch(share, message) },
+      {
+        ...task,
+        accelerator: device?.accelerator,
+        topologyFd: null,
+        onProgress: ({ share, message }) => watch(share, message),
+      },
     );
     if (answer.role !== 'PROPAGATE') throw new Error(`a Propagator answered ${answer.role}`);
     const { counts } = dataset;
@@ -383,6 +393,12 @@ function recordOf(
 ): PropagationRecord {
   const sizes = { rows, bytes, peakBytes, memoryBytes, blockColumns };
   return { id, source, complete: false, ...sizes, path, digest: '' };
+}
+
+function nativeDevice(device: PropagationDevice | undefined): DeviceOptions {
+  if (device === undefined) return { plugin: '', budgetBytes: 0 };
+  const { accelerator, budgetBytes } = device;
+  return { plugin: devicePluginPath(accelerator.kind), budgetBytes };
 }
 
 /** What is known of a complete one; null for all others. */

@@ -14,6 +14,7 @@ import {
   unreadableMessage,
 } from './executor-process.ts';
 import { noteDump, processState } from './process-state.ts';
+import type { Accelerator } from './seat.ts';
 
 /** One piece of native work in a child process of its own: started, heard, reaped. */
 
@@ -29,6 +30,8 @@ export interface TaskOptions {
   readonly instructionSet: InstructionSet;
   /** Of what multiplies matrices. */
   readonly matrixLibrary?: MatrixLibrary;
+  /** The device that it works on; unset: none but cores. */
+  readonly accelerator?: Accelerator | undefined;
   /** Kills the process; the task then rejects with code ABORTED. */
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ProgressMessage) => void;

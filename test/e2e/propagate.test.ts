@@ -24,7 +24,8 @@ import { skipped } from '../support/skipped.ts';
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await TestDaemon.start({ datasets: ['cora'] });
+  const flags = ['--sim-devices', '1', '--sim-memory-bytes', '100000000'];
+  daemon = await TestDaemon.start({ datasets: ['cora'], flags });
 });
 
 afterAll(async () => {
@@ -169,6 +170,73 @@ describe('a propagation', () => {
     });
     expect(await refusalOf(start({ name: 'datasets/none' }))).toMatchObject({
       code: status.NOT_FOUND,
+    });
+  });
+});
+
+describe('a propagation on a simulated device', () => {
+  const request: Request = {
+    propagation: {
+      operators: [PropagationOperator.SYMMETRIC, PropagationOperator.PPR],
+      hops: 2,
+      terms: 4,
+      standardize: true,
+    },
+  };
+  const count = async (name: string, at = daemon) => {
+    const [, value] =
+      new RegExp(`^gnnd_propagation_${name} (.*)$`, 'm').exec(await at.scrape()) ?? [];
+    return Number(value);
+  };
+  let expected: Manifest;
+
+  beforeAll(async () => {
+    const made = await propagate(request);
+    expected = manifestOf(made);
+    await daemon.call(deletePropagation, { name: made.name });
+  });
+
+  test('has the bytes of cores, and is counted as what it is', async () => {
+    const before = [await count('hops_total'), await count('device_hops_total')];
+    const made = await propagate({ ...request, device: 'sim:0' });
+    expect(manifestOf(made)).toEqual(expected);
+    await expect
+      .poll(async () => [await count('hops_total'), await count('device_hops_total')])
+      .toEqual(before.map((hops) => hops + 4));
+    await daemon.call(deletePropagation, { name: made.name });
+  });
+
+  test('goes on with the bytes of cores after a kill', async () => {
+    // What stands for a GPU is slow.
+    const propagation = { operators: [PropagationOperator.PPR], hops: 2, terms: 4 };
+    const operation = await start({ propagation, device: 'sim:0', memoryBytes: 1n << 22n });
+    await untilAtWork(operation);
+    for (const pid of executorPids(daemon.pid)) process.kill(pid, 'SIGKILL');
+    expect((await daemon.ended(operation)).result.case).toBe('error');
+    const onCores = await propagate({ propagation });
+    const files = manifestOf(onCores);
+    await daemon.call(deletePropagation, { name: onCores.name });
+    const anew = await propagate({ propagation, device: 'sim:0' });
+    expect(manifestOf(anew)).toEqual(files);
+    await daemon.call(deletePropagation, { name: anew.name });
+  });
+
+  test('that is lost goes on with cores, which the log says', async () => {
+    const flags = ['--sim-devices', '1', '--sim-memory-bytes', '100000000'];
+    const env = { GNND_SIM_FAULT: 'lost:9' };
+    const faulty = await TestDaemon.start({ datasets: ['cora'], flags, env });
+    const made = await propagate({ ...request, device: 'sim:0' }, faulty);
+    expect(manifestOf(made).files).toEqual(expected.files);
+    expect(await count('device_hops_total', faulty)).toBeLessThan(4);
+    const log = readFileSync(join(faulty.folder, 'state', 'log', 'propagator.log'), 'utf8');
+    expect(log.match(/^gnnd\.cores: .*$/gm)).toEqual([expect.stringContaining('simulated error')]);
+    await faulty.stop();
+  });
+
+  test('is refused by a name that no such device has', async () => {
+    expect(await refusalOf(start({ ...request, device: 'cpu:0' }))).toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      fields: { device: expect.stringContaining('expected sim:0') },
     });
   });
 });

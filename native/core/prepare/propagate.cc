@@ -7,12 +7,14 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "core/base/huge_array.h"
 #include "core/base/memfd.h"
 #include "core/graph/npy.h"
 #include "core/kernels/spmm.h"
+#include "core/prepare/device_product.h"
 #include "core/prepare/propagation_folder.h"
 #include "core/prepare/range_moments.h"
 #include "core/vec/convert.h"
@@ -50,6 +52,7 @@ class Propagation {
     GNND_TRY(folder_.RemoveStrangers());
     GNND_TRY(WriteNodes());
     GNND_TRY(WriteHopZero());
+    if (!options_.device.plugin.empty()) OpenDevice();
     for (uint32_t op = 0; op < plan_.operators.size(); ++op) {
       GNND_TRY(RunOperator(op));
       GNND_TRY(folder_.Join(op, [&] { Probe("join"); }));
@@ -250,8 +253,9 @@ class Propagation {
     bool last;
   };
   Status RunStep(const PropagationOperator& op, const ColumnBlock& block, const Sum* sum) {
+    const bool is_multiplied = device_ != nullptr && MultiplyOnDevice(op, block);
     const auto range = [&](uint64_t begin, uint64_t end) {
-      GNND_TRY(Multiply(op, block, begin, end));
+      if (!is_multiplied) GNND_TRY(Multiply(op, block, begin, end));
       AfterRows(op, block, sum, begin, end);
       Probe("range");
       return Status::Ok();
@@ -259,6 +263,36 @@ class Propagation {
     GNND_TRY(ForRanges(options_.threads, num_nodes_, kRowsOfRange, range));
     std::swap(from_, to_);
     return Status::Ok();
+  }
+
+  void OpenDevice() {
+    Result<std::unique_ptr<DeviceProduct>> opened =
+        DeviceProduct::Open(options_.device, dataset_, blocks_[0].width, options_.threads);
+    if (!opened.ok()) return LeaveDevice(opened.status());
+    device_ = std::move(*opened);
+  }
+
+  // All rows. False: the device could not, and is left for good; nothing of from_ was touched.
+  bool MultiplyOnDevice(const PropagationOperator& op, const ColumnBlock& block) {
+    const DeviceProduct::Task task{from_.data(), block.width, scale_.data(), op.self_loops,
+                                   to_.data()};
+    const uint64_t done = progress_.done.load();
+    const Status status = device_->Multiply(task, &progress_.done);
+    const uint64_t all = dataset_.num_edges() * block.width;
+    if (status.ok()) {
+      added_.fetch_add(all);
+      device_added_ += all;
+      return true;
+    }
+    progress_.done.store(done);
+    LeaveDevice(status);
+    return false;
+  }
+
+  void LeaveDevice(const Status& status) {
+    device_.reset();
+    device_problem_ = status.message();
+    if (options_.left_device) options_.left_device(status);
   }
 
   Status Multiply(const PropagationOperator& op, const ColumnBlock& block, uint64_t begin,
@@ -373,6 +407,8 @@ class Propagation {
     report.files = GNND_VALUE(folder_.Digest(options_.threads));
     report.rows = order_.size();
     report.edge_columns = added_.load();
+    report.device_edge_columns = device_added_;
+    report.device_problem = device_problem_;
     report.memory_bytes = sizes_.memory_bytes;
     report.block_columns = sizes_.block_columns;
     report.blocks = blocks_.size();
@@ -406,6 +442,9 @@ class Propagation {
   HugeArray<float> kept_;     // [rows, width], in the order of rows
   RangeMoments moments_;      // of all nodes' columns, where rows are standardised
   std::atomic<uint64_t> added_ = 0;
+  std::unique_ptr<DeviceProduct> device_;  // null: the host's cores multiply
+  uint64_t device_added_ = 0;
+  std::string device_problem_;
 };
 
 }  // namespace

@@ -8,13 +8,14 @@
 
 #include "core/base/status.h"
 #include "core/graph/dataset.h"
+#include "core/prepare/device_product.h"
 #include "core/prepare/propagation.h"
 #include "core/prepare/row_files.h"
 
 // Feature propagation: all nodes' features go through the operators, hop by hop, and the rows of
 // labelled nodes are written. Out of core: a block of columns at a time is in memory, for all its
 // hops, and each hop reads the topology once. Blocks, threads and kills decide no bit: a column is
-// summed by itself, in the order of a row's entries.
+// summed by itself, in the order of a row's entries. A device with memory of its own may multiply.
 
 namespace gnnd {
 
@@ -32,6 +33,10 @@ struct PropagateOptions {
   // A block's state goes to the disk once so many edges times columns were added since, so that a
   // kill between two hops of one block costs no more.
   uint64_t edges_per_state = uint64_t{1} << 37;
+  // Multiplies, where there is one; the rest stays with the host's cores. Decides no bit. What it
+  // cannot do the cores do from then on: `left_device` is told why, once.
+  PropagateDevice device;
+  std::function<void(const Status& why)> left_device;
 };
 
 // How far a propagation is, for another thread.
@@ -48,7 +53,9 @@ struct PropagateProgress {
 struct PropagateReport {
   std::vector<DigestedFile> files;
   uint64_t rows = 0;
-  uint64_t edge_columns = 0;  // edges times columns that this run added
+  uint64_t edge_columns = 0;         // edges times columns that this run added
+  uint64_t device_edge_columns = 0;  // of them, on a device
+  std::string device_problem;        // why a device was left; empty: none was
   uint64_t memory_bytes = 0;
   uint64_t block_columns = 0;
   uint64_t blocks = 0;

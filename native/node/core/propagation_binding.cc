@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -67,6 +68,7 @@ struct PropagateFields {
   std::string moments_from;
   uint64_t memory_bytes = 0;
   uint32_t threads = 0;
+  DeviceOptions device;
 };
 
 template <>
@@ -77,7 +79,8 @@ inline constexpr auto kTable<PropagateFields> = StructOf(
     Field{"momentsFrom", &PropagateFields::moments_from,
           "Folder of a propagation by whose moments columns are standardised; empty: their own."},
     Field{"memoryBytes", &PropagateFields::memory_bytes, "Of columns of all nodes."},
-    Field{"threads", &PropagateFields::threads});
+    Field{"threads", &PropagateFields::threads},
+    Field{"device", &PropagateFields::device, "What multiplies; no plug-in: the host's cores."});
 
 template <>
 inline constexpr auto kTable<DigestedFile> =
@@ -85,14 +88,17 @@ inline constexpr auto kTable<DigestedFile> =
              Field{"bytes", &DigestedFile::bytes}, Field{"sha256", &DigestedFile::sha256});
 
 template <>
-inline constexpr auto kTable<PropagateReport> =
-    StructOf("PropagateReport", Field{"files", &PropagateReport::files},
-             Field{"rows", &PropagateReport::rows},
-             Field{"edgeColumns", &PropagateReport::edge_columns,
-                   "Edges times columns that were added; what an earlier run left is not."},
-             Field{"memoryBytes", &PropagateReport::memory_bytes},
-             Field{"blockColumns", &PropagateReport::block_columns},
-             Field{"blocks", &PropagateReport::blocks});
+inline constexpr auto kTable<PropagateReport> = StructOf(
+    "PropagateReport", Field{"files", &PropagateReport::files},
+    Field{"rows", &PropagateReport::rows},
+    Field{"edgeColumns", &PropagateReport::edge_columns,
+          "Edges times columns that were added; what an earlier run left is not."},
+    Field{"deviceEdgeColumns", &PropagateReport::device_edge_columns, "Of them, on a device."},
+    Field{"deviceProblem", &PropagateReport::device_problem,
+          "Why a device was left to the cores; empty: none was."},
+    Field{"memoryBytes", &PropagateReport::memory_bytes},
+    Field{"blockColumns", &PropagateReport::block_columns},
+    Field{"blocks", &PropagateReport::blocks});
 
 struct ProgressFields {
   uint64_t done;
@@ -161,6 +167,13 @@ Task<PropagateReport> RunPropagation(const SharedProgress& progress,
     options.moments_from = fields.moments_from;
     options.memory_bytes = fields.memory_bytes;
     options.threads = fields.threads;
+    options.device = {fields.device.plugin, fields.device.budget_bytes};
+    options.left_device = [](const Status& why) {
+      static_cast<void>(std::fprintf(stderr,
+                                     "gnnd.cores: the host's cores propagate in place of the "
+                                     "device: %s\n",
+                                     why.message().c_str()));
+    };
     return Propagate(dataset, options, progress.get());
   }};
 }

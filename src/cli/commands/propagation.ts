@@ -45,6 +45,10 @@ export function addPropagationCommands(dataset: Command, run: Run): void {
     .option('--no-permute', 'keep rows in the order of node ids')
     .option('--memory <size>', "of columns of all nodes; default: a quarter of the host's")
     .option('--threads <n>', 'default: one for each core')
+    .option(
+      '--device <name>',
+      "a GPU or simulated device that multiplies; default: the host's cores",
+    )
     .option('--dry-run', 'make nothing, show what would be made')
     .option('--wait', 'wait for the end and show progress (default)')
     .option('--no-wait', 'answer at once with the operation')
@@ -76,6 +80,7 @@ interface PropagateFlags {
   readonly permute?: boolean;
   readonly memory?: string;
   readonly threads?: string;
+  readonly device?: string;
   readonly dryRun?: boolean;
   readonly wait?: boolean;
 }
@@ -88,6 +93,7 @@ async function propagate(session: Session, given: string, flags: PropagateFlags)
     standardize: flags.standardize === true,
     memoryBytes: BigInt(bytesOf(flags.memory)),
     threads: countOf(flags.threads),
+    device: flags.device ?? '',
     requestId: session.requestId,
   };
   if (flags.dryRun === true) {

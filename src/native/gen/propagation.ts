@@ -1,6 +1,7 @@
 // Made by "npm run build:contract" from the tables in native/node.
 
 import type { DatasetCounts, DatasetLocation } from './dataset.ts';
+import type { DeviceOptions } from './sampler.ts';
 
 export type PropagationKind = 'SYMMETRIC' | 'ROW' | 'PPR' | 'HEAT';
 
@@ -53,6 +54,8 @@ export interface PropagateOptions {
   /** Of columns of all nodes. */
   readonly memoryBytes: number;
   readonly threads: number;
+  /** What multiplies; no plug-in: the host's cores. */
+  readonly device: DeviceOptions;
 }
 
 export interface DigestedFile {
@@ -66,6 +69,10 @@ export interface PropagateReport {
   readonly rows: number;
   /** Edges times columns that were added; what an earlier run left is not. */
   readonly edgeColumns: number;
+  /** Of them, on a device. */
+  readonly deviceEdgeColumns: number;
+  /** Why a device was left to the cores; empty: none was. */
+  readonly deviceProblem: string;
   readonly memoryBytes: number;
   readonly blockColumns: number;
   readonly blocks: number;

@@ -64,7 +64,13 @@ describe('metrics of the daemon', () => {
     metrics.requestReplayed('CreateJob');
     metrics.checkpointTook(0.5);
     metrics.propagationsRun([0.5, 1]);
-    metrics.propagationEnded({ outcome: 'COMPLETE', seconds: 2, hops: 3, bytes: 4096 });
+    metrics.propagationEnded({
+      outcome: 'COMPLETE',
+      seconds: 2,
+      hops: 3,
+      deviceHops: 2,
+      bytes: 4096,
+    });
     const observation: StoreObservation = { op: 'TRANSITION', seconds: 0.003, error: 'FULL' };
     metrics.observeStore(observation);
     const series = await scrape(metrics);
@@ -87,6 +93,7 @@ describe('metrics of the daemon', () => {
       'gnnd_propagation_ends_total{outcome="COMPLETE"}': '1',
       gnnd_propagation_seconds_total: '2',
       gnnd_propagation_hops_total: '3',
+      gnnd_propagation_device_hops_total: '2',
       gnnd_propagation_bytes_total: '4096',
       'gnnd_store_transaction_duration_seconds_bucket{op="TRANSITION",le="0.0025"}': '0',
       'gnnd_store_transaction_duration_seconds_bucket{op="TRANSITION",le="0.005"}': '1',

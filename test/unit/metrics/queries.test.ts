@@ -50,8 +50,14 @@ async function recording(
     durationSeconds: 1,
   });
   metrics.propagationsRun([0.25, 0.75]);
-  metrics.propagationEnded({ outcome: 'FAILED', seconds: 1, hops: 0, bytes: 0 });
-  metrics.propagationEnded({ outcome: 'COMPLETE', seconds: 3, hops: 3, bytes: 4000 });
+  metrics.propagationEnded({ outcome: 'FAILED', seconds: 1, hops: 0, deviceHops: 0, bytes: 0 });
+  metrics.propagationEnded({
+    outcome: 'COMPLETE',
+    seconds: 3,
+    hops: 3,
+    deviceHops: 2,
+    bytes: 4000,
+  });
   metrics.observeStore({ op: 'EPOCH', seconds: 0.001, error: 'FULL' });
   metrics.updateJob({
     ...input,
@@ -201,6 +207,7 @@ const asked: readonly Asked[] = [
     answer: { '': 0.75 },
   },
   { expr: 'increase(gnnd_propagation_bytes_total[1h])', answer: { '': 4000 } },
+  { expr: 'increase(gnnd_propagation_device_hops_total[1h])', answer: { '': 2 } },
   {
     expr: 'increase(gnnd_propagation_ends_total{outcome="FAILED"}[1h]) > 0',
     answer: { 'outcome="FAILED"': 1 },
