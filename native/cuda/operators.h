@@ -241,6 +241,64 @@ struct ScoreSumsTask {
 };
 void SumScores(const Queue& queue, const ScoreSumsTask& task);
 
+// What models over rows compute (train/row_ops.h).
+struct BatchNormTask {
+  const float* x = nullptr;  // [rows, columns]
+  uint32_t rows = 0;
+  uint64_t columns = 0;
+  const float* scale = nullptr;  // [columns]
+  const float* shift = nullptr;  // [columns]
+  float* moments = nullptr;      // [2, columns]: mean, variance
+  float* inverse = nullptr;      // [columns]: 1 / the standard deviation
+  const float* grad = nullptr;   // with it: gradients
+  float* out = nullptr;          // like x; the gradient in x
+  float* grad_scale = nullptr;   // [2, columns]: of scale and shift
+};
+// Forward writes moments, unless they are given, and inverse; backward reads both. Works in
+// BatchNormFloats, but for given moments.
+uint64_t BatchNormFloats(uint32_t rows, uint64_t columns);
+void BatchNorm(const Queue& queue, const BatchNormTask& task, bool by_given, float* work);
+
+struct PReluTask {
+  const float* x = nullptr;  // [rows, columns]
+  uint32_t rows = 0;
+  uint64_t columns = 0;
+  const float* slope = nullptr;  // [1]
+  const float* grad = nullptr;   // with it: gradients
+  float* out = nullptr;          // like x; the gradient in x
+  float* grad_slope = nullptr;   // [1]
+};
+// Backward works in SumFloats of rows and 1.
+void PRelu(const Queue& queue, const PReluTask& task, float* partial);
+
+// Attention of each row's queries over its tokens. Probabilities and mask are
+// [rows, heads, queries, tokens].
+struct TokensTask {
+  uint32_t rows = 0;
+  uint32_t queries = 0;
+  uint32_t tokens = 0;
+  uint32_t heads = 0;
+  uint32_t head_width = 0;
+  const float* query = nullptr;  // [rows, queries, width]
+  const float* key = nullptr;    // [rows, tokens, width]
+  const float* value = nullptr;  // [rows, tokens, width]
+  float* probability = nullptr;
+  float* mask = nullptr;        // or null: no dropout
+  float* out = nullptr;         // [rows, queries, width]
+  const float* grad = nullptr;  // with it: gradients, which are written
+  float* grad_query = nullptr;
+  float* grad_key = nullptr;
+  float* grad_value = nullptr;
+  float* along = nullptr;  // backward works there; like probability
+
+  GNND_HD uint64_t width() const { return uint64_t{heads} * head_width; }
+  GNND_HD uint64_t scores() const { return uint64_t{heads} * queries * tokens; }
+};
+void TokenAttention(const Queue& queue, const TokensTask& task);
+// mask = 0 where a word of the row's node is below the threshold, else `scale`.
+void TokenMasks(const Queue& queue, const TokensTask& task, const DropoutKey& key,
+                const uint32_t* nodes, uint64_t threshold, float scale);
+
 // Cross-entropy of rows (core/kernels/loss.h). A row's loss is LossOf(exp_sums[r], margins[r]), for
 // the host to compute: logarithms of float64 have other bits on a device. The gradient has the
 // processor's.

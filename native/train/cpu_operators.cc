@@ -182,6 +182,8 @@ const Operators& CpuOperators() {
     made.attention_of_double = CpuAttention<double>();
     made.finish_of_float = CpuFinish<float>();
     made.finish_of_double = CpuFinish<double>();
+    made.row_models_of_float = CpuRowModels<float>();
+    made.row_models_of_double = CpuRowModels<double>();
     made.narrow = &ConvertRows<float, Bfloat16>;
     made.widen = &ConvertRows<Bfloat16, float>;
     made.affine = &RunAffine;

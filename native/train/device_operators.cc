@@ -209,6 +209,7 @@ const Operators& DeviceOperators() {
     made.of_bfloat16 = DeviceRows<Bfloat16>();
     made.attention_of_float = DeviceAttention();
     made.finish_of_float = DeviceFinish();
+    made.row_models_of_float = DeviceRowModels();
     made.narrow = &ConvertRows<float, Bfloat16>;
     made.widen = &ConvertRows<Bfloat16, float>;
     made.affine = &MultiplyAffine;

@@ -11,8 +11,9 @@ namespace gnnd {
 // entries are null.
 const Operators& DeviceOperators();
 
-// Parts of it (device_attention.cc).
+// Parts of it (device_attention.cc, device_row_models.cc).
 AttentionOperators<float> DeviceAttention();
 FinishOperators<float> DeviceFinish();
+RowModelOperators<float> DeviceRowModels();
 
 }  // namespace gnnd

@@ -6,7 +6,14 @@ namespace gnnd {
 
 Result<std::unique_ptr<DeviceSide>> DeviceSide::Create(const TrainOptions& options,
                                                        uint64_t num_floats) {
-  const Device& device = *options.device.device;
+  std::unique_ptr<DeviceSide> side = GNND_VALUE(Create(*options.device.device, num_floats));
+  side->features_ = GNND_VALUE(DeviceFeatures::Load(options));
+  // The process's own: whatever the environment says, a spec's bits are a spec's.
+  at::globalContext().setAllowTF32CuBLAS(options.precision == Precision::kTf32);
+  return side;
+}
+
+Result<std::unique_ptr<DeviceSide>> DeviceSide::Create(const Device& device, uint64_t num_floats) {
   std::unique_ptr<DeviceSide> side(new DeviceSide(device));
   side->extract_ = GNND_VALUE(TrainStream::Create(device, TrainStream::Use::kExtract));
   side->compute_ = GNND_VALUE(TrainStream::Create(device, TrainStream::Use::kCompute));
@@ -14,9 +21,6 @@ Result<std::unique_ptr<DeviceSide>> DeviceSide::Create(const TrainOptions& optio
       GNND_VALUE(DeviceBuffer<float>::Allocate(device, num_floats, DevicePurpose::kModel));
   side->gradient_ =
       GNND_VALUE(DeviceBuffer<float>::Allocate(device, num_floats, DevicePurpose::kModel));
-  side->features_ = GNND_VALUE(DeviceFeatures::Load(options));
-  // The process's own: whatever the environment says, a spec's bits are a spec's.
-  at::globalContext().setAllowTF32CuBLAS(options.precision == Precision::kTf32);
   return side;
 }
 

@@ -23,6 +23,9 @@ class DeviceSide {
   static Result<std::unique_ptr<DeviceSide>> Create(const TrainOptions& options,
                                                     uint64_t num_floats);
 
+  // Of rows that others bring: no cache.
+  static Result<std::unique_ptr<DeviceSide>> Create(const Device& device, uint64_t num_floats);
+
   TrainStream& extract() { return *extract_; }
   TrainStream& compute() { return *compute_; }
   const DeviceFeatures& features() const { return features_; }

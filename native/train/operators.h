@@ -152,6 +152,78 @@ struct FinishOperators {
   void (*normalize_gradient)(const NormRows<T>& op, Workspace* workspace, T* grad_in);
 };
 
+// Batch normalisation (epsilon 1e-5) of x [rows, columns].
+template <typename T>
+struct BatchNormRows {
+  const T* x = nullptr;
+  uint32_t rows = 0;
+  uint64_t columns = 0;
+  const T* scale = nullptr;  // [columns]
+  const T* shift = nullptr;  // [columns]; backward reads none
+  T* moments = nullptr;      // [2, columns]: mean and variance over `rows`, or given ones
+  T* inverse = nullptr;      // [columns]: 1 / the standard deviation
+  const T* grad = nullptr;   // backward: like x
+};
+
+// PReLU of x [rows, columns] with one slope.
+template <typename T>
+struct PReluRows {
+  const T* x = nullptr;
+  uint32_t rows = 0;
+  uint64_t columns = 0;
+  const T* slope = nullptr;
+  const T* grad = nullptr;  // backward: like x
+};
+
+// Attention of each row's queries over its tokens (row_ops.h); gradients are written, not added to.
+template <typename T>
+struct TokenRows {
+  uint32_t rows = 0;
+  uint32_t queries = 0;
+  uint32_t tokens = 0;
+  uint32_t heads = 0;
+  uint32_t head_width = 0;
+  const T* query = nullptr;  // [rows, queries, width]
+  const T* key = nullptr;    // [rows, tokens, width]
+  const T* value = nullptr;  // [rows, tokens, width]
+  T* probability = nullptr;  // [rows, heads, queries, tokens], before dropout
+  T* mask = nullptr;         // like it: 0 or 1 / (1 - p); null: no dropout
+  T* out = nullptr;          // [rows, queries, width]
+  const T* grad = nullptr;   // backward, as the rest: like out
+  T* grad_query = nullptr;
+  T* grad_key = nullptr;
+  T* grad_value = nullptr;
+
+  uint64_t width() const { return uint64_t{heads} * head_width; }
+  // Of a row's probabilities.
+  uint64_t scores() const { return uint64_t{heads} * queries * tokens; }
+};
+
+// Whose probabilities survive: element i of a row's is the node's (core/draw/dropout.h).
+struct TokenDropout {
+  DropoutKey key;
+  const uint32_t* nodes = nullptr;  // [rows]
+  float p = 0;
+};
+
+// What models over rows of propagated features compute (row_ops.h).
+template <typename T>
+struct RowModelOperators {
+  // Writes moments and inverse.
+  void (*batch_norm)(const BatchNormRows<T>& op, Workspace* workspace, T* out);
+  // Reads moments, writes inverse.
+  void (*batch_norm_by)(const BatchNormRows<T>& op, Workspace* workspace, T* out);
+  // Reads both. grad_scale is [2, columns]: of scale and shift, summed in groups of 64 rows.
+  void (*batch_norm_gradient)(const BatchNormRows<T>& op, Workspace* workspace, T* grad_in,
+                              T* grad_scale);
+  void (*prelu)(const PReluRows<T>& op, Workspace* workspace, T* out);
+  // grad_slope [1]: summed in groups of 64 rows.
+  void (*prelu_gradient)(const PReluRows<T>& op, Workspace* workspace, T* grad_in, T* grad_slope);
+  // Writes the mask, where there is one, the probabilities and `out`.
+  void (*attend)(const TokenRows<T>& op, const TokenDropout& dropout, Workspace* workspace);
+  void (*attend_gradient)(const TokenRows<T>& op, Workspace* workspace);
+};
+
 // Cross-entropy of softmax(logits) against labels (core/kernels/loss.h).
 struct LossRows {
   const float* logits = nullptr;     // [rows, classes]
@@ -173,6 +245,8 @@ struct Operators {
   AttentionOperators<double> attention_of_double;
   FinishOperators<float> finish_of_float;
   FinishOperators<double> finish_of_double;
+  RowModelOperators<float> row_models_of_float;
+  RowModelOperators<double> row_models_of_double;
 
   // Between float32 and bfloat16.
   void (*narrow)(const float* from, uint32_t rows, uint64_t columns, Workspace* workspace,
@@ -204,15 +278,22 @@ struct Operators {
     if constexpr (std::same_as<T, float>) return finish_of_float;
     if constexpr (std::same_as<T, double>) return finish_of_double;
   }
+  template <typename T>
+  const RowModelOperators<T>& row_models() const {
+    if constexpr (std::same_as<T, float>) return row_models_of_float;
+    if constexpr (std::same_as<T, double>) return row_models_of_double;
+  }
 };
 
 // On torch's threads, with core/kernels.
 const Operators& CpuOperators();
 
-// Parts of it (cpu_attention.cc, cpu_finish.cc).
+// Parts of it (cpu_attention.cc, cpu_finish.cc, cpu_row_models.cc).
 template <typename T>
 AttentionOperators<T> CpuAttention();
 template <typename T>
 FinishOperators<T> CpuFinish();
+template <typename T>
+RowModelOperators<T> CpuRowModels();
 
 }  // namespace gnnd

@@ -13,6 +13,8 @@ namespace {
 
 constexpr uint64_t kStretchBytes = uint64_t{1} << 20;
 
+}  // namespace
+
 std::vector<std::string> TokenPaths(const RowsOptions& options) {
   const ModelSpec& model = options.model;
   std::vector<std::string> paths;
@@ -26,8 +28,6 @@ std::vector<std::string> TokenPaths(const RowsOptions& options) {
   }
   return paths;
 }
-
-}  // namespace
 
 uint64_t StretchRows(const RowsOptions& options) {
   const uint64_t long_enough = kStretchBytes / (options.model.in_dim * sizeof(float)) + 1;

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/feature/row_reader.h"
@@ -23,6 +25,9 @@ struct RowFiles {
 // Those that the options' model reads, checked against its sizes. Errors are those of
 // RowReader::Open; kDatasetCorrupt, too, when a row that is trained on has no label of the model.
 Result<RowFiles> OpenRowFiles(const RowsOptions& options);
+
+// The files of the tokens that the model reads.
+std::vector<std::string> TokenPaths(const RowsOptions& options);
 
 // Rows of an evaluation that are staged at once.
 uint64_t StretchRows(const RowsOptions& options);

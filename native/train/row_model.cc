@@ -77,7 +77,7 @@ class Pass {
 
   // Input dropout of all tokens together, so that each column of each hop has a draw of its own.
   at::Tensor Input(const at::Tensor& x) {
-    return Dropout(x.contiguous(), Site(kInputMask, spec_.input_dropout));
+    return Dropout(x.contiguous(), Site(kInputMask, spec_.input_dropout), workspace_);
   }
 
   at::Tensor Norm(const at::Tensor& x, const std::string& name) {
@@ -126,7 +126,7 @@ class Pass {
       projected.push_back(Linear(at::cat(sources, 1), At("hops.", hop)));
     }
     at::Tensor h = PRelu(at::cat(projected, 1), Parameter("act.weight"), workspace_);
-    h = Dropout(h, Site(kHiddenMask, spec_.dropout));
+    h = Dropout(h, Site(kHiddenMask, spec_.dropout), workspace_);
     return Perceptron(h, spec_.num_layers - 1, kHiddenMask + 1);
   }
 
@@ -165,7 +165,7 @@ class Pass {
 
   // Dropout of tokens: a node's elements are all of its columns.
   at::Tensor DropTokens(const at::Tensor& h, uint32_t place) {
-    return Dropout(h.reshape({Rows(), -1}), Site(place, spec_.dropout)).view(h.sizes());
+    return Dropout(h.reshape({Rows(), -1}), Site(place, spec_.dropout), workspace_).view(h.sizes());
   }
 
   // The hidden tokens, [rows, tokens, width]. Dropout within perceptrons masks all hops of a node
@@ -200,7 +200,7 @@ class Pass {
         before.push_back(hop == 1 ? 0 : 1 + op * spec_.num_hops + hop - 2);
       }
     }
-    return at::tensor(before, at::kLong);
+    return at::tensor(before, at::kLong).to(batch_.tokens[0].device());
   }
 
   // LayerNorm, ReLU and dropout of tokens.
@@ -236,7 +236,7 @@ class Pass {
     at::Tensor z = at::sigmoid(Linear(own, "last_gate")) * read;
     if (spec_.residual) {
       z = PRelu((z + Linear(raw, "res")).contiguous(), Parameter("res_act.weight"), workspace_);
-      z = Dropout(z, Site(kReadOutMask, spec_.dropout));
+      z = Dropout(z, Site(kReadOutMask, spec_.dropout), workspace_);
     }
     z = LayerNorm(z.contiguous(), Parameter("norm.weight"), Parameter("norm.bias"), workspace_);
     return Linear(z, "out");
@@ -262,7 +262,7 @@ class Pass {
       y = y + share.narrow(1, hop, 1) * others.select(1, hop);
     }
     at::Tensor head = Norm(ReluDropout(Linear(y, "lin1"), DropoutSite(), workspace_), "bn");
-    head = Dropout(head, Site(kReadOutMask, spec_.dropout));
+    head = Dropout(head, Site(kReadOutMask, spec_.dropout), workspace_);
     return Linear(head, "lin2");
   }
 

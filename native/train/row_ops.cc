@@ -5,23 +5,13 @@
 #include <ATen/ops/ones_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <vector>
-
-#include "core/draw/philox.h"
-#include "train/grouped_sum.h"
-#include "train/parallel.h"
+#include "train/operators.h"
 
 namespace gnnd {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-constexpr double kBatchNormEpsilon = 1e-5;
-constexpr uint32_t kGrainRows = 64;
 
 void SaveWorkspace(AutogradContext* context, Workspace* workspace) {
   context->saved_data["workspace"] = reinterpret_cast<int64_t>(workspace);
@@ -36,52 +26,17 @@ uint32_t RowsOf(const at::Tensor& x) { return static_cast<uint32_t>(x.size(0)); 
 // ---- batch normalisation ----------------------------------------------------------------------
 
 template <typename T>
-struct Columns {
-  const T* mean;
-  const T* inverse;  // 1 / standard deviation
-  const T* scale;
-  const T* shift;
-};
-
-template <typename T>
-void NormalizeColumns(const T* x, uint32_t rows, uint64_t columns, const Columns<T>& by, T* out) {
-  ParallelRows(rows, kGrainRows, [=](uint32_t begin, uint32_t end) {
-    for (uint64_t r = begin; r < end; ++r) {
-      for (uint64_t c = 0; c < columns; ++c) {
-        const uint64_t at = r * columns + c;
-        out[at] = (x[at] - by.mean[c]) * by.inverse[c] * by.scale[c] + by.shift[c];
-      }
-    }
-  });
-}
-
-template <typename T>
-void InvertDeviations(const T* variance, uint64_t columns, T* inverse) {
-  for (uint64_t c = 0; c < columns; ++c) {
-    inverse[c] = T{1} / std::sqrt(variance[c] + static_cast<T>(kBatchNormEpsilon));
-  }
-}
-
-// [2, columns]: mean, then variance over all rows.
-template <typename T>
-void MomentsOf(const T* x, uint32_t rows, uint64_t columns, Workspace* workspace, T* moments) {
-  const T count = static_cast<T>(rows);
-  SumInGroups(rows, columns, workspace, moments, [=](uint32_t begin, uint32_t end, T* sums) {
-    for (uint64_t r = begin; r < end; ++r) {
-      for (uint64_t c = 0; c < columns; ++c) sums[c] += x[r * columns + c];
-    }
-  });
-  for (uint64_t c = 0; c < columns; ++c) moments[c] /= count;
-  T* const variance = moments + columns;
-  SumInGroups(rows, columns, workspace, variance, [=](uint32_t begin, uint32_t end, T* sums) {
-    for (uint64_t r = begin; r < end; ++r) {
-      for (uint64_t c = 0; c < columns; ++c) {
-        const T distance = x[r * columns + c] - moments[c];
-        sums[c] += distance * distance;
-      }
-    }
-  });
-  for (uint64_t c = 0; c < columns; ++c) variance[c] /= count;
+BatchNormRows<T> BatchNormOf(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
+                             const at::Tensor& moments, const at::Tensor& inverse) {
+  BatchNormRows<T> op;
+  op.x = x.const_data_ptr<T>();
+  op.rows = RowsOf(x);
+  op.columns = static_cast<uint64_t>(x.size(1));
+  op.scale = scale.const_data_ptr<T>();
+  if (shift.defined()) op.shift = shift.const_data_ptr<T>();
+  op.moments = moments.data_ptr<T>();
+  op.inverse = inverse.data_ptr<T>();
+  return op;
 }
 
 class BatchNormFunction : public torch::autograd::Function<BatchNormFunction> {
@@ -90,16 +45,11 @@ class BatchNormFunction : public torch::autograd::Function<BatchNormFunction> {
                             const at::Tensor& shift, const at::Tensor& moments,
                             Workspace* workspace) {
     SaveWorkspace(context, workspace);
-    const auto columns = static_cast<uint64_t>(x.size(1));
     const at::Tensor inverse = EmptyIn(workspace, x, 0, x.size(1));
     at::Tensor out = EmptyIn(workspace, x, x.size(0), x.size(1));
     InTypeOf(x, [&]<typename T>(T) {
-      T* const found = moments.data_ptr<T>();
-      MomentsOf(x.const_data_ptr<T>(), RowsOf(x), columns, workspace, found);
-      InvertDeviations(found + columns, columns, inverse.data_ptr<T>());
-      const Columns<T> by{found, inverse.const_data_ptr<T>(), scale.const_data_ptr<T>(),
-                          shift.const_data_ptr<T>()};
-      NormalizeColumns(x.const_data_ptr<T>(), RowsOf(x), columns, by, out.data_ptr<T>());
+      workspace->operators().row_models<T>().batch_norm(
+          BatchNormOf<T>(x, scale, shift, moments, inverse), workspace, out.data_ptr<T>());
     });
     context->save_for_backward({x, scale, moments, inverse});
     return out;
@@ -113,47 +63,22 @@ class BatchNormFunction : public torch::autograd::Function<BatchNormFunction> {
     const at::Tensor grad_in = EmptyIn(workspace, x, x.size(0), x.size(1));
     const at::Tensor sums = EmptyIn(workspace, x, 2, x.size(1));
     InTypeOf(x, [&]<typename T>(T) {
-      Backward<T>(x, grad,
-                  {saved[2].const_data_ptr<T>(), saved[3].const_data_ptr<T>(),
-                   saved[1].const_data_ptr<T>(), nullptr},
-                  workspace, sums.data_ptr<T>(), grad_in.data_ptr<T>());
+      BatchNormRows<T> op = BatchNormOf<T>(x, saved[1], at::Tensor(), saved[2], saved[3]);
+      op.grad = grad.const_data_ptr<T>();
+      workspace->operators().row_models<T>().batch_norm_gradient(
+          op, workspace, grad_in.data_ptr<T>(), sums.data_ptr<T>());
     });
     return {grad_in, sums[0], sums[1], at::Tensor(), at::Tensor()};
-  }
-
- private:
-  // `sums` receives the gradients in scale and shift.
-  template <typename T>
-  static void Backward(const at::Tensor& x, const at::Tensor& grad, const Columns<T>& by,
-                       Workspace* workspace, T* sums, T* grad_in) {
-    const auto columns = static_cast<uint64_t>(x.size(1));
-    const uint32_t rows = RowsOf(x);
-    const T* const values = x.const_data_ptr<T>();
-    const T* const from = grad.const_data_ptr<T>();
-    SumInGroups(rows, 2 * columns, workspace, sums, [=](uint32_t begin, uint32_t end, T* partial) {
-      for (uint64_t r = begin; r < end; ++r) {
-        for (uint64_t c = 0; c < columns; ++c) {
-          const uint64_t at = r * columns + c;
-          partial[c] += from[at] * ((values[at] - by.mean[c]) * by.inverse[c]);
-          partial[columns + c] += from[at];
-        }
-      }
-    });
-    const T count = static_cast<T>(rows);
-    ParallelRows(rows, kGrainRows, [=](uint32_t begin, uint32_t end) {
-      for (uint64_t r = begin; r < end; ++r) {
-        for (uint64_t c = 0; c < columns; ++c) {
-          const uint64_t at = r * columns + c;
-          const T unit = (values[at] - by.mean[c]) * by.inverse[c];
-          const T along = (sums[columns + c] + unit * sums[c]) / count;
-          grad_in[at] = by.scale[c] * by.inverse[c] * (from[at] - along);
-        }
-      }
-    });
   }
 };
 
 // ---- PReLU ------------------------------------------------------------------------------------
+
+template <typename T>
+PReluRows<T> PReluOf(const at::Tensor& x, const at::Tensor& slope) {
+  return {x.const_data_ptr<T>(), RowsOf(x), static_cast<uint64_t>(x.size(1)),
+          slope.const_data_ptr<T>(), nullptr};
+}
 
 class PReluFunction : public torch::autograd::Function<PReluFunction> {
  public:
@@ -162,16 +87,9 @@ class PReluFunction : public torch::autograd::Function<PReluFunction> {
     SaveWorkspace(context, workspace);
     context->save_for_backward({x, slope});
     const at::Tensor out = EmptyIn(workspace, x, x.size(0), x.size(1));
-    const auto columns = static_cast<uint64_t>(x.size(1));
     InTypeOf(x, [&]<typename T>(T) {
-      const T* const from = x.const_data_ptr<T>();
-      const T below = slope.const_data_ptr<T>()[0];
-      T* const to = out.data_ptr<T>();
-      ParallelRows(RowsOf(x), kGrainRows, [=](uint32_t begin, uint32_t end) {
-        for (uint64_t i = begin * columns; i < end * columns; ++i) {
-          to[i] = from[i] > T{0} ? from[i] : below * from[i];
-        }
-      });
+      workspace->operators().row_models<T>().prelu(PReluOf<T>(x, slope), workspace,
+                                                   out.data_ptr<T>());
     });
     return out;
   }
@@ -183,20 +101,11 @@ class PReluFunction : public torch::autograd::Function<PReluFunction> {
     const at::Tensor grad = grads[0].contiguous();
     const at::Tensor grad_in = EmptyIn(workspace, x, x.size(0), x.size(1));
     const at::Tensor grad_slope = EmptyIn(workspace, x, 0, 1);
-    const auto columns = static_cast<uint64_t>(x.size(1));
     InTypeOf(x, [&]<typename T>(T) {
-      const T* const from = x.const_data_ptr<T>();
-      const T* const given = grad.const_data_ptr<T>();
-      const T below = saved[1].const_data_ptr<T>()[0];
-      T* const to = grad_in.data_ptr<T>();
-      SumInGroups(RowsOf(x), 1, workspace, grad_slope.data_ptr<T>(),
-                  [=](uint32_t begin, uint32_t end, T* sum) {
-                    for (uint64_t i = begin * columns; i < end * columns; ++i) {
-                      const bool positive = from[i] > T{0};
-                      to[i] = positive ? given[i] : below * given[i];
-                      if (!positive) *sum += given[i] * from[i];
-                    }
-                  });
+      PReluRows<T> op = PReluOf<T>(x, saved[1]);
+      op.grad = grad.const_data_ptr<T>();
+      workspace->operators().row_models<T>().prelu_gradient(op, workspace, grad_in.data_ptr<T>(),
+                                                            grad_slope.data_ptr<T>());
     });
     return {grad_in, grad_slope, at::Tensor()};
   }
@@ -204,102 +113,19 @@ class PReluFunction : public torch::autograd::Function<PReluFunction> {
 
 // ---- attention --------------------------------------------------------------------------------
 
-struct AttentionShape {
-  uint32_t rows;
-  uint32_t queries;
-  uint32_t tokens;
-  uint32_t heads;
-  uint32_t head_width;
-
-  uint64_t width() const { return uint64_t{heads} * head_width; }
-  // Of a row's probabilities, [heads, queries, tokens].
-  uint64_t scores() const { return uint64_t{heads} * queries * tokens; }
-};
-
-// Probabilities' factors: 0 or 1 / (1 - p), element head * queries * tokens + ... of the node.
 template <typename T>
-void DrawMask(const DropoutSite& site, uint32_t node, uint64_t count, T* mask) {
-  const DrawStream stream = DropoutStream(site.key, Purpose::kAttentionDropout);
-  const uint64_t threshold = DropoutThreshold(site.p);
-  const T scale = T{1} / (T{1} - static_cast<T>(site.p));
-  PhiloxWords words{};
-  for (uint64_t i = 0; i < count; ++i) {
-    if (i % 4 == 0) words = LongRowWords(stream, node, i / 4);
-    mask[i] = words.word[i % 4] >= threshold ? scale : T{0};
-  }
-}
-
-// Of one row; `probability` receives softmax's, before dropout.
-template <typename T>
-void AttendRow(const AttentionShape& shape, const T* query, const T* key, const T* value,
-               const T* mask, T* probability, T* out) {
-  const T scale = T{1} / std::sqrt(static_cast<T>(shape.head_width));
-  std::fill_n(out, shape.queries * shape.width(), T{0});
-  for (uint32_t head = 0; head < shape.heads; ++head) {
-    const uint64_t column = uint64_t{head} * shape.head_width;
-    for (uint32_t q = 0; q < shape.queries; ++q) {
-      const uint64_t at = (uint64_t{head} * shape.queries + q) * shape.tokens;
-      T* const p = probability + at;
-      T most = -std::numeric_limits<T>::infinity();
-      for (uint32_t t = 0; t < shape.tokens; ++t) {
-        p[t] = scale * DotOfRows(query + q * shape.width() + column,
-                                 key + t * shape.width() + column, shape.head_width);
-        most = std::max(most, p[t]);
-      }
-      T sum = 0;
-      for (uint32_t t = 0; t < shape.tokens; ++t) sum += p[t] = std::exp(p[t] - most);
-      T* const to = out + q * shape.width() + column;
-      for (uint32_t t = 0; t < shape.tokens; ++t) {
-        p[t] /= sum;
-        const T factor = mask == nullptr ? p[t] : p[t] * mask[at + t];
-        const T* const from = value + t * shape.width() + column;
-        for (uint32_t c = 0; c < shape.head_width; ++c) to[c] += factor * from[c];
-      }
-    }
-  }
-}
-
-template <typename T>
-struct RowGradients {
-  T* query;
-  T* key;
-  T* value;
-};
-
-template <typename T>
-void AttendRowBackward(const AttentionShape& shape, const T* query, const T* key, const T* value,
-                       const T* mask, const T* probability, const T* grad, T* along,
-                       const RowGradients<T>& to) {
-  const T scale = T{1} / std::sqrt(static_cast<T>(shape.head_width));
-  std::fill_n(to.query, shape.queries * shape.width(), T{0});
-  std::fill_n(to.key, shape.tokens * shape.width(), T{0});
-  std::fill_n(to.value, shape.tokens * shape.width(), T{0});
-  for (uint32_t head = 0; head < shape.heads; ++head) {
-    const uint64_t column = uint64_t{head} * shape.head_width;
-    for (uint32_t q = 0; q < shape.queries; ++q) {
-      const uint64_t at = (uint64_t{head} * shape.queries + q) * shape.tokens;
-      const uint64_t here = q * shape.width() + column;
-      T mean = 0;
-      for (uint32_t t = 0; t < shape.tokens; ++t) {
-        const uint64_t there = t * shape.width() + column;
-        const T kept = mask == nullptr ? T{1} : mask[at + t];
-        along[t] = kept * DotOfRows(grad + here, value + there, shape.head_width);
-        mean += along[t] * probability[at + t];
-        const T factor = kept * probability[at + t];
-        for (uint32_t c = 0; c < shape.head_width; ++c) {
-          to.value[there + c] += factor * grad[here + c];
-        }
-      }
-      for (uint32_t t = 0; t < shape.tokens; ++t) {
-        const uint64_t there = t * shape.width() + column;
-        const T slope = scale * probability[at + t] * (along[t] - mean);
-        for (uint32_t c = 0; c < shape.head_width; ++c) {
-          to.query[here + c] += slope * key[there + c];
-          to.key[there + c] += slope * query[here + c];
-        }
-      }
-    }
-  }
+TokenRows<T> TokensOf(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                      int64_t heads) {
+  TokenRows<T> op;
+  op.rows = RowsOf(query);
+  op.queries = static_cast<uint32_t>(query.size(1));
+  op.tokens = static_cast<uint32_t>(key.size(1));
+  op.heads = static_cast<uint32_t>(heads);
+  op.head_width = static_cast<uint32_t>(query.size(2) / heads);
+  op.query = query.const_data_ptr<T>();
+  op.key = key.const_data_ptr<T>();
+  op.value = value.const_data_ptr<T>();
+  return op;
 }
 
 class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
@@ -309,27 +135,18 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
                             const DropoutSite& site, Workspace* workspace) {
     SaveWorkspace(context, workspace);
     context->saved_data["heads"] = heads;
-    const AttentionShape shape = ShapeOf(query, key, heads);
-    const at::Tensor probability =
-        EmptyIn(workspace, query, shape.rows, static_cast<int64_t>(shape.scores()));
-    const at::Tensor mask = site.p == 0.0F ? at::Tensor() : at::empty_like(probability);
+    const int64_t scores = heads * query.size(1) * key.size(1);
+    const at::Tensor probability = EmptyIn(workspace, query, query.size(0), scores);
+    at::Tensor mask;
+    if (site.p != 0.0F) mask = EmptyIn(workspace, query, query.size(0), scores);
     at::Tensor out = at::empty_like(query);
     InTypeOf(query, [&]<typename T>(T) {
-      const T* q = query.const_data_ptr<T>();
-      const T* k = key.const_data_ptr<T>();
-      const T* v = value.const_data_ptr<T>();
-      T* m = mask.defined() ? mask.data_ptr<T>() : nullptr;
-      T* p = probability.data_ptr<T>();
-      T* o = out.data_ptr<T>();
-      ParallelRows(shape.rows, 1, [=, &site](uint32_t begin, uint32_t end) {
-        for (uint64_t r = begin; r < end; ++r) {
-          T* const own = m == nullptr ? nullptr : m + r * shape.scores();
-          if (own != nullptr) DrawMask(site, site.nodes[r], shape.scores(), own);
-          AttendRow(shape, q + r * shape.queries * shape.width(),
-                    k + r * shape.tokens * shape.width(), v + r * shape.tokens * shape.width(), own,
-                    p + r * shape.scores(), o + r * shape.queries * shape.width());
-        }
-      });
+      TokenRows<T> op = TokensOf<T>(query, key, value, heads);
+      op.probability = probability.data_ptr<T>();
+      if (mask.defined()) op.mask = mask.data_ptr<T>();
+      op.out = out.data_ptr<T>();
+      const TokenDropout dropout{site.key, site.nodes, site.p};
+      workspace->operators().row_models<T>().attend(op, dropout, workspace);
     });
     variable_list kept = {query, key, value, probability};
     if (mask.defined()) kept.push_back(mask);
@@ -338,41 +155,24 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
+    Workspace* const workspace = SavedWorkspace(context);
     const variable_list saved = context->get_saved_variables();
     const at::Tensor grad = grads[0].contiguous();
-    const AttentionShape shape = ShapeOf(saved[0], saved[1], context->saved_data["heads"].toInt());
     at::Tensor grad_query = at::empty_like(saved[0]);
     at::Tensor grad_key = at::empty_like(saved[1]);
     at::Tensor grad_value = at::empty_like(saved[2]);
     InTypeOf(saved[0], [&]<typename T>(T) {
-      const T* q = saved[0].const_data_ptr<T>();
-      const T* k = saved[1].const_data_ptr<T>();
-      const T* v = saved[2].const_data_ptr<T>();
-      const T* p = saved[3].const_data_ptr<T>();
-      const T* m = saved.size() > 4 ? saved[4].const_data_ptr<T>() : nullptr;
-      const T* g = grad.const_data_ptr<T>();
-      T* dq = grad_query.data_ptr<T>();
-      T* dk = grad_key.data_ptr<T>();
-      T* dv = grad_value.data_ptr<T>();
-      ParallelRows(shape.rows, 1, [=](uint32_t begin, uint32_t end) {
-        std::vector<T> along(shape.tokens);
-        for (uint64_t r = begin; r < end; ++r) {
-          const uint64_t queries = r * shape.queries * shape.width();
-          const uint64_t tokens = r * shape.tokens * shape.width();
-          AttendRowBackward<T>(shape, q + queries, k + tokens, v + tokens,
-                               m == nullptr ? nullptr : m + r * shape.scores(),
-                               p + r * shape.scores(), g + queries, along.data(),
-                               {dq + queries, dk + tokens, dv + tokens});
-        }
-      });
+      const int64_t heads = context->saved_data["heads"].toInt();
+      TokenRows<T> op = TokensOf<T>(saved[0], saved[1], saved[2], heads);
+      op.probability = saved[3].data_ptr<T>();
+      if (saved.size() > 4) op.mask = saved[4].data_ptr<T>();
+      op.grad = grad.const_data_ptr<T>();
+      op.grad_query = grad_query.data_ptr<T>();
+      op.grad_key = grad_key.data_ptr<T>();
+      op.grad_value = grad_value.data_ptr<T>();
+      workspace->operators().row_models<T>().attend_gradient(op, workspace);
     });
     return {grad_query, grad_key, grad_value, at::Tensor(), at::Tensor(), at::Tensor()};
-  }
-
- private:
-  static AttentionShape ShapeOf(const at::Tensor& query, const at::Tensor& key, int64_t heads) {
-    return {RowsOf(query), static_cast<uint32_t>(query.size(1)), static_cast<uint32_t>(key.size(1)),
-            static_cast<uint32_t>(heads), static_cast<uint32_t>(query.size(2) / heads)};
   }
 };
 
@@ -390,14 +190,14 @@ at::Tensor BatchNorm(const at::Tensor& x, const at::Tensor& scale, const at::Ten
 
 at::Tensor BatchNormBy(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                        const BatchMoments& moments, Workspace* workspace) {
-  const auto columns = static_cast<uint64_t>(x.size(1));
   const at::Tensor inverse = EmptyIn(workspace, x, 0, x.size(1));
   at::Tensor out = EmptyIn(workspace, x, x.size(0), x.size(1));
+  const at::Tensor given = EmptyIn(workspace, x, 2, x.size(1));
+  given[0].copy_(moments.mean);
+  given[1].copy_(moments.variance);
   InTypeOf(x, [&]<typename T>(T) {
-    InvertDeviations(moments.variance.const_data_ptr<T>(), columns, inverse.data_ptr<T>());
-    const Columns<T> by{moments.mean.const_data_ptr<T>(), inverse.const_data_ptr<T>(),
-                        scale.const_data_ptr<T>(), shift.const_data_ptr<T>()};
-    NormalizeColumns(x.const_data_ptr<T>(), RowsOf(x), columns, by, out.data_ptr<T>());
+    workspace->operators().row_models<T>().batch_norm_by(
+        BatchNormOf<T>(x, scale, shift, given, inverse), workspace, out.data_ptr<T>());
   });
   return out;
 }
@@ -406,13 +206,11 @@ at::Tensor PRelu(const at::Tensor& x, const at::Tensor& slope, Workspace* worksp
   return PReluFunction::apply(x, slope, workspace);
 }
 
-at::Tensor Dropout(const at::Tensor& x, const DropoutSite& site) {
+at::Tensor Dropout(const at::Tensor& x, const DropoutSite& site, Workspace* workspace) {
   if (site.p == 0.0F) return x;
   const at::Tensor mask = at::ones_like(x.detach()).view({x.size(0), -1});
   InTypeOf(x, [&]<typename T>(T) {
-    const auto op = DropoutOf<T>(site, mask);
-    ParallelRows(RowsOf(mask), kGrainRows,
-                 [&op](uint32_t begin, uint32_t end) { RunDropout(op, begin, end); });
+    workspace->operators().rows<T>().dropout(DropoutOf<T>(site, mask), RowsOf(mask), workspace);
   });
   return x.mul(mask.view(x.sizes()));
 }

@@ -7,7 +7,8 @@
 #include "train/workspace.h"
 
 // The differentiable operators of models over rows, beside Affine, ReluDropout and LayerNorm: in
-// float32, in float64 for tests. Their sums over rows do not depend on the number of threads.
+// float32, in float64 for tests, by the operators of the workspace's device (operators.h). Their
+// sums over rows do not depend on the number of threads.
 
 namespace gnnd {
 
@@ -28,7 +29,7 @@ at::Tensor BatchNormBy(const at::Tensor& x, const at::Tensor& scale, const at::T
 at::Tensor PRelu(const at::Tensor& x, const at::Tensor& slope, Workspace* workspace);
 
 // Keyed dropout of rows; x as it is where p is 0.
-at::Tensor Dropout(const at::Tensor& x, const DropoutSite& site);
+at::Tensor Dropout(const at::Tensor& x, const DropoutSite& site, Workspace* workspace);
 
 // Attention of each row's queries over its tokens, without projections.
 struct TokenAttention {

@@ -67,4 +67,14 @@ Result<RowTargets> RowTargets::OfNodes(std::span<const uint32_t> wanted,
   return targets;
 }
 
+std::vector<RowRun> RowTargets::RunsOf(uint64_t first, uint64_t end) const {
+  std::vector<RowRun> runs;
+  for (uint64_t i = first; i < end; ++i) {
+    const bool begins = runs.empty() || runs.back().first + runs.back().count != rows[i];
+    if (begins) runs.push_back({rows[i], 0});
+    ++runs.back().count;
+  }
+  return runs;
+}
+
 }  // namespace gnnd

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/draw/row_order.h"
 
 // Which rows of a propagation are predicted, and whose they are.
 
@@ -33,6 +34,9 @@ struct RowTargets {
   // Of `wanted` nodes, ascending, wherever their rows are. kInvalidArgument for one without a row.
   static Result<RowTargets> OfNodes(std::span<const uint32_t> wanted,
                                     std::span<const uint32_t> nodes_of_rows);
+
+  // Of targets [first, end): rows that follow each other are one run.
+  std::vector<RowRun> RunsOf(uint64_t first, uint64_t end) const;
 };
 
 }  // namespace gnnd

@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
-#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -15,21 +14,22 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/base/contain.h"
 #include "core/base/prefetch.h"
 #include "core/batch/permute.h"
 #include "core/draw/row_order.h"
 #include "core/graph/npy.h"
-#include "core/kernels/loss.h"
 #include "core/model/parameter_digest.h"
 #include "core/model/row_manifest.h"
 #include "core/prepare/propagation.h"
 #include "train/device.h"
+#include "train/device_rows.h"
+#include "train/guarded.h"
 #include "train/model.h"
 #include "train/ops.h"
 #include "train/parallel.h"
 #include "train/row_files.h"
 #include "train/row_model.h"
+#include "train/row_results.h"
 #include "train/workspace.h"
 
 namespace gnnd {
@@ -41,22 +41,10 @@ constexpr uint64_t kMostStride = 64;   // of Trainers that take turns
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
-// Runs `body`, turning what torch throws into a Status.
-template <typename Body>
-Status Guarded(const Body& body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory();
-  } catch (const c10::Error& error) {
-    return Status(Code::kInternal, error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return Status(Code::kInternal, error.what());
-  }
-}
-
 // What was read of one batch.
 struct RowBuffer {
+  explicit RowBuffer(const TrainDevice& where) : memory(where) {}
+
   Workspace memory;
   std::vector<at::Tensor> tokens;
   std::vector<uint32_t> rows;
@@ -77,8 +65,17 @@ struct RowBuffer {
 
 class RowsWork final : public TorchWork {
  public:
-  RowsWork(const RowsOptions& options, RowFiles files)
-      : options_(options), files_(std::move(files)), model_(options.model) {}
+  RowsWork(const RowsOptions& options, RowFiles files, std::unique_ptr<DeviceRows> device)
+      : options_(options),
+        files_(std::move(files)),
+        model_(options.model),
+        device_(std::move(device)),
+        buffers_{RowBuffer(HostMemory()), RowBuffer(HostMemory())},
+        evaluated_(HostMemory()),
+        compute_(device_ ? device_->side().compute().train_device() : CpuDevice()) {}
+  ~RowsWork() override {
+    if (device_) device_->side().Drain();
+  }
 
   // Evaluations predict from now on, where the options say so.
   Status UsePredictions() {
@@ -110,17 +107,10 @@ class RowsWork final : public TorchWork {
       // Trainers take turns: what the last one was behind the one before is a guess at the next.
       if (place > last_place_) stride_ = std::min(place - last_place_, kMostStride);
       last_place_ = place;
-      GNND_TRY(Read(buffer, [this, place](uint32_t ahead, std::vector<RowRun>* runs) {
+      GNND_TRY(ReadBatch(number, buffer, [this, place](uint32_t ahead, std::vector<RowRun>* runs) {
         BatchRuns(KeyAt(place + ahead * stride_), runs);
       }));
-      const uint64_t rows = buffer->rows.size() * files_.tokens->num_tokens();
-      const auto tier =
-          static_cast<uint32_t>(options_.tier == RowTier::kDisk ? Tier::kDisk : Tier::kHost);
-      report->traffic.rows[tier] += rows;
-      report->traffic.bytes[tier] += rows * files_.tokens->row_bytes();
-      report->work_bytes = compute_.reserved_bytes() + files_.tokens->memory_bytes();
-      for (const RowBuffer& each : buffers_) report->work_bytes += each.memory.reserved_bytes();
-      return Status::Ok();
+      return Report(number, report);
     });
   }
 
@@ -131,22 +121,27 @@ class RowsWork final : public TorchWork {
     GNND_CHECK(parameters.size() == manifest().num_floats && gradient.size() == parameters.size());
     GNND_CHECK(buffer.key.epoch == sample.key().epoch && buffer.key.batch == sample.key().batch);
     return Guarded([&] {
-      UseThreads();
+      UseThreads(options_.threads);
       const c10::AutoGradMode with_gradients(true);
+      std::optional<TrainStream::Current> current;
+      if (device_) current.emplace(device_->side().compute());
       compute_.Reset();
-      std::vector<at::Tensor> leaves = ParameterTensors(parameters);
+      if (device_) device_->side().compute().BeginTiming();
+      std::vector<at::Tensor> leaves = ParameterTensors(view);
       for (size_t i = 0; i < leaves.size(); ++i) leaves[i].requires_grad_(!IsRunning(i));
       std::vector<RunningValue> running;
       const at::Tensor logits =
-          ForwardRows(model_, leaves, BatchOf(buffer, true), &compute_, &running).contiguous();
+          ForwardRows(model_, leaves, BatchOf(buffer, number, true), &compute_, &running)
+              .contiguous();
       const at::Tensor slopes = EmptyIn(&compute_, logits, logits.size(0), logits.size(1));
       *report = BatchReport();
-      AddLosses(buffer, logits, slopes, report);
+      AddLosses(buffer, number, logits, slopes, report);
       if (!std::isfinite(report->loss_sum)) {
         return Status(Code::kNumericDivergence, "the training loss is not finite");
       }
       WriteGradients(logits, slopes, leaves, gradient);
-      WriteRunning(running, parameters, buffer.rows.size(), gradient);
+      if (device_) report->device_ns = device_->side().compute().EndTiming();
+      WriteRunning(manifest(), running, parameters, buffer.rows.size(), gradient);
       return Status::Ok();
     });
   }
@@ -173,7 +168,7 @@ class RowsWork final : public TorchWork {
     if (!alive()) return EvaluationAborted();
     if (predictions_) {
       return predictions_->Once(task, {task.chunk, -1}, result, [&] {
-        return PredictRows(parameters.floats, task.chunk, targets_,
+        return PredictRows(parameters, task.chunk, targets_,
                            [&](uint64_t first, std::span<const float> logits) {
                              *result = EvalResult{};
                              result->rows = logits.size() / options_.model.out_dim;
@@ -189,8 +184,8 @@ class RowsWork final : public TorchWork {
     runs_.assign(1, {static_cast<uint32_t>(begin), count});
     return Guarded([&] {
       at::Tensor logits;
-      GNND_TRY(Evaluate(parameters.floats, &logits));
-      return Count(logits, validates, result);
+      GNND_TRY(Evaluate(parameters, &logits));
+      return CountRows(logits, evaluated_.labels, validates, result);
     });
   }
 
@@ -205,7 +200,7 @@ class RowsWork final : public TorchWork {
     for (uint64_t chunk = 0; chunk * kEvalRows < nodes.size(); ++chunk) {
       progress_ = static_cast<double>(chunk * kEvalRows) / static_cast<double>(nodes.size());
       if (!alive()) return EvaluationAborted();
-      GNND_TRY(PredictRows(parameters, chunk, targets,
+      GNND_TRY(PredictRows({.floats = parameters}, chunk, targets,
                            [&](uint64_t first, std::span<const float> logits) {
                              const uint64_t rows = logits.size() / options_.model.out_dim;
                              return consume(nodes.subspan(first, rows), logits.data());
@@ -217,45 +212,34 @@ class RowsWork final : public TorchWork {
 
  private:
   // Logits of the rows of runs_.
-  Status Evaluate(std::span<const float> parameters, at::Tensor* logits) {
-    UseThreads();
+  Status Evaluate(const ParametersView& parameters, at::Tensor* logits) {
+    UseThreads(options_.threads);
     const c10::AutoGradMode without_gradients(false);
+    std::optional<TrainStream::Current> current;
+    if (device_) current.emplace(device_->side().compute());
     compute_.Reset();
     evaluated_.Take(runs_);
     const auto nobody_knows = [](uint32_t, std::vector<RowRun>*) {};
-    GNND_TRY(runs_.size() == 1 ? ReadStretches(&evaluated_) : Read(&evaluated_, nobody_knows));
-    *logits = ForwardRows(model_, ParameterTensors(parameters), BatchOf(evaluated_, false),
-                          &compute_, nullptr)
-                  .contiguous();
+    GNND_TRY(ReadBatch(DeviceRows::kEvaluated, &evaluated_, nobody_knows));
+    const RowBatch batch = BatchOf(evaluated_, DeviceRows::kEvaluated, false);
+    *logits = ForwardRows(model_, ParameterTensors(parameters), batch, &compute_, nullptr)
+                  .contiguous()
+                  .to(at::kCPU);
     return Status::Ok();
   }
 
   // `take` gets the logits of a chunk of the targets, and the place of the first of them.
   template <typename Take>
-  Status PredictRows(std::span<const float> parameters, uint64_t chunk, const RowTargets& targets,
+  Status PredictRows(const ParametersView& parameters, uint64_t chunk, const RowTargets& targets,
                      const Take& take) {
     const uint64_t first = chunk * kEvalRows;
-    const uint64_t end = std::min<uint64_t>(first + kEvalRows, targets.rows.size());
-    runs_.clear();
-    for (uint64_t i = first; i < end; ++i) {
-      const uint32_t row = targets.rows[i];
-      const bool begins = runs_.empty() || runs_.back().first + runs_.back().count != row;
-      if (begins) runs_.push_back({row, 0});
-      ++runs_.back().count;
-    }
+    runs_ = targets.RunsOf(first, std::min<uint64_t>(first + kEvalRows, targets.rows.size()));
     return Guarded([&] {
       at::Tensor logits;
       GNND_TRY(Evaluate(parameters, &logits));
       return take(first, std::span<const float>(logits.const_data_ptr<float>(),
                                                 static_cast<size_t>(logits.numel())));
     });
-  }
-
-  void UseThreads() const {
-    // OpenMP keeps the number per thread, so the caller's thread must set it itself.
-    if (at::get_num_threads() != static_cast<int>(options_.threads)) {
-      at::set_num_threads(static_cast<int>(options_.threads));
-    }
   }
 
   // Beside a batch that is computed a whole team would only take its cores: copying needs few.
@@ -268,15 +252,11 @@ class RowsWork final : public TorchWork {
     return manifest().tensors[index].role == TensorRole::kRunning;
   }
 
-  std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters) const {
-    std::vector<at::Tensor> tensors;
-    for (const ParameterTensor& tensor : manifest().tensors) {
-      // Torch has no view of constant memory; nothing writes to a parameter here.
-      float* data = const_cast<float*>(parameters.data()) + tensor.offset;
-      tensors.push_back(tensor.is_bias ? ViewOf(data, 0, tensor.rows)
-                                       : ViewOf(data, tensor.rows, tensor.cols));
-    }
-    return tensors;
+  std::vector<at::Tensor> ParameterTensors(const ParametersView& view) {
+    return TensorsOf(device_ ? device_->side().Parameters(view) : view.floats);
+  }
+  std::vector<at::Tensor> TensorsOf(std::span<const float> floats) const {
+    return ViewsOf(manifest(), floats, compute_.device().where);
   }
 
   // The batch's rows, from its key alone.
@@ -315,7 +295,45 @@ class RowsWork final : public TorchWork {
             static_cast<uint32_t>(place % batches)};
   }
 
-  // Reads the buffer's rows, which are those of runs_, of each token.
+  const TrainDevice& HostMemory() const { return device_ ? device_->pinned() : CpuDevice(); }
+
+  // The buffer's rows, which are those of runs_, to where they are computed with.
+  Status ReadBatch(uint32_t number, RowBuffer* buffer, const NextRuns& next) {
+    const uint64_t held = device_ ? device_->held_rows() : 0;
+    if (held > 0 && (number != DeviceRows::kEvaluated || held > options_.train)) {
+      TakeLabels(buffer);
+      device_->Gather(number, buffer->rows, buffer->nodes, buffer->labels);
+      return Status::Ok();
+    }
+    const bool is_long = number == DeviceRows::kEvaluated && runs_.size() == 1;
+    GNND_TRY(is_long ? ReadStretches(buffer) : Read(buffer, next));
+    if (device_) device_->Put(number, buffer->tokens, buffer->nodes, buffer->labels);
+    return Status::Ok();
+  }
+
+  // What Extract says of a batch that was read.
+  Status Report(uint32_t number, ExtractReport* report) {
+    const uint64_t rows = buffers_[number].rows.size() * files_.tokens->num_tokens();
+    const uint64_t bytes = rows * files_.tokens->row_bytes();
+    const Tier tiers[] = {Tier::kHost, Tier::kDisk, device_ ? Tier::kDevice : Tier::kHost};
+    const auto tier = static_cast<uint32_t>(tiers[static_cast<uint32_t>(options_.tier)]);
+    report->traffic.rows[tier] += rows;
+    report->traffic.bytes[tier] += bytes;
+    report->work_bytes = compute_.reserved_bytes() + files_.tokens->memory_bytes();
+    for (const RowBuffer& each : buffers_) report->work_bytes += each.memory.reserved_bytes();
+    if (!device_) return Status::Ok();
+    report->work_bytes += device_->reserved_bytes();
+    report->cache_rows = device_->held_rows();
+    report->device_ns = device_->batch(number).device_ns;
+    if (device_->held_rows() == 0) {
+      report->staged_rows = rows;
+      report->staged_bytes = bytes;
+    }
+    if (IsUseDue(extracted_++)) report->device = GNND_VALUE(options_.device->Use());
+    return Status::Ok();
+  }
+
+  // Reads the buffer's rows of each token.
   Status Read(RowBuffer* buffer, const NextRuns& next) {
     BeginRead(buffer);
     GNND_TRY(files_.tokens->Stage(runs_, next));
@@ -342,9 +360,7 @@ class RowsWork final : public TorchWork {
     return Status::Ok();
   }
 
-  void BeginRead(RowBuffer* buffer) const {
-    buffer->memory.Reset();
-    buffer->tokens.clear();
+  void TakeLabels(RowBuffer* buffer) const {
     buffer->nodes.resize(buffer->rows.size());
     buffer->labels.resize(buffer->rows.size());
     const auto count = static_cast<uint32_t>(buffer->rows.size());
@@ -353,6 +369,12 @@ class RowsWork final : public TorchWork {
       if (draws_) Take(files_.nodes.values<uint32_t>(), buffer->rows, begin, end, &buffer->nodes);
       Take(files_.labels.values<uint32_t>(), buffer->rows, begin, end, &buffer->labels);
     });
+  }
+
+  void BeginRead(RowBuffer* buffer) const {
+    TakeLabels(buffer);
+    buffer->memory.Reset();
+    buffer->tokens.clear();
     const uint64_t columns = options_.model.in_dim;
     for (uint32_t token = 0; token < files_.tokens->num_tokens(); ++token) {
       float* const out = buffer->memory.Get<float>(buffer->rows.size() * columns);
@@ -383,23 +405,21 @@ class RowsWork final : public TorchWork {
     });
   }
 
-  static RowBatch BatchOf(const RowBuffer& buffer, bool training) {
-    return {buffer.tokens, buffer.key, buffer.nodes.data(), training};
+  RowBatch BatchOf(const RowBuffer& buffer, uint32_t number, bool training) const {
+    if (!device_) return {buffer.tokens, buffer.key, buffer.nodes.data(), training};
+    const DeviceBatch& there = device_->batch(number);
+    return {there.tokens, buffer.key, there.nodes, training};
   }
 
-  uint32_t LabelOf(uint32_t row) const {
-    return static_cast<uint32_t>(files_.labels.values<int32_t>()[row]);
-  }
-
-  void AddLosses(const RowBuffer& buffer, const at::Tensor& logits, const at::Tensor& slopes,
-                 BatchReport* report) {
+  void AddLosses(const RowBuffer& buffer, uint32_t number, const at::Tensor& logits,
+                 const at::Tensor& slopes, BatchReport* report) {
     LossRows rows;
     rows.logits = logits.const_data_ptr<float>();
-    rows.labels = buffer.labels.data();
+    rows.labels = device_ ? device_->batch(number).labels : buffer.labels.data();
     rows.rows = static_cast<uint32_t>(buffer.rows.size());
     rows.classes = options_.model.out_dim;
     rows.grad = slopes.data_ptr<float>();
-    const LossSums sums = CpuDevice().operators->loss(rows, &compute_);
+    const LossSums sums = compute_.operators().loss(rows, &compute_);
     report->loss_sum = sums.loss;
     report->correct = sums.correct;
     report->seeds = buffer.rows.size();
@@ -412,43 +432,17 @@ class RowsWork final : public TorchWork {
       if (!IsRunning(i)) moved.push_back(leaves[i]);
     }
     const auto grads = torch::autograd::grad({logits}, moved, {slopes}, std::nullopt, false, true);
-    std::fill(gradient.begin(), gradient.end(), 0.0F);
+    const std::span<float> whole = device_ ? device_->side().Gradient() : gradient;
+    if (!device_) std::fill(gradient.begin(), gradient.end(), 0.0F);
+    const std::vector<at::Tensor> places = TensorsOf(whole);
     size_t next = 0;
     for (size_t i = 0; i < leaves.size(); ++i) {
       if (IsRunning(i)) continue;
       const at::Tensor& given = grads[next++];
-      if (!given.defined()) continue;
-      const at::Tensor grad = given.contiguous();
-      std::copy_n(grad.const_data_ptr<float>(), grad.numel(),
-                  gradient.begin() + static_cast<int64_t>(manifest().tensors[i].offset));
+      if (given.defined()) places[i].view(given.sizes()).copy_(given);
     }
-  }
-
-  // The distance to what the batch found, times its rows (kernels/optimizer.h).
-  void WriteRunning(const std::vector<RunningValue>& running, std::span<const float> parameters,
-                    uint64_t rows, std::span<float> gradient) const {
-    for (const RunningValue& value : running) {
-      const ParameterTensor& tensor = manifest().tensors[value.index];
-      const float* const found = value.value.const_data_ptr<float>();
-      for (uint64_t i = 0; i < tensor.size(); ++i) {
-        const uint64_t at = tensor.offset + i;
-        gradient[at] = static_cast<float>(rows) * (parameters[at] - found[i]);
-      }
-    }
-  }
-
-  Status Count(const at::Tensor& logits, bool with_loss, EvalResult* result) const {
-    const uint64_t classes = options_.model.out_dim;
-    *result = EvalResult{};
-    result->rows = result->nodes = evaluated_.rows.size();
-    for (size_t i = 0; i < evaluated_.rows.size(); ++i) {
-      const std::span row(logits.const_data_ptr<float>() + i * classes, classes);
-      const uint32_t label = LabelOf(evaluated_.rows[i]);
-      if (with_loss) result->loss_sum += CrossEntropy<float>(row, label, nullptr);
-      if (ArgMax(row) == label) ++result->correct;
-    }
-    if (std::isfinite(result->loss_sum)) return Status::Ok();
-    return Status(Code::kNumericDivergence, "the validation loss is not finite");
+    if (device_)
+      device_->side().compute().CopyOut(gradient.data(), whole.data(), whole.size_bytes());
   }
 
   const std::thread::id owner_ = std::this_thread::get_id();  // computes
@@ -458,6 +452,8 @@ class RowsWork final : public TorchWork {
                       options_.model.attention_dropout > 0;
   RowFiles files_;
   Model model_;
+  std::unique_ptr<DeviceRows> device_;  // null: the CPU
+  uint64_t extracted_ = 0;              // batches, by the thread that extracts
   RowBuffer buffers_[kExtractBuffers];
   RowBuffer evaluated_;
   RowTargets targets_;  // of an inference
@@ -482,11 +478,15 @@ Result<std::unique_ptr<TorchWork>> CreateRowsWork(const RowsOptions& options) {
     return Invalid("train, batch_size and chunk must be at least 1");
   }
   RowFiles files = GNND_VALUE(OpenRowFiles(options));
+  std::unique_ptr<DeviceRows> device;
+  if (options.device != nullptr) {
+    device = GNND_VALUE(DeviceRows::Create(options, ManifestOf(options.model)->num_floats));
+  }
   std::unique_ptr<RowsWork> work;
   GNND_TRY(Guarded([&] {
     static std::once_flag interop;  // torch accepts this once per process, before any work
     std::call_once(interop, [] { at::set_num_interop_threads(1); });
-    work = std::make_unique<RowsWork>(options, std::move(files));
+    work = std::make_unique<RowsWork>(options, std::move(files), std::move(device));
     return Status::Ok();
   }));
   GNND_TRY(work->UsePredictions());

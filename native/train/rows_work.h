@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/status.h"
+#include "core/device/device.h"
 #include "core/executor/prediction_files.h"
 #include "core/feature/row_reader.h"
 #include "core/kernels/optimizer.h"
@@ -13,6 +14,9 @@
 #include "train/torch_work.h"
 
 namespace gnnd {
+
+// What a device holds, where it is the rows' tier; the rest comes from the host's memory.
+enum class DeviceSplits : uint32_t { kAll = 0, kTrain = 1 };
 
 // All that decides what a Trainer computes on rows of a propagation.
 struct RowsOptions {
@@ -32,11 +36,16 @@ struct RowsOptions {
   PredictionPlace predictions;
   RowsToPredict predicted;
   RowTier tier = RowTier::kHost;  // decides no bit
+  DeviceSplits device_splits = DeviceSplits::kAll;
+  // With memory of its own: batches, evaluations but predictions, and of RowTier::kDevice the rows.
+  // Steps stay with the processor. Borrowed, until after the TorchWork; null: the CPU.
+  const Device* device = nullptr;
 };
 
 // A Trainer's arithmetic on rows of propagated features. Samples are of kind kRows: their key alone
 // says which rows. kInvalidArgument when options contradict each other,
-// kDatasetCorrupt when files do not fit them or a row has no label of the model.
+// kDatasetCorrupt when files do not fit them or a row has no label of the model; what
+// DeviceRows::Create answers.
 Result<std::unique_ptr<TorchWork>> CreateRowsWork(const RowsOptions& options);
 
 }  // namespace gnnd

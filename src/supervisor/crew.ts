@@ -256,7 +256,8 @@ export class Crew {
         rows: {
           folder: this.#options.rowsFolder,
           chunk: Math.max(1, spec.training.rowChunk),
-          tier: memory.rows?.tier === 'DISK' ? 'DISK' : 'HOST',
+          tier: this.#rowTierOf(device),
+          deviceSplits: memory.rows?.splits ?? 'ALL',
         },
         evaluation: {
           scratchFd: this.#scratchFd === null ? 0 : scratchFd,
@@ -265,6 +266,13 @@ export class Crew {
         },
       },
     };
+  }
+
+  /** A Trainer on cores reads in the host's memory what devices hold. */
+  #rowTierOf(device: number): 'DEVICE' | 'HOST' | 'DISK' {
+    const { devices, memory } = this.#options;
+    const tier = memory.rows?.tier ?? 'HOST';
+    return tier === 'DEVICE' && devices[device]?.accelerator === undefined ? 'HOST' : tier;
   }
 
   #deviceOptionsOf(role: ExecutorRole, index: number): ExecutorOptions['device'] {

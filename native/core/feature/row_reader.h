@@ -17,8 +17,9 @@
 namespace gnnd {
 
 enum class RowTier : uint32_t {
-  kHost = 0,  // mapped files: the page cache
-  kDisk = 1,  // read past it, batches ahead
+  kHost = 0,    // mapped files: the page cache
+  kDisk = 1,    // read past it, batches ahead
+  kDevice = 2,  // a Trainer's device holds them; who has none reads them as kHost
 };
 
 struct RowReaderOptions {

@@ -10,5 +10,6 @@ void AddFeatures(gnnd_device_plugin* table);
 void AddTraining(gnnd_device_plugin* table);
 void AddAttention(gnnd_device_plugin* table);
 void AddLayerEnds(gnnd_device_plugin* table);
+void AddRowModels(gnnd_device_plugin* table);
 
 }  // namespace gnnd::cuda

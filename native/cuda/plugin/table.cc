@@ -239,6 +239,7 @@ gnnd_device_plugin MakeTable() {
   AddTraining(&table);
   AddAttention(&table);
   AddLayerEnds(&table);
+  AddRowModels(&table);
   return table;
 }
 

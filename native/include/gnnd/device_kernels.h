@@ -362,6 +362,74 @@ typedef struct gnnd_device_norm_rows {
   void* workspace;   /* likewise: [norm_workspace_bytes(rows, columns)] */
 } gnnd_device_norm_rows;
 
+/* ---- Models over rows of propagated features; float32, all packed. ---- */
+
+enum gnnd_device_batch_norm_pass {
+  GNND_BATCH_NORM_OWN = 0,   /* by the rows' own moments, which are written */
+  GNND_BATCH_NORM_GIVEN = 1, /* by given ones */
+  GNND_BATCH_NORM_GRADIENT = 2,
+};
+
+/* out = (x - mean) / root(variance + 1e-5) * scale + shift, or gradients: in x, and in scale and
+ * shift, summed as sum_rows. */
+typedef struct gnnd_device_batch_norm_rows {
+  uint32_t pass;
+  uint32_t rows;
+  uint64_t columns;
+  const float* x;
+  const float* scale; /* [columns] */
+  const float* shift; /* [columns]; not of the gradient's */
+  float* moments;     /* [2, columns]: mean and variance, over `rows` */
+  float* inverse;     /* [columns]: 1 / the standard deviation; the gradient's reads it */
+  const float* grad;  /* of the gradient's: like x */
+  float* out;         /* like x */
+  float* grad_scale;  /* of the gradient's: [2, columns] */
+  void* workspace;    /* not of GIVEN: [batch_norm_workspace_bytes(rows, columns)] */
+} gnnd_device_batch_norm_rows;
+
+/* out = x above 0, else slope * x; or with `grad`, gradients in x and in the slope, which adds the
+ * elements of 64 rows in their order, then these sums. */
+typedef struct gnnd_device_prelu_rows {
+  uint32_t rows;
+  uint32_t reserved;
+  uint64_t columns;
+  const float* x;
+  const float* slope; /* [1] */
+  const float* grad;  /* NULL: forward */
+  float* out;
+  float* grad_slope; /* [1], with `grad` */
+  void* workspace;   /* with `grad`: [sum_workspace_bytes(rows, 1)] */
+} gnnd_device_prelu_rows;
+
+/* softmax(Q K^T / root(head_width)) V of each row by heads, with dropout of probabilities by the
+ * row's node where there is a mask; or with `grad`, gradients in Q, K and V. */
+typedef struct gnnd_device_tokens {
+  uint32_t rows;
+  uint32_t queries;
+  uint32_t tokens;
+  uint32_t heads;
+  uint32_t head_width;
+  uint32_t reserved;
+  const float* query;   /* [rows, queries, heads * head_width] */
+  const float* key;     /* [rows, tokens, heads * head_width] */
+  const float* value;   /* like key */
+  float* probability;   /* [rows, heads, queries, tokens], before dropout */
+  float* mask;          /* like it, or NULL; forward writes it */
+  float* out;           /* like query */
+  uint64_t random_seed; /* of the mask: DropoutKey */
+  uint32_t epoch;
+  uint32_t batch;
+  uint32_t layer;
+  float scale; /* of what survives */
+  const uint32_t* nodes;
+  uint64_t threshold;
+  const float* grad; /* NULL: forward; like out */
+  float* grad_query;
+  float* grad_key;
+  float* grad_value;
+  float* workspace; /* with `grad`: like probability */
+} gnnd_device_tokens;
+
 #ifdef __cplusplus
 }
 #endif

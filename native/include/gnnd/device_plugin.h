@@ -325,6 +325,15 @@ typedef struct gnnd_device_plugin {
   uint64_t (*norm_workspace_bytes)(uint32_t rows, uint32_t columns);
   uint32_t (*norm)(gnnd_device_stream* stream, const gnnd_device_norm_rows* args,
                    gnnd_device_error* error);
+
+  /* Models over rows. */
+  uint64_t (*batch_norm_workspace_bytes)(uint32_t rows, uint64_t columns);
+  uint32_t (*batch_norm)(gnnd_device_stream* stream, const gnnd_device_batch_norm_rows* args,
+                         gnnd_device_error* error);
+  uint32_t (*prelu)(gnnd_device_stream* stream, const gnnd_device_prelu_rows* args,
+                    gnnd_device_error* error);
+  uint32_t (*token_attention)(gnnd_device_stream* stream, const gnnd_device_tokens* args,
+                              gnnd_device_error* error);
 } gnnd_device_plugin;
 
 /* The one symbol that is looked up. */

@@ -45,14 +45,20 @@ inline constexpr auto kTable<EvaluationOptions> =
                    "Used for sampled evaluations only; batchSize is not."});
 
 template <>
-inline constexpr auto kNames<RowTier> =
-    NamesOf<RowTier>("RowReadTier", {{"HOST", RowTier::kHost}, {"DISK", RowTier::kDisk}});
+inline constexpr auto kNames<RowTier> = NamesOf<RowTier>(
+    "RowReadTier",
+    {{"HOST", RowTier::kHost}, {"DISK", RowTier::kDisk}, {"DEVICE", RowTier::kDevice}});
+
+template <>
+inline constexpr auto kNames<DeviceSplits> = NamesOf<DeviceSplits>(
+    "DeviceRowSplits", {{"ALL", DeviceSplits::kAll}, {"TRAIN", DeviceSplits::kTrain}});
 
 // Where batches are rows.
 struct RowOptions {
   std::string folder;
   uint32_t chunk = 1;
   RowTier tier = RowTier::kHost;
+  DeviceSplits device_splits = DeviceSplits::kAll;
 };
 
 template <>
@@ -60,7 +66,9 @@ inline constexpr auto kTable<RowOptions> = StructOf(
     "RowOptions",
     Field{"folder", &RowOptions::folder, "Of a propagation's row files; empty: of blocks."},
     Field{"chunk", &RowOptions::chunk, "Rows that stay together in an epoch's order."},
-    Field{"tier", &RowOptions::tier, "Where they are read; decides no bit."});
+    Field{"tier", &RowOptions::tier, "Where they are read; decides no bit."},
+    Field{"deviceSplits", &RowOptions::device_splits,
+          "What a device holds, where that is the tier."});
 
 // Of an inference: what its Trainers predict in place of evaluating.
 struct PredictionOptions {
@@ -201,6 +209,10 @@ Result<RowsToPredict> RowsToPredictOf(const PredictionOptions& prediction,
 // A Trainer of models over rows: it needs neither the graph nor its features.
 Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly));
+  // Predictions compute on the host's memory.
+  const bool predicts = !options.prediction.place.folder.empty();
+  const OpenedDevice opened =
+      predicts ? OpenedDevice() : GNND_VALUE(OpenedDevice::Open(options.device));
   const DatasetCounts& counts = options.dataset.counts;
   RowsOptions rows;
   rows.model = options.model;
@@ -214,10 +226,12 @@ Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   rows.batch_size = options.sampling.batch_size;
   rows.chunk = options.rows.chunk;
   rows.predictions = options.prediction.place;
-  if (!rows.predictions.folder.empty()) {
+  if (predicts) {
     rows.predicted = GNND_VALUE(RowsToPredictOf(options.prediction, counts));
   }
   rows.tier = options.rows.tier;
+  rows.device_splits = options.rows.device_splits;
+  rows.device = opened.device.get();
   std::unique_ptr<TorchWork> work = GNND_VALUE(CreateRowsWork(rows));
   return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
 }
@@ -306,6 +320,7 @@ void DefineTrainer(Subject& subject) {
       .Struct<EvaluationOptions>()
       .Enum<Precision>()
       .Enum<RowTier>()
+      .Enum<DeviceSplits>()
       .Struct<RowOptions>()
       .Struct<PredictionOptions>()
       .Struct<HistoryOptions>()

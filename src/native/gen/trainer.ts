@@ -53,7 +53,9 @@ export interface EvaluationOptions {
 
 export type Precision = 'FLOAT32' | 'BFLOAT16' | 'TF32';
 
-export type RowReadTier = 'HOST' | 'DISK';
+export type RowReadTier = 'HOST' | 'DISK' | 'DEVICE';
+
+export type DeviceRowSplits = 'ALL' | 'TRAIN';
 
 export interface RowOptions {
   /** Of a propagation's row files; empty: of blocks. */
@@ -62,6 +64,8 @@ export interface RowOptions {
   readonly chunk: number;
   /** Where they are read; decides no bit. */
   readonly tier: RowReadTier;
+  /** What a device holds, where that is the tier. */
+  readonly deviceSplits: DeviceRowSplits;
 }
 
 export interface PredictionOptions {
