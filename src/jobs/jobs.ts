@@ -248,7 +248,7 @@ function resolveOrThrow(
     valNodes: ready?.numVal ?? null,
     hasEdgeWeights: ready === null ? null : hasEdgeWeights(ready),
     bestRowChunk: (spec: SpecDraft) =>
-      ready === null ? 1 : rowPlanOf(spec, countsOf(ready), options.hostBytes).chunk,
+      ready === null ? 1 : rowPlanOf(spec, placementFacts(options, spec, ready)).chunk,
   });
   if ('ok' in resolution && before.length === 0) return resolution.ok;
   const found = 'ok' in resolution ? [] : resolution.violations;
@@ -307,13 +307,24 @@ function checkMemory(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord
 }
 
 function memoryOf(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord): MemoryPlan {
-  const { native, hostBytes } = options;
+  const { native } = options;
+  return memoryPlanOf(spec, { native, ...placementFacts(options, spec, dataset) });
+}
+
+function placementFacts(
+  options: JobsOptions,
+  spec: Pick<JobSpec, 'resources'>,
+  dataset: DatasetRecord,
+) {
   const deviceBytes = smallestBudgetOf(options, spec);
-  return memoryPlanOf(spec, { native, counts: countsOf(dataset), hostBytes, deviceBytes });
+  return { counts: countsOf(dataset), hostBytes: options.hostBytes, deviceBytes };
 }
 
 /** Of the devices that the job may get, those with memory of their own; 0: there are none. */
-function smallestBudgetOf({ host }: JobsOptions, { resources }: JobSpec): number {
+function smallestBudgetOf(
+  { host }: JobsOptions,
+  { resources }: Pick<JobSpec, 'resources'>,
+): number {
   const { deviceNames, deviceKind } = resources;
   const names = deviceNames.length > 0 ? deviceNames : devicesOfKind(host.deviceNames, deviceKind);
   const budgets = names.flatMap((name) => host.deviceBudgets?.get(name) ?? []);

@@ -62,14 +62,10 @@ export type RowTier = 'DEVICE' | 'HOST' | 'DISK';
 
 export interface RowPlacement {
   readonly tier: RowTier;
-  /** Splits that lie in the tier; the others are read from the one below. */
+  /** Splits that lie in the tier; the others are read in the host's memory. */
   readonly splits: 'ALL' | 'TRAIN';
   /** Rows that stay together as an epoch shuffles; 1: each is shuffled. */
   readonly chunk: number;
-  /** Devices over which rows are dealt out; 0: none. */
-  readonly shards: number;
-  /** The host's rows are locked for the devices' copy engines. */
-  readonly locked: boolean;
   /** One sentence. */
   readonly reason: string;
   /** Why not what comes before it in the table, in its order. */

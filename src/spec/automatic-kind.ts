@@ -1,6 +1,5 @@
 import { type DeviceKind, devicesOfKind } from './device-kinds.ts';
 import type { JobSpec, JobSpecInput } from './job-spec.ts';
-import { takesRows } from './rules/propagation.ts';
 import type { ResolveContext } from './rules/rule.ts';
 import { defaultOf } from './spec-fields.ts';
 
@@ -31,7 +30,7 @@ export function coresAlone({ sampling, model }: Pick<JobSpecInput, 'sampling' | 
   const algorithm = sampling?.algorithm ?? defaultOf<string>('sampling.algorithm');
   if (algorithm === 'KHOP_PLUGIN') return { path: 'sampling.algorithm', value: algorithm };
   const type = model?.type ?? defaultOf<JobSpec['model']['type']>('model.type');
-  if (type === 'TORCHSCRIPT' || takesRows(type)) return { path: 'model.type', value: type };
+  if (type === 'TORCHSCRIPT') return { path: 'model.type', value: type };
   return null;
 }
 

@@ -19,7 +19,7 @@ import { inferenceParts, inferenceSizesOf } from './inference-memory.ts';
 import { type JobLayout, layoutOf, queueSlots } from './job-layout.ts';
 import { pinnedPlanOf } from './pinned-plan.ts';
 import { placeRows } from './row-placement.ts';
-import { readTokens, tokenBytes } from './row-sizes.ts';
+import { deviceWorkBytes, readTokens, tokenBytes } from './row-sizes.ts';
 import { rowWorkBytes } from './row-work.ts';
 import { samplerDeviceBytes, topologyBytesOf } from './sampler-memory.ts';
 
@@ -82,8 +82,7 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
   const layout = layoutOf(native as CoreAddon, spec, counts);
   const alias = spec.sampling.algorithm === 'KHOP_WEIGHTED';
   const isInference = infers(spec);
-  const rows =
-    takesRows(spec.model.type) && !isInference ? rowPlanOf(spec, counts, hostBytes) : null;
+  const rows = takesRows(spec.model.type) && !isInference ? rowPlanOf(spec, facts) : null;
   const own = isInference
     ? inferenceParts(spec, layout, facts)
     : [
@@ -164,21 +163,25 @@ function pinnedPart({ resources }: JobSpec, { bytes }: PinnedPlan): MemoryPart {
 /** As native/core/feature/disk_rows.cc has slots. */
 const stagedBatches = 4;
 
-/** Trainers compute on cores: no device has a tier of its own here. */
+/** Where a job whose batches are rows reads them. */
 export function rowPlanOf(
   spec: Omit<JobSpec, 'evaluation'>,
-  { numFeatures, train, val, test }: DatasetCounts,
-  hostBytes: number,
+  { counts, hostBytes, deviceBytes }: Pick<MemoryFacts, 'counts' | 'hostBytes' | 'deviceBytes'>,
 ): RowPlan {
+  const { numFeatures, train, val, test } = counts;
   const { propagation, training, resources } = spec;
   const tokens = readTokens(spec);
   const rowBytes = tokenBytes(propagation, numFeatures);
   const bytes = (train + val + test) * tokens * rowBytes;
   const facts = { bytes, trainBytes: train * tokens * rowBytes, rowBytes, hostBytes };
   const { batchSize } = training;
-  const none = { devices: [], lockableBytes: Number.POSITIVE_INFINITY };
+  const bounds = [deviceBytes, resources.deviceMemoryBytes].filter((bound) => bound > 0);
+  const device =
+    deviceBytes === 0
+      ? null
+      : { freeBytes: Math.min(...bounds), workBytes: deviceWorkBytes(spec, counts) };
   const forcedTier = resources.rowsFrom === 'AUTO' ? null : resources.rowsFrom;
-  return { ...placeRows({ ...facts, batchSize, forcedTier, ...none }), bytes };
+  return { ...placeRows({ ...facts, batchSize, forcedTier, device }), bytes };
 }
 
 /** A fact of size: what surely does not fit, the largest part first, and what to do about it. */

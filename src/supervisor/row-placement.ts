@@ -1,9 +1,10 @@
 import type { RowPlacement, RowTier } from '../records/memory-plan.ts';
 
 /**
- * Where the rows of a job come from and how an epoch shuffles them: the procedure of Yue, Deng,
- * Zhang (MLSys 2025), with sizes computed in place of found by trial. A pure function; its table is
- * `rules`, read from the top.
+ * Where the rows of a job come from and how an epoch shuffles them: after the procedure of Yue,
+ * Deng, Zhang (MLSys 2025), with sizes computed in place of found by trial. Any Trainer takes any
+ * batch, so a device that holds rows holds all that it may train on, where the paper deals them
+ * out. A pure function; its table is `candidatesOf`, read from the top.
  */
 
 export interface RowFacts {
@@ -15,25 +16,21 @@ export interface RowFacts {
   readonly rowBytes: number;
   readonly batchSize: number;
   readonly hostBytes: number;
-  /** That a process may lock (RLIMIT_MEMLOCK); infinite where there is no limit. */
-  readonly lockableBytes: number;
-  /** Devices with memory of their own that may train; none: the host's cores train. */
-  readonly devices: readonly RowDevice[];
+  /** The smallest device with memory of its own that may train; null: the host's cores train. */
+  readonly device: RowDevice | null;
   /** Null: the procedure chooses. */
   readonly forcedTier: RowTier | null;
 }
 
 export interface RowDevice {
-  readonly name: string;
   readonly freeBytes: number;
-  /** That the model, its work and two batches take at most. */
+  /** That the model, its work and batches take at most. */
   readonly workBytes: number;
 }
 
 /** Beyond this share of the host's memory rows stay on the disk. */
 export const diskShare = 0.7;
-/** So much of the host's memory may be locked. */
-export const lockShare = 0.5;
+const share = `${100 * diskShare} %`;
 /** Of a device's memory stays free. */
 export const deviceMargin = 0.1;
 /** A chunk is at least as long in each file: shorter reads are slower than the disk. */
@@ -52,116 +49,82 @@ export function chunkOf({ batchSize, rowBytes }: Pick<RowFacts, 'batchSize' | 'r
 
 /** REQUIRES: sizes above 0. */
 export function placeRows(facts: RowFacts): RowPlacement {
+  const { forcedTier } = facts;
+  const candidates = candidatesOf(facts);
   const refused: string[] = [];
-  for (const { place, why } of candidatesOf(facts)) {
-    if (facts.forcedTier !== null && place.tier !== facts.forcedTier) continue;
-    // Rows can always stay on the disk.
-    const problem = facts.forcedTier === 'DISK' ? null : why.problem;
-    if (problem === null) {
-      const forced = facts.forcedTier === null ? why.reason : `the job asks for ${place.tier}`;
-      return { ...place, reason: forced, refused };
-    }
+  for (const { place, problem, reason } of candidates) {
+    // Host and disk can always be read; a device must have room.
+    const isForced = place.tier === forcedTier && (problem === null || place.tier !== 'DEVICE');
+    if (isForced) return { ...place, reason: `the job asks for ${place.tier}`, refused };
+    if (forcedTier !== null && place.tier !== forcedTier) continue;
+    if (problem === null) return { ...place, reason, refused };
     refused.push(problem);
   }
-  const asked = `the job asks for ${facts.forcedTier}`;
-  const reason = `${asked}, which has no room: the host's memory is next`;
-  return { ...inHost(facts, false), reason, refused };
+  // A device that has no room, though the job asks for it.
+  const next = placeRows({ ...facts, forcedTier: null });
+  const reason = `the job asks for ${forcedTier}, which has no room; ${next.reason}`;
+  return { ...next, reason };
 }
 
-type Place = Omit<RowPlacement, 'reason' | 'refused'>;
-
 interface Candidate {
-  readonly place: Place;
-  readonly why: { readonly problem: string | null; readonly reason: string };
+  readonly place: Omit<RowPlacement, 'reason' | 'refused'>;
+  /** What speaks against it; null: nothing. */
+  readonly problem: string | null;
+  readonly reason: string;
 }
 
 /** The table: what is tried, in this order, and what speaks against each. */
 function candidatesOf(facts: RowFacts): readonly Candidate[] {
-  const { devices } = facts;
-  const eligible = devices.filter(({ freeBytes, workBytes }) => workBytes <= usable(freeBytes));
-  const most = Math.max(1, eligible.length);
-  const counts = Array.from({ length: devices.length === 0 ? 0 : most }, (_, at) => most - at);
+  const { device } = facts;
   return [
+    ...(device === null
+      ? []
+      : [onDevices(facts, device, 'ALL'), onDevices(facts, device, 'TRAIN')]),
+    inHost(facts),
     onDisk(facts),
-    ...(devices.length === 0 ? [onCores(facts)] : []),
-    ...counts.flatMap((count) => [
-      onDevices(facts, eligible, count, 'ALL'),
-      onDevices(facts, eligible, count, 'TRAIN'),
-      lockedInHost(facts),
-      stagedInHost(facts),
-    ]),
   ];
-}
-
-const usable = (freeBytes: number) => (1 - deviceMargin) * freeBytes;
-
-function inHost(facts: RowFacts, locked: boolean): Place {
-  const chunk = locked ? chunkOf(facts) : 1;
-  return { tier: 'HOST', splits: 'ALL', chunk, shards: 0, locked };
-}
-
-function onDisk(facts: RowFacts): Candidate {
-  const limit = diskShare * facts.hostBytes;
-  const rows = `${size(facts.bytes)} of rows`;
-  const share = `${100 * diskShare} % of the host's ${size(facts.hostBytes)}`;
-  return {
-    place: { tier: 'DISK', splits: 'ALL', chunk: chunkOf(facts), shards: 0, locked: false },
-    why: {
-      problem: facts.bytes > limit ? null : `not from disk: ${rows} are within ${share}`,
-      reason: `${rows} are more than ${share}: they stay on disk, which chunks read at its speed`,
-    },
-  };
-}
-
-function onCores(facts: RowFacts): Candidate {
-  const reason =
-    `${size(facts.bytes)} of rows fit into the host's memory, where the cores that train read ` +
-    'them: single rows are shuffled';
-  return { place: inHost(facts, false), why: { problem: null, reason } };
 }
 
 function onDevices(
   { bytes, trainBytes }: RowFacts,
-  eligible: readonly RowDevice[],
-  count: number,
+  { freeBytes, workBytes }: RowDevice,
   splits: 'ALL' | 'TRAIN',
 ): Candidate {
-  const used = [...eligible].sort((a, b) => roomOf(b) - roomOf(a)).slice(0, count);
-  const share = (splits === 'ALL' ? bytes : trainBytes) / count;
-  const fits = used.length === count && used.every((device) => share <= roomOf(device));
-  const what = `${splits === 'ALL' ? 'all' : 'training'} rows (${size(share)} a device)`;
-  const where = count === 1 ? (used[0]?.name ?? 'a device') : `${count} devices`;
+  const needed = splits === 'ALL' ? bytes : trainBytes;
+  const room = (1 - deviceMargin) * freeBytes - workBytes;
+  const what = `${splits === 'ALL' ? 'all' : 'training'} rows (${size(needed)} on each device)`;
+  const beside = `beside the model and its work (${size(workBytes)} of ${size(freeBytes)})`;
   return {
-    place: { tier: 'DEVICE', splits, chunk: 1, shards: count, locked: false },
-    why: {
-      problem: fits ? null : `not on ${where}: no room for ${what} beside the model`,
-      reason: `${what} fit on ${where} beside the model, and single rows are shuffled`,
-    },
+    place: { tier: 'DEVICE', splits, chunk: 1 },
+    problem: needed <= room ? null : `not on devices: no room for ${what} ${beside}`,
+    reason: `${what} fit ${beside}, and single rows are shuffled`,
   };
 }
 
-function roomOf({ freeBytes, workBytes }: RowDevice): number {
-  return usable(freeBytes) - workBytes;
-}
-
-function lockedInHost(facts: RowFacts): Candidate {
-  const { trainBytes, hostBytes, lockableBytes } = facts;
-  const rows = `${size(trainBytes)} of training rows`;
-  const isSmall = trainBytes <= lockShare * hostBytes;
-  const why = !isSmall
-    ? `are more than ${100 * lockShare} % of it`
-    : `are more than RLIMIT_MEMLOCK, ${size(lockableBytes)}`;
-  const fits = isSmall && trainBytes <= lockableBytes;
-  const problem = fits ? null : `not locked in the host's memory: ${rows} ${why}`;
+function inHost(facts: RowFacts): Candidate {
+  const { bytes, hostBytes, device } = facts;
+  const rows = `${size(bytes)} of rows`;
+  const readers =
+    device === null ? 'the cores that train read them' : 'they are gathered for devices';
   return {
-    place: { ...inHost(facts, true), splits: 'TRAIN' },
-    why: { problem, reason: `${rows} are locked in the host's memory, and chunks of them copied` },
+    place: { tier: 'HOST', splits: 'ALL', chunk: 1 },
+    problem:
+      bytes <= diskShare * hostBytes
+        ? null
+        : `not in the host's memory: ${rows} are more than ${share} of ${size(hostBytes)}`,
+    reason: `${rows} fit into the host's memory, where ${readers}: single rows are shuffled`,
   };
 }
 
-function stagedInHost(facts: RowFacts): Candidate {
-  const reason = 'rows are gathered in the host and copied: single rows are shuffled';
-  return { place: inHost(facts, false), why: { problem: null, reason } };
+function onDisk(facts: RowFacts): Candidate {
+  const { bytes, hostBytes } = facts;
+  return {
+    place: { tier: 'DISK', splits: 'ALL', chunk: chunkOf(facts) },
+    problem: null,
+    reason:
+      `${size(bytes)} of rows are more than ${share} of the host's ${size(hostBytes)}: ` +
+      'they stay on disk, which chunks read at its speed',
+  };
 }
 
 function size(bytes: number): string {

@@ -2,14 +2,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { DatasetService, type Propagation } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import type { JobSpecSchema } from '../../src/api/gen/gnnd/v1/job_spec_pb.ts';
 import { RowTier } from '../../src/api/gen/gnnd/v1/memory_plan_pb.ts';
 import { ModelType, ModelVariant } from '../../src/api/gen/gnnd/v1/model_pb.ts';
-import { RowsFrom } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
+import { DeviceChoice, RowsFrom } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
 import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
@@ -23,7 +23,8 @@ import { createTestIo } from '../unit/cli/test-io.ts';
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await TestDaemon.start({ datasets: ['cora'], cpuDevices: 3 });
+  const flags = ['--sim-devices', '0,1', '--sim-memory-bytes', '400000000'];
+  daemon = await TestDaemon.start({ datasets: ['cora'], cpuDevices: 3, flags });
 });
 
 afterAll(async () => {
@@ -99,6 +100,56 @@ test('rows read from disk past the page cache make the same model, bit for bit',
   expect(digestsOf(disk)).toEqual(digestsOf(mapped));
   const { rows } = await daemon.call(JobService.method.getJobPlan, { name: 'jobs/sign-disk-2' });
   expect(rows).toMatchObject({ tier: RowTier.DISK, reason: 'the job asks for DISK' });
+});
+
+describe('on simulated devices', () => {
+  const shown = ['sgc', 'sign', 'sign-concat', 'hoga', 'hoga-dac24'];
+  const spec = (name: string, rowsFrom: RowsFrom, devices: number): Spec => {
+    const found = models.find(([each]) => each === name)?.[1];
+    if (found === undefined) throw new Error(`no model ${name}`);
+    return { ...found, resources: { devices, deviceKind: DeviceChoice.SIM, rowsFrom } };
+  };
+  const planOf = async (id: string) =>
+    (await daemon.call(JobService.method.getJobPlan, { name: `jobs/${id}` })).rows;
+
+  test.each(shown)(
+    '%s: rows gathered by the host make the parameters of CPU devices',
+    async (name) => {
+      const job = await daemon.train(`${name}-sim`, spec(name, RowsFrom.HOST, 1));
+      expect(digestsOf(job)).toEqual(digestsOf(await daemon.job(`${name}-2`)));
+      const ofCpu = await daemon.job(`${name}-2`);
+      expect(job.result?.testAccuracyBest).toBe(ofCpu.result?.testAccuracyBest);
+      expect(await planOf(`${name}-sim`)).toMatchObject({ tier: RowTier.HOST });
+    },
+  );
+
+  test('rows in their own memory make the same parameters, and the plan says why', async () => {
+    const job = await daemon.train('sign-device', spec('sign', RowsFrom.AUTO, 2));
+    expect(digestsOf(job)).toEqual(digestsOf(await daemon.job('sign-2')));
+    const plan = await planOf('sign-device');
+    expect(plan).toMatchObject({ tier: RowTier.DEVICE, refused: [] });
+    expect(plan?.reason).toContain('all rows');
+  });
+
+  test('one that takes rows from disk makes the same parameters, too', async () => {
+    const { resources, ...disk } = spec('sign-disk', RowsFrom.DISK, 2);
+    const job = await daemon.train('sign-disk-sim', { ...disk, resources: resources ?? {} });
+    expect(digestsOf(job)).toEqual(digestsOf(await daemon.job('sign-2')));
+  });
+
+  test('a propagation is multiplied there, without being asked', async () => {
+    const hops = async () =>
+      Number(/^gnnd_propagation_device_hops_total (.*)$/m.exec(await daemon.scrape())?.[1]);
+    const before = await hops();
+    const three = { ...spec('sgc', RowsFrom.AUTO, 1), propagation: { hops: 3 } };
+    await daemon.train('sgc-propagated', three);
+    await expect.poll(hops).toBe(before + 3);
+    // Others count what jobs share.
+    const { listPropagations, deletePropagation } = DatasetService.method;
+    const { propagations } = await daemon.call(listPropagations, {});
+    const made = propagations.find(({ propagation }) => propagation?.hops === 3);
+    await daemon.call(deletePropagation, { name: made?.name ?? '' });
+  });
 });
 
 test('what stays together is chosen where rows are read, and frozen with the job', async () => {

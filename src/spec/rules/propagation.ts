@@ -1,4 +1,5 @@
 import type { FieldViolation } from '../../base/errors.ts';
+import { hasOwnMemory } from '../device-kinds.ts';
 import type { JobSpec, JobSpecInput, ModelType, SpecDraft } from '../job-spec.ts';
 import { resolveFields } from '../resolve-fields.ts';
 import { createSpecChecker, type SpecChecker, show } from '../spec-checker.ts';
@@ -31,8 +32,9 @@ export const propagationRule: Rule = (spec, { check, given }) => {
 /** Where rows are read, and what is best to stay together there: frozen, for it decides bits. */
 export const rowsRule: Rule = (spec, { check, given, context }) => {
   if (!takesRows(spec.model.type)) return;
-  if (spec.resources.rowsFrom === 'DEVICE') {
-    const why = 'models over rows compute on cores, and no device holds their rows in this version';
+  const hasDevice = check.failed('spec.resources') || hasOwnMemory(spec.resources);
+  if (spec.resources.rowsFrom === 'DEVICE' && !hasDevice) {
+    const why = 'the devices of the job have no memory of their own';
     check.violate('spec.resources.rows_from', `DEVICE: ${why}; expected AUTO, HOST or DISK`);
   }
   const path = 'spec.training.row_chunk';

@@ -36,7 +36,7 @@ describe('the kind of devices that a job leaves open', () => {
     ['LABOR', [gpus], { sampling: { algorithm: 'LABOR' } }, 'CUDA'],
     ['random walks', [gpus], { sampling: { algorithm: 'RANDOM_WALK' } }, 'CUDA'],
     ['a model of the user', [gpus], { model: { type: 'TORCHSCRIPT' } }, 'CPU'],
-    ['SIGN, over rows', [gpus], { model: { type: 'SIGN' } }, 'CPU'],
+    ['SIGN, over rows', [gpus], { model: { type: 'SIGN' } }, 'CUDA'],
     ['GAT', [gpus], { model: { type: 'GAT' } }, 'CUDA'],
     ['an inference', [gpus], { kind: 'INFERENCE', model: { type: 'GCN' } }, 'CUDA'],
     ['an inference over rows', [gpus], { kind: 'INFERENCE', model: { type: 'SGC' } }, 'CPU'],

@@ -5,8 +5,8 @@ import { noPlugins } from '../../support/plugins.ts';
 
 const looks: SpecDraft[] = [];
 const context = {
-  deviceNames: ['cpu:0'],
-  deviceCores: [1],
+  deviceNames: ['cpu:0', 'sim:0'],
+  deviceCores: [1, 1],
   matrixLibrary: 'ONEDNN' as const,
   numNodes: 1000,
   trainNodes: 600,
@@ -46,6 +46,14 @@ describe('what stays together of rows', () => {
     const training = 'training' in resolved ? resolved.training : {};
     const again = resolve({ training, resources: { rowsFrom: 'HOST' } });
     expect(again).toMatchObject({ training: { rowChunk: 32 }, resources: { rowsFrom: 'HOST' } });
+  });
+
+  it('is that of devices only where those have memory of their own', () => {
+    expect(resolve({ resources: { rowsFrom: 'DEVICE' } })).toMatchObject([
+      { path: 'spec.resources.rows_from', description: expect.stringContaining('no memory of') },
+    ]);
+    const resources = { rowsFrom: 'DEVICE', deviceKind: 'SIM' };
+    expect(resolve({ resources })).toMatchObject({ resources });
   });
 
   it('is not looked for where something is wrong, nor for models over blocks', () => {

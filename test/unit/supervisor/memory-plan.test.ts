@@ -101,6 +101,16 @@ describe("the plan of a job's memory", () => {
     // What the job asks for, whatever fits.
     expect(rowsOf('SIGN', 64 * gib, 'DISK')).toMatchObject({ tier: 'DISK', chunk: 1000 });
     expect(rowsOf('SIGN', 10 * mib, 'HOST')).toMatchObject({ tier: 'HOST', chunk: 1 });
+    // A device has them where it has room; what it does not say is what the host has.
+    const onDevice = (deviceBytes: number) => {
+      const model = { ...someSpec.model, type: 'SIGN' as const };
+      const free = { deviceMemoryBytes: 0, rowsFrom: 'AUTO' as const };
+      const resources = { ...someSpec.resources, ...free };
+      const asked = { ...spec({}), model, resources };
+      return memoryPlanOf(asked, { ...facts(64 * gib), deviceBytes }).rows;
+    };
+    expect(onDevice(8 * gib)).toMatchObject({ tier: 'DEVICE', splits: 'ALL', chunk: 1 });
+    expect(onDevice(8 * mib)).toMatchObject({ tier: 'HOST', chunk: 1 });
     // Four batches of 1,000 rows of five hops for each of two Trainers, from disk alone.
     const ahead = (from: 'HOST' | 'DISK') =>
       planOf('SIGN', 64 * gib, from).parts.find(({ name }) => name === 'rows read ahead from disk');
