@@ -247,20 +247,22 @@ class CancelOperationRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class PropagateDatasetRequest(_message.Message):
-    __slots__ = ("name", "propagation", "standardize", "memory_bytes", "threads", "request_id")
+    __slots__ = ("name", "propagation", "standardize", "memory_bytes", "threads", "request_id", "device")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PROPAGATION_FIELD_NUMBER: _ClassVar[int]
     STANDARDIZE_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     THREADS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
     name: str
     propagation: _propagation_pb2.PropagationSpec
     standardize: bool
     memory_bytes: int
     threads: int
     request_id: str
-    def __init__(self, name: _Optional[str] = ..., propagation: _Optional[_Union[_propagation_pb2.PropagationSpec, _Mapping]] = ..., standardize: bool = ..., memory_bytes: _Optional[int] = ..., threads: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+    device: str
+    def __init__(self, name: _Optional[str] = ..., propagation: _Optional[_Union[_propagation_pb2.PropagationSpec, _Mapping]] = ..., standardize: bool = ..., memory_bytes: _Optional[int] = ..., threads: _Optional[int] = ..., request_id: _Optional[str] = ..., device: _Optional[str] = ...) -> None: ...
 
 class PlanPropagationRequest(_message.Message):
     __slots__ = ("request",)
