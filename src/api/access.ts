@@ -45,9 +45,11 @@ export const roleByMethod: Readonly<Record<string, Role>> = {
   ...of('VIEWER', ['GetDataset', 'ListDatasets', 'PlanPropagation', 'ListPropagations']),
   ...of('VIEWER', ['GetOperation', 'WaitOperation', 'GetHost', 'ListDevices']),
   ...of('SUBMITTER', ['CreateJob', 'CancelJob', 'DeleteJob', 'CancelOperation']),
+  ...of('SUBMITTER', ['SuspendJob', 'ResumeJob', 'RetryJob']),
   ...of('SUBMITTER', ['ImportDataset', 'ValidateDataset', 'PropagateDataset']),
   ...of('SUBMITTER', ['ReportCache', 'SimulatePlacement']),
   ...of('ADMIN', ['DeleteDataset', 'DeletePropagation', 'CollectGarbage']),
+  ...of('ADMIN', ['DrainDevice', 'UndrainDevice']),
 };
 
 function of(role: Role, methods: readonly string[]): Record<string, Role> {

@@ -104,10 +104,11 @@ test('rows read from disk past the page cache make the same model, bit for bit',
 
 describe('on simulated devices', () => {
   const shown = ['sgc', 'sign', 'sign-concat', 'hoga', 'hoga-dac24'];
-  const spec = (name: string, rowsFrom: RowsFrom, devices: number): Spec => {
+  const spec = (name: string, rowsFrom: RowsFrom, devices: number, hops?: number): Spec => {
     const found = models.find(([each]) => each === name)?.[1];
     if (found === undefined) throw new Error(`no model ${name}`);
-    return { ...found, resources: { devices, deviceKind: DeviceChoice.SIM, rowsFrom } };
+    const resources = { devices, deviceKind: DeviceChoice.SIM, rowsFrom };
+    return { ...found, resources, ...(hops === undefined ? {} : { propagation: { hops } }) };
   };
   const planOf = async (id: string) =>
     (await daemon.call(JobService.method.getJobPlan, { name: `jobs/${id}` })).rows;
@@ -132,8 +133,7 @@ describe('on simulated devices', () => {
   });
 
   test('one that takes rows from disk makes the same parameters, too', async () => {
-    const { resources, ...disk } = spec('sign-disk', RowsFrom.DISK, 2);
-    const job = await daemon.train('sign-disk-sim', { ...disk, resources: resources ?? {} });
+    const job = await daemon.train('sign-disk-sim', spec('sign-disk', RowsFrom.DISK, 2));
     expect(digestsOf(job)).toEqual(digestsOf(await daemon.job('sign-2')));
   });
 
@@ -141,8 +141,7 @@ describe('on simulated devices', () => {
     const hops = async () =>
       Number(/^gnnd_propagation_device_hops_total (.*)$/m.exec(await daemon.scrape())?.[1]);
     const before = await hops();
-    const three = { ...spec('sgc', RowsFrom.AUTO, 1), propagation: { hops: 3 } };
-    await daemon.train('sgc-propagated', three);
+    await daemon.train('sgc-propagated', spec('sgc', RowsFrom.AUTO, 1, 3));
     await expect.poll(hops).toBe(before + 3);
     // Others count what jobs share.
     const { listPropagations, deletePropagation } = DatasetService.method;

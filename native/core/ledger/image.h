@@ -53,9 +53,4 @@ Result<ImageFacts> WriteImage(const Segment& segment, const std::string& folder,
 // system's reason. An image of another build is loaded: whoever asked compares the build ids.
 Result<ImageFacts> LoadImage(Segment& segment, const std::string& path, const std::string& owner);
 
-// Makes a new segment begin with these parameters in place of fresh ones: another job's, for one
-// that goes on from there. REQUIRES: nobody is registered in the segment yet. kInvalidArgument when
-// there are not as many as the model has.
-Status BeginWith(Segment& segment, std::span<const float> parameters);
-
 }  // namespace gnnd

@@ -215,4 +215,17 @@ uint64_t Segment::slot_offset(uint64_t slot_index) const {
   return layout_.slots_at + slot_index * config().slot_bytes;
 }
 
+Status BeginWith(Segment& segment, std::span<const float> given) {
+  const std::span<float> parameters = segment.parameters(0);
+  if (given.size() != parameters.size()) {
+    return Status(Code::kInvalidArgument, std::to_string(given.size()) +
+                                              " parameters are given, the model has " +
+                                              std::to_string(parameters.size()));
+  }
+  std::copy(given.begin(), given.end(), parameters.begin());
+  // Release: pairs with EnsureParameters.
+  segment.header().parameters_ready.store(1, std::memory_order_release);
+  return Status::Ok();
+}
+
 }  // namespace gnnd

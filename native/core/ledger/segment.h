@@ -426,4 +426,9 @@ class Segment {
   Layout layout_{};
 };
 
+// Makes a new segment begin with these parameters in place of fresh ones: another job's, for one
+// that goes on from there. REQUIRES: nobody is registered in the segment yet. kInvalidArgument when
+// there are not as many as the model has.
+Status BeginWith(Segment& segment, std::span<const float> parameters);
+
 }  // namespace gnnd

@@ -20,8 +20,9 @@ export const propagationRule: Rule = (spec, { check, given }) => {
     const description = `${spec.propagation.operators.length} given: SGC takes one`;
     check.violate('spec.propagation.operators', description);
   }
-  if (spec.training.precision === 'BFLOAT16') {
-    const description = `BFLOAT16: ${model.type} computes in float32; expected FLOAT32`;
+  const { precision } = spec.training;
+  if (precision !== 'FLOAT32') {
+    const description = `${precision}: ${model.type} computes in float32; expected FLOAT32`;
     check.violate('spec.training.precision', description);
   }
   if (given.evaluation?.method === 'SAMPLED') {
