@@ -12,7 +12,6 @@ import {
   createPlacementSimulations,
   type PlacementSimulationsOptions,
 } from './artifacts/placement-simulations.ts';
-import { pluginFilesIn } from './artifacts/plugin-files.ts';
 import {
   createPropagationRequests,
   type PropagationRequestsOptions,
@@ -35,6 +34,7 @@ import { createTokens } from './config/tokens.ts';
 import { createDatasets, type Datasets, type DatasetsOptions } from './datasets/datasets.ts';
 import { createDeletion } from './jobs/deletion.ts';
 import { setDrained } from './jobs/drained-devices.ts';
+import { hostLimits } from './jobs/host-limits.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition, pendingSinceMs } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
@@ -43,16 +43,14 @@ import { Runner } from './jobs/runner.ts';
 import type { RunnerObserver } from './jobs/runner-options.ts';
 import { type HttpServer, serveHttp } from './metrics/http.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
-import type { CoreAddon, InstructionSet } from './native/contract.ts';
+import type { CoreAddon } from './native/contract.ts';
 import { loadCore } from './native/load.ts';
 import { terminalStates } from './records/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
-import { matrixLibraryOf } from './supervisor/executor-process.ts';
 import { findDevices, type HostDevices } from './supervisor/host-devices.ts';
 import { createPreparer } from './supervisor/preparer.ts';
 import type { PropagationEnd } from './supervisor/propagation-types.ts';
 import { Propagations } from './supervisor/propagations.ts';
-import type { CrewDevice } from './supervisor/seat.ts';
 import { Topologies } from './supervisor/topologies.ts';
 
 /**
@@ -123,7 +121,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     random: Math.random,
     observe: observerOf(metrics, jobMetrics, () => onStoreHealth()),
   });
-  const host = hostLimits(found.devices, native.hostInstructionSet(), config);
+  const host = hostLimits(found.devices, native.hostInstructionSet(), config.pluginsDir);
   const { maxQueued, stateDir, sourcesDir } = config;
   const limits = { hostBytes: hostMemoryBytes(), jobsFolder, sourcesDir, maxQueued };
   const jobs = createJobs({ store, runner, native, clock, host, ...limits });
@@ -139,8 +137,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     setDrained: (change: Parameters<typeof setDrained>[2]) => setDrained(store, runner, change),
     collectGarbage: retention.collect,
   };
-  const { devices } = found;
-  const asked = propagationsOf(config, { store, datasets, native, propagations, devices });
+  const asked = propagationsOf(config, { ...shared, datasets, devices: found.devices });
   const artifacts = { checkpoints, ...reports, propagations: asked };
   const backend = { jobs, deletion, datasets, ...artifacts, host: view };
   const served = { backend, metrics, connections, ready };
@@ -279,29 +276,6 @@ function propagationsOf(
 ) {
   const { featuresFolder: derivedFolder } = foldersOf(config);
   return createPropagationRequests({ ...parts, derivedFolder, stateDir: config.stateDir });
-}
-
-function hostLimits(
-  devices: readonly CrewDevice[],
-  instructionSet: InstructionSet,
-  { pluginsDir }: DaemonConfig,
-) {
-  return {
-    deviceNames: devices.map(({ name }) => name),
-    deviceCores: devices.map(({ cores }) => cores.length),
-    deviceBits: new Map(
-      devices.flatMap(({ name, accelerator }) =>
-        accelerator === undefined ? [] : [[name, accelerator.bits] as const],
-      ),
-    ),
-    deviceBudgets: new Map(
-      devices.flatMap(({ name, accelerator }) =>
-        accelerator === undefined ? [] : [[name, accelerator.budgetBytes] as const],
-      ),
-    ),
-    matrixLibrary: matrixLibraryOf(instructionSet),
-    pluginFile: pluginFilesIn(pluginsDir),
-  };
 }
 
 function takeStateDir(stateDir: string, lock: (path: string) => number | null): void {

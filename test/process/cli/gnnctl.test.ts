@@ -432,10 +432,10 @@ test('devices, host and version', async () => {
   await daemon.listen();
   const devices = await gnnctl(['device', 'list', '-o', 'table']);
   expect(devices.stdout.split('\n').map((line) => line.trimEnd())).toEqual([
-    'DEVICE    KIND  STATE      JOB  CORES  MEMORY               UUID   NOTE',
+    'DEVICE    KIND  STATE      JOB  CORES  MEMORY               UUID   PEERS  NOTE',
     'cpu:0     CPU   ALLOCATED  a    0,1',
     'cuda:0/0  CUDA  FREE       -           64.0 GiB of 128 GiB  GPU-7',
-    'cuda:1    CUDA  UNUSED     -           128 GiB              GPU-8  MIG is on',
+    'cuda:1    CUDA  UNUSED     -           128 GiB              GPU-8         MIG is on',
     '',
   ]);
   const host = await gnnctl(['host', 'status', '-o', 'table']);

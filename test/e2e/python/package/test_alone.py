@@ -408,7 +408,8 @@ class Missing(unittest.TestCase):
 class Locals(unittest.TestCase):
     def test_say_how_gnnd_is_found(self):
         with contextlib.ExitStack() as stack:
-            patched = unittest.mock.patch.dict("os.environ", {"PATH": "/nowhere", "GNND_COMMAND": ""})
+            without = {"PATH": "/nowhere", "GNND_COMMAND": ""}
+            patched = unittest.mock.patch.dict("os.environ", without)
             stack.enter_context(patched)
             stack.enter_context(self.assertRaisesRegex(gnnd.GnndError, "GNND_COMMAND"))
             gnnd.local()

@@ -1,0 +1,28 @@
+import { pluginFilesIn } from '../artifacts/plugin-files.ts';
+import type { InstructionSet } from '../native/contract.ts';
+import { matrixLibraryOf } from '../supervisor/executor-process.ts';
+import type { CrewDevice } from '../supervisor/seat.ts';
+
+/** What of a host decides which jobs it takes, and what they are resolved to. */
+export function hostLimits(
+  devices: readonly CrewDevice[],
+  instructionSet: InstructionSet,
+  pluginsDir: string,
+) {
+  return {
+    deviceNames: devices.map(({ name }) => name),
+    deviceCores: devices.map(({ cores }) => cores.length),
+    deviceBits: new Map(
+      devices.flatMap(({ name, accelerator }) =>
+        accelerator === undefined ? [] : [[name, accelerator.bits] as const],
+      ),
+    ),
+    deviceBudgets: new Map(
+      devices.flatMap(({ name, accelerator }) =>
+        accelerator === undefined ? [] : [[name, accelerator.budgetBytes] as const],
+      ),
+    ),
+    matrixLibrary: matrixLibraryOf(instructionSet),
+    pluginFile: pluginFilesIn(pluginsDir),
+  };
+}
