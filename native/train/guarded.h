@@ -1,9 +1,7 @@
 #pragma once
 
-#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
-#include <cstdint>
 #include <exception>
 #include <new>
 
@@ -13,13 +11,6 @@
 #include "train/script_model.h"
 
 namespace gnnd {
-
-// Torch's own threads of the calling thread, for which OpenMP keeps the number.
-inline void UseThreads(uint32_t threads) {
-  if (at::get_num_threads() != static_cast<int>(threads)) {
-    at::set_num_threads(static_cast<int>(threads));
-  }
-}
 
 // Runs `body`, turning what torch throws into a Status of code `thrown`.
 template <typename Body>

@@ -10,7 +10,7 @@
 #include "core/executor/train_work.h"
 #include "core/history/job_history.h"
 #include "core/history/prune.h"
-#include "core/model/model_spec.h"
+#include "train/history_use.h"
 #include "train/ops.h"
 #include "train/workspace.h"
 
@@ -18,22 +18,6 @@
 // place of computing them, and gradients say what it keeps.
 
 namespace gnnd {
-
-// A Trainer's part in history; config.bytes 0: it keeps none.
-struct HistoryUse {
-  HistoryConfig config;
-  std::byte* shared = nullptr;  // memory of a JobHistory; null: one of its own
-  uint32_t group = 1;           // batches of a step that share it
-  uint32_t levels = 0;          // bit l: rows that layer l gives are kept; 1 is the lowest
-  double p_grad = 0;            // share of a level's rows that is kept, by rising gradient
-};
-
-// Bytes of a hidden row as it is kept: complete, before dropout.
-uint32_t HistoryRowBytes(const ModelSpec& spec, Precision precision);
-
-// What cannot be kept; kInvalidArgument. `num_nodes` are the graph's.
-Status CheckHistory(const HistoryUse& use, const ModelSpec& spec, Precision precision,
-                    uint64_t num_nodes);
 
 // One batch after the other: BringTo, Prune, Merge of each kept level in forward, Update.
 class TrainerHistory {

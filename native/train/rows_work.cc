@@ -30,6 +30,7 @@
 #include "train/row_files.h"
 #include "train/row_model.h"
 #include "train/row_results.h"
+#include "train/torch_threads.h"
 #include "train/workspace.h"
 
 namespace gnnd {

@@ -31,6 +31,7 @@
 #include "train/sampled_evaluator.h"
 #include "train/script_eval_layer.h"
 #include "train/script_model.h"
+#include "train/torch_threads.h"
 #include "train/workspace.h"
 
 namespace gnnd {

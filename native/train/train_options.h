@@ -15,7 +15,7 @@
 #include "core/model/model_spec.h"
 #include "core/sample/options.h"
 #include "train/device.h"
-#include "train/history.h"
+#include "train/history_use.h"
 
 namespace gnnd {
 
