@@ -68,6 +68,8 @@ function unlistedFiles(): readonly string[] {
     /^cache\/features\/[^/]+\.npy$/,
     /^jobs\/[^/]+\/attempts\/\d+\/log\/[^/]+\.log$/,
     /^jobs\/[^/]+\/checkpoint\/(last\.safetensors|best\.safetensors|MANIFEST\.json)$/,
+    // Of jobs that were cancelled or failed, which may be retried.
+    /^jobs\/[^/]+\/images\/epoch-\d+-batch-\d+\.image$/,
     /^log\/preparer\.log$/,
   ];
   const state = join(daemon.folder, 'state');

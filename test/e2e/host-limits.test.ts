@@ -97,7 +97,9 @@ test('an address that is in use ends the start with a code that is restarted', a
   const address = holder.address();
   const port = address !== null && typeof address === 'object' ? address.port : 0;
   for (const flag of ['--listen', '--metrics-listen']) {
-    const { code, lines } = await refusal({ flags: [flag, `127.0.0.1:${port}`] });
+    const { code, lines } = await refusal({
+      flags: [flag, `127.0.0.1:${port}`, '--insecure-loopback'],
+    });
     expect(lines.at(-1)).toMatch(/^gnnd: cannot listen on .*EADDRINUSE/);
     expect(code).toBe(daemonExit.OS_RESOURCE);
   }
