@@ -137,7 +137,7 @@ describe.each([
     });
     daemon.client.close();
     await daemon.kill('SIGKILL');
-    daemon = await TestDaemon.start({ folder: daemon.folder });
+    daemon = await TestDaemon.start({ folder: daemon.folder, cpuDevices: 5 });
     const job = await daemon.succeeded(id);
     expect(job.attempts.at(-1)?.resumed?.epochs).toBeGreaterThan(0);
     expectSame(job, expected);
