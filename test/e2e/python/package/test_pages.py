@@ -43,7 +43,7 @@ class Pages(unittest.TestCase):
         self.assertGreater(len(parts), 8)
         names = {}
         self.run_all(parts, names)
-        self.assertGreater(names["accuracy"], 0.85)
+        self.assertGreater(names["accuracy"], 0.7)
         self.assertAlmostEqual(names["accuracy"], names["job"].message.result.test_accuracy_best)
         self.assertLess(names["difference"], TOLERANCE)
         self.assertTrue(names["same"])
@@ -51,6 +51,8 @@ class Pages(unittest.TestCase):
 
     def test_the_page(self):
         text = (DOCS / "python.md").read_text()
+        # The daemon is that of other tests, too, and jobs keep their names.
+        text = text.replace('name="first"', 'name="of-the-page"')
         parts = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
         self.assertGreater(len(parts), 4)
         names = {"pyg_data": pyg_data()}
