@@ -1,5 +1,6 @@
 import { type DeviceKind, devicesOfKind } from './device-kinds.ts';
 import type { JobSpec, JobSpecInput } from './job-spec.ts';
+import { takesRows } from './rules/propagation.ts';
 import type { ResolveContext } from './rules/rule.ts';
 import { defaultOf } from './spec-fields.ts';
 
@@ -22,15 +23,18 @@ export function automaticKind(
   return isStrict && devices > 1 && bits.size > 1 ? 'CPU' : 'CUDA';
 }
 
+type Placeable = Pick<JobSpecInput, 'kind' | 'sampling' | 'model'>;
+
 /** What of a job runs on the CPU alone, by its field; null: nothing. */
-export function coresAlone({ sampling, model }: Pick<JobSpecInput, 'sampling' | 'model'>): {
+export function coresAlone({ kind, sampling, model }: Placeable): {
   readonly path: string;
   readonly value: string;
 } | null {
   const algorithm = sampling?.algorithm ?? defaultOf<string>('sampling.algorithm');
   if (algorithm === 'KHOP_PLUGIN') return { path: 'sampling.algorithm', value: algorithm };
   const type = model?.type ?? defaultOf<JobSpec['model']['type']>('model.type');
-  if (type === 'TORCHSCRIPT') return { path: 'model.type', value: type };
+  const predictsRows = kind === 'INFERENCE' && takesRows(type);
+  if (type === 'TORCHSCRIPT' || predictsRows) return { path: 'model.type', value: type };
   return null;
 }
 

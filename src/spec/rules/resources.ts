@@ -97,11 +97,11 @@ function checkKind(kinds: ReadonlySet<DeviceKind>, { check, given }: RuleFacts):
 }
 
 /** What runs on the CPU alone. */
-export const deviceSupportRule: Rule = ({ resources, sampling, model }, { check }) => {
+export const deviceSupportRule: Rule = ({ kind, resources, sampling, model }, { check }) => {
   if (check.failed('spec.resources')) return;
   if (!hasOwnMemory(resources)) return;
   const expected = 'runs on CPU devices only; expected device_kind CPU';
-  for (const part of [{ sampling }, { model }]) {
+  for (const part of [{ sampling }, { kind, model }]) {
     const alone = coresAlone(part);
     if (alone !== null) check.violate(`spec.${alone.path}`, `${alone.value}: ${expected}`);
   }
