@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -485,8 +484,7 @@ Result<std::unique_ptr<TorchWork>> CreateRowsWork(const RowsOptions& options) {
   }
   std::unique_ptr<RowsWork> work;
   GNND_TRY(Guarded([&] {
-    static std::once_flag interop;  // torch accepts this once per process, before any work
-    std::call_once(interop, [] { at::set_num_interop_threads(1); });
+    UseOneInteropThread();
     work = std::make_unique<RowsWork>(options, std::move(files), std::move(device));
     return Status::Ok();
   }));

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -483,8 +482,7 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) 
       options.cache_rows == 0 && device_rows == 0 ? 0 : MonotonicNs() - start_ns;
   std::unique_ptr<TorchWork> work;
   GNND_TRY(Guarded([&] {
-    static std::once_flag interop;  // torch accepts this once per process, before any work
-    std::call_once(interop, [] { at::set_num_interop_threads(1); });
+    UseOneInteropThread();
     auto made = std::make_unique<Work>(options, std::move(store), fill_ns, std::move(script),
                                        std::move(side));
     Status ready = made->UseSamples();
