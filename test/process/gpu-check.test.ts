@@ -42,7 +42,7 @@ test('plug-in, operators and whole jobs pass on simulated devices, and are writt
     ...[
       ['devices', 'OK'],
       ['tests', 'OK'],
-      ['whole batches', 'OK'],
+      ['whole batches and evaluations', 'OK'],
       ['crews', 'OK'],
     ],
   ]);
