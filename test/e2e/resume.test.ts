@@ -150,10 +150,11 @@ test('an attempt that fails is gone on from where its executors had come', async
   const before = await daemon.until('failing', ({ progress }) => (progress?.epoch ?? 0) >= 3);
   process.kill(before.progress?.executors[0]?.pid ?? 0, 'SIGKILL');
   const job = await daemon.succeeded('failing');
-  expect(job.attempts.map(({ endReason }) => endReason)).toEqual([
-    Reason.EXECUTOR_CRASHED,
-    Reason.COMPLETED,
-  ]);
+  const messages = job.attempts.map(({ message }) => message).join('\n');
+  expect(
+    job.attempts.map(({ endReason }) => endReason),
+    messages,
+  ).toEqual([Reason.EXECUTOR_CRASHED, Reason.COMPLETED]);
   const { epochs: over = 0 } = job.attempts[1]?.resumed ?? {};
   // No image was needed for that: one is written when the attempt ends.
   expect(over).toBeGreaterThanOrEqual(3);
