@@ -82,7 +82,8 @@ bool DeviceInput::IsFeatures(const RowTable& table) const {
 
 DeviceInput::Costs DeviceInput::CostsOf(const RowTable& table, uint64_t heads) const {
   Costs costs;
-  // Features that the host stages lie there a second time, with the places where they go.
+  // Features that the host stages lie there a second time, with the places where they go, beside
+  // the nodes and ranks of the others.
   costs.source = (IsFeatures(table) ? 2 : 1) * table.row_bytes() + 12 + heads * sizeof(float);
   costs.edge = (2 + heads) * sizeof(float);     // index, weight, coefficients
   costs.row = (4 + 2 * heads) * sizeof(float);  // place, self, scale, its own coefficients
@@ -101,9 +102,7 @@ RowTable DeviceInput::Brought(const RowTable& table, std::span<const uint32_t> n
   const uint64_t bytes = nodes.size() * table.row_bytes();
   auto* const to = memory->Get<std::byte>(bytes);
   if (IsFeatures(table)) {
-    RankedNodes copy{};
-    if (!reader_.features().needs_ranks()) copy.nodes = {Copied(nodes, memory), nodes.size()};
-    reader_.Read(store_, {nodes, {}}, copy, &stream_, memory, to);
+    reader_.Read(store_, {nodes, {}}, {}, &stream_, memory, to);
   } else {
     rows_.resize(bytes);
     ParallelRows(static_cast<uint32_t>(nodes.size()), kGrainRows,

@@ -150,6 +150,9 @@ Result<DeviceFeatures> DeviceFeatures::Load(const TrainOptions& options) {
   const uint64_t row_bytes = options.features.row_bytes();
   const uint64_t fit = options.device.cache_bytes / row_bytes;
   made.cache_rows_ = std::min<uint64_t>(fit, options.hot_order.size());
+  if (made.cache_rows_ > 0 || (made.seen_ != nullptr && made.ranked_rows_ > 0)) {
+    made.node_ranks_ = options.hot_ranks;
+  }
   const std::span<const uint32_t> order = options.hot_order.first(made.cache_rows_);
   for (const uint32_t node : order) {
     if (node < options.features.num_rows()) continue;
@@ -188,6 +191,15 @@ gnnd_device_gather DeviceFeatures::gather() const {
   return gather;
 }
 
+RankedNodes DeviceReader::Ranked(const RankedNodes& given) {
+  const std::span<const uint32_t> ranks = features_.node_ranks();
+  if (!given.ranks.empty() || ranks.empty()) return given;
+  looked_up_.resize(given.nodes.size());
+  std::ranges::transform(given.nodes, looked_up_.begin(),
+                         [ranks](uint32_t node) { return ranks[node]; });
+  return {given.nodes, looked_up_};
+}
+
 void DeviceReader::ListMisses(const RankedNodes& given) {
   positions_.clear();
   nodes_.clear();
@@ -205,24 +217,25 @@ void DeviceReader::ListMisses(const RankedNodes& given) {
 void DeviceReader::Read(const FeatureStore& store, const RankedNodes& given,
                         const RankedNodes& copy, TrainStream* stream, Workspace* workspace,
                         std::byte* out) {
+  const RankedNodes read = Ranked(given);
   // The nodes are here as well, so nobody waits for the device to list its misses.
-  ListMisses(given);
+  ListMisses(read);
+  const SampleCopy copies(stream, workspace);
   const uint64_t row_bytes = features_.row_bytes();
-  if (positions_.size() < given.nodes.size()) {
+  if (positions_.size() < read.nodes.size()) {
     gnnd_device_gather gather = features_.gather();
-    gather.nodes = copy.nodes.data();
-    gather.ranks = copy.ranks.empty() ? nullptr : copy.ranks.data();
-    gather.count = copy.nodes.size();
+    gather.nodes = (copy.nodes.empty() ? copies.Copied(read.nodes) : copy.nodes).data();
+    gather.ranks = (copy.ranks.empty() ? copies.Copied(read.ranks) : copy.ranks).data();
+    gather.count = read.nodes.size();
     gather.out = out;
     stream->Launch(stream->table().gather, gather);
   }
   if (positions_.empty()) return;
   rows_.resize(positions_.size() * row_bytes);
   ReadRows(store, nodes_, ranks_, row_bytes, rows_.data());
-  if (positions_.size() == given.nodes.size()) {
+  if (positions_.size() == read.nodes.size()) {
     return stream->CopyIn(out, rows_.data(), rows_.size());
   }
-  const SampleCopy copies(stream, workspace);
   gnnd_device_scatter scatter{};
   scatter.positions = copies.Copied(std::span<const uint32_t>(positions_)).data();
   scatter.count = positions_.size();

@@ -30,6 +30,8 @@ class DeviceFeatures {
   uint64_t cache_rows() const { return cache_rows_; }
   uint64_t row_bytes() const { return features_.row_bytes(); }
   const RowTable& table() const { return features_; }
+  // Of every node, where that leads to rows that a node's number does not; else empty.
+  std::span<const uint32_t> node_ranks() const { return node_ranks_; }
   // Whether it has no row of a node without a rank.
   bool needs_ranks() const { return seen_ == nullptr || ranked_rows_ > 0; }
   // Rows of ranks below are the device's to read; without a rank where !needs_ranks().
@@ -43,6 +45,7 @@ class DeviceFeatures {
   DeviceBuffer<std::byte> cache_;
   const std::byte* seen_ = nullptr;  // of the host's rows; null: none
   uint64_t ranked_rows_ = 0;         // rows there by rank; 0: by node, of all nodes
+  std::span<const uint32_t> node_ranks_;
 };
 
 // Nodes with their ranks, where they have any, in memory of the host's or of a device's.
@@ -61,17 +64,21 @@ class DeviceReader {
   // Of the last Read: rows that the device could not read itself.
   uint64_t staged_rows() const { return positions_.size(); }
 
-  // The rows of these nodes, in the features' own type, to `out`, which is device memory as all of
-  // `copy`, that is theirs there: hits from the cache, misses over the bus, those that the device
-  // cannot read by way of the host. Throws DeviceError.
+  // The rows of these nodes, in the features' own type, to `out`, which is device memory: hits from
+  // the cache, misses over the bus, those that the device cannot read by way of the host. Nodes
+  // without ranks have the features' node_ranks(). `copy` is what of `given` is on the device
+  // already; what else is needed there goes to `workspace`. Throws DeviceError.
   void Read(const FeatureStore& store, const RankedNodes& given, const RankedNodes& copy,
             TrainStream* stream, Workspace* workspace, std::byte* out);
 
  private:
+  // `given`, with ranks wherever any are known.
+  RankedNodes Ranked(const RankedNodes& given);
   // Positions, nodes and ranks of what the device cannot read.
   void ListMisses(const RankedNodes& given);
 
   const DeviceFeatures& features_;
+  std::vector<uint32_t> looked_up_;
   std::vector<uint32_t> positions_;
   std::vector<uint32_t> nodes_;
   std::vector<uint32_t> ranks_;

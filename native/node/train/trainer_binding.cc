@@ -281,9 +281,10 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   train.host_features = tier.rows();
   if (predicts) GNND_TRY(PredictInstead(options.prediction, dataset, &train));
   HotOrder hot;
-  if (options.cache.rows > 0) {
+  if (options.cache.rows > 0 || tier.rows().num_rows() > 0) {
     hot = GNND_VALUE(HotOrder::Open(options.cache.order_path, dataset.num_nodes()));
     train.hot_order = hot.order();
+    train.hot_ranks = hot.ranks();
     if (opened.device == nullptr) {
       train.cache_rows = options.cache.rows;
     } else {

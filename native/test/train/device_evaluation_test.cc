@@ -195,6 +195,46 @@ TEST_CASE("sampled evaluations on a device have the processor's bits") {
   }
 }
 
+TEST_CASE("evaluations read features that the device keeps from there") {
+  constexpr uint32_t kNodes = 1500;
+  constexpr uint32_t kColumns = 256;  // rows that outweigh what says where they lie
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  const Partition data(kNodes, 4, kColumns, 23);
+  std::vector<uint32_t> order(kNodes);
+  std::vector<uint32_t> ranks(kNodes);
+  for (uint32_t rank = 0; rank < kNodes; ++rank) {
+    order[rank] = rank * 7 % kNodes;
+    ranks[order[rank]] = rank;
+  }
+  for (const bool sampled : {false, true}) {
+    TrainOptions options = OptionsOf(data, ModelType::kGraphSage);
+    options.model.hidden_dim = 4;  // rows of later layers are copied either way
+    if (sampled) {
+      options.eval_sampler.emplace();
+      options.eval_sampler->fanouts = {5, 4, 3};
+    }
+    const Evaluated expected = EvaluateWith(options);
+    options.device.device = device.get();
+    options.hot_order = order;
+    options.hot_ranks = ranks;
+    // Bytes that evaluations copy to the device where it keeps so many rows.
+    const auto copied = [&](uint64_t rows) {
+      options.device.cache_bytes = rows * options.features.row_bytes();
+      const auto work = Get(TorchWork::Create(options));
+      const std::vector<float> parameters = ParametersFor(work.get(), 0);
+      const uint64_t before = Get(device->Memory()).copied_in_bytes;
+      const Evaluated evaluated = Evaluate({work.get()}, {0, 0, parameters});
+      CHECK(evaluated.on_device == evaluated.chunks);
+      CHECK(evaluated.SameAs(expected));
+      return Get(device->Memory()).copied_in_bytes - before;
+    };
+    const uint64_t staged = copied(0);
+    CHECK(copied(kNodes / 2) < staged * 3 / 4);
+    CHECK(copied(kNodes) < staged / 4);
+  }
+}
+
 TEST_CASE("a Trainer on a device and one on the processor share chunks, rows and sums") {
   const SimPlugin plugin(SimPlugin::Environment{});
   const auto device = plugin.Open();
