@@ -61,6 +61,7 @@ async function propagate(standardize) {
     memoryBytes,
     threads,
     momentsFrom: '',
+    device: { plugin: '', budgetBytes: 0 },
   };
   const startMs = performance.now();
   await core.propagationRun(core.propagationOpen(), options);
