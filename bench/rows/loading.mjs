@@ -45,8 +45,7 @@ function measure(model) {
     const ours = ['epoch', ...shape, '--model', model, '--batch', batch, '--threads', threads];
     const theirs = ['bench/rows/loaders.py', folder, hops, model, batch, threads, '1'];
     const runs = [
-      // As a Trainer's environment says.
-      () => JSON.parse(output('env', ['GOMP_SPINCOUNT=20000', bench, ...ours, '--rounds', '2'])),
+      () => JSON.parse(output(bench, [...ours, '--rounds', '2'])),
       () => JSON.parse(output(python, theirs)),
     ];
     const turns = round % 2 === 0 ? runs : [...runs].reverse();

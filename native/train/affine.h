@@ -7,7 +7,7 @@
 namespace gnnd {
 
 // Products of rows and weights, in float32 or bfloat16, whose sums are kept in float32: the kernels
-// of product.h on the caller's OpenMP threads. Rows are taken in stretches of a few fixed heights,
+// of product.h on the caller's team. Rows are taken in stretches of a few fixed heights,
 // the last few rows filled up with zeros. So the kernels are few, and no bit depends on the number
 // of threads. float64, of the tests, runs on torch.
 

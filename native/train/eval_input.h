@@ -64,7 +64,7 @@ inline bool Consecutive(std::span<const uint32_t> nodes) {
   return nodes.back() - nodes.front() + 1 == nodes.size();
 }
 
-// Copies row r of `rows` to row nodes[r] of `to`, on the caller's OpenMP threads.
+// Copies row r of `rows` to row nodes[r] of `to`, on the caller's team.
 void ScatterRows(const float* rows, std::span<const uint32_t> nodes, uint64_t columns, float* to);
 
 // The host's operators, which read the tables as they are. Borrows the topology.

@@ -45,7 +45,7 @@ struct EvalPlan {
   uint32_t chunks = 0;
 };
 
-// Finds the rows that `targets` reach, on the caller's OpenMP threads. kAborted when `alive`, asked
+// Finds the rows that `targets` reach, on the caller's team. kAborted when `alive`, asked
 // every few milliseconds, returns false.
 Result<EvalPlan> PlanEvaluation(const TopologyView& topology, const ModelSpec& spec,
                                 std::span<const uint32_t> targets,

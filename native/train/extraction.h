@@ -36,7 +36,7 @@ Status BeginExtraction(const TrainOptions& options, const Sample& sample, Extrac
 // them. On every device alike: it decides bits of bfloat16.
 bool FusesBottom(const TrainOptions& options, const Sample& sample);
 
-// The nodes' rows in the table's own type, beside each other, on the calling thread's OpenMP team.
+// The nodes' rows in the table's own type, beside each other, on the calling thread's team.
 void ReadRows(const FeatureStore& store, std::span<const uint32_t> nodes,
               std::span<const uint32_t> ranks, uint64_t row_bytes, std::byte* out);
 
@@ -47,7 +47,7 @@ Status ExtractRows(const TrainOptions& options, const FeatureStore& store, const
 
 // Reads the sample's feature rows from `store`, in the options' precision, and its seeds' labels;
 // where the bottom layer would only aggregate the rows once, aggregates them straight from the
-// store. On the calling thread's OpenMP team. kShmCorrupted for a sample that does not fit the
+// store. On the calling thread's team. kShmCorrupted for a sample that does not fit the
 // model or the graph; kDatasetCorrupt for a seed without a label. Throws what torch throws.
 Status ExtractBatch(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
                     ExtractBuffer* buffer);

@@ -4,45 +4,31 @@
 #include <atomic>
 #include <cstdint>
 
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
+#include "train/team.h"
 
 namespace gnnd {
 
-// Bounds the teams of ParallelRows that the calling thread starts. OpenMP keeps a team for each
-// thread that starts one, and this number, too.
-inline void UseTeamOf([[maybe_unused]] uint32_t threads) {
-#if defined(_OPENMP)
-  omp_set_num_threads(static_cast<int>(threads));
-#endif
-}
+// Bounds the team of the loops below that the calling thread runs, with it.
+inline void UseTeamOf(uint32_t threads) { Team::Mine().Use(threads); }
 
-// Runs body(begin, end) over [0, rows) on torch's threads (the same OpenMP runtime), in as many
-// stretches as there are threads, or one for every `grain` rows. Stretch i ends at
-// end_of(i + 1, number of stretches), which grows from 0 to `rows`. A row belongs to one call, so
-// that results do not depend on the number of threads. `body` must not throw. Without OpenMP it is
-// one call.
+// Runs body(begin, end) over [0, rows) on the calling thread's team, in as many stretches as that
+// has threads, or one for every `grain` rows. Stretch i ends at end_of(i + 1, number of stretches),
+// which grows from 0 to `rows`. A row belongs to one call, so that results do not depend on the
+// number of threads. `body` must not throw; a loop within it is one call.
 template <typename EndOf, typename Body>
-void ParallelStretches(uint32_t rows, [[maybe_unused]] uint32_t grain,
-                       [[maybe_unused]] const EndOf& end_of, const Body& body) {
-#if defined(_OPENMP)
-  const auto useful = std::max<uint32_t>(1, rows / std::max<uint32_t>(1, grain));
-  const auto threads = std::min(static_cast<uint32_t>(omp_get_max_threads()), useful);
-  if (threads > 1 && omp_in_parallel() == 0) {
-    // No num_threads clause: libgomp would rebuild its pool whenever the number changes.
-#pragma omp parallel
-    {
-      const auto team = std::min(static_cast<uint32_t>(omp_get_num_threads()), threads);
-      const auto self = static_cast<uint32_t>(omp_get_thread_num());
-      const uint32_t begin = end_of(std::min(self, team), team);
-      const uint32_t end = end_of(std::min(self + 1, team), team);
+void ParallelStretches(uint32_t rows, uint32_t grain, const EndOf& end_of, const Body& body) {
+  Team& team = Team::Mine();
+  const uint32_t useful = std::max<uint32_t>(1, rows / std::max<uint32_t>(1, grain));
+  const uint32_t stretches = std::min(team.threads(), useful);
+  if (stretches > 1) {
+    team.Run(stretches, [&](uint32_t i) {
+      const uint32_t begin = end_of(i, stretches);
+      const uint32_t end = end_of(i + 1, stretches);
       if (begin < end) body(begin, end);
-    }
-    return;
+    });
+  } else if (rows > 0) {
+    body(uint32_t{0}, rows);
   }
-#endif
-  if (rows > 0) body(uint32_t{0}, rows);
 }
 
 // Stretches of as many rows each.
@@ -54,8 +40,8 @@ void ParallelRows(uint32_t rows, uint32_t grain, const Body& body) {
   ParallelStretches(rows, grain, end_of, body);
 }
 
-// Runs body(task) for every task below `tasks`, each on whichever of torch's threads is free: for
-// tasks of unlike sizes, and where something else takes a core now and then.
+// Runs body(task) for every task below `tasks`, each on whichever thread is free: for tasks of
+// unlike sizes, and where something else takes a core now and then.
 template <typename Body>
 void ParallelTasks(uint32_t tasks, const Body& body) {
   std::atomic<uint32_t> next{0};

@@ -176,7 +176,7 @@ class OneDnnTransposedProduct final : public TransposedProduct<T> {
 
 blasint Int(uint64_t size) { return static_cast<blasint>(size); }
 
-// OpenBLAS's own threads would compete with OpenMP's.
+// OpenBLAS's own threads would compete with ours.
 void UseOneBlasThread() {
   [[maybe_unused]] static const bool once = [] {
     scipy_openblas_set_num_threads(1);

@@ -121,7 +121,7 @@ class RowsWork final : public TorchWork {
     GNND_CHECK(parameters.size() == manifest().num_floats && gradient.size() == parameters.size());
     GNND_CHECK(buffer.key.epoch == sample.key().epoch && buffer.key.batch == sample.key().batch);
     return Guarded([&] {
-      UseThreads(options_.threads);
+      UseThreads(options_.threads, 1);
       const c10::AutoGradMode with_gradients(true);
       std::optional<TrainStream::Current> current;
       if (device_) current.emplace(device_->side().compute());
@@ -213,7 +213,7 @@ class RowsWork final : public TorchWork {
  private:
   // Logits of the rows of runs_.
   Status Evaluate(const ParametersView& parameters, at::Tensor* logits) {
-    UseThreads(options_.threads);
+    UseThreads(options_.threads, 1);
     const c10::AutoGradMode without_gradients(false);
     std::optional<TrainStream::Current> current;
     if (device_) current.emplace(device_->side().compute());

@@ -5,12 +5,17 @@
 #include <cstdint>
 #include <mutex>
 
+#include "train/parallel.h"
+
 namespace gnnd {
 
-// Torch's own threads of the calling thread, for which OpenMP keeps the number.
-inline void UseThreads(uint32_t threads) {
-  if (at::get_num_threads() != static_cast<int>(threads)) {
-    at::set_num_threads(static_cast<int>(threads));
+// Of the calling thread: so many for our loops, and for torch's own operators, for which OpenMP
+// keeps the number. Models of ours leave torch none that a second thread would pay for: two pools
+// of threads wait for each other's cores.
+inline void UseThreads(uint32_t ours, uint32_t torchs) {
+  UseTeamOf(ours);
+  if (at::get_num_threads() != static_cast<int>(torchs)) {
+    at::set_num_threads(static_cast<int>(torchs));
   }
 }
 

@@ -141,6 +141,8 @@ class Work final : public TorchWork {
   PredictionFiles::Chunk ChunkOf(const EvalTask& task) const {
     return {task.phase * predicted_chunks_ + task.chunk, evaluator_.scratch_fd()};
   }
+  // A script's operators are all torch's.
+  void UseCores() const { UseThreads(options_.threads, script_ ? options_.threads : 1); }
   Code ThrownCode() const { return script_ ? Code::kPluginFailed : Code::kInternal; }
   void AddLosses(const ExtractBuffer& extracted, const at::Tensor& logits,
                  const at::Tensor& grad_logits, BatchReport* report);
@@ -171,8 +173,8 @@ class Work final : public TorchWork {
 Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* report) {
   ExtractBuffer* buffer = &BufferOf(number);
   return Guarded([&] {
-    // Torch's operators are not used here, only our loops on OpenMP's threads: of the calling
-    // thread's own team, so that extraction never waits for a team that computes.
+    // Torch's operators are not used here, only our loops, on the calling thread's own team: so
+    // extraction never waits for a team that computes.
     UseTeamOf(options_.threads);
     GNND_TRY(ExtractInto(sample, buffer, &report->history));
     // What was read: of a pruned sample, its nodes. A device's copy cannot be looked at.
@@ -258,7 +260,7 @@ Status Work::ComputeGradient(const Sample& sample, uint32_t buffer, const Parame
              extracted.key.batch == sample.key().batch);
   return Guarded(
       [&] {
-        UseThreads(options_.threads);
+        UseCores();
         const c10::AutoGradMode with_gradients(true);
         if (!side_) return Compute(extracted, view, gradient, report);
         const TrainStream::Current current(side_->compute());
@@ -341,7 +343,7 @@ Status Work::UsePredictions() {
 
 Status Work::UseDevice() {
   if (!side_ || !Evaluates()) return Status::Ok();
-  UseThreads(options_.threads);
+  UseCores();
   const c10::AutoGradMode without_gradients(false);
   const TrainStream::Current current(side_->compute());
   const Status placed = Guarded([this] { return TakeRoomToEvaluate(); });
@@ -399,7 +401,7 @@ Status Work::RunChunkAnywhere(const EvalTask& task, const ParametersView& view, 
 Result<EvalShape> Work::PlanEvaluation(EvalNodes nodes, const Alive& alive) {
   EvalShape shape;
   GNND_TRY(Guarded([&] {
-    UseThreads(options_.threads);
+    UseCores();
     const Result<EvalShape> planned =
         sampled_ ? Result<EvalShape>(sampled_->Plan(nodes)) : evaluator_.Plan(nodes, alive);
     if (planned.ok()) shape = *planned;
@@ -414,7 +416,7 @@ Status Work::EvaluateChunk(const EvalTask& task, const ParametersView& view, con
   GNND_CHECK(view.floats.size() == model_.manifest.num_floats);
   return Guarded(
       [&] {
-        UseThreads(options_.threads);
+        UseCores();
         const c10::AutoGradMode without_gradients(false);
         const at::NoTF32Guard exact;  // evaluations are float32, whatever training computes in
         const auto compute = [&] { return RunChunkAnywhere(task, view, alive, result); };
@@ -436,7 +438,7 @@ Status Work::Predict(std::span<const float> parameters, std::span<const uint32_t
   }
   return Guarded(
       [&] {
-        UseThreads(options_.threads);
+        UseCores();
         const c10::AutoGradMode without_gradients(false);
         return evaluator_.Predict(TensorsToEvaluate(parameters), nodes, alive, consume);
       },

@@ -172,8 +172,8 @@ export function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
     ...acceleratorEnvironment(options.accelerator),
     OMP_NUM_THREADS: threads,
     MKL_NUM_THREADS: threads,
-    // About 0.2 ms: a thread that sleeps at each of a step's barriers costs a third of the step,
-    // one that spins on starves the executor that shares the core.
+    // Torch's threads, which users' scripts have. About 0.2 ms: a thread that sleeps at each of a
+    // step's barriers costs a third of the step, one that spins on starves who shares the core.
     GOMP_SPINCOUNT: '20000',
     OMP_DYNAMIC: 'false',
     MKL_DYNAMIC: 'false',

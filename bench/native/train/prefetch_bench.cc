@@ -180,7 +180,7 @@ class Bench {
     while (segment.Snapshot().queue_depth < options_.batches) usleep(1000);
     uint64_t wall_ns = 0;
     uint64_t cpu_ns = 0;
-    // A thread of its own, so that OpenMP's and the loop's threads inherit its cores.
+    // A thread of its own, so that the team's and the loop's threads inherit its cores.
     std::thread trains([&] {
       PinTo(way.cores);
       const uint64_t start_ns = MonotonicNs();
@@ -315,19 +315,7 @@ std::string Compare(Bench& bench, uint32_t cores, bool on_disk, uint32_t rounds)
   return lines;
 }
 
-// As the daemon sets it for executors (src/supervisor/executor-process.ts). OpenMP reads it when it
-// is loaded, so the program starts anew: threads that spin on at barriers would take the cores that
-// prefetching is about.
-void WaitAsExecutorsDo(char** argv) {
-  if (std::getenv("GOMP_SPINCOUNT") != nullptr) return;
-  setenv("GOMP_SPINCOUNT", "20000", 1);
-  execv("/proc/self/exe", argv);
-  std::fprintf(stderr, "starting anew: %s\n", std::strerror(errno));
-  std::exit(1);
-}
-
 int Main(int argc, char** argv) {
-  WaitAsExecutorsDo(argv);
   Options options;
   options.nodes = NumberArgument(argc, argv, "--nodes", 1'000'000);
   options.degree = NumberArgument(argc, argv, "--degree", 15);

@@ -1,6 +1,5 @@
 #include "train/affine.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
@@ -14,6 +13,7 @@
 #include <random>
 #include <vector>
 
+#include "train/parallel.h"
 #include "train/product.h"
 
 namespace gnnd {
@@ -115,13 +115,13 @@ TEST_CASE("a row's product depends on its own row alone, whatever the number of 
       Workspace workspace;
       RunAffine(op, &workspace);
       const at::Tensor alone = op.out;
-      for (const int threads : {2, 3}) {
-        at::set_num_threads(threads);
+      for (const uint32_t threads : {2U, 3U}) {
+        UseTeamOf(threads);
         op.out = at::empty_like(alone);
         RunAffine(op, &workspace);
         CHECK(at::equal(op.out, alone));
       }
-      at::set_num_threads(1);
+      UseTeamOf(1);
       const AffineOp whole = op;
       for (const int64_t first : {sizes.rows / 2, sizes.rows / 3}) {
         const int64_t rows = sizes.rows - first;
@@ -147,13 +147,13 @@ TEST_CASE("a parameter's gradient is the sum over all rows, whatever the number 
           at::full({sizes.out, sizes.in}, std::numeric_limits<float>::quiet_NaN(), at::kFloat);
       TransposedProductInto(grad, x, out);
       CHECK(Worst(out, Exact(type, grad.t(), x)) < 2e-4);
-      for (const int threads : {2, 3}) {
-        at::set_num_threads(threads);
+      for (const uint32_t threads : {2U, 3U}) {
+        UseTeamOf(threads);
         const at::Tensor again = at::empty_like(out);
         TransposedProductInto(grad, x, again);
         CHECK(at::equal(again, out));
       }
-      at::set_num_threads(1);
+      UseTeamOf(1);
     }
     const at::Tensor none = at::full({3, 2}, 1.0, at::kFloat);
     TransposedProductInto(at::empty({0, 3}, type), at::empty({0, 2}, type), none);
