@@ -22,6 +22,10 @@ constexpr uint64_t kNapNs = kNsPerSecond;
 constexpr uint32_t kPieceBits = 16;
 constexpr uint64_t kDismissed = ~uint64_t{0};
 
+constexpr uint32_t PiecesOf(uint64_t call) {
+  return static_cast<uint32_t>(call & ((1U << kPieceBits) - 1));
+}
+
 // Whether this thread works on a piece, so that a loop within it is the thread's own.
 thread_local bool is_inside = false;
 
@@ -33,10 +37,17 @@ inline void Relax() {
 #endif
 }
 
-// Returns when is_there() does, asleep on `news` after a while.
+// What wakes a helper, and what wakes the first ones: bits that repeat after 32 helpers.
+// them.
+constexpr uint32_t NewsOf(uint32_t helper) { return 1U << helper % 32; }
+constexpr uint32_t NewsOfFirst(uint32_t helpers) {
+  return helpers >= 31 ? kAllNews : (2U << helpers) - 2;
+}
+
+// Returns when is_there() does, after a while asleep until `kinds` of news.
 template <typename IsThere>
-void WaitFor(const IsThere& is_there, EventWord* news) {
-  for (const uint64_t end_ns = KernelNs() + kSpinNs; KernelNs() < end_ns;) {
+void WaitFor(const IsThere& is_there, uint64_t spin_ns, EventWord* news, uint32_t kinds) {
+  for (const uint64_t end_ns = KernelNs() + spin_ns; KernelNs() < end_ns;) {
     for (uint32_t look = 0; look < kLooksPerClock; ++look) {
       if (is_there()) return;
       Relax();
@@ -45,7 +56,7 @@ void WaitFor(const IsThere& is_there, EventWord* news) {
   for (;;) {
     const uint32_t seen = news->Load();
     if (is_there()) return;
-    news->Wait(seen, kNapNs);
+    news->Wait(seen, kNapNs, kinds);
   }
 }
 
@@ -91,22 +102,24 @@ void Team::Help(uint32_t self) {
 #if defined(_OPENMP)
   omp_set_num_threads(1);  // of what libraries do within a piece
 #endif
+  bool is_needed = true;
   for (uint64_t seen = 0;;) {
     uint64_t call = seen;
     const auto is_called = [&] {
       // Acquire: pairs with the release in RunAll, so that the loop of this call is seen.
       return (call = call_.load(std::memory_order_acquire)) != seen;
     };
-    WaitFor(is_called, &calls_);
+    WaitFor(is_called, is_needed ? kSpinNs : 0, &calls_, NewsOf(self));
     if (call == kDismissed) return;
-    Work(call, self);
+    is_needed = self < PiecesOf(call);
+    if (is_needed) Work(call, self);
     seen = call;
   }
 }
 
 void Team::Work(uint64_t call, uint32_t first) {
   const uint64_t number = call >> kPieceBits;
-  const auto pieces = static_cast<uint32_t>(call & ((1U << kPieceBits) - 1));
+  const uint32_t pieces = PiecesOf(call);
   for (uint32_t k = 0; k < pieces; ++k) {
     const uint32_t piece = (first + k) % pieces;
     std::atomic<uint64_t>& taken = taken_[piece].number;
@@ -131,10 +144,11 @@ void Team::RunAll(uint32_t pieces, const Loop& loop) {
     left_.store(pieces, std::memory_order_relaxed);
     const uint64_t call = ++number_ << kPieceBits | pieces;
     call_.store(call, std::memory_order_release);  // pairs with the load in Help
-    calls_.Notify(kAllNews, static_cast<int>(pieces - 1));
+    calls_.Notify(NewsOfFirst(pieces - 1));
     Work(call, 0);
     // Acquire: pairs with the release in Work.
-    WaitFor([&] { return left_.load(std::memory_order_acquire) == 0; }, &done_);
+    const auto is_done = [&] { return left_.load(std::memory_order_acquire) == 0; };
+    WaitFor(is_done, kSpinNs, &done_, kAllNews);
   }
   is_inside = false;
 }

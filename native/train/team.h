@@ -27,7 +27,7 @@ class Team {
   ~Team();
 
   // As many threads from now on, with the calling one; fewer where the system refuses them. Those
-  // that are more than needed sleep.
+  // whom a loop has no piece for sleep.
   void Use(uint32_t threads);
 
   // Who may work on the calling thread's next loop: 1 within a piece.
