@@ -101,6 +101,19 @@ export function createAccess(tokens: Tokens, log: Log): Access {
   };
 }
 
+/** Throws ACCESS_DENIED to whoever did not create the job, but to an ADMIN. */
+export function requireOwner(
+  { name, role }: Caller,
+  { id, createdBy }: { readonly id: string; readonly createdBy: string },
+): void {
+  if (role === 'ADMIN' || name === createdBy) return;
+  const whose = createdBy === '' ? 'nobody is known to have created' : `${createdBy} created`;
+  throw new GnndError('ACCESS_DENIED', `${whose} ${id}; ${name} changes jobs of its own`, {
+    resource: `jobs/${id}`,
+    metadata: { caller: name, role, needed: 'ADMIN' },
+  });
+}
+
 function unauthenticated(why: string): GnndError {
   const remedy = 'gnnctl takes one from GNND_TOKEN or --token-file; `gnnd token create` makes one';
   return new GnndError('UNAUTHENTICATED', `${why}; ${remedy}`);

@@ -72,6 +72,7 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
     endTime: optionalTimestamp(job.endAtMs),
     revision: int64(job.revision),
     datasetDigest: job.datasetDigest,
+    createdBy: job.createdBy,
     warnings: view === 'LIST' ? [] : [...warningsOf(job.effectiveSpec)],
     deviceKindChoice: view === 'LIST' ? '' : kindText(job.spec, job.effectiveSpec),
   });

@@ -8,6 +8,7 @@ import { measurementOf } from '../records/plan-measurement.ts';
 import { kindText } from '../spec/automatic-kind.ts';
 import type { JobSpecInput } from '../spec/job-spec.ts';
 import { plainOf } from '../spec/spec-codec.ts';
+import { type Caller, requireOwner } from './access.ts';
 import { timestamp } from './convert.ts';
 import { type BesideJob, epochInit, jobStateFromProto, jobToProto } from './convert-job.ts';
 import { planToProto } from './convert-plan.ts';
@@ -64,9 +65,9 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
     return jobToProto(job, { ...beside, memory: jobs.memory(job) }, 'FULL');
   };
   return {
-    async createJob(request) {
+    async createJob(request, { caller }) {
       deps.admit();
-      const job = await createChecked(jobs, request);
+      const job = await createChecked(jobs, request, caller.name);
       if (!request.validateOnly) return full(job);
       const beside = { ...nothingBeside, memory: jobs.memory(job) };
       return { ...jobToProto(job, beside, 'FULL'), name: '', uid: '' };
@@ -74,31 +75,26 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
     getJob: (request) => full(jobs.get(idOfName('jobs', request.name))),
     listJobs: (request) => listJobs(deps, request),
     listEpochs: (request) => listEpochs(deps, request),
-    cancelJob(request) {
-      deps.admit();
-      const requestId = requestIdOf(request.requestId);
-      return full(jobs.cancel(idOfName('jobs', request.name), requestId));
+    cancelJob(request, { caller }) {
+      const id = idToChange(deps, request.name, caller);
+      return full(jobs.cancel(id, requestIdOf(request.requestId)));
     },
-    suspendJob(request) {
-      deps.admit();
-      const requestId = requestIdOf(request.requestId);
-      return full(jobs.suspend(idOfName('jobs', request.name), requestId));
+    suspendJob(request, { caller }) {
+      const id = idToChange(deps, request.name, caller);
+      return full(jobs.suspend(id, requestIdOf(request.requestId)));
     },
-    resumeJob(request) {
-      deps.admit();
-      const requestId = requestIdOf(request.requestId);
-      return full(jobs.resume(idOfName('jobs', request.name), requestId));
+    resumeJob(request, { caller }) {
+      const id = idToChange(deps, request.name, caller);
+      return full(jobs.resume(id, requestIdOf(request.requestId)));
     },
-    async retryJob(request) {
-      deps.admit();
-      const id = idOfName('jobs', request.name);
+    async retryJob(request, { caller }) {
+      const id = idToChange(deps, request.name, caller);
       const requestId = requestIdOf(request.requestId);
       return full(await jobs.retry(id, { fromBeginning: request.fromBeginning, requestId }));
     },
-    deleteJob(request) {
-      deps.admit();
+    deleteJob(request, { caller }) {
       const { isPending, keptCheckpoint } = deps.deletion.delete({
-        id: idOfName('jobs', request.name),
+        id: idToChange(deps, request.name, caller),
         force: request.force,
         keepCheckpoint: request.keepCheckpoint,
         allowMissing: request.allowMissing,
@@ -168,15 +164,38 @@ function besideOf(jobs: Jobs, job: JobRecord): BesideJob {
  * Creates the job. When the id is not one, the spec is checked all the same, so that one answer
  * names everything that is wrong.
  */
-async function createChecked(jobs: Jobs, request: CreateJobRequest): Promise<JobRecord> {
+/** Throws ACCESS_DENIED; that a job is not there is told by whoever looks for it. */
+function idToChange({ jobs, admit }: JobDeps, name: string, caller: Caller): string {
+  admit();
+  const id = idOfName('jobs', name);
+  const job = found(jobs, id);
+  if (job !== null) requireOwner(caller, job);
+  return id;
+}
+
+function found(jobs: Jobs, id: string): JobRecord | null {
+  try {
+    return jobs.get(id);
+  } catch (error) {
+    if (error instanceof GnndError && error.reason === 'JOB_NOT_FOUND') return null;
+    throw error;
+  }
+}
+
+async function createChecked(
+  jobs: Jobs,
+  request: CreateJobRequest,
+  createdBy: string,
+): Promise<JobRecord> {
   const requestId = requestIdOf(request.requestId);
   const spec = request.spec === undefined ? {} : plainOf<JobSpecInput>(JobSpecSchema, request.spec);
   const { jobId, validateOnly } = request;
   const idProblem = jobId === '' ? null : idViolation('job_id', jobId);
   if (idProblem === null) {
-    return jobs.create({ id: jobId === '' ? null : jobId, spec, validateOnly, requestId });
+    const id = jobId === '' ? null : jobId;
+    return jobs.create({ id, spec, validateOnly, requestId, createdBy });
   }
-  const check: CreateJob = { id: null, spec, validateOnly: true, requestId: null };
+  const check: CreateJob = { id: null, spec, validateOnly: true, requestId: null, createdBy };
   throw invalidRequest([idProblem, ...(await violationsOf(jobs.create(check)))]);
 }
 

@@ -230,6 +230,7 @@ function createJob(options: JobsOptions, request: PreparedJob, others: number): 
     spec: request.spec,
     effectiveSpec: spec,
     datasetDigest: ready.digest,
+    createdBy: request.createdBy,
   };
   if (request.validateOnly) return { job: previewOf(newJob, clock.wallMs()), isNew: false };
   return { job: store.insertJob(newJob, ...optional(key)), isNew: true };
@@ -338,17 +339,15 @@ function memoryPlanOfJob(options: JobsOptions, { effectiveSpec: spec }: JobRecor
 }
 
 /** What `validate_only` answers: the job as it would be, without a name. */
-function previewOf(
-  job: Pick<NewJob, 'spec' | 'effectiveSpec' | 'datasetDigest'>,
-  createAtMs: number,
-): JobRecord {
-  const { datasetDigest } = job;
+function previewOf(job: Omit<NewJob, 'id' | 'uid'>, createAtMs: number): JobRecord {
+  const { datasetDigest, createdBy } = job;
   const encoded = {
     spec: encodeSpec(job.spec),
     effectiveSpec: encodeSpec(job.effectiveSpec),
   };
   const shown = {
     datasetDigest,
+    createdBy,
     id: '',
     uid: '',
     state: 'PENDING',

@@ -11,6 +11,8 @@ export interface CreateJob {
   readonly spec: JobSpecInput;
   readonly validateOnly: boolean;
   readonly requestId: string | null;
+  /** Name of the caller. */
+  readonly createdBy: string;
 }
 
 /** With what the model of an inference adds to its spec. */

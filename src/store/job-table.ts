@@ -23,7 +23,10 @@ export interface JobTableParts {
 /** What of a job never changes, with the number by which other tables know it. */
 export interface Identity {
   readonly seq: number;
-  readonly record: Pick<JobRecord, 'id' | 'uid' | 'encoded' | 'datasetDigest' | 'createAtMs'>;
+  readonly record: Pick<
+    JobRecord,
+    'id' | 'uid' | 'encoded' | 'datasetDigest' | 'createdBy' | 'createAtMs'
+  >;
 }
 
 /** All revisions are below it: shows the job as it is. */
@@ -36,6 +39,7 @@ const identityRow = object({
   spec: blob,
   effective_spec: blob,
   dataset_digest: text,
+  created_by: text,
   create_at_ms: integer,
 });
 
@@ -194,9 +198,9 @@ function statements(database: Database) {
     seqById: database.prepare('SELECT seq FROM jobs WHERE id = ?'),
     byUid: database.prepare('SELECT * FROM jobs WHERE uid = ?'),
     insert: database.prepare(
-      `INSERT INTO jobs (id, uid, spec, effective_spec, dataset, dataset_digest, create_at_ms,
-         intent, state, reason, message, revision)
-       VALUES (?, ?, ?, ?, ?, ?, ?, 'RUN', 'PENDING', 'NONE', '', 0)`,
+      `INSERT INTO jobs (id, uid, spec, effective_spec, dataset, dataset_digest, created_by,
+         create_at_ms, intent, state, reason, message, revision)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'RUN', 'PENDING', 'NONE', '', 0)`,
     ),
     update: database.prepare(
       `UPDATE jobs SET intent = ?, state = ?, phase = ?, reason = ?, message = ?,
@@ -237,10 +241,11 @@ function insertRow(
   job: NewJob,
   nowMs: number,
 ): void {
-  const { id, uid, spec, effectiveSpec, datasetDigest } = job;
+  const { id, uid, spec, effectiveSpec, datasetDigest, createdBy } = job;
   const specs = [encodeSpec(spec), encodeSpec(effectiveSpec)];
+  const from = [effectiveSpec.dataset, datasetDigest, createdBy];
   try {
-    database.run(sql.insert, id, uid, ...specs, effectiveSpec.dataset, datasetDigest, nowMs);
+    database.run(sql.insert, id, uid, ...specs, ...from, nowMs);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
     throw new GnndError('JOB_EXISTS', `there is a job ${job.id} already`, {
@@ -269,6 +274,7 @@ export function identityOf(row: Row): Identity {
       uid: stored.uid,
       encoded: { spec: stored.spec, effectiveSpec: stored.effective_spec },
       datasetDigest: stored.dataset_digest,
+      createdBy: stored.created_by,
       createAtMs: stored.create_at_ms,
     },
   };

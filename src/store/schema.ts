@@ -262,6 +262,7 @@ export const migrations: readonly Migration[] = [
   ALTER TABLE attempts ADD COLUMN resumed TEXT;
   ALTER TABLE attempts ADD COLUMN resume_revision INTEGER;
   `,
+  "ALTER TABLE jobs ADD COLUMN created_by TEXT NOT NULL DEFAULT ''",
 ];
 
 export interface SchemaOptions {

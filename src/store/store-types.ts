@@ -261,6 +261,7 @@ export interface NewJob {
   readonly spec: JobSpecInput;
   readonly effectiveSpec: JobSpec;
   readonly datasetDigest: string;
+  readonly createdBy: string;
 }
 
 /** Left out: stays as it is. */

@@ -37,6 +37,7 @@ export function jobRecord(changes: Partial<Omit<JobRecord, 'encoded'>> = {}): Jo
     spec: { dataset: 'cora', training: { epochs: 3 } },
     effectiveSpec: resolvedSpec(),
     datasetDigest: 'd'.repeat(64),
+    createdBy: 'sam',
     state: 'PENDING',
     phase: null,
     intent: 'RUN',

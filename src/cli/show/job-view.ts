@@ -102,6 +102,7 @@ export function jobColumns(session: Session): readonly Column<Job>[] {
       align: 'right',
       shown: (job) => `${specOf(job)?.priority ?? ''}`,
     },
+    { title: 'BY', isWide: true, shown: ({ createdBy }) => printable(createdBy) },
     { title: 'REASON', isWide: true, shown: ({ reason }) => reasonText(reason) },
     { title: 'MESSAGE', isWide: true, shown: ({ message }) => printable(message) },
   ];
@@ -146,6 +147,7 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
     ...memoryFacts(job.memory),
     ...runningEvaluationFacts(progress),
     ['Created', `${ageText(job, nowMs)} ago`, isoTime(job.createTime), 'create_time'],
+    ['By', printable(job.createdBy), job.createdBy, 'created_by'],
     ['Ran for', runTimeText(job, nowMs), `${runMs(job, nowMs) ?? ''}`, 'run_ms'],
     ['Ended', '', isoTime(job.endTime), 'end_time'],
     ['Epochs', epochText(job)],

@@ -69,6 +69,31 @@ it('asks for a token, and takes one from when it is made until it is deleted', a
   await expect(call(vera)).rejects.toMatchObject({ reason: 'UNAUTHENTICATED' });
 });
 
+it('lets submitters change the jobs that they created, and admins all', async () => {
+  const sam = client(await tokenOf('sam', 'SUBMITTER'));
+  const tom = client(await tokenOf('tom', 'SUBMITTER'));
+  const ann = client(await tokenOf('ann', 'ADMIN'));
+  const { suspendJob, resumeJob, retryJob, deleteJob } = JobService.method;
+  const changes = [
+    tom.unary(cancelJob, mine),
+    tom.unary(suspendJob, mine),
+    tom.unary(resumeJob, mine),
+    tom.unary(retryJob, mine),
+    tom.unary(deleteJob, mine),
+  ];
+  for (const change of changes) {
+    await expect(change).rejects.toMatchObject({
+      code: status.PERMISSION_DENIED,
+      reason: 'ACCESS_DENIED',
+      message: 'sam created mine; tom changes jobs of its own',
+    });
+  }
+  expect(await sam.unary(cancelJob, mine)).toMatchObject({ createdBy: 'sam' });
+  expect(await ann.unary(cancelJob, mine)).toMatchObject(mine);
+  const gone = { name: 'jobs/gone' };
+  await expect(tom.unary(cancelJob, gone)).rejects.toMatchObject({ reason: 'JOB_NOT_FOUND' });
+});
+
 it('writes a line for each change and each refusal, and none for looking', async () => {
   const sam = client(await tokenOf('sam', 'SUBMITTER'));
   await call(sam);

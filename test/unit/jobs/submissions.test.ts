@@ -12,6 +12,7 @@ const call = (id: string, requestId: string | null = null): PreparedJob => ({
   id,
   spec: {},
   validateOnly: false,
+  createdBy: 'ann',
   requestId,
   uid: `uid-${id}`,
   start: null,

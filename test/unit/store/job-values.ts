@@ -83,6 +83,7 @@ export function newJob(id: string): NewJob {
     spec: { dataset: 'cora', model: { type: 'GRAPHSAGE' }, training: { epochs: 3 } },
     effectiveSpec: someSpec,
     datasetDigest: 'd1',
+    createdBy: 'ann',
   };
 }
 
