@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { availableParallelism, homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command, InvalidArgumentError, Option } from 'commander';
@@ -10,6 +10,7 @@ import { isScarcity } from './base/descriptors.ts';
 import { GnndError, messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import { createLog, type Log } from './base/log.ts';
+import { type RunFlags, withRunFlags } from './cli/commands/job-run.ts';
 import {
   type ConfigName,
   type ConfigValues,
@@ -20,6 +21,7 @@ import {
 import { addToken, deleteToken, type Role, readTokens, roles } from './config/tokens.ts';
 import { StartError, startDaemon } from './daemon.ts';
 import { loadCore } from './native/load.ts';
+import { runOnce } from './run.ts';
 import { nearestOf } from './spec/nearest.ts';
 import { SchemaTooNew } from './store/schema.ts';
 
@@ -84,7 +86,10 @@ function readFileConfig(path: string): ConfigValues {
   return values as ConfigValues;
 }
 
-function mergedConfig(flags: Flags): {
+function mergedConfig(
+  flags: Flags,
+  defaults: ConfigValues = {},
+): {
   readonly config: DaemonConfig;
   readonly origins: ReadonlyMap<ConfigName, Origin>;
 } {
@@ -97,6 +102,7 @@ function mergedConfig(flags: Flags): {
       ['flag', flags[camel(name)]],
       ['environment', process.env[`GNND_${name.toUpperCase()}`]],
       ['file', file[name]],
+      ['default', defaults[name]],
     ];
     const [origin, value] = sources.find(([, candidate]) => candidate !== undefined) ?? ['default'];
     origins.set(name, origin);
@@ -149,11 +155,35 @@ async function serveUntilSignal(flags: Flags): Promise<void> {
     log.info('daemon.stopped');
     process.exit(daemonExit.OK);
   } catch (error) {
-    if (error instanceof StartError) fail(error.exitCode, error.message);
-    if (error instanceof SchemaTooNew) fail(daemonExit.INCOMPATIBLE_DATA, error.message);
-    if (error instanceof GnndError) fail(daemonExit.STORE_IO, error.message);
-    if (isScarcity(error)) fail(daemonExit.OS_RESOURCE, messageOf(error));
-    fail(daemonExit.INTERNAL, messageOf(error));
+    failToStart(error);
+  }
+}
+
+function failToStart(error: unknown): never {
+  if (error instanceof StartError) fail(error.exitCode, error.message);
+  if (error instanceof SchemaTooNew) fail(daemonExit.INCOMPATIBLE_DATA, error.message);
+  if (error instanceof GnndError) fail(daemonExit.STORE_IO, error.message);
+  if (isScarcity(error)) fail(daemonExit.OS_RESOURCE, messageOf(error));
+  fail(daemonExit.INTERNAL, messageOf(error));
+}
+
+/** Of an engine that counts cores and does not bind processes to them. */
+function coresGiven(): number | undefined {
+  const cores = Number(process.env['SLURM_CPUS_PER_TASK'] ?? process.env['SLURM_CPUS_ON_NODE']);
+  return cores > 0 && cores < availableParallelism() ? cores : undefined;
+}
+
+async function runUntilEnd(flags: Flags & RunFlags): Promise<void> {
+  const cores = coresGiven();
+  const { config } = mergedConfig(flags, {
+    state_dir: 'gnnd-run',
+    metrics_listen: '127.0.0.1:0',
+    ...(cores === undefined ? {} : { cpu_devices: String(cores) }),
+  });
+  try {
+    process.exit(await runOnce({ config, version, flags, onLog: dieOnBugs }));
+  } catch (error) {
+    failToStart(error);
   }
 }
 
@@ -207,6 +237,13 @@ const program = new Command('gnnd')
 withConfigFlags(program.command('serve').description('run the daemon in the foreground')).action(
   (flags: Flags) => serveUntilSignal(flags),
 );
+withConfigFlags(
+  withRunFlags(
+    program
+      .command('run')
+      .description('run one job with a daemon of its own; go on with it where it was interrupted'),
+  ),
+).action(runUntilEnd);
 const config = program.command('config').description('show or check the configuration');
 withConfigFlags(config.command('print').description('every key, its value and its origin')).action(
   (flags: Flags) => printConfig(flags),

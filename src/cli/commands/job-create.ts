@@ -178,7 +178,7 @@ async function readSource(session: Session, file: string): Promise<SpecSource> {
 }
 
 /** The server's violations beside the lines that they are about. */
-function withPlaces(error: unknown, places: ReadonlyMap<string, Place>): unknown {
+export function withPlaces(error: unknown, places: ReadonlyMap<string, Place>): unknown {
   if (!(error instanceof ApiError) || error.code !== status.INVALID_ARGUMENT) return error;
   if (error.violations.length === 0) return error;
   const rows = error.violations.map(({ path, description }) => {

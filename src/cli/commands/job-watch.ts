@@ -32,7 +32,7 @@ export function addJobWatch(job: Command, run: Run): void {
 }
 
 /** What goes on after Ctrl-C, and how to see it again. */
-function detachedFrom(name: string): readonly string[] {
+export function detachedFrom(name: string): readonly string[] {
   return [`the job goes on; watch it again with: gnnctl job watch ${idOf(name)}`];
 }
 
@@ -67,11 +67,12 @@ export async function followToEnd(
   session: Session,
   name: string,
   mode: 'follow' | 'wait',
+  detached: readonly string[] = detachedFrom(name),
 ): Promise<number> {
   const isForPeople = session.format === 'table' || session.format === 'wide';
   const isData = mode === 'follow' && (isForPeople || session.format === 'jsonl');
   const output = isData ? session.io.stdout : session.io.stderr;
-  const job = await waitFor(session, { detached: detachedFrom(name) }, (signal) =>
+  const job = await waitFor(session, { detached }, (signal) =>
     followJob(session, name, { view: viewOf(session, mode, isData), output, signal }),
   );
   if (!isData) printEnd(session, job);

@@ -25,6 +25,7 @@ import { jsonOf, printList, printOne } from '../show/output.ts';
 import { planFacts, planSections } from '../show/plan-view.ts';
 import { addJobCreate } from './job-create.ts';
 import { addJobDelete } from './job-delete.ts';
+import { addJobRun } from './job-run.ts';
 import { addJobSuggest } from './job-suggest.ts';
 import { addJobWatch } from './job-watch.ts';
 import { addPredict } from './predict.ts';
@@ -34,6 +35,7 @@ export function addJobCommands(program: Command, run: Run): void {
   const job = program.command('job').description('train, watch and end jobs');
   addPredict(program, job, run);
   addJobCreate(job, run);
+  addJobRun(job, run);
   job
     .command('get')
     .description('show one job: state, epochs, result')

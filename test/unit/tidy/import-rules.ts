@@ -21,8 +21,10 @@ export const ranks: Readonly<Record<string, number>> = {
   jobs: 8,
   api: 9,
   'daemon.ts': 10,
-  'serve.ts': 11,
-  'main.ts': 12,
+  cli: 10,
+  'run.ts': 11,
+  'serve.ts': 12,
+  'main.ts': 13,
 };
 
 /** The rooms of the client, which are ranked among themselves. */
@@ -57,6 +59,11 @@ const importers: readonly { target: RegExp; by: RegExp; why: string }[] = [
     target: /^executor\/(?!protocol\.ts$)/,
     by: /^executor\//,
     why: 'of executor/ others see protocol.ts only',
+  },
+  {
+    target: /^cli\//,
+    by: /^(cli\/|run\.ts$|serve\.ts$)/,
+    why: 'a client; gnnd run alone is client and daemon in one',
   },
   {
     target: /^(main\.ts|executor\/main\.ts|cli\/main\.ts|cli\/demo\/demo\.ts)$/,

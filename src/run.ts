@@ -1,0 +1,68 @@
+import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeFolder } from './base/atomic-file.ts';
+import { daemonExit } from './base/exit-codes.ts';
+import { createLog, type Log } from './base/log.ts';
+import { type RunFlags, runJob } from './cli/commands/job-run.ts';
+import { failureOf } from './cli/session/failure.ts';
+import { processIo } from './cli/session/io.ts';
+import { Session } from './cli/session/session.ts';
+import type { DaemonConfig } from './config/daemon-config.ts';
+import { startDaemon } from './daemon.ts';
+
+/**
+ * `gnnd run`: one job and the daemon for it in one process, for engines that start, stop and start
+ * again what runs on a host. The exit code is the job's.
+ */
+
+export interface RunOptions {
+  /** Its `listen` is replaced by a socket of this run's. */
+  readonly config: DaemonConfig;
+  readonly version: string;
+  readonly flags: RunFlags;
+  /** What nobody catches goes there, too. */
+  readonly onLog: (log: Log) => void;
+}
+
+/**
+ * Resolves with the exit code when nothing of ours runs any more. A signal takes an image of the
+ * job and ends with INTERRUPTED: the same command goes on. Throws as startDaemon does.
+ */
+export async function runOnce(options: RunOptions): Promise<number> {
+  const { version, flags } = options;
+  const { stateDir, logLevel: level } = options.config;
+  makeFolder(stateDir);
+  const logFile = join(stateDir, 'gnnd.log');
+  const log = createLog({ level, write: (line) => appendFileSync(logFile, line) });
+  options.onLog(log);
+  const folder = mkdtempSync(join(tmpdir(), 'gnnd-run-'));
+  const address = `unix:${join(folder, 'gnnd.sock')}`;
+  const io = processIo();
+  // While the daemon starts and stops, too: who asks twice is not killed in mid-image.
+  const unheed = io.onInterrupt(() => {});
+  try {
+    const config = { ...options.config, listen: [address] };
+    const onFatal = () => void setImmediate(() => process.exit(daemonExit.STORE_IO));
+    const daemon = await startDaemon({ config, log, version, onFatal });
+    const session = new Session(io, { address, headers: true, color: 'auto' });
+    session.say(`gnnctl --address ${address}, metrics http://${daemon.metrics}/metrics`);
+    session.say(`state ${stateDir}, log ${logFile}`);
+    try {
+      const detached = (name: string) => [
+        `${name} rests in ${stateDir}; the same command goes on with it`,
+      ];
+      return await runJob(session, flags, detached);
+    } catch (error) {
+      const { exitCode, message, details } = failureOf(error, session);
+      session.say([`gnnd: ${message}`, ...details.map((line) => `  ${line}`)].join('\n'));
+      return exitCode;
+    } finally {
+      session.close();
+      await daemon.close();
+    }
+  } finally {
+    unheed();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
