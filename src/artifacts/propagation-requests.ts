@@ -122,7 +122,7 @@ function checkedRequest(
   dataset: DatasetRecord,
   { devices, derivedFolder }: PropagationRequestsOptions,
 ): PropagationRequest {
-  const resolution = resolvePropagation(propagation, standardize);
+  const resolution = resolvePropagation(propagation);
   const violations: FieldViolation[] = 'ok' in resolution ? [] : [...resolution.violations];
   if (memoryBytes < 0) {
     violations.push({ path: 'memory_bytes', description: `${memoryBytes}: expected 0 or more` });

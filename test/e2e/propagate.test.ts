@@ -85,8 +85,9 @@ describe('a propagation', () => {
     expect(plan.bytes).toBeGreaterThanOrEqual(made.bytes);
     expect(Number(plan.bytes)).toBeLessThan(1.02 * Number(made.bytes));
     const manifest = manifestOf(made);
-    const names = ['nodes', 'labels', 'hop0', 'op0-hop1', 'op0-hop2', 'op0-hop3'];
-    expect(manifest.files.map(({ name }) => name)).toEqual(names.map((name) => `${name}.npy`));
+    const hops = ['hop0', 'op0-hop1', 'op0-hop2', 'op0-hop3'].map((hop) => `${hop}.npy`);
+    const files = ['nodes.npy', 'labels.npy', ...hops, ...hops.map((hop) => `${hop}.moments`)];
+    expect(manifest.files.map(({ name }) => name).sort()).toEqual(files.sort());
     expect(readdirSync(join(made.path, 'rows')).sort()).toEqual(
       manifest.files.map(({ name }) => name).sort(),
     );

@@ -35,7 +35,7 @@ type Spec = MessageInitShape<typeof JobSpecSchema>;
 
 const base = {
   dataset: 'cora',
-  propagation: { hops: 2 },
+  propagation: { hops: 2, standardize: false },
   training: { epochs: 12, batchSize: 32, optimizer: { learningRate: 0.01 } },
 } satisfies Spec;
 
@@ -168,7 +168,7 @@ test('what stays together is chosen where rows are read, and frozen with the job
   });
 });
 
-/** What jobs without more to say, and those that say `standardize`, train on. */
+/** What jobs with plain rows, and those with standardised ones, train on. */
 async function propagationOf(standardize: boolean): Promise<Propagation> {
   const { propagations } = await daemon.call(DatasetService.method.listPropagations, {});
   const found = propagations.filter((each) => each.propagation?.standardize === standardize);

@@ -39,8 +39,7 @@ export function addPropagationCommands(dataset: Command, run: Run): void {
       ),
     )
     .option('--random-seed <n>', 'of the order of rows; default: 0')
-    .option('--standardize', 'standardise features first, and rows unless told otherwise')
-    .option('--standardize-rows', 'standardise each column of each hop after it was propagated')
+    .option('--standardize', 'standardise features before they are propagated')
     .option('--no-standardize-rows', 'store rows as they were propagated')
     .option('--no-permute', 'keep rows in the order of node ids')
     .option('--memory <size>', "of columns of all nodes; default: a quarter of the host's")
@@ -134,7 +133,7 @@ function specOf(flags: PropagateFlags) {
     row_dtype: flags.rowDtype,
     random_seed: flags.randomSeed,
     permute: flags.permute === false ? 'false' : undefined,
-    standardize: flags.standardizeRows === undefined ? undefined : String(flags.standardizeRows),
+    standardize: flags.standardizeRows === false ? 'false' : undefined,
   };
   const settings = Object.entries(said).flatMap(([field, value]) =>
     value === undefined ? [] : [`propagation.${field}=${value}`],

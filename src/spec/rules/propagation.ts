@@ -14,7 +14,7 @@ export function takesRows(type: ModelType): boolean {
 export const propagationRule: Rule = (spec, { check, given }) => {
   const { model } = spec;
   if (!takesRows(model.type)) return;
-  fillIn(spec.propagation, given.propagation ?? {}, spec.features.standardize);
+  fillIn(spec.propagation, given.propagation ?? {});
   checkPropagation(spec.propagation, given.propagation ?? {}, check);
   if (model.type === 'SGC' && spec.propagation.operators.length > 1) {
     const description = `${spec.propagation.operators.length} given: SGC takes one`;
@@ -46,20 +46,16 @@ export const rowsRule: Rule = (spec, { check, given, context }) => {
 
 export type PropagationInput = NonNullable<JobSpecInput['propagation']>;
 
-/**
- * With every default filled in, or everything that is wrong with it; paths from `propagation`.
- * `standardizeFeatures` is what a job's features.standardize is.
- */
+/** With every default filled in, or everything that is wrong with it; paths from `propagation`. */
 export function resolvePropagation(
   given: PropagationInput,
-  standardizeFeatures = false,
 ): { readonly ok: JobSpec['propagation'] } | { readonly violations: readonly FieldViolation[] } {
   const check = createSpecChecker();
   const { propagation } = resolveFields(check, {
     model: { type: 'SIGN' },
     propagation: given,
   });
-  fillIn(propagation, given, standardizeFeatures);
+  fillIn(propagation, given);
   checkPropagation(propagation, given, check);
   const prefix = 'spec.propagation';
   const violations = check.violations
@@ -68,13 +64,9 @@ export function resolvePropagation(
   return violations.length === 0 ? { ok: propagation } : { violations };
 }
 
-/** Who wants standardised features wants models to read standardised columns. */
-function fillIn(
-  propagation: SpecDraft['propagation'],
-  given: PropagationInput,
-  standardizeFeatures: boolean,
-): void {
-  if (given.standardize === undefined) propagation.standardize = standardizeFeatures;
+/** A perceptron wants columns of one size (docs/decisions/0047-standardised-rows.md). */
+function fillIn(propagation: SpecDraft['propagation'], given: PropagationInput): void {
+  if (given.standardize === undefined) propagation.standardize = true;
 }
 
 /** Fields that no operator reads become 0, so that what is the same says the same. */

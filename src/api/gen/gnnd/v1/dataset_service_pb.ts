@@ -1344,8 +1344,7 @@ export type PropagateDatasetRequest = Message<"gnnd.v1.PropagateDatasetRequest">
   propagation?: PropagationSpec | undefined;
 
   /**
-   * As features.standardize of a job: before they are propagated, and also after where
-   * propagation.standardize does not say.
+   * As features.standardize of a job: before they are propagated.
    *
    * @generated from field: bool standardize = 3;
    */
@@ -1402,8 +1401,7 @@ export type PropagateDatasetRequestJson = {
   propagation?: PropagationSpecJson;
 
   /**
-   * As features.standardize of a job: before they are propagated, and also after where
-   * propagation.standardize does not say.
+   * As features.standardize of a job: before they are propagated.
    *
    * @generated from field: bool standardize = 3;
    */
