@@ -406,11 +406,11 @@ async function typescriptBuild() {
     folders: folders.sort(),
     files: [...files.sort(), 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json'],
   });
-  await once('typescript', digest, ['dist/main.js'], async () => {
-    say('typescript', 'compiling the daemon and gnnctl to dist/');
+  await once('typescript', digest, ['dist/main.js', 'dist/web/index.html'], async () => {
+    say('typescript', 'compiling the daemon, gnnctl and the page to dist/');
     rmSync('dist', { recursive: true, force: true });
     rmSync('build/tsc.tsbuildinfo', { force: true });
-    await run('typescript', resolve('node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json']);
+    await run('typescript', 'npm', ['run', 'build']);
   });
   // So that `npx gnnd` and `npx gnnctl` work in the clone.
   for (const [name, target] of Object.entries({

@@ -5,6 +5,7 @@ import { type ApiBackend, type ApiOptions, type ApiServer, rpcMethods, serve } f
 import { deviceFacts } from './api/device-facts.ts';
 import type { HostFacts } from './api/host-handlers.ts';
 import { opennessOf } from './api/listen.ts';
+import { type Page, pageAddress, pageSettings } from './api/page.ts';
 import type { RpcEvent } from './api/rpc.ts';
 import { createCacheReports } from './artifacts/cache-reports.ts';
 import { createCheckpoints } from './artifacts/checkpoints.ts';
@@ -75,6 +76,8 @@ export interface Daemon {
   readonly listen: readonly string[];
   /** `host:port` of the HTTP endpoint. */
   readonly metrics: string;
+  /** Address of the page; empty: none is served. */
+  readonly page: string;
   /** Idempotent; resolves when nothing of ours runs any more. */
   close(): Promise<void>;
 }
@@ -138,10 +141,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     collectGarbage: retention.collect,
   };
   const asked = propagationsOf(config, { ...shared, datasets, devices: found.devices });
-  const artifacts = { checkpoints, ...reports, propagations: asked };
-  const backend = { jobs, deletion, datasets, ...artifacts, host: view };
-  const served = { backend, metrics, connections, ready };
-  const { http, api } = await openServers(options, served);
+  const artifacts = { datasets, checkpoints, ...reports, propagations: asked };
+  const backend = { jobs, deletion, ...artifacts, host: view };
+  const { http, api } = await openServers(options, { backend, metrics, connections, ready });
   metrics.onScrape(() => {
     const sources = { store, found, runner, topologies, propagations, ready: ready(), stateDir };
     updateHost(metrics, { ...sources, watches: api.watchCount() });
@@ -169,6 +171,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   return {
     listen: api.addresses,
     metrics: `${http.host}:${http.port}`,
+    page: pageAddress(config, http),
     close: () => {
       closing ??= close();
       return closing;
@@ -190,8 +193,12 @@ async function openServers(
 ): Promise<{ readonly http: HttpServer; readonly api: ApiServer }> {
   const listen = config.metricsListen;
   const connectionsMax = connections.http;
+  let page: Page = async () => false;
   const http = await bound(listen, () =>
-    serveHttp({ listen, connectionsMax, metrics, live: () => true, ready, log }),
+    serveHttp({
+      ...{ listen, connectionsMax, metrics, live: () => true, ready, log },
+      page: (...call) => page(...call),
+    }),
   );
   const observe = (event: RpcEvent) => observeRpc(metrics, event);
   makeSocketFolders(config.listen);
@@ -199,10 +206,12 @@ async function openServers(
     serve(backend, {
       listen: config.listen,
       ...accessOf(config),
+      page: pageSettings(config, connections.http),
       connectionsMax: connections.grpc,
       ...{ log, clock: systemClock, version, observe },
     }),
   );
+  page = api.page;
   return { http, api };
 }
 

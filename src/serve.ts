@@ -142,10 +142,10 @@ async function serveUntilSignal(flags: Flags): Promise<void> {
     // Called from inside the failing call: let it return first.
     const onFatal = () => void setImmediate(() => process.exit(daemonExit.STORE_IO));
     const daemon = await startDaemon({ config, log, version, onFatal });
-    const { listen, metrics } = daemon;
+    const { listen, metrics, page } = daemon;
     // One line on stdout for whoever started us; logs go to stderr.
-    process.stdout.write(`${JSON.stringify({ msg: 'daemon.ready', listen, metrics })}\n`);
-    log.info('daemon.ready', { listen, metrics, pid: process.pid });
+    process.stdout.write(`${JSON.stringify({ msg: 'daemon.ready', listen, metrics, page })}\n`);
+    log.info('daemon.ready', { listen, metrics, page, pid: process.pid });
     const signal = await signalled;
     log.info('daemon.stopping', { signal });
     const { stopTimeoutMs: afterMs } = config;

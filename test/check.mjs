@@ -28,6 +28,7 @@ function has(command) {
 const bin = (name) => resolve('node_modules/.bin', name);
 run('biome: format and lint', bin('biome'), ['check', '--error-on-warnings', '.']);
 run('tsc: strict types', bin('tsc'), ['--noEmit']);
+run('tsc: strict types of the page', bin('tsc'), ['--noEmit', '-p', 'src/web']);
 run('tidy: imports, includes, sizes, words', bin('vitest'), ['run', 'test/unit/tidy']);
 run('buf: lint', bin('buf'), ['lint'], { cwd: 'proto' });
 run('buf: format', bin('buf'), ['format', '--diff', '--exit-code'], { cwd: 'proto' });

@@ -33,6 +33,7 @@ import { createHealth } from './health.ts';
 import { type HostView, hostHandlers } from './host-handlers.ts';
 import { jobHandlers } from './job-handlers.ts';
 import { type Listener, listen } from './listen.ts';
+import { createPage, type Page, type PageOptions } from './page.ts';
 import { createPageTokens } from './pages.ts';
 import { createReflection, reflectionAlphaName } from './reflection.ts';
 import {
@@ -62,6 +63,8 @@ export interface ApiOptions {
   /** Of all TCP listeners; null: they are open to this host, without encryption. */
   readonly tls: TlsFiles | null;
   readonly tokens: Tokens;
+  /** Null: no page is served. */
+  readonly page: Omit<PageOptions, 'rpc' | 'observe'> | null;
   /** Connections of all listeners together. */
   readonly connectionsMax: number;
   readonly log: Log;
@@ -77,6 +80,8 @@ export interface ApiOptions {
 export interface ApiServer {
   /** As gRPC clients take them, in the order of `listen`, with the ports that were bound. */
   readonly addresses: readonly string[];
+  /** What HTTP asks for the page's paths. */
+  readonly page: Page;
   /** Open connections of all listeners. */
   connectionCount(): number;
   /** Job watches in progress. */
@@ -129,10 +134,11 @@ const serverOptions: grpc.ServerOptions = {
 export async function serve(backend: ApiBackend, options: ApiOptions): Promise<ApiServer> {
   const sleep = options.sleep ?? realSleep;
   const doors = createDoors(options);
+  const observe = options.observe ?? (() => {});
   const rpc = createRpcServer(new Map([...doors].map(([door, { server }]) => [door, server])), {
     log: options.log,
     clock: options.clock,
-    observe: options.observe ?? (() => {}),
+    observe,
     access: createAccess(options.tokens, options.log),
   });
   const gate = createGate();
@@ -174,15 +180,13 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
   rpc.add(Health, health.handlers);
   addReflection(rpc);
 
-  if (doors.has('NETWORK') && options.tokens.isEmpty()) {
-    const remedy = 'nobody may use the API over TCP yet: gnnd token create NAME --role ROLE';
-    options.log.warn('api.no_tokens', { remedy });
-  }
+  warnWithoutTokens(doors, options);
   const connections = createConnections(doors, options);
   const listeners = await listenAll(options, connections.add);
   let closing: Promise<void> | null = null;
   return {
     addresses: listeners.map((listener) => listener.address),
+    page: options.page === null ? async () => false : createPage({ ...options.page, rpc, observe }),
     connectionCount: connections.count,
     watchCount: () => rpc.count('WatchJob'),
     setReady(ready) {
@@ -215,6 +219,15 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
     for (const server of servers) server.forceShutdown();
     connections.destroyAll();
   }
+}
+
+function warnWithoutTokens(
+  doors: ReadonlyMap<Door, DoorServer>,
+  { tokens, log }: Pick<ApiOptions, 'tokens' | 'log'>,
+): void {
+  if (!doors.has('NETWORK') || !tokens.isEmpty()) return;
+  const remedy = 'nobody may use the API over TCP yet: gnnd token create NAME --role ROLE';
+  log.warn('api.no_tokens', { remedy });
 }
 
 /** Whether changes are taken: not before the daemon is ready, and not when it no longer is. */

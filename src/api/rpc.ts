@@ -8,7 +8,7 @@ import type { Log } from '../base/log.ts';
 import type { GrpcCode } from '../metrics/labels.ts';
 import { type Access, type Caller, type Door, roleFor, targetOf } from './access.ts';
 import { longLists } from './bounds.ts';
-import { codeName, statusOf } from './grpc-status.ts';
+import { codeName, type RpcStatus, statusOf } from './grpc-status.ts';
 import { invalidRequest } from './requests.ts';
 
 /**
@@ -74,6 +74,16 @@ export interface RpcOptions {
   readonly access: Access;
 }
 
+/** A method for callers that come in another way than by gRPC. */
+export interface ServedMethod {
+  readonly rpc: RpcMethod;
+  readonly method: DescMethod;
+  /** Answers a message, or an iterable of messages, some of which may be encoded. */
+  readonly handler: AnyHandler;
+  /** As calls of gRPC are: asked who they are, counted, timed, ended with the server. */
+  readonly run: (door: Door, ...call: Parameters<Run>) => Promise<void>;
+}
+
 /** The calls in progress of all servers, and how services are added to them. */
 export interface RpcServer {
   /** `typeName` serves the same methods under another service's name. */
@@ -82,6 +92,8 @@ export interface RpcServer {
     handlers: Handlers<S>,
     typeName?: string,
   ): void;
+  /** Null: there is no such method. */
+  find(service: string, method: string): ServedMethod | null;
   /** Calls of a method in progress. */
   count(method: string): number;
   /** Aborts all calls in progress, and those that still come, with `reason`. */
@@ -99,7 +111,7 @@ const outcomeOk: Outcome = { code: grpc.status.OK, reason: null };
 type AnyHandler = (request: unknown, call: CallContext) => unknown;
 
 /** What the calls of all kinds have in common. */
-interface SurfaceCall {
+export interface SurfaceCall {
   readonly cancelled: boolean;
   readonly metadata: grpc.Metadata;
   getDeadline(): grpc.Deadline;
@@ -115,8 +127,15 @@ export function createRpcServer(
   options: RpcOptions,
 ): RpcServer {
   const runner = createCallRunner(options);
+  const served = new Map<string, ServedMethod>();
   return {
     add(service, handlers, typeName = service.typeName) {
+      for (const method of service.methods) {
+        const rpc = rpcMethod(method, typeName);
+        const handler = handlers[method.localName] as AnyHandler;
+        const run: ServedMethod['run'] = (door, ...call) => runner.run({ ...rpc, door }, ...call);
+        served.set(`${typeName}/${method.name}`, { rpc, method, handler, run });
+      }
       for (const [door, server] of servers) {
         const definition: Record<string, grpc.MethodDefinition<Uint8Array, Uint8Array>> = {};
         const implementation: Record<string, grpc.UntypedHandleCall> = {};
@@ -137,6 +156,7 @@ export function createRpcServer(
         server.addService(definition, implementation);
       }
     },
+    find: (service, method) => served.get(`${service}/${method}`) ?? null,
     count: runner.count,
     abortAll: runner.abortAll,
   };
@@ -151,7 +171,7 @@ interface RunContext extends CallContext {
 type Run = (
   call: SurfaceCall,
   work: (context: RunContext) => Promise<void>,
-  fail: (status: grpc.StatusObject) => void,
+  fail: (status: RpcStatus) => void,
 ) => void;
 
 interface Audited extends Outcome {

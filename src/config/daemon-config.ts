@@ -18,6 +18,8 @@ export interface DaemonConfig {
   readonly tokensFile: string;
   /** `host:port` of /metrics, /livez, /readyz; port 0 takes a free one. */
   readonly metricsListen: string;
+  /** Whether the page is served there; AUTO: where that is an address of this host alone. */
+  readonly page: 'AUTO' | 'ON' | 'OFF';
   readonly datasetsDir: string;
   readonly cacheDir: string;
   /** Of samplers and models that jobs may load; empty: they may load none. */
@@ -63,6 +65,7 @@ export const configKeys = [
   { name: 'tokens_file', help: 'tokens of clients over TCP (default: STATE_DIR/tokens.json)' },
   { name: 'insecure_loopback', help: 'true: TCP addresses of this host need no TLS and no token' },
   { name: 'metrics_listen', help: 'host:port of /metrics, /livez and /readyz' },
+  { name: 'page', help: 'a page to look at, beside /metrics: auto (on loopback only), on or off' },
   { name: 'datasets_dir', help: 'imported datasets (default: STATE_DIR/datasets)' },
   { name: 'cache_dir', help: 'derived files (default: STATE_DIR/cache)' },
   { name: 'plugins_dir', help: 'samplers and models that jobs may load (default: none may)' },
@@ -117,6 +120,7 @@ export function resolveConfig(
     ...tlsOf(values, listen, problems),
     tokensFile: folder('tokens_file', `${stateDir}/tokens.json`),
     metricsListen: text('metrics_listen', '127.0.0.1:9464'),
+    page: pageOf(values['page'], problems),
     datasetsDir: folder('datasets_dir', `${stateDir}/datasets`),
     cacheDir: folder('cache_dir', `${stateDir}/cache`),
     pluginsDir: folder('plugins_dir', ''),
@@ -158,6 +162,15 @@ export function resolveConfig(
     logLevel: level(values['log_level'], problems),
   };
   return problems.length === 0 ? { ok: config } : { problems };
+}
+
+function pageOf(value: unknown, problems: string[]): DaemonConfig['page'] {
+  // YAML reads on and off as words, true and false as what they are.
+  if (value === undefined || value === 'auto') return 'AUTO';
+  if (value === 'on' || value === true || value === 'true') return 'ON';
+  if (value === 'off' || value === false || value === 'false') return 'OFF';
+  problems.push(`page must be auto, on or off, not ${JSON.stringify(value)}`);
+  return 'OFF';
 }
 
 const simDevicesMax = 64;

@@ -9,8 +9,9 @@ import { contentTypes } from './exposition.ts';
 import type { Metrics, MetricsFormat } from './metrics-types.ts';
 
 /**
- * What orchestrators and Prometheus ask over HTTP: `/metrics`, `/livez`, `/readyz`. It holds no
- * secret and changes nothing; who may reach it is decided by the address it listens on.
+ * What orchestrators and Prometheus ask over HTTP: `/metrics`, `/livez`, `/readyz`. These hold no
+ * secret and change nothing; who may reach them is decided by the address it listens on. The page
+ * for people, which is asked for the other paths, asks for a token itself.
  */
 export interface HttpOptions {
   /** `host:port` or `[v6]:port`; port 0 takes a free one. */
@@ -20,6 +21,8 @@ export interface HttpOptions {
   readonly live: () => boolean;
   /** Whether it takes jobs. */
   readonly ready: () => boolean;
+  /** Answers another path; false: there is nothing. */
+  readonly page: (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
   /** Beyond it the connection that has been idle or half-sent for longest is ended. */
   readonly connectionsMax: number;
   readonly log: Log;
@@ -126,6 +129,7 @@ async function answer(
       replyHealth(response, options.ready());
       return;
     default:
+      if (await options.page(request, response)) return;
       reply(response, 404, 'not found; try /metrics, /livez or /readyz\n');
   }
 }

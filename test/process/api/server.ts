@@ -155,13 +155,14 @@ export function fakePropagations(): ApiBackend['propagations'] {
   };
 }
 
+type Access = Pick<ApiOptions, 'tls' | 'tokens' | 'page'>;
 const socketsAlone = { tls: null, tokens: { find: () => null, isEmpty: () => true } };
 
 export async function startApi(
   changes: Partial<ApiBackend> = {},
   listen: (folder: string) => string = (folder) => `unix:${join(folder, 'gnnd.sock')}`,
   connectionsMax = 256,
-  access: (folder: string) => Pick<ApiOptions, 'tls' | 'tokens'> = () => socketsAlone,
+  access: (folder: string) => Omit<Access, 'page'> & Partial<Access> = () => socketsAlone,
 ): Promise<TestApi> {
   const folder = mkdtempSync(join(tmpdir(), 'gnnd-api-'));
   const jobs = createFakeJobs();
@@ -180,6 +181,7 @@ export async function startApi(
   };
   const api = await serve(backend, {
     listen: [listen(folder)],
+    page: null,
     ...access(folder),
     connectionsMax,
     log,

@@ -16,6 +16,7 @@ test('everything has a default', () => {
       insecureLoopback: false,
       tokensFile: '/state/tokens.json',
       metricsListen: '127.0.0.1:9464',
+      page: 'AUTO',
       datasetsDir: '/state/datasets',
       cacheDir: '/state/cache',
       pluginsDir: '',

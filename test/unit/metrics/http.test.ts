@@ -42,6 +42,7 @@ async function serve(changes: Partial<Parameters<typeof serveHttp>[0]> = {}): Pr
     metrics: { render: async (format) => `in ${format} ${'x'.repeat(2000)}\n` },
     live: () => true,
     ready: () => true,
+    page: async () => false,
     log: createLog({ level: 'error', write: () => {} }),
     ...changes,
   });

@@ -42,6 +42,8 @@ const cliRanks: Readonly<Record<string, number>> = {
 const onlyFrom: Readonly<Record<string, readonly string[]>> = {
   // A client like any other: the contract, and words shared with the daemon.
   cli: ['cli', 'api/gen', 'spec', 'base'],
+  // Likewise, in a browser.
+  web: ['web', 'api/gen', 'spec'],
   // Pure: its inputs are events.
   scheduler: ['scheduler', 'records', 'placement', 'spec', 'base'],
   spec: ['spec', 'base', 'api/gen'],
@@ -52,8 +54,8 @@ const onlyFrom: Readonly<Record<string, readonly string[]>> = {
 const importers: readonly { target: RegExp; by: RegExp; why: string }[] = [
   {
     target: /^api\/gen\//,
-    by: /^(api|cli|spec)\//,
-    why: 'only api/, cli/ and spec/ know the generated messages',
+    by: /^(api|cli|spec|web)\//,
+    why: 'only api/, cli/, spec/ and web/ know the generated messages',
   },
   {
     target: /^executor\/(?!protocol\.ts$)/,
@@ -79,7 +81,9 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
   { module: /^hyparquet-writer$/, by: /^executor\/publish-predictions\.ts$/ },
   { module: /^prom-client$/, by: /^metrics\// },
   { module: /^@grpc\/grpc-js$/, by: /^(api|cli)\// },
-  { module: /^@bufbuild\/protobuf(\/|$)/, by: /^(api|cli|spec)\// },
+  { module: /^@bufbuild\/protobuf(\/|$)/, by: /^(api|cli|spec|web)\// },
+  { module: /^preact(\/|$)/, by: /^web\// },
+  { module: /^uplot(\/|$)/, by: /^web\/chart\.tsx$/ },
   { module: /^yaml$/, by: /^(cli\/|serve\.ts$)/ },
   { module: /^commander$/, by: /^(cli\/|serve\.ts$)/ },
   { module: /^cli-table3$/, by: /^cli\// },
@@ -94,11 +98,11 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
   // Reading a large store's file to its end would hold the daemon up.
   { module: /^node:worker_threads$/, by: /^store\/(file-check|check-worker)\.ts$/ },
   { module: /^node:(cluster|vm|inspector)$/, by: /^$/ },
-  { module: /^node:/, by: /^(?!scheduler\/|spec\/|placement\/)/ },
+  { module: /^node:/, by: /^(?!scheduler\/|spec\/|placement\/|web\/)/ },
 ];
 
 /** Reading time anywhere else could not be replaced by a test's clock. */
-const timeReaders = /^base\/clock\.ts$/;
+const timeReaders = /^(base|web)\/clock\.ts$/;
 const timeCalls =
   /\bDate\.now\b|\bperformance\.(now|timeOrigin)\b|\bprocess\.hrtime\b|\bnew Date\(\s*\)/g;
 const timeWaivers: Readonly<Record<string, { call: RegExp; why: string }>> = {

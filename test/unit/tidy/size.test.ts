@@ -13,7 +13,7 @@ const waivers: readonly { path: string; what: RegExp; reason: string }[] = [
 
 const files = [
   ...readSources(
-    /^(src|test|bench|deploy|native|proto)\/.*\.(ts|mjs|h|cc|cuh?|proto)$|^[\w.]+\.ts$/,
+    /^(src|test|bench|deploy|native|proto)\/.*\.(ts|tsx|mjs|h|cc|cuh?|proto)$|^[\w.]+\.ts$/,
   ),
   ...readSources(/^(src\/python|test\/e2e\/python\/package)\/.*\.py$/),
 ];

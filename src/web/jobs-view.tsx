@@ -1,0 +1,134 @@
+import { useState } from 'preact/hooks';
+import { DeviceState, DeviceStateSchema, HostService } from '../api/gen/gnnd/v1/host_service_pb.ts';
+import { type Job, JobStateSchema } from '../api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../api/gen/gnnd/v1/job_service_pb.ts';
+import { shortName } from '../spec/enum-names.ts';
+import { call } from './api.ts';
+import { wallMs } from './clock.ts';
+import { duration, idOf, msOf, percent, short } from './format.ts';
+import { Trouble } from './trouble.tsx';
+import { usePolled } from './use-feed.ts';
+
+const periodMs = 2000;
+const pageSize = 50;
+
+/** Devices and jobs: what runs where, and what the others wait for. */
+export function JobsView() {
+  const [tokens, setTokens] = useState<readonly string[]>(['']);
+  const pageToken = tokens.at(-1) ?? '';
+  const jobs = usePolled(
+    (signal) => call(JobService.method.listJobs, { pageSize, pageToken }, signal),
+    periodMs,
+    [pageToken],
+  );
+  const next = jobs.value?.nextPageToken ?? '';
+  return (
+    <main>
+      <Devices />
+      <h1>Jobs</h1>
+      <Trouble error={jobs.error} />
+      {jobs.value !== null && <JobTable jobs={jobs.value.jobs} />}
+      <nav class="pages" aria-label="Pages of jobs">
+        {tokens.length > 1 && (
+          <button type="button" onClick={() => setTokens(tokens.slice(0, -1))}>
+            Newer
+          </button>
+        )}
+        {next !== '' && (
+          <button type="button" onClick={() => setTokens([...tokens, next])}>
+            Older
+          </button>
+        )}
+      </nav>
+    </main>
+  );
+}
+
+function JobTable({ jobs }: { readonly jobs: readonly Job[] }) {
+  if (jobs.length === 0) return <p class="empty">No job yet: gnnctl job create job.yaml</p>;
+  return (
+    <table class="jobs">
+      <thead>
+        <tr>
+          <th scope="col">Job</th>
+          <th scope="col">State</th>
+          <th scope="col">Epochs</th>
+          <th scope="col">Loss</th>
+          <th scope="col">Validation</th>
+          <th scope="col">Made</th>
+        </tr>
+      </thead>
+      <tbody>
+        {jobs.map((job) => (
+          <JobRow key={job.uid} job={job} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function JobRow({ job }: { readonly job: Job }) {
+  const { progress, result } = job;
+  const planned = job.effectiveSpec?.training?.epochs ?? progress?.epochs ?? 0;
+  const validation = result?.bestValAccuracy ?? progress?.valAccuracy ?? 0;
+  const madeMs = msOf(job.createTime);
+  return (
+    <tr>
+      <td data-label="Job">
+        <a href={`#/${job.name}`}>{idOf(job.name)}</a>
+        <small>{job.effectiveSpec?.dataset ?? ''}</small>
+      </td>
+      <td data-label="State">
+        <StateBadge job={job} />
+        {job.message !== '' && <small>{job.message}</small>}
+      </td>
+      <td data-label="Epochs">
+        <progress max={Math.max(1, planned)} value={job.numEpochs} aria-label="Epochs that ended" />
+        <small>
+          {job.numEpochs} of {planned}
+        </small>
+      </td>
+      <td data-label="Loss">{progress === undefined ? '–' : short(progress.loss)}</td>
+      <td data-label="Validation">{validation > 0 ? percent(validation) : '–'}</td>
+      <td data-label="Made">
+        {madeMs === null ? '–' : `${duration(Math.max(0, wallMs() - madeMs))} ago`}
+      </td>
+    </tr>
+  );
+}
+
+export function StateBadge({ job }: { readonly job: Job }) {
+  const name = shortName(JobStateSchema, job.state);
+  return (
+    <span class="badge" data-state={name}>
+      {name.toLowerCase()}
+    </span>
+  );
+}
+
+function Devices() {
+  const { value, error } = usePolled(
+    (signal) => call(HostService.method.listDevices, {}, signal),
+    periodMs,
+    [],
+  );
+  return (
+    <section aria-labelledby="devices">
+      <h2 id="devices">Devices</h2>
+      <Trouble error={error} />
+      <ul class="devices">
+        {(value?.devices ?? []).map((device) => (
+          <li key={device.name} data-state={shortName(DeviceStateSchema, device.state)}>
+            <b>{idOf(device.name)}</b>
+            {device.state === DeviceState.ALLOCATED ? (
+              <a href={`#/${device.job}`}>{idOf(device.job)}</a>
+            ) : (
+              <span>{shortName(DeviceStateSchema, device.state).toLowerCase()}</span>
+            )}
+            {device.note !== '' && <small>{device.note}</small>}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
