@@ -41,6 +41,7 @@ export interface Call {
  */
 export const roleByMethod: Readonly<Record<string, Role>> = {
   ...of('VIEWER', ['GetJob', 'ListJobs', 'ListEpochs', 'WatchJob', 'StreamLogs', 'GetJobPlan']),
+  ...of('VIEWER', ['GetJobTimeline']),
   ...of('VIEWER', ['ListCheckpoints', 'ExportCheckpoint', 'ExportPredictions']),
   ...of('VIEWER', ['GetDataset', 'ListDatasets', 'PlanPropagation', 'ListPropagations']),
   ...of('VIEWER', ['GetOperation', 'WaitOperation', 'GetHost', 'ListDevices']),

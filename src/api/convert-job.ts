@@ -1,4 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import type { AttemptTimeline } from '../jobs/jobs.ts';
 import type {
   Attempt,
   EpochReport,
@@ -20,6 +21,7 @@ import { embed } from './embed.ts';
 import type { EpochReportSchema } from './gen/gnnd/v1/epoch_report_pb.ts';
 import { ExecutorRole, type ExecutorTimesSchema } from './gen/gnnd/v1/executor_pb.ts';
 import * as pb from './gen/gnnd/v1/job_pb.ts';
+import type { JobTimelineSchema } from './gen/gnnd/v1/timeline_pb.ts';
 import { Reason } from './gen/gnnd/v1/types_pb.ts';
 
 /** Jobs and their progress as messages. */
@@ -173,6 +175,21 @@ function executorTimesInit(times: ExecutorTimes): MessageInitShape<typeof Execut
     prunedRows: int64(times.prunedRows),
     historyLookups: int64(times.historyLookups),
     historyHits: int64(times.historyHits),
+  };
+}
+
+export function timelineToProto(
+  timeline: AttemptTimeline,
+): MessageInitShape<typeof JobTimelineSchema> {
+  return {
+    attempt: timeline.attempt,
+    queueCapacity: timeline.queueCapacity,
+    stretches: timeline.stretches.map(({ startAtMs, durationNs, queueDepth, executors }) => ({
+      startTime: timestamp(startAtMs),
+      durationNs: int64(durationNs),
+      queueDepth,
+      executors: executors.map(executorTimesInit),
+    })),
   };
 }
 

@@ -10,7 +10,13 @@ import type { JobSpecInput } from '../spec/job-spec.ts';
 import { plainOf } from '../spec/spec-codec.ts';
 import { type Caller, requireOwner } from './access.ts';
 import { timestamp } from './convert.ts';
-import { type BesideJob, epochInit, jobStateFromProto, jobToProto } from './convert-job.ts';
+import {
+  type BesideJob,
+  epochInit,
+  jobStateFromProto,
+  jobToProto,
+  timelineToProto,
+} from './convert-job.ts';
 import { planToProto } from './convert-plan.ts';
 import { embed } from './embed.ts';
 import { ExecutorRole } from './gen/gnnd/v1/executor_pb.ts';
@@ -26,6 +32,7 @@ import {
   StreamLogsResponseSchema,
 } from './gen/gnnd/v1/job_service_pb.ts';
 import { JobSpecSchema } from './gen/gnnd/v1/job_spec_pb.ts';
+import { JobTimelineSchema } from './gen/gnnd/v1/timeline_pb.ts';
 import { type LogQuery, streamLogs } from './logs.ts';
 import type { PageTokens } from './pages.ts';
 import {
@@ -134,6 +141,12 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
           readTime: timestamp(deps.clock.wallMs()),
         });
       }
+    },
+    async getJobTimeline(request) {
+      notNegative('attempt', request.attempt);
+      const id = idOfName('jobs', request.name);
+      const timeline = await jobs.timeline(id, request.attempt);
+      return create(JobTimelineSchema, timelineToProto(timeline));
     },
     getJobPlan(request) {
       const id = idOfName('jobs', request.name);

@@ -29,6 +29,7 @@ import type { RpcOptions, RpcServer, ServedMethod, SurfaceCall } from './rpc.ts'
 export const pageMethods: ReadonlySet<string> = new Set([
   ...['GetHost', 'ListDevices', 'GetDataset'],
   ...['ListJobs', 'GetJob', 'ListEpochs', 'WatchJob', 'StreamLogs', 'GetJobPlan'],
+  'GetJobTimeline',
 ]);
 
 export interface PageCallsOptions {

@@ -27,6 +27,11 @@ interface Opened {
 }
 
 /** Throws when the dataset or a device is gone. */
+/** Beside the logs of the attempt. */
+export function timelineFileOf(jobFolder: string, attempt: number): string {
+  return join(jobFolder, 'attempts', String(attempt), 'timeline.json');
+}
+
 export function attemptInputOf(
   { store, devices, jobsFolder, cacheFolder }: Host,
   job: JobRecord,
@@ -47,6 +52,7 @@ export function attemptInputOf(
     }),
     hostBytes: hostMemoryBytes(),
     logFolder: join(folder, 'attempts', String(number), 'log'),
+    timelineFile: timelineFileOf(folder, number),
     jobFolder: folder,
     checkpointFolder: join(folder, 'checkpoint'),
     inferenceFolder: join(folder, 'inference'),

@@ -18,6 +18,7 @@ import type {
   JobProgress,
   JobRecord,
   JobState,
+  JobTimeline,
 } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { makePlan } from '../scheduler/plan.ts';
@@ -32,6 +33,8 @@ import { parameterCountOf } from '../supervisor/checkpoint.ts';
 import { layoutOf, queueSlots } from '../supervisor/job-layout.ts';
 import { memoryPlanOf, memoryViolations, rowPlanOf } from '../supervisor/memory-plan.ts';
 import { removeStartFile, writeStartFile } from '../supervisor/start-file.ts';
+import { readTimeline } from '../supervisor/timeline.ts';
+import { timelineFileOf } from './attempt-input.ts';
 import { type InferenceSources, type SpecWithModel, withModel } from './inference-input.ts';
 import { createJobBells } from './job-bells.ts';
 import { createLifecycle, type Lifecycle, optional, requestKey } from './lifecycle.ts';
@@ -80,6 +83,11 @@ export interface Jobs extends Lifecycle {
   plan(id: string): JobPlan;
   /** What it is predicted to take of the host's memory; null once its dataset is gone. */
   memory(job: JobRecord): MemoryPlan | null;
+  /**
+   * What an attempt's executors did (0 = latest); nothing where it trained nothing, or died with
+   * its daemon. Throws JOB_NOT_FOUND.
+   */
+  timeline(id: string, attempt: number): Promise<AttemptTimeline>;
   /** Log files of an attempt (0 = latest). Throws JOB_NOT_FOUND. */
   logs(id: string, attempt: number): readonly LogFile[];
 }
@@ -100,6 +108,11 @@ export interface JobEvent {
   readonly revision: number;
   readonly atMs: number;
   readonly job: JobRecord;
+}
+
+export interface AttemptTimeline extends JobTimeline {
+  /** 0 before the first one. */
+  readonly attempt: number;
 }
 
 export interface LogFile {
@@ -186,6 +199,7 @@ export function createJobs(options: JobsOptions): Jobs {
     progress: (id) => runner.attempts.get(id)?.progress ?? null,
     plan: (id) => planOf(options, get(id)),
     memory: (job) => memoryPlanOfJob(options, job),
+    timeline: (id, attempt) => timelineOf(options, get(id), attempt),
     logs: (id, attempt) => logFilesOf(options, get(id), attempt),
   };
 }
@@ -412,6 +426,20 @@ function planOf(options: JobsOptions, job: JobRecord): JobPlan {
     parameterCount: parameterCountOf(layout.manifest),
     cache: null,
   };
+}
+
+async function timelineOf(
+  { runner, jobsFolder }: JobsOptions,
+  { id, uid, attempts }: JobRecord,
+  attempt: number,
+): Promise<AttemptTimeline> {
+  const latest = attempts.at(-1)?.number ?? 0;
+  const number = attempt === 0 ? latest : attempt;
+  const running = runner.attempts.get(id);
+  const isRunning = running?.input.number === number && running.timeline !== null;
+  const file = timelineFileOf(join(jobsFolder, uid), number);
+  const found = isRunning ? running.timeline : await readTimeline(file);
+  return { attempt: number, ...(found ?? { queueCapacity: 0, stretches: [] }) };
 }
 
 /** Executors' logs have their names, with `_` for what a file name may not hold. */

@@ -157,6 +157,22 @@ export interface ExecutorTimes {
   readonly historyHits: number;
 }
 
+/** What the executors of an attempt did within a stretch of time. */
+export interface TimelineStretch {
+  readonly startAtMs: number;
+  readonly durationNs: number;
+  /** READY batches in the queue, the mean over time. */
+  readonly queueDepth: number;
+  /** In the order of their starts; those of one role and device count as one. */
+  readonly executors: readonly ExecutorTimes[];
+}
+
+/** Of an attempt, oldest stretch first. */
+export interface JobTimeline {
+  readonly queueCapacity: number;
+  readonly stretches: readonly TimelineStretch[];
+}
+
 export interface JobResult {
   readonly parametersSha256: string;
   readonly checkpointDir: string;

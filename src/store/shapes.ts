@@ -6,6 +6,7 @@ import {
   type JobPhase,
   type JobPlan,
   type JobResult,
+  type JobTimeline,
   jobStates,
   type PolicyChoice,
   planLimits,
@@ -144,6 +145,18 @@ export const executorTimes: Decoder<EpochReport['executorTimes']> = list(
     historyHits: later(integer, 0),
   }),
 );
+
+export const jobTimeline: Decoder<JobTimeline> = object({
+  queueCapacity: integer,
+  stretches: list(
+    object({
+      startAtMs: float,
+      durationNs: integer,
+      queueDepth: float,
+      executors: executorTimes,
+    }),
+  ),
+});
 
 const problem: Decoder<Problem> = object({ path: text, description: text });
 

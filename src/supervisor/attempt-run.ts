@@ -1,6 +1,8 @@
+import { writeFileAtomic } from '../base/atomic-file.ts';
 import { sleep } from '../base/clock.ts';
+import { messageOf } from '../base/errors.ts';
 import type { SegmentHandle, SegmentSnapshot, StandbyEstimates } from '../native/contract.ts';
-import type { JobProgress } from '../records/job-record.ts';
+import type { JobProgress, JobTimeline } from '../records/job-record.ts';
 import { infers } from '../spec/rules/inference.ts';
 import type { AttemptContext, LaunchPlan } from './attempt-types.ts';
 import type { Crew } from './crew.ts';
@@ -12,6 +14,7 @@ import type { JobInference } from './job-inference.ts';
 import type { JobLayout } from './job-layout.ts';
 import { isAlive, type Look, progressOf } from './progress.ts';
 import { readStartFile } from './start-file.ts';
+import { Timeline, timelineText } from './timeline.ts';
 import { type MeasuredTimings, timingsOf } from './timings.ts';
 import { workStalls } from './watchdog.ts';
 
@@ -45,6 +48,7 @@ export class AttemptRun {
   readonly #deviceNames: readonly string[];
   readonly #finish: Finish;
   readonly #images: Images;
+  readonly #timeline: Timeline;
   readonly #timer: NodeJS.Timeout;
   #looks: Look[] = [];
   #progress: JobProgress | null = null;
@@ -64,6 +68,7 @@ export class AttemptRun {
     this.#options = options;
     this.#deviceNames = context.input.devices.map(({ name }) => name);
     this.reports = new EpochReports(context.native, this.#deviceNames);
+    this.#timeline = new Timeline(this.#deviceNames);
     const { segment } = options.crew;
     this.#finish = new Finish(context, { ...options, segment, reports: this.reports });
     this.#images = new Images(context, segment);
@@ -73,6 +78,11 @@ export class AttemptRun {
 
   get progress(): JobProgress | null {
     return this.#progress;
+  }
+
+  /** What the executors did so far. */
+  get timeline(): JobTimeline {
+    return this.#timeline.record;
   }
 
   /** The latest look at the segment, for metrics; null before the first. */
@@ -137,8 +147,20 @@ export class AttemptRun {
     const images = this.#images;
     const work = isWorthIt ? images.writeLast(this.#options.crew.look()) : images.settled();
     const waiting = new AbortController();
-    await Promise.race([work, sleep(keepMs, waiting.signal).catch(() => {})]);
+    const all = Promise.all([work, this.#keepTimeline()]);
+    await Promise.race([all, sleep(keepMs, waiting.signal).catch(() => {})]);
     waiting.abort();
+  }
+
+  /** For people only: without it the job is what it is. */
+  async #keepTimeline(): Promise<void> {
+    if (this.#startedMs === 0) return;
+    const { input, log } = this.#context;
+    try {
+      await writeFileAtomic(input.timelineFile, [timelineText(this.timeline)]);
+    } catch (error) {
+      log.warn('attempt.no_timeline', { file: input.timelineFile, error: messageOf(error) });
+    }
   }
 
   /** Executors may train from now on. */
@@ -146,7 +168,9 @@ export class AttemptRun {
     const { native, clock, emit } = this.#context;
     const { crew } = this.#options;
     this.#startedMs = clock.monotonicMs();
-    this.reports.start({ atMs: this.#startedMs, snapshot: crew.look() });
+    const look = { atMs: this.#startedMs, snapshot: crew.look() };
+    this.reports.start(look);
+    this.#timeline.start(look, clock.wallMs());
     this.#lastCommit = { batches: -1, atMs: this.#startedMs };
     emit({ kind: 'phase', phase: this.#infers ? 'PREDICTING' : 'TRAINING' });
     native.segmentCommand(crew.segment, 'RUN');
@@ -187,6 +211,7 @@ export class AttemptRun {
     while (this.#looks.length > 2 && nowMs - (this.#looks[1]?.atMs ?? 0) >= rateWindowMs) {
       this.#looks.shift();
     }
+    if (this.#startedMs > 0) this.#timeline.look({ atMs: nowMs, snapshot });
     this.#noteCommits(snapshot, nowMs);
     this.#followEstimates(snapshot);
     this.#noteCache(snapshot);

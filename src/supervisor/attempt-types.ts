@@ -38,6 +38,8 @@ export interface AttemptInput {
   readonly devices: readonly CrewDevice[];
   /** Logs of this attempt. */
   readonly logFolder: string;
+  /** What its executors did over time, once it is over. */
+  readonly timelineFile: string;
   /** The job's checkpoint. */
   readonly checkpointFolder: string;
   /** Of the job: where its parts below are. */

@@ -1,7 +1,7 @@
 import { GnndError, messageOf } from '../base/errors.ts';
 import type { SegmentSnapshot, SegmentSpec } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
-import type { CachePlan, JobProgress } from '../records/job-record.ts';
+import type { CachePlan, JobProgress, JobTimeline } from '../records/job-record.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { crewOf, segmentRequestOf } from './attempt-crew.ts';
 import { AttemptRun, lookEveryMs } from './attempt-run.ts';
@@ -57,6 +57,11 @@ export class JobAttempt {
 
   get progress(): JobProgress | null {
     return this.#run?.progress ?? null;
+  }
+
+  /** What its executors did since they train; null before launch. */
+  get timeline(): JobTimeline | null {
+    return this.#run?.timeline ?? null;
   }
 
   /** The latest look at the segment, for metrics; null before launch. */

@@ -3,7 +3,13 @@ import { GnndError } from '../../src/base/errors.ts';
 import type { Log, LogFields } from '../../src/base/log.ts';
 import type { JobEvent, Jobs } from '../../src/jobs/jobs.ts';
 import type { DatasetRecord, OperationRecord } from '../../src/records/dataset-record.ts';
-import type { JobPlan, JobProgress, JobRecord, JobState } from '../../src/records/job-record.ts';
+import type {
+  JobPlan,
+  JobProgress,
+  JobRecord,
+  JobState,
+  JobTimeline,
+} from '../../src/records/job-record.ts';
 import type { PropagationRecord } from '../../src/records/propagation-record.ts';
 import type { JobSpec } from '../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../src/spec/resolve-job-spec.ts';
@@ -139,6 +145,7 @@ export interface FakeJobs extends Jobs {
   /** A revision that belongs to another job. */
   otherJobChanges(): void;
   setProgress(progress: JobProgress | null): void;
+  setTimeline(timeline: JobTimeline): void;
   /** As a daemon that deletes the job. */
   remove(): void;
   /** As a daemon that forgets the events up to this revision. */
@@ -162,6 +169,7 @@ export function createFakeJobs(): FakeJobs {
   let job = jobRecord();
   let revision = job.revision;
   let progress: JobProgress | null = null;
+  const timeline: JobTimeline = { queueCapacity: 0, stretches: [] };
   let eventReads = 0;
   let compacted = 0;
   let deletion: JobEvent | null = null;
@@ -214,6 +222,7 @@ export function createFakeJobs(): FakeJobs {
     progress: () => progress,
     plan: jobPlan,
     memory: () => null,
+    timeline: async () => ({ attempt: attemptNow(), ...timeline }),
     logs: () => [],
     transition(state, changes = {}) {
       revision += 1;
@@ -251,6 +260,7 @@ export function createFakeJobs(): FakeJobs {
       revision += 1;
       changed();
     },
+    setTimeline: (value) => void Object.assign(timeline, value),
     setProgress(value) {
       progress = value;
       changed();

@@ -27,52 +27,55 @@ from gnnd.v1 import executor_pb2 as gnnd_dot_v1_dot_executor__pb2
 from gnnd.v1 import job_pb2 as gnnd_dot_v1_dot_job__pb2
 from gnnd.v1 import job_plan_pb2 as gnnd_dot_v1_dot_job__plan__pb2
 from gnnd.v1 import job_spec_pb2 as gnnd_dot_v1_dot_job__spec__pb2
+from gnnd.v1 import timeline_pb2 as gnnd_dot_v1_dot_timeline__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19gnnd/v1/job_service.proto\x12\x07gnnd.v1\x1a\x1agnnd/v1/epoch_report.proto\x1a\x16gnnd/v1/executor.proto\x1a\x11gnnd/v1/job.proto\x1a\x16gnnd/v1/job_plan.proto\x1a\x16gnnd/v1/job_spec.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"m\n\x10\x43reateJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x1e\n\x04spec\x18\x02 \x01(\x0b\x32\x10.gnnd.v1.JobSpec\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"\x1d\n\rGetJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"[\n\x0fListJobsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12!\n\x06states\x18\x03 \x03(\x0e\x32\x11.gnnd.v1.JobState\"G\n\x10ListJobsResponse\x12\x1a\n\x04jobs\x18\x01 \x03(\x0b\x32\x0c.gnnd.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"4\n\x10\x43\x61ncelJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"5\n\x11SuspendJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"4\n\x10ResumeJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"K\n\x0fRetryJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x16\n\x0e\x66rom_beginning\x18\x02 \x01(\x08\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"s\n\x10\x44\x65leteJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\x12\x17\n\x0fkeep_checkpoint\x18\x03 \x01(\x08\x12\x15\n\rallow_missing\x18\x04 \x01(\x08\x12\x12\n\nrequest_id\x18\x05 \x01(\t\"=\n\x11\x44\x65leteJobResponse\x12\x0f\n\x07pending\x18\x01 \x01(\x08\x12\x17\n\x0fkept_checkpoint\x18\x02 \x01(\t\"Y\n\x11ListEpochsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"d\n\x12ListEpochsResponse\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\x05\x12$\n\x06\x65pochs\x18\x02 \x03(\x0b\x32\x14.gnnd.v1.EpochReport\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\"O\n\x0fWatchJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x16\n\x0estart_revision\x18\x02 \x01(\x03\x12\x16\n\x0euntil_terminal\x18\x03 \x01(\x08\"\x98\x01\n\x10WatchJobResponse\x12 \n\x04type\x18\x01 \x01(\x0e\x32\x12.gnnd.v1.WatchType\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12\x19\n\x03job\x18\x03 \x01(\x0b\x32\x0c.gnnd.v1.Job\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\x05\x12$\n\x06\x65pochs\x18\x05 \x03(\x0b\x32\x14.gnnd.v1.EpochReport\"\x8b\x01\n\x11StreamLogsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12#\n\x04role\x18\x03 \x01(\x0e\x32\x15.gnnd.v1.ExecutorRole\x12\x0e\n\x06\x64\x65vice\x18\x04 \x01(\t\x12\x12\n\ntail_lines\x18\x05 \x01(\x05\x12\x0e\n\x06\x66ollow\x18\x06 \x01(\x08\"\x94\x01\n\x12StreamLogsResponse\x12#\n\x04role\x18\x01 \x01(\x0e\x32\x15.gnnd.v1.ExecutorRole\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\t\x12\r\n\x05lines\x18\x03 \x03(\t\x12-\n\tread_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0b\n\x03log\x18\x05 \x01(\t\"!\n\x11GetJobPlanRequest\x12\x0c\n\x04name\x18\x01 \x01(\t*\xb9\x01\n\tWatchType\x12\x1a\n\x16WATCH_TYPE_UNSPECIFIED\x10\x00\x12\x17\n\x13WATCH_TYPE_SNAPSHOT\x10\x01\x12\x16\n\x12WATCH_TYPE_CHANGED\x10\x02\x12\x17\n\x13WATCH_TYPE_PROGRESS\x10\x03\x12\x17\n\x13WATCH_TYPE_BOOKMARK\x10\x04\x12\x16\n\x12WATCH_TYPE_DELETED\x10\x05\x12\x15\n\x11WATCH_TYPE_EPOCHS\x10\x06\x32\xde\x05\n\nJobService\x12\x34\n\tCreateJob\x12\x19.gnnd.v1.CreateJobRequest\x1a\x0c.gnnd.v1.Job\x12.\n\x06GetJob\x12\x16.gnnd.v1.GetJobRequest\x1a\x0c.gnnd.v1.Job\x12?\n\x08ListJobs\x12\x18.gnnd.v1.ListJobsRequest\x1a\x19.gnnd.v1.ListJobsResponse\x12\x34\n\tCancelJob\x12\x19.gnnd.v1.CancelJobRequest\x1a\x0c.gnnd.v1.Job\x12\x36\n\nSuspendJob\x12\x1a.gnnd.v1.SuspendJobRequest\x1a\x0c.gnnd.v1.Job\x12\x34\n\tResumeJob\x12\x19.gnnd.v1.ResumeJobRequest\x1a\x0c.gnnd.v1.Job\x12\x32\n\x08RetryJob\x12\x18.gnnd.v1.RetryJobRequest\x1a\x0c.gnnd.v1.Job\x12\x42\n\tDeleteJob\x12\x19.gnnd.v1.DeleteJobRequest\x1a\x1a.gnnd.v1.DeleteJobResponse\x12\x45\n\nListEpochs\x12\x1a.gnnd.v1.ListEpochsRequest\x1a\x1b.gnnd.v1.ListEpochsResponse\x12\x41\n\x08WatchJob\x12\x18.gnnd.v1.WatchJobRequest\x1a\x19.gnnd.v1.WatchJobResponse0\x01\x12G\n\nStreamLogs\x12\x1a.gnnd.v1.StreamLogsRequest\x1a\x1b.gnnd.v1.StreamLogsResponse0\x01\x12:\n\nGetJobPlan\x12\x1a.gnnd.v1.GetJobPlanRequest\x1a\x10.gnnd.v1.JobPlanb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19gnnd/v1/job_service.proto\x12\x07gnnd.v1\x1a\x1agnnd/v1/epoch_report.proto\x1a\x16gnnd/v1/executor.proto\x1a\x11gnnd/v1/job.proto\x1a\x16gnnd/v1/job_plan.proto\x1a\x16gnnd/v1/job_spec.proto\x1a\x16gnnd/v1/timeline.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"m\n\x10\x43reateJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x1e\n\x04spec\x18\x02 \x01(\x0b\x32\x10.gnnd.v1.JobSpec\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"\x1d\n\rGetJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"[\n\x0fListJobsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12!\n\x06states\x18\x03 \x03(\x0e\x32\x11.gnnd.v1.JobState\"G\n\x10ListJobsResponse\x12\x1a\n\x04jobs\x18\x01 \x03(\x0b\x32\x0c.gnnd.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"4\n\x10\x43\x61ncelJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"5\n\x11SuspendJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"4\n\x10ResumeJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"K\n\x0fRetryJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x16\n\x0e\x66rom_beginning\x18\x02 \x01(\x08\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"s\n\x10\x44\x65leteJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\x12\x17\n\x0fkeep_checkpoint\x18\x03 \x01(\x08\x12\x15\n\rallow_missing\x18\x04 \x01(\x08\x12\x12\n\nrequest_id\x18\x05 \x01(\t\"=\n\x11\x44\x65leteJobResponse\x12\x0f\n\x07pending\x18\x01 \x01(\x08\x12\x17\n\x0fkept_checkpoint\x18\x02 \x01(\t\"Y\n\x11ListEpochsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"d\n\x12ListEpochsResponse\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\x05\x12$\n\x06\x65pochs\x18\x02 \x03(\x0b\x32\x14.gnnd.v1.EpochReport\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\"O\n\x0fWatchJobRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x16\n\x0estart_revision\x18\x02 \x01(\x03\x12\x16\n\x0euntil_terminal\x18\x03 \x01(\x08\"\x98\x01\n\x10WatchJobResponse\x12 \n\x04type\x18\x01 \x01(\x0e\x32\x12.gnnd.v1.WatchType\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12\x19\n\x03job\x18\x03 \x01(\x0b\x32\x0c.gnnd.v1.Job\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\x05\x12$\n\x06\x65pochs\x18\x05 \x03(\x0b\x32\x14.gnnd.v1.EpochReport\"\x8b\x01\n\x11StreamLogsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\x12#\n\x04role\x18\x03 \x01(\x0e\x32\x15.gnnd.v1.ExecutorRole\x12\x0e\n\x06\x64\x65vice\x18\x04 \x01(\t\x12\x12\n\ntail_lines\x18\x05 \x01(\x05\x12\x0e\n\x06\x66ollow\x18\x06 \x01(\x08\"\x94\x01\n\x12StreamLogsResponse\x12#\n\x04role\x18\x01 \x01(\x0e\x32\x15.gnnd.v1.ExecutorRole\x12\x0e\n\x06\x64\x65vice\x18\x02 \x01(\t\x12\r\n\x05lines\x18\x03 \x03(\t\x12-\n\tread_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0b\n\x03log\x18\x05 \x01(\t\"!\n\x11GetJobPlanRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"6\n\x15GetJobTimelineRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05*\xb9\x01\n\tWatchType\x12\x1a\n\x16WATCH_TYPE_UNSPECIFIED\x10\x00\x12\x17\n\x13WATCH_TYPE_SNAPSHOT\x10\x01\x12\x16\n\x12WATCH_TYPE_CHANGED\x10\x02\x12\x17\n\x13WATCH_TYPE_PROGRESS\x10\x03\x12\x17\n\x13WATCH_TYPE_BOOKMARK\x10\x04\x12\x16\n\x12WATCH_TYPE_DELETED\x10\x05\x12\x15\n\x11WATCH_TYPE_EPOCHS\x10\x06\x32\xa6\x06\n\nJobService\x12\x34\n\tCreateJob\x12\x19.gnnd.v1.CreateJobRequest\x1a\x0c.gnnd.v1.Job\x12.\n\x06GetJob\x12\x16.gnnd.v1.GetJobRequest\x1a\x0c.gnnd.v1.Job\x12?\n\x08ListJobs\x12\x18.gnnd.v1.ListJobsRequest\x1a\x19.gnnd.v1.ListJobsResponse\x12\x34\n\tCancelJob\x12\x19.gnnd.v1.CancelJobRequest\x1a\x0c.gnnd.v1.Job\x12\x36\n\nSuspendJob\x12\x1a.gnnd.v1.SuspendJobRequest\x1a\x0c.gnnd.v1.Job\x12\x34\n\tResumeJob\x12\x19.gnnd.v1.ResumeJobRequest\x1a\x0c.gnnd.v1.Job\x12\x32\n\x08RetryJob\x12\x18.gnnd.v1.RetryJobRequest\x1a\x0c.gnnd.v1.Job\x12\x42\n\tDeleteJob\x12\x19.gnnd.v1.DeleteJobRequest\x1a\x1a.gnnd.v1.DeleteJobResponse\x12\x45\n\nListEpochs\x12\x1a.gnnd.v1.ListEpochsRequest\x1a\x1b.gnnd.v1.ListEpochsResponse\x12\x41\n\x08WatchJob\x12\x18.gnnd.v1.WatchJobRequest\x1a\x19.gnnd.v1.WatchJobResponse0\x01\x12G\n\nStreamLogs\x12\x1a.gnnd.v1.StreamLogsRequest\x1a\x1b.gnnd.v1.StreamLogsResponse0\x01\x12:\n\nGetJobPlan\x12\x1a.gnnd.v1.GetJobPlanRequest\x1a\x10.gnnd.v1.JobPlan\x12\x46\n\x0eGetJobTimeline\x12\x1e.gnnd.v1.GetJobTimelineRequest\x1a\x14.gnnd.v1.JobTimelineb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gnnd.v1.job_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_WATCHTYPE']._serialized_start=1676
-  _globals['_WATCHTYPE']._serialized_end=1861
-  _globals['_CREATEJOBREQUEST']._serialized_start=190
-  _globals['_CREATEJOBREQUEST']._serialized_end=299
-  _globals['_GETJOBREQUEST']._serialized_start=301
-  _globals['_GETJOBREQUEST']._serialized_end=330
-  _globals['_LISTJOBSREQUEST']._serialized_start=332
-  _globals['_LISTJOBSREQUEST']._serialized_end=423
-  _globals['_LISTJOBSRESPONSE']._serialized_start=425
-  _globals['_LISTJOBSRESPONSE']._serialized_end=496
-  _globals['_CANCELJOBREQUEST']._serialized_start=498
-  _globals['_CANCELJOBREQUEST']._serialized_end=550
-  _globals['_SUSPENDJOBREQUEST']._serialized_start=552
-  _globals['_SUSPENDJOBREQUEST']._serialized_end=605
-  _globals['_RESUMEJOBREQUEST']._serialized_start=607
-  _globals['_RESUMEJOBREQUEST']._serialized_end=659
-  _globals['_RETRYJOBREQUEST']._serialized_start=661
-  _globals['_RETRYJOBREQUEST']._serialized_end=736
-  _globals['_DELETEJOBREQUEST']._serialized_start=738
-  _globals['_DELETEJOBREQUEST']._serialized_end=853
-  _globals['_DELETEJOBRESPONSE']._serialized_start=855
-  _globals['_DELETEJOBRESPONSE']._serialized_end=916
-  _globals['_LISTEPOCHSREQUEST']._serialized_start=918
-  _globals['_LISTEPOCHSREQUEST']._serialized_end=1007
-  _globals['_LISTEPOCHSRESPONSE']._serialized_start=1009
-  _globals['_LISTEPOCHSRESPONSE']._serialized_end=1109
-  _globals['_WATCHJOBREQUEST']._serialized_start=1111
-  _globals['_WATCHJOBREQUEST']._serialized_end=1190
-  _globals['_WATCHJOBRESPONSE']._serialized_start=1193
-  _globals['_WATCHJOBRESPONSE']._serialized_end=1345
-  _globals['_STREAMLOGSREQUEST']._serialized_start=1348
-  _globals['_STREAMLOGSREQUEST']._serialized_end=1487
-  _globals['_STREAMLOGSRESPONSE']._serialized_start=1490
-  _globals['_STREAMLOGSRESPONSE']._serialized_end=1638
-  _globals['_GETJOBPLANREQUEST']._serialized_start=1640
-  _globals['_GETJOBPLANREQUEST']._serialized_end=1673
-  _globals['_JOBSERVICE']._serialized_start=1864
-  _globals['_JOBSERVICE']._serialized_end=2598
+  _globals['_WATCHTYPE']._serialized_start=1756
+  _globals['_WATCHTYPE']._serialized_end=1941
+  _globals['_CREATEJOBREQUEST']._serialized_start=214
+  _globals['_CREATEJOBREQUEST']._serialized_end=323
+  _globals['_GETJOBREQUEST']._serialized_start=325
+  _globals['_GETJOBREQUEST']._serialized_end=354
+  _globals['_LISTJOBSREQUEST']._serialized_start=356
+  _globals['_LISTJOBSREQUEST']._serialized_end=447
+  _globals['_LISTJOBSRESPONSE']._serialized_start=449
+  _globals['_LISTJOBSRESPONSE']._serialized_end=520
+  _globals['_CANCELJOBREQUEST']._serialized_start=522
+  _globals['_CANCELJOBREQUEST']._serialized_end=574
+  _globals['_SUSPENDJOBREQUEST']._serialized_start=576
+  _globals['_SUSPENDJOBREQUEST']._serialized_end=629
+  _globals['_RESUMEJOBREQUEST']._serialized_start=631
+  _globals['_RESUMEJOBREQUEST']._serialized_end=683
+  _globals['_RETRYJOBREQUEST']._serialized_start=685
+  _globals['_RETRYJOBREQUEST']._serialized_end=760
+  _globals['_DELETEJOBREQUEST']._serialized_start=762
+  _globals['_DELETEJOBREQUEST']._serialized_end=877
+  _globals['_DELETEJOBRESPONSE']._serialized_start=879
+  _globals['_DELETEJOBRESPONSE']._serialized_end=940
+  _globals['_LISTEPOCHSREQUEST']._serialized_start=942
+  _globals['_LISTEPOCHSREQUEST']._serialized_end=1031
+  _globals['_LISTEPOCHSRESPONSE']._serialized_start=1033
+  _globals['_LISTEPOCHSRESPONSE']._serialized_end=1133
+  _globals['_WATCHJOBREQUEST']._serialized_start=1135
+  _globals['_WATCHJOBREQUEST']._serialized_end=1214
+  _globals['_WATCHJOBRESPONSE']._serialized_start=1217
+  _globals['_WATCHJOBRESPONSE']._serialized_end=1369
+  _globals['_STREAMLOGSREQUEST']._serialized_start=1372
+  _globals['_STREAMLOGSREQUEST']._serialized_end=1511
+  _globals['_STREAMLOGSRESPONSE']._serialized_start=1514
+  _globals['_STREAMLOGSRESPONSE']._serialized_end=1662
+  _globals['_GETJOBPLANREQUEST']._serialized_start=1664
+  _globals['_GETJOBPLANREQUEST']._serialized_end=1697
+  _globals['_GETJOBTIMELINEREQUEST']._serialized_start=1699
+  _globals['_GETJOBTIMELINEREQUEST']._serialized_end=1753
+  _globals['_JOBSERVICE']._serialized_start=1944
+  _globals['_JOBSERVICE']._serialized_end=2750
 # @@protoc_insertion_point(module_scope)

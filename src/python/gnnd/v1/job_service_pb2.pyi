@@ -5,6 +5,7 @@ from gnnd.v1 import executor_pb2 as _executor_pb2
 from gnnd.v1 import job_pb2 as _job_pb2
 from gnnd.v1 import job_plan_pb2 as _job_plan_pb2
 from gnnd.v1 import job_spec_pb2 as _job_spec_pb2
+from gnnd.v1 import timeline_pb2 as _timeline_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -205,3 +206,11 @@ class GetJobPlanRequest(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     name: str
     def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class GetJobTimelineRequest(_message.Message):
+    __slots__ = ("name", "attempt")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    attempt: int
+    def __init__(self, name: _Optional[str] = ..., attempt: _Optional[int] = ...) -> None: ...

@@ -6,6 +6,7 @@ import warnings
 from gnnd.v1 import job_pb2 as gnnd_dot_v1_dot_job__pb2
 from gnnd.v1 import job_plan_pb2 as gnnd_dot_v1_dot_job__plan__pb2
 from gnnd.v1 import job_service_pb2 as gnnd_dot_v1_dot_job__service__pb2
+from gnnd.v1 import timeline_pb2 as gnnd_dot_v1_dot_timeline__pb2
 
 GRPC_GENERATED_VERSION = '1.76.0'
 GRPC_VERSION = grpc.__version__
@@ -96,6 +97,11 @@ class JobServiceStub(object):
                 '/gnnd.v1.JobService/GetJobPlan',
                 request_serializer=gnnd_dot_v1_dot_job__service__pb2.GetJobPlanRequest.SerializeToString,
                 response_deserializer=gnnd_dot_v1_dot_job__plan__pb2.JobPlan.FromString,
+                _registered_method=True)
+        self.GetJobTimeline = channel.unary_unary(
+                '/gnnd.v1.JobService/GetJobTimeline',
+                request_serializer=gnnd_dot_v1_dot_job__service__pb2.GetJobTimelineRequest.SerializeToString,
+                response_deserializer=gnnd_dot_v1_dot_timeline__pb2.JobTimeline.FromString,
                 _registered_method=True)
 
 
@@ -191,6 +197,13 @@ class JobServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetJobTimeline(self, request, context):
+        """Who sampled, trained, stood by and evaluated when, and how full the queue was.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_JobServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -253,6 +266,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.GetJobPlan,
                     request_deserializer=gnnd_dot_v1_dot_job__service__pb2.GetJobPlanRequest.FromString,
                     response_serializer=gnnd_dot_v1_dot_job__plan__pb2.JobPlan.SerializeToString,
+            ),
+            'GetJobTimeline': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetJobTimeline,
+                    request_deserializer=gnnd_dot_v1_dot_job__service__pb2.GetJobTimelineRequest.FromString,
+                    response_serializer=gnnd_dot_v1_dot_timeline__pb2.JobTimeline.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -580,6 +598,33 @@ class JobService(object):
             '/gnnd.v1.JobService/GetJobPlan',
             gnnd_dot_v1_dot_job__service__pb2.GetJobPlanRequest.SerializeToString,
             gnnd_dot_v1_dot_job__plan__pb2.JobPlan.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetJobTimeline(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gnnd.v1.JobService/GetJobTimeline',
+            gnnd_dot_v1_dot_job__service__pb2.GetJobTimelineRequest.SerializeToString,
+            gnnd_dot_v1_dot_timeline__pb2.JobTimeline.FromString,
             options,
             channel_credentials,
             insecure,
