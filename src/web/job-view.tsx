@@ -1,16 +1,36 @@
+import { useEffect, useState } from 'preact/hooks';
+import { DatasetService } from '../api/gen/gnnd/v1/dataset_service_pb.ts';
 import { type Job, JobPhaseSchema } from '../api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../api/gen/gnnd/v1/job_service_pb.ts';
+import { ModelTypeSchema } from '../api/gen/gnnd/v1/model_pb.ts';
+import { ReasonSchema } from '../api/gen/gnnd/v1/types_pb.ts';
 import { shortName } from '../spec/enum-names.ts';
-import { Chart, type Line } from './chart.tsx';
-import { duration, idOf, percent } from './format.ts';
-import type { FeedState, JobFeed } from './job-feed.ts';
+import { call } from './api.ts';
+import { Chart, type ChartData, type Line } from './chart.tsx';
+import { count, duration, idOf, percent, short } from './format.ts';
+import { type FeedState, isTerminal, type JobFeed } from './job-feed.ts';
 import { StateBadge } from './jobs-view.tsx';
-import { useFeed } from './use-feed.ts';
+import { hitRate, hitRatesOf, queueOf } from './lanes.ts';
+import { LanesView, StagesTable } from './lanes-view.tsx';
+import { LogsView } from './logs-view.tsx';
+import { HotRanks, PlanView } from './plan-view.tsx';
+import { Trouble } from './trouble.tsx';
+import { useFeed, usePolled } from './use-feed.ts';
 
 const metricLines: readonly Line[] = [
   { label: 'loss', color: '--loss' },
   { label: 'training accuracy', color: '--train-accuracy', share: true, dashed: true },
   { label: 'validation accuracy', color: '--val-accuracy', share: true },
 ];
+const queueLines: readonly Line[] = [
+  { label: 'batches', color: '--sample' },
+  { label: 'capacity', color: '--muted', dashed: true },
+];
+const cacheLines: readonly Line[] = [
+  { label: 'rows that caches had', color: '--extract', share: true },
+];
+
+const pollMs = 2000;
 
 /** One job, followed. */
 export function JobView({ name }: { readonly name: string }) {
@@ -28,12 +48,75 @@ export function JobView({ name }: { readonly name: string }) {
 }
 
 function Parts({ job, feed }: { readonly job: Job; readonly feed: JobFeed }) {
+  const { name, attempts } = job;
+  const attempt = attempts.at(-1)?.number ?? 0;
+  const isOver = isTerminal(job.state);
+  const keys = [name, attempt, isOver];
+  const periodMs = isOver ? Number.POSITIVE_INFINITY : pollMs;
+  const { getJobTimeline, getJobPlan } = JobService.method;
+  const timeline = usePolled((signal) => call(getJobTimeline, { name }, signal), periodMs, keys);
+  const plan = usePolled((signal) => call(getJobPlan, { name }, signal), periodMs, keys);
+  const dataset = job.effectiveSpec?.dataset ?? '';
+  const nodes = usePolled(
+    (signal) => call(DatasetService.method.getDataset, { name: `datasets/${dataset}` }, signal),
+    Number.POSITIVE_INFINITY,
+    [dataset],
+  );
+  const queue = useColumns(timeline.value === null ? null : queueOf(timeline.value), 3);
+  const hits = useColumns(timeline.value === null ? null : hitRatesOf(timeline.value), 2);
+  const all = timeline.value?.stretches.flatMap(({ executors }) => executors) ?? [];
+  const rate = hitRate(all);
   return (
     <>
       <Head job={job} />
       <Chart title="Loss and accuracy" x="epoch" lines={metricLines} data={feed} />
+      <section aria-labelledby="roles">
+        <h2 id="roles">Who did what</h2>
+        <Trouble error={timeline.error} />
+        {timeline.value !== null && <LanesView timeline={timeline.value} />}
+        {timeline.value !== null && <StagesTable timeline={timeline.value} />}
+      </section>
+      <Chart title="Queue" x="second" lines={queueLines} data={queue} />
+      <section aria-labelledby="cache">
+        <h2 id="cache">Cache</h2>
+        {rate !== null && <Chart title="Hit rate" x="second" lines={cacheLines} data={hits} />}
+        {plan.value !== null && (
+          <HotRanks
+            plan={plan.value}
+            nodes={nodes.value === null ? null : Number(nodes.value.numNodes)}
+            hits={rate}
+          />
+        )}
+      </section>
+      <Trouble error={plan.error} />
+      {plan.value !== null && <PlanView plan={plan.value} />}
+      <Attempts job={job} />
+      <LogsView name={name} />
     </>
   );
+}
+
+/** A chart's data of columns that are polled as a whole. */
+function useColumns(columns: (number | null)[][] | null, width: number): ChartData {
+  const [holder] = useState(() => {
+    const listeners = new Set<() => void>();
+    let points: (number | null)[][] = Array.from({ length: width }, () => []);
+    return {
+      points: () => points,
+      onChange: (listener: () => void) => {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+      set(next: (number | null)[][]) {
+        points = next;
+        for (const listener of listeners) listener();
+      },
+    };
+  });
+  useEffect(() => {
+    if (columns !== null) holder.set(columns);
+  }, [columns?.[0]?.length, columns?.[0]?.at(-1)]);
+  return holder;
 }
 
 /** Whether what is shown is what is. */
@@ -56,6 +139,7 @@ function Head({ job }: { readonly job: Job }) {
   const { progress, result, effectiveSpec } = job;
   const planned = effectiveSpec?.training?.epochs ?? 0;
   const remainingMs = Number(progress?.remainingMs ?? 0n);
+  const model = effectiveSpec?.model?.type;
   return (
     <section class="head" aria-label="State">
       <p>
@@ -66,11 +150,40 @@ function Head({ job }: { readonly job: Job }) {
       <p>
         <progress max={Math.max(1, planned)} value={job.numEpochs} aria-label="Epochs that ended" />
         <span>
-          {job.numEpochs} of {planned} epochs
+          {count(job.numEpochs)} of {count(planned)} epochs
         </span>
         {remainingMs > 0 && <span>{duration(remainingMs)} left</span>}
+        {progress !== undefined && <span>{short(progress.seedsPerSecond)} seeds a second</span>}
         {result !== undefined && <span>test accuracy {percent(result.testAccuracyBest)}</span>}
       </p>
+      <p class="empty">
+        <span>{effectiveSpec?.dataset ?? ''}</span>
+        {model !== undefined && <span>{shortName(ModelTypeSchema, model)}</span>}
+        {job.deviceKindChoice !== '' && <span>{job.deviceKindChoice}</span>}
+      </p>
+    </section>
+  );
+}
+
+/** Why there was more than one. */
+function Attempts({ job }: { readonly job: Job }) {
+  const told = job.attempts.filter(({ message, exits }) => message !== '' || exits.length > 0);
+  if (told.length === 0) return null;
+  return (
+    <section aria-labelledby="attempts">
+      <h2 id="attempts">Attempts</h2>
+      <ul class="attempts">
+        {told.map(({ number, message, exits, endReason }) => (
+          <li key={number}>
+            <b>{number}</b> {shortName(ReasonSchema, endReason)} {message}
+            {exits.map(({ device, pid, reason, signal }) => (
+              <small key={pid}>
+                {device}: {shortName(ReasonSchema, reason)} {signal}
+              </small>
+            ))}
+          </li>
+        ))}
+      </ul>
     </section>
   );
 }

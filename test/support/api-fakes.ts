@@ -175,8 +175,7 @@ export function createFakeJobs(): FakeJobs {
   let deletion: JobEvent | null = null;
   const events: JobEvent[] = [{ revision, atMs: 0, job }];
   const epochs = new Map<number, StoredEpoch[]>();
-  let epochsRead = 0;
-  let jobReads = 0;
+  let [epochsRead, jobReads] = [0, 0];
   const attemptNow = () => job.attempts.at(-1)?.number ?? 0;
   const epochsOf = (attempt: number) => epochs.get(attempt) ?? [];
   const listeners = new Set<() => void>();

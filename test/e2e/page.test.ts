@@ -1,0 +1,77 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { createBrowser, type Look, lacksChromium } from '../support/browser.ts';
+import { repository, TestDaemon } from '../support/daemon.ts';
+
+/** The page over a real daemon and a real job; the pictures in docs/ are made here. */
+
+const lacks = lacksChromium('the page of a daemon');
+const browser = createBrowser();
+let daemon: TestDaemon;
+
+beforeAll(async () => {
+  daemon = await TestDaemon.start({ cpuDevices: 3, datasets: ['cora'], tcp: true });
+  await daemon.train('cora-sage', {
+    dataset: 'cora',
+    model: { type: ModelType.GRAPHSAGE, hiddenDim: 64, dropout: 0.5 },
+    sampling: { fanouts: [10, 10] },
+    training: { epochs: 40, batchSize: 4, staleness: 2, randomSeed: 1n },
+    cache: { ratio: 0.2 },
+    resources: { devices: 3 },
+  });
+});
+
+afterAll(async () => {
+  await browser.close();
+  await daemon.stop();
+});
+
+test('a timeline has all of an attempt, and is there after its end', async () => {
+  const { getJobTimeline } = JobService.method;
+  const { attempt, stretches, queueCapacity } = await daemon.call(getJobTimeline, {
+    name: 'jobs/cora-sage',
+  });
+  expect(attempt).toBe(1);
+  expect(queueCapacity).toBeGreaterThan(0);
+  const roles = new Set(stretches.flatMap(({ executors }) => executors.map(({ role }) => role)));
+  expect(roles).toContain(ExecutorRole.SAMPLER);
+  expect(roles).toContain(ExecutorRole.TRAINER);
+  const epochs = await daemon.epochs('cora-sage');
+  const sum = (of: (typeof stretches)[number]['executors'][number]['trainNs'][]) =>
+    of.reduce((total, ns) => total + Number(ns), 0);
+  const seen = sum(stretches.flatMap(({ executors }) => executors.map(({ trainNs }) => trainNs)));
+  const told = sum(epochs.flatMap((each) => each.executorTimes.map(({ trainNs }) => trainNs)));
+  expect(seen).toBeGreaterThanOrEqual(told);
+});
+
+const looks: Readonly<Record<string, Look>> = {
+  'page-light': { width: 1100, height: 900, colorScheme: 'light' },
+  'page-dark': { width: 1100, height: 900, colorScheme: 'dark' },
+  'page-360': { width: 360, height: 800, colorScheme: 'light' },
+};
+
+describe.skipIf(lacks)('in a browser', () => {
+  test.each(Object.entries(looks))('%s: all of a job is there, and fits', async (name, look) => {
+    const { page, complaints } = await browser.open(`http://${daemon.metrics}/`, look);
+    await page.getByRole('link', { name: 'cora-sage' }).click();
+    for (const heading of ['Who did what', 'Cache', 'Plan']) {
+      await page.getByRole('heading', { name: heading }).waitFor();
+    }
+    await page.getByText('cpu:0').first().waitFor();
+    await page.getByText('The hottest').waitFor();
+    await page.getByText('Logs', { exact: true }).click();
+    await page.locator('.logs pre span').first().waitFor();
+    await page.getByText('Logs', { exact: true }).click();
+    const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+    expect(overflow).toBeLessThanOrEqual(0);
+    expect(complaints).toEqual([]);
+    if (process.env['UPDATE_GOLDEN'] !== '1') return;
+    const folder = join(repository, 'docs', 'images');
+    mkdirSync(folder, { recursive: true });
+    await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+  });
+});
