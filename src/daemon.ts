@@ -5,7 +5,7 @@ import { type ApiBackend, type ApiOptions, type ApiServer, rpcMethods, serve } f
 import { deviceFacts } from './api/device-facts.ts';
 import type { HostFacts } from './api/host-handlers.ts';
 import { opennessOf } from './api/listen.ts';
-import { type Page, pageAddress, pageSettings } from './api/page.ts';
+import { type Page, pageSettings } from './api/page.ts';
 import type { RpcEvent } from './api/rpc.ts';
 import { createCacheReports } from './artifacts/cache-reports.ts';
 import { createCheckpoints } from './artifacts/checkpoints.ts';
@@ -171,7 +171,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   return {
     listen: api.addresses,
     metrics: `${http.host}:${http.port}`,
-    page: pageAddress(config, http),
+    page: api.pageAddress,
     close: () => {
       closing ??= close();
       return closing;
@@ -206,7 +206,7 @@ async function openServers(
     serve(backend, {
       listen: config.listen,
       ...accessOf(config),
-      page: pageSettings(config, connections.http),
+      page: pageSettings(config, { ...http, connectionsMax }),
       connectionsMax: connections.grpc,
       ...{ log, clock: systemClock, version, observe },
     }),

@@ -41,7 +41,7 @@ export interface Call {
  */
 export const roleByMethod: Readonly<Record<string, Role>> = {
   ...of('VIEWER', ['GetJob', 'ListJobs', 'ListEpochs', 'WatchJob', 'StreamLogs', 'GetJobPlan']),
-  ...of('VIEWER', ['GetJobTimeline']),
+  ...of('VIEWER', ['GetJobTimeline', 'CreatePageLink']),
   ...of('VIEWER', ['ListCheckpoints', 'ExportCheckpoint', 'ExportPredictions']),
   ...of('VIEWER', ['GetDataset', 'ListDatasets', 'PlanPropagation', 'ListPropagations']),
   ...of('VIEWER', ['GetOperation', 'WaitOperation', 'GetHost', 'ListDevices']),
@@ -67,7 +67,7 @@ export function roleFor(service: string, method: string): Role | null {
 const local: Caller = { name: 'local', role: 'ADMIN' };
 const nobody: Caller = { name: '', role: 'VIEWER' };
 
-export function createAccess(tokens: Tokens, log: Log): Access {
+export function createAccess(tokens: Pick<Tokens, 'find'>, log: Log): Access {
   /** A file that cannot be read lets nobody in, and the log says why. */
   const found = (text: string) => {
     try {

@@ -34,6 +34,7 @@ import { type HostView, hostHandlers } from './host-handlers.ts';
 import { jobHandlers } from './job-handlers.ts';
 import { type Listener, listen } from './listen.ts';
 import { createPage, type Page, type PageOptions } from './page.ts';
+import { createPageLinks, type PageLinks } from './page-links.ts';
 import { createPageTokens } from './pages.ts';
 import { createReflection, reflectionAlphaName } from './reflection.ts';
 import {
@@ -82,6 +83,8 @@ export interface ApiServer {
   readonly addresses: readonly string[];
   /** What HTTP asks for the page's paths. */
   readonly page: Page;
+  /** Empty: no page is served. */
+  readonly pageAddress: string;
   /** Open connections of all listeners. */
   connectionCount(): number;
   /** Job watches in progress. */
@@ -135,11 +138,12 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
   const sleep = options.sleep ?? realSleep;
   const doors = createDoors(options);
   const observe = options.observe ?? (() => {});
+  const links = createPageLinks(options.page, options.clock);
   const rpc = createRpcServer(new Map([...doors].map(([door, { server }]) => [door, server])), {
     log: options.log,
     clock: options.clock,
     observe,
-    access: createAccess(options.tokens, options.log),
+    access: createAccess(eitherOf(links, options.tokens), options.log),
   });
   const gate = createGate();
   const pages = createPageTokens();
@@ -158,10 +162,8 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
       admit: gate.admit,
     }),
   );
-  rpc.add(
-    CheckpointService,
-    checkpointHandlers({ checkpoints: backend.checkpoints, admit: gate.admit }),
-  );
+  const { checkpoints } = backend;
+  rpc.add(CheckpointService, checkpointHandlers({ checkpoints, admit: gate.admit }));
   rpc.add(
     DatasetService,
     datasetHandlers({
@@ -175,7 +177,7 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
   );
   rpc.add(
     HostService,
-    hostHandlers({ host: backend.host, version: options.version, admit: gate.admit }),
+    hostHandlers({ host: backend.host, links, version: options.version, admit: gate.admit }),
   );
   rpc.add(Health, health.handlers);
   addReflection(rpc);
@@ -186,6 +188,7 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
   let closing: Promise<void> | null = null;
   return {
     addresses: listeners.map((listener) => listener.address),
+    pageAddress: options.page?.address ?? '',
     page: options.page === null ? async () => false : createPage({ ...options.page, rpc, observe }),
     connectionCount: connections.count,
     watchCount: () => rpc.count('WatchJob'),
@@ -219,6 +222,10 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
     for (const server of servers) server.forceShutdown();
     connections.destroyAll();
   }
+}
+
+function eitherOf(links: PageLinks, tokens: Tokens): Pick<Tokens, 'find'> {
+  return { find: (text) => links.find(text) ?? tokens.find(text) };
 }
 
 function warnWithoutTokens(

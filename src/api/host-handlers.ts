@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import type { LinkKind as LinkKindName } from '../base/device-probe.ts';
 import type { GarbageItem } from '../jobs/retention.ts';
-import { int64, timestamp } from './convert.ts';
+import { int64, optionalTimestamp, timestamp } from './convert.ts';
 import {
   CollectGarbageResponseSchema,
   type Device,
@@ -13,7 +13,9 @@ import {
   type HostService,
   LinkKind,
   ListDevicesResponseSchema,
+  PageLinkSchema,
 } from './gen/gnnd/v1/host_service_pb.ts';
+import type { PageLinks } from './page-links.ts';
 import type { Handlers, MethodsOf } from './rpc.ts';
 
 /** The host as the API shows it; the daemon fills it in. */
@@ -70,6 +72,7 @@ export interface DeviceFacts {
 
 export interface HostDeps {
   readonly host: HostView;
+  readonly links: Pick<PageLinks, 'linkFor'>;
   /** Throws while the daemon takes no changes. */
   readonly admit: () => void;
   /** The daemon's version. */
@@ -122,6 +125,10 @@ export function hostHandlers(deps: HostDeps): Handlers<MethodsOf<typeof HostServ
     },
     drainDevice: ({ name }) => setDrained(deps, name, true),
     undrainDevice: ({ name }) => setDrained(deps, name, false),
+    createPageLink(_, { caller }) {
+      const { address, expireAtMs } = deps.links.linkFor(caller);
+      return create(PageLinkSchema, { address, expireTime: optionalTimestamp(expireAtMs) });
+    },
     async collectGarbage({ dryRun }) {
       if (!dryRun) deps.admit();
       const items = await deps.host.collectGarbage({ dryRun });

@@ -12,6 +12,8 @@ import { createPageCalls, type PageCallsOptions } from './page-calls.ts';
  * this host, has or can use what the browser knows.
  */
 export interface PageOptions extends PageCallsOptions {
+  /** As browsers take it, with a slash at its end. */
+  readonly address: string;
   /** dist/web. */
   readonly folder: string;
   /**
@@ -24,27 +26,20 @@ export interface PageOptions extends PageCallsOptions {
 /** What a configuration says of the page; null: none is served. */
 export function pageSettings(
   { page, metricsListen, insecureLoopback }: DaemonConfig,
-  httpConnectionsMax: number,
+  http: { readonly host: string; readonly port: number; readonly connectionsMax: number },
 ): Omit<PageOptions, 'rpc' | 'observe'> | null {
   const isOwn = isLoopback(metricsListen.replace(/:\d+$/, ''));
   if (page === 'OFF' || (page === 'AUTO' && !isOwn)) return null;
   const isOpen = isOwn && insecureLoopback;
+  const host = http.host.includes(':') ? `[${http.host}]` : http.host;
   return {
+    address: `http://${host}:${http.port}/`,
     folder: fileURLToPath(new URL('../web', import.meta.url)),
     door: isOpen ? 'LOCAL' : 'NETWORK',
     ownNamesOnly: isOpen || page === 'AUTO',
     // The other half is left to those who ask for metrics.
-    streamsMax: Math.floor(httpConnectionsMax / 2),
+    streamsMax: Math.floor(http.connectionsMax / 2),
   };
-}
-
-/** Empty: no page is served. */
-export function pageAddress(
-  config: DaemonConfig,
-  { host, port }: { readonly host: string; readonly port: number },
-): string {
-  if (pageSettings(config, 0) === null) return '';
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}/`;
 }
 
 /** Answers what is the page's; false: nothing is. */

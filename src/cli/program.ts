@@ -10,6 +10,7 @@ import { addHistoryCommands } from './commands/history.ts';
 import { addHostCommands } from './commands/host.ts';
 import { addInit } from './commands/init.ts';
 import { addJobCommands } from './commands/job.ts';
+import { addPage } from './commands/page.ts';
 import { addPlacementCommands } from './commands/placement.ts';
 import { addVersion } from './commands/version.ts';
 import { failureOf } from './session/failure.ts';
@@ -46,6 +47,7 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<number
   addPlacementCommands(program, run);
   addCheckpointCommands(program, run);
   addHostCommands(program, run);
+  addPage(program, run);
   addInit(program, run);
   addGc(program, run);
   addDoctor(program, run);

@@ -179,7 +179,7 @@ function optionsOf(
   const hasShares = lines.some(({ share }) => share === true);
   const hasNumbers = lines.some(({ share }) => share !== true);
   const axis = { stroke, grid, ticks: grid, font: '12px system-ui, sans-serif' };
-  const right = { ...axis, scale: 'share', side: hasNumbers ? 1 : 3, size: 48 } as const;
+  const right = { ...axis, scale: 'share', side: hasNumbers ? 1 : 3, size: 56 } as const;
   const percents = (_: UPlot, values: number[]) =>
     values.map((value) => `${Math.round(100 * value)} %`);
   return {

@@ -31,6 +31,7 @@ export class JobFeed {
   #revision = 0n;
   #attempt = 0;
   #epochs = newEpochs();
+  #epochCount = 0;
 
   constructor(name: string, time: FeedTime) {
     this.#name = name;
@@ -43,6 +44,11 @@ export class JobFeed {
 
   get state(): FeedState {
     return this.#state;
+  }
+
+  /** That ended in the attempt, as far as was told. */
+  get epochCount(): number {
+    return Math.max(this.#epochCount, this.#job?.numEpochs ?? 0);
   }
 
   /** Epoch, loss, training and validation accuracy: a column each. */
@@ -125,6 +131,7 @@ export class JobFeed {
       this.#attempt = attempt;
       if (epochs[0]?.epoch === 0) this.#epochs = newEpochs();
     }
+    this.#epochCount = 1 + (epochs.at(-1)?.epoch ?? -1);
     for (const { epoch, loss, trainAccuracy, valAccuracy } of epochs) {
       this.#epochs.add([epoch, loss, trainAccuracy, valAccuracy ?? null]);
     }

@@ -68,7 +68,7 @@ function Parts({ job, feed }: { readonly job: Job; readonly feed: JobFeed }) {
   const rate = hitRate(all);
   return (
     <>
-      <Head job={job} />
+      <Head job={job} epochs={feed.epochCount} />
       <Chart title="Loss and accuracy" x="epoch" lines={metricLines} data={feed} />
       <section aria-labelledby="roles">
         <h2 id="roles">Who did what</h2>
@@ -135,7 +135,7 @@ function Link({ state }: { readonly state: FeedState }) {
   );
 }
 
-function Head({ job }: { readonly job: Job }) {
+function Head({ job, epochs }: { readonly job: Job; readonly epochs: number }) {
   const { progress, result, effectiveSpec } = job;
   const planned = effectiveSpec?.training?.epochs ?? 0;
   const remainingMs = Number(progress?.remainingMs ?? 0n);
@@ -148,9 +148,9 @@ function Head({ job }: { readonly job: Job }) {
         <span>{job.message}</span>
       </p>
       <p>
-        <progress max={Math.max(1, planned)} value={job.numEpochs} aria-label="Epochs that ended" />
+        <progress max={Math.max(1, planned)} value={epochs} aria-label="Epochs that ended" />
         <span>
-          {count(job.numEpochs)} of {count(planned)} epochs
+          {count(epochs)} of {count(planned)} epochs
         </span>
         {remainingMs > 0 && <span>{duration(remainingMs)} left</span>}
         {progress !== undefined && <span>{short(progress.seedsPerSecond)} seeds a second</span>}

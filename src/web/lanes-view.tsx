@@ -10,7 +10,9 @@ export function LanesView({ timeline }: { readonly timeline: JobTimeline }) {
   const { ends, lanes } = useMemo(() => lanesOf(timeline), [timeline]);
   const [at, setAt] = useState<number | null>(null);
   const last = ends.length - 1;
-  const index = at === null ? last : Math.min(at, last);
+  // After the last batch nobody does anything while the model is written.
+  const busy = ends.findLastIndex((_, stretch) => lanes.some((lane) => isTold(lane, stretch)));
+  const index = at === null ? Math.max(0, busy) : Math.min(at, last);
   const end = ends.at(-1) ?? 0;
   if (lanes.length === 0) return <p class="empty">Nothing was trained yet.</p>;
   return (
@@ -72,6 +74,10 @@ export function LanesView({ timeline }: { readonly timeline: JobTimeline }) {
       </dl>
     </figure>
   );
+}
+
+function isTold({ shares }: Lane, index: number): boolean {
+  return (shares[index] ?? []).some((share) => share >= 0.01);
 }
 
 function nextOf(key: string, index: number, last: number): number | null {

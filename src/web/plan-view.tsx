@@ -130,9 +130,9 @@ export function HotRanks({
   return (
     <>
       <p>
-        {cache.explanation} Order: {shortName(CachePolicySchema, cache.policy)}.{' '}
+        {cache.explanation}; ordered by {shortName(CachePolicySchema, cache.policy)}
         {hits !== null &&
-          `The hottest ${percent(share)} of the rows answered ${percent(hits)} of the reads.`}
+          `: the hottest ${percent(share)} of the rows answered ${percent(hits)} of the reads.`}
       </p>
       {nodes !== null && nodes > 0 && (
         <ul class="ranks">

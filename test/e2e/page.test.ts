@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { createBrowser, type Look, lacksChromium } from '../support/browser.ts';
@@ -14,7 +15,7 @@ const browser = createBrowser();
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  daemon = await TestDaemon.start({ cpuDevices: 3, datasets: ['cora'], tcp: true });
+  daemon = await TestDaemon.start({ cpuDevices: 3, datasets: ['cora'] });
   await daemon.train('cora-sage', {
     dataset: 'cora',
     model: { type: ModelType.GRAPHSAGE, hiddenDim: 64, dropout: 0.5 },
@@ -41,28 +42,30 @@ test('a timeline has all of an attempt, and is there after its end', async () =>
   expect(roles).toContain(ExecutorRole.SAMPLER);
   expect(roles).toContain(ExecutorRole.TRAINER);
   const epochs = await daemon.epochs('cora-sage');
-  const sum = (of: (typeof stretches)[number]['executors'][number]['trainNs'][]) =>
-    of.reduce((total, ns) => total + Number(ns), 0);
+  const sum = (parts: readonly bigint[]) => parts.reduce((total, ns) => total + Number(ns), 0);
   const seen = sum(stretches.flatMap(({ executors }) => executors.map(({ trainNs }) => trainNs)));
   const told = sum(epochs.flatMap((each) => each.executorTimes.map(({ trainNs }) => trainNs)));
   expect(seen).toBeGreaterThanOrEqual(told);
 });
 
+/** As docs/page.md shows them. */
 const looks: Readonly<Record<string, Look>> = {
-  'page-light': { width: 1100, height: 900, colorScheme: 'light' },
-  'page-dark': { width: 1100, height: 900, colorScheme: 'dark' },
+  'page-light': { width: 820, height: 2000, colorScheme: 'light' },
+  'page-dark': { width: 820, height: 900, colorScheme: 'dark' },
   'page-360': { width: 360, height: 800, colorScheme: 'light' },
 };
 
 describe.skipIf(lacks)('in a browser', () => {
   test.each(Object.entries(looks))('%s: all of a job is there, and fits', async (name, look) => {
-    const { page, complaints } = await browser.open(`http://${daemon.metrics}/`, look);
+    const link = await daemon.call(HostService.method.createPageLink, {});
+    expect(link.address).toContain(`http://${daemon.metrics}/#token=`);
+    const { page, complaints } = await browser.open(link.address, look);
     await page.getByRole('link', { name: 'cora-sage' }).click();
     for (const heading of ['Who did what', 'Cache', 'Plan']) {
       await page.getByRole('heading', { name: heading }).waitFor();
     }
     await page.getByText('cpu:0').first().waitFor();
-    await page.getByText('The hottest').waitFor();
+    await page.getByText('the hottest').waitFor();
     await page.getByText('Logs', { exact: true }).click();
     await page.locator('.logs pre span').first().waitFor();
     await page.getByText('Logs', { exact: true }).click();
@@ -70,8 +73,9 @@ describe.skipIf(lacks)('in a browser', () => {
     expect(overflow).toBeLessThanOrEqual(0);
     expect(complaints).toEqual([]);
     if (process.env['UPDATE_GOLDEN'] !== '1') return;
+    await page.evaluate('scrollTo(0, 0)');
     const folder = join(repository, 'docs', 'images');
     mkdirSync(folder, { recursive: true });
-    await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+    await page.screenshot({ path: join(folder, `${name}.png`) });
   });
 });

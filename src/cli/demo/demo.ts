@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { create } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
 import { DatasetService, DatasetState } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
+import { HostService } from '../../api/gen/gnnd/v1/host_service_pb.ts';
 import { type Job, JobState } from '../../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
 import { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
@@ -96,10 +97,22 @@ async function demo(session: Session, folder: string): Promise<number> {
     await importGraph(session);
     const scraper = createScraper(daemon.metrics, () => clock.monotonicMs());
     const job = await train(session, scraper);
-    return await conclude(session, { job, scraper, startMs });
+    const exitCode = await conclude(session, { job, scraper, startMs });
+    if (session.io.stdout.isTty) await showPage(session);
+    return exitCode;
   } finally {
     await daemon.stop();
   }
+}
+
+/** Leaves the daemon up for whoever wants to look, until Ctrl-C. */
+async function showPage(session: Session): Promise<void> {
+  const { address } = await session.call(HostService.method.createPageLink, {});
+  step(session, '6. A page that shows all of it, while it is open (Ctrl-C ends it)');
+  session.print(address);
+  await new Promise<void>((resolve) => {
+    session.io.onInterrupt(resolve);
+  });
 }
 
 function daemonArgs({ address }: Session, folder: string): readonly string[] {

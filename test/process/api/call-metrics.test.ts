@@ -37,7 +37,7 @@ describe('metrics of calls', () => {
       { kind: 'handled', ...common, code: 'NotFound', reason: 'JOB_NOT_FOUND' },
     ]);
     expect(rpcMethods).toContainEqual(common);
-    expect(rpcMethods).toHaveLength(35 + 2 + 2);
+    expect(rpcMethods).toHaveLength(36 + 2 + 2);
   });
 
   it('tell a passed deadline apart from a cancelled call', async () => {

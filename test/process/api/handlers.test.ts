@@ -26,7 +26,7 @@ import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import { createFakeJobs, jobRecord } from '../../support/api-fakes.ts';
 import { noPlugins } from '../../support/plugins.ts';
 import { type CallError, failureOf } from './client.ts';
-import { fakeCheckpoints, fakeDatasets, startApi, type TestApi } from './server.ts';
+import { fakeCheckpoints, fakeDatasets, startApi, type TestApi, throwing } from './server.ts';
 
 let running: TestApi | null = null;
 afterEach(async () => {
@@ -47,7 +47,7 @@ const mine = { name: 'jobs/mine' };
 const uuid = '0b6c7d0e-6b0a-4a55-9a80-52f3a54bb001';
 
 /** A valid call of every method of gnnd.v1. */
-async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promise<unknown>>> {
+async function everyCall({ client }: TestApi): Promise<Map<string, Promise<unknown>>> {
   const drain = async (stream: AsyncIterable<unknown>) => {
     for await (const _ of stream);
   };
@@ -64,6 +64,7 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [job.watchJob, drain(client.stream(job.watchJob, { ...mine, untilTerminal: true }))],
     [job.streamLogs, drain(client.stream(job.streamLogs, { name: 'jobs/mine' }))],
     [job.getJobPlan, client.call(job.getJobPlan, { name: 'jobs/mine' })],
+    [job.getJobTimeline, client.call(job.getJobTimeline, { name: 'jobs/mine' })],
     [checkpoint.listCheckpoints, client.call(checkpoint.listCheckpoints, mine)],
     [checkpoint.exportCheckpoint, drain(client.stream(checkpoint.exportCheckpoint, mine))],
     [checkpoint.exportPredictions, drain(client.stream(checkpoint.exportPredictions, mine))],
@@ -91,6 +92,7 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
     [host.listDevices, client.call(host.listDevices, {})],
     [host.drainDevice, client.call(host.drainDevice, { name: 'devices/cpu:0' })],
     [host.undrainDevice, client.call(host.undrainDevice, { name: 'devices/cpu:0' })],
+    [host.createPageLink, client.call(host.createPageLink, {})],
     [host.collectGarbage, client.call(host.collectGarbage, {})],
   ];
   const all = [JobService, CheckpointService, DatasetService, HostService].flatMap(
@@ -100,22 +102,12 @@ async function everyCall({ client }: TestApi): Promise<ReadonlyMap<string, Promi
   return new Map(calls.map(([method, call]) => [method.name, call]));
 }
 
-/** A backend of which everything throws. */
-function throwing(error: unknown): ApiBackend {
-  const fail = () => {
-    throw error;
-  };
-  const handler = { get: () => fail };
-  return {
-    jobs: new Proxy(createFakeJobs(), handler),
-    deletion: new Proxy({} as ApiBackend['deletion'], handler),
-    checkpoints: new Proxy({} as ApiBackend['checkpoints'], handler),
-    datasets: new Proxy({} as ApiBackend['datasets'], handler),
-    cacheReports: new Proxy({} as ApiBackend['cacheReports'], handler),
-    placements: new Proxy({} as ApiBackend['placements'], handler),
-    propagations: new Proxy({} as ApiBackend['propagations'], handler),
-    host: new Proxy({} as ApiBackend['host'], handler),
-  };
+/** Without the one that the API answers by itself. */
+async function backendCalls(api: TestApi): ReturnType<typeof everyCall> {
+  const calls = await everyCall(api);
+  await calls.get('CreatePageLink');
+  calls.delete('CreatePageLink');
+  return calls;
 }
 
 describe('every handler', () => {
@@ -134,7 +126,7 @@ describe('every handler', () => {
   it.each(errorReasons)('tells a client %s with exactly one ErrorInfo', async (reason) => {
     const error = new GnndError(reason, 'the message', { resource: 'jobs/mine' });
     const api = await start(throwing(error));
-    for (const [name, call] of await everyCall(api)) {
+    for (const [name, call] of await backendCalls(api)) {
       const failure = await failureOf(call);
       expect(failure.infos, name).toHaveLength(1);
       expect(failure.infos[0], name).toMatchObject({ reason, domain: 'gnnd' });
@@ -144,7 +136,7 @@ describe('every handler', () => {
 
   it('leaks nothing of an unexpected exception and logs it', async () => {
     const api = await start(throwing(new Error('the secret of SELECT')));
-    for (const [name, call] of await everyCall(api)) {
+    for (const [name, call] of await backendCalls(api)) {
       const failure = await failureOf(call);
       expect(failure.code, name).toBe(status.INTERNAL);
       expect(failure.message, name).not.toContain('secret');

@@ -155,6 +155,24 @@ export function fakePropagations(): ApiBackend['propagations'] {
   };
 }
 
+/** A backend of which everything throws. */
+export function throwing(error: unknown): ApiBackend {
+  const fail = () => {
+    throw error;
+  };
+  const handler = { get: () => fail };
+  return {
+    jobs: new Proxy(createFakeJobs(), handler),
+    deletion: new Proxy({} as ApiBackend['deletion'], handler),
+    checkpoints: new Proxy({} as ApiBackend['checkpoints'], handler),
+    datasets: new Proxy({} as ApiBackend['datasets'], handler),
+    cacheReports: new Proxy({} as ApiBackend['cacheReports'], handler),
+    placements: new Proxy({} as ApiBackend['placements'], handler),
+    propagations: new Proxy({} as ApiBackend['propagations'], handler),
+    host: new Proxy({} as ApiBackend['host'], handler),
+  };
+}
+
 type Access = Pick<ApiOptions, 'tls' | 'tokens' | 'page'>;
 const socketsAlone = { tls: null, tokens: { find: () => null, isEmpty: () => true } };
 

@@ -19,7 +19,15 @@ export async function startPage(
   tokens: ApiOptions['tokens'] = { find: () => null, isEmpty: () => true },
 ): Promise<TestPage> {
   const folder = join(repository, 'dist', 'web');
-  const page = { folder, door: 'LOCAL', ownNamesOnly: true, streamsMax: 8, ...choice } as const;
+  const address = 'http://127.0.0.1:1/';
+  const page = {
+    address,
+    folder,
+    door: 'LOCAL',
+    ownNamesOnly: true,
+    streamsMax: 8,
+    ...choice,
+  } as const;
   const api = await startApi(changes, undefined, undefined, () => ({ tls: null, tokens, page }));
   const http = await serveHttp({
     listen: '127.0.0.1:0',

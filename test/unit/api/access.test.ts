@@ -11,10 +11,7 @@ const tokens = new Map([
   ['all', token('ada', 'ADMIN')],
 ]);
 const { log, lines } = createMemoryLog();
-const access = createAccess(
-  { find: (text) => tokens.get(text) ?? null, isEmpty: () => false },
-  log,
-);
+const access = createAccess({ find: (text) => tokens.get(text) ?? null }, log);
 const own = { service: 'gnnd.v1.JobService', door: 'NETWORK' } as const;
 
 function outcome(method: string, text?: string): string {
@@ -56,7 +53,7 @@ describe('over the network', () => {
     const find = () => {
       throw new Error('/state/tokens.json: expected tokens');
     };
-    const shut = createAccess({ find, isEmpty: () => false }, log);
+    const shut = createAccess({ find }, log);
     const call = { ...own, authorization: 'Bearer all', method: 'GetJob' };
     expect(() => shut.identify(call)).toThrow('nobody has this token');
     expect(lines.at(-1)?.fields['error']).toBe('/state/tokens.json: expected tokens');

@@ -164,3 +164,14 @@ test('simulated devices are a number of them, or a list as of GPUs', () => {
     expect(devicesIn({ sim_devices: wrong })).toMatchObject({ problems: [expect.any(String)] });
   }
 });
+
+test('the page is on, off or as the address allows, as YAML and the environment spell it', () => {
+  const pageOf = (page: unknown) => {
+    const resolved = resolveConfig({ page }, defaults);
+    return 'ok' in resolved ? resolved.ok.page : resolved.problems;
+  };
+  expect(['auto', 'on', true, 'true', 'off', false].map(pageOf)).toEqual([
+    ...['AUTO', 'ON', 'ON', 'ON', 'OFF', 'OFF'],
+  ]);
+  expect(pageOf('maybe')).toEqual(['page must be auto, on or off, not "maybe"']);
+});

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1agnnd/v1/host_service.proto\x12\x07gnnd.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x10\n\x0eGetHostRequest\"\xa9\x02\n\x04Host\x12\x10\n\x08hostname\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0b\n\x03pid\x18\x03 \x01(\x05\x12.\n\nstart_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x63ores\x18\x05 \x01(\x05\x12\x14\n\x0cmemory_bytes\x18\x06 \x01(\x03\x12\x17\n\x0finstruction_set\x18\x07 \x01(\t\x12\r\n\x05ready\x18\x08 \x01(\x08\x12\r\n\x05notes\x18\t \x03(\t\x12\x11\n\tstate_dir\x18\n \x01(\t\x12%\n\x04jobs\x18\x0b \x03(\x0b\x32\x17.gnnd.v1.Host.JobsEntry\x1a+\n\tJobsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\xa4\x02\n\x06\x44\x65vice\x12\x0c\n\x04name\x18\x01 \x01(\t\x12!\n\x04kind\x18\x02 \x01(\x0e\x32\x13.gnnd.v1.DeviceKind\x12#\n\x05state\x18\x03 \x01(\x0e\x32\x14.gnnd.v1.DeviceState\x12\x0b\n\x03job\x18\x04 \x01(\t\x12\r\n\x05\x63ores\x18\x05 \x03(\x05\x12\x0c\n\x04uuid\x18\x06 \x01(\t\x12\x0f\n\x07product\x18\x07 \x01(\t\x12\x0b\n\x03pci\x18\x08 \x01(\t\x12\x14\n\x0cmemory_bytes\x18\t \x01(\x03\x12\x14\n\x0c\x62udget_bytes\x18\n \x01(\x03\x12\r\n\x05peers\x18\x0b \x03(\t\x12\x0c\n\x04note\x18\x0c \x01(\t\x12\x0c\n\x04\x62its\x18\r \x01(\t\x12%\n\npeer_links\x18\x0e \x03(\x0e\x32\x11.gnnd.v1.LinkKind\"\"\n\x12\x44rainDeviceRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"$\n\x14UndrainDeviceRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x14\n\x12ListDevicesRequest\"7\n\x13ListDevicesResponse\x12 \n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x0f.gnnd.v1.Device\"(\n\x15\x43ollectGarbageRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"^\n\x0bGarbageItem\x12\"\n\x04kind\x18\x01 \x01(\x0e\x32\x14.gnnd.v1.GarbageKind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05\x62ytes\x18\x03 \x01(\x03\x12\x0e\n\x06reason\x18\x04 \x01(\t\"`\n\x16\x43ollectGarbageResponse\x12#\n\x05items\x18\x01 \x03(\x0b\x32\x14.gnnd.v1.GarbageItem\x12\x12\n\nitem_count\x18\x02 \x01(\x03\x12\r\n\x05\x62ytes\x18\x03 \x01(\x03*i\n\nDeviceKind\x12\x1b\n\x17\x44\x45VICE_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x44\x45VICE_KIND_CPU\x10\x01\x12\x14\n\x10\x44\x45VICE_KIND_CUDA\x10\x02\x12\x13\n\x0f\x44\x45VICE_KIND_SIM\x10\x03*\xaf\x01\n\x0b\x44\x65viceState\x12\x1c\n\x18\x44\x45VICE_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x44\x45VICE_STATE_FREE\x10\x01\x12\x1a\n\x16\x44\x45VICE_STATE_ALLOCATED\x10\x02\x12\x1c\n\x18\x44\x45VICE_STATE_QUARANTINED\x10\x03\x12\x17\n\x13\x44\x45VICE_STATE_UNUSED\x10\x04\x12\x18\n\x14\x44\x45VICE_STATE_DRAINED\x10\x05*g\n\x08LinkKind\x12\x19\n\x15LINK_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10LINK_KIND_NVLINK\x10\x01\x12\x12\n\x0eLINK_KIND_PCIE\x10\x02\x12\x16\n\x12LINK_KIND_HOST_BUS\x10\x03*\xac\x01\n\x0bGarbageKind\x12\x1c\n\x18GARBAGE_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10GARBAGE_KIND_JOB\x10\x01\x12\x14\n\x10GARBAGE_KIND_LOG\x10\x02\x12\x1d\n\x19GARBAGE_KIND_DERIVED_FILE\x10\x03\x12\x17\n\x13GARBAGE_KIND_EVENTS\x10\x04\x12\x1b\n\x17GARBAGE_KIND_OPERATIONS\x10\x05\x32\xdb\x02\n\x0bHostService\x12\x31\n\x07GetHost\x12\x17.gnnd.v1.GetHostRequest\x1a\r.gnnd.v1.Host\x12H\n\x0bListDevices\x12\x1b.gnnd.v1.ListDevicesRequest\x1a\x1c.gnnd.v1.ListDevicesResponse\x12;\n\x0b\x44rainDevice\x12\x1b.gnnd.v1.DrainDeviceRequest\x1a\x0f.gnnd.v1.Device\x12?\n\rUndrainDevice\x12\x1d.gnnd.v1.UndrainDeviceRequest\x1a\x0f.gnnd.v1.Device\x12Q\n\x0e\x43ollectGarbage\x12\x1e.gnnd.v1.CollectGarbageRequest\x1a\x1f.gnnd.v1.CollectGarbageResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1agnnd/v1/host_service.proto\x12\x07gnnd.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x10\n\x0eGetHostRequest\"\xa9\x02\n\x04Host\x12\x10\n\x08hostname\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0b\n\x03pid\x18\x03 \x01(\x05\x12.\n\nstart_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x63ores\x18\x05 \x01(\x05\x12\x14\n\x0cmemory_bytes\x18\x06 \x01(\x03\x12\x17\n\x0finstruction_set\x18\x07 \x01(\t\x12\r\n\x05ready\x18\x08 \x01(\x08\x12\r\n\x05notes\x18\t \x03(\t\x12\x11\n\tstate_dir\x18\n \x01(\t\x12%\n\x04jobs\x18\x0b \x03(\x0b\x32\x17.gnnd.v1.Host.JobsEntry\x1a+\n\tJobsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\xa4\x02\n\x06\x44\x65vice\x12\x0c\n\x04name\x18\x01 \x01(\t\x12!\n\x04kind\x18\x02 \x01(\x0e\x32\x13.gnnd.v1.DeviceKind\x12#\n\x05state\x18\x03 \x01(\x0e\x32\x14.gnnd.v1.DeviceState\x12\x0b\n\x03job\x18\x04 \x01(\t\x12\r\n\x05\x63ores\x18\x05 \x03(\x05\x12\x0c\n\x04uuid\x18\x06 \x01(\t\x12\x0f\n\x07product\x18\x07 \x01(\t\x12\x0b\n\x03pci\x18\x08 \x01(\t\x12\x14\n\x0cmemory_bytes\x18\t \x01(\x03\x12\x14\n\x0c\x62udget_bytes\x18\n \x01(\x03\x12\r\n\x05peers\x18\x0b \x03(\t\x12\x0c\n\x04note\x18\x0c \x01(\t\x12\x0c\n\x04\x62its\x18\r \x01(\t\x12%\n\npeer_links\x18\x0e \x03(\x0e\x32\x11.gnnd.v1.LinkKind\"\"\n\x12\x44rainDeviceRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"$\n\x14UndrainDeviceRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x14\n\x12ListDevicesRequest\"\x17\n\x15\x43reatePageLinkRequest\"L\n\x08PageLink\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"7\n\x13ListDevicesResponse\x12 \n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x0f.gnnd.v1.Device\"(\n\x15\x43ollectGarbageRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"^\n\x0bGarbageItem\x12\"\n\x04kind\x18\x01 \x01(\x0e\x32\x14.gnnd.v1.GarbageKind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05\x62ytes\x18\x03 \x01(\x03\x12\x0e\n\x06reason\x18\x04 \x01(\t\"`\n\x16\x43ollectGarbageResponse\x12#\n\x05items\x18\x01 \x03(\x0b\x32\x14.gnnd.v1.GarbageItem\x12\x12\n\nitem_count\x18\x02 \x01(\x03\x12\r\n\x05\x62ytes\x18\x03 \x01(\x03*i\n\nDeviceKind\x12\x1b\n\x17\x44\x45VICE_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x44\x45VICE_KIND_CPU\x10\x01\x12\x14\n\x10\x44\x45VICE_KIND_CUDA\x10\x02\x12\x13\n\x0f\x44\x45VICE_KIND_SIM\x10\x03*\xaf\x01\n\x0b\x44\x65viceState\x12\x1c\n\x18\x44\x45VICE_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x44\x45VICE_STATE_FREE\x10\x01\x12\x1a\n\x16\x44\x45VICE_STATE_ALLOCATED\x10\x02\x12\x1c\n\x18\x44\x45VICE_STATE_QUARANTINED\x10\x03\x12\x17\n\x13\x44\x45VICE_STATE_UNUSED\x10\x04\x12\x18\n\x14\x44\x45VICE_STATE_DRAINED\x10\x05*g\n\x08LinkKind\x12\x19\n\x15LINK_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10LINK_KIND_NVLINK\x10\x01\x12\x12\n\x0eLINK_KIND_PCIE\x10\x02\x12\x16\n\x12LINK_KIND_HOST_BUS\x10\x03*\xac\x01\n\x0bGarbageKind\x12\x1c\n\x18GARBAGE_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10GARBAGE_KIND_JOB\x10\x01\x12\x14\n\x10GARBAGE_KIND_LOG\x10\x02\x12\x1d\n\x19GARBAGE_KIND_DERIVED_FILE\x10\x03\x12\x17\n\x13GARBAGE_KIND_EVENTS\x10\x04\x12\x1b\n\x17GARBAGE_KIND_OPERATIONS\x10\x05\x32\xa0\x03\n\x0bHostService\x12\x31\n\x07GetHost\x12\x17.gnnd.v1.GetHostRequest\x1a\r.gnnd.v1.Host\x12H\n\x0bListDevices\x12\x1b.gnnd.v1.ListDevicesRequest\x1a\x1c.gnnd.v1.ListDevicesResponse\x12;\n\x0b\x44rainDevice\x12\x1b.gnnd.v1.DrainDeviceRequest\x1a\x0f.gnnd.v1.Device\x12?\n\rUndrainDevice\x12\x1d.gnnd.v1.UndrainDeviceRequest\x1a\x0f.gnnd.v1.Device\x12\x43\n\x0e\x43reatePageLink\x12\x1e.gnnd.v1.CreatePageLinkRequest\x1a\x11.gnnd.v1.PageLink\x12Q\n\x0e\x43ollectGarbage\x12\x1e.gnnd.v1.CollectGarbageRequest\x1a\x1f.gnnd.v1.CollectGarbageResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,14 +34,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_HOST_JOBSENTRY']._loaded_options = None
   _globals['_HOST_JOBSENTRY']._serialized_options = b'8\001'
-  _globals['_DEVICEKIND']._serialized_start=1074
-  _globals['_DEVICEKIND']._serialized_end=1179
-  _globals['_DEVICESTATE']._serialized_start=1182
-  _globals['_DEVICESTATE']._serialized_end=1357
-  _globals['_LINKKIND']._serialized_start=1359
-  _globals['_LINKKIND']._serialized_end=1462
-  _globals['_GARBAGEKIND']._serialized_start=1465
-  _globals['_GARBAGEKIND']._serialized_end=1637
+  _globals['_DEVICEKIND']._serialized_start=1177
+  _globals['_DEVICEKIND']._serialized_end=1282
+  _globals['_DEVICESTATE']._serialized_start=1285
+  _globals['_DEVICESTATE']._serialized_end=1460
+  _globals['_LINKKIND']._serialized_start=1462
+  _globals['_LINKKIND']._serialized_end=1565
+  _globals['_GARBAGEKIND']._serialized_start=1568
+  _globals['_GARBAGEKIND']._serialized_end=1740
   _globals['_GETHOSTREQUEST']._serialized_start=72
   _globals['_GETHOSTREQUEST']._serialized_end=88
   _globals['_HOST']._serialized_start=91
@@ -56,14 +56,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_UNDRAINDEVICEREQUEST']._serialized_end=757
   _globals['_LISTDEVICESREQUEST']._serialized_start=759
   _globals['_LISTDEVICESREQUEST']._serialized_end=779
-  _globals['_LISTDEVICESRESPONSE']._serialized_start=781
-  _globals['_LISTDEVICESRESPONSE']._serialized_end=836
-  _globals['_COLLECTGARBAGEREQUEST']._serialized_start=838
-  _globals['_COLLECTGARBAGEREQUEST']._serialized_end=878
-  _globals['_GARBAGEITEM']._serialized_start=880
-  _globals['_GARBAGEITEM']._serialized_end=974
-  _globals['_COLLECTGARBAGERESPONSE']._serialized_start=976
-  _globals['_COLLECTGARBAGERESPONSE']._serialized_end=1072
-  _globals['_HOSTSERVICE']._serialized_start=1640
-  _globals['_HOSTSERVICE']._serialized_end=1987
+  _globals['_CREATEPAGELINKREQUEST']._serialized_start=781
+  _globals['_CREATEPAGELINKREQUEST']._serialized_end=804
+  _globals['_PAGELINK']._serialized_start=806
+  _globals['_PAGELINK']._serialized_end=882
+  _globals['_LISTDEVICESRESPONSE']._serialized_start=884
+  _globals['_LISTDEVICESRESPONSE']._serialized_end=939
+  _globals['_COLLECTGARBAGEREQUEST']._serialized_start=941
+  _globals['_COLLECTGARBAGEREQUEST']._serialized_end=981
+  _globals['_GARBAGEITEM']._serialized_start=983
+  _globals['_GARBAGEITEM']._serialized_end=1077
+  _globals['_COLLECTGARBAGERESPONSE']._serialized_start=1079
+  _globals['_COLLECTGARBAGERESPONSE']._serialized_end=1175
+  _globals['_HOSTSERVICE']._serialized_start=1743
+  _globals['_HOSTSERVICE']._serialized_end=2159
 # @@protoc_insertion_point(module_scope)

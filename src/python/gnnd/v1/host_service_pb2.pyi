@@ -147,6 +147,18 @@ class ListDevicesRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class CreatePageLinkRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PageLink(_message.Message):
+    __slots__ = ("address", "expire_time")
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    address: str
+    expire_time: _timestamp_pb2.Timestamp
+    def __init__(self, address: _Optional[str] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
 class ListDevicesResponse(_message.Message):
     __slots__ = ("devices",)
     DEVICES_FIELD_NUMBER: _ClassVar[int]

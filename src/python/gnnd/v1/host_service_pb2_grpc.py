@@ -55,6 +55,11 @@ class HostServiceStub(object):
                 request_serializer=gnnd_dot_v1_dot_host__service__pb2.UndrainDeviceRequest.SerializeToString,
                 response_deserializer=gnnd_dot_v1_dot_host__service__pb2.Device.FromString,
                 _registered_method=True)
+        self.CreatePageLink = channel.unary_unary(
+                '/gnnd.v1.HostService/CreatePageLink',
+                request_serializer=gnnd_dot_v1_dot_host__service__pb2.CreatePageLinkRequest.SerializeToString,
+                response_deserializer=gnnd_dot_v1_dot_host__service__pb2.PageLink.FromString,
+                _registered_method=True)
         self.CollectGarbage = channel.unary_unary(
                 '/gnnd.v1.HostService/CollectGarbage',
                 request_serializer=gnnd_dot_v1_dot_host__service__pb2.CollectGarbageRequest.SerializeToString,
@@ -95,6 +100,13 @@ class HostServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreatePageLink(self, request, context):
+        """Where a browser finds the daemon's page, with what lets it in.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CollectGarbage(self, request, context):
         """Removes now what the daemon's limits no longer keep, as it does by itself every so often; with
         dry_run says what that would be.
@@ -125,6 +137,11 @@ def add_HostServiceServicer_to_server(servicer, server):
                     servicer.UndrainDevice,
                     request_deserializer=gnnd_dot_v1_dot_host__service__pb2.UndrainDeviceRequest.FromString,
                     response_serializer=gnnd_dot_v1_dot_host__service__pb2.Device.SerializeToString,
+            ),
+            'CreatePageLink': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreatePageLink,
+                    request_deserializer=gnnd_dot_v1_dot_host__service__pb2.CreatePageLinkRequest.FromString,
+                    response_serializer=gnnd_dot_v1_dot_host__service__pb2.PageLink.SerializeToString,
             ),
             'CollectGarbage': grpc.unary_unary_rpc_method_handler(
                     servicer.CollectGarbage,
@@ -241,6 +258,33 @@ class HostService(object):
             '/gnnd.v1.HostService/UndrainDevice',
             gnnd_dot_v1_dot_host__service__pb2.UndrainDeviceRequest.SerializeToString,
             gnnd_dot_v1_dot_host__service__pb2.Device.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreatePageLink(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gnnd.v1.HostService/CreatePageLink',
+            gnnd_dot_v1_dot_host__service__pb2.CreatePageLinkRequest.SerializeToString,
+            gnnd_dot_v1_dot_host__service__pb2.PageLink.FromString,
             options,
             channel_credentials,
             insecure,

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/host_service.proto.
  */
 export const file_gnnd_v1_host_service: GenFile = /*@__PURE__*/
-  fileDesc("Chpnbm5kL3YxL2hvc3Rfc2VydmljZS5wcm90bxIHZ25uZC52MSIQCg5HZXRIb3N0UmVxdWVzdCKpAgoESG9zdBIQCghob3N0bmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgsKA3BpZBgDIAEoBRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3JlcxgFIAEoBRIUCgxtZW1vcnlfYnl0ZXMYBiABKAMSFwoPaW5zdHJ1Y3Rpb25fc2V0GAcgASgJEg0KBXJlYWR5GAggASgIEg0KBW5vdGVzGAkgAygJEhEKCXN0YXRlX2RpchgKIAEoCRIlCgRqb2JzGAsgAygLMhcuZ25uZC52MS5Ib3N0LkpvYnNFbnRyeRorCglKb2JzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASKkAgoGRGV2aWNlEgwKBG5hbWUYASABKAkSIQoEa2luZBgCIAEoDjITLmdubmQudjEuRGV2aWNlS2luZBIjCgVzdGF0ZRgDIAEoDjIULmdubmQudjEuRGV2aWNlU3RhdGUSCwoDam9iGAQgASgJEg0KBWNvcmVzGAUgAygFEgwKBHV1aWQYBiABKAkSDwoHcHJvZHVjdBgHIAEoCRILCgNwY2kYCCABKAkSFAoMbWVtb3J5X2J5dGVzGAkgASgDEhQKDGJ1ZGdldF9ieXRlcxgKIAEoAxINCgVwZWVycxgLIAMoCRIMCgRub3RlGAwgASgJEgwKBGJpdHMYDSABKAkSJQoKcGVlcl9saW5rcxgOIAMoDjIRLmdubmQudjEuTGlua0tpbmQiIgoSRHJhaW5EZXZpY2VSZXF1ZXN0EgwKBG5hbWUYASABKAkiJAoUVW5kcmFpbkRldmljZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSIUChJMaXN0RGV2aWNlc1JlcXVlc3QiNwoTTGlzdERldmljZXNSZXNwb25zZRIgCgdkZXZpY2VzGAEgAygLMg8uZ25uZC52MS5EZXZpY2UiKAoVQ29sbGVjdEdhcmJhZ2VSZXF1ZXN0Eg8KB2RyeV9ydW4YASABKAgiXgoLR2FyYmFnZUl0ZW0SIgoEa2luZBgBIAEoDjIULmdubmQudjEuR2FyYmFnZUtpbmQSDAoEbmFtZRgCIAEoCRINCgVieXRlcxgDIAEoAxIOCgZyZWFzb24YBCABKAkiYAoWQ29sbGVjdEdhcmJhZ2VSZXNwb25zZRIjCgVpdGVtcxgBIAMoCzIULmdubmQudjEuR2FyYmFnZUl0ZW0SEgoKaXRlbV9jb3VudBgCIAEoAxINCgVieXRlcxgDIAEoAyppCgpEZXZpY2VLaW5kEhsKF0RFVklDRV9LSU5EX1VOU1BFQ0lGSUVEEAASEwoPREVWSUNFX0tJTkRfQ1BVEAESFAoQREVWSUNFX0tJTkRfQ1VEQRACEhMKD0RFVklDRV9LSU5EX1NJTRADKq8BCgtEZXZpY2VTdGF0ZRIcChhERVZJQ0VfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFERVZJQ0VfU1RBVEVfRlJFRRABEhoKFkRFVklDRV9TVEFURV9BTExPQ0FURUQQAhIcChhERVZJQ0VfU1RBVEVfUVVBUkFOVElORUQQAxIXChNERVZJQ0VfU1RBVEVfVU5VU0VEEAQSGAoUREVWSUNFX1NUQVRFX0RSQUlORUQQBSpnCghMaW5rS2luZBIZChVMSU5LX0tJTkRfVU5TUEVDSUZJRUQQABIUChBMSU5LX0tJTkRfTlZMSU5LEAESEgoOTElOS19LSU5EX1BDSUUQAhIWChJMSU5LX0tJTkRfSE9TVF9CVVMQAyqsAQoLR2FyYmFnZUtpbmQSHAoYR0FSQkFHRV9LSU5EX1VOU1BFQ0lGSUVEEAASFAoQR0FSQkFHRV9LSU5EX0pPQhABEhQKEEdBUkJBR0VfS0lORF9MT0cQAhIdChlHQVJCQUdFX0tJTkRfREVSSVZFRF9GSUxFEAMSFwoTR0FSQkFHRV9LSU5EX0VWRU5UUxAEEhsKF0dBUkJBR0VfS0lORF9PUEVSQVRJT05TEAUy2wIKC0hvc3RTZXJ2aWNlEjEKB0dldEhvc3QSFy5nbm5kLnYxLkdldEhvc3RSZXF1ZXN0Gg0uZ25uZC52MS5Ib3N0EkgKC0xpc3REZXZpY2VzEhsuZ25uZC52MS5MaXN0RGV2aWNlc1JlcXVlc3QaHC5nbm5kLnYxLkxpc3REZXZpY2VzUmVzcG9uc2USOwoLRHJhaW5EZXZpY2USGy5nbm5kLnYxLkRyYWluRGV2aWNlUmVxdWVzdBoPLmdubmQudjEuRGV2aWNlEj8KDVVuZHJhaW5EZXZpY2USHS5nbm5kLnYxLlVuZHJhaW5EZXZpY2VSZXF1ZXN0Gg8uZ25uZC52MS5EZXZpY2USUQoOQ29sbGVjdEdhcmJhZ2USHi5nbm5kLnYxLkNvbGxlY3RHYXJiYWdlUmVxdWVzdBofLmdubmQudjEuQ29sbGVjdEdhcmJhZ2VSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("Chpnbm5kL3YxL2hvc3Rfc2VydmljZS5wcm90bxIHZ25uZC52MSIQCg5HZXRIb3N0UmVxdWVzdCKpAgoESG9zdBIQCghob3N0bmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEgsKA3BpZBgDIAEoBRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjb3JlcxgFIAEoBRIUCgxtZW1vcnlfYnl0ZXMYBiABKAMSFwoPaW5zdHJ1Y3Rpb25fc2V0GAcgASgJEg0KBXJlYWR5GAggASgIEg0KBW5vdGVzGAkgAygJEhEKCXN0YXRlX2RpchgKIAEoCRIlCgRqb2JzGAsgAygLMhcuZ25uZC52MS5Ib3N0LkpvYnNFbnRyeRorCglKb2JzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASKkAgoGRGV2aWNlEgwKBG5hbWUYASABKAkSIQoEa2luZBgCIAEoDjITLmdubmQudjEuRGV2aWNlS2luZBIjCgVzdGF0ZRgDIAEoDjIULmdubmQudjEuRGV2aWNlU3RhdGUSCwoDam9iGAQgASgJEg0KBWNvcmVzGAUgAygFEgwKBHV1aWQYBiABKAkSDwoHcHJvZHVjdBgHIAEoCRILCgNwY2kYCCABKAkSFAoMbWVtb3J5X2J5dGVzGAkgASgDEhQKDGJ1ZGdldF9ieXRlcxgKIAEoAxINCgVwZWVycxgLIAMoCRIMCgRub3RlGAwgASgJEgwKBGJpdHMYDSABKAkSJQoKcGVlcl9saW5rcxgOIAMoDjIRLmdubmQudjEuTGlua0tpbmQiIgoSRHJhaW5EZXZpY2VSZXF1ZXN0EgwKBG5hbWUYASABKAkiJAoUVW5kcmFpbkRldmljZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSIUChJMaXN0RGV2aWNlc1JlcXVlc3QiFwoVQ3JlYXRlUGFnZUxpbmtSZXF1ZXN0IkwKCFBhZ2VMaW5rEg8KB2FkZHJlc3MYASABKAkSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjcKE0xpc3REZXZpY2VzUmVzcG9uc2USIAoHZGV2aWNlcxgBIAMoCzIPLmdubmQudjEuRGV2aWNlIigKFUNvbGxlY3RHYXJiYWdlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIl4KC0dhcmJhZ2VJdGVtEiIKBGtpbmQYASABKA4yFC5nbm5kLnYxLkdhcmJhZ2VLaW5kEgwKBG5hbWUYAiABKAkSDQoFYnl0ZXMYAyABKAMSDgoGcmVhc29uGAQgASgJImAKFkNvbGxlY3RHYXJiYWdlUmVzcG9uc2USIwoFaXRlbXMYASADKAsyFC5nbm5kLnYxLkdhcmJhZ2VJdGVtEhIKCml0ZW1fY291bnQYAiABKAMSDQoFYnl0ZXMYAyABKAMqaQoKRGV2aWNlS2luZBIbChdERVZJQ0VfS0lORF9VTlNQRUNJRklFRBAAEhMKD0RFVklDRV9LSU5EX0NQVRABEhQKEERFVklDRV9LSU5EX0NVREEQAhITCg9ERVZJQ0VfS0lORF9TSU0QAyqvAQoLRGV2aWNlU3RhdGUSHAoYREVWSUNFX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRREVWSUNFX1NUQVRFX0ZSRUUQARIaChZERVZJQ0VfU1RBVEVfQUxMT0NBVEVEEAISHAoYREVWSUNFX1NUQVRFX1FVQVJBTlRJTkVEEAMSFwoTREVWSUNFX1NUQVRFX1VOVVNFRBAEEhgKFERFVklDRV9TVEFURV9EUkFJTkVEEAUqZwoITGlua0tpbmQSGQoVTElOS19LSU5EX1VOU1BFQ0lGSUVEEAASFAoQTElOS19LSU5EX05WTElOSxABEhIKDkxJTktfS0lORF9QQ0lFEAISFgoSTElOS19LSU5EX0hPU1RfQlVTEAMqrAEKC0dhcmJhZ2VLaW5kEhwKGEdBUkJBR0VfS0lORF9VTlNQRUNJRklFRBAAEhQKEEdBUkJBR0VfS0lORF9KT0IQARIUChBHQVJCQUdFX0tJTkRfTE9HEAISHQoZR0FSQkFHRV9LSU5EX0RFUklWRURfRklMRRADEhcKE0dBUkJBR0VfS0lORF9FVkVOVFMQBBIbChdHQVJCQUdFX0tJTkRfT1BFUkFUSU9OUxAFMqADCgtIb3N0U2VydmljZRIxCgdHZXRIb3N0EhcuZ25uZC52MS5HZXRIb3N0UmVxdWVzdBoNLmdubmQudjEuSG9zdBJICgtMaXN0RGV2aWNlcxIbLmdubmQudjEuTGlzdERldmljZXNSZXF1ZXN0GhwuZ25uZC52MS5MaXN0RGV2aWNlc1Jlc3BvbnNlEjsKC0RyYWluRGV2aWNlEhsuZ25uZC52MS5EcmFpbkRldmljZVJlcXVlc3QaDy5nbm5kLnYxLkRldmljZRI/Cg1VbmRyYWluRGV2aWNlEh0uZ25uZC52MS5VbmRyYWluRGV2aWNlUmVxdWVzdBoPLmdubmQudjEuRGV2aWNlEkMKDkNyZWF0ZVBhZ2VMaW5rEh4uZ25uZC52MS5DcmVhdGVQYWdlTGlua1JlcXVlc3QaES5nbm5kLnYxLlBhZ2VMaW5rElEKDkNvbGxlY3RHYXJiYWdlEh4uZ25uZC52MS5Db2xsZWN0R2FyYmFnZVJlcXVlc3QaHy5nbm5kLnYxLkNvbGxlY3RHYXJiYWdlUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * Nothing to say.
@@ -523,6 +523,80 @@ export const ListDevicesRequestSchema: GenMessage<ListDevicesRequest, {jsonType:
   messageDesc(file_gnnd_v1_host_service, 5);
 
 /**
+ * Nothing to say.
+ *
+ * @generated from message gnnd.v1.CreatePageLinkRequest
+ */
+export type CreatePageLinkRequest = Message<"gnnd.v1.CreatePageLinkRequest"> & {
+};
+
+/**
+ * Nothing to say.
+ *
+ * @generated from message gnnd.v1.CreatePageLinkRequest
+ */
+export type CreatePageLinkRequestJson = {
+};
+
+/**
+ * Describes the message gnnd.v1.CreatePageLinkRequest.
+ * Use `create(CreatePageLinkRequestSchema)` to create a new message.
+ */
+export const CreatePageLinkRequestSchema: GenMessage<CreatePageLinkRequest, {jsonType: CreatePageLinkRequestJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_host_service, 6);
+
+/**
+ * Where the page is.
+ *
+ * @generated from message gnnd.v1.PageLink
+ */
+export type PageLink = Message<"gnnd.v1.PageLink"> & {
+  /**
+   * For example http://127.0.0.1:9464/; behind a #, which browsers keep to themselves, a token that
+   * may look and change nothing, for callers who have none of their own. Empty: no page is served.
+   *
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * Until when that token is good; it also ends with the daemon. Not set without one.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 2;
+   */
+  expireTime?: Timestamp | undefined;
+};
+
+/**
+ * Where the page is.
+ *
+ * @generated from message gnnd.v1.PageLink
+ */
+export type PageLinkJson = {
+  /**
+   * For example http://127.0.0.1:9464/; behind a #, which browsers keep to themselves, a token that
+   * may look and change nothing, for callers who have none of their own. Empty: no page is served.
+   *
+   * @generated from field: string address = 1;
+   */
+  address?: string;
+
+  /**
+   * Until when that token is good; it also ends with the daemon. Not set without one.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 2;
+   */
+  expireTime?: TimestampJson;
+};
+
+/**
+ * Describes the message gnnd.v1.PageLink.
+ * Use `create(PageLinkSchema)` to create a new message.
+ */
+export const PageLinkSchema: GenMessage<PageLink, {jsonType: PageLinkJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_host_service, 7);
+
+/**
  * All devices.
  *
  * @generated from message gnnd.v1.ListDevicesResponse
@@ -555,7 +629,7 @@ export type ListDevicesResponseJson = {
  * Use `create(ListDevicesResponseSchema)` to create a new message.
  */
 export const ListDevicesResponseSchema: GenMessage<ListDevicesResponse, {jsonType: ListDevicesResponseJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_host_service, 6);
+  messageDesc(file_gnnd_v1_host_service, 8);
 
 /**
  * What is not kept any longer.
@@ -590,7 +664,7 @@ export type CollectGarbageRequestJson = {
  * Use `create(CollectGarbageRequestSchema)` to create a new message.
  */
 export const CollectGarbageRequestSchema: GenMessage<CollectGarbageRequest, {jsonType: CollectGarbageRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_host_service, 7);
+  messageDesc(file_gnnd_v1_host_service, 9);
 
 /**
  * One thing that is not kept.
@@ -667,7 +741,7 @@ export type GarbageItemJson = {
  * Use `create(GarbageItemSchema)` to create a new message.
  */
 export const GarbageItemSchema: GenMessage<GarbageItem, {jsonType: GarbageItemJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_host_service, 8);
+  messageDesc(file_gnnd_v1_host_service, 10);
 
 /**
  * What was removed, or would be.
@@ -730,7 +804,7 @@ export type CollectGarbageResponseJson = {
  * Use `create(CollectGarbageResponseSchema)` to create a new message.
  */
 export const CollectGarbageResponseSchema: GenMessage<CollectGarbageResponse, {jsonType: CollectGarbageResponseJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_host_service, 9);
+  messageDesc(file_gnnd_v1_host_service, 11);
 
 /**
  * Kinds of devices.
@@ -998,6 +1072,16 @@ export const HostService: GenService<{
     methodKind: "unary";
     input: typeof UndrainDeviceRequestSchema;
     output: typeof DeviceSchema;
+  },
+  /**
+   * Where a browser finds the daemon's page, with what lets it in.
+   *
+   * @generated from rpc gnnd.v1.HostService.CreatePageLink
+   */
+  createPageLink: {
+    methodKind: "unary";
+    input: typeof CreatePageLinkRequestSchema;
+    output: typeof PageLinkSchema;
   },
   /**
    * Removes now what the daemon's limits no longer keep, as it does by itself every so often; with
