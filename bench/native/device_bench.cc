@@ -23,6 +23,7 @@
 #include "core/base/mapping.h"
 #include "core/batch/layout.h"
 #include "core/device/device.h"
+#include "core/kernels/row_tiers.h"
 #include "core/sample/device_sampler.h"
 #include "power_law_graph.h"
 
@@ -112,8 +113,7 @@ class Bench {
         const auto cache = Memory(table_bytes);
         gnnd_device_gather args = GatherOf(nodes.data(), count, row_bytes, out.data());
         args.ranks = nodes.data();
-        args.cache = cache.data();
-        args.cached_rows = rows;
+        AddPrefix(&args.tiers, rows, cache.data());
         const double rate = moved / Time([&] { Run(args); });
         const double limit =
             moved / Time([&] {
@@ -129,7 +129,7 @@ class Bench {
       for (uint32_t& node : drawn) node %= static_cast<uint32_t>(host_rows);
       Check(stream_->StageIn<uint32_t>(nodes.view(), drawn));
       gnnd_device_gather args = GatherOf(nodes.data(), count, row_bytes, out.data());
-      args.host_rows = host.registration->seen();
+      args.tiers.by_node = host.registration->seen();
       const double rate = moved / Time([&] { Run(args); });
       const double limit = moved / Time([&] {
                              gnnd_device_error error{};

@@ -1,3 +1,4 @@
+#include "core/kernels/row_tiers.h"
 #include "cuda/elements.cuh"
 #include "cuda/operators.h"
 
@@ -32,15 +33,15 @@ GNND_DEVICE Split SplitOf(uint64_t flat, uint32_t row_words) {
 // Where row i of a batch lies; null: it has to be brought (a miss that the device cannot read).
 template <typename Word>
 GNND_DEVICE const Word* SourceOf(const RowSource& source, uint64_t i, uint32_t row_words) {
-  const uint32_t rank = source.ranks == nullptr ? 0xFFFFFFFF : source.ranks[i];
-  if (rank < source.cache_rows) {
-    return static_cast<const Word*>(source.cache) + uint64_t{rank} * row_words;
+  const gnnd_device_row_tiers& tiers = source.tiers;
+  if (source.ranks != nullptr) {
+    const RowSpot spot = SpotOf(tiers, source.ranks[i]);
+    if (spot.index != kNoSpot) {
+      return static_cast<const Word*>(tiers.place[spot.index]) + uint64_t{spot.row} * row_words;
+    }
   }
-  if (rank < source.ranked_rows) {
-    return static_cast<const Word*>(source.ranked) + uint64_t{rank} * row_words;
-  }
-  if (source.table == nullptr) return nullptr;
-  return static_cast<const Word*>(source.table) + uint64_t{source.nodes[i]} * row_words;
+  if (tiers.by_node == nullptr) return nullptr;
+  return static_cast<const Word*>(tiers.by_node) + uint64_t{source.nodes[i]} * row_words;
 }
 
 template <typename Word>
@@ -74,9 +75,10 @@ GNND_KERNEL ScatterRowWords(const Word* rows, const uint32_t* places, uint64_t w
 
 // The widest word that divides rows and all addresses.
 uint32_t WordBytes(const RowSource& source, uint64_t row_bytes, const void* out) {
-  const uint64_t bits =
-      row_bytes | reinterpret_cast<uintptr_t>(out) | reinterpret_cast<uintptr_t>(source.cache) |
-      reinterpret_cast<uintptr_t>(source.ranked) | reinterpret_cast<uintptr_t>(source.table);
+  const gnnd_device_row_tiers& tiers = source.tiers;
+  uint64_t bits =
+      row_bytes | reinterpret_cast<uintptr_t>(out) | reinterpret_cast<uintptr_t>(tiers.by_node);
+  for (uint32_t p = 0; p < tiers.places; ++p) bits |= reinterpret_cast<uintptr_t>(tiers.place[p]);
   return bits % 16 == 0 ? 16 : bits % 4 == 0 ? 4 : 2;
 }
 
@@ -130,7 +132,9 @@ void ConvertRows(const Queue& queue, const RowSource& source, uint64_t count, ui
 void ScatterRows(const Queue& queue, const void* rows, const uint32_t* places, uint64_t count,
                  uint64_t row_bytes, void* out, uint64_t out_stride) {
   const uint64_t stride = out_stride == 0 ? row_bytes : out_stride;
-  WithWord(WordBytes({.table = rows}, row_bytes | stride, out), [&]<typename Word>(Word) {
+  RowSource source;
+  source.tiers.by_node = rows;
+  WithWord(WordBytes(source, row_bytes | stride, out), [&]<typename Word>(Word) {
     const auto row_words = static_cast<uint32_t>(row_bytes / sizeof(Word));
     const uint64_t words = count * row_words;
     LaunchFor(queue, words, ScatterRowWords<Word>, static_cast<const Word*>(rows), places, words,

@@ -11,6 +11,7 @@
 #include "core/kernels/update.h"
 #include "cuda/queue.h"
 #include "cuda/sample_views.h"
+#include "include/gnnd/device_kernels.h"
 
 // What a device can do, one function an operator: each puts launches on the queue's stream and
 // returns. Pointers are the device's. Nothing allocates, waits, or reads what the device wrote;
@@ -85,17 +86,11 @@ void WeighGcn(const Queue& queue, const HopTask& task);
 void MarkHotRanks(const Queue& queue, const uint32_t* ranks, uint32_t largest_cache,
                   const uint32_t* nodes, uint32_t first, uint32_t count, uint32_t* out);
 
-// Where a batch's rows lie: those of a hot rank below cache_rows in the device's cache, at their
-// rank, and those below ranked_rows in the host's memory likewise; the others in the whole table,
-// at their node, if the device can read it.
+// Where a batch's rows lie (device_kernels.h); ScatterRows brings what no tier has.
 struct RowSource {
-  const void* cache = nullptr;
-  uint32_t cache_rows = 0;
-  const void* table = nullptr;      // null: ScatterRows brings the misses
   const uint32_t* nodes = nullptr;  // of the batch
-  const uint32_t* ranks = nullptr;  // null: all miss
-  const void* ranked = nullptr;     // before the table
-  uint32_t ranked_rows = 0;
+  const uint32_t* ranks = nullptr;  // null: of no rank
+  gnnd_device_row_tiers tiers{};
 };
 
 // Rows first .. first + count of a batch, as they are, to the same places of `out`, which begins

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/executor/sampler_loop.h"
+#include "core/feature/row_placement.h"
 #include "core/graph/dataset.h"
 #include "core/ledger/segment.h"
 #include "core/model/model_spec.h"
@@ -105,12 +106,32 @@ inline constexpr auto kTable<HistoryConfig> =
              Field{"levels", &HistoryConfig::levels, "How many are kept."},
              Field{"numNodes", &HistoryConfig::num_nodes});
 
+template <>
+inline constexpr auto kTable<RowPlacement::Place> =
+    StructOf("RowPlace", Field{"device", &RowPlacement::Place::device, "2^32 - 1: the host."},
+             Field{"row", &RowPlacement::Place::row, "Of the first rank that is dealt to it."});
+
+template <>
+inline constexpr auto kTable<RowPlacement::Line> =
+    StructOf("RowLine", "Ranks from `from` on and below `to`, dealt in rotation.",
+             Field{"from", &RowPlacement::Line::from}, Field{"to", &RowPlacement::Line::to},
+             Field{"places", &RowPlacement::Line::places});
+
+template <>
+inline constexpr auto kTable<RowPlacement> =
+    StructOf("RowPlacement", "Rows of the hot order, as one device reads them.",
+             Field{"device", &RowPlacement::device, "The reader's, of the segment."},
+             Field{"lines", &RowPlacement::lines, "Empty: a plain cache, and no other device."},
+             Field{"rowNs", &RowPlacement::row_ns, "What a row of each device costs."},
+             Field{"hostRowNs", &RowPlacement::host_row_ns});
+
 struct CacheOptions {
   std::string order_path;
   uint64_t rows = 0;
   bool features_on_disk = false;
   uint64_t read_ahead_bytes = 0;
   int host_tier_fd = 0;
+  RowPlacement placement;
 };
 
 template <>
@@ -124,7 +145,9 @@ inline constexpr auto kTable<CacheOptions> = StructOf(
     Field{"readAheadBytes", &CacheOptions::read_ahead_bytes,
           "For a Sampler: pages that it may ask for before they are wanted; 0: none."},
     Field{"hostTierFd", &CacheOptions::host_tier_fd,
-          "For a Trainer: of `hostTierFill`, for its device to read by itself; 0: none."});
+          "For a Trainer: of `hostTierFill`, for its device to read by itself; 0: none."},
+    Field{"placement", &CacheOptions::placement,
+          "For a Trainer on a device: which rows it holds, and which others do."});
 
 struct DeviceOptions {
   std::string plugin;

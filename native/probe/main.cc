@@ -1,13 +1,15 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "core/base/mapping.h"
 #include "core/device/plugin.h"
 
-// gnnd_probe FILE [--open]: what a device plug-in finds on this host, as one JSON object on stdout.
+// gnnd_probe FILE [--open|--rates]: what a device plug-in finds on this host, as one JSON object on
+// stdout; with --rates what devices read of each other's memory and the host's, in bytes a second.
 // A process of its own, so that a driver that hangs or crashes takes nobody with it. With --open
 // each device is opened for a moment and asked to register a page: only then is it known whether
 // somebody else has it alone, and how much memory is free. Exit status 0 whenever there is an
@@ -210,6 +212,29 @@ std::string LinksOf(const gnnd_device_plugin& table, uint32_t devices) {
   return ListOf(links);
 }
 
+// What devices read a second, of the host's memory and over each kind of link: of the first two
+// that it joins.
+std::string RatesOf(const gnnd_device_plugin& table, uint32_t devices) {
+  constexpr const char* kNames[] = {"", "NVLINK", "PCIE", "HOST_BUS"};
+  Object rates;
+  std::array<bool, std::size(kNames)> known{};
+  uint64_t rate = 0;
+  if (devices > 0 && table.link_rate(0, GNND_HOST_MEMORY, &rate, nullptr) == GNND_DEVICE_OK) {
+    rates.Number("HOST", rate);
+  }
+  for (uint32_t from = 0; from < devices; ++from) {
+    for (uint32_t to = 0; to < devices; ++to) {
+      gnnd_device_link link{};
+      if (from == to || table.link(from, to, &link, nullptr) != GNND_DEVICE_OK) continue;
+      if (link.access != 1 || link.kind >= known.size() || known[link.kind]) continue;
+      if (table.link_rate(from, to, &rate, nullptr) != GNND_DEVICE_OK) continue;
+      known[link.kind] = true;
+      rates.Number(kNames[link.kind], rate);
+    }
+  }
+  return rates.Done();
+}
+
 std::string Probe(const std::string& path, bool is_opening) {
   const Result<const DevicePlugin*> plugin = DevicePlugin::Load(path);
   if (!plugin.ok()) {
@@ -237,15 +262,24 @@ std::string Probe(const std::string& path, bool is_opening) {
       .Done();
 }
 
+std::string Measured(const std::string& path) {
+  const Result<const DevicePlugin*> plugin = DevicePlugin::Load(path);
+  gnnd_device_system system{};
+  if (!plugin.ok() || (*plugin)->table().system(&system, nullptr) != GNND_DEVICE_OK) return "{}";
+  return RatesOf((*plugin)->table(), system.devices);
+}
+
 }  // namespace
 }  // namespace gnnd
 
 int main(int argc, char** argv) {
-  const bool is_opening = argc == 3 && std::strcmp(argv[2], "--open") == 0;
-  if (argc < 2 || (argc == 3 && !is_opening) || argc > 3) {
-    static_cast<void>(std::fputs("usage: gnnd_probe FILE [--open]\n", stderr));
+  const auto asks = [&](const char* flag) { return argc == 3 && std::strcmp(argv[2], flag) == 0; };
+  const bool is_opening = asks("--open");
+  if (argc < 2 || argc > 3 || (argc == 3 && !is_opening && !asks("--rates"))) {
+    static_cast<void>(std::fputs("usage: gnnd_probe FILE [--open|--rates]\n", stderr));
     return 2;
   }
-  std::puts(gnnd::Probe(argv[1], is_opening).c_str());
+  const bool is_measuring = argc == 3 && !is_opening;
+  std::puts((is_measuring ? gnnd::Measured(argv[1]) : gnnd::Probe(argv[1], is_opening)).c_str());
   return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "core/feature/hot_order.h"
 #include "core/graph/features.h"
+#include "core/kernels/row_tiers.h"
 #include "train/ops.h"
 
 namespace gnnd {
@@ -148,19 +149,40 @@ Result<DeviceFeatures> DeviceFeatures::Load(const TrainOptions& options) {
   made.seen_ = options.device.features_seen;
   made.ranked_rows_ = options.host_features.num_rows();
   const uint64_t row_bytes = options.features.row_bytes();
-  const uint64_t fit = options.device.cache_bytes / row_bytes;
-  made.cache_rows_ = std::min<uint64_t>(fit, options.hot_order.size());
-  if (made.cache_rows_ > 0 || (made.seen_ != nullptr && made.ranked_rows_ > 0)) {
+  const uint64_t fit =
+      std::min<uint64_t>(options.device.cache_bytes / row_bytes, options.hot_order.size());
+  const bool is_placed = !options.device.placement.lines.empty();
+  made.placement_ = is_placed ? options.device.placement : RowPlacement::Prefix(fit);
+  const auto own = GNND_VALUE(made.placement_.OwnNodes(options.hot_order));
+  const std::span<const uint32_t> order = own;
+  made.cache_rows_ = order.size();
+  for (const RowPlacement::Line& line : made.placement_.lines) {
+    made.places_ += static_cast<uint32_t>(line.places.size());
+  }
+  if (made.cache_rows_ > 0 || is_placed || (made.seen_ != nullptr && made.ranked_rows_ > 0)) {
     made.node_ranks_ = options.hot_ranks;
   }
-  const std::span<const uint32_t> order = options.hot_order.first(made.cache_rows_);
+  // Kernels take so many, and one more for the host.
+  if (made.placement_.lines.size() >= GNND_DEVICE_ROW_LINES ||
+      made.places_ >= GNND_DEVICE_ROW_PLACES) {
+    return Status(Code::kInvalidArgument,
+                  "placement of feature rows: " + std::to_string(made.placement_.lines.size()) +
+                      " lines with " + std::to_string(made.places_) + " places");
+  }
   for (const uint32_t node : order) {
     if (node < options.features.num_rows()) continue;
     return Status(Code::kInvalidArgument,
                   "hot_order: node " + std::to_string(node) + " is not in the graph");
   }
-  made.cache_ = GNND_VALUE(
-      DeviceBuffer<std::byte>::Allocate(device, order.size() * row_bytes, DevicePurpose::kCache));
+  const bool is_shared = is_placed && options.device.shares != nullptr && !order.empty();
+  const uint64_t all_bytes = order.size() * row_bytes;
+  if (is_shared) {
+    made.shared_ =
+        GNND_VALUE(SharedDeviceBuffer::Allocate(device, all_bytes, DevicePurpose::kCache));
+  } else {
+    made.cache_ =
+        GNND_VALUE(DeviceBuffer<std::byte>::Allocate(device, all_bytes, DevicePurpose::kCache));
+  }
   const std::unique_ptr<DeviceStream> stream = GNND_VALUE(DeviceStream::Create(device));
   const uint64_t part = std::max<uint64_t>(1, kPartBytes / row_bytes);
   std::vector<std::byte> rows(std::min<uint64_t>(part, order.size()) * row_bytes);
@@ -169,26 +191,35 @@ Result<DeviceFeatures> DeviceFeatures::Load(const TrainOptions& options) {
     if (options.features_on_disk) AskForRows(options.features, nodes);
     gnnd::CopyRows(options.features, nodes, rows.data());
     const uint64_t bytes = nodes.size() * row_bytes;
-    GNND_TRY(stream->StageIn<std::byte>({made.cache_.data() + begin * row_bytes, bytes},
+    GNND_TRY(stream->StageIn<std::byte>({made.memory() + begin * row_bytes, bytes},
                                         {rows.data(), bytes}));
   }
   GNND_TRY(stream->Synchronize());
+  if (is_shared) {
+    const uint32_t owner = options.device.incarnation;
+    options.device.shares->Publish(made.placement_.device,
+                                   {owner, all_bytes, made.shared_.handle()});
+  }
   return made;
 }
 
-gnnd_device_gather DeviceFeatures::gather() const {
-  gnnd_device_gather gather{};
-  gather.row_bytes = static_cast<uint32_t>(row_bytes());
-  gather.out_stride = row_bytes();
-  gather.cache = cache_.data();
-  gather.cached_rows = cache_rows_;
-  if (ranked_rows_ == 0) {
-    gather.host_rows = seen_;
-  } else if (seen_ != nullptr) {
-    gather.host_ranked = seen_;
-    gather.host_ranked_rows = ranked_rows_;
+gnnd_device_row_tiers DeviceFeatures::tiers() const {
+  gnnd_device_row_tiers tiers{};
+  std::vector<const void*> places;
+  for (const RowPlacement::Line& line : placement_.lines) {
+    places.clear();
+    for (const RowPlacement::Place& place : line.places) {
+      const bool is_own = place.device == placement_.device;
+      places.push_back(is_own ? memory() + place.row * row_bytes() : nullptr);
+    }
+    AddLine(&tiers, line.from, line.to, places);
   }
-  return gather;
+  if (ranked_rows_ == 0) {
+    tiers.by_node = seen_;
+  } else if (seen_ != nullptr) {
+    AddPrefix(&tiers, ranked_rows_, seen_);
+  }
+  return tiers;
 }
 
 RankedNodes DeviceReader::Ranked(const RankedNodes& given) {
@@ -200,30 +231,76 @@ RankedNodes DeviceReader::Ranked(const RankedNodes& given) {
   return {given.nodes, looked_up_};
 }
 
-void DeviceReader::ListMisses(const RankedNodes& given) {
+void DeviceReader::Sort(const FeatureStore& store, const RankedNodes& given) {
   positions_.clear();
   nodes_.clear();
   ranks_.clear();
-  if (!features_.needs_ranks()) return;
+  ways_ = Ways();
+  uint64_t found[GNND_DEVICE_ROW_PLACES] = {};
+  const uint32_t host = features_.places();
   for (uint32_t i = 0; i < given.nodes.size(); ++i) {
     const uint32_t rank = given.ranks.empty() ? kNoRank : given.ranks[i];
-    if (rank < features_.end_rank()) continue;
+    const RowSpot spot = SpotOf(tiers_, rank);
+    if (spot.index < host) {
+      ++found[spot.index];
+      continue;
+    }
+    const Tier kind = store.tiers()[store.PlaceOf(given.nodes[i], rank).tier].kind;
+    ++ways_.traffic.rows[static_cast<uint32_t>(kind)];
+    if (spot.index != kNoSpot || tiers_.by_node != nullptr) {
+      ++ways_.bus_rows;
+      continue;
+    }
     positions_.push_back(i);
     nodes_.push_back(given.nodes[i]);
     ranks_.push_back(rank);
+  }
+  Account(found);
+}
+
+void DeviceReader::Tell(ExtractReport* report) const {
+  report->traffic = ways_.traffic;
+  report->staged_rows = positions_.size();
+  report->staged_bytes = positions_.size() * features_.row_bytes();
+  report->bus_rows = ways_.bus_rows;
+  report->bus_bytes = ways_.bus_rows * features_.row_bytes();
+  report->row_wait_ns = static_cast<uint64_t>(ways_.wait_ns + 0.5);
+}
+
+// Of rows by the place where they were found, and of those of the host's.
+void DeviceReader::Account(std::span<const uint64_t> found) {
+  const RowPlacement& placement = features_.placement();
+  uint64_t* const rows = ways_.traffic.rows;
+  ways_.wait_ns = placement.host_row_ns * static_cast<double>(ways_.bus_rows + positions_.size());
+  uint32_t at = 0;
+  for (const RowPlacement::Line& line : placement.lines) {
+    for (const RowPlacement::Place& place : line.places) {
+      const uint64_t here = found[at++];
+      const bool is_own = place.device == placement.device;
+      rows[static_cast<uint32_t>(is_own ? Tier::kDevice : Tier::kPeer)] += here;
+      if (is_own || place.device >= placement.row_ns.size()) continue;
+      ways_.wait_ns += placement.row_ns[place.device] * static_cast<double>(here);
+    }
+  }
+  for (uint32_t kind = 0; kind < kNumTiers; ++kind) {
+    ways_.traffic.bytes[kind] = rows[kind] * features_.row_bytes();
   }
 }
 
 void DeviceReader::Read(const FeatureStore& store, const RankedNodes& given,
                         const RankedNodes& copy, TrainStream* stream, Workspace* workspace,
                         std::byte* out) {
+  if (peers_ != nullptr) peers_->Refresh(&tiers_);
   const RankedNodes read = Ranked(given);
   // The nodes are here as well, so nobody waits for the device to list its misses.
-  ListMisses(read);
+  Sort(store, read);
   const SampleCopy copies(stream, workspace);
   const uint64_t row_bytes = features_.row_bytes();
   if (positions_.size() < read.nodes.size()) {
-    gnnd_device_gather gather = features_.gather();
+    gnnd_device_gather gather{};
+    gather.row_bytes = static_cast<uint32_t>(row_bytes);
+    gather.out_stride = row_bytes;
+    gather.tiers = tiers_;
     gather.nodes = (copy.nodes.empty() ? copies.Copied(read.nodes) : copy.nodes).data();
     gather.ranks = (copy.ranks.empty() ? copies.Copied(read.ranks) : copy.ranks).data();
     gather.count = read.nodes.size();

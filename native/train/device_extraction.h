@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,38 +10,46 @@
 #include "core/base/status.h"
 #include "core/batch/sample.h"
 #include "core/device/device.h"
+#include "core/executor/train_work.h"
 #include "core/feature/feature_store.h"
 #include "train/device_stream.h"
 #include "train/extraction.h"
+#include "train/peer_rows.h"
 #include "train/train_options.h"
 
 // Extraction to a device with memory of its own.
 
 namespace gnnd {
 
-// The hottest rows in a device's memory, and what else of the host's it reaches by itself.
+// A device's own rows in its memory, and what else of the host's it reaches by itself.
 class DeviceFeatures {
  public:
-  // Loads as many rows of options.hot_order as options.device.cache_bytes hold. kDeviceMemory where
-  // they are over the device's budget; kInvalidArgument for an order of other nodes.
+  // Loads the rows that options.device says, and lets others read them where there are any.
+  // kDeviceMemory where they are over the device's budget; kInvalidArgument for an order of other
+  // nodes, or a placement that contradicts itself.
   static Result<DeviceFeatures> Load(const TrainOptions& options);
 
   uint64_t cache_rows() const { return cache_rows_; }
+  const RowPlacement& placement() const { return placement_; }
+  // Of tiers(): those of the placement, which come first.
+  uint32_t places() const { return places_; }
   uint64_t row_bytes() const { return features_.row_bytes(); }
   const RowTable& table() const { return features_; }
   // Of every node, where that leads to rows that a node's number does not; else empty.
   std::span<const uint32_t> node_ranks() const { return node_ranks_; }
-  // Whether it has no row of a node without a rank.
-  bool needs_ranks() const { return seen_ == nullptr || ranked_rows_ > 0; }
-  // Rows of ranks below are the device's to read; without a rank where !needs_ranks().
-  uint64_t end_rank() const { return std::max(cache_rows_, seen_ == nullptr ? 0 : ranked_rows_); }
-  // But for nodes, ranks, their number and where rows go.
-  gnnd_device_gather gather() const;
+  // Where kernels find rows: the placement's lines, with a place for each of theirs, then the
+  // host's. Places of other devices are null.
+  gnnd_device_row_tiers tiers() const;
 
  private:
+  std::byte* memory() const { return cache_.data() == nullptr ? shared_.data() : cache_.data(); }
+
   RowTable features_;
+  RowPlacement placement_;
+  uint32_t places_ = 0;
   uint64_t cache_rows_ = 0;
-  DeviceBuffer<std::byte> cache_;
+  DeviceBuffer<std::byte> cache_;  // one of the two
+  SharedDeviceBuffer shared_;
   const std::byte* seen_ = nullptr;  // of the host's rows; null: none
   uint64_t ranked_rows_ = 0;         // rows there by rank; 0: by node, of all nodes
   std::span<const uint32_t> node_ranks_;
@@ -54,15 +61,17 @@ struct RankedNodes {
   std::span<const uint32_t> ranks;
 };
 
-// Reads such rows, one call at a time. Borrows the features.
+// Reads such rows, one call at a time. Borrows the features, and the peers.
 class DeviceReader {
  public:
-  explicit DeviceReader(const DeviceFeatures& features) : features_(features) {}
+  // Without peers others' rows come from the host.
+  explicit DeviceReader(const DeviceFeatures& features, PeerRows* peers = nullptr)
+      : features_(features), peers_(peers), tiers_(features.tiers()) {}
 
   const DeviceFeatures& features() const { return features_; }
 
-  // Of the last Read: rows that the device could not read itself.
-  uint64_t staged_rows() const { return positions_.size(); }
+  // How the rows of the last Read came.
+  void Tell(ExtractReport* report) const;
 
   // The rows of these nodes, in the features' own type, to `out`, which is device memory: hits from
   // the cache, misses over the bus, those that the device cannot read by way of the host. Nodes
@@ -74,10 +83,19 @@ class DeviceReader {
  private:
   // `given`, with ranks wherever any are known.
   RankedNodes Ranked(const RankedNodes& given);
-  // Positions, nodes and ranks of what the device cannot read.
-  void ListMisses(const RankedNodes& given);
+  // Positions, nodes and ranks of what the device cannot read, and the ways of all.
+  void Sort(const FeatureStore& store, const RankedNodes& given);
+  void Account(std::span<const uint64_t> found);
+  struct Ways {
+    TierTraffic traffic;
+    uint64_t bus_rows = 0;  // from the host, by the device itself
+    double wait_ns = 0;     // what the placement's costs come to
+  };
 
   const DeviceFeatures& features_;
+  PeerRows* peers_;
+  gnnd_device_row_tiers tiers_;
+  Ways ways_;
   std::vector<uint32_t> looked_up_;
   std::vector<uint32_t> positions_;
   std::vector<uint32_t> nodes_;

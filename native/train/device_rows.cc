@@ -5,6 +5,7 @@
 
 #include "core/base/half.h"
 #include "core/graph/npy.h"
+#include "core/kernels/row_tiers.h"
 #include "train/ops.h"
 #include "train/row_files.h"
 
@@ -144,12 +145,12 @@ const DeviceBatch& DeviceRows::Gather(uint32_t number, std::span<const uint32_t>
   gather.ranks = Copied(number, rows);
   gather.count = rows.size();
   gather.row_bytes = static_cast<uint32_t>(columns * value_bytes);
-  gather.cached_rows = held_rows_;
   gather.out_stride = gather.row_bytes;
   for (const DeviceBuffer<std::byte>& token : tokens_) {
     auto* const floats = memory.Get<float>(rows.size() * columns);
     const bool is_narrow = element_ != GNND_ELEMENT_FLOAT32;
-    gather.cache = token.data();
+    gather.tiers = {};
+    AddPrefix(&gather.tiers, held_rows_, token.data());
     gather.out = is_narrow ? static_cast<void*>(memory.Get<Half>(rows.size() * columns)) : floats;
     stream.Launch(stream.table().gather, gather);
     if (is_narrow) {

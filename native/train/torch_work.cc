@@ -54,7 +54,13 @@ class Work final : public TorchWork {
         buffers_{ExtractBuffer(ExtractDevice()), ExtractBuffer(ExtractDevice())},
         compute_(ComputeDevice()),
         evaluator_(options_, model_, LayerRunnerOfModel()) {
-    if (side_) reader_.emplace(side_->features());
+    if (!side_) return;
+    const RowShares* const shares = options.device.shares;
+    if (shares != nullptr) {
+      peers_.emplace(side_->device(), side_->features().placement(), options.features.row_bytes(),
+                     *shares);
+    }
+    reader_.emplace(side_->features(), peers_ ? &*peers_ : nullptr);
   }
   ~Work() override {
     if (side_) side_->Drain();
@@ -111,7 +117,6 @@ class Work final : public TorchWork {
     return ViewsOf(model_.manifest, parameters, where);
   }
   Status ExtractInto(const Sample& sample, ExtractBuffer* buffer, HistoryReport* report);
-  void CountReads(uint64_t rows, ExtractReport* report) const;
   Status Compute(const ExtractBuffer& extracted, const ParametersView& view,
                  std::span<float> gradient, BatchReport* report);
   void WriteGradient(const std::vector<at::Tensor>& grads, std::span<float> gradient);
@@ -154,6 +159,7 @@ class Work final : public TorchWork {
   Model model_;
 
   std::unique_ptr<DeviceSide> side_;         // null: the CPU
+  std::optional<PeerRows> peers_;            // whose rows it reads
   std::optional<DeviceReader> reader_;       // of extraction
   std::unique_ptr<TrainerHistory> history_;  // null: nothing is kept
   ExtractBuffer buffers_[kExtractBuffers];
@@ -179,9 +185,12 @@ Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* repor
     GNND_TRY(ExtractInto(sample, buffer, &report->history));
     // What was read: of a pruned sample, its nodes. A device's copy cannot be looked at.
     const Sample& read = history_ ? buffer->sample : sample;
-    report->traffic = store_.TrafficOf(read.nodes(), read.ranks());
     report->cache_rows = side_ ? side_->features().cache_rows() : store_.cache_rows();
-    if (side_) CountReads(sample.nodes().size(), report);
+    if (side_) {
+      reader_->Tell(report);
+    } else {
+      report->traffic = store_.TrafficOf(read.nodes(), read.ranks());
+    }
     report->device_ns = buffer->device_ns;
     report->cache_fill_ns = cache_fill_ns_;
     report->work_bytes = compute_bytes_.load(std::memory_order_relaxed) +
@@ -192,16 +201,6 @@ Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* repor
     }
     return Status::Ok();
   });
-}
-
-// How the device came by what its cache does not hold.
-void Work::CountReads(uint64_t rows, ExtractReport* report) const {
-  const uint64_t row_bytes = options_.features.row_bytes();
-  const uint64_t cached = report->traffic.rows[static_cast<uint32_t>(Tier::kDevice)];
-  report->staged_rows = reader_->staged_rows();
-  report->staged_bytes = report->staged_rows * row_bytes;
-  report->bus_rows = rows - cached - report->staged_rows;
-  report->bus_bytes = report->bus_rows * row_bytes;
 }
 
 Status Work::ExtractInto(const Sample& sample, ExtractBuffer* buffer, HistoryReport* report) {
@@ -476,12 +475,11 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) 
     }
     side = GNND_VALUE(DeviceSide::Create(options, ManifestOf(options.model)->num_floats));
   }
-  const uint64_t device_rows = side ? side->features().cache_rows() : 0;
-  FeatureStore store = GNND_VALUE(
-      FeatureStore::Create({options.features, options.hot_order, options.cache_rows,
-                            options.features_on_disk, device_rows, options.host_features}));
-  const uint64_t fill_ns =
-      options.cache_rows == 0 && device_rows == 0 ? 0 : MonotonicNs() - start_ns;
+  FeatureStore store =
+      GNND_VALUE(FeatureStore::Create({options.features, options.hot_order, options.cache_rows,
+                                       options.features_on_disk, options.host_features}));
+  const bool fills = options.cache_rows > 0 || (side && side->features().cache_rows() > 0);
+  const uint64_t fill_ns = fills ? MonotonicNs() - start_ns : 0;
   std::unique_ptr<TorchWork> work;
   GNND_TRY(Guarded([&] {
     UseOneInteropThread();

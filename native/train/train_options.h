@@ -9,9 +9,11 @@
 #include "core/base/status.h"
 #include "core/device/device.h"
 #include "core/executor/prediction_files.h"
+#include "core/feature/row_placement.h"
 #include "core/graph/row_table.h"
 #include "core/graph/topology_view.h"
 #include "core/kernels/optimizer.h"
+#include "core/ledger/row_shares.h"
 #include "core/model/model_spec.h"
 #include "core/sample/options.h"
 #include "train/device.h"
@@ -46,6 +48,13 @@ struct DeviceOptions {
   // Of device memory for the hottest rows: as many of hot_order's first as fit; 0 = no cache.
   // TrainOptions::cache_rows, which is of host memory, must be 0.
   uint64_t cache_bytes = 0;
+  // Which rows lie on which devices; where there are lines, those that are this device's take the
+  // place of the first cache_bytes. Others' rows are read in their memory as long as `shares` has
+  // their Trainers, and from the host otherwise: decides no bit.
+  RowPlacement placement;
+  // Where Trainers say what they share; borrowed, null: this one shares nothing and reads no other.
+  const RowShares* shares = nullptr;
+  uint32_t incarnation = 0;  // by which it is the owner of what it shares
   // Where the device sees host_features (or, where those are empty, `features`), all of which are
   // registered with it (HostRegistration::seen): what misses the cache is read by kernels over the
   // bus. Null: not registered; misses are gathered by the host and staged.

@@ -1,5 +1,11 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import type { CachePlan, JobPlan, PlanMeasurement } from '../records/job-record.ts';
+import type {
+  CachePlan,
+  JobPlan,
+  PlanMeasurement,
+  RowPlacementPlan,
+  RowShares,
+} from '../records/job-record.ts';
 import type { RowPlan } from '../records/memory-plan.ts';
 import { wayOf } from '../scheduler/plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
@@ -16,6 +22,8 @@ import {
   PlanLimit,
   type PlanMeasurementSchema,
   PlanWay,
+  type RowPlacementSchema,
+  type RowSharesSchema,
 } from './gen/gnnd/v1/job_plan_pb.ts';
 import { PlacementPolicy, StandbyPolicy } from './gen/gnnd/v1/resources_pb.ts';
 import { StalenessCompensation } from './gen/gnnd/v1/training_pb.ts';
@@ -82,6 +90,26 @@ export function planToProto(
   });
 }
 
+function placementInit({
+  explanation,
+  devices,
+}: RowPlacementPlan): MessageInitShape<typeof RowPlacementSchema> {
+  return {
+    explanation,
+    devices: devices.map(({ device, copiedRows, dealtRows, expected, measured }) => ({
+      device,
+      copiedRows: int64(copiedRows),
+      dealtRows: int64(dealtRows),
+      expected: sharesInit(expected),
+      ...(measured === null ? {} : { measured: sharesInit(measured) }),
+    })),
+  };
+}
+
+function sharesInit(shares: RowShares): MessageInitShape<typeof RowSharesSchema> {
+  return { ...shares, waitNs: int64(shares.waitNs) };
+}
+
 function cachePlanInit(cache: CachePlan): MessageInitShape<typeof CachePlanSchema> {
   return {
     policy: CachePolicy[cache.policy],
@@ -94,6 +122,7 @@ function cachePlanInit(cache: CachePlan): MessageInitShape<typeof CachePlanSchem
     prefetchExplanation: cache.prefetchExplanation,
     pinnedRows: int64(cache.pinnedRows),
     pinnedExplanation: cache.pinnedExplanation,
+    ...(cache.placement === null ? {} : { placement: placementInit(cache.placement) }),
   };
 }
 

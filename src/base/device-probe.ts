@@ -1,3 +1,5 @@
+import { type LinkClass, type LinkRates, linkClasses } from './link-classes.ts';
+
 /**
  * What a device plug-in found on this host: the answer of native/probe, read. The daemon runs that
  * in a child when it starts, `gnnctl doctor` when it is asked.
@@ -50,8 +52,8 @@ export interface ProbedDevice {
   readonly registered: ProbeAnswer | null;
 }
 
-/** What joins two devices; null: nobody can tell. Those of src/placement/links.ts. */
-export type LinkKind = 'NVLINK' | 'PCIE' | 'HOST_BUS' | null;
+/** What joins two devices; null: nobody can tell. */
+export type LinkKind = LinkClass | null;
 
 export interface ProbedLink {
   readonly from: number;
@@ -102,6 +104,22 @@ export function readProbe(text: string): DeviceProbe {
       return [{ from: numberOf(from), to: numberOf(to), kind: linkKinds.get(kind) ?? null }];
     }),
   };
+}
+
+/** What the probe measured of links, as far as it could; nothing where that is no answer. */
+export function readRates(text: string): Partial<LinkRates> {
+  let rates: Members;
+  try {
+    rates = membersOf(JSON.parse(text));
+  } catch {
+    return {};
+  }
+  const found: Partial<Record<keyof LinkRates, number>> = {};
+  for (const way of ['HOST', ...linkClasses] as const) {
+    const rate = numberOf(rates[way]);
+    if (rate > 0) found[way] = rate / 1e9;
+  }
+  return found;
 }
 
 /** By enum gnnd_link_kind of native/include/gnnd/device_plugin.h. */

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { type LinkRates, linkClasses } from '../base/link-classes.ts';
 import type { LogLevel } from '../base/log.ts';
 import { type RetentionLimits, retentionKeys, retentionLimitsOf } from './retention-limits.ts';
 
@@ -40,6 +41,8 @@ export interface DaemonConfig {
   readonly simDevices: 'none' | readonly number[];
   /** Memory of each simulated device. */
   readonly simMemoryBytes: number;
+  /** GB/s that devices read of the host's memory and over links: in place of what is measured. */
+  readonly linkRates: Partial<LinkRates>;
   readonly maxQueued: number;
   /** How long a topology stays in memory after the last who used it; 0: not at all. */
   readonly topologyIdleMs: number;
@@ -77,6 +80,7 @@ export const configKeys = [
   { name: 'share_gpus', help: 'true: GPUs that other processes use may be used' },
   { name: 'sim_devices', help: 'simulated devices, for tests: how many, or a list as for GPUs' },
   { name: 'sim_memory_bytes', help: 'memory of each simulated device (default: 1 GiB)' },
+  { name: 'link_rates', help: 'GB/s as HOST:10,NVLINK:50,PCIE:12,HOST_BUS:8; default: measured' },
   { name: 'max_queued', help: 'jobs that may wait or run' },
   { name: 'topology_idle_ms', help: 'how long a topology stays in memory after its last job' },
   { name: 'stop_timeout_ms', help: 'a daemon that stops exits after so long, whatever hangs' },
@@ -140,6 +144,7 @@ export function resolveConfig(
       { low: 2 ** 20, high: 2 ** 42 },
       problems,
     ),
+    linkRates: linkRatesOf(values['link_rates'], problems),
     maxQueued: integer(
       'max_queued',
       values['max_queued'] ?? 10_000,
@@ -171,6 +176,23 @@ function pageOf(value: unknown, problems: string[]): DaemonConfig['page'] {
   if (value === 'off' || value === false || value === 'false') return 'OFF';
   problems.push(`page must be auto, on or off, not ${JSON.stringify(value)}`);
   return 'OFF';
+}
+
+const linkRateMax = 1e5;
+
+function linkRatesOf(value: unknown, problems: string[]): Partial<LinkRates> {
+  const rates: Partial<Record<keyof LinkRates, number>> = {};
+  for (const part of value === undefined ? [] : partsOf(value)) {
+    const [way = '', text = ''] = part.split(':');
+    const known = (['HOST', ...linkClasses] as const).find((name) => name === way);
+    const rate = text === '' ? Number.NaN : Number(text);
+    if (known !== undefined && rate > 0 && rate <= linkRateMax) rates[known] = rate;
+    else {
+      const expected = `expected ${['HOST', ...linkClasses].join(', ')}, each with :GB/s`;
+      problems.push(`link_rates: ${JSON.stringify(part)}: ${expected} up to ${linkRateMax}`);
+    }
+  }
+  return rates;
 }
 
 const simDevicesMax = 64;

@@ -19,8 +19,8 @@ import type {
   ProbeOptions,
   PropagateOptions,
   PropagateReport,
+  Ranking,
   RankOptions,
-  RankTimes,
   TopologyOptions,
   TrainerOptions,
 } from '../native/contract.ts';
@@ -34,7 +34,7 @@ import type { Published, PublishOptions } from './publish-predictions.ts';
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 8;
+export const protocolVersion = 9;
 
 /** Descriptors an executor inherits; a task has no segment, but may have an output. */
 export const segmentFd = 3;
@@ -73,7 +73,7 @@ export type Task =
 
 export type TaskAnswer =
   | { readonly role: 'PROBE'; readonly value: ModelManifest }
-  | { readonly role: 'RANK'; readonly value: RankTimes }
+  | { readonly role: 'RANK'; readonly value: Ranking }
   | { readonly role: 'CACHE_REPORT'; readonly value: CacheReport }
   | { readonly role: 'HOT_CURVE'; readonly value: NativeHotCurve }
   | { readonly role: 'PREDICT' | 'LOAD' | 'HOST_TIER' }

@@ -168,13 +168,16 @@ function cacheOf(
   const device = { rows: total('deviceRows'), bytes: total('deviceBytes') };
   const host = { rows: total('hostRows'), bytes: total('hostBytes') };
   const disk = { rows: total('diskRows'), bytes: total('diskBytes') };
+  const peer = { rows: total('peerRows'), bytes: total('peerBytes') };
   const behind = { rows: host.rows + disk.rows, bytes: host.bytes + disk.bytes };
+  const beyond = { rows: peer.rows + behind.rows, bytes: peer.bytes + behind.bytes };
   const capacityRows = largest(counters.cacheRows);
   return {
     capacityRows,
     ratio: capacityRows / attempt.input.dataset.counts.numNodes,
     lookups: {
-      DEVICE: { HIT: device, MISS: behind },
+      DEVICE: { HIT: device, MISS: beyond },
+      PEER: { HIT: peer, MISS: behind },
       HOST: { HIT: host, MISS: disk },
       DISK: { HIT: disk, MISS: { rows: 0, bytes: 0 } },
     },
@@ -237,6 +240,7 @@ function deviceUseOf(
         },
         features: {
           CACHE: readBy(here, 'deviceRows', 'deviceBytes'),
+          PEER: readBy(here, 'peerRows', 'peerBytes'),
           BUS: readBy(here, 'busRows', 'busBytes'),
           STAGED: readBy(here, 'stagedRows', 'stagedBytes'),
         },
@@ -248,6 +252,7 @@ function deviceUseOf(
           TRAIN: sumOf(trainers, counters.deviceNs) / 1e9,
           EVALUATE: sumOf(here, counters.deviceEvalNs) / 1e9,
         },
+        rowWaitSeconds: sumOf(here, counters.rowWaitNs) / 1e9,
         evaluatedChunks: sumOf(here, counters.deviceEvalChunks),
         registeredBytes: sumOf(alive, counters.registeredBytes),
       },

@@ -316,8 +316,8 @@ export const slotFamilies = {
     direction: copyDirections,
   }),
   gnnd_device_feature_rows_total: counter(
-    "Feature rows of batches on a device: of its cache, read by itself from the host's memory, " +
-      'or copied there by the host; absent on CPU devices.',
+    'Feature rows of batches on a device: of its own memory, read by itself from another ' +
+      "device's or the host's, or copied there by the host; absent on CPU devices.",
     { ...slot, device: null, way: rowWays },
   ),
   gnnd_device_feature_bytes_total: counter('The same in bytes.', {
@@ -325,6 +325,11 @@ export const slotFamilies = {
     device: null,
     way: rowWays,
   }),
+  gnnd_device_row_wait_seconds_total: counter(
+    "What rows beyond a device's own memory cost by the rates that its job's placement reckons " +
+      'with; 0 without a placement, absent on CPU devices.',
+    { ...slot, device: null },
+  ),
   gnnd_device_stage_seconds_total: counter(
     "Time on a device's streams by stage, as its own events have it; absent on CPU devices.",
     { ...slot, device: null, stage: deviceStages },

@@ -49,7 +49,7 @@ export type Split = (typeof splits)[number];
 export const queueSides = ['ENQUEUE', 'DEQUEUE'] as const;
 export type QueueSide = (typeof queueSides)[number];
 
-export const cacheTiers = ['DEVICE', 'HOST', 'DISK'] as const;
+export const cacheTiers = ['DEVICE', 'PEER', 'HOST', 'DISK'] as const;
 export type CacheTier = (typeof cacheTiers)[number];
 
 export const cacheResults = ['HIT', 'MISS'] as const;
@@ -89,8 +89,11 @@ export type DeviceMemoryUse = (typeof deviceMemoryUses)[number];
 export const copyDirections = ['IN', 'OUT'] as const;
 export type CopyDirection = (typeof copyDirections)[number];
 
-/** How a device comes by a feature row: its own cache, the host's memory by itself, or by copy. */
-export const rowWays = ['CACHE', 'BUS', 'STAGED'] as const;
+/**
+ * How a device comes by a feature row: its own memory, another device's, the host's by itself, or
+ * by copy.
+ */
+export const rowWays = ['CACHE', 'PEER', 'BUS', 'STAGED'] as const;
 export type RowWay = (typeof rowWays)[number];
 
 /** What a look into history finds, and what happens to embeddings. */

@@ -195,6 +195,8 @@ export interface JobMetricsInput {
     readonly copiedBytes: Readonly<Record<CopyDirection, number>>;
     readonly features: Readonly<Record<RowWay, { rows: number; bytes: number }>>;
     readonly stageSeconds: Readonly<Record<DeviceStage, number>>;
+    /** By the costs of the job's placement. */
+    readonly rowWaitSeconds: number;
     /** Of evaluations and inferences. */
     readonly evaluatedChunks: number;
     /** Of the host's memory. */

@@ -183,6 +183,7 @@ export class SlotSeries {
     for (const { device, memoryBytes, copiedBytes, features, ...rest } of uses) {
       const labels = { ...this.#slot, device };
       this.series.set('gnnd_device_registered_bytes', labels, rest.registeredBytes);
+      this.series.set('gnnd_device_row_wait_seconds_total', labels, rest.rowWaitSeconds);
       this.series.set('gnnd_device_evaluated_chunks_total', labels, rest.evaluatedChunks);
       for (const stage of deviceStages) {
         const seconds = rest.stageSeconds[stage];

@@ -1,8 +1,6 @@
-/** Which devices read each other's memory, over what, and what that costs. */
+import type { LinkClass } from '../base/link-classes.ts';
 
-/** Slower ones last. HOST_BUS: peers whose copies cross the bridge between host memories. */
-export const linkClasses = ['NVLINK', 'PCIE', 'HOST_BUS'] as const;
-export type LinkClass = (typeof linkClasses)[number];
+/** Which devices read each other's memory, over what, and what that costs. */
 
 /** Symmetric: what joins device i and device j; null: neither reads the other's memory. */
 export type Links = readonly (readonly (LinkClass | null)[])[];

@@ -85,18 +85,7 @@ export class PlacementSimulator {
 
   private judged(way: PlacementWay, plan: PlacementPlan, world: World): Simulated {
     const loads = loadsOf(plan, { ...world, hotness: this.measured });
-    const devices = loads.map((load, device) => {
-      const { pieces = [], devices: near = [] } =
-        plan.islands.find((island) => island.devices.includes(device)) ?? {};
-      const held = pieces.map((piece) => ({ piece, rows: rowsWith(device, piece) }));
-      const isAlone = (piece: Piece) => piece.isDealt || piece.holders.length === 1;
-      const dealtRows =
-        near.length === 1
-          ? 0
-          : sumOf(held.filter(({ piece }) => isAlone(piece)).map(({ rows }) => rows));
-      const copiedRows = sumOf(held.map(({ rows }) => rows)) - dealtRows;
-      return { copiedRows, dealtRows, load };
-    });
+    const devices = loads.map((load, device) => ({ ...holdingsOf(plan, device), load }));
     return { way, devices, pieces: plan.islands.flatMap(({ pieces }) => pieces) };
   }
 
@@ -144,6 +133,22 @@ export class PlacementSimulator {
     const reads = this.inputRows * (rows / this.measured.rows);
     return Array.from({ length: devices }, () => ({ rows, reads }));
   }
+}
+
+/** Rows that a device holds by a plan: those that linked ones hold, too, and the others. */
+export function holdingsOf(
+  plan: PlacementPlan,
+  device: number,
+): Pick<SimulatedDevice, 'copiedRows' | 'dealtRows'> {
+  const { pieces = [], devices: near = [] } =
+    plan.islands.find((island) => island.devices.includes(device)) ?? {};
+  const held = pieces.map((piece) => ({ piece, rows: rowsWith(device, piece) }));
+  const isAlone = (piece: Piece) => piece.isDealt || piece.holders.length === 1;
+  const dealtRows =
+    near.length === 1
+      ? 0
+      : sumOf(held.filter(({ piece }) => isAlone(piece)).map(({ rows }) => rows));
+  return { copiedRows: sumOf(held.map(({ rows }) => rows)) - dealtRows, dealtRows };
 }
 
 interface World {

@@ -302,6 +302,35 @@ export interface CachePlan {
   /** Of the host's, which devices with memory of their own read by themselves. */
   readonly pinnedRows: number;
   readonly pinnedExplanation: string;
+  /** Null where no two devices could hold rows for each other. */
+  readonly placement: RowPlacementPlan | null;
+}
+
+/** Feature rows that Trainers' devices hold for each other, and why. */
+export interface RowPlacementPlan {
+  readonly explanation: string;
+  /** Of Trainers; empty: each has a plain cache. */
+  readonly devices: readonly PlacedDevice[];
+}
+
+export interface PlacedDevice {
+  readonly device: string;
+  /** Rows that others hold, too. */
+  readonly copiedRows: number;
+  /** Rows that it alone holds. */
+  readonly dealtRows: number;
+  readonly expected: RowShares;
+  /** Null before the run's first epoch has ended. */
+  readonly measured: RowShares | null;
+}
+
+/** Of the input rows of batches: where they come from. */
+export interface RowShares {
+  readonly own: number;
+  readonly peer: number;
+  readonly host: number;
+  /** By the costs of the plan, a batch. */
+  readonly waitNs: number;
 }
 
 export interface JobPlan {

@@ -90,14 +90,14 @@ export function afterPrepared(job: ActiveJob, { nowMs }: EventOf<'prepared'>): J
 /** The measurements are in: split the devices and start. */
 export function afterCalibrated(job: ActiveJob, event: EventOf<'calibrated'>): JobStep {
   if (job.stage.kind !== 'CALIBRATING') return unchanged(job);
-  const { nowMs, timings, epoch, standbyRoom } = event;
+  const { nowMs, timings, epoch, standbyRoom, samplerSets = [] } = event;
   if (!areTimings(timings)) {
     const message = `calibration reported ${JSON.stringify(timings)}, expected whole ns`;
     return failAttempt(job, { reason: 'INTERNAL', message }, nowMs);
   }
   const { devices } = job.stage;
   const { placement, steps } = job.request;
-  const measured = { timings, epoch, standbyRoom, estimated: false };
+  const measured = { timings, epoch, standbyRoom, samplerSets, estimated: false };
   const plan = makePlan({ ...placement, ...measured, devices, steps });
   return launch({ ...job, timings, epoch }, plan, nowMs);
 }

@@ -8,7 +8,7 @@ import type { Timings } from './timings.ts';
 /** Which way a job's devices are used: the best predicted of those that the job allows. */
 
 export interface ChooseRequest {
-  /** Not empty; the first N_s sample. */
+  /** Not empty; the first N_s sample, unless `samplerSets` says who. */
   readonly devices: readonly string[];
   readonly policy: PlacementPolicy;
   /** N_s for FIXED; ignored otherwise. */

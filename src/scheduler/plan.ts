@@ -58,6 +58,8 @@ export function wayOf({ executors }: Pick<DevicePlan, 'executors'>): PlanWay {
 
 export interface PlanRequest extends ChooseRequest {
   readonly estimated: boolean;
+  /** By their number, which devices should sample: where their links differ. Not under FIXED. */
+  readonly samplerSets?: readonly (readonly string[])[];
   /** Batches are rows: nobody samples, all train. */
   readonly rows?: boolean;
   readonly infers?: boolean;
@@ -72,7 +74,7 @@ export function makePlan(request: PlanRequest): DevicePlan | null {
   const { devices, timings } = request;
   const choice = choose(request);
   const { followed, policy } = choice;
-  const samplerDevices = devices.slice(0, followed.samplers);
+  const samplerDevices = samplersOf(request, choice);
   const arming = armingOf(request, choice);
   if (arming === null) return null;
   const isMeasured = timings !== null;
@@ -82,7 +84,9 @@ export function makePlan(request: PlanRequest): DevicePlan | null {
     estimated: request.estimated,
     executors: [
       ...samplerDevices.map((device) => ({ role: 'SAMPLER', device }) as const),
-      ...devices.slice(followed.samplers).map((device) => ({ role: 'TRAINER', device }) as const),
+      ...devices
+        .filter((device) => !samplerDevices.includes(device))
+        .map((device) => ({ role: 'TRAINER', device }) as const),
       ...(arming.mode === 'OFF' ? [] : samplerDevices).map(
         (device) => ({ role: 'STANDBY', device }) as const,
       ),
@@ -106,6 +110,16 @@ export function makePlan(request: PlanRequest): DevicePlan | null {
     ].join('; '),
     recommendation: null,
   };
+}
+
+/** In device order. */
+function samplersOf(
+  { devices, samplerSets = [] }: PlanRequest,
+  { followed: { samplers }, policy }: Choice,
+): readonly string[] {
+  const chosen = policy === 'FIXED' ? [] : (samplerSets[samplers] ?? []);
+  const isSet = chosen.length === samplers && chosen.every((device) => devices.includes(device));
+  return isSet ? devices.filter((device) => chosen.includes(device)) : devices.slice(0, samplers);
 }
 
 /** Nothing is chosen or predicted: rows need no Sampler, and nobody stands by for one. */

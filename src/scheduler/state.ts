@@ -262,6 +262,8 @@ export type SchedulerEvent =
       readonly epoch: EpochSize;
       /** Empty where memory was not measured (CPU devices). */
       readonly standbyRoom: readonly StandbyRoom[];
+      /** PlanRequest's. */
+      readonly samplerSets?: readonly (readonly string[])[];
     })
   | (OfAttempt & { readonly kind: 'executorReady'; readonly executor: string })
   | (OfAttempt & {

@@ -12,6 +12,8 @@ import {
   planLimits,
   planWays,
   type ResumePoint,
+  type RowPlacementPlan,
+  type RowShares,
   reasons,
 } from '../records/job-record.ts';
 import type { CachePolicy, StandbyPolicy } from '../spec/job-spec.ts';
@@ -51,6 +53,26 @@ const standby = oneOf(leafAt('placement.standby').choices) as Decoder<StandbyPol
 
 const policy: Decoder<PolicyChoice['policy']> = oneOf(['AUTO', 'PAPER', 'MINMAX', 'FIXED']);
 
+const rowShares: Decoder<RowShares> = object({
+  own: float,
+  peer: float,
+  host: float,
+  waitNs: float,
+});
+
+const rowPlacementPlan: Decoder<RowPlacementPlan> = object({
+  explanation: text,
+  devices: list(
+    object({
+      device: text,
+      copiedRows: integer,
+      dealtRows: integer,
+      expected: rowShares,
+      measured: nullable(rowShares),
+    }),
+  ),
+});
+
 export const jobPlan: Decoder<JobPlan> = object({
   estimated: bool,
   executors: list(object({ role, device: text })),
@@ -89,6 +111,7 @@ export const jobPlan: Decoder<JobPlan> = object({
       prefetchExplanation: text,
       pinnedRows: later(integer, 0),
       pinnedExplanation: later(text, ''),
+      placement: later(nullable(rowPlacementPlan), null),
     }),
   ),
 });

@@ -14,11 +14,11 @@ export function acceleratorEnvironment(
 ): Readonly<Record<string, string>> {
   if (accelerator?.kind === 'SIM') {
     const { uuid, totalBytes } = accelerator;
-    const index = Number(uuid.slice(uuid.lastIndexOf('-') + 1));
     return {
       CUDA_VISIBLE_DEVICES: '',
       GNND_SIM_VISIBLE: uuid,
-      GNND_SIM_DEVICES: String(index + 1),
+      // All that there can be, since peers are named by their numbers; one of them is seen.
+      GNND_SIM_DEVICES: '64',
       GNND_SIM_MEMORY: String(totalBytes),
     };
   }

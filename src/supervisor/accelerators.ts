@@ -5,6 +5,7 @@ import {
   type ProbedDevice,
   remarksOn,
 } from '../base/device-probe.ts';
+import type { LinkRates } from '../base/link-classes.ts';
 import type { CrewDevice } from './seat.ts';
 
 /**
@@ -25,7 +26,12 @@ export interface AcceleratorOptions {
   readonly own: ReadonlySet<number>;
   /** That executors on them may run on. */
   readonly cores: readonly number[];
+  /** As far as they are known. */
+  readonly rates: Partial<LinkRates>;
 }
+
+/** Where neither says anything: PCIe 4 with random rows. */
+const assumedRates = { HOST: 10 } as const;
 
 /** A device that is there and is not used. */
 export interface UnusedDevice {
@@ -130,7 +136,7 @@ function logicalDevices(
   probe: DeviceProbe,
   probed: ProbedDevice,
   count: number,
-  { kind, cores }: AcceleratorOptions,
+  { kind, cores, rates }: AcceleratorOptions,
 ): readonly CrewDevice[] {
   const name = nameOf(kind, probed.index);
   const usableBytes = probed.freeBytes ?? probed.totalBytes;
@@ -144,6 +150,7 @@ function logicalDevices(
     peers: probe.links.flatMap(({ from, to, kind: link }) =>
       from === probed.index ? [{ name: nameOf(kind, to), link }] : [],
     ),
+    rates: { ...assumedRates, ...rates },
     bits: bitsOf(probe, probed, kind),
   };
   return Array.from({ length: count }, (_, part) => ({

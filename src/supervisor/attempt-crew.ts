@@ -41,6 +41,7 @@ export function crewOf(
     spec: input.spec,
     orderPath: cache.orderPath,
     cache: cache.plan,
+    placed: cache.placed,
     hostTierFd: cache.hostTierFd,
     devices: input.devices,
     logFolder: input.logFolder,

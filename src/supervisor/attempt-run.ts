@@ -28,7 +28,7 @@ export interface AttemptRunOptions {
   readonly inference: Pick<JobInference, 'publish' | 'stop'>;
   /** Whether Trainers extract a batch ahead. */
   readonly prefetch: boolean;
-  readonly cache: Pick<JobCache, 'plan' | 'seen'>;
+  readonly cache: Pick<JobCache, 'plan' | 'seen' | 'read'>;
   /** Runs a step; what it throws ends the attempt. */
   readonly perform: (step: () => Promise<void>) => void;
 }
@@ -270,6 +270,10 @@ export class AttemptRun {
     if (reports.length === 0) return;
     const timings = this.#timingsOf(look.snapshot);
     this.#context.emit({ kind: 'epochsEnded', reports, timings });
+    const { cache } = this.#options;
+    if (cache.read(look.snapshot.executors)) {
+      this.#context.emit({ kind: 'cacheSeen', cache: cache.plan });
+    }
     if (reports.length < epochsAtOnce) return;
     // More may have ended already. Others get as much of the loop first as these took.
     const tookMs = this.#context.clock.monotonicMs() - look.atMs;

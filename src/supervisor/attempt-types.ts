@@ -80,6 +80,8 @@ export type AttemptEvent =
       readonly epoch: { readonly batches: number; readonly slots: number };
       /** Of devices with memory of their own. */
       readonly standbyRoom: readonly StandbyRoom[];
+      /** By their number, the devices whose links Trainers miss least. */
+      readonly samplerSets: readonly (readonly string[])[];
     }
   /** It goes on from an image; so many epochs were reported before. */
   | { readonly kind: 'resumed'; readonly point: ResumePoint; readonly epochs: number }

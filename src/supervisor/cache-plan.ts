@@ -33,8 +33,8 @@ export interface CacheFacts {
 /** Larger batches than the trial's are to be expected. */
 const workMargin = 1.1;
 
-/** Automatic sizes are 0 until the work was measured. */
-export function cachePlanOf(spec: JobSpec, facts: CacheFacts): CachePlan {
+/** Of each device for itself. Automatic sizes are 0 until the work was measured. */
+export function cachePlanOf(spec: JobSpec, facts: CacheFacts): Omit<CachePlan, 'placement'> {
   const { ratio, standbyRatio, policy } = spec.cache;
   const { counts, samplerBytes, rankMs } = facts;
   const rowBytes = rowBytesOf(spec, counts);

@@ -9,6 +9,7 @@ import type {
   DatasetLocation,
   ExecutorOptions,
   PredictionOptions,
+  RowPlacement,
   SegmentHandle,
   SegmentSnapshot,
   SegmentSpec,
@@ -23,6 +24,7 @@ import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
 import { historyOptionsOf } from './history.ts';
 import { type JobLayout, optimizerOf } from './job-layout.ts';
 import { createOomKills } from './oom-kills.ts';
+import type { PlacedRows } from './placed-rows.ts';
 import { noteDump, processState } from './process-state.ts';
 import type { CrewDevice, LivingSeat, Seat } from './seat.ts';
 import { settlesWithin } from './settles-within.ts';
@@ -56,6 +58,8 @@ export interface CrewOptions {
   /** Empty: no order was made and nothing is cached. */
   readonly orderPath: string;
   readonly cache: CachePlan;
+  /** Which rows Trainers hold for each other. */
+  readonly placed: Pick<PlacedRows, 'views' | 'endRank'>;
   /** Of the first `cache.pinnedRows` rows by rank; null: there is none. */
   readonly hostTierFd: number | null;
   /** All devices of the attempt; the index is the segment's device number. */
@@ -232,6 +236,7 @@ export class Crew {
         featuresOnDisk: memory.features === 'DISK',
         readAheadBytes: this.#readAheadBytes(),
         hostTierFd: this.#readsHostTier(seat.role, device) ? hostTierFd : 0,
+        placement: this.#placementOf(seat),
       },
       device: this.#deviceOptionsOf(seat.role, device),
     };
@@ -294,12 +299,19 @@ export class Crew {
     return Math.floor(memory.readAheadBytes / Math.max(1, devices.length - 1));
   }
 
-  /** A Sampler marks for all caches and for the host's tier. */
+  /** A Sampler marks for all caches, for what Trainers hold for each other and the host's tier. */
   #cacheRowsOf(role: ExecutorRole): number {
-    const { trainerRows, standbyRows, pinnedRows } = this.#options.cache;
-    if (this.#options.orderPath === '') return 0;
+    const { cache, orderPath, placed } = this.#options;
+    const { trainerRows, standbyRows, pinnedRows } = cache;
+    if (orderPath === '') return 0;
     if (role === 'TRAINER') return trainerRows;
-    return role === 'STANDBY' ? standbyRows : Math.max(trainerRows, standbyRows, pinnedRows);
+    if (role === 'STANDBY') return standbyRows;
+    return Math.max(trainerRows, standbyRows, pinnedRows, placed.endRank);
+  }
+
+  #placementOf({ role, device }: Seat): RowPlacement {
+    const view = role === 'TRAINER' ? this.#options.placed.views.get(device) : undefined;
+    return view ?? { device: 0, lines: [], rowNs: [], hostRowNs: 0 };
   }
 
   #killIfStalled(member: Member, row: Parameters<Watchdog['look']>[0], nowMs: number): void {

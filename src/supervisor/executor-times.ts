@@ -67,7 +67,7 @@ function differenceOf(executor: ExecutorSnapshot, base: ExecutorSnapshot | undef
     pruneNs: stage('PRUNE'),
     historyNs: count('historyUpdateNs'),
     cachedRows: count('deviceRows'),
-    readRows: count('hostRows') + count('diskRows'),
+    readRows: count('peerRows') + count('hostRows') + count('diskRows'),
     prunedRows: count('prunedRows'),
     historyLookups: count('historyLookUps'),
     historyHits: count('historyHits'),

@@ -1,9 +1,14 @@
-import type { DeviceProbe } from '../base/device-probe.ts';
+import type { AcceleratorKind } from '../base/device-probe.ts';
 import type { DaemonConfig } from '../config/daemon-config.ts';
-import { type Accelerators, acceleratorsOf, type UnusedDevice } from './accelerators.ts';
+import {
+  type AcceleratorRequest,
+  type Accelerators,
+  acceleratorsOf,
+  type UnusedDevice,
+} from './accelerators.ts';
 import { cpuDevices } from './devices.ts';
 import { numaNodes } from './numa.ts';
-import { probeDevices } from './probe-devices.ts';
+import { measureLinks, probeDevices } from './probe-devices.ts';
 import type { CrewDevice } from './seat.ts';
 
 /** All devices of the host, CPU devices first. */
@@ -15,34 +20,48 @@ export interface HostDevices {
 
 type DeviceConfig = Pick<
   DaemonConfig,
-  'cpuDevices' | 'shareCores' | 'cudaDevices' | 'shareGpus' | 'simDevices' | 'simMemoryBytes'
+  | 'cpuDevices'
+  | 'shareCores'
+  | 'cudaDevices'
+  | 'shareGpus'
+  | 'simDevices'
+  | 'simMemoryBytes'
+  | 'linkRates'
+  | 'cacheDir'
 >;
+
+/** The children that are asked. */
+interface Probes {
+  readonly probe: typeof probeDevices;
+  readonly measure: typeof measureLinks;
+}
 
 /** Throws RangeError with every sentence about what the configuration asks for in vain. */
 export async function findDevices(
   cores: readonly number[],
   config: DeviceConfig,
-  probe = probeDevices,
+  probes: Probes = { probe: probeDevices, measure: measureLinks },
 ): Promise<HostDevices> {
-  const { cpuDevices: count, shareCores, cudaDevices, simDevices } = config;
+  const { cpuDevices: count, shareCores, cudaDevices, simDevices, simMemoryBytes } = config;
   const devices = cpuDevices({ cores, count, shareCores, nodes: numaNodes() });
-  const options = { mayShare: config.shareGpus, own: new Set<number>(), cores };
-  const cuda =
-    cudaDevices === 'none'
-      ? none
-      : acceleratorsOf(await probe('CUDA', process.env), {
-          ...options,
-          kind: 'CUDA',
-          request: cudaDevices,
-        });
-  const sim =
-    simDevices === 'none'
-      ? none
-      : acceleratorsOf(await probeSimulated(config, simDevices, probe), {
-          ...options,
-          kind: 'SIM',
-          request: simDevices,
-        });
+  const find = async (
+    kind: AcceleratorKind,
+    request: AcceleratorRequest,
+    env: NodeJS.ProcessEnv,
+  ): Promise<Accelerators> => {
+    if (request === 'none') return none;
+    const probe = await probes.probe(kind, env);
+    const measured = await probes.measure(kind, { probe, env, folder: config.cacheDir });
+    const rates = { ...measured, ...config.linkRates };
+    const options = { mayShare: config.shareGpus, own: new Set<number>(), cores, rates };
+    return acceleratorsOf(probe, { ...options, kind, request });
+  };
+  const cuda = await find('CUDA', cudaDevices, process.env);
+  const sim = await find('SIM', simDevices, {
+    ...process.env,
+    GNND_SIM_DEVICES: String(simDevices === 'none' ? 0 : Math.max(...simDevices) + 1),
+    GNND_SIM_MEMORY: String(simMemoryBytes),
+  });
   const problems = [...cuda.problems, ...sim.problems];
   if (problems.length > 0) throw new RangeError(problems.join('\n'));
   return {
@@ -53,15 +72,3 @@ export async function findDevices(
 }
 
 const none: Accelerators = { devices: [], unused: [], notes: [], problems: [] };
-
-function probeSimulated(
-  { simMemoryBytes }: DeviceConfig,
-  indices: readonly number[],
-  probe: typeof probeDevices,
-): Promise<DeviceProbe> {
-  return probe('SIM', {
-    ...process.env,
-    GNND_SIM_DEVICES: String(Math.max(...indices) + 1),
-    GNND_SIM_MEMORY: String(simMemoryBytes),
-  });
-}

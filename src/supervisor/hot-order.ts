@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder } from '../base/atomic-file.ts';
+import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import type { Clock } from '../base/clock.ts';
 import { markUsed } from '../base/files.ts';
-import type { RankOptions } from '../native/contract.ts';
+import type { RankedRun, RankOptions } from '../native/contract.ts';
 import { runTask, type TaskOptions } from './task.ts';
 
 /** The order of nodes that caches follow: a preparation, kept under a digest of its inputs. */
@@ -13,10 +13,12 @@ export interface HotOrder {
   readonly path: string;
   /** 0 when an earlier job had made it. */
   readonly rankMs: number;
+  /** How hot its ranks are. */
+  readonly runs: readonly RankedRun[];
 }
 
 /** Changes when the same inputs would give another order. */
-const orderVersion = 2;
+const orderVersion = 3;
 
 type RankInputs = Omit<RankOptions, 'orderPath'>;
 
@@ -31,14 +33,38 @@ export async function prepareHotOrder(
 ): Promise<HotOrder> {
   const { inputs, datasetDigest, folder, clock } = request;
   const path = join(folder, `${datasetDigest.slice(0, 32)}-${keyOf(inputs)}-order.npy`);
-  if (existsSync(path)) {
+  const runsPath = path.replace(/order\.npy$/, 'hotness.json');
+  const known = existsSync(path) ? runsIn(runsPath) : null;
+  if (known !== null) {
     markUsed(path);
-    return { path, rankMs: 0 };
+    markUsed(runsPath);
+    return { path, rankMs: 0, runs: known };
   }
   makeFolder(folder);
   const startMs = clock.monotonicMs();
-  await runTask({ role: 'RANK', options: { ...inputs, orderPath: path } }, options);
-  return { path, rankMs: Math.max(1, Math.round(clock.monotonicMs() - startMs)) };
+  const answer = await runTask({ role: 'RANK', options: { ...inputs, orderPath: path } }, options);
+  if (answer.role !== 'RANK') throw new Error(`a ranking was answered with ${answer.role}`);
+  const { runs } = answer.value;
+  await writeFileAtomic(runsPath, [
+    JSON.stringify(runs.map(({ rows, hotness }) => [rows, hotness])),
+  ]);
+  return { path, rankMs: Math.max(1, Math.round(clock.monotonicMs() - startMs)), runs };
+}
+
+/** Null where the file is gone or none of ours: it is made again. */
+function runsIn(path: string): readonly RankedRun[] | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    return null;
+  }
+  if (!Array.isArray(value)) return null;
+  const runs = value.map((run: unknown) => {
+    const [rows, hotness]: readonly unknown[] = Array.isArray(run) ? run : [];
+    return { rows: Number(rows), hotness: Number(hotness) };
+  });
+  return runs.every(({ rows, hotness }) => rows > 0 && hotness >= 0) ? runs : null;
 }
 
 /** Of all that decides the order, the dataset aside. */

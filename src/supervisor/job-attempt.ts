@@ -129,7 +129,8 @@ export class JobAttempt {
       const slots = queueSlots(this.#context.native, request, this.#recordBytes);
       const epoch = { batches: made.layout.batchesPerEpoch, slots };
       const standbyRoom = standbyRoomOf(snapshot.executors, this.#context.input.devices);
-      emit({ kind: 'calibrated', timings, epoch, standbyRoom });
+      const samplerSets = cache.samplerSets();
+      emit({ kind: 'calibrated', timings, epoch, standbyRoom, samplerSets });
     });
   }
 
@@ -139,6 +140,8 @@ export class JobAttempt {
     emit({ kind: 'phase', phase: 'STARTING' });
     const { cache, made } = this.#preparation;
     const { layout } = made;
+    const trainersOf = plan.executors.filter(({ role }) => role === 'TRAINER');
+    cache.place(new Set(trainersOf.map(({ device }) => device)), layout);
     const request = segmentRequestOf(this.#context, layout, plan.executors.length);
     const recordBytes = this.#recordBytes;
     const isInference = infers(input.spec);
@@ -155,8 +158,7 @@ export class JobAttempt {
       native.segmentBeginTrained(crew.segment, parameters);
     }
     native.segmentCommand(crew.segment, 'PAUSE');
-    const trainers = plan.executors.filter(({ role }) => role === 'TRAINER').length;
-    const timings = { ...plan.timings, trainers };
+    const timings = { ...plan.timings, trainers: trainersOf.length };
     native.segmentStandby(crew.segment, plan.standby, plan.standby !== 'OFF', timings);
     const { prefetch } = cache.plan;
     const perform = this.#perform.bind(this);

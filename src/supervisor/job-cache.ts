@@ -19,6 +19,7 @@ import { evaluationBytesOf, evaluationPlanOf } from './evaluation-plan.ts';
 import { HostTier, rowsKeptBy } from './host-tier.ts';
 import { type HotOrder, prepareHotOrder } from './hot-order.ts';
 import type { JobLayout } from './job-layout.ts';
+import { type PlacedRows, placeRows, samplerSetsOf, withMeasured } from './placed-rows.ts';
 import { samplerDeviceBytes, topologyBytesOf } from './sampler-memory.ts';
 import type { TaskOptions } from './task.ts';
 import { trainerThreads } from './trainer-threads.ts';
@@ -39,7 +40,9 @@ export class JobCache {
   readonly #abort = new AbortController();
   readonly #tier: HostTier;
   #preparing: Promise<unknown> = Promise.resolve();
-  #order: HotOrder = { path: '', rankMs: 0 };
+  #order: HotOrder = { path: '', rankMs: 0, runs: [] };
+  /** Null before the launch, and where no two Trainers have memory of their own. */
+  #placed: PlacedRows | null = null;
   /** Of trial batches; 0 = not measured yet. */
   #workBytes = 0;
   #evaluationBytes = 0;
@@ -65,8 +68,41 @@ export class JobCache {
     return this.#tier.fd;
   }
 
+  /** What Trainers are told of each other's rows, by their devices' names. */
+  get placed(): Pick<PlacedRows, 'views' | 'endRank'> {
+    return this.#placed ?? { views: new Map(), endRank: 0 };
+  }
+
+  /** Decides which of these devices, whose Trainers do nothing else, holds which rows. */
+  place(trainers: ReadonlySet<string>, { batchesPerEpoch }: JobLayout): void {
+    // Without an order nothing is cached: of inferences, and where batches are rows.
+    if (this.#order.path === '') return;
+    const { spec, devices } = this.#input;
+    const { trainerRows, rowBytes } = this.plan;
+    const { runs } = this.#order;
+    const sizes = { runs, rowBytes, rows: trainerRows, batchesPerEpoch };
+    this.#placed = placeRows({ spec, ...sizes, devices, trainers });
+  }
+
+  /** Which devices had better sample, by their number; empty where it does not matter. */
+  samplerSets(): readonly (readonly string[])[] {
+    const { spec, devices } = this.#input;
+    const { trainerRows, rowBytes } = this.plan;
+    const sizes = { runs: this.#order.runs, rowBytes, rows: trainerRows, batchesPerEpoch: 1 };
+    return samplerSetsOf({
+      spec,
+      ...sizes,
+      devices,
+      trainers: new Set(devices.map(({ name }) => name)),
+    });
+  }
+
   /** As far as it is known. */
   get plan(): CachePlan {
+    return { ...this.#sizes(), placement: this.#placed?.plan ?? null };
+  }
+
+  #sizes(): Omit<CachePlan, 'placement'> {
     const { spec, dataset, devices } = this.#input;
     return cachePlanOf(spec, {
       counts: dataset.counts,
@@ -124,6 +160,13 @@ export class JobCache {
   /** A run's executors, where no trial said it: whether the plan has a new sentence. */
   seen(executors: readonly ExecutorSnapshot[]): boolean {
     return this.#tier.noteRefusal(executors, this.#rowsKept());
+  }
+
+  /** What the run's batches have read so far beside what was expected; false: nothing placed. */
+  read(executors: readonly ExecutorSnapshot[]): boolean {
+    if (this.#placed === null || this.#placed.views.size === 0) return false;
+    this.#placed = withMeasured(this.#placed, this.#input.devices, executors);
+    return true;
   }
 
   /** On every device that trains. */

@@ -1,11 +1,16 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import {
   type AcceleratorKind,
   type DeviceProbe,
   failedProbe,
   readProbe,
+  readRates,
 } from '../base/device-probe.ts';
+import type { LinkRates } from '../base/link-classes.ts';
 import { builtPath, devicePluginPath } from '../native/load.ts';
 
 /**
@@ -42,6 +47,44 @@ export async function probeDevices(
       else resolve(failedProbe(howItFailed(error, stderr)));
     });
   });
+}
+
+export interface LinkMeasuring {
+  readonly probe: DeviceProbe;
+  readonly env: NodeJS.ProcessEnv;
+  /** Of derived files. */
+  readonly folder: string;
+}
+
+/**
+ * What links carry, measured in such a child and kept for this host and its devices: nothing where
+ * no two devices read each other's memory, and as far as it could be measured elsewhere.
+ */
+export async function measureLinks(
+  kind: AcceleratorKind,
+  { probe, env, folder }: LinkMeasuring,
+): Promise<Partial<LinkRates>> {
+  if (probe.links.length === 0) return {};
+  const { build, driverVersion, devices, links } = probe;
+  const uuids = devices.map(({ uuid }) => uuid);
+  const facts = JSON.stringify({ build, driverVersion, uuids, links });
+  const key = createHash('sha256').update(facts).digest('hex').slice(0, 16);
+  const path = join(folder, `${kind.toLowerCase()}-links-${key}.json`);
+  if (kind !== 'SIM' && existsSync(path)) return readRates(readFileSync(path, 'utf8'));
+  const text = await new Promise<string>((resolve) => {
+    const options = { env, timeout: deadlineMs, killSignal: 'SIGKILL' } as const;
+    const asked = [devicePluginPath(kind), '--rates'];
+    execFile(builtPath('gnnd_probe'), asked, options, (error, stdout) =>
+      resolve(error === null ? stdout : ''),
+    );
+  });
+  const rates = readRates(text);
+  // Those of simulated devices are read, not measured.
+  if (kind !== 'SIM' && Object.keys(rates).length > 0) {
+    makeFolder(folder);
+    await writeFileAtomic(path, [text]);
+  }
+  return rates;
 }
 
 function howItFailed(

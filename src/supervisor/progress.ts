@@ -137,7 +137,8 @@ function statusOf(
 function hitRateOf(executor: ExecutorSnapshot): number {
   const rows = (counter: number) => executor.counters[counter] ?? 0;
   const hits = rows(counters.deviceRows);
-  const all = hits + rows(counters.hostRows) + rows(counters.diskRows);
+  const behind = rows(counters.peerRows) + rows(counters.hostRows) + rows(counters.diskRows);
+  const all = hits + behind;
   return all === 0 ? 0 : hits / all;
 }
 

@@ -1,4 +1,5 @@
 import type { AcceleratorKind, LinkKind } from '../base/device-probe.ts';
+import type { LinkRates } from '../base/link-classes.ts';
 import type { ExecutorRole } from '../records/job-record.ts';
 
 /** Who runs where. */
@@ -42,6 +43,8 @@ export interface Accelerator {
   readonly budgetBytes: number;
   /** Devices whose memory its kernels reach. */
   readonly peers: readonly DevicePeer[];
+  /** What it reads of them and of the host: the same for all devices of its kind. */
+  readonly rates: LinkRates;
   /** Equal of devices that make the same bits. */
   readonly bits: string;
 }

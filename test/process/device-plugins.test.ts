@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readProbe } from '../../src/base/device-probe.ts';
-import { probeDevices } from '../../src/supervisor/probe-devices.ts';
+import { measureLinks, probeDevices } from '../../src/supervisor/probe-devices.ts';
 import { repository } from '../support/daemon.ts';
 
 const build = join(repository, 'build/native');
@@ -45,6 +45,25 @@ describe('device plug-ins', () => {
       expect(freeBytes).toBe(totalBytes);
     }
     expect(links).toEqual([]);
+  });
+
+  it('of simulated devices tell what links carry, which is kept for nobody', async () => {
+    const env = {
+      ...process.env,
+      ...{ GNND_SIM_DEVICES: '3', GNND_SIM_PEERS: '0-2:PCIE', GNND_SIM_RATES: 'HOST:7,PCIE:30' },
+    };
+    const folder = join(build, 'no-such-folder');
+    const linked = await probeDevices('SIM', env);
+    expect(linked.links).toEqual([
+      { from: 0, to: 2, kind: 'PCIE' },
+      { from: 2, to: 0, kind: 'PCIE' },
+    ]);
+    const rates = await measureLinks('SIM', { probe: linked, env, folder });
+    expect(rates).toEqual({ HOST: 7, PCIE: 30 });
+    expect(existsSync(folder)).toBe(false);
+    // Nobody to read from: nothing is asked.
+    const alone = { ...linked, links: [] };
+    expect(await measureLinks('SIM', { probe: alone, env, folder })).toEqual({});
   });
 
   it.each([

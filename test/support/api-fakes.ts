@@ -134,6 +134,7 @@ export function jobPlan(): JobPlan {
       prefetchExplanation: 'as asked for',
       pinnedRows: 30,
       pinnedExplanation: '30.0 % of the rows, as the host has room',
+      placement: null,
     },
   };
 }

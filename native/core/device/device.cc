@@ -66,6 +66,35 @@ std::string Device::kind() const {
          std::to_string(info_.multiprocessors) + (info_.mig == 1 ? " MIG " : " ") + table().build;
 }
 
+Result<SharedDeviceBuffer> SharedDeviceBuffer::Allocate(const Device& device, uint64_t bytes,
+                                                        DevicePurpose purpose) {
+  SharedDeviceBuffer buffer;
+  void* memory = nullptr;
+  GNND_TRY(Call(device.table().allocate_shared, device.get(), bytes, static_cast<uint32_t>(purpose),
+                &memory, &buffer.handle_));
+  buffer.device_ = &device;
+  buffer.data_ = static_cast<std::byte*>(memory);
+  return buffer;
+}
+
+SharedDeviceBuffer::~SharedDeviceBuffer() {
+  if (device_ != nullptr) device_->table().release(device_->get(), data_);
+}
+
+Result<OpenedDeviceMemory> OpenedDeviceMemory::Open(const Device& device,
+                                                    const gnnd_device_handle& handle) {
+  OpenedDeviceMemory opened;
+  void* memory = nullptr;
+  GNND_TRY(Call(device.table().open_shared, device.get(), &handle, &memory));
+  opened.device_ = &device;
+  opened.data_ = static_cast<std::byte*>(memory);
+  return opened;
+}
+
+OpenedDeviceMemory::~OpenedDeviceMemory() {
+  if (device_ != nullptr) device_->table().close_shared(device_->get(), data_);
+}
+
 Result<std::unique_ptr<DeviceStream>> DeviceStream::Create(const Device& device, bool is_high) {
   gnnd_device_stream* stream = nullptr;
   const uint32_t priority = is_high ? GNND_PRIORITY_HIGH : GNND_PRIORITY_NORMAL;

@@ -120,6 +120,62 @@ class DeviceBuffer {
   uint64_t size_ = 0;
 };
 
+// Memory of a device that other processes on this host may open; freed when destroyed. Move-only.
+class SharedDeviceBuffer {
+ public:
+  static Result<SharedDeviceBuffer> Allocate(const Device& device, uint64_t bytes,
+                                             DevicePurpose purpose);
+  SharedDeviceBuffer() = default;
+  SharedDeviceBuffer(SharedDeviceBuffer&& other) noexcept { Swap(other); }
+  SharedDeviceBuffer& operator=(SharedDeviceBuffer&& other) noexcept {
+    Swap(other);
+    return *this;
+  }
+  SharedDeviceBuffer(const SharedDeviceBuffer&) = delete;
+  SharedDeviceBuffer& operator=(const SharedDeviceBuffer&) = delete;
+  ~SharedDeviceBuffer();
+
+  std::byte* data() const { return data_; }
+  const gnnd_device_handle& handle() const { return handle_; }
+
+ private:
+  void Swap(SharedDeviceBuffer& other) {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(handle_, other.handle_);
+  }
+
+  const Device* device_ = nullptr;
+  std::byte* data_ = nullptr;
+  gnnd_device_handle handle_{};
+};
+
+// Another process's, opened for kernels to read; closed when destroyed. Move-only.
+class OpenedDeviceMemory {
+ public:
+  static Result<OpenedDeviceMemory> Open(const Device& device, const gnnd_device_handle& handle);
+  OpenedDeviceMemory() = default;
+  OpenedDeviceMemory(OpenedDeviceMemory&& other) noexcept { Swap(other); }
+  OpenedDeviceMemory& operator=(OpenedDeviceMemory&& other) noexcept {
+    Swap(other);
+    return *this;
+  }
+  OpenedDeviceMemory(const OpenedDeviceMemory&) = delete;
+  OpenedDeviceMemory& operator=(const OpenedDeviceMemory&) = delete;
+  ~OpenedDeviceMemory();
+
+  const std::byte* data() const { return data_; }
+
+ private:
+  void Swap(OpenedDeviceMemory& other) {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+  }
+
+  const Device* device_ = nullptr;
+  std::byte* data_ = nullptr;
+};
+
 class DeviceEvent;
 
 // A stream of the device's; waits for what it holds when destroyed.

@@ -112,7 +112,8 @@ struct ExtractReport {
   uint64_t bus_bytes = 0;
   uint64_t staged_rows = 0;
   uint64_t staged_bytes = 0;
-  uint64_t device_ns = 0;  // as of a BatchReport
+  uint64_t row_wait_ns = 0;  // what a placement's costs come to for what the device did not hold
+  uint64_t device_ns = 0;    // as of a BatchReport
   DeviceUse device{};
   HistoryReport history{};
 };

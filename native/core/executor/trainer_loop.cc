@@ -240,8 +240,10 @@ class TrainerLoop {
 
   void CountExtracted(const ExtractReport& report) {
     ExecutorLog& log = self_.log();
-    constexpr Counter kRows[] = {Counter::kDeviceRows, Counter::kHostRows, Counter::kDiskRows};
-    constexpr Counter kBytes[] = {Counter::kDeviceBytes, Counter::kHostBytes, Counter::kDiskBytes};
+    constexpr Counter kRows[] = {Counter::kDeviceRows, Counter::kPeerRows, Counter::kHostRows,
+                                 Counter::kDiskRows};
+    constexpr Counter kBytes[] = {Counter::kDeviceBytes, Counter::kPeerBytes, Counter::kHostBytes,
+                                  Counter::kDiskBytes};
     for (uint32_t tier = 0; tier < kNumTiers; ++tier) {
       log.Add(kRows[tier], report.traffic.rows[tier]);
       log.Add(kBytes[tier], report.traffic.bytes[tier]);
@@ -250,6 +252,7 @@ class TrainerLoop {
     log.Add(Counter::kBusBytes, report.bus_bytes);
     log.Add(Counter::kStagedRows, report.staged_rows);
     log.Add(Counter::kStagedBytes, report.staged_bytes);
+    log.Add(Counter::kRowWaitNs, report.row_wait_ns);
     log.Add(Counter::kDeviceExtractNs, report.device_ns);
     log.Raise(Counter::kCacheRows, report.cache_rows);
     log.Raise(Counter::kCacheFillNs, report.cache_fill_ns);

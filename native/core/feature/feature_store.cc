@@ -24,10 +24,6 @@ Status CheckOptions(const FeatureStore::Options& options) {
                    std::to_string(options.order.size()) + " ranks and " +
                    std::to_string(num_nodes) + " nodes");
   }
-  if (options.device_rows > num_nodes || (options.device_rows > 0 && options.cache_rows > 0)) {
-    return invalid("a device's cache of " + std::to_string(options.device_rows) + " rows beside " +
-                   std::to_string(options.cache_rows) + " of the host's");
-  }
   const RowTable& host = options.host;
   if (host.num_rows() > num_nodes ||
       (host.num_rows() > 0 &&
@@ -61,11 +57,7 @@ Result<FeatureStore> FeatureStore::Create(const Options& options) {
     const RowTable rows(options.features.type(), {cache, bytes}, options.features.dim());
     store.AddTier({Tier::kDevice, rows, options.cache_rows, true, store.first_cached_});
   }
-  if (options.device_rows > 0) {
-    store.AddTier({Tier::kDevice, RowTable(), options.device_rows, true, 0});
-    store.flat_ = false;
-  }
-  if (options.host.num_rows() > std::max(store.cache_rows_, options.device_rows)) {
+  if (options.host.num_rows() > store.cache_rows_) {
     store.AddTier({Tier::kHost, options.host, options.host.num_rows(), true, 0});
     store.flat_ = false;
   }

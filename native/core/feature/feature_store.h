@@ -11,7 +11,8 @@
 
 // The only door to a batch's input rows. A row lies in a tier: the device's cache, which holds the
 // hottest rows, or behind it the whole table in the host's memory or on disk. Which tier a row
-// comes from never changes its bits.
+// comes from never changes its bits. What lies in the memory of devices that the processor cannot
+// read, a kernel finds (row_placement.h); for them a store has what the host brings.
 
 namespace gnnd {
 
@@ -36,8 +37,8 @@ void ReadInParts(uint64_t rows, const Ask& ask, const Read& read) {
   }
 }
 
-enum class Tier : uint32_t { kDevice = 0, kHost = 1, kDisk = 2 };
-inline constexpr uint32_t kNumTiers = 3;
+enum class Tier : uint32_t { kDevice = 0, kPeer = 1, kHost = 2, kDisk = 3 };
+inline constexpr uint32_t kNumTiers = 4;
 
 // What reading the rows of a batch moved, by tier. Each input node counts once.
 struct TierTraffic {
@@ -79,9 +80,6 @@ class FeatureStore {
     // The table is larger than the host's memory: what misses the cache counts as read from disk,
     // and is to be asked for before it is read (Ask).
     bool on_disk = false;
-    // Rows of the first ranks in a device's own memory, which this process cannot read: they are a
-    // tier that counts and is never asked or read here. Not beside cache_rows.
-    uint64_t device_rows = 0;
     // Rows of the first ranks in the host's memory (host_tier.h), borrowed likewise; may be empty.
     // Records must be marked that far.
     RowTable host{};
@@ -126,8 +124,7 @@ class FeatureStore {
 
   // Starts reading those nodes' rows that are on disk.
   void Ask(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks) const;
-  // The nodes' rows in the table's own type, to `out`: each tier's in one go. REQUIRES: none of
-  // them is a device's.
+  // The nodes' rows in the table's own type, to `out`: each tier's in one go.
   void Read(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks, std::byte* out) const;
 
   // What reading these rows moves.

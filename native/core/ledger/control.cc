@@ -4,6 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
 #include "core/ledger/batches.h"
+#include "core/ledger/row_shares.h"
 #include "core/ledger/segment.h"
 #include "core/ledger/turn.h"
 
@@ -94,6 +95,7 @@ Result<ReclaimReport> Segment::Reclaim(uint32_t incarnation) {
     if (turn.StandbyHolds() && !turn.SamplerGone()) ++report.turns;
     turn.StandbyLeaves();
   }
+  RowShares(*this).Withdraw(dead.device.load(std::memory_order_relaxed), incarnation);
   dead.phase.store(static_cast<uint32_t>(Phase::kReaped), std::memory_order_release);
   // After the entries: pairs with the acquire in Batches::FirstPending.
   header_->reclaims.value.fetch_add(report.claimed + report.taken + report.evaluations,

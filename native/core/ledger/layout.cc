@@ -38,6 +38,7 @@ Layout Layout::Of(const SegmentConfig& config) {
   layout.eval_ledger_at = cursor.Take(config.eval_chunks * sizeof(uint64_t), kLineBytes);
   layout.eval_results_at = cursor.Take(config.eval_chunks * sizeof(EvalResult), kLineBytes);
   layout.hand_ins_at = cursor.Take(ring * sizeof(HandIn), kLineBytes);
+  layout.shares_at = cursor.Take(config.num_devices * sizeof(RowShare), kLineBytes);
   layout.parameters_at =
       cursor.Take((uint64_t{config.staleness} + 2) * layout.parameter_stride, kPageBytes);
   layout.optimizer_at = cursor.Take(layout.optimizer_buffers * layout.optimizer_stride, kPageBytes);

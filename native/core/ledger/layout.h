@@ -19,7 +19,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 12;
+inline constexpr uint32_t kSegmentAbi = 13;
 // As many as a job spec can ask for. What grows with it (a turn word a device, a count an epoch and
 // device) is laid out by the job's own number.
 inline constexpr uint32_t kMaxDevices = 1024;
@@ -102,6 +102,9 @@ enum class Counter : uint32_t {
   kHistoryUpdateNs = 51,     // gradients' norms, admission, eviction
   kHistoryLevelHits = 52,    // kHistoryHits by level: from here on that of level 1 and on
   kHistoryAges = 60,  // kHistoryHits by age: from here on eighths of the oldest that there may be
+  kPeerRows = 68,     // input rows that another device's memory was read for
+  kPeerBytes = 69,
+  kRowWaitNs = 70,  // what the costs of a placement come to for rows beyond a device's own
 };
 inline constexpr uint32_t kHistoryBuckets = 8;
 constexpr Counter CounterAt(Counter first, uint32_t index) {
@@ -288,6 +291,17 @@ struct alignas(64) HandIn {
 };
 static_assert(sizeof(HandIn) == 64);
 
+// Feature rows that the Trainer on a device lets the others read (row_shares.h); one per device.
+struct alignas(64) RowShare {
+  std::atomic<uint32_t> owner;  // incarnation; 0 = nobody. What follows is that executor's
+  uint32_t reserved;
+  std::atomic<uint64_t> bytes;
+  std::atomic<uint64_t> handle[8];  // of the device's plug-in
+  uint64_t reserved_too[6];
+};
+static_assert(std::is_standard_layout_v<RowShare>);
+static_assert(sizeof(RowShare) == 128);
+
 // Sums over an epoch, kept twice like the optimizer's state: version v's are at v % 2.
 struct alignas(64) EpochSums {
   uint64_t batches;
@@ -344,6 +358,7 @@ struct Layout {
   uint64_t eval_ledger_at;    // atomic u64[eval_chunks]
   uint64_t eval_results_at;   // EvalResult[eval_chunks]
   uint64_t hand_ins_at;       // HandIn[(S+1) * G]
+  uint64_t shares_at;         // RowShare[num_devices]
   uint64_t parameters_at;     // float[S+2][parameter_floats], each from a cache line on
   uint64_t optimizer_at;      // float[optimizer_buffers][optimizer_floats]
   uint64_t gradients_at;      // float[(S+1) * G][parameter_floats]

@@ -344,6 +344,9 @@ class Segment {
   DeviceEntry& device(uint32_t index) const {
     return Entry<DeviceEntry>(layout_.devices_at, index, config().num_devices);
   }
+  RowShare& share(uint32_t device) const {
+    return Entry<RowShare>(layout_.shares_at, device, config().num_devices);
+  }
   ExecutorRow& executor(uint32_t row) const {
     return Entry<ExecutorRow>(layout_.executors_at, row, config().max_executors);
   }

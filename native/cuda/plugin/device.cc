@@ -8,6 +8,7 @@ using gnnd::cuda::kAlignment;
 using gnnd::cuda::kBadArgument;
 using gnnd::cuda::kNotRegistered;
 using gnnd::cuda::kOverBudget;
+using gnnd::cuda::kSharedBytes;
 using gnnd::cuda::kStagingPieceBytes;
 using gnnd::cuda::kStagingPieces;
 
@@ -44,8 +45,9 @@ gnnd_device::~gnnd_device() {
       static_cast<void>(runtime_.Unregister(reinterpret_cast<void*>(start + at)));
     }
   }
+  for (void* const memory : opened_) static_cast<void>(runtime_.CloseShared(memory));
   for (const auto& [start, entry] : arena_.entries()) {
-    static_cast<void>(runtime_.Free(reinterpret_cast<void*>(start)));
+    GiveBack(reinterpret_cast<void*>(start), entry.value.is_shared);
   }
 }
 
@@ -115,21 +117,54 @@ int gnnd_device::Memory(gnnd_device_memory* memory, Failure* failure) {
 }
 
 int gnnd_device::Allocate(uint64_t bytes, uint32_t purpose, void** memory, Failure* failure) {
+  return Take(bytes, kAlignment, {purpose, false}, memory, failure,
+              [&](uint64_t rounded) { return runtime_.Allocate(rounded, memory); });
+}
+
+int gnnd_device::AllocateShared(uint64_t bytes, uint32_t purpose, void** memory,
+                                gnnd_device_handle* handle, Failure* failure) {
+  *handle = {};
+  return Take(bytes, kSharedBytes, {purpose, true}, memory, failure,
+              [&](uint64_t rounded) { return runtime_.AllocateShared(rounded, memory, handle); });
+}
+
+int gnnd_device::Take(uint64_t bytes, uint64_t unit, Allocation allocation, void** memory,
+                      Failure* failure, const std::function<int(uint64_t)>& take) {
   *memory = nullptr;
   if (bytes == 0) return 0;
   const std::lock_guard lock(mutex_);
   failure->what = "allocating " + BytesText(bytes) + ", " + Budget();
-  if (purpose >= GNND_PURPOSES) return kBadArgument;
+  if (allocation.purpose >= GNND_PURPOSES) return kBadArgument;
   const uint64_t used = Used();
   // First the comparison that cannot overflow.
   if (bytes > budget_bytes_) return kOverBudget;
-  const uint64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const uint64_t rounded = (bytes + unit - 1) / unit * unit;
   if (rounded > budget_bytes_ - std::min(used, budget_bytes_)) return kOverBudget;
-  if (const int error = runtime_.Allocate(rounded, memory); error != 0) return error;
-  arena_.Add(*memory, rounded, {purpose});
-  used_[purpose] += rounded;
+  if (const int error = take(rounded); error != 0) return error;
+  arena_.Add(*memory, rounded, allocation);
+  used_[allocation.purpose] += rounded;
   peak_bytes_ = std::max(peak_bytes_, used + rounded);
   return 0;
+}
+
+void gnnd_device::GiveBack(void* memory, bool is_shared) {
+  static_cast<void>(is_shared ? runtime_.FreeShared(memory) : runtime_.Free(memory));
+}
+
+int gnnd_device::OpenShared(const gnnd_device_handle& handle, void** memory, Failure* failure) {
+  failure->what = "opening memory that another process shares";
+  *memory = nullptr;
+  if (const int error = runtime_.OpenShared(handle, memory); error != 0) return error;
+  const std::lock_guard lock(mutex_);
+  opened_.insert(*memory);
+  return 0;
+}
+
+void gnnd_device::CloseShared(void* memory) {
+  const std::lock_guard lock(mutex_);
+  if (opened_.erase(memory) == 0) return;
+  static_cast<void>(runtime_.Use(config_.index));
+  static_cast<void>(runtime_.CloseShared(memory));
 }
 
 void gnnd_device::Release(void* memory) {
@@ -139,7 +174,7 @@ void gnnd_device::Release(void* memory) {
   if (!arena_.Remove(memory, &entry)) return;
   used_[entry.value.purpose] -= entry.bytes;
   static_cast<void>(runtime_.Use(config_.index));
-  static_cast<void>(runtime_.Free(memory));
+  GiveBack(memory, entry.value.is_shared);
 }
 
 int gnnd_device::Register(void* memory, uint64_t bytes, void** seen, Failure* failure) {

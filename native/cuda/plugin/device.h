@@ -60,6 +60,10 @@ struct gnnd_device {
 
   int Memory(gnnd_device_memory* memory, Failure* failure);
   int Allocate(uint64_t bytes, uint32_t purpose, void** memory, Failure* failure);
+  int AllocateShared(uint64_t bytes, uint32_t purpose, void** memory, gnnd_device_handle* handle,
+                     Failure* failure);
+  int OpenShared(const gnnd_device_handle& handle, void** memory, Failure* failure);
+  void CloseShared(void* memory);
   void Release(void* memory);
   int Register(void* memory, uint64_t bytes, void** seen, Failure* failure);
   int Unregister(void* memory, Failure* failure);
@@ -87,6 +91,7 @@ struct gnnd_device {
  private:
   struct Allocation {
     uint32_t purpose;
+    bool is_shared;
   };
   struct Piece {
     std::byte* memory = nullptr;
@@ -98,6 +103,10 @@ struct gnnd_device {
   int StageOut(Runtime::Stream stream, std::byte* to, const std::byte* from, uint64_t bytes);
   uint64_t Used() const;
   std::string Budget() const;
+  // Of the arena, rounded up to a multiple of `unit`: take(rounded) answers the library's number.
+  int Take(uint64_t bytes, uint64_t unit, Allocation allocation, void** memory, Failure* failure,
+           const std::function<int(uint64_t)>& take);
+  void GiveBack(void* memory, bool is_shared);
 
   Runtime& runtime_;
   gnnd_device_config config_;
@@ -112,6 +121,7 @@ struct gnnd_device {
   gnnd::cuda::Ranges<Allocation> arena_;
   std::array<uint64_t, GNND_PURPOSES> used_{};
   uint64_t peak_bytes_ = 0;
+  std::set<void*> opened_;                // that other processes share
   gnnd::cuda::Ranges<void*> registered_;  // and how kernels see them
   uint64_t registered_bytes_ = 0;
   uint64_t copied_in_bytes_ = 0;

@@ -78,6 +78,7 @@ uint32_t CodeOf(int native, uint32_t driver_version, Doing doing) {
       return GNND_DEVICE_NOT_REGISTERED;
     case kNoKernel:
     case kNoMonitor:
+    case 217:  // PeerAccessUnsupported
       return GNND_DEVICE_NOT_SUPPORTED;
     case 1:    // InvalidValue: what registering read-only memory answers without the flag for it
     case 712:  // HostMemoryAlreadyRegistered
@@ -87,6 +88,7 @@ uint32_t CodeOf(int native, uint32_t driver_version, Doing doing) {
     case 801:  // NotSupported: read-only memory, confidential computing
       return is_registering ? GNND_DEVICE_REGISTER_REFUSED : GNND_DEVICE_NOT_SUPPORTED;
     case kBadArgument:
+    case 400:  // InvalidResourceHandle: of a process that is gone
     case 17:   // InvalidDevicePointer
     case 101:  // InvalidDevice
       return GNND_DEVICE_BAD_ARGUMENT;

@@ -11,35 +11,37 @@ namespace {
 
 bool IsEven(const void* memory) { return reinterpret_cast<uintptr_t>(memory) % 2 == 0; }
 
+// Whether every line's places are there, and all of them even.
+bool AreLines(const gnnd_device_row_tiers& tiers) {
+  if (tiers.lines > GNND_DEVICE_ROW_LINES) return false;
+  return std::all_of(tiers.line, tiers.line + tiers.lines, [&](const gnnd_device_row_line& line) {
+    return line.from <= line.to && line.hands > 0 && line.place <= tiers.places &&
+           line.hands <= tiers.places - line.place;
+  });
+}
+
+bool ArePlaces(const gnnd_device_row_tiers& tiers) {
+  return tiers.places <= GNND_DEVICE_ROW_PLACES &&
+         std::all_of(tiers.place, tiers.place + tiers.places, IsEven);
+}
+
 uint32_t Gather(gnnd_device_stream* stream, const gnnd_device_gather* args,
                 gnnd_device_error* error) {
   const bool any = args->count > 0;
-  const bool cached = any && args->cached_rows > 0;
-  const bool ranked = any && args->host_ranked_rows > 0;
   Fields fields;
   fields.Want("count", Fits32(args->count))
       .Want("row_bytes", args->row_bytes > 0 && args->row_bytes % 2 == 0)
-      .Want("cached_rows", Fits32(args->cached_rows))
-      .Want("host_ranked_rows", Fits32(args->host_ranked_rows))
       .Want("out_stride", args->out_stride >= args->row_bytes && args->out_stride % 2 == 0)
-      .Need("cache", args->cache, cached)
-      .Need("host_ranked", args->host_ranked, ranked)
-      .Need("nodes", args->nodes, any && args->host_rows != nullptr)
+      .Want("tiers.place", ArePlaces(args->tiers))
+      .Want("tiers.line", AreLines(args->tiers))
+      .Want("tiers.by_node", IsEven(args->tiers.by_node))
+      .Need("nodes", args->nodes, any && args->tiers.by_node != nullptr)
       .Need("out", args->out, any)
-      .Want("cache", IsEven(args->cache))
-      .Want("host_ranked", IsEven(args->host_ranked))
-      .Want("host_rows", IsEven(args->host_rows))
       .Want("out", IsEven(args->out));
   return Enqueue(stream, error, "gathering rows", fields, [&](Queue queue) {
     if (args->blocks != 0) queue.max_blocks = std::min(queue.max_blocks, args->blocks);
-    const RowSource source{args->cache,
-                           static_cast<uint32_t>(args->cached_rows),
-                           args->host_rows,
-                           args->nodes,
-                           args->ranks,
-                           args->host_ranked,
-                           static_cast<uint32_t>(args->host_ranked_rows)};
-    CopyRows(queue, source, 0, args->count, args->row_bytes, args->out, args->out_stride);
+    CopyRows(queue, {args->nodes, args->ranks, args->tiers}, 0, args->count, args->row_bytes,
+             args->out, args->out_stride);
   });
 }
 

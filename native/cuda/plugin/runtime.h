@@ -11,6 +11,10 @@
 
 namespace gnnd::cuda {
 
+// What is shared is a block of its own of the library's (CUDA's are of this size): else others
+// would see its neighbours, too.
+inline constexpr uint64_t kSharedBytes = uint64_t{2} << 20;
+
 class Runtime {
  public:
   using Stream = void*;  // what kernels are launched with: cudaStream_t, shim::Stream*
@@ -30,6 +34,8 @@ class Runtime {
   virtual std::string MonitorProblem() = 0;  // "" where processes can be listed
   virtual int Info(uint32_t index, gnnd_device_info* info) = 0;
   virtual int Link(uint32_t from, uint32_t to, gnnd_device_link* link) = 0;
+  // What `from` reads a second of `to`, or of GNND_HOST_MEMORY: measured. Makes contexts.
+  virtual int LinkRate(uint32_t from, uint32_t to, uint64_t* bytes_per_second) = 0;
   virtual int Processes(uint32_t index, gnnd_device_process* processes, uint32_t capacity,
                         uint32_t* count) = 0;
   virtual int Instances(uint32_t index, gnnd_device_instance* instances, uint32_t capacity,
@@ -45,6 +51,11 @@ class Runtime {
   virtual int MemoryInfo(uint64_t* free_bytes, uint64_t* total_bytes) = 0;
   virtual int Allocate(uint64_t bytes, void** memory) = 0;
   virtual int Free(void* memory) = 0;
+  // Memory that other processes open by what goes to `handle`; of a multiple of kSharedBytes.
+  virtual int AllocateShared(uint64_t bytes, void** memory, gnnd_device_handle* handle) = 0;
+  virtual int FreeShared(void* memory) = 0;
+  virtual int OpenShared(const gnnd_device_handle& handle, void** memory) = 0;
+  virtual int CloseShared(void* memory) = 0;
   // Pieces of at most PieceBytes, each registered by itself; no copy crosses from one to the next.
   virtual uint64_t PieceBytes() const = 0;
   virtual int Register(void* memory, uint64_t bytes, void** seen) = 0;

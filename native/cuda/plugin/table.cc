@@ -41,6 +41,16 @@ uint32_t Link(uint32_t from, uint32_t to, gnnd_device_link* link, gnnd_device_er
   });
 }
 
+uint32_t LinkRate(uint32_t from, uint32_t to, uint64_t* bytes_per_second,
+                  gnnd_device_error* error) {
+  return Ask(error, [&](Runtime& runtime, Failure* failure) {
+    failure->what = "measuring what device " + std::to_string(from) + " reads of " +
+                    (to == GNND_HOST_MEMORY ? "the host" : "device " + std::to_string(to));
+    *bytes_per_second = 0;
+    return runtime.LinkRate(from, to, bytes_per_second);
+  });
+}
+
 uint32_t Processes(uint32_t index, gnnd_device_process* processes, uint32_t capacity,
                    uint32_t* count, gnnd_device_error* error) {
   return Ask(error, [&](Runtime& runtime, Failure* failure) {
@@ -96,6 +106,19 @@ uint32_t Allocate(gnnd_device* device, uint64_t bytes, uint32_t purpose, void** 
                   gnnd_device_error* error) {
   return On(device, error, [&](Failure* f) { return device->Allocate(bytes, purpose, memory, f); });
 }
+
+uint32_t AllocateShared(gnnd_device* device, uint64_t bytes, uint32_t purpose, void** memory,
+                        gnnd_device_handle* handle, gnnd_device_error* error) {
+  return On(device, error,
+            [&](Failure* f) { return device->AllocateShared(bytes, purpose, memory, handle, f); });
+}
+
+uint32_t OpenShared(gnnd_device* device, const gnnd_device_handle* handle, void** memory,
+                    gnnd_device_error* error) {
+  return On(device, error, [&](Failure* f) { return device->OpenShared(*handle, memory, f); });
+}
+
+void CloseShared(gnnd_device* device, void* memory) { device->CloseShared(memory); }
 
 void Release(gnnd_device* device, void* memory) { device->Release(memory); }
 
@@ -210,6 +233,7 @@ gnnd_device_plugin MakeTable() {
   table.system = System;
   table.info = Info;
   table.link = Link;
+  table.link_rate = LinkRate;
   table.processes = Processes;
   table.instances = Instances;
   table.open = Open;
@@ -217,6 +241,9 @@ gnnd_device_plugin MakeTable() {
   table.memory = Memory;
   table.allocate = Allocate;
   table.release = Release;
+  table.allocate_shared = AllocateShared;
+  table.open_shared = OpenShared;
+  table.close_shared = CloseShared;
   table.register_host = RegisterHost;
   table.unregister_host = UnregisterHost;
   table.stream_create = StreamCreate;

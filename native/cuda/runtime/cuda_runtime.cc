@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,90 @@ std::string PciOf(int index) {
 
 // A MIG instance is named in the environment, by which alone it can be chosen.
 bool IsMigInstance(const std::string& name) { return name.find(" MIG ") != std::string::npos; }
+
+constexpr int kHost = -1;
+
+// Copies from one memory to a device's, timed there.
+class CopyMeter {
+ public:
+  static constexpr uint64_t kBytes = uint64_t{64} << 20;
+  static constexpr int kRounds = 5;
+
+  CopyMeter(int device, int source) : device_(device), source_(source) {}
+
+  // Milliseconds of kBytes, the least of the rounds.
+  cudaError_t Measure(float* ms) const {
+    Parts parts;
+    const cudaError_t error = Prepare(&parts);
+    const cudaError_t measured = error == cudaSuccess ? Rounds(parts, ms) : error;
+    Free(parts);
+    return measured;
+  }
+
+ private:
+  struct Parts {
+    void* from = nullptr;
+    void* to = nullptr;
+    cudaStream_t stream = nullptr;
+    cudaEvent_t begun = nullptr;
+    cudaEvent_t ended = nullptr;
+  };
+
+  cudaError_t Prepare(Parts* parts) const {
+    cudaError_t error = cudaSuccess;
+    const auto then = [&error](cudaError_t next) {
+      error = next;
+      return next == cudaSuccess;
+    };
+    static_cast<void>((source_ == kHost
+                           ? then(cudaSetDevice(device_)) &&
+                                 then(cudaHostAlloc(&parts->from, kBytes, cudaHostAllocPortable))
+                           : then(cudaSetDevice(source_)) &&
+                                 then(cudaMalloc(&parts->from, kBytes)) &&
+                                 then(cudaSetDevice(device_)) && MayReach(&error)) &&
+                      then(cudaMalloc(&parts->to, kBytes)) &&
+                      then(cudaStreamCreateWithFlags(&parts->stream, cudaStreamNonBlocking)) &&
+                      then(cudaEventCreate(&parts->begun)) && then(cudaEventCreate(&parts->ended)));
+    return error;
+  }
+
+  bool MayReach(cudaError_t* error) const {
+    *error = cudaDeviceEnablePeerAccess(source_, 0);
+    if (*error != cudaErrorPeerAccessAlreadyEnabled) return *error == cudaSuccess;
+    static_cast<void>(cudaGetLastError());
+    *error = cudaSuccess;
+    return true;
+  }
+
+  cudaError_t Rounds(const Parts& parts, float* ms) const {
+    *ms = 0;
+    for (int round = 0; round < kRounds; ++round) {
+      cudaError_t error = cudaEventRecord(parts.begun, parts.stream);
+      if (error == cudaSuccess) {
+        error = cudaMemcpyAsync(parts.to, parts.from, kBytes, cudaMemcpyDefault, parts.stream);
+      }
+      if (error == cudaSuccess) error = cudaEventRecord(parts.ended, parts.stream);
+      if (error == cudaSuccess) error = cudaEventSynchronize(parts.ended);
+      float took = 0;
+      if (error == cudaSuccess) error = cudaEventElapsedTime(&took, parts.begun, parts.ended);
+      if (error != cudaSuccess) return error;
+      if (round == 0 || took < *ms) *ms = took;
+    }
+    return cudaSuccess;
+  }
+
+  void Free(const Parts& parts) const {
+    if (parts.begun != nullptr) static_cast<void>(cudaEventDestroy(parts.begun));
+    if (parts.ended != nullptr) static_cast<void>(cudaEventDestroy(parts.ended));
+    if (parts.stream != nullptr) static_cast<void>(cudaStreamDestroy(parts.stream));
+    if (parts.to != nullptr) static_cast<void>(cudaFree(parts.to));
+    if (parts.from == nullptr) return;
+    static_cast<void>(source_ == kHost ? cudaFreeHost(parts.from) : cudaFree(parts.from));
+  }
+
+  int device_;
+  int source_;
+};
 
 class CudaRuntime final : public Runtime {
  public:
@@ -137,6 +222,16 @@ class CudaRuntime final : public Runtime {
     return 0;
   }
 
+  int LinkRate(uint32_t from, uint32_t to, uint64_t* bytes_per_second) override {
+    const CopyMeter meter{static_cast<int>(from),
+                          to == GNND_HOST_MEMORY ? kHost : static_cast<int>(to)};
+    float ms = 0;
+    const cudaError_t error = meter.Measure(&ms);
+    *bytes_per_second =
+        error == cudaSuccess && ms > 0 ? static_cast<uint64_t>(CopyMeter::kBytes / (ms * 1e-3)) : 0;
+    return Answer(error);
+  }
+
   int Processes(uint32_t index, gnnd_device_process* processes, uint32_t capacity,
                 uint32_t* count) override {
     std::vector<GpuProcess> found;
@@ -179,6 +274,26 @@ class CudaRuntime final : public Runtime {
   }
   int Allocate(uint64_t bytes, void** memory) override { return Answer(cudaMalloc(memory, bytes)); }
   int Free(void* memory) override { return Answer(cudaFree(memory)); }
+
+  int AllocateShared(uint64_t bytes, void** memory, gnnd_device_handle* handle) override {
+    static_assert(sizeof(cudaIpcMemHandle_t) == sizeof handle->bytes);
+    if (const int error = Answer(cudaMalloc(memory, bytes)); error != 0) return error;
+    cudaIpcMemHandle_t made{};
+    const int error = Answer(cudaIpcGetMemHandle(&made, *memory));
+    if (error != 0) static_cast<void>(Answer(cudaFree(*memory)));
+    std::memcpy(handle->bytes, &made, sizeof made);
+    return error;
+  }
+  // Nothing may be freed that somebody has opened (undefined, says CUDA), and who has cannot be
+  // asked: it goes with the process.
+  int FreeShared(void*) override { return 0; }
+  int OpenShared(const gnnd_device_handle& handle, void** memory) override {
+    cudaIpcMemHandle_t given{};
+    std::memcpy(&given, handle.bytes, sizeof given);
+    // Of devices, too, that this process does not see.
+    return Answer(cudaIpcOpenMemHandle(memory, given, cudaIpcMemLazyEnablePeerAccess));
+  }
+  int CloseShared(void* memory) override { return Answer(cudaIpcCloseMemHandle(memory)); }
 
   uint64_t PieceBytes() const override { return uint64_t{4} << 30; }
   int Register(void* memory, uint64_t bytes, void** seen) override {

@@ -10,6 +10,7 @@ namespace gnnd::sim {
 namespace {
 
 constexpr uint32_t kMostDevices = 64;
+constexpr uint64_t kMostRate = 10'000;
 
 bool NumberOf(std::string_view text, uint64_t* number) {
   const char* const end = text.data() + text.size();
@@ -25,6 +26,14 @@ std::vector<std::string_view> PartsOf(std::string_view text) {
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return parts;
+}
+
+// enum gnnd_link_kind; 0 = none of them.
+uint32_t KindOf(std::string_view name) {
+  return name == "NVLINK"     ? GNND_LINK_NVLINK
+         : name == "PCIE"     ? GNND_LINK_PCIE
+         : name == "HOST_BUS" ? GNND_LINK_HOST_BUS
+                              : 0;
 }
 
 class Reader {
@@ -63,16 +72,29 @@ class Reader {
       uint64_t a = 0;
       uint64_t b = 0;
       const std::string_view name = part.substr(std::min(colon + 1, part.size()));
-      const uint32_t kind = name == "NVLINK"     ? GNND_LINK_NVLINK
-                            : name == "PCIE"     ? GNND_LINK_PCIE
-                            : name == "HOST_BUS" ? GNND_LINK_HOST_BUS
-                                                 : 0;
+      const uint32_t kind = KindOf(name);
       const bool is_read = dash < colon && NumberOf(part.substr(0, dash), &a) &&
                            NumberOf(part.substr(dash + 1, colon - dash - 1), &b);
       if (is_read && kind != 0 && a != b && a < script_.devices && b < script_.devices)
         script_.peers.push_back({static_cast<uint32_t>(a), static_cast<uint32_t>(b), kind});
       else
         Problem("GNND_SIM_PEERS", part, "expected two devices, as 0-1:NVLINK, PCIE or HOST_BUS");
+    }
+  }
+
+  void Rates() {
+    for (const std::string_view part : PartsOf(Text("GNND_SIM_RATES"))) {
+      const size_t colon = std::min(part.find(':'), part.size());
+      const std::string_view name = part.substr(0, colon);
+      const uint32_t kind = name == "HOST" ? 0 : KindOf(name);
+      uint64_t rate = 0;
+      const bool is_read = colon < part.size() && NumberOf(part.substr(colon + 1), &rate) &&
+                           rate > 0 && rate <= kMostRate;
+      if (is_read && (kind != 0 || name == "HOST"))
+        script_.rates[kind] = rate;
+      else
+        Problem("GNND_SIM_RATES", part,
+                "expected HOST, NVLINK, PCIE or HOST_BUS, then :N up to 10000");
     }
   }
 
@@ -123,6 +145,7 @@ Script ReadScript(const Environment& environment) {
   reader.Number("GNND_SIM_SYSTEM", 10'000, &script.system_error);
   reader.Visible();
   reader.Peers();
+  reader.Rates();
   reader.Faults();
   script.once = reader.Text("GNND_SIM_FAULT_ONCE");
   return script;

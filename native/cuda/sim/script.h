@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,7 +20,7 @@ struct Script {
   // all.
   std::vector<uint32_t> visible;
   // GNND_SIM_PEERS=A-B:KIND[,...]: these two reach each other's memory, over NVLINK, PCIE or
-  // HOST_BUS. Nothing computes by it.
+  // HOST_BUS: kernels read what the other one shares.
   struct Peers {
     uint32_t a = 0;
     uint32_t b = 0;
@@ -27,6 +28,10 @@ struct Script {
     bool operator==(const Peers&) const = default;
   };
   std::vector<Peers> peers;
+  // GNND_SIM_RATES=WAY:N[,...]: what a device reads a second, in GB, of another's memory over
+  // NVLINK, PCIE or HOST_BUS and of the HOST's. Told, never waited for. By gnnd_link_kind; 0: the
+  // host's.
+  std::array<uint64_t, 4> rates = {10, 50, 12, 8};
   // GNND_SIM_FAULT=KIND:N[,KIND:N]: befalls the N-th call of its sort, from 1:
   //   memory    an allocation of device memory fails
   //   register  registering host memory is refused

@@ -1,6 +1,7 @@
 #include "cuda/sim/sim_device.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -22,12 +23,23 @@ constexpr int kInvalidValue = 1;
 constexpr int kMemoryAllocation = 2;
 constexpr int kInvalidDevicePointer = 17;
 constexpr int kNotReady = 600;
+constexpr int kPeerAccessUnsupported = 217;
+constexpr int kInvalidHandle = 400;
 constexpr int kIllegalAddress = 700;
 constexpr int kContextIsDestroyed = 709;
 constexpr int kAlreadyRegistered = 712;
 constexpr int kHostNotRegistered = 713;
 constexpr int kLaunchFailure = 719;
 constexpr int kNotSupported = 801;
+
+// What a handle of gnnd_sim's says: a memfd of a process.
+struct SharedName {
+  pid_t pid;
+  int fd;
+  ino_t inode;
+  uint32_t device;
+};
+static_assert(sizeof(SharedName) <= sizeof(gnnd_device_handle));
 
 // Memory whose last byte lies before a page that nobody may touch.
 Result<Mapping> Guarded(uint64_t bytes, void** start) {
@@ -44,7 +56,7 @@ Result<Mapping> Guarded(uint64_t bytes, void** start) {
 void SimStream::Add(std::function<void()> work) { device_.Enqueue(this, std::move(work)); }
 
 SimDevice::SimDevice(const Script& script, uint32_t index)
-    : script_(script), random_state_(script.random_seed * 1000 + index + 1) {}
+    : script_(script), number_(index), random_state_(script.random_seed * 1000 + index + 1) {}
 
 uint64_t SimDevice::Random(uint64_t bound) {
   random_state_ = random_state_ * 6364136223846793005U + 1442695040888963407U;  // Knuth's MMIX
@@ -91,11 +103,61 @@ int SimDevice::Allocate(uint64_t bytes, void** memory) {
   return 0;
 }
 
+int SimDevice::AllocateShared(uint64_t bytes, void** memory, gnnd_device_handle* handle) {
+  const std::lock_guard lock(mutex_);
+  if (broken_ != 0) return broken_;
+  if (Strikes("memory") || bytes > script_.memory_bytes - used_bytes_) return kMemoryAllocation;
+  Result<UniqueFd> fd = CreateMemfd("gnnd-sim-shared", bytes);
+  if (!fd.ok()) return kMemoryAllocation;
+  Result<Mapping> mapping = Mapping::Map(fd->get(), /*writable=*/true);
+  struct stat about{};
+  if (!mapping.ok() || fstat(fd->get(), &about) != 0) return kMemoryAllocation;
+  const SharedName name{getpid(), fd->get(), about.st_ino, number_};
+  std::memcpy(handle->bytes, &name, sizeof name);
+  *memory = mapping->data();
+  memory_.emplace(*memory, std::move(*mapping));
+  shared_.emplace(*memory, std::move(*fd));
+  arena_.Add(*memory, bytes, true);
+  used_bytes_ += bytes;
+  return 0;
+}
+
+int SimDevice::OpenShared(const gnnd_device_handle& handle, void** memory,
+                          const std::function<bool(uint32_t, uint32_t)>& reaches) {
+  const std::lock_guard lock(mutex_);
+  if (broken_ != 0) return broken_;
+  SharedName name{};
+  std::memcpy(&name, handle.bytes, sizeof name);
+  if (!reaches(number_, name.device)) return kPeerAccessUnsupported;
+  const std::string path = "/proc/" + std::to_string(name.pid) + "/fd/" + std::to_string(name.fd);
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat about{};
+  // A descriptor of that number may be another file by now, and the process another one.
+  if (!fd.valid() || fstat(fd.get(), &about) != 0 || about.st_ino != name.inode) {
+    return kInvalidHandle;
+  }
+  Result<Mapping> mapping = Mapping::Map(fd.get(), /*writable=*/false);
+  if (!mapping.ok()) return kMemoryAllocation;
+  *memory = mapping->data();
+  opened_.Add(*memory, mapping->size(), true);
+  memory_.emplace(*memory, std::move(*mapping));
+  return 0;
+}
+
+int SimDevice::CloseShared(void* memory) {
+  const std::lock_guard lock(mutex_);
+  cuda::Ranges<bool>::Entry entry{};
+  if (!opened_.Remove(memory, &entry)) return kInvalidValue;
+  memory_.erase(memory);
+  return broken_;
+}
+
 int SimDevice::Free(void* memory) {
   const std::lock_guard lock(mutex_);
   cuda::Ranges<bool>::Entry entry{};
   if (!arena_.Remove(memory, &entry)) return kInvalidDevicePointer;
   memory_.erase(memory);
+  shared_.erase(memory);
   used_bytes_ -= entry.bytes;
   return broken_;
 }
@@ -252,7 +314,8 @@ int SimDevice::CheckCopy(const void* to, const void* from, uint64_t bytes,
   const bool to_device = direction != GNND_COPY_TO_HOST;
   const bool from_device = direction != GNND_COPY_TO_DEVICE;
   const bool is_allowed = (to_device ? arena_ : registered_).Covers(to, bytes) &&
-                          (from_device ? arena_ : registered_).Covers(from, bytes);
+                          ((from_device ? arena_ : registered_).Covers(from, bytes) ||
+                           (from_device && opened_.Covers(from, bytes)));
   return is_allowed ? 0 : kInvalidValue;
 }
 

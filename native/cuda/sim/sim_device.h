@@ -9,9 +9,11 @@
 #include <set>
 
 #include "core/base/mapping.h"
+#include "core/base/memfd.h"
 #include "cuda/plugin/ranges.h"
 #include "cuda/shim/shim.h"
 #include "cuda/sim/script.h"
+#include "include/gnnd/device_plugin.h"
 
 namespace gnnd::sim {
 
@@ -54,6 +56,13 @@ class SimDevice {
   uint64_t free_bytes();
   int Allocate(uint64_t bytes, void** memory);
   int Free(void* memory);
+  // In a memfd, which others open as a file of this process's: they may go on reading when it is
+  // gone, as they might with a GPU, or might not.
+  int AllocateShared(uint64_t bytes, void** memory, gnnd_device_handle* handle);
+  // `reaches(a, b)`: whether device a of the script reads the memory of device b.
+  int OpenShared(const gnnd_device_handle& handle, void** memory,
+                 const std::function<bool(uint32_t, uint32_t)>& reaches);
+  int CloseShared(void* memory);
   int Register(void* memory, uint64_t bytes);
   int Unregister(void* memory);
   int AllocatePinned(uint64_t bytes, void** memory);
@@ -89,12 +98,15 @@ class SimDevice {
 
   std::mutex mutex_;
   const Script& script_;
+  const uint32_t number_;  // in the script
   uint64_t random_state_;
   int broken_ = 0;
   std::map<std::string, uint64_t> calls_;
   uint64_t used_bytes_ = 0;
   std::map<void*, Mapping> memory_;  // device's and pinned
+  std::map<void*, UniqueFd> shared_;
   cuda::Ranges<bool> arena_;
+  cuda::Ranges<bool> opened_;
   cuda::Ranges<bool> registered_;
   std::map<SimStream*, std::unique_ptr<SimStream>> streams_;
   std::map<SimEvent*, std::shared_ptr<SimEvent>> events_;

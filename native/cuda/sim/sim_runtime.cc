@@ -12,6 +12,7 @@ namespace gnnd::sim {
 namespace {
 
 constexpr int kInvalidDevice = 101;
+constexpr int kPeerAccessUnsupported = 217;
 
 // As with CUDA, a thread has a device.
 thread_local uint32_t device_in_use = 0;
@@ -66,12 +67,29 @@ int SimRuntime::Info(uint32_t index, gnnd_device_info* info) {
 int SimRuntime::Link(uint32_t from, uint32_t to, gnnd_device_link* link) {
   if (from >= devices_.size() || to >= devices_.size()) return kInvalidDevice;
   *link = {from == to ? 1U : 0U, GNND_UNKNOWN, 0, GNND_UNKNOWN};
-  const uint32_t a = script_.visible[from];
-  const uint32_t b = script_.visible[to];
+  const uint32_t kind = LinkBetween(script_.visible[from], script_.visible[to]);
+  if (kind != 0) *link = {1, kind, 0, kind};
+  return 0;
+}
+
+uint32_t SimRuntime::LinkBetween(uint32_t a, uint32_t b) const {
   for (const Script::Peers& peers : script_.peers) {
     const bool are_these = (peers.a == a && peers.b == b) || (peers.a == b && peers.b == a);
-    if (are_these) *link = {1, peers.kind, 0, peers.kind};
+    if (are_these) return peers.kind;
   }
+  return 0;
+}
+
+int SimRuntime::LinkRate(uint32_t from, uint32_t to, uint64_t* bytes_per_second) {
+  if (from >= devices_.size() || (to >= devices_.size() && to != GNND_HOST_MEMORY)) {
+    return kInvalidDevice;
+  }
+  uint32_t kind = 0;
+  if (to != GNND_HOST_MEMORY) {
+    kind = LinkBetween(script_.visible[from], script_.visible[to]);
+    if (kind == 0) return kPeerAccessUnsupported;
+  }
+  *bytes_per_second = script_.rates[kind] * 1'000'000'000;
   return 0;
 }
 
@@ -104,6 +122,15 @@ int SimRuntime::MemoryInfo(uint64_t* free_bytes, uint64_t* total_bytes) {
 
 int SimRuntime::Allocate(uint64_t bytes, void** memory) { return Device().Allocate(bytes, memory); }
 int SimRuntime::Free(void* memory) { return Device().Free(memory); }
+
+int SimRuntime::AllocateShared(uint64_t bytes, void** memory, gnnd_device_handle* handle) {
+  return Device().AllocateShared(bytes, memory, handle);
+}
+int SimRuntime::OpenShared(const gnnd_device_handle& handle, void** memory) {
+  return Device().OpenShared(handle, memory,
+                             [this](uint32_t a, uint32_t b) { return LinkBetween(a, b) != 0; });
+}
+int SimRuntime::CloseShared(void* memory) { return Device().CloseShared(memory); }
 
 int SimRuntime::Register(void* memory, uint64_t bytes, void** seen) {
   *seen = memory;

@@ -39,6 +39,7 @@ class SimRuntime final : public cuda::Runtime {
   std::string MonitorProblem() override { return ""; }
   int Info(uint32_t index, gnnd_device_info* info) override;
   int Link(uint32_t from, uint32_t to, gnnd_device_link* link) override;
+  int LinkRate(uint32_t from, uint32_t to, uint64_t* bytes_per_second) override;
   int Instances(uint32_t index, gnnd_device_instance* instances, uint32_t capacity,
                 uint32_t* count) override;
   int Processes(uint32_t index, gnnd_device_process* processes, uint32_t capacity,
@@ -47,6 +48,10 @@ class SimRuntime final : public cuda::Runtime {
   int MemoryInfo(uint64_t* free_bytes, uint64_t* total_bytes) override;
   int Allocate(uint64_t bytes, void** memory) override;
   int Free(void* memory) override;
+  int AllocateShared(uint64_t bytes, void** memory, gnnd_device_handle* handle) override;
+  int FreeShared(void* memory) override { return Free(memory); }
+  int OpenShared(const gnnd_device_handle& handle, void** memory) override;
+  int CloseShared(void* memory) override;
   uint64_t PieceBytes() const override { return uint64_t{1} << 20; }
   int Register(void* memory, uint64_t bytes, void** seen) override;
   int Unregister(void* memory) override;
@@ -69,6 +74,8 @@ class SimRuntime final : public cuda::Runtime {
 
  private:
   SimDevice& Device();
+  // What joins two devices of the script; 0: neither reads the other's memory.
+  uint32_t LinkBetween(uint32_t a, uint32_t b) const;
 
   Script script_;
   std::vector<std::unique_ptr<SimDevice>> devices_;

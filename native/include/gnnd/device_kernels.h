@@ -100,25 +100,38 @@ typedef struct gnnd_device_sample_report {
 
 /* ---- Features. ---- */
 
-/* Rows of `row_bytes` (a multiple of 2) for `count` nodes, each from the first that has it:
- *
- *   out[i] = cache[ranks[i]]      where ranks[i] < cached_rows
- *            host_ranked[ranks[i]] where ranks[i] < host_ranked_rows
- *            host_rows[nodes[i]]   where host_rows is not NULL
- *
- * What none has stays untouched, to be put there by `scatter` once it has come.
- */
+/* Ranks from `from` on and below `to`, dealt in rotation to `hands` places, the first of which is
+ * `place`: rank r is row (r - from) / hands of place (r - from) % hands. */
+typedef struct gnnd_device_row_line {
+  uint32_t from;
+  uint32_t to;
+  uint32_t hands; /* at least 1 */
+  uint32_t place;
+} gnnd_device_row_line;
+
+#define GNND_DEVICE_ROW_LINES 8
+#define GNND_DEVICE_ROW_PLACES 48
+
+/* Where rows lie that kernels can read, in any memory: the device's own, another's that was opened,
+ * the host's that is registered. Lines may overlap: a row is that of the first line with its rank
+ * whose place is not NULL, else that of its node, where there are rows by node. */
+typedef struct gnnd_device_row_tiers {
+  uint32_t lines;
+  uint32_t places;
+  gnnd_device_row_line line[GNND_DEVICE_ROW_LINES];
+  const void* place[GNND_DEVICE_ROW_PLACES]; /* its row 0; or NULL: nobody can read it at present */
+  const void* by_node;                       /* a row for every node; or NULL */
+} gnnd_device_row_tiers;
+
+/* out[i] = the row of ranks[i], or of nodes[i], of `row_bytes` (a multiple of 2), i < count. What
+ * no tier has stays untouched, to be put there by `scatter` once it has come. */
 typedef struct gnnd_device_gather {
-  const uint32_t* nodes; /* read for host_rows alone */
+  const uint32_t* nodes; /* read for by_node alone */
   const uint32_t* ranks; /* or NULL: of no rank */
   uint64_t count;
   uint32_t row_bytes;
   uint32_t blocks; /* grid at most, so that others have multiprocessors, too; 0 = all */
-  const void* cache;
-  uint64_t cached_rows;
-  const void* host_ranked; /* as kernels see it: registered, rows of the first ranks; or NULL */
-  uint64_t host_ranked_rows;
-  const void* host_rows; /* likewise, of a row for every node; or NULL */
+  gnnd_device_row_tiers tiers;
   void* out;
   uint64_t out_stride; /* bytes */
 } gnnd_device_gather;

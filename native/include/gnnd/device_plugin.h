@@ -40,7 +40,7 @@ extern "C" {
 #endif
 
 /* Changes when a struct or a rule of this file changes; equality is asked for. */
-#define GNND_DEVICE_ABI_VERSION 4u
+#define GNND_DEVICE_ABI_VERSION 5u
 
 #define GNND_DEVICE_EXPORT __attribute__((visibility("default")))
 
@@ -148,6 +148,15 @@ typedef struct gnnd_device_link {
   uint32_t kind;    /* enum gnnd_link_kind; GNND_UNKNOWN without a monitor */
 } gnnd_device_link;
 
+/* In the place of a device: the host's memory, registered. */
+#define GNND_HOST_MEMORY 0xFFFFFFFFu
+
+/* Device memory as another process on this host opens it. Bytes that mean something to the plug-in
+ * alone; any copy of them is as good. */
+typedef struct gnnd_device_handle {
+  uint8_t bytes[64];
+} gnnd_device_handle;
+
 /* A process with memory on a device. */
 typedef struct gnnd_device_process {
   uint32_t pid;
@@ -208,6 +217,10 @@ typedef struct gnnd_device_plugin {
   uint32_t (*system)(gnnd_device_system* system, gnnd_device_error* error);
   uint32_t (*info)(uint32_t index, gnnd_device_info* info, gnnd_device_error* error);
   uint32_t (*link)(uint32_t from, uint32_t to, gnnd_device_link* link, gnnd_device_error* error);
+  /* Measures, with copies that take some milliseconds, what `from` reads a second of `to`'s memory,
+   * or of GNND_HOST_MEMORY. Makes contexts; takes 64 MiB of each device while it runs. */
+  uint32_t (*link_rate)(uint32_t from, uint32_t to, uint64_t* bytes_per_second,
+                        gnnd_device_error* error);
   /* Writes up to `capacity` of them, sets how many there are; NOT_SUPPORTED without a monitor. */
   uint32_t (*processes)(uint32_t index, gnnd_device_process* processes, uint32_t capacity,
                         uint32_t* count, gnnd_device_error* error);
@@ -228,6 +241,17 @@ typedef struct gnnd_device_plugin {
   uint32_t (*allocate)(gnnd_device* device, uint64_t bytes, uint32_t purpose, void** memory,
                        gnnd_device_error* error);
   void (*release)(gnnd_device* device, void* memory);
+
+  /* Memory as of allocate, which other processes may open by `handle`; counted rounded up to 2 MiB.
+   * Release it only at the end of its use by all: readers are told first, by others than us. */
+  uint32_t (*allocate_shared)(gnnd_device* device, uint64_t bytes, uint32_t purpose, void** memory,
+                              gnnd_device_handle* handle, gnnd_device_error* error);
+  /* What another process shares, for kernels of this device to read. NOT_SUPPORTED where it does
+   * not reach that memory, BAD_ARGUMENT where the process that shared it is gone. Not counted. */
+  uint32_t (*open_shared)(gnnd_device* device, const gnnd_device_handle* handle, void** memory,
+                          gnnd_device_error* error);
+  /* No stream may still use it; allowed after a sticky error. */
+  void (*close_shared)(gnnd_device* device, void* memory);
 
   /* Pins host memory that is mapped read-write, whole pages, for asynchronous copies and for
    * kernels; large ranges in pieces of at most 4 GiB. The mapping may be protected read-only

@@ -58,15 +58,28 @@ inline constexpr auto kTable<RankOptions> = Extending(
           "Receives the order: .npy, uint32 [2, nodes]: the node of each rank, the rank of "
           "each node."});
 
-struct RankTimes {
-  uint64_t presample_ns = 0;
-  uint64_t estimate_ns = 0;
+// How hot neighbours in an order are.
+struct RankedRun {
+  uint64_t rows = 0;
+  double hotness = 0;
 };
 
 template <>
-inline constexpr auto kTable<RankTimes> =
-    StructOf("RankTimes", Field{"presampleNs", &RankTimes::presample_ns},
-             Field{"estimateNs", &RankTimes::estimate_ns});
+inline constexpr auto kTable<RankedRun> =
+    StructOf("RankedRun", "Neighbours in the hot order.", Field{"rows", &RankedRun::rows},
+             Field{"hotness", &RankedRun::hotness, "What the policy gave each, mean."});
+
+struct Ranking {
+  uint64_t presample_ns = 0;
+  uint64_t estimate_ns = 0;
+  std::vector<RankedRun> runs;
+};
+
+template <>
+inline constexpr auto kTable<Ranking> =
+    StructOf("Ranking", Field{"presampleNs", &Ranking::presample_ns},
+             Field{"estimateNs", &Ranking::estimate_ns},
+             Field{"runs", &Ranking::runs, "By rank, all nodes; their hotness never rises."});
 
 struct HostTierOptions {
   DatasetLocation dataset;
@@ -215,14 +228,20 @@ RankRequest RequestOf(const Options& options) {
   return request;
 }
 
-Result<RankTimes> RankAndWrite(const RankOptions& options) {
+Result<Ranking> RankAndWrite(const RankOptions& options) {
   const RankRequest request = RequestOf(options);
   Bench bench;
   GNND_TRY(bench.Open(options, CoresOfProcess()));
   RankResult ranked =
       GNND_VALUE(RankNodes(request, bench.topology(), bench.train_nodes(), bench.presampler()));
-  GNND_TRY(WriteHotOrder(OrderByHotness(ranked.hotness), options.order_path));
-  return RankTimes{ranked.presample_ns, ranked.estimate_ns};
+  const std::vector<uint32_t> order = OrderByHotness(ranked.hotness);
+  GNND_TRY(WriteHotOrder(order, options.order_path));
+  Ranking ranking{ranked.presample_ns, ranked.estimate_ns, {}};
+  const std::vector<uint32_t> unread(order.size());
+  for (const HotRun& run : HotRunsOf(order, ranked.hotness, unread, 1)) {
+    ranking.runs.push_back({run.rows, run.hotness});
+  }
+  return ranking;
 }
 
 Result<CacheReport> MakeReport(const CacheReportOptions& options) {
@@ -248,7 +267,7 @@ Result<HotCurve> MeasureCurve(const HotCurveOptions& options) {
   return MeasureHotCurve(request, bench.topology(), bench.train_nodes(), bench.presampler());
 }
 
-Task<RankTimes> Rank(const RankOptions& options) {
+Task<Ranking> Rank(const RankOptions& options) {
   return {[options] { return RankAndWrite(options); }};
 }
 
@@ -282,7 +301,8 @@ void DefineCache(Subject& subject) {
   subject.Enum<CachePolicy>()
       .Struct<FootprintOptions>()
       .Struct<RankOptions>()
-      .Struct<RankTimes>()
+      .Struct<RankedRun>()
+      .Struct<Ranking>()
       .Struct<CacheReportOptions>()
       .Struct<CacheCell>()
       .Struct<PolicyReport>()

@@ -208,9 +208,12 @@ inline constexpr const char* kCounterNames[] = {"batchesSampled",
                                                 "historyAge5",
                                                 "historyAge6",
                                                 "historyAge7",
-                                                "historyAge8"};
-static_assert(std::size(kCounterNames) ==
-              static_cast<uint32_t>(Counter::kHistoryAges) + kHistoryBuckets);
+                                                "historyAge8",
+                                                "peerRows",
+                                                "peerBytes",
+                                                "rowWaitNs"};
+static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kRowWaitNs) + 1);
+static_assert(std::size(kCounterNames) <= kNumCounters);
 
 inline std::string NameOfActivity(uint32_t activity) {
   if (activity < kNumStages) return kStageNames[activity];

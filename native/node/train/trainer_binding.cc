@@ -289,10 +289,20 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
       train.cache_rows = options.cache.rows;
     } else {
       train.device.cache_bytes = options.cache.rows * train.features.row_bytes();
+      train.device.placement = options.cache.placement;
     }
   }
+  const ExecutorId self = options.executor;
+  const RowShares shares(segment);
+  if (!train.device.placement.lines.empty()) {
+    train.device.shares = &shares;
+    train.device.incarnation = self.incarnation;
+  }
   std::unique_ptr<TorchWork> work = GNND_VALUE(TorchWork::Create(train));
-  return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
+  const Result<LoopEnd> end = RunTrainerLoop(segment, options.executor, *work, options.prefetch);
+  // Before the rows go. Who dies does not come here: the daemon sees to it.
+  shares.Withdraw(train.device.placement.device, self.incarnation);
+  return end;
 }
 
 Task<LoopEnd> TrainerRun(const TrainerOptions& options) {

@@ -7,6 +7,7 @@
 
 #include "core/base/half.h"
 #include "core/feature/hot_order.h"
+#include "core/kernels/row_tiers.h"
 #include "core/vec/convert.h"
 #include "cuda/operators.h"
 #include "test/cuda/orders.h"
@@ -24,6 +25,13 @@ std::vector<std::byte> RandomBytes(uint64_t seed, uint64_t count) {
   std::vector<std::byte> bytes(count);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(generator());
   return bytes;
+}
+
+cuda::RowSource RowsByNode(const void* table, const uint32_t* nodes) {
+  cuda::RowSource source;
+  source.nodes = nodes;
+  source.tiers.by_node = table;
+  return source;
 }
 
 // A batch whose rows lie in a cache and in a table.
@@ -46,6 +54,12 @@ struct Batch {
                        ranks.data());
     cuda::MarkHotRanks({nullptr, 2}, rank_of.data(), largest_cache, nodes.data(), half,
                        count - half, ranks.data());
+  }
+  cuda::RowSource Source(const void* cache, const void* table) const {
+    cuda::RowSource source = RowsByNode(table, nodes.data());
+    source.ranks = ranks.data();
+    AddPrefix(&source.tiers, cache_rows, cache);
+    return source;
   }
 };
 
@@ -75,16 +89,15 @@ TEST_CASE("rows come from the cache or from the table, whatever their length and
         const cuda::Queue queue{nullptr, 1 + order};
         // The cache is rows in the order of hotness, made by the same operator.
         std::vector<std::byte> cache(cached * row_bytes);
-        cuda::CopyRows(queue, {.table = table.data(), .nodes = batch.order.data()}, 0, cached,
-                       row_bytes, cache.data());
+        cuda::CopyRows(queue, RowsByNode(table.data(), batch.order.data()), 0, cached, row_bytes,
+                       cache.data());
         for (uint32_t rank = 0; rank < cached; ++rank) {
           REQUIRE(std::memcmp(cache.data() + rank * row_bytes,
                               table.data() + batch.order[rank] * row_bytes, row_bytes) == 0);
         }
         std::vector<std::byte> out(batch.nodes.size() * row_bytes);
-        cuda::CopyRows(queue,
-                       {cache.data(), cached, table.data(), batch.nodes.data(), batch.ranks.data()},
-                       0, batch.nodes.size(), row_bytes, out.data());
+        cuda::CopyRows(queue, batch.Source(cache.data(), table.data()), 0, batch.nodes.size(),
+                       row_bytes, out.data());
         for (size_t i = 0; i < batch.nodes.size(); ++i) {
           CHECK(std::memcmp(out.data() + i * row_bytes, table.data() + batch.nodes[i] * row_bytes,
                             row_bytes) == 0);
@@ -105,8 +118,8 @@ TEST_CASE("rows beyond 2^31 words are found") {
     return reinterpret_cast<decltype(at)>(reinterpret_cast<uintptr_t>(at) - bytes);
   };
   cuda::CopyRows({nullptr, 1},
-                 {.table = table.data(), .nodes = before(nodes.data(), kFirst * sizeof(uint32_t))},
-                 kFirst, 10, kRow, before(out.data(), kFirst * kRow));
+                 RowsByNode(table.data(), before(nodes.data(), kFirst * sizeof(uint32_t))), kFirst,
+                 10, kRow, before(out.data(), kFirst * kRow));
   for (size_t i = 0; i < 10; ++i) {
     CHECK(std::memcmp(out.data() + i * kRow, table.data() + nodes[i] * kRow, kRow) == 0);
   }
@@ -122,10 +135,9 @@ TEST_CASE("misses that a device cannot read are scattered") {
         batch.Mark(cached);
         const cuda::Queue queue{nullptr, 1 + order};
         std::vector<std::byte> cache(cached * kRow);
-        cuda::CopyRows(queue, {.table = table.data(), .nodes = batch.order.data()}, 0, cached, kRow,
+        cuda::CopyRows(queue, RowsByNode(table.data(), batch.order.data()), 0, cached, kRow,
                        cache.data());
-        const cuda::RowSource source{cache.data(), cached, nullptr, batch.nodes.data(),
-                                     batch.ranks.data()};
+        const cuda::RowSource source = batch.Source(cache.data(), nullptr);
         std::vector<uint32_t> places;
         for (uint32_t i = 0; i < count; ++i) {
           if (batch.ranks[i] >= cached) places.push_back(i);
@@ -173,7 +185,7 @@ TEST_CASE("rows are widened and narrowed as the processor does") {
   };
   const cuda::Queue queue{nullptr, 3};
   using cuda::RowType;
-  const cuda::RowSource from_half{.table = half, .nodes = nodes.data()};
+  const cuda::RowSource from_half = RowsByNode(half, nodes.data());
   cuda::ConvertRows(queue, from_half, count, kDim, RowType::kFloat16, RowType::kFloat32,
                     wide.data());
   Convert(half, kElements, wide_twin.data());
@@ -182,7 +194,7 @@ TEST_CASE("rows are widened and narrowed as the processor does") {
                     narrow.data());
   Convert(half, kElements, narrow_twin.data());
   CHECK(same(narrow, narrow_twin));
-  const cuda::RowSource from_full{.table = full, .nodes = nodes.data()};
+  const cuda::RowSource from_full = RowsByNode(full, nodes.data());
   cuda::ConvertRows(queue, from_full, count, kDim, RowType::kFloat32, RowType::kBfloat16,
                     narrow.data());
   Convert(full, kElements, narrow_twin.data());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/mapping.h"
+#include "core/kernels/row_tiers.h"
 #include "core/vec/convert.h"
 #include "test/cuda/values.h"
 #include "test/device/memory.h"
@@ -92,13 +93,9 @@ TEST_CASE("rows come from the first tier that has them, and what none has stays 
         args.count = count;
         args.row_bytes = row_bytes;
         args.blocks = random.Below(3);
-        args.cache = arrays.Put(table.Hottest(kCached));
-        args.cached_rows = kCached;
-        if ((tiers & 1) != 0) {
-          args.host_ranked = ranked.seen();
-          args.host_ranked_rows = kRanked;
-        }
-        if ((tiers & 2) != 0) args.host_rows = whole.seen();
+        AddPrefix(&args.tiers, kCached, arrays.Put(table.Hottest(kCached)));
+        if ((tiers & 1) != 0) AddPrefix(&args.tiers, kRanked, ranked.seen());
+        if ((tiers & 2) != 0) args.tiers.by_node = whole.seen();
         uint8_t* const out = arrays.Put(wanted);
         args.out = out;
         args.out_stride = stride;
@@ -111,6 +108,71 @@ TEST_CASE("rows come from the first tier that has them, and what none has stays 
         }
         arrays.Call(arrays.table().gather, args);
         CHECK(arrays.Take(out, wanted.size()) == wanted);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "rows that are dealt to places come from each of them, and from the host for who is gone") {
+  for (const char* const seed : {"1", "2", "3"}) {
+    const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_SEED", seed}});
+    const auto device = plugin.Open();
+    constexpr uint32_t kRow = 20;
+    const Table table(kRow, 5);
+    const Registered ranked(*device, table.Hottest(kRanked));
+    constexpr uint32_t kBorder = 8;
+    constexpr uint32_t kEnd = 41;
+    for (const uint32_t hands : {1U, 2U, 3U, 7U}) {
+      for (const uint32_t gone : {0U, 1U, hands}) {  // by hand; hands: nobody
+        CAPTURE(hands);
+        CAPTURE(gone);
+        Arrays arrays(*device);
+        std::vector<uint32_t> nodes(120);
+        std::vector<uint32_t> ranks(nodes.size());
+        Random random(hands);
+        for (size_t i = 0; i < nodes.size(); ++i) {
+          nodes[i] = random.Below(kNodes);
+          ranks[i] = table.rank[nodes[i]];
+        }
+        // A place's rows: those of the border, which all have, then what is dealt to it.
+        std::vector<const void*> places;
+        for (uint32_t hand = 0; hand < hands; ++hand) {
+          std::vector<uint8_t> rows = table.Hottest(kBorder);
+          for (uint32_t rank = kBorder + hand; rank < kEnd; rank += hands) {
+            const uint8_t* const row = table.rows.data() + uint64_t{table.order[rank]} * kRow;
+            rows.insert(rows.end(), row, row + kRow);
+          }
+          places.push_back(arrays.Put(rows) + uint64_t{kBorder} * kRow);
+        }
+        const void* const own = static_cast<const uint8_t*>(places[0]) - uint64_t{kBorder} * kRow;
+        for (uint32_t hand = 0; hand < hands; ++hand) {
+          if (hand == gone) places[hand] = nullptr;
+        }
+        for (const bool has_host : {true, false}) {
+          gnnd_device_gather args{};
+          args.nodes = arrays.Put(nodes);
+          args.ranks = arrays.Put(ranks);
+          args.count = nodes.size();
+          args.row_bytes = kRow;
+          args.out_stride = kRow;
+          AddPrefix(&args.tiers, kBorder, own);
+          AddLine(&args.tiers, kBorder, kEnd, places);
+          if (has_host) AddPrefix(&args.tiers, kRanked, ranked.seen());
+          std::vector<uint8_t> wanted(nodes.size() * kRow, 0xEE);
+          uint8_t* const out = arrays.Put(wanted);
+          args.out = out;
+          for (size_t i = 0; i < nodes.size(); ++i) {
+            const uint32_t rank = ranks[i];
+            const bool is_dealt =
+                rank >= kBorder && rank < kEnd && (rank - kBorder) % hands != gone;
+            if (rank >= kBorder && !is_dealt && !(has_host && rank < kRanked)) continue;
+            std::memcpy(wanted.data() + i * kRow, table.rows.data() + uint64_t{nodes[i]} * kRow,
+                        kRow);
+          }
+          arrays.Call(arrays.table().gather, args);
+          CHECK(arrays.Take(out, wanted.size()) == wanted);
+        }
       }
     }
   }
@@ -191,7 +253,7 @@ TEST_CASE("a kernel of feature rows names the field that cannot be") {
   gather.row_bytes = 8;
   gather.out_stride = 8;
   gather.out = words;
-  gather.host_rows = words;
+  gather.tiers.by_node = words;
   refused(arrays.Try(table.gather, gather), "nodes");
   gather.nodes = words;
   gather.row_bytes = 7;
@@ -199,11 +261,19 @@ TEST_CASE("a kernel of feature rows names the field that cannot be") {
   gather.row_bytes = 12;
   refused(arrays.Try(table.gather, gather), "out_stride");
   gather.row_bytes = 8;
-  gather.cached_rows = 1;
-  refused(arrays.Try(table.gather, gather), "cache");
-  gather.cached_rows = uint64_t{1} << 32;
-  refused(arrays.Try(table.gather, gather), "cached_rows");
-  gather.cached_rows = 0;
+  const gnnd_device_row_tiers fit = gather.tiers;
+  gather.tiers.lines = GNND_DEVICE_ROW_LINES + 1;
+  refused(arrays.Try(table.gather, gather), "tiers.line");
+  gather.tiers = fit;
+  AddPrefix(&gather.tiers, 1, words);
+  gather.tiers.line[0].hands = 2;  // of one place
+  refused(arrays.Try(table.gather, gather), "tiers.line");
+  gather.tiers.line[0].hands = 0;
+  refused(arrays.Try(table.gather, gather), "tiers.line");
+  gather.tiers.line[0].hands = 1;
+  gather.tiers.place[0] = reinterpret_cast<uint8_t*>(words) + 1;
+  refused(arrays.Try(table.gather, gather), "tiers.place");
+  gather.tiers = fit;
   gather.out = reinterpret_cast<uint8_t*>(words) + 1;
   refused(arrays.Try(table.gather, gather), "out");
   refused(arrays.Try(table.scatter, gnnd_device_scatter{nullptr, 4, words, 8, 0, words, 8}),

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <list>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "core/base/mapping.h"
-#include "core/feature/hot_order.h"
-#include "partition.h"
+#include "device_data.h"
 #include "test/device/support.h"
-#include "test/support/halves.h"
 #include "training_loop.h"
 
 // A Trainer on a simulated device beside one on the processor: extraction, forward, backward and
@@ -21,75 +18,20 @@
 namespace gnnd {
 namespace {
 
+using test::Data;
 using test::Get;
 using test::HasProcessorsProducts;
+using test::kCached;
+using test::kDim;
+using test::kNodes;
+using test::kTierRows;
 using test::Loop;
-using test::Partition;
 using test::SameBits;
 using test::SimPlugin;
 using test::TestRecord;
 
 constexpr ModelType kModels[] = {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
                                  ModelType::kGatV2, ModelType::kPinSage};
-constexpr uint32_t kNodes = 200;
-constexpr uint32_t kDim = 22;
-constexpr uint64_t kCached = 60;
-constexpr uint64_t kTierRows = 110;
-
-// What several Trainers train on: features in either type, an order of hotness, records with ranks.
-struct Data {
-  explicit Data(uint64_t seed) : partition(kNodes, 4, kDim, seed), order(kNodes), rank(kNodes) {
-    halves = test::RandomHalves(partition.features.size(), seed);
-    std::iota(order.begin(), order.end(), 0U);
-    std::mt19937_64 random(seed);
-    std::shuffle(order.begin(), order.end(), random);
-    for (uint32_t r = 0; r < kNodes; ++r) rank[order[r]] = r;
-  }
-
-  // Batches whose bottom block is aggregated from raw rows, and others.
-  void AddSamples(bool weighted) {
-    for (uint32_t batch = 0; batch < 2; ++batch) {
-      for (const int32_t fanout : {1, -1}) {
-        records.emplace_back(
-            partition.graph,
-            test::RecordRequest{
-                {17, 0, batch}, {batch, 50 + batch, 90, 7 + batch, 120}, {2, fanout}, weighted});
-        AddRanked(records.back().view());
-      }
-    }
-  }
-  // The same with the nodes' ranks, which go as far as kTierRows.
-  void AddRanked(const Sample& sample) {
-    std::vector<uint32_t>& ranks = kept.emplace_back();
-    for (const uint32_t node : sample.nodes()) {
-      ranks.push_back(rank[node] < kTierRows ? rank[node] : kNoRank);
-    }
-    Sample& ranked = samples.emplace_back(sample.kind(), sample.key());
-    ranked.AddNodes(sample.nodes(), sample.num_seeds(), ranks);
-    for (uint32_t b = 0; b < sample.num_blocks(); ++b) ranked.AddBlock(sample.block(b));
-  }
-
-  TrainOptions Options(ModelType type, bool is_half) const {
-    TrainOptions options = partition.Options(type);
-    options.hot_order = order;
-    options.threads = 2;
-    if (is_half) options.features = RowTable(halves, kDim);
-    if (IsAttention(type)) {
-      options.model.heads = 4;
-      options.model.attention_dropout = 0.2F;
-    }
-    options.model.dropout = 0.4F;
-    return options;
-  }
-
-  Partition partition;
-  std::vector<Half> halves;
-  std::vector<uint32_t> order;
-  std::vector<uint32_t> rank;
-  std::list<TestRecord> records;
-  std::list<std::vector<uint32_t>> kept;
-  std::list<Sample> samples;
-};
 
 // What training left.
 struct Trained {

@@ -4,11 +4,14 @@ import type { JobPace } from '../../api/gen/gnnd/v1/job_pb.ts';
 import {
   type CachePlan,
   type JobPlan,
+  type PlacedDevice,
   PlanLimitSchema,
   type PlanMeasurement,
   type PlannedWay,
   PlanWay,
   PlanWaySchema,
+  type RowPlacement,
+  type RowShares,
 } from '../../api/gen/gnnd/v1/job_plan_pb.ts';
 import { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
 import { StandbyPolicySchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
@@ -139,6 +142,7 @@ function cacheFacts(cache: CachePlan | undefined): readonly Fact[] {
     rows('Cache, standby', cache.standbyRows, 'cache_standby_rows'),
     ['Cache, why', why, why, 'cache_why'],
     ...pinnedFacts(cache),
+    ...placementFacts(cache.placement),
     ['Prefetch', `${cache.prefetch ? 'on' : 'off'}: ${printable(cache.prefetchExplanation)}`],
   ];
 }
@@ -151,6 +155,47 @@ function pinnedFacts({ pinnedRows, pinnedExplanation, rowBytes }: CachePlan): re
   const text = pinnedRows === 0n ? why : `${formatCount(pinnedRows)} rows, ${size}: ${why}`;
   return [['Pinned rows', text, String(pinnedRows), 'cache_pinned_rows']];
 }
+
+/** Of jobs whose Trainers could hold rows for each other. */
+function placementFacts(placement: RowPlacement | undefined): readonly Fact[] {
+  if (placement === undefined) return [];
+  const why = printable(placement.explanation);
+  return [['Placement', why, why, 'cache_placement']];
+}
+
+function sharesText({ own, peer, host }: RowShares): string {
+  return [own, peer, host].map((share) => `${(100 * share).toFixed(1)}`).join(' / ');
+}
+
+function waitText({ waitNs }: RowShares): string {
+  return waitNs === 0n ? '-' : formatNs(Number(waitNs));
+}
+
+const placedColumns: readonly Column<PlacedDevice>[] = [
+  { title: 'DEVICE', shown: ({ device }) => printable(device) },
+  { title: 'COPIED', align: 'right', shown: ({ copiedRows }) => formatCount(copiedRows) },
+  { title: 'DEALT', align: 'right', shown: ({ dealtRows }) => formatCount(dealtRows) },
+  {
+    title: 'OWN / PEER / HOST, %',
+    align: 'right',
+    shown: ({ expected }) => (expected === undefined ? '' : sharesText(expected)),
+  },
+  {
+    title: 'EXTRACT',
+    align: 'right',
+    shown: ({ expected }) => (expected === undefined ? '' : waitText(expected)),
+  },
+  {
+    title: 'MEASURED, %',
+    align: 'right',
+    shown: ({ measured }) => (measured === undefined ? '-' : sharesText(measured)),
+  },
+  {
+    title: 'EXTRACT',
+    align: 'right',
+    shown: ({ measured }) => (measured === undefined ? '-' : waitText(measured)),
+  },
+];
 
 export function wayColumns(plan: JobPlan): readonly Column<PlannedWay>[] {
   const [followed] = plan.ways;
@@ -198,7 +243,9 @@ function timeText(nanoseconds: bigint): string {
 
 export function planSections(session: Session, plan: JobPlan): readonly string[] {
   const { ways, measurement } = plan;
+  const placed = plan.cache?.placement?.devices ?? [];
   return [
+    ...(placed.length === 0 ? [] : [tableOf(session, placedColumns, placed)]),
     ...(ways.length === 0 ? [] : [tableOf(session, wayColumns(plan), ways)]),
     ...(measurement === undefined
       ? []

@@ -33,9 +33,18 @@ export interface RankOptions {
   readonly orderPath: string;
 }
 
-export interface RankTimes {
+/** Neighbours in the hot order. */
+export interface RankedRun {
+  readonly rows: number;
+  /** What the policy gave each, mean. */
+  readonly hotness: number;
+}
+
+export interface Ranking {
   readonly presampleNs: number;
   readonly estimateNs: number;
+  /** By rank, all nodes; their hotness never rises. */
+  readonly runs: readonly RankedRun[];
 }
 
 export interface CacheReportOptions {
@@ -118,7 +127,7 @@ export interface HostTierOptions {
 
 export interface CacheFunctions {
   /** Samples whole epochs: for child processes. */
-  cacheRank(options: RankOptions): Promise<RankTimes>;
+  cacheRank(options: RankOptions): Promise<Ranking>;
   /** Likewise. */
   cacheReport(options: CacheReportOptions): Promise<CacheReport>;
   /** Likewise. */

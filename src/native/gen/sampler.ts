@@ -41,6 +41,31 @@ export interface SamplingOptions {
   readonly hotRanks: boolean;
 }
 
+export interface RowPlace {
+  /** 2^32 - 1: the host. */
+  readonly device: number;
+  /** Of the first rank that is dealt to it. */
+  readonly row: number;
+}
+
+/** Ranks from `from` on and below `to`, dealt in rotation. */
+export interface RowLine {
+  readonly from: number;
+  readonly to: number;
+  readonly places: readonly RowPlace[];
+}
+
+/** Rows of the hot order, as one device reads them. */
+export interface RowPlacement {
+  /** The reader's, of the segment. */
+  readonly device: number;
+  /** Empty: a plain cache, and no other device. */
+  readonly lines: readonly RowLine[];
+  /** What a row of each device costs. */
+  readonly rowNs: readonly number[];
+  readonly hostRowNs: number;
+}
+
 export interface CacheOptions {
   /** Of `cacheRank`; empty: nothing is cached. */
   readonly orderPath: string;
@@ -52,6 +77,8 @@ export interface CacheOptions {
   readonly readAheadBytes: number;
   /** For a Trainer: of `hostTierFill`, for its device to read by itself; 0: none. */
   readonly hostTierFd: number;
+  /** For a Trainer on a device: which rows it holds, and which others do. */
+  readonly placement: RowPlacement;
 }
 
 export interface DeviceOptions {

@@ -80,6 +80,9 @@ export const counters = {
   historyAge6: 65,
   historyAge7: 66,
   historyAge8: 67,
+  peerRows: 68,
+  peerBytes: 69,
+  rowWaitNs: 70,
 } as const;
 
 /** An open segment; closed explicitly. */

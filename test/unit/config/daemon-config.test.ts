@@ -28,6 +28,7 @@ test('everything has a default', () => {
       shareGpus: false,
       simDevices: 'none',
       simMemoryBytes: 2 ** 30,
+      linkRates: {},
       maxQueued: 10_000,
       topologyIdleMs: 10_000,
       stopTimeoutMs: 100_000,
@@ -174,4 +175,16 @@ test('the page is on, off or as the address allows, as YAML and the environment 
     ...['AUTO', 'ON', 'ON', 'ON', 'OFF', 'OFF'],
   ]);
   expect(pageOf('maybe')).toEqual(['page must be auto, on or off, not "maybe"']);
+});
+
+test('rates of links are configured by class, and all that cannot be is told', () => {
+  expect(devicesIn({ link_rates: 'HOST:8, NVLINK:42.5' })).toMatchObject({
+    linkRates: { HOST: 8, NVLINK: 42.5 },
+  });
+  expect(devicesIn({ link_rates: ['PCIE:12'] })).toMatchObject({ linkRates: { PCIE: 12 } });
+  expect(devicesIn({ link_rates: 'HOST:0,BUS:3,PCIE' })).toEqual({
+    problems: ['"HOST:0"', '"BUS:3"', '"PCIE"'].map((part) =>
+      expect.stringContaining(`link_rates: ${part}: expected HOST, NVLINK, PCIE, HOST_BUS`),
+    ),
+  });
 });

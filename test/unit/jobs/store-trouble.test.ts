@@ -156,7 +156,7 @@ function train({ runner, store }: Bench): PlayedAttempt {
   if (attempt === undefined) throw new Error('no attempt was made');
   attempt.emit({ kind: 'prepared' });
   const epoch = { batches: 10, slots: 10 };
-  attempt.emit({ kind: 'calibrated', timings, epoch, standbyRoom: [] });
+  attempt.emit({ kind: 'calibrated', timings, epoch, standbyRoom: [], samplerSets: [] });
   for (const executor of seatsOf(attempt)) attempt.emit({ kind: 'executorReady', executor });
   expect(attempt.said).toContain('begin');
   return attempt;

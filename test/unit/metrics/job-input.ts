@@ -28,7 +28,8 @@ const cache: JobMetricsInput['cache'] = {
   capacityRows: 270,
   ratio: 0.1,
   lookups: {
-    DEVICE: { HIT: { rows: 60, bytes: 600 }, MISS: { rows: 40, bytes: 400 } },
+    DEVICE: { HIT: { rows: 60, bytes: 600 }, MISS: { rows: 60, bytes: 600 } },
+    PEER: { HIT: { rows: 20, bytes: 200 }, MISS: { rows: 40, bytes: 400 } },
     HOST: { HIT: { rows: 30, bytes: 300 }, MISS: { rows: 10, bytes: 100 } },
     DISK: { HIT: { rows: 10, bytes: 100 }, MISS: { rows: 0, bytes: 0 } },
   },
@@ -54,10 +55,12 @@ const deviceUse: JobMetricsInput['deviceUse'] = [
     copiedBytes: { IN: 6656, OUT: 3000 },
     features: {
       CACHE: { rows: 50, bytes: 500 },
+      PEER: { rows: 15, bytes: 150 },
       BUS: { rows: 30, bytes: 300 },
       STAGED: { rows: 20, bytes: 200 },
     },
     stageSeconds: { SAMPLE: 0.5, MARK: 0.1, COPY: 0.2, EXTRACT: 0.25, TRAIN: 1.5, EVALUATE: 0.75 },
+    rowWaitSeconds: 0.125,
     evaluatedChunks: 12,
     registeredBytes: 8192,
   },

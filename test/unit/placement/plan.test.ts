@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import type { LinkClass } from '../../../src/base/link-classes.ts';
 import { HotCurve } from '../../../src/placement/hot-curve.ts';
 import { type PlacementPlan, planIsland } from '../../../src/placement/island-plan.ts';
 import {
   fullLinks,
-  type LinkClass,
   type Links,
   linksOf,
   noLinks,

@@ -175,3 +175,29 @@ describe('reconsidering the split', () => {
     expect(once).toEqual(noEvidence);
   });
 });
+
+describe('who samples', () => {
+  const samplerSets = [[], ['c'], ['c', 'a'], ['a', 'b', 'c']];
+  const samplersOf = (change: Partial<PlanRequest>) =>
+    makePlan({ ...request, policy: 'PAPER', samplerSets, ...change })?.executors.flatMap(
+      ({ role, device }) => (role === 'TRAINER' ? [] : `${role} ${device}`),
+    );
+
+  test('are the devices whose links Trainers miss least, in device order', () => {
+    const both = ['SAMPLER a', 'SAMPLER c', 'STANDBY a', 'STANDBY c'];
+    expect(samplersOf({})).toEqual(both);
+    const trainers = makePlan({ ...request, policy: 'PAPER', samplerSets })?.executors;
+    expect(trainers?.flatMap(({ role, device }) => (role === 'TRAINER' ? device : []))).toEqual([
+      'b',
+      'd',
+      'e',
+    ]);
+  });
+
+  test('are the first devices where the spec says how many, or nobody knows of the set', () => {
+    const first = ['SAMPLER a', 'SAMPLER b', 'STANDBY a', 'STANDBY b'];
+    expect(samplersOf({ policy: 'FIXED', fixedSamplers: 2 })).toEqual(first);
+    expect(samplersOf({ samplerSets: [] })).toEqual(first);
+    expect(samplersOf({ samplerSets: [[], [], ['c', 'z']] })).toEqual(first);
+  });
+});

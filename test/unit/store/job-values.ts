@@ -127,6 +127,16 @@ export const somePlan: JobPlan = {
     prefetchExplanation: 'as asked for',
     pinnedRows: 30,
     pinnedExplanation: '30.0 % of the rows, as the host has room',
+    placement: {
+      explanation: "2 devices read each other's rows",
+      devices: [
+        {
+          ...{ device: 'cuda:1', copiedRows: 10, dealtRows: 20 },
+          expected: { own: 0.5, peer: 0.25, host: 0.25, waitNs: 1000 },
+          measured: null,
+        },
+      ],
+    },
   },
 };
 

@@ -3,7 +3,15 @@ import { executorEnvironment } from '../../../src/supervisor/executor-process.ts
 import type { Accelerator } from '../../../src/supervisor/seat.ts';
 
 const gpu: Accelerator = {
-  ...{ kind: 'CUDA', uuid: 'GPU-7', product: 'NVIDIA H200', pci: '', peers: [], bits: '' },
+  ...{
+    kind: 'CUDA',
+    uuid: 'GPU-7',
+    product: 'NVIDIA H200',
+    pci: '',
+    peers: [],
+    rates: { HOST: 10 },
+    bits: '',
+  },
   ...{ totalBytes: 150e9, budgetBytes: 50e9 },
 };
 
@@ -50,7 +58,7 @@ test('an executor on a simulated device sees that one, and its faults', () => {
   expect(environment({ ...gpu, kind: 'SIM', uuid, totalBytes: 4096 })).toMatchObject({
     CUDA_VISIBLE_DEVICES: '',
     GNND_SIM_VISIBLE: uuid,
-    GNND_SIM_DEVICES: '3',
+    GNND_SIM_DEVICES: '64',
     GNND_SIM_MEMORY: '4096',
     GNND_SIM_FAULT: 'lost:100',
   });

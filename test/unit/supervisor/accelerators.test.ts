@@ -7,6 +7,7 @@ const options = {
   mayShare: false,
   own: new Set<number>(),
   cores: [0, 1],
+  rates: {},
 } as const;
 
 function found(probe = deviceProbe([probedDevice(0)]), request: AcceleratorRequest = 'auto') {

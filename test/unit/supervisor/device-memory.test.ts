@@ -20,7 +20,7 @@ function jobOf(standby: StandbyPolicy, algorithm = 'KHOP_UNIFORM'): DeviceJob {
 function sim(name: string, budgetBytes: number): CrewDevice {
   const accelerator = {
     kind: 'SIM',
-    ...{ uuid: 'SIM-0', product: '', pci: '', peers: [], bits: '' },
+    ...{ uuid: 'SIM-0', product: '', pci: '', peers: [], rates: { HOST: 10 }, bits: '' },
     totalBytes: 2 * budgetBytes,
     budgetBytes,
   } as const;

@@ -26,7 +26,7 @@ const rules: readonly { readonly found: RegExp; readonly message: string }[] = [
 ];
 // What decides bits, and the structs that operations of core are.
 const includes = new RegExp(
-  `^(cstdint|cuda/\\w+\\.(h|cuh)|core/draw/\\w+\\.h|core/base/(bfloat16|half)\\.h|${'core/kernels/(exp|update|spmm|dropout|attention)\\.h'})$`,
+  `^(cstdint|cuda/\\w+\\.(h|cuh)|core/draw/\\w+\\.h|core/base/(bfloat16|half)\\.h|${'core/kernels/(exp|update|spmm|dropout|attention|row_tiers)\\.h'})$`,
 );
 
 function violations({ path, text }: Source): readonly Violation[] {

@@ -123,44 +123,5 @@ TEST_CASE("a cache larger than the graph or its order is refused") {
         Code::kInvalidArgument);
 }
 
-TEST_CASE("rows in a device's own memory are a tier that counts, and others are read behind it") {
-  const std::vector<float> values = Table(20, 4);
-  const RowTable table(values, 4);
-  const Marked marked(test::RandomNodes(1, 20, 20));
-  std::vector<float> hottest;
-  for (uint32_t rank = 0; rank < 8; ++rank) {
-    const float* const row = values.data() + uint64_t{marked.order[rank]} * 4;
-    hottest.insert(hottest.end(), row, row + 4);
-  }
-  const std::vector<uint32_t> nodes = test::RandomNodes(2, 20, 20);
-  const std::vector<uint32_t> ranks = marked.ranks(nodes, 12);
-  for (const uint64_t device_rows : {3U, 8U, 15U}) {
-    CAPTURE(device_rows);
-    const Result<FeatureStore> store =
-        FeatureStore::Create({table, marked.order, 0, true, device_rows, RowTable(hottest, 4)});
-    REQUIRE(store.ok());
-    CHECK(!store->flat());
-    const auto below = [&](uint64_t end) {
-      return static_cast<uint64_t>(
-          std::count_if(ranks.begin(), ranks.end(), [end](uint32_t rank) { return rank < end; }));
-    };
-    const TierTraffic traffic = store->TrafficOf(nodes, ranks);
-    CHECK(traffic.rows[static_cast<uint32_t>(Tier::kDevice)] == below(device_rows));
-    CHECK(traffic.rows[static_cast<uint32_t>(Tier::kHost)] ==
-          below(std::max<uint64_t>(device_rows, 8)) - below(device_rows));
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      if (ranks[i] < device_rows) continue;
-      float row[4];
-      store->Read(std::span(nodes).subspan(i, 1), std::span(ranks).subspan(i, 1),
-                  reinterpret_cast<std::byte*>(row));
-      CHECK(std::memcmp(row, table.row(nodes[i]), sizeof row) == 0);
-    }
-  }
-  CHECK(FeatureStore::Create({table, marked.order, 2, false, 2}).status().code() ==
-        Code::kInvalidArgument);
-  CHECK(FeatureStore::Create({table, marked.order, 0, false, 21}).status().code() ==
-        Code::kInvalidArgument);
-}
-
 }  // namespace
 }  // namespace gnnd

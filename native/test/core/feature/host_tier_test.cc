@@ -129,7 +129,7 @@ TEST_CASE("a store says in which tier a row lies, and reads the same bits from a
   for (const uint64_t cache_rows : {0U, 40U, 120U, 150U}) {
     for (const bool on_disk : {false, true}) {
       CAPTURE(cache_rows);
-      FeatureStore::Options options{f.table, f.order, cache_rows, on_disk, 0, tier->rows()};
+      FeatureStore::Options options{f.table, f.order, cache_rows, on_disk, tier->rows()};
       const Result<FeatureStore> store = FeatureStore::Create(options);
       REQUIRE_MESSAGE(store.ok(), store.status().message());
       REQUIRE(store->cache_rows() == cache_rows);

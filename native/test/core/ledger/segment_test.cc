@@ -15,6 +15,7 @@
 #include "core/ledger/batches.h"
 #include "core/ledger/executor_log.h"
 #include "core/ledger/image.h"
+#include "core/ledger/row_shares.h"
 
 namespace gnnd {
 namespace {
@@ -308,6 +309,34 @@ TEST_CASE("a new segment begins with the parameters that it is given") {
   CHECK(segment.Version() == 0);
   const std::span<const float> first = segment.parameters(0);
   CHECK(std::vector<float>(first.begin(), first.end()) == given);
+}
+
+TEST_CASE("what a device shares is its Trainer's, until the daemon has reaped it") {
+  Segment segment = Make(SmallSpec());
+  const ExecutorId first = *segment.RegisterExecutor(Role::kTrainer, 1);
+  const RowShares shares(segment);
+  CHECK(shares.OwnerOf(1) == 0);
+  CHECK(!shares.Of(1).has_value());
+  SharedRows rows{first.incarnation, 4096, {}};
+  for (uint8_t k = 0; k < sizeof rows.handle.bytes; ++k) rows.handle.bytes[k] = k;
+  shares.Publish(1, rows);
+  REQUIRE(shares.Of(1).has_value());
+  CHECK(shares.Of(1)->owner == first.incarnation);
+  CHECK(shares.Of(1)->bytes == 4096);
+  CHECK(std::memcmp(shares.Of(1)->handle.bytes, rows.handle.bytes, sizeof rows.handle) == 0);
+  CHECK(shares.OwnerOf(0) == 0);
+  // Another one's death, or a withdrawal that comes late, takes nothing away.
+  const ExecutorId other = *segment.RegisterExecutor(Role::kTrainer, 1);
+  REQUIRE(segment.Reclaim(other.incarnation).ok());
+  CHECK(shares.OwnerOf(1) == first.incarnation);
+  REQUIRE(segment.Reclaim(first.incarnation).ok());
+  CHECK(shares.OwnerOf(1) == 0);
+  rows.owner = (*segment.RegisterExecutor(Role::kTrainer, 1)).incarnation;
+  shares.Publish(1, rows);
+  shares.Withdraw(1, first.incarnation);
+  CHECK(shares.OwnerOf(1) == rows.owner);
+  shares.Withdraw(1, rows.owner);
+  CHECK(!shares.Of(1).has_value());
 }
 
 }  // namespace gnnd

@@ -22,6 +22,12 @@ class Prefetch(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PREFETCH_AUTO: _ClassVar[Prefetch]
     PREFETCH_ON: _ClassVar[Prefetch]
     PREFETCH_OFF: _ClassVar[Prefetch]
+
+class CachePlacement(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CACHE_PLACEMENT_UNSPECIFIED: _ClassVar[CachePlacement]
+    CACHE_PLACEMENT_AUTO: _ClassVar[CachePlacement]
+    CACHE_PLACEMENT_NONE: _ClassVar[CachePlacement]
 CACHE_POLICY_UNSPECIFIED: CachePolicy
 CACHE_POLICY_COMBINED: CachePolicy
 CACHE_POLICY_PRESC: CachePolicy
@@ -33,6 +39,9 @@ PREFETCH_UNSPECIFIED: Prefetch
 PREFETCH_AUTO: Prefetch
 PREFETCH_ON: Prefetch
 PREFETCH_OFF: Prefetch
+CACHE_PLACEMENT_UNSPECIFIED: CachePlacement
+CACHE_PLACEMENT_AUTO: CachePlacement
+CACHE_PLACEMENT_NONE: CachePlacement
 
 class FeaturesSpec(_message.Message):
     __slots__ = ("standardize",)
@@ -41,15 +50,17 @@ class FeaturesSpec(_message.Message):
     def __init__(self, standardize: bool = ...) -> None: ...
 
 class CacheSpec(_message.Message):
-    __slots__ = ("policy", "presample_epochs", "ratio", "standby_ratio", "prefetch")
+    __slots__ = ("policy", "presample_epochs", "ratio", "standby_ratio", "prefetch", "placement")
     POLICY_FIELD_NUMBER: _ClassVar[int]
     PRESAMPLE_EPOCHS_FIELD_NUMBER: _ClassVar[int]
     RATIO_FIELD_NUMBER: _ClassVar[int]
     STANDBY_RATIO_FIELD_NUMBER: _ClassVar[int]
     PREFETCH_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     policy: CachePolicy
     presample_epochs: int
     ratio: float
     standby_ratio: float
     prefetch: Prefetch
-    def __init__(self, policy: _Optional[_Union[CachePolicy, str]] = ..., presample_epochs: _Optional[int] = ..., ratio: _Optional[float] = ..., standby_ratio: _Optional[float] = ..., prefetch: _Optional[_Union[Prefetch, str]] = ...) -> None: ...
+    placement: CachePlacement
+    def __init__(self, policy: _Optional[_Union[CachePolicy, str]] = ..., presample_epochs: _Optional[int] = ..., ratio: _Optional[float] = ..., standby_ratio: _Optional[float] = ..., prefetch: _Optional[_Union[Prefetch, str]] = ..., placement: _Optional[_Union[CachePlacement, str]] = ...) -> None: ...

@@ -123,7 +123,7 @@ class PlanMeasurement(_message.Message):
     def __init__(self, epochs: _Optional[int] = ..., epoch_ns: _Optional[int] = ..., batch_ns: _Optional[int] = ..., sampler_batch_ns: _Optional[int] = ..., trainer_batch_ns: _Optional[int] = ..., standby_batch_ns: _Optional[int] = ...) -> None: ...
 
 class CachePlan(_message.Message):
-    __slots__ = ("policy", "trainer_rows", "standby_rows", "row_bytes", "rank_ms", "explanation", "prefetch", "prefetch_explanation", "pinned_rows", "pinned_explanation")
+    __slots__ = ("policy", "trainer_rows", "standby_rows", "row_bytes", "rank_ms", "explanation", "prefetch", "prefetch_explanation", "pinned_rows", "pinned_explanation", "placement")
     POLICY_FIELD_NUMBER: _ClassVar[int]
     TRAINER_ROWS_FIELD_NUMBER: _ClassVar[int]
     STANDBY_ROWS_FIELD_NUMBER: _ClassVar[int]
@@ -134,6 +134,7 @@ class CachePlan(_message.Message):
     PREFETCH_EXPLANATION_FIELD_NUMBER: _ClassVar[int]
     PINNED_ROWS_FIELD_NUMBER: _ClassVar[int]
     PINNED_EXPLANATION_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     policy: _features_pb2.CachePolicy
     trainer_rows: int
     standby_rows: int
@@ -144,7 +145,42 @@ class CachePlan(_message.Message):
     prefetch_explanation: str
     pinned_rows: int
     pinned_explanation: str
-    def __init__(self, policy: _Optional[_Union[_features_pb2.CachePolicy, str]] = ..., trainer_rows: _Optional[int] = ..., standby_rows: _Optional[int] = ..., row_bytes: _Optional[int] = ..., rank_ms: _Optional[int] = ..., explanation: _Optional[str] = ..., prefetch: bool = ..., prefetch_explanation: _Optional[str] = ..., pinned_rows: _Optional[int] = ..., pinned_explanation: _Optional[str] = ...) -> None: ...
+    placement: RowPlacement
+    def __init__(self, policy: _Optional[_Union[_features_pb2.CachePolicy, str]] = ..., trainer_rows: _Optional[int] = ..., standby_rows: _Optional[int] = ..., row_bytes: _Optional[int] = ..., rank_ms: _Optional[int] = ..., explanation: _Optional[str] = ..., prefetch: bool = ..., prefetch_explanation: _Optional[str] = ..., pinned_rows: _Optional[int] = ..., pinned_explanation: _Optional[str] = ..., placement: _Optional[_Union[RowPlacement, _Mapping]] = ...) -> None: ...
+
+class RowPlacement(_message.Message):
+    __slots__ = ("explanation", "devices")
+    EXPLANATION_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    explanation: str
+    devices: _containers.RepeatedCompositeFieldContainer[PlacedDevice]
+    def __init__(self, explanation: _Optional[str] = ..., devices: _Optional[_Iterable[_Union[PlacedDevice, _Mapping]]] = ...) -> None: ...
+
+class PlacedDevice(_message.Message):
+    __slots__ = ("device", "copied_rows", "dealt_rows", "expected", "measured")
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    COPIED_ROWS_FIELD_NUMBER: _ClassVar[int]
+    DEALT_ROWS_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_FIELD_NUMBER: _ClassVar[int]
+    device: str
+    copied_rows: int
+    dealt_rows: int
+    expected: RowShares
+    measured: RowShares
+    def __init__(self, device: _Optional[str] = ..., copied_rows: _Optional[int] = ..., dealt_rows: _Optional[int] = ..., expected: _Optional[_Union[RowShares, _Mapping]] = ..., measured: _Optional[_Union[RowShares, _Mapping]] = ...) -> None: ...
+
+class RowShares(_message.Message):
+    __slots__ = ("own", "peer", "host", "wait_ns")
+    OWN_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    WAIT_NS_FIELD_NUMBER: _ClassVar[int]
+    own: float
+    peer: float
+    host: float
+    wait_ns: int
+    def __init__(self, own: _Optional[float] = ..., peer: _Optional[float] = ..., host: _Optional[float] = ..., wait_ns: _Optional[int] = ...) -> None: ...
 
 class PlannedExecutor(_message.Message):
     __slots__ = ("role", "device")

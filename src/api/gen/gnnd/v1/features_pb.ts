@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/features.proto.
  */
 export const file_gnnd_v1_features: GenFile = /*@__PURE__*/
-  fileDesc("ChZnbm5kL3YxL2ZlYXR1cmVzLnByb3RvEgdnbm5kLnYxIpQBCgxGZWF0dXJlc1NwZWMSdAoLc3RhbmRhcmRpemUYASABKAhCWqK7GFYKS1doZXRoZXIgZXZlcnkgY29sdW1uIGdldHMgbWVhbiAwIGFuZCB2YXJpYW5jZSAxIG92ZXIgYWxsIG5vZGVzLCBpbiBmbG9hdDMyLhoFZmFsc2VwAUgAiAEBQg4KDF9zdGFuZGFyZGl6ZSLqBgoJQ2FjaGVTcGVjEqgBCgZwb2xpY3kYASABKA4yFC5nbm5kLnYxLkNhY2hlUG9saWN5QoEBorsYfQooV2hhdCBvcmRlcnMgdGhlIG5vZGVzIChkb2NzL2NhY2hpbmcubWQpLiIfQ09NQklORUQ7IFBSRVNDIGZvciBLSE9QX1BMVUdJTlIwbmVpdGhlciBDT01CSU5FRCBub3IgUFJPQkFCSUxJVFkgZm9yIEtIT1BfUExVR0lOEnAKEHByZXNhbXBsZV9lcG9jaHMYAiABKAVCUaK7GE0KNEs6IGVwb2NocyBzYW1wbGVkIGluIGFkdmFuY2UgZm9yIENPTUJJTkVEIGFuZCBQUkVTQy4aATExAAAAAAAA8D9BAAAAAAAAJEBoA0gAiAEBEucBCgVyYXRpbxgDIAEoAULSAaK7GM0BCpEBU2hhcmUgb2YgdGhlIGRhdGFzZXQncyByb3dzIHRoYXQgYSBUcmFpbmVyIGtlZXBzOyBhdXRvbWF0aWMgdGFrZXMgd2hhdCByZXNvdXJjZXMuZGV2aWNlX21lbW9yeV9ieXRlcyBsZWF2ZXMgcm9vbSBmb3IsIG5vbmUgd2hlcmUgdGhhdCBpcyBub3Qgc2V0LhoCLTEiCWF1dG9tYXRpYzEAAAAAAAAAAEEAAAAAAADwP0oUCQAAAAAAAPC/EglhdXRvbWF0aWNoB0gBiAEBEpMBCg1zdGFuZGJ5X3JhdGlvGAQgASgBQneiuxhzCjNUaGUgc2FtZSBmb3Igc3RhbmRieSBUcmFpbmVycywgYmVzaWRlIHRoZSB0b3BvbG9neS4aAi0xIg5hcyBjYWNoZS5yYXRpbzEAAAAAAAAAAEEAAAAAAADwP0oUCQAAAAAAAPC/EglhdXRvbWF0aWNoB0gCiAEBEo4BCghwcmVmZXRjaBgFIAEoDjIRLmdubmQudjEuUHJlZmV0Y2hCaaK7GGUKXVdoZXRoZXIgVHJhaW5lcnMgZXh0cmFjdCB0aGUgbmV4dCBiYXRjaCB3aGlsZSB0aGV5IGNvbXB1dGUgdGhlIHByZXNlbnQgb25lIChkb2NzL2NhY2hpbmcubWQpLhoEQVVUT0ITChFfcHJlc2FtcGxlX2Vwb2Noc0IICgZfcmF0aW9CEAoOX3N0YW5kYnlfcmF0aW8qyAEKC0NhY2hlUG9saWN5EhwKGENBQ0hFX1BPTElDWV9VTlNQRUNJRklFRBAAEhkKFUNBQ0hFX1BPTElDWV9DT01CSU5FRBABEhYKEkNBQ0hFX1BPTElDWV9QUkVTQxACEhwKGENBQ0hFX1BPTElDWV9QUk9CQUJJTElUWRADEhcKE0NBQ0hFX1BPTElDWV9ERUdSRUUQBBIXChNDQUNIRV9QT0xJQ1lfUkFORE9NEAUSGAoUQ0FDSEVfUE9MSUNZX09QVElNQUwQBipaCghQcmVmZXRjaBIYChRQUkVGRVRDSF9VTlNQRUNJRklFRBAAEhEKDVBSRUZFVENIX0FVVE8QARIPCgtQUkVGRVRDSF9PThACEhAKDFBSRUZFVENIX09GRhADYgZwcm90bzM", [file_gnnd_v1_field]);
+  fileDesc("ChZnbm5kL3YxL2ZlYXR1cmVzLnByb3RvEgdnbm5kLnYxIpQBCgxGZWF0dXJlc1NwZWMSdAoLc3RhbmRhcmRpemUYASABKAhCWqK7GFYKS1doZXRoZXIgZXZlcnkgY29sdW1uIGdldHMgbWVhbiAwIGFuZCB2YXJpYW5jZSAxIG92ZXIgYWxsIG5vZGVzLCBpbiBmbG9hdDMyLhoFZmFsc2VwAUgAiAEBQg4KDF9zdGFuZGFyZGl6ZSKNCAoJQ2FjaGVTcGVjEqgBCgZwb2xpY3kYASABKA4yFC5nbm5kLnYxLkNhY2hlUG9saWN5QoEBorsYfQooV2hhdCBvcmRlcnMgdGhlIG5vZGVzIChkb2NzL2NhY2hpbmcubWQpLiIfQ09NQklORUQ7IFBSRVNDIGZvciBLSE9QX1BMVUdJTlIwbmVpdGhlciBDT01CSU5FRCBub3IgUFJPQkFCSUxJVFkgZm9yIEtIT1BfUExVR0lOEnAKEHByZXNhbXBsZV9lcG9jaHMYAiABKAVCUaK7GE0KNEs6IGVwb2NocyBzYW1wbGVkIGluIGFkdmFuY2UgZm9yIENPTUJJTkVEIGFuZCBQUkVTQy4aATExAAAAAAAA8D9BAAAAAAAAJEBoA0gAiAEBEucBCgVyYXRpbxgDIAEoAULSAaK7GM0BCpEBU2hhcmUgb2YgdGhlIGRhdGFzZXQncyByb3dzIHRoYXQgYSBUcmFpbmVyIGtlZXBzOyBhdXRvbWF0aWMgdGFrZXMgd2hhdCByZXNvdXJjZXMuZGV2aWNlX21lbW9yeV9ieXRlcyBsZWF2ZXMgcm9vbSBmb3IsIG5vbmUgd2hlcmUgdGhhdCBpcyBub3Qgc2V0LhoCLTEiCWF1dG9tYXRpYzEAAAAAAAAAAEEAAAAAAADwP0oUCQAAAAAAAPC/EglhdXRvbWF0aWNoB0gBiAEBEpMBCg1zdGFuZGJ5X3JhdGlvGAQgASgBQneiuxhzCjNUaGUgc2FtZSBmb3Igc3RhbmRieSBUcmFpbmVycywgYmVzaWRlIHRoZSB0b3BvbG9neS4aAi0xIg5hcyBjYWNoZS5yYXRpbzEAAAAAAAAAAEEAAAAAAADwP0oUCQAAAAAAAPC/EglhdXRvbWF0aWNoB0gCiAEBEo4BCghwcmVmZXRjaBgFIAEoDjIRLmdubmQudjEuUHJlZmV0Y2hCaaK7GGUKXVdoZXRoZXIgVHJhaW5lcnMgZXh0cmFjdCB0aGUgbmV4dCBiYXRjaCB3aGlsZSB0aGV5IGNvbXB1dGUgdGhlIHByZXNlbnQgb25lIChkb2NzL2NhY2hpbmcubWQpLhoEQVVUTxKgAQoJcGxhY2VtZW50GAYgASgOMhcuZ25uZC52MS5DYWNoZVBsYWNlbWVudEJ0orsYcAphV2hldGhlciBUcmFpbmVycyBvbiBsaW5rZWQgZGV2aWNlcyBob2xkIGRpZmZlcmVudCByb3dzIGFuZCByZWFkIGVhY2ggb3RoZXIncyAoZG9jcy9wbGFjZW1lbnQubWQpLhoEQVVUT4oBBE5PTkVCEwoRX3ByZXNhbXBsZV9lcG9jaHNCCAoGX3JhdGlvQhAKDl9zdGFuZGJ5X3JhdGlvKsgBCgtDYWNoZVBvbGljeRIcChhDQUNIRV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVDQUNIRV9QT0xJQ1lfQ09NQklORUQQARIWChJDQUNIRV9QT0xJQ1lfUFJFU0MQAhIcChhDQUNIRV9QT0xJQ1lfUFJPQkFCSUxJVFkQAxIXChNDQUNIRV9QT0xJQ1lfREVHUkVFEAQSFwoTQ0FDSEVfUE9MSUNZX1JBTkRPTRAFEhgKFENBQ0hFX1BPTElDWV9PUFRJTUFMEAYqWgoIUHJlZmV0Y2gSGAoUUFJFRkVUQ0hfVU5TUEVDSUZJRUQQABIRCg1QUkVGRVRDSF9BVVRPEAESDwoLUFJFRkVUQ0hfT04QAhIQCgxQUkVGRVRDSF9PRkYQAyplCg5DYWNoZVBsYWNlbWVudBIfChtDQUNIRV9QTEFDRU1FTlRfVU5TUEVDSUZJRUQQABIYChRDQUNIRV9QTEFDRU1FTlRfQVVUTxABEhgKFENBQ0hFX1BMQUNFTUVOVF9OT05FEAJiBnByb3RvMw", [file_gnnd_v1_field]);
 
 /**
  * What happens to features before training.
@@ -79,6 +79,11 @@ export type CacheSpec = Message<"gnnd.v1.CacheSpec"> & {
    * @generated from field: gnnd.v1.Prefetch prefetch = 5;
    */
   prefetch: Prefetch;
+
+  /**
+   * @generated from field: gnnd.v1.CachePlacement placement = 6;
+   */
+  placement: CachePlacement;
 };
 
 /**
@@ -114,6 +119,11 @@ export type CacheSpecJson = {
    * @generated from field: gnnd.v1.Prefetch prefetch = 5;
    */
   prefetch?: PrefetchJson;
+
+  /**
+   * @generated from field: gnnd.v1.CachePlacement placement = 6;
+   */
+  placement?: CachePlacementJson;
 };
 
 /**
@@ -240,4 +250,46 @@ export type PrefetchJson = "PREFETCH_UNSPECIFIED" | "PREFETCH_AUTO" | "PREFETCH_
  */
 export const PrefetchSchema: GenEnum<Prefetch, PrefetchJson> = /*@__PURE__*/
   enumDesc(file_gnnd_v1_features, 1);
+
+/**
+ * Whether Trainers hold rows for each other.
+ *
+ * @generated from enum gnnd.v1.CachePlacement
+ */
+export enum CachePlacement {
+  /**
+   * Not set: AUTO.
+   *
+   * @generated from enum value: CACHE_PLACEMENT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * As a plan has it where devices of several Trainers read each other's memory; elsewhere, and
+   * where no plan makes the slowest of them wait less, a cache each.
+   *
+   * @generated from enum value: CACHE_PLACEMENT_AUTO = 1;
+   */
+  AUTO = 1,
+
+  /**
+   * A cache each.
+   *
+   * @generated from enum value: CACHE_PLACEMENT_NONE = 2;
+   */
+  NONE = 2,
+}
+
+/**
+ * Whether Trainers hold rows for each other.
+ *
+ * @generated from enum gnnd.v1.CachePlacement
+ */
+export type CachePlacementJson = "CACHE_PLACEMENT_UNSPECIFIED" | "CACHE_PLACEMENT_AUTO" | "CACHE_PLACEMENT_NONE";
+
+/**
+ * Describes the enum gnnd.v1.CachePlacement.
+ */
+export const CachePlacementSchema: GenEnum<CachePlacement, CachePlacementJson> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_features, 2);
 

@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job_plan.proto.
  */
 export const file_gnnd_v1_job_plan: GenFile = /*@__PURE__*/
-  fileDesc("ChZnbm5kL3YxL2pvYl9wbGFuLnByb3RvEgdnbm5kLnYxIvIFCgdKb2JQbGFuEgsKA2pvYhgBIAEoCRIRCgllc3RpbWF0ZWQYAiABKAgSKwoJZXhlY3V0b3JzGAMgAygLMhguZ25uZC52MS5QbGFubmVkRXhlY3V0b3ISGAoQc2FtcGxlcl9iYXRjaF9ucxgEIAEoAxIYChB0cmFpbmVyX2JhdGNoX25zGAUgASgDEhgKEHN0YW5kYnlfYmF0Y2hfbnMYBiABKAMSCQoBaxgHIAEoARImCgdjaG9pY2VzGAggAygLMhUuZ25uZC52MS5Qb2xpY3lDaG9pY2USKAoGcG9saWN5GAkgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSJwoHc3RhbmRieRgKIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeRIdChV0aW1lX3NoYXJpbmdfYmF0Y2hfbnMYCyABKAMSEwoLZXhwbGFuYXRpb24YDCABKAkSFgoOcXVldWVfY2FwYWNpdHkYDSABKAUSEgoKc2xvdF9ieXRlcxgOIAEoAxIXCg9wYXJhbWV0ZXJfY291bnQYDyABKAMSIQoFY2FjaGUYECABKAsyEi5nbm5kLnYxLkNhY2hlUGxhbhIRCglzdGFsZW5lc3MYESABKAUSEAoId2FybmluZ3MYEiADKAkSPgoWc3RhbGVuZXNzX2NvbXBlbnNhdGlvbhgTIAEoDjIeLmdubmQudjEuU3RhbGVuZXNzQ29tcGVuc2F0aW9uEh0KA3dheRgUIAEoDjIQLmdubmQudjEuUGxhbldheRIhCgR3YXlzGBUgAygLMhMuZ25uZC52MS5QbGFubmVkV2F5EhgKEGJhdGNoZXNfcGVyX3N0ZXAYFiABKAUSLQoLbWVhc3VyZW1lbnQYFyABKAsyGC5nbm5kLnYxLlBsYW5NZWFzdXJlbWVudBIeCgRyb3dzGBggASgLMhAuZ25uZC52MS5Sb3dQbGFuEhoKEmRldmljZV9raW5kX2Nob2ljZRgZIAEoCSKvAQoKUGxhbm5lZFdheRIdCgN3YXkYASABKA4yEC5nbm5kLnYxLlBsYW5XYXkSEAoIc2FtcGxlcnMYAiABKAUSEAoIdHJhaW5lcnMYAyABKAUSEAoIYmF0Y2hfbnMYBCABKAMSEAoIZXBvY2hfbnMYBSABKAMSIQoFbGltaXQYBiABKA4yEi5nbm5kLnYxLlBsYW5MaW1pdBIXCg9iYXRjaGVzX2F0X29uY2UYByABKAUikwEKD1BsYW5NZWFzdXJlbWVudBIOCgZlcG9jaHMYASABKAUSEAoIZXBvY2hfbnMYAiABKAMSEAoIYmF0Y2hfbnMYAyABKAMSGAoQc2FtcGxlcl9iYXRjaF9ucxgEIAEoAxIYChB0cmFpbmVyX2JhdGNoX25zGAUgASgDEhgKEHN0YW5kYnlfYmF0Y2hfbnMYBiABKAMi9wEKCUNhY2hlUGxhbhIkCgZwb2xpY3kYASABKA4yFC5nbm5kLnYxLkNhY2hlUG9saWN5EhQKDHRyYWluZXJfcm93cxgCIAEoAxIUCgxzdGFuZGJ5X3Jvd3MYAyABKAMSEQoJcm93X2J5dGVzGAQgASgDEg8KB3JhbmtfbXMYBSABKAMSEwoLZXhwbGFuYXRpb24YBiABKAkSEAoIcHJlZmV0Y2gYByABKAgSHAoUcHJlZmV0Y2hfZXhwbGFuYXRpb24YCCABKAkSEwoLcGlubmVkX3Jvd3MYCSABKAMSGgoScGlubmVkX2V4cGxhbmF0aW9uGAogASgJIkYKD1BsYW5uZWRFeGVjdXRvchIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJIm4KDFBvbGljeUNob2ljZRIoCgZwb2xpY3kYASABKA4yGC5nbm5kLnYxLlBsYWNlbWVudFBvbGljeRIQCghzYW1wbGVycxgCIAEoBRIQCgh0cmFpbmVycxgDIAEoBRIQCghiYXRjaF9ucxgEIAEoAyplCgdQbGFuV2F5EhgKFFBMQU5fV0FZX1VOU1BFQ0lGSUVEEAASEgoOUExBTl9XQVlfU1BMSVQQARIWChJQTEFOX1dBWV9TV0lUQ0hJTkcQAhIUChBQTEFOX1dBWV9TSEFSSU5HEAMqbwoJUGxhbkxpbWl0EhoKFlBMQU5fTElNSVRfVU5TUEVDSUZJRUQQABIXChNQTEFOX0xJTUlUX1NBTVBMSU5HEAESFwoTUExBTl9MSU1JVF9UUkFJTklORxACEhQKEFBMQU5fTElNSVRfU1RFUFMQA2IGcHJvdG8z", [file_gnnd_v1_executor, file_gnnd_v1_features, file_gnnd_v1_memory_plan, file_gnnd_v1_resources, file_gnnd_v1_training]);
+  fileDesc("ChZnbm5kL3YxL2pvYl9wbGFuLnByb3RvEgdnbm5kLnYxIvIFCgdKb2JQbGFuEgsKA2pvYhgBIAEoCRIRCgllc3RpbWF0ZWQYAiABKAgSKwoJZXhlY3V0b3JzGAMgAygLMhguZ25uZC52MS5QbGFubmVkRXhlY3V0b3ISGAoQc2FtcGxlcl9iYXRjaF9ucxgEIAEoAxIYChB0cmFpbmVyX2JhdGNoX25zGAUgASgDEhgKEHN0YW5kYnlfYmF0Y2hfbnMYBiABKAMSCQoBaxgHIAEoARImCgdjaG9pY2VzGAggAygLMhUuZ25uZC52MS5Qb2xpY3lDaG9pY2USKAoGcG9saWN5GAkgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSJwoHc3RhbmRieRgKIAEoDjIWLmdubmQudjEuU3RhbmRieVBvbGljeRIdChV0aW1lX3NoYXJpbmdfYmF0Y2hfbnMYCyABKAMSEwoLZXhwbGFuYXRpb24YDCABKAkSFgoOcXVldWVfY2FwYWNpdHkYDSABKAUSEgoKc2xvdF9ieXRlcxgOIAEoAxIXCg9wYXJhbWV0ZXJfY291bnQYDyABKAMSIQoFY2FjaGUYECABKAsyEi5nbm5kLnYxLkNhY2hlUGxhbhIRCglzdGFsZW5lc3MYESABKAUSEAoId2FybmluZ3MYEiADKAkSPgoWc3RhbGVuZXNzX2NvbXBlbnNhdGlvbhgTIAEoDjIeLmdubmQudjEuU3RhbGVuZXNzQ29tcGVuc2F0aW9uEh0KA3dheRgUIAEoDjIQLmdubmQudjEuUGxhbldheRIhCgR3YXlzGBUgAygLMhMuZ25uZC52MS5QbGFubmVkV2F5EhgKEGJhdGNoZXNfcGVyX3N0ZXAYFiABKAUSLQoLbWVhc3VyZW1lbnQYFyABKAsyGC5nbm5kLnYxLlBsYW5NZWFzdXJlbWVudBIeCgRyb3dzGBggASgLMhAuZ25uZC52MS5Sb3dQbGFuEhoKEmRldmljZV9raW5kX2Nob2ljZRgZIAEoCSKvAQoKUGxhbm5lZFdheRIdCgN3YXkYASABKA4yEC5nbm5kLnYxLlBsYW5XYXkSEAoIc2FtcGxlcnMYAiABKAUSEAoIdHJhaW5lcnMYAyABKAUSEAoIYmF0Y2hfbnMYBCABKAMSEAoIZXBvY2hfbnMYBSABKAMSIQoFbGltaXQYBiABKA4yEi5nbm5kLnYxLlBsYW5MaW1pdBIXCg9iYXRjaGVzX2F0X29uY2UYByABKAUikwEKD1BsYW5NZWFzdXJlbWVudBIOCgZlcG9jaHMYASABKAUSEAoIZXBvY2hfbnMYAiABKAMSEAoIYmF0Y2hfbnMYAyABKAMSGAoQc2FtcGxlcl9iYXRjaF9ucxgEIAEoAxIYChB0cmFpbmVyX2JhdGNoX25zGAUgASgDEhgKEHN0YW5kYnlfYmF0Y2hfbnMYBiABKAMioQIKCUNhY2hlUGxhbhIkCgZwb2xpY3kYASABKA4yFC5nbm5kLnYxLkNhY2hlUG9saWN5EhQKDHRyYWluZXJfcm93cxgCIAEoAxIUCgxzdGFuZGJ5X3Jvd3MYAyABKAMSEQoJcm93X2J5dGVzGAQgASgDEg8KB3JhbmtfbXMYBSABKAMSEwoLZXhwbGFuYXRpb24YBiABKAkSEAoIcHJlZmV0Y2gYByABKAgSHAoUcHJlZmV0Y2hfZXhwbGFuYXRpb24YCCABKAkSEwoLcGlubmVkX3Jvd3MYCSABKAMSGgoScGlubmVkX2V4cGxhbmF0aW9uGAogASgJEigKCXBsYWNlbWVudBgLIAEoCzIVLmdubmQudjEuUm93UGxhY2VtZW50IksKDFJvd1BsYWNlbWVudBITCgtleHBsYW5hdGlvbhgBIAEoCRImCgdkZXZpY2VzGAIgAygLMhUuZ25uZC52MS5QbGFjZWREZXZpY2UikwEKDFBsYWNlZERldmljZRIOCgZkZXZpY2UYASABKAkSEwoLY29waWVkX3Jvd3MYAiABKAMSEgoKZGVhbHRfcm93cxgDIAEoAxIkCghleHBlY3RlZBgEIAEoCzISLmdubmQudjEuUm93U2hhcmVzEiQKCG1lYXN1cmVkGAUgASgLMhIuZ25uZC52MS5Sb3dTaGFyZXMiRQoJUm93U2hhcmVzEgsKA293bhgBIAEoARIMCgRwZWVyGAIgASgBEgwKBGhvc3QYAyABKAESDwoHd2FpdF9ucxgEIAEoAyJGCg9QbGFubmVkRXhlY3V0b3ISIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCSJuCgxQb2xpY3lDaG9pY2USKAoGcG9saWN5GAEgASgOMhguZ25uZC52MS5QbGFjZW1lbnRQb2xpY3kSEAoIc2FtcGxlcnMYAiABKAUSEAoIdHJhaW5lcnMYAyABKAUSEAoIYmF0Y2hfbnMYBCABKAMqZQoHUGxhbldheRIYChRQTEFOX1dBWV9VTlNQRUNJRklFRBAAEhIKDlBMQU5fV0FZX1NQTElUEAESFgoSUExBTl9XQVlfU1dJVENISU5HEAISFAoQUExBTl9XQVlfU0hBUklORxADKm8KCVBsYW5MaW1pdBIaChZQTEFOX0xJTUlUX1VOU1BFQ0lGSUVEEAASFwoTUExBTl9MSU1JVF9TQU1QTElORxABEhcKE1BMQU5fTElNSVRfVFJBSU5JTkcQAhIUChBQTEFOX0xJTUlUX1NURVBTEANiBnByb3RvMw", [file_gnnd_v1_executor, file_gnnd_v1_features, file_gnnd_v1_memory_plan, file_gnnd_v1_resources, file_gnnd_v1_training]);
 
 /**
  * How devices are split, and why.
@@ -694,6 +694,13 @@ export type CachePlan = Message<"gnnd.v1.CachePlan"> & {
    * @generated from field: string pinned_explanation = 10;
    */
   pinnedExplanation: string;
+
+  /**
+   * Which of them hold which rows for each other; not set where no two could.
+   *
+   * @generated from field: gnnd.v1.RowPlacement placement = 11;
+   */
+  placement?: RowPlacement | undefined;
 };
 
 /**
@@ -771,6 +778,13 @@ export type CachePlanJson = {
    * @generated from field: string pinned_explanation = 10;
    */
   pinnedExplanation?: string;
+
+  /**
+   * Which of them hold which rows for each other; not set where no two could.
+   *
+   * @generated from field: gnnd.v1.RowPlacement placement = 11;
+   */
+  placement?: RowPlacementJson;
 };
 
 /**
@@ -779,6 +793,223 @@ export type CachePlanJson = {
  */
 export const CachePlanSchema: GenMessage<CachePlan, {jsonType: CachePlanJson}> = /*@__PURE__*/
   messageDesc(file_gnnd_v1_job_plan, 3);
+
+/**
+ * Feature rows spread over linked devices.
+ *
+ * @generated from message gnnd.v1.RowPlacement
+ */
+export type RowPlacement = Message<"gnnd.v1.RowPlacement"> & {
+  /**
+   * One sentence: why so, or why not.
+   *
+   * @generated from field: string explanation = 1;
+   */
+  explanation: string;
+
+  /**
+   * Of the Trainers, where rows are spread; else empty.
+   *
+   * @generated from field: repeated gnnd.v1.PlacedDevice devices = 2;
+   */
+  devices: PlacedDevice[];
+};
+
+/**
+ * Feature rows spread over linked devices.
+ *
+ * @generated from message gnnd.v1.RowPlacement
+ */
+export type RowPlacementJson = {
+  /**
+   * One sentence: why so, or why not.
+   *
+   * @generated from field: string explanation = 1;
+   */
+  explanation?: string;
+
+  /**
+   * Of the Trainers, where rows are spread; else empty.
+   *
+   * @generated from field: repeated gnnd.v1.PlacedDevice devices = 2;
+   */
+  devices?: PlacedDeviceJson[];
+};
+
+/**
+ * Describes the message gnnd.v1.RowPlacement.
+ * Use `create(RowPlacementSchema)` to create a new message.
+ */
+export const RowPlacementSchema: GenMessage<RowPlacement, {jsonType: RowPlacementJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job_plan, 4);
+
+/**
+ * What one Trainer's device holds, and where the rows of its batches come from.
+ *
+ * @generated from message gnnd.v1.PlacedDevice
+ */
+export type PlacedDevice = Message<"gnnd.v1.PlacedDevice"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string device = 1;
+   */
+  device: string;
+
+  /**
+   * Rows that others hold, too.
+   *
+   * @generated from field: int64 copied_rows = 2;
+   */
+  copiedRows: bigint;
+
+  /**
+   * Rows that it alone holds.
+   *
+   * @generated from field: int64 dealt_rows = 3;
+   */
+  dealtRows: bigint;
+
+  /**
+   * Expected by the plan.
+   *
+   * @generated from field: gnnd.v1.RowShares expected = 4;
+   */
+  expected?: RowShares | undefined;
+
+  /**
+   * What the run's batches read; not set before its first epoch has ended.
+   *
+   * @generated from field: gnnd.v1.RowShares measured = 5;
+   */
+  measured?: RowShares | undefined;
+};
+
+/**
+ * What one Trainer's device holds, and where the rows of its batches come from.
+ *
+ * @generated from message gnnd.v1.PlacedDevice
+ */
+export type PlacedDeviceJson = {
+  /**
+   * Its name.
+   *
+   * @generated from field: string device = 1;
+   */
+  device?: string;
+
+  /**
+   * Rows that others hold, too.
+   *
+   * @generated from field: int64 copied_rows = 2;
+   */
+  copiedRows?: string;
+
+  /**
+   * Rows that it alone holds.
+   *
+   * @generated from field: int64 dealt_rows = 3;
+   */
+  dealtRows?: string;
+
+  /**
+   * Expected by the plan.
+   *
+   * @generated from field: gnnd.v1.RowShares expected = 4;
+   */
+  expected?: RowSharesJson;
+
+  /**
+   * What the run's batches read; not set before its first epoch has ended.
+   *
+   * @generated from field: gnnd.v1.RowShares measured = 5;
+   */
+  measured?: RowSharesJson;
+};
+
+/**
+ * Describes the message gnnd.v1.PlacedDevice.
+ * Use `create(PlacedDeviceSchema)` to create a new message.
+ */
+export const PlacedDeviceSchema: GenMessage<PlacedDevice, {jsonType: PlacedDeviceJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job_plan, 5);
+
+/**
+ * Where input rows come from, as shares, and what that costs.
+ *
+ * @generated from message gnnd.v1.RowShares
+ */
+export type RowShares = Message<"gnnd.v1.RowShares"> & {
+  /**
+   * From its own memory.
+   *
+   * @generated from field: double own = 1;
+   */
+  own: number;
+
+  /**
+   * From another device's.
+   *
+   * @generated from field: double peer = 2;
+   */
+  peer: number;
+
+  /**
+   * From the host's.
+   *
+   * @generated from field: double host = 3;
+   */
+  host: number;
+
+  /**
+   * By the costs of the plan, nanoseconds a batch.
+   *
+   * @generated from field: int64 wait_ns = 4;
+   */
+  waitNs: bigint;
+};
+
+/**
+ * Where input rows come from, as shares, and what that costs.
+ *
+ * @generated from message gnnd.v1.RowShares
+ */
+export type RowSharesJson = {
+  /**
+   * From its own memory.
+   *
+   * @generated from field: double own = 1;
+   */
+  own?: number | "NaN" | "Infinity" | "-Infinity";
+
+  /**
+   * From another device's.
+   *
+   * @generated from field: double peer = 2;
+   */
+  peer?: number | "NaN" | "Infinity" | "-Infinity";
+
+  /**
+   * From the host's.
+   *
+   * @generated from field: double host = 3;
+   */
+  host?: number | "NaN" | "Infinity" | "-Infinity";
+
+  /**
+   * By the costs of the plan, nanoseconds a batch.
+   *
+   * @generated from field: int64 wait_ns = 4;
+   */
+  waitNs?: string;
+};
+
+/**
+ * Describes the message gnnd.v1.RowShares.
+ * Use `create(RowSharesSchema)` to create a new message.
+ */
+export const RowSharesSchema: GenMessage<RowShares, {jsonType: RowSharesJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_job_plan, 6);
 
 /**
  * One executor of a plan.
@@ -827,7 +1058,7 @@ export type PlannedExecutorJson = {
  * Use `create(PlannedExecutorSchema)` to create a new message.
  */
 export const PlannedExecutorSchema: GenMessage<PlannedExecutor, {jsonType: PlannedExecutorJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_plan, 4);
+  messageDesc(file_gnnd_v1_job_plan, 7);
 
 /**
  * What one policy would choose.
@@ -904,7 +1135,7 @@ export type PolicyChoiceJson = {
  * Use `create(PolicyChoiceSchema)` to create a new message.
  */
 export const PolicyChoiceSchema: GenMessage<PolicyChoice, {jsonType: PolicyChoiceJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_job_plan, 5);
+  messageDesc(file_gnnd_v1_job_plan, 8);
 
 /**
  * How a job uses its devices.

@@ -1,0 +1,54 @@
+#include "core/ledger/row_shares.h"
+
+#include <array>
+#include <atomic>
+#include <bit>
+
+namespace gnnd {
+namespace {
+
+using Words = std::array<uint64_t, 8>;
+static_assert(sizeof(Words) == sizeof(gnnd_device_handle));
+static_assert(sizeof(Words) == sizeof(RowShare::handle));
+
+}  // namespace
+
+void RowShares::Publish(uint32_t device, const SharedRows& rows) const {
+  RowShare& share = segment_.share(device);
+  share.bytes.store(rows.bytes, std::memory_order_relaxed);
+  const auto words = std::bit_cast<Words>(rows.handle);
+  for (size_t i = 0; i < words.size(); ++i) {
+    share.handle[i].store(words[i], std::memory_order_relaxed);
+  }
+  // Pairs with the acquires of OwnerOf: the rows, and what opens them, come before.
+  share.owner.store(rows.owner, std::memory_order_release);
+}
+
+void RowShares::Withdraw(uint32_t device, uint32_t owner) const {
+  uint32_t expected = owner;
+  segment_.share(device).owner.compare_exchange_strong(expected, 0, std::memory_order_release,
+                                                       std::memory_order_relaxed);
+}
+
+uint32_t RowShares::OwnerOf(uint32_t device) const {
+  return segment_.share(device).owner.load(std::memory_order_acquire);
+}
+
+std::optional<SharedRows> RowShares::Of(uint32_t device) const {
+  const RowShare& share = segment_.share(device);
+  SharedRows rows;
+  rows.owner = OwnerOf(device);
+  if (rows.owner == 0) return std::nullopt;
+  rows.bytes = share.bytes.load(std::memory_order_relaxed);
+  Words words;
+  for (size_t i = 0; i < words.size(); ++i) {
+    words[i] = share.handle[i].load(std::memory_order_relaxed);
+  }
+  rows.handle = std::bit_cast<gnnd_device_handle>(words);
+  // Loads before stay before: the next owner writes only after this one's name is gone.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (share.owner.load(std::memory_order_relaxed) != rows.owner) return std::nullopt;
+  return rows;
+}
+
+}  // namespace gnnd

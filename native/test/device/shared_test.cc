@@ -1,0 +1,122 @@
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "core/kernels/row_tiers.h"
+#include "test/device/memory.h"
+
+// Device memory that one device's executor shares and another's reads.
+
+namespace gnnd {
+namespace {
+
+using test::Arrays;
+using test::Check;
+using test::Get;
+using test::SimPlugin;
+
+constexpr uint64_t kBlock = uint64_t{2} << 20;
+
+// Three devices of which the first two are linked, kernels late and in any order.
+SimPlugin Linked(const char* seed = "1") {
+  return SimPlugin(SimPlugin::Environment{{"GNND_SIM_DEVICES", "3"},
+                                          {"GNND_SIM_PEERS", "0-1:NVLINK"},
+                                          {"GNND_SIM_RATES", "HOST:7,NVLINK:90"},
+                                          {"GNND_SIM_SEED", seed}});
+}
+
+std::vector<uint32_t> Numbers(uint32_t count, uint32_t first) {
+  std::vector<uint32_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), first);
+  return numbers;
+}
+
+SharedDeviceBuffer Shared(const Device& device, const std::vector<uint32_t>& words) {
+  SharedDeviceBuffer buffer = Get(
+      SharedDeviceBuffer::Allocate(device, words.size() * sizeof(uint32_t), DevicePurpose::kCache));
+  const auto stream = Get(DeviceStream::Create(device));
+  Check(
+      stream->StageIn<uint32_t>({reinterpret_cast<uint32_t*>(buffer.data()), words.size()}, words));
+  Check(stream->Synchronize());
+  return buffer;
+}
+
+TEST_CASE("a device's kernels read the rows that a linked one shares") {
+  for (const char* const seed : {"1", "2", "3"}) {
+    const SimPlugin plugin = Linked(seed);
+    const auto reader = plugin.Open({.index = 0});
+    const auto owner = plugin.Open({.index = 1});
+    constexpr uint32_t kRows = 100;
+    const SharedDeviceBuffer shared = Shared(*owner, Numbers(kRows, 1000));
+    const OpenedDeviceMemory opened = Get(OpenedDeviceMemory::Open(*reader, shared.handle()));
+    CHECK(opened.data() != shared.data());
+    Arrays arrays(*reader);
+    const std::vector<uint32_t> ranks{99, 0, 50, 7};
+    gnnd_device_gather args{};
+    args.ranks = arrays.Put(ranks);
+    args.count = ranks.size();
+    args.row_bytes = sizeof(uint32_t);
+    args.out_stride = sizeof(uint32_t);
+    AddPrefix(&args.tiers, kRows, opened.data());
+    auto* const out = arrays.Room<uint32_t>(ranks.size());
+    args.out = out;
+    arrays.Call(arrays.table().gather, args);
+    CHECK(arrays.Take(out, ranks.size()) == std::vector<uint32_t>{1099, 1000, 1050, 1007});
+  }
+}
+
+TEST_CASE("shared memory is counted in whole blocks, and what is opened is not") {
+  const SimPlugin plugin = Linked();
+  const auto reader = plugin.Open({.index = 0});
+  const auto owner = plugin.Open({.index = 1, .budget_bytes = 3 * kBlock});
+  const auto cached = [](const Device& device) {
+    return Get(device.Memory()).used_bytes[GNND_PURPOSE_CACHE];
+  };
+  {
+    const SharedDeviceBuffer shared = Shared(*owner, Numbers(10, 0));
+    CHECK(cached(*owner) == kBlock);
+    const OpenedDeviceMemory opened = Get(OpenedDeviceMemory::Open(*reader, shared.handle()));
+    CHECK(cached(*reader) == 0);
+    CHECK(SharedDeviceBuffer::Allocate(*owner, 2 * kBlock + 1, DevicePurpose::kCache)
+              .status()
+              .code() == Code::kDeviceMemory);
+  }
+  CHECK(cached(*owner) == 0);
+}
+
+TEST_CASE("who is gone, or not linked, cannot be opened; what was opened stays readable") {
+  const SimPlugin plugin = Linked();
+  const auto reader = plugin.Open({.index = 0});
+  const auto stranger = plugin.Open({.index = 2});
+  const auto owner = plugin.Open({.index = 1});
+  std::optional<SharedDeviceBuffer> shared = Shared(*owner, Numbers(4, 5));
+  const gnnd_device_handle handle = shared->handle();
+  const OpenedDeviceMemory opened = Get(OpenedDeviceMemory::Open(*reader, handle));
+  CHECK(OpenedDeviceMemory::Open(*stranger, handle).status().code() == Code::kDeviceUnavailable);
+  shared.reset();
+  CHECK(reinterpret_cast<const uint32_t*>(opened.data())[3] == 8);
+  // Its descriptor's number may be another file's by now.
+  const SharedDeviceBuffer other = Shared(*owner, Numbers(4, 100));
+  CHECK(OpenedDeviceMemory::Open(*reader, handle).status().code() == Code::kInternal);
+  gnnd_device_error error{};
+  void* memory = nullptr;
+  CHECK(plugin.table().open_shared(reader->get(), &handle, &memory, &error) ==
+        GNND_DEVICE_BAD_ARGUMENT);
+  CHECK(error.sticky == 0);
+}
+
+TEST_CASE("what links carry is told as the script has it") {
+  const SimPlugin plugin = Linked();
+  uint64_t rate = 0;
+  CHECK(plugin.table().link_rate(0, 1, &rate, nullptr) == GNND_DEVICE_OK);
+  CHECK(rate == 90'000'000'000);
+  CHECK(plugin.table().link_rate(2, GNND_HOST_MEMORY, &rate, nullptr) == GNND_DEVICE_OK);
+  CHECK(rate == 7'000'000'000);
+  CHECK(plugin.table().link_rate(0, 2, &rate, nullptr) == GNND_DEVICE_NOT_SUPPORTED);
+}
+
+}  // namespace
+}  // namespace gnnd
