@@ -8,6 +8,7 @@ import type { AttemptContext, LaunchPlan } from './attempt-types.ts';
 import type { Crew } from './crew.ts';
 import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
 import { type CheckpointCounts, Finish } from './finalize.ts';
+import { isHistoryWarm } from './history.ts';
 import { Images, resume } from './images.ts';
 import type { JobCache } from './job-cache.ts';
 import type { JobInference } from './job-inference.ts';
@@ -268,7 +269,7 @@ export class AttemptRun {
   #reportEpochs(look: Look): void {
     const reports = this.reports.take(this.#options.crew.segment, look);
     if (reports.length === 0) return;
-    const timings = this.#timingsOf(look.snapshot);
+    const timings = this.#isWarm() ? this.#timingsOf(look.snapshot) : null;
     this.#context.emit({ kind: 'epochsEnded', reports, timings });
     const { cache } = this.#options;
     if (cache.read(look.snapshot.executors)) {
@@ -278,6 +279,13 @@ export class AttemptRun {
     // More may have ended already. Others get as much of the loop first as these took.
     const tookMs = this.#context.clock.monotonicMs() - look.atMs;
     setTimeout(() => this.#look(), tookMs);
+  }
+
+  #isWarm(): boolean {
+    const { spec } = this.#context.input;
+    const { batchesPerEpoch } = this.#options.layout;
+    const stepsPerEpoch = Math.ceil(batchesPerEpoch / spec.training.batchesPerStep);
+    return isHistoryWarm(spec, { steps: this.reports.count * stepsPerEpoch, stepsPerEpoch });
   }
 
   #timingsOf(snapshot: SegmentSnapshot): MeasuredTimings {

@@ -102,7 +102,8 @@ export type AttemptEvent =
   | {
       readonly kind: 'epochsEnded';
       readonly reports: readonly EpochReport[];
-      readonly timings: MeasuredTimings;
+      /** Null while they are not yet what they will be: history is filling. */
+      readonly timings: MeasuredTimings | null;
     }
   | { readonly kind: 'attemptFailed'; readonly reason: AttemptFailure; readonly message: string }
   /** The model is durable; `checkpointMs` is how long that took. */

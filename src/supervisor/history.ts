@@ -38,6 +38,20 @@ export function historyConfigOf(spec: JobSpec, { numNodes }: DatasetCounts): His
   };
 }
 
+/**
+ * Whether a batch after so many steps finds what any later one finds. Before that batches take
+ * longer, and their times say nothing of the split.
+ */
+export function isHistoryWarm(
+  spec: Pick<JobSpec, 'history' | 'kind'>,
+  { steps, stepsPerEpoch }: { readonly steps: number; readonly stepsPerEpoch: number },
+): boolean {
+  if (!keepsHistory(spec)) return true;
+  const { startStep, staleSteps } = spec.history;
+  // What is kept for longer than an epoch has met each seed's neighbours by then.
+  return steps >= startStep + Math.min(staleSteps, stepsPerEpoch);
+}
+
 /** What a Trainer is told; a trial's segment runs without. */
 export function historyOptionsOf({
   spec,

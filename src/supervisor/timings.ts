@@ -20,7 +20,8 @@ type Stage = (typeof stages)[number];
 
 /**
  * T_s = S + M + C; T_t = max(E, T) where Trainers `prefetch`, else E + T, as always for T_t': a
- * standby Trainer takes nothing ahead while there is a Trainer. Medians; 0 = not seen.
+ * standby Trainer takes nothing ahead while there is a Trainer. E has history's pruning in it.
+ * Medians; 0 = not seen.
  */
 export function timingsOf(snapshot: SegmentSnapshot, prefetch: boolean): MeasuredTimings {
   const ofRole = (role: ExecutorSnapshot['role']) =>
@@ -32,15 +33,17 @@ export function timingsOf(snapshot: SegmentSnapshot, prefetch: boolean): Measure
     helped.length === 0 ? trained : helped,
   ];
   const both = prefetch && trained.length > 0 ? Math.max : sum;
-  const extractAndTrain = ['EXTRACT', 'TRAIN'] as const;
+  // A Trainer that keeps history does not prefetch.
+  const extract = ['PRUNE', 'EXTRACT'] as const;
+  const extractAndTrain = [...extract, 'TRAIN'] as const;
   return {
     samplerBatchNs: medianOf(ofRole('SAMPLER'), ['SAMPLE', 'MARK', 'COPY']),
     trainerBatchNs: medianOf(trainers, extractAndTrain, both),
     standbyBatchNs: medianOf(standbys, extractAndTrain),
     parts: {
-      extractNs: medianOf(trainers, ['EXTRACT']),
+      extractNs: medianOf(trainers, extract),
       trainNs: medianOf(trainers, ['TRAIN']),
-      standbyExtractNs: medianOf(standbys, ['EXTRACT']),
+      standbyExtractNs: medianOf(standbys, extract),
       standbyTrainNs: medianOf(standbys, ['TRAIN']),
       applyNs: medianOf([...trained, ...helped], ['APPLY']),
       prefetch,

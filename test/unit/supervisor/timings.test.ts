@@ -57,6 +57,11 @@ test('a batch costs S + M + C on a Sampler and E + T on a Trainer', () => {
   });
 });
 
+test('what history takes to prune is a part of extraction', () => {
+  const pruning = executor('TRAINER', { PRUNE: 20, EXTRACT: 80, TRAIN: 300 });
+  expect(timings(pruning)).toMatchObject({ trainerBatchNs: 400, parts: { extractNs: 100 } });
+});
+
 test('a standby Trainer has its own time, and stands in for missing Trainers', () => {
   const standby = executor('STANDBY', { EXTRACT: 400, TRAIN: 300 });
   expect(timings(sampler, trainer, standby).standbyBatchNs).toBe(700);
