@@ -11,8 +11,10 @@
 // every t_stale of --ages (shares of an epoch's steps), and history beside the cache.
 //
 // I/O saved is the share of the feature rows that batches would read without both which were not
-// read from the host's memory; STEP is Trainers' time in batches as a ratio to plain's, PRUNE and
-// UPDATE what look-up with pruning and admission took of it. Jobs of one random seed run in turn.
+// read from the host's memory; SIMILAR the share of rows computed anew whose cosine to what was
+// stored of them is at least 0.8, LAG how many steps older that was on average; STEP is Trainers'
+// time in batches as a ratio to plain's, PRUNE and UPDATE what look-up with pruning and admission
+// took of it. Jobs of one random seed run in turn.
 //
 // Fails when, at p_grad 0.9 and a sixth of an epoch, accuracy is more than a point below plain's,
 // less than half of the I/O is saved with the cache, or not more than by the cache alone, pruning
@@ -102,6 +104,8 @@ function train(daemon, folder, dataset, way, seed) {
     read,
     saved: 1 - read / (cached + read + pruned),
     hits: sum('historyHits') / Math.max(1, sum('historyLookups')),
+    similar: sum('historySimilar') / Math.max(1, sum('historyCompared')),
+    lag: sum('historyLag') / Math.max(1, sum('historyCompared')),
     batch_ns: prune + sum('extractNs') + sum('trainNs'),
     extract_ns: sum('extractNs'),
     prune_ns: prune,
@@ -132,6 +136,8 @@ function rowOf(dataset, way, runs, plain) {
     test_change: of('test') - mean(plain.map(({ test }) => test)),
     saved: of('saved'),
     hits: of('hits'),
+    similar: of('similar'),
+    lag: of('lag'),
     extract: of('extract_ns') / batch,
     prune: of('prune_ns') / batch,
     update: of('update_ns') / batch,
@@ -152,7 +158,8 @@ function print(rows) {
     process.stdout.write(
       `${first.padEnd(17)}${second.padEnd(22)}${cells.map((cell) => cell.padStart(14)).join('')}\n`,
     );
-  line(['', '', 'test %', 'to plain', 'I/O saved', 'hits', 'E', 'prune', 'update', 'step']);
+  const shares = ['I/O saved', 'hits', 'similar', 'lag', 'E', 'prune', 'update', 'step'];
+  line(['', '', 'test %', 'to plain', ...shares]);
   const share = (value) => `${(100 * value).toFixed(1)} %`;
   for (const row of rows) {
     line([
@@ -160,7 +167,9 @@ function print(rows) {
       row.way,
       `${row.test.toFixed(2)} ± ${row.test_sd.toFixed(2)}`,
       `${row.test_change >= 0 ? '+' : ''}${row.test_change.toFixed(2)}`,
-      ...[row.saved, row.hits, row.extract, row.prune, row.update].map(share),
+      ...[row.saved, row.hits, row.similar].map(share),
+      row.lag.toFixed(1),
+      ...[row.extract, row.prune, row.update].map(share),
       `${row.step.toFixed(2)} x`,
     ]);
   }

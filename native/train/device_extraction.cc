@@ -48,6 +48,7 @@ class SampleCopy {
     copy.src = Copied(block.src);
     copy.weight = Copied(block.weight);
     copy.self_weight = Copied(block.self_weight);
+    copy.nodes = Copied(block.nodes);
     return copy;
   }
 
@@ -342,7 +343,6 @@ Sample CopyToDevice(const FeatureStore& store, const Sample& sample, DeviceReade
 
 Status ExtractToDevice(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
                        DeviceReader* reader, ExtractBuffer* buffer) {
-  GNND_TRY(BeginExtraction(options, sample, buffer));
   Workspace* const workspace = &buffer->memory;
   TrainStream& stream = TrainStream::Of(workspace->device());
   stream.BeginTiming();

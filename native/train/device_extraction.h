@@ -103,7 +103,7 @@ class DeviceReader {
   std::vector<std::byte> rows_;
 };
 
-// ExtractBatch to the device of buffer->memory, whose stream has run when it returns. Besides what
+// ExtractRows to the device of buffer->memory, whose stream has run when it returns. Besides what
 // that does, the sample itself is copied. Throws DeviceError.
 Status ExtractToDevice(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
                        DeviceReader* reader, ExtractBuffer* buffer);

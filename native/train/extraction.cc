@@ -1,7 +1,5 @@
 #include "train/extraction.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -171,19 +169,9 @@ Status BeginExtraction(const TrainOptions& options, const Sample& sample, Extrac
   return Status::Ok();
 }
 
-Status ExtractBatch(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
-                    ExtractBuffer* buffer) {
-  GNND_TRY(BeginExtraction(options, sample, buffer));
-  return ExtractRows(options, store, sample, buffer);
-}
-
 Status ExtractRows(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
                    ExtractBuffer* buffer) {
   buffer->sample = sample;
-  if (sample.nodes().empty()) {
-    buffer->input.x = at::empty({0, static_cast<int64_t>(options.model.in_dim)});
-    return Status::Ok();
-  }
   const std::span<const uint32_t> nodes = sample.nodes();
   uint32_t* at = buffer->memory.Get<uint32_t>(nodes.size());
   const auto run = [&](const RowTable& table, std::span<const uint32_t> rows_at) {

@@ -29,7 +29,9 @@ struct ExtractBuffer {
   uint64_t device_ns = 0;  // that a device took for it, by its events
 };
 
-// What every extraction begins with: checks the sample and reads its seeds' labels.
+// What every extraction begins with: checks the sample and reads its seeds' labels. kShmCorrupted
+// for a sample that does not fit the model or the graph; kDatasetCorrupt for a seed without a
+// label.
 Status BeginExtraction(const TrainOptions& options, const Sample& sample, ExtractBuffer* buffer);
 
 // Whether the bottom layer is aggregated straight from raw rows, and `input` has what it makes of
@@ -40,16 +42,11 @@ bool FusesBottom(const TrainOptions& options, const Sample& sample);
 void ReadRows(const FeatureStore& store, std::span<const uint32_t> nodes,
               std::span<const uint32_t> ranks, uint64_t row_bytes, std::byte* out);
 
-// Of what BeginExtraction has begun: the feature rows of `sample`, which is the same or what
-// history leaves of it.
+// Of what BeginExtraction has begun: reads the feature rows of `sample`, which is the same or what
+// history leaves of it, from `store`, in the options' precision; where the bottom layer would only
+// aggregate the rows once, aggregates them straight from the store. On the calling thread's OpenMP
+// team. Throws what torch throws.
 Status ExtractRows(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
                    ExtractBuffer* buffer);
-
-// Reads the sample's feature rows from `store`, in the options' precision, and its seeds' labels;
-// where the bottom layer would only aggregate the rows once, aggregates them straight from the
-// store. On the calling thread's team. kShmCorrupted for a sample that does not fit the
-// model or the graph; kDatasetCorrupt for a seed without a label. Throws what torch throws.
-Status ExtractBatch(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
-                    ExtractBuffer* buffer);
 
 }  // namespace gnnd

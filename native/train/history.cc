@@ -19,6 +19,10 @@ using torch::autograd::variable_list;
 
 constexpr uint32_t kGrainRows = 256;
 
+// Of a batch's level so many rows at most are looked at, and compared: a sample that costs nothing.
+constexpr uint32_t kMostLookedAt = 1024;
+constexpr uint64_t kMostCompared = 64;
+
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
 template <typename T>
@@ -31,6 +35,16 @@ float NormOf(const T* row, uint32_t columns) {
   return std::sqrt(Total(sum));
 }
 
+template <typename T>
+double CosineOf(const T* left, const T* right, uint32_t columns) {
+  float dot[8] = {};
+  ForLanes(columns, [&](uint32_t c, uint32_t lane) {
+    dot[lane] += static_cast<float>(left[c]) * static_cast<float>(right[c]);
+  });
+  const double lengths = double{NormOf(left, columns)} * NormOf(right, columns);
+  return lengths == 0 ? 0 : Total(dot) / lengths;
+}
+
 JobHistory HistoryOf(const HistoryUse& use) {
   if (use.shared == nullptr) return JobHistory(use.config);
   return JobHistory(use.config, use.group, use.shared);
@@ -38,6 +52,24 @@ JobHistory HistoryOf(const HistoryUse& use) {
 
 uint64_t RowBytes(const at::Tensor& rows) {
   return static_cast<uint64_t>(rows.size(1)) * rows.element_size();
+}
+
+// A copy in device memory; the original stays until the stream has run.
+template <typename T>
+const T* CopiedIn(TrainStream* stream, const std::vector<T>& values, Workspace* workspace) {
+  if (values.empty()) return nullptr;
+  T* const to = workspace->Get<T>(values.size());
+  stream->CopyIn(to, values.data(), values.size() * sizeof(T));
+  return to;
+}
+
+// By way of the workspace: what torch allocated itself a device's copies do not know.
+void CopyOut(TrainStream* stream, const at::Tensor& rows, Workspace* workspace,
+             std::vector<std::byte>* to) {
+  at::Tensor copy = EmptyIn(workspace, rows, rows.size(0), rows.size(1));
+  copy.copy_(rows);
+  to->resize(static_cast<uint64_t>(rows.size(0)) * RowBytes(rows));
+  stream->CopyOut(to->data(), copy.const_data_ptr(), to->size());
 }
 
 }  // namespace
@@ -78,52 +110,147 @@ class MergeFunction : public torch::autograd::Function<MergeFunction> {
     context->saved_data["history"] = reinterpret_cast<int64_t>(history);
     context->saved_data["level"] = static_cast<int64_t>(level);
     context->saved_data["workspace"] = reinterpret_cast<int64_t>(workspace);
-    const LevelRows& rows = history->rows(level);
-    const TrainerHistory::Level& mine = history->levels_[level];
-    const auto count = static_cast<uint32_t>(rows.places.size());
-    at::Tensor out = EmptyIn(workspace, computed, count, computed.size(1));
-    const uint64_t bytes = RowBytes(computed);
-    const auto* from = static_cast<const std::byte*>(computed.const_data_ptr());
-    auto* to = static_cast<std::byte*>(out.data_ptr());
-    const HistoryBuffer& buffer = history->history_.buffer();
-    ParallelRows(count, kGrainRows, [&](uint32_t begin, uint32_t end) {
-      for (uint32_t i = begin; i < end; ++i) {
-        const std::byte* row = mine.is_stored[i] != 0 ? buffer.embedding(rows.places[i]).data()
-                                                      : from + mine.row[i] * bytes;
-        std::memcpy(to + i * bytes, row, bytes);
-      }
-    });
-    return out;
+    return history->stream_ == nullptr ? history->MergeOnHost(level, computed, workspace)
+                                       : history->MergeOnDevice(level, computed, workspace);
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
     auto* history = reinterpret_cast<TrainerHistory*>(context->saved_data["history"].toInt());
     auto* workspace = reinterpret_cast<Workspace*>(context->saved_data["workspace"].toInt());
     const auto level = static_cast<uint32_t>(context->saved_data["level"].toInt());
-    TrainerHistory::Level& mine = history->levels_[level];
     const at::Tensor grad = grads[0].contiguous();
-    const auto columns = static_cast<uint32_t>(grad.size(1));
-    at::Tensor to = EmptyIn(workspace, grad, history->rows(level).computed, columns);
-    mine.norms.resize(mine.row.size());
-    InRowTypeOf(grad, [&]<typename T>(T) {
-      const T* from = static_cast<const T*>(grad.const_data_ptr());
-      T* out = static_cast<T*>(to.data_ptr());
-      ParallelRows(static_cast<uint32_t>(mine.row.size()), kGrainRows,
-                   [&](uint32_t begin, uint32_t end) {
-                     for (uint32_t i = begin; i < end; ++i) {
-                       const T* row = from + uint64_t{i} * columns;
-                       mine.norms[i] = NormOf(row, columns);
-                       if (mine.is_stored[i] != 0) continue;
-                       std::copy_n(row, columns, out + uint64_t{mine.row[i]} * columns);
-                     }
-                   });
-    });
+    const at::Tensor to = history->stream_ == nullptr
+                              ? history->SplitOnHost(level, grad, workspace)
+                              : history->SplitOnDevice(level, grad, workspace);
     return {to, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
-TrainerHistory::TrainerHistory(const HistoryUse& use)
-    : use_(use), history_(HistoryOf(use)), pruner_(use.levels) {}
+at::Tensor TrainerHistory::MergeOnHost(uint32_t level, const at::Tensor& computed,
+                                       Workspace* workspace) const {
+  const LevelRows& rows = pruner_.rows(level);
+  const Level& mine = levels_[level];
+  const auto count = static_cast<uint32_t>(rows.places.size());
+  at::Tensor out = EmptyIn(workspace, computed, count, computed.size(1));
+  const uint64_t bytes = RowBytes(computed);
+  const auto* from = static_cast<const std::byte*>(computed.const_data_ptr());
+  auto* to = static_cast<std::byte*>(out.data_ptr());
+  const HistoryBuffer& buffer = history_.buffer();
+  ParallelRows(count, kGrainRows, [&](uint32_t begin, uint32_t end) {
+    for (uint32_t i = begin; i < end; ++i) {
+      const std::byte* row = mine.is_stored[i] != 0 ? buffer.embedding(rows.places[i]).data()
+                                                    : from + mine.row[i] * bytes;
+      std::memcpy(to + i * bytes, row, bytes);
+    }
+  });
+  return out;
+}
+
+// Gradients of computed rows; of all rows, their norms.
+at::Tensor TrainerHistory::SplitOnHost(uint32_t level, const at::Tensor& grad,
+                                       Workspace* workspace) {
+  Level& mine = levels_[level];
+  const auto columns = static_cast<uint32_t>(grad.size(1));
+  at::Tensor to = EmptyIn(workspace, grad, rows(level).computed, columns);
+  mine.norms.resize(mine.row.size());
+  InRowTypeOf(grad, [&]<typename T>(T) {
+    const T* from = static_cast<const T*>(grad.const_data_ptr());
+    T* out = static_cast<T*>(to.data_ptr());
+    ParallelRows(static_cast<uint32_t>(mine.row.size()), kGrainRows,
+                 [&](uint32_t begin, uint32_t end) {
+                   for (uint32_t i = begin; i < end; ++i) {
+                     const T* row = from + uint64_t{i} * columns;
+                     mine.norms[i] = NormOf(row, columns);
+                     if (mine.is_stored[i] != 0) continue;
+                     std::copy_n(row, columns, out + uint64_t{mine.row[i]} * columns);
+                   }
+                 });
+  });
+  return to;
+}
+
+at::Tensor TrainerHistory::MergeOnDevice(uint32_t level, const at::Tensor& computed,
+                                         Workspace* workspace) {
+  const LevelRows& rows = pruner_.rows(level);
+  Level& mine = levels_[level];
+  const uint64_t bytes = RowBytes(computed);
+  mine.computed_at.clear();
+  mine.stored_at.clear();
+  mine.stored_rows.resize(rows.stored * bytes);
+  for (uint32_t i = 0; i < rows.places.size(); ++i) {
+    if (mine.is_stored[i] == 0) {
+      mine.computed_at.push_back(i);
+      continue;
+    }
+    std::memcpy(mine.stored_rows.data() + mine.stored_at.size() * bytes,
+                history_.buffer().embedding(rows.places[i]).data(), bytes);
+    mine.stored_at.push_back(i);
+  }
+  at::Tensor out =
+      EmptyIn(workspace, computed, static_cast<int64_t>(rows.places.size()), computed.size(1));
+  const auto put = [&](const std::vector<uint32_t>& at, const void* from) {
+    if (at.empty()) return;
+    gnnd_device_scatter scatter{};
+    scatter.positions = CopiedIn(stream_, at, workspace);
+    scatter.count = at.size();
+    scatter.rows = from;
+    scatter.row_bytes = static_cast<uint32_t>(bytes);
+    scatter.out = out.data_ptr();
+    scatter.out_stride = bytes;
+    stream_->Launch(stream_->table().scatter, scatter);
+  };
+  put(mine.computed_at, computed.const_data_ptr());
+  put(mine.stored_at, CopiedIn(stream_, mine.stored_rows, workspace));
+  CopyOut(stream_, computed, workspace, &mine.computed_rows);
+  return out;
+}
+
+at::Tensor TrainerHistory::SplitOnDevice(uint32_t level, const at::Tensor& grad,
+                                         Workspace* workspace) {
+  Level& mine = levels_[level];
+  at::Tensor to =
+      EmptyIn(workspace, grad, static_cast<int64_t>(mine.computed_at.size()), grad.size(1));
+  if (!mine.computed_at.empty()) {
+    gnnd_device_gather gather{};
+    gather.nodes = CopiedIn(stream_, mine.computed_at, workspace);
+    gather.count = mine.computed_at.size();
+    gather.row_bytes = static_cast<uint32_t>(RowBytes(grad));
+    gather.host_rows = grad.const_data_ptr();
+    gather.out = to.data_ptr();
+    gather.out_stride = gather.row_bytes;
+    stream_->Launch(stream_->table().gather, gather);
+  }
+  CopyOut(stream_, grad, workspace, &mine.grad_rows);
+  return to;
+}
+
+// Of gradients that a device has sent, once they are here.
+void TrainerHistory::NoteNorms() {
+  stream_->Synchronize();
+  for (uint32_t level = 1; level < kMaxHops; ++level) {
+    Level& mine = levels_[level];
+    if (mine.grad_rows.empty()) continue;
+    const auto columns = static_cast<uint32_t>(mine.computed.size(1));
+    mine.norms.resize(mine.row.size());
+    InRowTypeOf(mine.computed, [&]<typename T>(T) {
+      const T* grad = reinterpret_cast<const T*>(mine.grad_rows.data());
+      ParallelRows(static_cast<uint32_t>(mine.row.size()), kGrainRows,
+                   [&](uint32_t begin, uint32_t end) {
+                     for (uint32_t i = begin; i < end; ++i) {
+                       mine.norms[i] = NormOf(grad + uint64_t{i} * columns, columns);
+                     }
+                   });
+    });
+  }
+}
+
+const std::byte* TrainerHistory::ComputedRows(const Level& level) const {
+  if (stream_ != nullptr) return level.computed_rows.data();
+  return static_cast<const std::byte*>(level.computed.const_data_ptr());
+}
+
+TrainerHistory::TrainerHistory(const HistoryUse& use, TrainStream* stream)
+    : use_(use), stream_(stream), history_(HistoryOf(use)), pruner_(use.levels) {}
 
 Status TrainerHistory::BringTo(const BatchPoint& point) {
   const uint64_t start_ns = MonotonicNs();
@@ -139,16 +266,18 @@ Status TrainerHistory::BringTo(const BatchPoint& point) {
 
 const Sample& TrainerHistory::Prune(const Sample& sample, HistoryReport* report) {
   const uint64_t start_ns = MonotonicNs();
+  num_seeds_ = sample.num_seeds();
   const Sample& pruned = pruner_.Prune(sample, history_.buffer(), point_.version);
   for (uint32_t level = 1; level < sample.num_hops(); ++level) {
     Level& mine = levels_[level];
     mine.computed = at::Tensor();
     mine.norms.clear();
+    mine.grad_rows.clear();
     const LevelRows& rows = pruner_.rows(level);
     const auto count = static_cast<uint32_t>(rows.places.size());
     mine.row.resize(count);
     mine.is_stored.resize(count);
-    report->look_ups += count;
+    report->look_ups += keeps(level) ? count - num_seeds_ : 0;
     report->level_hits[level - 1] += keeps(level) ? rows.stored : 0;
     uint32_t computed = 0;
     for (uint32_t i = 0; i < count; ++i) {
@@ -169,35 +298,71 @@ const Sample& TrainerHistory::Prune(const Sample& sample, HistoryReport* report)
 at::Tensor TrainerHistory::Merge(uint32_t level, const at::Tensor& computed, Workspace* workspace) {
   GNND_CHECK(RowBytes(computed) == use_.config.row_bytes);
   levels_[level].computed = computed.detach();
-  // Where nothing was computed no parameter has a gradient, but the norms are wanted.
-  const at::Tensor source =
-      computed.requires_grad() ? computed : computed.detach().requires_grad_(true);
-  return MergeFunction::apply(source, this, level, workspace);
+  return MergeFunction::apply(computed, this, level, workspace);
 }
 
-uint32_t TrainerHistory::StoredLevel(uint32_t num_layers) const {
-  for (uint32_t level = num_layers - 1; level > 0; --level) {
-    if (keeps(level) && rows(level).computed == 0) return level;
+at::ScalarType TrainerHistory::RowType(uint32_t columns) const {
+  return use_.config.row_bytes == columns * 2 ? at::kBFloat16 : at::kFloat;
+}
+
+// How far rows have moved since they were stored: of those that were computed all the same, being
+// seeds' or too old, with other neighbours drawn. Before the batch changes what is stored.
+void TrainerHistory::Compare(uint32_t level, HistoryUpdate* update) const {
+  const Level& mine = levels_[level];
+  const LevelRows& rows = pruner_.rows(level);
+  const HistoryBuffer& buffer = history_.buffer();
+  const auto columns = static_cast<uint32_t>(mine.computed.size(1));
+  const auto count = static_cast<uint32_t>(rows.nodes.size());
+  const uint32_t stride = 1 + count / kMostLookedAt;
+  uint64_t compared = 0;
+  InRowTypeOf(mine.computed, [&]<typename T>(T) {
+    const T* data = reinterpret_cast<const T*>(ComputedRows(mine));
+    for (uint32_t i = 0; i < count && compared < kMostCompared; i += stride) {
+      if (mine.is_stored[i] != 0) continue;
+      const auto held = buffer.Held(pruner_.index_of(level), rows.nodes[i]);
+      if (!held) continue;
+      const auto* stored = reinterpret_cast<const T*>(buffer.embedding(*held).data());
+      const double cosine = CosineOf(data + uint64_t{mine.row[i]} * columns, stored, columns);
+      ++compared;
+      update->similar += cosine >= kSimilarCosine ? 1 : 0;
+      update->cosine_millionths += static_cast<uint64_t>(std::max(0.0, cosine) * 1e6);
+      update->lag += buffer.AgeOf(*held, point_.version);
+    }
+  });
+  update->compared += compared;
+}
+
+// Of the rows that are not seeds'; those keep nothing, and lose what others have kept of them.
+HistoryVerdict TrainerHistory::Judge(uint32_t level) const {
+  const Level& mine = levels_[level];
+  HistoryVerdict verdict =
+      JudgeByGradient(std::span(mine.norms).subspan(num_seeds_),
+                      std::span(mine.is_stored).subspan(num_seeds_), use_.p_grad);
+  for (uint32_t& row : verdict.admitted) row += num_seeds_;
+  for (uint32_t& row : verdict.evicted) row += num_seeds_;
+  const LevelRows& rows = pruner_.rows(level);
+  const uint32_t index = pruner_.index_of(level);
+  for (uint32_t row = 0; row < num_seeds_; ++row) {
+    const auto held = history_.buffer().Find(index, rows.nodes[row], point_.version);
+    if (held) verdict.evicted.push_back(row);
   }
-  return 0;
-}
-
-at::Tensor TrainerHistory::NoRows(uint32_t columns) const {
-  const at::ScalarType type = use_.config.row_bytes == columns * 2 ? at::kBFloat16 : at::kFloat;
-  return at::empty({0, static_cast<int64_t>(columns)}, type);
+  return verdict;
 }
 
 HistoryUpdate TrainerHistory::Update() {
   const uint64_t start_ns = MonotonicNs();
   HistoryNote note;
+  HistoryUpdate update;
+  if (stream_ != nullptr) NoteNorms();
   for (uint32_t level = 1; level < kMaxHops; ++level) {
     const Level& mine = levels_[level];
     if (!keeps(level) || mine.norms.empty()) continue;
     const uint32_t index = pruner_.index_of(level);
     const LevelRows& rows = pruner_.rows(level);
-    const HistoryVerdict verdict = JudgeByGradient(mine.norms, mine.is_stored, use_.p_grad);
+    Compare(level, &update);
+    const HistoryVerdict verdict = Judge(level);
     for (const uint32_t row : verdict.evicted) note.evicted.push_back({index, rows.nodes[row]});
-    const auto* data = static_cast<const std::byte*>(mine.computed.const_data_ptr());
+    const std::byte* data = ComputedRows(mine);
     for (const uint32_t row : verdict.admitted) {
       note.admitted.push_back({index, rows.nodes[row]});
       note.rows.push_back(data + uint64_t{mine.row[row]} * use_.config.row_bytes);
@@ -206,7 +371,6 @@ HistoryUpdate TrainerHistory::Update() {
   const bool is_early = point_.version < use_.config.start_version;
   if (is_early) note = HistoryNote();
   history_.Write(point_.version, history_.is_private() ? 0 : point_.place, note);
-  HistoryUpdate update;
   update.admitted = note.admitted.size();
   update.evicted = note.evicted.size();
   update.rows = history_.buffer().embedding_places();

@@ -10,19 +10,23 @@
 #include "core/executor/train_work.h"
 #include "core/history/job_history.h"
 #include "core/history/prune.h"
+#include "train/device_stream.h"
 #include "train/history_use.h"
 #include "train/ops.h"
 #include "train/workspace.h"
 
 // History in training (FreshGNN, PVLDB 17(6)): samples are pruned by it, layers read its rows in
-// place of computing them, and gradients say what it keeps.
+// place of computing them, and gradients say what it keeps. It lies in the host's memory, and so
+// samples are pruned there: a device is sent what is left, with the rows that were found, and sends
+// back computed rows and gradients of kept levels.
 
 namespace gnnd {
 
 // One batch after the other: BringTo, Prune, Merge of each kept level in forward, Update.
 class TrainerHistory {
  public:
-  explicit TrainerHistory(const HistoryUse& use);
+  // `stream`: what computes, where that is no processor; null.
+  TrainerHistory(const HistoryUse& use, TrainStream* stream);
 
   // To the history that the batch at this point sees.
   Status BringTo(const BatchPoint& point);
@@ -38,11 +42,8 @@ class TrainerHistory {
   // stored rows; the norms of all rows' gradients are noted in backward.
   at::Tensor Merge(uint32_t level, const at::Tensor& computed, Workspace* workspace);
 
-  // The highest level of which all rows are stored, so that no layer below need be computed; 0:
-  // there is none.
-  uint32_t StoredLevel(uint32_t num_layers) const;
-  // What such a level has computed: [0, columns].
-  at::Tensor NoRows(uint32_t columns) const;
+  // Of rows of so many columns, as they are kept.
+  at::ScalarType RowType(uint32_t columns) const;
 
   // After backward: notes which computed rows are stored and which stored ones forgotten.
   HistoryUpdate Update();
@@ -56,12 +57,29 @@ class TrainerHistory {
     std::vector<uint8_t> is_stored;
     std::vector<float> norms;  // empty until backward
     at::Tensor computed;
+    // Of a device's; here until its stream has run.
+    std::vector<uint32_t> computed_at;
+    std::vector<uint32_t> stored_at;
+    std::vector<std::byte> stored_rows;
+    std::vector<std::byte> computed_rows;
+    std::vector<std::byte> grad_rows;
   };
+  const std::byte* ComputedRows(const Level& level) const;
+
+  at::Tensor MergeOnHost(uint32_t level, const at::Tensor& computed, Workspace* workspace) const;
+  at::Tensor SplitOnHost(uint32_t level, const at::Tensor& grad, Workspace* workspace);
+  at::Tensor MergeOnDevice(uint32_t level, const at::Tensor& computed, Workspace* workspace);
+  at::Tensor SplitOnDevice(uint32_t level, const at::Tensor& grad, Workspace* workspace);
+  void NoteNorms();
+  HistoryVerdict Judge(uint32_t level) const;
+  void Compare(uint32_t level, HistoryUpdate* update) const;
 
   HistoryUse use_;
+  TrainStream* stream_;  // null: the processor computes
   JobHistory history_;
   Pruner pruner_;
   BatchPoint point_;
+  uint32_t num_seeds_ = 0;
   Level levels_[kMaxHops];
   uint64_t bring_ns_ = 0;
 };

@@ -156,12 +156,13 @@ at::Tensor AddResidual(const LayerContext& context, const at::Tensor& own, const
 
 // The rows of a kept level, of which the layer gave `computed`, with dropout.
 at::Tensor KeptRows(const Model& model, TrainerHistory* history, uint32_t level,
-                    const at::Tensor& computed, const BatchKey& key, Workspace* workspace) {
+                    const at::Tensor& computed, const Sample& sample, Workspace* workspace) {
   // A layer's rows may be wider than they are kept, by the order in which it was computed.
-  const at::ScalarType type = history->NoRows(model.spec.hidden_dim).scalar_type();
+  const at::ScalarType type = history->RowType(model.spec.hidden_dim);
   const at::Tensor merged = history->Merge(level, AsRowsOf(type, computed, workspace), workspace);
+  const BatchKey key = sample.key();
   const DropoutSite site{{key.random_seed, key.epoch, key.batch, level},
-                         history->rows(level).nodes.data(),
+                         sample.block(model.spec.num_layers - 1 - level).nodes.data(),
                          model.spec.dropout};
   return DropRows(merged, site, workspace);
 }
@@ -220,13 +221,7 @@ at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> paramet
   const BatchKey key = sample.key();
   const at::ScalarType rows = (input.x.defined() ? input.x : input.aggregated).scalar_type();
   at::Tensor h = input.x;
-  uint32_t first = 0;
-  if (const uint32_t level = history == nullptr ? 0 : history->StoredLevel(spec.num_layers)) {
-    const at::Tensor none = history->NoRows(spec.hidden_dim);
-    h = AsRowsOf(rows, KeptRows(model, history, level, none, key, workspace), workspace);
-    first = level;
-  }
-  for (uint32_t layer = first; layer < spec.num_layers; ++layer) {
+  for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
     const BlockView& block = sample.block(spec.num_layers - 1 - layer);
     const uint32_t* nodes = block.nodes.empty() ? sample.nodes().data() : block.nodes.data();
     const LayerContext context{model, layer,    ParametersOf(model, parameters, layer), block, key,
@@ -248,7 +243,7 @@ at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> paramet
     const bool is_kept = history != nullptr && history->keeps(layer + 1);
     if (is_kept) site.p = 0;
     h = FinishLayer(spec, z, mine.norm_scale, mine.norm_shift, site, workspace);
-    if (is_kept) h = KeptRows(model, history, layer + 1, h, key, workspace);
+    if (is_kept) h = KeptRows(model, history, layer + 1, h, sample, workspace);
     if (rows == at::kBFloat16) h = AsRowsOf(rows, h, workspace);
   }
   return h;

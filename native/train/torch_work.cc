@@ -50,7 +50,7 @@ class Work final : public TorchWork {
         side_(std::move(side)),
         history_(options.history.config.bytes == 0
                      ? nullptr
-                     : std::make_unique<TrainerHistory>(options.history)),
+                     : std::make_unique<TrainerHistory>(options.history, StreamToCompute())),
         buffers_{ExtractBuffer(ExtractDevice()), ExtractBuffer(ExtractDevice())},
         compute_(ComputeDevice()),
         evaluator_(options_, model_, LayerRunnerOfModel()) {
@@ -112,11 +112,12 @@ class Work final : public TorchWork {
     if (side_) return side_->compute().train_device();
     return options_.operators == nullptr ? CpuDevice() : *options_.operators;
   }
+  TrainStream* StreamToCompute() { return side_ ? &side_->compute() : nullptr; }
   std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters,
                                            at::Device where = at::kCPU) const {
     return ViewsOf(model_.manifest, parameters, where);
   }
-  Status ExtractInto(const Sample& sample, ExtractBuffer* buffer, HistoryReport* report);
+  Status ExtractInto(const Sample& sample, ExtractBuffer* buffer);
   Status Compute(const ExtractBuffer& extracted, const ParametersView& view,
                  std::span<float> gradient, BatchReport* report);
   void WriteGradient(const std::vector<at::Tensor>& grads, std::span<float> gradient);
@@ -182,9 +183,9 @@ Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* repor
     // Torch's operators are not used here, only our loops, on the calling thread's own team: so
     // extraction never waits for a team that computes.
     UseTeamOf(options_.threads);
-    GNND_TRY(ExtractInto(sample, buffer, &report->history));
-    // What was read: of a pruned sample, its nodes. A device's copy cannot be looked at.
-    const Sample& read = history_ ? buffer->sample : sample;
+    GNND_TRY(BeginExtraction(options_, sample, buffer));
+    const Sample& read = history_ ? history_->Prune(sample, &report->history) : sample;
+    GNND_TRY(ExtractInto(read, buffer));
     report->cache_rows = side_ ? side_->features().cache_rows() : store_.cache_rows();
     if (side_) {
       reader_->Tell(report);
@@ -203,12 +204,8 @@ Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* repor
   });
 }
 
-Status Work::ExtractInto(const Sample& sample, ExtractBuffer* buffer, HistoryReport* report) {
-  if (history_) {
-    GNND_TRY(BeginExtraction(options_, sample, buffer));
-    return ExtractRows(options_, store_, history_->Prune(sample, report), buffer);
-  }
-  if (!side_) return ExtractBatch(options_, store_, sample, buffer);
+Status Work::ExtractInto(const Sample& sample, ExtractBuffer* buffer) {
+  if (!side_) return ExtractRows(options_, store_, sample, buffer);
   return ExtractToDevice(options_, store_, sample, &*reader_, buffer);
 }
 

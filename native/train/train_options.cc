@@ -49,9 +49,6 @@ Status CheckOptions(const TrainOptions& options) {
   if (options.device.device != nullptr && options.cache_rows > 0) {
     return Invalid("cache_rows of host memory beside a device, whose cache is device.cache_bytes");
   }
-  if (options.history.config.bytes > 0 && options.device.device != nullptr) {
-    return Status(Code::kDeviceUnavailable, "history is kept on CPU devices only");
-  }
   GNND_TRY(CheckHistory(options.history, options.model, options.precision, options.labels.size()));
   return CheckData(options);
 }

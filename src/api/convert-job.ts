@@ -175,6 +175,10 @@ function executorTimesInit(times: ExecutorTimes): MessageInitShape<typeof Execut
     prunedRows: int64(times.prunedRows),
     historyLookups: int64(times.historyLookups),
     historyHits: int64(times.historyHits),
+    historyCompared: int64(times.historyCompared),
+    historySimilar: int64(times.historySimilar),
+    historyCosine: times.historyCosine,
+    historyLag: int64(times.historyLag),
   };
 }
 

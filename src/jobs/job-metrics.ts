@@ -210,6 +210,12 @@ function historyOf(
     },
     prunedRows: total(counters.prunedRows),
     places: largest(counters.historyRows),
+    compared: {
+      rows: total(counters.historyCompared),
+      similar: total(counters.historySimilar),
+      cosine: total(counters.historyCosine) / 1e6,
+      lagSteps: total(counters.historyLag),
+    },
     pruneSeconds: pruneNs / 1e9,
     updateSeconds: total(counters.historyUpdateNs) / 1e9,
   };

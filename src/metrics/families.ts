@@ -301,6 +301,13 @@ export const slotFamilies = {
   ),
   gnnd_history_pruned_rows_total: counter('Feature rows that history spared batches.', slot),
   gnnd_history_places: gauge('Places that embeddings have taken of their memory.', slot),
+  gnnd_history_compared_rows_total: counter(
+    'Rows computed anew and compared with the older embedding that was there.',
+    slot,
+  ),
+  gnnd_history_similar_rows_total: counter('Such of a cosine similarity of at least 0.8.', slot),
+  gnnd_history_cosine_total: counter('Sum of their cosine similarities.', slot),
+  gnnd_history_lag_steps_total: counter("Sum of the older embeddings' ages in steps.", slot),
   gnnd_history_seconds_total: counter('Look-up with pruning, and admission.', {
     ...slot,
     part: ['PRUNE', 'UPDATE'],

@@ -185,6 +185,13 @@ export interface JobMetricsInput {
     readonly prunedRows: number;
     /** Places for embeddings that were ever taken. */
     readonly places: number;
+    /** Rows computed anew beside their embeddings; sums of their cosines and of lags. */
+    readonly compared: {
+      readonly rows: number;
+      readonly similar: number;
+      readonly cosine: number;
+      readonly lagSteps: number;
+    };
     readonly pruneSeconds: number;
     readonly updateSeconds: number;
   } | null;

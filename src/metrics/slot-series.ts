@@ -174,7 +174,11 @@ export class SlotSeries {
     }
     series.set('gnnd_history_pruned_rows_total', slot, history.prunedRows);
     series.set('gnnd_history_places', slot, history.places);
-    const { pruneSeconds, updateSeconds } = history;
+    const { compared, pruneSeconds, updateSeconds } = history;
+    series.set('gnnd_history_compared_rows_total', slot, compared.rows);
+    series.set('gnnd_history_similar_rows_total', slot, compared.similar);
+    series.set('gnnd_history_cosine_total', slot, compared.cosine);
+    series.set('gnnd_history_lag_steps_total', slot, compared.lagSteps);
     series.set('gnnd_history_seconds_total', { ...slot, part: 'PRUNE' }, pruneSeconds);
     series.set('gnnd_history_seconds_total', { ...slot, part: 'UPDATE' }, updateSeconds);
   }

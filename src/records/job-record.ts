@@ -155,6 +155,12 @@ export interface ExecutorTimes {
   /** Rows of hidden layers that were looked for in history, and those found. */
   readonly historyLookups: number;
   readonly historyHits: number;
+  /** Rows computed anew and compared with what was there of them; such of a cosine of 0.8. */
+  readonly historyCompared: number;
+  readonly historySimilar: number;
+  /** Sums over these: of cosines, and of the older ones' ages in steps. */
+  readonly historyCosine: number;
+  readonly historyLag: number;
 }
 
 /** What the executors of an attempt did within a stretch of time. */

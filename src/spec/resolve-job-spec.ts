@@ -6,7 +6,7 @@ import { resolveFields } from './resolve-fields.ts';
 import { cacheRule } from './rules/cache.ts';
 import { datasetRule } from './rules/dataset.ts';
 import { evaluationRule } from './rules/evaluation.ts';
-import { historyDevicesRule, historyRule } from './rules/history.ts';
+import { historyRule } from './rules/history.ts';
 import { inferenceRule } from './rules/inference.ts';
 import { modelRule } from './rules/model.ts';
 import { pluginFilesRule } from './rules/plugin-files.ts';
@@ -46,7 +46,6 @@ const rules: readonly Rule[] = [
   evaluationRule,
   devicesRule,
   deviceSupportRule,
-  historyDevicesRule,
   samplersRule,
   tf32Rule,
   queueRule,

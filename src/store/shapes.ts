@@ -166,6 +166,10 @@ export const executorTimes: Decoder<EpochReport['executorTimes']> = list(
     prunedRows: later(integer, 0),
     historyLookups: later(integer, 0),
     historyHits: later(integer, 0),
+    historyCompared: later(integer, 0),
+    historySimilar: later(integer, 0),
+    historyCosine: later(float, 0),
+    historyLag: later(integer, 0),
   }),
 );
 

@@ -71,5 +71,9 @@ function differenceOf(executor: ExecutorSnapshot, base: ExecutorSnapshot | undef
     prunedRows: count('prunedRows'),
     historyLookups: count('historyLookUps'),
     historyHits: count('historyHits'),
+    historyCompared: count('historyCompared'),
+    historySimilar: count('historySimilar'),
+    historyCosine: count('historyCosine') / 1e6,
+    historyLag: count('historyLag'),
   };
 }

@@ -93,6 +93,12 @@ describe('a job on simulated devices makes the models of CPU devices', () => {
       model: { type: ModelType.GATV2, hiddenDim: 16, heads: 2, attentionDropout: 0.3 },
       training: { ...common.training, precision: Precision.BFLOAT16 },
     },
+    'history beside a cache, two batches a step': {
+      ...common,
+      cache: { ratio: 0.2 },
+      training: { ...common.training, batchesPerStep: 2 },
+      history: { staleSteps: 3n, gradientShare: 0.9 },
+    },
     'whole rows': { ...common, sampling: { algorithm: KHOP_UNIFORM, fanouts: [-1, 5] } },
   };
 

@@ -30,11 +30,17 @@ struct HistoryReport {
   uint64_t pruned_rows = 0;                   // of the sample's input nodes
   uint64_t prune_ns = 0;
 };
+inline constexpr double kSimilarCosine = 0.8;
 struct HistoryUpdate {
   uint64_t admitted = 0;
   uint64_t evicted = 0;
   uint64_t rows = 0;         // places of the buffer that were ever written
   uint64_t overwritten = 0;  // embeddings lost so far for want of places
+  // Rows that were computed although an older embedding was there, compared with it.
+  uint64_t compared = 0;
+  uint64_t similar = 0;            // of a cosine of at least kSimilarCosine
+  uint64_t cosine_millionths = 0;  // their sum, negative ones as 0
+  uint64_t lag = 0;                // sum of the older ones' ages, in versions
   uint64_t ns = 0;
 };
 

@@ -278,6 +278,10 @@ class TrainerLoop {
     log.Add(Counter::kHistoryAdmitted, update.admitted);
     log.Add(Counter::kHistoryEvicted, update.evicted);
     log.Add(Counter::kHistoryUpdateNs, update.ns);
+    log.Add(Counter::kHistoryCompared, update.compared);
+    log.Add(Counter::kHistorySimilar, update.similar);
+    log.Add(Counter::kHistoryCosine, update.cosine_millionths);
+    log.Add(Counter::kHistoryLag, update.lag);
     log.Raise(Counter::kHistoryRows, update.rows);
     log.Raise(Counter::kHistoryOverwritten, update.overwritten);
   }

@@ -122,14 +122,21 @@ bool HistoryBuffer::IsFresh(const Place& place, uint64_t version) const {
   return version - place.version <= shape_.t_stale;
 }
 
-std::optional<uint32_t> HistoryBuffer::Find(uint32_t level, uint32_t node, uint64_t version) const {
+std::optional<uint32_t> HistoryBuffer::Held(uint32_t level, uint32_t node) const {
   const uint32_t named = PlaceOf(level, node);
   if (named == 0) return std::nullopt;
   const Place& place = places_[named - 1];
   // Others may have been written there since.
   if (place.node != node || place.level != level) return std::nullopt;
-  if (version < place.version || !IsFresh(place, version)) return std::nullopt;
   return named - 1;
+}
+
+std::optional<uint32_t> HistoryBuffer::Find(uint32_t level, uint32_t node, uint64_t version) const {
+  const std::optional<uint32_t> held = Held(level, node);
+  if (!held) return std::nullopt;
+  const Place& place = places_[*held];
+  if (version < place.version || !IsFresh(place, version)) return std::nullopt;
+  return held;
 }
 
 void HistoryBuffer::FindAll(uint32_t level, std::span<const uint32_t> nodes, uint64_t version,

@@ -94,7 +94,9 @@ class HistoryBuffer {
   // REQUIRES: rank < features().
   std::span<std::byte> feature(uint64_t rank);
 
-  // Where the embedding of a node lies, if it may be used at `version`.
+  // Where the embedding of a node lies, however old it is.
+  std::optional<uint32_t> Held(uint32_t level, uint32_t node) const;
+  // Likewise, if it may be used at `version`.
   std::optional<uint32_t> Find(uint32_t level, uint32_t node, uint64_t version) const;
   // The same of many: kNoEmbedding where there is none. As long as `nodes`.
   void FindAll(uint32_t level, std::span<const uint32_t> nodes, uint64_t version,

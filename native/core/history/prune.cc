@@ -47,7 +47,8 @@ void Pruner::Compact(const BlockView& block, Arrays* out) {
   }
 }
 
-// Finds the embeddings of a block's source rows; what is left are the next block's destinations.
+// Finds the embeddings of a block's source rows but the seeds', which are the first of each; what
+// is left are the next block's destinations.
 void Pruner::LookUp(uint32_t level, const HistoryBuffer& buffer, uint64_t version, Arrays* arrays) {
   arrays->places.clear();
   live_.clear();
@@ -55,8 +56,9 @@ void Pruner::LookUp(uint32_t level, const HistoryBuffer& buffer, uint64_t versio
     live_ = arrays->positions;
     return;
   }
-  arrays->places.resize(arrays->nodes.size());
-  buffer.FindAll(index_of(level), arrays->nodes, version, arrays->places);
+  arrays->places.assign(arrays->nodes.size(), kNoEmbedding);
+  buffer.FindAll(index_of(level), std::span(arrays->nodes).subspan(num_seeds_), version,
+                 std::span(arrays->places).subspan(num_seeds_));
   for (size_t i = 0; i < arrays->places.size(); ++i) {
     if (arrays->places[i] == kNoEmbedding) live_.push_back(arrays->positions[i]);
   }
@@ -66,7 +68,8 @@ const Sample& Pruner::Prune(const Sample& sample, const HistoryBuffer& buffer, u
   GNND_CHECK(sample.homogeneous());
   const uint32_t hops = sample.num_hops();
   const std::span<const uint32_t> nodes = sample.nodes();
-  live_.resize(sample.num_seeds());
+  num_seeds_ = sample.num_seeds();
+  live_.resize(num_seeds_);
   std::iota(live_.begin(), live_.end(), 0U);
   BlockView blocks[kMaxHops];
   for (uint32_t hop = 0; hop < hops; ++hop) {

@@ -10,7 +10,8 @@
 // Pruning (FreshGNN, PVLDB 17(6), section 3.4): what of a sample is still computed when embeddings
 // of its nodes are stored. From the seeds down, a node whose embedding is found becomes a leaf:
 // its row of that level is not computed, its edges are left out, and what nobody else reaches is
-// not there at all.
+// not there at all. Seeds are computed on every level, whatever is stored: nobody's gradients are
+// larger (docs/decisions/0060).
 //
 // Levels count layers: rows of level l are what layer l of num_hops gives, 0 the input features,
 // num_hops the seeds. The blocks of a pruned sample are compacted: their destinations are the rows
@@ -24,7 +25,7 @@ struct LevelRows {
   uint32_t level = 0;
   uint32_t computed = 0;
   uint32_t stored = 0;
-  std::span<const uint32_t> nodes;  // [computed + stored], global ids
+  std::span<const uint32_t> nodes;  // [computed + stored], global ids; the seeds first
   // Of each row: the place of its embedding, kNoEmbedding where it is computed. Empty where
   // embeddings of this level are not kept.
   std::span<const uint32_t> places;
@@ -63,6 +64,7 @@ class Pruner {
   void LookUp(uint32_t level, const HistoryBuffer& buffer, uint64_t version, Arrays* arrays);
 
   uint32_t levels_;
+  uint32_t num_seeds_ = 0;
   Sample pruned_;
   Arrays arrays_[kMaxHops];
   LevelRows rows_[kMaxHops];

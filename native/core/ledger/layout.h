@@ -105,12 +105,17 @@ enum class Counter : uint32_t {
   kPeerRows = 68,     // input rows that another device's memory was read for
   kPeerBytes = 69,
   kRowWaitNs = 70,  // what the costs of a placement come to for rows beyond a device's own
+  // Rows computed anew beside the embedding that was there of them.
+  kHistoryCompared = 71,
+  kHistorySimilar = 72,  // of these, such of a cosine of at least 0.8
+  kHistoryCosine = 73,   // sum of the cosines, in millionths
+  kHistoryLag = 74,      // sum of the older ones' ages
 };
 inline constexpr uint32_t kHistoryBuckets = 8;
 constexpr Counter CounterAt(Counter first, uint32_t index) {
   return static_cast<Counter>(static_cast<uint32_t>(first) + index);
 }
-inline constexpr uint32_t kNumCounters = 72;  // a multiple of 8, a cache line's worth
+inline constexpr uint32_t kNumCounters = 80;  // a multiple of 8, a cache line's worth
 
 // Upper bounds of the histograms' buckets, in nanoseconds; one more bucket follows for the rest.
 inline constexpr uint64_t kStageBoundsNs[] = {

@@ -211,8 +211,12 @@ inline constexpr const char* kCounterNames[] = {"batchesSampled",
                                                 "historyAge8",
                                                 "peerRows",
                                                 "peerBytes",
-                                                "rowWaitNs"};
-static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kRowWaitNs) + 1);
+                                                "rowWaitNs",
+                                                "historyCompared",
+                                                "historySimilar",
+                                                "historyCosine",
+                                                "historyLag"};
+static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kHistoryLag) + 1);
 static_assert(std::size(kCounterNames) <= kNumCounters);
 
 inline std::string NameOfActivity(uint32_t activity) {

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <set>
 #include <vector>
 
+#include "history_options.h"
 #include "partition.h"
 #include "test/support/record_builder.h"
 #include "train/torch_work.h"
@@ -17,22 +19,10 @@ namespace {
 
 using test::Partition;
 using test::TestRecord;
+using test::WithHistory;
 
 constexpr ModelType kModels[] = {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
                                  ModelType::kGatV2, ModelType::kPinSage};
-
-// Options that keep these levels, each as long as `t_stale` says.
-TrainOptions WithHistory(TrainOptions options, uint32_t levels, double p_grad, uint64_t t_stale) {
-  HistoryUse& use = options.history;
-  use.levels = levels;
-  use.p_grad = p_grad;
-  use.config.bytes = 1 << 20;
-  use.config.t_stale = t_stale;
-  use.config.levels = static_cast<uint32_t>(__builtin_popcount(levels));
-  use.config.row_bytes = HistoryRowBytes(options.model, options.precision);
-  use.config.num_nodes = static_cast<uint32_t>(options.labels.size());
-  return options;
-}
 
 TrainOptions ModelOf(const Partition& data, ModelType type, uint32_t layers) {
   TrainOptions options = data.Options(type);
@@ -80,17 +70,11 @@ class Steps {
     for (const uint64_t of : extracted_.history.level_hits) hits += of;
     return hits;
   }
-  // Whether all gradients of these layers are zero.
-  bool LearnsNothing(uint32_t below_layer) const {
-    for (const ParameterTensor& tensor : work_->manifest().tensors) {
-      if (tensor.layer >= below_layer) continue;
-      const auto begin = gradient_.begin() + static_cast<int64_t>(tensor.offset);
-      if (std::any_of(begin, begin + static_cast<int64_t>(tensor.size()),
-                      [](float value) { return value != 0; })) {
-        return false;
-      }
+  // Parameters so far along a direction.
+  void Move(const std::vector<float>& direction, double step) {
+    for (size_t i = 0; i < direction.size(); ++i) {
+      parameters_[i] += static_cast<float>(step * direction[i]);
     }
-    return true;
   }
   const ExtractReport& extracted() const { return extracted_; }
   const std::vector<float>& parameters() const { return parameters_; }
@@ -131,7 +115,25 @@ TEST_CASE("history: stored rows that are the true ones give the loss that comput
   }
 }
 
-TEST_CASE("history: what is pruned is never read, and no gradient goes through stored rows") {
+// Nodes whose features a batch of full neighbourhoods reads when all rows of layer 2 are stored but
+// those of its seeds: these, and what is within two steps of them.
+std::set<uint32_t> NearSeeds(const Sample& sample) {
+  std::set<uint32_t> rows;
+  for (uint32_t seed = 0; seed < sample.num_seeds(); ++seed) rows.insert(seed);
+  for (uint32_t hop = 1; hop < sample.num_hops(); ++hop) {
+    const BlockView& block = sample.block(hop);
+    for (const uint32_t row : std::set<uint32_t>(rows)) {
+      for (uint32_t e = block.indptr[row]; e < block.indptr[row + 1]; ++e) {
+        rows.insert(block.src[e]);
+      }
+    }
+  }
+  std::set<uint32_t> nodes;
+  for (const uint32_t row : rows) nodes.insert(sample.nodes()[row]);
+  return nodes;
+}
+
+TEST_CASE("history: what is pruned is never read") {
   Partition data(200, 4, 8, 6);
   for (const ModelType type : kModels) {
     CAPTURE(static_cast<uint32_t>(type));
@@ -139,17 +141,49 @@ TEST_CASE("history: what is pruned is never read, and no gradient goes through s
     TrainOptions options = WithHistory(ModelOf(data, type, 3), 0b100, 1, 100);
     options.features = RowTable(features, options.model.in_dim);
     Steps steps(options);
-    const std::vector<uint32_t> seeds(data.train.begin(), data.train.begin() + 20);
+    // All rows of layer 2 that it has are stored then, but its seeds'.
+    const TestRecord few(data.graph, {{17, 0, 0}, {0, 1}, {-1, -1, -1}, type == ModelType::kGcn});
+    steps.Run(few, false);
+    const std::set<uint32_t> read = NearSeeds(few.view());
+    REQUIRE(read.size() < few.view().nodes().size());
+    for (uint32_t node = 0; node < 200; ++node) {
+      if (read.contains(node)) continue;
+      std::fill_n(features.begin() + node * options.model.in_dim, options.model.in_dim,
+                  std::numeric_limits<float>::quiet_NaN());
+    }
+    const BatchReport report = steps.Run(few, false);
+    CHECK(std::isfinite(report.loss_sum));
+    CHECK(std::ranges::all_of(steps.gradient(), [](float value) { return std::isfinite(value); }));
+    CHECK(steps.extracted().history.pruned_rows == few.view().nodes().size() - read.size());
+    CHECK(steps.extracted().traffic.rows[static_cast<uint32_t>(Tier::kHost)] == read.size());
+  }
+}
+
+// Were there gradients through stored rows, they would be in the gradient and not in how the loss
+// changes, which reads those rows as they are.
+TEST_CASE("history: no gradient goes through stored rows") {
+  const Partition data(200, 4, 8, 6);
+  const std::vector<uint32_t> seeds(data.train.begin(), data.train.begin() + 40);
+  for (const ModelType type : kModels) {
+    CAPTURE(static_cast<uint32_t>(type));
+    const TrainOptions options = WithHistory(ModelOf(data, type, 3), 0b100, 1, 100);
     const TestRecord record(data.graph, {{17, 0, 0}, seeds, {-1, -1, -1}, type == ModelType::kGcn});
-    const BatchReport first = steps.Run(record, false);
-    CHECK(!steps.LearnsNothing(2));
-    // All rows of level 2 are stored now, so nothing below is wanted.
-    std::fill(features.begin(), features.end(), std::numeric_limits<float>::quiet_NaN());
-    const BatchReport again = steps.Run(record, false);
-    CHECK(std::abs(again.loss_sum - first.loss_sum) <= 1e-5 * first.loss_sum);
-    CHECK(steps.extracted().history.pruned_rows == record.view().nodes().size());
-    CHECK(steps.extracted().traffic.rows[static_cast<uint32_t>(Tier::kHost)] == 0);
-    CHECK(steps.LearnsNothing(2));
+    Steps steps(options);
+    steps.Run(record, false);
+    steps.Run(record, false);
+    CHECK(steps.Hits() > 0);
+    const std::vector<float> gradient = steps.gradient();
+    double length = 0;  // squared
+    for (const float value : gradient) length += double{value} * value;
+    const auto loss_at = [&](double step) {
+      Steps moved(options);
+      moved.Run(record, false);
+      moved.Move(gradient, step);
+      return moved.Run(record, false).loss_sum;
+    };
+    const double step = 1e-3 / std::sqrt(length);
+    const double change = (loss_at(step) - loss_at(-step)) / (2 * step);
+    CHECK(change == doctest::Approx(length).epsilon(0.02));
   }
 }
 
@@ -242,6 +276,34 @@ TEST_CASE("history: rows with norms and other activations are kept complete") {
       }
       CHECK(with.Hits() > 0);
     }
+  }
+}
+
+TEST_CASE("history: rows that are computed again are compared with what was stored of them") {
+  const Partition data(200, 4, 8, 13);
+  for (const bool learns : {false, true}) {
+    CAPTURE(learns);
+    TrainOptions options = WithHistory(ModelOf(data, ModelType::kGraphSage, 2), 0b10, 1, 1);
+    options.optimizer.learning_rate = 0.1;
+    Steps steps(options);
+    const auto record = [&](uint32_t begin, uint32_t count) {
+      const auto first = data.train.begin() + begin;
+      const std::vector<uint32_t> seeds(first, first + count);
+      return TestRecord(data.graph, {{17, 0, 0}, seeds, {-1, -1}, false});
+    };
+    CHECK(steps.Run(record(0, 30), learns).history.compared == 0);
+    steps.Run(record(80, 1), learns);
+    // All that is left of the first batch is too old by now.
+    const HistoryUpdate again = steps.Run(record(0, 30), learns).history;
+    REQUIRE(again.compared > 10);
+    CHECK(again.compared <= 64);
+    CHECK(again.lag <= 2 * again.compared);
+    CHECK(again.lag > again.compared);
+    const double cosine = static_cast<double>(again.cosine_millionths) / 1e6;
+    // Of full neighbourhoods only learning moves a row.
+    CHECK((cosine > 0.999 * static_cast<double>(again.compared)) == !learns);
+    CHECK(again.similar <= again.compared);
+    if (!learns) CHECK(again.similar == again.compared);
   }
 }
 

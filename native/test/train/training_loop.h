@@ -32,6 +32,8 @@ class Loop {
   BatchReport Step(const TestRecord& record) { return Step(record.view()); }
   BatchReport Step(const Sample& sample) {
     const auto buffer = static_cast<uint32_t>(step_ % kExtractBuffers);
+    if (work_->keeps_history()) REQUIRE(work_->BringHistoryTo({step_, 0, 1}).ok());
+    extracted_ = ExtractReport();
     REQUIRE(work_->Extract(sample, buffer, &extracted_).ok());
     return Compute(sample, buffer);
   }

@@ -15,7 +15,7 @@ import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { formatCount, formatPercent } from '../session/units.ts';
 import { type Column, tableOf } from '../show/output.ts';
-import { type Chart, svgOf } from '../show/svg.ts';
+import { type Chart, type Range, svgOf } from '../show/svg.ts';
 import { readSpecFile } from './job-create.ts';
 import { endOf } from './job-watch.ts';
 
@@ -61,6 +61,14 @@ export interface HistoryCell {
   readonly saving: number;
   /** Rows found, as a share of those looked for. */
   readonly hitRate: number;
+  /**
+   * Of rows that were computed although an older embedding was there: their cosine similarity to
+   * it, the share of which it is at least 0.8, and how many steps older it was. Null: there were
+   * none.
+   */
+  readonly cosine: number | null;
+  readonly similarShare: number | null;
+  readonly lagSteps: number | null;
   /** Shares of Trainers' time in batches: look-up with pruning, and admission. */
   readonly pruneShare: number;
   readonly updateShare: number;
@@ -128,6 +136,10 @@ interface Sums {
   readonly pruned: number;
   readonly lookups: number;
   readonly hits: number;
+  readonly compared: number;
+  readonly similar: number;
+  readonly cosine: number;
+  readonly lag: number;
   readonly pruneNs: number;
   readonly historyNs: number;
   readonly batchNs: number;
@@ -136,7 +148,7 @@ interface Sums {
 /** Of all epochs of jobs; their accuracies' mean. */
 export function sumsOf(jobs: readonly Job[]): Sums {
   const times = jobs.flatMap(({ epochs }) => epochs.flatMap((epoch) => epoch.executorTimes));
-  const sum = (of: (one: (typeof times)[number]) => bigint) =>
+  const sum = (of: (one: (typeof times)[number]) => bigint | number) =>
     times.reduce((total, one) => total + Number(of(one)), 0);
   const accuracies = jobs.map(({ result }) => result?.testAccuracyBest ?? 0);
   return {
@@ -146,6 +158,10 @@ export function sumsOf(jobs: readonly Job[]): Sums {
     pruned: sum(({ prunedRows }) => prunedRows),
     lookups: sum(({ historyLookups }) => historyLookups),
     hits: sum(({ historyHits }) => historyHits),
+    compared: sum(({ historyCompared }) => historyCompared),
+    similar: sum(({ historySimilar }) => historySimilar),
+    cosine: sum(({ historyCosine }) => historyCosine),
+    lag: sum(({ historyLag }) => historyLag),
     pruneNs: sum(({ pruneNs }) => pruneNs),
     historyNs: sum(({ historyNs }) => historyNs),
     batchNs: sum((one) => one.pruneNs + one.extractNs + one.trainNs),
@@ -159,6 +175,7 @@ export function cellOf(
 ): HistoryCell {
   const { accuracy, cached, read, pruned, lookups, hits, pruneNs, historyNs, batchNs } = sums;
   const share = (part: number, whole: number) => (whole === 0 ? 0 : part / whole);
+  const ofCompared = (part: number) => (sums.compared === 0 ? null : part / sums.compared);
   const wantedRows = cached + read + pruned;
   return {
     ...setting,
@@ -166,31 +183,49 @@ export function cellOf(
     wantedRows,
     saving: share(wantedRows - read, wantedRows),
     hitRate: share(hits, lookups),
+    cosine: ofCompared(sums.cosine),
+    similarShare: ofCompared(sums.similar),
+    lagSteps: ofCompared(sums.lag),
     pruneShare: share(pruneNs, batchNs),
     updateShare: share(historyNs, batchNs),
     stepRatio: share(batchNs, plain.batchNs),
   };
 }
 
-const percent = (title: string, of: (cell: HistoryCell) => number): Column<HistoryCell> => ({
-  title,
-  align: 'right',
-  shown: (cell) => formatPercent(of(cell)),
-  plain: (cell) => String(of(cell)),
-});
+function right(
+  title: string,
+  of: (cell: HistoryCell) => number | null,
+  format: (value: number) => string = formatPercent,
+): Column<HistoryCell> {
+  return {
+    title,
+    align: 'right',
+    shown: (cell) => {
+      const value = of(cell);
+      return value === null ? '-' : format(value);
+    },
+    plain: (cell) => String(of(cell) ?? ''),
+  };
+}
 
 const columns: readonly Column<HistoryCell>[] = [
   {
     title: 'P_GRAD',
     shown: ({ gradientShare }) => (gradientShare === 0 ? 'off' : String(gradientShare)),
   },
-  { title: 'T_STALE', align: 'right', shown: ({ staleSteps }) => formatCount(staleSteps) },
-  percent('ACCURACY', ({ testAccuracy }) => testAccuracy),
-  percent('I/O SAVED', ({ saving }) => saving),
-  percent('HITS', ({ hitRate }) => hitRate),
-  percent('PRUNE', ({ pruneShare }) => pruneShare),
-  percent('UPDATE', ({ updateShare }) => updateShare),
-  percent('STEP', ({ stepRatio }) => stepRatio),
+  right('T_STALE', ({ staleSteps }) => staleSteps, formatCount),
+  right('ACCURACY', ({ testAccuracy }) => testAccuracy),
+  right('I/O SAVED', ({ saving }) => saving),
+  right('HITS', ({ hitRate }) => hitRate),
+  right('SIMILAR', ({ similarShare }) => similarShare),
+  right(
+    'LAG',
+    ({ lagSteps }) => lagSteps,
+    (steps) => steps.toFixed(1),
+  ),
+  right('PRUNE', ({ pruneShare }) => pruneShare),
+  right('UPDATE', ({ updateShare }) => updateShare),
+  right('STEP', ({ stepRatio }) => stepRatio),
 ];
 
 interface Report {
@@ -215,8 +250,9 @@ function printCells(session: Session, report: Report): void {
 export function historyCharts(dataset: string, cells: readonly HistoryCell[]): readonly Chart[] {
   const shares = [...new Set(cells.map(({ gradientShare }) => gradientShare))];
   const ages = [...new Set(cells.map(({ staleSteps }) => staleSteps))].filter((age) => age > 0);
-  const chart = (title: string, of: (cell: HistoryCell) => number): Chart => ({
+  const chart = (title: string, of: (cell: HistoryCell) => number, yRange?: Range): Chart => ({
     kind: 'lines',
+    ...(yRange === undefined ? {} : { yRange }),
     title: `${dataset}: ${title}`,
     xTitle: 't_stale, in steps',
     xUnit: '',
@@ -233,6 +269,13 @@ export function historyCharts(dataset: string, cells: readonly HistoryCell[]): r
   });
   return [
     chart('feature rows that were not read', ({ saving }) => saving),
-    chart('test accuracy', ({ testAccuracy }) => testAccuracy),
+    chart('test accuracy', ({ testAccuracy }) => testAccuracy, around(cells)),
   ];
+}
+
+/** Differences of accuracy are a point or two: an axis of whole fives around them. */
+function around(cells: readonly HistoryCell[]): Range {
+  const percents = cells.map(({ testAccuracy }) => 100 * testAccuracy);
+  const low = Math.max(0, Math.floor(Math.min(...percents) / 5) * 5);
+  return { low, high: Math.max(low + 5, Math.ceil(Math.max(...percents) / 5) * 5) };
 }

@@ -7,12 +7,19 @@ export interface Series {
   readonly points: readonly { readonly x: number; readonly y: number }[];
 }
 
+export interface Range {
+  readonly low: number;
+  readonly high: number;
+}
+
 export interface LineChart {
   readonly kind: 'lines';
   readonly title: string;
   readonly xTitle: string;
   /** Behind each number of the axis; unset: percent. */
   readonly xUnit?: string;
+  /** Percent at the foot and the head of the axis; unset: 0 and 100. */
+  readonly yRange?: Range;
   readonly series: readonly Series[];
 }
 
@@ -56,6 +63,8 @@ export interface LaneChart {
 /** Values are percent, 0 to 100. */
 export type Chart = LineChart | BarChart | StackChart | LaneChart;
 
+const wholeRange: Range = { low: 0, high: 100 };
+
 const size = { width: 576, height: 320, left: 68, right: 150, top: 34, bottom: 44 } as const;
 const plot = {
   width: size.width - size.left - size.right,
@@ -97,7 +106,7 @@ function chartOf(chart: Chart): string {
 function bodyOf(chart: Chart): readonly string[] {
   switch (chart.kind) {
     case 'lines':
-      return [...yAxis(), ...linesOf(chart)];
+      return [...yAxis(chart.yRange), ...linesOf(chart)];
     case 'bars':
       return [...yAxis(), ...barsOf(chart)];
     case 'stacks':
@@ -109,25 +118,32 @@ function bodyOf(chart: Chart): readonly string[] {
   }
 }
 
-function yAxis(): readonly string[] {
-  return [0, 20, 40, 60, 80, 100].flatMap((value) => [
-    `<path d="M${size.left} ${yOf(value)}h${plot.width}" stroke="#ddd"/>`,
-    text(size.left - 6, yOf(value) + 4, `${value} %`, 'text-anchor="end"'),
-  ]);
+function yAxis(range = wholeRange): readonly string[] {
+  return [0, 1, 2, 3, 4, 5].flatMap((fifth) => {
+    const value = range.low + ((range.high - range.low) * fifth) / 5;
+    return [
+      `<path d="M${size.left} ${yOf(value, range)}h${plot.width}" stroke="#ddd"/>`,
+      text(size.left - 6, yOf(value, range) + 4, `${round(value)} %`, 'text-anchor="end"'),
+    ];
+  });
 }
 
-function linesOf({ series, xTitle, xUnit = ' %' }: LineChart): readonly string[] {
+function linesOf({ series, xTitle, xUnit = ' %', yRange }: LineChart): readonly string[] {
   const xs = [...new Set(series.flatMap(({ points }) => points.map(({ x }) => x)))];
   const low = Math.min(...xs);
   const span = Math.max(...xs) - low || 1;
   const xOf = (x: number) => round(size.left + ((x - low) / span) * plot.width);
   const lines = series.flatMap(({ name, points }, i) => {
-    const path = points.map(({ x, y }, k) => `${k === 0 ? 'M' : 'L'}${xOf(x)} ${yOf(y)}`).join('');
+    const path = points.map(({ x, y }, k) => `${k === 0 ? 'M' : 'L'}${xOf(x)} ${yOf(y, yRange)}`);
     const stroke = `stroke="${colourOf(i)}"`;
     const dots = points.map(
-      ({ x, y }) => `<circle cx="${xOf(x)}" cy="${yOf(y)}" r="2.5" fill="${colourOf(i)}"/>`,
+      ({ x, y }) => `<circle cx="${xOf(x)}" cy="${yOf(y, yRange)}" r="2.5" fill="${colourOf(i)}"/>`,
     );
-    return [`<path d="${path}" fill="none" ${stroke} stroke-width="1.5"/>`, ...dots, key(name, i)];
+    return [
+      `<path d="${path.join('')}" fill="none" ${stroke} stroke-width="1.5"/>`,
+      ...dots,
+      key(name, i),
+    ];
   });
   const ticks = xs.map((x) =>
     text(xOf(x), yOf(0) + 16, `${round(x)}${xUnit}`, 'text-anchor="middle"'),
@@ -216,8 +232,8 @@ function colourOf(index: number): string {
   return colours[index % colours.length] ?? colours[0];
 }
 
-function yOf(percent: number): number {
-  return round(size.top + plot.height * (1 - percent / 100));
+function yOf(percent: number, { low, high } = wholeRange): number {
+  return round(size.top + plot.height * (1 - (percent - low) / (high - low)));
 }
 
 function text(x: number, y: number, content: string, attributes = ''): string {

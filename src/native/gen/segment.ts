@@ -80,9 +80,10 @@ export const counters = {
   historyAge6: 65,
   historyAge7: 66,
   historyAge8: 67,
-  peerRows: 68,
-  peerBytes: 69,
-  rowWaitNs: 70,
+  historyCompared: 68,
+  historySimilar: 69,
+  historyCosine: 70,
+  historyLag: 71,
 } as const;
 
 /** An open segment; closed explicitly. */

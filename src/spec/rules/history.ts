@@ -1,4 +1,3 @@
-import { trainsInOwnMemory } from '../device-kinds.ts';
 import type { JobSpec, SpecDraft } from '../job-spec.ts';
 import { infers } from './inference.ts';
 import { takesRows } from './propagation.ts';
@@ -44,15 +43,6 @@ export const historyRule: Rule = (spec, facts) => {
       'ON: what history leaves to be read is known after the step before; use AUTO';
     check.violate('spec.cache.prefetch', description);
   }
-};
-
-/** History lies in memory that processors reach. Once devices are known. */
-export const historyDevicesRule: Rule = (spec, { check }) => {
-  if (!keepsHistory(spec) || check.failed(stalePath) || !trainsInOwnMemory(spec)) return;
-  const description =
-    `${spec.history.staleSteps}: history is kept on CPU devices only; expected 0, or ` +
-    'resources.device_kind CPU';
-  check.violate(stalePath, description);
 };
 
 function withoutInnerRows({ model }: SpecDraft): string | null {

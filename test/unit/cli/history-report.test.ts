@@ -15,12 +15,14 @@ test('a cell has what was saved, found and taken, over all jobs and epochs', () 
   const kept = {
     ...{ cachedRows: 100n, readRows: 300n, prunedRows: 600n },
     ...{ historyLookups: 50n, historyHits: 20n },
+    ...{ historyCompared: 8n, historySimilar: 6n, historyCosine: 7, historyLag: 80n },
     ...{ pruneNs: 2n, historyNs: 4n, extractNs: 20n, trainNs: 58n },
   };
   const sums = sumsOf([job(0.6, kept), job(0.8, kept)]);
   const setting = { gradientShare: 0.9, staleSteps: 10 };
   const cell = cellOf(setting, sums, plain);
   expect(cell).toMatchObject({ ...setting, wantedRows: 4000, saving: 0.7, hitRate: 0.4 });
+  expect(cell).toMatchObject({ cosine: 7 / 8, similarShare: 0.75, lagSteps: 10 });
   expect(cell.testAccuracy).toBeCloseTo(0.7);
   expect(cell.pruneShare).toBeCloseTo(2 / 80);
   expect(cell.updateShare).toBeCloseTo(4 / 80);
@@ -29,7 +31,7 @@ test('a cell has what was saved, found and taken, over all jobs and epochs', () 
 test('a job without a cache and without history saves nothing, and has nothing to find', () => {
   const sums = sumsOf([job(0.7, { readRows: 5n, trainNs: 10n })]);
   expect(cellOf({ gradientShare: 0, staleSteps: 0 }, sums, sums)).toMatchObject({
-    ...{ saving: 0, hitRate: 0, stepRatio: 1 },
+    ...{ saving: 0, hitRate: 0, stepRatio: 1, cosine: null, similarShare: null, lagSteps: null },
   });
 });
 
@@ -37,6 +39,7 @@ test('charts have a line for each share over the ages, and a level one without h
   const cell = (gradientShare: number, staleSteps: number, saving: number) => ({
     ...{ gradientShare, staleSteps, saving, testAccuracy: 0.7, wantedRows: 1, hitRate: 0 },
     ...{ pruneShare: 0, updateShare: 0, stepRatio: 1 },
+    ...{ cosine: null, similarShare: null, lagSteps: null },
   });
   const cells = [cell(0, 0, 0), cell(0.9, 10, 0.2), cell(0.9, 50, 0.4), cell(1, 10, 0.3)];
   const [saving, accuracy] = historyCharts('cora', cells);
@@ -59,7 +62,7 @@ test('charts have a line for each share over the ages, and a level one without h
       { name: 'p_grad 1', points: [{ x: 10, y: 30 }] },
     ],
   });
-  expect(accuracy?.title).toBe('cora: test accuracy');
+  expect(accuracy).toMatchObject({ title: 'cora: test accuracy', yRange: { low: 70, high: 75 } });
   const drawn = svgOf(historyCharts('cora', cells));
   expect(drawn).toContain('t_stale, in steps');
   expect(drawn).toContain('>50<');

@@ -44,6 +44,7 @@ const history: JobMetricsInput['history'] = {
   events: { ADMITTED: 50, EVICTED: 5, OVERWRITTEN: 2 },
   prunedRows: 400,
   places: 48,
+  compared: { rows: 40, similar: 36, cosine: 37.5, lagSteps: 800 },
   pruneSeconds: 0.5,
   updateSeconds: 0.25,
 };

@@ -173,6 +173,10 @@ export const someTimes: ExecutorTimes = {
   prunedRows: 44,
   historyLookups: 45,
   historyHits: 46,
+  historyCompared: 47,
+  historySimilar: 45,
+  historyCosine: 44.5,
+  historyLag: 470,
 };
 
 export function epochReport(epoch: number): EpochReport {

@@ -67,10 +67,12 @@ test('a lap has the rows that were read, spared and found since', () => {
   const now = of({
     ...{ deviceRows: 25, hostRows: 30, diskRows: 2, prunedRows: 107, historyLookUps: 50 },
     ...{ historyHits: 20, historyUpdateNs: 9 },
+    ...{ historyCompared: 4, historySimilar: 3, historyCosine: 3_500_000, historyLag: 80 },
   });
   expect(timer.lap(look(2000, executor(1, { PRUNE: 4 }, now)))[0]).toMatchObject({
     ...{ cachedRows: 20, readRows: 21, prunedRows: 100, historyLookups: 50, historyHits: 20 },
     ...{ pruneNs: 4, historyNs: 9 },
+    ...{ historyCompared: 4, historySimilar: 3, historyCosine: 3.5, historyLag: 80 },
   });
 });
 

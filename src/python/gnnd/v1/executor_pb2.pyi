@@ -36,7 +36,7 @@ class ExecutorStatus(_message.Message):
     def __init__(self, role: _Optional[_Union[ExecutorRole, str]] = ..., device: _Optional[str] = ..., pid: _Optional[int] = ..., busy: _Optional[float] = ..., batches: _Optional[int] = ..., stage: _Optional[str] = ..., cache_hit_rate: _Optional[float] = ...) -> None: ...
 
 class ExecutorTimes(_message.Message):
-    __slots__ = ("role", "device", "duration_ns", "sample_ns", "mark_ns", "copy_ns", "extract_ns", "train_ns", "apply_ns", "evaluate_ns", "wait_enqueue_ns", "wait_dequeue_ns", "wait_due_ns", "wait_turn_ns", "wait_extract_ns", "prune_ns", "history_ns", "cached_rows", "read_rows", "pruned_rows", "history_lookups", "history_hits")
+    __slots__ = ("role", "device", "duration_ns", "sample_ns", "mark_ns", "copy_ns", "extract_ns", "train_ns", "apply_ns", "evaluate_ns", "wait_enqueue_ns", "wait_dequeue_ns", "wait_due_ns", "wait_turn_ns", "wait_extract_ns", "prune_ns", "history_ns", "cached_rows", "read_rows", "pruned_rows", "history_lookups", "history_hits", "history_compared", "history_similar", "history_cosine", "history_lag")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     DURATION_NS_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +59,10 @@ class ExecutorTimes(_message.Message):
     PRUNED_ROWS_FIELD_NUMBER: _ClassVar[int]
     HISTORY_LOOKUPS_FIELD_NUMBER: _ClassVar[int]
     HISTORY_HITS_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_COMPARED_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_SIMILAR_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_COSINE_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_LAG_FIELD_NUMBER: _ClassVar[int]
     role: ExecutorRole
     device: str
     duration_ns: int
@@ -81,7 +85,11 @@ class ExecutorTimes(_message.Message):
     pruned_rows: int
     history_lookups: int
     history_hits: int
-    def __init__(self, role: _Optional[_Union[ExecutorRole, str]] = ..., device: _Optional[str] = ..., duration_ns: _Optional[int] = ..., sample_ns: _Optional[int] = ..., mark_ns: _Optional[int] = ..., copy_ns: _Optional[int] = ..., extract_ns: _Optional[int] = ..., train_ns: _Optional[int] = ..., apply_ns: _Optional[int] = ..., evaluate_ns: _Optional[int] = ..., wait_enqueue_ns: _Optional[int] = ..., wait_dequeue_ns: _Optional[int] = ..., wait_due_ns: _Optional[int] = ..., wait_turn_ns: _Optional[int] = ..., wait_extract_ns: _Optional[int] = ..., prune_ns: _Optional[int] = ..., history_ns: _Optional[int] = ..., cached_rows: _Optional[int] = ..., read_rows: _Optional[int] = ..., pruned_rows: _Optional[int] = ..., history_lookups: _Optional[int] = ..., history_hits: _Optional[int] = ...) -> None: ...
+    history_compared: int
+    history_similar: int
+    history_cosine: float
+    history_lag: int
+    def __init__(self, role: _Optional[_Union[ExecutorRole, str]] = ..., device: _Optional[str] = ..., duration_ns: _Optional[int] = ..., sample_ns: _Optional[int] = ..., mark_ns: _Optional[int] = ..., copy_ns: _Optional[int] = ..., extract_ns: _Optional[int] = ..., train_ns: _Optional[int] = ..., apply_ns: _Optional[int] = ..., evaluate_ns: _Optional[int] = ..., wait_enqueue_ns: _Optional[int] = ..., wait_dequeue_ns: _Optional[int] = ..., wait_due_ns: _Optional[int] = ..., wait_turn_ns: _Optional[int] = ..., wait_extract_ns: _Optional[int] = ..., prune_ns: _Optional[int] = ..., history_ns: _Optional[int] = ..., cached_rows: _Optional[int] = ..., read_rows: _Optional[int] = ..., pruned_rows: _Optional[int] = ..., history_lookups: _Optional[int] = ..., history_hits: _Optional[int] = ..., history_compared: _Optional[int] = ..., history_similar: _Optional[int] = ..., history_cosine: _Optional[float] = ..., history_lag: _Optional[int] = ...) -> None: ...
 
 class ExecutorExit(_message.Message):
     __slots__ = ("role", "device", "pid", "exit_code", "signal", "reason", "log_tail")

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/executor.proto.
  */
 export const file_gnnd_v1_executor: GenFile = /*@__PURE__*/
-  fileDesc("ChZnbm5kL3YxL2V4ZWN1dG9yLnByb3RvEgdnbm5kLnYxIpgBCg5FeGVjdXRvclN0YXR1cxIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIMCgRidXN5GAQgASgBEg8KB2JhdGNoZXMYBSABKAMSDQoFc3RhZ2UYBiABKAkSFgoOY2FjaGVfaGl0X3JhdGUYByABKAEi4wMKDUV4ZWN1dG9yVGltZXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRITCgtkdXJhdGlvbl9ucxgDIAEoAxIRCglzYW1wbGVfbnMYBCABKAMSDwoHbWFya19ucxgFIAEoAxIPCgdjb3B5X25zGAYgASgDEhIKCmV4dHJhY3RfbnMYByABKAMSEAoIdHJhaW5fbnMYCCABKAMSEAoIYXBwbHlfbnMYCSABKAMSEwoLZXZhbHVhdGVfbnMYCiABKAMSFwoPd2FpdF9lbnF1ZXVlX25zGAsgASgDEhcKD3dhaXRfZGVxdWV1ZV9ucxgMIAEoAxITCgt3YWl0X2R1ZV9ucxgNIAEoAxIUCgx3YWl0X3R1cm5fbnMYDiABKAMSFwoPd2FpdF9leHRyYWN0X25zGA8gASgDEhAKCHBydW5lX25zGBAgASgDEhIKCmhpc3RvcnlfbnMYESABKAMSEwoLY2FjaGVkX3Jvd3MYEiABKAMSEQoJcmVhZF9yb3dzGBMgASgDEhMKC3BydW5lZF9yb3dzGBQgASgDEhcKD2hpc3RvcnlfbG9va3VwcxgVIAEoAxIUCgxoaXN0b3J5X2hpdHMYFiABKAMiuQEKDEV4ZWN1dG9yRXhpdBIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIWCglleGl0X2NvZGUYBCABKAVIAIgBARIOCgZzaWduYWwYBSABKAkSHwoGcmVhc29uGAYgASgOMg8uZ25uZC52MS5SZWFzb24SEAoIbG9nX3RhaWwYByABKAlCDAoKX2V4aXRfY29kZSp+CgxFeGVjdXRvclJvbGUSHQoZRVhFQ1VUT1JfUk9MRV9VTlNQRUNJRklFRBAAEhkKFUVYRUNVVE9SX1JPTEVfU0FNUExFUhABEhkKFUVYRUNVVE9SX1JPTEVfVFJBSU5FUhACEhkKFUVYRUNVVE9SX1JPTEVfU1RBTkRCWRADYgZwcm90bzM", [file_gnnd_v1_types]);
+  fileDesc("ChZnbm5kL3YxL2V4ZWN1dG9yLnByb3RvEgdnbm5kLnYxIpgBCg5FeGVjdXRvclN0YXR1cxIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIMCgRidXN5GAQgASgBEg8KB2JhdGNoZXMYBSABKAMSDQoFc3RhZ2UYBiABKAkSFgoOY2FjaGVfaGl0X3JhdGUYByABKAEiwwQKDUV4ZWN1dG9yVGltZXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRITCgtkdXJhdGlvbl9ucxgDIAEoAxIRCglzYW1wbGVfbnMYBCABKAMSDwoHbWFya19ucxgFIAEoAxIPCgdjb3B5X25zGAYgASgDEhIKCmV4dHJhY3RfbnMYByABKAMSEAoIdHJhaW5fbnMYCCABKAMSEAoIYXBwbHlfbnMYCSABKAMSEwoLZXZhbHVhdGVfbnMYCiABKAMSFwoPd2FpdF9lbnF1ZXVlX25zGAsgASgDEhcKD3dhaXRfZGVxdWV1ZV9ucxgMIAEoAxITCgt3YWl0X2R1ZV9ucxgNIAEoAxIUCgx3YWl0X3R1cm5fbnMYDiABKAMSFwoPd2FpdF9leHRyYWN0X25zGA8gASgDEhAKCHBydW5lX25zGBAgASgDEhIKCmhpc3RvcnlfbnMYESABKAMSEwoLY2FjaGVkX3Jvd3MYEiABKAMSEQoJcmVhZF9yb3dzGBMgASgDEhMKC3BydW5lZF9yb3dzGBQgASgDEhcKD2hpc3RvcnlfbG9va3VwcxgVIAEoAxIUCgxoaXN0b3J5X2hpdHMYFiABKAMSGAoQaGlzdG9yeV9jb21wYXJlZBgXIAEoAxIXCg9oaXN0b3J5X3NpbWlsYXIYGCABKAMSFgoOaGlzdG9yeV9jb3NpbmUYGSABKAESEwoLaGlzdG9yeV9sYWcYGiABKAMiuQEKDEV4ZWN1dG9yRXhpdBIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIWCglleGl0X2NvZGUYBCABKAVIAIgBARIOCgZzaWduYWwYBSABKAkSHwoGcmVhc29uGAYgASgOMg8uZ25uZC52MS5SZWFzb24SEAoIbG9nX3RhaWwYByABKAlCDAoKX2V4aXRfY29kZSp+CgxFeGVjdXRvclJvbGUSHQoZRVhFQ1VUT1JfUk9MRV9VTlNQRUNJRklFRBAAEhkKFUVYRUNVVE9SX1JPTEVfU0FNUExFUhABEhkKFUVYRUNVVE9SX1JPTEVfVFJBSU5FUhACEhkKFUVYRUNVVE9SX1JPTEVfU1RBTkRCWRADYgZwcm90bzM", [file_gnnd_v1_types]);
 
 /**
  * One executor, now.
@@ -294,6 +294,34 @@ export type ExecutorTimes = Message<"gnnd.v1.ExecutorTimes"> & {
    * @generated from field: int64 history_hits = 22;
    */
   historyHits: bigint;
+
+  /**
+   * Rows that were computed although an older embedding of them was there, and compared with it.
+   *
+   * @generated from field: int64 history_compared = 23;
+   */
+  historyCompared: bigint;
+
+  /**
+   * Of these, those whose cosine similarity is at least 0.8.
+   *
+   * @generated from field: int64 history_similar = 24;
+   */
+  historySimilar: bigint;
+
+  /**
+   * Sum of their cosine similarities, negative ones as 0.
+   *
+   * @generated from field: double history_cosine = 25;
+   */
+  historyCosine: number;
+
+  /**
+   * Sum of the older ones' ages, in steps.
+   *
+   * @generated from field: int64 history_lag = 26;
+   */
+  historyLag: bigint;
 };
 
 /**
@@ -457,6 +485,34 @@ export type ExecutorTimesJson = {
    * @generated from field: int64 history_hits = 22;
    */
   historyHits?: string;
+
+  /**
+   * Rows that were computed although an older embedding of them was there, and compared with it.
+   *
+   * @generated from field: int64 history_compared = 23;
+   */
+  historyCompared?: string;
+
+  /**
+   * Of these, those whose cosine similarity is at least 0.8.
+   *
+   * @generated from field: int64 history_similar = 24;
+   */
+  historySimilar?: string;
+
+  /**
+   * Sum of their cosine similarities, negative ones as 0.
+   *
+   * @generated from field: double history_cosine = 25;
+   */
+  historyCosine?: number | "NaN" | "Infinity" | "-Infinity";
+
+  /**
+   * Sum of the older ones' ages, in steps.
+   *
+   * @generated from field: int64 history_lag = 26;
+   */
+  historyLag?: string;
 };
 
 /**
