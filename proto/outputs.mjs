@@ -172,6 +172,7 @@ function meaningOf({ bits, about }) {
 const nativeMessages = new Map([
   ['WalkSpec', 'WalkOptions'],
   ['LaborSpec', 'LaborOptions'],
+  ['LocalitySpec', 'LocalityOptions'],
   ['SamplerPluginSpec', 'PluginSource'],
   ['SamplingSpec', 'SamplingOptions'],
   ['ModelScriptSpec', 'ScriptSource'],

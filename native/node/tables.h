@@ -53,7 +53,8 @@ inline constexpr auto kNames<EdgeWeights> =
                                          {"GCN", EdgeWeights::kGcn},
                                          {"VISITS", EdgeWeights::kVisits},
                                          {"INVERSE", EdgeWeights::kInverse},
-                                         {"GIVEN", EdgeWeights::kGiven}});
+                                         {"GIVEN", EdgeWeights::kGiven},
+                                         {"SHARES", EdgeWeights::kShares}});
 
 template <>
 inline constexpr auto kTable<SamplingOptions> =
@@ -127,6 +128,7 @@ inline constexpr auto kTable<RowPlacement> =
 
 struct CacheOptions {
   std::string order_path;
+  std::string favoured_path;
   uint64_t rows = 0;
   bool features_on_disk = false;
   uint64_t read_ahead_bytes = 0;
@@ -138,6 +140,8 @@ template <>
 inline constexpr auto kTable<CacheOptions> = StructOf(
     "CacheOptions",
     Field{"orderPath", &CacheOptions::order_path, "Of `cacheRank`; empty: nothing is cached."},
+    Field{"favouredPath", &CacheOptions::favoured_path,
+          "For a Sampler: of `cacheFavour`; empty: nobody is favoured."},
     Field{"rows", &CacheOptions::rows,
           "For a Sampler as far as any Trainer asks by rank, for a Trainer those of its cache."},
     Field{"featuresOnDisk", &CacheOptions::features_on_disk,

@@ -115,7 +115,7 @@ class Extraction {
   void Aggregate() const {
     const BlockView& bottom = buffer_->sample.block(buffer_->sample.num_hops() - 1);
     T* const sum = workspace_->Get<T>(uint64_t{bottom.num_dst} * raw_.dim());
-    const BlockOperand<T> operand(bottom, ReductionOf(options_.model), workspace_);
+    const BlockOperand<T> operand(bottom, ReductionOf(options_.model, options_.shares), workspace_);
     operand.AggregateFromTable(raw_, bottom.src.data(), nullptr, sum);
     buffer_->input.aggregated = View(sum, bottom.num_dst, raw_.dim(), workspace_);
     if (options_.model.type == ModelType::kGraphSage) {

@@ -87,7 +87,8 @@ void Extraction::Fused(const BlockView& bottom, std::span<const uint32_t> rows_a
                  for (uint32_t e = begin; e < end; ++e) index[e] = rows_at[bottom.src[e]];
                });
   T* sum = buffer_->memory.Get<T>(uint64_t{bottom.num_dst} * options_.model.in_dim);
-  const BlockOperand<T> operand(bottom, ReductionOf(options_.model), &buffer_->memory);
+  const BlockOperand<T> operand(bottom, ReductionOf(options_.model, options_.shares),
+                                &buffer_->memory);
   operand.AggregateFromTable(table_, index, rows_at.data(), sum);
   buffer_->input.aggregated = ViewOf(sum, bottom.num_dst, dim);
   if (options_.model.type == ModelType::kGraphSage) {

@@ -46,9 +46,10 @@ at::Tensor TransformThenAggregate(const LayerContext& context, const at::Tensor&
   transform.x = x;
   transform.weight = parameters.weight;
   const at::Tensor transformed = Affine(transform, context.workspace);
-  const at::Tensor sum = Aggregate(transformed, context.block, ReductionOf(context.model.spec),
-                                   /*with_self=*/false, context.workspace)
-                             .first;
+  const at::Tensor sum =
+      Aggregate(transformed, context.block, ReductionOf(context.model.spec, context.model.shares),
+                /*with_self=*/false, context.workspace)
+          .first;
   if (!parameters.weight_self.defined()) return sum.add(parameters.bias);
   AffineInput own;
   own.wide = context.last();
@@ -69,8 +70,8 @@ at::Tensor ConvolutionLayer(const LayerContext& context, const at::Tensor& x) {
     return TransformThenAggregate(context, x);
   }
   const bool sage = parameters.weight_self.defined();
-  const auto [aggregated, self] =
-      Aggregate(x, block, ReductionOf(context.model.spec), sage, context.workspace);
+  const auto [aggregated, self] = Aggregate(
+      x, block, ReductionOf(context.model.spec, context.model.shares), sage, context.workspace);
   AffineInput affine{aggregated, parameters.weight, self, parameters.weight_self, parameters.bias};
   affine.wide = context.last();
   return Affine(affine, context.workspace);
@@ -84,9 +85,10 @@ at::Tensor PinSageLayer(const LayerContext& context, const at::Tensor& x) {
   const at::Tensor affine =
       Affine({x, parameters.projection, {}, {}, parameters.projection_bias}, workspace);
   const at::Tensor projected = ReluDropout(affine, DropoutSite(), workspace);
-  const at::Tensor mean = Aggregate(projected, context.block, ReductionOf(context.model.spec),
-                                    /*with_self=*/false, workspace)
-                              .first;
+  const at::Tensor mean =
+      Aggregate(projected, context.block, ReductionOf(context.model.spec, context.model.shares),
+                /*with_self=*/false, workspace)
+          .first;
   AffineInput joined{mean, parameters.weight, OwnRows(context, x), parameters.weight_self,
                      parameters.bias};
   joined.wide = context.last();
@@ -183,7 +185,7 @@ constexpr at::Tensor LayerParameters::* kPlaces[] = {&LayerParameters::weight,
 
 }  // namespace
 
-Model::Model(const ModelSpec& of) : spec(of) {
+Model::Model(const ModelSpec& of, bool with_shares) : spec(of), shares(with_shares) {
   auto described = ManifestOf(of);
   GNND_CHECK(described.ok());
   manifest = std::move(*described);
@@ -194,8 +196,8 @@ bool AggregatesFeatures(const ModelSpec& spec) {
   return spec.type == ModelType::kGraphSage;
 }
 
-Reduction ReductionOf(const ModelSpec& spec) {
-  return spec.type == ModelType::kGcn ? Reduction::kWeightedSum : Reduction::kMean;
+Reduction ReductionOf(const ModelSpec& spec, bool shares) {
+  return shares || spec.type == ModelType::kGcn ? Reduction::kWeightedSum : Reduction::kMean;
 }
 
 bool TransformFirst(uint64_t num_dst, uint64_t num_src, uint64_t num_edges, uint64_t in,

@@ -50,20 +50,21 @@ struct LayerParameters {
 
 // A model's description with the places of its tensors.
 struct Model {
-  explicit Model(const ModelSpec& of);  // a spec that ManifestOf accepts
+  explicit Model(const ModelSpec& of, bool with_shares = false);  // that ManifestOf accepts
   Model(ModelSpec of, ParameterManifest tensors)
       : spec(std::move(of)), manifest(std::move(tensors)) {}
 
   ModelSpec spec;
   ParameterManifest manifest;
+  bool shares = false;  // as TrainOptions
 };
 
 // `parameters` in manifest order.
 LayerParameters ParametersOf(const Model& model, std::span<const at::Tensor> parameters,
                              uint32_t layer);
 
-// How the model's layers aggregate, attention apart.
-Reduction ReductionOf(const ModelSpec& spec);
+// How the model's layers aggregate, attention apart: `shares` as of TrainOptions.
+Reduction ReductionOf(const ModelSpec& spec, bool shares = false);
 
 // The seeds' logits, [num_seeds, out_dim]. `parameters` are the model's tensors in manifest order,
 // all of the element type of `input`, or float32, as the logits then are, where that is bfloat16:

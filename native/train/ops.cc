@@ -97,8 +97,10 @@ BlockOperand<T>::BlockOperand(const BlockView& block, Reduction reduction, Works
     : block_(block), reduction_(reduction), workspace_(workspace) {
   const RowOperators<T>& rows = workspace->operators().rows<T>();
   if (reduction == Reduction::kWeightedSum) {
-    GNND_CHECK(block.self_weight.size() == block.num_dst);
+    GNND_CHECK(block.weight.size() == block.src.size());
     edge_weight_ = rows.weights(block.weight, workspace);
+    if (block.self_weight.empty()) return;
+    GNND_CHECK(block.self_weight.size() == block.num_dst);
     self_weight_ = rows.weights(block.self_weight, workspace);
     return;
   }

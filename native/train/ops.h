@@ -29,7 +29,7 @@ namespace gnnd {
 enum class Reduction : uint32_t {
   kMean,         // mean over a destination's edges, weighted where the block has weights: sum of
                  // weight * x over sum of weights; 0 where there is nothing to divide by
-  kWeightedSum,  // sum of weight * x over edges, plus self_weight * x of the destination itself
+  kWeightedSum,  // sum of weight * x over edges, plus self_weight * x of itself where there are any
 };
 
 // Memory of a device as a tensor of [rows, columns], or [columns] when rows is 0. Does not own it.

@@ -46,7 +46,8 @@ class Work final : public TorchWork {
         store_(std::move(store)),
         cache_fill_ns_(cache_fill_ns),
         script_(std::move(script)),
-        model_(script_ ? Model(script_->spec(), script_->manifest()) : Model(options.model)),
+        model_(script_ ? Model(script_->spec(), script_->manifest())
+                       : Model(options.model, options.shares)),
         side_(std::move(side)),
         history_(options.history.config.bytes == 0
                      ? nullptr

@@ -94,6 +94,9 @@ struct TrainOptions {
   std::span<const int64_t> val_nodes;
   std::span<const int64_t> test_nodes;
   EvalPlace eval_place;  // of exact evaluation; by default memory of our own of any size
+  // Sampled edges carry shares of a mean (EdgeWeights::kShares): GraphSAGE sums them, and does not
+  // divide by their sum.
+  bool shares = false;
   std::optional<SamplerOptions> eval_sampler;  // of sampled evaluation; none: exact
 
   HistoryUse history;  // embeddings that batches keep and read

@@ -205,8 +205,9 @@ export function epochInit(
   const batchesByDevice = Object.entries(epoch.batchesByDevice).map(
     ([device, batches]) => [device, int64(batches)] as const,
   );
+  const { work: _, ...report } = epoch;
   return {
-    ...epoch,
+    ...report,
     valAccuracy: epoch.valAccuracy ?? undefined,
     batches: int64(epoch.batches),
     steps: int64(epoch.steps),
@@ -215,6 +216,9 @@ export function epochInit(
     version: int64(epoch.version),
     batchesByDevice: Object.fromEntries(batchesByDevice),
     executorTimes: executorTimes.map(executorTimesInit),
+    extractNs: int64(epoch.work.extractNs),
+    trainNs: int64(epoch.work.trainNs),
+    localityScale: epoch.work.scale,
   };
 }
 

@@ -123,6 +123,7 @@ function cachePlanInit(cache: CachePlan): MessageInitShape<typeof CachePlanSchem
     pinnedRows: int64(cache.pinnedRows),
     pinnedExplanation: cache.pinnedExplanation,
     ...(cache.placement === null ? {} : { placement: placementInit(cache.placement) }),
+    favoured: cache.favoured,
   };
 }
 

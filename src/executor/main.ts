@@ -51,6 +51,15 @@ const log = createLog({ level: 'info' });
 // executors in order.
 for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {});
 
+/** Of work that has no value. */
+async function answered(
+  role: 'FAVOUR' | 'HOST_TIER' | 'LOAD',
+  work: Promise<void>,
+): Promise<EndMessage> {
+  await work;
+  return { kind: 'answered', answer: { role } };
+}
+
 async function runRole(start: StartMessage): Promise<EndMessage> {
   const core = loadCore();
   switch (start.role) {
@@ -67,6 +76,8 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
       const value = await core.cacheRank(start.options);
       return { kind: 'answered', answer: { role: start.role, value } };
     }
+    case 'FAVOUR':
+      return answered(start.role, core.cacheFavour(start.options));
     case 'CACHE_REPORT': {
       const value = await core.cacheReport(start.options);
       return { kind: 'answered', answer: { role: start.role, value } };
@@ -83,11 +94,9 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
       return { kind: 'answered', answer: { role: start.role } };
     }
     case 'HOST_TIER':
-      await core.hostTierFill(start.options);
-      return { kind: 'answered', answer: { role: start.role } };
+      return answered(start.role, core.hostTierFill(start.options));
     case 'LOAD':
-      await load(core, start.options);
-      return { kind: 'answered', answer: { role: start.role } };
+      return answered(start.role, load(core, start.options));
     case 'IMPORT': {
       const { outcomeOfImport } = await import('../datasets/data-tasks.ts');
       const tasks = await dataTasks();

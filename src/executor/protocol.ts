@@ -9,6 +9,7 @@ import type {
   CacheReportOptions,
   DatasetLocation,
   ExecutorOptions,
+  FavourOptions,
   HostTierOptions,
   HotCurveOptions,
   LoopEnd,
@@ -59,6 +60,7 @@ export interface LoadOptions {
 export type Task =
   | { readonly role: 'PROBE'; readonly options: ProbeOptions }
   | { readonly role: 'RANK'; readonly options: RankOptions }
+  | { readonly role: 'FAVOUR'; readonly options: FavourOptions }
   | { readonly role: 'CACHE_REPORT'; readonly options: CacheReportOptions }
   | { readonly role: 'HOST_TIER'; readonly options: HostTierOptions }
   | { readonly role: 'HOT_CURVE'; readonly options: HotCurveOptions }
@@ -76,7 +78,7 @@ export type TaskAnswer =
   | { readonly role: 'RANK'; readonly value: Ranking }
   | { readonly role: 'CACHE_REPORT'; readonly value: CacheReport }
   | { readonly role: 'HOT_CURVE'; readonly value: NativeHotCurve }
-  | { readonly role: 'PREDICT' | 'LOAD' | 'HOST_TIER' }
+  | { readonly role: 'PREDICT' | 'LOAD' | 'HOST_TIER' | 'FAVOUR' }
   | { readonly role: 'IMPORT'; readonly value: ImportOutcome }
   | { readonly role: 'CHECK'; readonly value: Validation }
   | { readonly role: 'PROPAGATE'; readonly value: PropagateReport }

@@ -3,6 +3,7 @@ import { hostMemoryBytes } from '../base/host-memory.ts';
 import { countsOf } from '../datasets/ready-dataset.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import { infers } from '../spec/rules/inference.ts';
+import { adapts } from '../spec/rules/locality.ts';
 import type { Store } from '../store/store.ts';
 import type { AttemptInput } from '../supervisor/attempt-types.ts';
 import { imagesFolderOf } from '../supervisor/image-files.ts';
@@ -60,6 +61,7 @@ export function attemptInputOf(
     trainedDataset: infers(spec) ? datasetOf(store, spec.inference.trainedOn) : null,
     imagesFolder: imagesFolderOf(jobsFolder, uid),
     epochsReported: store.epochsBefore(jobId, number),
+    scalesRecorded: adapts(spec) ? store.scalesBefore(jobId, number) : [],
   };
 }
 

@@ -9,8 +9,9 @@ import {
   waitBoundsSeconds,
   waitSides,
 } from '../native/contract.ts';
-import type { ExecutorRole, JobProgress, JobRecord } from '../records/job-record.ts';
+import type { EpochReport, ExecutorRole, JobProgress, JobRecord } from '../records/job-record.ts';
 import { keepsHistory } from '../spec/rules/history.ts';
+import { favours, scaleParts } from '../spec/rules/locality.ts';
 import { ExecutorUsage } from '../supervisor/executor-usage.ts';
 import type { JobAttempt } from '../supervisor/job-attempt.ts';
 
@@ -132,7 +133,7 @@ function inputOf(
     accuracy: accuracyOf(epochs, job.result),
     queue: queueOf(attempt),
     cache: cacheOf(attempt, executors),
-    history: historyOf(attempt, executors),
+    ...{ history: historyOf(attempt, executors), locality: localityOf(attempt) },
     deviceUse: deviceUseOf(attempt, executors),
     placement: placementOf(job, attempt),
     switches: {
@@ -184,6 +185,22 @@ function cacheOf(
     fillSeconds: largest(counters.cacheFillNs) / 1e9,
     presampleSeconds: attempt.cachePlan.rankMs / 1000,
   };
+}
+
+function localityOf({ input: { spec }, epochs }: JobAttempt): JobMetricsInput['locality'] {
+  if (!favours(spec)) return null;
+  const { maxScale, schedule } = spec.sampling.locality;
+  const work = epochs.last?.work;
+  const next = (work?.next?.scale ?? scaleParts) / scaleParts;
+  return {
+    scale: schedule === 'ADAPTIVE' ? next : maxScale,
+    extractShare: work === undefined ? null : shareOf(work),
+  };
+}
+
+function shareOf({ extractNs, trainNs }: EpochReport['work']): number | null {
+  const both = extractNs + trainNs;
+  return both === 0 ? null : extractNs / both;
 }
 
 function historyOf(

@@ -313,6 +313,15 @@ export const slotFamilies = {
     part: ['PRUNE', 'UPDATE'],
   }),
 
+  gnnd_locality_scale: gauge(
+    'How many times as likely as others favoured neighbours are drawn; absent without locality.',
+    slot,
+  ),
+  gnnd_locality_extract_share: gauge(
+    "Extraction's share of the time of the last epoch's batches, training the rest.",
+    slot,
+  ),
+
   gnnd_device_memory_bytes: gauge(
     "Most that executors hold of a device's memory at a time, by use; absent on CPU devices.",
     { ...slot, device: null, use: deviceMemoryUses },

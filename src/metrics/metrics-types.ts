@@ -195,6 +195,13 @@ export interface JobMetricsInput {
     readonly pruneSeconds: number;
     readonly updateSeconds: number;
   } | null;
+  /** Null for a job that favours no neighbours. */
+  readonly locality: {
+    /** Of the epoch in progress. */
+    readonly scale: number;
+    /** Of the last epoch that ended; null before. */
+    readonly extractShare: number | null;
+  } | null;
   /** Of devices that are no CPU devices. */
   readonly deviceUse: readonly {
     readonly device: string;

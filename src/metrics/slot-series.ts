@@ -45,6 +45,7 @@ export class SlotSeries {
     this.#setQueue(input.queue);
     this.#setCache(input.cache);
     this.#setHistory(input.history);
+    this.#setLocality(input.locality);
     this.#setDeviceUse(input.deviceUse);
     this.#setPlacement(input);
     this.#setExecutors(input);
@@ -181,6 +182,14 @@ export class SlotSeries {
     series.set('gnnd_history_lag_steps_total', slot, compared.lagSteps);
     series.set('gnnd_history_seconds_total', { ...slot, part: 'PRUNE' }, pruneSeconds);
     series.set('gnnd_history_seconds_total', { ...slot, part: 'UPDATE' }, updateSeconds);
+  }
+
+  #setLocality(locality: JobMetricsInput['locality']): void {
+    if (locality === null) return;
+    const slot = this.#slot;
+    this.series.set('gnnd_locality_scale', slot, locality.scale);
+    const { extractShare } = locality;
+    if (extractShare !== null) this.series.set('gnnd_locality_extract_share', slot, extractShare);
   }
 
   #setDeviceUse(uses: JobMetricsInput['deviceUse']): void {

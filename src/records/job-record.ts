@@ -120,6 +120,25 @@ export interface EpochReport {
   readonly ledgerDigest: string;
   readonly batchesByDevice: Readonly<Record<string, number>>;
   readonly executorTimes: readonly ExecutorTimes[];
+  readonly work: EpochWork;
+}
+
+/** What an epoch's batches took, and whom they favoured. */
+export interface EpochWork {
+  /** Of extraction and of training, summed over the batches, waited for or not. */
+  readonly extractNs: number;
+  readonly trainNs: number;
+  /** How many times as likely as others favoured neighbours were drawn; 1: nobody was favoured. */
+  readonly scale: number;
+  /** By which the epoch was followed, where that adapts; frozen with the epoch's last step. */
+  readonly next: FollowingScale | null;
+}
+
+/** As native/core/draw/locality.h has it, in sixteenths. */
+export interface FollowingScale {
+  readonly scale: number;
+  readonly before: number;
+  readonly fixed: boolean;
 }
 
 /**
@@ -310,6 +329,8 @@ export interface CachePlan {
   readonly pinnedExplanation: string;
   /** Null where no two devices could hold rows for each other. */
   readonly placement: RowPlacementPlan | null;
+  /** Whom batches favour, and how much; empty: nobody. */
+  readonly favoured: string;
 }
 
 /** Feature rows that Trainers' devices hold for each other, and why. */

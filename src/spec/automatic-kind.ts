@@ -32,6 +32,10 @@ export function coresAlone({ kind, sampling, model }: Placeable): {
 } | null {
   const algorithm = sampling?.algorithm ?? defaultOf<string>('sampling.algorithm');
   if (algorithm === 'KHOP_PLUGIN') return { path: 'sampling.algorithm', value: algorithm };
+  const maxScale = sampling?.locality?.maxScale ?? 1;
+  if (maxScale > 1 && kind !== 'INFERENCE') {
+    return { path: 'sampling.locality.max_scale', value: `max_scale ${maxScale}` };
+  }
   const type = model?.type ?? defaultOf<JobSpec['model']['type']>('model.type');
   const predictsRows = kind === 'INFERENCE' && takesRows(type);
   if (type === 'TORCHSCRIPT' || predictsRows) return { path: 'model.type', value: type };

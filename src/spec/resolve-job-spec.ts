@@ -8,6 +8,7 @@ import { datasetRule } from './rules/dataset.ts';
 import { evaluationRule } from './rules/evaluation.ts';
 import { historyRule } from './rules/history.ts';
 import { inferenceRule } from './rules/inference.ts';
+import { localityRule } from './rules/locality.ts';
 import { modelRule } from './rules/model.ts';
 import { pluginFilesRule } from './rules/plugin-files.ts';
 import { propagationRule, rowsRule } from './rules/propagation.ts';
@@ -39,6 +40,7 @@ const rules: readonly Rule[] = [
   propagationRule,
   pluginFilesRule,
   cacheRule,
+  localityRule,
   trainingRule,
   matrixLibraryRule,
   historyRule,

@@ -1,8 +1,8 @@
-import type { EpochReport } from '../records/job-record.ts';
+import type { EpochReport, FollowingScale } from '../records/job-record.ts';
 import { type AttemptTable, refused } from './attempt-table.ts';
 import { dictionary, float, fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import type { Cell, Database, Row } from './database.ts';
-import { executorTimes } from './shapes.ts';
+import { epochWork, executorTimes } from './shapes.ts';
 import type { EpochPlace, StoredEpoch } from './store-types.ts';
 
 /**
@@ -15,6 +15,8 @@ export interface EpochTable {
   count(jobSeq: number, attempt: number): number;
   /** Of the newest attempt before this one that has some. */
   countBefore(jobSeq: number, attempt: number): number;
+  /** By which epochs of that attempt were followed, from the first on, as far as it adapts. */
+  scalesBefore(jobSeq: number, attempt: number): readonly FollowingScale[];
   /** The place of the first epoch after `revision`; of the next one where there is none yet. */
   placeAfter(jobSeq: number, revision: number): EpochPlace;
   /**
@@ -50,6 +52,7 @@ const epochRow = object({
   ledger_digest: text,
   batches_by_device: fromJson(batchesByDevice),
   executor_times: fromJson(executorTimes),
+  work: fromJson(epochWork),
 });
 
 export function epochTable(database: Database, attempts: AttemptTable): EpochTable {
@@ -91,6 +94,10 @@ export function epochTable(database: Database, attempts: AttemptTable): EpochTab
   return {
     count,
     countBefore: (jobSeq, attempt) => count(jobSeq, newestWithEpochs(jobSeq, attempt)),
+    scalesBefore(jobSeq, attempt) {
+      const rows = database.all(sql.work, jobSeq, newestWithEpochs(jobSeq, attempt));
+      return rows.flatMap(({ work }) => fromJson(epochWork)(work, 'epochs.work').next ?? []);
+    },
     list: (jobSeq, attempt, first, limit) =>
       database.all(sql.page, jobSeq, attempt, first, limit).map((row) => ({
         revision: integer(row['revision'], 'epochs.revision'),
@@ -140,6 +147,9 @@ function statements(database: Database) {
       'SELECT * FROM epochs WHERE job_seq = ? AND attempt = ? AND epoch >= ? ORDER BY epoch LIMIT ?',
     ),
     one: database.prepare('SELECT * FROM epochs WHERE job_seq = ? AND attempt = ? AND epoch = ?'),
+    work: database.prepare(
+      'SELECT work FROM epochs WHERE job_seq = ? AND attempt = ? ORDER BY epoch',
+    ),
     // By the primary key: the number of reports is the last epoch and one.
     last: database.prepare(
       'SELECT max(epoch) AS epoch FROM epochs WHERE job_seq = ? AND attempt = ?',
@@ -152,8 +162,8 @@ function statements(database: Database) {
     insert: database.prepare(
       `INSERT INTO epochs (job_seq, attempt, epoch, batches, steps, retries, loss, train_accuracy,
          val_accuracy, duration_ms, version, parameters_sha256, ledger_digest,
-         batches_by_device, executor_times, revision)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+         batches_by_device, executor_times, work, revision)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
   };
 }
@@ -168,6 +178,7 @@ function epochCells(report: EpochReport): Cell[] {
     ...[nanAsNull(report.durationMs), report.version, parametersSha256, ledgerDigest],
     toJson(sortedByKey(report.batchesByDevice), batchesByDevice, 'batches by device'),
     toJson(report.executorTimes, executorTimes, 'executor times'),
+    toJson(report.work, epochWork, 'work'),
   ];
 }
 
@@ -195,5 +206,6 @@ function reportOf(row: Row): EpochReport {
     ledgerDigest: stored.ledger_digest,
     batchesByDevice: stored.batches_by_device,
     executorTimes: stored.executor_times,
+    work: stored.work,
   };
 }

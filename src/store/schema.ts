@@ -263,6 +263,11 @@ export const migrations: readonly Migration[] = [
   ALTER TABLE attempts ADD COLUMN resume_revision INTEGER;
   `,
   "ALTER TABLE jobs ADD COLUMN created_by TEXT NOT NULL DEFAULT ''",
+  // What batches of earlier epochs took was not summed, and nobody was favoured.
+  `
+  ALTER TABLE epochs ADD COLUMN work TEXT NOT NULL
+    DEFAULT '{"extractNs":0,"trainNs":0,"scale":1,"next":null}';
+  `,
 ];
 
 export interface SchemaOptions {

@@ -112,6 +112,7 @@ export const jobPlan: Decoder<JobPlan> = object({
       pinnedRows: later(integer, 0),
       pinnedExplanation: later(text, ''),
       placement: later(nullable(rowPlacementPlan), null),
+      favoured: later(text, ''),
     }),
   ),
 });
@@ -140,6 +141,14 @@ export const resumePoint: Decoder<ResumePoint> = object({
   batches: integer,
   image: text,
   otherBuild: bool,
+});
+
+/** Of epochs that ended before there was such a thing nothing is known. */
+export const epochWork: Decoder<EpochReport['work']> = object({
+  extractNs: integer,
+  trainNs: integer,
+  scale: float,
+  next: nullable(object({ scale: integer, before: integer, fixed: bool })),
 });
 
 export const executorTimes: Decoder<EpochReport['executorTimes']> = list(

@@ -40,6 +40,7 @@ export function crewOf(
     openHiddenRows: hiddenBytes > 0 ? () => openHiddenRows(input, hiddenBytes) : null,
     spec: input.spec,
     orderPath: cache.orderPath,
+    favouredPath: cache.favouredPath,
     cache: cache.plan,
     placed: cache.placed,
     hostTierFd: cache.hostTierFd,

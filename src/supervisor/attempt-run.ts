@@ -115,6 +115,8 @@ export class AttemptRun {
     if (this.#infers) return;
     const { crew, layout } = this.#options;
     const { segment } = crew;
+    const { native, input } = this.#context;
+    if (input.scalesRecorded.length > 0) native.segmentRecordScales(segment, input.scalesRecorded);
     const resumed = await resume(this.#context, { segment, layout });
     if (resumed === null) {
       await this.#beginWith(segment);

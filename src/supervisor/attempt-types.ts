@@ -6,6 +6,7 @@ import type {
   EpochReport,
   ExecutorExit,
   ExecutorRole,
+  FollowingScale,
   JobPhase,
   JobResult,
   Reason,
@@ -48,6 +49,8 @@ export interface AttemptInput {
   readonly imagesFolder: string;
   /** Epochs that attempts before this one have reported. */
   readonly epochsReported: number;
+  /** By which those epochs were followed, where locality adapts: then they are so again. */
+  readonly scalesRecorded: readonly FollowingScale[];
   /** Derived files, keyed by their inputs. */
   readonly cacheFolder: string;
   /** What an inference has done so far; of other jobs nothing. */

@@ -4,6 +4,7 @@ import type { PinnedPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
 import { keepsHistory } from '../spec/rules/history.ts';
+import { favours } from '../spec/rules/locality.ts';
 import { rowBytesOf } from './memory-plan.ts';
 
 /**
@@ -63,6 +64,7 @@ export function cachePlanOf(spec: JobSpec, facts: CacheFacts): Omit<CachePlan, '
     ...prefetchOf(spec, facts),
     pinnedRows: facts.pinned.rows,
     pinnedExplanation: facts.pinned.reason,
+    favoured: favouredText(spec),
   };
 }
 
@@ -90,6 +92,19 @@ function prefetchOf(
     return { prefetch: true, prefetchExplanation: 'devices have cores that training leaves free' };
   }
   return { prefetch: false, prefetchExplanation: 'training keeps all cores busy' };
+}
+
+/** Whom batches favour, and how much; empty: nobody. */
+function favouredText(spec: JobSpec): string {
+  if (!favours(spec)) return '';
+  const { maxScale, ratio, hopNodes, schedule } = spec.sampling.locality;
+  const percent = (100 * ratio).toFixed(1);
+  const when =
+    schedule === 'ADAPTIVE'
+      ? `up to ${maxScale} times, by what extraction takes`
+      : `${maxScale} times in every epoch`;
+  const whom = `${percent} % of the rows, and ${hopNodes} nodes of a hop before`;
+  return `${whom}, ${when} as likely as others`;
 }
 
 function explanationOf(spec: JobSpec, facts: CacheFacts, rows: number): string {

@@ -57,6 +57,8 @@ export interface CrewOptions {
   readonly memory: MemoryPlan;
   /** Empty: no order was made and nothing is cached. */
   readonly orderPath: string;
+  /** Of whom Samplers favour; empty: of nobody. */
+  readonly favouredPath: string;
   readonly cache: CachePlan;
   /** Which rows Trainers hold for each other. */
   readonly placed: Pick<PlacedRows, 'views' | 'endRank'>;
@@ -232,6 +234,7 @@ export class Crew {
       executor,
       cache: {
         orderPath: this.#options.orderPath,
+        favouredPath: this.#options.favouredPath,
         rows: this.#cacheRowsOf(seat.role),
         featuresOnDisk: memory.features === 'DISK',
         readAheadBytes: this.#readAheadBytes(),

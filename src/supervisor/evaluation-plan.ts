@@ -82,7 +82,7 @@ export function evaluationSampling(
     ...sampling,
     fanouts: evaluation.fanouts.length === 0 ? sampling.fanouts : evaluation.fanouts,
     algorithm,
-    edgeWeights: edgeWeightsOf(algorithm, model.type),
+    edgeWeights: edgeWeightsOf({ algorithm, locality: sampling.locality }, model.type),
     hotRanks: false,
   };
 }

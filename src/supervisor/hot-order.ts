@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import type { Clock } from '../base/clock.ts';
 import { markUsed } from '../base/files.ts';
-import type { RankedRun, RankOptions } from '../native/contract.ts';
+import type { FavourOptions, RankedRun, RankOptions } from '../native/contract.ts';
 import { runTask, type TaskOptions } from './task.ts';
 
-/** The order of nodes that caches follow: a preparation, kept under a digest of its inputs. */
+/**
+ * The order of nodes that caches follow, and whom locality-aware sampling favours by it:
+ * preparations, kept under a digest of their inputs.
+ */
 
 export interface HotOrder {
   readonly path: string;
@@ -67,9 +70,31 @@ function runsIn(path: string): readonly RankedRun[] | null {
   return runs.every(({ rows, hotness }) => rows > 0 && hotness >= 0) ? runs : null;
 }
 
+/** Changes when the same inputs would favour others. */
+const favouredVersion = 1;
+
+type FavourInputs = Omit<FavourOptions, 'favouredPath'>;
+
+/** The path of what `cacheFavour` makes of an order. */
+export async function prepareFavoured(
+  inputs: FavourInputs,
+  folder: string,
+  options: TaskOptions,
+): Promise<string> {
+  const { orderPath, rows, hops, hopNodes } = inputs;
+  const from = basename(orderPath, '-order.npy');
+  const facts = JSON.stringify({ favouredVersion, from, rows, hops, hopNodes });
+  const key = createHash('sha256').update(facts).digest('hex').slice(0, 16);
+  const path = join(folder, `${from}-${key}-favoured.npy`);
+  if (existsSync(path)) markUsed(path);
+  else await runTask({ role: 'FAVOUR', options: { ...inputs, favouredPath: path } }, options);
+  return path;
+}
+
 /** Of all that decides the order, the dataset aside. */
 function keyOf({ sampling, randomSeed, policy, presampleEpochs, epochs }: RankInputs): string {
-  const { hotRanks: _, ...sampled } = sampling;
+  // Pre-sampling favours nobody: its order is that of the job without locality.
+  const { hotRanks: _, locality: __, edgeWeights: ___, ...sampled } = sampling;
   const presamples = policy === 'COMBINED' || policy === 'PRESC';
   const inputs = {
     orderVersion,

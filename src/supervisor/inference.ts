@@ -13,6 +13,7 @@ import type {
 } from '../native/contract.ts';
 import type { JobResult } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { scaleParts } from '../spec/rules/locality.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { parametersOf } from './checkpoint.ts';
@@ -101,6 +102,8 @@ export function inferenceSegment(
     stopPatience: 0,
     stopMinDelta: 0,
     history: noHistory,
+    localityScale: scaleParts,
+    localityAdapts: 0,
   };
 }
 

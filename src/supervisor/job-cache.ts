@@ -12,12 +12,13 @@ import {
 import type { CachePlan } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { mayCache } from '../spec/cache-spec.ts';
+import { favours } from '../spec/rules/locality.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { cachePlanOf } from './cache-plan.ts';
 import { budgetBytesOf, heldByTrainers } from './device-memory.ts';
 import { evaluationBytesOf, evaluationPlanOf } from './evaluation-plan.ts';
 import { HostTier, rowsKeptBy } from './host-tier.ts';
-import { type HotOrder, prepareHotOrder } from './hot-order.ts';
+import { type HotOrder, prepareFavoured, prepareHotOrder } from './hot-order.ts';
 import type { JobLayout } from './job-layout.ts';
 import { type PlacedRows, placeRows, samplerSetsOf, withMeasured } from './placed-rows.ts';
 import { samplerDeviceBytes, topologyBytesOf } from './sampler-memory.ts';
@@ -41,6 +42,7 @@ export class JobCache {
   readonly #tier: HostTier;
   #preparing: Promise<unknown> = Promise.resolve();
   #order: HotOrder = { path: '', rankMs: 0, runs: [] };
+  #favouredPath = '';
   /** Null before the launch, and where no two Trainers have memory of their own. */
   #placed: PlacedRows | null = null;
   /** Of trial batches; 0 = not measured yet. */
@@ -61,6 +63,11 @@ export class JobCache {
   /** Empty: no order was made and nothing is cached. */
   get orderPath(): string {
     return this.#order.path;
+  }
+
+  /** Of whom Samplers favour; empty: of nobody. */
+  get favouredPath(): string {
+    return this.#favouredPath;
   }
 
   /** Of the host's tier of features, ours to close; null: there is none. */
@@ -136,6 +143,7 @@ export class JobCache {
 
   async #prepare({ dataset, layout, topologyFd, memory }: RankInputs): Promise<void> {
     this.#order = await this.#rank(dataset, layout.sampling, topologyFd);
+    await this.#favour(dataset, layout.sampling, topologyFd);
     const inputs = { dataset, orderPath: this.#order.path, planned: memory.pinned };
     await this.#tier.make(inputs, this.#taskOf('host-tier', null));
   }
@@ -201,6 +209,22 @@ export class JobCache {
       { inputs, datasetDigest, folder: cacheFolder, clock: this.#clock },
       this.#taskOf('rank', topologyFd),
     );
+  }
+
+  async #favour(dataset: DatasetLocation, sampling: SamplingOptions, topologyFd: number | null) {
+    const { spec, cacheFolder } = this.#input;
+    if (!favours(spec)) return;
+    const { ratio, hopNodes } = spec.sampling.locality;
+    const inputs = {
+      dataset,
+      topologyFd: taskTopologyFd,
+      orderPath: this.#order.path,
+      rows: Math.floor(ratio * dataset.counts.numNodes),
+      hops: sampling.fanouts.length,
+      hopNodes,
+    };
+    const task = this.#taskOf('favour', topologyFd);
+    this.#favouredPath = await prepareFavoured(inputs, cacheFolder, task);
   }
 
   #taskOf(name: string, topologyFd: number | null): TaskOptions {

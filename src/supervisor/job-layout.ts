@@ -13,6 +13,7 @@ import { hasOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { sharesHistory } from '../spec/rules/history.ts';
 import { infers } from '../spec/rules/inference.ts';
+import { adapts, favours, scaleParts } from '../spec/rules/locality.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { historyConfigOf, noHistory } from './history.ts';
 
@@ -74,19 +75,20 @@ function samplingOf(spec: JobSpec): SamplingOptions {
     ...spec.sampling,
     fanouts: algorithm === 'RANDOM_WALK' ? walkHops : fanouts,
     batchSize: spec.training.batchSize,
-    edgeWeights: plugin.weights ? 'GIVEN' : edgeWeightsOf(algorithm, spec.model.type),
+    edgeWeights: plugin.weights ? 'GIVEN' : edgeWeightsOf(spec.sampling, spec.model.type),
     hotRanks: mayCache(spec),
   };
 }
 
 /** What records carry; a plug-in says it by itself. */
 export function edgeWeightsOf(
-  algorithm: SamplingOptions['algorithm'],
+  { algorithm, locality }: Pick<SamplingOptions, 'algorithm' | 'locality'>,
   model: ModelOptions['type'],
 ): SamplingOptions['edgeWeights'] {
   if (algorithm === 'RANDOM_WALK') return 'VISITS';
   if (algorithm === 'LABOR') return 'INVERSE';
-  return model === 'GCN' ? 'GCN' : 'NONE';
+  if (model === 'GCN') return 'GCN';
+  return locality.maxScale > 1 ? 'SHARES' : 'NONE';
 }
 
 /** Schedules count epochs of the job, in a trial, too: its steps are thrown away. */
@@ -177,6 +179,8 @@ export function jobSegment(
     stopPatience: spec.training.earlyStop.patienceEpochs,
     stopMinDelta: spec.training.earlyStop.minDelta,
     history: sharesHistory(spec) ? historyConfigOf(spec, request.counts) : noHistory,
+    localityScale: favours(spec) ? spec.sampling.locality.maxScale * scaleParts : scaleParts,
+    localityAdapts: adapts(spec) ? 1 : 0,
   };
 }
 
@@ -200,7 +204,14 @@ export function trialSegment(request: SegmentRequest): SegmentSpec {
     stopPatience: 0,
     stopMinDelta: 0,
     history: noHistory,
+    localityScale: firstScale(request.spec),
+    localityAdapts: 0,
   };
+}
+
+/** Of the first epoch. */
+function firstScale(spec: JobSpec): number {
+  return favours(spec) && !adapts(spec) ? spec.sampling.locality.maxScale * scaleParts : scaleParts;
 }
 
 function common({ spec, counts, layout, deviceCount }: SegmentRequest) {

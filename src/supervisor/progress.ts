@@ -13,6 +13,7 @@ import type {
   ExecutorTimes,
   JobProgress,
 } from '../records/job-record.ts';
+import { scaleParts } from '../spec/rules/locality.ts';
 
 /** What people see of a running job, computed from two looks at its segment. Pure. */
 
@@ -172,6 +173,12 @@ export function epochReportOf(
       deviceNames.map((name, index) => [name, epoch.deviceBatches[index] ?? 0]),
     ),
     executorTimes,
+    work: {
+      extractNs: epoch.extractNs,
+      trainNs: epoch.trainNs,
+      scale: epoch.localityScale / scaleParts,
+      next: epoch.nextScale,
+    },
   };
 }
 

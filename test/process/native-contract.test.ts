@@ -59,6 +59,7 @@ const spec = {
   stopPatience: 2,
   stopMinDelta: 0.01,
   history: { bytes: 0, staleVersions: 0, startVersion: 0, rowBytes: 0, levels: 0, numNodes: 0 },
+  ...{ localityScale: 16, localityAdapts: 0 },
 } as const;
 
 test('a segment counts what it was made for', () => {

@@ -135,6 +135,7 @@ export function jobPlan(): JobPlan {
       pinnedRows: 30,
       pinnedExplanation: '30.0 % of the rows, as the host has room',
       placement: null,
+      favoured: '',
     },
   };
 }

@@ -19,11 +19,13 @@ export interface Option {
   readonly model: NonNullable<SpecInit['model']>;
   readonly sampling?: NonNullable<SpecInit['sampling']>;
   readonly training?: Exclude<MessageInitShape<typeof TrainingSpecSchema>, TrainingSpec>;
+  readonly cache?: NonNullable<SpecInit['cache']>;
 }
 
-export function specOf({ dataset = 'cora', model, sampling, training }: Option): SpecInit {
+export function specOf({ dataset = 'cora', model, sampling, training, cache }: Option): SpecInit {
   return {
     dataset,
+    ...(cache === undefined ? {} : { cache }),
     model: { hiddenDim: 16, layers: 2, ...model },
     sampling: sampling ?? { fanouts },
     training: {
@@ -54,6 +56,12 @@ export const options: Readonly<Record<string, Option & { readonly accuracy: numb
     ...onCora,
     model: { type: GRAPHSAGE, normalization: Normalization.L2 },
     sampling: { fanouts, replace: true },
+  },
+  'graphsage-locality-layer-norm': {
+    ...onCora,
+    model: { type: GRAPHSAGE, normalization: Normalization.LAYER },
+    sampling: { fanouts: [4, 3], locality: { maxScale: 2.5, hopNodes: 500 } },
+    cache: { ratio: 0.2 },
   },
   'gcn-residual-new-nodes': {
     ...onCora,

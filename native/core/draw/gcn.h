@@ -11,8 +11,10 @@
 //   weight(u -> v) = inv(u) * (inv(v) * (d_v / taken_v)),  inv(x) = 1 / sqrt(d_x + 1)
 //   self_weight(v) = 1 / (d_v + 1)
 //
-// rounded to float32 once. taken_v = min(d_v, fanout) edges stand for all d_v of the row. Divisions
-// and roots of float64 are exactly rounded everywhere, so every device gives the same bits.
+// rounded to float32 once. taken_v = min(d_v, fanout) edges stand for all d_v of the row; where
+// some are favoured (locality.h) an edge counts 1 / q, rounded to float32, in place of d_v /
+// taken_v. Divisions and roots of float64 are exactly rounded everywhere, so every device gives the
+// same bits.
 
 namespace gnnd {
 

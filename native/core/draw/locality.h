@@ -8,8 +8,8 @@
 
 // Locality-aware sampling (Song and Jiang, ICS'22, section 4): nodes that devices hold, and nodes
 // that lead to them, are *favoured*: drawn s times as likely as others. The estimate stays unbiased
-// because each pick counts 1 / q, q being the probability with which it was really drawn. No
-// sampler draws so yet; from the day one does this is frozen, because it decides bits.
+// because each pick counts 1 / q, q being the probability with which it was really drawn. Frozen,
+// because it decides bits (core/sample/locality_hop.h).
 //
 //   A row of degree d > fanout f, m of whose neighbours are favoured, takes f distinct ones:
 //   x = f s m / (s m + d - m) favoured ones in the mean, at most m, and f - x others. How many it
@@ -55,21 +55,19 @@ GNND_HD uint32_t FavouredPicks(const LocalityRow& row, uint32_t word) {
   return static_cast<uint32_t>(wanted / parts) + (one_more ? 1 : 0);
 }
 
-// What a favoured pick counts: 1 / q, rounded once from float64. 1 / (d q) is its weight in a mean.
-GNND_HD float FavouredWeight(const LocalityRow& row) {
+// What a favoured pick counts: 1 / q. 1 / (d q) is its share in a mean over the row.
+GNND_HD double FavouredWeight(const LocalityRow& row) {
   if (TakesAllFavoured(row)) return 1;
-  return static_cast<float>(static_cast<double>(WeightOf(row)) /
-                            (static_cast<double>(row.fanout) * row.scale));
+  return static_cast<double>(WeightOf(row)) / (static_cast<double>(row.fanout) * row.scale);
 }
 
 // What another pick counts. REQUIRES: the row can take one, favoured < degree, and has room.
-GNND_HD float OtherWeight(const LocalityRow& row) {
+GNND_HD double OtherWeight(const LocalityRow& row) {
   if (TakesAllFavoured(row)) {
-    return static_cast<float>(static_cast<double>(row.degree - row.favoured) /
-                              static_cast<double>(row.fanout - row.favoured));
+    return static_cast<double>(row.degree - row.favoured) /
+           static_cast<double>(row.fanout - row.favoured);
   }
-  return static_cast<float>(static_cast<double>(WeightOf(row)) /
-                            (static_cast<double>(row.fanout) * kScaleOne));
+  return static_cast<double>(WeightOf(row)) / (static_cast<double>(row.fanout) * kScaleOne);
 }
 
 // Where in the row the neighbour stands that is number `index` of those that are not favoured.
@@ -93,13 +91,14 @@ GNND_HD uint64_t OtherPosition(const uint32_t* favoured, uint64_t count, uint64_
 GNND_HD uint32_t PickLocally(const DrawStream& stream, uint32_t node, const LocalityRow& row,
                              const uint32_t* favoured, uint32_t* picks) {
   const uint32_t words_per_draw = WordsPerDraw(row.degree);
-  const uint32_t near = FavouredPicks(row, RowWords(stream, node, 0).word[0]);
+  PhiloxWords words = RowWords(stream, node, 0);
+  const uint32_t near = FavouredPicks(row, words.word[0]);
   for (uint32_t j = 0; j < row.fanout; ++j) {
     const bool is_near = j < near;
     const uint32_t first = is_near ? 0 : near;
     const uint64_t among = is_near ? row.favoured : row.degree - row.favoured;
     const uint64_t last = among - (is_near ? near : row.fanout - near) + (j - first);
-    uint64_t pick = UniformDrawAt(stream, node, words_per_draw, j + 1, last + 1);
+    uint64_t pick = UniformDraw(stream, node, words_per_draw, j + 1, last + 1, &words);
     for (uint32_t i = first; i < j; ++i) {
       if (picks[i] == pick) {
         pick = last;
@@ -126,13 +125,15 @@ struct LocalityScale {
   bool fixed = false;
 };
 
-// After an epoch whose batches took so long to extract and to train, in any unit; below 2^59.
-GNND_HD LocalityScale NextScale(LocalityScale now, uint64_t extract, uint64_t train) {
+// After an epoch whose batches took so long to extract and to train, in any unit; below 2^59. It
+// stays at `most` or below.
+GNND_HD LocalityScale NextScale(LocalityScale now, uint64_t extract, uint64_t train,
+                                uint32_t most = kScaleMost) {
   if (now.fixed) return now;
   const uint64_t both = extract + train;
   if (5 * extract > both) {
-    if (now.scale >= kScaleMost) return {now.scale, now.before, true};
-    const uint32_t doubled = now.scale > kScaleMost / 2 ? kScaleMost : 2 * now.scale;
+    if (now.scale >= most) return {now.scale, now.before, true};
+    const uint32_t doubled = now.scale > most / 2 ? most : 2 * now.scale;
     return {doubled, now.scale, false};
   }
   if (20 * extract < 3 * both && now.scale != kScaleOne) {

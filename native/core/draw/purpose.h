@@ -21,6 +21,7 @@ enum class Purpose : uint32_t {
   kLabor = 18,            // keys of LABOR's draws
   kPlugin = 19,           // a user's sampler
   kScript = 20,           // where torch's own generator starts in a batch of a user's model
+  kLocality = 21,         // neighbour picks that favour some (locality.h)
   kCacheOrder = 32,       // the RANDOM cache policy; decides no bit of a model
   kPageKey = 240,         // keys of a stream's blocks from 2^16 on (philox.h)
   kRelationKey = 241,     // keys of relations

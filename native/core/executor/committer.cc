@@ -128,9 +128,19 @@ Status Committer::ApplyHeadGroup(uint64_t version) {
               segment_.epoch_devices(shape.EpochOfGroup(version)).begin());
     const Sha256Digest digest = work_.DigestOf(segment_.parameters(version + 1));
     std::copy(digest.begin(), digest.end(), epoch.parameters_sha256);
+    WriteScale(shape.EpochOfGroup(version));
     epoch.end_ns = MonotonicNs();
   }
   return Status::Ok();
+}
+
+void Committer::WriteScale(uint64_t epoch) {
+  const LocalityConfig& locality = segment_.config().locality;
+  EpochEntry& entry = segment_.epoch(epoch);
+  // Recorded by an earlier attempt, or by a committer that died before its commit.
+  if (locality.adapts == 0 || entry.next_scale.scale != 0) return;
+  const LocalityScale now = epoch == 0 ? LocalityScale{} : segment_.epoch(epoch - 1).next_scale;
+  entry.next_scale = NextScale(now, entry.sums.extract_ns, entry.sums.train_ns, locality.scale);
 }
 
 Status Committer::FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_seeds) {
@@ -159,6 +169,8 @@ Status Committer::FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_see
     sums->seeds += hand_in.seeds;
     sums->correct += hand_in.correct;
     sums->loss_sum += hand_in.loss_sum;
+    sums->extract_ns += hand_in.extract_ns;
+    sums->train_ns += hand_in.train_ns;
     sums->digest = FoldLedgerDigest(sums->digest, segment_.EpochNumber(epoch),
                                     shape.IndexOfBatch(hand_in.batch));
     ++devices[hand_in.device];

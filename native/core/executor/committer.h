@@ -48,6 +48,8 @@ class Committer {
 
  private:
   Status ApplyHeadGroup(uint64_t version);
+  // The scale of the epoch after this one, whose sums are written.
+  void WriteScale(uint64_t epoch);
   Status FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_seeds);
   void WriteRun(const EvalRun& run, const EvalShape& shape);
   void WriteBest(uint64_t epoch, std::optional<uint64_t> before);

@@ -8,9 +8,10 @@
 namespace gnnd {
 namespace {
 
-TopologyView ViewOf(const Topology& topology, std::span<const float> edge_weights) {
+TopologyView ViewOf(const Topology& topology, const GraphSampler::Options& options) {
   TopologyView view = topology.view();
-  view.edge_weight = edge_weights;
+  view.edge_weight = options.edge_weights;
+  view.favoured = options.favoured;
   return view;
 }
 
@@ -21,8 +22,8 @@ Result<std::unique_ptr<SampleWork>> GraphSampler::Create(Topology topology, Opti
   SamplerOptions& sampler = options.sampler;
   if (sampler.algorithm == Algorithm::kPlugin) {
     sampler.plugin =
-        GNND_VALUE(SamplerPlugin::Load(sampler.source, ViewOf(topology, options.edge_weights),
-                                       sampler.fanouts, sampler.weights == EdgeWeights::kGiven));
+        GNND_VALUE(SamplerPlugin::Load(sampler.source, ViewOf(topology, options), sampler.fanouts,
+                                       sampler.weights == EdgeWeights::kGiven));
   }
   return std::unique_ptr<SampleWork>(
       new GraphSampler(std::move(topology), std::move(options), layout));
@@ -31,15 +32,14 @@ Result<std::unique_ptr<SampleWork>> GraphSampler::Create(Topology topology, Opti
 GraphSampler::GraphSampler(Topology topology, Options options, const RecordLayout& layout)
     : topology_(std::move(topology)),
       options_(std::move(options)),
-      sampler_(ViewOf(topology_, options_.edge_weights), options_.sampler, layout,
-               DetectInstructionSet()) {
+      sampler_(ViewOf(topology_, options_), options_.sampler, layout, DetectInstructionSet()) {
   seeds_.reserve(options_.batch_size);
 }
 
 Status GraphSampler::Start(const SampleTask& task) {
   const BatchKey key{options_.random_seed, task.epoch, task.batch};
   SeedsOf(key, options_.train_nodes, options_.batch_size, &seeds_);
-  return sampler_.Sample(key, seeds_, task.slot);
+  return sampler_.Sample(key, seeds_, task.slot, task.scale);
 }
 
 Status GraphSampler::Finish(const SampleTask& task, SampleReport* report) {

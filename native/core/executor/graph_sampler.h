@@ -22,6 +22,7 @@ class GraphSampler final : public SampleWork {
     std::vector<uint32_t> train_nodes;
     SamplerOptions sampler;
     std::span<const float> edge_weights{};  // [num_edges] or empty, borrowed; for plug-ins
+    std::span<const uint8_t> favoured{};    // [num_nodes] or empty, borrowed; for locality
   };
 
   // `layout` is that of this graph and these options. Loads the plug-in that is to draw:

@@ -6,6 +6,7 @@
 
 #include "core/base/status.h"
 #include "core/device/use.h"
+#include "core/draw/locality.h"
 
 // What a Sampler computes, apart from when: the Sampler loop (sampler_loop.h) decides which batch
 // is next and where it goes; an implementation of this interface makes the record.
@@ -17,6 +18,7 @@ struct SampleTask {
   uint32_t epoch = 0;  // the one that decides random numbers (kTrialEpoch in a trial)
   uint32_t batch = 0;
   std::span<std::byte> slot{};  // holds whatever an earlier record left
+  uint32_t scale = kScaleOne;   // the epoch's, of favoured neighbours
 };
 
 struct SampleReport {
@@ -43,9 +45,9 @@ class SampleWork {
   // computed while the record of the one before is copied.
   virtual uint32_t depth() const { return 1; }
 
-  // Begins to make the record of a batch in its slot: a pure function of (epoch, batch), so that a
-  // batch whose Sampler died is made again, identically. May return at once; what is not ready then
-  // Finish waits for. After an error nothing of this batch is under way.
+  // Begins to make the record of a batch in its slot: a pure function of (epoch, batch, scale), so
+  // that a batch whose Sampler died is made again, identically. May return at once; what is not
+  // ready then Finish waits for. After an error nothing of this batch is under way.
   virtual Status Start(const SampleTask& task) = 0;
 
   // The batch that was started first of those not finished: when it returns the record is complete

@@ -85,7 +85,8 @@ class SamplerLoop {
     TrimIfGrown(slot);
     self_.Progress(Stage::kSample, batch);
     const SampleTask task{segment_.EpochNumber(shape.EpochOfBatch(batch)),
-                          static_cast<uint32_t>(shape.IndexOfBatch(batch)), segment_.slot(slot)};
+                          static_cast<uint32_t>(shape.IndexOfBatch(batch)), segment_.slot(slot),
+                          segment_.ScaleOf(shape.EpochOfBatch(batch))};
     const uint64_t start_ns = MonotonicNs();
     GNND_TRY(work_.Start(task));
     in_hand_.push_back({batch, task, start_ns});

@@ -210,7 +210,8 @@ class TrainerLoop {
     extracted_ = *extracted;
     const uint64_t prune_ns = extracted_.report.history.prune_ns;
     if (work_.keeps_history()) self_.log().AddStage(Stage::kPrune, prune_ns);
-    self_.log().AddStage(Stage::kExtract, extracted_.busy_ns - prune_ns);
+    extracted_ns_ = extracted_.busy_ns - prune_ns;
+    self_.log().AddStage(Stage::kExtract, extracted_ns_);
     CountExtracted(extracted_.report);
     CountHistory(extracted_.report.history);
     return Status::Ok();
@@ -328,6 +329,8 @@ class TrainerLoop {
     hand_in.loss_sum = report.loss_sum;
     hand_in.device = self_.log().device();
     hand_in.incarnation = self_.id().incarnation;
+    hand_in.extract_ns = extracted_ns_;
+    hand_in.train_ns = MonotonicNs() - start_ns;
     GNND_TRY(self_.batches().MarkTrained(batch));
     held_ = ahead;
     self_.log().AddStage(Stage::kTrain, MonotonicNs() - start_ns);
@@ -425,6 +428,7 @@ class TrainerLoop {
   Committer committer_;
   const bool standby_;
   std::optional<uint64_t> held_;        // taken, counted over the job
+  uint64_t extracted_ns_ = 0;           // that it took
   Extracted extracted_;                 // of held_, once its extraction is finished
   std::optional<EvalShape> shapes_[2];  // by EvalNodes
   // Last, so that its thread ends first.

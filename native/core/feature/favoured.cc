@@ -1,7 +1,10 @@
 #include "core/feature/favoured.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
+#include "core/base/atomic_file.h"
 #include "core/base/check.h"
 
 namespace gnnd {
@@ -44,6 +47,45 @@ std::vector<std::vector<uint32_t>> FavouredSets(const TopologyView& topology,
     nodes.resize(kept);
   }
   return sets;
+}
+
+std::vector<uint8_t> FavouredHops(const TopologyView& topology, std::span<const uint32_t> placed,
+                                  uint32_t hops, uint32_t most) {
+  GNND_CHECK(hops <= 8);
+  std::vector<uint8_t> bytes(topology.num_nodes());
+  const std::vector<std::vector<uint32_t>> sets = FavouredSets(topology, placed, hops, most);
+  for (uint32_t layer = 0; layer < hops; ++layer) {
+    const auto bit = static_cast<uint8_t>(1U << (hops - 1 - layer));
+    for (const uint32_t node : sets[layer]) bytes[node] |= bit;
+  }
+  return bytes;
+}
+
+Status WriteFavoured(std::span<const uint8_t> hops, const std::string& path) {
+  const std::array<uint64_t, 1> words{(hops.size() + 3) / 4};
+  AtomicFile file(path);
+  GNND_TRY(file.Create());
+  const std::string header = NpyHeader(NpyType::kUint32, words);
+  GNND_TRY(file.Write(std::as_bytes(std::span(header.data(), header.size()))));
+  GNND_TRY(file.Write(std::as_bytes(hops)));
+  const std::array<std::byte, 3> rest{};
+  GNND_TRY(file.Write(std::span(rest).first(4 * words[0] - hops.size())));
+  return file.Commit();
+}
+
+Result<FavouredMap> FavouredMap::Open(const std::string& path, uint32_t num_nodes) {
+  NpyArray array = GNND_VALUE(NpyArray::Open(path));
+  GNND_TRY(array.Expect({NpyType::kUint32}, {(uint64_t{num_nodes} + 3) / 4}));
+  FavouredMap map;
+  map.array_ = std::move(array);
+  map.num_nodes_ = num_nodes;
+  return map;
+}
+
+std::span<const uint8_t> FavouredMap::hops() const {
+  if (num_nodes_ == 0) return {};
+  const std::span<const std::byte> bytes = std::as_bytes(array_.values<uint32_t>());
+  return {reinterpret_cast<const uint8_t*>(bytes.data()), num_nodes_};
 }
 
 }  // namespace gnnd

@@ -10,12 +10,14 @@ namespace gnnd {
 // A graph in compressed sparse column form: row v lists the in-neighbours of node v.
 // Borrows its memory. Invariants: indptr has num_nodes + 1 entries, starts at 0, is monotone and
 // ends at indices.size(); every index is below num_nodes. Rows may be empty, hold self-loops and
-// repeat a neighbour. `alias` and `edge_weight` have an entry for each index, or none at all.
+// repeat a neighbour. `alias` and `edge_weight` have an entry for each index, or none at all;
+// `favoured` has one for each node or none: bit h says that hop h favours it (feature/favoured.h).
 struct TopologyView {
   std::span<const uint64_t> indptr;
   std::span<const uint32_t> indices;
   std::span<const AliasEntry> alias{};
   std::span<const float> edge_weight{};
+  std::span<const uint8_t> favoured{};
 
   uint32_t num_nodes() const { return static_cast<uint32_t>(indptr.size() - 1); }
   uint64_t num_edges() const { return indices.size(); }

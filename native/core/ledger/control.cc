@@ -39,6 +39,22 @@ Status Segment::BeginTrained(std::span<const float> given) {
   return Status::Ok();
 }
 
+Status Segment::RecordScales(std::span<const LocalityScale> scales) {
+  if (scales.size() > shape_.epochs || config().locality.adapts == 0 ||
+      header_->next_row.load(std::memory_order_acquire) != 0) {
+    return Status(Code::kInvalidArgument, "the segment takes no scales of so many epochs");
+  }
+  for (size_t e = 0; e < scales.size(); ++e) {
+    if (!config().locality.MayFollow(scales[e])) {
+      return Status(Code::kInvalidArgument, "epoch " + std::to_string(e) + ": scale " +
+                                                std::to_string(scales[e].scale) + "/16 after " +
+                                                std::to_string(scales[e].before) + "/16");
+    }
+    epoch(e).next_scale = scales[e];
+  }
+  return Status::Ok();
+}
+
 Result<ExecutorId> Segment::RegisterExecutor(Role role, uint32_t device_index) {
   if (device_index >= config().num_devices) {
     return Status(Code::kInvalidArgument, "device " + std::to_string(device_index) + " of " +

@@ -42,8 +42,9 @@ struct ImageShape {
   uint64_t stop_patience;
   double stop_min_delta;
   uint64_t history_bytes;  // of the history that Trainers share; 0: there is none
+  uint64_t locality;       // the largest scale, and from bit 32 on whether it adapts
 };
-static_assert(sizeof(ImageShape) == 128);
+static_assert(sizeof(ImageShape) == 136);
 
 struct ImageHeader {
   uint64_t magic;
@@ -62,7 +63,7 @@ struct ImageHeader {
   uint64_t saved_history_bytes;
   char owner[kImageOwnerBytes];
 };
-static_assert(sizeof(ImageHeader) == 328);
+static_assert(sizeof(ImageHeader) == 336);
 
 // In their order in the file, each right behind the one before; the digest follows.
 struct Sections {
@@ -112,6 +113,7 @@ ImageShape ShapeOf(const SegmentConfig& config) {
   shape.stop_patience = config.early_stop.patience;
   shape.stop_min_delta = config.early_stop.min_delta;
   shape.history_bytes = JobHistory::BytesOf(config.history, config.group);
+  shape.locality = uint64_t{config.locality.adapts} << 32 | config.locality.scale;
   return shape;
 }
 
@@ -320,6 +322,7 @@ Status CheckShape(const ImageShape& wanted, const ImageShape& found, const std::
       {"evaluate_every", wanted.evaluate_every, found.evaluate_every},
       {"early_stop.patience", wanted.stop_patience, found.stop_patience},
       {"bytes of history", wanted.history_bytes, found.history_bytes},
+      {"locality", wanted.locality, found.locality},
   };
   for (const Field& field : fields) {
     if (field.wanted == field.found) continue;
@@ -356,7 +359,8 @@ Status CheckPlaces(const Segment& segment, const ImageHeader& header, const std:
   for (uint64_t e = 0; e < header.epochs; ++e) {
     EpochEntry entry;
     std::memcpy(&entry, bytes + SectionsOf(header).entries_at + e * sizeof(entry), sizeof(entry));
-    if (entry.best_epoch > e || entry.best_buffer > 1 || entry.stop_reference > e) {
+    if (entry.best_epoch > e || entry.best_buffer > 1 || entry.stop_reference > e ||
+        !segment.config().locality.MayFollow(entry.next_scale)) {
       return Corrupted(path, "epoch " + std::to_string(e) + " contradicts itself");
     }
   }

@@ -8,6 +8,7 @@
 #include "core/base/futex.h"
 #include "core/base/mapping.h"
 #include "core/base/robust_mutex.h"
+#include "core/draw/locality.h"
 #include "core/history/job_history.h"
 #include "core/ledger/build_id.h"
 #include "core/ledger/early_stop.h"
@@ -135,6 +136,18 @@ enum class StalenessCompensation : uint16_t {
   kPredict = 1,  // at what that version's optimizer expects as many steps later
 };
 
+// How much more likely than others favoured neighbours are drawn (core/draw/locality.h).
+struct LocalityConfig {
+  uint32_t scale = kScaleOne;  // of every epoch, or the most
+  uint32_t adapts = 0;         // 1: from 1 on, by what extraction takes
+
+  // Whether an epoch may have been followed by this one.
+  bool MayFollow(const LocalityScale& next) const {
+    const auto may = [this](uint32_t one) { return one >= kScaleOne && one <= scale; };
+    return adapts == 0 || (may(next.scale) && may(next.before));
+  }
+};
+
 // What Create is told and then lies in the header, frozen; every attacher computes the same Layout
 // from it.
 struct SegmentConfig {
@@ -167,8 +180,9 @@ struct SegmentConfig {
   // with it. Counts in queue_max_bytes whatever lies in the slots; rounded up to kPageBytes.
   uint64_t registered_bytes = 0;
   HistoryConfig history;  // that all Trainers share; none where each has its own
+  LocalityConfig locality;
 };
-static_assert(sizeof(SegmentConfig) == 168);
+static_assert(sizeof(SegmentConfig) == 176);
 
 // One cache line per word that different processes write often.
 struct alignas(64) SharedEvent {
@@ -292,7 +306,9 @@ struct alignas(64) HandIn {
   double loss_sum;
   uint32_t device;
   uint32_t incarnation;
-  uint64_t reserved[3];
+  uint64_t extract_ns;  // that E and T took, whether anybody waited or not; decide no bit by
+  uint64_t train_ns;    // themselves
+  uint64_t reserved;
 };
 static_assert(sizeof(HandIn) == 64);
 
@@ -316,9 +332,11 @@ struct alignas(64) EpochSums {
   uint64_t correct;
   double loss_sum;
   uint64_t digest;  // ledger digest, batches folded in the order of commits
-  uint64_t reserved;
+  uint64_t extract_ns;
+  uint64_t train_ns;
+  uint64_t reserved[7];
 };
-static_assert(sizeof(EpochSums) == 64);
+static_assert(sizeof(EpochSums) == 128);
 
 struct alignas(64) EpochEntry {
   uint64_t end_ns;                // just before the last commit; valid once that is visible
@@ -338,8 +356,12 @@ struct alignas(64) EpochEntry {
   uint32_t best_buffer;     // which of the two holds its parameters
   uint32_t stop_reference;  // reference epoch of early_stop.h
   uint32_t stops;           // 1: no epoch follows
+  // As end_ns: the scale of the next epoch, where it adapts. The same each time that it is written:
+  // what an earlier attempt made of this epoch stands here from the beginning.
+  LocalityScale next_scale;
 };
 static_assert(std::is_standard_layout_v<EpochEntry>);
+static_assert(sizeof(LocalityScale) == 12);
 static_assert(sizeof(EpochEntry) == 64 + sizeof(EpochSums) + 128);
 
 // What a chunk of an evaluation came to. Only the last phase's chunks have nodes.

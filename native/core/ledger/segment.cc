@@ -176,6 +176,13 @@ std::span<const float> Segment::ParametersOf(const EvalRun& run) const {
   return parameters(VersionOf(run));
 }
 
+uint32_t Segment::ScaleOf(uint64_t epoch_index) const {
+  const LocalityConfig& locality = config().locality;
+  if (locality.adapts == 0) return locality.scale;
+  // Visible with the commit of the epoch before, without which no batch of this one is claimed.
+  return epoch_index == 0 ? kScaleOne : epoch(epoch_index - 1).next_scale.scale;
+}
+
 uint64_t Segment::ClaimEnd(uint64_t version) const {
   return std::min(shape_.ClaimEnd(version), EpochsToTrain() * shape_.batches_per_epoch);
 }

@@ -160,6 +160,10 @@ struct EpochReport {
   uint64_t ledger_digest =
       0;  // equals ExpectedLedgerDigest iff each batch was committed once, in order
   uint64_t final_version = 0;  // version after the epoch
+  uint64_t extract_ns = 0;     // that E and T of its batches took, summed
+  uint64_t train_ns = 0;
+  uint32_t scale = 0;  // of favoured neighbours, in sixteenths; 16: nobody was favoured
+  std::optional<LocalityScale> next_scale;  // of the epoch after it, where it adapts
   std::vector<uint64_t> device_batches;
   Sha256Digest parameters_sha256{};  // after the epoch, padding left out; zero until then
   // Nothing more will be known of it, the test nodes' accuracy at the end aside.
@@ -246,6 +250,11 @@ class Segment {
   // kInvalidArgument when the segment is another one or the parameters have another size.
   Status BeginTrained(std::span<const float> parameters);
 
+  // What an earlier attempt made of the first epochs, in order: each was followed by this scale,
+  // and is again if it is trained again. Before anybody registers. kInvalidArgument for more than
+  // there are epochs, or for a scale that cannot be.
+  Status RecordScales(std::span<const LocalityScale> scales);
+
   // A row for an executor about to be spawned. kInvalidArgument when the device does not exist or
   // no row is left: the attempt has used up its restarts.
   Result<ExecutorId> RegisterExecutor(Role role, uint32_t device);
@@ -287,6 +296,10 @@ class Segment {
   const JobShape& shape() const { return shape_; }
   uint64_t parameter_floats() const { return config().parameter_floats; }
   int fd() const { return fd_.get(); }
+
+  // How much more likely than others the epoch's batches draw favoured neighbours, in sixteenths.
+  // REQUIRES: its batches may be claimed.
+  uint32_t ScaleOf(uint64_t epoch_index) const;
 
   // The number of a segment epoch in batch keys.
   uint32_t EpochNumber(uint64_t epoch_index) const {

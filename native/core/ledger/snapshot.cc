@@ -98,6 +98,8 @@ void CopySums(const EpochSums& sums, std::span<const uint64_t> devices, EpochRep
   report->correct = sums.correct;
   report->loss_sum = sums.loss_sum;
   report->ledger_digest = sums.digest;
+  report->extract_ns = sums.extract_ns;
+  report->train_ns = sums.train_ns;
   report->device_batches.assign(devices.begin(), devices.end());
 }
 
@@ -147,10 +149,13 @@ EpochReport Segment::ReportEpoch(uint32_t epoch_index) const {
   report.epoch = EpochNumber(epoch_index);
   report.start_ns = Read(epoch_start(epoch_index));
   report.device_batches.resize(config().num_devices);
+  const uint64_t begun = Version() / groups;
+  report.scale = begun >= epoch_index ? ScaleOf(epoch_index) : 0;
   report.final_version = (uint64_t{epoch_index} + 1) * groups;
   report.committed = Version() >= report.final_version;
   if (report.committed) {
     report.end_ns = entry.end_ns;
+    if (config().locality.adapts != 0) report.next_scale = entry.next_scale;
     CopySums(entry.sums, epoch_devices(epoch_index), &report);
   } else {
     // In progress: this version's sums, unless the next two steps come in between.

@@ -99,6 +99,11 @@ Status CheckSizes(const SegmentSpec& spec) {
   return Status::Ok();
 }
 
+Status CheckLocality(const SegmentSpec& spec) {
+  GNND_TRY(CheckRange("locality.scale", spec.locality.scale, kScaleOne, kScaleMost));
+  return CheckRange("locality.adapts", spec.locality.adapts, 0, 1);
+}
+
 Status CheckHistory(const SegmentSpec& spec) {
   const HistoryConfig& history = spec.history;
   if (history.bytes == 0) return Status::Ok();
@@ -132,6 +137,7 @@ Status ValidateSpec(const SegmentSpec& spec) {
   }
   GNND_TRY(CheckRange("num_slots", spec.num_slots, 1, kMaxBatches));
   GNND_TRY(CheckHistory(spec));
+  GNND_TRY(CheckLocality(spec));
   GNND_TRY(CheckRange("num_devices", spec.num_devices, 1, kMaxDevices));
   GNND_TRY(CheckRange("max_executors", spec.max_executors, 1, 1U << 20));
   return CheckSizes(spec);

@@ -29,6 +29,9 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::Create(const Device& devic
   if (options.algorithm == Algorithm::kPlugin) {
     return Status(Code::kDeviceUnavailable, "a user's sampler runs on CPU devices only");
   }
+  if (options.locality.on()) {
+    return Status(Code::kDeviceUnavailable, "locality-aware sampling runs on CPU devices only");
+  }
   std::unique_ptr<DeviceSampler> sampler(new DeviceSampler(device, layout, batches));
   GNND_TRY(sampler->Upload(topology, batches));
   const gnnd_device_sampler_config config = sampler->ConfigOf(topology, options, batches);

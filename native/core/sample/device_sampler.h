@@ -33,7 +33,7 @@ class DeviceSampler {
   // `layout` is that of this graph and these options; the topology has alias tables where the
   // algorithm is kWeighted. Borrows the device. kDeviceMemory where the graph and `depth`
   // workspaces do not fit its budget; kDeviceUnavailable for what it cannot do: plug-ins of
-  // samplers.
+  // samplers, and locality.
   static Result<std::unique_ptr<DeviceSampler>> Create(const Device& device,
                                                        const TopologyView& topology,
                                                        const SamplerOptions& options,

@@ -288,6 +288,26 @@ class SampledHop : private HopRing<Table> {
   bool replace_;
 };
 
+// Asks for what the roads that read rows whole will want: the bounds of a row further on, and the
+// first ids of one that comes soon.
+GNND_PREFETCHES void PrefetchRowsAhead(PrefetchLevel level, const TopologyView& topology,
+                                       const HopTask& task, uint32_t row) {
+  constexpr uint32_t kBoundsAhead = 24;
+  constexpr uint32_t kRowsAhead = 8;
+  constexpr uint64_t kIdsPerLine = 16;
+  const uint32_t end = task.num_dst;
+  const uint64_t* indptr = topology.indptr.data();
+  if (end - row > kBoundsAhead) Prefetch(level, indptr + task.nodes[row + kBoundsAhead]);
+  if (end - row <= kRowsAhead) return;
+  const uint32_t node = task.nodes[row + kRowsAhead];
+  const uint64_t first = indptr[node];
+  const uint64_t last = std::min(indptr[node + 1], first + ExpandBuffers::kChunkIds);
+  // From the start of the first line: a row that begins inside one ends in one more.
+  for (uint64_t e = first - first % kIdsPerLine; e < last; e += kIdsPerLine) {
+    Prefetch(level, topology.indices.data() + e);
+  }
+}
+
 // Ids on their way into a sample where rows are read in sequence: chunks of them wait between the
 // prefetch of their table entries and their use.
 template <typename Table>

@@ -20,14 +20,20 @@ void GcnWeights::AddNodes(const TopologyView& topology, std::span<const uint32_t
   touched_ = std::max<uint64_t>(touched_, count);
 }
 
-void GcnWeights::Fill(std::span<const uint32_t> indptr, uint32_t first_row, const uint32_t* src,
-                      float* weight, float* self_weight) const {
+void GcnWeights::Fill(std::span<const uint32_t> indptr, uint32_t first_row, bool unequal,
+                      const uint32_t* src, float* weight, float* self_weight) const {
   const double* const inv = inv_.data();
   for (size_t row = first_row; row + 1 < indptr.size(); ++row) {
     self_weight[row] = GcnSelfWeight(degree_[row]);
     const uint32_t begin = indptr[row];
     const uint32_t end = indptr[row + 1];
     if (begin == end) continue;
+    if (unequal) {
+      for (uint32_t e = begin; e < end; ++e) {
+        weight[e] = GcnWeight(inv[src[e]], inv[row] * static_cast<double>(weight[e]));
+      }
+      continue;
+    }
     const double factor = GcnRowFactor(inv[row], degree_[row], end - begin);
     for (uint32_t e = begin; e < end; ++e) weight[e] = GcnWeight(inv[src[e]], factor);
   }

@@ -21,8 +21,9 @@ class GcnWeights {
   void AddNodes(const TopologyView& topology, std::span<const uint32_t> nodes);
 
   // Writes the weights of rows first_row .. of a block: indptr[num_dst + 1] and src[num_edges] in,
-  // weight[num_edges] and self_weight[num_dst] out. All its nodes must be known.
-  void Fill(std::span<const uint32_t> indptr, uint32_t first_row, const uint32_t* src,
+  // weight[num_edges] and self_weight[num_dst] out. All its nodes must be known. Where neighbours
+  // were drawn with `unequal` probabilities, weight is 1 / q of each edge before.
+  void Fill(std::span<const uint32_t> indptr, uint32_t first_row, bool unequal, const uint32_t* src,
             float* weight, float* self_weight) const;
 
   // Memory touched so far.

@@ -17,8 +17,7 @@ class LaborHop {
  public:
   LaborHop(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
            const LaborLoops& loops, const LaborKeys& keys, uint32_t fanout, HopTask* task)
-      : graph_indptr_(topology.indptr.data()),
-        graph_indices_(topology.indices.data()),
+      : topology_(topology),
         level_(buffers->level),
         ids_(table, buffers, task),
         loops_(loops),
@@ -29,10 +28,10 @@ class LaborHop {
   void Run() {
     uint32_t edges = task_->num_edges;  // taken; those that waited are written
     for (uint32_t row = task_->first_row; row < task_->num_dst; ++row) {
-      PrefetchRow(row);
-      const uint64_t begin = graph_indptr_[task_->nodes[row]];
-      const uint64_t degree = graph_indptr_[task_->nodes[row] + 1] - begin;
-      const uint32_t taken = TakeRow(graph_indices_ + begin, degree);
+      PrefetchRowsAhead(level_, topology_, *task_, row);
+      const uint64_t begin = topology_.indptr[task_->nodes[row]];
+      const uint64_t degree = topology_.indptr[task_->nodes[row] + 1] - begin;
+      const uint32_t taken = TakeRow(topology_.indices.data() + begin, degree);
       std::fill_n(task_->weight + edges, taken, LaborWeight(fanout_, degree));
       edges += taken;
       task_->indptr[row + 1] = edges;
@@ -44,23 +43,6 @@ class LaborHop {
   static constexpr uint32_t kChunkIds = ExpandBuffers::kChunkIds;
   static constexpr uint64_t kIdsPerLine = 16;
   static_assert(kChunkIds + kLaborSlack <= ExpandBuffers::kMaxGroupEdges);
-
-  GNND_PREFETCHES void PrefetchRow(uint32_t row) const {
-    constexpr uint32_t kBoundsAhead = 24;
-    constexpr uint32_t kRowsAhead = 8;
-    const uint32_t end = task_->num_dst;
-    if (end - row > kBoundsAhead) {
-      Prefetch(level_, graph_indptr_ + task_->nodes[row + kBoundsAhead]);
-    }
-    if (end - row <= kRowsAhead) return;
-    const uint32_t node = task_->nodes[row + kRowsAhead];
-    const uint64_t first = graph_indptr_[node];
-    const uint64_t last = std::min(graph_indptr_[node + 1], first + kChunkIds);
-    // From the start of the first line: a row that begins inside one ends in one more.
-    for (uint64_t e = first - first % kIdsPerLine; e < last; e += kIdsPerLine) {
-      Prefetch(level_, graph_indices_ + e);
-    }
-  }
 
   // Returns how many neighbours the row takes.
   uint32_t TakeRow(const uint32_t* row, uint64_t degree) {
@@ -84,8 +66,7 @@ class LaborHop {
     return taken;
   }
 
-  const uint64_t* graph_indptr_;
-  const uint32_t* graph_indices_;
+  const TopologyView& topology_;
   PrefetchLevel level_;
   IdStream<Table> ids_;
   const LaborLoops& loops_;

@@ -29,6 +29,7 @@ enum class EdgeWeights : uint32_t {
   kVisits = 2,   // how often the walks of a node came by; walks only
   kInverse = 3,  // one over the probability of being taken; LABOR only
   kGiven = 4,    // what the plug-in says; plug-ins only
+  kShares = 5,   // shares in the mean over the whole row; locality only
 };
 
 struct WalkOptions {
@@ -42,6 +43,22 @@ inline constexpr uint32_t kMaxWalkLength = 64;
 
 struct LaborOptions {
   uint32_t dependency_window = 1;  // batches for which a node keeps its number, at least 1
+};
+
+// How the scale of favoured neighbours follows from epoch to epoch.
+enum class LocalitySchedule : uint32_t {
+  kFixed = 1,     // it is the largest one in every epoch
+  kAdaptive = 2,  // from 1 on, by what extraction takes (core/draw/locality.h)
+};
+
+// Locality-aware sampling, as the job's spec says.
+struct LocalityOptions {
+  double max_scale = 1;  // s at most, 1 to 8 in sixteenths; 1 = off
+  LocalitySchedule schedule = LocalitySchedule::kFixed;
+  double ratio = 0;           // share of the nodes that count as held, in the order of hotness
+  uint32_t hop_nodes = 8192;  // favoured nodes of each hop before the last, at most
+
+  bool on() const { return max_scale > 1; }
 };
 
 // Which plug-in, as the job's spec says.
@@ -62,9 +79,10 @@ struct SamplerOptions {
   Algorithm algorithm = Algorithm::kUniform;
   bool replace = false;  // kUniform and kWeighted: a row may draw a neighbour again
   Expansion expansion = Expansion::kAll;
-  WalkOptions walk{};     // read for kWalk only
-  LaborOptions labor{};   // read for kLabor only
-  PluginSource source{};  // read for kPlugin only
+  WalkOptions walk{};          // read for kWalk only
+  LaborOptions labor{};        // read for kLabor only
+  LocalityOptions locality{};  // for kUniform without replacement; its weights are kShares or kGcn
+  PluginSource source{};       // read for kPlugin only
   // kPlugin: what draws. Null where a sampler is only described, not run.
   std::shared_ptr<SamplerPlugin> plugin{};
 };

@@ -26,6 +26,15 @@ std::variant<DenseRelabel, HashRelabel> MakeTable(uint32_t num_nodes, uint32_t m
 uint32_t* WordsAt(std::byte* slot, uint64_t at) { return reinterpret_cast<uint32_t*>(slot + at); }
 float* FloatsAt(std::byte* slot, uint64_t at) { return reinterpret_cast<float*>(slot + at); }
 
+// Neighbours that were drawn alike, or all: each counts the same in the mean.
+void FillEqualShares(HopTask* task) {
+  for (uint32_t row = task->first_row; row < task->num_dst; ++row) {
+    const uint32_t begin = task->indptr[row];
+    const uint32_t end = task->indptr[row + 1];
+    std::fill(task->weight + begin, task->weight + end, static_cast<float>(1.0 / (end - begin)));
+  }
+}
+
 Status BadSeeds(const std::string& what) {
   return Status(Code::kInvalidArgument, "seeds: " + what);
 }
@@ -51,6 +60,10 @@ Sampler::Sampler(TopologyView topology, SamplerOptions options, const RecordLayo
              (options_.weights == EdgeWeights::kVisits));
   GNND_CHECK((options_.algorithm == Algorithm::kPlugin) == (options_.plugin != nullptr));
   GNND_CHECK(options_.algorithm == Algorithm::kPlugin || options_.weights != EdgeWeights::kGiven);
+  GNND_CHECK(options_.locality.on() || options_.weights != EdgeWeights::kShares);
+  GNND_CHECK(!options_.locality.on() ||
+             (options_.algorithm == Algorithm::kUniform && !options_.replace &&
+              options_.weights != EdgeWeights::kNone));
   const WalkOptions& walk = walk_buffers_.options;
   GNND_CHECK(walk.walks >= 1 && walk.walks <= kMaxWalks);
   GNND_CHECK(walk.length >= 1 && walk.length <= kMaxWalkLength);
@@ -63,7 +76,11 @@ Sampler::Sampler(TopologyView topology, SamplerOptions options, const RecordLayo
 }
 
 Status Sampler::Sample(const BatchKey& key, std::span<const uint32_t> seeds,
-                       std::span<std::byte> slot) {
+                       std::span<std::byte> slot, uint32_t scale) {
+  GNND_CHECK(scale == kScaleOne ||
+             (options_.locality.on() && scale > kScaleOne && scale <= kScaleMost &&
+              topology_.favoured.size() == topology_.num_nodes()));
+  scale_ = scale;
   GNND_CHECK(slot.size() >= layout_.slot_bytes());
   GNND_CHECK(reinterpret_cast<uintptr_t>(slot.data()) % alignof(RecordHeader) == 0);
   if (seeds.empty() || seeds.size() > layout_.max_seeds()) {
@@ -138,8 +155,8 @@ Status Sampler::SampleHop(TableType* table, const BatchKey& key, uint32_t hop, s
   GNND_TRY(Expand(table, key, hop, task));
   if (options_.weights == EdgeWeights::kGcn) {
     gcn_weights_.AddNodes(topology_, {task->nodes, task->count});
-    gcn_weights_.Fill({task->indptr, size_t{task->num_dst} + 1}, task->first_row, task->src,
-                      task->weight, FloatsAt(slot, place.self_weight_at));
+    gcn_weights_.Fill({task->indptr, size_t{task->num_dst} + 1}, task->first_row, Favours(hop),
+                      task->src, task->weight, FloatsAt(slot, place.self_weight_at));
   }
 
   block->hop = hop;
@@ -155,6 +172,23 @@ Status Sampler::SampleHop(TableType* table, const BatchKey& key, uint32_t hop, s
 }
 
 template <typename TableType>
+void Sampler::ExpandUniformly(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task) {
+  const auto fanout = static_cast<uint32_t>(options_.fanouts[hop]);
+  if (Favours(hop)) {
+    task->stream = DrawStreamOf(key, hop, Purpose::kLocality);
+    const bool shares = options_.weights == EdgeWeights::kShares;
+    LocalityHop<TableType>(topology_, table, &buffers_, &locality_buffers_,
+                           {hop, fanout, scale_, shares}, task)
+        .Run();
+    return;
+  }
+  task->stream = DrawStreamOf(key, hop);
+  SampledHop<TableType>(topology_, table, &buffers_, pick_loops_, fanout, options_.replace, task)
+      .Run();
+  if (options_.weights == EdgeWeights::kShares) FillEqualShares(task);
+}
+
+template <typename TableType>
 Status Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task) {
   const auto fanout = static_cast<uint32_t>(options_.fanouts[hop]);
   if (options_.fanouts[hop] == kFullNeighbourhood) {
@@ -164,14 +198,12 @@ Status Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopT
     if (options_.weights == EdgeWeights::kInverse || options_.weights == EdgeWeights::kGiven) {
       std::fill(task->weight + first_edge, task->weight + task->num_edges, 1.0F);
     }
+    if (options_.weights == EdgeWeights::kShares) FillEqualShares(task);
     return Status::Ok();
   }
   switch (options_.algorithm) {
     case Algorithm::kUniform:
-      task->stream = DrawStreamOf(key, hop);
-      SampledHop<TableType>(topology_, table, &buffers_, pick_loops_, fanout, options_.replace,
-                            task)
-          .Run();
+      ExpandUniformly(table, key, hop, task);
       return Status::Ok();
     case Algorithm::kWeighted:
       task->stream = DrawStreamOf(key, hop, Purpose::kWeighted);
@@ -201,7 +233,7 @@ Status Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopT
 uint64_t Sampler::workspace_bytes() const {
   const uint64_t table = std::visit([](const auto& any) { return any.bytes(); }, table_);
   return table + buffers_.bytes() + weighted_picker_.bytes() + walk_buffers_.bytes() +
-         gcn_weights_.bytes();
+         locality_buffers_.bytes() + gcn_weights_.bytes();
 }
 
 }  // namespace gnnd

@@ -14,6 +14,7 @@
 #include "core/sample/expand.h"
 #include "core/sample/gcn_weights.h"
 #include "core/sample/labor.h"
+#include "core/sample/locality_hop.h"
 #include "core/sample/options.h"
 #include "core/sample/relabel.h"
 #include "core/sample/walk_hop.h"
@@ -36,8 +37,10 @@ class Sampler {
   // Writes the record of batch `key`, whose seeds are `seeds`, into `slot`: at least
   // layout.slot_bytes() large, 8-byte aligned, of any content. kInvalidArgument, and no record,
   // when there are no or too many seeds, a seed is not a node or stands twice; kPluginFailed when a
-  // plug-in's answer is against the rules.
-  Status Sample(const BatchKey& key, std::span<const uint32_t> seeds, std::span<std::byte> slot);
+  // plug-in's answer is against the rules. `scale` is that of favoured neighbours, in sixteenths
+  // (core/draw/locality.h); above kScaleOne the topology says who they are.
+  Status Sample(const BatchKey& key, std::span<const uint32_t> seeds, std::span<std::byte> slot,
+                uint32_t scale = kScaleOne);
 
   // Private memory in use: relabel table, ring, weights. Grows with the largest batch so far, up to
   // 1 MiB + 16 bytes per node of the graph + 64 bytes per edge of that batch, each seed counted as
@@ -57,7 +60,13 @@ class Sampler {
   Status SampleHop(TableType* table, const BatchKey& key, uint32_t hop, std::byte* slot,
                    HopTask* task, BlockEntry* block);
   template <typename TableType>
+  void ExpandUniformly(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task);
+  template <typename TableType>
   Status Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task);
+  // Whether the hop favours some neighbours.
+  bool Favours(uint32_t hop) const {
+    return scale_ > kScaleOne && options_.fanouts[hop] != kFullNeighbourhood;
+  }
 
   TopologyView topology_;
   SamplerOptions options_;
@@ -68,8 +77,10 @@ class Sampler {
   ExpandBuffers buffers_;
   WeightedPicker weighted_picker_;
   WalkBuffers walk_buffers_;
+  LocalityBuffers locality_buffers_;
   GcnWeights gcn_weights_;
   Table table_;
+  uint32_t scale_ = kScaleOne;  // of the batch in hand
 };
 
 }  // namespace gnnd

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/batch/seeds.h"
+#include "core/feature/favoured.h"
 #include "core/feature/host_tier.h"
 #include "core/feature/hot_order.h"
 #include "core/prepare/cache_report.h"
@@ -80,6 +81,27 @@ inline constexpr auto kTable<Ranking> =
     StructOf("Ranking", Field{"presampleNs", &Ranking::presample_ns},
              Field{"estimateNs", &Ranking::estimate_ns},
              Field{"runs", &Ranking::runs, "By rank, all nodes; their hotness never rises."});
+
+struct FavourOptions {
+  DatasetLocation dataset;
+  int topology_fd = -1;
+  std::string order_path;
+  uint64_t rows = 0;
+  uint32_t hops = 0;
+  uint32_t hop_nodes = 0;
+  std::string favoured_path;
+};
+
+template <>
+inline constexpr auto kTable<FavourOptions> = StructOf(
+    "FavourOptions", "Whom locality-aware sampling favours, by hop.",
+    Field{"dataset", &FavourOptions::dataset}, Field{"topologyFd", &FavourOptions::topology_fd},
+    Field{"orderPath", &FavourOptions::order_path, "Of `cacheRank`."},
+    Field{"rows", &FavourOptions::rows, "Of the first ranks: those that count as held."},
+    Field{"hops", &FavourOptions::hops, "Of the sampler."},
+    Field{"hopNodes", &FavourOptions::hop_nodes, "Of each hop before the last, at most."},
+    Field{"favouredPath", &FavourOptions::favoured_path,
+          "Receives a byte a node, bit h that of hop h: .npy, uint32, four nodes a word."});
 
 struct HostTierOptions {
   DatasetLocation dataset;
@@ -291,6 +313,19 @@ uint64_t RowsOfTier(uint64_t budget_bytes, uint64_t row_bytes, uint64_t num_node
   return HostTierRows(budget_bytes, row_bytes, num_nodes);
 }
 
+Task<void> Favour(const FavourOptions& options) {
+  return {[options]() -> Status {
+    const DatasetLocation& location = options.dataset;
+    Dataset dataset = GNND_VALUE(Dataset::Open(location.folder, location.counts));
+    Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
+    const HotOrder hot = GNND_VALUE(HotOrder::Open(options.order_path, dataset.num_nodes()));
+    const std::span<const uint32_t> held =
+        hot.order().first(std::min<uint64_t>(options.rows, dataset.num_nodes()));
+    return WriteFavoured(FavouredHops(topology.view(), held, options.hops, options.hop_nodes),
+                         options.favoured_path);
+  }};
+}
+
 Task<HotCurve> Curve(const HotCurveOptions& options) {
   return {[options] { return MeasureCurve(options); }};
 }
@@ -313,6 +348,8 @@ void DefineCache(Subject& subject) {
       .Function("cacheRank", Rank, {"options"}, "Samples whole epochs: for child processes.")
       .Function("cacheReport", Report, {"options"}, "Likewise.")
       .Function("hotCurve", Curve, {"options"}, "Likewise.")
+      .Struct<FavourOptions>()
+      .Function("cacheFavour", Favour, {"options"}, "Reads the graph: for child processes.")
       .Struct<HostTierOptions>()
       .Function("hostTierRows", RowsOfTier, {"budgetBytes", "rowBytes", "numNodes"},
                 "That fit, at most all of them.")

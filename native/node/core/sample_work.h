@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "core/executor/graph_sampler.h"
@@ -12,10 +13,12 @@
 namespace gnnd::node {
 
 // The sampler that `sampling` asks for: the same for a job's Samplers, for pre-sampling and for the
-// cache report. `layout` is that of this dataset (which must outlive the sampler) and sampling.
+// cache report. `layout` is that of this dataset (which must outlive the sampler) and sampling;
+// `favoured` outlives it, too.
 inline GraphSampler::Options GraphSamplerOptionsOf(const Dataset& dataset,
                                                    const SamplingOptions& sampling,
-                                                   uint64_t random_seed) {
+                                                   uint64_t random_seed,
+                                                   std::span<const uint8_t> favoured = {}) {
   GraphSampler::Options options;
   options.random_seed = random_seed;
   options.batch_size = sampling.batch_size;
@@ -24,15 +27,17 @@ inline GraphSampler::Options GraphSamplerOptionsOf(const Dataset& dataset,
   }
   options.sampler = sampling;
   options.edge_weights = dataset.edge_weights();
+  options.favoured = favoured;
   return options;
 }
 
 inline Result<std::unique_ptr<SampleWork>> SampleWorkOf(const Dataset& dataset, Topology topology,
                                                         const SamplingOptions& sampling,
                                                         uint64_t random_seed,
-                                                        const RecordLayout& layout) {
-  return GraphSampler::Create(std::move(topology),
-                              GraphSamplerOptionsOf(dataset, sampling, random_seed), layout);
+                                                        const RecordLayout& layout,
+                                                        std::span<const uint8_t> favoured = {}) {
+  return GraphSampler::Create(
+      std::move(topology), GraphSamplerOptionsOf(dataset, sampling, random_seed, favoured), layout);
 }
 
 }  // namespace gnnd::node

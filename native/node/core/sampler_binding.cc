@@ -7,6 +7,7 @@
 #include "core/executor/hot_rank_marker.h"
 #include "core/executor/reading_ahead.h"
 #include "core/executor/sampler_loop.h"
+#include "core/feature/favoured.h"
 #include "core/feature/hot_order.h"
 #include "core/graph/topology.h"
 #include "node/core/bindings.h"
@@ -57,6 +58,10 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   if (options.cache.rows > 0) {
     hot = GNND_VALUE(HotOrder::Open(options.cache.order_path, dataset.num_nodes()));
   }
+  FavouredMap favoured;
+  if (!options.cache.favoured_path.empty()) {
+    favoured = GNND_VALUE(FavouredMap::Open(options.cache.favoured_path, dataset.num_nodes()));
+  }
   std::unique_ptr<SampleWork> work;
   if (opened.device != nullptr) {
     DeviceSampleWork::HotRanks ranks;
@@ -67,7 +72,7 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
         ranks));
   } else {
     work = GNND_VALUE(SampleWorkOf(dataset, std::move(topology), options.sampling,
-                                   options.random_seed.value, layout));
+                                   options.random_seed.value, layout, favoured.hops()));
     if (hot) {
       work = std::make_unique<HotRankMarker>(
           std::move(work), RankTable(hot->ranks(), options.cache.rows), layout.ranks_at());
@@ -91,6 +96,8 @@ void DefineSampler(Subject& subject) {
       .Enum<EdgeWeights>()
       .Struct<WalkOptions>()
       .Struct<LaborOptions>()
+      .Enum<LocalitySchedule>()
+      .Struct<LocalityOptions>()
       .Struct<PluginSource>()
       .Struct<SamplingOptions>()
       .Struct<RowPlacement::Place>()

@@ -71,6 +71,10 @@ Status BeginTrained(const OpenSegment& segment, const Floats& parameters) {
   return segment->BeginTrained(parameters.values);
 }
 
+Status RecordScales(const OpenSegment& segment, const std::vector<LocalityScale>& scales) {
+  return segment->RecordScales(scales);
+}
+
 uint64_t DefaultSlots(const SlotOptions& options) {
   return DefaultSlotCount(options.group, options.staleness, options.num_devices,
                           options.batches_per_epoch, options.queue_max_bytes, options.record_bytes);
@@ -191,6 +195,7 @@ void DefineSegment(Subject& subject) {
       .Enum<EvaluationKind>()
       .Struct<SlotOptions>()
       .Struct<HistoryConfig>()
+      .Struct<LocalityScale>()
       .Struct<SegmentSpec>()
       .Struct<CreatedSegment>()
       .Struct<ExecutorId>()
@@ -210,6 +215,8 @@ void DefineSegment(Subject& subject) {
       .Function("segmentCreate", Create, {"spec"})
       .Function("segmentBeginTrained", BeginTrained, {"segment", "parameters"},
                 "Of one batch: only its evaluation is left to do, with these parameters.")
+      .Function("segmentRecordScales", RecordScales, {"segment", "scales"},
+                "By which the first epochs were followed in an earlier attempt, where they adapt.")
       .Function("segmentClose", Close, {"segment"})
       .Function("segmentRegister", Register, {"segment", "role", "device"})
       .Function("segmentSnapshot", Snapshot, {"segment"})

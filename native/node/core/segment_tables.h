@@ -88,7 +88,17 @@ inline constexpr auto kTable<SegmentSpec> = StructOf(
           "Evaluations without improvement that end the job; 0 = never."},
     Field{"stopMinDelta", [](auto& spec) -> auto& { return spec.early_stop.min_delta; },
           "Share by which an accuracy must exceed the reference (early_stop.h)."},
-    Field{"history", &SegmentSpec::history});
+    Field{"history", &SegmentSpec::history},
+    Field{"localityScale", [](auto& spec) -> auto& { return spec.locality.scale; },
+          "Of favoured neighbours in sixteenths: of every epoch, or the most."},
+    Field{"localityAdapts", [](auto& spec) -> auto& { return spec.locality.adapts; },
+          "1: it starts at 16 and follows what extraction takes."});
+
+template <>
+inline constexpr auto kTable<LocalityScale> =
+    StructOf("LocalityScale", "Of favoured neighbours, in sixteenths (core/draw/locality.h).",
+             Field{"scale", &LocalityScale::scale}, Field{"before", &LocalityScale::before},
+             Field{"fixed", &LocalityScale::fixed, "It changes no more."});
 
 struct SlotOptions {
   uint64_t group = 0;
@@ -363,6 +373,10 @@ inline constexpr auto kTable<EpochReport> = StructOf(
           "Equal to expectedLedgerDigest iff each batch was committed exactly once, in order."},
     Field{"expectedLedgerDigest", &ExpectedDigestOf},
     Field{"finalVersion", &EpochReport::final_version},
+    Field{"extractNs", &EpochReport::extract_ns, "Of all its batches, waited for or not."},
+    Field{"trainNs", &EpochReport::train_ns},
+    Field{"localityScale", &EpochReport::scale, "In sixteenths; 16: nobody was favoured."},
+    Field{"nextScale", &EpochReport::next_scale, "Of the epoch after it, where it adapts."},
     Field{"deviceBatches", &EpochReport::device_batches},
     Field{"parametersSha256", &ParametersDigestOf,
           "Of the parameters after the epoch, padding left out; hex, empty until it is "

@@ -11,6 +11,11 @@
 namespace gnnd::node {
 
 template <>
+inline constexpr auto kNames<LocalitySchedule> = NamesOf<LocalitySchedule>("LocalitySchedule", {
+    {"FIXED", LocalitySchedule{1}},
+    {"ADAPTIVE", LocalitySchedule{2}}});
+
+template <>
 inline constexpr auto kNames<Algorithm> = NamesOf<Algorithm>("Algorithm", {
     {"KHOP_UNIFORM", Algorithm{1}},
     {"KHOP_WEIGHTED", Algorithm{2}},
@@ -89,6 +94,13 @@ inline constexpr auto kTable<LaborOptions> = StructOf("LaborOptions",
     Field{"dependencyWindow", &LaborOptions::dependency_window});
 
 template <>
+inline constexpr auto kTable<LocalityOptions> = StructOf("LocalityOptions",
+    Field{"maxScale", &LocalityOptions::max_scale},
+    Field{"schedule", &LocalityOptions::schedule},
+    Field{"ratio", &LocalityOptions::ratio},
+    Field{"hopNodes", &LocalityOptions::hop_nodes});
+
+template <>
 inline constexpr auto kTable<PluginSource> = StructOf("PluginSource",
     Field{"path", &PluginSource::path},
     Field{"options", &PluginSource::options},
@@ -102,7 +114,8 @@ inline constexpr auto kSamplingSpec = std::tuple{
     Field{"expansion", &SamplingOptions::expansion},
     Field{"walk", &SamplingOptions::walk},
     Field{"labor", &SamplingOptions::labor},
-    Field{"plugin", &SamplingOptions::source}};
+    Field{"plugin", &SamplingOptions::source},
+    Field{"locality", &SamplingOptions::locality}};
 
 template <>
 inline constexpr auto kTable<ScriptSource> = StructOf("ScriptSource",

@@ -151,6 +151,7 @@ TrainOptions TrainOptionsOf(const TrainerOptions& options, const Dataset& datase
   const bool weighted_draws = sampler.algorithm == Algorithm::kWeighted;
   TrainOptions train;
   train.model = options.model;
+  train.shares = sampler.weights == EdgeWeights::kShares;
   train.script = ScriptOf(options.model, sampler.weights != EdgeWeights::kNone || weighted_draws);
   train.random_seed = options.random_seed.value;
   train.optimizer = options.optimizer;

@@ -22,14 +22,14 @@ bool SameBits(std::span<const T> actual, const std::vector<T>& expected) {
 // cache; each must equal the reference.
 inline void CheckEqualsReference(const TopologyView& topology, SamplerOptions options,
                                  const std::vector<std::vector<uint32_t>>& batches,
-                                 uint64_t random_seed) {
+                                 uint64_t random_seed, uint32_t scale = kScaleOne) {
   uint32_t batch_size = 1;
   for (const auto& seeds : batches) {
     batch_size = std::max(batch_size, static_cast<uint32_t>(seeds.size()));
   }
   for (uint32_t batch = 0; batch < batches.size(); ++batch) {
     const BatchKey key{random_seed, 3, batch};
-    const ReferenceSample expected = SampleReference(topology, options, key, batches[batch]);
+    const ReferenceSample expected = SampleReference(topology, options, key, batches[batch], scale);
     for (const InstructionSet set : AvailableInstructionSets()) {
       for (const uint64_t max_dense_table_bytes : {uint64_t{200'000'000}, uint64_t{0}}) {
         CAPTURE(std::string(NameOf(set)));
@@ -39,8 +39,8 @@ inline void CheckEqualsReference(const TopologyView& topology, SamplerOptions op
         SamplerUnderTest sampler(topology, options, batch_size, set,
                                  near ? PrefetchLevel::kL1 : PrefetchLevel::kL2);
         // Another batch first: what it leaves behind must not matter.
-        sampler.Sample({random_seed, 2, batch}, batches[(batch + 1) % batches.size()]);
-        const Sample sample = sampler.Sample(key, batches[batch]);
+        sampler.Sample({random_seed, 2, batch}, batches[(batch + 1) % batches.size()], scale);
+        const Sample sample = sampler.Sample(key, batches[batch], scale);
         REQUIRE(SameBits(sample.nodes(), expected.nodes));
         REQUIRE(sample.num_hops() == expected.blocks.size());
         for (uint32_t hop = 0; hop < sample.num_hops(); ++hop) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/batch/layout.h"
+#include "core/draw/locality.h"
 #include "core/draw/philox.h"
 
 namespace gnnd {
@@ -17,6 +18,7 @@ struct Row {
   BatchKey key;
   uint32_t hop;
   uint32_t node;
+  uint32_t scale;
 
   uint64_t degree() const { return topology.degree(node); }
   uint32_t neighbour(uint64_t position) const {
@@ -58,9 +60,10 @@ uint64_t WideDraw(const Row& row, Purpose purpose, uint32_t at, uint64_t bound) 
 constexpr uint64_t kTwoWords = 1'048'576;
 
 // Uniform draw j of a row: in [0, bound).
-uint64_t UniformDraw(const Row& row, uint32_t j, uint64_t bound) {
-  if (row.degree() >= kTwoWords) return WideDraw(row, Purpose::kSample, 2 * j, bound);
-  return (WordOf(row, Purpose::kSample, j) * bound) >> 32;
+uint64_t UniformDraw(const Row& row, uint32_t j, uint64_t bound,
+                     Purpose purpose = Purpose::kSample) {
+  if (row.degree() >= kTwoWords) return WideDraw(row, purpose, 2 * j, bound);
+  return (WordOf(row, purpose, j) * bound) >> 32;
 }
 
 std::vector<uint64_t> WholeRow(const Row& row) {
@@ -225,6 +228,49 @@ std::vector<Neighbour> WalkFrom(const Row& row, uint32_t fanout) {
   return visited;
 }
 
+// Floyd's picks of some of `among`, by the draws of the row from `first` on.
+std::vector<uint64_t> PickAmong(const Row& row, const std::vector<uint64_t>& among, size_t count,
+                                uint32_t first) {
+  std::vector<uint64_t> picks;
+  for (uint32_t j = 0; j < count; ++j) {
+    const uint64_t largest = among.size() - count + j;
+    const uint64_t t = among[UniformDraw(row, first + j, largest + 1, Purpose::kLocality)];
+    const bool taken = std::find(picks.begin(), picks.end(), t) != picks.end();
+    picks.push_back(taken ? among[largest] : t);
+  }
+  return picks;
+}
+
+// Some neighbours are favoured: 1 / q of each pick, or its share in the mean.
+std::vector<Neighbour> TakeFavoured(const Row& row, uint32_t fanout) {
+  const bool shares = row.options.weights == EdgeWeights::kShares;
+  const double whole = shares ? static_cast<double>(row.degree()) : 1.0;
+  std::vector<Neighbour> neighbours;
+  if (row.degree() <= fanout) {
+    for (const uint64_t position : WholeRow(row)) {
+      neighbours.push_back({row.neighbour(position), static_cast<float>(1.0 / whole)});
+    }
+    return neighbours;
+  }
+  std::vector<uint64_t> favoured;
+  std::vector<uint64_t> others;
+  for (const uint64_t position : WholeRow(row)) {
+    const bool is_favoured = (row.topology.favoured[row.neighbour(position)] >> row.hop & 1) != 0;
+    (is_favoured ? favoured : others).push_back(position);
+  }
+  const LocalityRow rule{row.degree(), favoured.size(), fanout, row.scale};
+  const uint32_t near = FavouredPicks(rule, WordOf(row, Purpose::kLocality, 0));
+  for (const uint64_t position : PickAmong(row, favoured, near, 1)) {
+    const auto weight = static_cast<float>(FavouredWeight(rule) / whole);
+    neighbours.push_back({row.neighbour(position), weight});
+  }
+  for (const uint64_t position : PickAmong(row, others, fanout - near, 1 + near)) {
+    const auto weight = static_cast<float>(OtherWeight(rule) / whole);
+    neighbours.push_back({row.neighbour(position), weight});
+  }
+  return neighbours;
+}
+
 std::vector<Neighbour> NeighboursOf(const Row& row) {
   const int32_t fanout = row.options.fanouts[row.hop];
   const bool by_weight = row.options.algorithm == Algorithm::kWeighted;
@@ -240,10 +286,12 @@ std::vector<Neighbour> NeighboursOf(const Row& row) {
   const auto f = static_cast<uint32_t>(fanout);
   if (row.options.algorithm == Algorithm::kWalk) return WalkFrom(row, f);
   if (row.options.algorithm == Algorithm::kLabor) return TakeByLabor(row, f);
+  if (row.scale > kScaleOne) return TakeFavoured(row, f);
   return NeighboursAt(row, by_weight ? PickWeighted(row, f) : PickUniform(row, f));
 }
 
-void FillGcnWeights(const TopologyView& topology, const std::vector<uint32_t>& nodes,
+// With `unequal` draws the weights are 1 / q before.
+void FillGcnWeights(const TopologyView& topology, const std::vector<uint32_t>& nodes, bool unequal,
                     ReferenceBlock* block) {
   const auto degree = [&](uint32_t local) {
     return static_cast<double>(topology.degree(nodes[local]));
@@ -252,17 +300,29 @@ void FillGcnWeights(const TopologyView& topology, const std::vector<uint32_t>& n
   for (uint32_t v = 0; v + 1 < block->indptr.size(); ++v) {
     const uint32_t taken = block->indptr[v + 1] - block->indptr[v];
     for (uint32_t e = block->indptr[v]; e < block->indptr[v + 1]; ++e) {
-      const double scale = degree(v) / static_cast<double>(taken);
+      const double scale =
+          unequal ? static_cast<double>(block->weight[e]) : degree(v) / static_cast<double>(taken);
       block->weight[e] = static_cast<float>(inv(block->src[e]) * (inv(v) * scale));
     }
     block->self_weight.push_back(static_cast<float>(1.0 / (degree(v) + 1.0)));
   }
 }
 
+// Of the rows from `first` on, whose neighbours were drawn alike, or are all.
+void FillEqualShares(size_t first, ReferenceBlock* block) {
+  for (size_t v = first; v + 1 < block->indptr.size(); ++v) {
+    const uint32_t taken = block->indptr[v + 1] - block->indptr[v];
+    for (uint32_t e = block->indptr[v]; e < block->indptr[v + 1]; ++e) {
+      block->weight[e] = static_cast<float>(1.0 / taken);
+    }
+  }
+}
+
 }  // namespace
 
 ReferenceSample SampleReference(const TopologyView& topology, const SamplerOptions& options,
-                                const BatchKey& key, std::span<const uint32_t> seeds) {
+                                const BatchKey& key, std::span<const uint32_t> seeds,
+                                uint32_t scale) {
   ReferenceSample sample;
   std::unordered_map<uint32_t, uint32_t> local_ids;
   const auto local_id = [&](uint32_t node) {
@@ -277,17 +337,21 @@ ReferenceSample SampleReference(const TopologyView& topology, const SamplerOptio
   for (uint32_t hop = 0; hop < options.fanouts.size(); ++hop) {
     if (hop == 0 || options.expansion == Expansion::kAll) block = ReferenceBlock{{0}, {}, {}, {}};
     const size_t num_dst = sample.nodes.size();
-    for (size_t v = block.indptr.size() - 1; v < num_dst; ++v) {
+    const size_t first = block.indptr.size() - 1;
+    for (size_t v = first; v < num_dst; ++v) {
       for (const auto& [node, weight] :
-           NeighboursOf({topology, options, key, hop, sample.nodes[v]})) {
+           NeighboursOf({topology, options, key, hop, sample.nodes[v], scale})) {
         block.src.push_back(local_id(node));
         if (options.weights != EdgeWeights::kNone) block.weight.push_back(weight);
       }
       block.indptr.push_back(static_cast<uint32_t>(block.src.size()));
     }
+    const bool unequal = scale > kScaleOne && options.fanouts[hop] != kFullNeighbourhood;
+    if (options.weights == EdgeWeights::kShares && !unequal) FillEqualShares(first, &block);
     sample.blocks.push_back(block);
     if (options.weights == EdgeWeights::kGcn) {
-      FillGcnWeights(topology, sample.nodes, &sample.blocks.back());
+      // Of whole rows 1 / q is 1.
+      FillGcnWeights(topology, sample.nodes, scale > kScaleOne, &sample.blocks.back());
     }
   }
   return sample;

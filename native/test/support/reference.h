@@ -25,8 +25,9 @@ struct ReferenceSample {
   std::vector<ReferenceBlock> blocks;  // hop 0 is at the seeds
 };
 
-// `seeds` are distinct nodes of the graph.
+// `seeds` are distinct nodes of the graph; `scale` as of Sampler::Sample.
 ReferenceSample SampleReference(const TopologyView& topology, const SamplerOptions& options,
-                                const BatchKey& key, std::span<const uint32_t> seeds);
+                                const BatchKey& key, std::span<const uint32_t> seeds,
+                                uint32_t scale = 16);
 
 }  // namespace gnnd

@@ -35,12 +35,14 @@ class SamplerUnderTest {
         sampler_(topology, options, layout_, set, prefetch),
         slot_(layout_.slot_bytes(), std::byte{0xA5}) {}
 
-  Status TrySample(const BatchKey& key, std::span<const uint32_t> seeds) {
-    return sampler_.Sample(key, seeds, slot_);
+  Status TrySample(const BatchKey& key, std::span<const uint32_t> seeds,
+                   uint32_t scale = kScaleOne) {
+    return sampler_.Sample(key, seeds, slot_, scale);
   }
   // The view is valid until the next call.
-  gnnd::Sample Sample(const BatchKey& key, std::span<const uint32_t> seeds) {
-    const Status status = TrySample(key, seeds);
+  gnnd::Sample Sample(const BatchKey& key, std::span<const uint32_t> seeds,
+                      uint32_t scale = kScaleOne) {
+    const Status status = TrySample(key, seeds, scale);
     REQUIRE_MESSAGE(status.ok(), status.message());
     const Result<gnnd::Sample> sample = OpenRecord(slot_, true);
     REQUIRE_MESSAGE(sample.ok(), sample.status().message());

@@ -444,6 +444,37 @@ TEST_CASE("aggregating straight from the feature store gives the bits of gatheri
   }
 }
 
+TEST_CASE("shares of a mean are summed and not divided by their sum, in both directions") {
+  const std::vector<uint32_t> indptr = {0, 2, 3, 3};
+  const std::vector<uint32_t> src = {3, 4, 1};
+  const std::vector<float> weight = {0.25F, 1.5F, 0.75F};
+  BlockView block;
+  block.num_dst = 3;
+  block.num_src = 5;
+  block.indptr = indptr;
+  block.src = src;
+  block.weight = weight;
+  ModelSpec spec;
+  Workspace workspace;
+  BlockOperand<double> operand(block, ReductionOf(spec, true), &workspace);
+  const at::Tensor x = at::arange(1, 11, at::kDouble).view({5, 2});
+  const at::Tensor sums = operand.Aggregate(x);
+  const at::Tensor expected = at::zeros({3, 2}, at::kDouble);
+  expected[0].copy_(x[3] * 0.25 + x[4] * 1.5);
+  expected[1].copy_(x[1] * 0.75);
+  CHECK(at::equal(sums, expected));
+  // Own rows' gradients come on top: GraphSAGE reads them, too.
+  const at::Tensor grad = at::ones({3, 2}, at::kDouble);
+  const at::Tensor back = operand.AggregateTransposed(grad, grad * 2);
+  const at::Tensor wanted = at::zeros({5, 2}, at::kDouble);
+  for (int64_t row : {0, 1, 2}) wanted[row].fill_(2);
+  wanted[1].add_(0.75);
+  wanted[3].add_(0.25);
+  wanted[4].add_(1.5);
+  CHECK(at::equal(back, wanted));
+  CHECK(ReductionOf(spec) == Reduction::kMean);
+}
+
 TEST_CASE("loss and its gradient are those of softmax cross-entropy, also for large logits") {
   const std::vector<double> logits = {1000.0, 998.0, -2000.0};
   std::vector<double> grad(3);

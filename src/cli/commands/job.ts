@@ -20,7 +20,7 @@ import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { padEnd, printable } from '../session/terminal.ts';
 import { idOf, resourceName } from '../show/job-text.ts';
-import { epochColumns, jobColumns, jobFacts, jobSections } from '../show/job-view.ts';
+import { epochColumnsOf, jobColumns, jobFacts, jobSections } from '../show/job-view.ts';
 import { jsonOf, printList, printOne } from '../show/output.ts';
 import { planFacts, planSections } from '../show/plan-view.ts';
 import { addJobCreate } from './job-create.ts';
@@ -141,7 +141,7 @@ async function epochsOfJob(
     message: create(ListEpochsResponseSchema, { attempt, epochs: items }),
     rowSchema: EpochReportSchema,
     rows: items,
-    columns: epochColumns,
+    columns: epochColumnsOf(items),
     nameOf: ({ epoch }) => String(epoch),
   });
   if (hasMore) session.say(`the first ${items.length}; --limit 0 shows all`);

@@ -186,7 +186,9 @@ export function jobSections(session: Session, job: Job): readonly string[] {
   const attempts = job.attempts.filter(
     ({ endTime, exits }) => endTime !== undefined || exits.length > 0,
   );
-  if (job.epochs.length > 0) sections.push(tableOf(session, epochColumns, job.epochs));
+  if (job.epochs.length > 0) {
+    sections.push(tableOf(session, epochColumnsOf(job.epochs), job.epochs));
+  }
   if (job.numEpochs > job.epochs.length) {
     const id = idOf(job.name);
     sections.push(
@@ -212,7 +214,7 @@ export function jobSections(session: Session, job: Job): readonly string[] {
   return sections;
 }
 
-export const epochColumns: readonly Column<EpochReport>[] = [
+const epochColumns: readonly Column<EpochReport>[] = [
   { title: 'EPOCH', align: 'right', shown: ({ epoch }) => String(epoch + 1) },
   { title: 'LOSS', align: 'right', shown: ({ loss }) => loss.toFixed(4) },
   { title: 'TRAIN ACC', align: 'right', shown: (report) => formatPercent(report.trainAccuracy) },
@@ -225,6 +227,36 @@ export const epochColumns: readonly Column<EpochReport>[] = [
   { title: 'RETRIES', align: 'right', shown: ({ retries }) => formatCount(retries) },
   { title: 'TIME', align: 'right', shown: ({ durationMs }) => formatDuration(Number(durationMs)) },
 ];
+
+/** Where some neighbours are favoured: how much, and what follows from the times. */
+const localityColumns: readonly Column<EpochReport>[] = [
+  { title: 'SCALE', align: 'right', shown: ({ localityScale }) => String(localityScale) },
+  {
+    title: 'EXTRACT',
+    align: 'right',
+    shown({ extractNs, trainNs }) {
+      const both = Number(extractNs + trainNs);
+      return both === 0 ? '' : formatPercent(Number(extractNs) / both);
+    },
+  },
+  {
+    title: 'STALLED',
+    align: 'right',
+    shown({ executorTimes }) {
+      const trainers = executorTimes.filter(({ trainNs }) => trainNs > 0n);
+      const sum = (of: (times: ExecutorTimes) => bigint) =>
+        Number(trainers.reduce((total, times) => total + of(times), 0n));
+      const whole = sum(({ durationNs }) => durationNs);
+      return whole === 0 ? '' : formatPercent(sum(({ waitExtractNs }) => waitExtractNs) / whole);
+    },
+  },
+];
+
+/** With those of locality where a job has it: an epoch of it has more than the scale 1. */
+export function epochColumnsOf(epochs: readonly EpochReport[]): readonly Column<EpochReport>[] {
+  const favours = epochs.some(({ localityScale }) => localityScale > 1);
+  return favours ? [...epochColumns, ...localityColumns] : epochColumns;
+}
 
 function shareColumn(
   title: string,

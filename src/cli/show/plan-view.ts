@@ -143,6 +143,7 @@ function cacheFacts(cache: CachePlan | undefined): readonly Fact[] {
     ['Cache, why', why, why, 'cache_why'],
     ...pinnedFacts(cache),
     ...placementFacts(cache.placement),
+    ...(cache.favoured === '' ? [] : [['Favoured', printable(cache.favoured)] as const]),
     ['Prefetch', `${cache.prefetch ? 'on' : 'off'}: ${printable(cache.prefetchExplanation)}`],
   ];
 }

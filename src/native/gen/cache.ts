@@ -114,6 +114,22 @@ export interface NativeHotCurve {
   readonly runs: readonly NativeHotRun[];
 }
 
+/** Whom locality-aware sampling favours, by hop. */
+export interface FavourOptions {
+  readonly dataset: DatasetLocation;
+  readonly topologyFd: number;
+  /** Of `cacheRank`. */
+  readonly orderPath: string;
+  /** Of the first ranks: those that count as held. */
+  readonly rows: number;
+  /** Of the sampler. */
+  readonly hops: number;
+  /** Of each hop before the last, at most. */
+  readonly hopNodes: number;
+  /** Receives a byte a node, bit h that of hop h: .npy, uint32, four nodes a word. */
+  readonly favouredPath: string;
+}
+
 /** The hottest feature rows, for devices to read in the host's memory. */
 export interface HostTierOptions {
   readonly dataset: DatasetLocation;
@@ -132,6 +148,8 @@ export interface CacheFunctions {
   cacheReport(options: CacheReportOptions): Promise<CacheReport>;
   /** Likewise. */
   hotCurve(options: HotCurveOptions): Promise<NativeHotCurve>;
+  /** Reads the graph: for child processes. */
+  cacheFavour(options: FavourOptions): Promise<void>;
   /** That fit, at most all of them. */
   hostTierRows(budgetBytes: number, rowBytes: number, numNodes: number): number;
   /** An empty memfd, the caller's to close. */

@@ -7,7 +7,7 @@ export type Algorithm = 'KHOP_UNIFORM' | 'KHOP_WEIGHTED' | 'RANDOM_WALK' | 'LABO
 
 export type Expansion = 'ALL' | 'NEW';
 
-export type EdgeWeights = 'NONE' | 'GCN' | 'VISITS' | 'INVERSE' | 'GIVEN';
+export type EdgeWeights = 'NONE' | 'GCN' | 'VISITS' | 'INVERSE' | 'GIVEN' | 'SHARES';
 
 export interface WalkOptions {
   readonly walks: number;
@@ -17,6 +17,15 @@ export interface WalkOptions {
 
 export interface LaborOptions {
   readonly dependencyWindow: number;
+}
+
+export type LocalitySchedule = 'FIXED' | 'ADAPTIVE';
+
+export interface LocalityOptions {
+  readonly maxScale: number;
+  readonly schedule: LocalitySchedule;
+  readonly ratio: number;
+  readonly hopNodes: number;
 }
 
 export interface PluginSource {
@@ -34,6 +43,7 @@ export interface SamplingOptions {
   readonly walk: WalkOptions;
   readonly labor: LaborOptions;
   readonly plugin: PluginSource;
+  readonly locality: LocalityOptions;
   readonly batchSize: number;
   /** Those that records carry. */
   readonly edgeWeights: EdgeWeights;
@@ -69,6 +79,8 @@ export interface RowPlacement {
 export interface CacheOptions {
   /** Of `cacheRank`; empty: nothing is cached. */
   readonly orderPath: string;
+  /** For a Sampler: of `cacheFavour`; empty: nobody is favoured. */
+  readonly favouredPath: string;
   /** For a Sampler as far as any Trainer asks by rank, for a Trainer those of its cache. */
   readonly rows: number;
   /** The feature file is larger than the memory it may take. */

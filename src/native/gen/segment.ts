@@ -129,6 +129,14 @@ export interface HistoryConfig {
   readonly numNodes: number;
 }
 
+/** Of favoured neighbours, in sixteenths (core/draw/locality.h). */
+export interface LocalityScale {
+  readonly scale: number;
+  readonly before: number;
+  /** It changes no more. */
+  readonly fixed: boolean;
+}
+
 export interface SegmentSpec {
   /** M. */
   readonly batchesPerEpoch: number;
@@ -164,6 +172,10 @@ export interface SegmentSpec {
   /** Share by which an accuracy must exceed the reference (early_stop.h). */
   readonly stopMinDelta: number;
   readonly history: HistoryConfig;
+  /** Of favoured neighbours in sixteenths: of every epoch, or the most. */
+  readonly localityScale: number;
+  /** 1: it starts at 16 and follows what extraction takes. */
+  readonly localityAdapts: number;
 }
 
 /** The caller closes both. */
@@ -302,6 +314,13 @@ export interface SegmentEpoch {
   readonly ledgerDigest: string;
   readonly expectedLedgerDigest: string;
   readonly finalVersion: number;
+  /** Of all its batches, waited for or not. */
+  readonly extractNs: number;
+  readonly trainNs: number;
+  /** In sixteenths; 16: nobody was favoured. */
+  readonly localityScale: number;
+  /** Of the epoch after it, where it adapts. */
+  readonly nextScale: LocalityScale | null;
   readonly deviceBatches: readonly number[];
   /** Of the parameters after the epoch, padding left out; hex, empty until it is committed. */
   readonly parametersSha256: string;
@@ -338,6 +357,8 @@ export interface SegmentFunctions {
   segmentCreate(spec: SegmentSpec): CreatedSegment;
   /** Of one batch: only its evaluation is left to do, with these parameters. */
   segmentBeginTrained(segment: SegmentHandle, parameters: Float32Array): void;
+  /** By which the first epochs were followed in an earlier attempt, where they adapt. */
+  segmentRecordScales(segment: SegmentHandle, scales: readonly LocalityScale[]): void;
   segmentClose(segment: SegmentHandle): void;
   segmentRegister(segment: SegmentHandle, role: Role, device: number): ExecutorId;
   segmentSnapshot(segment: SegmentHandle): SegmentSnapshot;

@@ -179,6 +179,7 @@ function epochReport(epoch: number, executors = 1): EpochReport {
     ledgerDigest: 'b'.repeat(64),
     batchesByDevice: { 'cpu:0': 4, 'cpu:1': 5 },
     executorTimes: Array(executors).fill(someTimes),
+    work: { extractNs: 3_000, trainNs: 9_000, scale: 2, next: null },
   };
 }
 

@@ -39,7 +39,7 @@ function busyJob(): JobMetricsInput {
   const attempt = {
     input: {
       ...{ jobId: 'a', devices: [], dataset: { counts: { numNodes: 1 } } },
-      spec: { history: { staleSteps: 0 } },
+      spec: { history: { staleSteps: 0 }, sampling: { locality: { maxScale: 1 } } },
     },
     snapshot: { executors, committedBatches: 1, reclaimed: 1 },
     epochs: { count: 0, last: null, valAccuracy: null },

@@ -120,7 +120,7 @@ export function jobInput(slot: number, devices: readonly string[]): JobMetricsIn
       lockOwnersDied: 0,
     },
     cache,
-    history,
+    ...{ history, locality: { scale: 2, extractShare: 0.25 } },
     placement: {
       k: 2,
       samplerBatchSeconds: 0.01,

@@ -141,6 +141,15 @@ const asked: readonly Asked[] = [
       'ignoring (wait, stage) rate(gnnd_stage_seconds_total{stage="E"}[1m])',
     answer: { [per('device="cpu:0"')]: 0.75, [per('device="cpu:1"')]: 0.75 },
   },
+  { expr: 'gnnd_locality_scale', answer: { [`gnnd_locality_scale{${job}`]: 2 } },
+  { expr: 'gnnd_locality_extract_share', answer: { [`gnnd_locality_extract_share{${job}`]: 0.25 } },
+  {
+    expr: 'rate(gnnd_wait_seconds_total{wait="EXTRACT"}[1m])',
+    answer: {
+      [per('device="cpu:0",wait="EXTRACT"')]: 0.125,
+      [per('device="cpu:1",wait="EXTRACT"')]: 0.125,
+    },
+  },
   {
     expr: 'rate(gnnd_queue_wait_seconds_sum[1m])',
     answer: { [per('side="DEQUEUE"')]: 0.1, [per('side="ENQUEUE"')]: 0 },

@@ -45,6 +45,7 @@ describe('sampling', () => {
       walk: { walks: 4, length: 3, restartProb: 0.5, neighbors: 5 },
       labor: { dependencyWindow: 0 },
       plugin: { path: '', options: '', weights: false, sha256: '' },
+      locality: { maxScale: 1, schedule: 'FIXED', ratio: 0, hopNodes: 0 },
     });
     expect(resolved({ algorithm: 'RANDOM_WALK' }, { layers: 2 }).model.layers).toBe(2);
   });

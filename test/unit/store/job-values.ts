@@ -137,6 +137,7 @@ export const somePlan: JobPlan = {
         },
       ],
     },
+    favoured: '',
   },
 };
 
@@ -194,6 +195,12 @@ export function epochReport(epoch: number): EpochReport {
     ledgerDigest: `ledger-${epoch}`,
     batchesByDevice: { 'cpu:0': 4, 'cpu:1': 6 },
     executorTimes: [someTimes],
+    work: {
+      extractNs: 3_000,
+      trainNs: 9_000,
+      scale: 1.5,
+      next: { scale: 48, before: 32, fixed: false },
+    },
   };
 }
 

@@ -20,6 +20,7 @@ function epoch(index: number, startMs: number, endMs: number, evaluatedMs: numbe
     expectedLedgerDigest: 'a',
     finalVersion: 2,
     deviceBatches: [2],
+    ...{ extractNs: 3e6, trainNs: 9e6, localityScale: 40, nextScale: null },
     evaluation: {
       valNodes: 10,
       valCorrect: 5,
@@ -49,6 +50,13 @@ test("an epoch's time leaves out the evaluation of the one before it", () => {
   expect(epochReportOf(second, first, ['cpu:0'], []).durationMs).toBe(2000);
   const late = epoch(1, 9500, 11_000, 17_000);
   expect(epochReportOf(late, first, ['cpu:0'], []).durationMs).toBe(1500);
+});
+
+test("a report says what an epoch's batches took, and how they were drawn", () => {
+  const next = { scale: 48, before: 40, fixed: false };
+  const adapting = { ...epoch(0, 1000, 3000, 9000), nextScale: next };
+  const { work } = epochReportOf(adapting, null, ['cpu:0'], []);
+  expect(work).toEqual({ extractNs: 3e6, trainNs: 9e6, scale: 2.5, next });
 });
 
 test('a ledger with a batch that was not committed once is no report', () => {

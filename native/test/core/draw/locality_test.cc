@@ -79,7 +79,7 @@ TEST_CASE("favoured neighbours: weights are capped at 1 and the others share the
     const std::vector<double> q = Inclusion(c);
     for (uint32_t j = 0; j < c.degree; ++j) {
       const bool near = std::binary_search(c.favoured.begin(), c.favoured.end(), j);
-      const float weight = near ? FavouredWeight(RowOf(c)) : OtherWeight(RowOf(c));
+      const double weight = near ? FavouredWeight(RowOf(c)) : OtherWeight(RowOf(c));
       CHECK(weight == doctest::Approx(1 / q[j]));
     }
   }
@@ -137,7 +137,7 @@ TEST_CASE("favoured neighbours: the mean of the aggregate is that of the whole r
     ForEachDraw(c, [&](uint32_t near, const std::vector<uint32_t>& picks) {
       double mean = 0;
       for (uint32_t j = 0; j < c.fanout; ++j) {
-        const float weight = j < near ? FavouredWeight(RowOf(c)) : OtherWeight(RowOf(c));
+        const double weight = j < near ? FavouredWeight(RowOf(c)) : OtherWeight(RowOf(c));
         mean += value(picks[j]) * weight / c.degree;
       }
       sum += mean;

@@ -63,6 +63,7 @@ class FakeSampleWork final : public SampleWork {
   // made when Start returns.
   uint32_t work_depth = 1;
   std::function<void(uint32_t epoch, uint32_t batch)> before;  // runs first
+  std::function<void(const SampleTask&)> sees;                 // likewise
   uint32_t most_started = 0;                                   // at once
   bool abandoned = false;
 
@@ -70,6 +71,7 @@ class FakeSampleWork final : public SampleWork {
 
   Status Start(const SampleTask& task) override {
     if (before) before(task.epoch, task.batch);
+    if (sees) sees(task);
     if (watch_ != nullptr) watch_->Begin(device_, DeviceWatch::kSamples);
     most_started = std::max(most_started, ++started_);
     const std::vector<uint32_t> nodes = NodesOf(task);

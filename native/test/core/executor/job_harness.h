@@ -35,6 +35,7 @@ struct FakeJob {
   EarlyStop early_stop;
   uint32_t devices = 6;
   bool born_ready = false;  // batches are rows: nobody samples
+  LocalityConfig locality;
 
   SegmentSpec Spec() const {
     SegmentSpec spec;
@@ -58,6 +59,7 @@ struct FakeJob {
     spec.early_stop = early_stop;
     spec.low_water = low_water;
     spec.born_ready = born_ready;
+    spec.locality = locality;
     return spec;
   }
 };
@@ -291,16 +293,19 @@ class ThreadCrew {
   }
 
   void AddSampler(uint32_t device, std::function<void(uint32_t, uint32_t)> before = {}) {
-    Start(Role::kSampler, device, [=, this, depth = depth](Segment& mine, ExecutorId id) {
-      FakeSampleWork work(mine, &watch_, device);
-      work.work_depth = depth;
-      work.before = before;
-      return RunSamplerLoop(mine, id, work);
-    });
+    Start(Role::kSampler, device,
+          [=, this, depth = depth, sees = sees](Segment& mine, ExecutorId id) {
+            FakeSampleWork work(mine, &watch_, device);
+            work.work_depth = depth;
+            work.before = before;
+            work.sees = sees;
+            return RunSamplerLoop(mine, id, work);
+          });
   }
 
-  uint32_t depth = 1;     // of Samplers that are added from now on
-  bool prefetch = false;  // of Trainers, likewise
+  uint32_t depth = 1;                           // of Samplers that are added from now on
+  std::function<void(const SampleTask&)> sees;  // likewise: each batch that one starts
+  bool prefetch = false;                        // of Trainers, likewise
 
   void AddTrainer(Role role, uint32_t device, std::function<void(FakeTrainWork&)> prepare = {}) {
     Start(role, device, [=, this, ahead = prefetch](Segment& mine, ExecutorId id) {

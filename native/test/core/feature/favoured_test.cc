@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "test/support/graphs.h"
+#include "test/support/npy_files.h"
 
 namespace gnnd {
 namespace {
@@ -43,6 +44,21 @@ TEST_CASE("nodes that lead nowhere into the placed set are not favoured") {
   using Sets = std::vector<std::vector<uint32_t>>;
   CHECK(FavouredSets(graph.view(), placed, 4, 8) == Sets{{2}, {1}, {0}, {}});
   CHECK(FavouredSets(graph.view(), {}, 2, 8) == Sets{{}, {}});
+}
+
+TEST_CASE("a file says of each node which hops favour it, the last hop the rows that are held") {
+  const test::Graph graph = Example();
+  const std::vector<uint32_t> placed = {3, 1, 4, 2};
+  const std::vector<uint8_t> hops = FavouredHops(graph.view(), placed, 2, 3);
+  CHECK(hops == std::vector<uint8_t>{0, 3, 3, 3, 2, 0});
+  const test::TempFolder folder;
+  REQUIRE(WriteFavoured(hops, folder / "favoured.npy").ok());
+  const Result<FavouredMap> map = FavouredMap::Open(folder / "favoured.npy", 6);
+  REQUIRE(map.ok());
+  CHECK(std::vector<uint8_t>(map->hops().begin(), map->hops().end()) == hops);
+  CHECK(FavouredMap::Open(folder / "favoured.npy", 9).status().code() == Code::kDatasetCorrupt);
+  CHECK(FavouredMap::Open(folder / "none.npy", 6).status().code() == Code::kNotFound);
+  CHECK(FavouredMap().hops().empty());
 }
 
 }  // namespace

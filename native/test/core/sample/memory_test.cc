@@ -127,6 +127,9 @@ std::vector<Case> AllCases() {
   SamplerOptions labor{fanouts, EdgeWeights::kInverse};
   labor.algorithm = Algorithm::kLabor;
   add("LABOR", labor);
+  SamplerOptions local{fanouts, EdgeWeights::kShares};
+  local.locality.max_scale = 8;
+  add("favoured neighbours", local);
   SamplerOptions walk{{5, 5, 5}, EdgeWeights::kVisits};
   walk.algorithm = Algorithm::kWalk;
   add("walk", walk);
@@ -153,8 +156,12 @@ TEST_CASE("a Sampler's own memory keeps to its bound, and batches take no more")
     seeds.reserve(kBatchSize);
     const RecordLayout layout = test::LayoutFor(graph.view(), it.options, kBatchSize);
     std::vector<std::byte> slot(layout.slot_bytes());
+    const uint32_t scale = it.options.locality.on() ? kScaleMost : kScaleOne;
+    const std::vector<uint8_t> favoured(kNodes, 1);
+    TopologyView topology = graph.view();
+    topology.favoured = favoured;
     const int64_t before = live_bytes;
-    Sampler sampler(graph.view(), it.options, layout, DetectInstructionSet());
+    Sampler sampler(topology, it.options, layout, DetectInstructionSet());
     uint64_t most_edges = 0;
     uint64_t most_nodes = 0;
     uint64_t while_it_ran = 0;
@@ -163,7 +170,7 @@ TEST_CASE("a Sampler's own memory keeps to its bound, and batches take no more")
       for (uint32_t batch = 0; batch < kBatches; ++batch) {
         FillSeeds(batch, train, &seeds);
         const uint64_t allocated = allocations;
-        const bool sampled = sampler.Sample({5, 0, batch}, seeds, slot).ok();
+        const bool sampled = sampler.Sample({5, 0, batch}, seeds, slot, scale).ok();
         while_it_ran += warm ? allocations - allocated : 0;
         REQUIRE(sampled);
         const Sample sample = OwnSample(slot);

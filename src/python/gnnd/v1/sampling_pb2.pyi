@@ -22,6 +22,12 @@ class Expansion(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EXPANSION_UNSPECIFIED: _ClassVar[Expansion]
     EXPANSION_ALL: _ClassVar[Expansion]
     EXPANSION_NEW: _ClassVar[Expansion]
+
+class LocalitySchedule(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LOCALITY_SCHEDULE_UNSPECIFIED: _ClassVar[LocalitySchedule]
+    LOCALITY_SCHEDULE_FIXED: _ClassVar[LocalitySchedule]
+    LOCALITY_SCHEDULE_ADAPTIVE: _ClassVar[LocalitySchedule]
 SAMPLING_ALGORITHM_UNSPECIFIED: SamplingAlgorithm
 SAMPLING_ALGORITHM_KHOP_UNIFORM: SamplingAlgorithm
 SAMPLING_ALGORITHM_KHOP_WEIGHTED: SamplingAlgorithm
@@ -31,6 +37,9 @@ SAMPLING_ALGORITHM_KHOP_PLUGIN: SamplingAlgorithm
 EXPANSION_UNSPECIFIED: Expansion
 EXPANSION_ALL: Expansion
 EXPANSION_NEW: Expansion
+LOCALITY_SCHEDULE_UNSPECIFIED: LocalitySchedule
+LOCALITY_SCHEDULE_FIXED: LocalitySchedule
+LOCALITY_SCHEDULE_ADAPTIVE: LocalitySchedule
 
 class WalkSpec(_message.Message):
     __slots__ = ("walks", "length", "restart_prob", "neighbors")
@@ -50,6 +59,18 @@ class LaborSpec(_message.Message):
     dependency_window: int
     def __init__(self, dependency_window: _Optional[int] = ...) -> None: ...
 
+class LocalitySpec(_message.Message):
+    __slots__ = ("max_scale", "schedule", "ratio", "hop_nodes")
+    MAX_SCALE_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    RATIO_FIELD_NUMBER: _ClassVar[int]
+    HOP_NODES_FIELD_NUMBER: _ClassVar[int]
+    max_scale: float
+    schedule: LocalitySchedule
+    ratio: float
+    hop_nodes: int
+    def __init__(self, max_scale: _Optional[float] = ..., schedule: _Optional[_Union[LocalitySchedule, str]] = ..., ratio: _Optional[float] = ..., hop_nodes: _Optional[int] = ...) -> None: ...
+
 class SamplerPluginSpec(_message.Message):
     __slots__ = ("path", "options", "weights", "sha256")
     PATH_FIELD_NUMBER: _ClassVar[int]
@@ -63,7 +84,7 @@ class SamplerPluginSpec(_message.Message):
     def __init__(self, path: _Optional[str] = ..., options: _Optional[str] = ..., weights: bool = ..., sha256: _Optional[str] = ...) -> None: ...
 
 class SamplingSpec(_message.Message):
-    __slots__ = ("fanouts", "algorithm", "replace", "expansion", "walk", "labor", "plugin")
+    __slots__ = ("fanouts", "algorithm", "replace", "expansion", "walk", "labor", "plugin", "locality")
     FANOUTS_FIELD_NUMBER: _ClassVar[int]
     ALGORITHM_FIELD_NUMBER: _ClassVar[int]
     REPLACE_FIELD_NUMBER: _ClassVar[int]
@@ -71,6 +92,7 @@ class SamplingSpec(_message.Message):
     WALK_FIELD_NUMBER: _ClassVar[int]
     LABOR_FIELD_NUMBER: _ClassVar[int]
     PLUGIN_FIELD_NUMBER: _ClassVar[int]
+    LOCALITY_FIELD_NUMBER: _ClassVar[int]
     fanouts: _containers.RepeatedScalarFieldContainer[int]
     algorithm: SamplingAlgorithm
     replace: bool
@@ -78,4 +100,5 @@ class SamplingSpec(_message.Message):
     walk: WalkSpec
     labor: LaborSpec
     plugin: SamplerPluginSpec
-    def __init__(self, fanouts: _Optional[_Iterable[int]] = ..., algorithm: _Optional[_Union[SamplingAlgorithm, str]] = ..., replace: bool = ..., expansion: _Optional[_Union[Expansion, str]] = ..., walk: _Optional[_Union[WalkSpec, _Mapping]] = ..., labor: _Optional[_Union[LaborSpec, _Mapping]] = ..., plugin: _Optional[_Union[SamplerPluginSpec, _Mapping]] = ...) -> None: ...
+    locality: LocalitySpec
+    def __init__(self, fanouts: _Optional[_Iterable[int]] = ..., algorithm: _Optional[_Union[SamplingAlgorithm, str]] = ..., replace: bool = ..., expansion: _Optional[_Union[Expansion, str]] = ..., walk: _Optional[_Union[WalkSpec, _Mapping]] = ..., labor: _Optional[_Union[LaborSpec, _Mapping]] = ..., plugin: _Optional[_Union[SamplerPluginSpec, _Mapping]] = ..., locality: _Optional[_Union[LocalitySpec, _Mapping]] = ...) -> None: ...

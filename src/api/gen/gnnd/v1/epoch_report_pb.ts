@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/epoch_report.proto.
  */
 export const file_gnnd_v1_epoch_report: GenFile = /*@__PURE__*/
-  fileDesc("Chpnbm5kL3YxL2Vwb2NoX3JlcG9ydC5wcm90bxIHZ25uZC52MSK6AwoLRXBvY2hSZXBvcnQSDQoFZXBvY2gYASABKAUSDwoHYmF0Y2hlcxgCIAEoAxINCgVzdGVwcxgDIAEoAxIPCgdyZXRyaWVzGAQgASgDEgwKBGxvc3MYBSABKAESFgoOdHJhaW5fYWNjdXJhY3kYBiABKAESGQoMdmFsX2FjY3VyYWN5GAcgASgBSACIAQESEwoLZHVyYXRpb25fbXMYCSABKAMSDwoHdmVyc2lvbhgKIAEoAxIZChFwYXJhbWV0ZXJzX3NoYTI1NhgLIAEoCRIVCg1sZWRnZXJfZGlnZXN0GAwgASgJEkQKEWJhdGNoZXNfYnlfZGV2aWNlGA0gAygLMikuZ25uZC52MS5FcG9jaFJlcG9ydC5CYXRjaGVzQnlEZXZpY2VFbnRyeRIuCg5leGVjdXRvcl90aW1lcxgOIAMoCzIWLmdubmQudjEuRXhlY3V0b3JUaW1lcxo2ChRCYXRjaGVzQnlEZXZpY2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBQg8KDV92YWxfYWNjdXJhY3lKBAgIEAlSDXRlc3RfYWNjdXJhY3liBnByb3RvMw", [file_gnnd_v1_executor]);
+  fileDesc("Chpnbm5kL3YxL2Vwb2NoX3JlcG9ydC5wcm90bxIHZ25uZC52MSL4AwoLRXBvY2hSZXBvcnQSDQoFZXBvY2gYASABKAUSDwoHYmF0Y2hlcxgCIAEoAxINCgVzdGVwcxgDIAEoAxIPCgdyZXRyaWVzGAQgASgDEgwKBGxvc3MYBSABKAESFgoOdHJhaW5fYWNjdXJhY3kYBiABKAESGQoMdmFsX2FjY3VyYWN5GAcgASgBSACIAQESEwoLZHVyYXRpb25fbXMYCSABKAMSDwoHdmVyc2lvbhgKIAEoAxIZChFwYXJhbWV0ZXJzX3NoYTI1NhgLIAEoCRIVCg1sZWRnZXJfZGlnZXN0GAwgASgJEkQKEWJhdGNoZXNfYnlfZGV2aWNlGA0gAygLMikuZ25uZC52MS5FcG9jaFJlcG9ydC5CYXRjaGVzQnlEZXZpY2VFbnRyeRIuCg5leGVjdXRvcl90aW1lcxgOIAMoCzIWLmdubmQudjEuRXhlY3V0b3JUaW1lcxISCgpleHRyYWN0X25zGA8gASgDEhAKCHRyYWluX25zGBAgASgDEhYKDmxvY2FsaXR5X3NjYWxlGBEgASgBGjYKFEJhdGNoZXNCeURldmljZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAFCDwoNX3ZhbF9hY2N1cmFjeUoECAgQCVINdGVzdF9hY2N1cmFjeWIGcHJvdG8z", [file_gnnd_v1_executor]);
 
 /**
  * One epoch, as recorded in the store when it ended.
@@ -110,6 +110,27 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
    * @generated from field: repeated gnnd.v1.ExecutorTimes executor_times = 14;
    */
   executorTimes: ExecutorTimes[];
+
+  /**
+   * What extraction of its batches took, summed, waited for or not.
+   *
+   * @generated from field: int64 extract_ns = 15;
+   */
+  extractNs: bigint;
+
+  /**
+   * Their training, likewise.
+   *
+   * @generated from field: int64 train_ns = 16;
+   */
+  trainNs: bigint;
+
+  /**
+   * How many times as likely as others favoured neighbours were drawn; 1: nobody was favoured.
+   *
+   * @generated from field: double locality_scale = 17;
+   */
+  localityScale: number;
 };
 
 /**
@@ -208,6 +229,27 @@ export type EpochReportJson = {
    * @generated from field: repeated gnnd.v1.ExecutorTimes executor_times = 14;
    */
   executorTimes?: ExecutorTimesJson[];
+
+  /**
+   * What extraction of its batches took, summed, waited for or not.
+   *
+   * @generated from field: int64 extract_ns = 15;
+   */
+  extractNs?: string;
+
+  /**
+   * Their training, likewise.
+   *
+   * @generated from field: int64 train_ns = 16;
+   */
+  trainNs?: string;
+
+  /**
+   * How many times as likely as others favoured neighbours were drawn; 1: nobody was favoured.
+   *
+   * @generated from field: double locality_scale = 17;
+   */
+  localityScale?: number | "NaN" | "Infinity" | "-Infinity";
 };
 
 /**

@@ -47,7 +47,8 @@ export const FeaturesSpecSchema: GenMessage<FeaturesSpec, {jsonType: FeaturesSpe
   messageDesc(file_gnnd_v1_features, 0);
 
 /**
- * How feature rows reach Trainers. Changes where and when rows are read, never the trained model.
+ * How feature rows reach Trainers. Changes where and when rows are read, never the trained model,
+ * unless sampling.locality favours what is held.
  * buf:lint:ignore COMMENT_FIELD
  *
  * @generated from message gnnd.v1.CacheSpec
@@ -87,7 +88,8 @@ export type CacheSpec = Message<"gnnd.v1.CacheSpec"> & {
 };
 
 /**
- * How feature rows reach Trainers. Changes where and when rows are read, never the trained model.
+ * How feature rows reach Trainers. Changes where and when rows are read, never the trained model,
+ * unless sampling.locality favours what is held.
  * buf:lint:ignore COMMENT_FIELD
  *
  * @generated from message gnnd.v1.CacheSpec
