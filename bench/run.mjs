@@ -63,6 +63,11 @@ const benches = {
     script: [process.execPath, 'bench/history/run.mjs'],
     hasPeers: false,
   },
+  locality: {
+    what: 'what drawing held rows more often saves of feature rows, and costs in accuracy',
+    script: [process.execPath, 'bench/locality/run.mjs'],
+    hasPeers: false,
+  },
   placement: {
     what: 'what linked devices would be worth: placements of real hotness, simulated',
     script: [process.execPath, 'bench/placement/run.mjs'],
