@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { sleep } from '../base/clock.ts';
 import { isScarcity } from '../base/descriptors.ts';
@@ -131,13 +132,11 @@ function watch(child: ChildProcess, options: SpawnOptions): ExecutorProcess {
     said ??= endMessageOf(value);
   });
   const exited = new Promise<ExitStatus>((resolve) => {
-    child.once('exit', (code, signal) => {
-      // Give a last message that is already in the channel its turn.
-      setImmediate(() => {
-        const logTail = tailOf(options.logPath);
-        const unreadable = code === executorExit.DATASET ? unreadableIn(logTail, child.pid) : null;
-        resolve({ code, signal, said, logTail, unreadable });
-      });
+    child.once('exit', async (code, signal) => {
+      await lastWords();
+      const logTail = tailOf(options.logPath);
+      const unreadable = code === executorExit.DATASET ? unreadableIn(logTail, child.pid) : null;
+      resolve({ code, signal, said, logTail, unreadable });
     });
   });
   child.send(options.start, () => {});
@@ -153,6 +152,16 @@ function watch(child: ChildProcess, options: SpawnOptions): ExecutorProcess {
       void exited.then(() => clearTimeout(kill));
     },
   };
+}
+
+/**
+ * What a dead process has said is in its channel, and has been heard after this. Whoever reaps one
+ * child reaps all that have ended by then, also those whose channels this turn of the loop did not
+ * look at: so a second turn is needed, and enough.
+ */
+async function lastWords(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
 }
 
 /**

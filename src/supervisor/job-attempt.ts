@@ -22,7 +22,7 @@ import { inferencePlanOf, inferenceSegment } from './inference.ts';
 import { jobSegment, queueSlots, type SegmentRequest } from './job-layout.ts';
 import { Preparation } from './preparation.ts';
 import type { LivingSeat, Seat } from './seat.ts';
-import { TaskStalled } from './task.ts';
+import { TaskDied, TaskStalled } from './task.ts';
 import { timingsOf } from './timings.ts';
 import { measure } from './trial.ts';
 
@@ -270,6 +270,7 @@ const ownReasons = ['DATASET_CORRUPT', 'CHECKPOINT_CORRUPT', 'SPEC_INVALID'] as 
 export function attemptFailureOf(error: unknown): AttemptFailure {
   if (error instanceof CheckpointError) return 'CHECKPOINT_WRITE_FAILED';
   if (error instanceof TaskStalled) return 'EXECUTOR_STALLED';
+  if (error instanceof TaskDied) return 'EXECUTOR_CRASHED';
   // Of a Propagator or an inference, which are told apart by their reasons.
   const own = error instanceof GnndError ? error.reason : '';
   for (const reason of ownReasons) if (own === reason) return reason;

@@ -56,6 +56,13 @@ export class TaskStalled extends TaskError {
   }
 }
 
+/** Its process died, and not of a file: of a signal, or with a code that says nothing. */
+export class TaskDied extends TaskError {
+  constructor(message: string) {
+    super('INTERNAL', message);
+  }
+}
+
 /** Resolves or rejects (with a TaskError) once the process has been reaped. */
 export async function runTask(task: Task, options: TaskOptions): Promise<TaskAnswer> {
   const process = await spawnTask(task, options, null);
@@ -179,7 +186,7 @@ function deathOf(task: Task, pid: number, status: ExitStatus): TaskError {
     return new TaskError('DATASET_CORRUPT', `${task.role} died of ${signal} while it read files`);
   }
   const how = signal === null ? `exited with ${code}` : `died of ${signal}`;
-  return new TaskError('INTERNAL', `${task.role} (pid ${pid}) ${how}: ${logTail}`);
+  return new TaskDied(`${task.role} (pid ${pid}) ${how}: ${logTail}`);
 }
 
 function stopped(task: Task): TaskError {

@@ -1,0 +1,76 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { attemptFailureOf } from '../../src/supervisor/job-attempt.ts';
+import { runTask, TaskDied, type TaskOptions } from '../../src/supervisor/task.ts';
+import { executorPids } from '../support/daemon.ts';
+import { linkOf } from '../support/leftovers.ts';
+
+/** How a child's end is told: by what it said, however late that is read; else by how it died. */
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gnnd-words-'));
+  writeFileSync(join(folder, 'file'), 'x');
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const digest = () => ({ role: 'DIGEST', options: { folder, names: ['file'] } }) as const;
+
+function optionsOf(name: string, onProgress: () => void = () => {}): TaskOptions {
+  return {
+    ...{ cores: [], topologyFd: null, threads: 1, instructionSet: 'SCALAR' },
+    logPath: join(folder, `${name}.log`),
+    signal: new AbortController().signal,
+    onProgress,
+  };
+}
+
+/** A child of this test, once it is there. */
+async function childOf(name: string): Promise<number> {
+  const isIts = (pid: number) => linkOf(`/proc/${pid}/fd/1`).endsWith(`/${name}.log`);
+  for (;;) {
+    // At least once: then it has been told what to do.
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    const pid = executorPids(process.pid).find(isIts);
+    if (pid !== undefined) return pid;
+  }
+}
+
+function blockUntilDead(pid: number): void {
+  const isDead = () => /^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  while (!isDead()) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+}
+
+test('of two children that end at once both are heard', async () => {
+  let second = 0;
+  let hasMet = false;
+  const first = runTask(
+    digest(),
+    optionsOf('first', () => {
+      // This turn has begun: it reads what the first one said, and then reaps both.
+      process.kill(second, 'SIGCONT');
+      blockUntilDead(second);
+      hasMet = true;
+    }),
+  );
+  const other = runTask(digest(), optionsOf('second'));
+  const [one, two] = await Promise.all([childOf('first'), childOf('second')]);
+  second = two;
+  process.kill(second, 'SIGSTOP');
+  // Its word and its end come in the same turn.
+  blockUntilDead(one);
+  for (const answer of await Promise.all([first, other])) expect(answer.role).toBe('DIGEST');
+  expect(hasMet).toBe(true);
+});
+
+test('a task whose process dies is a crash, not a bug of ours', async () => {
+  const dies = runTask(digest(), optionsOf('dies')).catch((error: unknown) => error);
+  process.kill(await childOf('dies'), 'SIGKILL');
+  const error = await dies;
+  expect(error).toBeInstanceOf(TaskDied);
+  expect(String(error)).toContain('died of SIGKILL');
+  expect(attemptFailureOf(error)).toBe('EXECUTOR_CRASHED');
+});
