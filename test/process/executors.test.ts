@@ -1,13 +1,19 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { executorExit } from '../../src/base/exit-codes.ts';
 import { attemptFailureOf } from '../../src/supervisor/job-attempt.ts';
 import { runTask, TaskDied, type TaskOptions } from '../../src/supervisor/task.ts';
-import { executorPids } from '../support/daemon.ts';
+import { executorPids, repository } from '../support/daemon.ts';
 import { linkOf } from '../support/leftovers.ts';
 
-/** How a child's end is told: by what it said, however late that is read; else by how it died. */
+/**
+ * Children of the daemon: whose they are, and how their end is told: by what they said, however
+ * late that is read, else by how they died.
+ */
 
 let folder: string;
 
@@ -73,4 +79,25 @@ test('a task whose process dies is a crash, not a bug of ours', async () => {
   expect(error).toBeInstanceOf(TaskDied);
   expect(String(error)).toContain('died of SIGKILL');
   expect(attemptFailureOf(error)).toBe('EXECUTOR_CRASHED');
+});
+
+/** The executor's program, told that its daemon is this process; how it exits. */
+function exitOf(daemonPid: number, first: unknown): Promise<unknown> {
+  const program = join(repository, 'dist', 'executor', 'main.js');
+  const child = spawn(process.execPath, [program, String(daemonPid)], {
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    serialization: 'advanced',
+  });
+  child.on('error', () => {});
+  child.send(first as object, () => {});
+  return once(child, 'exit').then(([code]) => code);
+}
+
+test('a child whose daemon has died before it came up ends at once', async () => {
+  // Whoever else is its parent by then.
+  expect(await exitOf(process.ppid, { kind: 'start' })).toBe(executorExit.PARENT_GONE);
+});
+
+test('a child that is told something else than its daemon would say ends at once', async () => {
+  expect(await exitOf(process.pid, { kind: 'start', version: 0 })).toBe(executorExit.PROTOCOL);
 });
