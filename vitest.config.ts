@@ -16,6 +16,9 @@ export default defineConfig({
     hookTimeout: 300_000,
     // Two cores: more files at once only make each slower.
     maxWorkers: 2,
-    projects: [tier('unit'), tier('process'), tier('e2e', trains), tier('long', trains)],
+    projects: [
+      ...[tier('unit'), tier('process'), tier('e2e', trains)],
+      ...[tier('chaos', trains), tier('long', trains)],
+    ],
   },
 });

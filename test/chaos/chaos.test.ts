@@ -1,0 +1,104 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { SpecInit } from '../support/crews.ts';
+import { repository } from '../support/daemon.ts';
+import { writeLargeGraph } from '../support/large-graph.ts';
+import { type Holdings, holdingsOf } from '../support/leftovers.ts';
+import { cpuDevices, type Kind, kinds, simulated, trainedModel } from './catalogue.ts';
+import { stepsOf, type Twin } from './expectations.ts';
+import { drawKinds, planRound } from './plan.ts';
+import { performRound } from './round.ts';
+import { Tally } from './tally.ts';
+import { World } from './world.ts';
+
+/**
+ * Jobs of all kinds beside each other, under random kills, freezes, changes of mind and deaths of
+ * the daemon: after all of them nothing acknowledged is lost (I1), nothing is left behind (I2),
+ * every job has ended with a documented reason (I3), every batch was committed once and models are
+ * those of undisturbed jobs (I4). `npm run chaos` runs it for long; GNND_SEED repeats its rounds.
+ */
+
+const minutes = Number(process.env['GNND_CHAOS_MINUTES'] ?? 1);
+const seed = Number(process.env['GNND_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+/** Of jobs. A short run has time for four kinds, which follow from the seed. */
+const names = (process.env['GNND_CHAOS_KINDS'] ?? '').split(',').filter((name) => name !== '');
+const drawn =
+  names.length > 0
+    ? kinds.filter(({ name }) => names.includes(name))
+    : drawKinds(seed, minutes < 5 ? 4 : kinds.length);
+/** Of a round that violated something. */
+const evidence = join(repository, '.cache', 'chaos');
+
+const tally = new Tally();
+const twins = new Map<string, Twin>();
+let folder: string;
+let world: World;
+let baseline: Holdings;
+
+beforeAll(async () => {
+  process.stdout.write(`GNND_SEED=${seed} GNND_CHAOS_MINUTES=${minutes}\n`);
+  folder = mkdtempSync(join(tmpdir(), 'gnnd-chaos-'));
+  writeLargeGraph(join(folder, 'crowd'), { numNodes: 20_000, degree: 12, features: 64 });
+  world = await prepared();
+  for (const kind of drawn) {
+    const startMs = performance.now();
+    twins.set(kind.name, await twinOf(kind));
+    const tookMs = performance.now() - startMs;
+    process.stdout.write(`${kind.name}, undisturbed: ${(tookMs / 1000).toFixed(1)} s\n`);
+  }
+  baseline = holdingsOf(world.daemon.pid);
+}, 600_000);
+
+afterAll(async () => {
+  process.stdout.write(`\n${tally.report()}`);
+  await world.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A daemon with what jobs need. */
+async function prepared(): Promise<World> {
+  const flags = ['--topology-idle-ms', '0', ...simulated];
+  const made = await World.start({ cpuDevices, datasets: ['cora'], flags });
+  await made.daemon.import('crowd', join(folder, 'crowd'));
+  await made.daemon.train(trainedModel.id, trainedModel.spec);
+  return made;
+}
+
+async function twinOf({ name, spec, crews: [crew = {}] }: Kind): Promise<Twin> {
+  const resources = { ...spec.resources, ...crew.resources };
+  const job = await world.daemon.train(`twin-${name}`, { ...spec, ...crew, resources } as SpecInit);
+  return { job, steps: stepsOf(job) };
+}
+
+/** What is needed to find out why, and a new daemon. */
+async function keepEvidence(roundSeed: number): Promise<void> {
+  const place = join(evidence, `seed-${roundSeed}`);
+  mkdirSync(place, { recursive: true });
+  writeFileSync(join(place, 'violations.txt'), tally.report());
+  cpSync(join(world.daemon.folder, 'daemon.log'), join(place, 'daemon.log'));
+  const jobs = join(world.daemon.folder, 'state', 'jobs');
+  cpSync(jobs, join(place, 'jobs'), { recursive: true });
+  await world.stop();
+  world = await prepared();
+}
+
+test(
+  'whatever dies, nothing is lost, nothing stays, every job ends as if nothing had happened',
+  async () => {
+    const endsAt = Date.now() + minutes * 60_000;
+    for (let round = 0; round === 0 || Date.now() < endsAt; round += 1) {
+      const plan = planRound(seed + round, { jobs: 4, hits: 12, kinds: drawn });
+      const before = tally.violations.length;
+      await performRound(plan, { world, tally, twins, baseline });
+      process.stdout.write(`${seed + round}: ${tally.faults} faults, ${tally.kills} kills\n`);
+      if (tally.violations.length === before) continue;
+      process.stdout.write(`${tally.violations.slice(before).join('\n')}\n`);
+      await keepEvidence(seed + round);
+    }
+    expect(tally.violations).toEqual([]);
+    expect(tally.faults).toBeGreaterThan(tally.planned / 4);
+  },
+  minutes * 60_000 + 1_200_000,
+);

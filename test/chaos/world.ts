@@ -1,0 +1,227 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { basename } from 'node:path';
+import { setTimeout as later } from 'node:timers/promises';
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from '@bufbuild/protobuf';
+import { type Job, JobPhase, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import {
+  JobService,
+  WatchJobRequestSchema,
+  type WatchJobResponse,
+  WatchJobResponseSchema,
+} from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { type DaemonOptions, executorPids, hangMs, TestDaemon } from '../support/daemon.ts';
+import { linkOf } from '../support/leftovers.ts';
+import type { Role } from './plan.ts';
+
+/** A daemon that may be killed at any moment, its clients, and what it has acknowledged. */
+
+/** One of its processes, and what it does. */
+export interface Process {
+  readonly pid: number;
+  /** Of the job, by which its folder is named; empty: none. */
+  readonly uid: string;
+  readonly role: Role;
+}
+
+const unavailable = 14;
+const cancelled = 1;
+
+export class World {
+  daemon: TestDaemon;
+  /** Facts that were acknowledged: of each job its newest revision. */
+  readonly acknowledged = new Map<string, { uid: string; revision: bigint }>();
+  /** Daemons that came after others. */
+  restarts = 0;
+  readonly #options: DaemonOptions;
+  #replacing: Promise<void> = Promise.resolve();
+  #looking: Promise<readonly Job[]> | null = null;
+  #looked: Promise<readonly Job[]> = Promise.resolve([]);
+
+  private constructor(daemon: TestDaemon, options: DaemonOptions) {
+    this.daemon = daemon;
+    this.#options = options;
+  }
+
+  static async start(options: DaemonOptions): Promise<World> {
+    return new World(await TestDaemon.start(options), options);
+  }
+
+  /** Ends the daemon and starts the next one on its state; answers what the old one left. */
+  async replace(signal: 'SIGKILL' | 'SIGTERM'): Promise<readonly string[]> {
+    await this.#replacing;
+    const violations: string[] = [];
+    const work = async () => {
+      const { daemon } = this;
+      const { pid } = daemon;
+      const code = await daemon.kill(signal);
+      daemon.client.close();
+      if (signal === 'SIGTERM' && code !== 0) violations.push(`I3: SIGTERM ended with ${code}`);
+      if (!(await soon(() => executorPids(pid).length === 0))) {
+        violations.push(`I2: executors ${executorPids(pid).join(', ')} outlived daemon ${pid}`);
+      }
+      const { datasets: _, ...again } = this.#options;
+      this.daemon = await TestDaemon.start({ ...again, folder: daemon.folder });
+      this.restarts += 1;
+    };
+    this.#replacing = work();
+    await this.#replacing;
+    return violations;
+  }
+
+  /**
+   * A call with a request id of its own, repeated with that until it is answered: a daemon may die
+   * before or after it has done what was asked.
+   */
+  async call<I extends DescMessage, O extends DescMessage>(
+    method: DescMethod & { readonly input: I; readonly output: O },
+    request: MessageInitShape<I>,
+    requestId?: string,
+  ): Promise<MessageShape<O>> {
+    const given = requestId === undefined ? request : { ...request, requestId };
+    const patience = new Patience(hangMs);
+    for (;;) {
+      await this.#replacing;
+      try {
+        return await this.daemon.call(method, given as MessageInitShape<I>);
+      } catch (error) {
+        const code = (error as { code?: unknown }).code;
+        const text = String(error);
+        const isLost = code === unavailable || code === cancelled || /closed|shut ?down/.test(text);
+        if (!isLost || patience.isOver()) throw error;
+      }
+      await later(20);
+    }
+  }
+
+  /** A change of a job that was acknowledged. */
+  async change(
+    method: DescMethod & { readonly output: typeof JobService.method.getJob.output },
+    request: object,
+  ): Promise<Job> {
+    const job = await this.call(method, request as MessageInitShape<DescMessage>, randomUUID());
+    this.note(job as Job);
+    return job as Job;
+  }
+
+  note({ name, uid, revision }: Pick<Job, 'name' | 'uid' | 'revision'>): void {
+    const before = this.acknowledged.get(name);
+    const isNewer = before === undefined || before.uid !== uid || revision > before.revision;
+    if (isNewer) this.acknowledged.set(name, { uid, revision });
+  }
+
+  job(id: string): Promise<Job> {
+    return this.call(JobService.method.getJob, { name: `jobs/${id}` });
+  }
+
+  /** As `job`, without epochs; all who look at once share one call. Undefined: there is none. */
+  async look(id: string): Promise<Job | undefined> {
+    this.#looking ??= this.#look();
+    return (await this.#looking).find(({ name }) => name === `jobs/${id}`);
+  }
+
+  async #look(): Promise<readonly Job[]> {
+    // Whoever comes while a call is in progress is answered by the next one.
+    await this.#looked.catch(() => {});
+    this.#looking = null;
+    const { listJobs } = JobService.method;
+    this.#looked = this.call(listJobs, { pageSize: 500 }).then(({ jobs }) => jobs);
+    return await this.#looked;
+  }
+
+  /** The processes of the daemon that lives now. */
+  processes(): readonly Process[] {
+    return executorPids(this.daemon.pid).map((pid) => {
+      // Its output goes to a file named by what it is.
+      const log = linkOf(`/proc/${pid}/fd/1`);
+      const uid = /\/jobs\/([^/]+)\//.exec(log)?.[1] ?? '';
+      return { pid, uid, role: roleOf(basename(log)) };
+    });
+  }
+
+  /** All transitions of a job after a revision, as a watch tells them. */
+  async history(job: Job, after: bigint): Promise<readonly WatchJobResponse[]> {
+    const request = { name: job.name, startRevision: after };
+    const call = this.daemon.client.makeServerStreamRequest(
+      '/gnnd.v1.JobService/WatchJob',
+      (bytes: Buffer) => bytes,
+      (bytes) => fromBinary(WatchJobResponseSchema, bytes),
+      Buffer.from(toBinary(WatchJobRequestSchema, create(WatchJobRequestSchema, request))),
+      { deadline: Date.now() + hangMs },
+    );
+    call.on('error', () => {});
+    const told: WatchJobResponse[] = [];
+    for await (const response of call as AsyncIterable<WatchJobResponse>) {
+      told.push(response);
+      if (response.revision >= job.revision) break;
+    }
+    call.cancel();
+    return told;
+  }
+
+  async stop(): Promise<number | null> {
+    await this.#replacing;
+    return await this.daemon.stop();
+  }
+}
+
+function roleOf(log: string): Role {
+  const role = /^(sampler|trainer|standby)_/.exec(log)?.[1];
+  return role === undefined ? 'PREPARER' : (role.toUpperCase() as Role);
+}
+
+/** How long somebody has waited; time in which this process itself was frozen counts for nobody. */
+export class Patience {
+  readonly #limitMs: number;
+  #waitedMs = 0;
+  #lookedMs = performance.now();
+
+  constructor(limitMs: number) {
+    this.#limitMs = limitMs;
+  }
+
+  renew(): void {
+    this.#waitedMs = 0;
+  }
+
+  /** At each look: whether it is over. */
+  isOver(): boolean {
+    const nowMs = performance.now();
+    this.#waitedMs += Math.min(nowMs - this.#lookedMs, 500);
+    this.#lookedMs = nowMs;
+    return this.#waitedMs > this.#limitMs;
+  }
+}
+
+/** Looks until it holds, for as long as anything may take that nobody disturbs. */
+export async function soon(holds: () => boolean, withinMs = 30_000): Promise<boolean> {
+  const patience = new Patience(withinMs);
+  while (!holds()) {
+    if (patience.isOver()) return false;
+    await later(20);
+  }
+  return true;
+}
+
+/** Where a job is, in a word. */
+export function whereIs({ state, phase }: Pick<Job, 'state' | 'phase'>): string {
+  const works = state === JobState.PREPARING || state === JobState.RUNNING;
+  return works && phase !== JobPhase.UNSPECIFIED ? JobPhase[phase] : JobState[state];
+}
+
+/** Names in a folder; none where there is none. */
+export function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
