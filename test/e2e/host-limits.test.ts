@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { daemonExit } from '../../src/base/exit-codes.ts';
 import { type DaemonOptions, executorPids, spawnDaemon, TestDaemon } from '../support/daemon.ts';
 
@@ -66,7 +67,7 @@ function crowd(count: number, where: NetConnectOpts, words: string): Promise<voi
 }
 
 test('open connections cost no job its descriptors', async () => {
-  const daemon = await start({ openFilesMax: 256, datasets: ['cora'] });
+  const daemon = await start({ before: 'ulimit -n 256', datasets: ['cora'] });
   const [host = '', port = ''] = daemon.metrics.split(':');
   // The test's own connection: nobody who talks is sent away for those who come later.
   await daemon.call(HostService.method.getHost, {});
@@ -85,10 +86,34 @@ test.each([
   [64, 2],
   [200, 8],
 ])('%d open files are too few for %d devices, and the error says so', async (most, devices) => {
-  const { code, lines } = await refusal({ openFilesMax: most, cpuDevices: devices });
+  const { code, lines } = await refusal({ before: `ulimit -n ${most}`, cpuDevices: devices });
   expect(code).toBe(daemonExit.OS_RESOURCE);
   expect(lines).toHaveLength(1);
   expect(lines[0]).toMatch(/^gnnd: at most \d+ files may be open, .* needs \d+.*: raise the limit/);
+});
+
+test.each([
+  ['no memory may be locked', 'ulimit -l 0'],
+  // What vm.overcommit_memory = 2 comes to for a process: address space is refused, not memory.
+  ['address space is refused beyond 6 GiB', 'ulimit -v 6291456'],
+  ['stacks are small and no core may be written', 'ulimit -s 1024 -c 0'],
+  ['no new file may be longer than 512 MiB', 'ulimit -f 524288'],
+])('where %s a job trains all the same', async (_, before) => {
+  const daemon = await start({ before, datasets: ['cora'] });
+  await daemon.createJob('limited', spec(5));
+  const job = await daemon.succeeded('limited');
+  expect(job.attempts).toHaveLength(1);
+});
+
+test('where a segment may not be as long as a job needs it, the job fails and says so', async () => {
+  const daemon = await start({ before: 'ulimit -f 4096', datasets: ['cora'] });
+  await daemon.createJob('short', spec(5));
+  const isOver = ({ state }: Job) => state === JobState.FAILED;
+  const { reason, message, attempts } = await daemon.until('short', isOver);
+  expect(Reason[reason]).toBe('SHM_ALLOCATION_FAILED');
+  expect(message).toMatch(/File too large|limit/);
+  expect(attempts).toHaveLength(2);
+  expect((await fetch(`http://${daemon.metrics}/readyz`)).status).toBe(200);
 });
 
 test('an address that is in use ends the start with a code that is restarted', async () => {

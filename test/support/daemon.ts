@@ -49,8 +49,10 @@ export interface DaemonOptions {
   /** Kept between daemons of one test; made anew when left out. */
   readonly folder?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Of the daemon and its children: how many files each may have open. */
-  readonly openFilesMax?: number;
+  /** What a shell does before it becomes the daemon: `ulimit -n 256`. */
+  readonly before?: string;
+  /** A program that runs the shell, and becomes it: `unshare -m`. */
+  readonly within?: readonly string[];
   /** Further flags of `gnnd serve`. */
   readonly flags?: readonly string[];
 }
@@ -250,10 +252,11 @@ export function spawnDaemon(folder: string, options: DaemonOptions = {}): ChildP
     ...(options.flags?.includes('--cuda-devices') ? [] : ['--cuda-devices', 'none']),
     ...(options.flags ?? []),
   ];
-  const { openFilesMax } = options;
-  const limited = openFilesMax === undefined ? '' : `ulimit -n ${openFilesMax}; `;
+  const { before, within = [] } = options;
+  const shell = ['bash', '-c', `${before === undefined ? '' : `${before} && `}exec "$@"`, 'bash'];
   // The shell becomes the daemon: it has the child's pid.
-  return spawn('bash', ['-c', `${limited}exec "$@"`, 'bash', process.execPath, entry, ...args], {
+  const [program = '', ...words] = [...within, ...shell, process.execPath, entry, ...args];
+  return spawn(program, words, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...options.env },
   });
