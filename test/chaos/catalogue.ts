@@ -58,7 +58,7 @@ export const kinds: readonly Kind[] = [
       ...sampled,
       model: { type: ModelType.GRAPHSAGE, hiddenDim: 16, dropout: 0.5 },
       cache: { ratio: 0.1 },
-      training: { epochs: 150, batchSize, staleness: 2, batchesPerStep: 1 },
+      training: { epochs: 80, batchSize, staleness: 2, batchesPerStep: 1 },
     },
     crews,
   },
@@ -70,7 +70,7 @@ export const kinds: readonly Kind[] = [
       sampling: { algorithm: SamplingAlgorithm.LABOR, fanouts: [8, 4] },
       features: { standardize: true },
       training: {
-        ...{ epochs: 60, batchSize, staleness: 1, batchesPerStep: 3 },
+        ...{ epochs: 40, batchSize, staleness: 1, batchesPerStep: 3 },
         stalenessCompensation: StalenessCompensation.PREDICT,
         earlyStop: { patienceEpochs: 30, minDelta: 0 },
       },
@@ -83,7 +83,7 @@ export const kinds: readonly Kind[] = [
     spec: {
       ...sampled,
       model: { type: ModelType.GCN, hiddenDim: 16 },
-      training: { epochs: 120, batchSize, staleness: 1, batchesPerStep: 1 },
+      training: { epochs: 80, batchSize, staleness: 1, batchesPerStep: 1 },
       evaluation: { everyEpochs: 3 },
     },
     crews: [
@@ -98,7 +98,7 @@ export const kinds: readonly Kind[] = [
     spec: {
       ...sampled,
       model: { type: ModelType.GRAPHSAGE, hiddenDim: 16 },
-      training: { epochs: 60, batchSize },
+      training: { epochs: 40, batchSize },
       history: { staleSteps: 20n, gradientShare: 0.9 },
     },
     crews: [crew(1, 1), crew(2, 2), crew(1, 3), alone],
@@ -109,7 +109,7 @@ export const kinds: readonly Kind[] = [
       dataset: 'cora',
       model: { type: ModelType.SIGN, hiddenDim: 16 },
       propagation: { hops: 2 },
-      training: { epochs: 300, batchSize, staleness: 1, batchesPerStep: 2 },
+      training: { epochs: 150, batchSize, staleness: 1, batchesPerStep: 2 },
     },
     crews: rowCrews,
   },
@@ -143,7 +143,7 @@ export const kinds: readonly Kind[] = [
     spec: {
       ...sampled,
       model: { type: ModelType.GRAPHSAGE, hiddenDim: 16 },
-      training: { epochs: 120, batchSize, staleness: 2, determinism: Determinism.RELAXED },
+      training: { epochs: 80, batchSize, staleness: 2, determinism: Determinism.RELAXED },
     },
     crews: [crew(1, 1), crew(1, 3), crew(2, 2)],
     isRelaxed: true,
