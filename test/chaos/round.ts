@@ -15,10 +15,11 @@ import {
   processesWithSegments,
   unlistedFiles,
 } from '../support/leftovers.ts';
+import { Patience } from '../support/patience.ts';
 import { differences, forgotten, oddHistory, type Twin } from './expectations.ts';
 import type { Blow, Hit, Role, Round, Script } from './plan.ts';
 import type { Tally } from './tally.ts';
-import { namesIn, Patience, soon, type World, whereIs } from './world.ts';
+import { namesIn, soon, type World, whereIs } from './world.ts';
 
 /** Performs a round: its jobs beside each other, each hit as its script says; then all checks. */
 

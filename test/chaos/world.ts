@@ -20,6 +20,7 @@ import {
 } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { type DaemonOptions, executorPids, hangMs, TestDaemon } from '../support/daemon.ts';
 import { linkOf } from '../support/leftovers.ts';
+import { Patience } from '../support/patience.ts';
 import type { Role } from './plan.ts';
 
 /** A daemon that may be killed at any moment, its clients, and what it has acknowledged. */
@@ -176,29 +177,6 @@ export class World {
 function roleOf(log: string): Role {
   const role = /^(sampler|trainer|standby)_/.exec(log)?.[1];
   return role === undefined ? 'PREPARER' : (role.toUpperCase() as Role);
-}
-
-/** How long somebody has waited; time in which this process itself was frozen counts for nobody. */
-export class Patience {
-  readonly #limitMs: number;
-  #waitedMs = 0;
-  #lookedMs = performance.now();
-
-  constructor(limitMs: number) {
-    this.#limitMs = limitMs;
-  }
-
-  renew(): void {
-    this.#waitedMs = 0;
-  }
-
-  /** At each look: whether it is over. */
-  isOver(): boolean {
-    const nowMs = performance.now();
-    this.#waitedMs += Math.min(nowMs - this.#lookedMs, 500);
-    this.#lookedMs = nowMs;
-    return this.#waitedMs > this.#limitMs;
-  }
 }
 
 /** Looks until it holds, for as long as anything may take that nobody disturbs. */

@@ -105,7 +105,7 @@ test.each([
   expect(job.attempts).toHaveLength(1);
 });
 
-test('where a segment may not be as long as a job needs it, the job fails and says so', async () => {
+test('where a segment cannot be as long as a job needs it, that is said', async () => {
   const daemon = await start({ before: 'ulimit -f 4096', datasets: ['cora'] });
   await daemon.createJob('short', spec(5));
   const isOver = ({ state }: Job) => state === JobState.FAILED;

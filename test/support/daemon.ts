@@ -28,6 +28,7 @@ import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import type { Operation } from '../../src/api/gen/gnnd/v1/types_pb.ts';
+import { Patience } from './patience.ts';
 
 /** A real daemon with real executors in a temporary folder, and a client of it. */
 
@@ -155,11 +156,11 @@ export class TestDaemon {
 
   /** Looks until `done` holds; throws with the job and the logs after `timeoutMs`. */
   async until(id: string, done: (job: Job) => boolean, timeoutMs = hangMs): Promise<Job> {
-    const deadline = Date.now() + timeoutMs;
+    const patience = new Patience(timeoutMs);
     for (;;) {
       const job = await this.job(id);
       if (done(job)) return job;
-      if (isTerminal(job) || Date.now() > deadline) {
+      if (isTerminal(job) || patience.isOver()) {
         throw new Error(`${describe(job)}\n${this.logs.slice(-4000)}\n${this.executorLogs(job)}`);
       }
       await new Promise((resolve) => setTimeout(resolve, 20));

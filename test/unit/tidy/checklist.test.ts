@@ -88,3 +88,21 @@ describe('the checklist of historical embeddings', () => {
     expect(missingFrom(items)).toEqual([]);
   });
 });
+
+describe('the forty faults', () => {
+  const text = readFileSync(join(root, 'docs', 'reliability.md'), 'utf8');
+  const rows = text.split('\n').filter((line) => /^\| \d+ \|/.test(line));
+  const items = rows.join('\n');
+
+  it('are all there', () => {
+    const numbers = [...items.matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
+    expect(numbers).toEqual(Array.from({ length: 40 }, (_, index) => index + 1));
+  });
+
+  it('have a test that exists, or a reason why there is none', () => {
+    expect(references(items).length).toBeGreaterThan(50);
+    expect(missingFrom(items)).toEqual([]);
+    const silent = rows.filter((row) => !/`test\/|`native\/|\*\*|as 1 /.test(row));
+    expect(silent).toEqual([]);
+  });
+});
