@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // Tests by what they need: native (C++), unit (pure), process (real executors), e2e (daemon and
-// client), chaos (a minute of random kills); and those that take long: long (random crews and kills,
-// accuracies), address and thread (the native core under sanitizers), fixed (the part of these that
-// CI runs: the same each time).
+// client), chaos (a minute of random kills); and those that take long: long (random crews and
+// kills, accuracies), address and thread (the native core under sanitizers), fixed (the part of
+// these that CI runs: the same each time).
 // `npm test -- unit` runs some; set-up has been done by then.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';

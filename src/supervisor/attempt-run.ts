@@ -50,7 +50,8 @@ export class AttemptRun {
   readonly #finish: Finish;
   readonly #images: Images;
   readonly #timeline: Timeline;
-  readonly #timer: NodeJS.Timeout;
+  /** Looks; null until there is something to look at. */
+  #timer: NodeJS.Timeout | null = null;
   #looks: Look[] = [];
   #progress: JobProgress | null = null;
   /** 0 until `begin`. */
@@ -74,7 +75,6 @@ export class AttemptRun {
     this.#finish = new Finish(context, { ...options, segment, reports: this.reports });
     this.#images = new Images(context, segment);
     this.#lastCommit = { batches: -1, atMs: context.clock.monotonicMs() };
-    this.#timer = setInterval(() => this.#look(), lookEveryMs);
   }
 
   get progress(): JobProgress | null {
@@ -109,10 +109,18 @@ export class AttemptRun {
     return infers(this.#context.input.spec);
   }
 
-  /** Goes on where the newest image was taken, if there is one; nobody is spawned before that. */
+  /**
+   * Goes on where the newest image was taken, if there is one; nobody is spawned before that, and
+   * nobody looks: what another thread reads into the segment is not this attempt's work.
+   */
   async resume(): Promise<void> {
     // What an inference has done is in its own journal.
-    if (this.#infers) return;
+    if (!this.#infers) await this.#resume();
+    if (this.#closed) return;
+    this.#timer = setInterval(() => this.#look(), lookEveryMs);
+  }
+
+  async #resume(): Promise<void> {
     const { crew, layout } = this.#options;
     const { segment } = crew;
     const { native, input } = this.#context;
@@ -190,14 +198,19 @@ export class AttemptRun {
   /** Looks no more. Resolves when no checkpoint is being written: it is durable, or was told. */
   async stop(): Promise<void> {
     this.#closed = true;
-    clearInterval(this.#timer);
+    this.#endLooks();
     await this.#finish.stop();
   }
 
   close(): void {
     this.#closed = true;
-    clearInterval(this.#timer);
+    this.#endLooks();
     this.#progress = null;
+  }
+
+  #endLooks(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
   }
 
   #look(): void {

@@ -135,7 +135,10 @@ export class Crew {
     return this.#options.native.segmentSnapshot(this.segment);
   }
 
-  /** Registers and starts an executor; rejects when no process could be started. */
+  /**
+   * Registers and starts an executor; rejects when no process could be started. Nothing once the
+   * crew was told to stop: nobody would wait for its end.
+   */
   spawn(seat: Seat): Promise<void> {
     const spawning = this.#spawn(seat).finally(() => this.#spawning.delete(spawning));
     this.#spawning.add(spawning);
@@ -143,6 +146,7 @@ export class Crew {
   }
 
   async #spawn(seat: Seat): Promise<void> {
+    if (this.#stop.signal.aborted) return;
     const { native, spec, devices } = this.#options;
     const device = devices.findIndex(({ name }) => name === seat.device);
     const id = native.segmentRegister(this.segment, seat.role, device);

@@ -11,7 +11,7 @@ import { stepsOf, type Twin } from './expectations.ts';
 import { drawKinds, planRound } from './plan.ts';
 import { performRound } from './round.ts';
 import { Tally } from './tally.ts';
-import { World } from './world.ts';
+import { soon, World } from './world.ts';
 
 /**
  * Jobs of all kinds beside each other, under random kills, freezes, changes of mind and deaths of
@@ -28,6 +28,8 @@ const drawn =
   names.length > 0
     ? kinds.filter(({ name }) => names.includes(name))
     : drawKinds(seed, minutes < 5 ? 4 : kinds.length);
+/** One daemon lives through all rounds, and holds at the end what it held at the beginning. */
+const soaks = process.env['GNND_CHAOS_SOAK'] === '1';
 /** Of a round that violated something. */
 const evidence = join(repository, '.cache', 'chaos');
 
@@ -89,12 +91,25 @@ async function keepEvidence(roundSeed: number): Promise<void> {
   world = await prepared();
 }
 
+/** Memory is told; threads and descriptors must be as few as they were. */
+async function lookBack(): Promise<void> {
+  if (!soaks || baseline === undefined) return;
+  const { pid } = world.daemon;
+  const { threads } = baseline;
+  await soon(() => holdingsOf(pid).threads <= threads);
+  const now = holdingsOf(pid);
+  process.stdout.write(`${JSON.stringify({ before: baseline, after: now })}\n`);
+  expect(now.threads).toBeLessThanOrEqual(threads);
+  // A heap that was never collected in full; a leak of each job's would be more.
+  expect(now.residentBytes - baseline.residentBytes).toBeLessThan(128 * 2 ** 20);
+}
+
 test(
   'whatever dies, nothing is lost, nothing stays, every job ends as if nothing had happened',
   async () => {
     const endsAt = Date.now() + minutes * 60_000;
     for (let round = 0; round === 0 || Date.now() < endsAt; round += 1) {
-      const plan = planRound(seed + round, { jobs: 4, hits: 12, kinds: drawn });
+      const plan = planRound(seed + round, { jobs: 4, hits: 12, kinds: drawn, daemonDies: !soaks });
       const before = tally.violations.length;
       const idle = await prepareTwins(plan.scripts.map(({ kind }) => kind));
       await performRound(plan, { world, tally, twins, baseline: idle });
@@ -103,6 +118,7 @@ test(
       process.stdout.write(`${tally.violations.slice(before).join('\n')}\n`);
       await keepEvidence(seed + round);
     }
+    await lookBack();
     expect(tally.violations).toEqual([]);
     expect(tally.faults).toBeGreaterThan(tally.planned / 4);
   },

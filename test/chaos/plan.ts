@@ -55,6 +55,8 @@ export interface PlanOptions {
   readonly hits: number;
   /** To draw from. */
   readonly kinds: readonly Kind[];
+  /** Otherwise one daemon lives through all of it. */
+  readonly daemonDies: boolean;
 }
 
 /** Some kinds of jobs. */
@@ -67,20 +69,16 @@ export function drawKinds(seed: number, count: number): readonly Kind[] {
     .map(({ kind }) => kind);
 }
 
-export function planRound(seed: number, { jobs, hits, kinds: drawn }: PlanOptions): Round {
+export function planRound(seed: number, options: PlanOptions): Round {
   const random = randomOf(seed);
-  const scripts = Array.from({ length: jobs }, (_, index) =>
-    planScript(random, `r${seed}-${index}`, { hits, drawn }),
+  const scripts = Array.from({ length: options.jobs }, (_, index) =>
+    planScript(random, `r${seed}-${index}`, options),
   );
   return { seed, scripts };
 }
 
-function planScript(
-  random: Random,
-  id: string,
-  { hits, drawn }: { readonly hits: number; readonly drawn: readonly Kind[] },
-): Script {
-  const kind = random.pick(drawn);
+function planScript(random: Random, id: string, options: PlanOptions): Script {
+  const kind = random.pick(options.kinds);
   return {
     id,
     kind,
@@ -91,9 +89,9 @@ function planScript(
     everySteps: random.pick([0, 7, 7, 20]),
     priority: random.pick([100, 100, 100, 200]),
     isPreemptible: random.chance(0.5),
-    hits: Array.from({ length: random.integer(4, hits) }, () => planHit(random)).sort(
-      (a, b) => (a.at ?? -1) - (b.at ?? -1),
-    ),
+    hits: Array.from({ length: random.integer(4, options.hits) }, () => planHit(random))
+      .filter(({ blow }) => options.daemonDies || blow.kind !== 'DAEMON')
+      .sort((a, b) => (a.at ?? -1) - (b.at ?? -1)),
   };
 }
 

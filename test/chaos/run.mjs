@@ -9,6 +9,8 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '60' },
     seed: { type: 'string' },
     kinds: { type: 'string' },
+    // One daemon lives through all of it; what it holds is compared.
+    soak: { type: 'boolean', default: false },
   },
 });
 if (!(Number(values.minutes) > 0)) {
@@ -19,6 +21,7 @@ const env = {
   ...process.env,
   GNND_CHAOS_MINUTES: values.minutes,
   ...(values.seed === undefined ? {} : { GNND_SEED: values.seed }),
+  ...(values.soak ? { GNND_CHAOS_SOAK: '1' } : {}),
   ...(values.kinds === undefined ? {} : { GNND_CHAOS_KINDS: values.kinds }),
 };
 const args = ['run', '--project', 'chaos', '--reporter=default', '--disable-console-intercept'];

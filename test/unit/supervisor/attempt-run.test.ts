@@ -1,0 +1,95 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createLog } from '../../../src/base/log.ts';
+import type { ImageFacts } from '../../../src/native/contract.ts';
+import {
+  AttemptRun,
+  type AttemptRunOptions,
+  lookEveryMs,
+} from '../../../src/supervisor/attempt-run.ts';
+import type { AttemptContext, AttemptEvent } from '../../../src/supervisor/attempt-types.ts';
+
+/** The looks at an attempt's segment. */
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gnnd-run-'));
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A run whose image is loaded when the test says so. */
+function runOf() {
+  const imagesFolder = join(folder, 'images');
+  mkdirSync(imagesFolder);
+  writeFileSync(join(imagesFolder, 'epoch-00000002-batch-0000000000.image'), '');
+  let looks = 0;
+  const events: AttemptEvent[] = [];
+  let resolve = (_: ImageFacts) => {};
+  const promise = new Promise<ImageFacts>((settle) => {
+    resolve = settle;
+  });
+  const context = {
+    input: {
+      ...{ devices: [], imagesFolder, uid: 'uid-1', epochsReported: 0 },
+      spec: { kind: 'TRAINING', timeouts: { stallMs: 1000 }, training: { batchesPerStep: 1 } },
+    },
+    native: {
+      segmentBuildId: () => 'this build',
+      segmentLoadImage: () => promise,
+      // What the native thread has written so far.
+      segmentEpoch: () => ({ complete: false }),
+    },
+    clock: { monotonicMs: () => Date.now(), wallMs: () => Date.now() },
+    log: createLog({ level: 'error' }),
+    emit: (event: AttemptEvent) => events.push(event),
+  } as unknown as AttemptContext;
+  const options = {
+    crew: {
+      segment: {},
+      look: () => {
+        looks += 1;
+        return { executors: [], version: 0, epochsToTrain: 5, committedBatches: 0 };
+      },
+      watch: () => {},
+    },
+    plan: { standby: 'OFF' },
+    layout: { batchesPerEpoch: 10 },
+    cache: { seen: () => false },
+    inference: { stop: async () => {} },
+    prefetch: false,
+    perform: (step: () => Promise<void>) => void step(),
+  } as unknown as AttemptRunOptions;
+  const facts = { epochs: 2, batches: 20, version: 20, buildId: 'this build' } as ImageFacts;
+  const loaded = () => resolve(facts);
+  return { run: new AttemptRun(context, options), loaded, events, looks: () => looks };
+}
+
+test('nobody looks at a segment into which an image is being read', async () => {
+  const { run, loaded, events, looks } = runOf();
+  const resuming = run.resume();
+  await vi.advanceTimersByTimeAsync(10 * lookEveryMs);
+  // Epochs of the image would be told as this attempt's own, before it is known to go on.
+  expect(looks()).toBe(0);
+  loaded();
+  await resuming;
+  expect(events.map(({ kind }) => kind)).toEqual(['resumed']);
+  await vi.advanceTimersByTimeAsync(2 * lookEveryMs);
+  expect(looks()).toBe(2);
+  await run.stop();
+});
+
+test('an attempt that is stopped while its image is read looks at nothing any more', async () => {
+  const { run, loaded, looks } = runOf();
+  const resuming = run.resume();
+  await run.stop();
+  loaded();
+  await resuming;
+  await vi.advanceTimersByTimeAsync(10 * lookEveryMs);
+  expect(looks()).toBe(0);
+});
