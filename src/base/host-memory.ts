@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -46,5 +46,20 @@ function readText(path: string): string | null {
     return readFileSync(path, 'utf8');
   } catch {
     return null;
+  }
+}
+
+/** Of a thousand: more than any share of memory that a daemon has. */
+const firstToDie = 500;
+
+/**
+ * Where memory runs out the kernel is to take this process before others: for children, which are
+ * replaced, so that it does not take the daemon. What an operator has set higher stays.
+ */
+export function dieFirst(path = '/proc/self/oom_score_adj'): void {
+  try {
+    if (Number(readFileSync(path, 'utf8')) < firstToDie) writeFileSync(path, String(firstToDie));
+  } catch {
+    // A kernel without it has no such choice to make.
   }
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
 import { messageOf, unreachable } from '../base/errors.ts';
 import { executorExit } from '../base/exit-codes.ts';
+import { dieFirst } from '../base/host-memory.ts';
 import { createLog } from '../base/log.ts';
 import type { TaskWatch } from '../datasets/data-tasks.ts';
 import type {
@@ -201,6 +202,7 @@ async function run(start: StartMessage): Promise<void> {
   }
 }
 
+dieFirst();
 loadCore().hostExplainBusErrors(executorExit.DATASET);
 if (!loadCore().hostDieWithParent(Number(process.argv[2]))) process.exit(executorExit.PARENT_GONE);
 process.once('message', (value) => {

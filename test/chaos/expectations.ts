@@ -44,6 +44,15 @@ export function differences(kind: Kind, job: Job, { job: twin }: Twin): readonly
 
 const plain = (_: string, value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
 
+/** I3: errors in the daemon's log that no fault explains; `from` is where the last look ended. */
+export function logged(log: string, from: number): readonly string[] {
+  return log
+    .slice(from)
+    .split('\n')
+    .filter((line) => line.includes('"lvl":"error"') && !line.includes('"msg":"attempt.failed"'))
+    .map((line) => `I3: the log says ${line}`);
+}
+
 /** I1: what was acknowledged is there, in this daemon as in those before. */
 export async function forgotten(world: World): Promise<readonly string[]> {
   const found: string[] = [];

@@ -16,7 +16,7 @@ import {
   unlistedFiles,
 } from '../support/leftovers.ts';
 import { Patience } from '../support/patience.ts';
-import { differences, forgotten, oddHistory, type Twin } from './expectations.ts';
+import { differences, forgotten, logged, oddHistory, type Twin } from './expectations.ts';
 import type { Blow, Hit, Role, Round, Script } from './plan.ts';
 import type { Tally } from './tally.ts';
 import { namesIn, soon, type World, whereIs } from './world.ts';
@@ -42,6 +42,7 @@ const { drainDevice, undrainDevice, listDevices } = HostService.method;
 export async function performRound(round: Round, parts: RoundParts): Promise<void> {
   const { tally, world } = parts;
   const before = tally.violations.length;
+  const logEnd = world.daemon.logs.length;
   const scripts = round.scripts.map((script) => new Performance(script, parts));
   const ends = await Promise.allSettled(scripts.map((script) => script.perform()));
   for (const [index, end] of ends.entries()) {
@@ -50,6 +51,7 @@ export async function performRound(round: Round, parts: RoundParts): Promise<voi
     }
   }
   tally.violations.push(...(await forgotten(world)), ...(await leftBehind(parts)));
+  tally.violations.push(...logged(world.daemon.logs, logEnd));
   for (const script of round.scripts) await remove(world, script.id);
   if (!(await soon(() => namesIn(join(stateOf(world), 'jobs')).length <= parts.twins.size + 1))) {
     tally.violations.push('I2: folders of deleted jobs stayed');

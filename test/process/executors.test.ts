@@ -101,3 +101,18 @@ test('a child whose daemon has died before it came up ends at once', async () =>
 test('a child that is told something else than its daemon would say ends at once', async () => {
   expect(await exitOf(process.pid, { kind: 'start', version: 0 })).toBe(executorExit.PROTOCOL);
 });
+
+test('where memory runs out the kernel takes children before the daemon', async () => {
+  const score = (pid: number | 'self') =>
+    Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'));
+  const runs = runTask(
+    digest(),
+    optionsOf('first-to-die', () => {
+      scores.push(score(child));
+    }),
+  );
+  const scores: number[] = [];
+  const child = await childOf('first-to-die');
+  await runs;
+  expect(scores).toEqual([Math.max(500, score('self'))]);
+});
