@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   existsSync,
@@ -12,7 +12,16 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as later } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+} from 'vitest';
 import { DeviceState } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
@@ -209,18 +218,24 @@ describe.skipIf(!hasGroups && skipped('control groups', noGroups))('in a control
     const before = `echo $$ > ${small}/cgroup.procs`;
     const daemon = await TestDaemon.start({ folder, datasets: ['cora'], before });
     try {
+      await daemon.createJob('hungry', spec(epochs));
+      await daemon.until('hungry', inEpoch(2));
+      const spare = 32 * 2 ** 20;
       const usage = Number(readFileSync(join(small, 'memory.usage_in_bytes'), 'utf8'));
-      // A Trainer of this model touches more than that.
-      limit(String(usage + 150 * 2 ** 20));
-      const { training } = spec(1);
-      const wide = { type: ModelType.GRAPHSAGE, hiddenDim: 4096 };
-      const wanted = { ...spec(1), model: wide, training: { ...training, batchSize: 140 } };
-      await daemon.createJob('hungry', wanted);
-      const job = await daemon.until('hungry', isIn(JobState.FAILED));
-      expect(Reason[job.reason]).toBe('HOST_OUT_OF_MEMORY');
-      expect(job.message).toContain('memory ran out');
+      limit(String(usage + spare));
+      // Takes more than there is.
+      const take = `import time; x = b'x' * ${5 * spare}; time.sleep(600)`;
+      const command = `echo $$ > ${small}/cgroup.procs; exec python3 -c "${take}"`;
+      const hog = spawn('bash', ['-c', command], { stdio: 'ignore' });
+      onTestFinished(() => void hog.kill('SIGKILL'));
+      const ended = await daemon.until('hungry', ({ attempts }) => attempts.length === 2);
+      expect(Reason[ended.attempts[0]?.endReason ?? 0]).toBe('HOST_OUT_OF_MEMORY');
+      expect(ended.attempts[0]?.message).toContain('memory ran out');
       limit('-1');
-      expect(modelsOf(await daemon.train('modest', spec(epochs)))).toEqual(expected);
+      hog.kill('SIGKILL');
+      const job = await daemon.succeeded('hungry');
+      expect(job.attempts[1]?.resumed?.epochs).toBeGreaterThanOrEqual(1);
+      expect(modelsOf(job)).toEqual(expected);
     } finally {
       await daemon.stop();
     }
