@@ -94,10 +94,7 @@ export class World {
       try {
         return await this.daemon.call(method, given as MessageInitShape<I>);
       } catch (error) {
-        const code = (error as { code?: unknown }).code;
-        const text = String(error);
-        const isLost = code === unavailable || code === cancelled || /closed|shut ?down/.test(text);
-        if (!isLost || patience.isOver()) throw error;
+        if (!isLost(error) || patience.isOver()) throw error;
       }
       await later(20);
     }
@@ -148,30 +145,55 @@ export class World {
     });
   }
 
-  /** All transitions of a job after a revision, as a watch tells them. */
+  /**
+   * All transitions of a job after a revision, as a watch tells them. One whose daemon dies is
+   * resumed after what it told last: none may be missed, and none told twice.
+   */
   async history(job: Job, after: bigint): Promise<readonly WatchJobResponse[]> {
-    const request = { name: job.name, startRevision: after };
+    const told: WatchJobResponse[] = [];
+    const patience = new Patience(hangMs);
+    for (let last = after; last < job.revision; last = told.at(-1)?.revision ?? after) {
+      await this.#replacing;
+      try {
+        for await (const response of this.#watch(job.name, last)) {
+          told.push(response);
+          if (response.revision >= job.revision) break;
+        }
+      } catch (error) {
+        if (!isLost(error) || patience.isOver()) throw error;
+        await later(20);
+      }
+    }
+    return told;
+  }
+
+  async *#watch(name: string, startRevision: bigint): AsyncGenerator<WatchJobResponse> {
+    const request = create(WatchJobRequestSchema, { name, startRevision });
     const call = this.daemon.client.makeServerStreamRequest(
       '/gnnd.v1.JobService/WatchJob',
       (bytes: Buffer) => bytes,
       (bytes) => fromBinary(WatchJobResponseSchema, bytes),
-      Buffer.from(toBinary(WatchJobRequestSchema, create(WatchJobRequestSchema, request))),
+      Buffer.from(toBinary(WatchJobRequestSchema, request)),
       { deadline: Date.now() + hangMs },
     );
     call.on('error', () => {});
-    const told: WatchJobResponse[] = [];
-    for await (const response of call as AsyncIterable<WatchJobResponse>) {
-      told.push(response);
-      if (response.revision >= job.revision) break;
+    try {
+      yield* call as AsyncIterable<WatchJobResponse>;
+    } finally {
+      call.cancel();
     }
-    call.cancel();
-    return told;
   }
 
   async stop(): Promise<number | null> {
     await this.#replacing;
     return await this.daemon.stop();
   }
+}
+
+/** Whether a call was cut off by its daemon's end; what it asked for may have been done. */
+function isLost(error: unknown): boolean {
+  const code = (error as { code?: unknown }).code;
+  return code === unavailable || code === cancelled || /closed|shut ?down/.test(String(error));
 }
 
 function roleOf(log: string): Role {
