@@ -233,7 +233,9 @@ export class AttemptRun {
     this.#noteCache(snapshot);
     if (!this.#infers) this.#reportEpochs({ atMs: nowMs, snapshot });
     this.#noteProgress(snapshot, nowMs);
-    if (!this.#infers && this.#startedMs > 0) this.#images.look(snapshot, this.reports.count);
+    // One that went on from its very end is complete before it has begun, and ends after that.
+    if (this.#startedMs === 0) return;
+    if (!this.#infers) this.#images.look(snapshot, this.reports.count);
     const allReported = this.#infers || this.reports.count >= snapshot.epochsToTrain;
     if (snapshot.complete && allReported) this.#options.perform(() => this.#finish.once());
   }

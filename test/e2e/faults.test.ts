@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
@@ -9,6 +9,7 @@ import { PlacementPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { daemonExit } from '../../src/base/exit-codes.ts';
 import { executorPids, TestDaemon } from '../support/daemon.ts';
+import { holdingsOf, unlistedFiles } from '../support/leftovers.ts';
 
 /** Faults outside steady training: before it, at its end, and over several jobs. */
 
@@ -59,42 +60,12 @@ function cancel(id: string) {
 
 const isCancelled = ({ state }: Job) => state === JobState.CANCELLED;
 
-/** What docs/operating.md lists, below the state directory; the rest is returned. */
-function unlistedFiles(): readonly string[] {
-  const listed = [
-    /^LOCK$/,
-    /^store\/gnnd\.db(-wal|-shm)?$/,
-    /^datasets\/cora\/[^/]+$/,
-    /^cache\/features\/[^/]+\.npy$/,
-    /^jobs\/[^/]+\/attempts\/\d+\/log\/[^/]+\.log$/,
-    /^jobs\/[^/]+\/checkpoint\/(last\.safetensors|best\.safetensors|MANIFEST\.json)$/,
-    // Of jobs that were cancelled or failed, which may be retried.
-    /^jobs\/[^/]+\/images\/epoch-\d+-batch-\d+\.image$/,
-    /^log\/preparer\.log$/,
-  ];
-  const state = join(daemon.folder, 'state');
-  return readdirSync(state, { recursive: true, withFileTypes: true })
-    .filter((entry) => !entry.isDirectory())
-    .map((entry) => join(entry.parentPath, entry.name).slice(state.length + 1))
-    .filter((name) => name.includes('.tmp-') || !listed.some((known) => known.test(name)));
-}
-
-function descriptors(pid: number): { readonly all: number; readonly memory: number } {
-  const targets = readdirSync(`/proc/${pid}/fd`).map((fd) => {
-    try {
-      return readlinkSync(`/proc/${pid}/fd/${fd}`);
-    } catch {
-      return '';
-    }
-  });
-  const memory = targets.filter((target) => target.includes('memfd:gnnd')).length;
-  return { all: targets.length, memory };
-}
+const leftFiles = () => unlistedFiles(join(daemon.folder, 'state'));
 
 test('jobs and cancels leave no descriptor, segment or unlisted file behind', async () => {
   const { result } = await daemon.train('undisturbed', spec(2));
   expect(result?.parametersSha256).toMatch(/^[0-9a-f]{64}$/);
-  const before = descriptors(daemon.pid);
+  const before = holdingsOf(daemon.pid);
   for (let i = 0; i < 2; i++) await daemon.train(`job-${i}`, spec(1));
   const phases = [JobPhase.CALIBRATING, JobPhase.STARTING, JobPhase.TRAINING];
   for (const [i, phase] of phases.entries()) {
@@ -104,14 +75,14 @@ test('jobs and cancels leave no descriptor, segment or unlisted file behind', as
     const job = await daemon.until(`cancelled-${i}`, isCancelled);
     expect(job.reason).toBe(Reason.USER_CANCELLED);
     expect(executorPids(daemon.pid)).toEqual([]);
-    expect(descriptors(daemon.pid).memory).toBe(0);
+    expect(holdingsOf(daemon.pid).memory).toBe(0);
   }
   // Its devices are free for the next one.
   await daemon.train('next', spec(1));
-  const after = descriptors(daemon.pid);
+  const after = holdingsOf(daemon.pid);
   expect(after.memory).toBe(0);
   expect(after.all).toBeLessThanOrEqual(before.all);
-  await expect.poll(unlistedFiles, { timeout: 10_000 }).toEqual([]);
+  await expect.poll(leftFiles, { timeout: 10_000 }).toEqual([]);
 });
 
 test('an executor that is stopped while it starts is killed after stall_ms', async () => {
@@ -163,7 +134,7 @@ test.each([
   daemon.client.close();
   expect(await daemon.kill('SIGTERM')).toBe(daemonExit.OK);
   expect(executorPids(daemon.pid)).toEqual([]);
-  await expect.poll(unlistedFiles, { timeout: 10_000 }).toEqual([]);
+  await expect.poll(leftFiles, { timeout: 10_000 }).toEqual([]);
   await restart();
   await cancel(id);
   await daemon.until(id, isCancelled);
@@ -191,7 +162,7 @@ test('after kill -9 in calibration the higher priority goes first; no file is le
   ]);
   expect(low.result?.parametersSha256).toBe(high.result?.parametersSha256);
   // Images go right after the job has ended.
-  await expect.poll(unlistedFiles, { timeout: 10_000 }).toEqual([]);
+  await expect.poll(leftFiles, { timeout: 10_000 }).toEqual([]);
 });
 
 test('a checkpoint that cannot be written fails its job and not the daemon', async () => {

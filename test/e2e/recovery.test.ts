@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
@@ -9,6 +9,7 @@ import { daemonExit } from '../../src/base/exit-codes.ts';
 import { evaluationsOf, expectEveryBatchOnce, modelsOf } from '../support/crews.ts';
 import { executorPids, spawnDaemon, TestDaemon } from '../support/daemon.ts';
 import { expectStopped } from '../support/early-stop.ts';
+import { processesWithSegments } from '../support/leftovers.ts';
 
 /** What is left when the daemon dies, and what a new one makes of it. */
 
@@ -55,19 +56,6 @@ const inMidTraining = ({ state, progress }: Job) =>
 /** Waits for what other processes bring about; `npm run bench -- recovery` measures how soon. */
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
-}
-
-/** Mappings of our segments in any process: memfds named gnnd. */
-function processesWithSegments(): readonly string[] {
-  return readdirSync('/proc').filter((name) => {
-    if (!/^\d+$/.test(name)) return false;
-    try {
-      const maps = readFileSync(`/proc/${name}/maps`, 'utf8');
-      return maps.includes('memfd:gnnd') && !maps.includes('node_modules/.bin/vitest');
-    } catch {
-      return false;
-    }
-  });
 }
 
 test('a second daemon on the same state directory is refused at once', async () => {
@@ -121,7 +109,7 @@ test('kill -9 of the daemon leaves nothing; the job runs again to the same end',
   daemon.client.close();
   await daemon.kill('SIGKILL');
   const daemonPid = daemon.pid;
-  const ours = new Set([...pids, daemonPid].map(String));
+  const ours = new Set([...pids, daemonPid]);
   await until(() => executorPids(daemonPid).length === 0);
   await until(() => !processesWithSegments().some((pid) => ours.has(pid)));
   expect(readdirSync('/dev/shm').filter((name) => name.includes('gnnd'))).toEqual([]);

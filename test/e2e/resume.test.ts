@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as later } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
@@ -14,7 +15,7 @@ import {
   pair,
   type SpecInit,
 } from '../support/crews.ts';
-import { TestDaemon } from '../support/daemon.ts';
+import { executorPids, TestDaemon } from '../support/daemon.ts';
 
 /** Interrupted jobs go on from their newest image, and end like one that never was. */
 
@@ -178,6 +179,28 @@ test('SIGTERM costs no batch that was committed', async () => {
   expect(committed).toBeGreaterThanOrEqual(epoch * batchesPerEpoch + Number(batchesCommitted));
   expectSameModel(job, undisturbed);
   expectOnlyTheRest(job);
+});
+
+test('a job whose image is its very end begins once more, and ends', async () => {
+  const many = 600;
+  const training = { ...spec.training, epochs: many, batchSize: 140 };
+  await daemon.createJob('at-its-end', { ...spec, training, evaluation: { everyEpochs: 50 } });
+  await daemon.until('at-its-end', ({ progress }) => (progress?.epoch ?? 0) >= 2);
+  // Executors go on to the end; the daemon takes up so many epochs at a look, and is told to stop.
+  process.kill(daemon.pid, 'SIGSTOP');
+  while (executorPids(daemon.pid).length > 0) await later(20);
+  process.kill(daemon.pid, 'SIGTERM');
+  process.kill(daemon.pid, 'SIGCONT');
+  daemon.client.close();
+  await daemon.kill('SIGTERM');
+  await restart();
+  const job = await daemon.succeeded('at-its-end');
+  expect(job.attempts.map(({ endReason }) => endReason)).toEqual([
+    Reason.DAEMON_SHUTDOWN,
+    Reason.COMPLETED,
+  ]);
+  expect(job.attempts[1]?.resumed?.epochs).toBe(many);
+  expect(job.epochs.map(({ epoch }) => epoch)).toEqual([...Array(many).keys()]);
 });
 
 test('models over rows go on, too', async () => {

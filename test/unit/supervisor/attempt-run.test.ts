@@ -24,7 +24,7 @@ afterEach(() => {
 });
 
 /** A run whose image is loaded when the test says so. */
-function runOf() {
+function runOf(complete = false) {
   const imagesFolder = join(folder, 'images');
   mkdirSync(imagesFolder);
   writeFileSync(join(imagesFolder, 'epoch-00000002-batch-0000000000.image'), '');
@@ -43,7 +43,8 @@ function runOf() {
       segmentBuildId: () => 'this build',
       segmentLoadImage: () => promise,
       // What the native thread has written so far.
-      segmentEpoch: () => ({ complete: false }),
+      segmentEpoch: () => ({ complete: false, seeds: 0 }),
+      segmentCommand: () => {},
     },
     clock: { monotonicMs: () => Date.now(), wallMs: () => Date.now() },
     log: createLog({ level: 'error' }),
@@ -54,16 +55,19 @@ function runOf() {
       segment: {},
       look: () => {
         looks += 1;
-        return { executors: [], version: 0, epochsToTrain: 5, committedBatches: 0 };
+        const epochsToTrain = complete ? 0 : 5;
+        const none = { executors: [], version: 0, committedBatches: 0, totalBatches: 0, epoch: 0 };
+        return { ...none, epochsToTrain, evaluation: null, complete };
       },
       watch: () => {},
+      pids: new Map(),
     },
     plan: { standby: 'OFF' },
     layout: { batchesPerEpoch: 10 },
     cache: { seen: () => false },
     inference: { stop: async () => {} },
     prefetch: false,
-    perform: (step: () => Promise<void>) => void step(),
+    perform: (step: () => Promise<void>) => void step().catch(() => {}),
   } as unknown as AttemptRunOptions;
   const facts = { epochs: 2, batches: 20, version: 20, buildId: 'this build' } as ImageFacts;
   const loaded = () => resolve(facts);
@@ -92,4 +96,18 @@ test('an attempt that is stopped while its image is read looks at nothing any mo
   await resuming;
   await vi.advanceTimersByTimeAsync(10 * lookEveryMs);
   expect(looks()).toBe(0);
+});
+
+test('an attempt that goes on from the end of its job begins before it ends', async () => {
+  const { run, loaded, events } = runOf(true);
+  loaded();
+  await run.resume();
+  await vi.advanceTimersByTimeAsync(3 * lookEveryMs);
+  // The job is PREPARING, and could not become SUCCEEDED.
+  const phases = () => events.flatMap((event) => (event.kind === 'phase' ? [event.phase] : []));
+  expect(phases()).toEqual([]);
+  run.begin();
+  await vi.advanceTimersByTimeAsync(2 * lookEveryMs);
+  expect(phases()).toEqual(['TRAINING', 'FINALIZING']);
+  await run.stop();
 });
