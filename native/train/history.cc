@@ -215,7 +215,7 @@ at::Tensor TrainerHistory::SplitOnDevice(uint32_t level, const at::Tensor& grad,
     gather.nodes = CopiedIn(stream_, mine.computed_at, workspace);
     gather.count = mine.computed_at.size();
     gather.row_bytes = static_cast<uint32_t>(RowBytes(grad));
-    gather.host_rows = grad.const_data_ptr();
+    gather.tiers.by_node = grad.const_data_ptr();
     gather.out = to.data_ptr();
     gather.out_stride = gather.row_bytes;
     stream_->Launch(stream_->table().gather, gather);

@@ -71,10 +71,10 @@ export interface PlanRequest extends ChooseRequest {
  */
 export function makePlan(request: PlanRequest): DevicePlan | null {
   if (request.rows === true) return rowsPlan(request);
-  const { devices, timings } = request;
+  const { timings } = request;
   const choice = choose(request);
   const { followed, policy } = choice;
-  const samplerDevices = samplersOf(request, choice);
+  const [samplerDevices, trainerDevices] = splitDevices(request, choice);
   const arming = armingOf(request, choice);
   if (arming === null) return null;
   const isMeasured = timings !== null;
@@ -84,9 +84,7 @@ export function makePlan(request: PlanRequest): DevicePlan | null {
     estimated: request.estimated,
     executors: [
       ...samplerDevices.map((device) => ({ role: 'SAMPLER', device }) as const),
-      ...devices
-        .filter((device) => !samplerDevices.includes(device))
-        .map((device) => ({ role: 'TRAINER', device }) as const),
+      ...trainerDevices.map((device) => ({ role: 'TRAINER', device }) as const),
       ...(arming.mode === 'OFF' ? [] : samplerDevices).map(
         (device) => ({ role: 'STANDBY', device }) as const,
       ),
@@ -112,14 +110,16 @@ export function makePlan(request: PlanRequest): DevicePlan | null {
   };
 }
 
-/** In device order. */
-function samplersOf(
+/** Who samples and who trains, in device order; devices that are not known yet have one name. */
+function splitDevices(
   { devices, samplerSets = [] }: PlanRequest,
   { followed: { samplers }, policy }: Choice,
-): readonly string[] {
+): readonly [readonly string[], readonly string[]] {
   const chosen = policy === 'FIXED' ? [] : (samplerSets[samplers] ?? []);
   const isSet = chosen.length === samplers && chosen.every((device) => devices.includes(device));
-  return isSet ? devices.filter((device) => chosen.includes(device)) : devices.slice(0, samplers);
+  if (!isSet) return [devices.slice(0, samplers), devices.slice(samplers)];
+  const samples = (device: string) => chosen.includes(device);
+  return [devices.filter(samples), devices.filter((device) => !samples(device))];
 }
 
 /** Nothing is chosen or predicted: rows need no Sampler, and nobody stands by for one. */

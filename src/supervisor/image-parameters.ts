@@ -3,15 +3,14 @@ import { readRegular } from '../base/regular-file.ts';
 
 /** What of an image (docs/formats/image.md) another job can begin with. */
 
-const format = 2;
+/** By format: where numbers lie, and the bytes between the header and the parameters. */
+const formats = new Map([
+  [2, { versions: 232, optimizerVersions: 240, bests: 248, sumsBytes: 64 }],
+  [3, { versions: 240, optimizerVersions: 248, bests: 256, sumsBytes: 128 }],
+]);
 const headerBytesMin = 328;
-/** Between the header and the parameters. */
-const sumsBytes = 64;
 const digestBytes = 32;
-const at = {
-  ...{ magic: 0, format: 8, headerBytes: 12 },
-  ...{ shape: 72, versions: 232, optimizerVersions: 240, bests: 248 },
-} as const;
+const at = { magic: 0, format: 8, headerBytes: 12, shape: 72 } as const;
 const parametersInShape = 5;
 const optimizerInShape = 6;
 
@@ -25,17 +24,23 @@ export async function imageParameters(path: string, which: 'BEST' | 'LAST'): Pro
     throw new Error(`${path} is no image`);
   }
   const found = bytes.readUInt32LE(at.format);
-  if (found !== format) throw new Error(`${path} has format ${found}; this gnnd reads ${format}`);
+  const format = formats.get(found);
+  if (format === undefined) {
+    const known = [...formats.keys()].join(' and ');
+    throw new Error(`${path} has format ${found}; this gnnd reads ${known}`);
+  }
   const end = bytes.length - digestBytes;
   const digest = createHash('sha256').update(bytes.subarray(0, end)).digest();
   if (!digest.equals(bytes.subarray(end))) throw new Error(`${path} is damaged`);
   const u64 = (offset: number) => Number(bytes.readBigUInt64LE(offset));
   const floats = u64(at.shape + 8 * parametersInShape);
-  const optimizer = u64(at.optimizerVersions) * u64(at.shape + 8 * optimizerInShape);
-  const versions = u64(at.versions);
-  if (which === 'BEST' && u64(at.bests) === 0) throw new Error(`${path} knows no best parameters`);
+  const optimizer = u64(format.optimizerVersions) * u64(at.shape + 8 * optimizerInShape);
+  const versions = u64(format.versions);
+  if (which === 'BEST' && u64(format.bests) === 0) {
+    throw new Error(`${path} knows no best parameters`);
+  }
   const first = which === 'BEST' ? versions * floats + optimizer : (versions - 1) * floats;
-  const from = bytes.readUInt32LE(at.headerBytes) + sumsBytes + 4 * first;
+  const from = bytes.readUInt32LE(at.headerBytes) + format.sumsBytes + 4 * first;
   const copy = new Uint8Array(4 * floats);
   copy.set(bytes.subarray(from, from + copy.length));
   return new Float32Array(copy.buffer);

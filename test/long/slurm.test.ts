@@ -16,8 +16,8 @@ import { hangMs, repository } from '../support/daemon.ts';
 import { skipped } from '../support/skipped.ts';
 
 /**
- * `gnnd run` under a Slurm of one node that this starts (Debian's slurm-wlm and munge, as root): the
- * batch files of docs/fleets.md.
+ * `gnnd run` under a Slurm of one node that this starts (slurm-wlm and munge of Debian, as root):
+ * the batch files of docs/fleets.md.
  */
 
 const found = spawnSync('slurmctld', ['-V']).status === 0 && process.getuid?.() === 0;

@@ -1,11 +1,6 @@
 #include "core/ledger/image.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <span>
@@ -15,6 +10,7 @@
 #include "core/base/failpoint.h"
 #include "core/base/huge_array.h"
 #include "core/base/memfd.h"
+#include "core/ledger/image_file.h"
 #include "core/ledger/image_history.h"
 
 namespace gnnd {
@@ -242,47 +238,8 @@ Status Corrupted(const std::string& path, const std::string& why) {
   return Status(Code::kDatasetCorrupt, path + ": " + why);
 }
 
-Status ReadAll(int fd, std::span<std::byte> bytes, const std::string& path) {
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got =
-        pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return SystemError(Code::kIo, "reading " + path);
-    if (got == 0) return Corrupted(path, "ends early");
-    done += static_cast<size_t>(got);
-  }
-  return Status::Ok();
-}
-
-// A file's bytes.
-struct FileBytes {
-  HugeArray<std::byte> memory;
-  uint64_t size = 0;
-};
-
-// REQUIRES: what is read has at least a header; more than `most_bytes` is no image of this job.
-Result<FileBytes> ReadFile(const std::string& path, uint64_t most_bytes) {
-  // A FIFO must keep nobody waiting for its writer.
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat info{};
-  if (!fd.valid() || fstat(fd.get(), &info) != 0) {
-    return SystemError(errno == ENOENT ? Code::kNotFound : Code::kIo, "opening " + path);
-  }
-  if (!S_ISREG(info.st_mode)) return Corrupted(path, "is no regular file");
-  FileBytes bytes;
-  bytes.size = static_cast<uint64_t>(info.st_size);
-  if (bytes.size < sizeof(ImageHeader)) return Corrupted(path, "is shorter than its header");
-  if (bytes.size > most_bytes) {
-    return Status(Code::kInvalidArgument, path + ": is longer than an image of the job can be");
-  }
-  bytes.memory = HugeArray<std::byte>(bytes.size);
-  GNND_TRY(ReadAll(fd.get(), {bytes.memory.data(), bytes.size}, path));
-  return bytes;
-}
-
 // Whether the bytes are what was written.
-Status CheckBytes(const ImageHeader& header, const FileBytes& bytes, const std::string& path) {
+Status CheckBytes(const ImageHeader& header, const ImageBytes& bytes, const std::string& path) {
   if (header.magic != kImageMagic) return Corrupted(path, "is no image of a job");
   if (header.format != kImageFormat || header.header_bytes != sizeof(ImageHeader)) {
     return Corrupted(path, "has format " + std::to_string(header.format) + "; this build reads " +
@@ -475,7 +432,8 @@ Result<ImageFacts> LoadImage(Segment& segment, const std::string& path, const st
   if (segment.header().next_row.load(std::memory_order_acquire) != 0) {
     return Status(Code::kInvalidArgument, "executors are registered already");
   }
-  const FileBytes bytes = GNND_VALUE(ReadFile(path, SectionsOf(LargestOf(segment)).total_bytes));
+  const uint64_t most_bytes = SectionsOf(LargestOf(segment)).total_bytes;
+  const ImageBytes bytes = GNND_VALUE(ReadImageFile(path, sizeof(ImageHeader), most_bytes));
   const std::byte* image = bytes.memory.data();
   ImageHeader header{};
   std::memcpy(&header, image, sizeof(header));

@@ -188,7 +188,8 @@ TEST_CASE("device rows: every model has the processor's bits on a device") {
     CHECK(SameLeft(left, expected));
     // The host gathered them and copied them there.
     CHECK(left.extracted.staged_rows > 0);
-    CHECK(left.extracted.staged_rows == left.extracted.traffic.rows[1]);
+    CHECK(left.extracted.staged_rows ==
+          left.extracted.traffic.rows[static_cast<uint32_t>(Tier::kHost)]);
     CHECK(left.extracted.device.workspace_bytes > 0);
     CHECK(left.extracted.device.registered_bytes > 0);
   }
@@ -218,7 +219,7 @@ TEST_CASE("device rows: the device's own rows make the same model, in every type
         const uint64_t tokens = is_sgc ? 1 : kHops + 1;
         CHECK(left.extracted.device.cache_bytes >= tokens * kRows * kColumns * BytesOf(type));
         CHECK(left.extracted.traffic.rows[0] > 0);
-        CHECK(left.extracted.traffic.rows[1] == 0);
+        CHECK(left.extracted.traffic.rows[static_cast<uint32_t>(Tier::kHost)] == 0);
         CHECK(left.extracted.staged_rows == 0);
         options.device_splits = DeviceSplits::kTrain;
         const Left trained = Train(options);

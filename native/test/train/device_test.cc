@@ -322,7 +322,9 @@ TEST_CASE("what is over a device's budget ends with its sizes, and all memory co
   TrainOptions options = data.Options(ModelType::kGraphSage, false);
   const auto ends = [&](uint64_t budget, uint64_t cache) {
     const auto device = plugin.Open({.budget_bytes = budget});
-    options.device = {device.get(), cache, nullptr};
+    options.device = DeviceOptions();
+    options.device.device = device.get();
+    options.device.cache_bytes = cache;
     Status status;
     {
       const auto work = TorchWork::Create(options);

@@ -80,10 +80,13 @@ export const counters = {
   historyAge6: 65,
   historyAge7: 66,
   historyAge8: 67,
-  historyCompared: 68,
-  historySimilar: 69,
-  historyCosine: 70,
-  historyLag: 71,
+  peerRows: 68,
+  peerBytes: 69,
+  rowWaitNs: 70,
+  historyCompared: 71,
+  historySimilar: 72,
+  historyCosine: 73,
+  historyLag: 74,
 } as const;
 
 /** An open segment; closed explicitly. */

@@ -240,9 +240,9 @@ describe('jobs', () => {
     expect(message.epochs[0]?.durationMs).toBe(1235n);
     const [sentTimes] = message.epochs[0]?.executorTimes ?? [];
     expect(sentTimes?.role).toBe(ExecutorRole.TRAINER);
-    const { role: _, device, ...numbers } = someTimes;
-    const inBigints = Object.entries(numbers).map(([field, ns]) => [field, BigInt(ns)] as const);
-    expect(sentTimes).toMatchObject({ device, ...Object.fromEntries(inBigints) });
+    const { role: _, device, historyCosine, ...whole } = someTimes;
+    const inBigints = Object.entries(whole).map(([field, ns]) => [field, BigInt(ns)] as const);
+    expect(sentTimes).toMatchObject({ device, historyCosine, ...Object.fromEntries(inBigints) });
     // Stored already, but executors are still being stopped: the job has not ended.
     expect(message.result).toBeUndefined();
     const ended = jobToProto({ ...job, state: 'SUCCEEDED' }, beside, 'FULL');

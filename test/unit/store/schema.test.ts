@@ -130,7 +130,7 @@ describe('the schema of the store', () => {
     const status = { intent: 'RUN', state: 'SUCCEEDED', phase: null, reason: 'NONE', message: '' };
     const times = { startAtMs: 2, endAtMs: 3, nextAttemptAtMs: null };
     const event = { ...status, ...times, plan: null, result: null };
-    const json = (value: unknown) => `'${JSON.stringify(value)}'`;
+    const json = (value: unknown) => `'${JSON.stringify(value).replaceAll("'", "''")}'`;
     first.write('META', null, () =>
       first.execute(`
         INSERT INTO jobs VALUES (1, 'old', 'u', '{}',

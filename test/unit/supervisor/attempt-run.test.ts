@@ -36,7 +36,7 @@ function runOf(complete = false) {
   });
   const context = {
     input: {
-      ...{ devices: [], imagesFolder, uid: 'uid-1', epochsReported: 0 },
+      ...{ devices: [], imagesFolder, uid: 'uid-1', epochsReported: 0, scalesRecorded: [] },
       spec: { kind: 'TRAINING', timeouts: { stallMs: 1000 }, training: { batchesPerStep: 1 } },
     },
     native: {

@@ -69,10 +69,12 @@ void CheckAnyCache(const RowTable& given, const std::vector<float>& values, uint
                         dim * sizeof(float)) == 0);
     }
     const TierTraffic traffic = store->TrafficOf(nodes, ranks);
-    CHECK(traffic.rows[0] == hits);
-    CHECK(traffic.rows[1] == nodes.size() - hits);
-    CHECK(traffic.rows[2] == 0);
-    CHECK(traffic.bytes[1] == (nodes.size() - hits) * table.row_bytes());
+    const auto rows_of = [&](Tier tier) { return traffic.rows[static_cast<uint32_t>(tier)]; };
+    CHECK(rows_of(Tier::kDevice) == hits);
+    CHECK(rows_of(Tier::kHost) == nodes.size() - hits);
+    CHECK(rows_of(Tier::kDisk) == 0);
+    const uint64_t host_bytes = traffic.bytes[static_cast<uint32_t>(Tier::kHost)];
+    CHECK(host_bytes == (nodes.size() - hits) * table.row_bytes());
   }
 }
 
