@@ -75,14 +75,14 @@ it('lets submitters change the jobs that they created, and admins all', async ()
   const ann = client(await tokenOf('ann', 'ADMIN'));
   const { suspendJob, resumeJob, retryJob, deleteJob } = JobService.method;
   const changes = [
-    tom.unary(cancelJob, mine),
-    tom.unary(suspendJob, mine),
-    tom.unary(resumeJob, mine),
-    tom.unary(retryJob, mine),
-    tom.unary(deleteJob, mine),
+    () => tom.unary(cancelJob, mine),
+    () => tom.unary(suspendJob, mine),
+    () => tom.unary(resumeJob, mine),
+    () => tom.unary(retryJob, mine),
+    () => tom.unary(deleteJob, mine),
   ];
   for (const change of changes) {
-    await expect(change).rejects.toMatchObject({
+    await expect(change()).rejects.toMatchObject({
       code: status.PERMISSION_DENIED,
       reason: 'ACCESS_DENIED',
       message: 'sam created mine; tom changes jobs of its own',
