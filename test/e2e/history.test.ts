@@ -131,11 +131,11 @@ describe.each([
     const id = `job-${jobs}`;
     const wanted = { ...spec, ...pair, checkpoint: { everySteps: 7n, keepLast: 3 } };
     await daemon.createJob(id, wanted);
-    await daemon.until(id, ({ uid, progress }) => {
+    await daemon.until(id, ({ uid }) => {
       const images = join(daemon.folder, 'state', 'jobs', uid, 'images');
       // Of a later epoch than the first: a busy host's newest image may be older than the progress.
       const later = (name: string) => /^epoch-0*[1-9].*\.image$/.test(name);
-      return (progress?.epoch ?? 0) >= 2 && existsSync(images) && readdirSync(images).some(later);
+      return existsSync(images) && readdirSync(images).some(later);
     });
     daemon.client.close();
     await daemon.kill('SIGKILL');

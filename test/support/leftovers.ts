@@ -9,9 +9,9 @@ export function unlistedFiles(state: string): readonly string[] {
     /^LOCK$/,
     /^store\/gnnd\.db(-wal|-shm)?$/,
     /^datasets\/[^/]+\/[^/]+$/,
-    /^cache\/features\/[^/]+\.npy(\.moments)?$/,
+    /^cache\/features\/[^/]+(\.npy(\.moments)?|-hotness\.json)$/,
     /^cache\/propagations\/[^/]+\/(rows\/)?[^/]+$/,
-    /^jobs\/[^/]+\/attempts\/\d+\/log\/[^/]+\.log$/,
+    /^jobs\/[^/]+\/attempts\/\d+\/(log\/[^/]+\.log|timeline\.json)$/,
     /^jobs\/[^/]+\/checkpoint\/(last\.safetensors|best\.safetensors|MANIFEST\.json)$/,
     /^jobs\/[^/]+\/predictions\/[^/]+$/,
     // Of jobs that were cancelled or failed, which may be retried.
