@@ -121,8 +121,11 @@ test('extracting ahead changes no model', async () => {
 function expectTimesByRole(job: Job): void {
   const laps = job.epochs.flatMap(({ executorTimes }) => executorTimes);
   const of = (role: ExecutorRole) => laps.filter((times) => times.role === role);
-  expect(of(ExecutorRole.SAMPLER)).toHaveLength(epochs);
-  expect(of(ExecutorRole.TRAINER)).toHaveLength(epochs);
+  // Once an epoch, but that one look may see the ends of several, which the last one's times tell.
+  for (const role of [ExecutorRole.SAMPLER, ExecutorRole.TRAINER]) {
+    expect(of(role).length).toBeGreaterThan(0);
+    expect(of(role).length).toBeLessThanOrEqual(epochs);
+  }
   for (const { durationNs } of laps) expect(durationNs).toBeGreaterThan(0n);
   // The look that sees an epoch's end may have counted all batches of the next one: sums tell.
   const total = (role: ExecutorRole, key: 'sampleNs' | 'trainNs' | 'applyNs' | 'extractNs') =>
