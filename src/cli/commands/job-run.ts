@@ -12,7 +12,7 @@ import { ApiError } from '../session/client.ts';
 import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
-import { idOf, resourceName, specOf } from '../show/job-text.ts';
+import { idOf, resourceName } from '../show/job-text.ts';
 import { readSpecFile, withPlaces } from './job-create.ts';
 import { detachedFrom, followToEnd } from './job-watch.ts';
 import { waitForOperation } from './operations.ts';
@@ -81,8 +81,7 @@ export async function runJob(
 }
 
 function requireSame(job: Job, spec: NonNullable<Job['spec']>): void {
-  const given = specOf({ ...job, effectiveSpec: undefined }) ?? job.spec;
-  if (given !== undefined && equals(JobSpecSchema, given, spec)) return;
+  if (job.spec !== undefined && equals(JobSpecSchema, job.spec, spec)) return;
   throw new CliError(gnnctlExit.CONFLICT, `${job.name} was created from another spec`, [
     'another --id is another job; so is the same one in another state directory',
     `gnnctl job get ${idOf(job.name)} -o yaml shows what it was`,
