@@ -20,7 +20,7 @@ using torch::autograd::variable_list;
 constexpr uint32_t kGrainRows = 256;
 
 // Of a batch's level so many rows at most are looked at, and compared: a sample that costs nothing.
-constexpr uint32_t kMostLookedAt = 1024;
+constexpr uint32_t kMostLookedAt = 256;
 constexpr uint64_t kMostCompared = 64;
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
@@ -342,9 +342,10 @@ HistoryVerdict TrainerHistory::Judge(uint32_t level) const {
   for (uint32_t& row : verdict.evicted) row += num_seeds_;
   const LevelRows& rows = pruner_.rows(level);
   const uint32_t index = pruner_.index_of(level);
+  std::vector<uint32_t> places(num_seeds_);
+  history_.buffer().FindAll(index, rows.nodes.first(num_seeds_), point_.version, places);
   for (uint32_t row = 0; row < num_seeds_; ++row) {
-    const auto held = history_.buffer().Find(index, rows.nodes[row], point_.version);
-    if (held) verdict.evicted.push_back(row);
+    if (places[row] != kNoEmbedding) verdict.evicted.push_back(row);
   }
   return verdict;
 }

@@ -1,9 +1,9 @@
 #include "core/history/history_buffer.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "core/base/check.h"
 #include "core/base/prefetch.h"
@@ -38,25 +38,25 @@ HistoryVerdict JudgeByGradient(std::span<const float> norms, std::span<const uin
   const size_t rows = norms.size();
   // A share such as 0.29 is a little less than it says.
   const auto kept = static_cast<size_t>(std::floor(share * static_cast<double>(rows) + 1e-9));
-  std::vector<uint32_t> order(rows);
-  std::iota(order.begin(), order.end(), 0U);
-  const auto key = [&](uint32_t row) {
-    return std::isnan(norms[row]) ? std::numeric_limits<float>::infinity() : norms[row];
-  };
+  // Bits of floats that are not negative are in the floats' order; the row decides ties.
+  std::vector<uint64_t> keys(rows);
+  for (size_t row = 0; row < rows; ++row) {
+    const float norm = std::isnan(norms[row]) ? std::numeric_limits<float>::infinity() : norms[row];
+    keys[row] = uint64_t{std::bit_cast<uint32_t>(norm)} << 32 | row;
+  }
+  uint64_t first_beyond = UINT64_MAX;
   if (kept < rows) {
-    std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
-                     [&](uint32_t one, uint32_t other) {
-                       return key(one) != key(other) ? key(one) < key(other) : one < other;
-                     });
+    std::vector<uint64_t> order = keys;
+    const auto nth = order.begin() + static_cast<std::ptrdiff_t>(kept);
+    std::nth_element(order.begin(), nth, order.end());
+    first_beyond = *nth;
   }
   HistoryVerdict verdict;
-  for (size_t i = 0; i < rows; ++i) {
-    const uint32_t row = order[i];
-    if (i < kept && from_history[row] == 0) verdict.admitted.push_back(row);
-    if (i >= kept && from_history[row] != 0) verdict.evicted.push_back(row);
+  for (uint32_t row = 0; row < rows; ++row) {
+    const bool is_kept = keys[row] < first_beyond;
+    if (is_kept && from_history[row] == 0) verdict.admitted.push_back(row);
+    if (!is_kept && from_history[row] != 0) verdict.evicted.push_back(row);
   }
-  std::sort(verdict.admitted.begin(), verdict.admitted.end());
-  std::sort(verdict.evicted.begin(), verdict.evicted.end());
   return verdict;
 }
 
@@ -157,6 +157,20 @@ void HistoryBuffer::FindAll(uint32_t level, std::span<const uint32_t> nodes, uin
 
 void HistoryBuffer::Evict(uint32_t level, uint32_t node) { PlaceOf(level, node) = 0; }
 
+// For what Store is about to touch of the next nodes: their entries, and those of whom they
+// replace.
+void HistoryBuffer::AskForStored(uint32_t level, std::span<const uint32_t> nodes,
+                                 uint64_t begin) const {
+  const PrefetchLevel nearest = BestPrefetchLevel();
+  const uint64_t end = std::min<uint64_t>(nodes.size(), begin + kLookUpAtOnce);
+  for (uint64_t i = begin; i < end; ++i) {
+    Prefetch(nearest, &PlaceOf(level, nodes[i]));
+    const Place& before = places_[(state_.head + i) % most_places_];
+    if (before.level >= shape_.levels || before.node >= shape_.num_nodes) continue;
+    Prefetch(nearest, &PlaceOf(before.level, before.node));
+  }
+}
+
 std::vector<uint32_t> HistoryBuffer::Store(uint32_t level, std::span<const uint32_t> nodes,
                                            uint64_t version) {
   const uint64_t count = std::min<uint64_t>(nodes.size(), most_places_);
@@ -169,6 +183,7 @@ std::vector<uint32_t> HistoryBuffer::Store(uint32_t level, std::span<const uint3
   std::vector<uint32_t> stored;
   stored.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {
+    if (i % kLookUpAtOnce == 0) AskForStored(level, nodes.first(count), i);
     const auto at = static_cast<uint32_t>((state_.head + i) % most_places_);
     const std::optional<Place> before = NamedAt(at);
     if (before && IsFresh(*before, version)) ++state_.overwritten;

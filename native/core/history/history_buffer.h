@@ -24,7 +24,7 @@ struct HistoryVerdict {
 // ties by lower row; a norm that is no number counts as the largest. Of these, computed rows are
 // admitted; rows of history stay, with the age they have; other rows of history are evicted. Only
 // the order of norms counts, not their scale. `from_history` has one byte a row. REQUIRES: share in
-// [0, 1].
+// [0, 1], no norm below 0.
 HistoryVerdict JudgeByGradient(std::span<const float> norms, std::span<const uint8_t> from_history,
                                double share);
 
@@ -130,6 +130,7 @@ class HistoryBuffer {
   void UseMemory(std::byte* memory);
   bool IsFresh(const Place& place, uint64_t version) const;
   uint32_t& PlaceOf(uint32_t level, uint32_t node) const;
+  void AskForStored(uint32_t level, std::span<const uint32_t> nodes, uint64_t begin) const;
 
   HistoryShape shape_;
   uint64_t embedding_pitch_;

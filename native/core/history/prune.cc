@@ -1,5 +1,6 @@
 #include "core/history/prune.h"
 
+#include <algorithm>
 #include <bit>
 #include <numeric>
 
@@ -23,19 +24,26 @@ void Pruner::Compact(const BlockView& block, Arrays* out) {
   local_.assign(block.num_src, kNoRow);
   out->positions.assign(live_.begin(), live_.end());
   out->indptr.assign(1, 0);
-  out->src.clear();
   out->weight.clear();
   out->self_weight.clear();
-  for (uint32_t row = 0; row < rows; ++row) local_[live_[row]] = row;
+  uint64_t edges = 0;
   for (uint32_t row = 0; row < rows; ++row) {
-    const uint32_t from = live_[row];
+    local_[live_[row]] = row;
+    edges += block.indptr[live_[row] + 1] - block.indptr[live_[row]];
+    out->indptr.push_back(static_cast<uint32_t>(edges));
+  }
+  out->src.resize(edges);
+  out->positions.resize(std::min<uint64_t>(block.num_src, rows + edges));
+  uint32_t next = rows;
+  uint32_t* to = out->src.data();
+  for (const uint32_t from : live_) {
     for (uint32_t edge = block.indptr[from]; edge < block.indptr[from + 1]; ++edge) {
       uint32_t& at = local_[block.src[edge]];
       if (at == kNoRow) {
-        at = static_cast<uint32_t>(out->positions.size());
-        out->positions.push_back(block.src[edge]);
+        out->positions[next] = block.src[edge];
+        at = next++;
       }
-      out->src.push_back(at);
+      *to++ = at;
     }
     if (!block.weight.empty()) {
       const auto begin = block.weight.begin();
@@ -43,8 +51,8 @@ void Pruner::Compact(const BlockView& block, Arrays* out) {
                          begin + block.indptr[from + 1]);
     }
     if (!block.self_weight.empty()) out->self_weight.push_back(block.self_weight[from]);
-    out->indptr.push_back(static_cast<uint32_t>(out->src.size()));
   }
+  out->positions.resize(next);
 }
 
 // Finds the embeddings of a block's source rows but the seeds', which are the first of each; what
@@ -76,8 +84,8 @@ const Sample& Pruner::Prune(const Sample& sample, const HistoryBuffer& buffer, u
     const BlockView& block = sample.block(hop);
     Arrays& arrays = arrays_[hop];
     Compact(block, &arrays);
-    arrays.nodes.clear();
-    for (const uint32_t position : arrays.positions) arrays.nodes.push_back(nodes[position]);
+    arrays.nodes.resize(arrays.positions.size());
+    for (size_t i = 0; i < arrays.nodes.size(); ++i) arrays.nodes[i] = nodes[arrays.positions[i]];
     BlockView& view = blocks[hop];
     view.num_dst = static_cast<uint32_t>(arrays.indptr.size() - 1);
     view.num_src = static_cast<uint32_t>(arrays.positions.size());
@@ -96,7 +104,8 @@ const Sample& Pruner::Prune(const Sample& sample, const HistoryBuffer& buffer, u
   const Arrays& bottom = arrays_[hops - 1];
   ranks_.clear();
   if (!sample.ranks().empty()) {
-    for (const uint32_t position : bottom.positions) ranks_.push_back(sample.ranks()[position]);
+    ranks_.resize(bottom.positions.size());
+    for (size_t i = 0; i < ranks_.size(); ++i) ranks_[i] = sample.ranks()[bottom.positions[i]];
   }
   pruned_ = Sample(SampleKind::kBlocks, sample.key());
   pruned_.AddNodes(bottom.nodes, sample.num_seeds(), ranks_);
