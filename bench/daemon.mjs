@@ -77,16 +77,19 @@ export class MemoryGroup {
 
 /** `gnnd serve` on two CPU devices unless told, with its state in a folder of the caller's. */
 export class Daemon {
-  /** Resolves when it takes jobs. In `group` from its first moment, when it asks for the memory. */
-  async start(folder, devices = 2, group = null) {
+  /**
+   * Resolves when it takes jobs. In `group` from its first moment, when it asks for the memory;
+   * with more flags and environment where these are given.
+   */
+  async start(folder, devices = 2, group = null, { flags = [], env = {} } = {}) {
     if (!existsSync('dist/main.js')) throw new Error('dist/main.js is missing: npm run setup');
     const args = ['serve', '--state-dir', join(folder, 'state'), '--cpu-devices', String(devices)];
     this.address = `unix:${join(folder, 'gnnd.sock')}`;
-    args.push('--listen', this.address, '--metrics-listen', '127.0.0.1:0');
+    args.push('--listen', this.address, '--metrics-listen', '127.0.0.1:0', ...flags);
     const command = [process.execPath, 'dist/main.js', ...args];
     const enter = group === null ? '' : `echo $$ > ${join(group.folder, 'cgroup.procs')};`;
     const shell = ['-c', `${enter} exec "$@"`, 'sh', ...command];
-    this.child = new LineChild('/bin/sh', shell, {}, 'ignore');
+    this.child = new LineChild('/bin/sh', shell, env, 'ignore');
     this.metrics = (await this.child.next()).metrics;
   }
 

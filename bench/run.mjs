@@ -73,6 +73,11 @@ const benches = {
     script: [process.execPath, 'bench/placement/run.mjs'],
     hasPeers: false,
   },
+  'placement-jobs': {
+    what: 'jobs whose Trainers read rows of each other, on simulated devices, beside plain caches',
+    script: [process.execPath, 'bench/placement/jobs.mjs'],
+    hasPeers: false,
+  },
   products: {
     what: 'a job of the size of ogbn-products from import to test accuracy, with its transcript',
     script: [process.execPath, 'bench/products/run.mjs'],

@@ -13,11 +13,11 @@
 //
 // Needs numpy and the folder of the shared data sets (bench/datasets.mjs). citation-500k is
 // synth.py's, of 500,000 nodes. One JSON line per row in build/bench/placement.jsonl.
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Daemon, output } from '../daemon.mjs';
+import { Daemon } from '../daemon.mjs';
 import { datasetFolder } from '../datasets.mjs';
 
 const { values: options } = parseArgs({
@@ -30,16 +30,6 @@ const { values: options } = parseArgs({
 });
 const ways = ['PLANNED', 'SPREAD', 'PREFIX', 'PARTITION', 'RANDOM'];
 const tolerance = 1.01;
-
-function folderOf(dataset) {
-  if (dataset !== 'citation-500k') return datasetFolder(dataset);
-  const made = join('build', 'bench', 'datasets', dataset);
-  if (existsSync(join(made, 'meta.json'))) return made;
-  const synth = join(process.env.GNND_SHARED ?? '../shared', 'data', 'synth.py');
-  const args = [synth, 'citation', made, '--nodes', '500000'];
-  output(process.env.GNND_PYTHON ?? 'python3', args);
-  return made;
-}
 
 const short = (name) => name.replace(/^(PLACEMENT_WAY|LINK_LAYOUT)_/, '');
 
@@ -86,7 +76,7 @@ async function main() {
     await daemon.start(folder, 1);
     mkdirSync('build/bench', { recursive: true });
     for (const dataset of options.datasets.split(',')) {
-      daemon.gnnctl('dataset', 'import', '--id', dataset, '--quiet', folderOf(dataset));
+      daemon.gnnctl('dataset', 'import', '--id', dataset, '--quiet', datasetFolder(dataset));
       const { ratio, epochs, svg } = options;
       const drawn = svg === '' ? [] : ['--svg', join(svg, `${dataset}.svg`)];
       const args = [dataset, '--ratios', ratio, '--epochs', epochs, '--fanouts', '10,10', ...drawn];

@@ -171,6 +171,7 @@ function executorTimesInit(times: ExecutorTimes): MessageInitShape<typeof Execut
     pruneNs: int64(times.pruneNs),
     historyNs: int64(times.historyNs),
     cachedRows: int64(times.cachedRows),
+    peerRows: int64(times.peerRows),
     readRows: int64(times.readRows),
     prunedRows: int64(times.prunedRows),
     historyLookups: int64(times.historyLookups),

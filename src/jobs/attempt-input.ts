@@ -61,7 +61,7 @@ export function attemptInputOf(
     trainedDataset: infers(spec) ? datasetOf(store, spec.inference.trainedOn) : null,
     imagesFolder: imagesFolderOf(jobsFolder, uid),
     epochsReported: store.epochsBefore(jobId, number),
-    scalesRecorded: adapts(spec) ? store.scalesBefore(jobId, number) : [],
+    scalesRecorded: adapts(spec) ? store.scalesOf(jobId) : [],
   };
 }
 

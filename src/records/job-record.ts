@@ -167,8 +167,12 @@ export interface ExecutorTimes {
   readonly pruneNs: number;
   /** A part of `trainNs`: admission to history. */
   readonly historyNs: number;
-  /** Feature rows of batches: of the cache, read from elsewhere, and spared by history. */
+  /**
+   * Feature rows of batches: of the cache, of another device's memory, of the host's memory or disk,
+   * and spared by history.
+   */
   readonly cachedRows: number;
+  readonly peerRows: number;
   readonly readRows: number;
   readonly prunedRows: number;
   /** Rows of hidden layers that were looked for in history, and those found. */

@@ -2,7 +2,7 @@ import type { EpochReport, FollowingScale } from '../records/job-record.ts';
 import { type AttemptTable, refused } from './attempt-table.ts';
 import { dictionary, float, fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import type { Cell, Database, Row } from './database.ts';
-import { epochWork, executorTimes } from './shapes.ts';
+import { epochWork, executorTimes, scale } from './shapes.ts';
 import type { EpochPlace, StoredEpoch } from './store-types.ts';
 
 /**
@@ -15,8 +15,11 @@ export interface EpochTable {
   count(jobSeq: number, attempt: number): number;
   /** Of the newest attempt before this one that has some. */
   countBefore(jobSeq: number, attempt: number): number;
-  /** By which epochs of that attempt were followed, from the first on, as far as it adapts. */
-  scalesBefore(jobSeq: number, attempt: number): readonly FollowingScale[];
+  /**
+   * By which the job's epochs were followed, from the first on, as far as it adapts: also those whose
+   * reports were forgotten because they are trained again.
+   */
+  scales(jobSeq: number): readonly FollowingScale[];
   /** The place of the first epoch after `revision`; of the next one where there is none yet. */
   placeAfter(jobSeq: number, revision: number): EpochPlace;
   /**
@@ -94,10 +97,8 @@ export function epochTable(database: Database, attempts: AttemptTable): EpochTab
   return {
     count,
     countBefore: (jobSeq, attempt) => count(jobSeq, newestWithEpochs(jobSeq, attempt)),
-    scalesBefore(jobSeq, attempt) {
-      const rows = database.all(sql.work, jobSeq, newestWithEpochs(jobSeq, attempt));
-      return rows.flatMap(({ work }) => fromJson(epochWork)(work, 'epochs.work').next ?? []);
-    },
+    scales: (jobSeq) =>
+      database.all(sql.scales, jobSeq).map(({ next }) => fromJson(scale)(next, 'scales.next')),
     list: (jobSeq, attempt, first, limit) =>
       database.all(sql.page, jobSeq, attempt, first, limit).map((row) => ({
         revision: integer(row['revision'], 'epochs.revision'),
@@ -136,6 +137,9 @@ export function epochTable(database: Database, attempts: AttemptTable): EpochTab
           throw refused(`epoch ${report.epoch} came when epoch ${due} was due`);
         }
         database.run(sql.insert, jobSeq, attempt, ...epochCells(report), revision + index);
+        const { next } = report.work;
+        if (next === null) continue;
+        database.run(sql.keepScale, jobSeq, report.epoch, toJson(next, scale, 'scale'));
       }
     },
   };
@@ -147,8 +151,9 @@ function statements(database: Database) {
       'SELECT * FROM epochs WHERE job_seq = ? AND attempt = ? AND epoch >= ? ORDER BY epoch LIMIT ?',
     ),
     one: database.prepare('SELECT * FROM epochs WHERE job_seq = ? AND attempt = ? AND epoch = ?'),
-    work: database.prepare(
-      'SELECT work FROM epochs WHERE job_seq = ? AND attempt = ? ORDER BY epoch',
+    scales: database.prepare('SELECT next FROM scales WHERE job_seq = ? ORDER BY epoch'),
+    keepScale: database.prepare(
+      'INSERT OR REPLACE INTO scales (job_seq, epoch, next) VALUES (?, ?, ?)',
     ),
     // By the primary key: the number of reports is the last epoch and one.
     last: database.prepare(

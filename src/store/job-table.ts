@@ -184,7 +184,7 @@ function attemptMethods({ database, clock, events, attempts, epochs, needSeq }: 
         epochs.takeOver(seq, attempt, taken);
       }),
     epochsBefore: (id, attempt) => epochs.countBefore(needSeq(id), attempt),
-    scalesBefore: (id, attempt) => epochs.scalesBefore(needSeq(id), attempt),
+    scalesOf: (id) => epochs.scales(needSeq(id)),
     recordEpochs: (id, attempt, reports) =>
       inAttempt('EPOCH', id, (seq) => epochs.record(seq, attempt, reports, events.advance)),
     epochs: (id, attempt, first, limit) => epochs.list(needSeq(id), attempt, first, limit),

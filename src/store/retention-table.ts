@@ -169,6 +169,7 @@ function removalStatements(database: Database) {
       limited('executor_exits', 'seq'),
       limited('executor_restarts', 'seq'),
       limited('epochs', 'attempt, epoch'),
+      limited('scales', 'epoch'),
       limited('attempts', 'number'),
     ],
     forgetTally: database.prepare('DELETE FROM meta WHERE key = ?'),

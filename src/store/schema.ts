@@ -268,6 +268,18 @@ export const migrations: readonly Migration[] = [
   ALTER TABLE epochs ADD COLUMN work TEXT NOT NULL
     DEFAULT '{"extractNs":0,"trainNs":0,"scale":1,"next":null}';
   `,
+  // Of epochs that are trained again, too, whose reports are forgotten.
+  `
+  CREATE TABLE scales (
+    job_seq INTEGER NOT NULL REFERENCES jobs (seq),
+    epoch INTEGER NOT NULL,
+    next TEXT NOT NULL,
+    PRIMARY KEY (job_seq, epoch)
+  ) STRICT, WITHOUT ROWID;
+  INSERT OR REPLACE INTO scales (job_seq, epoch, next)
+    SELECT job_seq, epoch, json_extract(work, '$.next') FROM epochs
+    WHERE json_extract(work, '$.next') IS NOT NULL ORDER BY attempt;
+  `,
 ];
 
 export interface SchemaOptions {

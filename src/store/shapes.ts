@@ -2,6 +2,7 @@ import type { OperationFailure, OperationRecord, Problem } from '../records/data
 import {
   type EpochReport,
   type ExecutorRole,
+  type FollowingScale,
   type JobIntent,
   type JobPhase,
   type JobPlan,
@@ -143,12 +144,18 @@ export const resumePoint: Decoder<ResumePoint> = object({
   otherBuild: bool,
 });
 
+export const scale: Decoder<FollowingScale> = object({
+  scale: integer,
+  before: integer,
+  fixed: bool,
+});
+
 /** Of epochs that ended before there was such a thing nothing is known. */
 export const epochWork: Decoder<EpochReport['work']> = object({
   extractNs: integer,
   trainNs: integer,
   scale: float,
-  next: nullable(object({ scale: integer, before: integer, fixed: bool })),
+  next: nullable(scale),
 });
 
 export const executorTimes: Decoder<EpochReport['executorTimes']> = list(
@@ -171,6 +178,7 @@ export const executorTimes: Decoder<EpochReport['executorTimes']> = list(
     pruneNs: later(integer, 0),
     historyNs: later(integer, 0),
     cachedRows: later(integer, 0),
+    peerRows: later(integer, 0),
     readRows: later(integer, 0),
     prunedRows: later(integer, 0),
     historyLookups: later(integer, 0),

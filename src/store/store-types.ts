@@ -120,8 +120,8 @@ export interface JobStore {
   resumeAttempt(id: string, attempt: number, point: ResumePoint, epochs: number): void;
   /** How many reports the newest earlier attempt has that has some. Throws JOB_NOT_FOUND. */
   epochsBefore(id: string, attempt: number): number;
-  /** By which those epochs were followed, where a job's locality adapts. */
-  scalesBefore(id: string, attempt: number): readonly FollowingScale[];
+  /** By which all epochs that ever ended were followed, where a job's locality adapts. */
+  scalesOf(id: string): readonly FollowingScale[];
   /**
    * Epochs that ended, in order; each takes a revision. Repeating a stored report changes nothing.
    * A report with the same number and another content, one that leaves a gap, or one of a closed

@@ -111,7 +111,7 @@ export function hitRatesOf(timeline: JobTimeline): (number | null)[][] {
 /** Of all that was read; null before anything was. */
 export function hitRate(executors: readonly ExecutorTimes[]): number | null {
   const cached = executors.reduce((sum, { cachedRows }) => sum + Number(cachedRows), 0);
-  const read = executors.reduce((sum, { readRows }) => sum + Number(readRows), 0);
+  const read = executors.reduce((sum, one) => sum + Number(one.peerRows + one.readRows), 0);
   return cached + read === 0 ? null : cached / (cached + read);
 }
 

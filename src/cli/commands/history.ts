@@ -154,7 +154,7 @@ export function sumsOf(jobs: readonly Job[]): Sums {
   return {
     accuracy: accuracies.reduce((total, one) => total + one, 0) / Math.max(1, jobs.length),
     cached: sum(({ cachedRows }) => cachedRows),
-    read: sum(({ readRows }) => readRows),
+    read: sum(({ peerRows, readRows }) => peerRows + readRows),
     pruned: sum(({ prunedRows }) => prunedRows),
     lookups: sum(({ historyLookups }) => historyLookups),
     hits: sum(({ historyHits }) => historyHits),

@@ -170,6 +170,7 @@ export const someTimes: ExecutorTimes = {
   pruneNs: 40,
   historyNs: 41,
   cachedRows: 42,
+  peerRows: 49,
   readRows: 43,
   prunedRows: 44,
   historyLookups: 45,

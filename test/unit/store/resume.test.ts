@@ -41,6 +41,17 @@ test('an attempt that goes on takes over the epochs before it, with their revisi
   expect(store.epochPlaceAfter('a', 0)).toEqual({ attempt: 2, epoch: 0 });
 });
 
+test('scales of epochs that are trained again are kept, however often', () => {
+  const store = secondAttempt(temporaryStorePath(), 4);
+  const scales = store.scalesOf('a');
+  expect(scales.length).toBe(4);
+  store.resumeAttempt('a', 2, { ...point, otherBuild: false }, 1);
+  expect(store.epochsBefore('a', 3)).toBe(1);
+  store.closeAttempt('a', 2, { reason: 'EXECUTOR_CRASHED', message: '' });
+  store.openAttempt('a');
+  expect(store.scalesOf('a')).toEqual(scales);
+});
+
 test('events show where an attempt went on from then on, and no earlier', () => {
   const path = temporaryStorePath();
   const store = secondAttempt(path, 4);

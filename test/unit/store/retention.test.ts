@@ -112,16 +112,16 @@ describe('a deleted job', () => {
     const [removal] = store.removalsAt('ROWS', 1);
     if (removal === undefined) throw new Error('no removal');
     const rows = (counts: Record<string, number>) =>
-      ['executor_exits', 'executor_restarts', 'epochs', 'attempts']
+      ['executor_exits', 'executor_restarts', 'epochs', 'scales', 'attempts']
         .map((table) => counts[table] ?? 0)
         .reduce((sum, n) => sum + n, 0);
     let left = rows(rowsByTable(path));
-    expect(left).toBe(28);
+    expect(left).toBe(53);
     for (let slices = 0; left > 0; slices++) {
       expect(store.removeRows(removal, 10)).toBe(Math.min(10, left));
       expect(rows(rowsByTable(path))).toBe(Math.max(0, left - 10));
       left = Math.max(0, left - 10);
-      expect(slices).toBeLessThan(3);
+      expect(slices).toBeLessThan(6);
     }
     expect(store.removalsAt('ROWS', 1)).toEqual([]);
   });
