@@ -4,7 +4,8 @@
 // (docs/placement.md has the table; `placement` simulates what no job does).
 //
 //   node bench/placement/jobs.mjs [--datasets npm-deps-2016,debian-bookworm,citation-500k]
-//                                 [--trainers 2,4,8] [--links pairs,full] [--ratio 0.1] [--epochs 2]
+//                                 [--trainers 2,4,8] [--links pairs,full] [--ratio 0.1]
+//                                 [--epochs 2]
 //
 // GraphSAGE of 32, fanouts 10 and 10, batches of 1,024; one device samples, the others train; the
 // host is simulated to give 10 GB/s, a link 50. EXPECTED is what the plan said of the host's share.

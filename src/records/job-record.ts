@@ -168,8 +168,8 @@ export interface ExecutorTimes {
   /** A part of `trainNs`: admission to history. */
   readonly historyNs: number;
   /**
-   * Feature rows of batches: of the cache, of another device's memory, of the host's memory or disk,
-   * and spared by history.
+   * Feature rows of batches: of the cache, of another device's memory, of the host's memory or
+   * disk, and spared by history.
    */
   readonly cachedRows: number;
   readonly peerRows: number;

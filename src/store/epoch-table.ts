@@ -16,8 +16,8 @@ export interface EpochTable {
   /** Of the newest attempt before this one that has some. */
   countBefore(jobSeq: number, attempt: number): number;
   /**
-   * By which the job's epochs were followed, from the first on, as far as it adapts: also those whose
-   * reports were forgotten because they are trained again.
+   * By which the job's epochs were followed, from the first on, as far as it adapts: also those
+   * whose reports were forgotten because they are trained again.
    */
   scales(jobSeq: number): readonly FollowingScale[];
   /** The place of the first epoch after `revision`; of the next one where there is none yet. */
