@@ -92,6 +92,8 @@ export interface DaemonOptions {
 
 /** Open calls may finish for so long when the daemon stops. */
 const apiDrainMs = 5000;
+/** Epochs of some thousand, and what SQLite needs beside them. */
+const stateReserveBytes = 8 * 2 ** 20;
 
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { config, log, version } = options;
@@ -259,6 +261,7 @@ function openStoreOf({ config, log, onFatal }: DaemonOptions, metrics: Metrics):
   return openStore(join(config.stateDir, 'store', 'gnnd.db'), {
     clock: systemClock,
     log,
+    reserveBytes: stateReserveBytes,
     assertTransition,
     observe: (observation) => metrics.observeStore(observation),
     onReplay: (method) => metrics.requestReplayed(method),

@@ -2,14 +2,14 @@
 // One daemon with its real store, at size: a long queue, a restart, submissions, watches.
 //
 //   node bench/control/run.mjs [--queued 10000] [--epochs 100000] [--submissions 1000]
-//                              [--only queue|submissions|watches|real|executors]
+//                              [--only queue|disk|submissions|watches|real|executors]
 //
 // Each row is printed beside its goal, and as a line of JSON in build/bench/control.jsonl. Nothing
 // fails for a row that misses its goal. What is a stand-in: the queued and ended jobs are put into
 // the store before the daemon starts, and in the rows of watches epochs come from a writer at the
 // border of store and runner (100 a transaction), served by the daemon's own API in a process of
 // its own; a real job of `--real` tiny epochs is watched besides.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, tmpdir } from 'node:os';
@@ -197,6 +197,43 @@ async function longQueue(root) {
   client.close();
   await daemon.end();
   eventOfRunning(count, effectiveSpec);
+}
+
+/**
+ * The store commits and syncs on the daemon's one thread: what a call waits for while a job of tiny
+ * epochs commits all the time, and another process writes and syncs the same disk as fast as it
+ * can.
+ */
+async function busyDisk(root) {
+  const { daemon, folder } = await freshDaemon(root, 'disk', 1);
+  const client = connect(daemon.address);
+  await client.unary(createJob, { jobId: 'tiny', spec: tiny(1_000_000) });
+  await untilState(client, 'jobs/tiny', JobState.RUNNING);
+  const gets = async () => {
+    const times = [];
+    for (let i = 0; i < 3000; i += 1) {
+      times.push(await timed(() => client.unary(getJob, { name: 'jobs/tiny' })));
+    }
+    return [0.5, 0.99, 0.9999].map((share) => quantile(times, share));
+  };
+  const quiet = await gets();
+  const write = 'while :; do dd if=/dev/zero of="$0" bs=1M count=256 conv=fsync 2>/dev/null; done';
+  const writer = spawn('sh', ['-c', write, join(folder, 'filler')], { stdio: 'ignore' });
+  try {
+    const busy = await gets();
+    const cell = (values) => values.map(ms).join(' / ');
+    report(
+      'GetJob while a job commits and its disk is written and synced, p50 / p99 / most',
+      `${cell(busy)} (else ${cell(quiet)})`,
+      'a commit of the disk',
+      null,
+    );
+  } finally {
+    writer.kill();
+  }
+  await client.unary(cancelJob, { name: 'jobs/tiny' });
+  client.close();
+  await daemon.end();
 }
 
 /** What `progress` costs the loop: the decision and the next wake, as the runner asks for both. */
@@ -431,6 +468,7 @@ else {
   try {
     const rows = {
       queue: () => longQueue(root),
+      disk: () => busyDisk(root),
       submissions: () => submissions(root),
       watches: async () => {
         await watches(root, 100, Number(options.epochs), 5);

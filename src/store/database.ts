@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import type { Clock } from '../base/clock.ts';
 import { GnndError, messageOf } from '../base/errors.ts';
+import type { DiskReserve } from './disk-reserve.ts';
 import type {
   Changed,
   StoreErrorCode,
@@ -26,6 +27,8 @@ export interface DatabaseOptions {
   readonly clock: Clock;
   readonly observe: (observation: StoreObservation) => void;
   readonly onFatal: (error: GnndError) => void;
+  /** Given up on a full disk for all but new jobs; none: a full disk refuses all. */
+  readonly reserve?: DiskReserve;
 }
 
 /**
@@ -43,6 +46,8 @@ export class Database {
   /** Of the transaction that is open; an id of a part that was taken back does no harm. */
   #changed = new Set<string>();
   #changedAll = false;
+  /** Whether the open transaction has a new job in it. */
+  #hasNewJob = false;
   /** Since the last checkpoint. */
   #hasLogged = false;
   readonly #timer: NodeJS.Timeout;
@@ -62,7 +67,10 @@ export class Database {
     }
     this.#connection = connection;
     this.#inode = statSync(path, { bigint: true }).ino;
-    this.#timer = setInterval(() => this.checkpoint(), checkpointEveryMs);
+    this.#timer = setInterval(() => {
+      this.checkpoint();
+      options.reserve?.restore();
+    }, checkpointEveryMs);
     this.#timer.unref();
   }
 
@@ -101,31 +109,54 @@ export class Database {
 
   /**
    * Runs `work` in a transaction, or within the one that is open. `changes`: the job that commit
-   * listeners should look at again, `ALL` where that is no single job, null for none.
+   * listeners should look at again, `ALL` where that is no single job, null for none. On a full
+   * disk `work` may run twice: the second time with what was kept back.
    */
   write<T>(op: StoreOp, changes: { readonly job: string } | 'ALL' | null, work: () => T): T {
+    if (op === 'INSERT_JOB') this.#requireRoom();
     if (this.#connection.inTransaction) {
+      this.#hasNewJob ||= op === 'INSERT_JOB';
       // A savepoint: when `work` throws and the caller goes on, nothing of it stays.
       const result = this.#connection.transaction(work)();
       this.#note(changes);
       return result;
     }
-    this.#changed = new Set();
-    this.#changedAll = false;
-    this.#note(changes);
-    const result = this.#observed(op, () =>
-      this.#translated(() => {
-        const done = this.#connection.transaction(work).immediate();
-        this.#requireFile();
-        this.#hasLogged = true;
-        return done;
-      }),
-    );
+    const result = this.#observed(op, () => {
+      try {
+        return this.#commit(op, changes, work);
+      } catch (error) {
+        if (errorCodeOf(error) !== 'FULL' || this.#hasNewJob) throw error;
+        if (this.#options.reserve?.release() !== true) throw error;
+        return this.#commit(op, changes, work);
+      }
+    });
     const changed = this.#changedAll ? 'ALL' : this.#changed;
     if (changed === 'ALL' || changed.size > 0) {
       for (const listener of this.#commitListeners) listener(changed);
     }
     return result;
+  }
+
+  #commit<T>(op: StoreOp, changes: { readonly job: string } | 'ALL' | null, work: () => T): T {
+    this.#changed = new Set();
+    this.#changedAll = false;
+    this.#hasNewJob = op === 'INSERT_JOB';
+    this.#note(changes);
+    return this.#translated(() => {
+      const done = this.#connection.transaction(work).immediate();
+      this.#requireFile();
+      this.#hasLogged = true;
+      return done;
+    });
+  }
+
+  /** What is kept back for running jobs is none of a new one's. */
+  #requireRoom(): void {
+    if (this.#options.reserve?.isReleased !== true) return;
+    throw new GnndError(
+      'STATE_DISK_FULL',
+      'the disk of the state directory is full: what room is left is for jobs that run',
+    );
   }
 
   #note(changes: { readonly job: string } | 'ALL' | null): void {

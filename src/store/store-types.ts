@@ -380,6 +380,11 @@ export interface StoreOptions {
    * daemon must end soon (exit code 74).
    */
   readonly onFatal?: (error: GnndError) => void;
+  /**
+   * Kept back on the disk beside the store for jobs that run, in a file of its own; a full disk then
+   * refuses new jobs alone. 0, the default: nothing is.
+   */
+  readonly reserveBytes?: number;
   /** A larger file is checked by a thread, after the store is open. */
   readonly checkAtOpenMaxBytes?: number;
 }

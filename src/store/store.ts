@@ -2,6 +2,7 @@ import { GnndError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { Database } from './database.ts';
 import { datasetTable } from './dataset-table.ts';
+import { diskReserve } from './disk-reserve.ts';
 import { eventTable } from './event-table.ts';
 import {
   checkAtOpen,
@@ -30,10 +31,12 @@ export type * from './store-types.ts';
  * large one in the background: damage that is found then is told by `StoreOptions.onFatal`.
  */
 export function openStore(path: string, options: StoreOptions): Store {
-  const { log } = options;
+  const { log, reserveBytes = 0 } = options;
   let isOpen = false;
+  const reserve = reserveBytes > 0 ? diskReserve(`${path}.reserve`, reserveBytes, log) : null;
   const database = new Database(path, {
     clock: options.clock,
+    ...(reserve === null ? {} : { reserve }),
     observe: (observation) => options.observe?.(observation),
     onFatal: (error) => {
       // While it opens, the caller gets the error itself.

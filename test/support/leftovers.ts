@@ -7,7 +7,7 @@ import { join } from 'node:path';
 export function unlistedFiles(state: string): readonly string[] {
   const listed = [
     /^LOCK$/,
-    /^store\/gnnd\.db(-wal|-shm)?$/,
+    /^store\/gnnd\.db(-wal|-shm|\.reserve)?$/,
     /^datasets\/[^/]+\/[^/]+$/,
     /^cache\/features\/[^/]+(\.npy(\.moments)?|-hotness\.json)$/,
     /^cache\/propagations\/[^/]+\/(rows\/)?[^/]+$/,

@@ -1,12 +1,13 @@
-import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { GnndError } from '../../../src/base/errors.ts';
 import { Database, errorCodeOf, ownError } from '../../../src/store/database.ts';
+import { diskReserve } from '../../../src/store/disk-reserve.ts';
 import { metaTable } from '../../../src/store/meta-table.ts';
 import { migrate } from '../../../src/store/schema.ts';
-import { openStore } from '../../../src/store/store.ts';
+import { openStore, type StoreOp } from '../../../src/store/store.ts';
 import { newJob } from './job-values.ts';
 import {
   countingClock,
@@ -240,6 +241,52 @@ describe('a store in trouble', () => {
     put('large', 100_000);
     expect(meta.get('large')).toHaveLength(100_000);
     expect(fatal).toEqual([]);
+  });
+
+  test('a full disk has something kept back for all but new jobs', () => {
+    let isReleased = false;
+    const reserve = {
+      get isReleased() {
+        return isReleased;
+      },
+      release: () => {
+        database.pragma('max_page_count = 100000');
+        isReleased = true;
+        return true;
+      },
+      restore: () => {},
+    };
+    const database = new Database(temporaryStorePath(), {
+      ...{ clock: countingClock(), observe: () => {}, onFatal: () => {}, reserve },
+    });
+    onTestFinished(() => database.close());
+    migrate(database, { path: '', log: storeOptions().log });
+    const meta = metaTable(database);
+    const put = (op: StoreOp, key: string) =>
+      database.write('GROUP', null, () =>
+        database.write(op, null, () => meta.set(key, 'x'.repeat(100_000))),
+      );
+    database.pragma(`max_page_count = ${Number(database.pragma('page_count'))}`);
+    expect(errorOf(() => put('INSERT_JOB', 'new')).reason).toBe('STATE_DISK_FULL');
+    put('EPOCH', 'running');
+    expect(meta.get('running')).toHaveLength(100_000);
+    expect(errorOf(() => put('INSERT_JOB', 'new')).message).toMatch(/for jobs that run/);
+    expect(meta.get('new')).toBeNull();
+    put('RETENTION', 'more');
+  });
+
+  test('the reserve is on the disk, given up, and taken again when there is room', () => {
+    const path = temporaryStorePath();
+    const { log } = storeOptions();
+    const reserve = diskReserve(path, 3_000_000, log);
+    const sizes = () => [reserve.isReleased, statSync(path).size, statSync(path).blocks > 0];
+    expect(sizes()).toEqual([false, 3_000_000, true]);
+    expect([reserve.release(), ...sizes()]).toEqual([true, true, 0, false]);
+    expect(reserve.release()).toBe(false);
+    reserve.restore();
+    expect(sizes()).toEqual([false, 3_000_000, true]);
+    // A disk that has no room, from the beginning.
+    expect(diskReserve('/dev/full', 1000, log).isReleased).toBe(true);
   });
 
   test('nothing is written on after a full disk ended the transaction', () => {
