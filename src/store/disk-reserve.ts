@@ -18,7 +18,7 @@ export interface DiskReserve {
 
 const chunk = Buffer.alloc(2 ** 20);
 
-/** In the file `path`, of `bytes`. A disk that is full to begin with has it released. Never throws. */
+/** In the file `path`, of `bytes`. A disk that is full to begin with has it released. */
 export function diskReserve(path: string, bytes: number, log: Log): DiskReserve {
   let isReleased = true;
   const withFile = (flags: string, work: (fd: number) => void): boolean => {

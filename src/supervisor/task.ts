@@ -175,14 +175,17 @@ async function reaped(process: ExecutorProcess): Promise<ExitStatus | null> {
   }
 }
 
-/** Tasks in which nothing but a file can be at fault for a wrong address. */
-const readsOnly: ReadonlySet<Task['role']> = new Set(['LOAD', 'IMPORT', 'CHECK', 'HOST_TIER']);
+/**
+ * Tasks that read what nobody has checked, and that nobody tries again: a wrong address is laid to
+ * the file. A job's task may have got the signal from anybody, and is tried again.
+ */
+const readsUnchecked: ReadonlySet<Task['role']> = new Set(['IMPORT', 'CHECK']);
 
 function deathOf(task: Task, pid: number, status: ExitStatus): TaskError {
   const { code, signal, logTail, unreadable } = status;
   if (unreadable !== null) return new TaskError('DATASET_CORRUPT', unreadableMessage(unreadable));
   const isFault = signal === 'SIGBUS' || signal === 'SIGSEGV';
-  if (isFault && readsOnly.has(task.role)) {
+  if (isFault && readsUnchecked.has(task.role)) {
     return new TaskError('DATASET_CORRUPT', `${task.role} died of ${signal} while it read files`);
   }
   const how = signal === null ? `exited with ${code}` : `died of ${signal}`;

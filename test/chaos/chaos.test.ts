@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -86,7 +87,8 @@ async function keepEvidence(roundSeed: number): Promise<void> {
   writeFileSync(join(place, 'violations.txt'), tally.report());
   cpSync(join(world.daemon.folder, 'daemon.log'), join(place, 'daemon.log'));
   const jobs = join(world.daemon.folder, 'state', 'jobs');
-  cpSync(jobs, join(place, 'jobs'), { recursive: true });
+  // What goes away meanwhile is left out.
+  spawnSync('cp', ['-a', jobs, place]);
   await world.stop();
   world = await prepared();
 }

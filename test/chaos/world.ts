@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { setTimeout as later } from 'node:timers/promises';
 import {
@@ -66,7 +66,12 @@ export class World {
       const code = await daemon.kill(signal);
       daemon.client.close();
       if (signal === 'SIGTERM' && code !== 0) violations.push(`I3: SIGTERM ended with ${code}`);
-      if (!(await soon(() => executorPids(pid).length === 0))) {
+      // Who was stopped before it could ask to die with its daemon finds out when it goes on.
+      const isOver = () => executorPids(pid).length === 0;
+      if (!(await soon(isOver))) {
+        for (const stopped of executorPids(pid).filter(isStopped)) process.kill(stopped, 'SIGCONT');
+      }
+      if (!(await soon(isOver))) {
         violations.push(`I2: executors ${executorPids(pid).join(', ')} outlived daemon ${pid}`);
       }
       const { datasets: _, ...again } = this.#options;
@@ -209,6 +214,15 @@ export async function soon(holds: () => boolean, withinMs = 30_000): Promise<boo
     await later(20);
   }
   return true;
+}
+
+/** By a signal: it does nothing until it is told to go on. */
+function isStopped(pid: number): boolean {
+  try {
+    return /^\d+ \(.*\) T/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
 }
 
 /** Where a job is, in a word. */
