@@ -4,9 +4,9 @@ import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 
 /**
- * A file that keeps a piece of the disk for the store: when the disk is full it is given up, so that
- * what running jobs have to record, and deletions that make room, still find some. New jobs are
- * refused until it is whole again.
+ * A file that keeps a piece of the disk for the store: when the disk is full it is given up, so
+ * that what running jobs have to record, and deletions that make room, still find some. New jobs
+ * are refused until it is whole again.
  */
 export interface DiskReserve {
   readonly isReleased: boolean;

@@ -381,8 +381,8 @@ export interface StoreOptions {
    */
   readonly onFatal?: (error: GnndError) => void;
   /**
-   * Kept back on the disk beside the store for jobs that run, in a file of its own; a full disk then
-   * refuses new jobs alone. 0, the default: nothing is.
+   * Kept back on the disk beside the store for jobs that run, in a file of its own; a full disk
+   * then refuses new jobs alone. 0, the default: nothing is.
    */
   readonly reserveBytes?: number;
   /** A larger file is checked by a thread, after the store is open. */
