@@ -12,6 +12,7 @@ import { addInit } from './commands/init.ts';
 import { addJobCommands } from './commands/job.ts';
 import { addPage } from './commands/page.ts';
 import { addPlacementCommands } from './commands/placement.ts';
+import { addTop } from './commands/top.ts';
 import { addVersion } from './commands/version.ts';
 import { failureOf } from './session/failure.ts';
 import type { CliIo } from './session/io.ts';
@@ -47,6 +48,7 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<number
   addPlacementCommands(program, run);
   addCheckpointCommands(program, run);
   addHostCommands(program, run);
+  addTop(program, run);
   addPage(program, run);
   addInit(program, run);
   addGc(program, run);
