@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism, homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parse } from 'yaml';
 import { makeFolder } from './base/atomic-file.ts';
@@ -10,6 +9,7 @@ import { isScarcity } from './base/descriptors.ts';
 import { GnndError, messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import { createLog, type Log } from './base/log.ts';
+import { packageRoot } from './base/package-root.ts';
 import { type RunFlags, withRunFlags } from './cli/commands/job-run.ts';
 import {
   type ConfigName,
@@ -27,9 +27,7 @@ import { SchemaTooNew } from './store/schema.ts';
 
 /** gnnd: reads argv and configuration, runs the daemon, maps signals to its end. */
 
-const version: string = JSON.parse(
-  readFileSync(fileURLToPath(new URL('../package.json', import.meta.url)), 'utf8'),
-).version;
+const version: string = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')).version;
 
 type Flags = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 type Origin = 'flag' | 'environment' | 'file' | 'default';
@@ -244,6 +242,14 @@ withConfigFlags(
       .description('run one job with a daemon of its own; go on with it where it was interrupted'),
   ),
 ).action(runUntilEnd);
+program
+  .command('setup')
+  .description('get what gnnd needs here: PyTorch, native code; does nothing when it is there')
+  .action(async () => {
+    // It reads the command line itself.
+    process.argv.length = 2;
+    await import(join(packageRoot, 'deploy', 'setup.mjs'));
+  });
 const config = program.command('config').description('show or check the configuration');
 withConfigFlags(config.command('print').description('every key, its value and its origin')).action(
   (flags: Flags) => printConfig(flags),

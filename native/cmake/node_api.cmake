@@ -1,11 +1,8 @@
-# The two addons. cmake-js passes CMAKE_JS_INC; without it the header packages are found here, so
-# that plain cmake works, too.
-if(NOT CMAKE_JS_INC)
-  set(CMAKE_JS_INC ${CMAKE_SOURCE_DIR}/node_modules/node-api-headers/include)
-endif()
+# The two addons. Headers are those of npm packages, wherever npm put them.
+set(GNND_NODE_API "${CMAKE_SOURCE_DIR}/node_modules/node-api-headers/include;${CMAKE_SOURCE_DIR}/node_modules/node-addon-api"
+  CACHE STRING "Folders of node_api.h and napi.h")
 add_library(node_api INTERFACE)
-target_include_directories(node_api SYSTEM INTERFACE
-  ${CMAKE_JS_INC} ${CMAKE_SOURCE_DIR}/node_modules/node-addon-api)
+target_include_directories(node_api SYSTEM INTERFACE ${GNND_NODE_API})
 target_compile_definitions(node_api INTERFACE
   NAPI_VERSION=9 NODE_ADDON_API_CPP_EXCEPTIONS NODE_ADDON_API_CPP_EXCEPTIONS_ALL
   NODE_ADDON_API_DISABLE_DEPRECATED)
@@ -14,7 +11,6 @@ function(gnnd_addon name)
   add_library(${name} MODULE ${ARGN})
   set_target_properties(${name} PROPERTIES
     PREFIX "" SUFFIX ".node"
-    # One place for every way to build; cmake-js would add a folder for the configuration.
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
   target_link_libraries(${name} PRIVATE node_api)
 endfunction()

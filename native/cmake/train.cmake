@@ -1,5 +1,12 @@
 # gnnd_train: the only place that knows libtorch. Torch is taken from the wheel of GNND_PYTHON
 # without importing it and without find_package(Torch), which would drag in CUDA's toolchain.
+# Libraries of wheels are found through links beside what is built, so that it runs wherever
+# deploy/setup.mjs makes these links: prebuilt files of `npm pack` have no path of this machine.
+function(gnnd_wheel_link name folder)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+  file(CREATE_LINK ${folder} ${CMAKE_BINARY_DIR}/lib/${name} SYMBOLIC)
+endfunction()
+
 execute_process(
   COMMAND ${GNND_PYTHON} -c
     "import importlib.util,os,re;p=os.path.dirname(importlib.util.find_spec('torch').origin);print(p);print(re.search(r\"__version__ = '([^']+)'\",open(p+'/version.py').read()).group(1))"
@@ -32,13 +39,14 @@ if(EXISTS ${torch_dir}/lib/libtorch_cuda.so)
     -Wl,--push-state,--no-as-needed,-ltorch_cuda,-lc10_cuda,--pop-state)
 endif()
 # DT_RPATH, not DT_RUNPATH: a stray LD_LIBRARY_PATH must not bring another libtorch.
-target_link_options(torch_wheel INTERFACE -Wl,--disable-new-dtags -Wl,-rpath,${torch_dir}/lib)
-set(CMAKE_SKIP_BUILD_RPATH ON)
+target_link_options(torch_wheel INTERFACE -Wl,--disable-new-dtags "-Wl,-rpath,$ORIGIN/lib/torch")
+gnnd_wheel_link(torch ${torch_dir}/lib)
 
 add_library(openblas_wheel INTERFACE)
 target_include_directories(openblas_wheel SYSTEM INTERFACE ${openblas_dir}/include)
 target_link_libraries(openblas_wheel INTERFACE ${openblas_dir}/lib/libscipy_openblas.so)
-target_link_options(openblas_wheel INTERFACE -Wl,-rpath,${openblas_dir}/lib)
+target_link_options(openblas_wheel INTERFACE "-Wl,-rpath,$ORIGIN/lib/openblas")
+gnnd_wheel_link(openblas ${openblas_dir}/lib)
 
 # oneDNN (train/product.h) from its wheels beside them, which there are for x86-64 only;
 # without it all products run on OpenBLAS.
@@ -58,7 +66,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_include_directories(onednn_wheel SYSTEM BEFORE INTERFACE ${onednn_include})
   target_compile_definitions(onednn_wheel INTERFACE GNND_ONEDNN)
   target_link_libraries(onednn_wheel INTERFACE ${onednn_library})
-  target_link_options(onednn_wheel INTERFACE -Wl,-rpath,${onednn_dir})
+  target_link_options(onednn_wheel INTERFACE "-Wl,-rpath,$ORIGIN/lib/onednn")
+  gnnd_wheel_link(onednn ${onednn_dir})
 else()
   add_library(onednn_wheel INTERFACE)
 endif()

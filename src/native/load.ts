@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { AcceleratorKind } from '../base/device-probe.ts';
+import { setupCommand } from '../base/package-root.ts';
 import type { CoreAddon, NativeCode, TrainAddon } from './contract.ts';
 
 /** The only place that loads addons. They lie in build/native, or in GNND_ADDON_DIR. */
@@ -27,7 +28,7 @@ export function devicePluginPath(kind: AcceleratorKind): string {
 function loadAddon(name: string): unknown {
   const path = builtPath(`${name}.node`);
   if (!existsSync(path)) {
-    throw new Error(`${path} is missing: run "npm run setup" to build it`);
+    throw new Error(`${path} is missing: run "${setupCommand}" to get it`);
   }
   return createRequire(import.meta.url)(path);
 }

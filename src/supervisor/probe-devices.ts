@@ -11,6 +11,7 @@ import {
   readRates,
 } from '../base/device-probe.ts';
 import type { LinkRates } from '../base/link-classes.ts';
+import { setupCommand } from '../base/package-root.ts';
 import { builtPath, devicePluginPath } from '../native/load.ts';
 
 /**
@@ -31,7 +32,7 @@ export async function probeDevices(
       answer: {
         code: 'NOT_BUILT',
         message: 'gnnd was built without its CUDA plug-in',
-        remedy: 'for GPUs install their driver and the CUDA toolkit (nvcc), then npm run setup',
+        remedy: `for GPUs install their driver and the CUDA toolkit (nvcc), then ${setupCommand}`,
       },
     };
   }

@@ -1,13 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import { HostService } from '../../api/gen/gnnd/v1/host_service_pb.ts';
 import { readProbe } from '../../base/device-probe.ts';
 import { messageOf } from '../../base/errors.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { packageRoot, setupCommand } from '../../base/package-root.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { padEnd, printable } from '../session/terminal.ts';
@@ -24,11 +24,7 @@ export function addDoctor(program: Command, run: Run): void {
     .action(run(doctor));
 }
 
-/** The clone or the installed package: two levels up both from src/cli and from dist/cli. */
-export const packageRoot = join(dirname(fileURLToPath(import.meta.url)), '../../..');
-
 const installPackages = 'sudo apt-get install';
-const setupCommand = 'npm run setup';
 
 async function doctor(session: Session): Promise<number> {
   const findings = [
@@ -118,8 +114,12 @@ function torchVersionOf(python: string): string | null {
 
 function storeFinding(): Finding {
   const what = 'SQLite';
-  const addon = 'node_modules/better-sqlite3/build/Release/better_sqlite3.node';
-  if (existsSync(join(packageRoot, addon))) return ok(what, 'better-sqlite3 is built');
+  // Where npm has put it: beside an installed package, or inside it.
+  const folders = [join(packageRoot, 'node_modules'), join(packageRoot, '..')];
+  const addon = 'better-sqlite3/build/Release/better_sqlite3.node';
+  if (folders.some((folder) => existsSync(join(folder, addon)))) {
+    return ok(what, 'better-sqlite3 is built');
+  }
   return { what, verdict: 'missing', found: 'better-sqlite3 is not built', command: setupCommand };
 }
 

@@ -5,6 +5,7 @@ import {
   type ProbedDevice,
   remarksOn,
 } from '../../base/device-probe.ts';
+import { setupCommand } from '../../base/package-root.ts';
 import { formatBytes } from '../session/units.ts';
 
 /** What `gnnctl doctor` says about GPUs: a finding for the driver, and one or more for each GPU. */
@@ -31,7 +32,7 @@ export function notBuiltFinding(driver: string | null): Finding {
     what,
     verdict: 'advice',
     found,
-    command: 'install the CUDA toolkit, then npm run setup',
+    command: `install the CUDA toolkit, then ${setupCommand}`,
   };
 }
 

@@ -4,9 +4,9 @@ import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import { HostService } from '../../api/gen/gnnd/v1/host_service_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { packageRoot } from '../../base/package-root.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
-import { packageRoot } from './doctor.ts';
 
 /** `gnnctl version`. */
 export function addVersion(program: Command, run: Run): void {

@@ -13,7 +13,7 @@ import { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
 import { ModelType } from '../../api/gen/gnnd/v1/model_pb.ts';
 import { messageOf } from '../../base/errors.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
-import { packageRoot } from '../commands/doctor.ts';
+import { packageRoot } from '../../base/package-root.ts';
 import { followJob } from '../commands/follow.ts';
 import { waitForOperation } from '../commands/operations.ts';
 import { ApiError } from '../session/client.ts';
