@@ -39,13 +39,12 @@ if(EXISTS ${torch_dir}/lib/libtorch_cuda.so)
     -Wl,--push-state,--no-as-needed,-ltorch_cuda,-lc10_cuda,--pop-state)
 endif()
 # DT_RPATH, not DT_RUNPATH: a stray LD_LIBRARY_PATH must not bring another libtorch.
-target_link_options(torch_wheel INTERFACE -Wl,--disable-new-dtags "-Wl,-rpath,$ORIGIN/lib/torch")
+target_link_options(torch_wheel INTERFACE -Wl,--disable-new-dtags)
 gnnd_wheel_link(torch ${torch_dir}/lib)
 
 add_library(openblas_wheel INTERFACE)
 target_include_directories(openblas_wheel SYSTEM INTERFACE ${openblas_dir}/include)
 target_link_libraries(openblas_wheel INTERFACE ${openblas_dir}/lib/libscipy_openblas.so)
-target_link_options(openblas_wheel INTERFACE "-Wl,-rpath,$ORIGIN/lib/openblas")
 gnnd_wheel_link(openblas ${openblas_dir}/lib)
 
 # oneDNN (train/product.h) from its wheels beside them, which there are for x86-64 only;
@@ -66,7 +65,6 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_include_directories(onednn_wheel SYSTEM BEFORE INTERFACE ${onednn_include})
   target_compile_definitions(onednn_wheel INTERFACE GNND_ONEDNN)
   target_link_libraries(onednn_wheel INTERFACE ${onednn_library})
-  target_link_options(onednn_wheel INTERFACE "-Wl,-rpath,$ORIGIN/lib/onednn")
   gnnd_wheel_link(onednn ${onednn_dir})
 else()
   add_library(onednn_wheel INTERFACE)
