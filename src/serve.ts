@@ -121,7 +121,7 @@ function dieOnBugs(log: Log): void {
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (error: unknown) => {
       const stack = error instanceof Error ? error.stack : undefined;
-      log.error('daemon.bug', { event, message: messageOf(error), stack });
+      log.error('daemon.bug', { event, error: messageOf(error), stack });
       process.exit(daemonExit.INTERNAL);
     });
   }
@@ -147,7 +147,7 @@ async function serveUntilSignal(flags: Flags): Promise<void> {
     const signal = await signalled;
     log.info('daemon.stopping', { signal });
     const { stopTimeoutMs: afterMs } = config;
-    const line = JSON.stringify({ lvl: 'error', msg: 'daemon.stop-timeout', afterMs });
+    const line = JSON.stringify({ lvl: 'error', msg: 'daemon.stop_timeout', afterMs });
     loadCore().hostExitAfter(afterMs, daemonExit.STOP_TIMEOUT, line);
     await daemon.close();
     log.info('daemon.stopped');

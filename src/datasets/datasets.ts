@@ -176,7 +176,7 @@ class DatasetService implements Datasets {
       store.updateOperation(operation.id, {
         end: { error: failureOf(interrupted), validation: null },
       });
-      log.warn('dataset.operation-interrupted', { id: operation.id, target: operation.target });
+      log.warn('dataset.operation_interrupted', { id: operation.id, target: operation.target });
     }
     const pageSize = 500;
     let afterId: string | null = null;
@@ -189,7 +189,7 @@ class DatasetService implements Datasets {
       for (const dataset of datasets) this.#lookFor(dataset);
       afterId = nextId;
     } while (afterId !== null);
-    if (swept.length > 0) log.warn('dataset.folders-swept', { folders: swept });
+    if (swept.length > 0) log.warn('dataset.folders_swept', { folders: swept });
     this.#adopt();
   }
 
@@ -210,7 +210,7 @@ class DatasetService implements Datasets {
     const change = presenceChange(dataset);
     if (change === null) return;
     this.#options.store.updateDataset(dataset.id, change);
-    this.#options.log.warn('dataset.presence-changed', { id: dataset.id, ...change });
+    this.#options.log.warn('dataset.presence_changed', { id: dataset.id, ...change });
   }
 
   #removeFiles(aside: string): void {
@@ -380,15 +380,15 @@ class DatasetService implements Datasets {
     let leave = () => {};
     try {
       leave = await this.#line.enter(signal);
-      log.info('dataset.operation-started', fields);
+      log.info('dataset.operation_started', fields);
       const progress = (share: number, message: string) =>
         void store.updateOperation(id, { progress: share, message });
       const end = await work.run({ progress, signal });
       store.atomically(() => store.updateOperation(id, { end: end() }));
-      log.info('dataset.operation-done', { ...fields, seconds: seconds() });
+      log.info('dataset.operation_done', { ...fields, seconds: seconds() });
     } catch (error) {
       const failure = failureOf(signal.aborted ? signal.reason : error);
-      log.error('dataset.operation-failed', { ...fields, seconds: seconds(), ...failure });
+      log.error('dataset.operation_failed', { ...fields, seconds: seconds(), ...failure });
       this.#fail(work, failure);
     } finally {
       leave();
@@ -421,7 +421,7 @@ class DatasetService implements Datasets {
         store.updateOperation(id, { end: { error: failure, validation: null } });
       });
     } catch (error) {
-      log.error('dataset.failure-not-stored', { id, target, error: messageOf(error) });
+      log.error('dataset.failure_not_stored', { id, target, error: messageOf(error) });
     }
   }
 }

@@ -92,7 +92,7 @@ export async function removeFiles(aside: string, log: Log): Promise<void> {
   try {
     await rm(aside, { recursive: true, force: true });
   } catch (error) {
-    log.warn('dataset.files-stay', { path: aside, message: messageOf(error) });
+    log.warn('dataset.files_stay', { path: aside, error: messageOf(error) });
   }
 }
 
@@ -109,7 +109,7 @@ export function undoUnstored(folder: string, store: DeletionStore, log: Log): re
     const isItsOwn = dataset !== null && readWritten(aside)?.digest === dataset.digest;
     if (!isItsOwn || existsSync(dataset.path)) return [aside];
     renameSync(aside, dataset.path);
-    log.warn('dataset.deletion-undone', { id: dataset.id });
+    log.warn('dataset.deletion_undone', { id: dataset.id });
     return [];
   });
 }

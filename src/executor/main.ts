@@ -197,7 +197,7 @@ async function run(start: StartMessage): Promise<void> {
     finish(end, 0);
   } catch (error) {
     const code = nativeCodeOf(error);
-    log.error('executor.failed', { code, message: messageOf(error) });
+    log.error('executor.failed', { code, error: messageOf(error) });
     finish({ kind: 'failed', code, message: messageOf(error) }, exitCodes[code] ?? 1);
   }
 }

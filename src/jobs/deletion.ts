@@ -71,7 +71,7 @@ export function createDeletion(options: DeletionOptions): Deletion {
       isAwaiting = store.removalsAt('WAITING', 1).length > 0;
     } catch (error) {
       // A full disk, say: the next sweep tries again.
-      log.error('deletion.failed', { message: messageOf(error) });
+      log.error('deletion.failed', { error: messageOf(error) });
     }
   };
   const checkpointOf = (uid: string) => join(jobsFolder, uid, 'checkpoint');
@@ -210,7 +210,7 @@ class Remains {
         done.push(removal);
       } catch (error) {
         stuck.add(removal.seq);
-        log.warn('deletion.files_stay', { job: removal.id, folder, message: messageOf(error) });
+        log.warn('deletion.files_stay', { job: removal.id, folder, error: messageOf(error) });
       }
     }
     if (done.length === 0) return;

@@ -42,7 +42,7 @@ export async function dropImages({ jobsFolder, log }: Parts, uid: string): Promi
   try {
     await removeImages(jobsFolder, uid);
   } catch (error) {
-    log.warn('images.stay', { uid, message: messageOf(error) });
+    log.warn('images.stay', { uid, error: messageOf(error) });
   }
 }
 

@@ -54,7 +54,7 @@ export class Performing {
     try {
       this.#perform(command);
     } catch (error) {
-      this.#options.log.error('command.failed', { kind, message: messageOf(error) });
+      this.#options.log.error('command.failed', { kind, error: messageOf(error) });
       this.#failed(command, error);
     }
   }

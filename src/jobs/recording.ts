@@ -122,7 +122,7 @@ export class Recording {
     try {
       tell(this.#options.observe);
     } catch (error) {
-      this.#options.log.error('observer.failed', { message: messageOf(error) });
+      this.#options.log.error('observer.failed', { error: messageOf(error) });
     }
   }
 }

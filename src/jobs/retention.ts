@@ -88,7 +88,7 @@ export function createRetention(options: RetentionOptions): Retention {
       await options.deletion.settle();
       await rounds.collect({ dryRun: false, allLogs: number % roundsPerLook === 0 });
     } catch (error) {
-      options.log.error('retention.failed', { message: messageOf(error) });
+      options.log.error('retention.failed', { error: messageOf(error) });
     }
     if (timer !== null) timer = setTimeout(round, periodMs).unref();
   };

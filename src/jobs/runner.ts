@@ -69,7 +69,7 @@ export class Runner {
     for (const name of drainedDevices(this.#options.store)) this.drainDevice(name, true);
     this.submit(recoverJobs(this.#options, this.#recording));
     sweepImages(this.#options).catch((error: unknown) => {
-      this.#options.log.warn('images.unswept', { message: messageOf(error) });
+      this.#options.log.warn('images.unswept', { error: messageOf(error) });
     });
   }
 

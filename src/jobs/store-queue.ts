@@ -70,7 +70,7 @@ export class StoreQueue {
       entry.write();
       return true;
     } catch (error) {
-      this.#options.log.error('store.refused', { kind: entry.kind, message: messageOf(error) });
+      this.#options.log.error('store.refused', { kind: entry.kind, error: messageOf(error) });
       if (entry.mustHappen || isTrouble(error)) return false;
       entry.refused(error);
       return true;

@@ -55,7 +55,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     (request, response) => {
       crowd.answering(request.socket, response);
       answer(request, response, options, renderings).catch((error: unknown) => {
-        options.log.error('http.failed', { path: pathOf(request), err: messageOf(error) });
+        options.log.error('http.failed', { path: pathOf(request), error: messageOf(error) });
         reply(response, 500, 'internal error\n');
       });
     },

@@ -69,7 +69,7 @@ export function checkInBackground({ path, log, onDamage }: FileCheckOptions): Fi
     try {
       writeFileSync(markOf(path), `${problems.join('\n')}\n`);
     } catch (error) {
-      log.warn('store.mark_failed', { path, err: messageOf(error) });
+      log.warn('store.mark_failed', { path, error: messageOf(error) });
     }
     onDamage(new GnndError('STORE_CORRUPT', `${path} is damaged: ${problems.join('; ')}`));
   };
@@ -80,7 +80,7 @@ export function checkInBackground({ path, log, onDamage }: FileCheckOptions): Fi
     stop = () => void worker.terminate();
     worker.on('message', found);
     // A thread that cannot work proves nothing: the next start looks again.
-    worker.on('error', (error) => log.warn('store.check_failed', { err: messageOf(error) }));
+    worker.on('error', (error) => log.warn('store.check_failed', { error: messageOf(error) }));
     worker.on('exit', () => resolve());
   });
   return { isDone: () => isDone, ended, stop: () => stop() };

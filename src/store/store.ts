@@ -41,7 +41,7 @@ export function openStore(path: string, options: StoreOptions): Store {
     onFatal: (error) => {
       // While it opens, the caller gets the error itself.
       if (!isOpen) return;
-      log.error('store.failed', { reason: error.reason, err: error.message });
+      log.error('store.failed', { reason: error.reason, error: error.message });
       options.onFatal?.(error);
     },
   });
@@ -117,7 +117,7 @@ function storeOn(
           listener(changed);
         } catch (error) {
           // The commit stands whatever a listener does, and the writer must hear that it does.
-          log.error('store.listener_failed', { err: messageOf(error) });
+          log.error('store.listener_failed', { error: messageOf(error) });
         }
       }),
     revision: events.revision,
@@ -150,7 +150,7 @@ function closeStore(
   } catch (error) {
     // The next start checks the file instead; nothing that was acknowledged depends on it.
     if (!(error instanceof GnndError)) throw error;
-    log.warn('store.close_unclean', { err: error.message });
+    log.warn('store.close_unclean', { error: error.message });
   } finally {
     database.close();
   }

@@ -350,7 +350,7 @@ export class Crew {
       };
     } catch (error) {
       // What it held stays held; the attempt makes no progress and is ended for that.
-      this.#options.log.error('executor.unreclaimed', { ...seat, message: messageOf(error) });
+      this.#options.log.error('executor.unreclaimed', { ...seat, error: messageOf(error) });
     }
   }
 

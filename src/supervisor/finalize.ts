@@ -83,7 +83,7 @@ export class Finish {
       }
     };
     const result = await written(write, {
-      onFailed: (error) => log.warn('checkpoint.failed', { message: messageOf(error) }),
+      onFailed: (error) => log.warn('checkpoint.failed', { error: messageOf(error) }),
       sleep: (delayMs) => sleep(delayMs, signal).catch(() => {}),
       isStopped: () => signal.aborted,
     });

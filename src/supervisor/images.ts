@@ -94,7 +94,7 @@ export class Images {
       this.#isFailing = false;
     } catch (error) {
       const message = messageOf(error);
-      log.warn('image.failed', { message });
+      log.warn('image.failed', { error: message });
       this.#nextMs = clock.monotonicMs() + failurePauseMs;
       if (!this.#isFailing) emit({ kind: 'imageTried', error: message });
       this.#isFailing = true;
@@ -138,7 +138,7 @@ export async function resume(
     } catch (error) {
       const code = nativeCodeOf(error);
       const isUseless = code === 'DATASET_CORRUPT' || code === 'SPEC_INVALID';
-      log.warn('image.refused', { image, message: messageOf(error), removed: isUseless });
+      log.warn('image.refused', { image, error: messageOf(error), removed: isUseless });
       if (isUseless) await rm(path, { force: true });
     }
   }

@@ -221,7 +221,7 @@ export class JobAttempt {
         await this.#run?.keep({ goesOn });
         this.#end();
       } catch (error) {
-        this.#context.log.error('attempt.stop', { message: messageOf(error) });
+        this.#context.log.error('attempt.stop', { error: messageOf(error) });
       }
       this.#context.emit({ kind: 'stopped' });
     };
@@ -252,7 +252,7 @@ export class JobAttempt {
   #perform(step: () => Promise<void>): void {
     step().catch((error: unknown) => {
       if (this.#stopping || this.#ended) return;
-      this.#context.log.error('attempt.failed', { message: messageOf(error) });
+      this.#context.log.error('attempt.failed', { error: messageOf(error) });
       const reason = attemptFailureOf(error);
       this.#context.emit({ kind: 'attemptFailed', reason, message: messageOf(error) });
     });

@@ -202,7 +202,7 @@ test('stopping has a final deadline, whatever hangs', async () => {
   const pids = executorPids(daemon.pid);
   for (const pid of pids) process.kill(pid, 'SIGSTOP');
   expect(await daemon.stop(true)).toBe(daemonExit.STOP_TIMEOUT);
-  expect(daemon.logs).toContain('daemon.stop-timeout');
+  expect(daemon.logs).toContain('daemon.stop_timeout');
   daemon = await TestDaemon.start({ folder });
   await daemon.call(JobService.method.cancelJob, { name: 'jobs/endless' });
 });
