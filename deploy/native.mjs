@@ -151,9 +151,11 @@ export async function nativeCode(python, wants) {
       throw new SetupError('No C++ compiler found.', 'sudo apt-get install g++');
     }
     const env = { PATH: await buildTools() };
-    await run('native', 'cmake', ['-S', '.', '-B', 'build/native', ...build.options], { env });
-    const parallel = String(Math.max(1, cpus().length));
-    await run('native', 'cmake', ['--build', 'build/native', '--parallel', parallel], { env });
+    const builder = packageFile('cmake-js', 'bin/cmake-js');
+    // "build" alone would keep the options of the first time.
+    for (const step of ['configure', 'build']) {
+      await run('native', process.execPath, [builder, step, ...build.options], { env });
+    }
   });
 }
 
@@ -178,22 +180,28 @@ async function plannedBuild({ path: pythonPath, libraries }, wants) {
   }
   if (bench) names.push('sampler_bench', 'queue_bench');
   const options = [
-    ...['-G', 'Ninja', '-DCMAKE_BUILD_TYPE=RelWithDebInfo', `-DGNND_PYTHON=${pythonPath}`],
-    `-DGNND_NODE_API=${headerFolders().join(';')}`,
-    `-DGNND_TESTS=${tests ? 'ON' : 'OFF'}`,
-    `-DGNND_BENCH=${bench ? 'ON' : 'OFF'}`,
+    ...['--out=build/native', '--config=RelWithDebInfo', '--generator=Ninja'],
+    ...[`--parallel=${Math.max(1, cpus().length)}`, `--CDGNND_PYTHON=${pythonPath}`],
+    `--CDGNND_NODE_API=${headerFolders().join(';')}`,
+    `--CDGNND_TESTS=${tests ? 'ON' : 'OFF'}`,
+    `--CDGNND_BENCH=${bench ? 'ON' : 'OFF'}`,
   ];
-  if (doctest !== null) options.push(`-DDOCTEST_INCLUDE=${doctest}`);
-  if (outputOf('ccache') !== null) options.push('-DCMAKE_CXX_COMPILER_LAUNCHER=ccache');
+  if (doctest !== null) options.push(`--CDDOCTEST_INCLUDE=${doctest}`);
+  if (outputOf('ccache') !== null) options.push('--CDCMAKE_CXX_COMPILER_LAUNCHER=ccache');
   return { digest, paths: names.map((name) => `build/native/${name}`), options };
 }
 
-/** Of node_api.h and napi.h: npm puts packages of an installed package where it likes. */
-function headerFolders() {
+/** npm puts packages of an installed package where it likes. */
+function packageFile(name, file) {
   const { resolve } = createRequire(join(root, 'package.json'));
-  const folderOf = (name) => dirname(resolve(`${name}/package.json`));
-  return [join(folderOf('node-api-headers'), 'include'), folderOf('node-addon-api')];
+  return join(dirname(resolve(`${name}/package.json`)), file);
 }
+
+/** Of node_api.h and napi.h. */
+const headerFolders = () => [
+  packageFile('node-api-headers', 'include'),
+  packageFile('node-addon-api', ''),
+];
 
 /** Puts files of `npm pack` in place where they are of this platform and of these libraries. */
 function usePrebuilt(libraries) {

@@ -32,7 +32,7 @@ export function diskReserve(path: string, bytes: number, log: Log): DiskReserve 
         closeSync(fd);
       }
     } catch (error) {
-      log.debug('disk.reserve', { path, message: messageOf(error) });
+      log.debug('store.reserve_failed', { path, error: messageOf(error) });
       return false;
     }
   };
@@ -58,13 +58,13 @@ export function diskReserve(path: string, bytes: number, log: Log): DiskReserve 
     release: () => {
       if (isReleased || !empty()) return false;
       isReleased = true;
-      log.warn('disk.reserve_released', { path, bytes });
+      log.warn('store.reserve_released', { path, bytes });
       return true;
     },
     restore: () => {
       if (!isReleased || freeBytes(path) < 2 * bytes) return;
       take();
-      if (!isReleased) log.info('disk.reserve_restored', { path, bytes });
+      if (!isReleased) log.info('store.reserve_restored', { path, bytes });
     },
   };
 }
