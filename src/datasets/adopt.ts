@@ -1,7 +1,11 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { readRegularSync } from '../base/regular-file.ts';
-import { type DatasetManifest, featureDtypes } from '../records/dataset-record.ts';
+import {
+  type DatasetManifest,
+  featureDtypes,
+  type ImportStory,
+} from '../records/dataset-record.ts';
 import { type DatasetWritten, digestOf } from './dataset-writer.ts';
 
 /** A whole dataset folder that the store does not know. */
@@ -34,7 +38,17 @@ export function readWritten(path: string): DatasetWritten | null {
     if (!featureDtypes.includes(manifest.feature_dtype ?? 'float32')) return null;
     const sizes = readdirSync(path).map((name) => statSync(join(path, name)).size);
     const total = sizes.reduce((sum, size) => sum + size, 0);
-    return { manifest, digest: digestOf(bytes), bytes: total };
+    const notices = manifest.notices ?? readStory(path)?.notices ?? [];
+    return { manifest, notices, digest: digestOf(bytes), bytes: total };
+  } catch {
+    return null;
+  }
+}
+
+/** Null where there is none: for people only, so that nothing depends on it. */
+function readStory(path: string): ImportStory | null {
+  try {
+    return JSON.parse(readRegularSync(join(path, 'import.json')).toString('utf8'));
   } catch {
     return null;
   }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { link, open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder } from '../base/atomic-file.ts';
-import type { DatasetManifest, FeatureDtype } from '../records/dataset-record.ts';
+import type { DatasetManifest, FeatureDtype, ImportStory } from '../records/dataset-record.ts';
 import { type NpyType, NpyWriter, type NpyWritten } from './npy.ts';
 
 /**
@@ -31,13 +31,15 @@ export interface DatasetFacts {
   readonly numFeatures: number;
   readonly undirected: boolean;
   readonly classNames: readonly string[] | null;
-  /** Where it came from, for people; not a path of this host, since the digest covers it. */
+  /** Where it came from, for people. */
   readonly source: string;
 }
 
 /** A finished folder. */
 export interface DatasetWritten {
   readonly manifest: DatasetManifest;
+  /** What a user should know of the import, a sentence each. */
+  readonly notices: readonly string[];
   /** SHA-256 of dataset.json. */
   readonly digest: string;
   /** Of all files. */
@@ -125,7 +127,7 @@ export class DatasetWriter {
     return this.#written.get(name) ?? null;
   }
 
-  /** Writes dataset.json; the folder is then whole and durable. */
+  /** Writes import.json and dataset.json; the folder is then whole and durable. */
   async finish(
     datasetName: string,
     facts: DatasetFacts,
@@ -135,7 +137,6 @@ export class DatasetWriter {
     const manifest: DatasetManifest = {
       format: 'gnnd-dataset',
       version: 1,
-      name: datasetName,
       num_nodes: rows('labels'),
       num_edges: rows('indices'),
       num_features: facts.numFeatures,
@@ -145,14 +146,14 @@ export class DatasetWriter {
       split: { train: rows('train'), val: rows('val'), test: rows('test') },
       sha256: Object.fromEntries([...this.#written].map(([n, { sha256 }]) => [`${n}.npy`, sha256])),
       ...(facts.classNames === null ? {} : { class_names: facts.classNames }),
-      source: facts.source,
-      ...(notices.length === 0 ? {} : { notices }),
     };
-    const text = Buffer.from(canonicalJson(manifest), 'utf8');
-    await this.#writeFile('dataset.json', [text]);
+    const story: ImportStory = { name: datasetName, source: facts.source, notices };
+    const told = await this.#writeFile('import.json', [jsonBytes(story)]);
+    const text = jsonBytes(manifest);
+    const texts = this.#namesBytes + told + (await this.#writeFile('dataset.json', [text]));
     syncFolder(this.folder);
     const arrays = [...this.#written.values()].reduce((sum, { bytes }) => sum + bytes, 0);
-    return { manifest, digest: digestOf(text), bytes: arrays + this.#namesBytes + text.length };
+    return { manifest, notices, digest: digestOf(text), bytes: arrays + texts };
   }
 
   /** Releases what is still open; for the way out of a failed import. */
@@ -180,7 +181,14 @@ export class DatasetWriter {
   }
 }
 
-/** The digest of a dataset: SHA-256 of the bytes of its dataset.json. */
+function jsonBytes(value: unknown): Buffer {
+  return Buffer.from(canonicalJson(value), 'utf8');
+}
+
+/**
+ * The digest of a dataset: SHA-256 of the bytes of its dataset.json. The same for the same arrays,
+ * under whatever name and from whatever format they came.
+ */
 export function digestOf(manifestBytes: Uint8Array): string {
   return createHash('sha256').update(manifestBytes).digest('hex');
 }

@@ -468,10 +468,10 @@ function requestKeys(request: ImportRequest): RequestKey[] {
   return [{ method: importMethod, requestId, sha256: digestOfRequest(request) }];
 }
 
-function readyChange({ manifest, digest, bytes }: DatasetWritten) {
+function readyChange({ manifest, notices, digest, bytes }: DatasetWritten) {
   return {
     state: 'READY' as const,
-    message: (manifest.notices ?? []).join('\n'),
+    message: notices.join('\n'),
     digest,
     numNodes: manifest.num_nodes,
     numEdges: manifest.num_edges,

@@ -11,11 +11,10 @@ export type FeatureDtype = (typeof featureDtypes)[number];
 /** Bytes of one feature. */
 export const featureBytes: Readonly<Record<FeatureDtype, number>> = { float32: 4, float16: 2 };
 
-/** `dataset.json` of a dataset folder (docs/formats/dataset.md). */
+/** `dataset.json` of a dataset folder (docs/formats/dataset.md): what jobs learn from, no more. */
 export interface DatasetManifest {
   readonly format: 'gnnd-dataset';
   readonly version: 1;
-  readonly name: string;
   readonly num_nodes: number;
   readonly num_edges: number;
   readonly num_features: number;
@@ -27,10 +26,17 @@ export interface DatasetManifest {
   /** SHA-256 of the raw bytes of every array, by file name. */
   readonly sha256: Readonly<Record<string, string>>;
   readonly class_names?: readonly string[];
-  /** Where it came from, for people. */
-  readonly source?: string;
-  /** What a user should know of the import, a sentence each. */
+  /** In folders of earlier versions, which have no import.json. */
   readonly notices?: readonly string[];
+}
+
+/** `import.json` beside it: how it came here, which its digest does not cover. */
+export interface ImportStory {
+  readonly name: string;
+  /** Where it came from, for people. */
+  readonly source: string;
+  /** What a user should know of the import, a sentence each. */
+  readonly notices: readonly string[];
 }
 
 /** A dataset's row, as stored. Counts are 0 until READY. */

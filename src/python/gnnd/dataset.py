@@ -56,7 +56,7 @@ class Dataset:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its `dataset.json`: the same for the same arrays."""
+        """SHA-256 of its `dataset.json`: the same for the same graph, whatever it came from."""
         return self.message.digest
 
     @property

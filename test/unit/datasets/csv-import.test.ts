@@ -75,12 +75,12 @@ describe('tables of nodes and edges', () => {
 
   test('say what became features and what became of the edges', async () => {
     const folder = folderOf({ 'nodes.csv': nodes, 'edges.csv': edges });
-    expect((await tryImport('CSV', folder)).manifest.notices).toEqual([
+    expect((await tryImport('CSV', folder)).notices).toEqual([
       'features are the columns weight kg, height',
       '4 edges listed, 4 entries stored: in both directions; --directed keeps theirs',
       'left out of the graph: 1 self-loops and 1 repeated edges',
     ]);
-    expect((await tryImport('CSV', folder, { directed: true })).manifest.notices).toContain(
+    expect((await tryImport('CSV', folder, { directed: true })).notices).toContain(
       '4 edges listed, 3 entries stored: one entry each, in the row of its target',
     );
   });

@@ -184,6 +184,7 @@ export function trustingValidator(): NativeReader & {
 export interface Imported {
   readonly folder: string;
   readonly manifest: DatasetManifest;
+  readonly notices: readonly string[];
   readonly digest: string;
   readonly bytes: number;
   /** Elements of an array; those of float16 are its bits. */
