@@ -96,7 +96,7 @@ function problemInit(problem: Problem): { path: string; description: string } {
 /** Null when the source is to tell; undefined for a number that is no format of this version. */
 export function importFormatFromProto(value: pb.ImportFormat): ImportFormat | null | undefined {
   if (value === pb.ImportFormat.UNSPECIFIED) return null;
-  const formats: readonly ImportFormat[] = ['NPY', 'NPZ', 'CSV'];
+  const formats: readonly ImportFormat[] = ['NPY', 'NPZ', 'CSV', 'PARQUET', 'OGB', 'GRAPHBOLT'];
   return formats.find((format) => pb.ImportFormat[format] === value);
 }
 

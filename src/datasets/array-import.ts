@@ -1,15 +1,13 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import { messageOf } from '../base/errors.ts';
-import { type ArrayRole, type ArraySet, folderArrays, npzArrays } from './array-set.ts';
+import type { ArrayRole, ArraySet, EdgeList } from './array-set.ts';
 import { ByteProgress } from './byte-progress.ts';
-import { fileChunks } from './byte-streams.ts';
 import { converterOf, OutOfRange, type StoredType } from './convert-array.ts';
 import { type CopyTask, copyArray, isCopyable } from './copy-array.ts';
 import { type ArrayName, arrayNames, arrayTypes, type DatasetFacts } from './dataset-writer.ts';
-import { inNeighbours } from './graph.ts';
+import { EdgeSorter, type SortedRows } from './edge-sorter.ts';
+import { ElementReader } from './element-reader.ts';
+import { tableSorter, writeRows, writeTable } from './graph-writer.ts';
 import type { ImportContext } from './import-context.ts';
 import {
   elementCount,
@@ -25,20 +23,8 @@ import { badFile, formatCount, ImportFailure } from './problems.ts';
 const splits = ['train', 'val', 'test'] as const;
 type SplitName = (typeof splits)[number];
 
-/** Imports a folder of .npy files, with or without a meta.json. */
-export async function importNpyFolder(context: ImportContext): Promise<DatasetFacts> {
-  const names = join(context.source, 'names.txt');
-  const facts = await new ArrayImport(context, await folderArrays(context)).run();
-  if (existsSync(names)) await copyNames(context, names);
-  return facts;
-}
-
-/** Imports one .npz file with the arrays of a folder as members. */
-export async function importNpzFile(context: ImportContext): Promise<DatasetFacts> {
-  return await new ArrayImport(context, await npzArrays(context)).run();
-}
-
-class ArrayImport {
+/** Arrays, whatever holds them, as a dataset. */
+export class ArrayImport {
   readonly #context: ImportContext;
   readonly #set: ArraySet;
   /** Of the arrays that could be read. */
@@ -59,14 +45,17 @@ class ArrayImport {
     const { problems, notices } = this.#context;
     this.#checkPresence();
     const byEdgeIndex = this.#set.nameOf('edge_index') !== null;
+    const { edges } = this.#set;
+    const isListed = byEdgeIndex || edges !== null;
     for (const name of arrayNames) {
-      if (byEdgeIndex && (name === 'indptr' || name === 'indices')) continue;
-      if (byEdgeIndex && name === 'edge_weights') continue;
+      if (isListed && (name === 'indptr' || name === 'indices')) continue;
+      if (isListed && name === 'edge_weights') continue;
       if (this.#set.nameOf(name) === null) continue;
       if (name === 'train' || name === 'val' || name === 'test') await this.#copySplit(name);
       else await this.#copy(name);
     }
     if (byEdgeIndex) await this.#copyEdgeIndex();
+    else if (edges !== null) await this.#copyEdges(edges);
     if (this.#set.nameOf('test') === null) await this.#context.writer.write('test', noIds);
     this.#checkCounts();
     this.#checkMeta();
@@ -77,15 +66,15 @@ class ArrayImport {
     return {
       numClasses: Math.max(meta?.counts.get('num_classes') ?? 0, this.#largestLabel + 1),
       numFeatures: this.#headers.get('features')?.shape[1] ?? 0,
-      undirected: meta?.undirected ?? false,
-      classNames: meta?.classNames ?? null,
+      undirected: this.#set.undirected ?? meta?.undirected ?? false,
+      classNames: this.#set.classNames ?? meta?.classNames ?? null,
       source,
     };
   }
 
   #checkPresence(): void {
     const { problems, notices } = this.#context;
-    const hasEdges = this.#set.nameOf('edge_index') !== null;
+    const hasEdges = this.#set.nameOf('edge_index') !== null || this.#set.edges !== null;
     for (const name of arrayNames) {
       if (this.#set.nameOf(name) !== null || name === 'edge_weights') continue;
       if (hasEdges && (name === 'indptr' || name === 'indices')) continue;
@@ -242,56 +231,78 @@ class ArrayImport {
     });
   }
 
+  /** Edges that are listed elsewhere, once it is known how many nodes there are. */
+  async #copyEdges(edges: EdgeList): Promise<void> {
+    const numNodes = this.#headers.get('labels')?.shape[0];
+    if (numNodes !== undefined) await edges(numNodes);
+  }
+
   /** PyTorch Geometric's [2, edges]: a column (source, target) becomes source in target's row. */
   async #copyEdgeIndex(): Promise<void> {
-    const { writer, problems } = this.#context;
-    const numNodes = this.#headers.get('labels')?.shape[0];
-    const weights = await this.#readEdgeWeights();
-    await this.#opened('edge_index', async (source) => {
-      const numEdges = source.header.shape[1] ?? 0;
-      const ends = new Uint32Array(2 * numEdges);
-      const convert = converterOf(source.header.type, 'uint32');
-      let at = 0;
-      for await (const block of source.blocks()) {
-        const values = convert(block, (_, value) => problems.add(source.path, beyond(value)));
-        ends.set(values as Uint32Array, at);
-        at += values.length;
-        this.#progress.advance(values.length);
-      }
-      if (numNodes === undefined) return;
-      const outside = ends.findIndex((id) => id >= numNodes);
-      if (outside >= 0) {
-        const expected = `expected ids below the ${formatCount(numNodes)} nodes`;
-        const found = `${ends[outside] ?? 0} ${placeOf(outside, numEdges)}`;
-        throw badFile(source.path, `has ${found}, ${expected}`);
-      }
-      if (weights !== null && weights.length !== numEdges) return;
-      const sources = ends.slice(0, numEdges);
-      const targets = ends.slice(numEdges);
-      const graph = inNeighbours({ numNodes, sources, targets, weights });
-      this.#orientation.seeIndptr(graph.indptr);
-      this.#orientation.seeIndices(graph.indices);
-      await writer.write('indptr', graph.indptr);
-      await writer.write('indices', graph.indices);
-      if (graph.weights !== null) await writer.write('edge_weights', graph.weights);
+    const hasWeights = this.#set.nameOf('edge_weights') !== null;
+    await this.#opened('edge_index', async (sources) => {
+      const numNodes = this.#headers.get('labels')?.shape[0];
+      const numEdges = sources.header.shape[1] ?? 0;
+      if (!hasWeights) return await this.#sortEdges(sources, null, { numNodes, numEdges });
+      await this.#opened('edge_weights', async (weights) => {
+        if (elementCount(weights.header.shape) !== numEdges) return;
+        await this.#sortEdges(sources, weights, { numNodes, numEdges });
+      });
     });
   }
 
-  async #readEdgeWeights(): Promise<Float32Array | null> {
-    if (this.#set.nameOf('edge_weights') === null) return null;
-    let weights: Float32Array | null = null;
-    await this.#opened('edge_weights', async (source) => {
-      const all = new Float32Array(elementCount(source.header.shape));
-      const convert = converterOf(source.header.type, 'float32');
-      let at = 0;
-      for await (const block of source.blocks()) {
-        all.set(convert(block, () => undefined) as Float32Array, at);
-        at += block.length;
-        this.#progress.advance(block.length);
+  async #sortEdges(
+    source: NpySource,
+    weightSource: NpySource | null,
+    { numNodes, numEdges }: { readonly numNodes: number | undefined; readonly numEdges: number },
+  ): Promise<void> {
+    const { writer, problems } = this.#context;
+    if (numNodes === undefined) return;
+    const isWeighted = weightSource !== null;
+    const { folder } = writer;
+    const sorter = this.#set.isTable
+      ? tableSorter(this.#context, numNodes, isWeighted)
+      : new EdgeSorter({ numNodes, isWeighted, folder, keep: 'ALL', bothWays: false });
+    // The lower row lies behind the whole upper one, so that the array is open twice.
+    const second = await this.#set.open('edge_index');
+    const outside = (_: number, value: number | bigint) => problems.add(source.path, beyond(value));
+    const sources = new ElementReader(source, 'uint32', outside);
+    const targets = new ElementReader(second, 'uint32', outside);
+    const weights = weightSource && new ElementReader(weightSource, 'float32', () => undefined);
+    try {
+      await targets.skip(numEdges);
+      for (let done = 0; done < numEdges; done += edgesAtOnce) {
+        const count = Math.min(edgesAtOnce, numEdges - done);
+        const ends = [await sources.take(count), await targets.take(count)] as const;
+        for (const [row, ids] of ends.entries()) {
+          const at = ids.findIndex((id) => id >= numNodes);
+          if (at < 0) continue;
+          const expected = `expected ids below the ${formatCount(numNodes)} nodes`;
+          const place = `at row ${row}, column ${done + at}`;
+          throw badFile(source.path, `has ${ids[at] ?? 0} ${place}, ${expected}`);
+        }
+        const of = await weights?.take(count);
+        for (let edge = 0; edge < count; edge += 1) {
+          sorter.add(ends[0][edge] ?? 0, ends[1][edge] ?? 0, of?.[edge]);
+        }
+        await sorter.settle();
+        this.#progress.advance(2 * count);
       }
-      weights = all;
-    });
-    return weights;
+      this.#orientation.expect(numNodes + 1);
+      this.#orientation.seeIndptr(BigInt64Array.of(0n));
+      const see = ({ ends, indices }: SortedRows) => {
+        this.#orientation.seeIndptr(ends);
+        this.#orientation.seeIndices(indices);
+      };
+      const { isTable } = this.#set;
+      const of = { file: source.path, isWeighted };
+      await (isTable
+        ? writeTable(this.#context, sorter, of, see)
+        : writeRows(sorter, of, writer, see));
+    } finally {
+      await second.close();
+      await sorter.close();
+    }
   }
 
   /** The lengths of the arrays against each other; what their elements say is the validator's. */
@@ -364,16 +375,14 @@ function ruleOf(
   return stored === 'float16' ? 'FINITE_FLOAT16' : 'FINITE_FLOAT32';
 }
 
+/** Of an edge_index, read side by side. */
+const edgesAtOnce = 1 << 16;
 /** Ids that int32 has room for. */
 const int32Ids = 2 ** 31;
 const noIds = new BigInt64Array(0);
 
 function beyond(value: number | bigint): string {
   return `has ${value}, which is no id of a node (uint32)`;
-}
-
-function placeOf(at: number, numEdges: number): string {
-  return `at row ${at < numEdges ? 0 : 1}, column ${at % numEdges}`;
 }
 
 const floats: readonly NpyType[] = ['float16', 'float32', 'float64'];
@@ -412,26 +421,5 @@ function checkLabels({ path, header: { type, shape } }: NpySource): void {
       path,
       `${what}: several labels a node are not there; train a job for each column`,
     );
-  }
-}
-
-async function copyNames(context: ImportContext, path: string): Promise<void> {
-  const { writer, problems, signal } = context;
-  const nodes = writer.written('labels')?.rows ?? 0;
-  let lines = 0;
-  let last = 0;
-  const chunks = async function* (): AsyncGenerator<Uint8Array> {
-    for await (const chunk of fileChunks(path)) {
-      signal.throwIfAborted();
-      for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines += 1;
-      last = chunk.at(-1) ?? last;
-      yield chunk;
-    }
-  };
-  await writer.writeNames(chunks());
-  if (last !== 10 && (await stat(path)).size > 0) lines += 1;
-  if (lines !== nodes) {
-    const expected = `expected one for each of the ${formatCount(nodes)} nodes`;
-    problems.add('names.txt', `has ${formatCount(lines)} lines, ${expected}`);
   }
 }

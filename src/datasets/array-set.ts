@@ -23,7 +23,17 @@ export interface ArraySet {
   /** REQUIRES: the role has an array. */
   open(role: ArrayRole): Promise<NpySource>;
   readonly meta: Meta | null;
+  /** A graph that is no array here. */
+  readonly edges: EdgeList | null;
+  /** What the source says beside a meta.json; null: nothing. */
+  readonly undirected: boolean | null;
+  readonly classNames: readonly string[] | null;
+  /** An `edge_index` is stored as a table of edges is: each once, in both directions by default. */
+  readonly isTable: boolean;
 }
+
+/** Writes the graph of a list of edges between so many nodes. */
+export type EdgeList = (numNodes: number) => Promise<void>;
 
 /**
  * What an array may be to a dataset, and the names it goes by: ours first, then those of PyTorch
@@ -80,12 +90,17 @@ export async function folderArrays(context: ImportContext): Promise<ArraySet> {
 /** One .npz file. Throws ImportFailure for a ZIP archive of something else. */
 export async function npzArrays(context: ImportContext): Promise<ArraySet> {
   const { source: path, signal } = context;
+  return arraySet(context, await npzMembers(path, signal));
+}
+
+/** The arrays of an .npz file by their names. */
+export async function npzMembers(path: string, signal: AbortSignal): Promise<NamedArrays> {
   const file = basename(path);
   const members = await readZipDirectory(path);
   const names = [...members.keys()];
   const arrays = names.filter((name) => name.endsWith('.npy'));
   if (arrays.length === 0) throw badFile(file, notArrays(names));
-  return arraySet(context, {
+  return {
     source: `npz file ${file}`,
     names: arrays.map(stemOf),
     pathOf: (name) => `${file}/${name}.npy`,
@@ -96,8 +111,7 @@ export async function npzArrays(context: ImportContext): Promise<ArraySet> {
       const chunks = readZipMember(path, member, signal);
       return openNpyStream(`${file}/${name}.npy`, member.bytes, chunks, signal);
     },
-    meta: null,
-  });
+  };
 }
 
 function notArrays(members: readonly string[]): string {
@@ -107,17 +121,24 @@ function notArrays(members: readonly string[]): string {
   return `is a file of torch.save, which is not read; ${lines} (docs/datasets.md) makes what is`;
 }
 
-interface NamedArrays {
+/** Arrays by name, and what the source says beside them. */
+export interface NamedArrays {
   readonly source: string;
   readonly names: readonly string[];
   readonly pathOf: (name: string) => string;
   readonly bytesOf: (name: string) => number;
   readonly open: (name: string) => Promise<NpySource>;
-  readonly meta: Meta | null;
+  readonly meta?: Meta | null;
+  readonly edges?: EdgeList | null;
+  readonly undirected?: boolean | null;
+  readonly classNames?: readonly string[] | null;
+  readonly isTable?: boolean;
 }
 
-function arraySet({ problems, notices }: ImportContext, arrays: NamedArrays): ArraySet {
-  const { source, names, pathOf, bytesOf, open, meta } = arrays;
+/** Finds out what each array is; one that is nothing becomes a notice. */
+export function arraySet({ problems, notices }: ImportContext, arrays: NamedArrays): ArraySet {
+  const { source, names, pathOf, bytesOf, open, meta = null, edges = null } = arrays;
+  const { undirected = null, classNames = null, isTable = false } = arrays;
   const byRole = new Map<ArrayRole, string>();
   for (const role of roles) {
     const [name, ...others] = aliases[role].filter((alias) => names.includes(alias));
@@ -143,7 +164,7 @@ function arraySet({ problems, notices }: ImportContext, arrays: NamedArrays): Ar
     pathOf: (role) => pathOf(byRole.get(role) ?? role),
     totalBytes: [...byRole.values()].reduce((sum, name) => sum + bytesOf(name), 0),
     open: (role) => open(byRole.get(role) ?? role),
-    meta,
+    ...{ meta, edges, undirected, classNames, isTable },
   };
 }
 

@@ -1,6 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { type Duplex, pipeline, Readable } from 'node:stream';
+import { TextDecoder } from 'node:util';
 import { messageOf } from '../base/errors.ts';
 import { openRegular } from '../base/regular-file.ts';
 import { badFile, type ImportFailure } from './problems.ts';
@@ -36,6 +37,19 @@ export async function* fileChunks(
   } finally {
     await chunks.return?.();
   }
+}
+
+/** The lines of a file of text, without their ends. Throws ImportFailure as `fileChunks` does. */
+export async function* fileLines(path: string): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: false });
+  let rest = '';
+  for await (const chunk of fileChunks(path)) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) yield line.endsWith('\r') ? line.slice(0, -1) : line;
+  }
+  rest += decoder.decode();
+  if (rest !== '') yield rest;
 }
 
 /** A file of a source, open for reading. Throws ImportFailure as `fileChunks` does. */

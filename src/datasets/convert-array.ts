@@ -8,7 +8,7 @@ import { formatCount } from './problems.ts';
 export type StoredType = 'int32' | 'uint32' | 'int64' | 'float16' | 'float32';
 
 /** Called for an element that the wanted type has no room for, with its index in the block. */
-type OnOutOfRange = (index: number, value: number | bigint) => void;
+export type OnOutOfRange = (index: number, value: number | bigint) => void;
 export type Converter = (block: NpyValues, onOutOfRange: OnOutOfRange) => NpyValues;
 
 /** `from` is a type that can be `to`: any number as a float, any integer or bool as an integer. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { link, open, stat } from 'node:fs/promises';
+import { link, open, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder } from '../base/atomic-file.ts';
 import type { DatasetManifest, FeatureDtype, ImportStory } from '../records/dataset-record.ts';
@@ -96,12 +96,17 @@ export class DatasetWriter {
 
   /** Ends an array that was begun, and makes it durable. */
   async end(name: ArrayName): Promise<NpyWritten> {
-    const writer = this.#open.get(name);
-    if (writer === undefined) throw new Error(`array ${name} was not begun`);
-    const written = await writer.finish();
+    const written = await this.begun(name).finish();
     this.#open.delete(name);
     this.#written.set(name, written);
     return written;
+  }
+
+  /** An array that was begun and not ended. */
+  begun(name: ArrayName): NpyWriter {
+    const writer = this.#open.get(name);
+    if (writer === undefined) throw new Error(`array ${name} was not begun`);
+    return writer;
   }
 
   /** Writes a whole array that is in memory. */
@@ -120,6 +125,12 @@ export class DatasetWriter {
   /** `chunks` together are one name a line, in the order of the nodes. */
   async writeNames(chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): Promise<void> {
     this.#namesBytes = await this.#writeFile('names.txt', chunks);
+  }
+
+  /** Takes back what writeNames wrote. */
+  async dropNames(): Promise<void> {
+    await unlink(join(this.folder, 'names.txt'));
+    this.#namesBytes = 0;
   }
 
   /** What was written of an array, or null. */
@@ -142,12 +153,12 @@ export class DatasetWriter {
       num_features: facts.numFeatures,
       feature_dtype: this.#featureDtype,
       num_classes: facts.numClasses,
-      undirected: facts.undirected,
       split: { train: rows('train'), val: rows('val'), test: rows('test') },
       sha256: Object.fromEntries([...this.#written].map(([n, { sha256 }]) => [`${n}.npy`, sha256])),
       ...(facts.classNames === null ? {} : { class_names: facts.classNames }),
     };
-    const story: ImportStory = { name: datasetName, source: facts.source, notices };
+    const { source, undirected } = facts;
+    const story: ImportStory = { name: datasetName, source, undirected, notices };
     const told = await this.#writeFile('import.json', [jsonBytes(story)]);
     const text = jsonBytes(manifest);
     const texts = this.#namesBytes + told + (await this.#writeFile('dataset.json', [text]));

@@ -31,7 +31,7 @@ import {
   removeFiles,
   undoUnstored,
 } from './delete-dataset.ts';
-import { createDetector, type DetectFormat, detectBelow } from './detect-format.ts';
+import { createDetector, type DetectFormat, detectBelow, listsEdges } from './detect-format.ts';
 import { ImportFailure } from './problems.ts';
 import { prepareFolder, runImport } from './run-import.ts';
 
@@ -440,9 +440,9 @@ async function checkRequest(request: ImportRequest, detect: DetectFormat): Promi
   if (detection.kind === 'problem') {
     violations.push({ path: 'source', description: `'${source}': ${detection.description}` });
   }
-  if (request.directed && detection.kind === 'format' && detection.format !== 'CSV') {
+  if (request.directed && detection.kind === 'format' && !listsEdges(detection.format)) {
     const why = 'arrays say their direction themselves';
-    const description = `is for tables (format CSV), and this is ${detection.format}: ${why}`;
+    const description = `is for tables and OGB folders, and this is ${detection.format}: ${why}`;
     violations.push({ path: 'directed', description });
   }
   if (request.link && detection.kind === 'format' && detection.format !== 'NPY') {

@@ -4,17 +4,27 @@ import { messageOf } from '../base/errors.ts';
 import { kindOf, openRegular } from '../base/regular-file.ts';
 import { isInside } from '../base/rooted.ts';
 import type { ImportFormat } from '../records/dataset-record.ts';
-import { importNpyFolder, importNpzFile } from './array-import.ts';
-import { csvNames, importCsvFolder } from './csv-import.ts';
+import { importGraphBolt, isGraphBoltFolder } from './graphbolt-import.ts';
 import type { Importer } from './import-context.ts';
+import { importNpyFolder, importNpzFile, importTableFolder } from './npy-import.ts';
+import { importOgbFolder, isOgbFolder } from './ogb-import.ts';
+import { csvNames, parquetName } from './table.ts';
 
 export const importers: Readonly<Record<ImportFormat, Importer>> = {
   NPY: importNpyFolder,
   NPZ: importNpzFile,
-  CSV: importCsvFolder,
+  CSV: importTableFolder,
+  PARQUET: importTableFolder,
+  OGB: importOgbFolder,
+  GRAPHBOLT: importGraphBolt,
 };
 
-const folderFormats: ReadonlySet<ImportFormat> = new Set(['NPY', 'CSV']);
+/** Whether its edges are a list, of which the user says what it means. */
+export function listsEdges(format: ImportFormat): boolean {
+  return format === 'CSV' || format === 'PARQUET' || format === 'OGB';
+}
+
+const fileFormats: ReadonlySet<ImportFormat> = new Set(['NPZ']);
 const zipMagic = Buffer.from('PK');
 
 /** The format of a source, or what is wrong with it. */
@@ -81,7 +91,7 @@ export async function detectFormat(
       return { kind: 'problem', description: `is ${kindOf(stats)}, ${expected}` };
     }
     if (wanted !== null) {
-      if (isFolder === folderFormats.has(wanted)) return { kind: 'format', format: wanted };
+      if (isFolder !== fileFormats.has(wanted)) return { kind: 'format', format: wanted };
       const expected = isFolder ? 'a file, and this is a folder' : 'a folder, and this is a file';
       return { kind: 'problem', description: `the format ${wanted} is read from ${expected}` };
     }
@@ -93,11 +103,17 @@ export async function detectFormat(
 
 async function folderFormat(folder: string): Promise<Detection> {
   const names = new Set(await readdir(folder));
-  const isCsv = ['edges', 'nodes'].some((table) => csvNames(table).some((name) => names.has(name)));
-  if (isCsv) return { kind: 'format', format: 'CSV' };
+  if (isGraphBoltFolder(names)) return { kind: 'format', format: 'GRAPHBOLT' };
+  if (isOgbFolder(names)) return { kind: 'format', format: 'OGB' };
+  const tables = ['edges', 'nodes'];
+  const isCsv = tables.some((table) => csvNames(table).some((name) => names.has(name)));
+  const isParquet = tables.some((table) => names.has(parquetName(table)));
+  if (isCsv || isParquet) return { kind: 'format', format: isParquet ? 'PARQUET' : 'CSV' };
   const isNpy = names.has('indptr.npy') || names.has('meta.json');
   if (isNpy) return { kind: 'format', format: 'NPY' };
-  const expected = 'indptr.npy (format NPY) or nodes.csv and edges.csv (format CSV)';
+  const expected =
+    'indptr.npy (format NPY), nodes and edges (.csv: CSV, .parquet: PARQUET), raw and split ' +
+    '(OGB) or metadata.yaml (GRAPHBOLT)';
   return { kind: 'problem', description: `the folder has no ${expected}` };
 }
 

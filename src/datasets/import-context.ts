@@ -35,3 +35,10 @@ export interface ImportContext {
  * and throws ImportFailure for what makes it pointless to go on.
  */
 export type Importer = (context: ImportContext) => Promise<DatasetFacts>;
+
+/** The same import, whose progress is the part between two shares of the whole. */
+export function part(context: ImportContext, from: number, to: number): ImportContext {
+  const progress: ReportProgress = (fraction, message) =>
+    context.progress(from + (to - from) * fraction, message);
+  return { ...context, progress };
+}

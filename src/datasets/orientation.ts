@@ -14,7 +14,7 @@ export class OrientationCheck {
   #unnamed: ((nodes: readonly number[]) => number) | null = null;
   readonly #splits: BigInt64Array[] = [];
 
-  /** Blocks of indptr, before any of indices. */
+  /** Blocks of indptr; before any of indices, unless it is known how many nodes to expect. */
   seeIndptr(block: BigInt64Array): void {
     const words = new Int32Array(block.buffer, block.byteOffset, 2 * block.length);
     this.#reserve(this.#nodes + block.length);
@@ -32,7 +32,7 @@ export class OrientationCheck {
 
   seeIndices(block: Int32Array | Uint32Array): void {
     for (const node of block) {
-      if (node >= 0 && node < this.#nodes) this.#mark(node, hasOut);
+      if (node >= 0 && node < this.#facts.length) this.#mark(node, hasOut);
     }
   }
 

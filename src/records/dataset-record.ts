@@ -2,7 +2,7 @@
 
 export type DatasetState = 'IMPORTING' | 'READY' | 'FAILED';
 
-export type ImportFormat = 'NPY' | 'NPZ' | 'CSV';
+export type ImportFormat = 'NPY' | 'NPZ' | 'CSV' | 'PARQUET' | 'OGB' | 'GRAPHBOLT';
 
 /** Element types of feature rows on disk, as NumPy names them. */
 export const featureDtypes = ['float32', 'float16'] as const;
@@ -21,7 +21,6 @@ export interface DatasetManifest {
   /** Absent in folders of earlier versions: float32. */
   readonly feature_dtype?: FeatureDtype;
   readonly num_classes: number;
-  readonly undirected: boolean;
   readonly split: { readonly train: number; readonly val: number; readonly test: number };
   /** SHA-256 of the raw bytes of every array, by file name. */
   readonly sha256: Readonly<Record<string, string>>;
@@ -35,6 +34,8 @@ export interface ImportStory {
   readonly name: string;
   /** Where it came from, for people. */
   readonly source: string;
+  /** Said of the source: each edge is there in both directions. */
+  readonly undirected: boolean;
   /** What a user should know of the import, a sentence each. */
   readonly notices: readonly string[];
 }

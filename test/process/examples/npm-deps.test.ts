@@ -57,7 +57,6 @@ test('a made-up archive becomes the graph worked out by hand', async () => {
     num_edges: 18,
     num_features: 128,
     num_classes: 2,
-    undirected: true,
     split: { train: 1, val: 3, test: 0 },
     class_names: ['gulp', 'react'],
   });
@@ -147,7 +146,6 @@ test.skipIf(!isRealRun)(
       num_edges: 2 * 2_330_240,
       num_features: 128,
       num_classes: 44,
-      undirected: true,
       split: { train: 34_693, val: 11_493, test: 11_406 },
     });
     expect(manifest.class_names?.slice(0, 3)).toEqual(['react', 'grunt', 'generator']);

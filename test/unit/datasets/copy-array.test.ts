@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ByteProgress } from '../../../src/datasets/byte-progress.ts';
 import { converterOf } from '../../../src/datasets/convert-array.ts';
-import { inNeighbours } from '../../../src/datasets/graph.ts';
 import { formatNpyHeader } from '../../../src/datasets/npy.ts';
 import { ended, errorOfCall, request, trial } from './trial.ts';
 import {
@@ -148,11 +147,6 @@ describe('unsigned integers', () => {
     const header = formatNpyHeader({ type: 'uint32', shape: [4] });
     const written = readFileSync(join(folder, 'indices.npy'));
     expect(written.subarray(0, header.length)).toEqual(header);
-  });
-
-  test('hold the neighbours of a list of edges', () => {
-    const edges = { numNodes: 3, sources: Uint32Array.of(2), targets: Uint32Array.of(0) };
-    expect([...inNeighbours({ ...edges, weights: null }).indices]).toEqual([2]);
   });
 });
 

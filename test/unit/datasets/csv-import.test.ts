@@ -28,7 +28,6 @@ describe('tables of nodes and edges', () => {
       num_edges: 4,
       num_features: 2,
       num_classes: 3,
-      undirected: true,
       split: { train: 1, val: 1, test: 1 },
     });
     expect(imported.numbers('indptr.npy')).toEqual([0, 2, 3, 4, 4]);
@@ -70,7 +69,7 @@ describe('tables of nodes and edges', () => {
     // Rows are in-neighbours: ann learns from bob and cyd, cyd from ann.
     expect(imported.numbers('indptr.npy')).toEqual([0, 2, 2, 3, 3]);
     expect(imported.numbers('indices.npy')).toEqual([1, 2, 0]);
-    expect(imported.manifest.undirected).toBe(false);
+    expect(imported.story.undirected).toBe(false);
   });
 
   test('say what became features and what became of the edges', async () => {

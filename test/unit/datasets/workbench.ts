@@ -13,6 +13,7 @@ import type {
   DatasetManifest,
   FeatureDtype,
   ImportFormat,
+  ImportStory,
   Problem,
 } from '../../../src/records/dataset-record.ts';
 import { plainCopier } from './copier.ts';
@@ -185,6 +186,7 @@ export interface Imported {
   readonly folder: string;
   readonly manifest: DatasetManifest;
   readonly notices: readonly string[];
+  readonly story: ImportStory;
   readonly digest: string;
   readonly bytes: number;
   /** Elements of an array; those of float16 are its bits. */
@@ -223,7 +225,8 @@ export async function tryImport(
     signal: never,
   });
   const place = join(folder, 'trial');
-  return { ...result, folder: place, numbers: (name) => numbersOf(join(place, name)) };
+  const story: ImportStory = JSON.parse(readFileSync(join(place, 'import.json'), 'utf8'));
+  return { ...result, story, folder: place, numbers: (name) => numbersOf(join(place, name)) };
 }
 
 /** The problems of an import that must fail, and that it left nothing behind. */

@@ -21,6 +21,9 @@ class ImportFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     IMPORT_FORMAT_NPY: _ClassVar[ImportFormat]
     IMPORT_FORMAT_NPZ: _ClassVar[ImportFormat]
     IMPORT_FORMAT_CSV: _ClassVar[ImportFormat]
+    IMPORT_FORMAT_PARQUET: _ClassVar[ImportFormat]
+    IMPORT_FORMAT_OGB: _ClassVar[ImportFormat]
+    IMPORT_FORMAT_GRAPHBOLT: _ClassVar[ImportFormat]
 
 class FeatureDtype(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -38,6 +41,9 @@ IMPORT_FORMAT_UNSPECIFIED: ImportFormat
 IMPORT_FORMAT_NPY: ImportFormat
 IMPORT_FORMAT_NPZ: ImportFormat
 IMPORT_FORMAT_CSV: ImportFormat
+IMPORT_FORMAT_PARQUET: ImportFormat
+IMPORT_FORMAT_OGB: ImportFormat
+IMPORT_FORMAT_GRAPHBOLT: ImportFormat
 FEATURE_DTYPE_UNSPECIFIED: FeatureDtype
 FEATURE_DTYPE_FLOAT32: FeatureDtype
 FEATURE_DTYPE_FLOAT16: FeatureDtype

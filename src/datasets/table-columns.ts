@@ -1,17 +1,25 @@
 import type { FeatureDtype } from '../records/dataset-record.ts';
-import type { CsvRow } from './csv-reader.ts';
 import { featuresAs, float16Max } from './float16.ts';
 import type { NpyWriter } from './npy.ts';
 import { NumberList } from './number-list.ts';
 import { formatCount } from './problems.ts';
 
-/** What the columns of `nodes.csv` say: labels, and the features. */
+/** What the columns of a table of nodes say: labels, and the features. */
 
-/** Where problems of a table go; rows are counted from 1 and the header is line 1. */
+/** Text, or what a column of numbers or of lists has. Nothing is an empty text. */
+export type Field = string | number | readonly Field[];
+
+/** A row, by what messages call it. */
+interface Row {
+  readonly line: number;
+  readonly fields: readonly Field[];
+}
+
+/** Where problems of a table go. */
 export interface TableProblems {
   readonly file: string;
   readonly columns: readonly string[];
-  problem(row: CsvRow, description: string): void;
+  problem(row: Row, description: string): void;
 }
 
 /** A problem shows at most this much of a field. */
@@ -22,14 +30,22 @@ const labelMax = 2 ** 31 - 2;
 const columnProblemsListed = 3;
 
 /** A field as messages show it. */
-export function shown(text: string): string {
+export function shown(field: Field): string {
+  const text = textOf(field);
   return text.length <= fieldCharsShown ? text : `${text.slice(0, fieldCharsShown)}...`;
 }
 
+/** An id, a split or a label as text: numbers as `String` writes them. */
+export function textOf(field: Field): string {
+  return typeof field === 'string' ? field : String(field);
+}
+
 /** A decimal number that is finite in float32, or null. */
-export function parseNumber(text: string): number | null {
-  if (!decimalPattern.test(text)) return null;
-  const value = Math.fround(Number(text));
+export function parseNumber(field: Field): number | null {
+  if (typeof field !== 'number' && (typeof field !== 'string' || !decimalPattern.test(field))) {
+    return null;
+  }
+  const value = Math.fround(Number(field));
   return Number.isFinite(value) ? value : null;
 }
 
@@ -52,11 +68,11 @@ export class LabelColumn {
   #kind: 'number' | 'text' | null = null;
   #largest = -1;
 
-  push(table: TableProblems, row: CsvRow, text: string): void {
+  push(table: TableProblems, row: Row, text: string): void {
     this.#values.push(text === '' ? -1 : this.#parse(table, row, text));
   }
 
-  #parse(table: TableProblems, row: CsvRow, text: string): number {
+  #parse(table: TableProblems, row: Row, text: string): number {
     const isNumber = decimalPattern.test(text);
     this.#kind ??= isNumber ? 'number' : 'text';
     if (this.#kind === 'text' && !isNumber) {
@@ -93,24 +109,55 @@ export class LabelColumn {
   }
 }
 
-/** The columns of features: numbers; a column of texts is one problem, not one a row. */
+/**
+ * The columns of features: numbers, or lists of as many numbers as the first row has; a column of
+ * texts is one problem, not one a row.
+ */
 export class FeatureColumns {
   readonly #table: TableProblems;
+  /** Of a column of lists, how many numbers each has. */
+  readonly #widths = new Map<number, number>();
   readonly #dtype: FeatureDtype;
-  readonly #bad = new Map<number, { count: number; last: CsvRow }>();
+  readonly #bad = new Map<number, { count: number; last: Row }>();
   #rows = 0;
-  #lastRow: CsvRow | null = null;
+  #lastRow: Row | null = null;
 
   constructor(table: TableProblems, dtype: FeatureDtype) {
     this.#table = table;
     this.#dtype = dtype;
   }
 
-  /** The number in column `at` of a row; 0 where there is none, which is a problem. */
-  parse(row: CsvRow, at: number): number {
+  /** How many features the columns make, as their first row has them. */
+  count(row: Row | undefined, columns: readonly number[]): number {
+    for (const at of columns) {
+      const field = row?.fields[at];
+      if (Array.isArray(field)) this.#widths.set(at, field.length);
+    }
+    return columns.reduce((sum, at) => sum + (this.#widths.get(at) ?? 1), 0);
+  }
+
+  /** Hands the numbers of column `at` of a row to `take`; 0 where there is none, a problem. */
+  parse(row: Row, at: number, take: (value: number) => void): void {
     if (row !== this.#lastRow) this.#rows += 1;
     this.#lastRow = row;
-    const text = row.fields[at] ?? '';
+    const field = row.fields[at] ?? '';
+    const width = this.#widths.get(at);
+    if (width === undefined) {
+      take(this.#number(row, at, field));
+      return;
+    }
+    const list = Array.isArray(field) ? field : [];
+    if (list.length !== width) {
+      const column = `in column '${shown(this.#table.columns[at] ?? '')}'`;
+      const what = `has ${list.length} numbers ${column}, the first row has ${width}`;
+      this.#table.problem(row, what);
+    }
+    for (let index = 0; index < width; index += 1) {
+      take(index < list.length ? this.#number(row, at, list[index]) : 0);
+    }
+  }
+
+  #number(row: Row, at: number, text: Field): number {
     const value = parseNumber(text);
     if (value !== null && (this.#dtype === 'float32' || Math.abs(value) <= float16Max)) {
       return value;

@@ -1,0 +1,89 @@
+import { existsSync } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { ArrayImport } from './array-import.ts';
+import { folderArrays, npzArrays } from './array-set.ts';
+import { fileChunks, fileLines } from './byte-streams.ts';
+import type { DatasetFacts } from './dataset-writer.ts';
+import { importEdges } from './edge-import.ts';
+import { type ImportContext, part } from './import-context.ts';
+import { NodeIds } from './node-ids.ts';
+import { formatCount } from './problems.ts';
+import { tablePath } from './table.ts';
+import { shown } from './table-columns.ts';
+import { importTables } from './table-import.ts';
+
+/** Folders that have .npy files, and .npz files. */
+
+/** Imports a folder of .npy files, with or without a meta.json. */
+export async function importNpyFolder(context: ImportContext): Promise<DatasetFacts> {
+  const facts = await new ArrayImport(context, await folderArrays(context)).run();
+  await copyNames(context);
+  return facts;
+}
+
+/** Imports one .npz file with the arrays of a folder as members. */
+export async function importNpzFile(context: ImportContext): Promise<DatasetFacts> {
+  return await new ArrayImport(context, await npzArrays(context)).run();
+}
+
+/** Imports a table of edges, with a table of nodes or arrays of what a node has. */
+export async function importTableFolder(context: ImportContext): Promise<DatasetFacts> {
+  const { source } = context;
+  const hasArrays = (await readdir(source)).some((name) => name.endsWith('.npy'));
+  if (!hasArrays || tablePath(source, 'nodes') !== null) return await importTables(context);
+  const edges = async (numNodes: number) => {
+    const ids = await namedIds(context, numNodes);
+    await importEdges(part(context, arraysShare, 1), ids);
+  };
+  const set = { ...(await folderArrays(context)), edges, undirected: !context.directed };
+  const facts = await new ArrayImport(part(context, 0, arraysShare), set).run();
+  await copyNames(context);
+  return { ...facts, source: `arrays and edges ${basename(source)}` };
+}
+
+/** Where the arrays end, of 1. */
+const arraysShare = 0.5;
+
+/** The lines of `names.txt`, where there is one; else nodes are called by their numbers. */
+async function namedIds({ source, problems }: ImportContext, numNodes: number): Promise<NodeIds> {
+  const path = join(source, 'names.txt');
+  if (!existsSync(path)) return NodeIds.counted(numNodes);
+  const ids = new NodeIds();
+  let line = 0;
+  for await (const name of fileLines(path)) {
+    line += 1;
+    if (ids.add(name) !== null) continue;
+    problems.add(`names.txt:${line}`, `has the id '${shown(name)}' again, ids must be unique`);
+  }
+  // The graph has a row for each node, however many lines there are.
+  if (ids.size !== numNodes) problems.add('names.txt', linesProblem(line, numNodes));
+  problems.throwIfAny();
+  return ids;
+}
+
+function linesProblem(lines: number, nodes: number): string {
+  const expected = `expected one for each of the ${formatCount(nodes)} nodes`;
+  return `has ${formatCount(lines)} lines, ${expected}`;
+}
+
+/** What `names.txt` calls the nodes, where there is one. */
+async function copyNames(context: ImportContext): Promise<void> {
+  const { source, writer, problems, signal } = context;
+  const path = join(source, 'names.txt');
+  if (!existsSync(path)) return;
+  const nodes = writer.written('labels')?.rows ?? 0;
+  let lines = 0;
+  let last = 0;
+  const chunks = async function* (): AsyncGenerator<Uint8Array> {
+    for await (const chunk of fileChunks(path)) {
+      signal.throwIfAborted();
+      for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines += 1;
+      last = chunk.at(-1) ?? last;
+      yield chunk;
+    }
+  };
+  await writer.writeNames(chunks());
+  if (last !== 10 && (await stat(path)).size > 0) lines += 1;
+  if (lines !== nodes) problems.add('names.txt', linesProblem(lines, nodes));
+}

@@ -1,0 +1,128 @@
+import { basename } from 'node:path';
+import type { DatasetFacts } from './dataset-writer.ts';
+import { importEdges } from './edge-import.ts';
+import { type ImportContext, part } from './import-context.ts';
+import { NodeIds } from './node-ids.ts';
+import { NumberList } from './number-list.ts';
+import { formatCount } from './problems.ts';
+import { Table, type TableRow } from './table.ts';
+import {
+  FeatureColumns,
+  FeatureRows,
+  type Field,
+  LabelColumn,
+  shown,
+  textOf,
+} from './table-columns.ts';
+
+/**
+ * Imports a graph from two tables, `nodes` (id, label, split, and the features) and `edges`
+ * (source, target, and perhaps weight): CSV files, plain or gzipped, or Parquet files.
+ */
+
+const splitNames = ['train', 'val', 'test'] as const;
+type SplitName = (typeof splitNames)[number];
+
+/** Rows of features gathered before they are written. */
+const featureBlockValues = 1 << 18;
+/** Of the features that a notice names. */
+const columnsShown = 20;
+/** Where the table of nodes ends, of 1. */
+const nodesShare = 0.5;
+
+export async function importTables(context: ImportContext): Promise<DatasetFacts> {
+  const { problems, writer } = context;
+  const nodes = await readNodes(context);
+  await importEdges(part(context, nodesShare, 1), nodes.ids);
+  problems.throwIfAny();
+  const { labels, classNames, numClasses } = nodes.labels.finish();
+  await writer.write('labels', labels);
+  for (const name of splitNames) {
+    await writer.write(name, BigInt64Array.from(nodes.splits[name].toArray(), BigInt));
+  }
+  const names = nodes.ids.lines();
+  if (names !== null) await writer.writeNames(names);
+  return {
+    numClasses,
+    numFeatures: nodes.numFeatures,
+    undirected: !context.directed,
+    classNames,
+    source: `folder of tables ${basename(context.source)}`,
+  };
+}
+
+interface Nodes {
+  readonly ids: NodeIds;
+  readonly labels: LabelColumn;
+  readonly splits: Readonly<Record<SplitName, NumberList<Uint32Array>>>;
+  readonly numFeatures: number;
+}
+
+async function readNodes(context: ImportContext): Promise<Nodes> {
+  const { writer, progress, problems, notices } = context;
+  const table = await Table.open(context, 'nodes');
+  const idAt = table.column('id');
+  const labelAt = table.column('label');
+  const splitAt = table.column('split');
+  const named = new Set([idAt, labelAt, splitAt]);
+  const featuresAt = table.columns.map((_, at) => at).filter((at) => !named.has(at));
+  if (featuresAt.length === 0) table.headerProblem('has no feature column');
+  const ids = new NodeIds();
+  const labels = new LabelColumn();
+  const splits = {
+    train: new NumberList((capacity) => new Uint32Array(capacity)),
+    val: new NumberList((capacity) => new Uint32Array(capacity)),
+    test: new NumberList((capacity) => new Uint32Array(capacity)),
+  };
+  const dtype = context.featureDtype ?? 'float32';
+  const columns = new FeatureColumns(table, dtype);
+  let features: FeatureRows | null = null;
+  let numFeatures = 0;
+  for await (const rows of table.batches()) {
+    if (features === null) {
+      numFeatures = columns.count(rows[0], featuresAt);
+      features = new FeatureRows(await writer.beginFeatures(numFeatures, dtype), dtype);
+    }
+    const target = features;
+    const take = (value: number) => target.push(value);
+    for (const row of rows) {
+      const node = addId(table, row, row.fields[idAt], ids);
+      const split = parseSplit(table, row, row.fields[splitAt]);
+      if (split !== null && row.fields[labelAt] === '') {
+        table.problem(row, `is in split '${split}' but has no label`);
+      }
+      for (const at of featuresAt) columns.parse(row, at, take);
+      if (node === null) continue;
+      labels.push(table, row, textOf(row.fields[labelAt] ?? ''));
+      if (split !== null) splits[split].push(node);
+    }
+    await target.flush(featureBlockValues);
+    const done = nodesShare * table.fraction;
+    progress(done, `reading ${table.file}: ${formatCount(ids.size)} nodes`);
+  }
+  await features?.flush(0);
+  if (features !== null) await writer.end('features');
+  columns.addProblems();
+  const names = featuresAt.map((at) => shown(table.columns[at] ?? ''));
+  const more = names.length > columnsShown ? `, and ${names.length - columnsShown} more` : '';
+  notices.add(`features are the columns ${names.slice(0, columnsShown).join(', ')}${more}`);
+  if (ids.size === 0) problems.add(table.file, 'has no node');
+  return { ids, labels, splits, numFeatures };
+}
+
+function addId(table: Table, row: TableRow, field: Field | undefined, ids: NodeIds): number | null {
+  if (field === undefined) return null;
+  const name = textOf(field);
+  const node = ids.add(name);
+  if (node === null) table.problem(row, `has the id '${shown(name)}' again, ids must be unique`);
+  if (/[\r\n]/.test(name)) table.problem(row, `has the id '${shown(name)}' with a line break`);
+  return node;
+}
+
+function parseSplit(table: Table, row: TableRow, text: Field | undefined): SplitName | null {
+  if (text === undefined || text === '') return null;
+  const split = splitNames.find((name) => name === text);
+  if (split !== undefined) return split;
+  table.problem(row, `has the split '${shown(text)}', expected train, val, test or nothing`);
+  return null;
+}
