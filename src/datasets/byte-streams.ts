@@ -13,6 +13,7 @@ import { badFile, type ImportFailure } from './problems.ts';
  */
 
 const chunkBytes = 1 << 18;
+const longLine = 1 << 20;
 
 /**
  * The bytes of a file, or of the part from `start` to before `end`. Throws ImportFailure when it
@@ -39,14 +40,23 @@ export async function* fileChunks(
   }
 }
 
-/** The lines of a file of text, without their ends. Throws ImportFailure as `fileChunks` does. */
-export async function* fileLines(path: string): AsyncGenerator<string> {
+/**
+ * The lines of a file of text, without their ends. Throws ImportFailure as `fileChunks` does, and
+ * where a line has more than `lineMax` characters.
+ */
+export async function* fileLines(path: string, lineMax = longLine): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: false });
   let rest = '';
+  let before = 0;
   for await (const chunk of fileChunks(path)) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
     rest = lines.pop() ?? '';
     for (const line of lines) yield line.endsWith('\r') ? line.slice(0, -1) : line;
+    before += lines.length;
+    if (rest.length > lineMax) {
+      const what = `has more than ${lineMax} characters: is this a file of text?`;
+      throw badFile(`${basename(path)}:${before + 1}`, what);
+    }
   }
   rest += decoder.decode();
   if (rest !== '') yield rest;

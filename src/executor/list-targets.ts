@@ -1,6 +1,6 @@
 import { writeFileAtomic } from '../base/atomic-file.ts';
 import { messageOf } from '../base/errors.ts';
-import { fileChunks } from '../datasets/byte-streams.ts';
+import { fileLines } from '../datasets/byte-streams.ts';
 import { formatNpyHeader, npyIntegers, openNpyFile } from '../datasets/npy.ts';
 import { ImportFailure } from '../datasets/problems.ts';
 import type { Problem } from '../records/dataset-record.ts';
@@ -10,6 +10,8 @@ import type { Problem } from '../records/dataset-record.ts';
 export interface TargetsOptions {
   /** A .npy vector of integers, or text with an id a line. */
   readonly file: string;
+  /** What the dataset calls its nodes, a line each; null: it has no names. */
+  readonly names: string | null;
   readonly numNodes: number;
   /** Receives a .npy of uint32, ascending, each once. */
   readonly output: string;
@@ -26,19 +28,22 @@ const lineMax = 1024;
 
 /** Rejects with the system's error where the list cannot be written. */
 export async function listTargets(options: TargetsOptions): Promise<TargetsFound> {
-  const { file, numNodes, output } = options;
+  const { file, names, numNodes, output } = options;
   const wanted = new NodeBits(numNodes);
   const problems: Problem[] = [];
   const take = (id: bigint | number | null, place: string, shown: string) => {
     if (id !== null && id >= 0 && id < numNodes) wanted.add(Number(id));
     else if (problems.length < problemsMax) {
-      const expected = `expected a node, an integer from 0 to ${numNodes - 1}`;
-      problems.push({ path: file, description: `${place}: ${shown}: ${expected}` });
+      const expected = names === null ? 'a node, an integer' : 'the id of a node, or its number';
+      const description = `${place}: ${shown}: expected ${expected} from 0 to ${numNodes - 1}`;
+      problems.push({ path: file, description });
     }
   };
   try {
     if (file.endsWith('.npy')) await readArray(file, take);
-    else await readLines(file, take);
+    else if (names === null) {
+      await readLines(file, (text, place) => take(numberOf(text), place, quoted(text)));
+    } else await readNames(file, names, take);
   } catch (error) {
     if (error instanceof ImportFailure) problems.push(...error.problems);
     else problems.push({ path: file, description: `cannot be read: ${messageOf(error)}` });
@@ -69,22 +74,39 @@ async function readArray(file: string, take: Take): Promise<void> {
   }
 }
 
-async function readLines(file: string, take: Take): Promise<void> {
-  let line = 1;
-  let rest = '';
-  const one = (text: string) => {
-    const trimmed = text.trim();
-    const id = /^[0-9]{1,10}$/.test(trimmed) ? Number(trimmed) : null;
-    if (trimmed !== '') take(id, `line ${line}`, JSON.stringify(trimmed.slice(0, 40)));
+/** Lines that are not empty, without what is around them. */
+async function readLines(file: string, take: (text: string, place: string) => void): Promise<void> {
+  let line = 0;
+  for await (const text of fileLines(file, lineMax)) {
     line += 1;
-  };
-  for await (const piece of fileChunks(file)) {
-    const lines = (rest + Buffer.from(piece).toString('latin1')).split('\n');
-    rest = lines.pop() ?? '';
-    for (const text of lines) one(text);
-    if (rest.length > lineMax) throw new Error(`line ${line} is longer than any id`);
+    const trimmed = text.trim();
+    if (trimmed !== '') take(trimmed, `line ${line}`);
   }
-  if (rest !== '') one(rest);
+}
+
+/** What the dataset calls a node; a number that is no name of any is a node's number. */
+async function readNames(file: string, names: string, take: Take): Promise<void> {
+  const wanted = new Map<string, string>();
+  await readLines(file, (text, place) => {
+    if (!wanted.has(text)) wanted.set(text, place);
+  });
+  let node = 0;
+  for await (const name of fileLines(names)) {
+    const trimmed = name.trim();
+    const place = wanted.get(trimmed);
+    if (place !== undefined) take(node, place, quoted(trimmed));
+    wanted.delete(trimmed);
+    node += 1;
+  }
+  for (const [text, place] of wanted) take(numberOf(text), place, quoted(text));
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.slice(0, 40));
+}
+
+function numberOf(text: string): number | null {
+  return /^[0-9]{1,10}$/.test(text) ? Number(text) : null;
 }
 
 /** A bit for each node of the graph: sorted and each once without a sort. */

@@ -35,7 +35,7 @@ import type { Published, PublishOptions } from './publish-predictions.ts';
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 9;
+export const protocolVersion = 10;
 
 /** Descriptors an executor inherits; a task has no segment, but may have an output. */
 export const segmentFd = 3;

@@ -1,20 +1,23 @@
 import { createHash } from 'node:crypto';
 import { closeSync, createReadStream, existsSync, fsyncSync, openSync, readSync } from 'node:fs';
-import { readdir, rename, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { fileWriter, ParquetWriter } from 'hyparquet-writer';
 import { syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
+import { fileLines } from '../datasets/byte-streams.ts';
 import type { ReportProgress } from '../datasets/import-context.ts';
 
 /**
- * Makes a result of what Trainers wrote (native/core/executor/prediction_files.h): a Parquet file
- * where it is wanted, and inference.json with the digest of every file, last.
+ * Makes a result of what Trainers wrote (native/core/executor/prediction_files.h): a Parquet or CSV
+ * file where it is wanted, and inference.json with the digest of every file, last.
  */
 
 export interface PublishOptions {
   /** Of the .npy files; nobody writes there any more. */
   readonly folder: string;
-  readonly formats: readonly ('NPY' | 'PARQUET')[];
+  readonly formats: readonly ('NPY' | 'PARQUET' | 'CSV')[];
+  /** What the dataset calls its nodes, a line each; null: it has no names. */
+  readonly names: string | null;
   readonly logits: boolean;
   readonly probabilities: boolean;
   readonly rows: number;
@@ -30,6 +33,7 @@ export interface Published {
 
 const manifestName = 'inference.json';
 const parquetName = 'predictions.parquet';
+const csvName = 'predictions.csv';
 const arrayNames = ['nodes', 'predictions', 'logits', 'probabilities'] as const;
 
 /** Tried again, it makes the same. Rejects with the system's error. */
@@ -40,8 +44,9 @@ export async function publishPredictions(
   const { folder, formats } = options;
   const hasArrays = formats.includes('NPY');
   await removeStrangers(folder);
-  const isMissing = !existsSync(join(folder, parquetName));
-  if (formats.includes('PARQUET') && isMissing) await writeParquet(options, progress);
+  const isMissing = (name: string) => !existsSync(join(folder, name));
+  if (formats.includes('PARQUET') && isMissing(parquetName)) await writeParquet(options, progress);
+  if (formats.includes('CSV') && isMissing(csvName)) await writeCsv(options, progress);
   if (!hasArrays)
     for (const name of arrayNames) await rm(join(folder, `${name}.npy`), { force: true });
   const names = (await readdir(folder)).filter((name) => name !== manifestName).sort();
@@ -58,7 +63,7 @@ export async function publishPredictions(
 
 /** What a killed publisher left half-written. */
 async function removeStrangers(folder: string): Promise<void> {
-  const known = new Set<string>([...arrayNames.map((name) => `${name}.npy`), parquetName]);
+  const known = new Set<string>([...arrayNames.map((name) => `${name}.npy`), parquetName, csvName]);
   for (const name of await readdir(folder)) {
     if (!known.has(name)) await rm(join(folder, name), { recursive: true, force: true });
   }
@@ -79,42 +84,159 @@ async function syncedDigest(path: string) {
 /** Numbers of a group of rows: what is held at once. */
 const groupNumbers = 2 ** 20;
 
-async function writeParquet(options: PublishOptions, progress: ReportProgress): Promise<void> {
-  const { folder, rows, classes, logits, probabilities } = options;
-  const path = join(folder, parquetName);
-  const temporary = `${path}.tmp-${process.pid}`;
+/** Rows that are held at once. */
+interface Rows {
+  readonly count: number;
+  readonly nodes: BigInt64Array;
+  /** Null where the dataset has no names. */
+  readonly ids: readonly string[] | null;
+  readonly predictions: BigInt64Array;
+  /** By the names of outputs: [count][classes]. */
+  readonly wide: ReadonlyMap<string, readonly (readonly number[])[]>;
+}
+
+function wideNames({ logits, probabilities }: PublishOptions): readonly string[] {
+  return [...(logits ? ['logits'] : []), ...(probabilities ? ['probabilities'] : [])];
+}
+
+async function* groupsOf(
+  options: PublishOptions,
+  report: (fraction: number) => void,
+): AsyncGenerator<Rows> {
+  const { folder, rows, classes, names } = options;
+  const wide = wideNames(options);
   const arrays = openArrays(folder);
+  const called = names === null ? null : new Names(names);
+  const most = Math.floor(groupNumbers / (2 + wide.length * classes));
+  const step = Math.max(1, Math.min(rows, most));
   try {
-    const wide = [...(logits ? ['logits'] : []), ...(probabilities ? ['probabilities'] : [])];
-    const schema = [
-      { name: 'root', num_children: 2 + wide.length },
-      { name: 'node', type: 'INT64', repetition_type: 'REQUIRED' } as const,
-      { name: 'prediction', type: 'INT64', repetition_type: 'REQUIRED' } as const,
-      ...wide.flatMap((name) => listOf(name)),
-    ];
-    const file = fileWriter(temporary);
-    const writer = new ParquetWriter({ writer: file, schema, createdBy: 'gnnd' });
-    const step = Math.max(
-      1,
-      Math.min(rows, Math.floor(groupNumbers / (2 + wide.length * classes))),
-    );
     for (let first = 0; first < rows; first += step) {
       const count = Math.min(step, rows - first);
-      progress(first / rows, `writing ${parquetName}`);
-      const columnData = [
-        { name: 'node', data: arrays.nodes(first, count) },
-        { name: 'prediction', data: arrays.predictions(first, count) },
-        ...wide.map((name) => ({ name, data: arrays.wide(name, first, count, classes) })),
-      ];
-      await writer.write({ columnData, rowGroupSize: count });
+      report(first / rows);
+      const nodes = arrays.nodes(first, count);
+      yield {
+        ...{ count, nodes, predictions: arrays.predictions(first, count) },
+        ids: called === null ? null : await called.of(nodes),
+        wide: new Map(wide.map((name) => [name, arrays.wide(name, first, count, classes)])),
+      };
     }
-    await writer.finish();
-    await rename(temporary, path);
-    syncFolder(folder);
   } finally {
+    await called?.close();
     arrays.close();
+  }
+}
+
+/** Names of nodes that are asked for in ascending order, from a file with one a line. */
+class Names {
+  readonly #lines: AsyncGenerator<string>;
+  #next = 0;
+
+  constructor(path: string) {
+    this.#lines = fileLines(path);
+  }
+
+  async of(nodes: BigInt64Array): Promise<readonly string[]> {
+    const found: string[] = [];
+    for (const node of nodes) {
+      let name = '';
+      for (; this.#next <= Number(node); this.#next += 1) {
+        const line = await this.#lines.next();
+        name = line.done === true ? '' : line.value;
+      }
+      found.push(name);
+    }
+    return found;
+  }
+
+  async close(): Promise<void> {
+    await this.#lines.return(undefined);
+  }
+}
+
+/** A file that is whole or absent. */
+async function whole(path: string, write: (temporary: string) => Promise<void>): Promise<void> {
+  const temporary = `${path}.tmp-${process.pid}`;
+  try {
+    await write(temporary);
+    await rename(temporary, path);
+    syncFolder(dirname(path));
+  } finally {
     await rm(temporary, { force: true });
   }
+}
+
+async function writeParquet(options: PublishOptions, progress: ReportProgress): Promise<void> {
+  const wide = wideNames(options);
+  const hasIds = options.names !== null;
+  const schema = [
+    { name: 'root', num_children: 2 + wide.length + (hasIds ? 1 : 0) },
+    { name: 'node', type: 'INT64', repetition_type: 'REQUIRED' } as const,
+    ...(hasIds ? [idColumn] : []),
+    { name: 'prediction', type: 'INT64', repetition_type: 'REQUIRED' } as const,
+    ...wide.flatMap((name) => listOf(name)),
+  ];
+  await whole(join(options.folder, parquetName), async (temporary) => {
+    const file = fileWriter(temporary);
+    const writer = new ParquetWriter({ writer: file, schema, createdBy: 'gnnd' });
+    const report = (share: number) => progress(share, `writing ${parquetName}`);
+    for await (const rows of groupsOf(options, report)) {
+      const columnData = [
+        { name: 'node', data: rows.nodes },
+        ...(rows.ids === null ? [] : [{ name: 'id', data: [...rows.ids] }]),
+        { name: 'prediction', data: rows.predictions },
+        ...wide.map((name) => ({ name, data: [...(rows.wide.get(name) ?? [])] })),
+      ];
+      await writer.write({ columnData, rowGroupSize: rows.count });
+    }
+    await writer.finish();
+  });
+}
+
+const idColumn = {
+  name: 'id',
+  type: 'BYTE_ARRAY',
+  converted_type: 'UTF8',
+  repetition_type: 'REQUIRED',
+} as const;
+
+async function writeCsv(options: PublishOptions, progress: ReportProgress): Promise<void> {
+  const wide = wideNames(options);
+  const hasIds = options.names !== null;
+  const numbered = (name: string) =>
+    Array.from({ length: options.classes }, (_, label) => `${name}_${label}`);
+  const columns = ['node', ...(hasIds ? ['id'] : []), 'prediction', ...wide.flatMap(numbered)];
+  await whole(join(options.folder, csvName), async (temporary) => {
+    const file = await open(temporary, 'w', 0o640);
+    try {
+      await file.appendFile(`${columns.join(',')}\n`);
+      const report = (share: number) => progress(share, `writing ${csvName}`);
+      for await (const rows of groupsOf(options, report)) {
+        const lines = Array.from({ length: rows.count }, (_, at) => csvLine(rows, at, wide));
+        await file.appendFile(lines.join(''));
+      }
+    } finally {
+      await file.close();
+    }
+  });
+}
+
+function csvLine({ nodes, ids, predictions, wide }: Rows, at: number, names: readonly string[]) {
+  const id = ids === null ? [] : [quoted(ids[at] ?? '')];
+  const numbers = names.flatMap((name) => wide.get(name)?.[at] ?? []);
+  return `${[nodes[at], ...id, predictions[at], ...numbers.map(shortest)].join(',')}\n`;
+}
+
+/** Of a float32: as few digits as tell it from all others. */
+function shortest(value: number): string {
+  for (let digits = 6; digits < 9; digits += 1) {
+    const text = value.toPrecision(digits);
+    if (Math.fround(Number(text)) === value) return String(Number(text));
+  }
+  return String(Number(value.toPrecision(9)));
+}
+
+function quoted(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 /** Of float32, none of them null. */

@@ -187,13 +187,20 @@ async function listTargets(input: AttemptInput, task: TaskOptions): Promise<void
   const { spec, dataset, inferenceFolder } = input;
   const file = spec.inference.nodesFile;
   const output = join(inferenceFolder, 'targets.npy');
-  const options = { file, numNodes: dataset.counts.numNodes, output };
+  const names = namesOf(input);
+  const options = { file, names, numNodes: dataset.counts.numNodes, output };
   const answer = await runTask({ role: 'TARGETS', options }, task);
   if (answer.role !== 'TARGETS') throw new Error(`a reader of nodes answered ${answer.role}`);
   const { problems } = answer.value;
   if (problems.length === 0) return;
   const text = problems.map(({ path, description }) => `${path}: ${description}`).join('; ');
   throw new GnndError('SPEC_INVALID', `spec.inference.nodes_file: ${text}`);
+}
+
+/** What the dataset calls its nodes; null: it has no names. */
+function namesOf({ dataset }: AttemptInput): string | null {
+  const path = join(dataset.folder, 'names.txt');
+  return existsSync(path) ? path : null;
 }
 
 /** Numbers of uint32 in a file that TARGETS wrote: its header says. */
@@ -231,7 +238,8 @@ export async function publishPredictions(
   const { formats, classes, parametersSha256 } = spec.inference;
   const { logits, probabilities } = prediction;
   const facts = factsOf(input, nodes);
-  const options = { folder: out, formats, logits, probabilities, rows: nodes, classes, facts };
+  const wanted = { formats, logits, probabilities, rows: nodes, classes };
+  const options = { folder: out, names: namesOf(input), ...wanted, facts };
   const answer = await runTask({ role: 'PUBLISH', options }, task).catch((error: unknown) => {
     if (!(error instanceof TaskError) || error.code !== 'DISK_FULL') throw error;
     throw Object.assign(new Error(error.message), { code: 'ENOSPC' });

@@ -38,6 +38,7 @@ export const predictionNames = [
   'logits.npy',
   'probabilities.npy',
   'predictions.parquet',
+  'predictions.csv',
   'inference.json',
 ] as const;
 

@@ -117,7 +117,7 @@ describe('the spec of an inference', () => {
       'spec.inference.classes',
       'spec.inference.nodes_file',
       'spec.inference.outputs[1]',
-      'spec.inference.formats',
+      'spec.inference.formats[2]',
       'spec.resources.devices',
     ]);
     // What is said as it is anyway is not wrong.

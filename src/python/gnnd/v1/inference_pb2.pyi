@@ -40,6 +40,7 @@ class InferenceFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     INFERENCE_FORMAT_UNSPECIFIED: _ClassVar[InferenceFormat]
     INFERENCE_FORMAT_NPY: _ClassVar[InferenceFormat]
     INFERENCE_FORMAT_PARQUET: _ClassVar[InferenceFormat]
+    INFERENCE_FORMAT_CSV: _ClassVar[InferenceFormat]
 JOB_KIND_UNSPECIFIED: JobKind
 JOB_KIND_TRAINING: JobKind
 JOB_KIND_INFERENCE: JobKind
@@ -58,6 +59,7 @@ INFERENCE_OUTPUT_PROBABILITIES: InferenceOutput
 INFERENCE_FORMAT_UNSPECIFIED: InferenceFormat
 INFERENCE_FORMAT_NPY: InferenceFormat
 INFERENCE_FORMAT_PARQUET: InferenceFormat
+INFERENCE_FORMAT_CSV: InferenceFormat
 
 class InferenceSpec(_message.Message):
     __slots__ = ("job", "path", "parameters", "nodes", "nodes_file", "outputs", "formats", "parameters_sha256", "classes", "trained_on")
