@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gnnd import sources, staging, tables
+from gnnd import saved, sources, staging, tables
 from gnnd.connection import Connection, address_of, request_id
-from gnnd.dataset import FEATURE_DTYPES, Dataset, import_source
+from gnnd.dataset import FEATURE_DTYPES, Dataset, Report, import_source
 from gnnd.errors import VersionMismatch
 from gnnd.identity import Identity
 from gnnd.job import Job
@@ -85,6 +86,7 @@ class Client:
         feature_dtype: str | None = None,
         link: bool = False,
         staging: PathLike | None = None,
+        progress: Report | bool = False,
     ) -> Dataset:
         """Imports a graph of N nodes, E edges, F features a node and C classes.
 
@@ -112,6 +114,7 @@ class Client:
                 never change. By default they are copied.
             staging: A folder for the files that the daemon sees under the same path; by default one
                 beside its state directory. For daemons with `sources_dir`, or on other hosts.
+            progress: True prints how far the import is; a function gets (share, message).
 
         Raises:
             ImportFailed: The arrays do not fit together; `violations` names each problem's file.
@@ -128,14 +131,18 @@ class Client:
             node_names=node_names,
             undirected=undirected,
         )
-        return self._import_graph(name, graph, feature_dtype, link, staging)
+        return self._import_graph(name, graph, feature_dtype, link, staging, progress=progress)
 
-    def import_pyg(self, data: Any, name: str, **options: Any) -> Dataset:
+    def import_pyg(self, data: Any, name: str, *, trust: bool = False, **options: Any) -> Dataset:
         """Imports a `torch_geometric.data.Data`: `x`, `y`, `edge_index` or `adj_t`, and masks.
 
-        `data` may also be a dataset of one graph. Needs `train_mask` and `val_mask` (or `train_idx`
-        and so on); `options` are those of `import_arrays`, and stand above what `data` says.
+        `data` may also be a dataset of one graph, a file of `torch.save` (`data.pt`) or a dataset's
+        folder with `processed`: mapped, and no code of it runs unless you `trust` it. Needs
+        `train_mask` and `val_mask` (or `train_idx` and so on); `options` are those of
+        `import_arrays`, and stand above what `data` says.
         """
+        if isinstance(data, str | os.PathLike):
+            data = saved.torch_graph(data, trust=trust)
         return self._import_graph(name, sources.from_pyg(data, options), **_file_options(options))
 
     def import_scipy(self, adjacency: Any, name: str, **options: Any) -> Dataset:
@@ -170,27 +177,79 @@ class Client:
             name, sources.from_ogb(dataset, options), **_file_options(options)
         )
 
-    def import_frames(self, nodes: Any, edges: Any, name: str, **options: Any) -> Dataset:
-        """Imports two tables: pandas frames, or anything with columns by name.
+    def import_frames(
+        self,
+        nodes: Any,
+        edges: Any,
+        name: str,
+        *,
+        directed: bool = False,
+        feature_dtype: str | None = None,
+        progress: Report | bool = False,
+        staging: PathLike | None = None,
+    ) -> Dataset:
+        """Imports two tables: frames of pandas or polars, pyarrow tables. Needs pyarrow.
 
-        `nodes` has `id`, `label`, `split` and numbers for features; `edges` has `source`, `target`
-        and maybe `weight`, as docs/datasets.md says of CSV. Edges are stored in both directions
-        unless `directed=True`.
+        `nodes` has `id`, `label`, `split` and columns of numbers, or of lists of numbers, for
+        features; `edges` has `source`, `target` and maybe `weight`, as docs/datasets.md says of
+        tables. Edges are stored in both directions unless `directed`. Tables are written to Parquet
+        files in pieces of 65,536 rows.
         """
-        graph = tables.from_columns(nodes, edges, options)
-        return self._import_graph(name, graph, **_file_options(options))
+        put = {"nodes": (tables.put_frame, nodes), "edges": (tables.put_frame, edges)}
+        return self._import_tables(
+            name,
+            put,
+            staging_parent=staging,
+            progress=progress,
+            feature_dtype=feature_dtype,
+            directed=directed,
+        )
 
     def import_parquet(
-        self, nodes: PathLike, edges: PathLike, name: str, **options: Any
+        self,
+        nodes: PathLike,
+        edges: PathLike,
+        name: str,
+        *,
+        directed: bool = False,
+        feature_dtype: str | None = None,
+        progress: Report | bool = False,
+        staging: PathLike | None = None,
     ) -> Dataset:
-        """Imports two Parquet files with the columns of `import_frames`. Needs pyarrow."""
-        graph = tables.from_parquet(nodes, edges, options)
+        """Imports two Parquet files with the columns of `import_frames`, which are not copied."""
+        put = {"nodes": (tables.put_file, nodes), "edges": (tables.put_file, edges)}
+        return self._import_tables(
+            name,
+            put,
+            staging_parent=staging,
+            progress=progress,
+            feature_dtype=feature_dtype,
+            directed=directed,
+        )
+
+    def import_npz(self, path: PathLike, name: str, **options: Any) -> Dataset:
+        """Imports an .npz file with a sparse adjacency (`adj_indptr`, …) and `attr_…` features.
+
+        Such files have no splits: `train` and `val`, as of `import_arrays`, are needed. Edges are
+        taken as they are. For .npz files with arrays of gnnd's names there is `import_path`.
+        """
+        graph = sources.from_sparse(saved.sparse_graph(path), options)
         return self._import_graph(name, graph, **_file_options(options))
 
     def import_path(
-        self, path: PathLike, name: str, *, feature_dtype: str | None = None, directed: bool = False
+        self,
+        path: PathLike,
+        name: str,
+        *,
+        feature_dtype: str | None = None,
+        directed: bool = False,
+        progress: Report | bool = False,
     ) -> Dataset:
-        """Imports what lies on the daemon's host: a folder of .npy or CSV files, or an .npz."""
+        """Imports what lies on the daemon's host, in any format that `gnnctl` takes.
+
+        That is a folder of .npy files, of CSV or Parquet tables, of OGB or of GraphBolt, or an
+        .npz file. `progress=True` prints how far it is; a function gets it as (share, message).
+        """
         request = dataset_service_pb2.ImportDatasetRequest(
             dataset_id=name,
             source=os.path.abspath(path) if self.is_same_host else os.fspath(path),
@@ -198,7 +257,7 @@ class Client:
             directed=directed,
             request_id=request_id(),
         )
-        return import_source(self.connection, request)
+        return import_source(self.connection, request, progress)
 
     def dataset(self, name: str) -> Dataset:
         """One dataset. `NotFound`."""
@@ -312,6 +371,8 @@ class Client:
         feature_dtype: str | None = None,
         link: bool = False,
         staging_parent: PathLike | None = None,
+        *,
+        progress: Report | bool = False,
     ) -> Dataset:
         staging.require_shared(self.is_same_host, staging_parent)
         dtype = _feature_dtype(feature_dtype)
@@ -328,7 +389,31 @@ class Client:
                 link=may_link and (link or not any(is_callers)),
                 request_id=request_id(),
             )
-            return import_source(self.connection, request)
+            return import_source(self.connection, request, progress)
+
+    def _import_tables(
+        self,
+        name: str,
+        put: Mapping[str, tuple[Callable[[Path, str, Any], None], Any]],
+        *,
+        staging_parent: PathLike | None,
+        progress: Report | bool,
+        feature_dtype: str | None,
+        directed: bool,
+    ) -> Dataset:
+        staging.require_shared(self.is_same_host, staging_parent)
+        dtype = _feature_dtype(feature_dtype)
+        with staging.staging_folder(staging_parent, self.host.state_dir) as folder:
+            for table, (write, source) in put.items():
+                write(folder, table, source)
+            request = dataset_service_pb2.ImportDatasetRequest(
+                dataset_id=name,
+                source=str(folder),
+                feature_dtype=dtype,
+                directed=directed,
+                request_id=request_id(),
+            )
+            return import_source(self.connection, request, progress)
 
 
 def _feature_dtype(dtype: str | None) -> Any:
@@ -340,7 +425,8 @@ def _feature_dtype(dtype: str | None) -> Any:
 
 def _file_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """What of the options of an import is about files."""
-    names = {"feature_dtype": "feature_dtype", "link": "link", "staging": "staging_parent"}
+    same = {name: name for name in ("feature_dtype", "link", "progress")}
+    names = {**same, "staging": "staging_parent"}
     return {names[key]: value for key, value in options.items() if key in names}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
 from google.protobuf.message import Message
@@ -11,6 +13,8 @@ from gnnd.errors import GnndError, ImportFailed, Violation
 from gnnd.v1 import dataset_service_pb2 as pb
 
 FEATURE_DTYPES = {None: 0, "float32": 1, "float16": 2}
+#: How much of an import is done, of 1, and what it is doing.
+Report = Callable[[float, str], None]
 #: Milliseconds that one look at an import waits for its end.
 WAIT_MS = 500
 
@@ -83,16 +87,22 @@ class Dataset:
         )
 
 
-def import_source(connection: Connection, request: pb.ImportDatasetRequest) -> Dataset:
+def import_source(
+    connection: Connection, request: pb.ImportDatasetRequest, progress: Report | bool = False
+) -> Dataset:
     """Imports a file or folder of the daemon's host and waits for it.
 
-    An interrupt cancels the import. Raises `ImportFailed` with every problem.
+    `progress` is told where the import is twice a second; True prints it. An interrupt cancels the
+    import. Raises `ImportFailed` with every problem.
     """
+    report = progress if callable(progress) else _print if progress else None
     operation = connection.call(connection.datasets.ImportDataset, request)
     try:
         while not operation.done:
             wait = pb.WaitOperationRequest(name=operation.name, timeout_ms=WAIT_MS)
             operation = connection.call(connection.datasets.WaitOperation, wait)
+            if report is not None and operation.message != "" and not operation.done:
+                report(operation.progress, operation.message)
     except KeyboardInterrupt:
         cancel = pb.CancelOperationRequest(name=operation.name)
         connection.call(connection.datasets.CancelOperation, cancel)
@@ -100,6 +110,10 @@ def import_source(connection: Connection, request: pb.ImportDatasetRequest) -> D
     if operation.HasField("error"):
         raise _failure(operation.error)
     return Dataset(connection, _unpacked(operation.response))
+
+
+def _print(share: float, message: str) -> None:
+    print(f"{100 * share:3.0f} %  {message}", file=sys.stderr)
 
 
 def _failure(error: Any) -> GnndError:

@@ -12,7 +12,7 @@ import numpy as np
 from gnnd.errors import GnndError
 
 #: Options of imports that are about files, not about the graph.
-FILE_OPTIONS = {"feature_dtype", "link", "staging"}
+FILE_OPTIONS = {"feature_dtype", "link", "staging", "progress"}
 ARRAYS = (
     *("features", "labels", "train", "val", "test"),
     *("edge_index", "indptr", "indices", "edge_weights"),
@@ -126,6 +126,12 @@ def from_pyg(data: Any, options: Mapping[str, Any]) -> Graph:
         found["indptr"], found["indices"], weights = _csr(data.adj_t)
         found["edge_weights"] = weights if weights is not None else found["edge_weights"]
     return _graph(found, options, "the data")
+
+
+def from_sparse(found: Mapping[str, Any], options: Mapping[str, Any]) -> Graph:
+    """Of the arrays of `saved.sparse_graph`."""
+    labels = {"labels": _labels(found.get("labels"), "the file")}
+    return _graph({**found, **labels}, options, "the file")
 
 
 def _csr(matrix: Any) -> tuple[Any, Any, Any]:

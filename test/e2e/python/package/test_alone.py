@@ -5,9 +5,11 @@ import dataclasses
 import importlib.metadata
 import io
 import json
+import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 import unittest.mock
 
@@ -19,6 +21,7 @@ from gnnd import (
     connection,
     files,
     geometric,
+    saved,
     sources,
     spec,
     staging,
@@ -342,59 +345,31 @@ class Sources(unittest.TestCase):
         self.assertEqual(found["val"].tolist(), [1])
 
 
-class Column(list):
-    def to_numpy(self):
-        return np.array(self)
-
-    def tolist(self):
-        return list(self)
-
-
-class Frame(dict):
-    @property
-    def columns(self):
-        return list(self)
-
-
-def frame(**columns):
-    return Frame({name: Column(values) for name, values in columns.items()})
-
-
-class Tables(unittest.TestCase):
-    nodes = frame(
-        id=["ann", "bob", "cyd"],
-        label=["x", "y", None],
-        split=["train", "val", ""],
-        age=[31, 28, 45],
-    )
-
-    def test_store_edges_in_both_directions_once_and_without_loops(self):
-        edges = frame(source=["ann", "bob", "cyd"], target=["bob", "ann", "cyd"])
-        found = tables.from_columns(self.nodes, edges, {})
-        self.assertEqual(
-            sorted(zip(*found.arrays["edge_index"].tolist(), strict=True)), [(0, 1), (1, 0)]
-        )
-        self.assertEqual(found.arrays["labels"].tolist(), [0, 1, -1])
-        self.assertEqual(found.class_names, ["x", "y"])
-        self.assertEqual(found.node_names, ["ann", "bob", "cyd"])
-        self.assertEqual(found.arrays["features"].tolist(), [[31], [28], [45]])
-        directed = tables.from_columns(
-            self.nodes, frame(source=["ann"], target=["cyd"], weight=[2]), {"directed": True}
-        )
-        self.assertEqual(directed.arrays["edge_index"].tolist(), [[0], [2]])
-        self.assertEqual(directed.arrays["edge_weights"].tolist(), [2])
-
-    def test_say_all_that_is_wrong(self):
-        edges = frame(source=["ann", "eve", "eve"], target=["bob", "bob", "dan"])
-        nodes = Frame(self.nodes, name=Column(["a", "b", "c"]))
-        with self.assertRaises(gnnd.GnndError) as caught:
-            tables.from_columns(nodes, edges, {})
-        found = [str(violation) for violation in caught.exception.violations]
-        self.assertEqual(len(found), 3)
-        self.assertIn(
-            "row 1 has the source 'eve', which is no id of nodes, and 1 rows more", found[0]
-        )
-        self.assertIn("column 'name' holds no numbers", found[2])
+class Saved(unittest.TestCase):
+    def test_sparse_archives_become_edges_and_dense_features(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "graph.npz")
+            np.savez(
+                path,
+                adj_data=np.ones(3),
+                adj_indices=[1, 2, 0],
+                adj_indptr=[0, 2, 2, 3],
+                adj_shape=[3, 3],
+                attr_data=[0.5, 2],
+                attr_indices=[1, 0],
+                attr_indptr=[0, 1, 1, 2],
+                attr_shape=[3, 2],
+                labels=[0, 1, 0],
+            )
+            graph = sources.from_sparse(saved.sparse_graph(path), {"train": [0], "val": [1]})
+            self.assertEqual(graph.arrays["edge_index"].tolist(), [[0, 0, 2], [1, 2, 0]])
+            self.assertEqual(graph.arrays["features"].tolist(), [[0, 0.5], [0, 0], [2, 0]])
+            self.assertNotIn("edge_weights", graph.arrays)
+            with self.assertRaisesRegex(gnnd.GnndError, "no train, val"):
+                sources.from_sparse(saved.sparse_graph(path), {})
+            np.savez(path, x=[1])
+            with self.assertRaisesRegex(gnnd.GnndError, "lacks adj_indptr and adj_indices"):
+                saved.sparse_graph(path)
 
 
 class Missing(unittest.TestCase):
@@ -402,7 +377,9 @@ class Missing(unittest.TestCase):
         with self.assertRaisesRegex(gnnd.MissingPackage, r"gnnd\[pyg\]"):
             geometric.tensors({})
         with self.assertRaisesRegex(gnnd.MissingPackage, r"gnnd\[pandas\]"):
-            tables.from_parquet("a", "b", {})
+            tables.put_frame(pathlib.Path(), "nodes", {})
+        with self.assertRaisesRegex(gnnd.MissingPackage, r"gnnd\[pyg\]"):
+            saved.torch_graph("data.pt")
 
 
 class Locals(unittest.TestCase):

@@ -109,7 +109,42 @@ class Imports(unittest.TestCase):
             nodes.to_parquet(paths[0])
             edges.to_parquet(paths[1])
             self.same(self.client.import_parquet(*paths, "of-parquet"))
+            nodes.to_parquet(paths[0], compression="zstd", row_group_size=1000)
+            said = []
+            dataset = self.client.import_parquet(
+                *paths, "of-zstd", progress=lambda *told: said.append(told)
+            )
+            self.same(dataset)
+            self.assertTrue(all(0 <= share <= 1 and text for share, text in said))
         self.same(self.client.import_frames(nodes, edges, "of-frames"))
+        embedded = nodes[["id", "label", "split"]].assign(x=list(ARRAYS["features"]))
+        self.same(self.client.import_frames(embedded, edges, "of-lists"))
+        with self.assertRaises(gnnd.ImportFailed) as caught:
+            self.client.import_frames(nodes.head(9), edges, "of-too-few")
+        self.assertRegex(str(caught.exception.violations[0]), r"edges.parquet row \d+: has the")
+
+    def test_of_saved_graphs_without_running_their_code(self):
+        data, dataset = pyg_data(), self.client.dataset("reference")
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "processed", "data.pt")
+            file.parent.mkdir()
+            for number, content in enumerate(
+                [data, (data.to_dict(), None, Data), (data, None), dict(data.to_dict())]
+            ):
+                torch.save(content, file)
+                for place in (file, folder):
+                    name = f"of-file-{number}-{place == file}".lower()
+                    digest = self.same(self.client.import_pyg(place, name)).digest
+                    self.assertEqual(digest, dataset.digest)
+            torch.save((data, pathlib.PurePosixPath("x")), file)
+            with self.assertRaisesRegex(gnnd.GnndError, "trust=True"):
+                self.client.import_pyg(file, "of-code")
+            file.write_bytes(b"no file of torch")
+            with self.assertRaises(gnnd.GnndError):
+                self.client.import_pyg(file, "of-nothing")
+            file.unlink()
+            with self.assertRaisesRegex(gnnd.GnndError, "data.pt or geometric_data"):
+                self.client.import_pyg(folder, "of-no-file")
 
 
 class Modules(unittest.TestCase):

@@ -1,0 +1,118 @@
+"""Graphs in files that only Python reads."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from gnnd.errors import GnndError, missing
+
+#: What torch_geometric and the package of OGB call the file of a dataset in its `processed`.
+PROCESSED = ("data.pt", "geometric_data_processed.pt")
+
+
+def torch_graph(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
+    """The graph of a file of `torch.save`, or of a dataset's folder of torch_geometric.
+
+    Tensors are mapped, not read. Without `trust` nothing but tensors, plain values and
+    torch_geometric's graphs is loaded, so that no code of the file runs.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise missing("torch", "pyg", "import_pyg of a file") from None
+    file = _file_of(Path(path))
+    try:
+        with nullcontext() if trust else _only_graphs(torch):
+            loaded = torch.load(file, map_location="cpu", mmap=True, weights_only=not trust)
+    except pickle.UnpicklingError as error:
+        raise GnndError(
+            f"{file} holds more than tensors and a graph ({_first_line(error)}): trust=True loads "
+            "it, which runs whatever code the file has"
+        ) from None
+    except RuntimeError as error:
+        raise GnndError(f"{file} is no whole file of torch.save: {_first_line(error)}") from None
+    return _graph_of(loaded, file)
+
+
+def _file_of(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    places = [folder / name for folder in (path, path / "processed") for name in PROCESSED]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        raise GnndError(f"{path} has no {' or '.join(PROCESSED)}, nor has a folder processed in it")
+    return found
+
+
+def _only_graphs(torch: Any) -> AbstractContextManager[Any]:
+    """Lets `weights_only` pass torch_geometric's graphs, where it is installed."""
+    try:
+        from torch_geometric.data import data, storage
+    except ImportError:
+        return nullcontext()
+    kinds = [data.Data, data.DataEdgeAttr, data.DataTensorAttr, storage.GlobalStorage]
+    allowed: AbstractContextManager[Any] = torch.serialization.safe_globals(kinds)
+    return allowed
+
+
+def _graph_of(loaded: Any, file: Path) -> Any:
+    """Of (data, slices, …) as datasets save them, of a graph, or of tensors by name."""
+    graph = loaded
+    if isinstance(loaded, tuple):
+        graph, slices = loaded[0], loaded[1] if len(loaded) > 1 else None
+        several = max((len(ends) - 1 for ends in (slices or {}).values()), default=1)
+        if several > 1:
+            raise GnndError(f"{file} holds {several} graphs: gnnd learns from one")
+    if isinstance(graph, Mapping):
+        graph = SimpleNamespace(**graph)
+    if not hasattr(graph, "edge_index") and not hasattr(graph, "adj_t"):
+        raise GnndError(f"{file} holds a {type(loaded).__name__} without edge_index or adj_t")
+    return graph
+
+
+def sparse_graph(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The arrays of an .npz file with a sparse adjacency, as benchmarks of citations come.
+
+    `adj_data`, `adj_indices`, `adj_indptr` are rows of targets of each source; features are
+    `attr_matrix` or, sparse, `attr_data` and so on.
+    """
+    with np.load(path, allow_pickle=False) as arrays:
+        names = set(arrays.files)
+        lacking = [name for name in ("adj_indptr", "adj_indices") if name not in names]
+        if lacking:
+            has = ", ".join(sorted(names))
+            raise GnndError(f"{os.fspath(path)} lacks {' and '.join(lacking)}, it has {has}")
+        indptr, targets = arrays["adj_indptr"], arrays["adj_indices"]
+        sources = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        found = {"edge_index": np.stack([sources, targets])}
+        values = arrays["adj_data"] if "adj_data" in names else None
+        if values is not None and not np.all(values == 1):
+            found["edge_weights"] = values.astype(np.float32)
+        if "labels" in names:
+            found["labels"] = arrays["labels"]
+        if "attr_matrix" in names:
+            found["features"] = arrays["attr_matrix"]
+        elif "attr_indptr" in names:
+            found["features"] = _dense(arrays)
+    return found
+
+
+def _dense(arrays: Any) -> np.ndarray:
+    """Of rows that are sparse."""
+    indptr, columns = arrays["attr_indptr"], arrays["attr_indices"]
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    dense = np.zeros(tuple(arrays["attr_shape"]), np.float32)
+    dense[rows, columns] = arrays["attr_data"]
+    return dense
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]
