@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import {
   cpSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -198,6 +199,28 @@ test.each(['sage', 'sign'])('%s: sets of nodes are rows of all nodes', async (id
   const digestOf = async (job: Promise<Job> | undefined) =>
     job === undefined ? null : digestsIn(predictionsOf(await job).folder)['predictions.npy'];
   expect(await digestOf(text2)).toBe(await digestOf(array2));
+});
+
+test('nodes that have ids are listed by them, and predictions show them', async () => {
+  const tables = join(folder, 'named');
+  mkdirSync(tables);
+  const splits = ['train', 'val', 'test', ''];
+  const rows = Array.from({ length: 40 }, (_, at) => `n${at},${at % 2},${splits[at % 4]},${at % 2}`);
+  writeFileSync(join(tables, 'nodes.csv'), `id,label,split,x\n${rows.join('\n')}\n`);
+  const edges = Array.from({ length: 40 }, (_, at) => `n${at},n${(at + 2) % 40}`);
+  writeFileSync(join(tables, 'edges.csv'), `source,target\n${edges.join('\n')}\n`);
+  await daemon.import('named', tables);
+  await daemon.train('by-name', { dataset: 'named', ...models.gcn, training });
+  const list = join(folder, 'ids.txt');
+  writeFileSync(list, 'n30\nn7\n');
+  const out = join(folder, 'by-name');
+  const flags = ['--nodes-file', list, '--format', 'csv', '--out', out];
+  const { exitCode, stderr } = await gnnctl('predict', 'by-name', ...flags);
+  expect(stderr).not.toContain('error');
+  expect(exitCode).toBe(0);
+  expect(readFileSync(join(out, 'predictions.csv'), 'utf8')).toMatch(
+    /^node,id,prediction\n7,n7,[01]\n30,n30,[01]\n$/,
+  );
 });
 
 test('nodes that are not there are told by their lines', async () => {
