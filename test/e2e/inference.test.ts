@@ -205,9 +205,10 @@ test('nodes that have ids are listed by them, and predictions show them', async 
   const tables = join(folder, 'named');
   mkdirSync(tables);
   const splits = ['train', 'val', 'test', ''];
-  const rows = Array.from({ length: 40 }, (_, at) => `n${at},${at % 2},${splits[at % 4]},${at % 2}`);
+  const each = Array.from({ length: 40 }, (_, at) => at);
+  const rows = each.map((at) => `n${at},${at % 2},${splits[at % 4]},${at % 2}`);
   writeFileSync(join(tables, 'nodes.csv'), `id,label,split,x\n${rows.join('\n')}\n`);
-  const edges = Array.from({ length: 40 }, (_, at) => `n${at},n${(at + 2) % 40}`);
+  const edges = each.map((at) => `n${at},n${(at + 2) % 40}`);
   writeFileSync(join(tables, 'edges.csv'), `source,target\n${edges.join('\n')}\n`);
   await daemon.import('named', tables);
   await daemon.train('by-name', { dataset: 'named', ...models.gcn, training });

@@ -25,6 +25,7 @@ import { jsonOf, printList, printOne } from '../show/output.ts';
 import { planFacts, planSections } from '../show/plan-view.ts';
 import { addJobCreate } from './job-create.ts';
 import { addJobDelete } from './job-delete.ts';
+import { addJobHistory } from './job-history.ts';
 import { addJobRun } from './job-run.ts';
 import { addJobSuggest } from './job-suggest.ts';
 import { addJobWatch } from './job-watch.ts';
@@ -58,6 +59,7 @@ export function addJobCommands(program: Command, run: Run): void {
     .option('--attempt <number>', 'of this attempt; default: the latest', countOf, 0)
     .option('--limit <count>', 'at most this many; 0: all', countOf, 0)
     .action(run(epochsOfJob));
+  addJobHistory(job, run);
   job
     .command('suspend')
     .description('take an image of a job and free its devices until it is resumed')
