@@ -76,6 +76,8 @@ export interface ApiOptions {
   readonly observe?: (event: RpcEvent) => void;
   /** For tests: time that does not pass by itself. */
   readonly sleep?: Sleep;
+  /** For tests: a peer that says nothing is asked after so long, and has as long to answer. */
+  readonly keepaliveMs?: number;
 }
 
 export interface ApiServer {
@@ -282,9 +284,14 @@ interface DoorServer {
   readonly credentials: grpc.ServerCredentials;
 }
 
-function createDoors({ tls }: ApiOptions): ReadonlyMap<Door, DoorServer> {
+function createDoors({ tls, keepaliveMs }: ApiOptions): ReadonlyMap<Door, DoorServer> {
+  const shorter = {
+    'grpc.keepalive_time_ms': keepaliveMs,
+    'grpc.keepalive_timeout_ms': keepaliveMs,
+  };
+  const options = keepaliveMs === undefined ? serverOptions : { ...serverOptions, ...shorter };
   const door = (credentials: grpc.ServerCredentials): DoorServer => ({
-    server: new grpc.Server(serverOptions),
+    server: new grpc.Server(options as grpc.ServerOptions),
     credentials,
   });
   const doors = new Map<Door, DoorServer>([

@@ -173,8 +173,8 @@ export function throwing(error: unknown): ApiBackend {
   };
 }
 
-type Access = Pick<ApiOptions, 'tls' | 'tokens' | 'page'>;
-const socketsAlone = { tls: null, tokens: { find: () => null, isEmpty: () => true } };
+type Access = Pick<ApiOptions, 'tls' | 'tokens' | 'page' | 'keepaliveMs'>;
+export const socketsAlone = { tls: null, tokens: { find: () => null, isEmpty: () => true } };
 
 export async function startApi(
   changes: Partial<ApiBackend> = {},
