@@ -74,7 +74,9 @@ export async function writeCheckpoint(
   files: CheckpointFiles,
 ): Promise<CheckpointDigests> {
   const temporary = `${folder}.tmp-${process.pid}`;
-  await rm(temporary, { recursive: true, force: true });
+  // An older one goes in one step, not file by file: whoever dies meanwhile leaves no part of it.
+  const older = `${temporary}-older`;
+  for (const left of [temporary, older]) await rm(left, { recursive: true, force: true });
   try {
     await mkdir(temporary, { recursive: true });
     const write = async (name: string, data: Float32Array): Promise<FileDigests> => {
@@ -93,11 +95,13 @@ export async function writeCheckpoint(
       2,
     );
     await writeFileAtomic(join(temporary, 'MANIFEST.json'), [`${text}\n`]);
-    await rm(folder, { recursive: true, force: true });
+    if (existsSync(folder)) await rename(folder, older);
     await rename(temporary, folder);
     syncFolder(join(folder, '..'));
+    await rm(older, { recursive: true, force: true });
     return { last, best };
   } catch (error) {
+    if (existsSync(older) && !existsSync(folder)) await rename(older, folder);
     await rm(temporary, { recursive: true, force: true });
     throw error;
   }

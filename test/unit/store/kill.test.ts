@@ -1,11 +1,13 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { operationsOf, writeCrashImage } from '../../support/crash-images.ts';
 import { faultsLibrary } from '../../support/faults.ts';
+import { forAll } from '../../support/random.ts';
 import { skipped } from '../../support/skipped.ts';
 import { openTestStore, temporaryStorePath } from './store-fixtures.ts';
 
@@ -99,6 +101,36 @@ test('a daemon that is killed while it commits has lost nothing that it acknowle
     expectKept(path, acknowledged);
   }
 }, 60_000);
+
+test('whatever a failing power leaves of what was not synced, what was acknowledged is kept', async () => {
+  const library = faultsLibrary();
+  if (library === null) {
+    skipped('a record of what is written', 'there is no C compiler');
+    return;
+  }
+  const path = temporaryStorePath();
+  const root = dirname(path);
+  const record = join(buildFolder, 'record');
+  await commits(path, 60, {
+    LD_PRELOAD: library,
+    GNND_FAULT_IO: root,
+    GNND_FAULT_RECORD: record,
+  });
+  const operations = operationsOf(readFileSync(record));
+  expect(operations.filter(({ kind }) => kind === 'SYNC').length).toBeGreaterThan(20);
+  let kept = 0;
+  forAll(150, (random) => {
+    const end = random.integer(1, operations.length);
+    const folder = dirname(temporaryStorePath());
+    writeCrashImage(operations, { root, folder, end, random });
+    const said = operations.slice(0, end).flatMap((it) => (it.kind === 'SAY' ? [it.text] : []));
+    const lines = said.join('').trim().split('\n');
+    const acknowledged = lines.filter((line) => line !== '').map((line) => JSON.parse(line));
+    expectKept(join(folder, basename(path)), acknowledged);
+    kept += acknowledged.length;
+  });
+  expect(kept).toBeGreaterThan(500);
+}, 120_000);
 
 test.each([
   ['fails once (EIO)', { GNND_FAULT_ERRNO: String(constants.errno.EIO) }],
