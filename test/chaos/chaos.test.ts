@@ -1,11 +1,20 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SpecInit } from '../support/crews.ts';
 import { repository } from '../support/daemon.ts';
 import { writeLargeGraph } from '../support/large-graph.ts';
+import { checkHistory } from '../support/ledger-history.ts';
 import { type Holdings, holdingsOf } from '../support/leftovers.ts';
 import { cpuDevices, type Kind, kinds, simulated, trainedModel } from './catalogue.ts';
 import { stepsOf, type Twin } from './expectations.ts';
@@ -37,6 +46,8 @@ const evidence = join(repository, '.cache', 'chaos');
 const tally = new Tally();
 const twins = new Map<string, Twin>();
 let folder: string;
+/** What executors do to segments (native/core/ledger/trace.h); of a daemon and those after it. */
+let traces: string;
 let world: World;
 /** Of a daemon that has run jobs and runs none. */
 let baseline: Holdings | undefined;
@@ -57,7 +68,9 @@ afterAll(async () => {
 /** A daemon with what jobs need. */
 async function prepared(): Promise<World> {
   const flags = ['--topology-idle-ms', '0', ...simulated];
-  const made = await World.start({ cpuDevices, datasets: ['cora'], flags });
+  traces = mkdtempSync(join(folder, 'traces-'));
+  const env = { GNND_LEDGER_TRACE: traces };
+  const made = await World.start({ cpuDevices, datasets: ['cora'], flags, env });
   await made.daemon.import('crowd', join(folder, 'crowd'));
   await made.daemon.train(trainedModel.id, trainedModel.spec);
   return made;
@@ -88,9 +101,21 @@ async function keepEvidence(roundSeed: number): Promise<void> {
   cpSync(join(world.daemon.folder, 'daemon.log'), join(place, 'daemon.log'));
   const jobs = join(world.daemon.folder, 'state', 'jobs');
   // What goes away meanwhile is left out.
-  spawnSync('cp', ['-a', jobs, place]);
+  spawnSync('cp', ['-a', jobs, traces, place]);
   await world.stop();
   world = await prepared();
+}
+
+/** I4: each change of a segment's words since the last look obeys the rules of the segment. */
+function checkTraces(round: number): void {
+  for (const name of readdirSync(traces)) {
+    const path = join(traces, name);
+    const verdict = checkHistory(readFileSync(path));
+    tally.history(verdict);
+    const found = verdict.violations.map((text) => `I4: seed ${round}: segment ${name}: ${text}`);
+    tally.violations.push(...found);
+    if (found.length === 0) rmSync(path);
+  }
 }
 
 /** Memory is told; threads and descriptors must be as few as they were. */
@@ -115,6 +140,7 @@ test(
       const before = tally.violations.length;
       const idle = await prepareTwins(plan.scripts.map(({ kind }) => kind));
       await performRound(plan, { world, tally, twins, baseline: idle });
+      checkTraces(seed + round);
       process.stdout.write(`${seed + round}: ${tally.faults} faults, ${tally.kills} kills\n`);
       if (tally.violations.length === before) continue;
       process.stdout.write(`${tally.violations.slice(before).join('\n')}\n`);

@@ -1,8 +1,11 @@
+import type { Verdict } from '../support/ledger-history.ts';
+
 /** What chaos did: faults by kind and phase, jobs by kind, violations. */
 
 export class Tally {
   readonly #faults = new Map<string, Map<string, number>>();
   readonly #jobs = new Map<string, number>();
+  readonly #histories = { segments: 0, changes: 0, steps: 0, deaths: 0, unsaid: 0 };
   readonly violations: string[] = [];
   rounds = 0;
   planned = 0;
@@ -18,6 +21,15 @@ export class Tally {
 
   job(kind: string): void {
     this.#jobs.set(kind, (this.#jobs.get(kind) ?? 0) + 1);
+  }
+
+  /** What a segment's recorded history came to. */
+  history({ changes, deaths, unsaid, version }: Verdict): void {
+    this.#histories.segments += 1;
+    this.#histories.changes += changes;
+    this.#histories.deaths += deaths;
+    this.#histories.unsaid += unsaid;
+    this.#histories.steps += version;
   }
 
   /** Processes that were ended by a signal. */
@@ -40,6 +52,7 @@ export class Tally {
     ].sort();
     const rows = [...this.#faults].sort(([a], [b]) => (a < b ? -1 : 1));
     const cells = (words: readonly (string | number)[]) => `| ${words.join(' | ')} |`;
+    const { segments, changes, steps, deaths, unsaid } = this.#histories;
     const jobs = [...this.#jobs].map(([kind, count]) => `${kind} ${count}`).join(', ');
     return [
       cells(['fault', ...phases, 'all']),
@@ -50,6 +63,8 @@ export class Tally {
       `${this.rounds} rounds, jobs: ${jobs}`,
       `${this.planned} hits planned, ${this.missed} met nobody; ${this.faults} faults, ` +
         `${this.kills} processes killed; ${this.violations.length} violations`,
+      `histories of ${segments} segments checked: ${changes} changes, ${steps} steps; ${deaths} ` +
+        `executors reclaimed from, ${unsaid} changes of whom nobody could tell any more`,
       ...this.violations,
       '',
     ].join('\n');

@@ -1,3 +1,6 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
@@ -27,6 +30,8 @@ import {
 } from '../support/crews.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { expectStopped } from '../support/early-stop.ts';
+import { checkHistory } from '../support/ledger-history.ts';
+import { tamperings } from '../support/tampering.ts';
 
 /**
  * Elastic determinism (docs/architecture.md): the final parameters depend on the spec and the
@@ -35,13 +40,18 @@ import { expectStopped } from '../support/early-stop.ts';
  */
 
 let daemon: TestDaemon;
+/** What happened to the segments of all jobs here. */
+let traces: string;
 
 beforeAll(async () => {
-  daemon = await TestDaemon.start({ cpuDevices: 5, datasets: ['cora'] });
+  traces = mkdtempSync(join(tmpdir(), 'gnnd-traces-'));
+  const env = { GNND_LEDGER_TRACE: traces };
+  daemon = await TestDaemon.start({ cpuDevices: 5, datasets: ['cora'], env });
 });
 
 afterAll(async () => {
   await daemon.stop();
+  rmSync(traces, { recursive: true, force: true });
 });
 
 const { SAMPLER, TRAINER } = ExecutorRole;
@@ -198,4 +208,31 @@ test.each([
   const helped = { ...spec, ...crew(2, 3, StandbyPolicy.ALWAYS) };
   const job = await run(helped, (id) => killEvaluators(daemon, id, 2));
   expectSame(job, expected);
+});
+
+describe('what all these did to their segments, as they wrote it down,', () => {
+  const historiesOf = () =>
+    readdirSync(traces).map((name) => ({ name, bytes: readFileSync(join(traces, name)) }));
+
+  test('obeys the rules of the segment, change by change, to the last step', () => {
+    const verdicts = historiesOf().map(({ name, bytes }) => ({ name, ...checkHistory(bytes) }));
+    expect(verdicts.flatMap(({ name, violations }) => violations.map((it) => `${name}: ${it}`))) //
+      .toEqual([]);
+    expect(verdicts.filter(({ version, steps }) => version !== steps)).toEqual([]);
+    // Each job has one, its calibration another.
+    expect(verdicts.length).toBeGreaterThanOrEqual(jobs);
+    const sum = (of: (verdict: (typeof verdicts)[number]) => number) =>
+      verdicts.reduce((total, verdict) => total + of(verdict), 0);
+    expect(sum(({ steps }) => steps)).toBeGreaterThan(jobs * 12);
+    expect(sum(({ changes }) => changes)).toBeGreaterThan(sum(({ steps }) => 5 * steps));
+  });
+
+  test.each(tamperings)('would show that $what', ({ tamper }) => {
+    const made = historiesOf()
+      .map(({ bytes }) => ({ bytes, other: tamper(bytes) }))
+      .find(({ other }) => other !== null);
+    if (made?.other == null) throw new Error('no history holds anything of the kind');
+    expect(checkHistory(made.bytes).violations).toEqual([]);
+    expect(checkHistory(made.other).violations).not.toEqual([]);
+  });
 });

@@ -87,8 +87,9 @@ Result<bool> Committer::TryApply(uint64_t timeout_ns) {
   GNND_FAILPOINT("apply.after_write_before_cas");
   uint64_t expected = version;
   // The commit. Release: parameters, optimizer state and sums; pairs with Segment::Version.
-  const bool committed = segment_.header().version.value.compare_exchange_strong(
-      expected, version + 1, std::memory_order_acq_rel, std::memory_order_relaxed);
+  const bool committed =
+      segment_.trace().Exchange(LedgerTrace::Word::kVersion, 0, self_.id().incarnation,
+                                segment_.header().version.value, expected, version + 1);
   GNND_FAILPOINT("apply.after_cas");
   Unlock();
   if (!committed) return Status(Code::kInternal, "a step was committed without the lock");
@@ -190,8 +191,10 @@ Result<bool> Committer::CommitEvaluation(const EvalRun& run, const EvalShape& sh
   work_.EndEvaluation(run);
   GNND_FAILPOINT("evaluate.before_commit");
   // Release: report and best parameters; pairs with Segment::EvaluationCommitted.
-  segment_.header().evaluation.value.store(
-      LedgerWord{BatchState::kCommitted, 0, run.number, 0}.Pack(), std::memory_order_release);
+  segment_.trace().Store(LedgerTrace::Word::kEvaluation, self_.id().incarnation,
+                         segment_.header().evaluation.value,
+                         LedgerWord{BatchState::kCommitted, 0, run.number, 0}.Pack(),
+                         uint64_t{shape.phases} * shape.chunks);
   GNND_FAILPOINT("evaluate.after_commit");
   Unlock();
   segment_.WakeAll();
@@ -247,6 +250,9 @@ void Committer::WriteStop(uint64_t epoch, std::optional<uint64_t> before) {
   const uint64_t every = std::max<uint64_t>(1, segment_.config().evaluate_every);
   entry.stop_reference = static_cast<uint32_t>(reference);
   entry.stops = StopsAfter(rule, (epoch - reference + every - 1) / every) ? 1 : 0;
+  if (entry.stops != 0) {
+    segment_.trace().Note(LedgerTrace::Kind::kStops, self_.id().incarnation, {epoch});
+  }
 }
 
 }  // namespace gnnd

@@ -315,6 +315,7 @@ class TrainerLoop {
     self_.Progress(Stage::kTrain, batch);
     const uint64_t start_ns = MonotonicNs();
     BatchReport report;
+    segment_.trace().Note(LedgerTrace::Kind::kReads, self_.id().incarnation, {batch});
     const Status computed =
         work_.ComputeGradient(sample, extracted_.buffer, committer_.ParametersFor(batch),
                               segment_.gradient(entry), &report);

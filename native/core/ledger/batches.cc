@@ -11,6 +11,8 @@
 namespace gnnd {
 namespace {
 
+constexpr auto kBatchWord = LedgerTrace::Word::kBatch;
+
 void RaiseTo(std::atomic<uint64_t>& word, uint64_t value, std::memory_order order) {
   uint64_t old = word.load(std::memory_order_relaxed);
   while (old < value && !word.compare_exchange_weak(old, value, order, std::memory_order_relaxed)) {
@@ -103,8 +105,8 @@ std::optional<uint64_t> Batches::Claim() {
     const uint64_t mine = entry.With(BatchState::kClaimed, owner_).Pack();
     // Acquire: the slot's readers are done (their hand-in, the commit, our look at the version).
     // Release: pairs with the daemon's look at who owns what.
-    if (!word.compare_exchange_strong(old, mine, std::memory_order_acq_rel,
-                                      std::memory_order_relaxed)) {
+    if (!segment_.trace().Exchange(kBatchWord, shape_.IndexOfBatch(*batch), owner_, word, old,
+                                   mine)) {
       continue;  // another Sampler was faster
     }
     GNND_FAILPOINT("claim.after");
@@ -137,14 +139,17 @@ void Batches::BeginEpoch(uint64_t batch) {
   start.compare_exchange_strong(never, MonotonicNs(), std::memory_order_relaxed);
 }
 
-Status LeaveEntry(std::atomic<uint64_t>& word, uint64_t epoch, uint32_t owner, BatchState from,
+Status LeaveEntry(const Segment& segment, const EntryPlace& place, uint32_t owner, BatchState from,
                   BatchState to, const char* what) {
+  std::atomic<uint64_t>& word = place.kind == LedgerTrace::Word::kBatch
+                                    ? segment.ledger(place.index)
+                                    : segment.eval_word(static_cast<uint32_t>(place.index));
   uint64_t old = word.load(std::memory_order_relaxed);
-  const LedgerWord entry = LedgerWord::InEpoch(old, epoch);
+  const LedgerWord entry = LedgerWord::InEpoch(old, place.epoch);
   // Release: what was written while we owned it; pairs with the acquire of whoever sees `to`.
   if (entry.state != from || entry.owner != owner ||
-      !word.compare_exchange_strong(old, entry.With(to, 0).Pack(), std::memory_order_acq_rel,
-                                    std::memory_order_relaxed)) {
+      !segment.trace().Exchange(place.kind, place.index, owner, word, old,
+                                entry.With(to, 0).Pack())) {
     return Status(Code::kInternal, std::string(what) + ": the ledger says that it is not ours; " +
                                        "a living owner was taken for dead");
   }
@@ -152,8 +157,8 @@ Status LeaveEntry(std::atomic<uint64_t>& word, uint64_t epoch, uint32_t owner, B
 }
 
 Status Batches::Leave(uint64_t batch, BatchState from, BatchState to, const char* what) {
-  return LeaveEntry(segment_.ledger(shape_.IndexOfBatch(batch)), shape_.EpochOfBatch(batch), owner_,
-                    from, to, what);
+  return LeaveEntry(segment_, {kBatchWord, shape_.IndexOfBatch(batch), shape_.EpochOfBatch(batch)},
+                    owner_, from, to, what);
 }
 
 Status Batches::Publish(uint64_t batch, uint64_t payload_bytes, uint64_t extent_bytes) {
@@ -220,8 +225,7 @@ std::optional<uint64_t> Batches::Take(Which which) {
     if (which == Which::kDueOnly && !Due(b)) return std::nullopt;  // nor is any later one
     const uint64_t mine = entry.With(BatchState::kTaken, owner_).Pack();
     // Acquire: the record (Publish). Release: pairs with the daemon's look at who owns what.
-    if (word.compare_exchange_strong(old, mine, std::memory_order_acq_rel,
-                                     std::memory_order_relaxed)) {
+    if (segment_.trace().Exchange(kBatchWord, shape_.IndexOfBatch(b), owner_, word, old, mine)) {
       if (shape_.born_ready) BeginEpoch(b);
       GNND_FAILPOINT("take.after");
       return b;

@@ -97,9 +97,16 @@ class Batches {
 // is waste.
 uint64_t QueueBytes(const Segment& segment);
 
+// Where an entry of a ledger stands, and which epoch (of a chunk: which run) it is about.
+struct EntryPlace {
+  LedgerTrace::Word kind;  // kBatch or kChunk
+  uint64_t index;
+  uint64_t epoch;
+};
+
 // Moves an entry that `owner` has in `from` on to `to`, which nobody owns; kInternal when it is not
 // his.
-Status LeaveEntry(std::atomic<uint64_t>& word, uint64_t epoch, uint32_t owner, BatchState from,
+Status LeaveEntry(const Segment& segment, const EntryPlace& place, uint32_t owner, BatchState from,
                   BatchState to, const char* what);
 
 // The owner that stands in ledger words for an executor.

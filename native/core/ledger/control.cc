@@ -16,13 +16,16 @@ namespace {
 constexpr int kCopyTries = 10;
 
 // Moves one entry on if the dead one owns it in `from`; true if it did.
-bool ReclaimEntry(std::atomic<uint64_t>& word, uint32_t owner, BatchState from, BatchState to) {
+bool ReclaimEntry(const Segment& segment, LedgerTrace::Word kind, uint64_t index, uint32_t owner,
+                  BatchState from, BatchState to) {
+  std::atomic<uint64_t>& word = kind == LedgerTrace::Word::kBatch
+                                    ? segment.ledger(index)
+                                    : segment.eval_word(static_cast<uint32_t>(index));
   uint64_t old = word.load(std::memory_order_acquire);
   const LedgerWord entry = LedgerWord::Unpack(old);
   if (entry.state != from || entry.owner != owner) return false;
   // Nobody but its owner and the daemon changes an owned entry, so this cannot fail.
-  return word.compare_exchange_strong(old, entry.Reclaimed(to).Pack(), std::memory_order_acq_rel,
-                                      std::memory_order_relaxed);
+  return segment.trace().Exchange(kind, index, 0, word, old, entry.Reclaimed(to).Pack());
 }
 
 }  // namespace
@@ -36,6 +39,8 @@ Status Segment::BeginTrained(std::span<const float> given) {
   // Release: pairs with EnsureParameters and Version.
   header_->parameters_ready.store(1, std::memory_order_release);
   header_->version.value.store(last, std::memory_order_release);
+  trace_.Note(LedgerTrace::Kind::kSet, 0,
+              {static_cast<uint64_t>(LedgerTrace::Word::kVersion), 0, last});
   return Status::Ok();
 }
 
@@ -77,6 +82,8 @@ Result<ExecutorId> Segment::RegisterExecutor(Role role, uint32_t device_index) {
   entry.incarnation.store(incarnation, std::memory_order_release);
   header_->next_incarnation.store(incarnation, std::memory_order_relaxed);
   header_->next_row.store(row + 1, std::memory_order_release);
+  trace_.Note(LedgerTrace::Kind::kRegistered, incarnation,
+              {static_cast<uint64_t>(role), device_index});
   return ExecutorId{row, incarnation};
 }
 
@@ -94,14 +101,18 @@ Result<ReclaimReport> Segment::Reclaim(uint32_t incarnation) {
   const auto phase = static_cast<Phase>(dead.phase.load(std::memory_order_acquire));
   ReclaimReport report;
   if (phase == Phase::kReaped) return report;
+  trace_.Note(LedgerTrace::Kind::kReclaims, incarnation);
   const uint32_t owner = OwnerOf(*this, ExecutorId{row, incarnation});
   for (uint64_t index = 0; index < shape_.batches_per_epoch; ++index) {
-    std::atomic<uint64_t>& word = ledger(index);
-    if (ReclaimEntry(word, owner, BatchState::kClaimed, BatchState::kPending)) ++report.claimed;
-    if (ReclaimEntry(word, owner, BatchState::kTaken, BatchState::kReady)) ++report.taken;
+    const auto back = [&](BatchState from, BatchState to) {
+      return ReclaimEntry(*this, LedgerTrace::Word::kBatch, index, owner, from, to) ? 1U : 0U;
+    };
+    report.claimed += back(BatchState::kClaimed, BatchState::kPending);
+    report.taken += back(BatchState::kTaken, BatchState::kReady);
   }
   for (uint32_t chunk = 0; chunk < config().eval_chunks; ++chunk) {
-    if (ReclaimEntry(eval_word(chunk), owner, BatchState::kTaken, BatchState::kPending)) {
+    if (ReclaimEntry(*this, LedgerTrace::Word::kChunk, chunk, owner, BatchState::kTaken,
+                     BatchState::kPending)) {
       ++report.evaluations;
     }
   }
@@ -113,6 +124,7 @@ Result<ReclaimReport> Segment::Reclaim(uint32_t incarnation) {
   }
   RowShares(*this).Withdraw(dead.device.load(std::memory_order_relaxed), incarnation);
   dead.phase.store(static_cast<uint32_t>(Phase::kReaped), std::memory_order_release);
+  trace_.Note(LedgerTrace::Kind::kReclaimed, incarnation);
   // After the entries: pairs with the acquire in Batches::FirstPending.
   header_->reclaims.value.fetch_add(report.claimed + report.taken + report.evaluations,
                                     std::memory_order_release);

@@ -59,8 +59,9 @@ Evaluations::Offer Evaluations::Take(const EvalRun& run, const EvalShape& shape)
     const LedgerWord entry = LedgerWord::InEpoch(old, run.number);
     if (entry.state != BatchState::kPending) continue;
     // Release: pairs with the daemon's look at who owns what.
-    if (word.compare_exchange_strong(old, entry.With(BatchState::kTaken, owner_).Pack(),
-                                     std::memory_order_acq_rel, std::memory_order_relaxed)) {
+    if (segment_.trace().Exchange(LedgerTrace::Word::kChunk,
+                                  WordOf(shape, offer.phase, offer.chunk), owner_, word, old,
+                                  entry.With(BatchState::kTaken, owner_).Pack())) {
       GNND_FAILPOINT("evaluate.after_take");
       return offer;
     }
@@ -68,7 +69,8 @@ Evaluations::Offer Evaluations::Take(const EvalRun& run, const EvalShape& shape)
 }
 
 Status Evaluations::Leave(const EvalRun& run, uint32_t word, BatchState to, const char* what) {
-  return LeaveEntry(segment_.eval_word(word), run.number, owner_, BatchState::kTaken, to, what);
+  return LeaveEntry(segment_, {LedgerTrace::Word::kChunk, word, run.number}, owner_,
+                    BatchState::kTaken, to, what);
 }
 
 Status Evaluations::Finish(const EvalRun& run, const EvalShape& shape, const Offer& mine,

@@ -381,6 +381,14 @@ void CopyFrom(Segment& segment, const ImageHeader& header, const std::byte* imag
     Get(segment.best(segment.epoch(*evaluated).best_buffer), image + at.best_at);
   }
   live.parameters_ready.store(1, std::memory_order_release);
+  using Word = LedgerTrace::Word;
+  const auto set = [&](Word word, uint64_t value) {
+    segment.trace().Note(LedgerTrace::Kind::kSet, 0, {static_cast<uint64_t>(word), 0, value});
+  };
+  const uint64_t last_epoch = segment.EpochsToTrain() - 1;
+  segment.trace().Note(LedgerTrace::Kind::kStops, 0, {last_epoch});
+  set(Word::kEvaluation, header.evaluation);
+  set(Word::kVersion, header.version);
 }
 
 }  // namespace

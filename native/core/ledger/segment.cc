@@ -60,6 +60,7 @@ Result<UniqueFd> Segment::Create(const SegmentSpec& spec) {
   header->mutex.Init();
   if (config.history.bytes > 0) JobHistory::Init(mapping.data() + layout.history_at);
   header->magic = kSegmentMagic;
+  LedgerTrace::Of(fd.get()).Created(config);
   return fd;
 }
 
@@ -77,6 +78,7 @@ Result<Segment> Segment::Attach(int fd, Access access, const Registrar* registra
   if (!segment.fd_.valid()) {
     return SystemError(Code::kIo, "duplicating the segment");
   }
+  segment.trace_ = LedgerTrace::Of(fd);
   if (registrar != nullptr) segment.Register(*registrar);
   GNND_TRY(segment.Protect(access));
   return segment;

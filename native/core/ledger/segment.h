@@ -16,6 +16,7 @@
 #include "core/ledger/layout.h"
 #include "core/ledger/ledger.h"
 #include "core/ledger/shape.h"
+#include "core/ledger/trace.h"
 
 // The job segment: all that a job's processes share. One sealed memfd holds the ledger, the queue's
 // slots, the parameters, and what the daemon reads and says. design.md §2 and §4 are its rules;
@@ -296,6 +297,7 @@ class Segment {
   const JobShape& shape() const { return shape_; }
   uint64_t parameter_floats() const { return config().parameter_floats; }
   int fd() const { return fd_.get(); }
+  const LedgerTrace& trace() const { return trace_; }
 
   // How much more likely than others the epoch's batches draw favoured neighbours, in sixteenths.
   // REQUIRES: its batches may be claimed.
@@ -437,6 +439,7 @@ class Segment {
   Registration registration_;  // of parts of the mapping, so it ends first
   Status registration_status_;
   UniqueFd fd_;
+  LedgerTrace trace_;
   SegmentHeader* header_ = nullptr;
   JobShape shape_{};
   Layout layout_{};

@@ -16,8 +16,8 @@ bool Turn::Update(Change change) {
     const uint32_t next = change(old);
     if (next == old) return false;
     // Release: what this holder did; acquire: what the one before did (see the header).
-    if (word.compare_exchange_weak(old, next, std::memory_order_acq_rel,
-                                   std::memory_order_acquire)) {
+    if (segment_.trace().Exchange(LedgerTrace::Word::kTurn, device_, 0, word, old, next,
+                                  std::memory_order_acquire)) {
       return true;
     }
   }
