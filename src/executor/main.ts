@@ -186,11 +186,26 @@ function finish(message: EndMessage, exitCode: number): void {
   else exit();
 }
 
+/**
+ * Gives up what no executor needs (native/core/base/confine.h), before anything is read. True, or
+ * why the kernel does not: jobs train all the same.
+ */
+function confine(): true | string {
+  try {
+    // A GPU's driver may talk to its services.
+    loadCore().hostConfine((process.env['CUDA_VISIBLE_DEVICES'] ?? '') !== '');
+    return true;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
 async function run(start: StartMessage): Promise<void> {
   const startedNs = process.hrtime.bigint();
   try {
     if (start.cores.length > 0) loadCore().hostPin(start.cores);
-    log.info('executor.started', { role: start.role, cores: start.cores });
+    const confined = confine();
+    log.info('executor.started', { role: start.role, cores: start.cores, confined });
     const end = await runRole(start);
     const seconds = Number(process.hrtime.bigint() - startedNs) / 1e9;
     log.info('executor.ended', { ...end, seconds });

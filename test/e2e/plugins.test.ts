@@ -1,4 +1,12 @@
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
@@ -25,7 +33,7 @@ beforeAll(async () => {
   mkdirSync(pluginsDir);
   compileTutorialSampler(pluginsDir);
   writeFileSync(join(folder, 'elsewhere.so'), '');
-  for (const name of ['broken', 'exits', 'wrong_abi', 'no_symbol']) {
+  for (const name of ['broken', 'escapes', 'exits', 'wrong_abi', 'no_symbol']) {
     const source = join(repository, 'native', 'test', 'plugins', `${name}.c`);
     compilePlugin(source, join(pluginsDir, `${name}.so`));
   }
@@ -91,6 +99,34 @@ test('nodes are ranked for a cache by what the plug-in draws, which changes no b
   const [without, cached] = [await daemon.succeeded('plain'), await daemon.succeeded('cached')];
   expect(cached.effectiveSpec?.cache?.policy).toBe(CachePolicy.PRESC);
   expect(cached.result?.parametersSha256).toBe(without.result?.parametersSha256);
+});
+
+test('a sampler of the user starts nothing, reaches nobody, and outlives nobody', async () => {
+  const answers = join(folder, 'answers');
+  const job = await daemon.train('escapes', {
+    ...spec('escapes.so', { options: answers }),
+    ...pair,
+  });
+  const refused = [
+    'socket',
+    'unix',
+    'exec',
+    'fork',
+    'kill',
+    'ptrace',
+    'outlive',
+    'uring',
+    'unshare',
+  ];
+  expect(readFileSync(answers, 'utf8').trim().split('\n')).toEqual([
+    ...refused.map((call) => `${call} EPERM`),
+    // What is its own it may.
+    'self done',
+  ]);
+  const attempt = join(daemon.folder, 'state', 'jobs', job.uid, 'attempts', '1', 'log');
+  const logs = readdirSync(attempt).map((name) => readFileSync(join(attempt, name), 'utf8'));
+  expect(logs.length).toBeGreaterThan(1);
+  for (const log of logs) expect(log).toMatch(/"msg":"executor\.started".*"confined":true/);
 });
 
 describe('a plug-in that breaks its contract ends the job with a sentence', () => {

@@ -10,6 +10,7 @@
 
 #include "core/base/check.h"
 #include "core/base/checked_file.h"
+#include "core/base/confine.h"
 #include "core/base/memfd.h"
 #include "core/batch/layout.h"
 
@@ -80,6 +81,7 @@ Status SamplerPlugin::Failed(const std::string& why) const {
 
 Status SamplerPlugin::Open(const std::string& bytes) {
   UniqueFd fd = GNND_VALUE(CopyOf(bytes));
+  GNND_TRY(ConfineForeignCode());
   const std::string copy = "/proc/self/fd/" + std::to_string(fd.get());
   void* handle = dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return Failed("cannot be loaded: " + LoaderError(copy));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/bus_error.h"
+#include "core/base/confine.h"
 #include "core/base/cpu.h"
 #include "core/base/memfd.h"
 #include "core/ledger/build_id.h"
@@ -91,6 +92,7 @@ void DefineHost(Subject& subject) {
       .Function("hostPin", Pin, {"cores"}, "Later threads of this process inherit it.")
       .Function("hostDieWithParent", DieWithParent, {"parentPid"},
                 "SIGKILL this process when its parent dies; false when the parent is dead already.")
+      .Function("hostConfine", Confine, {"unixSockets"}, "native/core/base/confine.h")
       .Function("hostLock", Lock, {"path"},
                 "A descriptor that holds the lock for the process's life; null when another holds "
                 "it.")

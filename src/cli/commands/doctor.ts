@@ -31,6 +31,7 @@ async function doctor(session: Session): Promise<number> {
     nodeFinding(process.versions.node),
     ...buildFindings(session.io.env),
     ...kernelFindings(),
+    confinementFinding(session.io.env),
     diskFinding(packageRoot),
     ...cudaFindings(session.io.env),
     await daemonFinding(session),
@@ -151,6 +152,25 @@ export function hugePageFinding(setting: string | null): Finding {
   if (current === null) return { what, verdict: 'advice', found, command: '' };
   const file = '/sys/kernel/mm/transparent_hugepage/shmem_enabled';
   return { what, verdict: 'advice', found, command: `echo advise | sudo tee ${file}` };
+}
+
+/** Tried in a child, as executors do it (native/core/base/confine.h). */
+function confinementFinding(env: Session['io']['env']): Finding {
+  const what = 'Confinement';
+  const folder = env['GNND_ADDON_DIR'] || join(packageRoot, 'build', 'native');
+  const addon = join(folder, 'gnnd_core.node');
+  const none = 'what runs in executors (plug-ins of users, too) can do all that gnnd may';
+  if (!existsSync(addon)) {
+    const found = 'not known before native code is built';
+    return { what, verdict: 'advice', found, command: setupCommand };
+  }
+  const tries = `try { require(process.argv[1]).hostConfine(false); console.log('on'); }
+    catch (error) { console.log(error.message); }`;
+  const answer = outputOf(process.execPath, ['-e', tries, addon]);
+  if (answer === 'on') return ok(what, 'executors start no programs, open no sockets (seccomp)');
+  const found = `${answer ?? 'not to be tried'}: ${none}`;
+  const command = "allow seccomp(2) to gnnd: a container's profile may forbid it";
+  return { what, verdict: 'advice', found, command };
 }
 
 const gib = 2 ** 30;

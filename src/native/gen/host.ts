@@ -29,6 +29,8 @@ export interface HostFunctions {
   hostPin(cores: readonly number[]): void;
   /** SIGKILL this process when its parent dies; false when the parent is dead already. */
   hostDieWithParent(parentPid: number): boolean;
+  /** native/core/base/confine.h */
+  hostConfine(unixSockets: boolean): void;
   /** A descriptor that holds the lock for the process's life; null when another holds it. */
   hostLock(path: string): number | null;
   /** native/core/base/bus_error.h */
