@@ -105,7 +105,10 @@ inline constexpr auto kTable<HistoryConfig> =
              Field{"startVersion", &HistoryConfig::start_version},
              Field{"rowBytes", &HistoryConfig::row_bytes, "Of an embedding."},
              Field{"levels", &HistoryConfig::levels, "How many are kept."},
-             Field{"numNodes", &HistoryConfig::num_nodes});
+             Field{"numNodes", &HistoryConfig::num_nodes},
+             Field{"featureBytes", &HistoryConfig::feature_bytes, "Of a cached feature row."},
+             Field{"cacheRows", &HistoryConfig::cache_rows,
+                   "Feature rows in the same memory, as many as embeddings leave room for."});
 
 template <>
 inline constexpr auto kTable<RowPlacement::Place> =

@@ -9,6 +9,7 @@
 
 #include "core/base/check.h"
 #include "core/base/clock.h"
+#include "core/base/contain.h"
 #include "train/parallel.h"
 
 namespace gnnd {
@@ -45,8 +46,12 @@ double CosineOf(const T* left, const T* right, uint32_t columns) {
   return lengths == 0 ? 0 : Total(dot) / lengths;
 }
 
-JobHistory HistoryOf(const HistoryUse& use) {
-  if (use.shared == nullptr) return JobHistory(use.config);
+JobHistory HistoryOf(const HistoryUse& use, const RowTable& features) {
+  if (use.shared == nullptr) {
+    const bool has_features = use.config.cache_rows > 0;
+    const uint64_t bytes = JobHistory::BytesOf(use.config, 1) + kHugePageBytes;
+    return JobHistory(use.config, has_features ? AddressesNear(features, bytes) : 0);
+  }
   return JobHistory(use.config, use.group, use.shared);
 }
 
@@ -97,6 +102,9 @@ Status CheckHistory(const HistoryUse& use, const ModelSpec& spec, Precision prec
   if (config.levels != static_cast<uint32_t>(__builtin_popcount(use.levels)) ||
       config.row_bytes != HistoryRowBytes(spec, precision) || config.num_nodes != num_nodes) {
     return Invalid("history: its memory is another model's or graph's");
+  }
+  if (use.shared != nullptr && config.cache_rows > 0 && use.file.fd < 0) {
+    return Invalid("history: cached rows in shared memory that is of no file");
   }
   if (use.p_grad >= 0 && use.p_grad <= 1) return Status::Ok();
   return Invalid("history.p_grad: must be in [0, 1], is " + std::to_string(use.p_grad));
@@ -249,10 +257,39 @@ const std::byte* TrainerHistory::ComputedRows(const Level& level) const {
   return static_cast<const std::byte*>(level.computed.const_data_ptr());
 }
 
-TrainerHistory::TrainerHistory(const HistoryUse& use, TrainStream* stream)
-    : use_(use), stream_(stream), history_(HistoryOf(use)), pruner_(use.levels) {}
+TrainerHistory::TrainerHistory(const HistoryUse& use, const RowTable& features, TrainStream* stream)
+    : use_(use), stream_(stream), history_(HistoryOf(use, features)), pruner_(use.levels) {}
 
-Status TrainerHistory::BringTo(const BatchPoint& point) {
+Result<std::unique_ptr<TrainerHistory>> TrainerHistory::Of(const HistoryUse& use,
+                                                           const RowTable& features,
+                                                           TrainStream* stream) {
+  std::unique_ptr<TrainerHistory> history;
+  if (use.config.bytes == 0) return history;
+  GNND_TRY(Contained([&] {
+    history.reset(new TrainerHistory(use, features, stream));
+    return Status::Ok();
+  }));
+  return history;
+}
+
+Result<FeatureStore> TrainerHistory::MakeStore(FeatureStore::Options options) {
+  if (use_.config.cache_rows > 0) {
+    const HistoryFile file = use_.shared == nullptr ? HistoryFile() : use_.file;
+    cache_ = GNND_VALUE(
+        HistoryCache::Create(use_.config, file, options.features, options.order, &history_));
+    options.cache_rows = use_.config.cache_rows;
+    options.lent = cache_.rows();
+  }
+  FeatureStore store = GNND_VALUE(FeatureStore::Create(options));
+  SetBorder(&store);
+  return store;
+}
+
+void TrainerHistory::SetBorder(FeatureStore* store) const {
+  if (use_.config.cache_rows > 0) store->set_border(history_.features());
+}
+
+Status TrainerHistory::BringTo(const BatchPoint& point, FeatureStore* store) {
   const uint64_t start_ns = MonotonicNs();
   point_ = point;
   if (history_.is_private()) {
@@ -260,6 +297,7 @@ Status TrainerHistory::BringTo(const BatchPoint& point) {
   } else {
     GNND_TRY(history_.BringTo(point.version, point.batches_before));
   }
+  SetBorder(store);
   bring_ns_ = MonotonicNs() - start_ns;
   return Status::Ok();
 }

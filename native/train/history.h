@@ -4,10 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/base/status.h"
 #include "core/executor/train_work.h"
+#include "core/feature/feature_store.h"
+#include "core/feature/history_cache.h"
+#include "core/graph/row_table.h"
 #include "core/history/job_history.h"
 #include "core/history/prune.h"
 #include "train/device_stream.h"
@@ -25,11 +29,18 @@ namespace gnnd {
 // One batch after the other: BringTo, Prune, Merge of each kept level in forward, Update.
 class TrainerHistory {
  public:
-  // `stream`: what computes, where that is no processor; null.
-  TrainerHistory(const HistoryUse& use, TrainStream* stream);
+  // Null where nothing is kept. `stream`: what computes, where that is no processor; null.
+  // kShmAllocationFailed.
+  static Result<std::unique_ptr<TrainerHistory>> Of(const HistoryUse& use, const RowTable& features,
+                                                    TrainStream* stream);
 
-  // To the history that the batch at this point sees.
-  Status BringTo(const BatchPoint& point);
+  // A store of these; its cache lies in this history's memory, filled in, where the config says so,
+  // and the store must not be used after this object. Errors: those of HistoryCache::Create and
+  // FeatureStore::Create.
+  Result<FeatureStore> MakeStore(FeatureStore::Options options);
+
+  // To the history that the batch at this point sees, and `store` to what its cache has by then.
+  Status BringTo(const BatchPoint& point, FeatureStore* store);
 
   // The batch's sample without what is stored (prune.h); this object's until the next call.
   const Sample& Prune(const Sample& sample, HistoryReport* report);
@@ -51,6 +62,8 @@ class TrainerHistory {
  private:
   friend class MergeFunction;
 
+  TrainerHistory(const HistoryUse& use, const RowTable& features, TrainStream* stream);
+
   // Of one kept level of the batch at hand.
   struct Level {
     std::vector<uint32_t> row;  // of each row: its number among the computed ones
@@ -64,6 +77,7 @@ class TrainerHistory {
     std::vector<std::byte> computed_rows;
     std::vector<std::byte> grad_rows;
   };
+  void SetBorder(FeatureStore* store) const;
   const std::byte* ComputedRows(const Level& level) const;
 
   at::Tensor MergeOnHost(uint32_t level, const at::Tensor& computed, Workspace* workspace) const;
@@ -77,6 +91,7 @@ class TrainerHistory {
   HistoryUse use_;
   TrainStream* stream_;  // null: the processor computes
   JobHistory history_;
+  HistoryCache cache_;
   Pruner pruner_;
   BatchPoint point_;
   uint32_t num_seeds_ = 0;

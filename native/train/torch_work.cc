@@ -41,7 +41,8 @@ Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, 
 class Work final : public TorchWork {
  public:
   Work(const TrainOptions& options, FeatureStore store, uint64_t cache_fill_ns,
-       std::unique_ptr<ScriptModel> script, std::unique_ptr<DeviceSide> side)
+       std::unique_ptr<ScriptModel> script, std::unique_ptr<DeviceSide> side,
+       std::unique_ptr<TrainerHistory> history)
       : options_(options),
         store_(std::move(store)),
         cache_fill_ns_(cache_fill_ns),
@@ -49,9 +50,7 @@ class Work final : public TorchWork {
         model_(script_ ? Model(script_->spec(), script_->manifest())
                        : Model(options.model, options.shares)),
         side_(std::move(side)),
-        history_(options.history.config.bytes == 0
-                     ? nullptr
-                     : std::make_unique<TrainerHistory>(options.history, StreamToCompute())),
+        history_(std::move(history)),
         buffers_{ExtractBuffer(ExtractDevice()), ExtractBuffer(ExtractDevice())},
         compute_(ComputeDevice()),
         evaluator_(options_, model_, LayerRunnerOfModel()) {
@@ -76,7 +75,7 @@ class Work final : public TorchWork {
   bool keeps_history() const override { return history_ != nullptr; }
   Status BringHistoryTo(const BatchPoint& point) override {
     UseTeamOf(options_.threads);
-    return history_->BringTo(point);
+    return history_->BringTo(point, &store_);
   }
   void InitParameters(std::span<float> parameters) override;
   Status Extract(const Sample& sample, uint32_t buffer, ExtractReport* report) override;
@@ -113,7 +112,6 @@ class Work final : public TorchWork {
     if (side_) return side_->compute().train_device();
     return options_.operators == nullptr ? CpuDevice() : *options_.operators;
   }
-  TrainStream* StreamToCompute() { return side_ ? &side_->compute() : nullptr; }
   std::vector<at::Tensor> ParameterTensors(std::span<const float> parameters,
                                            at::Device where = at::kCPU) const {
     return ViewsOf(model_.manifest, parameters, where);
@@ -187,7 +185,8 @@ Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* repor
     GNND_TRY(BeginExtraction(options_, sample, buffer));
     const Sample& read = history_ ? history_->Prune(sample, &report->history) : sample;
     GNND_TRY(ExtractInto(read, buffer));
-    report->cache_rows = side_ ? side_->features().cache_rows() : store_.cache_rows();
+    report->cache_rows = side_ ? side_->features().cache_rows() : store_.most_cache_rows();
+    report->cache_given_up_rows = store_.most_cache_rows() - store_.cache_rows();
     if (side_) {
       reader_->Tell(report);
     } else {
@@ -473,16 +472,18 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) 
     }
     side = GNND_VALUE(DeviceSide::Create(options, ManifestOf(options.model)->num_floats));
   }
-  FeatureStore store =
-      GNND_VALUE(FeatureStore::Create({options.features, options.hot_order, options.cache_rows,
-                                       options.features_on_disk, options.host_features}));
-  const bool fills = options.cache_rows > 0 || (side && side->features().cache_rows() > 0);
+  auto history = GNND_VALUE(
+      TrainerHistory::Of(options.history, options.features, side ? &side->compute() : nullptr));
+  const FeatureStore::Options rows{options.features, options.hot_order, options.cache_rows,
+                                   options.features_on_disk, options.host_features};
+  FeatureStore store = GNND_VALUE(history ? history->MakeStore(rows) : FeatureStore::Create(rows));
+  const bool fills = store.cache_rows() > 0 || (side && side->features().cache_rows() > 0);
   const uint64_t fill_ns = fills ? MonotonicNs() - start_ns : 0;
   std::unique_ptr<TorchWork> work;
   GNND_TRY(Guarded([&] {
     UseOneInteropThread();
     auto made = std::make_unique<Work>(options, std::move(store), fill_ns, std::move(script),
-                                       std::move(side));
+                                       std::move(side), std::move(history));
     Status ready = made->UseSamples();
     if (ready.ok()) ready = made->UsePredictions();
     if (ready.ok()) ready = made->UseDevice();

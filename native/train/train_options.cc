@@ -49,6 +49,10 @@ Status CheckOptions(const TrainOptions& options) {
   if (options.device.device != nullptr && options.cache_rows > 0) {
     return Invalid("cache_rows of host memory beside a device, whose cache is device.cache_bytes");
   }
+  const bool shares = options.history.config.cache_rows > 0;
+  if (shares && (options.device.device != nullptr || options.cache_rows > 0)) {
+    return Invalid("cached rows in history's memory beside another cache");
+  }
   GNND_TRY(CheckHistory(options.history, options.model, options.precision, options.labels.size()));
   return CheckData(options);
 }

@@ -80,10 +80,11 @@ struct TrainOptions {
   RowTable features;                    // [num_nodes, model.in_dim]
   std::span<const uint32_t> hot_order;  // node of each hot rank; read by Create only
   std::span<const uint32_t> hot_ranks;  // rank of each node, for evaluations on a device; or empty
-  uint64_t cache_rows = 0;              // rows of hot_order to cache; decides no bit
-  bool features_on_disk = false;        // the table does not fit the host's memory
-  RowTable host_features;               // rows of the first ranks (host_tier.h); may be empty
-  std::span<const int32_t> labels;      // [num_nodes], -1 = none
+  // Rows of hot_order to cache; decides no bit. 0 where they lie in history's memory.
+  uint64_t cache_rows = 0;
+  bool features_on_disk = false;    // the table does not fit the host's memory
+  RowTable host_features;           // rows of the first ranks (host_tier.h); may be empty
+  std::span<const int32_t> labels;  // [num_nodes], -1 = none
 
   // Evaluation.
   TopologyView topology;  // with alias tables where `eval_sampler` draws by weight

@@ -180,6 +180,8 @@ function executorTimesInit(times: ExecutorTimes): MessageInitShape<typeof Execut
     historySimilar: int64(times.historySimilar),
     historyCosine: times.historyCosine,
     historyLag: int64(times.historyLag),
+    cacheBorder: int64(times.cacheBorder),
+    cacheGivenUpRows: int64(times.cacheGivenUpRows),
   };
 }
 

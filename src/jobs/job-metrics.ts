@@ -176,6 +176,7 @@ function cacheOf(
   return {
     capacityRows,
     ratio: capacityRows / attempt.input.dataset.counts.numNodes,
+    givenUpRows: largest(counters.cacheGivenUpRows),
     lookups: {
       DEVICE: { HIT: device, MISS: beyond },
       PEER: { HIT: peer, MISS: behind },

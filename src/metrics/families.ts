@@ -270,6 +270,10 @@ export const slotFamilies = {
     tier: ['DEVICE'],
   }),
   gnnd_cache_ratio: gauge('The same as a share of all rows.', { ...slot, tier: ['DEVICE'] }),
+  gnnd_cache_given_up_rows: gauge(
+    'Of these, the coldest ones, whose memory embeddings have taken: the rest is the hot rank of the border.',
+    { ...slot, tier: ['DEVICE'] },
+  ),
   gnnd_cache_rows_total: counter('Feature rows that extraction looked for, by tier.', {
     ...slot,
     tier: cacheTiers,

@@ -169,6 +169,8 @@ export interface JobMetricsInput {
   readonly cache: {
     readonly capacityRows: number;
     readonly ratio: number;
+    /** Of the capacity, whose memory embeddings have taken. */
+    readonly givenUpRows: number;
     readonly lookups: Readonly<
       Record<CacheTier, Readonly<Record<CacheResult, { rows: number; bytes: number }>>>
     >;

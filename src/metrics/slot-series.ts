@@ -142,6 +142,7 @@ export class SlotSeries {
     const slot = this.#slot;
     series.set('gnnd_cache_capacity_rows', { ...slot, tier: 'DEVICE' }, cache.capacityRows);
     series.set('gnnd_cache_ratio', { ...slot, tier: 'DEVICE' }, cache.ratio);
+    series.set('gnnd_cache_given_up_rows', { ...slot, tier: 'DEVICE' }, cache.givenUpRows);
     for (const tier of cacheTiers) {
       for (const result of cacheResults) {
         const { rows, bytes } = cache.lookups[tier][result];

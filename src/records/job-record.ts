@@ -184,6 +184,9 @@ export interface ExecutorTimes {
   /** Sums over these: of cosines, and of the older ones' ages in steps. */
   readonly historyCosine: number;
   readonly historyLag: number;
+  /** At its end: the hot rank below which its cache has rows, and those that embeddings took. */
+  readonly cacheBorder: number;
+  readonly cacheGivenUpRows: number;
 }
 
 /** What the executors of an attempt did within a stretch of time. */

@@ -187,6 +187,8 @@ export const executorTimes: Decoder<EpochReport['executorTimes']> = list(
     historySimilar: later(integer, 0),
     historyCosine: later(float, 0),
     historyLag: later(integer, 0),
+    cacheBorder: later(integer, 0),
+    cacheGivenUpRows: later(integer, 0),
   }),
 );
 

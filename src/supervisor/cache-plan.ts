@@ -3,7 +3,7 @@ import type { CachePlan } from '../records/job-record.ts';
 import type { PinnedPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
-import { keepsHistory } from '../spec/rules/history.ts';
+import { cachesBesideHistory, keepsHistory } from '../spec/rules/history.ts';
 import { favours } from '../spec/rules/locality.ts';
 import { rowBytesOf } from './memory-plan.ts';
 
@@ -111,7 +111,8 @@ function explanationOf(spec: JobSpec, facts: CacheFacts, rows: number): string {
   const { counts, workBytes, evaluationBytes } = facts;
   const budgetBytes = budgetOf(spec, facts);
   const percent = ((100 * rows) / counts.numNodes).toFixed(1);
-  if (spec.cache.ratio !== automaticRatio) return `${percent} % of the rows, as asked for`;
+  const until = cachesBesideHistory(spec) && rows > 0 ? '; the coldest give way to embeddings' : '';
+  if (spec.cache.ratio !== automaticRatio) return `${percent} % of the rows, as asked for${until}`;
   if (budgetBytes === 0) {
     return (
       'none: cache and host memory are the same memory on a CPU device; ' +
@@ -121,6 +122,7 @@ function explanationOf(spec: JobSpec, facts: CacheFacts, rows: number): string {
   if (workBytes === 0) return 'not known before the work of a batch was measured';
   return (
     `${percent} % of the rows fit ${budgetBytes} bytes ` +
-    `beside ${workBytes} bytes of work, a margin of a tenth and ${evaluationBytes} bytes of evaluation`
+    `beside ${workBytes} bytes of work, a margin of a tenth and ${evaluationBytes} bytes of ` +
+    `evaluation${until}`
   );
 }

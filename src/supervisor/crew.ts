@@ -21,7 +21,7 @@ import { deviceOptionsOf } from './device-memory.ts';
 import { createScratch, type EvaluationPlan, evaluationSampling } from './evaluation-plan.ts';
 import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
-import { historyOptionsOf } from './history.ts';
+import { type CachedRows, historyOptionsOf, noCachedRows } from './history.ts';
 import { type JobLayout, optimizerOf } from './job-layout.ts';
 import { createOomKills } from './oom-kills.ts';
 import type { PlacedRows } from './placed-rows.ts';
@@ -264,7 +264,7 @@ export class Crew {
         threads,
         prefetch: this.#options.cache.prefetch,
         prediction: this.#options.prediction,
-        history: historyOptionsOf(this.#options),
+        history: historyOptionsOf(this.#options, this.#besideOwnHistory(seat.role, device)),
         rows: {
           folder: this.#options.rowsFolder,
           chunk: Math.max(1, spec.training.rowChunk),
@@ -314,6 +314,13 @@ export class Crew {
     if (role === 'TRAINER') return trainerRows;
     if (role === 'STANDBY') return standbyRows;
     return Math.max(trainerRows, standbyRows, pinnedRows, placed.endRank);
+  }
+
+  /** What a Trainer on cores caches lies in the memory of its own history, where it has one. */
+  #besideOwnHistory(role: ExecutorRole, device: number): CachedRows {
+    const { cache, devices } = this.#options;
+    if (devices[device]?.accelerator !== undefined) return noCachedRows;
+    return { rows: this.#cacheRowsOf(role), rowBytes: cache.rowBytes };
   }
 
   #placementOf({ role, device }: Seat): RowPlacement {

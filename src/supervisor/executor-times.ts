@@ -49,8 +49,8 @@ function differenceOf(executor: ExecutorSnapshot, base: ExecutorSnapshot | undef
     const index = waitSides.indexOf(name);
     return (executor.waits[index]?.totalNs ?? 0) - (base?.waits[index]?.totalNs ?? 0);
   };
-  const count = (name: keyof typeof counters) =>
-    (executor.counters[counters[name]] ?? 0) - (base?.counters[counters[name]] ?? 0);
+  const now = (name: keyof typeof counters) => executor.counters[counters[name]] ?? 0;
+  const count = (name: keyof typeof counters) => now(name) - (base?.counters[counters[name]] ?? 0);
   return {
     sampleNs: stage('SAMPLE'),
     markNs: stage('MARK'),
@@ -76,5 +76,7 @@ function differenceOf(executor: ExecutorSnapshot, base: ExecutorSnapshot | undef
     historySimilar: count('historySimilar'),
     historyCosine: count('historyCosine') / 1e6,
     historyLag: count('historyLag'),
+    cacheBorder: now('cacheRows') - now('cacheGivenUpRows'),
+    cacheGivenUpRows: now('cacheGivenUpRows'),
   };
 }

@@ -16,7 +16,17 @@ export const noHistory: HistoryConfig = {
   rowBytes: 0,
   levels: 0,
   numNodes: 0,
+  featureBytes: 0,
+  cacheRows: 0,
 };
+
+/** Feature rows that lie in history's memory, as many as embeddings leave room for. */
+export interface CachedRows {
+  readonly rows: number;
+  readonly rowBytes: number;
+}
+
+export const noCachedRows: CachedRows = { rows: 0, rowBytes: 0 };
 
 /** As native/train/history.h has it, which checks it. */
 function rowBytesOf({ model, training }: JobSpec): number {
@@ -26,7 +36,11 @@ function rowBytesOf({ model, training }: JobSpec): number {
   return model.hiddenDim * (isNarrow ? 2 : Float32Array.BYTES_PER_ELEMENT);
 }
 
-export function historyConfigOf(spec: JobSpec, { numNodes }: DatasetCounts): HistoryConfig {
+export function historyConfigOf(
+  spec: JobSpec,
+  { numNodes }: DatasetCounts,
+  { rows, rowBytes }: CachedRows,
+): HistoryConfig {
   const { history } = spec;
   return {
     bytes: history.maxBytes,
@@ -35,6 +49,8 @@ export function historyConfigOf(spec: JobSpec, { numNodes }: DatasetCounts): His
     rowBytes: rowBytesOf(spec),
     levels: history.levels.length,
     numNodes,
+    featureBytes: rows === 0 ? 0 : rowBytes,
+    cacheRows: rows,
   };
 }
 
@@ -52,20 +68,23 @@ export function isHistoryWarm(
   return steps >= startStep + Math.min(staleSteps, stepsPerEpoch);
 }
 
-/** What a Trainer is told; a trial's segment runs without. */
-export function historyOptionsOf({
-  spec,
-  dataset,
-  segment,
-}: {
-  readonly spec: JobSpec;
-  readonly dataset: { readonly counts: DatasetCounts };
-  readonly segment: Pick<SegmentSpec, 'batchLimit'>;
-}): HistoryOptions {
+/** What a Trainer is told, which would cache so much; a trial's segment runs without. */
+export function historyOptionsOf(
+  {
+    spec,
+    dataset,
+    segment,
+  }: {
+    readonly spec: JobSpec;
+    readonly dataset: { readonly counts: DatasetCounts };
+    readonly segment: Pick<SegmentSpec, 'batchLimit'>;
+  },
+  cached: CachedRows,
+): HistoryOptions {
   const isTrial = segment.batchLimit > 0;
   if (!keepsHistory(spec) || isTrial) return { own: noHistory, levels: 0, gradientShare: 0 };
   return {
-    own: sharesHistory(spec) ? noHistory : historyConfigOf(spec, dataset.counts),
+    own: sharesHistory(spec) ? noHistory : historyConfigOf(spec, dataset.counts, cached),
     levels: spec.history.levels.reduce((bits, level) => bits + 2 ** level, 0),
     gradientShare: spec.history.gradientShare,
   };

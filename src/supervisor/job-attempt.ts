@@ -181,7 +181,8 @@ export class JobAttempt {
   ): SegmentPlan {
     const { native, input } = this.#context;
     const evaluation = evaluationPlanOf(native, request.layout, input);
-    return { evaluation, segment: jobSegment(request, { ...sizes, evaluation }) };
+    const cached = this.#preparation.cache.sharedRows;
+    return { evaluation, segment: jobSegment(request, { ...sizes, evaluation, cached }) };
   }
 
   #inferencePlan(request: SegmentRequest): SegmentPlan {

@@ -12,11 +12,13 @@ import {
 import type { CachePlan } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { mayCache } from '../spec/cache-spec.ts';
+import { sharesHistory } from '../spec/rules/history.ts';
 import { favours } from '../spec/rules/locality.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { cachePlanOf } from './cache-plan.ts';
 import { budgetBytesOf, heldByTrainers } from './device-memory.ts';
 import { evaluationBytesOf, evaluationPlanOf } from './evaluation-plan.ts';
+import { type CachedRows, noCachedRows } from './history.ts';
 import { HostTier, rowsKeptBy } from './host-tier.ts';
 import { type HotOrder, prepareFavoured, prepareHotOrder } from './hot-order.ts';
 import type { JobLayout } from './job-layout.ts';
@@ -102,6 +104,18 @@ export class JobCache {
       devices,
       trainers: new Set(devices.map(({ name }) => name)),
     });
+  }
+
+  /**
+   * What lies in the memory of the history that Trainers share, one cache for all of them: as large
+   * as the largest that one of them is to have. Devices with memory of their own cache there.
+   */
+  get sharedRows(): CachedRows {
+    const { spec, devices } = this.#input;
+    const isOnCores = devices.every(({ accelerator }) => accelerator === undefined);
+    if (!sharesHistory(spec) || !isOnCores || this.#order.path === '') return noCachedRows;
+    const { trainerRows, standbyRows, rowBytes } = this.plan;
+    return { rows: Math.max(trainerRows, standbyRows), rowBytes };
   }
 
   /** As far as it is known. */

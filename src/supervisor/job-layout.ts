@@ -15,7 +15,7 @@ import { sharesHistory } from '../spec/rules/history.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { adapts, favours, scaleParts } from '../spec/rules/locality.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
-import { historyConfigOf, noHistory } from './history.ts';
+import { type CachedRows, historyConfigOf, noHistory } from './history.ts';
 
 /** What a job's spec means in native terms: options, sizes, the segment to make. */
 
@@ -135,6 +135,8 @@ export function queueSlots(
 export interface JobSegmentSizes {
   readonly numSlots: number;
   readonly evaluation: EvaluationSizes;
+  /** That Trainers share together with their history. */
+  readonly cached: CachedRows;
   /** What a trial saw a record take; 0 = unknown. */
   readonly recordBytes: number;
 }
@@ -157,7 +159,7 @@ function registeredBytesOf(
 /** The job's segment. */
 export function jobSegment(
   request: SegmentRequest,
-  { numSlots, evaluation, recordBytes }: JobSegmentSizes,
+  { numSlots, evaluation, recordBytes, cached }: JobSegmentSizes,
 ): SegmentSpec {
   const { spec } = request;
   const { batchesPerStep, staleness, stalenessCompensation } = spec.training;
@@ -178,7 +180,7 @@ export function jobSegment(
     lowWater: Math.floor(numSlots / 4),
     stopPatience: spec.training.earlyStop.patienceEpochs,
     stopMinDelta: spec.training.earlyStop.minDelta,
-    history: sharesHistory(spec) ? historyConfigOf(spec, request.counts) : noHistory,
+    history: sharesHistory(spec) ? historyConfigOf(spec, request.counts, cached) : noHistory,
     localityScale: favours(spec) ? spec.sampling.locality.maxScale * scaleParts : scaleParts,
     localityAdapts: adapts(spec) ? 1 : 0,
   };

@@ -11,7 +11,7 @@ import type {
 import { hasOwnMemory, trainsInOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticBytes, automaticRatio } from '../spec/limits.ts';
-import { keepsHistory, sharesHistory } from '../spec/rules/history.ts';
+import { cachesBesideHistory, keepsHistory, sharesHistory } from '../spec/rules/history.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { scratchOf } from './evaluation-plan.ts';
@@ -267,15 +267,22 @@ function evaluationParts(
 /** What is on its way to a device, and its numbering (native/train/device_eval_input.h). */
 const partBytes = 2 * 2 ** 26;
 
-/** Embeddings and where each node's lie; what batches leave until their step is committed aside. */
-function historyParts(spec: JobSpec, { numNodes }: DatasetCounts): readonly MemoryPart[] {
+/**
+ * Embeddings and where each node's lie; what batches leave until their step is committed aside.
+ * Where cached feature rows lie in the same memory, what they have of it counts there.
+ */
+function historyParts(spec: JobSpec, counts: DatasetCounts): readonly MemoryPart[] {
   if (!keepsHistory(spec)) return [];
   const copies = sharesHistory(spec) ? 1 : trainersOf(spec);
   const { maxBytes, levels } = spec.history;
+  const cached = cachesBesideHistory(spec) ? cacheBytesOf(spec, counts) : 0;
+  const isBeyond = cached > 0;
   return [
     {
-      name: 'embeddings of earlier steps',
-      bytes: copies * (maxBytes + levels.length * 4 * numNodes),
+      name: isBeyond
+        ? 'embeddings of earlier steps, beyond what cached rows give up'
+        : 'embeddings of earlier steps',
+      bytes: copies * (Math.max(0, maxBytes - cached) + levels.length * 4 * counts.numNodes),
       isBound: true,
       field: 'history.max_bytes',
       remedy:
@@ -284,18 +291,25 @@ function historyParts(spec: JobSpec, { numNodes }: DatasetCounts): readonly Memo
   ];
 }
 
+/** Of one cache. Devices with memory of their own hold theirs there (docs/gpu.md). */
+function cacheBytesOf(spec: JobSpec, counts: DatasetCounts): number {
+  const { ratio, standbyRatio } = spec.cache;
+  if (hasOwnMemory(spec.resources)) return 0;
+  if (ratio === automaticRatio) return spec.resources.deviceMemoryBytes;
+  const largest = sharesHistory(spec) ? Math.max(ratio, standbyRatio) : ratio;
+  return Math.floor(largest * counts.numNodes) * rowBytesOf(spec, counts);
+}
+
 function cacheParts(spec: JobSpec, counts: DatasetCounts): readonly MemoryPart[] {
   const { ratio } = spec.cache;
-  const budget = trainersOf(spec) * spec.resources.deviceMemoryBytes;
-  if (ratio === automaticRatio && budget === 0) return [];
-  // Devices with memory of their own hold theirs there (docs/gpu.md).
-  if (ratio === 0 || hasOwnMemory(spec.resources)) return [];
-  const rows = Math.floor(ratio * counts.numNodes);
-  const given = trainersOf(spec) * rows * rowBytesOf(spec, counts);
+  const bytes = cacheBytesOf(spec, counts);
+  if (bytes === 0) return [];
+  // One that lies beside a history is shared as that is.
+  const copies = sharesHistory(spec) ? 1 : trainersOf(spec);
   return [
     {
       name: 'cached feature rows',
-      bytes: ratio === automaticRatio ? budget : given,
+      bytes: copies * bytes,
       isBound: ratio === automaticRatio,
       field: ratio === automaticRatio ? 'resources.device_memory_bytes' : 'cache.ratio',
       remedy: 'rows that are not cached are read from the page cache and the disk',

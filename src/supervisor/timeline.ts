@@ -10,8 +10,8 @@ export const stretchesMax = 240;
 /** Of all stretches together: a message of 4 MiB holds so many. */
 const timesMax = 20_000;
 
-/** All numbers of an executor's times: they add up from stretch to stretch. */
-type Amount = Exclude<keyof ExecutorTimes, 'role' | 'device'>;
+/** Numbers of an executor's times that add up from stretch to stretch; others are of the end. */
+type Amount = Exclude<keyof ExecutorTimes, 'role' | 'device' | 'cacheBorder' | 'cacheGivenUpRows'>;
 type Times = { -readonly [K in keyof ExecutorTimes]: ExecutorTimes[K] };
 
 /** As it is kept in a file. */
@@ -160,6 +160,7 @@ function add(executors: Map<string, Times>, times: ExecutorTimes): void {
     executors.set(key, { ...times });
     return;
   }
-  const { role, device, ...amounts } = times;
+  const { role, device, cacheBorder, cacheGivenUpRows, ...amounts } = times;
   for (const amount of Object.keys(amounts) as Amount[]) known[amount] += times[amount];
+  Object.assign(known, { cacheBorder, cacheGivenUpRows });
 }

@@ -44,20 +44,25 @@ const common: SpecInit = {
 };
 const training = { batchSize: 4, randomSeed: 7n, epochs };
 
+/** Of cora: what a cached row takes of the memory in which embeddings lie. */
+const featureBytes = 1433 * 4;
+
+/** Embeddings take a few rows of the cache. */
 const sage: SpecInit = {
   ...common,
   model: { type: ModelType.GRAPHSAGE, hiddenDim: 16, dropout: 0.5 },
   sampling: { fanouts: [10, 5] },
   cache: { ratio: 0.2 },
   training,
-  history: { staleSteps: 20n, gradientShare: 0.9 },
+  history: { staleSteps: 20n, gradientShare: 0.9, maxBytes: 60_000n },
 };
 
-/** Several levels, batches of a step that see the same, a buffer that goes round. */
+/** Several levels, batches of a step that see the same, a buffer that goes round; one row stays. */
 const deep: SpecInit = {
   ...common,
   model: { type: ModelType.GATV2, hiddenDim: 16, heads: 2, dropout: 0.3 },
   sampling: { fanouts: [5, 4, 3] },
+  cache: { ratio: 0.003 },
   training: { ...training, batchesPerStep: 3 },
   history: {
     staleSteps: 6n,
@@ -78,6 +83,14 @@ async function run(spec: SpecInit, disturb?: (id: string) => Promise<unknown>): 
   const job = await daemon.succeeded(id);
   expectEveryBatchOnce(job, batchesPerEpoch);
   return job;
+}
+
+/** What the Trainers' caches hold at the end, and what they have given up. */
+function bordersOf(job: Job): readonly (readonly [number, number])[] {
+  const times = job.epochs.at(-1)?.executorTimes ?? [];
+  return times
+    .filter(({ role }) => role !== SAMPLER)
+    .map(({ cacheBorder, cacheGivenUpRows }) => [Number(cacheBorder), Number(cacheGivenUpRows)]);
 }
 
 function expectSame(job: Job, expected: Job): void {
@@ -146,9 +159,35 @@ describe.each([
   });
 });
 
+test('embeddings displace cached features, and no bit depends on the border', async () => {
+  const expected = await run({ ...deep, ...pair, cache: { ratio: 0 } });
+  expect(bordersOf(expected)).toEqual([[0, 0]]);
+  for (const [ratio, rows] of [
+    [0.001, 2],
+    [0.003, 8],
+    [0.2, 541],
+  ] as const) {
+    const job = await run({ ...deep, ...crew(1, 2), cache: { ratio } });
+    expectSame(job, expected);
+    // Of 40,000 bytes for embeddings all were taken; one memory for both Trainers.
+    const left = Math.floor((Math.max(40_000, rows * featureBytes) - 40_000) / featureBytes);
+    expect(bordersOf(job)).toEqual([
+      [left, rows - left],
+      [left, rows - left],
+    ]);
+    const times = job.epochs.flatMap(({ executorTimes }) => executorTimes);
+    expect(times.some(({ cachedRows }) => cachedRows > 0n)).toBe(true);
+  }
+});
+
 test('relaxed, each of several Trainers has a history of its own, also with a delay', async () => {
   const { history } = sage;
   const relaxed = { ...training, staleness: 2, determinism: Determinism.RELAXED };
-  const job = await run({ ...sage, ...crew(1, 3), training: relaxed, history });
+  const small = { ratio: 0.01 };
+  const job = await run({ ...sage, ...crew(1, 3), training: relaxed, history, cache: small });
   expect(job.state).toBe(JobState.SUCCEEDED);
+  for (const [border, givenUp] of bordersOf(job)) {
+    expect(border + givenUp).toBe(27);
+    expect(givenUp).toBeGreaterThan(0);
+  }
 });

@@ -58,7 +58,10 @@ const spec = {
   lowWater: 1,
   stopPatience: 2,
   stopMinDelta: 0.01,
-  history: { bytes: 0, staleVersions: 0, startVersion: 0, rowBytes: 0, levels: 0, numNodes: 0 },
+  history: {
+    ...{ bytes: 0, staleVersions: 0, startVersion: 0, rowBytes: 0, levels: 0, numNodes: 0 },
+    ...{ featureBytes: 0, cacheRows: 0 },
+  },
   ...{ localityScale: 16, localityAdapts: 0 },
 } as const;
 

@@ -5,7 +5,10 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <numeric>
 #include <string>
+
+#include "core/base/check.h"
 
 namespace gnnd {
 namespace {
@@ -69,6 +72,32 @@ Result<Mapping> Mapping::Ring(int fd, uint64_t offset, uint64_t bytes) {
   Mapping mapping;
   mapping.data_ = mapping.mapped_ = static_cast<std::byte*>(address);
   mapping.size_ = mapping.mapped_bytes_ = bytes;
+  return mapping;
+}
+
+Result<Mapping> Mapping::Stretch(int fd, uint64_t offset, uint64_t bytes, const Congruence& at) {
+  // Each page starts at another residue, until all that there are have been.
+  const uint64_t residues = at.modulus / std::gcd(at.modulus, kPageBytes);
+  const uint64_t room = RoundUp(bytes, kPageBytes) + residues * kPageBytes;
+  void* address = mmap(reinterpret_cast<void*>(at.near), room, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) {
+    return SystemError(Code::kIo, "reserving " + std::to_string(room) + " addresses");
+  }
+  Mapping mapping;
+  mapping.mapped_ = static_cast<std::byte*>(address);
+  mapping.mapped_bytes_ = room;
+  std::byte* start = mapping.mapped_;
+  for (uint64_t i = 0; i < residues; ++i, start += kPageBytes) {
+    if (reinterpret_cast<uintptr_t>(start) % at.modulus == at.residue % at.modulus) break;
+  }
+  GNND_CHECK(start < mapping.mapped_ + residues * kPageBytes);
+  if (mmap(start, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, static_cast<off_t>(offset)) ==
+      MAP_FAILED) {
+    return SystemError(Code::kIo, "mmap of a stretch of " + std::to_string(bytes) + " bytes");
+  }
+  mapping.data_ = start;
+  mapping.size_ = bytes;
   return mapping;
 }
 

@@ -29,6 +29,13 @@ struct Reserve {
   uintptr_t near = 0;
 };
 
+// Which addresses will do; and where they are wished for.
+struct Congruence {
+  uint64_t modulus = 1;
+  uint64_t residue = 0;
+  uintptr_t near = 0;
+};
+
 // One mapping; unmapped when destroyed. Move-only.
 class Mapping {
  public:
@@ -47,6 +54,11 @@ class Mapping {
 
   // A stretch of what a device has to map, shared with the kernel, read and written. kIo.
   static Result<Mapping> Ring(int fd, uint64_t offset, uint64_t bytes);
+
+  // These bytes of `fd`, from a page on, to be read only, at an address `residue` above a multiple
+  // of `modulus`, if their greatest common divisor with a page allows. Its pages are those of the
+  // file wherever else that is mapped. kIo.
+  static Result<Mapping> Stretch(int fd, uint64_t offset, uint64_t bytes, const Congruence& at);
 
   // Zeroed private memory, reserved and not touched: costs what is written. kShmAllocationFailed.
   static Result<Mapping> Anonymous(uint64_t bytes, const Reserve& reserve = {});

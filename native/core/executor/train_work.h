@@ -108,10 +108,11 @@ inline constexpr uint32_t kExtractBuffers = 2;
 
 // What an Extract did, and what there is to extract from.
 struct ExtractReport {
-  TierTraffic traffic;         // rows of the sample's input nodes
-  uint64_t cache_rows = 0;     // of the Trainer's cache
-  uint64_t cache_fill_ns = 0;  // once, when it was made
-  uint64_t work_bytes = 0;     // memory that batches have taken so far, the cache aside
+  TierTraffic traffic;               // rows of the sample's input nodes
+  uint64_t cache_rows = 0;           // of the Trainer's cache, as large as it ever is
+  uint64_t cache_given_up_rows = 0;  // of these, whose memory embeddings have taken
+  uint64_t cache_fill_ns = 0;        // once, when it was made
+  uint64_t work_bytes = 0;           // memory that batches have taken so far, the cache aside
   // Of rows beyond a device's own cache: those that the device read from the host's memory by
   // itself, and those that the host gathered and copied to it.
   uint64_t bus_rows = 0;

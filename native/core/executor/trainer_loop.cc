@@ -256,6 +256,7 @@ class TrainerLoop {
     log.Add(Counter::kRowWaitNs, report.row_wait_ns);
     log.Add(Counter::kDeviceExtractNs, report.device_ns);
     log.Raise(Counter::kCacheRows, report.cache_rows);
+    log.Raise(Counter::kCacheGivenUpRows, report.cache_given_up_rows);
     log.Raise(Counter::kCacheFillNs, report.cache_fill_ns);
     log.Raise(Counter::kWorkBytes, report.work_bytes);
     log.RaiseDeviceUse(report.device);

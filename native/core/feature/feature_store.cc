@@ -30,6 +30,7 @@ Status CheckOptions(const FeatureStore::Options& options) {
        (host.dim() != options.features.dim() || host.type() != options.features.type()))) {
     return invalid("the host tier's rows are of other features");
   }
+  if (options.lent != nullptr && host.num_rows() > 0) return invalid("a lent cache beside others");
   for (const uint32_t node : options.order.first(options.cache_rows)) {
     if (node >= num_nodes) return invalid("node " + std::to_string(node) + " is not in the graph");
   }
@@ -48,11 +49,19 @@ Result<FeatureStore> FeatureStore::Create(const Options& options) {
   store.features_ = options.features;
   store.table_ = options.features;
   if (options.on_disk) Advise(options.features.bytes(), Advice::kRandom);
-  std::byte* cache = nullptr;
-  if (options.cache_rows > 0) cache = GNND_VALUE(store.AllocateNearTable(options.cache_rows));
+  const std::byte* cache = nullptr;
+  if (options.lent != nullptr) {
+    GNND_CHECK(BytesToRows(options.lent, options.features) == 0);
+    if (store.Reach(options.lent, options.cache_rows)) cache = options.lent;
+  } else if (options.cache_rows > 0) {
+    std::byte* own = GNND_VALUE(store.AllocateNearTable(options.cache_rows));
+    if (own != nullptr) {
+      CopyRows(options.features, options.order.first(options.cache_rows), own);
+    }
+    cache = own;
+  }
   if (cache != nullptr) {
-    CopyRows(options.features, options.order.first(options.cache_rows), cache);
-    store.cache_rows_ = options.cache_rows;
+    store.cache_rows_ = store.most_cache_rows_ = options.cache_rows;
     const uint64_t bytes = store.cache_bytes();
     const RowTable rows(options.features.type(), {cache, bytes}, options.features.dim());
     store.AddTier({Tier::kDevice, rows, options.cache_rows, true, store.first_cached_});
@@ -66,43 +75,56 @@ Result<FeatureStore> FeatureStore::Create(const Options& options) {
   return store;
 }
 
+uintptr_t AddressesNear(const RowTable& table, uint64_t bytes) {
+  const auto host = reinterpret_cast<uintptr_t>(table.row(0));
+  return host > 2 * bytes ? (host - 2 * bytes) / kHugePageBytes * kHugePageBytes : 0;
+}
+
+uint64_t BytesToRows(const std::byte* begin, const RowTable& table) {
+  const auto from = reinterpret_cast<uintptr_t>(begin);
+  const auto host = reinterpret_cast<uintptr_t>(table.row(0));
+  const uint64_t row_bytes = table.row_bytes();
+  if (from < host) return (host - from) % row_bytes;
+  return (row_bytes - (from - host) % row_bytes) % row_bytes;
+}
+
 Result<std::byte*> FeatureStore::AllocateNearTable(uint64_t rows) {
   const uint64_t row_bytes = features_.row_bytes();
   // Room to move the start to a whole number of rows from the table.
   const uint64_t bytes = RoundUp(rows * row_bytes + row_bytes, kHugePageBytes);
-  const auto host = reinterpret_cast<uintptr_t>(features_.row(0));
-  // A hint: just below the table, where the kernel puts the next mapping anyway.
-  const uintptr_t wish =
-      host > 2 * bytes ? (host - 2 * bytes) / kHugePageBytes * kHugePageBytes : 0;
-  Result<Mapping> memory = Mapping::Anonymous(bytes, {.near = wish});
+  Result<Mapping> memory = Mapping::Anonymous(bytes, {.near = AddressesNear(features_, bytes)});
   if (!memory.ok()) return Status(memory.status().code(), "a cache: " + memory.status().message());
+  std::byte* cache = memory->data() + BytesToRows(memory->data(), features_);
+  if (!Reach(cache, rows)) return nullptr;
   memory_ = std::move(*memory);
-  const auto begin = reinterpret_cast<uintptr_t>(memory_.data());
-  // The first place from `begin` on that is a whole number of rows away from the table.
-  const bool below = begin < host;
-  const uintptr_t skew =
-      below ? (host - begin) % row_bytes : (row_bytes - (begin - host) % row_bytes) % row_bytes;
-  const uintptr_t start = begin + skew;
-  const uint64_t distance = (below ? host - start : start - host) / row_bytes;
-  const uint64_t num_nodes = features_.num_rows();
-  const uint64_t end = distance + (below ? num_nodes : rows);
-  if (end > std::numeric_limits<uint32_t>::max()) {
-    memory_ = Mapping();
-    return nullptr;
-  }
+  return cache;
+}
+
+bool FeatureStore::Reach(const std::byte* cache, uint64_t rows) {
+  const std::byte* const host = features_.row(0);
+  const bool below = reinterpret_cast<uintptr_t>(cache) < reinterpret_cast<uintptr_t>(host);
+  const auto bytes = static_cast<uint64_t>(below ? host - cache : cache - host);
+  const uint64_t distance = bytes / features_.row_bytes();
+  const uint64_t end = distance + (below ? features_.num_rows() : rows);
+  if (end > std::numeric_limits<uint32_t>::max()) return false;
   first_cached_ = below ? 0 : static_cast<uint32_t>(distance);
   first_host_ = below ? static_cast<uint32_t>(distance) : 0;
-  auto* cache = reinterpret_cast<std::byte*>(start);
-  const std::byte* first = below ? cache : features_.row(0);
-  table_ = RowTable(features_.type(), {first, end * row_bytes}, features_.dim());
-  return cache;
+  const std::byte* first = below ? cache : host;
+  table_ = RowTable(features_.type(), {first, end * features_.row_bytes()}, features_.dim());
+  return true;
+}
+
+void FeatureStore::set_border(uint64_t rank) {
+  if (most_cache_rows_ == 0) return;
+  GNND_CHECK(flat_);
+  cache_rows_ = tiers_[0].end_rank = std::min(rank, most_cache_rows_);
 }
 
 std::span<const uint32_t> FeatureStore::Locate(std::span<const uint32_t> nodes,
                                                std::span<const uint32_t> ranks,
                                                uint32_t* scratch) const {
   GNND_CHECK(flat_);
-  if (cache_rows_ == 0) return nodes;
+  if (most_cache_rows_ == 0) return nodes;
   GNND_CHECK(ranks.empty() || ranks.size() == nodes.size());
   if (ranks.empty()) {
     for (size_t i = 0; i < nodes.size(); ++i) scratch[i] = first_host_ + nodes[i];

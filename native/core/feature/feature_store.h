@@ -63,6 +63,12 @@ struct RowPlace {
   bool operator==(const RowPlace&) const = default;
 };
 
+// Addresses just below a table, where the kernel puts the next mapping anyway: to be wished for.
+uintptr_t AddressesNear(const RowTable& table, uint64_t bytes);
+
+// Bytes from `begin` to the first place on that is a whole number of rows away from the table.
+uint64_t BytesToRows(const std::byte* begin, const RowTable& table);
+
 // The tiers of one Trainer's features, the fastest first; the last one has every node's row.
 //
 // On a CPU device there are two, and the store is *flat*: its cache is a private, dense copy of the
@@ -83,6 +89,9 @@ class FeatureStore {
     // Rows of the first ranks in the host's memory (host_tier.h), borrowed likewise; may be empty.
     // Records must be marked that far.
     RowTable host{};
+    // The cached rows lie in memory of others (history_cache.h), from here on, a whole number of
+    // rows away from the table, and are there already; null: Create makes and fills a cache.
+    const std::byte* lent = nullptr;
   };
 
   FeatureStore() = default;
@@ -102,6 +111,11 @@ class FeatureStore {
   }
 
   uint64_t cache_rows() const { return cache_rows_; }
+  // That, before there was a border.
+  uint64_t most_cache_rows() const { return most_cache_rows_; }
+  // From the next read on, rows of these ranks and higher ones come from behind the cache, whatever
+  // lies in it. REQUIRES: a flat store.
+  void set_border(uint64_t rank);
   uint64_t cache_bytes() const { return cache_rows_ * features_.row_bytes(); }
   bool on_disk() const { return num_tiers_ > 0 && tiers_[num_tiers_ - 1].kind == Tier::kDisk; }
 
@@ -135,6 +149,8 @@ class FeatureStore {
 
   // Null when no addresses within reach of the table are free.
   Result<std::byte*> AllocateNearTable(uint64_t rows);
+  // Numbers rows of both, if they are within reach of each other.
+  bool Reach(const std::byte* cache, uint64_t rows);
   void AddTier(const TierRows& tier) { tiers_[num_tiers_++] = tier; }
 
   RowTable features_;
@@ -142,7 +158,8 @@ class FeatureStore {
   TierRows tiers_[kMostTiers];
   uint32_t num_tiers_ = 0;
   bool flat_ = true;
-  uint64_t cache_rows_ = 0;
+  uint64_t most_cache_rows_ = 0;
+  uint64_t cache_rows_ = 0;    // the border: rows of lower ranks are read there
   uint32_t first_cached_ = 0;  // row number of rank 0
   uint32_t first_host_ = 0;    // row number of node 0
   Mapping memory_;

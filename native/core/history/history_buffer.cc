@@ -26,8 +26,13 @@ Places PlacesOf(const HistoryShape& shape) {
   at.places_at = RoundUp(uint64_t{shape.levels} * shape.num_nodes * sizeof(uint32_t), kPageBytes);
   const uint64_t places = HistoryBuffer::MostPlaces(shape) * sizeof(HistoryBuffer::Place);
   at.rows_at = RoundUp(at.places_at + places, kPageBytes);
-  at.total_bytes = at.rows_at + RoundUp(std::max<uint64_t>(1, shape.bytes), kPageBytes);
+  at.total_bytes = at.rows_at + HistoryBuffer::RowsBytes(shape);
   return at;
+}
+
+// Of embeddings and features.
+uint64_t SharedBytes(const HistoryShape& shape) {
+  return std::max(shape.bytes, shape.feature_rows * shape.feature_bytes);
 }
 
 }  // namespace
@@ -63,14 +68,23 @@ HistoryVerdict JudgeByGradient(std::span<const float> norms, std::span<const uin
 uint64_t HistoryBuffer::Pitch(uint32_t row_bytes) { return RoundUp(row_bytes, 16); }
 
 uint64_t HistoryBuffer::MostPlaces(const HistoryShape& shape) {
-  GNND_CHECK(shape.embedding_bytes > 0 && shape.max_share >= 0 && shape.max_share <= 1);
+  GNND_CHECK(shape.embedding_bytes > 0);
   if (shape.t_stale == 0) return 0;
-  const auto most_bytes = static_cast<uint64_t>(shape.max_share * static_cast<double>(shape.bytes));
   // Places are 32 bits, one number of which says "none".
-  return std::min<uint64_t>(most_bytes / Pitch(shape.embedding_bytes), kNoEmbedding - 1);
+  return std::min<uint64_t>(shape.bytes / Pitch(shape.embedding_bytes), kNoEmbedding - 1);
 }
 
 uint64_t HistoryBuffer::BytesOf(const HistoryShape& shape) { return PlacesOf(shape).total_bytes; }
+
+uint64_t HistoryBuffer::RowsAt(const HistoryShape& shape) { return PlacesOf(shape).rows_at; }
+
+uint64_t HistoryBuffer::FeatureSlack(const HistoryShape& shape) {
+  return shape.feature_rows == 0 ? 0 : RoundUp(shape.feature_bytes, kPageBytes);
+}
+
+uint64_t HistoryBuffer::RowsBytes(const HistoryShape& shape) {
+  return RoundUp(std::max<uint64_t>(1, SharedBytes(shape)), kPageBytes) + FeatureSlack(shape);
+}
 
 HistoryBuffer::HistoryBuffer(const HistoryShape& shape) : HistoryBuffer(shape, nullptr) {
   own_ = AnonymousOrThrow(BytesOf(shape));
@@ -80,7 +94,6 @@ HistoryBuffer::HistoryBuffer(const HistoryShape& shape) : HistoryBuffer(shape, n
 HistoryBuffer::HistoryBuffer(const HistoryShape& shape, std::byte* memory)
     : shape_(shape),
       embedding_pitch_(Pitch(shape.embedding_bytes)),
-      feature_pitch_(Pitch(shape.feature_bytes)),
       most_places_(MostPlaces(shape)) {
   if (memory != nullptr) UseMemory(memory);
 }
@@ -90,27 +103,31 @@ void HistoryBuffer::UseMemory(std::byte* memory) {
   place_of_ = reinterpret_cast<uint32_t*>(memory);
   places_ = reinterpret_cast<Place*>(memory + at.places_at);
   rows_ = memory + at.rows_at;
+  embeddings_end_ = memory + at.total_bytes;
 }
 
 uint64_t HistoryBuffer::features() const {
-  if (shape_.feature_bytes == 0) return 0;
-  const uint64_t left = shape_.bytes - state_.extent * embedding_pitch_;
-  return std::min<uint64_t>(shape_.num_nodes, left / feature_pitch_);
+  if (shape_.feature_rows == 0) return 0;
+  const uint64_t left = SharedBytes(shape_) - state_.extent * embedding_pitch_;
+  return std::min(shape_.feature_rows, left / shape_.feature_bytes);
 }
 
-std::span<std::byte> HistoryBuffer::feature(uint64_t rank) {
-  GNND_CHECK(rank < features());
-  return {rows_ + shape_.bytes - (rank + 1) * feature_pitch_, shape_.feature_bytes};
+std::byte* HistoryBuffer::features_at(uint64_t skew) {
+  GNND_CHECK(skew < FeatureSlack(shape_));
+  return rows_ + skew;
+}
+
+std::byte* HistoryBuffer::EmbeddingAt(uint32_t place) const {
+  GNND_CHECK(place < state_.extent);
+  return embeddings_end_ - (uint64_t{place} + 1) * embedding_pitch_;
 }
 
 std::span<std::byte> HistoryBuffer::embedding_to_write(uint32_t place) {
-  GNND_CHECK(place < state_.extent);
-  return {rows_ + place * embedding_pitch_, shape_.embedding_bytes};
+  return {EmbeddingAt(place), shape_.embedding_bytes};
 }
 
 std::span<const std::byte> HistoryBuffer::embedding(uint32_t place) const {
-  GNND_CHECK(place < state_.extent);
-  return {rows_ + place * embedding_pitch_, shape_.embedding_bytes};
+  return {EmbeddingAt(place), shape_.embedding_bytes};
 }
 
 uint32_t& HistoryBuffer::PlaceOf(uint32_t level, uint32_t node) const {

@@ -34,15 +34,17 @@ inline constexpr uint64_t kNoStale = UINT64_MAX;      // embeddings never grow t
 inline constexpr uint32_t kNoEmbedding = UINT32_MAX;  // of places: there is none
 
 struct HistoryShape {
-  uint64_t bytes = 0;  // of rows: embeddings and features
+  uint64_t bytes = 0;  // that embeddings may take
   uint32_t embedding_bytes = 0;
-  uint32_t feature_bytes = 0;  // 0: embeddings have the bytes for themselves
-  uint32_t levels = 1;         // that keep embeddings; all equally wide
+  // Cached feature rows in the same allocation, which is as large as the larger of both: so many as
+  // long as embeddings leave them room; 0: there are none.
+  uint64_t feature_rows = 0;
+  uint32_t feature_bytes = 0;
+  uint32_t levels = 1;  // that keep embeddings; all equally wide
   uint32_t num_nodes = 0;
   uint64_t t_stale = 0;  // versions that an embedding may be old; 0: nothing is stored
   // Versions before this one store nothing: embeddings change too much at first.
   uint64_t start_version = 0;
-  double max_share = 0.5;  // of the bytes that embeddings may take
 };
 
 // All that changes but what the arrays hold: the same state and the same calls give the same state.
@@ -56,9 +58,14 @@ struct HistoryState {
   bool operator==(const HistoryState&) const = default;
 };
 
-// Embeddings grow from the first byte of the rows, cached feature rows lie at their end, the
-// hottest last: the rank below `features()` is there. Embeddings are written behind one another,
-// round and round; where they reach feature rows, the coldest of these are given up for good.
+// Two ends of one allocation: cached feature rows lie from its start on in the order of their
+// ranks, the hottest first; embeddings grow from its end towards them, and round and round in what
+// they have reached. Where they reach feature rows, the coldest
+// of these are given up for good: `features()`, the border in rank space, falls. It follows from
+// the places that were ever written, so it is a function of the calls as everything else here.
+//
+// Feature rows lie as in a table, without gaps, and may begin some bytes later, so that they are a
+// whole number of rows away from the table of all rows (FeatureStore).
 //
 // An embedding is found while its place still holds it and its age, in versions, is at most
 // t_stale. So whatever is overwritten or too old disappears by itself, and nobody sweeps. Every
@@ -88,11 +95,17 @@ class HistoryBuffer {
   const HistoryState& state() const { return state_; }
   void set_state(const HistoryState& state) { state_ = state; }
 
-  // Feature rows there is room for: ranks below it. They begin with as many as fit at all; whoever
-  // owns the buffer fills them.
+  // Where the rows begin in the memory, from a page on, and how many bytes they take with all that
+  // lies between them.
+  static uint64_t RowsAt(const HistoryShape& shape);
+  static uint64_t RowsBytes(const HistoryShape& shape);
+  // The bytes before feature rows may be fewer than this; a page at least.
+  static uint64_t FeatureSlack(const HistoryShape& shape);
+
+  // Feature rows there is room for: ranks below it. Whoever owns the buffer fills them.
   uint64_t features() const;
-  // REQUIRES: rank < features().
-  std::span<std::byte> feature(uint64_t rank);
+  // The row of rank 0, behind so many bytes. REQUIRES: skew < FeatureSlack.
+  std::byte* features_at(uint64_t skew);
 
   // Where the embedding of a node lies, however old it is.
   std::optional<uint32_t> Held(uint32_t level, uint32_t node) const;
@@ -128,19 +141,20 @@ class HistoryBuffer {
 
  private:
   void UseMemory(std::byte* memory);
+  std::byte* EmbeddingAt(uint32_t place) const;
   bool IsFresh(const Place& place, uint64_t version) const;
   uint32_t& PlaceOf(uint32_t level, uint32_t node) const;
   void AskForStored(uint32_t level, std::span<const uint32_t> nodes, uint64_t begin) const;
 
   HistoryShape shape_;
   uint64_t embedding_pitch_;
-  uint64_t feature_pitch_;
   uint64_t most_places_;
   HistoryState state_;
   Mapping own_;
   uint32_t* place_of_ = nullptr;  // [levels][num_nodes], one more than the place; 0: none
   Place* places_ = nullptr;       // [most_places]
-  std::byte* rows_ = nullptr;     // [bytes]
+  std::byte* rows_ = nullptr;     // [RowsBytes]
+  std::byte* embeddings_end_ = nullptr;
 };
 
 }  // namespace gnnd

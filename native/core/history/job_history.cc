@@ -15,6 +15,9 @@ namespace {
 constexpr uint64_t kLockSliceNs = kNsPerSecond;
 constexpr int kLockTries = 10;
 
+// Of features that are filled in under the mutex at once.
+constexpr uint64_t kFillBytes = uint64_t{16} << 20;
+
 // What precedes the places in an image; a saved place is a HistoryBuffer::Place and its row, in the
 // order of places, with the number of places that are left out before it.
 struct SavedHeader {
@@ -51,8 +54,15 @@ HistoryShape ShapeOf(const HistoryConfig& config) {
   shape.num_nodes = config.num_nodes;
   shape.t_stale = config.t_stale;
   shape.start_version = config.start_version;
-  shape.max_share = 1;
+  shape.feature_rows = config.cache_rows;
+  shape.feature_bytes = config.feature_bytes;
   return shape;
+}
+
+HistoryConfig WithoutCache(HistoryConfig config) {
+  config.feature_bytes = 0;
+  config.cache_rows = 0;
+  return config;
 }
 
 uint64_t JobHistory::NoteBytes(const HistoryConfig& config) {
@@ -81,8 +91,8 @@ JobHistory::JobHistory(const HistoryConfig& config, uint32_t group, std::byte* m
   buffer_.set_state(point().state);
 }
 
-JobHistory::JobHistory(const HistoryConfig& config)
-    : JobHistory(config, AnonymousOrThrow(BytesOf(config, 1))) {}
+JobHistory::JobHistory(const HistoryConfig& config, uintptr_t near)
+    : JobHistory(config, AnonymousOrThrow(BytesOf(config, 1), {.near = near})) {}
 
 JobHistory::JobHistory(const HistoryConfig& config, Mapping own)
     : JobHistory(config, 1, own.data()) {
@@ -161,16 +171,18 @@ void JobHistory::BringUp() {
   note.header->tag.store(0, std::memory_order_relaxed);
 }
 
+// Of an owner that died there is nothing to repair: the point is where it stood, and features are
+// counted as filled once they are.
+Status JobHistory::Lock() {
+  for (int i = 0; i < kLockTries; ++i) {
+    if (header_->mutex.Lock(kLockSliceNs) != LockResult::kTimedOut) return Status::Ok();
+  }
+  return Status(Code::kAborted, "another process kept the history's mutex");
+}
+
 Status JobHistory::BringTo(uint64_t version, uint32_t batches_before) {
   if (point().version != version) {
-    LockResult locked = LockResult::kTimedOut;
-    for (int i = 0; i < kLockTries && locked == LockResult::kTimedOut; ++i) {
-      locked = header_->mutex.Lock(kLockSliceNs);
-    }
-    // Of an owner that died there is nothing to repair: the point is where it stood.
-    if (locked == LockResult::kTimedOut) {
-      return Status(Code::kAborted, "another process kept the history's mutex");
-    }
+    GNND_TRY(Lock());
     Status status = CarryAll(version, batches_before);
     header_->mutex.Unlock();
     GNND_TRY(status);
@@ -204,6 +216,54 @@ Status JobHistory::CarryAll(uint64_t version, uint32_t batches_before) {
   }
   MoveTo({version, 0, buffer_.state()});
   return Status::Ok();
+}
+
+// ---- cached feature rows ----------------------------------------------------------------------
+
+uint64_t JobHistory::FeaturesAt(const HistoryConfig& config) {
+  return RoundUp(sizeof(Header), kPageBytes) + HistoryBuffer::RowsAt(ShapeOf(config));
+}
+
+uint64_t JobHistory::FeaturesBytes(const HistoryConfig& config) {
+  return config.cache_rows * config.feature_bytes + HistoryBuffer::FeatureSlack(ShapeOf(config));
+}
+
+uint64_t JobHistory::features() const {
+  if (GNND_BROKEN("history-border")) return config_.cache_rows;
+  // Acquire: pairs with FillFeatures.
+  return std::min(header_->filled.load(std::memory_order_acquire), buffer_.features());
+}
+
+Status JobHistory::FillFeatures(uint64_t skew, const ReadRanks& read) {
+  const uint64_t at_once = std::max<uint64_t>(1, kFillBytes / config_.feature_bytes);
+  std::vector<std::byte> rows;
+  while (true) {
+    buffer_.set_state(point().state);
+    // Acquire: pairs with the release below, of others.
+    const uint64_t begin = header_->filled.load(std::memory_order_acquire);
+    const uint64_t wanted = std::min(begin + at_once, buffer_.features());
+    if (begin > 0 && header_->skew != skew) {
+      return Status(Code::kInternal, "another Trainer's features begin elsewhere in their page");
+    }
+    if (begin >= wanted) return Status::Ok();
+    rows.resize((wanted - begin) * config_.feature_bytes);
+    read(begin, wanted, rows.data());
+    GNND_TRY(Lock());
+    // Nobody carries anything over now, and all that was carried over whole is below the point;
+    // what somebody died at is carried over again, over these rows.
+    buffer_.set_state(point().state);
+    const uint64_t end = std::min(wanted, buffer_.features());
+    if (header_->filled.load(std::memory_order_relaxed) == begin && begin < end) {
+      if (begin == 0) header_->skew = skew;
+      std::memcpy(buffer_.features_at(skew) + begin * config_.feature_bytes, rows.data(),
+                  (end - begin) * config_.feature_bytes);
+      GNND_FAILPOINT("history.before_filled");
+      // Release: pairs with `features`.
+      header_->filled.store(end, std::memory_order_release);
+      GNND_FAILPOINT("history.after_filled");
+    }
+    header_->mutex.Unlock();
+  }
 }
 
 // ---- images -----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -21,6 +22,13 @@
 // who dies there has changed nothing that is not changed again in the same way (HistoryBuffer).
 //
 // A history of a Trainer's own lies in private memory; its notes count with its next batch.
+//
+// Cached feature rows may share the buffer. A batch at a version reads those below the border of
+// that version (HistoryBuffer::features). Embeddings are written over rows above the next version's
+// border only when that version is brought up, by when all batches before it were handed in: by
+// their Trainers, or, where a Trainer is dead and reaped and so reads no more, by others. Who may
+// still read a row, also one that was stopped for long, keeps its batch from being handed in, and
+// so the next version from being.
 
 namespace gnnd {
 
@@ -32,11 +40,17 @@ struct HistoryConfig {
   uint32_t row_bytes = 0;  // of an embedding
   uint32_t levels = 0;
   uint32_t num_nodes = 0;
-  uint32_t reserved = 0;
+  // Cached feature rows in the same memory, as many as embeddings leave room for: no bit depends on
+  // them. 0: there are none.
+  uint32_t feature_bytes = 0;
+  uint64_t cache_rows = 0;
 };
-static_assert(sizeof(HistoryConfig) == 40);
+static_assert(sizeof(HistoryConfig) == 48);
 
 HistoryShape ShapeOf(const HistoryConfig& config);
+
+// The same without cached feature rows: what decides a job's bits.
+HistoryConfig WithoutCache(HistoryConfig config);
 
 // What one batch changes, gathered before it counts.
 struct HistoryNote {
@@ -60,7 +74,8 @@ class JobHistory {
   // Over such memory, which must outlive it: BytesOf bytes from a page on.
   JobHistory(const HistoryConfig& config, uint32_t group, std::byte* memory);
   // Of this process alone. Throws std::bad_alloc.
-  explicit JobHistory(const HistoryConfig& config);
+  // `near`: addresses that are wished for.
+  explicit JobHistory(const HistoryConfig& config, uintptr_t near = 0);
 
   bool is_private() const { return own_.data() != nullptr; }
   const HistoryBuffer& buffer() const { return buffer_; }
@@ -75,6 +90,25 @@ class JobHistory {
   // What the batch at `place` of the group at `version` changes. Written again, it replaces what
   // was there.
   void Write(uint64_t version, uint32_t place, const HistoryNote& note);
+
+  // ---- cached feature rows
+
+  // Where the memory has them, from a page on, and bytes up to the last one's end, whatever comes
+  // before the first (HistoryBuffer::FeatureSlack).
+  static uint64_t FeaturesAt(const HistoryConfig& config);
+  static uint64_t FeaturesBytes(const HistoryConfig& config);
+  // The row of rank 0, behind so many bytes: the same of all who share it.
+  std::byte* features_at(uint64_t skew) { return buffer_.features_at(skew); }
+
+  // Reads rows of ranks begin to end - 1 into `to`.
+  using ReadRanks = std::function<void(uint64_t begin, uint64_t end, std::byte* to)>;
+  // When this returns, all rows are there for which there is room: the hottest first, a piece at a
+  // time, together with others who do the same, or died at it. What is slow about it, reading,
+  // keeps nobody's mutex. kInternal for another skew than that of others, kAborted as BringTo.
+  Status FillFeatures(uint64_t skew, const ReadRanks& read);
+  // The border: rows of ranks below may be read, at the version that this was brought to, until the
+  // batch at hand is handed in.
+  uint64_t features() const;
 
   // ---- images. REQUIRES: brought to the version that they are of.
 
@@ -99,6 +133,9 @@ class JobHistory {
     RobustMutex mutex;
     std::atomic<uint32_t> which;
     Point points[2];
+    // Ranks of features that were filled in, or more; never falls.
+    std::atomic<uint64_t> filled;
+    uint64_t skew;  // of features, once there are some
   };
   struct NoteHeader {
     std::atomic<uint64_t> tag;  // one more than the version; 0: not whole
@@ -114,6 +151,7 @@ class JobHistory {
   };
 
   JobHistory(const HistoryConfig& config, Mapping own);
+  Status Lock();
   static uint64_t NoteBytes(const HistoryConfig& config);
   Note NoteAt(uint32_t place) const;
   const Point& point() const;

@@ -108,7 +108,7 @@ ImageShape ShapeOf(const SegmentConfig& config) {
   shape.evaluate_every = config.evaluate_every;
   shape.stop_patience = config.early_stop.patience;
   shape.stop_min_delta = config.early_stop.min_delta;
-  shape.history_bytes = JobHistory::BytesOf(config.history, config.group);
+  shape.history_bytes = JobHistory::BytesOf(WithoutCache(config.history), config.group);
   shape.locality = uint64_t{config.locality.adapts} << 32 | config.locality.scale;
   return shape;
 }

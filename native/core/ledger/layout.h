@@ -20,7 +20,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 13;
+inline constexpr uint32_t kSegmentAbi = 14;
 // As many as a job spec can ask for. What grows with it (a turn word a device, a count an epoch and
 // device) is laid out by the job's own number.
 inline constexpr uint32_t kMaxDevices = 1024;
@@ -108,9 +108,10 @@ enum class Counter : uint32_t {
   kRowWaitNs = 70,  // what the costs of a placement come to for rows beyond a device's own
   // Rows computed anew beside the embedding that was there of them.
   kHistoryCompared = 71,
-  kHistorySimilar = 72,  // of these, such of a cosine of at least 0.8
-  kHistoryCosine = 73,   // sum of the cosines, in millionths
-  kHistoryLag = 74,      // sum of the older ones' ages
+  kHistorySimilar = 72,    // of these, such of a cosine of at least 0.8
+  kHistoryCosine = 73,     // sum of the cosines, in millionths
+  kHistoryLag = 74,        // sum of the older ones' ages
+  kCacheGivenUpRows = 75,  // of kCacheRows, whose memory embeddings have taken; its largest value
 };
 inline constexpr uint32_t kHistoryBuckets = 8;
 constexpr Counter CounterAt(Counter first, uint32_t index) {
@@ -182,7 +183,7 @@ struct SegmentConfig {
   HistoryConfig history;  // that all Trainers share; none where each has its own
   LocalityConfig locality;
 };
-static_assert(sizeof(SegmentConfig) == 176);
+static_assert(sizeof(SegmentConfig) == 184);
 
 // One cache line per word that different processes write often.
 struct alignas(64) SharedEvent {

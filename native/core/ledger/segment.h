@@ -407,6 +407,7 @@ class Segment {
   std::byte* history() const {
     return config().history.bytes == 0 ? nullptr : mapping_.data() + layout_.history_at;
   }
+  uint64_t history_offset() const { return layout_.history_at; }  // within the memfd
   std::span<std::byte> slot(uint64_t slot_index) const;
   uint64_t slot_offset(uint64_t slot_index) const;  // within the memfd
 

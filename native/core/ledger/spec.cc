@@ -111,6 +111,11 @@ Status CheckHistory(const SegmentSpec& spec) {
   GNND_TRY(CheckRange("history.row_bytes", history.row_bytes, 1, 1U << 24));
   GNND_TRY(CheckRange("history.levels", history.levels, 1, 32));
   GNND_TRY(CheckRange("history.num_nodes", history.num_nodes, 1, UINT32_MAX - 1));
+  GNND_TRY(CheckRange("history.cache_rows", history.cache_rows, 0, history.num_nodes));
+  if (history.cache_rows > 0) {
+    GNND_TRY(CheckRange("history.feature_bytes", history.feature_bytes, 1,
+                        kMaxSegmentBytes / history.num_nodes));
+  }
   // A batch sees what was stored up to the version that it is computed on, and no note may be
   // written over before that is carried over.
   GNND_TRY(CheckRange("staleness", spec.staleness, 0, 0));

@@ -225,8 +225,9 @@ inline constexpr const char* kCounterNames[] = {"batchesSampled",
                                                 "historyCompared",
                                                 "historySimilar",
                                                 "historyCosine",
-                                                "historyLag"};
-static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kHistoryLag) + 1);
+                                                "historyLag",
+                                                "cacheGivenUpRows"};
+static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kCacheGivenUpRows) + 1);
 static_assert(std::size(kCounterNames) <= kNumCounters);
 
 inline std::string NameOfActivity(uint32_t activity) {

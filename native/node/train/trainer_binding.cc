@@ -238,10 +238,11 @@ Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
 }
 
 HistoryUse HistoryOf(const HistoryOptions& options, const Segment& segment) {
-  HistoryUse use{options.own, nullptr, 1, options.levels, options.p_grad};
+  HistoryUse use{options.own, nullptr, {}, 1, options.levels, options.p_grad};
   if (segment.history() == nullptr) return use;
   use.config = segment.config().history;
   use.shared = segment.history();
+  use.file = {segment.fd(), segment.history_offset()};
   use.group = segment.config().group;
   return use;
 }
@@ -287,7 +288,8 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
     train.hot_order = hot.order();
     train.hot_ranks = hot.ranks();
     if (opened.device == nullptr) {
-      train.cache_rows = options.cache.rows;
+      // Unless they lie in history's memory.
+      train.cache_rows = train.history.config.cache_rows > 0 ? 0 : options.cache.rows;
     } else {
       train.device.cache_bytes = options.cache.rows * train.features.row_bytes();
       train.device.placement = options.cache.placement;

@@ -9,10 +9,12 @@
 #include <set>
 #include <vector>
 
+#include "device_data.h"
 #include "history_options.h"
 #include "partition.h"
 #include "test/support/record_builder.h"
 #include "train/torch_work.h"
+#include "training_loop.h"
 
 namespace gnnd {
 namespace {
@@ -305,6 +307,54 @@ TEST_CASE("history: rows that are computed again are compared with what was stor
     CHECK(again.similar <= again.compared);
     if (!learns) CHECK(again.similar == again.compared);
   }
+}
+
+TEST_CASE("history: cached features in its memory give way to embeddings, and decide no bit") {
+  for (const bool is_half : {false, true}) {
+    for (const ModelType type : kModels) {
+      CAPTURE(is_half);
+      CAPTURE(static_cast<uint32_t>(type));
+      test::Data data(12);
+      data.AddSamples(type == ModelType::kGcn);
+      TrainOptions options = WithHistory(data.Options(type, is_half), 0b10, 0.9, 100);
+      HistoryConfig& config = options.history.config;
+      // As many embeddings as take the place of all but seven cached rows.
+      config.feature_bytes = test::kDim * (is_half ? 2 : 4);
+      const uint64_t places = (test::kCached - 7) * config.feature_bytes / config.row_bytes;
+      config.bytes = places * config.row_bytes;
+      test::Loop without(options);
+      config.cache_rows = test::kCached;
+      test::Loop beside(options);
+      uint64_t border = test::kCached;
+      for (uint32_t round = 0; round < 20; ++round) {
+        for (const Sample& sample : data.samples) {
+          without.Step(sample);
+          beside.Step(sample);
+          REQUIRE(test::SameBits(beside.parameters(), without.parameters()));
+          const ExtractReport& report = beside.extracted();
+          CHECK(report.cache_rows == test::kCached);
+          CHECK(test::kCached - report.cache_given_up_rows <= border);
+          border = test::kCached - report.cache_given_up_rows;
+          CHECK(report.traffic.rows[static_cast<uint32_t>(Tier::kDevice)] <= border);
+        }
+      }
+      CHECK(border < test::kCached);
+      CHECK(border >= 7);
+      CHECK(without.extracted().cache_rows == 0);
+    }
+  }
+}
+
+TEST_CASE("history: a second cache, or one on a device's side, is refused beside cached features") {
+  test::Data data(13);
+  TrainOptions options = WithHistory(data.Options(ModelType::kGraphSage, false), 0b10, 0.9, 10);
+  options.history.config.feature_bytes = test::kDim * 4;
+  options.history.config.cache_rows = 5;
+  options.cache_rows = 5;
+  CHECK(TorchWork::Create(options).status().code() == Code::kInvalidArgument);
+  options.cache_rows = 0;
+  options.history.config.feature_bytes = 4;
+  CHECK(TorchWork::Create(options).status().code() == Code::kInvalidArgument);
 }
 
 TEST_CASE("history: what a model cannot keep is refused") {

@@ -14,6 +14,7 @@ import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { formatCount, formatPercent } from '../session/units.ts';
+import { givenUpRowsOf } from '../show/job-view.ts';
 import { type Column, tableOf } from '../show/output.ts';
 import { type Chart, type Range, svgOf } from '../show/svg.ts';
 import { readSpecFile } from './job-create.ts';
@@ -69,6 +70,8 @@ export interface HistoryCell {
   readonly cosine: number | null;
   readonly similarShare: number | null;
   readonly lagSteps: number | null;
+  /** Cached feature rows whose place embeddings took, of the cache that lost most. */
+  readonly givenUpRows: number;
   /** Shares of Trainers' time in batches: look-up with pruning, and admission. */
   readonly pruneShare: number;
   readonly updateShare: number;
@@ -140,6 +143,8 @@ interface Sums {
   readonly similar: number;
   readonly cosine: number;
   readonly lag: number;
+  /** Mean over the jobs. */
+  readonly givenUp: number;
   readonly pruneNs: number;
   readonly historyNs: number;
   readonly batchNs: number;
@@ -152,7 +157,7 @@ export function sumsOf(jobs: readonly Job[]): Sums {
     times.reduce((total, one) => total + Number(of(one)), 0);
   const accuracies = jobs.map(({ result }) => result?.testAccuracyBest ?? 0);
   return {
-    accuracy: accuracies.reduce((total, one) => total + one, 0) / Math.max(1, jobs.length),
+    accuracy: mean(accuracies),
     cached: sum(({ cachedRows }) => cachedRows),
     read: sum(({ peerRows, readRows }) => peerRows + readRows),
     pruned: sum(({ prunedRows }) => prunedRows),
@@ -162,10 +167,15 @@ export function sumsOf(jobs: readonly Job[]): Sums {
     similar: sum(({ historySimilar }) => historySimilar),
     cosine: sum(({ historyCosine }) => historyCosine),
     lag: sum(({ historyLag }) => historyLag),
+    givenUp: mean(jobs.map(({ epochs }) => Math.max(0, ...epochs.map(givenUpRowsOf)))),
     pruneNs: sum(({ pruneNs }) => pruneNs),
     historyNs: sum(({ historyNs }) => historyNs),
     batchNs: sum((one) => one.pruneNs + one.extractNs + one.trainNs),
   };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((total, one) => total + one, 0) / Math.max(1, values.length);
 }
 
 export function cellOf(
@@ -186,6 +196,7 @@ export function cellOf(
     cosine: ofCompared(sums.cosine),
     similarShare: ofCompared(sums.similar),
     lagSteps: ofCompared(sums.lag),
+    givenUpRows: sums.givenUp,
     pruneShare: share(pruneNs, batchNs),
     updateShare: share(historyNs, batchNs),
     stepRatio: share(batchNs, plain.batchNs),
@@ -223,6 +234,7 @@ const columns: readonly Column<HistoryCell>[] = [
     ({ lagSteps }) => lagSteps,
     (steps) => steps.toFixed(1),
   ),
+  right('GIVEN UP', ({ givenUpRows }) => Math.round(givenUpRows), formatCount),
   right('PRUNE', ({ pruneShare }) => pruneShare),
   right('UPDATE', ({ updateShare }) => updateShare),
   right('STEP', ({ stepRatio }) => stepRatio),

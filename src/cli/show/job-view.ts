@@ -252,10 +252,40 @@ const localityColumns: readonly Column<EpochReport>[] = [
   },
 ];
 
-/** With those of locality where a job has it: an epoch of it has more than the scale 1. */
+/** Where embeddings have taken cached rows' place: the border, and what lies beyond it now. */
+const borderColumns: readonly Column<EpochReport>[] = [
+  {
+    title: 'BORDER',
+    align: 'right',
+    shown(report) {
+      const caches = cachesOf(report).map(({ cacheBorder }) => Number(cacheBorder));
+      return caches.length === 0 ? '' : formatCount(Math.min(...caches));
+    },
+  },
+  {
+    title: 'GIVEN UP',
+    align: 'right',
+    shown: (report) => formatCount(givenUpRowsOf(report)),
+  },
+];
+
+function cachesOf({ executorTimes }: EpochReport): readonly ExecutorTimes[] {
+  return executorTimes.filter((times) => times.cacheBorder + times.cacheGivenUpRows > 0n);
+}
+
+/** Of the cache that gave up most. */
+export function givenUpRowsOf(report: EpochReport): number {
+  return Math.max(0, ...cachesOf(report).map(({ cacheGivenUpRows }) => Number(cacheGivenUpRows)));
+}
+
+/**
+ * With those of locality where a job has it: an epoch of it has more than the scale 1. Likewise
+ * with those of the border that embeddings move.
+ */
 export function epochColumnsOf(epochs: readonly EpochReport[]): readonly Column<EpochReport>[] {
   const favours = epochs.some(({ localityScale }) => localityScale > 1);
-  return favours ? [...epochColumns, ...localityColumns] : epochColumns;
+  const givesUp = epochs.some((report) => givenUpRowsOf(report) > 0);
+  return [...epochColumns, ...(favours ? localityColumns : []), ...(givesUp ? borderColumns : [])];
 }
 
 function shareColumn(

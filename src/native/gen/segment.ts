@@ -87,6 +87,7 @@ export const counters = {
   historySimilar: 72,
   historyCosine: 73,
   historyLag: 74,
+  cacheGivenUpRows: 75,
 } as const;
 
 /** An open segment; closed explicitly. */
@@ -130,6 +131,10 @@ export interface HistoryConfig {
   /** How many are kept. */
   readonly levels: number;
   readonly numNodes: number;
+  /** Of a cached feature row. */
+  readonly featureBytes: number;
+  /** Feature rows in the same memory, as many as embeddings leave room for. */
+  readonly cacheRows: number;
 }
 
 /** Of favoured neighbours, in sixteenths (core/draw/locality.h). */

@@ -1,3 +1,4 @@
+import { hasOwnMemory } from '../device-kinds.ts';
 import type { JobSpec, SpecDraft } from '../job-spec.ts';
 import { infers } from './inference.ts';
 import { takesRows } from './propagation.ts';
@@ -13,6 +14,14 @@ export function keepsHistory({ history, kind }: HistoryFields): boolean {
 /** Whether its Trainers share one history, which is then a function of the job's version. */
 export function sharesHistory(spec: HistoryFields & Pick<JobSpec, 'training'>): boolean {
   return keepsHistory(spec) && spec.training.determinism === 'STRICT';
+}
+
+/**
+ * Whether embeddings and cached feature rows lie in one memory, where the coldest rows give way:
+ * where what caches is the host's memory, in which history lies anyway.
+ */
+export function cachesBesideHistory(spec: HistoryFields & Pick<JobSpec, 'resources'>): boolean {
+  return keepsHistory(spec) && !hasOwnMemory(spec.resources);
 }
 
 const stalePath = 'spec.history.stale_steps';

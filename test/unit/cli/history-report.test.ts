@@ -1,13 +1,15 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
+import { EpochReportSchema } from '../../../src/api/gen/gnnd/v1/epoch_report_pb.ts';
 import { JobSchema } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { cellOf, historyCharts, sumsOf } from '../../../src/cli/commands/history.ts';
+import { epochColumnsOf } from '../../../src/cli/show/job-view.ts';
 import { svgOf } from '../../../src/cli/show/svg.ts';
 
-const job = (testAccuracyBest: number, times: object) =>
+const job = (testAccuracyBest: number, times: object, last: object = times) =>
   create(JobSchema, {
     result: { testAccuracyBest },
-    epochs: [{ executorTimes: [times] }, { executorTimes: [times] }],
+    epochs: [{ executorTimes: [times] }, { executorTimes: [last] }],
   });
 
 test('a cell has what was saved, found and taken, over all jobs and epochs', () => {
@@ -18,11 +20,16 @@ test('a cell has what was saved, found and taken, over all jobs and epochs', () 
     ...{ historyCompared: 8n, historySimilar: 6n, historyCosine: 7, historyLag: 80n },
     ...{ pruneNs: 2n, historyNs: 4n, extractNs: 20n, trainNs: 58n },
   };
-  const sums = sumsOf([job(0.6, kept), job(0.8, kept)]);
+  // What a cache has given up is a state, and the caches of an epoch may be one.
+  const later = { ...kept, cacheBorder: 60n, cacheGivenUpRows: 40n };
+  const sums = sumsOf([
+    job(0.6, { ...kept, cacheBorder: 90n, cacheGivenUpRows: 10n }, later),
+    job(0.8, kept),
+  ]);
   const setting = { gradientShare: 0.9, staleSteps: 10 };
   const cell = cellOf(setting, sums, plain);
   expect(cell).toMatchObject({ ...setting, wantedRows: 4000, saving: 0.7, hitRate: 0.4 });
-  expect(cell).toMatchObject({ cosine: 7 / 8, similarShare: 0.75, lagSteps: 10 });
+  expect(cell).toMatchObject({ cosine: 7 / 8, similarShare: 0.75, lagSteps: 10, givenUpRows: 20 });
   expect(cell.testAccuracy).toBeCloseTo(0.7);
   expect(cell.pruneShare).toBeCloseTo(2 / 80);
   expect(cell.updateShare).toBeCloseTo(4 / 80);
@@ -35,10 +42,30 @@ test('a job without a cache and without history saves nothing, and has nothing t
   });
 });
 
+test('epochs have a column for the border where embeddings took cached rows', () => {
+  const caches = (...borders: readonly (readonly [bigint, bigint])[]) =>
+    create(EpochReportSchema, {
+      executorTimes: [
+        {},
+        ...borders.map(([cacheBorder, cacheGivenUpRows]) => ({ cacheBorder, cacheGivenUpRows })),
+      ],
+    });
+  const shownOf = (...epochs: readonly ReturnType<typeof caches>[]) => {
+    const columns = epochColumnsOf(epochs).filter(({ title }) => /BORDER|GIVEN/.test(title));
+    return epochs.map((epoch) => columns.map(({ shown }) => shown(epoch)));
+  };
+  expect(shownOf(caches([1200n, 0n]))).toEqual([[]]);
+  expect(shownOf(caches([1200n, 0n]), caches([100n, 1100n], [0n, 1200n]), caches())).toEqual([
+    ['1,200', '0'],
+    ['0', '1,200'],
+    ['', '0'],
+  ]);
+});
+
 test('charts have a line for each share over the ages, and a level one without history', () => {
   const cell = (gradientShare: number, staleSteps: number, saving: number) => ({
     ...{ gradientShare, staleSteps, saving, testAccuracy: 0.7, wantedRows: 1, hitRate: 0 },
-    ...{ pruneShare: 0, updateShare: 0, stepRatio: 1 },
+    ...{ pruneShare: 0, updateShare: 0, stepRatio: 1, givenUpRows: 0 },
     ...{ cosine: null, similarShare: null, lagSteps: null },
   });
   const cells = [cell(0, 0, 0), cell(0.9, 10, 0.2), cell(0.9, 50, 0.4), cell(1, 10, 0.3)];

@@ -26,6 +26,7 @@ function evenly(buckets: number): RawHistogram {
 
 const cache: JobMetricsInput['cache'] = {
   capacityRows: 270,
+  givenUpRows: 20,
   ratio: 0.1,
   lookups: {
     DEVICE: { HIT: { rows: 60, bytes: 600 }, MISS: { rows: 60, bytes: 600 } },

@@ -179,6 +179,8 @@ export const someTimes: ExecutorTimes = {
   historySimilar: 45,
   historyCosine: 44.5,
   historyLag: 470,
+  cacheBorder: 90,
+  cacheGivenUpRows: 10,
 };
 
 export function epochReport(epoch: number): EpochReport {

@@ -62,24 +62,20 @@ test('a lap has the rows that were read, spared and found since', () => {
     return { counters: all };
   };
   const timer = new ExecutorTimer(devices);
-  const before = of({ deviceRows: 5, peerRows: 2, hostRows: 10, diskRows: 1, prunedRows: 7 });
+  const cache = { cacheRows: 100, cacheGivenUpRows: 10 };
+  const earlier = { deviceRows: 5, peerRows: 2, hostRows: 10, diskRows: 1, prunedRows: 7 };
+  const before = of({ ...cache, ...earlier });
   timer.start(look(1000, executor(1, {}, before)));
   const now = of({
-    ...{
-      deviceRows: 25,
-      peerRows: 5,
-      hostRows: 30,
-      diskRows: 2,
-      prunedRows: 107,
-      historyLookUps: 50,
-    },
-    ...{ historyHits: 20, historyUpdateNs: 9 },
+    ...{ deviceRows: 25, peerRows: 5, hostRows: 30, diskRows: 2, prunedRows: 107 },
+    ...{ historyLookUps: 50, historyHits: 20, historyUpdateNs: 9 },
     ...{ historyCompared: 4, historySimilar: 3, historyCosine: 3_500_000, historyLag: 80 },
+    ...{ cacheRows: 100, cacheGivenUpRows: 30 },
   });
   expect(timer.lap(look(2000, executor(1, { PRUNE: 4 }, now)))[0]).toMatchObject({
     ...{ cachedRows: 20, peerRows: 3, readRows: 21, prunedRows: 100 },
     ...{ historyLookups: 50, historyHits: 20 },
-    ...{ pruneNs: 4, historyNs: 9 },
+    ...{ pruneNs: 4, historyNs: 9, cacheBorder: 70, cacheGivenUpRows: 30 },
     ...{ historyCompared: 4, historySimilar: 3, historyCosine: 3.5, historyLag: 80 },
   });
 });

@@ -68,6 +68,50 @@ const bytesOf = (asked: JobSpec, given: MemoryFacts, name: string) =>
   memoryPlanOf(asked, given).parts.find((part) => part.name === name)?.bytes ?? 0;
 
 describe("the plan of a job's memory", () => {
+  test('counts the memory that cached rows and embeddings share once', () => {
+    const history = {
+      ...{ staleSteps: 10, gradientShare: 0.9, startStep: 0, levels: [1, 2], maxBytes: 100 * mib },
+    };
+    const index = 2 * 4 * counts.numNodes;
+    const parts = (asked: JobSpec) => {
+      const sizes = new Map<string, { bytes: number; isBound: boolean }>();
+      for (const { name, ...part } of memoryPlanOf(asked, facts(64 * gib)).parts) {
+        const known = name.startsWith('embeddings') ? 'embeddings' : name;
+        sizes.set(known, { bytes: part.bytes, isBound: part.isBound });
+      }
+      return [sizes.get('cached feature rows'), sizes.get('embeddings')];
+    };
+    const three = { devices: 3 };
+    const asked = (
+      determinism: 'STRICT' | 'RELAXED',
+      ratio: number,
+      kind: 'CPU' | 'SIM' = 'CPU',
+    ) => {
+      const base = spec({ resources: three, cache: { ratio }, training: { determinism } });
+      return { ...base, history, resources: { ...base.resources, deviceKind: kind } };
+    };
+    // 256 bytes a row. All Trainers of a STRICT job share one.
+    const quarter = 250_000 * 256;
+    expect(parts(asked('STRICT', 0.25))).toEqual([
+      { bytes: quarter, isBound: false },
+      { bytes: 100 * mib - quarter + index, isBound: true },
+    ]);
+    expect(parts(asked('STRICT', 0.5))).toEqual([
+      { bytes: 2 * quarter, isBound: false },
+      { bytes: index, isBound: true },
+    ]);
+    const [cached, embeddings] = parts(asked('RELAXED', 0.25));
+    const trainers = (cached?.bytes ?? 0) / quarter;
+    expect(trainers).toBeGreaterThan(1);
+    expect(embeddings?.bytes).toBe(trainers * (100 * mib - quarter + index));
+    // Without a cache on cores there is nothing to share.
+    expect(parts(asked('STRICT', 0))).toEqual([
+      undefined,
+      { bytes: 100 * mib + index, isBound: true },
+    ]);
+    expect(parts(asked('STRICT', 0.25, 'SIM'))[1]?.bytes).toBe(100 * mib + index);
+  });
+
   test('knows where rows come from, by the bytes that the model reads', () => {
     const planOf = (
       type: 'SGC' | 'SIGN' | 'GRAPHSAGE',

@@ -36,6 +36,7 @@ struct FakeJob {
   uint32_t devices = 6;
   bool born_ready = false;  // batches are rows: nobody samples
   LocalityConfig locality;
+  HistoryConfig history;
 
   SegmentSpec Spec() const {
     SegmentSpec spec;
@@ -60,6 +61,7 @@ struct FakeJob {
     spec.low_water = low_water;
     spec.born_ready = born_ready;
     spec.locality = locality;
+    spec.history = history;
     return spec;
   }
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -74,6 +75,8 @@ class ProcessCrew {
   uint32_t depth = 1;      // of Samplers that are started from now on
   bool prefetch = false;   // of Trainers, likewise
   bool on_device = false;  // likewise: they keep copies of their own
+  // Likewise: what they do; null: the usual.
+  std::function<std::unique_ptr<FakeTrainWork>(Segment&, FakeScratch*)> make_trainer;
   // What happens to a stopped child: the default kills it.
   std::function<void(pid_t, ExecutorId)> on_stopped = [](pid_t pid, ExecutorId) {
     kill(pid, SIGKILL);
@@ -106,9 +109,10 @@ class ProcessCrew {
       work.batches_per_epoch = mine->config().batches_per_epoch;
       return RunTrainerLoop(*mine, id, work, prefetch).ok() && work.torn == 0 ? 0 : 2;
     }
-    FakeTrainWork work(&scratch_);
-    if (plan.prepare) plan.prepare(*mine, nullptr, &work);
-    return RunTrainerLoop(*mine, id, work, prefetch).ok() && work.torn == 0 ? 0 : 2;
+    const auto work =
+        make_trainer ? make_trainer(*mine, &scratch_) : std::make_unique<FakeTrainWork>(&scratch_);
+    if (plan.prepare) plan.prepare(*mine, nullptr, work.get());
+    return RunTrainerLoop(*mine, id, *work, prefetch).ok() && work->torn == 0 ? 0 : 2;
   }
 
   // Deals with one child that ended or stopped, if there is one.

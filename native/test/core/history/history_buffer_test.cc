@@ -76,8 +76,9 @@ uint64_t Read(const HistoryBuffer& buffer, uint32_t place) {
 
 HistoryShape Small() {
   HistoryShape shape;
-  shape.bytes = 1000;
+  shape.bytes = 500;
   shape.embedding_bytes = 16;
+  shape.feature_rows = 20;
   shape.feature_bytes = 48;
   shape.num_nodes = 100;
   shape.t_stale = 3;
@@ -104,12 +105,12 @@ TEST_CASE("with a staleness of 0, or no room, nothing is stored and no feature g
   for (const bool is_small : {false, true}) {
     HistoryShape shape = Small();
     if (is_small) {
-      shape.max_share = 0.01;
+      shape.bytes = 15;
     } else {
       shape.t_stale = 0;
     }
     HistoryBuffer buffer(shape);
-    CHECK(buffer.features() == 20);  // 1000 / 48
+    CHECK(buffer.features() == 20);
     const Rows nodes = {1, 2};
     CHECK(buffer.Store(0, nodes, 0).empty());
     CHECK(!buffer.Find(0, 1, 0).has_value());
@@ -117,6 +118,7 @@ TEST_CASE("with a staleness of 0, or no room, nothing is stored and no feature g
   }
   HistoryShape none = Small();
   none.bytes = 0;
+  none.feature_rows = 0;
   HistoryBuffer empty(none);
   CHECK(empty.features() == 0);
   const Rows nodes = {1};
@@ -137,10 +139,14 @@ TEST_CASE("before its first version history stores nothing and takes no feature'
   CHECK(buffer.Find(0, 1, 5).has_value());
 }
 
-TEST_CASE("features give way from the coldest, and those that stay keep their rows") {
+// Wherever feature rows begin within their slack.
+void CheckGivingWay(uint64_t skew) {
+  CAPTURE(skew);
   HistoryBuffer buffer(Small());
+  std::byte* const features = buffer.features_at(skew);
+  std::memset(features, 0, 20 * 48);
   for (uint64_t rank = 0; rank < buffer.features(); ++rank) {
-    std::memcpy(buffer.feature(rank).data(), &rank, sizeof rank);
+    std::memcpy(features + rank * 48, &rank, sizeof rank);
   }
   uint64_t before = buffer.features();
   for (uint32_t node = 0; node < 40; ++node) {
@@ -150,19 +156,46 @@ TEST_CASE("features give way from the coldest, and those that stay keep their ro
     }
     CHECK(buffer.features() <= before);
     before = buffer.features();
-    CHECK(buffer.embedding_places() * 16 + buffer.features() * 48 <= 1000);
+    CHECK(buffer.embedding_places() * 16 + buffer.features() * 48 <= 960);
     for (uint64_t rank = 0; rank < buffer.features(); ++rank) {
-      uint64_t found = 0;
-      std::memcpy(&found, buffer.feature(rank).data(), sizeof found);
-      CHECK(found == rank);
+      uint64_t found[6];
+      std::memcpy(found, features + rank * 48, sizeof found);
+      CHECK(found[0] == rank);
+      CHECK(std::count(found + 1, found + 6, 0U) == 5);
     }
   }
-  // Half of the bytes: 31 places; nine more began again, over what was still fresh.
+  // 31 places; nine more began again, over what was still fresh.
   CHECK(buffer.embedding_places() == 31);
-  CHECK(buffer.features() == 10);
+  CHECK(buffer.features() == 9);  // (960 - 31 * 16) / 48
   CHECK(buffer.overwritten() == 9);
   CHECK(!buffer.Find(0, 8, 1).has_value());
   CHECK(buffer.Find(0, 9, 1).has_value());
+}
+
+TEST_CASE("features give way from the coldest, and those that stay keep their rows") {
+  for (const uint64_t skew : {0U, 1U, 47U, 4095U}) CheckGivingWay(skew);
+}
+
+TEST_CASE("embeddings may take the place of every feature, and have their own beside them") {
+  HistoryShape shape = Small();
+  shape.bytes = 2000;  // more than 960
+  HistoryBuffer buffer(shape);
+  CHECK(HistoryBuffer::MostPlaces(shape) == 125);
+  uint64_t border = 20;
+  for (uint32_t node = 0; node < 100; ++node) {
+    buffer.Store(0, Rows{node}, 1);
+    border = std::min<uint64_t>(20, (2000 - (node + 1) * 16) / 48);
+    CHECK(buffer.features() == border);
+  }
+  buffer.Store(0, Rows{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20},
+               1);
+  buffer.Store(0, Rows{21, 22, 23, 24, 25}, 1);
+  CHECK(buffer.embedding_places() == 125);
+  CHECK(buffer.features() == 0);
+  // Whatever features are there, places are those without.
+  shape.feature_rows = 0;
+  CHECK(HistoryBuffer::MostPlaces(shape) == 125);
+  CHECK(HistoryBuffer(shape).features() == 0);
 }
 
 TEST_CASE("places are used again each t_stale versions, before features give way") {
@@ -172,7 +205,7 @@ TEST_CASE("places are used again each t_stale versions, before features give way
     buffer.Store(0, nodes, version);
   }
   CHECK(buffer.embedding_places() == 6);  // two a version, three versions
-  CHECK(buffer.features() == 18);
+  CHECK(buffer.features() == 18);         // (960 - 6 * 16) / 48
 }
 
 // What must be found: the last value of each (level, node), its version; never one that is gone.
@@ -186,13 +219,13 @@ TEST_CASE("whatever is stored and evicted, what is found is the last that was st
     CAPTURE(seed);
     std::mt19937_64 generator(seed);
     HistoryShape shape;
-    shape.bytes = generator() % 6000;
+    shape.bytes = generator() % 4000;
     shape.embedding_bytes = static_cast<uint32_t>(8 + generator() % 60);
     shape.feature_bytes = static_cast<uint32_t>(1 + generator() % 90);
+    shape.feature_rows = generator() % 60;
     shape.levels = static_cast<uint32_t>(1 + generator() % 3);
     shape.num_nodes = 60;
     shape.t_stale = generator() % 5 == 0 ? kNoStale : 1 + generator() % 6;
-    shape.max_share = static_cast<double>(generator() % 11) / 10;
     HistoryBuffer buffer(shape);
     Model model;
     uint64_t value = 0;
@@ -215,9 +248,16 @@ TEST_CASE("whatever is stored and evicted, what is found is the last that was st
       const auto gone = static_cast<uint32_t>(generator() % 60);
       buffer.Evict(level, gone);
       model.stored.erase({level, gone});
-      const uint64_t embeddings = buffer.embedding_places() * ((shape.embedding_bytes + 15) / 16);
-      const uint64_t features = buffer.features() * ((shape.feature_bytes + 15) / 16);
-      CHECK(16 * (embeddings + features) <= shape.bytes);
+      const uint64_t embeddings =
+          buffer.embedding_places() * HistoryBuffer::Pitch(shape.embedding_bytes);
+      const uint64_t features = buffer.features() * shape.feature_bytes;
+      const uint64_t budget =
+          std::max(shape.bytes, shape.feature_rows * uint64_t{shape.feature_bytes});
+      CHECK(embeddings <= shape.bytes);
+      CHECK(embeddings + features <= budget);
+      // None more is given up than must be.
+      const bool is_whole = buffer.features() == shape.feature_rows;
+      CHECK((is_whole || embeddings + features + shape.feature_bytes > budget));
       for (uint32_t of = 0; of < shape.levels; ++of) {
         for (uint32_t node = 0; node < 60; ++node) {
           const std::optional<uint32_t> place = buffer.Find(of, node, version);

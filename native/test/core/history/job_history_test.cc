@@ -188,6 +188,109 @@ TEST_CASE("who dies while a step is carried over changes nothing, wherever it wa
   CHECK(found > 0);
 }
 
+// ---- cached feature rows ----------------------------------------------------------------------
+
+constexpr uint32_t kCached = 90;
+constexpr uint64_t kSkew = 4;
+
+HistoryConfig WithCache() {
+  HistoryConfig config = Config();
+  config.feature_bytes = 20;
+  config.cache_rows = kCached;
+  return config;
+}
+
+std::array<uint32_t, 5> FeatureOf(uint64_t rank) {
+  const auto value = static_cast<uint32_t>(rank * 7 + 1);
+  return {value, ~value, value * 3, value * 5, value};
+}
+
+void ReadRanks(uint64_t begin, uint64_t end, std::byte* to) {
+  for (uint64_t rank = begin; rank < end; ++rank) {
+    const auto row = FeatureOf(rank);
+    std::memcpy(to + (rank - begin) * sizeof row, row.data(), sizeof row);
+  }
+}
+
+void CheckFeatures(JobHistory* history) {
+  uint64_t wrong = 0;
+  for (uint64_t rank = 0; rank < history->features(); ++rank) {
+    const auto row = FeatureOf(rank);
+    const std::byte* at = history->features_at(kSkew) + rank * sizeof row;
+    wrong += std::memcmp(at, row.data(), sizeof row) == 0 ? 0 : 1;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("cached features are filled in once, by whoever is there, and are all there then") {
+  const Memory memory(WithCache());
+  JobHistory history = memory.Open();
+  CHECK(history.features() == 0);
+  JobHistory other = memory.Open();
+  uint64_t read = 0;
+  // Another one is faster.
+  REQUIRE(history
+              .FillFeatures(kSkew,
+                            [&](uint64_t begin, uint64_t end, std::byte* to) {
+                              CHECK(begin == 0);
+                              REQUIRE(other.FillFeatures(kSkew, ReadRanks).ok());
+                              read += end - begin;
+                              std::memset(to, 0xEE, (end - begin) * 20);
+                            })
+              .ok());
+  CHECK(read == kCached);
+  CHECK(history.features() == kCached);
+  CheckFeatures(&history);
+  // Nothing is left to do.
+  const auto never = [](uint64_t, uint64_t, std::byte*) { FAIL("read again"); };
+  CHECK(memory.Open().FillFeatures(kSkew, never).ok());
+  CHECK(memory.Open().FillFeatures(kSkew + 1, never).code() == Code::kInternal);
+}
+
+TEST_CASE("cached features give way to embeddings, change none of them, and survive deaths") {
+  const uint64_t seed = test::RandomSeed(43);
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  Memory memory(WithCache());
+  const Memory plain(Config());
+  uint64_t border = kCached;
+  for (uint64_t version = 0; version < 30; ++version) {
+    JobHistory history = memory.Open();
+    JobHistory without = plain.Open();
+    // The first versions have no features yet.
+    if (version == 2) REQUIRE(history.FillFeatures(kSkew, ReadRanks).ok());
+    const Drawn drawn = Draw(&random, history, version);
+    const auto batches = static_cast<uint32_t>(drawn.notes.size());
+    for (uint32_t b = 0; b < batches; ++b) {
+      Write(&history, version, b, drawn.notes[b]);
+      Write(&without, version, b, drawn.notes[b]);
+    }
+    // Somebody carries all of it over and dies before it counts. Then a Trainer joins.
+    const Memory interrupted(memory);
+    REQUIRE(interrupted.Open().BringTo(version + 1, batches).ok());
+    std::memcpy(interrupted.mapping.data(), memory.mapping.data(), kPageBytes);
+    JobHistory again = interrupted.Open();
+    REQUIRE(again.FillFeatures(kSkew, ReadRanks).ok());
+    REQUIRE(again.BringTo(version + 1, batches).ok());
+    CheckFeatures(&again);
+    REQUIRE(history.BringTo(version + 1, batches).ok());
+    REQUIRE(without.BringTo(version + 1, batches).ok());
+    CheckFeatures(&history);
+    const auto contents = Contents(without, version + 1);
+    CHECK(Contents(history, version + 1) == contents);
+    CHECK(Contents(again, version + 1) == contents);
+    CHECK(history.buffer().state() == without.buffer().state());
+    if (version >= 2) {
+      CHECK(history.features() <= border);
+      border = history.features();
+      CHECK(border ==
+            std::min<uint64_t>(kCached, (64 * 32 - history.buffer().embedding_places() * 32) / 20));
+    }
+  }
+  // Of 2048 bytes embeddings may take all.
+  CHECK(border < kCached / 2);
+}
+
 TEST_CASE("a history goes on from what was saved as if nothing had happened") {
   const uint64_t seed = test::RandomSeed(42);
   CAPTURE(seed);
@@ -199,12 +302,16 @@ TEST_CASE("a history goes on from what was saved as if nothing had happened") {
     const auto batches = static_cast<uint32_t>(drawn.notes.size());
     for (uint32_t b = 0; b < batches; ++b) Write(&history, version, b, drawn.notes[b]);
     REQUIRE(history.BringTo(version + 1, batches).ok());
+    CheckFeatures(&history);
     std::vector<std::byte> saved(history.SavedBytes());
     CHECK(saved.size() <= JobHistory::MostSavedBytes(Config()));
     history.Save(saved.data());
-    auto fresh = std::make_unique<Memory>(Config());
+    // Whatever is cached beside it, then and now.
+    auto fresh = std::make_unique<Memory>(version % 2 == 0 ? WithCache() : Config());
     JobHistory restored = fresh->Open();
     REQUIRE(restored.Restore(saved, version + 1));
+    if (version % 2 == 0) REQUIRE(restored.FillFeatures(kSkew, ReadRanks).ok());
+    CheckFeatures(&restored);
     CHECK(restored.buffer().state() == history.buffer().state());
     CHECK(Contents(restored, version + 1) == Contents(history, version + 1));
     // Bytes that contradict themselves are refused, and nothing is changed.

@@ -41,7 +41,6 @@ HistoryBuffer Buffer(uint32_t levels) {
   shape.levels = levels;
   shape.num_nodes = kNodes;
   shape.t_stale = 10;
-  shape.max_share = 1;
   return HistoryBuffer(shape);
 }
 
