@@ -22,6 +22,7 @@ import { addToken, deleteToken, type Role, readTokens, roles } from './config/to
 import { StartError, startDaemon } from './daemon.ts';
 import { loadCore } from './native/load.ts';
 import { runOnce } from './run.ts';
+import { loopLimits, watchLoop } from './service-manager.ts';
 import { nearestOf } from './spec/nearest.ts';
 import { SchemaTooNew } from './store/schema.ts';
 
@@ -139,13 +140,16 @@ async function serveUntilSignal(flags: Flags): Promise<void> {
   try {
     // Called from inside the failing call: let it return first.
     const onFatal = () => void setImmediate(() => process.exit(daemonExit.STORE_IO));
+    const manager = watchLoop({ native: loadCore(), log, env: process.env, ...loopLimits });
     const daemon = await startDaemon({ config, log, version, onFatal });
     const { listen, metrics, page } = daemon;
     // One line on stdout for whoever started us; logs go to stderr.
     process.stdout.write(`${JSON.stringify({ msg: 'daemon.ready', listen, metrics, page })}\n`);
     log.info('daemon.ready', { listen, metrics, page, pid: process.pid });
+    manager.ready();
     const signal = await signalled;
     log.info('daemon.stopping', { signal });
+    manager.stopping();
     const { stopTimeoutMs: afterMs } = config;
     const line = JSON.stringify({ lvl: 'error', msg: 'daemon.stop_timeout', afterMs });
     loadCore().hostExitAfter(afterMs, daemonExit.STOP_TIMEOUT, line);

@@ -173,6 +173,8 @@ export function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
     ([name]) =>
       !/^(OMP_|MKL_|KMP_|GOMP_|OPENBLAS_|ONEDNN_|DNNL_)/.test(name) &&
       !/^(ATEN_|TORCH_|NODE_OPTIONS|LD_PRELOAD)/.test(name) &&
+      // Who tells the service manager about the daemon is the daemon.
+      !/^(NOTIFY_SOCKET|WATCHDOG_)/.test(name) &&
       !acceleratorVariables.test(name),
   );
   const threads = String(options.threads);

@@ -16,6 +16,7 @@
 #include "core/base/bus_error.h"
 #include "core/base/confine.h"
 #include "core/base/cpu.h"
+#include "core/base/loop_watch.h"
 #include "core/base/memfd.h"
 #include "core/ledger/build_id.h"
 #include "node/core/bindings.h"
@@ -98,6 +99,9 @@ void DefineHost(Subject& subject) {
                 "it.")
       .Function("hostExplainBusErrors", ExplainBusErrorsFromNow, {"exitCode"},
                 "native/core/base/bus_error.h")
+      .Function("hostNotify", NotifyManager, {"state"}, "native/core/base/loop_watch.h")
+      .Function("hostWatchLoop", WatchLoop, {"limitMs", "line"}, "native/core/base/loop_watch.h")
+      .Function("hostBeat", Beat, {}, "The loop lives.")
       .Function("hostExitAfter", ExitAfter, {"delayMs", "exitCode", "line"},
                 "After so long, writes `line` to stderr and ends this process, whatever its "
                 "threads do.");

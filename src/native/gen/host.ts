@@ -35,6 +35,12 @@ export interface HostFunctions {
   hostLock(path: string): number | null;
   /** native/core/base/bus_error.h */
   hostExplainBusErrors(exitCode: number): void;
+  /** native/core/base/loop_watch.h */
+  hostNotify(state: string): boolean;
+  /** native/core/base/loop_watch.h */
+  hostWatchLoop(limitMs: number, line: string): void;
+  /** The loop lives. */
+  hostBeat(): void;
   /** After so long, writes `line` to stderr and ends this process, whatever its threads do. */
   hostExitAfter(delayMs: number, exitCode: number, line: string): void;
 }

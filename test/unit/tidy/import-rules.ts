@@ -21,6 +21,7 @@ export const ranks: Readonly<Record<string, number>> = {
   jobs: 8,
   api: 9,
   'daemon.ts': 10,
+  'service-manager.ts': 10,
   cli: 10,
   'run.ts': 11,
   'serve.ts': 12,
