@@ -118,7 +118,7 @@ describe.each([
   ['what the client says', ['UP']],
   ['what the daemon says', ['DOWN']],
 ] as const)('where a network swallows %s', (_, directions) => {
-  it('connection and watch are given up, and the watch goes on elsewhere without a gap', async () => {
+  it('connection and watch are given up on, and the watch resumes without a gap', async () => {
     const { api, proxy, far } = await start();
     const seen = await watching(far);
     api.jobs.transition('RUNNING');
