@@ -67,6 +67,9 @@ test('does without a daemon what needs none', (context) =>
 test('imports, submits, watches, predicts and takes models away', (context) =>
   unittest(context, ['test_daemon']));
 
+test('runs a job as an engine starts it, and hands jobs to engines', (context) =>
+  unittest(context, ['test_fleet']));
+
 test('starts a daemon that ends with its process', (context) => unittest(context, ['test_local']));
 
 test('takes a graph of other libraries for what it is', (context) =>

@@ -18,6 +18,8 @@ from gnnd.client import Client
 from gnnd.errors import GnndError
 
 _CLOSE_SECONDS = 120
+#: Exit codes of the daemon that callers tell apart (docs/operating.md).
+_REASONS = {73: "STATE_DIR", 78: "CONFIGURATION"}
 
 
 class LocalClient(Client):
@@ -121,10 +123,10 @@ def _await_ready(keeper: subprocess.Popen[bytes], log: BinaryIO) -> None:
         # Nothing more is expected, and nobody shall wait for a reader.
         threading.Thread(target=keeper.stdout.read, daemon=True).start()
         return
-    keeper.wait()
+    reason = _REASONS.get(keeper.wait(), "")
     log.seek(0)
     said = log.read().decode(errors="replace").strip().split("\n")[-3:]
-    raise GnndError("the daemon did not start:\n  " + "\n  ".join(said))
+    raise GnndError("the daemon did not start:\n  " + "\n  ".join(said), reason=reason)
 
 
 def _end(keeper: subprocess.Popen[bytes]) -> None:
