@@ -53,6 +53,7 @@ import { createPreparer } from './supervisor/preparer.ts';
 import type { PropagationEnd } from './supervisor/propagation-types.ts';
 import { Propagations } from './supervisor/propagations.ts';
 import { Topologies } from './supervisor/topologies.ts';
+import { createJobTraces, type JobTraces } from './traces/job-traces.ts';
 
 /**
  * The composition root: builds each part, wires it, starts and stops in order. Read this first.
@@ -113,6 +114,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const datasets = datasetsOf(config, { store, native, log, clock });
   const propagations = propagationsIn(folder, native, metrics);
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
+  const traces = createJobTraces(config.otlpEndpoint, { version, log });
   let onStoreHealth = () => {};
   const topologies = new Topologies({ native, idleMs: config.topologyIdleMs });
   const shared = { store, native, topologies, propagations };
@@ -124,7 +126,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     jobsFolder,
     cacheFolder: featuresFolder,
     random: Math.random,
-    observe: observerOf(metrics, jobMetrics, () => onStoreHealth()),
+    observe: observerOf(metrics, jobMetrics, traces, () => onStoreHealth()),
   });
   const host = hostLimits(found.devices, native.hostInstructionSet(), config.pluginsDir);
   const { maxQueued, stateDir, sourcesDir } = config;
@@ -166,7 +168,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     await api.close(apiDrainMs);
     await http.close();
     await datasets.close();
-    await retention.close();
+    await Promise.all([retention.close(), traces.close()]);
     metrics.close();
     store.close();
   };
@@ -384,6 +386,7 @@ async function devicesOf(cores: readonly number[], config: DaemonConfig): Promis
 function observerOf(
   metrics: Metrics,
   jobMetrics: ReturnType<typeof createJobMetrics>,
+  traces: JobTraces,
   onStoreHealth: () => void,
 ): RunnerObserver {
   return {
@@ -402,9 +405,16 @@ function observerOf(
               : 'crashed';
       metrics.executorExited({ role, outcome, reason });
     },
-    checkpointWritten: (seconds) => metrics.checkpointTook(seconds),
-    epochEnded: (attempt, report) => jobMetrics.epochEnded(attempt, report.durationMs / 1000),
+    checkpointWritten: ({ input }, seconds) => {
+      metrics.checkpointTook(seconds);
+      traces.checkpointWritten(input.uid, seconds);
+    },
+    epochEnded: (attempt, report) => {
+      jobMetrics.epochEnded(attempt, report.durationMs / 1000);
+      traces.epochEnded(attempt.input.uid, report);
+    },
     transitioned: (before, after) => {
+      traces.transitioned(before, after);
       if (before.state === after.state) return;
       const nowMs = systemClock.wallMs();
       const ended = terminalStates.has(after.state);

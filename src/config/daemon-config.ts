@@ -19,6 +19,8 @@ export interface DaemonConfig {
   readonly tokensFile: string;
   /** `host:port` of /metrics, /livez, /readyz; port 0 takes a free one. */
   readonly metricsListen: string;
+  /** Empty: no traces. */
+  readonly otlpEndpoint: string;
   /** Whether the page is served there; AUTO: where that is an address of this host alone. */
   readonly page: 'AUTO' | 'ON' | 'OFF';
   readonly datasetsDir: string;
@@ -68,6 +70,7 @@ export const configKeys = [
   { name: 'tokens_file', help: 'tokens of clients over TCP (default: STATE_DIR/tokens.json)' },
   { name: 'insecure_loopback', help: 'true: TCP addresses of this host need no TLS and no token' },
   { name: 'metrics_listen', help: 'host:port of /metrics, /livez and /readyz' },
+  { name: 'otlp_endpoint', help: 'collector of traces, as http://127.0.0.1:4318 (default: none)' },
   { name: 'page', help: 'a page to look at, beside /metrics: auto (on loopback only), on or off' },
   { name: 'datasets_dir', help: 'imported datasets (default: STATE_DIR/datasets)' },
   { name: 'cache_dir', help: 'derived files (default: STATE_DIR/cache)' },
@@ -124,6 +127,7 @@ export function resolveConfig(
     ...tlsOf(values, listen, problems),
     tokensFile: folder('tokens_file', `${stateDir}/tokens.json`),
     metricsListen: text('metrics_listen', '127.0.0.1:9464'),
+    otlpEndpoint: otlpEndpointOf(values['otlp_endpoint'], problems),
     page: pageOf(values['page'], problems),
     datasetsDir: folder('datasets_dir', `${stateDir}/datasets`),
     cacheDir: folder('cache_dir', `${stateDir}/cache`),
@@ -167,6 +171,21 @@ export function resolveConfig(
     logLevel: level(values['log_level'], problems),
   };
   return problems.length === 0 ? { ok: config } : { problems };
+}
+
+function otlpEndpointOf(value: unknown, problems: string[]): string {
+  if (value === undefined || value === '') return '';
+  const isAddress = typeof value === 'string' && /^https?:$/.test(protocolOf(value));
+  if (isAddress) return value;
+  const example = 'http://127.0.0.1:4318';
+  problems.push(
+    `otlp_endpoint must be an address such as ${example}, not ${JSON.stringify(value)}`,
+  );
+  return '';
+}
+
+function protocolOf(address: string): string {
+  return URL.canParse(address) ? new URL(address).protocol : '';
 }
 
 function pageOf(value: unknown, problems: string[]): DaemonConfig['page'] {

@@ -90,7 +90,9 @@ export function createHearing({ store, recording, random, handle }: HearingParts
       case 'completed':
         // Before anybody is stopped: from here on the job has succeeded, whatever dies.
         record(() => void recording.transition(jobId, { result: event.result }));
-        recording.observe((observer) => observer.checkpointWritten(event.checkpointMs / 1000));
+        recording.observe((observer) =>
+          observer.checkpointWritten(attempt, event.checkpointMs / 1000),
+        );
         tell(attempt, { kind: 'completed' });
         return;
       case 'stopped':

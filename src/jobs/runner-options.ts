@@ -33,7 +33,7 @@ export interface RunnerObserver {
   executorStarted(role: ExecutorRole): void;
   executorExited(exit: ExecutorExit): void;
   /** Seconds until it was durable. */
-  checkpointWritten(seconds: number): void;
+  checkpointWritten(attempt: JobAttempt, seconds: number): void;
   epochEnded(attempt: JobAttempt, report: EpochReport): void;
   /** Whether the store refuses what jobs have to write. */
   storeFailing(isFailing: boolean): void;

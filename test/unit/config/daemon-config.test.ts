@@ -16,6 +16,7 @@ test('everything has a default', () => {
       insecureLoopback: false,
       tokensFile: '/state/tokens.json',
       metricsListen: '127.0.0.1:9464',
+      otlpEndpoint: '',
       page: 'AUTO',
       datasetsDir: '/state/datasets',
       cacheDir: '/state/cache',
