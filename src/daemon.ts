@@ -167,8 +167,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     topologies.close();
     await api.close(apiDrainMs);
     await http.close();
-    await datasets.close();
-    await Promise.all([retention.close(), traces.close()]);
+    await Promise.all([datasets.close(), retention.close(), traces.close()]);
     metrics.close();
     store.close();
   };
