@@ -139,6 +139,10 @@ async function testPackages({ path: pythonPath }) {
     await run('python-client', join(folder, 'bin/python'), [...quiet, '-r', requirements]);
   });
   await packagePackages(pythonPath, quiet);
+  const schemas = 'kubernetes-validate==1.37.0';
+  await fetched('kubernetes', digestOf({ words: [schemas] }), schemas, async (folder) => {
+    await run('kubernetes', pythonPath, [...quiet, '--target', folder, schemas]);
+  });
 }
 
 /** For the tests of our Python package: wheels to install from without an index, and libraries. */

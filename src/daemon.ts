@@ -114,24 +114,22 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const datasets = datasetsOf(config, { store, native, log, clock });
   const propagations = propagationsIn(folder, native, metrics);
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
-  const traces = createJobTraces(config.otlpEndpoint, { version, log });
+  const traces = createJobTraces(config.otlpEndpoint, options);
   let onStoreHealth = () => {};
   const topologies = new Topologies({ native, idleMs: config.topologyIdleMs });
   const shared = { store, native, topologies, propagations };
   const runner = new Runner({
     ...shared,
-    clock,
-    log,
+    ...{ clock, log, jobsFolder },
     devices: found.devices,
-    jobsFolder,
     cacheFolder: featuresFolder,
     random: Math.random,
     observe: observerOf(metrics, jobMetrics, traces, () => onStoreHealth()),
   });
   const host = hostLimits(found.devices, native.hostInstructionSet(), config.pluginsDir);
   const { maxQueued, stateDir, sourcesDir } = config;
-  const limits = { hostBytes: hostMemoryBytes(), jobsFolder, sourcesDir, maxQueued };
-  const jobs = createJobs({ store, runner, native, clock, host, ...limits });
+  const limits = { host, hostBytes: hostMemoryBytes(), jobsFolder, sourcesDir, maxQueued };
+  const jobs = createJobs({ store, runner, native, clock, ...limits });
   const { deletion, retention } = createKeepers(options, metrics, { ...shared, runner });
   const reports = reportsOf(config, { ...shared, host });
   const checkpoints = createCheckpoints({ ...shared, featuresFolder, stateDir });
