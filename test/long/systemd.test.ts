@@ -10,8 +10,8 @@ import { writeLargeGraph } from '../support/large-graph.ts';
 import { skipped } from '../support/skipped.ts';
 
 /**
- * deploy/gnnd.service under a real systemd, the first process of namespaces of its own: with all that
- * the unit takes away, gnnd trains, is watched, starts again and stops. As root.
+ * deploy/gnnd.service under a real systemd, the first process of namespaces of its own: with all
+ * that the unit takes away, gnnd trains, is watched, starts again and stops. As root.
  */
 
 const systemd = '/lib/systemd/systemd';

@@ -70,7 +70,7 @@ function startWatched(env: NodeJS.ProcessEnv = {}): Told {
   return new Told(spawn(process.execPath, args, { env: { ...process.env, ...env } }));
 }
 
-test('a loop that stands still is told of once, by a thread that goes on, and when it goes on itself', async () => {
+test('a loop that stands still is told of once, and once more when it goes on', async () => {
   const watched = startWatched();
   await watched.says('ready');
   for (const times of [1, 2]) {

@@ -4,8 +4,8 @@ import type { Random } from './random.ts';
 
 /**
  * What a disk may hold after the power failed, made of what a process wrote (GNND_FAULT_RECORD of
- * faults.c). What was synced is there. Of writes to a file that came after its last sync each may be
- * there, or not, or half; names (files made, renamed, removed) reach the disk in their order, as
+ * faults.c). What was synced is there. Of writes to a file that came after its last sync each may
+ * be there, or not, or half; names (files made, renamed, removed) reach the disk in their order, as
  * journalling file systems have it, but maybe not the last ones, and not before or after the
  * writes. A sync keeps the names so far.
  */

@@ -1,8 +1,8 @@
 /**
- * What executors and the daemon did to a job's segment (GNND_LEDGER_TRACE, native/core/ledger/trace.h),
- * held against the segment's rules (docs/formats/segment.md). A change took effect somewhere between
- * its two records; of whom was killed between them, perhaps. So each change waits until its process
- * says that it did it, or until somebody else is seen to have found its result.
+ * What executors and the daemon did to a job's segment (GNND_LEDGER_TRACE of
+ * native/core/ledger/trace.h), held against its rules (docs/formats/segment.md). A change took
+ * effect between its two records; of whom was killed between them, perhaps. So each change waits
+ * until its process says that it did it, or somebody else is seen to have found its result.
  */
 
 export interface Verdict {

@@ -1,6 +1,6 @@
 /**
- * Histories of a segment that cannot be, each made of one that was (ledger-history.ts): what a check
- * must find. Each keeps one rule less.
+ * Histories of a segment that cannot be, each made of one that was (ledger-history.ts): what a
+ * check must find. Each keeps one rule less.
  */
 
 const recordBytes = 72;

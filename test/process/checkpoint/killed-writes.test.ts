@@ -61,7 +61,7 @@ async function valueIn(folder: string): Promise<number | null> {
   return [...values][0] ?? null;
 }
 
-test('whichever of its writes a writer dies at, a checkpoint is the old one, the new one or none', async () => {
+test('whichever write its writer dies at, a checkpoint is old, new or none', async () => {
   const library = faultsLibrary();
   if (library === null) {
     skipped('deaths at writes', 'there is no C compiler');
@@ -94,7 +94,7 @@ test('whichever of its writes a writer dies at, a checkpoint is the old one, the
   expect(found.get(2)).toBeGreaterThan(0);
 }, 240_000);
 
-test('whatever a failing power leaves of one, it is whole or not there, and there once it was said', async () => {
+test('what a failing power leaves of one is nothing, or whole', async () => {
   const library = faultsLibrary();
   if (library === null) {
     skipped('a record of what is written', 'there is no C compiler');

@@ -102,7 +102,7 @@ test('a daemon that is killed while it commits has lost nothing that it acknowle
   }
 }, 60_000);
 
-test('whatever a failing power leaves of what was not synced, what was acknowledged is kept', async () => {
+test('whatever a failing power leaves unsynced, what was acknowledged is kept', async () => {
   const library = faultsLibrary();
   if (library === null) {
     skipped('a record of what is written', 'there is no C compiler');
