@@ -11,4 +11,5 @@ if (limit < filesToLoad) {
   );
   process.exit(daemonExit.OS_RESOURCE);
 }
-await import('./serve.ts');
+const { program } = await import('./serve.ts');
+await program.parseAsync();

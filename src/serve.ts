@@ -232,7 +232,7 @@ async function removeToken(name: string, flags: Flags): Promise<void> {
   fail(daemonExit.USAGE, `${config.tokensFile} has no token of ${name}`);
 }
 
-const program = new Command('gnnd')
+export const program = new Command('gnnd')
   .description('trains graph neural networks on one machine; talk to it with gnnctl')
   .version(version)
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : daemonExit.USAGE));
@@ -277,4 +277,3 @@ withConfigFlags(token.command('list').description('names, roles and when they we
 withConfigFlags(
   token.command('delete').argument('<name>').description('its token is no good from now on'),
 ).action(removeToken);
-await program.parseAsync();

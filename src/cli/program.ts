@@ -24,15 +24,14 @@ import { createStyle } from './session/terminal.ts';
 export async function runCli(args: readonly string[], io: CliIo): Promise<number> {
   let session: Session | null = null;
   let exitCode: number = gnnctlExit.OK;
-  const program = globalOptions(new Command('gnnctl'));
+  const program = new Command('gnnctl');
   const run: Run =
     (work) =>
     async (...given) => {
       session = new Session(io, program.opts<GlobalFlags>());
       exitCode = await work(session, ...given);
     };
-  program
-    .description('Train graph neural networks with gnnd.')
+  addCommands(program, run)
     .showHelpAfterError('(--help shows how)')
     .exitOverride()
     .configureOutput({
@@ -41,6 +40,19 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<number
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     });
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    return report(error, session, io);
+  } finally {
+    closeSession(session);
+  }
+}
+
+/** All that gnnctl knows; manual pages are made of it, too. */
+export function addCommands(program: Command, run: Run): Command {
+  globalOptions(program).description('Train graph neural networks with gnnd.');
   addJobCommands(program, run);
   addDatasetCommands(program, run);
   addCacheCommands(program, run);
@@ -55,14 +67,7 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<number
   addDoctor(program, run);
   addVersion(program, run);
   addCompletion(program, run);
-  try {
-    await program.parseAsync(args, { from: 'user' });
-    return exitCode;
-  } catch (error) {
-    return report(error, session, io);
-  } finally {
-    closeSession(session);
-  }
+  return program;
 }
 
 /** A function of its own: the assignment in `run` is not seen by the compiler's narrowing. */
