@@ -33,7 +33,7 @@ const codecs: ReadonlySet<string> = new Set([
   ...Object.keys(compressors),
 ]);
 /** Numbers that are held at once, whatever the size of the row groups. */
-const heldValuesMax = 1 << 23;
+const heldValuesMax = 1 << 24;
 const rowsPerBatch = 4096;
 
 /** A Parquet file that is read once from its first row to its last. */
@@ -114,7 +114,7 @@ export class ParquetFile {
     start: number,
     end: number,
   ): AsyncGenerator<readonly ParquetRow[]> {
-    const columns: Field[][] = [];
+    const columns: Column[] = [];
     for (const column of this.columns) {
       this.#signal.throwIfAborted();
       columns.push(await this.#column(buffer, column, start, end));
@@ -124,19 +124,20 @@ export class ParquetFile {
       this.#read = first + count;
       yield Array.from({ length: count }, (_, index) => ({
         line: first + index + 1,
-        fields: columns.map((values) => values[first + index - start] ?? ''),
+        fields: columns.map((values) => values.at(first + index - start)),
       }));
     }
   }
 
   /** A column is decoded by the row group; what lies outside the range is dropped at once. */
-  async #column(file: AsyncBuffer, column: string, start: number, end: number): Promise<Field[]> {
-    const fields: Field[] = new Array<Field>(end - start).fill('');
-    const take = (values: DecodedArray, rowStart: number) => {
+  async #column(file: AsyncBuffer, column: string, start: number, end: number): Promise<Column> {
+    const values = new Column(end - start);
+    const take = (decoded: DecodedArray, rowStart: number) => {
       const from = Math.max(start, rowStart);
-      const to = Math.min(end, rowStart + values.length);
-      for (let row = from; row < to; row += 1)
-        fields[row - start] = fieldOf(values[row - rowStart]);
+      const to = Math.min(end, rowStart + decoded.length);
+      for (let row = from; row < to; row += 1) {
+        values.set(row - start, fieldOf(decoded[row - rowStart]));
+      }
     };
     await parquetRead({
       ...{ file, metadata: this.#metadata, columns: [column], rowStart: start, rowEnd: end },
@@ -147,13 +148,44 @@ export class ParquetFile {
       const what = `cannot be read in ${rows} of column '${column}': ${messageOf(error)}`;
       throw badFile(this.name, what);
     });
-    return fields;
+    return values;
   }
 }
 
+/** Fields of a column: eight bytes each as long as all are numbers or nothing. */
+class Column {
+  /** NaN: nothing. */
+  readonly #numbers: Float64Array;
+  #fields: Field[] | null = null;
+
+  constructor(length: number) {
+    this.#numbers = new Float64Array(length).fill(Number.NaN);
+  }
+
+  set(at: number, field: Field): void {
+    if (this.#fields === null && typeof field === 'number') this.#numbers[at] = field;
+    else if (this.#fields !== null || field !== '') {
+      this.#fields ??= Array.from(this.#numbers, (value) => (Number.isNaN(value) ? '' : value));
+      this.#fields[at] = field;
+    }
+  }
+
+  at(index: number): Field {
+    if (this.#fields !== null) return this.#fields[index] ?? '';
+    const value = this.#numbers[index] ?? Number.NaN;
+    return Number.isNaN(value) ? '' : value;
+  }
+}
+
+/** A number that is none, as frames have where nothing is, is nothing. */
 function fieldOf(value: unknown): Field {
-  if (typeof value === 'number' || typeof value === 'string') return value;
-  if (typeof value === 'bigint') return Number(value);
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number') return Number.isNaN(value) ? '' : value;
+  // Ids of 64 bits keep all of them.
+  if (typeof value === 'bigint') {
+    const number = Number(value);
+    return Number.isSafeInteger(number) ? number : String(value);
+  }
   if (typeof value === 'boolean') return value ? 1 : 0;
   if (value === null || value === undefined) return '';
   if (Array.isArray(value)) return value.map((each) => (each === null ? '' : fieldOf(each)));

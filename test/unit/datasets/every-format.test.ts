@@ -305,6 +305,19 @@ describe('Parquet tables', () => {
     expect(numbers('indices.npy')).toEqual([1, 0, 4, 1]);
   });
 
+  test('have ids of 64 bits, and nothing where a number is none', async () => {
+    const id = features.map((_, node) => 2n ** 62n + BigInt(node));
+    const label = labels.map((value) => (value === -1 ? Number.NaN : value));
+    const files = {
+      'nodes.parquet': parquet({ ...nodeColumns, id, label, x: features.map(([a]) => a) }),
+      'edges.parquet': parquet({ source: id.slice(0, 4), target: id.slice(1) }),
+    };
+    const { folder, numbers } = await tryImport('PARQUET', treeOf(files));
+    expect(namesIn(folder)).toEqual(id.map(String));
+    expect(numbers('indices.npy')).toEqual([1, 0, 2, 1, 3, 2, 4, 3]);
+    expect(numbers('labels.npy')).toEqual([...labels]);
+  });
+
   test('that are none, or were cut, say so', async () => {
     const whole = parquet(edgeColumns);
     for (const bytes of ['no Parquet', whole.subarray(20)]) {
