@@ -63,6 +63,11 @@ export class MemoryGroup {
     return Number(readFileSync(join(this.folder, 'memory.max_usage_in_bytes'), 'utf8'));
   }
 
+  /** From now on, peakBytes counts what comes. */
+  forgetPeak() {
+    writeFileSync(join(this.folder, 'memory.max_usage_in_bytes'), '0');
+  }
+
   /** Gone with its last process; the kernel may need a moment. */
   release() {
     for (let tries = 0; tries < 50 && existsSync(this.folder); tries += 1) {

@@ -83,6 +83,11 @@ const benches = {
     script: [process.execPath, 'bench/products/run.mjs'],
     hasPeers: false,
   },
+  import: {
+    what: 'folders larger than the memory of their control group, in each format',
+    script: [process.execPath, 'bench/import/run.mjs'],
+    hasPeers: false,
+  },
   huge: {
     what: 'a graph of the shape of ogbn-papers100M, larger than memory: what bounds it',
     script: [process.execPath, 'bench/huge/run.mjs'],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 import json
@@ -103,17 +104,26 @@ class Predictions:
     logits: np.ndarray | None = None
     #: [n, C] float32, rows add up to 1; None unless asked for.
     probabilities: np.ndarray | None = None
+    #: What the dataset calls the nodes; None unless they were asked for by that.
+    ids: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.nodes)
 
     def in_order_of(self, wanted: Any) -> Predictions:
-        """Of `wanted` nodes, which must be among these, in their order; one may come twice."""
-        ids = np.asarray(wanted, np.int64)
-        order = np.argsort(self.nodes, kind="stable")
-        rows = order[np.searchsorted(self.nodes, ids, sorter=order)]
+        """Of `wanted` nodes, or ids where there are any, in their order; one may come twice."""
+        if self.ids is None:
+            nodes = np.asarray(wanted, np.int64)
+            order = np.argsort(self.nodes, kind="stable")
+            rows = order[np.searchsorted(self.nodes, nodes, sorter=order)]
+        else:
+            # A text that is no id was a node's number.
+            numbers = {str(node): row for row, node in enumerate(self.nodes)}
+            row_of = {**numbers, **{name: row for row, name in enumerate(self.ids)}}
+            rows = np.array([row_of[str(name).strip()] for name in wanted], np.int64)
         return Predictions(
-            nodes=ids,
+            nodes=self.nodes[rows],
+            ids=None if self.ids is None else [self.ids[row] for row in rows],
             classes=self.classes[rows],
             logits=None if self.logits is None else self.logits[rows],
             probabilities=None if self.probabilities is None else self.probabilities[rows],
@@ -126,9 +136,12 @@ def predictions_of(files: dict[str, bytes], summary: str) -> Predictions:
     arrays = {name: npy(data) for name, data in files.items() if name.endswith(".npy")}
     classes = arrays["predictions.npy"]
     nodes = arrays.get("nodes.npy")
+    table = files.get("predictions.csv")
+    rows = [] if table is None else list(csv.DictReader(io.StringIO(table.decode(), newline="")))
     return Predictions(
         nodes=np.arange(len(classes)) if nodes is None else nodes,
         classes=classes,
         logits=arrays.get("logits.npy"),
         probabilities=arrays.get("probabilities.npy"),
+        ids=[row["id"] for row in rows] if rows and "id" in rows[0] else None,
     )

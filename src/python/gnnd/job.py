@@ -248,7 +248,8 @@ class Job:
         """Predicts nodes, as a job of its own that is deleted afterwards unless told to `keep`.
 
         Args:
-            nodes: `"all"`, `"train"`, `"val"`, `"test"`, or [n] node ids in any order.
+            nodes: `"all"`, `"train"`, `"val"`, `"test"`, or [n] nodes in any order: their numbers,
+                or, of a dataset that has them, their ids as texts.
             logits: Whether to have [n, C] logits, too.
             probabilities: Whether to have [n, C] probabilities, too.
             which: Whose parameters, `"best"` or `"last"`.
@@ -284,8 +285,13 @@ class Job:
         staging.require_shared(self._client.is_same_host, staging_folder)
         state_dir = self._client.host.state_dir
         with staging.staging_folder(staging_folder, state_dir) as folder:
-            staging.put_array(folder, "nodes", np.unique(wanted).astype(np.int64))
-            inference["nodes_file"] = str(folder / "nodes.npy")
+            if wanted.dtype.kind == "U":
+                staging.put_text(folder, "nodes.txt", "".join(f"{name}\n" for name in wanted))
+                inference["nodes_file"] = str(folder / "nodes.txt")
+                inference["formats"] = ["NPY", "CSV"]
+            else:
+                staging.put_array(folder, "nodes", np.unique(wanted).astype(np.int64))
+                inference["nodes_file"] = str(folder / "nodes.npy")
             return self._predicted(spec, keep).in_order_of(wanted)
 
     def predictions(self) -> files.Predictions:
