@@ -36,7 +36,7 @@ class ExecutorStatus(_message.Message):
     def __init__(self, role: _Optional[_Union[ExecutorRole, str]] = ..., device: _Optional[str] = ..., pid: _Optional[int] = ..., busy: _Optional[float] = ..., batches: _Optional[int] = ..., stage: _Optional[str] = ..., cache_hit_rate: _Optional[float] = ...) -> None: ...
 
 class ExecutorTimes(_message.Message):
-    __slots__ = ("role", "device", "duration_ns", "sample_ns", "mark_ns", "copy_ns", "extract_ns", "train_ns", "apply_ns", "evaluate_ns", "wait_enqueue_ns", "wait_dequeue_ns", "wait_due_ns", "wait_turn_ns", "wait_extract_ns", "prune_ns", "history_ns", "cached_rows", "read_rows", "pruned_rows", "history_lookups", "history_hits", "history_compared", "history_similar", "history_cosine", "history_lag", "cache_border", "cache_given_up_rows")
+    __slots__ = ("role", "device", "duration_ns", "sample_ns", "mark_ns", "copy_ns", "extract_ns", "train_ns", "apply_ns", "evaluate_ns", "wait_enqueue_ns", "wait_dequeue_ns", "wait_due_ns", "wait_turn_ns", "wait_extract_ns", "prune_ns", "history_ns", "cached_rows", "read_rows", "pruned_rows", "history_lookups", "history_hits", "history_compared", "history_similar", "history_cosine", "history_lag", "peer_rows", "cache_border", "cache_given_up_rows")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     DURATION_NS_FIELD_NUMBER: _ClassVar[int]
@@ -63,6 +63,7 @@ class ExecutorTimes(_message.Message):
     HISTORY_SIMILAR_FIELD_NUMBER: _ClassVar[int]
     HISTORY_COSINE_FIELD_NUMBER: _ClassVar[int]
     HISTORY_LAG_FIELD_NUMBER: _ClassVar[int]
+    PEER_ROWS_FIELD_NUMBER: _ClassVar[int]
     CACHE_BORDER_FIELD_NUMBER: _ClassVar[int]
     CACHE_GIVEN_UP_ROWS_FIELD_NUMBER: _ClassVar[int]
     role: ExecutorRole
@@ -91,9 +92,10 @@ class ExecutorTimes(_message.Message):
     history_similar: int
     history_cosine: float
     history_lag: int
+    peer_rows: int
     cache_border: int
     cache_given_up_rows: int
-    def __init__(self, role: _Optional[_Union[ExecutorRole, str]] = ..., device: _Optional[str] = ..., duration_ns: _Optional[int] = ..., sample_ns: _Optional[int] = ..., mark_ns: _Optional[int] = ..., copy_ns: _Optional[int] = ..., extract_ns: _Optional[int] = ..., train_ns: _Optional[int] = ..., apply_ns: _Optional[int] = ..., evaluate_ns: _Optional[int] = ..., wait_enqueue_ns: _Optional[int] = ..., wait_dequeue_ns: _Optional[int] = ..., wait_due_ns: _Optional[int] = ..., wait_turn_ns: _Optional[int] = ..., wait_extract_ns: _Optional[int] = ..., prune_ns: _Optional[int] = ..., history_ns: _Optional[int] = ..., cached_rows: _Optional[int] = ..., read_rows: _Optional[int] = ..., pruned_rows: _Optional[int] = ..., history_lookups: _Optional[int] = ..., history_hits: _Optional[int] = ..., history_compared: _Optional[int] = ..., history_similar: _Optional[int] = ..., history_cosine: _Optional[float] = ..., history_lag: _Optional[int] = ..., cache_border: _Optional[int] = ..., cache_given_up_rows: _Optional[int] = ...) -> None: ...
+    def __init__(self, role: _Optional[_Union[ExecutorRole, str]] = ..., device: _Optional[str] = ..., duration_ns: _Optional[int] = ..., sample_ns: _Optional[int] = ..., mark_ns: _Optional[int] = ..., copy_ns: _Optional[int] = ..., extract_ns: _Optional[int] = ..., train_ns: _Optional[int] = ..., apply_ns: _Optional[int] = ..., evaluate_ns: _Optional[int] = ..., wait_enqueue_ns: _Optional[int] = ..., wait_dequeue_ns: _Optional[int] = ..., wait_due_ns: _Optional[int] = ..., wait_turn_ns: _Optional[int] = ..., wait_extract_ns: _Optional[int] = ..., prune_ns: _Optional[int] = ..., history_ns: _Optional[int] = ..., cached_rows: _Optional[int] = ..., read_rows: _Optional[int] = ..., pruned_rows: _Optional[int] = ..., history_lookups: _Optional[int] = ..., history_hits: _Optional[int] = ..., history_compared: _Optional[int] = ..., history_similar: _Optional[int] = ..., history_cosine: _Optional[float] = ..., history_lag: _Optional[int] = ..., peer_rows: _Optional[int] = ..., cache_border: _Optional[int] = ..., cache_given_up_rows: _Optional[int] = ...) -> None: ...
 
 class ExecutorExit(_message.Message):
     __slots__ = ("role", "device", "pid", "exit_code", "signal", "reason", "log_tail")

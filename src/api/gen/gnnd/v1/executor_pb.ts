@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/executor.proto.
  */
 export const file_gnnd_v1_executor: GenFile = /*@__PURE__*/
-  fileDesc("ChZnbm5kL3YxL2V4ZWN1dG9yLnByb3RvEgdnbm5kLnYxIpgBCg5FeGVjdXRvclN0YXR1cxIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIMCgRidXN5GAQgASgBEg8KB2JhdGNoZXMYBSABKAMSDQoFc3RhZ2UYBiABKAkSFgoOY2FjaGVfaGl0X3JhdGUYByABKAEi9gQKDUV4ZWN1dG9yVGltZXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRITCgtkdXJhdGlvbl9ucxgDIAEoAxIRCglzYW1wbGVfbnMYBCABKAMSDwoHbWFya19ucxgFIAEoAxIPCgdjb3B5X25zGAYgASgDEhIKCmV4dHJhY3RfbnMYByABKAMSEAoIdHJhaW5fbnMYCCABKAMSEAoIYXBwbHlfbnMYCSABKAMSEwoLZXZhbHVhdGVfbnMYCiABKAMSFwoPd2FpdF9lbnF1ZXVlX25zGAsgASgDEhcKD3dhaXRfZGVxdWV1ZV9ucxgMIAEoAxITCgt3YWl0X2R1ZV9ucxgNIAEoAxIUCgx3YWl0X3R1cm5fbnMYDiABKAMSFwoPd2FpdF9leHRyYWN0X25zGA8gASgDEhAKCHBydW5lX25zGBAgASgDEhIKCmhpc3RvcnlfbnMYESABKAMSEwoLY2FjaGVkX3Jvd3MYEiABKAMSEQoJcmVhZF9yb3dzGBMgASgDEhMKC3BydW5lZF9yb3dzGBQgASgDEhcKD2hpc3RvcnlfbG9va3VwcxgVIAEoAxIUCgxoaXN0b3J5X2hpdHMYFiABKAMSGAoQaGlzdG9yeV9jb21wYXJlZBgXIAEoAxIXCg9oaXN0b3J5X3NpbWlsYXIYGCABKAMSFgoOaGlzdG9yeV9jb3NpbmUYGSABKAESEwoLaGlzdG9yeV9sYWcYGiABKAMSFAoMY2FjaGVfYm9yZGVyGBsgASgDEhsKE2NhY2hlX2dpdmVuX3VwX3Jvd3MYHCABKAMiuQEKDEV4ZWN1dG9yRXhpdBIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIWCglleGl0X2NvZGUYBCABKAVIAIgBARIOCgZzaWduYWwYBSABKAkSHwoGcmVhc29uGAYgASgOMg8uZ25uZC52MS5SZWFzb24SEAoIbG9nX3RhaWwYByABKAlCDAoKX2V4aXRfY29kZSp+CgxFeGVjdXRvclJvbGUSHQoZRVhFQ1VUT1JfUk9MRV9VTlNQRUNJRklFRBAAEhkKFUVYRUNVVE9SX1JPTEVfU0FNUExFUhABEhkKFUVYRUNVVE9SX1JPTEVfVFJBSU5FUhACEhkKFUVYRUNVVE9SX1JPTEVfU1RBTkRCWRADYgZwcm90bzM", [file_gnnd_v1_types]);
+  fileDesc("ChZnbm5kL3YxL2V4ZWN1dG9yLnByb3RvEgdnbm5kLnYxIpgBCg5FeGVjdXRvclN0YXR1cxIjCgRyb2xlGAEgASgOMhUuZ25uZC52MS5FeGVjdXRvclJvbGUSDgoGZGV2aWNlGAIgASgJEgsKA3BpZBgDIAEoBRIMCgRidXN5GAQgASgBEg8KB2JhdGNoZXMYBSABKAMSDQoFc3RhZ2UYBiABKAkSFgoOY2FjaGVfaGl0X3JhdGUYByABKAEiiQUKDUV4ZWN1dG9yVGltZXMSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRITCgtkdXJhdGlvbl9ucxgDIAEoAxIRCglzYW1wbGVfbnMYBCABKAMSDwoHbWFya19ucxgFIAEoAxIPCgdjb3B5X25zGAYgASgDEhIKCmV4dHJhY3RfbnMYByABKAMSEAoIdHJhaW5fbnMYCCABKAMSEAoIYXBwbHlfbnMYCSABKAMSEwoLZXZhbHVhdGVfbnMYCiABKAMSFwoPd2FpdF9lbnF1ZXVlX25zGAsgASgDEhcKD3dhaXRfZGVxdWV1ZV9ucxgMIAEoAxITCgt3YWl0X2R1ZV9ucxgNIAEoAxIUCgx3YWl0X3R1cm5fbnMYDiABKAMSFwoPd2FpdF9leHRyYWN0X25zGA8gASgDEhAKCHBydW5lX25zGBAgASgDEhIKCmhpc3RvcnlfbnMYESABKAMSEwoLY2FjaGVkX3Jvd3MYEiABKAMSEQoJcmVhZF9yb3dzGBMgASgDEhMKC3BydW5lZF9yb3dzGBQgASgDEhcKD2hpc3RvcnlfbG9va3VwcxgVIAEoAxIUCgxoaXN0b3J5X2hpdHMYFiABKAMSGAoQaGlzdG9yeV9jb21wYXJlZBgXIAEoAxIXCg9oaXN0b3J5X3NpbWlsYXIYGCABKAMSFgoOaGlzdG9yeV9jb3NpbmUYGSABKAESEwoLaGlzdG9yeV9sYWcYGiABKAMSEQoJcGVlcl9yb3dzGBsgASgDEhQKDGNhY2hlX2JvcmRlchgcIAEoAxIbChNjYWNoZV9naXZlbl91cF9yb3dzGB0gASgDIrkBCgxFeGVjdXRvckV4aXQSIwoEcm9sZRgBIAEoDjIVLmdubmQudjEuRXhlY3V0b3JSb2xlEg4KBmRldmljZRgCIAEoCRILCgNwaWQYAyABKAUSFgoJZXhpdF9jb2RlGAQgASgFSACIAQESDgoGc2lnbmFsGAUgASgJEh8KBnJlYXNvbhgGIAEoDjIPLmdubmQudjEuUmVhc29uEhAKCGxvZ190YWlsGAcgASgJQgwKCl9leGl0X2NvZGUqfgoMRXhlY3V0b3JSb2xlEh0KGUVYRUNVVE9SX1JPTEVfVU5TUEVDSUZJRUQQABIZChVFWEVDVVRPUl9ST0xFX1NBTVBMRVIQARIZChVFWEVDVVRPUl9ST0xFX1RSQUlORVIQAhIZChVFWEVDVVRPUl9ST0xFX1NUQU5EQlkQA2IGcHJvdG8z", [file_gnnd_v1_types]);
 
 /**
  * One executor, now.
@@ -324,16 +324,23 @@ export type ExecutorTimes = Message<"gnnd.v1.ExecutorTimes"> & {
   historyLag: bigint;
 
   /**
+   * Feature rows of batches that were read from another device's memory (docs/placement.md).
+   *
+   * @generated from field: int64 peer_rows = 27;
+   */
+  peerRows: bigint;
+
+  /**
    * At its end: the hot rank below which the device's cache has feature rows; 0 without a cache.
    *
-   * @generated from field: int64 cache_border = 27;
+   * @generated from field: int64 cache_border = 28;
    */
   cacheBorder: bigint;
 
   /**
    * At its end: rows that the cache had before embeddings took their place (docs/history.md).
    *
-   * @generated from field: int64 cache_given_up_rows = 28;
+   * @generated from field: int64 cache_given_up_rows = 29;
    */
   cacheGivenUpRows: bigint;
 };
@@ -529,16 +536,23 @@ export type ExecutorTimesJson = {
   historyLag?: string;
 
   /**
+   * Feature rows of batches that were read from another device's memory (docs/placement.md).
+   *
+   * @generated from field: int64 peer_rows = 27;
+   */
+  peerRows?: string;
+
+  /**
    * At its end: the hot rank below which the device's cache has feature rows; 0 without a cache.
    *
-   * @generated from field: int64 cache_border = 27;
+   * @generated from field: int64 cache_border = 28;
    */
   cacheBorder?: string;
 
   /**
    * At its end: rows that the cache had before embeddings took their place (docs/history.md).
    *
-   * @generated from field: int64 cache_given_up_rows = 28;
+   * @generated from field: int64 cache_given_up_rows = 29;
    */
   cacheGivenUpRows?: string;
 };
