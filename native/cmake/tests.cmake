@@ -52,8 +52,9 @@ file(GLOB fault_sources CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/native/test/core/executor/*_test.cc)
 list(FILTER fault_sources EXCLUDE REGEX explore_test)  # explores a model, not this code
 foreach(part base/atomic_file base/mapping base/memfd base/prefetch base/registrar base/sha256
-        batch/record batch/layout history/history_buffer history/job_history executor/executor executor/extractor executor/reading_ahead executor/committer
-        executor/sampler_loop executor/trainer_loop)
+        batch/record batch/layout graph/npy history/history_buffer history/job_history
+        executor/executor executor/extractor executor/reading_ahead executor/committer
+        executor/prediction_files executor/sampler_loop executor/trainer_loop)
   list(APPEND fault_sources ${CMAKE_SOURCE_DIR}/native/core/${part}.cc)
 endforeach()
 gnnd_test(gnnd_fault_test ${fault_sources} $<TARGET_OBJECTS:gnnd_build_id>)

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/atomic_file.h"
+#include "core/base/failpoint.h"
 #include "core/graph/npy.h"
 #include "core/kernels/loss.h"
 
@@ -119,6 +120,7 @@ Status PredictionFiles::Write(uint64_t first, std::span<const float> logits) {
   const uint64_t at = first * classes_ * sizeof(float);
   GNND_TRY(WriteAt(predictions_.fd.get(), predictions_.data_at + first * sizeof(int64_t),
                    std::as_bytes(std::span(wide_)), predictions_.path));
+  GNND_FAILPOINT("predict.writing");
   if (logits_.fd.valid()) {
     GNND_TRY(WriteAt(logits_.fd.get(), logits_.data_at + at, std::as_bytes(logits), logits_.path));
   }
@@ -133,6 +135,7 @@ Status PredictionFiles::Finish(uint32_t word, uint64_t rows, int scratch) const 
   }
   if (scratch >= 0) GNND_TRY(SyncData(scratch, "hidden rows"));
   const uint64_t at = word * sizeof(ChunkMark);
+  GNND_FAILPOINT("predict.before_mark");
   ChunkMark mark;
   if (pread(journal_.fd.get(), &mark, sizeof(mark), static_cast<off_t>(at)) < 0) {
     return SystemError(Code::kIo, "reading " + journal_.path);
@@ -140,7 +143,9 @@ Status PredictionFiles::Finish(uint32_t word, uint64_t rows, int scratch) const 
   // Not synced: a mark that a dying host forgets costs its chunk once more, and no mark outlives
   // what it vouches for.
   mark = {static_cast<uint32_t>(rows) + 1, mark.times + 1};
-  return WriteAt(journal_.fd.get(), at, std::as_bytes(std::span(&mark, 1)), journal_.path);
+  GNND_TRY(WriteAt(journal_.fd.get(), at, std::as_bytes(std::span(&mark, 1)), journal_.path));
+  GNND_FAILPOINT("predict.after_mark");
+  return Status::Ok();
 }
 
 }  // namespace gnnd

@@ -135,11 +135,13 @@ void JobHistory::Write(uint64_t version, uint32_t place, const HistoryNote& give
   std::copy(given.evicted.begin(), given.evicted.end(), note.evicted);
   for (uint64_t i = 0; i < note.header->admitted; ++i) {
     note.admitted[i] = given.admitted[i];
+    GNND_FAILPOINT("history.noting");
     std::memcpy(note.rows + i * pitch_, given.rows[i], config_.row_bytes);
   }
   GNND_FAILPOINT("history.before_note");
   // Release: pairs with CarryAll.
   note.header->tag.store(version + 1, std::memory_order_release);
+  GNND_FAILPOINT("history.after_note");
 }
 
 void JobHistory::CarryOver(const Note& note, uint64_t version) {
@@ -155,6 +157,7 @@ void JobHistory::CarryOver(const Note& note, uint64_t version) {
       nodes.push_back(note.admitted[end].node);
     }
     const std::vector<uint32_t> places = buffer_.Store(level, nodes, version);
+    GNND_FAILPOINT("history.carrying");
     for (size_t i = 0; i < places.size(); ++i) {
       std::memcpy(buffer_.embedding_to_write(places[i]).data(), note.rows + (begin + i) * pitch_,
                   config_.row_bytes);
@@ -198,7 +201,7 @@ Status JobHistory::CarryAll(uint64_t version, uint32_t batches_before) {
     return Status(Code::kInternal, "the history is that of version " + std::to_string(at.version) +
                                        ", wanted is that of " + std::to_string(version));
   }
-  buffer_.set_state(at.state);
+  if (!GNND_BROKEN("history-from-the-point")) buffer_.set_state(at.state);
   for (; at.place < batches_before; ++at.place) {
     const Note note = NoteAt(static_cast<uint32_t>(at.place));
     // Acquire: pairs with Write.
@@ -206,15 +209,18 @@ Status JobHistory::CarryAll(uint64_t version, uint32_t batches_before) {
       return Status(Code::kInternal, "a batch of version " + std::to_string(at.version) +
                                          " has left nothing for the history");
     }
-    CarryOver(note, at.version);
-    GNND_FAILPOINT("history.carried");
     Point next = at;
     ++next.place;
+    if (GNND_BROKEN("history-carries-first")) MoveTo(next);
+    CarryOver(note, at.version);
+    GNND_FAILPOINT("history.carried");
     next.state = buffer_.state();
     MoveTo(next);
+    GNND_FAILPOINT("history.moved");
     at.state = next.state;
   }
   MoveTo({version, 0, buffer_.state()});
+  GNND_FAILPOINT("history.brought");
   return Status::Ok();
 }
 

@@ -122,6 +122,25 @@ TEST_CASE("a batch costs the same number of looks at the ledger with ten slots o
   CHECK(most[0] <= 40);
 }
 
+TEST_CASE("a claim wakes the next Sampler where another batch can be claimed") {
+  FakeJob job;
+  job.batches = 40;
+  job.num_slots = 2;
+  for (const char* rule : {"", "claim-wakes-next"}) {
+    Segment segment = MakeSegment(job);
+    Batches samples(segment, *segment.RegisterExecutor(Role::kSampler, 0));
+    Sleepers samplers(segment.queue().sampler_event.word, kNewsBatch, 3);
+    failpoint::Break(rule);
+    REQUIRE(samples.Claim() == 0);
+    failpoint::Break("");
+    CHECK(samplers.left() == (std::string(rule).empty() ? 2 : 3));
+    // Nothing is left for anybody after this one.
+    const int before = samplers.left();
+    REQUIRE(samples.Claim() == 1);
+    CHECK(samplers.left() == before);
+  }
+}
+
 TEST_CASE("one batch wakes one Trainer, one step as many Samplers as it frees slots") {
   FakeJob job;
   job.batches = 40;
