@@ -283,13 +283,14 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   train.host_features = tier.rows();
   if (predicts) GNND_TRY(PredictInstead(options.prediction, dataset, &train));
   HotOrder hot;
-  if (options.cache.rows > 0 || tier.rows().num_rows() > 0) {
+  const bool is_beside = train.history.config.cache_rows > 0;
+  if (options.cache.rows > 0 || is_beside || tier.rows().num_rows() > 0) {
     hot = GNND_VALUE(HotOrder::Open(options.cache.order_path, dataset.num_nodes()));
     train.hot_order = hot.order();
     train.hot_ranks = hot.ranks();
     if (opened.device == nullptr) {
       // Unless they lie in history's memory.
-      train.cache_rows = train.history.config.cache_rows > 0 ? 0 : options.cache.rows;
+      train.cache_rows = is_beside ? 0 : options.cache.rows;
     } else {
       train.device.cache_bytes = options.cache.rows * train.features.row_bytes();
       train.device.placement = options.cache.placement;
