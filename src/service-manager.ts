@@ -26,7 +26,7 @@ export const loopLimits = { limitMs: 10_000, beatMs: 500 };
 
 export function watchLoop(options: ServiceManagerOptions): ServiceManager {
   const { native, log, env, limitMs, beatMs } = options;
-  const line = { lvl: 'error', msg: 'daemon.loop-blocked', limitMs };
+  const line = { lvl: 'error', msg: 'daemon.loop_blocked', limitMs };
   native.hostWatchLoop(limitMs, JSON.stringify(line));
   const isWatched = /^\d+$/.test(env['WATCHDOG_USEC'] ?? '') && isForUs(env['WATCHDOG_PID']);
   let lastMs = systemClock.monotonicMs();
@@ -35,7 +35,7 @@ export function watchLoop(options: ServiceManagerOptions): ServiceManager {
     native.hostBeat();
     const nowMs = systemClock.monotonicMs();
     // Also after SIGSTOP, which the thread does not count.
-    if (nowMs - lastMs > limitMs) log.warn('daemon.loop-resumed', { afterMs: nowMs - lastMs });
+    if (nowMs - lastMs > limitMs) log.warn('daemon.loop_resumed', { afterMs: nowMs - lastMs });
     lastMs = nowMs;
     if (isWatched) native.hostNotify('WATCHDOG=1');
   }, beatMs).unref();

@@ -75,13 +75,13 @@ test('a loop that stands still is told of once, and once more when it goes on', 
   await watched.says('ready');
   for (const times of [1, 2]) {
     watched.child.stdin?.write('stand still\n');
-    await watched.says('daemon.loop-blocked', times);
+    await watched.says('daemon.loop_blocked', times);
     expect(watched.count('went on')).toBe(times - 1);
-    await watched.says('daemon.loop-resumed', times);
+    await watched.says('daemon.loop_resumed', times);
   }
   watched.child.stdin?.end();
   await once(watched.child, 'exit');
-  expect(watched.count('daemon.loop-blocked')).toBe(2);
+  expect(watched.count('daemon.loop_blocked')).toBe(2);
 });
 
 test('a process that was stopped has not stood still', async () => {
@@ -91,10 +91,10 @@ test('a process that was stopped has not stood still', async () => {
   await new Promise((resolve) => setTimeout(resolve, 2000));
   watched.child.kill('SIGCONT');
   watched.child.stdin?.write('go\n');
-  await watched.says('daemon.loop-resumed');
+  await watched.says('daemon.loop_resumed');
   watched.child.stdin?.end();
   await once(watched.child, 'exit');
-  expect(watched.count('daemon.loop-blocked')).toBe(0);
+  expect(watched.count('daemon.loop_blocked')).toBe(0);
 });
 
 test('systemd hears of the start, of a loop that goes round, and of the stop', async () => {
@@ -111,7 +111,7 @@ test('systemd hears of the start, of a loop that goes round, and of the stop', a
   await systemd.says('READY=1');
   await systemd.says('WATCHDOG=1', 3);
   watched.child.stdin?.write('stand still\n');
-  await watched.says('daemon.loop-blocked');
+  await watched.says('daemon.loop_blocked');
   const before = systemd.count('WATCHDOG=1');
   await watched.says('went on');
   await systemd.says('WATCHDOG=1', before + 3);

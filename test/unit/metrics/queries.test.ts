@@ -126,6 +126,10 @@ const asked: readonly Asked[] = [
   },
   { expr: 'gnnd_job_remaining_seconds', answer: { [`gnnd_job_remaining_seconds{${job}`]: 90 } },
   { expr: 'gnnd_epochs_total / gnnd_epochs_target', answer: { [job]: 0.3 } },
+  {
+    expr: 'gnnd_cache_given_up_rows / gnnd_cache_capacity_rows',
+    answer: { [per('tier="DEVICE"')]: 20 / 270 },
+  },
   { expr: 'rate(gnnd_sampled_edges_total[1m])', answer: { [job]: 100 } },
   {
     expr: 'sum by (device, stage) (rate(gnnd_stage_seconds_total[1m]))',
