@@ -92,6 +92,8 @@ async function reportHistory(session: Session, flags: ReportFlags): Promise<numb
       throw usage('--stale-steps', flags.staleSteps ?? '', 'whole numbers above 0');
     }
   }
+  const total = (1 + shares.length * ages.length) * seeds.length;
+  let ended = 0;
   const train = async (gradientShare: number, staleSteps: number) => {
     const jobs: Job[] = [];
     for (const seed of seeds) {
@@ -101,7 +103,14 @@ async function reportHistory(session: Session, flags: ReportFlags): Promise<numb
       wanted.history.staleSteps = BigInt(staleSteps);
       wanted.training ??= create(TrainingSpecSchema);
       wanted.training.randomSeed = BigInt(seed);
-      jobs.push(await trained(session, wanted));
+      const job = await trained(session, wanted);
+      jobs.push(job);
+      ended += 1;
+      const history =
+        staleSteps === 0 ? 'no history' : `p_grad ${gradientShare}, t_stale ${staleSteps}`;
+      const accuracy = formatPercent(job.result?.testAccuracyBest ?? 0);
+      const what = `${history}, random seed ${seed}: test accuracy ${accuracy}`;
+      session.say(`job ${ended} of ${total}: ${what}`);
     }
     return sumsOf(jobs);
   };
@@ -125,7 +134,7 @@ async function trained(session: Session, spec: JobSpec): Promise<Job> {
   const requestId = randomUUID();
   const request = { jobId: '', spec, validateOnly: false, requestId };
   const created = await session.call(JobService.method.createJob, request);
-  const { job } = await endOf(session, created.name);
+  const { job } = await endOf(session, created.name, 'silent');
   if (job.state !== JobState.SUCCEEDED) {
     throw new CliError(gnnctlExit.JOB_FAILED, `${job.name} did not succeed: ${job.message}`);
   }

@@ -79,14 +79,20 @@ export async function followToEnd(
   return exitCodeOfJob(job.state);
 }
 
-/** Waits for the end of a new job and shows its progress; whatever comes of it is the caller's. */
+/**
+ * Waits for the end of a new job and shows its progress; whatever comes of it is the caller's.
+ * `elsewhere`: how, where that is no terminal.
+ */
 export async function endOf(
   session: Session,
   name: string,
+  elsewhere: 'lines' | 'silent' = 'lines',
 ): Promise<{ readonly job: Job; readonly exitCode: number }> {
   const output = session.io.stderr;
+  const chosen = viewOf(session, 'follow', false);
+  const view = chosen === 'lines' ? elsewhere : chosen;
   const job = await waitFor(session, { detached: detachedFrom(name) }, (signal) =>
-    followJob(session, name, { view: viewOf(session, 'follow', false), output, signal }),
+    followJob(session, name, { view, output, signal }),
   );
   return { job, exitCode: exitCodeOfJob(job.state) };
 }
