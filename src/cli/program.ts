@@ -31,7 +31,8 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<number
       session = new Session(io, program.opts<GlobalFlags>());
       exitCode = await work(session, ...given);
     };
-  addCommands(program, run)
+  // Before the commands are added: each takes these from its parent when it is made.
+  program
     .showHelpAfterError('(--help shows how)')
     .exitOverride()
     .configureOutput({
@@ -40,6 +41,7 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<number
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     });
+  addCommands(program, run);
   try {
     await program.parseAsync(args, { from: 'user' });
     return exitCode;
