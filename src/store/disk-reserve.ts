@@ -1,4 +1,4 @@
-import { closeSync, ftruncateSync, mkdirSync, openSync, statfsSync, writeSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, statfsSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -18,53 +18,60 @@ export interface DiskReserve {
 
 const chunk = Buffer.alloc(2 ** 20);
 
-/** In the file `path`, of `bytes`. A disk that is full to begin with has it released. */
+/**
+ * In the file `path`, of `bytes`. A disk that is full to begin with has it released; one on which
+ * it cannot be for another reason (a limit on files) has none, and refuses nothing. Never throws.
+ */
 export function diskReserve(path: string, bytes: number, log: Log): DiskReserve {
-  let isReleased = true;
-  const withFile = (flags: string, work: (fd: number) => void): boolean => {
+  let state: 'WHOLE' | 'RELEASED' | 'NONE' = 'NONE';
+  // Not fallocate, which Node has not; and not a hole, which keeps nothing.
+  const write = (count: number): void => {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+    const fd = openSync(path, 'w', 0o640);
     try {
-      mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
-      const fd = openSync(path, flags, 0o640);
-      try {
-        work(fd);
-        return true;
-      } finally {
-        closeSync(fd);
+      for (let at = 0; at < count; ) {
+        at += writeSync(fd, chunk, 0, Math.min(chunk.length, count - at), at);
       }
+    } finally {
+      closeSync(fd);
+    }
+  };
+  /** Whether it is whole now. */
+  const take = (): boolean => {
+    try {
+      write(bytes);
+      state = 'WHOLE';
+      return true;
     } catch (error) {
-      log.debug('store.reserve_failed', { path, error: messageOf(error) });
+      const code = (error as NodeJS.ErrnoException).code ?? '';
+      state = ['ENOSPC', 'EDQUOT'].includes(code) ? 'RELEASED' : 'NONE';
+      log.warn('store.reserve_failed', { path, error: messageOf(error) });
+      giveUp();
       return false;
     }
   };
-  // Not fallocate, which Node has not; and not a hole, which keeps nothing.
-  const fill = (fd: number) => {
-    ftruncateSync(fd, 0);
-    for (let at = 0; at < bytes; at += chunk.length) {
-      const part = chunk.subarray(0, Math.min(chunk.length, bytes - at));
-      if (writeSync(fd, part, 0, part.length, at) < part.length)
-        throw new Error('the disk is full');
+  const giveUp = (): boolean => {
+    try {
+      write(0);
+      return true;
+    } catch {
+      return false;
     }
-  };
-  const empty = () => withFile('a', (fd) => ftruncateSync(fd, 0));
-  const take = () => {
-    isReleased = !withFile('a', fill);
-    if (isReleased) empty();
   };
   take();
   return {
     get isReleased() {
-      return isReleased;
+      return state === 'RELEASED';
     },
     release: () => {
-      if (isReleased || !empty()) return false;
-      isReleased = true;
+      if (state !== 'WHOLE' || !giveUp()) return false;
+      state = 'RELEASED';
       log.warn('store.reserve_released', { path, bytes });
       return true;
     },
     restore: () => {
-      if (!isReleased || freeBytes(path) < 2 * bytes) return;
-      take();
-      if (!isReleased) log.info('store.reserve_restored', { path, bytes });
+      if (state !== 'RELEASED' || freeBytes(path) < 2 * bytes) return;
+      if (take()) log.info('store.reserve_restored', { path, bytes });
     },
   };
 }

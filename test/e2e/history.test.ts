@@ -87,8 +87,9 @@ async function run(spec: SpecInit, disturb?: (id: string) => Promise<unknown>): 
 
 /** What the Trainers' caches hold at the end, and what they have given up. */
 function bordersOf(job: Job): readonly (readonly [number, number])[] {
-  const times = job.epochs.at(-1)?.executorTimes ?? [];
-  return times
+  // Of epochs that end in one look the first has all.
+  const told = job.epochs.filter(({ executorTimes }) => executorTimes.length > 0);
+  return (told.at(-1)?.executorTimes ?? [])
     .filter(({ role }) => role !== SAMPLER)
     .map(({ cacheBorder, cacheGivenUpRows }) => [Number(cacheBorder), Number(cacheGivenUpRows)]);
 }

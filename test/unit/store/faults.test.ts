@@ -287,6 +287,9 @@ describe('a store in trouble', () => {
     expect(sizes()).toEqual([false, 3_000_000, true]);
     // A disk that has no room, from the beginning.
     expect(diskReserve('/dev/full', 1000, log).isReleased).toBe(true);
+    // Where it cannot be for another reason there is none, and nobody is refused for it.
+    const none = diskReserve(join(path, 'below-a-file'), 1000, log);
+    expect([none.isReleased, none.release()]).toEqual([false, false]);
   });
 
   test('nothing is written on after a full disk ended the transaction', () => {
