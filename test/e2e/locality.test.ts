@@ -37,7 +37,8 @@ afterAll(async () => {
 
 const { SAMPLER, TRAINER } = ExecutorRole;
 const batchesPerEpoch = 35;
-const epochs = 8;
+// Enough that a kill, which follows a look of the daemon, comes before the end.
+const epochs = 24;
 
 const common: SpecInit = {
   dataset: 'cora',
