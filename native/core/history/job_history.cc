@@ -100,16 +100,33 @@ JobHistory::JobHistory(const HistoryConfig& config, Mapping own)
   Init(own_.data());
 }
 
-const JobHistory::Point& JobHistory::point() const {
-  // Acquire: pairs with MoveTo.
-  return header_->points[header_->which.load(std::memory_order_acquire) % 2];
+// Also beside the mutex. A point is written over only by the move after the next one: what was read
+// is whole if nobody has moved meanwhile.
+JobHistory::Point JobHistory::point() const {
+  while (true) {
+    // Acquire: pairs with MoveTo, here and below.
+    const uint32_t moves = header_->moves.load(std::memory_order_acquire);
+    uint64_t words[kPointWords];
+    for (uint32_t i = 0; i < kPointWords; ++i) {
+      words[i] = header_->points[moves % 2][i].load(std::memory_order_acquire);
+    }
+    if (header_->moves.load(std::memory_order_relaxed) != moves) continue;
+    Point point;
+    std::memcpy(&point, words, sizeof point);
+    return point;
+  }
 }
 
 void JobHistory::MoveTo(const Point& point) {
-  const uint32_t next = 1 - header_->which.load(std::memory_order_relaxed) % 2;
-  header_->points[next] = point;
+  const uint32_t moves = header_->moves.load(std::memory_order_relaxed) + 1;
+  uint64_t words[kPointWords];
+  std::memcpy(words, &point, sizeof point);
+  // Release: who sees a word of this point sees that the one before it has become the newest.
+  for (uint32_t i = 0; i < kPointWords; ++i) {
+    header_->points[moves % 2][i].store(words[i], std::memory_order_release);
+  }
   // Release: whoever sees the new point sees what was carried over up to it.
-  header_->which.store(next, std::memory_order_release);
+  header_->moves.store(moves, std::memory_order_release);
 }
 
 JobHistory::Note JobHistory::NoteAt(uint32_t place) const {
@@ -184,13 +201,15 @@ Status JobHistory::Lock() {
 }
 
 Status JobHistory::BringTo(uint64_t version, uint32_t batches_before) {
-  if (point().version != version) {
+  Point at = point();
+  if (at.version != version) {
     GNND_TRY(Lock());
     Status status = CarryAll(version, batches_before);
+    at = point();
     header_->mutex.Unlock();
     GNND_TRY(status);
   }
-  buffer_.set_state(point().state);
+  buffer_.set_state(at.state);
   return Status::Ok();
 }
 

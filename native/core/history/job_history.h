@@ -122,17 +122,19 @@ class JobHistory {
   bool Restore(std::span<const std::byte> saved, uint64_t version);
 
  private:
-  // Where it stands: notes below `place` of `version` are carried over. Kept twice; `which` says
-  // where.
+  // Where it stands: notes below `place` of `version` are carried over. Kept twice: the one of the
+  // last move and the one before it.
   struct Point {
     uint64_t version;
     uint64_t place;
     HistoryState state;
   };
+  static constexpr uint32_t kPointWords = sizeof(Point) / sizeof(uint64_t);
+  static_assert(sizeof(Point) % sizeof(uint64_t) == 0);
   struct alignas(64) Header {
     RobustMutex mutex;
-    std::atomic<uint32_t> which;
-    Point points[2];
+    std::atomic<uint32_t> moves;
+    std::atomic<uint64_t> points[2][kPointWords];
     // Ranks of features that were filled in, or more; never falls.
     std::atomic<uint64_t> filled;
     uint64_t skew;  // of features, once there are some
@@ -154,7 +156,7 @@ class JobHistory {
   Status Lock();
   static uint64_t NoteBytes(const HistoryConfig& config);
   Note NoteAt(uint32_t place) const;
-  const Point& point() const;
+  Point point() const;
   void MoveTo(const Point& point);
   void CarryOver(const Note& note, uint64_t version);
   Status CarryAll(uint64_t version, uint32_t batches_before);

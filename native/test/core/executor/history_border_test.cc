@@ -176,7 +176,7 @@ TEST_CASE("a Trainer that dies at filling, reading or writing beside the border 
       crew.Start(dies);
       crew.Start(ChildPlan{Role::kTrainer, 2});
       REQUIRE(crew.Supervise());
-      kills += crew.kills();  // none where the other one was faster
+      kills += crew.kills();        // none where the other one was faster
       CHECK(crew.failures() == 0);  // nor was anything torn
       CHECK(EveryBatchOnce(segment));
       CHECK(OutcomeOf(segment) == Expected(job));
