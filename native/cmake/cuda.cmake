@@ -42,7 +42,7 @@ if(GNND_NVCC AND cuda_sources)
       COMMAND ${GNND_NVCC} -std=c++20 -O3 ${nvcc_code} --expt-relaxed-constexpr
         # No contraction, as everywhere (options.cmake): bits.
         -fmad=false -Werror all-warnings
-        -Xcompiler -Wall,-Wextra,-Werror,-fPIC,-fvisibility=hidden,-ffp-contract=off
+        -Xcompiler -Wall,-Wextra,-Werror,-fPIC,-fvisibility=hidden,-ffp-contract=off,${GNND_PREFIX_MAP}
         -I${CMAKE_SOURCE_DIR}/native -MD -MF ${object}.d -c ${source} -o ${object}
       DEPENDS ${source}
       DEPFILE ${object}.d
