@@ -62,6 +62,15 @@ export function operationsOf(record: Buffer): readonly Operation[] {
   return operations;
 }
 
+/** Of what somebody else than the process was told by now; to be appended to its record. */
+export function sayRecord(text: string): Buffer {
+  const bytes = Buffer.from(text);
+  const head = Buffer.alloc(headBytes);
+  head.writeUInt32LE(kinds.indexOf('SAY'), 0);
+  head.writeBigUInt64LE(BigInt(bytes.length), 24);
+  return Buffer.concat([head, bytes]);
+}
+
 /** A file, whatever its name is. */
 interface Content {
   bytes: Buffer;

@@ -36,8 +36,9 @@ Status Executor::Enter() {
                                        std::to_string(id_.incarnation) + ", or it was reaped");
   }
   log_.SetPid(getpid());
-  log_.SetPhase(Phase::kRunning);
+  // Before the phase: who runs and never gave a sign of life is killed as stalled.
   log_.Progress(static_cast<uint32_t>(Activity::kIdle), 0, 0);
+  log_.SetPhase(Phase::kRunning);
   return Status::Ok();
 }
 

@@ -39,7 +39,8 @@ ExecutorSnapshot ReadExecutor(uint32_t row, const ExecutorRow& entry) {
   executor.role = static_cast<Role>(entry.role.load(std::memory_order_relaxed));
   executor.device = entry.device.load(std::memory_order_relaxed);
   executor.pid = entry.pid.load(std::memory_order_relaxed);
-  executor.phase = static_cast<Phase>(entry.phase.load(std::memory_order_relaxed));
+  // What it did before it ran (a sign of life) is seen with the phase.
+  executor.phase = static_cast<Phase>(entry.phase.load(std::memory_order_acquire));
   executor.registered_ns = Read(entry.registered_ns);
   executor.heartbeat_ns = Read(entry.heartbeat_ns);
   const uint64_t progress = Read(entry.progress_word);

@@ -3,8 +3,10 @@
 #include <atomic>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "core/draw/philox.h"
+#include "core/executor/executor.h"
 #include "core/ledger/batches.h"
 #include "job_harness.h"
 
@@ -40,6 +42,36 @@ TEST_CASE("a paused job stands still and then goes on as if nothing had been") {
   segment.SetCommand(Command::kRun);
   CHECK(crew.Finish());
   CHECK(OutcomeOf(segment) == Expected(job));
+}
+
+TEST_CASE("nobody is seen to run before it gave a sign of life") {
+  const FakeJob job;
+  Segment segment = MakeSegment(job);
+  const Result<ExecutorId> id = segment.RegisterExecutor(Role::kSampler, 0);
+  REQUIRE(id.ok());
+  ExecutorRow& row = segment.executor(id->row);
+  std::atomic<uint64_t> round{0};  // odd while the row is made as it was before
+  std::atomic<bool> done{false};
+  uint64_t silent = 0;
+  std::thread daemon([&] {
+    while (!done.load()) {
+      const uint64_t before = round.load();
+      const ExecutorSnapshot seen = segment.Snapshot().executors[id->row];
+      const bool is_silent = seen.phase == Phase::kRunning && seen.heartbeat_ns == 0;
+      if (is_silent && before % 2 == 0 && round.load() == before) ++silent;
+    }
+  });
+  Executor executor(segment, *id);
+  for (int i = 0; i < 100'000; ++i) {
+    ++round;
+    row.phase.store(static_cast<uint32_t>(Phase::kLoading));
+    row.heartbeat_ns.store(0);
+    ++round;
+    CHECK(executor.Enter().ok());
+  }
+  done.store(true);
+  daemon.join();
+  CHECK(silent == 0);
 }
 
 TEST_CASE("stopped executors give back what they hold, and others end the job") {
