@@ -6,7 +6,8 @@
 #include "core/ledger/segment.h"
 
 // What one executor writes into its row: phase, signs of life, counters, durations. One writer (the
-// executor's loop), the daemon reads; all stores are relaxed, because every number stands alone.
+// executor's loop), the daemon reads. Every number stands alone, so stores are relaxed; that of the
+// phase alone is not: who is seen to run has given a sign of life.
 
 namespace gnnd {
 
