@@ -19,6 +19,12 @@ const socketMode = 0o660;
 const socketPathBytesMax = 107;
 
 /**
+ * Connections that wait to be taken: a thousand clients may come at once, and a unix socket turns
+ * away (EAGAIN) who finds no place. The kernel has a limit of its own (net.core.somaxconn).
+ */
+const backlog = 4096;
+
+/**
  * Listens on `unix:/path` or `host:port` (port 0: any). A socket file that nobody listens on any
  * more is replaced. Throws an Error that names the address and what is wrong with it.
  */
@@ -72,7 +78,7 @@ function bind(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(where, () => {
+    server.listen({ ...where, backlog }, () => {
       server.off('error', reject);
       resolve();
     });

@@ -1,0 +1,78 @@
+import { setTimeout as later } from 'node:timers/promises';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { Client, credentials } from '@grpc/grpc-js';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { pair, type SpecInit } from '../support/crews.ts';
+import { hangMs, TestDaemon } from '../support/daemon.ts';
+import { holdingsOf } from '../support/leftovers.ts';
+import { Patience } from '../support/patience.ts';
+
+/** Everybody watches the same job, each over a connection of their own. */
+
+const clientsCount = 1000;
+const { cancelJob, watchJob } = JobService.method;
+
+let daemon: TestDaemon;
+beforeAll(async () => {
+  daemon = await TestDaemon.start({ datasets: ['cora'] });
+});
+afterAll(() => daemon.stop());
+
+interface Watcher {
+  readonly client: Client;
+  /** Of its first response; rejects when the stream breaks before. */
+  readonly isOpen: Promise<void>;
+  /** The last state that it was told of. */
+  readonly ended: Promise<JobState>;
+}
+
+function watches(): Watcher {
+  // Without this they would share a connection.
+  const options = { 'grpc.use_local_subchannel_pool': 1 };
+  const client = new Client(daemon.address, credentials.createInsecure(), options);
+  const stream = client.makeServerStreamRequest(
+    `/${watchJob.parent.typeName}/${watchJob.name}`,
+    (bytes: Uint8Array) => Buffer.from(bytes),
+    (bytes: Buffer) => fromBinary(watchJob.output, bytes),
+    toBinary(watchJob.input, create(watchJob.input, { name: 'jobs/watched' })),
+  );
+  let last = JobState.UNSPECIFIED;
+  const isOpen = new Promise<void>((resolve, reject) => {
+    stream.once('data', () => resolve());
+    stream.once('error', reject);
+  });
+  const ended = new Promise<JobState>((resolve, reject) => {
+    stream.on('data', ({ job }) => {
+      last = job?.state ?? last;
+    });
+    stream.on('error', reject);
+    stream.on('end', () => resolve(last));
+  });
+  return { client, isOpen, ended };
+}
+
+test('a thousand clients that come at once watch one job to its end, and leave nothing', async () => {
+  const spec: SpecInit = { dataset: 'cora', training: { epochs: 100_000 }, ...pair };
+  await daemon.createJob('busy', spec);
+  await daemon.until('busy', ({ state }) => state === JobState.RUNNING);
+  // It waits for devices: what 1,000 clients can read of one that trains is not asked here.
+  await daemon.createJob('watched', spec);
+  const before = holdingsOf(daemon.pid);
+  const watchers = Array.from({ length: clientsCount }, watches);
+  const ends = Promise.all(watchers.map(({ ended }) => ended));
+  await Promise.all(watchers.map(({ isOpen }) => isOpen));
+  const among = holdingsOf(daemon.pid);
+  expect(among.all - before.all).toBeGreaterThanOrEqual(clientsCount - 10);
+  expect((among.residentBytes - before.residentBytes) / clientsCount).toBeLessThan(400 * 1024);
+  // Somebody else is answered, and all of them hear of it.
+  await daemon.call(cancelJob, { name: 'jobs/watched' });
+  expect(new Set(await ends)).toEqual(new Set([JobState.CANCELLED]));
+  for (const { client } of watchers) client.close();
+  const patience = new Patience(hangMs);
+  const connections = () => holdingsOf(daemon.pid).all - before.all;
+  while (connections() > 10 && !patience.isOver()) await later(20);
+  expect(connections()).toBeLessThanOrEqual(10);
+  await daemon.call(cancelJob, { name: 'jobs/busy' });
+}, 300_000);
