@@ -137,8 +137,8 @@ async function compare(path: string, model: string, dataset: string) {
     expect(exitCode).toBe(0);
   }
   const script = join(pythonScripts, 'predictions.py');
-  const docs = join(repository, 'docs', 'pre-propagation.md');
-  return JSON.parse(await runPython(python, [script, docs, path, exported, dataset]));
+  const modules = join(repository, 'src', 'python', 'gnnd', 'rows.py');
+  return JSON.parse(await runPython(python, [script, modules, path, exported, dataset]));
 }
 
 function expectEqual(found: { readonly [key: string]: number } | null, nodes: number): void {

@@ -78,6 +78,9 @@ test('takes a graph of other libraries for what it is', (context) =>
 test('gives torch_geometric a module that computes the logits that gnnd predicts', (context) =>
   unittest(context, ['test_extras.Modules'], { withLibraries: true }));
 
+test('has each model in PyTorch and as ONNX, computing what gnnd predicts', (context) =>
+  unittest(context, ['test_torch'], { withLibraries: true }));
+
 test('does what its page and its notebook say', (context) =>
   unittest(context, ['test_pages'], { withLibraries: true }));
 

@@ -214,16 +214,16 @@ test('the plan says where rows come from, and why', async () => {
 
 test.each([
   ['sgc', 'SGC', { features: 1433, classes: 7 }],
-  ['sign', 'SIGN', { tokens: 3, features: 1433, hidden: 16, classes: 7 }],
-  ['hoga', 'HOGA', { tokens: 3, features: 1433, hidden: 16, classes: 7, heads: 2, residual: true }],
-])('the documented module of PyTorch loads the checkpoint: %s', async (job, kind, args) => {
+  ['sign', 'SIGN', { hops: 2, features: 1433, hidden: 16, classes: 7 }],
+  ['hoga', 'HOGA', { hops: 2, features: 1433, hidden: 16, classes: 7, heads: 2, residual: true }],
+])('the module of plain PyTorch loads the checkpoint: %s', async (job, kind, args) => {
   const python = await findPython('torch');
   if (python === null) return void skipped(`checkpoints of ${kind}`, 'there is no torch');
   const { result } = await daemon.job(`${job}-1`);
   const { path } = await propagationOf(false);
   const accuracy = await runPython(python, [
     join(pythonScripts, 'rows_checkpoint.py'),
-    join(repository, 'docs', 'pre-propagation.md'),
+    join(repository, 'src', 'python', 'gnnd', 'rows.py'),
     join(result?.checkpointDir ?? '', 'last.safetensors'),
     path,
     kind,
@@ -250,11 +250,11 @@ test('a checkpoint and its export are enough for rows that nobody standardised',
   const { path } = await propagationOf(false);
   const accuracy = await runPython(python, [
     join(pythonScripts, 'rows_checkpoint.py'),
-    join(repository, 'docs', 'pre-propagation.md'),
+    join(repository, 'src', 'python', 'gnnd', 'rows.py'),
     join(exported, 'model.safetensors'),
     path,
     'SIGN',
-    JSON.stringify({ tokens: 3, features: 1433, hidden: 16, classes: 7 }),
+    JSON.stringify({ hops: 2, features: 1433, hidden: 16, classes: 7 }),
     join(exported, 'export.json'),
   ]);
   expect(Number(accuracy)).toBeCloseTo(result?.testAccuracyLast ?? 0, 2);

@@ -1,4 +1,4 @@
-"""Modules of torch_geometric with gnnd's parameters."""
+"""Modules of torch_geometric and of plain PyTorch with gnnd's parameters."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _CLASSES = {
 
 def tensors(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Arrays as torch tensors over the same memory."""
-    torch = _torch("job.state_dict()")
+    torch = torch_of("job.state_dict()")
     return {name: torch.from_numpy(array) for name, array in parameters.items()}
 
 
 def module(facts: Mapping[str, Any], spec: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
     """What `Job.to_pyg` says, of an export.json, an effective spec and parameters."""
-    torch = _torch("job.to_pyg()")
+    torch_of("job.to_pyg()")
     try:
         from torch_geometric.nn import models
     except ImportError:
@@ -40,7 +40,7 @@ def module(facts: Mapping[str, Any], spec: Mapping[str, Any], parameters: Mappin
     if norm == "LAYER":
         options |= {"norm": "layer_norm", "norm_kwargs": {"mode": "node"}}
     if norm == "L2":
-        options |= {"norm": _unit_rows(torch), "act_first": True}
+        options |= {"norm": _unit_rows(), "act_first": True}
     if about["type"] in ("GAT", "GATV2"):
         v2 = about["type"] == "GATV2"
         options |= {"heads": about["heads"], "v2": v2, "residual": about["residual"]}
@@ -57,17 +57,44 @@ def module(facts: Mapping[str, Any], spec: Mapping[str, Any], parameters: Mappin
             "the job standardised features, and its dataset, which has their means, is gone; "
             "job.state_dict() has the parameters"
         )
-    wrapped = _standardizing(torch, made, facts["feature_mean"], facts["feature_deviation"])
-    return wrapped.eval()
+    return standardizing(made, facts["feature_mean"], facts["feature_deviation"])
+
+
+def any_module(
+    facts: Mapping[str, Any], spec: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> Any:
+    """What `Job.to_torch` says, of the same."""
+    if facts["rows"] is None:
+        return module(facts, spec, parameters)
+    torch_of("job.to_torch()")
+    from gnnd import rows
+
+    made = rows.made(facts, spec)
+    made.load_state_dict(tensors(parameters))
+    made.eval()
+    about = facts["rows"]
+    if not about["standardized"]:
+        return made
+    if about["mean"] is None:
+        raise GnndError(
+            "the job standardised rows, and its propagation, which has their means, is gone: "
+            "propagate again (docs/pre-propagation.md); job.state_dict() has the parameters"
+        )
+    of_tokens = (about["mean"], about["deviation"])
+    last = facts["model"]["type"] == "SGC"
+    mean, deviation = (values[-1] if last else values for values in of_tokens)
+    return standardizing(made, mean, deviation)
 
 
 def _refuse_others(about: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
     kind = about["type"]
     if kind not in _CLASSES:
-        page = "docs/plugins.md" if kind == "TORCHSCRIPT" else "docs/pre-propagation.md"
         raise GnndError(
-            f"torch_geometric has no module of a {kind}: {page} has its class for PyTorch, which "
-            "takes job.state_dict()"
+            "a TORCHSCRIPT model is a class of its author's (docs/plugins.md), which takes "
+            "job.state_dict()"
+            if kind == "TORCHSCRIPT"
+            else f"torch_geometric has no module of a {kind}; job.to_torch() has one of plain "
+            "PyTorch, over propagated rows (docs/pre-propagation.md)"
         )
     if about["residual"] and kind not in ("GAT", "GATV2"):
         raise GnndError(
@@ -82,7 +109,8 @@ def _refuse_others(about: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
         )
 
 
-def _torch(what: str) -> Any:
+def torch_of(what: str) -> Any:
+    """PyTorch, which `what` needs."""
     try:
         import torch
     except ImportError:
@@ -90,8 +118,9 @@ def _torch(what: str) -> Any:
     return torch
 
 
-def _unit_rows(torch: Any) -> Any:
+def _unit_rows() -> Any:
     """Rows divided by their Euclidean norms."""
+    import torch
 
     class UnitRows(torch.nn.Module):  # type: ignore[misc]
         def forward(self, x: Any) -> Any:
@@ -100,8 +129,9 @@ def _unit_rows(torch: Any) -> Any:
     return UnitRows()
 
 
-def _standardizing(torch: Any, model: Any, mean: Any, deviation: Any) -> Any:
+def standardizing(model: Any, mean: Any, deviation: Any) -> Any:
     """`model` behind (x - mean) / deviation of every column, in double precision."""
+    import torch
 
     class Standardized(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -114,4 +144,4 @@ def _standardizing(torch: Any, model: Any, mean: Any, deviation: Any) -> Any:
             rows = ((x.double() - self.mean) / self.deviation).float()
             return self.model(rows, *args, **options)
 
-    return Standardized()
+    return Standardized().eval()

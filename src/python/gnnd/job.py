@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gnnd import files, geometric, history, staging, watch
+from gnnd import files, geometric, history, onnx, staging, watch
 from gnnd.connection import request_id
 from gnnd.errors import GnndError, JobCancelled, JobFailed, missing
 from gnnd.spec import plain
@@ -228,10 +228,26 @@ class Job:
         standardised features the module does so first, and torch_geometric's is its `model`.
         Models that torch_geometric lacks raise `GnndError`.
         """
-        exported = self._exported(which)
-        facts = files.checked(exported, "export.json")
-        parameters = files.safetensors(exported["model.safetensors"])
-        return geometric.module(facts, self.spec, parameters)
+        return geometric.module(*self._trained(which))
+
+    def to_torch(self, which: str = "best") -> Any:
+        """A PyTorch module with its parameters, in evaluation mode.
+
+        That of `to_pyg`; of SGC, SIGN and HOGA one of `gnnd.rows`, which gives logits [N, C] of
+        rows [N, tokens, F] (SGC: of the last token, [N, F]) as they were propagated, before any
+        standardising.
+        """
+        return geometric.any_module(*self._trained(which))
+
+    def to_onnx(self, path: str | os.PathLike[str], which: str = "best") -> Path:
+        """Writes the module of `to_torch` as an ONNX file, and answers its path.
+
+        Inputs are `x` [nodes, F] float32 and `edge_index` [2, edges] int64, or of models over
+        rows `rows`; the output is `logits` [nodes, C]. Nodes and edges may be any number. What
+        PyTorch cannot export raises `GnndError`. Needs torch, onnx and onnxscript.
+        """
+        trained = self._trained(which)
+        return onnx.write(geometric.any_module(*trained), trained[0], path)
 
     def predict(
         self,
@@ -320,6 +336,12 @@ class Job:
             name=self.message.name, kind=_WHICH[which], predictions=_EXPORTED[predictions]
         )
         return self._connection.stream(self._connection.checkpoints.ExportCheckpoint, request)
+
+    def _trained(self, which: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]:
+        """Its export.json, its spec and its parameters."""
+        exported = self._exported(which)
+        facts = files.checked(exported, "export.json")
+        return facts, self.spec, files.safetensors(exported["model.safetensors"])
 
     def _exported(self, which: str) -> dict[str, bytes]:
         return files.to_memory(self._export(which))

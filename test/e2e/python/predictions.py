@@ -1,10 +1,10 @@
 """Compares what an inference predicted with a plain PyTorch forward pass over the whole graph.
 
-usage: predictions.py DOCS PREDICTIONS EXPORT DATASET
+usage: predictions.py MODULES PREDICTIONS EXPORT DATASET
 
 Folders of an inference with logits and probabilities, of an export of the same parameters, and of
-the dataset that was predicted; DOCS is docs/pre-propagation.md, whose modules models over rows are.
-Nothing of the product computes here: dense matrices, float64 but for the modules of the docs.
+the dataset that was predicted; MODULES is src/python/gnnd/rows.py, by which rows are computed.
+Nothing else of the product computes here: dense matrices, float64 but for those modules.
 
 Prints JSON: the largest absolute difference of a logit and of a probability, how many classes differ
 where the two largest logits are not within 1e-4, and what the Parquet file said, where there is one
@@ -13,14 +13,13 @@ and pyarrow.
 import hashlib
 import json
 import pathlib
-import re
 import sys
 
 import numpy as np
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from rows_checkpoint import load_state
+from rows_checkpoint import load_state, module_of
 
 
 def adjacency(dataset):
@@ -62,10 +61,7 @@ def gcn(state, matrix, x):
     return x
 
 
-def rows(docs, export, state, matrix, x):
-    code = re.findall(r'```python\n(import torch.*?)```', docs.read_text(), re.S)[0]
-    classes = {}
-    exec(code, classes)
+def rows(modules, export, state, matrix, x):
     facts = export['rows']
     assert facts['operators'] == ['SYMMETRIC'] and facts['self_loops']
     loops = matrix + np.eye(len(matrix))
@@ -80,10 +76,10 @@ def rows(docs, export, state, matrix, x):
     shape = export['model']
     sizes = {'features': shape['in_dim'], 'classes': shape['out_dim']}
     if shape['type'] != 'SGC':
-        sizes |= {'tokens': len(tokens), 'hidden': shape['hidden_dim']}
+        sizes |= {'hops': facts['hops'], 'hidden': shape['hidden_dim']}
     if shape['type'] == 'HOGA':
         sizes |= {'heads': shape['heads'], 'residual': shape['residual']}
-    model = classes[shape['type']](**sizes).eval()
+    model = getattr(module_of(modules), shape['type'])(**sizes).eval()
     model.load_state_dict(state)
     given = tokens[-1] if shape['type'] == 'SGC' else np.stack(tokens, 1)
     with torch.no_grad():
@@ -105,7 +101,7 @@ def parquet(folder, nodes, logits):
     return len(table['node'])
 
 
-def main(docs, folder, exported, dataset):
+def main(modules, folder, exported, dataset):
     summary = json.loads((folder / 'inference.json').read_text())
     assert {path.name for path in folder.iterdir()} - {'inference.json'} == set(summary['files'])
     for name, facts in summary['files'].items():
@@ -122,7 +118,7 @@ def main(docs, folder, exported, dataset):
     if kind in ('GRAPHSAGE', 'GCN'):
         wanted = {'GRAPHSAGE': sage, 'GCN': gcn}[kind](state, matrix, x)
     else:
-        wanted = rows(docs, export, state, matrix, x)
+        wanted = rows(modules, export, state, matrix, x)
     nodes = np.arange(len(wanted))
     if (folder / 'nodes.npy').exists():
         nodes = np.load(folder / 'nodes.npy')

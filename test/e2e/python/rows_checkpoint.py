@@ -1,13 +1,13 @@
-"""Loads a checkpoint of SGC, SIGN or HOGA into the module that docs/pre-propagation.md gives.
+"""Loads a checkpoint of SGC, SIGN or HOGA into its module of plain PyTorch.
 
-usage: rows_checkpoint.py DOCS CHECKPOINT PROPAGATION KIND ARGUMENTS [EXPORT]
+usage: rows_checkpoint.py MODULES CHECKPOINT PROPAGATION KIND ARGUMENTS [EXPORT]
 
-ARGUMENTS is a JSON list of the class's. EXPORT is an export.json, by which rows that are as they were
+MODULES is src/python/gnnd/rows.py, ARGUMENTS a JSON object of what the class takes. EXPORT is an export.json, by which rows that are as they were
 propagated are standardised. Prints the accuracy on test nodes as a number.
 """
+import importlib.util
 import json
 import os
-import re
 import sys
 
 import numpy
@@ -30,12 +30,16 @@ def load_state(path):
     return state
 
 
-def main(docs, checkpoint, propagation, kind, arguments, export=None):
-    with open(docs, encoding='utf8') as file:
-        code = re.findall(r'```python\n(import torch.*?)```', file.read(), re.S)[0]
-    classes = {}
-    exec(code, classes)
-    model = classes[kind](**json.loads(arguments))
+def module_of(path):
+    """A Python file as a module, without the package that it is of."""
+    spec = importlib.util.spec_from_file_location('rows', path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def main(modules, checkpoint, propagation, kind, arguments, export=None):
+    model = getattr(module_of(modules), kind)(**json.loads(arguments))
     model.load_state_dict(load_state(checkpoint))
     model.eval()
     with open(os.path.join(propagation, 'propagation.json'), encoding='utf8') as file:

@@ -206,7 +206,7 @@ class Modules(unittest.TestCase):
 
     def test_that_are_not_there_say_where_else(self):
         for kind, residual, spec, said in (
-            ("SGC", False, {}, "docs/pre-propagation.md"),
+            ("SGC", False, {}, r"job.to_torch\(\) has one"),
             ("TORCHSCRIPT", False, {}, "docs/plugins.md"),
             ("GCN", True, {}, "no residual connections"),
             ("GRAPHSAGE", False, {"sampling": {"algorithm": "KHOP_WEIGHTED"}}, "weighted by edges"),
