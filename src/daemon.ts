@@ -402,9 +402,10 @@ function observerOf(
               : 'crashed';
       metrics.executorExited({ role, outcome, reason });
     },
+    partEnded: ({ input }, part, seconds) => traces.partEnded(input.uid, part, seconds),
     checkpointWritten: ({ input }, seconds) => {
       metrics.checkpointTook(seconds);
-      traces.checkpointWritten(input.uid, seconds);
+      traces.partEnded(input.uid, 'checkpoint', seconds);
     },
     epochEnded: (attempt, report) => {
       jobMetrics.epochEnded(attempt, report.durationMs / 1000);

@@ -71,6 +71,9 @@ export function createHearing({ store, recording, random, handle }: HearingParts
           recording.transition(jobId, { plan: { ...plan, cache: event.cache } });
         });
         return;
+      case 'partEnded':
+        recording.observe((observer) => observer.partEnded(attempt, event.part, event.ms / 1000));
+        return;
       case 'executorSpawned':
         recording.observe((observer) => observer.executorStarted(event.role));
         return;

@@ -3,6 +3,7 @@ import type { Log } from '../base/log.ts';
 import type { CoreAddon } from '../native/contract.ts';
 import type { EpochReport, ExecutorExit, ExecutorRole, JobRecord } from '../records/job-record.ts';
 import type { Store } from '../store/store.ts';
+import type { AttemptPart } from '../supervisor/attempt-types.ts';
 import type { JobAttempt } from '../supervisor/job-attempt.ts';
 import type { Propagations } from '../supervisor/propagations.ts';
 import type { CrewDevice } from '../supervisor/seat.ts';
@@ -32,6 +33,8 @@ export interface RunnerObserver {
   attemptEnded(attempt: JobAttempt): void;
   executorStarted(role: ExecutorRole): void;
   executorExited(exit: ExecutorExit): void;
+  /** Something within a phase; so many seconds, until now. */
+  partEnded(attempt: JobAttempt, part: AttemptPart, seconds: number): void;
   /** Seconds until it was durable. */
   checkpointWritten(attempt: JobAttempt, seconds: number): void;
   epochEnded(attempt: JobAttempt, report: EpochReport): void;

@@ -72,10 +72,22 @@ export interface AttemptContext {
   readonly emit: (event: AttemptEvent) => void;
 }
 
+/** What of an attempt's phases takes time of its own, for traces. */
+export type AttemptPart =
+  | 'read dataset'
+  | 'propagate'
+  | 'probe model'
+  | 'list nodes'
+  | 'pre-sample'
+  | 'favour nodes'
+  | 'pin rows';
+
 /** What an attempt reports; times are the receiver's. */
 export type AttemptEvent =
   | { readonly kind: 'phase'; readonly phase: JobPhase }
   | { readonly kind: 'prepared' }
+  /** Something within a phase, which began so long ago. */
+  | { readonly kind: 'partEnded'; readonly part: AttemptPart; readonly ms: number }
   | {
       readonly kind: 'calibrated';
       readonly timings: MeasuredTimings;

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import type { Clock } from '../base/clock.ts';
 import { topologyFd as taskTopologyFd } from '../executor/protocol.ts';
 import {
   type CoreAddon,
@@ -14,7 +13,8 @@ import type { MemoryPlan } from '../records/memory-plan.ts';
 import { mayCache } from '../spec/cache-spec.ts';
 import { sharesHistory } from '../spec/rules/history.ts';
 import { favours } from '../spec/rules/locality.ts';
-import type { AttemptInput } from './attempt-types.ts';
+import { timed } from './attempt-parts.ts';
+import type { AttemptContext, AttemptInput } from './attempt-types.ts';
 import { cachePlanOf } from './cache-plan.ts';
 import { budgetBytesOf, heldByTrainers } from './device-memory.ts';
 import { evaluationBytesOf, evaluationPlanOf } from './evaluation-plan.ts';
@@ -39,7 +39,7 @@ interface RankInputs {
 export class JobCache {
   readonly #input: AttemptInput;
   readonly #native: CoreAddon;
-  readonly #clock: Clock;
+  readonly #context: Pick<AttemptContext, 'clock' | 'emit'>;
   readonly #abort = new AbortController();
   readonly #tier: HostTier;
   #preparing: Promise<unknown> = Promise.resolve();
@@ -54,10 +54,11 @@ export class JobCache {
   /** Not before it is prepared. */
   #featuresOnDisk = false;
 
-  constructor(input: AttemptInput, { native, clock }: { native: CoreAddon; clock: Clock }) {
+  constructor(context: Pick<AttemptContext, 'input' | 'native' | 'clock' | 'emit'>) {
+    const { input, native } = context;
+    this.#context = context;
     this.#input = input;
     this.#native = native;
-    this.#clock = clock;
     this.#samplerBytes = topologyBytesOf(input.dataset.counts, false);
     this.#tier = new HostTier(native);
   }
@@ -156,10 +157,14 @@ export class JobCache {
   }
 
   async #prepare({ dataset, layout, topologyFd, memory }: RankInputs): Promise<void> {
-    this.#order = await this.#rank(dataset, layout.sampling, topologyFd);
-    await this.#favour(dataset, layout.sampling, topologyFd);
+    const context = this.#context;
+    const rank = () => this.#rank(dataset, layout.sampling, topologyFd);
+    this.#order = await timed(context, 'pre-sample', rank);
+    const favour = () => this.#favour(dataset, layout.sampling, topologyFd);
+    if (favours(this.#input.spec)) await timed(context, 'favour nodes', favour);
     const inputs = { dataset, orderPath: this.#order.path, planned: memory.pinned };
-    await this.#tier.make(inputs, this.#taskOf('host-tier', null));
+    const pin = () => this.#tier.make(inputs, this.#taskOf('host-tier', null));
+    await (memory.pinned.bytes > 0 ? timed(context, 'pin rows', pin) : pin());
   }
 
   /** Notes what the work of trial batches took, and what evaluations will take. */
@@ -220,14 +225,13 @@ export class JobCache {
       epochs: spec.training.epochs,
     };
     return prepareHotOrder(
-      { inputs, datasetDigest, folder: cacheFolder, clock: this.#clock },
+      { inputs, datasetDigest, folder: cacheFolder, clock: this.#context.clock },
       this.#taskOf('rank', topologyFd),
     );
   }
 
   async #favour(dataset: DatasetLocation, sampling: SamplingOptions, topologyFd: number | null) {
     const { spec, cacheFolder } = this.#input;
-    if (!favours(spec)) return;
     const { ratio, hopNodes } = spec.sampling.locality;
     const inputs = {
       dataset,

@@ -2,6 +2,7 @@ import type { DatasetLocation } from '../native/contract.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
+import { timed } from './attempt-parts.ts';
 import type { AttemptContext } from './attempt-types.ts';
 import { budgetBytesOf } from './device-memory.ts';
 import { JobCache } from './job-cache.ts';
@@ -37,7 +38,7 @@ export class Preparation {
 
   constructor(context: AttemptContext) {
     this.#context = context;
-    this.cache = new JobCache(context.input, context);
+    this.cache = new JobCache(context);
     this.inference = new JobInference(context);
   }
 
@@ -53,7 +54,8 @@ export class Preparation {
     const moments = isInference ? await this.inference.features() : null;
     if (isStopped()) return false;
     const from = { native, topologies, moments };
-    const dataset = await this.#load.start(input, memory.topology, from);
+    const read = () => this.#load.start(input, memory.topology, from);
+    const dataset = await timed(this.#context, 'read dataset', read);
     if (isStopped()) {
       releaseAll(dataset);
       return false;
@@ -61,9 +63,9 @@ export class Preparation {
     this.#dataset = dataset;
     const topologyFds = fdsOf(dataset, input.devices);
     const topologyFd = [...topologyFds.values()][0] ?? null;
-    const layout = await this.#probe.complete(sizes, { input, native, topologyFd });
+    const layout = await this.#completed(sizes, topologyFd);
     this.#prepared = { layout, dataset: dataset.location, topologyFds, memory, rowsFolder: '' };
-    if (isInference) await this.inference.begin(layout);
+    if (isInference) await this.#beginInference(layout);
     else await this.cache.prepare({ ...this.#prepared, topologyFd });
     return !isStopped();
   }
@@ -76,11 +78,26 @@ export class Preparation {
   ): Promise<boolean> {
     const { dataset } = this.#context.input;
     const inference = infers(this.#context.input.spec) ? this.inference : null;
-    const rowsFolder = await this.#rows.start(this.#context, inference);
-    await inference?.begin(layout);
+    const propagate = () => this.#rows.start(this.#context, inference);
+    const rowsFolder = await timed(this.#context, 'propagate', propagate);
+    if (inference !== null) await this.#beginInference(layout);
     const location = { ...dataset, featuresPath: '' };
     this.#prepared = { layout, dataset: location, topologyFds: new Map(), memory, rowsFolder };
     return !isStopped();
+  }
+
+  /** With what only a script itself can say. */
+  #completed(sizes: JobLayout, topologyFd: number | null): Promise<JobLayout> {
+    const { native, input } = this.#context;
+    const ask = () => this.#probe.complete(sizes, { input, native, topologyFd });
+    const isScript = input.spec.model.type === 'TORCHSCRIPT';
+    return isScript ? timed(this.#context, 'probe model', ask) : ask();
+  }
+
+  async #beginInference(layout: JobLayout): Promise<void> {
+    const begin = () => this.inference.begin(layout);
+    const isListed = this.#context.input.spec.inference.nodes === 'LISTED';
+    await (isListed ? timed(this.#context, 'list nodes', begin) : begin());
   }
 
   /** What is held in memory, as it was predicted when the job was created. */

@@ -35,8 +35,8 @@ export interface JobTraces {
   /** After it was stored; `before` and `after` are of one job. */
   transitioned(before: JobRecord, after: JobRecord): void;
   epochEnded(jobUid: string, report: EpochReport): void;
-  /** Seconds until it was durable, now. */
-  checkpointWritten(jobUid: string, seconds: number): void;
+  /** Something within its phase; so many seconds, until now. */
+  partEnded(jobUid: string, name: string, seconds: number): void;
   /** Sends what is left, for at most a few seconds. */
   close(): Promise<void>;
 }
@@ -65,7 +65,7 @@ const exportTimeoutMs = 5000;
 const untraced: JobTraces = {
   transitioned: () => {},
   epochEnded: () => {},
-  checkpointWritten: () => {},
+  partEnded: () => {},
   close: async () => {},
 };
 
@@ -144,12 +144,12 @@ class Traces implements JobTraces {
     span.end(nowMs);
   }
 
-  checkpointWritten(jobUid: string, seconds: number): void {
+  partEnded(jobUid: string, name: string, seconds: number): void {
     const job = this.#open.get(jobUid);
     if (job === undefined) return;
     const nowMs = systemClock.wallMs();
     const above = job.phase ?? job.part ?? job.root;
-    this.#below(above, 'checkpoint', nowMs - 1000 * seconds, {}).end(nowMs);
+    this.#below(above, name, nowMs - 1000 * seconds, {}).end(nowMs);
   }
 
   async close(): Promise<void> {

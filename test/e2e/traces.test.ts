@@ -46,7 +46,8 @@ const attributesOf = ({ attributes }: SentSpan) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
 
 test('a job is one trace: waits, attempts, phases, epochs, checkpoint', async () => {
-  const spec = { dataset: 'cora', training: { epochs: 3, batchSize: 20 } };
+  const training = { epochs: 3, batchSize: 20 };
+  const spec = { dataset: 'cora', training, cache: { ratio: 0.1 } };
   const job = await daemon.train('good', spec);
   await daemon.createJob('bad', { ...spec, timeouts: { runMs: 1n } });
   await daemon.until('bad', ({ endTime }) => endTime !== undefined).catch(() => {});
@@ -69,6 +70,13 @@ test('a job is one trace: waits, attempts, phases, epochs, checkpoint', async ()
     expect(byName(name)[0]?.parentSpanId).toBe(attempt?.spanId);
   }
   expect(byName('checkpoint')).toHaveLength(1);
+  const [load] = byName('load');
+  for (const name of ['read dataset', 'pre-sample']) {
+    expect(byName(name).map(({ parentSpanId }) => parentSpanId)).toEqual([load?.spanId]);
+  }
+  for (const name of ['propagate', 'list nodes', 'pin rows', 'probe model']) {
+    expect(byName(name)).toEqual([]);
+  }
   const epochs = byName('epoch').map((span) => Number(attributesOf(span)['gnnd.epoch']));
   expect(epochs).toEqual([0, 1, 2]);
   expect(byName('epoch').every(({ parentSpanId }) => parentSpanId === train?.spanId)).toBe(true);

@@ -16,7 +16,7 @@ const pages = [
     .map((name) => join('docs', name)),
 ].map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
 
-/** Indented lines that run gnnctl or gnnd, joined where they go on, without comments; no synopses. */
+/** Indented lines that run gnnctl or gnnd, joined, without comments; no synopses. */
 function commandsIn(text: string): readonly string[] {
   const joined = text.replaceAll(/\\\n\s*/g, ' ');
   const found = joined.matchAll(/^ {4}(?:exec )?(?:npx )?(gnnctl|gnnd) ([^[\n]+)$/gm);

@@ -67,6 +67,7 @@ function runnerOn(store: Store, { folder, code, observed, devices }: RunnerFacts
     observe: {
       attemptStarted: observed,
       attemptEnded: observed,
+      partEnded: observed,
       executorStarted: observed,
       executorExited: observed,
       checkpointWritten: observed,

@@ -110,6 +110,7 @@ function runnerOn(store: Store, folder: string, health: boolean[] = []): Runner 
     observe: {
       attemptStarted: nothing,
       attemptEnded: nothing,
+      partEnded: nothing,
       executorStarted: nothing,
       executorExited: nothing,
       checkpointWritten: nothing,

@@ -1,0 +1,15 @@
+import type { AttemptContext, AttemptPart } from './attempt-types.ts';
+
+/** What `work` gives, and an event of how long it took, also where it failed. */
+export async function timed<T>(
+  { clock, emit }: Pick<AttemptContext, 'clock' | 'emit'>,
+  part: AttemptPart,
+  work: () => Promise<T>,
+): Promise<T> {
+  const startMs = clock.monotonicMs();
+  try {
+    return await work();
+  } finally {
+    emit({ kind: 'partEnded', part, ms: clock.monotonicMs() - startMs });
+  }
+}
