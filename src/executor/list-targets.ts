@@ -8,8 +8,9 @@ import type { Problem } from '../records/dataset-record.ts';
 /** A user's list of nodes, read, checked and written as native code wants it. */
 
 export interface TargetsOptions {
-  /** A .npy vector of integers, or text with an id a line. */
+  /** A .npy vector of integers, or text with an id a line; empty: `ids` are the list. */
   readonly file: string;
+  readonly ids: readonly string[];
   /** What the dataset calls its nodes, a line each; null: it has no names. */
   readonly names: string | null;
   readonly numNodes: number;
@@ -28,7 +29,7 @@ const lineMax = 1024;
 
 /** Rejects with the system's error where the list cannot be written. */
 export async function listTargets(options: TargetsOptions): Promise<TargetsFound> {
-  const { file, names, numNodes, output } = options;
+  const { file, ids, names, numNodes, output } = options;
   const wanted = new NodeBits(numNodes);
   const problems: Problem[] = [];
   const take = (id: bigint | number | null, place: string, shown: string) => {
@@ -40,10 +41,11 @@ export async function listTargets(options: TargetsOptions): Promise<TargetsFound
     }
   };
   try {
+    const given = file === '' ? itemsOf(ids) : linesOf(file);
     if (file.endsWith('.npy')) await readArray(file, take);
     else if (names === null) {
-      await readLines(file, (text, place) => take(numberOf(text), place, quoted(text)));
-    } else await readNames(file, names, take);
+      for await (const { text, place } of given) take(numberOf(text), place, quoted(text));
+    } else await readNames(given, names, take);
   } catch (error) {
     if (error instanceof ImportFailure) problems.push(...error.problems);
     else problems.push({ path: file, description: `cannot be read: ${messageOf(error)}` });
@@ -74,22 +76,30 @@ async function readArray(file: string, take: Take): Promise<void> {
   }
 }
 
+/** One of a list, and where in it. */
+interface Given {
+  readonly text: string;
+  readonly place: string;
+}
+
 /** Lines that are not empty, without what is around them. */
-async function readLines(file: string, take: (text: string, place: string) => void): Promise<void> {
+async function* linesOf(file: string): AsyncGenerator<Given> {
   let line = 0;
   for await (const text of fileLines(file, lineMax)) {
     line += 1;
     const trimmed = text.trim();
-    if (trimmed !== '') take(trimmed, `line ${line}`);
+    if (trimmed !== '') yield { text: trimmed, place: `line ${line}` };
   }
 }
 
+async function* itemsOf(ids: readonly string[]): AsyncGenerator<Given> {
+  for (const [at, id] of ids.entries()) yield { text: id.trim(), place: `[${at}]` };
+}
+
 /** What the dataset calls a node; a number that is no name of any is a node's number. */
-async function readNames(file: string, names: string, take: Take): Promise<void> {
+async function readNames(given: AsyncIterable<Given>, names: string, take: Take) {
   const wanted = new Map<string, string>();
-  await readLines(file, (text, place) => {
-    if (!wanted.has(text)) wanted.set(text, place);
-  });
+  for await (const { text, place } of given) if (!wanted.has(text)) wanted.set(text, place);
   let node = 0;
   for await (const name of fileLines(names)) {
     const trimmed = name.trim();

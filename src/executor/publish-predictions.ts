@@ -18,6 +18,8 @@ export interface PublishOptions {
   readonly formats: readonly ('NPY' | 'PARQUET' | 'CSV')[];
   /** What the dataset calls its nodes, a line each; null: it has no names. */
   readonly names: string | null;
+  /** What the dataset calls its classes, by number; null: it has no names. */
+  readonly classNames: readonly string[] | null;
   readonly logits: boolean;
   readonly probabilities: boolean;
   readonly rows: number;
@@ -91,6 +93,8 @@ interface Rows {
   /** Null where the dataset has no names. */
   readonly ids: readonly string[] | null;
   readonly predictions: BigInt64Array;
+  /** Names of `predictions`; null where classes have none. */
+  readonly called: readonly string[] | null;
   /** By the names of outputs: [count][classes]. */
   readonly wide: ReadonlyMap<string, readonly (readonly number[])[]>;
 }
@@ -103,10 +107,10 @@ async function* groupsOf(
   options: PublishOptions,
   report: (fraction: number) => void,
 ): AsyncGenerator<Rows> {
-  const { folder, rows, classes, names } = options;
+  const { folder, rows, classes, names, classNames } = options;
   const wide = wideNames(options);
   const arrays = openArrays(folder);
-  const called = names === null ? null : new Names(names);
+  const ids = names === null ? null : new Names(names);
   const most = Math.floor(groupNumbers / (2 + wide.length * classes));
   const step = Math.max(1, Math.min(rows, most));
   try {
@@ -114,14 +118,17 @@ async function* groupsOf(
       const count = Math.min(step, rows - first);
       report(first / rows);
       const nodes = arrays.nodes(first, count);
+      const predictions = arrays.predictions(first, count);
+      const nameOf = (label: bigint) => classNames?.[Number(label)] ?? '';
       yield {
-        ...{ count, nodes, predictions: arrays.predictions(first, count) },
-        ids: called === null ? null : await called.of(nodes),
+        ...{ count, nodes, predictions },
+        called: classNames === null ? null : Array.from(predictions, nameOf),
+        ids: ids === null ? null : await ids.of(nodes),
         wide: new Map(wide.map((name) => [name, arrays.wide(name, first, count, classes)])),
       };
     }
   } finally {
-    await called?.close();
+    await ids?.close();
     arrays.close();
   }
 }
@@ -167,12 +174,15 @@ async function whole(path: string, write: (temporary: string) => Promise<void>):
 
 async function writeParquet(options: PublishOptions, progress: ReportProgress): Promise<void> {
   const wide = wideNames(options);
-  const hasIds = options.names !== null;
+  const columns = [
+    integerColumn('node'),
+    ...(options.names === null ? [] : [textColumn('id')]),
+    integerColumn('prediction'),
+    ...(options.classNames === null ? [] : [textColumn('class')]),
+  ];
   const schema = [
-    { name: 'root', num_children: 2 + wide.length + (hasIds ? 1 : 0) },
-    { name: 'node', type: 'INT64', repetition_type: 'REQUIRED' } as const,
-    ...(hasIds ? [idColumn] : []),
-    { name: 'prediction', type: 'INT64', repetition_type: 'REQUIRED' } as const,
+    { name: 'root', num_children: columns.length + wide.length },
+    ...columns,
     ...wide.flatMap((name) => listOf(name)),
   ];
   await whole(join(options.folder, parquetName), async (temporary) => {
@@ -184,6 +194,7 @@ async function writeParquet(options: PublishOptions, progress: ReportProgress): 
         { name: 'node', data: rows.nodes },
         ...(rows.ids === null ? [] : [{ name: 'id', data: [...rows.ids] }]),
         { name: 'prediction', data: rows.predictions },
+        ...(rows.called === null ? [] : [{ name: 'class', data: [...rows.called] }]),
         ...wide.map((name) => ({ name, data: [...(rows.wide.get(name) ?? [])] })),
       ];
       await writer.write({ columnData, rowGroupSize: rows.count });
@@ -192,19 +203,22 @@ async function writeParquet(options: PublishOptions, progress: ReportProgress): 
   });
 }
 
-const idColumn = {
-  name: 'id',
-  type: 'BYTE_ARRAY',
-  converted_type: 'UTF8',
-  repetition_type: 'REQUIRED',
-} as const;
+function integerColumn(name: string) {
+  return { name, type: 'INT64', repetition_type: 'REQUIRED' } as const;
+}
+
+function textColumn(name: string) {
+  const type = { type: 'BYTE_ARRAY', converted_type: 'UTF8' } as const;
+  return { name, ...type, repetition_type: 'REQUIRED' } as const;
+}
 
 async function writeCsv(options: PublishOptions, progress: ReportProgress): Promise<void> {
   const wide = wideNames(options);
-  const hasIds = options.names !== null;
+  const id = options.names === null ? [] : ['id'];
+  const named = options.classNames === null ? [] : ['class'];
   const numbered = (name: string) =>
     Array.from({ length: options.classes }, (_, label) => `${name}_${label}`);
-  const columns = ['node', ...(hasIds ? ['id'] : []), 'prediction', ...wide.flatMap(numbered)];
+  const columns = ['node', ...id, 'prediction', ...named, ...wide.flatMap(numbered)];
   await whole(join(options.folder, csvName), async (temporary) => {
     const file = await open(temporary, 'w', 0o640);
     try {
@@ -220,10 +234,12 @@ async function writeCsv(options: PublishOptions, progress: ReportProgress): Prom
   });
 }
 
-function csvLine({ nodes, ids, predictions, wide }: Rows, at: number, names: readonly string[]) {
+function csvLine(rows: Rows, at: number, names: readonly string[]) {
+  const { nodes, ids, predictions, called, wide } = rows;
   const id = ids === null ? [] : [quoted(ids[at] ?? '')];
+  const name = called === null ? [] : [quoted(called[at] ?? '')];
   const numbers = names.flatMap((name) => wide.get(name)?.[at] ?? []);
-  return `${[nodes[at], ...id, predictions[at], ...numbers.map(shortest)].join(',')}\n`;
+  return `${[nodes[at], ...id, predictions[at], ...name, ...numbers.map(shortest)].join(',')}\n`;
 }
 
 /** Of a float32: as few digits as tell it from all others. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { closeSync, constants, existsSync, ftruncateSync, openSync, readFileSync } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
+import { readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder, syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import { GnndError, messageOf } from '../base/errors.ts';
@@ -11,6 +11,7 @@ import type {
   PredictionOptions,
   SegmentSpec,
 } from '../native/contract.ts';
+import type { DatasetManifest } from '../records/dataset-record.ts';
 import type { JobResult } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { scaleParts } from '../spec/rules/locality.ts';
@@ -182,25 +183,38 @@ export async function beginInference(
   };
 }
 
-/** The user's file, read and written anew by a child. */
+/** The user's list, read and written anew by a child. */
 async function listTargets(input: AttemptInput, task: TaskOptions): Promise<void> {
   const { spec, dataset, inferenceFolder } = input;
-  const file = spec.inference.nodesFile;
+  const { nodesFile: file, nodeIds: ids } = spec.inference;
   const output = join(inferenceFolder, 'targets.npy');
   const names = namesOf(input);
-  const options = { file, names, numNodes: dataset.counts.numNodes, output };
+  const options = { file, ids, names, numNodes: dataset.counts.numNodes, output };
   const answer = await runTask({ role: 'TARGETS', options }, task);
   if (answer.role !== 'TARGETS') throw new Error(`a reader of nodes answered ${answer.role}`);
   const { problems } = answer.value;
   if (problems.length === 0) return;
-  const text = problems.map(({ path, description }) => `${path}: ${description}`).join('; ');
-  throw new GnndError('SPEC_INVALID', `spec.inference.nodes_file: ${text}`);
+  const text = problems
+    .map(({ path, description }) => (path === '' ? description : `${path}: ${description}`))
+    .join('; ');
+  const field = file === '' ? 'node_ids' : 'nodes_file';
+  throw new GnndError('SPEC_INVALID', `spec.inference.${field}: ${text}`);
 }
 
 /** What the dataset calls its nodes; null: it has no names. */
 function namesOf({ dataset }: AttemptInput): string | null {
   const path = join(dataset.folder, 'names.txt');
   return existsSync(path) ? path : null;
+}
+
+/**
+ * What the dataset calls its classes, by number; null: it has no names. Of another dataset than the
+ * model's own none are told, whose classes may be others.
+ */
+async function classNamesOf({ spec, dataset, datasetDigest }: AttemptInput) {
+  if (spec.inference.trainedOn !== datasetDigest) return null;
+  const text = await readFile(join(dataset.folder, 'dataset.json'), 'utf8');
+  return (JSON.parse(text) as DatasetManifest).class_names ?? null;
 }
 
 /** Numbers of uint32 in a file that TARGETS wrote: its header says. */
@@ -210,7 +224,11 @@ function targetsIn(folder: string): number {
 }
 
 /** What is told with the files: of spec and dataset alone, so no job's name is among it. */
-function factsOf({ spec, datasetDigest }: AttemptInput, nodes: number) {
+function factsOf(
+  { spec, datasetDigest }: AttemptInput,
+  nodes: number,
+  classNames: readonly string[] | null,
+) {
   const { inference } = spec;
   return {
     format: 'gnnd-predictions',
@@ -221,6 +239,7 @@ function factsOf({ spec, datasetDigest }: AttemptInput, nodes: number) {
     nodes: inference.nodes.toLowerCase(),
     rows: nodes,
     classes: inference.classes,
+    ...(classNames === null ? {} : { class_names: classNames }),
   };
 }
 
@@ -237,8 +256,9 @@ export async function publishPredictions(
   const out = join(inferenceFolder, 'out');
   const { formats, classes, parametersSha256 } = spec.inference;
   const { logits, probabilities } = prediction;
-  const facts = factsOf(input, nodes);
-  const wanted = { formats, logits, probabilities, rows: nodes, classes };
+  const classNames = await classNamesOf(input);
+  const facts = factsOf(input, nodes, classNames);
+  const wanted = { formats, classNames, logits, probabilities, rows: nodes, classes };
   const options = { folder: out, names: namesOf(input), ...wanted, facts };
   const answer = await runTask({ role: 'PUBLISH', options }, task).catch((error: unknown) => {
     if (!(error instanceof TaskError) || error.code !== 'DISK_FULL') throw error;

@@ -206,7 +206,8 @@ test('nodes that have ids are listed by them, and predictions show them', async 
   mkdirSync(tables);
   const splits = ['train', 'val', 'test', ''];
   const each = Array.from({ length: 40 }, (_, at) => at);
-  const rows = each.map((at) => `n${at},${at % 2},${splits[at % 4]},${at % 2}`);
+  const label = (at: number) => ['ham', 'spam, eggs'][at % 2];
+  const rows = each.map((at) => `n${at},"${label(at)}",${splits[at % 4]},${at % 2}`);
   writeFileSync(join(tables, 'nodes.csv'), `id,label,split,x\n${rows.join('\n')}\n`);
   const edges = each.map((at) => `n${at},n${(at + 2) % 40}`);
   writeFileSync(join(tables, 'edges.csv'), `source,target\n${edges.join('\n')}\n`);
@@ -220,7 +221,18 @@ test('nodes that have ids are listed by them, and predictions show them', async 
   expect(stderr).not.toContain('error');
   expect(exitCode).toBe(0);
   expect(readFileSync(join(out, 'predictions.csv'), 'utf8')).toMatch(
-    /^node,id,prediction\n7,n7,[01]\n30,n30,[01]\n$/,
+    /^node,id,prediction,class\n7,n7,(0,ham|1,"spam, eggs")\n30,n30,(0,ham|1,"spam, eggs")\n$/,
+  );
+  const said = JSON.parse(readFileSync(join(out, 'inference.json'), 'utf8'));
+  expect(said['class_names']).toEqual(['ham', 'spam, eggs']);
+  // The same by themselves, on stdout.
+  const shown = await gnnctl('predict', 'by-name', '--node-ids', 'n30', 'n7');
+  expect(shown.exitCode).toBe(0);
+  expect(shown.stdout).toBe(readFileSync(join(out, 'predictions.csv'), 'utf8'));
+  const wrong = await gnnctl('predict', 'by-name', '--node-ids', 'n30', 'n70');
+  expect(wrong.exitCode).not.toBe(0);
+  expect(wrong.stderr).toContain(
+    'spec.inference.node_ids: [1]: "n70": expected the id of a node, or its number from 0 to 39',
   );
 });
 

@@ -32,12 +32,13 @@ export function addPredict(program: Command, job: Command, run: Run): void {
     .command('predict')
     .description('predict nodes with the model of a job, and write what it says into a folder')
     .argument('<job>', 'that trained the model')
-    .requiredOption('--out <folder>', 'made when it is not there')
+    .option('--out <folder>', 'made when it is not there; default: a table on stdout, as CSV')
     .addOption(
       new Option('--nodes <nodes>', 'which nodes')
         .choices(choicesOf(shortNames(InferenceNodesSchema)).filter((name) => name !== 'listed'))
         .default('all'),
     )
+    .option('--node-ids <ids...>', "these: the dataset's ids, or numbers; in place of --nodes")
     .option('--nodes-file <file>', "those of a file on the daemon's host, in place of --nodes")
     .option('--dataset <dataset>', 'of this dataset; default: that of the training')
     .addOption(
@@ -53,7 +54,7 @@ export function addPredict(program: Command, job: Command, run: Run): void {
     .addOption(
       new Option('--format <formats...>', 'how they are written')
         .choices(choicesOf(shortNames(InferenceFormatSchema)))
-        .default(['npy']),
+        .default(['npy'], 'npy, and without --out csv'),
     )
     .option('--devices <count>', 'that predict; default: one', Number)
     .option('--id <id>', 'id of the inference; else the server makes one')
@@ -74,8 +75,9 @@ export function addPredict(program: Command, job: Command, run: Run): void {
 }
 
 interface PredictFlags {
-  readonly out: string;
+  readonly out?: string;
   readonly nodes: string;
+  readonly nodeIds?: readonly string[];
   readonly nodesFile?: string;
   readonly dataset?: string;
   readonly which: string;
@@ -88,14 +90,17 @@ interface PredictFlags {
 }
 
 async function predict(session: Session, given: string, flags: PredictFlags): Promise<number> {
-  const listed = flags.nodesFile !== undefined;
+  const { out } = flags;
+  const listed = flags.nodesFile !== undefined || flags.nodeIds !== undefined;
+  const formats = out === undefined ? ['csv'] : flags.format;
   const inference = create(InferenceSpecSchema, {
     job: idOf(resourceName('jobs', given)),
     parameters: numberOf(InferenceParametersSchema, flags.which) ?? 0,
     nodes: listed ? InferenceNodes.LISTED : (numberOf(InferenceNodesSchema, flags.nodes) ?? 0),
-    ...(listed ? { nodesFile: flags.nodesFile } : {}),
+    ...(flags.nodesFile === undefined ? {} : { nodesFile: flags.nodesFile }),
+    nodeIds: [...(flags.nodeIds ?? [])],
     outputs: (flags.with ?? []).map((name) => numberOf(InferenceOutputSchema, name) ?? 0),
-    formats: flags.format.map((name) => numberOf(InferenceFormatSchema, name) ?? 0),
+    formats: formats.map((name) => numberOf(InferenceFormatSchema, name) ?? 0),
   });
   const spec = {
     kind: JobKind.INFERENCE,
@@ -106,7 +111,7 @@ async function predict(session: Session, given: string, flags: PredictFlags): Pr
   const request = { jobId: flags.id ?? '', spec, requestId: session.requestId };
   const isDry = flags.dryRun === true;
   // Before an hour of work: a folder that cannot be written to is found at once.
-  if (!isDry) await (await openFolder(flags.out, flags.force === true)).close();
+  if (!isDry && out !== undefined) await (await openFolder(out, flags.force === true)).close();
   const { createJob } = JobService.method;
   const made = await session.call(createJob, { ...request, validateOnly: isDry });
   if (isDry) {
@@ -116,7 +121,24 @@ async function predict(session: Session, given: string, flags: PredictFlags): Pr
   session.say(`created ${made.name}`);
   const { job, exitCode } = await endOf(session, made.name);
   if (exitCode !== gnnctlExit.OK) return exitCode;
-  return await download(session, job.name, flags.out, flags.force === true);
+  if (out === undefined) return await printTable(session, job.name);
+  return await download(session, job.name, out, flags.force === true);
+}
+
+/** predictions.csv, piece by piece: it may be longer than memory. */
+async function printTable(session: Session, name: string): Promise<number> {
+  const method = CheckpointService.method.exportPredictions;
+  await waitFor(session, { detached: [] }, async (signal) => {
+    let isTable = false;
+    const decoder = new TextDecoder();
+    for await (const { part } of session.client.stream(method, { name }, { signal })) {
+      if (part.case === 'file') isTable = part.value.name === 'predictions.csv';
+      else if (part.case === 'data' && isTable) {
+        session.io.stdout.write(decoder.decode(part.value, { stream: true }));
+      }
+    }
+  });
+  return gnnctlExit.OK;
 }
 
 function openFolder(folder: string, force: boolean) {

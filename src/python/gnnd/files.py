@@ -106,6 +106,14 @@ class Predictions:
     probabilities: np.ndarray | None = None
     #: What the dataset calls the nodes; None unless they were asked for by that.
     ids: list[str] | None = None
+    #: What the dataset calls its classes, by number; None where they have no names.
+    class_names: list[str] | None = None
+
+    @property
+    def names(self) -> list[str] | None:
+        """[n] names of `classes`; None where classes have none."""
+        known = self.class_names
+        return None if known is None else [known[label] for label in self.classes]
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -127,12 +135,13 @@ class Predictions:
             classes=self.classes[rows],
             logits=None if self.logits is None else self.logits[rows],
             probabilities=None if self.probabilities is None else self.probabilities[rows],
+            class_names=self.class_names,
         )
 
 
 def predictions_of(files: dict[str, bytes], summary: str) -> Predictions:
     """The arrays of an inference or of an export with predictions."""
-    checked(files, summary)
+    facts = checked(files, summary)
     arrays = {name: npy(data) for name, data in files.items() if name.endswith(".npy")}
     classes = arrays["predictions.npy"]
     nodes = arrays.get("nodes.npy")
@@ -144,4 +153,5 @@ def predictions_of(files: dict[str, bytes], summary: str) -> Predictions:
         logits=arrays.get("logits.npy"),
         probabilities=arrays.get("probabilities.npy"),
         ids=[row["id"] for row in rows] if rows and "id" in rows[0] else None,
+        class_names=facts.get("class_names"),
     )

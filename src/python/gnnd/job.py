@@ -28,6 +28,8 @@ _EXPORTED = {
     "val": checkpoint_service_pb2.PREDICTION_NODES_VAL,
     "test": checkpoint_service_pb2.PREDICTION_NODES_TEST,
 }
+#: Ids that a spec may list; more go by a file.
+_LISTED_MAX = 1000
 _PREDICTED = {"all": "ALL", "train": "TRAINING", "val": "VALIDATION", "test": "TEST"}
 
 
@@ -271,7 +273,8 @@ class Job:
             which: Whose parameters, `"best"` or `"last"`.
             dataset: Another dataset's id; by default that of the training.
             devices: Number of devices.
-            staging_folder: Where ids are written for the daemon, as `staging` of imports.
+            staging_folder: Where numbers, and more than 1,000 ids, are written for the daemon, as
+                `staging` of imports.
             keep: Leaves the job and its files with the daemon.
 
         Returns:
@@ -298,6 +301,11 @@ class Job:
         }
         if wanted is None:
             return self._predicted(spec, keep)
+        # Numbers go by a file: a spec's texts would be ids where ids are numbers.
+        if wanted.dtype.kind == "U" and len(wanted) <= _LISTED_MAX:
+            inference["node_ids"] = wanted.tolist()
+            inference["formats"] = ["NPY", "CSV"]
+            return self._predicted(spec, keep).in_order_of(wanted)
         staging.require_shared(self._client.is_same_host, staging_folder)
         state_dir = self._client.host.state_dir
         with staging.staging_folder(staging_folder, state_dir) as folder:

@@ -27,9 +27,15 @@ export const inferenceRule: Rule = (spec, { check }) => {
     check.violate('spec.inference.path', `${show(inference.path)}: expected an absolute path`);
   }
   const isListed = inference.nodes === 'LISTED';
-  const file = inference.nodesFile;
+  const { nodesFile: file, nodeIds } = inference;
+  if (nodeIds.length > 0 && (!isListed || file !== '')) {
+    const why = isListed ? 'expected none beside nodes_file' : 'only for nodes LISTED';
+    check.violate('spec.inference.node_ids', `${nodeIds.length} given: ${why}`);
+  }
   if (isListed && file === '') {
-    check.violate('spec.inference.nodes_file', 'required for nodes LISTED');
+    const hasIds = nodeIds.length > 0;
+    if (!hasIds)
+      check.violate('spec.inference.nodes_file', 'required for nodes LISTED, or node_ids');
   } else if (!isListed && file !== '') {
     check.violate('spec.inference.nodes_file', `${show(file)}: only for nodes LISTED`);
   } else if (isListed && !isAbsolute(file)) {

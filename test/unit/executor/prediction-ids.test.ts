@@ -21,12 +21,13 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 describe('a list of nodes', () => {
   const names = 'ann\nbob, jr.\n7\ndan\n';
 
-  async function listed(text: string, hasNames = true) {
+  async function listed(text: string | null, hasNames = true, ids: readonly string[] = []) {
     writeFileSync(at('names.txt'), names);
-    writeFileSync(at('list.txt'), text);
+    if (text !== null) writeFileSync(at('list.txt'), text);
     const output = at('targets.npy');
     const path = hasNames ? at('names.txt') : null;
-    const found = await listTargets({ file: at('list.txt'), names: path, numNodes: 4, output });
+    const list = text === null ? { file: '', ids } : { file: at('list.txt'), ids: [] };
+    const found = await listTargets({ ...list, names: path, numNodes: 4, output });
     if (found.problems.length > 0) return found.problems.map(({ description }) => description);
     const bytes = readFileSync(output);
     const start = 10 + bytes.readUInt16LE(8);
@@ -37,6 +38,17 @@ describe('a list of nodes', () => {
     expect(await listed('dan\r\n bob, jr. \n\n0\ndan\n')).toEqual([0, 1, 3]);
     // 7 is what the dataset calls node 2.
     expect(await listed('7\n3')).toEqual([2, 3]);
+  });
+
+  test('is taken from a spec, too', async () => {
+    expect(await listed(null, true, ['dan', ' 7 ', '0'])).toEqual([0, 2, 3]);
+    expect(await listed(null, true, ['ann', 'eve', ''])).toEqual([
+      '[1]: "eve": expected the id of a node, or its number from 0 to 3',
+      '[2]: "": expected the id of a node, or its number from 0 to 3',
+    ]);
+    expect(await listed(null, false, ['3', 'ann'])).toEqual([
+      '[1]: "ann": expected a node, an integer from 0 to 3',
+    ]);
   });
 
   test('names each line that is no node', async () => {
@@ -53,8 +65,12 @@ describe('a list of nodes', () => {
 describe('predictions', () => {
   const probabilities = Float32Array.of(0.1, 0.9, 0.25, 0.75, 1e-8, 1);
 
-  async function published(options: { readonly names: string | null; readonly nodes: number[] }) {
-    const { nodes, names } = options;
+  async function published(options: {
+    readonly names: string | null;
+    readonly nodes: number[];
+    readonly classNames?: readonly string[];
+  }) {
+    const { nodes, names, classNames = null } = options;
     const out = mkdtempSync(at('out-'));
     if (nodes.length > 0) writeFileSync(join(out, 'nodes.npy'), int64(...nodes));
     writeFileSync(join(out, 'predictions.npy'), int64(1, 1, 1));
@@ -64,6 +80,7 @@ describe('predictions', () => {
       {
         ...{ folder: out, formats: ['CSV', 'PARQUET'], logits: false, probabilities: true },
         ...{ names: names === null ? null : at('names.txt'), rows: 3, classes: 2, facts: {} },
+        classNames,
       },
       () => undefined,
     );
@@ -91,6 +108,16 @@ describe('predictions', () => {
       ['say "cyd"', 2],
       ['dan', 3],
     ]);
+  });
+
+  test('have the name of each class where classes have names', async () => {
+    const { csv, rows } = await published({ names: null, nodes: [], classNames: ['a', 'b, c'] });
+    expect(csv.split('\n').slice(0, 2)).toEqual([
+      'node,prediction,class,probabilities_0,probabilities_1',
+      '0,1,"b, c",0.1,0.9',
+    ]);
+    expect(Object.keys(rows[0] ?? {})).toEqual(['node', 'prediction', 'class', 'probabilities']);
+    expect(rows.map((row) => row['class'])).toEqual(['b, c', 'b, c', 'b, c']);
   });
 
   test('have numbers alone where it has none', async () => {

@@ -58,7 +58,14 @@ describe('the spec of an inference', () => {
     expect(resolved).toMatchObject({ dataset: 'cora', model, sampling, features, propagation });
     expect(resolved.evaluation).toEqual(trainedSpec.evaluation);
     expect(resolved.inference).toEqual({
-      ...{ job: 'gcn', path: trained.folder, parameters: 'BEST', nodes: 'ALL', nodesFile: '' },
+      ...{
+        job: 'gcn',
+        path: trained.folder,
+        parameters: 'BEST',
+        nodes: 'ALL',
+        nodesFile: '',
+        nodeIds: [],
+      },
       ...{ outputs: [], formats: ['NPY'], parametersSha256: trained.parametersSha256 },
       ...{ classes: 7, trainedOn: trained.datasetDigest },
     });
@@ -129,11 +136,21 @@ describe('the spec of an inference', () => {
       violationsOf({ inference: { job: 'gcn', ...inference } }).map(
         ({ description }) => description,
       );
-    expect(nodesFile({ nodes: 'LISTED' })).toEqual(['required for nodes LISTED']);
+    expect(nodesFile({ nodes: 'LISTED' })).toEqual(['required for nodes LISTED, or node_ids']);
     expect(nodesFile({ nodes: 'LISTED', nodesFile: 'ids.txt' })).toEqual([
       '"ids.txt": expected an absolute path',
     ]);
     expect(nodesFile({ nodes: 'LISTED', nodesFile: '/srv/ids.txt' })).toEqual([]);
+    expect(nodesFile({ nodes: 'LISTED', nodeIds: ['a', '7'] })).toEqual([]);
+    expect(nodesFile({ nodes: 'LISTED', nodeIds: ['a'], nodesFile: '/srv/ids.txt' })).toEqual([
+      '1 given: expected none beside nodes_file',
+    ]);
+    expect(nodesFile({ nodes: 'TEST', nodeIds: ['a', 'b'] })).toEqual([
+      '2 given: only for nodes LISTED',
+    ]);
+    expect(nodesFile({ nodes: 'LISTED', nodeIds: Array(1001).fill('a') })).toEqual([
+      '1001 given: expected at most 1000',
+    ]);
   });
 
   it('is nothing that a job which trains has', () => {

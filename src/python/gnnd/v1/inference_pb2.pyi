@@ -62,7 +62,7 @@ INFERENCE_FORMAT_PARQUET: InferenceFormat
 INFERENCE_FORMAT_CSV: InferenceFormat
 
 class InferenceSpec(_message.Message):
-    __slots__ = ("job", "path", "parameters", "nodes", "nodes_file", "outputs", "formats", "parameters_sha256", "classes", "trained_on")
+    __slots__ = ("job", "path", "parameters", "nodes", "nodes_file", "outputs", "formats", "parameters_sha256", "classes", "trained_on", "node_ids")
     JOB_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
@@ -73,6 +73,7 @@ class InferenceSpec(_message.Message):
     PARAMETERS_SHA256_FIELD_NUMBER: _ClassVar[int]
     CLASSES_FIELD_NUMBER: _ClassVar[int]
     TRAINED_ON_FIELD_NUMBER: _ClassVar[int]
+    NODE_IDS_FIELD_NUMBER: _ClassVar[int]
     job: str
     path: str
     parameters: InferenceParameters
@@ -83,4 +84,5 @@ class InferenceSpec(_message.Message):
     parameters_sha256: str
     classes: int
     trained_on: str
-    def __init__(self, job: _Optional[str] = ..., path: _Optional[str] = ..., parameters: _Optional[_Union[InferenceParameters, str]] = ..., nodes: _Optional[_Union[InferenceNodes, str]] = ..., nodes_file: _Optional[str] = ..., outputs: _Optional[_Iterable[_Union[InferenceOutput, str]]] = ..., formats: _Optional[_Iterable[_Union[InferenceFormat, str]]] = ..., parameters_sha256: _Optional[str] = ..., classes: _Optional[int] = ..., trained_on: _Optional[str] = ...) -> None: ...
+    node_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job: _Optional[str] = ..., path: _Optional[str] = ..., parameters: _Optional[_Union[InferenceParameters, str]] = ..., nodes: _Optional[_Union[InferenceNodes, str]] = ..., nodes_file: _Optional[str] = ..., outputs: _Optional[_Iterable[_Union[InferenceOutput, str]]] = ..., formats: _Optional[_Iterable[_Union[InferenceFormat, str]]] = ..., parameters_sha256: _Optional[str] = ..., classes: _Optional[int] = ..., trained_on: _Optional[str] = ..., node_ids: _Optional[_Iterable[str]] = ...) -> None: ...

@@ -122,7 +122,9 @@ class Jobs(unittest.TestCase):
     def setUpClass(cls):
         cls.client = cls.enterClassContext(gnnd.connect())
         names = [f"paper {node}" for node in range(2708)]
-        cls.data = cls.client.import_arrays("for-jobs", **ARRAYS, node_names=names)
+        cls.data = cls.client.import_arrays(
+            "for-jobs", **ARRAYS, node_names=names, class_names=list("abcdefg")
+        )
         cls.job = cls.train("first", epochs=12, random_seed=3)
 
     @classmethod
@@ -170,11 +172,12 @@ class Jobs(unittest.TestCase):
         self.assertEqual(some.classes.tolist(), every.classes[asked].tolist())
         self.assertTrue(np.allclose(some.probabilities.sum(axis=1), 1))
         self.assertIsNone(some.logits)
+        self.assertEqual(some.names, ["abcdefg"[label] for label in some.classes])
         by_ids = self.job.predict(["paper 70", "paper 7", "2000", "paper 70"])
         self.assertEqual(by_ids.nodes.tolist(), [70, 7, 2000, 70])
         self.assertEqual(by_ids.ids, ["paper 70", "paper 7", "paper 2000", "paper 70"])
         self.assertEqual(by_ids.classes.tolist(), every.classes[by_ids.nodes].tolist())
-        with self.assertRaisesRegex(gnnd.JobFailed, 'line 1: "paper x": expected the id'):
+        with self.assertRaisesRegex(gnnd.JobFailed, r'node_ids: \[0\]: "paper x": expected the id'):
             self.job.predict(["paper x"])
         test = self.job.predict("test")
         self.assertTrue(np.array_equal(test.nodes, np.sort(ARRAYS["test"])))
