@@ -1,4 +1,4 @@
-"""docs/python.ipynb and docs/python.md, run cell by cell and block by block.
+"""docs/python.ipynb, docs/python.md and docs/first-minutes.md, run cell by cell and block by block.
 
 usage: test_pages.py, with GNND_ADDRESS and GNND_COMMAND, CORA and what test_extras.py needs.
 """
@@ -49,8 +49,20 @@ class Pages(unittest.TestCase):
         self.assertTrue(names["same"])
         self.assertEqual(len(names["history"]), 15)
 
+    def test_the_first_minutes(self):
+        (part,) = re.findall(r"```python\n(.*?)```", self.text_of("first-minutes.md"), re.DOTALL)
+        self.assertLess(len([line for line in part.splitlines() if line.strip()]), 15)
+        names = {"data": pyg_data()}
+        self.run_all([part], names)
+        self.assertEqual(type(names["module"]).__name__, "GCN")
+        self.assertGreater(names["accuracy"], 0.75)
+        self.assertAlmostEqual(names["accuracy"], names["job"].message.result.test_accuracy_best, 3)
+
+    def text_of(self, name):
+        return (DOCS / name).read_text()
+
     def test_the_page(self):
-        text = (DOCS / "python.md").read_text()
+        text = self.text_of("python.md")
         # The daemon is that of other tests, too, and jobs keep their names.
         text = text.replace('name="first"', 'name="of-the-page"')
         parts = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
