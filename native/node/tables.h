@@ -23,15 +23,26 @@ template <>
 inline constexpr auto kNames<FeatureType> = NamesOf<FeatureType>(
     "FeatureDtype", {{"float32", FeatureType::kFloat32}, {"float16", FeatureType::kFloat16}});
 
+using DatasetTask = gnnd::Task;  // in this namespace a Task is work for a thread
+
 template <>
-inline constexpr auto kTable<DatasetCounts> = StructOf(
-    "DatasetCounts", Field{"numNodes", &DatasetCounts::num_nodes},
-    Field{"numEdges", &DatasetCounts::num_edges, "CSC entries."},
-    Field{"numFeatures", &DatasetCounts::num_features},
-    Field{"numClasses", &DatasetCounts::num_classes}, Field{"train", &DatasetCounts::train},
-    Field{"val", &DatasetCounts::val}, Field{"test", &DatasetCounts::test},
-    Field{"featureDtype", &DatasetCounts::feature_type,
-          "Of features.npy; derived features are float32."});
+inline constexpr auto kNames<DatasetTask> =
+    NamesOf<DatasetTask>("DatasetTask", {{"CLASSIFICATION", DatasetTask::kClassification},
+                                         {"MULTI_LABEL", DatasetTask::kMultiLabel},
+                                         {"REGRESSION", DatasetTask::kRegression}});
+
+template <>
+inline constexpr auto kTable<DatasetCounts> =
+    StructOf("DatasetCounts", Field{"numNodes", &DatasetCounts::num_nodes},
+             Field{"numEdges", &DatasetCounts::num_edges, "CSC entries."},
+             Field{"numFeatures", &DatasetCounts::num_features},
+             Field{"numClasses", &DatasetCounts::num_classes,
+                   "Classes; labels that a node may have; targets that it has."},
+             Field{"train", &DatasetCounts::train}, Field{"val", &DatasetCounts::val},
+             Field{"test", &DatasetCounts::test},
+             Field{"featureDtype", &DatasetCounts::feature_type,
+                   "Of features.npy; derived features are float32."},
+             Field{"task", &DatasetCounts::task});
 
 struct DatasetLocation {
   std::string folder;

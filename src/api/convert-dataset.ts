@@ -34,6 +34,7 @@ export function datasetToProto(dataset: DatasetRecord): pb.Dataset {
     path: dataset.path,
     createTime: timestamp(dataset.createAtMs),
     featureDtype: featureDtypeToProto[dataset.featureDtype],
+    task: pb.DatasetTask[dataset.task],
   });
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { readRegularSync } from '../base/regular-file.ts';
 import {
   type DatasetManifest,
+  datasetTasks,
   featureDtypes,
   type ImportStory,
 } from '../records/dataset-record.ts';
@@ -36,6 +37,7 @@ export function readWritten(path: string): DatasetWritten | null {
     const manifest: DatasetManifest = JSON.parse(bytes.toString('utf8'));
     if (manifest.format !== 'gnnd-dataset' || manifest.version !== 1) return null;
     if (!featureDtypes.includes(manifest.feature_dtype ?? 'float32')) return null;
+    if (!datasetTasks.includes(manifest.task ?? 'CLASSIFICATION')) return null;
     const sizes = readdirSync(path).map((name) => statSync(join(path, name)).size);
     const total = sizes.reduce((sum, size) => sum + size, 0);
     const notices = manifest.notices ?? readStory(path)?.notices ?? [];

@@ -64,6 +64,7 @@ export class ArrayImport {
     if (warning !== null) notices.add(warning);
     const { meta, source } = this.#set;
     return {
+      task: 'CLASSIFICATION',
       numClasses: Math.max(meta?.counts.get('num_classes') ?? 0, this.#largestLabel + 1),
       numFeatures: this.#headers.get('features')?.shape[1] ?? 0,
       undirected: this.#set.undirected ?? meta?.undirected ?? false,

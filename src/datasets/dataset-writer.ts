@@ -2,7 +2,12 @@ import { createHash } from 'node:crypto';
 import { link, open, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder } from '../base/atomic-file.ts';
-import type { DatasetManifest, FeatureDtype, ImportStory } from '../records/dataset-record.ts';
+import type {
+  DatasetManifest,
+  DatasetTask,
+  FeatureDtype,
+  ImportStory,
+} from '../records/dataset-record.ts';
 import { type NpyType, NpyWriter, type NpyWritten } from './npy.ts';
 
 /**
@@ -26,7 +31,8 @@ export const arrayNames = Object.keys(arrayTypes) as readonly ArrayName[];
 
 /** What an importer knows that the arrays do not say. */
 export interface DatasetFacts {
-  /** 1 + the largest label, or more. */
+  readonly task: DatasetTask;
+  /** 1 + the largest label, or more; labels a node may have; targets it has. */
   readonly numClasses: number;
   readonly numFeatures: number;
   readonly undirected: boolean;
@@ -152,6 +158,7 @@ export class DatasetWriter {
       num_edges: rows('indices'),
       num_features: facts.numFeatures,
       feature_dtype: this.#featureDtype,
+      ...(facts.task === 'CLASSIFICATION' ? {} : { task: facts.task }),
       num_classes: facts.numClasses,
       split: { train: rows('train'), val: rows('val'), test: rows('test') },
       sha256: Object.fromEntries([...this.#written].map(([n, { sha256 }]) => [`${n}.npy`, sha256])),

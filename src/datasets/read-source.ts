@@ -72,5 +72,6 @@ export function manifestCounts(manifest: DatasetManifest): DatasetCounts {
     val: manifest.split.val,
     test: manifest.split.test,
     featureDtype: manifest.feature_dtype ?? 'float32',
+    task: manifest.task ?? 'CLASSIFICATION',
   };
 }

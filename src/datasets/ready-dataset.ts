@@ -53,5 +53,6 @@ export function countsOf(dataset: DatasetRecord): DatasetCounts {
     val: dataset.numVal,
     test: dataset.numTest,
     featureDtype: dataset.featureDtype,
+    task: dataset.task,
   };
 }

@@ -43,6 +43,7 @@ export async function importTables(context: ImportContext): Promise<DatasetFacts
   const names = nodes.ids.lines();
   if (names !== null) await writer.writeNames(names);
   return {
+    task: 'CLASSIFICATION',
     numClasses,
     numFeatures: nodes.numFeatures,
     undirected: !context.directed,

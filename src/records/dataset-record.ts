@@ -11,6 +11,13 @@ export type FeatureDtype = (typeof featureDtypes)[number];
 /** Bytes of one feature. */
 export const featureBytes: Readonly<Record<FeatureDtype, number>> = { float32: 4, float16: 2 };
 
+/**
+ * What is learnt of a node: its class; which of several labels it has; or numbers (targets).
+ * `num_classes` counts classes, labels or targets.
+ */
+export const datasetTasks = ['CLASSIFICATION', 'MULTI_LABEL', 'REGRESSION'] as const;
+export type DatasetTask = (typeof datasetTasks)[number];
+
 /** `dataset.json` of a dataset folder (docs/formats/dataset.md): what jobs learn from, no more. */
 export interface DatasetManifest {
   readonly format: 'gnnd-dataset';
@@ -20,6 +27,8 @@ export interface DatasetManifest {
   readonly num_features: number;
   /** Absent in folders of earlier versions: float32. */
   readonly feature_dtype?: FeatureDtype;
+  /** Absent: CLASSIFICATION. */
+  readonly task?: DatasetTask;
   readonly num_classes: number;
   readonly split: { readonly train: number; readonly val: number; readonly test: number };
   /** SHA-256 of the raw bytes of every array, by file name. */
@@ -53,6 +62,7 @@ export interface DatasetRecord {
   readonly numEdges: number;
   readonly numFeatures: number;
   readonly featureDtype: FeatureDtype;
+  readonly task: DatasetTask;
   readonly numClasses: number;
   readonly numTrain: number;
   readonly numVal: number;

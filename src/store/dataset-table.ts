@@ -1,11 +1,12 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
-import { type DatasetRecord, featureDtypes } from '../records/dataset-record.ts';
+import { type DatasetRecord, datasetTasks, featureDtypes } from '../records/dataset-record.ts';
 import { integer, object, oneOf, text } from './codec.ts';
 import { type Cell, type Database, isUniqueViolation, type Row } from './database.ts';
 import type { DatasetCounts, DatasetStore } from './store-types.ts';
 
 const featureDtype = oneOf(featureDtypes);
+const datasetTask = oneOf(datasetTasks);
 const datasetState = oneOf(['IMPORTING', 'READY', 'FAILED']);
 
 const datasetRow = object({
@@ -24,6 +25,7 @@ const datasetRow = object({
   bytes: integer,
   create_at_ms: integer,
   feature_dtype: featureDtype,
+  task: datasetTask,
 });
 
 export function datasetTable(database: Database, clock: Clock): DatasetStore {
@@ -32,7 +34,7 @@ export function datasetTable(database: Database, clock: Clock): DatasetStore {
   const count = database.prepare(
     'SELECT state, count(*) AS n, sum(bytes) AS bytes FROM datasets GROUP BY state',
   );
-  const places = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)';
+  const places = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)';
   const insert = database.prepare(`INSERT INTO datasets VALUES ${places}`);
   const replace = database.prepare(`REPLACE INTO datasets VALUES ${places}`);
 
@@ -80,7 +82,7 @@ function cellsOf(record: DatasetRecord): Cell[] {
     ...[record.id, record.state, record.message, record.digest, record.path],
     ...[record.numNodes, record.numEdges, record.numFeatures, record.numClasses],
     ...[record.numTrain, record.numVal, record.numTest, record.bytes, record.createAtMs],
-    record.featureDtype,
+    ...[record.featureDtype, record.task],
   ];
 }
 
@@ -96,6 +98,7 @@ function recordOf(row: Row): DatasetRecord {
     numEdges: stored.num_edges,
     numFeatures: stored.num_features,
     featureDtype: stored.feature_dtype,
+    task: stored.task,
     numClasses: stored.num_classes,
     numTrain: stored.num_train,
     numVal: stored.num_val,

@@ -280,6 +280,7 @@ export const migrations: readonly Migration[] = [
     SELECT job_seq, epoch, json_extract(work, '$.next') FROM epochs
     WHERE json_extract(work, '$.next') IS NOT NULL ORDER BY attempt;
   `,
+  "ALTER TABLE datasets ADD COLUMN task TEXT NOT NULL DEFAULT 'CLASSIFICATION'",
 ];
 
 export interface SchemaOptions {

@@ -292,6 +292,7 @@ export function datasetRecord(changes: Partial<DatasetRecord> = {}): DatasetReco
     numEdges: 10_556,
     numFeatures: 1433,
     featureDtype: 'float32',
+    task: 'CLASSIFICATION',
     numClasses: 7,
     numTrain: 140,
     numVal: 500,

@@ -1,5 +1,6 @@
 #include "core/graph/dataset.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -8,6 +9,18 @@ namespace {
 
 NpyType TypeOfFile(FeatureType type) {
   return type == FeatureType::kFloat16 ? NpyType::kFloat16 : NpyType::kFloat32;
+}
+
+Status ExpectLabels(const NpyArray& array, const DatasetCounts& counts) {
+  switch (counts.task) {
+    case Task::kClassification:
+      return array.Expect({NpyType::kInt32}, {counts.num_nodes});
+    case Task::kMultiLabel:
+      return array.Expect({NpyType::kUint8}, {counts.num_nodes, counts.num_classes});
+    case Task::kRegression:
+      return array.Expect({NpyType::kFloat32}, {counts.num_nodes, counts.num_classes});
+  }
+  return Status(Code::kInternal, "no such task");
 }
 
 Status ExpectFile(const NpyArray& array, DatasetFile file, const DatasetCounts& counts) {
@@ -23,7 +36,7 @@ Status ExpectFile(const NpyArray& array, DatasetFile file, const DatasetCounts& 
       return array.Expect({TypeOfFile(counts.feature_type)},
                           {counts.num_nodes, counts.num_features});
     case DatasetFile::kLabels:
-      return array.Expect({NpyType::kInt32}, {counts.num_nodes});
+      return ExpectLabels(array, counts);
     case DatasetFile::kTrain:
       return array.Expect({NpyType::kInt64}, {counts.train});
     case DatasetFile::kVal:
@@ -51,7 +64,10 @@ Status CheckCounts(const DatasetCounts& counts) {
   GNND_TRY(within("num_nodes", counts.num_nodes, 1, kMaxNodes));
   GNND_TRY(within("num_edges", counts.num_edges, 0, std::numeric_limits<int64_t>::max()));
   GNND_TRY(within("num_features", counts.num_features, 1, kMaxFloats / counts.num_nodes));
-  GNND_TRY(within("num_classes", counts.num_classes, 1, kMaxClasses));
+  const uint64_t most_classes = counts.task == Task::kClassification
+                                    ? kMaxClasses
+                                    : std::min(kMaxClasses, kMaxFloats / counts.num_nodes);
+  GNND_TRY(within("num_classes", counts.num_classes, 1, most_classes));
   GNND_TRY(within("split.train", counts.train, 0, counts.num_nodes));
   GNND_TRY(within("split.val", counts.val, 0, counts.num_nodes));
   return within("split.test", counts.test, 0, counts.num_nodes);
@@ -95,6 +111,21 @@ Result<Dataset> Dataset::Open(const std::string& folder, const DatasetCounts& co
   const Status weights = open(DatasetFile::kEdgeWeights, &dataset.edge_weights_);
   if (weights.code() != Code::kNotFound) GNND_TRY(weights);
   return dataset;
+}
+
+std::span<const int32_t> Dataset::labels() const {
+  if (counts_.task != Task::kClassification) return {};
+  return labels_.values<int32_t>();
+}
+
+std::span<const uint8_t> Dataset::label_bits() const {
+  if (counts_.task != Task::kMultiLabel) return {};
+  return labels_.values<uint8_t>();
+}
+
+std::span<const float> Dataset::targets() const {
+  if (counts_.task != Task::kRegression) return {};
+  return labels_.values<float>();
 }
 
 RowTable Dataset::features() const {

@@ -13,21 +13,28 @@
 
 namespace gnnd {
 
+// What is learnt of a node: its class; which of several labels it has; or numbers.
+enum class Task : uint8_t { kClassification, kMultiLabel, kRegression };
+
+// Of a label of kMultiLabel, beside 0 (the node lacks it) and 1 (it has it).
+inline constexpr uint8_t kUnknownLabel = 255;
+
 // What dataset.json says. Core does not parse JSON: the caller passes it.
 struct DatasetCounts {
   uint64_t num_nodes = 0;
   uint64_t num_edges = 0;  // CSC entries: an undirected edge counts twice
   uint64_t num_features = 0;
-  uint64_t num_classes = 0;
+  uint64_t num_classes = 0;  // classes; labels that a node may have; targets that it has
   uint64_t train = 0;
   uint64_t val = 0;
   uint64_t test = 0;
   FeatureType feature_type = FeatureType::kFloat32;  // of features.npy
+  Task task = Task::kClassification;
 };
 
 // kInvalidArgument when no dataset can have these counts: no nodes, 2^32 - 1 nodes or more (ids are
-// 32-bit and the last one is kept free), no features, no or 2^31 classes, a split larger than the
-// graph.
+// 32-bit and the last one is kept free), no features, no or 2^31 classes, more labels or targets
+// than memory has addresses, a split larger than the graph.
 Status CheckCounts(const DatasetCounts& counts);
 
 enum class DatasetFile {
@@ -69,8 +76,13 @@ class Dataset {
   std::span<const int64_t> indptr() const { return indptr_.values<int64_t>(); }  // [num_nodes + 1]
   std::span<const uint32_t> indices() const { return indices_.values<uint32_t>(); }  // [num_edges]
   RowTable features() const;  // [nodes, features]
-  std::span<const int32_t> labels() const { return labels_.values<int32_t>(); }  // -1 = none
-  std::span<const int64_t> train() const { return train_.values<int64_t>(); }    // ascending ids
+  // [num_nodes], -1 = none; empty unless the task is kClassification.
+  std::span<const int32_t> labels() const;
+  // [num_nodes, num_classes], 0, 1 or kUnknownLabel; empty unless the task is kMultiLabel.
+  std::span<const uint8_t> label_bits() const;
+  // [num_nodes, num_classes], NaN = not known; empty unless the task is kRegression.
+  std::span<const float> targets() const;
+  std::span<const int64_t> train() const { return train_.values<int64_t>(); }  // ascending ids
   std::span<const int64_t> val() const { return val_.values<int64_t>(); }
   std::span<const int64_t> test() const { return test_.values<int64_t>(); }
   // [num_edges], or empty where edges have no weights.

@@ -24,13 +24,14 @@ struct TypeFacts {
   uint64_t bytes;
 };
 
-constexpr std::array<TypeFacts, 6> kTypes = {{
+constexpr std::array<TypeFacts, 7> kTypes = {{
     {NpyType::kInt32, "int32", "<i4", 4},
     {NpyType::kUint32, "uint32", "<u4", 4},
     {NpyType::kInt64, "int64", "<i8", 8},
     {NpyType::kFloat32, "float32", "<f4", 4},
     {NpyType::kFloat16, "float16", "<f2", 2},
     {NpyType::kUint16, "uint16", "<u2", 2},
+    {NpyType::kUint8, "uint8", "|u1", 1},
 }};
 
 const TypeFacts& FactsOf(NpyType type) { return kTypes[static_cast<size_t>(type)]; }
@@ -238,7 +239,7 @@ Result<NpyArray> NpyArray::Open(const std::string& path) {
     if (known.descr == fields->descr) facts = &known;
   }
   if (facts == nullptr) {
-    return corrupt("expected elements of type '<i4', '<u4', '<i8', '<f4' or '<f2', found " +
+    return corrupt("expected elements of type '<i4', '<u4', '<i8', '<f4', '<f2' or '|u1', found " +
                    Quoted(fields->descr));
   }
   if (fields->fortran_order) return corrupt("expected C order, found Fortran order");

@@ -19,9 +19,9 @@
 namespace gnnd {
 
 // NumPy has no bfloat16: its bits are a kUint16.
-enum class NpyType { kInt32, kUint32, kInt64, kFloat32, kFloat16, kUint16 };
+enum class NpyType { kInt32, kUint32, kInt64, kFloat32, kFloat16, kUint16, kUint8 };
 
-// "int32", "uint32", "int64", "float32", "float16", "uint16".
+// "int32", "uint32", "int64", "float32", "float16", "uint16", "uint8".
 std::string_view NameOf(NpyType type);
 uint64_t BytesOf(NpyType type);
 
@@ -50,6 +50,10 @@ struct NpyTypeOf<Half> {
 template <>
 struct NpyTypeOf<Bfloat16> {
   static constexpr NpyType kType = NpyType::kUint16;
+};
+template <>
+struct NpyTypeOf<uint8_t> {
+  static constexpr NpyType kType = NpyType::kUint8;
 };
 
 // One mapped array. Move-only; spans taken from it live as long as it does.

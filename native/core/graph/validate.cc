@@ -30,6 +30,11 @@ std::string At(const std::string& value, uint64_t index) {
   return value + " at index " + std::to_string(index);
 }
 
+std::string AtPlace(const std::string& value, uint64_t index, uint64_t columns) {
+  return value + " at row " + std::to_string(index / columns) + ", column " +
+         std::to_string(index % columns);
+}
+
 std::string FloatText(float value) {
   if (std::isnan(value)) return "nan";  // without the sign that some libraries print
   char text[32];
@@ -184,10 +189,7 @@ class Validator {
     ForRanges(array, [&](uint64_t from, uint64_t to) {
       Apply(
           &finite, from, to, [&](uint64_t i) { return !IsFinite(features[i]); },
-          [&](uint64_t i) {
-            return FloatText(features[i]) + " at row " + std::to_string(i / counts_.num_features) +
-                   ", column " + std::to_string(i % counts_.num_features);
-          });
+          [&](uint64_t i) { return AtPlace(FloatText(features[i]), i, counts_.num_features); });
     });
     Add(DatasetFile::kFeatures, finite);
   }
@@ -195,15 +197,66 @@ class Validator {
   void CheckLabels() {
     const NpyArray* array = Find(DatasetFile::kLabels);
     if (array == nullptr) return;
-    const auto labels = array->values<int32_t>();
-    const auto num_classes = static_cast<int32_t>(counts_.num_classes);
-    Rule range{"must be -1 or below the " + std::to_string(num_classes) + " classes", "", 0};
-    ForRanges(*array, [&](uint64_t from, uint64_t to) {
+    const std::string count = std::to_string(counts_.num_classes);
+    switch (counts_.task) {
+      case Task::kClassification: {
+        const auto num_classes = static_cast<int32_t>(counts_.num_classes);
+        const auto bad = [=](int32_t label) { return label < -1 || label >= num_classes; };
+        const auto show = [](int32_t label) { return std::to_string(label); };
+        return CheckLabels<int32_t>("must be -1 or below the " + count + " classes", bad, show);
+      }
+      case Task::kMultiLabel: {
+        const auto bad = [](uint8_t label) { return label > 1 && label != kUnknownLabel; };
+        const auto show = [](uint8_t label) { return std::to_string(label); };
+        return CheckLabels<uint8_t>("must be 0, 1 or 255 for not known", bad, show);
+      }
+      case Task::kRegression: {
+        const auto bad = [](float target) { return std::isinf(target); };
+        const auto show = [](float target) { return FloatText(target); };
+        return CheckLabels<float>("must be finite, or nan for not known", bad, show);
+      }
+    }
+  }
+
+  template <typename T, typename Bad, typename Show>
+  void CheckLabels(std::string text, const Bad& bad, const Show& show) {
+    const NpyArray& array = *Find(DatasetFile::kLabels);
+    const auto labels = array.values<T>();
+    const bool has_columns = array.shape().size() == 2;
+    Rule range{std::move(text), "", 0};
+    ForRanges(array, [&](uint64_t from, uint64_t to) {
       Apply(
-          &range, from, to, [&](uint64_t i) { return labels[i] < -1 || labels[i] >= num_classes; },
-          [&](uint64_t i) { return At(std::to_string(labels[i]), i); });
+          &range, from, to, [&](uint64_t i) { return bad(labels[i]); },
+          [&](uint64_t i) {
+            return has_columns ? AtPlace(show(labels[i]), i, counts_.num_classes)
+                               : At(show(labels[i]), i);
+          });
     });
     Add(DatasetFile::kLabels, range);
+  }
+
+  // Whether a loss can be computed for the node: something is known of it.
+  bool IsLabelled(const NpyArray& labels, uint64_t node) const {
+    if (counts_.task == Task::kClassification) return labels.values<int32_t>()[node] != -1;
+    const uint64_t width = counts_.num_classes;
+    if (counts_.task == Task::kMultiLabel) {
+      const auto row = labels.values<uint8_t>().subspan(node * width, width);
+      return std::any_of(row.begin(), row.end(), [](uint8_t bit) { return bit != kUnknownLabel; });
+    }
+    const auto row = labels.values<float>().subspan(node * width, width);
+    return std::any_of(row.begin(), row.end(), [](float target) { return !std::isnan(target); });
+  }
+
+  std::string LabelledRule() const {
+    switch (counts_.task) {
+      case Task::kClassification:
+        return "must be nodes with a label";
+      case Task::kMultiLabel:
+        return "must be nodes of which a label is known";
+      case Task::kRegression:
+        return "must be nodes of which a target is known";
+    }
+    return "";
   }
 
   void CheckSplit(DatasetFile file) {
@@ -211,9 +264,7 @@ class Validator {
     if (array == nullptr) return;
     const auto ids = array->values<int64_t>();
     const auto num_nodes = static_cast<int64_t>(counts_.num_nodes);
-    const NpyArray* label_array = Find(DatasetFile::kLabels);
-    const auto labels =
-        label_array != nullptr ? label_array->values<int32_t>() : std::span<const int32_t>();
+    const NpyArray* labels = Find(DatasetFile::kLabels);
     const auto is_node = [&](uint64_t i) { return ids[i] >= 0 && ids[i] < num_nodes; };
     const auto show = [&](uint64_t i) { return At(std::to_string(ids[i]), i); };
     const auto show_pair = [&](uint64_t i) {
@@ -222,16 +273,18 @@ class Validator {
     Rule range{"must be node ids from 0 to " + std::to_string(num_nodes - 1), "", 0};
     Rule ascending{"must ascend", "", 0};
     Rule unique{"must not repeat a node", "", 0};
-    Rule labelled{"must be nodes with a label", "", 0};
+    Rule labelled{LabelledRule(), "", 0};
     ForRanges(*array, [&](uint64_t from, uint64_t to) {
       const uint64_t second = std::max<uint64_t>(from, 1);
       Apply(&range, from, to, [&](uint64_t i) { return !is_node(i); }, show);
       Apply(&ascending, second, to, [&](uint64_t i) { return ids[i] < ids[i - 1]; }, show_pair);
       Apply(&unique, second, to, [&](uint64_t i) { return ids[i] == ids[i - 1]; }, show);
-      if (labels.empty()) return;
+      if (labels == nullptr) return;
       Apply(
           &labelled, from, to,
-          [&](uint64_t i) { return is_node(i) && labels[static_cast<uint64_t>(ids[i])] == -1; },
+          [&](uint64_t i) {
+            return is_node(i) && !IsLabelled(*labels, static_cast<uint64_t>(ids[i]));
+          },
           show);
     });
     Add(file, range);

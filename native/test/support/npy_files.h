@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -79,8 +80,10 @@ inline std::string NpyBytesWithHeader(const std::string& dict, const std::string
 struct TinyDataset {
   std::vector<int64_t> indptr;
   std::vector<int32_t> indices;
-  std::vector<float> features;  // [nodes, num_features]
-  std::vector<int32_t> labels;
+  std::vector<float> features;      // [nodes, num_features]
+  std::vector<int32_t> labels;      // those of a kClassification; as many as nodes in any case
+  std::vector<uint8_t> label_bits;  // [nodes, num_classes], of a kMultiLabel
+  std::vector<float> targets;       // [nodes, num_classes], of a kRegression
   std::vector<int64_t> train;
   std::vector<int64_t> val;
   std::vector<int64_t> test;
@@ -88,20 +91,37 @@ struct TinyDataset {
   uint64_t num_features = 2;
   uint64_t num_classes = 3;
 
+  Task task() const {
+    if (!label_bits.empty()) return Task::kMultiLabel;
+    return targets.empty() ? Task::kClassification : Task::kRegression;
+  }
+
   DatasetCounts counts() const {
-    return {labels.size(), indices.size(), num_features, num_classes,
-            train.size(),  val.size(),     test.size()};
+    return {labels.size(), indices.size(), num_features, num_classes, train.size(),
+            val.size(),    test.size(),    {},           task()};
   }
 
   void WriteTo(const TempFolder& folder) const {
     WriteNpy(folder / "indptr.npy", indptr);
     WriteNpy(folder / "indices.npy", indices);
     WriteNpy(folder / "features.npy", features, {features.size() / num_features, num_features});
-    WriteNpy(folder / "labels.npy", labels);
+    WriteLabels(folder);
     WriteNpy(folder / "train.npy", train);
     WriteNpy(folder / "val.npy", val);
     WriteNpy(folder / "test.npy", test);
     if (!edge_weights.empty()) WriteNpy(folder / "edge_weights.npy", edge_weights);
+  }
+
+ private:
+  void WriteLabels(const TempFolder& folder) const {
+    const std::vector<uint64_t> shape = {labels.size(), num_classes};
+    if (task() == Task::kClassification) {
+      WriteNpy(folder / "labels.npy", labels);
+    } else if (task() == Task::kMultiLabel) {
+      WriteNpy(folder / "labels.npy", label_bits, shape);
+    } else {
+      WriteNpy(folder / "labels.npy", targets, shape);
+    }
   }
 };
 
@@ -116,6 +136,23 @@ inline TinyDataset PathOfSix() {
   tiny.val = {1, 3};
   tiny.test = {4};
   tiny.edge_weights = {1, 1, 0.5F, 0.5F, 1, 1, 0.25F, 0.25F, 1, 1};
+  return tiny;
+}
+
+// The same path with two labels a node: of node 1 one is not known, of node 5 neither.
+inline TinyDataset PathWithLabels() {
+  TinyDataset tiny = PathOfSix();
+  tiny.num_classes = 2;
+  tiny.label_bits = {0, 1, 1, kUnknownLabel, 0, 0, 1, 1, 1, 0, kUnknownLabel, kUnknownLabel};
+  return tiny;
+}
+
+// The same path with two targets a node: of node 1 one is not known, of node 5 neither.
+inline TinyDataset PathWithTargets() {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  TinyDataset tiny = PathOfSix();
+  tiny.num_classes = 2;
+  tiny.targets = {0.5F, -1, 2, kNaN, 0, 0, 1e30F, 7, -0.25F, 3, kNaN, kNaN};
   return tiny;
 }
 

@@ -2,17 +2,21 @@
 
 export type FeatureDtype = 'float32' | 'float16';
 
+export type DatasetTask = 'CLASSIFICATION' | 'MULTI_LABEL' | 'REGRESSION';
+
 export interface DatasetCounts {
   readonly numNodes: number;
   /** CSC entries. */
   readonly numEdges: number;
   readonly numFeatures: number;
+  /** Classes; labels that a node may have; targets that it has. */
   readonly numClasses: number;
   readonly train: number;
   readonly val: number;
   readonly test: number;
   /** Of features.npy; derived features are float32. */
   readonly featureDtype: FeatureDtype;
+  readonly task: DatasetTask;
 }
 
 export interface DatasetLocation {

@@ -218,6 +218,7 @@ export function newDataset(id: string): NewDataset {
     numEdges: 0,
     numFeatures: 0,
     featureDtype: 'float32',
+    task: 'CLASSIFICATION',
     numClasses: 0,
     numTrain: 0,
     numVal: 0,

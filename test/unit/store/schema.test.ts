@@ -94,7 +94,7 @@ describe('the schema of the store', () => {
     expect(sqlite(copy).prepare('SELECT id FROM jobs').all()).toEqual([{ id: 'a' }]);
   });
 
-  test('datasets of the first version have features in float32', () => {
+  test('datasets of the first version have features in float32 and classes', () => {
     const path = temporaryStorePath();
     const first = database(path);
     migrate(first, { path, log: quiet, steps: migrations.slice(0, 1) });
@@ -105,9 +105,11 @@ describe('the schema of the store', () => {
     );
     first.close();
     const store = openTestStore(path);
-    expect(store.getDataset('old')).toMatchObject({ featureDtype: 'float32', createAtMs: 7 });
-    store.updateDataset('old', { featureDtype: 'float16' });
-    expect(store.getDataset('old')?.featureDtype).toBe('float16');
+    const was = { featureDtype: 'float32', task: 'CLASSIFICATION', createAtMs: 7 };
+    expect(store.getDataset('old')).toMatchObject(was);
+    const change = { featureDtype: 'float16', task: 'MULTI_LABEL' } as const;
+    store.updateDataset('old', change);
+    expect(store.getDataset('old')).toMatchObject(change);
   });
 
   test('jobs and events of the first version are read as if they had asked for nothing new', () => {

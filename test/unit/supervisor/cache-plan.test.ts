@@ -9,6 +9,7 @@ const counts = {
   numEdges: 5000,
   numFeatures: 25,
   featureDtype: 'float32' as const,
+  task: 'CLASSIFICATION' as const,
   numClasses: 3,
   train: 10,
   val: 10,

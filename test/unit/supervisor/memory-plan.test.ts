@@ -16,6 +16,7 @@ const counts = {
   numEdges: 100_000_000,
   numFeatures: 128,
   featureDtype: 'float16' as const,
+  task: 'CLASSIFICATION' as const,
   numClasses: 3,
   train: 10_000,
   val: 10,

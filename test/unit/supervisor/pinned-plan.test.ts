@@ -8,6 +8,7 @@ const counts = {
   numEdges: 5000,
   numFeatures: 100,
   featureDtype: 'float32' as const,
+  task: 'CLASSIFICATION' as const,
   numClasses: 3,
   train: 10,
   val: 10,

@@ -96,6 +96,45 @@ TEST_CASE("dataset: features may be float16, and must be what the counts say") {
   CHECK(derived->features().type() == FeatureType::kFloat32);
 }
 
+TEST_CASE("dataset: a node may have labels or targets in place of a class") {
+  const TempFolder folder;
+  const TinyDataset with_labels = test::PathWithLabels();
+  with_labels.WriteTo(folder);
+  Result<Dataset> dataset = Dataset::Open(folder.path(), with_labels.counts());
+  REQUIRE_MESSAGE(dataset.ok(), dataset.status().message());
+  CHECK(dataset->counts().task == Task::kMultiLabel);
+  CHECK(dataset->num_classes() == 2);
+  CHECK(std::ranges::equal(dataset->label_bits(), with_labels.label_bits));
+  CHECK(dataset->labels().empty());
+  CHECK(dataset->targets().empty());
+
+  DatasetCounts counts = with_labels.counts();
+  counts.task = Task::kClassification;
+  CHECK(Dataset::Open(folder.path(), counts).status().message() ==
+        "labels.npy: expected int32 (6,), found uint8 (6, 2)");
+  counts.task = Task::kRegression;
+  CHECK(Dataset::Open(folder.path(), counts).status().message() ==
+        "labels.npy: expected float32 (6, 2), found uint8 (6, 2)");
+
+  const TinyDataset with_targets = test::PathWithTargets();
+  with_targets.WriteTo(folder);
+  dataset = Dataset::Open(folder.path(), with_targets.counts());
+  REQUIRE_MESSAGE(dataset.ok(), dataset.status().message());
+  CHECK(dataset->counts().task == Task::kRegression);
+  REQUIRE(dataset->targets().size() == 12);
+  CHECK(dataset->targets()[6] == 1e30F);
+  CHECK(dataset->targets()[10] != dataset->targets()[10]);
+  CHECK(dataset->labels().empty());
+  CHECK(dataset->label_bits().empty());
+  counts = with_targets.counts();
+  counts.num_classes = 3;
+  CHECK(Dataset::Open(folder.path(), counts).status().message() ==
+        "labels.npy: expected float32 (6, 3), found float32 (6, 2)");
+  counts.num_nodes = uint64_t{1} << 31;
+  counts.num_classes = uint64_t{1} << 31;
+  CHECK(CheckCounts(counts).message().starts_with("num_classes is 2147483648, expected 1 to 2"));
+}
+
 TEST_CASE("dataset: a missing folder or file is not found, and named") {
   const TempFolder folder;
   const TinyDataset tiny = PathOfSix();

@@ -100,6 +100,35 @@ TEST_CASE("validate: a split holds labelled nodes, ascending, each once") {
         Lines{"test.npy: must be nodes with a label, found 5 at index 1"});
 }
 
+// The problems of `tiny` after `change`.
+template <typename Change>
+Lines ProblemsOf(TinyDataset tiny, const Change& change) {
+  const TempFolder folder;
+  change(&tiny);
+  tiny.WriteTo(folder);
+  return ProblemsIn(folder, tiny.counts());
+}
+
+TEST_CASE("validate: of several labels each is 0, 1 or not known, and a split knows one of each") {
+  const TinyDataset good = test::PathWithLabels();
+  CHECK(ProblemsOf(good, [](TinyDataset*) {}) == Lines{});
+  CHECK(
+      ProblemsOf(good, [](TinyDataset* tiny) { tiny->label_bits[5] = tiny->label_bits[6] = 2; }) ==
+      Lines{"labels.npy: must be 0, 1 or 255 for not known, found 2 at row 2, column 1 and 1 "
+            "more"});
+  CHECK(ProblemsOf(good, [](TinyDataset* tiny) { tiny->test = {4, 5}; }) ==
+        Lines{"test.npy: must be nodes of which a label is known, found 5 at index 1"});
+}
+
+TEST_CASE("validate: targets are finite or not known, and a split knows one of each node") {
+  const TinyDataset good = test::PathWithTargets();
+  CHECK(ProblemsOf(good, [](TinyDataset*) {}) == Lines{});
+  CHECK(ProblemsOf(good, [](TinyDataset* tiny) { tiny->targets[7] = -INFINITY; }) ==
+        Lines{"labels.npy: must be finite, or nan for not known, found -inf at row 3, column 1"});
+  CHECK(ProblemsOf(good, [](TinyDataset* tiny) { tiny->val = {1, 3, 5}; }) ==
+        Lines{"val.npy: must be nodes of which a target is known, found 5 at index 2"});
+}
+
 TEST_CASE("validate: splits must share no node, in whatever order they are") {
   CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->val = {0, 1, 2, 3}; }) ==
         Lines{"val.npy: must share no node with train.npy, found 0 at index 0 and 1 more"});

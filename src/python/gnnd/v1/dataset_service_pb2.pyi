@@ -31,6 +31,13 @@ class FeatureDtype(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FEATURE_DTYPE_FLOAT32: _ClassVar[FeatureDtype]
     FEATURE_DTYPE_FLOAT16: _ClassVar[FeatureDtype]
 
+class DatasetTask(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DATASET_TASK_UNSPECIFIED: _ClassVar[DatasetTask]
+    DATASET_TASK_CLASSIFICATION: _ClassVar[DatasetTask]
+    DATASET_TASK_MULTI_LABEL: _ClassVar[DatasetTask]
+    DATASET_TASK_REGRESSION: _ClassVar[DatasetTask]
+
 class DatasetState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     DATASET_STATE_UNSPECIFIED: _ClassVar[DatasetState]
@@ -47,6 +54,10 @@ IMPORT_FORMAT_GRAPHBOLT: ImportFormat
 FEATURE_DTYPE_UNSPECIFIED: FeatureDtype
 FEATURE_DTYPE_FLOAT32: FeatureDtype
 FEATURE_DTYPE_FLOAT16: FeatureDtype
+DATASET_TASK_UNSPECIFIED: DatasetTask
+DATASET_TASK_CLASSIFICATION: DatasetTask
+DATASET_TASK_MULTI_LABEL: DatasetTask
+DATASET_TASK_REGRESSION: DatasetTask
 DATASET_STATE_UNSPECIFIED: DatasetState
 DATASET_STATE_IMPORTING: DatasetState
 DATASET_STATE_READY: DatasetState
@@ -73,7 +84,7 @@ class ImportDatasetRequest(_message.Message):
     def __init__(self, dataset_id: _Optional[str] = ..., source: _Optional[str] = ..., format: _Optional[_Union[ImportFormat, str]] = ..., validate_only: bool = ..., request_id: _Optional[str] = ..., feature_dtype: _Optional[_Union[FeatureDtype, str]] = ..., directed: bool = ..., link: bool = ...) -> None: ...
 
 class Dataset(_message.Message):
-    __slots__ = ("name", "state", "message", "digest", "num_nodes", "num_edges", "num_features", "num_classes", "num_train", "num_val", "num_test", "bytes", "path", "create_time", "feature_dtype")
+    __slots__ = ("name", "state", "message", "digest", "num_nodes", "num_edges", "num_features", "num_classes", "num_train", "num_val", "num_test", "bytes", "path", "create_time", "feature_dtype", "task")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
@@ -89,6 +100,7 @@ class Dataset(_message.Message):
     PATH_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     FEATURE_DTYPE_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
     name: str
     state: DatasetState
     message: str
@@ -104,7 +116,8 @@ class Dataset(_message.Message):
     path: str
     create_time: _timestamp_pb2.Timestamp
     feature_dtype: FeatureDtype
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[DatasetState, str]] = ..., message: _Optional[str] = ..., digest: _Optional[str] = ..., num_nodes: _Optional[int] = ..., num_edges: _Optional[int] = ..., num_features: _Optional[int] = ..., num_classes: _Optional[int] = ..., num_train: _Optional[int] = ..., num_val: _Optional[int] = ..., num_test: _Optional[int] = ..., bytes: _Optional[int] = ..., path: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., feature_dtype: _Optional[_Union[FeatureDtype, str]] = ...) -> None: ...
+    task: DatasetTask
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[DatasetState, str]] = ..., message: _Optional[str] = ..., digest: _Optional[str] = ..., num_nodes: _Optional[int] = ..., num_edges: _Optional[int] = ..., num_features: _Optional[int] = ..., num_classes: _Optional[int] = ..., num_train: _Optional[int] = ..., num_val: _Optional[int] = ..., num_test: _Optional[int] = ..., bytes: _Optional[int] = ..., path: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., feature_dtype: _Optional[_Union[FeatureDtype, str]] = ..., task: _Optional[_Union[DatasetTask, str]] = ...) -> None: ...
 
 class GetDatasetRequest(_message.Message):
     __slots__ = ("name",)
