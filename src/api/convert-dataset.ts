@@ -2,6 +2,8 @@ import { create } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
 import {
   type DatasetRecord,
+  type DatasetTask,
+  datasetTasks,
   type FeatureDtype,
   featureDtypes,
   type ImportFormat,
@@ -99,6 +101,12 @@ export function importFormatFromProto(value: pb.ImportFormat): ImportFormat | nu
   if (value === pb.ImportFormat.UNSPECIFIED) return null;
   const formats: readonly ImportFormat[] = ['NPY', 'NPZ', 'CSV', 'PARQUET', 'OGB', 'GRAPHBOLT'];
   return formats.find((format) => pb.ImportFormat[format] === value);
+}
+
+/** Null when the labels are to tell; undefined for a number that is no task of this version. */
+export function datasetTaskFromProto(value: pb.DatasetTask): DatasetTask | null | undefined {
+  if (value === pb.DatasetTask.UNSPECIFIED) return null;
+  return datasetTasks.find((task) => pb.DatasetTask[task] === value);
 }
 
 const featureDtypeToProto: Readonly<Record<FeatureDtype, pb.FeatureDtype>> = {

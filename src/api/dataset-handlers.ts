@@ -10,6 +10,7 @@ import type { PropagationRecord } from '../records/propagation-record.ts';
 import { int64 } from './convert.ts';
 import { cacheReportToProto, cacheRequestFromProto } from './convert-cache-report.ts';
 import {
+  datasetTaskFromProto,
   datasetToProto,
   featureDtypeFromProto,
   importFormatFromProto,
@@ -139,12 +140,16 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
   };
 }
 
+/** Of the name of a split. */
+const splitLengthMax = 255;
+
 /** Its options, when nothing is wrong with the request; else throws all that is. */
 function checkImport(
   request: ImportDatasetRequest,
-): Pick<ImportRequest, 'format' | 'featureDtype'> {
+): Pick<ImportRequest, 'format' | 'featureDtype' | 'task' | 'split'> {
   const format = importFormatFromProto(request.format);
   const featureDtype = featureDtypeFromProto(request.featureDtype);
+  const task = datasetTaskFromProto(request.task);
   const { source } = request;
   const idProblem = idViolation('dataset_id', request.datasetId);
   const violations = idProblem === null ? [] : [idProblem];
@@ -162,10 +167,17 @@ function checkImport(
     const description = `${request.featureDtype}: unknown type of features`;
     violations.push({ path: 'feature_dtype', description });
   }
-  if (format === undefined || featureDtype === undefined || violations.length > 0) {
-    throw invalidRequest(violations);
+  if (task === undefined) {
+    violations.push({ path: 'task', description: `${request.task}: unknown task` });
   }
-  return { format, featureDtype };
+  const { split } = request;
+  if (split.length > splitLengthMax || /[\0/]/.test(split)) {
+    const description = `${JSON.stringify(split.slice(0, 80))}: expected a column or a name`;
+    violations.push({ path: 'split', description });
+  }
+  const isUnknown = format === undefined || featureDtype === undefined || task === undefined;
+  if (isUnknown || violations.length > 0) throw invalidRequest(violations);
+  return { format, featureDtype, task, split: split === '' ? null : split };
 }
 
 /** What a finished import made; null for all else, also when only the source was checked. */

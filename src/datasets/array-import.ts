@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { messageOf } from '../base/errors.ts';
+import type { DatasetTask } from '../records/dataset-record.ts';
 import type { ArrayRole, ArraySet, EdgeList } from './array-set.ts';
 import { ByteProgress } from './byte-progress.ts';
 import { converterOf, OutOfRange, type StoredType } from './convert-array.ts';
@@ -9,6 +10,7 @@ import { EdgeSorter, type SortedRows } from './edge-sorter.ts';
 import { ElementReader } from './element-reader.ts';
 import { tableSorter, writeRows, writeTable } from './graph-writer.ts';
 import type { ImportContext } from './import-context.ts';
+import { oneHotNotice, taskOf, wholeNotice, writeLabels } from './label-arrays.ts';
 import {
   elementCount,
   type NpyHeader,
@@ -19,6 +21,7 @@ import {
 } from './npy.ts';
 import { OrientationCheck } from './orientation.ts';
 import { badFile, formatCount, ImportFailure } from './problems.ts';
+import { isMaskArray, maskColumn, splitIds } from './split-ids.ts';
 
 const splits = ['train', 'val', 'test'] as const;
 type SplitName = (typeof splits)[number];
@@ -33,7 +36,11 @@ export class ArrayImport {
   readonly #sums = new Map<ArrayRole, string>();
   readonly #orientation = new OrientationCheck();
   readonly #progress: ByteProgress;
-  #largestLabel = -1;
+  #task: DatasetTask = 'CLASSIFICATION';
+  #numClasses = 0;
+  /** A mask has several columns, of which one was chosen. */
+  #isSplitChosen = false;
+  readonly #masks = new Set<SplitName>();
 
   constructor(context: ImportContext, set: ArraySet) {
     this.#context = context;
@@ -52,8 +59,10 @@ export class ArrayImport {
       if (isListed && name === 'edge_weights') continue;
       if (this.#set.nameOf(name) === null) continue;
       if (name === 'train' || name === 'val' || name === 'test') await this.#copySplit(name);
+      else if (name === 'labels') await this.#copyLabels();
       else await this.#copy(name);
     }
+    this.#checkSplitChoice();
     if (byEdgeIndex) await this.#copyEdgeIndex();
     else if (edges !== null) await this.#copyEdges(edges);
     if (this.#set.nameOf('test') === null) await this.#context.writer.write('test', noIds);
@@ -63,9 +72,10 @@ export class ArrayImport {
     const warning = this.#orientation.warning();
     if (warning !== null) notices.add(warning);
     const { meta, source } = this.#set;
+    const promised = this.#task === 'CLASSIFICATION' ? (meta?.counts.get('num_classes') ?? 0) : 0;
     return {
-      task: 'CLASSIFICATION',
-      numClasses: Math.max(meta?.counts.get('num_classes') ?? 0, this.#largestLabel + 1),
+      task: this.#task,
+      numClasses: Math.max(promised, this.#numClasses),
       numFeatures: this.#headers.get('features')?.shape[1] ?? 0,
       undirected: this.#set.undirected ?? meta?.undirected ?? false,
       classNames: this.#set.classNames ?? meta?.classNames ?? null,
@@ -105,7 +115,7 @@ export class ArrayImport {
   }
 
   /** In what type an array of `type` is stored: ids and features keep theirs where they can. */
-  #storedType(name: Exclude<ArrayName, SplitName>, type: NpyType): StoredType {
+  #storedType(name: OtherName, type: NpyType): StoredType {
     if (name === 'features') {
       return this.#context.featureDtype ?? (type === 'float16' ? type : 'float32');
     }
@@ -120,10 +130,10 @@ export class ArrayImport {
     return rows === undefined ? undefined : rows - 1;
   }
 
-  async #copy(name: Exclude<ArrayName, SplitName>): Promise<void> {
+  async #copy(name: OtherName): Promise<void> {
     await this.#opened(name, async (source) => {
       const stored = this.#storedType(name, source.header.type);
-      // What else is to be learnt from indptr and labels is seen here.
+      // What else is to be learnt from indptr is seen here.
       const isBulk = name === 'indices' || name === 'features' || name === 'edge_weights';
       if (name === 'indptr') this.#orientation.expect(source.header.shape[0] ?? 0);
       if (isBulk && isCopyable(source, stored)) await this.#copyWhole(name, source, stored);
@@ -162,17 +172,13 @@ export class ArrayImport {
     }
   }
 
-  #begin(name: Exclude<ArrayName, SplitName>, columns: number, type: StoredType) {
+  #begin(name: OtherName, columns: number, type: StoredType) {
     const { writer } = this.#context;
     if (name !== 'features') return writer.begin(name, type);
     return writer.beginFeatures(columns, type === 'float16' ? type : 'float32');
   }
 
-  async #convert(
-    name: Exclude<ArrayName, SplitName>,
-    source: NpySource,
-    stored: StoredType,
-  ): Promise<void> {
+  async #convert(name: OtherName, source: NpySource, stored: StoredType): Promise<void> {
     const { writer } = this.#context;
     const { type, shape } = source.header;
     const columns = shape[1] ?? 0;
@@ -200,36 +206,52 @@ export class ArrayImport {
   #see(name: ArrayName, values: NpyValues): void {
     if (name === 'indptr') this.#orientation.seeIndptr(values as BigInt64Array);
     if (name === 'indices') this.#orientation.seeIndices(values as Int32Array | Uint32Array);
-    if (name !== 'labels') return;
-    for (const label of values as Int32Array) {
-      if (label > this.#largestLabel) this.#largestLabel = label;
-    }
   }
 
-  /** A list of ids in any order, or a mask with an element for each node. */
+  async #copyLabels(): Promise<void> {
+    const { writer, notices, problems } = this.#context;
+    await this.#opened('labels', async (source) => {
+      const { type } = source.header;
+      const asked = this.#context.task ?? this.#set.task;
+      const before = problems.count;
+      this.#task = await taskOf(source, asked, () => this.#set.open('labels'));
+      // What makes an array of a text finds its problems when it is scanned.
+      if (problems.count > before) return;
+      const hash = createHash('sha256');
+      const { numClasses, isOneHot } = await writeLabels(writer, this.#task, source, (block) => {
+        hash.update(block);
+        this.#progress.advance(block.length);
+      });
+      this.#numClasses = numClasses;
+      this.#sums.set('labels', hash.digest('hex'));
+      if (asked !== null) return;
+      if (isOneHot) notices.add(`${source.path}: ${oneHotNotice}`);
+      const isFloatClass = this.#task === 'CLASSIFICATION' && floats.includes(type);
+      if (isFloatClass && this.#set.keepsTypes) notices.add(`${source.path} ${wholeNotice}`);
+    });
+  }
+
   async #copySplit(name: SplitName): Promise<void> {
     await this.#opened(name, async (source) => {
-      const { type, shape } = source.header;
+      const isMask = isMaskArray(this.#set.nameOf(name) ?? name, source.header);
+      if (isMask) this.#masks.add(name);
+      const column = isMask ? maskColumn(source, this.#context.split) : 0;
+      if (isMask && (source.header.shape[1] ?? 1) > 1) this.#isSplitChosen = true;
       const hash = createHash('sha256');
-      const ids = new BigInt64Array(type === 'bool' ? 0 : elementCount(shape));
-      const marked: number[] = [];
-      const convert = converterOf(type, 'int64');
-      let at = 0;
-      for await (const block of source.blocks()) {
+      const found = await splitIds(source, isMask ? column : null, (block) => {
         hash.update(block);
-        if (type === 'bool') {
-          for (const [index, isIn] of (block as Uint8Array).entries()) {
-            if (isIn !== 0) marked.push(at + index);
-          }
-        } else ids.set(convert(block, () => undefined) as BigInt64Array, at);
-        at += block.length;
         this.#progress.advance(block.length);
-      }
-      const found = type === 'bool' ? BigInt64Array.from(marked, BigInt) : ids.sort();
+      });
       this.#orientation.seeSplit(found);
       await this.#context.writer.write(name, found);
       this.#sums.set(name, hash.digest('hex'));
     });
+  }
+
+  #checkSplitChoice(): void {
+    const { split, problems } = this.#context;
+    if (split === null || this.#isSplitChosen || problems.count > 0) return;
+    problems.add('split', `'${split}' is to choose one of several, but no mask has columns`);
   }
 
   /** Edges that are listed elsewhere, once it is known how many nodes there are. */
@@ -325,8 +347,7 @@ export class ArrayImport {
       if (nodes < 1) problems.add(pathOf(ruler), 'has no node');
       expect('labels', nodes, because);
       expect('features', nodes, because);
-      const masks = splits.filter((name) => this.#headers.get(name)?.type === 'bool');
-      for (const name of masks) expect(name, nodes, because);
+      for (const name of this.#masks) expect(name, nodes, because);
     }
     const edges = rows('indices') ?? this.#headers.get('edge_index')?.shape[1];
     if (edges === undefined) return;
@@ -363,6 +384,8 @@ export class ArrayImport {
   }
 }
 
+/** Arrays that are copied or converted as they are. */
+type OtherName = Exclude<ArrayName, SplitName | 'labels'>;
 type BulkName = 'indices' | 'features' | 'edge_weights';
 
 /** What native code can say of elements as they pass by. */
@@ -394,33 +417,37 @@ function checkHeader(role: ArrayRole, source: NpySource): void {
   const refuse = (expected: string) => {
     throw badFile(source.path, `has dtype ${type}, expected ${expected}`);
   };
-  if (role === 'labels') checkLabels(source);
-  else if (role === 'edge_weights') {
+  const isSplit = role === 'train' || role === 'val' || role === 'test';
+  if (role === 'edge_weights') {
     if (!isFloat) refuse(floats.join(', '));
-  } else if (role === 'train' || role === 'val' || role === 'test') {
+  } else if (isSplit) {
     if (isFloat) refuse('node ids (integers) or a mask (bool)');
-  } else if (role !== 'features' && (isFloat || type === 'bool')) refuse(npyIntegers.join(', '));
-  const axes = role === 'features' || role === 'edge_index' ? 2 : 1;
-  const isColumn = shape.length === 2 && shape[1] === 1 && axes === 1;
-  const isShort = role === 'edge_index' && shape[0] !== 2;
-  if ((shape.length === axes || isColumn) && !isShort) return;
-  const names = { features: '[nodes, features]', edge_index: '[2, edges]' } as const;
-  const expected = role === 'features' || role === 'edge_index' ? names[role] : 'one axis';
+  } else if (!mayBeAnything(role) && (isFloat || type === 'bool')) refuse(npyIntegers.join(', '));
+  const expected = shapeProblem(role, shape);
+  if (expected === null) return;
   throw badFile(source.path, `has shape (${shape.join(', ')}), expected ${expected}`);
 }
 
-/** What gnnd learns is one class a node: says so to those who bring something else. */
-function checkLabels({ path, header: { type, shape } }: NpySource): void {
-  if (floats.includes(type)) {
-    const what = `has dtype ${type}, expected class numbers (integers, -1 for none)`;
-    const remedy = 'for classes kept as floats: labels.astype("int64")';
-    throw badFile(path, `${what}: regression on node values is not there; ${remedy}`);
-  }
-  if (shape.length === 2 && shape[1] !== 1) {
-    const what = `has shape (${shape.join(', ')}), expected one class a node`;
-    throw badFile(
-      path,
-      `${what}: several labels a node are not there; train a job for each column`,
-    );
+function mayBeAnything(role: ArrayRole): boolean {
+  return role === 'features' || role === 'labels';
+}
+
+/** What was expected of the shape; null: it is right. */
+function shapeProblem(role: ArrayRole, shape: readonly number[]): string | null {
+  const [rows = 0, columns = 0] = shape;
+  const axes = shape.length;
+  switch (role) {
+    case 'features':
+      return axes === 2 ? null : '[nodes, features]';
+    case 'edge_index':
+      return axes === 2 && rows === 2 ? null : '[2, edges]';
+    case 'labels':
+      return axes === 1 || (axes === 2 && columns > 0) ? null : '[nodes] or [nodes, labels]';
+    case 'train':
+    case 'val':
+    case 'test':
+      return axes === 1 || (axes === 2 && columns > 0) ? null : 'one axis, or masks in columns';
+    default:
+      return axes === 1 || (axes === 2 && columns === 1) ? null : 'one axis';
   }
 }

@@ -3,6 +3,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { messageOf } from '../base/errors.ts';
 import { readRegular } from '../base/regular-file.ts';
+import { type DatasetTask, datasetTasks } from '../records/dataset-record.ts';
 import type { ImportContext } from './import-context.ts';
 import { type NpySource, openNpyFile, openNpyStream } from './npy.ts';
 import { readZipDirectory, readZipMember } from './npz.ts';
@@ -28,6 +29,10 @@ export interface ArraySet {
   /** What the source says beside a meta.json; null: nothing. */
   readonly undirected: boolean | null;
   readonly classNames: readonly string[] | null;
+  /** Arrays have the element types that somebody chose, and not those of a format. */
+  readonly keepsTypes: boolean;
+  /** What its format or meta.json says is learnt of a node; null: what the labels tell. */
+  readonly task: DatasetTask | null;
   /** An `edge_index` is stored as a table of edges is: each once, in both directions by default. */
   readonly isTable: boolean;
 }
@@ -68,6 +73,7 @@ export interface Meta {
   readonly counts: ReadonlyMap<string, number>;
   readonly undirected: boolean;
   readonly classNames: readonly string[] | null;
+  readonly task: DatasetTask | null;
   readonly sha256: ReadonlyMap<string, string>;
 }
 
@@ -84,13 +90,14 @@ export async function folderArrays(context: ImportContext): Promise<ArraySet> {
     bytesOf: (name) => sizes.get(name) ?? 0,
     open: (name) => openNpyFile(join(folder, `${name}.npy`), signal),
     meta: await readMeta(folder),
+    keepsTypes: true,
   });
 }
 
 /** One .npz file. Throws ImportFailure for a ZIP archive of something else. */
 export async function npzArrays(context: ImportContext): Promise<ArraySet> {
   const { source: path, signal } = context;
-  return arraySet(context, await npzMembers(path, signal));
+  return arraySet(context, { ...(await npzMembers(path, signal)), keepsTypes: true });
 }
 
 /** The arrays of an .npz file by their names. */
@@ -132,13 +139,15 @@ export interface NamedArrays {
   readonly edges?: EdgeList | null;
   readonly undirected?: boolean | null;
   readonly classNames?: readonly string[] | null;
+  readonly keepsTypes?: boolean;
+  readonly task?: DatasetTask | null;
   readonly isTable?: boolean;
 }
 
 /** Finds out what each array is; one that is nothing becomes a notice. */
 export function arraySet({ problems, notices }: ImportContext, arrays: NamedArrays): ArraySet {
   const { source, names, pathOf, bytesOf, open, meta = null, edges = null } = arrays;
-  const { undirected = null, classNames = null, isTable = false } = arrays;
+  const { undirected = null, classNames = null, task = meta?.task ?? null } = arrays;
   const byRole = new Map<ArrayRole, string>();
   for (const role of roles) {
     const [name, ...others] = aliases[role].filter((alias) => names.includes(alias));
@@ -164,7 +173,8 @@ export function arraySet({ problems, notices }: ImportContext, arrays: NamedArra
     pathOf: (role) => pathOf(byRole.get(role) ?? role),
     totalBytes: [...byRole.values()].reduce((sum, name) => sum + bytesOf(name), 0),
     open: (role) => open(byRole.get(role) ?? role),
-    ...{ meta, edges, undirected, classNames, isTable },
+    ...{ meta, edges, undirected, classNames, task, isTable: arrays.isTable ?? false },
+    keepsTypes: arrays.keepsTypes ?? false,
   };
 }
 
@@ -195,6 +205,7 @@ async function readMeta(folder: string): Promise<Meta | null> {
     counts: new Map(numbers.filter((entry): entry is [string, number] => isCount(entry[1]))),
     undirected: root.get('undirected') === true,
     classNames: isNames(classNames) ? classNames : null,
+    task: datasetTasks.find((task) => task === root.get('task')) ?? null,
     sha256: new Map(
       [...fieldsOf(root.get('sha256'))].filter(
         (entry): entry is [string, string] => typeof entry[1] === 'string',

@@ -39,22 +39,13 @@ export async function columnsOf(context: ImportContext, path: string): Promise<n
 }
 
 /**
- * One integer a row, `below` a bound; an empty field and `nan` are -1 where that is `allowed`.
- * Others are problems, and so is a row with several fields.
+ * One integer a row, `below` a bound. Others are problems; throws ImportFailure for a row with
+ * several fields.
  */
 export async function integersOf(
   context: ImportContext,
   path: string,
-  {
-    below,
-    mayLack,
-    severalMeans = '',
-  }: {
-    readonly below: number;
-    readonly mayLack: boolean;
-    /** What to tell somebody who has several columns. */
-    readonly severalMeans?: string;
-  },
+  { below }: { readonly below: number },
 ): Promise<Int32Array> {
   const { problems } = context;
   const values = new NumberList((capacity) => new Int32Array(capacity));
@@ -63,26 +54,31 @@ export async function integersOf(
       const [text = ''] = fields;
       const where = `${shortPath(path)}:${line}`;
       if (fields.length !== 1) {
-        throw badFile(where, `has ${fields.length} fields, expected one${severalMeans}`);
+        throw badFile(where, `has ${fields.length} fields, expected one`);
       }
-      const isLacking = mayLack && (text === '' || text.toLowerCase() === 'nan');
-      const value = isLacking ? -1 : Number(text.trim() === '' ? 'x' : text);
-      if (Number.isInteger(value) && value >= (mayLack ? -1 : 0) && value < below) {
-        values.push(value);
-        continue;
+      const value = Number(text.trim() === '' ? 'x' : text);
+      if (Number.isInteger(value) && value >= 0 && value < below) values.push(value);
+      else {
+        const expected = `expected a whole number below ${formatCount(below)}`;
+        problems.add(where, `has '${shown(text)}', ${expected}`);
       }
-      const expected = `expected a whole number below ${formatCount(below)}`;
-      problems.add(where, `has '${shown(text)}', ${expected}${mayLack ? ' or nan' : ''}`);
     }
   }
   return values.toArray();
 }
 
-/** `rows` rows of `columns` numbers. Throws ImportFailure where there are more or fewer rows. */
+/**
+ * `rows` rows of `columns` numbers; where some may be lacking an empty field and `nan` are NaN.
+ * Throws ImportFailure where there are more or fewer rows.
+ */
 export async function* floatsOf(
   context: ImportContext,
   path: string,
-  { rows: numRows, columns }: { readonly rows: number; readonly columns: number },
+  {
+    rows: numRows,
+    columns,
+    mayLack = false,
+  }: { readonly rows: number; readonly columns: number; readonly mayLack?: boolean },
 ): AsyncGenerator<Float32Array> {
   const { problems } = context;
   let seen = 0;
@@ -95,10 +91,12 @@ export async function* floatsOf(
         continue;
       }
       for (let column = 0; column < columns; column += 1) {
-        const value = parseNumber(fields[column] ?? '');
+        const text = fields[column] ?? '';
+        const isLacking = mayLack && (text === '' || text.toLowerCase() === 'nan');
+        const value = isLacking ? Number.NaN : parseNumber(text);
         if (value === null) {
-          const what = `has '${shown(fields[column] ?? '')}' in column ${column + 1}`;
-          problems.add(where, `${what}, expected a float32 number`);
+          const what = `has '${shown(text)}' in column ${column + 1}`;
+          problems.add(where, `${what}, expected a float32 number${mayLack ? ' or nan' : ''}`);
         } else values[at * columns + column] = value;
       }
     }

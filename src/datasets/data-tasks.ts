@@ -1,5 +1,6 @@
 import type {
   DatasetRecord,
+  DatasetTask,
   FeatureDtype,
   ImportFormat,
   OperationRecord,
@@ -30,6 +31,10 @@ export interface SourceImport {
   readonly directed: boolean;
   /** Arrays whose bytes stay as they are become links to the source's files, and are not copied. */
   readonly link: boolean;
+  /** Null: what the labels tell. */
+  readonly task: DatasetTask | null;
+  /** Which of several splits; null: the only one. */
+  readonly split: string | null;
   /** Receives the dataset; the caller's to remove, also after a failure. */
   readonly folder: string;
 }

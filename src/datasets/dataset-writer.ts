@@ -9,10 +9,11 @@ import type {
   ImportStory,
 } from '../records/dataset-record.ts';
 import { type NpyType, NpyWriter, type NpyWritten } from './npy.ts';
+import { ScratchRows } from './scratch-rows.ts';
 
 /**
  * The arrays of a dataset folder, in the order in which they are listed (docs/formats). Features
- * may be float16, too, and indices uint32.
+ * may be float16, too, and indices uint32; labels are those of a classification.
  */
 export const arrayTypes = {
   indptr: 'int64',
@@ -59,14 +60,15 @@ export class DatasetWriter {
   readonly #written = new Map<ArrayName, NpyWritten>();
   #featureDtype: FeatureDtype = 'float32';
   #namesBytes = 0;
+  readonly #scratch: ScratchRows[] = [];
 
   constructor(folder: string) {
     this.folder = folder;
   }
 
-  /** Begins an array other than the features. */
+  /** Begins an array other than the features and labels. */
   async begin(
-    name: Exclude<ArrayName, 'features'>,
+    name: Exclude<ArrayName, 'features' | 'labels'>,
     type: NpyType = arrayTypes[name],
   ): Promise<NpyWriter> {
     return await this.#begin(name, type, null);
@@ -76,6 +78,21 @@ export class DatasetWriter {
   async beginFeatures(columns: number, dtype: FeatureDtype): Promise<NpyWriter> {
     this.#featureDtype = dtype;
     return await this.#begin('features', dtype, columns);
+  }
+
+  /** Begins the labels, whose type and columns the task decides (null: a vector). */
+  async beginLabels(
+    type: 'int32' | 'uint8' | 'float32',
+    columns: number | null,
+  ): Promise<NpyWriter> {
+    return await this.#begin('labels', type, columns);
+  }
+
+  /** Rows on their way into the dataset; released by close(). */
+  async scratch(columns: number): Promise<ScratchRows> {
+    const rows = await ScratchRows.create(this.folder, columns);
+    this.#scratch.push(rows);
+    return rows;
   }
 
   #pathOf(name: ArrayName): string {
@@ -117,7 +134,7 @@ export class DatasetWriter {
 
   /** Writes a whole array that is in memory. */
   async write(
-    name: Exclude<ArrayName, 'features'>,
+    name: Exclude<ArrayName, 'features' | 'labels'>,
     values: Int32Array | Uint32Array | BigInt64Array | Float32Array,
   ): Promise<NpyWritten> {
     const writer = await this.begin(
@@ -174,8 +191,9 @@ export class DatasetWriter {
     return { manifest, notices, digest: digestOf(text), bytes: arrays + texts };
   }
 
-  /** Releases what is still open; for the way out of a failed import. */
+  /** Releases what is still open. */
   async close(): Promise<void> {
+    for (const rows of this.#scratch.splice(0)) await rows.close();
     for (const writer of this.#open.values()) await writer.close();
     this.#open.clear();
   }

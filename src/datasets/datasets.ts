@@ -1,13 +1,12 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { isAbsolute, join } from 'node:path';
+import { join } from 'node:path';
 import { type Clock, sleep } from '../base/clock.ts';
-import { type ErrorReason, type FieldViolation, GnndError, messageOf } from '../base/errors.ts';
+import { type ErrorReason, GnndError, messageOf } from '../base/errors.ts';
 import { createLine } from '../base/line.ts';
 import type { Log } from '../base/log.ts';
 import type {
   DatasetRecord,
-  FeatureDtype,
   ImportFormat,
   OperationFailure,
   OperationRecord,
@@ -31,9 +30,12 @@ import {
   removeFiles,
   undoUnstored,
 } from './delete-dataset.ts';
-import { createDetector, type DetectFormat, detectBelow, listsEdges } from './detect-format.ts';
+import { createDetector, type DetectFormat, detectBelow } from './detect-format.ts';
+import { checkRequest, type ImportRequest, requestKeys } from './import-request.ts';
 import { ImportFailure } from './problems.ts';
 import { prepareFolder, runImport } from './run-import.ts';
+
+export type { ImportRequest } from './import-request.ts';
 
 /** What the user trains on: imported once, immutable once READY. */
 export interface Datasets {
@@ -67,24 +69,6 @@ export interface Datasets {
   cancel(id: string): Promise<OperationRecord>;
   /** Ends what runs or waits (they fail with DAEMON_STOPPING); idempotent. */
   close(): Promise<void>;
-}
-
-export interface ImportRequest {
-  readonly id: string;
-  /** An absolute path on this host. */
-  readonly source: string;
-  /** Null: told from the source. */
-  readonly format: ImportFormat | null;
-  /** Of the stored features; null: that of the source where it has one, else float32. */
-  readonly featureDtype: FeatureDtype | null;
-  /** CSV only: an edge stands in the row of its target, not in that of its source, too. */
-  readonly directed: boolean;
-  /** Arrays only: those that stay as they are become links to the source's files. */
-  readonly link: boolean;
-  /** Do all of it but keep nothing. */
-  readonly validateOnly: boolean;
-  /** The same request with the same id has one effect. */
-  readonly requestId: string | null;
 }
 
 export interface DatasetWork extends Pick<OperationRecord, 'kind' | 'target' | 'resource'> {
@@ -126,7 +110,6 @@ interface UnderWay {
   readonly end: Promise<void>;
 }
 
-const importMethod = 'ImportDataset';
 /** One that is stuck does not keep the next one waiting; more would only share the disk. */
 const operationsAtOnce = 2;
 const cancelled = new GnndError('OPERATION_CANCELLED', 'it was cancelled');
@@ -397,13 +380,13 @@ class DatasetService implements Datasets {
   }
 
   async #import(
-    { id, source, featureDtype, directed, link, validateOnly }: ImportRequest,
+    { id, source, featureDtype, directed, link, task, split, validateOnly }: ImportRequest,
     format: ImportFormat,
     watch: TaskWatch,
   ): Promise<() => OperationEnd> {
     const { folder, tasks, store } = this.#options;
-    const asked = { id, source, format, featureDtype, directed, link, folder, validateOnly };
-    const written = await runImport({ ...asked, ...watch, tasks });
+    const asked = { id, source, format, featureDtype, directed, link, task, split, validateOnly };
+    const written = await runImport({ ...asked, folder, ...watch, tasks });
     return () => {
       if (!validateOnly) store.updateDataset(id, readyChange(written));
       return { error: null, validation: null };
@@ -425,48 +408,6 @@ class DatasetService implements Datasets {
       log.error('dataset.failure_not_stored', { id, target, error: messageOf(error) });
     }
   }
-}
-
-/** The format to import; rejects with SPEC_INVALID and everything that is wrong. */
-async function checkRequest(request: ImportRequest, detect: DetectFormat): Promise<ImportFormat> {
-  const violations: FieldViolation[] = [];
-  if (!idPattern.test(request.id)) {
-    const expected = `expected 1 to 63 of a-z, 0-9 and -, a letter first, no - at the end`;
-    violations.push({ path: 'dataset_id', description: `'${request.id}' is no id: ${expected}` });
-  }
-  const { source } = request;
-  const detection = isAbsolute(source)
-    ? await detect(source, request.format)
-    : ({ kind: 'problem', description: 'expected an absolute path' } as const);
-  if (detection.kind === 'problem') {
-    violations.push({ path: 'source', description: `'${source}': ${detection.description}` });
-  }
-  if (request.directed && detection.kind === 'format' && !listsEdges(detection.format)) {
-    const why = 'arrays say their direction themselves';
-    const description = `is for tables and OGB folders, and this is ${detection.format}: ${why}`;
-    violations.push({ path: 'directed', description });
-  }
-  if (request.link && detection.kind === 'format' && detection.format !== 'NPY') {
-    const description = `is for folders of .npy files, and this is ${detection.format}`;
-    violations.push({ path: 'link', description });
-  }
-  if (detection.kind === 'format' && violations.length === 0) return detection.format;
-  const message = violations.map(({ path, description }) => `${path}: ${description}`).join('; ');
-  throw new GnndError('SPEC_INVALID', message, { violations });
-}
-
-function digestOfRequest(request: ImportRequest): string {
-  const { id, source, format, validateOnly, featureDtype, directed, link } = request;
-  const asked = [id, source, format, validateOnly, featureDtype, directed];
-  // Requests of earlier versions, which are remembered, had no such field.
-  const text = JSON.stringify(link ? [...asked, link] : asked);
-  return createHash('sha256').update(text).digest('hex');
-}
-
-function requestKeys(request: ImportRequest): RequestKey[] {
-  const { requestId } = request;
-  if (requestId === null) return [];
-  return [{ method: importMethod, requestId, sha256: digestOfRequest(request) }];
 }
 
 function readyChange({ manifest, notices, digest, bytes }: DatasetWritten) {

@@ -4,16 +4,19 @@ import { parse } from 'yaml';
 import { messageOf } from '../base/errors.ts';
 import { readRegular } from '../base/regular-file.ts';
 import { isInside } from '../base/rooted.ts';
+import type { DatasetTask } from '../records/dataset-record.ts';
 import { ArrayImport } from './array-import.ts';
 import { type ArraySet, arraySet } from './array-set.ts';
 import { converterOf } from './convert-array.ts';
 import { shortPath, writePairs } from './csv-numbers.ts';
 import type { DatasetFacts } from './dataset-writer.ts';
 import { EdgeSorter } from './edge-sorter.ts';
+import { ElementReader } from './element-reader.ts';
 import { vectorSource } from './given-array.ts';
 import { type ImportContext, part } from './import-context.ts';
 import { elementCount, type NpySource, openNpyFile } from './npy.ts';
 import { badFile, formatCount, ImportFailure, type ProblemList } from './problems.ts';
+import type { ScratchRows } from './scratch-rows.ts';
 
 /**
  * Imports a folder of GraphBolt's OnDiskDataset: `metadata.yaml`, which names .npy files of
@@ -32,7 +35,7 @@ export function isGraphBoltFolder(names: ReadonlySet<string>): boolean {
 
 export async function importGraphBolt(context: ImportContext): Promise<DatasetFacts> {
   const described = await readMetadata(context);
-  const set = await arraysOf(context, described);
+  const set = arraysOf(context, described, await labelsOf(context, described));
   const share = set.edges === null ? 1 : 0.5;
   return await new ArrayImport(part(context, 0, share), set).run();
 }
@@ -42,6 +45,8 @@ interface Described {
   readonly numNodes: number;
   readonly edges: DataFile;
   readonly features: DataFile;
+  /** As the task is called, where that says what is learnt. */
+  readonly task: DatasetTask | null;
   readonly sets: ReadonlyMap<SetName, { readonly seeds: DataFile; readonly labels: DataFile }>;
 }
 
@@ -50,24 +55,92 @@ interface DataFile {
   readonly isCsv: boolean;
 }
 
-async function arraysOf(context: ImportContext, described: Described): Promise<ArraySet> {
-  const { numNodes, edges, features } = described;
+/** Labels of all nodes, as those of the sets have them. */
+interface Labels {
+  readonly rows: ScratchRows;
+  readonly seeds: ReadonlyMap<SetName, NpySource>;
+}
+
+/** What the sets say of their nodes, in the order of nodes. */
+async function labelsOf(context: ImportContext, { numNodes, sets }: Described): Promise<Labels> {
+  const { signal, writer } = context;
+  const seeds = new Map<SetName, NpySource>();
+  const read: { readonly nodes: Uint32Array; readonly source: NpySource }[] = [];
+  try {
+    for (const [name, files] of sets) {
+      const nodes = await vectorOf(context, files.seeds.path, numNodes);
+      seeds.set(name, vectorSource(shortPath(files.seeds.path), 'uint32', nodes));
+      const path = shortPath(files.labels.path);
+      const source = { ...(await openNpyFile(files.labels.path, signal)), path };
+      read.push({ nodes, source });
+      checkLabels(source, nodes, shortPath(files.seeds.path));
+    }
+    const columns = commonColumns(read.map(({ source }) => source));
+    const rows = await writer.scratch(columns);
+    await rows.appendUnknown(numNodes);
+    for (const { nodes, source } of read) await putLabels(rows, { nodes, source, columns });
+    return { rows, seeds };
+  } finally {
+    for (const { source } of read) await source.close();
+  }
+}
+
+/** Throws ImportFailure for labels that are not one row for each of the nodes. */
+function checkLabels({ path, header }: NpySource, nodes: Uint32Array, of: string): void {
+  const { type, shape } = header;
+  if (shape.length > 2 || shape.length === 0 || shape[1] === 0) {
+    throw badFile(path, `has ${type} (${shape.join(', ')}), expected [nodes] or [nodes, labels]`);
+  }
+  if (shape[0] === nodes.length) return;
+  const lengths = `${formatCount(shape[0] ?? 0)} labels for ${formatCount(nodes.length)} nodes`;
+  throw badFile(path, `has ${lengths} of ${of}`);
+}
+
+function commonColumns(all: readonly NpySource[]): number {
+  const columnsOf = ({ header }: NpySource) => header.shape[1] ?? 1;
+  const [first, ...others] = all;
+  if (first === undefined) return 1;
+  const other = others.find((source) => columnsOf(source) !== columnsOf(first));
+  if (other === undefined) return columnsOf(first);
+  const what = `has ${columnsOf(other)} labels a node, ${first.path} has ${columnsOf(first)}`;
+  throw badFile(other.path, what);
+}
+
+/** Rows that are read at once. */
+const valuesAtOnce = 1 << 16;
+
+async function putLabels(
+  rows: ScratchRows,
+  {
+    nodes,
+    source,
+    columns,
+  }: { readonly nodes: Uint32Array; readonly source: NpySource; readonly columns: number },
+): Promise<void> {
+  const reader = new ElementReader(source, 'float32', () => undefined);
+  const most = Math.max(1, Math.floor(valuesAtOnce / columns));
+  for (let done = 0; done < nodes.length; done += most) {
+    const count = Math.min(most, nodes.length - done);
+    const values = await reader.take(count * columns);
+    // Nodes that follow each other, as most do, are written together.
+    for (let from = 0; from < count; ) {
+      const node = nodes[done + from] ?? 0;
+      let to = from + 1;
+      while (to < count && nodes[done + to] === node + to - from) to += 1;
+      await rows.put(node, values.subarray(from * columns, to * columns));
+      from = to;
+    }
+  }
+}
+
+function arraysOf(context: ImportContext, described: Described, labels: Labels): ArraySet {
+  const { edges, features } = described;
   const { signal } = context;
   const members = new Map<string, () => Promise<NpySource>>();
   members.set('features', () => openNpyFile(features.path, signal));
   if (!edges.isCsv) members.set('edge_index', () => openNpyFile(edges.path, signal));
-  const labels = new Int32Array(numNodes).fill(-1);
-  for (const [name, { seeds, labels: classes }] of described.sets) {
-    const nodes = await vectorOf(context, seeds.path, numNodes);
-    const found = await vectorOf(context, classes.path, 2 ** 31 - 1);
-    if (nodes.length !== found.length) {
-      const lengths = `${formatCount(found.length)} labels for ${formatCount(nodes.length)} nodes`;
-      throw badFile(shortPath(classes.path), `has ${lengths} of ${shortPath(seeds.path)}`);
-    }
-    for (const [at, node] of nodes.entries()) labels[node] = found[at] ?? -1;
-    members.set(name, async () => vectorSource(shortPath(seeds.path), 'uint32', nodes));
-  }
-  members.set('labels', async () => vectorSource(metadataName, 'int32', labels));
+  members.set('labels', async () => labels.rows.source(metadataName));
+  for (const [name, seeds] of labels.seeds) members.set(name, async () => seeds);
   const opened = (name: string) => members.get(name);
   return arraySet(context, {
     source: `GraphBolt folder ${basename(context.source)}`,
@@ -79,6 +152,7 @@ async function arraysOf(context: ImportContext, described: Described): Promise<A
       if (found === undefined) throw badFile(name, 'is missing');
       return await found();
     },
+    task: described.task,
     edges: edges.isCsv ? (nodes) => writeCsv(part(context, 0.5, 1), edges.path, nodes) : null,
   });
 }
@@ -90,7 +164,7 @@ async function writeCsv(context: ImportContext, path: string, numNodes: number):
   await writePairs(context, path, { sorter, numNodes });
 }
 
-/** Node ids or classes of a .npy file: [n] or [n, 1], each below a bound. */
+/** Node ids of a .npy file: [n] or [n, 1], each below a bound. */
 async function vectorOf(
   { signal }: ImportContext,
   path: string,
@@ -165,7 +239,9 @@ async function readMetadata(context: ImportContext): Promise<Described> {
   }
   problems.throwIfAny();
   if (numNodes === null || edgeFile === null || features === null) throw new ImportFailure([]);
-  return { numNodes, edges: edgeFile, features, sets: found };
+  const name = String(yaml.field(task, 'name'));
+  const said = /regress/i.test(name) ? 'REGRESSION' : null;
+  return { numNodes, edges: edgeFile, features, sets: found, task: said };
 }
 
 /** Of nodes: the one called feat, or the only one. */

@@ -1,4 +1,4 @@
-import type { FeatureDtype } from '../records/dataset-record.ts';
+import type { DatasetTask, FeatureDtype } from '../records/dataset-record.ts';
 import type { ArrayCopier } from './copy-array.ts';
 import type { DatasetFacts, DatasetWriter } from './dataset-writer.ts';
 import type { NoticeList } from './notices.ts';
@@ -17,6 +17,10 @@ export interface ImportContext {
   readonly directed: boolean;
   /** Arrays whose bytes stay as they are become links to the source's files, and are not copied. */
   readonly link: boolean;
+  /** What is learnt of a node; null: what the labels tell (label-arrays.ts). */
+  readonly task: DatasetTask | null;
+  /** Which of several splits: the column of masks, the name of an OGB folder's; null: the only. */
+  readonly split: string | null;
   readonly native: ArrayCopier;
   readonly writer: DatasetWriter;
   /** Files whose elements were found right as they passed by: the importer adds them. */

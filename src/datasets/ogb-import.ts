@@ -3,7 +3,6 @@ import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { ArrayImport } from './array-import.ts';
 import { type ArraySet, arraySet, npzMembers } from './array-set.ts';
-import { converterOf } from './convert-array.ts';
 import {
   columnsOf,
   csvRowsOf,
@@ -27,14 +26,13 @@ import { badFile, formatCount, ImportFailure } from './problems.ts';
 
 const splits = { train: 'train', val: 'valid', test: 'test' } as const;
 const labelMax = 2 ** 31 - 1;
-const severalLabels =
-  ': gnnd learns one class a node, several labels are not there; train a job for each column';
 
 export async function importOgbFolder(context: ImportContext): Promise<DatasetFacts> {
   const folder = new OgbFolder(context);
   const set = await folder.arrays();
   const share = set.edges === null ? 1 : 0.5;
-  const facts = await new ArrayImport(part(context, 0, share), set).run();
+  // Which split it is was decided by its folder.
+  const facts = await new ArrayImport({ ...part(context, 0, share), split: null }, set).run();
   await folder.writeNames();
   return facts;
 }
@@ -106,6 +104,11 @@ class OgbFolder {
     this.#numNodes = numNodes;
     const columns = await columnsOf(context, at('node-feat'));
     const shape = { rows: numNodes, columns };
+    const labels = {
+      rows: numNodes,
+      columns: Math.max(1, await columnsOf(context, at('node-label'))),
+      mayLack: true,
+    };
     if (!isMissing('edge-feat')) this.#noticeUnused('raw/edge-feat.csv.gz');
     return [
       [
@@ -120,12 +123,13 @@ class OgbFolder {
       ],
       [
         'labels',
-        async () => {
-          const rule = { below: labelMax, mayLack: true, severalMeans: severalLabels };
-          const labels = await integersOf(context, at('node-label'), rule);
-          return vectorSource(shortPath(at('node-label')), 'int32', labels);
-        },
-        4 * numNodes,
+        async () =>
+          givenSource(
+            shortPath(at('node-label')),
+            { type: 'float32', shape: [numNodes, labels.columns] },
+            () => floatsOf(context, at('node-label'), labels),
+          ),
+        4 * numNodes * labels.columns,
       ],
     ];
   }
@@ -139,7 +143,7 @@ class OgbFolder {
     return [
       ['features', () => data.open('node_feat'), data.bytesOf('node_feat')],
       ['edge_index', () => data.open('edge_index'), data.bytesOf('edge_index')],
-      ['labels', async () => await wholeLabels(await labels.open('node_label')), 0],
+      ['labels', () => labels.open('node_label'), labels.bytesOf('node_label')],
     ];
   }
 
@@ -151,10 +155,14 @@ class OgbFolder {
     const root = join(this.#root, 'split');
     const found = (await readdir(root, { withFileTypes: true })).filter((e) => e.isDirectory());
     const names = found.map(({ name }) => name).sort();
-    const [only, ...others] = names;
-    if (only === undefined) throw badFile('split', 'has no folder of a split, such as split/time');
-    if (others.length > 0) {
-      throw badFile('split', `has ${names.join(' and ')}: leave the one to be learnt by`);
+    if (names.length === 0) {
+      throw badFile('split', 'has no folder of a split, such as split/time');
+    }
+    const asked = this.#context.split;
+    const only = asked === null && names.length === 1 ? names[0] : asked;
+    if (only === undefined || only === null || !names.includes(only)) {
+      const wrong = asked === null ? '' : `, and no '${asked}'`;
+      throw badFile('split', `has ${names.join(' and ')}${wrong}: choose one with split`);
     }
     for (const [name, file] of Object.entries(splits)) {
       const path = join(root, only, `${file}.csv.gz`);
@@ -164,7 +172,7 @@ class OgbFolder {
         throw badFile(`split/${shortPath(path)}`, `is missing${how}`);
       }
       members.set(name, async () => {
-        const rule = { below: this.#numNodes, mayLack: false };
+        const rule = { below: this.#numNodes };
         return vectorSource(shortPath(path), 'int32', await integersOf(this.#context, path, rule));
       });
     }
@@ -225,7 +233,7 @@ class OgbFolder {
   }
 }
 
-const counted = { below: labelMax, mayLack: false } as const;
+const counted = { below: labelMax } as const;
 
 function severalGraphs(others: number): string {
   return `says that there are ${others + 1} graphs: gnnd learns from one`;
@@ -240,30 +248,4 @@ function ogbPath(name: string, isBinary: boolean): string {
 async function closed(source: NpySource): Promise<NpySource> {
   await source.close();
   return source;
-}
-
-/** Classes that are kept as floats, NaN for none. */
-async function wholeLabels(source: NpySource): Promise<NpySource> {
-  const { path, header } = source;
-  const [rows = 0, columns = 1] = header.shape;
-  if (columns !== 1) {
-    await source.close();
-    throw badFile(path, `has ${columns} columns, expected one${severalLabels}`);
-  }
-  const labels = new Int32Array(rows);
-  let at = 0;
-  const { type } = header;
-  const convert = converterOf(type, type.startsWith('float') ? 'float32' : 'int64');
-  for await (const block of source.blocks()) {
-    for (const value of convert(block, () => undefined)) {
-      const label = Number(value);
-      const isWhole = Number.isInteger(label) && label < labelMax;
-      if (!isWhole && !Number.isNaN(label)) {
-        throw badFile(path, `has ${value} at row ${at}, expected a class number or nan`);
-      }
-      labels[at] = isWhole ? label : -1;
-      at += 1;
-    }
-  }
-  return vectorSource(path, 'int32', labels);
 }

@@ -4,7 +4,7 @@ import type { NpyWriter } from './npy.ts';
 import { NumberList } from './number-list.ts';
 import { formatCount } from './problems.ts';
 
-/** What the columns of a table of nodes say: labels, and the features. */
+/** The fields of tables, and the features of nodes. */
 
 /** Text, or what a column of numbers or of lists has. Nothing is an empty text. */
 export type Field = string | number | readonly Field[];
@@ -20,12 +20,13 @@ export interface TableProblems {
   readonly file: string;
   readonly columns: readonly string[];
   problem(row: Row, description: string): void;
+  /** About the header. */
+  headerProblem(description: string): void;
 }
 
 /** A problem shows at most this much of a field. */
 const fieldCharsShown = 40;
 const decimalPattern = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
-const labelMax = 2 ** 31 - 2;
 /** Problems of one column that are listed; the others are counted in a last one. */
 const columnProblemsListed = 3;
 
@@ -40,6 +41,10 @@ export function textOf(field: Field): string {
   return typeof field === 'string' ? field : String(field);
 }
 
+export function isDecimal(text: string): boolean {
+  return decimalPattern.test(text);
+}
+
 /** A decimal number that is finite in float32, or null. */
 export function parseNumber(field: Field): number | null {
   if (typeof field !== 'number' && (typeof field !== 'string' || !decimalPattern.test(field))) {
@@ -47,66 +52,6 @@ export function parseNumber(field: Field): number | null {
   }
   const value = Math.fround(Number(field));
   return Number.isFinite(value) ? value : null;
-}
-
-export interface Labels {
-  /** [nodes], -1 for none. */
-  readonly labels: Int32Array;
-  readonly numClasses: number;
-  /** Of text labels, ascending by code units; null where labels are numbers. */
-  readonly classNames: readonly string[] | null;
-}
-
-/**
- * Labels as class numbers from 0, or as texts that name their class: the first label tells which.
- * Class numbers of texts follow their order.
- */
-export class LabelColumn {
-  /** Class number, or the text's position in `#texts`. */
-  readonly #values = new NumberList((capacity) => new Int32Array(capacity));
-  readonly #texts = new Map<string, number>();
-  #kind: 'number' | 'text' | null = null;
-  #largest = -1;
-
-  push(table: TableProblems, row: Row, text: string): void {
-    this.#values.push(text === '' ? -1 : this.#parse(table, row, text));
-  }
-
-  #parse(table: TableProblems, row: Row, text: string): number {
-    const isNumber = decimalPattern.test(text);
-    this.#kind ??= isNumber ? 'number' : 'text';
-    if (this.#kind === 'text' && !isNumber) {
-      const known = this.#texts.get(text) ?? this.#texts.size;
-      this.#texts.set(text, known);
-      return known;
-    }
-    const label = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
-    if (this.#kind === 'number' && label <= labelMax) {
-      this.#largest = Math.max(this.#largest, label);
-      return label;
-    }
-    const isValue = isNumber && Number(text) >= 0 && !/^\d+$/.test(text);
-    const scope = isValue ? '; regression on node values is not there' : '';
-    const expected =
-      this.#kind === 'text'
-        ? 'where the labels before are texts: expected one or the other'
-        : `expected a class number from 0 or nothing${scope}`;
-    table.problem(row, `has the label '${shown(text)}', ${expected}`);
-    return -1;
-  }
-
-  finish(): Labels {
-    const labels = this.#values.toArray();
-    if (this.#kind !== 'text') return { labels, numClasses: this.#largest + 1, classNames: null };
-    const classNames = [...this.#texts.keys()].sort();
-    const classOf = new Int32Array(classNames.length);
-    for (const [label, name] of classNames.entries()) classOf[this.#texts.get(name) ?? 0] = label;
-    return {
-      labels: labels.map((at) => (at < 0 ? -1 : (classOf[at] ?? -1))),
-      numClasses: classNames.length,
-      classNames,
-    };
-  }
 }
 
 /**

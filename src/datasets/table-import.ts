@@ -2,18 +2,13 @@ import { basename } from 'node:path';
 import type { DatasetFacts } from './dataset-writer.ts';
 import { importEdges } from './edge-import.ts';
 import { type ImportContext, part } from './import-context.ts';
+import { oneHotNotice } from './label-arrays.ts';
 import { NodeIds } from './node-ids.ts';
 import { NumberList } from './number-list.ts';
 import { formatCount } from './problems.ts';
 import { Table, type TableRow } from './table.ts';
-import {
-  FeatureColumns,
-  FeatureRows,
-  type Field,
-  LabelColumn,
-  shown,
-  textOf,
-} from './table-columns.ts';
+import { FeatureColumns, FeatureRows, type Field, shown, textOf } from './table-columns.ts';
+import { labelColumns, type TableLabels, tableLabels } from './table-labels.ts';
 
 /**
  * Imports a graph from two tables, `nodes` (id, label, split, and the features) and `edges`
@@ -32,18 +27,22 @@ const nodesShare = 0.5;
 
 export async function importTables(context: ImportContext): Promise<DatasetFacts> {
   const { problems, writer } = context;
+  if (context.split !== null) {
+    const what = `'${context.split}' is to choose one of several, and tables have one`;
+    problems.add('split', what);
+  }
   const nodes = await readNodes(context);
   await importEdges(part(context, nodesShare, 1), nodes.ids);
   problems.throwIfAny();
-  const { labels, classNames, numClasses } = nodes.labels.finish();
-  await writer.write('labels', labels);
+  const { task, numClasses, classNames, isOneHot } = await nodes.labels.store(writer);
+  if (isOneHot && context.task === null) context.notices.add(oneHotNotice);
   for (const name of splitNames) {
     await writer.write(name, BigInt64Array.from(nodes.splits[name].toArray(), BigInt));
   }
   const names = nodes.ids.lines();
   if (names !== null) await writer.writeNames(names);
   return {
-    task: 'CLASSIFICATION',
+    task,
     numClasses,
     numFeatures: nodes.numFeatures,
     undirected: !context.directed,
@@ -54,7 +53,7 @@ export async function importTables(context: ImportContext): Promise<DatasetFacts
 
 interface Nodes {
   readonly ids: NodeIds;
-  readonly labels: LabelColumn;
+  readonly labels: TableLabels;
   readonly splits: Readonly<Record<SplitName, NumberList<Uint32Array>>>;
   readonly numFeatures: number;
 }
@@ -63,13 +62,15 @@ async function readNodes(context: ImportContext): Promise<Nodes> {
   const { writer, progress, problems, notices } = context;
   const table = await Table.open(context, 'nodes');
   const idAt = table.column('id');
-  const labelAt = table.column('label');
+  const labelsAt = labelColumns(table.columns);
+  if (labelsAt.length === 0) table.column('label');
   const splitAt = table.column('split');
-  const named = new Set([idAt, labelAt, splitAt]);
+  const named = new Set([idAt, ...labelsAt, splitAt]);
   const featuresAt = table.columns.map((_, at) => at).filter((at) => !named.has(at));
   if (featuresAt.length === 0) table.headerProblem('has no feature column');
   const ids = new NodeIds();
-  const labels = new LabelColumn();
+  const labelled = { table, columns: labelsAt, task: context.task, writer };
+  let labels: TableLabels | null = null;
   const splits = {
     train: new NumberList((capacity) => new Uint32Array(capacity)),
     val: new NumberList((capacity) => new Uint32Array(capacity)),
@@ -80,6 +81,7 @@ async function readNodes(context: ImportContext): Promise<Nodes> {
   let features: FeatureRows | null = null;
   let numFeatures = 0;
   for await (const rows of table.batches()) {
+    labels ??= await tableLabels({ ...labelled, first: rows });
     if (features === null) {
       numFeatures = columns.count(rows[0], featuresAt);
       features = new FeatureRows(await writer.beginFeatures(numFeatures, dtype), dtype);
@@ -89,21 +91,23 @@ async function readNodes(context: ImportContext): Promise<Nodes> {
     for (const row of rows) {
       const node = addId(table, row, row.fields[idAt], ids);
       const split = parseSplit(table, row, row.fields[splitAt]);
-      if (split !== null && row.fields[labelAt] === '') {
-        table.problem(row, `is in split '${split}' but has no label`);
-      }
       for (const at of featuresAt) columns.parse(row, at, take);
       if (node === null) continue;
-      labels.push(table, row, textOf(row.fields[labelAt] ?? ''));
-      if (split !== null) splits[split].push(node);
+      const isLabelled = labels.push(row);
+      if (split === null) continue;
+      if (!isLabelled) table.problem(row, `is in split '${split}' but has no label`);
+      splits[split].push(node);
     }
     await target.flush(featureBlockValues);
+    await labels.settle();
     const done = nodesShare * table.fraction;
     progress(done, `reading ${table.file}: ${formatCount(ids.size)} nodes`);
   }
   await features?.flush(0);
   if (features !== null) await writer.end('features');
   columns.addProblems();
+  labels ??= await tableLabels({ ...labelled, first: [] });
+  labels.addProblems();
   const names = featuresAt.map((at) => shown(table.columns[at] ?? ''));
   const more = names.length > columnsShown ? `, and ${names.length - columnsShown} more` : '';
   notices.add(`features are the columns ${names.slice(0, columnsShown).join(', ')}${more}`);

@@ -8,6 +8,7 @@ import {
   countsOf,
   hasEdgeWeights,
   noDatasetText,
+  requireClasses,
   requireReady,
 } from '../datasets/ready-dataset.ts';
 import type { CoreAddon } from '../native/contract.ts';
@@ -229,7 +230,7 @@ function createJob(options: JobsOptions, request: PreparedJob, others: number): 
   }
   const dataset = store.getDataset(request.input.spec.dataset ?? '');
   const spec = resolveOrThrow(options, request.input, dataset);
-  const ready = requireReady(store, spec.dataset);
+  const ready = requireClasses(requireReady(store, spec.dataset), 'spec.dataset');
   checkLayout(options, spec, ready);
   checkStart(options, request.start, spec, ready);
   checkMemory(options, spec, ready);

@@ -10,6 +10,7 @@ import {
   DatasetService,
   DatasetState,
   DatasetStateSchema,
+  DatasetTaskSchema,
   DatasetValidationSchema,
   FeatureDtypeSchema,
   ImportFormatSchema,
@@ -25,6 +26,7 @@ import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { printable, type Style } from '../session/terminal.ts';
 import { formatAge, formatBytes, formatCount } from '../session/units.ts';
+import { classesNoun, taskText } from '../show/dataset-text.ts';
 import { idOf, isoTime, resourceName, wallMs } from '../show/job-text.ts';
 import { type Column, type Fact, printList, printOne } from '../show/output.ts';
 import { waitForOperation } from './operations.ts';
@@ -49,6 +51,12 @@ export function addDatasetCommands(program: Command, run: Run): void {
       ).choices(shortNames(FeatureDtypeSchema).map((name) => name.toLowerCase())),
     )
     .option('--directed', 'tables: nodes learn along edges only, from source to target')
+    .addOption(
+      new Option('--task <task>', 'what is learnt of a node; default: what labels tell').choices(
+        shortNames(DatasetTaskSchema).map((name) => name.toLowerCase()),
+      ),
+    )
+    .option('--split <split>', 'of several: the column of masks from 0, or a name in an OGB folder')
     .option('--link', 'folders of .npy: use its files instead of copying them')
     .option('--validate-only', 'check the source, import nothing')
     .option('--wait', 'wait for the end and show progress (default)')
@@ -81,6 +89,8 @@ interface ImportFlags {
   readonly featureDtype?: string;
   readonly directed?: boolean;
   readonly link?: boolean;
+  readonly task?: string;
+  readonly split?: string;
   readonly validateOnly?: boolean;
   readonly wait?: boolean;
 }
@@ -98,6 +108,8 @@ async function importDataset(
     featureDtype: numberOf(FeatureDtypeSchema, flags.featureDtype ?? '') ?? 0,
     directed: flags.directed === true,
     link: flags.link === true,
+    task: numberOf(DatasetTaskSchema, flags.task ?? '') ?? 0,
+    split: flags.split ?? '',
     validateOnly: flags.validateOnly === true,
     requestId: session.requestId,
   });
@@ -193,7 +205,8 @@ function printDataset(session: Session, dataset: Dataset): void {
       count('Edges', dataset.numEdges),
       count('Features', dataset.numFeatures),
       ['Feature dtype', dtypeText(dataset)],
-      count('Classes', dataset.numClasses),
+      ['Task', taskText(dataset)],
+      count(capitalised(classesNoun(dataset)), dataset.numClasses),
       count('Train', dataset.numTrain),
       count('Validation', dataset.numVal),
       count('Test', dataset.numTest),
@@ -210,6 +223,10 @@ function messageFacts({ state, message }: Dataset): readonly Fact[] {
   if (state !== DatasetState.READY) return [['Message', printable(message)]];
   const notices = message.split('\n').filter((line) => line !== '');
   return notices.map((line): Fact => ['Notice', printable(line)]);
+}
+
+function capitalised(word: string): string {
+  return word.slice(0, 1).toUpperCase() + word.slice(1);
 }
 
 function dtypeText({ featureDtype }: Dataset): string {
@@ -275,6 +292,7 @@ function datasetColumns(session: Session): readonly Column<Dataset>[] {
       shown: ({ bytes }) => formatBytes(Number(bytes)),
       plain: ({ bytes }) => String(bytes),
     },
+    { title: 'TASK', isWide: true, shown: taskText },
     { title: 'FEATURE DTYPE', isWide: true, shown: dtypeText },
     { title: 'PATH', isWide: true, shown: ({ path }) => path },
     { title: 'DIGEST', isWide: true, shown: ({ digest }) => digest },

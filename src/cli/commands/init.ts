@@ -11,6 +11,7 @@ import { readSpec } from '../read/spec-file.ts';
 import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
+import { classesNoun } from '../show/dataset-text.ts';
 import { resourceName } from '../show/job-text.ts';
 import { memoryLines } from '../show/memory-text.ts';
 import { specYaml } from '../show/output.ts';
@@ -95,7 +96,7 @@ export function jobFileOf(dataset: Dataset, spec: string, file: string): string 
   const document = new Document({ spec: {} });
   document.commentBefore = [
     ` A job on ${dataset.name.slice('datasets/'.length)}: ${numNodes} nodes, ${numEdges} edges,`,
-    ` ${numFeatures} columns, ${numClasses} classes, ${numTrain} nodes to train on.`,
+    ` ${numFeatures} columns, ${numClasses} ${classesNoun(dataset)}, ${numTrain} nodes to train on.`,
     `   gnnctl job create -f ${file === '-' ? 'job.yaml' : file} --follow`,
     ' What is not here has its default: gnnctl job create --dry-run shows all fields,',
     ' docs/job-spec.md explains them.',

@@ -8,6 +8,7 @@ import {
 } from '../../../src/api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import {
   DatasetService,
+  type DatasetTask,
   type FeatureDtype,
   type ImportFormat,
 } from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
@@ -385,13 +386,16 @@ describe('requests', () => {
   it('of an import are checked in full before anything is read', async () => {
     const { client } = await start();
     const formats = { format: 99 as ImportFormat, featureDtype: 98 as FeatureDtype };
-    const request = { datasetId: 'No', source: 'here', ...formats };
+    const labels = { task: 97 as DatasetTask, split: 'a/b' };
+    const request = { datasetId: 'No', source: 'here', ...formats, ...labels };
     const failure = await failureOf(client.call(dataset.importDataset, request));
     expect(failure.fields?.fieldViolations.map((violation) => violation.field)).toEqual([
       'dataset_id',
       'source',
       'format',
       'feature_dtype',
+      'task',
+      'split',
     ]);
   });
 

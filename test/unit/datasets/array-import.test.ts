@@ -122,7 +122,7 @@ describe('a folder of arrays', () => {
         ...pathGraph,
         'indices.npy': pathGraph['indices.npy'].subarray(0, 130),
         'features.npy': float32(1, 2, 3),
-        'labels.npy': float32(0, 1, 1),
+        'labels.npy': npy('float32', [3, 1, 1], Float32Array.of(0, 1, 1)),
         'val.npy': '',
       }),
     );
@@ -130,8 +130,7 @@ describe('a folder of arrays', () => {
       'indices.npy: is truncated: its header promises shape (4) of int32, 16 bytes; ' +
         '2 bytes follow it',
       'features.npy: has shape (3), expected [nodes, features]',
-      'labels.npy: has dtype float32, expected class numbers (integers, -1 for none): regression ' +
-        'on node values is not there; for classes kept as floats: labels.astype("int64")',
+      'labels.npy: has shape (3, 1, 1), expected [nodes] or [nodes, labels]',
       'val.npy: is empty, expected a .npy array',
     ]);
   });
@@ -234,14 +233,6 @@ describe('what users of other libraries bring', () => {
     const source = folderOf({ ...pathGraph, 'x.npy': pathGraph['features.npy'] });
     expect(await linesOf('NPY', source)).toEqual([
       'x.npy: is the same as features.npy, expected one of them',
-    ]);
-  });
-
-  test('several labels a node are refused with what is there instead', async () => {
-    const labels = npy('int64', [3, 2], BigInt64Array.of(0n, 1n, 1n, 0n, 1n, 1n));
-    expect(await linesOf('NPY', folderOf({ ...pathGraph, 'labels.npy': labels }))).toEqual([
-      'labels.npy: has shape (3, 2), expected one class a node: several labels a node are not ' +
-        'there; train a job for each column',
     ]);
   });
 

@@ -110,14 +110,6 @@ describe('a column that cannot be used', () => {
         'the column out, or turn its texts into numbers',
     ]);
   });
-
-  test('of labels that are values says that regression is not there', async () => {
-    const tables = { 'nodes.csv': rowsOf('0.5', () => '1', 1), 'edges.csv': 'source,target\n' };
-    expect(await linesOf('CSV', folderOf(tables))).toEqual([
-      "nodes.csv:2: has the label '0.5', expected a class number from 0 or nothing; regression " +
-        'on node values is not there',
-    ]);
-  });
 });
 
 describe('a bad line', () => {
@@ -153,19 +145,21 @@ describe('a bad line', () => {
       'd,0,test,0x10',
       'e,0,test,1e39',
       'f,,train,1',
-      'g,-1,,1',
+      'g,-2,,1',
       'h,0,,',
     ].join('\n');
     const folder = folderOf({ 'nodes.csv': bad, 'edges.csv': 'source,target\na,h\n' });
     expect(await linesOf('CSV', folder)).toEqual([
       "nodes.csv:3: has the id 'a' again, ids must be unique",
-      "nodes.csv:4: has the label 'cat', expected a class number from 0 or nothing",
+      "nodes.csv:4: has the label 'cat', where the labels before are numbers: expected one or " +
+        'the other',
       "nodes.csv:5: has the split 'validation', expected train, val, test or nothing",
       "nodes.csv:6: has '0x10' in column 'x', expected a float32 number",
       "nodes.csv:7: has '1e39' in column 'x', expected a float32 number",
       "nodes.csv:8: is in split 'train' but has no label",
-      "nodes.csv:9: has the label '-1', expected a class number from 0 or nothing",
       "nodes.csv:10: has '' in column 'x', expected a float32 number",
+      "nodes.csv:9: has the label '-2', expected a class number from 0 or nothing; with task " +
+        'regression they are numbers to learn',
     ]);
   });
 

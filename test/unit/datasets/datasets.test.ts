@@ -41,7 +41,7 @@ describe('an import', () => {
     expect(native.asked).toEqual([
       {
         ...{ numNodes: 3, numEdges: 4, numFeatures: 2, featureDtype: 'float32' },
-        ...{ numClasses: 2, train: 1, val: 1, test: 0 },
+        ...{ task: 'CLASSIFICATION', numClasses: 2, train: 1, val: 1, test: 0 },
       },
     ]);
   });

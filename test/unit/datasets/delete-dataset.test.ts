@@ -26,6 +26,8 @@ async function imported(datasets: Datasets, id: string, source = folderOf(pathGr
     featureDtype: null,
     directed: false,
     link: false,
+    task: null,
+    split: null,
     validateOnly: false,
   };
   const operation = await datasets.import({ id, source, ...more, requestId: null });

@@ -23,7 +23,60 @@ const features = [
   [0, 1e-3],
   [7.5, -0.125],
 ] as const;
+/** NaN: not known. */
+const unknown = Number.NaN;
+
+/** What is learnt of the nodes: a row each, and how an array has them. */
+interface Labels {
+  readonly rows: readonly (readonly number[])[];
+  readonly array: Uint8Array;
+  /** Of labels.npy; NaN as null. */
+  readonly stored: readonly (number | null)[];
+}
+
 const labels = [0, 1, -1, 2, 1] as const;
+const classRows: Labels = {
+  rows: labels.map((label) => [label === -1 ? unknown : label]),
+  array: int32(...labels),
+  stored: labels,
+};
+const severalRows = [
+  [1, 0],
+  [1, 1],
+  [unknown, unknown],
+  [0, unknown],
+  [0, 0],
+];
+const several: Labels = {
+  rows: severalRows,
+  array: npy(
+    'uint8',
+    [5, 2],
+    Uint8Array.from(severalRows.flat(), (label) => (Number.isNaN(label) ? 255 : label)),
+  ),
+  stored: severalRows.flat().map((label) => (Number.isNaN(label) ? 255 : label)),
+};
+const targetRows = [
+  [1, -1],
+  [0.5, 1e20],
+  [unknown, unknown],
+  [-3, unknown],
+  [0, 0.1],
+];
+const targets: Labels = {
+  rows: targetRows,
+  array: npy('float64', [5, 2], Float64Array.from(targetRows.flat())),
+  stored: targetRows.flat().map((value) => (Number.isNaN(value) ? null : Math.fround(value))),
+};
+const oneTarget: Labels = {
+  rows: targetRows.map(([target = unknown]) => [target]),
+  array: npy(
+    'float32',
+    [5],
+    Float32Array.from(targetRows, ([target = unknown]) => target),
+  ),
+  stored: targetRows.map(([target = unknown]) => (Number.isNaN(target) ? null : target)),
+};
 const split = { train: [0, 3], val: [1], test: [4] } as const;
 const splitOf = (node: number) =>
   Object.entries(split).find(([, nodes]) => (nodes as readonly number[]).includes(node))?.[0] ?? '';
@@ -57,24 +110,45 @@ const splits = {
   'val.npy': int64(...split.val),
   'test.npy': int64(...split.test),
 };
-const nodeArrays = { 'features.npy': featureArray, 'labels.npy': int32(...labels), ...splits };
+const nodeArraysOf = ({ array }: Labels) => ({
+  ...{ 'features.npy': featureArray, 'labels.npy': array },
+  ...splits,
+});
+const nodeArrays = nodeArraysOf(classRows);
 const edgeTable = lines([['source', 'target'], ...edges]);
-const nodeTable = lines([
-  ['id', 'label', 'split', 'a', 'b'],
-  ...features.map(([a, b], node) => [
-    ...[node, labels[node] === -1 ? '' : labels[node], splitOf(node), a, b],
-  ]),
-]);
+const text = (value: number, nothing = '') => (Number.isNaN(value) ? nothing : value);
+const labelNames = ({ rows: [first = []] }: Labels) =>
+  first.length === 1 ? ['label'] : first.map((_, at) => `label_${at}`);
+const nodeTableOf = (what: Labels) =>
+  lines([
+    ['id', ...labelNames(what), 'split', 'a', 'b'],
+    ...features.map(([a, b], node) => {
+      const fields = (what.rows[node] ?? []).map((value) => text(value));
+      return [node, ...fields, splitOf(node), a, b];
+    }),
+  ]);
+const nodeTable = nodeTableOf(classRows);
 
 function parquet(columns: Readonly<Record<string, readonly unknown[]>>): Uint8Array {
   const columnData = Object.entries(columns).map(([name, data]) => ({ name, data: [...data] }));
   return new Uint8Array(parquetWriteBuffer({ columnData, rowGroupSize: 2 }));
 }
 
-const nodeColumns = {
+const orNull = (value = unknown) => (Number.isNaN(value) ? null : value);
+const nodeColumnsOf = (what: Labels) => ({
   id: features.map((_, node) => BigInt(node)),
-  label: labels.map((label) => (label === -1 ? null : label)),
+  ...Object.fromEntries(
+    labelNames(what).map((name, at) => [name, what.rows.map((row) => orNull(row[at]))]),
+  ),
   split: features.map((_, node) => splitOf(node)),
+});
+const nodeColumns = nodeColumnsOf(classRows);
+/** Labels as a column of lists, where there are several. */
+const listColumnsOf = (what: Labels) => {
+  if (labelNames(what).length === 1) return nodeColumnsOf(what);
+  const { id, split: splitColumn } = nodeColumnsOf(what);
+  const label = what.rows.map((row) => (row.every(Number.isNaN) ? null : row.map(orNull)));
+  return { id, label, split: splitColumn };
 };
 const edgeColumns = {
   source: edges.map(([u]) => BigInt(u)),
@@ -86,32 +160,36 @@ const ogbSplits = {
   'split/time/valid.csv.gz': packed(split.val.map((node) => [node])),
   'split/time/test.csv.gz': packed(split.test.map((node) => [node])),
 };
-const ogb: Files = {
+const ogbOf = ({ rows }: Labels): Files => ({
   'raw/edge.csv.gz': packed(edges),
   'raw/num-node-list.csv.gz': packed([[5]]),
   'raw/num-edge-list.csv.gz': packed([[edges.length]]),
   'raw/node-feat.csv.gz': packed(features),
-  'raw/node-label.csv.gz': packed(labels.map((label) => [label === -1 ? 'nan' : label])),
+  'raw/node-label.csv.gz': packed(rows.map((row) => row.map((value) => text(value, 'nan')))),
   ...ogbSplits,
-};
+});
+const ogb = ogbOf(classRows);
 const listed = [...edges.map(([u]) => u), ...edges.map(([, v]) => v)];
-const ogbBinary: Files = {
+const ogbBinaryOf = ({ rows }: Labels): Files => ({
   'raw/data.npz': zip({
     'edge_index.npy': npy('int64', [2, edges.length], BigInt64Array.from(listed, BigInt)),
     'node_feat.npy': featureArray,
     'num_nodes_list.npy': int64(5),
   }),
   'raw/node-label.npz': zip({
-    'node_label.npy': npy(
-      'float32',
-      [5, 1],
-      Float32Array.from(labels, (label) => (label === -1 ? Number.NaN : label)),
-    ),
+    'node_label.npy': npy('float32', [5, rows[0]?.length ?? 0], Float32Array.from(rows.flat())),
   }),
   ...ogbSplits,
-};
+});
+const ogbBinary = ogbBinaryOf(classRows);
 
-function graphBolt(format: 'numpy' | 'csv'): Files {
+function setLabels(rows: readonly (readonly number[])[]): Uint8Array {
+  const width = rows[0]?.length ?? 0;
+  if (rows.flat().every(Number.isInteger) && width === 1) return int64(...rows.flat());
+  return npy('float32', [rows.length, width], Float32Array.from(rows.flat()));
+}
+
+function graphBolt(format: 'numpy' | 'csv', { rows }: Labels = classRows): Files {
   const sets = { train: 'train_set', val: 'validation_set', test: 'test_set' } as const;
   const file = (name: string) => `format: numpy, path: set/${name}.npy`;
   const setText = Object.entries(sets).map(
@@ -133,7 +211,7 @@ ${setText.join('\n')}
 `;
   const arrays = Object.entries(split).flatMap(([name, nodes]) => [
     [`set/${name}-seeds.npy`, int64(...nodes)] as const,
-    [`set/${name}-labels.npy`, int64(...nodes.map((node) => labels[node] ?? -1))] as const,
+    [`set/${name}-labels.npy`, setLabels(nodes.map((node) => rows[node] ?? []))] as const,
   ]);
   return {
     'metadata.yaml': metadata,
@@ -144,18 +222,21 @@ ${setText.join('\n')}
   };
 }
 
-const graphs: Readonly<Record<string, readonly [ImportFormat, Files]>> = {
+const graphsOf = (what: Labels): Readonly<Record<string, readonly [ImportFormat, Files]>> => ({
   '.npy with edge_index': [
     'NPY',
-    { ...nodeArrays, 'edge_index.npy': edgeIndex, 'meta.json': '{}' },
+    { ...nodeArraysOf(what), 'edge_index.npy': edgeIndex, 'meta.json': '{}' },
   ],
-  'CSV tables': ['CSV', { 'nodes.csv': nodeTable, 'edges.csv': edgeTable }],
-  'an edge list and arrays': ['CSV', { ...nodeArrays, 'edges.csv.gz': gzipSync(edgeTable) }],
+  'CSV tables': ['CSV', { 'nodes.csv': nodeTableOf(what), 'edges.csv': edgeTable }],
+  'an edge list and arrays': [
+    'CSV',
+    { ...nodeArraysOf(what), 'edges.csv.gz': gzipSync(edgeTable) },
+  ],
   'Parquet tables': [
     'PARQUET',
     {
       'nodes.parquet': parquet({
-        ...nodeColumns,
+        ...nodeColumnsOf(what),
         a: features.map(([a]) => a),
         b: features.map(([, b]) => b),
       }),
@@ -165,32 +246,49 @@ const graphs: Readonly<Record<string, readonly [ImportFormat, Files]>> = {
   'Parquet with a column of lists, edges as CSV': [
     'PARQUET',
     {
-      'nodes.parquet': parquet({ ...nodeColumns, embedding: features.map((row) => [...row]) }),
+      'nodes.parquet': parquet({
+        ...listColumnsOf(what),
+        embedding: features.map((row) => [...row]),
+      }),
       'edges.csv': edgeTable,
     },
   ],
-  'an OGB folder': ['OGB', ogb],
-  'an OGB folder of archives': ['OGB', ogbBinary],
-  'a GraphBolt folder': ['GRAPHBOLT', graphBolt('numpy')],
-  'a GraphBolt folder with edges as CSV': ['GRAPHBOLT', graphBolt('csv')],
-};
-
-test('the same graph is the same dataset, whatever format it comes in', async () => {
-  const digests = new Map<string, string>();
-  for (const [name, [format, files]] of Object.entries(graphs)) {
-    const source = treeOf(files);
-    expect(await detectFormat(source, null)).toEqual({ kind: 'format', format });
-    const { digest, numbers } = await tryImport(format, source);
-    expect(numbers('indptr.npy')).toEqual([0, 2, 4, 6, 8, 10]);
-    expect(numbers('indices.npy')).toEqual([1, 4, 0, 2, 1, 3, 2, 4, 0, 3]);
-    expect(numbers('labels.npy')).toEqual([...labels]);
-    digests.set(name, digest);
-  }
-  const first = digests.values().next().value ?? '';
-  expect(Object.fromEntries(digests)).toEqual(
-    Object.fromEntries(Object.keys(graphs).map((name) => [name, first])),
-  );
+  'an OGB folder': ['OGB', ogbOf(what)],
+  'an OGB folder of archives': ['OGB', ogbBinaryOf(what)],
+  'a GraphBolt folder': ['GRAPHBOLT', graphBolt('numpy', what)],
+  'a GraphBolt folder with edges as CSV': ['GRAPHBOLT', graphBolt('csv', what)],
 });
+
+const cases = [
+  ['classes', classRows, { task: undefined, num_classes: 3 }],
+  ['several labels', several, { task: 'MULTI_LABEL', num_classes: 2 }],
+  ['several targets', targets, { task: 'REGRESSION', num_classes: 2 }],
+  ['a target', oneTarget, { task: 'REGRESSION', num_classes: 1 }],
+] as const;
+
+test.each(cases)(
+  'the same graph is the same dataset, whatever format it comes in: %s',
+  async (_, what, facts) => {
+    const digests = new Map<string, string>();
+    const graphs = graphsOf(what);
+    for (const [name, [format, files]] of Object.entries(graphs)) {
+      const source = treeOf(files);
+      expect(await detectFormat(source, null)).toEqual({ kind: 'format', format });
+      const { digest, numbers, manifest } = await tryImport(format, source);
+      expect(numbers('indptr.npy')).toEqual([0, 2, 4, 6, 8, 10]);
+      expect(numbers('indices.npy')).toEqual([1, 4, 0, 2, 1, 3, 2, 4, 0, 3]);
+      const stored = numbers('labels.npy').map((value) => (Number.isNaN(value) ? null : value));
+      expect(stored, name).toEqual([...what.stored]);
+      const { task, num_classes } = manifest;
+      expect({ task, num_classes }, name).toEqual(facts);
+      digests.set(name, digest);
+    }
+    const first = digests.values().next().value ?? '';
+    expect(Object.fromEntries(digests)).toEqual(
+      Object.fromEntries(Object.keys(graphs).map((name) => [name, first])),
+    );
+  },
+);
 
 describe('an OGB folder', () => {
   test('keeps directions where that is asked for', async () => {
@@ -222,9 +320,12 @@ describe('an OGB folder', () => {
       'raw/edge.csv.gz:3: has 1 fields, expected source and target',
       "raw/edge.csv.gz:4: has 'a', expected the number of a node below 5",
     ]);
-    const several = { ...ogb, 'raw/node-label.csv.gz': packed(labels.map(() => [0, 1])) };
-    expect(await linesOf('OGB', treeOf(several))).toEqual([
-      expect.stringMatching(/^raw\/node-label.csv.gz:1: has 2 fields, .*several labels/),
+    const labelled = packed([[0, 1], [0], ['x', 1], [2, 'nan'], [0, '']]);
+    expect(await linesOf('OGB', treeOf({ ...ogb, 'raw/node-label.csv.gz': labelled }))).toEqual([
+      'raw/node-label.csv.gz:2: has 1 fields, the first line has 2',
+      "raw/node-label.csv.gz:3: has 'x' in column 1, expected a float32 number or nan",
+      'raw/node-label.csv.gz: has 2 at row 3, column 0, expected labels 0 and 1: with task ' +
+        'regression they are numbers to learn; of classes each node has one',
     ]);
     const short = { ...ogb, 'raw/node-feat.csv.gz': packed(features.slice(1)) };
     expect(await linesOf('OGB', treeOf(short))).toContain(
@@ -236,7 +337,7 @@ describe('an OGB folder', () => {
       'raw/node-feat.csv.gz: is missing',
     ]);
     expect(await linesOf('OGB', treeOf({ ...ogb, 'split/random/train.csv.gz': '' }))).toEqual([
-      'split: has random and time: leave the one to be learnt by',
+      'split: has random and time: choose one with split',
     ]);
   });
 });

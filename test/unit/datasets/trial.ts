@@ -63,7 +63,7 @@ export function request(
   more: Partial<ImportRequest> = {},
 ): ImportRequest {
   const asked = {
-    ...{ format: null, featureDtype: null, directed: false, link: false },
+    ...{ format: null, featureDtype: null, directed: false, link: false, task: null, split: null },
     ...{ validateOnly: false, requestId: null },
   };
   return { id, source, ...asked, ...more };

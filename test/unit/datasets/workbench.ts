@@ -11,6 +11,7 @@ import { prepareFolder, runImport } from '../../../src/datasets/run-import.ts';
 import type { ArrayCopyOptions, DatasetCounts } from '../../../src/native/contract.ts';
 import type {
   DatasetManifest,
+  DatasetTask,
   FeatureDtype,
   ImportFormat,
   ImportStory,
@@ -193,6 +194,15 @@ export interface Imported {
   numbers(name: string): number[];
 }
 
+interface Asked {
+  readonly featureDtype?: FeatureDtype | null;
+  readonly directed?: boolean;
+  readonly link?: boolean;
+  readonly task?: DatasetTask | null;
+  readonly split?: string | null;
+  readonly native?: NativeReader;
+}
+
 /** Imports `source` and keeps the result until the end of the test. */
 export async function tryImport(
   format: ImportFormat,
@@ -201,13 +211,10 @@ export async function tryImport(
     featureDtype = null,
     directed = false,
     link = false,
+    task = null,
+    split = null,
     native = trustingValidator(),
-  }: {
-    readonly featureDtype?: FeatureDtype | null;
-    readonly directed?: boolean;
-    readonly link?: boolean;
-    readonly native?: NativeReader;
-  } = {},
+  }: Asked = {},
 ): Promise<Imported> {
   const folder = makeFolder();
   prepareFolder(folder);
@@ -218,6 +225,8 @@ export async function tryImport(
     featureDtype,
     directed,
     link,
+    task,
+    split,
     folder,
     validateOnly: false,
     tasks: localTasks(native),
@@ -234,6 +243,7 @@ export async function problemsOf(
   format: ImportFormat,
   source: string,
   featureDtype: FeatureDtype | null = null,
+  { task = null, split = null }: Pick<Asked, 'task' | 'split'> = {},
 ): Promise<readonly Problem[]> {
   const folder = makeFolder();
   const signal = never;
@@ -242,7 +252,7 @@ export async function problemsOf(
   try {
     await runImport({
       ...{ id: 'trial', source, format, featureDtype, folder, tasks, progress, signal },
-      ...{ directed: false, link: false, validateOnly: false },
+      ...{ directed: false, link: false, validateOnly: false, task, split },
     });
   } catch (error) {
     const left = readdirSync(folder);
@@ -258,8 +268,9 @@ export async function linesOf(
   format: ImportFormat,
   source: string,
   featureDtype: FeatureDtype | null = null,
+  asked: Pick<Asked, 'task' | 'split'> = {},
 ): Promise<string[]> {
-  const problems = await problemsOf(format, source, featureDtype);
+  const problems = await problemsOf(format, source, featureDtype, asked);
   return problems.map((found) => `${found.path}: ${found.description}`);
 }
 
@@ -270,6 +281,7 @@ function numbersOf(path: string): number[] {
   const type = /'descr': '(...)'/.exec(bytes.toString('latin1', 10, start))?.[1];
   const data = bytes.buffer.slice(bytes.byteOffset + start, bytes.byteOffset + bytes.length);
   if (type === '<i4') return [...new Int32Array(data)];
+  if (type === '|u1') return [...new Uint8Array(data)];
   if (type === '<u4') return [...new Uint32Array(data)];
   if (type === '<f4') return [...new Float32Array(data)];
   if (type === '<f2') return [...new Uint16Array(data)];

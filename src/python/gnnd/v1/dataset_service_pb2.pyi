@@ -64,7 +64,7 @@ DATASET_STATE_READY: DatasetState
 DATASET_STATE_FAILED: DatasetState
 
 class ImportDatasetRequest(_message.Message):
-    __slots__ = ("dataset_id", "source", "format", "validate_only", "request_id", "feature_dtype", "directed", "link")
+    __slots__ = ("dataset_id", "source", "format", "validate_only", "request_id", "feature_dtype", "directed", "link", "task", "split")
     DATASET_ID_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
@@ -73,6 +73,8 @@ class ImportDatasetRequest(_message.Message):
     FEATURE_DTYPE_FIELD_NUMBER: _ClassVar[int]
     DIRECTED_FIELD_NUMBER: _ClassVar[int]
     LINK_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    SPLIT_FIELD_NUMBER: _ClassVar[int]
     dataset_id: str
     source: str
     format: ImportFormat
@@ -81,7 +83,9 @@ class ImportDatasetRequest(_message.Message):
     feature_dtype: FeatureDtype
     directed: bool
     link: bool
-    def __init__(self, dataset_id: _Optional[str] = ..., source: _Optional[str] = ..., format: _Optional[_Union[ImportFormat, str]] = ..., validate_only: bool = ..., request_id: _Optional[str] = ..., feature_dtype: _Optional[_Union[FeatureDtype, str]] = ..., directed: bool = ..., link: bool = ...) -> None: ...
+    task: DatasetTask
+    split: str
+    def __init__(self, dataset_id: _Optional[str] = ..., source: _Optional[str] = ..., format: _Optional[_Union[ImportFormat, str]] = ..., validate_only: bool = ..., request_id: _Optional[str] = ..., feature_dtype: _Optional[_Union[FeatureDtype, str]] = ..., directed: bool = ..., link: bool = ..., task: _Optional[_Union[DatasetTask, str]] = ..., split: _Optional[str] = ...) -> None: ...
 
 class Dataset(_message.Message):
     __slots__ = ("name", "state", "message", "digest", "num_nodes", "num_edges", "num_features", "num_classes", "num_train", "num_val", "num_test", "bytes", "path", "create_time", "feature_dtype", "task")

@@ -1,0 +1,19 @@
+import {
+  type Dataset,
+  DatasetTask,
+  DatasetTaskSchema,
+} from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
+import { shortName } from '../../spec/enum-names.ts';
+
+/** What is learnt of a dataset's nodes, for people. */
+
+/** As `--task` has it; daemons of earlier versions say nothing. */
+export function taskText({ task }: Pick<Dataset, 'task'>): string {
+  return shortName(DatasetTaskSchema, task || DatasetTask.CLASSIFICATION).toLowerCase();
+}
+
+/** What the number of classes counts. */
+export function classesNoun({ task }: Pick<Dataset, 'task'>): 'classes' | 'labels' | 'targets' {
+  if (task === DatasetTask.MULTI_LABEL) return 'labels';
+  return task === DatasetTask.REGRESSION ? 'targets' : 'classes';
+}
