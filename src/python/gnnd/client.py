@@ -14,7 +14,7 @@ import numpy as np
 
 from gnnd import saved, sources, staging, tables
 from gnnd.connection import Connection, address_of, request_id
-from gnnd.dataset import FEATURE_DTYPES, Dataset, Report, import_source
+from gnnd.dataset import FEATURE_DTYPES, Dataset, Report, Task, import_source, task_number
 from gnnd.errors import VersionMismatch
 from gnnd.identity import Identity
 from gnnd.job import Job
@@ -83,6 +83,8 @@ class Client:
         class_names: list[str] | None = None,
         node_names: list[str] | None = None,
         undirected: bool = False,
+        task: Task | None = None,
+        split: int | None = None,
         feature_dtype: str | None = None,
         link: bool = False,
         staging: PathLike | None = None,
@@ -97,8 +99,10 @@ class Client:
         Args:
             name: Lower-case letters, digits and hyphens; what jobs call it.
             features: [N, F], floats or integers; float16 stays so, others become float32.
-            labels: [N], classes from 0 to C - 1, or -1 for none.
-            train: [n] node ids, or a mask [N] of bool. So are `val` and `test`.
+            labels: [N], classes from 0 to C - 1, or -1 for none; [N, C] of 0 and 1, which labels a
+                node has, -1 or NaN where that is not known; or [N], [N, C] of floats to regress
+                on, NaN where they are not known.
+            train: [n] node ids, or a mask [N] of bool; [N, K] for K splits. So are `val`, `test`.
             val: Nodes by which the best epoch is found.
             test: Nodes that are predicted at the end; none by default.
             edge_index: [2, E], sources above targets, as in torch_geometric. A target learns from
@@ -109,6 +113,9 @@ class Client:
             class_names: C texts, for people.
             node_names: N texts, for people.
             undirected: Says that each edge is there in both directions; nothing is added.
+            task: What is learnt of a node. By default what `labels` tell: fractions are targets,
+                one whole number a node is its class, several of 0 and 1 are labels.
+            split: Which column of masks [N, K], from 0.
             feature_dtype: `"float32"` or `"float16"`; rounds or widens features.
             link: Lets the dataset share the caller's own mapped files, on one disk, which must then
                 never change. By default they are copied.
@@ -131,7 +138,12 @@ class Client:
             node_names=node_names,
             undirected=undirected,
         )
-        return self._import_graph(name, graph, feature_dtype, link, staging, progress=progress)
+        return self._import_graph(
+            *(name, graph, feature_dtype, link, staging),
+            progress=progress,
+            task=task,
+            split=split,
+        )
 
     def import_pyg(self, data: Any, name: str, *, trust: bool = False, **options: Any) -> Dataset:
         """Imports a `torch_geometric.data.Data`: `x`, `y`, `edge_index` or `adj_t`, and masks.
@@ -158,11 +170,13 @@ class Client:
         """Imports a networkx graph; nodes are numbered in its order, and keep their names.
 
         `features`, `labels` and `split` name attributes of nodes: a list of F numbers, a class
-        (number or text), and one of `"train"`, `"val"`, `"test"`; or are arrays in that order.
+        (number or text), a target or a list of labels or targets, and one of `"train"`, `"val"`,
+        `"test"`; or are arrays in that order.
         `weight` names an edge attribute. Graphs without direction are stored in both.
         """
         found = sources.from_networkx(graph, options)
-        return self._import_graph(name, found, **_file_options(options))
+        others = {key: value for key, value in options.items() if key != "split"}
+        return self._import_graph(name, found, **_file_options(others))
 
     def import_dgl(self, graph: Any, name: str, **options: Any) -> Dataset:
         """Imports a homogeneous `dgl.DGLGraph` with `ndata` feat, label, train_mask, val_mask."""
@@ -184,6 +198,7 @@ class Client:
         name: str,
         *,
         directed: bool = False,
+        task: Task | None = None,
         feature_dtype: str | None = None,
         progress: Report | bool = False,
         staging: PathLike | None = None,
@@ -203,6 +218,7 @@ class Client:
             progress=progress,
             feature_dtype=feature_dtype,
             directed=directed,
+            task=task,
         )
 
     def import_parquet(
@@ -212,6 +228,7 @@ class Client:
         name: str,
         *,
         directed: bool = False,
+        task: Task | None = None,
         feature_dtype: str | None = None,
         progress: Report | bool = False,
         staging: PathLike | None = None,
@@ -225,6 +242,7 @@ class Client:
             progress=progress,
             feature_dtype=feature_dtype,
             directed=directed,
+            task=task,
         )
 
     def import_npz(self, path: PathLike, name: str, **options: Any) -> Dataset:
@@ -243,18 +261,23 @@ class Client:
         *,
         feature_dtype: str | None = None,
         directed: bool = False,
+        task: Task | None = None,
+        split: str | int | None = None,
         progress: Report | bool = False,
     ) -> Dataset:
         """Imports what lies on the daemon's host, in any format that `gnnctl` takes.
 
         That is a folder of .npy files, of CSV or Parquet tables, of OGB or of GraphBolt, or an
-        .npz file. `progress=True` prints how far it is; a function gets it as (share, message).
+        .npz file. `split` is one of several: the column of masks, or the name of an OGB folder's.
+        `progress=True` prints how far it is; a function gets it as (share, message).
         """
         request = dataset_service_pb2.ImportDatasetRequest(
             dataset_id=name,
             source=os.path.abspath(path) if self.is_same_host else os.fspath(path),
             feature_dtype=_feature_dtype(feature_dtype),
             directed=directed,
+            task=task_number(task),
+            split="" if split is None else str(split),
             request_id=request_id(),
         )
         return import_source(self.connection, request, progress)
@@ -373,6 +396,8 @@ class Client:
         staging_parent: PathLike | None = None,
         *,
         progress: Report | bool = False,
+        task: Task | None = None,
+        split: int | None = None,
     ) -> Dataset:
         staging.require_shared(self.is_same_host, staging_parent)
         dtype = _feature_dtype(feature_dtype)
@@ -387,6 +412,8 @@ class Client:
                 format=dataset_service_pb2.IMPORT_FORMAT_NPY,
                 feature_dtype=dtype,
                 link=may_link and (link or not any(is_callers)),
+                task=task_number(task),
+                split="" if split is None else str(split),
                 request_id=request_id(),
             )
             return import_source(self.connection, request, progress)
@@ -400,6 +427,7 @@ class Client:
         progress: Report | bool,
         feature_dtype: str | None,
         directed: bool,
+        task: Task | None,
     ) -> Dataset:
         staging.require_shared(self.is_same_host, staging_parent)
         dtype = _feature_dtype(feature_dtype)
@@ -411,6 +439,7 @@ class Client:
                 source=str(folder),
                 feature_dtype=dtype,
                 directed=directed,
+                task=task_number(task),
                 request_id=request_id(),
             )
             return import_source(self.connection, request, progress)
@@ -424,8 +453,8 @@ def _feature_dtype(dtype: str | None) -> Any:
 
 
 def _file_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the options of an import is about files."""
-    same = {name: name for name in ("feature_dtype", "link", "progress")}
+    """What of the options of an import is not part of the graph."""
+    same = {name: name for name in ("feature_dtype", "link", "progress", "task", "split")}
     names = {**same, "staging": "staging_parent"}
     return {names[key]: value for key, value in options.items() if key in names}
 

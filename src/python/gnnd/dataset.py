@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 from google.protobuf.message import Message
 
@@ -13,6 +13,9 @@ from gnnd.errors import GnndError, ImportFailed, Violation
 from gnnd.v1 import dataset_service_pb2 as pb
 
 FEATURE_DTYPES = {None: 0, "float32": 1, "float16": 2}
+#: What is learnt of a node.
+Task = Literal["CLASSIFICATION", "MULTI_LABEL", "REGRESSION"]
+NOUNS = {"CLASSIFICATION": "classes", "MULTI_LABEL": "labels", "REGRESSION": "targets"}
 #: How much of an import is done, of 1, and what it is doing.
 Report = Callable[[float, str], None]
 #: Milliseconds that one look at an import waits for its end.
@@ -49,8 +52,13 @@ class Dataset:
 
     @property
     def num_classes(self) -> int:
-        """Classes."""
+        """Classes; labels that a node may have; targets that it has."""
         return self.message.num_classes
+
+    @property
+    def task(self) -> Task:
+        """What is learnt of a node: its class, which of several labels it has, or numbers."""
+        return task_of(self.message.task)
 
     @property
     def split(self) -> dict[str, int]:
@@ -82,9 +90,25 @@ class Dataset:
         message = self.message
         return (
             f"<gnnd.Dataset {self.id}: {message.num_nodes:,} nodes, {message.num_edges:,} edges, "
-            f"{message.num_features:,} features, {message.num_classes:,} classes, "
+            f"{message.num_features:,} features, {message.num_classes:,} {NOUNS[self.task]}, "
             f"{message.num_train:,}/{message.num_val:,}/{message.num_test:,} train/val/test>"
         )
+
+
+def task_of(number: int) -> Task:
+    """Of a message; a daemon of an earlier version says nothing."""
+    task: Task = get_args(Task)[max(number, 1) - 1]
+    return task
+
+
+def task_number(task: str | None) -> Any:
+    """For a message; None lets the labels tell."""
+    if task is None:
+        return 0
+    name = task.upper().replace("-", "_")
+    if name not in NOUNS:
+        raise ValueError(f"task {task!r}: expected one of {', '.join(NOUNS)}")
+    return list(NOUNS).index(name) + 1
 
 
 def import_source(

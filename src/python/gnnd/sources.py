@@ -11,8 +11,8 @@ import numpy as np
 
 from gnnd.errors import GnndError
 
-#: Options of imports that are about files, not about the graph.
-FILE_OPTIONS = {"feature_dtype", "link", "staging", "progress"}
+#: Options of imports that are not parts of the graph.
+FILE_OPTIONS = {"feature_dtype", "link", "staging", "progress", "task", "split"}
 ARRAYS = (
     *("features", "labels", "train", "val", "test"),
     *("edge_index", "indptr", "indices", "edge_weights"),
@@ -27,10 +27,14 @@ class Graph:
     class_names: list[str] | None = None
     node_names: list[str] | None = None
     undirected: bool = False
+    #: What the source says is learnt of a node.
+    task: str | None = None
 
     def texts(self) -> dict[str, str]:
         """Files beside the arrays."""
         meta: dict[str, Any] = {"undirected": self.undirected}
+        if self.task is not None:
+            meta["task"] = self.task
         if self.class_names is not None:
             meta["class_names"] = [str(name) for name in self.class_names]
         texts = {"meta.json": json.dumps(meta)}
@@ -70,27 +74,6 @@ def _first(get: Callable[[str], Any], *names: str) -> Any:
     return next((value for name in names if (value := get(name)) is not None), None)
 
 
-def _labels(labels: Any, what: str) -> Any:
-    """One class a node: [N], from [N] or [N, 1]; NaN is no label."""
-    if labels is None:
-        return None
-    array = as_array(labels)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise GnndError(
-            f"{what} has labels of shape {array.shape}: gnnd learns one class a node; "
-            "train a job for each column, labels=…"
-        )
-    if array.dtype.kind != "f":
-        return array
-    unlabelled = np.isnan(array)
-    whole = np.where(unlabelled, -1, array)
-    if not np.array_equal(whole, np.trunc(whole)):
-        raise GnndError(f"{what} has labels that are no whole numbers: gnnd learns classes")
-    return whole.astype(np.int64)
-
-
 def from_pyg(data: Any, options: Mapping[str, Any]) -> Graph:
     """Of `torch_geometric.data.Data`, or a dataset with one graph."""
     if not hasattr(data, "edge_index") and hasattr(data, "__getitem__") and len(data) == 1:
@@ -106,19 +89,12 @@ def from_pyg(data: Any, options: Mapping[str, Any]) -> Graph:
 
     found = {
         "features": get("x"),
-        "labels": _labels(get("y"), "the data's y"),
+        "labels": get("y"),
         "train": _first(get, "train_mask", "train_idx"),
         "val": _first(get, "val_mask", "val_idx", "valid_idx"),
         "test": _first(get, "test_mask", "test_idx"),
         "edge_weights": get("edge_weight"),
     }
-    for name in ("train", "val", "test"):
-        mask = found[name]
-        if mask is not None and mask.ndim == 2 and options.get(name) is None:
-            raise GnndError(
-                f"{name}_mask has {mask.shape[1]} columns, one a split: choose one, "
-                f"{name}=data.{name}_mask[:, 0]"
-            )
     if get("edge_index") is not None:
         found["edge_index"] = data.edge_index
     elif get("adj_t") is not None:
@@ -130,8 +106,7 @@ def from_pyg(data: Any, options: Mapping[str, Any]) -> Graph:
 
 def from_sparse(found: Mapping[str, Any], options: Mapping[str, Any]) -> Graph:
     """Of the arrays of `saved.sparse_graph`."""
-    labels = {"labels": _labels(found.get("labels"), "the file")}
-    return _graph({**found, **labels}, options, "the file")
+    return _graph(found, options, "the file")
 
 
 def _csr(matrix: Any) -> tuple[Any, Any, Any]:
@@ -188,9 +163,18 @@ def from_networkx(graph: Any, options: Mapping[str, Any]) -> Graph:
 
 
 def classes_of(values: list[Any]) -> tuple[Any, list[str] | None]:
-    """Labels as numbers from 0, -1 for None; texts become classes in their order."""
+    """Labels as numbers, -1 for None; texts become classes in their order, NaN is None of others.
+
+    Lists, of several labels or targets a node, become rows.
+    """
     names = sorted({value for value in values if isinstance(value, str)})
+    width = next((len(value) for value in values if isinstance(value, (list, tuple))), None)
+    if width is not None:
+        rows = [[None] * width if value is None else value for value in values]
+        return np.array(rows, np.float64), None
     if not names:
+        if any(isinstance(value, float) for value in values):
+            return np.array(values, np.float64), None
         return np.array([-1 if value is None else value for value in values], np.int64), None
     number = {name: index for index, name in enumerate(names)}
     return np.array([-1 if value is None else number[value] for value in values], np.int64), names
@@ -218,7 +202,7 @@ def from_dgl(graph: Any, options: Mapping[str, Any]) -> Graph:
     found = {
         "edge_index": np.stack([as_array(sources), as_array(targets)]),
         "features": _first(data.get, "feat", "features", "x"),
-        "labels": _labels(_first(data.get, "label", "labels", "y"), "the graph's label"),
+        "labels": _first(data.get, "label", "labels", "y"),
         "train": data.get("train_mask"),
         "val": data.get("val_mask"),
         "test": data.get("test_mask"),
@@ -230,9 +214,7 @@ def from_dgl(graph: Any, options: Mapping[str, Any]) -> Graph:
 def from_ogb(dataset: Any, options: Mapping[str, Any]) -> Graph:
     """Of `ogb.nodeproppred.NodePropPredDataset`: one homogeneous graph."""
     if not hasattr(dataset, "get_idx_split"):
-        raise GnndError(
-            "expected an ogb.nodeproppred.NodePropPredDataset: gnnd learns one class a node"
-        )
+        raise GnndError("expected an ogb.nodeproppred.NodePropPredDataset: gnnd learns of nodes")
     graph, labels = dataset[0]
     if "edge_index" not in graph:
         raise GnndError("the graph has several types of nodes or edges: gnnd learns from one")
@@ -240,9 +222,12 @@ def from_ogb(dataset: Any, options: Mapping[str, Any]) -> Graph:
     found = {
         "edge_index": graph["edge_index"],
         "features": graph.get("node_feat"),
-        "labels": _labels(labels, "the dataset"),
+        "labels": labels,
         "train": split["train"],
         "val": split["valid"],
         "test": split["test"],
     }
-    return _graph(found, options, "the dataset")
+    made = _graph(found, options, "the dataset")
+    if "regression" in str(getattr(dataset, "task_type", "")):
+        made.task = "REGRESSION"
+    return made

@@ -19,6 +19,7 @@ import gnnd
 from gnnd import (
     client,
     connection,
+    dataset,
     files,
     geometric,
     saved,
@@ -305,13 +306,23 @@ class Sources(unittest.TestCase):
         found = sources.from_pyg(Data(), {"train": [0], "val": [1], "staging": "/x"})
         self.assertEqual(set(found.arrays), {"features", "labels", "edge_index", "train", "val"})
 
-    def test_refuse_what_is_no_class_a_node(self):
-        with self.assertRaisesRegex(gnnd.GnndError, "one class a node"):
-            sources._labels(np.ones((3, 4)), "it")
-        with self.assertRaisesRegex(gnnd.GnndError, "no whole numbers"):
-            sources._labels(np.array([0.5, 1]), "it")
-        labels = sources._labels(np.array([[1.0], [np.nan]]), "it")
-        self.assertEqual(labels.tolist(), [1, -1])
+    def test_of_nodes_of_networkx_have_classes_labels_or_targets(self):
+        numbers, names = sources.classes_of(["b", None, "a"])
+        self.assertEqual((numbers.tolist(), names), ([1, -1, 0], ["a", "b"]))
+        self.assertEqual(sources.classes_of([2, None, 0])[0].tolist(), [2, -1, 0])
+        targets, names = sources.classes_of([0.5, None, 2])
+        self.assertEqual(str(targets.tolist()), "[0.5, nan, 2.0]")
+        labels, names = sources.classes_of([[1, 0], None, [0, 1]])
+        self.assertEqual(str(labels.tolist()), "[[1.0, 0.0], [nan, nan], [0.0, 1.0]]")
+        self.assertIsNone(names)
+
+    def test_have_tasks_by_their_names(self):
+        numbers = [dataset.task_number(task) for task in (None, "classification", "multi-label")]
+        self.assertEqual(numbers, [0, 1, 2])
+        self.assertEqual(dataset.task_of(3), "REGRESSION")
+        self.assertEqual(dataset.task_of(0), "CLASSIFICATION")
+        with self.assertRaisesRegex(ValueError, "CLASSIFICATION, MULTI_LABEL, REGRESSION"):
+            dataset.task_number("ranking")
 
     def test_of_dgl(self):
         class Graph:
@@ -341,7 +352,7 @@ class Sources(unittest.TestCase):
                 return {"train": np.array([0]), "valid": np.array([1]), "test": np.array([])}
 
         found = sources.from_ogb(Dataset(), {}).arrays
-        self.assertEqual(found["labels"].tolist(), [0, 1])
+        self.assertEqual(found["labels"].tolist(), [[0], [1]])
         self.assertEqual(found["val"].tolist(), [1])
 
 

@@ -108,6 +108,28 @@ class Imports(unittest.TestCase):
         with self.assertRaises(gnnd.AlreadyExists):
             self.client.import_path(CORA, "from-npz")
 
+    def test_have_labels_or_targets_in_place_of_classes(self):
+        rest = {key: array for key, array in ARRAYS.items() if key != "labels"}
+        several = np.random.default_rng(2).integers(0, 2, (2708, 5)).astype(np.float32)
+        several[7, 2] = np.nan
+        dataset = self.client.import_arrays("several-labels", labels=several, **rest)
+        self.assertEqual((dataset.task, dataset.num_classes), ("MULTI_LABEL", 5))
+        self.assertIn("5 labels", repr(dataset))
+        stored = np.load(pathlib.Path(dataset.path, "labels.npy"))
+        expected = np.where(np.isnan(several), 255, several).astype(np.uint8)
+        self.assertTrue(np.array_equal(stored, expected))
+        again = self.client.import_arrays(
+            "same-labels", labels=np.where(np.isnan(several), -1, several).astype(int), **rest
+        )
+        self.assertEqual(again.digest, dataset.digest)
+        targets = np.arange(2708.0)
+        whole = self.client.import_arrays("ranks", labels=targets, task="REGRESSION", **rest)
+        self.assertEqual((whole.task, whole.num_classes), ("REGRESSION", 1))
+        with self.assertRaisesRegex(gnnd.ImportFailed, "expected labels 0 and 1"):
+            self.client.import_arrays("no-labels", labels=targets, task="multi-label", **rest)
+        with self.assertRaisesRegex(gnnd.GnndError, "in place of classes"):
+            self.client.submit(dataset="several-labels", model=MODEL, epochs=1)
+
     def test_in_float16_are_rounded(self):
         dataset = self.client.import_arrays("half", **ARRAYS, feature_dtype="float16")
         features = np.load(pathlib.Path(dataset.path, "features.npy"))

@@ -65,8 +65,15 @@ class Imports(unittest.TestCase):
         self.same(self.client.import_pyg(pyg_data(), name="of-pyg"))
         data = pyg_data()
         data.train_mask = torch.stack([data.train_mask, data.train_mask], dim=1)
-        with self.assertRaisesRegex(gnnd.GnndError, r"data.train_mask\[:, 0\]"):
+        with self.assertRaisesRegex(gnnd.ImportFailed, "2 splits: choose one with split, 0 to 1"):
             self.client.import_pyg(data, name="of-two-splits")
+        self.same(self.client.import_pyg(data, name="of-the-second", split=1))
+        data.y = torch.rand(N, 3)
+        targets = self.client.import_pyg(data, name="of-targets", split=0)
+        self.assertEqual((targets.task, targets.num_classes), ("REGRESSION", 3))
+        data.y = (data.y > 0.5).float()
+        labels = self.client.import_pyg(data, name="of-labels", split=0)
+        self.assertEqual((labels.task, labels.num_classes), ("MULTI_LABEL", 3))
 
     def test_of_scipy(self):
         values = np.ones(EDGES.shape[1])
