@@ -57,6 +57,9 @@ function tell(line) {
   }
 }
 
+/** How long a command may say nothing before we say that it lives. */
+const silenceMs = 30_000;
+
 /** Runs a command; shows that it lives; on failure shows the end of what it printed. */
 export function run(step, command, args, options = {}) {
   return new Promise((done, fail) => {
@@ -66,18 +69,30 @@ export function run(step, command, args, options = {}) {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let output = '';
-    let shownMs = Date.now();
+    const startMs = Date.now();
+    let shownMs = startMs;
+    // A compiler of one large file says nothing for minutes.
+    const silence = setInterval(() => {
+      if (Date.now() - shownMs < silenceMs) return;
+      shownMs = Date.now();
+      say(step, `… at it for ${Math.round((shownMs - startMs) / 1000)} s`);
+    }, silenceMs / 3);
     const take = (data) => {
       output = (output + data).slice(-20_000);
       if (Date.now() - shownMs < 10_000) return;
       shownMs = Date.now();
-      const line = output.trim().split('\n').at(-1) ?? '';
-      say(step, `… ${line.slice(0, 90)}`);
+      // pip warns of what it does without, which is no news of what it does.
+      const lines = output.split('\n').filter((line) => !/^\s*$|^WARNING: /.test(line));
+      if (lines.length > 0) say(step, `… ${lines.at(-1).trim().slice(0, 90)}`);
     };
     child.stdout.on('data', take);
     child.stderr.on('data', take);
-    child.on('error', (error) => fail(new SetupError(`${command}: ${error.message}`)));
+    child.on('error', (error) => {
+      clearInterval(silence);
+      fail(new SetupError(`${command}: ${error.message}`));
+    });
     child.on('close', (code, signal) => {
+      clearInterval(silence);
       if (code === 0) {
         done(output);
         return;
