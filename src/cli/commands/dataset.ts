@@ -206,7 +206,7 @@ function printDataset(session: Session, dataset: Dataset): void {
       count('Features', dataset.numFeatures),
       ['Feature dtype', dtypeText(dataset)],
       ['Task', taskText(dataset)],
-      count(capitalised(classesNoun(dataset)), dataset.numClasses),
+      classesFact(dataset),
       count('Train', dataset.numTrain),
       count('Validation', dataset.numVal),
       count('Test', dataset.numTest),
@@ -225,8 +225,11 @@ function messageFacts({ state, message }: Dataset): readonly Fact[] {
   return notices.map((line): Fact => ['Notice', printable(line)]);
 }
 
-function capitalised(word: string): string {
-  return word.slice(0, 1).toUpperCase() + word.slice(1);
+/** People read what it counts; scripts find it under one key. */
+function classesFact(dataset: Dataset): Fact {
+  const noun = classesNoun(dataset);
+  const title = noun.slice(0, 1).toUpperCase() + noun.slice(1);
+  return [title, formatCount(dataset.numClasses), String(dataset.numClasses), 'classes'];
 }
 
 function dtypeText({ featureDtype }: Dataset): string {

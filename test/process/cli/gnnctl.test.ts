@@ -9,6 +9,7 @@ import {
   DatasetSchema,
   DatasetService,
   DatasetState,
+  DatasetTask,
   DatasetValidationSchema,
   FeatureDtype,
   ImportFormat,
@@ -315,14 +316,17 @@ const dataset = create(DatasetSchema, {
   state: DatasetState.READY,
   numNodes: 304_031n,
   featureDtype: FeatureDtype.FLOAT16,
+  task: DatasetTask.MULTI_LABEL,
+  numClasses: 112,
   bytes: 2n ** 30n,
 });
 
 test('an import waits and shows its progress; the dataset is the data', async () => {
   daemon
-    .unary(DatasetService.method.importDataset, ({ source, datasetId, format, featureDtype }) => {
+    .unary(DatasetService.method.importDataset, ({ source, datasetId, format, ...more }) => {
       expect([source, datasetId, format]).toEqual([folder, 'npm', ImportFormat.NPY]);
-      expect(featureDtype).toBe(FeatureDtype.FLOAT16);
+      const { MULTI_LABEL: task } = DatasetTask;
+      expect(more).toMatchObject({ featureDtype: FeatureDtype.FLOAT16, task, split: '3' });
       return { name: 'operations/1', progress: 0.1, message: 'reading' };
     })
     .unary(DatasetService.method.waitOperation, ({ name }) => ({
@@ -332,14 +336,17 @@ test('an import waits and shows its progress; the dataset is the data', async ()
       result: { case: 'response' as const, value: anyPack(DatasetSchema, dataset) },
     }));
   await daemon.listen();
-  const formats = ['--format', 'npy', '--feature-dtype', 'float16'];
+  const labels = ['--task', 'multi_label', '--split', '3'];
+  const formats = ['--format', 'npy', '--feature-dtype', 'float16', ...labels];
   const args = ['dataset', 'import', folder, '--id', 'npm', ...formats];
   const piped = await gnnctl(args);
   expect(piped.exitCode).toBe(0);
   expect(piped.stdout).toContain('nodes\t304031\n');
   expect(piped.stdout).toContain('feature_dtype\tfloat16\n');
+  expect(piped.stdout).toContain('task\tmulti_label\nclasses\t112\n');
   expect(piped.stderr).toBe('importing npm: reading\nimporting npm: done\n');
   const terminal = await gnnctl(args, { isTty: true });
+  expect(terminal.stdout).toMatch(/Labels .*112$/m);
   expect(terminal.stderr).toContain('importing npm');
   expect(terminal.stderr).toContain('100 %');
   expect(terminal.stderr.endsWith('\u001b[?25h')).toBe(true);
